@@ -1,0 +1,22 @@
+/* base/address.h - mail addresses as envelopes carry them: without angle
+ * brackets, `local@domain`, the local part possibly quoted. Nothing here
+ * looks at header syntax (queue-inject/header.h does). */
+#ifndef BASE_ADDRESS_H
+#define BASE_ADDRESS_H
+
+#include "base/base.h"
+
+/* The longest address that is accepted; a path of RFC 5321 section 4.5.3.1
+ * is 256 octets, more is only what this system can carry and refuse later. */
+#define ADDRESS_MAX 512
+
+/* May this stand in an envelope? 0, or -EINVAL for an empty one, -EILSEQ for
+ * CR, LF or NUL or another control character, -ENAMETOOLONG above
+ * ADDRESS_MAX. The null sender is for the caller to allow. */
+int address_check(const char *address, size_t len);
+/* The part after the last `@`, "" where there is none. Points into address. */
+const char *address_domain(const char *address);
+/* The length of the part before the last `@`, of all where there is none. */
+size_t address_local_len(const char *address);
+
+#endif

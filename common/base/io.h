@@ -1,0 +1,21 @@
+/* base/io.h - whole reads and writes, and descriptors as they should be.
+ * Every function loops over EINTR and short counts. Failure: -errno. */
+#ifndef BASE_IO_H
+#define BASE_IO_H
+
+#include "base/base.h"
+
+int io_write_all(int fd, const void *data, size_t len);
+int io_pwrite_all(int fd, const void *data, size_t len, int64_t off);
+/* The number of bytes read, less than len only at the end of the file. */
+int64_t io_read_all(int fd, void *data, size_t len);
+int64_t io_pread_all(int fd, void *data, size_t len, int64_t off);
+
+/* Open /dev/null in the place of each of 0, 1, 2 that is closed, so that no
+ * file of ours lands there (fault P18). */
+int io_std_fds(void);
+int io_nonblock(int fd);
+/* close() unless fd < 0; then *fd = -1. */
+void io_close(int *fd);
+
+#endif

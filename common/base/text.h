@@ -1,0 +1,13 @@
+/* base/text.h - foreign bytes made fit to be shown: in log lines, reasons,
+ * and terminals (faults A7, C4). */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include "base/buf.h"
+
+/* Append len bytes; control characters, DEL and bytes that are not part of
+ * valid UTF-8 become `?`, at most max bytes are added, never half a
+ * character. -ENOMEM. */
+int text_clean(struct buf *out, const char *s, size_t len, size_t max);
+
+#endif

@@ -1,0 +1,160 @@
+/* config/conf.h - what is in force: one struct, filled from one table.
+ *
+ * Rank, highest first: environment (where a parameter has a variable, as
+ * operators of this design know them: QUEUE_BASE …), the file (`-c FILE`,
+ * else QSCHED_CONF, else /etc/qscheduler/qscheduler.conf), a control file
+ * (queue_base only, beside the configuration file), the default.
+ *
+ * The table (param.c, rows in param.def) makes the reader, --dump, the sample
+ * file and the manual page; names are those of the scheduler documents, so
+ * every default_X has a per-transport override TRANSPORT_X.
+ *
+ * File: `name = value`, one a line, `#` at the start of a line comments, no
+ * continuation. Blanks around name and value do not count; CRLF and a missing
+ * last newline are read as if they were right; a NUL, a byte-order mark, a
+ * line above CONF_LINE_MAX, an unknown or repeated name are errors (F4). The
+ * whole file is read before it is judged (F7).
+ *
+ * Soft: -errno with the text in *ret_error: "FILE:LINE: NAME: what is wrong".
+ * Never logs. A struct conf owns its strings; conf_done() frees them.
+ */
+#ifndef CONFIG_CONF_H
+#define CONFIG_CONF_H
+
+#include "base/buf.h"
+
+#include <stdio.h>
+
+#define CONF_DEFAULT_FILE   "/etc/qscheduler/qscheduler.conf"
+#define CONF_LINE_MAX       4096
+#define CONF_TRANSPORTS_MAX 32
+#define CONF_QUEUES_MAX                                  \
+	256 /* bounds queue_max; the page of /qscheduler \
+	       has as many rows (ipc/page.h) */
+
+/* Which agent serves a transport, and how it speaks. */
+enum agent_kind {
+	AGENT_SMTP,    /* deliver-smtp, SMTP */
+	AGENT_LMTP,    /* deliver-smtp, LMTP */
+	AGENT_LOCAL,   /* deliver-local, maildir */
+	AGENT_PIPE,    /* deliver-local, a program of programs_file */
+	AGENT_DISCARD, /* deliver-local: delivered, to nowhere */
+	AGENT_ERROR,   /* deliver-local: refused, nexthop is the reason */
+	AGENT_NKINDS,
+};
+
+/* Feedback x, x/y, x/concurrency, x/sqrt_concurrency (SCHEDULING section 2). */
+enum feedback_form {
+	FEEDBACK_FIXED,
+	FEEDBACK_PER_CONCURRENCY,
+	FEEDBACK_PER_SQRT_CONCURRENCY,
+};
+struct conf_feedback {
+	double amount;
+	enum feedback_form form;
+};
+
+/* One transport: its name, its agent, and every per-transport parameter
+ * with the override already applied. */
+struct conf_transport {
+	char *name;
+	enum agent_kind kind;
+	uint32_t initial_destination_concurrency;
+	uint32_t destination_concurrency_limit;
+	struct conf_feedback positive_feedback, negative_feedback;
+	double failed_cohort_limit;
+	uint32_t destination_recipient_limit;
+	uint32_t delivery_slot_cost, delivery_slot_discount, delivery_slot_loan;
+	uint32_t minimum_delivery_slots;
+	uint32_t recipient_limit, extra_recipient_limit;
+	uint32_t recipient_refill_limit;
+	usec_t recipient_refill_delay;
+	uint32_t process_limit; /* deliveries at once in one queue */
+};
+
+struct conf {
+	/* queues */
+	char *queue_base;
+	uint32_t queue_start, queue_count, queue_max;
+	uint32_t queue_load_pct;
+	uint32_t queue_split;
+	usec_t error_interval;
+	char *instance; /* QSCHED_INSTANCE; "" is the nameless one */
+	/* users; ignored unless started as root */
+	char *qmailq_user, *qmails_user, *qmailr_user, *qmail_group;
+	/* submission */
+	uint64_t message_size_limit;
+	uint32_t message_recipient_limit;
+	uint64_t queue_minfree_bytes, queue_minfree_inodes;
+	bool strict_sync;
+	char *myhostname; /* "" : gethostname() */
+	char *mydomain;   /* put behind addresses without one; "": myhostname */
+	/* preparation */
+	char *routing_file, *programs_file;
+	usec_t scan_interval;
+	/* scheduling, queue runs */
+	uint32_t message_active_limit, message_recipient_limit_mem,
+	    message_recipient_minimum;
+	usec_t minimal_backoff_time, maximal_backoff_time;
+	uint32_t backoff_jitter_pct;
+	usec_t maximal_queue_lifetime, bounce_queue_lifetime;
+	usec_t delay_warning_time;
+	usec_t in_flow_delay;
+	bool destination_concurrency_feedback_debug;
+	struct conf_transport transports[CONF_TRANSPORTS_MAX];
+	uint32_t ntransports;
+	/* delivery */
+	char *maildir_path; /* %u user, %d domain, %h home directory */
+	char *maildir_user; /* "": the recipient's own */
+	uint32_t hopcount_limit;
+	usec_t command_time_limit;
+	usec_t smtp_connect_timeout;
+	usec_t
+	    smtp_greeting_timeout; /* RFC 5321 section 4.5.3.2, as all below */
+	usec_t smtp_helo_timeout, smtp_mail_timeout, smtp_rcpt_timeout;
+	usec_t smtp_data_init_timeout, smtp_data_xfer_timeout,
+	    smtp_data_done_timeout, smtp_quit_timeout;
+	char *smtp_helo_name; /* "": myhostname */
+	/* supervision */
+	usec_t stop_time_limit; /* TERM to KILL */
+	usec_t restart_delay_max;
+	char *program_dir; /* where the children's programs lie */
+	/* log */
+	char *log_target; /* stderr | syslog */
+	char *log_format; /* text | json */
+	char *log_level;  /* debug | info | warning | error */
+};
+
+/* Where a value came from, for --dump. */
+enum conf_source {
+	CONF_FROM_DEFAULT,
+	CONF_FROM_CONTROL,
+	CONF_FROM_FILE,
+	CONF_FROM_ENV,
+};
+
+/* Read everything. path NULL: QSCHED_CONF or the default; the default file may
+ * be absent, one that was named may not. On failure *ret_conf is untouched. */
+int conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error);
+void conf_done(struct conf *conf);
+
+/* `name = value    # from where`, in the order of the table, then what
+ * transports override. */
+int conf_dump(const struct conf *conf, FILE *out);
+/* The sample file and the list of the manual page (man macros), both from the
+ * table. */
+int conf_sample(FILE *out);
+int conf_manual(FILE *out);
+/* Names of parameters that differ and that a reload cannot change, joined by
+ * blanks; "" if none. */
+int conf_frozen_changes(
+    const struct conf *old, const struct conf *new, struct buf *out);
+
+/* Names of the transports, ended by NULL, for route_load(). They live as long
+ * as conf. */
+void conf_transport_names(
+    const struct conf *conf, const char *names[CONF_TRANSPORTS_MAX + 1]);
+/* -1 if there is none. */
+int conf_transport_find(const struct conf *conf, const char *name);
+
+#endif

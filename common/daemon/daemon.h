@@ -1,0 +1,91 @@
+/* daemon/daemon.h - what every process of a queue has in common: arguments,
+ * a sane process (standard descriptors, signals, limits, umask), configuration,
+ * log, privileges, the event loop, the channel to the supervisor, the stop.
+ *
+ * A program fills struct daemon_ops and calls daemon_main() from main(). It is
+ * started by qscheduler as `PROGRAM [-c FILE] QUEUE`, with the channel on
+ * DAEMON_CHANNEL_FD (link SUP of ipc/msg.def); by hand it says so and exits
+ * 100. Objects and links (shared page, bell, sockets to peers) come as LINK
+ * frames. The end of the channel means that the supervisor is gone: stop (P2).
+ *
+ * Start-up may exit: 100 when trying again cannot help, 111 otherwise. After
+ * start() nothing here does but through daemon_exit().
+ */
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+#include "config/conf.h"
+#include "ipc/msg.h"
+
+#include <sys/types.h>
+
+#define DAEMON_CHANNEL_FD 3
+
+struct event_base;
+struct daemon;
+
+enum daemon_user {
+	DAEMON_AS_QMAILQ,
+	DAEMON_AS_QMAILS,
+	DAEMON_AS_QMAILR,
+	DAEMON_AS_ROOT, /* deliver-local: becomes the recipient per delivery */
+};
+
+struct daemon_ops {
+	const char *name;
+	enum daemon_user user;
+	/* Before the loop: make the state. -errno after having logged why. */
+	int (*start)(struct daemon *d);
+	/* A link with its descriptor, which is now the program's. Named by
+	 * what is at the other end: "page", "bell", "queue-send", "todo-proc",
+	 * "deliver-local", "deliver-smtp". */
+	void (*linked)(struct daemon *d, const char *name, int fd);
+	/* A checked new configuration; the daemon frees the old one after. */
+	void (*reload)(struct daemon *d, const struct conf *fresh);
+	void (*flush)(struct daemon *d);
+	/* Begin to stop; call daemon_exit() within limit. */
+	void (*stop)(struct daemon *d, usec_t limit);
+};
+
+struct daemon {
+	const struct daemon_ops *ops;
+	struct event_base *base;
+	struct conf *conf;
+	const char *conf_path; /* NULL: the default */
+	uint32_t queue;
+	bool private; /* not started as root: one user owns everything */
+	void *state;  /* the program's */
+	/* private to common/daemon below */
+	struct wire *channel;
+	struct event *signals[4];
+	bool stopping;
+	int status;
+};
+
+int
+daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state);
+/* Tell the supervisor: ready to work; what it does now. */
+void daemon_ready(struct daemon *d);
+void daemon_status(struct daemon *d, const char *text);
+void daemon_exit(struct daemon *d, int status);
+/* The time of this turn of the loop, monotonic. */
+usec_t daemon_now(struct daemon *d);
+
+/* Users of the configuration, resolved (F6: unknown, or uid 0 for one of
+ * ours). In a private instance all are this user. -ENOENT, -EINVAL with
+ * ret_error. */
+struct daemon_users {
+	uid_t qmailq, qmails, qmailr;
+	gid_t qmail, qmailr_group;
+	bool private;
+};
+int daemon_users(const struct conf *conf, struct daemon_users *ret_users,
+    struct buf *ret_error);
+
+/* For every program, commands too: closed 0-2 become /dev/null, ignored and
+ * blocked signals are set back, SIGPIPE ignored, umask 077 (P18, P19). */
+void daemon_sane_process(void);
+/* Open the log as the configuration says. */
+void daemon_open_log(const struct conf *conf, const char *program);
+
+#endif

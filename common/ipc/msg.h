@@ -1,0 +1,80 @@
+/* ipc/msg.h - structs and codec of msg.def, and the channel they travel on.
+ *
+ * struct msg_NAME for each row; strings are (pointer, length) pairs that on
+ * decoding point into the frame. enum msg_type has MSG_NAME = number.
+ *
+ * Soft: -EBADMSG for a record that is short, long, of an unknown number, or
+ * has a NUL in a string; -EMSGSIZE for one that is too large to send. No byte
+ * from a peer ends a process (local attack 9).
+ */
+#ifndef IPC_MSG_H
+#define IPC_MSG_H
+
+#include "base/buf.h"
+
+#include <string.h>
+
+#define MSG_FRAME_MAX 65536
+
+struct msg_str {
+	const char *data; /* not ended by NUL */
+	size_t len;
+};
+typedef uint8_t msg_u8; /* names for the list only */
+typedef uint32_t msg_u32;
+typedef uint64_t msg_u64;
+typedef int32_t msg_i32;
+typedef int64_t msg_i64;
+typedef struct msg_str msg_str;
+typedef struct msg_str msg_blob;
+
+enum msg_type {
+#define MSG(name, number, link, fields) MSG_##name = number,
+#include "ipc/msg.def"
+#undef MSG
+};
+
+#define F(type, name) msg_##type name;
+#define MSG(name, number, link, fields) \
+	struct msg_##name {             \
+		fields                  \
+	};
+#include "ipc/msg.def"
+#undef MSG
+#undef F
+
+/* Any message. */
+struct msg {
+	enum msg_type type;
+	union {
+#define MSG(name, number, link, fields) struct msg_##name name;
+#include "ipc/msg.def"
+#undef MSG
+	} u;
+};
+
+#define MSG_S(s) ((struct msg_str){ (s), strlen(s) })
+
+/* Append the frame of msg to out. */
+int msg_encode(const struct msg *msg, struct buf *out);
+/* One frame of exactly len bytes. */
+int msg_decode(const void *frame, size_t len, struct msg *ret_msg);
+const char *msg_name(enum msg_type type);
+
+/* ---- channel: a SOCK_SEQPACKET pair, one frame a datagram ---- */
+
+/* Both ends non-blocking and close-on-exec. */
+int chan_pair(int ret_fds[2]);
+/* Send, with a descriptor when fd >= 0 (the caller keeps its own). -EAGAIN:
+ * full, try when writable; -EPIPE: the peer is gone. */
+int chan_send(int sock, const struct msg *msg, int fd);
+struct chan_frame {
+	struct msg msg; /* points into data */
+	int fd;         /* -1, or a descriptor that is now the caller's */
+	char data[MSG_FRAME_MAX];
+};
+/* 1 a frame; 0 end of file; -EAGAIN; -EBADMSG: a bad frame was taken and
+ * dropped, descriptors in it closed. */
+int chan_recv(int sock, struct chan_frame *frame);
+
+#endif

@@ -1,0 +1,156 @@
+/* ipc/page.h - the published pages in shared memory (docs/IPC.md).
+ *
+ * Leading bytes as existing readers of these objects know them, native byte
+ * order; behind them a versioned page: magic, version, size, sequence.
+ * A page has one writer, which maps it; readers read() it into a copy of
+ * their own, so that a segment that shrinks under them ends nobody (I11).
+ *
+ * Sequence lock: odd while being written; a reader takes a copy whose two
+ * readings of the number are the same even one.
+ *
+ * Everything read here is foreign: the reader clamps (I12), and judges
+ * staleness by the heartbeat.
+ */
+#ifndef IPC_PAGE_H
+#define IPC_PAGE_H
+
+#include "base/base.h"
+#include "ipc/names.h"
+
+#include <sys/types.h>
+
+#define PAGE_QUEUES_MAX 256
+#define PAGE_ANSWERS    16
+#define PAGE_VERSION    1
+#define PAGE_STALE      (10 * USEC_PER_SEC) /* heartbeat older: not chosen (I12) */
+#define PAGE_AGES       10 /* age histogram, by doubling from 5 minutes (qshape) */
+
+struct page_head {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t size;       /* of the whole segment */
+	uint32_t seq;        /* sequence lock */
+	uint32_t pid;        /* of the writer */
+	int64_t start_ticks; /* of the writer, field 22 of /proc/PID/stat */
+	int64_t beat_mono;   /* CLOCK_MONOTONIC of the last publication, usec */
+	int64_t beat_wall;
+};
+
+enum queue_state {
+	QUEUE_STATE_NONE, /* the row is free */
+	QUEUE_STATE_OPEN,
+	QUEUE_STATE_CLOSING,
+	QUEUE_STATE_DISABLED,
+	QUEUE_STATE_QUARANTINED,
+};
+
+struct sched_row {
+	uint32_t queue; /* number */
+	uint32_t state; /* enum queue_state */
+	uint32_t generation;
+	uint32_t pid; /* of queue-send, 0 while it is down */
+	uint32_t restarts;
+	uint32_t manual_load_pct; /* setqload; valid until … */
+	int64_t manual_until_mono;
+	int32_t last_status; /* wait status of the last child that ended */
+	uint32_t spare;
+};
+
+struct sched_answer {
+	uint32_t pid;   /* of who asked */
+	uint32_t nonce; /* of the request */
+	int32_t code;   /* 0 or -errno */
+	char text[52];
+};
+
+/* shm /qscheduler */
+struct sched_page {
+	uint32_t qcount; /* queues in use */
+	uint32_t qconf;  /* queues that exist on disk */
+	struct page_head head;
+	uint32_t threshold_pct; /* QUEUE_LOAD */
+	uint32_t queue_start;
+	uint32_t queue_max;
+	uint32_t dynamic;      /* 1: -d */
+	uint64_t bad_requests; /* refused on the message queue */
+	uint32_t answer_next;  /* rows of answers[] are used in turn */
+	uint32_t spare;
+	struct sched_answer answers[PAGE_ANSWERS];
+	struct sched_row rows[PAGE_QUEUES_MAX];
+};
+
+/* shm /queueN */
+struct queue_page {
+	int32_t local_used, remote_used;   /* deliveries running */
+	int32_t local_limit, remote_limit; /* 0: none of this kind */
+	int32_t disabled;
+	int32_t spare;
+	struct page_head head;
+	uint32_t queue;
+	uint32_t generation;
+	/* backlog: files */
+	uint64_t maildrop, incoming, active, deferred, hold, corrupt;
+	uint64_t active_recipients; /* recipients in memory */
+	/* counters since the start of queue-send */
+	uint64_t accepted, delivered, deferred_total, failed, expired;
+	uint64_t rings, rings_bad, rings_stale, found_by_scan, lost_rings;
+	uint64_t io_errors;
+	uint64_t bytes_delivered;
+	/* of the last minute, in 1/100 per second */
+	uint64_t rate_in, rate_out;
+	int64_t oldest_wall; /* arrival of the oldest message in the queue, 0 */
+	uint64_t age[PAGE_AGES]; /* messages by age: <5, <10, … minutes */
+	uint32_t read_only; /* marks cannot be written: no delivery starts */
+	uint32_t scan_only; /* no message queue: the scan does all */
+};
+
+_Static_assert(offsetof(struct sched_page, qcount) == 0, "qread reads it");
+_Static_assert(offsetof(struct sched_page, qconf) == 4, "qread reads it");
+_Static_assert(offsetof(struct queue_page, local_used) == 0, "five ints");
+_Static_assert(offsetof(struct queue_page, remote_used) == 4, "five ints");
+_Static_assert(offsetof(struct queue_page, local_limit) == 8, "five ints");
+_Static_assert(offsetof(struct queue_page, remote_limit) == 12, "five ints");
+_Static_assert(offsetof(struct queue_page, disabled) == 16, "five ints");
+
+/* ---- the writer ---- */
+
+struct page_owner {
+	uid_t uid; /* (uid_t)-1: leave */
+	gid_t gid;
+	mode_t mode;
+};
+
+/* Create a segment: remove a stale one by the safe rule (ours by owner and
+ * its writer, pid with start time, is gone), O_EXCL, owner and mode by
+ * descriptor, size; mapped and zeroed but for the head. The descriptor is
+ * open for writing.
+ * -EBUSY: its writer lives, *ret_pid says who; -EPERM: the name is somebody
+ * else's (I14). */
+int page_create(const char *name, size_t size, uint64_t magic,
+    const struct page_owner *owner, void **ret_page, int *ret_fd,
+    uint32_t *ret_pid);
+/* Map a segment that the supervisor made and passed as a descriptor, after
+ * fstat: -EBADMSG when size, magic or version are not ours. */
+int page_map(int fd, size_t size, uint64_t magic, void **ret_page);
+void page_unmap(void **page, size_t size);
+/* Writer: between these two the page may change. end stamps the heartbeat. */
+void page_write_begin(struct page_head *head);
+void page_write_end(struct page_head *head, usec_t now_mono, usec_t now_wall);
+/* Take over as the writer: pid and start time. */
+void page_own(struct page_head *head);
+
+/* ---- readers ---- */
+
+/* -ENOENT, -EACCES; -EPERM: not owned by root, qmails or this user; -EBADMSG:
+ * short, wrong magic or version; -EAGAIN: torn at every try. */
+int sched_page_read(const char *instance, struct sched_page *ret_page);
+int queue_page_read(
+    const char *instance, uint32_t queue, struct queue_page *ret_page);
+/* Load in percent: the larger of the two ratios, clamped to 0…1000 (I12). */
+uint32_t queue_page_load(const struct queue_page *page);
+bool page_stale(const struct page_head *head, usec_t now_mono);
+
+#define SCHED_PAGE_MAGIC 0x31444548435351ull /* "QSCHED1" */
+#define QUEUE_PAGE_MAGIC 0x31455545555151ull /* "QQUEUE1" */
+
+#endif

@@ -1,0 +1,37 @@
+/* ipc/wire.h - a channel in the event loop: frames in by callback, frames out
+ * through a queue that waits when the socket is full. Bounded work a turn.
+ *
+ * The owner frees it; it owns the socket. Callbacks may free the wire they
+ * are called for. After `closed` (end of file, error) nothing is called again
+ * and sends answer -EPIPE.
+ */
+#ifndef IPC_WIRE_H
+#define IPC_WIRE_H
+
+#include "ipc/msg.h"
+
+struct event_base;
+struct wire;
+
+struct wire_ops {
+	/* A frame; whoever wants the descriptor takes it and sets it -1, what
+	 * is left is closed. */
+	void (*frame)(void *arg, struct wire *w, struct chan_frame *frame);
+	/* Optional: a frame that was bad was dropped. */
+	void (*bad)(void *arg, struct wire *w);
+	void (*closed)(void *arg, struct wire *w);
+	/* Optional: what was queued has gone out. */
+	void (*drained)(void *arg, struct wire *w);
+};
+
+int wire_new(struct event_base *base, int sock, const struct wire_ops *ops,
+    void *arg, struct wire **ret_wire);
+void wire_free(struct wire **w);
+/* Never blocks. fd >= 0 goes along; the wire keeps a duplicate if it must
+ * wait, the caller keeps its own. -ENOBUFS above the limit of 4 MiB queued. */
+int wire_send(struct wire *w, const struct msg *msg, int fd);
+size_t wire_queued(const struct wire *w); /* bytes that wait */
+/* Stop and start reading (back-pressure). */
+void wire_pause(struct wire *w, bool paused);
+
+#endif

@@ -1,0 +1,88 @@
+/* log/log.h - one line an event, on standard error or to syslog.
+ *
+ * Text:  `ID: name=value, name=value (text)`, the shape that pflogsumm and
+ *        its kin parse; without an id `name=value, … (text)`, or the text
+ * alone. JSON:  one object a line: time, program, level, event, queue_id, the
+ * fields by name, text. Names are stable.
+ *
+ * A line is one write of at most LOG_LINE_MAX bytes. A log reader that does
+ * not read never stops mail: the line is dropped and counted, and the next
+ * line that fits says how many were lost (fault P21). Bytes from outside are
+ * cleaned here (base/text), so callers pass them as they came.
+ *
+ * Only programs and common/daemon log; no other module of common/ does.
+ * Message content and secrets are never passed in.
+ */
+#ifndef LOG_LOG_H
+#define LOG_LOG_H
+
+#include "base/base.h"
+
+#define LOG_LINE_MAX \
+	4000 /* below PIPE_BUF: lines of several processes never mix */
+
+enum log_level {
+	LOG_DEBUG_L,
+	LOG_INFO_L,
+	LOG_WARNING_L,
+	LOG_ERROR_L
+};
+enum log_format {
+	LOG_FORMAT_TEXT,
+	LOG_FORMAT_JSON
+};
+enum log_target {
+	LOG_TARGET_STDERR,
+	LOG_TARGET_SYSLOG
+};
+
+enum log_kind {
+	LOG_KIND_STR,  /* name=value */
+	LOG_KIND_ADDR, /* name=<value>: an address */
+	LOG_KIND_INT,  /* a signed number */
+	LOG_KIND_TIME, /* usec_t, shown in seconds with one to three decimals */
+};
+
+struct log_field {
+	const char *name;
+	enum log_kind kind;
+	const char *str;
+	int64_t num;
+};
+
+#define LOG_STR(n, s)  ((struct log_field){ n, LOG_KIND_STR, s, 0 })
+#define LOG_ADDR(n, s) ((struct log_field){ n, LOG_KIND_ADDR, s, 0 })
+#define LOG_INT(n, v) \
+	((struct log_field){ n, LOG_KIND_INT, NULL, (int64_t)(v) })
+#define LOG_TIME(n, us) ((struct log_field){ n, LOG_KIND_TIME, NULL, us })
+
+struct log_event {
+	enum log_level level;
+	const char *name; /* the event's stable name: "delivery", "removed" */
+	const char *id;   /* queue id, or NULL */
+	const struct log_field *fields;
+	size_t nfields;
+	const char *text; /* free text, or NULL */
+	bool plain;       /* text form: no parentheses around text */
+};
+
+/* Once, at start. `program` is kept and shown; a suffix names the queue:
+ * "queue-send/3". */
+void log_open(const char *program, enum log_target target,
+    enum log_format format, enum log_level least);
+void log_write(const struct log_event *event);
+
+/* A line that is only text, for humans: object, reason, what happens next. */
+void log_text(enum log_level level, const char *fmt, ...) PRINTF(2, 3);
+#define log_debug(...)   log_text(LOG_DEBUG_L, __VA_ARGS__)
+#define log_info(...)    log_text(LOG_INFO_L, __VA_ARGS__)
+#define log_warning(...) log_text(LOG_WARNING_L, __VA_ARGS__)
+#define log_error(...)   log_text(LOG_ERROR_L, __VA_ARGS__)
+
+/* Say it at most once in `every` for each `*last` (0 at first), counting what
+ * was held back: true when it should be said now. */
+bool log_due(usec_t now, usec_t every, usec_t *last);
+
+uint64_t log_dropped(void);
+
+#endif

@@ -1,0 +1,74 @@
+/* proc/proc.h - the supervision table: what to do with a child, pure.
+ *
+ * A child is a state; what happens to it is an event; the table
+ * proc_table[state][event] says the next state and the action that the
+ * supervisor carries out. No process is started, signalled or waited for
+ * here, no clock is read: deadlines are computed from the time passed in.
+ * 0 is never a valid cell, so a hole cannot hide (docs/SUPERVISION.md).
+ *
+ * A child that ends, with whatever status, exit 0 included (P7), is started
+ * again after a delay that doubles from PROC_DELAY_MIN to the limit; a run of
+ * PROC_STEADY resets it.
+ */
+#ifndef PROC_PROC_H
+#define PROC_PROC_H
+
+#include "base/base.h"
+
+#define PROC_DELAY_MIN (1 * USEC_PER_SEC / 4)
+#define PROC_STEADY    (60 * USEC_PER_SEC)
+
+enum proc_state {
+	PROC_DOWN,     /* not wanted, not there */
+	PROC_STARTING, /* spawned, has not said READY */
+	PROC_UP,
+	PROC_STOPPING, /* asked to stop, deadline running */
+	PROC_KILLED,   /* SIGKILL sent, wait for its end */
+	PROC_BACKOFF,  /* ended; wanted again after a delay */
+	PROC_NSTATES,
+};
+
+enum proc_event {
+	PROC_EV_WANT_UP,
+	PROC_EV_WANT_DOWN,  /* for good: stop of the queue or of all */
+	PROC_EV_WANT_AGAIN, /* its group went: stop, then start again */
+	PROC_EV_SPAWNED,
+	PROC_EV_SPAWN_FAILED,
+	PROC_EV_READY,
+	PROC_EV_EXITED,
+	PROC_EV_TIMER, /* its deadline has passed */
+	PROC_NEVENTS,
+};
+
+enum proc_action {
+	PROC_ACT_NOTHING,
+	PROC_ACT_SPAWN,
+	PROC_ACT_STOP,  /* ask: STOP frame and SIGTERM */
+	PROC_ACT_KILL,  /* SIGKILL */
+	PROC_ACT_ENDED, /* tell the rest of its group; it is down */
+};
+
+struct proc_limits {
+	usec_t ready_limit; /* STARTING at most this long, then KILL */
+	usec_t stop_limit;  /* STOPPING at most this long, then KILL */
+	usec_t delay_max;
+};
+
+struct proc {
+	enum proc_state state;
+	bool wanted;     /* start again when it has ended */
+	usec_t deadline; /* USEC_NEVER: none */
+	usec_t delay;    /* the next back-off */
+	usec_t started_at;
+	uint32_t restarts;
+};
+
+void proc_init(struct proc *p);
+/* The event happens at `now`; the action is for the caller to carry out. */
+enum proc_action proc_event(struct proc *p, enum proc_event event, usec_t now,
+    const struct proc_limits *limits);
+const char *proc_state_name(enum proc_state state);
+const char *proc_event_name(enum proc_event event);
+const char *proc_action_name(enum proc_action action);
+
+#endif

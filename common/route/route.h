@@ -1,0 +1,52 @@
+/* route/route.h - which transport and nexthop a recipient goes to.
+ *
+ * A file, one rule a line, `#` comments:
+ *
+ *	user@domain	transport[:nexthop]
+ *	domain		transport[:nexthop]
+ *	.domain		transport[:nexthop]	any subdomain of it, not itself
+ *	*		transport[:nexthop]	everything else
+ *
+ * The most exact rule wins: user@domain, domain, the longest .domain, `*`.
+ * Domains compare without case, local parts with. Without a nexthop it is the
+ * recipient's domain (in lower case). A nexthop may hold colons: only the
+ * first one separates (`smtp:[::1]:25`). With the file missing rule or file,
+ * route_default() applies: everything to `local`.
+ *
+ * A table does not change once loaded; a reload loads another one and swaps.
+ * Soft: -errno, -EINVAL for a wrong line, with the text in *ret_error
+ * ("FILE:LINE: what was wrong"). Never logs. One owner; results of a lookup
+ * point into the table and into the address that was looked up.
+ */
+#ifndef ROUTE_ROUTE_H
+#define ROUTE_ROUTE_H
+
+#include "base/buf.h"
+
+#define ROUTE_NEXTHOP_MAX 255 /* a domain name, RFC 1035, or a host and port \
+			       */
+
+struct route_table;
+
+struct route {
+	const char *transport; /* one of the known names */
+	const char *nexthop;   /* NULL: the recipient's domain */
+};
+
+/* `transports` is a list of the known names ended by NULL; a rule that names
+ * another is an error. The whole file is read before anything is judged, so a
+ * file that is replaced by rename is the old one or the new (F7). */
+int route_load(const char *path, const char *const *transports,
+    struct route_table **ret_table, struct buf *ret_error);
+/* The table of an absent file: `* local`. NULL when memory is out. */
+struct route_table *route_default(void);
+void route_free(struct route_table **table);
+
+/* 0, or -ENOENT when no rule fits. */
+int route_lookup(const struct route_table *table, const char *recipient,
+    struct route *ret_route);
+/* The nexthop of a route for this recipient, lower case, into out (room for
+ * ROUTE_NEXTHOP_MAX + 1). -ENAMETOOLONG. */
+int route_nexthop(const struct route *route, const char *recipient, char *out);
+
+#endif

@@ -1,0 +1,101 @@
+/* sched/sched.h - which entry is delivered next: the selection, pure.
+ *
+ * Words (SCHEDULING section 1 of the reference rules, docs/ARCHITECTURE.md):
+ *
+ *   transport    a delivery service with its own agents and limits
+ *   destination  one nexthop of one transport; owns a concurrency window
+ *   message      one queue file with its recipients
+ *   entry        a batch of recipients of one message for one destination:
+ *                what is selected and handed to a delivery agent
+ *
+ *	message 1──n entry n──1 destination n──1 transport
+ *
+ * No I/O, no clock (the caller passes the time), no logging. Recipients are
+ * handles (where the record lies in the queue file), not addresses. Selection
+ * is first come, first served over the destinations with room; round robin
+ * over the transports. Nexthops compare without case.
+ *
+ * Soft: -ENOMEM, nothing changed. The scheduler owns everything it returns;
+ * an entry lives from sched_select() to sched_done(), a message from
+ * sched_message_new() to sched_message_free().
+ */
+#ifndef SCHED_SCHED_H
+#define SCHED_SCHED_H
+
+#include "base/base.h"
+
+struct sched;
+struct sched_message;
+
+struct sched_transport_params {
+	const char *name;
+	uint32_t process_limit;                 /* deliveries at once */
+	uint32_t destination_concurrency_limit; /* 0: none */
+	uint32_t
+	    destination_recipient_limit; /* recipients per entry; 1 makes
+					    the recipient the destination */
+};
+
+struct sched_rcpt {
+	uint64_t offset; /* of the record in the queue file */
+	uint32_t index;  /* of the recipient */
+};
+
+struct sched_entry {
+	struct sched_message *message;
+	void *owner;        /* as given to sched_message_new() */
+	uint32_t transport; /* index into the parameters */
+	const char *nexthop;
+	const struct sched_rcpt *rcpts;
+	uint32_t nrcpts;
+	usec_t selected_at;
+};
+
+enum sched_result {
+	SCHED_DELIVERED,   /* the site talked to us, whatever it said */
+	SCHED_SITE_FAILED, /* connection or handshake failure (section 2) */
+	SCHED_AGENT_DIED,  /* our own agent; says nothing about the site */
+};
+
+int sched_new(const struct sched_transport_params *params, uint32_t count,
+    struct sched **ret_sched);
+void sched_free(struct sched **s);
+/* New parameters for the same transports, by index; what runs goes on. */
+int sched_configure(struct sched *s,
+    const struct sched_transport_params *params, uint32_t count);
+
+/* A message that came into the active queue at `now`. */
+int sched_message_new(struct sched *s, void *owner, usec_t now,
+    struct sched_message **ret_message);
+/* Its exact total of entries for a transport (todo-proc's census). */
+int sched_message_expect(
+    struct sched_message *m, uint32_t transport, uint32_t entries);
+/* A recipient that was read; `address` is used when the transport's
+ * destination is the recipient, and not kept. */
+int sched_rcpt_add(struct sched_message *m, uint32_t transport,
+    const char *nexthop, const char *address, const struct sched_rcpt *rcpt);
+/* Recipients neither selected nor done, and entries being delivered. */
+uint32_t sched_message_waiting(const struct sched_message *m);
+uint32_t sched_message_running(const struct sched_message *m);
+/* With nothing running; what waits is dropped. */
+void sched_message_free(struct sched_message **m);
+
+/* The next entry, or NULL when none may start now. */
+struct sched_entry *sched_select(struct sched *s, usec_t now);
+/* The delivery is over; the entry is gone. */
+void sched_done(struct sched *s, struct sched_entry *entry,
+    enum sched_result result, usec_t now);
+/* Flush: forget what holds destinations back. */
+void sched_flush(struct sched *s, usec_t now);
+
+struct sched_figures {
+	uint32_t running; /* entries being delivered */
+	uint32_t waiting; /* recipients not yet selected */
+	uint32_t messages;
+	uint32_t destinations;
+};
+struct sched_figures sched_figures(const struct sched *s);
+/* Deliveries of one transport that run now. */
+uint32_t sched_transport_running(const struct sched *s, uint32_t transport);
+
+#endif

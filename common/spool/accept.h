@@ -1,0 +1,45 @@
+/* spool/accept.h - accepting a message: one file, one fsync (docs/SPOOL.md).
+ *
+ *   accept_begin    look at free space; open without a name
+ *   …               write through a->writer
+ *   accept_commit   trailer, lock, link into incoming/, one fsync: accepted
+ *
+ * The order of link and fsync is the point: only this one survives power
+ * loss. Until accept_commit() has returned 0 nothing was accepted, and
+ * whatever fails leaves nothing behind. An fsync that failed is never tried
+ * again as proof (D7).
+ *
+ * Soft: -errno. -ENOSPC, -EDQUOT, -EROFS, -EIO and so on: temporary, say 4xx
+ * or 75; -EFBIG, -EDESTADDRREQ, -EILSEQ, …: the message is refused for good.
+ */
+#ifndef SPOOL_ACCEPT_H
+#define SPOOL_ACCEPT_H
+
+#include "spool/queue_file.h"
+#include "spool/spool.h"
+
+struct accept_options {
+	enum spool_dir dir;      /* SPOOL_INCOMING or SPOOL_MAILDROP */
+	uint64_t max_content;    /* message_size_limit, 0: none */
+	uint64_t reserve_bytes;  /* refuse with less free than this … */
+	uint64_t reserve_inodes; /* … or than this (f_favail, D5) */
+	bool strict;             /* sync the directory too */
+};
+
+struct accept {
+	const struct spool *sp;
+	struct accept_options opt;
+	struct queue_file_writer writer;
+	int fd;
+	char temp_name[48]; /* "" with O_TMPFILE; else "tmp.PID.…" beside */
+};
+
+int accept_begin(struct accept *a, const struct spool *sp,
+    const struct accept_options *opt, usec_t arrival_wall, uint32_t uid);
+/* 0: accepted; *ret_id names it. The exclusive lock of the file is held from
+ * before the link until accept_end(), so no reader takes it earlier. */
+int accept_commit(struct accept *a, struct queue_id *ret_id);
+/* Always, after begin: closes; removes what was not accepted. */
+void accept_end(struct accept *a);
+
+#endif

@@ -1,0 +1,130 @@
+/* spool/queue_file.h - the format of one message on disk (docs/SPOOL.md).
+ *
+ * content, then the envelope, then a trailer that says where all of it is:
+ *
+ *   header      16 bytes  magic, version
+ *   content     as it was submitted, plus the Received field put in front
+ *   envelope    records: type, 0, u16 length, bytes. One sender
+ *   recipients  records: 'R', mark, u16 length, bytes
+ *   trailer     QUEUE_FILE_TRAILER bytes: offsets, lengths, times, CRC32C of
+ *               content, of envelope and recipients (marks taken as pending)
+ *               and of itself; the file is exactly as long as it says
+ *
+ * Integers are little-endian, fixed width. Nothing changes after acceptance
+ * but the marks, one byte each, in place. A file without a whole trailer was
+ * never accepted (D13).
+ *
+ * Soft: -errno; -EBADMSG for a damaged file, with a reason that names what is
+ * wrong from queue_file_reason(). Never logs. A reader or writer is owned by
+ * its caller and keeps no descriptor: the caller passes and closes it.
+ */
+#ifndef SPOOL_QUEUE_FILE_H
+#define SPOOL_QUEUE_FILE_H
+
+#include "base/address.h"
+#include "base/buf.h"
+#include "spool/id.h"
+#include "spool/sys.h"
+
+#define QUEUE_FILE_HEADER  16
+#define QUEUE_FILE_TRAILER 128
+#define QUEUE_FILE_VERSION 1
+
+enum rcpt_mark {
+	RCPT_PENDING = '.', /* to be delivered */
+	RCPT_DONE = 'D',    /* delivered */
+	RCPT_FAILED = 'F',  /* failed for good; the reason is in bounce/ */
+};
+
+enum queue_file_flags {
+	QUEUE_FILE_8BIT = 1 << 0, /* content has octets above 127 */
+};
+
+/* What the trailer holds. */
+struct queue_file {
+	uint64_t size; /* of the file */
+	uint64_t content_off, content_len;
+	uint64_t env_off, env_len;
+	uint64_t rcpt_off, rcpt_len;
+	uint32_t rcpt_count;
+	uint32_t queue;      /* number of the queue it was accepted for */
+	usec_t arrival_wall; /* when it was accepted */
+	uint32_t uid;        /* of the submitter */
+	uint32_t flags;      /* enum queue_file_flags */
+	uint8_t nonce;       /* of the queue id */
+};
+
+/* ---- writing: strictly in this order, through a buffer ---- */
+
+struct queue_file_writer {
+	const struct spool_sys *sys;
+	int fd;
+	struct queue_file file; /* arrival_wall, queue, uid: set by the caller
+				   after init and before finish */
+	uint32_t crc_content, crc_env;
+	uint64_t max_content; /* 0: no limit */
+	int phase, error;     /* private; the first error sticks */
+	struct buf out;
+};
+
+int queue_file_writer_init(struct queue_file_writer *w,
+    const struct spool_sys *sys, int fd, uint64_t max_content);
+void queue_file_writer_done(struct queue_file_writer *w);
+/* -EFBIG when the content would pass max_content. */
+int queue_file_add_content(
+    struct queue_file_writer *w, const void *data, size_t len);
+/* "" is the null sender. -EINVAL, -EILSEQ, -ENAMETOOLONG: address_check(). */
+int queue_file_add_sender(
+    struct queue_file_writer *w, const char *sender, size_t len);
+int
+queue_file_add_rcpt(struct queue_file_writer *w, const char *rcpt, size_t len);
+/* Trailer and flush; nothing is synced. -EDESTADDRREQ without a recipient. */
+int queue_file_finish(struct queue_file_writer *w);
+
+/* ---- reading ---- */
+
+/* The trailer alone: where everything is. Checks file type, size, magic,
+ * version, the trailer's own CRC and that all regions fit each other. */
+int queue_file_read(int fd, struct queue_file *ret_file);
+/* Read all of it and compare the checksums; bounded memory (D14, D15). */
+int queue_file_verify(int fd, const struct queue_file *file);
+/* The sender; *ret_sender gets a string ("" for the null sender). */
+int queue_file_sender(
+    int fd, const struct queue_file *file, struct buf *ret_sender);
+
+struct queue_rcpt {
+	uint32_t index;  /* counted from 0 in the file */
+	uint64_t offset; /* of the record, for queue_file_mark() */
+	enum rcpt_mark mark;
+	size_t len;
+	char address[ADDRESS_MAX + 1];
+};
+
+/* Walk the recipients through one buffer of fixed size. */
+struct queue_rcpt_cursor {
+	uint64_t next;  /* offset of the next record */
+	uint64_t end;   /* of the last one */
+	uint32_t index; /* of the next record */
+	uint32_t left;  /* records still to come, by the trailer */
+	uint64_t buf_off;
+	size_t buf_len;
+	char buf[16384];
+};
+
+void
+queue_rcpt_begin(struct queue_rcpt_cursor *c, const struct queue_file *file);
+/* Go on from a record that was read before (a later batch). */
+void queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
+    uint64_t offset, uint32_t index);
+/* 1: *ret_rcpt is the next recipient; 0: there is none. */
+int queue_rcpt_next(
+    struct queue_rcpt_cursor *c, int fd, struct queue_rcpt *ret_rcpt);
+
+/* Write a recipient's mark in place: one byte, before it is reported. */
+int queue_file_mark(const struct spool_sys *sys, int fd, uint64_t rcpt_offset,
+    enum rcpt_mark mark);
+
+/* What the last -EBADMSG of this thread was about: "trailer checksum". */
+const char *queue_file_reason(void);
+
+#endif

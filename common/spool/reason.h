@@ -1,0 +1,33 @@
+/* spool/reason.h - why recipients wait (defer/) or failed (bounce/).
+ *
+ * A text file beside the message, named as it is, a line a recipient:
+ *	INDEX <TAB> WALL_SECONDS <TAB> DSN <TAB> RELAY <TAB> ADDRESS <TAB> TEXT
+ * cleaned, appended with one write; a line that is not whole at the end is
+ * ignored; the last line of an index counts. defer/ is begun anew at each
+ * attempt; bounce/ is appended before the recipient is marked RCPT_FAILED, so
+ * a mark never stands without its reason but for a power cut.
+ */
+#ifndef SPOOL_REASON_H
+#define SPOOL_REASON_H
+
+#include "spool/spool.h"
+
+struct reason {
+	uint32_t index; /* of the recipient in the queue file */
+	usec_t when_wall;
+	const char *dsn;     /* "4.4.1" */
+	const char *relay;   /* "host[ip]:25" or "none" */
+	const char *address; /* the recipient */
+	const char *text;    /* begins with neither the code nor a blank */
+};
+
+int reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    const struct reason *reason);
+/* Remove the file; one that is not there is fine. */
+int reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode);
+/* Calls for each whole line in file order; stops when each() is not 0 and
+ * returns that. The strings live during the call. -ENOENT: no reasons. */
+int reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int (*each)(const struct reason *reason, void *arg), void *arg);
+
+#endif

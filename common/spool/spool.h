@@ -1,0 +1,128 @@
+/* spool/spool.h - the directories of one queue, and the moves between them.
+ *
+ * A queue file is in exactly one state directory, named by its inode number,
+ * in a subdirectory by inode modulo the split where the directory is split.
+ * Each change of state is one renameat(). docs/SPOOL.md has the table of
+ * states, transitions, and what a crash leaves at each point.
+ *
+ * Soft: -errno; D19: -ENOENT when the queue's directory is not there, which
+ * is never created again behind the operator's back (the marker file `queue`
+ * is what spool_create() leaves). Never logs.
+ */
+#ifndef SPOOL_SPOOL_H
+#define SPOOL_SPOOL_H
+
+#include "base/buf.h"
+#include "spool/id.h"
+#include "spool/queue_file.h"
+#include "spool/sys.h"
+
+#define SPOOL_SPLIT_DEFAULT 23 /* subdirectories, as conf-split elsewhere */
+#define SPOOL_SPLIT_MAX     1024
+
+enum spool_dir {
+	SPOOL_MAILDROP,
+	SPOOL_INCOMING,
+	SPOOL_ACTIVE,
+	SPOOL_DEFERRED,
+	SPOOL_HOLD,
+	SPOOL_CORRUPT,
+	SPOOL_DEFER,  /* reasons */
+	SPOOL_BOUNCE, /* reasons */
+	SPOOL_LOCK,
+	SPOOL_NDIRS,
+};
+
+/* One row a directory: name, split or not, who owns it, its mode with users
+ * of its own and in a private instance. */
+struct spool_dir_info {
+	const char *name;
+	bool split;
+	bool owner_qmailq; /* else qmails */
+	unsigned mode_shared, mode_private;
+};
+extern const struct spool_dir_info spool_dirs[SPOOL_NDIRS];
+
+struct spool {
+	const struct spool_sys *sys;
+	uint32_t queue; /* its number */
+	uint32_t split; /* read from the marker file */
+	int fd;         /* QUEUE_BASE/queueN */
+	int dir[SPOOL_NDIRS];
+	char *path;   /* for messages */
+	bool private; /* one user owns all of it */
+};
+
+/* Who owns what, when it is made. A private instance has its own uid in each.
+ */
+struct spool_owner {
+	uid_t qmailq, qmails;
+	gid_t qmail;
+	bool private;
+};
+
+/* Make what is missing of QUEUE_BASE/queueN, owners and modes by descriptor.
+ * Called by the supervisor only, for a queue that is to exist. Never follows
+ * a link; -ELOOP, -ENOTDIR name a squatter (F5, X1). */
+int spool_create(const char *base, uint32_t queue, uint32_t split,
+    const struct spool_owner *owner);
+/* Open the directories; those that this process may not enter stay -1. */
+int spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
+    uint32_t queue);
+void spool_close(struct spool *sp);
+
+/* Numbers of the queue directories below base, ascending; -errno or count.
+ * More than max are not counted. */
+int spool_list(const char *base, uint32_t *ret_queues, size_t max);
+
+/* "incoming/7/4711" relative to the queue's directory. */
+void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    char *out, size_t size);
+/* Open a queue file: O_NOFOLLOW | O_NONBLOCK, then fstat: a regular file of
+ * ours (owner, mode, one link, the inode that it is named by), else -EPERM
+ * with queue_file_reason(), and the caller moves it to corrupt/ (D16).
+ * flags: O_RDONLY or O_RDWR. */
+int spool_open_file(
+    const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags);
+/* One rename. -ENOENT: it is not there (any more). */
+int spool_move(const struct spool *sp, enum spool_dir from, enum spool_dir to,
+    uint64_t inode);
+/* By name, for what is not named by an inode (D16, D17). The new name is the
+ * old one, cleaned, with a number where it is taken. */
+int spool_move_corrupt(const struct spool *sp, enum spool_dir from,
+    uint32_t split, const char *name);
+int spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode);
+
+/* The due time of a deferred message: the file's mtime, so that a scan needs
+ * no open; written before the move. A due time further away than max_ahead
+ * (the clock was stepped back, T2) counts as due now. */
+int spool_set_due(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    usec_t due_wall);
+
+/* Walk a directory a bounded number of steps at a time. */
+struct spool_scan {
+	const struct spool *sp;
+	enum spool_dir dir;
+	uint32_t split; /* the subdirectory that is being read */
+	void *stream;   /* DIR */
+	bool end;
+};
+struct spool_item {
+	char name[256];
+	uint32_t split;
+	uint64_t inode;    /* 0: a foreign name (D17) */
+	usec_t mtime_wall; /* 0 unless asked for */
+	uint64_t size;
+};
+void spool_scan_begin(
+    struct spool_scan *s, const struct spool *sp, enum spool_dir dir);
+/* 1: an item; 0: the end. -errno: this subdirectory was given up, go on. */
+int spool_scan_next(
+    struct spool_scan *s, bool with_stat, struct spool_item *ret_item);
+void spool_scan_done(struct spool_scan *s);
+
+/* The one-owner lock (lock/NAME, an OFD lock). The descriptor, kept open as
+ * long as the lock is; -EAGAIN when another process has it and !wait. */
+int spool_lock(const struct spool *sp, const char *name, bool wait);
+
+#endif

@@ -1,0 +1,28 @@
+/* spool/sys.h - the seam: every call of the spool that can fail for a reason
+ * outside of the process, so that a test makes the Nth one fail (STYLE). The
+ * rest of the system passes &spool_sys_real. Functions answer as the system
+ * calls do: -1 and errno. */
+#ifndef SPOOL_SYS_H
+#define SPOOL_SYS_H
+
+#include <stdbool.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+
+struct spool_sys {
+	int (*openat)(int dir, const char *name, int flags, mode_t mode);
+	ssize_t (*write)(int fd, const void *data, size_t len);
+	ssize_t (*pwrite)(int fd, const void *data, size_t len, off_t off);
+	int (*linkat)(int olddir, const char *old, int newdir, const char *name,
+	    int flags);
+	int (*renameat)(
+	    int olddir, const char *old, int newdir, const char *name);
+	int (*unlinkat)(int dir, const char *name, int flags);
+	int (*fsync)(int fd);
+	int (*close)(int fd);
+	int (*fstatvfs)(int fd, struct statvfs *out);
+};
+
+extern const struct spool_sys spool_sys_real;
+
+#endif
