@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #define DAEMON_CHANNEL_FD 3
+#define DAEMON_NSIGNALS   4
 
 struct event_base;
 struct daemon;
@@ -40,11 +41,16 @@ struct daemon_ops {
 	 * what is at the other end: "page", "bell", "queue-send", "todo-proc",
 	 * "deliver-local", "deliver-smtp". */
 	void (*linked)(struct daemon *d, const char *name, int fd);
-	/* A checked new configuration; the daemon frees the old one after. */
+	/* A checked new configuration; d->conf is the old one until this
+	 * returns, and freed after. fresh stays where it is. */
 	void (*reload)(struct daemon *d, const struct conf *fresh);
 	void (*flush)(struct daemon *d);
-	/* Begin to stop; call daemon_exit() within limit. */
+	/* Begin to stop; call daemon_exit() within limit. Called once. What has
+	 * not ended a little after it is ended here. */
 	void (*stop)(struct daemon *d, usec_t limit);
+	/* Optional: start() had succeeded and the loop has ended; free what
+	 * hangs on it. */
+	void (*done)(struct daemon *d);
 };
 
 struct daemon {
@@ -57,8 +63,10 @@ struct daemon {
 	void *state;  /* the program's */
 	/* private to common/daemon below */
 	struct wire *channel;
-	struct event *signals[4];
-	bool stopping;
+	struct event *signals[DAEMON_NSIGNALS];
+	struct event *deadline; /* of the stop */
+	char log_name[64];
+	bool stopping, exiting;
 	int status;
 };
 
@@ -68,12 +76,13 @@ daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state);
 void daemon_ready(struct daemon *d);
 void daemon_status(struct daemon *d, const char *text);
 void daemon_exit(struct daemon *d, int status);
-/* The time of this turn of the loop, monotonic. */
+/* The monotonic clock; read once in a callback and passed on. */
 usec_t daemon_now(struct daemon *d);
 
-/* Users of the configuration, resolved (F6: unknown, or uid 0 for one of
- * ours). In a private instance all are this user. -ENOENT, -EINVAL with
- * ret_error. */
+/* Users of the configuration, resolved. F6: -ENOENT for one that is unknown;
+ * -EINVAL for uid or gid 0, and when agents would run as an owner of the spool
+ * or in its group, which may read mail (local attack 13); *ret_error says
+ * which. In a private instance all are this user. */
 struct daemon_users {
 	uid_t qmailq, qmails, qmailr;
 	gid_t qmail, qmailr_group;
@@ -82,10 +91,21 @@ struct daemon_users {
 int daemon_users(const struct conf *conf, struct daemon_users *ret_users,
     struct buf *ret_error);
 
+/* Become one of them for good, without other groups, without a core, and not
+ * to be traced. DAEMON_AS_ROOT and private instances keep their user. */
+int daemon_become(const struct daemon_users *users, enum daemon_user user);
+
 /* For every program, commands too: closed 0-2 become /dev/null, ignored and
- * blocked signals are set back, SIGPIPE ignored, umask 077 (P18, P19). */
+ * blocked signals are set back, SIGPIPE and SIGXFSZ ignored (both show as
+ * errors of write), umask 077, no file size limit below the hard one (P18,
+ * P19). */
 void daemon_sane_process(void);
 /* Open the log as the configuration says. */
 void daemon_open_log(const struct conf *conf, const char *program);
+/* The event loop as all daemons have it; NULL: no memory, no descriptors. */
+struct event_base *daemon_loop_new(void);
+/* EXIT_TEMPORARY for an error that may go away by itself, else
+ * EXIT_PERMANENT. */
+int daemon_exit_code(int error);
 
 #endif

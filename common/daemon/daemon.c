@@ -1,0 +1,427 @@
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "ipc/wire.h"
+#include "log/log.h"
+#include "spool/id.h"
+
+/* Given to a program after the limit of its stop, before it is ended. */
+#define STOP_GRACE    (2 * USEC_PER_SEC)
+#define STOP_MAX      (86400 * USEC_PER_SEC)
+#define LINK_NAME_MAX 32
+
+/* ---- stop ---- */
+
+void
+daemon_exit(struct daemon *d, int status)
+{
+	if (d->exiting)
+		return;
+	d->exiting = true;
+	d->status = status;
+	event_base_loopbreak(d->base);
+}
+
+static void
+on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	log_warning("the time to stop is over: ended with work undone");
+	daemon_exit(arg, EXIT_TEMPORARY);
+}
+
+static void
+begin_stop(struct daemon *d, usec_t limit)
+{
+	usec_t last;
+	struct timeval tv;
+
+	if (d->stopping)
+		return;
+	d->stopping = true;
+	limit = limit < 0 ? 0 : limit > STOP_MAX ? STOP_MAX : limit;
+	last = limit + STOP_GRACE;
+	tv = (struct timeval){ last / USEC_PER_SEC, last % USEC_PER_SEC };
+	(void)evtimer_add(d->deadline, &tv);
+	if (d->ops->stop != NULL)
+		d->ops->stop(d, limit);
+	else
+		daemon_exit(d, 0);
+}
+
+/* ---- reload ---- */
+
+static void
+warn_frozen(const struct conf *old, const struct conf *fresh)
+{
+	struct buf names = { 0 };
+
+	if (conf_frozen_changes(old, fresh, &names) == 0 && names.len > 0)
+		log_warning("reload: changed, but needs a restart: %s",
+		    buf_str(&names));
+	buf_done(&names);
+}
+
+static void
+reload(struct daemon *d)
+{
+	struct conf *fresh = calloc(1, sizeof(*fresh));
+	struct conf *old = d->conf;
+	struct buf error = { 0 };
+	int r =
+	    fresh == NULL ? -ENOMEM : conf_load(d->conf_path, fresh, &error);
+
+	if (r < 0) {
+		log_error("reload: %s: the old configuration stays in force",
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+		free(fresh);
+		buf_done(&error);
+		return;
+	}
+	buf_done(&error);
+	warn_frozen(old, fresh);
+	daemon_open_log(fresh, d->log_name);
+	if (d->ops->reload != NULL)
+		d->ops->reload(d, fresh);
+	d->conf = fresh;
+	conf_done(old);
+	free(old);
+	log_info("configuration reloaded");
+}
+
+static void
+flush(struct daemon *d)
+{
+	if (d->ops->flush != NULL)
+		d->ops->flush(d);
+}
+
+/* ---- the channel ---- */
+
+static void
+on_link(struct daemon *d, struct chan_frame *frame)
+{
+	const struct msg_str *name = &frame->msg.u.LINK.name;
+	char copy[LINK_NAME_MAX];
+	int fd = frame->fd;
+
+	if (fd < 0 || name->len >= sizeof(copy) || d->ops->linked == NULL) {
+		log_warning("a link without a descriptor or a use: dropped");
+		return;
+	}
+	memcpy(copy, name->data, name->len);
+	copy[name->len] = '\0';
+	frame->fd = -1;
+	d->ops->linked(d, copy, fd);
+}
+
+static void
+on_reload(struct daemon *d, struct chan_frame *frame UNUSED)
+{
+	if (!d->stopping)
+		reload(d);
+}
+
+static void
+on_flush(struct daemon *d, struct chan_frame *frame UNUSED)
+{
+	if (!d->stopping)
+		flush(d);
+}
+
+static void
+on_stop(struct daemon *d, struct chan_frame *frame)
+{
+	begin_stop(d, frame->msg.u.STOP.limit_usec);
+}
+
+static const struct {
+	enum msg_type type;
+	void (*handle)(struct daemon *d, struct chan_frame *frame);
+} frames[] = {
+	{ MSG_LINK, on_link },
+	{ MSG_RELOAD, on_reload },
+	{ MSG_FLUSH, on_flush },
+	{ MSG_STOP, on_stop },
+};
+
+static void
+on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(frames); i++)
+		if (frames[i].type == frame->msg.type) {
+			frames[i].handle(arg, frame);
+			return;
+		}
+	log_warning("the supervisor sent %s, which is not for a child: dropped",
+	    msg_name(frame->msg.type));
+}
+
+static void
+on_bad(void *arg UNUSED, struct wire *w UNUSED)
+{
+	log_warning("a bad frame from the supervisor: dropped");
+}
+
+static void
+on_closed(void *arg, struct wire *w UNUSED)
+{
+	struct daemon *d = arg;
+
+	if (!d->stopping)
+		log_warning("the supervisor is gone: stopping");
+	begin_stop(d, d->conf->stop_time_limit);
+}
+
+static const struct wire_ops channel_ops = {
+	.frame = on_frame,
+	.bad = on_bad,
+	.closed = on_closed,
+};
+
+static void
+send_up(struct daemon *d, const struct msg *msg)
+{
+	int r = wire_send(d->channel, msg, -1);
+
+	/* -EPIPE is told by on_closed(). */
+	if (r < 0 && r != -EPIPE)
+		log_warning("%s to the supervisor: %s: not sent",
+		    msg_name(msg->type), strerror(-r));
+}
+
+void
+daemon_ready(struct daemon *d)
+{
+	struct msg msg = { .type = MSG_READY,
+		.u.READY = { .pid = (uint32_t)getpid() } };
+
+	send_up(d, &msg);
+}
+
+void
+daemon_status(struct daemon *d, const char *text)
+{
+	struct msg msg = { .type = MSG_STATUS,
+		.u.STATUS = { .text = MSG_S(text) } };
+
+	send_up(d, &msg);
+}
+
+usec_t
+daemon_now(struct daemon *d UNUSED)
+{
+	return clock_mono();
+}
+
+/* ---- signals, which come through the loop ---- */
+
+static void
+on_signal_stop(struct daemon *d)
+{
+	begin_stop(d, d->conf->stop_time_limit);
+}
+
+static void
+on_signal_reload(struct daemon *d)
+{
+	on_reload(d, NULL);
+}
+
+static void
+on_signal_flush(struct daemon *d)
+{
+	on_flush(d, NULL);
+}
+
+static const struct {
+	int signal;
+	void (*handle)(struct daemon *d);
+} signals[DAEMON_NSIGNALS] = {
+	{ SIGTERM, on_signal_stop },
+	{ SIGINT, on_signal_stop },
+	{ SIGHUP, on_signal_reload },
+	{ SIGALRM, on_signal_flush },
+};
+
+static void
+on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(signals); i++)
+		if (signals[i].signal == sig)
+			signals[i].handle(arg);
+}
+
+/* ---- start ---- */
+
+static void
+complain(const struct daemon_ops *ops, const char *what)
+{
+	fprintf(stderr, "%s: %s\n", ops->name, what);
+}
+
+static int
+parse_arguments(struct daemon *d, int argc, char **argv)
+{
+	uint64_t queue;
+	int c;
+
+	opterr = 0;
+	while ((c = getopt(argc, argv, "+c:")) != -1) {
+		if (c != 'c')
+			return -EINVAL;
+		d->conf_path = optarg;
+	}
+	if (optind + 1 != argc ||
+	    num_u64(argv[optind], 0, QUEUE_NUM_MAX, &queue) < 0)
+		return -EINVAL;
+	d->queue = (uint32_t)queue;
+	return 0;
+}
+
+static bool
+is_channel(int fd)
+{
+	int domain = 0, type = 0;
+	socklen_t len = sizeof(int);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0)
+		return false;
+	len = sizeof(int);
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0)
+		return false;
+	return domain == AF_UNIX && type == SOCK_SEQPACKET;
+}
+
+/* Arguments, channel, configuration, log, user: an exit code, 0 to go on. */
+static int
+prepare(struct daemon *d, int argc, char **argv)
+{
+	struct daemon_users users;
+	struct buf error = { 0 };
+	int r;
+
+	if (parse_arguments(d, argc, argv) < 0 ||
+	    !is_channel(DAEMON_CHANNEL_FD)) {
+		complain(d->ops, "is started by qscheduler");
+		return EXIT_PERMANENT;
+	}
+	d->conf = calloc(1, sizeof(*d->conf));
+	r = d->conf == NULL ? -ENOMEM
+			    : conf_load(d->conf_path, d->conf, &error);
+	if (r == 0) {
+		snprintf(d->log_name, sizeof(d->log_name), "%s/%u",
+		    d->ops->name, d->queue);
+		daemon_open_log(d->conf, d->log_name);
+		r = daemon_users(d->conf, &users, &error);
+	} else {
+		free(d->conf);
+		d->conf = NULL;
+	}
+	if (r == 0) {
+		d->private = users.private;
+		r = daemon_become(&users, d->ops->user);
+	}
+	if (r < 0)
+		complain(
+		    d->ops, error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
+	return r < 0 ? daemon_exit_code(r) : 0;
+}
+
+static int
+open_loop(struct daemon *d)
+{
+	size_t i;
+
+	/* It came over an exec; the programs of deliver-local must not get
+	 * it. */
+	if (fcntl(DAEMON_CHANNEL_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return -errno;
+	d->base = daemon_loop_new();
+	if (d->base == NULL)
+		return -ENOMEM;
+	d->deadline = evtimer_new(d->base, on_deadline, d);
+	if (d->deadline == NULL)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_LEN(signals); i++) {
+		d->signals[i] =
+		    evsignal_new(d->base, signals[i].signal, on_signal, d);
+		if (d->signals[i] == NULL ||
+		    evsignal_add(d->signals[i], NULL) < 0)
+			return -ENOMEM;
+	}
+	return wire_new(
+	    d->base, DAEMON_CHANNEL_FD, &channel_ops, d, &d->channel);
+}
+
+static void
+close_loop(struct daemon *d)
+{
+	size_t i;
+
+	if (d->channel != NULL)
+		wire_free(&d->channel);
+	for (i = 0; i < ARRAY_LEN(signals); i++)
+		if (d->signals[i] != NULL)
+			event_free(d->signals[i]);
+	if (d->deadline != NULL)
+		event_free(d->deadline);
+	if (d->base != NULL)
+		event_base_free(d->base);
+}
+
+static int
+run(struct daemon *d)
+{
+	int r = open_loop(d);
+
+	if (r < 0) {
+		log_error("event loop: %s", strerror(-r));
+		return daemon_exit_code(r);
+	}
+	r = d->ops->start == NULL ? 0 : d->ops->start(d);
+	if (r < 0)
+		return daemon_exit_code(r);
+	while (!d->exiting)
+		if (event_base_dispatch(d->base) != 0 && !d->exiting) {
+			log_error("event loop ended by itself");
+			return EXIT_TEMPORARY;
+		}
+	if (d->ops->done != NULL)
+		d->ops->done(d);
+	return d->status;
+}
+
+int
+daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state)
+{
+	struct daemon d = { .ops = ops, .state = state };
+	int status;
+
+	daemon_sane_process();
+	status = prepare(&d, argc, argv);
+	if (status == 0) {
+		status = run(&d);
+		close_loop(&d);
+	}
+	if (d.conf != NULL) {
+		conf_done(d.conf);
+		free(d.conf);
+	}
+	return status;
+}
