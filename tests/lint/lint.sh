@@ -1,0 +1,47 @@
+#!/bin/sh
+# make lint: every check that reads the sources. Says what is refused and where.
+cd "$(dirname "$0")/../.." || exit 1
+status=0
+count=0
+
+check() { # NAME COMMAND...
+	name=$1
+	shift
+	count=$((count + 1))
+	if out=$("$@" 2>&1); then
+		echo "lint: $name: ok"
+	else
+		printf '%s\n' "$out"
+		echo "lint: $name: FAILED"
+		status=1
+	fi
+}
+
+c_files() {
+	find common qscheduler queue-send todo-proc queue-inject deliver-local \
+	    deliver-smtp setqload qtop tests -name '*.[ch]' "$@"
+}
+
+# shellcheck disable=SC2046 # names without blanks
+check format clang-format --dry-run -Werror $(c_files)
+check layers python3 tests/lint/layers.py
+check sizes python3 tests/lint/sizes.py
+check words sh tests/lint/words.sh
+check headers sh tests/lint/headers.sh
+# shellcheck disable=SC2046
+check cppcheck cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -Icommon -I. \
+	--enable=warning,portability --inline-suppr --error-exitcode=1 \
+	--suppress=missingIncludeSystem --suppress=unknownMacro \
+	--suppressions-list=tests/lint/cppcheck.suppress \
+	$(c_files -name '*.c' ! -path 'tests/unit/*')
+# shellcheck disable=SC2046
+check shellcheck shellcheck -x bootstrap .ci/run $(find tests -name '*.sh') \
+	$(find etc -name run -type f)
+# shellcheck disable=SC2046
+check manuals mandoc -Tlint -Wwarning $(find etc/man -name '*.[1-8]')
+# shellcheck disable=SC2046
+check python python3 -c 'import ast,sys
+for f in sys.argv[1:]: ast.parse(open(f).read(), f)' \
+	$(find tests -name '*.py')
+echo "lint: $count checks"
+exit $status
