@@ -1,0 +1,30 @@
+"""What every system test is made of: unittest, and instances that go away."""
+import os
+import unittest
+
+from instance import AS_ROOT, Instance
+
+
+def cost(seconds):
+    """About how long it takes: long ones are started first."""
+    def mark(method):
+        method.cost = seconds
+        return method
+    return mark
+
+
+needs_root = unittest.skipUnless(AS_ROOT, "needs root")
+needs_user = unittest.skipIf(AS_ROOT, "is about an ordinary user")
+
+
+class SystemTest(unittest.TestCase):
+    def setUp(self):
+        os.umask(0o022)
+
+    def instance(self, **options):
+        made = Instance(**options)
+        self.addCleanup(made.destroy)
+        return made
+
+    def running(self, **options):
+        return self.instance(**options).start()

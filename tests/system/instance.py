@@ -1,0 +1,256 @@
+"""A whole private instance of qscheduler for one test.
+
+Every instance has a name and a scratch directory of its own, so that any
+number of them run at once, as root or as an ordinary user, without meeting.
+Nothing waits for time to pass: wait() waits for a condition, with a limit
+after which the test has failed.
+"""
+import contextlib
+import ctypes
+import errno
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("QSCHED_BIN", ROOT / "build/bin")).resolve()
+PYTHON = "/usr/bin/python3"
+
+# Accounts of base-passwd that stand in for those of an installed system.
+USERS = {"qmailq_user": "uucp", "qmails_user": "news", "qmailr_user": "proxy",
+         "qmail_group": "mail", "maildir_user": "games"}
+AS_ROOT = os.geteuid() == 0
+STATES = ("maildrop", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
+
+_number = itertools.count(1)
+_librt = ctypes.CDLL(None, use_errno=True)
+
+
+class Failed(AssertionError):
+    """The instance did not do what it must."""
+
+
+def wait(condition, limit=30.0, what="condition"):
+    """The first true value of condition(), looked at again and again."""
+    end = time.monotonic() + limit
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failed(f"not within {limit} s: {what}")
+        time.sleep(0.02)  # between two looks, never instead of one
+
+
+def mq_exists(name):
+    fd = _librt.mq_open(name.encode(), os.O_RDONLY | os.O_NONBLOCK)
+    if fd >= 0:
+        os.close(fd)
+        return True
+    return ctypes.get_errno() != errno.ENOENT
+
+
+class Instance:
+    def __init__(self, queues=2, start=1, conf=None, routing=None, programs=None):
+        self.name = f"t{os.getpid()}x{next(_number)}"
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"qsched-{self.name}-"))
+        os.chmod(self.dir, 0o755)
+        self.base = self.dir / "queue"
+        self.mail = self.dir / "mail"
+        self.mail.mkdir()
+        self.numbers = list(range(start, start + queues))
+        self.conf_file = self.dir / "qscheduler.conf"
+        self.routing_file = self.dir / "routing"
+        self.programs_file = self.dir / "programs"
+        self.log_file = self.dir / "log"
+        self.process = None
+        self.settings = {
+            "queue_base": self.base, "queue_start": start, "queue_count": queues,
+            "queue_max": max(20, queues), "instance": self.name,
+            "minimal_backoff_time": "1s", "maximal_backoff_time": "2s",
+            "scan_interval": "1s", "myhostname": "test.example",
+            "maildir_path": f"{self.mail}/%u/", "routing_file": self.routing_file,
+            "programs_file": self.programs_file, "stop_time_limit": "10s",
+            "queue_minfree_bytes": "1m", "queue_minfree_inodes": "10",
+            "in_flow_delay": "0s",
+        }
+        if AS_ROOT:
+            self.settings |= USERS
+            shutil.chown(self.mail, USERS["maildir_user"])
+        self.settings |= conf or {}
+        self.write_conf()
+        self.routing_file.write_text(routing or "* local\n")
+        self.programs_file.write_text(programs or "")
+
+    # ---- configuration, start, stop ----
+
+    def write_conf(self, **changes):
+        self.settings |= changes
+        text = "".join(f"{k} = {v}\n" for k, v in self.settings.items() if v is not None)
+        temp = self.conf_file.with_suffix(".new")
+        temp.write_text(text)
+        os.chmod(temp, 0o644)
+        temp.rename(self.conf_file)
+
+    def environment(self):
+        keep = {k: v for k, v in os.environ.items()
+                if not k.startswith(("QUEUE_", "QSCHED_", "ERROR_INTERVAL"))}
+        return keep | {"QSCHED_CONF": str(self.conf_file)}
+
+    def start(self, mode="-s", ready=True, prefix=(), limit=30.0):
+        reader, writer = os.pipe()
+        with open(self.log_file, "ab") as log:
+            self.process = subprocess.Popen(
+                [*prefix, BIN / "qscheduler", mode, "-c", self.conf_file, "--ready-fd", str(writer)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer],
+                env=self.environment(), start_new_session=True)
+        os.close(writer)
+        os.set_blocking(reader, False)
+
+        def is_ready():
+            if self.process.poll() is not None:
+                raise Failed(f"qscheduler ended with {self.process.returncode}:\n{self.log()}")
+            try:
+                return os.read(reader, 1) == b"\n"
+            except BlockingIOError:
+                return False
+        try:
+            if ready:
+                wait(is_ready, limit, "readiness")
+        finally:
+            os.close(reader)
+        return self
+
+    def stop(self, limit=40.0):
+        """A clean stop: exit 0, no process, no shared memory, no message queue."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                status = self.process.wait(limit)
+            except subprocess.TimeoutExpired:
+                raise Failed(f"no stop within {limit} s:\n{self.log()[-4000:]}") from None
+            self.process = None
+            if status != 0:
+                raise Failed(f"qscheduler exits {status}:\n{self.log()[-4000:]}")
+        wait(lambda: not self.pids(), 10, "the end of all processes")
+        left = self.ipc_objects()
+        if left:
+            raise Failed(f"left behind: {left}")
+
+    def kill(self):
+        """The supervisor dies; its children notice and stop by themselves."""
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def reload(self):
+        self.process.send_signal(signal.SIGHUP)
+
+    def flush(self):
+        self.process.send_signal(signal.SIGALRM)
+
+    def destroy(self):
+        """Whatever state it is in: nothing of it stays."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(15)
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+        for name in self.ipc_names():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"/dev/shm{name}")
+            _librt.mq_unlink(name.encode())
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    # ---- what there is ----
+
+    def pids(self, program=None):
+        """Processes of this instance, told by the path of its configuration."""
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) == os.getpid():
+                continue
+            with contextlib.suppress(OSError):
+                words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+                if os.fsencode(self.conf_file) not in words:
+                    continue
+                name = os.path.basename(os.fsdecode(words[0]))
+                state = pathlib.Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()[0]
+                if state != "Z" and name != "strace" and program in (None, name):
+                    found.append(int(entry))
+        return found
+
+    def ipc_names(self):
+        numbers = set(self.numbers)
+        with contextlib.suppress(OSError):
+            numbers |= {int(m.group(1)) for n in os.listdir(self.base)
+                        if (m := re.fullmatch(r"queue(\d+)", n))}
+        return [f"/{self.name}.qscheduler"] + [f"/{self.name}.queue{n}" for n in sorted(numbers)]
+
+    def ipc_objects(self):
+        left = [f"shm {n}" for n in os.listdir("/dev/shm") if n.startswith(self.name + ".")]
+        return left + [f"mq {n}" for n in self.ipc_names() if mq_exists(n)]
+
+    def queue(self, number):
+        return self.base / f"queue{number}"
+
+    def files(self, *states):
+        """Whatever lies in the state directories (all of them by default)."""
+        found = []
+        for queue in sorted(self.base.glob("queue*")):
+            for state in states or STATES:
+                for directory, _, names in os.walk(queue / state):
+                    found += [pathlib.Path(directory) / n for n in names]
+        return found
+
+    def log(self):
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def log_has(self, pattern):
+        return re.search(pattern, self.log(), re.M)
+
+    # ---- mail in and out ----
+
+    def inject(self, message, *rcpts, sender="sender@test.example", face="sendmail",
+               args=(), check=True, uid=None, env=None):
+        """Submit through a face of queue-inject; the finished command."""
+        command = [str(self.face(face)), *args]
+        if face == "queue-inject":
+            command += ["-c", str(self.conf_file), "--print-id"]
+        command += ["-i", "-f", sender, "--", *rcpts]
+        who = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
+        done = subprocess.run(command, input=message, capture_output=True, check=False,
+                              env=self.environment() | (env or {}), **who)
+        if check and done.returncode != 0:
+            raise Failed(f"{command[:4]} exits {done.returncode}: {done.stderr!r}")
+        return done
+
+    def face(self, name):
+        """The one binary under one of its names."""
+        path = self.dir / name
+        if not path.exists():
+            path.symlink_to(BIN / "queue-inject")
+        return path
+
+    def maildir(self, user):
+        new = self.mail / user / "new"
+        return sorted(new.iterdir()) if new.is_dir() else []
+
+    def wait_delivered(self, user, count, limit=30.0):
+        return wait(lambda: len(self.maildir(user)) >= count and self.maildir(user),
+                    limit, f"{count} messages for {user}")
+
+    def wait_empty(self, limit=30.0):
+        wait(lambda: not self.files("maildrop", "incoming", "active", "deferred"),
+             limit, "empty queues")

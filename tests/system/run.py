@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+"""Run the system tests: run.py [-j N] [--as-root | --as-user] [PATTERN…]
+
+Each test (a method of a class in test_*.py) runs in a process of its own,
+several at once, and leaves nothing behind. Started as root the whole set is
+run twice: as root, and as an ordinary user from a copy that one can read.
+What cannot run here says why, and is counted.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIMIT = 600
+
+
+def flatten(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from flatten(item)
+        else:
+            yield item
+
+
+def listed(patterns):
+    sys.path.insert(0, str(HERE))
+    tests = list(flatten(unittest.defaultTestLoader.discover(str(HERE), "test_*.py")))
+    broken = [t for t in tests if type(t).__name__ == "_FailedTest"]
+    if broken:
+        sys.exit(f"cannot load: {broken[0]._exception}")
+    # The long ones first, so that the last to end is a short one.
+    tests.sort(key=lambda t: -getattr(getattr(t, t._testMethodName), "cost", 0))
+    names = [t.id() for t in tests]
+    return [n for n in names if not patterns or any(p in n for p in patterns)]
+
+
+def run_one(name):
+    began = time.monotonic()
+    try:
+        done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-v", name], cwd=HERE,
+                              text=True, capture_output=True, check=False, timeout=LIMIT,
+                              errors="replace")
+        text, status = done.stderr + done.stdout, done.returncode
+    except subprocess.TimeoutExpired:
+        text, status = f"no end within {LIMIT} s\n", 1
+    word = "FAILED" if status else "skipped" if re.search(r"skipped=\d", text) else "ok"
+    return name, word, text, time.monotonic() - began
+
+
+def run_all(names, jobs, who):
+    count = {"ok": 0, "FAILED": 0, "skipped": 0}
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        running = [pool.submit(run_one, n) for n in names]
+        for done in concurrent.futures.as_completed(running):
+            name, word, text, took = done.result()
+            count[word] += 1
+            why = re.search(r"skipped (['\"].*)", text) if word == "skipped" else None
+            print(f"system: {who}: {name}: {word} {why.group(1) if why else ''}({took:.1f} s)", flush=True)
+            if word == "FAILED":
+                print(text, flush=True)
+    return count
+
+
+def as_user(options):
+    """The same tests by an ordinary user, from a copy that it can read."""
+    user = pwd.getpwnam("nobody")
+    top = pathlib.Path(tempfile.mkdtemp(prefix="qsched-user-"))
+    try:
+        binaries = pathlib.Path(os.environ.get("QSCHED_BIN", ROOT / "build/bin"))
+        shutil.copytree(binaries, top / "build/bin", symlinks=True)
+        shutil.copytree(ROOT / "tests", top / "tests", symlinks=True,
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        subprocess.run(["chmod", "-R", "a+rX", top], check=True)
+        scratch = top / "tmp"
+        scratch.mkdir()
+        scratch.chmod(0o755)
+        shutil.chown(scratch, user.pw_uid, user.pw_gid)
+        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(scratch), "HOME": str(scratch)}
+        command = [sys.executable, "-B", top / "tests/system/run.py", "-j", str(options.jobs)]
+        done = subprocess.run([*command, *options.patterns], check=False, user=user.pw_uid,
+                              group=user.pw_gid, extra_groups=[], env=environment, cwd=top)
+        return done.returncode
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-j", dest="jobs", type=int, default=4)
+    parser.add_argument("--as-user", action="store_true", help="only as an ordinary user (needs root)")
+    parser.add_argument("--as-root", action="store_true", help="only as root")
+    parser.add_argument("patterns", nargs="*")
+    options = parser.parse_args()
+    root = os.geteuid() == 0
+    status = 0
+    if not (root and options.as_user):
+        names = listed(options.patterns)
+        who = "root" if root else "user"
+        count = run_all(names, options.jobs, who)
+        print(f"system: {who}: {count['ok']} passed, {count['FAILED']} failed, "
+              f"{count['skipped']} skipped", flush=True)
+        status |= count["FAILED"] > 0 or not names
+    if root and not options.as_root:
+        status |= as_user(options)
+    return int(status)
+
+
+sys.exit(main())
