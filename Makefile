@@ -39,6 +39,7 @@ CFLAGS   += -std=c17 -O$(O) -g $(WARN) $(HARD) \
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -levent_core -lisal -lrt -lpthread
 LDLIBS_qtop := -lncursesw
+PYTHON   := /usr/bin/python3
 
 common_c := $(foreach m,$(MODULES),$(wildcard common/$(m)/*.c))
 common_o := $(common_c:%.c=$(B)/%.o)
@@ -86,8 +87,99 @@ check-unit: units
 	@set -e; for u in $(UNITS); do echo "unit: $$u ($(VARIANT))"; \
 	    $(B)/unit/$$u --quiet -j2; done
 
+# ---- everything that is checked -------------------------------------------
+
+.PHONY: check check-system lint format
+check: all
+	tests/check.sh
+check-system: all
+	QSCHED_BIN=$(BIN) $(PYTHON) -B tests/system/run.py $(T)
+lint:
+	tests/lint/lint.sh
+format:
+	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
+
+.PHONY: demo bench
+demo: all
+	$(PYTHON) -B tests/demo/demo.py
+bench: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/bench.py
+
+$(B)/tests/bench/submit: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) \
+    $(call logic_o,queue-inject) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# ---- what is made from the table of parameters ----------------------------
+
+CONF5  := build/man/qscheduler.conf.5
+SAMPLE := build/etc/qscheduler.conf.sample
+.PHONY: generated
+generated: $(CONF5) $(SAMPLE)
+all: generated
+$(CONF5): etc/man/qscheduler.conf.5.head etc/man/qscheduler.conf.5.tail $(BIN)/qscheduler
+	@mkdir -p $(@D)
+	{ cat $< && $(BIN)/qscheduler --manual && cat $(word 2,$^); } >$@.new
+	mv $@.new $@
+$(SAMPLE): $(BIN)/qscheduler
+	@mkdir -p $(@D)
+	$(BIN)/qscheduler --sample >$@.new
+	mv $@.new $@
+
+# ---- installation: nothing outside of DESTDIR and prefix ------------------
+
+sbindir    := $(prefix)/sbin
+bindir     := $(prefix)/bin
+libexecdir := $(prefix)/libexec/qscheduler
+mandir     := $(prefix)/share/man
+docdir     := $(prefix)/share/doc/qscheduler
+etcdir     := $(prefix)/share/qscheduler
+unitdir    := $(prefix)/lib/systemd/system
+sysusersdir := $(prefix)/lib/sysusers.d
+
+INSTALL ?= install
+MANUALS := $(wildcard etc/man/*.[1-8]) $(CONF5)
+# Programs that the supervisor starts lie beside it, out of people's PATH.
+INSTALLED_sbin    := setqload
+INSTALLED_bin     := queue-inject qtop
+INSTALLED_libexec := qscheduler queue-send todo-proc deliver-local deliver-smtp
+FACES             := sendmail qmail-queue
+
+.PHONY: install uninstall
+install: all
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(sbindir) $(bindir) $(libexecdir) \
+	    $(docdir) $(etcdir) $(unitdir) $(sysusersdir))
+	$(INSTALL) -m 755 $(INSTALLED_sbin:%=$(BIN)/%) $(DESTDIR)$(sbindir)
+	$(INSTALL) -m 755 $(INSTALLED_bin:%=$(BIN)/%) $(DESTDIR)$(bindir)
+	$(INSTALL) -m 755 $(INSTALLED_libexec:%=$(BIN)/%) $(DESTDIR)$(libexecdir)
+	ln -sf ../libexec/qscheduler/qscheduler $(DESTDIR)$(sbindir)/qscheduler
+	for face in $(FACES); do \
+	    ln -sf ../../bin/queue-inject $(DESTDIR)$(libexecdir)/$$face; done
+	for page in $(MANUALS); do \
+	    $(INSTALL) -d $(DESTDIR)$(mandir)/man$${page##*.} && \
+	    $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/man$${page##*.} || exit 1; done
+	$(INSTALL) -m 644 README.md CHANGES.md LICENSE docs/*.md $(DESTDIR)$(docdir)
+	$(INSTALL) -m 644 $(SAMPLE) $(DESTDIR)$(etcdir)
+	for way in daemontools s6; do \
+	    cp -R etc/$$way $(DESTDIR)$(etcdir)/ || exit 1; done
+	sed 's|@libexecdir@|$(libexecdir)|g' etc/systemd/qscheduler.service \
+	    >$(DESTDIR)$(unitdir)/qscheduler.service
+	$(INSTALL) -m 644 etc/sysusers.d/qscheduler.conf $(DESTDIR)$(sysusersdir)
+	find $(DESTDIR)$(etcdir) -name run -exec \
+	    sed -i 's|@libexecdir@|$(libexecdir)|g' {} +
+
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(sbindir)/,$(INSTALLED_sbin) qscheduler)
+	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(INSTALLED_bin))
+	rm -rf $(DESTDIR)$(libexecdir) $(DESTDIR)$(docdir) $(DESTDIR)$(etcdir)
+	for page in $(notdir $(MANUALS)); do \
+	    rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
+	rm -f $(DESTDIR)$(unitdir)/qscheduler.service \
+	    $(DESTDIR)$(sysusersdir)/qscheduler.conf
+
 .PHONY: clean
 clean:
 	rm -rf build
 
+-include $(wildcard tests/*/rules.mk)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,64 @@
+#!/bin/sh
+# make check: every part in turn, its output in build/check/, one line of
+# result each; what failed is shown whole. Ends with the sum.
+cd "$(dirname "$0")/.." || exit 1
+out=build/check
+rm -rf "$out"
+mkdir -p "$out"
+passed=0 failed=0 skipped=0
+began=$(date +%s)
+
+# The tests that a part's output counts, in the ways of Criterion
+# ("Tested: 5 | Passing: 5 | Failing: 0"), of our programs ("5 passed, 0
+# failed"), and of what says SKIP for each that cannot run here.
+count() { # FILE
+	sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
+	/Tested: [0-9]+ \| Passing/ {
+		for (i = 1; i < NF; i++) {
+			if ($i == "Passing:") ok += $(i + 1)
+			if ($i == "Failing:") bad += $(i + 1)
+			if ($i == "Crashing:") bad += $(i + 1)
+		} }
+	/[0-9]+ passed, [0-9]+ failed/ {
+		for (i = 2; i <= NF; i++) {
+			if ($i ~ /^passed/) ok += $(i - 1)
+			if ($i ~ /^failed/) bad += $(i - 1)
+			if ($i ~ /^skipped/) left += $(i - 1)
+		} }
+	/^SKIP |\[SKIP\]/ { left++ }
+	END { print ok + 0, bad + 0, left + 0 }'
+}
+
+part() { # NAME COMMAND...
+	name=$1
+	shift
+	start=$(date +%s)
+	if "$@" >"$out/$name" 2>&1; then word=ok; else word=FAILED; fi
+	# shellcheck disable=SC2046 # three numbers
+	set -- $(count "$out/$name")
+	took=$(($(date +%s) - start))
+	if [ $word = FAILED ]; then
+		[ "$2" -gt 0 ] || set -- "$1" 1 "$3"
+		cat "$out/$name"
+	fi
+	grep -E '^SKIP |\[SKIP\]|: skipped ' "$out/$name" | sed 's/^/    /'
+	echo "check: $name: $word: $1 passed, $2 failed, $3 skipped ($took s)"
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+part build-gcc make -j2 all
+part build-clang make -j2 CC=clang all
+part lint tests/lint/lint.sh
+part unit-gcc make -j2 check-unit
+part unit-clang make -j2 CC=clang check-unit
+part unit-gcc-sanitized make -j2 SAN=address,undefined check-unit
+part unit-clang-sanitized make -j2 CC=clang SAN=address,undefined check-unit
+part threads make -j2 check-tsan
+part disk make -j2 check-disk
+part install tests/install.sh
+part system make check-system
+part system-sanitized make -j2 SAN=address,undefined check-system T="-j 2 --as-root test_road"
+
+echo "check: $(($(date +%s) - began)) s in all; the output of each part is in $out"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

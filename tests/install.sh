@@ -1,0 +1,51 @@
+#!/bin/sh
+# make install: what it installs, and that it writes nowhere else.
+cd "$(dirname "$0")/.." || exit 1
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+passed=0 failed=0
+
+want() { # NAME COMMAND...
+	name=$1
+	shift
+	if "$@" >"$scratch/out" 2>&1; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "install: $name: FAILED"
+		cat "$scratch/out"
+	fi
+}
+
+below_prefix() {
+	! find "$scratch/root" -type f -o -type l | grep -v "^$scratch/root/opt/q/"
+}
+links_lead_somewhere() {
+	! find "$scratch/root" -xtype l | grep .
+}
+nothing_left() {
+	! find "$scratch/root" -type f -o -type l | grep .
+}
+no_marks_left() {
+	! grep -rE '@[a-z]+dir@' "$scratch/root/opt/q"
+}
+
+want installs make install DESTDIR="$scratch/root" prefix=/opt/q
+want 'stays below DESTDIR and prefix' below_prefix
+want 'links lead somewhere' links_lead_somewhere
+want 'paths are filled in' no_marks_left
+for f in sbin/qscheduler sbin/setqload bin/qtop bin/queue-inject \
+    libexec/qscheduler/queue-send libexec/qscheduler/sendmail \
+    share/man/man8/qscheduler.8 share/man/man5/qscheduler.conf.5 \
+    share/qscheduler/qscheduler.conf.sample \
+    share/qscheduler/daemontools/run share/qscheduler/s6/run \
+    lib/systemd/system/qscheduler.service; do
+	want "has $f" test -e "$scratch/root/opt/q/$f"
+done
+want 'the sample is a valid configuration' \
+	"$scratch/root/opt/q/sbin/qscheduler" --check \
+	"$scratch/root/opt/q/share/qscheduler/qscheduler.conf.sample"
+want uninstalls make uninstall DESTDIR="$scratch/root" prefix=/opt/q
+want 'leaves nothing' nothing_left
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
