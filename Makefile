@@ -116,7 +116,9 @@ CONF5  := build/man/qscheduler.conf.5
 SAMPLE := build/etc/qscheduler.conf.sample
 .PHONY: generated
 generated: $(CONF5) $(SAMPLE)
+ifneq ($(and $(wildcard etc/man/qscheduler.conf.5.*),$(wildcard qscheduler/main.c)),)
 all: generated
+endif
 $(CONF5): etc/man/qscheduler.conf.5.head etc/man/qscheduler.conf.5.tail $(BIN)/qscheduler
 	@mkdir -p $(@D)
 	{ cat $< && $(BIN)/qscheduler --manual && cat $(word 2,$^); } >$@.new
