@@ -31,15 +31,20 @@ struct accept {
 	struct accept_options opt;
 	struct queue_file_writer writer;
 	int fd;
-	char temp_name[48]; /* "" with O_TMPFILE; else "tmp.PID.…" beside */
+	char temp_name[SPOOL_PATH_MAX]; /* "" with O_TMPFILE; else beside */
+	char name[SPOOL_PATH_MAX];      /* once it is linked, else "" */
+	bool accepted;
 };
 
+/* arrival_wall and uid go into the trailer and the queue id. -EACCES: this
+ * process may not enter the directory. */
 int accept_begin(struct accept *a, const struct spool *sp,
     const struct accept_options *opt, usec_t arrival_wall, uint32_t uid);
 /* 0: accepted; *ret_id names it. The exclusive lock of the file is held from
  * before the link until accept_end(), so no reader takes it earlier. */
 int accept_commit(struct accept *a, struct queue_id *ret_id);
-/* Always, after begin: closes; removes what was not accepted. */
+/* Always, also after a begin that failed: closes; removes what was not
+ * accepted. */
 void accept_end(struct accept *a);
 
 #endif

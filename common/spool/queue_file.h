@@ -59,14 +59,16 @@ struct queue_file {
 struct queue_file_writer {
 	const struct spool_sys *sys;
 	int fd;
-	struct queue_file file; /* arrival_wall, queue, uid: set by the caller
-				   after init and before finish */
+	struct queue_file file; /* arrival_wall, queue, uid, nonce: set by the
+				   caller after init and before finish */
 	uint32_t crc_content, crc_env;
 	uint64_t max_content; /* 0: no limit */
 	int phase, error;     /* private; the first error sticks */
 	struct buf out;
 };
 
+/* -ENOMEM. What is added out of order is a bug. The first error sticks: each
+ * later call, finish too, answers it again. */
 int queue_file_writer_init(struct queue_file_writer *w,
     const struct spool_sys *sys, int fd, uint64_t max_content);
 void queue_file_writer_done(struct queue_file_writer *w);
@@ -124,7 +126,8 @@ int queue_rcpt_next(
 int queue_file_mark(const struct spool_sys *sys, int fd, uint64_t rcpt_offset,
     enum rcpt_mark mark);
 
-/* What the last -EBADMSG of this thread was about: "trailer checksum". */
+/* What the last -EBADMSG (here) or -EPERM (spool.h) of this thread was about:
+ * "trailer checksum". */
 const char *queue_file_reason(void);
 
 #endif

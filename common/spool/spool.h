@@ -49,6 +49,7 @@ struct spool {
 	uint32_t split; /* read from the marker file */
 	int fd;         /* QUEUE_BASE/queueN */
 	int dir[SPOOL_NDIRS];
+	uid_t owner[SPOOL_NDIRS];
 	char *path;   /* for messages */
 	bool private; /* one user owns all of it */
 };
@@ -62,21 +63,30 @@ struct spool_owner {
 };
 
 /* Make what is missing of QUEUE_BASE/queueN, owners and modes by descriptor.
- * Called by the supervisor only, for a queue that is to exist. Never follows
- * a link; -ELOOP, -ENOTDIR name a squatter (F5, X1). */
+ * Called by the supervisor only, for a queue that is to exist. Whatever fails
+ * has its reason in queue_file_reason():
+ * -EINVAL base is not absolute, split is not 1..SPOOL_SPLIT_MAX; -ELOOP base
+ * or a directory is a link; -ENOTDIR; -EPERM another's directory, or base in
+ * a directory where everybody may rename it (F5, X1); -ENOENT a directory
+ * queueN without marker that no file system is mounted on (D19). */
 int spool_create(const char *base, uint32_t queue, uint32_t split,
     const struct spool_owner *owner);
 /* Open the directories; those that this process may not enter stay -1. */
 int spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
     uint32_t queue);
+/* After a spool_open() that failed, too. */
 void spool_close(struct spool *sp);
 
 /* Numbers of the queue directories below base, ascending; -errno or count.
  * More than max are not counted. */
 int spool_list(const char *base, uint32_t *ret_queues, size_t max);
 
+#define SPOOL_PATH_MAX 48
 /* "incoming/7/4711" relative to the queue's directory. */
 void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    char *out, size_t size);
+/* The same relative to sp->dir[dir]: "7/4711". */
+void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size);
 /* Open a queue file: O_NOFOLLOW | O_NONBLOCK, then fstat: a regular file of
  * ours (owner, mode, one link, the inode that it is named by), else -EPERM
@@ -84,7 +94,10 @@ void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
  * flags: O_RDONLY or O_RDWR. */
 int spool_open_file(
     const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags);
-/* One rename. -ENOENT: it is not there (any more). */
+/* -EAGAIN while its writer has neither committed nor died: look later. */
+int spool_file_settled(int fd);
+/* One rename. -ENOENT: it is not there (any more); -EEXIST: another file has
+ * the name there, nothing was moved. */
 int spool_move(const struct spool *sp, enum spool_dir from, enum spool_dir to,
     uint64_t inode);
 /* By name, for what is not named by an inode (D16, D17). The new name is the
@@ -93,13 +106,19 @@ int spool_move_corrupt(const struct spool *sp, enum spool_dir from,
     uint32_t split, const char *name);
 int spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 
-/* The due time of a deferred message: the file's mtime, so that a scan needs
- * no open; written before the move. A due time further away than max_ahead
- * (the clock was stepped back, T2) counts as due now. */
-int spool_set_due(const struct spool *sp, enum spool_dir dir, uint64_t inode,
-    usec_t due_wall);
+/* The due time of a deferred message: the mtime of its file in defer/ (made
+ * if there is none), so that a scan needs no open. Not of the message itself:
+ * that may be root's or qmailq's, and only an owner may set times. Written
+ * after the last reason_add() of the attempt and before the move; what is
+ * further away than any back-off reaches (the clock was stepped back, T2) the
+ * reader takes as due now. */
+int spool_set_due(const struct spool *sp, uint64_t inode, usec_t due_wall);
 
-/* Walk a directory a bounded number of steps at a time. */
+/* Walk a directory a bounded number of steps at a time. What a writer that
+ * died left under a temporary name is removed on the way when it is older than
+ * SPOOL_TEMP_AGE, and never shown. */
+#define SPOOL_TEMP_AGE (24 * 3600 * USEC_PER_SEC)
+
 struct spool_scan {
 	const struct spool *sp;
 	enum spool_dir dir;
@@ -110,8 +129,9 @@ struct spool_scan {
 struct spool_item {
 	char name[256];
 	uint32_t split;
-	uint64_t inode;    /* 0: a foreign name (D17) */
-	usec_t mtime_wall; /* 0 unless asked for */
+	uint64_t inode; /* 0: a foreign name, or not where it belongs (D17) */
+	/* 0 unless asked for: */
+	usec_t mtime_wall; /* in deferred/ the due time, 0 if it was lost */
 	uint64_t size;
 };
 void spool_scan_begin(

@@ -5,19 +5,24 @@
 #ifndef SPOOL_SYS_H
 #define SPOOL_SYS_H
 
-#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
+#include <time.h>
 
 struct spool_sys {
 	int (*openat)(int dir, const char *name, int flags, mode_t mode);
 	ssize_t (*write)(int fd, const void *data, size_t len);
 	ssize_t (*pwrite)(int fd, const void *data, size_t len, off_t off);
+	int (*ftruncate)(int fd, off_t len);
 	int (*linkat)(int olddir, const char *old, int newdir, const char *name,
 	    int flags);
+	/* Never onto a name that is taken: -1, EEXIST. */
 	int (*renameat)(
 	    int olddir, const char *old, int newdir, const char *name);
 	int (*unlinkat)(int dir, const char *name, int flags);
+	int (*futimens)(int fd, const struct timespec times[2]);
+	int (*flock)(int fd, int op);
 	int (*fsync)(int fd);
 	int (*close)(int fd);
 	int (*fstatvfs)(int fd, struct statvfs *out);
