@@ -7,13 +7,32 @@
  * reported is deferred (I18).
  *
  * The agent's end: agent_new() on the wire that the supervisor passes; each
- * job goes to deliver(), which owns it until agent_done().
+ * job goes to deliver(), which owns it until agent_done(). What queue-send
+ * says is checked as if it came from a stranger: a frame that is not right is
+ * dropped and answered with DONE for its job, and ends nothing.
+ *
+ * A link that is gone (queue-send ended, or our answers cannot be queued any
+ * more) is told once, by orphaned(), from the event loop and never from inside
+ * a call of this module. Jobs stay their owner's until agent_done(); what is
+ * reported then goes nowhere.
+ *
+ * Soft: -errno. Panics: misuse only. Never logs.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
 #include "ipc/msg.h"
 #include "ipc/wire.h"
+
+#include <bsd/sys/tree.h>
+
+#define AGENT_RCPTS_MAX   100  /* of one job */
+#define AGENT_ID_MAX      64   /* a queue id is shorter (spool/id.h) */
+#define AGENT_NAME_MAX    64   /* of a transport */
+#define AGENT_NEXTHOP_MAX 1024 /* of AGENT_ERROR it is a sentence */
+#define AGENT_DSN_MAX     16
+#define AGENT_RELAY_MAX   320
+#define AGENT_TEXT_MAX    4096
 
 enum agent_outcome {
 	AGENT_SENT,     /* delivered: dsn 2.x.x */
@@ -24,14 +43,14 @@ enum agent_outcome {
 
 struct agent_rcpt {
 	uint32_t index; /* in the queue file */
-	char *address;
+	char *address;  /* no control characters, not empty */
 	bool reported;
 };
 
 struct agent;
 
 struct agent_job {
-	struct agent *agent;
+	struct agent *agent; /* NULL when that was freed before the job */
 	uint64_t job;
 	char *id;
 	uint8_t kind; /* enum agent_kind of config/conf.h */
@@ -43,18 +62,27 @@ struct agent_job {
 	struct agent_rcpt *rcpts;
 	usec_t received_at; /* monotonic */
 	void *user;         /* the agent program's own */
+	/* private to common/agent below */
+	RB_ENTRY(agent_job) node;
+	char *strings;
 };
 
 struct agent_ops {
 	void (*deliver)(void *arg, struct agent_job *job);
 	/* queue-send is gone: end what runs, then stop. */
 	void (*orphaned)(void *arg);
+	/* Optional: a frame was dropped, and why; for the log. */
+	void (*bad)(void *arg, const char *what);
 };
 
+/* The socket is the agent's from here on; on failure it stays the caller's. */
 int agent_new(struct event_base *base, int sock, const struct agent_ops *ops,
     void *arg, struct agent **ret_agent);
+/* Jobs that are not done stay, without an agent. Not from inside deliver() or
+ * bad(). */
 void agent_free(struct agent **agent);
 
+/* Strings may hold anything: they are cleaned and cut to AGENT_…_MAX here. */
 struct agent_report {
 	enum agent_outcome outcome;
 	const char *dsn;   /* "2.0.0" */
@@ -68,13 +96,20 @@ void agent_result(
 /* The same report for every recipient that has none. */
 void
 agent_result_rest(struct agent_job *job, const struct agent_report *report);
-/* Ends and frees the job. site_failed: dsn and text say why. */
+/* Ends and frees the job. site_failed: dsn and text say why; else "". */
 void agent_done(
     struct agent_job *job, bool site_failed, const char *dsn, const char *text);
 
 /* queue-send's end: the DELIVER frame. rcpts is filled with agent_rcpt_add().
- */
+ * -EINVAL, -EILSEQ, -ENAMETOOLONG: address_check(); -ENOMEM. */
 int agent_rcpt_add(
     struct buf *rcpts, uint32_t index, const char *address, size_t len);
+
+/* Judge a DELIVER frame and make the job of it; the descriptor is the job's
+ * when 0 is returned. -EBADMSG with *ret_what, which names what is wrong;
+ * -ENOMEM. agent_new() does this; apart for tests. */
+int agent_job_new(const struct msg_DELIVER *frame, int fd,
+    struct agent_job **ret_job, const char **ret_what);
+void agent_job_free(struct agent_job **job);
 
 #endif

@@ -1,0 +1,264 @@
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <event2/event.h>
+
+#include "base/io.h"
+#include "base/text.h"
+
+/* Answers that wait above this mean that queue-send does not keep up: take no
+ * new jobs until they have gone. Far below the limit of the wire. */
+#define QUEUED_HIGH ((size_t)1 << 20)
+
+RB_HEAD(job_tree, agent_job);
+
+struct agent {
+	struct wire *wire; /* NULL: the link is gone */
+	struct event *lost;
+	const struct agent_ops *ops;
+	void *arg;
+	struct job_tree jobs;
+	bool paused;
+};
+
+static int
+compare_jobs(const struct agent_job *a, const struct agent_job *b)
+{
+	return a->job < b->job ? -1 : a->job > b->job;
+}
+
+TREE_GENERATE(job_tree, agent_job, node, compare_jobs)
+
+/* The link ends here; who runs jobs hears of it from the loop. */
+static void
+lose_link(struct agent *a)
+{
+	if (a->wire == NULL)
+		return;
+	wire_free(&a->wire);
+	event_active(a->lost, EV_TIMEOUT, 0);
+}
+
+static void
+on_lost(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct agent *a = arg;
+
+	a->ops->orphaned(a->arg);
+}
+
+/* An answer that cannot be queued would leave its job open for ever at the
+ * other end; without a link queue-send defers it and starts us anew. */
+static void
+send_answer(struct agent *a, const struct msg *msg)
+{
+	if (a->wire == NULL)
+		return;
+	if (wire_send(a->wire, msg, -1) < 0) {
+		lose_link(a);
+		return;
+	}
+	if (!a->paused && wire_queued(a->wire) > QUEUED_HIGH) {
+		a->paused = true;
+		wire_pause(a->wire, true);
+	}
+}
+
+/* Clean text of a report, in room of its own; "" when memory is out. */
+static struct msg_str
+clean(struct buf *room, const char *s, size_t max)
+{
+	if (text_clean(room, s, strlen(s), max) < 0)
+		buf_reset(room);
+	return (struct msg_str){ buf_str(room), room->len };
+}
+
+static void
+send_result(struct agent *a, uint64_t job, uint32_t index,
+    const struct agent_report *report)
+{
+	struct buf dsn = { 0 }, relay = { 0 }, text = { 0 };
+	struct msg msg = { .type = MSG_RESULT };
+
+	msg.u.RESULT = (struct msg_RESULT){
+		.job = job,
+		.rcpt = index,
+		.outcome = (uint8_t)report->outcome,
+		.dsn = clean(&dsn, report->dsn, AGENT_DSN_MAX),
+		.relay = clean(&relay, report->relay, AGENT_RELAY_MAX),
+		.text = clean(&text, report->text, AGENT_TEXT_MAX),
+		.conn_usec = report->conn,
+		.xfer_usec = report->xfer,
+	};
+	send_answer(a, &msg);
+	buf_done(&dsn);
+	buf_done(&relay);
+	buf_done(&text);
+}
+
+static void
+send_done(struct agent *a, uint64_t job, bool site_failed, const char *dsn,
+    const char *text)
+{
+	struct buf dsn_room = { 0 }, text_room = { 0 };
+	struct msg msg = { .type = MSG_DONE };
+
+	msg.u.DONE = (struct msg_DONE){
+		.job = job,
+		.site_failed = site_failed,
+		.dsn = clean(&dsn_room, dsn, AGENT_DSN_MAX),
+		.text = clean(&text_room, text, AGENT_TEXT_MAX),
+	};
+	send_answer(a, &msg);
+	buf_done(&dsn_room);
+	buf_done(&text_room);
+}
+
+void
+agent_result(
+    struct agent_job *job, uint32_t place, const struct agent_report *report)
+{
+	ASSERT(place < job->nrcpts && !job->rcpts[place].reported);
+	ASSERT(report->outcome < AGENT_NOUTCOMES);
+	job->rcpts[place].reported = true;
+	if (job->agent != NULL)
+		send_result(
+		    job->agent, job->job, job->rcpts[place].index, report);
+}
+
+void
+agent_result_rest(struct agent_job *job, const struct agent_report *report)
+{
+	uint32_t i;
+
+	for (i = 0; i < job->nrcpts; i++)
+		if (!job->rcpts[i].reported)
+			agent_result(job, i, report);
+}
+
+void
+agent_done(
+    struct agent_job *job, bool site_failed, const char *dsn, const char *text)
+{
+	struct agent *a = job->agent;
+
+	if (a != NULL) {
+		RB_REMOVE(job_tree, &a->jobs, job);
+		send_done(a, job->job, site_failed, dsn, text);
+	}
+	agent_job_free(&job);
+}
+
+static void
+say_bad(struct agent *a, const char *what)
+{
+	if (a->ops->bad != NULL)
+		a->ops->bad(a->arg, what);
+}
+
+/* A number that is in use is not answered: DONE would end the job that has
+ * it. */
+static void
+take_deliver(struct agent *a, const struct msg_DELIVER *f, int *fd)
+{
+	struct agent_job *job = NULL, key = { .job = f->job };
+	const char *what = "out of memory";
+	uint64_t number = f->job;
+
+	if (RB_FIND(job_tree, &a->jobs, &key) != NULL) {
+		say_bad(a, "DELIVER: job number in use");
+		return;
+	}
+	if (agent_job_new(f, *fd, &job, &what) < 0) {
+		say_bad(a, what);
+		send_done(a, number, false, "4.3.0", what);
+		return;
+	}
+	*fd = -1;
+	job->agent = a;
+	RB_INSERT(job_tree, &a->jobs, job);
+	a->ops->deliver(a->arg, job);
+}
+
+static void
+on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
+{
+	struct agent *a = arg;
+
+	if (frame->msg.type == MSG_DELIVER)
+		take_deliver(a, &frame->msg.u.DELIVER, &frame->fd);
+	else
+		say_bad(a, "frame that is not for an agent");
+}
+
+static void
+on_bad(void *arg, struct wire *w UNUSED)
+{
+	say_bad(arg, "malformed frame");
+}
+
+static void
+on_closed(void *arg, struct wire *w UNUSED)
+{
+	lose_link(arg);
+}
+
+static void
+on_drained(void *arg, struct wire *w)
+{
+	struct agent *a = arg;
+
+	if (a->paused)
+		wire_pause(w, false);
+	a->paused = false;
+}
+
+static const struct wire_ops wire_ops = {
+	.frame = on_frame,
+	.bad = on_bad,
+	.closed = on_closed,
+	.drained = on_drained,
+};
+
+int
+agent_new(struct event_base *base, int sock, const struct agent_ops *ops,
+    void *arg, struct agent **ret_agent)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	int r = -ENOMEM;
+
+	if (a == NULL)
+		return -ENOMEM;
+	a->ops = ops;
+	a->arg = arg;
+	RB_INIT(&a->jobs);
+	a->lost = event_new(base, -1, 0, on_lost, a);
+	if (a->lost != NULL)
+		r = wire_new(base, sock, &wire_ops, a, &a->wire);
+	if (r < 0) {
+		if (a->lost != NULL)
+			event_free(a->lost);
+		free(a);
+		return r;
+	}
+	*ret_agent = a;
+	return 0;
+}
+
+void
+agent_free(struct agent **agent)
+{
+	struct agent *a = *agent;
+	struct agent_job *job, *next;
+
+	*agent = NULL;
+	if (a == NULL)
+		return;
+	RB_FOREACH_SAFE (job, job_tree, &a->jobs, next)
+		job->agent = NULL;
+	wire_free(&a->wire);
+	event_free(a->lost);
+	free(a);
+}

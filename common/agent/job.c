@@ -1,0 +1,215 @@
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "config/conf.h"
+
+#define RCPT_HEAD 8 /* u32 index, u32 length */
+
+static void
+put_u32(unsigned char *out, uint32_t v)
+{
+	int i;
+
+	for (i = 0; i < 4; i++)
+		out[i] = (unsigned char)(v >> (8 * i));
+}
+
+static uint32_t
+get_u32(const char *data)
+{
+	const unsigned char *p = (const unsigned char *)data;
+
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	    (uint32_t)p[3] << 24;
+}
+
+int
+agent_rcpt_add(
+    struct buf *rcpts, uint32_t index, const char *address, size_t len)
+{
+	unsigned char head[RCPT_HEAD];
+	int r = address_check(address, len);
+
+	if (r < 0)
+		return r;
+	r = buf_reserve(rcpts, sizeof(head) + len);
+	if (r < 0)
+		return r;
+	put_u32(head, index);
+	put_u32(head + 4, (uint32_t)len);
+	buf_add(rcpts, head, sizeof(head));
+	return buf_add(rcpts, address, len);
+}
+
+/* No control characters; at most max bytes. */
+static bool
+plain(const struct msg_str *s, size_t min, size_t max)
+{
+	size_t i;
+
+	if (s->len < min || s->len > max)
+		return false;
+	for (i = 0; i < s->len; i++)
+		if ((unsigned char)s->data[i] < 0x20 || s->data[i] == 0x7f)
+			return false;
+	return true;
+}
+
+/* One recipient of the list; false when there is no whole, right one. */
+static bool
+take_rcpt(struct msg_str *left, uint32_t *ret_index, struct msg_str *ret)
+{
+	size_t len;
+
+	if (left->len < RCPT_HEAD)
+		return false;
+	len = get_u32(left->data + 4);
+	if (len > left->len - RCPT_HEAD ||
+	    address_check(left->data + RCPT_HEAD, len) < 0)
+		return false;
+	*ret_index = get_u32(left->data);
+	*ret = (struct msg_str){ left->data + RCPT_HEAD, len };
+	left->data += RCPT_HEAD + len;
+	left->len -= RCPT_HEAD + len;
+	return true;
+}
+
+static bool
+rcpts_are_right(const struct msg_DELIVER *f)
+{
+	struct msg_str left = f->rcpts, address;
+	uint32_t i, index;
+
+	if (f->nrcpts < 1 || f->nrcpts > AGENT_RCPTS_MAX)
+		return false;
+	for (i = 0; i < f->nrcpts; i++)
+		if (!take_rcpt(&left, &index, &address))
+			return false;
+	return left.len == 0;
+}
+
+/* A queue file that can only be read: the agent is handed nothing else, and
+ * will not write to what it was not meant to. */
+static const char *
+judge_file(const struct msg_DELIVER *f, int fd)
+{
+	struct stat st;
+	uint64_t end;
+	int flags;
+
+	if (fd < 0)
+		return "no descriptor";
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY || flags & O_PATH)
+		return "descriptor is not open for reading only";
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return "descriptor is not a regular file";
+	if (__builtin_add_overflow(f->content_off, f->content_len, &end) ||
+	    end > (uint64_t)st.st_size)
+		return "content beyond the end of the file";
+	return NULL;
+}
+
+static const char *
+judge(const struct msg_DELIVER *f, int fd)
+{
+	if (f->kind >= AGENT_NKINDS)
+		return "kind";
+	if (!plain(&f->id, 1, AGENT_ID_MAX))
+		return "queue id";
+	if (!plain(&f->transport, 1, AGENT_NAME_MAX))
+		return "transport";
+	if (!plain(&f->nexthop, 0, AGENT_NEXTHOP_MAX))
+		return "nexthop";
+	if (!plain(&f->sender, 0, ADDRESS_MAX))
+		return "sender";
+	if (!rcpts_are_right(f))
+		return "recipients";
+	return judge_file(f, fd);
+}
+
+static char *
+place_string(char **next, const struct msg_str *s)
+{
+	char *at = *next;
+
+	if (s->len > 0)
+		memcpy(at, s->data, s->len);
+	at[s->len] = '\0';
+	*next = at + s->len + 1;
+	return at;
+}
+
+static void
+fill_job(struct agent_job *job, const struct msg_DELIVER *f)
+{
+	struct msg_str left = f->rcpts, address;
+	char *next = job->strings;
+	uint32_t i;
+
+	job->id = place_string(&next, &f->id);
+	job->transport = place_string(&next, &f->transport);
+	job->nexthop = place_string(&next, &f->nexthop);
+	job->sender = place_string(&next, &f->sender);
+	for (i = 0; i < f->nrcpts; i++) {
+		take_rcpt(&left, &job->rcpts[i].index, &address);
+		job->rcpts[i].address = place_string(&next, &address);
+	}
+}
+
+int
+agent_job_new(const struct msg_DELIVER *f, int fd, struct agent_job **ret_job,
+    const char **ret_what)
+{
+	const char *what = judge(f, fd);
+	struct agent_job *job;
+
+	if (what != NULL) {
+		*ret_what = what;
+		return -EBADMSG;
+	}
+	job = calloc(1, sizeof(*job));
+	if (job == NULL)
+		return -ENOMEM;
+	job->fd = -1;
+	job->rcpts = calloc(f->nrcpts, sizeof(*job->rcpts));
+	/* The heads of the recipients leave more than room for their NULs. */
+	job->strings = malloc(f->id.len + f->transport.len + f->nexthop.len +
+	    f->sender.len + f->rcpts.len + 4);
+	if (job->rcpts == NULL || job->strings == NULL) {
+		agent_job_free(&job);
+		return -ENOMEM;
+	}
+	job->job = f->job;
+	job->kind = f->kind;
+	job->content_off = f->content_off;
+	job->content_len = f->content_len;
+	job->flags = f->flags;
+	job->nrcpts = f->nrcpts;
+	job->received_at = clock_mono();
+	fill_job(job, f);
+	job->fd = fd;
+	*ret_job = job;
+	return 0;
+}
+
+void
+agent_job_free(struct agent_job **job)
+{
+	struct agent_job *j = *job;
+
+	*job = NULL;
+	if (j == NULL)
+		return;
+	io_close(&j->fd);
+	free(j->rcpts);
+	free(j->strings);
+	free(j);
+}
