@@ -8,7 +8,12 @@
  *
  * A child that ends, with whatever status, exit 0 included (P7), is started
  * again after a delay that doubles from PROC_DELAY_MIN to the limit; a run of
- * PROC_STEADY resets it.
+ * PROC_STEADY resets it. One that was asked to stop for its group comes back
+ * after the least delay: it is not to blame.
+ *
+ * The table is total: an event that cannot happen in a state, or comes late,
+ * is ignored there, and a process that is there without being wanted is
+ * stopped.
  */
 #ifndef PROC_PROC_H
 #define PROC_PROC_H
@@ -17,6 +22,8 @@
 
 #define PROC_DELAY_MIN (1 * USEC_PER_SEC / 4)
 #define PROC_STEADY    (60 * USEC_PER_SEC)
+/* So many failures without a steady run between are a crash loop (P6). */
+#define PROC_LOOPING   5
 
 enum proc_state {
 	PROC_DOWN,     /* not wanted, not there */
@@ -60,13 +67,37 @@ struct proc {
 	usec_t deadline; /* USEC_NEVER: none */
 	usec_t delay;    /* the next back-off */
 	usec_t started_at;
-	uint32_t restarts;
+	uint32_t restarts; /* starts after the first */
+	uint32_t failures; /* since the last steady run */
 };
+
+/* How the deadline is set by a cell. */
+enum proc_timing {
+	PROC_TIME_KEEP,  /* as it is */
+	PROC_TIME_NEVER, /* none */
+	PROC_TIME_READY, /* ready_limit from now, and the start of the run */
+	PROC_TIME_STOP,  /* stop_limit from now */
+	PROC_TIME_LEAST, /* PROC_DELAY_MIN from now */
+	PROC_TIME_GROW,  /* the next delay from now, which then doubles */
+};
+
+struct proc_cell {
+	bool valid;
+	enum proc_state next;     /* when it is wanted */
+	enum proc_state unwanted; /* when it is not */
+	enum proc_action action;
+	enum proc_timing timing; /* unless next is DOWN: never */
+};
+extern const struct proc_cell proc_table[PROC_NSTATES][PROC_NEVENTS];
 
 void proc_init(struct proc *p);
 /* The event happens at `now`; the action is for the caller to carry out. */
 enum proc_action proc_event(struct proc *p, enum proc_event event, usec_t now,
     const struct proc_limits *limits);
+/* It keeps dying: shown, and its queue is quarantined. */
+bool proc_is_looping(const struct proc *p, usec_t now);
+/* Is there, as far as is known, a process? */
+bool proc_is_there(const struct proc *p);
 const char *proc_state_name(enum proc_state state);
 const char *proc_event_name(enum proc_event event);
 const char *proc_action_name(enum proc_action action);
