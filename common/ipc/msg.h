@@ -53,28 +53,45 @@ struct msg {
 	} u;
 };
 
+/* Which of the channels a message belongs to (msg.def). */
+enum msg_link {
+	MSG_LINK_SUP,
+	MSG_LINK_PREP,
+	MSG_LINK_WORK,
+	MSG_LINK_ASK,
+};
+
 #define MSG_S(s) ((struct msg_str){ (s), strlen(s) })
 
-/* Append the frame of msg to out. */
+/* Append the frame of msg to out, which is left as it was on failure. */
 int msg_encode(const struct msg *msg, struct buf *out);
 /* One frame of exactly len bytes. */
 int msg_decode(const void *frame, size_t len, struct msg *ret_msg);
+/* "LINK", for logs; "?" for a number that is not in the list. */
 const char *msg_name(enum msg_type type);
+/* The channel that a message of the list travels on. */
+enum msg_link msg_link(enum msg_type type);
 
 /* ---- channel: a SOCK_SEQPACKET pair, one frame a datagram ---- */
 
 /* Both ends non-blocking and close-on-exec. */
 int chan_pair(int ret_fds[2]);
 /* Send, with a descriptor when fd >= 0 (the caller keeps its own). -EAGAIN:
- * full, try when writable; -EPIPE: the peer is gone. */
+ * full, try when writable; -EPIPE: the peer is gone; -ETOOMANYREFS, -ENOBUFS,
+ * -ENOMEM: not now, try again after a while. */
 int chan_send(int sock, const struct msg *msg, int fd);
+/* The same for a frame that msg_encode() made. */
+int chan_send_frame(int sock, const void *frame, size_t len, int fd);
+/* Large: one for all channels of a process, on the stack. */
 struct chan_frame {
 	struct msg msg; /* points into data */
 	int fd;         /* -1, or a descriptor that is now the caller's */
 	char data[MSG_FRAME_MAX];
 };
-/* 1 a frame; 0 end of file; -EAGAIN; -EBADMSG: a bad frame was taken and
- * dropped, descriptors in it closed. */
+/* 1 a frame; 0 end of file, after all that the peer sent before it went;
+ * -EAGAIN; -EBADMSG: a bad frame (or one with more than one descriptor) was
+ * taken and dropped, descriptors in it closed. A frame whose descriptor could
+ * not be taken for want of a free number comes with fd -1. */
 int chan_recv(int sock, struct chan_frame *frame);
 
 #endif

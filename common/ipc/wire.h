@@ -24,6 +24,7 @@ struct wire_ops {
 	void (*drained)(void *arg, struct wire *w);
 };
 
+/* -ENOMEM: the socket is still the caller's. */
 int wire_new(struct event_base *base, int sock, const struct wire_ops *ops,
     void *arg, struct wire **ret_wire);
 void wire_free(struct wire **w);
