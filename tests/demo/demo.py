@@ -1,0 +1,231 @@
+#!/usr/bin/python3
+"""make demo: the newcomer's tour of qscheduler, which is a test as well.
+
+A private instance of two queues, as an ordinary user. The sample messages of
+tests/mail go in through the sendmail face and out three ways: to maildirs,
+into a program, and over SMTP to aiosmtpd, a server of Debian's. What came out
+is compared with what went in, byte by byte. Exit 0 only if all of it is true.
+"""
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+ROOT = TESTS.parent
+sys.path.insert(0, str(TESTS / "system"))
+
+# Fields that this system puts in front of what was submitted.
+ADDED = re.compile(rb"\A(?:(?:Return-Path|Delivered-To|Received|From|Date|Message-ID): "
+                   rb"[^\n]*\n(?:[ \t][^\n]*\n)*)*", re.I)
+WAYS = ("maildir", "program", "smtp")
+BULK = 5000
+
+
+def step(text):
+    print(f"\n\033[1m== {text}\033[0m" if sys.stdout.isatty() else f"\n== {text}", flush=True)
+
+
+def say(text):
+    print(f"   {text}", flush=True)
+
+
+def as_ordinary_user():
+    """Root shows it as nobody, from a copy that nobody can read."""
+    user = pwd.getpwnam("nobody")
+    top = pathlib.Path(tempfile.mkdtemp(prefix="qsched-demo-"))
+    try:
+        shutil.copytree(ROOT / "build/bin", top / "build/bin", symlinks=True)
+        shutil.copytree(TESTS, top / "tests", symlinks=True)
+        subprocess.run(["chmod", "-R", "a+rX", top], check=True)
+        (top / "tmp").mkdir()
+        shutil.chown(top / "tmp", user.pw_uid, user.pw_gid)
+        done = subprocess.run(
+            [sys.executable, "-B", top / "tests/demo/demo.py"], check=False, cwd=top,
+            user=user.pw_uid, group=user.pw_gid, extra_groups=[],
+            env={"PATH": os.environ["PATH"], "TMPDIR": str(top / "tmp"), "HOME": str(top / "tmp")})
+        return done.returncode
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def wire_form(content):
+    """What SMTP can carry of a message (docs/DELIVERY.md): every line break is
+    CRLF, a line is at most 998 octets, going on after a blank."""
+    lines = re.split(rb"\r\n|\n|\r", content)
+    if lines[-1] == b"":
+        lines.pop()
+    out = []
+    for line in lines:
+        line = line.replace(b"\0", b"")
+        while len(line) > 998:
+            cut = 998
+            while cut > 990 and line[cut] & 0xc0 == 0x80:
+                cut -= 1
+            out.append(line[:cut])
+            line = b" " + line[cut:]
+        out.append(line)
+    return b"".join(line + b"\r\n" for line in out)
+
+
+class Tour:
+    def __init__(self):
+        from instance import Instance
+        from peer import Peer
+        self.instance = Instance(queues=2)
+        self.keep = self.instance.dir / "program"
+        self.keep.mkdir()
+        self.peer = Peer(self.instance.dir / "smtp")
+        self.instance.programs_file.write_text(
+            f'archive - /usr/bin/python3 {TESTS}/demo/archive.py {self.keep} "${{user}}"\n')
+        self.instance.routing_file.write_text(
+            "maildir.example local\nprogram.example pipe:archive\n"
+            f"smtp.example    smtp:127.0.0.1:{self.peer.port}\n")
+        self.samples = {}
+        self.wrong = 0
+
+    def check(self, true, what):
+        if not true:
+            self.wrong += 1
+            say(f"WRONG: {what}")
+
+    def start(self):
+        step("A private instance of two queues")
+        i = self.instance
+        say(f"as {pwd.getpwuid(os.geteuid()).pw_name}, below {i.dir}")
+        i.start()
+        say(f"running: {', '.join(sorted(self.program(p) for p in i.pids()))}")
+        say(f"SMTP server: aiosmtpd on 127.0.0.1:{self.peer.port}")
+
+    @staticmethod
+    def program(pid):
+        words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        queue = words[-2] if words[-2].isdigit() else ""
+        return os.path.basename(words[0]) + (f"/{queue}" if queue else "")
+
+    def submit(self):
+        step("Sample messages, each to a maildir, a program and a server")
+        made = self.instance.dir / "made"
+        made.mkdir()
+        subprocess.run([TESTS / "mail/generate", made], check=True)
+        files = [p for d in (TESTS / "mail", made) for p in sorted(d.iterdir())
+                 if p.suffix == ".eml"]
+        for number, path in enumerate(files):
+            name = f"s{number:02d}"
+            self.samples[name] = content = path.read_bytes()
+            self.instance.inject(content, *[f"{name}@{way}.example" for way in WAYS])
+            say(f"{name}  {len(content):>10} bytes  {path.name}")
+        self.rcpts = [f"list{n}@{'smtp' if n % 5 else 'maildir'}.example" for n in range(BULK)]
+        self.bulk = b"Subject: to everybody\n\nOne message, many recipients.\n"
+        self.instance.inject(self.bulk, *self.rcpts)
+        say(f"bulk  {len(self.bulk):>8} bytes  to {BULK} recipients")
+        self.expected = 3 * len(files) + BULK
+
+    def deliver(self):
+        step(f"{self.expected} deliveries")
+        began, last = time.monotonic(), -1
+
+        def done():
+            nonlocal last
+            log = self.instance.log()
+            count = log.count("status=sent")
+            if count // 500 != last // 500:
+                say(f"{count} of {self.expected} delivered after {time.monotonic() - began:.1f} s")
+                last = count
+            return count >= self.expected
+        from instance import wait
+        wait(done, 55, "all deliveries")
+        self.instance.wait_empty()
+
+    def compare(self):
+        step("What came out, compared with what went in, byte by byte")
+        out = {way: {} for way in WAYS}
+        for name in self.samples:
+            for path in self.instance.maildir(name):
+                out["maildir"].setdefault(name, []).append(path.read_bytes())
+        for path in self.keep.iterdir():
+            out["program"].setdefault(path.name.split(".")[0], []).append(path.read_bytes())
+        bulk = []
+        for path, envelope in zip(self.peer.messages(), self.peer.envelopes()):
+            for rcpt in envelope["to"]:
+                if rcpt.startswith("list"):
+                    bulk.append(rcpt)
+                else:
+                    out["smtp"].setdefault(rcpt.split("@")[0], []).append(path.read_bytes())
+        for way in WAYS:
+            same = sum(self.is_same(way, n, out[way].get(n, [])) for n in self.samples)
+            say(f"{way:8} {same} of {len(self.samples)} messages the same")
+        bulk += [r for r in self.rcpts if r.endswith("@maildir.example")
+                 for _ in self.instance.maildir(r.split("@")[0])]
+        self.check(sorted(bulk) == sorted(self.rcpts), "each of the many recipients has one")
+        count = sum(len(m) for w in out.values() for m in w.values()) + len(bulk)
+        say(f"in {self.expected}, out {count}")
+        self.check(count == self.expected, "as many out as in")
+        self.check(not self.instance.files(), f"nothing stays behind: {self.instance.files()[:3]}")
+
+    def is_same(self, way, name, copies):
+        want = self.samples[name]
+        if len(copies) != 1:
+            self.check(False, f"{name} by {way}: {len(copies)} copies")
+            return False
+        got = copies[0]
+        if way == "smtp":
+            want, got = wire_form(want), got.replace(b"\r\n", b"\n")
+            want = want.replace(b"\r\n", b"\n")
+        # Everything that stands before the submitted bytes was put there by us.
+        front = got[:len(got) - len(want)]
+        same = got.endswith(want) and ADDED.sub(b"", front, count=1) in (b"", b"\n")
+        self.check(same, f"{name} by {way} is not what went in")
+        return same
+
+    def show(self):
+        step("qtop -b -n 1")
+        from instance import BIN
+        done = subprocess.run([BIN / "qtop", "-b", "-n", "1", "-i", self.instance.name],
+                              capture_output=True, text=True, check=False)
+        print(done.stdout + done.stderr, end="")
+        self.check(done.returncode == 0, "qtop shows the queues")
+        step("The log of one message, from end to end")
+        lines = self.instance.log().splitlines()
+        ident = re.search(r"([0-9A-F]{20,}): to=<s01@smtp", self.instance.log())
+        story = [line for line in lines if ident and ident.group(1) in line]
+        for line in story:
+            print(line)
+        self.check(len(story) >= 5 and "removed" in story[-1], "from taken in to removed")
+
+    def stop(self):
+        step("A clean stop")
+        self.instance.stop()
+        say("exit 0, no process, no shared memory, no message queue left")
+
+    def run(self):
+        began = time.monotonic()
+        try:
+            self.start()
+            self.submit()
+            self.deliver()
+            self.compare()
+            self.show()
+            self.stop()
+        except AssertionError as failed:
+            self.check(False, failed)
+        finally:
+            self.peer.stop()
+            self.instance.destroy()
+        took = time.monotonic() - began
+        step(f"{'All of it is true' if not self.wrong else f'{self.wrong} things are WRONG'} ({took:.1f} s)")
+        return 1 if self.wrong else 0
+
+
+def main():
+    if os.geteuid() == 0:
+        return as_ordinary_user()
+    return Tour().run()
+
+
+sys.exit(main())
