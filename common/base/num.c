@@ -1,6 +1,7 @@
 #include "base/num.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 struct unit {
@@ -86,4 +87,89 @@ int
 num_size(const char *s, uint64_t min, uint64_t max, uint64_t *ret_value)
 {
 	return parse_range(s, size_units, min, max, ret_value);
+}
+
+int
+num_decimal(const char *s, double min, double max, double *ret_value)
+{
+	int64_t value = 0, scale = 1;
+	int digits = 0;
+	bool point = false;
+	double d;
+
+	for (; *s != '\0'; s++) {
+		if (*s == '.' && !point && digits > 0) {
+			point = true;
+			continue;
+		}
+		if (*s < '0' || *s > '9')
+			return -EINVAL;
+		if (++digits > 15)
+			return -ERANGE;
+		value = value * 10 + (*s - '0');
+		scale *= point ? 10 : 1;
+	}
+	if (digits == 0 || (point && scale == 1))
+		return -EINVAL;
+	d = (double)value / (double)scale;
+	if (d < min || d > max)
+		return -ERANGE;
+	*ret_value = d;
+	return 0;
+}
+
+/* The largest unit that leaves nothing over. */
+static int
+add_with_unit(struct buf *out, const struct unit *units, uint64_t value)
+{
+	const struct unit *best = NULL, *u;
+
+	for (u = units; u->name != NULL; u++)
+		if (value % u->factor == 0 &&
+		    (best == NULL || u->factor >= best->factor))
+			best = u;
+	if (best == NULL)
+		return -EINVAL;
+	return buf_printf(
+	    out, "%" PRIu64 "%s", value / best->factor, best->name);
+}
+
+int
+num_add_duration(struct buf *out, usec_t value)
+{
+	if (value < 0)
+		return -EINVAL;
+	if (value == 0)
+		return buf_add_str(out, "0s");
+	return add_with_unit(out, time_units, (uint64_t)value);
+}
+
+int
+num_add_size(struct buf *out, uint64_t value)
+{
+	if (value == 0)
+		return buf_add_str(out, "0");
+	return add_with_unit(out, size_units, value);
+}
+
+/* By integers: printf() would follow the locale. */
+int
+num_add_decimal(struct buf *out, double value)
+{
+	const uint64_t scale = 1000000000000;
+	uint64_t whole, part;
+	int r, width = 12;
+
+	if (!(value >= 0 && value < 1e15))
+		return -EINVAL;
+	whole = (uint64_t)value;
+	part = (uint64_t)((value - (double)whole) * (double)scale + 0.5);
+	whole += part / scale;
+	part %= scale;
+	r = buf_printf(out, "%" PRIu64, whole);
+	if (r < 0 || part == 0)
+		return r;
+	for (; part % 10 == 0; part /= 10)
+		width--;
+	return buf_printf(out, ".%0*" PRIu64, width, part);
 }

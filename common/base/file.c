@@ -1,0 +1,135 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+static int
+refuse(struct buf *ret_why, int error, const char *why)
+{
+	int r = buf_add_str(ret_why, why);
+
+	return r < 0 ? r : -error;
+}
+
+static bool
+others_may_write(const struct stat *st)
+{
+	if (st->st_uid != 0)
+		return true;
+	if ((st->st_mode & S_IWGRP) != 0 && st->st_gid != 0)
+		return true;
+	return (st->st_mode & S_IWOTH) != 0;
+}
+
+/* A real, absolute directory and every one above it; cuts the path. */
+static int
+check_dirs(char *dir, struct buf *ret_why)
+{
+	struct stat st;
+	int r;
+
+	for (;; dir = dirname(dir)) {
+		if (stat(dir, &st) < 0)
+			return refuse(ret_why, errno, strerror(errno));
+		if (others_may_write(&st) &&
+		    !((st.st_mode & S_ISVTX) != 0 && st.st_uid == 0)) {
+			r = buf_printf(ret_why,
+			    "not trusted: others than root may write to %s",
+			    dir);
+			return r < 0 ? r : -EPERM;
+		}
+		if (strcmp(dir, "/") == 0)
+			return 0;
+	}
+}
+
+/* The directories of the file itself, and of the name that led to it. */
+static int
+check_trust(const char *path, const struct stat *st, struct buf *ret_why)
+{
+	char real[PATH_MAX], *given;
+	int r;
+
+	if (others_may_write(st))
+		return refuse(
+		    ret_why, EPERM, "not trusted: others than root may write");
+	if (realpath(path, real) == NULL)
+		return refuse(ret_why, errno, strerror(errno));
+	r = check_dirs(dirname(real), ret_why);
+	if (r < 0)
+		return r;
+	given = strdup(path);
+	if (given == NULL)
+		return -ENOMEM;
+	if (realpath(dirname(given), real) == NULL)
+		r = refuse(ret_why, errno, strerror(errno));
+	else
+		r = check_dirs(real, ret_why);
+	free(given);
+	return r;
+}
+
+static int
+check_kind(const char *path, int fd, size_t max, struct buf *ret_why)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return refuse(ret_why, errno, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return refuse(ret_why, EISDIR, "is a directory");
+	if (!S_ISREG(st.st_mode))
+		return refuse(ret_why, EINVAL, "is not a regular file");
+	if (st.st_size > 0 && (uint64_t)st.st_size > max)
+		return refuse(ret_why, EFBIG, "is too large");
+	return geteuid() == 0 ? check_trust(path, &st, ret_why) : 0;
+}
+
+/* To the end, whatever fstat() said: the file may grow meanwhile. */
+static int
+read_all(int fd, size_t max, struct buf *out, struct buf *ret_why)
+{
+	size_t got = 0;
+
+	for (;;) {
+		size_t room = 16384;
+		int64_t n;
+		int r = buf_reserve(out, room);
+
+		if (r < 0)
+			return r;
+		n = io_read_all(fd, out->data + out->len, room);
+		if (n < 0)
+			return refuse(ret_why, (int)-n, strerror((int)-n));
+		out->len += (size_t)n;
+		out->data[out->len] = '\0';
+		got += (size_t)n;
+		if (got > max)
+			return refuse(ret_why, EFBIG, "is too large");
+		if ((size_t)n < room)
+			return 0;
+	}
+}
+
+int
+file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why)
+{
+	int r, fd;
+
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return refuse(ret_why, errno, strerror(errno));
+	r = check_kind(path, fd, max, ret_why);
+	if (r == 0)
+		r = read_all(fd, max, out, ret_why);
+	io_close(&fd);
+	return r;
+}

@@ -1,0 +1,29 @@
+/* base/line.h - the lines of a file that people write, one at a time.
+ *
+ * CRLF and a missing last newline are read as if they were right. A byte-order
+ * mark, a NUL, another control character and a line above the limit are
+ * errors (F4).
+ */
+#ifndef BASE_LINE_H
+#define BASE_LINE_H
+
+#include "base/buf.h"
+
+struct line_cursor {
+	char *next, *end;
+	size_t max;      /* the longest line */
+	uint32_t number; /* of the line that was returned last, from 1 */
+};
+
+/* text stays the caller's, is cut into strings in place, and must be followed
+ * by a NUL as the content of a buf is. */
+void line_begin(struct line_cursor *c, struct buf *text, size_t max);
+/* 1: *ret_line is the next line; 0: the end; -EINVAL with the reason. */
+int line_next(struct line_cursor *c, char **ret_line, const char **ret_why);
+
+/* Cut off a comment: `#` at the start or behind a blank, to the end. */
+void line_uncomment(char *line);
+/* Cut off blanks at both ends; returns the new start. */
+char *line_trim(char *line);
+
+#endif
