@@ -9,13 +9,15 @@
  * file and the manual page; names are those of the scheduler documents, so
  * every default_X has a per-transport override TRANSPORT_X.
  *
- * File: `name = value`, one a line, `#` at the start of a line comments, no
- * continuation. Blanks around name and value do not count; CRLF and a missing
- * last newline are read as if they were right; a NUL, a byte-order mark, a
- * line above CONF_LINE_MAX, an unknown or repeated name are errors (F4). The
- * whole file is read before it is judged (F7).
+ * File: `name = value`, one a line; `#` at the start of a line or behind a
+ * blank begins a comment; no continuation. Blanks around name and value do not
+ * count; CRLF and a missing last newline are read as if they were right; a NUL,
+ * a byte-order mark, a line above CONF_LINE_MAX, an unknown or repeated name
+ * are errors (F4). The whole file is read before it is judged (F7). Root
+ * refuses a file that others may change (F8, base/file.h).
  *
- * Soft: -errno with the text in *ret_error: "FILE:LINE: NAME: what is wrong".
+ * Soft: -errno with the text in *ret_error: "FILE:LINE: NAME: what is wrong",
+ * "environment VARIABLE: what is wrong".
  * Never logs. A struct conf owns its strings; conf_done() frees them.
  */
 #ifndef CONFIG_CONF_H
@@ -26,11 +28,13 @@
 #include <stdio.h>
 
 #define CONF_DEFAULT_FILE   "/etc/qscheduler/qscheduler.conf"
+#define CONF_FILE_MAX       (1024 * 1024)
 #define CONF_LINE_MAX       4096
 #define CONF_TRANSPORTS_MAX 32
-#define CONF_QUEUES_MAX                                  \
-	256 /* bounds queue_max; the page of /qscheduler \
-	       has as many rows (ipc/page.h) */
+#define CONF_QUEUES_MAX                                                      \
+	256                     /* bounds queue_max; the page of /qscheduler \
+				   has as many rows (ipc/page.h) */
+#define CONF_QUEUE_NUM_MAX 4095 /* QUEUE_NUM_MAX of spool/id.h */
 
 /* Which agent serves a transport, and how it speaks. */
 enum agent_kind {
@@ -42,6 +46,7 @@ enum agent_kind {
 	AGENT_ERROR,   /* deliver-local: refused, nexthop is the reason */
 	AGENT_NKINDS,
 };
+extern const char *const agent_kind_names[AGENT_NKINDS];
 
 /* Feedback x, x/y, x/concurrency, x/sqrt_concurrency (SCHEDULING section 2). */
 enum feedback_form {
@@ -93,8 +98,9 @@ struct conf {
 	char *routing_file, *programs_file;
 	usec_t scan_interval;
 	/* scheduling, queue runs */
-	uint32_t message_active_limit, message_recipient_limit_mem,
-	    message_recipient_minimum;
+	uint32_t message_active_limit;        /* qmgr_message_active_limit */
+	uint32_t message_recipient_limit_mem; /* qmgr_message_recipient_limit */
+	uint32_t message_recipient_minimum;
 	usec_t minimal_backoff_time, maximal_backoff_time;
 	uint32_t backoff_jitter_pct;
 	usec_t maximal_queue_lifetime, bounce_queue_lifetime;
@@ -123,6 +129,8 @@ struct conf {
 	char *log_target; /* stderr | syslog */
 	char *log_format; /* text | json */
 	char *log_level;  /* debug | info | warning | error */
+	/* private to common/config */
+	struct conf_origins *origins;
 };
 
 /* Where a value came from, for --dump. */
@@ -138,13 +146,15 @@ enum conf_source {
 int conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error);
 void conf_done(struct conf *conf);
 
-/* `name = value    # from where`, in the order of the table, then what
+/* `name = value  # from where`, in the order of the table, then what
  * transports override. */
 int conf_dump(const struct conf *conf, FILE *out);
 /* The sample file and the list of the manual page (man macros), both from the
  * table. */
 int conf_sample(FILE *out);
 int conf_manual(FILE *out);
+/* Path of the file that was read, or would have been if it were there. */
+const char *conf_path(const struct conf *conf);
 /* Names of parameters that differ and that a reload cannot change, joined by
  * blanks; "" if none. */
 int conf_frozen_changes(

@@ -1,0 +1,477 @@
+/* Reading: defaults, control file, file, environment, in this order, so that
+ * what outranks comes later. */
+#include "config/param.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/line.h"
+
+#define SETTINGS_MAX 8192
+
+/* One line of the file. */
+struct setting {
+	const char *name, *value; /* in the text of the file */
+	uint32_t line;
+	const struct param *param;
+	int transport; /* whose override it is; -1 */
+};
+
+struct reading {
+	struct conf conf;
+	struct buf text; /* of the file */
+	struct setting *settings;
+	size_t nsettings;
+	struct buf *error;
+};
+
+static int
+fail(struct buf *error, const char *path, uint32_t line, const char *why)
+{
+	int r = line == 0 ? buf_printf(error, "%s: %s", path, why)
+			  : buf_printf(error, "%s:%u: %s", path, line, why);
+
+	return r < 0 ? r : -EINVAL;
+}
+
+int
+conf_add_origin(const struct conf *conf, const struct param *p, int transport,
+    struct buf *out)
+{
+	const struct conf_origins *o = conf->origins;
+	size_t row = (size_t)(p - params);
+	struct conf_origin from = transport < 0
+	    ? o->all[row]
+	    : o->override[(size_t)transport * nparams + row];
+	int r = 0;
+
+	if (from.source == CONF_FROM_ENV)
+		return buf_printf(out, "environment %s: ", p->env);
+	if (from.source == CONF_FROM_FILE)
+		r = buf_printf(out, "%s:%u: ", o->file, from.line);
+	if (from.source == CONF_FROM_CONTROL)
+		r = buf_printf(out, "%s: ", o->control);
+	if (r < 0)
+		return r;
+	if (transport < 0)
+		return buf_printf(out, "%s: ", p->name);
+	return buf_printf(
+	    out, "%s_%s: ", conf->transports[transport].name, param_suffix(p));
+}
+
+static int
+set_value(struct reading *rd, const struct param *p, int transport,
+    const char *value, struct conf_origin from)
+{
+	struct conf *conf = &rd->conf;
+	size_t row = (size_t)(p - params);
+	struct buf why = { 0 };
+	void *base = conf;
+	int r;
+
+	if (transport >= 0) {
+		conf->origins->override[(size_t)transport * nparams + row] =
+		    from;
+		base = &conf->transports[transport];
+	} else {
+		conf->origins->all[row] = from;
+		if (p->per_transport)
+			base = &conf->origins->inherited;
+	}
+	r = param_set(p, base, value, &why);
+	if (r == -EINVAL &&
+	    (conf_add_origin(conf, p, transport, rd->error) < 0 ||
+		buf_add_str(rd->error, buf_str(&why)) < 0))
+		r = -ENOMEM;
+	buf_done(&why);
+	return r;
+}
+
+static int
+set_defaults(struct reading *rd)
+{
+	const struct conf_origin from = { .source = CONF_FROM_DEFAULT };
+	const struct param *p;
+	int r;
+
+	for (p = params; p < params + nparams; p++) {
+		if (p->type == PARAM_SECTION)
+			continue;
+		r = set_value(rd, p, -1, p->fallback, from);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* One line with one value, blank lines around it. */
+static int
+control_value(const char *path, struct buf *text, const char **ret_value,
+    struct buf *error)
+{
+	struct line_cursor cursor;
+	const char *value = NULL, *why = NULL;
+	char *line;
+	int r;
+
+	line_begin(&cursor, text, CONF_LINE_MAX);
+	while ((r = line_next(&cursor, &line, &why)) > 0) {
+		line = line_trim(line);
+		if (*line == '\0')
+			continue;
+		if (value != NULL)
+			return fail(
+			    error, path, cursor.number, "more than one line");
+		value = line;
+	}
+	if (r < 0)
+		return fail(error, path, cursor.number, why);
+	if (value == NULL)
+		return fail(error, path, 0, "is empty");
+	*ret_value = value;
+	return 0;
+}
+
+/* queue_base, beside the configuration file. */
+static int
+read_control(struct reading *rd)
+{
+	const struct conf_origin from = { .source = CONF_FROM_CONTROL };
+	const char *path = rd->conf.origins->control, *value = NULL;
+	struct buf text = { 0 }, why = { 0 };
+	int r = file_read(path, CONF_LINE_MAX, &text, &why);
+
+	if (r == -ENOENT || r == -ENOTDIR) {
+		r = 0;
+	} else if (r < 0) {
+		fail(rd->error, path, 0, buf_str(&why));
+	} else {
+		r = control_value(path, &text, &value, rd->error);
+		if (r == 0)
+			r = set_value(
+			    rd, param_find("queue_base"), -1, value, from);
+	}
+	buf_done(&text);
+	buf_done(&why);
+	return r;
+}
+
+static int
+read_line(struct reading *rd, char *line, uint32_t number)
+{
+	const char *path = rd->conf.origins->file;
+	char *equals;
+
+	line_uncomment(line);
+	line = line_trim(line);
+	if (*line == '\0')
+		return 0;
+	equals = strchr(line, '=');
+	if (equals == NULL)
+		return fail(rd->error, path, number, "not `name = value`");
+	if (rd->nsettings == SETTINGS_MAX)
+		return fail(rd->error, path, number, "too many lines");
+	*equals = '\0';
+	rd->settings[rd->nsettings++] = (struct setting){
+		.name = line_trim(line),
+		.value = line_trim(equals + 1),
+		.line = number,
+		.transport = -1,
+	};
+	return 0;
+}
+
+static int
+read_file(struct reading *rd, bool may_be_absent)
+{
+	const char *path = rd->conf.origins->file, *text_why = NULL;
+	struct line_cursor cursor;
+	struct buf why = { 0 };
+	char *line;
+	int r = file_read(path, CONF_FILE_MAX, &rd->text, &why);
+
+	if (r < 0 && may_be_absent && (r == -ENOENT || r == -ENOTDIR)) {
+		buf_done(&why);
+		return 0;
+	}
+	if (r < 0)
+		fail(rd->error, path, 0, buf_str(&why));
+	buf_done(&why);
+	if (r < 0)
+		return r;
+	rd->settings = calloc(SETTINGS_MAX, sizeof(*rd->settings));
+	if (rd->settings == NULL)
+		return -ENOMEM;
+	line_begin(&cursor, &rd->text, CONF_LINE_MAX);
+	while ((r = line_next(&cursor, &line, &text_why)) > 0) {
+		r = read_line(rd, line, cursor.number);
+		if (r < 0)
+			return r;
+	}
+	return r == 0 ? 0 : fail(rd->error, path, cursor.number, text_why);
+}
+
+static int fail_setting(struct reading *rd, const struct setting *s,
+    const char *fmt, ...) PRINTF(3, 4);
+static int
+fail_setting(struct reading *rd, const struct setting *s, const char *fmt, ...)
+{
+	va_list ap;
+	int r = buf_printf(
+	    rd->error, "%s:%u: %s: ", rd->conf.origins->file, s->line, s->name);
+
+	if (r < 0)
+		return r;
+	va_start(ap, fmt);
+	r = buf_vprintf(rd->error, fmt, ap);
+	va_end(ap);
+	return r < 0 ? r : -EINVAL;
+}
+
+/* TRANSPORT_X: of which transport? */
+static int
+resolve_override(struct reading *rd, struct setting *s)
+{
+	const struct conf *conf = &rd->conf;
+	size_t len = 0;
+	uint32_t i;
+
+	s->param = param_find_override(s->name, &len);
+	if (s->param == NULL)
+		return fail_setting(rd, s, "unknown parameter");
+	for (i = 0; i < conf->ntransports; i++)
+		if (strlen(conf->transports[i].name) == len &&
+		    memcmp(conf->transports[i].name, s->name, len) == 0)
+			s->transport = (int)i;
+	if (s->transport < 0)
+		return fail_setting(
+		    rd, s, "there is no transport \"%.*s\"", (int)len, s->name);
+	return 0;
+}
+
+/* What each line sets; a name stands in one line only. */
+static int
+resolve_settings(struct reading *rd)
+{
+	struct setting *s, *end = rd->settings + rd->nsettings;
+	struct conf_origins *o = rd->conf.origins;
+	int r;
+
+	for (s = rd->settings; s < end; s++) {
+		struct conf_origin *from;
+
+		s->param = param_find(s->name);
+		if (s->param == NULL) {
+			r = resolve_override(rd, s);
+			if (r < 0)
+				return r;
+		}
+		from = s->transport < 0
+		    ? o->all
+		    : &o->override[(size_t)s->transport * nparams];
+		from += s->param - params;
+		if (from->source == CONF_FROM_FILE && from->line != s->line)
+			return fail_setting(
+			    rd, s, "already set in line %u", from->line);
+		*from = (struct conf_origin){ CONF_FROM_FILE, s->line };
+	}
+	return 0;
+}
+
+static int
+apply_setting(struct reading *rd, const struct setting *s)
+{
+	return set_value(rd, s->param, s->transport, s->value,
+	    (struct conf_origin){ CONF_FROM_FILE, s->line });
+}
+
+/* The list of transports first: other names depend on it. */
+static int
+apply_transports(struct reading *rd)
+{
+	struct setting *s, *end = rd->settings + rd->nsettings;
+
+	for (s = rd->settings; s < end; s++)
+		if (strcmp(s->name, "transports") == 0) {
+			s->param = param_find(s->name);
+			return apply_setting(rd, s);
+		}
+	return 0;
+}
+
+static int
+apply_settings(struct reading *rd, bool overrides)
+{
+	struct setting *s, *end = rd->settings + rd->nsettings;
+	int r;
+
+	for (s = rd->settings; s < end; s++) {
+		if ((s->transport >= 0) != overrides ||
+		    s->param->type == PARAM_TRANSPORTS)
+			continue;
+		r = apply_setting(rd, s);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int
+apply_environment(struct reading *rd)
+{
+	const struct conf_origin from = { .source = CONF_FROM_ENV };
+	const struct param *p;
+	int r;
+
+	for (p = params; p < params + nparams; p++) {
+		const char *value = p->env == NULL ? NULL : getenv(p->env);
+
+		if (value == NULL)
+			continue;
+		r = set_value(rd, p, -1, value, from);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Every transport starts with what is set for all; what the table has for
+ * transports of kind local stands above that, as elsewhere. */
+static int
+inherit(struct reading *rd)
+{
+	const struct conf_origin from = { .source = CONF_FROM_DEFAULT };
+	struct conf *conf = &rd->conf;
+	const struct param *p;
+	uint32_t i;
+	int r;
+
+	for (i = 0; i < conf->ntransports; i++) {
+		struct conf_transport *t = &conf->transports[i];
+		struct conf_transport fresh = conf->origins->inherited;
+
+		fresh.name = t->name;
+		fresh.kind = t->kind;
+		*t = fresh;
+		for (p = params; p < params + nparams; p++) {
+			if (p->fallback_local == NULL || t->kind != AGENT_LOCAL)
+				continue;
+			r = set_value(rd, p, (int)i, p->fallback_local, from);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static int
+begin(struct reading *rd, const char *path)
+{
+	struct conf_origins *o = calloc(1, sizeof(*o));
+	struct buf control = { 0 };
+	char *copy = strdup(path);
+	int r = -ENOMEM;
+
+	rd->conf.origins = o;
+	if (o == NULL || copy == NULL ||
+	    buf_printf(&control, "%s/queue_base", dirname(copy)) < 0)
+		goto out;
+	o->file = strdup(path);
+	o->control = strdup(buf_str(&control));
+	o->all = calloc(nparams, sizeof(*o->all));
+	o->override =
+	    calloc(nparams * CONF_TRANSPORTS_MAX, sizeof(*o->override));
+	if (o->file != NULL && o->control != NULL && o->all != NULL &&
+	    o->override != NULL)
+		r = 0;
+out:
+	buf_done(&control);
+	free(copy);
+	return r;
+}
+
+static int
+load(struct reading *rd, const char *path, bool may_be_absent)
+{
+	int r = begin(rd, path);
+
+	if (r == 0)
+		r = set_defaults(rd);
+	if (r == 0)
+		r = read_control(rd);
+	if (r == 0)
+		r = read_file(rd, may_be_absent);
+	if (r == 0)
+		r = apply_transports(rd);
+	if (r == 0)
+		r = resolve_settings(rd);
+	if (r == 0)
+		r = apply_settings(rd, false);
+	if (r == 0)
+		r = apply_environment(rd);
+	if (r == 0)
+		r = inherit(rd);
+	if (r == 0)
+		r = apply_settings(rd, true);
+	if (r == 0)
+		r = conf_check(&rd->conf, rd->error);
+	return r;
+}
+
+int
+conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error)
+{
+	struct reading rd = { .error = ret_error };
+	bool may_be_absent = false;
+	int r;
+
+	if (path == NULL)
+		path = getenv("QSCHED_CONF");
+	if (path == NULL) {
+		path = CONF_DEFAULT_FILE;
+		may_be_absent = true;
+	}
+	if (*path == '\0')
+		return fail(ret_error, "QSCHED_CONF", 0, "must not be empty");
+	r = load(&rd, path, may_be_absent);
+	if (r == -ENOMEM && ret_error->len == 0)
+		buf_printf(ret_error, "%s: %s", path, strerror(ENOMEM));
+	buf_done(&rd.text);
+	free(rd.settings);
+	if (r < 0)
+		conf_done(&rd.conf);
+	else
+		*ret_conf = rd.conf;
+	return r;
+}
+
+void
+conf_done(struct conf *conf)
+{
+	struct conf_origins *o = conf->origins;
+	const struct param *p;
+	uint32_t i;
+
+	for (p = params; p < params + nparams; p++)
+		if (!p->per_transport)
+			param_free(p, conf);
+	for (i = 0; i < conf->ntransports; i++)
+		free(conf->transports[i].name);
+	if (o != NULL) {
+		free(o->file);
+		free(o->control);
+		free(o->all);
+		free(o->override);
+		free(o);
+	}
+	*conf = (struct conf){ 0 };
+}
+
+const char *
+conf_path(const struct conf *conf)
+{
+	return conf->origins->file;
+}

@@ -1,0 +1,92 @@
+#include "config/param.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* clang-format off */
+
+/* The C type of the field of each type of row. */
+#define CTYPE_U32        uint32_t
+#define CTYPE_U64        uint64_t
+#define CTYPE_SIZE       uint64_t
+#define CTYPE_DURATION   usec_t
+#define CTYPE_PERCENT    uint32_t
+#define CTYPE_DECIMAL    double
+#define CTYPE_FEEDBACK   struct conf_feedback
+#define CTYPE_BOOL       bool
+#define CTYPE_WORD       char *
+#define CTYPE_PATH       char *
+#define CTYPE_DIR        char *
+#define CTYPE_HOST       char *
+#define CTYPE_USER       char *
+#define CTYPE_INSTANCE   char *
+#define CTYPE_MAILDIR    char *
+#define CTYPE_TRANSPORTS struct conf_transport * /* the array */
+
+#define IS_TYPE(T, container, field) \
+	_Generic(((struct container *)0)->field, T: 1, default: 0)
+
+#define SECTION(title)
+#define PARAM(T, name, field, fallback, min, max, change, env, help) \
+	_Static_assert(IS_TYPE(CTYPE_##T, conf, field), \
+	    #name ": the row does not have the type of its field");
+#define TPARAM(T, name, field, fallback, local, min, max, help) \
+	_Static_assert(IS_TYPE(CTYPE_##T, conf_transport, field), \
+	    #name ": the row does not have the type of its field");
+#include "config/param.def"
+#undef SECTION
+#undef PARAM
+#undef TPARAM
+
+#define SECTION(title) { .type = PARAM_SECTION, .help = title },
+#define PARAM(T, n, f, dflt, lo, hi, chg, var, txt)                       \
+	{ .type = PARAM_##T, .name = #n, .offset = offsetof(struct conf, f), \
+	  .fallback = dflt, .min = lo, .max = hi, .change = PARAM_##chg,     \
+	  .env = var, .help = txt },
+#define TPARAM(T, n, f, dflt, local, lo, hi, txt)                         \
+	{ .type = PARAM_##T, .per_transport = true, .name = #n,              \
+	  .offset = offsetof(struct conf_transport, f), .fallback = dflt,    \
+	  .fallback_local = local, .min = lo, .max = hi, .help = txt },
+const struct param params[] = {
+#include "config/param.def"
+};
+const size_t nparams = ARRAY_LEN(params);
+/* clang-format on */
+
+const struct param *
+param_find(const char *name)
+{
+	const struct param *p;
+
+	for (p = params; p < params + nparams; p++)
+		if (p->name != NULL && strcmp(p->name, name) == 0)
+			return p;
+	return NULL;
+}
+
+const char *
+param_suffix(const struct param *p)
+{
+	static const char all[] = "default_";
+
+	if (strncmp(p->name, all, sizeof(all) - 1) == 0)
+		return p->name + sizeof(all) - 1;
+	return p->name;
+}
+
+const struct param *
+param_find_override(const char *name, size_t *ret_transport_len)
+{
+	/* Names of transports have no underscore. */
+	const char *x = strchr(name, '_');
+	const struct param *p;
+
+	if (x == NULL)
+		return NULL;
+	for (p = params; p < params + nparams; p++)
+		if (p->per_transport && strcmp(param_suffix(p), x + 1) == 0) {
+			*ret_transport_len = (size_t)(x - name);
+			return p;
+		}
+	return NULL;
+}

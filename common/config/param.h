@@ -1,0 +1,93 @@
+/* config/param.h - the rows of param.def and what can be done with a value of
+ * each type. Private to common/config.
+ *
+ * Soft: -errno; -EINVAL with the reason, that goes behind "NAME: ", in why.
+ */
+#ifndef CONFIG_PARAM_H
+#define CONFIG_PARAM_H
+
+#include "config/conf.h"
+
+enum param_type {
+	PARAM_SECTION, /* a heading, not a parameter */
+	PARAM_U32,
+	PARAM_U64,
+	PARAM_SIZE,
+	PARAM_DURATION,
+	PARAM_PERCENT,
+	PARAM_DECIMAL,
+	PARAM_FEEDBACK,
+	PARAM_BOOL,
+	PARAM_WORD,
+	PARAM_PATH, /* absolute */
+	PARAM_DIR,  /* absolute, or empty */
+	PARAM_HOST,
+	PARAM_USER,
+	PARAM_INSTANCE,
+	PARAM_MAILDIR,
+	PARAM_TRANSPORTS,
+	PARAM_NTYPES,
+};
+
+enum param_change {
+	PARAM_RELOAD,
+	PARAM_RESTART
+};
+
+struct param {
+	enum param_type type;
+	bool per_transport; /* the field is of struct conf_transport */
+	const char *name;
+	size_t offset; /* of the field in its struct */
+	const char *fallback, *fallback_local;
+	const char *min, *max;
+	enum param_change change;
+	const char *env;
+	const char *help;
+};
+
+extern const struct param params[];
+extern const size_t nparams;
+
+/* The row of a name as it is written for all transports; NULL. */
+const struct param *param_find(const char *name);
+/* The row of TRANSPORT_X, with the length of TRANSPORT; NULL. */
+const struct param *
+param_find_override(const char *name, size_t *ret_transport_len);
+/* X of TRANSPORT_X. */
+const char *param_suffix(const struct param *p);
+
+/* base is the struct that the row's field is of. A text that was there is
+ * freed. */
+int param_set(
+    const struct param *p, void *base, const char *value, struct buf *why);
+int param_format(const struct param *p, const void *base, struct buf *out);
+void param_free(const struct param *p, void *base);
+/* "NUMBER", "TIME", … for the manual. */
+const char *param_type_word(enum param_type type);
+
+/* The list of transports (transport.c). */
+int transports_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int
+transports_format(const struct param *p, const void *field, struct buf *out);
+
+/* Where each value came from, one a row; and what transports inherit. */
+struct conf_origin {
+	enum conf_source source;
+	uint32_t line; /* CONF_FROM_FILE */
+};
+struct conf_origins {
+	char *file, *control; /* paths */
+	struct conf_transport inherited;
+	struct conf_origin *all;      /* [nparams] */
+	struct conf_origin *override; /* [CONF_TRANSPORTS_MAX][nparams] */
+};
+
+/* "FILE:LINE: NAME: ", as far as known; transport -1 for all. */
+int conf_add_origin(const struct conf *conf, const struct param *p,
+    int transport, struct buf *out);
+/* What no single value can be wrong about (check.c). */
+int conf_check(struct conf *conf, struct buf *error);
+
+#endif

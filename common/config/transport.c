@@ -1,0 +1,202 @@
+/* The list of transports: `smtp slow:smtp local`. */
+#include "config/param.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 32
+
+const char *const agent_kind_names[AGENT_NKINDS] = {
+	[AGENT_SMTP] = "smtp",
+	[AGENT_LMTP] = "lmtp",
+	[AGENT_LOCAL] = "local",
+	[AGENT_PIPE] = "pipe",
+	[AGENT_DISCARD] = "discard",
+	[AGENT_ERROR] = "error",
+};
+
+struct list {
+	struct conf_transport *rows;
+	uint32_t n;
+};
+
+static struct conf *
+conf_of(void *field)
+{
+	return (void *)((char *)field - offsetof(struct conf, transports));
+}
+
+static int
+kind_find(const char *name, size_t len)
+{
+	int i;
+
+	for (i = 0; i < AGENT_NKINDS; i++)
+		if (strlen(agent_kind_names[i]) == len &&
+		    memcmp(agent_kind_names[i], name, len) == 0)
+			return i;
+	return -1;
+}
+
+static bool
+name_fits(const char *name, size_t len)
+{
+	size_t i;
+
+	if (len == 0 || len > NAME_MAX_BYTES || name[0] < 'a' || name[0] > 'z')
+		return false;
+	for (i = 0; i < len; i++)
+		if (!(name[i] >= 'a' && name[i] <= 'z') &&
+		    !(name[i] >= '0' && name[i] <= '9') && name[i] != '-')
+			return false;
+	return true;
+}
+
+/* `default` would be every transport, `message` has a parameter
+ * message_recipient_limit that is none of its own. */
+static bool
+name_is_ambiguous(const char *name)
+{
+	const struct param *p;
+	struct buf b = { 0 };
+	bool taken = false;
+
+	for (p = params; p < params + nparams && !taken; p++) {
+		if (!p->per_transport)
+			continue;
+		buf_reset(&b);
+		taken = buf_printf(&b, "%s_%s", name, param_suffix(p)) < 0 ||
+		    param_find(buf_str(&b)) != NULL;
+	}
+	buf_done(&b);
+	return taken;
+}
+
+static int
+bad_item(struct buf *why, const char *item, size_t len, const char *text)
+{
+	int r = buf_printf(why, "\"%.*s\": %s", (int)len, item, text);
+
+	return r < 0 ? r : -EINVAL;
+}
+
+/* One NAME or NAME:KIND. */
+static int
+add_item(struct list *list, const char *item, size_t len, struct buf *why)
+{
+	const char *colon = memchr(item, ':', len);
+	size_t name_len = colon == NULL ? len : (size_t)(colon - item);
+	const char *kind_name = colon == NULL ? item : colon + 1;
+	int kind = kind_find(kind_name, (size_t)(item + len - kind_name));
+	struct conf_transport *t = &list->rows[list->n];
+	uint32_t i;
+
+	if (!name_fits(item, name_len))
+		return bad_item(why, item, len,
+		    "a name is lower-case letters, digits and hyphens");
+	if (kind < 0)
+		return bad_item(why, item, len,
+		    "the kind must be smtp, lmtp, local, pipe, discard or "
+		    "error");
+	for (i = 0; i < list->n; i++)
+		if (strlen(list->rows[i].name) == name_len &&
+		    memcmp(list->rows[i].name, item, name_len) == 0)
+			return bad_item(why, item, len, "is there twice");
+	if (list->n == CONF_TRANSPORTS_MAX)
+		return bad_item(why, item, len, "too many transports");
+	t->name = strndup(item, name_len);
+	if (t->name == NULL)
+		return -ENOMEM;
+	t->kind = (enum agent_kind)kind;
+	list->n++;
+	if (name_is_ambiguous(t->name))
+		return bad_item(why, item, len,
+		    "its parameters would have names that others have");
+	return 0;
+}
+
+static void
+list_done(struct conf_transport *rows, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		free(rows[i].name);
+}
+
+int
+transports_parse(const struct param *p UNUSED, void *field, const char *value,
+    struct buf *why)
+{
+	struct conf *conf = conf_of(field);
+	struct conf_transport rows[CONF_TRANSPORTS_MAX + 1] = { 0 };
+	struct list list = { .rows = rows };
+	int r = 0;
+
+	while (r == 0) {
+		size_t len;
+
+		value += strspn(value, " \t,");
+		len = strcspn(value, " \t,");
+		if (len == 0)
+			break;
+		r = add_item(&list, value, len, why);
+		value += len;
+	}
+	if (r == 0 && list.n == 0)
+		r = buf_add_str(why, "must name one") < 0 ? -ENOMEM : -EINVAL;
+	if (r < 0) {
+		list_done(rows, list.n);
+		return r;
+	}
+	list_done(conf->transports, conf->ntransports);
+	memcpy(conf->transports, rows, sizeof(conf->transports));
+	conf->ntransports = list.n;
+	return 0;
+}
+
+int
+transports_format(
+    const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	const struct conf_transport *rows = field;
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; i < CONF_TRANSPORTS_MAX && rows[i].name != NULL; i++) {
+		const char *kind = agent_kind_names[rows[i].kind];
+
+		if (i > 0)
+			r = buf_add_char(out, ' ');
+		if (r == 0)
+			r = buf_add_str(out, rows[i].name);
+		if (r == 0 && strcmp(kind, rows[i].name) != 0)
+			r = buf_printf(out, ":%s", kind);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void
+conf_transport_names(
+    const struct conf *conf, const char *names[CONF_TRANSPORTS_MAX + 1])
+{
+	uint32_t i;
+
+	for (i = 0; i < conf->ntransports; i++)
+		names[i] = conf->transports[i].name;
+	names[i] = NULL;
+}
+
+int
+conf_transport_find(const struct conf *conf, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < conf->ntransports; i++)
+		if (strcmp(conf->transports[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}

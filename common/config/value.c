@@ -1,0 +1,417 @@
+/* The types of parameters: how a value is read, and written so that it reads
+ * back as the same. */
+#include "config/param.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+
+struct type_ops {
+	const char *word; /* for the manual */
+	int (*parse)(const struct param *p, void *field, const char *value,
+	    struct buf *why);
+	int (*format)(
+	    const struct param *p, const void *field, struct buf *out);
+	bool text; /* the field is a string of ours */
+};
+
+static int
+wrong(struct buf *why, const char *text)
+{
+	int r = buf_add_str(why, text);
+
+	return r < 0 ? r : -EINVAL;
+}
+
+/* What a num_…() returned; the range as the table has it. */
+static int
+wrong_number(
+    const struct param *p, int error, const char *what, struct buf *why)
+{
+	int r;
+
+	if (error == -ERANGE)
+		r = buf_printf(why, "must be %s to %s", p->min, p->max);
+	else
+		r = buf_printf(why, "must be %s", what);
+	return r < 0 ? r : -EINVAL;
+}
+
+static uint64_t
+bound_u64(const char *text)
+{
+	uint64_t value = 0;
+
+	ASSERT(num_u64(text, 0, UINT64_MAX, &value) == 0);
+	return value;
+}
+
+static int
+parse_u64(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	int r = num_u64(value, bound_u64(p->min), bound_u64(p->max), field);
+
+	return r == 0 ? 0 : wrong_number(p, r, "a whole number", why);
+}
+
+static int
+parse_u32(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	uint64_t n;
+	int r = parse_u64(p, &n, value, why);
+
+	if (r == 0)
+		*(uint32_t *)field = (uint32_t)n;
+	return r;
+}
+
+/* A percent sign may stand behind it. */
+static int
+parse_percent(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	char digits[16];
+	size_t len = strlen(value);
+	uint64_t n;
+	int r = -EINVAL;
+
+	if (len > 0 && value[len - 1] == '%')
+		len--;
+	if (len < sizeof(digits)) {
+		memcpy(digits, value, len);
+		digits[len] = '\0';
+		r = num_u64(digits, bound_u64(p->min), bound_u64(p->max), &n);
+	}
+	if (r < 0)
+		return wrong_number(p, r, "a whole number of percent", why);
+	*(uint32_t *)field = (uint32_t)n;
+	return 0;
+}
+
+static int
+parse_size(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	uint64_t min = 0, max = 0;
+	int r;
+
+	ASSERT(num_size(p->min, 0, UINT64_MAX, &min) == 0);
+	ASSERT(num_size(p->max, 0, UINT64_MAX, &max) == 0);
+	r = num_size(value, min, max, field);
+	return r == 0 ? 0 : wrong_number(p, r, "a size (64k, 10m, 2g)", why);
+}
+
+static int
+parse_duration(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	usec_t min = 0, max = 0;
+	int r;
+
+	ASSERT(num_duration(p->min, 0, USEC_NEVER, &min) == 0);
+	ASSERT(num_duration(p->max, 0, USEC_NEVER, &max) == 0);
+	r = num_duration(value, min, max, field);
+	return r == 0
+	    ? 0
+	    : wrong_number(p, r, "a time (250ms, 30s, 5m, 2h, 5d, 1w)", why);
+}
+
+static int
+parse_decimal(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	double max = 0;
+	int r;
+
+	ASSERT(num_decimal(p->max, 0, 1e15, &max) == 0);
+	r = num_decimal(value, 0, max, field);
+	return r == 0 ? 0 : wrong_number(p, r, "a decimal number", why);
+}
+
+/* SCHEDULING section 2: x, x/y, x/concurrency, x/sqrt_concurrency. */
+static int
+parse_feedback(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	struct conf_feedback f = { .form = FEEDBACK_FIXED };
+	const char *slash = strchr(value, '/'), *below = NULL;
+	char above[32];
+	size_t len = slash == NULL ? strlen(value) : (size_t)(slash - value);
+	double y = 1;
+
+	if (len >= sizeof(above))
+		return wrong_number(p, -EINVAL, "x, x/y, …", why);
+	memcpy(above, value, len);
+	above[len] = '\0';
+	below = slash == NULL ? "1" : slash + 1;
+	if (strcmp(below, "concurrency") == 0)
+		f.form = FEEDBACK_PER_CONCURRENCY;
+	else if (strcmp(below, "sqrt_concurrency") == 0)
+		f.form = FEEDBACK_PER_SQRT_CONCURRENCY;
+	else if (num_decimal(below, 0, 1e9, &y) < 0 || y <= 0)
+		return wrong(
+		    why, "must be x, x/y, x/concurrency or x/sqrt_concurrency");
+	if (num_decimal(above, 0, 1e9, &f.amount) < 0)
+		return wrong(
+		    why, "must be x, x/y, x/concurrency or x/sqrt_concurrency");
+	f.amount /= y;
+	if (f.amount > 1)
+		return wrong_number(p, -ERANGE, "", why);
+	*(struct conf_feedback *)field = f;
+	return 0;
+}
+
+static int
+parse_bool(const struct param *p UNUSED, void *field, const char *value,
+    struct buf *why)
+{
+	bool yes = strcmp(value, "yes") == 0;
+
+	if (!yes && strcmp(value, "no") != 0)
+		return wrong(why, "must be yes or no");
+	*(bool *)field = yes;
+	return 0;
+}
+
+/* ---- texts ---- */
+
+static int
+store_text(void *field, const char *value)
+{
+	char **text = field, *copy = strdup(value);
+
+	if (copy == NULL)
+		return -ENOMEM;
+	free(*text);
+	*text = copy;
+	return 0;
+}
+
+static int
+check_length(const struct param *p, const char *value, struct buf *why)
+{
+	size_t len = strlen(value);
+	int r;
+
+	if (len < bound_u64(p->min))
+		return wrong(why, "must not be empty");
+	if (len <= bound_u64(p->max))
+		return 0;
+	r = buf_printf(why, "longer than %s bytes", p->max);
+	return r < 0 ? r : -EINVAL;
+}
+
+/* A text of these characters; the first one not `-`, which tools take for an
+ * option, nor `.`. */
+static int
+parse_chars(const struct param *p, void *field, const char *value,
+    const char *chars, struct buf *why)
+{
+	int r = check_length(p, value, why);
+
+	if (r < 0)
+		return r;
+	if (*value == '-' || *value == '.' ||
+	    value[strspn(value, chars)] != '\0')
+		return wrong(why, "has a character that may not stand there");
+	return store_text(field, value);
+}
+
+#define LOWER "abcdefghijklmnopqrstuvwxyz"
+#define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGIT "0123456789"
+
+static int
+parse_host(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	return parse_chars(p, field, value, LOWER UPPER DIGIT ".-_:[]", why);
+}
+
+static int
+parse_user(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	return parse_chars(p, field, value, LOWER UPPER DIGIT "._-", why);
+}
+
+static int
+parse_instance(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	return parse_chars(p, field, value, LOWER UPPER DIGIT "_-", why);
+}
+
+static int
+parse_path(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	int r = check_length(p, value, why);
+
+	if (r < 0)
+		return r;
+	if (*value != '\0' && *value != '/')
+		return wrong(why, "must be an absolute path");
+	return store_text(field, value);
+}
+
+static int
+parse_maildir(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	const char *s = value;
+	int r = check_length(p, value, why);
+
+	if (r < 0)
+		return r;
+	if (*value != '/' && strncmp(value, "%h", 2) != 0)
+		return wrong(why, "must begin with / or %h");
+	while ((s = strchr(s, '%')) != NULL) {
+		if (s[1] == '\0' || strchr("udh%", s[1]) == NULL)
+			return wrong(why, "behind % must stand u, d, h or %");
+		s += 2;
+	}
+	return store_text(field, value);
+}
+
+/* One of the words of p->min. */
+static int
+parse_word(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	size_t len = strlen(value), n;
+	const char *w;
+	int r;
+
+	for (w = p->min; *w != '\0'; w += n + (w[n] == ' ')) {
+		n = strcspn(w, " ");
+		if (n == len && memcmp(w, value, n) == 0)
+			return store_text(field, value);
+	}
+	r = buf_printf(why, "must be one of: %s", p->min);
+	return r < 0 ? r : -EINVAL;
+}
+
+/* ---- writing ---- */
+
+static int
+format_u32(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return buf_printf(out, "%" PRIu32, *(const uint32_t *)field);
+}
+
+static int
+format_u64(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return buf_printf(out, "%" PRIu64, *(const uint64_t *)field);
+}
+
+static int
+format_percent(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return buf_printf(out, "%" PRIu32 "%%", *(const uint32_t *)field);
+}
+
+static int
+format_size(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return num_add_size(out, *(const uint64_t *)field);
+}
+
+static int
+format_duration(
+    const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return num_add_duration(out, *(const usec_t *)field);
+}
+
+static int
+format_decimal(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return num_add_decimal(out, *(const double *)field);
+}
+
+static int
+format_feedback(
+    const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	static const char *const below[] = {
+		[FEEDBACK_FIXED] = "",
+		[FEEDBACK_PER_CONCURRENCY] = "/concurrency",
+		[FEEDBACK_PER_SQRT_CONCURRENCY] = "/sqrt_concurrency",
+	};
+	const struct conf_feedback *f = field;
+	int r = num_add_decimal(out, f->amount);
+
+	return r < 0 ? r : buf_add_str(out, below[f->form]);
+}
+
+static int
+format_bool(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return buf_add_str(out, *(const bool *)field ? "yes" : "no");
+}
+
+static int
+format_text(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return buf_add_str(out, *(char *const *)field);
+}
+
+static const struct type_ops types[PARAM_NTYPES] = {
+	[PARAM_U32] = { "number", parse_u32, format_u32, false },
+	[PARAM_U64] = { "number", parse_u64, format_u64, false },
+	[PARAM_SIZE] = { "size", parse_size, format_size, false },
+	[PARAM_DURATION] = { "time", parse_duration, format_duration, false },
+	[PARAM_PERCENT] = { "percent", parse_percent, format_percent, false },
+	[PARAM_DECIMAL] = { "decimal", parse_decimal, format_decimal, false },
+	[PARAM_FEEDBACK] = { "feedback", parse_feedback, format_feedback,
+	    false },
+	[PARAM_BOOL] = { "yes or no", parse_bool, format_bool, false },
+	[PARAM_WORD] = { "word", parse_word, format_text, true },
+	[PARAM_PATH] = { "path", parse_path, format_text, true },
+	[PARAM_DIR] = { "path", parse_path, format_text, true },
+	[PARAM_HOST] = { "host name", parse_host, format_text, true },
+	[PARAM_USER] = { "name", parse_user, format_text, true },
+	[PARAM_INSTANCE] = { "name", parse_instance, format_text, true },
+	[PARAM_MAILDIR] = { "path", parse_maildir, format_text, true },
+	[PARAM_TRANSPORTS] = { "list", transports_parse, transports_format,
+	    false },
+};
+
+int
+param_set(const struct param *p, void *base, const char *value, struct buf *why)
+{
+	ASSERT(types[p->type].parse != NULL);
+	return types[p->type].parse(p, (char *)base + p->offset, value, why);
+}
+
+int
+param_format(const struct param *p, const void *base, struct buf *out)
+{
+	ASSERT(types[p->type].format != NULL);
+	return types[p->type].format(p, (const char *)base + p->offset, out);
+}
+
+void
+param_free(const struct param *p, void *base)
+{
+	char **text;
+
+	if (!types[p->type].text)
+		return;
+	text = (char **)(void *)((char *)base + p->offset);
+	free(*text);
+	*text = NULL;
+}
+
+const char *
+param_type_word(enum param_type type)
+{
+	return types[type].word;
+}
