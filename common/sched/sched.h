@@ -15,6 +15,9 @@
  * is first come, first served over the destinations with room; round robin
  * over the transports. Nexthops compare without case.
  *
+ * Selecting, adding and ending cost O(log n) in entries and destinations; a
+ * destination without room costs nothing, however many entries wait for it.
+ *
  * Soft: -ENOMEM, nothing changed. The scheduler owns everything it returns;
  * an entry lives from sched_select() to sched_done(), a message from
  * sched_message_new() to sched_message_free().
@@ -35,6 +38,12 @@ struct sched_transport_params {
 	    destination_recipient_limit; /* recipients per entry; 1 makes
 					    the recipient the destination */
 };
+
+/* More recipients than this are never in one entry, whatever the parameter
+ * says: the frame that hands an entry to an agent must hold any of them
+ * (queue-send/dispatch.c asserts it). 0 counts as this, too. */
+#define SCHED_ENTRY_RCPTS_MAX 100
+uint32_t sched_recipient_limit(uint32_t destination_recipient_limit);
 
 struct sched_rcpt {
 	uint64_t offset; /* of the record in the queue file */
@@ -60,14 +69,17 @@ enum sched_result {
 int sched_new(const struct sched_transport_params *params, uint32_t count,
     struct sched **ret_sched);
 void sched_free(struct sched **s);
-/* New parameters for the same transports, by index; what runs goes on. */
+/* New parameters for the same transports, by index; what runs goes on. A
+ * process limit of 0 stops a transport (its agent is not there); waiting
+ * entries stay as large as they are. -EINVAL for another count. */
 int sched_configure(struct sched *s,
     const struct sched_transport_params *params, uint32_t count);
 
 /* A message that came into the active queue at `now`. */
 int sched_message_new(struct sched *s, void *owner, usec_t now,
     struct sched_message **ret_message);
-/* Its exact total of entries for a transport (todo-proc's census). */
+/* Its exact total of entries for a transport (todo-proc's census). -EINVAL for
+ * a transport that is not there. First come, first served has no use for it. */
 int sched_message_expect(
     struct sched_message *m, uint32_t transport, uint32_t entries);
 /* A recipient that was read; `address` is used when the transport's
@@ -82,6 +94,8 @@ void sched_message_free(struct sched_message **m);
 
 /* The next entry, or NULL when none may start now. */
 struct sched_entry *sched_select(struct sched *s, usec_t now);
+/* The entry could not be started after all: as if it had not been selected. */
+void sched_put_back(struct sched *s, struct sched_entry *entry);
 /* The delivery is over; the entry is gone. */
 void sched_done(struct sched *s, struct sched_entry *entry,
     enum sched_result result, usec_t now);
