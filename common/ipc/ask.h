@@ -17,18 +17,27 @@ struct load_report {
 };
 _Static_assert(sizeof(struct load_report) == 16, "16-byte load report");
 
-/* queue-send: without blocking; -EAGAIN full. */
+/* Without blocking; -EAGAIN full. By name, which root and the owner may; or on
+ * a descriptor, for a queue-send that is neither. */
 int load_report_send(const char *instance, const struct load_report *report);
+int load_report_put(mqd_t mq, const struct load_report *report);
 
-/* setqload: send and wait for the answer at most `limit`. 0: answered,
- * *ret_code is 0 or -errno with the supervisor's words in text; -ETIMEDOUT:
- * nobody answered; -ENOENT, -EACCES: no such instance, no permission; -EAGAIN:
- * the message queue stayed full. */
+/* For commands: send, then look into the page every 10 ms for the answer, at
+ * most until `limit` from now. The request carries pid and nonce of its own.
+ * 0: answered, *ret_code is 0 or -errno with the supervisor's words in text;
+ * -ETIMEDOUT: nobody answered; -ENOENT, -EACCES: no such instance, no
+ * permission; -EAGAIN: the message queue stayed full; -EMSGSIZE: longer than
+ * its records. */
 int ask_request(const char *instance, const struct msg *request, uint32_t nonce,
     usec_t limit, int *ret_code, char text[64]);
+/* supervisor: put the answer to pid and nonce into the page, over the oldest;
+ * between page_write_begin() and page_write_end(). */
+struct sched_page;
+void ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
+    const char *text);
 
-/* supervisor: one record. 1 a report, 2 a request (points into data),
- * 0 nothing there, -EBADMSG (count it), -errno. */
+/* supervisor: one record. 1 a report, 2 a request of link ASK (points into
+ * data), 0 nothing there, -EBADMSG (taken, to be counted), -errno. */
 struct ask {
 	struct load_report report;
 	struct msg msg;

@@ -21,19 +21,26 @@ _Static_assert(sizeof(struct bell) == 16, "16-byte doorbell");
 
 #define MQ_MESSAGE_SIZE 64 /* small: RLIMIT_MSGQUEUE fits many (I3) */
 
-/* Create: remove a stale one that is ours, O_EXCL, owner and mode by
- * descriptor; asks for `depth`, falls back to 10, then to what the system
- * allows (I3, I4). *ret_depth: what was got. A message queue descriptor of
- * Linux is a file descriptor: it is passed on and watched like one. */
+/* Create, after removing what is there (the caller is the one supervisor of
+ * this instance), O_EXCL, owner and mode by descriptor, (uid_t)-1 and
+ * (gid_t)-1 to leave them; open for reading and writing, non-blocking. Asks
+ * for `depth`, falls back to 10, to what the system allows, to 1 (I3, I4);
+ * *ret_depth: what was got. A message queue descriptor of Linux is a file
+ * descriptor: it is passed on and watched like one.
+ * -ENOSPC: queues_max is used up (I2); -EMFILE: RLIMIT_MSGQUEUE; -EPERM: the
+ * name is somebody else's; -EEXIST: it came back three times (I14). Then do
+ * without, and try again in a minute. */
 int mq_create(const char *name, uint32_t depth, uid_t uid, gid_t gid,
     mode_t mode, mqd_t *ret_mq, uint32_t *ret_depth);
-/* Is the object under this name still the one behind mq? (I8) */
+/* Is the object under this name still the one behind mq? (I8) True also when
+ * that cannot be known for want of memory or descriptors. */
 bool mq_same(const char *name, mqd_t mq);
 
 /* Ring without blocking: 0, -EAGAIN full, -ENOENT, -EACCES … */
 int bell_ring(const char *instance, uint32_t queue, const struct bell *bell);
-/* One record: 1, 0 when there is none, -EBADMSG wrong length, -errno. What it
- * says is not checked; the caller drops what is out of range (I7). */
+/* One record: 1, 0 when there is none, -EBADMSG wrong length (taken, to be
+ * counted), -errno. What it says is not checked; the caller drops what is out
+ * of range (I7). */
 int bell_take(mqd_t mq, struct bell *ret_bell);
 
 #endif

@@ -74,7 +74,7 @@ struct sched_page {
 	uint32_t dynamic;      /* 1: -d */
 	uint64_t bad_requests; /* refused on the message queue */
 	uint32_t answer_next;  /* rows of answers[] are used in turn */
-	uint32_t spare;
+	uint32_t qmails_uid;   /* whose /queueN are to be believed */
 	struct sched_answer answers[PAGE_ANSWERS];
 	struct sched_row rows[PAGE_QUEUES_MAX];
 };
@@ -120,12 +120,16 @@ struct page_owner {
 	mode_t mode;
 };
 
-/* Create a segment: remove a stale one by the safe rule (ours by owner and
- * its writer, pid with start time, is gone), O_EXCL, owner and mode by
- * descriptor, size; mapped and zeroed but for the head. The descriptor is
- * open for writing.
+/* Create a segment: remove a stale one by the safe rule, O_EXCL, owner and
+ * mode by descriptor, size, memory allocated (a full /dev/shm is an error here
+ * and not a SIGBUS later); mapped, zeroed but for the head, which names this
+ * process. The descriptor is open for writing. magic is one of ours.
+ *
+ * The safe rule: one that belongs to this user or to owner->uid is stale when
+ * its writer, by pid and start time, is gone. One of somebody else is removed
+ * by root whatever it says, and by nobody else (I14).
  * -EBUSY: its writer lives, *ret_pid says who; -EPERM: the name is somebody
- * else's (I14). */
+ * else's; -EEXIST: it came back at every try. */
 int page_create(const char *name, size_t size, uint64_t magic,
     const struct page_owner *owner, void **ret_page, int *ret_fd,
     uint32_t *ret_pid);
@@ -136,18 +140,26 @@ void page_unmap(void **page, size_t size);
 /* Writer: between these two the page may change. end stamps the heartbeat. */
 void page_write_begin(struct page_head *head);
 void page_write_end(struct page_head *head, usec_t now_mono, usec_t now_wall);
-/* Take over as the writer: pid and start time. */
+/* Take over as the writer: pid and start time. A page that its last writer left
+ * half written is readable again. */
 void page_own(struct page_head *head);
 
 /* ---- readers ---- */
 
-/* -ENOENT, -EACCES; -EPERM: not owned by root, qmails or this user; -EBADMSG:
- * short, wrong magic or version; -EAGAIN: torn at every try. */
+/* A copy, clamped to what the types allow: counts to the size of the tables, an
+ * unknown state to DISABLED, a text to its end, negative numbers to 0.
+ *
+ * Whom a reader believes: /qscheduler of root or of its own user; /queueN of
+ * these two, or of the user that such a /qscheduler names in qmails_uid.
+ *
+ * -ENOENT, -EACCES; -EPERM: the owner is not to be believed; -EBADMSG: short,
+ * wrong magic, version or size; -EAGAIN: torn at every try (about 10 ms). */
 int sched_page_read(const char *instance, struct sched_page *ret_page);
 int queue_page_read(
     const char *instance, uint32_t queue, struct queue_page *ret_page);
 /* Load in percent: the larger of the two ratios, clamped to 0…1000 (I12). */
 uint32_t queue_page_load(const struct queue_page *page);
+/* No publication for PAGE_STALE, or one of the future. */
 bool page_stale(const struct page_head *head, usec_t now_mono);
 
 #define SCHED_PAGE_MAGIC 0x31444548435351ull /* "QSCHED1" */

@@ -1,0 +1,161 @@
+#include "ipc/ask.h"
+
+#include "base/clock.h"
+#include "ipc/names.h"
+#include "ipc/page.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_EVERY_NSEC (10 * 1000 * 1000)
+
+int
+load_report_put(mqd_t mq, const struct load_report *report)
+{
+	const struct timespec past = { 0 };
+
+	if (mq_timedsend(mq, (const char *)report, sizeof(*report), 0, &past) ==
+	    0)
+		return 0;
+	return errno == ETIMEDOUT ? -EAGAIN : -errno;
+}
+
+static int
+open_scheduler(const char *instance, mqd_t *ret_mq)
+{
+	char name[IPC_NAME_MAX];
+
+	ipc_name_scheduler(instance, name);
+	*ret_mq = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	return *ret_mq == (mqd_t)-1 ? -errno : 0;
+}
+
+int
+load_report_send(const char *instance, const struct load_report *report)
+{
+	mqd_t mq;
+	int r = open_scheduler(instance, &mq);
+
+	if (r < 0)
+		return r;
+	r = load_report_put(mq, report);
+	mq_close(mq);
+	return r;
+}
+
+static void
+wait_a_little(void)
+{
+	const struct timespec t = { .tv_nsec = LOOK_EVERY_NSEC };
+
+	nanosleep(&t, NULL);
+}
+
+static int
+send_until(mqd_t mq, const struct buf *frame, usec_t deadline)
+{
+	while (mq_send(mq, frame->data, frame->len, 0) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (clock_mono() >= deadline)
+			return -EAGAIN;
+		wait_a_little();
+	}
+	return 0;
+}
+
+static const struct sched_answer *
+find_answer(const struct sched_page *page, uint32_t nonce)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	size_t i;
+
+	for (i = 0; i < PAGE_ANSWERS; i++)
+		if (page->answers[i].pid == pid &&
+		    page->answers[i].nonce == nonce)
+			return &page->answers[i];
+	return NULL;
+}
+
+static int
+wait_for_answer(const char *instance, uint32_t nonce, usec_t deadline,
+    int *ret_code, char text[64])
+{
+	const struct sched_answer *answer;
+	struct sched_page page;
+	int r;
+
+	for (;;) {
+		r = sched_page_read(instance, &page);
+		if (r < 0 && r != -EAGAIN)
+			return r;
+		answer = r < 0 ? NULL : find_answer(&page, nonce);
+		if (answer != NULL)
+			break;
+		if (clock_mono() >= deadline)
+			return -ETIMEDOUT;
+		wait_a_little();
+	}
+	*ret_code = answer->code;
+	snprintf(text, 64, "%s", answer->text);
+	return 0;
+}
+
+int
+ask_request(const char *instance, const struct msg *request, uint32_t nonce,
+    usec_t limit, int *ret_code, char text[64])
+{
+	const usec_t deadline = clock_mono() + limit;
+	struct buf frame = { 0 };
+	mqd_t mq;
+	int r = open_scheduler(instance, &mq);
+
+	if (r < 0)
+		return r;
+	r = msg_encode(request, &frame);
+	if (r == 0)
+		r = send_until(mq, &frame, deadline);
+	buf_done(&frame);
+	mq_close(mq);
+	if (r < 0)
+		return r;
+	return wait_for_answer(instance, nonce, deadline, ret_code, text);
+}
+
+void
+ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
+    const char *text)
+{
+	struct sched_answer *a =
+	    &page->answers[page->answer_next++ % PAGE_ANSWERS];
+
+	a->pid = pid;
+	a->nonce = nonce;
+	a->code = code;
+	snprintf(a->text, sizeof(a->text), "%s", text);
+}
+
+int
+ask_take(mqd_t mq, struct ask *ret_ask)
+{
+	const struct timespec past = { 0 };
+	ssize_t n;
+
+	do {
+		n = mq_timedreceive(
+		    mq, ret_ask->data, sizeof(ret_ask->data), NULL, &past);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN || errno == ETIMEDOUT ? 0 : -errno;
+	if (n == sizeof(ret_ask->report)) {
+		memcpy(
+		    &ret_ask->report, ret_ask->data, sizeof(ret_ask->report));
+		return 1;
+	}
+	if (msg_decode(ret_ask->data, (size_t)n, &ret_ask->msg) < 0 ||
+	    msg_link(ret_ask->msg.type) != MSG_LINK_ASK)
+		return -EBADMSG;
+	return 2;
+}

@@ -1,0 +1,150 @@
+#include "ipc/bell.h"
+
+#include "ipc/names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES         3
+#define STOCK_DEPTH   10
+#define MSG_MAX_FILE  "/proc/sys/fs/mqueue/msg_max"
+/* Above any record that may lie in a queue: a larger one would stay for ever.
+ */
+#define RECORD_BUFFER 8192
+
+static uint32_t
+system_depth(void)
+{
+	unsigned depth = 0;
+	FILE *f = fopen(MSG_MAX_FILE, "re");
+
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%9u", &depth) != 1)
+		depth = 0;
+	fclose(f);
+	return depth;
+}
+
+static mqd_t
+open_new(const char *name, uint32_t depth)
+{
+	struct mq_attr attr = {
+		.mq_maxmsg = (long)depth,
+		.mq_msgsize = MQ_MESSAGE_SIZE,
+	};
+
+	return mq_open(name, O_CREAT | O_EXCL | O_RDWR | O_NONBLOCK | O_CLOEXEC,
+	    0600, &attr);
+}
+
+/* The deepest that is allowed: EINVAL is msg_max, EMFILE RLIMIT_MSGQUEUE. */
+static mqd_t
+open_deepest(const char *name, uint32_t depth, uint32_t *ret_depth)
+{
+	const uint32_t ladder[] = { depth, STOCK_DEPTH, system_depth(), 1 };
+	uint32_t last = UINT32_MAX;
+	mqd_t mq = (mqd_t)-1;
+	size_t i;
+
+	errno = EINVAL;
+	for (i = 0; i < ARRAY_LEN(ladder); i++) {
+		if (ladder[i] == 0 || ladder[i] >= last)
+			continue;
+		last = ladder[i];
+		mq = open_new(name, last);
+		if (mq != (mqd_t)-1)
+			*ret_depth = last;
+		if (mq != (mqd_t)-1 || (errno != EINVAL && errno != EMFILE))
+			break;
+	}
+	return mq;
+}
+
+/* Remove and create; -EEXIST when somebody was faster. */
+static int
+replace(const char *name, uint32_t depth, mqd_t *ret_mq, uint32_t *ret_depth)
+{
+	if (mq_unlink(name) < 0 && errno != ENOENT)
+		return errno == EACCES ? -EPERM : -errno;
+	*ret_mq = open_deepest(name, depth, ret_depth);
+	return *ret_mq == (mqd_t)-1 ? -errno : 0;
+}
+
+int
+mq_create(const char *name, uint32_t depth, uid_t uid, gid_t gid, mode_t mode,
+    mqd_t *ret_mq, uint32_t *ret_depth)
+{
+	uint32_t got = 0;
+	mqd_t mq = (mqd_t)-1;
+	int i, r = -EEXIST;
+
+	for (i = 0; i < TRIES && r == -EEXIST; i++)
+		r = replace(name, depth, &mq, &got);
+	if (r < 0)
+		return r;
+	if (fchown(mq, uid, gid) < 0 || fchmod(mq, mode) < 0) {
+		r = -errno;
+		mq_close(mq);
+		mq_unlink(name);
+		return r;
+	}
+	*ret_mq = mq;
+	*ret_depth = got;
+	return 0;
+}
+
+bool
+mq_same(const char *name, mqd_t mq)
+{
+	struct stat ours, named;
+	mqd_t other;
+	bool same;
+
+	other = mq_open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (other == (mqd_t)-1)
+		return errno != ENOENT && errno != EACCES;
+	same = fstat(mq, &ours) == 0 && fstat(other, &named) == 0 &&
+	    ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+	mq_close(other);
+	return same;
+}
+
+int
+bell_ring(const char *instance, uint32_t queue, const struct bell *bell)
+{
+	char name[IPC_NAME_MAX];
+	mqd_t mq;
+	int r = 0;
+
+	ipc_name_queue(instance, queue, name);
+	mq = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (mq == (mqd_t)-1)
+		return -errno;
+	if (mq_send(mq, (const char *)bell, sizeof(*bell), 0) < 0)
+		r = -errno;
+	mq_close(mq);
+	return r;
+}
+
+int
+bell_take(mqd_t mq, struct bell *ret_bell)
+{
+	/* Long past: does not wait even if the descriptor would. */
+	const struct timespec past = { 0 };
+	_Alignas(struct bell) char record[RECORD_BUFFER];
+	ssize_t n;
+
+	do {
+		n = mq_timedreceive(mq, record, sizeof(record), NULL, &past);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN || errno == ETIMEDOUT ? 0 : -errno;
+	if (n != sizeof(*ret_bell))
+		return -EBADMSG;
+	memcpy(ret_bell, record, sizeof(*ret_bell));
+	return 1;
+}

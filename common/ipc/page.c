@@ -1,0 +1,310 @@
+/* The writer's side of the pages. */
+#include "ipc/page.h"
+#include "ipc/page_layout.h"
+
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES   3
+#define SHM_DIR "/dev/shm" /* where shm_open(3) of glibc keeps them */
+
+static struct page_head *
+head_of(void *page, uint64_t magic)
+{
+	return (void *)((char *)page + page_head_offset(magic));
+}
+
+size_t
+page_head_offset(uint64_t magic)
+{
+	ASSERT(magic == SCHED_PAGE_MAGIC || magic == QUEUE_PAGE_MAGIC);
+	return magic == SCHED_PAGE_MAGIC ? offsetof(struct sched_page, head)
+					 : offsetof(struct queue_page, head);
+}
+
+/* ---- who writes ---- */
+
+/* The 22nd field of /proc/PID/stat, 0 when it cannot be had. The second is the
+ * command in parentheses and may hold blanks and parentheses itself, so the
+ * count begins behind the last one. A process that is dead but not yet reaped
+ * is none: -1. */
+static int64_t
+start_ticks(const char *stat)
+{
+	const char *p = strrchr(stat, ')');
+	int field;
+
+	if (p == NULL || p[1] != ' ')
+		return 0;
+	p += 2; /* field 3, the state */
+	if (*p == 'Z' || *p == 'X')
+		return -1;
+	for (field = 3; field < 22; field++) {
+		p = strchr(p, ' ');
+		if (p == NULL)
+			return 0;
+		p++;
+	}
+	return strtoll(p, NULL, 10);
+}
+
+int64_t
+page_start_ticks(pid_t pid)
+{
+	char path[64], stat[2048];
+	int64_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = io_read_all(fd, stat, sizeof(stat) - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	stat[n] = '\0';
+	return start_ticks(stat);
+}
+
+/* In doubt (no /proc, or one that hides others) it is alive. */
+static bool
+writer_lives(const struct page_head *head)
+{
+	const pid_t pid = (pid_t)head->pid;
+	int64_t ticks;
+
+	if (pid <= 0 || (kill(pid, 0) < 0 && errno == ESRCH))
+		return false;
+	ticks = page_start_ticks(pid);
+	if (ticks < 0)
+		return false;
+	return ticks == 0 || head->start_ticks == 0 ||
+	    ticks == head->start_ticks;
+}
+
+/* ---- a segment that is there already ---- */
+
+static int
+judge_writer(int fd, uint64_t magic, uint32_t *ret_pid)
+{
+	struct page_head head;
+	int64_t n;
+
+	n = io_pread_all(
+	    fd, &head, sizeof(head), (int64_t)page_head_offset(magic));
+	if (n != sizeof(head) || head.magic != magic ||
+	    head.pid == (uint32_t)getpid() || !writer_lives(&head))
+		return 0;
+	*ret_pid = head.pid;
+	return -EBUSY;
+}
+
+/* 0: it may be removed. */
+static int
+judge(int fd, uint64_t magic, uid_t owner, uint32_t *ret_pid)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid == geteuid() || st.st_uid == owner)
+		return judge_writer(fd, magic, ret_pid);
+	return geteuid() == 0 ? 0 : -EPERM;
+}
+
+/* A directory under our name cannot be unlinked, and need not be empty. */
+static int
+set_aside(const char *name)
+{
+	char from[sizeof(SHM_DIR) + IPC_NAME_MAX], to[64];
+
+	snprintf(from, sizeof(from), SHM_DIR "%s", name);
+	snprintf(to, sizeof(to), SHM_DIR "/not-qscheduler.%08x%08x",
+	    arc4random(), arc4random());
+	return rename(from, to) < 0 ? -errno : 0;
+}
+
+static int
+remove_named(const char *name)
+{
+	if (shm_unlink(name) == 0 || errno == ENOENT)
+		return 0;
+	if (geteuid() == 0)
+		return set_aside(name);
+	return errno == EACCES ? -EPERM : -errno;
+}
+
+/* What is there may be anything, in a directory that all may write to: a link
+ * is not followed, a pipe not waited for. */
+static int
+remove_stale(const char *name, uint64_t magic, uid_t owner, uint32_t *ret_pid)
+{
+	int fd, r;
+
+	fd = shm_open(name, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0)
+		return errno == EACCES || errno == ELOOP || errno == ENXIO
+		    ? remove_named(name)
+		    : -errno;
+	r = judge(fd, magic, owner, ret_pid);
+	close(fd);
+	return r < 0 ? r : remove_named(name);
+}
+
+static int
+open_new(const char *name, uint64_t magic, uid_t owner, uint32_t *ret_pid)
+{
+	int i, fd, r;
+
+	for (i = 0; i < TRIES; i++) {
+		fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return -errno;
+		r = remove_stale(name, magic, owner, ret_pid);
+		if (r < 0)
+			return r;
+	}
+	return -EEXIST;
+}
+
+static int
+allocate(int fd, size_t size)
+{
+	int r;
+
+	do {
+		r = posix_fallocate(fd, 0, (off_t)size);
+	} while (r == EINTR);
+	return -r;
+}
+
+static int
+shape(int fd, size_t size, const struct page_owner *owner)
+{
+	if (fchown(fd, owner->uid, owner->gid) < 0 ||
+	    fchmod(fd, owner->mode) < 0)
+		return -errno;
+	return allocate(fd, size);
+}
+
+static int
+map(int fd, size_t size, void **ret_page)
+{
+	void *page =
+	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return -errno;
+	*ret_page = page;
+	return 0;
+}
+
+int
+page_create(const char *name, size_t size, uint64_t magic,
+    const struct page_owner *owner, void **ret_page, int *ret_fd,
+    uint32_t *ret_pid)
+{
+	struct page_head *head;
+	void *page = NULL;
+	int r, fd = open_new(name, magic, owner->uid, ret_pid);
+
+	if (fd < 0)
+		return fd;
+	r = shape(fd, size, owner);
+	if (r == 0)
+		r = map(fd, size, &page);
+	if (r < 0) {
+		close(fd);
+		shm_unlink(name);
+		return r;
+	}
+	head = head_of(page, magic);
+	head->version = PAGE_VERSION;
+	head->size = (uint32_t)size;
+	page_own(head);
+	__atomic_store_n(&head->magic, magic, __ATOMIC_RELEASE);
+	*ret_page = page;
+	*ret_fd = fd;
+	return 0;
+}
+
+int
+page_map(int fd, size_t size, uint64_t magic, void **ret_page)
+{
+	const struct page_head *head;
+	struct stat st;
+	void *page = NULL;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size != (off_t)size)
+		return -EBADMSG;
+	r = map(fd, size, &page);
+	if (r < 0)
+		return r;
+	head = head_of(page, magic);
+	if (head->magic != magic || head->version != PAGE_VERSION ||
+	    head->size != size) {
+		page_unmap(&page, size);
+		return -EBADMSG;
+	}
+	*ret_page = page;
+	return 0;
+}
+
+void
+page_unmap(void **page, size_t size)
+{
+	if (*page != NULL)
+		munmap(*page, size);
+	*page = NULL;
+}
+
+/* ---- the sequence lock ---- */
+
+void
+page_write_begin(struct page_head *head)
+{
+	const uint32_t seq = __atomic_load_n(&head->seq, __ATOMIC_RELAXED);
+
+	/* Odd already only if the last writer died inside; stay odd. */
+	__atomic_store_n(&head->seq, seq | 1, __ATOMIC_RELAXED);
+	page_fence_release(); /* the odd number before anything that changes */
+}
+
+void
+page_write_end(struct page_head *head, usec_t now_mono, usec_t now_wall)
+{
+	const uint32_t seq = __atomic_load_n(&head->seq, __ATOMIC_RELAXED);
+
+	ASSERT((seq & 1) != 0);
+	head->beat_mono = now_mono;
+	head->beat_wall = now_wall;
+	__atomic_store_n(&head->seq, seq + 1, __ATOMIC_RELEASE);
+}
+
+void
+page_own(struct page_head *head)
+{
+	const int64_t ticks = page_start_ticks(getpid());
+
+	page_write_begin(head);
+	head->pid = (uint32_t)getpid();
+	head->start_ticks = ticks > 0 ? ticks : 0;
+	page_write_end(head, head->beat_mono, head->beat_wall);
+}
