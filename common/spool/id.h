@@ -11,9 +11,10 @@
 
 #include "base/base.h"
 
-#define QUEUE_ID_SIZE  40   /* with the NUL */
-#define QUEUE_NUM_MAX  4095 /* three digits; the name of a directory */
-#define QUEUE_FILE_MAX 24   /* the name of a queue file with the NUL */
+#define QUEUE_ID_SIZE        40                         /* with the NUL */
+#define QUEUE_ID_ARRIVAL_MAX ((usec_t)0xffffffffffffff) /* the year 4253 */
+#define QUEUE_NUM_MAX        4095 /* three digits; the name of a directory */
+#define QUEUE_FILE_MAX       24   /* the name of a queue file with the NUL */
 
 struct queue_id {
 	usec_t arrival_wall;
@@ -22,6 +23,7 @@ struct queue_id {
 	uint64_t inode;
 };
 
+/* The arrival time is 0..QUEUE_ID_ARRIVAL_MAX, the queue 0..QUEUE_NUM_MAX. */
 void queue_id_format(const struct queue_id *id, char out[QUEUE_ID_SIZE]);
 /* -EINVAL for anything that queue_id_format() could not have written (A2). */
 int queue_id_parse(const char *s, struct queue_id *ret_id);

@@ -117,7 +117,8 @@ int spool_set_due(const struct spool *sp, uint64_t inode, usec_t due_wall);
 /* Walk a directory a bounded number of steps at a time. What a writer that
  * died left under a temporary name is removed on the way when it is older than
  * SPOOL_TEMP_AGE, and never shown. */
-#define SPOOL_TEMP_AGE (24 * 3600 * USEC_PER_SEC)
+#define SPOOL_TEMP_PREFIX "tmp."
+#define SPOOL_TEMP_AGE    (24 * 3600 * USEC_PER_SEC)
 
 struct spool_scan {
 	const struct spool *sp;

@@ -1,0 +1,223 @@
+#include "spool/accept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* D5, D9: refuse before any work. Room for others' mail and for our own marks
+ * stays; a file system that does not count inodes says 0 of 0. */
+static int
+check_room(const struct accept *a)
+{
+	const struct accept_options *opt = &a->opt;
+	struct statvfs v;
+	uint64_t free_bytes;
+
+	if (a->sp->sys->fstatvfs(a->sp->dir[opt->dir], &v) < 0)
+		return -errno;
+	if ((v.f_flag & ST_RDONLY) != 0)
+		return -EROFS;
+	if (__builtin_mul_overflow(
+		(uint64_t)v.f_bavail, (uint64_t)v.f_frsize, &free_bytes))
+		free_bytes = UINT64_MAX;
+	if (free_bytes < opt->reserve_bytes)
+		return -ENOSPC;
+	if (v.f_files > 0 && v.f_favail < opt->reserve_inodes)
+		return -ENOSPC;
+	return 0;
+}
+
+static mode_t
+file_mode(const struct accept *a)
+{
+	if (a->sp->private)
+		return 0600;
+	return a->opt.dir == SPOOL_MAILDROP ? 0640 : 0660;
+}
+
+/* A file system without O_TMPFILE: a name that no reader takes. It is locked
+ * at once, and renamed at the end. */
+static int
+open_named(struct accept *a)
+{
+	const struct spool_sys *sys = a->sp->sys;
+	char name[sizeof(a->temp_name)];
+
+	snprintf(name, sizeof(name), "%s" SPOOL_TEMP_PREFIX "%d.%08" PRIx32,
+	    spool_dirs[a->opt.dir].split ? "0/" : "", (int)getpid(),
+	    arc4random());
+	a->fd = sys->openat(a->sp->dir[a->opt.dir], name,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, file_mode(a));
+	if (a->fd < 0)
+		return -errno;
+	memcpy(a->temp_name, name, sizeof(name));
+	return 0;
+}
+
+static int
+open_file(struct accept *a)
+{
+	a->fd = a->sp->sys->openat(a->sp->dir[a->opt.dir], ".",
+	    O_WRONLY | O_TMPFILE | O_CLOEXEC, file_mode(a));
+	if (a->fd >= 0)
+		return 0;
+	if (errno == EOPNOTSUPP || errno == EISDIR)
+		return open_named(a);
+	return -errno;
+}
+
+static usec_t
+clamp_arrival(usec_t wall)
+{
+	if (wall < 0)
+		return 0;
+	return wall > QUEUE_ID_ARRIVAL_MAX ? QUEUE_ID_ARRIVAL_MAX : wall;
+}
+
+int
+accept_begin(struct accept *a, const struct spool *sp,
+    const struct accept_options *opt, usec_t arrival_wall, uint32_t uid)
+{
+	int r;
+
+	memset(a, 0, sizeof(*a));
+	a->sp = sp;
+	a->opt = *opt;
+	a->fd = -1;
+	if (sp->dir[opt->dir] < 0)
+		return -EACCES;
+	r = check_room(a);
+	if (r == 0)
+		r = open_file(a);
+	if (r == 0)
+		r = queue_file_writer_init(
+		    &a->writer, sp->sys, a->fd, opt->max_content);
+	if (r < 0)
+		return r;
+	a->writer.file.arrival_wall = clamp_arrival(arrival_wall);
+	a->writer.file.queue = sp->queue;
+	a->writer.file.uid = uid;
+	a->writer.file.nonce = (uint8_t)arc4random_uniform(UINT8_MAX + 1);
+	return 0;
+}
+
+/* The name, from the inode; and the mode, whatever the umask made of it. */
+static int
+settle(struct accept *a, uint64_t *ret_inode)
+{
+	struct stat st;
+
+	if (fstat(a->fd, &st) < 0)
+		return -errno;
+	if ((st.st_mode & 07777) != file_mode(a) &&
+	    fchmod(a->fd, file_mode(a)) < 0)
+		return -errno;
+	*ret_inode = (uint64_t)st.st_ino;
+	return 0;
+}
+
+static int
+give_name(struct accept *a, uint64_t inode)
+{
+	const struct spool_sys *sys = a->sp->sys;
+	int dir = a->sp->dir[a->opt.dir], r;
+	char name[sizeof(a->name)], self[32];
+
+	spool_leaf(a->sp, a->opt.dir, inode, name, sizeof(name));
+	if (a->temp_name[0] != '\0') {
+		r = sys->renameat(dir, a->temp_name, dir, name);
+	} else {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", a->fd);
+		r = sys->linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
+	}
+	if (r < 0)
+		return -errno;
+	a->temp_name[0] = '\0';
+	memcpy(a->name, name, sizeof(name));
+	return 0;
+}
+
+static int
+sync_directory(const struct accept *a)
+{
+	const struct spool_sys *sys = a->sp->sys;
+	const char *slash = strchr(a->name, '/');
+	char name[sizeof(a->name)] = ".";
+	int fd, r = 0;
+
+	if (slash != NULL)
+		snprintf(name, sizeof(name), "%.*s", (int)(slash - a->name),
+		    a->name);
+	fd = sys->openat(a->sp->dir[a->opt.dir], name,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (sys->fsync(fd) < 0)
+		r = -errno;
+	sys->close(fd);
+	return r;
+}
+
+/* Steps 4 to 6 of docs/SPOOL.md: the order is what survives a power cut. */
+static int
+make_durable(struct accept *a, uint64_t inode)
+{
+	const struct spool_sys *sys = a->sp->sys;
+	int r;
+
+	if (sys->flock(a->fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	r = give_name(a, inode);
+	if (r < 0)
+		return r;
+	if (sys->fsync(a->fd) < 0)
+		return -errno;
+	return a->opt.strict ? sync_directory(a) : 0;
+}
+
+int
+accept_commit(struct accept *a, struct queue_id *ret_id)
+{
+	const struct queue_file *file = &a->writer.file;
+	uint64_t inode = 0;
+	int r = queue_file_finish(&a->writer);
+
+	if (r == 0)
+		r = settle(a, &inode);
+	if (r == 0)
+		r = make_durable(a, inode);
+	if (r < 0)
+		return r;
+	a->accepted = true;
+	*ret_id = (struct queue_id){
+		.arrival_wall = file->arrival_wall,
+		.nonce = file->nonce,
+		.queue = file->queue,
+		.inode = inode,
+	};
+	return 0;
+}
+
+/* The name goes before the lock: no reader may take what was refused. What a
+ * close would still say, the fsync has said (D11). */
+void
+accept_end(struct accept *a)
+{
+	const struct spool_sys *sys = a->sp->sys;
+	int dir = a->sp->dir[a->opt.dir];
+
+	if (a->temp_name[0] != '\0')
+		sys->unlinkat(dir, a->temp_name, 0);
+	if (a->name[0] != '\0' && !a->accepted)
+		sys->unlinkat(dir, a->name, 0);
+	if (a->fd >= 0)
+		sys->close(a->fd);
+	a->fd = -1;
+	a->temp_name[0] = a->name[0] = '\0';
+	queue_file_writer_done(&a->writer);
+}

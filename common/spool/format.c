@@ -1,0 +1,257 @@
+#include "spool/format.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <isa-l/crc.h>
+#include <string.h>
+
+#define MAGIC_LEN 8
+static const char header_magic[] = "QSMAIL\r\n";
+static const char trailer_magic[] = "QSEND\r\n";
+
+/* Offsets in the trailer; the fields are packed in this order. */
+enum trailer_at {
+	AT_SIZE = 0,
+	AT_CONTENT_OFF = 8,
+	AT_CONTENT_LEN = 16,
+	AT_ENV_OFF = 24,
+	AT_ENV_LEN = 32,
+	AT_RCPT_OFF = 40,
+	AT_RCPT_LEN = 48,
+	AT_ARRIVAL = 56,
+	AT_RCPT_COUNT = 64,
+	AT_QUEUE = 68,
+	AT_UID = 72,
+	AT_FLAGS = 76,
+	AT_NONCE = 80,
+	AT_VERSION = 84,
+	AT_CRC_CONTENT = 88,
+	AT_CRC_ENV = 92,
+	AT_ZEROS = 96,
+	AT_MAGIC = 116,
+	AT_CRC = 124,
+};
+_Static_assert(AT_CRC + 4 == QUEUE_FILE_TRAILER, "the CRC is the end");
+_Static_assert(AT_MAGIC + MAGIC_LEN == AT_CRC, "the magic is before it");
+_Static_assert(sizeof(trailer_magic) == MAGIC_LEN, "with its NUL");
+
+static _Thread_local const char *last_reason = "";
+
+const char *
+queue_file_reason(void)
+{
+	return last_reason;
+}
+
+int
+format_damaged(const char *reason)
+{
+	last_reason = reason;
+	return -EBADMSG;
+}
+
+int
+format_refused(const char *reason)
+{
+	last_reason = reason;
+	return -EPERM;
+}
+
+/* The library's function takes an int length and a pointer that is not const,
+ * and leaves the inversions before and after to the caller. */
+uint32_t
+format_crc(uint32_t crc, const void *data, size_t len)
+{
+	const size_t chunk = 1 << 30;
+	uintptr_t at = (uintptr_t)data;
+
+	crc = ~crc;
+	while (len > 0) {
+		size_t n = len < chunk ? len : chunk;
+
+		crc = crc32_iscsi((unsigned char *)at, (int)n, crc);
+		at += n;
+		len -= n;
+	}
+	return ~crc;
+}
+
+static void
+put32(unsigned char *out, uint32_t value)
+{
+	value = htole32(value);
+	memcpy(out, &value, sizeof(value));
+}
+
+static void
+put64(unsigned char *out, uint64_t value)
+{
+	value = htole64(value);
+	memcpy(out, &value, sizeof(value));
+}
+
+static uint32_t
+get32(const unsigned char *in)
+{
+	uint32_t value;
+
+	memcpy(&value, in, sizeof(value));
+	return le32toh(value);
+}
+
+static uint64_t
+get64(const unsigned char *in)
+{
+	uint64_t value;
+
+	memcpy(&value, in, sizeof(value));
+	return le64toh(value);
+}
+
+void
+format_put_header(unsigned char out[QUEUE_FILE_HEADER])
+{
+	memset(out, 0, QUEUE_FILE_HEADER);
+	memcpy(out, header_magic, MAGIC_LEN);
+	put32(out + MAGIC_LEN, QUEUE_FILE_VERSION);
+}
+
+int
+format_check_header(const unsigned char in[QUEUE_FILE_HEADER])
+{
+	unsigned char want[QUEUE_FILE_HEADER];
+
+	if (memcmp(in, header_magic, MAGIC_LEN) != 0)
+		return format_damaged("header magic");
+	if (get32(in + MAGIC_LEN) != QUEUE_FILE_VERSION)
+		return format_damaged("header version unknown");
+	format_put_header(want);
+	if (memcmp(in, want, sizeof(want)) != 0)
+		return format_damaged("header not as version 1 has it");
+	return 0;
+}
+
+void
+format_put_record(
+    unsigned char out[FORMAT_RECORD], int type, int mark, size_t len)
+{
+	out[0] = (unsigned char)type;
+	out[1] = (unsigned char)mark;
+	out[2] = (unsigned char)(len & 0xff);
+	out[3] = (unsigned char)(len >> 8);
+}
+
+size_t
+format_record_len(const unsigned char in[FORMAT_RECORD])
+{
+	return (size_t)in[2] | (size_t)in[3] << 8;
+}
+
+void
+format_put_trailer(unsigned char out[QUEUE_FILE_TRAILER],
+    const struct queue_file *file, const struct format_sums *sums)
+{
+	memset(out, 0, QUEUE_FILE_TRAILER);
+	put64(out + AT_SIZE, file->size);
+	put64(out + AT_CONTENT_OFF, file->content_off);
+	put64(out + AT_CONTENT_LEN, file->content_len);
+	put64(out + AT_ENV_OFF, file->env_off);
+	put64(out + AT_ENV_LEN, file->env_len);
+	put64(out + AT_RCPT_OFF, file->rcpt_off);
+	put64(out + AT_RCPT_LEN, file->rcpt_len);
+	put64(out + AT_ARRIVAL, (uint64_t)file->arrival_wall);
+	put32(out + AT_RCPT_COUNT, file->rcpt_count);
+	put32(out + AT_QUEUE, file->queue);
+	put32(out + AT_UID, file->uid);
+	put32(out + AT_FLAGS, file->flags);
+	put32(out + AT_NONCE, file->nonce);
+	put32(out + AT_VERSION, QUEUE_FILE_VERSION);
+	put32(out + AT_CRC_CONTENT, sums->content);
+	put32(out + AT_CRC_ENV, sums->env);
+	memcpy(out + AT_MAGIC, trailer_magic, MAGIC_LEN);
+	put32(out + AT_CRC, format_crc(0, out, AT_CRC));
+}
+
+/* Regions follow each other from the header to the trailer without gaps. */
+static bool
+regions_fit(const struct queue_file *f)
+{
+	uint64_t end;
+
+	return f->content_off == QUEUE_FILE_HEADER &&
+	    !__builtin_add_overflow(f->content_off, f->content_len, &end) &&
+	    f->env_off == end &&
+	    !__builtin_add_overflow(f->env_off, f->env_len, &end) &&
+	    f->rcpt_off == end &&
+	    !__builtin_add_overflow(f->rcpt_off, f->rcpt_len, &end) &&
+	    !__builtin_add_overflow(end, QUEUE_FILE_TRAILER, &end) &&
+	    f->size == end && end <= INT64_MAX;
+}
+
+/* u32 times a small constant cannot overflow 64 bits. */
+static bool
+counts_fit(const struct queue_file *f)
+{
+	return f->env_len >= FORMAT_RECORD && f->env_len <= FORMAT_RCPT_MAX &&
+	    f->rcpt_count > 0 &&
+	    f->rcpt_len >= (uint64_t)f->rcpt_count * FORMAT_RCPT_MIN &&
+	    f->rcpt_len <= (uint64_t)f->rcpt_count * FORMAT_RCPT_MAX;
+}
+
+static int
+judge(const unsigned char in[QUEUE_FILE_TRAILER], const struct queue_file *f)
+{
+	static const unsigned char zeros[AT_MAGIC - AT_ZEROS];
+
+	if (!regions_fit(f))
+		return format_damaged("trailer: regions do not fit");
+	if (!counts_fit(f))
+		return format_damaged("trailer: counts do not fit");
+	if (f->arrival_wall < 0 || f->arrival_wall > QUEUE_ID_ARRIVAL_MAX)
+		return format_damaged("trailer: arrival time out of range");
+	if (f->queue > QUEUE_NUM_MAX)
+		return format_damaged("trailer: queue number out of range");
+	if ((f->flags & ~FORMAT_FLAGS_ALL) != 0 ||
+	    get32(in + AT_NONCE) > UINT8_MAX ||
+	    memcmp(in + AT_ZEROS, zeros, sizeof(zeros)) != 0)
+		return format_damaged("trailer: not as version 1 has it");
+	return 0;
+}
+
+int
+format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
+    struct queue_file *ret_file, struct format_sums *ret_sums)
+{
+	struct queue_file f = {
+		.size = get64(in + AT_SIZE),
+		.content_off = get64(in + AT_CONTENT_OFF),
+		.content_len = get64(in + AT_CONTENT_LEN),
+		.env_off = get64(in + AT_ENV_OFF),
+		.env_len = get64(in + AT_ENV_LEN),
+		.rcpt_off = get64(in + AT_RCPT_OFF),
+		.rcpt_len = get64(in + AT_RCPT_LEN),
+		.rcpt_count = get32(in + AT_RCPT_COUNT),
+		.queue = get32(in + AT_QUEUE),
+		.arrival_wall = (usec_t)get64(in + AT_ARRIVAL),
+		.uid = get32(in + AT_UID),
+		.flags = get32(in + AT_FLAGS),
+		.nonce = in[AT_NONCE],
+	};
+	int r;
+
+	if (memcmp(in + AT_MAGIC, trailer_magic, MAGIC_LEN) != 0)
+		return format_damaged("no trailer");
+	if (get32(in + AT_CRC) != format_crc(0, in, AT_CRC))
+		return format_damaged("trailer checksum");
+	if (get32(in + AT_VERSION) != QUEUE_FILE_VERSION)
+		return format_damaged("trailer version unknown");
+	r = judge(in, &f);
+	if (r < 0)
+		return r;
+	*ret_file = f;
+	*ret_sums = (struct format_sums){
+		.content = get32(in + AT_CRC_CONTENT),
+		.env = get32(in + AT_CRC_ENV),
+	};
+	return 0;
+}

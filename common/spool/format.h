@@ -1,0 +1,42 @@
+/* spool/format.h - the bytes of a queue file (docs/SPOOL.md), shared by the
+ * writer and the reader and nobody else: magics, records, the trailer as it
+ * lies on disk, the checksum. */
+#ifndef SPOOL_FORMAT_H
+#define SPOOL_FORMAT_H
+
+#include "spool/queue_file.h"
+
+#define FORMAT_SENDER    'S'
+#define FORMAT_RCPT      'R'
+#define FORMAT_RECORD    4 /* type, mark or 0, u16 length */
+#define FORMAT_RCPT_MIN  (FORMAT_RECORD + 1)
+#define FORMAT_RCPT_MAX  (FORMAT_RECORD + ADDRESS_MAX)
+#define FORMAT_FLAGS_ALL ((uint32_t)QUEUE_FILE_8BIT)
+
+/* What the trailer has beside struct queue_file. */
+struct format_sums {
+	uint32_t content; /* CRC32C of header and content */
+	uint32_t env;     /* of envelope and recipients, marks as pending */
+};
+
+/* CRC32C (Castagnoli); go on from the value of what came before, 0 at first. */
+uint32_t format_crc(uint32_t crc, const void *data, size_t len);
+
+void format_put_header(unsigned char out[QUEUE_FILE_HEADER]);
+int format_check_header(const unsigned char in[QUEUE_FILE_HEADER]);
+
+void format_put_record(
+    unsigned char out[FORMAT_RECORD], int type, int mark, size_t len);
+size_t format_record_len(const unsigned char in[FORMAT_RECORD]);
+
+void format_put_trailer(unsigned char out[QUEUE_FILE_TRAILER],
+    const struct queue_file *file, const struct format_sums *sums);
+/* Judges everything that can be judged without the rest of the file. */
+int format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
+    struct queue_file *ret_file, struct format_sums *ret_sums);
+
+/* -EBADMSG, and -EPERM, with what queue_file_reason() then answers. */
+int format_damaged(const char *reason);
+int format_refused(const char *reason);
+
+#endif

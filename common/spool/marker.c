@@ -1,0 +1,94 @@
+#include "spool/marker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/num.h"
+#include "spool/format.h"
+#include "spool/spool.h"
+
+#define MARKER_TEMP   "queue.new"
+#define MARKER_PREFIX "qscheduler queue 1 split "
+
+static int
+read_marker(int fd, uint32_t *ret_split)
+{
+	const size_t prefix = sizeof(MARKER_PREFIX) - 1;
+	char line[64];
+	struct stat st;
+	int64_t len;
+	uint64_t split;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return format_damaged("marker is not a regular file");
+	len = io_read_all(fd, line, sizeof(line) - 1);
+	if (len < 0)
+		return (int)len;
+	line[len] = '\0';
+	if (len == 0 || line[len - 1] != '\n' ||
+	    strncmp(line, MARKER_PREFIX, prefix) != 0)
+		return format_damaged("marker is not of version 1");
+	line[len - 1] = '\0';
+	if (num_u64(line + prefix, 1, SPOOL_SPLIT_MAX, &split) < 0)
+		return format_damaged("marker: split out of range");
+	*ret_split = (uint32_t)split;
+	return 0;
+}
+
+int
+marker_read(int dir, uint32_t *ret_split)
+{
+	int fd = openat(
+	    dir, MARKER_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = read_marker(fd, ret_split);
+	io_close(&fd);
+	return r;
+}
+
+/* Readable for everybody: who submits needs the split, and may not list. */
+static int
+write_marker(int fd, uint32_t split)
+{
+	char line[64];
+	int n =
+	    snprintf(line, sizeof(line), MARKER_PREFIX "%" PRIu32 "\n", split);
+	int r = io_write_all(fd, line, (size_t)n);
+
+	if (r == 0 && (fchmod(fd, 0644) < 0 || fsync(fd) < 0))
+		r = -errno;
+	return r;
+}
+
+int
+marker_write(int dir, uint32_t split)
+{
+	int fd, r;
+
+	if (unlinkat(dir, MARKER_TEMP, 0) < 0 && errno != ENOENT)
+		return -errno;
+	fd = openat(dir, MARKER_TEMP,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	r = write_marker(fd, split);
+	io_close(&fd);
+	if (r == 0 && renameat(dir, MARKER_TEMP, dir, MARKER_NAME) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(dir, MARKER_TEMP, 0);
+	else if (fsync(dir) < 0)
+		r = -errno;
+	return r;
+}

@@ -1,0 +1,222 @@
+#include "spool/reason.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/num.h"
+#include "base/text.h"
+
+#define FIELDS         6
+#define TEXT_MAX       2000
+/* A line that reason_add() wrote is shorter; a longer one is not ours. */
+#define LINE_MAX_BYTES 4096
+
+static int
+format_line(const struct reason *reason, struct buf *out)
+{
+	const struct {
+		const char *text;
+		size_t max;
+	} fields[] = {
+		{ reason->dsn, 16 },
+		{ reason->relay, 300 },
+		{ reason->address, ADDRESS_MAX },
+		{ reason->text, TEXT_MAX },
+	};
+	size_t i;
+	int r = buf_printf(out, "%" PRIu32 "\t%" PRId64, reason->index,
+	    reason->when_wall / USEC_PER_SEC);
+
+	for (i = 0; r == 0 && i < ARRAY_LEN(fields); i++) {
+		r = buf_add_char(out, '\t');
+		if (r == 0)
+			r = text_clean(out, fields[i].text,
+			    strlen(fields[i].text), fields[i].max);
+	}
+	return r < 0 ? r : buf_add_char(out, '\n');
+}
+
+static int
+write_all(const struct spool_sys *sys, int fd, const struct buf *line)
+{
+	size_t done = 0;
+
+	while (done < line->len) {
+		ssize_t n = sys->write(fd, line->data + done, line->len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* A crash may have left half a line at the end: it is ended here, so that it
+ * stands alone and is not read. */
+static int
+append(const struct spool_sys *sys, int fd, const struct reason *reason)
+{
+	struct buf line = { 0 };
+	struct stat st;
+	char last = '\n';
+	int r = 0;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EPERM;
+	if (st.st_size > 0 &&
+	    io_pread_all(fd, &last, 1, (int64_t)st.st_size - 1) < 0)
+		last = '\0';
+	if (last != '\n')
+		r = buf_add_char(&line, '\n');
+	if (r == 0)
+		r = format_line(reason, &line);
+	if (r == 0)
+		r = write_all(sys, fd, &line);
+	if (r < 0)
+		sys->ftruncate(fd, st.st_size);
+	buf_done(&line);
+	return r;
+}
+
+int
+reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    const struct reason *reason)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int fd, r;
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	fd = sp->sys->openat(sp->dir[dir], leaf,
+	    O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+	    0600);
+	if (fd < 0)
+		return -errno;
+	r = append(sp->sys, fd, reason);
+	if (sp->sys->close(fd) < 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
+int
+reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode)
+{
+	int r = spool_remove(sp, dir, inode);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+/* Take one line apart in place; false: not one of ours. */
+static bool
+parse_line(char *line, struct reason *ret_reason)
+{
+	char *field[FIELDS];
+	uint64_t index, seconds;
+	size_t n;
+
+	for (n = 0; n < FIELDS; n++) {
+		field[n] = line;
+		if (n == FIELDS - 1)
+			break;
+		line = strchr(line, '\t');
+		if (line == NULL)
+			return false;
+		*line++ = '\0';
+	}
+	if (strchr(field[FIELDS - 1], '\t') != NULL ||
+	    num_u64(field[0], 0, UINT32_MAX, &index) < 0 ||
+	    num_u64(field[1], 0, INT64_MAX / USEC_PER_SEC, &seconds) < 0)
+		return false;
+	*ret_reason = (struct reason){
+		.index = (uint32_t)index,
+		.when_wall = (usec_t)seconds * USEC_PER_SEC,
+		.dsn = field[2],
+		.relay = field[3],
+		.address = field[4],
+		.text = field[5],
+	};
+	return true;
+}
+
+struct lines {
+	int (*each)(const struct reason *reason, void *arg);
+	void *arg;
+	bool skip; /* in a line that is too long */
+};
+
+/* Each whole line of what is in the buffer; *ret_used is where the rest
+ * begins. */
+static int
+take_lines(struct lines *l, char *data, size_t len, size_t *ret_used)
+{
+	struct reason reason;
+	size_t used = 0;
+	char *end;
+	int r = 0;
+
+	while (
+	    r == 0 && (end = memchr(data + used, '\n', len - used)) != NULL) {
+		char *line = data + used;
+
+		*end = '\0';
+		used = (size_t)(end - data) + 1;
+		if (!l->skip && strlen(line) == (size_t)(end - line) &&
+		    parse_line(line, &reason))
+			r = l->each(&reason, l->arg);
+		l->skip = false;
+	}
+	*ret_used = used;
+	return r;
+}
+
+static int
+read_lines(int fd, struct lines *l)
+{
+	char data[4 * LINE_MAX_BYTES];
+	size_t len = 0, used;
+	int64_t n;
+	int r;
+
+	while ((n = io_read_all(fd, data + len, sizeof(data) - len)) > 0) {
+		len += (size_t)n;
+		r = take_lines(l, data, len, &used);
+		if (r != 0)
+			return r;
+		len -= used;
+		memmove(data, data + used, len);
+		if (len > LINE_MAX_BYTES) {
+			l->skip = true;
+			len = 0;
+		}
+	}
+	return (int)n;
+}
+
+int
+reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int (*each)(const struct reason *reason, void *arg), void *arg)
+{
+	struct lines lines = { .each = each, .arg = arg };
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+	int fd, r;
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	fd = sp->sys->openat(sp->dir[dir], leaf,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	r = fstat(fd, &st) < 0    ? -errno
+	    : S_ISREG(st.st_mode) ? read_lines(fd, &lines)
+				  : -EPERM;
+	sp->sys->close(fd);
+	return r;
+}

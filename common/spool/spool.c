@@ -1,0 +1,189 @@
+#include "spool/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "spool/marker.h"
+
+/* clang-format off */
+const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
+	/*                     name       split  qmailq shared private */
+	[SPOOL_MAILDROP] = { "maildrop", false, true,  03733, 0700 },
+	[SPOOL_INCOMING] = { "incoming", true,  true,  02770, 0700 },
+	[SPOOL_ACTIVE]   = { "active",   true,  false, 02770, 0700 },
+	[SPOOL_DEFERRED] = { "deferred", true,  false, 02770, 0700 },
+	[SPOOL_HOLD]     = { "hold",     false, false, 02770, 0700 },
+	[SPOOL_CORRUPT]  = { "corrupt",  false, false, 02770, 0700 },
+	[SPOOL_DEFER]    = { "defer",    true,  false, 02770, 0700 },
+	[SPOOL_BOUNCE]   = { "bounce",   true,  false, 02770, 0700 },
+	[SPOOL_LOCK]     = { "lock",     false, false, 02770, 0700 },
+};
+/* clang-format on */
+
+#define OPEN_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/* Our descriptors only hold a place in the tree (O_PATH): who drops mail may
+ * enter maildrop/ and not read it. */
+static int
+open_dir(struct spool *sp, enum spool_dir dir)
+{
+	const char *name = spool_dirs[dir].name;
+	struct stat st;
+	int fd;
+
+	if (fstatat(sp->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	sp->owner[dir] = st.st_uid;
+	if (faccessat(sp->fd, name, X_OK, AT_EACCESS) < 0)
+		return errno == EACCES ? 0 : -errno;
+	fd = sp->sys->openat(sp->fd, name, OPEN_DIR, 0);
+	if (fd < 0)
+		return -errno;
+	sp->dir[dir] = fd;
+	return 0;
+}
+
+static int
+open_all(struct spool *sp)
+{
+	struct stat st;
+	unsigned dir;
+	int r = marker_read(sp->fd, &sp->split);
+
+	for (dir = 0; r == 0 && dir < SPOOL_NDIRS; dir++)
+		r = open_dir(sp, dir);
+	if (r == 0 && fstat(sp->fd, &st) < 0)
+		r = -errno;
+	/* Nobody but the owner may enter: one user runs all of it. */
+	if (r == 0)
+		sp->private = (st.st_mode & 0077) == 0;
+	return r;
+}
+
+int
+spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
+    uint32_t queue)
+{
+	unsigned dir;
+	int r;
+
+	*sp = (struct spool){ .sys = sys, .queue = queue, .fd = -1 };
+	for (dir = 0; dir < SPOOL_NDIRS; dir++)
+		sp->dir[dir] = -1;
+	if (asprintf(&sp->path, "%s/queue%" PRIu32, base, queue) < 0) {
+		sp->path = NULL;
+		return -ENOMEM;
+	}
+	sp->fd = sys->openat(AT_FDCWD, sp->path, OPEN_DIR, 0);
+	r = sp->fd < 0 ? -errno : open_all(sp);
+	if (r < 0)
+		spool_close(sp);
+	return r;
+}
+
+void
+spool_close(struct spool *sp)
+{
+	unsigned dir;
+
+	for (dir = 0; dir < SPOOL_NDIRS; dir++)
+		io_close(&sp->dir[dir]);
+	io_close(&sp->fd);
+	free(sp->path);
+	sp->path = NULL;
+}
+
+void
+spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    char *out, size_t size)
+{
+	if (spool_dirs[dir].split)
+		snprintf(out, size, "%" PRIu64 "/%" PRIu64, inode % sp->split,
+		    inode);
+	else
+		snprintf(out, size, "%" PRIu64, inode);
+}
+
+void
+spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    char *out, size_t size)
+{
+	char leaf[SPOOL_PATH_MAX];
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	snprintf(out, size, "%s/%s", spool_dirs[dir].name, leaf);
+}
+
+int
+spool_move(const struct spool *sp, enum spool_dir from, enum spool_dir to,
+    uint64_t inode)
+{
+	char old[SPOOL_PATH_MAX], new[SPOOL_PATH_MAX];
+
+	spool_leaf(sp, from, inode, old, sizeof(old));
+	spool_leaf(sp, to, inode, new, sizeof(new));
+	if (sp->sys->renameat(sp->dir[from], old, sp->dir[to], new) < 0)
+		return -errno;
+	return 0;
+}
+
+#define CORRUPT_NAME_MAX  200
+#define CORRUPT_TRIES_MAX 1000
+
+/* A name that is safe to list, to log and to open again. */
+static void
+clean_name(const char *name, char out[CORRUPT_NAME_MAX + 1])
+{
+	static const char plain[] = "0123456789-._abcdefghijklmnopqrstuvwxyz"
+				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t i;
+
+	for (i = 0; name[i] != '\0' && i < CORRUPT_NAME_MAX; i++)
+		out[i] = strchr(plain, name[i]) == NULL ? '_' : name[i];
+	out[i] = '\0';
+	if (out[0] == '.')
+		out[0] = '_';
+}
+
+int
+spool_move_corrupt(const struct spool *sp, enum spool_dir from, uint32_t split,
+    const char *name)
+{
+	char old[16 + NAME_MAX + 1], clean[CORRUPT_NAME_MAX + 1];
+	char new[CORRUPT_NAME_MAX + 16];
+	unsigned i;
+
+	if (strlen(name) > NAME_MAX || strchr(name, '/') != NULL)
+		return -EINVAL;
+	if (spool_dirs[from].split)
+		snprintf(old, sizeof(old), "%" PRIu32 "/%s", split, name);
+	else
+		snprintf(old, sizeof(old), "%s", name);
+	clean_name(name, clean);
+	snprintf(new, sizeof(new), "%s", clean);
+	for (i = 1; i <= CORRUPT_TRIES_MAX; i++) {
+		if (sp->sys->renameat(
+			sp->dir[from], old, sp->dir[SPOOL_CORRUPT], new) == 0)
+			return 0;
+		if (errno != EEXIST && errno != ENOTEMPTY)
+			return -errno;
+		snprintf(new, sizeof(new), "%s.%u", clean, i);
+	}
+	return -EEXIST;
+}
+
+int
+spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	return sp->sys->unlinkat(sp->dir[dir], leaf, 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,322 @@
+#include "spool/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "spool/format.h"
+#include "spool/marker.h"
+
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/* How a directory is to be. */
+struct shape {
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+};
+
+static int
+because(int r, const char *reason)
+{
+	format_refused(reason);
+	return r;
+}
+
+/* Open name below parent, a directory and not a link to one. */
+static int
+open_dir(int parent, const char *name)
+{
+	struct stat st;
+	int fd = openat(parent, name, OPEN_DIR);
+
+	if (fd >= 0 || (errno != ENOTDIR && errno != ELOOP))
+		return fd < 0 ? -errno : fd;
+	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISLNK(st.st_mode))
+		return because(
+		    -ELOOP, "a symbolic link in a directory's place");
+	return because(-ENOTDIR, "not a directory");
+}
+
+/* Make it if it is missing; in any case a descriptor. Until it has its shape
+ * nobody else may enter. */
+static int
+open_or_make(int parent, const char *name)
+{
+	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return open_dir(parent, name);
+}
+
+/* By descriptor, so that nobody can change what the name means meanwhile. The
+ * mode comes last: a change of the owner takes bits away. */
+static int
+give_shape(int fd, const struct shape *want, const struct spool_owner *owner)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != 0 && st.st_uid != geteuid() &&
+	    st.st_uid != owner->qmailq && st.st_uid != owner->qmails)
+		return because(-EPERM, "a directory is owned by a stranger");
+	if ((st.st_uid != want->uid || st.st_gid != want->gid) &&
+	    fchown(fd, want->uid, want->gid) < 0)
+		return -errno;
+	if (fchmod(fd, want->mode) < 0)
+		return -errno;
+	return 0;
+}
+
+/* F5: whoever may write to the parent can put another directory there. */
+static int
+check_parent(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
+		return because(-EPERM,
+		    "the directory above is writable by everybody and not "
+		    "sticky");
+	return 0;
+}
+
+/* Everybody may pass, whatever our umask says. */
+static int
+make_above(const char *path)
+{
+	int fd, r = 0;
+
+	if (mkdir(path, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	fd = open(path, OPEN_DIR);
+	if (fd < 0 || fchmod(fd, 0755) < 0)
+		r = -errno;
+	io_close(&fd);
+	return r;
+}
+
+/* The directory above base, made with what is missing above it. Links on the
+ * way are the operator's. */
+static int
+open_parent(char *path)
+{
+	char *slash;
+	int fd, r = 0;
+
+	for (slash = strchr(path + 1, '/'); r == 0 && slash != NULL;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		r = make_above(path);
+		*slash = '/';
+	}
+	if (r == 0)
+		r = make_above(path);
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int
+open_base_below(int parent, const char *name, const struct spool_owner *owner)
+{
+	const struct shape shape = {
+		.uid = geteuid(),
+		.gid = getegid(),
+		.mode = owner->private ? 0700 : 0755,
+	};
+	int fd, r;
+
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    strcmp(name, "/") == 0)
+		return because(-EINVAL, "queue_base has no name of its own");
+	fd = open_or_make(parent, name);
+	if (fd < 0)
+		return fd;
+	r = give_shape(fd, &shape, owner);
+	if (r == 0 && fsync(parent) < 0)
+		r = -errno;
+	if (r == 0)
+		return fd;
+	io_close(&fd);
+	return r;
+}
+
+static int
+open_base(const char *base, const struct spool_owner *owner)
+{
+	char *for_dir = NULL, *for_name = NULL;
+	int parent = -1, fd;
+
+	if (base[0] != '/')
+		return because(-EINVAL, "queue_base is not absolute");
+	for_dir = strdup(base);
+	for_name = strdup(base);
+	fd = -ENOMEM;
+	if (for_dir != NULL && for_name != NULL) {
+		parent = open_parent(dirname(for_dir));
+		fd = parent < 0 ? parent : check_parent(parent);
+	}
+	if (fd == 0)
+		fd = open_base_below(parent, basename(for_name), owner);
+	io_close(&parent);
+	free(for_dir);
+	free(for_name);
+	return fd;
+}
+
+static int
+make_splits(int dir, uint32_t split, const struct shape *shape,
+    const struct spool_owner *owner)
+{
+	char name[16];
+	uint32_t i;
+	int fd, r = 0;
+
+	for (i = 0; r == 0 && i < split; i++) {
+		snprintf(name, sizeof(name), "%" PRIu32, i);
+		fd = open_or_make(dir, name);
+		r = fd < 0 ? fd : give_shape(fd, shape, owner);
+		io_close(&fd);
+	}
+	return r;
+}
+
+static int
+make_dir(int queue, const struct spool_dir_info *info, uint32_t split,
+    const struct spool_owner *owner)
+{
+	const struct shape shape = {
+		.uid = info->owner_qmailq ? owner->qmailq : owner->qmails,
+		.gid = owner->qmail,
+		.mode = owner->private ? info->mode_private : info->mode_shared,
+	};
+	int fd, r;
+
+	fd = open_or_make(queue, info->name);
+	if (fd < 0)
+		return fd;
+	r = give_shape(fd, &shape, owner);
+	if (r == 0 && info->split)
+		r = make_splits(fd, split, &shape, owner);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	io_close(&fd);
+	return r;
+}
+
+/* D19: a directory that is there without a marker is a place where a file
+ * system should be mounted, or has just been for the first time. */
+static int
+check_unmarked(int base, int queue)
+{
+	struct stat above, here;
+
+	if (fstat(base, &above) < 0 || fstat(queue, &here) < 0)
+		return -errno;
+	if (above.st_dev == here.st_dev)
+		return because(
+		    -ENOENT, "a queue directory without marker: not mounted?");
+	return 0;
+}
+
+/* The marker comes last: what has it is whole. */
+static int
+fill_queue(int queue, uint32_t split, const struct spool_owner *owner)
+{
+	const struct shape shape = {
+		.uid = owner->qmails,
+		.gid = owner->qmail,
+		.mode = owner->private ? 0700 : 0751,
+	};
+	uint32_t marked = split;
+	unsigned dir;
+	int r, has_marker;
+
+	has_marker = marker_read(queue, &marked);
+	if (has_marker < 0 && has_marker != -ENOENT)
+		return has_marker;
+	r = give_shape(queue, &shape, owner);
+	for (dir = 0; r == 0 && dir < SPOOL_NDIRS; dir++)
+		r = make_dir(queue, &spool_dirs[dir], marked, owner);
+	if (r == 0 && has_marker < 0)
+		r = marker_write(queue, marked);
+	if (r == 0 && fsync(queue) < 0)
+		r = -errno;
+	return r;
+}
+
+static int
+complete(
+    int base, const char *name, uint32_t split, const struct spool_owner *owner)
+{
+	uint32_t marked;
+	int queue = open_dir(base, name), r;
+
+	if (queue < 0)
+		return queue;
+	r = marker_read(queue, &marked);
+	if (r == -ENOENT)
+		r = check_unmarked(base, queue);
+	if (r == 0)
+		r = fill_queue(queue, split, owner);
+	io_close(&queue);
+	return r;
+}
+
+/* A new queue is made under another name, so that a crash leaves either all
+ * of it or something that is completed here the next time. */
+static int
+make_new(
+    int base, const char *name, uint32_t split, const struct spool_owner *owner)
+{
+	char temp[48];
+	int queue, r;
+
+	snprintf(temp, sizeof(temp), "new.%s", name);
+	queue = open_or_make(base, temp);
+	if (queue < 0)
+		return queue;
+	r = fill_queue(queue, split, owner);
+	if (r == 0 && renameat(base, temp, base, name) < 0)
+		r = -errno;
+	if (r == 0 && fsync(base) < 0)
+		r = -errno;
+	io_close(&queue);
+	return r;
+}
+
+int
+spool_create(const char *base, uint32_t queue, uint32_t split,
+    const struct spool_owner *owner)
+{
+	char name[32];
+	struct stat st;
+	int fd, r;
+
+	if (split == 0 || split > SPOOL_SPLIT_MAX || queue > QUEUE_NUM_MAX)
+		return because(-EINVAL, "split or queue out of range");
+	format_refused("");
+	fd = open_base(base, owner);
+	if (fd < 0)
+		return fd;
+	snprintf(name, sizeof(name), "queue%" PRIu32, queue);
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		r = complete(fd, name, split, owner);
+	else if (errno == ENOENT)
+		r = make_new(fd, name, split, owner);
+	else
+		r = -errno;
+	io_close(&fd);
+	return r;
+}

@@ -1,0 +1,206 @@
+#include "spool/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/num.h"
+
+void
+spool_scan_begin(
+    struct spool_scan *s, const struct spool *sp, enum spool_dir dir)
+{
+	*s = (struct spool_scan){ .sp = sp, .dir = dir };
+}
+
+void
+spool_scan_done(struct spool_scan *s)
+{
+	if (s->stream != NULL)
+		closedir(s->stream);
+	s->stream = NULL;
+}
+
+/* This subdirectory is read, or cannot be: the next one. */
+static void
+leave(struct spool_scan *s)
+{
+	spool_scan_done(s);
+	s->split++;
+	s->end = !spool_dirs[s->dir].split || s->split >= s->sp->split;
+}
+
+static int
+enter(struct spool_scan *s)
+{
+	const struct spool_sys *sys = s->sp->sys;
+	char name[16] = ".";
+	int fd, r;
+
+	if (spool_dirs[s->dir].split)
+		snprintf(name, sizeof(name), "%" PRIu32, s->split);
+	fd = sys->openat(s->sp->dir[s->dir], name,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	s->stream = fdopendir(fd);
+	if (s->stream != NULL)
+		return 0;
+	r = -errno;
+	sys->close(fd);
+	return r;
+}
+
+static usec_t
+mtime(const struct stat *st)
+{
+	return (usec_t)st->st_mtim.tv_sec * USEC_PER_SEC +
+	    st->st_mtim.tv_nsec / 1000;
+}
+
+static bool
+is_temp(const char *name)
+{
+	return strncmp(name, SPOOL_TEMP_PREFIX, strlen(SPOOL_TEMP_PREFIX)) == 0;
+}
+
+static void
+sweep_temp(const struct spool_scan *s, const char *name)
+{
+	int fd = dirfd(s->stream);
+	struct stat st;
+
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    mtime(&st) < clock_wall() - SPOOL_TEMP_AGE)
+		s->sp->sys->unlinkat(fd, name, 0);
+}
+
+/* Where a message lies that was given this name: 0 if not here. */
+static uint64_t
+inode_here(const struct spool_scan *s, const char *name)
+{
+	uint64_t inode;
+
+	if (queue_file_parse(name, &inode) < 0)
+		return 0;
+	if (spool_dirs[s->dir].split && inode % s->sp->split != s->split)
+		return 0;
+	return inode;
+}
+
+static usec_t
+due_time(const struct spool *sp, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+
+	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
+	if (fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return mtime(&st);
+}
+
+/* false: it is gone already. */
+static bool
+fill(const struct spool_scan *s, const char *name, bool with_stat,
+    struct spool_item *ret_item)
+{
+	struct stat st;
+
+	memset(ret_item, 0, sizeof(*ret_item));
+	snprintf(ret_item->name, sizeof(ret_item->name), "%s", name);
+	ret_item->split = s->split;
+	ret_item->inode = inode_here(s, name);
+	if (!with_stat)
+		return true;
+	if (fstatat(dirfd(s->stream), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno != ENOENT;
+	ret_item->size = (uint64_t)st.st_size;
+	ret_item->mtime_wall = mtime(&st);
+	if (s->dir == SPOOL_DEFERRED)
+		ret_item->mtime_wall = due_time(s->sp, ret_item->inode);
+	return true;
+}
+
+/* 1, 0 at the end of this subdirectory, or -errno. */
+static int
+read_one(struct spool_scan *s, bool with_stat, struct spool_item *ret_item)
+{
+	const struct dirent *e;
+
+	while (errno = 0, (e = readdir(s->stream)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (is_temp(e->d_name)) {
+			sweep_temp(s, e->d_name);
+			continue;
+		}
+		if (fill(s, e->d_name, with_stat, ret_item))
+			return 1;
+	}
+	return -errno;
+}
+
+int
+spool_scan_next(
+    struct spool_scan *s, bool with_stat, struct spool_item *ret_item)
+{
+	int r;
+
+	while (!s->end) {
+		r = s->stream == NULL ? enter(s) : 0;
+		if (r == 0)
+			r = read_one(s, with_stat, ret_item);
+		if (r > 0)
+			return 1;
+		leave(s);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* "queue7" and nothing that only looks like it. */
+static bool
+queue_number(int dir, const char *name, uint64_t *ret_queue)
+{
+	const size_t prefix = strlen("queue");
+	struct stat st;
+
+	return strncmp(name, "queue", prefix) == 0 && name[prefix] != '0' &&
+	    num_u64(name + prefix, 1, QUEUE_NUM_MAX, ret_queue) == 0 &&
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISDIR(st.st_mode);
+}
+
+int
+spool_list(const char *base, uint32_t *ret_queues, size_t max)
+{
+	bool there[QUEUE_NUM_MAX + 1] = { false };
+	const struct dirent *e;
+	uint64_t queue;
+	size_t n = 0;
+	int r;
+	DIR *dir = opendir(base);
+
+	if (dir == NULL)
+		return -errno;
+	while (errno = 0, (e = readdir(dir)) != NULL)
+		if (queue_number(dirfd(dir), e->d_name, &queue))
+			there[queue] = true;
+	r = -errno;
+	closedir(dir);
+	if (r < 0)
+		return r;
+	for (queue = 1; queue <= QUEUE_NUM_MAX && n < max; queue++)
+		if (there[queue])
+			ret_queues[n++] = (uint32_t)queue;
+	return (int)n;
+}

@@ -1,0 +1,41 @@
+#include "spool/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static int
+real_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	return openat(dir, name, flags, mode);
+}
+
+/* A file system that does not know RENAME_NOREPLACE (NFS) gets the old call,
+ * which no other writer of ours can make overwrite anything: a name is an
+ * inode number, and a file has one. */
+static int
+real_renameat(int olddir, const char *old, int newdir, const char *name)
+{
+	int r = renameat2(olddir, old, newdir, name, RENAME_NOREPLACE);
+
+	if (r < 0 && errno == EINVAL)
+		r = renameat(olddir, old, newdir, name);
+	return r;
+}
+
+const struct spool_sys spool_sys_real = {
+	.openat = real_openat,
+	.write = write,
+	.pwrite = pwrite,
+	.ftruncate = ftruncate,
+	.linkat = linkat,
+	.renameat = real_renameat,
+	.unlinkat = unlinkat,
+	.futimens = futimens,
+	.flock = flock,
+	.fsync = fsync,
+	.close = close,
+	.fstatvfs = fstatvfs,
+};
