@@ -3,7 +3,9 @@
  * Text:  `ID: name=value, name=value (text)`, the shape that pflogsumm and
  *        its kin parse; without an id `name=value, … (text)`, or the text
  * alone. JSON:  one object a line: time, program, level, event, queue_id, the
- * fields by name, text. Names are stable.
+ * fields by name, text. Names are stable. Text lines begin with `PROGRAM: `
+ * (syslog shows that itself), then `warning: ` or `error: ` for such; they
+ * carry no time, the supervisor of the process stamps them.
  *
  * A line is one write of at most LOG_LINE_MAX bytes. A log reader that does
  * not read never stops mail: the line is dropped and counted, and the next
@@ -79,8 +81,8 @@ void log_text(enum log_level level, const char *fmt, ...) PRINTF(2, 3);
 #define log_warning(...) log_text(LOG_WARNING_L, __VA_ARGS__)
 #define log_error(...)   log_text(LOG_ERROR_L, __VA_ARGS__)
 
-/* Say it at most once in `every` for each `*last` (0 at first), counting what
- * was held back: true when it should be said now. */
+/* Say it at most once in `every` for each `*last` (0 at first): true when it
+ * should be said now. */
 bool log_due(usec_t now, usec_t every, usec_t *last);
 
 uint64_t log_dropped(void);

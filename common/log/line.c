@@ -1,0 +1,241 @@
+#include "log/line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+
+#define ROOM        (LOG_LINE_MAX - 1) /* the newline */
+#define JSON_TAIL   ",\"truncated\":true}"
+#define NUMBER_SIZE 32
+
+/* Seconds with one to three decimals. */
+static void
+format_time(usec_t us, char out[NUMBER_SIZE])
+{
+	int64_t msec = us < 0 ? 0 : us / USEC_PER_MSEC;
+	int len = snprintf(out, NUMBER_SIZE, "%" PRId64 ".%03" PRId64,
+	    msec / 1000, msec % 1000);
+
+	while (out[len - 1] == '0' && out[len - 2] != '.')
+		out[--len] = '\0';
+}
+
+static void
+format_number(const struct log_field *field, char out[NUMBER_SIZE])
+{
+	if (field->kind == LOG_KIND_TIME)
+		format_time(field->num, out);
+	else
+		snprintf(out, NUMBER_SIZE, "%" PRId64, field->num);
+}
+
+static const char *const level_names[] = {
+	[LOG_DEBUG_L] = "debug",
+	[LOG_INFO_L] = "info",
+	[LOG_WARNING_L] = "warning",
+	[LOG_ERROR_L] = "error",
+};
+
+/* ---- text ---- */
+
+/* As much of it as fits, `keep` bytes left free behind it. */
+static int
+add_clean(struct buf *out, const char *s, size_t keep)
+{
+	size_t room = out->len + keep >= ROOM ? 0 : ROOM - keep - out->len;
+
+	return text_clean(out, s, strlen(s), room);
+}
+
+static int
+add_text_field(struct buf *out, const struct log_field *field)
+{
+	char number[NUMBER_SIZE];
+	bool address = field->kind == LOG_KIND_ADDR;
+	int r = add_clean(out, field->name, 0);
+
+	if (r == 0)
+		r = add_clean(out, address ? "=<" : "=", 0);
+	if (r < 0)
+		return r;
+	if (field->kind == LOG_KIND_STR || address) {
+		r = add_clean(out, field->str == NULL ? "" : field->str, 1);
+		return r < 0 || !address ? r : add_clean(out, ">", 0);
+	}
+	format_number(field, number);
+	return add_clean(out, number, 0);
+}
+
+static int
+add_text_head(struct buf *out, const struct log_event *event,
+    const struct log_style *style)
+{
+	int r = 0;
+
+	if (style->program != NULL) {
+		r = add_clean(out, style->program, 0);
+		if (r == 0)
+			r = add_clean(out, ": ", 0);
+	}
+	if (r == 0 && event->level >= LOG_WARNING_L) {
+		r = add_clean(out, level_names[event->level], 0);
+		if (r == 0)
+			r = add_clean(out, ": ", 0);
+	}
+	if (r == 0 && event->id != NULL) {
+		r = add_clean(out, event->id, 0);
+		if (r == 0)
+			r = add_clean(out, ": ", 0);
+	}
+	return r;
+}
+
+int
+log_line_text(struct buf *out, const struct log_event *event,
+    const struct log_style *style)
+{
+	bool parens;
+	size_t i;
+	int r = add_text_head(out, event, style);
+
+	for (i = 0; r == 0 && i < event->nfields; i++) {
+		if (i > 0)
+			r = add_clean(out, ", ", 0);
+		if (r == 0)
+			r = add_text_field(out, &event->fields[i]);
+	}
+	if (r < 0 || event->text == NULL)
+		return r;
+	parens = !event->plain && event->nfields > 0;
+	if (event->nfields > 0)
+		r = add_clean(out, parens ? " (" : " ", 0);
+	if (r == 0)
+		r = add_clean(out, event->text, parens ? 1 : 0);
+	return r < 0 || !parens ? r : add_clean(out, ")", 0);
+}
+
+/* ---- JSON ---- */
+
+static bool
+fits(const struct buf *out, size_t more)
+{
+	return out->len + more + sizeof(JSON_TAIL) - 1 <= ROOM;
+}
+
+/* A string from outside; false when it was cut. What text_clean() leaves needs
+ * no more than these two escapes. */
+static int
+add_json_string(struct buf *out, const char *s, bool *cut)
+{
+	struct buf clean = { 0 };
+	size_t i;
+	int r = text_clean(&clean, s, strlen(s), LOG_LINE_MAX);
+
+	if (r == 0)
+		r = buf_add_char(out, '"');
+	for (i = 0; r == 0 && i < clean.len;) {
+		size_t n = 1;
+		bool escape = clean.data[i] == '"' || clean.data[i] == '\\';
+
+		/* A character of UTF-8 whole or not at all. */
+		while (i + n < clean.len &&
+		    ((unsigned char)clean.data[i + n] & 0xc0) == 0x80)
+			n++;
+		if (!fits(out, n + escape + 1)) {
+			*cut = true;
+			break;
+		}
+		if (escape)
+			r = buf_add_char(out, '\\');
+		if (r == 0)
+			r = buf_add(out, clean.data + i, n);
+		i += n;
+	}
+	buf_done(&clean);
+	return r < 0 ? r : buf_add_char(out, '"');
+}
+
+/* `,"name":`; 1, or 0 when it would not fit, with a small value. */
+static int
+add_json_name(struct buf *out, const char *name, bool *cut)
+{
+	int r;
+
+	if (!fits(out, strlen(name) + NUMBER_SIZE + 8)) {
+		*cut = true;
+		return 0;
+	}
+	r = buf_printf(
+	    out, "%s\"%s\":", out->data[out->len - 1] == '{' ? "" : ",", name);
+	return r < 0 ? r : 1;
+}
+
+static int
+add_json_member(struct buf *out, const char *name, const char *value, bool *cut)
+{
+	int r = value == NULL ? 0 : add_json_name(out, name, cut);
+
+	return r <= 0 ? r : add_json_string(out, value, cut);
+}
+
+static int
+add_json_field(struct buf *out, const struct log_field *field, bool *cut)
+{
+	char number[NUMBER_SIZE];
+	int r;
+
+	if (field->kind == LOG_KIND_STR || field->kind == LOG_KIND_ADDR)
+		return add_json_member(out, field->name,
+		    field->str == NULL ? "" : field->str, cut);
+	r = add_json_name(out, field->name, cut);
+	if (r <= 0)
+		return r;
+	format_number(field, number);
+	return buf_add_str(out, number);
+}
+
+/* RFC 3339, UTC. */
+static void
+format_stamp(usec_t wall, char out[64])
+{
+	time_t seconds = (time_t)(wall / USEC_PER_SEC);
+	struct tm tm = { 0 };
+	char date[32];
+
+	gmtime_r(&seconds, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(out, 64, "%s.%06dZ", date, (int)(wall % USEC_PER_SEC));
+}
+
+int
+log_line_json(struct buf *out, const struct log_event *event,
+    const struct log_style *style)
+{
+	char stamp[64];
+	bool cut = false;
+	size_t i;
+	int r = buf_add_char(out, '{');
+
+	format_stamp(style->now_wall, stamp);
+	if (r == 0)
+		r = add_json_member(out, "time", stamp, &cut);
+	if (r == 0)
+		r = add_json_member(out, "program", style->program, &cut);
+	if (r == 0)
+		r = add_json_member(
+		    out, "level", level_names[event->level], &cut);
+	if (r == 0)
+		r = add_json_member(out, "event", event->name, &cut);
+	if (r == 0)
+		r = add_json_member(out, "queue_id", event->id, &cut);
+	for (i = 0; r == 0 && i < event->nfields; i++)
+		r = add_json_field(out, &event->fields[i], &cut);
+	if (r == 0)
+		r = add_json_member(out, "text", event->text, &cut);
+	if (r < 0)
+		return r;
+	return buf_add_str(out, cut ? JSON_TAIL : "}");
+}

@@ -1,0 +1,154 @@
+#include "log/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "log/line.h"
+#include "log/sink.h"
+
+/* How this process logs: one of it, as there is one standard error. */
+static struct {
+	char program[64];
+	enum log_target target;
+	enum log_format format;
+	enum log_level least;
+	int err_fd;    /* STDERR_FILENO, or one of our own */
+	int syslog_fd; /* -1 */
+	struct buf line;
+	uint64_t dropped;
+	uint64_t told; /* of dropped */
+} state = {
+	.program = "qscheduler",
+	.least = LOG_INFO_L,
+	.err_fd = STDERR_FILENO,
+	.syslog_fd = -1,
+};
+
+static const int priorities[] = {
+	[LOG_DEBUG_L] = LOG_DEBUG,
+	[LOG_INFO_L] = LOG_INFO,
+	[LOG_WARNING_L] = LOG_WARNING,
+	[LOG_ERROR_L] = LOG_ERR,
+};
+
+void
+log_open(const char *program, enum log_target target, enum log_format format,
+    enum log_level least)
+{
+	size_t len = strnlen(program, sizeof(state.program) - 1);
+
+	memmove(state.program, program, len);
+	state.program[len] = '\0';
+	state.target = target;
+	state.format = format;
+	state.least = least;
+	if (state.err_fd != STDERR_FILENO)
+		io_close(&state.err_fd);
+	state.err_fd = STDERR_FILENO;
+	io_close(&state.syslog_fd);
+	/* Memory for lines is had now: later there may be none. */
+	buf_reserve(&state.line, LOG_LINE_MAX);
+	if (target == LOG_TARGET_SYSLOG)
+		state.syslog_fd = log_sink_syslog(LOG_SYSLOG_PATH);
+	else
+		state.err_fd = log_sink_stderr(STDERR_FILENO);
+}
+
+static bool
+emit(const struct log_event *event)
+{
+	bool json = state.format == LOG_FORMAT_JSON;
+	bool to_syslog = state.target == LOG_TARGET_SYSLOG;
+	struct buf *line = &state.line;
+	struct log_style style = {
+		.program = to_syslog && !json ? NULL : state.program,
+		.now_wall = json ? clock_wall() : 0,
+	};
+	int r;
+
+	buf_reset(line);
+	r = json ? log_line_json(line, event, &style)
+		 : log_line_text(line, event, &style);
+	if (r < 0)
+		return false;
+	if (to_syslog)
+		return log_sink_syslog_send(&state.syslog_fd, LOG_SYSLOG_PATH,
+		    priorities[event->level], state.program, buf_str(line),
+		    line->len);
+	return buf_add_char(line, '\n') == 0 &&
+	    log_sink_write(state.err_fd, line->data, line->len);
+}
+
+/* How many lines were lost is told before the first one that fits again. */
+static bool
+tell_dropped(void)
+{
+	uint64_t lost = state.dropped - state.told;
+	struct log_field field = LOG_INT("lines", lost);
+	struct log_event event = {
+		.level = LOG_WARNING_L,
+		.name = "log-dropped",
+		.fields = &field,
+		.nfields = 1,
+		.text = "lost: the reader of the log did not keep up",
+	};
+
+	if (lost == 0)
+		return true;
+	if (!emit(&event))
+		return false;
+	state.told += lost;
+	return true;
+}
+
+void
+log_write(const struct log_event *event)
+{
+	int saved = errno;
+
+	if (event->level < state.least)
+		return;
+	if (!tell_dropped() || !emit(event))
+		state.dropped++;
+	errno = saved;
+}
+
+void
+log_text(enum log_level level, const char *fmt, ...)
+{
+	char text[LOG_LINE_MAX];
+	struct log_event event = {
+		.level = level,
+		.name = "text",
+		.text = text,
+		.plain = true,
+	};
+	va_list ap;
+
+	if (level < state.least)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_write(&event);
+}
+
+bool
+log_due(usec_t now, usec_t every, usec_t *last)
+{
+	if (*last != 0 && now - *last < every)
+		return false;
+	*last = now == 0 ? 1 : now;
+	return true;
+}
+
+uint64_t
+log_dropped(void)
+{
+	return state.dropped;
+}
