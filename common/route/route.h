@@ -10,21 +10,23 @@
  * The most exact rule wins: user@domain, domain, the longest .domain, `*`.
  * Domains compare without case, local parts with. Without a nexthop it is the
  * recipient's domain (in lower case). A nexthop may hold colons: only the
- * first one separates (`smtp:[::1]:25`). With the file missing rule or file,
- * route_default() applies: everything to `local`.
+ * first one separates (`smtp:[::1]:25`). In double quotes it may hold blanks
+ * (`error:"5.1.1 gone since May"`), as a quoted local part may. The same key
+ * twice is an error, as is a transport that is not known. Where there is no
+ * file the caller takes route_default(): everything to `local`.
  *
  * A table does not change once loaded; a reload loads another one and swaps.
- * Soft: -errno, -EINVAL for a wrong line, with the text in *ret_error
- * ("FILE:LINE: what was wrong"). Never logs. One owner; results of a lookup
- * point into the table and into the address that was looked up.
+ * Soft: -errno, -ENOENT for no file, -EINVAL for a wrong line, with the text
+ * in *ret_error ("FILE:LINE: what was wrong"). Never logs. One owner; results
+ * of a lookup point into the table.
  */
 #ifndef ROUTE_ROUTE_H
 #define ROUTE_ROUTE_H
 
 #include "base/buf.h"
 
-#define ROUTE_NEXTHOP_MAX 255 /* a domain name, RFC 1035, or a host and port \
-			       */
+/* A domain name (RFC 1035), or a host and port. */
+#define ROUTE_NEXTHOP_MAX 255
 
 struct route_table;
 

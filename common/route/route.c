@@ -1,0 +1,350 @@
+#include "route/route.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/address.h"
+#include "base/file.h"
+#include "base/line.h"
+
+#define LINE_MAX_BYTES 2048
+#define FILE_MAX_BYTES (64u << 20)
+
+struct rule {
+	const char *key; /* as written, the domain in lower case */
+	const char *transport, *nexthop;
+	uint32_t line;
+};
+
+struct route_table {
+	struct buf text; /* that the rules point into */
+	struct rule *rules;
+	size_t n, cap;
+};
+
+/* Domains are ASCII here; toupper() and its kin follow the locale. */
+static void
+lower_case(char *s)
+{
+	for (; *s != '\0'; s++)
+		if (*s >= 'A' && *s <= 'Z')
+			*s = (char)(*s - 'A' + 'a');
+}
+
+static bool
+domain_fits(const char *domain)
+{
+	static const char chars[] =
+	    "abcdefghijklmnopqrstuvwxyz0123456789-._:[]";
+	size_t len = strlen(domain);
+
+	if (len == 0 || len > ROUTE_NEXTHOP_MAX || domain[0] == '.' ||
+	    domain[len - 1] == '.' || strstr(domain, "..") != NULL)
+		return false;
+	for (; *domain != '\0'; domain++)
+		if (strchr(chars, *domain) == NULL &&
+		    (unsigned char)*domain < 0x80)
+			return false;
+	return true;
+}
+
+/* Brings the key into the form that lookups have; NULL when it is right. */
+static const char *
+check_key(char *key)
+{
+	char *at = strrchr(key, '@'), *domain = key;
+
+	if (strcmp(key, "*") == 0)
+		return NULL;
+	if (at != NULL) {
+		if (at == key)
+			return "no user in front of the @";
+		if (strlen(key) > ADDRESS_MAX)
+			return "the address is too long";
+		domain = at + 1;
+	} else if (*key == '.') {
+		domain = key + 1;
+	}
+	lower_case(domain);
+	return domain_fits(domain) ? NULL : "not a domain";
+}
+
+static const char *
+check_transport(const struct rule *rule, const char *const *known)
+{
+	if (*rule->transport == '\0')
+		return "no transport";
+	for (; *known != NULL; known++)
+		if (strcmp(*known, rule->transport) == 0)
+			break;
+	if (*known == NULL)
+		return "there is no such transport";
+	if (rule->nexthop != NULL && strlen(rule->nexthop) > ROUTE_NEXTHOP_MAX)
+		return "the next hop is too long";
+	return NULL;
+}
+
+/* One word, cut off in place: blanks within double quotes belong to it. NULL
+ * at the end or a comment; *ret_why for a quote that is not closed. */
+static char *
+next_word(char **at, const char **ret_why)
+{
+	char *word = *at + strspn(*at, " \t"), *p;
+	bool quoted = false;
+
+	if (*word == '\0' || *word == '#')
+		return NULL;
+	for (p = word; *p != '\0' && (quoted || (*p != ' ' && *p != '\t'));
+	     p++) {
+		if (*p == '"')
+			quoted = !quoted;
+		else if (quoted && *p == '\\' && p[1] != '\0')
+			p++;
+	}
+	if (quoted)
+		*ret_why = "a quote is not closed";
+	*at = *p == '\0' ? p : p + 1;
+	*p = '\0';
+	return word;
+}
+
+/* "text" loses its quotes; the next hop of a refusal is a sentence. */
+static char *
+unquote(char *s)
+{
+	size_t len = strlen(s);
+
+	if (len < 2 || s[0] != '"' || s[len - 1] != '"')
+		return s;
+	s[len - 1] = '\0';
+	return s + 1;
+}
+
+/* 1: a rule; 0: none in this line; *ret_why when it is wrong. */
+static int
+parse_line(char *line, const char *const *known, struct rule *ret_rule,
+    const char **ret_why)
+{
+	char *key = next_word(&line, ret_why), *target, *colon;
+
+	if (key == NULL || *ret_why != NULL)
+		return 0;
+	target = next_word(&line, ret_why);
+	if (*ret_why != NULL)
+		return 0;
+	if (target == NULL || next_word(&line, ret_why) != NULL) {
+		*ret_why = "not `domain transport[:nexthop]`";
+		return 0;
+	}
+	ret_rule->key = key;
+	ret_rule->transport = target;
+	ret_rule->nexthop = NULL;
+	colon = strchr(target, ':');
+	if (colon != NULL) {
+		*colon = '\0';
+		if (colon[1] != '\0')
+			ret_rule->nexthop = unquote(colon + 1);
+	}
+	*ret_why = check_key(key);
+	if (*ret_why == NULL)
+		*ret_why = check_transport(ret_rule, known);
+	return *ret_why == NULL;
+}
+
+static int
+add_rule(struct route_table *table, const struct rule *rule)
+{
+	if (table->n == table->cap) {
+		size_t cap = table->cap == 0 ? 64 : table->cap * 2;
+		struct rule *rules =
+		    reallocarray(table->rules, cap, sizeof(*rules));
+
+		if (rules == NULL)
+			return -ENOMEM;
+		table->rules = rules;
+		table->cap = cap;
+	}
+	table->rules[table->n++] = *rule;
+	return 0;
+}
+
+static int
+fail_line(struct buf *error, const char *path, uint32_t line, const char *why)
+{
+	int r = buf_printf(error, "%s:%u: %s", path, line, why);
+
+	return r < 0 ? r : -EINVAL;
+}
+
+static int
+parse_file(struct route_table *table, const char *path,
+    const char *const *known, struct buf *error)
+{
+	struct line_cursor cursor;
+	const char *why = NULL;
+	char *line;
+	int r;
+
+	line_begin(&cursor, &table->text, LINE_MAX_BYTES);
+	while ((r = line_next(&cursor, &line, &why)) > 0) {
+		struct rule rule = { .line = cursor.number };
+
+		r = parse_line(line, known, &rule, &why);
+		if (why != NULL)
+			return fail_line(error, path, cursor.number, why);
+		if (r > 0)
+			r = add_rule(table, &rule);
+		if (r < 0)
+			return r;
+	}
+	return r == 0 ? 0 : fail_line(error, path, cursor.number, why);
+}
+
+static int
+compare_rules(const void *a, const void *b)
+{
+	const struct rule *x = a, *y = b;
+	int order = strcmp(x->key, y->key);
+
+	return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+/* Sorted for lookups; of two rules with one key none would be the right one. */
+static int
+sort_rules(struct route_table *table, const char *path, struct buf *error)
+{
+	const struct rule *r;
+	size_t i;
+
+	if (table->n == 0)
+		return 0;
+	qsort(table->rules, table->n, sizeof(*table->rules), compare_rules);
+	for (i = 1; i < table->n; i++) {
+		r = &table->rules[i];
+		if (strcmp(r[-1].key, r->key) != 0)
+			continue;
+		return buf_printf(error, "%s:%u: %s: already in line %u", path,
+			   r->line, r->key, r[-1].line) < 0
+		    ? -ENOMEM
+		    : -EINVAL;
+	}
+	return 0;
+}
+
+int
+route_load(const char *path, const char *const *transports,
+    struct route_table **ret_table, struct buf *ret_error)
+{
+	struct route_table *table = calloc(1, sizeof(*table));
+	struct buf why = { 0 };
+	int r;
+
+	if (table == NULL)
+		return -ENOMEM;
+	r = file_read(path, FILE_MAX_BYTES, &table->text, &why);
+	if (r < 0)
+		buf_printf(ret_error, "%s: %s", path, buf_str(&why));
+	buf_done(&why);
+	if (r == 0)
+		r = parse_file(table, path, transports, ret_error);
+	if (r == 0)
+		r = sort_rules(table, path, ret_error);
+	if (r < 0)
+		route_free(&table);
+	else
+		*ret_table = table;
+	return r;
+}
+
+struct route_table *
+route_default(void)
+{
+	const struct rule rule = { .key = "*", .transport = "local" };
+	struct route_table *table = calloc(1, sizeof(*table));
+
+	if (table != NULL && add_rule(table, &rule) < 0)
+		route_free(&table);
+	return table;
+}
+
+void
+route_free(struct route_table **table)
+{
+	if (*table == NULL)
+		return;
+	buf_done(&(*table)->text);
+	free((*table)->rules);
+	free(*table);
+	*table = NULL;
+}
+
+static int
+compare_key(const void *key, const void *rule)
+{
+	return strcmp(key, ((const struct rule *)rule)->key);
+}
+
+static const struct rule *
+find(const struct route_table *table, const char *key)
+{
+	if (table->n == 0)
+		return NULL;
+	return bsearch(
+	    key, table->rules, table->n, sizeof(*table->rules), compare_key);
+}
+
+/* The most exact rule; key is the recipient with its domain in lower case. */
+static const struct rule *
+find_best(const struct route_table *table, const char *key)
+{
+	const char *domain = address_domain(key);
+	const struct rule *rule = *domain == '\0' ? NULL : find(table, key);
+
+	if (rule == NULL && *domain != '\0')
+		rule = find(table, domain);
+	/* Not at its start: `.domain` is not for the domain itself. */
+	while (rule == NULL && *domain != '\0') {
+		domain = strchr(domain + 1, '.');
+		if (domain == NULL)
+			break;
+		rule = find(table, domain);
+	}
+	return rule != NULL ? rule : find(table, "*");
+}
+
+int
+route_lookup(const struct route_table *table, const char *recipient,
+    struct route *ret_route)
+{
+	char key[ADDRESS_MAX + 1];
+	size_t len = strlen(recipient);
+	const struct rule *rule;
+
+	if (len > ADDRESS_MAX) {
+		rule = find(table, "*");
+	} else {
+		memcpy(key, recipient, len + 1);
+		lower_case(key + (address_domain(key) - key));
+		rule = find_best(table, key);
+	}
+	if (rule == NULL)
+		return -ENOENT;
+	ret_route->transport = rule->transport;
+	ret_route->nexthop = rule->nexthop;
+	return 0;
+}
+
+int
+route_nexthop(const struct route *route, const char *recipient, char *out)
+{
+	const char *nexthop =
+	    route->nexthop != NULL ? route->nexthop : address_domain(recipient);
+	size_t len = strlen(nexthop);
+
+	if (len > ROUTE_NEXTHOP_MAX)
+		return -ENAMETOOLONG;
+	memcpy(out, nexthop, len + 1);
+	lower_case(out);
+	return 0;
+}
