@@ -6,10 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Asked for; without privilege the kernel grants wmem_max (stock 212992,
- * doubled for its own book-keeping), which holds several of the largest
- * frames. */
-#define CHAN_BUFFER (1 << 20)
+/* What stock Linux grants to everybody (wmem_max, doubled for the kernel's own
+ * book-keeping): several of the largest frames. */
+#define CHAN_BUFFER 212992
 
 /* Room for more descriptors than a frame may have, so that a frame with too
  * many is seen as such. */

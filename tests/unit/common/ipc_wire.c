@@ -1,0 +1,344 @@
+#include "ipc/wire.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* What happened to one end. */
+struct end {
+	struct wire *wire;
+	uint32_t frames, bad, closed, drained;
+	uint32_t last;     /* value in the last FLUSH */
+	bool in_order;     /* values were 0, 1, 2, … */
+	uint32_t fds;      /* frames with a descriptor */
+	uint32_t free_at;  /* free the wire at this frame */
+	uint32_t pause_at; /* pause it at this frame */
+	bool free_at_closed;
+	bool free_at_drained;
+	bool reply;
+};
+
+static struct event_base *base;
+static struct end a, b;
+
+static int
+send_number(struct wire *w, uint32_t n, int fd)
+{
+	const struct msg msg = { .type = MSG_FLUSH, .u.FLUSH = { n } };
+
+	return wire_send(w, &msg, fd);
+}
+
+static void
+on_frame(void *arg, struct wire *w, struct chan_frame *frame)
+{
+	struct end *e = arg;
+
+	if (frame->msg.type == MSG_FLUSH) {
+		if (frame->msg.u.FLUSH.spare != e->frames)
+			e->in_order = false;
+		e->last = frame->msg.u.FLUSH.spare;
+	}
+	e->frames++;
+	e->fds += frame->fd >= 0;
+	if (e->reply)
+		send_number(w, e->last, -1);
+	if (e->frames == e->pause_at)
+		wire_pause(w, true);
+	if (e->frames == e->free_at)
+		wire_free(&e->wire);
+}
+
+static void
+on_bad(void *arg, struct wire *w UNUSED)
+{
+	struct end *e = arg;
+
+	e->bad++;
+	if (e->bad == e->free_at)
+		wire_free(&e->wire);
+}
+
+static void
+on_closed(void *arg, struct wire *w)
+{
+	struct end *e = arg;
+
+	e->closed++;
+	cr_expect_eq(send_number(w, 0, -1), -EPIPE);
+	if (e->free_at_closed)
+		wire_free(&e->wire);
+}
+
+static void
+on_drained(void *arg, struct wire *w UNUSED)
+{
+	struct end *e = arg;
+
+	e->drained++;
+	if (e->free_at_drained)
+		wire_free(&e->wire);
+}
+
+static const struct wire_ops ops = {
+	.frame = on_frame,
+	.bad = on_bad,
+	.closed = on_closed,
+	.drained = on_drained,
+};
+
+static void
+setup(void)
+{
+	int s[2];
+
+	base = event_base_new();
+	cr_assert_not_null(base);
+	a = b = (struct end){ .in_order = true };
+	cr_assert_eq(chan_pair(s), 0);
+	cr_assert_eq(wire_new(base, s[0], &ops, &a, &a.wire), 0);
+	cr_assert_eq(wire_new(base, s[1], &ops, &b, &b.wire), 0);
+}
+
+static void
+teardown(void)
+{
+	wire_free(&a.wire);
+	wire_free(&b.wire);
+	event_base_free(base);
+}
+
+TestSuite(ipc_wire, .init = setup, .fini = teardown);
+
+static void
+turn(void)
+{
+	event_base_loop(base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+}
+
+/* Until nothing happens any more. */
+static void
+turns(void)
+{
+	int i;
+
+	for (i = 0; i < 2000; i++)
+		turn();
+}
+
+Test(ipc_wire, more_than_the_socket_holds_arrives_in_order)
+{
+	uint32_t n;
+
+	for (n = 0; n < 20000; n++)
+		cr_assert_eq(send_number(a.wire, n, -1), 0);
+	cr_expect_gt(wire_queued(a.wire), 0);
+	turns();
+	cr_expect_eq(b.frames, 20000);
+	cr_expect(b.in_order);
+	cr_expect_eq(wire_queued(a.wire), 0);
+	cr_expect_eq(a.drained, 1);
+	cr_expect_eq(b.drained, 0);
+}
+
+Test(ipc_wire, bounded_work_a_turn)
+{
+	uint32_t n;
+
+	for (n = 0; n < 300; n++)
+		cr_assert_eq(send_number(a.wire, n, -1), 0);
+	turn();
+	cr_expect_eq(b.frames, 64);
+}
+
+static int
+fds_open(void)
+{
+	int fd, n = 0;
+
+	for (fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* Descriptors wait as duplicates; those that nobody takes are closed. */
+Test(ipc_wire, descriptors_wait_too_and_none_leaks)
+{
+	const int before = fds_open();
+	static char large[40000];
+	struct msg msg = { .type = MSG_STATUS };
+	uint32_t n;
+	int null;
+
+	msg.u.STATUS.text = (struct msg_str){ large, sizeof(large) };
+	memset(large, 'x', sizeof(large));
+	for (n = 0; n < 50; n++) {
+		null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		cr_assert_eq(wire_send(a.wire, &msg, null), 0);
+		close(null);
+	}
+	cr_expect_gt(fds_open(), before);
+	turns();
+	cr_expect_eq(b.frames, 50);
+	cr_expect_eq(b.fds, 50);
+	cr_expect_eq(fds_open(), before);
+	/* And when they never go out. */
+	for (n = 0; n < 50; n++)
+		cr_assert_eq(wire_send(a.wire, &msg, 0), 0);
+	wire_free(&a.wire);
+	wire_free(&b.wire);
+	cr_expect_eq(fds_open(), before - 2);
+}
+
+Test(ipc_wire, I17_a_peer_that_does_not_read_costs_bounded_memory)
+{
+	static char large[60000];
+	struct msg msg = { .type = MSG_STATUS };
+	int n, r = 0;
+
+	memset(large, 'x', sizeof(large));
+	msg.u.STATUS.text = (struct msg_str){ large, sizeof(large) };
+	wire_pause(b.wire, true);
+	for (n = 0; n < 1000 && r == 0; n++)
+		r = wire_send(a.wire, &msg, -1);
+	cr_expect_eq(r, -ENOBUFS);
+	cr_expect_leq(wire_queued(a.wire), 4u << 20);
+	turns();
+	cr_expect_eq(b.frames, 0);
+	wire_pause(b.wire, false);
+	turns();
+	cr_expect_eq(b.frames, (uint32_t)n - 1);
+}
+
+Test(ipc_wire, closed_is_told_once_after_the_last_words)
+{
+	send_number(a.wire, 0, -1);
+	send_number(a.wire, 1, -1);
+	wire_free(&a.wire);
+	turns();
+	cr_expect_eq(b.frames, 2);
+	cr_expect_eq(b.closed, 1);
+	cr_expect_eq(send_number(b.wire, 0, -1), -EPIPE);
+}
+
+/* The sender finds out first: its peer's last words are read all the same. */
+Test(ipc_wire, P1_a_failed_send_does_not_lose_what_was_received)
+{
+	send_number(a.wire, 0, -1);
+	send_number(b.wire, 0, -1); /* unread: makes a reset */
+	wire_free(&a.wire);
+	cr_expect_eq(send_number(b.wire, 1, -1), -EPIPE);
+	cr_expect_eq(send_number(b.wire, 2, -1), -EPIPE);
+	cr_expect_eq(b.closed, 0, "never from within wire_send()");
+	turns();
+	cr_expect_eq(b.frames, 1);
+	cr_expect_eq(b.closed, 1);
+}
+
+Test(ipc_wire, paused_wires_learn_of_the_end_when_they_go_on)
+{
+	wire_pause(b.wire, true);
+	send_number(a.wire, 0, -1);
+	wire_free(&a.wire);
+	turns();
+	cr_expect_eq(b.frames + b.closed, 0);
+	cr_expect_eq(send_number(b.wire, 1, -1), -EPIPE);
+	turns();
+	cr_expect_eq(b.frames + b.closed, 0);
+	wire_pause(b.wire, false);
+	turns();
+	cr_expect_eq(b.frames, 1);
+	cr_expect_eq(b.closed, 1);
+}
+
+Test(ipc_wire, I18_bad_frames_are_told_and_the_next_is_read)
+{
+	int s[2];
+
+	wire_free(&a.wire);
+	wire_free(&b.wire);
+	cr_assert_eq(chan_pair(s), 0);
+	cr_assert_eq(wire_new(base, s[1], &ops, &b, &b.wire), 0);
+	cr_assert_eq(write(s[0], "junk", 4), 4);
+	cr_assert_eq(write(s[0], "\x0c\0\0\0\x04\0\0\0\0\0\0\0", 12), 12);
+	turns();
+	cr_expect_eq(b.bad, 1);
+	cr_expect_eq(b.frames, 1);
+	b.free_at = 2;
+	cr_assert_eq(write(s[0], "junk", 4), 4);
+	turns();
+	cr_expect_null(b.wire);
+	close(s[0]);
+}
+
+/* Freed in each callback, with more to come (ASan watches). */
+Test(ipc_wire, callbacks_may_free_the_wire)
+{
+	uint32_t n;
+
+	b.free_at = 3;
+	a.free_at_closed = true;
+	for (n = 0; n < 10; n++)
+		send_number(a.wire, n, -1);
+	turns();
+	cr_expect_eq(b.frames, 3);
+	cr_expect_null(b.wire);
+	cr_expect_eq(a.closed, 1);
+	cr_expect_null(a.wire);
+}
+
+Test(ipc_wire, drained_may_free_the_wire)
+{
+	uint32_t n;
+
+	a.free_at_drained = true;
+	for (n = 0; wire_queued(a.wire) == 0; n++)
+		cr_assert_eq(send_number(a.wire, n, -1), 0);
+	turns();
+	cr_expect_eq(b.frames, n);
+	cr_expect_null(a.wire);
+	cr_expect_eq(b.closed, 1);
+}
+
+Test(ipc_wire, paused_within_a_turn)
+{
+	uint32_t n;
+
+	b.pause_at = 5;
+	for (n = 0; n < 10; n++)
+		send_number(a.wire, n, -1);
+	turns();
+	cr_expect_eq(b.frames, 5);
+	wire_pause(b.wire, false);
+	turns();
+	cr_expect_eq(b.frames, 10);
+	cr_expect(b.in_order);
+}
+
+Test(ipc_wire, both_ways_at_once)
+{
+	uint32_t n;
+
+	b.reply = true;
+	for (n = 0; n < 5000; n++)
+		cr_assert_eq(send_number(a.wire, n, -1), 0);
+	turns();
+	cr_expect_eq(a.frames, 5000);
+	cr_expect(a.in_order);
+}
+
+Test(ipc_wire, too_large_is_refused_and_the_wire_lives)
+{
+	static char large[MSG_FRAME_MAX];
+	struct msg msg = { .type = MSG_STATUS };
+
+	memset(large, 'x', sizeof(large));
+	msg.u.STATUS.text = (struct msg_str){ large, sizeof(large) };
+	cr_expect_eq(wire_send(a.wire, &msg, -1), -EMSGSIZE);
+	cr_expect_eq(send_number(a.wire, 0, -1), 0);
+	turns();
+	cr_expect_eq(b.frames, 1);
+}
