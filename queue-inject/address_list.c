@@ -1,0 +1,459 @@
+#include "queue-inject/address_list.h"
+
+#include "base/address.h"
+#include "base/buf.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum token {
+	T_END,
+	T_WORD,    /* atom, quoted string or domain literal, in text */
+	T_LITERAL, /* [1.2.3.4] */
+	T_DOT,
+	T_AT,
+	T_COMMA,
+	T_SEMICOLON,
+	T_COLON,
+	T_OPEN,  /* < */
+	T_CLOSE, /* > */
+	T_NTOKENS,
+};
+
+/* Where an address may be in: the part before the first at sign, the part
+ * behind it, and behind a closed angle bracket. */
+struct parser {
+	const char *p, *end;
+	struct buf text; /* of the token: without quotes and folds */
+	bool quoted;     /* the word was a quoted string */
+
+	struct buf local, domain;
+	bool any; /* of the address was seen */
+	bool has_local;
+	bool has_at;   /* an at sign was seen */
+	bool adjacent; /* the last token was a word: another one makes both a
+			  display name */
+	bool phrase;   /* what was seen can only be a display name */
+	bool in_angle, had_angle, in_group;
+
+	const char *default_domain;
+	address_list_each *each;
+	void *arg;
+};
+
+/* ---- tokens ---- */
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static bool
+is_control(char c)
+{
+	return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+/* A line end at p that is a fold, or the end of the field: its length. */
+static size_t
+fold_len(const char *p, const char *end)
+{
+	size_t n = *p == '\n'                           ? 1
+	    : *p == '\r' && p + 1 < end && p[1] == '\n' ? 2
+							: 0;
+
+	if (n == 0 || p + n == end || is_blank(p[n]))
+		return n;
+	return 0;
+}
+
+/* Nested comments, by counting. */
+static int
+skip_comment(struct parser *ps)
+{
+	size_t depth = 0;
+
+	for (; ps->p < ps->end; ps->p++) {
+		if (*ps->p == '\\' && ps->p + 1 < ps->end)
+			ps->p++;
+		else if (*ps->p == '(')
+			depth++;
+		else if (*ps->p == ')' && --depth == 0) {
+			ps->p++;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int
+skip_blanks(struct parser *ps)
+{
+	while (ps->p < ps->end) {
+		size_t n = fold_len(ps->p, ps->end);
+
+		if (*ps->p == '(') {
+			int r = skip_comment(ps);
+
+			if (r < 0)
+				return r;
+		} else if (n > 0 || is_blank(*ps->p))
+			ps->p += n > 0 ? n : 1;
+		else
+			break;
+	}
+	return 0;
+}
+
+/* Until the closing character; both are left away, escapes are undone. */
+static int
+take_enclosed(struct parser *ps, char close)
+{
+	for (ps->p++; ps->p < ps->end; ps->p++) {
+		size_t n = fold_len(ps->p, ps->end);
+		int r;
+
+		if (*ps->p == close) {
+			ps->p++;
+			return 0;
+		}
+		if (n > 0) {
+			ps->p += n - 1;
+			continue;
+		}
+		if (*ps->p == '\\' && ps->p + 1 < ps->end)
+			ps->p++;
+		if (is_control(*ps->p) && *ps->p != '\t')
+			return -EILSEQ;
+		r = buf_add_char(&ps->text, *ps->p);
+		if (r < 0)
+			return r;
+	}
+	return -EINVAL;
+}
+
+static bool
+is_atom_char(char c)
+{
+	return !is_blank(c) && !is_control(c) &&
+	    strchr("()<>[]:;@\\,.\"", c) == NULL;
+}
+
+static int
+take_atom(struct parser *ps)
+{
+	const char *start = ps->p;
+
+	while (ps->p < ps->end && is_atom_char(*ps->p))
+		ps->p++;
+	if (ps->p == start)
+		return is_control(*ps->p) ? -EILSEQ : -EINVAL;
+	return buf_add(&ps->text, start, (size_t)(ps->p - start));
+}
+
+static int
+take_word(struct parser *ps, enum token *ret_token)
+{
+	int r;
+
+	ps->quoted = *ps->p == '"';
+	*ret_token = *ps->p == '[' ? T_LITERAL : T_WORD;
+	if (ps->quoted)
+		r = take_enclosed(ps, '"');
+	else if (*ps->p == '[')
+		r = take_enclosed(ps, ']');
+	else
+		r = take_atom(ps);
+	return r;
+}
+
+static int
+next_token(struct parser *ps, enum token *ret_token)
+{
+	static const char specials[] = ".@,;:<>";
+	static const enum token tokens[] = { T_DOT, T_AT, T_COMMA, T_SEMICOLON,
+		T_COLON, T_OPEN, T_CLOSE };
+	const char *found;
+	int r = skip_blanks(ps);
+
+	if (r < 0)
+		return r;
+	buf_reset(&ps->text);
+	*ret_token = T_END;
+	if (ps->p == ps->end)
+		return 0;
+	found = *ps->p == '\0' ? NULL : strchr(specials, *ps->p);
+	if (found == NULL)
+		return take_word(ps, ret_token);
+	*ret_token = tokens[found - specials];
+	ps->p++;
+	return 0;
+}
+
+/* ---- one address ---- */
+
+static void
+forget_address(struct parser *ps)
+{
+	buf_reset(&ps->local);
+	buf_reset(&ps->domain);
+	ps->any = ps->has_local = ps->has_at = false;
+	ps->adjacent = ps->phrase = false;
+}
+
+/* Atoms and single dots between them (RFC 5322 dot-atom). */
+static bool
+is_dot_atom(const struct buf *b)
+{
+	size_t i;
+	bool dot = true;
+
+	for (i = 0; i < b->len; i++) {
+		char c = b->data[i];
+
+		if (c == '.' ? dot : !is_atom_char(c))
+			return false;
+		dot = c == '.';
+	}
+	return !dot;
+}
+
+static int
+add_local(const struct parser *ps, struct buf *out)
+{
+	const struct buf *local = &ps->local;
+	size_t i;
+	int r;
+
+	if (is_dot_atom(local))
+		return buf_add(out, local->data, local->len);
+	r = buf_add_char(out, '"');
+	for (i = 0; i < local->len && r == 0; i++) {
+		if (local->data[i] == '"' || local->data[i] == '\\')
+			r = buf_add_char(out, '\\');
+		if (r == 0)
+			r = buf_add_char(out, local->data[i]);
+	}
+	return r < 0 ? r : buf_add_char(out, '"');
+}
+
+/* "[…]" without brackets, escapes or blanks in it. */
+static bool
+is_literal(const struct buf *b)
+{
+	return b->len > 2 && b->data[0] == '[' &&
+	    strcspn(b->data + 1, "[]\\ \t") == b->len - 2 &&
+	    b->data[b->len - 1] == ']';
+}
+
+static int
+add_domain(const struct parser *ps, struct buf *out)
+{
+	int r = buf_add_char(out, '@');
+
+	if (r < 0)
+		return r;
+	if (ps->has_at)
+		return buf_add(out, ps->domain.data, ps->domain.len);
+	return buf_add_str(out, ps->default_domain);
+}
+
+static int
+emit_address(struct parser *ps)
+{
+	struct buf out = { 0 };
+	int r;
+
+	if (ps->phrase || !ps->has_local)
+		return -EINVAL;
+	if (ps->has_at && !is_literal(&ps->domain) && !is_dot_atom(&ps->domain))
+		return -EINVAL;
+	if (ps->local.len > ADDRESS_MAX || ps->domain.len > ADDRESS_MAX)
+		return -ENAMETOOLONG;
+	r = add_local(ps, &out);
+	if (r == 0)
+		r = add_domain(ps, &out);
+	if (r == 0)
+		r = address_check(out.data, out.len);
+	if (r == 0)
+		r = ps->each(ps->arg, out.data, out.len);
+	buf_done(&out);
+	return r;
+}
+
+/* What stands before `,`, `;` or the end, outside of angle brackets. */
+static int
+end_element(struct parser *ps)
+{
+	int r = 0;
+
+	if (ps->in_angle)
+		return -EINVAL;
+	if (!ps->had_angle && ps->any)
+		r = emit_address(ps);
+	ps->had_angle = false;
+	forget_address(ps);
+	return r;
+}
+
+/* ---- what each token does ---- */
+
+static int
+on_word(struct parser *ps)
+{
+	if (ps->had_angle)
+		return -EINVAL;
+	if (ps->adjacent || (ps->has_at && ps->quoted))
+		ps->phrase = true;
+	ps->any = ps->adjacent = true;
+	ps->has_local |= !ps->has_at;
+	return buf_add(
+	    ps->has_at ? &ps->domain : &ps->local, ps->text.data, ps->text.len);
+}
+
+/* Only ever the whole of a domain. */
+static int
+on_literal(struct parser *ps)
+{
+	int r;
+
+	if (ps->had_angle)
+		return -EINVAL;
+	if (!ps->has_at || ps->domain.len > 0)
+		ps->phrase = true;
+	ps->any = ps->adjacent = true;
+	r = buf_add_char(&ps->domain, '[');
+	if (r == 0)
+		r = buf_add(&ps->domain, ps->text.data, ps->text.len);
+	return r < 0 ? r : buf_add_char(&ps->domain, ']');
+}
+
+static int
+on_dot(struct parser *ps)
+{
+	if (ps->had_angle)
+		return -EINVAL;
+	ps->any = true;
+	ps->has_local |= !ps->has_at;
+	ps->adjacent = false;
+	return buf_add_char(ps->has_at ? &ps->domain : &ps->local, '.');
+}
+
+static int
+on_at(struct parser *ps)
+{
+	if (ps->had_angle)
+		return -EINVAL;
+	/* `@a,@b:` is a route, and goes at its colon; a second at sign can
+	 * only be part of a display name. */
+	if (ps->has_at || (!ps->in_angle && ps->local.len == 0))
+		ps->phrase = true;
+	ps->any = ps->has_at = true;
+	ps->adjacent = false;
+	return 0;
+}
+
+static int
+on_comma(struct parser *ps)
+{
+	if (!ps->in_angle)
+		return end_element(ps);
+	/* In angle brackets only a route has commas. */
+	if (ps->local.len > 0)
+		return -EINVAL;
+	ps->phrase = true;
+	ps->adjacent = false;
+	return 0;
+}
+
+static int
+on_colon(struct parser *ps)
+{
+	if (ps->in_angle) {
+		if (!ps->has_at || ps->local.len > 0)
+			return -EINVAL;
+		forget_address(ps);
+		return 0;
+	}
+	if (ps->in_group || ps->had_angle)
+		return -EINVAL;
+	ps->in_group = true;
+	forget_address(ps);
+	return 0;
+}
+
+static int
+on_semicolon(struct parser *ps)
+{
+	int r = end_element(ps);
+
+	ps->in_group = false;
+	return r;
+}
+
+static int
+on_open(struct parser *ps)
+{
+	if (ps->in_angle || ps->had_angle)
+		return -EINVAL;
+	forget_address(ps);
+	ps->in_angle = true;
+	return 0;
+}
+
+static int
+on_close(struct parser *ps)
+{
+	if (!ps->in_angle)
+		return -EINVAL;
+	ps->in_angle = false;
+	ps->had_angle = true;
+	if (!ps->any)
+		return ps->each(ps->arg, "", 0);
+	return emit_address(ps);
+}
+
+static int
+on_end(struct parser *ps)
+{
+	return end_element(ps);
+}
+
+static int (*const actions[T_NTOKENS])(struct parser *ps) = {
+	[T_END] = on_end,
+	[T_WORD] = on_word,
+	[T_LITERAL] = on_literal,
+	[T_DOT] = on_dot,
+	[T_AT] = on_at,
+	[T_COMMA] = on_comma,
+	[T_SEMICOLON] = on_semicolon,
+	[T_COLON] = on_colon,
+	[T_OPEN] = on_open,
+	[T_CLOSE] = on_close,
+};
+
+int
+address_list_parse(const char *list, size_t len, const char *domain,
+    address_list_each *each, void *arg)
+{
+	struct parser ps = {
+		.p = list,
+		.end = list + len,
+		.default_domain = domain,
+		.each = each,
+		.arg = arg,
+	};
+	enum token token = T_END;
+	int r;
+
+	do {
+		r = next_token(&ps, &token);
+		if (r == 0)
+			r = actions[token](&ps);
+	} while (r == 0 && token != T_END);
+	buf_done(&ps.text);
+	buf_done(&ps.local);
+	buf_done(&ps.domain);
+	return r;
+}

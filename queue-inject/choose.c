@@ -1,0 +1,179 @@
+#include "queue-inject/choose.h"
+
+#include "spool/id.h"
+
+/* A page that is fresh, and is what its name says. */
+static bool
+page_usable(const struct queue_page *page, uint32_t queue, usec_t now_mono)
+{
+	return !page_stale(&page->head, now_mono) && page->queue == queue;
+}
+
+static uint64_t
+add_clamped(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+/* What an open queue's own page adds. */
+static void
+judge_page(struct queue_fact *fact, const struct choose_reader *reader,
+    usec_t now_mono)
+{
+	struct queue_page page;
+
+	if (reader->queue(reader->arg, fact->queue, &page) < 0 ||
+	    !page_usable(&page, fact->queue, now_mono))
+		return;
+	if (page.disabled != 0) {
+		fact->rank = RANK_NEVER;
+		return;
+	}
+	if (fact->rank != RANK_BLIND)
+		return;
+	fact->rank = RANK_OPEN;
+	fact->load_pct = queue_page_load(&page);
+	fact->backlog =
+	    add_clamped(add_clamped(page.incoming, page.active), page.maildrop);
+}
+
+/* Open at first sight; RANK_NEVER also for what no version of ours writes. */
+static enum queue_rank
+rank_of_state(uint32_t state)
+{
+	static const enum queue_rank ranks[] = {
+		[QUEUE_STATE_NONE] = RANK_NEVER,
+		[QUEUE_STATE_OPEN] = RANK_BLIND,
+		[QUEUE_STATE_CLOSING] = RANK_NEVER,
+		[QUEUE_STATE_DISABLED] = RANK_NEVER,
+		[QUEUE_STATE_QUARANTINED] = RANK_DISK,
+	};
+
+	return state < ARRAY_LEN(ranks) ? ranks[state] : RANK_NEVER;
+}
+
+static bool
+known(const struct queue_facts *facts, uint32_t queue)
+{
+	size_t i;
+
+	for (i = 0; i < facts->count; i++)
+		if (facts->rows[i].queue == queue)
+			return true;
+	return false;
+}
+
+/* NULL when the number is absurd, the queue known, or the table full. */
+static struct queue_fact *
+add_row(struct queue_facts *facts, uint32_t queue, enum queue_rank rank)
+{
+	struct queue_fact *fact;
+
+	if (queue == 0 || queue > QUEUE_NUM_MAX || known(facts, queue) ||
+	    facts->count >= ARRAY_LEN(facts->rows))
+		return NULL;
+	fact = &facts->rows[facts->count++];
+	*fact = (struct queue_fact){ .queue = queue, .rank = rank };
+	return fact;
+}
+
+static bool
+none_to_choose(const struct queue_facts *facts)
+{
+	size_t i;
+
+	for (i = 0; i < facts->count; i++)
+		if (facts->rows[i].rank != RANK_NEVER)
+			return false;
+	return true;
+}
+
+void
+choose_judge(const struct choose_reader *reader, usec_t now_mono,
+    struct queue_facts *ret_facts)
+{
+	struct sched_page sched;
+	size_t i;
+
+	ret_facts->count = 0;
+	ret_facts->shut = false;
+	if (reader->sched(reader->arg, &sched) < 0 ||
+	    page_stale(&sched.head, now_mono))
+		return;
+	for (i = 0; i < ARRAY_LEN(sched.rows); i++) {
+		const struct sched_row *row = &sched.rows[i];
+		struct queue_fact *fact;
+
+		if (row->state == QUEUE_STATE_NONE)
+			continue;
+		fact =
+		    add_row(ret_facts, row->queue, rank_of_state(row->state));
+		if (fact != NULL && fact->rank != RANK_NEVER)
+			judge_page(fact, reader, now_mono);
+	}
+	ret_facts->shut = ret_facts->count > 0 && none_to_choose(ret_facts);
+}
+
+void
+choose_add_disk(struct queue_facts *facts, const uint32_t *queues, size_t count,
+    const struct choose_reader *reader, usec_t now_mono)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		struct queue_fact *fact = add_row(facts, queues[i], RANK_DISK);
+
+		if (fact != NULL)
+			judge_page(fact, reader, now_mono);
+	}
+	facts->shut = facts->count > 0 && none_to_choose(facts);
+}
+
+/* Less is better. */
+static int
+compare(const struct queue_fact *a, const struct queue_fact *b)
+{
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	if (a->load_pct != b->load_pct)
+		return a->load_pct < b->load_pct ? -1 : 1;
+	if (a->backlog != b->backlog)
+		return a->backlog < b->backlog ? -1 : 1;
+	return 0;
+}
+
+static bool
+candidate(const struct queue_fact *fact)
+{
+	return fact->rank != RANK_NEVER && !fact->failed;
+}
+
+int
+choose_queue(const struct queue_facts *facts, uint32_t turn)
+{
+	const struct queue_fact *best = NULL;
+	uint32_t equal = 0;
+	size_t i;
+
+	for (i = 0; i < facts->count; i++) {
+		const struct queue_fact *fact = &facts->rows[i];
+		int c = best == NULL ? -1 : compare(fact, best);
+
+		if (!candidate(fact) || c > 0)
+			continue;
+		equal = c < 0 ? 1 : equal + 1;
+		best = c < 0 ? fact : best;
+	}
+	if (best == NULL)
+		return -1;
+	turn %= equal;
+	for (i = 0; i < facts->count; i++) {
+		const struct queue_fact *fact = &facts->rows[i];
+
+		if (candidate(fact) && compare(fact, best) == 0 && turn-- == 0)
+			break;
+	}
+	return (int)i;
+}

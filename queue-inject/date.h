@@ -1,0 +1,12 @@
+/* queue-inject/date.h - the date and time of a header field (RFC 5322 section
+ * 3.3): local time with its zone, names in English. */
+#ifndef QUEUE_INJECT_DATE_H
+#define QUEUE_INJECT_DATE_H
+
+#include "base/base.h"
+
+#define DATE_SIZE 64
+
+void date_format(usec_t wall, char out[DATE_SIZE]);
+
+#endif

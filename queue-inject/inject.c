@@ -1,0 +1,159 @@
+#include "queue-inject/inject.h"
+
+#include "queue-inject/job.h"
+
+#include "base/clock.h"
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#define INPUT_TIME_LIMIT (24 * 3600 * USEC_PER_SEC) /* as qmail-queue's */
+
+/* The first is for names that are none of these. */
+static const struct face faces[] = {
+	{ "queue-inject", options_own, mail_prepare, mail_content,
+	    mail_envelope, refusal_sysexit },
+	{ "sendmail", options_sendmail, mail_prepare, mail_content,
+	    mail_envelope, refusal_sysexit },
+	{ "qmail-queue", options_qmail, qmail_prepare, qmail_content,
+	    qmail_envelope, refusal_qmail_exit },
+};
+
+static const struct face *
+find_face(int argc, char *const *argv)
+{
+	const char *name = argc > 0 ? argv[0] : "";
+	const char *slash = strrchr(name, '/');
+	size_t i;
+
+	if (slash != NULL)
+		name = slash + 1;
+	for (i = 0; i < ARRAY_LEN(faces); i++)
+		if (strcmp(name, faces[i].name) == 0)
+			return &faces[i];
+	return &faces[0];
+}
+
+/* ---- signals ---- */
+
+static const int stop_signals[] = { SIGHUP, SIGINT, SIGTERM };
+
+/* Signals wait, and are seen while input is: nothing is cut off between link
+ * and fsync. One that was ignored (nohup) stays so: taken before
+ * daemon_sane_process(), which sets signals back. */
+static void
+note_ignored(bool ignored[ARRAY_LEN(stop_signals)])
+{
+	struct sigaction sa;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(stop_signals); i++)
+		ignored[i] = sigaction(stop_signals[i], NULL, &sa) == 0 &&
+		    sa.sa_handler == SIG_IGN;
+}
+
+static int
+catch_signals(const bool ignored[ARRAY_LEN(stop_signals)])
+{
+	sigset_t set;
+	size_t i;
+
+	sigemptyset(&set);
+	for (i = 0; i < ARRAY_LEN(stop_signals); i++)
+		if (!ignored[i])
+			sigaddset(&set, stop_signals[i]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* ---- tasks ---- */
+
+/* `sendmail -bp` is qctl's, which lies beside this program. */
+static int
+exec_list(struct refusal *why)
+{
+	static const char name[] = "qctl";
+	char path[4096];
+	ssize_t n =
+	    readlink("/proc/self/exe", path, sizeof(path) - sizeof(name) - 1);
+	char *slash;
+
+	path[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(path, '/');
+	if (slash != NULL) {
+		memcpy(slash + 1, name, sizeof(name));
+		execl(path, name, "list", (char *)NULL);
+	}
+	return refuse(why, REFUSAL_UNSUPPORTED,
+	    "-bp: listing the queue is done by `qctl list', which is not "
+	    "installed beside this program");
+}
+
+static int
+load_conf(struct job *job)
+{
+	struct buf error = { 0 };
+	int r = conf_load(job->options.conf_path, &job->conf, &error);
+
+	if (r < 0)
+		refuse(&job->why, REFUSAL_CONFIG, "%s",
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
+	return r < 0 ? -1 : 0;
+}
+
+/* An id that cannot be shown does not unsay that the message is accepted. */
+static void
+print_id(const struct queue_id *id)
+{
+	char text[QUEUE_ID_SIZE];
+
+	queue_id_format(id, text);
+	printf("%s\n", text);
+	if (fflush(stdout) != 0)
+		fprintf(stderr, "queue-inject: accepted as %s\n", text);
+}
+
+static int
+run_task(struct job *job)
+{
+	struct queue_id id;
+
+	if (job->options.task == TASK_HELP) {
+		puts(OPTIONS_USAGE);
+		return 0;
+	}
+	if (job->options.task == TASK_LIST)
+		return exec_list(&job->why);
+	if (load_conf(job) < 0 || job_run(job, &id) < 0)
+		return -1;
+	if (job->options.print_id)
+		print_id(&id);
+	return 0;
+}
+
+int
+inject_main(int argc, char **argv)
+{
+	struct job job = { .face = find_face(argc, argv), .eol = "\n" };
+	bool ignored[ARRAY_LEN(stop_signals)];
+
+	job.no_input = fcntl(STDIN_FILENO, F_GETFD) < 0;
+	note_ignored(ignored);
+	daemon_sane_process();
+	job.stop_fd = catch_signals(ignored);
+	job.deadline_mono = clock_mono() + INPUT_TIME_LIMIT;
+	if (job.face->options(argc, argv, &job.options, &job.why) == 0)
+		run_task(&job);
+	if (job.why.kind != REFUSAL_NONE)
+		refusal_print(&job.why, job.face->name, stderr);
+	job_done(&job);
+	return job.face->exit_code(job.why.kind);
+}

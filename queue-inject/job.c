@@ -1,0 +1,112 @@
+#include "queue-inject/job.h"
+
+#include <errno.h>
+
+int
+job_copy(struct job *job)
+{
+	const char *data;
+	size_t len;
+	int r;
+
+	while ((r = source_peek(&job->source, &data, &len)) > 0) {
+		r = submit_content(job->submit, data, len);
+		if (r < 0)
+			return r;
+		source_take(&job->source, len);
+	}
+	return r < 0 ? message_refuse_source(&job->why, r) : 0;
+}
+
+static int
+put_envelope(struct job *job)
+{
+	const struct envelope *e = &job->envelope;
+	const char *rcpt;
+	size_t pos = 0, len;
+	int r = submit_sender(job->submit, buf_str(&e->sender), e->sender.len);
+
+	while (r == 0 && (rcpt = envelope_next_rcpt(e, &pos, &len)) != NULL)
+		r = submit_rcpt(job->submit, rcpt, len);
+	return r;
+}
+
+static int
+store_once(struct job *job, struct queue_id *ret_id)
+{
+	int r = job->face->content(job);
+
+	if (r == 0 && !job->has_envelope) {
+		r = job->face->envelope(job);
+		job->has_envelope = r == 0;
+	}
+	if (r == 0)
+		r = put_envelope(job);
+	if (r == 0)
+		r = submit_commit(job->submit, ret_id);
+	return r;
+}
+
+static int
+refuse_storage(struct job *job, int error)
+{
+	if (error == -EFBIG && job->conf.message_size_limit != 0)
+		return refuse(&job->why, REFUSAL_TOO_BIG,
+		    "the message is larger than %llu bytes "
+		    "(message_size_limit)",
+		    (unsigned long long)job->conf.message_size_limit);
+	return refuse_error(&job->why, error, submit_reason(job->submit));
+}
+
+/* In one queue after the other, while the message can be had again. */
+static int
+store(struct job *job, struct queue_id *ret_id)
+{
+	const struct submit_origin origin = { job->identity.uid,
+		job->identity.host, job->eol };
+	int r = submit_begin(job->submit, &origin);
+
+	while (r == 0) {
+		r = store_once(job, ret_id);
+		if (r == 0)
+			return 0;
+		if (job->why.kind != REFUSAL_NONE || r == -EFBIG)
+			submit_abort(job->submit, 0);
+		else
+			submit_abort(job->submit, r);
+		if (job->why.kind != REFUSAL_NONE)
+			return -1;
+		if (!source_rewind(&job->source))
+			break;
+		r = submit_again(job->submit, r, &origin);
+	}
+	return refuse_storage(job, r);
+}
+
+int
+job_run(struct job *job, struct queue_id *ret_id)
+{
+	if (job->no_input)
+		return refuse(
+		    &job->why, REFUSAL_READ, "standard input is closed");
+	identity_init(&job->identity, &job->conf);
+	job->envelope.rcpt_limit = job->conf.message_recipient_limit;
+	if (source_init(&job->source, 0, !job->options.ignore_dot,
+		job->deadline_mono, job->stop_fd) < 0 ||
+	    submit_new(&job->conf, &spool_sys_real, &job->submit) < 0)
+		return refuse(&job->why, REFUSAL_MEMORY, "out of memory");
+	if (job->face->prepare(job) < 0)
+		return -1;
+	source_mark(&job->source);
+	return store(job, ret_id);
+}
+
+void
+job_done(struct job *job)
+{
+	submit_free(&job->submit);
+	source_done(&job->source);
+	message_done(&job->message);
+	envelope_done(&job->envelope);
+	conf_done(&job->conf);
+}

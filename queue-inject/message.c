@@ -1,0 +1,235 @@
+#include "queue-inject/message.h"
+
+#include "queue-inject/address_list.h"
+#include "queue-inject/compose.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+int
+message_refuse_source(struct refusal *why, int error)
+{
+	if (error == -ETIMEDOUT)
+		return refuse(why, REFUSAL_TIMEOUT, "the input takes too long");
+	if (error == -ECANCELED)
+		return refuse(why, REFUSAL_STOPPED, "stopped by a signal");
+	return refuse(
+	    why, REFUSAL_READ, "reading the input: %s", strerror(-error));
+}
+
+/* ---- reading ---- */
+
+static int
+feed_header(struct message *m, struct source *src, struct refusal *why)
+{
+	const char *data;
+	size_t len, used;
+	int r = source_peek(src, &data, &len);
+
+	if (r < 0)
+		return message_refuse_source(why, r);
+	if (r == 0) {
+		header_finish(&m->header);
+		return 0;
+	}
+	r = header_feed(&m->header, data, len, &used);
+	source_take(src, used);
+	if (r == -EFBIG)
+		return refuse(why, REFUSAL_HEADER,
+		    "the header is larger than %zu bytes", HEADER_MAX);
+	if (r < 0)
+		return refuse(why, REFUSAL_MEMORY, "out of memory");
+	return 0;
+}
+
+/* How lines end in this message, by the first one. */
+static const char *
+find_eol(const struct message *m, struct source *src)
+{
+	const char *data, *lf;
+	size_t len;
+
+	if (memchr(buf_str(&m->header.data), '\n', m->header.data.len) != NULL)
+		return header_eol(&m->header);
+	if (source_peek(src, &data, &len) <= 0)
+		return "\n";
+	lf = memchr(data, '\n', len);
+	return lf != NULL && lf > data && lf[-1] == '\r' ? "\r\n" : "\n";
+}
+
+static bool
+has_prefix(const struct header_field *field, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return field->name_len > len &&
+	    strncasecmp(field->name, prefix, len) == 0;
+}
+
+int
+message_read(struct message *m, struct source *src, struct refusal *why)
+{
+	struct header_field field;
+	size_t pos = 0;
+
+	while (!m->header.complete) {
+		int r = feed_header(m, src, why);
+
+		if (r < 0)
+			return r;
+	}
+	m->eol = find_eol(m, src);
+	while (header_next(&m->header, &pos, &field))
+		m->resent |= has_prefix(&field, "Resent-");
+	return 0;
+}
+
+/* ---- recipients ---- */
+
+struct gather {
+	struct envelope *envelope;
+	struct refusal *why;
+};
+
+static int
+gather_rcpt(void *arg, const char *address, size_t len)
+{
+	struct gather *g = arg;
+
+	return envelope_add_rcpt(g->envelope, address, len, g->why) < 0
+	    ? -ECANCELED
+	    : 0;
+}
+
+static bool
+is_recipient_field(const struct message *m, const struct header_field *field)
+{
+	static const char *const names[2][3] = {
+		{ "To", "Cc", "Bcc" },
+		{ "Resent-To", "Resent-Cc", "Resent-Bcc" },
+	};
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		if (header_field_is(field, names[m->resent][i]))
+			return true;
+	return false;
+}
+
+int
+message_recipients(const struct message *m, const char *domain,
+    struct envelope *e, struct refusal *why)
+{
+	struct gather g = { e, why };
+	struct header_field field;
+	size_t pos = 0;
+
+	while (header_next(&m->header, &pos, &field)) {
+		int r;
+
+		if (!is_recipient_field(m, &field))
+			continue;
+		r = address_list_parse(
+		    field.value, field.value_len, domain, gather_rcpt, &g);
+		/* -ECANCELED: the reason is there already. */
+		if (r == -ECANCELED)
+			return -1;
+		if (r < 0)
+			return refuse_error(why, r,
+			    r == -EILSEQ ? "control character in an address of "
+					   "the header"
+				: r == -ENAMETOOLONG
+				? "address too long in the header"
+				: "malformed address in the header");
+	}
+	return 0;
+}
+
+/* ---- completing ---- */
+
+static bool
+has_field(const struct message *m, const char *prefix, const char *name)
+{
+	size_t len = strlen(prefix), pos = 0;
+	struct header_field field;
+
+	while (header_next(&m->header, &pos, &field))
+		if (field.name_len == len + strlen(name) &&
+		    strncasecmp(field.name, prefix, len) == 0 &&
+		    strncasecmp(field.name + len, name, strlen(name)) == 0)
+			return true;
+	return false;
+}
+
+int
+message_complete(
+    struct message *m, const struct message_author *author, struct refusal *why)
+{
+	const struct compose c = { &m->added, m->resent ? "Resent-" : "",
+		m->eol };
+	int r = 0;
+
+	if (!has_field(m, c.prefix, "From"))
+		r = compose_from(&c, author->full_name, author->address);
+	if (r == 0 && !has_field(m, c.prefix, "Date"))
+		r = compose_date(&c, author->wall);
+	if (r == 0 && !has_field(m, c.prefix, "Message-ID"))
+		r = compose_message_id(
+		    &c, author->wall, author->random, author->host);
+	return r < 0 ? refuse(why, REFUSAL_MEMORY, "out of memory") : 0;
+}
+
+/* ---- writing ---- */
+
+static bool
+is_left_away(const struct message *m, const struct header_field *field)
+{
+	return m->drop_bcc &&
+	    (header_field_is(field, "Bcc") ||
+		header_field_is(field, "Resent-Bcc"));
+}
+
+static int
+write_fields(const struct message *m, struct submit *s)
+{
+	const struct header *h = &m->header;
+	struct header_field field;
+	size_t pos = 0;
+	int r = 0;
+
+	if (!m->drop_bcc)
+		return h->end == h->begin
+		    ? 0
+		    : submit_content(
+			  s, h->data.data + h->begin, h->end - h->begin);
+	while (r == 0 && header_next(h, &pos, &field))
+		if (!is_left_away(m, &field))
+			r = submit_content(s, field.raw, field.raw_len);
+	return r;
+}
+
+int
+message_write(const struct message *m, struct submit *s)
+{
+	const struct header *h = &m->header;
+	int r = submit_added(s, buf_str(&m->added), m->added.len);
+
+	if (r == 0)
+		r = write_fields(m, s);
+	/* The empty line that is there comes with what was read of the body. */
+	if (r == 0 && !h->separated &&
+	    (h->data.len > h->end || h->end == h->begin))
+		r = submit_added(s, m->eol, strlen(m->eol));
+	if (r == 0 && h->data.len > h->end)
+		r = submit_content(
+		    s, h->data.data + h->end, h->data.len - h->end);
+	return r;
+}
+
+void
+message_done(struct message *m)
+{
+	header_done(&m->header);
+	buf_done(&m->added);
+}

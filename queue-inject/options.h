@@ -1,0 +1,44 @@
+/* queue-inject/options.h - what the command line of each face asks for.
+ *
+ * Strings point into argv. Refuses with REFUSAL_USAGE what it does not know,
+ * and with REFUSAL_UNSUPPORTED what another program is for.
+ */
+#ifndef QUEUE_INJECT_OPTIONS_H
+#define QUEUE_INJECT_OPTIONS_H
+
+#include "queue-inject/refusal.h"
+
+enum task {
+	TASK_SUBMIT,
+	TASK_LIST, /* sendmail -bp */
+	TASK_HELP,
+};
+
+struct options {
+	enum task task;
+	const char *conf_path; /* NULL: the default */
+	const char *sender;    /* NULL: the user */
+	const char *full_name; /* NULL: of the user database */
+	bool from_header;      /* -t */
+	bool ignore_dot;       /* -i */
+	bool print_id;
+	bool literal; /* arguments are one address each, as they stand */
+	char *const *rcpts;
+	size_t nrcpts;
+};
+
+#define OPTIONS_USAGE                                                \
+	"usage: queue-inject [-it] [-c FILE] [-f SENDER] [-F NAME] " \
+	"[--print-id] [--] [RECIPIENT...]"
+
+int options_own(
+    int argc, char **argv, struct options *ret_options, struct refusal *why);
+int options_sendmail(
+    int argc, char **argv, struct options *ret_options, struct refusal *why);
+/* A switch behind a recipient is a mistake; it must not become an address. */
+int options_check_rcpts(const struct options *o, struct refusal *why);
+/* qmail-queue has none; arguments are not looked at, as it always was. */
+int options_qmail(
+    int argc, char **argv, struct options *ret_options, struct refusal *why);
+
+#endif

@@ -1,0 +1,222 @@
+/* The switches of sendmail: one table of letters, one of -b modes. */
+#include "queue-inject/options.h"
+
+#include <string.h>
+#include <strings.h>
+
+enum value {
+	VALUE_NONE,
+	VALUE_NEEDED,   /* attached, or the next argument */
+	VALUE_ATTACHED, /* or nothing */
+};
+
+struct letter {
+	char letter;
+	enum value value;
+	/* NULL: accepted, and without a meaning here. */
+	int (*set)(struct options *o, const char *value, struct refusal *why);
+};
+
+static int
+set_mode(struct options *o, const char *value, struct refusal *why)
+{
+	static const struct mode {
+		const char *name, *whose;
+	} others[] = {
+		{ "s", "SMTP on standard input is queue-smtpd's" },
+		{ "d", "the daemon is qscheduler" },
+		{ "D", "the daemon is qscheduler" },
+		{ "i", "there is no alias database" },
+		{ "t", "addresses are tested with the routing file" },
+		{ "v", "addresses are tested with the routing file" },
+		{ "h", "there is no host status database" },
+		{ "H", "there is no host status database" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(others); i++)
+		if (strcmp(value, others[i].name) == 0)
+			return refuse(why, REFUSAL_UNSUPPORTED,
+			    "-b%s is not supported: %s", value,
+			    others[i].whose);
+	if (strcmp(value, "m") != 0 && strcmp(value, "p") != 0)
+		return refuse(why, REFUSAL_USAGE, "-b%.16s: unknown mode; %s",
+		    value, "-bm submits, -bp lists");
+	o->task = *value == 'p' ? TASK_LIST : TASK_SUBMIT;
+	return 0;
+}
+
+static int
+set_body_type(UNUSED struct options *o, const char *value, struct refusal *why)
+{
+	if (strcasecmp(value, "8BITMIME") == 0 ||
+	    strcasecmp(value, "7BIT") == 0)
+		return 0;
+	return refuse(why, REFUSAL_USAGE, "-B takes 7BIT or 8BITMIME");
+}
+
+static int
+set_conf(struct options *o, const char *value, UNUSED struct refusal *why)
+{
+	o->conf_path = value;
+	return 0;
+}
+
+static int
+set_sender(struct options *o, const char *value, UNUSED struct refusal *why)
+{
+	o->sender = value;
+	return 0;
+}
+
+static int
+set_full_name(struct options *o, const char *value, UNUSED struct refusal *why)
+{
+	o->full_name = value;
+	return 0;
+}
+
+static int
+set_ignore_dot(
+    struct options *o, UNUSED const char *value, UNUSED struct refusal *why)
+{
+	o->ignore_dot = true;
+	return 0;
+}
+
+static int
+set_from_header(
+    struct options *o, UNUSED const char *value, UNUSED struct refusal *why)
+{
+	o->from_header = true;
+	return 0;
+}
+
+/* -oi and -oIgnoreDots are -i; the others meant something elsewhere. */
+static int
+set_o(struct options *o, const char *value, UNUSED struct refusal *why)
+{
+	o->ignore_dot |=
+	    strcmp(value, "i") == 0 || strcasecmp(value, "IgnoreDots") == 0;
+	return 0;
+}
+
+static int
+set_flush(
+    UNUSED struct options *o, UNUSED const char *value, struct refusal *why)
+{
+	return refuse(why, REFUSAL_UNSUPPORTED,
+	    "-q: retries are the supervisor's: send SIGALRM to qscheduler, "
+	    "or use `qctl retry'");
+}
+
+static int
+set_aliases(
+    UNUSED struct options *o, UNUSED const char *value, struct refusal *why)
+{
+	return refuse(why, REFUSAL_UNSUPPORTED,
+	    "-I is not supported: there is no alias database");
+}
+
+/* clang-format off */
+static const struct letter letters[] = {
+	{ 'A', VALUE_NEEDED,   NULL },
+	{ 'B', VALUE_NEEDED,   set_body_type },
+	{ 'C', VALUE_NEEDED,   set_conf },
+	{ 'F', VALUE_NEEDED,   set_full_name },
+	{ 'G', VALUE_NONE,     NULL },
+	{ 'I', VALUE_NONE,     set_aliases },
+	{ 'L', VALUE_NEEDED,   NULL },
+	{ 'N', VALUE_NEEDED,   NULL },
+	{ 'O', VALUE_NEEDED,   NULL },
+	{ 'R', VALUE_NEEDED,   NULL },
+	{ 'U', VALUE_NONE,     NULL },
+	{ 'V', VALUE_NEEDED,   NULL },
+	{ 'X', VALUE_NEEDED,   NULL },
+	{ 'b', VALUE_NEEDED,   set_mode },
+	{ 'c', VALUE_NONE,     NULL },
+	{ 'd', VALUE_ATTACHED, NULL },
+	{ 'e', VALUE_NEEDED,   NULL },
+	{ 'f', VALUE_NEEDED,   set_sender },
+	{ 'h', VALUE_NEEDED,   NULL },
+	{ 'i', VALUE_NONE,     set_ignore_dot },
+	{ 'm', VALUE_NONE,     NULL },
+	{ 'n', VALUE_NONE,     NULL },
+	{ 'o', VALUE_NEEDED,   set_o },
+	{ 'p', VALUE_NEEDED,   NULL },
+	{ 'q', VALUE_ATTACHED, set_flush },
+	{ 'r', VALUE_NEEDED,   set_sender },
+	{ 's', VALUE_NONE,     NULL },
+	{ 't', VALUE_NONE,     set_from_header },
+	{ 'v', VALUE_NONE,     NULL },
+	{ 'x', VALUE_NONE,     NULL },
+};
+/* clang-format on */
+
+static const struct letter *
+find_letter(char c)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(letters); i++)
+		if (letters[i].letter == c)
+			return &letters[i];
+	return NULL;
+}
+
+/* One argument that begins with `-`: letters, the last of which may take the
+ * rest, or the next argument, as its value. *next is that argument's index. */
+static int
+take_argument(
+    int argc, char **argv, int *next, struct options *o, struct refusal *why)
+{
+	const char *p = argv[*next] + 1;
+	int r = 0;
+
+	++*next;
+	while (*p != '\0' && r == 0) {
+		const struct letter *l = find_letter(*p++);
+		const char *value = NULL;
+
+		if (l == NULL)
+			return refuse(why, REFUSAL_USAGE,
+			    "unknown switch in `%.32s'", argv[*next - 1]);
+		if (l->value != VALUE_NONE) {
+			value = p;
+			p += strlen(p);
+		}
+		if (l->value == VALUE_NEEDED && *value == '\0') {
+			if (*next >= argc)
+				return refuse(why, REFUSAL_USAGE,
+				    "-%c lacks its value", l->letter);
+			value = argv[(*next)++];
+		}
+		if (l->set != NULL)
+			r = l->set(o, value, why);
+	}
+	return r;
+}
+
+int
+options_sendmail(
+    int argc, char **argv, struct options *ret_options, struct refusal *why)
+{
+	struct options o = { .task = TASK_SUBMIT };
+	int next = argc > 0 ? 1 : 0, r = 0;
+	bool ended = false;
+
+	while (next < argc && r == 0 && !ended && argv[next][0] == '-' &&
+	    argv[next][1] != '\0') {
+		ended = strcmp(argv[next], "--") == 0;
+		if (ended)
+			next++;
+		else
+			r = take_argument(argc, argv, &next, &o, why);
+	}
+	if (r < 0)
+		return r;
+	o.rcpts = argv + next;
+	o.nrcpts = (size_t)(argc - next);
+	*ret_options = o;
+	return ended ? 0 : options_check_rcpts(&o, why);
+}
