@@ -262,3 +262,9 @@ agent_free(struct agent **agent)
 	event_free(a->lost);
 	free(a);
 }
+
+size_t
+agent_queued(const struct agent *agent)
+{
+	return agent->wire == NULL ? 0 : wire_queued(agent->wire);
+}

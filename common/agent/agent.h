@@ -81,6 +81,8 @@ int agent_new(struct event_base *base, int sock, const struct agent_ops *ops,
 /* Jobs that are not done stay, without an agent. Not from inside deliver() or
  * bad(). */
 void agent_free(struct agent **agent);
+/* Bytes of answers that wait for queue-send to take them. */
+size_t agent_queued(const struct agent *agent);
 
 /* Strings may hold anything: they are cleaned and cut to AGENT_…_MAX here. */
 struct agent_report {

@@ -1,0 +1,99 @@
+#include "account.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENTRY_MAX ((size_t)1 << 20)
+
+static int
+copy_entry(const struct passwd *pw, struct account *ret)
+{
+	struct account a = { .uid = pw->pw_uid, .gid = pw->pw_gid };
+
+	if (strlen(pw->pw_name) >= sizeof(a.name) ||
+	    strlen(pw->pw_dir) >= sizeof(a.home) ||
+	    strlen(pw->pw_shell) >= sizeof(a.shell))
+		return -ENAMETOOLONG;
+	snprintf(a.name, sizeof(a.name), "%s", pw->pw_name);
+	snprintf(a.home, sizeof(a.home), "%s", pw->pw_dir);
+	snprintf(a.shell, sizeof(a.shell), "%s", pw->pw_shell);
+	*ret = a;
+	return 1;
+}
+
+/* By name, or by number when name is NULL. */
+static int
+look_up(const char *name, uid_t uid, struct account *ret)
+{
+	struct passwd entry, *pw = NULL;
+	size_t size = 4096;
+	char *room = NULL, *more;
+	int error = ERANGE, r;
+
+	for (; error == ERANGE && size <= ENTRY_MAX; size *= 4) {
+		more = realloc(room, size);
+		if (more == NULL) {
+			error = ENOMEM;
+			break;
+		}
+		room = more;
+		error = name != NULL ? getpwnam_r(name, &entry, room, size, &pw)
+				     : getpwuid_r(uid, &entry, room, size, &pw);
+	}
+	if (pw != NULL)
+		r = copy_entry(pw, ret);
+	else /* some sources answer "none" with one of these */
+		r = error == ENOENT || error == ESRCH ? 0 : -error;
+	free(room);
+	return r;
+}
+
+int
+account_find(const char *name, struct account *ret_account)
+{
+	return look_up(name, 0, ret_account);
+}
+
+void
+account_own(struct account *ret_account)
+{
+	struct account a = { .uid = geteuid(), .gid = getegid() };
+
+	if (look_up(NULL, a.uid, ret_account) == 1)
+		return;
+	snprintf(a.name, sizeof(a.name), "%lu", (unsigned long)a.uid);
+	snprintf(a.home, sizeof(a.home), "/");
+	snprintf(a.shell, sizeof(a.shell), "/bin/sh");
+	*ret_account = a;
+}
+
+static int
+verify(const struct account *account)
+{
+	uid_t ru, eu, su;
+	gid_t rg, eg, sg;
+
+	if (getresuid(&ru, &eu, &su) < 0 || getresgid(&rg, &eg, &sg) < 0)
+		return -errno;
+	if (ru != account->uid || eu != account->uid || su != account->uid ||
+	    rg != account->gid || eg != account->gid || sg != account->gid)
+		return -EPERM;
+	return setresuid((uid_t)-1, 0, (uid_t)-1) == 0 ? -EPERM : 0;
+}
+
+int
+account_become(const struct account *account)
+{
+	if (account->uid == 0)
+		return -EPERM;
+	if (initgroups(account->name, account->gid) < 0 ||
+	    setresgid(account->gid, account->gid, account->gid) < 0 ||
+	    setresuid(account->uid, account->uid, account->uid) < 0)
+		return -errno;
+	return verify(account);
+}

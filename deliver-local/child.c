@@ -1,0 +1,415 @@
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "account.h"
+#include "base/address.h"
+#include "base/clock.h"
+#include "command.h"
+#include "config/conf.h"
+#include "mailbox.h"
+#include "maildir.h"
+#include "message.h"
+
+#define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
+#define RESULT_FD    4
+#define MESSAGE_FD   3
+
+/* ---- privileges ---- */
+
+static bool
+is_system(const struct delivery_plan *plan, uid_t uid)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(plan->system_uids); i++)
+		if (uid == plan->system_uids[i])
+			return true;
+	return uid == 0;
+}
+
+/* A parent that is killed takes its children along: what they would still do
+ * is done again by the next one. Who runs a program ends that first. The
+ * kernel forgets both settings when ids change, so this comes after. */
+static void
+bind_to_parent(const struct delivery_plan *plan)
+{
+	if (plan->parent == 0)
+		return;
+	/* Mail of others is in the memory that was copied (X7). */
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	(void)prctl(PR_SET_PDEATHSIG,
+	    plan->job->kind == AGENT_PIPE ? SIGTERM : SIGKILL);
+	if (getppid() != plan->parent)
+		_exit(EXIT_TEMPORARY);
+}
+
+/* From here on the kernel judges. In a private instance it always has. */
+static bool
+drop(const struct delivery_plan *plan, const struct account *account,
+    struct verdict *v)
+{
+	int r = plan->private ? 0 : account_become(account);
+
+	if (r < 0) {
+		verdict_error(v, r, "become the recipient");
+		return false;
+	}
+	bind_to_parent(plan);
+	return true;
+}
+
+/* The user that the configuration names for this transport. */
+static bool
+find_service_user(const struct delivery_plan *plan, const char *name,
+    struct account *ret_account, struct verdict *v)
+{
+	int r;
+
+	if (plan->private) {
+		account_own(ret_account);
+		return true;
+	}
+	r = account_find(name, ret_account);
+	if (r < 0) {
+		verdict_error(v, r, "look up the user of the transport");
+		return false;
+	}
+	if (r == 0 || is_system(plan, ret_account->uid)) {
+		verdict_set(v, AGENT_DEFERRED, "4.3.5",
+		    r == 0 ? "user %s of this transport does not exist"
+			   : "user %s of this transport must not get mail",
+		    name);
+		return false;
+	}
+	return true;
+}
+
+/* ---- maildir ---- */
+
+/* The whole local part first, then without its extension; *ret_user is the
+ * name that was found. */
+static bool
+find_recipient(const struct mailbox *m, struct account *ret_account,
+    const char **ret_user, struct verdict *v)
+{
+	int r = account_find(m->user, ret_account);
+
+	*ret_user = m->user;
+	if (r == 0 && strcmp(m->user, m->base) != 0) {
+		r = account_find(m->base, ret_account);
+		*ret_user = m->base;
+	}
+	if (r < 0)
+		verdict_error(v, r, "look up the recipient");
+	else if (r == 0)
+		verdict_set(
+		    v, AGENT_FAILED, "5.1.1", "unknown user: \"%s\"", m->user);
+	return r == 1;
+}
+
+static bool
+no_loop(const struct message *m, uint32_t limit, struct verdict *v)
+{
+	int r = message_find_loop(m, limit);
+
+	if (r < 0)
+		verdict_error(v, r, "read the message");
+	else if (r != MESSAGE_NO_LOOP)
+		verdict_set(v, AGENT_FAILED, "5.4.6",
+		    r == MESSAGE_WAS_HERE ? "mail forwarding loop for %s"
+					  : "too many hops on the way to %s",
+		    m->recipient);
+	return r == MESSAGE_NO_LOOP;
+}
+
+static void
+put_into_maildir(const struct delivery_plan *plan, const char *path,
+    struct message *m, struct verdict *v)
+{
+	struct maildir md = { .sys = &spool_sys_real,
+		.path = path,
+		.host = plan->host,
+		.delivery = plan->number };
+	struct buf what = { 0 };
+	int r = maildir_deliver(&md, m);
+
+	if (r == 0) {
+		verdict_set(v, AGENT_SENT, "2.0.0", "delivered to maildir");
+	} else {
+		(void)buf_printf(&what, "maildir %s: %s", path, md.step);
+		verdict_error(v, r, buf_str(&what));
+	}
+	buf_done(&what);
+	if (r == 0 && plan->number % SWEEP_ONE_IN == 0)
+		maildir_sweep(path, clock_wall());
+}
+
+/* Whose maildir, under which name, and as whom: all that needs accounts. */
+struct target {
+	const char *user;
+	struct account recipient; /* home: "" when it was not needed */
+	struct account owner;
+};
+
+static bool
+find_target(const struct delivery_plan *plan, const struct mailbox *m,
+    struct target *t, struct verdict *v)
+{
+	bool own = !plan->private && plan->maildir_user[0] == '\0';
+
+	t->user = m->base;
+	t->recipient.home[0] = '\0';
+	if ((own || mailbox_path_uses(plan->maildir_path, 'h')) &&
+	    !find_recipient(m, &t->recipient, &t->user, v))
+		return false;
+	if (!own)
+		return find_service_user(
+		    plan, plan->maildir_user, &t->owner, v);
+	t->owner = t->recipient;
+	if (!is_system(plan, t->owner.uid))
+		return true;
+	verdict_set(v, AGENT_FAILED, "5.2.1",
+	    "\"%s\" is an account of the system and has no mailbox", t->user);
+	return false;
+}
+
+static int
+target_path(const struct delivery_plan *plan, const struct mailbox *m,
+    const struct target *t, struct buf *out, struct verdict *v)
+{
+	const struct mailbox_values values = {
+		.user = t->user, .domain = m->domain, .home = t->recipient.home
+	};
+	int r = mailbox_path(plan->maildir_path, &values, out);
+
+	if (r == -EINVAL)
+		verdict_set(v, AGENT_DEFERRED, "4.3.5",
+		    "maildir_path %s makes no absolute path",
+		    plan->maildir_path);
+	else if (r == -EDESTADDRREQ)
+		verdict_set(v, AGENT_FAILED, "5.1.3",
+		    "the address has not all that maildir_path needs");
+	else if (r < 0)
+		verdict_error(v, r, "path of the maildir");
+	return r;
+}
+
+static void
+deliver_maildir(
+    const struct delivery_plan *plan, struct message *m, struct verdict *v)
+{
+	struct mailbox mailbox;
+	struct target target;
+	struct buf path = { 0 };
+	const char *why = "";
+
+	if (mailbox_parse(plan->recipient, &mailbox, &why) < 0) {
+		verdict_set(v, AGENT_FAILED, "5.1.3",
+		    "bad mailbox address: it %s", why);
+		return;
+	}
+	if (find_target(plan, &mailbox, &target, v) &&
+	    target_path(plan, &mailbox, &target, &path, v) == 0 &&
+	    drop(plan, &target.owner, v) && no_loop(m, plan->hopcount_limit, v))
+		put_into_maildir(plan, buf_str(&path), m, v);
+	buf_done(&path);
+}
+
+/* ---- program ---- */
+
+#define PROGRAM_PATH "PATH=/usr/local/bin:/usr/bin:/bin"
+
+/* A small, fixed set; addresses hold no control characters, so no value can
+ * hold a line end. */
+static int
+make_environment(const struct delivery_plan *plan, const char *local,
+    const struct account *account, struct buf env[], size_t max)
+{
+	const struct {
+		const char *name, *value;
+	} rows[] = {
+		{ "HOME", account->home },
+		{ "USER", account->name },
+		{ "LOGNAME", account->name },
+		{ "SHELL", account->shell },
+		{ "SENDER", plan->job->sender },
+		{ "RECIPIENT", plan->recipient },
+		{ "LOCAL", local },
+		{ "DOMAIN", address_domain(plan->recipient) },
+		{ "QUEUE_ID", plan->job->id },
+	};
+	size_t i;
+	int r = buf_add_str(&env[0], PROGRAM_PATH);
+
+	ASSERT(ARRAY_LEN(rows) + 1 <= max);
+	for (i = 0; i < ARRAY_LEN(rows) && r == 0; i++)
+		r = buf_printf(
+		    &env[i + 1], "%s=%s", rows[i].name, rows[i].value);
+	return r;
+}
+
+#define ENV_MAX 16
+
+/* Vectors of one run, and the memory behind them. */
+struct invocation {
+	char **argv;
+	char *envp[ENV_MAX + 1];
+	struct buf env[ENV_MAX], local;
+};
+
+static int
+prepare_invocation(const struct delivery_plan *plan,
+    const struct program *program, const struct account *account,
+    struct invocation *in)
+{
+	const char *values[PROGRAM_NVALUES];
+	size_t i;
+	int r = buf_add(
+	    &in->local, plan->recipient, address_local_len(plan->recipient));
+
+	values[PROGRAM_SENDER] = plan->job->sender;
+	values[PROGRAM_RECIPIENT] = plan->recipient;
+	values[PROGRAM_USER] = buf_str(&in->local);
+	values[PROGRAM_DOMAIN] = address_domain(plan->recipient);
+	values[PROGRAM_NEXTHOP] = plan->job->nexthop;
+	if (r == 0)
+		r = make_environment(
+		    plan, buf_str(&in->local), account, in->env, ENV_MAX);
+	for (i = 0; i < ENV_MAX && in->env[i].len > 0; i++)
+		in->envp[i] = in->env[i].data;
+	return r < 0 ? r : program_argv(program, values, &in->argv);
+}
+
+static void
+invocation_done(struct invocation *in)
+{
+	size_t i;
+
+	program_argv_free(&in->argv);
+	for (i = 0; i < ENV_MAX; i++)
+		buf_done(&in->env[i]);
+	buf_done(&in->local);
+}
+
+static void
+run_program(const struct delivery_plan *plan, const struct program *program,
+    const struct account *account, struct message *m, struct verdict *v)
+{
+	struct invocation in = { 0 };
+	int r = prepare_invocation(plan, program, account, &in);
+
+	if (r == -EPERM)
+		verdict_set(v, AGENT_FAILED, "5.1.3",
+		    "an address that begins with - is not passed on");
+	else if (r < 0)
+		verdict_error(v, r, "make the arguments");
+	else
+		command_run(&(struct command){ .name = program->name,
+				.argv = in.argv,
+				.envp = in.envp,
+				.home = account->home,
+				.limit = plan->command_time_limit },
+		    m, v);
+	invocation_done(&in);
+}
+
+static void
+deliver_program(
+    const struct delivery_plan *plan, struct message *m, struct verdict *v)
+{
+	const struct program *program =
+	    programs_find(plan->programs, plan->job->nexthop);
+	struct account account;
+
+	if (program == NULL) {
+		verdict_set(v, AGENT_DEFERRED, "4.3.5",
+		    "there is no program \"%s\"", plan->job->nexthop);
+		return;
+	}
+	if (find_service_user(plan, program->user, &account, v) &&
+	    drop(plan, &account, v) && no_loop(m, plan->hopcount_limit, v))
+		run_program(plan, program, &account, m, v);
+}
+
+void
+child_deliver(const struct delivery_plan *plan, struct verdict *ret_verdict)
+{
+	struct message m = { .fd = plan->job->fd,
+		.off = plan->job->content_off,
+		.len = plan->job->content_len,
+		.sender = plan->job->sender,
+		.recipient = plan->recipient };
+
+	if (plan->job->kind == AGENT_PIPE)
+		deliver_program(plan, &m, ret_verdict);
+	else
+		deliver_maildir(plan, &m, ret_verdict);
+	message_done(&m);
+}
+
+/* ---- the process ---- */
+
+/* The loop's handlers write to descriptors that the parent shares: gone before
+ * any signal is let in. */
+static void
+reset_signals(uint8_t kind)
+{
+	struct sigaction sa = { .sa_handler = SIG_DFL };
+	sigset_t blocked;
+	int sig;
+
+	for (sig = 1; sig <= SIGRTMAX; sig++)
+		(void)sigaction(sig, &sa, NULL);
+	sa.sa_handler = SIG_IGN;
+	(void)sigaction(SIGPIPE, &sa, NULL);
+	(void)sigaction(SIGXFSZ, &sa, NULL);
+	sigemptyset(&blocked);
+	if (kind == AGENT_PIPE) { /* command_run() takes them */
+		sigaddset(&blocked, SIGTERM);
+		sigaddset(&blocked, SIGCHLD);
+	}
+	(void)sigprocmask(SIG_SETMASK, &blocked, NULL);
+}
+
+/* Only 0 to 2, the message and the way back are left. */
+static int
+keep_descriptors(int message, int result)
+{
+	int m = fcntl(message, F_DUPFD_CLOEXEC, 10);
+	int r = fcntl(result, F_DUPFD_CLOEXEC, 10);
+
+	if (m < 0 || r < 0 || dup3(m, MESSAGE_FD, O_CLOEXEC) < 0 ||
+	    dup3(r, RESULT_FD, O_CLOEXEC) < 0 ||
+	    close_range(RESULT_FD + 1, ~0u, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+_Noreturn void
+child_main(const struct delivery_plan *plan, int result_fd)
+{
+	const struct rlimit no_core = { 0, 0 };
+	struct agent_job job = *plan->job;
+	struct delivery_plan mine = *plan;
+	struct verdict v;
+
+	reset_signals(job.kind);
+	(void)setsid();
+	(void)setrlimit(RLIMIT_CORE, &no_core);
+	umask(077);
+	if (keep_descriptors(job.fd, result_fd) < 0 || chdir("/") < 0)
+		_exit(EXIT_TEMPORARY);
+	job.fd = MESSAGE_FD;
+	mine.job = &job;
+	bind_to_parent(&mine);
+	child_deliver(&mine, &v);
+	_exit(verdict_write(&v, RESULT_FD) < 0 ? EXIT_TEMPORARY : 0);
+}

@@ -1,0 +1,51 @@
+/* deliver-local/local.h - the agent for maildirs, programs, discard and error:
+ * an event loop that forks a child for each delivery (child.h).
+ *
+ * local.c is the daemon: link, jobs by kind, reload, stop. task.c runs the
+ * recipients of one job, one after the other: how many run at once is for
+ * queue-send to say. No result is waited for anywhere but in the loop.
+ */
+#ifndef DELIVER_LOCAL_LOCAL_H
+#define DELIVER_LOCAL_LOCAL_H
+
+#include "agent/agent.h"
+#include "config/conf.h"
+#include "programs.h"
+
+#include <sys/queue.h>
+#include <sys/types.h>
+
+struct daemon;
+struct event;
+struct event_base;
+struct task;
+
+struct local {
+	struct daemon *daemon;
+	struct event_base *base;
+	const struct conf *conf;
+	bool private;
+	uid_t system_uids[3];
+	char host[256];
+	struct programs *programs;
+	struct agent *agent; /* NULL until queue-send is linked */
+	LIST_HEAD(, task) tasks;
+	uint64_t deliveries; /* begun */
+	bool ending;         /* nothing new begins */
+	struct event *ask, *firm, *leave;
+	usec_t bad_said;               /* for log_due() */
+	void (*idle)(struct local *l); /* the last task has ended */
+};
+
+int local_main(int argc, char **argv);
+
+/* The job is the task's until it has been answered. */
+void task_begin(struct local *l, struct agent_job *job);
+/* Give up those that wait for a process to be had. */
+void task_end_waiting(struct local *l);
+/* SIGTERM to those that run a program, for a stop in good order. */
+void task_ask_all(struct local *l);
+/* SIGKILL to all, and forget them. */
+void task_end_all(struct local *l);
+
+#endif

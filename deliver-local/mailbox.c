@@ -1,0 +1,128 @@
+#include "mailbox.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/address.h"
+
+/* Copy in lower case, ASCII only: other letters are not ours to fold. */
+static int
+fold(char out[MAILBOX_PART_MAX + 1], const char *s, size_t len)
+{
+	size_t i;
+
+	if (len > MAILBOX_PART_MAX)
+		return -ENAMETOOLONG;
+	for (i = 0; i < len; i++)
+		out[i] = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] + 32) : s[i];
+	out[len] = '\0';
+	return 0;
+}
+
+/* "john \"d\" doe" as an envelope quotes it, in place. */
+static void
+unquote(char *s)
+{
+	size_t len = strlen(s), from, to = 0;
+
+	if (len < 2 || s[0] != '"' || s[len - 1] != '"')
+		return;
+	for (from = 1; from < len - 1; from++) {
+		if (s[from] == '\\' && from + 1 < len - 1)
+			from++;
+		s[to++] = s[from];
+	}
+	s[to] = '\0';
+}
+
+static const char *
+judge_part(const char *s)
+{
+	const char *p;
+
+	if (s[0] == '.')
+		return "begins with a dot";
+	for (p = s; *p != '\0'; p++) {
+		if (*p == '/')
+			return "has a slash";
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			return "has a control character";
+	}
+	return NULL;
+}
+
+int
+mailbox_parse(
+    const char *recipient, struct mailbox *ret_mailbox, const char **ret_why)
+{
+	struct mailbox m = { 0 };
+	const char *domain = address_domain(recipient), *why, *plus;
+
+	if (fold(m.user, recipient, address_local_len(recipient)) < 0 ||
+	    fold(m.domain, domain, strlen(domain)) < 0) {
+		*ret_why = "is too long";
+		return -EINVAL;
+	}
+	unquote(m.user);
+	why = m.user[0] == '\0' ? "has no local part" : judge_part(m.user);
+	if (why == NULL)
+		why = judge_part(m.domain);
+	if (why != NULL) {
+		*ret_why = why;
+		return -EINVAL;
+	}
+	plus = strchr(m.user + 1, '+');
+	memcpy(m.base, m.user, sizeof(m.base));
+	if (plus != NULL)
+		m.base[plus - m.user] = '\0';
+	*ret_mailbox = m;
+	return 0;
+}
+
+static int
+add_escape(char escape, const struct mailbox_values *values, struct buf *out)
+{
+	const char *value = escape == '%' ? "%"
+	    : escape == 'u'               ? values->user
+	    : escape == 'd'               ? values->domain
+	    : escape == 'h'               ? values->home
+					  : NULL;
+
+	if (escape == '\0' || strchr("%udh", escape) == NULL)
+		return -EINVAL;
+	if (value == NULL || value[0] == '\0')
+		return escape == 'h' ? -ENOENT : -EDESTADDRREQ;
+	return buf_add_str(out, value);
+}
+
+int
+mailbox_path(
+    const char *template, const struct mailbox_values *values, struct buf *out)
+{
+	const char *p;
+	int r = 0;
+
+	buf_reset(out);
+	for (p = template; *p != '\0' && r == 0; p++)
+		r = *p == '%' ? add_escape(*++p, values, out)
+			      : buf_add_char(out, *p);
+	if (r < 0)
+		return r;
+	while (out->len > 1 && out->data[out->len - 1] == '/')
+		out->data[--out->len] = '\0';
+	if (out->len == 0 || out->data[0] != '/')
+		return -EINVAL;
+	return out->len >= PATH_MAX - NAME_MAX - 8 ? -ENAMETOOLONG : 0;
+}
+
+bool
+mailbox_path_uses(const char *template, char escape)
+{
+	const char *p;
+
+	for (p = template; (p = strchr(p, '%')) != NULL && p[1] != '\0'; p += 2)
+		if (p[1] == escape)
+			return true;
+	return false;
+}

@@ -1,0 +1,318 @@
+#include "maildir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+
+#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define FILE_FLAGS (O_WRONLY | O_CLOEXEC)
+#define SWEEP_MAX  1000
+#define NAME_TRIES 8
+
+enum sub {
+	SUB_TMP,
+	SUB_NEW,
+	SUB_CUR,
+	NSUBS
+};
+static const char *const sub_names[NSUBS] = { "tmp", "new", "cur" };
+
+/* One attempt: the directories and the file that is being written. */
+struct attempt {
+	struct maildir *md;
+	const struct spool_sys *sys;
+	int dir;
+	int sub[NSUBS];
+	int fd;
+	char name[NAME_MAX + 1];
+	bool named;  /* written under its name in tmp/ */
+	bool in_new; /* its name is in new/ */
+};
+
+static int
+fail(struct attempt *a, const char *step)
+{
+	a->md->step = step;
+	return -errno;
+}
+
+/* ---- directories ---- */
+
+/* A directory that cannot be synced at all (some network file systems) is one
+ * whose server makes names durable by itself. */
+static int
+sync_dir(struct attempt *a, int fd, const char *step)
+{
+	if (a->sys->fsync(fd) == 0 || errno == EINVAL || errno == EOPNOTSUPP)
+		return 0;
+	return fail(a, step);
+}
+
+/* A directory above that may be written but not read cannot be opened. */
+static int
+sync_parent(struct attempt *a)
+{
+	int fd = a->sys->openat(a->dir, "..", DIR_FLAGS, 0), r;
+
+	if (fd < 0)
+		return syncfs(a->dir) == 0 ? 0
+					   : fail(a, "sync the file system");
+	r = sync_dir(a, fd, "sync the directory above");
+	io_close(&fd);
+	return r;
+}
+
+/* *ret_made: it was not there. */
+static int
+open_or_make(struct attempt *a, int at, const char *name, bool *ret_made)
+{
+	int fd = a->sys->openat(at, name, DIR_FLAGS, 0);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
+		return -1;
+	*ret_made = true;
+	return a->sys->openat(at, name, DIR_FLAGS, 0);
+}
+
+static int
+open_dirs(struct attempt *a)
+{
+	bool made = false, made_sub = false;
+	int i, r = 0;
+
+	a->dir = open_or_make(a, AT_FDCWD, a->md->path, &made);
+	if (a->dir < 0)
+		return fail(a, "open or make the maildir");
+	for (i = 0; i < NSUBS; i++) {
+		a->sub[i] = open_or_make(a, a->dir, sub_names[i], &made_sub);
+		if (a->sub[i] < 0)
+			return fail(a, "open or make tmp, new, cur");
+	}
+	if (made_sub)
+		r = sync_dir(a, a->dir, "sync the maildir");
+	return r == 0 && made ? sync_parent(a) : r;
+}
+
+/* ---- the file ---- */
+
+/* `/` and `:` of a host name would end the name or look like flags. */
+static void
+make_name(struct attempt *a, int try)
+{
+	usec_t now = clock_wall();
+	char host[128];
+	size_t i;
+
+	snprintf(host, sizeof(host), "%s", a->md->host);
+	for (i = 0; host[i] != '\0'; i++)
+		if (host[i] == '/' || host[i] == ':' ||
+		    (unsigned char)host[i] <= 0x20)
+			host[i] = '_';
+	snprintf(a->name, sizeof(a->name), "%lld.M%06dP%ldQ%lluR%d.%s",
+	    (long long)(now / USEC_PER_SEC), (int)(now % USEC_PER_SEC),
+	    (long)getpid(), (unsigned long long)a->md->delivery, try, host);
+}
+
+static bool
+no_unnamed_files(int error)
+{
+	return error == EOPNOTSUPP || error == EISDIR || error == EINVAL ||
+	    error == ENOENT;
+}
+
+static int
+open_file(struct attempt *a)
+{
+	int try;
+
+	make_name(a, 0);
+	a->fd =
+	    a->sys->openat(a->sub[SUB_NEW], ".", FILE_FLAGS | O_TMPFILE, 0600);
+	if (a->fd >= 0)
+		return 0;
+	if (!no_unnamed_files(errno))
+		return fail(a, "create the file");
+	for (try = 0; try < NAME_TRIES; try++) {
+		make_name(a, try);
+		a->fd = a->sys->openat(a->sub[SUB_TMP], a->name,
+		    FILE_FLAGS | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+		if (a->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	if (a->fd < 0)
+		return fail(a, "create the file in tmp");
+	a->named = true;
+	return 0;
+}
+
+static int
+write_all(struct attempt *a, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = a->sys->write(a->fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = EIO;
+		if (n <= 0)
+			return fail(a, "write");
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int
+write_message(struct attempt *a, struct message *m)
+{
+	char *chunk = malloc(MESSAGE_CHUNK);
+	int64_t n;
+	int r = message_begin(m);
+
+	if (chunk == NULL)
+		r = -ENOMEM;
+	while (r == 0) {
+		n = message_read(m, chunk, MESSAGE_CHUNK);
+		if (n < 0) {
+			a->md->step = "read the message";
+			r = (int)n;
+		} else if (n == 0) {
+			break;
+		} else {
+			r = write_all(a, chunk, (size_t)n);
+		}
+	}
+	free(chunk);
+	return r;
+}
+
+static int
+link_unnamed(struct attempt *a)
+{
+	char self[32];
+	int try, r = -1;
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", a->fd);
+	for (try = 0; try < NAME_TRIES; try++) {
+		make_name(a, try);
+		r = a->sys->linkat(AT_FDCWD, self, a->sub[SUB_NEW], a->name,
+		    AT_SYMLINK_FOLLOW);
+		if (r == 0 || errno != EEXIST)
+			break;
+	}
+	return r;
+}
+
+static int
+move_to_new(struct attempt *a)
+{
+	int r = a->named ? a->sys->renameat(a->sub[SUB_TMP], a->name,
+			       a->sub[SUB_NEW], a->name)
+			 : link_unnamed(a);
+
+	if (r < 0)
+		return fail(a, "move to new");
+	a->in_new = true;
+	return 0;
+}
+
+/* Content first, then the name: after a cut a name stands for a whole file.
+ * Syncing new/ commits the name on ext4, xfs and btrfs. */
+static int
+commit(struct attempt *a)
+{
+	int r;
+
+	if (a->sys->fsync(a->fd) < 0)
+		return fail(a, "sync the file");
+	r = move_to_new(a);
+	if (r < 0)
+		return r;
+	r = sync_dir(a, a->sub[SUB_NEW], "sync new");
+	if (r < 0)
+		return r;
+	r = a->sys->close(a->fd);
+	a->fd = -1;
+	return r < 0 ? fail(a, "close the file") : 0;
+}
+
+static void
+end_attempt(struct attempt *a, bool delivered)
+{
+	int i;
+
+	if (!delivered && (a->in_new || a->named))
+		(void)a->sys->unlinkat(
+		    a->sub[a->in_new ? SUB_NEW : SUB_TMP], a->name, 0);
+	io_close(&a->fd);
+	for (i = 0; i < NSUBS; i++)
+		io_close(&a->sub[i]);
+	io_close(&a->dir);
+}
+
+int
+maildir_deliver(struct maildir *md, struct message *m)
+{
+	struct attempt a = { .md = md,
+		.sys = md->sys,
+		.dir = -1,
+		.sub = { -1, -1, -1 },
+		.fd = -1 };
+	int r;
+
+	md->step = "deliver";
+	r = open_dirs(&a);
+	if (r == 0)
+		r = open_file(&a);
+	if (r == 0)
+		r = write_message(&a, m);
+	if (r == 0)
+		r = commit(&a);
+	end_attempt(&a, r == 0);
+	return r;
+}
+
+/* ---- what others left ---- */
+
+static void
+sweep_entry(int dir, const char *name, usec_t oldest_wall)
+{
+	struct stat st;
+
+	if (name[0] == '.' ||
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode) ||
+	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC >= oldest_wall)
+		return;
+	(void)unlinkat(dir, name, 0);
+}
+
+void
+maildir_sweep(const char *path, usec_t now_wall)
+{
+	struct buf tmp = { 0 };
+	const struct dirent *entry;
+	DIR *dir = NULL;
+	int i;
+
+	if (buf_printf(&tmp, "%s/tmp", path) == 0)
+		dir = opendir(buf_str(&tmp));
+	buf_done(&tmp);
+	if (dir == NULL)
+		return;
+	for (i = 0; i < SWEEP_MAX && (entry = readdir(dir)) != NULL; i++)
+		sweep_entry(
+		    dirfd(dir), entry->d_name, now_wall - MAILDIR_TMP_AGE);
+	closedir(dir);
+}

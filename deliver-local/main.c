@@ -1,0 +1,7 @@
+#include "local.h"
+
+int
+main(int argc, char **argv)
+{
+	return local_main(argc, argv);
+}

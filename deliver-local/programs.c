@@ -1,0 +1,353 @@
+#include "programs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/line.h"
+
+struct programs {
+	struct program *list;
+	size_t count;
+};
+
+/* The words of one line while it is judged. */
+struct words {
+	char *word[PROGRAMS_ARGS_MAX + 2]; /* NAME and USER too */
+	size_t count;
+};
+
+static const char *const value_names[PROGRAM_NVALUES] = {
+	[PROGRAM_SENDER] = "sender",
+	[PROGRAM_RECIPIENT] = "recipient",
+	[PROGRAM_USER] = "user",
+	[PROGRAM_DOMAIN] = "domain",
+	[PROGRAM_NEXTHOP] = "nexthop",
+};
+
+/* ---- substitution ---- */
+
+/* At "${": the value it names and where it ends; NULL: no known value. */
+static const char *
+find_value(const char *at, enum program_value *ret_value)
+{
+	const char *name = at + 2, *end = strchr(name, '}');
+	size_t i;
+
+	for (i = 0; end != NULL && i < PROGRAM_NVALUES; i++)
+		if (strlen(value_names[i]) == (size_t)(end - name) &&
+		    strncmp(value_names[i], name, (size_t)(end - name)) == 0) {
+			*ret_value = (enum program_value)i;
+			return end + 1;
+		}
+	return NULL;
+}
+
+static bool
+is_template(const char *word)
+{
+	return strstr(word, "${") != NULL;
+}
+
+static bool
+templates_are_known(const char *word)
+{
+	enum program_value value;
+
+	while (word != NULL && (word = strstr(word, "${")) != NULL) {
+		word = find_value(word, &value);
+		if (word == NULL)
+			return false;
+	}
+	return true;
+}
+
+static int
+expand(const char *template, const char *const values[PROGRAM_NVALUES],
+    struct buf *out)
+{
+	enum program_value value = PROGRAM_NVALUES;
+	const char *at, *next;
+	int r = buf_reserve(out, 0); /* "" too is an argument */
+
+	while (r == 0 && (at = strstr(template, "${")) != NULL) {
+		r = buf_add(out, template, (size_t)(at - template));
+		next = find_value(at, &value);
+		ASSERT(next != NULL); /* judged when it was loaded */
+		template = next;
+		if (r == 0)
+			r = buf_add_str(out, values[value]);
+	}
+	return r < 0 ? r : buf_add_str(out, template);
+}
+
+int
+program_argv(const struct program *program,
+    const char *const values[PROGRAM_NVALUES], char ***ret_argv)
+{
+	char **argv = calloc(program->nargs + 1, sizeof(*argv));
+	bool options_ended = false;
+	size_t i;
+	int r = argv == NULL ? -ENOMEM : 0;
+
+	for (i = 0; r == 0 && i < program->nargs; i++) {
+		const char *template = program->args[i];
+		struct buf arg = { 0 };
+
+		r = expand(template, values, &arg);
+		argv[i] = arg.data;
+		if (r == 0 && !options_ended && arg.data[0] == '-' &&
+		    strncmp(template, "${", 2) == 0)
+			r = -EPERM;
+		options_ended |= strcmp(template, "--") == 0;
+	}
+	if (r < 0)
+		program_argv_free(&argv);
+	else
+		*ret_argv = argv;
+	return r;
+}
+
+void
+program_argv_free(char ***argv)
+{
+	size_t i;
+
+	for (i = 0; *argv != NULL && (*argv)[i] != NULL; i++)
+		free((*argv)[i]);
+	free(*argv);
+	*argv = NULL;
+}
+
+/* ---- one line ---- */
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* One word into out; *at ends behind it. */
+static const char *
+take_word(const char **at, struct buf *out)
+{
+	const char *p = *at;
+	bool quoted = false;
+	int r = buf_reserve(out, 0);
+
+	for (; *p != '\0' && (quoted || !is_blank(*p)) && r == 0; p++) {
+		if (*p == '"') {
+			quoted = !quoted;
+			continue;
+		}
+		if (quoted && *p == '\\' && (p[1] == '"' || p[1] == '\\'))
+			p++;
+		r = buf_add_char(out, *p);
+	}
+	*at = p;
+	return r < 0 ? "out of memory"
+	    : quoted ? "a quote is not closed"
+		     : NULL;
+}
+
+static void
+words_done(struct words *w)
+{
+	while (w->count > 0)
+		free(w->word[--w->count]);
+}
+
+static const char *
+split(const char *line, struct words *w)
+{
+	const char *why;
+
+	for (;;) {
+		struct buf word = { 0 };
+
+		while (is_blank(*line))
+			line++;
+		if (*line == '\0')
+			return NULL;
+		if (w->count == ARRAY_LEN(w->word))
+			return "too many arguments";
+		why = take_word(&line, &word);
+		if (why != NULL) {
+			buf_done(&word);
+			return why;
+		}
+		w->word[w->count++] = word.data;
+	}
+}
+
+static bool
+name_is_right(const char *s)
+{
+	size_t len = strlen(s);
+
+	return len > 0 && len <= PROGRAMS_NAME_MAX &&
+	    strspn(s,
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789._-") == len;
+}
+
+static const char *
+judge(const struct programs *programs, const struct words *w)
+{
+	size_t i;
+
+	if (w->count < 3)
+		return "name, user and path are needed";
+	if (!name_is_right(w->word[0]))
+		return "a name is letters, digits, dot, hyphen, underscore";
+	if (programs_find(programs, w->word[0]) != NULL)
+		return "the name is there already";
+	if (!name_is_right(w->word[1]))
+		return "this is no name of a user";
+	if (strcmp(w->word[1], "root") == 0)
+		return "programs do not run as root";
+	if (w->word[2][0] != '/')
+		return "the path is not absolute";
+	if (is_template(w->word[2]))
+		return "the path cannot depend on the message";
+	for (i = 3; i < w->count; i++)
+		if (!templates_are_known(w->word[i]))
+			return "unknown ${value}";
+	return NULL;
+}
+
+/* The words become the program's. */
+static int
+append(struct programs *programs, struct words *w, uint32_t line)
+{
+	struct program *list, *p;
+	char **args = calloc(w->count - 1, sizeof(*args));
+
+	list = reallocarray(
+	    programs->list, programs->count + 1, sizeof(*programs->list));
+	if (list != NULL)
+		programs->list = list;
+	if (list == NULL || args == NULL) {
+		free(args);
+		return -ENOMEM;
+	}
+	p = &list[programs->count++];
+	*p = (struct program){ .name = w->word[0],
+		.user = w->word[1],
+		.args = args,
+		.nargs = w->count - 2,
+		.line = line };
+	memcpy(args, w->word + 2, p->nargs * sizeof(*args));
+	w->count = 0;
+	return 0;
+}
+
+static int
+take_line(struct programs *programs, const char *text, uint32_t line,
+    const char **ret_why)
+{
+	struct words w = { .count = 0 };
+	int r = -EINVAL;
+
+	*ret_why = split(text, &w);
+	if (*ret_why == NULL && w.count == 0)
+		return 0;
+	if (*ret_why == NULL)
+		*ret_why = judge(programs, &w);
+	if (*ret_why == NULL) {
+		*ret_why = "out of memory";
+		r = append(programs, &w, line);
+	}
+	words_done(&w);
+	return r;
+}
+
+/* ---- the file ---- */
+
+static int
+take_file(struct programs *programs, const char *path, struct buf *text,
+    struct buf *ret_error)
+{
+	struct line_cursor c;
+	const char *why = NULL;
+	char *line;
+	int r;
+
+	line_begin(&c, text, PROGRAMS_LINE_MAX);
+	while ((r = line_next(&c, &line, &why)) > 0) {
+		if (*line == '#')
+			continue;
+		r = take_line(programs, line, c.number, &why);
+		if (r < 0)
+			break;
+	}
+	if (r < 0)
+		(void)buf_printf(ret_error, "%s:%u: %s", path, c.number, why);
+	return r;
+}
+
+static int
+read_file(const char *path, struct buf *out, struct buf *ret_error)
+{
+	struct buf why = { 0 };
+	int r = file_read(path, PROGRAMS_FILE_MAX, out, &why);
+
+	if (r == -ENOENT)
+		r = 0;
+	if (r < 0)
+		(void)buf_printf(ret_error, "%s: %s", path, buf_str(&why));
+	buf_done(&why);
+	return r;
+}
+
+int
+programs_load(
+    const char *path, struct programs **ret_programs, struct buf *ret_error)
+{
+	struct programs *programs = calloc(1, sizeof(*programs));
+	struct buf text = { 0 };
+	int r;
+
+	if (programs == NULL)
+		return -ENOMEM;
+	r = read_file(path, &text, ret_error);
+	if (r == 0 && text.len > 0)
+		r = take_file(programs, path, &text, ret_error);
+	buf_done(&text);
+	if (r < 0)
+		programs_free(&programs);
+	else
+		*ret_programs = programs;
+	return r;
+}
+
+void
+programs_free(struct programs **programs)
+{
+	struct programs *t = *programs;
+	size_t i;
+
+	*programs = NULL;
+	if (t == NULL)
+		return;
+	for (i = 0; i < t->count; i++) {
+		free(t->list[i].name);
+		free(t->list[i].user);
+		program_argv_free(&t->list[i].args);
+	}
+	free(t->list);
+	free(t);
+}
+
+const struct program *
+programs_find(const struct programs *programs, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < programs->count; i++)
+		if (strcasecmp(programs->list[i].name, name) == 0)
+			return &programs->list[i];
+	return NULL;
+}

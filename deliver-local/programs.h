@@ -1,0 +1,61 @@
+/* deliver-local/programs.h - programs_file: what mail may be piped into
+ * (qscheduler-programs(5)).
+ *
+ *	NAME USER PATH [ARGUMENT ...]
+ *
+ * Words are split at blanks; "double quotes" group, and within them \" and \\
+ * stand for themselves; `#` at the start of a line comments. ${sender}
+ * ${recipient} ${user} ${domain} ${nexthop} are put in place inside one
+ * argument, which is never split again and never seen by a shell (X9).
+ *
+ * The file is read as base/file.h says: whole before it is judged (F7), and as
+ * root only if nobody else may write it, for it says what runs as whom. A
+ * table does not change once loaded. Soft: -errno, with "FILE:LINE: what is
+ * wrong". Never logs.
+ */
+#ifndef DELIVER_LOCAL_PROGRAMS_H
+#define DELIVER_LOCAL_PROGRAMS_H
+
+#include "base/buf.h"
+
+#define PROGRAMS_FILE_MAX ((size_t)1 << 20)
+#define PROGRAMS_LINE_MAX 4096
+#define PROGRAMS_ARGS_MAX 64
+#define PROGRAMS_NAME_MAX 64
+
+struct program {
+	char *name; /* compared without case, as next hops are */
+	char *user;
+	char **args; /* templates, ended by NULL; args[0] an absolute path */
+	size_t nargs;
+	uint32_t line;
+};
+
+struct programs;
+
+/* A file that is absent is an empty table. -EINVAL and what file_read() has.
+ */
+int programs_load(
+    const char *path, struct programs **ret_programs, struct buf *ret_error);
+void programs_free(struct programs **programs);
+/* NULL: there is none of this name. */
+const struct program *
+programs_find(const struct programs *programs, const char *name);
+
+enum program_value {
+	PROGRAM_SENDER,
+	PROGRAM_RECIPIENT,
+	PROGRAM_USER,
+	PROGRAM_DOMAIN,
+	PROGRAM_NEXTHOP,
+	PROGRAM_NVALUES,
+};
+/* The argument vector, ended by NULL, for program_argv_free(). An empty value
+ * makes an empty argument. -EPERM: an argument that begins with a value would
+ * begin with `-`, and no argument `--` stands before it: the address could
+ * play an option. -ENOMEM. */
+int program_argv(const struct program *program,
+    const char *const values[PROGRAM_NVALUES], char ***ret_argv);
+void program_argv_free(char ***argv);
+
+#endif

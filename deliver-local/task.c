@@ -1,0 +1,317 @@
+#include "local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "child.h"
+#include "verdict.h"
+
+/* A child keeps its own time; one that is this late hangs. */
+#define HANG_MARGIN (30 * USEC_PER_SEC)
+/* Forks that fail: 1, 2, 4 … seconds apart, then the recipient waits in the
+ * queue (P4, P12). */
+#define FORK_TRIES  6
+
+struct task {
+	LIST_ENTRY(task) entry;
+	struct local *l;
+	struct agent_job *job;
+	uint32_t place; /* of the recipient in the job */
+	pid_t pid;      /* 0: none */
+	int fd;         /* the verdict comes here */
+	struct event *event;
+	unsigned failed_forks;
+	usec_t started_at;
+	size_t got;
+	char data[sizeof(struct verdict) + 1]; /* one more shows one too long */
+};
+
+static void next(struct task *t);
+
+static void
+set_timer(struct event *ev, usec_t in)
+{
+	struct timeval tv = { in / USEC_PER_SEC, in % USEC_PER_SEC };
+
+	(void)event_add(ev, &tv);
+}
+
+static void
+drop_watch(struct task *t)
+{
+	if (t->event != NULL)
+		event_free(t->event);
+	t->event = NULL;
+	io_close(&t->fd);
+}
+
+static void
+end_task(struct task *t)
+{
+	struct local *l = t->l;
+
+	agent_done(t->job, false, "", "");
+	drop_watch(t);
+	LIST_REMOVE(t, entry);
+	free(t);
+	if (LIST_EMPTY(&l->tasks) && l->idle != NULL)
+		l->idle(l);
+}
+
+static void
+report(struct task *t, const struct verdict *v)
+{
+	char relay[AGENT_RELAY_MAX];
+
+	if (t->job->kind == AGENT_PIPE)
+		snprintf(relay, sizeof(relay), "pipe:%s", t->job->nexthop);
+	else
+		snprintf(relay, sizeof(relay), "local");
+	agent_result(t->job, t->place,
+	    &(struct agent_report){ .outcome = (enum agent_outcome)v->outcome,
+		.dsn = v->dsn,
+		.relay = relay,
+		.text = v->text,
+		.xfer = clock_mono() - t->started_at });
+	t->place++;
+}
+
+/* ---- the child has ended ---- */
+
+static void
+verdict_of_death(struct verdict *v, int status)
+{
+	if (WIFSIGNALED(status))
+		verdict_set(v, AGENT_DEFERRED, "4.3.0",
+		    "the process that delivered was ended by signal %d",
+		    WTERMSIG(status));
+	else
+		verdict_set(v, AGENT_DEFERRED, "4.3.0",
+		    "the process that delivered ended without a word "
+		    "(status %d)",
+		    WEXITSTATUS(status));
+}
+
+/* The end of its pipe is the end of the child, so this does not wait. */
+static void
+reap(struct task *t)
+{
+	struct verdict v;
+	int status = 0;
+
+	while (waitpid(t->pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	t->pid = 0;
+	if (verdict_read(t->data, t->got, &v) < 0)
+		verdict_of_death(&v, status);
+	drop_watch(t);
+	report(t, &v);
+	next(t);
+}
+
+/* What does not fit is more than a verdict, and is read only to see its end. */
+static ssize_t
+read_more(struct task *t, int fd)
+{
+	size_t room = sizeof(t->data) - t->got;
+	char rest[256];
+	ssize_t n = room > 0 ? read(fd, t->data + t->got, room)
+			     : read(fd, rest, sizeof(rest));
+
+	if (n > 0 && room > 0)
+		t->got += (size_t)n;
+	return n;
+}
+
+static void
+on_verdict(evutil_socket_t fd, short what, void *arg)
+{
+	struct task *t = arg;
+	ssize_t n;
+
+	if (what & EV_TIMEOUT) {
+		(void)kill(t->pid, SIGKILL);
+		event_remove_timer(t->event);
+		return;
+	}
+	n = read_more(t, fd);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		reap(t);
+}
+
+/* ---- begin ---- */
+
+static struct delivery_plan
+make_plan(const struct task *t)
+{
+	const struct local *l = t->l;
+	struct delivery_plan plan = {
+		.job = t->job,
+		.recipient = t->job->rcpts[t->place].address,
+		.parent = getpid(),
+		.private = l->private,
+		.maildir_path = l->conf->maildir_path,
+		.maildir_user = l->conf->maildir_user,
+		.host = l->host,
+		.hopcount_limit = l->conf->hopcount_limit,
+		.command_time_limit = l->conf->command_time_limit,
+		.programs = l->programs,
+		.number = l->deliveries,
+	};
+
+	memcpy(plan.system_uids, l->system_uids, sizeof(plan.system_uids));
+	return plan;
+}
+
+/* Signals are blocked from before the fork until the child has put off the
+ * handlers of this loop. */
+static pid_t
+fork_child(const struct delivery_plan *plan, int result_fd)
+{
+	sigset_t all, old;
+	pid_t pid;
+	int error;
+
+	sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (pid == 0)
+		child_main(plan, result_fd);
+	error = errno;
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	errno = error;
+	return pid;
+}
+
+static int
+start_child(struct task *t)
+{
+	struct delivery_plan plan = make_plan(t);
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	t->event =
+	    event_new(t->l->base, fds[0], EV_READ | EV_PERSIST, on_verdict, t);
+	t->pid = t->event == NULL ? -1 : fork_child(&plan, fds[1]);
+	if (t->pid < 0) {
+		int error = t->event == NULL ? ENOMEM : errno;
+
+		t->pid = 0;
+		close(fds[0]);
+		close(fds[1]);
+		drop_watch(t);
+		return -error;
+	}
+	close(fds[1]);
+	t->fd = fds[0];
+	t->got = 0;
+	set_timer(t->event, t->l->conf->command_time_limit + HANG_MARGIN);
+	t->l->deliveries++;
+	return 0;
+}
+
+static void
+on_retry(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct task *t = arg;
+
+	drop_watch(t);
+	next(t);
+}
+
+/* true: it is waiting; false: the recipient is dealt with. */
+static bool
+wait_or_give_up(struct task *t, int error)
+{
+	struct verdict v;
+
+	if (t->failed_forks < FORK_TRIES)
+		t->event = evtimer_new(t->l->base, on_retry, t);
+	if (t->event != NULL) {
+		set_timer(t->event, USEC_PER_SEC << t->failed_forks++);
+		return true;
+	}
+	verdict_error(&v, error, "start a process for the delivery");
+	report(t, &v);
+	return false;
+}
+
+/* Go on until something has to be waited for. */
+static void
+next(struct task *t)
+{
+	int r;
+
+	while (!t->l->ending && t->place < t->job->nrcpts) {
+		t->started_at = clock_mono();
+		r = start_child(t);
+		if (r == 0) {
+			t->failed_forks = 0;
+			return;
+		}
+		if (wait_or_give_up(t, r))
+			return;
+	}
+	end_task(t);
+}
+
+void
+task_begin(struct local *l, struct agent_job *job)
+{
+	struct task *t = calloc(1, sizeof(*t));
+
+	if (t == NULL) {
+		agent_done(job, false, "4.3.0", "out of memory");
+		return;
+	}
+	t->l = l;
+	t->job = job;
+	t->fd = -1;
+	LIST_INSERT_HEAD(&l->tasks, t, entry);
+	next(t);
+}
+
+void
+task_end_waiting(struct local *l)
+{
+	struct task *t, *after;
+
+	for (t = LIST_FIRST(&l->tasks); t != NULL; t = after) {
+		after = LIST_NEXT(t, entry);
+		if (t->pid == 0)
+			end_task(t);
+	}
+}
+
+void
+task_ask_all(struct local *l)
+{
+	struct task *t;
+
+	LIST_FOREACH (t, &l->tasks, entry)
+		if (t->pid > 0 && t->job->kind == AGENT_PIPE)
+			(void)kill(t->pid, SIGTERM);
+}
+
+void
+task_end_all(struct local *l)
+{
+	struct task *t;
+
+	l->idle = NULL;
+	while ((t = LIST_FIRST(&l->tasks)) != NULL) {
+		if (t->pid > 0)
+			(void)kill(t->pid, SIGKILL);
+		end_task(t);
+	}
+}

@@ -1,0 +1,216 @@
+#include "verdict.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "base/io.h"
+#include "base/text.h"
+
+void
+verdict_set(struct verdict *v, enum agent_outcome outcome, const char *dsn,
+    const char *fmt, ...)
+{
+	va_list ap;
+
+	v->outcome = outcome;
+	snprintf(v->dsn, sizeof(v->dsn), "%s", dsn);
+	va_start(ap, fmt);
+	vsnprintf(v->text, sizeof(v->text), fmt, ap);
+	va_end(ap);
+}
+
+/* What is not here is 4.3.0, a temporary failure of this system: disks are
+ * mounted, permissions repaired, and until the mail's time is over nothing is
+ * lost by waiting. */
+static const struct {
+	int error;
+	const char *dsn;
+} errors[] = {
+	{ ENOSPC, "4.3.1" },
+	{ EDQUOT, "4.2.2" },
+	{ EFBIG, "4.2.2" },
+	{ EACCES, "4.2.0" },
+	{ EPERM, "4.2.0" },
+	{ ENOENT, "4.2.0" },
+	{ ENOTDIR, "4.2.0" },
+	{ EISDIR, "4.2.0" },
+	{ ELOOP, "4.2.0" },
+	{ EEXIST, "4.2.0" },
+	{ EMLINK, "4.2.0" },
+	{ ENAMETOOLONG, "4.2.0" },
+};
+
+void
+verdict_error(struct verdict *v, int error, const char *what)
+{
+	const char *dsn = "4.3.0";
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++)
+		if (error == -errors[i].error)
+			dsn = errors[i].dsn;
+	verdict_set(v, AGENT_DEFERRED, dsn, "%s: %s", what, strerror(-error));
+}
+
+/* Conditions of the machine (71, 74) pass, as sendmail has it. An exit code
+ * that nobody defined is a fault of the program, and waits for its repair. */
+static const struct {
+	int code;
+	const char *dsn;
+	const char *text;
+} exits[] = {
+	{ 0, "2.0.0", "delivered" },
+	{ 64, "5.3.0", "command line usage error" },
+	{ 65, "5.6.0", "data format error" },
+	{ 66, "5.3.0", "cannot open input" },
+	{ 67, "5.1.1", "user unknown" },
+	{ 68, "5.1.2", "host name unknown" },
+	{ 69, "5.3.0", "service unavailable" },
+	{ 70, "5.3.0", "internal software error" },
+	{ 71, "4.3.0", "system resource problem" },
+	{ 72, "5.3.0", "critical system file missing" },
+	{ 73, "5.2.0", "cannot create output file" },
+	{ 74, "4.3.0", "input/output error" },
+	{ 75, "4.3.0", "temporary failure" },
+	{ 76, "5.5.0", "remote error in protocol" },
+	{ 77, "5.7.0", "permission denied" },
+	{ 78, "5.3.5", "configuration error" },
+	{ 99, "2.0.0", "delivered" },
+	{ 100, "5.3.0", "permanent failure" },
+	{ 111, "4.3.0", "temporary failure" },
+};
+
+static enum agent_outcome
+class_outcome(const char *dsn)
+{
+	return dsn[0] == '2' ? AGENT_SENT
+	    : dsn[0] == '4'  ? AGENT_DEFERRED
+			     : AGENT_FAILED;
+}
+
+/* digits, at most three: their number */
+static size_t
+digits(const char *s)
+{
+	size_t n = 0;
+
+	while (n < 3 && s[n] >= '0' && s[n] <= '9')
+		n++;
+	return n;
+}
+
+int
+verdict_code(const char *text, char dsn[AGENT_DSN_MAX], const char **ret_rest)
+{
+	size_t n = 1, more;
+	int part;
+
+	if (text[0] == '\0' || strchr("245", text[0]) == NULL)
+		return -EINVAL;
+	for (part = 0; part < 2; part++) {
+		if (text[n] != '.')
+			return -EINVAL;
+		more = digits(text + n + 1);
+		if (more == 0)
+			return -EINVAL;
+		n += 1 + more;
+	}
+	if (text[n] != '\0' && text[n] != ' ' && text[n] != '\t')
+		return -EINVAL;
+	snprintf(dsn, AGENT_DSN_MAX, "%.*s", (int)n, text);
+	while (text[n] == ' ' || text[n] == '\t')
+		n++;
+	*ret_rest = text + n;
+	return 0;
+}
+
+/* The program's own words, on one line; a code in front of them that is of
+ * the class of its exit is more exact than ours. */
+static void
+add_output(struct verdict *v, const char *output, size_t len)
+{
+	struct buf said = { 0 };
+	const char *rest;
+	char dsn[AGENT_DSN_MAX];
+	size_t used = strlen(v->text);
+
+	while (len > 0 && strchr("\r\n\t ", output[len - 1]) != NULL)
+		len--;
+	if (len > 0 && text_clean(&said, output, len, VERDICT_TEXT_MAX) == 0) {
+		rest = buf_str(&said);
+		if (verdict_code(rest, dsn, &rest) == 0 && dsn[0] == v->dsn[0])
+			memcpy(v->dsn, dsn, sizeof(dsn));
+		snprintf(v->text + used, sizeof(v->text) - used, ": %s", rest);
+	}
+	buf_done(&said);
+}
+
+void
+verdict_status(struct verdict *v, int status, const char *program,
+    const char *output, size_t len)
+{
+	size_t i = 0;
+	int code;
+
+	if (!WIFEXITED(status)) {
+		verdict_set(v, AGENT_DEFERRED, "4.3.0",
+		    "program %s was ended by signal %d", program,
+		    WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+		add_output(v, output, len);
+		return;
+	}
+	code = WEXITSTATUS(status);
+	while (i < ARRAY_LEN(exits) && exits[i].code != code)
+		i++;
+	if (i == ARRAY_LEN(exits))
+		verdict_set(v, AGENT_DEFERRED, "4.3.0",
+		    "program %s ended with unknown status %d", program, code);
+	else if (exits[i].dsn[0] == '2')
+		verdict_set(v, AGENT_SENT, exits[i].dsn,
+		    "delivered to program %s", program);
+	else
+		verdict_set(v, class_outcome(exits[i].dsn), exits[i].dsn,
+		    "program %s: %s", program, exits[i].text);
+	if (v->outcome != AGENT_SENT)
+		add_output(v, output, len);
+}
+
+void
+verdict_refuse(struct verdict *v, const char *nexthop)
+{
+	char dsn[AGENT_DSN_MAX] = "5.0.0";
+	const char *text = nexthop;
+
+	if (verdict_code(nexthop, dsn, &text) < 0 || dsn[0] == '2') {
+		snprintf(dsn, sizeof(dsn), "5.0.0");
+		text = nexthop;
+	}
+	verdict_set(v, class_outcome(dsn), dsn, "%s",
+	    text[0] != '\0' ? text : "mail for this address is refused");
+}
+
+int
+verdict_write(const struct verdict *v, int fd)
+{
+	return io_write_all(
+	    fd, v, offsetof(struct verdict, text) + strlen(v->text) + 1);
+}
+
+int
+verdict_read(const void *data, size_t len, struct verdict *ret_verdict)
+{
+	struct verdict v = { 0 };
+	const char *bytes = data;
+
+	if (len <= offsetof(struct verdict, text) || len > sizeof(v) ||
+	    memchr(bytes + offsetof(struct verdict, text), '\0',
+		len - offsetof(struct verdict, text)) != bytes + len - 1)
+		return -EBADMSG;
+	memcpy(&v, data, len);
+	if (v.outcome >= AGENT_NOUTCOMES ||
+	    memchr(v.dsn, '\0', sizeof(v.dsn)) == NULL)
+		return -EBADMSG;
+	*ret_verdict = v;
+	return 0;
+}
