@@ -1,4 +1,4 @@
-#include "account.h"
+#include "deliver-local/account.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -1,4 +1,4 @@
-#include "child.h"
+#include "deliver-local/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "account.h"
+#include "deliver-local/account.h"
 #include "base/address.h"
 #include "base/clock.h"
-#include "command.h"
+#include "deliver-local/command.h"
 #include "config/conf.h"
-#include "mailbox.h"
-#include "maildir.h"
-#include "message.h"
+#include "deliver-local/mailbox.h"
+#include "deliver-local/maildir.h"
+#include "deliver-local/message.h"
 
 #define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
 #define RESULT_FD    4

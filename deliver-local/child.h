@@ -8,8 +8,8 @@
 #define DELIVER_LOCAL_CHILD_H
 
 #include "agent/agent.h"
-#include "programs.h"
-#include "verdict.h"
+#include "deliver-local/programs.h"
+#include "deliver-local/verdict.h"
 
 #include <sys/types.h>
 

@@ -1,4 +1,4 @@
-#include "command.h"
+#include "deliver-local/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,8 +10,8 @@
 #ifndef DELIVER_LOCAL_COMMAND_H
 #define DELIVER_LOCAL_COMMAND_H
 
-#include "message.h"
-#include "verdict.h"
+#include "deliver-local/message.h"
+#include "deliver-local/verdict.h"
 
 #define COMMAND_OUTPUT_MAX 4096
 /* From SIGTERM to SIGKILL. */

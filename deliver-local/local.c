@@ -1,4 +1,4 @@
-#include "local.h"
+#include "deliver-local/local.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "daemon/daemon.h"
 #include "log/log.h"
-#include "verdict.h"
+#include "deliver-local/verdict.h"
 
 #define BAD_EVERY   (60 * USEC_PER_SEC)
 /* Of the time that a stop has, so much is left for programs to be ended. */

@@ -1,4 +1,4 @@
-#include "mailbox.h"
+#include "deliver-local/mailbox.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "maildir.h"
+#include "deliver-local/maildir.h"
 
 #include <dirent.h>
 #include <errno.h>

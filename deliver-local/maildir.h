@@ -11,7 +11,7 @@
 #ifndef DELIVER_LOCAL_MAILDIR_H
 #define DELIVER_LOCAL_MAILDIR_H
 
-#include "message.h"
+#include "deliver-local/message.h"
 #include "spool/sys.h"
 
 /* A file in tmp/ this old was left by somebody who died (maildir(5)). */

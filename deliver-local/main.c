@@ -1,4 +1,4 @@
-#include "local.h"
+#include "deliver-local/local.h"
 
 int
 main(int argc, char **argv)

@@ -1,4 +1,4 @@
-#include "message.h"
+#include "deliver-local/message.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "programs.h"
+#include "deliver-local/programs.h"
 
 #include <errno.h>
 #include <stdlib.h>

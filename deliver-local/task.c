@@ -1,4 +1,4 @@
-#include "local.h"
+#include "deliver-local/local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "child.h"
-#include "verdict.h"
+#include "deliver-local/child.h"
+#include "deliver-local/verdict.h"
 
 /* A child keeps its own time; one that is this late hangs. */
 #define HANG_MARGIN (30 * USEC_PER_SEC)

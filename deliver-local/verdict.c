@@ -1,4 +1,4 @@
-#include "verdict.h"
+#include "deliver-local/verdict.h"
 
 #include <errno.h>
 #include <stdio.h>
