@@ -1,0 +1,61 @@
+/* qscheduler/base.h - QUEUE_BASE: the one supervisor on it, the queues that
+ * were ever made in it, and what is to be done with each number.
+ *
+ * QUEUE_BASE/lock is held as long as the supervisor lives. QUEUE_BASE/queues
+ * lists the numbers of all queues ever made, one a line: one that is listed
+ * but not there, or there without its marker, is a file system that is not
+ * mounted and not a first start (D19). The operator takes the line out to
+ * have it made anew.
+ *
+ * Soft: -errno with the words in *ret_error. Never logs. */
+#ifndef QSCHEDULER_BASE_H
+#define QSCHEDULER_BASE_H
+
+#include "config/conf.h"
+#include "daemon/daemon.h"
+#include "spool/spool.h"
+
+struct base {
+	char *path;
+	int fd, lock;
+	struct spool_owner owner;
+	bool listed[QUEUE_NUM_MAX + 1];
+};
+
+/* Make QUEUE_BASE if its parent is there, check it (F5), lock it, read the
+ * list. -EBUSY: another supervisor runs on it. */
+int base_open(struct base *b, const char *path,
+    const struct daemon_users *users, struct buf *ret_error);
+void base_close(struct base *b);
+/* Read the list again; on failure it is as it was. */
+int base_read_list(struct base *b, struct buf *ret_error);
+/* Add a number for good. */
+int base_list_add(struct base *b, uint32_t queue, struct buf *ret_error);
+
+struct queue_facts {
+	bool wanted; /* by QUEUE_START, QUEUE_COUNT and the mode */
+	bool listed;
+	bool there;  /* a directory of this name */
+	bool marked; /* with its marker: it can be opened */
+	bool mail;   /* in maildrop, incoming, active or deferred */
+	int error;   /* of opening it, 0 or -errno */
+};
+
+enum verdict {
+	VERDICT_SKIP = 1,
+	VERDICT_OPEN,    /* run it */
+	VERDICT_DRAIN,   /* run it, but nothing new comes (D20) */
+	VERDICT_MAKE,    /* a first start: make it, then run it */
+	VERDICT_DISABLE, /* shown, not run, nothing is made (D19) */
+	VERDICT_LAST = VERDICT_DISABLE,
+};
+
+void base_look(const struct base *b, uint32_t queue, struct queue_facts *facts);
+enum verdict base_judge(const struct queue_facts *facts);
+/* Is this queue's directory still what it was? 0 or -errno. */
+int base_check(const struct base *b, uint32_t queue);
+/* Make or complete it, and list it. */
+int base_make(
+    struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error);
+
+#endif

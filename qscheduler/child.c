@@ -1,0 +1,432 @@
+#include "qscheduler/super.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "ipc/wire.h"
+#include "log/log.h"
+
+const char *const role_names[NROLES] = {
+	[ROLE_QUEUE_SEND] = "queue-send",
+	[ROLE_TODO_PROC] = "todo-proc",
+	[ROLE_DELIVER_LOCAL] = "deliver-local",
+	[ROLE_DELIVER_SMTP] = "deliver-smtp",
+};
+
+/* Ticks that a child may be there without a channel: at its end the channel
+ * closes a moment before the process is seen to be gone. */
+#define MUTE_MAX 3
+
+/* ---- the channel ---- */
+
+static void
+on_ready(struct child *c, const struct msg *msg UNUSED)
+{
+	if (c->proc.state == PROC_STARTING)
+		log_debug("%s/%" PRIu32 ": ready", role_names[c->role],
+		    c->queue->number);
+	child_event(c, PROC_EV_READY);
+}
+
+static void
+on_status(struct child *c, const struct msg *msg)
+{
+	const struct msg_str *text = &msg->u.STATUS.text;
+	struct buf clean = { 0 };
+
+	if (text_clean(&clean, text->data, text->len, CHILD_TEXT_MAX) == 0)
+		snprintf(c->text, sizeof(c->text), "%s", buf_str(&clean));
+	buf_done(&clean);
+}
+
+static const struct {
+	enum msg_type type;
+	void (*handle)(struct child *c, const struct msg *msg);
+} frames[] = {
+	{ MSG_READY, on_ready },
+	{ MSG_STATUS, on_status },
+};
+
+/* More than a child has to say: the rest waits in the socket, and the child
+ * with it, until the next tick. */
+static void
+count_frame(struct child *c)
+{
+	if (++c->frames != CHILD_FRAMES)
+		return;
+	log_warning("%s/%" PRIu32 " (pid %ld) sends without end: held back",
+	    role_names[c->role], c->queue->number, (long)c->process.pid);
+	wire_pause(c->channel, true);
+}
+
+static void
+on_bad(void *arg, struct wire *w UNUSED)
+{
+	struct child *c = arg;
+
+	if (c->frames == 0)
+		log_warning("%s/%" PRIu32 " (pid %ld): a bad frame: dropped",
+		    role_names[c->role], c->queue->number,
+		    (long)c->process.pid);
+	count_frame(c);
+}
+
+static void
+on_frame(void *arg, struct wire *w, struct chan_frame *frame)
+{
+	struct child *c = arg;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(frames); i++)
+		if (frames[i].type == frame->msg.type) {
+			count_frame(c);
+			frames[i].handle(c, &frame->msg);
+			return;
+		}
+	on_bad(c, w);
+}
+
+static void
+on_closed(void *arg, struct wire *w UNUSED)
+{
+	struct child *c = arg;
+
+	wire_free(&c->channel);
+}
+
+static const struct wire_ops channel_ops = {
+	.frame = on_frame,
+	.bad = on_bad,
+	.closed = on_closed,
+};
+
+int
+child_send(struct child *c, const struct msg *msg, int fd)
+{
+	int r;
+
+	if (c->channel == NULL)
+		return -EPIPE;
+	r = wire_send(c->channel, msg, fd);
+	/* -EPIPE: it is ending, which is told in another way. */
+	if (r < 0 && r != -EPIPE)
+		log_warning("%s/%" PRIu32 ": %s: %s", role_names[c->role],
+		    c->queue->number, msg_name(msg->type), strerror(-r));
+	return r;
+}
+
+/* ---- what the table says ---- */
+
+static int
+exec_child(struct child *c, int channel, const char **ret_step)
+{
+	struct super *s = c->queue->super;
+	const char *name = role_names[c->role];
+	const char *conf_path = s->options.conf_path;
+	char number[16], *path = NULL;
+	const char *argv[5];
+	size_t n = 0;
+	int r;
+
+	*ret_step = "memory";
+	if (asprintf(&path, "%s/%s", s->program_dir, name) < 0)
+		return -ENOMEM;
+	snprintf(number, sizeof(number), "%" PRIu32, c->queue->number);
+	argv[n++] = path;
+	if (conf_path != NULL) {
+		argv[n++] = "-c";
+		argv[n++] = conf_path;
+	}
+	argv[n++] = number;
+	argv[n] = NULL;
+	r = process_spawn(
+	    &(struct spawn){
+		.path = path,
+		.argv = (char *const *)(uintptr_t)argv,
+		.envp = s->child_env,
+		.channel = channel,
+		.fork = fork,
+	    },
+	    &c->process, ret_step);
+	free(path);
+	return r;
+}
+
+static int
+spawn_child(struct child *c, const char **ret_step)
+{
+	int ends[2], r;
+
+	*ret_step = "socket";
+	r = chan_pair(ends);
+	if (r < 0)
+		return r;
+	r = wire_new(
+	    c->queue->super->loop, ends[0], &channel_ops, c, &c->channel);
+	if (r < 0) {
+		io_close(&ends[0]);
+	} else {
+		r = exec_child(c, ends[1], ret_step);
+		if (r < 0)
+			wire_free(&c->channel);
+	}
+	io_close(&ends[1]);
+	c->frames = c->mute = 0;
+	c->text[0] = '\0';
+	return r;
+}
+
+static double
+seconds(usec_t t)
+{
+	return (double)t / (double)USEC_PER_SEC;
+}
+
+static void
+act_spawn(struct child *c)
+{
+	const char *step = "";
+	int r = spawn_child(c, &step);
+
+	child_event(c, r < 0 ? PROC_EV_SPAWN_FAILED : PROC_EV_SPAWNED);
+	if (r < 0) {
+		log_error("%s/%" PRIu32 ": %s: %s: not started, again in "
+			  "%.2f s",
+		    role_names[c->role], c->queue->number, step, strerror(-r),
+		    seconds(c->proc.deadline - clock_mono()));
+		return;
+	}
+	log_debug("%s/%" PRIu32 ": started, pid %ld", role_names[c->role],
+	    c->queue->number, (long)c->process.pid);
+	link_child(c);
+}
+
+/* A little less than is left before the kill, so that it need not come to
+ * that. */
+static void
+act_stop(struct child *c)
+{
+	const usec_t left = c->proc.deadline - clock_mono();
+	const struct msg stop = { .type = MSG_STOP,
+		.u.STOP = { .limit_usec = left - left / 10 } };
+
+	(void)child_send(c, &stop, -1);
+	(void)process_signal(&c->process, SIGTERM);
+	/* One that is stopped (SIGSTOP) has to hear it as well. */
+	(void)process_signal(&c->process, SIGCONT);
+}
+
+static void
+act_kill(struct child *c)
+{
+	log_warning("%s/%" PRIu32 " (pid %ld) is out of time: killed",
+	    role_names[c->role], c->queue->number, (long)c->process.pid);
+	(void)process_signal(&c->process, SIGKILL);
+}
+
+static void
+act_nothing(struct child *c UNUSED)
+{
+}
+
+static void
+act_ended(struct child *c)
+{
+	queue_child_ended(c->queue, c->role, c->last_status);
+}
+
+static void (*const actions[])(struct child *c) = {
+	[PROC_ACT_NOTHING] = act_nothing,
+	[PROC_ACT_SPAWN] = act_spawn,
+	[PROC_ACT_STOP] = act_stop,
+	[PROC_ACT_KILL] = act_kill,
+	[PROC_ACT_ENDED] = act_ended,
+};
+
+static void
+set_timer(struct child *c, usec_t now)
+{
+	usec_t left = c->proc.deadline - now;
+	struct timeval tv;
+
+	if (c->proc.deadline == USEC_NEVER) {
+		(void)evtimer_del(c->timer);
+		return;
+	}
+	if (left < 0)
+		left = 0;
+	tv = (struct timeval){ left / USEC_PER_SEC, left % USEC_PER_SEC };
+	if (evtimer_add(c->timer, &tv) < 0)
+		log_error("%s/%" PRIu32 ": no timer", role_names[c->role],
+		    c->queue->number);
+}
+
+/* Without its queue-send a child has nobody to report to: more time to end is
+ * of no use. */
+static bool
+is_orphan(const struct child *c)
+{
+	return c->role != ROLE_QUEUE_SEND &&
+	    !proc_is_there(&c->queue->children[ROLE_QUEUE_SEND].proc);
+}
+
+void
+child_event(struct child *c, enum proc_event event)
+{
+	const enum proc_state before = c->proc.state;
+	const usec_t now = clock_mono();
+	struct proc_limits limits;
+	enum proc_action action;
+
+	super_limits(c->queue->super, is_orphan(c), &limits);
+	action = proc_event(&c->proc, event, now, &limits);
+	set_timer(c, now);
+	if (c->proc.state != before)
+		log_debug("%s/%" PRIu32 ": %s: %s to %s, %s",
+		    role_names[c->role], c->queue->number,
+		    proc_event_name(event), proc_state_name(before),
+		    proc_state_name(c->proc.state), proc_action_name(action));
+	actions[action](c);
+	queue_progress(c->queue);
+	super_progress(c->queue->super);
+}
+
+/* libevent may be early by its own reckoning of the time; the table is asked
+ * at the deadline and not before. */
+static void
+on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct child *c = arg;
+	const usec_t now = clock_mono();
+
+	if (c->proc.deadline > now)
+		set_timer(c, now);
+	else
+		child_event(c, PROC_EV_TIMER);
+}
+
+int
+child_init(struct child *c, struct queue *q, enum role role)
+{
+	*c =
+	    (struct child){ .queue = q, .role = role, .process = PROCESS_NONE };
+	proc_init(&c->proc);
+	c->timer = evtimer_new(q->super->loop, on_timer, c);
+	return c->timer == NULL ? -ENOMEM : 0;
+}
+
+void
+child_done(struct child *c)
+{
+	if (c->channel != NULL)
+		wire_free(&c->channel);
+	if (c->timer != NULL)
+		event_free(c->timer);
+	c->timer = NULL;
+}
+
+bool
+child_is_joinable(const struct child *c)
+{
+	return c->channel != NULL &&
+	    (c->proc.state == PROC_STARTING || c->proc.state == PROC_UP);
+}
+
+void
+child_tick(struct child *c)
+{
+	if (c->frames >= CHILD_FRAMES && c->channel != NULL)
+		wire_pause(c->channel, false);
+	c->frames = 0;
+	if (c->channel != NULL || !proc_is_there(&c->proc)) {
+		c->mute = 0;
+	} else if (++c->mute == MUTE_MAX) {
+		log_warning("%s/%" PRIu32 " (pid %ld) closed its channel: "
+			    "started again",
+		    role_names[c->role], c->queue->number,
+		    (long)c->process.pid);
+		child_event(c, PROC_EV_WANT_AGAIN);
+	}
+}
+
+/* ---- the end ---- */
+
+static void
+describe(int status, char *out, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(out, size, "died of signal %d (%s)%s",
+		    WTERMSIG(status), strsignal(WTERMSIG(status)),
+		    WCOREDUMP(status) ? ", core dumped" : "");
+	else
+		snprintf(
+		    out, size, "ended with status %d", WEXITSTATUS(status));
+}
+
+static void
+child_ended(struct child *c)
+{
+	const bool expected =
+	    c->proc.state == PROC_STOPPING || c->proc.state == PROC_KILLED;
+	const long pid = (long)c->process.pid;
+	char what[80];
+
+	c->last_status = process_collect(&c->process);
+	if (c->channel != NULL)
+		wire_free(&c->channel);
+	child_event(c, PROC_EV_EXITED);
+	describe(c->last_status, what, sizeof(what));
+	if (expected)
+		log_debug("%s/%" PRIu32 " (pid %ld) %s", role_names[c->role],
+		    c->queue->number, pid, what);
+	else
+		log_error("%s/%" PRIu32 " (pid %ld) %s: again in %.2f s",
+		    role_names[c->role], c->queue->number, pid, what,
+		    seconds(c->proc.deadline - clock_mono()));
+}
+
+static struct child *
+find_child(struct super *s, pid_t pid)
+{
+	uint32_t i;
+	int role;
+
+	for (i = 0; i < s->nqueues; i++)
+		for (role = 0; role < NROLES; role++)
+			if (s->queues[i]->children[role].process.pid == pid)
+				return &s->queues[i]->children[role];
+	return NULL;
+}
+
+void
+children_reap(struct super *s)
+{
+	siginfo_t info;
+	struct child *c;
+
+	for (;;) {
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 &&
+		    errno == EINTR)
+			continue;
+		if (info.si_pid == 0)
+			return;
+		c = find_child(s, info.si_pid);
+		if (c != NULL) {
+			child_ended(c);
+			continue;
+		}
+		log_debug("process %ld ended, which is none of ours",
+		    (long)info.si_pid);
+		(void)waitpid(info.si_pid, NULL, WNOHANG);
+	}
+}

@@ -1,0 +1,386 @@
+#include "qscheduler/super.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "ipc/bell.h"
+#include "ipc/names.h"
+#include "log/log.h"
+
+/* More rings than stock Linux allows one queue, where we may; it is 10 where
+ * we may not. */
+#define BELL_DEPTH 256
+
+/* ---- IPC objects ---- */
+
+static void
+page_open(struct queue *q)
+{
+	const struct super *s = q->super;
+	const bool private = s->users.private;
+	const struct page_owner owner = {
+		.uid = private ? (uid_t)-1 : s->users.qmails,
+		.gid = private ? (gid_t)-1 : s->users.qmail,
+		.mode = 0644,
+	};
+	char name[IPC_NAME_MAX];
+	uint32_t pid = 0;
+	void *page = NULL;
+	int r;
+
+	ipc_name_queue(s->instance, q->number, name);
+	r = page_create(name, sizeof(struct queue_page), QUEUE_PAGE_MAGIC,
+	    &owner, &page, &q->page_fd, &pid);
+	if (r == -EBUSY) {
+		/* A queue-send of a supervisor that was killed is about to
+		 * end. The instance is ours, it may write to what it has. */
+		log_info("shared memory %s: pid %" PRIu32 " of an earlier "
+			 "supervisor still has it: replaced",
+		    name, pid);
+		(void)shm_unlink(name);
+		r = page_create(name, sizeof(struct queue_page),
+		    QUEUE_PAGE_MAGIC, &owner, &page, &q->page_fd, &pid);
+	}
+	if (r < 0) {
+		q->page_fd = -1;
+		log_error("ALERT: shared memory %s: %s: queue %" PRIu32
+			  " runs without it",
+		    name, strerror(-r), q->number);
+		return;
+	}
+	page_unmap(&page, sizeof(struct queue_page));
+}
+
+static void
+bell_open(struct queue *q, bool again)
+{
+	const struct super *s = q->super;
+	const bool private = s->users.private;
+	char name[IPC_NAME_MAX];
+	uint32_t depth;
+	int r;
+
+	ipc_name_queue(s->instance, q->number, name);
+	r = mq_create(name, BELL_DEPTH, private ? (uid_t)-1 : s->users.qmailq,
+	    private ? (gid_t)-1 : s->users.qmail, 0640, &q->bell, &depth);
+	if (r < 0) {
+		q->bell = -1;
+		if (!again)
+			log_warning("message queue %s: %s: queue %" PRIu32
+				    " lives by the scan; tried again every "
+				    "minute",
+			    name, strerror(-r), q->number);
+		return;
+	}
+	if (again)
+		log_info("message queue %s: made again", name);
+	link_object(&q->children[ROLE_TODO_PROC], "bell", q->bell);
+}
+
+static void
+objects_close(struct queue *q)
+{
+	char name[IPC_NAME_MAX];
+
+	ipc_name_queue(q->super->instance, q->number, name);
+	if (q->page_fd >= 0)
+		(void)shm_unlink(name);
+	io_close(&q->page_fd);
+	if (q->bell >= 0) {
+		if (mq_same(name, q->bell))
+			(void)mq_unlink(name);
+		mq_close(q->bell);
+	}
+	q->bell = -1;
+}
+
+/* I8: somebody unlinked it; I2: there was none to be had. */
+static void
+bell_health(struct queue *q)
+{
+	char name[IPC_NAME_MAX];
+
+	ipc_name_queue(q->super->instance, q->number, name);
+	if (q->bell >= 0 && mq_same(name, q->bell))
+		return;
+	if (q->bell >= 0) {
+		log_warning("message queue %s is gone from under us", name);
+		mq_close(q->bell);
+	}
+	bell_open(q, true);
+}
+
+/* ---- a queue ---- */
+
+struct queue *
+queue_new(struct super *s, uint32_t number, enum queue_state want)
+{
+	struct queue *q = calloc(1, sizeof(*q));
+	int role, r = 0;
+
+	if (q == NULL)
+		return NULL;
+	q->super = s;
+	q->number = number;
+	q->want = q->shown = want;
+	q->generation = 1;
+	q->page_fd = -1;
+	q->bell = -1;
+	for (role = 0; role < NROLES && r == 0; role++)
+		r = child_init(&q->children[role], q, (enum role)role);
+	if (r < 0)
+		queue_free(&q);
+	return q;
+}
+
+void
+queue_free(struct queue **q)
+{
+	int role;
+
+	for (role = 0; role < NROLES; role++)
+		child_done(&(*q)->children[role]);
+	objects_close(*q);
+	free(*q);
+	*q = NULL;
+}
+
+static void
+want_all(struct queue *q, enum proc_event event)
+{
+	int role;
+
+	for (role = 0; role < NROLES; role++)
+		child_event(&q->children[role], event);
+}
+
+void
+queue_start(struct queue *q)
+{
+	q->disabled = false;
+	q->reason[0] = '\0';
+	if (q->page_fd < 0)
+		page_open(q);
+	if (q->bell < 0)
+		bell_open(q, false);
+	want_all(q, PROC_EV_WANT_UP);
+}
+
+void
+queue_disable(struct queue *q, const char *reason)
+{
+	q->disabled = true;
+	snprintf(q->reason, sizeof(q->reason), "%s", reason);
+	log_error("ALERT: queue %" PRIu32 " is disabled: %s; it comes back by "
+		  "itself when that is over",
+	    q->number, reason);
+	want_all(q, PROC_EV_WANT_DOWN);
+}
+
+/* Agents end last, so that queue-send hears of what they deliver. */
+void
+queue_close(struct queue *q)
+{
+	q->closing = true;
+	child_event(&q->children[ROLE_TODO_PROC], PROC_EV_WANT_DOWN);
+	child_event(&q->children[ROLE_QUEUE_SEND], PROC_EV_WANT_DOWN);
+}
+
+bool
+queue_is_down(const struct queue *q)
+{
+	int role;
+
+	for (role = 0; role < NROLES; role++)
+		if (q->children[role].proc.state != PROC_DOWN)
+			return false;
+	return true;
+}
+
+void
+queue_progress(struct queue *q)
+{
+	int role;
+
+	if (!q->closing || q->children[ROLE_QUEUE_SEND].proc.state != PROC_DOWN)
+		return;
+	for (role = 0; role < NROLES; role++)
+		if (q->children[role].proc.wanted)
+			child_event(&q->children[role], PROC_EV_WANT_DOWN);
+}
+
+void
+queue_child_ended(struct queue *q, enum role role, int status)
+{
+	int other;
+
+	q->last_status = status;
+	if (role != ROLE_QUEUE_SEND)
+		return;
+	q->generation++;
+	for (other = 0; other < NROLES; other++)
+		if (other != ROLE_QUEUE_SEND)
+			child_event(&q->children[other], PROC_EV_WANT_AGAIN);
+}
+
+/* ---- health ---- */
+
+static void
+look_again(struct queue *q)
+{
+	struct super *s = q->super;
+	struct buf error = { 0 };
+	struct queue_facts facts = { .wanted = true };
+	int r = base_read_list(&s->base, &error);
+
+	if (r == 0) {
+		base_look(&s->base, q->number, &facts);
+		r = base_judge(&facts) == VERDICT_DISABLE
+		    ? -ENOENT
+		    : base_make(
+			  &s->base, q->number, s->conf->queue_split, &error);
+	}
+	buf_done(&error);
+	if (r < 0)
+		return;
+	log_info("queue %" PRIu32 " is enabled again", q->number);
+	queue_start(q);
+}
+
+void
+queue_health(struct queue *q)
+{
+	char why[100];
+	int r;
+
+	if (q->closing)
+		return;
+	if (q->disabled) {
+		look_again(q);
+		return;
+	}
+	bell_health(q);
+	r = base_check(&q->super->base, q->number);
+	if (r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
+		return;
+	snprintf(why, sizeof(why),
+	    "its directory is gone (%s): is a file system not mounted?",
+	    strerror(-r));
+	queue_disable(q, why);
+}
+
+static const struct child *
+looping_child(const struct queue *q, usec_t now)
+{
+	int role;
+
+	for (role = 0; role < NROLES; role++)
+		if (proc_is_looping(&q->children[role].proc, now))
+			return &q->children[role];
+	return NULL;
+}
+
+static void
+show_state(struct queue *q, enum queue_state state, const struct child *loops)
+{
+	if (state == QUEUE_STATE_QUARANTINED) {
+		snprintf(q->reason, sizeof(q->reason),
+		    "%s failed %" PRIu32 " times in a row, last status %d",
+		    role_names[loops->role], loops->proc.failures,
+		    loops->last_status);
+		log_error("ALERT: queue %" PRIu32 " is quarantined: %s; tried "
+			  "again with growing delay",
+		    q->number, q->reason);
+	} else if (q->shown == QUEUE_STATE_QUARANTINED) {
+		log_info("queue %" PRIu32 " is out of quarantine", q->number);
+		if (!q->disabled)
+			q->reason[0] = '\0';
+	}
+	q->shown = state;
+}
+
+void
+queue_tick(struct queue *q, usec_t now)
+{
+	enum queue_state state;
+	int role;
+
+	for (role = 0; role < NROLES; role++)
+		child_tick(&q->children[role]);
+	if (q->manual_until != 0 && now >= q->manual_until) {
+		q->manual_load_pct = 0;
+		q->manual_until = 0;
+	}
+	state = queue_state(q, now);
+	if (state != q->shown)
+		show_state(q, state, looping_child(q, now));
+}
+
+/* ---- what is shown ---- */
+
+enum queue_state
+queue_state(const struct queue *q, usec_t now)
+{
+	if (q->disabled)
+		return QUEUE_STATE_DISABLED;
+	return looping_child(q, now) != NULL ? QUEUE_STATE_QUARANTINED
+					     : q->want;
+}
+
+/* Or not to be waited for. */
+bool
+queue_is_ready(const struct queue *q)
+{
+	const struct child *send = &q->children[ROLE_QUEUE_SEND];
+	const struct child *todo = &q->children[ROLE_TODO_PROC];
+
+	if (q->disabled || send->proc.state == PROC_BACKOFF ||
+	    todo->proc.state == PROC_BACKOFF)
+		return true;
+	return send->proc.state == PROC_UP && todo->proc.state == PROC_UP;
+}
+
+void
+queue_send_all(struct queue *q, const struct msg *msg)
+{
+	int role;
+
+	for (role = 0; role < NROLES; role++)
+		if (child_is_joinable(&q->children[role]))
+			(void)child_send(&q->children[role], msg, -1);
+}
+
+void
+queue_dump(const struct queue *q)
+{
+	static const char *const states[] = {
+		[QUEUE_STATE_NONE] = "none",
+		[QUEUE_STATE_OPEN] = "open",
+		[QUEUE_STATE_CLOSING] = "closing",
+		[QUEUE_STATE_DISABLED] = "disabled",
+		[QUEUE_STATE_QUARANTINED] = "quarantined",
+	};
+	int role;
+
+	log_info("dump: queue %" PRIu32 ": %s%s%s, generation %" PRIu32
+		 ", shared memory %s, message queue %s",
+	    q->number, states[queue_state(q, clock_mono())],
+	    q->reason[0] == '\0' ? "" : ": ", q->reason, q->generation,
+	    q->page_fd < 0 ? "missing" : "there",
+	    q->bell < 0 ? "missing" : "there");
+	for (role = 0; role < NROLES; role++) {
+		const struct child *c = &q->children[role];
+
+		log_info("dump: %s/%" PRIu32 ": %s, pid %ld, %" PRIu32
+			 " restarts, %" PRIu32 " failures, last status %d%s%s",
+		    role_names[role], q->number, proc_state_name(c->proc.state),
+		    (long)c->process.pid, c->proc.restarts, c->proc.failures,
+		    c->last_status, c->text[0] == '\0' ? "" : ": ", c->text);
+	}
+}

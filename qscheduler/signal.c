@@ -1,0 +1,172 @@
+#include "qscheduler/super.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "ipc/msg.h"
+#include "log/log.h"
+
+static void
+send_all(struct super *s, const struct msg *msg)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++)
+		queue_send_all(s->queues[i], msg);
+}
+
+/* ---- HUP ---- */
+
+static void
+warn_frozen(const struct conf *old, const struct conf *fresh)
+{
+	struct buf names = { 0 };
+
+	if (conf_frozen_changes(old, fresh, &names) == 0 && names.len > 0)
+		log_warning("reload: changed, but needs a restart: %s",
+		    buf_str(&names));
+	buf_done(&names);
+}
+
+static int
+load(struct super *s, struct conf **ret_conf)
+{
+	struct conf *fresh = calloc(1, sizeof(*fresh));
+	struct buf error = { 0 };
+	int r = -ENOMEM;
+
+	if (fresh != NULL)
+		r = conf_load(s->options.conf_path, fresh, &error);
+	if (r == 0) {
+		*ret_conf = fresh;
+	} else {
+		log_error("reload: %s: the old configuration stays in force",
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+		free(fresh);
+	}
+	buf_done(&error);
+	return r;
+}
+
+static void
+reload(struct super *s)
+{
+	static uint32_t generation;
+	const struct msg msg = { .type = MSG_RELOAD,
+		.u.RELOAD = { .generation = ++generation } };
+	struct conf *old = s->conf;
+
+	notify_reloading(&s->notify, clock_mono());
+	if (load(s, &s->conf) == 0) {
+		warn_frozen(old, s->conf);
+		conf_done(old);
+		free(old);
+		daemon_open_log(s->conf, "qscheduler");
+		send_all(s, &msg);
+		log_info("configuration reloaded");
+	}
+	notify_ready(&s->notify, s->status);
+}
+
+void
+super_reload_if_wanted(struct super *s, usec_t now)
+{
+	if (!s->reload_wanted || s->stopping ||
+	    now - s->last_reload < SUPER_TICK)
+		return;
+	s->reload_wanted = false;
+	s->last_reload = now;
+	reload(s);
+}
+
+static void
+on_reload(struct super *s)
+{
+	s->reload_wanted = true;
+	super_reload_if_wanted(s, clock_mono());
+}
+
+/* ---- the others ---- */
+
+static void
+on_flush(struct super *s)
+{
+	const struct msg msg = { .type = MSG_FLUSH };
+	uint32_t i;
+
+	if (s->stopping)
+		return;
+	log_info("flush: everything is tried again now");
+	for (i = 0; i < s->nqueues; i++) {
+		struct child *c = &s->queues[i]->children[ROLE_QUEUE_SEND];
+
+		if (child_is_joinable(c))
+			(void)child_send(c, &msg, -1);
+	}
+}
+
+static void
+on_dump(struct super *s)
+{
+	uint32_t i;
+
+	log_info("dump: %s; %" PRIu64 " bad requests, %" PRIu64
+		 " log lines dropped",
+	    s->status, s->bad_requests, log_dropped());
+	for (i = 0; i < s->nqueues; i++)
+		queue_dump(s->queues[i]);
+}
+
+static const struct {
+	int signal;
+	void (*handle)(struct super *s);
+} signals[SUPER_NSIGNALS] = {
+	{ SIGTERM, super_stop },
+	{ SIGINT, super_stop },
+	{ SIGHUP, on_reload },
+	{ SIGALRM, on_flush },
+	{ SIGUSR1, on_dump },
+	{ SIGCHLD, children_reap },
+};
+
+static void
+on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(signals); i++)
+		if (signals[i].signal == sig)
+			signals[i].handle(arg);
+}
+
+int
+super_signals_open(struct super *s)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(signals); i++) {
+		s->signals[i] =
+		    evsignal_new(s->loop, signals[i].signal, on_signal, s);
+		if (s->signals[i] == NULL ||
+		    evsignal_add(s->signals[i], NULL) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+super_signals_close(struct super *s)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(signals); i++) {
+		if (s->signals[i] != NULL)
+			event_free(s->signals[i]);
+		s->signals[i] = NULL;
+	}
+}

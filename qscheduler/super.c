@@ -1,0 +1,467 @@
+#include "qscheduler/super.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "log/log.h"
+#include "qscheduler/env.h"
+
+/* For agents whose queue-send is gone, and todo-proc. */
+#define ORPHAN_LIMIT (2 * USEC_PER_SEC)
+/* STARTING includes the wait for the lock of a queue-send of before, which may
+ * take as long as a stop, and the look at what a crash left. */
+#define READY_LIMIT  (60 * USEC_PER_SEC)
+/* A process that not even SIGKILL ends is left behind after this. */
+#define STOP_GRACE   (5 * USEC_PER_SEC)
+
+void
+super_limits(const struct super *s, bool orphan, struct proc_limits *ret)
+{
+	const usec_t stop = s->conf->stop_time_limit;
+
+	*ret = (struct proc_limits){
+		.ready_limit = stop + READY_LIMIT,
+		.stop_limit =
+		    orphan && stop > ORPHAN_LIMIT ? ORPHAN_LIMIT : stop,
+		.delay_max = s->conf->restart_delay_max,
+	};
+}
+
+/* ---- the loop ---- */
+
+static void
+end_loop(struct super *s, int status)
+{
+	s->done = true;
+	s->exit_status = status;
+	event_base_loopbreak(s->loop);
+}
+
+static void
+describe(struct super *s, usec_t now, char *out, size_t size)
+{
+	unsigned counts[QUEUE_STATE_QUARANTINED + 1] = { 0 };
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++)
+		counts[queue_state(s->queues[i], now)]++;
+	snprintf(out, size,
+	    "%s%u queues open, %u closing, %u disabled, %u quarantined",
+	    s->stopping ? "stopping: " : "", counts[QUEUE_STATE_OPEN],
+	    counts[QUEUE_STATE_CLOSING], counts[QUEUE_STATE_DISABLED],
+	    counts[QUEUE_STATE_QUARANTINED]);
+}
+
+static bool
+all_ready(const struct super *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++)
+		if (!queue_is_ready(s->queues[i]))
+			return false;
+	return true;
+}
+
+static bool
+all_down(const struct super *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++)
+		if (!queue_is_down(s->queues[i]))
+			return false;
+	return true;
+}
+
+static void
+be_ready(struct super *s, usec_t now)
+{
+	s->ready = true;
+	describe(s, now, s->status, sizeof(s->status));
+	publish(s, now);
+	notify_ready(&s->notify, s->status);
+	log_info("ready: %s", s->status);
+}
+
+void
+super_progress(struct super *s)
+{
+	if (s->stopping) {
+		if (!s->done && all_down(s))
+			end_loop(s, 0);
+	} else if (!s->ready && s->started && all_ready(s)) {
+		be_ready(s, clock_mono());
+	}
+}
+
+static void
+tell_status(struct super *s, usec_t now)
+{
+	char status[sizeof(s->status)];
+
+	describe(s, now, status, sizeof(status));
+	if (strcmp(status, s->status) != 0) {
+		memcpy(s->status, status, sizeof(status));
+		notify_status(&s->notify, status);
+	}
+}
+
+static void
+look_at_health(struct super *s, usec_t now)
+{
+	uint32_t i;
+
+	if (now < s->next_health || s->stopping)
+		return;
+	s->next_health = now + SUPER_HEALTH;
+	publish_health(s);
+	requests_health(s);
+	for (i = 0; i < s->nqueues; i++)
+		queue_health(s->queues[i]);
+}
+
+static void
+on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct super *s = arg;
+	const usec_t now = clock_mono();
+	uint32_t i;
+
+	children_reap(s); /* a net: SIGCHLD may be lost (P9) */
+	super_reload_if_wanted(s, now);
+	for (i = 0; i < s->nqueues; i++)
+		queue_tick(s->queues[i], now);
+	look_at_health(s, now);
+	publish(s, now);
+	notify_alive(&s->notify);
+	if (!s->ready && !s->stopping && now - s->started_at >= SUPER_READY)
+		be_ready(s, now);
+	if (s->ready)
+		tell_status(s, now);
+	if (s->stopping && now >= s->stop_deadline && !s->done) {
+		log_error("some processes do not end: left behind");
+		end_loop(s, EXIT_TEMPORARY);
+	}
+}
+
+void
+super_stop(struct super *s)
+{
+	uint32_t i;
+
+	if (s->stopping)
+		return;
+	s->stopping = true;
+	s->stop_deadline =
+	    clock_mono() + s->conf->stop_time_limit + ORPHAN_LIMIT + STOP_GRACE;
+	log_info("stopping");
+	notify_stopping(&s->notify);
+	for (i = 0; i < s->nqueues; i++)
+		queue_close(s->queues[i]);
+	super_progress(s);
+}
+
+/* ---- which queues ---- */
+
+static bool
+is_in_range(const struct super *s, uint32_t number)
+{
+	return number >= s->queue_start &&
+	    number - s->queue_start < s->queue_count;
+}
+
+static int
+add_queue(struct super *s, uint32_t number, enum verdict verdict,
+    const struct queue_facts *facts)
+{
+	const bool drain = verdict == VERDICT_DRAIN ||
+	    (verdict == VERDICT_DISABLE && !facts->wanted);
+	struct buf error = { 0 };
+	struct queue *q;
+	int r = 0;
+
+	if (s->nqueues == PAGE_QUEUES_MAX) {
+		log_error("ALERT: queue %" PRIu32 " is one too many: not run",
+		    number);
+		return 0;
+	}
+	q = queue_new(
+	    s, number, drain ? QUEUE_STATE_CLOSING : QUEUE_STATE_OPEN);
+	if (q == NULL)
+		return -ENOMEM;
+	s->queues[s->nqueues++] = q;
+	if (verdict == VERDICT_DISABLE) {
+		(void)buf_printf(&error,
+		    "%s/queue%" PRIu32 ": was made once and is %s (%s); if it "
+		    "is gone for good, take its line out of %s/queues",
+		    s->base.path, number,
+		    facts->there ? "not as it was" : "not there",
+		    strerror(-facts->error), s->base.path);
+		r = facts->error;
+	} else {
+		r = base_make(&s->base, number, s->conf->queue_split, &error);
+		if (r == 0 && !facts->there)
+			s->nqueues_disk++;
+	}
+	if (r < 0)
+		queue_disable(q, buf_str(&error));
+	else if (drain)
+		log_info("queue %" PRIu32 " holds mail and is not among those "
+			 "wanted: drained",
+		    number);
+	buf_done(&error);
+	return 0;
+}
+
+/* -n: those that are there; the first start makes QUEUE_COUNT of them. */
+static bool
+is_wanted(const struct super *s, const struct queue_facts *facts,
+    uint32_t number, bool any_there)
+{
+	if (s->options.mode == MODE_KEEP && any_there)
+		return facts->marked || facts->listed;
+	return is_in_range(s, number);
+}
+
+static int
+add_queues(struct super *s)
+{
+	uint32_t disk[QUEUE_NUM_MAX], number;
+	bool on_disk[QUEUE_NUM_MAX + 1] = { false };
+	enum verdict verdict;
+	int i, n, r = 0;
+
+	n = spool_list(s->base.path, disk, ARRAY_LEN(disk));
+	if (n < 0) {
+		log_error("%s: %s", s->base.path, strerror(-n));
+		return n;
+	}
+	for (i = 0; i < n; i++)
+		on_disk[disk[i]] = true;
+	s->nqueues_disk = (uint32_t)n;
+	for (number = 1; r == 0 && number <= QUEUE_NUM_MAX; number++) {
+		struct queue_facts facts = { 0 };
+
+		if (!on_disk[number] && !s->base.listed[number] &&
+		    !is_in_range(s, number))
+			continue;
+		base_look(&s->base, number, &facts);
+		facts.wanted = is_wanted(s, &facts, number, n > 0);
+		verdict = base_judge(&facts);
+		if (verdict != VERDICT_SKIP)
+			r = add_queue(s, number, verdict, &facts);
+	}
+	return r;
+}
+
+/* ---- start ---- */
+
+static int
+load_conf(struct super *s)
+{
+	struct buf error = { 0 };
+	int r;
+
+	s->conf = calloc(1, sizeof(*s->conf));
+	r = s->conf == NULL ? -ENOMEM
+			    : conf_load(s->options.conf_path, s->conf, &error);
+	if (r < 0) {
+		free(s->conf);
+		s->conf = NULL;
+	} else {
+		daemon_open_log(s->conf, "qscheduler");
+		r = daemon_users(s->conf, &s->users, &error);
+	}
+	if (r < 0)
+		fprintf(stderr, "qscheduler: %s\n",
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
+	return r;
+}
+
+/* Beside our own program unless the configuration says otherwise. */
+static char *
+find_programs(const struct conf *conf)
+{
+	char self[PATH_MAX];
+	ssize_t n;
+
+	if (conf->program_dir[0] != '\0')
+		return strdup(conf->program_dir);
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n < 0)
+		return NULL;
+	self[n] = '\0';
+	return strdup(dirname(self));
+}
+
+/* What must not differ between children that were started before and after a
+ * change of the file. */
+static int
+make_env(struct super *s)
+{
+	char *pins[3] = { NULL };
+
+	if (asprintf(&pins[0], "QUEUE_BASE=%s", s->conf->queue_base) < 0)
+		pins[0] = NULL;
+	else if (asprintf(&pins[1], "QSCHED_INSTANCE=%s", s->instance) < 0)
+		pins[1] = NULL;
+	else
+		s->child_env = env_make(environ, s->users.private, pins);
+	free(pins[0]);
+	free(pins[1]);
+	return s->child_env == NULL ? -ENOMEM : 0;
+}
+
+static int
+freeze(struct super *s)
+{
+	s->instance = strdup(s->conf->instance);
+	s->program_dir = find_programs(s->conf);
+	s->queue_start = s->conf->queue_start;
+	s->queue_count = s->conf->queue_count;
+	s->queue_max = s->conf->queue_max;
+	if (s->instance == NULL || s->program_dir == NULL)
+		return -ENOMEM;
+	return make_env(s);
+}
+
+static int
+open_loop(struct super *s)
+{
+	s->loop = daemon_loop_new();
+	if (s->loop == NULL)
+		return -ENOMEM;
+	s->tick = event_new(s->loop, -1, EV_PERSIST, on_tick, s);
+	if (s->tick == NULL)
+		return -ENOMEM;
+	return super_signals_open(s);
+}
+
+static int
+take_base(struct super *s)
+{
+	struct buf error = { 0 };
+	int r = base_open(&s->base, s->conf->queue_base, &s->users, &error);
+
+	if (r < 0)
+		log_error("%s", buf_str(&error));
+	buf_done(&error);
+	return r;
+}
+
+static int
+take_instance(struct super *s)
+{
+	uint32_t pid = 0;
+	int r = publish_open(s, &pid);
+
+	if (r == -EBUSY)
+		log_error("instance \"%s\": another qscheduler runs it, pid "
+			  "%" PRIu32,
+		    s->instance, pid);
+	else if (r < 0)
+		log_error("instance \"%s\": %s", s->instance, strerror(-r));
+	return r;
+}
+
+static int
+open_all(struct super *s)
+{
+	int r = freeze(s);
+
+	if (r == 0)
+		r = open_loop(s);
+	if (r < 0) {
+		log_error("start: %s", strerror(-r));
+		return r;
+	}
+	r = take_base(s);
+	if (r == 0)
+		r = take_instance(s);
+	if (r == 0)
+		r = add_queues(s);
+	if (r == 0)
+		requests_open(s);
+	return r;
+}
+
+static void
+close_all(struct super *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++)
+		queue_free(&s->queues[i]);
+	requests_close(s);
+	publish_close(s);
+	base_close(&s->base);
+	super_signals_close(s);
+	if (s->tick != NULL)
+		event_free(s->tick);
+	if (s->loop != NULL)
+		event_base_free(s->loop);
+	notify_done(&s->notify);
+	env_free(&s->child_env);
+	free(s->program_dir);
+	free(s->instance);
+	if (s->conf != NULL) {
+		conf_done(s->conf);
+		free(s->conf);
+	}
+}
+
+static void
+start_queues(struct super *s)
+{
+	const struct timeval second = { SUPER_TICK / USEC_PER_SEC, 0 };
+	const usec_t now = clock_mono();
+	uint32_t i;
+
+	s->started_at = now;
+	s->last_reload = now - SUPER_TICK;
+	s->next_health = now + SUPER_HEALTH;
+	publish(s, now);
+	for (i = 0; i < s->nqueues; i++)
+		if (!s->queues[i]->disabled)
+			queue_start(s->queues[i]);
+	if (event_add(s->tick, &second) < 0)
+		log_error("no timer: nothing is published");
+	s->started = true;
+	super_progress(s);
+}
+
+int
+super_run(const struct options *options)
+{
+	struct super s = { .options = *options, .page_fd = -1, .requests = -1 };
+	int r;
+
+	s.base.fd = s.base.lock = -1;
+	daemon_sane_process();
+	env_raise_limits();
+	notify_init(&s.notify, options->ready_fd);
+	r = load_conf(&s);
+	if (r == 0)
+		r = open_all(&s);
+	if (r == 0) {
+		start_queues(&s);
+		while (!s.done)
+			if (event_base_dispatch(s.loop) != 0 && !s.done) {
+				log_error("event loop ended by itself");
+				s.exit_status = EXIT_TEMPORARY;
+				break;
+			}
+		log_info("stopped");
+	}
+	close_all(&s);
+	return r < 0 ? daemon_exit_code(r) : s.exit_status;
+}

@@ -1,0 +1,180 @@
+/* qscheduler/super.h - the supervisor: one process, its queues, their children.
+ *
+ *	super 1──n queue 1──4 child
+ *
+ * options.c   the command line            base.c     QUEUE_BASE, its lock
+ * super.c     start, loop, stop           signal.c   TERM, HUP, ALRM, USR1
+ * queue.c     a queue: IPC, group, state  child.c    a child: events, channel
+ * link.c      who is joined to whom       spawn.c    a process
+ * publish.c   the page of /qscheduler     request.c  its message queue
+ * notify.c    systemd and s6
+ *
+ * After start-up nothing ends this process but TERM: what fails is logged and
+ * tried again later. What children send is judged as a stranger's. */
+#ifndef QSCHEDULER_SUPER_H
+#define QSCHEDULER_SUPER_H
+
+#include "config/conf.h"
+#include "daemon/daemon.h"
+#include "ipc/page.h"
+#include "proc/proc.h"
+#include "qscheduler/base.h"
+#include "qscheduler/notify.h"
+#include "qscheduler/options.h"
+#include "qscheduler/spawn.h"
+
+#include <mqueue.h>
+
+#define SUPER_NSIGNALS 6
+#define SUPER_TICK     (1 * USEC_PER_SEC)
+#define SUPER_HEALTH   (60 * USEC_PER_SEC) /* IPC objects, disabled queues */
+#define SUPER_READY    (10 * USEC_PER_SEC) /* ready at the latest, from start */
+#define CHILD_FRAMES   64 /* taken from one child in a tick; it says little */
+#define CHILD_TEXT_MAX 120
+
+enum role {
+	ROLE_QUEUE_SEND, /* its end takes the others along */
+	ROLE_TODO_PROC,
+	ROLE_DELIVER_LOCAL,
+	ROLE_DELIVER_SMTP,
+	NROLES,
+};
+/* The name of a role is the name of its program and of its end of a link. */
+extern const char *const role_names[NROLES];
+
+struct super;
+struct queue;
+
+struct child {
+	struct queue *queue;
+	enum role role;
+	struct proc proc;
+	struct process process;
+	struct wire *channel; /* NULL: none, or closed by the child */
+	struct event *timer;  /* of proc.deadline */
+	unsigned frames;      /* taken in this tick */
+	unsigned mute;        /* ticks that it is there without a channel */
+	int last_status;      /* wait status of its last end */
+	char text[CHILD_TEXT_MAX + 1]; /* of its last STATUS */
+};
+
+struct queue {
+	struct super *super;
+	uint32_t number;
+	enum queue_state want;  /* OPEN, or CLOSING: drained, nothing new */
+	enum queue_state shown; /* as it was published last */
+	bool disabled; /* reason says why; looked at again every SUPER_HEALTH */
+	bool closing;  /* to be ended with its children */
+	char reason[160];
+	uint32_t generation;
+	int32_t last_status;
+	struct child children[NROLES];
+	int page_fd;                /* shm /queueN, -1: runs without (I14) */
+	mqd_t bell;                 /* mq /queueN, -1: runs by the scan (I2) */
+	uint32_t reported_load_pct; /* of the last load report */
+	uint32_t manual_load_pct;   /* of setqload */
+	usec_t manual_until;
+};
+
+struct super {
+	struct options options;
+	struct conf *conf;
+	struct daemon_users users;
+	struct base base;
+	char *instance;    /* as it was at start, as all below */
+	char *program_dir; /* where the children's programs lie */
+	char **child_env;
+	uint32_t queue_start, queue_count, queue_max;
+	struct event_base *loop;
+	struct event *signals[SUPER_NSIGNALS];
+	struct event *tick;
+	struct queue *queues[PAGE_QUEUES_MAX]; /* ascending numbers */
+	uint32_t nqueues;
+	uint32_t nqueues_disk;   /* directories queueN */
+	struct sched_page *page; /* the segment, or memory of our own */
+	int page_fd;             /* -1: memory of our own */
+	mqd_t requests;          /* mq /qscheduler, -1: none */
+	struct event *requests_event;
+	uint64_t bad_requests;
+	struct notify notify;
+	char status[160]; /* as it was told last */
+	usec_t started_at, next_health, last_reload;
+	usec_t stop_deadline;
+	bool reload_wanted, started, ready, stopping, done;
+	int exit_status;
+};
+
+/* ---- super.c ---- */
+/* Run until the end: an exit code. */
+int super_run(const struct options *options);
+void super_stop(struct super *s);
+void super_limits(const struct super *s, bool orphan, struct proc_limits *ret);
+/* A child has changed: is all there now? */
+void super_progress(struct super *s);
+
+/* ---- signal.c ---- */
+int super_signals_open(struct super *s);
+void super_signals_close(struct super *s);
+/* Not more than once in a tick (P11). */
+void super_reload_if_wanted(struct super *s, usec_t now);
+
+/* ---- queue.c ---- */
+struct queue *
+queue_new(struct super *s, uint32_t number, enum queue_state want);
+/* Removes the IPC objects; children that are still there see the end of their
+ * channel. */
+void queue_free(struct queue **q);
+void queue_disable(struct queue *q, const char *reason);
+void queue_start(struct queue *q);
+void queue_close(struct queue *q);
+bool queue_is_down(const struct queue *q);
+/* A child has changed: the rules of the group. */
+void queue_progress(struct queue *q);
+void queue_child_ended(struct queue *q, enum role role, int status);
+/* Every SUPER_HEALTH. */
+void queue_health(struct queue *q);
+/* Every SUPER_TICK. */
+void queue_tick(struct queue *q, usec_t now);
+enum queue_state queue_state(const struct queue *q, usec_t now);
+bool queue_is_ready(const struct queue *q);
+void queue_send_all(struct queue *q, const struct msg *msg);
+void queue_dump(const struct queue *q);
+
+/* ---- child.c ---- */
+int child_init(struct child *c, struct queue *q, enum role role);
+void child_done(struct child *c);
+void child_event(struct child *c, enum proc_event event);
+/* There, and not asked to end. */
+bool child_is_joinable(const struct child *c);
+int child_send(struct child *c, const struct msg *msg, int fd);
+void child_tick(struct child *c);
+/* Take all that have ended; children that are not ours are ignored (P8, P9). */
+void children_reap(struct super *s);
+
+/* ---- link.c ---- */
+/* The child was just started: its objects, and its links with those of its
+ * queue that are there. */
+void link_child(struct child *c);
+void link_object(struct child *c, const char *name, int fd);
+
+/* ---- publish.c ---- */
+/* -EBUSY: another supervisor of this instance lives, *ret_pid says who. */
+int publish_open(struct super *s, uint32_t *ret_pid);
+void publish_close(struct super *s);
+void publish(struct super *s, usec_t now);
+void publish_answer(
+    struct super *s, uint32_t pid, uint32_t nonce, int code, const char *text);
+/* Is the segment still there under its name? */
+void publish_health(struct super *s);
+
+/* ---- request.c ---- */
+void requests_open(struct super *s);
+void requests_close(struct super *s);
+void requests_health(struct super *s);
+/* Whether the ratios of a SET_LOAD can be; the load in percent. -EINVAL,
+ * -ERANGE with words. Pure. */
+struct msg_SET_LOAD;
+int request_load(
+    const struct msg_SET_LOAD *r, uint32_t *ret_load_pct, const char **ret_why);
+
+#endif
