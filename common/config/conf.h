@@ -31,10 +31,10 @@
 #define CONF_FILE_MAX       (1024 * 1024)
 #define CONF_LINE_MAX       4096
 #define CONF_TRANSPORTS_MAX 32
-#define CONF_QUEUES_MAX                                                      \
-	256                     /* bounds queue_max; the page of /qscheduler \
-				   has as many rows (ipc/page.h) */
-#define CONF_QUEUE_NUM_MAX 4095 /* QUEUE_NUM_MAX of spool/id.h */
+/* Bounds queue_max; the page of /qscheduler has as many rows (ipc/page.h). */
+#define CONF_QUEUES_MAX     256
+/* QUEUE_NUM_MAX of spool/id.h is the same. */
+#define CONF_QUEUE_NUM_MAX  4095
 
 /* Which agent serves a transport, and how it speaks. */
 enum agent_kind {
@@ -159,6 +159,11 @@ const char *conf_path(const struct conf *conf);
  * blanks; "" if none. */
 int conf_frozen_changes(
     const struct conf *old, const struct conf *new, struct buf *out);
+
+/* Put the old values of those into the fresh configuration, so that it can be
+ * used. Transports keep their list; each takes its limits from the fresh one
+ * where it is there. -ENOMEM: fresh is good for conf_done() only. */
+int conf_keep_frozen(const struct conf *old, struct conf *fresh);
 
 /* Names of the transports, ended by NULL, for route_load(). They live as long
  * as conf. */

@@ -196,39 +196,3 @@ conf_manual(FILE *out)
 		fputs(".El\n", out);
 	return flushed(out);
 }
-
-static int
-row_differs(const struct param *p, const struct conf *old,
-    const struct conf *new, bool *ret_differs)
-{
-	struct buf a = { 0 }, b = { 0 };
-	int r = param_format(p, old, &a);
-
-	if (r == 0)
-		r = param_format(p, new, &b);
-	if (r == 0)
-		*ret_differs = strcmp(buf_str(&a), buf_str(&b)) != 0;
-	buf_done(&a);
-	buf_done(&b);
-	return r;
-}
-
-int
-conf_frozen_changes(
-    const struct conf *old, const struct conf *new, struct buf *out)
-{
-	const struct param *p;
-	size_t start = out->len;
-	bool differs = false;
-	int r = 0;
-
-	for (p = params; r == 0 && p < params + nparams; p++) {
-		if (p->change != PARAM_RESTART)
-			continue;
-		r = row_differs(p, old, new, &differs);
-		if (r == 0 && differs)
-			r = buf_printf(
-			    out, "%s%s", out->len > start ? " " : "", p->name);
-	}
-	return r;
-}

@@ -1,0 +1,106 @@
+#include "base/io.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int
+scratch_file(void)
+{
+	char path[] = "/tmp/base_io.XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(unlink(path), 0);
+	return fd;
+}
+
+Test(base_io, whole_reads_and_writes)
+{
+	int fd = scratch_file();
+	char back[16] = "";
+
+	cr_expect_eq(io_write_all(fd, "hello", 5), 0);
+	cr_expect_eq(io_pwrite_all(fd, "J", 1, 0), 0);
+	cr_expect_eq(io_pread_all(fd, back, 3, 2), 3);
+	cr_expect_str_eq(back, "llo");
+	cr_expect_eq(io_pread_all(fd, back, sizeof(back), 4), 1);
+	cr_expect_eq(io_pread_all(fd, back, sizeof(back), 99), 0);
+	cr_assert_eq(lseek(fd, 0, SEEK_SET), 0);
+	cr_expect_eq(io_read_all(fd, back, sizeof(back)), 5);
+	cr_expect_eq(memcmp(back, "Jello", 5), 0);
+	io_close(&fd);
+	cr_expect_eq(fd, -1);
+	io_close(&fd);
+}
+
+Test(base_io, D10_a_pipe_that_takes_little_at_a_time)
+{
+	static char data[1 << 20], back[1 << 20];
+	int p[2];
+	size_t i;
+	pid_t child;
+	int status = 0;
+
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (char)(i * 7);
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		close(p[0]);
+		_exit(io_write_all(p[1], data, sizeof(data)) == 0 ? 0 : 1);
+	}
+	io_close(&p[1]);
+	cr_expect_eq(io_read_all(p[0], back, sizeof(back)), sizeof(back));
+	cr_expect_eq(memcmp(data, back, sizeof(data)), 0);
+	io_close(&p[0]);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+}
+
+Test(base_io, errors_come_back)
+{
+	char c = 0;
+	int p[2];
+
+	cr_expect_eq(io_write_all(-1, "x", 1), -EBADF);
+	cr_expect_eq(io_pwrite_all(-1, "x", 1, 0), -EBADF);
+	cr_expect_eq(io_read_all(-1, &c, 1), -EBADF);
+	cr_expect_eq(io_pread_all(-1, &c, 1, 0), -EBADF);
+	cr_expect_eq(io_nonblock(-1), -EBADF);
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	cr_expect_eq(io_nonblock(p[0]), 0);
+	cr_expect_eq(io_read_all(p[0], &c, 1), -EAGAIN);
+	signal(SIGPIPE, SIG_IGN);
+	io_close(&p[0]);
+	cr_expect_eq(io_write_all(p[1], "x", 1), -EPIPE);
+	io_close(&p[1]);
+}
+
+/* In a child: the test framework needs its own descriptors. */
+Test(base_io, P18_closed_standard_descriptors_are_filled)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		int fd;
+
+		close(0);
+		close(2);
+		if (io_std_fds() != 0 || fcntl(0, F_GETFD) < 0 ||
+		    fcntl(2, F_GETFD) < 0)
+			_exit(1);
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		_exit(fd > 2 ? 0 : 2);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+}

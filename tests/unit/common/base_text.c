@@ -1,0 +1,106 @@
+#include "base/address.h"
+#include "base/text.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+Test(base_text, A7_foreign_bytes_are_made_fit_to_be_shown)
+{
+	static const struct {
+		const char *name, *in;
+		size_t len, max;
+		const char *want;
+	} rows[] = {
+		{ "plain", "abc", 3, 99, "abc" },
+		{ "nothing", "", 0, 99, "" },
+		{ "controls", "a\r\n\tb\0c", 7, 99, "a???b?c" },
+		{ "escape and DEL", "\x1b[2J\x7f", 5, 99, "?[2J?" },
+		{ "two bytes", "\xc3\xa4", 2, 99, "\xc3\xa4" },
+		{ "three bytes", "\xe2\x82\xac", 3, 99, "\xe2\x82\xac" },
+		{ "four bytes", "\xf0\x9f\x93\xa7", 4, 99, "\xf0\x9f\x93\xa7" },
+		{ "C1 control", "\xc2\x9b", 2, 99, "??" },
+		{ "lone continuation", "\x80", 1, 99, "?" },
+		{ "cut short", "\xe2\x82", 2, 99, "??" },
+		{ "overlong", "\xc0\xaf", 2, 99, "??" },
+		{ "surrogate", "\xed\xa0\x80", 3, 99, "???" },
+		{ "above U+10FFFF", "\xf4\x90\x80\x80", 4, 99, "????" },
+		{ "latin 1", "M\xfcller", 6, 99, "M?ller" },
+		{ "limit", "abcdef", 6, 3, "abc" },
+		{ "limit 0", "abc", 3, 0, "" },
+		{ "half a character", "a\xc3\xa4", 3, 2, "a" },
+		{ "whole character", "a\xc3\xa4", 3, 3, "a\xc3\xa4" },
+	};
+	struct buf out = { 0 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		buf_reset(&out);
+		cr_expect_eq(
+		    text_clean(&out, rows[i].in, rows[i].len, rows[i].max), 0);
+		cr_expect_str_eq(buf_str(&out), rows[i].want, "%s: \"%s\"",
+		    rows[i].name, buf_str(&out));
+	}
+	buf_done(&out);
+}
+
+Test(base_address, S2_what_may_stand_in_an_envelope)
+{
+	static const struct {
+		const char *address;
+		size_t len;
+		int want;
+	} rows[] = {
+		{ "a@b", 3, 0 },
+		{ "\"a b\"@c", 7, 0 },
+		{ "\xc3\xa4@b", 4, 0 },
+		{ "", 0, -EINVAL },
+		{ "a\r@b", 4, -EILSEQ },
+		{ "a\n@b", 4, -EILSEQ },
+		{ "a\0@b", 4, -EILSEQ },
+		{ "a\t@b", 4, -EILSEQ },
+		{ "a\x7f@b", 4, -EILSEQ },
+	};
+	char longest[ADDRESS_MAX + 1];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		cr_expect_eq(address_check(rows[i].address, rows[i].len),
+		    rows[i].want, "row %zu", i);
+	memset(longest, 'x', sizeof(longest));
+	cr_expect_eq(address_check(longest, ADDRESS_MAX), 0);
+	cr_expect_eq(address_check(longest, ADDRESS_MAX + 1), -ENAMETOOLONG);
+}
+
+Test(base_address, parts)
+{
+	static const struct {
+		const char *address, *domain;
+		size_t local_len;
+	} rows[] = {
+		{ "a@b.c", "b.c", 1 },
+		{ "\"a@b\"@c", "c", 5 },
+		{ "root", "", 4 },
+		{ "a@", "", 1 },
+		{ "@b", "b", 0 },
+		{ "", "", 0 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		cr_expect_str_eq(
+		    address_domain(rows[i].address), rows[i].domain);
+		cr_expect_eq(address_local_len(rows[i].address),
+		    rows[i].local_len, "%s", rows[i].address);
+	}
+}
+
+Test(base_clock, both_run)
+{
+	usec_t before = clock_mono();
+
+	cr_expect_gt(clock_wall(), 1000000000 * USEC_PER_SEC);
+	cr_expect_geq(clock_mono(), before);
+}
