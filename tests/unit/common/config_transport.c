@@ -1,0 +1,288 @@
+/* Transports, their limits, and feedback amounts. */
+#include "config/conf.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "config/param.h"
+
+static char dir[] = "/tmp/config_transport.XXXXXX";
+
+static void
+setup(void)
+{
+	const struct param *p;
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	for (p = params; p < params + nparams; p++)
+		if (p->env != NULL)
+			unsetenv(p->env);
+}
+
+static void
+teardown(void)
+{
+	(void)unlink("c");
+	cr_assert_eq(chdir("/"), 0);
+	cr_assert_eq(rmdir(dir), 0, "%s is not empty", dir);
+}
+
+TestSuite(config_transport, .init = setup, .fini = teardown);
+
+static int
+try_text(const char *text, struct conf *ret_conf, struct buf *error)
+{
+	int fd = open("c", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);
+	io_close(&fd);
+	return conf_load("c", ret_conf, error);
+}
+
+static void
+load_text(const char *text, struct conf *ret_conf)
+{
+	struct buf error = { 0 };
+
+	cr_assert_eq(try_text(text, ret_conf, &error), 0, "\"%s\": %s", text,
+	    buf_str(&error));
+	buf_done(&error);
+}
+
+static const struct conf_transport *
+transport(const struct conf *conf, const char *name)
+{
+	int i = conf_transport_find(conf, name);
+
+	cr_assert_geq(i, 0, "no transport %s", name);
+	return &conf->transports[i];
+}
+
+Test(config_transport, the_list_that_is_there_by_default)
+{
+	const char *names[CONF_TRANSPORTS_MAX + 1];
+	struct conf conf;
+	uint32_t i;
+
+	load_text("", &conf);
+	cr_expect_eq(conf.ntransports, AGENT_NKINDS);
+	conf_transport_names(&conf, names);
+	for (i = 0; i < AGENT_NKINDS; i++) {
+		cr_expect_eq(conf.transports[i].kind, i);
+		cr_expect_str_eq(names[i], agent_kind_names[i]);
+	}
+	cr_expect_null(names[AGENT_NKINDS]);
+	cr_expect_eq(conf_transport_find(&conf, "uucp"), -1);
+	conf_done(&conf);
+}
+
+Test(config_transport, defaults_of_the_scheduler_documents)
+{
+	struct conf conf;
+	const struct conf_transport *t;
+
+	load_text("", &conf);
+	t = transport(&conf, "smtp");
+	cr_expect_eq(t->initial_destination_concurrency, 5);
+	cr_expect_eq(t->destination_concurrency_limit, 20);
+	cr_expect(t->positive_feedback.amount == 1);
+	cr_expect_eq(t->positive_feedback.form, FEEDBACK_FIXED);
+	cr_expect(t->negative_feedback.amount == 1);
+	cr_expect(t->failed_cohort_limit == 1);
+	cr_expect_eq(t->destination_recipient_limit, 50);
+	cr_expect_eq(t->delivery_slot_cost, 5);
+	cr_expect_eq(t->delivery_slot_discount, 50);
+	cr_expect_eq(t->delivery_slot_loan, 3);
+	cr_expect_eq(t->minimum_delivery_slots, 3);
+	cr_expect_eq(t->recipient_limit, 20000);
+	cr_expect_eq(t->extra_recipient_limit, 1000);
+	cr_expect_eq(t->recipient_refill_limit, 100);
+	cr_expect_eq(t->recipient_refill_delay, 5 * USEC_PER_SEC);
+	cr_expect_eq(t->process_limit, 100);
+	t = transport(&conf, "local");
+	cr_expect_eq(t->destination_concurrency_limit, 2);
+	cr_expect_eq(t->destination_recipient_limit, 1);
+	cr_expect_eq(
+	    t->initial_destination_concurrency, 2, "capped at the limit");
+	conf_done(&conf);
+}
+
+Test(config_transport, a_name_of_its_own_has_limits_of_its_own)
+{
+	struct conf conf;
+
+	load_text("slow_destination_recipient_limit = 7\n"
+		  "slow-2_destination_concurrency_limit = 1\n"
+		  "default_destination_concurrency_limit = 9\n"
+		  "transports = smtp slow:smtp, slow-2:lmtp box:local\n"
+		  "smtp_initial_destination_concurrency = 30\n"
+		  "box_destination_recipient_limit = 3\n",
+	    &conf);
+	cr_expect_eq(conf.ntransports, 4);
+	cr_expect_eq(transport(&conf, "slow")->kind, AGENT_SMTP);
+	cr_expect_eq(transport(&conf, "slow-2")->kind, AGENT_LMTP);
+	cr_expect_eq(transport(&conf, "slow")->destination_recipient_limit, 7);
+	cr_expect_eq(transport(&conf, "smtp")->destination_recipient_limit, 50);
+	cr_expect_eq(
+	    transport(&conf, "slow")->destination_concurrency_limit, 9);
+	cr_expect_eq(
+	    transport(&conf, "slow-2")->destination_concurrency_limit, 1);
+	cr_expect_eq(transport(&conf, "smtp")->initial_destination_concurrency,
+	    9, "capped at the limit");
+	/* What kind local has by default stands above default_…. */
+	cr_expect_eq(transport(&conf, "box")->destination_concurrency_limit, 2);
+	cr_expect_eq(transport(&conf, "box")->destination_recipient_limit, 3);
+	conf_done(&conf);
+}
+
+Test(config_transport, no_limit_caps_nothing)
+{
+	struct conf conf;
+
+	load_text("default_destination_concurrency_limit = 0\n"
+		  "initial_destination_concurrency = 500\n",
+	    &conf);
+	cr_expect_eq(
+	    transport(&conf, "smtp")->initial_destination_concurrency, 500);
+	conf_done(&conf);
+}
+
+Test(config_transport, F4_wrong_lists)
+{
+	static const struct {
+		const char *list, *want;
+	} rows[] = {
+		{ "", "must name one" },
+		{ ", ,", "must name one" },
+		{ "uucp",
+		    "\"uucp\": the kind must be smtp, lmtp, local, pipe, "
+		    "discard or error" },
+		{ "a:b",
+		    "\"a:b\": the kind must be smtp, lmtp, local, pipe, "
+		    "discard or error" },
+		{ "a:",
+		    "\"a:\": the kind must be smtp, lmtp, local, pipe, "
+		    "discard or error" },
+		{ ":smtp",
+		    "\":smtp\": a name is lower-case letters, digits and "
+		    "hyphens" },
+		{ "A:smtp",
+		    "\"A:smtp\": a name is lower-case letters, digits and "
+		    "hyphens" },
+		{ "a_b:smtp",
+		    "\"a_b:smtp\": a name is lower-case letters, digits and "
+		    "hyphens" },
+		{ "2a:smtp",
+		    "\"2a:smtp\": a name is lower-case letters, digits and "
+		    "hyphens" },
+		{ "a23456789012345678901234567890123:smtp",
+		    "\"a23456789012345678901234567890123:smtp\": a name is "
+		    "lower-case letters, digits and hyphens" },
+		{ "smtp local smtp", "\"smtp\": is there twice" },
+		{ "smtp smtp:lmtp", "\"smtp:lmtp\": is there twice" },
+		{ "default:smtp",
+		    "\"default:smtp\": its parameters would have names that "
+		    "others have" },
+		{ "message:smtp",
+		    "\"message:smtp\": its parameters would have names that "
+		    "others have" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct buf text = { 0 }, want = { 0 }, error = { 0 };
+		struct conf conf;
+
+		buf_printf(&text, "transports = %s\n", rows[i].list);
+		buf_printf(&want, "c:1: transports: %s", rows[i].want);
+		cr_expect_eq(try_text(buf_str(&text), &conf, &error), -EINVAL,
+		    "%s", rows[i].list);
+		cr_expect_str_eq(
+		    buf_str(&error), buf_str(&want), "\"%s\"", buf_str(&error));
+		buf_done(&text);
+		buf_done(&want);
+		buf_done(&error);
+	}
+}
+
+Test(config_transport, as_many_as_there_is_room_for)
+{
+	struct buf text = { 0 }, error = { 0 };
+	struct conf conf;
+	int i;
+
+	buf_add_str(&text, "transports =");
+	for (i = 0; i < CONF_TRANSPORTS_MAX; i++)
+		buf_printf(&text, " t%d:smtp", i);
+	load_text(buf_str(&text), &conf);
+	cr_expect_eq(conf.ntransports, CONF_TRANSPORTS_MAX);
+	conf_done(&conf);
+	buf_add_str(&text, " one-more:smtp");
+	cr_expect_eq(try_text(buf_str(&text), &conf, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error),
+	    "c:1: transports: \"one-more:smtp\": too many transports");
+	buf_done(&text);
+	buf_done(&error);
+}
+
+Test(config_transport, feedback_amounts)
+{
+	static const struct {
+		const char *text;
+		int want;
+		double amount;
+		enum feedback_form form;
+	} rows[] = {
+		{ "1", 0, 1, FEEDBACK_FIXED },
+		{ "0", 0, 0, FEEDBACK_FIXED },
+		{ "0.25", 0, 0.25, FEEDBACK_FIXED },
+		{ "1/4", 0, 0.25, FEEDBACK_FIXED },
+		{ "3/4", 0, 0.75, FEEDBACK_FIXED },
+		{ "0.5/2", 0, 0.25, FEEDBACK_FIXED },
+		{ "5/5", 0, 1, FEEDBACK_FIXED },
+		{ "1/concurrency", 0, 1, FEEDBACK_PER_CONCURRENCY },
+		{ "0.5/concurrency", 0, 0.5, FEEDBACK_PER_CONCURRENCY },
+		{ "1/sqrt_concurrency", 0, 1, FEEDBACK_PER_SQRT_CONCURRENCY },
+		{ "", -EINVAL, 0, 0 },
+		{ "2", -EINVAL, 0, 0 },
+		{ "5/4", -EINVAL, 0, 0 },
+		{ "1/0", -EINVAL, 0, 0 },
+		{ "2/concurrency", -EINVAL, 0, 0 },
+		{ "-1/concurrency", -EINVAL, 0, 0 },
+		{ "1/", -EINVAL, 0, 0 },
+		{ "/2", -EINVAL, 0, 0 },
+		{ "1/2/3", -EINVAL, 0, 0 },
+		{ "1 / 2", -EINVAL, 0, 0 },
+		{ "1/cube_concurrency", -EINVAL, 0, 0 },
+		{ "1/CONCURRENCY", -EINVAL, 0, 0 },
+		{ "concurrency", -EINVAL, 0, 0 },
+		{ "0.0000000000000000000000000000000000001", -EINVAL, 0, 0 },
+	};
+	const struct param *p =
+	    param_find("default_destination_concurrency_positive_feedback");
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct conf_transport t = { .positive_feedback.amount = 7 };
+		struct buf why = { 0 };
+
+		cr_expect_eq(param_set(p, &t, rows[i].text, &why), rows[i].want,
+		    "\"%s\"", rows[i].text);
+		if (rows[i].want == 0) {
+			cr_expect(t.positive_feedback.amount == rows[i].amount,
+			    "\"%s\"", rows[i].text);
+			cr_expect_eq(t.positive_feedback.form, rows[i].form);
+		} else {
+			cr_expect(t.positive_feedback.amount == 7);
+			cr_expect_gt(why.len, 0);
+		}
+		buf_done(&why);
+	}
+}
