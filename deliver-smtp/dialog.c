@@ -85,8 +85,7 @@ on_421(struct dialog *d, const struct reply *reply)
 		refuse_site(d, reply);
 		return;
 	}
-	verdict_refuse(
-	    &d->end.why, reply, d->task.peer, step_command(d));
+	verdict_refuse(&d->end.why, reply, d->task.peer, step_command(d));
 	step_release_held(d);
 	step_settle_all(d, &d->end.why);
 	d->end.site_failed = true;

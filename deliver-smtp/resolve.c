@@ -11,23 +11,37 @@
 
 /* Two rounds over the servers, 5 s for each the first time. */
 #define QUERY_TIMEOUT_MSEC 5000
-#define QUERY_TRIES	   2
+#define QUERY_TRIES        2
+
+struct channel;
 
 struct watch { /* one socket of c-ares */
 	LIST_ENTRY(watch) entry;
-	struct resolver *resolver;
+	struct channel *channel;
 	ares_socket_t sock;
 	struct event *event;
 };
 
-struct resolver {
-	struct event_base *base;
-	ares_channel channel;
+/* What c-ares has read of the system's configuration. After a reload the old
+ * one lives until its queries have ended. */
+struct channel {
+	LIST_ENTRY(channel) entry;
+	struct resolver *resolver;
+	ares_channel ares;
+	bool opened;
+	size_t pending; /* queries */
 	struct event *timer;
 	LIST_HEAD(, watch) watches;
 };
 
+struct resolver {
+	struct event_base *base;
+	struct channel *current;
+	LIST_HEAD(, channel) channels;
+};
+
 struct resolve_request {
+	struct channel *channel;
 	struct event *event; /* the answer is here: call done() */
 	resolve_fn *done;    /* NULL: cancelled */
 	void *arg;
@@ -38,35 +52,15 @@ struct resolve_request {
 /* ---- c-ares in the loop ---- */
 
 static void
-set_timer(struct resolver *r)
+set_timer(struct channel *c)
 {
-	struct timeval tv;
+	struct timeval tv = { 0 };
 
-	if (ares_timeout(r->channel, NULL, &tv) != NULL)
-		(void)evtimer_add(r->timer, &tv);
+	if (ares_timeout(c->ares, NULL, &tv) != NULL ||
+	    (c->pending == 0 && c != c->resolver->current))
+		(void)evtimer_add(c->timer, &tv);
 	else
-		(void)evtimer_del(r->timer);
-}
-
-static void
-on_timer(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
-{
-	struct resolver *r = arg;
-
-	ares_process_fd(r->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-	set_timer(r);
-}
-
-static void
-on_socket(evutil_socket_t sock, short what, void *arg)
-{
-	struct watch *w = arg;
-	struct resolver *r = w->resolver;
-
-	/* w may be gone after it. */
-	ares_process_fd(r->channel, what & EV_READ ? sock : ARES_SOCKET_BAD,
-	    what & EV_WRITE ? sock : ARES_SOCKET_BAD);
-	set_timer(r);
+		(void)evtimer_del(c->timer);
 }
 
 static void
@@ -78,22 +72,58 @@ watch_free(struct watch *w)
 	free(w);
 }
 
+static void
+channel_free(struct channel *c)
+{
+	LIST_REMOVE(c, entry);
+	if (c->opened)
+		ares_destroy(c->ares);
+	while (!LIST_EMPTY(&c->watches))
+		watch_free(LIST_FIRST(&c->watches));
+	if (c->timer != NULL)
+		event_free(c->timer);
+	free(c);
+}
+
+static void
+on_timer(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
+{
+	struct channel *c = arg;
+
+	if (c->pending == 0 && c != c->resolver->current) {
+		channel_free(c);
+		return;
+	}
+	ares_process_fd(c->ares, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+	set_timer(c);
+}
+
+static void
+on_socket(evutil_socket_t sock, short what, void *arg)
+{
+	struct watch *w = arg;
+	struct channel *c = w->channel;
+
+	/* w may be gone after it. */
+	ares_process_fd(c->ares, what & EV_READ ? sock : ARES_SOCKET_BAD,
+	    what & EV_WRITE ? sock : ARES_SOCKET_BAD);
+	set_timer(c);
+}
+
 static struct watch *
-watch_find(struct resolver *r, ares_socket_t sock)
+watch_find(struct channel *c, ares_socket_t sock)
 {
 	struct watch *w;
 
-	LIST_FOREACH(w, &r->watches, entry)
-	{
+	LIST_FOREACH (w, &c->watches, entry)
 		if (w->sock == sock)
 			return w;
-	}
 	w = calloc(1, sizeof(*w));
 	if (w == NULL)
 		return NULL;
-	w->resolver = r;
+	w->channel = c;
 	w->sock = sock;
-	LIST_INSERT_HEAD(&r->watches, w, entry);
+	LIST_INSERT_HEAD(&c->watches, w, entry);
 	return w;
 }
 
@@ -101,8 +131,8 @@ watch_find(struct resolver *r, ares_socket_t sock)
 static void
 on_state(void *arg, ares_socket_t sock, int readable, int writable)
 {
-	struct resolver *r = arg;
-	struct watch *w = watch_find(r, sock);
+	struct channel *c = arg;
+	struct watch *w = watch_find(c, sock);
 	short what = (short)((readable ? EV_READ : 0) |
 	    (writable ? EV_WRITE : 0) | EV_PERSIST);
 
@@ -115,9 +145,40 @@ on_state(void *arg, ares_socket_t sock, int readable, int writable)
 		watch_free(w);
 		return;
 	}
-	w->event = event_new(r->base, sock, what, on_socket, w);
+	w->event = event_new(c->resolver->base, sock, what, on_socket, w);
 	if (w->event != NULL)
 		(void)event_add(w->event, NULL);
+}
+
+static int
+channel_new(struct resolver *r)
+{
+	struct channel *c = calloc(1, sizeof(*c));
+	struct ares_options options = {
+		.timeout = QUERY_TIMEOUT_MSEC,
+		.tries = QUERY_TRIES,
+		.sock_state_cb = on_state,
+		.sock_state_cb_data = c,
+	};
+	int status = ARES_ENOMEM;
+
+	if (c == NULL)
+		return -ENOMEM;
+	c->resolver = r;
+	LIST_INIT(&c->watches);
+	LIST_INSERT_HEAD(&r->channels, c, entry);
+	c->timer = evtimer_new(r->base, on_timer, c);
+	if (c->timer != NULL)
+		status = ares_init_options(&c->ares, &options,
+		    ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
+			ARES_OPT_SOCK_STATE_CB);
+	if (status != ARES_SUCCESS) {
+		channel_free(c);
+		return status == ARES_ENOMEM ? -ENOMEM : -EIO;
+	}
+	c->opened = true;
+	r->current = c;
+	return 0;
 }
 
 /* ---- requests ---- */
@@ -189,6 +250,7 @@ on_answer(
 	struct timeval now = { 0 };
 
 	request->answered = true;
+	request->channel->pending--;
 	request->result.error = error_of(status);
 	request->result.text = ares_strerror(status);
 	if (status == ARES_SUCCESS)
@@ -211,6 +273,7 @@ resolve_start(struct resolver *resolver, const char *name, uint16_t port,
 		.ai_socktype = SOCK_STREAM,
 	};
 	struct resolve_request *request = calloc(1, sizeof(*request));
+	struct channel *c = resolver->current;
 	char service[8];
 
 	if (request == NULL)
@@ -220,13 +283,14 @@ resolve_start(struct resolver *resolver, const char *name, uint16_t port,
 		free(request);
 		return -ENOMEM;
 	}
+	request->channel = c;
 	request->done = done;
 	request->arg = arg;
+	c->pending++;
 	*ret_request = request;
 	snprintf(service, sizeof(service), "%u", port);
-	ares_getaddrinfo(
-	    resolver->channel, name, service, &hints, on_answer, request);
-	set_timer(resolver);
+	ares_getaddrinfo(c->ares, name, service, &hints, on_answer, request);
+	set_timer(c);
 	return 0;
 }
 
@@ -245,44 +309,37 @@ resolve_cancel(struct resolve_request **request)
 
 /* ---- the resolver ---- */
 
-static int
-open_channel(struct resolver *r)
-{
-	struct ares_options options = {
-		.timeout = QUERY_TIMEOUT_MSEC,
-		.tries = QUERY_TRIES,
-		.sock_state_cb = on_state,
-		.sock_state_cb_data = r,
-	};
-	int status = ares_init_options(&r->channel, &options,
-	    ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB);
-
-	return status == ARES_SUCCESS ? 0
-	    : status == ARES_ENOMEM   ? -ENOMEM
-				      : -EIO;
-}
-
 int
 resolver_new(struct event_base *base, struct resolver **ret_resolver)
 {
 	struct resolver *r = calloc(1, sizeof(*r));
-	int error = -ENOMEM;
+	int error;
 
 	if (r == NULL)
 		return -ENOMEM;
 	r->base = base;
-	LIST_INIT(&r->watches);
-	r->timer = evtimer_new(base, on_timer, r);
-	if (r->timer != NULL && ares_library_init(ARES_LIB_INIT_ALL) == 0)
-		error = open_channel(r);
-	if (error < 0) {
-		if (r->timer != NULL)
-			event_free(r->timer);
+	LIST_INIT(&r->channels);
+	if (ares_library_init(ARES_LIB_INIT_ALL) != ARES_SUCCESS) {
 		free(r);
-		return error;
+		return -ENOMEM;
 	}
-	*ret_resolver = r;
-	return 0;
+	error = channel_new(r);
+	if (error < 0)
+		resolver_free(&r);
+	else
+		*ret_resolver = r;
+	return error;
+}
+
+int
+resolver_reload(struct resolver *resolver)
+{
+	struct channel *old = resolver->current;
+	int r = channel_new(resolver);
+
+	if (r == 0)
+		set_timer(old);
+	return r;
 }
 
 void
@@ -293,11 +350,8 @@ resolver_free(struct resolver **resolver)
 	*resolver = NULL;
 	if (r == NULL)
 		return;
-	/* Ends the queries; requests were cancelled by their owners. */
-	ares_destroy(r->channel);
-	while (!LIST_EMPTY(&r->watches))
-		watch_free(LIST_FIRST(&r->watches));
-	event_free(r->timer);
+	while (!LIST_EMPTY(&r->channels))
+		channel_free(LIST_FIRST(&r->channels));
 	ares_library_cleanup();
 	free(r);
 }

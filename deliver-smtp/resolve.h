@@ -31,7 +31,11 @@ typedef void resolve_fn(void *arg, const struct resolve_result *result);
 
 /* -ENOMEM, -EIO: the system's configuration cannot be read. */
 int resolver_new(struct event_base *base, struct resolver **ret_resolver);
+/* Every request was answered or cancelled. */
 void resolver_free(struct resolver **resolver);
+/* Read the system's configuration again, for requests from now on. On failure
+ * the old one stays. */
+int resolver_reload(struct resolver *resolver);
 
 /* -ENOMEM. The request is gone when done() has returned. */
 int resolve_start(struct resolver *resolver, const char *name, uint16_t port,
