@@ -1,0 +1,191 @@
+#include "queue-send/active.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/deferred.h"
+#include "queue-send/finish.h"
+
+#define TAKEN_PER_TURN 50
+#define BLOCKED_WAIT   (5 * USEC_PER_SEC)
+#define CENSUS_ROW     16 /* four u32: transport, recipients, sites, entries */
+
+void
+active_forget(struct send *s, struct message *m)
+{
+	s->active--;
+	s->recipients -= m->held;
+	ages_remove(&s->ages, m->minute, s->now_wall);
+	messages_drop(&s->messages, m);
+	s->pub.changed = true;
+}
+
+static uint32_t
+get_u32(const char *data)
+{
+	const unsigned char *p = (const unsigned char *)data;
+
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	    (uint32_t)p[3] << 24;
+}
+
+/* Rows of transports that we do not have are skipped: todo-proc may have read
+ * another configuration. */
+static int
+tell_census(struct message *m)
+{
+	const char *row = m->census, *end = m->census + m->census_len;
+	int r;
+
+	for (; end - row >= CENSUS_ROW; row += CENSUS_ROW) {
+		r = sched_message_expect(
+		    m->sched, get_u32(row), get_u32(row + 12));
+		if (r < 0 && r != -EINVAL)
+			return r;
+	}
+	free(m->census);
+	m->census = NULL;
+	return 0;
+}
+
+static void
+log_active(const struct message *m)
+{
+	char id[QUEUE_ID_SIZE];
+	const struct log_field fields[] = {
+		LOG_ADDR("from", m->sender),
+		LOG_INT("size", m->file.content_len),
+		LOG_INT("nrcpt", m->pending),
+	};
+	const struct log_event event = {
+		.level = LOG_INFO_L,
+		.name = "active",
+		.id = id,
+		.fields = fields,
+		.nfields = ARRAY_LEN(fields),
+		.text = "queue active",
+	};
+
+	message_id(m, id);
+	log_write(&event);
+}
+
+/* Trailer and identity of what was moved: the name may by now be that of
+ * another message (D22). -ESTALE for that. */
+static int
+look(struct send *s, struct message *m)
+{
+	struct queue_file file;
+	int fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = queue_file_read(fd, &file);
+	io_close(&fd);
+	if (r < 0)
+		return r;
+	if (!message_is(m, file.arrival_wall, file.nonce))
+		return -ESTALE;
+	m->file = file;
+	m->next = file.rcpt_off;
+	return 0;
+}
+
+/* It is in active/; from here on finish.c says where it goes. */
+static void
+begin(struct send *s, struct message *m)
+{
+	struct due *d = due_find(&s->due, m->inode);
+	int r;
+
+	m->deaths = d == NULL ? 0 : d->deaths;
+	deferred_forget(s, m->inode);
+	m->dir = SPOOL_ACTIVE;
+	m->active_mono = s->now;
+	s->active++;
+	m->minute = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
+	s->pub.changed = true;
+	r = look(s, m);
+	if (r == 0)
+		r = sched_message_new(s->sched, m, s->now, &m->sched);
+	if (r == 0)
+		r = tell_census(m);
+	if (r < 0) {
+		message_fail(m, r);
+		messages_put(&s->messages, m, LIST_FINISHED);
+		return;
+	}
+	log_active(m);
+	messages_put(&s->messages, m, LIST_READING);
+}
+
+/* The move failed: false when nothing else can be moved either. */
+static bool
+refused(struct send *s, struct message *m, int error)
+{
+	struct due *d = due_find(&s->due, m->inode);
+
+	if (health_is_general(error)) {
+		finish_write_failed(s, m, "move to active", error);
+		s->intake_blocked_until = s->now + BLOCKED_WAIT;
+		return false;
+	}
+	if (error == -ENOENT) {
+		deferred_forget(s, m->inode);
+	} else {
+		finish_write_failed(s, m, "move to active", error);
+		if (d != NULL && d->asked)
+			due_unask(&s->due, d, s->now + s->retry.minimal);
+	}
+	/* One that still lies in incoming is found again by the scan. */
+	messages_drop(&s->messages, m);
+	return true;
+}
+
+static bool
+take(struct send *s, enum intake_side side)
+{
+	struct message *m = messages_first(
+	    &s->messages, (enum message_list)(LIST_OFFERED_INCOMING + side));
+	int r =
+	    spool_move(&s->sp, (enum spool_dir)m->dir, SPOOL_ACTIVE, m->inode);
+
+	if (r < 0)
+		return refused(s, m, r);
+	if (side == INTAKE_INCOMING) {
+		s->counters.accepted++;
+		rate_add(&s->rate_in, s->now);
+	}
+	begin(s, m);
+	return true;
+}
+
+usec_t
+active_work(struct send *s)
+{
+	const uint32_t *count = s->messages.count;
+	uint32_t waiting[INTAKE_NSIDES];
+	int n, side;
+
+	if (s->stopping)
+		return USEC_NEVER;
+	if (s->now < s->intake_blocked_until)
+		return s->intake_blocked_until;
+	for (n = 0; n < TAKEN_PER_TURN; n++) {
+		if (s->active >= s->conf->message_active_limit)
+			return USEC_NEVER;
+		waiting[INTAKE_INCOMING] = count[LIST_OFFERED_INCOMING];
+		waiting[INTAKE_DEFERRED] = count[LIST_OFFERED_DEFERRED];
+		side = intake_choose(&s->intake, waiting);
+		if (side < 0)
+			return USEC_NEVER;
+		if (!take(s, (enum intake_side)side))
+			return s->intake_blocked_until;
+	}
+	return s->now;
+}

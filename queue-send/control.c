@@ -1,0 +1,271 @@
+#include "queue-send/control.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/deferred.h"
+#include "queue-send/dispatch.h"
+#include "queue-send/links.h"
+#include "queue-send/publish.h"
+#include "queue-send/recover.h"
+#include "queue-send/results.h"
+#include "queue-send/turn.h"
+
+/* ---- start ---- */
+
+/* The table of the file; without a file everything is local. */
+static int
+load_routes(const struct conf *conf, struct route_table **ret_table)
+{
+	const char *names[CONF_TRANSPORTS_MAX + 1];
+	struct buf error = { 0 };
+	int r;
+
+	conf_transport_names(conf, names);
+	r = route_load(conf->routing_file, names, ret_table, &error);
+	if (r == -ENOENT) {
+		*ret_table = route_default();
+		r = *ret_table == NULL ? -ENOMEM : 0;
+	}
+	if (r < 0)
+		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
+	return r;
+}
+
+/* A descriptor for each message that is delivered, and one in flight for each
+ * delivery: as many as we may have. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int
+send_init(struct send *s)
+{
+	struct sched_transport_params params[CONF_TRANSPORTS_MAX];
+	int r;
+
+	send_tick(s);
+	s->retry = retry_params(s->conf);
+	messages_init(&s->messages);
+	STAILQ_INIT(&s->parked);
+	TAILQ_INIT(&s->agents);
+	RB_INIT(&s->jobs);
+	due_init(&s->due);
+	s->stop_at = USEC_NEVER;
+	r = load_routes(s->conf, &s->routes);
+	if (r < 0)
+		return r;
+	dispatch_params(s, params);
+	r = sched_new(params, s->conf->ntransports, &s->sched);
+	if (r == 0)
+		r = turn_init(s);
+	if (r < 0) {
+		send_done(s);
+		return r;
+	}
+	deferred_walk(s);
+	return 0;
+}
+
+void
+send_done(struct send *s)
+{
+	struct message *m;
+	enum message_list list;
+
+	s->stopping = true;
+	links_done(s);
+	results_drop_parked(s);
+	for (list = LIST_NONE; list < LIST_NLISTS; list++)
+		while ((m = messages_first(&s->messages, list)) != NULL)
+			messages_drop(&s->messages, m);
+	deferred_done(s);
+	publish_done(s);
+	turn_done(s);
+	sched_free(&s->sched);
+	route_free(&s->routes);
+}
+
+static int
+open_queue(struct send *s)
+{
+	struct daemon *d = s->d;
+	struct recovered done;
+	int r =
+	    spool_open(&s->sp, &spool_sys_real, d->conf->queue_base, d->queue);
+
+	if (r < 0) {
+		log_error("%s/queue%u: %s", d->conf->queue_base, d->queue,
+		    strerror(-r));
+		return r;
+	}
+	s->lock = spool_lock(&s->sp, "queue-send", true);
+	if (s->lock < 0) {
+		log_error(
+		    "%s/lock/queue-send: %s", s->sp.path, strerror(-s->lock));
+		r = s->lock;
+		spool_close(&s->sp);
+		return r;
+	}
+	recover_active(&s->sp, &done);
+	s->want_scan = done.returned > 0;
+	if (done.returned + done.removed + done.held > 0)
+		log_info("active queue of the last run: %llu back to incoming, "
+			 "%llu done, %llu held",
+		    (unsigned long long)done.returned,
+		    (unsigned long long)done.removed,
+		    (unsigned long long)done.held);
+	return 0;
+}
+
+static void
+close_queue(struct send *s)
+{
+	io_close(&s->lock);
+	spool_close(&s->sp);
+}
+
+static int
+start(struct daemon *d)
+{
+	struct send *s = d->state;
+	int r;
+
+	s->d = d;
+	s->base = d->base;
+	s->conf = d->conf;
+	raise_descriptors();
+	r = open_queue(s);
+	if (r < 0)
+		return r;
+	r = send_init(s);
+	if (r < 0) {
+		log_error("cannot start: %s", strerror(-r));
+		close_queue(s);
+		return r;
+	}
+	send_kick(s);
+	daemon_ready(d);
+	return 0;
+}
+
+static void
+done(struct daemon *d)
+{
+	struct send *s = d->state;
+
+	send_done(s);
+	close_queue(s);
+}
+
+/* ---- while it runs ---- */
+
+static void
+linked(struct daemon *d, const char *name, int fd)
+{
+	links_linked(d->state, name, fd);
+}
+
+static bool
+same_transports(const struct conf *a, const struct conf *b)
+{
+	uint32_t i;
+
+	if (a->ntransports != b->ntransports)
+		return false;
+	for (i = 0; i < a->ntransports; i++)
+		if (a->transports[i].kind != b->transports[i].kind ||
+		    strcmp(a->transports[i].name, b->transports[i].name) != 0)
+			return false;
+	return true;
+}
+
+static void
+reload(struct daemon *d, const struct conf *fresh)
+{
+	struct send *s = d->state;
+	struct route_table *routes;
+
+	send_tick(s);
+	if (!same_transports(s->conf, fresh))
+		log_warning("reload: other transports need a restart; until "
+			    "then mail for them is deferred");
+	if (load_routes(fresh, &routes) == 0) {
+		route_free(&s->routes);
+		s->routes = routes;
+	} else {
+		log_error("reload: the old routing stays in force");
+	}
+	s->conf = fresh;
+	s->retry = retry_params(fresh);
+	dispatch_limits(s);
+}
+
+static void
+flush(struct daemon *d)
+{
+	struct send *s = d->state;
+
+	send_tick(s);
+	log_info("flush: %llu deferred messages are due now",
+	    (unsigned long long)s->due.count);
+	deferred_flush(s);
+	sched_flush(s->sched, s->now);
+	send_kick(s);
+}
+
+/* ---- stop ---- */
+
+static void
+stop(struct daemon *d, usec_t limit)
+{
+	struct send *s = d->state;
+
+	send_tick(s);
+	s->stopping = true;
+	s->stop_at = s->now + limit;
+	log_info(
+	    "stopping: %u deliveries to end", sched_figures(s->sched).running);
+	publish_stop(s);
+	send_kick(s);
+}
+
+/* What is in active/ then goes back to incoming/ at the next start. */
+usec_t
+control_work(struct send *s)
+{
+	bool over = sched_figures(s->sched).running == 0 &&
+	    (s->messages.count[LIST_FINISHED] == 0 || s->health.read_only);
+
+	if (!s->stopping)
+		return USEC_NEVER;
+	if (!over && s->now < s->stop_at)
+		return s->stop_at;
+	if (!over)
+		log_warning("stopped with %u deliveries running",
+		    sched_figures(s->sched).running);
+	daemon_exit(s->d, 0);
+	return USEC_NEVER;
+}
+
+const struct daemon_ops control_ops = {
+	.name = "queue-send",
+	.user = DAEMON_AS_QMAILS,
+	.start = start,
+	.linked = linked,
+	.reload = reload,
+	.flush = flush,
+	.stop = stop,
+	.done = done,
+};

@@ -1,0 +1,146 @@
+#include "queue-send/deferred.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "log/log.h"
+
+#define WALKED_PER_TURN 300
+#define WALK_INTERVAL   (3600 * USEC_PER_SEC)
+
+static const enum spool_dir walk_dirs[WALK_NKINDS] = {
+	[WALK_DEFERRED] = SPOOL_DEFERRED,
+	[WALK_HOLD] = SPOOL_HOLD,
+	[WALK_CORRUPT] = SPOOL_CORRUPT,
+};
+
+void
+deferred_walk(struct send *s)
+{
+	int i;
+
+	for (i = 0; i < WALK_NKINDS; i++)
+		s->walks[i].wanted = true;
+	s->walk_at = s->now + WALK_INTERVAL;
+}
+
+/* A file in deferred/ that nobody knew. */
+static void
+found(struct send *s, const struct spool_item *item)
+{
+	const struct retry_now now = { s->now, s->now_wall };
+	usec_t at = s->now;
+
+	if (messages_find(&s->messages, item->inode) != NULL ||
+	    due_find(&s->due, item->inode) != NULL)
+		return;
+	if (!s->walk_flush)
+		at = retry_due_mono(&s->retry, item->mtime_wall, &now);
+	if (due_put(&s->due, item->inode, at) == NULL)
+		s->walks[WALK_DEFERRED].wanted = true; /* no memory: again */
+}
+
+static void
+walk_end(struct send *s, enum walk_kind kind)
+{
+	struct walk *w = &s->walks[kind];
+
+	spool_scan_done(&w->scan);
+	w->running = false;
+	w->count = w->found;
+	if (kind == WALK_DEFERRED)
+		s->walk_flush = false;
+	s->pub.changed = true;
+}
+
+static void
+step(struct send *s, enum walk_kind kind)
+{
+	struct walk *w = &s->walks[kind];
+	struct spool_item item;
+	int n, r;
+
+	if (!w->running) {
+		spool_scan_begin(&w->scan, &s->sp, walk_dirs[kind]);
+		w->running = true;
+		w->wanted = false;
+		w->found = 0;
+	}
+	for (n = 0; n < WALKED_PER_TURN; n++) {
+		r = spool_scan_next(&w->scan, kind == WALK_DEFERRED, &item);
+		if (r < 0)
+			log_warning("%s/%s: %s: a part of it was not read",
+			    s->sp.path, spool_dirs[walk_dirs[kind]].name,
+			    strerror(-r));
+		if (r == 0) {
+			walk_end(s, kind);
+			return;
+		}
+		if (r < 0 || item.inode == 0)
+			continue;
+		w->found++;
+		if (kind == WALK_DEFERRED)
+			found(s, &item);
+	}
+}
+
+usec_t
+deferred_work(struct send *s)
+{
+	int i;
+
+	if (s->stopping)
+		return USEC_NEVER;
+	if (s->now >= s->walk_at)
+		deferred_walk(s);
+	for (i = 0; i < WALK_NKINDS; i++)
+		if (s->walks[i].running || s->walks[i].wanted) {
+			step(s, (enum walk_kind)i);
+			return s->now;
+		}
+	return s->walk_at;
+}
+
+void
+deferred_add(struct send *s, const struct message *m, usec_t at_mono)
+{
+	struct due *d = due_put(&s->due, m->inode, at_mono);
+
+	if (d == NULL) { /* no memory: the walk finds it again */
+		s->walks[WALK_DEFERRED].wanted = true;
+		return;
+	}
+	d->deaths = m->agent_died ? m->deaths : 0;
+	if (d->minute == 0)
+		d->minute =
+		    ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
+}
+
+void
+deferred_forget(struct send *s, uint64_t inode)
+{
+	struct due *d = due_find(&s->due, inode);
+
+	if (d != NULL && d->minute != 0)
+		ages_remove(&s->ages, d->minute, s->now_wall);
+	due_drop(&s->due, inode);
+}
+
+void
+deferred_flush(struct send *s)
+{
+	due_flush(&s->due);
+	deferred_walk(s);
+	s->walk_flush = true;
+}
+
+void
+deferred_done(struct send *s)
+{
+	int i;
+
+	for (i = 0; i < WALK_NKINDS; i++)
+		if (s->walks[i].running)
+			spool_scan_done(&s->walks[i].scan);
+	due_done(&s->due);
+}

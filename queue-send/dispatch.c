@@ -1,0 +1,317 @@
+#include "queue-send/dispatch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/finish.h"
+#include "queue-send/links.h"
+#include "queue-send/recipients.h"
+#include "queue-send/results.h"
+
+#define STARTED_PER_TURN 100
+#define DESCRIPTORS_WAIT USEC_PER_SEC
+
+/* Any entry fits into a frame: its recipients, and the strings before them. */
+_Static_assert(SCHED_ENTRY_RCPTS_MAX <= AGENT_RCPTS_MAX, "agents take them");
+_Static_assert(SCHED_ENTRY_RCPTS_MAX *(8 + ADDRESS_MAX) + QUEUE_ID_SIZE +
+	    AGENT_NAME_MAX + AGENT_NEXTHOP_MAX + ADDRESS_MAX + 256 <
+	MSG_FRAME_MAX,
+    "a DELIVER frame");
+
+static const struct {
+	enum agent_program program;
+	bool local;
+} kinds[AGENT_NKINDS] = {
+	[AGENT_SMTP] = { PROGRAM_SMTP, false },
+	[AGENT_LMTP] = { PROGRAM_SMTP, false },
+	[AGENT_LOCAL] = { PROGRAM_LOCAL, true },
+	[AGENT_PIPE] = { PROGRAM_LOCAL, true },
+	[AGENT_DISCARD] = { PROGRAM_LOCAL, true },
+	[AGENT_ERROR] = { PROGRAM_LOCAL, true },
+};
+
+enum agent_program
+dispatch_program(enum agent_kind kind)
+{
+	return kinds[kind].program;
+}
+
+bool
+dispatch_is_local(enum agent_kind kind)
+{
+	return kinds[kind].local;
+}
+
+static int
+job_compare(const struct job *a, const struct job *b)
+{
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+TREE_GENERATE(job_tree, job, link, job_compare)
+
+void
+dispatch_params(const struct send *s, struct sched_transport_params *ret_params)
+{
+	const struct conf_transport *t = s->conf->transports;
+	const struct agent_link *agent;
+	uint32_t i;
+
+	for (i = 0; i < s->conf->ntransports; i++, t++) {
+		agent = s->agent[dispatch_program(t->kind)];
+		ret_params[i] = (struct sched_transport_params){
+			.name = t->name,
+			.process_limit =
+			    agent == NULL || agent->full ? 0 : t->process_limit,
+			.destination_concurrency_limit =
+			    t->destination_concurrency_limit,
+			.destination_recipient_limit =
+			    t->destination_recipient_limit,
+		};
+	}
+}
+
+void
+dispatch_limits(struct send *s)
+{
+	struct sched_transport_params params[CONF_TRANSPORTS_MAX];
+
+	dispatch_params(s, params);
+	sched_configure(s->sched, params, s->conf->ntransports);
+	s->pub.changed = true;
+	send_kick(s);
+}
+
+struct job *
+dispatch_find(struct send *s, uint64_t id)
+{
+	struct job key;
+
+	key.id = id;
+	return RB_FIND(job_tree, &s->jobs, &key);
+}
+
+void
+dispatch_end(struct send *s, struct job *job, enum sched_result result)
+{
+	struct message *m = job->message;
+	uint32_t n = job->nrcpts;
+
+	RB_REMOVE(job_tree, &s->jobs, job);
+	TAILQ_REMOVE(&job->agent->jobs, job, of_agent);
+	sched_done(s->sched, job->entry, result, s->now);
+	free(job);
+	recipients_settle(s, m, n);
+	s->pub.changed = true;
+	send_kick(s);
+}
+
+/* What the frame and the job need of the recipients. */
+struct hand_over {
+	struct buf frame;   /* as agent_rcpt_add() makes them */
+	struct buf strings; /* addresses with their NUL */
+};
+
+static int
+read_rcpts(struct send *s, const struct message *m, const struct sched_entry *e,
+    struct hand_over *h)
+{
+	struct queue_rcpt rcpt;
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; r >= 0 && i < e->nrcpts; i++) {
+		r = recipients_read(s, m, e, i, &rcpt);
+		if (r >= 0)
+			r = agent_rcpt_add(
+			    &h->frame, rcpt.index, rcpt.address, rcpt.len);
+		if (r >= 0)
+			r = buf_add(&h->strings, rcpt.address, rcpt.len + 1);
+	}
+	return r;
+}
+
+static struct job *
+job_new(struct send *s, struct sched_entry *e, const struct hand_over *h)
+{
+	size_t list = e->nrcpts * sizeof(struct job_rcpt);
+	struct job *job = calloc(1, sizeof(*job) + list + h->strings.len);
+	char *string;
+	uint32_t i;
+
+	if (job == NULL)
+		return NULL;
+	string = (char *)job->rcpts + list;
+	memcpy(string, h->strings.data, h->strings.len);
+	for (i = 0; i < e->nrcpts; i++) {
+		job->rcpts[i] = (struct job_rcpt){
+			.offset = e->rcpts[i].offset,
+			.index = e->rcpts[i].index,
+			.address = string,
+		};
+		string += strlen(string) + 1;
+	}
+	job->id = ++s->last_job;
+	job->message = e->owner;
+	job->entry = e;
+	job->selected_at = e->selected_at;
+	job->nrcpts = e->nrcpts;
+	return job;
+}
+
+static int
+send_deliver(struct send *s, const struct job *job, struct agent_link *agent,
+    const struct buf *rcpts)
+{
+	const struct message *m = job->message;
+	const struct conf_transport *t =
+	    &s->conf->transports[job->entry->transport];
+	char id[QUEUE_ID_SIZE];
+	const struct msg msg = {
+		.type = MSG_DELIVER,
+		.u.DELIVER = {
+			.job = job->id,
+			.id = { id, 0 },
+			.kind = (uint8_t)t->kind,
+			.transport = MSG_S(t->name),
+			.nexthop = MSG_S(job->entry->nexthop),
+			.sender = MSG_S(m->sender),
+			.content_off = m->file.content_off,
+			.content_len = m->file.content_len,
+			.flags = m->file.flags,
+			.nrcpts = job->nrcpts,
+			.rcpts = { rcpts->data, rcpts->len },
+		},
+	};
+	struct msg copy = msg;
+	int fd, r;
+
+	message_id(m, id);
+	copy.u.DELIVER.id = MSG_S(id);
+	fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	r = wire_send(agent->wire, &copy, fd);
+	io_close(&fd);
+	return r;
+}
+
+static int
+start_job(struct send *s, struct sched_entry *e, struct agent_link *agent)
+{
+	struct hand_over h = { 0 };
+	struct job *job = NULL;
+	int r = read_rcpts(s, e->owner, e, &h);
+
+	if (r >= 0) {
+		job = job_new(s, e, &h);
+		r = job == NULL ? -ENOMEM
+				: send_deliver(s, job, agent, &h.frame);
+	}
+	buf_done(&h.frame);
+	buf_done(&h.strings);
+	if (r < 0) {
+		free(job);
+		return r;
+	}
+	job->agent = agent;
+	RB_INSERT(job_tree, &s->jobs, job);
+	TAILQ_INSERT_TAIL(&agent->jobs, job, of_agent);
+	return 0;
+}
+
+static int
+open_for_marks(struct send *s, struct message *m)
+{
+	if (m->fd >= 0)
+		return 0;
+	m->fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
+	return m->fd < 0 ? m->fd : 0;
+}
+
+/* Not the message's fault, and the same entry may start later. */
+static bool
+wait_with(struct send *s, struct agent_link *agent, int error)
+{
+	switch (-error) {
+	case ENOBUFS:
+	case EPIPE: /* the wire's owner hears of its end in this turn */
+		agent->full = true;
+		dispatch_limits(s);
+		return true;
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+		s->dispatch_at = s->now + DESCRIPTORS_WAIT;
+		return true;
+	default:
+		return health_is_general(error);
+	}
+}
+
+/* The file does not let this entry be delivered: its recipients are dealt with
+ * for this attempt, and finish.c does what the error asks for. */
+static void
+give_up(struct send *s, struct sched_entry *e, int error)
+{
+	struct message *m = e->owner;
+	uint32_t n = e->nrcpts;
+
+	if (error != -ENOENT && error != -EBADMSG && error != -EPERM)
+		finish_write_failed(s, m, "open for delivery", error);
+	message_fail(m, error);
+	sched_done(s->sched, e, SCHED_AGENT_DIED, s->now);
+	recipients_settle(s, m, n);
+}
+
+/* False: nothing more can start in this turn. */
+static bool
+start(struct send *s, struct sched_entry *e)
+{
+	struct agent_link *agent =
+	    s->agent[dispatch_program(s->conf->transports[e->transport].kind)];
+	struct message *m = e->owner;
+	int r = m->error != 0 ? m->error : open_for_marks(s, m);
+
+	ASSERT(agent != NULL); /* its transports have limit 0 */
+	if (r == 0)
+		r = start_job(s, e, agent);
+	if (r == 0)
+		return true;
+	if (m->error == 0 && wait_with(s, agent, r)) {
+		if (health_is_general(r))
+			finish_write_failed(s, m, "open for delivery", r);
+		sched_put_back(s->sched, e);
+		if (sched_message_running(m->sched) == 0 && m->nparked == 0)
+			io_close(&m->fd);
+		return r == -ENOBUFS || r == -EPIPE;
+	}
+	give_up(s, e, r);
+	return true;
+}
+
+usec_t
+dispatch_work(struct send *s)
+{
+	struct sched_entry *e;
+	int n;
+
+	if (s->stopping || s->health.read_only)
+		return USEC_NEVER;
+	if (s->now < s->dispatch_at)
+		return s->dispatch_at;
+	for (n = 0; n < STARTED_PER_TURN; n++) {
+		e = sched_select(s->sched, s->now);
+		if (e == NULL)
+			return USEC_NEVER;
+		s->pub.changed = true;
+		if (!start(s, e))
+			return s->health.read_only ? USEC_NEVER
+						   : s->dispatch_at;
+	}
+	return s->now;
+}

@@ -1,0 +1,173 @@
+#include "queue-send/due.h"
+
+#include <stdlib.h>
+
+static int
+inode_compare(const struct due *a, const struct due *b)
+{
+	return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+static int
+time_compare(const struct due *a, const struct due *b)
+{
+	int r = (a->at_mono > b->at_mono) - (a->at_mono < b->at_mono);
+
+	return r != 0 ? r : inode_compare(a, b);
+}
+
+TREE_GENERATE(due_inodes, due, by_inode, inode_compare)
+TREE_GENERATE(due_times, due, by_time, time_compare)
+
+void
+due_init(struct due_queue *q)
+{
+	*q = (struct due_queue){ 0 };
+	RB_INIT(&q->nodes);
+	RB_INIT(&q->later);
+	RB_INIT(&q->flushed);
+}
+
+void
+due_done(struct due_queue *q)
+{
+	struct due *d;
+
+	while ((d = RB_MIN(due_inodes, &q->nodes)) != NULL) {
+		RB_REMOVE(due_inodes, &q->nodes, d);
+		free(d);
+	}
+	due_init(q);
+}
+
+struct due *
+due_find(const struct due_queue *q, uint64_t inode)
+{
+	struct due key = { .inode = inode };
+	struct due_inodes nodes = q->nodes; /* RB_FIND takes no const */
+
+	return RB_FIND(due_inodes, &nodes, &key);
+}
+
+static struct due_times *
+tree_of(struct due_queue *q, const struct due *d)
+{
+	return d->epoch == q->epoch ? &q->later : &q->flushed;
+}
+
+static void
+wait_until(struct due_queue *q, struct due *d, usec_t at_mono)
+{
+	d->at_mono = at_mono;
+	d->epoch = q->epoch;
+	RB_INSERT(due_times, &q->later, d);
+}
+
+static void
+stop_waiting(struct due_queue *q, struct due *d)
+{
+	if (d->asked) {
+		d->asked = false;
+		q->asked--;
+	} else {
+		RB_REMOVE(due_times, tree_of(q, d), d);
+	}
+}
+
+struct due *
+due_put(struct due_queue *q, uint64_t inode, usec_t at_mono)
+{
+	struct due *d = due_find(q, inode);
+
+	if (d != NULL) {
+		stop_waiting(q, d);
+	} else {
+		d = calloc(1, sizeof(*d));
+		if (d == NULL)
+			return NULL;
+		d->inode = inode;
+		RB_INSERT(due_inodes, &q->nodes, d);
+		q->count++;
+	}
+	wait_until(q, d, at_mono);
+	return d;
+}
+
+void
+due_drop(struct due_queue *q, uint64_t inode)
+{
+	struct due *d = due_find(q, inode);
+
+	if (d == NULL)
+		return;
+	stop_waiting(q, d);
+	RB_REMOVE(due_inodes, &q->nodes, d);
+	q->count--;
+	free(d);
+}
+
+struct due *
+due_ask(struct due_queue *q, usec_t now)
+{
+	struct due *d = RB_MIN(due_times, &q->flushed);
+
+	if (d == NULL) {
+		d = RB_MIN(due_times, &q->later);
+		if (d == NULL || d->at_mono > now)
+			return NULL;
+	}
+	stop_waiting(q, d);
+	d->asked = true;
+	q->asked++;
+	return d;
+}
+
+void
+due_unask(struct due_queue *q, struct due *d, usec_t at_mono)
+{
+	ASSERT(d->asked);
+	stop_waiting(q, d);
+	wait_until(q, d, at_mono);
+}
+
+void
+due_unask_all(struct due_queue *q, usec_t now)
+{
+	struct due *d;
+
+	if (q->asked == 0)
+		return;
+	RB_FOREACH (d, due_inodes, &q->nodes)
+		if (d->asked)
+			due_unask(q, d, now);
+}
+
+void
+due_flush(struct due_queue *q)
+{
+	struct due *d, *next;
+
+	if (RB_EMPTY(&q->flushed)) {
+		q->flushed = q->later;
+		RB_INIT(&q->later);
+		q->epoch++;
+		return;
+	}
+	RB_FOREACH_SAFE (d, due_times, &q->later, next) {
+		RB_REMOVE(due_times, &q->later, d);
+		d->epoch = q->epoch - 1;
+		RB_INSERT(due_times, &q->flushed, d);
+	}
+}
+
+usec_t
+due_next(const struct due_queue *q)
+{
+	struct due_times later = q->later;
+	const struct due *d;
+
+	if (!RB_EMPTY(&q->flushed))
+		return INT64_MIN;
+	d = RB_MIN(due_times, &later);
+	return d == NULL ? USEC_NEVER : d->at_mono;
+}

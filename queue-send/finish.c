@@ -1,0 +1,212 @@
+#include "queue-send/finish.h"
+
+#include <bsd/stdlib.h>
+#include <errno.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "queue-send/active.h"
+#include "queue-send/deferred.h"
+#include "spool/reason.h"
+
+#define FINISHED_PER_TURN 50
+#define MOVE_RETRY        (5 * USEC_PER_SEC)
+
+static void
+say(const struct message *m, enum log_level level, const char *name,
+    const char *text)
+{
+	char id[QUEUE_ID_SIZE];
+	const struct log_event event = {
+		.level = level,
+		.name = name,
+		.id = id,
+		.text = text,
+		.plain = true,
+	};
+
+	message_id(m, id);
+	log_write(&event);
+}
+
+void
+finish_write_failed(
+    struct send *s, const struct message *m, const char *what, int error)
+{
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
+	s->pub.changed = true;
+	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
+		log_error("%s: cannot %s: %s", id, what, strerror(-error));
+	if (!health_failed(&s->health, error, s->now))
+		return;
+	log_error("%s: %s: no delivery starts until marks can be written",
+	    s->sp.path, strerror(-error));
+	send_kick(s);
+}
+
+static int
+remove_message(struct send *s, struct message *m)
+{
+	int r;
+
+	/* First the reasons: a new message may get the inode number (D22). */
+	r = reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+	if (r == 0)
+		r = reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+	if (r == 0)
+		r = spool_remove(&s->sp, SPOOL_ACTIVE, m->inode);
+	if (r < 0)
+		return r;
+	s->counters.finished++;
+	rate_add(&s->rate_out, s->now);
+	say(m, LOG_INFO_L, "removed", "removed");
+	return 0;
+}
+
+static int
+vanished(struct send *s, struct message *m)
+{
+	reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+	reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+	say(m, LOG_WARNING_L, "vanished",
+	    "status=removed (the file is gone from the active queue)");
+	return 0;
+}
+
+static int
+hold(struct send *s, struct message *m)
+{
+	char id[QUEUE_ID_SIZE];
+	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_HOLD, m->inode);
+
+	if (r < 0)
+		return r;
+	reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+	s->walks[WALK_HOLD].count++;
+	s->counters.finished++;
+	message_id(m, id);
+	log_warning("%s: held: %u recipients failed for good, the reasons are "
+		    "in bounce/",
+	    id, m->failed);
+	return 0;
+}
+
+static int
+corrupt(struct send *s, struct message *m)
+{
+	char id[QUEUE_ID_SIZE];
+	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_CORRUPT, m->inode);
+
+	if (r < 0)
+		return r;
+	s->walks[WALK_CORRUPT].count++;
+	message_id(m, id);
+	log_error("%s: damaged (%s): moved to corrupt/", id,
+	    m->why == NULL ? strerror(-m->error) : m->why);
+	return 0;
+}
+
+/* What was moved here under a name of our message is another one (D22): back,
+ * to be prepared as itself. */
+static int
+give_back(struct send *s, struct message *m)
+{
+	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_INCOMING, m->inode);
+
+	if (r == 0)
+		s->want_scan = true;
+	return r;
+}
+
+static usec_t
+delay_of(struct send *s, const struct message *m)
+{
+	usec_t age = s->now_wall - m->file.arrival_wall, soon;
+	usec_t delay = retry_delay(&s->retry, age, arc4random());
+
+	if (!m->agent_died)
+		return delay;
+	soon = retry_agent_delay(&s->retry, m->deaths);
+	return soon < delay ? soon : delay;
+}
+
+static int
+defer(struct send *s, struct message *m)
+{
+	usec_t delay = delay_of(s, m);
+	char id[QUEUE_ID_SIZE];
+	int r = spool_set_due(&s->sp, m->inode, s->now_wall + delay);
+
+	/* Without it a restart tries early; the message counts more. */
+	if (r < 0 && r != -ENOENT)
+		finish_write_failed(s, m, "write the due time", r);
+	r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
+	if (r < 0)
+		return r;
+	if (m->error != 0) {
+		message_id(m, id);
+		log_error("%s: cannot be read: %s: deferred", id,
+		    strerror(-m->error));
+	}
+	deferred_add(s, m, s->now + delay);
+	return 0;
+}
+
+static int
+leave(struct send *s, struct message *m)
+{
+	switch (-m->error) {
+	case 0:
+		break;
+	case ENOENT:
+		return vanished(s, m);
+	case ESTALE:
+		return give_back(s, m);
+	case EBADMSG:
+	case EPERM:
+		return corrupt(s, m);
+	default:
+		return defer(s, m);
+	}
+	if (m->deferred > 0)
+		return defer(s, m);
+	return m->failed > 0 ? hold(s, m) : remove_message(s, m);
+}
+
+/* False: it could not be moved, and is last in line now. */
+static bool
+finish_one(struct send *s, struct message *m)
+{
+	int r = leave(s, m);
+
+	if (r == -ENOENT)
+		r = vanished(s, m);
+	if (r == 0) {
+		active_forget(s, m);
+		return true;
+	}
+	finish_write_failed(s, m, "move out of active", r);
+	messages_put(&s->messages, m, LIST_FINISHED);
+	s->finish_at = s->now + MOVE_RETRY;
+	return false;
+}
+
+usec_t
+finish_work(struct send *s)
+{
+	struct message *m;
+	int n;
+
+	for (n = 0; n < FINISHED_PER_TURN; n++) {
+		m = messages_first(&s->messages, LIST_FINISHED);
+		if (m == NULL || s->health.read_only)
+			return USEC_NEVER;
+		if (s->now < s->finish_at)
+			return s->finish_at;
+		if (!finish_one(s, m))
+			return s->health.read_only ? USEC_NEVER : s->finish_at;
+	}
+	return s->now;
+}

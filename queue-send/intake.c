@@ -1,0 +1,35 @@
+#include "queue-send/intake.h"
+
+int
+intake_choose(struct intake *in, const uint32_t waiting[INTAKE_NSIDES])
+{
+	enum intake_side side = in->turn;
+
+	if (waiting[side] == 0)
+		side = (enum intake_side)(INTAKE_NSIDES - 1 - side);
+	if (waiting[side] == 0)
+		return -1;
+	in->turn = (enum intake_side)(INTAKE_NSIDES - 1 - side);
+	return (int)side;
+}
+
+uint32_t
+intake_window(uint32_t active_limit)
+{
+	if (active_limit < 1)
+		return 1;
+	return active_limit < INTAKE_WINDOW_MAX ? active_limit
+						: INTAKE_WINDOW_MAX;
+}
+
+uint32_t
+intake_grant(uint32_t window, uint32_t granted, uint32_t waiting)
+{
+	uint32_t taken = granted + waiting;
+
+	if (taken >= window)
+		return 0;
+	if (taken > 0 && window - taken < window / 4)
+		return 0;
+	return window - taken;
+}

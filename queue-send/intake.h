@@ -1,0 +1,36 @@
+/* queue-send/intake.h - what comes into the active queue next: one message
+ * from incoming, one from deferred, in turn, also when it has been full, so
+ * that neither starves the other (SCHEDULING section 7). Pure.
+ *
+ * Behind each side is a short list of messages that todo-proc has prepared.
+ * CREDIT and PREPARE keep both lists filled up to a window, whatever the other
+ * side does; only the step from the lists into the active queue takes turns.
+ */
+#ifndef QUEUE_SEND_INTAKE_H
+#define QUEUE_SEND_INTAKE_H
+
+#include "base/base.h"
+
+/* Messages of one side that were let come and are not in the active queue.
+ * todo-proc remembers as many (todo-proc/handed.h). */
+#define INTAKE_WINDOW_MAX 64
+
+enum intake_side {
+	INTAKE_INCOMING,
+	INTAKE_DEFERRED,
+	INTAKE_NSIDES,
+};
+
+struct intake {
+	enum intake_side turn;
+};
+
+/* The side that gives the next message and loses its turn; -1: none waits. */
+int intake_choose(struct intake *in, const uint32_t waiting[INTAKE_NSIDES]);
+uint32_t intake_window(uint32_t active_limit);
+/* How many more may be let come, with so many on their way (granted) and
+ * waiting. Small rests wait until a quarter of the window is free, to save
+ * messages, unless nothing at all would come. */
+uint32_t intake_grant(uint32_t window, uint32_t granted, uint32_t waiting);
+
+#endif

@@ -1,0 +1,239 @@
+#include "queue-send/links.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/dispatch.h"
+#include "queue-send/offers.h"
+#include "queue-send/publish.h"
+#include "queue-send/results.h"
+
+/* ---- agents ---- */
+
+static const char *const programs[PROGRAM_NPROGRAMS] = {
+	[PROGRAM_LOCAL] = "deliver-local",
+	[PROGRAM_SMTP] = "deliver-smtp",
+};
+
+static void
+agent_drop(struct agent_link *agent)
+{
+	struct send *s = agent->send;
+
+	results_agent_died(s, agent);
+	TAILQ_REMOVE(&s->agents, agent, link);
+	if (s->agent[agent->program] == agent)
+		s->agent[agent->program] = NULL;
+	wire_free(&agent->wire);
+	free(agent);
+	dispatch_limits(s);
+}
+
+static void
+agent_misbehaves(struct agent_link *agent, const char *what)
+{
+	log_error("%s: %s: its link is closed", programs[agent->program], what);
+	agent_drop(agent);
+}
+
+static void
+agent_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
+{
+	struct agent_link *agent = arg;
+	struct send *s = agent->send;
+	const struct msg *msg = &frame->msg;
+	int r = -EBADMSG;
+
+	send_tick(s);
+	if (msg->type == MSG_RESULT)
+		r = results_on_result(s, agent, &msg->u.RESULT);
+	else if (msg->type == MSG_DONE)
+		r = results_on_done(s, agent, &msg->u.DONE);
+	if (r < 0)
+		agent_misbehaves(agent, msg_name(msg->type));
+}
+
+static void
+agent_bad(void *arg, struct wire *w UNUSED)
+{
+	struct agent_link *agent = arg;
+
+	send_tick(agent->send);
+	agent_misbehaves(agent, "a frame that cannot be read");
+}
+
+static void
+agent_closed(void *arg, struct wire *w UNUSED)
+{
+	struct agent_link *agent = arg;
+
+	send_tick(agent->send);
+	if (!agent->send->stopping)
+		log_warning("%s is gone", programs[agent->program]);
+	agent_drop(agent);
+}
+
+static void
+agent_drained(void *arg, struct wire *w UNUSED)
+{
+	struct agent_link *agent = arg;
+
+	if (!agent->full)
+		return;
+	send_tick(agent->send);
+	agent->full = false;
+	dispatch_limits(agent->send);
+}
+
+static const struct wire_ops agent_ops = {
+	.frame = agent_frame,
+	.bad = agent_bad,
+	.closed = agent_closed,
+	.drained = agent_drained,
+};
+
+static int
+agent_linked(struct send *s, enum agent_program program, int fd)
+{
+	struct agent_link *agent = calloc(1, sizeof(*agent));
+	int r;
+
+	if (agent == NULL)
+		return -ENOMEM;
+	agent->send = s;
+	agent->program = program;
+	TAILQ_INIT(&agent->jobs);
+	r = wire_new(s->base, fd, &agent_ops, agent, &agent->wire);
+	if (r < 0) {
+		free(agent);
+		return r;
+	}
+	TAILQ_INSERT_TAIL(&s->agents, agent, link);
+	s->agent[program] = agent;
+	dispatch_limits(s);
+	return 0;
+}
+
+static int
+local_linked(struct send *s, int fd)
+{
+	return agent_linked(s, PROGRAM_LOCAL, fd);
+}
+
+static int
+smtp_linked(struct send *s, int fd)
+{
+	return agent_linked(s, PROGRAM_SMTP, fd);
+}
+
+/* ---- todo-proc ---- */
+
+static void
+todo_drop(struct send *s)
+{
+	wire_free(&s->todo);
+	offers_reset(s);
+	send_kick(s);
+}
+
+static void
+todo_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
+{
+	struct send *s = arg;
+	const struct msg *msg = &frame->msg;
+	int r = -EBADMSG;
+
+	send_tick(s);
+	if (msg->type == MSG_MESSAGE)
+		r = offers_on_message(s, &msg->u.MESSAGE);
+	else if (msg->type == MSG_GONE)
+		r = offers_on_gone(s, &msg->u.GONE);
+	else if (msg->type == MSG_COUNTS)
+		r = offers_on_counts(s, &msg->u.COUNTS);
+	if (r == 0)
+		return;
+	log_error("todo-proc: %s: its link is closed", msg_name(msg->type));
+	todo_drop(s);
+}
+
+static void
+todo_bad(void *arg, struct wire *w UNUSED)
+{
+	struct send *s = arg;
+
+	send_tick(s);
+	log_error("todo-proc: a frame that cannot be read: its link is closed");
+	todo_drop(s);
+}
+
+static void
+todo_closed(void *arg, struct wire *w UNUSED)
+{
+	struct send *s = arg;
+
+	send_tick(s);
+	if (!s->stopping)
+		log_warning("todo-proc is gone");
+	todo_drop(s);
+}
+
+static const struct wire_ops todo_ops = {
+	.frame = todo_frame,
+	.bad = todo_bad,
+	.closed = todo_closed,
+};
+
+static int
+todo_linked(struct send *s, int fd)
+{
+	struct wire *fresh;
+	int r = wire_new(s->base, fd, &todo_ops, s, &fresh);
+
+	if (r < 0)
+		return r;
+	todo_drop(s);
+	s->todo = fresh;
+	return 0;
+}
+
+/* ---- all ---- */
+
+static const struct {
+	const char *name;
+	int (*linked)(struct send *s, int fd);
+} links[] = {
+	{ "page", publish_linked },
+	{ "todo-proc", todo_linked },
+	{ "deliver-local", local_linked },
+	{ "deliver-smtp", smtp_linked },
+};
+
+void
+links_linked(struct send *s, const char *name, int fd)
+{
+	size_t i;
+	int r = -ENOENT;
+
+	send_tick(s);
+	for (i = 0; r == -ENOENT && i < ARRAY_LEN(links); i++)
+		if (strcmp(links[i].name, name) == 0)
+			r = links[i].linked(s, fd);
+	if (r < 0) {
+		log_error("link \"%s\": %s", name, strerror(-r));
+		io_close(&fd);
+	}
+	send_kick(s);
+}
+
+void
+links_done(struct send *s)
+{
+	struct agent_link *agent;
+
+	while ((agent = TAILQ_FIRST(&s->agents)) != NULL)
+		agent_drop(agent);
+	wire_free(&s->todo);
+}

@@ -1,0 +1,28 @@
+/* queue-send/links.h - the peers: the page, todo-proc, the agents.
+ *
+ * A later agent of the same name takes over at once; the earlier one keeps
+ * what it has until its end is seen, so that results it had sent still count.
+ * A peer that says what it may not say loses its link, and its supervisor
+ * starts it again (I18). */
+#ifndef QUEUE_SEND_LINKS_H
+#define QUEUE_SEND_LINKS_H
+
+#include "ipc/wire.h"
+#include "queue-send/send.h"
+
+struct job;
+
+struct agent_link {
+	TAILQ_ENTRY(agent_link) link;
+	struct send *send;
+	struct wire *wire;
+	enum agent_program program;
+	TAILQ_HEAD(, job) jobs;
+	bool full; /* its socket does not take more now */
+};
+
+/* A link of the supervisor: takes the descriptor. */
+void links_linked(struct send *s, const char *name, int fd);
+void links_done(struct send *s);
+
+#endif

@@ -1,0 +1,9 @@
+#include "queue-send/control.h"
+
+int
+main(int argc, char **argv)
+{
+	static struct send send = { .lock = -1 };
+
+	return daemon_main(argc, argv, &control_ops, &send);
+}

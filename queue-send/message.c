@@ -1,0 +1,132 @@
+#include "queue-send/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/io.h"
+#include "sched/sched.h"
+
+static int
+message_compare(const struct message *a, const struct message *b)
+{
+	return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+TREE_GENERATE(message_tree, message, link, message_compare)
+
+void
+messages_init(struct messages *ms)
+{
+	int i;
+
+	*ms = (struct messages){ 0 };
+	RB_INIT(&ms->tree);
+	for (i = 0; i < LIST_NLISTS; i++)
+		TAILQ_INIT(&ms->list[i]);
+}
+
+static void
+copy_frame(struct message *m, const struct msg_MESSAGE *frame)
+{
+	m->inode = frame->inode;
+	m->dir = (uint8_t)frame->dir;
+	m->fd = -1;
+	m->pending = frame->pending;
+	m->file = (struct queue_file){
+		.size = frame->size,
+		.content_len = frame->content_len,
+		.rcpt_count = frame->recipients,
+		.queue = frame->queue,
+		.arrival_wall = frame->arrival_wall,
+		.nonce = frame->nonce,
+	};
+	if (frame->sender.len > 0)
+		memcpy(m->sender, frame->sender.data, frame->sender.len);
+}
+
+struct message *
+messages_add(struct messages *ms, const struct msg_MESSAGE *frame)
+{
+	struct message *m = calloc(1, sizeof(*m) + frame->sender.len + 1);
+
+	if (m == NULL)
+		return NULL;
+	m->census = malloc(frame->census.len + 1);
+	if (m->census == NULL) {
+		free(m);
+		return NULL;
+	}
+	copy_frame(m, frame);
+	if (frame->census.len > 0)
+		memcpy(m->census, frame->census.data, frame->census.len);
+	m->census_len = (uint32_t)frame->census.len;
+	RB_INSERT(message_tree, &ms->tree, m);
+	TAILQ_INSERT_TAIL(&ms->list[LIST_NONE], m, on);
+	ms->count[LIST_NONE]++;
+	return m;
+}
+
+struct message *
+messages_find(struct messages *ms, uint64_t inode)
+{
+	struct message key = { .inode = inode };
+
+	return RB_FIND(message_tree, &ms->tree, &key);
+}
+
+void
+messages_drop(struct messages *ms, struct message *m)
+{
+	RB_REMOVE(message_tree, &ms->tree, m);
+	TAILQ_REMOVE(&ms->list[m->list], m, on);
+	ms->count[m->list]--;
+	sched_message_free(&m->sched);
+	io_close(&m->fd);
+	free(m->census);
+	free(m);
+}
+
+void
+messages_put(struct messages *ms, struct message *m, enum message_list list)
+{
+	TAILQ_REMOVE(&ms->list[m->list], m, on);
+	ms->count[m->list]--;
+	m->list = (uint8_t)list;
+	TAILQ_INSERT_TAIL(&ms->list[list], m, on);
+	ms->count[list]++;
+}
+
+struct message *
+messages_first(struct messages *ms, enum message_list list)
+{
+	return TAILQ_FIRST(&ms->list[list]);
+}
+
+void
+message_id(const struct message *m, char out[QUEUE_ID_SIZE])
+{
+	const struct queue_id id = {
+		.arrival_wall = m->file.arrival_wall,
+		.nonce = m->file.nonce,
+		.queue = m->file.queue,
+		.inode = m->inode,
+	};
+
+	queue_id_format(&id, out);
+}
+
+void
+message_fail(struct message *m, int error)
+{
+	if (error >= 0 || m->error != 0)
+		return;
+	m->error = error;
+	if (error == -EBADMSG || error == -EPERM)
+		m->why = queue_file_reason();
+}
+
+bool
+message_is(const struct message *m, usec_t arrival_wall, uint8_t nonce)
+{
+	return m->file.arrival_wall == arrival_wall && m->file.nonce == nonce;
+}

@@ -1,0 +1,101 @@
+/* queue-send/message.h - one message as queue-send knows it, and the lists
+ * that it can be on.
+ *
+ *	OFFERED_…   prepared by todo-proc, still where it lay; waits for room
+ *	READING     in the active queue, the next recipients are to be read
+ *	FINISHED    nothing of it waits or runs: to leave the active queue
+ *	(none)      in the active queue, entries wait or run
+ *
+ * Keyed by inode, and told from another one of the same inode by arrival time
+ * and nonce (D22). A message lives from messages_add() to messages_drop().
+ * Kept small: with its part of common/sched it must fit into 1 KiB
+ * (tests/unit/queue-send/memory.c).
+ */
+#ifndef QUEUE_SEND_MESSAGE_H
+#define QUEUE_SEND_MESSAGE_H
+
+#include "ipc/msg.h"
+#include "spool/queue_file.h"
+#include "spool/spool.h"
+
+#include <sys/queue.h>
+#include <bsd/sys/tree.h>
+
+struct report;
+struct sched_message;
+
+enum message_list {
+	LIST_NONE,
+	LIST_OFFERED_INCOMING, /* as enum intake_side, 1 + side */
+	LIST_OFFERED_DEFERRED,
+	LIST_READING,
+	LIST_FINISHED,
+	LIST_NLISTS,
+};
+
+struct message {
+	RB_ENTRY(message) link;
+	TAILQ_ENTRY(message) on;
+	uint8_t list;       /* enum message_list */
+	uint8_t dir;        /* enum spool_dir: where it lies */
+	uint8_t deaths;     /* of agents that had it */
+	bool reasons_begun; /* defer/ holds this attempt's */
+	bool agent_died;    /* in this attempt */
+	uint64_t inode;
+	struct queue_file file; /* before it is active only what identifies */
+	uint64_t next;          /* offset of the next recipient to read */
+	uint32_t next_index;
+	uint32_t room;     /* recipients that may be read now */
+	uint32_t held;     /* recipients that wait or run */
+	uint32_t pending;  /* of all, when it was prepared */
+	uint32_t deferred; /* in this attempt */
+	uint32_t failed;   /* for good, ever */
+	uint32_t death;    /* the last one counted in deaths */
+	uint32_t nparked;  /* results that are not recorded */
+	uint32_t minute;   /* its place in send->ages */
+	int fd;            /* O_RDWR while deliveries run, else -1 */
+	int error;         /* 0, or -errno: the file does not let us go on */
+	const char *why;   /* what is damaged, for -EBADMSG and -EPERM */
+	usec_t active_mono;
+	struct sched_message *sched; /* NULL before it is active */
+	char *census;                /* NULL once it is active */
+	uint32_t census_len;
+	char sender[];
+};
+
+TAILQ_HEAD(message_queue, message);
+RB_HEAD(message_tree, message);
+
+struct messages {
+	struct message_tree tree;
+	struct message_queue list[LIST_NLISTS];
+	uint32_t count[LIST_NLISTS];
+};
+
+void messages_init(struct messages *ms);
+/* From a frame whose values were checked. NULL when memory is out. */
+struct message *
+messages_add(struct messages *ms, const struct msg_MESSAGE *frame);
+struct message *messages_find(struct messages *ms, uint64_t inode);
+/* Free it; with nothing of it running. The file is not touched. */
+void messages_drop(struct messages *ms, struct message *m);
+/* To the end of a list; from whichever it is on. */
+void
+messages_put(struct messages *ms, struct message *m, enum message_list list);
+struct message *messages_first(struct messages *ms, enum message_list list);
+
+void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
+/* The first error is kept, with what spool says is wrong; 0 changes nothing. */
+void message_fail(struct message *m, int error);
+/* Is it the file that `file` was read from? */
+bool message_is(const struct message *m, usec_t arrival_wall, uint8_t nonce);
+
+/* A result whose mark could not be written (results.c). */
+struct parked {
+	STAILQ_ENTRY(parked) link;
+	struct message *message;
+	struct report *report; /* in the same memory */
+};
+STAILQ_HEAD(parked_list, parked);
+
+#endif

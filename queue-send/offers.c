@@ -1,0 +1,213 @@
+#include "queue-send/offers.h"
+
+#include <errno.h>
+
+#include "ipc/wire.h"
+#include "log/log.h"
+#include "queue-send/active.h"
+#include "queue-send/deferred.h"
+#include "spool/reason.h"
+
+#define CENSUS_ROW   16
+#define SCAN_EVERY   USEC_PER_SEC
+#define PREPARE_WAIT USEC_PER_SEC /* after the link did not take one */
+
+/* ---- in ---- */
+
+static bool
+is_right(const struct send *s, const struct msg_MESSAGE *f)
+{
+	bool deferred = f->dir == SPOOL_DEFERRED;
+
+	return (deferred || (f->dir == SPOOL_INCOMING && s->credit > 0)) &&
+	    f->inode > 0 && f->queue <= QUEUE_NUM_MAX && f->arrival_wall >= 0 &&
+	    f->arrival_wall <= QUEUE_ID_ARRIVAL_MAX &&
+	    f->sender.len <= ADDRESS_MAX && f->census.len % CENSUS_ROW == 0 &&
+	    f->census.len <= CONF_TRANSPORTS_MAX * CENSUS_ROW;
+}
+
+/* False: we have this message. Another one of the same inode means that the
+ * file of the one we had is gone (D22). */
+static bool
+is_new(struct send *s, const struct msg_MESSAGE *f)
+{
+	struct message *m = messages_find(&s->messages, f->inode);
+	char id[QUEUE_ID_SIZE];
+
+	if (m == NULL)
+		return true;
+	if (message_is(m, f->arrival_wall, f->nonce))
+		return false;
+	if (m->list == LIST_OFFERED_INCOMING ||
+	    m->list == LIST_OFFERED_DEFERRED) {
+		messages_drop(&s->messages, m);
+		return true;
+	}
+	if (m->fd >= 0) /* its inode is in use, so the offer is wrong */
+		return false;
+	message_id(m, id);
+	log_warning("%s: status=removed (another message has its inode)", id);
+	active_forget(s, m);
+	return true;
+}
+
+int
+offers_on_message(struct send *s, const struct msg_MESSAGE *f)
+{
+	struct due *d = due_find(&s->due, f->inode);
+	struct message *m;
+
+	if (!is_right(s, f))
+		return -EBADMSG;
+	if (f->dir == SPOOL_INCOMING)
+		s->credit--;
+	else if (d == NULL || !d->asked)
+		return 0; /* nobody asked, or not any more */
+	send_kick(s);
+	if (!is_new(s, f))
+		return 0;
+	m = messages_add(&s->messages, f);
+	if (m != NULL) {
+		messages_put(&s->messages, m,
+		    f->dir == SPOOL_INCOMING ? LIST_OFFERED_INCOMING
+					     : LIST_OFFERED_DEFERRED);
+	} else if (f->dir == SPOOL_INCOMING) {
+		s->want_scan = true;
+	} else {
+		due_unask(&s->due, d, s->now + s->retry.minimal);
+	}
+	return 0;
+}
+
+int
+offers_on_gone(struct send *s, const struct msg_GONE *f)
+{
+	struct due *d = due_find(&s->due, f->inode);
+	struct message *m = messages_find(&s->messages, f->inode);
+
+	if (d == NULL || !d->asked || m != NULL)
+		return 0;
+	switch (-f->error) {
+	case ENOENT: /* what is left of it must not meet its inode again */
+		reason_clear(&s->sp, SPOOL_DEFER, f->inode);
+		reason_clear(&s->sp, SPOOL_BOUNCE, f->inode);
+		deferred_forget(s, f->inode);
+		break;
+	case EBADMSG: /* moved to corrupt/ */
+	case EPERM:
+		deferred_forget(s, f->inode);
+		break;
+	default:
+		due_unask(&s->due, d, s->now + s->retry.minimal);
+	}
+	s->pub.changed = true;
+	send_kick(s);
+	return 0;
+}
+
+int
+offers_on_counts(struct send *s, const struct msg_COUNTS *f)
+{
+	if (f->corrupt != s->todo_counts.corrupt)
+		s->walks[WALK_CORRUPT].wanted = true;
+	s->todo_counts = (struct todo_counts){
+		.rings = f->rings,
+		.rings_bad = f->rings_bad,
+		.rings_stale = f->rings_stale,
+		.found_by_scan = f->found_by_scan,
+		.lost_rings = f->lost_rings,
+		.maildrop = f->maildrop,
+		.incoming = f->incoming,
+		.corrupt = f->corrupt,
+		.scan_only = f->scan_only,
+	};
+	s->pub.changed = true;
+	send_kick(s);
+	return 0;
+}
+
+void
+offers_reset(struct send *s)
+{
+	enum message_list list;
+	struct message *m;
+
+	for (list = LIST_OFFERED_INCOMING; list <= LIST_OFFERED_DEFERRED;
+	     list++)
+		while ((m = messages_first(&s->messages, list)) != NULL)
+			messages_drop(&s->messages, m);
+	due_unask_all(&s->due, s->now);
+	s->credit = 0;
+}
+
+/* ---- out ---- */
+
+static int
+put(struct send *s, const struct msg *msg)
+{
+	int r = wire_send(s->todo, msg, -1);
+
+	/* -EPIPE is told by the wire's end. */
+	if (r < 0 && r != -EPIPE &&
+	    log_due(s->now, USEC_PER_SEC, &s->said_offer))
+		log_warning("%s to todo-proc: not sent", msg_name(msg->type));
+	return r;
+}
+
+static usec_t
+ask_for_scan(struct send *s)
+{
+	if (!s->want_scan)
+		return USEC_NEVER;
+	if (s->now < s->scan_at)
+		return s->scan_at;
+	s->scan_at = s->now + SCAN_EVERY;
+	s->want_scan = put(s, &(struct msg){ .type = MSG_SCAN }) < 0;
+	return s->want_scan ? s->scan_at : USEC_NEVER;
+}
+
+static void
+give_credit(struct send *s, uint32_t window)
+{
+	uint32_t n = intake_grant(
+	    window, s->credit, s->messages.count[LIST_OFFERED_INCOMING]);
+
+	if (n > 0 &&
+	    put(s,
+		&(struct msg){
+		    .type = MSG_CREDIT, .u.CREDIT = { .messages = n } }) == 0)
+		s->credit += n;
+}
+
+static usec_t
+ask_for_due(struct send *s, uint32_t window)
+{
+	struct due *d;
+	struct msg msg = { .type = MSG_PREPARE };
+
+	while (s->due.asked < window) {
+		d = due_ask(&s->due, s->now);
+		if (d == NULL)
+			return due_next(&s->due);
+		msg.u.PREPARE.inode = d->inode;
+		if (put(s, &msg) == 0)
+			continue;
+		due_unask(&s->due, d, s->now + PREPARE_WAIT);
+		return s->now + PREPARE_WAIT;
+	}
+	return USEC_NEVER;
+}
+
+usec_t
+offers_work(struct send *s)
+{
+	uint32_t window = intake_window(s->conf->message_active_limit);
+	usec_t scan, due;
+
+	if (s->todo == NULL || s->stopping)
+		return USEC_NEVER;
+	scan = ask_for_scan(s);
+	give_credit(s, window);
+	due = ask_for_due(s, window);
+	return scan < due ? scan : due;
+}

@@ -1,0 +1,20 @@
+/* queue-send/publish.h - the page /queueN: load, backlog, counters, ages.
+ *
+ * Sampling is here, and nowhere else: at most once a second when something
+ * has changed, else every PUBLISH_IDLE as a sign of life. A load above the
+ * threshold is told to the supervisor, too, at most every LOAD_EVERY. */
+#ifndef QUEUE_SEND_PUBLISH_H
+#define QUEUE_SEND_PUBLISH_H
+
+#include "queue-send/send.h"
+
+/* The segment, made by the supervisor: maps it and closes the descriptor. */
+int publish_linked(struct send *s, int fd);
+usec_t publish_work(struct send *s);
+/* The queue is stopping: nothing may choose it any more. */
+void publish_stop(struct send *s);
+void publish_done(struct send *s);
+/* What the page says, for who has no segment: tests, state dumps. */
+void publish_fill(struct send *s, struct queue_page *page);
+
+#endif

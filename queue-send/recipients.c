@@ -1,0 +1,175 @@
+#include "queue-send/recipients.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/io.h"
+#include "queue-send/results.h"
+
+#define READ_PER_TURN 2000
+
+/* How many more recipients of one message may come into memory. */
+static uint32_t
+batch(const struct send *s)
+{
+	uint32_t limit = s->conf->message_recipient_limit_mem;
+	uint32_t least = s->conf->message_recipient_minimum;
+	uint32_t free_room = limit > s->recipients ? limit - s->recipients : 0;
+
+	return free_room > least ? free_room : least;
+}
+
+static void
+no_route(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
+    const char *text)
+{
+	const struct report report = {
+		.index = rcpt->index,
+		.offset = rcpt->offset,
+		.address = rcpt->address,
+		.outcome = AGENT_DEFERRED,
+		.dsn = "4.3.5",
+		.relay = "none",
+		.text = text,
+		.selected_at = s->now,
+	};
+
+	results_apply(s, m, &report);
+}
+
+static int
+route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
+{
+	const struct sched_rcpt handle = { rcpt->offset, rcpt->index };
+	char nexthop[ROUTE_NEXTHOP_MAX + 1];
+	struct route route;
+	int transport, r;
+
+	if (route_lookup(s->routes, rcpt->address, &route) < 0) {
+		no_route(s, m, rcpt, "no route");
+		return 0;
+	}
+	transport = conf_transport_find(s->conf, route.transport);
+	if (transport < 0) {
+		no_route(s, m, rcpt, "no such transport");
+		return 0;
+	}
+	r = route_nexthop(&route, rcpt->address, nexthop);
+	if (r < 0) {
+		no_route(s, m, rcpt, "next hop is too long");
+		return 0;
+	}
+	r = sched_rcpt_add(
+	    m->sched, (uint32_t)transport, nexthop, rcpt->address, &handle);
+	if (r == -EINVAL) {
+		no_route(s, m, rcpt, "transport is new: needs a restart");
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	m->held++;
+	m->room--;
+	s->recipients++;
+	return 0;
+}
+
+static int
+read_one(struct send *s, struct message *m, int fd)
+{
+	struct queue_rcpt rcpt;
+	int r = queue_rcpt_next(&s->cursor, fd, &rcpt);
+
+	if (r <= 0)
+		return r == 0 ? -EBADMSG : r;
+	if (rcpt.mark == RCPT_FAILED)
+		m->failed++;
+	else if (rcpt.mark == RCPT_PENDING)
+		r = route_one(s, m, &rcpt);
+	if (r < 0)
+		return r;
+	m->next = s->cursor.next;
+	m->next_index = s->cursor.index;
+	return 0;
+}
+
+static bool
+has_unread(const struct message *m)
+{
+	return m->error == 0 && m->next_index < m->file.rcpt_count;
+}
+
+/* Up to the end of the batch or of the turn; the number read. */
+static int
+read_some(struct send *s, struct message *m, int left)
+{
+	int fd = m->fd, n = 0;
+
+	if (fd < 0)
+		fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
+	if (fd < 0) {
+		message_fail(m, fd);
+		return 0;
+	}
+	queue_rcpt_seek(&s->cursor, &m->file, m->next, m->next_index);
+	while (n < left && m->room > 0 && has_unread(m)) {
+		message_fail(m, read_one(s, m, fd));
+		n++;
+	}
+	if (fd != m->fd)
+		io_close(&fd);
+	return n;
+}
+
+usec_t
+recipients_work(struct send *s)
+{
+	int left = READ_PER_TURN;
+	struct message *m;
+
+	while ((m = messages_first(&s->messages, LIST_READING)) != NULL) {
+		if (left <= 0)
+			return s->now;
+		if (m->room == 0 && m->held == 0)
+			m->room = batch(s);
+		left -= 1 + read_some(s, m, left);
+		if (has_unread(m) && m->room > 0)
+			continue; /* the turn is over */
+		messages_put(&s->messages, m, LIST_NONE);
+		recipients_settle(s, m, 0);
+	}
+	return USEC_NEVER;
+}
+
+void
+recipients_settle(struct send *s, struct message *m, uint32_t count)
+{
+	m->held -= count;
+	s->recipients -= count;
+	if (sched_message_running(m->sched) == 0 && m->nparked == 0) {
+		io_close(&m->fd);
+		if (m->error != 0) { /* what waits goes with the message */
+			s->recipients -= m->held;
+			m->held = 0;
+		}
+	}
+	if (m->held > 0 || m->nparked > 0 || m->list == LIST_READING)
+		return;
+	m->room = 0;
+	messages_put(
+	    &s->messages, m, has_unread(m) ? LIST_READING : LIST_FINISHED);
+	send_kick(s);
+}
+
+int
+recipients_read(struct send *s, const struct message *m,
+    const struct sched_entry *e, uint32_t place, struct queue_rcpt *ret_rcpt)
+{
+	const struct sched_rcpt *at = &e->rcpts[place];
+	int r;
+
+	/* The cursor is everybody's: it follows on only within an entry. */
+	if (place == 0 || s->cursor.index != at->index)
+		queue_rcpt_seek(&s->cursor, &m->file, at->offset, at->index);
+	r = queue_rcpt_next(&s->cursor, m->fd, ret_rcpt);
+	return r == 0 ? -EBADMSG : r < 0 ? r : 0;
+}

@@ -1,0 +1,429 @@
+#include "queue-send/results.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "queue-send/delivery_log.h"
+#include "queue-send/dispatch.h"
+#include "queue-send/finish.h"
+#include "queue-send/links.h"
+#include "queue-send/recipients.h"
+#include "spool/reason.h"
+
+#define EXPIRED_DSN  "4.4.7"
+#define EXPIRED_TEXT "delivery time expired"
+#define PARKED_RETRY (5 * USEC_PER_SEC)
+#define PHASE_MAX    (86400 * USEC_PER_SEC)
+
+/* ---- one recipient ---- */
+
+static int
+add_reason(struct send *s, struct message *m, enum spool_dir dir,
+    const struct report *r)
+{
+	const struct reason reason = {
+		.index = r->index,
+		.when_wall = s->now_wall,
+		.dsn = r->dsn,
+		.relay = r->relay,
+		.address = r->address,
+		.text = r->text,
+	};
+
+	if (dir == SPOOL_DEFER && !m->reasons_begun) {
+		reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+		m->reasons_begun = true;
+	}
+	return reason_add(&s->sp, dir, m->inode, &reason);
+}
+
+static int
+write_mark(struct send *s, struct message *m, const struct report *r)
+{
+	if (r->outcome == AGENT_DEFERRED)
+		return 0;
+	if (m->fd < 0)
+		m->fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
+	if (m->fd < 0)
+		return m->fd;
+	return queue_file_mark(s->sp.sys, m->fd, r->offset,
+	    r->outcome == AGENT_SENT ? RCPT_DONE : RCPT_FAILED);
+}
+
+/* It is on disk: now it may be told. */
+static void
+tell(struct send *s, struct message *m, const struct report *r)
+{
+	delivery_log(s, m, r);
+	switch (r->outcome) {
+	case AGENT_SENT:
+		s->counters.delivered++;
+		s->counters.bytes_delivered += m->file.content_len;
+		break;
+	case AGENT_FAILED:
+		m->failed++;
+		if (r->expired)
+			s->counters.expired++;
+		else
+			s->counters.failed++;
+		break;
+	case AGENT_DEFERRED:
+	case AGENT_NOUTCOMES:
+		m->deferred++;
+		s->counters.deferred++;
+		break;
+	}
+	s->pub.changed = true;
+}
+
+static char *
+keep(char **at, const char *string)
+{
+	size_t size = strlen(string) + 1;
+	char *copy = *at;
+
+	memcpy(copy, string, size);
+	*at += size;
+	return copy;
+}
+
+static void
+park(struct send *s, struct message *m, const struct report *r)
+{
+	size_t strings = strlen(r->address) + strlen(r->dsn) +
+	    strlen(r->relay) + strlen(r->text) + 4;
+	struct parked *p = malloc(sizeof(*p) + sizeof(struct report) + strings);
+	char *at;
+
+	if (p == NULL) { /* it may be delivered twice, after a restart */
+		log_error("out of memory for a delivery that is not recorded");
+		return;
+	}
+	p->message = m;
+	p->report = (struct report *)(void *)(p + 1);
+	at = (char *)(p->report + 1);
+	*p->report = *r;
+	p->report->address = keep(&at, r->address);
+	p->report->dsn = keep(&at, r->dsn);
+	p->report->relay = keep(&at, r->relay);
+	p->report->text = keep(&at, r->text);
+	STAILQ_INSERT_TAIL(&s->parked, p, link);
+	m->nparked++;
+	s->parked_at = s->now + PARKED_RETRY;
+}
+
+static void
+record(struct send *s, struct message *m, const struct report *r)
+{
+	int error = write_mark(s, m, r);
+
+	if (error < 0) {
+		finish_write_failed(
+		    s, m, "record a delivery (it is kept in memory)", error);
+		park(s, m, r);
+		return;
+	}
+	tell(s, m, r);
+}
+
+static void
+defer(struct send *s, struct message *m, struct report *r)
+{
+	int error = add_reason(s, m, SPOOL_DEFER, r);
+
+	r->outcome = AGENT_DEFERRED;
+	if (error < 0)
+		finish_write_failed(s, m, "write a reason", error);
+	record(s, m, r);
+}
+
+static void
+fail(struct send *s, struct message *m, struct report *r)
+{
+	char text[128];
+	int error = add_reason(s, m, SPOOL_BOUNCE, r);
+
+	if (error == 0) {
+		r->outcome = AGENT_FAILED;
+		record(s, m, r);
+		return;
+	}
+	/* D3: without its reason on disk no recipient fails. */
+	finish_write_failed(s, m, "write a reason", error);
+	snprintf(text, sizeof(text), "cannot write down why it failed: %s",
+	    strerror(-error));
+	r->dsn = "4.3.0";
+	r->text = text;
+	r->expired = false;
+	defer(s, m, r);
+}
+
+void
+results_apply(struct send *s, struct message *m, const struct report *report)
+{
+	char text[AGENT_TEXT_MAX + sizeof(EXPIRED_TEXT) + 32];
+	usec_t age = s->now_wall - m->file.arrival_wall;
+	struct report r = *report;
+
+	if (r.outcome == AGENT_DEFERRED && !r.ours &&
+	    retry_expired(&s->retry, age, m->sender[0] == '\0')) {
+		snprintf(
+		    text, sizeof(text), EXPIRED_TEXT ": %s %s", r.dsn, r.text);
+		r.dsn = EXPIRED_DSN;
+		r.text = text;
+		r.expired = true;
+		fail(s, m, &r);
+	} else if (r.outcome == AGENT_FAILED) {
+		fail(s, m, &r);
+	} else if (r.outcome == AGENT_SENT) {
+		record(s, m, &r);
+	} else {
+		defer(s, m, &r);
+	}
+}
+
+/* ---- what could not be recorded ---- */
+
+static void
+unpark(struct send *s, struct parked *p)
+{
+	struct message *m = p->message;
+
+	m->nparked--;
+	tell(s, m, p->report);
+	free(p);
+	recipients_settle(s, m, 0);
+}
+
+static void
+retry_parked(struct send *s)
+{
+	struct parked_list again = STAILQ_HEAD_INITIALIZER(again);
+	struct parked *p;
+
+	STAILQ_CONCAT(&again, &s->parked);
+	while ((p = STAILQ_FIRST(&again)) != NULL) {
+		STAILQ_REMOVE_HEAD(&again, link);
+		if (write_mark(s, p->message, p->report) < 0)
+			STAILQ_INSERT_TAIL(&s->parked, p, link);
+		else
+			unpark(s, p);
+	}
+	s->parked_at = s->now + PARKED_RETRY;
+}
+
+void
+results_drop_parked(struct send *s)
+{
+	struct parked *p;
+
+	while ((p = STAILQ_FIRST(&s->parked)) != NULL) {
+		STAILQ_REMOVE_HEAD(&s->parked, link);
+		p->message->nparked--;
+		free(p);
+	}
+}
+
+/* One byte of the lock file: written in place, as a mark is. */
+static void
+probe(struct send *s)
+{
+	int r = queue_file_mark(s->sp.sys, s->lock, 0, RCPT_PENDING);
+
+	if (!health_probed(&s->health, r, s->now))
+		return;
+	log_warning("%s: can be written again: deliveries go on", s->sp.path);
+	s->intake_blocked_until = s->finish_at = 0;
+	s->parked_at = s->now;
+	s->pub.changed = true;
+	send_kick(s);
+}
+
+usec_t
+results_work(struct send *s)
+{
+	usec_t next = USEC_NEVER;
+
+	if (health_probe_due(&s->health, s->now))
+		probe(s);
+	if (s->health.read_only)
+		return s->health.probe_at;
+	if (!STAILQ_EMPTY(&s->parked)) {
+		if (s->now >= s->parked_at)
+			retry_parked(s);
+		if (!STAILQ_EMPTY(&s->parked))
+			next = s->parked_at;
+	}
+	return next;
+}
+
+/* ---- what agents say ---- */
+
+static bool
+copy_string(char *out, size_t size, const struct msg_str *from)
+{
+	if (from->len >= size)
+		return false;
+	memcpy(out, from->data, from->len);
+	out[from->len] = '\0';
+	return true;
+}
+
+/* "4.4.1": the class fits the outcome, the rest are numbers. */
+static bool
+dsn_fits(const char *dsn, char class)
+{
+	size_t subject, detail;
+
+	if (dsn[0] != class || dsn[1] != '.')
+		return false;
+	subject = strspn(dsn + 2, "0123456789");
+	if (subject < 1 || subject > 3 || dsn[2 + subject] != '.')
+		return false;
+	detail = strspn(dsn + 3 + subject, "0123456789");
+	return detail >= 1 && detail <= 3 && dsn[3 + subject + detail] == '\0';
+}
+
+static const struct {
+	char class;
+	const char *dsn;
+} outcomes[AGENT_NOUTCOMES] = {
+	[AGENT_SENT] = { '2', "2.0.0" },
+	[AGENT_DEFERRED] = { '4', "4.0.0" },
+	[AGENT_FAILED] = { '5', "5.0.0" },
+};
+
+static const char *
+dsn_for(const char *dsn, enum agent_outcome outcome)
+{
+	return dsn_fits(dsn, outcomes[outcome].class) ? dsn
+						      : outcomes[outcome].dsn;
+}
+
+static usec_t
+phase(usec_t t)
+{
+	return t < 0 ? 0 : t > PHASE_MAX ? PHASE_MAX : t;
+}
+
+static int
+compare_rcpt(const void *key, const void *element)
+{
+	const uint32_t *index = key;
+	const struct job_rcpt *rcpt = element;
+
+	return (*index > rcpt->index) - (*index < rcpt->index);
+}
+
+static struct job_rcpt *
+find_rcpt(struct job *job, uint32_t index)
+{
+	return bsearch(&index, job->rcpts, job->nrcpts, sizeof(job->rcpts[0]),
+	    compare_rcpt);
+}
+
+int
+results_on_result(
+    struct send *s, struct agent_link *agent, const struct msg_RESULT *f)
+{
+	char dsn[AGENT_DSN_MAX + 1], relay[AGENT_RELAY_MAX + 1],
+	    text[AGENT_TEXT_MAX + 1];
+	struct job *job = dispatch_find(s, f->job);
+	struct job_rcpt *rcpt;
+
+	if (job == NULL || job->agent != agent || f->outcome >= AGENT_NOUTCOMES)
+		return -EBADMSG;
+	rcpt = find_rcpt(job, f->rcpt);
+	if (rcpt == NULL || rcpt->reported ||
+	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
+	    !copy_string(relay, sizeof(relay), &f->relay) ||
+	    !copy_string(text, sizeof(text), &f->text))
+		return -EBADMSG;
+	rcpt->reported = true;
+	results_apply(s, job->message,
+	    &(struct report){
+		.index = rcpt->index,
+		.offset = rcpt->offset,
+		.address = rcpt->address,
+		.outcome = (enum agent_outcome)f->outcome,
+		.dsn = dsn_for(dsn, (enum agent_outcome)f->outcome),
+		.relay = relay[0] == '\0' ? "none" : relay,
+		.text = text,
+		.conn = phase(f->conn_usec),
+		.xfer = phase(f->xfer_usec),
+		.selected_at = job->selected_at,
+	    });
+	return 0;
+}
+
+/* Recipients without a result. */
+static void
+defer_rest(struct send *s, struct job *job, const char *dsn, const char *text,
+    bool ours)
+{
+	struct job_rcpt *rcpt;
+
+	for (rcpt = job->rcpts; rcpt < job->rcpts + job->nrcpts; rcpt++) {
+		if (rcpt->reported)
+			continue;
+		rcpt->reported = true;
+		results_apply(s, job->message,
+		    &(struct report){
+			.index = rcpt->index,
+			.offset = rcpt->offset,
+			.address = rcpt->address,
+			.outcome = AGENT_DEFERRED,
+			.dsn = dsn,
+			.relay = "none",
+			.text = text,
+			.selected_at = job->selected_at,
+			.ours = ours,
+		    });
+	}
+}
+
+int
+results_on_done(
+    struct send *s, struct agent_link *agent, const struct msg_DONE *f)
+{
+	char dsn[AGENT_DSN_MAX + 1], text[AGENT_TEXT_MAX + 1];
+	struct job *job = dispatch_find(s, f->job);
+
+	if (job == NULL || job->agent != agent || f->site_failed > 1 ||
+	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
+	    !copy_string(text, sizeof(text), &f->text))
+		return -EBADMSG;
+	defer_rest(s, job, dsn_for(dsn, AGENT_DEFERRED),
+	    text[0] == '\0' ? "the agent gave no result" : text, false);
+	dispatch_end(
+	    s, job, f->site_failed ? SCHED_SITE_FAILED : SCHED_DELIVERED);
+	return 0;
+}
+
+static void
+count_death(struct send *s, struct message *m)
+{
+	m->agent_died = true;
+	if (m->death == s->agent_deaths)
+		return;
+	m->death = s->agent_deaths;
+	if (m->deaths < UINT8_MAX)
+		m->deaths++;
+}
+
+void
+results_agent_died(struct send *s, struct agent_link *agent)
+{
+	struct job *job;
+
+	s->agent_deaths++;
+	while ((job = TAILQ_FIRST(&agent->jobs)) != NULL) {
+		count_death(s, job->message);
+		defer_rest(s, job, "4.3.0", "the delivery agent died", true);
+		dispatch_end(s, job, SCHED_AGENT_DIED);
+	}
+}

@@ -1,0 +1,146 @@
+/* queue-send/send.h - the state of one queue-send, and who does what with it.
+ *
+ *	control     start, reload, flush, stop: the daemon's calls
+ *	recover     at start: what a crash left in active/
+ *	turn        the loop: bounded work of each kind, then the one timer
+ *	links       the peers: frames in, agents that come and go
+ *	offers      MESSAGE and GONE of todo-proc; CREDIT and PREPARE to it
+ *	active      a message comes into the active queue
+ *	recipients  its recipients are read in batches
+ *	dispatch    entries are handed to agents: jobs
+ *	results     RESULT and DONE: marks, reasons, log
+ *	finish      a message leaves: removed, deferred, held, corrupt
+ *	deferred    the scan of deferred/, hold/, corrupt/
+ *	publish     the page, load reports
+ *
+ * Decisions that need none of this are pure and apart: retry, due, intake,
+ * health, ages, rate.
+ *
+ * Times: `now` is read once in each callback (send_tick) and lies here.
+ * Everything below is soft: what fails with one message is logged and that
+ * message is put where the table of docs/QUEUE.md says.
+ */
+#ifndef QUEUE_SEND_SEND_H
+#define QUEUE_SEND_SEND_H
+
+#include "agent/agent.h"
+#include "daemon/daemon.h"
+#include "ipc/page.h"
+#include "queue-send/ages.h"
+#include "queue-send/due.h"
+#include "queue-send/health.h"
+#include "queue-send/intake.h"
+#include "queue-send/message.h"
+#include "queue-send/rate.h"
+#include "queue-send/retry.h"
+#include "route/route.h"
+#include "sched/sched.h"
+#include "spool/spool.h"
+
+struct agent_link;
+struct event;
+
+/* The programs that deliver. */
+enum agent_program {
+	PROGRAM_LOCAL,
+	PROGRAM_SMTP,
+	PROGRAM_NPROGRAMS,
+};
+
+struct send_counters {
+	uint64_t accepted;  /* messages from incoming */
+	uint64_t finished;  /* messages that left for good */
+	uint64_t delivered; /* recipients, as the rest */
+	uint64_t deferred, failed, expired;
+	uint64_t bytes_delivered;
+};
+
+/* What todo-proc last told (COUNTS). */
+struct todo_counts {
+	uint64_t rings, rings_bad, rings_stale, found_by_scan, lost_rings;
+	uint64_t maildrop, incoming, corrupt;
+	uint32_t scan_only;
+};
+
+/* A walk of one directory, a bounded number of steps a turn. */
+struct walk {
+	struct spool_scan scan;
+	bool running, wanted;
+	uint64_t found; /* so far */
+	uint64_t count; /* by the last whole walk, and what we did since */
+};
+
+enum walk_kind {
+	WALK_DEFERRED,
+	WALK_HOLD,
+	WALK_CORRUPT,
+	WALK_NKINDS,
+};
+
+struct publisher {
+	struct queue_page *page; /* NULL: no page yet */
+	usec_t published_at;
+	usec_t reported_at; /* load */
+	bool changed;
+};
+
+TAILQ_HEAD(agent_links, agent_link);
+RB_HEAD(job_tree, job);
+
+struct send {
+	struct daemon *d; /* NULL in unit tests */
+	const struct conf *conf;
+	struct event_base *base;
+	struct event *timer;
+	usec_t now, now_wall;
+	struct spool sp;
+	int lock; /* of the queue */
+
+	struct route_table *routes;
+	struct sched *sched;
+	struct retry_params retry;
+	struct health health;
+
+	struct messages messages;
+	struct parked_list parked; /* results whose marks cannot be written */
+	usec_t parked_at;          /* when to try them again */
+	usec_t finish_at;          /* not before: a move had failed */
+	uint32_t active;           /* messages in the active queue */
+	uint32_t recipients;       /* in memory */
+	struct due_queue due;
+	struct walk walks[WALK_NKINDS];
+	usec_t walk_at;  /* the next walk of everything */
+	bool walk_flush; /* what the walk finds is due */
+
+	struct wire *todo;
+	struct intake intake;
+	uint32_t credit; /* given and not used */
+	usec_t intake_blocked_until;
+	bool want_scan;
+	usec_t scan_at; /* not before */
+
+	struct agent_links agents; /* all that live */
+	struct agent_link *agent[PROGRAM_NPROGRAMS];
+	struct job_tree jobs;
+	uint64_t last_job;
+	uint32_t agent_deaths;
+	usec_t dispatch_at; /* not before: descriptors had run out */
+	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
+
+	struct publisher pub;
+	struct send_counters counters;
+	struct todo_counts todo_counts;
+	struct ages ages;
+	struct rate rate_in, rate_out;
+
+	bool stopping;
+	usec_t stop_at;
+	usec_t said_offer, said_io, said_load; /* log_due() */
+};
+
+/* Read the clocks; at the head of every callback. */
+void send_tick(struct send *s);
+/* There is something to do: run a turn soon. */
+void send_kick(struct send *s);
+
+#endif
