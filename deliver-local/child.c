@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "deliver-local/account.h"
 #include "base/address.h"
 #include "base/clock.h"
-#include "deliver-local/command.h"
 #include "config/conf.h"
+#include "deliver-local/account.h"
+#include "deliver-local/command.h"
 #include "deliver-local/mailbox.h"
 #include "deliver-local/maildir.h"
 #include "deliver-local/message.h"

@@ -7,8 +7,8 @@
 #include <event2/event.h>
 
 #include "daemon/daemon.h"
-#include "log/log.h"
 #include "deliver-local/verdict.h"
+#include "log/log.h"
 
 #define BAD_EVERY   (60 * USEC_PER_SEC)
 /* Of the time that a stop has, so much is left for programs to be ended. */

@@ -29,7 +29,7 @@ struct local {
 	char host[256];
 	struct programs *programs;
 	struct agent *agent; /* NULL until queue-send is linked */
-	LIST_HEAD(, task) tasks;
+	LIST_HEAD(task_list, task) tasks;
 	uint64_t deliveries; /* begun */
 	bool ending;         /* nothing new begins */
 	struct event *ask, *firm, *leave;

@@ -1,0 +1,335 @@
+#include "agent/agent.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "config/conf.h"
+
+/* The agent under test in a loop, and queue-send's end as a bare socket. */
+static struct event_base *base;
+static struct agent *agent;
+static int peer = -1;
+
+static struct agent_job *held[512];
+static size_t nheld;
+static uint32_t orphans, bads;
+static const char *last_bad;
+static bool answer_at_once;
+
+static const struct agent_report sent = {
+	.outcome = AGENT_SENT,
+	.dsn = "2.0.0",
+	.relay = "local",
+	.text = "ok",
+	.conn = 5,
+	.xfer = 7,
+};
+
+static void
+on_deliver(void *arg UNUSED, struct agent_job *job)
+{
+	if (answer_at_once) {
+		agent_result_rest(job, &sent);
+		agent_done(job, false, "", "");
+		return;
+	}
+	cr_assert(nheld < ARRAY_LEN(held));
+	held[nheld++] = job;
+}
+
+static void
+on_orphaned(void *arg UNUSED)
+{
+	orphans++;
+}
+
+static void
+on_bad(void *arg UNUSED, const char *what)
+{
+	bads++;
+	last_bad = what;
+}
+
+static const struct agent_ops ops = {
+	.deliver = on_deliver,
+	.orphaned = on_orphaned,
+	.bad = on_bad,
+};
+
+static void
+setup(void)
+{
+	int fds[2];
+
+	base = event_base_new();
+	cr_assert(base != NULL && chan_pair(fds) == 0);
+	cr_assert_eq(agent_new(base, fds[0], &ops, NULL, &agent), 0);
+	peer = fds[1];
+}
+
+static void
+teardown(void)
+{
+	size_t i;
+
+	agent_free(&agent);
+	for (i = 0; i < nheld; i++)
+		agent_done(held[i], false, "", "");
+	io_close(&peer);
+	event_base_free(base);
+}
+
+static int
+queue_file(void)
+{
+	char name[] = "/tmp/agent-link-XXXXXX";
+	int fd = mkstemp(name), ret;
+
+	cr_assert(fd >= 0 && ftruncate(fd, 100) == 0);
+	ret = open(name, O_RDONLY | O_CLOEXEC);
+	unlink(name);
+	close(fd);
+	return ret;
+}
+
+static int
+send_deliver(uint64_t number, uint32_t nrcpts, uint64_t len)
+{
+	struct buf rcpts = { 0 };
+	struct msg msg = { .type = MSG_DELIVER };
+	uint32_t i;
+	int fd = queue_file(), r;
+
+	for (i = 0; i < nrcpts; i++)
+		agent_rcpt_add(&rcpts, 10 + i, "a@b", 3);
+	msg.u.DELIVER = (struct msg_DELIVER){
+		.job = number,
+		.id = MSG_S("0A"),
+		.kind = AGENT_DISCARD,
+		.transport = MSG_S("discard"),
+		.nexthop = MSG_S("b"),
+		.sender = MSG_S(""),
+		.content_off = 0,
+		.content_len = len,
+		.nrcpts = nrcpts,
+		.rcpts = { buf_str(&rcpts), rcpts.len },
+	};
+	r = chan_send(peer, &msg, fd);
+	close(fd);
+	buf_done(&rcpts);
+	return r;
+}
+
+static void
+turn(void)
+{
+	event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static struct chan_frame in;
+
+/* The next answer, or MSG number 0 when there is none. */
+static enum msg_type
+answer(void)
+{
+	turn();
+	return chan_recv(peer, &in) == 1 ? in.msg.type : (enum msg_type)0;
+}
+
+static bool
+str_is(const struct msg_str *s, const char *want)
+{
+	return s->len == strlen(want) && memcmp(s->data, want, s->len) == 0;
+}
+
+Test(agent_link, results_and_done, .init = setup, .fini = teardown)
+{
+	cr_assert_eq(send_deliver(7, 3, 100), 0);
+	turn();
+	cr_assert_eq(nheld, 1);
+	agent_result(held[0], 1, &sent);
+	agent_result_rest(held[0],
+	    &(struct agent_report){ .outcome = AGENT_DEFERRED,
+		.dsn = "4.2.0",
+		.relay = "none",
+		.text = "a\nb" });
+	nheld = 0;
+	agent_done(held[0], true, "4.4.1", "no\troute");
+
+	cr_assert_eq(answer(), MSG_RESULT);
+	cr_expect_eq(in.msg.u.RESULT.job, 7);
+	cr_expect_eq(in.msg.u.RESULT.rcpt, 11);
+	cr_expect_eq(in.msg.u.RESULT.outcome, AGENT_SENT);
+	cr_expect(str_is(&in.msg.u.RESULT.dsn, "2.0.0"));
+	cr_expect(str_is(&in.msg.u.RESULT.relay, "local"));
+	cr_expect(str_is(&in.msg.u.RESULT.text, "ok"));
+	cr_expect_eq(in.msg.u.RESULT.conn_usec, 5);
+	cr_expect_eq(in.msg.u.RESULT.xfer_usec, 7);
+	cr_assert_eq(answer(), MSG_RESULT);
+	cr_expect_eq(in.msg.u.RESULT.rcpt, 10);
+	cr_assert_eq(answer(), MSG_RESULT);
+	cr_expect_eq(in.msg.u.RESULT.rcpt, 12);
+	cr_expect_eq(in.msg.u.RESULT.outcome, AGENT_DEFERRED);
+	cr_expect(
+	    str_is(&in.msg.u.RESULT.text, "a?b"), "foreign text is clean");
+	cr_assert_eq(answer(), MSG_DONE);
+	cr_expect_eq(in.msg.u.DONE.job, 7);
+	cr_expect_eq(in.msg.u.DONE.site_failed, 1);
+	cr_expect(str_is(&in.msg.u.DONE.dsn, "4.4.1"));
+	cr_expect(str_is(&in.msg.u.DONE.text, "no?route"));
+	cr_expect_eq(answer(), 0);
+}
+
+Test(agent_link, long_text_is_cut, .init = setup, .fini = teardown)
+{
+	static char text[3 * AGENT_TEXT_MAX];
+
+	memset(text, 'x', sizeof(text) - 1);
+	send_deliver(1, 1, 0);
+	turn();
+	nheld = 0;
+	agent_result(held[0], 0,
+	    &(struct agent_report){ .outcome = AGENT_FAILED,
+		.dsn = text,
+		.relay = text,
+		.text = text });
+	agent_done(held[0], false, "", text);
+	cr_assert_eq(answer(), MSG_RESULT);
+	cr_expect_eq(in.msg.u.RESULT.dsn.len, AGENT_DSN_MAX);
+	cr_expect_eq(in.msg.u.RESULT.relay.len, AGENT_RELAY_MAX);
+	cr_expect_eq(in.msg.u.RESULT.text.len, AGENT_TEXT_MAX);
+	cr_assert_eq(answer(), MSG_DONE);
+}
+
+Test(agent_link, I18_a_bad_job_is_answered_and_ends_nothing, .init = setup,
+    .fini = teardown)
+{
+	cr_assert_eq(send_deliver(9, 1, 101), 0);
+	cr_assert_eq(answer(), MSG_DONE);
+	cr_expect_eq(in.msg.u.DONE.job, 9);
+	cr_expect_eq(in.msg.u.DONE.site_failed, 0);
+	cr_expect_eq(bads, 1);
+	cr_expect_eq(orphans, 0);
+	send_deliver(9, 1, 100);
+	turn();
+	cr_expect_eq(nheld, 1, "the next one is taken");
+}
+
+Test(
+    agent_link, I18_a_number_in_use_is_dropped, .init = setup, .fini = teardown)
+{
+	send_deliver(5, 1, 0);
+	send_deliver(5, 1, 0);
+	turn();
+	cr_expect_eq(nheld, 1);
+	cr_expect_eq(bads, 1);
+	cr_expect_str_eq(last_bad, "DELIVER: job number in use");
+	cr_expect_eq(answer(), 0, "an answer would end the first");
+}
+
+Test(agent_link, frames_that_are_for_others_and_rubbish_are_dropped,
+    .init = setup, .fini = teardown)
+{
+	const struct msg foreign = { .type = MSG_FLUSH };
+
+	cr_assert_eq(chan_send(peer, &foreign, -1), 0);
+	cr_assert_eq(send(peer, "rubbish", 7, 0), 7);
+	turn();
+	turn();
+	cr_expect_eq(bads, 2);
+	send_deliver(1, 1, 0);
+	turn();
+	cr_expect_eq(nheld, 1);
+	cr_expect_eq(orphans, 0);
+}
+
+Test(agent_link, queue_send_gone_is_told_once, .init = setup, .fini = teardown)
+{
+	send_deliver(1, 2, 0);
+	turn();
+	io_close(&peer);
+	turn();
+	turn();
+	cr_expect_eq(orphans, 1);
+	cr_assert_eq(nheld, 1, "the job is still there");
+	agent_result_rest(held[0], &sent);
+	agent_done(held[0], false, "", "");
+	nheld = 0;
+	turn();
+	cr_expect_eq(orphans, 1);
+}
+
+Test(agent_link, a_job_outlives_its_agent, .init = setup, .fini = teardown)
+{
+	send_deliver(1, 1, 0);
+	turn();
+	agent_free(&agent);
+	cr_assert_null(held[0]->agent);
+	agent_result(held[0], 0, &sent);
+	agent_done(held[0], false, "", "");
+	nheld = 0;
+}
+
+/* queue-send does not read: answers wait, and no new jobs are taken; when it
+ * reads again nothing was lost. */
+Test(agent_link, a_slow_reader_loses_nothing, .init = setup, .fini = teardown)
+{
+	enum {
+		JOBS = 20000
+	};
+	uint64_t to_send = 0, results = 0, dones = 0, idle = 0;
+
+	answer_at_once = true;
+	while (idle < 10) {
+		int r = to_send < JOBS ? send_deliver(to_send + 1, 100, 0) : 1;
+
+		idle = r == 0 ? 0 : idle + 1;
+		to_send += r == 0;
+		turn();
+	}
+	cr_expect_lt(to_send, JOBS, "it stopped taking jobs");
+	cr_expect_eq(orphans, 0);
+	while (dones < to_send) {
+		enum msg_type type = answer();
+
+		results += type == MSG_RESULT;
+		dones += type == MSG_DONE;
+	}
+	cr_expect_eq(results, 100 * to_send);
+	cr_expect_eq(orphans, 0);
+}
+
+/* What cannot even wait ends the link: the job must not stay open. */
+Test(agent_link, answers_beyond_the_limit_end_the_link, .init = setup,
+    .fini = teardown)
+{
+	static char text[AGENT_TEXT_MAX];
+	size_t i;
+
+	memset(text, 'x', sizeof(text) - 1);
+	for (i = 0; i < 64; i++) {
+		cr_assert_eq(send_deliver(i, 100, 0), 0);
+		turn();
+	}
+	cr_assert_eq(nheld, 64);
+	for (i = 0; i < nheld; i++) {
+		agent_result_rest(held[i],
+		    &(struct agent_report){ .outcome = AGENT_DEFERRED,
+			.dsn = "4.0.0",
+			.relay = "",
+			.text = text });
+		cr_expect_eq(orphans, 0, "never from inside a call");
+		agent_done(held[i], false, "", "");
+	}
+	nheld = 0;
+	turn();
+	cr_expect_eq(orphans, 1);
+	cr_expect_eq(agent_queued(agent), 0);
+}
