@@ -1,0 +1,183 @@
+#include "todo-proc/census.h"
+
+#include <bsd/stdlib.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/address.h"
+#include "sched/sched.h"
+
+#define PLACES_MIN 64
+
+static uint64_t
+secret(void)
+{
+	static uint64_t start;
+
+	while (start == 0)
+		arc4random_buf(&start, sizeof(start));
+	return start;
+}
+
+static uint32_t
+places_for(uint32_t recipients)
+{
+	uint32_t n = PLACES_MIN;
+
+	while (n < CENSUS_PLACES && n / 2 < recipients)
+		n *= 2;
+	return n;
+}
+
+int
+census_begin(struct census *c, const struct conf *conf, uint32_t recipients)
+{
+	uint32_t i;
+
+	memset(c, 0, sizeof(*c));
+	c->nplaces = places_for(recipients);
+	c->places = calloc(c->nplaces, sizeof(*c->places));
+	if (c->places == NULL)
+		return -ENOMEM;
+	c->passes = 1 + recipients / (c->nplaces / 2 + 1);
+	c->ntransports = conf->ntransports;
+	for (i = 0; i < conf->ntransports; i++)
+		c->limit[i] = sched_recipient_limit(
+		    conf->transports[i].destination_recipient_limit);
+	return 0;
+}
+
+void
+census_done(struct census *c)
+{
+	free(c->places);
+	c->places = NULL;
+}
+
+static uint64_t
+add_byte(uint64_t hash, unsigned char byte)
+{
+	return (hash ^ byte) * 0x100000001b3u;
+}
+
+static uint64_t
+add_folded(uint64_t hash, const char *s, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		unsigned char byte = (unsigned char)s[i];
+
+		if (byte >= 'A' && byte <= 'Z')
+			byte = (unsigned char)(byte - 'A' + 'a');
+		hash = add_byte(hash, byte);
+	}
+	return add_byte(hash, 0);
+}
+
+/* FNV-1a does not mix its high bits into the low ones; this does. */
+static uint64_t
+mix(uint64_t hash)
+{
+	hash ^= hash >> 33;
+	hash *= 0xff51afd7ed558ccdu;
+	hash ^= hash >> 33;
+	hash *= 0xc4ceb9fe1a85ec53u;
+	hash ^= hash >> 33;
+	return hash == 0 ? 1 : hash;
+}
+
+static uint64_t
+hash_of(const struct census *c, uint32_t transport, const char *nexthop,
+    const char *address)
+{
+	uint64_t hash = add_byte(secret(), (unsigned char)transport);
+
+	hash = add_folded(hash, nexthop, strlen(nexthop));
+	if (c->limit[transport] == 1)
+		hash = add_folded(hash, address, address_local_len(address));
+	return mix(hash);
+}
+
+/* The place of this destination, or a free one. */
+static struct census_place *
+find(struct census *c, uint64_t hash)
+{
+	uint32_t at = (uint32_t)hash & (c->nplaces - 1);
+
+	while (c->places[at].hash != 0 && c->places[at].hash != hash)
+		at = (at + 1) & (c->nplaces - 1);
+	return &c->places[at];
+}
+
+void
+census_add(struct census *c, uint32_t transport, const char *nexthop,
+    const char *address)
+{
+	uint64_t hash = hash_of(c, transport, nexthop, address);
+	struct census_row *row = &c->rows[transport];
+	struct census_place *p;
+
+	/* The low bits find the place, the high ones the pass. */
+	if (c->overflow || (hash >> 32) % c->passes != c->pass)
+		return;
+	p = find(c, hash);
+	if (p->hash == 0) {
+		if (c->used >= c->nplaces / 8 * 7) {
+			c->overflow = true;
+			return;
+		}
+		c->used++;
+		p->hash = hash;
+		row->destinations++;
+	}
+	if (p->count++ % c->limit[transport] == 0)
+		row->entries++;
+	row->recipients++;
+}
+
+bool
+census_pass_ends(struct census *c)
+{
+	memset(c->places, 0, c->nplaces * sizeof(*c->places));
+	c->used = 0;
+	if (c->overflow) { /* chance was against us: all of it, finer */
+		memset(c->rows, 0, sizeof(c->rows));
+		c->overflow = false;
+		c->pass = 0;
+		c->passes *= 2;
+		return true;
+	}
+	return ++c->pass < c->passes;
+}
+
+static int
+add_u32(struct buf *out, uint32_t v)
+{
+	const unsigned char bytes[4] = { (unsigned char)v,
+		(unsigned char)(v >> 8), (unsigned char)(v >> 16),
+		(unsigned char)(v >> 24) };
+
+	return buf_add(out, bytes, sizeof(bytes));
+}
+
+int
+census_rows(const struct census *c, struct buf *out)
+{
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < c->ntransports; i++) {
+		if (c->rows[i].recipients == 0)
+			continue;
+		r = add_u32(out, i);
+		if (r == 0)
+			r = add_u32(out, c->rows[i].recipients);
+		if (r == 0)
+			r = add_u32(out, c->rows[i].destinations);
+		if (r == 0)
+			r = add_u32(out, c->rows[i].entries);
+	}
+	return r;
+}

@@ -1,0 +1,254 @@
+#include "todo-proc/control.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "log/log.h"
+#include "todo-proc/bells.h"
+#include "todo-proc/hand.h"
+#include "todo-proc/pickup.h"
+#include "todo-proc/scan.h"
+#include "todo-proc/watch.h"
+
+/* ---- the loop ---- */
+
+/* A bounded part of each, which says when it wants to go on. */
+static usec_t (*const works[])(struct todo *t) = {
+	scan_incoming_work,
+	hand_work,
+	scan_maildrop_work,
+	hand_counts_work,
+};
+
+static void
+on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct todo *t = arg;
+	usec_t next = USEC_NEVER, at;
+	struct timeval tv;
+	size_t i;
+
+	todo_tick(t);
+	for (i = 0; i < ARRAY_LEN(works); i++) {
+		at = works[i](t);
+		next = at < next ? at : next;
+	}
+	if (next == USEC_NEVER)
+		return;
+	next = next <= t->now ? 0 : next - t->now;
+	tv = (struct timeval){ next / USEC_PER_SEC, next % USEC_PER_SEC };
+	evtimer_add(t->timer, &tv);
+}
+
+void
+todo_tick(struct todo *t)
+{
+	t->now = clock_mono();
+	t->now_wall = clock_wall();
+}
+
+void
+todo_kick(struct todo *t)
+{
+	const struct timeval soon = { 0 };
+
+	if (t->timer != NULL)
+		evtimer_add(t->timer, &soon);
+}
+
+usec_t
+todo_mtime(const struct stat *st)
+{
+	return (usec_t)st->st_mtim.tv_sec * USEC_PER_SEC +
+	    st->st_mtim.tv_nsec / 1000;
+}
+
+/* ---- start ---- */
+
+static int
+load_routes(const struct conf *conf, struct route_table **ret_table)
+{
+	const char *names[CONF_TRANSPORTS_MAX + 1];
+	struct buf error = { 0 };
+	int r;
+
+	conf_transport_names(conf, names);
+	r = route_load(conf->routing_file, names, ret_table, &error);
+	if (r == -ENOENT) {
+		*ret_table = route_default();
+		r = *ret_table == NULL ? -ENOMEM : 0;
+	}
+	if (r < 0)
+		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
+	return r;
+}
+
+int
+todo_init(struct todo *t)
+{
+	int r;
+
+	todo_tick(t);
+	backlog_init(&t->backlog);
+	scan_init(t);
+	r = load_routes(t->conf, &t->routes);
+	if (r < 0)
+		return r;
+	t->timer = evtimer_new(t->base, on_timer, t);
+	if (t->timer == NULL) {
+		todo_done(t);
+		return -ENOMEM;
+	}
+	pickup_recover(t);
+	watch_init(t);
+	return 0;
+}
+
+void
+todo_done(struct todo *t)
+{
+	watch_done(t);
+	bells_done(t);
+	hand_done(t);
+	scan_done(t);
+	backlog_done(&t->backlog);
+	if (t->timer != NULL)
+		event_free(t->timer);
+	t->timer = NULL;
+	route_free(&t->routes);
+}
+
+static int
+open_queue(struct todo *t)
+{
+	const char *base = t->conf->queue_base;
+	int r = spool_open(&t->sp, &spool_sys_real, base, t->d->queue);
+
+	if (r < 0) {
+		log_error("%s/queue%u: %s", base, t->d->queue, strerror(-r));
+		return r;
+	}
+	t->lock = spool_lock(&t->sp, "todo-proc", true);
+	if (t->lock >= 0)
+		return 0;
+	r = t->lock;
+	log_error("%s/lock/todo-proc: %s", t->sp.path, strerror(-r));
+	spool_close(&t->sp);
+	return r;
+}
+
+static void
+close_queue(struct todo *t)
+{
+	io_close(&t->lock);
+	spool_close(&t->sp);
+}
+
+static int
+start(struct daemon *d)
+{
+	struct todo *t = d->state;
+	int r;
+
+	t->d = d;
+	t->base = d->base;
+	t->conf = d->conf;
+	r = open_queue(t);
+	if (r < 0)
+		return r;
+	r = todo_init(t);
+	if (r < 0) {
+		log_error("cannot start: %s", strerror(-r));
+		close_queue(t);
+		return r;
+	}
+	todo_kick(t);
+	daemon_ready(d);
+	return 0;
+}
+
+static void
+done(struct daemon *d)
+{
+	struct todo *t = d->state;
+
+	todo_done(t);
+	close_queue(t);
+}
+
+/* ---- while it runs ---- */
+
+static const struct {
+	const char *name;
+	int (*linked)(struct todo *t, int fd);
+} links[] = {
+	{ "bell", bells_linked },
+	{ "queue-send", hand_linked },
+};
+
+static void
+linked(struct daemon *d, const char *name, int fd)
+{
+	struct todo *t = d->state;
+	int r = -ENOENT;
+	size_t i;
+
+	todo_tick(t);
+	for (i = 0; r == -ENOENT && i < ARRAY_LEN(links); i++)
+		if (strcmp(links[i].name, name) == 0)
+			r = links[i].linked(t, fd);
+	if (r < 0) {
+		log_error("link \"%s\": %s", name, strerror(-r));
+		io_close(&fd);
+	}
+	todo_kick(t);
+}
+
+static void
+reload(struct daemon *d, const struct conf *fresh)
+{
+	struct todo *t = d->state;
+	struct route_table *routes;
+
+	todo_tick(t);
+	if (load_routes(fresh, &routes) == 0) {
+		route_free(&t->routes);
+		t->routes = routes;
+	} else {
+		log_error("reload: the old routing stays in force");
+	}
+	t->conf = fresh;
+	todo_kick(t);
+}
+
+static void
+flush(struct daemon *d)
+{
+	struct todo *t = d->state;
+
+	t->incoming.wanted = true;
+	t->maildrop.wanted = true;
+	todo_kick(t);
+}
+
+/* Everything lies on disk: there is nothing to wait for. */
+static void
+stop(struct daemon *d, usec_t limit UNUSED)
+{
+	daemon_exit(d, 0);
+}
+
+const struct daemon_ops control_ops = {
+	.name = "todo-proc",
+	.user = DAEMON_AS_QMAILQ,
+	.start = start,
+	.linked = linked,
+	.reload = reload,
+	.flush = flush,
+	.stop = stop,
+	.done = done,
+};

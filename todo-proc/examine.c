@@ -1,0 +1,147 @@
+#include "todo-proc/examine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "log/log.h"
+#include "todo-proc/census.h"
+
+void
+examined_done(struct examined *e)
+{
+	buf_done(&e->sender);
+	buf_done(&e->census);
+}
+
+int
+examine_corrupt(
+    struct todo *t, enum spool_dir dir, uint64_t inode, const char *why)
+{
+	char name[QUEUE_FILE_MAX], path[SPOOL_PATH_MAX];
+	int r;
+
+	queue_file_name(inode, name);
+	spool_path(&t->sp, dir, inode, path, sizeof(path));
+	r = spool_move_corrupt(
+	    &t->sp, dir, (uint32_t)(inode % t->sp.split), name);
+	if (r == -ENOENT)
+		return r;
+	if (r < 0) {
+		if (log_due(t->now, USEC_PER_SEC, &t->said_io))
+			log_error("%s/%s: damaged (%s), and cannot be moved "
+				  "to corrupt/: %s",
+			    t->sp.path, path, why, strerror(-r));
+		return r;
+	}
+	t->counts.corrupt++;
+	log_error(
+	    "%s/%s: damaged (%s): moved to corrupt/", t->sp.path, path, why);
+	return -EBADMSG;
+}
+
+static void
+count_one(struct todo *t, struct census *census, const struct queue_rcpt *rcpt)
+{
+	char nexthop[ROUTE_NEXTHOP_MAX + 1];
+	struct route route;
+	int transport;
+
+	/* Without a route it is deferred by queue-send and needs no agent. */
+	if (route_lookup(t->routes, rcpt->address, &route) < 0 ||
+	    route_nexthop(&route, rcpt->address, nexthop) < 0)
+		return;
+	transport = conf_transport_find(t->conf, route.transport);
+	if (transport >= 0)
+		census_add(census, (uint32_t)transport, nexthop, rcpt->address);
+}
+
+static int
+count_pass(struct todo *t, struct census *census, int fd,
+    const struct queue_file *file, uint32_t *ret_pending)
+{
+	struct queue_rcpt rcpt;
+	int r;
+
+	*ret_pending = 0;
+	queue_rcpt_begin(&t->cursor, file);
+	while ((r = queue_rcpt_next(&t->cursor, fd, &rcpt)) > 0) {
+		if (rcpt.mark != RCPT_PENDING)
+			continue;
+		++*ret_pending;
+		count_one(t, census, &rcpt);
+	}
+	return r;
+}
+
+static int
+take_census(struct todo *t, int fd, struct examined *e)
+{
+	struct census census;
+	int r = census_begin(&census, t->conf, e->file.rcpt_count);
+
+	if (r < 0)
+		return r;
+	do
+		r = count_pass(t, &census, fd, &e->file, &e->pending);
+	while (r == 0 && census_pass_ends(&census));
+	if (r == 0)
+		r = census_rows(&census, &e->census);
+	census_done(&census);
+	return r;
+}
+
+static int
+look(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
+    struct examined *e)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	e->mtime_wall = todo_mtime(&st);
+	if (dir == SPOOL_INCOMING) {
+		if (handed_has(&t->handed, inode, e->mtime_wall, t->now))
+			return -EALREADY;
+		r = spool_file_settled(fd);
+		if (r < 0)
+			return r;
+	}
+	r = queue_file_read(fd, &e->file);
+	if (r == 0)
+		r = queue_file_verify(fd, &e->file);
+	if (r == 0)
+		r = queue_file_sender(fd, &e->file, &e->sender);
+	if (r == 0)
+		r = take_census(t, fd, e);
+	return r;
+}
+
+int
+examine(
+    struct todo *t, enum spool_dir dir, uint64_t inode, struct examined *ret)
+{
+	struct examined e = { 0 };
+	char path[SPOOL_PATH_MAX];
+	int fd = spool_open_file(&t->sp, dir, inode, O_RDONLY);
+	int r = fd < 0 ? fd : look(t, dir, inode, fd, &e);
+
+	io_close(&fd);
+	if (r == 0) {
+		*ret = e;
+		return 0;
+	}
+	examined_done(&e);
+	if (r == -EBADMSG || r == -EPERM)
+		return examine_corrupt(t, dir, inode, queue_file_reason());
+	if (r != -EAGAIN && r != -EALREADY && r != -ENOENT &&
+	    log_due(t->now, USEC_PER_SEC, &t->said_io)) {
+		spool_path(&t->sp, dir, inode, path, sizeof(path));
+		log_error("%s/%s: %s: it is looked at again later", t->sp.path,
+		    path, strerror(-r));
+	}
+	return r;
+}

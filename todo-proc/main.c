@@ -1,0 +1,9 @@
+#include "todo-proc/control.h"
+
+int
+main(int argc, char **argv)
+{
+	static struct todo todo = { .lock = -1 };
+
+	return daemon_main(argc, argv, &control_ops, &todo);
+}

@@ -1,0 +1,182 @@
+#include "todo-proc/scan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "todo-proc/pickup.h"
+
+#define NAMES_PER_TURN 500
+#define SCAN_GAP       (100 * USEC_PER_MSEC)
+#define SCAN_SHARE     10 /* at most one tenth of the time */
+
+void
+scan_init(struct todo *t)
+{
+	t->incoming.wanted = true;
+	t->maildrop.wanted = true;
+	t->drop_wait = SCAN_GAP;
+}
+
+void
+scan_done(struct todo *t)
+{
+	if (t->incoming.running)
+		spool_scan_done(&t->incoming.walk);
+	if (t->maildrop.running)
+		spool_scan_done(&t->maildrop.walk);
+}
+
+static void
+begin(struct todo *t, struct todo_scan *s, enum spool_dir dir)
+{
+	spool_scan_begin(&s->walk, &t->sp, dir);
+	if (dir == SPOOL_INCOMING)
+		backlog_scan_begins(&t->backlog);
+	else
+		t->drop_later = false;
+	s->running = true;
+	s->wanted = false;
+	s->started_at = t->now;
+	s->seen = 0;
+}
+
+static void
+end(struct todo *t, struct todo_scan *s)
+{
+	usec_t took = t->now - s->started_at, gap = took * SCAN_SHARE;
+	usec_t interval = t->conf->scan_interval;
+
+	spool_scan_done(&s->walk);
+	s->running = false;
+	s->not_before = t->now + (gap > SCAN_GAP ? gap : SCAN_GAP);
+	s->due_at = t->now + (gap > interval ? gap : interval);
+}
+
+/* Begin, or say when it is time: 0 when it runs. */
+static usec_t
+begin_when_due(struct todo *t, struct todo_scan *s, enum spool_dir dir)
+{
+	usec_t at = s->wanted ? s->not_before : s->due_at;
+
+	if (s->running)
+		return 0;
+	if (t->now < at)
+		return at;
+	begin(t, s, dir);
+	return 0;
+}
+
+/* The next name that is ours: 1, 0 at the end, -EAGAIN for another one. */
+static int
+next(struct todo *t, struct todo_scan *s, bool with_stat,
+    struct spool_item *ret_item)
+{
+	const char *dir = spool_dirs[s->walk.dir].name;
+	int r = spool_scan_next(&s->walk, with_stat, ret_item);
+
+	if (r < 0) {
+		if (log_due(t->now, 60 * USEC_PER_SEC, &t->said_io))
+			log_warning("%s/%s: %s: a part of it was not read",
+			    t->sp.path, dir, strerror(-r));
+		return -EAGAIN;
+	}
+	if (r == 0 || ret_item->inode != 0)
+		return r;
+	if (foreign_warn(&t->foreign, s->walk.dir, ret_item->name, t->now))
+		log_warning("%s/%s/%s: not a queue file: ignored", t->sp.path,
+		    dir, ret_item->name);
+	return -EAGAIN;
+}
+
+bool
+scan_holds(const struct todo *t)
+{
+	return t->incoming.running &&
+	    t->now - t->incoming.started_at < SCAN_HOLD;
+}
+
+static void
+incoming_ended(struct todo *t)
+{
+	struct todo_scan *s = &t->incoming;
+	uint64_t kept = t->backlog.nready;
+
+	end(t, s);
+	t->left_out = t->backlog.more && s->seen > kept ? s->seen - kept : 0;
+}
+
+usec_t
+scan_incoming_work(struct todo *t)
+{
+	struct todo_scan *s = &t->incoming;
+	struct spool_item item;
+	usec_t at;
+	int n, r;
+
+	if (backlog_is_low(&t->backlog))
+		s->wanted = true;
+	else if (t->backlog.more && !s->running) /* it would find nothing */
+		return USEC_NEVER;
+	at = begin_when_due(t, s, SPOOL_INCOMING);
+	if (at != 0)
+		return at;
+	for (n = 0; n < NAMES_PER_TURN; n++) {
+		r = next(t, s, true, &item);
+		if (r == 0) {
+			incoming_ended(t);
+			return s->due_at;
+		}
+		if (r < 0 ||
+		    handed_has(&t->handed, item.inode, item.mtime_wall, t->now))
+			continue;
+		s->seen++;
+		if (backlog_add(&t->backlog, item.inode, item.mtime_wall) == 1)
+			t->counts.found_by_scan++;
+	}
+	return t->now;
+}
+
+static void
+maildrop_ended(struct todo *t)
+{
+	struct todo_scan *s = &t->maildrop;
+
+	end(t, s);
+	t->counts.maildrop = s->seen;
+	if (t->drop_later && s->due_at > t->now + t->drop_wait) {
+		s->due_at = t->now + t->drop_wait;
+		t->drop_wait *= 2;
+	}
+}
+
+usec_t
+scan_maildrop_work(struct todo *t)
+{
+	struct todo_scan *s = &t->maildrop;
+	struct spool_item item;
+	usec_t at;
+	int n, r;
+
+	if (t->sp.dir[SPOOL_MAILDROP] < 0)
+		return USEC_NEVER;
+	at = begin_when_due(t, s, SPOOL_MAILDROP);
+	if (at != 0)
+		return at;
+	for (n = 0; n < NAMES_PER_TURN; n++) {
+		r = next(t, s, false, &item);
+		if (r == 0) {
+			maildrop_ended(t);
+			return s->due_at;
+		}
+		if (r < 0)
+			continue;
+		r = pickup_drop(t, item.inode);
+		if (r == -EAGAIN)
+			t->drop_later = true;
+		if (r < 0 && r != -ENOENT)
+			s->seen++;
+		break; /* one a turn: it may have been a large one */
+	}
+	return t->now;
+}

@@ -1,0 +1,84 @@
+#include "todo-proc/watch.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "log/log.h"
+
+/* What happened does not matter, only that something did. */
+static void
+on_event(evutil_socket_t fd, short what UNUSED, void *arg)
+{
+	struct todo *t = arg;
+	char events[4096];
+	ssize_t n;
+	int i;
+
+	todo_tick(t);
+	for (i = 0; i < 16; i++) {
+		n = read(fd, events, sizeof(events));
+		if (n <= 0)
+			break;
+	}
+	t->maildrop.wanted = true;
+	t->drop_wait = 100 * USEC_PER_MSEC;
+	todo_kick(t);
+}
+
+static int
+watch(struct todo *t)
+{
+	struct buf path = { 0 };
+	int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	r = buf_printf(
+	    &path, "%s/%s", t->sp.path, spool_dirs[SPOOL_MAILDROP].name);
+	if (r == 0 &&
+	    inotify_add_watch(fd, path.data,
+		IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW) < 0)
+		r = -errno;
+	buf_done(&path);
+	if (r == 0)
+		t->watch =
+		    event_new(t->base, fd, EV_READ | EV_PERSIST, on_event, t);
+	if (r == 0 && (t->watch == NULL || event_add(t->watch, NULL) < 0))
+		r = -ENOMEM;
+	if (r < 0) {
+		if (t->watch != NULL)
+			event_free(t->watch);
+		t->watch = NULL;
+		io_close(&fd);
+	}
+	return r;
+}
+
+void
+watch_init(struct todo *t)
+{
+	int r = watch(t);
+
+	if (r < 0)
+		log_warning("maildrop: no notification: %s: drops are found "
+			    "by scanning",
+		    strerror(-r));
+}
+
+void
+watch_done(struct todo *t)
+{
+	int fd;
+
+	if (t->watch == NULL)
+		return;
+	fd = event_get_fd(t->watch);
+	event_free(t->watch);
+	t->watch = NULL;
+	io_close(&fd);
+}
