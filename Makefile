@@ -39,6 +39,7 @@ CFLAGS   += -std=c17 -O$(O) -g $(WARN) $(HARD) \
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -levent_core -lisal -lrt -lpthread
 LDLIBS_qtop := -lncursesw
+LDLIBS_deliver-smtp := -lcares
 PYTHON   := /usr/bin/python3
 
 common_c := $(foreach m,$(MODULES),$(wildcard common/$(m)/*.c))

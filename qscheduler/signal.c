@@ -56,9 +56,8 @@ load(struct super *s, struct conf **ret_conf)
 static void
 reload(struct super *s)
 {
-	static uint32_t generation;
 	const struct msg msg = { .type = MSG_RELOAD,
-		.u.RELOAD = { .generation = ++generation } };
+		.u.RELOAD = { .generation = s->reloads + 1 } };
 	struct conf *old = s->conf;
 
 	notify_reloading(&s->notify, clock_mono());
@@ -66,6 +65,7 @@ reload(struct super *s)
 		warn_frozen(old, s->conf);
 		conf_done(old);
 		free(old);
+		s->reloads++;
 		daemon_open_log(s->conf, "qscheduler");
 		send_all(s, &msg);
 		log_info("configuration reloaded");

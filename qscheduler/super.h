@@ -100,6 +100,7 @@ struct super {
 	char status[160]; /* as it was told last */
 	usec_t started_at, next_health, last_reload;
 	usec_t stop_deadline;
+	uint32_t reloads;
 	bool reload_wanted, started, ready, stopping, done;
 	int exit_status;
 };

@@ -131,10 +131,10 @@ conf_sample(FILE *out)
 		if (p->env != NULL)
 			fprintf(out, "# Environment: %s.\n", p->env);
 		if (p->fallback_local != NULL)
-			fprintf(out,
-			    "# %s for transports served by the local agent.\n",
+			fprintf(out, "# %s for transports of kind local.\n",
 			    p->fallback_local);
-		fprintf(out, "#%s = %s\n", p->name, p->fallback);
+		fprintf(out, "#%s =%s%s\n", p->name,
+		    *p->fallback == '\0' ? "" : " ", p->fallback);
 	}
 	return flushed(out);
 }
@@ -152,14 +152,28 @@ print_mdoc_arg(const char *text, FILE *out)
 	fputc('"', out);
 }
 
+/* A sentence a line, as the macros want it. */
+static void
+print_mdoc_text(const char *text, FILE *out)
+{
+	for (; *text != '\0'; text++) {
+		bool ends = text[0] == '.' && text[1] == ' ';
+
+		fputs(ends ? ".\n" : (char[]){ *text, '\0' }, out);
+		text += ends;
+	}
+	fputc('\n', out);
+}
+
 static void
 print_mdoc_row(const struct param *p, FILE *out)
 {
-	fprintf(out, ".It Sy %s Pq %s", p->name, param_type_word(p->type));
-	fputs("\nDefault: ", out);
-	fputs(*p->fallback == '\0' ? "empty" : p->fallback, out);
+	fprintf(out, ".It Sy %s Pq %s\n", p->name, param_type_word(p->type));
+	print_mdoc_text(p->help, out);
+	fprintf(out, ".br\nDefault: %s",
+	    *p->fallback == '\0' ? "empty" : p->fallback);
 	if (p->fallback_local != NULL)
-		fprintf(out, "; %s for transports served by the local agent",
+		fprintf(out, "; %s for transports of kind local",
 		    p->fallback_local);
 	fputs(".\n", out);
 	if (p->type <= PARAM_DECIMAL)
@@ -169,9 +183,8 @@ print_mdoc_row(const struct param *p, FILE *out)
 	if (p->change == PARAM_RESTART)
 		fputs("A change needs a restart.\n", out);
 	if (p->per_transport)
-		fprintf(out, "For one transport:\n.Ar TRANSPORT Ns Sy _%s .\n",
+		fprintf(out, "For one:\n.Ar TRANSPORT Ns Sy _%s .\n",
 		    param_suffix(p));
-	fprintf(out, ".Pp\n%s\n", p->help);
 }
 
 int

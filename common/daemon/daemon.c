@@ -61,15 +61,21 @@ begin_stop(struct daemon *d, usec_t limit)
 
 /* ---- reload ---- */
 
-static void
-warn_frozen(const struct conf *old, const struct conf *fresh)
+/* What is built on the old values, sizes and indexes, goes on with them. */
+static int
+keep_frozen(const struct conf *old, struct conf *fresh)
 {
 	struct buf names = { 0 };
+	int r;
 
 	if (conf_frozen_changes(old, fresh, &names) == 0 && names.len > 0)
 		log_warning("reload: changed, but needs a restart: %s",
 		    buf_str(&names));
 	buf_done(&names);
+	r = conf_keep_frozen(old, fresh);
+	if (r < 0)
+		conf_done(fresh);
+	return r;
 }
 
 static void
@@ -81,6 +87,8 @@ reload(struct daemon *d)
 	int r =
 	    fresh == NULL ? -ENOMEM : conf_load(d->conf_path, fresh, &error);
 
+	if (r == 0)
+		r = keep_frozen(old, fresh);
 	if (r < 0) {
 		log_error("reload: %s: the old configuration stays in force",
 		    error.len > 0 ? buf_str(&error) : strerror(-r));
@@ -89,7 +97,6 @@ reload(struct daemon *d)
 		return;
 	}
 	buf_done(&error);
-	warn_frozen(old, fresh);
 	daemon_open_log(fresh, d->log_name);
 	if (d->ops->reload != NULL)
 		d->ops->reload(d, fresh);

@@ -17,7 +17,7 @@ static struct {
 	enum log_target target;
 	enum log_format format;
 	enum log_level least;
-	int err_fd;    /* STDERR_FILENO, or one of our own */
+	struct log_sink err;
 	int syslog_fd; /* -1 */
 	struct buf line;
 	uint64_t dropped;
@@ -25,7 +25,7 @@ static struct {
 } state = {
 	.program = "qscheduler",
 	.least = LOG_INFO_L,
-	.err_fd = STDERR_FILENO,
+	.err = { .fd = STDERR_FILENO, .waits = true },
 	.syslog_fd = -1,
 };
 
@@ -47,16 +47,15 @@ log_open(const char *program, enum log_target target, enum log_format format,
 	state.target = target;
 	state.format = format;
 	state.least = least;
-	if (state.err_fd != STDERR_FILENO)
-		io_close(&state.err_fd);
-	state.err_fd = STDERR_FILENO;
 	io_close(&state.syslog_fd);
 	/* Memory for lines is had now: later there may be none. */
 	buf_reserve(&state.line, LOG_LINE_MAX);
 	if (target == LOG_TARGET_SYSLOG)
 		state.syslog_fd = log_sink_syslog(LOG_SYSLOG_PATH);
-	else
-		state.err_fd = log_sink_stderr(STDERR_FILENO);
+	else if (!state.err.own)
+		/* Once had, it is kept: a process that has given up its
+		 * privileges may not get it again. */
+		log_sink_open(&state.err, STDERR_FILENO);
 }
 
 static bool
@@ -81,7 +80,7 @@ emit(const struct log_event *event)
 		    priorities[event->level], state.program, buf_str(line),
 		    line->len);
 	return buf_add_char(line, '\n') == 0 &&
-	    log_sink_write(state.err_fd, line->data, line->len);
+	    log_sink_write(&state.err, line->data, line->len);
 }
 
 /* How many lines were lost is told before the first one that fits again. */

@@ -17,38 +17,57 @@
 
 /* Opening a pipe by its descriptor makes a new open file description, whose
  * O_NONBLOCK is ours alone. */
-int
-log_sink_stderr(int fd)
+static int
+open_again(int fd)
 {
 	char path[32];
-	struct stat st;
-	int own;
 
-	if (fstat(fd, &st) < 0 || !S_ISFIFO(st.st_mode))
-		return fd;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	own = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-	return own < 0 ? fd : own;
+	return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
-/* Sockets can be told not to wait by the call, pipes by their flag; for what is
- * left, terminals and a pipe that may not be opened again, poll() says whether
- * PIPE_BUF bytes fit. */
-bool
-log_sink_write(int fd, const char *line, size_t len)
+void
+log_sink_open(struct log_sink *sink, int fd)
+{
+	struct stat st;
+	int again;
+
+	*sink = (struct log_sink){ .fd = fd, .waits = true };
+	if (fstat(fd, &st) < 0)
+		return;
+	sink->socket = S_ISSOCK(st.st_mode);
+	sink->waits = !S_ISREG(st.st_mode) && !sink->socket;
+	if (!S_ISFIFO(st.st_mode))
+		return;
+	again = open_again(fd);
+	if (again < 0)
+		return;
+	sink->fd = again;
+	sink->own = true;
+	sink->waits = false;
+}
+
+/* A terminal, or a pipe that may not be opened again: poll() says whether
+ * PIPE_BUF bytes fit, which a line is not longer than. */
+static bool
+can_write(int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
+
+	return poll(&pfd, 1, 0) == 1 && (pfd.revents & POLLOUT) != 0;
+}
+
+bool
+log_sink_write(const struct log_sink *sink, const char *line, size_t len)
+{
 	ssize_t n;
 
-	do
-		n = send(fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	if (n >= 0 || errno != ENOTSOCK)
-		return n == (ssize_t)len;
-	if (poll(&pfd, 1, 0) != 1 || (pfd.revents & POLLOUT) == 0)
+	if (sink->waits && !can_write(sink->fd))
 		return false;
 	do
-		n = write(fd, line, len);
+		n = sink->socket
+		    ? send(sink->fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL)
+		    : write(sink->fd, line, len);
 	while (n < 0 && errno == EINTR);
 	return n == (ssize_t)len;
 }

@@ -8,12 +8,18 @@
 
 #define LOG_SYSLOG_PATH "/dev/log"
 
-/* A descriptor of standard error that can be written without waiting and
- * without changing how others who have it write; fd itself where there is no
- * such way. */
-int log_sink_stderr(int fd);
+struct log_sink {
+	int fd;
+	bool own;    /* fd was opened here */
+	bool socket; /* can be told not to wait by each call */
+	bool waits;  /* a write may wait: poll() first */
+};
+
+/* What standard error is, opened again where that gives a way to write without
+ * waiting that does not change how others write to it. */
+void log_sink_open(struct log_sink *sink, int fd);
 /* One whole line, its newline in it, or nothing: false. */
-bool log_sink_write(int fd, const char *line, size_t len);
+bool log_sink_write(const struct log_sink *sink, const char *line, size_t len);
 
 /* Connected or not: -1. */
 int log_sink_syslog(const char *path);

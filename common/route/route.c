@@ -345,6 +345,8 @@ route_nexthop(const struct route *route, const char *recipient, char *out)
 	if (len > ROUTE_NEXTHOP_MAX)
 		return -ENAMETOOLONG;
 	memcpy(out, nexthop, len + 1);
-	lower_case(out);
+	/* The path of a socket and the words of a refusal stay as they are. */
+	if (strpbrk(out, "/ ") == NULL)
+		lower_case(out);
 	return 0;
 }

@@ -47,8 +47,9 @@ void route_free(struct route_table **table);
 /* 0, or -ENOENT when no rule fits. */
 int route_lookup(const struct route_table *table, const char *recipient,
     struct route *ret_route);
-/* The nexthop of a route for this recipient, lower case, into out (room for
- * ROUTE_NEXTHOP_MAX + 1). -ENAMETOOLONG. */
+/* The nexthop of a route for this recipient into out (room for
+ * ROUTE_NEXTHOP_MAX + 1), in lower case unless it has a slash or a blank, as
+ * paths and sentences have. -ENAMETOOLONG. */
 int route_nexthop(const struct route *route, const char *recipient, char *out);
 
 #endif

@@ -1,0 +1,54 @@
+#include "deliver-smtp/content.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+
+#include "base/io.h"
+
+/* One turn of the loop fills and empties it: sessions share it. */
+static char slice[CONTENT_SLICE];
+
+void
+content_begin(struct content *c, int fd, uint64_t off, uint64_t len)
+{
+	*c = (struct content){ .fd = fd, .off = off, .left = len };
+}
+
+static int
+read_slice(struct content *c, size_t *ret_len)
+{
+	size_t want = c->left < sizeof(slice) ? (size_t)c->left : sizeof(slice);
+	int64_t got = io_pread_all(c->fd, slice, want, (int64_t)c->off);
+
+	if (got < 0)
+		return (int)got;
+	if ((size_t)got < want)
+		return -ENODATA;
+	c->off += want;
+	c->left -= want;
+	*ret_len = want;
+	return 0;
+}
+
+int
+content_add(struct content *c, struct evbuffer *out)
+{
+	struct evbuffer_iovec room;
+	size_t len = 0, put;
+	int r;
+
+	ASSERT(!c->ended);
+	r = read_slice(c, &len);
+	if (r < 0)
+		return r;
+	if (evbuffer_reserve_space(out,
+		(ev_ssize_t)(ENCODE_MAX(len) + ENCODE_MAX(0)), &room, 1) < 1)
+		return -ENOMEM;
+	put = encode_feed(&c->encode, slice, len, room.iov_base);
+	if (c->left == 0) {
+		put += encode_end(&c->encode, (char *)room.iov_base + put);
+		c->ended = true;
+	}
+	room.iov_len = put;
+	return evbuffer_commit_space(out, &room, 1) < 0 ? -ENOMEM : 0;
+}

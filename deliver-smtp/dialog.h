@@ -1,0 +1,109 @@
+/* deliver-smtp/dialog.h - one SMTP or LMTP conversation as a state machine.
+ *
+ * Pure: octets of the server and events go in, commands come out in d->out,
+ * what became of a recipient goes to the callback. No sockets, no clock. The
+ * caller sends what is in d->out (and empties it), gives each state its time
+ * limit, sends the content in DIALOG_CONTENT, and closes the connection in
+ * DIALOG_CLOSED, where d->end says how it went.
+ *
+ * With PIPELINING, MAIL, all RCPT and DATA go out together. What becomes of
+ * recipients is then held back until the reply to DATA shows that replies and
+ * commands still match (N9); if they do not, nothing was learned, and
+ * end.lockstep asks for a new connection without pipelining.
+ *
+ * Recipients are named by their place in task.rcpts; those that are reported
+ * there when the dialog begins are left out. The caller keeps the task's
+ * strings while the dialog lives.
+ */
+#ifndef DELIVER_SMTP_DIALOG_H
+#define DELIVER_SMTP_DIALOG_H
+
+#include "agent/agent.h"
+#include "deliver-smtp/ehlo.h"
+#include "deliver-smtp/verdict.h"
+
+enum dialog_state { /* what the server is to say next */
+	DIALOG_GREETING,
+	DIALOG_EHLO, /* EHLO or LHLO */
+	DIALOG_HELO,
+	DIALOG_MAIL,
+	DIALOG_RCPT,
+	DIALOG_DATA,
+	DIALOG_CONTENT, /* nothing: we send the message */
+	DIALOG_DOT,     /* one reply, of LMTP one for each accepted recipient */
+	DIALOG_ABORT, /* the reply to a dot alone: no recipient was accepted */
+	DIALOG_QUIT,
+	DIALOG_CLOSED,
+	DIALOG_NSTATES,
+};
+
+enum dialog_lost {
+	DIALOG_LOST_CLOSED, /* end of file or reset */
+	DIALOG_LOST_TIMEOUT,
+};
+
+typedef void
+dialog_report_fn(void *arg, uint32_t place, const struct verdict *verdict);
+
+struct dialog_task {
+	bool lmtp;
+	bool lockstep; /* no pipelining even when offered */
+	const char *helo, *sender;
+	const char *peer; /* "host[ip]" */
+	uint64_t size;    /* of the content */
+	bool eight_bit;   /* it has octets above 127 */
+	const struct agent_rcpt *rcpts;
+	uint32_t nrcpts;
+};
+
+struct dialog_end {
+	/* SCHEDULING section 2; `why` says it. */
+	bool site_failed;
+	/* It ended before a transaction: recipients are unreported, another
+	 * address may do better. */
+	bool try_next;
+	/* Recipients are unreported: connect again, task.lockstep set. */
+	bool lockstep;
+	struct verdict why;
+};
+
+struct dialog {
+	struct dialog_task task;
+	enum dialog_state state;
+	struct buf out; /* commands to be sent */
+	struct dialog_end end;
+	bool handshaken; /* the server took EHLO or HELO */
+	/* Changes with each reply that was taken: begin the time limit anew. */
+	uint32_t turn;
+	/* private below */
+	dialog_report_fn *report;
+	void *arg;
+	struct reply_parser parser;
+	struct ehlo ehlo;
+	struct dialog_rcpt *rcpts; /* task.nrcpts of them */
+	uint32_t next;             /* RCPT, DOT: who is replied for next */
+	uint32_t accepted;
+	struct verdict refusal; /* of MAIL */
+	bool pipelined;         /* this transaction is */
+	bool refused; /* MAIL was: what is said to RCPT is of no interest */
+	bool early;   /* what comes was said before its command was sent */
+	bool no_memory;
+};
+
+/* -ENOMEM. */
+int dialog_init(struct dialog *d, const struct dialog_task *task,
+    dialog_report_fn *report, void *arg);
+void dialog_done(struct dialog *d);
+
+/* Octets from the server. */
+void dialog_feed(struct dialog *d, const char *data, size_t len);
+/* DIALOG_CONTENT: all of it, with the dot, has been sent. */
+void dialog_content_sent(struct dialog *d);
+/* The connection is gone, or the time limit of the state is over. After it the
+ * dialog is DIALOG_CLOSED. */
+void dialog_lost(struct dialog *d, enum dialog_lost why);
+/* We end it: every recipient without a report is deferred with this one. In
+ * DIALOG_DOT text gets a warning that the message may come twice. */
+void dialog_abandon(struct dialog *d, const char *dsn, const char *text);
+
+#endif

@@ -1,0 +1,144 @@
+#include "deliver-smtp/nexthop.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/num.h"
+
+#define UNIX_PREFIX "unix:"
+
+static int
+parse_unix(const char *path, struct nexthop *hop)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)&hop->address;
+	size_t len = strlen(path);
+
+	if (path[0] != '/' || len >= sizeof(un->sun_path))
+		return -EINVAL;
+	hop->kind = NEXTHOP_UNIX;
+	un->sun_family = AF_UNIX;
+	memcpy(un->sun_path, path, len + 1);
+	memcpy(hop->host, path, len + 1);
+	hop->address_len = sizeof(*un);
+	return 0;
+}
+
+static bool
+is_name(const char *s)
+{
+	static const char fit[] = "abcdefghijklmnopqrstuvwxyz"
+				  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+	return *s != '\0' && *s != '.' && *s != '-' &&
+	    s[strspn(s, fit)] == '\0';
+}
+
+static void
+set_address(struct nexthop *hop)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&hop->address;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&hop->address;
+
+	hop->kind = NEXTHOP_ADDRESS;
+	if (inet_pton(AF_INET, hop->host, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(hop->port);
+		hop->address_len = sizeof(*in);
+	} else if (inet_pton(AF_INET6, hop->host, &in6->sin6_addr) == 1) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(hop->port);
+		hop->address_len = sizeof(*in6);
+	} else {
+		hop->kind = NEXTHOP_NAME;
+	}
+}
+
+/* "host", or what is inside of brackets, into hop->host; where the port may
+ * follow, NULL when it is not well-formed. */
+static const char *
+split_host(const char *s, struct nexthop *hop)
+{
+	struct in6_addr ignored;
+	const char *begin = s, *end;
+	size_t len;
+
+	if (*s == '[') {
+		begin = s + 1;
+		end = strchr(begin, ']');
+		if (end == NULL)
+			return NULL;
+		s = end + 1;
+	} else {
+		end = inet_pton(AF_INET6, s, &ignored) == 1
+		    ? s + strlen(s)
+		    : s + strcspn(s, ":");
+		s = end;
+	}
+	len = (size_t)(end - begin);
+	if (len >= sizeof(hop->host))
+		return NULL;
+	memcpy(hop->host, begin, len);
+	hop->host[len] = '\0';
+	return s;
+}
+
+static int
+parse_inet(const char *s, uint16_t default_port, struct nexthop *hop)
+{
+	const char *rest = split_host(s, hop);
+	uint64_t port = default_port;
+
+	if (rest == NULL)
+		return -EINVAL;
+	if (*rest != '\0' &&
+	    (*rest != ':' || num_u64(rest + 1, 1, UINT16_MAX, &port) < 0))
+		return -EINVAL;
+	hop->port = (uint16_t)port;
+	set_address(hop);
+	return hop->kind == NEXTHOP_NAME && !is_name(hop->host) ? -EINVAL : 0;
+}
+
+int
+nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop)
+{
+	struct nexthop hop = { 0 };
+	int r;
+
+	if (strncmp(s, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
+		r = parse_unix(s + strlen(UNIX_PREFIX), &hop);
+	else
+		r = parse_inet(s, default_port, &hop);
+	if (r == 0)
+		*ret_hop = hop;
+	return r;
+}
+
+void
+nexthop_peer(const struct nexthop *hop, const struct sockaddr *address,
+    char ret_peer[NEXTHOP_PEER_MAX], char ret_relay[NEXTHOP_PEER_MAX])
+{
+	char ip[INET6_ADDRSTRLEN] = "";
+
+	if (hop->kind == NEXTHOP_UNIX) {
+		snprintf(
+		    ret_peer, NEXTHOP_PEER_MAX, "localhost[%s]", hop->host);
+		snprintf(ret_relay, NEXTHOP_PEER_MAX, "%s", ret_peer);
+		return;
+	}
+	if (address->sa_family == AF_INET)
+		inet_ntop(AF_INET,
+		    &((const struct sockaddr_in *)(const void *)address)
+			 ->sin_addr,
+		    ip, sizeof(ip));
+	else
+		inet_ntop(AF_INET6,
+		    &((const struct sockaddr_in6 *)(const void *)address)
+			 ->sin6_addr,
+		    ip, sizeof(ip));
+	snprintf(ret_peer, NEXTHOP_PEER_MAX, "%s[%s]", hop->host, ip);
+	snprintf(
+	    ret_relay, NEXTHOP_PEER_MAX, "%s[%s]:%u", hop->host, ip, hop->port);
+}

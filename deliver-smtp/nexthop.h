@@ -1,0 +1,44 @@
+/* deliver-smtp/nexthop.h - the fixed next hop of a job, as routing gives it:
+ *
+ *   host   host:port   [host]   [host]:port   1.2.3.4:port
+ *   [::1]   [::1]:port   ::1   unix:/path
+ *
+ * Default ports: 25 for SMTP, 24 for LMTP. Brackets say that what is inside is
+ * a host, not a domain; without them it is taken for one as well.
+ */
+#ifndef DELIVER_SMTP_NEXTHOP_H
+#define DELIVER_SMTP_NEXTHOP_H
+
+#include "base/base.h"
+
+#include <sys/socket.h>
+
+#define NEXTHOP_HOST_MAX 256 /* with the NUL; a socket's path is shorter */
+
+enum nexthop_kind {
+	NEXTHOP_NAME,    /* to be looked up */
+	NEXTHOP_ADDRESS, /* numeric */
+	NEXTHOP_UNIX,    /* a path */
+};
+
+struct nexthop {
+	enum nexthop_kind kind;
+	char host[NEXTHOP_HOST_MAX]; /* name, address or path */
+	uint16_t port;
+	/* NEXTHOP_ADDRESS, NEXTHOP_UNIX */
+	struct sockaddr_storage address;
+	socklen_t address_len;
+};
+
+/* -EINVAL for anything else: port 0, a path that is relative or too long, an
+ * address with a scope, octets that no host name has. */
+int
+nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
+
+/* "host[1.2.3.4]" and "host[1.2.3.4]:25"; for a path "localhost[/path]" both.
+ */
+#define NEXTHOP_PEER_MAX (NEXTHOP_HOST_MAX + 128)
+void nexthop_peer(const struct nexthop *hop, const struct sockaddr *address,
+    char ret_peer[NEXTHOP_PEER_MAX], char ret_relay[NEXTHOP_PEER_MAX]);
+
+#endif

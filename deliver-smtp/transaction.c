@@ -1,0 +1,255 @@
+#include "deliver-smtp/steps.h"
+
+#include "deliver-smtp/command.h"
+#include "deliver-smtp/path.h"
+
+/* ---- recipients ---- */
+
+void
+step_settle(struct dialog *d, uint32_t place, const struct verdict *v)
+{
+	ASSERT(d->rcpts[place].state != RCPT_OVER);
+	d->rcpts[place].state = RCPT_OVER;
+	d->report(d->arg, place, v);
+}
+
+void
+step_settle_all(struct dialog *d, const struct verdict *v)
+{
+	uint32_t i;
+
+	for (i = 0; i < d->task.nrcpts; i++)
+		if (d->rcpts[i].state != RCPT_OVER)
+			step_settle(d, i, v);
+}
+
+/* Replies and commands match: what was held back is true. */
+void
+step_release_held(struct dialog *d)
+{
+	uint32_t i;
+
+	if (d->refused)
+		step_settle_all(d, &d->refusal);
+	for (i = 0; i < d->task.nrcpts; i++)
+		if (d->rcpts[i].state == RCPT_HELD)
+			step_settle(d, i, &d->rcpts[i].verdict);
+}
+
+uint32_t
+step_next_unsettled(const struct dialog *d, uint32_t from)
+{
+	while (from < d->task.nrcpts && d->rcpts[from].state == RCPT_OVER)
+		from++;
+	return from;
+}
+
+static uint32_t
+next_taken(const struct dialog *d, uint32_t from)
+{
+	while (from < d->task.nrcpts && d->rcpts[from].state != RCPT_TAKEN)
+		from++;
+	return from;
+}
+
+/* ---- saying ---- */
+
+void
+step_said(struct dialog *d, int r)
+{
+	if (r < 0)
+		d->no_memory = true;
+}
+
+static void
+say_rcpt(struct dialog *d, uint32_t place)
+{
+	step_said(d, command_rcpt(&d->out, d->task.rcpts[place].address));
+}
+
+void
+step_say_quit(struct dialog *d)
+{
+	step_said(d, command_plain(&d->out, "QUIT"));
+	d->state = DIALOG_QUIT;
+}
+
+/* ---- the transaction ---- */
+
+static bool
+needs_utf8(const struct dialog *d)
+{
+	uint32_t i;
+
+	for (i = 0; i < d->task.nrcpts; i++)
+		if (d->rcpts[i].state != RCPT_OVER &&
+		    path_is_utf8(d->task.rcpts[i].address))
+			return true;
+	return path_is_utf8(d->task.sender);
+}
+
+void
+step_begin_transaction(struct dialog *d)
+{
+	struct command_mail mail = {
+		.sender = d->task.sender,
+		.eight_bit = d->task.eight_bit,
+		.utf8 = needs_utf8(d),
+		.size = d->task.size,
+	};
+	uint32_t i;
+
+	step_said(d, command_mail(&d->out, &mail, &d->ehlo));
+	d->state = DIALOG_MAIL;
+	d->pipelined = d->ehlo.pipelining && !d->task.lockstep;
+	if (!d->pipelined)
+		return;
+	for (i = step_next_unsettled(d, 0); i < d->task.nrcpts;
+	     i = step_next_unsettled(d, i + 1))
+		say_rcpt(d, i);
+	step_said(d, command_plain(&d->out, "DATA"));
+}
+
+/* To the next recipient, or past the last. */
+static void
+advance(struct dialog *d, uint32_t from)
+{
+	d->state = DIALOG_RCPT;
+	d->next = step_next_unsettled(d, from);
+	if (d->next < d->task.nrcpts) {
+		if (!d->pipelined)
+			say_rcpt(d, d->next);
+		return;
+	}
+	d->state = DIALOG_DATA;
+	if (d->pipelined)
+		return;
+	if (d->accepted > 0)
+		step_said(d, command_plain(&d->out, "DATA"));
+	else
+		step_say_quit(d);
+}
+
+void
+step_mail_ok(struct dialog *d, const struct reply *reply UNUSED)
+{
+	advance(d, 0);
+}
+
+void
+step_mail_refused(struct dialog *d, const struct reply *reply)
+{
+	verdict_refuse(&d->refusal, reply, d->task.peer, step_command(d));
+	d->refused = true;
+	if (d->pipelined) {
+		advance(d, 0);
+		return;
+	}
+	step_release_held(d);
+	step_say_quit(d);
+}
+
+void
+step_rcpt_ok(struct dialog *d, const struct reply *reply UNUSED)
+{
+	if (!d->refused) {
+		d->rcpts[d->next].state = RCPT_TAKEN;
+		d->accepted++;
+	}
+	advance(d, d->next + 1);
+}
+
+void
+step_rcpt_refused(struct dialog *d, const struct reply *reply)
+{
+	struct verdict *v = &d->rcpts[d->next].verdict;
+
+	verdict_refuse(v, reply, d->task.peer, step_command(d));
+	/* RFC 5321 section 4.5.3.1.10: "too many recipients", if any was
+	 * taken. */
+	if (reply->code == 552 && d->accepted > 0)
+		verdict_soften(v);
+	if (!d->pipelined)
+		step_settle(d, d->next, v);
+	else if (!d->refused)
+		d->rcpts[d->next].state = RCPT_HELD;
+	advance(d, d->next + 1);
+}
+
+void
+step_data_ok(struct dialog *d, const struct reply *reply UNUSED)
+{
+	step_release_held(d);
+	d->next = next_taken(d, 0);
+	d->state = DIALOG_CONTENT;
+	if (d->next < d->task.nrcpts)
+		return;
+	/* Pipelined, and nobody was accepted: RFC 2920 section 3.1. */
+	step_said(d, command_plain(&d->out, "."));
+	d->state = DIALOG_ABORT;
+}
+
+void
+step_data_refused(struct dialog *d, const struct reply *reply)
+{
+	struct verdict v = { 0 };
+
+	step_release_held(d);
+	verdict_refuse(&v, reply, d->task.peer, step_command(d));
+	step_settle_all(d, &v);
+	verdict_done(&v);
+	step_say_quit(d);
+}
+
+/* An answer before the end of the message. Nothing was accepted, and we are
+ * not sure that it is an answer to the message: deferred, dropped. */
+void
+step_content_refused(struct dialog *d, const struct reply *reply)
+{
+	struct verdict v = { 0 };
+
+	verdict_refuse(&v, reply, d->task.peer, step_command(d));
+	verdict_soften(&v);
+	step_settle_all(d, &v);
+	verdict_done(&v);
+	d->state = DIALOG_CLOSED;
+}
+
+void
+step_content_ok(struct dialog *d, const struct reply *reply UNUSED)
+{
+	step_protocol_error(d, "a reply without a command");
+}
+
+/* RFC 2033 section 4.2: LMTP has a reply for each recipient, in turn. */
+static void
+finish(struct dialog *d, const struct verdict *v)
+{
+	if (d->task.lmtp)
+		step_settle(d, d->next, v);
+	else
+		step_settle_all(d, v);
+	d->next = next_taken(d, d->next);
+	if (d->next == d->task.nrcpts)
+		step_say_quit(d);
+}
+
+void
+step_dot_ok(struct dialog *d, const struct reply *reply)
+{
+	struct verdict v = { 0 };
+
+	verdict_accept(&v, reply);
+	finish(d, &v);
+	verdict_done(&v);
+}
+
+void
+step_dot_refused(struct dialog *d, const struct reply *reply)
+{
+	struct verdict v = { 0 };
+
+	verdict_refuse(&v, reply, d->task.peer, step_command(d));
+	finish(d, &v);
+	verdict_done(&v);
+}

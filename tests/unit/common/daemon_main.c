@@ -1,0 +1,352 @@
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "daemon/daemon.h"
+
+#define LIMIT_MSEC 20000
+
+/* A program that tells its supervisor what happens to it. */
+static bool hangs;
+
+static int
+say_start(struct daemon *d)
+{
+	daemon_ready(d);
+	return 0;
+}
+
+static void
+say_linked(struct daemon *d, const char *name, int fd)
+{
+	daemon_status(d, name);
+	close(fd);
+}
+
+static void
+say_reload(struct daemon *d, const struct conf *fresh)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "reload %u %u", d->conf->queue_load_pct,
+	    fresh->queue_load_pct);
+	daemon_status(d, text);
+}
+
+static void
+say_flush(struct daemon *d)
+{
+	daemon_status(d, "flush");
+}
+
+static void
+say_stop(struct daemon *d, usec_t limit)
+{
+	daemon_status(d, limit > 0 ? "stop" : "stop at once");
+	if (!hangs)
+		daemon_exit(d, 7);
+}
+
+static const struct daemon_ops ops = {
+	.name = "test-daemon",
+	.user = DAEMON_AS_QMAILR,
+	.start = say_start,
+	.linked = say_linked,
+	.reload = say_reload,
+	.flush = say_flush,
+	.stop = say_stop,
+};
+
+static char dir[] = "/tmp/daemon-main-XXXXXX", conf_file[64];
+static struct chan_frame frame;
+
+static void
+write_conf(const char *more)
+{
+	FILE *f = fopen(conf_file, "w");
+
+	cr_assert(f != NULL);
+	fprintf(f,
+	    "qmailq_user = uucp\nqmails_user = news\nqmailr_user = proxy\n"
+	    "qmail_group = mail\nstop_time_limit = 1s\n%s\n",
+	    more);
+	fclose(f);
+	cr_assert_eq(chmod(conf_file, 0644), 0);
+}
+
+static void
+set_up(void)
+{
+	cr_assert(mkdtemp(dir) != NULL);
+	cr_assert_eq(chmod(dir, 0755), 0);
+	snprintf(conf_file, sizeof(conf_file), "%s/conf", dir);
+	write_conf("queue_load = 50");
+}
+
+static void
+tear_down(void)
+{
+	unlink(conf_file);
+	rmdir(dir);
+}
+
+TestSuite(daemon_main, .init = set_up, .fini = tear_down);
+
+static int
+run_program(int channel, char **argv)
+{
+	const int null = open("/dev/null", O_WRONLY);
+	int argc = 0;
+
+	dup2(null, 2);
+	if (channel >= 0)
+		dup2(channel, DAEMON_CHANNEL_FD);
+	else
+		close(DAEMON_CHANNEL_FD);
+	closefrom(DAEMON_CHANNEL_FD + 1);
+	while (argv[argc] != NULL)
+		argc++;
+	optind = 1;
+	return daemon_main(argc, argv, &ops, NULL);
+}
+
+/* Started as the supervisor starts it; *ret_sock is the supervisor's end. */
+static pid_t
+start(int *ret_sock)
+{
+	char *argv[] = { (char[]){ "test-daemon" }, (char[]){ "-c" }, conf_file,
+		(char[]){ "3" }, NULL };
+	int ends[2];
+	pid_t pid;
+
+	cr_assert_eq(chan_pair(ends), 0);
+	pid = fork();
+	cr_assert(pid >= 0);
+	if (pid == 0)
+		_exit(run_program(ends[1], argv));
+	close(ends[1]);
+	*ret_sock = ends[0];
+	return pid;
+}
+
+static int
+finish(pid_t pid)
+{
+	int status;
+
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* The next frame within the limit: "READY", or the text of a STATUS. */
+static const char *
+heard(int sock)
+{
+	static char text[200];
+	struct pollfd look = { sock, POLLIN, 0 };
+	int r;
+
+	cr_assert_eq(poll(&look, 1, LIMIT_MSEC), 1, "nothing is said");
+	r = chan_recv(sock, &frame);
+	if (r == 0)
+		return "end";
+	cr_assert_eq(r, 1);
+	if (frame.msg.type != MSG_STATUS)
+		return msg_name(frame.msg.type);
+	snprintf(text, sizeof(text), "%.*s", (int)frame.msg.u.STATUS.text.len,
+	    frame.msg.u.STATUS.text.data);
+	return text;
+}
+
+static void
+tell(int sock, const struct msg *msg, int fd)
+{
+	cr_assert_eq(chan_send(sock, msg, fd), 0);
+}
+
+static char p[] = "test-daemon", one[] = "1", odd[] = "1x", big[] = "4096",
+	    unknown[] = "-x", dash_c[] = "-c";
+
+Test(daemon_main, by_hand_it_says_who_starts_it)
+{
+	struct {
+		const char *name;
+		char *argv[4];
+		bool channel;
+	} rows[] = {
+		{ "no channel", { p, one }, false },
+		{ "no queue", { p }, true },
+		{ "two queues", { p, one, one }, true },
+		{ "not a number", { p, odd }, true },
+		{ "out of range", { p, big }, true },
+		{ "unknown option", { p, unknown }, true },
+		{ "no value", { p, dash_c }, true },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		int ends[2];
+		pid_t pid;
+
+		cr_assert_eq(chan_pair(ends), 0);
+		pid = fork();
+		if (pid == 0)
+			_exit(run_program(
+			    rows[i].channel ? ends[1] : -1, rows[i].argv));
+		close(ends[1]);
+		cr_expect_eq(finish(pid), EXIT_PERMANENT, "%s", rows[i].name);
+		close(ends[0]);
+	}
+}
+
+/* A pipe, a datagram socket, an internet socket: not ours. */
+Test(daemon_main, another_descriptor_is_not_a_channel)
+{
+	char *argv[] = { p, one, NULL };
+	int pair[2], kind;
+
+	for (kind = 0; kind < 3; kind++) {
+		pid_t pid;
+		int fd;
+
+		if (kind == 0)
+			fd = pipe(pair) == 0 ? pair[0] : -1;
+		else
+			fd = socket(kind == 1 ? AF_UNIX : AF_INET,
+			    kind == 1 ? SOCK_STREAM : SOCK_DGRAM, 0);
+		cr_assert(fd >= 0);
+		pid = fork();
+		if (pid == 0)
+			_exit(run_program(fd, argv));
+		cr_expect_eq(finish(pid), EXIT_PERMANENT, "kind %d", kind);
+		close(fd);
+	}
+}
+
+Test(daemon_main, wrong_configuration_exits_100)
+{
+	int sock;
+	pid_t pid;
+
+	write_conf("no_such_parameter = 1");
+	pid = start(&sock);
+	cr_expect_str_eq(heard(sock), "end");
+	cr_expect_eq(finish(pid), EXIT_PERMANENT);
+}
+
+Test(daemon_main, ready_link_flush_stop)
+{
+	const struct msg link = { .type = MSG_LINK,
+		.u.LINK = { .name = MSG_S("page") } };
+	const struct msg flush = { .type = MSG_FLUSH };
+	const struct msg stop = { .type = MSG_STOP,
+		.u.STOP = { .limit_usec = USEC_PER_SEC } };
+	int sock, null = open("/dev/null", O_RDONLY);
+	pid_t pid = start(&sock);
+
+	cr_expect_str_eq(heard(sock), "READY");
+	tell(sock, &link, null);
+	cr_expect_str_eq(heard(sock), "page");
+	tell(sock, &flush, -1);
+	cr_expect_str_eq(heard(sock), "flush");
+	tell(sock, &stop, -1);
+	cr_expect_str_eq(heard(sock), "stop");
+	cr_expect_eq(finish(pid), 7);
+}
+
+/* What may not come is dropped, and ends nothing (local attack 9). */
+Test(daemon_main, frames_that_may_not_come)
+{
+	const struct msg no_fd = { .type = MSG_LINK,
+		.u.LINK = { .name = MSG_S("page") } };
+	const struct msg long_name = { .type = MSG_LINK,
+		.u.LINK = {
+		    .name = MSG_S("0123456789012345678901234567890123") } };
+	const struct msg not_ours = { .type = MSG_READY };
+	const struct msg flush = { .type = MSG_FLUSH };
+	int sock, null = open("/dev/null", O_RDONLY);
+	pid_t pid = start(&sock);
+
+	cr_expect_str_eq(heard(sock), "READY");
+	tell(sock, &no_fd, -1);
+	tell(sock, &long_name, null);
+	tell(sock, &not_ours, null);
+	cr_assert_eq(send(sock, "\377\377\377\377junk", 8, 0), 8);
+	tell(sock, &flush, null);
+	cr_expect_str_eq(heard(sock), "flush");
+	close(sock);
+	cr_expect_eq(finish(pid), 7);
+}
+
+Test(daemon_main, P2_the_end_of_the_channel_is_a_stop)
+{
+	int sock;
+	pid_t pid = start(&sock);
+
+	cr_expect_str_eq(heard(sock), "READY");
+	close(sock);
+	cr_expect_eq(finish(pid), 7);
+}
+
+Test(daemon_main, a_stop_that_takes_too_long_is_ended)
+{
+	const struct msg stop = { .type = MSG_STOP,
+		.u.STOP = { .limit_usec = -5 } };
+	int sock;
+	pid_t pid;
+
+	hangs = true;
+	pid = start(&sock);
+	cr_expect_str_eq(heard(sock), "READY");
+	tell(sock, &stop, -1);
+	tell(sock, &stop, -1);
+	cr_expect_str_eq(heard(sock), "stop at once");
+	cr_expect_str_eq(heard(sock), "end");
+	cr_expect_eq(finish(pid), EXIT_TEMPORARY);
+}
+
+Test(daemon_main, signals_do_as_frames_do)
+{
+	int sock;
+	pid_t pid = start(&sock);
+
+	cr_expect_str_eq(heard(sock), "READY");
+	kill(pid, SIGALRM);
+	cr_expect_str_eq(heard(sock), "flush");
+	write_conf("queue_load = 60");
+	kill(pid, SIGHUP);
+	cr_expect_str_eq(heard(sock), "reload 50 60");
+	kill(pid, SIGTERM);
+	cr_expect_str_eq(heard(sock), "stop");
+	cr_expect_eq(finish(pid), 7);
+}
+
+Test(daemon_main, P11_a_wrong_file_keeps_the_old_configuration)
+{
+	const struct msg reload = { .type = MSG_RELOAD };
+	const struct msg flush = { .type = MSG_FLUSH };
+	int sock;
+	pid_t pid = start(&sock);
+
+	cr_expect_str_eq(heard(sock), "READY");
+	write_conf("queue_load = 60\nqueue_load = 70");
+	tell(sock, &reload, -1);
+	tell(sock, &flush, -1);
+	cr_expect_str_eq(heard(sock), "flush");
+	write_conf("queue_load = 80");
+	tell(sock, &reload, -1);
+	cr_expect_str_eq(heard(sock), "reload 50 80");
+	close(sock);
+	cr_expect_eq(finish(pid), 7);
+}

@@ -1,0 +1,251 @@
+/* Where lines go, and a reader that does not read. Every test is a process of
+ * its own, so its standard error is its own to replace. */
+#include "log/log.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "log/sink.h"
+
+static char output[1 << 20];
+
+/* Standard error becomes this descriptor for the time of a test. */
+static int saved_err = -1;
+
+static void
+take_stderr(int fd)
+{
+	saved_err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	cr_assert_geq(saved_err, 0);
+	cr_assert_geq(dup2(fd, STDERR_FILENO), 0);
+}
+
+static void
+give_stderr(void)
+{
+	cr_assert_geq(dup2(saved_err, STDERR_FILENO), 0);
+	io_close(&saved_err);
+}
+
+/* All that is there, without waiting for more. */
+static size_t
+drain(int fd)
+{
+	ssize_t n;
+	size_t len = 0;
+
+	cr_assert_eq(io_nonblock(fd), 0);
+	while (len < sizeof(output) - 1 &&
+	    (n = read(fd, output + len, sizeof(output) - 1 - len)) > 0)
+		len += (size_t)n;
+	output[len] = '\0';
+	return len;
+}
+
+Test(log_write, to_a_pipe)
+{
+	int p[2];
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	take_stderr(p[1]);
+	log_open(
+	    "deliver-local/1", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	log_debug("not shown");
+	log_info("one %d", 1);
+	errno = EIO;
+	log_error("two: %s", strerror(errno));
+	cr_expect_eq(errno, EIO);
+	give_stderr();
+	drain(p[0]);
+	cr_expect_str_eq(output,
+	    "deliver-local/1: one 1\n"
+	    "deliver-local/1: error: two: Input/output error\n");
+	cr_expect_eq(log_dropped(), 0);
+}
+
+Test(log_write, to_a_file)
+{
+	char path[] = "/tmp/log_write.XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(unlink(path), 0);
+	take_stderr(fd);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_JSON, LOG_DEBUG_L);
+	log_debug("a \"b\"");
+	give_stderr();
+	cr_assert_gt(io_pread_all(fd, output, sizeof(output) - 1, 0), 0);
+	cr_expect_not_null(strstr(output,
+	    "\"level\":\"debug\",\"event\":\"text\","
+	    "\"text\":\"a \\\"b\\\"\"}\n"));
+	io_close(&fd);
+}
+
+/* Fill what stands for standard error until lines are lost, read it empty,
+ * and see that nothing waited and the loss is told. */
+static void
+stuck_reader(int read_fd, int write_fd)
+{
+	char *end;
+	size_t len;
+	int i;
+
+	take_stderr(write_fd);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	alarm(20); /* a write that waits ends the test as a crash */
+	for (i = 0; i < 100000 && log_dropped() < 10; i++)
+		log_info("%0100d", i);
+	cr_assert_eq(log_dropped(), 10);
+	len = drain(read_fd);
+	cr_expect_eq(output[len - 1], '\n', "half a line was written");
+	log_info("again");
+	len = drain(read_fd);
+	cr_expect_str_eq(output,
+	    "p: warning: lines=10 (lost: the reader of the log did not keep "
+	    "up)\np: again\n");
+	log_info("and again");
+	drain(read_fd);
+	cr_expect_str_eq(output, "p: and again\n");
+	end = output;
+	cr_expect_null(strstr(end, "lost"));
+	alarm(0);
+	give_stderr();
+}
+
+Test(log_write, P21_a_pipe_that_nobody_reads)
+{
+	int p[2];
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	stuck_reader(p[0], p[1]);
+	/* How others have the pipe open has not changed. */
+	cr_expect_eq(fcntl(p[1], F_GETFL) & O_NONBLOCK, 0);
+}
+
+Test(log_write, P21_a_socket_that_nobody_reads)
+{
+	int s[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
+	stuck_reader(s[0], s[1]);
+}
+
+Test(log_write, P21_a_pipe_that_cannot_be_opened_again)
+{
+	static char fill[4096];
+	char line[128];
+	int p[2];
+	struct log_sink sink;
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
+	while (write(p[1], fill, sizeof(fill)) > 0)
+		;
+	cr_assert_eq(fcntl(p[1], F_SETFL, 0), 0);
+	sink = (struct log_sink){ .fd = p[1], .waits = true };
+	memset(line, 'x', sizeof(line));
+	alarm(20);
+	cr_expect_not(log_sink_write(&sink, line, sizeof(line)));
+	drain(p[0]);
+	cr_expect(log_sink_write(&sink, line, sizeof(line)));
+	cr_expect_eq(drain(p[0]), sizeof(line));
+	alarm(0);
+}
+
+Test(log_write, P21_a_reader_that_has_gone)
+{
+	int p[2];
+
+	signal(SIGPIPE, SIG_IGN);
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	take_stderr(p[1]);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	io_close(&p[0]);
+	log_info("into nothing");
+	log_info("into nothing");
+	cr_expect_eq(log_dropped(), 2);
+	give_stderr();
+}
+
+Test(log_write, P18_no_standard_error_at_all)
+{
+	int err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	close(STDERR_FILENO);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	log_info("into nothing");
+	cr_assert_eq(dup2(err, STDERR_FILENO), STDERR_FILENO);
+	cr_expect_eq(log_dropped(), 1);
+}
+
+/* ---- syslog ---- */
+
+static int
+syslog_server(const char *path)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	cr_assert_geq(fd, 0);
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+	cr_assert_eq(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+Test(log_write, P21_syslog_that_stops_and_comes_back)
+{
+	char dir[] = "/tmp/log_write.XXXXXX", path[64];
+	int server, fd = -1, i;
+	char head[64];
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/log", dir);
+	alarm(20);
+	cr_expect_not(
+	    log_sink_syslog_send(&fd, path, LOG_INFO, "p/1", "text", 4));
+	server = syslog_server(path);
+	cr_expect(log_sink_syslog_send(&fd, path, LOG_INFO, "p/1", "text", 4));
+	drain(server);
+	snprintf(head, sizeof(head), "<%d>", LOG_MAIL | LOG_INFO);
+	cr_expect_eq(strncmp(output, head, strlen(head)), 0);
+	snprintf(head, sizeof(head), " p/1[%d]: text", (int)getpid());
+	cr_expect_str_eq(output + strlen(output) - strlen(head), head);
+	/* Full: lost, not waited for. */
+	for (i = 0; i < 10000; i++)
+		if (!log_sink_syslog_send(
+			&fd, path, LOG_INFO, "p/1", "text", 4))
+			break;
+	cr_expect_lt(i, 10000);
+	/* Another one takes its place. */
+	io_close(&server);
+	cr_assert_eq(unlink(path), 0);
+	server = syslog_server(path);
+	cr_expect(log_sink_syslog_send(&fd, path, LOG_INFO, "p/1", "again", 5));
+	cr_expect_gt(drain(server), 0);
+	alarm(0);
+	io_close(&server);
+	io_close(&fd);
+	cr_expect_eq(unlink(path), 0);
+	cr_expect_eq(rmdir(dir), 0);
+}
+
+Test(log_write, due_at_most_once_in_a_while)
+{
+	usec_t last = 0;
+
+	cr_expect(log_due(0, 10, &last));
+	cr_expect_not(log_due(5, 10, &last));
+	cr_expect(log_due(11, 10, &last));
+	cr_expect_not(log_due(20, 10, &last));
+	cr_expect(log_due(21, 10, &last));
+}

@@ -1,0 +1,288 @@
+/* Routing rules: reading them and looking up. */
+#include "route/route.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/address.h"
+#include "base/io.h"
+
+static char dir[] = "/tmp/route_table.XXXXXX";
+static const char *const known[] = { "smtp", "local", "pipe", "error", NULL };
+
+static void
+setup(void)
+{
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+}
+
+static void
+teardown(void)
+{
+	(void)unlink("r");
+	cr_assert_eq(chdir("/"), 0);
+	cr_assert_eq(rmdir(dir), 0, "%s is not empty", dir);
+}
+
+TestSuite(route_table, .init = setup, .fini = teardown);
+
+static int
+load_bytes(
+    const char *text, size_t len, struct route_table **ret, struct buf *error)
+{
+	int fd = open("r", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(io_write_all(fd, text, len), 0);
+	io_close(&fd);
+	return route_load("r", known, ret, error);
+}
+
+static struct route_table *
+load(const char *text)
+{
+	struct route_table *table = NULL;
+	struct buf error = { 0 };
+
+	cr_assert_eq(load_bytes(text, strlen(text), &table, &error), 0, "%s",
+	    buf_str(&error));
+	buf_done(&error);
+	return table;
+}
+
+/* "TRANSPORT:NEXTHOP" as an attempt would use it; "-" for no rule. */
+static void
+expect_route(
+    const struct route_table *table, const char *recipient, const char *want)
+{
+	char nexthop[ROUTE_NEXTHOP_MAX + 1];
+	struct route route = { 0 };
+	struct buf got = { 0 };
+	int r = route_lookup(table, recipient, &route);
+
+	if (r == -ENOENT) {
+		buf_add_str(&got, "-");
+	} else {
+		cr_assert_eq(r, 0);
+		cr_assert_eq(route_nexthop(&route, recipient, nexthop), 0);
+		buf_printf(&got, "%s:%s", route.transport, nexthop);
+	}
+	cr_expect_str_eq(buf_str(&got), want, "%s: \"%s\", not \"%s\"",
+	    recipient, buf_str(&got), want);
+	buf_done(&got);
+}
+
+Test(route_table, the_most_exact_rule_wins)
+{
+	struct route_table *table =
+	    load("# comment\n"
+		 "\n"
+		 "*\t\tsmtp:relay.example:25   # everything else\r\n"
+		 "example.com\tlocal\n"
+		 ".example.com\tsmtp:Sub.Example\n"
+		 ".deep.example.com smtp:[::1]:2525\n"
+		 "Bob@Example.COM\tpipe:list\n"
+		 "\"a b\"@example.com error:\"5.1.1 Gone  since May\"\n"
+		 "[192.0.2.1] local:\n"
+		 "empty.example smtp:");
+	static const struct {
+		const char *recipient, *want;
+	} rows[] = {
+		{ "x@example.com", "local:example.com" },
+		{ "x@EXAMPLE.com", "local:example.com" },
+		{ "Bob@example.com", "pipe:list" },
+		{ "bob@example.com", "local:example.com" },
+		{ "x@a.example.com", "smtp:sub.example" },
+		{ "x@a.b.example.com", "smtp:sub.example" },
+		{ "x@deep.example.com", "smtp:sub.example" },
+		{ "x@a.deep.example.com", "smtp:[::1]:2525" },
+		{ "x@A.Deep.Example.Com", "smtp:[::1]:2525" },
+		{ "x@notexample.com", "smtp:relay.example:25" },
+		{ "x@com", "smtp:relay.example:25" },
+		{ "\"a b\"@example.com", "error:5.1.1 Gone  since May" },
+		{ "x@[192.0.2.1]", "local:[192.0.2.1]" },
+		{ "x@empty.example", "smtp:empty.example" },
+		{ "x@socket.example", "smtp:unix:/run/Mail/LMTP" },
+		{ "root", "smtp:relay.example:25" },
+		{ "x@", "smtp:relay.example:25" },
+		{ "*", "smtp:relay.example:25" },
+		{ "", "smtp:relay.example:25" },
+		{ "a@b@example.com", "local:example.com" },
+		{ "x@..", "smtp:relay.example:25" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		expect_route(table, rows[i].recipient, rows[i].want);
+	route_free(&table);
+	cr_expect_null(table);
+	route_free(&table);
+}
+
+Test(route_table, without_a_star_there_may_be_no_rule)
+{
+	struct route_table *table = load("example.com local");
+
+	expect_route(table, "x@example.org", "-");
+	expect_route(table, "root", "-");
+	expect_route(table, "x@example.com", "local:example.com");
+	route_free(&table);
+	table = load("");
+	expect_route(table, "x@example.org", "-");
+	route_free(&table);
+}
+
+Test(route_table, without_a_file_everything_is_local)
+{
+	struct route_table *table = route_default();
+
+	cr_assert_not_null(table);
+	expect_route(table, "x@example.org", "local:example.org");
+	expect_route(table, "root", "local:");
+	route_free(&table);
+}
+
+Test(route_table, S10_very_long_recipients)
+{
+	struct route_table *table = load("* local:here\nexample.com smtp");
+	struct route route = { .transport = "smtp" };
+	char address[2 * ADDRESS_MAX], nexthop[ROUTE_NEXTHOP_MAX + 1];
+
+	memset(address, 'x', sizeof(address));
+	memcpy(address + sizeof(address) - 13, "@example.com", 13);
+	expect_route(table, address, "local:here");
+	expect_route(table, address + sizeof(address) - ADDRESS_MAX - 1,
+	    "smtp:example.com");
+	address[1] = '@';
+	cr_expect_eq(
+	    route_nexthop(&route, address, nexthop), 0, "the last @ counts");
+	memset(address, '.', sizeof(address) - 1);
+	address[1] = '@';
+	address[sizeof(address) - 1] = '\0';
+	expect_route(table, address, "local:here");
+	cr_expect_eq(route_nexthop(&route, address, nexthop), -ENAMETOOLONG);
+	route_free(&table);
+}
+
+Test(route_table, F4_wrong_files_name_the_line)
+{
+	static const struct {
+		const char *text, *want;
+	} rows[] = {
+		{ "example.com", "r:1: not `domain transport[:nexthop]`" },
+		{ "\n\nexample.com smtp:a b",
+		    "r:3: not `domain transport[:nexthop]`" },
+		{ "example.com # smtp",
+		    "r:1: not `domain transport[:nexthop]`" },
+		{ "example.com uucp", "r:1: there is no such transport" },
+		{ "example.com SMTP", "r:1: there is no such transport" },
+		{ "example.com :host", "r:1: no transport" },
+		{ "example.com error:\"not closed",
+		    "r:1: a quote is not closed" },
+		{ "\"a b@example.com smtp", "r:1: a quote is not closed" },
+		{ "@example.com smtp", "r:1: no user in front of the @" },
+		{ "a@ smtp", "r:1: not a domain" },
+		{ "a@b..c smtp", "r:1: not a domain" },
+		{ "example.com. smtp", "r:1: not a domain" },
+		{ ". smtp", "r:1: not a domain" },
+		{ "..a smtp", "r:1: not a domain" },
+		{ "*.example.com smtp", "r:1: not a domain" },
+		{ "a/b smtp", "r:1: not a domain" },
+		{ "a.b smtp\na.c smtp\nA.B local",
+		    "r:3: a.b: already in line 1" },
+		{ "* smtp\n* local", "r:2: *: already in line 1" },
+		{ "\xef\xbb\xbf* smtp", "r:1: byte-order mark" },
+		{ "* smtp\x01", "r:1: control character" },
+	};
+	struct buf error = { 0 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct route_table *table = NULL;
+
+		buf_reset(&error);
+		cr_expect_eq(load_bytes(rows[i].text, strlen(rows[i].text),
+				 &table, &error),
+		    -EINVAL, "%s", rows[i].text);
+		cr_expect_str_eq(buf_str(&error), rows[i].want,
+		    "\"%s\": \"%s\"", rows[i].text, buf_str(&error));
+		cr_expect_null(table);
+	}
+	buf_done(&error);
+}
+
+Test(route_table, F4_nul_and_long_things)
+{
+	static char line[1000001];
+	struct route_table *table = NULL;
+	struct buf error = { 0 };
+
+	cr_expect_eq(load_bytes("* sm\0tp\n", 8, &table, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "r:1: NUL");
+	buf_reset(&error);
+	memset(line, 'x', sizeof(line) - 1);
+	cr_expect_eq(
+	    load_bytes(line, sizeof(line) - 1, &table, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "r:1: line too long");
+	buf_reset(&error);
+	snprintf(line, sizeof(line), "%0256d smtp", 1);
+	cr_expect_eq(load_bytes(line, strlen(line), &table, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "r:1: not a domain");
+	buf_reset(&error);
+	snprintf(line, sizeof(line), "%0600d@a smtp", 1);
+	cr_expect_eq(load_bytes(line, strlen(line), &table, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "r:1: the address is too long");
+	buf_reset(&error);
+	snprintf(line, sizeof(line), "a smtp:%0256d", 1);
+	cr_expect_eq(load_bytes(line, strlen(line), &table, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "r:1: the next hop is too long");
+	buf_done(&error);
+}
+
+Test(route_table, F1_what_is_no_routing_file)
+{
+	struct route_table *table = NULL;
+	struct buf error = { 0 };
+
+	cr_expect_eq(route_load("absent", known, &table, &error), -ENOENT);
+	cr_expect_str_eq(buf_str(&error), "absent: No such file or directory");
+	buf_reset(&error);
+	cr_expect_eq(route_load(".", known, &table, &error), -EISDIR);
+	cr_expect_str_eq(buf_str(&error), ".: is a directory");
+	buf_reset(&error);
+	cr_assert_eq(mkfifo("r", 0600), 0);
+	cr_expect_eq(route_load("r", known, &table, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "r: is not a regular file");
+	buf_done(&error);
+	cr_expect_null(table);
+}
+
+Test(route_table, a_hundred_thousand_rules)
+{
+	const uint32_t n = 100000;
+	struct route_table *table;
+	struct buf text = { 0 };
+	char address[64], want[64];
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		cr_assert_eq(buf_printf(&text, "%sd%u.example smtp:h%u\n",
+				 i % 3 == 0 ? "." : "", i * 7919 % n, i),
+		    0);
+	table = load(buf_str(&text));
+	for (i = 0; i < n; i++) {
+		snprintf(address, sizeof(address), "u@%sd%u.example",
+		    i % 3 == 0 ? "sub." : "", i * 7919 % n);
+		snprintf(want, sizeof(want), "smtp:h%u", i);
+		expect_route(table, address, want);
+	}
+	route_free(&table);
+	buf_done(&text);
+}

@@ -1,0 +1,337 @@
+#include "tests/unit/deliver-smtp/bench.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "config/conf.h"
+
+#define PATIENCE 20 /* seconds; a test that needs them has failed */
+
+/* ---- queue-send's end ---- */
+
+static void
+on_deliver(void *arg, struct agent_job *job)
+{
+	struct bench *b = arg;
+
+	session_start(&b->context, job);
+}
+
+static void
+on_orphaned(void *arg UNUSED)
+{
+}
+
+static const struct agent_ops agent_ops = {
+	.deliver = on_deliver,
+	.orphaned = on_orphaned,
+};
+
+static void
+on_ended(struct session_context *context UNUSED)
+{
+}
+
+static void
+take_frame(struct bench *b, const struct msg *msg)
+{
+	const struct msg_RESULT *r = &msg->u.RESULT;
+	const struct msg_DONE *d = &msg->u.DONE;
+
+	if (msg->type == MSG_RESULT) {
+		buf_printf(&b->results, "%u%c%.*s:%.*s:%.*s\n", r->rcpt,
+		    "SDF"[r->outcome], (int)r -> dsn.len, r->dsn.data,
+		    (int)r->relay.len, r->relay.data, (int)r->text.len,
+		    r->text.data);
+		cr_assert_geq(r->conn_usec, 0);
+		cr_assert_geq(r->xfer_usec, 0);
+		return;
+	}
+	cr_assert_eq(msg->type, MSG_DONE);
+	b->done = true;
+	b->site_failed = d->site_failed;
+	buf_printf(&b->site, "%.*s %.*s", (int)d->dsn.len, d->dsn.data,
+	    (int)d->text.len, d->text.data);
+}
+
+static void
+take_frames(struct bench *b)
+{
+	static struct chan_frame frame;
+
+	while (chan_recv(b->link, &frame) == 1)
+		take_frame(b, &frame.msg);
+}
+
+static void
+make_file(struct bench *b, const char *content, size_t len)
+{
+	char path[] = "/tmp/qsched-unit-XXXXXX";
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(io_write_all(fd, "head", 4), 0);
+	cr_assert_eq(io_write_all(fd, content, len), 0);
+	cr_assert_eq(io_write_all(fd, "tail", 4), 0);
+	close(fd);
+	b->fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(b->fd, 0);
+	unlink(path);
+	b->content_len = len;
+}
+
+static void
+set_limits(struct settings *s)
+{
+	size_t i;
+
+	snprintf(s->helo, sizeof(s->helo), "me.example");
+	s->connect_limit = 10 * USEC_PER_SEC;
+	for (i = 0; i < DIALOG_NSTATES; i++)
+		s->limits[i] = 10 * USEC_PER_SEC;
+}
+
+void
+bench_open(struct bench *b, const char *content, size_t len)
+{
+	int pair[2];
+
+	memset(b, 0, sizeof(*b));
+	b->base = event_base_new();
+	b->server.sock = -1;
+	cr_assert_eq(chan_pair(pair), 0);
+	b->link = pair[0];
+	cr_assert_eq(agent_new(b->base, pair[1], &agent_ops, b, &b->agent), 0);
+	b->context.base = b->base;
+	b->context.ended = on_ended;
+	TAILQ_INIT(&b->context.running);
+	set_limits(&b->context.settings);
+	cr_assert_eq(resolver_new(b->base, &b->context.resolver), 0);
+	make_file(b, content, len);
+}
+
+void
+bench_deliver(
+    struct bench *b, enum agent_kind kind, const char *nexthop, uint32_t nrcpts)
+{
+	struct buf rcpts = { 0 }, hop = { 0 };
+	struct msg msg = { .type = MSG_DELIVER };
+	const char *port = strstr(nexthop, "%u");
+	char address[32];
+	uint32_t i;
+
+	buf_add(&hop, nexthop,
+	    port == NULL ? strlen(nexthop) : (size_t)(port - nexthop));
+	if (port != NULL)
+		buf_printf(&hop, "%u", b->server.port);
+	for (i = 0; i < nrcpts; i++) {
+		snprintf(address, sizeof(address), "r%u@x", i);
+		cr_assert_eq(
+		    agent_rcpt_add(&rcpts, i, address, strlen(address)), 0);
+	}
+	msg.u.DELIVER = (struct msg_DELIVER){
+		.job = 7,
+		.id = MSG_S("ID"),
+		.kind = (uint8_t)kind,
+		.transport = MSG_S("smtp"),
+		.nexthop = { buf_str(&hop), hop.len },
+		.sender = MSG_S("s@y"),
+		.content_off = 4,
+		.content_len = b->content_len,
+		.nrcpts = nrcpts,
+		.rcpts = { rcpts.data, rcpts.len },
+	};
+	b->done = false;
+	buf_reset(&b->results);
+	buf_reset(&b->site);
+	cr_assert_eq(chan_send(b->link, &msg, b->fd), 0);
+	buf_done(&rcpts);
+	buf_done(&hop);
+}
+
+static void
+on_patience(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
+{
+	cr_assert(false, "nothing happens any more");
+}
+
+void
+bench_turn(struct bench *b)
+{
+	event_base_loop(b->base, EVLOOP_NONBLOCK);
+	take_frames(b);
+}
+
+void
+bench_run(struct bench *b)
+{
+	struct timeval tv = { PATIENCE, 0 };
+	struct event *guard = evtimer_new(b->base, on_patience, NULL);
+
+	evtimer_add(guard, &tv);
+	while (!b->done) {
+		event_base_loop(b->base, EVLOOP_ONCE);
+		take_frames(b);
+	}
+	event_free(guard);
+	cr_assert(TAILQ_EMPTY(&b->context.running));
+}
+
+/* ---- the server ---- */
+
+struct client {
+	struct server *server;
+	struct bufferevent *bev;
+	const struct step *step;
+	struct buf got; /* since the last step */
+};
+
+static bool
+ends_with(const struct buf *got, const char *want)
+{
+	size_t len = strlen(want);
+
+	return len <= got->len &&
+	    memcmp(got->data + got->len - len, want, len) == 0;
+}
+
+static void
+drop_client(struct client *c)
+{
+	if (c->bev != NULL)
+		bufferevent_free(c->bev);
+	c->bev = NULL;
+}
+
+static void
+go_on(struct client *c)
+{
+	while (c->bev != NULL && c->step->want != NULL &&
+	    (*c->step->want == '\0' || ends_with(&c->got, c->step->want))) {
+		buf_reset(&c->got);
+		if (c->step->say == NULL)
+			drop_client(c);
+		else
+			bufferevent_write(
+			    c->bev, c->step->say, strlen(c->step->say));
+		c->step++;
+	}
+}
+
+static void
+on_client_read(struct bufferevent *bev, void *arg)
+{
+	struct client *c = arg;
+	char data[4096];
+	size_t n;
+
+	while (c->bev != NULL && (n = bufferevent_read(bev, data, 1)) > 0) {
+		buf_add(&c->got, data, n);
+		buf_add(&c->server->got, data, n);
+		if (data[0] == '\n')
+			go_on(c);
+	}
+}
+
+static void
+on_client_event(struct bufferevent *bev UNUSED, short what UNUSED, void *arg)
+{
+	drop_client(arg);
+}
+
+static void
+on_accept(evutil_socket_t sock, short what UNUSED, void *arg)
+{
+	struct server *s = arg;
+	struct client *c = calloc(1, sizeof(*c));
+	int fd = accept4(sock, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_lt(s->connections, ARRAY_LEN(s->clients));
+	c->server = s;
+	c->step = s->connections > 0 && s->again != NULL ? s->again : s->steps;
+	s->clients[s->connections++] = c;
+	c->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	bufferevent_setcb(c->bev, on_client_read, NULL, on_client_event, c);
+	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+	go_on(c);
+}
+
+static int
+listen_at(const char *path, uint16_t *ret_port)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	socklen_t len = sizeof(in);
+	int sock;
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (path != NULL) {
+		snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+		sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		cr_assert_eq(bind(sock, (struct sockaddr *)&un, sizeof(un)), 0);
+	} else {
+		sock = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		cr_assert_eq(bind(sock, (struct sockaddr *)&in, sizeof(in)), 0);
+		cr_assert_eq(
+		    getsockname(sock, (struct sockaddr *)&in, &len), 0);
+		*ret_port = ntohs(in.sin_port);
+	}
+	cr_assert_eq(listen(sock, 16), 0);
+	return sock;
+}
+
+void
+bench_serve(struct bench *b, const char *path, const struct step *steps)
+{
+	struct server *s = &b->server;
+
+	s->base = b->base;
+	s->steps = steps;
+	s->sock = listen_at(path, &s->port);
+	s->event =
+	    event_new(b->base, s->sock, EV_READ | EV_PERSIST, on_accept, s);
+	event_add(s->event, NULL);
+}
+
+static void
+server_close(struct server *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->connections; i++) {
+		struct client *c = s->clients[i];
+
+		drop_client(c);
+		buf_done(&c->got);
+		free(c);
+	}
+	if (s->event != NULL)
+		event_free(s->event);
+	io_close(&s->sock);
+	buf_done(&s->got);
+}
+
+void
+bench_close(struct bench *b)
+{
+	session_abandon_all(&b->context, "4.3.2", "stop");
+	agent_free(&b->agent);
+	resolver_free(&b->context.resolver);
+	server_close(&b->server);
+	event_base_free(b->base);
+	io_close(&b->link);
+	io_close(&b->fd);
+	buf_done(&b->results);
+	buf_done(&b->site);
+}

@@ -1,0 +1,159 @@
+#include "tests/unit/deliver-smtp/play.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+on_report(void *arg, uint32_t place, const struct verdict *v)
+{
+	struct play *p = arg;
+
+	cr_assert_lt(place, ARRAY_LEN(p->rcpts));
+	cr_assert_not(p->rcpts[place].reported, "reported twice");
+	p->rcpts[place].reported = true;
+	p->got[place] = *v;
+	buf_add_str(&p->texts[place], buf_str(&v->text));
+}
+
+struct dialog_task
+play_task(struct play *p, uint32_t nrcpts)
+{
+	static const char *const names[] = { "a@x", "b@x", "c@x", "d@x", "e@x",
+		"f@x", "g@x", "h@x" };
+	uint32_t i;
+
+	memset(p, 0, sizeof(*p));
+	for (i = 0; i < nrcpts; i++)
+		p->rcpts[i].address = strdup(names[i]);
+	return (struct dialog_task){
+		.helo = "me.example",
+		.sender = "s@y",
+		.peer = "mx[1.2.3.4]",
+		.size = 100,
+		.rcpts = p->rcpts,
+		.nrcpts = nrcpts,
+	};
+}
+
+/* What the caller of a dialogue does after each event. */
+static void
+our_turn(struct play *p)
+{
+	struct dialog *d = &p->dialog;
+
+	buf_add(&p->said, d->out.data, d->out.len);
+	buf_reset(&d->out);
+	if (d->state == DIALOG_CONTENT) {
+		buf_add_str(&p->said, "{content}");
+		dialog_content_sent(d);
+	}
+}
+
+static void
+feed(struct play *p, const char *data, size_t len)
+{
+	/* In memory of its own, so that a read beyond it is seen. */
+	char *copy = malloc(len + 1);
+
+	memcpy(copy, data, len);
+	dialog_feed(&p->dialog, copy, len);
+	free(copy);
+}
+
+static void
+judge(struct play *p)
+{
+	static const char letters[AGENT_NOUTCOMES] = { 'S', 'D', 'F' };
+	const struct dialog_end *e = &p->dialog.end;
+	uint32_t i;
+
+	for (i = 0; i < p->dialog.task.nrcpts; i++) {
+		if (i > 0)
+			buf_add_char(&p->results, ' ');
+		if (p->rcpts[i].reported)
+			buf_printf(&p->results, "%c%s",
+			    letters[p->got[i].outcome], p->got[i].dsn);
+		else
+			buf_add_char(&p->results, '-');
+	}
+	cr_assert_not(e->try_next && e->lockstep);
+	p->end = e->try_next ? "site next"
+	    : e->lockstep    ? "site lockstep"
+	    : e->site_failed ? "site"
+			     : "";
+}
+
+static void
+begin(struct play *p, const struct dialog_task *task)
+{
+	cr_assert_eq(dialog_init(&p->dialog, task, on_report, p), 0);
+}
+
+static void
+finish(struct play *p, bool timeout)
+{
+	our_turn(p);
+	dialog_lost(
+	    &p->dialog, timeout ? DIALOG_LOST_TIMEOUT : DIALOG_LOST_CLOSED);
+	cr_assert_eq(p->dialog.state, DIALOG_CLOSED);
+	buf_add(&p->said, p->dialog.out.data, p->dialog.out.len);
+	judge(p);
+}
+
+/* The octets of one turn of the script. */
+static void
+turn_of(const char **script, struct buf *out)
+{
+	const char *s = *script;
+
+	buf_reset(out);
+	for (; *s != '\0' && *s != '|' && *s != '!'; s++) {
+		if (*s == '\n')
+			buf_add_char(out, '\r');
+		buf_add_char(out, *s);
+	}
+	*script = *s == '|' ? s + 1 : s;
+}
+
+void
+play_cut(struct play *p, const struct dialog_task *task, const char *script,
+    size_t cut)
+{
+	struct buf turn = { 0 };
+	size_t i, n;
+
+	begin(p, task);
+	while (*script != '\0' && *script != '!') {
+		turn_of(&script, &turn);
+		for (i = 0; i < turn.len; i += n) {
+			n = turn.len - i < cut ? turn.len - i : cut;
+			feed(p, turn.data + i, n);
+		}
+		if (p->dialog.state == DIALOG_CLOSED)
+			break;
+		our_turn(p);
+	}
+	finish(p, *script == '!');
+	buf_done(&turn);
+}
+
+void
+play(struct play *p, const struct dialog_task *task, const char *script)
+{
+	play_cut(p, task, script, SIZE_MAX);
+}
+
+void
+play_done(struct play *p)
+{
+	size_t i;
+
+	dialog_done(&p->dialog);
+	buf_done(&p->said);
+	buf_done(&p->results);
+	for (i = 0; i < ARRAY_LEN(p->rcpts); i++) {
+		free(p->rcpts[i].address);
+		buf_done(&p->texts[i]);
+	}
+}

@@ -1,0 +1,30 @@
+/* Play a dialogue against a server that is a string. */
+#ifndef TEST_PLAY_H
+#define TEST_PLAY_H
+
+#include "deliver-smtp/dialog.h"
+
+/* What was fed, and what came of it. Texts of reports are kept for a look at
+ * them. */
+struct play {
+	struct dialog dialog;
+	struct agent_rcpt rcpts[8];
+	struct buf said;    /* by us; "{content}" where the message went */
+	struct buf results; /* "S2.0.0 D4.4.2 F5.1.1 -", by recipient */
+	struct buf texts[8];
+	struct verdict got[8];
+	const char *end; /* "", "site", "site next", "site lockstep" */
+};
+
+/* Script: what the server says, LF for CRLF; `|` waits until we have had our
+ * turn; at its end the connection is lost, "!" alone: times out. */
+void play(struct play *p, const struct dialog_task *task, const char *script);
+/* The same in slices of `cut` octets, never waiting for more than there is. */
+void play_cut(struct play *p, const struct dialog_task *task,
+    const char *script, size_t cut);
+void play_done(struct play *p);
+
+/* Recipients a@x, b@x, …, and what else is usual. */
+struct dialog_task play_task(struct play *p, uint32_t nrcpts);
+
+#endif
