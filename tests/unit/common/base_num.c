@@ -156,6 +156,7 @@ Test(base_num, F2_decimals_are_read_exactly)
 		{ "0.99999999999999", 0, 0.99999999999999, "1" },
 		{ "123456789012345", 0, 123456789012345, NULL },
 		{ "1234567890123456", -ERANGE, 0, NULL },
+		{ "0.123456789012345", -ERANGE, 0, NULL },
 		{ "", -EINVAL, 0, NULL },
 		{ ".5", -EINVAL, 0, NULL },
 		{ "5.", -EINVAL, 0, NULL },

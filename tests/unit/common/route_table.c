@@ -91,6 +91,7 @@ Test(route_table, the_most_exact_rule_wins)
 		 "Bob@Example.COM\tpipe:list\n"
 		 "\"a b\"@example.com error:\"5.1.1 Gone  since May\"\n"
 		 "[192.0.2.1] local:\n"
+		 "socket.example smtp:unix:/run/Mail/LMTP\n"
 		 "empty.example smtp:");
 	static const struct {
 		const char *recipient, *want;
