@@ -43,6 +43,12 @@ load(struct super *s, struct conf **ret_conf)
 	if (fresh != NULL)
 		r = conf_load(s->options.conf_path, fresh, &error);
 	if (r == 0) {
+		warn_frozen(s->conf, fresh);
+		r = conf_keep_frozen(s->conf, fresh);
+		if (r < 0)
+			conf_done(fresh);
+	}
+	if (r == 0) {
 		*ret_conf = fresh;
 	} else {
 		log_error("reload: %s: the old configuration stays in force",
@@ -62,7 +68,6 @@ reload(struct super *s)
 
 	notify_reloading(&s->notify, clock_mono());
 	if (load(s, &s->conf) == 0) {
-		warn_frozen(old, s->conf);
 		conf_done(old);
 		free(old);
 		s->reloads++;
