@@ -145,7 +145,7 @@ clean_name(const char *name, char out[CORRUPT_NAME_MAX + 1])
 				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	size_t i;
 
-	for (i = 0; name[i] != '\0' && i < CORRUPT_NAME_MAX; i++)
+	for (i = 0; i < CORRUPT_NAME_MAX && name[i] != '\0'; i++)
 		out[i] = strchr(plain, name[i]) == NULL ? '_' : name[i];
 	out[i] = '\0';
 	if (out[0] == '.')

@@ -1,0 +1,253 @@
+#include "spool/reason.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "spool_scratch.h"
+
+#define INODE 4711
+
+struct got {
+	unsigned n;
+	int stop_at;
+	struct reason last;
+	char text[4096], address[600], dsn[32];
+};
+
+static int
+take(const struct reason *reason, void *arg)
+{
+	struct got *g = arg;
+
+	g->n++;
+	g->last = *reason;
+	snprintf(g->text, sizeof(g->text), "%s", reason->text);
+	snprintf(g->address, sizeof(g->address), "%s", reason->address);
+	snprintf(g->dsn, sizeof(g->dsn), "%s", reason->dsn);
+	return g->stop_at != 0 && (int)g->n == g->stop_at ? 99 : 0;
+}
+
+static const struct reason refused = {
+	.index = 3,
+	.when_wall = 1700000000 * USEC_PER_SEC,
+	.dsn = "4.4.1",
+	.relay = "mx.example.org[192.0.2.1]:25",
+	.address = "b@example.org",
+	.text = "Connection refused",
+};
+
+static int
+read_back(struct scratch *s, struct got *g)
+{
+	g->n = 0;
+	return reason_read(&s->sp, SPOOL_DEFER, INODE, take, g);
+}
+
+Test(reason, what_was_added_is_read)
+{
+	struct reason other = refused;
+	struct got g = { 0 };
+	struct scratch s;
+
+	scratch_open(&s);
+	cr_expect_eq(read_back(&s, &g), -ENOENT);
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), 0);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 1u);
+	cr_expect_eq(g.last.index, 3u);
+	cr_expect_eq(g.last.when_wall, refused.when_wall);
+	cr_expect_str_eq(g.dsn, refused.dsn);
+	cr_expect_str_eq(g.address, refused.address);
+	cr_expect_str_eq(g.text, refused.text);
+	other.index = UINT32_MAX;
+	other.text = "";
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &other), 0);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 2u);
+	cr_expect_eq(g.last.index, UINT32_MAX);
+	cr_expect_str_eq(g.text, "");
+	g.stop_at = 1;
+	cr_expect_eq(read_back(&s, &g), 99, "each() ends it");
+	cr_expect_eq(reason_clear(&s.sp, SPOOL_DEFER, INODE), 0);
+	cr_expect_eq(reason_clear(&s.sp, SPOOL_DEFER, INODE), 0);
+	cr_expect_eq(read_back(&s, &g), -ENOENT);
+	scratch_close(&s);
+}
+
+Test(reason, C6_hostile_text_stays_on_its_line)
+{
+	struct reason hostile = refused;
+	struct got g = { 0 };
+	struct scratch s;
+
+	scratch_open(&s);
+	hostile.text = "550 no\r\n7\t1\t2.0.0\tx\ty\tforged\x1b[2J\xff%n";
+	hostile.address = "a\tb\n@example.org";
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &hostile), 0);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 1u);
+	cr_expect_eq(g.last.index, 3u);
+	cr_expect_str_eq(g.address, "a?b?@example.org");
+	cr_expect_str_eq(g.text, "550 no??7?1?2.0.0?x?y?forged?[2J?%n");
+	scratch_close(&s);
+}
+
+Test(reason, very_long_text_is_cut)
+{
+	static char text[100000];
+	struct reason longest = refused;
+	struct got g = { 0 };
+	struct scratch s;
+
+	scratch_open(&s);
+	memset(text, 'x', sizeof(text) - 1);
+	longest.text = longest.address = longest.relay = text;
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &longest), 0);
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), 0);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 2u);
+	cr_expect_str_eq(g.text, refused.text);
+	scratch_close(&s);
+}
+
+/* What is not a line of ours is passed over; the lines around it count. */
+Test(reason, torn_and_foreign_lines)
+{
+	static const char good[] = "1\t2\t4.0.0\tr\ta\tgood\n";
+	static const struct {
+		const char *name, *before;
+		unsigned want; /* lines that count, with the good one behind */
+	} rows[] = {
+		{ "nothing", "", 1 },
+		{ "torn, then ended", "1\t2\t4.0.0\n", 1 },
+		{ "empty lines", "\n\n", 1 },
+		{ "a field too many", "1\t2\t4.0.0\tr\ta\tt\tmore\n", 1 },
+		{ "no number", "x\t2\t4.0.0\tr\ta\tt\n", 1 },
+		{ "negative", "-1\t2\t4.0.0\tr\ta\tt\n", 1 },
+		{ "index of 2^32", "4294967296\t2\t4.0.0\tr\ta\tt\n", 1 },
+		{ "time that overflows",
+		    "1\t9223372036854775807\t4.0.0\tr\ta\tt\n", 1 },
+		{ "another good one", "1\t2\t4.0.0\tr\ta\tfirst\n", 2 },
+	};
+	struct got g = { 0 };
+	struct scratch s;
+	char text[512];
+	size_t i;
+
+	scratch_open(&s);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		snprintf(text, sizeof(text), "%s%s", rows[i].before, good);
+		scratch_spill(scratch_path(&s, SPOOL_DEFER, INODE), text);
+		cr_assert_eq(read_back(&s, &g), 0);
+		cr_expect_eq(g.n, rows[i].want, "%s: %u", rows[i].name, g.n);
+		cr_expect_str_eq(g.text, "good");
+	}
+	/* The end is missing: the line does not count. */
+	snprintf(
+	    text, sizeof(text), "%s%.*s", good, (int)sizeof(good) - 2, good);
+	scratch_spill(scratch_path(&s, SPOOL_DEFER, INODE), text);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 1u);
+	/* What comes next stands on a line of its own. */
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), 0);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_str_eq(g.text, refused.text);
+	scratch_close(&s);
+}
+
+/* Every length of a file of two lines, as a crash may leave it. */
+Test(reason, every_torn_end)
+{
+	static const char text[] = "1\t2\t4.0.0\tr\ta\tfirst\n"
+				   "2\t2\t4.0.0\tr\ta\tsecond\n";
+	const size_t first = (size_t)(strchr(text, '\n') - text) + 1;
+	struct got g = { 0 };
+	struct scratch s;
+	size_t len;
+
+	scratch_open(&s);
+	for (len = 0; len < sizeof(text); len++) {
+		char part[sizeof(text)] = "";
+
+		memcpy(part, text, len);
+		scratch_spill(scratch_path(&s, SPOOL_DEFER, INODE), part);
+		cr_assert_eq(read_back(&s, &g), 0);
+		cr_expect_eq(g.n,
+		    len == sizeof(text) - 1 ? 2u
+			: len >= first      ? 1u
+					    : 0u);
+	}
+	scratch_close(&s);
+}
+
+Test(reason, a_line_without_end_takes_no_memory)
+{
+	static char noise[300000];
+	struct got g = { 0 };
+	struct scratch s;
+	size_t len = sizeof(noise) - 1;
+
+	scratch_open(&s);
+	memset(noise, '7', len);
+	snprintf(noise + len - 100, 100, "\n1\t2\t4.0.0\tr\ta\tgood\n");
+	scratch_spill(scratch_path(&s, SPOOL_DEFER, INODE), noise);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 1u);
+	cr_expect_str_eq(g.text, "good");
+	scratch_close(&s);
+}
+
+Test(reason, D3_no_space_leaves_the_file_as_it_was)
+{
+	struct got g = { 0 };
+	struct scratch s;
+
+	scratch_open(&s);
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), 0);
+	fault_short_writes(10);
+	fail_nth(FAULT_WRITE, 3, ENOSPC);
+	cr_expect_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), -ENOSPC);
+	fault_reset();
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 1u);
+	fault_short_writes(10);
+	cr_expect_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), 0);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 2u, "D10");
+	fault_reset();
+	fail_nth(FAULT_CLOSE, 1, EIO);
+	cr_expect_eq(
+	    reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), -EIO, "D11");
+	scratch_close(&s);
+}
+
+Test(reason, X1_no_link_is_followed)
+{
+	struct got g = { 0 };
+	struct scratch s;
+	char victim[128], path[256];
+	struct stat st;
+
+	scratch_open(&s);
+	snprintf(victim, sizeof(victim), "%s/victim", s.top);
+	snprintf(
+	    path, sizeof(path), "%s", scratch_path(&s, SPOOL_DEFER, INODE));
+	scratch_spill(victim, "");
+	cr_assert_eq(symlink(victim, path), 0);
+	cr_expect_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), -ELOOP);
+	cr_expect_eq(read_back(&s, &g), -ELOOP);
+	cr_expect_eq(spool_set_due(&s.sp, INODE, 5), -ELOOP);
+	cr_expect_eq(stat(victim, &st), 0);
+	cr_expect_eq(st.st_size, 0);
+	cr_expect_eq(reason_clear(&s.sp, SPOOL_DEFER, INODE), 0);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_expect_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), -EPERM);
+	cr_expect_eq(read_back(&s, &g), -EPERM);
+	scratch_close(&s);
+}
