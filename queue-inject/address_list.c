@@ -347,7 +347,7 @@ on_at(struct parser *ps)
 		return -EINVAL;
 	/* `@a,@b:` is a route, and goes at its colon; a second at sign can
 	 * only be part of a display name. */
-	if (ps->has_at || (!ps->in_angle && ps->local.len == 0))
+	if (ps->has_at || (!ps->in_angle && !ps->has_local))
 		ps->phrase = true;
 	ps->any = ps->has_at = true;
 	ps->adjacent = false;
@@ -360,7 +360,7 @@ on_comma(struct parser *ps)
 	if (!ps->in_angle)
 		return end_element(ps);
 	/* In angle brackets only a route has commas. */
-	if (ps->local.len > 0)
+	if (ps->has_local)
 		return -EINVAL;
 	ps->phrase = true;
 	ps->adjacent = false;
@@ -371,7 +371,7 @@ static int
 on_colon(struct parser *ps)
 {
 	if (ps->in_angle) {
-		if (!ps->has_at || ps->local.len > 0)
+		if (!ps->has_at || ps->has_local)
 			return -EINVAL;
 		forget_address(ps);
 		return 0;

@@ -8,7 +8,8 @@
  *
  * Each address is handed on as envelopes carry it: `local@domain`, the local
  * part quoted only where it must be; where the domain is missing the default
- * one is put. `<>` is handed on as the empty string.
+ * one is put. `<>` is handed on as the empty string. An error ends the list;
+ * what stood before it was handed on.
  *
  * One pass, no recursion, memory for one address. Soft: -EINVAL for a list
  * that is malformed, -EILSEQ for a control character (also CR or LF that is

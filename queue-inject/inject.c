@@ -66,7 +66,9 @@ catch_signals(const bool ignored[ARRAY_LEN(stop_signals)])
 
 	sigemptyset(&set);
 	for (i = 0; i < ARRAY_LEN(stop_signals); i++)
-		if (!ignored[i])
+		if (ignored[i])
+			signal(stop_signals[i], SIG_IGN);
+		else
 			sigaddset(&set, stop_signals[i]);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
@@ -142,7 +144,9 @@ run_task(struct job *job)
 int
 inject_main(int argc, char **argv)
 {
-	struct job job = { .face = find_face(argc, argv), .eol = "\n" };
+	struct job job = { .face = find_face(argc, argv),
+		.sys = &spool_sys_real,
+		.eol = "\n" };
 	bool ignored[ARRAY_LEN(stop_signals)];
 
 	job.no_input = fcntl(STDIN_FILENO, F_GETFD) < 0;

@@ -93,7 +93,7 @@ job_run(struct job *job, struct queue_id *ret_id)
 	job->envelope.rcpt_limit = job->conf.message_recipient_limit;
 	if (source_init(&job->source, 0, !job->options.ignore_dot,
 		job->deadline_mono, job->stop_fd) < 0 ||
-	    submit_new(&job->conf, &spool_sys_real, &job->submit) < 0)
+	    submit_new(&job->conf, job->sys, &job->submit) < 0)
 		return refuse(&job->why, REFUSAL_MEMORY, "out of memory");
 	if (job->face->prepare(job) < 0)
 		return -1;

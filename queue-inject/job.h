@@ -16,6 +16,7 @@
 struct job {
 	const struct face *face;
 	struct options options;
+	const struct spool_sys *sys;
 	struct conf conf;
 	struct identity identity;
 	struct source source;

@@ -1,0 +1,590 @@
+/* Where messages go, and what becomes of them when something fails: shared
+ * memory in every state, directories, and the calls of the spool. */
+#include "scratch.h"
+
+#include "queue-inject/job.h"
+
+#include "base/clock.h"
+#include "ipc/bell.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static int
+inject(const struct scratch *s, struct run *run)
+{
+	return scratch_exit(
+	    s, run, ARGS("sendmail", "-i", "a@b"), "Subject: x\n\nbody\n");
+}
+
+/* ---- shared memory ---- */
+
+static void
+no_pages(UNUSED const struct scratch *s)
+{
+}
+
+static void
+stale_and_disabled(const struct scratch *s)
+{
+	scratch_pages(s, QUEUE_STATE_DISABLED, PAGE_STALE + 2 * USEC_PER_SEC);
+}
+
+static void
+of_the_future(const struct scratch *s)
+{
+	scratch_pages(s, QUEUE_STATE_DISABLED, -3600 * USEC_PER_SEC);
+}
+
+static void
+replace(const char *name, const void *data, size_t len)
+{
+	int fd;
+
+	shm_unlink(name);
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	cr_assert_geq(fd, 0);
+	if (len > 0)
+		cr_assert_eq(write(fd, data, len), (ssize_t)len);
+	close(fd);
+}
+
+static void
+garbage(const struct scratch *s, size_t len)
+{
+	static char data[2 * sizeof(struct sched_page)];
+	char name[IPC_NAME_MAX];
+	uint32_t i;
+
+	memset(data, 0xff, sizeof(data));
+	ipc_name_scheduler(s->instance, name);
+	replace(name, data, len);
+	for (i = 1; i <= s->queues; i++) {
+		ipc_name_queue(s->instance, i, name);
+		replace(name, data, len);
+	}
+}
+
+static void
+empty(const struct scratch *s)
+{
+	garbage(s, 0);
+}
+
+static void
+short_one(const struct scratch *s)
+{
+	garbage(s, 30);
+}
+
+static void
+large_garbage(const struct scratch *s)
+{
+	garbage(s, 2 * sizeof(struct sched_page));
+}
+
+/* A good head, and nonsense behind it. */
+static void
+absurd(const struct scratch *s)
+{
+	struct queue_page page;
+	char name[IPC_NAME_MAX];
+	uint32_t i;
+	int fd;
+
+	scratch_pages(s, QUEUE_STATE_OPEN, 0);
+	memset(&page, 0xff, sizeof(page));
+	page.disabled = 0;
+	for (i = 1; i <= s->queues; i++)
+		scratch_queue_page(s, i, 0, &page);
+	ipc_name_scheduler(s->instance, name);
+	fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+	cr_assert_geq(fd, 0);
+	for (i = 0; i < PAGE_QUEUES_MAX; i++) {
+		struct sched_row row;
+
+		memset(&row, 0xee, sizeof(row));
+		cr_assert_eq(pwrite(fd, &row, sizeof(row),
+				 (off_t)(offsetof(struct sched_page, rows) +
+				     i * sizeof(row))),
+		    (ssize_t)sizeof(row));
+	}
+	close(fd);
+}
+
+/* Written to and never finished. */
+static void
+torn(const struct scratch *s)
+{
+	uint32_t odd = 1;
+	char name[IPC_NAME_MAX];
+	int fd;
+
+	scratch_pages(s, QUEUE_STATE_DISABLED, 0);
+	ipc_name_scheduler(s->instance, name);
+	fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(pwrite(fd, &odd, sizeof(odd),
+			 offsetof(struct sched_page, head) +
+			     offsetof(struct page_head, seq)),
+	    (ssize_t)sizeof(odd));
+	close(fd);
+}
+
+static void
+queue_pages_missing(const struct scratch *s)
+{
+	char name[IPC_NAME_MAX];
+	uint32_t i;
+
+	scratch_pages(s, QUEUE_STATE_OPEN, 0);
+	for (i = 1; i <= s->queues; i++) {
+		ipc_name_queue(s->instance, i, name);
+		shm_unlink(name);
+	}
+}
+
+static void
+quarantined(const struct scratch *s)
+{
+	scratch_pages(s, QUEUE_STATE_QUARANTINED, 0);
+}
+
+Test(submit, I10_I12_mail_is_never_refused_for_bad_pages)
+{
+	static const struct {
+		const char *name;
+		void (*make)(const struct scratch *s);
+	} cases[] = {
+		{ "missing", no_pages },
+		{ "stale", stale_and_disabled },
+		{ "of the future", of_the_future },
+		{ "empty", empty },
+		{ "short", short_one },
+		{ "garbage", large_garbage },
+		{ "absurd", absurd },
+		{ "torn", torn },
+		{ "queues missing", queue_pages_missing },
+		{ "quarantined", quarantined },
+	};
+	struct scratch s;
+	struct run run;
+	size_t i;
+
+	scratch_new(&s, 2, NULL);
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		cases[i].make(&s);
+		cr_expect_eq(
+		    inject(&s, &run), 0, "%s: %s", cases[i].name, run.err);
+		cr_expect_eq(scratch_stored(&s, NULL), 1, "%s", cases[i].name);
+		scratch_empty(&s);
+		scratch_no_pages(&s);
+	}
+	scratch_done(&s);
+}
+
+Test(submit, I13_all_disabled_is_temporary)
+{
+	static const uint32_t states[] = { QUEUE_STATE_DISABLED,
+		QUEUE_STATE_CLOSING };
+	struct scratch s;
+	struct run run;
+	size_t i;
+
+	scratch_new(&s, 2, NULL);
+	for (i = 0; i < ARRAY_LEN(states); i++) {
+		scratch_pages(&s, states[i], 0);
+		cr_expect_eq(inject(&s, &run), 75);
+		cr_expect_not_null(
+		    strstr(run.err, "4.3.2 all queues are"), "%s", run.err);
+		cr_expect_eq(scratch_stored(&s, NULL), 0);
+	}
+	scratch_done(&s);
+}
+
+Test(submit, the_least_loaded_queue_is_taken)
+{
+	struct queue_page busy = { .remote_used = 5, .remote_limit = 10 };
+	struct queue_page idle = { .remote_used = 1, .remote_limit = 10 };
+	struct stored m = { 0 };
+	struct scratch s;
+	struct run run;
+	uint32_t want, i;
+
+	scratch_new(&s, 3, NULL);
+	for (want = 1; want <= 3; want++) {
+		scratch_pages(&s, QUEUE_STATE_OPEN, 0);
+		for (i = 1; i <= 3; i++)
+			scratch_queue_page(&s, i, 0, i == want ? &idle : &busy);
+		cr_expect_eq(inject(&s, &run), 0, "%s", run.err);
+		cr_expect_eq(scratch_stored(&s, &m), 1);
+		cr_expect_eq(m.queue, want);
+		scratch_empty(&s);
+	}
+	stored_done(&m);
+	scratch_done(&s);
+}
+
+/* ---- one queue that fails ---- */
+
+static void
+remove_marker(const struct scratch *s, uint32_t queue)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/queue%u/queue", s->base, queue);
+	cr_assert_eq(unlink(path), 0);
+}
+
+Test(submit, D19_a_queue_that_is_not_there_is_passed_over)
+{
+	struct stored m = { 0 };
+	struct scratch s;
+	struct run run;
+	int i;
+
+	scratch_new(&s, 3, NULL);
+	remove_marker(&s, 1);
+	remove_marker(&s, 3);
+	for (i = 0; i < 12; i++) {
+		if (i == 6)
+			scratch_pages(&s, QUEUE_STATE_OPEN, 0);
+		cr_expect_eq(inject(&s, &run), 0, "%s", run.err);
+		cr_expect_eq(scratch_stored(&s, &m), 1);
+		cr_expect_eq(m.queue, 2);
+		scratch_empty(&s);
+	}
+	remove_marker(&s, 2);
+	cr_expect_eq(inject(&s, &run), 75);
+	cr_expect_not_null(strstr(run.err, "queue"), "%s", run.err);
+	stored_done(&m);
+	scratch_done(&s);
+}
+
+/* The seam: calls of one kind fail the first `times` times. */
+static struct {
+	int error, times;
+	int fsyncs, writes;
+	struct spool_sys sys;
+} fault;
+
+static bool
+fails(void)
+{
+	if (fault.times-- <= 0)
+		return false;
+	errno = fault.error;
+	return true;
+}
+
+static int
+bad_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	if ((flags & O_ACCMODE) != O_RDONLY && fails())
+		return -1;
+	return spool_sys_real.openat(dir, name, flags, mode);
+}
+
+static ssize_t
+bad_write(int fd, const void *data, size_t len)
+{
+	fault.writes++;
+	if (fails())
+		return -1;
+	return spool_sys_real.write(fd, data, len);
+}
+
+static ssize_t
+short_write(int fd, const void *data, size_t len)
+{
+	fault.writes++;
+	return spool_sys_real.write(fd, data, len > 7 ? 7 : len);
+}
+
+static int
+bad_linkat(int olddir, const char *old, int newdir, const char *name, int flags)
+{
+	if (fails())
+		return -1;
+	return spool_sys_real.linkat(olddir, old, newdir, name, flags);
+}
+
+static int
+bad_fsync(int fd)
+{
+	fault.fsyncs++;
+	if (fails())
+		return -1;
+	return spool_sys_real.fsync(fd);
+}
+
+static int
+full_fstatvfs(int fd, struct statvfs *out)
+{
+	if (spool_sys_real.fstatvfs(fd, out) < 0)
+		return -1;
+	if (fault.times-- > 0)
+		out->f_favail = 0;
+	return 0;
+}
+
+static const struct face face = { .name = "test",
+	.prepare = mail_prepare,
+	.content = mail_content,
+	.envelope = mail_envelope };
+
+struct outcome {
+	int result;
+	enum refusal_kind kind;
+	char text[768];
+};
+
+static struct outcome
+run_job(const struct scratch *s, size_t body_len)
+{
+	static char rcpt[] = "a@b";
+	static char *const rcpts[] = { rcpt };
+	struct job job = { .face = &face,
+		.sys = &fault.sys,
+		.stop_fd = -1,
+		.deadline_mono = clock_mono() + 60 * USEC_PER_SEC,
+		.options = { .rcpts = rcpts, .nrcpts = 1, .ignore_dot = true },
+		.eol = "\n" };
+	struct buf error = { 0 };
+	struct queue_id id;
+	struct outcome o;
+	int fd = memfd_create("input", MFD_CLOEXEC);
+	size_t i;
+
+	cr_assert_geq(fd, 0);
+	for (i = 0; i < body_len; i += 1000)
+		cr_assert_eq(pwrite(fd, "x", 1, (off_t)(body_len - 1)), 1);
+	cr_assert_eq(pwrite(fd, "Subject: x\n\nbody\n", 17, 0), 17);
+	cr_assert_geq(dup2(fd, 0), 0);
+	close(fd);
+	cr_assert_eq(
+	    conf_load(s->conf, &job.conf, &error), 0, "%s", buf_str(&error));
+	o.result = job_run(&job, &id);
+	o.kind = job.why.kind;
+	memcpy(o.text, job.why.text, sizeof(o.text));
+	job_done(&job);
+	return o;
+}
+
+struct fault_case {
+	const char *name;
+	size_t offset; /* of the call in struct spool_sys */
+	void (*call)(void);
+	int error, times;
+	enum refusal_kind want;
+	int want_fsyncs; /* at most */
+};
+
+#define CALL(member, function) \
+	offsetof(struct spool_sys, member), (void (*)(void))function
+
+/* clang-format off */
+static const struct fault_case faults[] = {
+	{ "D1 once: the other queue takes it", CALL(write, bad_write), ENOSPC, 1, REFUSAL_NONE, 1 },
+	{ "D1 for ever", CALL(write, bad_write), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D2 open once", CALL(openat, bad_openat), ENOSPC, 1, REFUSAL_NONE, 1 },
+	{ "D2 open for ever", CALL(openat, bad_openat), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D2 link once", CALL(linkat, bad_linkat), ENOSPC, 1, REFUSAL_NONE, 1 },
+	{ "D2 link for ever", CALL(linkat, bad_linkat), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D5 one without inodes", CALL(fstatvfs, full_fstatvfs), 0, 1, REFUSAL_NONE, 1 },
+	{ "D5 none has inodes", CALL(fstatvfs, full_fstatvfs), 0, 99, REFUSAL_WRITE, 0 },
+	{ "D6 quota", CALL(write, bad_write), EDQUOT, 99, REFUSAL_WRITE, 0 },
+	{ "D7 write", CALL(write, bad_write), EIO, 1, REFUSAL_WRITE, 0 },
+	{ "D7 fsync", CALL(fsync, bad_fsync), EIO, 1, REFUSAL_WRITE, 1 },
+	{ "D9 read-only once", CALL(openat, bad_openat), EROFS, 1, REFUSAL_NONE, 1 },
+	{ "D9 read-only", CALL(openat, bad_openat), EROFS, 99, REFUSAL_WRITE, 0 },
+	{ "D10 short writes", CALL(write, short_write), 0, 0, REFUSAL_NONE, 1 },
+	{ "descriptors", CALL(openat, bad_openat), EMFILE, 99, REFUSAL_CREATE, 0 },
+};
+/* clang-format on */
+
+Test(submit, D1_D2_D5_D6_D7_D9_D10_faults)
+{
+	struct scratch s;
+	size_t i;
+
+	scratch_new(&s, 2, "queue_minfree_inodes = 1\n");
+	for (i = 0; i < ARRAY_LEN(faults); i++) {
+		const struct fault_case *c = &faults[i];
+		struct outcome o;
+
+		memset(&fault, 0, sizeof(fault));
+		fault.sys = spool_sys_real;
+		fault.error = c->error;
+		fault.times = c->times;
+		fault.sys.fsync = bad_fsync;
+		if (c->call != (void (*)(void))bad_fsync) {
+			fault.sys.fsync = spool_sys_real.fsync;
+			memcpy((char *)&fault.sys + c->offset, &c->call,
+			    sizeof(c->call));
+		}
+		o = run_job(&s, 0);
+		cr_expect_eq(
+		    o.kind, c->want, "%s: %d %s", c->name, o.kind, o.text);
+		cr_expect_eq(o.result, c->want == REFUSAL_NONE ? 0 : -1);
+		cr_expect_leq(fault.fsyncs, c->want_fsyncs, "%s", c->name);
+		cr_expect_eq(scratch_stored(&s, NULL),
+		    c->want == REFUSAL_NONE ? 1 : 0, "%s", c->name);
+		cr_expect_eq(
+		    refusal_sysexit(o.kind), c->want == REFUSAL_NONE ? 0 : 75);
+		scratch_empty(&s);
+	}
+	scratch_done(&s);
+}
+
+/* What no longer can be read again is refused, not written twice. */
+Test(submit, D1_a_large_message_is_not_tried_again)
+{
+	struct scratch s;
+	struct outcome o;
+
+	scratch_new(&s, 2, NULL);
+	memset(&fault, 0, sizeof(fault));
+	fault.sys = spool_sys_real;
+	fault.sys.linkat = bad_linkat;
+	fault.error = ENOSPC;
+	fault.times = 1;
+	o = run_job(&s, 1000000);
+	cr_expect_eq(o.kind, REFUSAL_WRITE, "%s", o.text);
+	cr_expect_not_null(strstr(o.text, "queue"), "%s", o.text);
+	cr_expect_eq(scratch_stored(&s, NULL), 0);
+	scratch_done(&s);
+}
+
+Test(submit, D5_reserve_of_the_configuration)
+{
+	struct scratch s;
+	struct run run;
+
+	scratch_new(&s, 1, "queue_minfree_bytes = 1024g\n");
+	cr_expect_eq(inject(&s, &run), 75);
+	cr_expect_not_null(strstr(run.err, "4.3.1"), "%s", run.err);
+	cr_expect_eq(scratch_stored(&s, NULL), 0);
+	scratch_done(&s);
+}
+
+Test(submit, strict_mode_stores_too)
+{
+	struct scratch s;
+	struct run run;
+
+	scratch_new(&s, 1, "strict_sync = yes\n");
+	cr_expect_eq(inject(&s, &run), 0, "%s", run.err);
+	cr_expect_eq(scratch_stored(&s, NULL), 1);
+	scratch_done(&s);
+}
+
+/* ---- one submitter, many messages ---- */
+
+Test(submit, many_messages_through_one_submitter)
+{
+	const struct submit_origin origin = { 0, "mx.example", "\n" };
+	struct buf error = { 0 };
+	struct conf conf;
+	struct submit *submit;
+	struct scratch s;
+	int i, before, after;
+
+	scratch_new(&s, 3, NULL);
+	scratch_pages(&s, QUEUE_STATE_OPEN, 0);
+	cr_assert_eq(conf_load(s.conf, &conf, &error), 0);
+	cr_assert_eq(submit_new(&conf, &spool_sys_real, &submit), 0);
+	before = open("/", O_RDONLY | O_CLOEXEC);
+	close(before);
+	for (i = 0; i < 30; i++) {
+		struct queue_id id;
+
+		cr_assert_eq(submit_begin(submit, &origin), 0);
+		cr_assert_eq(submit_content(submit, "x\n", 2), 0);
+		cr_assert_eq(submit_sender(submit, "", 0), 0);
+		if (i % 3 == 2) {
+			submit_abort(submit, 0);
+			continue;
+		}
+		cr_assert_eq(submit_rcpt(submit, "a@b", 3), 0);
+		cr_assert_eq(submit_commit(submit, &id), 0);
+		cr_expect(id.queue >= 1 && id.queue <= 3);
+	}
+	cr_expect_eq(scratch_stored(&s, NULL), 20);
+	submit_free(&submit);
+	cr_expect_null(submit);
+	after = open("/", O_RDONLY | O_CLOEXEC);
+	cr_expect_eq(after, before, "no descriptor is left open");
+	close(after);
+	conf_done(&conf);
+	scratch_done(&s);
+}
+
+Test(submit, rings_the_bell_of_the_queue)
+{
+	struct stored m = { 0 };
+	struct scratch s;
+	struct run run;
+	struct bell bell;
+	char name[IPC_NAME_MAX];
+	uint32_t depth;
+	mqd_t mq;
+
+	scratch_new(&s, 1, NULL);
+	ipc_name_queue(s.instance, 1, name);
+	if (mq_create(name, 1, (uid_t)-1, (gid_t)-1, 0640, &mq, &depth) < 0)
+		cr_skip_test("no message queue to be had");
+	/* I1: the second finds it full, and does not care. */
+	cr_expect_eq(inject(&s, &run), 0, "%s", run.err);
+	cr_expect_eq(scratch_stored(&s, &m), 1);
+	cr_expect_eq(inject(&s, &run), 0, "%s", run.err);
+	cr_expect_eq(bell_take(mq, &bell), 1);
+	cr_expect_gt(bell.pid, 0);
+	cr_expect_eq(bell.split, bell.inode % 3);
+	while (bell_take(mq, &bell) == 1)
+		;
+	mq_close(mq);
+	mq_unlink(name);
+	stored_done(&m);
+	scratch_done(&s);
+}
+
+/* ---- who may not write to incoming ---- */
+
+Test(submit, others_go_through_maildrop)
+{
+	const struct spool_owner owner = { 10, 9, 8, false };
+	struct stored m = { 0 };
+	struct scratch s;
+	struct run run = { .argv = ARGS("sendmail", "a@b"),
+		.input = "Subject: x\n\nbody\n",
+		.len = 17,
+		.as_nobody = true };
+	uint32_t shared = 5;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	scratch_new(&s, 0, NULL);
+	cr_assert_eq(chmod(s.conf, 0644), 0);
+	cr_assert_eq(spool_create(s.base, shared, 3, &owner), 0, "%s",
+	    queue_file_reason());
+	scratch_run(&s, &run);
+	cr_expect_eq(run.status, 0, "%s", run.err);
+	s.queues = shared;
+	cr_assert_eq(scratch_stored(&s, &m), 1);
+	cr_expect_eq(m.dir, SPOOL_MAILDROP);
+	cr_expect_eq(m.file.uid, SCRATCH_NOBODY);
+	cr_expect_not_null(
+	    strstr(m.content.data, "(qscheduler, from uid 65534);\n\t"), "%s",
+	    m.content.data);
+	stored_done(&m);
+	scratch_done(&s);
+}
