@@ -1,0 +1,272 @@
+/* What becomes of a message when a queue, or a call of the spool, fails. */
+#include "scratch.h"
+
+#include "queue-inject/job.h"
+
+#include "base/clock.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ARGS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static int
+inject(const struct scratch *s, struct run *run)
+{
+	return scratch_exit(
+	    s, run, ARGS("sendmail", "-i", "a@b"), "Subject: x\n\nbody\n");
+}
+
+static void
+remove_marker(const struct scratch *s, uint32_t queue)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/queue%u/queue", s->base, queue);
+	cr_assert_eq(unlink(path), 0);
+}
+
+Test(faults, D19_a_queue_that_is_not_there_is_passed_over)
+{
+	struct stored m = { 0 };
+	struct scratch s;
+	struct run run;
+	int i;
+
+	scratch_new(&s, 3, NULL);
+	remove_marker(&s, 1);
+	remove_marker(&s, 3);
+	for (i = 0; i < 12; i++) {
+		if (i == 6)
+			scratch_pages(&s, QUEUE_STATE_OPEN, 0);
+		cr_expect_eq(inject(&s, &run), 0, "%s", run.err);
+		cr_expect_eq(scratch_stored(&s, &m), 1);
+		cr_expect_eq(m.queue, 2);
+		scratch_empty(&s);
+	}
+	remove_marker(&s, 2);
+	cr_expect_eq(inject(&s, &run), 75);
+	cr_expect_not_null(strstr(run.err, "queue"), "%s", run.err);
+	stored_done(&m);
+	scratch_done(&s);
+}
+
+/* The seam: calls of one kind fail the first `times` times. */
+static struct {
+	int error, times;
+	int fsyncs, writes;
+	struct spool_sys sys;
+} fault;
+
+static bool
+fails(void)
+{
+	if (fault.times-- <= 0)
+		return false;
+	errno = fault.error;
+	return true;
+}
+
+static int
+bad_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	if ((flags & O_ACCMODE) != O_RDONLY && fails())
+		return -1;
+	return spool_sys_real.openat(dir, name, flags, mode);
+}
+
+static ssize_t
+bad_write(int fd, const void *data, size_t len)
+{
+	fault.writes++;
+	if (fails())
+		return -1;
+	return spool_sys_real.write(fd, data, len);
+}
+
+static ssize_t
+short_write(int fd, const void *data, size_t len)
+{
+	fault.writes++;
+	return spool_sys_real.write(fd, data, len > 7 ? 7 : len);
+}
+
+static int
+bad_linkat(int olddir, const char *old, int newdir, const char *name, int flags)
+{
+	if (fails())
+		return -1;
+	return spool_sys_real.linkat(olddir, old, newdir, name, flags);
+}
+
+static int
+bad_fsync(int fd)
+{
+	fault.fsyncs++;
+	if (fails())
+		return -1;
+	return spool_sys_real.fsync(fd);
+}
+
+static int
+full_fstatvfs(int fd, struct statvfs *out)
+{
+	if (spool_sys_real.fstatvfs(fd, out) < 0)
+		return -1;
+	if (fault.times-- > 0)
+		out->f_favail = 0;
+	return 0;
+}
+
+static const struct face face = { .name = "test",
+	.prepare = mail_prepare,
+	.content = mail_content,
+	.envelope = mail_envelope };
+
+struct outcome {
+	int result;
+	enum refusal_kind kind;
+	char text[768];
+};
+
+static struct outcome
+run_job(const struct scratch *s, size_t body_len)
+{
+	static char rcpt[] = "a@b";
+	static char *const rcpts[] = { rcpt };
+	struct job job = { .face = &face,
+		.sys = &fault.sys,
+		.stop_fd = -1,
+		.deadline_mono = clock_mono() + 60 * USEC_PER_SEC,
+		.options = { .rcpts = rcpts, .nrcpts = 1, .ignore_dot = true },
+		.eol = "\n" };
+	struct buf error = { 0 };
+	struct queue_id id;
+	struct outcome o;
+	int fd = memfd_create("input", MFD_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(ftruncate(fd, (off_t)body_len), 0);
+	cr_assert_eq(pwrite(fd, "Subject: x\n\nbody\n", 17, 0), 17);
+	cr_assert_geq(dup2(fd, 0), 0);
+	close(fd);
+	cr_assert_eq(
+	    conf_load(s->conf, &job.conf, &error), 0, "%s", buf_str(&error));
+	o.result = job_run(&job, &id);
+	o.kind = job.why.kind;
+	memcpy(o.text, job.why.text, sizeof(o.text));
+	job_done(&job);
+	return o;
+}
+
+struct fault_case {
+	const char *name;
+	size_t offset; /* of the call in struct spool_sys */
+	void (*call)(void);
+	int error, times;
+	enum refusal_kind want;
+	int want_fsyncs; /* at most */
+};
+
+#define CALL(member, function) \
+	offsetof(struct spool_sys, member), (void (*)(void))function
+
+/* clang-format off */
+static const struct fault_case faults[] = {
+	{ "D1 once: the other queue takes it", CALL(write, bad_write), ENOSPC, 1, REFUSAL_NONE, 1 },
+	{ "D1 for ever", CALL(write, bad_write), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D2 open once", CALL(openat, bad_openat), ENOSPC, 1, REFUSAL_NONE, 1 },
+	{ "D2 open for ever", CALL(openat, bad_openat), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D2 link once", CALL(linkat, bad_linkat), ENOSPC, 1, REFUSAL_NONE, 1 },
+	{ "D2 link for ever", CALL(linkat, bad_linkat), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D5 one without inodes", CALL(fstatvfs, full_fstatvfs), 0, 1, REFUSAL_NONE, 1 },
+	{ "D5 none has inodes", CALL(fstatvfs, full_fstatvfs), 0, 99, REFUSAL_WRITE, 0 },
+	{ "D6 quota", CALL(write, bad_write), EDQUOT, 99, REFUSAL_WRITE, 0 },
+	{ "D7 write", CALL(write, bad_write), EIO, 1, REFUSAL_WRITE, 0 },
+	{ "D7 fsync", CALL(fsync, bad_fsync), EIO, 1, REFUSAL_WRITE, 1 },
+	{ "D9 read-only once", CALL(openat, bad_openat), EROFS, 1, REFUSAL_NONE, 1 },
+	{ "D9 read-only", CALL(openat, bad_openat), EROFS, 99, REFUSAL_WRITE, 0 },
+	{ "D10 short writes", CALL(write, short_write), 0, 0, REFUSAL_NONE, 1 },
+	{ "descriptors", CALL(openat, bad_openat), EMFILE, 99, REFUSAL_CREATE, 0 },
+};
+/* clang-format on */
+
+Test(faults, D1_D2_D5_D6_D7_D9_D10_faults)
+{
+	struct scratch s;
+	size_t i;
+
+	scratch_new(&s, 2, "queue_minfree_inodes = 1\n");
+	for (i = 0; i < ARRAY_LEN(faults); i++) {
+		const struct fault_case *c = &faults[i];
+		struct outcome o;
+
+		memset(&fault, 0, sizeof(fault));
+		fault.sys = spool_sys_real;
+		fault.error = c->error;
+		fault.times = c->times;
+		fault.sys.fsync = bad_fsync;
+		if (c->call != (void (*)(void))bad_fsync) {
+			fault.sys.fsync = spool_sys_real.fsync;
+			memcpy((char *)&fault.sys + c->offset, &c->call,
+			    sizeof(c->call));
+		}
+		o = run_job(&s, 0);
+		cr_expect_eq(
+		    o.kind, c->want, "%s: %d %s", c->name, o.kind, o.text);
+		cr_expect_eq(o.result, c->want == REFUSAL_NONE ? 0 : -1);
+		cr_expect_leq(fault.fsyncs, c->want_fsyncs, "%s", c->name);
+		cr_expect_eq(scratch_stored(&s, NULL),
+		    c->want == REFUSAL_NONE ? 1 : 0, "%s", c->name);
+		cr_expect_eq(
+		    refusal_sysexit(o.kind), c->want == REFUSAL_NONE ? 0 : 75);
+		scratch_empty(&s);
+	}
+	scratch_done(&s);
+}
+
+/* What no longer can be read again is refused, not written twice. */
+Test(faults, D1_a_large_message_is_not_tried_again)
+{
+	struct scratch s;
+	struct outcome o;
+
+	scratch_new(&s, 2, NULL);
+	memset(&fault, 0, sizeof(fault));
+	fault.sys = spool_sys_real;
+	fault.sys.linkat = bad_linkat;
+	fault.error = ENOSPC;
+	fault.times = 1;
+	o = run_job(&s, 1000000);
+	cr_expect_eq(o.kind, REFUSAL_WRITE, "%s", o.text);
+	cr_expect_not_null(strstr(o.text, "queue"), "%s", o.text);
+	cr_expect_eq(scratch_stored(&s, NULL), 0);
+	scratch_done(&s);
+}
+
+Test(faults, D5_reserve_of_the_configuration)
+{
+	struct scratch s;
+	struct run run;
+
+	scratch_new(&s, 1, "queue_minfree_bytes = 1024g\n");
+	cr_expect_eq(inject(&s, &run), 75);
+	cr_expect_not_null(strstr(run.err, "4.3.1"), "%s", run.err);
+	cr_expect_eq(scratch_stored(&s, NULL), 0);
+	scratch_done(&s);
+}
+
+Test(faults, strict_mode_stores_too)
+{
+	struct scratch s;
+	struct run run;
+
+	scratch_new(&s, 1, "strict_sync = yes\n");
+	cr_expect_eq(inject(&s, &run), 0, "%s", run.err);
+	cr_expect_eq(scratch_stored(&s, NULL), 1);
+	scratch_done(&s);
+}
