@@ -33,13 +33,14 @@ static const struct row rows[REFUSAL_NKINDS] = {
 	[REFUSAL_SPOOL]        = { EX_TEMPFAIL,    61, "4.3.0" },
 	[REFUSAL_DISABLED]     = { EX_TEMPFAIL,    71, "4.3.2" },
 	[REFUSAL_CREATE]       = { EX_TEMPFAIL,    63, "4.3.0" },
-	[REFUSAL_WRITE]        = { EX_TEMPFAIL,    53, "4.3.1" },
+	[REFUSAL_FULL]         = { EX_TEMPFAIL,    53, "4.3.1" },
+	[REFUSAL_WRITE]        = { EX_TEMPFAIL,    53, "4.3.0" },
 };
 
 /* What an error of the spool is; all others are REFUSAL_CREATE. */
 static const struct { int error; enum refusal_kind kind; } errors[] = {
-	{ ENOSPC,       REFUSAL_WRITE },
-	{ EDQUOT,       REFUSAL_WRITE },
+	{ ENOSPC,       REFUSAL_FULL },
+	{ EDQUOT,       REFUSAL_FULL },
 	{ EIO,          REFUSAL_WRITE },
 	{ EROFS,        REFUSAL_WRITE },
 	{ EFBIG,        REFUSAL_TOO_BIG },

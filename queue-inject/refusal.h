@@ -32,7 +32,8 @@ enum refusal_kind {
 	REFUSAL_SPOOL,    /* no queue directory can be entered */
 	REFUSAL_DISABLED, /* all queues are (I13) */
 	REFUSAL_CREATE,
-	REFUSAL_WRITE, /* D1, D5, D7, D9 */
+	REFUSAL_FULL,  /* D1, D2, D5, D6 */
+	REFUSAL_WRITE, /* D7, D9 */
 	REFUSAL_NKINDS,
 };
 

@@ -178,14 +178,14 @@ struct fault_case {
 /* clang-format off */
 static const struct fault_case faults[] = {
 	{ "D1 once: the other queue takes it", CALL(write, bad_write), ENOSPC, 1, REFUSAL_NONE, 1 },
-	{ "D1 for ever", CALL(write, bad_write), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D1 for ever", CALL(write, bad_write), ENOSPC, 99, REFUSAL_FULL, 0 },
 	{ "D2 open once", CALL(openat, bad_openat), ENOSPC, 1, REFUSAL_NONE, 1 },
-	{ "D2 open for ever", CALL(openat, bad_openat), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D2 open for ever", CALL(openat, bad_openat), ENOSPC, 99, REFUSAL_FULL, 0 },
 	{ "D2 link once", CALL(linkat, bad_linkat), ENOSPC, 1, REFUSAL_NONE, 1 },
-	{ "D2 link for ever", CALL(linkat, bad_linkat), ENOSPC, 99, REFUSAL_WRITE, 0 },
+	{ "D2 link for ever", CALL(linkat, bad_linkat), ENOSPC, 99, REFUSAL_FULL, 0 },
 	{ "D5 one without inodes", CALL(fstatvfs, full_fstatvfs), 0, 1, REFUSAL_NONE, 1 },
-	{ "D5 none has inodes", CALL(fstatvfs, full_fstatvfs), 0, 99, REFUSAL_WRITE, 0 },
-	{ "D6 quota", CALL(write, bad_write), EDQUOT, 99, REFUSAL_WRITE, 0 },
+	{ "D5 none has inodes", CALL(fstatvfs, full_fstatvfs), 0, 99, REFUSAL_FULL, 0 },
+	{ "D6 quota", CALL(write, bad_write), EDQUOT, 99, REFUSAL_FULL, 0 },
 	{ "D7 write", CALL(write, bad_write), EIO, 1, REFUSAL_WRITE, 0 },
 	{ "D7 fsync", CALL(fsync, bad_fsync), EIO, 1, REFUSAL_WRITE, 1 },
 	{ "D9 read-only once", CALL(openat, bad_openat), EROFS, 1, REFUSAL_NONE, 1 },
@@ -242,7 +242,7 @@ Test(faults, D1_a_large_message_is_not_tried_again)
 	fault.error = ENOSPC;
 	fault.times = 1;
 	o = run_job(&s, 1000000);
-	cr_expect_eq(o.kind, REFUSAL_WRITE, "%s", o.text);
+	cr_expect_eq(o.kind, REFUSAL_FULL, "%s", o.text);
 	cr_expect_not_null(strstr(o.text, "queue"), "%s", o.text);
 	cr_expect_eq(scratch_stored(&s, NULL), 0);
 	scratch_done(&s);
