@@ -10,8 +10,6 @@
 #include "base/file.h"
 #include "base/line.h"
 
-#define SETTINGS_MAX 8192
-
 /* One line of the file. */
 struct setting {
 	const char *name, *value; /* in the text of the file */
@@ -24,7 +22,7 @@ struct reading {
 	struct conf conf;
 	struct buf text; /* of the file */
 	struct setting *settings;
-	size_t nsettings;
+	size_t nsettings, cap;
 	struct buf *error;
 };
 
@@ -172,8 +170,16 @@ read_line(struct reading *rd, char *line, uint32_t number)
 	equals = strchr(line, '=');
 	if (equals == NULL)
 		return fail(rd->error, path, number, "not `name = value`");
-	if (rd->nsettings == SETTINGS_MAX)
-		return fail(rd->error, path, number, "too many lines");
+	if (rd->nsettings == rd->cap) {
+		size_t cap = rd->cap == 0 ? 32 : 2 * rd->cap;
+		struct setting *more =
+		    reallocarray(rd->settings, cap, sizeof(*more));
+
+		if (more == NULL)
+			return -ENOMEM;
+		rd->settings = more;
+		rd->cap = cap;
+	}
 	*equals = '\0';
 	rd->settings[rd->nsettings++] = (struct setting){
 		.name = line_trim(line),
@@ -202,9 +208,6 @@ read_file(struct reading *rd, bool may_be_absent)
 	buf_done(&why);
 	if (r < 0)
 		return r;
-	rd->settings = calloc(SETTINGS_MAX, sizeof(*rd->settings));
-	if (rd->settings == NULL)
-		return -ENOMEM;
 	line_begin(&cursor, &rd->text, CONF_LINE_MAX);
 	while ((r = line_next(&cursor, &line, &text_why)) > 0) {
 		r = read_line(rd, line, cursor.number);
@@ -256,13 +259,15 @@ resolve_override(struct reading *rd, struct setting *s)
 static int
 resolve_settings(struct reading *rd)
 {
-	struct setting *s, *end = rd->settings + rd->nsettings;
+	struct setting *s;
+	size_t i;
 	struct conf_origins *o = rd->conf.origins;
 	int r;
 
-	for (s = rd->settings; s < end; s++) {
+	for (i = 0; i < rd->nsettings; i++) {
 		struct conf_origin *from;
 
+		s = &rd->settings[i];
 		s->param = param_find(s->name);
 		if (s->param == NULL) {
 			r = resolve_override(rd, s);
@@ -292,23 +297,28 @@ apply_setting(struct reading *rd, const struct setting *s)
 static int
 apply_transports(struct reading *rd)
 {
-	struct setting *s, *end = rd->settings + rd->nsettings;
+	struct setting *s;
+	size_t i;
 
-	for (s = rd->settings; s < end; s++)
+	for (i = 0; i < rd->nsettings; i++) {
+		s = &rd->settings[i];
 		if (strcmp(s->name, "transports") == 0) {
 			s->param = param_find(s->name);
 			return apply_setting(rd, s);
 		}
+	}
 	return 0;
 }
 
 static int
 apply_settings(struct reading *rd, bool overrides)
 {
-	struct setting *s, *end = rd->settings + rd->nsettings;
+	struct setting *s;
+	size_t i;
 	int r;
 
-	for (s = rd->settings; s < end; s++) {
+	for (i = 0; i < rd->nsettings; i++) {
+		s = &rd->settings[i];
 		if ((s->transport >= 0) != overrides ||
 		    s->param->type == PARAM_TRANSPORTS)
 			continue;

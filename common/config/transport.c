@@ -58,19 +58,14 @@ name_fits(const char *name, size_t len)
 static bool
 name_is_ambiguous(const char *name)
 {
+	size_t len = strlen(name), n;
 	const struct param *p;
-	struct buf b = { 0 };
-	bool taken = false;
 
-	for (p = params; p < params + nparams && !taken; p++) {
-		if (!p->per_transport)
-			continue;
-		buf_reset(&b);
-		taken = buf_printf(&b, "%s_%s", name, param_suffix(p)) < 0 ||
-		    param_find(buf_str(&b)) != NULL;
-	}
-	buf_done(&b);
-	return taken;
+	for (p = params; p < params + nparams; p++)
+		if (p->name != NULL && strncmp(p->name, name, len) == 0 &&
+		    param_find_override(p->name, &n) != NULL && n == len)
+			return true;
+	return false;
 }
 
 static int
