@@ -1,0 +1,67 @@
+"""Submitters that go on while a test does something else to an instance."""
+import collections
+import pathlib
+import random
+import re
+import subprocess
+import threading
+
+ACCEPTED = re.compile(rb"^Subject: (\S+)", re.M)
+
+
+class Load:
+    """Threads that submit one message after the other, each with a subject of
+    its own, to `users` users. accepted: subjects whose submitter exited 0."""
+
+    def __init__(self, instance, threads=2, users=6, domain="test.example", seed=1):
+        self.instance = instance
+        self.users = users
+        self.domain = domain
+        self.accepted = []
+        self.refused = []
+        self.running = []  # submitters that may be killed
+        self._end = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._submit, args=(n, random.Random(seed + n)))
+                         for n in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def _submit(self, number, dice):
+        count = 0
+        while not self._end.is_set():
+            count += 1
+            subject = f"m{number}-{count}"
+            message = f"Subject: {subject}\n\n{'x' * dice.randrange(4000)}\n".encode()
+            command = [self.instance.face("queue-inject"), "-c", self.instance.conf_file, "-f",
+                       "sender@test.example", "--", f"u{dice.randrange(self.users)}@{self.domain}"]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.PIPE, env=self.instance.environment())
+            with self._lock:
+                self.running.append(process)
+            _, error = process.communicate(message)
+            with self._lock:
+                self.running.remove(process)
+                if process.returncode == 0:
+                    self.accepted.append(subject)
+                else:
+                    self.refused.append((subject, process.returncode, error))
+
+    def kill_one(self, dice):
+        """kill -9 of a submitter; what it had not answered was not accepted."""
+        with self._lock:
+            if self.running:
+                dice.choice(self.running).kill()
+
+    def stop(self):
+        self._end.set()
+        for thread in self._threads:
+            thread.join()
+
+    def delivered(self):
+        """How often each subject lies in the maildirs."""
+        count = collections.Counter()
+        for path in pathlib.Path(self.instance.mail).glob("*/new/*"):
+            found = ACCEPTED.search(path.read_bytes())
+            count[found.group(1).decode() if found else f"no subject: {path}"] += 1
+        return count

@@ -1,0 +1,125 @@
+"""P1, P2: kill -9 of everything, at any time, and no accepted mail is lost."""
+import os
+import random
+import re
+import signal
+
+from case import SystemTest, cost
+from instance import wait
+from load import Load
+
+KILLS = 200
+IN_FLIGHT = 2  # deliveries at once in one queue: the most that one kill repeats
+PROGRAMS = ("queue-send", "todo-proc", "deliver-local", "deliver-smtp", "queue-inject")
+
+
+class Kill(SystemTest):
+    def test_sound_without_kills(self):
+        """The negative control of the count: no kill, no duplicate."""
+        i = self.running()
+        load = Load(i)
+        wait(lambda: len(load.accepted) >= 50, 60, "50 accepted messages")
+        load.stop()
+        i.wait_empty(60)
+        self.assertEqual(load.delivered(), {s: 1 for s in load.accepted})
+        i.stop()
+        self.assertEqual(i.files(), [])
+
+    @cost(300)
+    def test_P1_kill_at_random_200_times_under_load(self):
+        i = self.instance(conf={"restart_delay_max": "1s", "local_process_limit": IN_FLIGHT})
+        i.start()
+        dice = random.Random(20240229)
+        load = Load(i)
+        self.addCleanup(load.stop)
+        duplicates_allowed = 0
+        for _ in range(KILLS):
+            program = dice.choice(PROGRAMS)
+            before = len(load.accepted)
+            if program == "queue-inject":
+                load.kill_one(dice)
+            else:
+                pid = dice.choice(wait(lambda p=program: self.children(i, p), 30, f"a running {program}"))
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                if program in ("queue-send", "deliver-local"):
+                    duplicates_allowed += IN_FLIGHT
+            wait(lambda n=before + dice.randrange(4): len(load.accepted) > n, 30, "submission goes on")
+        load.stop()
+        i.wait_empty(90)
+        self.assertIsNone(i.process.poll(), "the supervisor outlives its children")
+        i.stop()
+        delivered = load.delivered()
+        lost = [s for s in load.accepted if s not in delivered]
+        self.assertEqual(lost, [])
+        killed = [s for s, status, _ in load.refused if status == -signal.SIGKILL]
+        refused = [r for r in load.refused if r[1] != -signal.SIGKILL]
+        self.assertEqual(refused, [], "no submission is refused for a kill elsewhere")
+        unknown = set(delivered) - set(load.accepted) - set(killed)
+        self.assertEqual(unknown, set(), "nothing is delivered that was not submitted")
+        self.assertLessEqual(sum(n - 1 for n in delivered.values()), duplicates_allowed)
+        self.assertEqual(i.files(), [], "nothing is left in the queues")
+        self.assertEqual([p for p in i.mail.glob("*/tmp/*")], [], "nothing is left in the maildirs")
+
+    @staticmethod
+    def children(i, program):
+        """The processes that the supervisor started, not what they forked."""
+        found = []
+        for pid in i.pids(program):
+            try:
+                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
+                    parent = int(stat.read().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                continue
+            if parent == i.process.pid:
+                found.append(pid)
+        return found
+
+    @cost(60)
+    def test_P2_kill_of_the_supervisor_and_the_next_takes_over(self):
+        i = self.instance(conf={"local_process_limit": IN_FLIGHT}).start()
+        load = Load(i)
+        self.addCleanup(load.stop)
+        kills = 8
+        for _ in range(kills):
+            before = len(load.accepted)
+            wait(lambda n=before + 5: len(load.accepted) > n, 30, "submission goes on")
+            i.kill()
+            i.start()  # the children of the dead one still run: it waits for their locks
+        load.stop()
+        i.wait_empty(60)
+        i.stop()
+        delivered = load.delivered()
+        self.assertEqual([s for s in load.accepted if s not in delivered], [])
+        self.assertEqual(load.refused, [], "mail is taken in while no supervisor runs")
+        self.assertEqual(sum(n - 1 for n in delivered.values()), 0,
+                         "orphans end their deliveries in order")
+        self.assertEqual(i.files(), [])
+
+    def test_P2_never_two_queue_sends_of_one_queue(self):
+        i = self.running(queues=1)
+        old = set(i.pids("queue-send"))
+        os.kill(*old, signal.SIGSTOP)  # it cannot notice, and holds the lock
+        i.kill()
+        i.start(ready=False)
+        try:
+            new = wait(lambda: set(i.pids("queue-send")) - old, 20, "the next queue-send")
+            i.inject(b"Subject: one\n\n", "alice@test.example")
+            self.assertEqual(len(new), 1)
+            self.assertEqual(i.maildir("alice"), [], "it waits for the lock")
+        finally:
+            os.kill(*old, signal.SIGCONT)
+        i.wait_delivered("alice", 1)
+        i.stop()
+
+    def test_P8_P9_children_that_are_not_its_own_do_not_disturb_it(self):
+        i = self.running(queues=1)
+        for pid in i.pids("deliver-smtp") + i.pids("deliver-local") + i.pids("todo-proc"):
+            os.kill(pid, signal.SIGKILL)
+        i.inject(b"Subject: one\n\n", "alice@test.example")
+        i.wait_delivered("alice", 1)
+        self.assertIsNone(i.process.poll())
+        i.stop()
+        self.assertFalse(re.search(r"unknown pid.*exit", i.log()))
