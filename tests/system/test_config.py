@@ -1,0 +1,141 @@
+"""F and A rows: configuration and arguments, as an operator meets them."""
+import os
+import subprocess
+
+from case import SystemTest
+from instance import BIN, wait
+
+HELLO = b"Subject: hello\n\nhello\n"
+PROGRAMS = ("qscheduler", "queue-inject", "setqload", "qtop", "queue-send", "todo-proc",
+            "deliver-local", "deliver-smtp")
+
+
+class Configuration(SystemTest):
+    def judged(self, i, text, status=100):
+        i.conf_file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        done = subprocess.run([BIN / "qscheduler", "--check", i.conf_file], capture_output=True,
+                              text=True, check=False, env=i.environment(), errors="replace")
+        self.assertEqual(done.returncode, status, f"{text[:60]!r}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def test_F2_F3_F4_wrong_values_name_file_line_parameter(self):
+        i = self.instance()
+        base = f"queue_base = {i.base}\n"
+        for line in ("queue_count =", "queue_count = -1", "queue_count = 2147483648",
+                     "queue_count = 9223372036854775808", "queue_count = 10x", "queue_count = 0x10",
+                     "queue_count = 1.5", "queue_count = 0", "queue_count = 21\nqueue_max = 20",
+                     "queue_start = 4095", "minimal_backoff_time = 2h\nmaximal_backoff_time = 1h",
+                     "no_such_parameter = 1", "queue_count = 1\nqueue_count = 2",
+                     "queue_base_x", "queue_base = relative/path",
+                     "default_destination_concurrency_positive_feedback = 2",
+                     "default_destination_concurrency_negative_feedback = 1/concurrence"):
+            said = self.judged(i, base + line + "\n" if "queue_base = r" not in line else line + "\n")
+            self.assertIn(str(i.conf_file), said, line)
+            self.assertRegex(said, r":\d+: ", line)
+            name = line.split(" ")[0]
+            self.assertTrue(name in said or name.startswith("queue_base_x") or "queue_" in said
+                            or "backoff" in said, f"{line}: {said}")
+
+    def test_F4_forms_that_are_read(self):
+        i = self.instance()
+        good = f"queue_base = {i.base}\nqueue_count = 2"
+        self.judged(i, good, 0)
+        self.judged(i, good.replace("\n", "\r\n") + "\r\n", 0)
+        self.judged(i, "# comment\n\n  \t\n" + good, 0)
+        self.judged(i, b"\xef\xbb\xbf" + good.encode())
+        self.judged(i, good + "\nqueue_max = 1\0")
+        self.judged(i, good + "\n# " + "x" * 1000000)
+
+    def test_F1_not_a_readable_file(self):
+        i = self.instance()
+        for path in (i.dir / "missing", i.dir, "/dev/null/x"):
+            done = subprocess.run([BIN / "qscheduler", "-s", "-c", path], capture_output=True,
+                                  text=True, check=False, timeout=20, env=i.environment())
+            self.assertEqual(done.returncode, 100, path)
+            self.assertIn(str(path), done.stderr)
+        os.mkfifo(i.dir / "fifo")
+        done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.dir / "fifo"], capture_output=True,
+                              check=False, timeout=20, env=i.environment())
+        self.assertEqual(done.returncode, 100)
+
+    def test_F1_reload_keeps_the_old_when_the_new_is_wrong(self):
+        i = self.running()
+        i.conf_file.write_text(i.conf_file.read_text() + "nonsense = 1\n")
+        i.reload()
+        wait(lambda: i.log_has(r"nonsense"), what="the complaint")
+        self.assertTrue(i.log_has(rf"{i.conf_file}:\d+: nonsense"))
+        # Submission reads the file itself, and says so; what runs goes on.
+        i.write_conf()
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        i.stop()
+
+    def test_F7_routing_reload(self):
+        i = self.running(routing="* error:5.1.1 closed\n")
+        i.inject(HELLO, "alice@test.example")
+        wait(lambda: i.files("hold"), what="the first one held")
+        i.routing_file.write_text("* local\n")
+        i.reload()
+        wait(lambda: i.log_has("reload"), what="the reload")
+
+        def now_local():
+            i.inject(HELLO, "bob@test.example")
+            return i.maildir("bob")
+        wait(now_local, what="mail by the new rules")
+        i.routing_file.write_text("* nowhere\n")
+        i.reload()
+        wait(lambda: i.log_has(rf"{i.routing_file}:1"), what="the complaint with file and line")
+        count = len(i.maildir("carol"))
+        i.inject(HELLO, "carol@test.example")
+        i.wait_delivered("carol", count + 1)
+        i.stop()
+
+    def test_F3_F5_F6_refused_at_start(self):
+        for change, word in (({"queue_base": "relative"}, "queue_base"),
+                             ({"queue_count": "0"}, "queue_count"),
+                             ({"queue_count": "30", "queue_max": "20"}, "queue_count"),
+                             ({"qmails_user": "nobody-of-that-name"}, "nobody-of-that-name")):
+            i = self.instance(conf=change)
+            done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
+                                  text=True, check=False, timeout=20, env=i.environment())
+            if word.startswith("nobody") and os.geteuid() != 0:
+                continue  # users are looked at when it is started as root
+            self.assertEqual(done.returncode, 100, done.stderr)
+            self.assertIn(word, done.stderr)
+
+    def test_F5_queue_base_in_a_directory_that_anybody_may_change(self):
+        i = self.instance()
+        os.chmod(i.dir, 0o777)
+        done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
+                              text=True, check=False, timeout=20, env=i.environment())
+        self.assertEqual(done.returncode, 100, done.stderr)
+        self.assertIn(str(i.base), done.stderr)
+
+    def test_dump_tells_where_a_value_comes_from(self):
+        i = self.instance()
+        done = subprocess.run([BIN / "qscheduler", "--dump", "-c", i.conf_file], capture_output=True,
+                              text=True, check=True, env=i.environment() | {"QUEUE_COUNT": "3"})
+        self.assertRegex(done.stdout, r"queue_count = 3\s+# .*environment.*QUEUE_COUNT")
+        self.assertRegex(done.stdout, rf"scan_interval = 1s\s+# .*{i.conf_file}:\d+")
+        self.assertRegex(done.stdout, r"error_interval = 5s\s+# .*default")
+
+
+class Arguments(SystemTest):
+    def test_A1_of_every_program(self):
+        i = self.instance()
+        for program in PROGRAMS:
+            for words in (["--no-such-option"], ["-c"], ["--"] + ["x"] * 50000, ["x" * 128000]):
+                done = subprocess.run([BIN / program, *words], capture_output=True, check=False,
+                                      stdin=subprocess.DEVNULL, timeout=30, env=i.environment())
+                self.assertIn(done.returncode, (1, 64, 65, 69, 75, 77, 100, 111),
+                              f"{program} {words[0][:20]}: {done.stderr[-500:]!r}")
+                self.assertTrue(done.stderr, program)
+                self.assertLess(len(done.stderr), 20000, program)
+        self.assertEqual(i.files(), [])
+
+    def test_help_and_version(self):
+        for program in ("qscheduler", "queue-inject", "setqload", "qtop"):
+            for word in ("--help", "--version"):
+                done = subprocess.run([BIN / program, word], capture_output=True, check=False, timeout=10)
+                self.assertEqual(done.returncode, 0, f"{program} {word}")
+                self.assertTrue(done.stdout, f"{program} {word}")
