@@ -24,7 +24,14 @@ class SystemTest(unittest.TestCase):
     def instance(self, **options):
         made = Instance(**options)
         self.addCleanup(made.destroy)
+        self.addCleanup(self.show_log, made)
         return made
+
+    def show_log(self, instance):
+        """After a failure: the end of what the instance said."""
+        outcome = self._outcome.result
+        if outcome.failures or outcome.errors:
+            print(f"---- log of {instance.name}\n{instance.log()[-6000:]}----")
 
     def running(self, **options):
         return self.instance(**options).start()

@@ -41,9 +41,7 @@ async def main():
     server = await loop.create_server(
         lambda: protocol(keep, enable_SMTPUTF8=True, data_size_limit=100 << 20), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
-    ended = loop.create_future()
-    loop.add_reader(sys.stdin.fileno(), lambda: sys.stdin.buffer.read1() or ended.set_result(None))
-    await ended
+    await loop.run_in_executor(None, sys.stdin.buffer.read)
     server.close()
 
 
