@@ -3,6 +3,7 @@
 #include "queue-inject/job.h"
 
 #include "base/clock.h"
+#include "base/version.h"
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -86,11 +87,14 @@ exec_list(struct refusal *why)
 	ssize_t n =
 	    readlink("/proc/self/exe", path, sizeof(path) - sizeof(name) - 1);
 	char *slash;
+	sigset_t none;
 
 	path[n < 0 ? 0 : n] = '\0';
 	slash = strrchr(path, '/');
 	if (slash != NULL) {
 		memcpy(slash + 1, name, sizeof(name));
+		sigemptyset(&none);
+		(void)sigprocmask(SIG_SETMASK, &none, NULL);
 		execl(path, name, "list", (char *)NULL);
 	}
 	return refuse(why, REFUSAL_UNSUPPORTED,
@@ -124,14 +128,24 @@ print_id(const struct queue_id *id)
 }
 
 static int
+say(const char *text, struct refusal *why)
+{
+	if (puts(text) >= 0 && fflush(stdout) == 0)
+		return 0;
+	return refuse(
+	    why, REFUSAL_READ, "standard output: %s", strerror(errno));
+}
+
+/* What failed is in job->why. */
+static int
 run_task(struct job *job)
 {
 	struct queue_id id;
 
-	if (job->options.task == TASK_HELP) {
-		puts(OPTIONS_USAGE);
-		return 0;
-	}
+	if (job->options.task == TASK_HELP)
+		return say(OPTIONS_USAGE, &job->why);
+	if (job->options.task == TASK_VERSION)
+		return say("queue-inject " QSCHED_VERSION, &job->why);
 	if (job->options.task == TASK_LIST)
 		return exec_list(&job->why);
 	if (load_conf(job) < 0 || job_run(job, &id) < 0)

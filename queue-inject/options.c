@@ -6,11 +6,13 @@
 enum long_option {
 	OPT_PRINT_ID = 256,
 	OPT_HELP,
+	OPT_VERSION,
 };
 
 static const struct option long_options[] = {
 	{ "print-id", no_argument, NULL, OPT_PRINT_ID },
 	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -22,6 +24,8 @@ set_flag(struct options *o, int option)
 	o->print_id |= option == 'v' || option == OPT_PRINT_ID;
 	if (option == OPT_HELP)
 		o->task = TASK_HELP;
+	if (option == OPT_VERSION)
+		o->task = TASK_VERSION;
 }
 
 static void

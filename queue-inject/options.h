@@ -12,6 +12,7 @@ enum task {
 	TASK_SUBMIT,
 	TASK_LIST, /* sendmail -bp */
 	TASK_HELP,
+	TASK_VERSION,
 };
 
 struct options {

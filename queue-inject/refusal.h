@@ -23,7 +23,7 @@ enum refusal_kind {
 	REFUSAL_TOO_BIG,
 	REFUSAL_TOO_MANY,
 	REFUSAL_HEADER,
-	REFUSAL_READ,
+	REFUSAL_READ, /* standard input or output */
 	REFUSAL_TIMEOUT,
 	REFUSAL_STOPPED, /* by a signal */
 	REFUSAL_MEMORY,

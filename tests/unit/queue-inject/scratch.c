@@ -100,12 +100,14 @@ become_nobody(void)
 static _Noreturn void
 child(const struct run *run, int in, int out, int err)
 {
-	char *argv[64];
-	int argc, status;
+	int argc = 0, status, i;
+	char **argv;
 
-	for (argc = 0; run->argv[argc] != NULL && argc < 63; argc++)
-		argv[argc] = strdup(run->argv[argc]);
-	argv[argc] = NULL;
+	while (run->argv[argc] != NULL)
+		argc++;
+	argv = calloc((size_t)argc + 1, sizeof(*argv));
+	for (i = 0; argv != NULL && i < argc; i++)
+		argv[i] = strdup(run->argv[i]);
 	if (run->as_nobody)
 		become_nobody();
 	if (run->close_fd > 0)
