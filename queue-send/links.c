@@ -206,6 +206,7 @@ static const struct {
 	int (*linked)(struct send *s, int fd);
 } links[] = {
 	{ "page", publish_linked },
+	{ "qscheduler", publish_requests_linked },
 	{ "todo-proc", todo_linked },
 	{ "deliver-local", local_linked },
 	{ "deliver-smtp", smtp_linked },

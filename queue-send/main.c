@@ -3,7 +3,7 @@
 int
 main(int argc, char **argv)
 {
-	static struct send send = { .lock = -1 };
+	static struct send send = { .lock = -1, .pub.requests = -1 };
 
 	return daemon_main(argc, argv, &control_ops, &send);
 }

@@ -10,6 +10,16 @@
 #define PUBLISH_IDLE  (5 * USEC_PER_SEC)
 #define LOAD_EVERY    (10 * USEC_PER_SEC)
 
+static void
+unmap(struct send *s)
+{
+	void *page = s->pub.page;
+
+	if (page != NULL)
+		page_unmap(&page, sizeof(struct queue_page));
+	s->pub.page = NULL;
+}
+
 int
 publish_linked(struct send *s, int fd)
 {
@@ -20,11 +30,19 @@ publish_linked(struct send *s, int fd)
 	if (r < 0)
 		return r;
 	io_close(&fd);
-	publish_done(s);
+	unmap(s);
 	s->pub.page = page;
 	page_own(&s->pub.page->head);
 	s->pub.published_at = 0;
 	s->pub.changed = true;
+	return 0;
+}
+
+int
+publish_requests_linked(struct send *s, int fd)
+{
+	io_close(&s->pub.requests);
+	s->pub.requests = fd;
 	return 0;
 }
 
@@ -110,12 +128,12 @@ report_load(struct send *s)
 		.load_pct = load,
 	};
 
-	if (load < s->conf->queue_load_pct ||
+	if (s->pub.requests < 0 || load < s->conf->queue_load_pct ||
 	    (s->pub.reported_at != 0 &&
 		s->now - s->pub.reported_at < LOAD_EVERY))
 		return;
 	s->pub.reported_at = s->now;
-	(void)load_report_send(s->conf->instance, &report);
+	(void)load_report_put((mqd_t)s->pub.requests, &report);
 }
 
 static void
@@ -155,9 +173,6 @@ publish_stop(struct send *s)
 void
 publish_done(struct send *s)
 {
-	void *page = s->pub.page;
-
-	if (page != NULL)
-		page_unmap(&page, sizeof(struct queue_page));
-	s->pub.page = NULL;
+	unmap(s);
+	io_close(&s->pub.requests);
 }

@@ -10,6 +10,8 @@
 
 /* The segment, made by the supervisor: maps it and closes the descriptor. */
 int publish_linked(struct send *s, int fd);
+/* The message queue of the supervisor, for load reports; ours from here on. */
+int publish_requests_linked(struct send *s, int fd);
 usec_t publish_work(struct send *s);
 /* The queue is stopping: nothing may choose it any more. */
 void publish_stop(struct send *s);

@@ -79,6 +79,7 @@ enum walk_kind {
 
 struct publisher {
 	struct queue_page *page; /* NULL: no page yet */
+	int requests;            /* message queue of the supervisor, or -1 */
 	usec_t published_at;
 	usec_t reported_at; /* load */
 	bool changed;
