@@ -118,6 +118,7 @@ begin(struct send *s, struct message *m)
 	if (r < 0) {
 		message_fail(m, r);
 		messages_put(&s->messages, m, LIST_FINISHED);
+		send_kick(s);
 		return;
 	}
 	log_active(m);

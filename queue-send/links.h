@@ -17,7 +17,7 @@ struct agent_link {
 	struct send *send;
 	struct wire *wire;
 	enum agent_program program;
-	TAILQ_HEAD(, job) jobs;
+	TAILQ_HEAD(job_queue, job) jobs;
 	bool full; /* its socket does not take more now */
 };
 

@@ -148,6 +148,7 @@ recipients_settle(struct send *s, struct message *m, uint32_t count)
 	if (sched_message_running(m->sched) == 0 && m->nparked == 0) {
 		io_close(&m->fd);
 		if (m->error != 0) { /* what waits goes with the message */
+			sched_message_cancel(m->sched);
 			s->recipients -= m->held;
 			m->held = 0;
 		}

@@ -93,6 +93,7 @@ struct send {
 	const struct conf *conf;
 	struct event_base *base;
 	struct event *timer;
+	bool kicked;
 	usec_t now, now_wall;
 	struct spool sp;
 	int lock; /* of the queue */

@@ -50,11 +50,12 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	size_t i;
 
 	send_tick(s);
+	s->kicked = false;
 	for (i = 0; i < ARRAY_LEN(works); i++) {
 		at = works[i](s);
 		next = at < next ? at : next;
 	}
-	arm(s, next);
+	arm(s, s->kicked ? s->now : next);
 }
 
 int
@@ -84,6 +85,7 @@ send_kick(struct send *s)
 {
 	const struct timeval soon = { 0 };
 
+	s->kicked = true; /* also when a turn runs, which sets the timer */
 	if (s->timer != NULL)
 		evtimer_add(s->timer, &soon);
 }

@@ -32,10 +32,13 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	size_t i;
 
 	todo_tick(t);
+	t->kicked = false;
 	for (i = 0; i < ARRAY_LEN(works); i++) {
 		at = works[i](t);
 		next = at < next ? at : next;
 	}
+	if (t->kicked)
+		next = t->now;
 	if (next == USEC_NEVER)
 		return;
 	next = next <= t->now ? 0 : next - t->now;
@@ -55,6 +58,7 @@ todo_kick(struct todo *t)
 {
 	const struct timeval soon = { 0 };
 
+	t->kicked = true; /* also when a turn runs, which sets the timer */
 	if (t->timer != NULL)
 		evtimer_add(t->timer, &soon);
 }

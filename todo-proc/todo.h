@@ -53,6 +53,7 @@ struct todo {
 	const struct conf *conf;
 	struct event_base *base;
 	struct event *timer;
+	bool kicked;
 	usec_t now, now_wall;
 	struct spool sp;
 	int lock;

@@ -4,6 +4,7 @@
 
 #include "base/address.h"
 
+#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ struct sched_message {
 	struct sched *sched;
 	void *owner;
 	uint64_t arrival; /* its place in the order of all messages */
-	LIST_HEAD(, entry) entries;
+	LIST_HEAD(entry_list, entry) entries;
 	uint32_t waiting; /* recipients */
 	uint32_t running; /* entries */
 };
@@ -237,21 +238,32 @@ sched_message_running(const struct sched_message *m)
 }
 
 void
-sched_message_free(struct sched_message **message)
+sched_message_cancel(struct sched_message *m)
 {
-	struct sched_message *m = *message;
-	struct entry *e;
+	struct entry *e, *next;
 
-	if (m == NULL)
-		return;
-	ASSERT(m->running == 0);
-	while ((e = LIST_FIRST(&m->entries)) != NULL) {
+	LIST_FOREACH_SAFE(e, &m->entries, of_message, next)
+	{
+		if (e->running)
+			continue;
 		LIST_REMOVE(e, of_message);
 		site_dequeue(e->site, e);
 		site_release(e->site);
 		entry_free(e);
 	}
 	m->sched->figures.waiting -= m->waiting;
+	m->waiting = 0;
+}
+
+void
+sched_message_free(struct sched_message **message)
+{
+	struct sched_message *m = *message;
+
+	if (m == NULL)
+		return;
+	ASSERT(m->running == 0);
+	sched_message_cancel(m);
 	m->sched->figures.messages--;
 	free(m);
 	*message = NULL;

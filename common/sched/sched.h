@@ -89,6 +89,8 @@ int sched_rcpt_add(struct sched_message *m, uint32_t transport,
 /* Recipients neither selected nor done, and entries being delivered. */
 uint32_t sched_message_waiting(const struct sched_message *m);
 uint32_t sched_message_running(const struct sched_message *m);
+/* What waits is dropped, what runs goes on: the message cannot go on. */
+void sched_message_cancel(struct sched_message *m);
 /* With nothing running; what waits is dropped. */
 void sched_message_free(struct sched_message **m);
 

@@ -1,0 +1,232 @@
+/* Alternation, credit, health, ages, rates. */
+#include "queue-send/ages.h"
+#include "queue-send/health.h"
+#include "queue-send/intake.h"
+#include "queue-send/rate.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define S USEC_PER_SEC
+
+/* ---- intake ---- */
+
+Test(intake, one_from_incoming_one_from_deferred_in_turn)
+{
+	static const struct {
+		const char *name;
+		uint32_t incoming, deferred;
+		const char *want;
+	} cases[] = {
+		{ "both", 4, 4, "idididid" },
+		{ "much deferred", 2, 6, "ididdddd" },
+		{ "much new", 6, 2, "ididiiii" },
+		{ "only new", 3, 0, "iii" },
+		{ "only deferred", 0, 3, "ddd" },
+		{ "nothing", 0, 0, "" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		uint32_t waiting[] = { cases[i].incoming, cases[i].deferred };
+		struct intake in = { 0 };
+		char got[16] = "";
+		int side, n = 0;
+
+		while ((side = intake_choose(&in, waiting)) >= 0) {
+			waiting[side]--;
+			got[n++] = side == INTAKE_INCOMING ? 'i' : 'd';
+		}
+		cr_assert_str_eq(
+		    got, cases[i].want, "%s: %s", cases[i].name, got);
+	}
+}
+
+/* The turn outlives the times when nothing or only one side waits: who came
+ * last does not come first. */
+Test(intake, the_turn_is_remembered)
+{
+	struct intake in = { 0 };
+	uint32_t both[] = { 1, 1 }, none[] = { 0, 0 }, new[] = { 1, 0 };
+
+	cr_assert_eq(intake_choose(&in, both), INTAKE_INCOMING);
+	cr_assert_eq(intake_choose(&in, none), -1);
+	cr_assert_eq(intake_choose(&in, both), INTAKE_DEFERRED);
+	cr_assert_eq(intake_choose(&in, new), INTAKE_INCOMING);
+	cr_assert_eq(intake_choose(&in, new), INTAKE_INCOMING);
+	cr_assert_eq(intake_choose(&in, both), INTAKE_DEFERRED);
+}
+
+Test(intake, grant)
+{
+	static const struct {
+		uint32_t window, granted, waiting, want;
+	} cases[] = {
+		{ 64, 0, 0, 64 },
+		{ 64, 64, 0, 0 },
+		{ 64, 0, 64, 0 },
+		{ 64, 30, 30, 0 },  /* a small rest waits */
+		{ 64, 30, 18, 16 }, /* a quarter does not */
+		{ 64, 70, 70, 0 },  /* the window became smaller */
+		{ 1, 0, 0, 1 },
+		{ 1, 1, 0, 0 },
+		{ 1, 0, 1, 0 },
+		{ 3, 1, 1, 1 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++)
+		cr_assert_eq(intake_grant(cases[i].window, cases[i].granted,
+				 cases[i].waiting),
+		    cases[i].want, "%zu", i);
+	cr_assert_eq(intake_window(0), 1);
+	cr_assert_eq(intake_window(7), 7);
+	cr_assert_eq(intake_window(20000), INTAKE_WINDOW_MAX);
+}
+
+/* ---- health ---- */
+
+Test(health, D9_a_read_only_file_system_stops_at_once)
+{
+	static const int errors[] = { -EROFS, -ENOSPC, -EDQUOT };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++) {
+		struct health h = { 0 };
+
+		cr_assert(health_failed(&h, errors[i], 100 * S));
+		cr_assert(h.read_only);
+		cr_assert_not(
+		    health_failed(&h, errors[i], 100 * S), "said once");
+		cr_assert_not(health_probe_due(&h, 104 * S));
+		cr_assert(health_probe_due(&h, 105 * S));
+		cr_assert_not(health_probed(&h, errors[i], 105 * S));
+		cr_assert_not(health_probe_due(&h, 106 * S));
+		cr_assert(health_probed(&h, 0, 110 * S));
+		cr_assert_not(h.read_only);
+		cr_assert_eq(h.errors, 2);
+	}
+}
+
+Test(health, D7_three_errors_in_60_s)
+{
+	static const struct {
+		const char *name;
+		usec_t at[4];
+		int want; /* the error that does it, 0: none */
+	} cases[] = {
+		{ "together", { 0, 0, 0, 0 }, 3 },
+		{ "within", { 0, 30 * S, 60 * S, 61 * S }, 3 },
+		{ "apart", { 0, 31 * S, 61 * S, 92 * S }, 0 },
+		{ "late", { 0, 50 * S, 70 * S, 100 * S }, 4 },
+	};
+	size_t i;
+	int n;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct health h = { 0 };
+		int got = 0;
+
+		for (n = 1; n <= 4 && got == 0; n++)
+			if (health_failed(
+				&h, -EIO, 1000 * S + cases[i].at[n - 1]))
+				got = n;
+		cr_assert_eq(got, cases[i].want, "%s: %d", cases[i].name, got);
+	}
+}
+
+/* ---- ages ---- */
+
+#define MIN (60 * S)
+#define T0  (1700000000 * S)
+
+Test(ages, histogram_and_oldest)
+{
+	struct ages *a = calloc(1, sizeof(*a));
+	static const int minutes[] = { 0, 4, 5, 11, 39, 700, 1279, 1280, 9000,
+		300000 };
+	static const uint64_t want[PAGE_AGES] = { 2, 1, 1, 1, 0, 0, 0, 0, 2,
+		3 };
+	uint32_t keys[ARRAY_LEN(minutes)];
+	uint64_t got[PAGE_AGES];
+	usec_t oldest, now = T0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(minutes); i++)
+		keys[i] = ages_add(a, now - minutes[i] * MIN, now);
+	ages_read(a, now, got, &oldest);
+	for (i = 0; i < PAGE_AGES; i++)
+		cr_assert_eq(got[i], want[i], "%zu: %llu", i,
+		    (unsigned long long)got[i]);
+	cr_assert_gt(oldest, 0);
+	cr_assert_lt(oldest, now - 9000 * MIN);
+	for (i = ARRAY_LEN(minutes); i-- > 8;)
+		ages_remove(a, keys[i], now);
+	ages_read(a, now, got, &oldest);
+	cr_assert_eq(oldest, (now - 1280 * MIN) / MIN * MIN);
+	for (i = 0; i < 8; i++)
+		ages_remove(a, keys[i], now + 100000 * MIN);
+	ages_read(a, now + 100000 * MIN, got, &oldest);
+	for (i = 0; i < PAGE_AGES; i++)
+		cr_assert_eq(got[i], 0);
+	cr_assert_eq(oldest, 0);
+	free(a);
+}
+
+/* Any sequence of comings, goings and clock steps ends at zero. */
+Test(ages, T2_nothing_is_left_whatever_the_clock_does)
+{
+	enum {
+		N = 300
+	};
+	struct ages *a = calloc(1, sizeof(*a));
+	uint32_t key[N] = { 0 };
+	uint64_t got[PAGE_AGES], sum = 0, there = 0;
+	usec_t now = T0, oldest;
+	int step, i;
+
+	srand(7);
+	for (step = 0; step < 50000; step++) {
+		now += (rand() % 1000) * S;
+		if (rand() % 500 == 0)
+			now += (rand() % 3 - 1) * 20 * 86400 * S;
+		if (now < 0)
+			now = T0;
+		i = rand() % N;
+		if (key[i] == 0) {
+			key[i] = ages_add(
+			    a, now - (rand() % 400000) * MIN / 100, now);
+			there++;
+		} else {
+			ages_remove(a, key[i], now);
+			key[i] = 0;
+			there--;
+		}
+		ages_read(a, now, got, &oldest);
+		for (sum = 0, i = 0; i < PAGE_AGES; i++)
+			sum += got[i];
+		cr_assert_eq(sum, there);
+		cr_assert_eq(oldest != 0, there != 0);
+	}
+	free(a);
+}
+
+/* ---- rate ---- */
+
+Test(rate, of_the_last_minute)
+{
+	struct rate r = { 0 };
+	int i;
+
+	for (i = 0; i < 120; i++)
+		rate_add(&r, 1000 * S);
+	cr_assert_eq(rate_read(&r, 1000 * S), 200);
+	cr_assert_eq(rate_read(&r, 1059 * S), 200);
+	cr_assert_eq(rate_read(&r, 1060 * S), 0);
+	rate_add(&r, 2000 * S);
+	cr_assert_eq(rate_read(&r, 2000 * S), 1);
+	rate_add(&r, 900000 * S);
+	cr_assert_eq(rate_read(&r, 900000 * S), 1);
+}

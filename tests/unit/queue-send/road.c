@@ -1,0 +1,339 @@
+/* The road of a message through queue-send, to each of its ends. */
+#include "tests/unit/queue-send/world.h"
+
+#include "queue-send/deferred.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct world w;
+
+static void
+start(void)
+{
+	world_start(&w, "");
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(road, .init = start, .fini = end, .timeout = 60);
+
+static void
+spool_is_empty(void)
+{
+	int dir;
+
+	for (dir = SPOOL_MAILDROP; dir <= SPOOL_BOUNCE; dir++)
+		cr_assert_eq(world_count(&w, (enum spool_dir)dir), 0, "%s",
+		    spool_dirs[dir].name);
+	cr_assert_eq(w.s.active, 0);
+	cr_assert_eq(w.s.recipients, 0);
+	cr_assert_eq(w.s.due.count, 0);
+	cr_assert_eq(w.s.ages.count, 0);
+	cr_assert_eq(sched_figures(w.s.sched).messages, 0);
+}
+
+Test(road, delivered_and_removed)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+	struct world_job job;
+	char content[8];
+
+	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	cr_assert_eq(w.s.active, 1);
+	cr_assert(world_take(&w, &job));
+	cr_assert_str_eq(job.first, "r0@d0.test");
+	cr_assert_str_eq(job.nexthop, "d0.test");
+	cr_assert_str_eq(job.sender, "s@here.test");
+	cr_assert_eq(job.content_len, 5);
+	cr_assert_eq(fcntl(job.fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	cr_assert_eq(pread(job.fd, content, 5, (off_t)job.content_off), 5);
+	cr_assert_eq(memcmp(content, "a\n\nb\n", 5), 0);
+	close(job.fd);
+
+	world_result(&w, &job, 0, AGENT_SENT);
+	world_run(&w);
+	cr_assert_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), "D.",
+	    "marked before the job is done");
+	world_done(&w, &job);
+	world_run(&w);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_assert_eq(w.s.counters.delivered, 2);
+	cr_assert_eq(w.s.counters.finished, 1);
+	spool_is_empty();
+}
+
+Test(road, temporary_failure_is_deferred_and_tried_again)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+	struct world_job job;
+
+	cr_assert(world_take(&w, &job));
+	close(job.fd);
+	world_result(&w, &job, 0, AGENT_SENT);
+	world_done(&w, &job);
+	cr_assert(world_take(&w, &job));
+	close(job.fd);
+	world_result(&w, &job, 0, AGENT_DEFERRED);
+	world_done(&w, &job);
+	world_run(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_assert_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), "D.");
+	cr_assert_str_eq(
+	    world_reason(&w, SPOOL_DEFER, inode, 1), "4.2.1 as told");
+	cr_assert_eq(w.s.active, 0);
+	cr_assert_eq(w.s.due.count, 1);
+	cr_assert_gt(due_next(&w.s.due), w.s.now + 260 * USEC_PER_SEC);
+	cr_assert_lt(due_next(&w.s.due), w.s.now + 340 * USEC_PER_SEC);
+	cr_assert_eq(w.nprepared, 0);
+
+	deferred_flush(&w.s);
+	send_kick(&w.s);
+	world_run(&w);
+	cr_assert_eq(w.nprepared, 1);
+	cr_assert_eq(w.prepared[0], inode);
+	world_offer(&w, SPOOL_DEFERRED, inode);
+	world_run(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	cr_assert_eq(w.s.due.count, 0);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1, "only what is left");
+	cr_assert_eq(w.s.counters.delivered, 2);
+	spool_is_empty();
+}
+
+Test(road, permanent_failure_is_held_with_its_reason)
+{
+	uint64_t inode = world_message(&w, "d", 1);
+
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	cr_assert_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_assert_str_eq(world_marks(&w, SPOOL_HOLD, inode), "F");
+	cr_assert_str_eq(
+	    world_reason(&w, SPOOL_BOUNCE, inode, 0), "5.1.1 as told");
+	cr_assert_eq(w.s.counters.failed, 1);
+	cr_assert_eq(w.s.active, 0);
+	cr_assert_eq(w.s.walks[WALK_HOLD].count, 1);
+}
+
+Test(road, what_is_too_old_expires_after_an_attempt)
+{
+	uint64_t inode = world_file(&w, "d", 1, 6 * 86400);
+
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+	cr_assert_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_assert_str_eq(world_marks(&w, SPOOL_HOLD, inode), "F");
+	cr_assert_str_eq(world_reason(&w, SPOOL_BOUNCE, inode, 0),
+	    "4.4.7 delivery time expired: 4.2.1 as told");
+	cr_assert_eq(w.s.counters.expired, 1);
+	cr_assert_eq(w.s.counters.failed, 0);
+	/* And what can be delivered is, however old. */
+	inode = world_file(&w, "d", 1, 60 * 86400);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS);
+}
+
+Test(road, recipients_without_a_result_are_deferred)
+{
+	uint64_t inode = world_message(&w, "u@one.test", 3);
+	struct world_job job;
+
+	cr_assert(world_take(&w, &job));
+	close(job.fd);
+	cr_assert_eq(job.nrcpts, 3, "one destination");
+	world_result(&w, &job, 1, AGENT_SENT);
+	world_done(&w, &job);
+	world_run(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_assert_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".D.");
+	cr_assert_neq(world_reason(&w, SPOOL_DEFER, inode, 0)[0], '\0');
+	cr_assert_eq(world_reason(&w, SPOOL_DEFER, inode, 1)[0], '\0');
+}
+
+Test(road, without_its_agent_a_transport_waits)
+{
+	uint64_t inode = world_message(&w, "u@smtp.test", 1);
+	uint64_t other = world_message(&w, "d", 1);
+
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_assert_eq(world_where(&w, other), SPOOL_NDIRS);
+	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	cr_assert_eq(sched_figures(w.s.sched).waiting, 1);
+}
+
+Test(road, an_agent_that_dies_is_not_held_against_the_message)
+{
+	uint64_t inode = world_file(&w, "d", 1, 6 * 86400); /* too old */
+	struct world_job job;
+	const struct due *d;
+
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_assert(world_take(&w, &job));
+	close(job.fd);
+	close(w.agent);
+	w.agent = -1;
+	world_run(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_assert_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".");
+	cr_assert_eq(world_count(&w, SPOOL_BOUNCE), 0);
+	d = due_find(&w.s.due, inode);
+	cr_assert_leq(d->at_mono, w.s.now + RETRY_AGENT_DELAY);
+	cr_assert_eq(d->deaths, 1);
+	cr_assert_eq(sched_figures(w.s.sched).running, 0);
+	/* The next death doubles it. */
+	world_link_agent(&w);
+	deferred_flush(&w.s);
+	send_kick(&w.s);
+	world_run(&w);
+	world_offer(&w, SPOOL_DEFERRED, inode);
+	world_run(&w);
+	cr_assert(world_take(&w, &job));
+	close(job.fd);
+	world_link_agent(&w); /* replaced while it runs */
+	world_run(&w);
+	d = due_find(&w.s.due, inode);
+	cr_assert_eq(d->deaths, 2);
+	cr_assert_gt(d->at_mono, w.s.now + RETRY_AGENT_DELAY);
+}
+
+Test(road, results_that_an_agent_sent_before_its_end_count)
+{
+	uint64_t inode = world_message(&w, "d", 1);
+	struct world_job job;
+
+	cr_assert(world_take(&w, &job));
+	close(job.fd);
+	world_result(&w, &job, 0, AGENT_SENT);
+	world_done(&w, &job);
+	world_link_agent(&w); /* its successor is there before it is read */
+	world_run(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_assert_eq(w.s.counters.delivered, 1);
+}
+
+/* These start with a configuration of their own. */
+TestSuite(limits, .fini = end, .timeout = 60);
+
+/* Whatever the limits in memory, all is delivered, and they hold. */
+Test(limits, recipients_come_in_batches)
+{
+	uint32_t sent = 0, most = 0;
+	struct world_job job;
+	uint64_t inode;
+
+	world_start(&w,
+	    "qmgr_message_recipient_limit = 20\n"
+	    "qmgr_message_recipient_minimum = 3\n"
+	    "default_destination_recipient_limit = 2\n");
+	inode = world_file(&w, "d", 90, 0);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_message(&w, "e", 90);
+	world_message(&w, "f", 9);
+	while (world_take(&w, &job)) {
+		most = w.s.recipients > most ? w.s.recipients : most;
+		close(job.fd);
+		world_result(&w, &job, 0, AGENT_SENT);
+		world_done(&w, &job);
+		world_run(&w);
+		sent++;
+	}
+	cr_assert_eq(sent, 189);
+	cr_assert_leq(most, 20 + 3 + 3);
+	spool_is_empty();
+}
+
+Test(limits, incoming_and_deferred_take_turns_when_it_is_full)
+{
+	uint64_t inode[6], got[6];
+	char order[8] = "";
+	struct world_job job;
+	int i, k;
+
+	world_start(&w, "qmgr_message_active_limit = 1\n");
+	/* Three that are deferred, then three new ones. */
+	for (i = 0; i < 3; i++) {
+		inode[i] = world_message(&w, "d", 1);
+		world_deliver(&w, AGENT_DEFERRED);
+		cr_assert_eq(world_where(&w, inode[i]), SPOOL_DEFERRED);
+	}
+	w.s.intake.turn = INTAKE_INCOMING;
+	deferred_flush(&w.s);
+	send_kick(&w.s);
+	world_run(&w);
+	for (i = 0, k = 3; i < 6; i++) {
+		if (k < 6 && w.credit > 0)
+			inode[k++] = world_message(&w, "d", 1);
+		while (w.nprepared > 0)
+			world_offer(
+			    &w, SPOOL_DEFERRED, w.prepared[--w.nprepared]);
+		world_run(&w);
+		cr_assert_eq(w.s.active, 1, "the limit holds");
+		cr_assert(world_take(&w, &job));
+		close(job.fd);
+		got[i] = w.s.counters.accepted;
+		order[i] = job.id[0] == '\0' ? '?' : 'x';
+		world_result(&w, &job, 0, AGENT_SENT);
+		world_done(&w, &job);
+		world_run(&w);
+	}
+	/* accepted counts 1 more for each that came from incoming. */
+	for (i = 1; i < 6; i++)
+		order[i] = got[i] > got[i - 1] ? 'i' : 'd';
+	order[0] = got[0] > 3 ? 'i' : 'd';
+	cr_assert(strcmp(order, "ididid") == 0 || strcmp(order, "dididi") == 0,
+	    "%s", order);
+	spool_is_empty();
+}
+
+Test(road, after_a_crash_everything_goes_on)
+{
+	uint64_t a = world_message(&w, "d", 2), b = world_message(&w, "d", 1),
+		 c = world_message(&w, "d", 1);
+	struct world_job job;
+	int i;
+
+	/* a: one delivered; b: delivered, not removed; c: failed, not held. */
+	for (i = 0; i < 4; i++) {
+		cr_assert(world_take(&w, &job));
+		close(job.fd);
+		if (strcmp(job.first, "r1@d1.test") == 0)
+			continue;
+		world_result(&w, &job, 0, i == 3 ? AGENT_FAILED : AGENT_SENT);
+	}
+	world_run(&w);
+	world_again(&w);
+	cr_assert_eq(world_where(&w, a), SPOOL_INCOMING);
+	cr_assert_str_eq(world_marks(&w, SPOOL_INCOMING, a), "D.");
+	cr_assert_eq(world_where(&w, b), SPOOL_NDIRS);
+	cr_assert_eq(world_where(&w, c), SPOOL_HOLD);
+	world_again(&w); /* D24: again changes nothing */
+	cr_assert_eq(world_where(&w, a), SPOOL_INCOMING);
+	world_offer(&w, SPOOL_INCOMING, a);
+	world_run(&w);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_assert_eq(world_where(&w, a), SPOOL_NDIRS);
+}
+
+Test(road, due_times_survive_a_restart)
+{
+	uint64_t inode = world_message(&w, "d", 1);
+	usec_t left;
+
+	world_deliver(&w, AGENT_DEFERRED);
+	left = due_next(&w.s.due) - w.s.now;
+	world_again(&w);
+	cr_assert_eq(w.s.due.count, 1);
+	cr_assert_not_null(due_find(&w.s.due, inode));
+	left -= due_next(&w.s.due) - w.s.now;
+	cr_assert(left > -5 * USEC_PER_SEC && left < 5 * USEC_PER_SEC);
+}

@@ -1,0 +1,491 @@
+#include "tests/unit/queue-send/world.h"
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/links.h"
+#include "queue-send/recover.h"
+#include "spool/reason.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- system calls that fail ---- */
+
+static struct {
+	enum world_call call;
+	int error, times;
+} fault;
+
+void
+world_fail(enum world_call call, int error, int times)
+{
+	fault.call = call;
+	fault.error = error;
+	fault.times = times;
+}
+
+static bool
+fails(enum world_call call)
+{
+	if (fault.call != call)
+		return false;
+	if (fault.times > 0 && --fault.times == 0)
+		fault.call = CALL_NONE;
+	errno = fault.error;
+	return true;
+}
+
+static int
+sys_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	if ((flags & O_ACCMODE) == O_RDWR && (flags & O_CREAT) == 0 &&
+	    fails(CALL_OPEN))
+		return -1;
+	return spool_sys_real.openat(dir, name, flags, mode);
+}
+
+static ssize_t
+sys_pwrite(int fd, const void *data, size_t len, off_t off)
+{
+	return fails(CALL_PWRITE) ? -1
+				  : spool_sys_real.pwrite(fd, data, len, off);
+}
+
+static ssize_t
+sys_write(int fd, const void *data, size_t len)
+{
+	return fails(CALL_WRITE) ? -1 : spool_sys_real.write(fd, data, len);
+}
+
+static int
+sys_renameat(int olddir, const char *old, int newdir, const char *name)
+{
+	return fails(CALL_RENAME)
+	    ? -1
+	    : spool_sys_real.renameat(olddir, old, newdir, name);
+}
+
+static struct spool_sys sys;
+
+/* ---- start and end ---- */
+
+static const char *
+put_file(const struct world *w, const char *name, const char *text)
+{
+	static char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", w->dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	cr_assert_geq(fd, 0, "%s: %s", path, strerror(errno));
+	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);
+	close(fd);
+	return path;
+}
+
+static void
+read_conf(struct world *w, const char *conf)
+{
+	struct buf text = { 0 }, error = { 0 };
+
+	put_file(w, "routing", "smtp.test smtp\n* discard\n");
+	buf_printf(&text, "queue_base = %s\nrouting_file = %s/routing\n%s",
+	    w->dir, w->dir, conf);
+	cr_assert_eq(
+	    conf_load(put_file(w, "conf", buf_str(&text)), &w->conf, &error), 0,
+	    "%s", buf_str(&error));
+	buf_done(&text);
+}
+
+static void
+begin(struct world *w)
+{
+	struct send *s = &w->s;
+
+	memset(s, 0, sizeof(*s));
+	s->conf = &w->conf;
+	s->pub.requests = -1;
+	s->base = daemon_loop_new();
+	cr_assert_not_null(s->base);
+	cr_assert_eq(spool_open(&s->sp, &sys, w->dir, 1), 0);
+	s->lock = spool_lock(&s->sp, "queue-send", false);
+	cr_assert_geq(s->lock, 0);
+	cr_assert_eq(send_init(s), 0);
+	w->todo = w->agent = -1;
+	w->credit = w->nprepared = w->scans = 0;
+	world_link_todo(w);
+	world_link_agent(w);
+	world_run(w);
+}
+
+static void
+finish(struct world *w)
+{
+	send_done(&w->s);
+	io_close(&w->s.lock);
+	spool_close(&w->s.sp);
+	event_base_free(w->s.base);
+	io_close(&w->todo);
+	io_close(&w->agent);
+}
+
+void
+world_start(struct world *w, const char *conf)
+{
+	const struct spool_owner owner = { getuid(), getuid(), getgid(), true };
+	const char *tmp = getenv("TMPDIR");
+
+	log_open("test", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_ERROR_L + 1);
+	world_fail(CALL_NONE, 0, 0);
+	sys = spool_sys_real;
+	sys.openat = sys_openat;
+	sys.pwrite = sys_pwrite;
+	sys.write = sys_write;
+	sys.renameat = sys_renameat;
+	snprintf(w->dir, sizeof(w->dir), "%s/qsend.XXXXXX",
+	    tmp == NULL || strlen(tmp) > 40 ? "/tmp" : tmp);
+	cr_assert_not_null(mkdtemp(w->dir));
+	read_conf(w, conf);
+	cr_assert_eq(
+	    spool_create(w->dir, 1, 3, &owner), 0, "%s", queue_file_reason());
+	begin(w);
+}
+
+void
+world_again(struct world *w)
+{
+	struct recovered done;
+
+	finish(w);
+	world_fail(CALL_NONE, 0, 0);
+	cr_assert_eq(spool_open(&w->s.sp, &spool_sys_real, w->dir, 1), 0);
+	recover_active(&w->s.sp, &done);
+	spool_close(&w->s.sp);
+	begin(w);
+}
+
+static int
+remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
+    struct FTW *ftw UNUSED)
+{
+	return remove(path);
+}
+
+void
+world_end(struct world *w)
+{
+	finish(w);
+	conf_done(&w->conf);
+	cr_assert_eq(nftw(w->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+/* ---- links ---- */
+
+static int
+link_one(struct world *w, const char *name)
+{
+	int fds[2];
+
+	cr_assert_eq(chan_pair(fds), 0);
+	links_linked(&w->s, name, fds[0]);
+	return fds[1];
+}
+
+void
+world_link_todo(struct world *w)
+{
+	io_close(&w->todo);
+	w->todo = link_one(w, "todo-proc");
+}
+
+void
+world_link_agent(struct world *w)
+{
+	io_close(&w->agent);
+	w->agent = link_one(w, "deliver-local");
+}
+
+static void
+hear_todo(struct world *w)
+{
+	static struct chan_frame frame;
+
+	while (w->todo >= 0 && chan_recv(w->todo, &frame) == 1)
+		if (frame.msg.type == MSG_CREDIT)
+			w->credit += frame.msg.u.CREDIT.messages;
+		else if (frame.msg.type == MSG_PREPARE)
+			w->prepared[w->nprepared++ % 256] =
+			    frame.msg.u.PREPARE.inode;
+		else if (frame.msg.type == MSG_SCAN)
+			w->scans++;
+}
+
+void
+world_run(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < 60; i++) {
+		event_base_loop(w->s.base, EVLOOP_NONBLOCK);
+		hear_todo(w);
+	}
+}
+
+void
+world_send(int sock, const struct msg *msg)
+{
+	cr_assert_eq(chan_send(sock, msg, -1), 0);
+}
+
+/* ---- messages ---- */
+
+uint64_t
+world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
+{
+	const struct accept_options options = { .dir = SPOOL_INCOMING };
+	struct queue_id id;
+	struct accept a;
+	char rcpt[64];
+	uint32_t i;
+
+	cr_assert_eq(accept_begin(&a, &w->s.sp, &options,
+			 clock_wall() - age_s * USEC_PER_SEC, getuid()),
+	    0);
+	cr_assert_eq(queue_file_add_content(&a.writer, "a\n\nb\n", 5), 0);
+	cr_assert_eq(queue_file_add_sender(&a.writer, "s@here.test", 11), 0);
+	for (i = 0; i < n; i++) {
+		snprintf(rcpt, sizeof(rcpt), "r%u@%s%u.test", i, format, i);
+		if (strchr(format, '@') != NULL)
+			snprintf(rcpt, sizeof(rcpt), "%s", format);
+		cr_assert_eq(
+		    queue_file_add_rcpt(&a.writer, rcpt, strlen(rcpt)), 0);
+	}
+	cr_assert_eq(accept_commit(&a, &id), 0);
+	accept_end(&a);
+	return id.inode;
+}
+
+void
+world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
+{
+	struct msg msg = { .type = MSG_MESSAGE };
+	struct queue_file file;
+	int fd = spool_open_file(&w->s.sp, dir, inode, O_RDONLY);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	close(fd);
+	if (dir == SPOOL_INCOMING) {
+		cr_assert_gt(w->credit, 0);
+		w->credit--;
+	}
+	msg.u.MESSAGE = (struct msg_MESSAGE){
+		.inode = inode,
+		.dir = dir,
+		.arrival_wall = file.arrival_wall,
+		.queue = file.queue,
+		.nonce = file.nonce,
+		.size = file.size,
+		.content_len = file.content_len,
+		.recipients = file.rcpt_count,
+		.pending = file.rcpt_count,
+		.sender = MSG_S("s@here.test"),
+	};
+	world_send(w->todo, &msg);
+}
+
+uint64_t
+world_message(struct world *w, const char *format, uint32_t n)
+{
+	uint64_t inode = world_file(w, format, n, 0);
+
+	world_offer(w, SPOOL_INCOMING, inode);
+	world_run(w);
+	return inode;
+}
+
+/* ---- the agent ---- */
+
+static void
+copy(char *out, size_t size, const struct msg_str *s)
+{
+	cr_assert_lt(s->len, size);
+	memcpy(out, s->data, s->len);
+	out[s->len] = '\0';
+}
+
+static uint32_t
+get_u32(const char *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v)); /* tests run on little-endian machines */
+	return v;
+}
+
+bool
+world_take(struct world *w, struct world_job *ret)
+{
+	static struct chan_frame frame;
+	const struct msg_DELIVER *f = &frame.msg.u.DELIVER;
+	struct msg_str rcpts, one;
+	uint32_t i;
+
+	if (w->agent < 0 || chan_recv(w->agent, &frame) != 1)
+		return false;
+	cr_assert_eq(frame.msg.type, MSG_DELIVER);
+	*ret = (struct world_job){ .job = f->job,
+		.nrcpts = f->nrcpts,
+		.content_off = f->content_off,
+		.content_len = f->content_len,
+		.fd = frame.fd };
+	copy(ret->id, sizeof(ret->id), &f->id);
+	copy(ret->nexthop, sizeof(ret->nexthop), &f->nexthop);
+	copy(ret->sender, sizeof(ret->sender), &f->sender);
+	cr_assert_leq(f->nrcpts, AGENT_RCPTS_MAX);
+	rcpts = f->rcpts;
+	for (i = 0; i < f->nrcpts; i++) {
+		ret->rcpt[i] = get_u32(rcpts.data);
+		one =
+		    (struct msg_str){ rcpts.data + 8, get_u32(rcpts.data + 4) };
+		if (i == 0)
+			copy(ret->first, sizeof(ret->first), &one);
+		rcpts.data += 8 + one.len;
+		rcpts.len -= 8 + one.len;
+	}
+	cr_assert_eq(rcpts.len, 0);
+	return true;
+}
+
+void
+world_result(struct world *w, const struct world_job *job, uint32_t place,
+    enum agent_outcome outcome)
+{
+	static const char *const dsn[] = { "2.1.5", "4.2.1", "5.1.1" };
+
+	world_send(w->agent,
+	    &(struct msg){ .type = MSG_RESULT,
+		.u.RESULT = {
+		    .job = job->job,
+		    .rcpt = job->rcpt[place],
+		    .outcome = (uint8_t)outcome,
+		    .dsn = MSG_S(dsn[outcome]),
+		    .relay = MSG_S("test"),
+		    .text = MSG_S("as told"),
+		} });
+}
+
+void
+world_done(struct world *w, const struct world_job *job)
+{
+	world_send(w->agent,
+	    &(struct msg){ .type = MSG_DONE,
+		.u.DONE = {
+		    .job = job->job,
+		    .dsn = MSG_S(""),
+		    .text = MSG_S(""),
+		} });
+}
+
+uint32_t
+world_deliver(struct world *w, enum agent_outcome outcome)
+{
+	struct world_job job;
+	uint32_t n = 0, i;
+
+	for (; world_take(w, &job); n++) {
+		close(job.fd);
+		for (i = 0; i < job.nrcpts; i++)
+			world_result(w, &job, i, outcome);
+		world_done(w, &job);
+		world_run(w);
+	}
+	return n;
+}
+
+/* ---- what is on disk ---- */
+
+enum spool_dir
+world_where(const struct world *w, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int dir;
+
+	for (dir = SPOOL_MAILDROP; dir <= SPOOL_CORRUPT; dir++) {
+		spool_leaf(
+		    &w->s.sp, (enum spool_dir)dir, inode, leaf, sizeof(leaf));
+		if (faccessat(w->s.sp.dir[dir], leaf, F_OK, 0) == 0)
+			return (enum spool_dir)dir;
+	}
+	return SPOOL_NDIRS;
+}
+
+const char *
+world_marks(const struct world *w, enum spool_dir dir, uint64_t inode)
+{
+	static struct queue_rcpt_cursor cursor;
+	static char marks[256];
+	struct queue_rcpt rcpt;
+	struct queue_file file;
+	int fd = spool_open_file(&w->s.sp, dir, inode, O_RDONLY);
+	size_t n = 0;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	queue_rcpt_begin(&cursor, &file);
+	while (
+	    n + 1 < sizeof(marks) && queue_rcpt_next(&cursor, fd, &rcpt) == 1)
+		marks[n++] = (char)rcpt.mark;
+	marks[n] = '\0';
+	close(fd);
+	return marks;
+}
+
+struct wanted {
+	uint32_t index;
+	char text[256];
+};
+
+static int
+each_reason(const struct reason *reason, void *arg)
+{
+	struct wanted *want = arg;
+
+	if (reason->index == want->index)
+		snprintf(want->text, sizeof(want->text), "%s %s", reason->dsn,
+		    reason->text);
+	return 0;
+}
+
+const char *
+world_reason(
+    const struct world *w, enum spool_dir dir, uint64_t inode, uint32_t index)
+{
+	static struct wanted want;
+
+	want = (struct wanted){ .index = index };
+	(void)reason_read(&w->s.sp, dir, inode, each_reason, &want);
+	return want.text;
+}
+
+uint32_t
+world_count(const struct world *w, enum spool_dir dir)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	uint32_t n = 0;
+
+	spool_scan_begin(&scan, &w->s.sp, dir);
+	while (spool_scan_next(&scan, false, &item) == 1)
+		n++;
+	spool_scan_done(&scan);
+	return n;
+}

@@ -1,0 +1,81 @@
+/* A queue-send without its process: a scratch spool, real links, and the test
+ * at their other ends as todo-proc and as deliver-local. System calls of the
+ * spool can be made to fail. */
+#ifndef TESTS_SEND_WORLD_H
+#define TESTS_SEND_WORLD_H
+
+#include "queue-send/control.h"
+
+#include "spool/accept.h"
+
+enum world_call {
+	CALL_NONE,
+	CALL_OPEN, /* for writing, in active/ */
+	CALL_PWRITE,
+	CALL_RENAME,
+	CALL_WRITE, /* of reasons */
+};
+
+struct world {
+	char dir[64];
+	struct conf conf;
+	struct send s;
+	int todo, agent; /* our ends; -1 */
+	uint64_t credit; /* that todo-proc was given */
+	uint64_t prepared[256];
+	uint32_t nprepared, scans;
+};
+
+/* conf: lines of a configuration file, "" for the defaults. Everything is
+ * delivered to `discard`, but for @smtp.test. */
+void world_start(struct world *w, const char *conf);
+void world_end(struct world *w);
+/* Another queue-send on the same spool, after the death of the last. */
+void world_again(struct world *w);
+void world_link_todo(struct world *w);
+void world_link_agent(struct world *w);
+/* Let it work until it waits; takes in what it says to todo-proc. */
+void world_run(struct world *w);
+
+/* From now on the call fails with errno, `times` times (0: for ever). */
+void world_fail(enum world_call call, int error, int times);
+
+/* A file in incoming/ with n recipients, "r0@d0.test" and so on, or those of
+ * the format; its age in seconds. */
+uint64_t
+world_file(struct world *w, const char *format, uint32_t n, int64_t age_s);
+/* What todo-proc would say of it. */
+void world_offer(struct world *w, enum spool_dir dir, uint64_t inode);
+/* Both. */
+uint64_t world_message(struct world *w, const char *format, uint32_t n);
+
+/* The next frame that the agent got; false: none. fd is for the caller. */
+struct world_job {
+	uint64_t job;
+	uint32_t nrcpts, rcpt[AGENT_RCPTS_MAX];
+	char first[ADDRESS_MAX + 1]; /* recipient */
+	char id[QUEUE_ID_SIZE], nexthop[256], sender[ADDRESS_MAX + 1];
+	uint64_t content_off, content_len;
+	int fd;
+};
+bool world_take(struct world *w, struct world_job *ret);
+void world_result(struct world *w, const struct world_job *job, uint32_t place,
+    enum agent_outcome outcome);
+void world_done(struct world *w, const struct world_job *job);
+/* Take jobs and end all with this outcome until there are none; their number.
+ */
+uint32_t world_deliver(struct world *w, enum agent_outcome outcome);
+void world_send(int sock, const struct msg *msg);
+
+/* Where the file is: a directory, or SPOOL_NDIRS. */
+enum spool_dir world_where(const struct world *w, uint64_t inode);
+/* The marks of all recipients: "..D". */
+const char *
+world_marks(const struct world *w, enum spool_dir dir, uint64_t inode);
+/* The last reason of a recipient: "DSN TEXT", "" if none. */
+const char *world_reason(
+    const struct world *w, enum spool_dir dir, uint64_t inode, uint32_t index);
+/* Files in a directory. */
+uint32_t world_count(const struct world *w, enum spool_dir dir);
+
+#endif
