@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/line.h"
@@ -206,7 +207,8 @@ judge(const struct programs *programs, const struct words *w)
 		return "the name is there already";
 	if (!name_is_right(w->word[1]))
 		return "this is no name of a user";
-	if (strcmp(w->word[1], "root") == 0)
+	if (strcmp(w->word[1], "root") == 0 ||
+	    (strcmp(w->word[1], "-") == 0 && geteuid() == 0))
 		return "programs do not run as root";
 	if (w->word[2][0] != '/')
 		return "the path is not absolute";

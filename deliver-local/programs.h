@@ -3,10 +3,11 @@
  *
  *	NAME USER PATH [ARGUMENT ...]
  *
- * Words are split at blanks; "double quotes" group, and within them \" and \\
- * stand for themselves; `#` at the start of a line comments. ${sender}
- * ${recipient} ${user} ${domain} ${nexthop} are put in place inside one
- * argument, which is never split again and never seen by a shell (X9).
+ * USER `-` is the user of a private instance. Words are split at blanks;
+ * "double quotes" group, and within them \" and \\ stand for themselves; `#` at
+ * the start of a line comments. ${sender} ${recipient} ${user} ${domain}
+ * ${nexthop} are put in place inside one argument, which is never split again
+ * and never seen by a shell (X9).
  *
  * The file is read as base/file.h says: whole before it is judged (F7), and as
  * root only if nobody else may write it, for it says what runs as whom. A

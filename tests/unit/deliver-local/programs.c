@@ -139,6 +139,17 @@ Test(programs, F4_wrong_files_name_their_line, .fini = scratch_done)
 	buf_done(&error);
 }
 
+Test(programs, the_user_of_the_instance, .fini = scratch_done)
+{
+	struct programs *programs = NULL;
+	struct buf error = { 0 };
+
+	cr_expect_eq(load("x - /bin/x\n", &programs, &error),
+	    geteuid() == 0 ? -EINVAL : 0, "%s", buf_str(&error));
+	programs_free(&programs);
+	buf_done(&error);
+}
+
 Test(programs, too_many_arguments, .fini = scratch_done)
 {
 	struct buf text = { 0 }, error = { 0 };
