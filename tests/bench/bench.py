@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+"""make bench: the figures of docs/BENCHMARKS.md.
+
+What is compared runs in the same run, alternating, and ratios are printed
+beside the figures. --write puts the tables into docs/BENCHMARKS.md.
+"""
+import os
+import pathlib
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/system"))
+from instance import Instance, wait  # noqa: E402
+
+SUBMIT = next((ROOT / "build").glob("*/tests/bench/submit"))
+ROUNDS = 5
+lines = []
+
+
+def say(text=""):
+    print(text, flush=True)
+    lines.append(text)
+
+
+def submit(mode, where, submitters, messages, size=4096, rcpt="bench@test.example"):
+    done = subprocess.run([SUBMIT, mode, where, str(submitters), str(messages), str(size), rcpt],
+                          capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def instance(**options):
+    made = Instance(**options)
+    return made
+
+
+def empty(directory):
+    for path in pathlib.Path(directory).rglob("*"):
+        if path.is_file() and path.name.isdigit():
+            path.unlink()
+
+
+def acceptance():
+    """A running instance that takes in and delivers nothing yet: its active
+    queue is one message, for a server that accepts and says nothing."""
+    say("## Acceptance: messages of 4 KiB per second")
+    say()
+    say("| submitters | bare system calls | accepted | ratio |")
+    say("|---|---|---|---|")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        i = instance(queues=2, conf={"qmgr_message_active_limit": "1"},
+                     routing=f"* smtp:127.0.0.1:{silent.getsockname()[1]}\n")
+        bare = i.dir / "bare"
+        bare.mkdir()
+        try:
+            i.start()
+            i.inject(b"Subject: first\n\n", "x@test.example")
+            worst = 1e9
+            for submitters, messages in ((1, 1000), (8, 4000), (32, 6400)):
+                rates = {"bare": [], "accept": []}
+                for _ in range(ROUNDS):
+                    rates["bare"].append(submit("bare", bare, submitters, messages))
+                    empty(bare)
+                    rates["accept"].append(submit("accept", i.conf_file, submitters, messages))
+                    empty(i.base)
+                b, a = (statistics.median(rates[k]) for k in ("bare", "accept"))
+                worst = min(worst, a / b)
+                say(f"| {submitters} | {b:.0f} | {a:.0f} | {a / b:.2f} |")
+            say()
+            say(f"Medians of {ROUNDS} alternating rounds. Wanted: 0.80 at least; the least is {worst:.2f}.")
+        finally:
+            i.destroy()
+    say()
+
+
+def command_per_message():
+    """The same beside a command a message, as scripts submit."""
+    count = 400
+    i = instance(queues=2, routing="* discard\n")
+    try:
+        i.start()
+        message = b"Subject: bench\n\n" + b"x" * 4000 + b"\n"
+        began = time.monotonic()
+        for _ in range(count):
+            subprocess.run(["/bin/true"], input=message, check=True)
+        bare = count / (time.monotonic() - began)
+        began = time.monotonic()
+        for _ in range(count):
+            i.inject(message, "bench@test.example", face="queue-inject")
+        ours = count / (time.monotonic() - began)
+        say(f"One `queue-inject` a message, one after the other: {ours:.0f} per second "
+            f"(starting `/bin/true` in its place: {bare:.0f}).")
+        i.wait_empty()
+    finally:
+        i.destroy()
+    say()
+
+
+def through(name, routing, messages, users):
+    i = instance(queues=2, routing=routing, conf={"local_destination_concurrency_limit": "20"})
+    try:
+        i.start()
+        began = time.monotonic()
+        sets = [subprocess.Popen([SUBMIT, "accept", i.conf_file, "2", str(messages // users), "4096",
+                                  f"u{n}@test.example"], stdout=subprocess.DEVNULL) for n in range(users)]
+        for s in sets:
+            s.wait()
+        accepted = time.monotonic()
+        i.wait_empty(300)
+        ended = time.monotonic()
+        sent = i.log().count("status=sent")
+        assert sent == messages // users // 2 * 2 * users, (sent, messages)
+        i.stop()
+        say(f"| {name} | {sent} | {sent / (accepted - began):.0f} | {sent / (ended - began):.0f} | "
+            f"{(accepted - began) / (ended - began):.2f} |")
+    finally:
+        i.destroy()
+
+
+def end_to_end():
+    say("## From acceptance to delivery: messages of 4 KiB per second, two queues")
+    say()
+    say("| agent | messages | accepted/s | delivered/s, from the first submission to the last removal | ratio |")
+    say("|---|---|---|---|---|")
+    through("discard", "* discard\n", 8000, 4)
+    through("maildir", "* local\n", 4000, 4)
+    say()
+
+
+def resident(pid):
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return sum(int(l.split()[1]) for l in text.splitlines() if l.startswith(("Private_", "Swap:"))) * 1024
+
+
+def memory():
+    say("## Memory for each queued message with one recipient")
+    say()
+    count = 20000
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        i = instance(queues=1, routing=f"* smtp:127.0.0.1:{silent.getsockname()[1]}\n")
+        try:
+            i.start()
+            pids = {p: i.pids(p)[0] for p in ("queue-send", "todo-proc")}
+            before = {p: resident(pid) for p, pid in pids.items()}
+            submit("accept", i.conf_file, 8, count, 1024)
+            wait(lambda: len(i.files("active")) >= count, 120, "all of them in the active queue")
+            say("| process | messages in the active queue | private memory before | after | bytes per message |")
+            say("|---|---|---|---|---|")
+            for p, pid in pids.items():
+                after = resident(pid)
+                say(f"| {p} | {count} | {before[p] >> 10} KiB | {after >> 10} KiB | "
+                    f"{(after - before[p]) / count:.0f} |")
+        finally:
+            i.destroy()
+    say()
+    say("Wanted: 1024 at most.")
+    say()
+
+
+def idle():
+    say("## Cost of an idle instance of two queues")
+    say()
+    seconds = 20
+    i = instance(queues=2, conf={"scan_interval": "5s"})
+    try:
+        i.start()
+        i.inject(b"Subject: first\n\n", "x@test.example")
+        i.wait_empty()
+
+        def sample():
+            out = {}
+            for pid in i.pids():
+                words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+                switches = next(int(l.split()[1]) for l in status.splitlines()
+                                if l.startswith("voluntary_ctxt"))
+                name = os.path.basename(pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0])
+                out[pid] = (name, int(words[11]) + int(words[12]), switches)
+            return out
+        time.sleep(3)  # measured is a time in which nothing happens
+        first, began = sample(), time.monotonic()
+        time.sleep(seconds)
+        second, took = sample(), time.monotonic() - began
+        ticks = os.sysconf("SC_CLK_TCK")
+        say("| process | % of a core | wake-ups per second |")
+        say("|---|---|---|")
+        total = 0.0
+        for pid, (name, cpu, switches) in sorted(second.items(), key=lambda x: x[1][0]):
+            percent = (cpu - first[pid][1]) / ticks / took * 100
+            total += percent
+            say(f"| {name} | {percent:.2f} | {(switches - first[pid][2]) / took:.2f} |")
+        say(f"| all | {total:.2f} | |")
+        say()
+        say(f"Over {took:.0f} s. Wanted: under 1 % in all, one wake-up a second for each process at most.")
+    finally:
+        i.destroy()
+    say()
+
+
+def main():
+    say(f"Made by `make bench` on {platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}.")
+    say()
+    acceptance()
+    command_per_message()
+    end_to_end()
+    memory()
+    idle()
+    if "--write" in sys.argv:
+        page = ROOT / "docs/BENCHMARKS.md"
+        head = page.read_text().split("<!-- figures -->")[0]
+        page.write_text(head + "<!-- figures -->\n" + "\n".join(lines) + "\n")
+
+
+main()

@@ -1,0 +1,171 @@
+/* tests/bench/submit.c - submitters for the benchmark.
+ *
+ *	submit accept CONF SUBMITTERS MESSAGES BYTES RCPT
+ *	submit bare   DIR  SUBMITTERS MESSAGES BYTES
+ *
+ * SUBMITTERS processes put MESSAGES in all; prints messages per second.
+ * `accept` is what queue-inject does for each message, by its own code. `bare`
+ * is the loop of system calls that no acceptance can do without: open without
+ * a name, one write of as many bytes as a queue file has, link, fsync, close.
+ */
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/num.h"
+#include "queue-inject/submit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Envelope, Received field and trailer of such a message, about. */
+#define QUEUE_FILE_EXTRA 330
+
+struct job {
+	const char *where; /* configuration file, or directory */
+	const char *rcpt;
+	uint64_t submitters, messages, bytes;
+};
+
+static void
+fail(const char *what, const char *why)
+{
+	fprintf(stderr, "submit: %s: %s\n", what, why);
+	exit(1);
+}
+
+static char *
+message(uint64_t bytes)
+{
+	static const char header[] = "Subject: bench\n\n";
+	char *text = malloc(bytes + 1);
+
+	if (text == NULL || bytes < sizeof(header))
+		fail("message", "no memory, or too small");
+	memset(text, 'x', bytes);
+	for (uint64_t i = 75; i < bytes; i += 76)
+		text[i] = '\n';
+	memcpy(text, header, sizeof(header) - 1);
+	return text;
+}
+
+static int
+accept_one(struct submit *s, const struct submit_origin *origin,
+    const struct job *job, const char *text)
+{
+	struct queue_id id;
+	int r = submit_begin(s, origin);
+
+	if (r == 0)
+		r = submit_content(s, text, job->bytes);
+	if (r == 0)
+		r = submit_sender(s, "bench@test.example", 18);
+	if (r == 0)
+		r = submit_rcpt(s, job->rcpt, strlen(job->rcpt));
+	return r == 0 ? submit_commit(s, &id) : r;
+}
+
+static void
+accept_loop(const struct job *job, uint64_t count)
+{
+	const struct submit_origin origin = { getuid(), "test.example", "\n" };
+	char *text = message(job->bytes);
+	struct buf error = { 0 };
+	struct submit *s = NULL;
+	struct conf conf;
+
+	if (conf_load(job->where, &conf, &error) < 0)
+		fail(job->where, buf_str(&error));
+	if (submit_new(&conf, &spool_sys_real, &s) < 0)
+		fail("submit_new", "no memory");
+	for (uint64_t i = 0; i < count; i++)
+		if (accept_one(s, &origin, job, text) < 0)
+			fail("accept", submit_reason(s));
+	submit_free(&s);
+	conf_done(&conf);
+	free(text);
+}
+
+static int
+bare_one(int dir, const char *text, size_t len)
+{
+	char proc[64], name[64];
+	struct stat st;
+	int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	if (io_write_all(fd, text, len) < 0)
+		return -1;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)st.st_ino);
+	if (linkat(AT_FDCWD, proc, dir, name, AT_SYMLINK_FOLLOW) < 0 ||
+	    fsync(fd) < 0)
+		return -1;
+	return close(fd);
+}
+
+static void
+bare_loop(const struct job *job, uint64_t count)
+{
+	size_t len = job->bytes + QUEUE_FILE_EXTRA;
+	char *text = message(len);
+	int dir = open(job->where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		fail(job->where, "cannot be opened");
+	for (uint64_t i = 0; i < count; i++)
+		if (bare_one(dir, text, len) < 0)
+			fail(job->where, "a system call failed");
+	close(dir);
+	free(text);
+}
+
+/* All start at once: at the end of the pipe's last writer. */
+static void
+run(const struct job *job, void (*loop)(const struct job *, uint64_t))
+{
+	int gate[2], status, bad = 0;
+	usec_t began;
+	char c;
+
+	if (pipe2(gate, O_CLOEXEC) < 0)
+		fail("pipe", "failed");
+	for (uint64_t n = 0; n < job->submitters; n++) {
+		if (fork() != 0)
+			continue;
+		close(gate[1]);
+		if (read(gate[0], &c, 1) != 0)
+			_exit(1);
+		loop(job, job->messages / job->submitters);
+		_exit(0);
+	}
+	close(gate[0]);
+	began = clock_mono();
+	close(gate[1]);
+	while (wait(&status) > 0)
+		bad |= status;
+	if (bad != 0)
+		fail("a submitter", "failed");
+	printf("%.1f\n",
+	    (double)(job->messages / job->submitters * job->submitters) /
+		((double)(clock_mono() - began) / 1e6));
+}
+
+int
+main(int argc, char **argv)
+{
+	struct job job = { 0 };
+
+	if (argc < 6 || num_u64(argv[3], 1, 1000, &job.submitters) < 0 ||
+	    num_u64(argv[4], 1, 10000000, &job.messages) < 0 ||
+	    num_u64(argv[5], 64, 1 << 24, &job.bytes) < 0)
+		fail("usage", "accept|bare WHERE SUBMITTERS MESSAGES BYTES");
+	job.where = argv[2];
+	job.rcpt = argc > 6 ? argv[6] : "bench@test.example";
+	run(&job, strcmp(argv[1], "bare") == 0 ? bare_loop : accept_loop);
+	return 0;
+}
