@@ -94,20 +94,24 @@ class Damage(SystemTest):
 
     def test_D16_not_regular_files(self):
         i, files = self.stopped_with_mail(1)
-        split = files[0].parent
+        incoming = files[0].parents[1]
         target = i.dir / "secret"
         target.write_bytes(files[0].read_bytes())
-        os.mkfifo(split / "1001")
-        os.symlink(target, split / "1002")
-        os.mkdir(split / "1003")
+
+        def place(inode):  # where a file of that name belongs
+            return incoming / str(inode % len(list(incoming.iterdir()))) / str(inode)
+        os.mkfifo(place(1001))
+        os.symlink(target, place(1002))
+        os.mkdir(place(1003))
         with socket.socket(socket.AF_UNIX) as s:
             here = os.getcwd()
-            os.chdir(split)
+            os.chdir(place(1004).parent)
             s.bind("1004")
             os.chdir(here)
         i.start()
         i.wait_delivered("alice", 1)
-        wait(lambda: not (split / "1002").is_symlink(), what="the link out of the way")
+        for inode in (1001, 1002, 1004):
+            wait(lambda n=inode: not os.path.lexists(place(n)), what=f"{inode} out of the way")
         self.assertTrue(target.exists())
         i.inject(HELLO, "bob@test.example")
         i.wait_delivered("bob", 1)

@@ -37,7 +37,7 @@ class Road(SystemTest):
         i.stop()
 
     def test_failed_recipient_goes_to_hold_with_its_reason(self):
-        i = self.running(routing="bad.example error:no such place\n* local\n")
+        i = self.running(routing="bad.example error:\"no such place\"\n* local\n")
         i.inject(HELLO, "x@bad.example")
         wait(lambda: i.files("hold"), what="a held message")
         self.assertTrue(i.log_has(r"to=<x@bad\.example>.*status=bounced \(.*no such place"))
