@@ -18,12 +18,6 @@ reply_done(struct reply_parser *p)
 	buf_done(&p->reply.text);
 }
 
-bool
-reply_begun(const struct reply_parser *p)
-{
-	return p->line_len > 0 || (p->reply.lines > 0 && !p->whole);
-}
-
 static int
 bad(struct reply_parser *p, const char *error)
 {

@@ -43,8 +43,6 @@ void reply_done(struct reply_parser *p);
  * -ENOMEM. */
 int reply_feed(
     struct reply_parser *p, const char *data, size_t len, size_t *ret_used);
-/* Is there a part of a reply? */
-bool reply_begun(const struct reply_parser *p);
 
 /* The enhanced status code (RFC 2034) that the reply carries, if its class is
  * the code's, else one that fits the code (RFC 3463, RFC 5248). */

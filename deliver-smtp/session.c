@@ -173,8 +173,9 @@ talk(struct session *s, int sock)
 static void
 note_connect_failure(struct session *s, int error)
 {
-	verdict_set(&s->why, AGENT_DEFERRED, "4.4.1", "connect to %s: %s",
-	    s->relay, strerror(-error));
+	verdict_set(&s->why, AGENT_DEFERRED,
+	    connect_error_is_local(error) ? "4.3.0" : "4.4.1",
+	    "connect to %s: %s", s->relay, strerror(-error));
 }
 
 static void

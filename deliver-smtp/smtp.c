@@ -31,11 +31,19 @@ on_deliver(void *arg, struct agent_job *job)
 	agent_done(job, false, "", "");
 }
 
+/* Stopped, nothing runs, and every answer has gone. */
 static void
 end_if_idle(struct smtp *smtp)
 {
-	if (smtp->stopping && TAILQ_EMPTY(&smtp->context.running))
+	if (smtp->stopping && TAILQ_EMPTY(&smtp->context.running) &&
+	    (smtp->agent == NULL || agent_queued(smtp->agent) == 0))
 		daemon_exit(smtp->daemon, 0);
+}
+
+static void
+on_drained(void *arg)
+{
+	end_if_idle(arg);
 }
 
 static void
@@ -60,6 +68,7 @@ static const struct agent_ops agent_ops = {
 	.deliver = on_deliver,
 	.orphaned = on_orphaned,
 	.bad = on_bad,
+	.drained = on_drained,
 };
 
 static void

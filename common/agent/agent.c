@@ -213,6 +213,8 @@ on_drained(void *arg, struct wire *w)
 	if (a->paused)
 		wire_pause(w, false);
 	a->paused = false;
+	if (a->ops->drained != NULL)
+		a->ops->drained(a->arg);
 }
 
 static const struct wire_ops wire_ops = {

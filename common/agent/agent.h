@@ -73,6 +73,8 @@ struct agent_ops {
 	void (*orphaned)(void *arg);
 	/* Optional: a frame was dropped, and why; for the log. */
 	void (*bad)(void *arg, const char *what);
+	/* Optional: answers that had to wait have gone out. */
+	void (*drained)(void *arg);
 };
 
 /* The socket is the agent's from here on; on failure it stays the caller's. */

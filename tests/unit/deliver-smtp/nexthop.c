@@ -1,0 +1,121 @@
+#include "deliver-smtp/nexthop.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+/* clang-format off */
+static const struct {
+	const char *in;
+	int want;
+	enum nexthop_kind kind;
+	const char *host;
+	unsigned port;
+} rows[] = {
+	{ "mx.example", 0, NEXTHOP_NAME, "mx.example", 25 },
+	{ "mx.example:2525", 0, NEXTHOP_NAME, "mx.example", 2525 },
+	{ "[mx.example]", 0, NEXTHOP_NAME, "mx.example", 25 },
+	{ "[mx.example]:587", 0, NEXTHOP_NAME, "mx.example", 587 },
+	{ "localhost", 0, NEXTHOP_NAME, "localhost", 25 },
+	{ "a_b-c.d", 0, NEXTHOP_NAME, "a_b-c.d", 25 },
+	{ "1.2.3.4", 0, NEXTHOP_ADDRESS, "1.2.3.4", 25 },
+	{ "1.2.3.4:65535", 0, NEXTHOP_ADDRESS, "1.2.3.4", 65535 },
+	{ "[1.2.3.4]", 0, NEXTHOP_ADDRESS, "1.2.3.4", 25 },
+	{ "[1.2.3.4]:1", 0, NEXTHOP_ADDRESS, "1.2.3.4", 1 },
+	{ "[::1]", 0, NEXTHOP_ADDRESS, "::1", 25 },
+	{ "[::1]:26", 0, NEXTHOP_ADDRESS, "::1", 26 },
+	{ "::1", 0, NEXTHOP_ADDRESS, "::1", 25 },
+	{ "2001:db8::25", 0, NEXTHOP_ADDRESS, "2001:db8::25", 25 },
+	{ "[::ffff:1.2.3.4]:26", 0, NEXTHOP_ADDRESS, "::ffff:1.2.3.4", 26 },
+	{ "unix:/run/lmtp", 0, NEXTHOP_UNIX, "/run/lmtp", 0 },
+	{ "", -EINVAL, 0, NULL, 0 },
+	{ ":25", -EINVAL, 0, NULL, 0 },
+	{ "[]", -EINVAL, 0, NULL, 0 },
+	{ "[]:25", -EINVAL, 0, NULL, 0 },
+	{ "[1.2.3.4", -EINVAL, 0, NULL, 0 },
+	{ "1.2.3.4]", -EINVAL, 0, NULL, 0 },
+	{ "[1.2.3.4]25", -EINVAL, 0, NULL, 0 },
+	{ "mx:", -EINVAL, 0, NULL, 0 },
+	{ "mx:0", -EINVAL, 0, NULL, 0 },
+	{ "mx:65536", -EINVAL, 0, NULL, 0 },
+	{ "mx:-1", -EINVAL, 0, NULL, 0 },
+	{ "mx:25x", -EINVAL, 0, NULL, 0 },
+	{ "mx: 25", -EINVAL, 0, NULL, 0 },
+	{ "mx:25:25", -EINVAL, 0, NULL, 0 },
+	{ "fe80::1%eth0", -EINVAL, 0, NULL, 0 },
+	{ "[fe80::1%eth0]:25", -EINVAL, 0, NULL, 0 },
+	{ "mx example", -EINVAL, 0, NULL, 0 },
+	{ "-oProxy", -EINVAL, 0, NULL, 0 },
+	{ ".example", -EINVAL, 0, NULL, 0 },
+	{ "m\xc3\xa4.example", -EINVAL, 0, NULL, 0 },
+	{ "unix:", -EINVAL, 0, NULL, 0 },
+	{ "unix:run/lmtp", -EINVAL, 0, NULL, 0 },
+};
+/* clang-format on */
+
+Test(nexthop, table)
+{
+	struct nexthop hop;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		memset(&hop, 0xaa, sizeof(hop));
+		cr_expect_eq(nexthop_parse(rows[i].in, 25, &hop), rows[i].want,
+		    "%s", rows[i].in);
+		if (rows[i].want < 0)
+			continue;
+		cr_expect_eq(hop.kind, rows[i].kind, "%s", rows[i].in);
+		cr_expect_str_eq(hop.host, rows[i].host, "%s", rows[i].in);
+		cr_expect_eq(hop.port, rows[i].port, "%s", rows[i].in);
+	}
+}
+
+Test(nexthop, the_longest)
+{
+	struct nexthop hop;
+	char name[400] = "unix:/";
+
+	memset(name + 6, 'a', 102);
+	name[5 + 107] = '\0';
+	memset(name + 6, 'a', 106);
+	cr_expect_eq(nexthop_parse(name, 24, &hop), 0);
+	name[5 + 107] = 'a';
+	cr_expect_eq(nexthop_parse(name, 24, &hop), -EINVAL);
+	memset(name, 'a', sizeof(name));
+	name[255] = '\0';
+	cr_expect_eq(nexthop_parse(name, 24, &hop), 0);
+	name[255] = 'a';
+	name[256] = '\0';
+	cr_expect_eq(nexthop_parse(name, 24, &hop), -EINVAL);
+}
+
+Test(nexthop, names_for_people)
+{
+	/* clang-format off */
+	static const struct {
+		const char *hop, *peer, *relay;
+	} want[] = {
+		{ "1.2.3.4:26", "1.2.3.4[1.2.3.4]", "1.2.3.4[1.2.3.4]:26" },
+		{ "[::1]", "::1[::1]", "::1[::1]:25" },
+		{ "unix:/run/x", "localhost[/run/x]", "localhost[/run/x]" },
+	};
+	/* clang-format on */
+	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct nexthop hop;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(want); i++) {
+		cr_assert_eq(nexthop_parse(want[i].hop, 25, &hop), 0);
+		nexthop_peer(
+		    &hop, (struct sockaddr *)&hop.address, peer, relay);
+		cr_expect_str_eq(peer, want[i].peer);
+		cr_expect_str_eq(relay, want[i].relay);
+	}
+	in.sin_addr.s_addr = htonl(0x0a000001);
+	cr_assert_eq(nexthop_parse("mx.example:587", 25, &hop), 0);
+	nexthop_peer(&hop, (struct sockaddr *)&in, peer, relay);
+	cr_expect_str_eq(peer, "mx.example[10.0.0.1]");
+	cr_expect_str_eq(relay, "mx.example[10.0.0.1]:587");
+}
