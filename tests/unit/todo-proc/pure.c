@@ -1,0 +1,295 @@
+/* Backlog, ring, foreign names, census: without a disk. */
+#include "todo-proc/backlog.h"
+#include "todo-proc/bells.h"
+#include "todo-proc/census.h"
+#include "todo-proc/foreign.h"
+#include "todo-proc/handed.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define S USEC_PER_SEC
+
+/* ---- backlog ---- */
+
+Test(backlog, the_oldest_first_and_each_once)
+{
+	struct backlog b;
+	struct candidate c;
+
+	backlog_init(&b);
+	cr_assert_eq(backlog_add(&b, 7, 300), 1);
+	cr_assert_eq(backlog_add(&b, 8, 100), 1);
+	cr_assert_eq(backlog_add(&b, 9, 200), 1);
+	cr_assert_eq(backlog_add(&b, 8, 100), 0, "a bell and the scan");
+	cr_assert(backlog_take(&b, &c));
+	cr_assert_eq(c.inode, 8);
+	cr_assert(backlog_take(&b, &c));
+	cr_assert_eq(c.inode, 9);
+	cr_assert_eq(backlog_add(&b, 7, 400), 1, "another file (D22)");
+	cr_assert(backlog_take(&b, &c));
+	cr_assert_eq(c.at, 300);
+	cr_assert(backlog_take(&b, &c));
+	cr_assert_not(backlog_take(&b, &c));
+	backlog_done(&b);
+}
+
+/* A million files: the oldest are kept, in order, and a new bell does not
+ * come before older ones that were left out. */
+Test(backlog, D23_bounded_and_in_order)
+{
+	struct backlog b;
+	struct candidate c;
+	uint64_t i, n = BACKLOG_MAX * 4;
+	usec_t last = -1;
+
+	backlog_init(&b);
+	for (i = 1; i <= n; i++) {
+		backlog_add(&b, i, (usec_t)((i * 7919) % n));
+		cr_assert_leq(b.nready, BACKLOG_MAX);
+	}
+	cr_assert(b.more);
+	cr_assert_eq(backlog_add(&b, n + 1, (usec_t)n), 0, "too new");
+	for (i = 0; backlog_take(&b, &c); i++) {
+		cr_assert_eq(c.at, last + 1);
+		last = c.at;
+		if (!backlog_is_low(&b))
+			cr_assert_geq(b.nready, BACKLOG_LOW);
+	}
+	cr_assert_eq(i, BACKLOG_MAX);
+	cr_assert(backlog_is_low(&b));
+	cr_assert_eq(backlog_add(&b, n + 1, (usec_t)n), 0, "still too new");
+	backlog_scan_begins(&b);
+	cr_assert_eq(backlog_add(&b, n + 1, (usec_t)n), 1);
+	backlog_done(&b);
+}
+
+Test(backlog, what_was_too_early_comes_again)
+{
+	struct backlog b;
+	struct candidate c = { .inode = 5, .at = 77 };
+	usec_t now = 1000 * S;
+	int i;
+
+	backlog_init(&b);
+	backlog_later(&b, &c, now, 0);
+	backlog_later(&b, &c, now, 0);
+	cr_assert_eq(b.nlater, 1);
+	cr_assert_eq(backlog_wake(&b, now), now + BACKLOG_WAIT_MIN);
+	cr_assert_not(backlog_take(&b, &c));
+	now += BACKLOG_WAIT_MIN;
+	cr_assert_eq(backlog_wake(&b, now), USEC_NEVER);
+	cr_assert(backlog_take(&b, &c));
+	for (i = 0; i < 300; i++) {
+		usec_t at;
+
+		backlog_later(&b, &c, now, 0);
+		at = backlog_wake(&b, now);
+		cr_assert_leq(at - now, BACKLOG_WAIT_MAX);
+		now = at;
+		backlog_wake(&b, now);
+		cr_assert(backlog_take(&b, &c));
+		cr_assert_eq(c.inode, 5);
+	}
+	backlog_later(&b, &c, now, 60 * S);
+	cr_assert_eq(backlog_wake(&b, now), now + 60 * S);
+	for (i = 0; i < 3000; i++)
+		backlog_later(&b,
+		    &(struct candidate){ .inode = 10u + (unsigned)i }, now, 0);
+	cr_assert_eq(b.nlater, BACKLOG_LATER_MAX);
+	backlog_done(&b);
+}
+
+/* ---- handed ---- */
+
+Test(handed, D22_inode_and_time_name_a_file)
+{
+	struct handed h = { 0 };
+	uint64_t i;
+
+	handed_add(&h, 7, 100, S);
+	cr_assert(handed_has(&h, 7, 100, S));
+	cr_assert_not(handed_has(&h, 7, 101, S), "a new file of that inode");
+	cr_assert_not(handed_has(&h, 8, 100, S));
+	cr_assert_not(handed_has(&h, 7, 100, S + HANDED_TIME));
+	for (i = 0; i < HANDED_MAX - 1; i++)
+		handed_add(&h, 100 + i, 1, S);
+	cr_assert(handed_has(&h, 7, 100, S));
+	handed_add(&h, 99, 1, S);
+	cr_assert_not(handed_has(&h, 7, 100, S));
+	handed_forget(&h);
+	cr_assert_not(handed_has(&h, 99, 1, S));
+}
+
+/* ---- foreign ---- */
+
+Test(foreign, D17_one_warning_each_and_not_too_many)
+{
+	struct foreign f = { 0 };
+	char name[16];
+	int i, said = 0;
+
+	cr_assert(foreign_warn(&f, 1, "core", S));
+	cr_assert_not(foreign_warn(&f, 1, "core", 2 * S));
+	cr_assert(foreign_warn(&f, 2, "core", 2 * S));
+	for (i = 0; i < 10000; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		said += foreign_warn(&f, 1, name, 3 * S);
+	}
+	cr_assert_eq(said, FOREIGN_SAID - 2);
+	cr_assert(foreign_warn(&f, 1, "later", 3600 * S));
+}
+
+/* ---- bells ---- */
+
+Test(bells, I7_what_nobody_who_rings_sends)
+{
+	static const struct {
+		const char *name;
+		struct bell bell;
+		bool want;
+	} cases[] = {
+		{ "right", { 1, 0, 1 }, true },
+		{ "largest", { INT32_MAX, SPOOL_SPLIT_MAX - 1, INT64_MAX },
+		    true },
+		{ "no sender", { 0, 0, 1 }, false },
+		{ "negative sender", { -1, 0, 1 }, false },
+		{ "split out of range", { 1, SPOOL_SPLIT_MAX, 1 }, false },
+		{ "negative split", { 1, UINT32_MAX, 1 }, false },
+		{ "no inode", { 1, 0, 0 }, false },
+		{ "negative inode", { 1, 0, UINT64_MAX }, false },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++)
+		cr_assert_eq(bell_is_right(&cases[i].bell), cases[i].want, "%s",
+		    cases[i].name);
+}
+
+/* ---- census ---- */
+
+static struct conf conf = {
+	.transports = {
+		{ .destination_recipient_limit = 3 },
+		{ .destination_recipient_limit = 1 },
+		{ .destination_recipient_limit = 50 },
+	},
+	.ntransports = 3,
+};
+
+static struct census_row
+count(uint32_t transport, const char *const list[][2], size_t n)
+{
+	struct census c;
+	size_t i;
+
+	cr_assert_eq(census_begin(&c, &conf, (uint32_t)n), 0);
+	do
+		for (i = 0; i < n; i++)
+			census_add(&c, transport, list[i][0], list[i][1]);
+	while (census_pass_ends(&c));
+	census_done(&c);
+	return c.rows[transport];
+}
+
+Test(census, entries_are_the_sum_of_rounded_up_batches)
+{
+	static const char *const list[][2] = {
+		{ "a", "1@a" },
+		{ "a", "2@a" },
+		{ "A", "3@A" },
+		{ "a", "4@a" },
+		{ "b", "1@b" },
+		{ "ab", "1@ab" },
+		{ "a", "1@A" },
+	};
+	struct census_row r = count(0, list, ARRAY_LEN(list));
+
+	cr_assert_eq(r.recipients, 7);
+	cr_assert_eq(r.destinations, 3);
+	cr_assert_eq(r.entries, 4); /* a: 5 in threes, b, ab */
+	/* The recipient is the destination. */
+	r = count(1, list, ARRAY_LEN(list));
+	cr_assert_eq(r.destinations, 6);
+	cr_assert_eq(r.entries, 7);
+}
+
+/* Any message, beside a plain count. */
+Test(census, exact)
+{
+	enum {
+		SITES = 37,
+		N = 5000
+	};
+	uint32_t plain[SITES] = { 0 }, entries = 0, used = 0, i;
+	static char names[N][2][16];
+	const char *list[N][2];
+	struct census_row r;
+
+	srand(11);
+	for (i = 0; i < N; i++) {
+		uint32_t site = (uint32_t)(rand() % SITES * (rand() % 2));
+
+		snprintf(names[i][0], 16, "%c%u", rand() % 2 ? 'H' : 'h', site);
+		snprintf(names[i][1], 16, "u%u@x", i);
+		list[i][0] = names[i][0];
+		list[i][1] = names[i][1];
+		plain[site]++;
+	}
+	for (i = 0; i < SITES; i++) {
+		entries += (plain[i] + 2) / 3;
+		used += plain[i] > 0;
+	}
+	r = count(0, (const char *const(*)[2])list, N);
+	cr_assert_eq(r.recipients, N);
+	cr_assert_eq(r.destinations, used);
+	cr_assert_eq(r.entries, entries);
+}
+
+/* More destinations than the table holds: several passes, the same answer. */
+Test(census, exact_for_a_message_of_any_size, .timeout = 60)
+{
+	const uint32_t n = 1300000;
+	struct census c;
+	char address[24];
+	uint32_t i, passes = 0;
+
+	cr_assert_eq(census_begin(&c, &conf, n), 0);
+	cr_assert_eq(c.nplaces, CENSUS_PLACES);
+	do {
+		for (i = 0; i < n; i++) {
+			snprintf(address, sizeof(address), "u%u@x",
+			    i < 1200000 ? i : i - 1200000);
+			census_add(&c, 1, "x", address);
+		}
+		passes++;
+	} while (census_pass_ends(&c));
+	census_done(&c);
+	cr_assert_gt(passes, 1);
+	cr_assert_eq(c.rows[1].recipients, n);
+	cr_assert_eq(c.rows[1].destinations, 1200000);
+	cr_assert_eq(c.rows[1].entries, n);
+}
+
+/* A table that chance fills before its share is over is counted again. */
+Test(census, overflow_is_counted_again)
+{
+	struct census c;
+	char address[24];
+	uint32_t i, passes = 0;
+
+	cr_assert_eq(census_begin(&c, &conf, 10), 0);
+	do {
+		for (i = 0; i < 1000; i++) {
+			snprintf(address, sizeof(address), "u%u@x", i);
+			census_add(&c, 1, "x", address);
+		}
+		passes++;
+	} while (census_pass_ends(&c));
+	census_done(&c);
+	cr_assert_gt(passes, 2);
+	cr_assert_eq(c.rows[1].recipients, 1000);
+	cr_assert_eq(c.rows[1].destinations, 1000);
+}
