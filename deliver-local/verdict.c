@@ -125,24 +125,45 @@ verdict_code(const char *text, char dsn[AGENT_DSN_MAX], const char **ret_rest)
 	return 0;
 }
 
-/* The program's own words, on one line; a code in front of them that is of
- * the class of its exit is more exact than ours. */
+/* Words on one line: runs of blanks and line ends become one blank, and go at
+ * both ends. -ENOMEM. */
+static int
+one_line(struct buf *out, const char *s, size_t len)
+{
+	bool blank = false;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < len && out->len < VERDICT_TEXT_MAX && r == 0; i++) {
+		bool is_blank = s[i] == ' ' || (s[i] >= '\t' && s[i] <= '\r');
+
+		if (!is_blank && blank && out->len > 0)
+			r = buf_add_char(out, ' ');
+		if (!is_blank && r == 0)
+			r = buf_add_char(out, s[i]);
+		blank = is_blank;
+	}
+	return r;
+}
+
+/* The program's own words; a code in front of them that is of the class of
+ * its exit is more exact than ours. */
 static void
 add_output(struct verdict *v, const char *output, size_t len)
 {
-	struct buf said = { 0 };
+	struct buf words = { 0 }, said = { 0 };
 	const char *rest;
 	char dsn[AGENT_DSN_MAX];
 	size_t used = strlen(v->text);
 
-	while (len > 0 && strchr("\r\n\t ", output[len - 1]) != NULL)
-		len--;
-	if (len > 0 && text_clean(&said, output, len, VERDICT_TEXT_MAX) == 0) {
+	if (one_line(&words, output, len) == 0 && words.len > 0 &&
+	    text_clean(&said, words.data, words.len, VERDICT_TEXT_MAX) == 0) {
 		rest = buf_str(&said);
 		if (verdict_code(rest, dsn, &rest) == 0 && dsn[0] == v->dsn[0])
 			memcpy(v->dsn, dsn, sizeof(dsn));
 		snprintf(v->text + used, sizeof(v->text) - used, ": %s", rest);
 	}
+	buf_done(&words);
 	buf_done(&said);
 }
 

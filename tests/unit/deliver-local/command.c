@@ -105,7 +105,7 @@ static const struct {
 	    "program x: user unknown" },
 	{ "says why", "cat >/dev/null; echo to 1; echo to 2 >&2; exit 75",
 	    AGENT_DEFERRED, "4.3.0",
-	    "program x: temporary failure: to 1?to 2" },
+	    "program x: temporary failure: to 1 to 2" },
 	{ "signal", "kill -9 $$", AGENT_DEFERRED, "4.3.0",
 	    "program x was ended by signal 9" },
 	{ "SIGPIPE is not ignored", "kill -PIPE $$", AGENT_DEFERRED, "4.3.0",

@@ -94,8 +94,8 @@ static const struct {
 	{ SIGSEGV | 0x80, AGENT_DEFERRED, "4.3.0", "",
 	    "program x was ended by signal 11" },
 	/* its own words */
-	{ EXITED(75), AGENT_DEFERRED, "4.3.0", "disk\tis\nfull \r\n\n",
-	    "program x: temporary failure: disk?is?full" },
+	{ EXITED(75), AGENT_DEFERRED, "4.3.0", " \n disk\tis\r\nfull \r\n\n",
+	    "program x: temporary failure: disk is full" },
 	{ EXITED(67), AGENT_FAILED, "5.1.6", "5.1.6 moved away",
 	    "program x: user unknown: moved away" },
 	{ EXITED(67), AGENT_FAILED, "5.1.1", "4.1.6 later",
