@@ -55,17 +55,18 @@ def as_ordinary_user():
 
 
 def wire_form(content):
-    """What SMTP can carry of a message (docs/DELIVERY.md): every line break is
-    CRLF, a line is at most 998 octets, going on after a blank."""
-    lines = re.split(rb"\r\n|\n|\r", content)
+    """What SMTP can carry of a message (docs/DELIVERY.md): every line ends in
+    CRLF, a CR elsewhere is a blank, a line is at most 998 octets and goes on
+    after a blank."""
+    lines = re.split(rb"\r?\n", content)
     if lines[-1] == b"":
         lines.pop()
     out = []
     for line in lines:
-        line = line.replace(b"\0", b"")
+        line = line.replace(b"\r", b" ")
         while len(line) > 998:
             cut = 998
-            while cut > 990 and line[cut] & 0xc0 == 0x80:
+            while cut > 995 and line[cut] & 0xc0 == 0x80:
                 cut -= 1
             out.append(line[:cut])
             line = b" " + line[cut:]
@@ -105,14 +106,14 @@ class Tour:
     @staticmethod
     def program(pid):
         words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-        queue = words[-2] if words[-2].isdigit() else ""
+        queue = words[-2] if words[-2].isdigit() and words[-3] != "--ready-fd" else ""
         return os.path.basename(words[0]) + (f"/{queue}" if queue else "")
 
     def submit(self):
         step("Sample messages, each to a maildir, a program and a server")
         made = self.instance.dir / "made"
         made.mkdir()
-        subprocess.run([TESTS / "mail/generate", made], check=True)
+        subprocess.run([TESTS / "mail/generate", made], check=True, stdout=subprocess.DEVNULL)
         files = [p for d in (TESTS / "mail", made) for p in sorted(d.iterdir())
                  if p.suffix == ".eml"]
         for number, path in enumerate(files):

@@ -22,6 +22,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 600
+BINARIES = pathlib.Path(os.environ.get("QSCHED_BIN", ROOT / "build/bin")).resolve()
 
 
 def flatten(suite):
@@ -76,8 +77,7 @@ def as_user(options):
     user = pwd.getpwnam("nobody")
     top = pathlib.Path(tempfile.mkdtemp(prefix="qsched-user-"))
     try:
-        binaries = pathlib.Path(os.environ.get("QSCHED_BIN", ROOT / "build/bin"))
-        shutil.copytree(binaries, top / "build/bin", symlinks=True)
+        shutil.copytree(BINARIES, top / "build/bin", symlinks=True)
         shutil.copytree(ROOT / "tests", top / "tests", symlinks=True,
                         ignore=shutil.ignore_patterns("__pycache__"))
         subprocess.run(["chmod", "-R", "a+rX", top], check=True)
