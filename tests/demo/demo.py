@@ -54,6 +54,15 @@ def as_ordinary_user():
         shutil.rmtree(top, ignore_errors=True)
 
 
+def fold_at(line):
+    """Before the first octet whose UTF-8 character would pass 998 octets."""
+    for k in range(995, min(len(line), 999)):
+        c = line[k]
+        if k + (1 if c < 0xc0 or c >= 0xf8 else 2 if c < 0xe0 else 3 if c < 0xf0 else 4) > 998:
+            return k
+    return None
+
+
 def wire_form(content):
     """What SMTP can carry of a message (docs/DELIVERY.md): every line ends in
     CRLF, a CR elsewhere is a blank, a line is at most 998 octets and goes on
@@ -64,10 +73,7 @@ def wire_form(content):
     out = []
     for line in lines:
         line = line.replace(b"\r", b" ")
-        while len(line) > 998:
-            cut = 998
-            while cut > 995 and line[cut] & 0xc0 == 0x80:
-                cut -= 1
+        while (cut := fold_at(line)) is not None:
             out.append(line[:cut])
             line = b" " + line[cut:]
         out.append(line)
