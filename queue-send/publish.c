@@ -111,7 +111,6 @@ void
 publish_fill(struct send *s, struct queue_page *page)
 {
 	page->queue = s->sp.queue;
-	page->disabled = s->stopping;
 	fill_load(s, page);
 	fill_backlog(s, page);
 	fill_counters(s, page);

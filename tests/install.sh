@@ -42,9 +42,14 @@ for f in sbin/qscheduler sbin/setqload bin/qtop bin/queue-inject \
     lib/systemd/system/qscheduler.service; do
 	want "has $f" test -e "$scratch/root/opt/q/$f"
 done
+# Users that this machine has: those of the sample are made by sysusers.d.
+{
+	cat "$scratch/root/opt/q/share/qscheduler/qscheduler.conf.sample"
+	printf '%s\n' 'qmailq_user = uucp' 'qmails_user = news' \
+		'qmailr_user = proxy' 'qmail_group = mail'
+} >"$scratch/sample.conf"
 want 'the sample is a valid configuration' \
-	"$scratch/root/opt/q/sbin/qscheduler" --check \
-	"$scratch/root/opt/q/share/qscheduler/qscheduler.conf.sample"
+	"$scratch/root/opt/q/sbin/qscheduler" --check "$scratch/sample.conf"
 want uninstalls make uninstall DESTDIR="$scratch/root" prefix=/opt/q
 want 'leaves nothing' nothing_left
 echo "$passed passed, $failed failed"

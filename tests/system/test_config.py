@@ -3,7 +3,7 @@ import os
 import subprocess
 
 from case import SystemTest
-from instance import BIN, wait
+from instance import AS_ROOT, BIN, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 PROGRAMS = ("qscheduler", "queue-inject", "setqload", "qtop", "queue-send", "todo-proc",
@@ -38,7 +38,8 @@ class Configuration(SystemTest):
 
     def test_F4_forms_that_are_read(self):
         i = self.instance()
-        good = f"queue_base = {i.base}\nqueue_count = 2"
+        users = "".join(f"{k} = {v}\n" for k, v in USERS.items()) if AS_ROOT else ""
+        good = f"{users}queue_base = {i.base}\nqueue_count = 2"
         self.judged(i, good, 0)
         self.judged(i, good.replace("\n", "\r\n") + "\r\n", 0)
         self.judged(i, "# comment\n\n  \t\n" + good, 0)
@@ -104,12 +105,14 @@ class Configuration(SystemTest):
             self.assertIn(word, done.stderr)
 
     def test_F5_queue_base_in_a_directory_that_anybody_may_change(self):
-        i = self.instance()
-        os.chmod(i.dir, 0o777)
+        open_to_all = self.instance().dir / "open"
+        open_to_all.mkdir()
+        os.chmod(open_to_all, 0o777)
+        i = self.instance(conf={"queue_base": open_to_all / "queue"})
         done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
                               text=True, check=False, timeout=20, env=i.environment())
         self.assertEqual(done.returncode, 100, done.stderr)
-        self.assertIn(str(i.base), done.stderr)
+        self.assertIn(str(open_to_all / "queue"), done.stderr)
 
     def test_dump_tells_where_a_value_comes_from(self):
         i = self.instance()
