@@ -2,10 +2,9 @@
 
 #include <string.h>
 
+#include "base/version.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
-
-#define VERSION "0.1"
 
 static int
 finish(int r, FILE *out)
@@ -85,7 +84,7 @@ run_help(const struct options *o UNUSED)
 static int
 run_version(const struct options *o UNUSED)
 {
-	puts("qscheduler " VERSION);
+	puts("qscheduler " QSCHED_VERSION);
 	return finish(0, stdout);
 }
 

@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <string.h>
+
 /* The length of the valid UTF-8 sequence at s, 0 for none (RFC 3629). */
 static size_t
 utf8_len(const unsigned char *s, size_t left)
@@ -48,4 +50,17 @@ text_clean(struct buf *out, const char *s, size_t len, size_t max)
 		i += step;
 	}
 	return 0;
+}
+
+int
+text_quote(struct buf *out, const char *s)
+{
+	const size_t len = strnlen(s, TEXT_QUOTE_MAX + 1);
+	int r = buf_add_char(out, '`');
+
+	if (r == 0)
+		r = text_clean(out, s, len, TEXT_QUOTE_MAX);
+	if (r == 0)
+		r = buf_add_str(out, len > TEXT_QUOTE_MAX ? "...'" : "'");
+	return r;
 }

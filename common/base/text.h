@@ -10,4 +10,9 @@
  * character. -ENOMEM. */
 int text_clean(struct buf *out, const char *s, size_t len, size_t max);
 
+/* The same for what somebody typed, in a message: `s', with three dots for what
+ * is longer than TEXT_QUOTE_MAX bytes. -ENOMEM. */
+#define TEXT_QUOTE_MAX 48
+int text_quote(struct buf *out, const char *s);
+
 #endif

@@ -133,6 +133,12 @@ struct conf {
 	struct conf_origins *origins;
 };
 
+/* For tools that need nothing else: the instance that is meant. What was given
+ * (option -i; NULL: nothing), else, unless a path is given, QSCHED_INSTANCE,
+ * else that of the configuration. ret_instance is filled anew. */
+int conf_instance(const char *given, const char *path, struct buf *ret_instance,
+    struct buf *ret_error);
+
 /* Where a value came from, for --dump. */
 enum conf_source {
 	CONF_FROM_DEFAULT,

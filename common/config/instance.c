@@ -1,0 +1,55 @@
+/* Which instance a tool speaks to. */
+#include "config/param.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+
+static int
+put(struct buf *ret_instance, const char *name)
+{
+	buf_reset(ret_instance);
+	return buf_add_str(ret_instance, name);
+}
+
+static int
+take(const char *where, const char *value, struct buf *ret_instance,
+    struct buf *error)
+{
+	const struct param *p = param_find("instance");
+	struct buf why = { 0 };
+	struct conf conf = { 0 };
+	int r = param_set(p, &conf, value, &why);
+
+	if (r == 0)
+		r = put(ret_instance, conf.instance);
+	else if (r == -EINVAL &&
+	    (buf_printf(error, "%s ", where) < 0 ||
+		text_quote(error, value) < 0 ||
+		buf_printf(error, ": %s", buf_str(&why)) < 0))
+		r = -ENOMEM;
+	param_free(p, &conf);
+	buf_done(&why);
+	return r;
+}
+
+int
+conf_instance(const char *given, const char *path, struct buf *ret_instance,
+    struct buf *ret_error)
+{
+	const char *env = param_find("instance")->env;
+	struct conf conf;
+	int r;
+
+	if (given != NULL)
+		return take("-i", given, ret_instance, ret_error);
+	if (path == NULL && getenv(env) != NULL)
+		return take(env, getenv(env), ret_instance, ret_error);
+	r = conf_load(path, &conf, ret_error);
+	if (r < 0)
+		return r;
+	r = put(ret_instance, conf.instance);
+	conf_done(&conf);
+	return r;
+}
