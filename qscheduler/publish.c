@@ -94,37 +94,6 @@ publish_close(struct super *s)
 	forget(s);
 }
 
-void
-publish_health(struct super *s)
-{
-	struct sched_page *old = s->page;
-	const int old_fd = s->page_fd;
-	char name[IPC_NAME_MAX];
-	uint32_t pid;
-
-	ipc_name_scheduler(s->instance, name);
-	if (old_fd >= 0 && is_same(name, old_fd))
-		return;
-	if (publish_open(s, &pid) < 0 || s->page_fd < 0) {
-		/* What we have serves as well as before. */
-		if (s->page != old)
-			free(s->page);
-		s->page = old;
-		s->page_fd = old_fd;
-		return;
-	}
-	log_info("shared memory %s: made again", name);
-	if (old_fd >= 0) {
-		void *page = old;
-		int fd = old_fd;
-
-		page_unmap(&page, sizeof(*old));
-		io_close(&fd);
-	} else {
-		free(old);
-	}
-}
-
 static void
 fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 {
@@ -166,6 +135,38 @@ publish(struct super *s, usec_t now)
 	page->threshold_pct = s->conf->queue_load_pct;
 	page->bad_requests = s->bad_requests;
 	page_write_end(&page->head, now, clock_wall());
+}
+
+void
+publish_health(struct super *s)
+{
+	struct sched_page *old = s->page;
+	const int old_fd = s->page_fd;
+	char name[IPC_NAME_MAX];
+	uint32_t pid;
+
+	ipc_name_scheduler(s->instance, name);
+	if (old_fd >= 0 && is_same(name, old_fd))
+		return;
+	if (publish_open(s, &pid) < 0 || s->page_fd < 0) {
+		/* What we have serves as well as before. */
+		if (s->page != old)
+			free(s->page);
+		s->page = old;
+		s->page_fd = old_fd;
+		return;
+	}
+	publish(s, clock_mono());
+	log_info("shared memory %s: made again", name);
+	if (old_fd >= 0) {
+		void *page = old;
+		int fd = old_fd;
+
+		page_unmap(&page, sizeof(*old));
+		io_close(&fd);
+	} else {
+		free(old);
+	}
 }
 
 void

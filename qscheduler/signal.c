@@ -86,6 +86,7 @@ super_reload_if_wanted(struct super *s, usec_t now)
 		return;
 	s->reload_wanted = false;
 	s->last_reload = now;
+	s->next_health = now; /* whatever was put right is seen at once */
 	reload(s);
 }
 

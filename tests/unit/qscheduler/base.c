@@ -1,0 +1,287 @@
+#include "qscheduler/base.h"
+
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[32], path[64];
+static struct base base;
+static struct buf error;
+static struct daemon_users users;
+
+static void
+set_up(void)
+{
+	snprintf(dir, sizeof(dir), "/tmp/base-XXXXXX");
+	cr_assert(mkdtemp(dir) != NULL);
+	snprintf(path, sizeof(path), "%s/queue", dir);
+	users = (struct daemon_users){
+		.qmailq = geteuid(),
+		.qmails = geteuid(),
+		.qmailr = geteuid(),
+		.qmail = getegid(),
+		.private = true,
+	};
+}
+
+static void
+remove_tree(void)
+{
+	char *const argv[] = { (char[]){ "rm" }, (char[]){ "-rf" }, dir, NULL };
+
+	execv("/bin/rm", argv);
+	_exit(1);
+}
+
+static void
+tear_down(void)
+{
+	buf_done(&error);
+	if (fork() == 0)
+		remove_tree();
+}
+
+TestSuite(base, .init = set_up, .fini = tear_down);
+
+static int
+open_it(const char *where)
+{
+	buf_reset(&error);
+	return base_open(&base, where, &users, &error);
+}
+
+Test(base, made_locked_listed)
+{
+	struct base second;
+	struct stat st;
+
+	cr_assert_eq(open_it(path), 0);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0700);
+	cr_expect_eq(base_open(&second, path, &users, &error), -EBUSY);
+	cr_expect(strstr(buf_str(&error), "another qscheduler") != NULL);
+	cr_assert_eq(base_list_add(&base, 7, &error), 0);
+	cr_assert_eq(base_list_add(&base, 4095, &error), 0);
+	base_close(&base);
+
+	cr_assert_eq(open_it(path), 0);
+	cr_expect(base.listed[7] && base.listed[4095]);
+	cr_expect_not(base.listed[1]);
+	base_close(&base);
+}
+
+Test(base, shared_base_may_be_passed_by_all)
+{
+	struct stat st;
+
+	users.private = false;
+	umask(077);
+	cr_assert_eq(open_it(path), 0);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0755);
+	base_close(&base);
+}
+
+Test(base, F5_places_that_are_refused)
+{
+	char other[64];
+
+	cr_expect_eq(open_it("relative/queue"), -EINVAL);
+	snprintf(other, sizeof(other), "%s/none/queue", dir);
+	cr_expect_eq(open_it(other), -ENOENT);
+	cr_expect(strstr(buf_str(&error), "directory above") != NULL);
+
+	snprintf(other, sizeof(other), "%s/real", dir);
+	cr_assert_eq(mkdir(other, 0700), 0);
+	cr_assert_eq(symlink(other, path), 0);
+	cr_expect(open_it(path) < 0);
+	cr_expect(strstr(buf_str(&error), "not a link") != NULL);
+	cr_assert_eq(unlink(path), 0);
+
+	cr_assert_eq(mkdir(path, 0700), 0);
+	cr_assert_eq(chmod(path, 0777), 0);
+	cr_expect_eq(open_it(path), -EPERM);
+	cr_assert_eq(chmod(path, 0700), 0);
+	cr_assert_eq(chmod(dir, 0777), 0);
+	cr_expect_eq(open_it(path), -EPERM);
+	cr_assert_eq(chmod(dir, 01777), 0); /* as /tmp is */
+	cr_expect_eq(open_it(path), 0);
+	base_close(&base);
+	if (geteuid() == 0) {
+		cr_assert_eq(chown(path, 65534, 65534), 0);
+		cr_expect_eq(open_it(path), -EPERM);
+	}
+}
+
+static void
+write_list(const char *text, size_t len)
+{
+	char list[80];
+	int fd;
+
+	snprintf(list, sizeof(list), "%s/queues", path);
+	fd = open(list, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	cr_assert(fd >= 0);
+	cr_assert_eq(write(fd, text, len), (ssize_t)len);
+	close(fd);
+}
+
+Test(base, lists_as_people_write_them)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		int want;
+	} rows[] = {
+		{ "", 0, 0 },
+		{ "1\n2\n", 4, 0 },
+		{ "1\r\n2", 4, 0 },
+		{ "# c\n\n  1  # why\n2\n", 18, 0 },
+		{ "1\n0\n", 4, -EBADMSG },
+		{ "1\n4096\n", 7, -EBADMSG },
+		{ "1\n-2\n", 5, -EBADMSG },
+		{ "1\n2 3\n", 6, -EBADMSG },
+		{ "1\n../x\n", 7, -EBADMSG },
+		{ "1\n\0002\n", 5, -EBADMSG },
+	};
+	size_t i;
+
+	cr_assert_eq(mkdir(path, 0700), 0);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		write_list(rows[i].text, rows[i].len);
+		cr_expect_eq(open_it(path), rows[i].want, "row %zu", i);
+		if (rows[i].want == 0) {
+			cr_expect_eq(base.listed[1], rows[i].len > 0);
+			base_close(&base);
+		} else {
+			cr_expect(strstr(buf_str(&error), "queues:2:") != NULL,
+			    "row %zu: %s", i, buf_str(&error));
+		}
+	}
+}
+
+Test(base, a_list_that_is_no_file)
+{
+	char list[80];
+
+	cr_assert_eq(mkdir(path, 0700), 0);
+	snprintf(list, sizeof(list), "%s/queues", path);
+	cr_assert_eq(mkdir(list, 0700), 0);
+	cr_expect_eq(open_it(path), -EISDIR);
+	cr_assert_eq(rmdir(list), 0);
+	cr_assert_eq(symlink("/etc/passwd", list), 0);
+	cr_expect_eq(open_it(path), -ELOOP);
+	cr_assert_eq(unlink(list), 0);
+	cr_assert_eq(symlink("/etc/passwd", list), 0);
+	cr_expect_eq(open_it(path), -ELOOP);
+}
+
+/* Every combination of facts; the table is that of docs/SUPERVISION.md. */
+Test(base, D19_D20_what_is_done_with_a_queue)
+{
+	static const struct {
+		bool wanted, listed, marked, mail;
+		enum verdict want;
+	} rows[] = {
+		{ false, false, false, false, VERDICT_SKIP },
+		{ true, false, false, false, VERDICT_MAKE },
+		{ false, true, false, false, VERDICT_DISABLE },
+		{ true, true, false, false, VERDICT_DISABLE },
+		{ false, false, true, false, VERDICT_SKIP },
+		{ true, false, true, false, VERDICT_OPEN },
+		{ false, true, true, false, VERDICT_SKIP },
+		{ true, true, true, false, VERDICT_OPEN },
+		{ false, false, true, true, VERDICT_DRAIN },
+		{ true, false, true, true, VERDICT_OPEN },
+		{ false, true, true, true, VERDICT_DRAIN },
+		{ true, true, true, true, VERDICT_OPEN },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct queue_facts facts = {
+			.wanted = rows[i].wanted,
+			.listed = rows[i].listed,
+			.marked = rows[i].marked,
+			.mail = rows[i].mail,
+		};
+
+		cr_expect_eq(base_judge(&facts), rows[i].want, "row %zu", i);
+	}
+}
+
+static void
+put_file(const char *where)
+{
+	char file[128];
+	int fd;
+
+	snprintf(file, sizeof(file), "%s/queue1/%s", path, where);
+	fd = open(file, O_WRONLY | O_CREAT, 0600);
+	cr_assert(fd >= 0, "%s", file);
+	close(fd);
+}
+
+static void
+drop_file(const char *where)
+{
+	char file[128];
+
+	snprintf(file, sizeof(file), "%s/queue1/%s", path, where);
+	cr_assert_eq(unlink(file), 0);
+}
+
+Test(base, D20_what_counts_as_mail)
+{
+	static const struct {
+		const char *file;
+		bool want;
+	} rows[] = {
+		{ "incoming/0/2", true },
+		{ "incoming/1/3", true },
+		{ "active/0/4", true },
+		{ "deferred/1/5", true },
+		{ "maildrop/6", true },
+		{ "hold/7", false },
+		{ "corrupt/8", false },
+		{ "bounce/1/9", false },
+		{ "defer/0/10", false },
+		{ "incoming/0/core", false },
+	};
+	struct queue_facts facts = { 0 };
+	size_t i;
+
+	cr_assert_eq(open_it(path), 0);
+	cr_assert_eq(base_make(&base, 1, 2, &error), 0);
+	cr_expect(base.listed[1]);
+	base_look(&base, 1, &facts);
+	cr_expect(facts.there && facts.marked && facts.listed && !facts.mail);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		put_file(rows[i].file);
+		base_look(&base, 1, &facts);
+		cr_expect_eq(facts.mail, rows[i].want, "%s", rows[i].file);
+		drop_file(rows[i].file);
+	}
+	base_look(&base, 2, &facts);
+	cr_expect(!facts.there && !facts.marked);
+	cr_expect_eq(facts.error, -ENOENT);
+	base_close(&base);
+}
+
+/* A crash between the directory and its line, and a second run of it all. */
+Test(base, D24_making_is_repeatable)
+{
+	cr_assert_eq(open_it(path), 0);
+	cr_assert_eq(spool_create(path, 3, 2, &base.owner), 0);
+	cr_expect_not(base.listed[3]);
+	cr_assert_eq(base_make(&base, 3, 2, &error), 0);
+	cr_expect(base.listed[3]);
+	cr_assert_eq(base_make(&base, 3, 2, &error), 0);
+	cr_expect_eq(base_check(&base, 3), 0);
+	base_close(&base);
+}

@@ -1,0 +1,278 @@
+/* The supervisor whole, with children of the test's. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "fake.h"
+#include "ipc/page.h"
+
+TestSuite(super_life, .init = stage_init, .fini = stage_done, .timeout = 100);
+
+static const char *const children[] = { "queue-send", "todo-proc",
+	"deliver-local", "deliver-smtp" };
+
+Test(super_life, start_links_and_stop)
+{
+	static const char *const links[] = { "queue-send LINK page",
+		"queue-send LINK qscheduler", "queue-send LINK todo-proc",
+		"queue-send LINK deliver-local",
+		"queue-send LINK deliver-smtp" };
+	struct sched_page page;
+	size_t i;
+
+	stage_start("-s");
+	for (i = 0; i < ARRAY_LEN(links); i++)
+		stage_hear(links[i]);
+	stage_wait_ready();
+	cr_assert_eq(sched_page_read(stage()->instance, &page), 0);
+	cr_expect_eq(page.qcount, 1);
+	cr_expect_eq(page.qconf, 1);
+	cr_expect_eq(page.rows[0].queue, 1);
+	cr_expect_eq(page.rows[0].state, QUEUE_STATE_OPEN);
+	cr_expect(stage_object_there("queue1"));
+	cr_expect_eq(stage_stop(), 0);
+	stage_hear("queue-send STOP");
+	cr_expect_not(stage_object_there("qscheduler"));
+	cr_expect_not(stage_object_there("queue1"));
+}
+
+Test(super_life, P10_term_twice)
+{
+	stage_start("-s");
+	stage_wait_ready();
+	kill(stage()->pid, SIGTERM);
+	kill(stage()->pid, SIGTERM);
+	kill(stage()->pid, SIGINT);
+	cr_expect_eq(stage_finish(), 0);
+}
+
+Test(super_life, P10_term_during_start_and_reload)
+{
+	stage_start("-s");
+	stage_hear("queue-send start");
+	kill(stage()->pid, SIGHUP);
+	kill(stage()->pid, SIGTERM);
+	kill(stage()->pid, SIGHUP);
+	cr_expect_eq(stage_finish(), 0);
+	cr_expect_not(stage_object_there("qscheduler"));
+}
+
+Test(super_life, P10_a_child_that_does_not_end_is_killed)
+{
+	stage_conf("stop_time_limit = 1s");
+	stage_mode("queue-send", "hang");
+	stage_mode("deliver-smtp", "hang");
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_eq(stage_stop(), 0);
+	cr_expect(stage_logged("out of time: killed"));
+	cr_expect_not(stage_object_there("queue1"));
+}
+
+Test(super_life, P1_queue_send_takes_its_group_along)
+{
+	pid_t pids[ARRAY_LEN(children)], pid;
+	char what[64];
+	size_t i;
+
+	stage_start("-s");
+	for (i = 0; i < ARRAY_LEN(children); i++) {
+		snprintf(what, sizeof(what), "%s start", children[i]);
+		pids[i] = stage_pid(stage_hear(what));
+	}
+	for (i = 1; i < ARRAY_LEN(children); i++) {
+		snprintf(what, sizeof(what), "%s LINK queue-send", children[i]);
+		stage_hear(what);
+	}
+	cr_assert_eq(kill(pids[0], SIGKILL), 0);
+	for (i = 1; i < ARRAY_LEN(children); i++) {
+		snprintf(what, sizeof(what), "%s STOP", children[i]);
+		pid = stage_pid(stage_hear(what));
+		cr_expect_eq(pid, pids[i]);
+	}
+	stage_hear("queue-send start");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P1_an_agent_comes_back_alone_with_a_new_link)
+{
+	pid_t agent;
+
+	stage_start("-s");
+	agent = stage_pid(stage_hear("deliver-smtp start"));
+	stage_hear("queue-send LINK deliver-smtp");
+	stage_wait_ready();
+	cr_assert_eq(kill(agent, SIGKILL), 0);
+	cr_expect_neq(stage_pid(stage_hear("deliver-smtp start")), agent);
+	stage_hear("queue-send LINK deliver-smtp");
+	cr_expect_not(stage_logged("queue-send/1 (pid"));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P6_P7_a_crash_loop_is_seen_and_stays_alone)
+{
+	struct sched_page page;
+
+	stage_mode("deliver-smtp", "exit-0");
+	stage_start("-s");
+	stage_wait_ready();
+	stage_wait_log("quarantined: deliver-smtp failed 5 times");
+	cr_assert_eq(sched_page_read(stage()->instance, &page), 0);
+	cr_expect(page.rows[0].restarts >= 4);
+	cr_expect_not(stage_logged("queue-send/1 (pid"));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P6_statuses_are_told)
+{
+	stage_mode("deliver-smtp", "exit-3");
+	stage_mode("deliver-local", "crash");
+	stage_start("-s");
+	stage_wait_log("ended with status 3");
+	stage_wait_log("died of signal 9");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P5_a_missing_program)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/bin/todo-proc", stage()->dir);
+	cr_assert_eq(unlink(path), 0);
+	stage_start("-s");
+	stage_wait_ready(); /* it is not waited for */
+	stage_wait_log("todo-proc/1: exec: No such file or directory");
+	stage_wait_log("again in 0.50 s");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, a_child_that_floods_is_held_back)
+{
+	stage_mode("deliver-local", "flood");
+	stage_start("-s");
+	stage_wait_ready();
+	stage_wait_log("sends without end");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, a_child_without_its_channel_is_started_again)
+{
+	pid_t first;
+
+	stage_mode("deliver-local", "close-channel");
+	stage_start("-s");
+	first = stage_pid(stage_hear("deliver-local start"));
+	cr_expect_neq(stage_pid(stage_hear("deliver-local start")), first);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P11_hup_storm_and_wrong_file)
+{
+	int i;
+
+	stage_start("-s");
+	stage_wait_ready();
+	stage_conf("queue_load = 50");
+	for (i = 0; i < 100; i++)
+		kill(stage()->pid, SIGHUP);
+	stage_hear("queue-send RELOAD");
+	stage_wait_log("configuration reloaded");
+	stage_conf("queue_load = 500");
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("the old configuration stays in force");
+	cr_expect(stage_logged("conf:"));
+	cr_expect(stage_logged("queue_load"));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, alrm_flushes)
+{
+	stage_start("-s");
+	stage_wait_ready();
+	kill(stage()->pid, SIGALRM);
+	stage_hear("queue-send FLUSH");
+	kill(stage()->pid, SIGUSR1);
+	stage_wait_log("dump: queue-send/1: up");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, I16_one_supervisor_for_a_base_and_an_instance)
+{
+	struct stage *s = stage();
+	const pid_t first_pid = (stage_start("-s"), s->pid);
+	char base[sizeof(s->base)];
+
+	stage_wait_ready();
+	memcpy(base, s->base, sizeof(base));
+	stage_start("-s");
+	cr_expect_eq(stage_finish(), EXIT_TEMPORARY);
+	cr_expect(stage_logged("another qscheduler runs on it"));
+
+	snprintf(s->base, sizeof(s->base), "%s/other", s->dir);
+	stage_conf("");
+	stage_start("-s");
+	cr_expect_eq(stage_finish(), EXIT_TEMPORARY);
+	cr_expect(stage_logged("another qscheduler runs it, pid"));
+	s->pid = first_pid;
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P2_I15_takes_over_from_one_that_was_killed)
+{
+	stage_start("-s");
+	stage_wait_ready();
+	cr_assert_eq(kill(stage()->pid, SIGKILL), 0);
+	cr_expect_eq(stage_finish(), -SIGKILL);
+	stage_hear("queue-send EOF");
+	cr_expect(stage_object_there("queue1"));
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_eq(stage_stop(), 0);
+	cr_expect_not(stage_object_there("queue1"));
+}
+
+/* Inherited from whoever started us. */
+Test(super_life, P8_unknown_children_are_ignored)
+{
+	stage_conf("log_level = debug");
+	stage()->inherit = true;
+	stage_start("-s");
+	stage_wait_log("ended, which is none of ours");
+	stage_wait_ready();
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P17_nothing_is_left_of_a_process_group)
+{
+	struct pollfd look = { .events = POLLIN };
+	pid_t left;
+
+	stage_mode("deliver-local", "leave-child");
+	stage_start("-s");
+	stage_wait_log("deliver-local/1 (pid");
+	left = stage_pid(stage_hear("deliver-local left"));
+	look.fd = pidfd_open(left, 0);
+	if (look.fd >= 0)
+		cr_expect_eq(poll(&look, 1, 30000), 1);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, F1_wrong_configuration_exits_100)
+{
+	stage_conf("no_such_name = 1");
+	stage_start("-s");
+	cr_expect_eq(stage_finish(), EXIT_PERMANENT);
+	cr_expect(stage_logged("conf:9"), "%s", stage()->logged);
+	cr_expect(stage_logged("no_such_name"));
+}

@@ -1,0 +1,344 @@
+/* Which queues are run, and their objects, with the supervisor whole. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <mqueue.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fake.h"
+#include "ipc/ask.h"
+#include "ipc/bell.h"
+#include "ipc/names.h"
+#include "ipc/page.h"
+
+TestSuite(super_queues, .init = stage_init, .fini = stage_done, .timeout = 100);
+
+static struct sched_page page;
+
+static const struct sched_row *
+row_of(uint32_t queue)
+{
+	size_t i;
+
+	cr_assert_eq(sched_page_read(stage()->instance, &page), 0);
+	for (i = 0; i < PAGE_QUEUES_MAX; i++)
+		if (page.rows[i].queue == queue)
+			return &page.rows[i];
+	return NULL;
+}
+
+static const char *
+path_of(const char *rest)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", stage()->base, rest);
+	return path;
+}
+
+static void
+run_once(void)
+{
+	stage_start("-s");
+	stage_wait_ready();
+	cr_assert_eq(stage_stop(), 0);
+}
+
+Test(super_queues, D19_a_queue_that_vanished_is_disabled_and_comes_back)
+{
+	char aside[128];
+	struct stat st;
+
+	stage_conf("queue_count = 2");
+	run_once();
+	snprintf(aside, sizeof(aside), "%s/aside", stage()->dir);
+	cr_assert_eq(rename(path_of("queue2"), aside), 0);
+
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect(
+	    stage_logged("ALERT: queue 2 is disabled"), "%s", stage()->logged);
+	cr_expect_eq(row_of(1)->state, QUEUE_STATE_OPEN);
+	cr_expect_eq(row_of(2)->state, QUEUE_STATE_DISABLED);
+	cr_expect_eq(stat(path_of("queue2"), &st), -1);
+
+	cr_assert_eq(rename(aside, path_of("queue2")), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("queue 2 is enabled again");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_queues, D19_a_directory_without_marker_is_not_filled)
+{
+	stage_conf("queue_count = 2");
+	run_once();
+	cr_assert_eq(unlink(path_of("queue1/queue")), 0);
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_eq(row_of(1)->state, QUEUE_STATE_DISABLED);
+	cr_expect_eq(row_of(2)->state, QUEUE_STATE_OPEN);
+	cr_expect_eq(access(path_of("queue1/queue"), F_OK), -1);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_queues, D19_a_queue_that_vanishes_while_it_runs)
+{
+	char aside[128];
+
+	stage_conf("queue_count = 2");
+	stage_start("-s");
+	stage_wait_ready();
+	snprintf(aside, sizeof(aside), "%s/aside", stage()->dir);
+	cr_assert_eq(rename(path_of("queue2"), aside), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("ALERT: queue 2 is disabled: its directory is gone");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+static void
+write_list(const char *text)
+{
+	FILE *f = fopen(path_of("queues"), "w");
+
+	cr_assert(f != NULL);
+	fputs(text, f);
+	cr_assert_eq(fclose(f), 0);
+}
+
+Test(super_queues, D19_a_line_taken_out_is_a_queue_made_anew)
+{
+	char aside[128];
+
+	stage_conf("queue_count = 2");
+	run_once();
+	snprintf(aside, sizeof(aside), "%s/aside", stage()->dir);
+	cr_assert_eq(rename(path_of("queue2"), aside), 0);
+	write_list("# the second is gone for good\n1\n");
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_eq(row_of(2)->state, QUEUE_STATE_OPEN);
+	cr_expect_eq(access(path_of("queue2/queue"), F_OK), 0);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_queues, a_damaged_list_stops_the_start)
+{
+	run_once();
+	write_list("1\n2x\n");
+	stage_start("-s");
+	cr_expect_eq(stage_finish(), EXIT_PERMANENT);
+	cr_expect(stage_logged("queues:2: not a queue number"), "%s",
+	    stage()->logged);
+}
+
+static void
+put_file(const char *where)
+{
+	int fd = open(where, O_WRONLY | O_CREAT, 0600);
+
+	cr_assert(fd >= 0);
+	close(fd);
+}
+
+Test(super_queues, D20_a_queue_with_mail_is_run_whatever_the_count)
+{
+	stage_conf("queue_count = 4");
+	run_once();
+	put_file(path_of("queue3/deferred/1/4711"));
+	put_file(path_of("queue4/hold/4711")); /* nothing looks at that */
+	stage_conf("queue_count = 1");
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_eq(row_of(1)->state, QUEUE_STATE_OPEN);
+	cr_expect_null(row_of(2));
+	cr_assert_not_null(row_of(3));
+	cr_expect_eq(row_of(3)->state, QUEUE_STATE_CLOSING);
+	cr_expect_null(row_of(4));
+	cr_expect_eq(page.qcount, 1);
+	cr_expect_eq(page.qconf, 4);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_queues, keep_runs_what_is_there)
+{
+	stage_conf("queue_count = 3");
+	run_once();
+	stage_conf("queue_count = 1");
+	stage_start("-n");
+	stage_wait_ready();
+	cr_assert_not_null(row_of(3));
+	cr_expect_eq(row_of(3)->state, QUEUE_STATE_OPEN);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_queues, keep_makes_queue_count_at_first)
+{
+	stage_conf("queue_count = 2\nqueue_start = 5");
+	stage_start("-n");
+	stage_wait_ready();
+	cr_expect_not_null(row_of(5));
+	cr_expect_not_null(row_of(6));
+	cr_expect_null(row_of(7));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_queues, I8_an_unlinked_bell_is_made_again_and_linked)
+{
+	char name[IPC_NAME_MAX];
+
+	stage_start("-s");
+	stage_wait_ready();
+	stage_hear("todo-proc LINK bell");
+	ipc_name_queue(stage()->instance, 1, name);
+	cr_assert_eq(mq_unlink(name), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_hear("todo-proc LINK bell");
+	cr_expect_eq(mq_unlink(name), 0);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_queues, pages_and_requests_are_made_again)
+{
+	char name[IPC_NAME_MAX];
+
+	stage_start("-s");
+	stage_wait_ready();
+	stage_hear("queue-send LINK qscheduler");
+	ipc_name_scheduler(stage()->instance, name);
+	cr_assert_eq(mq_unlink(name), 0);
+	cr_assert_eq(shm_unlink(name), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_hear("queue-send LINK qscheduler");
+	stage_wait_log("made again");
+	cr_expect_not_null(row_of(1));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* Two names that belong to another user, who is not root: we run without. */
+Test(super_queues, I14_squatted_names)
+{
+	char name[IPC_NAME_MAX];
+	int fd;
+
+	if (geteuid() == 0)
+		cr_skip("root takes its names back");
+	ipc_name_queue(stage()->instance, 1, name);
+	fd = shm_open(name, O_RDWR | O_CREAT, 0);
+	cr_assert(fd >= 0);
+	close(fd);
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* I15: what a crash left, of any shape, is replaced. */
+Test(super_queues, I15_stale_objects_are_replaced)
+{
+	struct mq_attr attr = { .mq_maxmsg = 1, .mq_msgsize = 1 };
+	char name[IPC_NAME_MAX];
+	struct queue_page queue;
+	int fd, i;
+
+	for (i = 0; i < 2; i++) {
+		if (i == 0)
+			ipc_name_queue(stage()->instance, 1, name);
+		else
+			ipc_name_scheduler(stage()->instance, name);
+		fd = shm_open(name, O_RDWR | O_CREAT, 0600);
+		cr_assert(fd >= 0);
+		cr_assert_eq(write(fd, "short", 5), 5);
+		close(fd);
+		fd = mq_open(name, O_RDONLY | O_CREAT, 0600, &attr);
+		cr_assert(fd >= 0);
+		mq_close(fd);
+	}
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_not_null(row_of(1));
+	cr_expect_eq(queue_page_read(stage()->instance, 1, &queue), 0);
+	cr_expect_eq(stage_stop(), 0);
+	cr_expect_not(stage_object_there("queue1"));
+}
+
+static int
+ask_load(int queue, uint32_t used, uint32_t limit, char text[64])
+{
+	static uint32_t nonce;
+	struct msg msg = { .type = MSG_SET_LOAD,
+		.u.SET_LOAD = { .pid = (uint32_t)getpid(),
+		    .nonce = ++nonce,
+		    .queue = queue,
+		    .local_used = used,
+		    .local_limit = limit } };
+	int code = 1;
+
+	cr_assert_eq(ask_request(stage()->instance, &msg, nonce,
+			 20 * USEC_PER_SEC, &code, text),
+	    0);
+	return code;
+}
+
+Test(super_queues, I7_requests_are_judged_and_answered)
+{
+	const struct load_report good = { getpid(), 1, 55 };
+	const struct load_report bad = { getpid(), 77, 55 };
+	char name[IPC_NAME_MAX], text[64];
+	mqd_t mq;
+
+	stage_start("-s");
+	stage_wait_ready();
+	ipc_name_scheduler(stage()->instance, name);
+	mq = mq_open(name, O_WRONLY);
+	cr_assert(mq >= 0);
+	cr_assert_eq(mq_send(mq, "junk", 4, 0), 0);
+	cr_assert_eq(mq_send(mq, "", 0, 0), 0);
+	cr_assert_eq(load_report_put(mq, &good), 0);
+	cr_assert_eq(load_report_put(mq, &bad), 0);
+	cr_expect_eq(ask_load(1, 45, 60, text), 0);
+	cr_expect_str_eq(text, "queue 1: load 75 % for 60 s");
+	cr_expect_eq(row_of(1)->manual_load_pct, 75);
+	cr_expect(row_of(1)->manual_until_mono > 0);
+	cr_expect_eq(ask_load(2, 45, 60, text), -ENOENT);
+	cr_expect_eq(ask_load(-1, 45, 60, text), -ENOENT);
+	cr_expect_eq(ask_load(1, 61, 60, text), -ERANGE);
+	cr_expect_eq(ask_load(1, 0, 0, text), -EINVAL);
+	cr_expect_eq(ask_load(1, 10, 100, text), 0);
+	cr_expect_eq(page.rows[0].manual_load_pct, 75);
+	cr_expect_eq(row_of(1)->manual_load_pct, 10);
+	cr_expect_eq(page.bad_requests, 7);
+	mq_close(mq);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_queues, objects_have_their_owner_and_mode)
+{
+	char name[IPC_NAME_MAX];
+	struct stat st;
+	int fd;
+
+	stage_start("-s");
+	stage_wait_ready();
+	ipc_name_queue(stage()->instance, 1, name);
+	fd = shm_open(name, O_RDONLY, 0);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0644);
+	if (geteuid() == 0)
+		cr_expect_eq(st.st_uid, 9); /* news, as base-passwd has it */
+	fd = mq_open(name, O_RDONLY);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0640);
+	ipc_name_scheduler(stage()->instance, name);
+	fd = shm_open(name, O_RDONLY, 0);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0644);
+	fd = mq_open(name, O_RDONLY);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0600);
+	cr_expect_eq(stage_stop(), 0);
+}
