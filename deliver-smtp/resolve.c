@@ -31,7 +31,7 @@ struct channel {
 	bool opened;
 	size_t pending; /* queries */
 	struct event *timer;
-	LIST_HEAD(, watch) watches;
+	LIST_HEAD(watch_list, watch) watches;
 };
 
 struct resolver {

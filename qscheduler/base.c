@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -98,15 +99,14 @@ open_base(const char *path, bool private, struct buf *ret_error)
 static int
 take_lock(struct base *b, struct buf *ret_error)
 {
-	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int r = 0;
 
-	b->lock = openat(
-	    b->fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	b->lock = openat(b->fd, LOCK_NAME,
+	    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (b->lock < 0)
 		r = -errno;
-	else if (fcntl(b->lock, F_OFD_SETLK, &whole) < 0)
-		r = errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
+	else if (flock(b->lock, LOCK_EX | LOCK_NB) < 0)
+		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (r == 0)
 		return 0;
 	return fail(ret_error, r, b->path,

@@ -26,7 +26,7 @@ struct wire {
 	const struct wire_ops *ops;
 	void *arg;
 	struct event *readable, *writable, *retry;
-	TAILQ_HEAD(, waiting) queue;
+	TAILQ_HEAD(waiting_list, waiting) queue;
 	size_t queued;
 	bool paused;
 	bool cannot_send; /* the peer is gone, or the socket broken */

@@ -117,19 +117,18 @@ spool_set_due(const struct spool *sp, uint64_t inode, usec_t due_wall)
 int
 spool_lock(const struct spool *sp, const char *name, bool wait)
 {
-	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int fd, r;
 
 	fd = sp->sys->openat(sp->dir[SPOOL_LOCK], name,
-	    O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	    O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	do
-		r = fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &whole);
+		r = flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB));
 	while (r < 0 && errno == EINTR);
 	if (r == 0)
 		return fd;
-	r = errno == EACCES ? -EAGAIN : -errno;
+	r = -errno;
 	sp->sys->close(fd);
 	return r;
 }
