@@ -107,6 +107,7 @@ bench_open(struct bench *b, const char *content, size_t len)
 	int pair[2];
 
 	memset(b, 0, sizeof(*b));
+	b->job = 7;
 	b->base = event_base_new();
 	b->server.sock = -1;
 	cr_assert_eq(chan_pair(pair), 0);
@@ -140,7 +141,7 @@ bench_deliver(
 		    agent_rcpt_add(&rcpts, i, address, strlen(address)), 0);
 	}
 	msg.u.DELIVER = (struct msg_DELIVER){
-		.job = 7,
+		.job = b->job,
 		.id = MSG_S("ID"),
 		.kind = (uint8_t)kind,
 		.transport = MSG_S("smtp"),
@@ -188,6 +189,16 @@ bench_run(struct bench *b)
 }
 
 /* ---- the server ---- */
+
+/* clang-format off */
+const struct step bench_plain[BENCH_PLAIN_STEPS] = {
+	BENCH_TO_DATA,
+	{ "DATA\r\n", "354 go\r\n" },
+	{ "\r\n.\r\n", "250 2.0.0 queued\r\n" },
+	{ "QUIT\r\n", "221 bye\r\n" },
+	{ NULL, NULL },
+};
+/* clang-format on */
 
 struct client {
 	struct server *server;
@@ -335,4 +346,27 @@ bench_close(struct bench *b)
 	io_close(&b->fd);
 	buf_done(&b->results);
 	buf_done(&b->site);
+}
+
+int
+bench_reserve_port(struct bench *b)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	socklen_t len = sizeof(in);
+	int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cr_assert_eq(bind(sock, (struct sockaddr *)&in, sizeof(in)), 0);
+	cr_assert_eq(getsockname(sock, (struct sockaddr *)&in, &len), 0);
+	b->server.port = ntohs(in.sin_port);
+	return sock;
+}
+
+void
+bench_expect(struct bench *b, const char *result, bool site_failed)
+{
+	cr_expect_not_null(strstr(buf_str(&b->results), result),
+	    "want %s, got %s", result, buf_str(&b->results));
+	cr_expect_eq(b->site_failed, site_failed, "%s", buf_str(&b->site));
+	cr_expect_eq(b->site.len > 1, site_failed, "%s", buf_str(&b->site));
 }

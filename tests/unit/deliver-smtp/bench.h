@@ -8,6 +8,9 @@
 
 #include <event2/event.h>
 
+#define BENCH_CONTENT "Subject: x\n\n.dot\nend\n"
+#define BENCH_WIRE    "Subject: x\r\n\r\n..dot\r\nend\r\n.\r\n"
+
 /* When what the client has sent since the last step ends with `want`, `say` is
  * sent ("" nothing, NULL: close). want "" does not wait. */
 struct step {
@@ -33,11 +36,22 @@ struct bench {
 	int link; /* queue-send's end */
 	int fd;   /* the queue file */
 	size_t content_len;
+	uint64_t job;       /* the number of the next */
 	struct buf results; /* "S2.0.0:relay:text\n" by recipient */
 	bool done, site_failed;
 	struct buf site; /* dsn and text of DONE */
 	struct server server;
 };
+
+/* A server that takes BENCH_CONTENT for one recipient; its first steps. */
+#define BENCH_PLAIN_STEPS 8
+extern const struct step bench_plain[BENCH_PLAIN_STEPS];
+#define BENCH_TO_DATA                                                  \
+	{ "", "220 mx\r\n" }, { "EHLO me.example\r\n", "250 mx\r\n" }, \
+	    { "MAIL FROM:<s@y>\r\n", "250 ok\r\n" },                   \
+	{                                                              \
+		"RCPT TO:<r0@x>\r\n", "250 ok\r\n"                     \
+	}
 
 void bench_open(struct bench *b, const char *content, size_t len);
 void bench_close(struct bench *b);
@@ -46,6 +60,10 @@ void bench_serve(struct bench *b, const char *path, const struct step *steps);
 /* Hand over a job of nrcpts recipients; "%u" in nexthop is the port. */
 void bench_deliver(struct bench *b, enum agent_kind kind, const char *nexthop,
     uint32_t nrcpts);
+/* Somewhere in the results is this; and the same of the site. */
+void bench_expect(struct bench *b, const char *result, bool site_failed);
+/* A port of 127.0.0.1 where nobody listens yet: the socket. */
+int bench_reserve_port(struct bench *b);
 /* Run the loop until DONE. */
 void bench_run(struct bench *b);
 /* Run it while it has something to do at once. */
