@@ -179,7 +179,8 @@ overwrite(enum spool_dir dir, uint64_t inode, off_t off, const char *data)
 	int fd = spool_open_file(&w.s.sp, dir, inode, O_RDWR);
 
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(pwrite(fd, data, strlen(data), off), strlen(data));
+	cr_assert_eq(
+	    pwrite(fd, data, strlen(data), off), (ssize_t)strlen(data));
 	close(fd);
 }
 
