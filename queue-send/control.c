@@ -110,7 +110,7 @@ open_queue(struct send *s)
 		    strerror(-r));
 		return r;
 	}
-	s->lock = spool_lock(&s->sp, "queue-send", true);
+	s->lock = spool_lock(&s->sp, SEND_LOCK, true);
 	if (s->lock < 0) {
 		log_error(
 		    "%s/lock/queue-send: %s", s->sp.path, strerror(-s->lock));
@@ -237,7 +237,6 @@ stop(struct daemon *d, usec_t limit)
 	s->stop_at = s->now + limit;
 	log_info(
 	    "stopping: %u deliveries to end", sched_figures(s->sched).running);
-	publish_stop(s);
 	send_kick(s);
 }
 

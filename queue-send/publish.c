@@ -163,13 +163,6 @@ publish_work(struct send *s)
 }
 
 void
-publish_stop(struct send *s)
-{
-	if (s->pub.page != NULL)
-		publish(s);
-}
-
-void
 publish_done(struct send *s)
 {
 	unmap(s);

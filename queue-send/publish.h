@@ -13,8 +13,6 @@ int publish_linked(struct send *s, int fd);
 /* The message queue of the supervisor, for load reports; ours from here on. */
 int publish_requests_linked(struct send *s, int fd);
 usec_t publish_work(struct send *s);
-/* The queue is stopping: nothing may choose it any more. */
-void publish_stop(struct send *s);
 void publish_done(struct send *s);
 /* What the page says, for who has no segment: tests, state dumps. */
 void publish_fill(struct send *s, struct queue_page *page);

@@ -228,11 +228,27 @@ results_drop_parked(struct send *s)
 	}
 }
 
-/* One byte of the lock file: written in place, as a mark is. */
+/* One byte written in place, as a mark is, in the file of our lock. It is open
+ * for that long only: nothing here keeps a file system from going read-only. */
+static int
+write_probe(struct send *s)
+{
+	const struct spool_sys *sys = s->sp.sys;
+	int fd = sys->openat(s->sp.dir[SPOOL_LOCK], SEND_LOCK,
+	    O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = queue_file_mark(sys, fd, 0, RCPT_PENDING);
+	sys->close(fd);
+	return r;
+}
+
 static void
 probe(struct send *s)
 {
-	int r = queue_file_mark(s->sp.sys, s->lock, 0, RCPT_PENDING);
+	int r = write_probe(s);
 
 	if (!health_probed(&s->health, r, s->now))
 		return;

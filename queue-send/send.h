@@ -40,6 +40,8 @@
 struct agent_link;
 struct event;
 
+#define SEND_LOCK "queue-send" /* in lock/: one queue-send for a queue */
+
 /* The programs that deliver. */
 enum agent_program {
 	PROGRAM_LOCAL,
@@ -96,7 +98,7 @@ struct send {
 	bool kicked;
 	usec_t now, now_wall;
 	struct spool sp;
-	int lock; /* of the queue */
+	int lock; /* SEND_LOCK */
 
 	struct route_table *routes;
 	struct sched *sched;

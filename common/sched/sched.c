@@ -4,7 +4,6 @@
 
 #include "base/address.h"
 
-#include <bsd/sys/queue.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,8 +241,8 @@ sched_message_cancel(struct sched_message *m)
 {
 	struct entry *e, *next;
 
-	LIST_FOREACH_SAFE(e, &m->entries, of_message, next)
-	{
+	for (e = LIST_FIRST(&m->entries); e != NULL; e = next) {
+		next = LIST_NEXT(e, of_message);
 		if (e->running)
 			continue;
 		LIST_REMOVE(e, of_message);

@@ -46,8 +46,8 @@ fails(enum world_call call)
 static int
 sys_openat(int dir, const char *name, int flags, mode_t mode)
 {
-	if ((flags & O_ACCMODE) == O_RDWR && (flags & O_CREAT) == 0 &&
-	    fails(CALL_OPEN))
+	if ((flags & O_ACCMODE) != O_RDONLY &&
+	    (flags & (O_CREAT | O_TMPFILE)) == 0 && fails(CALL_OPEN))
 		return -1;
 	return spool_sys_real.openat(dir, name, flags, mode);
 }
@@ -116,7 +116,7 @@ begin(struct world *w)
 	s->base = daemon_loop_new();
 	cr_assert_not_null(s->base);
 	cr_assert_eq(spool_open(&s->sp, &sys, w->dir, 1), 0);
-	s->lock = spool_lock(&s->sp, "queue-send", false);
+	s->lock = spool_lock(&s->sp, SEND_LOCK, false);
 	cr_assert_geq(s->lock, 0);
 	cr_assert_eq(send_init(s), 0);
 	w->todo = w->agent = -1;
