@@ -94,7 +94,7 @@ check-unit: units
 check: all
 	tests/check.sh
 check-system: all
-	QSCHED_BIN=$(BIN) $(PYTHON) -B tests/system/run.py $(T)
+	QSCHED_BIN=$(abspath $(BIN)) $(PYTHON) -B tests/system/run.py $(T)
 lint:
 	tests/lint/lint.sh
 format:

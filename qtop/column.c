@@ -1,0 +1,350 @@
+#include "qtop/column.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+row_is_total(const struct model_row *row)
+{
+	return row->sched.state == QUEUE_STATE_NONE;
+}
+
+const char *
+state_name(uint32_t state)
+{
+	static const char *const names[] = {
+		[QUEUE_STATE_NONE] = "",
+		[QUEUE_STATE_OPEN] = "open",
+		[QUEUE_STATE_CLOSING] = "closing",
+		[QUEUE_STATE_DISABLED] = "disabled",
+		[QUEUE_STATE_QUARANTINED] = "quarantine",
+	};
+
+	return state < ARRAY_LEN(names) ? names[state] : "?";
+}
+
+/* ---- numbers ---- */
+
+/* As it is up to max, else with a unit, in 4 characters at most. */
+static void
+count_format_above(uint64_t n, uint64_t max, char cell[CELL_MAX])
+{
+	static const char units[] = "kMGTPE";
+	uint64_t unit = 1000;
+	size_t i = 0;
+
+	if (n <= max) {
+		snprintf(cell, CELL_MAX, "%" PRIu64, n);
+		return;
+	}
+	while (i < sizeof(units) - 2 && n / unit >= 1000) {
+		unit *= 1000;
+		i++;
+	}
+	if (n / unit >= 10)
+		snprintf(cell, CELL_MAX, "%" PRIu64 "%c", n / unit, units[i]);
+	else
+		snprintf(cell, CELL_MAX, "%" PRIu64 ".%" PRIu64 "%c", n / unit,
+		    n % unit / (unit / 10), units[i]);
+}
+
+void
+count_format(uint64_t n, char cell[CELL_MAX])
+{
+	count_format_above(n, 99999, cell);
+}
+
+void
+age_format(usec_t age, char cell[CELL_MAX])
+{
+	static const struct {
+		int64_t seconds, below;
+		char unit;
+	} units[] = {
+		{ 1, 100, 's' },
+		{ 60, 100, 'm' },
+		{ 3600, 48, 'h' },
+		{ 86400, 1000, 'd' },
+	};
+	const int64_t seconds = age / USEC_PER_SEC;
+	size_t i;
+
+	snprintf(cell, CELL_MAX, "%s", age < 0 ? "-" : ">999d");
+	if (age < 0)
+		return;
+	for (i = 0; i < ARRAY_LEN(units); i++) {
+		if (seconds / units[i].seconds >= units[i].below)
+			continue;
+		snprintf(cell, CELL_MAX, "%" PRId64 "%c",
+		    seconds / units[i].seconds, units[i].unit);
+		return;
+	}
+}
+
+/* Hundredths per second. */
+static void
+rate_format(uint64_t rate, char cell[CELL_MAX])
+{
+	if (rate < 1000000)
+		snprintf(cell, CELL_MAX, "%" PRIu64 ".%02" PRIu64, rate / 100,
+		    rate % 100);
+	else
+		count_format(rate / 100, cell);
+}
+
+static void
+ratio_format(int32_t used, int32_t limit, char cell[CELL_MAX])
+{
+	char above[CELL_MAX], below[CELL_MAX];
+
+	if (used == 0 && limit == 0) {
+		snprintf(cell, CELL_MAX, "-");
+		return;
+	}
+	count_format_above(used < 0 ? 0 : (uint64_t)used, 9999, above);
+	count_format_above(limit < 0 ? 0 : (uint64_t)limit, 9999, below);
+	snprintf(cell, CELL_MAX, "%.8s/%.8s", above, below);
+}
+
+/* What a queue has not told is not 0. */
+static void
+count_of(const struct model_row *row, uint64_t n, char cell[CELL_MAX])
+{
+	if (row->error < 0)
+		snprintf(cell, CELL_MAX, "?");
+	else
+		count_format(n, cell);
+}
+
+/* ---- cells ---- */
+
+static void
+fmt_queue(const struct model_row *row, char cell[CELL_MAX])
+{
+	if (row_is_total(row))
+		snprintf(cell, CELL_MAX, "TOTAL");
+	else
+		snprintf(cell, CELL_MAX, "%" PRIu32, row->sched.queue);
+}
+
+static void
+fmt_state(const struct model_row *row, char cell[CELL_MAX])
+{
+	snprintf(cell, CELL_MAX, "%s", state_name(row->sched.state));
+}
+
+static void
+fmt_local(const struct model_row *row, char cell[CELL_MAX])
+{
+	ratio_format(row->page.local_used, row->page.local_limit, cell);
+}
+
+static void
+fmt_remote(const struct model_row *row, char cell[CELL_MAX])
+{
+	ratio_format(row->page.remote_used, row->page.remote_limit, cell);
+}
+
+static void
+fmt_load(const struct model_row *row, char cell[CELL_MAX])
+{
+	if (row->error < 0 && !row->manual)
+		snprintf(cell, CELL_MAX, "?");
+	else if (row->load_pct > 9999)
+		snprintf(cell, CELL_MAX, ">9999");
+	else
+		snprintf(cell, CELL_MAX, "%" PRIu32 "%s", row->load_pct,
+		    row->manual ? "*" : "");
+}
+
+#define COUNT_CELL(name, field)                                   \
+	static uint64_t value_##name(const struct model_row *row) \
+	{                                                         \
+		return row->field;                                \
+	}                                                         \
+	static void fmt_##name(                                   \
+	    const struct model_row *row, char cell[CELL_MAX])     \
+	{                                                         \
+		count_of(row, row->field, cell);                  \
+	}
+
+/* clang-format off */
+COUNT_CELL(in, in)
+COUNT_CELL(active, page.active)
+COUNT_CELL(deferred, page.deferred)
+COUNT_CELL(hold, page.hold)
+COUNT_CELL(corrupt, page.corrupt)
+/* clang-format on */
+
+static void
+fmt_rate_in(const struct model_row *row, char cell[CELL_MAX])
+{
+	rate_format(row->page.rate_in, cell);
+}
+
+static void
+fmt_rate_out(const struct model_row *row, char cell[CELL_MAX])
+{
+	rate_format(row->page.rate_out, cell);
+}
+
+static void
+fmt_oldest(const struct model_row *row, char cell[CELL_MAX])
+{
+	age_format(row->oldest_age, cell);
+}
+
+static void
+fmt_restarts(const struct model_row *row, char cell[CELL_MAX])
+{
+	count_format(row->sched.restarts, cell);
+}
+
+/* The gravest first. */
+static void
+fmt_note(const struct model_row *row, char cell[CELL_MAX])
+{
+	char time[CELL_MAX];
+
+	cell[0] = '\0';
+	if (row_is_total(row))
+		return;
+	if (row->error < 0) {
+		snprintf(
+		    cell, CELL_MAX, "no page: %.60s", strerror(-row->error));
+	} else if (row->stale) {
+		age_format(row->page_age, time);
+		snprintf(cell, CELL_MAX, "stale for %.8s", time);
+	} else if (row->page.read_only != 0) {
+		snprintf(cell, CELL_MAX, "disk: no delivery starts");
+	} else if (row->page.scan_only != 0) {
+		snprintf(cell, CELL_MAX, "no doorbell: scanning");
+	} else if (row->manual) {
+		age_format(row->manual_left, time);
+		snprintf(cell, CELL_MAX, "setqload for %.8s", time);
+	}
+}
+
+/* ---- values to sort by ---- */
+
+static uint64_t
+value_queue(const struct model_row *row)
+{
+	return UINT32_MAX - row->sched.queue;
+}
+
+static uint64_t
+value_load(const struct model_row *row)
+{
+	return row->load_pct;
+}
+
+static uint64_t
+value_rate_in(const struct model_row *row)
+{
+	return row->page.rate_in;
+}
+
+static uint64_t
+value_rate_out(const struct model_row *row)
+{
+	return row->page.rate_out;
+}
+
+static uint64_t
+value_oldest(const struct model_row *row)
+{
+	return row->oldest_age < 0 ? 0 : (uint64_t)row->oldest_age;
+}
+
+static uint64_t
+value_restarts(const struct model_row *row)
+{
+	return row->sched.restarts;
+}
+
+/* ---- the table ---- */
+
+/* clang-format off */
+const struct column columns[NCOLS] = {
+	[COL_QUEUE] = { .key = "queue", .title = "QUEUE", .width = 5,
+	    .fmt = fmt_queue, .value = value_queue,
+	    .help = "number of the queue" },
+	[COL_STATE] = { .key = "state", .title = "STATE", .width = 10,
+	    .left = true, .fmt = fmt_state,
+	    .help = "open, closing, disabled, or quarantine: it keeps failing" },
+	[COL_LOCAL] = { .key = "local", .title = "LOCAL", .width = 9,
+	    .rank = 2, .fmt = fmt_local,
+	    .help = "local deliveries running, and how many may" },
+	[COL_REMOTE] = { .key = "remote", .title = "REMOTE", .width = 9,
+	    .rank = 1, .fmt = fmt_remote,
+	    .help = "remote deliveries running, and how many may" },
+	[COL_LOAD] = { .key = "load", .title = "LOAD%", .width = 5,
+	    .fmt = fmt_load, .value = value_load,
+	    .help = "the larger of the two in percent; * as set by setqload; TOTAL: mean of the open queues" },
+	[COL_IN] = { .key = "in", .title = "IN", .width = 5,
+	    .fmt = fmt_in, .value = value_in,
+	    .help = "messages accepted and not yet looked at" },
+	[COL_ACTIVE] = { .key = "active", .title = "ACTIVE", .width = 6,
+	    .fmt = fmt_active, .value = value_active,
+	    .help = "messages being delivered" },
+	[COL_DEFERRED] = { .key = "deferred", .title = "DEFERRED", .width = 8,
+	    .fmt = fmt_deferred, .value = value_deferred,
+	    .help = "messages that wait for their next attempt" },
+	[COL_HOLD] = { .key = "hold", .title = "HOLD", .width = 5,
+	    .rank = 5, .fmt = fmt_hold, .value = value_hold,
+	    .help = "messages frozen by the operator" },
+	[COL_CORRUPT] = { .key = "corrupt", .title = "CORRUPT", .width = 7,
+	    .rank = 6, .fmt = fmt_corrupt, .value = value_corrupt,
+	    .help = "damaged files kept for a person to look at" },
+	[COL_RATE_IN] = { .key = "rate-in", .title = "RATE-IN", .width = 7,
+	    .rank = 4, .fmt = fmt_rate_in, .value = value_rate_in,
+	    .help = "messages taken in per second, last minute" },
+	[COL_RATE_OUT] = { .key = "rate-out", .title = "RATE-OUT", .width = 8,
+	    .rank = 3, .fmt = fmt_rate_out, .value = value_rate_out,
+	    .help = "messages finished per second, last minute" },
+	[COL_OLDEST] = { .key = "oldest", .title = "OLDEST", .width = 6,
+	    .fmt = fmt_oldest, .value = value_oldest,
+	    .help = "age of the oldest message in the queue" },
+	[COL_RESTARTS] = { .key = "restarts", .title = "RESTARTS", .width = 8,
+	    .rank = 7, .fmt = fmt_restarts, .value = value_restarts,
+	    .help = "how often processes of the queue were started again" },
+	[COL_NOTE] = { .key = "note", .title = "NOTE", .width = 36,
+	    .left = true, .rank = 8, .fmt = fmt_note,
+	    .help = "what else is to be known about it" },
+};
+/* clang-format on */
+
+enum column_id
+column_next_sort(enum column_id column)
+{
+	do {
+		column = (column + 1) % NCOLS;
+	} while (columns[column].value == NULL);
+	return column;
+}
+
+static int
+compare(const void *a, const void *b, void *arg)
+{
+	const struct model_row *x = a, *y = b;
+	const struct column *column = arg;
+	const uint64_t vx = column->value(x), vy = column->value(y);
+
+	if (vx != vy)
+		return vx > vy ? -1 : 1;
+	return (x->sched.queue > y->sched.queue) -
+	    (x->sched.queue < y->sched.queue);
+}
+
+void
+model_sort(struct model *model, enum column_id column)
+{
+	struct column by = columns[column];
+
+	ASSERT(by.value != NULL);
+	qsort_r(
+	    model->rows, model->nrows, sizeof(model->rows[0]), compare, &by);
+}

@@ -1,0 +1,79 @@
+#include "qtop/qtop.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/io.h"
+#include "base/version.h"
+#include "config/conf.h"
+#include "qtop/batch.h"
+#include "qtop/options.h"
+#include "qtop/screen.h"
+
+static int
+say(const char *text)
+{
+	if (puts(text) >= 0 && fflush(stdout) == 0)
+		return 0;
+	fprintf(stderr, "qtop: standard output cannot be written\n");
+	return 1;
+}
+
+static int
+help(void)
+{
+	return say(OPTIONS_USAGE
+	    "\n\n"
+	    "The queues of an instance, from shared memory.\n\n"
+	    "  -b           plain text, for scripts\n"
+	    "  -d SECONDS   between two looks, 0.1 to 86400; 2 by default\n"
+	    "  -n COUNT     end after so many looks\n"
+	    "  -i INSTANCE  instead of QSCHED_INSTANCE or the configuration's\n"
+	    "  -c FILE      configuration instead of QSCHED_CONF or\n"
+	    "               " CONF_DEFAULT_FILE "\n\n"
+	    "On the screen the key h explains columns and keys.");
+}
+
+static int
+show(const struct options *o)
+{
+	struct buf instance = { 0 }, error = { 0 };
+	int r, code;
+
+	r = conf_instance(o->instance, o->conf_path, &instance, &error);
+	if (r < 0) {
+		fprintf(stderr, "qtop: %s\n",
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+		code = o->instance != NULL ? EX_USAGE : EX_CONFIG;
+	} else if (o->task == TASK_BATCH) {
+		code = batch_run(o, buf_str(&instance), &model_source_shm);
+	} else {
+		code = screen_run(o, buf_str(&instance), &model_source_shm);
+	}
+	buf_done(&instance);
+	buf_done(&error);
+	return code;
+}
+
+int
+qtop_main(int argc, char **argv)
+{
+	struct options o;
+	struct buf error = { 0 };
+
+	(void)io_std_fds();
+	signal(SIGPIPE, SIG_IGN); /* a closed output is told (A6) */
+	if (options_parse(argc, argv, &o, &error) < 0) {
+		fprintf(
+		    stderr, "qtop: %s\n%s\n", buf_str(&error), OPTIONS_USAGE);
+		buf_done(&error);
+		return EX_USAGE;
+	}
+	if (o.task == TASK_HELP)
+		return help();
+	if (o.task == TASK_VERSION)
+		return say("qtop " QSCHED_VERSION);
+	return show(&o);
+}
