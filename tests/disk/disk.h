@@ -1,0 +1,79 @@
+/* disk.h - tests that need a file system of their own: power cuts, full and
+ * read-only ones. Root, loop devices and mkfs.ext4 are needed.
+ *
+ * The program lives in a mount namespace of its own, images lie in a tmpfs of
+ * that namespace, and loop devices are detached by their last close: however
+ * the program ends, nothing stays mounted or attached.
+ */
+#ifndef TESTS_DISK_H
+#define TESTS_DISK_H
+
+#include "base/base.h"
+#include "spool/accept.h"
+
+enum disk_result {
+	DISK_OK,
+	DISK_FAILED,
+	DISK_SKIPPED,
+};
+
+struct disk_test {
+	const char *name;
+	enum disk_result (*run)(const struct disk_test *test);
+	/* D12 alone: the order of calls, and whether it must lose mail. */
+	const struct spool_sys *sys;
+	bool strict, must_lose;
+};
+
+enum disk_result cut_run(const struct disk_test *test);
+enum disk_result full_d1(const struct disk_test *test);
+enum disk_result full_d5(const struct disk_test *test);
+enum disk_result full_d9(const struct disk_test *test);
+enum disk_result full_d19(const struct disk_test *test);
+
+extern const struct spool_sys cut_sys_named, cut_sys_fsync_link,
+    cut_sys_fsync_rename, cut_sys_no_fsync;
+
+/* Print and answer: "FAILED name: text", "SKIP name: text". */
+enum disk_result
+disk_failed(const struct disk_test *test, const char *fmt, ...) PRINTF(2, 3);
+enum disk_result
+disk_skip(const struct disk_test *test, const char *fmt, ...) PRINTF(2, 3);
+
+/* Leave the others' mounts; make a place for ours. NULL, or why not. */
+const char *place_open(void);
+void place_close(void);
+#define PLACE_MAX 128
+/* A path below it. */
+void place(const char *name, char out[PLACE_MAX]);
+
+/* An ext4 file system in an image, on a loop device. */
+struct image {
+	int file, loop;
+	char device[32];
+};
+/* NULL, or what is missing here. */
+const char *image_open(struct image *im, unsigned mbytes);
+int image_mount(const struct image *im, const char *where);
+/* The power goes: what is not on the disk will never be. Any descriptor of the
+ * file system will do. */
+int image_cut(int fd);
+/* And comes back: mounted again from what was on the disk at the cut, without
+ * anything that the kernel still remembers of it. */
+int image_revive(struct image *im, const char *where);
+void image_close(struct image *im);
+
+int mount_tmpfs(const char *where, const char *options);
+int mount_readonly(const char *where, bool readonly);
+int unmount(const char *where);
+
+/* A private queue 1 in base, made and open. 0 or -errno. */
+int queue_open(const char *base, struct spool *sp);
+/* One message; content of len bytes. */
+int queue_put(const struct spool *sp, const struct accept_options *opt,
+    const void *content, size_t len, struct queue_id *ret_id);
+/* 0: whole, and *ret_file is set. */
+int
+queue_look(const struct spool *sp, uint64_t inode, struct queue_file *ret_file);
+
+#endif

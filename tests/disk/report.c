@@ -1,0 +1,37 @@
+#include "disk.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static void say(const struct disk_test *test, const char *word, const char *fmt,
+    va_list ap) PRINTF(3, 0);
+
+static void
+say(const struct disk_test *test, const char *word, const char *fmt, va_list ap)
+{
+	printf("%s %s: ", word, test->name);
+	vprintf(fmt, ap);
+	printf("\n");
+}
+
+enum disk_result
+disk_failed(const struct disk_test *test, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(test, "FAILED", fmt, ap);
+	va_end(ap);
+	return DISK_FAILED;
+}
+
+enum disk_result
+disk_skip(const struct disk_test *test, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(test, "SKIP", fmt, ap);
+	va_end(ap);
+	return DISK_SKIPPED;
+}
