@@ -142,8 +142,8 @@ int spool_scan_next(
     struct spool_scan *s, bool with_stat, struct spool_item *ret_item);
 void spool_scan_done(struct spool_scan *s);
 
-/* The one-owner lock (lock/NAME, flock(2): on a descriptor that
- * does not write, so that the file system can be remounted read-only, D9). The
+/* The one-owner lock: flock(2) of lock/NAME, on a descriptor that does not
+ * write, so that the file system can be remounted read-only (D9). The
  * descriptor, kept open as long as the lock is; -EAGAIN when another process
  * has it and !wait. */
 int spool_lock(const struct spool *sp, const char *name, bool wait);

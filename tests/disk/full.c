@@ -168,10 +168,12 @@ d9_on(const struct disk_test *test, const char *where, const char *base)
 	struct queue_file file;
 	struct queue_id id, again;
 	struct spool sp;
-	int fd;
+	int fd, lock;
 
 	CHECK(test, queue_open(base, &sp) == 0);
 	CHECK(test, queue_put(&sp, &plain, content, 100, &id) == 0);
+	lock = spool_lock(&sp, "queue-send", false);
+	CHECK(test, lock >= 0);
 	CHECK(test, mount_readonly(where, true) == 0);
 	CHECK(test, queue_put(&sp, &plain, content, 100, &again) == -EROFS);
 	CHECK(test, queue_look(&sp, id.inode, &file) == 0);
@@ -186,6 +188,8 @@ d9_on(const struct disk_test *test, const char *where, const char *base)
 	/* It can even be opened: a restart meanwhile changes nothing. */
 	CHECK(test, spool_open(&sp, &spool_sys_real, base, 1) == 0);
 	CHECK(test, sp.dir[SPOOL_INCOMING] >= 0);
+	CHECK(test, spool_lock(&sp, "queue-send", false) == -EAGAIN);
+	close(lock);
 	CHECK(test, mount_readonly(where, false) == 0);
 	CHECK(test, queue_put(&sp, &plain, content, 100, &again) == 0);
 	fd = spool_open_file(&sp, SPOOL_INCOMING, id.inode, O_RDWR);
