@@ -37,7 +37,7 @@ struct channel {
 struct resolver {
 	struct event_base *base;
 	struct channel *current;
-	LIST_HEAD(, channel) channels;
+	LIST_HEAD(channel_list, channel) channels;
 };
 
 struct resolve_request {

@@ -27,6 +27,7 @@ check format clang-format --dry-run -Werror $(c_files)
 check layers python3 tests/lint/layers.py
 check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
+check rows python3 tests/lint/rows.py
 check headers sh tests/lint/headers.sh
 # shellcheck disable=SC2046
 check cppcheck cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -Icommon -I. \
