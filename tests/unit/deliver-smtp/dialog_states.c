@@ -41,14 +41,14 @@ reply_of(enum kind kind, enum turn turn)
 static void
 build(enum kind kind, enum turn at, const char *instead, struct buf *script)
 {
-	int turn;
+	enum turn turn;
 
 	buf_reset(script);
 	for (turn = 0; turn < NTURNS; turn++) {
 		if (turn == DOT2 && kind != LMTP)
 			continue;
 		buf_printf(script, "%s\n|",
-		    turn == (int)at ? instead : reply_of(kind, turn));
+		    turn == at ? instead : reply_of(kind, turn));
 	}
 }
 
@@ -127,7 +127,8 @@ Test(dialog_states, N5_4xx_and_5xx_at_every_state)
 {
 	static const int codes[] = { 400, 450, 451, 452, 454, 471, 499, 500,
 		501, 502, 503, 504, 521, 530, 550, 551, 553, 554, 571, 599 };
-	int kind, turn;
+	enum kind kind;
+	enum turn turn;
 	size_t i;
 
 	for (kind = 0; kind < NKINDS; kind++)
@@ -151,7 +152,8 @@ Test(dialog_states, N5_421_at_every_state)
 		[QUIT] = { "S2.0.0 S2.0.0", "" },
 	};
 	struct buf script = { 0 };
-	int kind, turn;
+	enum kind kind;
+	enum turn turn;
 
 	for (kind = 0; kind < NKINDS; kind++)
 		for (turn = 0; turn < NTURNS; turn++) {
@@ -195,9 +197,9 @@ static size_t
 length_to(enum kind kind, enum turn last)
 {
 	size_t len = 0;
-	int turn;
+	enum turn turn;
 
-	for (turn = 0; turn <= (int)last; turn++)
+	for (turn = 0; turn <= last; turn++)
 		if (turn != DOT2 || kind == LMTP)
 			len += strlen(reply_of(kind, turn)) + 2;
 	return len;
@@ -235,7 +237,7 @@ static void
 cut_everywhere(const char *tail)
 {
 	struct buf script = { 0 };
-	int kind;
+	enum kind kind;
 	size_t at;
 
 	for (kind = 0; kind < NKINDS; kind++) {
@@ -295,7 +297,8 @@ Test(dialog_states, slices_change_nothing)
 {
 	struct buf script = { 0 };
 	struct play whole, cut;
-	int kind, turn;
+	enum kind kind;
+	enum turn turn;
 	size_t n;
 
 	for (kind = 0; kind < NKINDS; kind++)
@@ -336,8 +339,8 @@ Test(dialog_states, N6_any_octets)
 		for (n = rand() % 40; n > 0; n--)
 			buf_add_str(
 			    &script, words[(size_t)rand() % ARRAY_LEN(words)]);
-		converse(&p, rand() % NKINDS, buf_str(&script),
-		    1 + (size_t)rand() % 9);
+		converse(&p, (enum kind)((unsigned)rand() % NKINDS),
+		    buf_str(&script), 1 + (size_t)rand() % 9);
 		check_end(&p, buf_str(&script), (size_t)round);
 		play_done(&p);
 	}
