@@ -268,7 +268,8 @@ resolve_start(struct resolver *resolver, const char *name, uint16_t port,
     resolve_fn *done, void *arg, struct resolve_request **ret_request)
 {
 	static const struct ares_addrinfo_hints hints = {
-		.ai_flags = ARES_AI_NUMERICSERV,
+		/* CARES_HOSTS: another file than /etc/hosts. */
+		.ai_flags = ARES_AI_NUMERICSERV | ARES_AI_ENVHOSTS,
 		.ai_family = AF_UNSPEC,
 		.ai_socktype = SOCK_STREAM,
 	};

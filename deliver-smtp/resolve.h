@@ -1,6 +1,7 @@
 /* deliver-smtp/resolve.h - addresses of host names, in the event loop
- * (c-ares): /etc/hosts and DNS as the system is configured, IPv6 and IPv4 in
- * the order of RFC 6724.
+ * (c-ares): /etc/hosts (or the file that CARES_HOSTS in the environment
+ * names) and DNS as the system is configured, IPv6 and IPv4 in the order of
+ * RFC 6724.
  *
  * The resolver outlives its requests. done() is never called before
  * resolve_start() has returned, and not after resolve_cancel().

@@ -6,6 +6,7 @@
 #include <event2/bufferevent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,7 @@ bench_open(struct bench *b, const char *content, size_t len)
 	int pair[2];
 
 	memset(b, 0, sizeof(*b));
+	(void)signal(SIGPIPE, SIG_IGN); /* as every program does */
 	b->job = 7;
 	b->base = event_base_new();
 	b->server.sock = -1;
@@ -287,8 +289,9 @@ listen_at(const char *path, uint16_t *ret_port)
 	socklen_t len = sizeof(in);
 	int sock;
 
-	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (path != NULL) {
+	if (path == NULL)
+		in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (path != NULL && *path == '/') {
 		snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
 		sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 		cr_assert_eq(bind(sock, (struct sockaddr *)&un, sizeof(un)), 0);

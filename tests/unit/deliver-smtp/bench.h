@@ -55,7 +55,8 @@ extern const struct step bench_plain[BENCH_PLAIN_STEPS];
 
 void bench_open(struct bench *b, const char *content, size_t len);
 void bench_close(struct bench *b);
-/* On a free port of 127.0.0.1, or at a path. */
+/* On a free port of 127.0.0.1, at a path, or ("*") on a port of every address.
+ */
 void bench_serve(struct bench *b, const char *path, const struct step *steps);
 /* Hand over a job of nrcpts recipients; "%u" in nexthop is the port. */
 void bench_deliver(struct bench *b, enum agent_kind kind, const char *nexthop,

@@ -147,7 +147,8 @@ static const struct {
 	{ "dot", closed_dot, "more than once", true },
 	{ "N12 QUIT", closed_quit, "0S2.0.0:", false },
 	{ "N12 before QUIT", quits_itself, "0S2.0.0:", false },
-	{ "N5 refusing greeting", refuses, "554 5.3.2 not here", true },
+	{ "N5 refusing greeting", refuses, ":host 127.0.0.1[127.0.0.1] said: 554 5.3.2 not here", true },
+	{ "N5 that is no failure of the message", refuses, "0D4.3.2:127.0.0.1[127.0.0.1]:", true },
 	{ "N6 rubbish", rubbish, "0D4.5.0:", true },
 };
 /* clang-format on */
@@ -198,6 +199,41 @@ Test(session_faults, N4_silence)
 		bench_expect(&b, rows[i].want, rows[i].state != DIALOG_QUIT);
 		bench_close(&b);
 	}
+}
+
+/* An octet now and then, within one reply. */
+static void
+on_drip(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	int client = *(int *)arg;
+
+	if (client >= 0)
+		(void)send(client, "2", 1, MSG_NOSIGNAL);
+}
+
+Test(session_faults, N4_an_octet_now_and_then_is_silence)
+{
+	struct timeval tv = { .tv_usec = SHORT / 10 };
+	int sock, client = -1;
+	struct event *drip;
+	struct bench b;
+
+	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
+	sock = bench_reserve_port(&b);
+	cr_assert_eq(listen(sock, 1), 0);
+	drip = event_new(b.base, -1, EV_PERSIST, on_drip, &client);
+	event_add(drip, &tv);
+	b.context.settings.limits[DIALOG_GREETING] = SHORT;
+	bench_deliver(&b, AGENT_SMTP, "127.0.0.1:%u", 1);
+	while (TAILQ_EMPTY(&b.context.running) && !b.done)
+		bench_turn(&b);
+	client = accept4(sock, NULL, NULL, SOCK_CLOEXEC);
+	bench_run(&b);
+	bench_expect(&b, "timed out while receiving the greeting", true);
+	event_free(drip);
+	close(client);
+	close(sock);
+	bench_close(&b);
 }
 
 Test(session_faults, N4_a_server_that_does_not_read)
