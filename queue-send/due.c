@@ -155,7 +155,7 @@ due_flush(struct due_queue *q)
 	}
 	RB_FOREACH_SAFE (d, due_times, &q->later, next) {
 		RB_REMOVE(due_times, &q->later, d);
-		d->epoch = q->epoch - 1;
+		d->epoch = (uint8_t)(q->epoch - 1);
 		RB_INSERT(due_times, &q->flushed, d);
 	}
 }

@@ -22,9 +22,9 @@ struct due {
 	RB_ENTRY(due) by_time;
 	uint64_t inode;
 	usec_t at_mono;
-	uint32_t epoch;  /* of the tree it is in */
 	uint32_t minute; /* its place in send->ages, 0: it has none */
 	uint8_t deaths;  /* of agents, see retry.h */
+	uint8_t epoch;   /* of the tree it is in */
 	bool asked;
 };
 RB_HEAD(due_inodes, due);
@@ -33,7 +33,7 @@ RB_HEAD(due_times, due);
 struct due_queue {
 	struct due_inodes nodes;
 	struct due_times later, flushed;
-	uint32_t epoch;
+	uint8_t epoch;  /* of later; what is flushed has the one before */
 	uint64_t count; /* all nodes, asked ones too */
 	uint64_t asked;
 };

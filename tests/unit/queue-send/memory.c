@@ -1,0 +1,82 @@
+/* What a queued message costs: at most 1 KiB for one recipient, in all of
+ * queue-send, and a deferred one much less (D23). */
+#include "queue-send/due.h"
+#include "queue-send/message.h"
+#include "sched/sched.h"
+
+#include <criterion/criterion.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N 20000
+
+static size_t
+in_use(void)
+{
+	struct mallinfo2 now = mallinfo2();
+
+	return now.uordblks + now.hblkhd;
+}
+
+/* With the longest strings that are usual, each its own destination. */
+static void
+add_message(struct messages *ms, struct sched *s, uint32_t i)
+{
+	const struct sched_rcpt rcpt = { .offset = 4096, .index = 0 };
+	struct msg_MESSAGE frame = {
+		.inode = i + 1,
+		.arrival_wall = i,
+		.recipients = 1,
+		.sender =
+		    MSG_S("bounces+4711-recipient=example.org@lists.test"),
+		.census = { "0123456789abcdef", 16 },
+	};
+	struct message *m = messages_add(ms, &frame);
+	char address[96], nexthop[64];
+
+	cr_assert_not_null(m);
+	free(m->census); /* as it is once the message is active */
+	m->census = NULL;
+	cr_assert_eq(sched_message_new(s, m, 0, &m->sched), 0);
+	snprintf(nexthop, sizeof(nexthop), "mail.customer-%u.example.org", i);
+	snprintf(address, sizeof(address), "firstname.lastname@%s", nexthop);
+	cr_assert_eq(sched_rcpt_add(m->sched, 0, nexthop, address, &rcpt), 0);
+}
+
+Test(memory, at_most_1_KiB_per_active_message)
+{
+	const struct sched_transport_params params = { "t", 1, 1, 1 };
+	struct messages ms;
+	struct message *m;
+	struct sched *s;
+	size_t before, each;
+	uint32_t i;
+
+	messages_init(&ms);
+	cr_assert_eq(sched_new(&params, 1, &s), 0);
+	before = in_use();
+	for (i = 0; i < N; i++)
+		add_message(&ms, s, i);
+	each = (in_use() - before) / N;
+	cr_log_info("active: %zu bytes", each);
+	cr_assert_leq(each, 1024, "%zu", each); /* a sanitizer says 0 */
+	while ((m = messages_first(&ms, LIST_NONE)) != NULL)
+		messages_drop(&ms, m);
+	sched_free(&s);
+}
+
+Test(memory, D23_at_most_100_bytes_per_deferred_message)
+{
+	struct due_queue q;
+	size_t before = in_use(), each;
+	uint64_t i;
+
+	due_init(&q);
+	for (i = 1; i <= N; i++)
+		cr_assert_not_null(due_put(&q, i, (usec_t)(i * 7919 % N)));
+	each = (in_use() - before) / N;
+	cr_log_info("deferred: %zu bytes", each);
+	cr_assert_leq(each, 100, "%zu", each);
+	due_done(&q);
+}
