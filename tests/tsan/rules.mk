@@ -1,0 +1,11 @@
+# Small plain programs under ThreadSanitizer (tests/README.md).
+TSAN := $(patsubst tests/tsan/%.c,%,$(wildcard tests/tsan/*.c))
+
+$(TSAN:%=$(B)/tests/tsan/%): $(B)/tests/tsan/%: $(B)/tests/tsan/%.o $(LIB)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+.PHONY: check-tsan run-tsan
+check-tsan:
+	@$(MAKE) SAN=thread run-tsan
+run-tsan: $(TSAN:%=$(B)/tests/tsan/%)
+	@set -e; for t in $(TSAN); do $(B)/tests/tsan/$$t; done
