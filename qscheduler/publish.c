@@ -13,15 +13,17 @@
 #include "ipc/names.h"
 #include "log/log.h"
 
-static bool
-is_same(const char *name, int fd)
+bool
+publish_is_same(const char *name, int fd)
 {
 	struct stat ours, theirs;
 	int other = shm_open(name, O_RDONLY | O_NONBLOCK, 0);
-	bool same = other >= 0 && fstat(fd, &ours) == 0 &&
-	    fstat(other, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
-	    ours.st_ino == theirs.st_ino;
+	bool same;
 
+	if (other < 0)
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+	same = fstat(fd, &ours) == 0 && fstat(other, &theirs) == 0 &&
+	    ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 	io_close(&other);
 	return same;
 }
@@ -89,7 +91,7 @@ publish_close(struct super *s)
 	if (s->page == NULL)
 		return;
 	ipc_name_scheduler(s->instance, name);
-	if (s->page_fd >= 0 && is_same(name, s->page_fd))
+	if (s->page_fd >= 0 && publish_is_same(name, s->page_fd))
 		(void)shm_unlink(name);
 	forget(s);
 }
@@ -146,7 +148,7 @@ publish_health(struct super *s)
 	uint32_t pid;
 
 	ipc_name_scheduler(s->instance, name);
-	if (old_fd >= 0 && is_same(name, old_fd))
+	if (old_fd >= 0 && publish_is_same(name, old_fd))
 		return;
 	if (publish_open(s, &pid) < 0 || s->page_fd < 0) {
 		/* What we have serves as well as before. */

@@ -13,109 +13,6 @@
 #include "ipc/names.h"
 #include "log/log.h"
 
-/* More rings than stock Linux allows one queue, where we may; it is 10 where
- * we may not. */
-#define BELL_DEPTH 256
-
-/* ---- IPC objects ---- */
-
-static void
-page_open(struct queue *q)
-{
-	const struct super *s = q->super;
-	const bool private = s->users.private;
-	const struct page_owner owner = {
-		.uid = private ? (uid_t)-1 : s->users.qmails,
-		.gid = private ? (gid_t)-1 : s->users.qmail,
-		.mode = 0644,
-	};
-	char name[IPC_NAME_MAX];
-	uint32_t pid = 0;
-	void *page = NULL;
-	int r;
-
-	ipc_name_queue(s->instance, q->number, name);
-	r = page_create(name, sizeof(struct queue_page), QUEUE_PAGE_MAGIC,
-	    &owner, &page, &q->page_fd, &pid);
-	if (r == -EBUSY) {
-		/* A queue-send of a supervisor that was killed is about to
-		 * end. The instance is ours, it may write to what it has. */
-		log_info("shared memory %s: pid %" PRIu32 " of an earlier "
-			 "supervisor still has it: replaced",
-		    name, pid);
-		(void)shm_unlink(name);
-		r = page_create(name, sizeof(struct queue_page),
-		    QUEUE_PAGE_MAGIC, &owner, &page, &q->page_fd, &pid);
-	}
-	if (r < 0) {
-		q->page_fd = -1;
-		log_error("ALERT: shared memory %s: %s: queue %" PRIu32
-			  " runs without it",
-		    name, strerror(-r), q->number);
-		return;
-	}
-	page_unmap(&page, sizeof(struct queue_page));
-}
-
-static void
-bell_open(struct queue *q, bool again)
-{
-	const struct super *s = q->super;
-	const bool private = s->users.private;
-	char name[IPC_NAME_MAX];
-	uint32_t depth;
-	int r;
-
-	ipc_name_queue(s->instance, q->number, name);
-	r = mq_create(name, BELL_DEPTH, private ? (uid_t)-1 : s->users.qmailq,
-	    private ? (gid_t)-1 : s->users.qmail, 0640, &q->bell, &depth);
-	if (r < 0) {
-		q->bell = -1;
-		if (!again)
-			log_warning("message queue %s: %s: queue %" PRIu32
-				    " lives by the scan; tried again every "
-				    "minute",
-			    name, strerror(-r), q->number);
-		return;
-	}
-	if (again)
-		log_info("message queue %s: made again", name);
-	link_object(&q->children[ROLE_TODO_PROC], "bell", q->bell);
-}
-
-static void
-objects_close(struct queue *q)
-{
-	char name[IPC_NAME_MAX];
-
-	ipc_name_queue(q->super->instance, q->number, name);
-	if (q->page_fd >= 0)
-		(void)shm_unlink(name);
-	io_close(&q->page_fd);
-	if (q->bell >= 0) {
-		if (mq_same(name, q->bell))
-			(void)mq_unlink(name);
-		mq_close(q->bell);
-	}
-	q->bell = -1;
-}
-
-/* I8: somebody unlinked it; I2: there was none to be had. */
-static void
-bell_health(struct queue *q)
-{
-	char name[IPC_NAME_MAX];
-
-	ipc_name_queue(q->super->instance, q->number, name);
-	if (q->bell >= 0 && mq_same(name, q->bell))
-		return;
-	if (q->bell >= 0) {
-		log_warning("message queue %s is gone from under us", name);
-		mq_close(q->bell);
-	}
-	bell_open(q, true);
-}
-
 /* ---- a queue ---- */
 
 struct queue *
@@ -165,10 +62,7 @@ queue_start(struct queue *q)
 {
 	q->disabled = false;
 	q->reason[0] = '\0';
-	if (q->page_fd < 0)
-		page_open(q);
-	if (q->bell < 0)
-		bell_open(q, false);
+	objects_open(q);
 	want_all(q, PROC_EV_WANT_UP);
 }
 
@@ -265,7 +159,7 @@ queue_health(struct queue *q)
 		look_again(q);
 		return;
 	}
-	bell_health(q);
+	objects_health(q);
 	r = base_check(&q->super->base, q->number);
 	if (r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
 		return;

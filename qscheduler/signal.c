@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "ipc/msg.h"
 #include "log/log.h"
+#include "qscheduler/inforce.h"
 
 static void
 send_all(struct super *s, const struct msg *msg)
@@ -45,6 +46,8 @@ load(struct super *s, struct conf **ret_conf)
 	if (r == 0) {
 		warn_frozen(s->conf, fresh);
 		r = conf_keep_frozen(s->conf, fresh);
+		if (r == 0)
+			r = inforce_write(&s->base, fresh, &error);
 		if (r < 0)
 			conf_done(fresh);
 	}
@@ -66,7 +69,8 @@ reload(struct super *s)
 		.u.RELOAD = { .generation = s->reloads + 1 } };
 	struct conf *old = s->conf;
 
-	notify_reloading(&s->notify, clock_mono());
+	if (s->ready)
+		notify_reloading(&s->notify, clock_mono());
 	if (load(s, &s->conf) == 0) {
 		conf_done(old);
 		free(old);
@@ -75,7 +79,8 @@ reload(struct super *s)
 		send_all(s, &msg);
 		log_info("configuration reloaded");
 	}
-	notify_ready(&s->notify, s->status);
+	if (s->ready)
+		notify_ready(&s->notify, s->status);
 }
 
 void

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "log/log.h"
 #include "qscheduler/env.h"
+#include "qscheduler/inforce.h"
 
 /* For agents whose queue-send is gone, and todo-proc. */
 #define ORPHAN_LIMIT (2 * USEC_PER_SEC)
@@ -169,99 +170,6 @@ super_stop(struct super *s)
 	super_progress(s);
 }
 
-/* ---- which queues ---- */
-
-static bool
-is_in_range(const struct super *s, uint32_t number)
-{
-	return number >= s->queue_start &&
-	    number - s->queue_start < s->queue_count;
-}
-
-static int
-add_queue(struct super *s, uint32_t number, enum verdict verdict,
-    const struct queue_facts *facts)
-{
-	const bool drain = verdict == VERDICT_DRAIN ||
-	    (verdict == VERDICT_DISABLE && !facts->wanted);
-	struct buf error = { 0 };
-	struct queue *q;
-	int r = 0;
-
-	if (s->nqueues == PAGE_QUEUES_MAX) {
-		log_error("ALERT: queue %" PRIu32 " is one too many: not run",
-		    number);
-		return 0;
-	}
-	q = queue_new(
-	    s, number, drain ? QUEUE_STATE_CLOSING : QUEUE_STATE_OPEN);
-	if (q == NULL)
-		return -ENOMEM;
-	s->queues[s->nqueues++] = q;
-	if (verdict == VERDICT_DISABLE) {
-		(void)buf_printf(&error,
-		    "%s/queue%" PRIu32 ": was made once and is %s (%s); if it "
-		    "is gone for good, take its line out of %s/queues",
-		    s->base.path, number,
-		    facts->there ? "not as it was" : "not there",
-		    strerror(-facts->error), s->base.path);
-		r = facts->error;
-	} else {
-		r = base_make(&s->base, number, s->conf->queue_split, &error);
-		if (r == 0 && !facts->there)
-			s->nqueues_disk++;
-	}
-	if (r < 0)
-		queue_disable(q, buf_str(&error));
-	else if (drain)
-		log_info("queue %" PRIu32 " holds mail and is not among those "
-			 "wanted: drained",
-		    number);
-	buf_done(&error);
-	return 0;
-}
-
-/* -n: those that are there; the first start makes QUEUE_COUNT of them. */
-static bool
-is_wanted(const struct super *s, const struct queue_facts *facts,
-    uint32_t number, bool any_there)
-{
-	if (s->options.mode == MODE_KEEP && any_there)
-		return facts->marked || facts->listed;
-	return is_in_range(s, number);
-}
-
-static int
-add_queues(struct super *s)
-{
-	uint32_t disk[QUEUE_NUM_MAX], number;
-	bool on_disk[QUEUE_NUM_MAX + 1] = { false };
-	enum verdict verdict;
-	int i, n, r = 0;
-
-	n = spool_list(s->base.path, disk, ARRAY_LEN(disk));
-	if (n < 0) {
-		log_error("%s: %s", s->base.path, strerror(-n));
-		return n;
-	}
-	for (i = 0; i < n; i++)
-		on_disk[disk[i]] = true;
-	s->nqueues_disk = (uint32_t)n;
-	for (number = 1; r == 0 && number <= QUEUE_NUM_MAX; number++) {
-		struct queue_facts facts = { 0 };
-
-		if (!on_disk[number] && !s->base.listed[number] &&
-		    !is_in_range(s, number))
-			continue;
-		base_look(&s->base, number, &facts);
-		facts.wanted = is_wanted(s, &facts, number, n > 0);
-		verdict = base_judge(&facts);
-		if (verdict != VERDICT_SKIP)
-			r = add_queue(s, number, verdict, &facts);
-	}
-	return r;
-}
-
 /* ---- start ---- */
 
 static int
@@ -306,19 +214,33 @@ find_programs(const struct conf *conf)
 /* What must not differ between children that were started before and after a
  * change of the file. */
 static int
-make_env(struct super *s)
+make_env(struct super *s, bool in_force)
 {
-	char *pins[3] = { NULL };
+	char *pins[4] = { NULL };
+	size_t i;
 
-	if (asprintf(&pins[0], "QUEUE_BASE=%s", s->conf->queue_base) < 0)
+	if (asprintf(&pins[0], "QUEUE_BASE=%s", s->base.path) < 0)
 		pins[0] = NULL;
 	else if (asprintf(&pins[1], "QSCHED_INSTANCE=%s", s->instance) < 0)
 		pins[1] = NULL;
-	else
+	else if (!in_force || (pins[2] = inforce_variable(&s->base)) != NULL)
 		s->child_env = env_make(environ, s->users.private, pins);
-	free(pins[0]);
-	free(pins[1]);
+	for (i = 0; i < ARRAY_LEN(pins); i++)
+		free(pins[i]);
 	return s->child_env == NULL ? -ENOMEM : 0;
+}
+
+static int
+open_env(struct super *s)
+{
+	struct buf error = { 0 };
+	int r = inforce_write(&s->base, s->conf, &error);
+
+	if (r < 0)
+		log_warning("%s: children read the configuration themselves",
+		    buf_str(&error));
+	buf_done(&error);
+	return make_env(s, r == 0);
 }
 
 static int
@@ -329,9 +251,7 @@ freeze(struct super *s)
 	s->queue_start = s->conf->queue_start;
 	s->queue_count = s->conf->queue_count;
 	s->queue_max = s->conf->queue_max;
-	if (s->instance == NULL || s->program_dir == NULL)
-		return -ENOMEM;
-	return make_env(s);
+	return s->instance == NULL || s->program_dir == NULL ? -ENOMEM : 0;
 }
 
 static int
@@ -388,7 +308,9 @@ open_all(struct super *s)
 	if (r == 0)
 		r = take_instance(s);
 	if (r == 0)
-		r = add_queues(s);
+		r = open_env(s);
+	if (r == 0)
+		r = inventory(s);
 	if (r == 0)
 		requests_open(s);
 	return r;
@@ -402,6 +324,8 @@ close_all(struct super *s)
 	for (i = 0; i < s->nqueues; i++)
 		queue_free(&s->queues[i]);
 	requests_close(s);
+	if (s->child_env != NULL)
+		inforce_remove(&s->base);
 	publish_close(s);
 	base_close(&s->base);
 	super_signals_close(s);

@@ -5,9 +5,11 @@
  * options.c   the command line            base.c     QUEUE_BASE, its lock
  * super.c     start, loop, stop           signal.c   TERM, HUP, ALRM, USR1
  * queue.c     a queue: IPC, group, state  child.c    a child: events, channel
+ * inventory.c which queues there are      objects.c  IPC objects of a queue
  * link.c      who is joined to whom       spawn.c    a process
  * publish.c   the page of /qscheduler     request.c  its message queue
- * notify.c    systemd and s6
+ * notify.c    systemd and s6              inforce.c  what children are to read
+ * env.c       what they get from our environment
  *
  * After start-up nothing ends this process but TERM: what fails is logged and
  * tried again later. What children send is judged as a stranger's. */
@@ -70,6 +72,7 @@ struct queue {
 	int32_t last_status;
 	struct child children[NROLES];
 	int page_fd;                /* shm /queueN, -1: runs without (I14) */
+	bool complained;            /* of one of the two, which is said once */
 	mqd_t bell;                 /* mq /queueN, -1: runs by the scan (I2) */
 	uint32_t reported_load_pct; /* of the last load report */
 	uint32_t manual_load_pct;   /* of setqload */
@@ -113,6 +116,10 @@ void super_limits(const struct super *s, bool orphan, struct proc_limits *ret);
 /* A child has changed: is all there now? */
 void super_progress(struct super *s);
 
+/* ---- inventory.c ---- */
+/* Make s->queues of what is wanted, listed and on disk. */
+int inventory(struct super *s);
+
 /* ---- signal.c ---- */
 int super_signals_open(struct super *s);
 void super_signals_close(struct super *s);
@@ -141,6 +148,12 @@ bool queue_is_ready(const struct queue *q);
 void queue_send_all(struct queue *q, const struct msg *msg);
 void queue_dump(const struct queue *q);
 
+/* ---- objects.c ---- */
+void objects_open(struct queue *q);
+void objects_close(struct queue *q);
+/* What is missing or was unlinked is made again (I2, I8), and linked. */
+void objects_health(struct queue *q);
+
 /* ---- child.c ---- */
 int child_init(struct child *c, struct queue *q, enum role role);
 void child_done(struct child *c);
@@ -165,7 +178,10 @@ void publish_close(struct super *s);
 void publish(struct super *s, usec_t now);
 void publish_answer(
     struct super *s, uint32_t pid, uint32_t nonce, int code, const char *text);
-/* Is the segment still there under its name? */
+/* Is the segment of fd still there under its name? True also when that cannot
+ * be known for want of memory or descriptors. */
+bool publish_is_same(const char *name, int fd);
+/* Make ours again if it is not. */
 void publish_health(struct super *s);
 
 /* ---- request.c ---- */

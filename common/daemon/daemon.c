@@ -297,6 +297,8 @@ parse_arguments(struct daemon *d, int argc, char **argv)
 	    num_u64(argv[optind], 0, QUEUE_NUM_MAX, &queue) < 0)
 		return -EINVAL;
 	d->queue = (uint32_t)queue;
+	if (getenv(DAEMON_CONF_VARIABLE) != NULL)
+		d->conf_path = getenv(DAEMON_CONF_VARIABLE);
 	return 0;
 }
 

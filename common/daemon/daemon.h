@@ -19,8 +19,12 @@
 
 #include <sys/types.h>
 
-#define DAEMON_CHANNEL_FD 3
-#define DAEMON_NSIGNALS   4
+#define DAEMON_CHANNEL_FD    3
+#define DAEMON_NSIGNALS      4
+/* Names the copy of the configuration that the supervisor has in force, which
+ * is read instead of FILE: a process that is started again must not differ
+ * from its brothers because FILE has changed meanwhile. */
+#define DAEMON_CONF_VARIABLE "QSCHED_CONF_IN_FORCE"
 
 struct event_base;
 struct daemon;

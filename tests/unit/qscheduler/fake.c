@@ -2,10 +2,7 @@
 
 #include <criterion/criterion.h>
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <libgen.h>
 #include <mqueue.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,229 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "daemon/daemon.h"
-#include "ipc/msg.h"
 #include "qscheduler/super.h"
 
 #define LIMIT_MSEC 30000
-
-/* ---- the children ---- */
-
-static int say_fd = -1;
-
-static void
-say(const char *what)
-{
-	const char *role = basename(program_invocation_name);
-	char text[SAID_SIZE] = { 0 };
-
-	snprintf(text, sizeof(text), "%s %s %d", role, what, (int)getpid());
-	(void)io_write_all(say_fd, text, sizeof(text));
-}
-
-static void
-send_up(const struct msg *msg, int fd)
-{
-	while (chan_send(DAEMON_CHANNEL_FD, msg, fd) == -EAGAIN) {
-		struct pollfd look = { DAEMON_CHANNEL_FD, POLLOUT, 0 };
-
-		(void)poll(&look, 1, -1);
-	}
-}
-
-static void
-send_ready(void)
-{
-	const struct msg ready = { .type = MSG_READY };
-
-	send_up(&ready, -1);
-}
-
-static void
-say_frame(const struct msg *msg)
-{
-	char text[100];
-
-	if (msg->type == MSG_LINK)
-		snprintf(text, sizeof(text), "LINK %.*s",
-		    (int)msg->u.LINK.name.len, msg->u.LINK.name.data);
-	else
-		snprintf(text, sizeof(text), "%s", msg_name(msg->type));
-	say(text);
-}
-
-static _Noreturn void
-serve(void)
-{
-	static struct chan_frame frame;
-
-	for (;;) {
-		struct pollfd look = { DAEMON_CHANNEL_FD, POLLIN, 0 };
-		int r;
-
-		(void)poll(&look, 1, -1);
-		r = chan_recv(DAEMON_CHANNEL_FD, &frame);
-		if (r == 0) {
-			say("EOF");
-			_exit(0);
-		}
-		if (r < 0)
-			continue;
-		io_close(&frame.fd);
-		say_frame(&frame.msg);
-		if (frame.msg.type == MSG_STOP)
-			_exit(0);
-	}
-}
-
-static void
-be_ready(void)
-{
-	signal(SIGTERM, SIG_IGN); /* STOP comes with it */
-	send_ready();
-	serve();
-}
-
-static void
-end_well(void)
-{
-	_exit(0);
-}
-
-static void
-end_badly(void)
-{
-	_exit(3);
-}
-
-static void
-crash(void)
-{
-	raise(SIGKILL);
-	_exit(1);
-}
-
-static void
-hang(void)
-{
-	signal(SIGTERM, SIG_IGN);
-	send_ready();
-	for (;;)
-		pause();
-}
-
-/* Everything that a child may not send, without end, each with a descriptor;
- * well, too, now and then. */
-static void
-flood(void)
-{
-	static const char junk[] = "\377\377\377\377 junk";
-	const int null = open("/dev/null", O_RDONLY);
-	const struct msg odd = { .type = MSG_STOP };
-
-	send_ready();
-	for (;;) {
-		(void)send(DAEMON_CHANNEL_FD, junk, sizeof(junk), MSG_NOSIGNAL);
-		send_up(&odd, null);
-		send_ready();
-		if (getppid() == 1)
-			_exit(0);
-	}
-}
-
-static void
-close_channel(void)
-{
-	send_ready();
-	close(DAEMON_CHANNEL_FD);
-	for (;;)
-		pause();
-}
-
-/* What an orphan of its group must not outlive it with. */
-static void
-leave_child(void)
-{
-	if (fork() == 0) {
-		say("left");
-		for (;;)
-			pause();
-	}
-	send_ready();
-	_exit(0);
-}
-
-static const struct {
-	const char *name;
-	void (*run)(void);
-} modes[] = {
-	{ "ready", be_ready },
-	{ "exit-0", end_well },
-	{ "exit-3", end_badly },
-	{ "crash", crash },
-	{ "hang", hang },
-	{ "flood", flood },
-	{ "close-channel", close_channel },
-	{ "leave-child", leave_child },
-};
-
-static void
-run_mode(const char *dir, const char *role)
-{
-	char path[256], mode[32] = "ready";
-	FILE *f;
-	size_t i;
-
-	snprintf(path, sizeof(path), "%s/mode.%s", dir, role);
-	f = fopen(path, "r");
-	if (f != NULL && fscanf(f, "%31s", mode) != 1)
-		_exit(99);
-	/* "ready" sees the end by itself, which is what a test asks. */
-	if (strcmp(mode, "ready") != 0)
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (i = 0; i < ARRAY_LEN(modes); i++)
-		if (strcmp(modes[i].name, mode) == 0)
-			modes[i].run();
-	_exit(98);
-}
-
-static bool
-is_child_role(const char *name)
-{
-	int role;
-
-	for (role = 0; role < NROLES; role++)
-		if (strcmp(role_names[role], name) == 0)
-			return true;
-	return false;
-}
-
-/* Before the framework sees that it was started under another name. */
-__attribute__((constructor)) static void
-be_child(void)
-{
-	const char *dir = getenv("QSCHED_FAKE");
-	const char *role = basename(program_invocation_name);
-	char path[64];
-
-	if (dir == NULL || !is_child_role(role))
-		return;
-	snprintf(path, sizeof(path), "%s/said", dir);
-	say_fd = open(path, O_WRONLY);
-	say("start");
-	run_mode(dir, role);
-}
-
-/* ---- the stage ---- */
 
 static struct stage st;
 

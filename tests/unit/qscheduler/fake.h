@@ -1,9 +1,9 @@
 /* A supervisor in a process of its own, with children that are this very test
- * program under their names (fake.c), in a scratch directory.
+ * program under their names (fake_child.c), in a scratch directory.
  *
- * What a fake child does is in the file DIR/ROLE: "ready" (the default), or
- * one of the modes of fake.c. What happens to it, it says on a pipe, on
- * which a test waits: nothing here waits for time to pass. */
+ * What a fake child does is in the file DIR/mode.ROLE: "ready" (the default),
+ * or one of the modes of fake_child.c. What happens to it, it says on a pipe,
+ * on which a test waits: nothing here waits for time to pass. */
 #ifndef TESTS_QSCHEDULER_FAKE_H
 #define TESTS_QSCHEDULER_FAKE_H
 

@@ -203,6 +203,56 @@ Test(super_queues, I8_an_unlinked_bell_is_made_again_and_linked)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+Test(super_queues, a_page_that_was_unlinked_is_made_again_and_linked)
+{
+	char name[IPC_NAME_MAX];
+
+	stage_start("-s");
+	stage_wait_ready();
+	stage_hear("queue-send LINK page");
+	ipc_name_queue(stage()->instance, 1, name);
+	cr_assert_eq(shm_unlink(name), 0);
+	kill(stage()->pid, SIGHUP);
+	stage_hear("queue-send LINK page");
+	cr_expect_eq(shm_unlink(name), 0);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* What children read is what was accepted last. */
+static bool
+in_force_has(const char *line)
+{
+	char text[16384];
+	FILE *f = fopen(path_of("conf"), "r");
+	size_t n;
+
+	cr_assert(f != NULL);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	return strstr(text, line) != NULL;
+}
+
+Test(super_queues, F1_children_read_the_configuration_in_force)
+{
+	stage_conf("queue_load = 40");
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect(in_force_has("\nqueue_load = 40%"));
+	stage_conf("queue_load = 400");
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("the old configuration stays in force");
+	cr_expect(in_force_has("\nqueue_load = 40%"));
+	stage_conf("queue_load = 50\nqueue_max = 30");
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("configuration reloaded");
+	cr_expect(stage_logged("needs a restart: queue_max"));
+	cr_expect(in_force_has("\nqueue_load = 50%"));
+	cr_expect(in_force_has("\nqueue_max = 20"));
+	cr_expect_eq(stage_stop(), 0);
+	cr_expect_eq(access(path_of("conf"), F_OK), -1);
+}
+
 Test(super_queues, pages_and_requests_are_made_again)
 {
 	char name[IPC_NAME_MAX];
@@ -217,23 +267,6 @@ Test(super_queues, pages_and_requests_are_made_again)
 	stage_hear("queue-send LINK qscheduler");
 	stage_wait_log("made again");
 	cr_expect_not_null(row_of(1));
-	cr_expect_eq(stage_stop(), 0);
-}
-
-/* Two names that belong to another user, who is not root: we run without. */
-Test(super_queues, I14_squatted_names)
-{
-	char name[IPC_NAME_MAX];
-	int fd;
-
-	if (geteuid() == 0)
-		cr_skip("root takes its names back");
-	ipc_name_queue(stage()->instance, 1, name);
-	fd = shm_open(name, O_RDWR | O_CREAT, 0);
-	cr_assert(fd >= 0);
-	close(fd);
-	stage_start("-s");
-	stage_wait_ready();
 	cr_expect_eq(stage_stop(), 0);
 }
 

@@ -1,0 +1,22 @@
+/* qscheduler/inforce.h - the configuration in force, as children read it:
+ * QUEUE_BASE/conf, what --dump prints.
+ *
+ * So a child that is started again is configured as its brothers are, whatever
+ * has become of the operator's file meanwhile: changed and not yet reloaded,
+ * wrong, or gone. Written at start and at each reload, removed at the stop.
+ *
+ * Soft: -errno with the words in *ret_error, nothing changed. */
+#ifndef QSCHEDULER_INFORCE_H
+#define QSCHEDULER_INFORCE_H
+
+#include "config/conf.h"
+#include "qscheduler/base.h"
+
+int inforce_write(
+    const struct base *b, const struct conf *conf, struct buf *ret_error);
+void inforce_remove(const struct base *b);
+/* "QSCHED_CONF_IN_FORCE=QUEUE_BASE/conf", for the environment of children;
+ * NULL: no memory. */
+char *inforce_variable(const struct base *b);
+
+#endif
