@@ -326,22 +326,22 @@ Test(dialog, texts_name_host_reply_and_command)
 	play_done(&p);
 }
 
+/* clang-format off */
+static const struct row abandoned[] = {
+	{ "before a transaction", SMTP, 2, HI "#", SAID_EHLO, "D4.3.2 D4.3.2",
+	    "" },
+	{ "pipelined", SMTP, 2, HI PIPE "250 ok\n550 5.1.1 who\n|#", NULL,
+	    "D4.3.2 D4.3.2", "" },
+	{ "in lock-step", SMTP, 2, HI EHLO OK "550 5.1.1 who\n|#", NULL,
+	    "F5.1.1 D4.3.2", "" },
+	{ "when the message was sent", SMTP, 1, HI EHLO OK OK GO "#", NULL,
+	    "D4.3.2", "" },
+	{ "when all is said", SMTP, 1, HI EHLO OK OK GO OK "#", NULL, "S2.1.0",
+	    "" },
+};
+/* clang-format on */
+
 Test(dialog, an_abandoned_dialogue_defers_the_rest)
 {
-	struct play p;
-	struct dialog_task task = play_task(&p, 2);
-
-	play(&p, &task, HI EHLO OK "550 5.1.1 who\n|");
-	play_done(&p);
-	task = play_task(&p, 2);
-	cr_assert_eq(dialog_init(&p.dialog, &task, NULL, &p), 0);
-	/* Without a report to make: all have one. */
-	dialog_done(&p.dialog);
-	p.rcpts[0].reported = p.rcpts[1].reported = true;
-	cr_assert_eq(dialog_init(&p.dialog, &task, NULL, &p), 0);
-	dialog_abandon(&p.dialog, "4.3.2", "stop");
-	cr_expect_eq(p.dialog.state, DIALOG_CLOSED);
-	cr_expect_not(p.dialog.end.site_failed);
-	cr_expect_not(p.dialog.end.try_next);
-	play_done(&p);
+	RUN(abandoned);
 }

@@ -91,11 +91,13 @@ begin(struct play *p, const struct dialog_task *task)
 }
 
 static void
-finish(struct play *p, bool timeout)
+finish(struct play *p, char how)
 {
 	our_turn(p);
+	if (how == '#')
+		dialog_abandon(&p->dialog, "4.3.2", "stop");
 	dialog_lost(
-	    &p->dialog, timeout ? DIALOG_LOST_TIMEOUT : DIALOG_LOST_CLOSED);
+	    &p->dialog, how == '!' ? DIALOG_LOST_TIMEOUT : DIALOG_LOST_CLOSED);
 	cr_assert_eq(p->dialog.state, DIALOG_CLOSED);
 	buf_add(&p->said, p->dialog.out.data, p->dialog.out.len);
 	judge(p);
@@ -108,7 +110,7 @@ turn_of(const char **script, struct buf *out)
 	const char *s = *script;
 
 	buf_reset(out);
-	for (; *s != '\0' && *s != '|' && *s != '!'; s++) {
+	for (; *s != '\0' && *s != '|' && *s != '!' && *s != '#'; s++) {
 		if (*s == '\n')
 			buf_add_char(out, '\r');
 		buf_add_char(out, *s);
@@ -124,7 +126,7 @@ play_cut(struct play *p, const struct dialog_task *task, const char *script,
 	size_t i, n;
 
 	begin(p, task);
-	while (*script != '\0' && *script != '!') {
+	while (*script != '\0' && *script != '!' && *script != '#') {
 		turn_of(&script, &turn);
 		for (i = 0; i < turn.len; i += n) {
 			n = turn.len - i < cut ? turn.len - i : cut;
@@ -134,7 +136,7 @@ play_cut(struct play *p, const struct dialog_task *task, const char *script,
 			break;
 		our_turn(p);
 	}
-	finish(p, *script == '!');
+	finish(p, *script);
 	buf_done(&turn);
 }
 

@@ -17,7 +17,8 @@ struct play {
 };
 
 /* Script: what the server says, LF for CRLF; `|` waits until we have had our
- * turn; at its end the connection is lost, "!" alone: times out. */
+ * turn; at its end the connection is lost, with "!"
+ * it times out, with "#" we abandon it. */
 void play(struct play *p, const struct dialog_task *task, const char *script);
 /* The same in slices of `cut` octets, never waiting for more than there is. */
 void play_cut(struct play *p, const struct dialog_task *task,
