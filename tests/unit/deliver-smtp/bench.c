@@ -74,12 +74,23 @@ take_frames(struct bench *b)
 		take_frame(b, &frame.msg);
 }
 
+void
+bench_template(char ret_path[BENCH_PATH])
+{
+	const char *dir = getenv("TMPDIR");
+
+	snprintf(ret_path, BENCH_PATH, "%.55s/qsched-smtp-XXXXXX",
+	    dir == NULL || *dir == '\0' ? "/tmp" : dir);
+}
+
 static void
 make_file(struct bench *b, const char *content, size_t len)
 {
-	char path[] = "/tmp/qsched-unit-XXXXXX";
-	int fd = mkstemp(path);
+	char path[BENCH_PATH];
+	int fd;
 
+	bench_template(path);
+	fd = mkstemp(path);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(io_write_all(fd, "head", 4), 0);
 	cr_assert_eq(io_write_all(fd, content, len), 0);

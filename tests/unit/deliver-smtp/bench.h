@@ -61,6 +61,9 @@ void bench_serve(struct bench *b, const char *path, const struct step *steps);
 /* Hand over a job of nrcpts recipients; "%u" in nexthop is the port. */
 void bench_deliver(struct bench *b, enum agent_kind kind, const char *nexthop,
     uint32_t nrcpts);
+/* A template for mkstemp() and mkdtemp(), below $TMPDIR or /tmp. */
+#define BENCH_PATH 80
+void bench_template(char ret_path[BENCH_PATH]);
 /* Somewhere in the results is this; and the same of the site. */
 void bench_expect(struct bench *b, const char *result, bool site_failed);
 /* A port of 127.0.0.1 where nobody listens yet: the socket. */

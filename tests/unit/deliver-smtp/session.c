@@ -71,9 +71,10 @@ Test(session, N10_pipelined)
 
 Test(session, N11_lmtp_over_a_local_socket)
 {
-	char dir[] = "/tmp/qsched-unit-XXXXXX", path[64], hop[80];
+	char dir[BENCH_PATH], path[96], hop[112];
 	struct bench b;
 
+	bench_template(dir);
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/Lmtp", dir);
 	snprintf(hop, sizeof(hop), "unix:%s", path);
@@ -81,7 +82,7 @@ Test(session, N11_lmtp_over_a_local_socket)
 	bench_serve(&b, path, lmtp);
 	bench_deliver(&b, AGENT_LMTP, hop, 2);
 	bench_run(&b);
-	bench_expect(&b, "0S2.0.0:localhost[/tmp/", false);
+	bench_expect(&b, "0S2.0.0:localhost[/", false);
 	bench_expect(&b, "1D4.2.2:", false);
 	bench_close(&b);
 	unlink(path);
@@ -130,12 +131,12 @@ Test(session, a_name_of_etc_hosts)
 
 /* Two addresses, 127.0.0.2 and 127.0.0.1, in this order. */
 static void
-name_two_addresses(char path[64])
+name_two_addresses(char path[BENCH_PATH])
 {
 	static const char hosts[] = "127.0.0.2 two.test\n127.0.0.1 two.test\n";
 	int fd;
 
-	snprintf(path, 64, "/tmp/qsched-unit-XXXXXX");
+	bench_template(path);
 	fd = mkstemp(path);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(write(fd, hosts, sizeof(hosts) - 1), sizeof(hosts) - 1);
@@ -146,7 +147,7 @@ name_two_addresses(char path[64])
 Test(session, N1_the_next_address_after_one_that_refuses)
 {
 	struct bench b;
-	char path[64];
+	char path[BENCH_PATH];
 
 	name_two_addresses(path);
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
@@ -181,7 +182,7 @@ Test(session, N1_the_next_address_before_a_transaction_only)
 		{ not_now, "0D4.3.0:two.test[127.0.0.2]:" },
 	};
 	struct bench b;
-	char path[64];
+	char path[BENCH_PATH];
 	size_t i;
 
 	name_two_addresses(path);
@@ -283,12 +284,13 @@ static const struct step enough[] = {
  * of TCP the end may overtake it. */
 Test(session, N5_refused_in_the_middle_of_the_message)
 {
-	char dir[] = "/tmp/qsched-unit-XXXXXX", path[64], hop[80];
+	char dir[BENCH_PATH], path[96], hop[112];
 	size_t len = 16 << 20;
 	char *content = malloc(len);
 	struct bench b;
 
 	memset(content, '\n', len);
+	bench_template(dir);
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/lmtp", dir);
 	snprintf(hop, sizeof(hop), "unix:%s", path);
