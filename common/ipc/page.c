@@ -292,10 +292,9 @@ page_write_end(struct page_head *head, usec_t now_mono, usec_t now_wall)
 {
 	const uint32_t seq = __atomic_load_n(&head->seq, __ATOMIC_RELAXED);
 
-	ASSERT((seq & 1) != 0);
 	head->beat_mono = now_mono;
 	head->beat_wall = now_wall;
-	__atomic_store_n(&head->seq, seq + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&head->seq, (seq | 1) + 1, __ATOMIC_RELEASE);
 }
 
 void

@@ -111,6 +111,13 @@ _Static_assert(offsetof(struct queue_page, remote_used) == 4, "five ints");
 _Static_assert(offsetof(struct queue_page, local_limit) == 8, "five ints");
 _Static_assert(offsetof(struct queue_page, remote_limit) == 12, "five ints");
 _Static_assert(offsetof(struct queue_page, disabled) == 16, "five ints");
+_Static_assert(offsetof(struct sched_page, head) == 8, "docs/IPC.md");
+_Static_assert(offsetof(struct queue_page, head) == 24, "docs/IPC.md");
+_Static_assert(sizeof(struct page_head) == 48, "docs/IPC.md");
+_Static_assert(sizeof(struct sched_row) == 40, "version 1");
+_Static_assert(sizeof(struct sched_answer) == 64, "version 1");
+_Static_assert(sizeof(struct sched_page) == 11352, "version 1");
+_Static_assert(sizeof(struct queue_page) == 344, "version 1");
 
 /* ---- the writer ---- */
 

@@ -2,6 +2,8 @@
  * from a peer does more than be refused. */
 #include "ipc/msg.h"
 
+#include "base/file.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -174,6 +176,38 @@ Test(ipc_msg, names_and_links)
 	cr_expect_str_eq(msg_name((enum msg_type)0xdead), "?");
 	cr_expect_eq(msg_link(MSG_LINK), MSG_LINK_SUP);
 	cr_expect_eq(msg_link(MSG_SET_LOAD), MSG_LINK_ASK);
+}
+
+/* The document is normative: a message that is not in it is not ours. */
+Test(ipc_msg, the_document_has_every_message)
+{
+	static const char *const want[] = {
+#define F(type, name) ", " #type " " #name
+#define MSG(name, number, link, fields) \
+	"| " #number " | " #name " | " #link " | " fields,
+#include "ipc/msg.def"
+#undef MSG
+#undef F
+	};
+	struct buf text = { 0 }, row = { 0 }, why = { 0 };
+	const char *fields;
+	size_t i;
+
+	if (access("docs/IPC.md", R_OK) < 0)
+		cr_skip_test("needs the source tree");
+	cr_assert_eq(file_read("docs/IPC.md", 1 << 20, &text, &why), 0);
+	for (i = 0; i < ARRAY_LEN(want); i++) {
+		fields = strstr(want[i], "| , ");
+		cr_assert_not_null(fields);
+		buf_reset(&row);
+		buf_add(&row, want[i], (size_t)(fields - want[i]));
+		buf_printf(&row, "| %s |\n", fields + 4);
+		cr_expect_not_null(strstr(buf_str(&text), buf_str(&row)),
+		    "docs/IPC.md lacks: %s", buf_str(&row));
+	}
+	buf_done(&text);
+	buf_done(&row);
+	buf_done(&why);
 }
 
 /* ---- the channel ---- */

@@ -17,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOBODY 65534
-
 TestSuite(ipc_page, .fini = ipc_scratch_done);
 
 static const struct page_owner own = { (uid_t)-1, (gid_t)-1, 0644 };
@@ -178,7 +176,7 @@ Test(ipc_page, I10_a_page_of_somebody_else_is_not_believed)
 	cr_assert_eq(fchown(fd, 1, 1), 0);
 	cr_expect_eq(ipc_as_nobody(read_sched, instance), EPERM);
 	cr_expect_eq(sched_page_read(instance, &sched_copy), -EPERM);
-	cr_assert_eq(fchown(fd, NOBODY, NOBODY), 0);
+	cr_assert_eq(fchown(fd, ipc_nobody(), 0), 0);
 	cr_expect_eq(ipc_as_nobody(read_sched, instance), 0, "its own");
 }
 

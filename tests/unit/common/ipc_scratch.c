@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOBODY 65534
+/* Seldom given to anybody, and mapped in small user namespaces too. */
+#define FIRST_UID 30000
+#define UIDS      30000
 
 const char *
 ipc_scratch(void)
@@ -43,17 +45,29 @@ ipc_scratch_done(void)
 	}
 }
 
+uid_t
+ipc_nobody(void)
+{
+	static uid_t uid; /* the same in a child */
+
+	if (uid == 0)
+		uid = geteuid() == 0 ? FIRST_UID + (uid_t)getpid() % UIDS
+				     : geteuid();
+	return uid;
+}
+
 int
 ipc_as_nobody(int (*body)(void *arg), void *arg)
 {
+	const uid_t uid = ipc_nobody();
 	int status;
 	pid_t pid = fork();
 
 	cr_assert_geq(pid, 0);
 	if (pid == 0) {
 		if (geteuid() == 0 &&
-		    (setgroups(0, NULL) < 0 || setgid(NOBODY) < 0 ||
-			setuid(NOBODY) < 0))
+		    (setgroups(0, NULL) < 0 || setgid(uid) < 0 ||
+			setuid(uid) < 0))
 			_exit(126);
 		_exit(body(arg));
 	}
