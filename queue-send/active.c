@@ -138,6 +138,7 @@ refused(struct send *s, struct message *m, int error)
 	}
 	if (error == -ENOENT) {
 		deferred_forget(s, m->inode);
+		finish_clear_reasons(s, m->inode);
 	} else {
 		finish_write_failed(s, m, "move to active", error);
 		if (d != NULL && d->asked)

@@ -245,6 +245,7 @@ usec_t
 control_work(struct send *s)
 {
 	bool over = sched_figures(s->sched).running == 0 &&
+	    STAILQ_EMPTY(&s->parked) &&
 	    (s->messages.count[LIST_FINISHED] == 0 || s->health.read_only);
 
 	if (!s->stopping)

@@ -262,7 +262,7 @@ give_up(struct send *s, struct sched_entry *e, int error)
 	uint32_t n = e->nrcpts;
 
 	if (error != -ENOENT && error != -EBADMSG && error != -EPERM)
-		finish_write_failed(s, m, "open for delivery", error);
+		finish_mark_failed(s, m, "open for delivery", error);
 	message_fail(m, error);
 	sched_done(s->sched, e, SCHED_AGENT_DIED, s->now);
 	recipients_settle(s, m, n);
@@ -284,7 +284,7 @@ start(struct send *s, struct sched_entry *e)
 		return true;
 	if (m->error == 0 && wait_with(s, agent, r)) {
 		if (health_is_general(r))
-			finish_write_failed(s, m, "open for delivery", r);
+			finish_mark_failed(s, m, "open for delivery", r);
 		sched_put_back(s->sched, e);
 		if (sched_message_running(m->sched) == 0 && m->nparked == 0)
 			io_close(&m->fd);

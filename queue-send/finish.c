@@ -2,7 +2,9 @@
 
 #include <bsd/stdlib.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log/log.h"
 #include "queue-send/active.h"
@@ -29,9 +31,9 @@ say(const struct message *m, enum log_level level, const char *name,
 	log_write(&event);
 }
 
-void
-finish_write_failed(
-    struct send *s, const struct message *m, const char *what, int error)
+static void
+write_failed(struct send *s, const struct message *m, const char *what,
+    enum health_write kind, int error)
 {
 	char id[QUEUE_ID_SIZE];
 
@@ -39,11 +41,43 @@ finish_write_failed(
 	s->pub.changed = true;
 	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
 		log_error("%s: cannot %s: %s", id, what, strerror(-error));
-	if (!health_failed(&s->health, error, s->now))
+	if (!health_failed(&s->health, kind, error, s->now))
 		return;
 	log_error("%s: %s: no delivery starts until marks can be written",
 	    s->sp.path, strerror(-error));
 	send_kick(s);
+}
+
+void
+finish_mark_failed(
+    struct send *s, const struct message *m, const char *what, int error)
+{
+	write_failed(s, m, what, HEALTH_MARK, error);
+}
+
+void
+finish_write_failed(
+    struct send *s, const struct message *m, const char *what, int error)
+{
+	write_failed(s, m, what, HEALTH_OTHER, error);
+}
+
+void
+finish_clear_reasons(struct send *s, uint64_t inode)
+{
+	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
+		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_CORRUPT };
+	char leaf[SPOOL_PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++) {
+		spool_leaf(&s->sp, dirs[i], inode, leaf, sizeof(leaf));
+		if (faccessat(s->sp.dir[dirs[i]], leaf, F_OK,
+			AT_SYMLINK_NOFOLLOW) == 0)
+			return;
+	}
+	reason_clear(&s->sp, SPOOL_DEFER, inode);
+	reason_clear(&s->sp, SPOOL_BOUNCE, inode);
 }
 
 static int
@@ -68,8 +102,7 @@ remove_message(struct send *s, struct message *m)
 static int
 vanished(struct send *s, struct message *m)
 {
-	reason_clear(&s->sp, SPOOL_DEFER, m->inode);
-	reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+	finish_clear_reasons(s, m->inode);
 	say(m, LOG_WARNING_L, "vanished",
 	    "status=removed (the file is gone from the active queue)");
 	return 0;

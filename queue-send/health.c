@@ -12,15 +12,20 @@ static bool
 too_many(const struct health *h, usec_t now)
 {
 	/* The ring's next place holds the oldest of the last HEALTH_ERRORS. */
-	return h->errors >= HEALTH_ERRORS &&
-	    now - h->at[h->errors % HEALTH_ERRORS] <= HEALTH_SPAN;
+	return h->counted >= HEALTH_ERRORS &&
+	    now - h->at[h->counted % HEALTH_ERRORS] <= HEALTH_SPAN;
 }
 
 bool
-health_failed(struct health *h, int error, usec_t now)
+health_failed(struct health *h, enum health_write what, int error, usec_t now)
 {
-	h->at[h->errors++ % HEALTH_ERRORS] = now;
-	if (h->read_only || (!health_is_general(error) && !too_many(h, now)))
+	bool general = health_is_general(error);
+
+	h->errors++;
+	if (what == HEALTH_OTHER && general && error != -EROFS)
+		return false;
+	h->at[h->counted++ % HEALTH_ERRORS] = now;
+	if (h->read_only || (!general && !too_many(h, now)))
 		return false;
 	h->read_only = true;
 	h->error = error;

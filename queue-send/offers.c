@@ -6,7 +6,7 @@
 #include "log/log.h"
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
-#include "spool/reason.h"
+#include "queue-send/finish.h"
 
 #define CENSUS_ROW   16
 #define SCAN_EVERY   USEC_PER_SEC
@@ -88,9 +88,8 @@ offers_on_gone(struct send *s, const struct msg_GONE *f)
 	if (d == NULL || !d->asked || m != NULL)
 		return 0;
 	switch (-f->error) {
-	case ENOENT: /* what is left of it must not meet its inode again */
-		reason_clear(&s->sp, SPOOL_DEFER, f->inode);
-		reason_clear(&s->sp, SPOOL_BOUNCE, f->inode);
+	case ENOENT:
+		finish_clear_reasons(s, f->inode);
 		deferred_forget(s, f->inode);
 		break;
 	case EBADMSG: /* moved to corrupt/ */

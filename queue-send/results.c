@@ -122,7 +122,7 @@ record(struct send *s, struct message *m, const struct report *r)
 	int error = write_mark(s, m, r);
 
 	if (error < 0) {
-		finish_write_failed(
+		finish_mark_failed(
 		    s, m, "record a delivery (it is kept in memory)", error);
 		park(s, m, r);
 		return;

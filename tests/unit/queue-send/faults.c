@@ -53,10 +53,12 @@ Test(faults, D3_no_recipient_fails_without_its_reason_on_disk)
 	world_result(&w, &job, 0, AGENT_FAILED);
 	world_done(&w, &job);
 	world_run(&w);
-	probe_now();
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_assert_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".");
 	cr_assert_eq(w.s.counters.failed, 0);
+	cr_assert_not(w.s.health.read_only);
+	world_message(&w, "d", 1);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1, "others go on");
 }
 
 Test(faults, D4_a_delivery_that_cannot_be_recorded_is_kept_in_memory)
@@ -239,6 +241,22 @@ Test(faults, D18_a_file_that_vanishes_while_it_is_delivered)
 	world_run(&w);
 	cr_assert_eq(w.s.active, 0);
 	cr_assert_null(messages_find(&w.s.messages, inode));
+}
+
+Test(faults, D18_reasons_stay_with_a_file_that_was_moved_by_hand)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+	struct world_job job;
+
+	take(&job);
+	world_result(&w, &job, 0, AGENT_FAILED);
+	world_run(&w);
+	cr_assert_eq(spool_move(&w.s.sp, SPOOL_ACTIVE, SPOOL_HOLD, inode), 0);
+	world_done(&w, &job);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_assert_eq(w.s.active, 0);
+	cr_assert_str_eq(
+	    world_reason(&w, SPOOL_BOUNCE, inode, 0), "5.1.1 as told");
 }
 
 static void

@@ -244,6 +244,7 @@ Test(peers, I17_todo_proc_that_dies_is_asked_again)
 	send_kick(&w.s);
 	world_run(&w);
 	/* That it is not there: forgotten. */
+	cr_assert_eq(spool_remove(&w.s.sp, SPOOL_DEFERRED, inode), 0);
 	world_send(w.todo,
 	    &(struct msg){ .type = MSG_GONE,
 		.u.GONE = { .inode = inode, .error = -ENOENT } });

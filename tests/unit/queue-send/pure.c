@@ -96,10 +96,11 @@ Test(health, D9_a_read_only_file_system_stops_at_once)
 	for (i = 0; i < ARRAY_LEN(errors); i++) {
 		struct health h = { 0 };
 
-		cr_assert(health_failed(&h, errors[i], 100 * S));
+		cr_assert(health_failed(&h, HEALTH_MARK, errors[i], 100 * S));
 		cr_assert(h.read_only);
 		cr_assert_not(
-		    health_failed(&h, errors[i], 100 * S), "said once");
+		    health_failed(&h, HEALTH_MARK, errors[i], 100 * S),
+		    "said once");
 		cr_assert_not(health_probe_due(&h, 104 * S));
 		cr_assert(health_probe_due(&h, 105 * S));
 		cr_assert_not(health_probed(&h, errors[i], 105 * S));
@@ -130,11 +131,23 @@ Test(health, D7_three_errors_in_60_s)
 		int got = 0;
 
 		for (n = 1; n <= 4 && got == 0; n++)
-			if (health_failed(
-				&h, -EIO, 1000 * S + cases[i].at[n - 1]))
+			if (health_failed(&h, HEALTH_OTHER, -EIO,
+				1000 * S + cases[i].at[n - 1]))
 				got = n;
 		cr_assert_eq(got, cases[i].want, "%s: %d", cases[i].name, got);
 	}
+}
+
+Test(health, D3_no_room_for_a_reason_stops_nothing)
+{
+	struct health h = { 0 };
+	int i;
+
+	for (i = 0; i < 10; i++)
+		cr_assert_not(
+		    health_failed(&h, HEALTH_OTHER, -ENOSPC, 100 * S));
+	cr_assert_eq(h.errors, 10);
+	cr_assert(health_failed(&h, HEALTH_OTHER, -EROFS, 100 * S));
 }
 
 /* ---- ages ---- */
