@@ -134,8 +134,9 @@ struct conf {
 };
 
 /* For tools that need nothing else: the instance that is meant. What was given
- * (option -i; NULL: nothing), else, unless a path is given, QSCHED_INSTANCE,
- * else that of the configuration. ret_instance is filled anew. */
+ * (option -i; NULL: nothing), else QSCHED_INSTANCE, else that of the
+ * configuration. The configuration is read for the last, and when a path is
+ * given, so that a wrong one is told. ret_instance is filled anew. */
 int conf_instance(const char *given, const char *path, struct buf *ret_instance,
     struct buf *ret_error);
 

@@ -1,0 +1,409 @@
+#include "qtop/format.h"
+
+#include "fake.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+static struct model model;
+static struct buf text;
+
+static void
+done(void)
+{
+	buf_done(&text);
+}
+
+TestSuite(qtop_format, .fini = done);
+
+Test(qtop_format, every_column_is_complete)
+{
+	int i;
+
+	for (i = 0; i < NCOLS; i++) {
+		const struct column *c = &columns[i];
+
+		cr_assert(c->key != NULL && c->title != NULL &&
+			c->help != NULL && c->fmt != NULL,
+		    "column %d", i);
+		cr_expect_geq(c->width, (int)strlen(c->title), "%s", c->key);
+		cr_expect_lt(c->width, CELL_MAX, "%s", c->key);
+	}
+}
+
+Test(qtop_format, counts)
+{
+	static const struct {
+		uint64_t n;
+		const char *want;
+	} rows[] = {
+		{ 0, "0" },
+		{ 99999, "99999" },
+		{ 100000, "100k" },
+		{ 999999, "999k" },
+		{ 1000000, "1.0M" },
+		{ 1250000, "1.2M" },
+		{ 10000000, "10M" },
+		{ 999999999, "999M" },
+		{ 1000000000, "1.0G" },
+		{ UINT64_MAX, "18E" },
+	};
+	char cell[CELL_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		count_format(rows[i].n, cell);
+		cr_expect_str_eq(cell, rows[i].want);
+	}
+}
+
+Test(qtop_format, ages)
+{
+	static const struct {
+		usec_t age;
+		const char *want;
+	} rows[] = {
+		{ -1, "-" },
+		{ INT64_MIN, "-" },
+		{ 0, "0s" },
+		{ 99 * USEC_PER_SEC, "99s" },
+		{ 100 * USEC_PER_SEC, "1m" },
+		{ 99 * 60 * USEC_PER_SEC, "99m" },
+		{ 100 * 60 * USEC_PER_SEC, "1h" },
+		{ 47 * 3600 * USEC_PER_SEC, "47h" },
+		{ 48 * 3600 * USEC_PER_SEC, "2d" },
+		{ 999 * 86400 * USEC_PER_SEC, "999d" },
+		{ 1000 * 86400 * USEC_PER_SEC, ">999d" },
+		{ USEC_NEVER, ">999d" },
+	};
+	char cell[CELL_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		age_format(rows[i].age, cell);
+		cr_expect_str_eq(cell, rows[i].want);
+	}
+}
+
+/* Each cell of a model by its column. */
+Test(qtop_format, cells)
+{
+	static const struct {
+		enum column_id column;
+		const char *want;
+	} rows[] = {
+		{ COL_QUEUE, "1" },
+		{ COL_STATE, "closing" },
+		{ COL_LOCAL, "5/10" },
+		{ COL_REMOTE, "0/20" },
+		{ COL_LOAD, "50" },
+		{ COL_IN, "3" },
+		{ COL_ACTIVE, "4" },
+		{ COL_DEFERRED, "123k" },
+		{ COL_HOLD, "6" },
+		{ COL_CORRUPT, "7" },
+		{ COL_RATE_IN, "1.05" },
+		{ COL_RATE_OUT, "12.30" },
+		{ COL_OLDEST, "61s" },
+		{ COL_RESTARTS, "9" },
+		{ COL_NOTE, "" },
+	};
+	char cell[CELL_MAX];
+	size_t i;
+
+	fake_make(1);
+	fake.sched.rows[0].state = QUEUE_STATE_CLOSING;
+	fake.sched.rows[0].restarts = 9;
+	fake.queues[0].local_used = 5;
+	fake.queues[0].maildrop = 1;
+	fake.queues[0].incoming = 2;
+	fake.queues[0].active = 4;
+	fake.queues[0].deferred = 123456;
+	fake.queues[0].hold = 6;
+	fake.queues[0].corrupt = 7;
+	fake.queues[0].rate_in = 105;
+	fake.queues[0].rate_out = 1230;
+	fake.queues[0].oldest_wall = FAKE_WALL - 61 * USEC_PER_SEC;
+	fake_sample(&model);
+	cr_assert_eq(ARRAY_LEN(rows), NCOLS);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		columns[rows[i].column].fmt(&model.rows[0], cell);
+		cr_expect_str_eq(cell, rows[i].want, "%s: %s",
+		    columns[rows[i].column].key, cell);
+	}
+}
+
+Test(qtop_format, notes_and_kinds)
+{
+	static const struct {
+		const char *want;
+		uint32_t state;
+		int error;
+		usec_t beat_age, manual;
+		uint32_t read_only, scan_only;
+		int32_t used;
+		enum line_kind kind;
+	} rows[] = {
+		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 0, LINE_DIM },
+		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 1, LINE_PLAIN },
+		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 9, LINE_WARN },
+		{ "", QUEUE_STATE_CLOSING, 0, 1, 0, 0, 0, 0, LINE_WARN },
+		{ "", QUEUE_STATE_DISABLED, 0, 1, 0, 0, 0, 0, LINE_BAD },
+		{ "", QUEUE_STATE_QUARANTINED, 0, 1, 0, 0, 0, 0, LINE_BAD },
+		{ "setqload for 7s", QUEUE_STATE_OPEN, 0, 1, 7, 0, 0, 1,
+		    LINE_PLAIN },
+		{ "no doorbell: scanning", QUEUE_STATE_OPEN, 0, 1, 7, 0, 1, 1,
+		    LINE_WARN },
+		{ "disk: no delivery starts", QUEUE_STATE_OPEN, 0, 1, 0, 1, 1,
+		    1, LINE_BAD },
+		{ "stale for 11s", QUEUE_STATE_OPEN, 0, 11, 0, 1, 0, 1,
+		    LINE_BAD },
+		{ "no page: Permission denied", QUEUE_STATE_OPEN, -EACCES, 99,
+		    0, 0, 0, 1, LINE_BAD },
+	};
+	char cell[CELL_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		fake_make(1);
+		fake.queue_error = rows[i].error;
+		fake.sched.rows[0].state = rows[i].state;
+		fake.sched.rows[0].manual_load_pct = 5;
+		fake.sched.rows[0].manual_until_mono =
+		    FAKE_MONO + rows[i].manual * USEC_PER_SEC;
+		fake.queues[0].head.beat_mono =
+		    FAKE_MONO - rows[i].beat_age * USEC_PER_SEC;
+		fake.queues[0].read_only = rows[i].read_only;
+		fake.queues[0].scan_only = rows[i].scan_only;
+		fake.queues[0].local_used = rows[i].used;
+		fake_sample(&model);
+		columns[COL_NOTE].fmt(&model.rows[0], cell);
+		cr_expect_str_eq(cell, rows[i].want, "row %zu: %s", i, cell);
+		cr_expect_eq(format_row_kind(&model, &model.rows[0]),
+		    rows[i].kind, "row %zu", i);
+	}
+}
+
+/* What a queue has not told is not shown as nothing. */
+Test(qtop_format, I10_unknown_is_not_zero)
+{
+	static const enum column_id unknown[] = { COL_LOAD, COL_IN, COL_ACTIVE,
+		COL_DEFERRED, COL_HOLD, COL_CORRUPT };
+	char cell[CELL_MAX];
+	size_t i;
+
+	fake_make(1);
+	fake.queue_error = -ENOENT;
+	fake_sample(&model);
+	for (i = 0; i < ARRAY_LEN(unknown); i++) {
+		columns[unknown[i]].fmt(&model.rows[0], cell);
+		cr_expect_str_eq(cell, "?");
+	}
+}
+
+/* Cells are as wide as their columns whatever they hold, so columns stay
+ * where they are. */
+Test(qtop_format, I12_absurd_values_fit_their_columns)
+{
+	char cell[CELL_MAX];
+	uint32_t i, c;
+
+	fake_make(PAGE_QUEUES_MAX);
+	for (i = 0; i < PAGE_QUEUES_MAX; i++) {
+		struct queue_page *p = &fake.queues[i];
+
+		/* Not clamped, as a reader would have it. */
+		memset((char *)p, i % 2 == 0 ? 0xff : 0x7f, sizeof(*p));
+		fake.sched.rows[i].state = i % 7;
+		fake.sched.rows[i].queue = 4095 - i;
+		fake.sched.rows[i].restarts = UINT32_MAX;
+		fake.sched.rows[i].manual_load_pct = UINT32_MAX - i;
+		fake.sched.rows[i].manual_until_mono =
+		    i % 3 == 0 ? INT64_MAX : INT64_MIN;
+	}
+	fake_sample(&model);
+	for (c = 0; c < NCOLS; c++) {
+		for (i = 0; i < model.nrows; i++) {
+			columns[c].fmt(&model.rows[i], cell);
+			cr_expect_leq((int)strlen(cell), columns[c].width,
+			    "%s: %s", columns[c].key, cell);
+		}
+		columns[c].fmt(&model.total, cell);
+		cr_expect_leq((int)strlen(cell), columns[c].width,
+		    "total %s: %s", columns[c].key, cell);
+	}
+}
+
+/* ---- lines ---- */
+
+static int
+longest_line(const char *s)
+{
+	int longest = 0, n;
+
+	for (; *s != '\0'; s += n + (s[n] == '\n')) {
+		n = (int)strcspn(s, "\n");
+		longest = n > longest ? n : longest;
+	}
+	return longest;
+}
+
+Test(qtop_format, narrow_screens_drop_columns)
+{
+	static const struct {
+		int width;
+		enum column_id gone[8];
+		int ngone;
+	} rows[] = {
+		{ 160, { 0 }, 0 },
+		{ 120, { COL_NOTE }, 1 },
+		{ 80,
+		    { COL_NOTE, COL_RESTARTS, COL_CORRUPT, COL_HOLD,
+			COL_RATE_IN },
+		    5 },
+	};
+	bool shown[NCOLS];
+	int i, j, n;
+
+	for (i = 0; i < (int)ARRAY_LEN(rows); i++) {
+		format_choose(rows[i].width, shown);
+		for (n = 0, j = 0; j < NCOLS; j++)
+			n += !shown[j];
+		cr_expect_eq(n, rows[i].ngone, "width %d", rows[i].width);
+		for (j = 0; j < rows[i].ngone; j++)
+			cr_expect_not(shown[rows[i].gone[j]], "width %d: %s",
+			    rows[i].width, columns[rows[i].gone[j]].key);
+	}
+}
+
+Test(qtop_format, lines_are_no_wider_than_asked)
+{
+	bool shown[NCOLS];
+	int width;
+
+	fake_make(1);
+	fake_sample(&model);
+	for (width = 60; width < 160; width++) {
+		format_choose(width, shown);
+		buf_reset(&text);
+		cr_assert_eq(format_titles(shown, &text), 0);
+		cr_expect_leq(longest_line(buf_str(&text)), width);
+		buf_reset(&text);
+		cr_assert_eq(format_row(&model.rows[0], shown, &text), 0);
+		cr_expect_leq(longest_line(buf_str(&text)), width);
+	}
+	format_choose(-1, shown); /* ends, and something is left */
+	cr_expect(shown[COL_QUEUE]);
+}
+
+Test(qtop_format, batch)
+{
+	fake_make(2);
+	fake.queues[1].local_used = 5;
+	fake_sample(&model);
+	cr_assert_eq(format_batch(&model, "mine", &text), 0);
+	cr_expect_str_eq(buf_str(&text),
+	    "qscheduler mine: pid 4711, 2 in use, 2 on disk, "
+	    "threshold 90%, fixed\n"
+	    "QUEUE STATE          LOCAL    REMOTE LOAD%    IN ACTIVE DEFERRED"
+	    "  HOLD CORRUPT RATE-IN RATE-OUT OLDEST RESTARTS NOTE\n"
+	    "TOTAL                 5/20      0/40    25     0      0        0"
+	    "     0       0    0.00     0.00      -        0\n"
+	    "    1 open            0/10      0/20     0     0      0        0"
+	    "     0       0    0.00     0.00      -        0\n"
+	    "    2 open            5/10      0/20    50     0      0        0"
+	    "     0       0    0.00     0.00      -        0\n"
+	    "threshold = 90.00 , qcount = 2, qconf = 2\n");
+}
+
+Test(qtop_format, A5_trouble_is_told)
+{
+	static const struct {
+		int error;
+		usec_t age;
+		const char *want;
+	} rows[] = {
+		{ 0, 1, "" },
+		{ 0, 14,
+		    "/t.qscheduler: STALE: no sign of life of the supervisor "
+		    "for 14s" },
+		{ -ENOENT, 1,
+		    "/t.qscheduler: no supervisor of this instance is "
+		    "running" },
+		{ -EBADMSG, 1,
+		    "/t.qscheduler: damaged, or of another version" },
+		{ -EACCES, 1, "/t.qscheduler: Permission denied" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		fake_make(1);
+		fake.sched_error = rows[i].error;
+		fake.sched.head.beat_mono =
+		    FAKE_MONO - rows[i].age * USEC_PER_SEC;
+		fake_sample(&model);
+		buf_reset(&text);
+		cr_assert_eq(format_trouble(&model, "t", &text), 0);
+		cr_expect_str_eq(buf_str(&text), rows[i].want);
+	}
+}
+
+Test(qtop_format, summary)
+{
+	fake_make(2);
+	fake.sched.dynamic = 1;
+	fake.sched.queue_max = 20;
+	fake_sample(&model);
+	cr_assert_eq(format_summary(&model, "", &text), 0);
+	cr_expect_str_eq(buf_str(&text),
+	    "qscheduler: pid 4711, 2 in use, 2 on disk, at most 20, "
+	    "threshold 90%, dynamic");
+	buf_reset(&text);
+	fake.sched_error = -ENOENT;
+	fake_sample(&model);
+	cr_assert_eq(format_summary(&model, "x", &text), 0);
+	cr_expect_str_eq(buf_str(&text), "qscheduler x: not running");
+}
+
+/* ---- order ---- */
+
+static const char *
+order(enum column_id column)
+{
+	uint32_t i;
+
+	buf_reset(&text);
+	model_sort(&model, column);
+	for (i = 0; i < model.nrows; i++)
+		cr_assert_eq(
+		    buf_printf(&text, "%u", model.rows[i].sched.queue), 0);
+	return buf_str(&text);
+}
+
+Test(qtop_format, sorted)
+{
+	fake_make(4);
+	fake.queues[1].local_used = 5;
+	fake.queues[3].local_used = 9;
+	fake.queues[2].deferred = UINT64_MAX;
+	fake.queues[0].oldest_wall = 1;
+	fake_sample(&model);
+	cr_expect_str_eq(order(COL_LOAD), "4213");
+	cr_expect_str_eq(order(COL_DEFERRED), "3124", "equal: by number");
+	cr_expect_str_eq(order(COL_OLDEST), "1234");
+	cr_expect_str_eq(order(COL_QUEUE), "1234");
+}
+
+Test(qtop_format, sort_key_goes_round)
+{
+	enum column_id c = COL_QUEUE;
+	int n = 0;
+
+	do {
+		c = column_next_sort(c);
+		cr_assert_not_null(columns[c].value);
+		cr_assert_lt(++n, NCOLS + 1);
+	} while (c != COL_QUEUE);
+	cr_expect_gt(n, 5);
+}
