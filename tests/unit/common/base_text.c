@@ -104,3 +104,27 @@ Test(base_clock, both_run)
 	cr_expect_gt(clock_wall(), 1000000000 * USEC_PER_SEC);
 	cr_expect_geq(clock_mono(), before);
 }
+
+Test(base_text, A1_quote_is_short_and_clean)
+{
+	static const struct {
+		const char *s, *want;
+	} rows[] = {
+		{ "", "`'" },
+		{ "abc", "`abc'" },
+		{ "a\x1b[2J\n", "`a?[2J?'" },
+		{ "012345678901234567890123456789012345678901234567",
+		    "`012345678901234567890123456789012345678901234567'" },
+		{ "0123456789012345678901234567890123456789012345678",
+		    "`012345678901234567890123456789012345678901234567...'" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct buf b = { 0 };
+
+		cr_assert_eq(text_quote(&b, rows[i].s), 0);
+		cr_expect_str_eq(buf_str(&b), rows[i].want);
+		buf_done(&b);
+	}
+}

@@ -331,7 +331,6 @@ Test(setqload, A1_too_many_and_too_long)
 	const int n = 100000;
 	const char **argv = calloc((size_t)n + 1, sizeof(*argv));
 	char *text = malloc(128 * 1024 + 1);
-	const char *one[] = { "setqload", "-q", "1", text, NULL };
 	struct run r;
 	int i;
 
@@ -348,11 +347,14 @@ Test(setqload, A1_too_many_and_too_long)
 	memset(text, '9', 128 * 1024);
 	text[128 * 1024] = '\0';
 	for (i = 1; i < 4; i++) {
-		one[3] = "1";
+		const char *one[] = { "setqload", "-q", "1", "1" };
+
 		one[i] = text;
 		r = run(PLAIN, 4, one);
 		cr_expect_eq(r.code, EX_USAGE, "argument %d", i);
 		cr_expect(strlen(r.err) < 400, "argument %d", i);
+		cr_expect_neq(strstr(r.err, "...'") == NULL, i > 1,
+		    "argument %d: %s", i, r.err);
 	}
 	free(text);
 	free(argv);
