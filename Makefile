@@ -57,19 +57,26 @@ unit_o    = $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/$(1)/*.c))
 .PHONY: all
 all: $(BUILT:%=$(BIN)/%)
 
+# What is built is named; V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "$(1)  $(2)")
+
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(LIB): $(common_o)
 	@mkdir -p $(@D)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)ar rcs $@ $^
 
 define program
 $(BIN)/$(1): $(call prog_o,$(1)) $(LIB)
 	@mkdir -p $$(@D)
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1))
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1))
 endef
 $(foreach p,$(BUILT),$(eval $(call program,$(p))))
 
@@ -78,15 +85,16 @@ $(foreach p,$(BUILT),$(eval $(call program,$(p))))
 define unit
 $(B)/unit/$(1): $(call unit_o,$(1)) $(if $(filter $(1),$(PROGRAMS)),$(call logic_o,$(1))) $(LIB)
 	@mkdir -p $$(@D)
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1)) -lcriterion
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1)) -lcriterion
 endef
 $(foreach u,$(UNITS),$(eval $(call unit,$(u))))
 
 .PHONY: units check-unit
 units: $(UNITS:%=$(B)/unit/%)
 check-unit: units
-	@set -e; for u in $(UNITS); do echo "unit: $$u ($(VARIANT))"; \
-	    $(B)/unit/$$u --quiet -j2; done
+	@bad=0; for u in $(UNITS); do echo "unit: $$u ($(VARIANT))"; \
+	    $(B)/unit/$$u -j2 || bad=1; done; exit $$bad
 
 # ---- everything that is checked -------------------------------------------
 
