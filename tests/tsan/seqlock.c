@@ -161,5 +161,6 @@ main(void)
 	page = p;
 	r = torture();
 	shm_unlink(name);
+	printf("seqlock: %d passed, %d failed\n", r == 0, r != 0);
 	return r;
 }
