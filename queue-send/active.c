@@ -12,7 +12,6 @@
 
 #define TAKEN_PER_TURN 50
 #define BLOCKED_WAIT   (5 * USEC_PER_SEC)
-#define CENSUS_ROW     16 /* four u32: transport, recipients, sites, entries */
 
 void
 active_forget(struct send *s, struct message *m)
@@ -41,7 +40,7 @@ tell_census(struct message *m)
 	const char *row = m->census, *end = m->census + m->census_len;
 	int r;
 
-	for (; end - row >= CENSUS_ROW; row += CENSUS_ROW) {
+	for (; end - row >= MSG_CENSUS_ROW; row += MSG_CENSUS_ROW) {
 		r = sched_message_expect(
 		    m->sched, get_u32(row), get_u32(row + 12));
 		if (r < 0 && r != -EINVAL)

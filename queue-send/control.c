@@ -16,26 +16,6 @@
 
 /* ---- start ---- */
 
-/* The table of the file; without a file everything is local. */
-static int
-load_routes(const struct conf *conf, struct route_table **ret_table)
-{
-	const char *names[CONF_TRANSPORTS_MAX + 1];
-	struct buf error = { 0 };
-	int r;
-
-	conf_transport_names(conf, names);
-	r = route_load(conf->routing_file, names, ret_table, &error);
-	if (r == -ENOENT) {
-		*ret_table = route_default();
-		r = *ret_table == NULL ? -ENOMEM : 0;
-	}
-	if (r < 0)
-		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
-	buf_done(&error);
-	return r;
-}
-
 /* A descriptor for each message that is delivered, and one in flight for each
  * delivery: as many as we may have. */
 static void
@@ -63,7 +43,7 @@ send_init(struct send *s)
 	RB_INIT(&s->jobs);
 	due_init(&s->due);
 	s->stop_at = USEC_NEVER;
-	r = load_routes(s->conf, &s->routes);
+	r = daemon_routes(s->conf, &s->routes);
 	if (r < 0)
 		return r;
 	dispatch_params(s, params);
@@ -201,7 +181,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	if (!same_transports(s->conf, fresh))
 		log_warning("reload: other transports need a restart; until "
 			    "then mail for them is deferred");
-	if (load_routes(fresh, &routes) == 0) {
+	if (daemon_routes(fresh, &routes) == 0) {
 		route_free(&s->routes);
 		s->routes = routes;
 	} else {

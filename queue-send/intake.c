@@ -1,5 +1,7 @@
 #include "queue-send/intake.h"
 
+#include "ipc/msg.h"
+
 int
 intake_choose(struct intake *in, const uint32_t waiting[INTAKE_NSIDES])
 {
@@ -18,8 +20,7 @@ intake_window(uint32_t active_limit)
 {
 	if (active_limit < 1)
 		return 1;
-	return active_limit < INTAKE_WINDOW_MAX ? active_limit
-						: INTAKE_WINDOW_MAX;
+	return active_limit < MSG_PREP_WINDOW ? active_limit : MSG_PREP_WINDOW;
 }
 
 uint32_t

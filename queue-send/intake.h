@@ -11,10 +11,6 @@
 
 #include "base/base.h"
 
-/* Messages of one side that were let come and are not in the active queue.
- * todo-proc remembers as many (todo-proc/handed.h). */
-#define INTAKE_WINDOW_MAX 64
-
 enum intake_side {
 	INTAKE_INCOMING,
 	INTAKE_DEFERRED,
@@ -27,6 +23,8 @@ struct intake {
 
 /* The side that gives the next message and loses its turn; -1: none waits. */
 int intake_choose(struct intake *in, const uint32_t waiting[INTAKE_NSIDES]);
+/* Messages of one side that may have been let come and not be in the active
+ * queue: MSG_PREP_WINDOW, or what the active queue holds if that is less. */
 uint32_t intake_window(uint32_t active_limit);
 /* How many more may be let come, with so many on their way (granted) and
  * waiting. Small rests wait until a quarter of the window is free, to save

@@ -8,7 +8,6 @@
 #include "queue-send/deferred.h"
 #include "queue-send/finish.h"
 
-#define CENSUS_ROW   16
 #define SCAN_EVERY   USEC_PER_SEC
 #define PREPARE_WAIT USEC_PER_SEC /* after the link did not take one */
 
@@ -22,8 +21,9 @@ is_right(const struct send *s, const struct msg_MESSAGE *f)
 	return (deferred || (f->dir == SPOOL_INCOMING && s->credit > 0)) &&
 	    f->inode > 0 && f->queue <= QUEUE_NUM_MAX && f->arrival_wall >= 0 &&
 	    f->arrival_wall <= QUEUE_ID_ARRIVAL_MAX &&
-	    f->sender.len <= ADDRESS_MAX && f->census.len % CENSUS_ROW == 0 &&
-	    f->census.len <= CONF_TRANSPORTS_MAX * CENSUS_ROW;
+	    f->sender.len <= ADDRESS_MAX &&
+	    f->census.len % MSG_CENSUS_ROW == 0 &&
+	    f->census.len <= CONF_TRANSPORTS_MAX * MSG_CENSUS_ROW;
 }
 
 /* False: we have this message. Another one of the same inode means that the

@@ -72,25 +72,6 @@ todo_mtime(const struct stat *st)
 
 /* ---- start ---- */
 
-static int
-load_routes(const struct conf *conf, struct route_table **ret_table)
-{
-	const char *names[CONF_TRANSPORTS_MAX + 1];
-	struct buf error = { 0 };
-	int r;
-
-	conf_transport_names(conf, names);
-	r = route_load(conf->routing_file, names, ret_table, &error);
-	if (r == -ENOENT) {
-		*ret_table = route_default();
-		r = *ret_table == NULL ? -ENOMEM : 0;
-	}
-	if (r < 0)
-		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
-	buf_done(&error);
-	return r;
-}
-
 int
 todo_init(struct todo *t)
 {
@@ -99,7 +80,7 @@ todo_init(struct todo *t)
 	todo_tick(t);
 	backlog_init(&t->backlog);
 	scan_init(t);
-	r = load_routes(t->conf, &t->routes);
+	r = daemon_routes(t->conf, &t->routes);
 	if (r < 0)
 		return r;
 	t->timer = evtimer_new(t->base, on_timer, t);
@@ -219,7 +200,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	struct route_table *routes;
 
 	todo_tick(t);
-	if (load_routes(fresh, &routes) == 0) {
+	if (daemon_routes(fresh, &routes) == 0) {
 		route_free(&t->routes);
 		t->routes = routes;
 	} else {

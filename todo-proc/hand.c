@@ -9,7 +9,6 @@
 
 #define LOOKS_PER_TURN 20
 #define READ_PER_TURN  (8u << 20) /* bytes verified */
-#define CREDIT_MAX     HANDED_MAX
 #define ERROR_WAIT     (60 * USEC_PER_SEC)
 #define COUNTS_EVERY   USEC_PER_SEC
 
@@ -20,7 +19,7 @@ on_credit(struct todo *t, const struct msg *msg)
 {
 	uint32_t more = msg->u.CREDIT.messages;
 
-	if (more > CREDIT_MAX - t->credit)
+	if (more > MSG_PREP_WINDOW - t->credit)
 		return -EBADMSG;
 	t->credit += more;
 	return 0;
@@ -31,9 +30,10 @@ on_prepare(struct todo *t, const struct msg *msg)
 {
 	struct prepares *p = &t->prepares;
 
-	if (p->count == HANDED_MAX || msg->u.PREPARE.inode == 0)
+	if (p->count == MSG_PREP_WINDOW || msg->u.PREPARE.inode == 0)
 		return -EBADMSG;
-	p->inode[(p->first + p->count++) % HANDED_MAX] = msg->u.PREPARE.inode;
+	p->inode[(p->first + p->count++) % MSG_PREP_WINDOW] =
+	    msg->u.PREPARE.inode;
 	return 0;
 }
 
@@ -218,7 +218,7 @@ prepare_next(struct todo *t, uint64_t *left)
 	struct examined e;
 	int r = examine(t, SPOOL_DEFERRED, inode, &e);
 
-	p->first = (p->first + 1) % HANDED_MAX;
+	p->first = (p->first + 1) % MSG_PREP_WINDOW;
 	p->count--;
 	if (r == 0) {
 		charge(left, &e);

@@ -10,9 +10,9 @@
 #ifndef TODO_PROC_HANDED_H
 #define TODO_PROC_HANDED_H
 
-#include "base/base.h"
+#include "ipc/msg.h"
 
-#define HANDED_MAX  64 /* INTAKE_WINDOW_MAX of queue-send */
+#define HANDED_MAX  MSG_PREP_WINDOW
 #define HANDED_TIME (60 * USEC_PER_SEC)
 
 struct handed {

@@ -44,7 +44,7 @@ struct todo_scan {
 
 /* Deferred messages to be prepared, in the order that they were asked for. */
 struct prepares {
-	uint64_t inode[HANDED_MAX];
+	uint64_t inode[MSG_PREP_WINDOW];
 	uint32_t first, count;
 };
 

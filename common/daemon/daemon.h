@@ -106,6 +106,10 @@ int daemon_become(const struct daemon_users *users, enum daemon_user user);
 void daemon_sane_process(void);
 /* Open the log as the configuration says. */
 void daemon_open_log(const struct conf *conf, const char *program);
+/* The routing that the configuration names; without a file everything is
+ * local. -errno, after having logged what is wrong with it. */
+struct route_table;
+int daemon_routes(const struct conf *conf, struct route_table **ret_table);
 /* The event loop as all daemons have it; NULL: no memory, no descriptors. */
 struct event_base *daemon_loop_new(void);
 /* EXIT_TEMPORARY for an error that may go away by itself, else

@@ -14,7 +14,12 @@
 
 #include <string.h>
 
-#define MSG_FRAME_MAX 65536
+#define MSG_FRAME_MAX   65536
+/* Link PREP (docs/QUEUE.md): most messages of incoming/ that queue-send has
+ * let come and not dealt with, and most PREPAREs without an answer. */
+#define MSG_PREP_WINDOW 64
+/* One transport in the census of MESSAGE: four u32. */
+#define MSG_CENSUS_ROW  16
 
 struct msg_str {
 	const char *data; /* not ended by NUL */

@@ -204,7 +204,7 @@ Test(peers, todo_proc_that_says_what_it_may_not_loses_its_link)
 		cr_assert_not_null(w.s.todo);
 	}
 	/* More than it has credit for. */
-	for (i = 0; i <= INTAKE_WINDOW_MAX * 2; i++)
+	for (i = 0; i <= MSG_PREP_WINDOW * 2; i++)
 		if (chan_send(w.todo,
 			&(struct msg){
 			    .type = MSG_MESSAGE, .u.MESSAGE = right },

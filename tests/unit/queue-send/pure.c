@@ -1,4 +1,5 @@
 /* Alternation, credit, health, ages, rates. */
+#include "ipc/msg.h"
 #include "queue-send/ages.h"
 #include "queue-send/health.h"
 #include "queue-send/intake.h"
@@ -83,7 +84,7 @@ Test(intake, grant)
 		    cases[i].want, "%zu", i);
 	cr_assert_eq(intake_window(0), 1);
 	cr_assert_eq(intake_window(7), 7);
-	cr_assert_eq(intake_window(20000), INTAKE_WINDOW_MAX);
+	cr_assert_eq(intake_window(20000), MSG_PREP_WINDOW);
 }
 
 /* ---- health ---- */
