@@ -172,7 +172,68 @@ Test(pickup, a_drop_that_is_being_written_is_left)
 	cr_assert_eq(w.t.counts.maildrop, 0);
 }
 
+/* ---- what its owner does meanwhile ---- */
+
+static struct spool_sys sys;
+static uint64_t touched; /* a drop */
+
+static ssize_t
+write_and_touch(int fd, const void *data, size_t len)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)touched);
+	cr_assert_eq(utimensat(w.t.sp.dir[SPOOL_MAILDROP], name, NULL, 0), 0);
+	return spool_sys_real.write(fd, data, len);
+}
+
+/* Whole and right before and after, and yet not the same all the time. */
+Test(pickup, a_drop_that_changes_while_it_is_read)
+{
+	touched = large(1000000, 1);
+	sys = spool_sys_real;
+	sys.write = write_and_touch;
+	w.t.sp.sys = &sys;
+	world_scan(&w);
+	cr_assert_eq(world_where(&w, touched), SPOOL_CORRUPT);
+	cr_assert_eq(world_count(&w, SPOOL_INCOMING), 0);
+	cr_assert_eq(w.nmessages, 0);
+}
+
 /* ---- crashes ---- */
+
+static int
+unlink_fails(int dir, const char *name, int flags)
+{
+	if (dir != w.t.sp.dir[SPOOL_MAILDROP])
+		return spool_sys_real.unlinkat(dir, name, flags);
+	errno = EIO;
+	return -1;
+}
+
+Test(pickup, P1_a_copied_drop_that_cannot_be_removed_is_not_copied_again)
+{
+	uint64_t drop = world_file(&w, SPOOL_MAILDROP, "d", 1), other;
+
+	sys = spool_sys_real;
+	sys.unlinkat = unlink_fails;
+	w.t.sp.sys = &sys;
+	world_scan(&w);
+	other = world_file(&w, SPOOL_MAILDROP, "d", 1);
+	world_scan(&w);
+	cr_assert_eq(world_where(&w, drop), SPOOL_MAILDROP);
+	cr_assert_eq(world_where(&w, other), SPOOL_MAILDROP, "nor another");
+	cr_assert_eq(world_count(&w, SPOOL_INCOMING), 1);
+	/* Nor by the next process, which has the note of this one. */
+	world_again(&w);
+	cr_assert_eq(world_where(&w, drop), SPOOL_NDIRS);
+	world_link(&w);
+	world_run(&w);
+	world_credit(&w, 64);
+	world_scan(&w);
+	cr_assert_eq(world_where(&w, other), SPOOL_NDIRS);
+	cr_assert_eq(world_count(&w, SPOOL_INCOMING), 2);
+}
 
 static void
 note(const char *format, uint64_t drop, uint64_t copy, usec_t arrival,
