@@ -14,8 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OPEN_SPOOLS_MAX 32         /* about ten descriptors each */
-#define ADDED_MAX       (64 << 10) /* room for fields above message_size_limit */
+#define OPEN_SPOOLS_MAX 32 /* about ten descriptors each */
 
 /* A queue whose directories are open. */
 struct handle {
@@ -193,7 +192,7 @@ max_content(const struct conf *conf)
 {
 	uint64_t limit = conf->message_size_limit;
 
-	return limit == 0 ? 0 : limit + ADDED_MAX;
+	return limit == 0 ? 0 : limit + ACCEPT_ADDED_MAX;
 }
 
 static int

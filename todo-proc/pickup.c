@@ -252,7 +252,6 @@ copy(struct todo *t, const struct drop *drop)
 {
 	const struct accept_options options = {
 		.dir = SPOOL_INCOMING,
-		.max_content = t->conf->message_size_limit,
 		.reserve_bytes = t->conf->queue_minfree_bytes,
 		.reserve_inodes = t->conf->queue_minfree_inodes,
 		.strict = t->conf->strict_sync,
@@ -279,14 +278,14 @@ copy(struct todo *t, const struct drop *drop)
 
 /* ---- one drop ---- */
 
-/* Refused before anything large is read: a sparse file of ten gigabytes costs
- * us its trailer. */
+/* More than an injector lets pass. Refused before anything large is read: a
+ * sparse file of ten gigabytes costs us its trailer. */
 static const char *
 refusal(const struct todo *t, const struct queue_file *file)
 {
 	uint64_t limit = t->conf->message_size_limit;
 
-	if (limit > 0 && file->content_len > limit)
+	if (limit > 0 && file->content_len > limit + ACCEPT_ADDED_MAX)
 		return "message is too large";
 	if (file->rcpt_count > t->conf->message_recipient_limit)
 		return "too many recipients";

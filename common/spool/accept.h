@@ -18,9 +18,14 @@
 #include "spool/queue_file.h"
 #include "spool/spool.h"
 
+/* message_size_limit is for what was submitted; what this system puts in front
+ * of it (Received and the like) comes on top, at most so much. Whoever judges
+ * an accepted message by the limit allows for it, too. */
+#define ACCEPT_ADDED_MAX (64 << 10)
+
 struct accept_options {
 	enum spool_dir dir;      /* SPOOL_INCOMING or SPOOL_MAILDROP */
-	uint64_t max_content;    /* message_size_limit, 0: none */
+	uint64_t max_content;    /* with ACCEPT_ADDED_MAX, 0: none */
 	uint64_t reserve_bytes;  /* refuse with less free than this … */
 	uint64_t reserve_inodes; /* … or than this (f_favail, D5) */
 	bool strict;             /* sync the directory too */

@@ -1,7 +1,7 @@
 """The road of a message: in by each face, out by each transport."""
 import pathlib
 
-from case import SystemTest
+from case import SystemTest, needs_root
 from instance import wait
 from peer import Peer
 
@@ -44,3 +44,14 @@ class Road(SystemTest):
         self.assertEqual(len(i.files("bounce")), 1)
         i.stop()
         self.assertEqual(len(i.files("hold")), 1)
+
+    @needs_root
+    def test_largest_message_passes_through_maildrop(self):
+        i = self.running(conf={"message_size_limit": "20k"})
+        largest = HELLO.ljust(20 << 10, b"x")
+        i.inject(largest, "alice@test.example", uid=65534)
+        i.wait_delivered("alice", 1)
+        self.assertEqual(i.files("corrupt"), [])
+        self.assertNotEqual(
+            i.inject(largest + b"x", "alice@test.example", uid=65534, check=False).returncode, 0)
+        i.stop()

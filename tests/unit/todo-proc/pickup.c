@@ -136,12 +136,12 @@ Test(pickup, X1_hostile_drops_only_hurt_themselves)
 	inode[5] = world_file(&w, SPOOL_MAILDROP, "d", 1);
 	snprintf(name, sizeof(name), "%llu", (unsigned long long)inode[5]);
 	cr_assert_eq(linkat(dir, name, dir, "hard", 0), 0);
-	inode[6] = large(1048577, 1);
+	inode[6] = large(1048576 + ACCEPT_ADDED_MAX + 1, 1);
 	inode[7] = large(10, 101);
 	inode[8] = world_file(&w, SPOOL_MAILDROP, "d", 1);
 	snprintf(name, sizeof(name), "%llu", (unsigned long long)inode[8]);
 	cr_assert_eq(fchmodat(dir, name, 0666, 0), 0);
-	good = large(1048576, 100);
+	good = large(1048576 + ACCEPT_ADDED_MAX, 100);
 	world_scan(&w);
 	for (i = 0; i < ARRAY_LEN(inode); i++)
 		cr_assert_eq(
@@ -149,7 +149,7 @@ Test(pickup, X1_hostile_drops_only_hurt_themselves)
 	cr_assert_eq(world_where(&w, good), SPOOL_NDIRS);
 	cr_assert_eq(w.nmessages, 1);
 	cr_assert_eq(w.messages[0].recipients, 100);
-	cr_assert_eq(w.messages[0].content_len, 1048576);
+	cr_assert_eq(w.messages[0].content_len, 1048576 + ACCEPT_ADDED_MAX);
 	cr_assert_eq(w.t.counts.corrupt, ARRAY_LEN(inode));
 	cr_assert_eq(world_count(&w, SPOOL_MAILDROP), 1, "the other link");
 }
