@@ -42,7 +42,7 @@ send_init(struct send *s)
 	TAILQ_INIT(&s->agents);
 	RB_INIT(&s->jobs);
 	due_init(&s->due);
-	s->stop_at = USEC_NEVER;
+	s->stop_at = s->stray_at = USEC_NEVER;
 	r = daemon_routes(s->conf, &s->routes);
 	if (r < 0)
 		return r;

@@ -4,12 +4,15 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "queue-send/recover.h"
 
 #define WALKED_PER_TURN 300
 #define WALK_INTERVAL   (3600 * USEC_PER_SEC)
+#define STRAY_RETRY     (10 * USEC_PER_SEC)
 
 static const enum spool_dir walk_dirs[WALK_NKINDS] = {
 	[WALK_DEFERRED] = SPOOL_DEFERRED,
+	[WALK_ACTIVE] = SPOOL_ACTIVE,
 	[WALK_HOLD] = SPOOL_HOLD,
 	[WALK_CORRUPT] = SPOOL_CORRUPT,
 };
@@ -38,6 +41,26 @@ found(struct send *s, const struct spool_item *item)
 		at = retry_due_mono(&s->retry, item->mtime_wall, &now);
 	if (due_put(&s->due, item->inode, at) == NULL)
 		s->walks[WALK_DEFERRED].wanted = true; /* no memory: again */
+}
+
+/* A file in active/. One that is not a message of ours was left there: the
+ * start could not move it, or somebody put it there. */
+static void
+found_active(struct send *s, const struct spool_item *item)
+{
+	struct recovered done = { 0 };
+	int r;
+
+	if (messages_find(&s->messages, item->inode) != NULL)
+		return;
+	r = recover_message(&s->sp, item->inode, &done);
+	s->want_scan |= done.returned > 0;
+	if (r >= 0 || r == -ENOENT)
+		return;
+	s->stray_at = s->now + STRAY_RETRY;
+	if (log_due(s->now, 60 * USEC_PER_SEC, &s->said_stray))
+		log_error("%s/active/%s: cannot be moved back: %s: tried again",
+		    s->sp.path, item->name, strerror(-r));
 }
 
 static void
@@ -81,6 +104,8 @@ step(struct send *s, enum walk_kind kind)
 		w->found++;
 		if (kind == WALK_DEFERRED)
 			found(s, &item);
+		else if (kind == WALK_ACTIVE)
+			found_active(s, &item);
 	}
 }
 
@@ -93,12 +118,16 @@ deferred_work(struct send *s)
 		return USEC_NEVER;
 	if (s->now >= s->walk_at)
 		deferred_walk(s);
+	if (s->now >= s->stray_at) {
+		s->walks[WALK_ACTIVE].wanted = true;
+		s->stray_at = USEC_NEVER;
+	}
 	for (i = 0; i < WALK_NKINDS; i++)
 		if (s->walks[i].running || s->walks[i].wanted) {
 			step(s, (enum walk_kind)i);
 			return s->now;
 		}
-	return s->walk_at;
+	return s->stray_at < s->walk_at ? s->stray_at : s->walk_at;
 }
 
 void

@@ -1,5 +1,6 @@
 /* queue-send/deferred.h - deferred messages on disk and in the due queue, and
- * the walks that count hold/ and corrupt/.
+ * the walks that count hold/ and corrupt/, and find in active/ what is no
+ * message of ours.
  *
  * The walk of deferred/ reads due times (mtime) a bounded number of files a
  * turn; nothing waits for its end (D23). All directories are walked at start,

@@ -44,8 +44,8 @@ remove_done(const struct spool *sp, uint64_t inode, struct recovered *done)
 	return r;
 }
 
-static int
-recover_one(const struct spool *sp, uint64_t inode, struct recovered *done)
+int
+recover_message(const struct spool *sp, uint64_t inode, struct recovered *done)
 {
 	bool pending = true, failed = false;
 	int fd = spool_open_file(sp, SPOOL_ACTIVE, inode, O_RDONLY), r = fd;
@@ -79,7 +79,7 @@ recover_active(const struct spool *sp, struct recovered *ret_done)
 		if (r > 0 && item.inode == 0)
 			continue;
 		if (r > 0)
-			r = recover_one(sp, item.inode, ret_done);
+			r = recover_message(sp, item.inode, ret_done);
 		if (r >= 0 || r == -ENOENT)
 			continue;
 		ret_done->errors++;

@@ -1,6 +1,9 @@
 /* queue-send/recover.h - at start: what was in the active queue when the last
  * queue-send ended goes back to incoming/, but for messages whose marks say
- * that nothing is pending: those leave right then. Idempotent (D24). */
+ * that nothing is pending: those leave right then. Idempotent (D24). * What
+ * could not be moved then (a full or read-only file system) is tried again by
+ * the walks of deferred.h.
+ */
 #ifndef QUEUE_SEND_RECOVER_H
 #define QUEUE_SEND_RECOVER_H
 
@@ -14,5 +17,10 @@ struct recovered {
 
 /* With the queue's lock held. Logs what it cannot move. */
 void recover_active(const struct spool *sp, struct recovered *ret_done);
+
+/* One file of active/ that is no message of the running queue-send. Counts in
+ * *done; -errno, -ENOENT when it is not there. */
+int
+recover_message(const struct spool *sp, uint64_t inode, struct recovered *done);
 
 #endif

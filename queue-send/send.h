@@ -74,6 +74,7 @@ struct walk {
 
 enum walk_kind {
 	WALK_DEFERRED,
+	WALK_ACTIVE,
 	WALK_HOLD,
 	WALK_CORRUPT,
 	WALK_NKINDS,
@@ -115,6 +116,7 @@ struct send {
 	struct walk walks[WALK_NKINDS];
 	usec_t walk_at;  /* the next walk of everything */
 	bool walk_flush; /* what the walk finds is due */
+	usec_t stray_at; /* when to walk active/ again: some did not move */
 
 	struct wire *todo;
 	struct intake intake;
@@ -139,7 +141,7 @@ struct send {
 
 	bool stopping;
 	usec_t stop_at;
-	usec_t said_offer, said_io, said_load; /* log_due() */
+	usec_t said_offer, said_io, said_load, said_stray; /* log_due() */
 };
 
 /* Read the clocks; at the head of every callback. */

@@ -337,3 +337,28 @@ Test(faults, D22_a_waiting_message_gives_way_to_the_new_one)
 	take(&job);
 	cr_assert_str_eq(job.first, "r0@e0.test");
 }
+
+/* Nothing else would look at it before the next start. */
+Test(faults, D24_what_could_not_be_moved_back_at_start_is_tried_again)
+{
+	uint64_t stray = world_file(&w, "d", 1, 0);
+	uint64_t ours = world_message(&w, "e", 1);
+	struct world_job job;
+
+	take(&job);
+	cr_assert_eq(
+	    spool_move(&w.s.sp, SPOOL_INCOMING, SPOOL_ACTIVE, stray), 0);
+	world_fail(CALL_RENAME, EROFS, 0);
+	deferred_walk(&w.s);
+	send_kick(&w.s);
+	world_run(&w);
+	cr_assert_eq(world_where(&w, stray), SPOOL_ACTIVE);
+	world_fail(CALL_NONE, 0, 0);
+	w.s.stray_at = 0;
+	w.scans = 0;
+	send_kick(&w.s);
+	world_run(&w);
+	cr_assert_eq(world_where(&w, stray), SPOOL_INCOMING);
+	cr_assert_eq(w.scans, 1, "todo-proc is asked to look");
+	cr_assert_eq(world_where(&w, ours), SPOOL_ACTIVE);
+}
