@@ -129,9 +129,12 @@ hold(struct send *s, struct message *m)
 static int
 corrupt(struct send *s, struct message *m)
 {
-	char id[QUEUE_ID_SIZE];
-	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_CORRUPT, m->inode);
+	char id[QUEUE_ID_SIZE], name[QUEUE_FILE_MAX];
+	int r;
 
+	queue_file_name(m->inode, name);
+	r = spool_move_corrupt(
+	    &s->sp, SPOOL_ACTIVE, (uint32_t)(m->inode % s->sp.split), name);
 	if (r < 0)
 		return r;
 	s->walks[WALK_CORRUPT].count++;

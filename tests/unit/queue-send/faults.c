@@ -204,6 +204,27 @@ Test(faults, D14_damage_after_the_check_goes_to_corrupt)
 	cr_assert_eq(world_where(&w, next), SPOOL_NDIRS);
 }
 
+/* As after a restore: a name in corrupt/ that is not the inode of its file. */
+Test(faults, D14_a_name_that_corrupt_has_already_stops_nothing)
+{
+	uint64_t inode = world_file(&w, "d", 3, 0);
+	char name[QUEUE_FILE_MAX];
+	int fd;
+
+	queue_file_name(inode, name);
+	fd = openat(w.s.sp.dir[SPOOL_CORRUPT], name,
+	    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	cr_assert_geq(fd, 0);
+	close(fd);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	overwrite(SPOOL_INCOMING, inode,
+	    16 + 5 + 4 + (off_t)strlen("s@here.test"), "XX");
+	world_run(&w);
+	cr_assert_eq(w.s.active, 0);
+	cr_assert_eq(w.s.health.errors, 0);
+	cr_assert_eq(world_count(&w, SPOOL_CORRUPT), 2);
+}
+
 Test(faults, D18_a_file_that_vanishes_while_it_is_delivered)
 {
 	static const enum agent_outcome outcomes[] = { AGENT_SENT,
