@@ -117,7 +117,9 @@ static const struct {
 	{ "nothing of ours is in the environment",
 	    "test -z \"$LEAK\" && exit 0; exit 1", AGENT_SENT, "2.0.0",
 	    "delivered to program x" },
-	{ "its own session", "test $(ps -o sid= -p $$) = $$ || exit 64",
+	{ "its own session",
+	    "read -r pid name state parent group session rest "
+	    "</proc/$$/stat && test $session = $$ || exit 64",
 	    AGENT_SENT, "2.0.0", "delivered to program x" },
 	{ "only 0, 1, 2 are open",
 	    "for f in 3 4 5 6 7 8 9 10 11 12 13 14 15; do "
