@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "ipc/msg.h"
@@ -23,40 +22,23 @@ send_all(struct super *s, const struct msg *msg)
 
 /* ---- HUP ---- */
 
-static void
-warn_frozen(const struct conf *old, const struct conf *fresh)
-{
-	struct buf names = { 0 };
-
-	if (conf_frozen_changes(old, fresh, &names) == 0 && names.len > 0)
-		log_warning("reload: changed, but needs a restart: %s",
-		    buf_str(&names));
-	buf_done(&names);
-}
-
+/* The children read what is in force, not the file: both change or none. */
 static int
 load(struct super *s, struct conf **ret_conf)
 {
-	struct conf *fresh = calloc(1, sizeof(*fresh));
+	struct conf *fresh;
 	struct buf error = { 0 };
-	int r = -ENOMEM;
+	int r = daemon_load_again(s->options.conf_path, s->conf, &fresh);
 
-	if (fresh != NULL)
-		r = conf_load(s->options.conf_path, fresh, &error);
-	if (r == 0) {
-		warn_frozen(s->conf, fresh);
-		r = conf_keep_frozen(s->conf, fresh);
-		if (r == 0)
-			r = inforce_write(&s->base, fresh, &error);
-		if (r < 0)
-			conf_done(fresh);
-	}
+	if (r < 0)
+		return r;
+	r = inforce_write(&s->base, fresh, &error);
 	if (r == 0) {
 		*ret_conf = fresh;
 	} else {
 		log_error("reload: %s: the old configuration stays in force",
-		    error.len > 0 ? buf_str(&error) : strerror(-r));
-		free(fresh);
+		    buf_str(&error));
+		conf_free(&fresh);
 	}
 	buf_done(&error);
 	return r;
@@ -67,13 +49,13 @@ reload(struct super *s)
 {
 	const struct msg msg = { .type = MSG_RELOAD,
 		.u.RELOAD = { .generation = s->reloads + 1 } };
-	struct conf *old = s->conf;
+	struct conf *fresh;
 
 	if (s->ready)
 		notify_reloading(&s->notify, clock_mono());
-	if (load(s, &s->conf) == 0) {
-		conf_done(old);
-		free(old);
+	if (load(s, &fresh) == 0) {
+		conf_free(&s->conf);
+		s->conf = fresh;
 		s->reloads++;
 		daemon_open_log(s->conf, "qscheduler");
 		send_all(s, &msg);

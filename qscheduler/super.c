@@ -182,8 +182,7 @@ load_conf(struct super *s)
 	r = s->conf == NULL ? -ENOMEM
 			    : conf_load(s->options.conf_path, s->conf, &error);
 	if (r < 0) {
-		free(s->conf);
-		s->conf = NULL;
+		conf_free(&s->conf);
 	} else {
 		daemon_open_log(s->conf, "qscheduler");
 		r = daemon_users(s->conf, &s->users, &error);
@@ -337,10 +336,7 @@ close_all(struct super *s)
 	env_free(&s->child_env);
 	free(s->program_dir);
 	free(s->instance);
-	if (s->conf != NULL) {
-		conf_done(s->conf);
-		free(s->conf);
-	}
+	conf_free(&s->conf);
 }
 
 static void

@@ -152,6 +152,8 @@ enum conf_source {
  * be absent, one that was named may not. On failure *ret_conf is untouched. */
 int conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error);
 void conf_done(struct conf *conf);
+/* conf_done() and free(), for one that malloc made; NULL is nothing. */
+void conf_free(struct conf **conf);
 
 /* `name = value  # from where`, in the order of the table, then what
  * transports override. */

@@ -480,6 +480,15 @@ conf_done(struct conf *conf)
 	*conf = (struct conf){ 0 };
 }
 
+void
+conf_free(struct conf **conf)
+{
+	if (*conf != NULL)
+		conf_done(*conf);
+	free(*conf);
+	*conf = NULL;
+}
+
 const char *
 conf_path(const struct conf *conf)
 {

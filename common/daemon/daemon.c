@@ -61,48 +61,18 @@ begin_stop(struct daemon *d, usec_t limit)
 
 /* ---- reload ---- */
 
-/* What is built on the old values, sizes and indexes, goes on with them. */
-static int
-keep_frozen(const struct conf *old, struct conf *fresh)
-{
-	struct buf names = { 0 };
-	int r;
-
-	if (conf_frozen_changes(old, fresh, &names) == 0 && names.len > 0)
-		log_warning("reload: changed, but needs a restart: %s",
-		    buf_str(&names));
-	buf_done(&names);
-	r = conf_keep_frozen(old, fresh);
-	if (r < 0)
-		conf_done(fresh);
-	return r;
-}
-
 static void
 reload(struct daemon *d)
 {
-	struct conf *fresh = calloc(1, sizeof(*fresh));
-	struct conf *old = d->conf;
-	struct buf error = { 0 };
-	int r =
-	    fresh == NULL ? -ENOMEM : conf_load(d->conf_path, fresh, &error);
+	struct conf *fresh;
 
-	if (r == 0)
-		r = keep_frozen(old, fresh);
-	if (r < 0) {
-		log_error("reload: %s: the old configuration stays in force",
-		    error.len > 0 ? buf_str(&error) : strerror(-r));
-		free(fresh);
-		buf_done(&error);
+	if (daemon_load_again(d->conf_path, d->conf, &fresh) < 0)
 		return;
-	}
-	buf_done(&error);
 	daemon_open_log(fresh, d->log_name);
 	if (d->ops->reload != NULL)
 		d->ops->reload(d, fresh);
+	conf_free(&d->conf);
 	d->conf = fresh;
-	conf_done(old);
-	free(old);
 	log_info("configuration reloaded");
 }
 
@@ -337,9 +307,6 @@ prepare(struct daemon *d, int argc, char **argv)
 		    d->ops->name, d->queue);
 		daemon_open_log(d->conf, d->log_name);
 		r = daemon_users(d->conf, &users, &error);
-	} else {
-		free(d->conf);
-		d->conf = NULL;
 	}
 	if (r == 0) {
 		d->private = users.private;
@@ -428,9 +395,6 @@ daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state)
 		status = run(&d);
 		close_loop(&d);
 	}
-	if (d.conf != NULL) {
-		conf_done(d.conf);
-		free(d.conf);
-	}
+	conf_free(&d.conf);
 	return status;
 }

@@ -104,6 +104,11 @@ int daemon_become(const struct daemon_users *users, enum daemon_user user);
  * errors of write), umask 077, no file size limit below the hard one (P18,
  * P19). */
 void daemon_sane_process(void);
+/* Read the configuration again, for a process that runs on old. What a reload
+ * cannot change keeps its old value in *ret_fresh, and is named in the log.
+ * -errno: the reason has been logged, and that the old one stays in force. */
+int daemon_load_again(
+    const char *path, const struct conf *old, struct conf **ret_fresh);
 /* Open the log as the configuration says. */
 void daemon_open_log(const struct conf *conf, const char *program);
 /* The routing that the configuration names; without a file everything is
