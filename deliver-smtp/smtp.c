@@ -52,7 +52,7 @@ on_orphaned(void *arg)
 	struct smtp *smtp = arg;
 
 	if (!smtp->stopping)
-		log_warning("queue-send is gone: ending");
+		log_info("queue-send is gone: stopping");
 	smtp->stopping = true;
 	session_abandon_all(&smtp->context, STOPPED_DSN, STOPPED_TEXT);
 	end_if_idle(smtp);
