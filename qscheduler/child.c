@@ -360,8 +360,8 @@ child_tick(struct child *c)
 
 /* ---- the end ---- */
 
-static void
-describe(int status, char *out, size_t size)
+void
+child_describe_end(int status, char *out, size_t size)
 {
 	if (WIFSIGNALED(status))
 		snprintf(out, size, "died of signal %d (%s)%s",
@@ -375,16 +375,17 @@ describe(int status, char *out, size_t size)
 static void
 child_ended(struct child *c)
 {
-	const bool expected =
-	    c->proc.state == PROC_STOPPING || c->proc.state == PROC_KILLED;
+	/* An agent may see queue-send go before its own order to stop. */
+	const bool expected = c->proc.state == PROC_STOPPING ||
+	    c->proc.state == PROC_KILLED || c->queue->super->stopping;
 	const long pid = (long)c->process.pid;
-	char what[80];
+	char what[CHILD_END_SIZE];
 
 	c->last_status = process_collect(&c->process);
 	if (c->channel != NULL)
 		wire_free(&c->channel);
 	child_event(c, PROC_EV_EXITED);
-	describe(c->last_status, what, sizeof(what));
+	child_describe_end(c->last_status, what, sizeof(what));
 	if (expected)
 		log_debug("%s/%" PRIu32 " (pid %ld) %s", role_names[c->role],
 		    c->queue->number, pid, what);

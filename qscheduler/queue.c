@@ -183,11 +183,13 @@ looping_child(const struct queue *q, usec_t now)
 static void
 show_state(struct queue *q, enum queue_state state, const struct child *loops)
 {
+	char end[CHILD_END_SIZE];
+
 	if (state == QUEUE_STATE_QUARANTINED) {
+		child_describe_end(loops->last_status, end, sizeof(end));
 		snprintf(q->reason, sizeof(q->reason),
-		    "%s failed %" PRIu32 " times in a row, last status %d",
-		    role_names[loops->role], loops->proc.failures,
-		    loops->last_status);
+		    "%s failed %" PRIu32 " times in a row, %s",
+		    role_names[loops->role], loops->proc.failures, end);
 		log_error("ALERT: queue %" PRIu32 " is quarantined: %s; tried "
 			  "again with growing delay",
 		    q->number, q->reason);
@@ -270,11 +272,13 @@ queue_dump(const struct queue *q)
 	    q->bell < 0 ? "missing" : "there");
 	for (role = 0; role < NROLES; role++) {
 		const struct child *c = &q->children[role];
+		char end[CHILD_END_SIZE];
 
+		child_describe_end(c->last_status, end, sizeof(end));
 		log_info("dump: %s/%" PRIu32 ": %s, pid %ld, %" PRIu32
-			 " restarts, %" PRIu32 " failures, last status %d%s%s",
+			 " restarts, %" PRIu32 " failures, last %s%s%s",
 		    role_names[role], q->number, proc_state_name(c->proc.state),
 		    (long)c->process.pid, c->proc.restarts, c->proc.failures,
-		    c->last_status, c->text[0] == '\0' ? "" : ": ", c->text);
+		    end, c->text[0] == '\0' ? "" : ": ", c->text);
 	}
 }

@@ -157,6 +157,9 @@ void objects_health(struct queue *q);
 /* ---- child.c ---- */
 int child_init(struct child *c, struct queue *q, enum role role);
 void child_done(struct child *c);
+/* How a process ended, in words, by its wait status. */
+#define CHILD_END_SIZE 80
+void child_describe_end(int status, char *out, size_t size);
 void child_event(struct child *c, enum proc_event event);
 /* There, and not asked to end. */
 bool child_is_joinable(const struct child *c);
