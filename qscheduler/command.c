@@ -1,10 +1,12 @@
 #include "qscheduler/options.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/version.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
+#include "route/route.h"
 
 static int
 finish(int r, FILE *out)
@@ -55,11 +57,19 @@ run_check(const struct options *o)
 	struct conf conf;
 	int r = load(o, &conf);
 
+	struct route_table *table = NULL;
+
 	if (r < 0)
 		return daemon_exit_code(r);
-	printf("%s: ok\n", conf_path(&conf));
+	r = daemon_routes(&conf, &table);
+	if (r == 0)
+		printf("%s: %s\n", conf_path(&conf),
+		    access(conf_path(&conf), F_OK) == 0
+			? "ok"
+			: "not there, the defaults are in force");
+	route_free(&table);
 	conf_done(&conf);
-	return finish(0, stdout);
+	return r < 0 ? daemon_exit_code(r) : finish(0, stdout);
 }
 
 static int
