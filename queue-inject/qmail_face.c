@@ -2,6 +2,8 @@
  * descriptor 1; nothing is added but Received. */
 #include "queue-inject/job.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #define ENVELOPE_FD 1
@@ -38,6 +40,11 @@ qmail_envelope(struct job *job)
 	if (source_init(
 		&src, ENVELOPE_FD, false, job->deadline_mono, job->stop_fd) < 0)
 		return refuse(&job->why, REFUSAL_MEMORY, "out of memory");
+	/* The far end of a pipe is never readable, and no error to poll(). */
+	if ((fcntl(ENVELOPE_FD, F_GETFL) & O_ACCMODE) == O_WRONLY) {
+		message_refuse_source(&job->why, -EBADF);
+		r = -1;
+	}
 	while (r > 0) {
 		r = source_peek(&src, &data, &len);
 		if (r < 0)

@@ -153,6 +153,24 @@ Test(qmail_face, its_exit_codes)
 	scratch_done(&s);
 }
 
+/* A shell's `qmail-queue <message | cat`: nothing ever comes from there. */
+Test(qmail_face, S13_envelope_from_the_far_end_of_a_pipe)
+{
+	struct scratch s;
+	struct run run = { .argv = ARGS("qmail-queue"), .input = "" };
+	int fds[2];
+
+	scratch_new(&s, 1, NULL);
+	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+	run.envelope_fd = fds[1];
+	scratch_run(&s, &run);
+	cr_expect_eq(WEXITSTATUS(run.status), 54, "read: %s", run.err);
+	cr_expect_eq(scratch_stored(&s, NULL), 0);
+	close(fds[0]);
+	close(fds[1]);
+	scratch_done(&s);
+}
+
 /* An envelope can end behind what was said, in any piece: by a pipe. */
 Test(qmail_face, S13_envelope_through_a_pipe)
 {
