@@ -23,7 +23,7 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 	static const struct mode {
 		const char *name, *whose;
 	} others[] = {
-		{ "s", "SMTP on standard input is queue-smtpd's" },
+		{ "s", "SMTP is not spoken here" },
 		{ "d", "the daemon is qscheduler" },
 		{ "D", "the daemon is qscheduler" },
 		{ "i", "there is no alias database" },
@@ -106,8 +106,7 @@ set_flush(
     UNUSED struct options *o, UNUSED const char *value, struct refusal *why)
 {
 	return refuse(why, REFUSAL_UNSUPPORTED,
-	    "-q: retries are the supervisor's: send SIGALRM to qscheduler, "
-	    "or use `qctl retry'");
+	    "-q: retries are the supervisor's: send SIGALRM to qscheduler");
 }
 
 static int

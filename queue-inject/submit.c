@@ -86,8 +86,8 @@ judge_disk(struct submit *s)
 	s->disk = true;
 	n = spool_list(s->conf->queue_base, queues, ARRAY_LEN(queues));
 	if (n < 0)
-		snprintf(s->reason, sizeof(s->reason), "queue_base: %s",
-		    strerror(-n));
+		snprintf(s->reason, sizeof(s->reason), "%s: %s",
+		    s->conf->queue_base, strerror(-n));
 	if (n > 0)
 		choose_add_disk(
 		    &s->facts, queues, (size_t)n, &s->reader, clock_mono());
@@ -309,7 +309,8 @@ submit_begin(struct submit *s, const struct submit_origin *origin)
 	ASSERT(s->handle == NULL);
 	judge(s);
 	s->turn++;
-	snprintf(s->reason, sizeof(s->reason), "no queue in queue_base");
+	snprintf(s->reason, sizeof(s->reason), "no queue in %s",
+	    s->conf->queue_base);
 	if (s->facts.shut)
 		snprintf(s->reason, sizeof(s->reason),
 		    "all queues are closing or disabled");

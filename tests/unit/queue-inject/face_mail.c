@@ -232,7 +232,7 @@ static const struct refusal_case refusals[] = {
 	    "\n", 64, "behind a recipient" },
 	{ "-B", ARGS("sendmail", "-B", "x", "a@b"), "\n", 64, "8BITMIME" },
 	{ "-bz", ARGS("sendmail", "-bz"), "\n", 64, "unknown mode" },
-	{ "-bs", ARGS("sendmail", "-bs"), "\n", 69, "queue-smtpd" },
+	{ "-bs", ARGS("sendmail", "-bs"), "\n", 69, "SMTP" },
 	{ "-bd", ARGS("sendmail", "-bd", "-q15m"), "\n", 69, "qscheduler" },
 	{ "-bi", ARGS("sendmail", "-bi"), "\n", 69, "alias" },
 	{ "-q", ARGS("sendmail", "-q"), "\n", 69, "supervisor" },
