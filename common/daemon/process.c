@@ -104,7 +104,10 @@ daemon_loop_new(void)
 
 	if (cfg == NULL)
 		return NULL;
+	/* By the coarse clock a timer is a tick early or late, and the early
+	 * ones wake an idle process once more. */
 	if (event_config_set_flag(cfg, EVENT_BASE_FLAG_IGNORE_ENV) == 0 &&
+	    event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER) == 0 &&
 	    event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK) == 0)
 		base = event_base_new_with_config(cfg);
 	event_config_free(cfg);
