@@ -372,27 +372,70 @@ child_describe_end(int status, char *out, size_t size)
 		    out, size, "ended with status %d", WEXITSTATUS(status));
 }
 
+/* An agent ends by itself, and rightly, when queue-send lets go of it, which
+ * may be seen before the end of queue-send. */
+static bool
+followed_its_leader(const struct child *c)
+{
+	const struct proc *leader = &c->queue->children[ROLE_QUEUE_SEND].proc;
+
+	return c->role != ROLE_QUEUE_SEND && c->last_status == 0 &&
+	    (leader->state == PROC_STOPPING || leader->state == PROC_KILLED ||
+		!proc_is_there(leader));
+}
+
+static void
+tell_end(const struct child *c, long pid, bool asked)
+{
+	const int status = c->last_status;
+	char what[CHILD_END_SIZE];
+
+	child_describe_end(status, what, sizeof(what));
+	if (!asked)
+		log_error("%s/%" PRIu32 " (pid %ld) %s: again in %.2f s",
+		    role_names[c->role], c->queue->number, pid, what,
+		    seconds(c->proc.deadline - clock_mono()));
+	/* TERM comes before the child hears of it, KILL was told. */
+	else if (status == 0 ||
+	    (WIFSIGNALED(status) &&
+		(WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL)))
+		log_debug("%s/%" PRIu32 " (pid %ld) %s", role_names[c->role],
+		    c->queue->number, pid, what);
+	else
+		log_warning("%s/%" PRIu32 " (pid %ld) was asked to stop and %s",
+		    role_names[c->role], c->queue->number, pid, what);
+}
+
 static void
 child_ended(struct child *c)
 {
-	/* An agent may see queue-send go before its own order to stop. */
-	const bool expected = c->proc.state == PROC_STOPPING ||
-	    c->proc.state == PROC_KILLED || c->queue->super->stopping;
 	const long pid = (long)c->process.pid;
-	char what[CHILD_END_SIZE];
+	bool asked;
 
 	c->last_status = process_collect(&c->process);
 	if (c->channel != NULL)
 		wire_free(&c->channel);
+	if (proc_is_there(&c->proc) && followed_its_leader(c))
+		child_event(c,
+		    queue_is_leaving(c->queue) ? PROC_EV_WANT_DOWN
+					       : PROC_EV_WANT_AGAIN);
+	asked = c->proc.state == PROC_STOPPING || c->proc.state == PROC_KILLED;
 	child_event(c, PROC_EV_EXITED);
-	child_describe_end(c->last_status, what, sizeof(what));
-	if (expected)
-		log_debug("%s/%" PRIu32 " (pid %ld) %s", role_names[c->role],
-		    c->queue->number, pid, what);
-	else
-		log_error("%s/%" PRIu32 " (pid %ld) %s: again in %.2f s",
-		    role_names[c->role], c->queue->number, pid, what,
-		    seconds(c->proc.deadline - clock_mono()));
+	tell_end(c, pid, asked);
+}
+
+/* Of what ended together, queue-send ended first: the others followed it. */
+static void
+reap_leader(struct queue *q)
+{
+	struct child *leader = &q->children[ROLE_QUEUE_SEND];
+	siginfo_t info = { 0 };
+
+	if (leader->process.pid > 0 &&
+	    waitid(P_PID, (id_t)leader->process.pid, &info,
+		WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	    info.si_pid != 0)
+		child_ended(leader);
 }
 
 static struct child *
@@ -423,7 +466,9 @@ children_reap(struct super *s)
 			return;
 		c = find_child(s, info.si_pid);
 		if (c != NULL) {
-			child_ended(c);
+			reap_leader(c->queue);
+			if (c->process.pid == info.si_pid)
+				child_ended(c);
 			continue;
 		}
 		log_debug("process %ld ended, which is none of ours",

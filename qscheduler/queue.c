@@ -66,6 +66,15 @@ queue_start(struct queue *q)
 	want_all(q, PROC_EV_WANT_UP);
 }
 
+/* Agents end last (queue_progress()), so that queue-send hears of what they
+ * deliver. */
+static void
+leave(struct queue *q)
+{
+	child_event(&q->children[ROLE_TODO_PROC], PROC_EV_WANT_DOWN);
+	child_event(&q->children[ROLE_QUEUE_SEND], PROC_EV_WANT_DOWN);
+}
+
 void
 queue_disable(struct queue *q, const char *reason)
 {
@@ -74,16 +83,20 @@ queue_disable(struct queue *q, const char *reason)
 	log_error("ALERT: queue %" PRIu32 " is disabled: %s; it comes back by "
 		  "itself when that is over",
 	    q->number, reason);
-	want_all(q, PROC_EV_WANT_DOWN);
+	leave(q);
 }
 
-/* Agents end last, so that queue-send hears of what they deliver. */
 void
 queue_close(struct queue *q)
 {
 	q->closing = true;
-	child_event(&q->children[ROLE_TODO_PROC], PROC_EV_WANT_DOWN);
-	child_event(&q->children[ROLE_QUEUE_SEND], PROC_EV_WANT_DOWN);
+	leave(q);
+}
+
+bool
+queue_is_leaving(const struct queue *q)
+{
+	return q->closing || q->disabled;
 }
 
 bool
@@ -102,7 +115,8 @@ queue_progress(struct queue *q)
 {
 	int role;
 
-	if (!q->closing || q->children[ROLE_QUEUE_SEND].proc.state != PROC_DOWN)
+	if (!queue_is_leaving(q) ||
+	    q->children[ROLE_QUEUE_SEND].proc.state != PROC_DOWN)
 		return;
 	for (role = 0; role < NROLES; role++)
 		if (q->children[role].proc.wanted)
@@ -183,13 +197,13 @@ looping_child(const struct queue *q, usec_t now)
 static void
 show_state(struct queue *q, enum queue_state state, const struct child *loops)
 {
-	char end[CHILD_END_SIZE];
+	char what[CHILD_END_SIZE];
 
 	if (state == QUEUE_STATE_QUARANTINED) {
-		child_describe_end(loops->last_status, end, sizeof(end));
+		child_describe_end(loops->last_status, what, sizeof(what));
 		snprintf(q->reason, sizeof(q->reason),
 		    "%s failed %" PRIu32 " times in a row, %s",
-		    role_names[loops->role], loops->proc.failures, end);
+		    role_names[loops->role], loops->proc.failures, what);
 		log_error("ALERT: queue %" PRIu32 " is quarantined: %s; tried "
 			  "again with growing delay",
 		    q->number, q->reason);
@@ -272,13 +286,14 @@ queue_dump(const struct queue *q)
 	    q->bell < 0 ? "missing" : "there");
 	for (role = 0; role < NROLES; role++) {
 		const struct child *c = &q->children[role];
-		char end[CHILD_END_SIZE];
+		char what[CHILD_END_SIZE] = "never ended";
 
-		child_describe_end(c->last_status, end, sizeof(end));
+		if (c->proc.restarts > 0 || c->proc.state == PROC_BACKOFF)
+			child_describe_end(c->last_status, what, sizeof(what));
 		log_info("dump: %s/%" PRIu32 ": %s, pid %ld, %" PRIu32
 			 " restarts, %" PRIu32 " failures, last %s%s%s",
 		    role_names[role], q->number, proc_state_name(c->proc.state),
 		    (long)c->process.pid, c->proc.restarts, c->proc.failures,
-		    end, c->text[0] == '\0' ? "" : ": ", c->text);
+		    what, c->text[0] == '\0' ? "" : ": ", c->text);
 	}
 }

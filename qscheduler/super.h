@@ -135,6 +135,8 @@ void queue_free(struct queue **q);
 void queue_disable(struct queue *q, const char *reason);
 void queue_start(struct queue *q);
 void queue_close(struct queue *q);
+/* It is to end: of the supervisor's stop, or because it is disabled. */
+bool queue_is_leaving(const struct queue *q);
 bool queue_is_down(const struct queue *q);
 /* A child has changed: the rules of the group. */
 void queue_progress(struct queue *q);
