@@ -8,7 +8,7 @@
 #define DELIVER_LOCAL_CHILD_H
 
 #include "agent/agent.h"
-#include "deliver-local/programs.h"
+#include "route/programs.h"
 #include "deliver-local/verdict.h"
 
 #include <sys/types.h>

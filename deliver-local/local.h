@@ -10,7 +10,7 @@
 
 #include "agent/agent.h"
 #include "config/conf.h"
-#include "deliver-local/programs.h"
+#include "route/programs.h"
 
 #include <sys/queue.h>
 #include <sys/types.h>

@@ -6,7 +6,7 @@
 #include "base/version.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
-#include "route/route.h"
+#include "qscheduler/files.h"
 
 static int
 finish(int r, FILE *out)
@@ -20,7 +20,7 @@ finish(int r, FILE *out)
 }
 
 static int
-load(const struct options *o, struct conf *ret_conf)
+load(const struct options *o, bool files, struct conf *ret_conf)
 {
 	struct daemon_users users;
 	struct buf error = { 0 };
@@ -28,6 +28,8 @@ load(const struct options *o, struct conf *ret_conf)
 
 	if (r == 0) {
 		r = daemon_users(ret_conf, &users, &error);
+		if (r == 0 && files)
+			r = files_check(ret_conf, &users, &error);
 		if (r < 0)
 			conf_done(ret_conf);
 	}
@@ -42,7 +44,7 @@ static int
 run_dump(const struct options *o)
 {
 	struct conf conf;
-	int r = load(o, &conf);
+	int r = load(o, false, &conf);
 
 	if (r < 0)
 		return daemon_exit_code(r);
@@ -55,21 +57,16 @@ static int
 run_check(const struct options *o)
 {
 	struct conf conf;
-	int r = load(o, &conf);
-
-	struct route_table *table = NULL;
+	int r = load(o, true, &conf);
 
 	if (r < 0)
 		return daemon_exit_code(r);
-	r = daemon_routes(&conf, &table);
-	if (r == 0)
-		printf("%s: %s\n", conf_path(&conf),
-		    access(conf_path(&conf), F_OK) == 0
-			? "ok"
-			: "not there, the defaults are in force");
-	route_free(&table);
+	printf("%s: %s\n", conf_path(&conf),
+	    access(conf_path(&conf), F_OK) == 0
+		? "ok"
+		: "not there, the defaults are in force");
 	conf_done(&conf);
-	return r < 0 ? daemon_exit_code(r) : finish(0, stdout);
+	return finish(0, stdout);
 }
 
 static int

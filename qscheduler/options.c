@@ -144,7 +144,7 @@ options_usage(FILE *out)
 	    "  -c FILE       configuration instead of QSCHED_CONF or\n"
 	    "                /etc/qscheduler/qscheduler.conf\n"
 	    "  --ready-fd N  write a newline to descriptor N when ready (s6)\n"
-	    "  --check       judge a configuration and its routing file\n"
+	    "  --check       judge a configuration, its routing and programs\n"
 	    "  --dump        print what is in force, and from where\n"
 	    "  --sample      print a configuration with every parameter\n",
 	    out);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "ipc/msg.h"
 #include "log/log.h"
+#include "qscheduler/files.h"
 #include "qscheduler/inforce.h"
 
 static void
@@ -32,12 +33,14 @@ load(struct super *s, struct conf **ret_conf)
 
 	if (r < 0)
 		return r;
-	r = inforce_write(&s->base, fresh, &error);
+	r = files_check(fresh, &s->users, &error);
+	if (r == 0)
+		r = inforce_write(&s->base, fresh, &error);
 	if (r == 0) {
 		*ret_conf = fresh;
 	} else {
 		log_error("reload: %s: the old configuration stays in force",
-		    buf_str(&error));
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
 		conf_free(&fresh);
 	}
 	buf_done(&error);
@@ -51,6 +54,7 @@ reload(struct super *s)
 		.u.RELOAD = { .generation = s->reloads + 1 } };
 	struct conf *fresh;
 
+	/* What is not ready yet must not be told ready by this. */
 	if (s->ready)
 		notify_reloading(&s->notify, clock_mono());
 	if (load(s, &fresh) == 0) {

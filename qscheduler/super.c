@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "log/log.h"
 #include "qscheduler/env.h"
+#include "qscheduler/files.h"
 #include "qscheduler/inforce.h"
 
 /* For agents whose queue-send is gone, and todo-proc. */
@@ -186,6 +187,8 @@ load_conf(struct super *s)
 	} else {
 		daemon_open_log(s->conf, "qscheduler");
 		r = daemon_users(s->conf, &s->users, &error);
+		if (r == 0)
+			r = files_check(s->conf, &s->users, &error);
 	}
 	if (r < 0)
 		fprintf(stderr, "qscheduler: %s\n",

@@ -10,6 +10,7 @@
  * publish.c   the page of /qscheduler     request.c  its message queue
  * notify.c    systemd and s6              inforce.c  what children are to read
  * env.c       what they get from our environment
+ * files.c     routing and programs, judged before children read them
  *
  * After start-up nothing ends this process but TERM: what fails is logged and
  * tried again later. What children send is judged as a stranger's. */

@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-from case import SystemTest
+from case import SystemTest, needs_root
 from instance import AS_ROOT, BIN, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -69,6 +69,49 @@ class Configuration(SystemTest):
         i.write_conf()
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
+        i.stop()
+
+    def test_F1_files_of_children_are_judged_before_the_start(self):
+        i = self.instance()
+        for path, text, line in ((i.routing_file, "* local\nx.example nowhere\n", 2),
+                                 (i.routing_file, "\n\n* local local local\n", 3),
+                                 (i.programs_file, "one\n", 1),
+                                 (i.programs_file, "a user /bin/x\na user /bin/y\n", 2)):
+            good = path.read_text()
+            path.write_text(text)
+            for command in (("-s",), ("--check",)):
+                done = subprocess.run([BIN / "qscheduler", *command, "-c", i.conf_file], check=False,
+                                      capture_output=True, text=True, timeout=20, env=i.environment())
+                self.assertEqual(done.returncode, 100, f"{command} {text!r}: {done.stderr}")
+                self.assertIn(f"{path}:{line}: ", done.stderr)
+            path.write_text(good)
+        self.assertEqual([], i.pids())
+        self.assertEqual([], i.ipc_objects())
+        self.assertFalse(i.base.exists())
+        for path in (i.routing_file, i.programs_file):
+            path.unlink()
+        i.start()
+        i.stop()
+
+    @needs_root
+    def test_F1_a_routing_file_that_only_root_may_read(self):
+        i = self.instance()
+        i.routing_file.chmod(0o600)
+        done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
+                              text=True, check=False, timeout=20, env=i.environment())
+        self.assertEqual(done.returncode, 100)
+        self.assertIn(f"{i.routing_file}: cannot be read by user {USERS['qmailq_user']}", done.stderr)
+
+    def test_F1_reload_with_a_wrong_routing_file_changes_nothing(self):
+        i = self.running()
+        i.routing_file.write_text("* local\n* nowhere\n")
+        i.write_conf(hopcount_limit="77")
+        i.reload()
+        wait(lambda: i.log_has(rf"qscheduler: error: reload: {i.routing_file}:2: .*old configuration"),
+             what="the complaint")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        self.assertFalse(i.log_has("configuration reloaded"))
         i.stop()
 
     def test_F7_routing_reload(self):

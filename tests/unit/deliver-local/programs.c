@@ -1,4 +1,4 @@
-#include "deliver-local/programs.h"
+#include "route/programs.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* deliver-local/programs.h - programs_file: what mail may be piped into
+/* route/programs.h - programs_file: what mail may be piped into
  * (qscheduler-programs(5)).
  *
  *	NAME USER PATH [ARGUMENT ...]
@@ -14,8 +14,8 @@
  * table does not change once loaded. Soft: -errno, with "FILE:LINE: what is
  * wrong". Never logs.
  */
-#ifndef DELIVER_LOCAL_PROGRAMS_H
-#define DELIVER_LOCAL_PROGRAMS_H
+#ifndef ROUTE_PROGRAMS_H
+#define ROUTE_PROGRAMS_H
 
 #include "base/buf.h"
 

@@ -1,0 +1,17 @@
+/* qscheduler/files.h - the files that children read, judged before they do: a
+ * wrong one stops the start, and not each child in turn; on a reload the old
+ * ones stay in force everywhere.
+ *
+ * Soft: -errno with "FILE:LINE: what is wrong". Never logs. */
+#ifndef QSCHEDULER_FILES_H
+#define QSCHEDULER_FILES_H
+
+#include "config/conf.h"
+#include "daemon/daemon.h"
+
+/* routing_file, also whether those may read it who have to, and
+ * programs_file. Either may be absent. */
+int files_check(const struct conf *conf, const struct daemon_users *users,
+    struct buf *ret_error);
+
+#endif
