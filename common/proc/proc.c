@@ -94,7 +94,8 @@ grown(struct proc *p, usec_t now, usec_t max)
 {
 	usec_t delay;
 
-	if (now - p->started_at >= PROC_STEADY) {
+	/* One that was never ready did not run, however long it was there. */
+	if (p->was_ready && now - p->started_at >= PROC_STEADY) {
 		p->delay = PROC_DELAY_MIN;
 		p->failures = 0;
 	}
@@ -117,6 +118,7 @@ set_deadline(struct proc *p, enum proc_timing timing, usec_t now,
 		break;
 	case PROC_TIME_READY:
 		p->started_at = now;
+		p->was_ready = false;
 		p->deadline = later(now, limits->ready_limit);
 		break;
 	case PROC_TIME_STOP:
@@ -147,6 +149,7 @@ proc_event(struct proc *p, enum proc_event event, usec_t now,
 	if (p->state == PROC_BACKOFF && cell->action == PROC_ACT_SPAWN)
 		p->restarts++;
 	p->state = p->wanted ? cell->next : cell->unwanted;
+	p->was_ready |= p->state == PROC_UP;
 	set_deadline(p, cell->timing, now, limits);
 	if (p->state == PROC_DOWN)
 		p->deadline = USEC_NEVER;

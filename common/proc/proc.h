@@ -8,7 +8,7 @@
  *
  * A child that ends, with whatever status, exit 0 included (P7), is started
  * again after a delay that doubles from PROC_DELAY_MIN to the limit; a run of
- * PROC_STEADY resets it. One that was asked to stop for its group comes back
+ * PROC_STEADY that became ready resets it. One that was asked to stop for its group comes back
  * after the least delay: it is not to blame.
  *
  * The table is total: an event that cannot happen in a state, or comes late,
@@ -67,6 +67,7 @@ struct proc {
 	usec_t deadline; /* USEC_NEVER: none */
 	usec_t delay;    /* the next back-off */
 	usec_t started_at;
+	bool was_ready;    /* since then */
 	uint32_t restarts; /* starts after the first */
 	uint32_t failures; /* since the last steady run */
 };

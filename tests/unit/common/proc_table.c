@@ -189,6 +189,31 @@ Test(proc, a_steady_run_resets_the_delay)
 	cr_expect_not(proc_is_looping(&p, now));
 }
 
+/* Killed each time when its time to become ready is over. */
+Test(proc, P14_hanging_at_the_start_is_no_steady_run)
+{
+	const struct proc_limits slow = { 2 * PROC_STEADY, PROC_STEADY,
+		60 * USEC_PER_SEC };
+	struct proc p;
+	usec_t now = NOW;
+	int i;
+
+	proc_init(&p);
+	proc_event(&p, PROC_EV_WANT_UP, now, &slow);
+	for (i = 1; i <= 2 * PROC_LOOPING; i++) {
+		proc_event(&p, PROC_EV_SPAWNED, now, &slow);
+		now = p.deadline;
+		cr_assert_eq(
+		    proc_event(&p, PROC_EV_TIMER, now, &slow), PROC_ACT_KILL);
+		proc_event(&p, PROC_EV_EXITED, now, &slow);
+		cr_assert_eq(p.failures, i);
+		now = p.deadline;
+		cr_assert_eq(
+		    proc_event(&p, PROC_EV_TIMER, now, &slow), PROC_ACT_SPAWN);
+	}
+	cr_expect(proc_is_looping(&p, now));
+}
+
 Test(proc, looping_ends_with_a_steady_run_that_still_runs)
 {
 	struct proc p;
