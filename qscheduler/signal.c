@@ -141,6 +141,26 @@ on_signal(evutil_socket_t sig, short what UNUSED, void *arg)
 			signals[i].handle(arg);
 }
 
+static void
+mask(int how, bool stops)
+{
+	sigset_t set;
+	size_t i;
+
+	sigemptyset(&set);
+	for (i = 0; i < ARRAY_LEN(signals); i++)
+		if (stops || signals[i].handle != super_stop)
+			sigaddset(&set, signals[i].signal);
+	(void)sigprocmask(how, &set, NULL);
+}
+
+/* TERM may end it: nothing has been made yet. */
+void
+super_signals_hold(void)
+{
+	mask(SIG_BLOCK, false);
+}
+
 int
 super_signals_open(struct super *s)
 {
@@ -153,6 +173,7 @@ super_signals_open(struct super *s)
 		    evsignal_add(s->signals[i], NULL) < 0)
 			return -ENOMEM;
 	}
+	mask(SIG_UNBLOCK, true);
 	return 0;
 }
 
@@ -161,6 +182,8 @@ super_signals_close(struct super *s)
 {
 	size_t i;
 
+	/* Another TERM would make a clean stop look like a death (P10). */
+	mask(SIG_BLOCK, true);
 	for (i = 0; i < ARRAY_LEN(signals); i++) {
 		if (s->signals[i] != NULL)
 			event_free(s->signals[i]);

@@ -370,6 +370,7 @@ super_run(const struct options *options)
 
 	s.base.fd = s.base.lock = -1;
 	daemon_sane_process();
+	super_signals_hold();
 	env_raise_limits();
 	notify_init(&s.notify, options->ready_fd);
 	r = load_conf(&s);

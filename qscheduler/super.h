@@ -122,6 +122,8 @@ void super_progress(struct super *s);
 int inventory(struct super *s);
 
 /* ---- signal.c ---- */
+/* Until they are open: a HUP must not end what is about to start. */
+void super_signals_hold(void);
 int super_signals_open(struct super *s);
 void super_signals_close(struct super *s);
 /* Not more than once in a tick (P11). */

@@ -8,8 +8,8 @@
  *
  * A child that ends, with whatever status, exit 0 included (P7), is started
  * again after a delay that doubles from PROC_DELAY_MIN to the limit; a run of
- * PROC_STEADY that became ready resets it. One that was asked to stop for its group comes back
- * after the least delay: it is not to blame.
+ * PROC_STEADY that became ready resets it. One that was asked to stop for its
+ * group comes back after the least delay: it is not to blame.
  *
  * The table is total: an event that cannot happen in a state, or comes late,
  * is ignored there, and a process that is there without being wanted is

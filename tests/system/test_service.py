@@ -1,0 +1,121 @@
+"""How service managers and operators see the supervisor."""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import socket
+import time
+
+from case import SystemTest, cost, needs_root
+from instance import wait
+
+HELLO = b"Subject: hello\n\nhello\n"
+
+
+class Manager:
+    """A datagram socket as systemd has it."""
+
+    def __init__(self, test):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        test.addCleanup(self.socket.close)
+        name = f"qsched-test-{os.getpid()}"
+        self.socket.bind("\0" + name)
+        self.socket.settimeout(20)
+        self.told = []
+        os.environ["NOTIFY_SOCKET"] = "@" + name
+        os.environ["WATCHDOG_USEC"] = "30000000"
+
+    def hear(self, pattern):
+        """The next of what comes that has this in it; what came before is kept."""
+        while True:
+            text = self.socket.recv(4096).decode()
+            self.told.append(text)
+            if re.search(pattern, text, re.M):
+                return text
+
+
+class Service(SystemTest):
+    def test_systemd_is_told_of_each_step(self):
+        manager = Manager(self)
+        i = self.running(queues=2)
+        ready = manager.hear("^READY=1$")
+        self.assertIn(f"MAINPID={i.process.pid}", ready)
+        self.assertIn("STATUS=2 queues open", ready)
+        self.assertFalse([t for t in manager.told[:-1] if "READY" in t])
+        manager.hear("^WATCHDOG=1$")
+        i.reload()
+        self.assertRegex(manager.hear("^RELOADING=1$"), r"MONOTONIC_USEC=\d+")
+        manager.hear("^READY=1$")
+        i.routing_file.write_text("* nowhere\n")
+        i.reload()
+        manager.hear("^RELOADING=1$")
+        manager.hear("^READY=1$")
+        i.stop()
+        manager.hear("^STOPPING=1$")
+
+    @needs_root  # they are not dumpable: nobody else may look
+    def test_children_do_not_speak_to_the_manager(self):
+        Manager(self)
+        i = self.running(queues=1)
+        for pid in i.pids():
+            names = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+            self.assertEqual(b"NOTIFY_SOCKET" in names, pid == i.process.pid)
+        i.stop()
+
+    def test_P10_hup_before_and_term_after_the_handlers(self):
+        i = self.instance()
+        # Held for a moment where the loop is made and nothing is there yet.
+        i.start(ready=False, prefix=("strace", "-qq", "-o", "/dev/null", "-e", "trace=epoll_create1",
+                                     "-e", "inject=epoll_create1:delay_enter=1000000"))
+        pid = wait(lambda: i.pids("qscheduler"), what="the process")[0]
+
+        def holds():
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            blocked, caught = (int(re.search(rf"^{name}:\s*(\w+)", status, re.M).group(1), 16)
+                               for name in ("SigBlk", "SigCgt"))
+            return blocked & ~caught & 1 << (signal.SIGHUP - 1)
+        wait(holds, what="signals held")
+        for sig in (signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1):
+            os.kill(pid, sig)
+        wait(lambda: i.log_has("ready: 2 queues open"), what="readiness")
+        os.kill(pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            while i.process.poll() is None:
+                os.kill(pid, signal.SIGTERM)
+        self.assertEqual(i.process.wait(20), 0)
+        i.process = None
+        i.stop()
+
+    @cost(8)
+    def test_an_orderly_life_has_no_warnings(self):
+        i = self.running(queues=3)
+        for n in range(20):
+            i.inject(HELLO, f"user{n % 4}@test.example")
+        i.wait_delivered("user0", 5)
+        i.reload()
+        wait(lambda: i.log_has("qscheduler: configuration reloaded"), what="the reload")
+        i.inject(HELLO, "late@test.example")
+        i.stop()
+        self.assertFalse(i.log_has("warning:|error:"), i.log())
+
+    @cost(8)
+    def test_I9_idle_wakes_up_once_a_second(self):
+        i = self.running(queues=2)
+
+        def switches():
+            found = {}
+            for pid in i.pids():
+                text = pathlib.Path(f"/proc/{pid}/status").read_text()
+                found[pid] = int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", text, re.M).group(1))
+            return found
+        time.sleep(1)  # what has just started settles
+        before, began = switches(), time.monotonic()
+        time.sleep(5)  # the time that is measured
+        after, took = switches(), time.monotonic() - began
+        for pid, count in after.items():
+            name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+            # scan_interval is 1 s here: todo-proc has two reasons, queue-send hears of them.
+            limit = took + 1 if name == "qscheduler" else 3 * took + 2
+            self.assertLessEqual(count - before[pid], limit, name)
+        i.stop()
