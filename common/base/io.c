@@ -24,65 +24,40 @@ io_write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
-int
-io_pwrite_all(int fd, const void *data, size_t len, int64_t off)
+/* Where the descriptor stands; no offset of a file. */
+#define HERE (-1)
+
+static int64_t
+read_whole(int fd, char *to, size_t len, int64_t off)
 {
-	const char *p = data;
+	size_t got = 0;
+	ssize_t n;
 
-	while (len > 0) {
-		ssize_t n = pwrite(fd, p, len, off);
-
+	while (got < len) {
+		n = off == HERE
+		    ? read(fd, to + got, len - got)
+		    : pread(fd, to + got, len - got, off + (int64_t)got);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
 		if (n == 0)
-			return -EIO;
-		p += n;
-		off += n;
-		len -= (size_t)n;
+			break;
+		got += (size_t)n;
 	}
-	return 0;
+	return (int64_t)got;
 }
 
 int64_t
 io_read_all(int fd, void *data, size_t len)
 {
-	char *p = data;
-	size_t got = 0;
-
-	while (got < len) {
-		ssize_t n = read(fd, p + got, len - got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		got += (size_t)n;
-	}
-	return (int64_t)got;
+	return read_whole(fd, data, len, HERE);
 }
 
 int64_t
 io_pread_all(int fd, void *data, size_t len, int64_t off)
 {
-	char *p = data;
-	size_t got = 0;
-
-	while (got < len) {
-		ssize_t n = pread(fd, p + got, len - got, off + (int64_t)got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		got += (size_t)n;
-	}
-	return (int64_t)got;
+	return off < 0 ? -EINVAL : read_whole(fd, data, len, off);
 }
 
 int

@@ -6,7 +6,6 @@
 #include "base/base.h"
 
 int io_write_all(int fd, const void *data, size_t len);
-int io_pwrite_all(int fd, const void *data, size_t len, int64_t off);
 /* The number of bytes read, less than len only at the end of the file. */
 int64_t io_read_all(int fd, void *data, size_t len);
 int64_t io_pread_all(int fd, void *data, size_t len, int64_t off);

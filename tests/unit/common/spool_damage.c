@@ -37,10 +37,16 @@ sample_open(struct sample *s)
 }
 
 static void
+write_at(int fd, const void *data, size_t len, size_t off)
+{
+	cr_assert_eq(pwrite(fd, data, len, (off_t)off), (ssize_t)len);
+}
+
+static void
 store(int fd, const void *data, size_t len)
 {
 	cr_assert_eq(ftruncate(fd, 0), 0);
-	cr_assert_eq(io_pwrite_all(fd, data, len, 0), 0);
+	write_at(fd, data, len, 0);
 }
 
 /* What a reader does before it trusts a file. */
@@ -156,16 +162,13 @@ Test(damage, D15_trailing_garbage)
 	sample_open(&s);
 	for (i = 0; i < ARRAY_LEN(garbage); i++) {
 		store(s.fd, s.data, s.len);
-		cr_assert_eq(io_pwrite_all(s.fd, garbage[i],
-				 strlen(garbage[i]) + 1, (int64_t)s.len),
-		    0);
+		write_at(s.fd, garbage[i], strlen(garbage[i]) + 1, s.len);
 		cr_expect_eq(read_all(s.fd), -EBADMSG);
 	}
 	/* Another whole trailer behind: regions no longer meet it. */
 	store(s.fd, s.data, s.len);
-	cr_assert_eq(io_pwrite_all(s.fd, s.data + s.len - QUEUE_FILE_TRAILER,
-			 QUEUE_FILE_TRAILER, (int64_t)s.len),
-	    0);
+	write_at(s.fd, s.data + s.len - QUEUE_FILE_TRAILER, QUEUE_FILE_TRAILER,
+	    s.len);
 	cr_expect_eq(read_all(s.fd), -EBADMSG);
 	close(s.fd);
 }
