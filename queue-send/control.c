@@ -77,27 +77,12 @@ send_done(struct send *s)
 	route_free(&s->routes);
 }
 
-static int
-open_queue(struct send *s)
+/* What the last run left in active/. */
+static void
+recover(struct send *s)
 {
-	struct daemon *d = s->d;
 	struct recovered done;
-	int r =
-	    spool_open(&s->sp, &spool_sys_real, d->conf->queue_base, d->queue);
 
-	if (r < 0) {
-		log_error("%s/queue%u: %s", d->conf->queue_base, d->queue,
-		    strerror(-r));
-		return r;
-	}
-	s->lock = spool_lock(&s->sp, SEND_LOCK, true);
-	if (s->lock < 0) {
-		log_error(
-		    "%s/lock/queue-send: %s", s->sp.path, strerror(-s->lock));
-		r = s->lock;
-		spool_close(&s->sp);
-		return r;
-	}
 	recover_active(&s->sp, &done);
 	s->want_scan = done.returned > 0;
 	if (done.returned + done.removed + done.held > 0)
@@ -106,7 +91,6 @@ open_queue(struct send *s)
 		    (unsigned long long)done.returned,
 		    (unsigned long long)done.removed,
 		    (unsigned long long)done.held);
-	return 0;
 }
 
 static void
@@ -126,9 +110,10 @@ start(struct daemon *d)
 	s->base = d->base;
 	s->conf = d->conf;
 	raise_descriptors();
-	r = open_queue(s);
-	if (r < 0)
-		return r;
+	s->lock = daemon_take_queue(d, &s->sp);
+	if (s->lock < 0)
+		return s->lock;
+	recover(s);
 	r = send_init(s);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));

@@ -1,8 +1,8 @@
 /* queue-send/recover.h - at start: what was in the active queue when the last
  * queue-send ended goes back to incoming/, but for messages whose marks say
- * that nothing is pending: those leave right then. Idempotent (D24). * What
- * could not be moved then (a full or read-only file system) is tried again by
- * the walks of deferred.h.
+ * that nothing is pending: those leave right then. Idempotent (D24). What could
+ * not be moved then (a full or read-only file system) is tried again by the
+ * walks of deferred.h.
  */
 #ifndef QUEUE_SEND_RECOVER_H
 #define QUEUE_SEND_RECOVER_H

@@ -40,7 +40,7 @@
 struct agent_link;
 struct event;
 
-#define SEND_LOCK "queue-send" /* in lock/: one queue-send for a queue */
+#define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
 
 /* The programs that deliver. */
 enum agent_program {

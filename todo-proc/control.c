@@ -107,25 +107,6 @@ todo_done(struct todo *t)
 	route_free(&t->routes);
 }
 
-static int
-open_queue(struct todo *t)
-{
-	const char *base = t->conf->queue_base;
-	int r = spool_open(&t->sp, &spool_sys_real, base, t->d->queue);
-
-	if (r < 0) {
-		log_error("%s/queue%u: %s", base, t->d->queue, strerror(-r));
-		return r;
-	}
-	t->lock = spool_lock(&t->sp, "todo-proc", true);
-	if (t->lock >= 0)
-		return 0;
-	r = t->lock;
-	log_error("%s/lock/todo-proc: %s", t->sp.path, strerror(-r));
-	spool_close(&t->sp);
-	return r;
-}
-
 static void
 close_queue(struct todo *t)
 {
@@ -142,9 +123,9 @@ start(struct daemon *d)
 	t->d = d;
 	t->base = d->base;
 	t->conf = d->conf;
-	r = open_queue(t);
-	if (r < 0)
-		return r;
+	t->lock = daemon_take_queue(d, &t->sp);
+	if (t->lock < 0)
+		return t->lock;
 	r = todo_init(t);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));

@@ -115,6 +115,11 @@ void daemon_open_log(const struct conf *conf, const char *program);
  * local. -errno, after having logged what is wrong with it. */
 struct route_table;
 int daemon_routes(const struct conf *conf, struct route_table **ret_table);
+/* Open the directory of the queue, and wait for its lock of this program's
+ * name: one process of a kind works on a queue. The descriptor of the lock;
+ * -errno, after having logged it, with nothing left open. */
+struct spool;
+int daemon_take_queue(const struct daemon *d, struct spool *ret_sp);
 /* The event loop as all daemons have it; NULL: no memory, no descriptors. */
 struct event_base *daemon_loop_new(void);
 /* EXIT_TEMPORARY for an error that may go away by itself, else
