@@ -111,7 +111,7 @@ vanished(struct send *s, struct message *m)
 static int
 hold(struct send *s, struct message *m)
 {
-	char id[QUEUE_ID_SIZE];
+	char id[QUEUE_ID_SIZE], name[QUEUE_FILE_MAX];
 	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_HOLD, m->inode);
 
 	if (r < 0)
@@ -120,9 +120,10 @@ hold(struct send *s, struct message *m)
 	s->walks[WALK_HOLD].count++;
 	s->counters.finished++;
 	message_id(m, id);
-	log_warning("%s: held: %u recipients failed for good, the reasons are "
-		    "in bounce/",
-	    id, m->failed);
+	queue_file_name(m->inode, name);
+	log_warning("%s: held: recipients that failed for good: %u, the "
+		    "reasons are in bounce/%u/%s",
+	    id, m->failed, (uint32_t)(m->inode % s->sp.split), name);
 	return 0;
 }
 
