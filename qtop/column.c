@@ -295,7 +295,7 @@ const struct column columns[NCOLS] = {
 	    .help = "messages that wait for their next attempt" },
 	[COL_HOLD] = { .key = "hold", .title = "HOLD", .width = 5,
 	    .rank = 5, .fmt = fmt_hold, .value = value_hold,
-	    .help = "messages frozen by the operator" },
+	    .help = "messages set aside: failed for good, or by the operator" },
 	[COL_CORRUPT] = { .key = "corrupt", .title = "CORRUPT", .width = 7,
 	    .rank = 6, .fmt = fmt_corrupt, .value = value_corrupt,
 	    .help = "damaged files kept for a person to look at" },
