@@ -275,8 +275,9 @@ queue_failed(struct submit *s, int error)
 
 	drop_message(s);
 	fact->failed = true;
-	snprintf(s->reason, sizeof(s->reason), "queue%u: %s", fact->queue,
-	    strerror(-error));
+	snprintf(s->reason, sizeof(s->reason), "queue%u: %s%s", fact->queue,
+	    strerror(-error),
+	    error == -ENOSPC ? " beyond queue_minfree_bytes and _inodes" : "");
 	if (h != NULL)
 		close_handle(s, h);
 }
