@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(ipc_ask, .fini = ipc_scratch_done);
+TestSuite(ipc_ask, .fini = ipc_scratch_done, .timeout = 60);
 
 static const struct page_owner own = { (uid_t)-1, (gid_t)-1, 0644 };
 static struct sched_page *page;

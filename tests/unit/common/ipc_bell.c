@@ -14,7 +14,7 @@
 
 #define LEAVE ((uid_t)-1)
 
-TestSuite(ipc_bell, .fini = ipc_scratch_done);
+TestSuite(ipc_bell, .fini = ipc_scratch_done, .timeout = 60);
 
 static char name[IPC_NAME_MAX];
 

@@ -166,6 +166,7 @@ Test(ipc_msg, too_large_to_send_leaves_the_buffer)
 	cr_assert_eq(msg_encode(&msg, &out), -EMSGSIZE);
 	msg.u.STATUS.text = (struct msg_str){ "a\0b", 3 };
 	cr_assert_eq(msg_encode(&msg, &out), -EBADMSG);
+	cr_assert_eq(out.len, 4);
 	cr_assert_str_eq(buf_str(&out), "kept");
 	buf_done(&out);
 }

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-TestSuite(ipc_page, .fini = ipc_scratch_done);
+TestSuite(ipc_page, .fini = ipc_scratch_done, .timeout = 60);
 
 static struct sched_page sched_copy;
 static struct queue_page queue_copy;
@@ -190,6 +190,8 @@ Test(ipc_page, I12_torn_is_not_given_out)
 	ipc_page_make_sched();
 	page_write_begin(&ipc_page_sched->head);
 	ipc_page_sched->qcount = 1;
+	cr_expect_eq(sched_page_read(ipc_scratch(), &sched_copy), -EAGAIN);
+	page_write_begin(&ipc_page_sched->head); /* of one that died */
 	cr_expect_eq(sched_page_read(ipc_scratch(), &sched_copy), -EAGAIN);
 	page_write_end(&ipc_page_sched->head, 1, 1);
 	cr_expect_eq(sched_page_read(ipc_scratch(), &sched_copy), 0);

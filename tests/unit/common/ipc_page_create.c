@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(ipc_page_create, .fini = ipc_scratch_done);
+TestSuite(ipc_page_create, .fini = ipc_scratch_done, .timeout = 60);
 
 static struct sched_page sched_copy;
 

@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* What happened to one end. */
@@ -111,7 +112,17 @@ teardown(void)
 	event_base_free(base);
 }
 
-TestSuite(ipc_wire, .init = setup, .fini = teardown);
+TestSuite(ipc_wire, .init = setup, .fini = teardown, .timeout = 60);
+
+/* Only b is a wire, on s[1]; the test is the other end. */
+static void
+raw_peer(int s[2])
+{
+	wire_free(&a.wire);
+	wire_free(&b.wire);
+	cr_assert_eq(chan_pair(s), 0);
+	cr_assert_eq(wire_new(base, s[1], &ops, &b, &b.wire), 0);
+}
 
 static void
 turn(void)
@@ -142,6 +153,45 @@ Test(ipc_wire, more_than_the_socket_holds_arrives_in_order)
 	cr_expect_eq(wire_queued(a.wire), 0);
 	cr_expect_eq(a.drained, 1);
 	cr_expect_eq(b.drained, 0);
+}
+
+static struct chan_frame frame; /* large */
+
+/* Room came before the loop knew of it. */
+Test(ipc_wire, what_waits_is_not_overtaken)
+{
+	uint32_t sent = 0, got = 0;
+	int s[2];
+
+	raw_peer(s);
+	while (wire_queued(b.wire) == 0)
+		cr_assert_eq(send_number(b.wire, sent++, -1), 0);
+	while (chan_recv(s[0], &frame) == 1)
+		cr_assert_eq(frame.msg.u.FLUSH.spare, got++);
+	cr_assert_eq(send_number(b.wire, sent++, -1), 0);
+	turns();
+	while (chan_recv(s[0], &frame) == 1)
+		cr_assert_eq(frame.msg.u.FLUSH.spare, got++);
+	cr_expect_eq(got, sent);
+	close(s[0]);
+}
+
+/* A socket on which only sending fails: nothing would ever be heard of its
+ * end. As many frames wait as are read in one turn. */
+Test(ipc_wire, broken_for_sending_only)
+{
+	const struct msg msg = { .type = MSG_SCAN };
+	int s[2], n;
+
+	raw_peer(s);
+	cr_assert_eq(shutdown(s[1], SHUT_WR), 0);
+	for (n = 0; n < 64; n++)
+		cr_assert_eq(chan_send(s[0], &msg, -1), 0);
+	cr_expect_eq(send_number(b.wire, 0, -1), -EPIPE);
+	turns();
+	cr_expect_eq(b.frames, 64);
+	cr_expect_eq(b.closed, 1);
+	close(s[0]);
 }
 
 Test(ipc_wire, bounded_work_a_turn)
@@ -258,10 +308,7 @@ Test(ipc_wire, I18_bad_frames_are_told_and_the_next_is_read)
 {
 	int s[2];
 
-	wire_free(&a.wire);
-	wire_free(&b.wire);
-	cr_assert_eq(chan_pair(s), 0);
-	cr_assert_eq(wire_new(base, s[1], &ops, &b, &b.wire), 0);
+	raw_peer(s);
 	cr_assert_eq(write(s[0], "junk", 4), 4);
 	cr_assert_eq(write(s[0], "\x0c\0\0\0\x04\0\0\0\0\0\0\0", 12), 12);
 	turns();
