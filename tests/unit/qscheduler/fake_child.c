@@ -155,6 +155,7 @@ static void
 leave_child(void)
 {
 	if (fork() == 0) {
+		alarm(60);
 		say("left");
 		for (;;)
 			pause();
