@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """The other side of SMTP and LMTP: aiosmtpd, of Debian's python3-aiosmtpd.
 
-    smtp_sink.py DIR [--lmtp]
+    smtp_sink.py DIR [--lmtp] [--port N]
 
-Listens on a free port of the loopback, prints it, and keeps each message as it
-came over the wire in DIR/N.eml, with its envelope in DIR/N.env, until its
-standard input ends.
+Listens on a free port of the loopback, or on the one given, prints it, and
+keeps each message as it came over the wire in DIR/N.eml, with its envelope in
+DIR/N.env, until its standard input ends. A recipient whose name begins with a
+reply code and a dash, as in 451-x@example, is answered with that code.
 """
+import argparse
 import asyncio
 import json
 import pathlib
+import re
 import sys
 
 from aiosmtpd.lmtp import LMTP
@@ -21,13 +24,20 @@ class Keep:
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
-        self.count = 0
+        self.count = sum(1 for _ in self.directory.glob("*.eml"))
+
+    async def handle_RCPT(self, server, session, envelope, address, options):
+        code = re.match(r"([45])\d\d(?=-)", address)
+        if code:
+            return f"{code.group(0)} {code.group(1)}.7.1 {address} is not wanted"
+        envelope.rcpt_tos.append(address)
+        return "250 2.1.5 wanted"
 
     async def handle_DATA(self, server, session, envelope):
         self.count += 1
         name = f"{self.count:06d}"
-        (self.directory / f"{name}.env").write_text(
-            json.dumps({"from": envelope.mail_from, "to": envelope.rcpt_tos}))
+        (self.directory / f"{name}.env").write_text(json.dumps(
+            {"from": envelope.mail_from, "to": envelope.rcpt_tos, "options": envelope.mail_options}))
         temp = self.directory / f"{name}.tmp"
         temp.write_bytes(envelope.original_content)
         temp.rename(self.directory / f"{name}.eml")
@@ -35,11 +45,17 @@ class Keep:
 
 
 async def main():
-    directory, protocol = sys.argv[1], LMTP if "--lmtp" in sys.argv else SMTP
-    keep = Keep(directory)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("directory")
+    parser.add_argument("--lmtp", action="store_true")
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args()
+    protocol = LMTP if options.lmtp else SMTP
+    keep = Keep(options.directory)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: protocol(keep, enable_SMTPUTF8=True, data_size_limit=100 << 20), "127.0.0.1", 0)
+        lambda: protocol(keep, enable_SMTPUTF8=True, data_size_limit=100 << 20),
+        "127.0.0.1", options.port)
     print(server.sockets[0].getsockname()[1], flush=True)
     await loop.run_in_executor(None, sys.stdin.buffer.read)
     server.close()

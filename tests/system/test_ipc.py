@@ -48,6 +48,18 @@ class Bells(SystemTest):
         bell.close()
         i.stop()
 
+    def test_the_bell_alone_is_prompt(self):
+        """No look of its own for an hour: each message is found by its ring."""
+        i = self.running(queues=1, conf={"scan_interval": "1h"})
+        for n in range(1, 7):
+            i.inject(HELLO, "alice@test.example")
+            i.wait_delivered("alice", n)
+        wait(lambda: i.page(1)["accepted"] == 6 and i.page(1)["rings"] >= 5, what="the rings are counted")
+        # One at a time: the look at the start and the one when the bell came
+        # can each have found one.
+        self.assertLessEqual(i.page(1)["found_by_scan"], 2)
+        i.stop()
+
     def test_I5_I8_removed_while_in_use(self):
         i = self.running(queues=1)
         librt.mq_unlink(f"/{i.name}.queue1".encode())

@@ -1,0 +1,123 @@
+"""Delivery over SMTP and LMTP: servers that are down, refuse, or stop to read."""
+import os
+import signal
+import socket
+
+from case import SystemTest
+from instance import wait
+from peer import Peer
+
+HELLO = b"Subject: hello\n\nhello\n"
+
+
+class Smtp(SystemTest):
+    def peer(self, i, *options):
+        """A server, in a directory of its own; what was there before stays."""
+        made = Peer(i.dir / "peer", *options)
+        self.addCleanup(made.stop)
+        return made
+
+    def routed(self, port, kind="smtp", **options):
+        return self.running(queues=1, routing=f"* {kind}:127.0.0.1:{port}\n", **options)
+
+    def bound(self):
+        """A port that is ours, and on which nobody listens."""
+        own = socket.socket()
+        self.addCleanup(own.close)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        own.bind(("127.0.0.1", 0))
+        return own, own.getsockname()[1]
+
+    def content(self, peer):
+        """What came, without the Received field that we put in front."""
+        data = [m.read_bytes() for m in peer.messages()]
+        return [d[d.index(b"Subject:"):] for d in data]
+
+    def test_N1_refused_and_tried_again_until_the_server_is_up(self):
+        own, port = self.bound()
+        i = self.routed(port)
+        i.inject(HELLO, "x@away.example")
+        wait(lambda: i.log().count("to=<x@away.example>") >= 2, what="two attempts")
+        self.assertTrue(i.log_has(r"to=<x@away\.example>.*dsn=4\.\S+, status=deferred"))
+        own.close()
+        peer = self.peer(i, "--port", str(port))
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(self.content(peer), [HELLO.replace(b"\n", b"\r\n")])
+        self.assertEqual(i.files(), [])
+
+    def test_lmtp(self):
+        i = self.instance(queues=1)
+        peer = self.peer(i, "--lmtp")
+        i.routing_file.write_text(f"* lmtp:127.0.0.1:{peer.port}\n")
+        i.start()
+        i.inject(HELLO, "x@away.example")
+        i.wait_empty()
+        i.stop()
+        self.assertEqual([e["to"] for e in peer.envelopes()], [["x@away.example"]])
+        self.assertEqual(self.content(peer), [HELLO.replace(b"\n", b"\r\n")])
+        self.assertTrue(i.log_has(r"to=<x@away\.example>.*status=sent"))
+
+    def test_N10_each_recipient_has_its_own_answer(self):
+        i = self.instance(queues=1)
+        peer = self.peer(i)
+        i.routing_file.write_text(f"* smtp:127.0.0.1:{peer.port}\n")
+        i.start()
+        i.inject(HELLO, "good@away.example", "451-x@away.example", "550-y@away.example",
+                 "fine@away.example")
+        wait(lambda: i.log().count("to=<451-x@away.example>") >= 2, what="the one refused for now, again")
+        self.assertTrue(i.log_has(r"to=<451-x@away\.example>.*dsn=4\.7\.1, status=deferred \(.*not wanted"))
+        self.assertTrue(i.log_has(r"to=<550-y@away\.example>.*dsn=5\.7\.1, status=bounced \(.*not wanted"))
+        self.assertEqual(i.log().count("to=<550-y@away.example>"), 1, "failed is failed")
+        self.assertEqual([e["to"] for e in peer.envelopes()], [["good@away.example", "fine@away.example"]])
+        self.assertEqual((len(i.files("bounce")), len(i.files("defer"))), (1, 1))
+        i.stop()
+        self.assertEqual(len(peer.messages()), 1)
+
+    def test_8_bit_content_arrives_as_it_is(self):
+        i = self.instance(queues=1)
+        peer = self.peer(i)
+        i.routing_file.write_text(f"* smtp:127.0.0.1:{peer.port}\n")
+        i.start()
+        octets = bytes(n for n in range(1, 256) if n not in b"\r\n")
+        message = b"Subject: \xc3\xa4\n\n" + octets + b"\n.\n..\n.\xff\nend\n"
+        i.inject(message, "x@away.example")
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(self.content(peer), [message.replace(b"\n", b"\r\n")])
+        self.assertIn("BODY=8BITMIME", peer.envelopes()[0]["options"])
+
+    def test_P1_kill_of_the_agent_in_the_middle_of_the_content(self):
+        """The server reads no further than DATA; then the agent is killed."""
+        own, port = self.bound()
+        own.listen(1)
+        own.settimeout(30)
+        i = self.routed(port, conf={"smtp_connect_timeout": "5s", "restart_delay_max": "1s"})
+        message = HELLO + b"0123456789abcde\n" * (1 << 20)
+        i.inject(message, "x@away.example", "y@away.example")
+        server, _ = own.accept()
+        server.settimeout(30)
+        lines = server.makefile("rwb", buffering=0)
+        lines.write(b"220 hello\r\n")
+        answers = {b"EHLO": b"250 hello", b"MAIL": b"250 fine", b"RCPT": b"250 fine", b"DATA": b"354 go on"}
+        verb = b""
+        while verb != b"DATA":
+            verb = lines.readline()[:4].upper()
+            lines.write(answers[verb] + b"\r\n")
+        self.assertTrue(lines.read(100000), "content comes")
+        [pid] = i.pids("deliver-smtp")
+        os.kill(pid, signal.SIGKILL)
+        rest = b""
+        while piece := server.recv(1 << 20):
+            rest = (rest + piece)[-5:]
+        self.assertNotEqual(rest, b"\r\n.\r\n", "a message that was cut has no end")
+        lines.close()
+        server.close()
+        own.close()
+        peer = self.peer(i, "--port", str(port))
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(self.content(peer), [message.replace(b"\n", b"\r\n")])
+        self.assertEqual(peer.envelopes()[0]["to"], ["x@away.example", "y@away.example"])
+        self.assertTrue(i.log_has("the delivery agent died"))
+        self.assertEqual(i.files(), [])
