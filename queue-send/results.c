@@ -48,6 +48,8 @@ write_mark(struct send *s, struct message *m, const struct report *r)
 		return 0;
 	if (m->fd < 0)
 		m->fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
+	if (m->fd == -ENOENT) /* removed by hand: there is nothing to mark */
+		return 0;
 	if (m->fd < 0)
 		return m->fd;
 	return queue_file_mark(s->sp.sys, m->fd, r->offset,
@@ -99,8 +101,9 @@ park(struct send *s, struct message *m, const struct report *r)
 	struct parked *p = malloc(sizeof(*p) + sizeof(struct report) + strings);
 	char *at;
 
-	if (p == NULL) { /* it may be delivered twice, after a restart */
+	if (p == NULL) { /* it stays, and may be delivered twice */
 		log_error("out of memory for a delivery that is not recorded");
+		message_fail(m, -ENOMEM);
 		return;
 	}
 	p->message = m;

@@ -87,8 +87,9 @@ note_read(const struct todo *t, struct note *ret)
 	return true;
 }
 
-/* Is the copy that the note names in incoming/? Its inode alone does not tell:
- * it may be another message's by now (D22). */
+/* Is the copy that the note names in incoming/, and safe there? Its inode alone
+ * does not tell: it may be another message's by now (D22). Who made the copy
+ * died before the drop was removed, perhaps before the one fsync. */
 static bool
 copy_is_there(const struct todo *t, const struct note *note)
 {
@@ -96,6 +97,8 @@ copy_is_there(const struct todo *t, const struct note *note)
 	int fd = spool_open_file(&t->sp, SPOOL_INCOMING, note->copy, O_RDONLY);
 	int r = fd < 0 ? fd : queue_file_read(fd, &file);
 
+	if (r == 0 && t->sp.sys->fsync(fd) < 0)
+		r = -errno;
 	io_close(&fd);
 	return r == 0 && file.arrival_wall == (usec_t)note->arrival &&
 	    file.nonce == note->nonce;
