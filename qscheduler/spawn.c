@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
@@ -11,6 +12,8 @@
 
 #include "base/io.h"
 #include "daemon/daemon.h"
+
+#define EXEC_WAIT_MSEC 2000
 
 /* Handlers are the parent's: none may run in the child, where it would write
  * into the parent's wake-up socket. All signals are blocked until here. */
@@ -105,12 +108,19 @@ fork_blocked(const struct spawn *how, int null, int report)
 	return pid;
 }
 
-/* Nothing comes when exec succeeds. */
+/* Nothing comes when exec succeeds. A program on a file system that hangs is
+ * taken for started: its end will tell. */
 static int
 take_report(int report, pid_t pid)
 {
-	int error = 0;
+	struct pollfd look = { report, POLLIN, 0 };
+	int error = 0, r;
 
+	do
+		r = poll(&look, 1, EXEC_WAIT_MSEC);
+	while (r < 0 && errno == EINTR);
+	if (r == 0)
+		return 0;
 	if (io_read_all(report, &error, sizeof(error)) != sizeof(error))
 		return 0;
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
