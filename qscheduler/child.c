@@ -24,7 +24,9 @@ const char *const role_names[NROLES] = {
 
 /* Ticks that a child may be there without a channel: at its end the channel
  * closes a moment before the process is seen to be gone. */
-#define MUTE_MAX 3
+#define MUTE_MAX       3
+
+#define COMPLAIN_EVERY (60 * USEC_PER_SEC)
 
 /* ---- the channel ---- */
 
@@ -56,6 +58,14 @@ static const struct {
 	{ MSG_STATUS, on_status },
 };
 
+static void
+complain(struct child *c, usec_t *last, const char *of_what)
+{
+	if (log_due(clock_mono(), COMPLAIN_EVERY, last))
+		log_warning("%s/%" PRIu32 " (pid %ld) %s", role_names[c->role],
+		    c->queue->number, (long)c->process.pid, of_what);
+}
+
 /* More than a child has to say: the rest waits in the socket, and the child
  * with it, until the next tick. */
 static void
@@ -63,8 +73,7 @@ count_frame(struct child *c)
 {
 	if (++c->frames != CHILD_FRAMES)
 		return;
-	log_warning("%s/%" PRIu32 " (pid %ld) sends without end: held back",
-	    role_names[c->role], c->queue->number, (long)c->process.pid);
+	complain(c, &c->flood_told_at, "sends without end: held back");
 	wire_pause(c->channel, true);
 }
 
@@ -73,10 +82,7 @@ on_bad(void *arg, struct wire *w UNUSED)
 {
 	struct child *c = arg;
 
-	if (c->frames == 0)
-		log_warning("%s/%" PRIu32 " (pid %ld): a bad frame: dropped",
-		    role_names[c->role], c->queue->number,
-		    (long)c->process.pid);
+	complain(c, &c->bad_told_at, "sent a bad frame: dropped");
 	count_frame(c);
 }
 

@@ -115,6 +115,7 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 		.manual_load_pct = q->manual_load_pct,
 		.manual_until_mono = q->manual_until,
 		.last_status = q->last_status,
+		.reported_load_pct = q->reported_load_pct,
 	};
 }
 

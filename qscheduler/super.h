@@ -57,8 +57,9 @@ struct child {
 	struct event *timer;  /* of proc.deadline */
 	unsigned frames;      /* taken in this tick */
 	unsigned mute;        /* ticks that it is there without a channel */
-	int last_status;      /* wait status of its last end */
-	char text[CHILD_TEXT_MAX + 1]; /* of its last STATUS */
+	usec_t flood_told_at, bad_told_at; /* complaints, not too often */
+	int last_status;                   /* wait status of its last end */
+	char text[CHILD_TEXT_MAX + 1];     /* of its last STATUS */
 };
 
 struct queue {

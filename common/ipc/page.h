@@ -53,7 +53,7 @@ struct sched_row {
 	uint32_t manual_load_pct; /* setqload; valid until … */
 	int64_t manual_until_mono;
 	int32_t last_status; /* wait status of the last child that ended */
-	uint32_t spare;
+	uint32_t reported_load_pct; /* of the last load report */
 };
 
 struct sched_answer {

@@ -344,6 +344,7 @@ Test(super_queues, I7_requests_are_judged_and_answered)
 	cr_expect_eq(ask_load(1, 10, 100, text), 0);
 	cr_expect_eq(page.rows[0].manual_load_pct, 75);
 	cr_expect_eq(row_of(1)->manual_load_pct, 10);
+	cr_expect_eq(row_of(1)->reported_load_pct, 55);
 	cr_expect_eq(page.bad_requests, 7);
 	mq_close(mq);
 	cr_expect_eq(stage_stop(), 0);
