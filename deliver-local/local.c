@@ -6,6 +6,7 @@
 
 #include <event2/event.h>
 
+#include "base/clock.h"
 #include "daemon/daemon.h"
 #include "deliver-local/verdict.h"
 #include "log/log.h"
@@ -18,7 +19,7 @@
 static void
 set_timer(struct event *ev, usec_t in)
 {
-	struct timeval tv = { in / USEC_PER_SEC, in % USEC_PER_SEC };
+	const struct timeval tv = clock_timeval(in);
 
 	(void)event_add(ev, &tv);
 }

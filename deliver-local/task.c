@@ -40,7 +40,7 @@ static void next(struct task *t);
 static void
 set_timer(struct event *ev, usec_t in)
 {
-	struct timeval tv = { in / USEC_PER_SEC, in % USEC_PER_SEC };
+	const struct timeval tv = clock_timeval(in);
 
 	(void)event_add(ev, &tv);
 }

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 
 struct connect_attempt {
@@ -81,7 +82,7 @@ connect_start(struct event_base *base, const struct sockaddr *address,
     socklen_t address_len, usec_t limit, connect_fn *done, void *arg,
     struct connect_attempt **ret_attempt)
 {
-	struct timeval tv = { limit / USEC_PER_SEC, limit % USEC_PER_SEC };
+	const struct timeval tv = clock_timeval(limit);
 	int sock = open_socket(address, address_len);
 	struct connect_attempt *a;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "log/log.h"
 
 #define STOPPED_DSN  "4.3.2"
@@ -151,7 +152,7 @@ static void
 smtp_stop(struct daemon *d, usec_t limit)
 {
 	struct smtp *smtp = d->state;
-	struct timeval tv = { limit / USEC_PER_SEC, limit % USEC_PER_SEC };
+	const struct timeval tv = clock_timeval(limit);
 
 	smtp->stopping = true;
 	(void)evtimer_add(smtp->stop_timer, &tv);

@@ -85,7 +85,7 @@ set_timer(struct talk *t, usec_t now)
 
 	if (t->dialog.state <= DIALOG_CONTENT && now + limit > t->deadline)
 		limit = t->deadline > now ? t->deadline - now : 0;
-	tv = (struct timeval){ limit / USEC_PER_SEC, limit % USEC_PER_SEC };
+	tv = clock_timeval(limit);
 	(void)evtimer_add(t->timer, &tv);
 }
 

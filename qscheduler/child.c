@@ -261,16 +261,12 @@ static void (*const actions[])(struct child *c) = {
 static void
 set_timer(struct child *c, usec_t now)
 {
-	usec_t left = c->proc.deadline - now;
-	struct timeval tv;
+	const struct timeval tv = clock_timeval(c->proc.deadline - now);
 
 	if (c->proc.deadline == USEC_NEVER) {
 		(void)evtimer_del(c->timer);
 		return;
 	}
-	if (left < 0)
-		left = 0;
-	tv = (struct timeval){ left / USEC_PER_SEC, left % USEC_PER_SEC };
 	if (evtimer_add(c->timer, &tv) < 0)
 		log_error("%s/%" PRIu32 ": no timer", role_names[c->role],
 		    c->queue->number);

@@ -23,3 +23,11 @@ clock_wall(void)
 {
 	return read_clock(CLOCK_REALTIME);
 }
+
+struct timeval
+clock_timeval(usec_t length)
+{
+	if (length < 0)
+		length = 0;
+	return (struct timeval){ length / USEC_PER_SEC, length % USEC_PER_SEC };
+}

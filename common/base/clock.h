@@ -5,7 +5,12 @@
 
 #include "base/base.h"
 
+#include <sys/time.h>
+
 usec_t clock_mono(void); /* CLOCK_MONOTONIC: deadlines, delays */
 usec_t clock_wall(void); /* CLOCK_REALTIME: what is stored or shown */
+
+/* The same length of time, as timers take it; 0 for what is past. */
+struct timeval clock_timeval(usec_t length);
 
 #endif

@@ -43,15 +43,13 @@ on_deadline(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static void
 begin_stop(struct daemon *d, usec_t limit)
 {
-	usec_t last;
 	struct timeval tv;
 
 	if (d->stopping)
 		return;
 	d->stopping = true;
 	limit = limit < 0 ? 0 : limit > STOP_MAX ? STOP_MAX : limit;
-	last = limit + STOP_GRACE;
-	tv = (struct timeval){ last / USEC_PER_SEC, last % USEC_PER_SEC };
+	tv = clock_timeval(limit + STOP_GRACE);
 	(void)evtimer_add(d->deadline, &tv);
 	if (d->ops->stop != NULL)
 		d->ops->stop(d, limit);
