@@ -49,7 +49,7 @@ send_init(struct send *s)
 	dispatch_params(s, params);
 	r = sched_new(params, s->conf->ntransports, &s->sched);
 	if (r == 0)
-		r = turn_init(s);
+		r = turn_init(&s->turn, s->base, send_turn, s);
 	if (r < 0) {
 		send_done(s);
 		return r;
@@ -72,7 +72,7 @@ send_done(struct send *s)
 			messages_drop(&s->messages, m);
 	deferred_done(s);
 	publish_done(s);
-	turn_done(s);
+	turn_done(&s->turn);
 	sched_free(&s->sched);
 	route_free(&s->routes);
 }

@@ -25,6 +25,7 @@
 
 #include "agent/agent.h"
 #include "daemon/daemon.h"
+#include "daemon/turn.h"
 #include "ipc/page.h"
 #include "queue-send/ages.h"
 #include "queue-send/due.h"
@@ -95,8 +96,7 @@ struct send {
 	struct daemon *d; /* NULL in unit tests */
 	const struct conf *conf;
 	struct event_base *base;
-	struct event *timer;
-	bool kicked;
+	struct turn turn;
 	usec_t now, now_wall;
 	struct spool sp;
 	int lock; /* SEND_LOCK */

@@ -1,8 +1,5 @@
 #include "queue-send/turn.h"
 
-#include <errno.h>
-#include <event2/event.h>
-
 #include "base/clock.h"
 #include "queue-send/active.h"
 #include "queue-send/control.h"
@@ -29,48 +26,19 @@ static usec_t (*const works[])(struct send *s) = {
 	control_work,
 };
 
-static void
-arm(struct send *s, usec_t at)
-{
-	usec_t wait = at - s->now;
-	struct timeval tv;
-
-	if (at == USEC_NEVER)
-		return;
-	wait = at <= s->now ? 0 : wait;
-	tv = (struct timeval){ wait / USEC_PER_SEC, wait % USEC_PER_SEC };
-	evtimer_add(s->timer, &tv);
-}
-
-static void
-on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+usec_t
+send_turn(void *arg)
 {
 	struct send *s = arg;
 	usec_t next = USEC_NEVER, at;
 	size_t i;
 
 	send_tick(s);
-	s->kicked = false;
 	for (i = 0; i < ARRAY_LEN(works); i++) {
 		at = works[i](s);
 		next = at < next ? at : next;
 	}
-	arm(s, s->kicked ? s->now : next);
-}
-
-int
-turn_init(struct send *s)
-{
-	s->timer = evtimer_new(s->base, on_timer, s);
-	return s->timer == NULL ? -ENOMEM : 0;
-}
-
-void
-turn_done(struct send *s)
-{
-	if (s->timer != NULL)
-		event_free(s->timer);
-	s->timer = NULL;
+	return next == USEC_NEVER ? USEC_NEVER : next - s->now;
 }
 
 void
@@ -83,9 +51,5 @@ send_tick(struct send *s)
 void
 send_kick(struct send *s)
 {
-	const struct timeval soon = { 0 };
-
-	s->kicked = true; /* also when a turn runs, which sets the timer */
-	if (s->timer != NULL)
-		evtimer_add(s->timer, &soon);
+	turn_kick(&s->turn);
 }

@@ -1,13 +1,12 @@
-/* queue-send/turn.h - one turn of the loop: a bounded amount of each kind of
- * work, then the one timer of the process is set to what comes next. Every
- * callback that leaves something to do calls send_kick(). */
+/* queue-send/turn.h - the work of one turn of the loop (daemon/turn.h): a
+ * bounded part of each kind. Every callback that leaves something to do calls
+ * send_kick(). */
 #ifndef QUEUE_SEND_TURN_H
 #define QUEUE_SEND_TURN_H
 
 #include "queue-send/send.h"
 
-/* -ENOMEM. */
-int turn_init(struct send *s);
-void turn_done(struct send *s);
+/* The turn_fn of a struct send. */
+usec_t send_turn(void *arg);
 
 #endif

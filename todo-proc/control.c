@@ -1,7 +1,6 @@
 #include "todo-proc/control.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -23,27 +22,19 @@ static usec_t (*const works[])(struct todo *t) = {
 	hand_counts_work,
 };
 
-static void
-on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+static usec_t
+turn(void *arg)
 {
 	struct todo *t = arg;
 	usec_t next = USEC_NEVER, at;
-	struct timeval tv;
 	size_t i;
 
 	todo_tick(t);
-	t->kicked = false;
 	for (i = 0; i < ARRAY_LEN(works); i++) {
 		at = works[i](t);
 		next = at < next ? at : next;
 	}
-	if (t->kicked)
-		next = t->now;
-	if (next == USEC_NEVER)
-		return;
-	next = next <= t->now ? 0 : next - t->now;
-	tv = (struct timeval){ next / USEC_PER_SEC, next % USEC_PER_SEC };
-	evtimer_add(t->timer, &tv);
+	return next == USEC_NEVER ? USEC_NEVER : next - t->now;
 }
 
 void
@@ -56,11 +47,7 @@ todo_tick(struct todo *t)
 void
 todo_kick(struct todo *t)
 {
-	const struct timeval soon = { 0 };
-
-	t->kicked = true; /* also when a turn runs, which sets the timer */
-	if (t->timer != NULL)
-		evtimer_add(t->timer, &soon);
+	turn_kick(&t->turn);
 }
 
 usec_t
@@ -83,10 +70,10 @@ todo_init(struct todo *t)
 	r = daemon_routes(t->conf, &t->routes);
 	if (r < 0)
 		return r;
-	t->timer = evtimer_new(t->base, on_timer, t);
-	if (t->timer == NULL) {
+	r = turn_init(&t->turn, t->base, turn, t);
+	if (r < 0) {
 		todo_done(t);
-		return -ENOMEM;
+		return r;
 	}
 	pickup_recover(t);
 	watch_init(t);
@@ -101,9 +88,7 @@ todo_done(struct todo *t)
 	hand_done(t);
 	scan_done(t);
 	backlog_done(&t->backlog);
-	if (t->timer != NULL)
-		event_free(t->timer);
-	t->timer = NULL;
+	turn_done(&t->turn);
 	route_free(&t->routes);
 }
 

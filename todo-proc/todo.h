@@ -15,6 +15,7 @@
 #define TODO_PROC_TODO_H
 
 #include "daemon/daemon.h"
+#include "daemon/turn.h"
 #include "ipc/bell.h"
 #include "ipc/wire.h"
 #include "route/route.h"
@@ -52,8 +53,7 @@ struct todo {
 	struct daemon *d; /* NULL in unit tests */
 	const struct conf *conf;
 	struct event_base *base;
-	struct event *timer;
-	bool kicked;
+	struct turn turn;
 	usec_t now, now_wall;
 	struct spool sp;
 	int lock;

@@ -1,0 +1,32 @@
+/* daemon/turn.h - one turn of the loop: a bounded part of all work, then the
+ * one timer of the program is set to what comes next. What leaves something
+ * to do asks for another turn (turn_kick), so that no callback is long and no
+ * work is forgotten.
+ */
+#ifndef DAEMON_TURN_H
+#define DAEMON_TURN_H
+
+#include "base/base.h"
+
+struct event;
+struct event_base;
+
+/* Do a part and say after how long to go on: 0 or less for at once,
+ * USEC_NEVER when nothing is left. */
+typedef usec_t turn_fn(void *arg);
+
+struct turn {
+	struct event *timer; /* NULL: not running */
+	turn_fn *work;
+	void *arg;
+	bool kicked; /* also while a turn runs, which sets the timer */
+};
+
+/* -ENOMEM. */
+int
+turn_init(struct turn *t, struct event_base *base, turn_fn *work, void *arg);
+void turn_done(struct turn *t);
+/* There is something to do: a turn soon. Nothing before turn_init(). */
+void turn_kick(struct turn *t);
+
+#endif
