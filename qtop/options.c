@@ -4,7 +4,7 @@
 #include <getopt.h>
 
 #include "base/num.h"
-#include "base/text.h"
+#include "base/option.h"
 
 #define DELAY_DEFAULT     (2 * USEC_PER_SEC)
 #define DELAY_MIN_SECONDS 0.1
@@ -12,7 +12,7 @@
 #define COUNT_MAX         1000000000
 
 enum {
-	OPT_HELP = 256,
+	OPT_HELP = OPTION_LONG,
 	OPT_VERSION,
 };
 
@@ -22,29 +22,6 @@ static const struct option longs[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* "WHAT `TYPED'WHY" */
-static int
-wrong(struct buf *error, const char *what, const char *typed, const char *why)
-{
-	(void)buf_add_str(error, what);
-	(void)text_quote(error, typed);
-	(void)buf_add_str(error, why);
-	return -EINVAL;
-}
-
-static int
-wrong_option(int c, char **argv, struct buf *error)
-{
-	const char name[] = { '-', (char)optopt, '\0' };
-
-	if (c == ':') {
-		(void)buf_printf(error, "option %s needs a value", name);
-		return -EINVAL;
-	}
-	return wrong(error, "unknown option ",
-	    optopt > 0 && optopt < OPT_HELP ? name : argv[optind - 1], "");
-}
-
 static int
 take_number(struct options *o, int c, struct buf *error)
 {
@@ -52,13 +29,13 @@ take_number(struct options *o, int c, struct buf *error)
 
 	if (c == 'n') {
 		if (num_u64(optarg, 1, COUNT_MAX, &o->count) < 0)
-			return wrong(error, "-n ", optarg,
+			return option_wrong(error, "-n ", optarg,
 			    ": not a count (1 to 1000000000)");
 		return 0;
 	}
 	if (num_decimal(
 		optarg, DELAY_MIN_SECONDS, DELAY_MAX_SECONDS, &seconds) < 0)
-		return wrong(error, "-d ", optarg,
+		return option_wrong(error, "-d ", optarg,
 		    ": not a number of seconds (0.1 to 86400)");
 	o->delay = (usec_t)(seconds * (double)USEC_PER_SEC);
 	return 0;
@@ -85,7 +62,7 @@ take_option(struct options *o, int c, char **argv, struct buf *error)
 		o->task = c == OPT_HELP ? TASK_HELP : TASK_VERSION;
 		return 0;
 	default:
-		return wrong_option(c, argv, error);
+		return option_unknown(error, c, argv);
 	}
 }
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "base/text.h"
+#include "base/option.h"
 #include "config/conf.h"
 
 enum {
-	OPT_HELP = 256,
+	OPT_HELP = OPTION_LONG,
 	OPT_VERSION,
 };
 
@@ -19,36 +19,13 @@ static const struct option longs[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-/* "WHAT `TYPED'WHY" */
-static int
-wrong(struct buf *error, const char *what, const char *typed, const char *why)
-{
-	(void)buf_add_str(error, what);
-	(void)text_quote(error, typed);
-	(void)buf_add_str(error, why);
-	return -EINVAL;
-}
-
-static int
-wrong_option(int c, char **argv, struct buf *error)
-{
-	const char name[] = { '-', (char)optopt, '\0' };
-
-	if (c == ':') {
-		(void)buf_printf(error, "option %s needs a value", name);
-		return -EINVAL;
-	}
-	return wrong(error, "unknown option ",
-	    optopt > 0 && optopt < OPT_HELP ? name : argv[optind - 1], "");
-}
-
 static int
 take_queue(struct options *o, const char *value, struct buf *error)
 {
 	uint64_t n;
 
 	if (num_u64(value, 1, CONF_QUEUE_NUM_MAX, &n) < 0)
-		return wrong(
+		return option_wrong(
 		    error, "-q ", value, ": not a queue number (1 to 4095)");
 	o->queue = (int32_t)n;
 	return 0;
@@ -71,7 +48,7 @@ take_option(struct options *o, int c, char **argv, struct buf *error)
 		o->task = c == OPT_HELP ? TASK_HELP : TASK_VERSION;
 		return 0;
 	default:
-		return wrong_option(c, argv, error);
+		return option_unknown(error, c, argv);
 	}
 }
 
@@ -118,9 +95,10 @@ take_ratio(
 	int r = parse_ratio(s, len, ret_ratio);
 
 	if (r == -ERANGE)
-		return wrong(error, "load ", s, ": more in use than the limit");
+		return option_wrong(
+		    error, "load ", s, ": more in use than the limit");
 	if (r < 0)
-		return wrong(error, "load ", s,
+		return option_wrong(error, "load ", s,
 		    ": not PERCENT or USED/LIMIT (limit 1 to 1000000)");
 	return 0;
 }
