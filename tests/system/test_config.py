@@ -126,12 +126,22 @@ class Configuration(SystemTest):
             i.inject(HELLO, "bob@test.example")
             return i.maildir("bob")
         wait(now_local, what="mail by the new rules")
+        # Other than what holds without a file, so that one sees which is in force.
+        i.routing_file.write_text('* local\nshut.example error:"5.1.1 shut"\n')
+        i.reload()
+
+        def shut():
+            i.inject(HELLO, "x@shut.example")
+            return i.log_has(r"to=<x@shut\.example>.*status=bounced")
+        wait(shut, what="the third set of rules")
         i.routing_file.write_text("* nowhere\n")
         i.reload()
         wait(lambda: i.log_has(rf"{i.routing_file}:1"), what="the complaint with file and line")
-        count = len(i.maildir("carol"))
-        i.inject(HELLO, "carol@test.example")
-        i.wait_delivered("carol", count + 1)
+        for n in range(4):
+            i.inject(HELLO, "carol@test.example", f"y{n}@shut.example")
+        i.wait_delivered("carol", 4)
+        wait(lambda: all(i.log_has(rf"to=<y{n}@shut\.example>.*status=bounced") for n in range(4)),
+             what="the old rules")
         i.stop()
 
     def test_F3_F5_F6_refused_at_start(self):

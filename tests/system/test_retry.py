@@ -112,8 +112,10 @@ class Retry(SystemTest):
 class Steering(SystemTest):
     """Submission takes the queue with the least load, then the least backlog."""
 
-    def with_gate(self, **options):
-        i = self.instance(routing="slow.example pipe:slow\nbad.example error:\"no\"\n* local\n", **options)
+    def with_gate(self, transports=("pipe",), **options):
+        """Mail for a transport's name .example waits until the gate is opened."""
+        slow = "".join(f"{t}.example {t}:slow\n" for t in transports)
+        i = self.instance(routing=f"{slow}bad.example error:\"no\"\n* local\n", **options)
         gate = i.mail / "gate"
         os.mkfifo(gate)
         os.chmod(gate, 0o666)
@@ -126,18 +128,25 @@ class Steering(SystemTest):
         os.write(fd, b"\n" * count)
 
     def test_the_queue_with_less_load(self):
-        i, gate = self.with_gate(queues=2)
+        """Load comes first: the queue with less of it has more backlog."""
+        i, gate = self.with_gate(("one", "two"), queues=2, conf={
+            "transports": "smtp lmtp local pipe discard error one:pipe two:pipe",
+            "default_process_limit": "2", "one_process_limit": "1", "two_process_limit": "1"})
         i.start()
-        i.inject(HELLO, "x@slow.example")
-        busy = wait(lambda: next((n for n in i.numbers if i.page(n)["local_used"] == 1), None),
+        i.inject(HELLO, "x@one.example", "x@two.example")
+        busy = wait(lambda: next((n for n in i.numbers if i.page(n)["local_used"] == 2), None),
                     what="a queue that publishes its load")
+        [other] = set(i.numbers) - {busy}
+        for n in range(3):  # one of them runs, the others wait for it
+            i.inject(HELLO, f"y{n}@one.example")
+        wait(lambda: i.page(other)["active"] == 3 and i.page(other)["local_used"] == 1, what="a backlog")
         count = 8
         for n in range(count):  # refused at once: they make no load of their own
-            i.inject(HELLO, f"y{n}@bad.example")
+            i.inject(HELLO, f"z{n}@bad.example")
         wait(lambda: len(i.files("hold")) == count, what="all of them held")
         queues = {f.relative_to(i.base).parts[0] for f in i.files("hold")}
-        self.assertEqual(queues, {f"queue{n}" for n in i.numbers if n != busy})
-        self.opened(gate, 1)
+        self.assertEqual(queues, {f"queue{other}"})
+        self.opened(gate, 5)
         i.wait_empty()
         i.stop()
 
@@ -147,15 +156,15 @@ class Steering(SystemTest):
         i.stop()
         many = 8
         for n in range(many):  # there is one queue, and nothing runs
-            i.inject(HELLO, f"x{n}@slow.example")
+            i.inject(HELLO, f"x{n}@pipe.example")
         i.numbers = [1, 2]
         i.write_conf(queue_count=2)
         i.start()
         wait(lambda: i.page(1)["active"] == many and i.page(1)["local_used"] == 1, what="a backlog")
-        i.inject(HELLO, "first@slow.example")
+        i.inject(HELLO, "first@pipe.example")
         wait(lambda: i.page(2)["local_used"] == 1, what="both of one load")
         for n in range(many - 2):  # the other stays the one with less
-            i.inject(HELLO, f"y{n}@slow.example")
+            i.inject(HELLO, f"y{n}@pipe.example")
         wait(lambda: i.page(2)["active"] == many - 1, what="all of them in the queue with less")
         self.assertEqual(i.page(1)["active"], many)
         self.opened(gate, 2 * many)
