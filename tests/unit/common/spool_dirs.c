@@ -187,7 +187,7 @@ Test(spool, a_scan_goes_on_behind_what_it_cannot_read)
 		split[i] = scratch_put(&s).inode % s.sp.split;
 		hidden += split[i] == split[0];
 	}
-	fail_nth(FAULT_OPENAT, (int)split[0] + 1, EIO);
+	fail_nth(FAULT_OPENAT, (unsigned)split[0] + 1, EIO);
 	spool_scan_begin(&scan, &s.sp, SPOOL_INCOMING);
 	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
 		items += r > 0;
