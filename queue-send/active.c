@@ -11,7 +11,6 @@
 #include "queue-send/finish.h"
 
 #define TAKEN_PER_TURN 50
-#define BLOCKED_WAIT   (5 * USEC_PER_SEC)
 
 void
 active_forget(struct send *s, struct message *m)
@@ -132,7 +131,7 @@ refused(struct send *s, struct message *m, int error)
 
 	if (health_is_general(error)) {
 		finish_write_failed(s, m, "move to active", error);
-		s->intake_blocked_until = s->now + BLOCKED_WAIT;
+		s->intake_blocked_until = s->now + s->conf->error_interval;
 		return false;
 	}
 	if (error == -ENOENT) {

@@ -37,6 +37,7 @@ send_init(struct send *s)
 
 	send_tick(s);
 	s->retry = retry_params(s->conf);
+	s->health.probe_every = s->conf->error_interval;
 	messages_init(&s->messages);
 	STAILQ_INIT(&s->parked);
 	TAILQ_INIT(&s->agents);
@@ -174,6 +175,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	}
 	s->conf = fresh;
 	s->retry = retry_params(fresh);
+	s->health.probe_every = fresh->error_interval;
 	dispatch_limits(s);
 }
 

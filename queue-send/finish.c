@@ -12,7 +12,6 @@
 #include "spool/reason.h"
 
 #define FINISHED_PER_TURN 50
-#define MOVE_RETRY        (5 * USEC_PER_SEC)
 
 static void
 say(const struct message *m, enum log_level level, const char *name,
@@ -226,7 +225,7 @@ finish_one(struct send *s, struct message *m)
 	}
 	finish_write_failed(s, m, "move out of active", r);
 	messages_put(&s->messages, m, LIST_FINISHED);
-	s->finish_at = s->now + MOVE_RETRY;
+	s->finish_at = s->now + s->conf->error_interval;
 	return false;
 }
 

@@ -29,7 +29,7 @@ health_failed(struct health *h, enum health_write what, int error, usec_t now)
 		return false;
 	h->read_only = true;
 	h->error = error;
-	h->probe_at = now + HEALTH_PROBE;
+	h->probe_at = now + h->probe_every;
 	return true;
 }
 
@@ -44,7 +44,7 @@ health_probed(struct health *h, int error, usec_t now)
 {
 	if (error < 0) {
 		h->error = error;
-		h->probe_at = now + HEALTH_PROBE;
+		h->probe_at = now + h->probe_every;
 		return false;
 	}
 	h->read_only = false;

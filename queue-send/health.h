@@ -5,7 +5,7 @@
  * that cannot because it is read-only, stops deliveries at the first error (D4,
  * D9). No room for a new name or a reason stops none: marks take no room (D3).
  * Other errors stop them when there were HEALTH_ERRORS within HEALTH_SPAN (D7).
- * A probe every HEALTH_PROBE ends it, without a restart.
+ * A probe every probe_every ends it, without a restart.
  */
 #ifndef QUEUE_SEND_HEALTH_H
 #define QUEUE_SEND_HEALTH_H
@@ -14,7 +14,6 @@
 
 #define HEALTH_ERRORS 3
 #define HEALTH_SPAN   (60 * USEC_PER_SEC)
-#define HEALTH_PROBE  (5 * USEC_PER_SEC)
 
 enum health_write {
 	HEALTH_MARK,  /* in place, or the opening for it */
@@ -22,6 +21,7 @@ enum health_write {
 };
 
 struct health {
+	usec_t probe_every; /* error_interval */
 	bool read_only;
 	int error; /* the -errno that made it so */
 	usec_t probe_at;

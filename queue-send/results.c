@@ -16,7 +16,6 @@
 
 #define EXPIRED_DSN  "4.4.7"
 #define EXPIRED_TEXT "delivery time expired"
-#define PARKED_RETRY (5 * USEC_PER_SEC)
 #define PHASE_MAX    (86400 * USEC_PER_SEC)
 
 /* ---- one recipient ---- */
@@ -116,7 +115,7 @@ park(struct send *s, struct message *m, const struct report *r)
 	p->report->text = keep(&at, r->text);
 	STAILQ_INSERT_TAIL(&s->parked, p, link);
 	m->nparked++;
-	s->parked_at = s->now + PARKED_RETRY;
+	s->parked_at = s->now + s->conf->error_interval;
 }
 
 static void
@@ -216,7 +215,7 @@ retry_parked(struct send *s)
 		else
 			unpark(s, p);
 	}
-	s->parked_at = s->now + PARKED_RETRY;
+	s->parked_at = s->now + s->conf->error_interval;
 }
 
 void

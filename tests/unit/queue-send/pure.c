@@ -95,7 +95,7 @@ Test(health, D9_a_read_only_file_system_stops_at_once)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(errors); i++) {
-		struct health h = { 0 };
+		struct health h = { .probe_every = 5 * S };
 
 		cr_assert(health_failed(&h, HEALTH_MARK, errors[i], 100 * S));
 		cr_assert(h.read_only);
@@ -128,7 +128,7 @@ Test(health, D7_three_errors_in_60_s)
 	int n;
 
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
-		struct health h = { 0 };
+		struct health h = { .probe_every = 5 * S };
 		int got = 0;
 
 		for (n = 1; n <= 4 && got == 0; n++)
@@ -141,7 +141,7 @@ Test(health, D7_three_errors_in_60_s)
 
 Test(health, D3_no_room_for_a_reason_stops_nothing)
 {
-	struct health h = { 0 };
+	struct health h = { .probe_every = 5 * S };
 	int i;
 
 	for (i = 0; i < 10; i++)
