@@ -42,8 +42,7 @@ struct daemon_ops {
 	/* Before the loop: make the state. -errno after having logged why. */
 	int (*start)(struct daemon *d);
 	/* A link with its descriptor, which is now the program's. Named by
-	 * what is at the other end: "page", "bell", "queue-send", "todo-proc",
-	 * "deliver-local", "deliver-smtp". */
+	 * what it is or what is at its other end (docs/IPC.md). */
 	void (*linked)(struct daemon *d, const char *name, int fd);
 	/* A checked new configuration; d->conf is the old one until this
 	 * returns, and freed after. fresh stays where it is. */
