@@ -152,7 +152,7 @@ on_bad(void *arg, const char *what)
 {
 	struct local *l = arg;
 
-	if (log_due(daemon_now(l->daemon), BAD_EVERY, &l->bad_said))
+	if (log_due(clock_mono(), BAD_EVERY, &l->bad_said))
 		log_warning("a job from queue-send was refused: %s", what);
 }
 

@@ -195,12 +195,6 @@ daemon_status(struct daemon *d, const char *text)
 	send_up(d, &msg);
 }
 
-usec_t
-daemon_now(struct daemon *d UNUSED)
-{
-	return clock_mono();
-}
-
 /* ---- signals, which come through the loop ---- */
 
 static void

@@ -79,8 +79,6 @@ daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state);
 void daemon_ready(struct daemon *d);
 void daemon_status(struct daemon *d, const char *text);
 void daemon_exit(struct daemon *d, int status);
-/* The monotonic clock; read once in a callback and passed on. */
-usec_t daemon_now(struct daemon *d);
 
 /* Users of the configuration, resolved. F6: -ENOENT for one that is unknown;
  * -EINVAL for uid or gid 0, and when agents would run as an owner of the spool

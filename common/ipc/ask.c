@@ -32,19 +32,6 @@ open_scheduler(const char *instance, mqd_t *ret_mq)
 	return *ret_mq == (mqd_t)-1 ? -errno : 0;
 }
 
-int
-load_report_send(const char *instance, const struct load_report *report)
-{
-	mqd_t mq;
-	int r = open_scheduler(instance, &mq);
-
-	if (r < 0)
-		return r;
-	r = load_report_put(mq, report);
-	mq_close(mq);
-	return r;
-}
-
 static void
 wait_a_little(void)
 {

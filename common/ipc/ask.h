@@ -17,9 +17,8 @@ struct load_report {
 };
 _Static_assert(sizeof(struct load_report) == 16, "16-byte load report");
 
-/* Without blocking; -EAGAIN full. By name, which root and the owner may; or on
- * a descriptor, for a queue-send that is neither. */
-int load_report_send(const char *instance, const struct load_report *report);
+/* Without blocking; -EAGAIN full. On a descriptor that the supervisor gave:
+ * queue-send may not open the queue. */
 int load_report_put(mqd_t mq, const struct load_report *report);
 
 /* For commands: send, then look into the page every 10 ms for the answer, at

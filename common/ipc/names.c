@@ -1,22 +1,6 @@
 #include "ipc/names.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
-
-static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-			      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-			      "0123456789_-";
-
-int
-ipc_instance_check(const char *instance)
-{
-	size_t len = strnlen(instance, IPC_INSTANCE_MAX);
-
-	if (len >= IPC_INSTANCE_MAX || instance[strspn(instance, allowed)])
-		return -EINVAL;
-	return 0;
-}
 
 static const char *
 dot(const char *instance)

@@ -1,15 +1,13 @@
-/* ipc/names.h - names of the IPC objects of an instance (docs/IPC.md). */
+/* ipc/names.h - names of the IPC objects of an instance (docs/IPC.md), which is
+ * "" for the nameless one, else a name that common/config has let through:
+ * at most 63 of [A-Za-z0-9_-]. */
 #ifndef IPC_NAMES_H
 #define IPC_NAMES_H
 
 #include "base/base.h"
 
-#define IPC_NAME_MAX     128
-#define IPC_INSTANCE_MAX 64
+#define IPC_NAME_MAX 128
 
-/* [A-Za-z0-9_-]*, at most IPC_INSTANCE_MAX - 1: -EINVAL. "" is the nameless
- * instance. */
-int ipc_instance_check(const char *instance);
 /* "/qscheduler", "/INSTANCE.qscheduler"; shared memory and message queue. */
 void ipc_name_scheduler(const char *instance, char out[IPC_NAME_MAX]);
 /* "/queue3", "/INSTANCE.queue3". */
