@@ -204,7 +204,7 @@ feed(struct run *r)
 		io_close(&r->in); /* it does not want to read all */
 }
 
-/* false: nothing more for now. */
+/* false: nothing more at the moment. */
 static bool
 listen_once(struct run *r)
 {

@@ -3,7 +3,7 @@
  * (D13, D14, D15), its recipients routed and counted.
  *
  * Damaged files are moved to corrupt/ with the reason logged, and counted.
- * One that cannot be read for now (EIO, D8) stays where it is. */
+ * One that cannot be read at the moment (EIO, D8) stays where it is. */
 #ifndef TODO_PROC_EXAMINE_H
 #define TODO_PROC_EXAMINE_H
 
