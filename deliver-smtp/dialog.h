@@ -57,7 +57,7 @@ struct dialog_task {
 };
 
 struct dialog_end {
-	/* SCHEDULING section 2; `why` says it. */
+	/* a connection or handshake failure; `why` says it. */
 	bool site_failed;
 	/* It ended before a transaction: recipients are unreported, another
 	 * address may do better. */

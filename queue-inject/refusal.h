@@ -1,5 +1,5 @@
 /* queue-inject/refusal.h - why a message is not taken, and the exit code that
- * says so in each face (OPERATORS: sysexits, and the codes of qmail-queue).
+ * says so in each face (sysexits.h, and the codes of qmail-queue(8)).
  *
  * One table: a kind of refusal, its two exit codes, its enhanced status code.
  * A function that can refuse fills *why and returns -1; the text names the

@@ -1,6 +1,6 @@
 /* queue-send/intake.h - what comes into the active queue next: one message
  * from incoming, one from deferred, in turn, also when it has been full, so
- * that neither starves the other (SCHEDULING section 7). Pure.
+ * that neither starves the other. Pure.
  *
  * Behind each side is a short list of messages that todo-proc has prepared.
  * CREDIT and PREPARE keep both lists filled up to a window, whatever the other

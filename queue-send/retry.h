@@ -1,5 +1,5 @@
 /* queue-send/retry.h - when a message is tried again, and when it is given up
- * (SCHEDULING section 7). Pure: time and chance are passed in. */
+ *. Pure: time and chance are passed in. */
 #ifndef QUEUE_SEND_RETRY_H
 #define QUEUE_SEND_RETRY_H
 

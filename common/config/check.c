@@ -59,7 +59,7 @@ check_backoff(struct conf *conf, struct buf *error)
 	    error, "minimal_backoff_time is above maximal_backoff_time");
 }
 
-/* SCHEDULING section 2: the initial window is never above the limit. */
+/* The initial window is never above the limit. */
 static int
 cap_initial(struct conf *conf, struct buf *error UNUSED)
 {

@@ -48,7 +48,7 @@ enum agent_kind {
 };
 extern const char *const agent_kind_names[AGENT_NKINDS];
 
-/* Feedback x, x/y, x/concurrency, x/sqrt_concurrency (SCHEDULING section 2). */
+/* How far a window moves: x, x/y, x/concurrency or x/sqrt_concurrency. */
 enum feedback_form {
 	FEEDBACK_FIXED,
 	FEEDBACK_PER_CONCURRENCY,

@@ -133,7 +133,7 @@ parse_decimal(
 	return r == 0 ? 0 : wrong_number(p, r, "a decimal number", why);
 }
 
-/* SCHEDULING section 2: x, x/y, x/concurrency, x/sqrt_concurrency. */
+/* x, x/y, x/concurrency, x/sqrt_concurrency. */
 static int
 parse_feedback(
     const struct param *p, void *field, const char *value, struct buf *why)

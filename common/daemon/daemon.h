@@ -82,7 +82,7 @@ void daemon_exit(struct daemon *d, int status);
 
 /* Users of the configuration, resolved. F6: -ENOENT for one that is unknown;
  * -EINVAL for uid or gid 0, and when agents would run as an owner of the spool
- * or in its group, which may read mail (local attack 13); *ret_error says
+ * or in its group, which may read mail; *ret_error says
  * which. In a private instance all are this user. */
 struct daemon_users {
 	uid_t qmailq, qmails, qmailr;

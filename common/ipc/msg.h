@@ -5,7 +5,7 @@
  *
  * Soft: -EBADMSG for a record that is short, long, of an unknown number, or
  * has a NUL in a string; -EMSGSIZE for one that is too large to send. No byte
- * from a peer ends a process (local attack 9).
+ * from a peer ends a process (I18).
  */
 #ifndef IPC_MSG_H
 #define IPC_MSG_H

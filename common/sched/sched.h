@@ -1,6 +1,6 @@
 /* sched/sched.h - which entry is delivered next: the selection, pure.
  *
- * Words (SCHEDULING section 1 of the reference rules, docs/ARCHITECTURE.md):
+ * Words (docs/ARCHITECTURE.md has the rest):
  *
  *   transport    a delivery service with its own agents and limits
  *   destination  one nexthop of one transport; owns a concurrency window
@@ -62,7 +62,7 @@ struct sched_entry {
 
 enum sched_result {
 	SCHED_DELIVERED,   /* the site talked to us, whatever it said */
-	SCHED_SITE_FAILED, /* connection or handshake failure (section 2) */
+	SCHED_SITE_FAILED, /* connection or handshake failure */
 	SCHED_AGENT_DIED,  /* our own agent; says nothing about the site */
 };
 
