@@ -310,6 +310,20 @@ look(struct todo *t, struct drop *drop, const char **ret_refusal)
 	return *ret_refusal != NULL ? -EFBIG : copy(t, drop);
 }
 
+/* What is wrong with the drop itself: another look would find the same. */
+static bool
+is_flaw(int error)
+{
+	static const int flaws[] = { EBADMSG, EPERM, EFBIG, EILSEQ, EINVAL,
+		ENAMETOOLONG, EDESTADDRREQ, ETXTBSY };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(flaws); i++)
+		if (flaws[i] == error)
+			return true;
+	return false;
+}
+
 int
 pickup_drop(struct todo *t, uint64_t inode)
 {
@@ -322,30 +336,18 @@ pickup_drop(struct todo *t, uint64_t inode)
 	drop.fd = spool_open_file(&t->sp, SPOOL_MAILDROP, inode, O_RDONLY);
 	r = drop.fd < 0 ? drop.fd : look(t, &drop, &why);
 	io_close(&drop.fd);
-	switch (-r) {
-	case 0:
-	case EAGAIN:
-	case ENOENT:
+	if (r == 0 || r == -EAGAIN || r == -ENOENT)
 		return r;
-	case EBADMSG:
-	case EPERM:
-		why = queue_file_reason();
-		break;
-	case EFBIG:
-	case EILSEQ:
-	case EINVAL:
-	case ENAMETOOLONG:
-	case EDESTADDRREQ:
-	case ETXTBSY:
-		why = why != NULL   ? why
-		    : r == -ETXTBSY ? "changed while it was read"
-				    : strerror(-r);
-		break;
-	default:
+	if (!is_flaw(-r)) {
 		if (log_due(t->now, 60 * USEC_PER_SEC, &t->said_drop))
 			log_error("maildrop/%" PRIu64 ": %s: it waits", inode,
 			    strerror(-r));
 		return r;
 	}
+	if (r == -EBADMSG || r == -EPERM)
+		why = queue_file_reason();
+	else if (why == NULL)
+		why =
+		    r == -ETXTBSY ? "changed while it was read" : strerror(-r);
 	return examine_corrupt(t, SPOOL_MAILDROP, inode, why);
 }
