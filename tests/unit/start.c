@@ -2,9 +2,15 @@
  * ignored signals behind, a background job has SIGINT ignored, a service
  * manager may have closed 0 to 2 and blocked signals, and the caller may have
  * settings of an instance of its own. Linked into each unit program; runs in
- * it and in each process that it makes for a test. */
+ * it and in each process that it makes for a test.
+ *
+ * The program has a TMPDIR of its own, which goes when it ends: what a test
+ * that failed or crashed did not remove goes with it. */
 #include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -69,6 +75,55 @@ no_settings(void)
 	}
 }
 
+/* ---- the directory for temporary files ---- */
+
+#define OURS "UNIT_TESTS_TMPDIR" /* set: somebody above us has made it */
+
+static char top[PATH_MAX];
+
+static int
+open_up(const char *path, const struct stat *st UNUSED, int type,
+    struct FTW *ftw UNUSED)
+{
+	if (type == FTW_D || type == FTW_DNR)
+		(void)chmod(path, 0700);
+	return 0;
+}
+
+static int
+remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
+    struct FTW *ftw UNUSED)
+{
+	(void)remove(path);
+	return 0;
+}
+
+static void
+own_tmpdir(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (getenv(OURS) != NULL)
+		return;
+	snprintf(top, sizeof(top), "%s/units-XXXXXX",
+	    tmp == NULL || *tmp == '\0' ? "/tmp" : tmp);
+	if (mkdtemp(top) == NULL || chmod(top, 01777) < 0) {
+		perror(top);
+		_exit(1);
+	}
+	(void)setenv("TMPDIR", top, 1);
+	(void)setenv(OURS, top, 1);
+}
+
+__attribute__((destructor)) static void
+end(void)
+{
+	if (*top == '\0')
+		return;
+	(void)nftw(top, open_up, 16, FTW_PHYS | FTW_MOUNT);
+	(void)nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
 __attribute__((constructor)) static void
 start(void)
 {
@@ -76,4 +131,5 @@ start(void)
 	standard_descriptors();
 	no_settings();
 	(void)umask(022);
+	own_tmpdir();
 }

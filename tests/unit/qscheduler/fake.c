@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "ipc/page.h"
 #include "qscheduler/super.h"
 
 #define LIMIT_MSEC 30000
@@ -320,4 +322,17 @@ stage_object_there(const char *name)
 	if (fd >= 0)
 		mq_close(fd);
 	return there;
+}
+
+void
+stage_page(struct sched_page *ret_page)
+{
+	const usec_t end = clock_mono() + LIMIT_MSEC * USEC_PER_MSEC;
+	int r;
+
+	/* -EAGAIN: its writer does not get to run in the middle of a change. */
+	do
+		r = sched_page_read(st.instance, ret_page);
+	while (r == -EAGAIN && clock_mono() < end);
+	cr_assert_eq(r, 0, "%s", strerror(-r));
 }

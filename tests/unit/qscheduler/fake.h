@@ -51,4 +51,8 @@ int stage_finish(void); /* wait for the supervisor: its exit status */
 int stage_stop(void);   /* TERM, then the same */
 bool stage_object_there(const char *name); /* "queue1": shm or mq */
 
+/* The page of the scheduler, which is being written to: not a torn copy. */
+struct sched_page;
+void stage_page(struct sched_page *ret_page);
+
 #endif
