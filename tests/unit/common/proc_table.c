@@ -196,7 +196,7 @@ Test(proc, P14_hanging_at_the_start_is_no_steady_run)
 		60 * USEC_PER_SEC };
 	struct proc p;
 	usec_t now = NOW;
-	int i;
+	uint32_t i;
 
 	proc_init(&p);
 	proc_event(&p, PROC_EV_WANT_UP, now, &slow);
