@@ -104,7 +104,7 @@ mailbox_path(
 	int r = 0;
 
 	buf_reset(out);
-	for (p = template; *p != '\0' && r == 0; p++)
+	for (p = template; r == 0 && *p != '\0'; p++)
 		r = *p == '%' ? add_escape(*++p, values, out)
 			      : buf_add_char(out, *p);
 	if (r < 0)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define READERS      3
-#define COPIES       50000     /* for each reader */
+#define COPIES       5000      /* for each reader */
 #define PUBLICATIONS 200000000 /* at most; then readers are shut out */
 #define TAKE_OVER    1000      /* publications between two deaths */
 
