@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #define READERS      3
-#define COPIES       5000      /* for each reader */
+#define COPIES       50000     /* for each reader */
 #define PUBLICATIONS 200000000 /* at most; then readers are shut out */
+#define GAP_MAX      2048      /* looks at a flag between publications */
 #define TAKE_OVER    1000      /* publications between two deaths */
 
 static char instance[32];
@@ -58,7 +59,7 @@ is_whole(const struct queue_page *p)
 static void *
 write_pages(void *arg UNUSED)
 {
-	uint64_t n;
+	uint64_t n, gap;
 
 	for (n = 1; n <= PUBLICATIONS &&
 	     __atomic_load_n(&sated, __ATOMIC_ACQUIRE) < READERS;
@@ -70,6 +71,9 @@ write_pages(void *arg UNUSED)
 		}
 		fill(page, n);
 		page_write_end(&page->head, (usec_t)n, (usec_t)n);
+		/* From none to long enough for a reader to get through. */
+		for (gap = 0; gap < n % GAP_MAX; gap++)
+			(void)__atomic_load_n(&sated, __ATOMIC_ACQUIRE);
 		if (n % 64 == 0)
 			sched_yield();
 	}
