@@ -1,42 +1,71 @@
-/* sched/sched.h - which entry is delivered next: the selection, pure.
+/* sched/sched.h - which entry is delivered next: the preemptive scheduler,
+ * pure. Rules: docs/SCHEDULING.md, which a comment "rule N" below refers to.
  *
- * Words (docs/ARCHITECTURE.md has the rest):
+ *	            1       n       1       n
+ *	  message ────▶ job ─────────▶ peer ─────────▶ entry ──▶ recipients
+ *	                 ▲ n            ▲ n
+ *	               1 │            1 │
+ *	             transport ────▶ destination ─ ─ ▶ site (site.h: the window)
+ *	                         n
  *
+ *   message      one queue file with its recipients
  *   transport    a delivery service with its own agents and limits
  *   destination  one nexthop of one transport; owns a concurrency window
- *   message      one queue file with its recipients
- *   entry        a batch of recipients of one message for one destination:
- *                what is selected and handed to a delivery agent
+ *   job          one message within one transport
+ *   peer         the part of a job bound for one destination
+ *   entry        a batch of at most destination_recipient_limit recipients of
+ *                one peer: what is selected and handed to a delivery agent
+ *   window,busy  how many deliveries a destination may have at once, and has
+ *   current job  the first job of the job list that is no blocker
+ *   blocker      a job none of whose destinations has room
  *
- *	message 1──n entry n──1 destination n──1 transport
+ * A message has a job in each transport that its recipients use, a job has a
+ * peer for each destination that it still has entries for. A transport keeps
+ * its jobs in the job list: by the arrival of their messages, but for those
+ * that preempted another one, which stand directly before it.
  *
- * No I/O, no clock (the caller passes the time), no logging. Recipients are
- * handles (where the record lies in the queue file), not addresses. Selection
- * is first come, first served over the destinations with room; round robin
- * over the transports. Nexthops compare without case.
+ * No I/O, no clock (the caller passes the time), no logging, no memory taken
+ * or given back on the path of a selection. Recipients are handles (where the
+ * record lies in the queue file), not addresses. Nexthops compare without
+ * case. What a destination has learned is behind site.h, in this process or
+ * shared with others: nothing here knows which.
  *
- * Selecting, adding and ending cost O(log n) in entries and destinations; a
- * destination without room costs nothing, however many entries wait for it.
+ * Selecting, ending, blocking, unblocking and arriving cost O(log n) in
+ * messages, blocked jobs, destinations and recipients.
  *
- * Soft: -ENOMEM, nothing changed. The scheduler owns everything it returns;
- * an entry lives from sched_select() to sched_done(), a message from
- * sched_message_new() to sched_message_free().
+ * Soft: -ENOMEM, nothing changed; -EINVAL for a transport that is not there.
+ * The scheduler owns everything it returns; an entry lives from sched_select()
+ * or sched_take_dead() to sched_done(), a message from sched_message_new() to
+ * sched_message_free().
  */
 #ifndef SCHED_SCHED_H
 #define SCHED_SCHED_H
 
 #include "base/base.h"
+#include "sched/site.h"
 
 struct sched;
 struct sched_message;
 
+/* What is not of one transport (rules 3 and 6). */
+struct sched_params {
+	uint32_t message_recipient_limit;   /* qmgr_message_recipient_limit */
+	uint32_t message_recipient_minimum; /* …_minimum; 0 counts as 1 */
+};
+
 struct sched_transport_params {
-	const char *name;
-	uint32_t process_limit;                 /* deliveries at once */
-	uint32_t destination_concurrency_limit; /* 0: none */
+	const char *name;       /* of use to the watcher only */
+	uint32_t process_limit; /* deliveries at once; 0: none may start */
 	uint32_t
 	    destination_recipient_limit; /* recipients per entry; 1 makes
 					    the recipient the destination */
+	uint32_t delivery_slot_cost;     /* 0 or 1: no preemption */
+	uint32_t delivery_slot_discount; /* percent */
+	uint32_t delivery_slot_loan;
+	uint32_t minimum_delivery_slots;
+	uint32_t recipient_limit, extra_recipient_limit;
+	uint32_t recipient_refill_limit;
+	usec_t recipient_refill_delay;
 };
 
 /* More recipients than this are never in one entry, whatever the parameter
@@ -52,66 +81,132 @@ struct sched_rcpt {
 
 struct sched_entry {
 	struct sched_message *message;
-	void *owner;        /* as given to sched_message_new() */
-	uint32_t transport; /* index into the parameters */
+	void *owner;             /* as given to sched_message_new() */
+	uint32_t transport;      /* index into the parameters */
+	const char *destination; /* its name: nexthop, or local@nexthop */
 	const char *nexthop;
 	const struct sched_rcpt *rcpts;
 	uint32_t nrcpts;
 	usec_t selected_at;
+	const char *why; /* of sched_take_dead(): what killed the destination */
 };
 
-enum sched_result {
-	SCHED_DELIVERED,   /* the site talked to us, whatever it said */
-	SCHED_SITE_FAILED, /* connection or handshake failure */
-	SCHED_AGENT_DIED,  /* our own agent; says nothing about the site */
+/* Why the current job was preempted, or was not: rule 5, in its order. */
+enum sched_preemption {
+	SCHED_PREEMPT_OFF,      /* delivery_slot_cost is 0 or 1 */
+	SCHED_PREEMPT_NO_SLOTS, /* slots(C) <= 0 */
+	SCHED_PREEMPT_SMALL,    /* total(C) < minimum * cost */
+	SCHED_PREEMPT_NOBODY,   /* no candidate */
+	SCHED_PREEMPT_UNPAID,   /* there is one, and not slots enough yet */
+	SCHED_PREEMPT_DONE,     /* it preempted the current job */
 };
 
-int sched_new(const struct sched_transport_params *params, uint32_t count,
-    struct sched **ret_sched);
+/* A job as it was when the selection began. */
+struct sched_job_view {
+	void *owner;   /* of its message; NULL: there was no such job */
+	int64_t slots; /* in units of 1/cost slot */
+	uint32_t total, selected;
+};
+
+/* One selection, for people: what was looked at and why it came out so. */
+struct sched_decision {
+	const struct sched_entry *entry;
+	struct site_view site; /* after the place was taken */
+	struct sched_job_view current, candidate;
+	double score; /* of the candidate: seconds per entry */
+	enum sched_preemption preemption;
+	bool last; /* entry of its job */
+};
+
+/* Called from within the scheduler, which must not be called back. Each may be
+ * NULL, and costs nothing then. */
+struct sched_watch {
+	void *ctx;
+	void (*selected)(void *ctx, const struct sched_decision *decision);
+	void (*step)(void *ctx, uint32_t transport, const char *destination,
+	    const struct site_step *step);
+};
+
+/* sites: where windows live, see site.h; it must outlive the scheduler. */
+int sched_new(const struct sched_params *params,
+    const struct sched_transport_params *transports, uint32_t count,
+    const struct site_table *sites, struct sched **ret_sched);
 void sched_free(struct sched **s);
+/* NULL: nobody watches. *watch is copied. */
+void sched_set_watch(struct sched *s, const struct sched_watch *watch);
 /* New parameters for the same transports, by index; what runs goes on. A
  * process limit of 0 stops a transport (its agent is not there); waiting
- * entries stay as large as they are. -EINVAL for another count. */
-int sched_configure(struct sched *s,
-    const struct sched_transport_params *params, uint32_t count);
+ * entries stay as large as they are; recipient slots that were given stay
+ * given until they come back. -EINVAL for another count. The sites have
+ * parameters of their own; call this after they were changed. */
+int sched_configure(struct sched *s, const struct sched_params *params,
+    const struct sched_transport_params *transports, uint32_t count,
+    usec_t now);
 
-/* A message that came into the active queue at `now`. */
+/* A message that came into the active queue at `now`. It has no job yet. */
 int sched_message_new(struct sched *s, void *owner, usec_t now,
     struct sched_message **ret_message);
-/* Its exact total of entries for a transport (todo-proc's census). -EINVAL for
- * a transport that is not there. First come, first served has no use for it. */
+/* Its exact total of entries for a transport (todo-proc's census), so that
+ * unread recipients count, too (rule 6). Before the first batch. */
 int sched_message_expect(
     struct sched_message *m, uint32_t transport, uint32_t entries);
 /* A recipient that was read; `address` is used when the transport's
- * destination is the recipient, and not kept. */
+ * destination is the recipient, and not kept. It is not selected before
+ * sched_batch_end(). */
 int sched_rcpt_add(struct sched_message *m, uint32_t transport,
     const char *nexthop, const char *address, const struct sched_rcpt *rcpt);
+/* The batch is complete; all_read: and so is the file. Cannot fail. */
+void sched_batch_end(struct sched_message *m, bool all_read, usec_t now);
+/* How many recipients may be read now, in this batch (rule 6): of the message
+ * as it is, so ask once, before the first of a batch. */
+uint32_t sched_message_room(const struct sched_message *m);
+/* The next message whose next batch is to be read now, or NULL; each is given
+ * once, then sched_batch_end() must follow for it. Messages whose first batch
+ * was not read are not among them. */
+struct sched_message *sched_next_unread(struct sched *s, usec_t now);
+/* When sched_next_unread() may have one, if nothing happens before. */
+usec_t sched_unread_at(const struct sched *s);
+void *sched_message_owner(const struct sched_message *m);
+
 /* Recipients neither selected nor done, and entries being delivered. */
 uint32_t sched_message_waiting(const struct sched_message *m);
 uint32_t sched_message_running(const struct sched_message *m);
-/* What waits is dropped, what runs goes on: the message cannot go on. */
+/* What waits is dropped and nothing more is read, what runs goes on: the
+ * message cannot go on. */
 void sched_message_cancel(struct sched_message *m);
 /* With nothing running; what waits is dropped. */
 void sched_message_free(struct sched_message **m);
 
 /* The next entry, or NULL when none may start now. */
 struct sched_entry *sched_select(struct sched *s, usec_t now);
-/* The entry could not be started after all: as if it had not been selected. */
-void sched_put_back(struct sched *s, struct sched_entry *entry);
-/* The delivery is over; the entry is gone. */
+/* The next entry that waits for a dead destination, or NULL: to be deferred
+ * without an attempt, then sched_done() with SITE_UNTRIED. */
+struct sched_entry *sched_take_dead(struct sched *s, usec_t now);
+/* The entry could not be started after all: as if it had not been selected,
+ * but for the order of jobs and peers. */
+void sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now);
+/* The delivery is over; the entry is gone. why: with SITE_FAILED, the reason
+ * that waiting recipients are deferred with if it kills the destination. */
 void sched_done(struct sched *s, struct sched_entry *entry,
-    enum sched_result result, usec_t now);
-/* Flush: forget what holds destinations back. */
+    enum site_result result, const char *why, usec_t now);
+/* A site that had no room may have some now (site_table.wait). */
+void sched_site_ready(struct sched *s, void *destination, usec_t now);
+/* Flush: every destination is opened again. */
 void sched_flush(struct sched *s, usec_t now);
 
 struct sched_figures {
-	uint32_t running; /* entries being delivered */
-	uint32_t waiting; /* recipients not yet selected */
+	uint32_t running;    /* entries being delivered */
+	uint32_t waiting;    /* recipients not yet selected */
+	uint32_t recipients; /* in memory: waiting or being delivered */
 	uint32_t messages;
-	uint32_t destinations;
+	uint32_t jobs;         /* on job lists */
+	uint32_t destinations; /* with entries, waiting or running */
 };
 struct sched_figures sched_figures(const struct sched *s);
 /* Deliveries of one transport that run now. */
 uint32_t sched_transport_running(const struct sched *s, uint32_t transport);
+
+/* Walk everything and ASSERT what must hold between the structures: tests. */
+void sched_check(const struct sched *s);
 
 #endif

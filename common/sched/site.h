@@ -1,77 +1,105 @@
-/* sched/site.h - destinations and their waiting entries; inside of the module.
+/* sched/site.h - what is known of a destination: its window, how many
+ * deliveries it has, whether it is dead. Rules: docs/SCHEDULING.md, 2 and 3.
  *
- *	transport 1──n site 1──n entry (waiting, in order of arrival)
+ * The scheduler reaches sites through struct site_table only. sites_new()
+ * makes the table that lives in this process; one that several queues share
+ * has the same functions. Pure: no clock, no I/O, the caller passes the time.
  *
- * A site exists while it has entries, waiting or running. Each transport has
- * a tree of all its sites by name, and a tree of those that are ready, that
- * is, have a waiting entry and room, by the arrival of their first one. The
- * ready tree is put right whenever a site's queue, busy count or limit
- * changes, so nothing ever looks at a site that cannot be served.
+ *	open ──▶ (room ◀──▶ full)  ──failures──▶ dead ──time, success, flush──▶
+ *room
+ *
+ * A site is opened while the scheduler has entries for it, and closed when it
+ * has none; what it has learned stays known for a while (rule 3).
  */
 #ifndef SCHED_SITE_H
 #define SCHED_SITE_H
 
-#include "sched/sched.h"
+#include "base/base.h"
+#include "sched/feedback.h"
 
-#include <sys/queue.h>
-#include <bsd/sys/tree.h>
-
-struct entry {
-	struct sched_entry pub; /* rcpts points to `one` or to memory of ours */
-	struct site *site;
-	RB_ENTRY(entry) link; /* in site->waiting */
-	LIST_ENTRY(entry) of_message;
-	uint64_t arrival; /* of the message */
-	uint64_t seq;
-	uint32_t cap; /* room in pub.rcpts */
-	bool running;
-	struct sched_rcpt one;
+struct site_params {                              /* of one transport */
+	uint32_t initial_destination_concurrency; /* 0 counts as 1 */
+	uint32_t destination_concurrency_limit;   /* 0: none */
+	struct feedback positive, negative;
+	double failed_cohort_limit; /* 0: never dead */
 };
-RB_HEAD(entry_tree, entry);
-
-struct site {
-	RB_ENTRY(site) link;
-	RB_ENTRY(site) ready_link;
-	struct transport *transport;
-	struct entry_tree waiting;
-	uint64_t seq;
-	uint64_t head_arrival; /* of the first waiting entry, while ready */
-	uint32_t busy;
-	bool ready;
-	bool per_rcpt;       /* the name is local@nexthop */
-	const char *nexthop; /* within name */
-	char name[];
-};
-RB_HEAD(site_tree, site);
-RB_HEAD(ready_tree, site);
-
-struct transport {
-	struct sched_transport_params params;
-	struct site_tree sites;
-	struct ready_tree ready;
-	uint32_t busy, nsites;
+struct site_backoff { /* of all transports: how long a dead one is left alone */
+	usec_t minimal_backoff_time, maximal_backoff_time;
+	uint32_t jitter_pct; /* either way */
 };
 
-/* What names a site; address is NULL unless the recipient is the site. */
-struct site_name {
-	const char *nexthop, *address;
-	size_t local_len; /* of the address */
+enum site_result {
+	SITE_DELIVERED,  /* the site talked to us, whatever it said */
+	SITE_FAILED,     /* connection or handshake failure */
+	SITE_AGENT_DIED, /* our own agent, or not started: says nothing */
+	SITE_UNTRIED,    /* never had a place: the site was dead */
 };
-/* Found or made (with an empty queue); NULL when memory is out. */
-struct site *
-site_get(struct transport *t, const struct site_name *name, uint64_t seq);
-/* Free it if it has no entries. */
-void site_release(struct site *site);
-/* Put it in, or take it out of, its place in the ready tree. */
-void site_update(struct site *site);
-/* The same for each of a transport, when its limits have changed. */
-void transport_update(struct transport *t);
 
-void site_enqueue(struct site *site, struct entry *e);
-void site_dequeue(struct site *site, struct entry *e);
-/* The last waiting entry of the message that arrived as `arrival`, or NULL. */
-struct entry *site_last_of(struct site *site, uint64_t arrival);
-/* The first waiting entry of the transport that has room, or NULL. */
-struct entry *site_next(struct transport *t);
+enum site_state {
+	SITE_ROOM, /* a delivery may begin */
+	SITE_FULL, /* busy >= window; somebody is told when that changes */
+	SITE_DEAD,
+};
+
+struct site_view {
+	enum site_state state;
+	uint32_t window, busy;
+	double success, failure, fail_cohorts;
+	uint32_t deaths;   /* in a row, without a success between */
+	usec_t dead_until; /* while dead */
+	const char *why;   /* while dead; never NULL then */
+};
+
+/* A delivery report and what it did to the site. */
+struct site_step {
+	enum site_result result;
+	struct site_view before, after;
+};
+
+#define SITE_NAME_MAX 600 /* local@nexthop */
+#define SITE_WHY_MAX  200 /* longer reasons are cut */
+
+struct site;
+
+/* table: of the struct it lies in. All of them O(log n) in sites. */
+struct site_table {
+	void *table;
+	/* Found or made, and open; NULL when memory is out. Names compare
+	 * without case. Opened twice it must be closed twice. */
+	struct site *(*open)(
+	    void *table, uint32_t transport, const char *name, usec_t now);
+	void (*close)(void *table, struct site *site, usec_t now);
+	/* A word of the scheduler's, kept with the site while it is open; NULL
+	 * at first. */
+	void **(*mine)(struct site *site);
+	/* As it was given when the site was made. */
+	const char *(*name)(const struct site *site);
+	/* Would take() give a place? A dead site whose time has come opens. */
+	enum site_state (*state)(void *table, struct site *site, usec_t now);
+	/* SITE_ROOM: a place was taken, give it back by done(). SITE_FULL, for
+	 * a table that is shared: sched_site_ready() follows. */
+	enum site_state (*take)(void *table, struct site *site, usec_t now);
+	/* The place is given back. ret_step may be NULL. */
+	void (*done)(void *table, struct site *site, enum site_result result,
+	    const char *why, usec_t now, struct site_step *ret_step);
+	void (*view)(const struct site *site, struct site_view *ret_view);
+	/* Every dead site opens. */
+	void (*flush)(void *table, usec_t now);
+};
+
+/* The table of one process. seed: of the random spread; the same seed and
+ * calls give the same times. idle_max: sites remembered while nobody has them
+ * open; the least recently used goes first. */
+struct sites;
+int sites_new(const struct site_params *params, uint32_t count,
+    const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed,
+    struct sites **ret_sites);
+/* With no site open. */
+void sites_free(struct sites **sites);
+const struct site_table *sites_table(const struct sites *sites);
+/* New parameters, by index: windows are cut to new limits at once; what was
+ * learned stays. -EINVAL for another count. Then sched_configure(). */
+int sites_configure(struct sites *sites, const struct site_params *params,
+    uint32_t count, const struct site_backoff *backoff);
 
 #endif

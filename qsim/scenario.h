@@ -1,0 +1,58 @@
+/* qsim/scenario.h - a workload in words: parameters, agents, how long
+ * deliveries take, which messages come when.
+ *
+ * The format is in qsim(1). A scenario is read whole before it is run; a broken
+ * one gives -EINVAL and "FILE:LINE: what was expected, what is there" in
+ * *ret_error. Owns all it points to; scenario_done() frees it.
+ */
+#ifndef QSIM_SCENARIO_H
+#define QSIM_SCENARIO_H
+
+#include "base/buf.h"
+#include "config/conf.h"
+
+/* Recipients of one message for one destination. */
+struct scenario_rcpts {
+	uint32_t transport;   /* index into conf.transports */
+	uint32_t destination; /* index into destinations */
+	uint32_t count;
+};
+
+struct scenario_message {
+	usec_t at;
+	uint32_t line;     /* of the file */
+	uint32_t nrcpts;   /* in all */
+	uint32_t first, n; /* in rcpts: as they stand in the file */
+};
+
+struct scenario_destination {
+	char *name; /* the nexthop */
+	uint32_t transport;
+	usec_t duration; /* of one delivery */
+	uint32_t fail;   /* so many first deliveries fail to connect */
+	uint32_t refuse; /* connections at once, beyond which one is refused
+			    at once; UINT32_MAX: none is */
+};
+
+struct scenario {
+	char *path;
+	struct conf conf; /* parameters as set, the rest default; agents are
+			     the transports' process_limit. The transport
+			     smtp is there always, others as they are named */
+	bool jitter_set;  /* backoff_jitter was set; else there is none */
+	struct scenario_message *messages; /* number 1 is [0] */
+	uint32_t nmessages;
+	struct scenario_rcpts *rcpts;
+	uint32_t nrcpts;
+	struct scenario_destination *destinations;
+	uint32_t ndestinations;
+};
+
+int scenario_read(
+    const char *path, struct scenario *ret_scenario, struct buf *ret_error);
+/* The same of text in memory; path only names it. */
+int scenario_parse(const char *path, const char *text, size_t len,
+    struct scenario *ret_scenario, struct buf *ret_error);
+void scenario_done(struct scenario *sc);
+
+#endif
