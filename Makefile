@@ -37,7 +37,7 @@ CPPFLAGS += -D_GNU_SOURCE -Icommon -I. -I$(B)/gen
 CFLAGS   += -std=c17 -O$(O) -g $(WARN) $(HARD) \
 	    $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
-LDLIBS   := -levent_core -lisal -lrt -lpthread
+LDLIBS   := -levent_core -lisal -lrt -lpthread -lm
 LDLIBS_qtop := -lncursesw
 LDLIBS_deliver-smtp := -lcares
 PYTHON   := /usr/bin/python3

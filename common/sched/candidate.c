@@ -1,0 +1,396 @@
+/* Who may preempt: docs/SCHEDULING.md, rule 5.
+ *
+ * Jobs of one total and octave are in order of arrival, so the first that may
+ * is the best. Nothing is done when destinations open and close: a job that is
+ * found blocked when it is looked at is parked, that is, replaced by its peers
+ * in the ranks of their destinations; of each destination that is open, the
+ * first of each class and octave is among the heads. */
+#include "sched/parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define PEERS_LOOKED_AT 8  /* before a job is parked */
+#define HEADS_LOOKED_AT 16 /* before the current job is unparked */
+
+static int
+class_compare(const struct total_class *a, const struct total_class *b)
+{
+	return label_order(a->total, b->total);
+}
+
+/* Ties of age: the earlier in the list. */
+static int
+age_compare(const struct job *a, const struct job *b)
+{
+	usec_t at_a = a->message->arrival, at_b = b->message->arrival;
+
+	if (at_a != at_b)
+		return at_a < at_b ? -1 : 1;
+	return label_order(a->order.label, b->order.label);
+}
+
+static int
+head_compare(const struct peer *a, const struct peer *b)
+{
+	int r = age_compare(a->job, b->job);
+
+	return r != 0
+	    ? r
+	    : label_order((uintptr_t)a->destination, (uintptr_t)b->destination);
+}
+
+static bool
+same_class(const struct peer *a, const struct peer *b)
+{
+	return a != NULL && b != NULL && a->job->class == b->job->class &&
+	    a->job->octave == b->job->octave;
+}
+
+static int
+rank_compare(const struct peer *a, const struct peer *b)
+{
+	int r = label_order(a->job->class->total, b->job->class->total);
+
+	if (r == 0)
+		r = label_order(a->job->octave, b->job->octave);
+	return r != 0 ? r : age_compare(a->job, b->job);
+}
+
+TREE_GENERATE(class_tree, total_class, link, class_compare)
+TREE_GENERATE(free_tree, job, free, age_compare)
+TREE_GENERATE(head_tree, peer, heads, head_compare)
+TREE_GENERATE(rank_tree, peer, rank, rank_compare)
+
+/* 1 for 1, 2 for 2 and 3, 3 for 4 to 7, …; 0 for 0. */
+static uint8_t
+octave_of(uint32_t entries)
+{
+	return entries == 0 ? 0 : (uint8_t)(32 - __builtin_clz(entries));
+}
+
+static struct total_class *
+class_new(struct transport *t, uint32_t total)
+{
+	uint8_t octaves = (uint8_t)(octave_of(total) + 1);
+	struct total_class *c =
+	    calloc(1, sizeof(*c) + octaves * sizeof(c->octave[0]));
+
+	if (c == NULL)
+		return NULL;
+	c->total = total;
+	c->octaves = octaves;
+	RB_INSERT(class_tree, &t->classes, c);
+	return c;
+}
+
+void
+class_leave(struct job *job)
+{
+	struct total_class *c = job->class;
+
+	ASSERT(job->index == INDEX_NONE);
+	job->class = NULL;
+	if (c == NULL || --c->users > 0)
+		return;
+	RB_REMOVE(class_tree, &job->transport->classes, c);
+	free(c);
+}
+
+int
+class_want(struct job *job, uint32_t total)
+{
+	struct total_class key, *c = NULL;
+	struct transport *t = job->transport;
+
+	if (t->params.delivery_slot_cost >= 2 && total > 0) {
+		key.total = total;
+		c = RB_FIND(class_tree, &t->classes, &key);
+		if (c == NULL)
+			c = class_new(t, total);
+		if (c == NULL)
+			return -ENOMEM;
+		c->users++;
+	}
+	candidate_drop(job);
+	class_leave(job);
+	job->class = c;
+	return 0;
+}
+
+static struct class_octave *
+octave(const struct job *job)
+{
+	return &job->class->octave[job->octave];
+}
+
+static void
+head_in(struct peer *p)
+{
+	p->head = true;
+	RB_INSERT(head_tree, &octave(p->job)->heads, p);
+}
+
+static void
+head_out(struct peer *p)
+{
+	if (p->head)
+		RB_REMOVE(head_tree, &octave(p->job)->heads, p);
+	p->head = false;
+}
+
+static void
+first_in(struct peer *p)
+{
+	LIST_INSERT_HEAD(&p->destination->firsts, p, first);
+	if (p->destination->open)
+		head_in(p);
+}
+
+static void
+first_out(struct peer *p)
+{
+	LIST_REMOVE(p, first);
+	head_out(p);
+}
+
+static void
+rank_in(struct peer *p)
+{
+	struct rank_tree *ranks = &p->destination->ranks;
+	struct peer *next;
+
+	p->ranked = true;
+	RB_INSERT(rank_tree, ranks, p);
+	if (same_class(p, RB_PREV(rank_tree, ranks, p)))
+		return;
+	next = RB_NEXT(rank_tree, ranks, p);
+	if (same_class(p, next))
+		first_out(next);
+	first_in(p);
+}
+
+static void
+rank_out(struct peer *p)
+{
+	struct rank_tree *ranks = &p->destination->ranks;
+	struct peer *next = RB_NEXT(rank_tree, ranks, p);
+
+	if (!same_class(p, RB_PREV(rank_tree, ranks, p))) {
+		first_out(p);
+		if (same_class(p, next))
+			first_in(next);
+	}
+	RB_REMOVE(rank_tree, ranks, p);
+	p->ranked = false;
+}
+
+void
+candidate_forget_peer(struct peer *p)
+{
+	if (p->ranked)
+		rank_out(p);
+}
+
+void
+candidate_heads(struct destination *d, bool open)
+{
+	struct peer *p;
+
+	LIST_FOREACH (p, &d->firsts, first) {
+		if (open)
+			head_in(p);
+		else
+			head_out(p);
+	}
+}
+
+static void
+rank_peers(struct job *job, bool in)
+{
+	struct order_node *n;
+	struct peer *p;
+
+	TAILQ_FOREACH (n, &job->ring.list, link) {
+		p = ORDER_OF(n, struct peer, ring);
+		if (in)
+			rank_in(p);
+		else if (p->ranked)
+			rank_out(p);
+	}
+}
+
+static void
+index_as(struct job *job, enum job_index index)
+{
+	if (job->index == INDEX_FREE)
+		RB_REMOVE(free_tree, &octave(job)->free, job);
+	else if (job->index == INDEX_PARKED)
+		rank_peers(job, false);
+	job->index = (uint8_t)index;
+	if (index == INDEX_NONE)
+		return;
+	job->octave = job->selected == 0 ? 0 : octave_of(job_needed(job));
+	if (index == INDEX_FREE)
+		RB_INSERT(free_tree, &octave(job)->free, job);
+	else
+		rank_peers(job, true);
+}
+
+void
+candidate_drop(struct job *job)
+{
+	if (job->index != INDEX_NONE)
+		index_as(job, INDEX_NONE);
+}
+
+void
+candidate_update(struct job *job)
+{
+	uint8_t now;
+
+	if (job->class == NULL || !job->listed || job->waiting == 0) {
+		candidate_drop(job);
+		return;
+	}
+	now = job->selected == 0 ? 0 : octave_of(job_needed(job));
+	if (job->index == INDEX_NONE)
+		index_as(job, INDEX_FREE);
+	else if (job->octave != now)
+		index_as(job, job->index);
+}
+
+/* Not asked for here: whether it is a blocker. */
+static bool
+eligible(const struct job *job, const struct job *current, uint32_t most)
+{
+	return job != current && LIST_EMPTY(&job->children) &&
+	    job_needed(job) <= most;
+}
+
+static bool
+seen_open(struct job *job)
+{
+	struct order_node *n = &job->turn->ring;
+	struct peer *p;
+	int i;
+
+	for (i = 0; i < PEERS_LOOKED_AT; i++) {
+		p = ORDER_OF(n, struct peer, ring);
+		if (p->destination->open)
+			return true;
+		n = order_next(&job->ring, n);
+		if (n == &job->turn->ring)
+			break;
+	}
+	return false;
+}
+
+static struct job *
+best_free(struct class_octave *o, const struct job *current, uint32_t most)
+{
+	struct job *job, *next;
+
+	for (job = RB_MIN(free_tree, &o->free); job != NULL; job = next) {
+		next = RB_NEXT(free_tree, &o->free, job);
+		if (!eligible(job, current, most))
+			continue;
+		if (seen_open(job))
+			return job;
+		index_as(job, INDEX_PARKED);
+	}
+	return NULL;
+}
+
+/* The first of one destination that may, behind the one that may not. */
+static struct job *
+best_behind(struct peer *head, const struct job *current, uint32_t most)
+{
+	struct peer *p = head;
+
+	while (same_class(head, p = RB_NEXT(rank_tree, , p)))
+		if (eligible(p->job, current, most))
+			return p->job;
+	return NULL;
+}
+
+static struct job *
+best_head(struct class_octave *o, struct job *current, uint32_t most,
+    struct job *best)
+{
+	struct peer *head;
+	struct job *job;
+	int own = 0;
+
+	RB_FOREACH (head, head_tree, &o->heads) {
+		if (best != NULL && age_compare(best, head->job) < 0)
+			break;
+		if (eligible(head->job, current, most)) {
+			best = head->job;
+			break;
+		}
+		own += head->job == current;
+		job = best_behind(head, current, most);
+		if (job != NULL && (best == NULL || age_compare(job, best) < 0))
+			best = job;
+	}
+	if (own > HEADS_LOOKED_AT)
+		index_as(current, INDEX_FREE);
+	return best;
+}
+
+static struct job *
+best_of_class(struct total_class *c, struct job *current, uint32_t most)
+{
+	struct job *best = NULL, *job;
+	struct class_octave *o;
+	uint32_t least;
+	uint8_t i;
+
+	for (i = 0; i < c->octaves; i++) {
+		o = &c->octave[i];
+		least = i == 0 ? c->total : (uint32_t)1 << (i - 1);
+		if (least > most || (RB_EMPTY(&o->free) && RB_EMPTY(&o->heads)))
+			continue;
+		job = best_free(o, current, most);
+		job = best_head(o, current, most, job);
+		if (job != NULL && (best == NULL || age_compare(job, best) < 0))
+			best = job;
+	}
+	return best;
+}
+
+static double
+score_of(usec_t arrival, uint32_t total, usec_t now)
+{
+	return (double)(now - arrival + USEC_PER_SEC) / total;
+}
+
+struct job *
+candidate_best(
+    struct job *current, uint32_t most, usec_t now, double *ret_score)
+{
+	struct transport *t = current->transport;
+	usec_t oldest = TAILQ_FIRST(&t->sched->messages)->arrival;
+	struct job *best = NULL, *job;
+	double score, best_score = 0;
+	struct total_class *c;
+
+	RB_FOREACH (c, class_tree, &t->classes) {
+		if (best != NULL &&
+		    score_of(oldest, c->total, now) < best_score)
+			break;
+		job = best_of_class(c, current, most);
+		if (job == NULL)
+			continue;
+		score = score_of(job->message->arrival, c->total, now);
+		if (best == NULL || score > best_score ||
+		    (score == best_score &&
+			job->order.label < best->order.label)) {
+			best = job;
+			best_score = score;
+		}
+	}
+	*ret_score = best_score / USEC_PER_SEC;
+	return best;
+}

@@ -1,0 +1,213 @@
+#include "sched/parts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int
+line_compare(const struct peer *a, const struct peer *b)
+{
+	return label_order(a->job->order.label, b->job->order.label);
+}
+
+static int
+open_compare(const struct destination *a, const struct destination *b)
+{
+	int r = label_order(a->at, b->at);
+
+	return r != 0 ? r : label_order(a->ring_at, b->ring_at);
+}
+
+TREE_GENERATE(line_tree, peer, line, line_compare)
+TREE_GENERATE(open_tree, destination, link, open_compare)
+
+struct destination *
+destination_get(struct transport *t, const char *name, size_t nexthop_at)
+{
+	const struct site_table *sites = t->sched->sites;
+	usec_t now = t->sched->now;
+	struct site *site = sites->open(sites->table, t->index, name, now);
+	struct destination *d;
+	void **mine;
+
+	if (site == NULL)
+		return NULL;
+	mine = sites->mine(site);
+	if (*mine != NULL) {
+		sites->close(sites->table, site, now);
+		return *mine;
+	}
+	d = calloc(1, sizeof(*d));
+	if (d == NULL) {
+		sites->close(sites->table, site, now);
+		return NULL;
+	}
+	d->transport = t;
+	d->site = site;
+	d->name = sites->name(site);
+	d->nexthop = d->name + nexthop_at;
+	d->state = (uint8_t)sites->state(sites->table, site, now);
+	RB_INIT(&d->line);
+	RB_INIT(&d->ranks);
+	LIST_INIT(&d->firsts);
+	*mine = d;
+	t->sched->figures.destinations++;
+	return d;
+}
+
+void
+destination_release(struct destination *d)
+{
+	struct sched *s = d->transport->sched;
+
+	if (d->peers > 0)
+		return;
+	ASSERT(!d->open && !d->dying && d->front == NULL);
+	s->figures.destinations--;
+	*s->sites->mine(d->site) = NULL;
+	s->sites->close(s->sites->table, d->site, s->now);
+	free(d);
+}
+
+static void
+place_open(struct destination *d, bool open)
+{
+	struct open_tree *tree = &d->transport->open;
+	bool was = d->open;
+	uint64_t at = 0, ring_at = 0;
+
+	if (open) {
+		at = d->front->job->order.label;
+		ring_at = d->front->ring.label;
+	}
+	if (was && open && d->at == at && d->ring_at == ring_at)
+		return;
+	if (was)
+		RB_REMOVE(open_tree, tree, d);
+	d->open = open;
+	if (open) {
+		d->at = at;
+		d->ring_at = ring_at;
+		RB_INSERT(open_tree, tree, d);
+	}
+	if (was != open && !LIST_EMPTY(&d->firsts))
+		candidate_heads(d, open);
+}
+
+static void
+place_dead(struct destination *d, bool dying)
+{
+	struct dead_list *list = &d->transport->sched->dead;
+
+	if (d->dying == dying)
+		return;
+	d->dying = dying;
+	if (dying)
+		TAILQ_INSERT_TAIL(list, d, dead);
+	else
+		TAILQ_REMOVE(list, d, dead);
+}
+
+void
+destination_place(struct destination *d)
+{
+	bool waited_for = d->front != NULL;
+
+	place_open(d, waited_for && d->state == SITE_ROOM);
+	place_dead(d, waited_for && d->state == SITE_DEAD);
+}
+
+void
+destination_ask(struct destination *d)
+{
+	struct sched *s = d->transport->sched;
+
+	d->state = (uint8_t)s->sites->state(s->sites->table, d->site, s->now);
+}
+
+void
+destination_refresh(struct destination *d)
+{
+	destination_ask(d);
+	destination_place(d);
+}
+
+void
+destination_line_in(struct peer *p)
+{
+	struct destination *d = p->destination;
+	struct peer *there = RB_INSERT(line_tree, &d->line, p);
+
+	ASSERT(there == NULL);
+	if (d->front == NULL || line_compare(p, d->front) < 0)
+		d->front = p;
+}
+
+void
+destination_line_out(struct peer *p)
+{
+	struct destination *d = p->destination;
+
+	if (d->front == p)
+		d->front = RB_NEXT(line_tree, &d->line, p);
+	RB_REMOVE(line_tree, &d->line, p);
+}
+
+struct peer *
+destination_find(struct destination *d, struct job *job)
+{
+	struct peer key;
+
+	if (d->front == NULL || !job->listed)
+		return NULL;
+	key.job = job;
+	return RB_FIND(line_tree, &d->line, &key);
+}
+
+struct job *
+transport_current(struct transport *t)
+{
+	struct destination *d = RB_MIN(open_tree, &t->open);
+
+	return d == NULL ? NULL : d->front->job;
+}
+
+/* No job before the current one has room anywhere, so every open destination
+ * that it waits for has it in front: its selectable peers are one after the
+ * other in the tree, in the order of its ring. */
+struct peer *
+transport_turn(struct transport *t, struct job *current)
+{
+	struct destination key, *d;
+
+	key.at = current->order.label;
+	key.ring_at = current->turn->ring.label;
+	d = RB_NFIND(open_tree, &t->open, &key);
+	if (d == NULL || d->at != key.at)
+		d = RB_MIN(open_tree, &t->open);
+	ASSERT(d != NULL);
+	return d->front;
+}
+
+/* Labels have changed, their order has not: the copies follow. */
+void
+job_order_moved(struct order_node *node)
+{
+	struct job *job = ORDER_OF(node, struct job, order);
+	struct order_node *n;
+	struct peer *p;
+
+	TAILQ_FOREACH (n, &job->ring.list, link) {
+		p = ORDER_OF(n, struct peer, ring);
+		if (p->destination->open && p->destination->front == p)
+			p->destination->at = node->label;
+	}
+}
+
+void
+peer_ring_moved(struct order_node *node)
+{
+	struct peer *p = ORDER_OF(node, struct peer, ring);
+
+	if (p->destination->open && p->destination->front == p)
+		p->destination->ring_at = node->label;
+}

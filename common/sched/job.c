@@ -1,0 +1,152 @@
+#include "sched/parts.h"
+
+#include <stdlib.h>
+
+static int
+arrival_compare(const struct job *a, const struct job *b)
+{
+	return message_order(a->message, b->message);
+}
+
+TREE_GENERATE(arrival_tree, job, arrival, arrival_compare)
+
+struct job *
+job_get(struct sched_message *m, struct transport *t)
+{
+	struct job *job;
+
+	SLIST_FOREACH (job, &m->jobs, of_message)
+		if (job->transport == t)
+			return job;
+	job = calloc(1, sizeof(*job));
+	if (job == NULL)
+		return NULL;
+	job->message = m;
+	job->transport = t;
+	LIST_INIT(&job->children);
+	order_init(&job->ring, peer_ring_moved);
+	RB_INIT(&job->fresh);
+	SLIST_INSERT_HEAD(&m->jobs, job, of_message);
+	return job;
+}
+
+/* The place of a job by the arrival of its message: directly after the last
+ * one of the list that came before it and preempts nobody. Those that never
+ * moved stand by arrival, so what can be behind the nearest of them is only
+ * what moved there. */
+static struct order_node *
+place_by_arrival(struct job *job)
+{
+	struct transport *t = job->transport;
+	struct job *before = RB_NFIND(arrival_tree, &t->by_arrival, job), *j;
+	struct order_node *after = NULL, *n;
+
+	before = before != NULL ? RB_PREV(arrival_tree, &t->by_arrival, before)
+				: RB_MAX(arrival_tree, &t->by_arrival);
+	if (before != NULL)
+		after = &before->order;
+	n = after != NULL ? TAILQ_NEXT(after, link)
+			  : TAILQ_FIRST(&t->jobs.list);
+	for (; n != NULL; n = TAILQ_NEXT(n, link)) {
+		j = ORDER_OF(n, struct job, order);
+		if (!j->moved)
+			break;
+		if (j->parent == NULL && arrival_compare(j, job) < 0)
+			after = n;
+	}
+	return after != NULL ? TAILQ_NEXT(after, link)
+			     : TAILQ_FIRST(&t->jobs.list);
+}
+
+void
+job_list_in(struct job *job)
+{
+	struct transport *t = job->transport;
+
+	ASSERT(!job->listed);
+	order_insert(&t->jobs, place_by_arrival(job), &job->order);
+	job->listed = true;
+	job->moved = false;
+	RB_INSERT(arrival_tree, &t->by_arrival, job);
+	t->njobs++;
+	t->sched->figures.jobs++;
+}
+
+void
+job_list_out(struct job *job)
+{
+	struct transport *t = job->transport;
+
+	ASSERT(job->listed && job->waiting == 0);
+	candidate_drop(job);
+	job_leave_tree(job);
+	if (!job->moved)
+		RB_REMOVE(arrival_tree, &t->by_arrival, job);
+	order_remove(&t->jobs, &job->order);
+	job->listed = false;
+	t->njobs--;
+	t->sched->figures.jobs--;
+}
+
+void
+job_leave_tree(struct job *job)
+{
+	struct job *parent = job->parent, *child;
+
+	if (parent != NULL) {
+		if (job->price > 0)
+			parent->slots += job->credit;
+		LIST_REMOVE(job, sibling);
+	}
+	while ((child = LIST_FIRST(&job->children)) != NULL) {
+		LIST_REMOVE(child, sibling);
+		child->parent = parent;
+		child->price = 0;
+		if (parent != NULL)
+			LIST_INSERT_HEAD(&parent->children, child, sibling);
+	}
+	job->parent = NULL;
+	job->price = 0;
+	job->credit = 0;
+}
+
+void
+job_move_before(struct job *job, struct job *current)
+{
+	struct transport *t = job->transport;
+	uint8_t index = job->index;
+
+	candidate_drop(job);
+	job_leave_lines(job);
+	if (!job->moved)
+		RB_REMOVE(arrival_tree, &t->by_arrival, job);
+	job->moved = true;
+	order_remove(&t->jobs, &job->order);
+	order_insert(&t->jobs, &current->order, &job->order);
+	job_enter_lines(job);
+	if (index != INDEX_NONE)
+		candidate_update(job);
+}
+
+uint32_t
+job_needed(const struct job *job)
+{
+	return job->total - job->selected;
+}
+
+void
+job_recount(struct job *job)
+{
+	uint32_t total = job->made;
+
+	/* What was counted for this job and did not come may come yet. */
+	if (!job->fully_read && job->expected > total)
+		total = job->expected;
+	job->total = total;
+	if (class_want(job, total) < 0) {
+		/* Without memory for its class it preempts nobody. */
+		candidate_drop(job);
+		class_leave(job);
+	}
+	candidate_update(job);
+}

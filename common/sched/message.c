@@ -1,0 +1,203 @@
+#include "sched/parts.h"
+
+#include "base/address.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+sched_message_new(struct sched *s, void *owner, usec_t now,
+    struct sched_message **ret_message)
+{
+	struct sched_message *m = calloc(1, sizeof(*m)), *before;
+
+	if (m == NULL)
+		return -ENOMEM;
+	s->now = now;
+	m->sched = s;
+	m->owner = owner;
+	m->arrival = now;
+	m->seq = s->seq++;
+	SLIST_INIT(&m->jobs);
+	/* A clock that went back must not break the order of arrival. */
+	before = TAILQ_LAST(&s->messages, message_list);
+	if (before != NULL && m->arrival < before->arrival)
+		m->arrival = before->arrival;
+	TAILQ_INSERT_TAIL(&s->messages, m, link);
+	s->figures.messages++;
+	*ret_message = m;
+	return 0;
+}
+
+int
+sched_message_expect(
+    struct sched_message *m, uint32_t transport, uint32_t entries)
+{
+	struct job *job;
+
+	if (transport >= m->sched->count)
+		return -EINVAL;
+	job = job_get(m, &m->sched->transports[transport]);
+	if (job == NULL)
+		return -ENOMEM;
+	job->expected = entries;
+	return 0;
+}
+
+void
+message_held(struct sched_message *m, struct job *job, int64_t change)
+{
+	job->held = (uint32_t)(job->held + change);
+	m->held = (uint32_t)(m->held + change);
+	m->sched->figures.recipients =
+	    (uint32_t)(m->sched->figures.recipients + change);
+}
+
+/* nexthop, or local@nexthop; where nexthop begins, or -EINVAL. */
+static int
+destination_name(
+    char name[SITE_NAME_MAX + 1], const char *nexthop, const char *address)
+{
+	size_t local = address == NULL ? 0 : address_local_len(address);
+	size_t at = address == NULL ? 0 : local + 1, len = strlen(nexthop);
+
+	if (at + len > SITE_NAME_MAX)
+		return -EINVAL;
+	if (address != NULL) {
+		memcpy(name, address, local);
+		name[local] = '@';
+	}
+	memcpy(name + at, nexthop, len + 1);
+	return (int)at;
+}
+
+int
+sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
+    const char *address, const struct sched_rcpt *rcpt)
+{
+	struct sched *s = m->sched;
+	char name[SITE_NAME_MAX + 1];
+	struct destination *d;
+	struct transport *t;
+	struct job *job;
+	int at, r;
+
+	if (transport >= s->count)
+		return -EINVAL;
+	t = &s->transports[transport];
+	if (t->params.destination_recipient_limit != 1)
+		address = NULL;
+	at = destination_name(name, nexthop, address);
+	if (at < 0)
+		return at;
+	job = job_get(m, t);
+	if (job == NULL)
+		return -ENOMEM;
+	d = destination_get(t, name, (size_t)at);
+	if (d == NULL)
+		return -ENOMEM;
+	r = peer_add_rcpt(job, d, rcpt);
+	if (r < 0) {
+		destination_release(d);
+		return r;
+	}
+	message_held(m, job, 1);
+	m->waiting++;
+	s->figures.waiting++;
+	return 0;
+}
+
+static void
+job_batch_end(struct job *job, bool all_read)
+{
+	bool fresh = !RB_EMPTY(&job->fresh), was = job->listed;
+
+	job->fully_read = all_read;
+	candidate_drop(job);
+	if (fresh && !was)
+		job_list_in(job);
+	job_take_fresh(job);
+	job_recount(job);
+	if (fresh && !was)
+		pool_link(job);
+	if (all_read) {
+		if (job->listed && job->waiting == 0)
+			job_list_out(job);
+		pool_pass(job);
+	}
+}
+
+void
+sched_batch_end(struct sched_message *m, bool all_read, usec_t now)
+{
+	struct job *job;
+
+	m->sched->now = now;
+	m->begun = true;
+	m->reading = false;
+	m->all_read |= all_read;
+	m->read_at = now;
+	SLIST_FOREACH (job, &m->jobs, of_message)
+		job_batch_end(job, m->all_read);
+	message_refill(m);
+}
+
+uint32_t
+sched_message_waiting(const struct sched_message *m)
+{
+	return m->waiting;
+}
+
+uint32_t
+sched_message_running(const struct sched_message *m)
+{
+	return m->running;
+}
+
+void *
+sched_message_owner(const struct sched_message *m)
+{
+	return m->owner;
+}
+
+void
+sched_message_cancel(struct sched_message *m)
+{
+	struct job *job;
+
+	m->all_read = true;
+	m->reading = false;
+	SLIST_FOREACH (job, &m->jobs, of_message) {
+		job->fully_read = true;
+		candidate_drop(job);
+		job_drop_fresh(job);
+		job_drop_waiting(job);
+		if (job->listed)
+			job_list_out(job);
+		pool_pass(job);
+	}
+	message_refill(m);
+}
+
+void
+sched_message_free(struct sched_message **message)
+{
+	struct sched_message *m = *message;
+	struct job *job;
+
+	if (m == NULL)
+		return;
+	ASSERT(m->running == 0);
+	sched_message_cancel(m);
+	ASSERT(m->held == 0 && !m->due);
+	while ((job = SLIST_FIRST(&m->jobs)) != NULL) {
+		SLIST_REMOVE_HEAD(&m->jobs, of_message);
+		class_leave(job);
+		free(job);
+	}
+	TAILQ_REMOVE(&m->sched->messages, m, link);
+	m->sched->figures.messages--;
+	free(m);
+	*message = NULL;
+}

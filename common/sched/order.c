@@ -1,0 +1,114 @@
+#include "sched/order.h"
+
+/* Neighbours at the end of the list begin with this much between them. */
+#define GAP      ((uint64_t)1 << 32)
+#define MIDDLE   ((uint64_t)1 << 63)
+/* A range of 2^n labels may be spread when it holds less than (2/T)^n nodes. */
+#define CROWDING 1.4
+
+void
+order_init(struct order *o, void (*moved)(struct order_node *node))
+{
+	TAILQ_INIT(&o->list);
+	o->moved = moved;
+}
+
+/* A label between the neighbours; false: there is none. 0 and UINT64_MAX are
+ * never given, so both ends have room once they were spread. */
+static bool
+between(const struct order_node *prev, const struct order_node *next,
+    uint64_t *ret_label)
+{
+	uint64_t low = prev == NULL ? 0 : prev->label;
+	uint64_t high = next == NULL ? UINT64_MAX : next->label;
+	uint64_t gap = high - low;
+
+	if (gap < 2)
+		return false;
+	if (prev == NULL && next == NULL)
+		*ret_label = MIDDLE;
+	else if (next == NULL)
+		*ret_label = low + (gap / 2 < GAP ? gap / 2 : GAP);
+	else if (prev == NULL)
+		*ret_label = high - (gap / 2 < GAP ? gap / 2 : GAP);
+	else
+		*ret_label = low + gap / 2;
+	return true;
+}
+
+/* Give `count` nodes from `node` on labels evenly in [low, low + 2^bits). */
+static void
+spread(struct order *o, struct order_node *node, uint64_t count, uint64_t low,
+    unsigned bits)
+{
+	uint64_t width = bits == 64 ? UINT64_MAX : (uint64_t)1 << bits;
+	uint64_t step = width / (count + 1), label = low;
+
+	for (; count > 0; count--, node = TAILQ_NEXT(node, link)) {
+		label += step;
+		node->label = label;
+		if (o->moved != NULL)
+			o->moved(node);
+	}
+}
+
+/* Spread the smallest aligned range around `node` that is not crowded. */
+static void
+make_room(struct order *o, struct order_node *node)
+{
+	struct order_node *first = node, *last = node, *p;
+	uint64_t low, high, count = 1;
+	double most = 1;
+	unsigned bits;
+
+	for (bits = 1; bits <= 64; bits++) {
+		most *= 2 / CROWDING;
+		high = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+		low = node->label & ~high;
+		high |= low;
+		while ((p = TAILQ_PREV(first, order_list, link)) != NULL &&
+		    p->label >= low) {
+			first = p;
+			count++;
+		}
+		while (
+		    (p = TAILQ_NEXT(last, link)) != NULL && p->label <= high) {
+			last = p;
+			count++;
+		}
+		if ((double)count < most && (high - low) / (count + 1) >= 2)
+			break;
+	}
+	ASSERT(bits <= 64);
+	spread(o, first, count, low, bits);
+}
+
+void
+order_insert(struct order *o, struct order_node *at, struct order_node *node)
+{
+	struct order_node *prev = at == NULL ? TAILQ_LAST(&o->list, order_list)
+					     : TAILQ_PREV(at, order_list, link);
+	uint64_t label = 0;
+
+	while (!between(prev, at, &label))
+		make_room(o, prev != NULL ? prev : at);
+	node->label = label;
+	if (at == NULL)
+		TAILQ_INSERT_TAIL(&o->list, node, link);
+	else
+		TAILQ_INSERT_BEFORE(at, node, link);
+}
+
+void
+order_remove(struct order *o, struct order_node *node)
+{
+	TAILQ_REMOVE(&o->list, node, link);
+}
+
+struct order_node *
+order_next(const struct order *o, const struct order_node *node)
+{
+	struct order_node *next = TAILQ_NEXT(node, link);
+
+	return next != NULL ? next : TAILQ_FIRST(&o->list);
+}

@@ -1,0 +1,39 @@
+/* sched/order.h - a list whose elements can be compared: a label in each
+ * follows the order of the list, so that trees can be sorted by it.
+ *
+ * Inserting at a place costs O(1) amortized O(log n): where there is no label
+ * between two neighbours, those around them are spread out. That keeps their
+ * order, so trees that compare labels stay right; whoever keeps copies of them
+ * is told by `moved` (NULL: nobody does).
+ */
+#ifndef SCHED_ORDER_H
+#define SCHED_ORDER_H
+
+#include "base/base.h"
+
+#include <sys/queue.h>
+
+struct order_node {
+	TAILQ_ENTRY(order_node) link;
+	uint64_t label;
+};
+TAILQ_HEAD(order_list, order_node);
+
+struct order {
+	struct order_list list;
+	void (*moved)(struct order_node *node);
+};
+
+#define ORDER_OF(node, type, field) \
+	((type *)(void *)((char *)(node)-offsetof(type, field)))
+
+void order_init(struct order *o, void (*moved)(struct order_node *node));
+/* Directly before `at`; NULL: at the end. */
+void
+order_insert(struct order *o, struct order_node *at, struct order_node *node);
+void order_remove(struct order *o, struct order_node *node);
+/* The next one of the ring; the first follows the last. */
+struct order_node *
+order_next(const struct order *o, const struct order_node *node);
+
+#endif

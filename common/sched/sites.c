@@ -1,0 +1,396 @@
+/* The table of one process. */
+#include "sched/sites.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Sites dropped in one go for their age; each open and close adds one at
+ * most, so two are enough to keep up. */
+#define AGED_AT_ONCE 2
+
+/* ---- finding ---- */
+
+static unsigned char
+lower(unsigned char c)
+{
+	return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 'a' - 'A') : c;
+}
+
+/* FNV-1a. Names that were made to meet cost a strcasecmp() each, no more. */
+static uint64_t
+hash_name(const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	for (; *name != '\0'; name++)
+		hash = (hash ^ lower((unsigned char)*name)) * 0x100000001b3;
+	return hash;
+}
+
+static int
+number_compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int
+key_compare(
+    uint32_t transport, uint64_t hash, const char *name, const struct site *b)
+{
+	int r = number_compare(transport, b->transport);
+
+	if (r == 0)
+		r = number_compare(hash, b->hash);
+	return r != 0 ? r : strcasecmp(name, b->name);
+}
+
+static int
+site_compare(const struct site *a, const struct site *b)
+{
+	return key_compare(a->transport, a->hash, a->name, b);
+}
+
+TREE_GENERATE(site_tree, site, link, site_compare)
+
+static struct site *
+site_find(const struct sites *sites, uint32_t transport, uint64_t hash,
+    const char *name)
+{
+	struct site *site = RB_ROOT(&sites->tree);
+
+	while (site != NULL) {
+		int r = key_compare(transport, hash, name, site);
+
+		if (r == 0)
+			break;
+		site = r < 0 ? RB_LEFT(site, link) : RB_RIGHT(site, link);
+	}
+	return site;
+}
+
+static struct site *
+site_make(
+    struct sites *sites, uint32_t transport, uint64_t hash, const char *name)
+{
+	size_t len = strlen(name);
+	struct site *site = malloc(sizeof(*site) + len + 1);
+
+	if (site == NULL)
+		return NULL;
+	*site = (struct site){
+		.hash = hash,
+		.transport = (uint16_t)transport,
+	};
+	memcpy(site->name, name, len + 1);
+	window_init(&site->window, &sites->rules[transport]);
+	(void)RB_INSERT(site_tree, &sites->tree, site);
+	return site;
+}
+
+/* ---- idleness ---- */
+
+static void
+site_drop(struct sites *sites, struct site *site)
+{
+	if (site->dead)
+		site_bury(site);
+	(void)RB_REMOVE(site_tree, &sites->tree, site);
+	free(site);
+}
+
+static void
+idle_remove(struct sites *sites, struct site *site)
+{
+	TAILQ_REMOVE(&sites->idle, site, idle.link);
+	sites->nidle--;
+}
+
+static void
+idle_drop_first(struct sites *sites)
+{
+	struct site *site = TAILQ_FIRST(&sites->idle);
+
+	idle_remove(sites, site);
+	site_drop(sites, site);
+}
+
+/* Twice the longest backoff: mail that was deferred for as long as can be
+ * still finds what its destination has learned, its deaths among it. */
+static bool
+is_aged(const struct sites *sites, const struct site *site, usec_t now)
+{
+	const struct site_backoff *b = &sites->backoff;
+	usec_t longest = b->minimal_backoff_time > b->maximal_backoff_time
+	    ? b->minimal_backoff_time
+	    : b->maximal_backoff_time;
+
+	if (site->dead && site->death.until > now)
+		return false;
+	return now - site->idle.since > 2 * longest;
+}
+
+static void
+idle_age(struct sites *sites, usec_t now)
+{
+	struct site *site;
+	int n;
+
+	for (n = 0; n < AGED_AT_ONCE; n++) {
+		site = TAILQ_FIRST(&sites->idle);
+		if (site == NULL || !is_aged(sites, site, now))
+			break;
+		idle_drop_first(sites);
+	}
+}
+
+/* It is as if it were new. */
+static bool
+has_learned(const struct sites *sites, const struct site *site)
+{
+	struct window fresh;
+	const struct window *w = &site->window;
+
+	if (site->dead || site->deaths > 0)
+		return true;
+	window_init(&fresh, &sites->rules[site->transport]);
+	return w->window != fresh.window || w->success > 0 || w->failure > 0 ||
+	    w->failure < 0 || w->fail_cohorts > 0;
+}
+
+static void
+site_rest(struct sites *sites, struct site *site, usec_t now)
+{
+	if (site->opens > 0 || site->busy > 0)
+		return;
+	if (!has_learned(sites, site)) {
+		site_drop(sites, site);
+		return;
+	}
+	site->idle.since = now;
+	TAILQ_INSERT_TAIL(&sites->idle, site, idle.link);
+	if (++sites->nidle > sites->idle_max)
+		idle_drop_first(sites);
+}
+
+/* ---- the functions of the table ---- */
+
+static struct site *
+sites_open(void *table, uint32_t transport, const char *name, usec_t now)
+{
+	struct sites *sites = table;
+	uint64_t hash = hash_name(name);
+	struct site *site;
+
+	ASSERT(transport < sites->count);
+	site = site_find(sites, transport, hash, name);
+	if (site == NULL)
+		site = site_make(sites, transport, hash, name);
+	else if (site->opens == 0 && site->busy == 0)
+		idle_remove(sites, site);
+	if (site != NULL && site->opens++ == 0)
+		site->mine = NULL;
+	idle_age(sites, now);
+	return site;
+}
+
+static void
+sites_close(void *table, struct site *site, usec_t now)
+{
+	struct sites *sites = table;
+
+	ASSERT(site->opens > 0);
+	site->opens--;
+	site_rest(sites, site, now);
+	idle_age(sites, now);
+}
+
+static void **
+sites_mine(struct site *site)
+{
+	return &site->mine;
+}
+
+static const char *
+sites_name(const struct site *site)
+{
+	return site->name;
+}
+
+static enum site_state
+sites_state(void *table, struct site *site, usec_t now)
+{
+	site_reopen_due(table, site, now);
+	return site_state(site);
+}
+
+static enum site_state
+sites_take(void *table, struct site *site, usec_t now)
+{
+	enum site_state state = sites_state(table, site, now);
+
+	if (state == SITE_ROOM)
+		site->busy++;
+	return state;
+}
+
+/* A view whose reason stays when the death it is of does not. */
+static void
+view_copy(const struct site *site, struct site_view *ret_view,
+    char why[SITE_WHY_MAX + 1])
+{
+	site_view(site, ret_view);
+	if (ret_view->why != NULL) {
+		memcpy(why, ret_view->why, strlen(ret_view->why) + 1);
+		ret_view->why = why;
+	}
+}
+
+static void
+sites_done(void *table, struct site *site, enum site_result result,
+    const char *why, usec_t now, struct site_step *ret_step)
+{
+	struct sites *sites = table;
+	struct site_step step = { .result = result };
+
+	site_reopen_due(sites, site, now);
+	if (ret_step != NULL)
+		view_copy(site, &step.before, sites->why_before);
+	if (result == SITE_DELIVERED)
+		site_success(sites, site);
+	else if (result == SITE_FAILED)
+		site_failure(sites, site, why, now);
+	if (result != SITE_UNTRIED) {
+		ASSERT(site->busy > 0);
+		site->busy--;
+	}
+	if (ret_step != NULL) {
+		view_copy(site, &step.after, sites->why_after);
+		*ret_step = step;
+	}
+	if (result != SITE_UNTRIED)
+		site_rest(sites, site, now);
+}
+
+static void
+sites_flush(void *table, usec_t now UNUSED)
+{
+	struct sites *sites = table;
+	struct site *site;
+
+	while ((site = LIST_FIRST(&sites->dead)) != NULL)
+		site_reopen(sites, site);
+}
+
+/* ---- the table ---- */
+
+static const struct site_table functions = {
+	.open = sites_open,
+	.close = sites_close,
+	.mine = sites_mine,
+	.name = sites_name,
+	.state = sites_state,
+	.take = sites_take,
+	.done = sites_done,
+	.view = site_view,
+	.flush = sites_flush,
+};
+
+/* Twice that and a spread can be added to any time. */
+#define BACKOFF_MOST (USEC_NEVER / 8)
+
+static usec_t
+between(usec_t value, usec_t min, usec_t max)
+{
+	return value < min ? min : value > max ? max : value;
+}
+
+static void
+set_params(struct sites *sites, const struct site_params *params,
+    const struct site_backoff *backoff)
+{
+	uint32_t i;
+
+	sites->backoff = (struct site_backoff){
+		.minimal_backoff_time =
+		    between(backoff->minimal_backoff_time, 0, BACKOFF_MOST),
+		.maximal_backoff_time =
+		    between(backoff->maximal_backoff_time, 0, BACKOFF_MOST),
+		.jitter_pct =
+		    backoff->jitter_pct < 100 ? backoff->jitter_pct : 100,
+	};
+	for (i = 0; i < sites->count; i++) {
+		uint32_t initial = params[i].initial_destination_concurrency;
+
+		sites->rules[i] = (struct window_rules){
+			.initial = initial == 0 ? 1 : initial,
+			.limit = params[i].destination_concurrency_limit,
+			.positive = params[i].positive,
+			.negative = params[i].negative,
+			.failed_cohort_limit = params[i].failed_cohort_limit,
+		};
+	}
+}
+
+int
+sites_new(const struct site_params *params, uint32_t count,
+    const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed,
+    struct sites **ret_sites)
+{
+	struct sites *sites;
+
+	if (count > UINT16_MAX)
+		return -EINVAL;
+	sites = calloc(1, sizeof(*sites) + count * sizeof(struct window_rules));
+	if (sites == NULL)
+		return -ENOMEM;
+	sites->table = functions;
+	sites->table.table = sites;
+	RB_INIT(&sites->tree);
+	LIST_INIT(&sites->dead);
+	TAILQ_INIT(&sites->idle);
+	sites->idle_max = idle_max;
+	sites->random = seed;
+	sites->count = count;
+	set_params(sites, params, backoff);
+	*ret_sites = sites;
+	return 0;
+}
+
+void
+sites_free(struct sites **sites)
+{
+	struct site *site;
+
+	if (*sites == NULL)
+		return;
+	while ((site = RB_ROOT(&(*sites)->tree)) != NULL) {
+		ASSERT(site->opens == 0);
+		site_drop(*sites, site);
+	}
+	free(*sites);
+	*sites = NULL;
+}
+
+const struct site_table *
+sites_table(const struct sites *sites)
+{
+	return &sites->table;
+}
+
+int
+sites_configure(struct sites *sites, const struct site_params *params,
+    uint32_t count, const struct site_backoff *backoff)
+{
+	struct site *site;
+
+	if (count != sites->count)
+		return -EINVAL;
+	set_params(sites, params, backoff);
+	RB_FOREACH (site, site_tree, &sites->tree)
+		if (!site->dead)
+			window_fit(
+			    &site->window, &sites->rules[site->transport]);
+	return 0;
+}

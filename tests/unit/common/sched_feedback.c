@@ -1,0 +1,519 @@
+/* The arithmetic of one window, against hand-made rows and against the rule
+ * written down once more in whole numbers. */
+#include "sched/feedback.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define NEAR(a, b) (fabs((a) - (b)) < FEEDBACK_EPSILON)
+
+/* Busy enough that nothing is held back. */
+#define ALL_BUSY   1000000
+
+static struct window
+at(uint32_t window)
+{
+	return (struct window){ .window = window };
+}
+
+Test(feedback, amounts_of_a_window)
+{
+	static const struct {
+		double x;
+		enum feedback_shape shape;
+		uint32_t window;
+		double want;
+	} rows[] = {
+		{ 1, FEEDBACK_X, 1, 1 },
+		{ 1, FEEDBACK_X, 1000, 1 },
+		{ 0.25, FEEDBACK_X, 9, 0.25 },
+		{ 0, FEEDBACK_X, 9, 0 },
+		{ 1, FEEDBACK_X_PER_N, 1, 1 },
+		{ 1, FEEDBACK_X_PER_N, 20, 0.05 },
+		{ 0.5, FEEDBACK_X_PER_N, 20, 0.025 },
+		{ 1, FEEDBACK_X_PER_N, UINT32_MAX, 1.0 / UINT32_MAX },
+		{ 1, FEEDBACK_X_PER_ROOT_N, 1, 1 },
+		{ 1, FEEDBACK_X_PER_ROOT_N, 16, 0.25 },
+		{ 0.5, FEEDBACK_X_PER_ROOT_N, 16, 0.125 },
+		{ 1, FEEDBACK_X_PER_ROOT_N, 2, 0.70710678118654752 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct feedback f = { rows[i].x, rows[i].shape };
+
+		cr_expect_float_eq(feedback_amount(&f, rows[i].window),
+		    rows[i].want, 1e-15, "row %zu", i);
+	}
+}
+
+Test(feedback, the_start)
+{
+	static const struct {
+		uint32_t initial, limit, want;
+	} rows[] = {
+		{ 5, 20, 5 },
+		{ 5, 0, 5 },
+		{ 5, 2, 2 },
+		{ 1, 1, 1 },
+		{ 20, 20, 20 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct window_rules rules = { .initial = rows[i].initial,
+			.limit = rows[i].limit };
+		struct window w = { 99, 1, 1, 1 };
+
+		window_init(&w, &rules);
+		cr_expect_eq(w.window, rows[i].want, "row %zu", i);
+		cr_expect(
+		    w.success == 0 && w.failure == 0 && w.fail_cohorts == 0);
+	}
+}
+
+/* The whole one comes with the last of 1/g successes, for every N: the sum of
+ * N steps of 1/N is not 1 in binary. */
+Test(feedback, growth_at_the_end_of_n_successes)
+{
+	uint32_t n, i;
+
+	for (n = 1; n <= 10000; n++) {
+		struct window_rules rules = { .initial = n,
+			.positive = { 1.0 / n, FEEDBACK_X } };
+		struct window w = at(n);
+
+		for (i = 1; i < n; i++)
+			window_success(&w, &rules, ALL_BUSY);
+		cr_assert_eq(w.window, n, "%u: too early", n);
+		window_success(&w, &rules, ALL_BUSY);
+		cr_assert_eq(w.window, n + 1, "%u: too late", n);
+		cr_assert(w.success == 0, "%u: %g is left", n, w.success);
+	}
+}
+
+Test(feedback, growth_of_one_each_window_with_x_per_n)
+{
+	struct window_rules rules = { .initial = 1,
+		.positive = { 1, FEEDBACK_X_PER_N } };
+	struct window w = at(1);
+	uint32_t n, i;
+
+	for (n = 1; n <= 4000; n++) {
+		cr_assert_eq(w.window, n);
+		for (i = 0; i < n; i++)
+			window_success(&w, &rules, ALL_BUSY);
+	}
+	cr_assert_eq(w.window, n);
+}
+
+/* And a decrease with the first of 1/f failures. */
+Test(feedback, decrease_at_the_beginning_of_n_failures)
+{
+	uint32_t n, i;
+
+	for (n = 1; n <= 10000; n++) {
+		struct window_rules rules = { .initial = 1,
+			.negative = { 1.0 / n, FEEDBACK_X } };
+		struct window w = at(100);
+
+		cr_assert_not(window_failure(&w, &rules));
+		cr_assert_eq(w.window, 99, "%u: too late", n);
+		for (i = 1; i < n; i++)
+			window_failure(&w, &rules);
+		cr_assert_eq(w.window, 99, "%u: too early", n);
+		cr_assert(w.failure == 0, "%u: %g is left", n, w.failure);
+		window_failure(&w, &rules);
+		cr_assert_eq(w.window, 98, "%u: the second step", n);
+	}
+}
+
+/* 1/3 is no binary number; the error of a step must not add up. */
+Test(feedback, a_long_life_does_not_drift)
+{
+	struct window_rules rules = { .initial = 1,
+		.positive = { 1.0 / 3, FEEDBACK_X },
+		.negative = { 1.0 / 3, FEEDBACK_X } };
+	struct window w = at(1000000);
+	int i;
+
+	for (i = 0; i < 900000; i++)
+		window_failure(&w, &rules);
+	cr_expect_eq(w.window, 700000);
+	cr_expect(w.failure == 0);
+	for (i = 0; i < 900000; i++)
+		window_success(&w, &rules, ALL_BUSY);
+	cr_expect_eq(w.window, 1000000);
+	cr_expect(w.success == 0);
+}
+
+Test(feedback, one_failure_takes_one_step_with_1)
+{
+	struct window_rules rules = { .initial = 5,
+		.negative = { 1, FEEDBACK_X } };
+	struct window w = at(5);
+	uint32_t want;
+
+	for (want = 4; want >= 1; want--) {
+		window_failure(&w, &rules);
+		cr_expect_eq(w.window, want);
+		cr_expect(w.failure == 0);
+	}
+	window_failure(&w, &rules);
+	cr_expect_eq(w.window, 1, "never below 1");
+}
+
+/* A step of one direction takes back what the other has gathered. */
+Test(feedback, hysteresis_both_ways)
+{
+	struct window_rules rules = { .initial = 5,
+		.positive = { 0.25, FEEDBACK_X },
+		.negative = { 0.25, FEEDBACK_X } };
+	struct window w = at(5);
+	int i;
+
+	for (i = 0; i < 3; i++)
+		window_success(&w, &rules, ALL_BUSY);
+	cr_expect_eq(w.window, 5);
+	cr_expect(NEAR(w.success, 0.75));
+	window_failure(&w, &rules);
+	cr_expect_eq(w.window, 4);
+	cr_expect(w.success == 0, "a decrease takes the successes");
+	cr_expect(NEAR(w.failure, 0.75));
+	window_failure(&w, &rules);
+	cr_expect_eq(w.window, 4, "the second of four");
+	for (i = 0; i < 3; i++)
+		window_success(&w, &rules, ALL_BUSY);
+	cr_expect(NEAR(w.failure, 0.5), "successes alone leave it");
+	window_success(&w, &rules, ALL_BUSY);
+	cr_expect_eq(w.window, 5);
+	cr_expect(w.failure == 0, "an increase takes the failures");
+}
+
+Test(feedback, no_feedback_moves_nothing)
+{
+	struct window_rules rules = { .initial = 5 };
+	struct window w = at(5);
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		window_success(&w, &rules, ALL_BUSY);
+		window_failure(&w, &rules);
+	}
+	cr_expect_eq(w.window, 5);
+	cr_expect(w.success == 0 && w.failure == 0);
+}
+
+/* Amounts below the tolerance are late by as much, and not lost. */
+Test(feedback, the_smallest_amounts_count)
+{
+	struct window_rules rules = { .initial = 5,
+		.negative = { 1e-10, FEEDBACK_X } };
+	struct window w = at(5);
+	int i;
+
+	for (i = 0; i < 12; i++)
+		window_failure(&w, &rules);
+	cr_expect_eq(w.window, 4);
+}
+
+Test(feedback, no_growth_beyond_the_limit_or_what_is_used)
+{
+	static const struct {
+		uint32_t window, limit, initial, busy, want;
+	} rows[] = {
+		{ 19, 20, 5, 19, 20 },
+		{ 20, 20, 5, 20, 20 },
+		{ 25, 20, 5, 25, 25 }, /* a reload cuts, feedback does not */
+		{ 20, 0, 5, 20, 21 },
+		{ 5, 20, 5, 1, 6 },
+		{ 6, 20, 5, 2, 7 },
+		{ 6, 20, 5, 1, 6 }, /* window >= busy + initial */
+		{ 7, 20, 5, 1, 7 },
+		{ 2, 0, 1, 1, 2 },
+		{ 1, 0, 1, 1, 2 },
+		{ UINT32_MAX, 0, UINT32_MAX, UINT32_MAX, UINT32_MAX },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct window_rules rules = { .initial = rows[i].initial,
+			.limit = rows[i].limit,
+			.positive = { 1, FEEDBACK_X } };
+		struct window w = { .window = rows[i].window,
+			.fail_cohorts = 0.5 };
+
+		window_success(&w, &rules, rows[i].busy);
+		cr_expect_eq(w.window, rows[i].want, "row %zu: %u", i,
+		    (unsigned)w.window);
+		cr_expect(w.success == 0, "row %zu", i);
+		cr_expect(w.fail_cohorts == 0, "row %zu", i);
+	}
+}
+
+/* How many failures in a row kill: no success between, no feedback. */
+Test(feedback, failed_cohorts)
+{
+	static const struct {
+		uint32_t window;
+		double limit;
+		int want; /* failures until death; 0: never */
+	} rows[] = {
+		{ 1, 1, 1 },
+		{ 5, 1, 5 },
+		{ 10000, 1, 10000 },
+		{ 3, 1, 3 },
+		{ 49, 1, 49 },
+		{ 5, 0.2, 1 },
+		{ 5, 0.5, 3 },
+		{ 5, 2.5, 13 },
+		{ 1, 0.1, 1 },
+		{ 3, 10, 30 },
+		{ 1, 0, 0 },
+		{ 5, 0, 0 },
+	};
+	size_t i;
+	int n;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct window_rules rules = { .initial = 5,
+			.failed_cohort_limit = rows[i].limit };
+		struct window w = at(rows[i].window);
+
+		for (n = 1; n <= 20000; n++)
+			if (window_failure(&w, &rules))
+				break;
+		cr_expect_eq(
+		    n > 20000 ? 0 : n, rows[i].want, "row %zu: %d", i, n);
+		cr_expect_eq(w.window, rows[i].window);
+	}
+}
+
+Test(feedback, a_success_forgives_the_cohorts)
+{
+	struct window_rules rules = { .initial = 5, .failed_cohort_limit = 1 };
+	struct window w = at(5);
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		cr_assert_not(window_failure(&w, &rules));
+		if (i % 4 == 3)
+			window_success(&w, &rules, 5);
+	}
+}
+
+/* The failure that kills takes no step of the window. */
+Test(feedback, the_deadly_failure_leaves_the_window)
+{
+	struct window_rules rules = { .initial = 2,
+		.negative = { 1, FEEDBACK_X },
+		.failed_cohort_limit = 1.5 };
+	struct window w = at(2);
+
+	cr_expect_not(window_failure(&w, &rules));
+	cr_expect_eq(w.window, 1);
+	cr_expect(window_failure(&w, &rules));
+	cr_expect_eq(w.window, 1);
+	w = at(7);
+	rules.failed_cohort_limit = 0.1;
+	cr_expect(window_failure(&w, &rules));
+	cr_expect_eq(w.window, 7);
+}
+
+Test(feedback, a_new_limit_cuts)
+{
+	static const struct {
+		uint32_t window, limit, want;
+	} rows[] = { { 9, 3, 3 }, { 9, 9, 9 }, { 9, 10, 9 }, { 9, 0, 9 } };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct window_rules rules = { .initial = 1,
+			.limit = rows[i].limit };
+		struct window w = { rows[i].window, 0.5, 0.25, 0.125 };
+
+		window_fit(&w, &rules);
+		cr_expect_eq(w.window, rows[i].want, "row %zu", i);
+		cr_expect(w.success == 0.5 && w.failure == 0.25 &&
+		    w.fail_cohorts == 0.125);
+	}
+}
+
+/* ---- the rule once more, in whole numbers ---- */
+
+/* Windows to 10, quotients to 12: 1/UNIT divides all of them. */
+#define WINDOW_MOST 10
+#define UNIT        (INT64_C(2520) * 12)
+
+struct model {
+	int64_t window, success, failure, cohorts; /* counters in UNITs */
+};
+struct model_rules {
+	int64_t initial, limit, cohort_limit;
+	int64_t up, down; /* at window 1 */
+	bool up_per_n, down_per_n;
+};
+
+static void
+model_success(struct model *m, const struct model_rules *r, int64_t busy)
+{
+	m->cohorts = 0;
+	if (r->limit > 0 && m->window >= r->limit)
+		return;
+	if (m->window >= busy + r->initial)
+		return;
+	m->success += r->up_per_n ? r->up / m->window : r->up;
+	while (m->success >= UNIT) {
+		m->window += 1;
+		m->success -= UNIT;
+		m->failure = 0;
+	}
+	if (r->limit > 0 && m->window > r->limit)
+		m->window = r->limit;
+}
+
+static bool
+model_failure(struct model *m, const struct model_rules *r)
+{
+	m->cohorts += UNIT / m->window;
+	if (r->cohort_limit > 0 && m->cohorts >= r->cohort_limit)
+		return true;
+	m->failure -= r->down_per_n ? r->down / m->window : r->down;
+	while (m->failure < 0) {
+		m->window -= 1;
+		m->failure += UNIT;
+		m->success = 0;
+	}
+	if (m->window < 1)
+		m->window = 1;
+	return false;
+}
+
+static uint32_t
+dice(uint64_t *state, uint32_t sides)
+{
+	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return (uint32_t)(*state >> 33) % sides;
+}
+
+/* x = p/12, so that x/N is whole in UNITs. */
+static void
+random_rules(
+    uint64_t *seed, struct window_rules *rules, struct model_rules *model)
+{
+	uint32_t limit =
+	    dice(seed, 3) == 0 ? WINDOW_MOST : 1 + dice(seed, WINDOW_MOST);
+	uint32_t up = dice(seed, 13), down = dice(seed, 13);
+	uint32_t cohorts = dice(seed, 2) == 0 ? 0 : dice(seed, 60);
+
+	*model = (struct model_rules){
+		.initial = 1 + dice(seed, limit),
+		.limit = limit,
+		.cohort_limit = cohorts * UNIT / 12,
+		.up = up * UNIT / 12,
+		.down = down * UNIT / 12,
+		.up_per_n = dice(seed, 2) == 0,
+		.down_per_n = dice(seed, 2) == 0,
+	};
+	*rules = (struct window_rules){
+		.initial = (uint32_t)model->initial,
+		.limit = limit,
+		.positive = { up / 12.0,
+		    model->up_per_n ? FEEDBACK_X_PER_N : FEEDBACK_X },
+		.negative = { down / 12.0,
+		    model->down_per_n ? FEEDBACK_X_PER_N : FEEDBACK_X },
+		.failed_cohort_limit = cohorts / 12.0,
+	};
+}
+
+static bool
+same(const struct window *w, const struct model *m)
+{
+	return w->window == m->window &&
+	    NEAR(w->success, (double)m->success / UNIT) &&
+	    NEAR(w->failure, (double)m->failure / UNIT) &&
+	    fabs(w->fail_cohorts - (double)m->cohorts / UNIT) < 1e-8;
+}
+
+Test(feedback, random_walks_beside_whole_numbers)
+{
+	uint64_t seed = 1;
+	int walk, step;
+
+	for (walk = 0; walk < 2000; walk++) {
+		struct window_rules rules;
+		struct model_rules model_rules;
+		struct window w;
+		struct model m;
+		uint32_t odds;
+
+		random_rules(&seed, &rules, &model_rules);
+		odds = 1 + dice(&seed, 9);
+		window_init(&w, &rules);
+		m = (struct model){ .window = model_rules.initial };
+		for (step = 0; step < 500; step++) {
+			uint32_t busy = 1 + dice(&seed, WINDOW_MOST);
+
+			if (dice(&seed, 10) >= odds) {
+				window_success(&w, &rules, busy);
+				model_success(&m, &model_rules, busy);
+			} else {
+				bool dead = window_failure(&w, &rules);
+
+				cr_assert_eq(dead,
+				    model_failure(&m, &model_rules),
+				    "walk %d, step %d", walk, step);
+				if (dead) {
+					window_init(&w, &rules);
+					m = (struct model){
+						.window = model_rules.initial
+					};
+				}
+			}
+			cr_assert(same(&w, &m), "walk %d, step %d: %u %g %g %g",
+			    walk, step, (unsigned)w.window, w.success,
+			    w.failure, w.fail_cohorts);
+		}
+	}
+}
+
+/* Roots are no fractions: 1/sqrt(N) in long double, windows to 400. */
+Test(feedback, random_walks_of_roots)
+{
+	const struct window_rules rules = { .initial = 5,
+		.positive = { 1, FEEDBACK_X_PER_ROOT_N },
+		.negative = { 0.5, FEEDBACK_X_PER_ROOT_N } };
+	uint64_t seed = 2;
+	int walk, step;
+
+	for (walk = 0; walk < 50; walk++) {
+		struct window w = at(5);
+		long double success = 0, failure = 0;
+		uint32_t n = 5, odds = 1 + dice(&seed, 5);
+
+		for (step = 0; step < 5000 && n < 400; step++) {
+			if (dice(&seed, 10) >= odds) {
+				window_success(&w, &rules, ALL_BUSY);
+				success += 1 / sqrtl(n);
+				if (success >= 1 - 1e-9L) {
+					success -= 1;
+					failure = 0;
+					n++;
+				}
+			} else {
+				window_failure(&w, &rules);
+				failure -= 0.5L / sqrtl(n);
+				if (failure < -1e-9L) {
+					failure += 1;
+					success = 0;
+					n = n > 1 ? n - 1 : 1;
+				}
+			}
+			cr_assert_eq(
+			    w.window, n, "walk %d, step %d", walk, step);
+			cr_assert(NEAR(w.success, (double)success));
+			cr_assert(NEAR(w.failure, (double)failure));
+		}
+	}
+}
