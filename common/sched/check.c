@@ -1,0 +1,315 @@
+/* What must hold between the structures, by looking at all of them. Slow, for
+ * tests. The orders are stated here once more, so that a wrong one shows. */
+#include "sched/parts.h"
+
+static int
+by_label(const struct peer *a, const struct peer *b)
+{
+	return label_order(a->job->order.label, b->job->order.label);
+}
+
+static int
+by_age(const struct job *a, const struct job *b)
+{
+	if (a->message->arrival != b->message->arrival)
+		return a->message->arrival < b->message->arrival ? -1 : 1;
+	return label_order(a->order.label, b->order.label);
+}
+
+static int
+by_total(const struct total_class *a, const struct total_class *b)
+{
+	return (a->total > b->total) - (a->total < b->total);
+}
+
+static int
+by_rank(const struct peer *a, const struct peer *b)
+{
+	if (a->job->class != b->job->class)
+		return by_total(a->job->class, b->job->class);
+	if (a->job->octave != b->job->octave)
+		return a->job->octave < b->job->octave ? -1 : 1;
+	return by_age(a->job, b->job);
+}
+
+static int
+by_place(const struct destination *a, const struct destination *b)
+{
+	if (a->at != b->at)
+		return a->at < b->at ? -1 : 1;
+	return label_order(a->ring_at, b->ring_at);
+}
+
+static int
+by_message(const struct job *a, const struct job *b)
+{
+	return message_order(a->message, b->message);
+}
+
+static int
+heads_by_age(const struct peer *a, const struct peer *b)
+{
+	int r = by_age(a->job, b->job);
+
+	return r != 0
+	    ? r
+	    : label_order((uintptr_t)a->destination, (uintptr_t)b->destination);
+}
+
+TREE_GENERATE(line_tree, peer, line, by_label)
+TREE_GENERATE(rank_tree, peer, rank, by_rank)
+TREE_GENERATE(head_tree, peer, heads, heads_by_age)
+TREE_GENERATE(open_tree, destination, link, by_place)
+TREE_GENERATE(class_tree, total_class, link, by_total)
+TREE_GENERATE(free_tree, job, free, by_age)
+TREE_GENERATE(arrival_tree, job, arrival, by_message)
+TREE_GENERATE(unread_tree, job, unread, by_message)
+
+/* Every element is in order, and there are so many. */
+#define CHECK_TREE(tree, type, head, compare, count)                     \
+	do {                                                             \
+		struct type *x_, *last_ = NULL;                          \
+		size_t n_ = 0;                                           \
+		for (x_ = RB_MIN(tree, head); x_ != NULL;                \
+		     x_ = RB_NEXT(tree, head, x_)) {                     \
+			ASSERT(last_ == NULL || compare(last_, x_) < 0); \
+			last_ = x_;                                      \
+			n_++;                                            \
+		}                                                        \
+		ASSERT(n_ == (count));                                   \
+	} while (0)
+
+/* Counted on the way, compared at the end. */
+struct counts {
+	size_t jobs, open, unmoved, unread, free, heads, dying;
+	uint64_t running, waiting, held, messages;
+	int64_t limit;
+};
+
+static uint64_t
+check_entries(const struct peer *p, uint32_t *ret_entries)
+{
+	const struct entry *e;
+	uint64_t rcpts = 0;
+
+	*ret_entries = 0;
+	TAILQ_FOREACH (e, &p->entries, link) {
+		ASSERT(e->peer == p && e->state == ENTRY_WAITING);
+		ASSERT(e->pub.nrcpts > 0 && e->pub.nrcpts <= e->room);
+		ASSERT(e->pub.message == p->job->message);
+		(*ret_entries)++;
+		rcpts += e->pub.nrcpts;
+	}
+	ASSERT(*ret_entries > 0);
+	return rcpts;
+}
+
+static bool
+leads(struct peer *a, struct peer *b)
+{
+	return a == NULL || a->job->class != b->job->class ||
+	    a->job->octave != b->job->octave;
+}
+
+static void
+check_ranks(struct destination *d, struct counts *n)
+{
+	struct peer *p, *last = NULL, *first;
+	bool listed;
+
+	RB_FOREACH (p, rank_tree, &d->ranks) {
+		ASSERT(p->ranked && p->lined);
+		ASSERT(last == NULL || by_rank(last, p) < 0);
+		listed = false;
+		LIST_FOREACH (first, &d->firsts, first)
+			listed |= first == p;
+		ASSERT(listed == leads(last, p));
+		ASSERT(p->head == (listed && d->open));
+		n->heads += p->head;
+		last = p;
+	}
+}
+
+/* Once for each destination: by the peer in front. */
+static void
+check_destination(struct destination *d, struct counts *n)
+{
+	size_t lined = 0;
+	struct peer *p;
+
+	RB_FOREACH (p, line_tree, &d->line) {
+		ASSERT(p->lined && p->destination == d);
+		lined++;
+	}
+	CHECK_TREE(line_tree, peer, &d->line, by_label, lined);
+	ASSERT(d->front == RB_MIN(line_tree, &d->line));
+	ASSERT(lined <= d->peers);
+	ASSERT(d->open == (d->state == SITE_ROOM));
+	ASSERT(d->dying == (d->state == SITE_DEAD));
+	if (d->open) {
+		ASSERT(d->at == d->front->job->order.label);
+		ASSERT(d->ring_at == d->front->ring.label);
+	}
+	n->open += d->open;
+	n->dying += d->dying;
+	check_ranks(d, n);
+}
+
+static uint64_t
+check_ring(struct job *job, struct counts *n)
+{
+	struct order_node *node, *last = NULL;
+	uint32_t entries, waiting = 0;
+	bool turn = job->turn == NULL;
+	uint64_t rcpts = 0;
+	struct peer *p;
+
+	TAILQ_FOREACH (node, &job->ring.list, link) {
+		p = ORDER_OF(node, struct peer, ring);
+		ASSERT(last == NULL || last->label < node->label);
+		ASSERT(p->job == job && p->lined && !p->fresh);
+		ASSERT(p->ranked == (job->index == INDEX_PARKED));
+		rcpts += check_entries(p, &entries);
+		waiting += entries;
+		turn |= job->turn == p;
+		if (p->destination->front == p)
+			check_destination(p->destination, n);
+		last = node;
+	}
+	ASSERT(turn && (job->turn == NULL) == TAILQ_EMPTY(&job->ring.list));
+	ASSERT(waiting == job->waiting);
+	return rcpts;
+}
+
+static void
+check_tree(const struct job *job)
+{
+	const struct job *child;
+
+	LIST_FOREACH (child, &job->children, sibling) {
+		ASSERT(child->parent == job && child->listed && child->moved);
+		ASSERT(child->order.label < job->order.label);
+	}
+	ASSERT(job->parent == NULL || job->parent->listed);
+	ASSERT(job->price == 0 || job->parent != NULL);
+}
+
+static void
+check_index(const struct job *job, struct counts *n)
+{
+	bool should = job->class != NULL && job->listed && job->waiting > 0;
+	uint32_t needed = job->total - job->selected;
+	uint8_t octave = 0;
+
+	ASSERT((job->index != INDEX_NONE) == should);
+	if (!should)
+		return;
+	ASSERT(job->class->total == job->total);
+	for (; job->selected > 0 && needed > 0; needed /= 2)
+		octave++;
+	ASSERT(job->octave == octave);
+	n->free += job->index == INDEX_FREE;
+}
+
+static void
+check_job(struct job *job, struct counts *n)
+{
+	ASSERT(job->total >= job->selected + job->waiting);
+	ASSERT(!job->fully_read || job->total == job->made);
+	ASSERT(job->listed || job->waiting == 0);
+	ASSERT(!job->listed || job->waiting > 0 || !job->fully_read);
+	ASSERT(job->is_unread == (job->listed && !job->fully_read));
+	ASSERT(!job->fully_read || job->limit <= (int64_t)job->held);
+	check_tree(job);
+	check_index(job, n);
+	n->jobs += job->listed;
+	n->unmoved += job->listed && !job->moved;
+	n->unread += job->is_unread;
+	n->limit += job->limit;
+}
+
+static uint64_t
+check_message(struct sched_message *m, struct transport *t, struct counts *n)
+{
+	struct job *job;
+	uint64_t rcpts = 0;
+
+	SLIST_FOREACH (job, &m->jobs, of_message) {
+		if (job->transport != t)
+			continue;
+		check_job(job, n);
+		rcpts += check_ring(job, n);
+		n->held += job->held;
+	}
+	return rcpts;
+}
+
+static void
+check_classes(struct transport *t, const struct counts *n)
+{
+	struct total_class *c, *last = NULL;
+	size_t free = 0, heads = 0;
+	struct class_octave *o;
+	struct peer *p;
+	struct job *job;
+
+	RB_FOREACH (c, class_tree, &t->classes) {
+		ASSERT(last == NULL || last->total < c->total);
+		ASSERT(c->users > 0);
+		for (o = c->octave; o < c->octave + c->octaves; o++) {
+			RB_FOREACH (job, free_tree, &o->free)
+				free++;
+			RB_FOREACH (p, head_tree, &o->heads)
+				heads++;
+		}
+		last = c;
+	}
+	ASSERT(free == n->free && heads == n->heads);
+}
+
+static void
+check_transport(struct transport *t)
+{
+	struct order_node *node, *last = NULL;
+	struct sched_message *m;
+	struct counts n = { 0 };
+
+	TAILQ_FOREACH (m, &t->sched->messages, link)
+		check_message(m, t, &n);
+	TAILQ_FOREACH (node, &t->jobs.list, link) {
+		ASSERT(last == NULL || last->label < node->label);
+		last = node;
+	}
+	ASSERT(n.jobs == t->njobs);
+	CHECK_TREE(open_tree, destination, &t->open, by_place, n.open);
+	CHECK_TREE(arrival_tree, job, &t->by_arrival, by_message, n.unmoved);
+	CHECK_TREE(unread_tree, job, &t->unread, by_message, n.unread);
+	check_classes(t, &n);
+	/* Slots are lent, never made. */
+	ASSERT(n.limit + t->unused == t->params.recipient_limit);
+}
+
+void
+sched_check(const struct sched *s)
+{
+	const struct sched_message *m;
+	const struct job *job;
+	struct counts n = { 0 };
+	uint32_t i, held;
+
+	for (i = 0; i < s->count; i++)
+		check_transport(&s->transports[i]);
+	TAILQ_FOREACH (m, &s->messages, link) {
+		held = 0;
+		SLIST_FOREACH (job, &m->jobs, of_message)
+			held += job->held;
+		ASSERT(held == m->held && m->waiting <= m->held);
+		ASSERT(!m->due || (m->begun && !m->reading && !m->all_read));
+		n.held += m->held;
+		n.waiting += m->waiting;
+		n.messages++;
+	}
+	ASSERT(n.messages == s->figures.messages);
+	ASSERT(n.held == s->figures.recipients);
+	ASSERT(n.waiting == s->figures.waiting);
+}
