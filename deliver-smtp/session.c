@@ -46,10 +46,17 @@ session_free(struct session *s)
 	free(s);
 }
 
+enum result {
+	RESULT_TALKED, /* the site talked to us, whatever it said */
+	RESULT_SITE_FAILED,
+	RESULT_OURS, /* our own trouble: says nothing of the site */
+};
+
 /* What has no report is deferred; s->why says why. */
 static void
-finish(struct session *s, bool site_failed)
+finish(struct session *s, enum result result)
 {
+	bool why = result != RESULT_TALKED;
 	struct session_context *context = s->context;
 	struct agent_report report = {
 		.outcome = AGENT_DEFERRED,
@@ -60,8 +67,8 @@ finish(struct session *s, bool site_failed)
 	};
 
 	agent_result_rest(s->job, &report);
-	agent_done(s->job, site_failed, site_failed ? s->why.dsn : "",
-	    site_failed ? buf_str(&s->why.text) : "");
+	agent_done(s->job, result == RESULT_SITE_FAILED, why ? s->why.dsn : "",
+	    why ? buf_str(&s->why.text) : "");
 	TAILQ_REMOVE(&context->running, s, entry);
 	session_free(s);
 	context->ended(context);
@@ -71,7 +78,7 @@ static void
 fail_here(struct session *s, int error)
 {
 	verdict_set(&s->why, AGENT_DEFERRED, "4.3.0", "%s", strerror(-error));
-	finish(s, false);
+	finish(s, RESULT_OURS);
 }
 
 void
@@ -84,7 +91,7 @@ session_abandon_all(
 		if (s->talk != NULL)
 			talk_abandon(s->talk, dsn, text);
 		verdict_set(&s->why, AGENT_DEFERRED, dsn, "%s", text);
-		finish(s, false);
+		finish(s, RESULT_OURS);
 	}
 }
 
@@ -128,7 +135,7 @@ on_ended(void *arg, struct dialog_end *end)
 		s->address++;
 		try_address(s);
 	} else {
-		finish(s, site_failed);
+		finish(s, site_failed ? RESULT_SITE_FAILED : RESULT_TALKED);
 	}
 }
 
@@ -189,6 +196,10 @@ on_connected(void *arg, int result)
 		return;
 	}
 	note_connect_failure(s, result);
+	if (connect_error_is_local(result)) {
+		finish(s, RESULT_OURS);
+		return;
+	}
 	s->address++;
 	try_address(s);
 }
@@ -221,11 +232,11 @@ try_address(struct session *s)
 			return;
 		note_connect_failure(s, r);
 		if (connect_error_is_local(r)) {
-			finish(s, false);
+			finish(s, RESULT_OURS);
 			return;
 		}
 	}
-	finish(s, true);
+	finish(s, RESULT_SITE_FAILED);
 }
 
 static void
@@ -238,7 +249,9 @@ on_resolved(void *arg, const struct resolve_result *result)
 		verdict_set(&s->why, AGENT_DEFERRED,
 		    result->error == -ENOENT ? "4.4.4" : "4.4.3",
 		    "name of host %s: %s", s->hop.host, result->text);
-		finish(s, result->error != -ENOMEM);
+		finish(s,
+		    result->error == -ENOMEM ? RESULT_OURS
+					     : RESULT_SITE_FAILED);
 		return;
 	}
 	s->naddresses = result->count;
@@ -291,7 +304,7 @@ refuse_job(struct agent_job *job)
 	};
 
 	agent_result_rest(job, &report);
-	agent_done(job, false, "", "");
+	agent_done(job, false, report.dsn, report.text);
 }
 
 void
@@ -310,5 +323,5 @@ session_start(struct session_context *context, struct agent_job *job)
 	if (take_nexthop(s))
 		look_up(s);
 	else
-		finish(s, true);
+		finish(s, RESULT_SITE_FAILED);
 }

@@ -16,7 +16,6 @@ void
 active_forget(struct send *s, struct message *m)
 {
 	s->active--;
-	s->recipients -= m->held;
 	ages_remove(&s->ages, m->minute, s->now_wall);
 	messages_drop(&s->messages, m);
 	s->pub.changed = true;

@@ -7,11 +7,11 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deferred.h"
-#include "queue-send/dispatch.h"
 #include "queue-send/links.h"
 #include "queue-send/publish.h"
 #include "queue-send/recover.h"
 #include "queue-send/results.h"
+#include "queue-send/schedule.h"
 #include "queue-send/turn.h"
 
 /* ---- start ---- */
@@ -32,7 +32,6 @@ raise_descriptors(void)
 int
 send_init(struct send *s)
 {
-	struct sched_transport_params params[CONF_TRANSPORTS_MAX];
 	int r;
 
 	send_tick(s);
@@ -47,8 +46,7 @@ send_init(struct send *s)
 	r = daemon_routes(s->conf, &s->routes);
 	if (r < 0)
 		return r;
-	dispatch_params(s, params);
-	r = sched_new(params, s->conf->ntransports, &s->sched);
+	r = schedule_init(s);
 	if (r == 0)
 		r = turn_init(&s->turn, s->base, send_turn, s);
 	if (r < 0) {
@@ -74,7 +72,7 @@ send_done(struct send *s)
 	deferred_done(s);
 	publish_done(s);
 	turn_done(&s->turn);
-	sched_free(&s->sched);
+	schedule_done(s);
 	route_free(&s->routes);
 }
 
@@ -176,7 +174,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	s->conf = fresh;
 	s->retry = retry_params(fresh);
 	s->health.probe_every = fresh->error_interval;
-	dispatch_limits(s);
+	schedule_configure(s);
 }
 
 static void
@@ -185,10 +183,11 @@ flush(struct daemon *d)
 	struct send *s = d->state;
 
 	send_tick(s);
-	log_info("flush: %llu deferred messages are due now",
-	    (unsigned long long)s->due.count);
-	deferred_flush(s);
 	sched_flush(s->sched, s->now);
+	log_info("flush: %llu deferred messages are due now, %u dead "
+		 "destinations are open",
+	    (unsigned long long)s->due.count, watch_flushed(s));
+	deferred_flush(s);
 	send_kick(s);
 }
 

@@ -11,6 +11,7 @@
 #include "queue-send/links.h"
 #include "queue-send/recipients.h"
 #include "queue-send/results.h"
+#include "queue-send/schedule.h"
 
 #define STARTED_PER_TURN 100
 #define DESCRIPTORS_WAIT USEC_PER_SEC
@@ -54,38 +55,6 @@ job_compare(const struct job *a, const struct job *b)
 
 TREE_GENERATE(job_tree, job, link, job_compare)
 
-void
-dispatch_params(const struct send *s, struct sched_transport_params *ret_params)
-{
-	const struct conf_transport *t = s->conf->transports;
-	const struct agent_link *agent;
-	uint32_t i;
-
-	for (i = 0; i < s->conf->ntransports; i++, t++) {
-		agent = s->agent[dispatch_program(t->kind)];
-		ret_params[i] = (struct sched_transport_params){
-			.name = t->name,
-			.process_limit =
-			    agent == NULL || agent->full ? 0 : t->process_limit,
-			.destination_concurrency_limit =
-			    t->destination_concurrency_limit,
-			.destination_recipient_limit =
-			    t->destination_recipient_limit,
-		};
-	}
-}
-
-void
-dispatch_limits(struct send *s)
-{
-	struct sched_transport_params params[CONF_TRANSPORTS_MAX];
-
-	dispatch_params(s, params);
-	sched_configure(s->sched, params, s->conf->ntransports);
-	s->pub.changed = true;
-	send_kick(s);
-}
-
 struct job *
 dispatch_find(struct send *s, uint64_t id)
 {
@@ -96,16 +65,16 @@ dispatch_find(struct send *s, uint64_t id)
 }
 
 void
-dispatch_end(struct send *s, struct job *job, enum sched_result result)
+dispatch_end(
+    struct send *s, struct job *job, enum site_result result, const char *why)
 {
 	struct message *m = job->message;
-	uint32_t n = job->nrcpts;
 
 	RB_REMOVE(job_tree, &s->jobs, job);
 	TAILQ_REMOVE(&job->agent->jobs, job, of_agent);
-	sched_done(s->sched, job->entry, result, s->now);
+	sched_done(s->sched, job->entry, result, why, s->now);
 	free(job);
-	recipients_settle(s, m, n);
+	recipients_settle(s, m);
 	s->pub.changed = true;
 	send_kick(s);
 }
@@ -224,8 +193,8 @@ start_job(struct send *s, struct sched_entry *e, struct agent_link *agent)
 	return 0;
 }
 
-static int
-open_for_marks(struct send *s, struct message *m)
+int
+dispatch_open(struct send *s, struct message *m)
 {
 	if (m->fd >= 0)
 		return 0;
@@ -241,7 +210,7 @@ wait_with(struct send *s, struct agent_link *agent, int error)
 	case ENOBUFS:
 	case EPIPE: /* the wire's owner hears of its end in this turn */
 		agent->full = true;
-		dispatch_limits(s);
+		schedule_limits(s);
 		return true;
 	case EMFILE:
 	case ENFILE:
@@ -253,19 +222,17 @@ wait_with(struct send *s, struct agent_link *agent, int error)
 	}
 }
 
-/* The file does not let this entry be delivered: its recipients are dealt with
- * for this attempt, and finish.c does what the error asks for. */
-static void
-give_up(struct send *s, struct sched_entry *e, int error)
+void
+dispatch_give_up(
+    struct send *s, struct sched_entry *e, enum site_result result, int error)
 {
 	struct message *m = e->owner;
-	uint32_t n = e->nrcpts;
 
 	if (error != -ENOENT && error != -EBADMSG && error != -EPERM)
 		finish_mark_failed(s, m, "open for delivery", error);
 	message_fail(m, error);
-	sched_done(s->sched, e, SCHED_AGENT_DIED, s->now);
-	recipients_settle(s, m, n);
+	sched_done(s->sched, e, result, NULL, s->now);
+	recipients_settle(s, m);
 }
 
 /* False: nothing more can start in this turn. */
@@ -275,7 +242,7 @@ start(struct send *s, struct sched_entry *e)
 	struct agent_link *agent =
 	    s->agent[dispatch_program(s->conf->transports[e->transport].kind)];
 	struct message *m = e->owner;
-	int r = m->error != 0 ? m->error : open_for_marks(s, m);
+	int r = m->error != 0 ? m->error : dispatch_open(s, m);
 
 	ASSERT(agent != NULL); /* its transports have limit 0 */
 	if (r == 0)
@@ -285,12 +252,12 @@ start(struct send *s, struct sched_entry *e)
 	if (m->error == 0 && wait_with(s, agent, r)) {
 		if (health_is_general(r))
 			finish_mark_failed(s, m, "open for delivery", r);
-		sched_put_back(s->sched, e);
+		sched_put_back(s->sched, e, s->now);
 		if (sched_message_running(m->sched) == 0 && m->nparked == 0)
 			io_close(&m->fd);
 		return r == -ENOBUFS || r == -EPIPE;
 	}
-	give_up(s, e, r);
+	dispatch_give_up(s, e, SITE_AGENT_DIED, r);
 	return true;
 }
 

@@ -28,18 +28,21 @@ struct job {
 };
 
 usec_t dispatch_work(struct send *s);
-/* The limits of the scheduler: of the configuration, 0 for transports whose
- * agent is not there or does not keep up. */
-void dispatch_limits(struct send *s);
-/* The parameters of the scheduler, as many as there are transports. */
-void dispatch_params(
-    const struct send *s, struct sched_transport_params *ret_params);
 enum agent_program dispatch_program(enum agent_kind kind);
 /* Counted with the local or the remote deliveries? */
 bool dispatch_is_local(enum agent_kind kind);
 
 struct job *dispatch_find(struct send *s, uint64_t id);
-/* The job is over: its entry goes back, and it is freed. */
-void dispatch_end(struct send *s, struct job *job, enum sched_result result);
+/* The job is over: its entry goes back, and it is freed. why: with SITE_FAILED,
+ * "DSN TEXT". */
+void dispatch_end(
+    struct send *s, struct job *job, enum site_result result, const char *why);
+
+/* Open the message's file for marks, if it is not; 0 or -errno. */
+int dispatch_open(struct send *s, struct message *m);
+/* The file does not let this entry be dealt with: its message is taken out of
+ * the active queue for that, finish.c does what the error asks for. */
+void dispatch_give_up(
+    struct send *s, struct sched_entry *e, enum site_result result, int error);
 
 #endif

@@ -10,6 +10,7 @@
 #include "queue-send/offers.h"
 #include "queue-send/publish.h"
 #include "queue-send/results.h"
+#include "queue-send/schedule.h"
 
 /* ---- agents ---- */
 
@@ -29,7 +30,7 @@ agent_drop(struct agent_link *agent)
 		s->agent[agent->program] = NULL;
 	wire_free(&agent->wire);
 	free(agent);
-	dispatch_limits(s);
+	schedule_limits(s);
 }
 
 static void
@@ -85,7 +86,7 @@ agent_drained(void *arg, struct wire *w UNUSED)
 		return;
 	send_tick(agent->send);
 	agent->full = false;
-	dispatch_limits(agent->send);
+	schedule_limits(agent->send);
 }
 
 static const struct wire_ops agent_ops = {
@@ -113,7 +114,7 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 	}
 	TAILQ_INSERT_TAIL(&s->agents, agent, link);
 	s->agent[program] = agent;
-	dispatch_limits(s);
+	schedule_limits(s);
 	return 0;
 }
 

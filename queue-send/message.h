@@ -2,9 +2,10 @@
  * that it can be on.
  *
  *	OFFERED_…   prepared by todo-proc, still where it lay; waits for room
- *	READING     in the active queue, the next recipients are to be read
+ *	READING     in the active queue, a batch of recipients is to be read
  *	FINISHED    nothing of it waits or runs: to leave the active queue
- *	(none)      in the active queue, entries wait or run
+ *	(none)      in the active queue, entries wait or run, or the scheduler
+ *	            says when the next batch is read
  *
  * Keyed by inode, and told from another one of the same inode by arrival time
  * and nonce (D22). A message lives from messages_add() to messages_drop().
@@ -45,8 +46,7 @@ struct message {
 	struct queue_file file; /* before it is active only what identifies */
 	uint64_t next;          /* offset of the next recipient to read */
 	uint32_t next_index;
-	uint32_t room;     /* recipients that may be read now */
-	uint32_t held;     /* recipients that wait or run */
+	uint32_t room;     /* what is left of this batch; 0: none has begun */
 	uint32_t pending;  /* of all, when it was prepared */
 	uint32_t deferred; /* in this attempt */
 	uint32_t failed;   /* for good, ever */

@@ -78,7 +78,7 @@ fill_backlog(struct send *s, struct queue_page *page)
 	page->deferred = s->due.count;
 	page->hold = s->walks[WALK_HOLD].count;
 	page->corrupt = s->walks[WALK_CORRUPT].count;
-	page->active_recipients = s->recipients;
+	page->active_recipients = sched_figures(s->sched).recipients;
 	ages_read(&s->ages, s->now_wall, page->age, &oldest);
 	page->oldest_wall = oldest;
 }

@@ -8,17 +8,6 @@
 
 #define READ_PER_TURN 2000
 
-/* How many more recipients of one message may come into memory. */
-static uint32_t
-batch(const struct send *s)
-{
-	uint32_t limit = s->conf->message_recipient_limit_mem;
-	uint32_t least = s->conf->message_recipient_minimum;
-	uint32_t free_room = limit > s->recipients ? limit - s->recipients : 0;
-
-	return free_room > least ? free_room : least;
-}
-
 static void
 no_route(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
     const char *text)
@@ -67,9 +56,7 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 	}
 	if (r < 0)
 		return r;
-	m->held++;
 	m->room--;
-	s->recipients++;
 	return 0;
 }
 
@@ -120,44 +107,68 @@ read_some(struct send *s, struct message *m, int left)
 	return n;
 }
 
+/* The message whose batch goes on, or the next whose batch begins. */
+static struct message *
+next_to_read(struct send *s)
+{
+	struct message *m = messages_first(&s->messages, LIST_READING);
+	struct sched_message *unread;
+
+	if (m == NULL) {
+		unread = sched_next_unread(s->sched, s->now);
+		if (unread == NULL)
+			return NULL;
+		m = sched_message_owner(unread);
+		messages_put(&s->messages, m, LIST_READING);
+	}
+	if (m->room == 0)
+		m->room = sched_message_room(m->sched);
+	if (m->room == 0) /* it must go on, whatever was promised */
+		m->room = 1;
+	return m;
+}
+
+static void
+end_batch(struct send *s, struct message *m)
+{
+	m->room = 0;
+	sched_batch_end(m->sched, !has_unread(m), s->now);
+	messages_put(&s->messages, m, LIST_NONE);
+	recipients_settle(s, m);
+}
+
 usec_t
 recipients_work(struct send *s)
 {
 	int left = READ_PER_TURN;
 	struct message *m;
 
-	while ((m = messages_first(&s->messages, LIST_READING)) != NULL) {
-		if (left <= 0)
-			return s->now;
-		if (m->room == 0 && m->held == 0)
-			m->room = batch(s);
+	while (left > 0) {
+		m = next_to_read(s);
+		if (m == NULL)
+			return sched_unread_at(s->sched);
 		left -= 1 + read_some(s, m, left);
-		if (has_unread(m) && m->room > 0)
-			continue; /* the turn is over */
-		messages_put(&s->messages, m, LIST_NONE);
-		recipients_settle(s, m, 0);
+		if (m->room == 0 || !has_unread(m))
+			end_batch(s, m);
 	}
-	return USEC_NEVER;
+	return s->now;
 }
 
 void
-recipients_settle(struct send *s, struct message *m, uint32_t count)
+recipients_settle(struct send *s, struct message *m)
 {
-	m->held -= count;
-	s->recipients -= count;
-	if (sched_message_running(m->sched) == 0 && m->nparked == 0) {
+	bool idle = sched_message_running(m->sched) == 0 && m->nparked == 0;
+
+	if (idle)
 		io_close(&m->fd);
-		if (m->error != 0) { /* what waits goes with the message */
-			sched_message_cancel(m->sched);
-			s->recipients -= m->held;
-			m->held = 0;
-		}
-	}
-	if (m->held > 0 || m->nparked > 0 || m->list == LIST_READING)
+	if (m->list == LIST_READING) /* the end of the batch settles it */
 		return;
-	m->room = 0;
-	messages_put(
-	    &s->messages, m, has_unread(m) ? LIST_READING : LIST_FINISHED);
+	if (m->error != 0)
+		sched_message_cancel(m->sched);
+	if (!idle || sched_message_waiting(m->sched) > 0)
+		return;
+	if (!has_unread(m))
+		messages_put(&s->messages, m, LIST_FINISHED);
 	send_kick(s);
 }
 

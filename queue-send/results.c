@@ -198,7 +198,7 @@ unpark(struct send *s, struct parked *p)
 	m->nparked--;
 	tell(s, m, p->report);
 	free(p);
-	recipients_settle(s, m, 0);
+	recipients_settle(s, m);
 }
 
 static void
@@ -404,11 +404,21 @@ defer_rest(struct send *s, struct job *job, const char *dsn, const char *text,
 	}
 }
 
+/* A reason without site_failed is trouble of the agent's own. */
+static enum site_result
+site_result(const struct msg_DONE *f)
+{
+	if (f->site_failed)
+		return SITE_FAILED;
+	return f->dsn.len > 0 ? SITE_AGENT_DIED : SITE_DELIVERED;
+}
+
 int
 results_on_done(
     struct send *s, struct agent_link *agent, const struct msg_DONE *f)
 {
 	char dsn[AGENT_DSN_MAX + 1], text[AGENT_TEXT_MAX + 1];
+	char why[sizeof(dsn) + sizeof(text)];
 	struct job *job = dispatch_find(s, f->job);
 
 	if (job == NULL || job->agent != agent || f->site_failed > 1 ||
@@ -417,8 +427,8 @@ results_on_done(
 		return -EBADMSG;
 	defer_rest(s, job, dsn_for(dsn, AGENT_DEFERRED),
 	    text[0] == '\0' ? "the agent gave no result" : text, false);
-	dispatch_end(
-	    s, job, f->site_failed ? SCHED_SITE_FAILED : SCHED_DELIVERED);
+	snprintf(why, sizeof(why), "%s %s", dsn_for(dsn, AGENT_DEFERRED), text);
+	dispatch_end(s, job, site_result(f), why);
 	return 0;
 }
 
@@ -442,6 +452,6 @@ results_agent_died(struct send *s, struct agent_link *agent)
 	while ((job = TAILQ_FIRST(&agent->jobs)) != NULL) {
 		count_death(s, job->message);
 		defer_rest(s, job, "4.3.0", "the delivery agent died", true);
-		dispatch_end(s, job, SCHED_AGENT_DIED);
+		dispatch_end(s, job, SITE_AGENT_DIED, NULL);
 	}
 }

@@ -7,7 +7,10 @@
  *	offers      MESSAGE and GONE of todo-proc; CREDIT and PREPARE to it
  *	active      a message comes into the active queue
  *	recipients  its recipients are read in batches
+ *	schedule    the scheduler and its parameters
+ *	watch       what it does, in the log
  *	dispatch    entries are handed to agents: jobs
+ *	dead        entries for dead destinations are deferred
  *	results     RESULT and DONE: marks, reasons, log
  *	finish      a message leaves: removed, deferred, held, corrupt
  *	deferred    the scan of deferred/, hold/, corrupt/
@@ -34,6 +37,7 @@
 #include "queue-send/message.h"
 #include "queue-send/rate.h"
 #include "queue-send/retry.h"
+#include "queue-send/watch.h"
 #include "route/route.h"
 #include "sched/sched.h"
 #include "spool/spool.h"
@@ -102,7 +106,9 @@ struct send {
 	int lock; /* SEND_LOCK */
 
 	struct route_table *routes;
+	struct sites *sites;
 	struct sched *sched;
+	struct watch watch;
 	struct retry_params retry;
 	struct health health;
 
@@ -111,7 +117,6 @@ struct send {
 	usec_t parked_at;          /* when to try them again */
 	usec_t finish_at;          /* not before: a move had failed */
 	uint32_t active;           /* messages in the active queue */
-	uint32_t recipients;       /* in memory */
 	struct due_queue due;
 	struct walk walks[WALK_NKINDS];
 	usec_t walk_at;  /* the next walk of everything */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "queue-send/active.h"
 #include "queue-send/control.h"
+#include "queue-send/dead.h"
 #include "queue-send/deferred.h"
 #include "queue-send/dispatch.h"
 #include "queue-send/finish.h"
@@ -10,6 +11,7 @@
 #include "queue-send/publish.h"
 #include "queue-send/recipients.h"
 #include "queue-send/results.h"
+#include "queue-send/watch.h"
 
 /* Each kind of work does a bounded part of it and says when it wants to go on:
  * a past time for at once, USEC_NEVER when nothing is left. The order matters:
@@ -19,9 +21,11 @@ static usec_t (*const works[])(struct send *s) = {
 	finish_work,
 	active_work,
 	recipients_work,
+	dead_work,
 	dispatch_work,
 	offers_work,
 	deferred_work,
+	watch_work,
 	publish_work,
 	control_work,
 };

@@ -100,7 +100,8 @@ void agent_result(
 /* The same report for every recipient that has none. */
 void
 agent_result_rest(struct agent_job *job, const struct agent_report *report);
-/* Ends and frees the job. site_failed: dsn and text say why; else "". */
+/* Ends and frees the job. site_failed: dsn and text say why. Not, and yet a
+ * dsn: trouble of the agent's own, which says nothing of the site. Else "". */
 void agent_done(
     struct agent_job *job, bool site_failed, const char *dsn, const char *text);
 

@@ -382,5 +382,5 @@ bench_expect(struct bench *b, const char *result, bool site_failed)
 	cr_expect_not_null(strstr(buf_str(&b->results), result),
 	    "want %s, got %s", result, buf_str(&b->results));
 	cr_expect_eq(b->site_failed, site_failed, "%s", buf_str(&b->site));
-	cr_expect_eq(b->site.len > 1, site_failed, "%s", buf_str(&b->site));
+	cr_expect(b->site.len > 1 || !site_failed);
 }

@@ -64,7 +64,8 @@ void bench_deliver(struct bench *b, enum agent_kind kind, const char *nexthop,
 /* A template for mkstemp() and mkdtemp(), below $TMPDIR or /tmp. */
 #define BENCH_PATH 80
 void bench_template(char ret_path[BENCH_PATH]);
-/* Somewhere in the results is this; and the same of the site. */
+/* Somewhere in the results is this; and whether the site is said to have
+ * failed, never without a reason. */
 void bench_expect(struct bench *b, const char *result, bool site_failed);
 /* A port of 127.0.0.1 where nobody listens yet: the socket. */
 int bench_reserve_port(struct bench *b);

@@ -50,6 +50,7 @@ Test(session, one_message)
 	    "0S2.0.0:127.0.0.1[127.0.0.1]:%u:250 2.0.0 queued\n",
 	    b.server.port);
 	bench_expect(&b, want, false);
+	cr_expect_str_eq(buf_str(&b.site), " ");
 	cr_expect_str_eq(buf_str(&b.server.got),
 	    "EHLO me.example\r\nMAIL FROM:<s@y>\r\nRCPT TO:<r0@x>\r\n"
 	    "DATA\r\n" BENCH_WIRE "QUIT\r\n");
@@ -362,5 +363,7 @@ Test(session, ended_in_the_middle)
 	bench_run(&b);
 	bench_expect(&b, "0D4.3.2:127.0.0.1[127.0.0.1]:", false);
 	bench_expect(&b, "1D4.3.2:127.0.0.1[127.0.0.1]:", false);
+	cr_expect_str_eq(
+	    buf_str(&b.site), "4.3.2 stop", "%s", buf_str(&b.site));
 	bench_close(&b);
 }

@@ -109,6 +109,8 @@ Test(session_faults, P12_no_descriptor_is_not_the_fault_of_the_site)
 	bench_run(&b);
 	bench_expect(&b, "0D4.3.0:none:connect to ", false);
 	bench_expect(&b, "Too many open files", false);
+	cr_expect_eq(strncmp(buf_str(&b.site), "4.3.0 connect to ", 17), 0,
+	    "%s: our own trouble", buf_str(&b.site));
 	while (n > 0)
 		close(taken[--n]);
 	bench_close(&b);

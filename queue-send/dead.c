@@ -1,0 +1,91 @@
+#include "queue-send/dead.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "queue-send/dispatch.h"
+#include "queue-send/recipients.h"
+#include "queue-send/results.h"
+
+#define DEFERRED_PER_TURN 200 /* recipients: each is a write */
+#define SUSPENDED         "delivery temporarily suspended: "
+
+/* The reason as dispatch_end() was given it: the code, a blank, the text. */
+static const char *
+split_reason(const char *why, char dsn[AGENT_DSN_MAX + 1])
+{
+	size_t len = strcspn(why, " ");
+
+	if (why[0] != '4' || why[len] == '\0' || len > AGENT_DSN_MAX) {
+		snprintf(dsn, AGENT_DSN_MAX + 1, "4.4.0");
+		return why;
+	}
+	snprintf(dsn, AGENT_DSN_MAX + 1, "%.*s", (int)len, why);
+	return why + len + 1;
+}
+
+static int
+defer_rcpts(struct send *s, struct message *m, const struct sched_entry *e)
+{
+	char dsn[AGENT_DSN_MAX + 1], text[sizeof(SUSPENDED) + SITE_WHY_MAX];
+	struct queue_rcpt rcpt;
+	uint32_t i;
+	int r;
+
+	snprintf(text, sizeof(text), SUSPENDED "%s", split_reason(e->why, dsn));
+	for (i = 0; i < e->nrcpts; i++) {
+		r = recipients_read(s, m, e, i, &rcpt);
+		if (r < 0)
+			return r;
+		results_apply(s, m,
+		    &(struct report){
+			.index = rcpt.index,
+			.offset = rcpt.offset,
+			.address = rcpt.address,
+			.outcome = AGENT_DEFERRED,
+			.dsn = dsn,
+			.relay = "none",
+			.text = text,
+			.selected_at = s->now,
+		    });
+	}
+	return 0;
+}
+
+static void
+put_off(struct send *s, struct sched_entry *e)
+{
+	struct message *m = e->owner;
+	int r = m->error != 0 ? m->error : dispatch_open(s, m);
+
+	if (r == 0)
+		r = defer_rcpts(s, m, e);
+	if (r < 0) {
+		dispatch_give_up(s, e, SITE_UNTRIED, r);
+		return;
+	}
+	sched_done(s->sched, e, SITE_UNTRIED, NULL, s->now);
+	recipients_settle(s, m);
+	send_kick(s); /* there is room for what is unread */
+}
+
+usec_t
+dead_work(struct send *s)
+{
+	struct sched_entry *e;
+	uint32_t n = 0;
+
+	if (s->stopping || s->health.read_only)
+		return USEC_NEVER;
+	if (s->now < s->dispatch_at)
+		return s->dispatch_at;
+	while (n < DEFERRED_PER_TURN && !s->health.read_only) {
+		e = sched_take_dead(s->sched, s->now);
+		if (e == NULL)
+			return USEC_NEVER;
+		n += e->nrcpts;
+		s->pub.changed = true;
+		put_off(s, e);
+	}
+	return s->now;
+}
