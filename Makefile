@@ -10,7 +10,7 @@
 
 PROGRAMS := qscheduler queue-send todo-proc queue-inject deliver-local \
 	    deliver-smtp setqload qtop
-MODULES  := base log config ipc spool route sched proc agent daemon
+MODULES  := base log config ipc spool route sched proc agent limits daemon
 
 CC       ?= cc
 ifeq ($(origin CC),default)

@@ -171,7 +171,7 @@ Test(faults, D8_a_message_that_cannot_be_opened_is_deferred)
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_assert_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), "...");
 	cr_assert_eq(w.s.active, 0);
-	cr_assert_eq(w.s.recipients, 0);
+	cr_assert_eq(sched_figures(w.s.sched).recipients, 0);
 	cr_assert_not(w.s.health.read_only);
 	cr_assert_eq(w.s.due.count, 1);
 }

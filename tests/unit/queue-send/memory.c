@@ -42,11 +42,22 @@ add_message(struct messages *ms, struct sched *s, uint32_t i)
 	snprintf(nexthop, sizeof(nexthop), "mail.customer-%u.example.org", i);
 	snprintf(address, sizeof(address), "firstname.lastname@%s", nexthop);
 	cr_assert_eq(sched_rcpt_add(m->sched, 0, nexthop, address, &rcpt), 0);
+	sched_batch_end(m->sched, true, 0);
 }
 
 Test(memory, at_most_1_KiB_per_active_message)
 {
-	const struct sched_transport_params params = { "t", 1, 1, 1 };
+	const struct sched_params params = { N, 1 };
+	const struct sched_transport_params transport = {
+		.name = "t",
+		.process_limit = 1,
+		.destination_recipient_limit = 1,
+		.delivery_slot_cost = 5,
+		.recipient_limit = N,
+	};
+	const struct site_params site = { 5, 20, { 1, 0 }, { 1, 0 }, 1 };
+	const struct site_backoff backoff = { USEC_PER_SEC, USEC_PER_SEC, 10 };
+	struct sites *sites;
 	struct messages ms;
 	struct message *m;
 	struct sched *s;
@@ -54,7 +65,9 @@ Test(memory, at_most_1_KiB_per_active_message)
 	uint32_t i;
 
 	messages_init(&ms);
-	cr_assert_eq(sched_new(&params, 1, &s), 0);
+	cr_assert_eq(sites_new(&site, 1, &backoff, N, 1, &sites), 0);
+	cr_assert_eq(
+	    sched_new(&params, &transport, 1, sites_table(sites), &s), 0);
 	before = in_use();
 	for (i = 0; i < N; i++)
 		add_message(&ms, s, i);
@@ -64,6 +77,7 @@ Test(memory, at_most_1_KiB_per_active_message)
 	while ((m = messages_first(&ms, LIST_NONE)) != NULL)
 		messages_drop(&ms, m);
 	sched_free(&s);
+	sites_free(&sites);
 }
 
 Test(memory, D23_at_most_100_bytes_per_deferred_message)

@@ -33,7 +33,7 @@ spool_is_empty(void)
 		cr_assert_eq(world_count(&w, (enum spool_dir)dir), 0, "%s",
 		    spool_dirs[dir].name);
 	cr_assert_eq(w.s.active, 0);
-	cr_assert_eq(w.s.recipients, 0);
+	cr_assert_eq(sched_figures(w.s.sched).recipients, 0);
 	cr_assert_eq(w.s.due.count, 0);
 	cr_assert_eq(w.s.ages.count, 0);
 	cr_assert_eq(sched_figures(w.s.sched).messages, 0);
@@ -240,7 +240,9 @@ Test(limits, recipients_come_in_batches)
 	world_message(&w, "e", 90);
 	world_message(&w, "f", 9);
 	while (world_take(&w, &job)) {
-		most = w.s.recipients > most ? w.s.recipients : most;
+		most = sched_figures(w.s.sched).recipients > most
+		    ? sched_figures(w.s.sched).recipients
+		    : most;
 		close(job.fd);
 		world_result(&w, &job, 0, AGENT_SENT);
 		world_done(&w, &job);

@@ -383,16 +383,36 @@ world_result(struct world *w, const struct world_job *job, uint32_t place,
 		} });
 }
 
-void
-world_done(struct world *w, const struct world_job *job)
+static void
+send_done_frame(struct world *w, const struct world_job *job, bool site_failed,
+    const char *dsn, const char *text)
 {
 	world_send(w->agent,
 	    &(struct msg){ .type = MSG_DONE,
 		.u.DONE = {
 		    .job = job->job,
-		    .dsn = MSG_S(""),
-		    .text = MSG_S(""),
+		    .site_failed = site_failed,
+		    .dsn = { dsn, strlen(dsn) },
+		    .text = { text, strlen(text) },
 		} });
+}
+
+void
+world_done(struct world *w, const struct world_job *job)
+{
+	send_done_frame(w, job, false, "", "");
+}
+
+void
+world_site_failed(struct world *w, const struct world_job *job)
+{
+	send_done_frame(w, job, true, "4.4.1", "no connection");
+}
+
+void
+world_agent_failed(struct world *w, const struct world_job *job)
+{
+	send_done_frame(w, job, false, "4.3.0", "no descriptors");
 }
 
 uint32_t

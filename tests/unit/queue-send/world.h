@@ -62,6 +62,9 @@ bool world_take(struct world *w, struct world_job *ret);
 void world_result(struct world *w, const struct world_job *job, uint32_t place,
     enum agent_outcome outcome);
 void world_done(struct world *w, const struct world_job *job);
+/* DONE of a site that could not be reached, and of an agent in trouble. */
+void world_site_failed(struct world *w, const struct world_job *job);
+void world_agent_failed(struct world *w, const struct world_job *job);
 /* Take jobs and end all with this outcome until there are none; their number.
  */
 uint32_t world_deliver(struct world *w, enum agent_outcome outcome);
