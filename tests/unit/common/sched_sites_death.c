@@ -1,0 +1,316 @@
+/* Dead destinations: for how long, and what opens them. */
+#include "sched/site.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sched_sites_scratch.h"
+
+Test(sites_death, a_cohort_of_failures_kills)
+{
+	struct site_view v;
+	struct fixture t;
+	struct site *a;
+
+	begin(&t, &plain, &exact, 10, 1);
+	a = open_at(&t, "a", 7);
+	take(&t, a, 7);
+	take(&t, a, 7);
+	done(&t, a, SITE_FAILED, 8);
+	cr_expect_eq(t.f->state(t.table, a, 8), SITE_ROOM);
+	done(&t, a, SITE_FAILED, 9);
+	cr_expect_eq(t.f->state(t.table, a, 9), SITE_DEAD);
+	cr_expect_eq(t.f->take(t.table, a, 9), SITE_DEAD);
+	v = view(&t, a);
+	cr_expect_eq(v.state, SITE_DEAD);
+	cr_expect_eq(v.busy, 0);
+	cr_expect_eq(v.deaths, 1);
+	cr_expect_eq(v.dead_until, 9 + MIN);
+	cr_expect_eq(v.window, 2, "as it was");
+	cr_expect(v.fail_cohorts == 1);
+	cr_expect_str_eq(v.why, "refused");
+	t.f->close(t.table, a, 9);
+	end(&t);
+}
+
+Test(sites_death, a_dead_one_opens_when_its_time_has_come)
+{
+	struct site_params p = plain;
+	struct site_view v;
+	struct fixture t;
+	struct site *a;
+
+	p.negative = (struct feedback){ 0.5, FEEDBACK_X };
+	p.failed_cohort_limit = 1.1;
+	begin(&t, &p, &exact, 10, 1);
+	a = open_at(&t, "a", 0);
+	cr_assert_eq(kill_at(&t, a, 0), MIN);
+	cr_expect_eq(t.f->state(t.table, a, MIN - 1), SITE_DEAD);
+	cr_expect_eq(t.f->state(t.table, a, MIN), SITE_ROOM);
+	v = view(&t, a);
+	cr_expect_eq(v.window, 2);
+	cr_expect(v.success == 0 && v.failure == 0 && v.fail_cohorts == 0);
+	cr_expect_eq(v.deaths, 1, "no success between");
+	cr_expect_null(v.why);
+	kill_at(&t, a, MIN);
+	cr_expect_eq(t.f->take(t.table, a, 3 * MIN - 1), SITE_DEAD);
+	cr_expect_eq(t.f->take(t.table, a, 3 * MIN), SITE_ROOM);
+	cr_expect_eq(view(&t, a).deaths, 2);
+	done(&t, a, SITE_DELIVERED, 3 * MIN);
+	cr_expect_eq(view(&t, a).deaths, 0, "a success between");
+	t.f->close(t.table, a, 0);
+	end(&t);
+}
+
+/* Doubled for each death in a row, at most the maximum, for ever. */
+Test(sites_death, suspensions_grow)
+{
+	static const struct {
+		usec_t min, max;
+		usec_t want[6], last;
+	} rows[] = {
+		{ MIN, MAX,
+		    { 300 * SEC, 600 * SEC, 1200 * SEC, 2400 * SEC, 4000 * SEC,
+			4000 * SEC },
+		    4000 * SEC },
+		{ 5, 40, { 5, 10, 20, 40, 40, 40 }, 40 },
+		{ 5, 39, { 5, 10, 20, 39, 39, 39 }, 39 },
+		{ 7, 7, { 7, 7, 7, 7, 7, 7 }, 7 },
+		{ 9, 7, { 7, 7, 7, 7, 7, 7 }, 7 },
+		{ 1, USEC_NEVER, { 1, 2, 4, 8, 16, 32 }, USEC_NEVER / 8 },
+	};
+	size_t i;
+	int n;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct site_backoff b = { rows[i].min, rows[i].max, 0 };
+		struct fixture t;
+		struct site *a;
+
+		begin(&t, &plain, &b, 10, 1);
+		a = open_at(&t, "a", 0);
+		for (n = 0; n < 200; n++) {
+			usec_t got = kill_at(&t, a, 0);
+			usec_t want = n < 6 ? rows[i].want[n] : rows[i].last;
+
+			if (n < 6 || n > 70)
+				cr_expect_eq(got, want,
+				    "row %zu, death %d: %lld", i, n + 1,
+				    (long long)got);
+			t.f->flush(t.table, 0);
+		}
+		t.f->close(t.table, a, 0);
+		end(&t);
+	}
+}
+
+Test(sites_death, no_suspension_ends_beyond_the_end_of_time)
+{
+	const struct site_backoff b = { 1, USEC_NEVER, 90 };
+	struct fixture t;
+	struct site *a;
+	int n;
+
+	begin(&t, &plain, &b, 10, 1);
+	a = open_at(&t, "a", 0);
+	for (n = 0; n < 100; n++) {
+		usec_t until = kill_at(&t, a, USEC_NEVER - 5);
+
+		cr_assert(until >= USEC_NEVER - 5);
+		t.f->flush(t.table, 0);
+	}
+	t.f->close(t.table, a, USEC_NEVER);
+	end(&t);
+}
+
+/* Every time within the spread, both ends of it come near, and the mean is
+ * that without one. */
+Test(sites_death, suspensions_are_spread)
+{
+	static const uint32_t pcts[] = { 0, 1, 10, 90, 100, 400 };
+	size_t i;
+	int n;
+
+	for (i = 0; i < ARRAY_LEN(pcts); i++) {
+		const struct site_backoff b = { MIN, MIN, pcts[i] };
+		usec_t half =
+		    MIN / 100 * (usec_t)(pcts[i] < 100 ? pcts[i] : 100);
+		usec_t least = USEC_NEVER, most = 0, sum = 0;
+		struct fixture t;
+		struct site *a;
+
+		begin(&t, &plain, &b, 10, 42);
+		a = open_at(&t, "a", 0);
+		for (n = 0; n < 4000; n++) {
+			usec_t time = kill_at(&t, a, 1) - 1;
+
+			least = time < least ? time : least;
+			most = time > most ? time : most;
+			sum += time;
+			t.f->flush(t.table, 0);
+		}
+		cr_expect(least >= MIN - half && most <= MIN + half,
+		    "%u %%: %lld to %lld", (unsigned)pcts[i], (long long)least,
+		    (long long)most);
+		cr_expect(least <= MIN - half + half / 50 &&
+		    most >= MIN + half - half / 50);
+		cr_expect(llabs(sum / 4000 - MIN) <= half / 20);
+		t.f->close(t.table, a, 1);
+		end(&t);
+	}
+}
+
+/* Capped first, then spread: at the maximum they must not meet. */
+Test(sites_death, the_longest_suspensions_are_spread_too)
+{
+	const struct site_backoff b = { MIN, MAX, 10 };
+	bool above = false, below = false;
+	struct fixture t;
+	struct site *a;
+	int n;
+
+	begin(&t, &plain, &b, 10, 1);
+	a = open_at(&t, "a", 0);
+	for (n = 0; n < 100; n++) {
+		usec_t time = kill_at(&t, a, 0);
+
+		above = above || time > MAX;
+		below = below || (n > 10 && time < MAX);
+		t.f->flush(t.table, 0);
+	}
+	cr_expect(above && below);
+	t.f->close(t.table, a, 0);
+	end(&t);
+}
+
+Test(sites_death, the_same_seed_gives_the_same_times)
+{
+	const struct site_backoff b = { MIN, MAX, 50 };
+	struct fixture t[3];
+	struct site *a[3];
+	int i, n, different = 0;
+
+	for (i = 0; i < 3; i++) {
+		begin(&t[i], &plain, &b, 10, i == 2 ? 8 : 7);
+		a[i] = open_at(&t[i], "a", 0);
+	}
+	for (n = 0; n < 50; n++) {
+		usec_t until[3];
+
+		for (i = 0; i < 3; i++) {
+			until[i] = kill_at(&t[i], a[i], 0);
+			t[i].f->flush(t[i].table, 0);
+		}
+		cr_expect_eq(until[0], until[1]);
+		different += until[0] != until[2];
+	}
+	cr_expect_gt(different, 40);
+	for (i = 0; i < 3; i++) {
+		t[i].f->close(t[i].table, a[i], 0);
+		end(&t[i]);
+	}
+}
+
+/* Deliveries that began before the death. */
+Test(sites_death, a_late_success_opens)
+{
+	static const struct {
+		uint32_t running, limit, want;
+	} rows[] = { { 1, 20, 1 }, { 4, 20, 4 }, { 9, 20, 9 }, { 9, 0, 9 } };
+	size_t i;
+	uint32_t n;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct site_params p = plain;
+		struct site_view v;
+		struct fixture t;
+		struct site *a;
+
+		p.initial_destination_concurrency = 11;
+		p.destination_concurrency_limit = rows[i].limit;
+		begin(&t, &p, &exact, 10, 1);
+		a = open_at(&t, "a", 0);
+		for (n = 0; n < rows[i].running; n++)
+			take(&t, a, 0);
+		kill_at(&t, a, 0);
+		cr_assert_eq(view(&t, a).deaths, 1);
+		done(&t, a, SITE_DELIVERED, 5);
+		v = view(&t, a);
+		cr_expect_eq(v.window, rows[i].want, "row %zu: %u", i,
+		    (unsigned)v.window);
+		cr_expect_eq(v.busy, rows[i].running - 1);
+		cr_expect_eq(v.deaths, 0);
+		cr_expect(v.success == 0 && v.fail_cohorts == 0);
+		cr_expect_eq(t.f->state(t.table, a, 5), SITE_ROOM);
+		for (n = 1; n < rows[i].running; n++)
+			done(&t, a, SITE_AGENT_DIED, 6);
+		t.f->close(t.table, a, 6);
+		end(&t);
+	}
+}
+
+/* After the time has come it is no late success any more. */
+Test(sites_death, a_success_after_the_time_finds_it_open)
+{
+	struct fixture t;
+	struct site *a;
+
+	begin(&t, &plain, &exact, 10, 1);
+	a = open_at(&t, "a", 0);
+	take(&t, a, 0);
+	kill_at(&t, a, 0);
+	done(&t, a, SITE_DELIVERED, MIN);
+	cr_expect_eq(view(&t, a).window, 2);
+	cr_expect_eq(view(&t, a).deaths, 0);
+	t.f->close(t.table, a, MIN);
+	end(&t);
+}
+
+Test(sites_death, a_failure_of_a_dead_one_is_no_other_death)
+{
+	struct fixture t;
+	struct site *a;
+	usec_t until;
+
+	begin(&t, &plain, &exact, 10, 1);
+	a = open_at(&t, "a", 0);
+	take(&t, a, 0);
+	until = kill_at(&t, a, 0);
+	done(&t, a, SITE_FAILED, 100);
+	cr_expect_eq(view(&t, a).deaths, 1);
+	cr_expect_eq(view(&t, a).dead_until, until);
+	cr_expect_eq(view(&t, a).busy, 0);
+	t.f->close(t.table, a, 100);
+	end(&t);
+}
+
+/* Those that are idle, too. */
+Test(sites_death, a_flush_opens_all)
+{
+	struct site *all[20];
+	struct fixture t;
+	char name[8];
+	int i;
+
+	begin(&t, &plain, &exact, 20, 1);
+	for (i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "d%d", i);
+		all[i] = open_at(&t, name, 0);
+		if (i % 3 != 0)
+			kill_at(&t, all[i], 0);
+		if (i % 2 != 0)
+			t.f->close(t.table, all[i], 0);
+	}
+	t.f->flush(t.table, 1);
+	for (i = 0; i < 20; i++) {
+		snprintf(name, sizeof(name), "d%d", i);
+		all[i] = i % 2 == 0 ? all[i] : open_at(&t, name, 1);
+		cr_expect_eq(view(&t, all[i]).state, SITE_ROOM);
+		cr_expect_eq(view(&t, all[i]).window, 2);
+		cr_expect_eq(view(&t, all[i]).deaths, i % 3 != 0,
+		    "a flush is no success");
+		t.f->close(t.table, all[i], 1);
+	}
+	end(&t);
+}

@@ -1,0 +1,85 @@
+#include "sched_sites_scratch.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+const struct site_params plain = {
+	.initial_destination_concurrency = 2,
+	.destination_concurrency_limit = 20,
+	.failed_cohort_limit = 1,
+};
+const struct site_backoff exact = { MIN, MAX, 0 };
+
+void
+begin(struct fixture *t, const struct site_params *params,
+    const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed)
+{
+	const struct site_params two[] = { *params, *params };
+
+	cr_assert_eq(sites_new(two, 2, backoff, idle_max, seed, &t->sites), 0);
+	t->f = sites_table(t->sites);
+	t->table = t->f->table;
+}
+
+void
+end(struct fixture *t)
+{
+	sites_free(&t->sites);
+	cr_assert_null(t->sites);
+}
+
+struct site *
+open_at(struct fixture *t, const char *name, usec_t now)
+{
+	struct site *site = t->f->open(t->table, 0, name, now);
+
+	cr_assert_not_null(site);
+	return site;
+}
+
+struct site_view
+view(struct fixture *t, struct site *site)
+{
+	struct site_view v;
+
+	t->f->view(site, &v);
+	return v;
+}
+
+void
+take(struct fixture *t, struct site *site, usec_t now)
+{
+	cr_assert_eq(t->f->take(t->table, site, now), SITE_ROOM);
+}
+
+void
+done(struct fixture *t, struct site *site, enum site_result result, usec_t now)
+{
+	t->f->done(t->table, site, result, "refused", now, NULL);
+}
+
+void
+deliver(
+    struct fixture *t, struct site *site, enum site_result result, usec_t now)
+{
+	take(t, site, now);
+	done(t, site, result, now);
+}
+
+usec_t
+kill_at(struct fixture *t, struct site *site, usec_t now)
+{
+	while (t->f->state(t->table, site, now) != SITE_DEAD)
+		deliver(t, site, SITE_FAILED, now);
+	return view(t, site).dead_until;
+}
+
+bool
+is_known(struct fixture *t, const char *name, const char *other, usec_t now)
+{
+	struct site *site = open_at(t, other, now);
+	bool known = strcmp(t->f->name(site), name) == 0;
+
+	t->f->close(t->table, site, now);
+	return known;
+}

@@ -1,0 +1,43 @@
+/* A table of sites and what the tests do with it. */
+#ifndef TEST_SCHED_SITES_SCRATCH_H
+#define TEST_SCHED_SITES_SCRATCH_H
+
+#include "sched/site.h"
+
+#define SEC USEC_PER_SEC
+#define MIN (300 * SEC)
+#define MAX (4000 * SEC)
+
+/* No feedback, so that windows stay, which begin with 2; a cohort kills. */
+extern const struct site_params plain;
+/* MIN, MAX, not spread. */
+extern const struct site_backoff exact;
+
+struct fixture {
+	struct sites *sites;
+	const struct site_table *f;
+	void *table;
+};
+
+/* Two transports with the same parameters. */
+void begin(struct fixture *t, const struct site_params *params,
+    const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed);
+void end(struct fixture *t);
+/* Of the first transport. */
+struct site *open_at(struct fixture *t, const char *name, usec_t now);
+struct site_view view(struct fixture *t, struct site *site);
+/* There must be room. */
+void take(struct fixture *t, struct site *site, usec_t now);
+void
+done(struct fixture *t, struct site *site, enum site_result result, usec_t now);
+/* A delivery from its beginning to its end. */
+void deliver(
+    struct fixture *t, struct site *site, enum site_result result, usec_t now);
+/* As many failures as it takes; the time when it opens again. */
+usec_t kill_at(struct fixture *t, struct site *site, usec_t now);
+/* A site has the name that it was made with: one that was forgotten has
+ * another one after this. */
+bool
+is_known(struct fixture *t, const char *name, const char *other, usec_t now);
+
+#endif

@@ -1,0 +1,367 @@
+/* Random walks of a table of sites beside its rules written down once more, the
+ * simplest way: an array, looked through, with counters in whole numbers. */
+#include "sched/site.h"
+
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "sched_sites_scratch.h"
+
+#define NAMES   4
+#define SITES   (2 * NAMES) /* of two transports */
+#define INITIAL 3
+#define LIMIT   10
+#define UNIT    (INT64_C(2520) * 12) /* of counters; 1/window is whole */
+#define UP      (UNIT / 4)
+#define DOWN    (UNIT / 3)
+#define COHORTS (UNIT / 2 * 3)
+#define JITTER  20
+
+static const struct site_params walked = {
+	.initial_destination_concurrency = INITIAL,
+	.destination_concurrency_limit = LIMIT,
+	.positive = { 1.0 / 4, FEEDBACK_X },
+	.negative = { 1.0 / 3, FEEDBACK_X },
+	.failed_cohort_limit = 1.5,
+};
+static const struct site_backoff spread = { MIN, MAX, JITTER };
+
+struct model {
+	struct site *site; /* while opens or busy */
+	char name[8];      /* as it was given; "": not known */
+	int64_t opens, busy, window, success, failure, cohorts, deaths;
+	bool dead;
+	usec_t until;
+	uint64_t idle; /* when it became idle, as a number; 0: it is not */
+	usec_t since;
+};
+
+struct walk {
+	struct fixture t;
+	struct model all[SITES];
+	uint32_t idle_max;
+	uint64_t turn, seed;
+	usec_t now;
+};
+
+static uint32_t
+dice(struct walk *w, uint32_t sides)
+{
+	w->seed = w->seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return (uint32_t)(w->seed >> 33) % sides;
+}
+
+static void
+model_fresh_window(struct model *m, int64_t window)
+{
+	m->window = window;
+	m->success = m->failure = m->cohorts = 0;
+	m->dead = false;
+}
+
+static void
+model_forget(struct model *m)
+{
+	*m = (struct model){ 0 };
+}
+
+static struct model *
+model_oldest(struct walk *w)
+{
+	struct model *m, *oldest = NULL;
+
+	for (m = w->all; m < w->all + SITES; m++)
+		if (m->idle > 0 && (oldest == NULL || m->idle < oldest->idle))
+			oldest = m;
+	return oldest;
+}
+
+static void
+model_rest(struct walk *w, struct model *m)
+{
+	uint32_t count = 0;
+
+	if (m->opens > 0 || m->busy > 0)
+		return;
+	m->site = NULL;
+	if (!m->dead && m->deaths == 0 && m->window == INITIAL &&
+	    m->success == 0 && m->failure == 0 && m->cohorts == 0) {
+		model_forget(m);
+		return;
+	}
+	m->idle = ++w->turn;
+	m->since = w->now;
+	for (m = w->all; m < w->all + SITES; m++)
+		count += m->idle > 0;
+	if (count > w->idle_max)
+		model_forget(model_oldest(w));
+}
+
+/* Two at most with each open and close. */
+static void
+model_age(struct walk *w)
+{
+	int n;
+
+	for (n = 0; n < 2; n++) {
+		struct model *m = model_oldest(w);
+
+		if (m != NULL && !(m->dead && m->until > w->now) &&
+		    w->now > m->since + 2 * MAX)
+			model_forget(m);
+		else
+			break;
+	}
+}
+
+static void
+model_success(struct model *m)
+{
+	m->deaths = 0;
+	if (m->dead) {
+		model_fresh_window(m, m->busy);
+		return;
+	}
+	m->cohorts = 0;
+	if (m->window >= LIMIT || m->window >= m->busy + INITIAL)
+		return;
+	m->success += UP;
+	if (m->success >= UNIT) {
+		m->window++;
+		m->success -= UNIT;
+		m->failure = 0;
+	}
+}
+
+/* True: it died. */
+static bool
+model_failure(struct model *m)
+{
+	if (m->dead)
+		return false;
+	m->cohorts += UNIT / m->window;
+	if (m->cohorts >= COHORTS) {
+		m->dead = true;
+		m->deaths++;
+		return true;
+	}
+	m->failure -= DOWN;
+	if (m->failure < 0) {
+		m->failure += UNIT;
+		m->success = 0;
+		m->window -= m->window > 1;
+	}
+	return false;
+}
+
+static void
+model_reopen_due(struct walk *w, struct model *m)
+{
+	if (m->dead && m->until <= w->now)
+		model_fresh_window(m, INITIAL);
+}
+
+static bool
+near(double got, int64_t want)
+{
+	return fabs(got - (double)want / UNIT) < 1e-8;
+}
+
+static void
+expect_same(struct walk *w, const struct model *m)
+{
+	struct site_view v = view(&w->t, m->site);
+	enum site_state want = m->dead ? SITE_DEAD
+	    : m->busy < m->window      ? SITE_ROOM
+				       : SITE_FULL;
+
+	cr_assert_eq(v.state, want);
+	cr_assert_eq(v.busy, m->busy);
+	cr_assert_eq(v.window, m->window);
+	cr_assert_eq(v.deaths, m->deaths);
+	cr_assert(near(v.fail_cohorts, m->cohorts));
+	cr_assert_eq(v.why != NULL, m->dead);
+	if (m->dead) {
+		cr_assert_eq(v.dead_until, m->until);
+		return;
+	}
+	cr_assert(near(v.success, m->success));
+	cr_assert(near(v.failure, m->failure));
+}
+
+static void
+step_open(struct walk *w, struct model *m)
+{
+	size_t i = (size_t)(m - w->all);
+	char name[8] = "mx-a.de";
+	const size_t len = strlen(name);
+	size_t c;
+
+	name[3] = (char)('a' + i % NAMES);
+	for (c = 0; c < len; c++)
+		if (dice(w, 2) == 0)
+			name[c] = (char)toupper((unsigned char)name[c]);
+	if (m->name[0] == '\0') {
+		memcpy(m->name, name, sizeof(name));
+		model_fresh_window(m, INITIAL);
+	}
+	m->opens++;
+	m->idle = 0;
+	m->site = w->t.f->open(w->t.table, (uint32_t)(i / NAMES), name, w->now);
+	cr_assert_not_null(m->site);
+	cr_assert_str_eq(w->t.f->name(m->site), m->name);
+	if (m->opens == 1) {
+		cr_assert_null(*w->t.f->mine(m->site));
+		*w->t.f->mine(m->site) = m;
+	}
+	cr_assert_eq(*w->t.f->mine(m->site), m);
+	model_age(w);
+}
+
+static void
+step_close(struct walk *w, struct model *m)
+{
+	struct site *site = m->site;
+
+	if (m->opens == 0)
+		return;
+	m->opens--;
+	model_rest(w, m);
+	w->t.f->close(w->t.table, site, w->now);
+	model_age(w);
+}
+
+static void
+step_take(struct walk *w, struct model *m)
+{
+	enum site_state want;
+
+	if (m->opens == 0)
+		return;
+	model_reopen_due(w, m);
+	want = m->dead            ? SITE_DEAD
+	    : m->busy < m->window ? SITE_ROOM
+				  : SITE_FULL;
+	cr_assert_eq(w->t.f->state(w->t.table, m->site, w->now), want);
+	cr_assert_eq(w->t.f->take(w->t.table, m->site, w->now), want);
+	m->busy += want == SITE_ROOM;
+}
+
+/* MIN doubled for each death but the first, MAX at most, and the spread. */
+static void
+learn_until(struct walk *w, struct model *m, const struct site_view *after)
+{
+	usec_t time = MIN;
+	int64_t n;
+
+	for (n = 1; n < m->deaths; n++)
+		time = 2 * time < MAX ? 2 * time : MAX;
+	m->until = after->dead_until;
+	cr_assert(m->until - w->now >= time - time / 100 * JITTER &&
+		m->until - w->now <= time + time / 100 * JITTER,
+	    "death %lld: %lld", (long long)m->deaths,
+	    (long long)(m->until - w->now));
+}
+
+static void
+step_done(struct walk *w, struct model *m)
+{
+	static const enum site_result results[] = { SITE_DELIVERED, SITE_FAILED,
+		SITE_FAILED, SITE_FAILED, SITE_FAILED, SITE_FAILED,
+		SITE_AGENT_DIED };
+	enum site_result result = results[dice(w, ARRAY_LEN(results))];
+	struct site_step step;
+	int64_t deaths;
+
+	if (m->busy == 0)
+		return;
+	model_reopen_due(w, m);
+	deaths = m->deaths;
+	w->t.f->done(w->t.table, m->site, result, "why", w->now, &step);
+	cr_assert_eq(step.before.busy, m->busy);
+	cr_assert_eq(step.before.deaths, deaths);
+	if (result == SITE_DELIVERED)
+		model_success(m);
+	else if (result == SITE_FAILED && model_failure(m))
+		learn_until(w, m, &step.after);
+	m->busy--;
+	cr_assert_eq(step.after.window, m->window);
+	cr_assert_eq(step.after.busy, m->busy);
+	cr_assert_eq(step.after.deaths, m->deaths);
+	model_rest(w, m);
+}
+
+static void
+step_untried(struct walk *w, struct model *m)
+{
+	if (m->opens == 0)
+		return;
+	model_reopen_due(w, m);
+	w->t.f->done(w->t.table, m->site, SITE_UNTRIED, NULL, w->now, NULL);
+}
+
+static void
+step_flush(struct walk *w)
+{
+	struct model *m;
+
+	w->t.f->flush(w->t.table, w->now);
+	for (m = w->all; m < w->all + SITES; m++)
+		if (m->dead)
+			model_fresh_window(m, INITIAL);
+}
+
+static void
+step(struct walk *w)
+{
+	struct model *m = &w->all[dice(w, SITES)];
+	uint32_t n = dice(w, 1000);
+
+	if (n == 0)
+		w->now += 2 * MAX + dice(w, MAX / SEC) * SEC;
+	else if (n == 1)
+		step_flush(w);
+	else if (n < 100)
+		w->now += dice(w, 60) * SEC;
+	else if (n < 250)
+		step_open(w, m);
+	else if (n < 430)
+		step_close(w, m);
+	else if (n < 450)
+		step_untried(w, m);
+	else if (n < 750)
+		step_take(w, m);
+	else
+		step_done(w, m);
+	if (m->site != NULL)
+		expect_same(w, m);
+}
+
+static void
+walk_end(struct walk *w)
+{
+	struct model *m;
+
+	for (m = w->all; m < w->all + SITES; m++)
+		while (m->opens > 0)
+			step_close(w, m);
+	end(&w->t);
+}
+
+Test(sites_walk, beside_the_rules)
+{
+	int walk, n;
+
+	for (walk = 0; walk < 200; walk++) {
+		struct walk w = { .idle_max = (uint32_t)walk % (SITES + 1),
+			.seed = (uint64_t)walk };
+
+		begin(&w.t, &walked, &spread, w.idle_max, (uint64_t)walk);
+		for (n = 0; n < 5000; n++)
+			step(&w);
+		walk_end(&w);
+	}
+}
