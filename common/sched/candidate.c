@@ -31,36 +31,38 @@ age_compare(const struct job *a, const struct job *b)
 }
 
 static int
-head_compare(const struct peer *a, const struct peer *b)
+head_compare(const struct rank *a, const struct rank *b)
 {
-	int r = age_compare(a->job, b->job);
+	int r = age_compare(a->peer->job, b->peer->job);
 
-	return r != 0
-	    ? r
-	    : label_order((uintptr_t)a->destination, (uintptr_t)b->destination);
+	return r != 0 ? r
+		      : label_order((uintptr_t)a->peer->destination,
+			    (uintptr_t)b->peer->destination);
 }
 
 static bool
-same_class(const struct peer *a, const struct peer *b)
+same_class(const struct rank *a, const struct rank *b)
 {
-	return a != NULL && b != NULL && a->job->class == b->job->class &&
-	    a->job->octave == b->job->octave;
+	return a != NULL && b != NULL &&
+	    a->peer->job->class == b->peer->job->class &&
+	    a->peer->job->octave == b->peer->job->octave;
 }
 
 static int
-rank_compare(const struct peer *a, const struct peer *b)
+rank_compare(const struct rank *a, const struct rank *b)
 {
-	int r = label_order(a->job->class->total, b->job->class->total);
+	const struct job *x = a->peer->job, *y = b->peer->job;
+	int r = label_order(x->class->total, y->class->total);
 
 	if (r == 0)
-		r = label_order(a->job->octave, b->job->octave);
-	return r != 0 ? r : age_compare(a->job, b->job);
+		r = label_order(x->octave, y->octave);
+	return r != 0 ? r : age_compare(x, y);
 }
 
 TREE_GENERATE(class_tree, total_class, link, class_compare)
 TREE_GENERATE(free_tree, job, free, age_compare)
-TREE_GENERATE(head_tree, peer, heads, head_compare)
-TREE_GENERATE(rank_tree, peer, rank, rank_compare)
+TREE_GENERATE(head_tree, rank, heads, head_compare)
+TREE_GENERATE(rank_tree, rank, link, rank_compare)
 
 /* 1 for 1, 2 for 2 and 3, 3 for 4 to 7, …; 0 for 0. */
 static uint8_t
@@ -125,83 +127,117 @@ octave(const struct job *job)
 }
 
 static void
-head_in(struct peer *p)
+head_in(struct rank *r)
 {
-	p->head = true;
-	RB_INSERT(head_tree, &octave(p->job)->heads, p);
+	r->head = true;
+	RB_INSERT(head_tree, &octave(r->peer->job)->heads, r);
 }
 
 static void
-head_out(struct peer *p)
+head_out(struct rank *r)
 {
-	if (p->head)
-		RB_REMOVE(head_tree, &octave(p->job)->heads, p);
-	p->head = false;
+	if (r->head)
+		RB_REMOVE(head_tree, &octave(r->peer->job)->heads, r);
+	r->head = false;
 }
 
 static void
-first_in(struct peer *p)
+first_in(struct rank *r)
 {
-	LIST_INSERT_HEAD(&p->destination->firsts, p, first);
-	if (p->destination->open)
-		head_in(p);
+	struct destination *d = r->peer->destination;
+
+	LIST_INSERT_HEAD(&d->firsts, r, first);
+	if (d->open)
+		head_in(r);
 }
 
 static void
-first_out(struct peer *p)
+first_out(struct rank *r)
 {
-	LIST_REMOVE(p, first);
-	head_out(p);
+	LIST_REMOVE(r, first);
+	head_out(r);
+}
+
+/* Ranks are of a pool, so that a selection does not meet a failure half way. */
+static bool
+reserve(struct sched *s, uint32_t count)
+{
+	struct rank *r;
+
+	for (; s->nspare_ranks < count; s->nspare_ranks++) {
+		r = malloc(sizeof(*r));
+		if (r == NULL)
+			return false;
+		SLIST_INSERT_HEAD(&s->spare_ranks, r, spare);
+	}
+	return true;
+}
+
+void
+candidate_spare(struct sched *s)
+{
+	struct rank *r;
+
+	while ((r = SLIST_FIRST(&s->spare_ranks)) != NULL) {
+		SLIST_REMOVE_HEAD(&s->spare_ranks, spare);
+		free(r);
+	}
+	s->nspare_ranks = 0;
 }
 
 static void
 rank_in(struct peer *p)
 {
+	struct sched *s = p->job->transport->sched;
 	struct rank_tree *ranks = &p->destination->ranks;
-	struct peer *next;
+	struct rank *r = SLIST_FIRST(&s->spare_ranks), *next;
 
-	p->ranked = true;
-	RB_INSERT(rank_tree, ranks, p);
-	if (same_class(p, RB_PREV(rank_tree, ranks, p)))
+	ASSERT(r != NULL);
+	SLIST_REMOVE_HEAD(&s->spare_ranks, spare);
+	s->nspare_ranks--;
+	r->peer = p;
+	r->head = false;
+	p->rank = r;
+	RB_INSERT(rank_tree, ranks, r);
+	if (same_class(r, RB_PREV(rank_tree, ranks, r)))
 		return;
-	next = RB_NEXT(rank_tree, ranks, p);
-	if (same_class(p, next))
+	next = RB_NEXT(rank_tree, ranks, r);
+	if (same_class(r, next))
 		first_out(next);
-	first_in(p);
-}
-
-static void
-rank_out(struct peer *p)
-{
-	struct rank_tree *ranks = &p->destination->ranks;
-	struct peer *next = RB_NEXT(rank_tree, ranks, p);
-
-	if (!same_class(p, RB_PREV(rank_tree, ranks, p))) {
-		first_out(p);
-		if (same_class(p, next))
-			first_in(next);
-	}
-	RB_REMOVE(rank_tree, ranks, p);
-	p->ranked = false;
+	first_in(r);
 }
 
 void
 candidate_forget_peer(struct peer *p)
 {
-	if (p->ranked)
-		rank_out(p);
+	struct sched *s = p->job->transport->sched;
+	struct rank_tree *ranks = &p->destination->ranks;
+	struct rank *r = p->rank, *next;
+
+	if (r == NULL)
+		return;
+	next = RB_NEXT(rank_tree, ranks, r);
+	if (!same_class(r, RB_PREV(rank_tree, ranks, r))) {
+		first_out(r);
+		if (same_class(r, next))
+			first_in(next);
+	}
+	RB_REMOVE(rank_tree, ranks, r);
+	p->rank = NULL;
+	SLIST_INSERT_HEAD(&s->spare_ranks, r, spare);
+	s->nspare_ranks++;
 }
 
 void
 candidate_heads(struct destination *d, bool open)
 {
-	struct peer *p;
+	struct rank *r;
 
-	LIST_FOREACH (p, &d->firsts, first) {
+	LIST_FOREACH (r, &d->firsts, first) {
 		if (open)
-			head_in(p);
+			head_in(r);
 		else
-			head_out(p);
+			head_out(r);
 	}
 }
 
@@ -211,15 +247,22 @@ rank_peers(struct job *job, bool in)
 	struct order_node *n;
 	struct peer *p;
 
-	TAILQ_FOREACH (n, &job->ring.list, link) {
+	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
 		if (in)
 			rank_in(p);
-		else if (p->ranked)
-			rank_out(p);
+		else
+			candidate_forget_peer(p);
 	}
 }
 
+static uint8_t
+octave_now(const struct job *job)
+{
+	return job->selected == 0 ? 0 : octave_of(job_needed(job));
+}
+
+/* For INDEX_PARKED there are ranks enough. */
 static void
 index_as(struct job *job, enum job_index index)
 {
@@ -230,7 +273,7 @@ index_as(struct job *job, enum job_index index)
 	job->index = (uint8_t)index;
 	if (index == INDEX_NONE)
 		return;
-	job->octave = job->selected == 0 ? 0 : octave_of(job_needed(job));
+	job->octave = octave_now(job);
 	if (index == INDEX_FREE)
 		RB_INSERT(free_tree, &octave(job)->free, job);
 	else
@@ -247,16 +290,13 @@ candidate_drop(struct job *job)
 void
 candidate_update(struct job *job)
 {
-	uint8_t now;
-
 	if (job->class == NULL || !job->listed || job->waiting == 0) {
 		candidate_drop(job);
 		return;
 	}
-	now = job->selected == 0 ? 0 : octave_of(job_needed(job));
 	if (job->index == INDEX_NONE)
 		index_as(job, INDEX_FREE);
-	else if (job->octave != now)
+	else if (job->octave != octave_now(job))
 		index_as(job, job->index);
 }
 
@@ -286,6 +326,14 @@ seen_open(struct job *job)
 	return false;
 }
 
+/* Without memory it stays as it is, and waits for a better time. */
+static void
+park(struct job *job)
+{
+	if (reserve(job->transport->sched, job->waiting))
+		index_as(job, INDEX_PARKED);
+}
+
 static struct job *
 best_free(struct class_octave *o, const struct job *current, uint32_t most)
 {
@@ -297,20 +345,20 @@ best_free(struct class_octave *o, const struct job *current, uint32_t most)
 			continue;
 		if (seen_open(job))
 			return job;
-		index_as(job, INDEX_PARKED);
+		park(job);
 	}
 	return NULL;
 }
 
 /* The first of one destination that may, behind the one that may not. */
 static struct job *
-best_behind(struct peer *head, const struct job *current, uint32_t most)
+best_behind(struct rank *head, const struct job *current, uint32_t most)
 {
-	struct peer *p = head;
+	struct rank *r = head;
 
-	while (same_class(head, p = RB_NEXT(rank_tree, , p)))
-		if (eligible(p->job, current, most))
-			return p->job;
+	while (same_class(head, r = RB_NEXT(rank_tree, , r)))
+		if (eligible(r->peer->job, current, most))
+			return r->peer->job;
 	return NULL;
 }
 
@@ -318,18 +366,19 @@ static struct job *
 best_head(struct class_octave *o, struct job *current, uint32_t most,
     struct job *best)
 {
-	struct peer *head;
+	struct rank *head;
 	struct job *job;
 	int own = 0;
 
 	RB_FOREACH (head, head_tree, &o->heads) {
-		if (best != NULL && age_compare(best, head->job) < 0)
+		job = head->peer->job;
+		if (best != NULL && age_compare(best, job) < 0)
 			break;
-		if (eligible(head->job, current, most)) {
-			best = head->job;
+		if (eligible(job, current, most)) {
+			best = job;
 			break;
 		}
-		own += head->job == current;
+		own += job == current;
 		job = best_behind(head, current, most);
 		if (job != NULL && (best == NULL || age_compare(job, best) < 0))
 			best = job;

@@ -23,8 +23,10 @@ by_total(const struct total_class *a, const struct total_class *b)
 }
 
 static int
-by_rank(const struct peer *a, const struct peer *b)
+by_rank(const struct rank *x, const struct rank *y)
 {
+	const struct peer *a = x->peer, *b = y->peer;
+
 	if (a->job->class != b->job->class)
 		return by_total(a->job->class, b->job->class);
 	if (a->job->octave != b->job->octave)
@@ -47,8 +49,15 @@ by_message(const struct job *a, const struct job *b)
 }
 
 static int
-heads_by_age(const struct peer *a, const struct peer *b)
+unread_by_message(const struct job_reading *a, const struct job_reading *b)
 {
+	return by_message(a->job, b->job);
+}
+
+static int
+heads_by_age(const struct rank *x, const struct rank *y)
+{
+	const struct peer *a = x->peer, *b = y->peer;
 	int r = by_age(a->job, b->job);
 
 	return r != 0
@@ -57,13 +66,13 @@ heads_by_age(const struct peer *a, const struct peer *b)
 }
 
 TREE_GENERATE(line_tree, peer, line, by_label)
-TREE_GENERATE(rank_tree, peer, rank, by_rank)
-TREE_GENERATE(head_tree, peer, heads, heads_by_age)
+TREE_GENERATE(rank_tree, rank, link, by_rank)
+TREE_GENERATE(head_tree, rank, heads, heads_by_age)
 TREE_GENERATE(open_tree, destination, link, by_place)
 TREE_GENERATE(class_tree, total_class, link, by_total)
 TREE_GENERATE(free_tree, job, free, by_age)
 TREE_GENERATE(arrival_tree, job, arrival, by_message)
-TREE_GENERATE(unread_tree, job, unread, by_message)
+TREE_GENERATE(unread_tree, job_reading, link, unread_by_message)
 
 /* Every element is in order, and there are so many. */
 #define CHECK_TREE(tree, type, head, compare, count)                     \
@@ -93,40 +102,42 @@ check_entries(const struct peer *p, uint32_t *ret_entries)
 	uint64_t rcpts = 0;
 
 	*ret_entries = 0;
-	TAILQ_FOREACH (e, &p->entries, link) {
-		ASSERT(e->peer == p && e->state == ENTRY_WAITING);
-		ASSERT(e->pub.nrcpts > 0 && e->pub.nrcpts <= e->room);
-		ASSERT(e->pub.message == p->job->message);
+	STAILQ_FOREACH (e, &p->entries, link) {
+		ASSERT(e->nrcpts > 0 && e->nrcpts <= e->room);
 		(*ret_entries)++;
-		rcpts += e->pub.nrcpts;
+		rcpts += e->nrcpts;
 	}
 	ASSERT(*ret_entries > 0);
 	return rcpts;
 }
 
 static bool
-leads(struct peer *a, struct peer *b)
+leads(const struct rank *a, const struct rank *b)
 {
-	return a == NULL || a->job->class != b->job->class ||
-	    a->job->octave != b->job->octave;
+	const struct job *x, *y = b->peer->job;
+
+	if (a == NULL)
+		return true;
+	x = a->peer->job;
+	return x->class != y->class || x->octave != y->octave;
 }
 
 static void
 check_ranks(struct destination *d, struct counts *n)
 {
-	struct peer *p, *last = NULL, *first;
+	struct rank *r, *last = NULL, *first;
 	bool listed;
 
-	RB_FOREACH (p, rank_tree, &d->ranks) {
-		ASSERT(p->ranked && p->lined);
-		ASSERT(last == NULL || by_rank(last, p) < 0);
+	RB_FOREACH (r, rank_tree, &d->ranks) {
+		ASSERT(r->peer->rank == r && r->peer->lined);
+		ASSERT(last == NULL || by_rank(last, r) < 0);
 		listed = false;
 		LIST_FOREACH (first, &d->firsts, first)
-			listed |= first == p;
-		ASSERT(listed == leads(last, p));
-		ASSERT(p->head == (listed && d->open));
-		n->heads += p->head;
-		last = p;
+			listed |= first == r;
+		ASSERT(listed == leads(last, r));
+		ASSERT(r->head == (listed && d->open));
+		n->heads += r->head;
+		last = r;
 	}
 }
 
@@ -164,11 +175,11 @@ check_ring(struct job *job, struct counts *n)
 	uint64_t rcpts = 0;
 	struct peer *p;
 
-	TAILQ_FOREACH (node, &job->ring.list, link) {
+	TAILQ_FOREACH (node, &job->ring, link) {
 		p = ORDER_OF(node, struct peer, ring);
 		ASSERT(last == NULL || last->label < node->label);
 		ASSERT(p->job == job && p->lined && !p->fresh);
-		ASSERT(p->ranked == (job->index == INDEX_PARKED));
+		ASSERT((p->rank != NULL) == (job->index == INDEX_PARKED));
 		rcpts += check_entries(p, &entries);
 		waiting += entries;
 		turn |= job->turn == p;
@@ -176,7 +187,7 @@ check_ring(struct job *job, struct counts *n)
 			check_destination(p->destination, n);
 		last = node;
 	}
-	ASSERT(turn && (job->turn == NULL) == TAILQ_EMPTY(&job->ring.list));
+	ASSERT(turn && (job->turn == NULL) == TAILQ_EMPTY(&job->ring));
 	ASSERT(waiting == job->waiting);
 	return rcpts;
 }
@@ -190,8 +201,8 @@ check_tree(const struct job *job)
 		ASSERT(child->parent == job && child->listed && child->moved);
 		ASSERT(child->order.label < job->order.label);
 	}
-	ASSERT(job->parent == NULL || job->parent->listed);
-	ASSERT(job->price == 0 || job->parent != NULL);
+	ASSERT(job_parent(job) == NULL || job->parent->listed);
+	ASSERT(job->price == 0 || job_parent(job) != NULL);
 }
 
 static void
@@ -215,16 +226,16 @@ static void
 check_job(struct job *job, struct counts *n)
 {
 	ASSERT(job->total >= job->selected + job->waiting);
-	ASSERT(!job->fully_read || job->total == job->made);
+	ASSERT(job->reading != NULL || job->total == job->made);
 	ASSERT(job->listed || job->waiting == 0);
-	ASSERT(!job->listed || job->waiting > 0 || !job->fully_read);
-	ASSERT(job->is_unread == (job->listed && !job->fully_read));
-	ASSERT(!job->fully_read || job->limit <= (int64_t)job->held);
+	ASSERT(!job->listed || job->waiting > 0 || job->reading != NULL);
+	ASSERT(job->reading == NULL || job->reading->unread == job->listed);
+	ASSERT(job->reading != NULL || job->limit <= (int64_t)job->held);
 	check_tree(job);
 	check_index(job, n);
 	n->jobs += job->listed;
 	n->unmoved += job->listed && !job->moved;
-	n->unread += job->is_unread;
+	n->unread += job->reading != NULL && job->reading->unread;
 	n->limit += job->limit;
 }
 
@@ -250,7 +261,7 @@ check_classes(struct transport *t, const struct counts *n)
 	struct total_class *c, *last = NULL;
 	size_t free = 0, heads = 0;
 	struct class_octave *o;
-	struct peer *p;
+	struct rank *r;
 	struct job *job;
 
 	RB_FOREACH (c, class_tree, &t->classes) {
@@ -259,7 +270,7 @@ check_classes(struct transport *t, const struct counts *n)
 		for (o = c->octave; o < c->octave + c->octaves; o++) {
 			RB_FOREACH (job, free_tree, &o->free)
 				free++;
-			RB_FOREACH (p, head_tree, &o->heads)
+			RB_FOREACH (r, head_tree, &o->heads)
 				heads++;
 		}
 		last = c;
@@ -276,14 +287,15 @@ check_transport(struct transport *t)
 
 	TAILQ_FOREACH (m, &t->sched->messages, link)
 		check_message(m, t, &n);
-	TAILQ_FOREACH (node, &t->jobs.list, link) {
+	TAILQ_FOREACH (node, &t->jobs, link) {
 		ASSERT(last == NULL || last->label < node->label);
 		last = node;
 	}
 	ASSERT(n.jobs == t->njobs);
 	CHECK_TREE(open_tree, destination, &t->open, by_place, n.open);
 	CHECK_TREE(arrival_tree, job, &t->by_arrival, by_message, n.unmoved);
-	CHECK_TREE(unread_tree, job, &t->unread, by_message, n.unread);
+	CHECK_TREE(
+	    unread_tree, job_reading, &t->unread, unread_by_message, n.unread);
 	check_classes(t, &n);
 	/* Slots are lent, never made. */
 	ASSERT(n.limit + t->unused == t->params.recipient_limit);
@@ -304,7 +316,8 @@ sched_check(const struct sched *s)
 		SLIST_FOREACH (job, &m->jobs, of_message)
 			held += job->held;
 		ASSERT(held == m->held && m->waiting <= m->held);
-		ASSERT(!m->due || (m->begun && !m->reading && !m->all_read));
+		ASSERT(m->reading == NULL || !m->reading->due ||
+		    (m->reading->begun && !m->reading->asked));
 		n.held += m->held;
 		n.waiting += m->waiting;
 		n.messages++;

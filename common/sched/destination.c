@@ -43,8 +43,7 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 	}
 	d->transport = t;
 	d->site = site;
-	d->name = sites->name(site);
-	d->nexthop = d->name + nexthop_at;
+	d->nexthop_at = (uint16_t)nexthop_at;
 	d->state = (uint8_t)sites->state(sites->table, site, now);
 	RB_INIT(&d->line);
 	RB_INIT(&d->ranks);
@@ -110,10 +109,14 @@ place_dead(struct destination *d, bool dying)
 void
 destination_place(struct destination *d)
 {
-	bool waited_for = d->front != NULL;
+	bool open = d->front != NULL && d->state == SITE_ROOM;
+	bool dying = d->front != NULL && d->state == SITE_DEAD;
 
-	place_open(d, waited_for && d->state == SITE_ROOM);
-	place_dead(d, waited_for && d->state == SITE_DEAD);
+	if (!open)
+		place_open(d, false);
+	place_dead(d, dying);
+	if (open)
+		place_open(d, true);
 }
 
 void
@@ -196,7 +199,7 @@ job_order_moved(struct order_node *node)
 	struct order_node *n;
 	struct peer *p;
 
-	TAILQ_FOREACH (n, &job->ring.list, link) {
+	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
 		if (p->destination->open && p->destination->front == p)
 			p->destination->at = node->label;

@@ -18,14 +18,22 @@ job_get(struct sched_message *m, struct transport *t)
 	SLIST_FOREACH (job, &m->jobs, of_message)
 		if (job->transport == t)
 			return job;
+	if (m->reading == NULL)
+		return NULL;
 	job = calloc(1, sizeof(*job));
 	if (job == NULL)
 		return NULL;
+	job->reading = calloc(1, sizeof(*job->reading));
+	if (job->reading == NULL) {
+		free(job);
+		return NULL;
+	}
+	job->reading->job = job;
+	RB_INIT(&job->reading->fresh);
 	job->message = m;
 	job->transport = t;
 	LIST_INIT(&job->children);
-	order_init(&job->ring, peer_ring_moved);
-	RB_INIT(&job->fresh);
+	TAILQ_INIT(&job->ring);
 	SLIST_INSERT_HEAD(&m->jobs, job, of_message);
 	return job;
 }
@@ -45,17 +53,15 @@ place_by_arrival(struct job *job)
 				: RB_MAX(arrival_tree, &t->by_arrival);
 	if (before != NULL)
 		after = &before->order;
-	n = after != NULL ? TAILQ_NEXT(after, link)
-			  : TAILQ_FIRST(&t->jobs.list);
+	n = after != NULL ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&t->jobs);
 	for (; n != NULL; n = TAILQ_NEXT(n, link)) {
 		j = ORDER_OF(n, struct job, order);
 		if (!j->moved)
 			break;
-		if (j->parent == NULL && arrival_compare(j, job) < 0)
+		if (job_parent(j) == NULL && arrival_compare(j, job) < 0)
 			after = n;
 	}
-	return after != NULL ? TAILQ_NEXT(after, link)
-			     : TAILQ_FIRST(&t->jobs.list);
+	return after != NULL ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&t->jobs);
 }
 
 void
@@ -64,7 +70,8 @@ job_list_in(struct job *job)
 	struct transport *t = job->transport;
 
 	ASSERT(!job->listed);
-	order_insert(&t->jobs, place_by_arrival(job), &job->order);
+	order_insert(
+	    &t->jobs, place_by_arrival(job), &job->order, job_order_moved);
 	job->listed = true;
 	job->moved = false;
 	RB_INSERT(arrival_tree, &t->by_arrival, job);
@@ -82,21 +89,29 @@ job_list_out(struct job *job)
 	job_leave_tree(job);
 	if (!job->moved)
 		RB_REMOVE(arrival_tree, &t->by_arrival, job);
-	order_remove(&t->jobs, &job->order);
+	TAILQ_REMOVE(&t->jobs, &job->order, link);
 	job->listed = false;
+	job->moved = false;
 	t->njobs--;
 	t->sched->figures.jobs--;
+}
+
+struct job *
+job_parent(const struct job *job)
+{
+	return job->moved ? job->parent : NULL;
 }
 
 void
 job_leave_tree(struct job *job)
 {
-	struct job *parent = job->parent, *child;
+	struct job *parent = job_parent(job), *child;
 
 	if (parent != NULL) {
 		if (job->price > 0)
 			parent->slots += job->credit;
 		LIST_REMOVE(job, sibling);
+		job->parent = NULL;
 	}
 	while ((child = LIST_FIRST(&job->children)) != NULL) {
 		LIST_REMOVE(child, sibling);
@@ -105,9 +120,7 @@ job_leave_tree(struct job *job)
 		if (parent != NULL)
 			LIST_INSERT_HEAD(&parent->children, child, sibling);
 	}
-	job->parent = NULL;
 	job->price = 0;
-	job->credit = 0;
 }
 
 void
@@ -118,11 +131,13 @@ job_move_before(struct job *job, struct job *current)
 
 	candidate_drop(job);
 	job_leave_lines(job);
-	if (!job->moved)
+	if (!job->moved) {
 		RB_REMOVE(arrival_tree, &t->by_arrival, job);
+		job->parent = NULL;
+	}
 	job->moved = true;
-	order_remove(&t->jobs, &job->order);
-	order_insert(&t->jobs, &current->order, &job->order);
+	TAILQ_REMOVE(&t->jobs, &job->order, link);
+	order_insert(&t->jobs, &current->order, &job->order, job_order_moved);
 	job_enter_lines(job);
 	if (index != INDEX_NONE)
 		candidate_update(job);
@@ -140,8 +155,8 @@ job_recount(struct job *job)
 	uint32_t total = job->made;
 
 	/* What was counted for this job and did not come may come yet. */
-	if (!job->fully_read && job->expected > total)
-		total = job->expected;
+	if (job->reading != NULL && job->reading->expected > total)
+		total = job->reading->expected;
 	job->total = total;
 	if (class_want(job, total) < 0) {
 		/* Without memory for its class it preempts nobody. */
@@ -149,4 +164,17 @@ job_recount(struct job *job)
 		class_leave(job);
 	}
 	candidate_update(job);
+}
+
+void
+job_read(struct job *job)
+{
+	struct job_reading *reading = job->reading;
+
+	if (reading == NULL)
+		return;
+	ASSERT(RB_EMPTY(&reading->fresh));
+	job->reading = NULL;
+	pool_read(job, reading);
+	free(reading);
 }

@@ -14,6 +14,12 @@ sched_message_new(struct sched *s, void *owner, usec_t now,
 
 	if (m == NULL)
 		return -ENOMEM;
+	m->reading = calloc(1, sizeof(*m->reading));
+	if (m->reading == NULL) {
+		free(m);
+		return -ENOMEM;
+	}
+	m->reading->message = m;
 	s->now = now;
 	m->sched = s;
 	m->owner = owner;
@@ -39,9 +45,9 @@ sched_message_expect(
 	if (transport >= m->sched->count)
 		return -EINVAL;
 	job = job_get(m, &m->sched->transports[transport]);
-	if (job == NULL)
+	if (job == NULL || job->reading == NULL)
 		return -ENOMEM;
-	job->expected = entries;
+	job->reading->expected = entries;
 	return 0;
 }
 
@@ -56,7 +62,7 @@ message_held(struct sched_message *m, struct job *job, int64_t change)
 
 /* nexthop, or local@nexthop; where nexthop begins, or -EINVAL. */
 static int
-destination_name(
+make_name(
     char name[SITE_NAME_MAX + 1], const char *nexthop, const char *address)
 {
 	size_t local = address == NULL ? 0 : address_local_len(address);
@@ -88,9 +94,10 @@ sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
 	t = &s->transports[transport];
 	if (t->params.destination_recipient_limit != 1)
 		address = NULL;
-	at = destination_name(name, nexthop, address);
+	at = make_name(name, nexthop, address);
 	if (at < 0)
 		return at;
+	ASSERT(m->reading != NULL); /* not after its last batch */
 	job = job_get(m, t);
 	if (job == NULL)
 		return -ENOMEM;
@@ -111,21 +118,22 @@ sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
 static void
 job_batch_end(struct job *job, bool all_read)
 {
-	bool fresh = !RB_EMPTY(&job->fresh), was = job->listed;
+	bool was = job->listed;
 
-	job->fully_read = all_read;
+	if (job->reading == NULL)
+		return;
 	candidate_drop(job);
-	if (fresh && !was)
+	if (!was && !RB_EMPTY(&job->reading->fresh))
 		job_list_in(job);
 	job_take_fresh(job);
-	job_recount(job);
-	if (fresh && !was)
+	if (job->listed && !was)
 		pool_link(job);
-	if (all_read) {
-		if (job->listed && job->waiting == 0)
-			job_list_out(job);
-		pool_pass(job);
-	}
+	if (all_read)
+		job_read(job);
+	job_recount(job);
+	if (all_read && job->listed && job->waiting == 0)
+		job_list_out(job);
+	pool_pass(job);
 }
 
 void
@@ -134,12 +142,15 @@ sched_batch_end(struct sched_message *m, bool all_read, usec_t now)
 	struct job *job;
 
 	m->sched->now = now;
-	m->begun = true;
-	m->reading = false;
-	m->all_read |= all_read;
-	m->read_at = now;
+	if (m->reading == NULL)
+		return;
+	m->reading->begun = true;
+	m->reading->asked = false;
+	m->reading->read_at = now;
 	SLIST_FOREACH (job, &m->jobs, of_message)
-		job_batch_end(job, m->all_read);
+		job_batch_end(job, all_read);
+	if (all_read)
+		message_read(m);
 	message_refill(m);
 }
 
@@ -166,18 +177,16 @@ sched_message_cancel(struct sched_message *m)
 {
 	struct job *job;
 
-	m->all_read = true;
-	m->reading = false;
 	SLIST_FOREACH (job, &m->jobs, of_message) {
-		job->fully_read = true;
 		candidate_drop(job);
 		job_drop_fresh(job);
+		job_read(job);
 		job_drop_waiting(job);
 		if (job->listed)
 			job_list_out(job);
 		pool_pass(job);
 	}
-	message_refill(m);
+	message_read(m);
 }
 
 void
@@ -190,7 +199,7 @@ sched_message_free(struct sched_message **message)
 		return;
 	ASSERT(m->running == 0);
 	sched_message_cancel(m);
-	ASSERT(m->held == 0 && !m->due);
+	ASSERT(m->held == 0);
 	while ((job = SLIST_FIRST(&m->jobs)) != NULL) {
 		SLIST_REMOVE_HEAD(&m->jobs, of_message);
 		class_leave(job);

@@ -6,13 +6,6 @@
 /* A range of 2^n labels may be spread when it holds less than (2/T)^n nodes. */
 #define CROWDING 1.4
 
-void
-order_init(struct order *o, void (*moved)(struct order_node *node))
-{
-	TAILQ_INIT(&o->list);
-	o->moved = moved;
-}
-
 /* A label between the neighbours; false: there is none. 0 and UINT64_MAX are
  * never given, so both ends have room once they were spread. */
 static bool
@@ -38,8 +31,8 @@ between(const struct order_node *prev, const struct order_node *next,
 
 /* Give `count` nodes from `node` on labels evenly in [low, low + 2^bits). */
 static void
-spread(struct order *o, struct order_node *node, uint64_t count, uint64_t low,
-    unsigned bits)
+spread(struct order_node *node, uint64_t count, uint64_t low, unsigned bits,
+    void (*moved)(struct order_node *node))
 {
 	uint64_t width = bits == 64 ? UINT64_MAX : (uint64_t)1 << bits;
 	uint64_t step = width / (count + 1), label = low;
@@ -47,14 +40,14 @@ spread(struct order *o, struct order_node *node, uint64_t count, uint64_t low,
 	for (; count > 0; count--, node = TAILQ_NEXT(node, link)) {
 		label += step;
 		node->label = label;
-		if (o->moved != NULL)
-			o->moved(node);
+		if (moved != NULL)
+			moved(node);
 	}
 }
 
 /* Spread the smallest aligned range around `node` that is not crowded. */
 static void
-make_room(struct order *o, struct order_node *node)
+make_room(struct order_node *node, void (*moved)(struct order_node *node))
 {
 	struct order_node *first = node, *last = node, *p;
 	uint64_t low, high, count = 1;
@@ -80,35 +73,30 @@ make_room(struct order *o, struct order_node *node)
 			break;
 	}
 	ASSERT(bits <= 64);
-	spread(o, first, count, low, bits);
+	spread(first, count, low, bits, moved);
 }
 
 void
-order_insert(struct order *o, struct order_node *at, struct order_node *node)
+order_insert(struct order_list *o, struct order_node *at,
+    struct order_node *node, void (*moved)(struct order_node *node))
 {
-	struct order_node *prev = at == NULL ? TAILQ_LAST(&o->list, order_list)
+	struct order_node *prev = at == NULL ? TAILQ_LAST(o, order_list)
 					     : TAILQ_PREV(at, order_list, link);
 	uint64_t label = 0;
 
 	while (!between(prev, at, &label))
-		make_room(o, prev != NULL ? prev : at);
+		make_room(prev != NULL ? prev : at, moved);
 	node->label = label;
 	if (at == NULL)
-		TAILQ_INSERT_TAIL(&o->list, node, link);
+		TAILQ_INSERT_TAIL(o, node, link);
 	else
 		TAILQ_INSERT_BEFORE(at, node, link);
 }
 
-void
-order_remove(struct order *o, struct order_node *node)
-{
-	TAILQ_REMOVE(&o->list, node, link);
-}
-
 struct order_node *
-order_next(const struct order *o, const struct order_node *node)
+order_next(const struct order_list *o, const struct order_node *node)
 {
 	struct order_node *next = TAILQ_NEXT(node, link);
 
-	return next != NULL ? next : TAILQ_FIRST(&o->list);
+	return next != NULL ? next : TAILQ_FIRST(o);
 }

@@ -19,21 +19,14 @@ struct order_node {
 };
 TAILQ_HEAD(order_list, order_node);
 
-struct order {
-	struct order_list list;
-	void (*moved)(struct order_node *node);
-};
-
 #define ORDER_OF(node, type, field) \
 	((type *)(void *)((char *)(node)-offsetof(type, field)))
 
-void order_init(struct order *o, void (*moved)(struct order_node *node));
 /* Directly before `at`; NULL: at the end. */
-void
-order_insert(struct order *o, struct order_node *at, struct order_node *node);
-void order_remove(struct order *o, struct order_node *node);
+void order_insert(struct order_list *o, struct order_node *at,
+    struct order_node *node, void (*moved)(struct order_node *node));
 /* The next one of the ring; the first follows the last. */
 struct order_node *
-order_next(const struct order *o, const struct order_node *node);
+order_next(const struct order_list *o, const struct order_node *node);
 
 #endif

@@ -28,56 +28,67 @@
 
 struct total_class;
 
-enum entry_state {
-	ENTRY_WAITING, /* in peer->entries, also in a batch being read */
-	ENTRY_RUNNING, /* has a place at its site */
-	ENTRY_UNTRIED, /* taken from a dead destination */
-};
-
 struct entry {
-	struct sched_entry pub; /* rcpts points to `one` or to memory of ours */
-	TAILQ_ENTRY(entry) link;
-	struct peer *peer;
-	uint16_t room; /* in pub.rcpts */
-	uint8_t state; /* enum entry_state */
+	STAILQ_ENTRY(entry) link; /* in peer->entries, while it waits */
+	struct sched_rcpt *rcpts; /* `one`, or memory of ours */
+	uint16_t nrcpts, room;
 	struct sched_rcpt one;
 };
-TAILQ_HEAD(entry_queue, entry);
+STAILQ_HEAD(entry_queue, entry);
+
+/* An entry that was taken from its peer: what the caller holds. */
+struct taken {
+	struct sched_entry pub; /* first: they are the same address */
+	struct entry *entry;
+	struct peer *peer;
+	bool has_place; /* at its site; else its destination was dead */
+	SLIST_ENTRY(taken) spare;
+};
+SLIST_HEAD(taken_list, taken);
+
+/* A peer of a parked job, see candidate.c. */
+struct rank {
+	struct peer *peer;
+	RB_ENTRY(rank) link;    /* in destination->ranks */
+	RB_ENTRY(rank) heads;   /* in its class's heads, if head */
+	LIST_ENTRY(rank) first; /* in destination->firsts, if first there */
+	SLIST_ENTRY(rank) spare;
+	bool head;
+};
+RB_HEAD(rank_tree, rank);
+RB_HEAD(head_tree, rank);
+LIST_HEAD(first_list, rank);
+SLIST_HEAD(rank_list, rank);
 
 struct peer {
 	struct job *job;
 	struct destination *destination;
 	struct entry_queue entries;
-	uint32_t running; /* entries taken and not done */
-	bool fresh;       /* in job->fresh: its batch is being read */
-	bool lined;       /* in the ring and the line: entries wait */
-	bool ranked;      /* in destination->ranks, its job being parked */
-	bool head;        /* in its class's heads: ranked, first, open */
+	struct rank *rank; /* NULL unless its job is parked */
+	uint32_t running;  /* entries taken and not done */
+	bool fresh;        /* in the job's fresh: its batch is being read */
+	bool lined;        /* in the ring and the line: entries wait */
 	struct order_node ring;
-	RB_ENTRY(peer) line; /* of the destination; in job->fresh if fresh */
-	RB_ENTRY(peer) rank;
-	RB_ENTRY(peer) heads;
-	LIST_ENTRY(peer) first; /* in destination->firsts */
+	RB_ENTRY(peer) line; /* of the destination; if fresh, in fresh */
 };
 RB_HEAD(line_tree, peer);
 RB_HEAD(fresh_tree, peer);
-RB_HEAD(rank_tree, peer);
-RB_HEAD(head_tree, peer);
-LIST_HEAD(first_list, peer);
 
 struct destination {
 	struct transport *transport;
 	struct site *site;
-	const char *name, *nexthop; /* both the site's */
 	uint32_t peers;
-	uint8_t state; /* enum site_state, as last heard */
-	bool open;     /* in transport->open: room, and somebody in line */
-	bool dying;    /* in sched->dead: dead, and somebody in line */
+	uint16_t nexthop_at; /* in the site's name */
+	uint8_t state;       /* enum site_state, as last heard */
+	bool open;           /* in transport->open: room, and a line */
+	bool dying;          /* in sched->dead: dead, and a line */
 	struct line_tree line;
 	struct peer *front; /* first of the line */
-	RB_ENTRY(destination) link;
+	union {
+		RB_ENTRY(destination) link;    /* if open */
+		TAILQ_ENTRY(destination) dead; /* if dying */
+	};
 	uint64_t at, ring_at; /* its key in open: the labels of front */
-	TAILQ_ENTRY(destination) dead;
 	struct rank_tree ranks;
 	struct first_list firsts; /* of each class and octave in ranks */
 };
@@ -91,46 +102,55 @@ enum job_index {
 	INDEX_PARKED, /* its peers, in the ranks of their destinations */
 };
 
+/* Of a job while its message is not read to the end. */
+struct job_reading {
+	struct job *job;
+	bool unread; /* in transport->unread: the job is listed */
+	RB_ENTRY(job_reading) link;
+	struct fresh_tree fresh; /* peers of the batch that is being read */
+	struct peer *last_fresh;
+	uint32_t expected; /* entries, by the census */
+};
+RB_HEAD(unread_tree, job_reading);
+
 LIST_HEAD(job_children, job);
 struct job {
 	struct sched_message *message;
 	struct transport *transport;
 	SLIST_ENTRY(job) of_message;
-	bool listed;     /* in transport->jobs */
-	bool moved;      /* has preempted: stands out of the order of arrival */
-	bool fully_read; /* no more entries will come */
-	bool is_unread;  /* in transport->unread */
-	uint8_t index;   /* enum job_index */
-	uint8_t octave;  /* as indexed: 0 unbegun, else 1 + log2(needed) */
+	struct job_reading *reading; /* NULL: no more entries will come */
+	bool listed;                 /* in transport->jobs */
+	bool moved;     /* has preempted: stands out of the order of arrival */
+	uint8_t index;  /* enum job_index */
+	uint8_t octave; /* as indexed: 0 unbegun, else 1 + log2(needed) */
+	uint32_t price; /* cost when the parent paid; 0: no account */
 	struct order_node order;
-	RB_ENTRY(job) arrival; /* in transport->by_arrival: listed, not moved */
-	RB_ENTRY(job) unread;  /* in transport->unread: listed, not read */
-	RB_ENTRY(job) free;    /* in its class */
-	/* preemption */
-	struct job *parent;
-	struct job_children children;
-	LIST_ENTRY(job) sibling;
-	int64_t slots;  /* units of 1/cost slot */
-	int64_t credit; /* of what the parent paid, not yet used; same units */
-	uint32_t price; /* cost when it paid; 0: there is no account */
+	union {
+		RB_ENTRY(job) arrival; /* in by_arrival: listed, not moved */
+		struct {               /* moved */
+			struct job *parent;
+			LIST_ENTRY(job) sibling;
+			int64_t credit; /* paid for and not used, units of
+					   1/price slot */
+		};
+	};
+	struct job_children children; /* that preempted it */
+	int64_t slots;                /* units of 1/cost slot */
 	/* entries */
-	struct order ring; /* of lined peers */
-	struct peer *turn; /* the one that comes first next time */
-	struct fresh_tree fresh;
-	struct peer *last_fresh;
-	uint32_t made;     /* that there ever were */
-	uint32_t waiting;  /* of those, in lined peers */
-	uint32_t total;    /* rule 6 */
-	uint32_t selected; /* or dealt with without an attempt */
-	uint32_t expected; /* by the census */
+	struct order_list ring; /* lined peers in rotation */
+	struct peer *turn;      /* the one that comes first next time */
+	uint32_t made;          /* that there ever were */
+	uint32_t waiting;       /* of those, in lined peers */
+	uint32_t total;         /* rule 6 */
+	uint32_t selected;      /* or dealt with without an attempt */
 	struct total_class *class;
+	RB_ENTRY(job) free; /* in its class, if INDEX_FREE */
 	/* recipients */
 	uint32_t held; /* in memory */
 	int64_t limit; /* slots of the pool */
 };
 SLIST_HEAD(job_list, job);
 RB_HEAD(arrival_tree, job);
-RB_HEAD(unread_tree, job);
 RB_HEAD(free_tree, job);
 
 /* Jobs of one total, see candidate.c. */
@@ -151,7 +171,7 @@ struct transport {
 	struct sched *sched;
 	uint32_t index;
 	struct sched_transport_params params;
-	struct order jobs;
+	struct order_list jobs;
 	struct open_tree open;
 	struct arrival_tree by_arrival;
 	struct unread_tree unread;
@@ -160,6 +180,17 @@ struct transport {
 	int64_t unused; /* slots of the pool; down to -extra_recipient_limit */
 };
 
+/* Of a message that is not read to the end. */
+struct reading {
+	struct sched_message *message;
+	bool begun; /* its first batch was read */
+	bool asked; /* a batch is being read, or is to be */
+	bool due;   /* in sched->due, by `at` */
+	usec_t read_at, at;
+	RB_ENTRY(reading) link;
+};
+RB_HEAD(due_tree, reading);
+
 struct sched_message {
 	struct sched *sched;
 	void *owner;
@@ -167,17 +198,12 @@ struct sched_message {
 	uint64_t seq; /* among messages of one instant */
 	TAILQ_ENTRY(sched_message) link;
 	struct job_list jobs;
-	uint32_t waiting; /* recipients */
-	uint32_t running; /* entries */
-	uint32_t held;    /* recipients in memory */
-	bool begun;       /* its first batch was read */
-	bool reading;     /* it is the owner's turn to read */
-	bool all_read, due;
-	usec_t read_at, due_at;
-	RB_ENTRY(sched_message) due_link; /* in sched->due */
+	struct reading *reading; /* NULL: read to the end */
+	uint32_t waiting;        /* recipients */
+	uint32_t running;        /* entries */
+	uint32_t held;           /* recipients in memory */
 };
 TAILQ_HEAD(message_list, sched_message);
-RB_HEAD(due_tree, sched_message);
 
 struct sched {
 	struct sched_params params;
@@ -191,10 +217,15 @@ struct sched {
 	struct message_list messages; /* by arrival */
 	struct due_tree due;
 	struct dead_list dead;
+	struct taken_list spare_taken;
+	struct rank_list spare_ranks;
+	uint32_t nspare_ranks;
 	struct sched_figures figures;
 };
 
 /* message.c */
+/* No more will be read of it. */
+void message_read(struct sched_message *m);
 void message_held(struct sched_message *m, struct job *job, int64_t change);
 
 /* peer.c */
@@ -204,12 +235,14 @@ int peer_add_rcpt(
 void job_take_fresh(struct job *job);
 /* Everything that is being read is dropped. */
 void job_drop_fresh(struct job *job);
-/* The first entry that waits is no more among those. */
-struct entry *peer_take(struct peer *p, enum entry_state state);
+struct taken *taken_get(struct sched *s); /* NULL: no memory */
+void taken_spare(struct sched *s, struct taken *taken);
+/* The first entry that waits is no more among those, but in *taken. */
+void peer_take(struct peer *p, bool has_place, struct taken *taken);
 /* And back again, at the head. */
-void peer_untake(struct entry *e);
+void peer_untake(struct taken *taken);
 /* The entry is over. */
-void entry_end(struct entry *e);
+void taken_end(struct taken *taken);
 /* Off and onto the lines while the job's place changes. */
 void job_leave_lines(struct job *job);
 void job_enter_lines(struct job *job);
@@ -236,6 +269,12 @@ struct peer *transport_turn(struct transport *t, struct job *current);
 void job_order_moved(struct order_node *node);
 void peer_ring_moved(struct order_node *node);
 
+static inline const char *
+destination_name(const struct destination *d)
+{
+	return d->transport->sched->sites->name(d->site);
+}
+
 /* job.c */
 struct job *job_get(struct sched_message *m, struct transport *t);
 void job_list_in(struct job *job);
@@ -247,6 +286,9 @@ void job_move_before(struct job *job, struct job *current);
 /* total and class as they follow from what is known now. */
 void job_recount(struct job *job);
 uint32_t job_needed(const struct job *job);
+struct job *job_parent(const struct job *job);
+/* No more entries will come. */
+void job_read(struct job *job);
 
 /* candidate.c */
 int class_want(struct job *job, uint32_t total);
@@ -255,6 +297,7 @@ void class_leave(struct job *job);
 void candidate_update(struct job *job);
 void candidate_drop(struct job *job);
 void candidate_forget_peer(struct peer *p);
+void candidate_spare(struct sched *s); /* frees the pool of ranks */
 /* A destination has opened or closed. */
 void candidate_heads(struct destination *d, bool open);
 struct job *candidate_best(
@@ -262,6 +305,8 @@ struct job *candidate_best(
 
 /* pool.c */
 void pool_link(struct job *job);
+/* It is not among the unread any more. */
+void pool_read(struct job *job, struct job_reading *reading);
 void pool_pass(struct job *job);
 void pool_preempt(struct job *job);
 void pool_resize(struct transport *t, uint32_t was, uint32_t is);

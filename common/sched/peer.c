@@ -11,45 +11,30 @@ fresh_compare(const struct peer *a, const struct peer *b)
 {
 	if (a->destination == b->destination)
 		return 0;
-	return strcasecmp(a->destination->name, b->destination->name);
+	return strcasecmp(
+	    destination_name(a->destination), destination_name(b->destination));
 }
 
 TREE_GENERATE(fresh_tree, peer, line, fresh_compare)
 
-static struct sched_rcpt *
-entry_rcpts(struct entry *e)
-{
-	return (struct sched_rcpt *)(uintptr_t)e->pub.rcpts;
-}
-
 static void
 entry_free(struct entry *e)
 {
-	if (e->pub.rcpts != &e->one)
-		free(entry_rcpts(e));
+	if (e->rcpts != &e->one)
+		free(e->rcpts);
 	free(e);
 }
 
 static struct entry *
-entry_new(struct peer *p)
+entry_new(void)
 {
 	struct entry *e = malloc(sizeof(*e));
 
 	if (e == NULL)
 		return NULL;
-	*e = (struct entry){
-		.pub = {
-			.message = p->job->message,
-			.owner = p->job->message->owner,
-			.transport = p->job->transport->index,
-			.destination = p->destination->name,
-			.nexthop = p->destination->nexthop,
-			.rcpts = &e->one,
-		},
-		.peer = p,
-		.room = 1,
-		.state = ENTRY_WAITING,
-	};
+	e->rcpts = &e->one;
+	e->nrcpts = 0;
+	e->room = 1;
 	return e;
 }
 
@@ -59,20 +44,29 @@ entry_grow(struct entry *e, uint32_t limit)
 {
 	uint32_t room = e->room == 1 ? 4 : (uint32_t)e->room * 2;
 	struct sched_rcpt *rcpts;
-	bool inside = e->pub.rcpts == &e->one;
+	bool inside = e->rcpts == &e->one;
 
-	if (e->pub.nrcpts < e->room)
+	if (e->nrcpts < e->room)
 		return 0;
 	if (room > limit)
 		room = limit;
-	rcpts = realloc(inside ? NULL : entry_rcpts(e), room * sizeof(*rcpts));
+	rcpts = realloc(inside ? NULL : e->rcpts, room * sizeof(*rcpts));
 	if (rcpts == NULL)
 		return -ENOMEM;
 	if (inside)
 		rcpts[0] = e->one;
-	e->pub.rcpts = rcpts;
+	e->rcpts = rcpts;
 	e->room = (uint16_t)room;
 	return 0;
+}
+
+static struct entry *
+last_entry(struct peer *p)
+{
+	if (STAILQ_EMPTY(&p->entries))
+		return NULL;
+	return (struct entry *)(void *)((char *)p->entries.stqh_last -
+	    offsetof(struct entry, link));
 }
 
 static uint32_t
@@ -90,9 +84,9 @@ peer_new(struct job *job, struct destination *d)
 		return NULL;
 	p->job = job;
 	p->destination = d;
-	TAILQ_INIT(&p->entries);
+	STAILQ_INIT(&p->entries);
 	p->fresh = true;
-	RB_INSERT(fresh_tree, &job->fresh, p);
+	RB_INSERT(fresh_tree, &job->reading->fresh, p);
 	d->peers++;
 	return p;
 }
@@ -101,7 +95,7 @@ peer_new(struct job *job, struct destination *d)
 static void
 peer_free(struct peer *p)
 {
-	ASSERT(!p->fresh && !p->lined && !p->ranked && p->running == 0);
+	ASSERT(!p->fresh && !p->lined && p->rank == NULL && p->running == 0);
 	p->destination->peers--;
 	free(p);
 }
@@ -109,25 +103,25 @@ peer_free(struct peer *p)
 static struct peer *
 fresh_peer(struct job *job, struct destination *d)
 {
-	struct peer key, *p = job->last_fresh;
+	struct peer key, *p = job->reading->last_fresh;
 
 	if (p != NULL && p->destination == d)
 		return p;
 	key.destination = d;
-	p = RB_FIND(fresh_tree, &job->fresh, &key);
+	p = RB_FIND(fresh_tree, &job->reading->fresh, &key);
 	if (p == NULL)
 		p = peer_new(job, d);
 	if (p != NULL)
-		job->last_fresh = p;
+		job->reading->last_fresh = p;
 	return p;
 }
 
 static void
 unfresh(struct peer *p)
 {
-	RB_REMOVE(fresh_tree, &p->job->fresh, p);
-	if (p->job->last_fresh == p)
-		p->job->last_fresh = NULL;
+	RB_REMOVE(fresh_tree, &p->job->reading->fresh, p);
+	if (p->job->reading->last_fresh == p)
+		p->job->reading->last_fresh = NULL;
 	p->fresh = false;
 }
 
@@ -141,20 +135,20 @@ peer_add_rcpt(
 
 	if (p == NULL)
 		return -ENOMEM;
-	e = TAILQ_LAST(&p->entries, entry_queue);
-	if (e != NULL && e->pub.nrcpts < entry_limit(p)) {
+	e = last_entry(p);
+	if (e != NULL && e->nrcpts < entry_limit(p)) {
 		r = entry_grow(e, entry_limit(p));
 	} else {
-		e = entry_new(p);
+		e = entry_new();
 		if (e != NULL) {
-			TAILQ_INSERT_TAIL(&p->entries, e, link);
+			STAILQ_INSERT_TAIL(&p->entries, e, link);
 			job->made++;
 			r = 0;
 		}
 	}
 	if (r == 0)
-		entry_rcpts(e)[e->pub.nrcpts++] = *rcpt;
-	else if (TAILQ_EMPTY(&p->entries)) {
+		e->rcpts[e->nrcpts++] = *rcpt;
+	else if (STAILQ_EMPTY(&p->entries)) {
 		unfresh(p);
 		peer_free(p);
 	}
@@ -167,7 +161,7 @@ count_entries(const struct peer *p)
 	const struct entry *e;
 	uint32_t n = 0;
 
-	TAILQ_FOREACH (e, &p->entries, link)
+	STAILQ_FOREACH (e, &p->entries, link)
 		n++;
 	return n;
 }
@@ -179,11 +173,10 @@ peer_line(struct peer *p)
 	struct job *job = p->job;
 	struct order_node *turn = NULL;
 
-	ASSERT(!p->lined && !TAILQ_EMPTY(&p->entries));
-	if (job->turn != NULL &&
-	    TAILQ_FIRST(&job->ring.list) != &job->turn->ring)
+	ASSERT(!p->lined && !STAILQ_EMPTY(&p->entries));
+	if (job->turn != NULL && TAILQ_FIRST(&job->ring) != &job->turn->ring)
 		turn = &job->turn->ring;
-	order_insert(&job->ring, turn, &p->ring);
+	order_insert(&job->ring, turn, &p->ring, peer_ring_moved);
 	if (job->turn == NULL)
 		job->turn = p;
 	p->lined = true;
@@ -203,7 +196,7 @@ peer_unline(struct peer *p)
 		    next == &p->ring ? NULL : ORDER_OF(next, struct peer, ring);
 	}
 	candidate_forget_peer(p);
-	order_remove(&job->ring, &p->ring);
+	TAILQ_REMOVE(&job->ring, &p->ring, link);
 	p->lined = false;
 	destination_line_out(p);
 	destination_place(p->destination);
@@ -213,14 +206,14 @@ peer_unline(struct peer *p)
 static void
 top_up(struct entry *dst, struct entry *src, uint32_t limit)
 {
-	struct sched_rcpt *rcpts = entry_rcpts(src);
+	struct sched_rcpt *rcpts = src->rcpts;
 	uint32_t n = 0;
 
-	while (n < src->pub.nrcpts && dst->pub.nrcpts < limit &&
+	while (n < src->nrcpts && dst->nrcpts < limit &&
 	    entry_grow(dst, limit) == 0)
-		entry_rcpts(dst)[dst->pub.nrcpts++] = rcpts[n++];
-	src->pub.nrcpts -= n;
-	memmove(rcpts, rcpts + n, src->pub.nrcpts * sizeof(*rcpts));
+		dst->rcpts[dst->nrcpts++] = rcpts[n++];
+	src->nrcpts = (uint16_t)(src->nrcpts - n);
+	memmove(rcpts, rcpts + n, src->nrcpts * sizeof(*rcpts));
 }
 
 /* A batch goes on where the last one ended: its entries follow those that
@@ -228,20 +221,19 @@ top_up(struct entry *dst, struct entry *src, uint32_t limit)
 static void
 peer_join(struct peer *to, struct peer *from)
 {
-	struct entry *last = TAILQ_LAST(&to->entries, entry_queue), *e;
+	struct entry *last = last_entry(to), *e;
 	uint32_t limit = entry_limit(to);
 
-	while ((e = TAILQ_FIRST(&from->entries)) != NULL) {
-		TAILQ_REMOVE(&from->entries, e, link);
-		if (last->pub.nrcpts < limit)
+	while ((e = STAILQ_FIRST(&from->entries)) != NULL) {
+		STAILQ_REMOVE_HEAD(&from->entries, link);
+		if (last->nrcpts < limit)
 			top_up(last, e, limit);
-		if (e->pub.nrcpts == 0) {
+		if (e->nrcpts == 0) {
 			to->job->made--;
 			entry_free(e);
 			continue;
 		}
-		e->peer = to;
-		TAILQ_INSERT_TAIL(&to->entries, e, link);
+		STAILQ_INSERT_TAIL(&to->entries, e, link);
 		last = e;
 	}
 }
@@ -271,8 +263,9 @@ job_take_fresh(struct job *job)
 {
 	struct peer *p, *next;
 
-	for (p = RB_MIN(fresh_tree, &job->fresh); p != NULL; p = next) {
-		next = RB_NEXT(fresh_tree, &job->fresh, p);
+	for (p = RB_MIN(fresh_tree, &job->reading->fresh); p != NULL;
+	     p = next) {
+		next = RB_NEXT(fresh_tree, &job->reading->fresh, p);
 		take_fresh(p);
 	}
 }
@@ -284,11 +277,11 @@ drop_entries(struct peer *p)
 	struct sched_message *m = p->job->message;
 	struct entry *e;
 
-	while ((e = TAILQ_FIRST(&p->entries)) != NULL) {
-		TAILQ_REMOVE(&p->entries, e, link);
-		m->waiting -= e->pub.nrcpts;
-		m->sched->figures.waiting -= e->pub.nrcpts;
-		message_held(m, p->job, -(int64_t)e->pub.nrcpts);
+	while ((e = STAILQ_FIRST(&p->entries)) != NULL) {
+		STAILQ_REMOVE_HEAD(&p->entries, link);
+		m->waiting -= e->nrcpts;
+		m->sched->figures.waiting -= e->nrcpts;
+		message_held(m, p->job, -(int64_t)e->nrcpts);
 		entry_free(e);
 	}
 }
@@ -299,7 +292,9 @@ job_drop_fresh(struct job *job)
 	struct destination *d;
 	struct peer *p;
 
-	while ((p = RB_MIN(fresh_tree, &job->fresh)) != NULL) {
+	if (job->reading == NULL)
+		return;
+	while ((p = RB_MIN(fresh_tree, &job->reading->fresh)) != NULL) {
 		d = p->destination;
 		unfresh(p);
 		job->made -= count_entries(p);
@@ -317,7 +312,7 @@ job_drop_waiting(struct job *job)
 	struct peer *p;
 	uint32_t count;
 
-	while ((n = TAILQ_FIRST(&job->ring.list)) != NULL) {
+	while ((n = TAILQ_FIRST(&job->ring)) != NULL) {
 		p = ORDER_OF(n, struct peer, ring);
 		d = p->destination;
 		count = count_entries(p);
@@ -331,37 +326,75 @@ job_drop_waiting(struct job *job)
 	}
 }
 
-struct entry *
-peer_take(struct peer *p, enum entry_state state)
+struct taken *
+taken_get(struct sched *s)
 {
-	struct entry *e = TAILQ_FIRST(&p->entries);
+	struct taken *taken = SLIST_FIRST(&s->spare_taken);
+
+	if (taken == NULL)
+		return malloc(sizeof(*taken));
+	SLIST_REMOVE_HEAD(&s->spare_taken, spare);
+	return taken;
+}
+
+void
+taken_spare(struct sched *s, struct taken *taken)
+{
+	SLIST_INSERT_HEAD(&s->spare_taken, taken, spare);
+}
+
+static void
+fill(struct taken *taken, const struct peer *p, const struct entry *e)
+{
+	const struct sched_message *m = p->job->message;
+	const char *name = destination_name(p->destination);
+
+	taken->pub = (struct sched_entry){
+		.message = p->job->message,
+		.owner = m->owner,
+		.transport = p->job->transport->index,
+		.destination = name,
+		.nexthop = name + p->destination->nexthop_at,
+		.rcpts = e->rcpts,
+		.nrcpts = e->nrcpts,
+		.selected_at = m->sched->now,
+	};
+}
+
+void
+peer_take(struct peer *p, bool has_place, struct taken *taken)
+{
+	struct entry *e = STAILQ_FIRST(&p->entries);
 	struct job *job = p->job;
 	struct sched_message *m = job->message;
 	struct order_node *next;
 
 	ASSERT(e != NULL);
-	TAILQ_REMOVE(&p->entries, e, link);
-	e->state = (uint8_t)state;
+	STAILQ_REMOVE_HEAD(&p->entries, link);
+	fill(taken, p, e);
+	taken->entry = e;
+	taken->peer = p;
+	taken->has_place = has_place;
 	p->running++;
 	job->waiting--;
 	job->selected++;
 	m->running++;
-	m->waiting -= e->pub.nrcpts;
-	m->sched->figures.waiting -= e->pub.nrcpts;
-	if (state == ENTRY_RUNNING) {
+	m->waiting -= e->nrcpts;
+	m->sched->figures.waiting -= e->nrcpts;
+	if (has_place) {
 		next = order_next(&job->ring, &p->ring);
 		job->turn = ORDER_OF(next, struct peer, ring);
 	}
-	if (TAILQ_EMPTY(&p->entries))
+	if (STAILQ_EMPTY(&p->entries))
 		peer_unline(p);
-	return e;
 }
 
 /* Another peer of the same job and destination may have come meanwhile. */
 void
-peer_untake(struct entry *e)
+peer_untake(struct taken *taken)
 {
-	struct peer *p = e->peer, *there;
+	struct peer *p = taken->peer, *there;
+	struct entry *e = taken->entry;
 	struct job *job = p->job;
 	struct sched_message *m = job->message;
 
@@ -371,32 +404,29 @@ peer_untake(struct entry *e)
 	job->waiting++;
 	job->selected--;
 	m->running--;
-	m->waiting += e->pub.nrcpts;
-	m->sched->figures.waiting += e->pub.nrcpts;
-	e->state = ENTRY_WAITING;
-	if (there == NULL) {
-		TAILQ_INSERT_HEAD(&p->entries, e, link);
+	m->waiting += e->nrcpts;
+	m->sched->figures.waiting += e->nrcpts;
+	STAILQ_INSERT_HEAD(&(there == NULL ? p : there)->entries, e, link);
+	if (there == NULL)
 		peer_line(p);
-		return;
-	}
-	TAILQ_INSERT_HEAD(&there->entries, e, link);
-	e->peer = there;
-	if (there != p && p->running == 0)
+	else if (there != p && p->running == 0)
 		peer_free(p);
+	taken_spare(m->sched, taken);
 }
 
 void
-entry_end(struct entry *e)
+taken_end(struct taken *taken)
 {
-	struct peer *p = e->peer;
+	struct peer *p = taken->peer;
 	struct sched_message *m = p->job->message;
 
 	p->running--;
 	m->running--;
-	message_held(m, p->job, -(int64_t)e->pub.nrcpts);
-	entry_free(e);
+	message_held(m, p->job, -(int64_t)taken->entry->nrcpts);
+	entry_free(taken->entry);
 	if (!p->lined && !p->fresh && p->running == 0)
 		peer_free(p);
+	taken_spare(m->sched, taken);
 }
 
 void
@@ -405,7 +435,7 @@ job_leave_lines(struct job *job)
 	struct order_node *n;
 	struct peer *p;
 
-	TAILQ_FOREACH (n, &job->ring.list, link) {
+	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
 		destination_line_out(p);
 		destination_place(p->destination);
@@ -418,7 +448,7 @@ job_enter_lines(struct job *job)
 	struct order_node *n;
 	struct peer *p;
 
-	TAILQ_FOREACH (n, &job->ring.list, link) {
+	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
 		destination_line_in(p);
 		destination_place(p->destination);

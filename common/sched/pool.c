@@ -1,21 +1,23 @@
 #include "sched/parts.h"
 
+#include <stdlib.h>
+
 static int
-unread_compare(const struct job *a, const struct job *b)
+unread_compare(const struct job_reading *a, const struct job_reading *b)
 {
+	return message_order(a->job->message, b->job->message);
+}
+
+static int
+due_compare(const struct reading *a, const struct reading *b)
+{
+	if (a->at != b->at)
+		return a->at < b->at ? -1 : 1;
 	return message_order(a->message, b->message);
 }
 
-static int
-due_compare(const struct sched_message *a, const struct sched_message *b)
-{
-	if (a->due_at != b->due_at)
-		return a->due_at < b->due_at ? -1 : 1;
-	return message_order(a, b);
-}
-
-TREE_GENERATE(unread_tree, job, unread, unread_compare)
-TREE_GENERATE(due_tree, sched_message, due_link, due_compare)
+TREE_GENERATE(unread_tree, job_reading, link, unread_compare)
+TREE_GENERATE(due_tree, reading, link, due_compare)
 
 static void
 give(struct job *job, int64_t slots)
@@ -39,45 +41,42 @@ give_back(struct job *job)
 static void
 hand_out(struct transport *t)
 {
-	struct job *job = RB_MIN(unread_tree, &t->unread);
+	struct job_reading *first = RB_MIN(unread_tree, &t->unread);
 
-	if (job != NULL && t->unused > 0)
-		give(job, t->unused);
+	if (first != NULL && t->unused > 0)
+		give(first->job, t->unused);
 }
 
-static void
-set_unread(struct job *job)
-{
-	struct unread_tree *tree = &job->transport->unread;
-	bool unread = job->listed && !job->fully_read;
-
-	if (unread == job->is_unread)
-		return;
-	job->is_unread = unread;
-	if (unread)
-		RB_INSERT(unread_tree, tree, job);
-	else
-		RB_REMOVE(unread_tree, tree, job);
-}
-
+/* One that comes before the first unread job takes what that one has left. */
 void
 pool_link(struct job *job)
 {
 	struct transport *t = job->transport;
-	struct job *first = RB_MIN(unread_tree, &t->unread);
+	struct job_reading *r = job->reading, *first;
 
-	if (first != NULL && unread_compare(job, first) < 0)
-		give_back(first);
-	set_unread(job);
+	first = RB_MIN(unread_tree, &t->unread);
+	if (first != NULL &&
+	    message_order(job->message, first->job->message) < 0)
+		give_back(first->job);
+	if (r != NULL && !r->unread) {
+		RB_INSERT(unread_tree, &t->unread, r);
+		r->unread = true;
+	}
 	if (t->unused > 0)
 		give(job, t->unused);
 }
 
 void
+pool_read(struct job *job, struct job_reading *reading)
+{
+	if (reading->unread)
+		RB_REMOVE(unread_tree, &job->transport->unread, reading);
+}
+
+void
 pool_pass(struct job *job)
 {
-	set_unread(job);
-	if (job->is_unread)
+	if (job->reading != NULL)
 		return;
 	give_back(job);
 	hand_out(job->transport);
@@ -89,7 +88,7 @@ pool_preempt(struct job *job)
 	struct transport *t = job->transport;
 	int64_t left = t->unused + t->params.extra_recipient_limit;
 
-	if (job->is_unread && left > 0)
+	if (job->reading != NULL && left > 0)
 		give(job, (left + 1) / 2);
 }
 
@@ -132,57 +131,73 @@ refill_limit(const struct sched_message *m, usec_t *ret_delay)
 }
 
 static usec_t
-refill_at(const struct sched_message *m)
+refill_at(const struct reading *r)
 {
-	int64_t room = message_room(m), limit;
+	int64_t room = message_room(r->message), limit;
 	usec_t delay, at;
 
-	limit = refill_limit(m, &delay);
-	if (m->held == 0 || (room > 0 && room >= limit))
+	limit = refill_limit(r->message, &delay);
+	if (r->message->held == 0 || (room > 0 && room >= limit))
 		return INT64_MIN;
 	if (room <= 0)
 		return USEC_NEVER;
-	return __builtin_add_overflow(m->read_at, delay, &at) ? USEC_NEVER : at;
+	return __builtin_add_overflow(r->read_at, delay, &at) ? USEC_NEVER : at;
+}
+
+static void
+due_at(struct reading *r, usec_t at)
+{
+	struct due_tree *tree = &r->message->sched->due;
+
+	if (r->due && r->at == at)
+		return;
+	if (r->due)
+		RB_REMOVE(due_tree, tree, r);
+	r->at = at;
+	r->due = at != USEC_NEVER;
+	if (r->due)
+		RB_INSERT(due_tree, tree, r);
 }
 
 void
 message_refill(struct sched_message *m)
 {
-	struct due_tree *tree = &m->sched->due;
-	usec_t at = USEC_NEVER;
+	struct reading *r = m->reading;
 
-	if (m->begun && !m->reading && !m->all_read)
-		at = refill_at(m);
-	if (m->due && m->due_at == at)
+	if (r != NULL)
+		due_at(r, r->begun && !r->asked ? refill_at(r) : USEC_NEVER);
+}
+
+void
+message_read(struct sched_message *m)
+{
+	if (m->reading == NULL)
 		return;
-	if (m->due)
-		RB_REMOVE(due_tree, tree, m);
-	m->due_at = at;
-	m->due = at != USEC_NEVER;
-	if (m->due)
-		RB_INSERT(due_tree, tree, m);
+	due_at(m->reading, USEC_NEVER);
+	free(m->reading);
+	m->reading = NULL;
 }
 
 struct sched_message *
 sched_next_unread(struct sched *s, usec_t now)
 {
-	struct sched_message *m = RB_MIN(due_tree, &s->due);
+	struct reading *r = RB_MIN(due_tree, &s->due);
 
 	s->now = now;
-	if (m == NULL || m->due_at > now)
+	if (r == NULL || r->at > now)
 		return NULL;
-	m->reading = true;
-	message_refill(m);
-	return m;
+	r->asked = true;
+	message_refill(r->message);
+	return r->message;
 }
 
 usec_t
 sched_unread_at(const struct sched *s)
 {
-	const struct sched_message *m =
+	const struct reading *r =
 	    RB_MIN(due_tree, (struct due_tree *)(uintptr_t)&s->due);
 
-	return m == NULL ? USEC_NEVER : m->due_at;
+	return r == NULL ? USEC_NEVER : r->at;
 }
 
 uint32_t
@@ -190,12 +205,14 @@ sched_message_room(const struct sched_message *m)
 {
 	const struct sched_params *params = &m->sched->params;
 	int64_t room = message_room(m);
-	uint32_t all = m->sched->figures.recipients;
 
-	if (!m->begun)
-		room = (int64_t)params->message_recipient_limit - all;
+	if (m->reading == NULL)
+		return 0;
+	if (!m->reading->begun)
+		room = (int64_t)params->message_recipient_limit -
+		    (int64_t)m->sched->figures.recipients;
 	if (room < params->message_recipient_minimum &&
-	    (!m->begun || m->held == 0))
+	    (!m->reading->begun || m->held == 0))
 		room = params->message_recipient_minimum;
 	return room < 0 ? 0 : room > UINT32_MAX ? UINT32_MAX : (uint32_t)room;
 }

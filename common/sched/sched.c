@@ -37,7 +37,7 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 {
 	t->sched = s;
 	t->index = index;
-	order_init(&t->jobs, job_order_moved);
+	TAILQ_INIT(&t->jobs);
 	RB_INIT(&t->open);
 	RB_INIT(&t->by_arrival);
 	RB_INIT(&t->unread);
@@ -76,9 +76,16 @@ sched_new(const struct sched_params *params,
 void
 sched_free(struct sched **s)
 {
+	struct taken *taken;
+
 	if (*s == NULL)
 		return;
 	ASSERT((*s)->figures.messages == 0);
+	candidate_spare(*s);
+	while ((taken = SLIST_FIRST(&(*s)->spare_taken)) != NULL) {
+		SLIST_REMOVE_HEAD(&(*s)->spare_taken, spare);
+		free(taken);
+	}
 	free((*s)->transports);
 	free(*s);
 	*s = NULL;
@@ -97,7 +104,7 @@ refresh_job(struct job *job)
 	struct order_node *n;
 	struct peer *p;
 
-	TAILQ_FOREACH (n, &job->ring.list, link) {
+	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
 		if (p->destination->front == p)
 			destination_refresh(p->destination);

@@ -42,7 +42,7 @@ preempt(struct job *current, struct job *candidate)
 
 	job_leave_tree(candidate);
 	job_move_before(candidate, current);
-	candidate->parent = current;
+	candidate->parent = current; /* it has moved */
 	LIST_INSERT_HEAD(&current->children, candidate, sibling);
 	current->slots -= price;
 	candidate->credit = price;
@@ -86,7 +86,7 @@ try_preempt(struct job *current, usec_t now, struct sched_decision *d)
 static void
 end_if_over(struct job *job)
 {
-	if (job->waiting == 0 && job->fully_read)
+	if (job->waiting == 0 && job->reading == NULL)
 		job_list_out(job);
 	else
 		candidate_update(job);
@@ -94,39 +94,37 @@ end_if_over(struct job *job)
 
 static void
 tell_selected(struct sched *s, struct sched_decision *d, struct destination *at,
-    const struct entry *e)
+    const struct taken *taken)
 {
 	if (s->watch.selected == NULL)
 		return;
-	d->entry = &e->pub;
+	d->entry = &taken->pub;
 	s->sites->view(at->site, &d->site);
 	s->watch.selected(s->watch.ctx, d);
 }
 
-static struct entry *
-take_entry(struct peer *p, struct sched_decision *decision)
+static void
+take_entry(struct peer *p, struct sched_decision *decision, struct taken *taken)
 {
 	struct destination *d = p->destination;
 	struct job *job = p->job;
 	struct sched *s = job->transport->sched;
-	struct entry *e;
 
 	destination_ask(d);
-	e = peer_take(p, ENTRY_RUNNING);
+	peer_take(p, true, taken);
 	destination_place(d);
 	job->slots++;
-	job->credit -= job->price;
+	if (job->price > 0)
+		job->credit -= job->price;
 	job->transport->busy++;
 	s->figures.running++;
-	e->pub.selected_at = s->now;
-	decision->last = job->waiting == 0 && job->fully_read;
+	decision->last = job->waiting == 0 && job->reading == NULL;
 	end_if_over(job);
-	tell_selected(s, decision, d, e);
-	return e;
+	tell_selected(s, decision, d, taken);
 }
 
-static struct entry *
-select_from(struct transport *t, usec_t now)
+static bool
+select_from(struct transport *t, usec_t now, struct taken *taken)
 {
 	const struct site_table *sites = t->sched->sites;
 	struct sched_decision decision = { 0 };
@@ -137,64 +135,69 @@ select_from(struct transport *t, usec_t now)
 		current = try_preempt(current, now, &decision);
 		p = transport_turn(t, current);
 		if (sites->take(sites->table, p->destination->site, now) ==
-		    SITE_ROOM)
-			return take_entry(p, &decision);
+		    SITE_ROOM) {
+			take_entry(p, &decision, taken);
+			return true;
+		}
 		/* Another queue was faster. */
 		destination_refresh(p->destination);
 	}
-	return NULL;
+	return false;
 }
 
 struct sched_entry *
 sched_select(struct sched *s, usec_t now)
 {
+	struct taken *taken = taken_get(s);
 	struct transport *t;
-	struct entry *e;
 	uint32_t i;
 
+	if (taken == NULL)
+		return NULL;
 	s->now = now;
 	for (i = 0; i < s->count; i++) {
 		t = &s->transports[(s->turn + i) % s->count];
-		if (t->busy >= t->params.process_limit)
-			continue;
-		e = select_from(t, now);
-		if (e != NULL) {
+		if (t->busy < t->params.process_limit &&
+		    select_from(t, now, taken)) {
 			s->turn = (t->index + 1) % s->count;
-			return &e->pub;
+			return &taken->pub;
 		}
 	}
+	taken_spare(s, taken);
 	return NULL;
 }
 
 struct sched_entry *
 sched_take_dead(struct sched *s, usec_t now)
 {
+	struct taken *taken = taken_get(s);
 	struct destination *d;
 	struct site_view view;
-	struct entry *e;
 	struct job *job;
 
+	if (taken == NULL)
+		return NULL;
 	s->now = now;
 	while ((d = TAILQ_FIRST(&s->dead)) != NULL) {
 		destination_refresh(d);
 		if (d->state != SITE_DEAD)
 			continue;
 		job = d->front->job;
-		e = peer_take(d->front, ENTRY_UNTRIED);
+		peer_take(d->front, false, taken);
 		destination_place(d);
 		s->sites->view(d->site, &view);
-		e->pub.why = view.why;
-		e->pub.selected_at = now;
+		taken->pub.why = view.why;
 		end_if_over(job);
-		return &e->pub;
+		return &taken->pub;
 	}
+	taken_spare(s, taken);
 	return NULL;
 }
 
 static void
-site_report(struct entry *e, enum site_result result, const char *why)
+site_report(struct taken *taken, enum site_result result, const char *why)
 {
-	struct destination *d = e->peer->destination;
+	struct destination *d = taken->peer->destination;
 	struct sched *s = d->transport->sched;
 	struct site_step step;
 	bool told = s->watch.step != NULL;
@@ -204,51 +207,51 @@ site_report(struct entry *e, enum site_result result, const char *why)
 	d->transport->busy--;
 	s->figures.running--;
 	if (told)
-		s->watch.step(
-		    s->watch.ctx, d->transport->index, d->name, &step);
+		s->watch.step(s->watch.ctx, d->transport->index,
+		    destination_name(d), &step);
 	destination_refresh(d);
 }
 
-static struct entry *
-private_entry(struct sched_entry *pub)
+static struct taken *
+taken_of(struct sched_entry *pub)
 {
-	return (struct entry *)(void *)pub;
+	return (struct taken *)(void *)pub;
 }
 
 void
 sched_done(struct sched *s, struct sched_entry *entry, enum site_result result,
     const char *why, usec_t now)
 {
-	struct entry *e = private_entry(entry);
-	struct destination *d = e->peer->destination;
-	struct job *job = e->peer->job;
+	struct taken *taken = taken_of(entry);
+	struct destination *d = taken->peer->destination;
+	struct job *job = taken->peer->job;
 
 	s->now = now;
-	if (e->state == ENTRY_RUNNING)
-		site_report(e, result, why);
-	entry_end(e);
+	if (taken->has_place)
+		site_report(taken, result, why);
+	taken_end(taken);
 	destination_release(d);
-	if (job->fully_read)
-		pool_pass(job);
+	pool_pass(job);
 	message_refill(job->message);
 }
 
 void
 sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now)
 {
-	struct entry *e = private_entry(entry);
-	struct destination *d = e->peer->destination;
-	struct job *job = e->peer->job;
+	struct taken *taken = taken_of(entry);
+	struct destination *d = taken->peer->destination;
+	struct job *job = taken->peer->job;
 
-	ASSERT(e->state == ENTRY_RUNNING);
+	ASSERT(taken->has_place);
 	s->now = now;
-	site_report(e, SITE_AGENT_DIED, NULL);
+	site_report(taken, SITE_AGENT_DIED, NULL);
 	candidate_drop(job);
 	if (!job->listed)
 		job_list_in(job);
-	peer_untake(e);
+	peer_untake(taken);
 	job->slots--;
-	job->credit += job->price;
+	if (job->price > 0)
+		job->credit += job->price;
 	candidate_update(job);
 	destination_refresh(d);
 }
