@@ -41,7 +41,6 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 		sites->close(sites->table, site, now);
 		return NULL;
 	}
-	d->transport = t;
 	d->site = site;
 	d->nexthop_at = (uint16_t)nexthop_at;
 	d->state = (uint8_t)sites->state(sites->table, site, now);
@@ -54,9 +53,9 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 }
 
 void
-destination_release(struct destination *d)
+destination_release(struct transport *t, struct destination *d)
 {
-	struct sched *s = d->transport->sched;
+	struct sched *s = t->sched;
 
 	if (d->peers > 0)
 		return;
@@ -68,9 +67,9 @@ destination_release(struct destination *d)
 }
 
 static void
-place_open(struct destination *d, bool open)
+place_open(struct transport *t, struct destination *d, bool open)
 {
-	struct open_tree *tree = &d->transport->open;
+	struct open_tree *tree = &t->open;
 	bool was = d->open;
 	uint64_t at = 0, ring_at = 0;
 
@@ -93,9 +92,9 @@ place_open(struct destination *d, bool open)
 }
 
 static void
-place_dead(struct destination *d, bool dying)
+place_dead(struct transport *t, struct destination *d, bool dying)
 {
-	struct dead_list *list = &d->transport->sched->dead;
+	struct dead_list *list = &t->sched->dead;
 
 	if (d->dying == dying)
 		return;
@@ -107,31 +106,31 @@ place_dead(struct destination *d, bool dying)
 }
 
 void
-destination_place(struct destination *d)
+destination_place(struct transport *t, struct destination *d)
 {
 	bool open = d->front != NULL && d->state == SITE_ROOM;
 	bool dying = d->front != NULL && d->state == SITE_DEAD;
 
 	if (!open)
-		place_open(d, false);
-	place_dead(d, dying);
+		place_open(t, d, false);
+	place_dead(t, d, dying);
 	if (open)
-		place_open(d, true);
+		place_open(t, d, true);
 }
 
 void
-destination_ask(struct destination *d)
+destination_ask(struct transport *t, struct destination *d)
 {
-	struct sched *s = d->transport->sched;
+	struct sched *s = t->sched;
 
 	d->state = (uint8_t)s->sites->state(s->sites->table, d->site, s->now);
 }
 
 void
-destination_refresh(struct destination *d)
+destination_refresh(struct transport *t, struct destination *d)
 {
-	destination_ask(d);
-	destination_place(d);
+	destination_ask(t, d);
+	destination_place(t, d);
 }
 
 void

@@ -24,12 +24,13 @@ sched_message_new(struct sched *s, void *owner, usec_t now,
 	m->sched = s;
 	m->owner = owner;
 	m->arrival = now;
-	m->seq = s->seq++;
 	SLIST_INIT(&m->jobs);
 	/* A clock that went back must not break the order of arrival. */
 	before = TAILQ_LAST(&s->messages, message_list);
-	if (before != NULL && m->arrival < before->arrival)
+	if (before != NULL && m->arrival <= before->arrival) {
 		m->arrival = before->arrival;
+		m->seq = before->seq + 1;
+	}
 	TAILQ_INSERT_TAIL(&s->messages, m, link);
 	s->figures.messages++;
 	*ret_message = m;
@@ -106,7 +107,7 @@ sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
 		return -ENOMEM;
 	r = peer_add_rcpt(job, d, rcpt);
 	if (r < 0) {
-		destination_release(d);
+		destination_release(t, d);
 		return r;
 	}
 	message_held(m, job, 1);

@@ -75,7 +75,6 @@ RB_HEAD(line_tree, peer);
 RB_HEAD(fresh_tree, peer);
 
 struct destination {
-	struct transport *transport;
 	struct site *site;
 	uint32_t peers;
 	uint16_t nexthop_at; /* in the site's name */
@@ -147,7 +146,7 @@ struct job {
 	RB_ENTRY(job) free; /* in its class, if INDEX_FREE */
 	/* recipients */
 	uint32_t held; /* in memory */
-	int64_t limit; /* slots of the pool */
+	int32_t limit; /* slots of the pool */
 };
 SLIST_HEAD(job_list, job);
 RB_HEAD(arrival_tree, job);
@@ -195,10 +194,10 @@ struct sched_message {
 	struct sched *sched;
 	void *owner;
 	usec_t arrival;
-	uint64_t seq; /* among messages of one instant */
 	TAILQ_ENTRY(sched_message) link;
 	struct job_list jobs;
 	struct reading *reading; /* NULL: read to the end */
+	uint32_t seq;            /* among messages of one instant */
 	uint32_t waiting;        /* recipients */
 	uint32_t running;        /* entries */
 	uint32_t held;           /* recipients in memory */
@@ -212,8 +211,8 @@ struct sched {
 	struct transport *transports;
 	uint32_t count;
 	uint32_t turn; /* the transport that comes first next time */
-	uint64_t seq;
-	usec_t now;                   /* as it was last given */
+	uint32_t seq;  /* of the last message */
+	usec_t now;    /* as it was last given */
 	struct message_list messages; /* by arrival */
 	struct due_tree due;
 	struct dead_list dead;
@@ -252,13 +251,13 @@ void job_drop_waiting(struct job *job);
 struct destination *
 destination_get(struct transport *t, const char *name, size_t nexthop_at);
 /* Free it if it has no peers. */
-void destination_release(struct destination *d);
+void destination_release(struct transport *t, struct destination *d);
 /* Its place in open and dead is put right, by front and state. */
-void destination_place(struct destination *d);
+void destination_place(struct transport *t, struct destination *d);
 /* The site is asked for its state. */
-void destination_ask(struct destination *d);
+void destination_ask(struct transport *t, struct destination *d);
 /* Both. */
-void destination_refresh(struct destination *d);
+void destination_refresh(struct transport *t, struct destination *d);
 void destination_line_in(struct peer *p);
 void destination_line_out(struct peer *p);
 struct peer *destination_find(struct destination *d, struct job *job);
@@ -270,9 +269,9 @@ void job_order_moved(struct order_node *node);
 void peer_ring_moved(struct order_node *node);
 
 static inline const char *
-destination_name(const struct destination *d)
+peer_name(const struct peer *p)
 {
-	return d->transport->sched->sites->name(d->site);
+	return p->job->transport->sched->sites->name(p->destination->site);
 }
 
 /* job.c */
@@ -309,7 +308,8 @@ void pool_link(struct job *job);
 void pool_read(struct job *job, struct job_reading *reading);
 void pool_pass(struct job *job);
 void pool_preempt(struct job *job);
-void pool_resize(struct transport *t, uint32_t was, uint32_t is);
+/* recipient_limit has changed. */
+void pool_resize(struct transport *t, uint32_t was);
 /* When its next batch is due. */
 void message_refill(struct sched_message *m);
 int64_t message_room(const struct sched_message *m);

@@ -11,8 +11,7 @@ fresh_compare(const struct peer *a, const struct peer *b)
 {
 	if (a->destination == b->destination)
 		return 0;
-	return strcasecmp(
-	    destination_name(a->destination), destination_name(b->destination));
+	return strcasecmp(peer_name(a), peer_name(b));
 }
 
 TREE_GENERATE(fresh_tree, peer, line, fresh_compare)
@@ -181,7 +180,7 @@ peer_line(struct peer *p)
 		job->turn = p;
 	p->lined = true;
 	destination_line_in(p);
-	destination_place(p->destination);
+	destination_refresh(job->transport, p->destination);
 }
 
 static void
@@ -199,7 +198,7 @@ peer_unline(struct peer *p)
 	TAILQ_REMOVE(&job->ring, &p->ring, link);
 	p->lined = false;
 	destination_line_out(p);
-	destination_place(p->destination);
+	destination_place(job->transport, p->destination);
 }
 
 /* Recipients of src fill up dst, as far as there is memory. */
@@ -300,7 +299,7 @@ job_drop_fresh(struct job *job)
 		job->made -= count_entries(p);
 		drop_entries(p);
 		peer_free(p);
-		destination_release(d);
+		destination_release(job->transport, d);
 	}
 }
 
@@ -322,7 +321,7 @@ job_drop_waiting(struct job *job)
 		drop_entries(p);
 		if (p->running == 0)
 			peer_free(p);
-		destination_release(d);
+		destination_release(job->transport, d);
 	}
 }
 
@@ -347,7 +346,7 @@ static void
 fill(struct taken *taken, const struct peer *p, const struct entry *e)
 {
 	const struct sched_message *m = p->job->message;
-	const char *name = destination_name(p->destination);
+	const char *name = peer_name(p);
 
 	taken->pub = (struct sched_entry){
 		.message = p->job->message,
@@ -438,7 +437,7 @@ job_leave_lines(struct job *job)
 	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
 		destination_line_out(p);
-		destination_place(p->destination);
+		destination_place(job->transport, p->destination);
 	}
 }
 
@@ -451,6 +450,6 @@ job_enter_lines(struct job *job)
 	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
 		destination_line_in(p);
-		destination_place(p->destination);
+		destination_place(job->transport, p->destination);
 	}
 }

@@ -22,7 +22,7 @@ TREE_GENERATE(due_tree, reading, link, due_compare)
 static void
 give(struct job *job, int64_t slots)
 {
-	job->limit += slots;
+	job->limit = (int32_t)(job->limit + slots);
 	job->transport->unused -= slots;
 	message_refill(job->message);
 }
@@ -93,9 +93,9 @@ pool_preempt(struct job *job)
 }
 
 void
-pool_resize(struct transport *t, uint32_t was, uint32_t is)
+pool_resize(struct transport *t, uint32_t was)
 {
-	t->unused += (int64_t)is - (int64_t)was;
+	t->unused += (int64_t)t->params.recipient_limit - (int64_t)was;
 	hand_out(t);
 }
 

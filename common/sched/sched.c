@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define POOL_MAX 1000000000
+
 uint32_t
 sched_recipient_limit(uint32_t destination_recipient_limit)
 {
@@ -27,6 +29,11 @@ transport_set(struct transport *t, const struct sched_transport_params *params)
 	t->params.name = NULL; /* the caller's; nothing here needs it */
 	t->params.destination_recipient_limit =
 	    sched_recipient_limit(params->destination_recipient_limit);
+	/* Slots of a pool are counted in 32 bits. */
+	if (t->params.recipient_limit > POOL_MAX)
+		t->params.recipient_limit = POOL_MAX;
+	if (t->params.extra_recipient_limit > POOL_MAX)
+		t->params.extra_recipient_limit = POOL_MAX;
 	if (t->params.delivery_slot_discount > 100)
 		t->params.delivery_slot_discount = 100;
 }
@@ -43,7 +50,7 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 	RB_INIT(&t->unread);
 	RB_INIT(&t->classes);
 	transport_set(t, params);
-	t->unused = params->recipient_limit;
+	t->unused = t->params.recipient_limit;
 }
 
 int
@@ -107,7 +114,7 @@ refresh_job(struct job *job)
 	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
 		if (p->destination->front == p)
-			destination_refresh(p->destination);
+			destination_refresh(job->transport, p->destination);
 	}
 }
 
@@ -144,9 +151,7 @@ sched_configure(struct sched *s, const struct sched_params *params,
 		transport_set(&s->transports[i], &transports[i]);
 		recount |= (old.delivery_slot_cost < 2) !=
 		    (transports[i].delivery_slot_cost < 2);
-		if (old.recipient_limit != transports[i].recipient_limit)
-			pool_resize(&s->transports[i], old.recipient_limit,
-			    transports[i].recipient_limit);
+		pool_resize(&s->transports[i], old.recipient_limit);
 	}
 	refresh_all(s, recount);
 	return 0;

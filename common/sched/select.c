@@ -110,9 +110,9 @@ take_entry(struct peer *p, struct sched_decision *decision, struct taken *taken)
 	struct job *job = p->job;
 	struct sched *s = job->transport->sched;
 
-	destination_ask(d);
+	destination_ask(job->transport, d);
 	peer_take(p, true, taken);
-	destination_place(d);
+	destination_place(job->transport, d);
 	job->slots++;
 	if (job->price > 0)
 		job->credit -= job->price;
@@ -140,7 +140,7 @@ select_from(struct transport *t, usec_t now, struct taken *taken)
 			return true;
 		}
 		/* Another queue was faster. */
-		destination_refresh(p->destination);
+		destination_refresh(t, p->destination);
 	}
 	return false;
 }
@@ -179,12 +179,12 @@ sched_take_dead(struct sched *s, usec_t now)
 		return NULL;
 	s->now = now;
 	while ((d = TAILQ_FIRST(&s->dead)) != NULL) {
-		destination_refresh(d);
+		job = d->front->job;
+		destination_refresh(job->transport, d);
 		if (d->state != SITE_DEAD)
 			continue;
-		job = d->front->job;
 		peer_take(d->front, false, taken);
-		destination_place(d);
+		destination_place(job->transport, d);
 		s->sites->view(d->site, &view);
 		taken->pub.why = view.why;
 		end_if_over(job);
@@ -198,18 +198,19 @@ static void
 site_report(struct taken *taken, enum site_result result, const char *why)
 {
 	struct destination *d = taken->peer->destination;
-	struct sched *s = d->transport->sched;
+	struct transport *t = taken->peer->job->transport;
+	struct sched *s = t->sched;
 	struct site_step step;
 	bool told = s->watch.step != NULL;
 
 	s->sites->done(
 	    s->sites->table, d->site, result, why, s->now, told ? &step : NULL);
-	d->transport->busy--;
+	t->busy--;
 	s->figures.running--;
 	if (told)
-		s->watch.step(s->watch.ctx, d->transport->index,
-		    destination_name(d), &step);
-	destination_refresh(d);
+		s->watch.step(
+		    s->watch.ctx, t->index, taken->pub.destination, &step);
+	destination_refresh(t, d);
 }
 
 static struct taken *
@@ -230,7 +231,7 @@ sched_done(struct sched *s, struct sched_entry *entry, enum site_result result,
 	if (taken->has_place)
 		site_report(taken, result, why);
 	taken_end(taken);
-	destination_release(d);
+	destination_release(job->transport, d);
 	pool_pass(job);
 	message_refill(job->message);
 }
@@ -253,12 +254,15 @@ sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now)
 	if (job->price > 0)
 		job->credit += job->price;
 	candidate_update(job);
-	destination_refresh(d);
+	destination_refresh(job->transport, d);
 }
 
 void
 sched_site_ready(struct sched *s, void *destination, usec_t now)
 {
+	struct destination *d = destination;
+
 	s->now = now;
-	destination_refresh(destination);
+	if (d->front != NULL) /* else it is asked when somebody comes */
+		destination_refresh(d->front->job->transport, d);
 }
