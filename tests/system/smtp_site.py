@@ -1,0 +1,151 @@
+"""A destination that does as it is told: an SMTP server in the test's process.
+
+    Site(limit=5)        a connection beyond five at once is answered with 421
+    Site(service=0.05)   the reply to a message takes that long, 5 % either way
+    Site(hold=True)      ... waits for release()
+    Site(mute=True)      connections are taken, and never greeted
+
+`serving` counts from the greeting to the reply to the message, so a client that
+comes back at once never meets its own last connection.
+"""
+import asyncio
+import random
+import threading
+
+
+class Client(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, site):
+        self.site = site
+        self.counted = False
+        self.sender = None
+        self.rcpts = []
+        self.buffer = b""
+        self.content = False
+
+    def say(self, line):
+        self.transport.write(line + b"\r\n")
+
+    def connection_made(self, transport):
+        site = self.site
+        self.transport = transport
+        site.clients.add(self)
+        site.connections += 1
+        if site.mute:
+            return
+        if site.limit is not None and site.serving >= site.limit:
+            site.refused += 1
+            self.say(b"421 4.7.0 too many connections")
+            transport.close()
+            return
+        self.counted = True
+        site.serving += 1
+        site.peak = max(site.peak, site.serving)
+        self.say(b"220 site ESMTP")
+
+    def connection_lost(self, error):
+        self.site.clients.discard(self)
+        self.over()
+
+    def over(self):
+        if self.counted:
+            self.counted = False
+            self.site.serving -= 1
+
+    def data_received(self, data):
+        self.buffer += data
+        while True:
+            end = b"\r\n.\r\n" if self.content else b"\r\n"
+            part, found, rest = self.buffer.partition(end)
+            if not found:
+                return
+            self.buffer = rest
+            if self.content:
+                self.content = False
+                self.site.take(self)
+            else:
+                self.command(part)
+
+    def command(self, line):
+        verb = line[:4].upper()
+        if verb == b"EHLO":
+            self.say(b"250-site\r\n250 PIPELINING")
+        elif verb == b"MAIL":
+            self.sender = line.partition(b"<")[2].partition(b">")[0].decode()
+            self.say(b"250 2.1.0 ok")
+        elif verb == b"RCPT":
+            self.rcpts.append(line.partition(b"<")[2].partition(b">")[0].decode())
+            self.say(b"250 2.1.5 ok")
+        elif verb == b"DATA":
+            self.content = True
+            self.say(b"354 go on")
+        elif verb == b"QUIT":
+            self.say(b"221 2.0.0 bye")
+            self.transport.close()
+        else:
+            self.say(b"502 5.5.1 no such command")
+
+    def reply(self):
+        self.site.deliveries.append((self.sender, self.rcpts))
+        self.rcpts = []
+        self.over()
+        self.say(b"250 2.0.0 ok")
+
+
+class Site:
+    def __init__(self, limit=None, service=0.0, hold=False, mute=False, seed=1):
+        self.limit, self.service, self.hold, self.mute = limit, service, hold, mute
+        self.serving = self.peak = self.connections = self.refused = 0
+        self.deliveries = []  # (sender, recipients), in the order of the replies
+        self.held = []
+        self.clients = set()
+        self._dice = random.Random(seed)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._server = self._call(self._listen())
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _listen(self):
+        return await self._loop.create_server(lambda: Client(self), "127.0.0.1", 0, backlog=1000)
+
+    def _call(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+
+    def take(self, client):
+        """A whole message came."""
+        if self.hold:
+            self.held.append(client)
+        elif self.service > 0:
+            self._loop.call_later(self.service * self._dice.uniform(0.95, 1.05), client.reply)
+        else:
+            client.reply()
+
+    async def _release(self, count, hold):
+        self.hold = hold
+        for client in self.held[:count]:
+            client.reply()
+        del self.held[:count]
+
+    def release(self, count=None, hold=True):
+        """Answer the first that are held (all); those that come are held or not."""
+        self._call(self._release(count, hold))
+
+    async def _drop(self):
+        for client in list(self.clients):
+            client.transport.abort()
+
+    def drop(self):
+        """All connections are lost."""
+        self._call(self._drop())
+
+    async def _end(self):
+        self._server.close()
+        await self._drop()
+
+    def stop(self):
+        self._call(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()

@@ -1,0 +1,280 @@
+/* Destinations that cannot be reached: what waits for them is deferred with
+ * the reason, and nothing else waits for that. */
+#include "tests/unit/queue-send/world.h"
+
+#include "queue-send/deferred.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SUSPENDED "4.4.1 delivery temporarily suspended: no connection"
+
+static struct world w;
+
+/* One failure is a cohort. */
+static void
+start(void)
+{
+	world_start(&w,
+	    "initial_destination_concurrency = 1\n"
+	    "default_delivery_slot_cost = 0\n");
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(dead, .init = start, .fini = end, .timeout = 60);
+
+static void
+take(struct world_job *job)
+{
+	cr_assert(world_take(&w, job));
+	close(job->fd);
+}
+
+static void
+fail_site(const struct world_job *job)
+{
+	world_site_failed(&w, job);
+	world_run(&w);
+}
+
+/* one.test is dead, by a message of its own. */
+static void
+kill_one(void)
+{
+	struct world_job job;
+
+	world_message(&w, "k@one.test", 1);
+	take(&job);
+	fail_site(&job);
+	cr_assert_eq(w.s.watch.count, 1);
+}
+
+static void
+is_suspended(uint64_t inode, const char *marks)
+{
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), marks);
+	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, inode, 0), SUSPENDED,
+	    "%s", world_reason(&w, SPOOL_DEFER, inode, 0));
+}
+
+Test(dead, what_waits_and_what_comes_is_deferred_without_an_attempt)
+{
+	uint64_t first = world_message(&w, "a@one.test", 3), waits, comes,
+		 other;
+	struct world_job job;
+
+	take(&job);
+	waits = world_message(&w, "b@one.test", 60);
+	cr_assert_not(world_take(&w, &job), "the window is 1");
+	fail_site(&job);
+	cr_expect_eq(world_where(&w, first), SPOOL_DEFERRED);
+	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, first, 2),
+	    "4.4.1 no connection", "its own reason");
+	is_suspended(waits,
+	    "............................................"
+	    "................");
+	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, waits, 59), SUSPENDED);
+	comes = world_message(&w, "c@ONE.test", 1);
+	is_suspended(comes, ".");
+	cr_expect_eq(w.s.counters.deferred, 64);
+	other = world_message(&w, "d@two.test", 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1, "others go on");
+	cr_expect_eq(world_where(&w, other), SPOOL_NDIRS);
+	cr_expect_eq(w.s.active, 0);
+	cr_expect_eq(sched_figures(w.s.sched).messages, 0);
+	/* The usual backoff: it is not tried again and again. */
+	cr_expect_gt(due_next(&w.s.due), w.s.now + 260 * USEC_PER_SEC);
+	cr_expect_eq(w.s.due.count, 3);
+}
+
+Test(dead, a_backlog_leaves_the_active_queue_in_bounded_turns)
+{
+	enum {
+		N = 250
+	};
+	struct world_job job, other;
+	int i;
+
+	world_message(&w, "a@one.test", 1);
+	take(&job);
+	for (i = 0; i < N; i++)
+		world_message(&w, "b@one.test", 3);
+	world_message(&w, "d@two.test", 1);
+	cr_assert_eq(w.s.active, N + 2);
+	take(&other);
+	cr_expect_str_eq(other.nexthop, "two.test");
+	world_site_failed(&w, &job);
+	while (w.s.counters.deferred == 0)
+		event_base_loop(w.s.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	cr_expect_leq(w.s.counters.deferred, 1 + 202, "a part in a turn");
+	world_run(&w);
+	cr_expect_eq(w.s.counters.deferred, 1 + 3 * N);
+	cr_expect_eq(w.s.active, 1, "two.test has what it had");
+}
+
+Test(dead, a_message_for_others_too_gets_both)
+{
+	struct world_job job;
+	uint64_t inode;
+
+	kill_one();
+	inode = world_file(&w, "x", 2, 0); /* x0.test, x1.test */
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	take(&job);
+	world_result(&w, &job, 0, AGENT_DEFERRED);
+	fail_site(&job);
+	take(&job);
+	world_result(&w, &job, 0, AGENT_SENT);
+	world_done(&w, &job);
+	world_run(&w);
+	cr_expect_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".D");
+	inode = world_file(&w, "x", 2, 0);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	is_suspended(inode, ".D");
+}
+
+Test(dead, what_is_too_old_expires)
+{
+	uint64_t inode;
+
+	kill_one();
+	inode = world_file(&w, "b@one.test", 1, 6 * 86400);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_expect_str_eq(world_reason(&w, SPOOL_BOUNCE, inode, 0),
+	    "4.4.7 delivery time expired: " SUSPENDED);
+	cr_expect_eq(w.s.counters.expired, 1);
+}
+
+Test(dead, a_flush_opens_it)
+{
+	struct world_job job;
+	uint64_t inode;
+
+	kill_one();
+	control_ops.flush(&(struct daemon){ .state = &w.s });
+	world_run(&w);
+	cr_expect_eq(w.s.watch.count, 0);
+	inode = world_message(&w, "b@one.test", 1);
+	take(&job);
+	world_result(&w, &job, 0, AGENT_SENT);
+	world_done(&w, &job);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+}
+
+Test(dead, its_time_ends)
+{
+	struct world_job job;
+
+	kill_one();
+	world_message(&w, "b@one.test", 1);
+	cr_assert_not(world_take(&w, &job));
+	w.s.now += 400 * USEC_PER_SEC;
+	cr_expect_eq(watch_work(&w.s), USEC_NEVER);
+	cr_expect_eq(w.s.watch.count, 0, "and it was told");
+}
+
+/* ---- what kills nothing ---- */
+
+Test(dead, an_agent_in_trouble_or_dead_says_nothing_of_the_site)
+{
+	struct world_job job;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		world_message(&w, "a@one.test", 1);
+		take(&job);
+		world_agent_failed(&w, &job);
+		world_run(&w);
+	}
+	world_message(&w, "a@one.test", 1);
+	take(&job);
+	close(w.agent);
+	w.agent = -1;
+	world_run(&w);
+	cr_expect_eq(w.s.watch.count, 0);
+	world_link_agent(&w);
+	world_message(&w, "a@one.test", 1);
+	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+}
+
+Test(dead, refused_mail_is_no_failure_of_the_site)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		world_message(&w, "a@one.test", 1);
+		cr_expect_eq(
+		    world_deliver(&w, i % 2 ? AGENT_DEFERRED : AGENT_FAILED),
+		    1);
+	}
+	cr_expect_eq(w.s.watch.count, 0);
+}
+
+/* ---- what goes wrong meanwhile ---- */
+
+Test(dead, a_file_that_is_gone_or_cannot_be_opened)
+{
+	static const struct {
+		const char *name;
+		int error;
+		enum spool_dir dir;
+	} cases[] = {
+		{ "removed by hand", 0, SPOOL_NDIRS },
+		{ "EIO", EIO, SPOOL_DEFERRED },
+	};
+	struct world_job job;
+	uint64_t inode;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		control_ops.flush(&(struct daemon){ .state = &w.s });
+		world_message(&w, "a@one.test", 1);
+		take(&job);
+		inode = world_message(&w, "b@one.test", 2);
+		if (cases[i].error == 0)
+			cr_assert_eq(
+			    spool_remove(&w.s.sp, SPOOL_ACTIVE, inode), 0);
+		else
+			world_fail(CALL_OPEN, cases[i].error, 1);
+		fail_site(&job);
+		cr_expect_eq(
+		    world_where(&w, inode), cases[i].dir, "%s", cases[i].name);
+		cr_expect_eq(w.s.active, 0, "%s", cases[i].name);
+	}
+}
+
+Test(dead, D9_a_queue_that_cannot_be_written_waits)
+{
+	struct world_job job;
+	uint64_t inode;
+
+	world_message(&w, "a@one.test", 1);
+	take(&job);
+	inode = world_message(&w, "b@one.test", 2);
+	world_fail(CALL_OPEN, EROFS, 0);
+	world_message(&w, "d@two.test", 1); /* cannot be opened for marks */
+	cr_assert(w.s.health.read_only);
+	fail_site(&job);
+	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	world_fail(CALL_NONE, 0, 0);
+	w.s.health.probe_at = w.s.finish_at = 0;
+	send_kick(&w.s);
+	world_run(&w);
+	cr_assert_not(w.s.health.read_only);
+	is_suspended(inode, "..");
+}
