@@ -132,17 +132,21 @@ class Site:
         """Answer the first that are held (all); those that come are held or not."""
         self._call(self._release(count, hold))
 
-    async def _drop(self):
-        for client in list(self.clients):
+    async def _drop(self, clients):
+        for client in list(clients):
             client.transport.abort()
 
     def drop(self):
         """All connections are lost."""
-        self._call(self._drop())
+        self._call(self._drop(self.clients))
+
+    def drop_held(self):
+        """The connection whose message was held first is lost."""
+        self._call(self._drop([self.held.pop(0)]))
 
     async def _end(self):
         self._server.close()
-        await self._drop()
+        await self._drop(self.clients)
 
     def stop(self):
         self._call(self._end())

@@ -76,6 +76,7 @@ class Scheduling(SystemTest):
 
     def backlog(self, i, count):
         """So many messages of one recipient, several submitters at once."""
+        i.face("sendmail")  # made before they all want it
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda n: i.inject(HELLO, f"x{n}@away.example"), range(count)))
 
@@ -126,7 +127,7 @@ class Preemption(Scheduling):
         self.assertEqual(len(passes), 30)
         self.assertTrue(all(s["other"] == bulk and int(s["other_slots"]) > 0 and s["total"] == "1"
                             for s in passes), passes)
-        self.replay(30, selected)
+        self.replay(i, 30, selected)
 
     def test_without_discount_and_loan_after_exactly_the_cost(self):
         _, order = self.passed(10, smtp_delivery_slot_cost=4, smtp_delivery_slot_discount=0,
@@ -139,11 +140,11 @@ class Preemption(Scheduling):
         self.assertEqual(order, ["bulk"] * 200 + ["s0", "s1", "s2"])
         self.assertEqual({s["preemption"] for s in self.selections(i)}, {"off"})
 
-    def replay(self, singles, selected):
+    def replay(self, i, singles, selected):
         """The same scenario through the simulator."""
         if not (BIN / "qsim").exists():
             return
-        scenario = self.mktemp("scn")
+        scenario = i.dir / "passed.scn"
         scenario.write_text(
             "set default_destination_recipient_limit 10\nagents smtp 1\n"
             "at 0 msg a*2000\n" + "".join(f"at 0.5 msg a\n" for _ in range(singles)))
@@ -153,13 +154,6 @@ class Preemption(Scheduling):
         for s in selected:
             ids.setdefault(s["id"], len(ids) + 1)
         self.assertEqual(numbers, [ids[s["id"]] for s in selected])
-
-    def mktemp(self, name):
-        import pathlib
-        import tempfile
-        directory = tempfile.TemporaryDirectory(prefix="qsched-")
-        self.addCleanup(directory.cleanup)
-        return pathlib.Path(directory.name) / name
 
 
 class Feedback(Scheduling):
@@ -196,7 +190,7 @@ class Feedback(Scheduling):
 class Dead(Scheduling):
     @cost(8)
     def test_its_backlog_is_deferred_at_once_and_delays_nobody(self):
-        count = 400
+        count = 1000
         site = self.site(mute=True)
         i = self.routed(site)
         self.backlog(i, count)
@@ -267,7 +261,7 @@ class Dead(Scheduling):
         i.inject(HELLO, "x@away.example")
         i.inject(HELLO, "y@away.example")
         wait(lambda: len(site.held) == 2, what="both of them")
-        site.lose(1)
+        site.drop_held()
         wait(lambda: i.log_has("state=dead"), what="its death")
         site.release(hold=False)
         wait(lambda: i.log_has(r"state=open \(a delivery that had begun before succeeded\)"), what="its return")
@@ -286,10 +280,11 @@ class Reload(Scheduling):
             wait(lambda: len(site.held) == count, what=f"{count} deliveries at once")
 
         def reload(**changes):
-            before = i.log().count("configuration reloaded")
+            told = "queue-send/1: configuration reloaded"
+            before = i.log().count(told)
             i.write_conf(**changes)
             i.reload()
-            wait(lambda: i.log().count("configuration reloaded") > before, what="the reload")
+            wait(lambda: i.log().count(told) > before, what="the reload")
         held(4)
         reload(smtp_destination_concurrency_limit=1, smtp_delivery_slot_cost=0)
         site.release(3)

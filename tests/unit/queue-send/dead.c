@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

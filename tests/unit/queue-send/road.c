@@ -234,6 +234,8 @@ Test(limits, recipients_come_in_batches)
 	world_start(&w,
 	    "qmgr_message_recipient_limit = 20\n"
 	    "qmgr_message_recipient_minimum = 3\n"
+	    "default_recipient_limit = 20\n"
+	    "default_extra_recipient_limit = 5\n"
 	    "default_destination_recipient_limit = 2\n");
 	inode = world_file(&w, "d", 90, 0);
 	world_offer(&w, SPOOL_INCOMING, inode);
@@ -250,7 +252,9 @@ Test(limits, recipients_come_in_batches)
 		sent++;
 	}
 	cr_assert_eq(sent, 189);
-	cr_assert_leq(most, 20 + 3 + 3);
+	/* The bound of docs/SCHEDULING.md: three messages, one transport. */
+	cr_expect_leq(most, 3 * 3 + 20 + 5);
+	cr_expect_gt(most, 20);
 	spool_is_empty();
 }
 
