@@ -33,9 +33,9 @@ get_u32(const char *data)
 /* Rows of transports that we do not have are skipped: todo-proc may have read
  * another configuration. */
 static int
-tell_census(struct message *m)
+tell_census(struct message *m, const char *census, size_t len)
 {
-	const char *row = m->census, *end = m->census + m->census_len;
+	const char *row = census, *end = census + len;
 	int r;
 
 	for (; end - row >= MSG_CENSUS_ROW; row += MSG_CENSUS_ROW) {
@@ -44,8 +44,6 @@ tell_census(struct message *m)
 		if (r < 0 && r != -EINVAL)
 			return r;
 	}
-	free(m->census);
-	m->census = NULL;
 	return 0;
 }
 
@@ -88,8 +86,7 @@ look(struct send *s, struct message *m)
 		return r;
 	if (!message_is(m, file.arrival_wall, file.nonce))
 		return -ESTALE;
-	m->file = file;
-	m->next = file.rcpt_off;
+	message_set_file(m, &file);
 	return 0;
 }
 
@@ -98,12 +95,14 @@ static void
 begin(struct send *s, struct message *m)
 {
 	struct due *d = due_find(&s->due, m->inode);
+	size_t census_len;
+	char *census;
 	int r;
 
 	m->deaths = d == NULL ? 0 : d->deaths;
 	deferred_forget(s, m->inode);
 	m->dir = SPOOL_ACTIVE;
-	m->active_mono = s->now;
+	census = message_activate(m, s->now, &census_len);
 	s->active++;
 	m->minute = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
 	s->pub.changed = true;
@@ -111,7 +110,8 @@ begin(struct send *s, struct message *m)
 	if (r == 0)
 		r = sched_message_new(s->sched, m, s->now, &m->sched);
 	if (r == 0)
-		r = tell_census(m);
+		r = tell_census(m, census, census_len);
+	free(census);
 	if (r < 0) {
 		message_fail(m, r);
 		messages_put(&s->messages, m, LIST_FINISHED);

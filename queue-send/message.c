@@ -32,8 +32,7 @@ copy_frame(struct message *m, const struct msg_MESSAGE *frame)
 	m->dir = (uint8_t)frame->dir;
 	m->fd = -1;
 	m->pending = frame->pending;
-	m->file = (struct queue_file){
-		.size = frame->size,
+	m->file = (struct message_file){
 		.content_len = frame->content_len,
 		.rcpt_count = frame->recipients,
 		.queue = frame->queue,
@@ -47,7 +46,8 @@ copy_frame(struct message *m, const struct msg_MESSAGE *frame)
 struct message *
 messages_add(struct messages *ms, const struct msg_MESSAGE *frame)
 {
-	struct message *m = calloc(1, sizeof(*m) + frame->sender.len + 1);
+	struct message *m =
+	    calloc(1, offsetof(struct message, sender) + frame->sender.len + 1);
 
 	if (m == NULL)
 		return NULL;
@@ -59,7 +59,7 @@ messages_add(struct messages *ms, const struct msg_MESSAGE *frame)
 	copy_frame(m, frame);
 	if (frame->census.len > 0)
 		memcpy(m->census, frame->census.data, frame->census.len);
-	m->census_len = (uint32_t)frame->census.len;
+	m->census_len = frame->census.len;
 	RB_INSERT(message_tree, &ms->tree, m);
 	TAILQ_INSERT_TAIL(&ms->list[LIST_NONE], m, on);
 	ms->count[LIST_NONE]++;
@@ -80,10 +80,42 @@ messages_drop(struct messages *ms, struct message *m)
 	RB_REMOVE(message_tree, &ms->tree, m);
 	TAILQ_REMOVE(&ms->list[m->list], m, on);
 	ms->count[m->list]--;
-	sched_message_free(&m->sched);
+	if (m->active)
+		sched_message_free(&m->sched);
+	else
+		free(m->census);
 	io_close(&m->fd);
-	free(m->census);
 	free(m);
+}
+
+void
+message_set_file(struct message *m, const struct queue_file *file)
+{
+	m->file = (struct message_file){
+		.content_off = file->content_off,
+		.content_len = file->content_len,
+		.rcpt_off = file->rcpt_off,
+		.rcpt_len = file->rcpt_len,
+		.arrival_wall = file->arrival_wall,
+		.rcpt_count = file->rcpt_count,
+		.queue = file->queue,
+		.flags = file->flags,
+		.nonce = file->nonce,
+	};
+	m->next = file->rcpt_off;
+}
+
+char *
+message_activate(struct message *m, usec_t now, size_t *ret_census_len)
+{
+	char *census = m->census;
+
+	ASSERT(!m->active);
+	*ret_census_len = m->census_len;
+	m->active = true;
+	m->sched = NULL;
+	m->active_mono = now;
+	return census;
 }
 
 void

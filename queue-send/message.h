@@ -34,17 +34,28 @@ enum message_list {
 	LIST_NLISTS,
 };
 
+/* What is needed of struct queue_file. */
+struct message_file {
+	uint64_t content_off, content_len;
+	uint64_t rcpt_off, rcpt_len;
+	usec_t arrival_wall;
+	uint32_t rcpt_count;
+	uint32_t queue, flags;
+	uint8_t nonce;
+};
+
 struct message {
 	RB_ENTRY(message) link;
 	TAILQ_ENTRY(message) on;
 	uint8_t list;       /* enum message_list */
 	uint8_t dir;        /* enum spool_dir: where it lies */
 	uint8_t deaths;     /* of agents that had it */
+	bool active;        /* in the active queue */
 	bool reasons_begun; /* defer/ holds this attempt's */
 	bool agent_died;    /* in this attempt */
 	uint64_t inode;
-	struct queue_file file; /* before it is active only what identifies */
-	uint64_t next;          /* offset of the next recipient to read */
+	struct message_file file; /* before it is active only what identifies */
+	uint64_t next;            /* offset of the next recipient to read */
 	uint32_t next_index;
 	uint32_t room;     /* what is left of this batch; 0: none has begun */
 	uint32_t pending;  /* of all, when it was prepared */
@@ -56,10 +67,16 @@ struct message {
 	int fd;            /* O_RDWR while deliveries run, else -1 */
 	int error;         /* 0, or -errno: the file does not let us go on */
 	const char *why;   /* what is damaged, for -EBADMSG and -EPERM */
-	usec_t active_mono;
-	struct sched_message *sched; /* NULL before it is active */
-	char *census;                /* NULL once it is active */
-	uint32_t census_len;
+	union {
+		struct { /* !active */
+			char *census;
+			size_t census_len;
+		};
+		struct { /* active */
+			struct sched_message *sched;
+			usec_t active_mono;
+		};
+	};
 	char sender[];
 };
 
@@ -85,6 +102,11 @@ messages_put(struct messages *ms, struct message *m, enum message_list list);
 struct message *messages_first(struct messages *ms, enum message_list list);
 
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
+/* What the trailer of its file says; its recipients are to be read. */
+void message_set_file(struct message *m, const struct queue_file *file);
+/* It is in the active queue from here on, without a sched_message yet. The
+ * census is the caller's to free. */
+char *message_activate(struct message *m, usec_t now, size_t *ret_census_len);
 /* The first error is kept, with what spool says is wrong; 0 changes nothing. */
 void message_fail(struct message *m, int error);
 /* Is it the file that `file` was read from? */

@@ -85,6 +85,18 @@ has_unread(const struct message *m)
 	return m->error == 0 && m->next_index < m->file.rcpt_count;
 }
 
+static void
+seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
+{
+	const struct queue_file file = {
+		.rcpt_off = m->file.rcpt_off,
+		.rcpt_len = m->file.rcpt_len,
+		.rcpt_count = m->file.rcpt_count,
+	};
+
+	queue_rcpt_seek(&s->cursor, &file, offset, index);
+}
+
 /* Up to the end of the batch or of the turn; the number read. */
 static int
 read_some(struct send *s, struct message *m, int left)
@@ -97,7 +109,7 @@ read_some(struct send *s, struct message *m, int left)
 		message_fail(m, fd);
 		return 0;
 	}
-	queue_rcpt_seek(&s->cursor, &m->file, m->next, m->next_index);
+	seek(s, m, m->next, m->next_index);
 	while (n < left && m->room > 0 && has_unread(m)) {
 		message_fail(m, read_one(s, m, fd));
 		n++;
@@ -181,7 +193,7 @@ recipients_read(struct send *s, const struct message *m,
 
 	/* The cursor is everybody's: it follows on only within an entry. */
 	if (place == 0 || s->cursor.index != at->index)
-		queue_rcpt_seek(&s->cursor, &m->file, at->offset, at->index);
+		seek(s, m, at->offset, at->index);
 	r = queue_rcpt_next(&s->cursor, m->fd, ret_rcpt);
 	return r == 0 ? -EBADMSG : r < 0 ? r : 0;
 }

@@ -34,10 +34,10 @@ add_message(struct messages *ms, struct sched *s, uint32_t i)
 	};
 	struct message *m = messages_add(ms, &frame);
 	char address[96], nexthop[64];
+	size_t census_len;
 
 	cr_assert_not_null(m);
-	free(m->census); /* as it is once the message is active */
-	m->census = NULL;
+	free(message_activate(m, 0, &census_len));
 	cr_assert_eq(sched_message_new(s, m, 0, &m->sched), 0);
 	snprintf(nexthop, sizeof(nexthop), "mail.customer-%u.example.org", i);
 	snprintf(address, sizeof(address), "firstname.lastname@%s", nexthop);
