@@ -106,6 +106,7 @@ fresh_peer(struct job *job, struct destination *d)
 
 	if (p != NULL && p->destination == d)
 		return p;
+	key.job = job;
 	key.destination = d;
 	p = RB_FIND(fresh_tree, &job->reading->fresh, &key);
 	if (p == NULL)
