@@ -296,10 +296,10 @@ Test(sched, a_message_leaves_with_what_waits)
 	add(a, 0, "x", "u@x", 0);
 	add(a, 1, "x", "u@x", 1);
 	add(b, 0, "x", "u@x", 0);
-	read_to_the_end(a);
-	read_to_the_end(b);
 	cr_assert_eq(sched_message_expect(a, 1, 1), 0);
 	cr_assert_eq(sched_message_expect(a, 2, 1), -EINVAL);
+	read_to_the_end(a);
+	read_to_the_end(b);
 	sched_message_free(&a);
 	f = sched_figures(s);
 	cr_assert_eq(f.waiting, 1);
