@@ -77,7 +77,7 @@ window_failure(struct window *w, const struct window_rules *rules)
 	w->failure -= f;
 	if (f >= FEEDBACK_EPSILON)
 		w->failure = settled(w->failure);
-	while (w->failure < -FEEDBACK_EPSILON) {
+	while (w->failure < 0) {
 		if (w->window > 1)
 			w->window--;
 		w->failure = settled(w->failure + 1);

@@ -152,7 +152,7 @@ has_learned(const struct sites *sites, const struct site *site)
 	struct window fresh;
 	const struct window *w = &site->window;
 
-	if (site->dead || site->deaths > 0)
+	if (site->deaths > 0) /* as every dead one has */
 		return true;
 	window_init(&fresh, &sites->rules[site->transport]);
 	return w->window != fresh.window || w->success > 0 || w->failure > 0 ||

@@ -277,13 +277,15 @@ Test(sites, new_parameters)
 {
 	struct site_params params[] = { plain, plain };
 	struct fixture t;
-	struct site *a, *b, *dead;
+	struct site *a, *b, *dead, *older;
 
 	params[0].initial_destination_concurrency = 9;
 	cr_assert_eq(sites_new(params, 2, &exact, 10, 1, &t.sites), 0);
 	t.f = sites_table(t.sites);
 	t.table = t.f->table;
 	a = open_at(&t, "a", 0);
+	older = open_at(&t, "older", 0);
+	kill_at(&t, older, 0);
 	dead = open_at(&t, "dead", 0);
 	kill_at(&t, dead, 0);
 	b = t.f->open(t.table, 1, "a", 0);
@@ -307,7 +309,10 @@ Test(sites, new_parameters)
 	done(&t, a, SITE_AGENT_DIED, 0);
 	t.f->close(t.table, a, 0);
 	t.f->close(t.table, b, 0);
+	t.f->flush(t.table, 0);
+	cr_expect_eq(view(&t, older).window, 2);
 	t.f->close(t.table, dead, 0);
+	t.f->close(t.table, older, 0);
 	end(&t);
 }
 

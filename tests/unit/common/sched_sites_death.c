@@ -250,6 +250,29 @@ Test(sites_death, a_late_success_opens)
 	}
 }
 
+/* It was busier than it may be now. */
+Test(sites_death, a_late_success_opens_within_the_limit)
+{
+	struct site_params less[] = { plain, plain };
+	struct fixture t;
+	struct site *a;
+	int i;
+
+	less[0].initial_destination_concurrency = 9;
+	begin(&t, &less[0], &exact, 10, 1);
+	a = open_at(&t, "a", 0);
+	for (i = 0; i < 8; i++)
+		take(&t, a, 0);
+	kill_at(&t, a, 0);
+	less[0].destination_concurrency_limit = 4;
+	cr_assert_eq(sites_configure(t.sites, less, 2, &exact), 0);
+	done(&t, a, SITE_DELIVERED, 1);
+	cr_expect_eq(view(&t, a).window, 4);
+	cr_expect_eq(view(&t, a).busy, 7);
+	t.f->close(t.table, a, 1);
+	end(&t);
+}
+
 /* After the time has come it is no late success any more. */
 Test(sites_death, a_success_after_the_time_finds_it_open)
 {
