@@ -133,30 +133,44 @@ parse_decimal(
 	return r == 0 ? 0 : wrong_number(p, r, "a decimal number", why);
 }
 
+static const char *const feedback_below[] = {
+	[FEEDBACK_FIXED] = "",
+	[FEEDBACK_PER_CONCURRENCY] = "/concurrency",
+	[FEEDBACK_PER_SQRT_CONCURRENCY] = "/sqrt_concurrency",
+};
+
+/* What stands behind x: nothing, /y, or a word. -EINVAL. */
+static int
+read_below(const char *rest, struct conf_feedback *ret_f, double *ret_y)
+{
+	size_t i;
+
+	*ret_y = 1;
+	for (i = 0; i < ARRAY_LEN(feedback_below); i++)
+		if (strcmp(rest, feedback_below[i]) == 0) {
+			ret_f->form = (enum feedback_form)i;
+			return 0;
+		}
+	ret_f->form = FEEDBACK_FIXED;
+	return num_decimal(rest + 1, 0, 1e9, ret_y) < 0 || *ret_y <= 0 ? -EINVAL
+								       : 0;
+}
+
 /* x, x/y, x/concurrency, x/sqrt_concurrency. */
 static int
 parse_feedback(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
-	struct conf_feedback f = { .form = FEEDBACK_FIXED };
-	const char *slash = strchr(value, '/'), *below = NULL;
-	char above[32];
-	size_t len = slash == NULL ? strlen(value) : (size_t)(slash - value);
-	double y = 1;
+	struct conf_feedback f;
+	size_t len = strcspn(value, "/");
+	char x[32];
+	double y;
 
-	if (len >= sizeof(above))
-		return wrong_number(p, -EINVAL, "x, x/y, …", why);
-	memcpy(above, value, len);
-	above[len] = '\0';
-	below = slash == NULL ? "1" : slash + 1;
-	if (strcmp(below, "concurrency") == 0)
-		f.form = FEEDBACK_PER_CONCURRENCY;
-	else if (strcmp(below, "sqrt_concurrency") == 0)
-		f.form = FEEDBACK_PER_SQRT_CONCURRENCY;
-	else if (num_decimal(below, 0, 1e9, &y) < 0 || y <= 0)
-		return wrong(
-		    why, "must be x, x/y, x/concurrency or x/sqrt_concurrency");
-	if (num_decimal(above, 0, 1e9, &f.amount) < 0)
+	if (len < sizeof(x))
+		memcpy(x, value, len);
+	x[len < sizeof(x) ? len : 0] = '\0';
+	if (num_decimal(x, 0, 1e9, &f.amount) < 0 ||
+	    read_below(value + len, &f, &y) < 0)
 		return wrong(
 		    why, "must be x, x/y, x/concurrency or x/sqrt_concurrency");
 	f.amount /= y;
@@ -340,15 +354,10 @@ static int
 format_feedback(
     const struct param *p UNUSED, const void *field, struct buf *out)
 {
-	static const char *const below[] = {
-		[FEEDBACK_FIXED] = "",
-		[FEEDBACK_PER_CONCURRENCY] = "/concurrency",
-		[FEEDBACK_PER_SQRT_CONCURRENCY] = "/sqrt_concurrency",
-	};
 	const struct conf_feedback *f = field;
 	int r = num_add_decimal(out, f->amount);
 
-	return r < 0 ? r : buf_add_str(out, below[f->form]);
+	return r < 0 ? r : buf_add_str(out, feedback_below[f->form]);
 }
 
 static int

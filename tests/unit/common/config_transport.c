@@ -142,6 +142,98 @@ Test(config_transport, a_name_of_its_own_has_limits_of_its_own)
 	conf_done(&conf);
 }
 
+/* Under its own name, whether for all or for one. */
+Test(config_transport, F2_wrong_feedback_is_named)
+{
+	static const struct {
+		const char *line, *want;
+	} rows[] = {
+		{ "default_destination_concurrency_positive_feedback = 1/n",
+		    "must be x, x/y, x/concurrency or x/sqrt_concurrency" },
+		{ "smtp_destination_concurrency_negative_feedback = 1/0",
+		    "must be x, x/y, x/concurrency or x/sqrt_concurrency" },
+		{ "lmtp_destination_concurrency_positive_feedback = 5/4",
+		    "must be 0 to 1" },
+		{ "default_destination_concurrency_negative_feedback = "
+		  "2/sqrt_concurrency",
+		    "must be 0 to 1" },
+		{ "smtp_destination_concurrency_failed_cohort_limit = -1",
+		    "must be a decimal number" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct buf want = { 0 }, error = { 0 };
+		struct conf conf;
+
+		buf_printf(&want, "c:1: %.*s: %s",
+		    (int)strcspn(rows[i].line, " "), rows[i].line,
+		    rows[i].want);
+		cr_expect_eq(try_text(rows[i].line, &conf, &error), -EINVAL);
+		cr_expect_str_eq(
+		    buf_str(&error), buf_str(&want), "\"%s\"", buf_str(&error));
+		buf_done(&want);
+		buf_done(&error);
+	}
+}
+
+/* Every parameter of the scheduler, for one transport and for the others. */
+Test(config_transport, every_limit_can_be_one_transports_own)
+{
+	static const char *const suffixes[] = {
+		"initial_destination_concurrency",
+		"destination_concurrency_limit",
+		"destination_concurrency_positive_feedback",
+		"destination_concurrency_negative_feedback",
+		"destination_concurrency_failed_cohort_limit",
+		"destination_recipient_limit",
+		"delivery_slot_cost",
+		"delivery_slot_discount",
+		"delivery_slot_loan",
+		"minimum_delivery_slots",
+		"recipient_limit",
+		"extra_recipient_limit",
+		"recipient_refill_limit",
+		"recipient_refill_delay",
+		"process_limit",
+	};
+	const struct param *p;
+	size_t i, len, count = 0;
+
+	for (p = params; p < params + nparams; p++)
+		count += p->per_transport;
+	cr_expect_eq(count, ARRAY_LEN(suffixes));
+	for (i = 0; i < ARRAY_LEN(suffixes); i++) {
+		struct conf_transport one, fresh;
+		struct buf text = { 0 }, value = { 0 };
+		struct conf conf;
+
+		buf_printf(&text, "slow_%s = 1\ntransports = slow:smtp smtp\n",
+		    suffixes[i]);
+		load_text(buf_str(&text), &conf);
+		one = *transport(&conf, "slow");
+		fresh = *transport(&conf, "smtp");
+		buf_done(&text);
+		buf_printf(&text, "slow_%s", suffixes[i]);
+		p = param_find_override(buf_str(&text), &len);
+		cr_assert_not_null(p, "%s", suffixes[i]);
+		cr_expect_eq(len, 4);
+		cr_expect_eq(param_format(p, &one, &value), 0);
+		cr_expect(strncmp(buf_str(&value), "1", 1) == 0, "%s: %s",
+		    suffixes[i], buf_str(&value));
+		buf_done(&value);
+		cr_expect_eq(param_format(p, &fresh, &value), 0);
+		cr_expect_str_eq(buf_str(&value),
+		    strcmp(p->fallback, "50") == 0 && p->type == PARAM_PERCENT
+			? "50%"
+			: p->fallback,
+		    "%s: %s", suffixes[i], buf_str(&value));
+		buf_done(&value);
+		buf_done(&text);
+		conf_done(&conf);
+	}
+}
+
 Test(config_transport, no_limit_caps_nothing)
 {
 	struct conf conf;
@@ -259,6 +351,23 @@ Test(config_transport, feedback_amounts)
 		{ "1/", -EINVAL, 0, 0 },
 		{ "/2", -EINVAL, 0, 0 },
 		{ "1/2/3", -EINVAL, 0, 0 },
+		{ "1/8", 0, 0.125, FEEDBACK_FIXED },
+		{ "8/8", 0, 1, FEEDBACK_FIXED },
+		{ "0/concurrency", 0, 0, FEEDBACK_PER_CONCURRENCY },
+		{ "1.0/1.5", 0, 1 / 1.5, FEEDBACK_FIXED },
+		{ "1/0.5", -EINVAL, 0, 0 },
+		{ "9/8", -EINVAL, 0, 0 },
+		{ "1.1/sqrt_concurrency", -EINVAL, 0, 0 },
+		{ "1/2/concurrency", -EINVAL, 0, 0 },
+		{ "1/concurrency/2", -EINVAL, 0, 0 },
+		{ "1/concurrencyx", -EINVAL, 0, 0 },
+		{ "/concurrency", -EINVAL, 0, 0 },
+		{ "1//concurrency", -EINVAL, 0, 0 },
+		{ "1/-2", -EINVAL, 0, 0 },
+		{ "1/2x", -EINVAL, 0, 0 },
+		{ "1e-1", -EINVAL, 0, 0 },
+		{ "0x1", -EINVAL, 0, 0 },
+		{ "nan", -EINVAL, 0, 0 },
 		{ "1 / 2", -EINVAL, 0, 0 },
 		{ "1/cube_concurrency", -EINVAL, 0, 0 },
 		{ "1/CONCURRENCY", -EINVAL, 0, 0 },
