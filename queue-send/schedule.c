@@ -99,13 +99,12 @@ schedule_configure(struct send *s)
 void
 schedule_limits(struct send *s)
 {
-	struct parameters p;
-	int r;
+	const struct conf_transport *t = s->conf->transports;
+	uint32_t i;
 
-	fill(s, &p);
-	r = sched_configure(
-	    s->sched, &p.sched, p.transports, s->conf->ntransports, s->now);
-	ASSERT(r == 0);
+	for (i = 0; i < s->conf->ntransports; i++, t++)
+		sched_set_process_limit(
+		    s->sched, i, has_agent(s, t) ? t->process_limit : 0);
 	s->pub.changed = true;
 	send_kick(s);
 }

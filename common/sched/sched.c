@@ -158,6 +158,13 @@ sched_configure(struct sched *s, const struct sched_params *params,
 }
 
 void
+sched_set_process_limit(struct sched *s, uint32_t transport, uint32_t limit)
+{
+	ASSERT(transport < s->count);
+	s->transports[transport].params.process_limit = limit;
+}
+
+void
 sched_flush(struct sched *s, usec_t now)
 {
 	s->now = now;

@@ -143,6 +143,10 @@ int sched_configure(struct sched *s, const struct sched_params *params,
     const struct sched_transport_params *transports, uint32_t count,
     usec_t now);
 
+/* One process limit alone: an agent came, went, or does not keep up. O(1). */
+void
+sched_set_process_limit(struct sched *s, uint32_t transport, uint32_t limit);
+
 /* A message that came into the active queue at `now`. It has no job yet. */
 int sched_message_new(struct sched *s, void *owner, usec_t now,
     struct sched_message **ret_message);

@@ -116,28 +116,6 @@ order(struct sched *s, char *out)
 	*out = '\0';
 }
 
-Test(sched, first_come_first_served)
-{
-	const struct limits one[] = { { 9, 9, 2 } };
-	struct sched *s = make(one, 1);
-	struct sched_message *a = message(s, "a"), *b = message(s, "b");
-	char got[32];
-	uint32_t i;
-
-	for (i = 0; i < 4; i++)
-		add(b, 0, "x", "u@x", i);
-	add(a, 0, "y", "u@y", 0);
-	for (i = 1; i < 6; i++)
-		add(a, 0, "Y", "u@Y", i);
-	read_to_the_end(b);
-	read_to_the_end(a);
-	order(s, got);
-	cr_assert_str_eq(got, "aaabb", "%s", got);
-	sched_message_free(&a);
-	sched_message_free(&b);
-	unmake(&s);
-}
-
 Test(sched, a_later_batch_fills_the_open_entry)
 {
 	struct sched *s = make(two, 2);
