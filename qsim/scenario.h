@@ -28,10 +28,17 @@ struct scenario_message {
 struct scenario_destination {
 	char *name; /* the nexthop */
 	uint32_t transport;
-	usec_t duration; /* of one delivery */
-	uint32_t fail;   /* so many first deliveries fail to connect */
-	uint32_t refuse; /* connections at once, beyond which one is refused
-			    at once; UINT32_MAX: none is */
+	usec_t duration;  /* of one delivery */
+	uint32_t fail;    /* so many first deliveries fail to connect */
+	uint32_t bad_pct; /* so many of 100 fail to connect, at random */
+	uint32_t refuse;  /* connections at once, beyond which one is refused
+			     at once; UINT32_MAX: none is */
+};
+
+/* A parameter as it was set, `agents` included. */
+struct scenario_setting {
+	char *name, *value;
+	uint32_t line;
 };
 
 struct scenario {
@@ -46,13 +53,30 @@ struct scenario {
 	uint32_t nrcpts;
 	struct scenario_destination *destinations;
 	uint32_t ndestinations;
+	uint32_t spread_pct; /* of durations, at random, either way */
+	uint64_t seed;       /* of what is at random */
+	struct scenario_setting *settings; /* what conf was made of */
+	uint32_t nsettings;
 };
+
+/* Bounds, so that a slip of the pen does not take the machine's memory. */
+#define SCENARIO_LINE_MAX     65536
+#define SCENARIO_MESSAGES_MAX 5000000
+#define SCENARIO_RCPTS_MAX    20000000 /* of all messages */
+#define SCENARIO_ROWS_MAX     20000000 /* in rcpts */
+#define SCENARIO_NUMBER_MAX   9999999  /* of a#LOW-HIGH */
+#define SCENARIO_NAME_MAX     255
 
 int scenario_read(
     const char *path, struct scenario *ret_scenario, struct buf *ret_error);
 /* The same of text in memory; path only names it. */
 int scenario_parse(const char *path, const char *text, size_t len,
     struct scenario *ret_scenario, struct buf *ret_error);
+/* The configuration again, with other settings on top of those of the file.
+ * where names them in errors. */
+int scenario_configure(const struct scenario *sc, const char *where,
+    const struct conf_setting *more, size_t count, struct conf *ret_conf,
+    struct buf *ret_error);
 void scenario_done(struct scenario *sc);
 
 #endif

@@ -151,6 +151,14 @@ enum conf_source {
 /* Read everything. path NULL: QSCHED_CONF or the default; the default file may
  * be absent, one that was named may not. On failure *ret_conf is untouched. */
 int conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error);
+/* The same of settings that stand elsewhere, on top of the defaults: no file is
+ * read, no environment looked at. path only names where they stand. */
+struct conf_setting {
+	const char *name, *value;
+	uint32_t line; /* of path */
+};
+int conf_from_settings(const char *path, const struct conf_setting *settings,
+    size_t count, struct conf *ret_conf, struct buf *ret_error);
 void conf_done(struct conf *conf);
 /* conf_done() and free(), for one that malloc made; NULL is nothing. */
 void conf_free(struct conf **conf);

@@ -158,6 +158,29 @@ read_control(struct reading *rd)
 }
 
 static int
+add_setting(
+    struct reading *rd, const char *name, const char *value, uint32_t line)
+{
+	if (rd->nsettings == rd->cap) {
+		size_t cap = rd->cap == 0 ? 32 : 2 * rd->cap;
+		struct setting *more =
+		    reallocarray(rd->settings, cap, sizeof(*more));
+
+		if (more == NULL)
+			return -ENOMEM;
+		rd->settings = more;
+		rd->cap = cap;
+	}
+	rd->settings[rd->nsettings++] = (struct setting){
+		.name = name,
+		.value = value,
+		.line = line,
+		.transport = -1,
+	};
+	return 0;
+}
+
+static int
 read_line(struct reading *rd, char *line, uint32_t number)
 {
 	const char *path = rd->conf.origins->file;
@@ -170,24 +193,8 @@ read_line(struct reading *rd, char *line, uint32_t number)
 	equals = strchr(line, '=');
 	if (equals == NULL)
 		return fail(rd->error, path, number, "not `name = value`");
-	if (rd->nsettings == rd->cap) {
-		size_t cap = rd->cap == 0 ? 32 : 2 * rd->cap;
-		struct setting *more =
-		    reallocarray(rd->settings, cap, sizeof(*more));
-
-		if (more == NULL)
-			return -ENOMEM;
-		rd->settings = more;
-		rd->cap = cap;
-	}
 	*equals = '\0';
-	rd->settings[rd->nsettings++] = (struct setting){
-		.name = line_trim(line),
-		.value = line_trim(equals + 1),
-		.line = number,
-		.transport = -1,
-	};
-	return 0;
+	return add_setting(rd, line_trim(line), line_trim(equals + 1), number);
 }
 
 static int
@@ -403,6 +410,27 @@ out:
 	return r;
 }
 
+/* From what was read to what is in force. */
+static int
+apply(struct reading *rd, bool environment)
+{
+	int r = apply_transports(rd);
+
+	if (r == 0)
+		r = resolve_settings(rd);
+	if (r == 0)
+		r = apply_settings(rd, false);
+	if (r == 0 && environment)
+		r = apply_environment(rd);
+	if (r == 0)
+		r = inherit(rd);
+	if (r == 0)
+		r = apply_settings(rd, true);
+	if (r == 0)
+		r = conf_check(&rd->conf, rd->error);
+	return r;
+}
+
 static int
 load(struct reading *rd, const char *path, bool may_be_absent)
 {
@@ -415,19 +443,21 @@ load(struct reading *rd, const char *path, bool may_be_absent)
 	if (r == 0)
 		r = read_file(rd, may_be_absent);
 	if (r == 0)
-		r = apply_transports(rd);
-	if (r == 0)
-		r = resolve_settings(rd);
-	if (r == 0)
-		r = apply_settings(rd, false);
-	if (r == 0)
-		r = apply_environment(rd);
-	if (r == 0)
-		r = inherit(rd);
-	if (r == 0)
-		r = apply_settings(rd, true);
-	if (r == 0)
-		r = conf_check(&rd->conf, rd->error);
+		r = apply(rd, true);
+	return r;
+}
+
+static int
+finish(struct reading *rd, const char *path, int r, struct conf *ret_conf)
+{
+	if (r == -ENOMEM && rd->error->len == 0)
+		(void)buf_printf(rd->error, "%s: %s", path, strerror(ENOMEM));
+	buf_done(&rd->text);
+	free(rd->settings);
+	if (r < 0)
+		conf_done(&rd->conf);
+	else
+		*ret_conf = rd->conf;
 	return r;
 }
 
@@ -436,7 +466,6 @@ conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error)
 {
 	struct reading rd = { .error = ret_error };
 	bool may_be_absent = false;
-	int r;
 
 	if (path == NULL)
 		path = getenv("QSCHED_CONF");
@@ -446,16 +475,25 @@ conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error)
 	}
 	if (*path == '\0')
 		return fail(ret_error, "QSCHED_CONF", 0, "must not be empty");
-	r = load(&rd, path, may_be_absent);
-	if (r == -ENOMEM && ret_error->len == 0)
-		buf_printf(ret_error, "%s: %s", path, strerror(ENOMEM));
-	buf_done(&rd.text);
-	free(rd.settings);
-	if (r < 0)
-		conf_done(&rd.conf);
-	else
-		*ret_conf = rd.conf;
-	return r;
+	return finish(&rd, path, load(&rd, path, may_be_absent), ret_conf);
+}
+
+int
+conf_from_settings(const char *path, const struct conf_setting *settings,
+    size_t count, struct conf *ret_conf, struct buf *ret_error)
+{
+	struct reading rd = { .error = ret_error };
+	int r = begin(&rd, path);
+	size_t i;
+
+	if (r == 0)
+		r = set_defaults(&rd);
+	for (i = 0; r == 0 && i < count; i++)
+		r = add_setting(
+		    &rd, settings[i].name, settings[i].value, settings[i].line);
+	if (r == 0)
+		r = apply(&rd, false);
+	return finish(&rd, path, r, ret_conf);
 }
 
 void

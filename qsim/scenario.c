@@ -1,0 +1,413 @@
+#include "qsim/scenario.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/line.h"
+#include "base/num.h"
+#include "base/text.h"
+#include "qsim/reader.h"
+
+#define FILE_BYTES_MAX (64u << 20)
+
+/* ---- what is wrong ---- */
+
+int
+reader_expected(struct reader *rd, const char *what, const char *got)
+{
+	struct buf *e = rd->error;
+
+	(void)buf_printf(
+	    e, "%s:%u: expected %s, ", rd->sc.path, rd->line, what);
+	if (got == NULL) {
+		(void)buf_add_str(e, "and the line ends");
+	} else {
+		(void)buf_add_str(e, "not ");
+		(void)text_quote(e, got);
+	}
+	return -EINVAL;
+}
+
+/* ---- words ---- */
+
+char *
+reader_word(struct reader *rd)
+{
+	char *word = rd->rest + strspn(rd->rest, " \t");
+	size_t len = strcspn(word, " \t");
+
+	if (len == 0)
+		return NULL;
+	rd->rest = word + len;
+	if (*rd->rest != '\0')
+		*rd->rest++ = '\0';
+	return word;
+}
+
+int
+reader_end(struct reader *rd)
+{
+	const char *word = reader_word(rd);
+
+	return word == NULL ? 0
+			    : reader_expected(rd, "the end of the line", word);
+}
+
+int
+reader_number(struct reader *rd, const char *word, uint64_t min, uint64_t max,
+    const char *what, uint32_t *ret_value)
+{
+	uint64_t n;
+
+	if (word == NULL || num_u64(word, min, max, &n) < 0)
+		return reader_expected(rd, what, word);
+	*ret_value = (uint32_t)n;
+	return 0;
+}
+
+int
+reader_time(
+    struct reader *rd, const char *word, const char *what, usec_t *ret_time)
+{
+	double seconds;
+
+	if (word == NULL || num_decimal(word, 0, READER_TIME_MAX, &seconds) < 0)
+		return reader_expected(rd, what, word);
+	*ret_time = (usec_t)(seconds * (double)USEC_PER_SEC + 0.5);
+	return 0;
+}
+
+/* ---- destinations ---- */
+
+int
+reader_transport(struct reader *rd, char **word, uint32_t *ret_transport)
+{
+	char *slash = strchr(*word, '/');
+	const char *name = "smtp";
+	bool new;
+	int r;
+
+	if (slash != NULL) {
+		name = *word;
+		*word = slash + 1;
+		*slash = '\0';
+	}
+	r = names_transport(&rd->names, name, &new, ret_transport);
+	if (r == -ENOSPC)
+		return reader_expected(rd,
+		    "at most " READER_TEXT(CONF_TRANSPORTS_MAX) " transports",
+		    name);
+	return r == 0 && new ? reader_check_transport(rd, name) : r;
+}
+
+int
+reader_destination_of(struct reader *rd, uint32_t transport, const char *name,
+    uint32_t *ret_destination)
+{
+	const unsigned char *c = (const unsigned char *)name;
+
+	while (*c > ' ' && *c < 0x7f && strchr("*#/", *c) == NULL)
+		c++;
+	if (c == (const unsigned char *)name || *c != '\0')
+		return reader_expected(rd,
+		    "a destination (no blank, `*', `#' or second `/')", name);
+	if (strlen(name) > SCENARIO_NAME_MAX)
+		return reader_expected(rd,
+		    "a destination of at most " READER_TEXT(
+			SCENARIO_NAME_MAX) " bytes",
+		    name);
+	return names_destination(&rd->names, transport, name, ret_destination);
+}
+
+int
+reader_destination(struct reader *rd, char *word, uint32_t *ret_destination)
+{
+	uint32_t transport;
+	int r;
+
+	if (word == NULL)
+		return reader_expected(rd, "a destination", NULL);
+	r = reader_transport(rd, &word, &transport);
+	return r < 0
+	    ? r
+	    : reader_destination_of(rd, transport, word, ret_destination);
+}
+
+/* ---- statements ---- */
+
+/* dur DEST MS, dur * MS. */
+static int
+read_dur(struct reader *rd)
+{
+	char *word = reader_word(rd);
+	uint32_t destination = 0, ms = 0;
+	bool all = word != NULL && strcmp(word, "*") == 0;
+	int r = all ? 0 : reader_destination(rd, word, &destination);
+
+	if (r == 0)
+		r = reader_number(rd, reader_word(rd), 0, 1000000000,
+		    "milliseconds (0 to 1000000000)", &ms);
+	if (r == 0)
+		r = reader_end(rd);
+	if (r < 0)
+		return r;
+	if (all)
+		rd->duration = ms * USEC_PER_MSEC;
+	else
+		rd->names.destinations[destination].duration =
+		    ms * USEC_PER_MSEC;
+	return 0;
+}
+
+/* STATEMENT DEST NUMBER: where the number goes. */
+static int
+read_fault(struct reader *rd, size_t field, uint32_t max, const char *what)
+{
+	uint32_t destination, n;
+	int r = reader_destination(rd, reader_word(rd), &destination);
+
+	if (r == 0)
+		r = reader_number(rd, reader_word(rd), 0, max, what, &n);
+	if (r == 0)
+		r = reader_end(rd);
+	if (r == 0)
+		memcpy((char *)&rd->names.destinations[destination] + field, &n,
+		    sizeof(n));
+	return r;
+}
+
+static int
+read_fail(struct reader *rd)
+{
+	return read_fault(rd, offsetof(struct scenario_destination, fail),
+	    UINT32_MAX, "a number of deliveries (0 to 4294967295)");
+}
+
+static int
+read_refuse(struct reader *rd)
+{
+	return read_fault(rd, offsetof(struct scenario_destination, refuse),
+	    UINT32_MAX - 1, "a number of connections (0 to 4294967294)");
+}
+
+static int
+read_bad(struct reader *rd)
+{
+	return read_fault(rd, offsetof(struct scenario_destination, bad_pct),
+	    100, "a percentage (0 to 100)");
+}
+
+static int
+read_spread(struct reader *rd)
+{
+	int r = reader_number(rd, reader_word(rd), 0, 90,
+	    "a percentage (0 to 90)", &rd->sc.spread_pct);
+
+	return r < 0 ? r : reader_end(rd);
+}
+
+static int
+read_seed(struct reader *rd)
+{
+	const char *word = reader_word(rd);
+
+	if (word == NULL || num_u64(word, 0, UINT64_MAX, &rd->sc.seed) < 0)
+		return reader_expected(rd, "a number", word);
+	return reader_end(rd);
+}
+
+static const struct statement {
+	const char *name;
+	int (*read)(struct reader *rd);
+} statements[] = {
+	{ "set", reader_set },
+	{ "agents", reader_agents },
+	{ "dur", read_dur },
+	{ "fail", read_fail },
+	{ "refuse", read_refuse },
+	{ "bad", read_bad },
+	{ "spread", read_spread },
+	{ "seed", read_seed },
+	{ "at", reader_at },
+	{ "repeat", reader_repeat },
+};
+
+static int
+read_statement(struct reader *rd, char *line)
+{
+	const char *word;
+	size_t i;
+
+	line_uncomment(line);
+	rd->rest = line;
+	word = reader_word(rd);
+	if (word == NULL)
+		return 0;
+	for (i = 0; i < ARRAY_LEN(statements); i++)
+		if (strcmp(statements[i].name, word) == 0)
+			return statements[i].read(rd);
+	return reader_expected(rd,
+	    "set, agents, dur, fail, refuse, bad, spread, seed, at or repeat",
+	    word);
+}
+
+/* ---- the whole of it ---- */
+
+static int
+read_lines(struct reader *rd, struct buf *text)
+{
+	struct line_cursor cursor;
+	const char *why;
+	char *line;
+	int r;
+
+	line_begin(&cursor, text, SCENARIO_LINE_MAX);
+	while ((r = line_next(&cursor, &line, &why)) > 0) {
+		rd->line = cursor.number;
+		r = read_statement(rd, line);
+		if (r < 0)
+			return r;
+	}
+	if (r == 0)
+		return 0;
+	(void)buf_printf(rd->error, "%s:%u: expected lines of text, not a %s",
+	    rd->sc.path, cursor.number, why);
+	return r;
+}
+
+static void
+end_destinations(struct reader *rd)
+{
+	struct scenario *sc = &rd->sc;
+	uint32_t i;
+
+	names_take(&rd->names, &sc->destinations, &sc->ndestinations);
+	for (i = 0; i < sc->ndestinations; i++)
+		if (sc->destinations[i].duration < 0)
+			sc->destinations[i].duration = rd->duration;
+}
+
+static int
+read_text(struct reader *rd, struct buf *text)
+{
+	uint32_t smtp;
+	bool new;
+	int r = names_transport(&rd->names, "smtp", &new, &smtp);
+
+	if (r == 0)
+		r = read_lines(rd, text);
+	if (r == 0 && rd->sc.nmessages == 0) {
+		(void)buf_printf(rd->error,
+		    "%s: expected a message (at T msg SPEC), and the file ends",
+		    rd->sc.path);
+		r = -EINVAL;
+	}
+	if (r == 0) {
+		end_destinations(rd);
+		r = reader_configure(rd);
+	}
+	return r;
+}
+
+static int
+parse(const char *path, struct buf *text, struct scenario *ret_scenario,
+    struct buf *ret_error)
+{
+	struct reader rd = {
+		.sc = { .path = strdup(path), .seed = 1 },
+		.duration = USEC_PER_SEC,
+		.error = ret_error,
+	};
+	int r = -ENOMEM;
+
+	names_init(&rd.names);
+	if (rd.sc.path != NULL)
+		r = read_text(&rd, text);
+	names_done(&rd.names);
+	if (r == -ENOMEM && ret_error->len == 0)
+		(void)buf_printf(ret_error, "%s: %s", path, strerror(ENOMEM));
+	if (r < 0)
+		scenario_done(&rd.sc);
+	else
+		*ret_scenario = rd.sc;
+	return r;
+}
+
+int
+scenario_parse(const char *path, const char *text, size_t len,
+    struct scenario *ret_scenario, struct buf *ret_error)
+{
+	struct buf copy = { 0 };
+	int r = buf_add(&copy, text, len);
+
+	if (r == 0)
+		r = parse(path, &copy, ret_scenario, ret_error);
+	buf_done(&copy);
+	return r;
+}
+
+static int
+read_all(int fd, struct buf *out)
+{
+	const size_t room = 65536;
+	int64_t n;
+	int r;
+
+	do {
+		r = buf_reserve(out, room);
+		if (r < 0)
+			return r;
+		n = io_read_all(fd, out->data + out->len, room);
+		if (n < 0)
+			return (int)n;
+		out->len += (size_t)n;
+		if (out->len > FILE_BYTES_MAX)
+			return -EFBIG;
+	} while ((size_t)n == room);
+	out->data[out->len] = '\0';
+	return 0;
+}
+
+/* Nobody's word is taken for anything here: what others may write to is read
+ * as well, and so are pipes. */
+int
+scenario_read(
+    const char *path, struct scenario *ret_scenario, struct buf *ret_error)
+{
+	struct buf text = { 0 };
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	int r = fd < 0 ? -errno : read_all(fd, &text);
+
+	if (r < 0) {
+		(void)text_clean(ret_error, path, strlen(path), 200);
+		(void)buf_printf(ret_error, ": %s", strerror(-r));
+	} else {
+		r = parse(path, &text, ret_scenario, ret_error);
+	}
+	io_close(&fd);
+	buf_done(&text);
+	return r;
+}
+
+void
+scenario_done(struct scenario *sc)
+{
+	uint32_t i;
+
+	for (i = 0; i < sc->ndestinations; i++)
+		free(sc->destinations[i].name);
+	for (i = 0; i < sc->nsettings; i++) {
+		free(sc->settings[i].name);
+		free(sc->settings[i].value);
+	}
+	free(sc->destinations);
+	free(sc->settings);
+	free(sc->messages);
+	free(sc->rcpts);
+	free(sc->path);
+	conf_done(&sc->conf);
+	*sc = (struct scenario){ 0 };
+}
