@@ -9,7 +9,7 @@
 # sanitizers, so that variants never meet.
 
 PROGRAMS := qscheduler queue-send todo-proc queue-inject deliver-local \
-	    deliver-smtp setqload qtop
+	    deliver-smtp setqload qtop qsim
 MODULES  := base log config ipc spool route sched proc agent limits daemon
 
 CC       ?= cc
@@ -40,6 +40,7 @@ LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -levent_core -lisal -lrt -lpthread -lm
 LDLIBS_qtop := -lncursesw
 LDLIBS_deliver-smtp := -lcares
+LDLIBS_qsim := -lm
 PYTHON   := /usr/bin/python3
 
 common_c := $(foreach m,$(MODULES),$(wildcard common/$(m)/*.c))
@@ -153,7 +154,7 @@ INSTALL ?= install
 MANUALS := $(wildcard etc/man/*.[1-8]) $(CONF5)
 # Programs that the supervisor starts lie beside it, out of people's PATH.
 INSTALLED_sbin    := setqload
-INSTALLED_bin     := queue-inject qtop
+INSTALLED_bin     := queue-inject qtop qsim
 INSTALLED_libexec := qscheduler queue-send todo-proc deliver-local deliver-smtp
 FACES             := sendmail qmail-queue
 

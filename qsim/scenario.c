@@ -12,6 +12,7 @@
 #include "qsim/reader.h"
 
 #define FILE_BYTES_MAX (64u << 20)
+#define SERVE_MAX      10000
 
 /* ---- what is wrong ---- */
 
@@ -193,6 +194,35 @@ read_refuse(struct reader *rd)
 	    UINT32_MAX - 1, "a number of connections (0 to 4294967294)");
 }
 
+/* serve DEST N QUEUE SECONDS. */
+static int
+read_serve(struct reader *rd)
+{
+	uint32_t destination = 0, serve = 0, backlog = 0;
+	struct scenario_destination *d;
+	usec_t hang = 0;
+	int r = reader_destination(rd, reader_word(rd), &destination);
+
+	if (r == 0)
+		r = reader_number(rd, reader_word(rd), 1, SERVE_MAX,
+		    "how many are served at once (1 to 10000)", &serve);
+	if (r == 0)
+		r = reader_number(rd, reader_word(rd), 0, SERVE_MAX,
+		    "how many may wait (0 to 10000)", &backlog);
+	if (r == 0)
+		r = reader_time(rd, reader_word(rd),
+		    "seconds that others hang (0 to 1000000000)", &hang);
+	if (r == 0)
+		r = reader_end(rd);
+	if (r < 0)
+		return r;
+	d = &rd->names.destinations[destination];
+	d->serve = serve;
+	d->backlog = backlog;
+	d->hang = hang;
+	return 0;
+}
+
 static int
 read_bad(struct reader *rd)
 {
@@ -228,6 +258,7 @@ static const struct statement {
 	{ "dur", read_dur },
 	{ "fail", read_fail },
 	{ "refuse", read_refuse },
+	{ "serve", read_serve },
 	{ "bad", read_bad },
 	{ "spread", read_spread },
 	{ "seed", read_seed },
@@ -250,7 +281,8 @@ read_statement(struct reader *rd, char *line)
 		if (strcmp(statements[i].name, word) == 0)
 			return statements[i].read(rd);
 	return reader_expected(rd,
-	    "set, agents, dur, fail, refuse, bad, spread, seed, at or repeat",
+	    "set, agents, dur, fail, refuse, serve, bad, spread, seed, at or "
+	    "repeat",
 	    word);
 }
 

@@ -25,14 +25,19 @@ struct scenario_message {
 	uint32_t first, n; /* in rcpts: as they stand in the file */
 };
 
+/* What is at the other end; of the faults the first that applies. */
 struct scenario_destination {
 	char *name; /* the nexthop */
 	uint32_t transport;
-	usec_t duration;  /* of one delivery */
-	uint32_t fail;    /* so many first deliveries fail to connect */
+	usec_t duration; /* of one delivery */
+	uint32_t fail;   /* so many first deliveries fail to connect */
+	uint32_t refuse; /* connections at once, beyond which one is refused
+			    at once; UINT32_MAX: none is */
+	/* So many are served at once and so many wait for that; one more hangs
+	 * and fails. serve 0: no such bounds. */
+	uint32_t serve, backlog;
+	usec_t hang;
 	uint32_t bad_pct; /* so many of 100 fail to connect, at random */
-	uint32_t refuse;  /* connections at once, beyond which one is refused
-			     at once; UINT32_MAX: none is */
 };
 
 /* A parameter as it was set, `agents` included. */
@@ -46,7 +51,8 @@ struct scenario {
 	struct conf conf; /* parameters as set, the rest default; agents are
 			     the transports' process_limit. The transport
 			     smtp is there always, others as they are named */
-	bool jitter_set;  /* backoff_jitter was set; else there is none */
+	bool jitter_set;  /* backoff_jitter was set; else there is none, in conf
+			     neither */
 	struct scenario_message *messages; /* number 1 is [0] */
 	uint32_t nmessages;
 	struct scenario_rcpts *rcpts;

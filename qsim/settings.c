@@ -204,6 +204,16 @@ put_over(struct conf_setting *all, size_t *n, struct conf_setting new)
 		++*n;
 }
 
+static bool
+is_set(const struct conf_setting *all, size_t n, const char *name)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(all[i].name, name) != 0)
+		i++;
+	return i < n;
+}
+
 /* Alone first, so that what is wrong has its own name; with the transports of
  * the scenario, which names of parameters depend on. */
 static int
@@ -259,6 +269,8 @@ scenario_configure(const struct scenario *sc, const char *where,
 		put_over(all, &n, more[i]);
 	if (r == 0)
 		r = conf_from_settings(sc->path, all, n, ret_conf, ret_error);
+	if (r == 0 && !is_set(all, n, "backoff_jitter"))
+		ret_conf->backoff_jitter_pct = 0;
 	free(all);
 	return r;
 }

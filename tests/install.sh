@@ -34,7 +34,7 @@ want installs make install DESTDIR="$scratch/root" prefix=/opt/q
 want 'stays below DESTDIR and prefix' below_prefix
 want 'links lead somewhere' links_lead_somewhere
 want 'paths are filled in' no_marks_left
-for f in sbin/qscheduler sbin/setqload bin/qtop bin/queue-inject \
+for f in sbin/qscheduler sbin/setqload bin/qtop bin/qsim bin/queue-inject \
     libexec/qscheduler/queue-send libexec/qscheduler/sendmail \
     share/man/man8/qscheduler.8 share/man/man5/qscheduler.conf.5 \
     share/qscheduler/qscheduler.conf.sample \

@@ -19,7 +19,7 @@ check() { # NAME COMMAND...
 
 c_files() {
 	find common qscheduler queue-send todo-proc queue-inject deliver-local \
-	    deliver-smtp setqload qtop tests -name '*.[ch]' "$@"
+	    deliver-smtp setqload qtop qsim tests -name '*.[ch]' "$@"
 }
 
 # shellcheck disable=SC2046 # names without blanks

@@ -6,7 +6,7 @@ from case import SystemTest, needs_root
 from instance import AS_ROOT, BIN, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
-PROGRAMS = ("qscheduler", "queue-inject", "setqload", "qtop", "queue-send", "todo-proc",
+PROGRAMS = ("qscheduler", "queue-inject", "setqload", "qtop", "qsim", "queue-send", "todo-proc",
             "deliver-local", "deliver-smtp")
 
 

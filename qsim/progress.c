@@ -1,0 +1,46 @@
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "qsim/qsim.h"
+
+#define EVERY (300 * USEC_PER_MSEC)
+
+void
+progress_begin(struct progress *p, const struct options *o, const char *what,
+    const char *unit)
+{
+	*p = (struct progress){
+		.what = what,
+		.unit = unit,
+		.on = o->progress || isatty(STDERR_FILENO) == 1,
+		.next = clock_mono() + EVERY,
+	};
+}
+
+void
+progress_tell(void *ctx, uint64_t done, uint64_t all)
+{
+	struct progress *p = ctx;
+	usec_t now;
+
+	if (!p->on || all == 0)
+		return;
+	now = clock_mono();
+	if (now < p->next)
+		return;
+	p->next = now + EVERY;
+	p->shown = true;
+	fprintf(stderr,
+	    "\r%s: %3" PRIu64 " %% (%" PRIu64 " of %" PRIu64 " %s)\033[K",
+	    p->what, done * 100 / all, done, all, p->unit);
+	fflush(stderr);
+}
+
+void
+progress_end(struct progress *p)
+{
+	if (p->shown)
+		fprintf(stderr, "\r\033[K");
+	p->shown = false;
+}

@@ -1,0 +1,376 @@
+#include "qsim/simulate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "limits/limits.h"
+#include "qsim/heap.h"
+
+#define IDLE_SITES_MAX 1000000
+#define PROGRESS_EVERY 4096 /* deliveries */
+
+struct run {
+	const struct scenario *sc;
+	const struct simulate_watch *watch;
+	struct sites *sites;
+	struct sched *sched;
+	struct servers *servers;
+	struct heap heap;
+	uint32_t *order; /* of the messages: by time, then number */
+	uint32_t next;   /* in order */
+	struct sched_message **messages;
+	struct simulate_sums sums;
+	uint64_t all; /* recipients */
+	usec_t now;
+	struct sched_decision decision; /* of the last selection */
+	struct site_step step;          /* of the last report */
+};
+
+uint32_t
+simulate_number(const struct scenario *sc, const void *owner)
+{
+	const struct scenario_message *m = owner;
+
+	return (uint32_t)(m - sc->messages) + 1;
+}
+
+/* ---- what the scheduler tells ---- */
+
+static void
+keep_decision(void *ctx, const struct sched_decision *decision)
+{
+	struct run *run = ctx;
+
+	run->decision = *decision;
+}
+
+static void
+keep_step(void *ctx, uint32_t transport UNUSED, const char *destination UNUSED,
+    const struct site_step *step)
+{
+	struct run *run = ctx;
+
+	run->step = *step;
+}
+
+/* ---- start and end ---- */
+
+static int
+compare_times(const void *a, const void *b, void *scenario)
+{
+	const struct scenario *sc = scenario;
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const usec_t at = sc->messages[x].at, bt = sc->messages[y].at;
+
+	if (at != bt)
+		return at < bt ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int
+new_sched(struct run *run, const struct conf *conf, uint64_t seed)
+{
+	struct sched_transport_params transports[CONF_TRANSPORTS_MAX];
+	struct site_params params[CONF_TRANSPORTS_MAX];
+	const struct sched_watch watch = {
+		.ctx = run,
+		.selected = keep_decision,
+		.step = keep_step,
+	};
+	struct site_backoff backoff;
+	struct sched_params sched;
+	uint32_t i;
+	int r;
+
+	for (i = 0; i < conf->ntransports; i++) {
+		limits_transport(conf, i, &transports[i]);
+		limits_site(conf, i, &params[i]);
+	}
+	limits_backoff(conf, &backoff);
+	limits_sched(conf, &sched);
+	r = sites_new(params, conf->ntransports, &backoff, IDLE_SITES_MAX, seed,
+	    &run->sites);
+	if (r == 0)
+		r = sched_new(&sched, transports, conf->ntransports,
+		    sites_table(run->sites), &run->sched);
+	if (r == 0)
+		sched_set_watch(run->sched, &watch);
+	return r;
+}
+
+static int
+begin(struct run *run, const struct conf *conf, uint64_t seed)
+{
+	const struct scenario *sc = run->sc;
+	struct scenario sorted = *sc;
+	uint32_t i;
+	int r = new_sched(run, conf, seed);
+
+	if (r == 0)
+		r = servers_new(sc, seed, &run->servers);
+	if (r < 0)
+		return r;
+	run->order = calloc(sc->nmessages, sizeof(*run->order));
+	run->messages = calloc(sc->nmessages, sizeof(struct sched_message *));
+	if (run->order == NULL || run->messages == NULL)
+		return -ENOMEM;
+	for (i = 0; i < sc->nmessages; i++) {
+		run->order[i] = i;
+		run->all += sc->messages[i].nrcpts;
+	}
+	qsort_r(run->order, sc->nmessages, sizeof(*run->order), compare_times,
+	    &sorted);
+	return 0;
+}
+
+/* A run may end early: what runs and what waits goes first. */
+static void
+end(struct run *run)
+{
+	const struct delivery *d;
+	uint32_t i;
+
+	while ((d = heap_first(&run->heap)) != NULL) {
+		sched_done(
+		    run->sched, d->entry, SITE_AGENT_DIED, NULL, run->now);
+		heap_remove_first(&run->heap);
+	}
+	heap_done(&run->heap);
+	for (i = 0; run->messages != NULL && i < run->sc->nmessages; i++)
+		if (run->messages[i] != NULL)
+			sched_message_free(&run->messages[i]);
+	free(run->messages);
+	free(run->order);
+	servers_free(&run->servers);
+	if (run->sched != NULL)
+		sched_free(&run->sched);
+	if (run->sites != NULL)
+		sites_free(&run->sites);
+}
+
+/* ---- messages ---- */
+
+/* The recipient's name matters where the destination is the recipient. */
+static int
+add_rcpts(struct run *run, struct sched_message *m,
+    const struct scenario_rcpts *row, uint32_t *index)
+{
+	const struct scenario_destination *d =
+	    &run->sc->destinations[row->destination];
+	char address[SCENARIO_NAME_MAX + 16];
+	uint32_t i;
+	int r = 0;
+
+	for (i = 1; r == 0 && i <= row->count; i++) {
+		const struct sched_rcpt rcpt = {
+			.offset = row->destination,
+			.index = (*index)++,
+		};
+
+		snprintf(
+		    address, sizeof(address), "%" PRIu32 "@%s", i, d->name);
+		r = sched_rcpt_add(m, row->transport, d->name, address, &rcpt);
+	}
+	return r;
+}
+
+static int
+arrive(struct run *run, uint32_t number)
+{
+	struct scenario_message *sm = &run->sc->messages[number];
+	struct sched_message *m = NULL;
+	uint32_t i, index = 0;
+	int r = sched_message_new(run->sched, sm, run->now, &m);
+
+	if (r < 0)
+		return r;
+	run->messages[number] = m;
+	for (i = 0; r == 0 && i < sm->n; i++)
+		r = add_rcpts(run, m, &run->sc->rcpts[sm->first + i], &index);
+	if (r == 0)
+		sched_batch_end(m, true, run->now);
+	return r;
+}
+
+/* ---- ends ---- */
+
+static void
+tell_progress(struct run *run)
+{
+	const struct simulate_sums *s = &run->sums;
+
+	if (run->watch->progress != NULL && s->deliveries % PROGRESS_EVERY == 0)
+		run->watch->progress(run->watch->progress_ctx,
+		    s->delivered + s->failed + s->untried, run->all);
+}
+
+static void
+count(struct simulate_sums *sums, enum site_result result, uint32_t nrcpts)
+{
+	if (result == SITE_DELIVERED)
+		sums->delivered += nrcpts;
+	else if (result == SITE_UNTRIED)
+		sums->untried += nrcpts;
+	else
+		sums->failed += nrcpts;
+}
+
+/* The entry is told of before it is gone; its message goes when it was the
+ * last. */
+static int
+finish(struct run *run, struct sched_entry *entry, enum site_result result,
+    const char *why)
+{
+	struct sched_message *m = entry->message;
+	const uint32_t number = simulate_number(run->sc, entry->owner);
+	struct sched_entry copy = *entry;
+	char reason[SITE_WHY_MAX + 1];
+	struct simulate_report report = {
+		.now = run->now,
+		.message = number,
+		.destination = (uint32_t)entry->rcpts[0].offset,
+		.entry = &copy,
+		.result = result,
+		.why = why == NULL ? NULL : reason,
+		.step = result == SITE_UNTRIED ? NULL : &run->step,
+	};
+	int r = 0;
+
+	/* What the entry names may be gone with it. */
+	if (why != NULL)
+		snprintf(reason, sizeof(reason), "%s", why);
+	count(&run->sums, result, entry->nrcpts);
+	sched_done(run->sched, entry, result, why, run->now);
+	copy.rcpts = NULL;
+	copy.destination = run->sc->destinations[report.destination].name;
+	copy.nexthop = copy.destination;
+	report.last =
+	    sched_message_waiting(m) == 0 && sched_message_running(m) == 0;
+	if (run->watch->reported != NULL)
+		r = run->watch->reported(run->watch->ctx, &report);
+	if (report.last)
+		sched_message_free(&run->messages[number - 1]);
+	return r;
+}
+
+static int
+defer_dead(struct run *run)
+{
+	struct sched_entry *entry;
+	int r = 0;
+
+	while (
+	    r == 0 && (entry = sched_take_dead(run->sched, run->now)) != NULL)
+		r = finish(run, entry, SITE_UNTRIED, entry->why);
+	return r;
+}
+
+static int
+end_first(struct run *run)
+{
+	const struct delivery d = *heap_first(&run->heap);
+
+	heap_remove_first(&run->heap);
+	servers_end(run->servers, d.destination, &d.fate);
+	return finish(run, d.entry, d.fate.result, d.fate.why);
+}
+
+/* ---- selections ---- */
+
+static int
+start(struct run *run, struct sched_entry *entry)
+{
+	struct delivery d = {
+		.number = run->sums.deliveries++,
+		.entry = entry,
+		.destination = (uint32_t)entry->rcpts[0].offset,
+	};
+	const struct simulate_selection selection = {
+		.now = run->now,
+		.message = simulate_number(run->sc, entry->owner),
+		.destination = d.destination,
+		.decision = &run->decision,
+	};
+	int r = servers_begin(run->servers, d.destination, run->now, &d.fate);
+
+	if (r == 0) {
+		d.ends = run->now + d.fate.length;
+		r = heap_add(&run->heap, &d);
+	}
+	if (r < 0) {
+		sched_done(run->sched, entry, SITE_AGENT_DIED, NULL, run->now);
+		return r;
+	}
+	tell_progress(run);
+	if (run->watch->selected == NULL)
+		return 0;
+	return run->watch->selected(run->watch->ctx, &selection);
+}
+
+static int
+select_all(struct run *run)
+{
+	struct sched_entry *entry;
+	int r = 0;
+
+	while (r == 0 && (entry = sched_select(run->sched, run->now)) != NULL)
+		r = start(run, entry);
+	return r;
+}
+
+/* ---- time ---- */
+
+static usec_t
+next_arrival(const struct run *run)
+{
+	if (run->next == run->sc->nmessages)
+		return USEC_NEVER;
+	return run->sc->messages[run->order[run->next]].at;
+}
+
+static usec_t
+next_end(const struct run *run)
+{
+	const struct delivery *d = heap_first(&run->heap);
+
+	return d == NULL ? USEC_NEVER : d->ends;
+}
+
+static int
+step(struct run *run)
+{
+	int r = 0;
+
+	while (r == 0 && next_arrival(run) == run->now)
+		r = arrive(run, run->order[run->next++]);
+	while (r == 0 && next_end(run) == run->now)
+		r = end_first(run);
+	if (r == 0)
+		r = defer_dead(run);
+	return r == 0 ? select_all(run) : r;
+}
+
+int
+simulate(const struct scenario *sc, const struct conf *conf, uint64_t seed,
+    const struct simulate_watch *watch, struct simulate_sums *ret_sums)
+{
+	struct run run = { .sc = sc, .watch = watch };
+	int r = begin(&run, conf, seed);
+
+	while (r == 0) {
+		const usec_t arrival = next_arrival(&run);
+		const usec_t ends = next_end(&run);
+
+		run.now = arrival < ends ? arrival : ends;
+		if (run.now == USEC_NEVER)
+			break;
+		r = step(&run);
+		run.sums.end = run.now;
+	}
+	if (r == 0 && ret_sums != NULL)
+		*ret_sums = run.sums;
+	end(&run);
+	return r;
+}
