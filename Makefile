@@ -113,11 +113,15 @@ format:
 .PHONY: demo bench
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
-bench: all $(B)/tests/bench/submit
+bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide
 	$(PYTHON) -B tests/bench/bench.py
 
 $(B)/tests/bench/submit: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) \
     $(call logic_o,queue-inject) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/tests/bench/decide: $(B)/tests/bench/sched/sched.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
