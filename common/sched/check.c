@@ -293,6 +293,7 @@ check_transport(struct transport *t)
 	}
 	ASSERT(n.jobs == t->njobs);
 	CHECK_TREE(open_tree, destination, &t->open, by_place, n.open);
+	ASSERT(t->first == RB_MIN(open_tree, &t->open));
 	CHECK_TREE(arrival_tree, job, &t->by_arrival, by_message, n.unmoved);
 	CHECK_TREE(
 	    unread_tree, job_reading, &t->unread, unread_by_message, n.unread);

@@ -79,13 +79,18 @@ place_open(struct transport *t, struct destination *d, bool open)
 	}
 	if (was && open && d->at == at && d->ring_at == ring_at)
 		return;
-	if (was)
+	if (was) {
+		if (t->first == d)
+			t->first = RB_NEXT(open_tree, tree, d);
 		RB_REMOVE(open_tree, tree, d);
+	}
 	d->open = open;
 	if (open) {
 		d->at = at;
 		d->ring_at = ring_at;
 		RB_INSERT(open_tree, tree, d);
+		if (t->first == NULL || open_compare(d, t->first) < 0)
+			t->first = d;
 	}
 	if (was != open && !LIST_EMPTY(&d->firsts))
 		candidate_heads(d, open);
@@ -168,9 +173,7 @@ destination_find(struct destination *d, struct job *job)
 struct job *
 transport_current(struct transport *t)
 {
-	struct destination *d = RB_MIN(open_tree, &t->open);
-
-	return d == NULL ? NULL : d->front->job;
+	return t->first == NULL ? NULL : t->first->front->job;
 }
 
 /* No job before the current one has room anywhere, so every open destination
@@ -179,13 +182,15 @@ transport_current(struct transport *t)
 struct peer *
 transport_turn(struct transport *t, struct job *current)
 {
-	struct destination key, *d;
+	struct destination key, *d = current->turn->destination;
 
+	if (d->open && d->front == current->turn)
+		return d->front;
 	key.at = current->order.label;
 	key.ring_at = current->turn->ring.label;
 	d = RB_NFIND(open_tree, &t->open, &key);
 	if (d == NULL || d->at != key.at)
-		d = RB_MIN(open_tree, &t->open);
+		d = t->first;
 	ASSERT(d != NULL);
 	return d->front;
 }

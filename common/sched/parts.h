@@ -172,6 +172,7 @@ struct transport {
 	struct sched_transport_params params;
 	struct order_list jobs;
 	struct open_tree open;
+	struct destination *first; /* of open */
 	struct arrival_tree by_arrival;
 	struct unread_tree unread;
 	struct class_tree classes;

@@ -18,56 +18,70 @@ lower(unsigned char c)
 	return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 'a' - 'A') : c;
 }
 
-/* FNV-1a. Names that were made to meet cost a strcasecmp() each, no more. */
 static uint64_t
-hash_name(const char *name)
+mix(uint64_t x)
 {
-	uint64_t hash = 0xcbf29ce484222325;
+	x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93;
+	return x ^ (x >> 32);
+}
+
+static uint64_t
+hash_name(const struct sites *sites, uint32_t transport, const char *name)
+{
+	uint64_t hash = sites->secret ^ transport;
 
 	for (; *name != '\0'; name++)
-		hash = (hash ^ lower((unsigned char)*name)) * 0x100000001b3;
+		hash = mix(hash ^ lower((unsigned char)*name));
 	return hash;
 }
 
-static int
-number_compare(uint64_t a, uint64_t b)
+static struct site_chain *
+chain_of(const struct sites *sites, uint64_t hash)
 {
-	return (a > b) - (a < b);
+	return &sites->chains[hash & (sites->nchains - 1)];
 }
-
-static int
-key_compare(
-    uint32_t transport, uint64_t hash, const char *name, const struct site *b)
-{
-	int r = number_compare(transport, b->transport);
-
-	if (r == 0)
-		r = number_compare(hash, b->hash);
-	return r != 0 ? r : strcasecmp(name, b->name);
-}
-
-static int
-site_compare(const struct site *a, const struct site *b)
-{
-	return key_compare(a->transport, a->hash, a->name, b);
-}
-
-TREE_GENERATE(site_tree, site, link, site_compare)
 
 static struct site *
 site_find(const struct sites *sites, uint32_t transport, uint64_t hash,
     const char *name)
 {
-	struct site *site = RB_ROOT(&sites->tree);
+	struct site *site;
 
-	while (site != NULL) {
-		int r = key_compare(transport, hash, name, site);
-
-		if (r == 0)
+	if (sites->nchains == 0)
+		return NULL;
+	SLIST_FOREACH (site, chain_of(sites, hash), link)
+		if (site->hash == hash && site->transport == transport &&
+		    strcasecmp(site->name, name) == 0)
 			break;
-		site = r < 0 ? RB_LEFT(site, link) : RB_RIGHT(site, link);
-	}
 	return site;
+}
+
+/* Twice as many chains: what was in one goes to two. Without memory they stay
+ * as they are, and are longer. */
+static void
+chains_double(struct sites *sites)
+{
+	uint64_t n = sites->nchains, i;
+	struct site_chain *chains, old;
+	struct site *site;
+
+	chains =
+	    reallocarray(sites->chains, n == 0 ? 64 : 2 * n, sizeof(*chains));
+	if (chains == NULL)
+		return;
+	sites->chains = chains;
+	sites->nchains = n == 0 ? 64 : 2 * n;
+	for (i = n; i < sites->nchains; i++)
+		SLIST_INIT(&chains[i]);
+	for (i = 0; i < n; i++) {
+		old = chains[i];
+		SLIST_INIT(&chains[i]);
+		while ((site = SLIST_FIRST(&old)) != NULL) {
+			SLIST_REMOVE_HEAD(&old, link);
+			SLIST_INSERT_HEAD(
+			    chain_of(sites, site->hash), site, link);
+		}
+	}
 }
 
 static struct site *
@@ -75,8 +89,11 @@ site_make(
     struct sites *sites, uint32_t transport, uint64_t hash, const char *name)
 {
 	size_t len = strlen(name);
-	struct site *site = malloc(sizeof(*site) + len + 1);
+	struct site *site;
 
+	if (sites->nsites >= sites->nchains)
+		chains_double(sites);
+	site = sites->nchains == 0 ? NULL : malloc(sizeof(*site) + len + 1);
 	if (site == NULL)
 		return NULL;
 	*site = (struct site){
@@ -85,7 +102,8 @@ site_make(
 	};
 	memcpy(site->name, name, len + 1);
 	window_init(&site->window, &sites->rules[transport]);
-	(void)RB_INSERT(site_tree, &sites->tree, site);
+	SLIST_INSERT_HEAD(chain_of(sites, hash), site, link);
+	sites->nsites++;
 	return site;
 }
 
@@ -96,7 +114,8 @@ site_drop(struct sites *sites, struct site *site)
 {
 	if (site->dead)
 		site_bury(site);
-	(void)RB_REMOVE(site_tree, &sites->tree, site);
+	SLIST_REMOVE(chain_of(sites, site->hash), site, site, link);
+	sites->nsites--;
 	free(site);
 }
 
@@ -180,10 +199,11 @@ static struct site *
 sites_open(void *table, uint32_t transport, const char *name, usec_t now)
 {
 	struct sites *sites = table;
-	uint64_t hash = hash_name(name);
+	uint64_t hash;
 	struct site *site;
 
 	ASSERT(transport < sites->count);
+	hash = hash_name(sites, transport, name);
 	site = site_find(sites, transport, hash, name);
 	if (site == NULL)
 		site = site_make(sites, transport, hash, name);
@@ -347,11 +367,11 @@ sites_new(const struct site_params *params, uint32_t count,
 		return -ENOMEM;
 	sites->table = functions;
 	sites->table.table = sites;
-	RB_INIT(&sites->tree);
 	LIST_INIT(&sites->dead);
 	TAILQ_INIT(&sites->idle);
 	sites->idle_max = idle_max;
 	sites->random = seed;
+	sites->secret = mix(~seed);
 	sites->count = count;
 	set_params(sites, params, backoff);
 	*ret_sites = sites;
@@ -362,13 +382,16 @@ void
 sites_free(struct sites **sites)
 {
 	struct site *site;
+	uint64_t i;
 
 	if (*sites == NULL)
 		return;
-	while ((site = RB_ROOT(&(*sites)->tree)) != NULL) {
-		ASSERT(site->opens == 0);
-		site_drop(*sites, site);
-	}
+	for (i = 0; i < (*sites)->nchains; i++)
+		while ((site = SLIST_FIRST(&(*sites)->chains[i])) != NULL) {
+			ASSERT(site->opens == 0);
+			site_drop(*sites, site);
+		}
+	free((*sites)->chains);
 	free(*sites);
 	*sites = NULL;
 }
@@ -384,13 +407,15 @@ sites_configure(struct sites *sites, const struct site_params *params,
     uint32_t count, const struct site_backoff *backoff)
 {
 	struct site *site;
+	uint64_t i;
 
 	if (count != sites->count)
 		return -EINVAL;
 	set_params(sites, params, backoff);
-	RB_FOREACH (site, site_tree, &sites->tree)
-		if (!site->dead)
-			window_fit(
-			    &site->window, &sites->rules[site->transport]);
+	for (i = 0; i < sites->nchains; i++)
+		SLIST_FOREACH (site, &sites->chains[i], link)
+			if (!site->dead)
+				window_fit(&site->window,
+				    &sites->rules[site->transport]);
 	return 0;
 }

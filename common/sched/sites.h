@@ -5,7 +5,8 @@
  * A million sites may be in it, so a site is small: what it needs only while
  * it is open, idle, alive or dead lies in one place.
  *
- *	tree   every site, by transport, hash and name
+ *	chains every site, by a hash of transport and name, with a secret in
+ *	       it: who chooses names cannot choose where they meet
  *	dead   the dead ones: a flush looks at nothing else
  *	idle   those nobody has open, the least recently used first
  */
@@ -13,7 +14,6 @@
 #define SCHED_SITES_H
 
 #include <sys/queue.h>
-#include <bsd/sys/tree.h>
 
 #include "sched/site.h"
 
@@ -28,8 +28,8 @@ struct death {
 };
 
 struct site {
-	RB_ENTRY(site) link;
-	uint64_t hash; /* of the name in lower case: most names differ here */
+	SLIST_ENTRY(site) link; /* in its chain */
+	uint64_t hash;          /* of transport and name in lower case */
 	union {
 		void *mine; /* opens > 0 */
 		struct {    /* opens == 0 and busy == 0 */
@@ -47,21 +47,24 @@ struct site {
 	char name[];
 };
 
-/* A million of them: 128 bytes and the name each. */
-_Static_assert(sizeof(struct site) <= 128, "struct site has grown");
+/* A million of them: 104 bytes and the name each. */
+_Static_assert(sizeof(struct site) <= 104, "struct site has grown");
 
-RB_HEAD(site_tree, site);
+SLIST_HEAD(site_chain, site);
 TAILQ_HEAD(site_idle, site);
 LIST_HEAD(site_dead, site);
 
 struct sites {
 	struct site_table table;
-	struct site_tree tree;
+	struct site_chain *chains;
+	uint64_t nchains; /* a power of two, or 0 */
+	uint64_t nsites;
 	struct site_dead dead;
 	struct site_idle idle;
 	uint32_t nidle, idle_max;
 	struct site_backoff backoff;
 	uint64_t random;
+	uint64_t secret; /* of the hash */
 	/* The reasons in a step, which outlive the deaths that they are of. */
 	char why_before[SITE_WHY_MAX + 1], why_after[SITE_WHY_MAX + 1];
 	uint32_t count;
