@@ -23,9 +23,12 @@ struct site_params {                              /* of one transport */
 	struct feedback positive, negative;
 	double failed_cohort_limit; /* 0: never dead */
 };
-struct site_backoff { /* of all transports: how long a dead one is left alone */
+/* Of all transports: how long a dead one is left alone. Doubled and capped
+ * first, then spread, so that those at the maximum do not meet: times are from
+ * jitter_pct below the minimum to jitter_pct above the maximum. */
+struct site_backoff {
 	usec_t minimal_backoff_time, maximal_backoff_time;
-	uint32_t jitter_pct; /* either way */
+	uint32_t jitter_pct; /* either way; 100 at most */
 };
 
 enum site_result {
@@ -41,16 +44,19 @@ enum site_state {
 	SITE_DEAD,
 };
 
+/* While dead, window and fail_cohorts are as they were at the death, success
+ * and failure are 0. */
 struct site_view {
 	enum site_state state;
 	uint32_t window, busy;
 	double success, failure, fail_cohorts;
 	uint32_t deaths;   /* in a row, without a success between */
 	usec_t dead_until; /* while dead */
-	const char *why;   /* while dead; never NULL then */
+	const char *why;   /* while dead; never NULL then, and lives as long */
 };
 
-/* A delivery report and what it did to the site. */
+/* A delivery report and what it did to the site. Its reasons live until the
+ * next one. */
 struct site_step {
 	enum site_result result;
 	struct site_view before, after;
@@ -89,7 +95,9 @@ struct site_table {
 
 /* The table of one process. seed: of the random spread; the same seed and
  * calls give the same times. idle_max: sites remembered while nobody has them
- * open; the least recently used goes first. */
+ * open; the least recently used goes first, and so does what was idle for
+ * twice maximal_backoff_time, but for the dead: mail that was deferred for as
+ * long as can be still finds what its destination has learned. */
 struct sites;
 int sites_new(const struct site_params *params, uint32_t count,
     const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed,
