@@ -2,7 +2,8 @@
 """make bench: the figures of docs/BENCHMARKS.md.
 
 What is compared runs in the same run, alternating, and ratios are printed
-beside the figures. --write puts the tables into docs/BENCHMARKS.md.
+beside the figures. --write puts the tables into docs/BENCHMARKS.md;
+--decisions stops after the first of them.
 """
 import os
 import pathlib
@@ -18,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests/system"))
 from instance import Instance, wait  # noqa: E402
 
 SUBMIT = next((ROOT / "build").glob("*/tests/bench/submit"))
+DECIDE = SUBMIT.with_name("decide")
 ROUNDS = 5
 lines = []
 
@@ -201,9 +203,47 @@ def idle():
     say()
 
 
+def decisions():
+    """common/sched alone, on one core: tests/bench/sched."""
+    out = subprocess.run([DECIDE], capture_output=True, text=True, check=True).stdout
+    rows, what, memory = {}, {}, []
+    for line in out.splitlines():
+        words = line.split("\t")
+        if words[0] == "memory":
+            memory.append(words[1:])
+        else:
+            rows.setdefault(words[0], {})[int(words[1])] = float(words[2])
+            what[words[0]] = words[3]
+    sizes = sorted(next(iter(rows.values())))
+    say("## Decisions of the scheduler, on one core")
+    say()
+    say("| case | " + " | ".join(f"ns, N = {n}" for n in sizes) +
+        f" | decisions/s, N = {sizes[-1]} | growth |")
+    say("|---|" + "---|" * (len(sizes) + 2))
+    for case, ns in rows.items():
+        say(f"| `{case}`: {what[case]} | " + " | ".join(f"{ns[n]:.0f}" for n in sizes) +
+            f" | {1e9 / ns[sizes[-1]]:.0f} | {ns[sizes[-1]] / ns[sizes[0]]:.1f} |")
+    least = min(1e9 / ns[n] for ns in rows.values() for n in sizes)
+    most = max(ns[sizes[-1]] / ns[sizes[0]] for ns in rows.values())
+    say()
+    say("A decision is a selection, its completion, and the end of its message. Medians of 3 alternating rounds. "
+        f"Wanted: 1000000 a second in each, the least is {least:.0f}; growth 3.0 at most, the most is {most:.1f}.")
+    say()
+    say("| in memory | bytes each |")
+    say("|---|---|")
+    for name, each in memory:
+        say(f"| {name} | {each} |")
+    say()
+    say("All of the scheduler counted, destinations and their windows too. Wanted: 200 for the recipients.")
+    say()
+
+
 def main():
     say(f"Made by `make bench` on {platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}.")
     say()
+    decisions()
+    if "--decisions" in sys.argv:
+        return
     acceptance()
     command_per_message()
     end_to_end()

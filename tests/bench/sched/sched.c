@@ -281,7 +281,7 @@ stream(struct bench *b, uint32_t n)
 	const struct policy p = { 20, 50, 20, 5 };
 
 	open_bench(b, &p);
-	mail(b, "bulk", n, 0, n);
+	mail(b, "bulk", n, 0, at_least(n / 10, 1));
 }
 
 /* A mail of one to three recipients arrives for each five decisions. */
