@@ -171,6 +171,17 @@ world_again(struct world *w)
 	begin(w);
 }
 
+void
+world_reload(struct world *w, const char *conf)
+{
+	struct conf old = w->conf;
+
+	read_conf(w, conf);
+	control_ops.reload(&(struct daemon){ .state = &w->s }, &w->conf);
+	conf_done(&old);
+	world_run(w);
+}
+
 static int
 remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
     struct FTW *ftw UNUSED)

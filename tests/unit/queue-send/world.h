@@ -32,6 +32,8 @@ void world_start(struct world *w, const char *conf);
 void world_end(struct world *w);
 /* Another queue-send on the same spool, after the death of the last. */
 void world_again(struct world *w);
+/* Other lines in the configuration file, and a reload. */
+void world_reload(struct world *w, const char *conf);
 void world_link_todo(struct world *w);
 void world_link_agent(struct world *w);
 /* Let it work until it waits; takes in what it says to todo-proc. */

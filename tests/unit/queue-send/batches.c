@@ -1,0 +1,160 @@
+/* Recipients in batches, and limits that change: what queue-send does between
+ * the scheduler and the queue file. */
+#include "tests/unit/queue-send/world.h"
+
+#include <criterion/criterion.h>
+#include <event2/event.h>
+#include <unistd.h>
+
+static struct world w;
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(batches, .fini = end, .timeout = 60);
+
+static uint32_t
+take_all(struct world_job *jobs, uint32_t room)
+{
+	uint32_t n = 0;
+
+	while (n < room && world_take(&w, &jobs[n]))
+		close(jobs[n++].fd);
+	return n;
+}
+
+static void
+deliver(const struct world_job *job)
+{
+	world_result(&w, job, 0, AGENT_SENT);
+	world_done(&w, job);
+	world_run(&w);
+}
+
+static void
+step(void)
+{
+	event_base_loop(w.s.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+Test(batches, the_next_one_does_not_wait_for_the_end_of_the_last)
+{
+	struct world_job jobs[64];
+
+	world_start(&w,
+	    "qmgr_message_recipient_limit = 20\n"
+	    "qmgr_message_recipient_minimum = 3\n"
+	    "default_recipient_limit = 20\n"
+	    "default_recipient_refill_limit = 5\n"
+	    "default_recipient_refill_delay = 1d\n");
+	world_offer(&w, SPOOL_INCOMING, world_file(&w, "d", 60, 0));
+	world_run(&w);
+	cr_assert_eq(take_all(jobs, 64), 20);
+	deliver(&jobs[0]);
+	cr_expect_eq(take_all(jobs + 20, 44), 0, "room for 4");
+	deliver(&jobs[1]);
+	cr_expect_eq(take_all(jobs + 20, 44), 5, "room for 5");
+	cr_expect_eq(sched_figures(w.s.sched).recipients, 23);
+}
+
+Test(batches, little_room_is_filled_after_a_time)
+{
+	struct world_job jobs[64];
+	usec_t began;
+
+	world_start(&w,
+	    "qmgr_message_recipient_limit = 20\n"
+	    "qmgr_message_recipient_minimum = 3\n"
+	    "default_recipient_limit = 20\n"
+	    "default_recipient_refill_delay = 1s\n");
+	world_offer(&w, SPOOL_INCOMING, world_file(&w, "d", 60, 0));
+	world_run(&w);
+	began = w.s.now;
+	cr_assert_eq(take_all(jobs, 64), 20);
+	while (sched_figures(w.s.sched).recipients == 20)
+		event_base_loop(w.s.base, EVLOOP_ONCE);
+	cr_expect_geq(w.s.now - began, USEC_PER_SEC - USEC_PER_SEC / 10);
+	cr_expect_eq(sched_figures(w.s.sched).recipients, 23);
+}
+
+Test(batches, one_that_takes_several_turns_is_selected_at_its_end)
+{
+	struct sched_figures f;
+	uint32_t turns = 0;
+
+	world_start(&w, "");
+	world_offer(&w, SPOOL_INCOMING, world_file(&w, "d", 4500, 0));
+	do {
+		step();
+		f = sched_figures(w.s.sched);
+		cr_assert_leq(f.recipients, 2000 * (turns + 1));
+		turns += f.recipients > 0;
+		cr_assert(f.running == 0 || f.recipients == 4500);
+	} while (f.recipients < 4500);
+	cr_expect_geq(turns, 3);
+	world_run(&w);
+	cr_expect_eq(sched_figures(w.s.sched).running, 100);
+}
+
+/* All that is in memory is with the agent, or has been: the rest is read. */
+Test(batches, each_recipient_once_whatever_the_pools)
+{
+	static const char *const confs[] = {
+		"qmgr_message_recipient_limit = 1\n"
+		"qmgr_message_recipient_minimum = 1\n"
+		"default_recipient_limit = 1\n",
+		"qmgr_message_recipient_limit = 7\n"
+		"qmgr_message_recipient_minimum = 2\n"
+		"default_recipient_limit = 3\n"
+		"default_extra_recipient_limit = 1\n"
+		"default_recipient_refill_limit = 2\n",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(confs); i++) {
+		world_start(&w, confs[i]);
+		world_message(&w, "d", 50);
+		world_message(&w, "e@one.test", 30);
+		world_message(&w, "f", 9);
+		world_deliver(&w, AGENT_SENT);
+		cr_expect_eq(w.s.counters.delivered, 89, "%zu: %u", i,
+		    (unsigned)w.s.counters.delivered);
+		cr_expect_eq(w.s.active, 0);
+		cr_expect_eq(sched_figures(w.s.sched).recipients, 0);
+		if (i + 1 < ARRAY_LEN(confs))
+			world_end(&w);
+	}
+}
+
+/* ---- reload ---- */
+
+Test(batches, a_reload_changes_limits_while_deliveries_run)
+{
+	struct world_job jobs[64];
+
+	world_start(&w,
+	    "initial_destination_concurrency = 4\n"
+	    "default_destination_recipient_limit = 2\n"
+	    "discard_destination_concurrency_limit = 4\n");
+	world_message(&w, "u@one.test", 40);
+	cr_assert_eq(take_all(jobs, 64), 4);
+	world_reload(&w,
+	    "default_destination_recipient_limit = 2\n"
+	    "discard_destination_concurrency_limit = 1\n");
+	deliver(&jobs[0]);
+	deliver(&jobs[1]);
+	deliver(&jobs[2]);
+	cr_expect_eq(take_all(jobs, 64), 0, "one runs");
+	deliver(&jobs[3]);
+	cr_assert_eq(take_all(jobs, 64), 1);
+	world_reload(&w,
+	    "default_destination_recipient_limit = 2\n"
+	    "discard_process_limit = 1\n");
+	deliver(&jobs[0]);
+	cr_expect_eq(take_all(jobs, 64), 1, "window 2, one process");
+	world_reload(&w, "default_destination_recipient_limit = 2\n");
+	cr_expect_eq(take_all(jobs, 64), 1, "and a second one");
+}
