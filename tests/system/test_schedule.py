@@ -243,7 +243,7 @@ class Dead(Scheduling):
     def test_its_time_ends(self):
         site = self.site(mute=True)
         i = self.routed(site, initial_destination_concurrency=1, minimal_backoff_time="1s",
-                        maximal_backoff_time="1s")
+                        maximal_backoff_time="1s", destination_concurrency_feedback_debug="no")
         i.inject(HELLO, "x@away.example")
         wait(lambda: site.connections == 1, what="a connection")
         site.mute = False
@@ -251,6 +251,7 @@ class Dead(Scheduling):
         i.wait_empty()
         self.assertEqual(len(site.deliveries), 1)
         self.assertTrue(i.log_has(rf"destination=smtp/127\.0\.0\.1:{site.port}, state=open \(its time is over\)"))
+        self.assertFalse(i.log_has(r"selected=|report="), "that is for the debug parameter")
         i.stop()
 
     def test_a_late_success_opens_it(self):
