@@ -165,7 +165,7 @@ FACES             := sendmail qmail-queue
 .PHONY: install uninstall
 install: all
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sbindir) $(bindir) $(libexecdir) \
-	    $(docdir) $(etcdir) $(unitdir) $(sysusersdir))
+	    $(docdir) $(etcdir)/workloads $(unitdir) $(sysusersdir))
 	$(INSTALL) -m 755 $(INSTALLED_sbin:%=$(BIN)/%) $(DESTDIR)$(sbindir)
 	$(INSTALL) -m 755 $(INSTALLED_bin:%=$(BIN)/%) $(DESTDIR)$(bindir)
 	$(INSTALL) -m 755 $(INSTALLED_libexec:%=$(BIN)/%) $(DESTDIR)$(libexecdir)
@@ -177,6 +177,7 @@ install: all
 	    $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/man$${page##*.} || exit 1; done
 	$(INSTALL) -m 644 README.md CHANGES.md LICENSE docs/*.md $(DESTDIR)$(docdir)
 	$(INSTALL) -m 644 $(SAMPLE) $(DESTDIR)$(etcdir)
+	$(INSTALL) -m 644 etc/workloads/*.scn $(DESTDIR)$(etcdir)/workloads
 	for way in daemontools s6; do \
 	    cp -R etc/$$way $(DESTDIR)$(etcdir)/ || exit 1; done
 	sed 's|@libexecdir@|$(libexecdir)|g' etc/systemd/qscheduler.service \

@@ -13,6 +13,8 @@ enum {
 	OPT_PROGRESS,
 	OPT_RUNS,
 	OPT_SEED,
+	OPT_SET,
+	OPT_PLOT,
 };
 
 static const struct option longs[] = {
@@ -21,15 +23,19 @@ static const struct option longs[] = {
 	{ "progress", no_argument, NULL, OPT_PROGRESS },
 	{ "runs", required_argument, NULL, OPT_RUNS },
 	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "set", required_argument, NULL, OPT_SET },
+	{ "plot", no_argument, NULL, OPT_PLOT },
 	{ NULL, 0, NULL, 0 },
 };
+
+#define MANY UINT32_MAX
 
 /* Which options a command takes, and how many files. */
 static const struct command {
 	const char *name;
 	enum task task;
 	uint32_t files_min, files_max;
-	bool takes[OPT_SEED + 1 - OPTION_LONG];
+	bool takes[OPT_PLOT + 1 - OPTION_LONG];
 } commands[] = {
 	{ "replay", TASK_REPLAY, 1, 1,
 	    { [OPT_PROGRESS - OPTION_LONG] = true } },
@@ -40,6 +46,13 @@ static const struct command {
 		[OPT_PROGRESS - OPTION_LONG] = true,
 		[OPT_RUNS - OPTION_LONG] = true,
 		[OPT_SEED - OPTION_LONG] = true,
+	    } },
+	{ "compare", TASK_COMPARE, 1, MANY,
+	    {
+		[OPT_PROGRESS - OPTION_LONG] = true,
+		[OPT_SEED - OPTION_LONG] = true,
+		[OPT_SET - OPTION_LONG] = true,
+		[OPT_PLOT - OPTION_LONG] = true,
 	    } },
 };
 
@@ -67,6 +80,16 @@ take_seed(struct options *o, struct buf *error)
 {
 	if (num_u64(optarg, 0, UINT64_MAX, &o->seed) < 0)
 		return option_wrong(error, "--seed ", optarg, ": not a number");
+	o->seed_given = true;
+	return 0;
+}
+
+static int
+take_set(struct options *o, struct buf *error)
+{
+	if (o->nsets == OPTIONS_SETS_MAX)
+		return option_wrong(error, "--set ", optarg, ": one too many");
+	o->sets[o->nsets++] = optarg;
 	return 0;
 }
 
@@ -81,6 +104,11 @@ take_option(struct options *o, int c, char **argv, struct buf *error)
 		return take_runs(o, error);
 	case OPT_SEED:
 		return take_seed(o, error);
+	case OPT_SET:
+		return take_set(o, error);
+	case OPT_PLOT:
+		o->plot = true;
+		return 0;
 	default:
 		return option_unknown(error, c, argv);
 	}

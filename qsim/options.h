@@ -8,12 +8,14 @@
 
 #include "base/buf.h"
 
+#define OPTIONS_SETS_MAX 32
 #define OPTIONS_RUNS_MAX 10000
 
 enum task {
 	TASK_REPLAY,
 	TASK_EXPLAIN,
 	TASK_PUBLISHED,
+	TASK_COMPARE,
 	TASK_HELP,
 	TASK_VERSION,
 	TASK_NTASKS,
@@ -24,6 +26,10 @@ struct options {
 	bool progress; /* also when standard error is no terminal */
 	uint32_t runs;
 	uint64_t seed;
+	bool seed_given;
+	const char *sets[OPTIONS_SETS_MAX]; /* "name=value,name=value" */
+	uint32_t nsets;
+	bool plot;
 	char **files;
 	uint32_t nfiles;
 };

@@ -8,10 +8,12 @@
 #include "base/io.h"
 #include "base/version.h"
 
-#define USAGE                        \
-	"usage: qsim replay FILE\n"  \
-	"       qsim explain FILE\n" \
-	"       qsim published [--runs N] [--seed S]"
+#define USAGE                                                 \
+	"usage: qsim replay FILE\n"                           \
+	"       qsim explain FILE\n"                          \
+	"       qsim published [--runs N] [--seed S]\n"       \
+	"       qsim compare [--set NAME=VALUE,...] [--plot]" \
+	" [--seed S] FILE..."
 
 int
 qsim_complain(int code, const char *text)
@@ -77,9 +79,13 @@ help_main(const struct options *o UNUSED)
 	    "  replay     print the selections that a scenario leads to\n"
 	    "  explain    print why each of them was made\n"
 	    "  published  repeat the published measurements of the feedback\n"
+	    "  compare    print the delays of workloads under several "
+	    "settings\n"
 	    "\n"
 	    "  --runs N              so many runs, with their spread\n"
 	    "  --seed S              of what is at random\n"
+	    "  --set NAME=VALUE,...  settings to compare; may be repeated\n"
+	    "  --plot                draw the delays in the terminal\n"
 	    "  --progress            show it, also without a terminal\n"
 	    "\n"
 	    "The format of scenarios is in qsim(1).");
@@ -97,6 +103,7 @@ static int (*const mains[TASK_NTASKS])(const struct options *o) = {
 	[TASK_REPLAY] = replay_main,
 	[TASK_EXPLAIN] = explain_main,
 	[TASK_PUBLISHED] = published_main,
+	[TASK_COMPARE] = compare_main,
 	[TASK_HELP] = help_main,
 	[TASK_VERSION] = version_main,
 };

@@ -20,6 +20,7 @@ int qsim_main(int argc, char **argv);
 int replay_main(const struct options *o);
 int explain_main(const struct options *o);
 int published_main(const struct options *o);
+int compare_main(const struct options *o);
 
 /* "qsim: TEXT" to standard error; returns code. */
 int qsim_complain(int code, const char *text);

@@ -12,6 +12,7 @@ struct server {
 struct servers {
 	const struct scenario *sc;
 	struct random random;
+	bool queues; /* one has free_at */
 	struct server *all;
 };
 
@@ -42,7 +43,7 @@ servers_free(struct servers **servers)
 
 	if (s == NULL)
 		return;
-	for (i = 0; i < s->sc->ndestinations; i++)
+	for (i = 0; s->queues && i < s->sc->ndestinations; i++)
 		free(s->all[i].free_at);
 	free(s->all);
 	free(s);
@@ -73,7 +74,8 @@ failure(usec_t length, const char *why)
 
 /* It is served by whoever is free first, in the order of coming. */
 static int
-serve(struct server *server, const struct scenario_destination *d, usec_t now,
+serve(struct servers *s, struct server *server,
+    const struct scenario_destination *d, usec_t now,
     struct delivery_fate *fate)
 {
 	uint32_t i, first = 0;
@@ -83,6 +85,7 @@ serve(struct server *server, const struct scenario_destination *d, usec_t now,
 		server->free_at = calloc(d->serve, sizeof(*server->free_at));
 	if (server->free_at == NULL)
 		return -ENOMEM;
+	s->queues = true;
 	for (i = 1; i < d->serve; i++)
 		if (server->free_at[i] < server->free_at[first])
 			first = i;
@@ -126,7 +129,7 @@ servers_begin(struct servers *s, uint32_t destination, usec_t now,
 	else if (d->bad_pct > 0 && random_unit(&s->random) * 100 < d->bad_pct)
 		fate = failure(length, "connection failed at random");
 	else if (d->serve > 0)
-		r = serve(server, d, now, &fate);
+		r = serve(s, server, d, now, &fate);
 	if (r < 0)
 		return r;
 	server->connections += fate.connected ? 1 : 0;

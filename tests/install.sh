@@ -38,6 +38,7 @@ for f in sbin/qscheduler sbin/setqload bin/qtop bin/qsim bin/queue-inject \
     libexec/qscheduler/queue-send libexec/qscheduler/sendmail \
     share/man/man8/qscheduler.8 share/man/man5/qscheduler.conf.5 \
     share/qscheduler/qscheduler.conf.sample \
+    share/qscheduler/workloads/newsletter.scn share/man/man1/qsim.1 \
     share/qscheduler/daemontools/run share/qscheduler/s6/run \
     lib/systemd/system/qscheduler.service; do
 	want "has $f" test -e "$scratch/root/opt/q/$f"
