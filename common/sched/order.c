@@ -1,7 +1,10 @@
 #include "sched/order.h"
 
-/* Neighbours at the end of the list begin with this much between them. */
-#define GAP      ((uint64_t)1 << 32)
+/* Neighbours at the end of the list begin with this much between them. Builds
+ * with sanitizers make it small, so that labels run out and are spread. */
+#ifndef ORDER_GAP
+#define ORDER_GAP ((uint64_t)1 << 32)
+#endif
 #define MIDDLE   ((uint64_t)1 << 63)
 /* A range of 2^n labels may be spread when it holds less than (2/T)^n nodes. */
 #define CROWDING 1.4
@@ -21,9 +24,9 @@ between(const struct order_node *prev, const struct order_node *next,
 	if (prev == NULL && next == NULL)
 		*ret_label = MIDDLE;
 	else if (next == NULL)
-		*ret_label = low + (gap / 2 < GAP ? gap / 2 : GAP);
+		*ret_label = low + (gap / 2 < ORDER_GAP ? gap / 2 : ORDER_GAP);
 	else if (prev == NULL)
-		*ret_label = high - (gap / 2 < GAP ? gap / 2 : GAP);
+		*ret_label = high - (gap / 2 < ORDER_GAP ? gap / 2 : ORDER_GAP);
 	else
 		*ret_label = low + gap / 2;
 	return true;

@@ -31,7 +31,8 @@
  * shared with others: nothing here knows which.
  *
  * Selecting, ending, blocking, unblocking and arriving cost O(log n) in
- * messages, blocked jobs, destinations and recipients.
+ * messages, blocked jobs, destinations and recipients; preemption looks at one
+ * job of each different total.
  *
  * Soft: -ENOMEM, nothing changed; -EINVAL for a transport that is not there.
  * The scheduler owns everything it returns; an entry lives from sched_select()
@@ -88,7 +89,9 @@ struct sched_entry {
 	const struct sched_rcpt *rcpts;
 	uint32_t nrcpts;
 	usec_t selected_at;
-	const char *why; /* of sched_take_dead(): what killed the destination */
+	/* Of sched_take_dead(): what killed the destination; good until the
+	 * next call. */
+	const char *why;
 };
 
 /* Why the current job was preempted, or was not: rule 5, in its order. */
