@@ -79,6 +79,17 @@ make_name(
 	return (int)at;
 }
 
+/* Transports take turns in the order in which they were first used: a new one
+ * comes last. */
+static void
+transport_use(struct transport *t)
+{
+	if (t->used)
+		return;
+	t->used = true;
+	TAILQ_INSERT_TAIL(&t->sched->turns, t, turn);
+}
+
 int
 sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
     const char *address, const struct sched_rcpt *rcpt)
@@ -110,6 +121,7 @@ sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
 		destination_release(t, d);
 		return r;
 	}
+	transport_use(t);
 	message_held(m, job, 1);
 	m->waiting++;
 	s->figures.waiting++;

@@ -169,6 +169,8 @@ RB_HEAD(class_tree, total_class);
 struct transport {
 	struct sched *sched;
 	uint32_t index;
+	bool used; /* in sched->turns */
+	TAILQ_ENTRY(transport) turn;
 	struct sched_transport_params params;
 	struct order_list jobs;
 	struct open_tree open;
@@ -179,6 +181,8 @@ struct transport {
 	uint32_t busy, njobs;
 	int64_t unused; /* slots of the pool; down to -extra_recipient_limit */
 };
+
+TAILQ_HEAD(transport_turns, transport);
 
 /* Of a message that is not read to the end. */
 struct reading {
@@ -211,9 +215,9 @@ struct sched {
 	struct sched_watch watch;
 	struct transport *transports;
 	uint32_t count;
-	uint32_t turn; /* the transport that comes first next time */
-	uint32_t seq;  /* of the last message */
-	usec_t now;    /* as it was last given */
+	struct transport_turns turns; /* those ever used, in rotation */
+	uint32_t seq;                 /* of the last message */
+	usec_t now;                   /* as it was last given */
 	struct message_list messages; /* by arrival */
 	struct due_tree due;
 	struct dead_list dead;

@@ -70,6 +70,7 @@ sched_new(const struct sched_params *params,
 	}
 	s->count = count;
 	s->sites = sites;
+	TAILQ_INIT(&s->turns);
 	TAILQ_INIT(&s->messages);
 	TAILQ_INIT(&s->dead);
 	RB_INIT(&s->due);

@@ -145,23 +145,35 @@ select_from(struct transport *t, usec_t now, struct taken *taken)
 	return false;
 }
 
+/* Rule 4: the one that was chosen comes last, those that were skipped before
+ * it. */
+static void
+rotate(struct sched *s, const struct transport *chosen)
+{
+	struct transport *t;
+
+	do {
+		t = TAILQ_FIRST(&s->turns);
+		TAILQ_REMOVE(&s->turns, t, turn);
+		TAILQ_INSERT_TAIL(&s->turns, t, turn);
+	} while (t != chosen);
+}
+
 struct sched_entry *
 sched_select(struct sched *s, usec_t now)
 {
 	struct taken *taken = taken_get(s);
 	struct transport *t;
-	uint32_t i;
 
 	if (taken == NULL)
 		return NULL;
 	s->now = now;
-	for (i = 0; i < s->count; i++) {
-		t = &s->transports[(s->turn + i) % s->count];
-		if (t->busy < t->params.process_limit &&
-		    select_from(t, now, taken)) {
-			s->turn = (t->index + 1) % s->count;
-			return &taken->pub;
-		}
+	TAILQ_FOREACH (t, &s->turns, turn) {
+		if (t->busy >= t->params.process_limit ||
+		    !select_from(t, now, taken))
+			continue;
+		rotate(s, t);
+		return &taken->pub;
 	}
 	taken_spare(s, taken);
 	return NULL;
