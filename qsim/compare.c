@@ -14,7 +14,7 @@
 struct policy {
 	const char *label, *given; /* given: of --set, or NULL */
 	char *text;                /* that the settings point into */
-	char number[16];
+	char number[24];
 	struct conf_setting settings[SETTINGS_MAX];
 	size_t n;
 	bool fifo; /* no preemption, in any transport */
@@ -153,9 +153,13 @@ add_part(const char *class, const struct measure_part *p, struct buf *out)
 	if (p->ndelays == 0)
 		return buf_printf(out, "  %8s  %8s  %8s  %8s  %8s\n", "-", "-",
 		    "-", "-", "-");
-	return buf_printf(out, "  %8.2f  %8.2f  %8.2f  %8.2f  %8.2f\n",
-	    measure_mean(p), measure_percentile(p, 50),
-	    measure_percentile(p, 95), measure_percentile(p, 99), p->slowdown);
+	r = buf_printf(out, "  %8.2f  %8.2f  %8.2f  %8.2f", measure_mean(p),
+	    measure_percentile(p, 50), measure_percentile(p, 95),
+	    measure_percentile(p, 99));
+	if (r < 0)
+		return r;
+	return p->nwhole == 0 ? buf_printf(out, "  %8s\n", "-")
+			      : buf_printf(out, "  %8.2f\n", p->slowdown);
 }
 
 static int

@@ -149,7 +149,10 @@ add_messages(struct run *run, struct measure *m)
 		last = sm;
 		p->delays[p->ndelays++] =
 		    (double)(o->last - sm->at) / (double)USEC_PER_SEC;
+		if (o->deferred > 0)
+			continue;
 		p->slowdown += ratio(o->last - sm->at, alone_delay);
+		p->nwhole++;
 	}
 	return r;
 }
@@ -170,7 +173,8 @@ finish(struct measure *m)
 	for (p = m->parts; p < m->parts + MEASURE_CLASSES; p++) {
 		if (p->ndelays == 0)
 			continue;
-		p->slowdown /= p->ndelays;
+		if (p->nwhole > 0)
+			p->slowdown /= p->nwhole;
 		qsort(
 		    p->delays, p->ndelays, sizeof(*p->delays), compare_delays);
 	}

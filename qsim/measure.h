@@ -23,6 +23,7 @@ struct measure_part {
 	uint64_t rcpts, deferred; /* recipients: all, and those not delivered */
 	double *delays;           /* seconds, rising */
 	uint32_t ndelays;         /* of messages with something delivered */
+	uint32_t nwhole;          /* of messages with nothing deferred */
 	double slowdown;          /* mean of those */
 };
 struct measure {

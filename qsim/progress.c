@@ -14,7 +14,8 @@ progress_begin(struct progress *p, const struct options *o, const char *what,
 		.what = what,
 		.unit = unit,
 		.on = o->progress || isatty(STDERR_FILENO) == 1,
-		.next = clock_mono() + EVERY,
+		/* What is over at once is not worth it, unless asked for. */
+		.next = clock_mono() + (o->progress ? 0 : EVERY),
 	};
 }
 
