@@ -10,6 +10,8 @@
  * most, so two are enough to keep up. */
 #define AGED_AT_ONCE 2
 
+#define CHAINS_LEAST 64 /* a power of two */
+
 /* ---- finding ---- */
 
 static unsigned char
@@ -56,32 +58,26 @@ site_find(const struct sites *sites, uint32_t transport, uint64_t hash,
 	return site;
 }
 
-/* Twice as many chains: what was in one goes to two. Without memory they stay
- * as they are, and are longer. */
+/* Without memory they stay as many as they are, and are longer. */
 static void
-chains_double(struct sites *sites)
+chains_resize(struct sites *sites, uint64_t count)
 {
-	uint64_t n = sites->nchains, i;
-	struct site_chain *chains, old;
+	struct site_chain *old = sites->chains, *chains;
+	uint64_t i, n = sites->nchains;
 	struct site *site;
 
-	chains =
-	    reallocarray(sites->chains, n == 0 ? 64 : 2 * n, sizeof(*chains));
+	chains = calloc(count, sizeof(*chains));
 	if (chains == NULL)
 		return;
 	sites->chains = chains;
-	sites->nchains = n == 0 ? 64 : 2 * n;
-	for (i = n; i < sites->nchains; i++)
-		SLIST_INIT(&chains[i]);
-	for (i = 0; i < n; i++) {
-		old = chains[i];
-		SLIST_INIT(&chains[i]);
-		while ((site = SLIST_FIRST(&old)) != NULL) {
-			SLIST_REMOVE_HEAD(&old, link);
+	sites->nchains = count;
+	for (i = 0; i < n; i++)
+		while ((site = SLIST_FIRST(&old[i])) != NULL) {
+			SLIST_REMOVE_HEAD(&old[i], link);
 			SLIST_INSERT_HEAD(
 			    chain_of(sites, site->hash), site, link);
 		}
-	}
+	free(old);
 }
 
 static struct site *
@@ -92,7 +88,8 @@ site_make(
 	struct site *site;
 
 	if (sites->nsites >= sites->nchains)
-		chains_double(sites);
+		chains_resize(sites,
+		    sites->nchains == 0 ? CHAINS_LEAST : 2 * sites->nchains);
 	site = sites->nchains == 0 ? NULL : malloc(sizeof(*site) + len + 1);
 	if (site == NULL)
 		return NULL;
@@ -110,13 +107,21 @@ site_make(
 /* ---- idleness ---- */
 
 static void
-site_drop(struct sites *sites, struct site *site)
+site_free(struct site *site)
 {
 	if (site->dead)
 		site_bury(site);
+	free(site);
+}
+
+static void
+site_drop(struct sites *sites, struct site *site)
+{
 	SLIST_REMOVE(chain_of(sites, site->hash), site, site, link);
 	sites->nsites--;
-	free(site);
+	site_free(site);
+	if (sites->nchains > CHAINS_LEAST && sites->nsites < sites->nchains / 8)
+		chains_resize(sites, sites->nchains / 2);
 }
 
 static void
@@ -389,7 +394,8 @@ sites_free(struct sites **sites)
 	for (i = 0; i < (*sites)->nchains; i++)
 		while ((site = SLIST_FIRST(&(*sites)->chains[i])) != NULL) {
 			ASSERT(site->opens == 0);
-			site_drop(*sites, site);
+			SLIST_REMOVE_HEAD(&(*sites)->chains[i], link);
+			site_free(site);
 		}
 	free((*sites)->chains);
 	free(*sites);
