@@ -77,6 +77,9 @@ class Simulator(SystemTest):
         said = self.qsim("explain", self.file(PREEMPTED.replace("b#0-5", "b#0-99"))).stdout
         self.assertIn("not preempted: no other job that may go needs at most 8 entries", said)
 
+        said = self.qsim("explain", ROOT / "tests/vectors/S11.scn").stdout
+        self.assertIn("2 whole slots + loan 0 are less than 3.00 (3 less 0 %)", said)
+
     def test_explain_has_the_lines_of_replay(self):
         for scenario in sorted((ROOT / "tests/vectors").glob("[AB]00*.scn")):
             lines = [line for line in self.qsim("explain", scenario).stdout.splitlines(True)

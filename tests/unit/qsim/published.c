@@ -21,6 +21,15 @@ Test(published, rows_are_within)
 		}
 }
 
+/* Of the windows: the limiter's are between 4 and 6. */
+Test(published, deviation)
+{
+	struct published_measure m;
+
+	cr_assert_eq(published_measure(&published_rows[6], 1, &m), 0);
+	cr_expect(m.deviation > 0.3 && m.deviation < 0.5, "%f", m.deviation);
+}
+
 Test(published, the_same_seed_gives_the_same)
 {
 	struct published_measure a, b, c;

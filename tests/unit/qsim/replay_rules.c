@@ -201,6 +201,22 @@ Test(replay, chance_comes_out_the_same)
 		seen_done(&s[i]);
 }
 
+Test(replay, chance_has_its_share)
+{
+	struct seen s = { 0 };
+	struct simulate_sums sums = { 0 };
+
+	cr_assert_eq(
+	    run("set default_destination_concurrency_failed_cohort_limit 0\n"
+		"seed 2\nbad a 30\n"
+		"repeat 10000 every 1 at 0 msg a\n",
+		&s, &sums),
+	    0);
+	cr_expect(sums.failed > 2900 && sums.failed < 3100, "%lu of 10000",
+	    (unsigned long)sums.failed);
+	seen_done(&s);
+}
+
 /* Deliveries run and messages wait when it ends: nothing is left behind. */
 Test(replay, a_watcher_ends_the_run)
 {

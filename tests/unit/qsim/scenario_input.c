@@ -73,6 +73,8 @@ Test(scenario_input, broken)
 		  "at 0 msg a",
 		    "f:1: default_destination_concurrency_positive_feedback: "
 		    "must be 0 to 1" },
+		{ "set no_such 1\nset no_such 2\nat 0 msg a",
+		    "f:2: no_such: unknown parameter" },
 		{ "at 0 msg a\nset t2_delivery_slot_cost 1",
 		    "f:2: t2_delivery_slot_cost: there is no transport "
 		    "\"t2\"" },
