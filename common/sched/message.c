@@ -198,6 +198,9 @@ sched_message_cancel(struct sched_message *m)
 		if (job->listed)
 			job_list_out(job);
 		pool_pass(job);
+		/* Should what runs be put back, it preempts nobody. */
+		class_leave(job);
+		job->total = job->made;
 	}
 	message_read(m);
 }
