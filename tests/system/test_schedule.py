@@ -217,6 +217,7 @@ class Dead(Scheduling):
         i.inject(HELLO, "late@away.example", "alice@test.example")
         i.wait_delivered("alice", 2)
         wait(lambda: i.log_has(rf"to=<late@away\.example>, relay=none,.*{why}"), what="the late one")
+        wait(lambda: i.page(1)["deferred"] == count + 1, what="the late one is deferred")
         self.assertEqual(site.connections, 5)
         # A flush opens it, and it serves.
         site.mute = False
