@@ -1,10 +1,12 @@
 /* qsim compare: the delays of workloads under several settings. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/option.h"
+#include "base/text.h"
 #include "qsim/measure.h"
 #include "qsim/plot.h"
 #include "qsim/qsim.h"
@@ -131,15 +133,18 @@ add_head(
 {
 	uint64_t rcpts = 0;
 	uint32_t i;
+	int r = text_clean(out, path, strlen(path), PATH_MAX);
 
 	for (i = 0; i < sc->nmessages; i++)
 		rcpts += sc->messages[i].nrcpts;
+	if (r < 0)
+		return r;
 	return buf_printf(out,
-	    "%s: %" PRIu32 " messages, %" PRIu64 " recipients, seed %" PRIu64
+	    ": %" PRIu32 " messages, %" PRIu64 " recipients, seed %" PRIu64
 	    "\n\n"
 	    "recipients  messages  deferred      mean    median      95 %%"
 	    "      99 %%  slowdown\n",
-	    path, sc->nmessages, rcpts, seed);
+	    sc->nmessages, rcpts, seed);
 }
 
 static int
@@ -222,8 +227,7 @@ print_file(struct compare *c, const char *path, const struct scenario *sc,
 /* ---- files ---- */
 
 static int
-measure(struct compare *c, const struct scenario *sc, uint32_t i, uint64_t seed,
-    const char *path)
+measure(struct compare *c, const struct scenario *sc, uint32_t i, uint64_t seed)
 {
 	struct progress progress;
 	const struct simulate_watch watch = {
@@ -235,7 +239,7 @@ measure(struct compare *c, const struct scenario *sc, uint32_t i, uint64_t seed,
 
 	if (code != 0)
 		return code;
-	progress_begin(&progress, c->o, path, "recipients");
+	progress_begin(&progress, c->o, "compare", "recipients");
 	r = measure_run(sc, &conf, seed, &watch, &c->measures[i]);
 	progress_end(&progress);
 	conf_done(&conf);
@@ -254,7 +258,7 @@ compare_file(struct compare *c, const char *path)
 		return code;
 	seed = c->o->seed_given ? c->o->seed : sc.seed;
 	for (i = 0; code == 0 && i < c->n; i++)
-		code = measure(c, &sc, i, seed, path);
+		code = measure(c, &sc, i, seed);
 	if (code == 0)
 		code = qsim_ended(print_file(c, path, &sc, seed));
 	for (i = 0; i < c->n; i++)

@@ -1,5 +1,5 @@
 /* qsim/published.h - the measurements that were published with the feedback
- * rules (docs/SCHEDULING.md, section 2), repeated under the virtual clock.
+ * rules (docs/SCHEDULING.md, section 7), repeated under the virtual clock.
  *
  * One message, recipients of one destination, two to a delivery, a second for
  * each, spread by 5 % either way; the first attempts only; no cohort limit. A

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "base/text.h"
 #include "base/version.h"
 
 #define USAGE                                                 \
@@ -15,10 +16,17 @@
 	"       qsim compare [--set NAME=VALUE,...] [--plot]" \
 	" [--seed S] FILE..."
 
+#define COMPLAINT_MAX 1000
+
 int
 qsim_complain(int code, const char *text)
 {
-	fprintf(stderr, "qsim: %s\n", text);
+	struct buf clean = { 0 };
+
+	/* Names of files may have anything in them. */
+	(void)text_clean(&clean, text, strlen(text), COMPLAINT_MAX);
+	fprintf(stderr, "qsim: %s\n", buf_str(&clean));
+	buf_done(&clean);
 	return code;
 }
 

@@ -50,7 +50,9 @@ struct scenario {
 	char *path;
 	struct conf conf; /* parameters as set, the rest default; agents are
 			     the transports' process_limit. The transport
-			     smtp is there always, others as they are named */
+			     smtp is there always, others as they are named;
+			     those that are not in a parameter `transports`
+			     in the order of their first recipients */
 	bool jitter_set;  /* backoff_jitter was set; else there is none, in conf
 			     neither */
 	struct scenario_message *messages; /* number 1 is [0] */

@@ -143,11 +143,62 @@ lists(const char *list, const char *name)
 	}
 }
 
+/* When a transport gets its first recipient: the order in which they stand in
+ * the list, and take turns. */
+struct first_use {
+	usec_t at;        /* USEC_NEVER: never */
+	uint32_t message; /* number, of those of one instant */
+	uint32_t place;   /* in the message */
+	uint32_t transport;
+};
+
+static int
+compare_uses(const void *a, const void *b)
+{
+	const struct first_use *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	if (x->message != y->message)
+		return x->message < y->message ? -1 : 1;
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	return x->transport < y->transport ? -1 : x->transport > y->transport;
+}
+
+static void
+find_uses(const struct reader *rd, struct first_use uses[CONF_TRANSPORTS_MAX])
+{
+	const struct scenario *sc = &rd->sc;
+	uint32_t i, k;
+
+	for (i = 0; i < CONF_TRANSPORTS_MAX; i++)
+		uses[i] = (struct first_use){
+			.at = USEC_NEVER,
+			.transport = i,
+		};
+	for (i = 0; i < sc->nmessages; i++) {
+		const struct scenario_message *m = &sc->messages[i];
+
+		/* The repetitions of a line come later than its first. */
+		for (k = 0; k < m->n && (i == 0 || m->line != m[-1].line);
+		     k++) {
+			struct first_use use = { m->at, i, k,
+				sc->rcpts[m->first + k].transport };
+
+			if (compare_uses(&use, &uses[use.transport]) < 0)
+				uses[use.transport] = use;
+		}
+	}
+	qsort(uses, rd->names.ntransports, sizeof(*uses), compare_uses);
+}
+
 /* The parameter `transports`: those that were set, and those that the lines
  * name. */
 static int
 set_transports(struct reader *rd)
 {
+	struct first_use uses[CONF_TRANSPORTS_MAX];
 	const struct scenario_setting *s = rd->sc.settings;
 	struct buf list = { 0 };
 	const char *set = "";
@@ -160,9 +211,13 @@ set_transports(struct reader *rd)
 			line = s[i].line;
 		}
 	r = buf_add_str(&list, set);
-	for (i = 0; r == 0 && i < rd->names.ntransports; i++)
-		if (!lists(set, rd->names.transports[i]))
-			r = add_transport(&list, rd->names.transports[i]);
+	find_uses(rd, uses);
+	for (i = 0; r == 0 && i < rd->names.ntransports; i++) {
+		const char *name = rd->names.transports[uses[i].transport];
+
+		if (!lists(set, name))
+			r = add_transport(&list, name);
+	}
 	if (r == 0)
 		r = add_setting(rd, "transports", buf_str(&list), line);
 	buf_done(&list);

@@ -139,6 +139,10 @@ class Simulator(SystemTest):
                 done = self.qsim(command, path, want=100)
                 self.assertIn(f"qsim: {path}", done.stderr)
                 self.assertIn(want, done.stderr)
+        strange = self.dir / "a\033[31m\nb"
+        self.assertIn("a?[31m?b: No such file", self.qsim("replay", strange, want=100).stderr)
+        strange.write_text("fly")
+        self.assertIn("a?[31m?b:1: expected", self.qsim("replay", strange, want=100).stderr)
         self.assertIn("Is a directory", self.qsim("replay", self.dir, want=100).stderr)
         self.assertIn("No such file", self.qsim("replay", self.dir / "none", want=100).stderr)
 

@@ -298,9 +298,48 @@ Test(scenario_input, messages_in_order_of_lines)
 	cr_expect_eq(sc.spread_pct, 5);
 	cr_expect_eq(sc.seed, 7);
 	cr_expect_eq(sc.conf.ntransports, 2);
-	cr_expect_str_eq(sc.conf.transports[1].name, "t2");
-	cr_expect_eq(sc.conf.transports[1].process_limit, 3);
+	cr_expect_str_eq(sc.conf.transports[0].name, "t2",
+	    "in the order of their first recipients");
+	cr_expect_eq(sc.conf.transports[0].process_limit, 3);
+	cr_expect_str_eq(sc.conf.transports[1].name, "smtp");
+	cr_expect_eq(sc.destinations[0].transport, 1);
 	scenario_done(&sc);
+}
+
+Test(scenario_input, order_of_transports)
+{
+	static const struct {
+		const char *text, *want;
+	} rows[] = {
+		{ "at 0 msg a", "smtp" },
+		{ "at 0 msg t2/a", "t2 smtp" },
+		{ "at 0 msg a t2/a", "smtp t2" },
+		{ "at 0 msg t2/a a", "t2 smtp" },
+		{ "agents t3 1\nat 1 msg t2/a\nat 0 msg a", "smtp t2 t3" },
+		{ "at 1 msg a\nat 1 msg t2/a", "smtp t2" },
+		{ "set transports t3:smtp\nat 0 msg t2/a t3/b a",
+		    "t3 t2 smtp" },
+		{ "dur t3/x 1\nrepeat 3 every 1 at 0 msg t2/a\nat 0 msg a",
+		    "t2 smtp t3" },
+	};
+	size_t i;
+	uint32_t k;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct scenario sc;
+		struct buf names = { 0 };
+
+		good(rows[i].text, &sc);
+		for (k = 0; k < sc.conf.ntransports; k++)
+			cr_assert_eq(
+			    buf_printf(&names, "%s%s", k == 0 ? "" : " ",
+				sc.conf.transports[k].name),
+			    0);
+		cr_expect_str_eq(
+		    buf_str(&names), rows[i].want, "%s", rows[i].text);
+		buf_done(&names);
+		scenario_done(&sc);
+	}
 }
 
 Test(scenario_input, defaults)

@@ -1,0 +1,70 @@
+/* Settings that stand in no configuration file. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "config/conf.h"
+
+Test(config_settings, on_top_of_the_defaults)
+{
+	static const struct conf_setting settings[] = {
+		{ "transports", "smtp slow:smtp", 3 },
+		{ "default_delivery_slot_cost", "7", 1 },
+		{ "slow_delivery_slot_cost", "9", 2 },
+	};
+	struct conf conf;
+	struct buf error = { 0 };
+
+	/* Neither environment nor files. */
+	setenv("QSCHED_CONF", "/dev/null/absent", 1);
+	setenv("QUEUE_COUNT", "nonsense", 1);
+	cr_assert_eq(conf_from_settings(
+			 "where", settings, ARRAY_LEN(settings), &conf, &error),
+	    0, "%s", buf_str(&error));
+	cr_assert_eq(conf.ntransports, 2);
+	cr_expect_eq(conf.transports[0].delivery_slot_cost, 7);
+	cr_expect_eq(conf.transports[1].delivery_slot_cost, 9);
+	cr_expect_eq(conf.transports[1].delivery_slot_loan, 3);
+	cr_expect_eq(conf.queue_count, 5);
+	conf_done(&conf);
+	cr_assert_eq(conf_from_settings("where", NULL, 0, &conf, &error), 0);
+	cr_expect_eq(conf.ntransports, 6);
+	conf_done(&conf);
+	cr_expect_eq(error.len, 0);
+	buf_done(&error);
+}
+
+Test(config_settings, errors_name_the_place)
+{
+	static const struct {
+		struct conf_setting settings[2];
+		const char *want;
+	} rows[] = {
+		{ { { "no_such", "1", 4 } },
+		    "where:4: no_such: unknown "
+		    "parameter" },
+		{ { { "queue_count", "x", 5 } },
+		    "where:5: queue_count: must be a whole number" },
+		{ { { "slow_delivery_slot_cost", "1", 6 } },
+		    "where:6: slow_delivery_slot_cost: there is no transport "
+		    "\"slow\"" },
+		{ { { "queue_count", "1", 7 }, { "queue_count", "1", 8 } },
+		    "where:8: queue_count: already set in line 7" },
+		{ { { "queue_count", "9", 1 }, { "queue_max", "8", 2 } },
+		    "where:1: queue_count: queue_count 9 is above queue_max "
+		    "8" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct conf conf;
+		struct buf error = { 0 };
+		size_t n = rows[i].settings[1].name == NULL ? 1 : 2;
+
+		cr_expect_eq(conf_from_settings(
+				 "where", rows[i].settings, n, &conf, &error),
+		    -EINVAL);
+		cr_expect_str_eq(buf_str(&error), rows[i].want);
+		buf_done(&error);
+	}
+}
