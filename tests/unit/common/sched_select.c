@@ -257,7 +257,7 @@ Test(sched, new_limits_apply_at_once)
 	cr_assert_not_null(e[0]);
 	e[2] = sched_select(s, 0);
 	cr_assert_not_null(e[2]);
-	cr_assert_eq(configure(s, &p, 2), -EINVAL);
+	cr_assert_eq(configure(s, two, 2), -EINVAL);
 	for (i = 0; i < 3; i++)
 		sched_done(s, e[i], SITE_DELIVERED, NULL, 0);
 	sched_message_free(&a);
