@@ -57,7 +57,7 @@ make_room(struct order_node *node, void (*moved)(struct order_node *node))
 	double most = 1;
 	unsigned bits;
 
-	for (bits = 1; bits <= 64; bits++) {
+	for (bits = 1;; bits++) {
 		most *= 2 / CROWDING;
 		high = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
 		low = node->label & ~high;
@@ -72,10 +72,11 @@ make_room(struct order_node *node, void (*moved)(struct order_node *node))
 			last = p;
 			count++;
 		}
-		if ((double)count < most && (high - low) / (count + 1) >= 2)
+		if (bits == 64 ||
+		    ((double)count < most && (high - low) / (count + 1) >= 2))
 			break;
 	}
-	ASSERT(bits <= 64);
+	ASSERT((high - low) / (count + 1) >= 2);
 	spread(first, count, low, bits, moved);
 }
 
