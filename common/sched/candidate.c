@@ -262,10 +262,27 @@ octave_now(const struct job *job)
 	return job->selected == 0 ? 0 : octave_of(job_needed(job));
 }
 
+/* A class is among those with jobs that have begun, or not any more. */
+static void
+count_begun(struct job *job, int change)
+{
+	struct total_class *c = job->class;
+
+	if (job->octave == 0)
+		return;
+	if (c->begun == 0)
+		LIST_INSERT_HEAD(&job->transport->begun, c, with_begun);
+	c->begun = (uint32_t)((int64_t)c->begun + change);
+	if (c->begun == 0)
+		LIST_REMOVE(c, with_begun);
+}
+
 /* For INDEX_PARKED there are ranks enough. */
 static void
 index_as(struct job *job, enum job_index index)
 {
+	if (job->index != INDEX_NONE)
+		count_begun(job, -1);
 	if (job->index == INDEX_FREE)
 		RB_REMOVE(free_tree, &octave(job)->free, job);
 	else if (job->index == INDEX_PARKED)
@@ -274,6 +291,7 @@ index_as(struct job *job, enum job_index index)
 	if (index == INDEX_NONE)
 		return;
 	job->octave = octave_now(job);
+	count_begun(job, 1);
 	if (index == INDEX_FREE)
 		RB_INSERT(free_tree, &octave(job)->free, job);
 	else
@@ -389,20 +407,26 @@ best_head(struct class_octave *o, struct job *current, uint32_t most,
 }
 
 static struct job *
-best_of_class(struct total_class *c, struct job *current, uint32_t most)
+best_of_octave(struct class_octave *o, struct job *current, uint32_t most)
+{
+	struct job *job = NULL;
+
+	if (!RB_EMPTY(&o->free))
+		job = best_free(o, current, most);
+	if (!RB_EMPTY(&o->heads))
+		job = best_head(o, current, most, job);
+	return job;
+}
+
+/* Of those that have begun; they need less than their total. */
+static struct job *
+best_begun(struct total_class *c, struct job *current, uint32_t most)
 {
 	struct job *best = NULL, *job;
-	struct class_octave *o;
-	uint32_t least;
 	uint8_t i;
 
-	for (i = 0; i < c->octaves; i++) {
-		o = &c->octave[i];
-		least = i == 0 ? c->total : (uint32_t)1 << (i - 1);
-		if (least > most || (RB_EMPTY(&o->free) && RB_EMPTY(&o->heads)))
-			continue;
-		job = best_free(o, current, most);
-		job = best_head(o, current, most, job);
+	for (i = 1; i < c->octaves && (uint32_t)1 << (i - 1) <= most; i++) {
+		job = best_of_octave(&c->octave[i], current, most);
 		if (job != NULL && (best == NULL || age_compare(job, best) < 0))
 			best = job;
 	}
@@ -415,31 +439,51 @@ score_of(usec_t arrival, uint32_t total, usec_t now)
 	return (double)(now - arrival + USEC_PER_SEC) / total;
 }
 
+/* The best so far. */
+struct contest {
+	struct job *job;
+	double score;
+	usec_t now;
+};
+
+/* Ties: the earlier in the list. */
+static void
+compete(struct contest *best, struct job *job)
+{
+	double score;
+
+	if (job == NULL)
+		return;
+	score = score_of(job->message->arrival, job->total, best->now);
+	if (best->job != NULL &&
+	    (score < best->score ||
+		(score == best->score &&
+		    job->order.label > best->job->order.label)))
+		return;
+	best->job = job;
+	best->score = score;
+}
+
 struct job *
 candidate_best(
     struct job *current, uint32_t most, usec_t now, double *ret_score)
 {
 	struct transport *t = current->transport;
 	usec_t oldest = TAILQ_FIRST(&t->sched->messages)->arrival;
-	struct job *best = NULL, *job;
-	double score, best_score = 0;
-	struct total_class *c;
+	struct contest best = { .now = now };
+	struct total_class *c, *next;
 
-	RB_FOREACH (c, class_tree, &t->classes) {
-		if (best != NULL &&
-		    score_of(oldest, c->total, now) < best_score)
-			break;
-		job = best_of_class(c, current, most);
-		if (job == NULL)
-			continue;
-		score = score_of(job->message->arrival, c->total, now);
-		if (best == NULL || score > best_score ||
-		    (score == best_score &&
-			job->order.label < best->order.label)) {
-			best = job;
-			best_score = score;
-		}
+	for (c = LIST_FIRST(&t->begun); c != NULL; c = next) {
+		next = LIST_NEXT(c, with_begun);
+		compete(&best, best_begun(c, current, most));
 	}
-	*ret_score = best_score / USEC_PER_SEC;
-	return best;
+	RB_FOREACH (c, class_tree, &t->classes) {
+		if (c->total > most ||
+		    (best.job != NULL &&
+			score_of(oldest, c->total, now) < best.score))
+			break;
+		compete(&best, best_of_octave(&c->octave[0], current, most));
+	}
+	*ret_score = best.score / USEC_PER_SEC;
+	return best.job;
 }

@@ -90,7 +90,7 @@ TREE_GENERATE(unread_tree, job_reading, link, unread_by_message)
 
 /* Counted on the way, compared at the end. */
 struct counts {
-	size_t jobs, open, unmoved, unread, free, heads, dying;
+	size_t jobs, open, unmoved, unread, free, begun, heads, dying;
 	uint64_t running, waiting, held, messages;
 	int64_t limit;
 };
@@ -220,6 +220,7 @@ check_index(const struct job *job, struct counts *n)
 		octave++;
 	ASSERT(job->octave == octave);
 	n->free += job->index == INDEX_FREE;
+	n->begun += octave > 0;
 }
 
 static void
@@ -259,7 +260,7 @@ static void
 check_classes(struct transport *t, const struct counts *n)
 {
 	struct total_class *c, *last = NULL;
-	size_t free = 0, heads = 0;
+	size_t free = 0, heads = 0, begun = 0;
 	struct class_octave *o;
 	struct rank *r;
 	struct job *job;
@@ -267,6 +268,7 @@ check_classes(struct transport *t, const struct counts *n)
 	RB_FOREACH (c, class_tree, &t->classes) {
 		ASSERT(last == NULL || last->total < c->total);
 		ASSERT(c->users > 0);
+		begun += c->begun;
 		for (o = c->octave; o < c->octave + c->octaves; o++) {
 			RB_FOREACH (job, free_tree, &o->free)
 				free++;
@@ -276,6 +278,7 @@ check_classes(struct transport *t, const struct counts *n)
 		last = c;
 	}
 	ASSERT(free == n->free && heads == n->heads);
+	ASSERT(begun == n->begun);
 }
 
 static void

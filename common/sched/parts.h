@@ -160,11 +160,14 @@ struct class_octave {
 struct total_class {
 	RB_ENTRY(total_class) link;
 	uint32_t total;
-	uint32_t users; /* jobs whose class it is */
+	uint32_t users;                     /* jobs whose class it is */
+	uint32_t begun;                     /* jobs in its octaves above 0 */
+	LIST_ENTRY(total_class) with_begun; /* in transport->begun, if any */
 	uint8_t octaves;
 	struct class_octave octave[];
 };
 RB_HEAD(class_tree, total_class);
+LIST_HEAD(class_list, total_class);
 
 struct transport {
 	struct sched *sched;
@@ -178,6 +181,7 @@ struct transport {
 	struct arrival_tree by_arrival;
 	struct unread_tree unread;
 	struct class_tree classes;
+	struct class_list begun;
 	uint32_t busy, njobs;
 	int64_t unused; /* slots of the pool; down to -extra_recipient_limit */
 };

@@ -49,6 +49,7 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 	RB_INIT(&t->by_arrival);
 	RB_INIT(&t->unread);
 	RB_INIT(&t->classes);
+	LIST_INIT(&t->begun);
 	transport_set(t, params);
 	t->unused = t->params.recipient_limit;
 }
