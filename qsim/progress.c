@@ -10,10 +10,14 @@ void
 progress_begin(struct progress *p, const struct options *o, const char *what,
     const char *unit)
 {
+	const bool lines = o->task == TASK_REPLAY || o->task == TASK_EXPLAIN;
+	const bool shown = isatty(STDERR_FILENO) == 1 &&
+	    !(lines && isatty(STDOUT_FILENO) == 1);
+
 	*p = (struct progress){
 		.what = what,
 		.unit = unit,
-		.on = o->progress || isatty(STDERR_FILENO) == 1,
+		.on = o->progress || shown,
 		/* What is over at once is not worth it, unless asked for. */
 		.next = clock_mono() + (o->progress ? 0 : EVERY),
 	};

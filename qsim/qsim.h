@@ -37,7 +37,7 @@ int qsim_read(const char *path, struct scenario *ret_scenario);
 const char *qsim_time(usec_t time, char text[QSIM_TIME_MAX]);
 
 /* Progress on standard error, a few times a second, when that is a terminal or
- * it was asked for. */
+ * it was asked for; not among lines that go to a terminal themselves. */
 struct progress {
 	const char *what, *unit;
 	bool on, shown;
