@@ -37,8 +37,11 @@ say(struct buf *text, const char *before, const char *what, const char *value)
 	ASSERT(buf_printf(text, "%s%s %s\n", before, what, value) == 0);
 }
 
+struct mood;
+
 struct world {
 	struct dice dice;
+	const struct mood *mood;
 	uint32_t ntransports, nnames;
 	uint32_t large_pct, burst_pct;
 	uint64_t now, last; /* in units of 100 ms */
@@ -53,7 +56,8 @@ struct setting {
 	const char *values[10];
 };
 
-static const struct setting settings[] = {
+/* Of everything something. */
+static const struct setting any[] = {
 	{ "delivery_slot_cost", false, 80,
 	    { "0", "1", "2", "2", "3", "3", "5", "7", "10" } },
 	{ "delivery_slot_discount", false, 60,
@@ -76,6 +80,53 @@ static const struct setting settings[] = {
 	    { "0", "0.5", "1", "2", "3.5", "20" } },
 };
 
+/* Jobs that preempt jobs that preempt, and are blocked in between. */
+static const struct setting nested[] = {
+	{ "delivery_slot_cost", false, 100, { "2", "2", "3", "4" } },
+	{ "delivery_slot_discount", false, 80, { "0", "50", "100", "100" } },
+	{ "delivery_slot_loan", false, 80, { "0", "2", "5", "20" } },
+	{ "minimum_delivery_slots", false, 100, { "0", "0", "1", "2" } },
+	{ "destination_recipient_limit", false, 100, { "1", "2", "2", "3" } },
+	{ "destination_concurrency_limit", false, 100,
+	    { "1", "1", "2", "2", "3" } },
+	{ "initial_destination_concurrency", true, 100, { "1", "2" } },
+	{ "destination_concurrency_failed_cohort_limit", false, 60,
+	    { "0", "1", "3" } },
+};
+
+/* Destinations that die, and again, with successes between. */
+static const struct setting dying[] = {
+	{ "destination_recipient_limit", false, 100, { "1", "2", "3" } },
+	{ "destination_concurrency_limit", false, 60, { "0", "5", "20" } },
+	{ "initial_destination_concurrency", true, 100, { "3", "5", "8" } },
+	{ "destination_concurrency_negative_feedback", false, 100,
+	    { "0", "0.3", "1/concurrency" } },
+	{ "destination_concurrency_failed_cohort_limit", false, 100,
+	    { "0.3", "0.5", "1", "1.5" } },
+};
+
+struct mood {
+	uint32_t pct;
+	const struct setting *settings;
+	size_t n;
+	uint32_t large_pct, fail_pct, refuse_pct; /* at most, the first */
+};
+static const struct mood moods[] = {
+	{ 60, any, ARRAY_LEN(any), 50, 50, 30 },
+	{ 25, nested, ARRAY_LEN(nested), 80, 10, 5 },
+	{ 15, dying, ARRAY_LEN(dying), 30, 60, 90 },
+};
+
+static const struct mood *
+choose_mood(struct dice *d)
+{
+	uint32_t n = dice_in(d, 0, 99), i = 0;
+
+	for (; n >= moods[i].pct; i++)
+		n -= moods[i].pct;
+	return &moods[i];
+}
+
 static const char *
 value_of(struct dice *d, const struct setting *s)
 {
@@ -87,16 +138,17 @@ value_of(struct dice *d, const struct setting *s)
 }
 
 static void
-add_settings(struct dice *d, uint32_t ntransports, struct buf *text)
+add_settings(struct world *w, struct buf *text)
 {
+	struct dice *d = &w->dice;
 	const struct setting *s;
 	uint32_t t;
 
-	for (s = settings; s < settings + ARRAY_LEN(settings); s++) {
+	for (s = w->mood->settings; s < w->mood->settings + w->mood->n; s++) {
 		if (dice_pct(d, s->pct))
 			say(text, s->bare ? "set " : "set default_", s->name,
 			    value_of(d, s));
-		for (t = 0; t < ntransports; t++)
+		for (t = 0; t < w->ntransports; t++)
 			if (dice_pct(d, 10))
 				ASSERT(buf_printf(text, "set %s_%s %s\n",
 					   transports[t], s->name,
@@ -153,10 +205,10 @@ add_servers(struct world *w, struct buf *text)
 	ASSERT(buf_printf(text, "dur * %u\n", PICK(d, times)) == 0);
 	for (i = 0, n = dice_in(d, 0, 6); i < n; i++)
 		add_of_destination(w, text, "dur", PICK(d, times));
-	if (dice_pct(d, 50))
+	if (dice_pct(d, w->mood->fail_pct))
 		for (i = 0, n = dice_in(d, 1, 3); i < n; i++)
 			add_of_destination(w, text, "fail", dice_in(d, 1, 12));
-	if (dice_pct(d, 30))
+	if (dice_pct(d, w->mood->refuse_pct))
 		for (i = 0, n = dice_in(d, 1, 3); i < n; i++)
 			add_of_destination(w, text, "refuse", dice_in(d, 0, 5));
 }
@@ -220,9 +272,10 @@ random_scenario(uint64_t seed, struct buf *text)
 	buf_reset(text);
 	w.ntransports = dice_pct(d, 60) ? 1 : dice_in(d, 2, 3);
 	w.nnames = dice_in(d, 1, ARRAY_LEN(names));
-	w.large_pct = dice_in(d, 5, 50);
+	w.mood = choose_mood(d);
+	w.large_pct = dice_in(d, 5, w.mood->large_pct);
 	w.burst_pct = dice_in(d, 0, 95);
-	add_settings(d, w.ntransports, text);
+	add_settings(&w, text);
 	add_backoff(&w, text);
 	for (i = 0; i < w.ntransports; i++) {
 		ASSERT(snprintf(agents, sizeof(agents), "%u",
