@@ -1,0 +1,61 @@
+/* The scheduler driven by chance, with a mirror that counts along: what is
+ * waiting, running, in memory; who was selected. Every call is checked against
+ * the mirror, and with `check` everything is walked after it. The same seed
+ * gives the same drive. */
+#ifndef TESTS_COMMON_SCHED_DRIVE_H
+#define TESTS_COMMON_SCHED_DRIVE_H
+
+#include "sched/sched.h"
+
+#define DRIVE_TRANSPORTS 3
+#define DRIVE_MESSAGES   12
+#define DRIVE_RCPTS      400 /* of a message */
+#define DRIVE_TAKEN      64
+
+/* How often what is done, in weights; `check`: walk after every step. */
+struct drive_style {
+	uint32_t new, read, select, select_all, dead, done, put_back, cancel,
+	    free, configure, flush, wait;
+	bool check;
+};
+
+struct drive_message {
+	struct sched_message *m;
+	uint32_t unread, next; /* recipients; the index of the next */
+	uint32_t waiting, taken;
+	bool open;     /* a batch is being read */
+	bool all_read; /* or cancelled */
+	bool selected[DRIVE_RCPTS];
+};
+
+struct drive {
+	const struct drive_style *style;
+	uint64_t dice;
+	usec_t now;
+	struct sched *sched;
+	struct sites *sites;
+	uint32_t ntransports;
+	struct sched_params params;
+	struct sched_transport_params transports[DRIVE_TRANSPORTS];
+	struct site_params site_params[DRIVE_TRANSPORTS];
+	struct site_backoff backoff;
+	struct drive_message *messages[DRIVE_MESSAGES]; /* or NULL */
+	struct {
+		struct sched_entry *entry;
+		struct drive_message *of;
+		uint32_t nrcpts;
+		bool dead; /* of sched_take_dead() */
+	} taken[DRIVE_TAKEN];
+	uint32_t ntaken;
+	uint32_t recipients, most; /* in memory; and at most so far */
+};
+
+uint32_t drive_dice(struct drive *d, uint32_t low, uint32_t high);
+/* Parameters of every kind. */
+void drive_params(struct drive *d);
+void drive_begin(struct drive *d, const struct drive_style *style);
+void drive_step(struct drive *d);
+/* All is ended and freed. */
+void drive_end(struct drive *d);
+
+#endif
