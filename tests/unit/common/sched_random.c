@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#define DRIVES 150
+#define DRIVES 600
 #define STEPS  1000
 
 static void

@@ -57,7 +57,7 @@ select_from(struct model *m, struct job *j)
 static void
 turn(struct model *m, uint32_t place)
 {
-	uint32_t old[CONF_TRANSPORTS_MAX], n = m->sc->conf.ntransports, i;
+	uint32_t old[CONF_TRANSPORTS_MAX], n = m->nturn, i;
 
 	memcpy(old, m->turn, sizeof(old));
 	for (i = 0; i < n; i++)
@@ -70,7 +70,7 @@ select_one(struct model *m)
 	uint32_t i, t;
 	struct job *j;
 
-	for (i = 0; i < m->sc->conf.ntransports; i++) {
+	for (i = 0; i < m->nturn; i++) {
 		t = m->turn[i];
 		if (m->busy[t] >= model_rules(m, t)->process_limit)
 			continue;
@@ -241,6 +241,17 @@ complete(struct model *m, struct job *j)
 }
 
 static void
+use_transport(struct model *m, uint32_t transport)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->nturn; i++)
+		if (m->turn[i] == transport)
+			return;
+	m->turn[m->nturn++] = transport;
+}
+
+static void
 arrive(struct model *m, uint32_t message)
 {
 	const struct scenario_message *sm = &m->sc->messages[message];
@@ -250,6 +261,7 @@ arrive(struct model *m, uint32_t message)
 
 	for (i = 0; i < sm->n; i++) {
 		r = &m->sc->rcpts[sm->first + i];
+		use_transport(m, r->transport);
 		jobs[r->transport] = job_of(m, message, r->transport);
 		add_spec(m, jobs[r->transport], r);
 	}
@@ -308,8 +320,6 @@ model_run(const struct scenario *sc, struct model_output *out)
 	m.arrived = model_zeroed(sc->nmessages, sizeof(*m.arrived));
 	m.begun = model_zeroed(sc->ndestinations, sizeof(*m.begun));
 	m.connected = model_zeroed(sc->ndestinations, sizeof(*m.connected));
-	for (i = 0; i < sc->conf.ntransports; i++)
-		m.turn[i] = i;
 	run(&m);
 	for (i = 0; i < sc->conf.ntransports; i++) {
 		ASSERT(m.lists[i].n == 0);

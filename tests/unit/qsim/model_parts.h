@@ -45,9 +45,10 @@ struct model {
 	uint32_t nsites;
 	struct list lists[CONF_TRANSPORTS_MAX];
 	uint32_t busy[CONF_TRANSPORTS_MAX]; /* agents */
-	uint32_t
-	    turn[CONF_TRANSPORTS_MAX]; /* transports; the last was chosen */
-	struct delivery *running;      /* in the order they began */
+	/* Transports that were used, by the first time; the last was chosen. */
+	uint32_t turn[CONF_TRANSPORTS_MAX];
+	uint32_t nturn;
+	struct delivery *running; /* in the order they began */
 	uint32_t nrunning;
 	bool *arrived;
 	uint32_t *begun, *connected; /* of each nexthop */
