@@ -17,16 +17,19 @@ add_setting(
 	struct scenario *sc = &rd->sc;
 	struct scenario_setting *rows, *s;
 	char *copy = strdup(value);
+	uint32_t i;
 
 	if (copy == NULL)
 		return -ENOMEM;
-	for (s = sc->settings; s < sc->settings + sc->nsettings; s++)
+	for (i = 0; i < sc->nsettings; i++) {
+		s = &sc->settings[i];
 		if (strcmp(s->name, name) == 0) {
 			free(s->value);
 			s->value = copy;
 			s->line = line;
 			return 0;
 		}
+	}
 	rows = array_room(
 	    sc->settings, sc->nsettings, &rd->settings_cap, sizeof(*rows));
 	if (rows != NULL)
