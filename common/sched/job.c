@@ -38,30 +38,48 @@ job_get(struct sched_message *m, struct transport *t)
 	return job;
 }
 
+/* It preempts nobody, and its message came first. */
+static bool
+comes_before(const struct job *j, const struct job *job)
+{
+	return job_parent(j) == NULL && arrival_compare(j, job) < 0;
+}
+
+/* The nearest before it of those that never moved, which stand by arrival. */
+static struct order_node *
+unmoved_before(struct job *job)
+{
+	struct arrival_tree *tree = &job->transport->by_arrival;
+	struct job *next = RB_NFIND(arrival_tree, tree, job), *before;
+
+	before = next != NULL ? RB_PREV(arrival_tree, tree, next)
+			      : RB_MAX(arrival_tree, tree);
+	return before != NULL ? &before->order : NULL;
+}
+
 /* The place of a job by the arrival of its message: directly after the last
- * one of the list that came before it and preempts nobody. Those that never
- * moved stand by arrival, so what can be behind the nearest of them is only
+ * one of the list that comes before it. NULL: at the end, as for all new mail.
+ * Between the nearest that never moved and the next of those there is only
  * what moved there. */
 static struct order_node *
 place_by_arrival(struct job *job)
 {
-	struct transport *t = job->transport;
-	struct job *before = RB_NFIND(arrival_tree, &t->by_arrival, job), *j;
-	struct order_node *after = NULL, *n;
+	struct order_list *list = &job->transport->jobs;
+	struct order_node *n = TAILQ_LAST(list, order_list), *after;
+	struct job *j;
 
-	before = before != NULL ? RB_PREV(arrival_tree, &t->by_arrival, before)
-				: RB_MAX(arrival_tree, &t->by_arrival);
-	if (before != NULL)
-		after = &before->order;
-	n = after != NULL ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&t->jobs);
+	if (n != NULL && comes_before(ORDER_OF(n, struct job, order), job))
+		return NULL;
+	after = unmoved_before(job);
+	n = after != NULL ? TAILQ_NEXT(after, link) : TAILQ_FIRST(list);
 	for (; n != NULL; n = TAILQ_NEXT(n, link)) {
 		j = ORDER_OF(n, struct job, order);
 		if (!j->moved)
 			break;
-		if (job_parent(j) == NULL && arrival_compare(j, job) < 0)
+		if (comes_before(j, job))
 			after = n;
 	}
-	return after != NULL ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&t->jobs);
+	return after != NULL ? TAILQ_NEXT(after, link) : TAILQ_FIRST(list);
 }
 
 void

@@ -239,14 +239,15 @@ peer_join(struct peer *to, struct peer *from)
 }
 
 static void
-take_fresh(struct peer *p)
+take_fresh(struct peer *p, bool first_batch)
 {
 	struct job *job = p->job;
-	struct peer *there;
+	struct peer *there = NULL;
 	uint32_t had;
 
 	unfresh(p);
-	there = destination_find(p->destination, job);
+	if (!first_batch)
+		there = destination_find(p->destination, job);
 	if (there == NULL) {
 		job->waiting += count_entries(p);
 		peer_line(p);
@@ -261,12 +262,13 @@ take_fresh(struct peer *p)
 void
 job_take_fresh(struct job *job)
 {
+	bool first_batch = TAILQ_EMPTY(&job->ring);
 	struct peer *p, *next;
 
 	for (p = RB_MIN(fresh_tree, &job->reading->fresh); p != NULL;
 	     p = next) {
 		next = RB_NEXT(fresh_tree, &job->reading->fresh, p);
-		take_fresh(p);
+		take_fresh(p, first_batch);
 	}
 }
 
