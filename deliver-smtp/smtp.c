@@ -29,7 +29,7 @@ on_deliver(void *arg, struct agent_job *job)
 		return;
 	}
 	agent_result_rest(job, &report);
-	agent_done(job, false, "", "");
+	agent_done(job, false, report.dsn, report.text);
 }
 
 /* Stopped, nothing runs, and every answer has gone. */

@@ -169,6 +169,8 @@ Test(program, nothing_new_is_begun_while_stopping)
 	deliver(p);
 	bench_run(&p->bench);
 	bench_expect(&p->bench, "0D4.3.2:none:", false);
+	cr_expect_eq(strncmp(buf_str(&p->bench.site), "4.3.2 ", 6), 0,
+	    "it says nothing of the site");
 	cr_expect_eq(p->bench.server.connections, 1);
 	end(p);
 }
