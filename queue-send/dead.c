@@ -62,10 +62,10 @@ put_off(struct send *s, struct sched_entry *e)
 		r = defer_rcpts(s, m, e);
 	if (r < 0) {
 		dispatch_give_up(s, e, SITE_UNTRIED, r);
-		return;
+	} else {
+		sched_done(s->sched, e, SITE_UNTRIED, NULL, s->now);
+		recipients_settle(s, m);
 	}
-	sched_done(s->sched, e, SITE_UNTRIED, NULL, s->now);
-	recipients_settle(s, m);
 	send_kick(s); /* there is room for what is unread */
 }
 

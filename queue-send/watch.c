@@ -8,6 +8,8 @@
 #include "log/log.h"
 #include "queue-send/send.h"
 
+#define TOLD_PER_TURN 200 /* destinations whose time is over */
+
 struct dead_site {
 	RB_ENTRY(dead_site) by_name;
 	RB_ENTRY(dead_site) by_time;
@@ -328,13 +330,17 @@ usec_t
 watch_work(struct send *s)
 {
 	struct dead_site *d;
+	int n;
 
-	while ((d = RB_MIN(dead_times, &s->watch.times)) != NULL) {
+	for (n = 0; n < TOLD_PER_TURN; n++) {
+		d = RB_MIN(dead_times, &s->watch.times);
+		if (d == NULL)
+			return USEC_NEVER;
 		if (d->until > s->now)
 			return d->until;
 		opened(s, d, "its time is over");
 	}
-	return USEC_NEVER;
+	return s->now;
 }
 
 uint32_t
