@@ -196,14 +196,21 @@ arrive(struct run *run, uint32_t number)
 
 /* ---- ends ---- */
 
+/* Recipients. */
+static uint64_t
+ended(const struct simulate_sums *s)
+{
+	return s->delivered + s->failed + s->untried;
+}
+
 static void
 tell_progress(struct run *run)
 {
 	const struct simulate_sums *s = &run->sums;
 
 	if (run->watch->progress != NULL && s->deliveries % PROGRESS_EVERY == 0)
-		run->watch->progress(run->watch->progress_ctx,
-		    s->delivered + s->failed + s->untried, run->all);
+		run->watch->progress(
+		    run->watch->progress_ctx, ended(s), run->all);
 }
 
 static void
@@ -369,6 +376,8 @@ simulate(const struct scenario *sc, const struct conf *conf, uint64_t seed,
 		r = step(&run);
 		run.sums.end = run.now;
 	}
+	if (r == 0 && ended(&run.sums) < run.all)
+		r = -ENOMEM; /* what else keeps a selection from being made */
 	if (r == 0 && ret_sums != NULL)
 		*ret_sums = run.sums;
 	end(&run);
