@@ -62,10 +62,12 @@ class Scheduling(SystemTest):
         self.addCleanup(made.stop)
         return made
 
-    def routed(self, site, **conf):
-        """away.example goes to the site, test.example to maildirs, on one queue."""
+    def routed(self, site, other=None, **conf):
+        """away.example goes to the site, near.example to the other one,
+        test.example to maildirs, on one queue."""
+        near = f"near.example smtp:127.0.0.1:{other.port}\n" if other else ""
         return self.running(
-            queues=1, routing=f"away.example smtp:127.0.0.1:{site.port}\n* local\n",
+            queues=1, routing=f"away.example smtp:127.0.0.1:{site.port}\n{near}* local\n",
             conf={"minimal_backoff_time": "1h", "maximal_backoff_time": "2h"} | DEBUG | conf)
 
     def selections(self, i):
@@ -191,12 +193,14 @@ class Dead(Scheduling):
     @cost(8)
     def test_its_backlog_is_deferred_at_once_and_delays_nobody(self):
         count = 1000
-        site = self.site(mute=True)
-        i = self.routed(site)
+        site, near = self.site(mute=True), self.site()
+        i = self.routed(site, near, smtp_process_limit=6)  # one more than the initial window
         self.backlog(i, count)
         self.active(i, count)
         i.inject(HELLO, "alice@test.example")
+        i.inject(HELLO, "near@near.example")
         i.wait_delivered("alice", 1)
+        wait(lambda: len(near.deliveries) == 1, what="the other site")
         self.assertEqual(site.connections, 5, "the initial window hangs, and nothing else")
         site.drop()
         wait(lambda: i.page(1)["deferred"] == count, what="all of it is deferred")
@@ -214,8 +218,9 @@ class Dead(Scheduling):
             rf"warning: {name}, state=dead, window=\d+, busy=\d+, deaths=1, opens_in=[\d.]+ \(4\.4\.2 {reason}\)",
             i.log())), 1)
         # It stays dead for those that come; others do not notice.
-        i.inject(HELLO, "late@away.example", "alice@test.example")
+        i.inject(HELLO, "late@away.example", "alice@test.example", "near@near.example")
         i.wait_delivered("alice", 2)
+        wait(lambda: len(near.deliveries) == 2, what="the other site again")
         wait(lambda: i.log_has(rf"to=<late@away\.example>, relay=none,.*{why}"), what="the late one")
         wait(lambda: i.page(1)["deferred"] == count + 1, what="the late one is deferred")
         self.assertEqual(site.connections, 5)
