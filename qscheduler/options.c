@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "base/option.h"
 
 /* Letters stand for themselves, long options without one count from here. */
 enum {
-	OPT_DUMP = 256,
+	OPT_DUMP = OPTION_LONG,
 	OPT_CHECK,
 	OPT_SAMPLE,
 	OPT_MANUAL,
@@ -74,21 +75,18 @@ take_ready_fd(struct options *o, const char *value, struct buf *ret_error)
 
 static int
 take_option(
-    struct options *o, int option, const char *value, struct buf *ret_error)
+    struct options *o, int option, char *const *argv, struct buf *ret_error)
 {
 	const struct ask *ask = find_ask(option);
 
 	if (option == 'c') {
-		o->conf_path = value;
+		o->conf_path = optarg;
 		return 0;
 	}
 	if (option == OPT_READY_FD)
-		return take_ready_fd(o, value, ret_error);
-	if (ask == NULL) {
-		(void)buf_add_str(
-		    ret_error, "unknown option, or one without its value");
-		return -EINVAL;
-	}
+		return take_ready_fd(o, optarg, ret_error);
+	if (ask == NULL)
+		return option_unknown(ret_error, option, argv);
 	if (o->command != COMMAND_NONE &&
 	    (o->command != ask->command || o->mode != ask->mode)) {
 		(void)buf_add_str(
@@ -110,7 +108,7 @@ options_parse(
 	opterr = 0;
 	optind = 0; /* a new list, also after an earlier one */
 	while ((c = getopt_long(argc, argv, "+:sdnc:", longs, NULL)) != -1) {
-		r = take_option(&o, c, optarg, ret_error);
+		r = take_option(&o, c, argv, ret_error);
 		if (r < 0)
 			return r;
 	}

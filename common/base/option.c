@@ -18,12 +18,13 @@ option_wrong(
 int
 option_unknown(struct buf *error, int c, char *const *argv)
 {
-	const char name[] = { '-', (char)optopt, '\0' };
+	const char letter[] = { '-', (char)optopt, '\0' };
+	const char *name =
+	    optopt > 0 && optopt < OPTION_LONG ? letter : argv[optind - 1];
 
 	if (c == ':') {
 		(void)buf_printf(error, "option %s needs a value", name);
 		return -EINVAL;
 	}
-	return option_wrong(error, "unknown option ",
-	    optopt > 0 && optopt < OPTION_LONG ? name : argv[optind - 1], "");
+	return option_wrong(error, "unknown option ", name, "");
 }

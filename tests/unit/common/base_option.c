@@ -7,6 +7,7 @@
 
 static const struct option longs[] = {
 	{ "help", no_argument, NULL, OPTION_LONG },
+	{ "number", required_argument, NULL, OPTION_LONG + 1 },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -21,6 +22,8 @@ static const struct {
 	{ "long with a value", { "p", "--help=1", NULL },
 	    "unknown option `--help=1'" },
 	{ "no value", { "p", "-n", NULL }, "option -n needs a value" },
+	{ "long without a value", { "p", "--number", NULL },
+	    "option --number needs a value" },
 	{ "A1 not fit to be shown", { "p", "-\033", NULL },
 	    "unknown option `-?'" },
 };
