@@ -7,6 +7,7 @@
 #include "base/address.h"
 #include "base/file.h"
 #include "base/line.h"
+#include "base/text.h"
 
 #define LINE_MAX_BYTES 2048
 #define FILE_MAX_BYTES (64u << 20)
@@ -70,6 +71,8 @@ check_key(char *key)
 	return domain_fits(domain) ? NULL : "not a domain";
 }
 
+static const char no_such_transport[] = "there is no such transport: ";
+
 static const char *
 check_transport(const struct rule *rule, const char *const *known)
 {
@@ -79,7 +82,7 @@ check_transport(const struct rule *rule, const char *const *known)
 		if (strcmp(*known, rule->transport) == 0)
 			break;
 	if (*known == NULL)
-		return "there is no such transport";
+		return no_such_transport;
 	if (rule->nexthop != NULL && strlen(rule->nexthop) > ROUTE_NEXTHOP_MAX)
 		return "the next hop is too long";
 	return NULL;
@@ -191,8 +194,12 @@ parse_file(struct route_table *table, const char *path,
 		struct rule rule = { .line = cursor.number };
 
 		r = parse_line(line, known, &rule, &why);
-		if (why != NULL)
-			return fail_line(error, path, cursor.number, why);
+		if (why != NULL) {
+			r = fail_line(error, path, cursor.number, why);
+			if (why == no_such_transport)
+				(void)text_quote(error, rule.transport);
+			return r;
+		}
 		if (r > 0)
 			r = add_rule(table, &rule);
 		if (r < 0)
