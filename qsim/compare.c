@@ -141,7 +141,7 @@ add_head(
 		return r;
 	return buf_printf(out,
 	    ": %" PRIu32 " messages, %" PRIu64 " recipients, seed %" PRIu64
-	    "\n\n"
+	    "; delays in seconds\n\n"
 	    "recipients  messages  deferred      mean    median      95 %%"
 	    "      99 %%  slowdown\n",
 	    sc->nmessages, rcpts, seed);

@@ -24,7 +24,7 @@ reader_expected(struct reader *rd, const char *what, const char *got)
 	(void)buf_printf(
 	    e, "%s:%u: expected %s, ", rd->sc.path, rd->line, what);
 	if (got == NULL) {
-		(void)buf_add_str(e, "and the line ends");
+		(void)buf_add_str(e, "but the line ends");
 	} else {
 		(void)buf_add_str(e, "not ");
 		(void)text_quote(e, got);
@@ -91,6 +91,8 @@ reader_transport(struct reader *rd, char **word, uint32_t *ret_transport)
 	bool new;
 	int r;
 
+	if (slash == *word)
+		return reader_expected(rd, "a transport before `/'", *word);
 	if (slash != NULL) {
 		name = *word;
 		*word = slash + 1;
@@ -333,7 +335,7 @@ read_text(struct reader *rd, struct buf *text)
 		r = read_lines(rd, text);
 	if (r == 0 && rd->sc.nmessages == 0) {
 		(void)buf_printf(rd->error,
-		    "%s: expected a message (at T msg SPEC), and the file ends",
+		    "%s: expected a message (at T msg SPEC), but the file ends",
 		    rd->sc.path);
 		r = -EINVAL;
 	}

@@ -49,19 +49,19 @@ Test(scenario_input, broken)
 		const char *text, *want;
 	} rows[] = {
 		{ "",
-		    "f: expected a message (at T msg SPEC), and the file "
+		    "f: expected a message (at T msg SPEC), but the file "
 		    "ends" },
 		{ "# nothing\n\n",
 		    "f: expected a message (at T msg SPEC), "
-		    "and the file ends" },
+		    "but the file ends" },
 		{ "at 0 msg a\nfoo\n",
 		    "f:2: expected set, agents, dur, fail, "
 		    "refuse, serve, bad, spread, seed, at or "
 		    "repeat, not `foo'" },
 		{ "set\n",
-		    "f:1: expected a parameter and its value, and the "
+		    "f:1: expected a parameter and its value, but the "
 		    "line ends" },
-		{ "set x\n", "f:1: expected a value, and the line ends" },
+		{ "set x\n", "f:1: expected a value, but the line ends" },
 		{ "\nset x 1\nat 0 msg a", "f:2: x: unknown parameter" },
 		{ "set default_delivery_slot_cost -1\nat 0 msg a",
 		    "f:1: default_delivery_slot_cost: must be a whole "
@@ -85,11 +85,11 @@ Test(scenario_input, broken)
 		    "f:1: minimal_backoff_time: minimal_backoff_time is above "
 		    "maximal_backoff_time" },
 		{ "agents\n",
-		    "f:1: expected a transport and a number, and "
+		    "f:1: expected a transport and a number, but "
 		    "the line ends" },
 		{ "agents smtp\n",
 		    "f:1: expected a number of agents (1 to "
-		    "10000), and the line ends" },
+		    "10000), but the line ends" },
 		{ "agents smtp 0\n",
 		    "f:1: expected a number of agents (1 to "
 		    "10000), not `0'" },
@@ -102,10 +102,10 @@ Test(scenario_input, broken)
 		{ "agents default 1\n",
 		    "f:1: transports: \"default:smtp\": its parameters would "
 		    "have names that others have" },
-		{ "dur\n", "f:1: expected a destination, and the line ends" },
+		{ "dur\n", "f:1: expected a destination, but the line ends" },
 		{ "dur a\n",
 		    "f:1: expected milliseconds (0 to 1000000000), "
-		    "and the line ends" },
+		    "but the line ends" },
 		{ "dur a x\n",
 		    "f:1: expected milliseconds (0 to 1000000000), "
 		    "not `x'" },
@@ -133,7 +133,7 @@ Test(scenario_input, broken)
 		{ "seed -1\n", "f:1: expected a number, not `-1'" },
 		{ "at\n",
 		    "f:1: expected a time in seconds (0 to 1000000000), "
-		    "and the line ends" },
+		    "but the line ends" },
 		{ "at -1 msg a\n",
 		    "f:1: expected a time in seconds (0 to "
 		    "1000000000), not `-1'" },
@@ -143,14 +143,14 @@ Test(scenario_input, broken)
 		{ "at 1000000001 msg a\n",
 		    "f:1: expected a time in seconds (0 to 1000000000), not "
 		    "`1000000001'" },
-		{ "at 0\n", "f:1: expected msg, and the line ends" },
+		{ "at 0\n", "f:1: expected msg, but the line ends" },
 		{ "at 0 mail a\n", "f:1: expected msg, not `mail'" },
 		{ "at 0 msg\n",
 		    "f:1: expected recipients (a, a*4, a#0-9), "
-		    "and the line ends" },
+		    "but the line ends" },
 		{ "at 0 msg # a\n",
 		    "f:1: expected recipients (a, a*4, "
-		    "a#0-9), and the line ends" },
+		    "a#0-9), but the line ends" },
 		{ "at 0 msg a*0\n",
 		    "f:1: expected a count of recipients (1 "
 		    "to 20000000), not `0'" },
@@ -183,8 +183,7 @@ Test(scenario_input, broken)
 		    "9999999, LOW <= HIGH), not "
 		    "`a#0-1*2'" },
 		{ "at 0 msg /a\n",
-		    "f:1: transports: \":smtp\": a name is "
-		    "lower-case letters, digits and hyphens" },
+		    "f:1: expected a transport before `/', not `/a'" },
 		{ "at 0 msg t2/\n",
 		    "f:1: expected a destination (no blank, "
 		    "`*', `#' or second `/'), not `'" },
