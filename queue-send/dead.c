@@ -77,9 +77,9 @@ dead_work(struct send *s)
 
 	if (s->stopping || s->health.read_only)
 		return USEC_NEVER;
-	if (s->now < s->dispatch_at)
-		return s->dispatch_at;
 	while (n < DEFERRED_PER_TURN && !s->health.read_only) {
+		if (s->now < s->dispatch_at)
+			return s->dispatch_at;
 		e = sched_take_dead(s->sched, s->now);
 		if (e == NULL)
 			return USEC_NEVER;

@@ -202,24 +202,28 @@ dispatch_open(struct send *s, struct message *m)
 	return m->fd < 0 ? m->fd : 0;
 }
 
+/* Of descriptors or memory: nothing is wrong with the disk. */
+static bool
+is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
 /* Not the message's fault, and the same entry may start later. */
 static bool
 wait_with(struct send *s, struct agent_link *agent, int error)
 {
-	switch (-error) {
-	case ENOBUFS:
-	case EPIPE: /* the wire's owner hears of its end in this turn */
+	/* The wire's owner hears of its end in this turn. */
+	if (error == -ENOBUFS || error == -EPIPE) {
 		agent->full = true;
 		schedule_limits(s);
 		return true;
-	case EMFILE:
-	case ENFILE:
-	case ENOMEM:
+	}
+	if (is_shortage(error)) {
 		s->dispatch_at = s->now + DESCRIPTORS_WAIT;
 		return true;
-	default:
-		return health_is_general(error);
 	}
+	return health_is_general(error);
 }
 
 void
@@ -228,7 +232,9 @@ dispatch_give_up(
 {
 	struct message *m = e->owner;
 
-	if (error != -ENOENT && error != -EBADMSG && error != -EPERM)
+	if (is_shortage(error))
+		s->dispatch_at = s->now + DESCRIPTORS_WAIT;
+	else if (error != -ENOENT && error != -EBADMSG && error != -EPERM)
 		finish_mark_failed(s, m, "open for delivery", error);
 	message_fail(m, error);
 	sched_done(s->sched, e, result, NULL, s->now);

@@ -259,6 +259,34 @@ Test(dead, a_file_that_is_gone_or_cannot_be_opened)
 	}
 }
 
+/* A message a second gives up, and nobody takes the disk for broken. */
+Test(dead, descriptors_are_short)
+{
+	struct world_job job;
+	int i;
+
+	world_message(&w, "a@one.test", 1);
+	take(&job);
+	for (i = 0; i < 5; i++)
+		world_message(&w, "b@one.test", 2);
+	world_fail(CALL_OPEN, EMFILE, 4);
+	fail_site(&job);
+	for (i = 4; i > 1; i--) {
+		cr_expect_eq(w.s.active, i);
+		cr_expect_gt(w.s.dispatch_at, w.s.now);
+		w.s.dispatch_at = 0;
+		send_kick(&w.s);
+		world_run(&w);
+	}
+	cr_expect_not(w.s.health.read_only);
+	w.s.dispatch_at = 0;
+	send_kick(&w.s);
+	world_run(&w);
+	cr_expect_eq(w.s.active, 0);
+	cr_expect_eq(world_count(&w, SPOOL_DEFERRED), 6);
+	cr_expect_eq(w.s.counters.deferred, 3, "one of them was opened");
+}
+
 Test(dead, D9_a_queue_that_cannot_be_written_waits)
 {
 	struct world_job job;
