@@ -18,6 +18,7 @@ limits_sched(const struct conf *conf, struct sched_params *ret_params)
 	*ret_params = (struct sched_params){
 		.message_recipient_limit = conf->message_recipient_limit_mem,
 		.message_recipient_minimum = conf->message_recipient_minimum,
+		.message_active_limit = conf->message_active_limit,
 	};
 }
 

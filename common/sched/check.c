@@ -231,7 +231,8 @@ check_job(struct job *job, struct counts *n)
 	ASSERT(job->listed || job->waiting == 0);
 	ASSERT(!job->listed || job->waiting > 0 || job->reading != NULL);
 	ASSERT(job->reading == NULL || job->reading->unread == job->listed);
-	ASSERT(job->reading != NULL || job->limit <= (int64_t)job->held);
+	ASSERT(job->reading != NULL || job->limit <= (int64_t)job->held ||
+	    message_room(job->message) <= 0);
 	check_tree(job);
 	check_index(job, n);
 	n->jobs += job->listed;
@@ -311,6 +312,7 @@ sched_check(const struct sched *s)
 	const struct sched_message *m;
 	const struct job *job;
 	struct counts n = { 0 };
+	int64_t above = 0;
 	uint32_t i, held;
 
 	for (i = 0; i < s->count; i++)
@@ -322,10 +324,12 @@ sched_check(const struct sched *s)
 		ASSERT(held == m->held && m->waiting <= m->held);
 		ASSERT(m->reading == NULL || !m->reading->due ||
 		    (m->reading->begun && !m->reading->asked));
+		above += held_above(s, m->held);
 		n.held += m->held;
 		n.waiting += m->waiting;
 		n.messages++;
 	}
+	ASSERT(above == s->above);
 	ASSERT(n.messages == s->figures.messages);
 	ASSERT(n.held == s->figures.recipients);
 	ASSERT(n.waiting == s->figures.waiting);

@@ -55,10 +55,13 @@ sched_message_expect(
 void
 message_held(struct sched_message *m, struct job *job, int64_t change)
 {
+	struct sched *s = m->sched;
+
+	s->above -= held_above(s, m->held);
 	job->held = (uint32_t)(job->held + change);
 	m->held = (uint32_t)(m->held + change);
-	m->sched->figures.recipients =
-	    (uint32_t)(m->sched->figures.recipients + change);
+	s->above += held_above(s, m->held);
+	s->figures.recipients = (uint32_t)(s->figures.recipients + change);
 }
 
 /* nexthop, or local@nexthop; where nexthop begins, or -EINVAL. */

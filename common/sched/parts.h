@@ -228,6 +228,9 @@ struct sched {
 	struct taken_list spare_taken;
 	struct rank_list spare_ranks;
 	uint32_t nspare_ranks;
+	/* Recipients in memory above the minimum of their message, and the
+	 * most that there may be: see pool.c. */
+	int64_t above, above_most;
 	struct sched_figures figures;
 };
 
@@ -322,6 +325,10 @@ void pool_resize(struct transport *t, uint32_t was);
 /* When its next batch is due. */
 void message_refill(struct sched_message *m);
 int64_t message_room(const struct sched_message *m);
+/* Of a message with so many in memory: those above its minimum. */
+int64_t held_above(const struct sched *s, uint32_t held);
+/* The bound follows from the parameters. */
+void pool_set_bound(struct sched *s);
 
 #define MESSAGE_BEFORE(a, b)                                        \
 	((a)->arrival != (b)->arrival ? (a)->arrival < (b)->arrival \

@@ -27,12 +27,17 @@ give(struct job *job, int64_t slots)
 	message_refill(job->message);
 }
 
-/* What the job does not need, back to the pool. */
+/* What the job does not need, back to the pool; what it has lent to another job
+ * of its message stays until that one's recipients are dealt with, or the next
+ * message would borrow it again. */
 static void
 give_back(struct job *job)
 {
 	int64_t unused = job->limit - (int64_t)job->held;
+	int64_t room = message_room(job->message);
 
+	if (unused > room)
+		unused = room;
 	if (unused > 0)
 		give(job, -unused);
 }
@@ -76,10 +81,15 @@ pool_read(struct job *job, struct job_reading *reading)
 void
 pool_pass(struct job *job)
 {
+	struct job *lender;
+
 	if (job->reading != NULL)
 		return;
-	give_back(job);
-	hand_out(job->transport);
+	SLIST_FOREACH (lender, &job->message->jobs, of_message)
+		if (lender->reading == NULL) {
+			give_back(lender);
+			hand_out(lender->transport);
+		}
 }
 
 void
@@ -97,6 +107,54 @@ pool_resize(struct transport *t, uint32_t was)
 {
 	t->unused += (int64_t)t->params.recipient_limit - (int64_t)was;
 	hand_out(t);
+}
+
+int64_t
+held_above(const struct sched *s, uint32_t held)
+{
+	uint32_t minimum = s->params.message_recipient_minimum;
+
+	return held > minimum ? (int64_t)held - minimum : 0;
+}
+
+/* Rule 6 bounds all in memory by max(minimum * active_limit + sum over
+ * transports(recipient_limit + extra_recipient_limit), recipient_limit). Slots
+ * alone do not keep it: first batches need none. What each message may have
+ * anyhow is its minimum, so the rest is bounded here. */
+void
+pool_set_bound(struct sched *s)
+{
+	const struct sched_params *p = &s->params;
+	struct sched_message *m;
+	int64_t slots = 0, first;
+	uint32_t i;
+
+	for (i = 0; i < s->count; i++)
+		slots += (int64_t)s->transports[i].params.recipient_limit +
+		    s->transports[i].params.extra_recipient_limit;
+	first = (int64_t)p->message_recipient_limit -
+	    (int64_t)p->message_recipient_minimum * p->message_active_limit;
+	s->above_most = slots > first ? slots : first;
+	s->above = 0;
+	TAILQ_FOREACH (m, &s->messages, link)
+		s->above += held_above(s, m->held);
+}
+
+/* So much of `room` as the bound leaves; what it lacks of its minimum it gets
+ * in any case. */
+static int64_t
+within_bound(const struct sched_message *m, int64_t room)
+{
+	const struct sched *s = m->sched;
+	int64_t lacks =
+	    (int64_t)s->params.message_recipient_minimum - (int64_t)m->held;
+	int64_t left = s->above_most - s->above;
+
+	if (left < 0)
+		left = 0;
+	if (lacks > 0)
+		left += lacks;
+	return room < left ? room : left;
 }
 
 int64_t
@@ -133,7 +191,8 @@ refill_limit(const struct sched_message *m, usec_t *ret_delay)
 static usec_t
 refill_at(const struct reading *r)
 {
-	int64_t room = message_room(r->message), limit;
+	int64_t room = within_bound(r->message, message_room(r->message));
+	int64_t limit;
 	usec_t delay, at;
 
 	limit = refill_limit(r->message, &delay);
@@ -178,17 +237,23 @@ message_read(struct sched_message *m)
 	m->reading = NULL;
 }
 
+/* What others have read meanwhile may have left it no room; its own deliveries
+ * make it due again. */
 struct sched_message *
 sched_next_unread(struct sched *s, usec_t now)
 {
-	struct reading *r = RB_MIN(due_tree, &s->due);
+	struct reading *r;
 
 	s->now = now;
-	if (r == NULL || r->at > now)
-		return NULL;
-	r->asked = true;
-	message_refill(r->message);
-	return r->message;
+	while ((r = RB_MIN(due_tree, &s->due)) != NULL && r->at <= now) {
+		message_refill(r->message);
+		if (!r->due || r->at > now)
+			continue;
+		r->asked = true;
+		message_refill(r->message);
+		return r->message;
+	}
+	return NULL;
 }
 
 usec_t
@@ -214,5 +279,6 @@ sched_message_room(const struct sched_message *m)
 	if (room < params->message_recipient_minimum &&
 	    (!m->reading->begun || m->held == 0))
 		room = params->message_recipient_minimum;
+	room = within_bound(m, room);
 	return room < 0 ? 0 : room > UINT32_MAX ? UINT32_MAX : (uint32_t)room;
 }

@@ -78,6 +78,7 @@ sched_new(const struct sched_params *params,
 	params_set(s, params);
 	for (i = 0; i < count; i++)
 		transport_init(&s->transports[i], s, i, &transports[i]);
+	pool_set_bound(s);
 	*ret_sched = s;
 	return 0;
 }
@@ -131,6 +132,7 @@ refresh_all(struct sched *s, bool recount)
 			refresh_job(job);
 			if (recount && job->listed)
 				job_recount(job);
+			pool_pass(job);
 		}
 		message_refill(m);
 	}
@@ -155,6 +157,7 @@ sched_configure(struct sched *s, const struct sched_params *params,
 		    (transports[i].delivery_slot_cost < 2);
 		pool_resize(&s->transports[i], old.recipient_limit);
 	}
+	pool_set_bound(s);
 	refresh_all(s, recount);
 	return 0;
 }

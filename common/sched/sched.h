@@ -52,6 +52,8 @@ struct sched_message;
 struct sched_params {
 	uint32_t message_recipient_limit;   /* qmgr_message_recipient_limit */
 	uint32_t message_recipient_minimum; /* …_minimum; 0 counts as 1 */
+	uint32_t
+	    message_active_limit; /* messages that the caller has at most */
 };
 
 struct sched_transport_params {

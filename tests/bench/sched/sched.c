@@ -65,7 +65,7 @@ open_bench(struct bench *b, const struct policy *p)
 	};
 	const struct site_backoff backoff = { 300 * USEC_PER_SEC,
 		4000 * USEC_PER_SEC, 10 };
-	const struct sched_params params = { UINT32_MAX, 10 };
+	const struct sched_params params = { UINT32_MAX, 10, 20000 };
 	const struct sched_transport_params transport = {
 		.name = "smtp",
 		.process_limit = p->agents,

@@ -64,6 +64,7 @@ drive_params(struct drive *d)
 	d->params = (struct sched_params){
 		.message_recipient_limit = drive_dice(d, 1, 300),
 		.message_recipient_minimum = drive_dice(d, 0, 10),
+		.message_active_limit = DRIVE_MESSAGES,
 	};
 	d->backoff = (struct site_backoff){
 		.minimal_backoff_time = drive_dice(d, 0, 5) * USEC_PER_SEC,

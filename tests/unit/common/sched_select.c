@@ -18,7 +18,7 @@ static const struct limits two[] = {
 	{ 3, 1, 1 }, /* local */
 };
 
-static const struct sched_params params = { 1000000, 1 };
+static const struct sched_params params = { 1000000, 1, 1000 };
 static const struct site_backoff backoff = { 1, 1, 0 };
 static struct sites *sites;
 

@@ -47,7 +47,7 @@ add_message(struct messages *ms, struct sched *s, uint32_t i)
 
 Test(memory, at_most_1_KiB_per_active_message)
 {
-	const struct sched_params params = { N, 1 };
+	const struct sched_params params = { N, 1, N };
 	const struct sched_transport_params transport = {
 		.name = "t",
 		.process_limit = 1,
