@@ -314,7 +314,7 @@ live(uint64_t seed)
 	world_end(&w);
 }
 
-Test(chance, each_recipient_is_delivered_once, .timeout = 300)
+Test(chance, each_recipient_is_delivered_once)
 {
 	const char *from = getenv("SEED"), *to = getenv("SEEDS");
 	uint64_t seed = from == NULL ? 1 : strtoull(from, NULL, 10),
