@@ -136,8 +136,7 @@ head_in(struct rank *r)
 static void
 head_out(struct rank *r)
 {
-	if (r->head)
-		RB_REMOVE(head_tree, &octave(r->peer->job)->heads, r);
+	RB_REMOVE(head_tree, &octave(r->peer->job)->heads, r);
 	r->head = false;
 }
 
@@ -146,16 +145,19 @@ first_in(struct rank *r)
 {
 	struct destination *d = r->peer->destination;
 
-	LIST_INSERT_HEAD(&d->firsts, r, first);
 	if (d->open)
 		head_in(r);
+	else
+		LIST_INSERT_HEAD(&d->aside, r, aside);
 }
 
 static void
 first_out(struct rank *r)
 {
-	LIST_REMOVE(r, first);
-	head_out(r);
+	if (r->head)
+		head_out(r);
+	else
+		LIST_REMOVE(r, aside);
 }
 
 /* Ranks are of a pool, so that a selection does not meet a failure half way. */
@@ -229,16 +231,22 @@ candidate_forget_peer(struct peer *p)
 }
 
 void
-candidate_heads(struct destination *d, bool open)
+candidate_heads(struct destination *d)
 {
 	struct rank *r;
 
-	LIST_FOREACH (r, &d->firsts, first) {
-		if (open)
-			head_in(r);
-		else
-			head_out(r);
+	while ((r = LIST_FIRST(&d->aside)) != NULL) {
+		LIST_REMOVE(r, aside);
+		head_in(r);
 	}
+}
+
+/* Its destination has closed since it came: until that opens. */
+static void
+put_aside(struct rank *r)
+{
+	head_out(r);
+	LIST_INSERT_HEAD(&r->peer->destination->aside, r, aside);
 }
 
 static void
@@ -308,7 +316,8 @@ candidate_drop(struct job *job)
 void
 candidate_update(struct job *job)
 {
-	if (job->class == NULL || !job->listed || job->waiting == 0) {
+	if (job->class == NULL || !job->listed || job->waiting == 0 ||
+	    !LIST_EMPTY(&job->children)) {
 		candidate_drop(job);
 		return;
 	}
@@ -322,8 +331,7 @@ candidate_update(struct job *job)
 static bool
 eligible(const struct job *job, const struct job *current, uint32_t most)
 {
-	return job != current && LIST_EMPTY(&job->children) &&
-	    job_needed(job) <= most;
+	return job != current && job_needed(job) <= most;
 }
 
 static bool
@@ -348,7 +356,7 @@ seen_open(struct job *job)
 static void
 park(struct job *job)
 {
-	if (reserve(job->transport->sched, job->waiting))
+	if (reserve(job->transport->sched, job->peers))
 		index_as(job, INDEX_PARKED);
 }
 
@@ -359,11 +367,12 @@ best_free(struct class_octave *o, const struct job *current, uint32_t most)
 
 	for (job = RB_MIN(free_tree, &o->free); job != NULL; job = next) {
 		next = RB_NEXT(free_tree, &o->free, job);
-		if (!eligible(job, current, most))
+		if (job == current)
 			continue;
-		if (seen_open(job))
+		if (!seen_open(job))
+			park(job);
+		else if (eligible(job, current, most))
 			return job;
-		park(job);
 	}
 	return NULL;
 }
@@ -384,11 +393,16 @@ static struct job *
 best_head(struct class_octave *o, struct job *current, uint32_t most,
     struct job *best)
 {
-	struct rank *head;
+	struct rank *head, *next;
 	struct job *job;
 	int own = 0;
 
-	RB_FOREACH (head, head_tree, &o->heads) {
+	for (head = RB_MIN(head_tree, &o->heads); head != NULL; head = next) {
+		next = RB_NEXT(head_tree, &o->heads, head);
+		if (!head->peer->destination->open) {
+			put_aside(head);
+			continue;
+		}
 		job = head->peer->job;
 		if (best != NULL && age_compare(best, job) < 0)
 			break;

@@ -125,17 +125,17 @@ leads(const struct rank *a, const struct rank *b)
 static void
 check_ranks(struct destination *d, struct counts *n)
 {
-	struct rank *r, *last = NULL, *first;
-	bool listed;
+	struct rank *r, *last = NULL, *other;
+	bool aside;
 
 	RB_FOREACH (r, rank_tree, &d->ranks) {
 		ASSERT(r->peer->rank == r && r->peer->lined);
 		ASSERT(last == NULL || by_rank(last, r) < 0);
-		listed = false;
-		LIST_FOREACH (first, &d->firsts, first)
-			listed |= first == r;
-		ASSERT(listed == leads(last, r));
-		ASSERT(r->head == (listed && d->open));
+		aside = false;
+		LIST_FOREACH (other, &d->aside, aside)
+			aside |= other == r;
+		ASSERT((aside || r->head) == leads(last, r));
+		ASSERT(!aside || (!r->head && !d->open));
 		n->heads += r->head;
 		last = r;
 	}
@@ -170,7 +170,7 @@ static uint64_t
 check_ring(struct job *job, struct counts *n)
 {
 	struct order_node *node, *last = NULL;
-	uint32_t entries, waiting = 0;
+	uint32_t entries, waiting = 0, peers = 0;
 	bool turn = job->turn == NULL;
 	uint64_t rcpts = 0;
 	struct peer *p;
@@ -182,13 +182,14 @@ check_ring(struct job *job, struct counts *n)
 		ASSERT((p->rank != NULL) == (job->index == INDEX_PARKED));
 		rcpts += check_entries(p, &entries);
 		waiting += entries;
+		peers++;
 		turn |= job->turn == p;
 		if (p->destination->front == p)
 			check_destination(p->destination, n);
 		last = node;
 	}
 	ASSERT(turn && (job->turn == NULL) == TAILQ_EMPTY(&job->ring));
-	ASSERT(waiting == job->waiting);
+	ASSERT(waiting == job->waiting && peers == job->peers);
 	return rcpts;
 }
 
@@ -208,7 +209,8 @@ check_tree(const struct job *job)
 static void
 check_index(const struct job *job, struct counts *n)
 {
-	bool should = job->class != NULL && job->listed && job->waiting > 0;
+	bool should = job->class != NULL && job->listed && job->waiting > 0 &&
+	    LIST_EMPTY(&job->children);
 	uint32_t needed = job->total - job->selected;
 	uint8_t octave = 0;
 

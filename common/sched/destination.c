@@ -46,7 +46,7 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 	d->state = (uint8_t)sites->state(sites->table, site, now);
 	RB_INIT(&d->line);
 	RB_INIT(&d->ranks);
-	LIST_INIT(&d->firsts);
+	LIST_INIT(&d->aside);
 	*mine = d;
 	t->sched->figures.destinations++;
 	return d;
@@ -92,8 +92,8 @@ place_open(struct transport *t, struct destination *d, bool open)
 		if (t->first == NULL || open_compare(d, t->first) < 0)
 			t->first = d;
 	}
-	if (was != open && !LIST_EMPTY(&d->firsts))
-		candidate_heads(d, open);
+	if (open && !was)
+		candidate_heads(d);
 }
 
 static void

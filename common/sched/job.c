@@ -45,41 +45,30 @@ comes_before(const struct job *j, const struct job *job)
 	return job_parent(j) == NULL && arrival_compare(j, job) < 0;
 }
 
-/* The nearest before it of those that never moved, which stand by arrival. */
-static struct order_node *
-unmoved_before(struct job *job)
-{
-	struct arrival_tree *tree = &job->transport->by_arrival;
-	struct job *next = RB_NFIND(arrival_tree, tree, job), *before;
-
-	before = next != NULL ? RB_PREV(arrival_tree, tree, next)
-			      : RB_MAX(arrival_tree, tree);
-	return before != NULL ? &before->order : NULL;
-}
-
 /* The place of a job by the arrival of its message: directly after the last
  * one of the list that comes before it. NULL: at the end, as for all new mail.
- * Between the nearest that never moved and the next of those there is only
- * what moved there. */
+ * Those that never moved stand by arrival, so none behind the first of them
+ * that is younger comes before it. */
 static struct order_node *
 place_by_arrival(struct job *job)
 {
-	struct order_list *list = &job->transport->jobs;
-	struct order_node *n = TAILQ_LAST(list, order_list), *after;
-	struct job *j;
+	struct transport *t = job->transport;
+	struct order_node *n = TAILQ_LAST(&t->jobs, order_list), *at = NULL;
+	struct job *younger;
 
-	if (n != NULL && comes_before(ORDER_OF(n, struct job, order), job))
+	if (n == NULL || comes_before(ORDER_OF(n, struct job, order), job))
 		return NULL;
-	after = unmoved_before(job);
-	n = after != NULL ? TAILQ_NEXT(after, link) : TAILQ_FIRST(list);
-	for (; n != NULL; n = TAILQ_NEXT(n, link)) {
-		j = ORDER_OF(n, struct job, order);
-		if (!j->moved)
-			break;
-		if (comes_before(j, job))
-			after = n;
+	younger = RB_NFIND(arrival_tree, &t->by_arrival, job);
+	if (younger != NULL) {
+		at = &younger->order;
+		n = TAILQ_PREV(at, order_list, link);
 	}
-	return after != NULL ? TAILQ_NEXT(after, link) : TAILQ_FIRST(list);
+	for (; n != NULL; n = TAILQ_PREV(n, order_list, link)) {
+		if (comes_before(ORDER_OF(n, struct job, order), job))
+			break;
+		at = n;
+	}
+	return at;
 }
 
 void
@@ -139,6 +128,8 @@ job_leave_tree(struct job *job)
 			LIST_INSERT_HEAD(&parent->children, child, sibling);
 	}
 	job->price = 0;
+	if (parent != NULL)
+		candidate_update(parent);
 }
 
 void

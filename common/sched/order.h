@@ -1,7 +1,7 @@
 /* sched/order.h - a list whose elements can be compared: a label in each
  * follows the order of the list, so that trees can be sorted by it.
  *
- * Inserting at a place costs O(1) amortized O(log n): where there is no label
+ * Inserting costs amortized O(log n), mostly nothing: where there is no label
  * between two neighbours, those around them are spread out. That keeps their
  * order, so trees that compare labels stay right; whoever keeps copies of them
  * is told by `moved` (NULL: nobody does).

@@ -51,13 +51,13 @@ struct rank {
 	struct peer *peer;
 	RB_ENTRY(rank) link;    /* in destination->ranks */
 	RB_ENTRY(rank) heads;   /* in its class's heads, if head */
-	LIST_ENTRY(rank) first; /* in destination->firsts, if first there */
+	LIST_ENTRY(rank) aside; /* in destination->aside */
 	SLIST_ENTRY(rank) spare;
 	bool head;
 };
 RB_HEAD(rank_tree, rank);
 RB_HEAD(head_tree, rank);
-LIST_HEAD(first_list, rank);
+LIST_HEAD(aside_list, rank);
 SLIST_HEAD(rank_list, rank);
 
 struct peer {
@@ -89,7 +89,7 @@ struct destination {
 	};
 	uint64_t at, ring_at; /* its key in open: the labels of front */
 	struct rank_tree ranks;
-	struct first_list firsts; /* of each class and octave in ranks */
+	struct aside_list aside; /* first of their class there, not heads */
 };
 RB_HEAD(open_tree, destination);
 TAILQ_HEAD(dead_list, destination);
@@ -144,6 +144,7 @@ struct job {
 	uint32_t selected;      /* or dealt with without an attempt */
 	struct total_class *class;
 	RB_ENTRY(job) free; /* in its class, if INDEX_FREE */
+	uint32_t peers;     /* in the ring */
 	/* recipients */
 	uint32_t held; /* in memory */
 	int32_t limit; /* slots of the pool */
@@ -183,7 +184,8 @@ struct transport {
 	struct class_tree classes;
 	struct class_list begun;
 	uint32_t busy, njobs;
-	int64_t unused; /* slots of the pool; down to -extra_recipient_limit */
+	int64_t unused; /* slots of the pool; below 0 what the extra pool lent,
+			   or a reload took away */
 };
 
 TAILQ_HEAD(transport_turns, transport);
@@ -309,8 +311,8 @@ void candidate_update(struct job *job);
 void candidate_drop(struct job *job);
 void candidate_forget_peer(struct peer *p);
 void candidate_spare(struct sched *s); /* frees the pool of ranks */
-/* A destination has opened or closed. */
-void candidate_heads(struct destination *d, bool open);
+/* A destination has opened. */
+void candidate_heads(struct destination *d);
 struct job *candidate_best(
     struct job *current, uint32_t most, usec_t now, double *ret_score);
 

@@ -180,6 +180,7 @@ peer_line(struct peer *p)
 	if (job->turn == NULL)
 		job->turn = p;
 	p->lined = true;
+	job->peers++;
 	destination_line_in(p);
 	destination_refresh(job->transport, p->destination);
 }
@@ -197,6 +198,7 @@ peer_unline(struct peer *p)
 	}
 	candidate_forget_peer(p);
 	TAILQ_REMOVE(&job->ring, &p->ring, link);
+	job->peers--;
 	p->lined = false;
 	destination_line_out(p);
 	destination_place(job->transport, p->destination);
@@ -234,6 +236,7 @@ peer_join(struct peer *to, struct peer *from)
 			continue;
 		}
 		STAILQ_INSERT_TAIL(&to->entries, e, link);
+		to->job->waiting++;
 		last = e;
 	}
 }
@@ -243,7 +246,6 @@ take_fresh(struct peer *p, bool first_batch)
 {
 	struct job *job = p->job;
 	struct peer *there = NULL;
-	uint32_t had;
 
 	unfresh(p);
 	if (!first_batch)
@@ -253,9 +255,7 @@ take_fresh(struct peer *p, bool first_batch)
 		peer_line(p);
 		return;
 	}
-	had = count_entries(there);
 	peer_join(there, p);
-	job->waiting += count_entries(there) - had;
 	peer_free(p);
 }
 

@@ -60,12 +60,18 @@ sched_new(const struct sched_params *params,
     const struct site_table *sites, struct sched **ret_sched)
 {
 	struct sched *s = calloc(1, sizeof(*s));
+	struct taken *first;
 	uint32_t i;
 
 	if (s == NULL)
 		return -ENOMEM;
 	s->transports = calloc(count == 0 ? 1 : count, sizeof(*s->transports));
-	if (s->transports == NULL) {
+	/* One to begin with: without memory one delivery after the other can
+	 * still run. */
+	first = malloc(sizeof(*first));
+	if (s->transports == NULL || first == NULL) {
+		free(s->transports);
+		free(first);
 		free(s);
 		return -ENOMEM;
 	}
@@ -79,6 +85,7 @@ sched_new(const struct sched_params *params,
 	for (i = 0; i < count; i++)
 		transport_init(&s->transports[i], s, i, &transports[i]);
 	pool_set_bound(s);
+	taken_spare(s, first);
 	*ret_sched = s;
 	return 0;
 }
@@ -172,9 +179,14 @@ sched_set_process_limit(struct sched *s, uint32_t transport, uint32_t limit)
 void
 sched_flush(struct sched *s, usec_t now)
 {
+	struct destination *d, *next;
+
 	s->now = now;
 	s->sites->flush(s->sites->table, now);
-	refresh_all(s, false);
+	for (d = TAILQ_FIRST(&s->dead); d != NULL; d = next) {
+		next = TAILQ_NEXT(d, dead);
+		destination_refresh(d->front->job->transport, d);
+	}
 }
 
 struct sched_figures

@@ -24,15 +24,16 @@
  * its jobs in the job list: by the arrival of their messages, but for those
  * that preempted another one, which stand directly before it.
  *
- * No I/O, no clock (the caller passes the time), no logging, no memory taken
- * or given back on the path of a selection. Recipients are handles (where the
- * record lies in the queue file), not addresses. Nexthops compare without
- * case. What a destination has learned is behind site.h, in this process or
- * shared with others: nothing here knows which.
+ * No I/O, no clock (the caller passes the time), no logging; on the path of a
+ * selection memory is only taken when one of two pools has to grow. Recipients
+ * are handles (where the record lies in the queue file), not addresses.
+ * Nexthops compare without case. What a destination has learned is behind
+ * site.h, in this process or shared with others: nothing here knows which.
  *
- * Selecting, ending, blocking, unblocking and arriving cost O(log n) in
- * messages, blocked jobs, destinations and recipients; preemption looks at one
- * job of each different total.
+ * Selecting, ending, blocking, unblocking and arriving cost O(log n),
+ *amortized, in messages, blocked jobs, destinations and recipients. Preemption
+ *looks at one job of each different total, and passes over jobs that have
+ *begun, have room, and need somewhat more than can be paid for.
  *
  * Soft: -ENOMEM, nothing changed; -EINVAL for a transport that is not there.
  * The scheduler owns everything it returns; an entry lives from sched_select()
@@ -136,6 +137,7 @@ struct sched_watch {
 int sched_new(const struct sched_params *params,
     const struct sched_transport_params *transports, uint32_t count,
     const struct site_table *sites, struct sched **ret_sched);
+/* With no message left. */
 void sched_free(struct sched **s);
 /* NULL: nobody watches. *watch is copied. */
 void sched_set_watch(struct sched *s, const struct sched_watch *watch);
@@ -161,7 +163,8 @@ int sched_message_expect(
     struct sched_message *m, uint32_t transport, uint32_t entries);
 /* A recipient that was read; `address` is used when the transport's
  * destination is the recipient, and not kept. It is not selected before
- * sched_batch_end(). */
+ * sched_batch_end(), and not added after the batch that was the last. -EINVAL
+ * for a name above SITE_NAME_MAX, too. */
 int sched_rcpt_add(struct sched_message *m, uint32_t transport,
     const char *nexthop, const char *address, const struct sched_rcpt *rcpt);
 /* The batch is complete; all_read: and so is the file. Cannot fail. */
@@ -186,13 +189,15 @@ void sched_message_cancel(struct sched_message *m);
 /* With nothing running; what waits is dropped. */
 void sched_message_free(struct sched_message **m);
 
-/* The next entry, or NULL when none may start now. */
+/* The next entry, or NULL when none may start now, or there is no memory and
+ * others run. */
 struct sched_entry *sched_select(struct sched *s, usec_t now);
 /* The next entry that waits for a dead destination, or NULL: to be deferred
  * without an attempt, then sched_done() with SITE_UNTRIED. */
 struct sched_entry *sched_take_dead(struct sched *s, usec_t now);
-/* The entry could not be started after all: as if it had not been selected,
- * but for the order of jobs and peers. */
+/* The entry of sched_select() could not be started after all: as if it had not
+ * been selected, but for the order of jobs and peers, and what preemption cost
+ * if it was the last of a job that preempted. */
 void sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now);
 /* The delivery is over; the entry is gone. why: with SITE_FAILED, the reason
  * that waiting recipients are deferred with if it kills the destination. */

@@ -44,6 +44,7 @@ preempt(struct job *current, struct job *candidate)
 	job_move_before(candidate, current);
 	candidate->parent = current; /* it has moved */
 	LIST_INSERT_HEAD(&current->children, candidate, sibling);
+	candidate_update(current);
 	current->slots -= price;
 	candidate->credit = price;
 	candidate->price = cost;

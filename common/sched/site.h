@@ -5,8 +5,7 @@
  * makes the table that lives in this process; one that several queues share
  * has the same functions. Pure: no clock, no I/O, the caller passes the time.
  *
- *	open ──▶ (room ◀──▶ full)  ──failures──▶ dead ──time, success, flush──▶
- *room
+ *	(room ◀──▶ full) ──failures──▶ dead ──time, success, flush──▶ room
  *
  * A site is opened while the scheduler has entries for it, and closed when it
  * has none; what it has learned stays known for a while (rule 3).
@@ -67,7 +66,8 @@ struct site_step {
 
 struct site;
 
-/* table: of the struct it lies in. All of them O(log n) in sites. */
+/* table: of the struct it lies in. Each O(1), amortized, or O(log n) in sites.
+ */
 struct site_table {
 	void *table;
 	/* Found or made, and open; NULL when memory is out. Names compare
