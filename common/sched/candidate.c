@@ -175,18 +175,6 @@ reserve(struct sched *s, uint32_t count)
 	return true;
 }
 
-void
-candidate_spare(struct sched *s)
-{
-	struct rank *r;
-
-	while ((r = SLIST_FIRST(&s->spare_ranks)) != NULL) {
-		SLIST_REMOVE_HEAD(&s->spare_ranks, spare);
-		free(r);
-	}
-	s->nspare_ranks = 0;
-}
-
 static void
 rank_in(struct peer *p)
 {

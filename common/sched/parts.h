@@ -310,7 +310,6 @@ void class_leave(struct job *job);
 void candidate_update(struct job *job);
 void candidate_drop(struct job *job);
 void candidate_forget_peer(struct peer *p);
-void candidate_spare(struct sched *s); /* frees the pool of ranks */
 /* A destination has opened. */
 void candidate_heads(struct destination *d);
 struct job *candidate_best(

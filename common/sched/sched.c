@@ -90,19 +90,29 @@ sched_new(const struct sched_params *params,
 	return 0;
 }
 
+static void
+pools_free(struct sched *s)
+{
+	struct taken *taken;
+	struct rank *rank;
+
+	while ((taken = SLIST_FIRST(&s->spare_taken)) != NULL) {
+		SLIST_REMOVE_HEAD(&s->spare_taken, spare);
+		free(taken);
+	}
+	while ((rank = SLIST_FIRST(&s->spare_ranks)) != NULL) {
+		SLIST_REMOVE_HEAD(&s->spare_ranks, spare);
+		free(rank);
+	}
+}
+
 void
 sched_free(struct sched **s)
 {
-	struct taken *taken;
-
 	if (*s == NULL)
 		return;
 	ASSERT((*s)->figures.messages == 0);
-	candidate_spare(*s);
-	while ((taken = SLIST_FIRST(&(*s)->spare_taken)) != NULL) {
-		SLIST_REMOVE_HEAD(&(*s)->spare_taken, spare);
-		free(taken);
-	}
+	pools_free(*s);
 	free((*s)->transports);
 	free(*s);
 	*s = NULL;
