@@ -263,7 +263,7 @@ Test(dead, a_file_that_is_gone_or_cannot_be_opened)
 Test(dead, descriptors_are_short)
 {
 	struct world_job job;
-	int i;
+	uint32_t i;
 
 	world_message(&w, "a@one.test", 1);
 	take(&job);
