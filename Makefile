@@ -10,7 +10,7 @@
 
 PROGRAMS := qscheduler queue-send todo-proc queue-inject deliver-local \
 	    deliver-smtp setqload qtop qsim
-MODULES  := base log config ipc spool route sched proc agent limits daemon
+MODULES  := base log config ipc spool route sched proc agent limits sites daemon
 
 CC       ?= cc
 ifeq ($(origin CC),default)

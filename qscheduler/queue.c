@@ -223,10 +223,7 @@ queue_tick(struct queue *q, usec_t now)
 
 	for (role = 0; role < NROLES; role++)
 		child_tick(&q->children[role]);
-	if (q->manual_until != 0 && now >= q->manual_until) {
-		q->manual_load_pct = 0;
-		q->manual_until = 0;
-	}
+	hand_tick(q, now);
 	state = queue_state(q, now);
 	if (state != q->shown)
 		show_state(q, state, looping_child(q, now));

@@ -92,8 +92,8 @@ set_load(struct super *s, const struct msg *msg)
 	if (q != NULL)
 		code = request_load(r, &load, &why);
 	if (code == 0) {
-		q->manual_load_pct = load;
-		q->manual_until = clock_mono() + MANUAL_TIME;
+		q->hand.load_pct = load;
+		q->hand.load_until = clock_mono() + MANUAL_TIME;
 		snprintf(text, sizeof(text),
 		    "queue %" PRIu32 ": load %" PRIu32 " %% for 60 s",
 		    q->number, load);
@@ -163,8 +163,8 @@ requests_try(struct super *s)
 	int r;
 
 	ipc_name_scheduler(s->instance, name);
-	r = mq_create(name, REQUESTS_DEPTH, (uid_t)-1, (gid_t)-1, 0600,
-	    &s->requests, &depth);
+	r = mq_create(name, REQUESTS_DEPTH, ASK_MESSAGE_SIZE, (uid_t)-1,
+	    (gid_t)-1, 0600, &s->requests, &depth);
 	if (r < 0) {
 		s->requests = -1;
 		return r;

@@ -365,7 +365,10 @@ start_queues(struct super *s)
 int
 super_run(const struct options *options)
 {
-	struct super s = { .options = *options, .page_fd = -1, .requests = -1 };
+	struct super s = { .options = *options,
+		.page_fd = -1,
+		.requests = -1,
+		.sites_fd = -1 };
 	int r;
 
 	s.base.fd = s.base.lock = -1;

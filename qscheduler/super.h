@@ -4,9 +4,11 @@
  *
  * options.c   the command line            base.c     QUEUE_BASE, its lock
  * super.c     start, loop, stop           signal.c   TERM, HUP, ALRM, USR1
- * queue.c     a queue: IPC, group, state  child.c    a child: events, channel
- * inventory.c which queues there are      objects.c  IPC objects of a queue
- * link.c      who is joined to whom       spawn.c    a process
+ * grow.c      how many queues: by load    retire.c   a queue closes, drains,
+ *goes hand.c      what operators have set     sites.c    the table of
+ *destinations queue.c     a queue: IPC, group, state  child.c    a child:
+ *events, channel inventory.c which queues there are      objects.c  IPC objects
+ *of a queue link.c      who is joined to whom       spawn.c    a process
  * publish.c   the page of /qscheduler     request.c  its message queue
  * notify.c    systemd and s6              inforce.c  what children are to read
  * env.c       what they get from our environment
@@ -62,6 +64,15 @@ struct child {
 	char text[CHILD_TEXT_MAX + 1];     /* of its last STATUS */
 };
 
+/* What an operator has set, until it is taken back or its time is over;
+ * USEC_NEVER: for ever, 0: not set. */
+struct hand {
+	uint32_t load_pct;
+	usec_t load_until;
+	usec_t disabled_until;
+	char reason[SCHED_REASON_SIZE];
+};
+
 struct queue {
 	struct super *super;
 	uint32_t number;
@@ -77,8 +88,7 @@ struct queue {
 	bool complained;            /* of one of the two, which is said once */
 	mqd_t bell;                 /* mq /queueN, -1: runs by the scan (I2) */
 	uint32_t reported_load_pct; /* of the last load report */
-	uint32_t manual_load_pct;   /* of setqload */
-	usec_t manual_until;
+	struct hand hand;
 };
 
 struct super {
@@ -101,6 +111,7 @@ struct super {
 	mqd_t requests;          /* mq /qscheduler, -1: none */
 	struct event *requests_event;
 	uint64_t bad_requests;
+	int sites_fd; /* shm /qscheduler.sites, -1: queues have windows each */
 	struct notify notify;
 	char status[160]; /* as it was told last */
 	usec_t started_at, next_health, last_reload;
@@ -192,6 +203,35 @@ void publish_answer(
 bool publish_is_same(const char *name, int fd);
 /* Make ours again if it is not. */
 void publish_health(struct super *s);
+
+/* ---- grow.c ---- */
+/* Every SUPER_TICK, when ready: add or close a queue if the load says so. */
+void grow_tick(struct super *s, usec_t now);
+/* So many open queues now, and no change by load until then. -ERANGE, -ENOMEM
+ * …, with words for the operator. */
+int grow_set_count(
+    struct super *s, uint32_t count, usec_t until, char *out, size_t size);
+
+/* ---- retire.c ---- */
+/* Nothing new comes from now on; it drains, hands over what is left after
+ * queue_drain_time, is looked at again with its mark on disk, and goes. */
+void retire_begin(struct queue *q, const char *why, usec_t now);
+void retire_tick(struct queue *q, usec_t now);
+void retire_on_handed(struct queue *q, const struct msg_HANDED *frame);
+
+/* ---- hand.c ---- */
+/* Every SUPER_TICK: what is over. */
+void hand_tick(struct queue *q, usec_t now);
+bool hand_has_load(const struct queue *q, usec_t now);
+bool hand_is_disabled(const struct queue *q, usec_t now);
+
+/* ---- sites.c ---- */
+void sites_open(struct super *s);
+void sites_close(struct super *s);
+/* Before the links with agents: queue-send begins with it, or without. */
+void sites_link(struct child *c);
+/* No process of its last group is there any more. */
+void sites_group_gone(struct queue *q, uint32_t generation);
 
 /* ---- request.c ---- */
 void requests_open(struct super *s);

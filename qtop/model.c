@@ -44,7 +44,7 @@ judge_load(const struct model *model, struct model_row *row)
 	if (!row->manual)
 		return;
 	row->manual_left = age(row->sched.manual_until_mono, model->now_mono);
-	row->load_pct = row->sched.manual_load_pct;
+	row->load_pct = row->sched.load_pct;
 }
 
 static void

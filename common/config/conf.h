@@ -83,6 +83,8 @@ struct conf {
 	uint32_t queue_start, queue_count, queue_max;
 	uint32_t queue_load_pct;
 	uint32_t queue_split;
+	usec_t queue_grow_time, queue_shrink_time; /* growth and shrinking */
+	usec_t queue_change_interval, queue_drain_time;
 	usec_t error_interval;
 	char *instance; /* QSCHED_INSTANCE; "" is the nameless one */
 	/* users; ignored unless started as root */
@@ -107,6 +109,7 @@ struct conf {
 	usec_t delay_warning_time;
 	usec_t in_flow_delay;
 	bool destination_concurrency_feedback_debug;
+	uint32_t destination_table_size;
 	struct conf_transport transports[CONF_TRANSPORTS_MAX];
 	uint32_t ntransports;
 	/* delivery */
@@ -123,7 +126,8 @@ struct conf {
 	char *smtp_helo_name; /* "": myhostname */
 	/* supervision */
 	usec_t stop_time_limit; /* TERM to KILL */
-	usec_t restart_delay_max;
+	usec_t restart_delay_max, quarantine_delay_max;
+	usec_t heartbeat_time_limit;
 	char *program_dir; /* where the children's programs lie */
 	/* log */
 	char *log_target; /* stderr | syslog */

@@ -10,6 +10,8 @@
 #include "ipc/bell.h"
 #include "ipc/msg.h"
 
+#define ASK_MESSAGE_SIZE 256 /* of a record of /qscheduler */
+
 struct load_report {
 	int32_t pid;
 	uint32_t queue;

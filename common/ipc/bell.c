@@ -30,11 +30,11 @@ system_depth(void)
 }
 
 static mqd_t
-open_new(const char *name, uint32_t depth)
+open_new(const char *name, uint32_t depth, uint32_t size)
 {
 	struct mq_attr attr = {
 		.mq_maxmsg = (long)depth,
-		.mq_msgsize = MQ_MESSAGE_SIZE,
+		.mq_msgsize = (long)size,
 	};
 
 	return mq_open(name, O_CREAT | O_EXCL | O_RDWR | O_NONBLOCK | O_CLOEXEC,
@@ -43,7 +43,8 @@ open_new(const char *name, uint32_t depth)
 
 /* The deepest that is allowed: EINVAL is msg_max, EMFILE RLIMIT_MSGQUEUE. */
 static mqd_t
-open_deepest(const char *name, uint32_t depth, uint32_t *ret_depth)
+open_deepest(
+    const char *name, uint32_t depth, uint32_t size, uint32_t *ret_depth)
 {
 	const uint32_t ladder[] = { depth, STOCK_DEPTH, system_depth(), 1 };
 	uint32_t last = UINT32_MAX;
@@ -55,7 +56,7 @@ open_deepest(const char *name, uint32_t depth, uint32_t *ret_depth)
 		if (ladder[i] == 0 || ladder[i] >= last)
 			continue;
 		last = ladder[i];
-		mq = open_new(name, last);
+		mq = open_new(name, last, size);
 		if (mq != (mqd_t)-1)
 			*ret_depth = last;
 		if (mq != (mqd_t)-1 || (errno != EINVAL && errno != EMFILE))
@@ -66,24 +67,25 @@ open_deepest(const char *name, uint32_t depth, uint32_t *ret_depth)
 
 /* Remove and create; -EEXIST when somebody was faster. */
 static int
-replace(const char *name, uint32_t depth, mqd_t *ret_mq, uint32_t *ret_depth)
+replace(const char *name, uint32_t depth, uint32_t size, mqd_t *ret_mq,
+    uint32_t *ret_depth)
 {
 	if (mq_unlink(name) < 0 && errno != ENOENT)
 		return errno == EACCES ? -EPERM : -errno;
-	*ret_mq = open_deepest(name, depth, ret_depth);
+	*ret_mq = open_deepest(name, depth, size, ret_depth);
 	return *ret_mq == (mqd_t)-1 ? -errno : 0;
 }
 
 int
-mq_create(const char *name, uint32_t depth, uid_t uid, gid_t gid, mode_t mode,
-    mqd_t *ret_mq, uint32_t *ret_depth)
+mq_create(const char *name, uint32_t depth, uint32_t size, uid_t uid, gid_t gid,
+    mode_t mode, mqd_t *ret_mq, uint32_t *ret_depth)
 {
 	uint32_t got = 0;
 	mqd_t mq = (mqd_t)-1;
 	int i, r = -EEXIST;
 
 	for (i = 0; i < TRIES && r == -EEXIST; i++)
-		r = replace(name, depth, &mq, &got);
+		r = replace(name, depth, size, &mq, &got);
 	if (r < 0)
 		return r;
 	if (fchown(mq, uid, gid) < 0 || fchmod(mq, mode) < 0) {

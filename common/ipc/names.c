@@ -15,6 +15,13 @@ ipc_name_scheduler(const char *instance, char out[IPC_NAME_MAX])
 }
 
 void
+ipc_name_sites(const char *instance, char out[IPC_NAME_MAX])
+{
+	snprintf(out, IPC_NAME_MAX, "/%s%sqscheduler.sites", instance,
+	    dot(instance));
+}
+
+void
 ipc_name_queue(const char *instance, uint32_t queue, char out[IPC_NAME_MAX])
 {
 	snprintf(

@@ -10,6 +10,8 @@
 
 /* "/qscheduler", "/INSTANCE.qscheduler"; shared memory and message queue. */
 void ipc_name_scheduler(const char *instance, char out[IPC_NAME_MAX]);
+/* "/qscheduler.sites": the table of destinations. */
+void ipc_name_sites(const char *instance, char out[IPC_NAME_MAX]);
 /* "/queue3", "/INSTANCE.queue3". */
 void
 ipc_name_queue(const char *instance, uint32_t queue, char out[IPC_NAME_MAX]);

@@ -21,7 +21,7 @@
 
 #define PAGE_QUEUES_MAX 256
 #define PAGE_ANSWERS    16
-#define PAGE_VERSION    1
+#define PAGE_VERSION    2
 #define PAGE_STALE      (10 * USEC_PER_SEC) /* heartbeat older: not chosen (I12) */
 #define PAGE_AGES       10 /* age histogram, by doubling from 5 minutes (qshape) */
 
@@ -44,16 +44,32 @@ enum queue_state {
 	QUEUE_STATE_QUARANTINED,
 };
 
+#define SCHED_REASON_SIZE 96
+#define SCHED_CHANGE_SIZE 160
+
+/* Bits of sched_row.flags. */
+#define SCHED_ROW_MANUAL  1u /* load_pct was given by hand (setqload) */
+#define SCHED_ROW_HAND    2u /* disabled by hand, and not for a fault */
+#define SCHED_ROW_GIVING  4u /* closing: its mail is handed to other queues */
+
 struct sched_row {
 	uint32_t queue; /* number */
 	uint32_t state; /* enum queue_state */
+	/* Goes up with every change of state and every new group of processes:
+	 * who chose the queue under another one looks again. */
 	uint32_t generation;
 	uint32_t pid; /* of queue-send, 0 while it is down */
 	uint32_t restarts;
-	uint32_t manual_load_pct; /* setqload; valid until … */
-	int64_t manual_until_mono;
-	int32_t last_status; /* wait status of the last child that ended */
+	uint32_t flags;
+	uint32_t load_pct;          /* what counts in the mean */
 	uint32_t reported_load_pct; /* of the last load report */
+	int64_t manual_until_mono;  /* of a load by hand; 0: none */
+	/* DISABLED by hand: until then; CLOSING: its mail is handed over from
+	 * then on; QUARANTINED: the next attempt. 0: not known, or for ever. */
+	int64_t until_mono;
+	int32_t last_status; /* wait status of the last child that ended */
+	uint32_t spare;
+	char reason[SCHED_REASON_SIZE]; /* why it is not open; "" */
 };
 
 struct sched_answer {
@@ -71,10 +87,18 @@ struct sched_page {
 	uint32_t threshold_pct; /* QUEUE_LOAD */
 	uint32_t queue_start;
 	uint32_t queue_max;
-	uint32_t dynamic;      /* 1: -d */
-	uint64_t bad_requests; /* refused on the message queue */
-	uint32_t answer_next;  /* rows of answers[] are used in turn */
-	uint32_t qmails_uid;   /* whose /queueN are to be believed */
+	uint32_t dynamic;       /* 1: -d */
+	uint64_t bad_requests;  /* refused on the message queue */
+	uint32_t answer_next;   /* rows of answers[] are used in turn */
+	uint32_t qmails_uid;    /* whose /queueN are to be believed */
+	uint32_t queue_count;   /* QUEUE_COUNT */
+	uint32_t mean_load_pct; /* of the open queues, as growth sees it */
+	uint32_t held_count;    /* setqload --count; 0: none */
+	uint32_t spare;
+	int64_t held_until_mono; /* of held_count; 0: for ever */
+	uint64_t changes;        /* queues added or closed since the start */
+	int64_t change_wall;     /* of the last one, 0: none */
+	char change[SCHED_CHANGE_SIZE]; /* the last one, with its figures */
 	struct sched_answer answers[PAGE_ANSWERS];
 	struct sched_row rows[PAGE_QUEUES_MAX];
 };
@@ -114,10 +138,10 @@ _Static_assert(offsetof(struct queue_page, disabled) == 16, "five ints");
 _Static_assert(offsetof(struct sched_page, head) == 8, "docs/IPC.md");
 _Static_assert(offsetof(struct queue_page, head) == 24, "docs/IPC.md");
 _Static_assert(sizeof(struct page_head) == 48, "docs/IPC.md");
-_Static_assert(sizeof(struct sched_row) == 40, "version 1");
-_Static_assert(sizeof(struct sched_answer) == 64, "version 1");
-_Static_assert(sizeof(struct sched_page) == 11352, "version 1");
-_Static_assert(sizeof(struct queue_page) == 344, "version 1");
+_Static_assert(sizeof(struct sched_row) == 152, "version 2");
+_Static_assert(sizeof(struct sched_answer) == 64, "version 2");
+_Static_assert(sizeof(struct sched_page) == 40224, "version 2");
+_Static_assert(sizeof(struct queue_page) == 344, "version 2");
 
 /* ---- the writer ---- */
 

@@ -134,9 +134,14 @@ clean_sched_page(struct sched_page *page)
 	clamp_u32(&page->qconf, PAGE_QUEUES_MAX);
 	for (i = 0; i < PAGE_ANSWERS; i++)
 		page->answers[i].text[sizeof(page->answers[i].text) - 1] = '\0';
-	for (i = 0; i < PAGE_QUEUES_MAX; i++)
-		if (page->rows[i].state > QUEUE_STATE_QUARANTINED)
-			page->rows[i].state = QUEUE_STATE_DISABLED;
+	page->change[sizeof(page->change) - 1] = '\0';
+	for (i = 0; i < PAGE_QUEUES_MAX; i++) {
+		struct sched_row *row = &page->rows[i];
+
+		if (row->state > QUEUE_STATE_QUARANTINED)
+			row->state = QUEUE_STATE_DISABLED;
+		row->reason[sizeof(row->reason) - 1] = '\0';
+	}
 }
 
 int

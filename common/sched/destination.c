@@ -59,7 +59,7 @@ destination_release(struct transport *t, struct destination *d)
 
 	if (d->peers > 0)
 		return;
-	ASSERT(!d->open && !d->dying && d->front == NULL);
+	ASSERT(!d->open && !d->dying && !d->waits && d->front == NULL);
 	s->figures.destinations--;
 	*s->sites->mine(d->site) = NULL;
 	s->sites->close(s->sites->table, d->site, s->now);
@@ -110,12 +110,24 @@ place_dead(struct transport *t, struct destination *d, bool dying)
 		TAILQ_REMOVE(list, d, dead);
 }
 
+/* Where places are shared, whoever has a line at a full site has to be in line
+ * for it, and nobody else may. */
+static bool
+waiting_differs(const struct destination *d)
+{
+	return d->waits ? d->front == NULL
+			: d->front != NULL && d->state == SITE_FULL;
+}
+
 void
 destination_place(struct transport *t, struct destination *d)
 {
-	bool open = d->front != NULL && d->state == SITE_ROOM;
-	bool dying = d->front != NULL && d->state == SITE_DEAD;
+	bool open, dying;
 
+	if (t->sched->sites->wait != NULL && waiting_differs(d))
+		destination_ask(t, d);
+	open = d->front != NULL && d->state == SITE_ROOM;
+	dying = d->front != NULL && d->state == SITE_DEAD;
 	if (!open)
 		place_open(t, d, false);
 	place_dead(t, d, dying);
@@ -126,9 +138,16 @@ destination_place(struct transport *t, struct destination *d)
 void
 destination_ask(struct transport *t, struct destination *d)
 {
-	struct sched *s = t->sched;
+	const struct site_table *sites = t->sched->sites;
+	usec_t now = t->sched->now;
+	bool waits = d->front != NULL;
 
-	d->state = (uint8_t)s->sites->state(s->sites->table, d->site, s->now);
+	if (sites->wait == NULL) {
+		d->state = (uint8_t)sites->state(sites->table, d->site, now);
+		return;
+	}
+	d->state = (uint8_t)sites->wait(sites->table, d->site, waits, now);
+	d->waits = waits && (d->waits || d->state == SITE_FULL);
 }
 
 void

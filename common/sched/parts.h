@@ -81,6 +81,7 @@ struct destination {
 	uint8_t state;       /* enum site_state, as last heard */
 	bool open;           /* in transport->open: room, and a line */
 	bool dying;          /* in sched->dead: dead, and a line */
+	bool waits;          /* the table was told so (site_table.wait) */
 	struct line_tree line;
 	struct peer *front; /* first of the line */
 	union {

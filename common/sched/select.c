@@ -137,6 +137,7 @@ select_from(struct transport *t, usec_t now, struct taken *taken)
 		p = transport_turn(t, current);
 		if (sites->take(sites->table, p->destination->site, now) ==
 		    SITE_ROOM) {
+			p->destination->waits = false;
 			take_entry(p, &decision, taken);
 			return true;
 		}

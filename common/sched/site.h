@@ -82,8 +82,15 @@ struct site_table {
 	const char *(*name)(const struct site *site);
 	/* Would take() give a place? A dead site whose time has come opens. */
 	enum site_state (*state)(void *table, struct site *site, usec_t now);
-	/* SITE_ROOM: a place was taken, give it back by done(). SITE_FULL, for
-	 * a table that is shared: sched_site_ready() follows. */
+	/* As state(), and says whether there are entries for the site that wait
+	 * for a place. Who waits at a full site is in line for it, and
+	 * sched_site_ready() follows when there is room, or it has died. In
+	 * line until take() gives a place, or it waits no more; asking again
+	 * does not lose the turn. NULL where nobody else takes places: then
+	 * done() has told all there is to know. */
+	enum site_state (*wait)(
+	    void *table, struct site *site, bool waits, usec_t now);
+	/* SITE_ROOM: a place was taken, give it back by done(). */
 	enum site_state (*take)(void *table, struct site *site, usec_t now);
 	/* The place is given back. ret_step may be NULL. */
 	void (*done)(void *table, struct site *site, enum site_result result,

@@ -175,6 +175,8 @@ make_durable(struct accept *a, uint64_t inode)
 	r = give_name(a, inode);
 	if (r < 0)
 		return r;
+	if (spool_is_closed(a->sp))
+		return -ESHUTDOWN;
 	if (sys->fsync(a->fd) < 0)
 		return -errno;
 	return a->opt.strict ? sync_directory(a) : 0;

@@ -92,3 +92,42 @@ marker_write(int dir, uint32_t split)
 		r = -errno;
 	return r;
 }
+
+static int
+make_closed(int dir)
+{
+	int r = 0,
+	    fd = openat(dir, SPOOL_CLOSED,
+		O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd) < 0)
+		r = -errno;
+	io_close(&fd);
+	return r;
+}
+
+int
+marker_set_closed(int dir, bool closed)
+{
+	int r = 0;
+
+	if (closed)
+		r = make_closed(dir);
+	else if (unlinkat(dir, SPOOL_CLOSED, 0) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (r == 0 && fsync(dir) < 0)
+		r = -errno;
+	return r;
+}
+
+/* Whatever keeps us from knowing says no: the mark closes a queue that nobody
+ * runs, and the look of the supervisor is the net below it. */
+bool
+marker_is_closed(int dir)
+{
+	struct stat st;
+
+	return fstatat(dir, SPOOL_CLOSED, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}

@@ -3,6 +3,7 @@
 #ifndef SPOOL_MARKER_H
 #define SPOOL_MARKER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define MARKER_NAME "queue"
@@ -11,5 +12,9 @@
 int marker_read(int dir, uint32_t *ret_split);
 /* Synced, also its name. */
 int marker_write(int dir, uint32_t split);
+
+/* A second file, empty: nothing comes into this queue any more. Both synced. */
+int marker_set_closed(int dir, bool closed);
+bool marker_is_closed(int dir);
 
 #endif

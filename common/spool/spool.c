@@ -100,6 +100,27 @@ spool_close(struct spool *sp)
 	sp->path = NULL;
 }
 
+int
+spool_set_closed(const char *base, uint32_t queue, bool closed)
+{
+	char *path;
+	int fd, r;
+
+	if (asprintf(&path, "%s/queue%" PRIu32, base, queue) < 0)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = fd < 0 ? -errno : marker_set_closed(fd, closed);
+	io_close(&fd);
+	free(path);
+	return r;
+}
+
+bool
+spool_is_closed(const struct spool *sp)
+{
+	return marker_is_closed(sp->fd);
+}
+
 void
 spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size)

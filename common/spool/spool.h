@@ -77,6 +77,15 @@ int spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
 /* After a spool_open() that failed, too. */
 void spool_close(struct spool *sp);
 
+/* A queue that is to take nothing any more carries a mark on disk: the file
+ * `closed`. accept_commit() looks for it after the file has its name, and the
+ * supervisor looks at the directories after it has set the mark: one of the
+ * two sees the other, so that nothing is left in a queue that nobody runs. */
+#define SPOOL_CLOSED "closed"
+/* Durable. -ENOENT: no such queue. */
+int spool_set_closed(const char *base, uint32_t queue, bool closed);
+bool spool_is_closed(const struct spool *sp);
+
 /* Numbers of the queue directories below base, ascending; -errno or count.
  * More than max are not counted. */
 int spool_list(const char *base, uint32_t *ret_queues, size_t max);

@@ -32,8 +32,9 @@ make_supervisor(void)
 			 &p, &fd, &pid),
 	    0);
 	page = p;
-	cr_assert_eq(
-	    mq_create(name, 10, (uid_t)-1, (gid_t)-1, 0600, &mq, &depth), 0);
+	cr_assert_eq(mq_create(name, 10, ASK_MESSAGE_SIZE, (uid_t)-1, (gid_t)-1,
+			 0600, &mq, &depth),
+	    0);
 }
 
 static struct msg
@@ -128,12 +129,12 @@ Test(ipc_ask, nobody_answers)
 
 Test(ipc_ask, longer_than_a_record)
 {
+	char large[ASK_MESSAGE_SIZE], text[64];
 	const struct msg request = { .type = MSG_STATUS,
-		.u.STATUS.text = MSG_S("a text that does not fit into a record"
-				       " of sixty-four bytes") };
-	char text[64];
+		.u.STATUS.text = { large, sizeof(large) } };
 	int code;
 
+	memset(large, 'x', sizeof(large));
 	make_supervisor();
 	cr_expect_eq(ask_request(ipc_scratch(), &request, 77, 1, &code, text),
 	    -EMSGSIZE);
@@ -205,7 +206,7 @@ Test(ipc_ask, every_request_fits_and_is_no_report)
 		cr_expect_gt(frame.len, sizeof(struct load_report), "%s",
 		    msg_name(all[i]));
 		cr_expect_leq(
-		    frame.len, MQ_MESSAGE_SIZE, "%s", msg_name(all[i]));
+		    frame.len, ASK_MESSAGE_SIZE, "%s", msg_name(all[i]));
 	}
 	buf_done(&frame);
 }

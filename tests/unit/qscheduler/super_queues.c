@@ -343,15 +343,15 @@ Test(super_queues, I7_requests_are_judged_and_answered)
 	cr_assert_eq(load_report_put(mq, &bad), 0);
 	cr_expect_eq(ask_load(1, 45, 60, text), 0);
 	cr_expect_str_eq(text, "queue 1: load 75 % for 60 s");
-	cr_expect_eq(row_of(1)->manual_load_pct, 75);
+	cr_expect_eq(row_of(1)->load_pct, 75);
 	cr_expect(row_of(1)->manual_until_mono > 0);
 	cr_expect_eq(ask_load(2, 45, 60, text), -ENOENT);
 	cr_expect_eq(ask_load(-1, 45, 60, text), -ENOENT);
 	cr_expect_eq(ask_load(1, 61, 60, text), -ERANGE);
 	cr_expect_eq(ask_load(1, 0, 0, text), -EINVAL);
 	cr_expect_eq(ask_load(1, 10, 100, text), 0);
-	cr_expect_eq(page.rows[0].manual_load_pct, 75);
-	cr_expect_eq(row_of(1)->manual_load_pct, 10);
+	cr_expect_eq(page.rows[0].load_pct, 75);
+	cr_expect_eq(row_of(1)->load_pct, 10);
 	cr_expect_eq(row_of(1)->reported_load_pct, 55);
 	cr_expect_eq(page.bad_requests, 7);
 	mq_close(mq);

@@ -169,7 +169,7 @@ Test(qtop_format, notes_and_kinds)
 		fake_make(1);
 		fake.queue_error = rows[i].error;
 		fake.sched.rows[0].state = rows[i].state;
-		fake.sched.rows[0].manual_load_pct = 5;
+		fake.sched.rows[0].load_pct = 5;
 		fake.sched.rows[0].manual_until_mono =
 		    FAKE_MONO + rows[i].manual * USEC_PER_SEC;
 		fake.queues[0].head.beat_mono =
@@ -218,7 +218,7 @@ Test(qtop_format, I12_absurd_values_fit_their_columns)
 		fake.sched.rows[i].state = i % 7;
 		fake.sched.rows[i].queue = 4095 - i;
 		fake.sched.rows[i].restarts = UINT32_MAX;
-		fake.sched.rows[i].manual_load_pct = UINT32_MAX - i;
+		fake.sched.rows[i].load_pct = UINT32_MAX - i;
 		fake.sched.rows[i].manual_until_mono =
 		    i % 3 == 0 ? INT64_MAX : INT64_MIN;
 	}

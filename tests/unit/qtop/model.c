@@ -55,7 +55,7 @@ Test(qtop_model, mean_load_of_the_open)
 Test(qtop_model, load_of_setqload_until_it_ends)
 {
 	fake_make(1);
-	fake.sched.rows[0].manual_load_pct = 95;
+	fake.sched.rows[0].load_pct = 95;
 	fake.sched.rows[0].manual_until_mono = FAKE_MONO + USEC_PER_SEC;
 	fake_sample(&model);
 	cr_expect(model.rows[0].manual);
@@ -136,7 +136,7 @@ Test(qtop_model, I12_absurd_values_saturate)
 		p->oldest_wall = INT64_MAX;
 		p->head.beat_mono = INT64_MIN;
 		fake.sched.rows[i].restarts = UINT32_MAX;
-		fake.sched.rows[i].manual_load_pct = UINT32_MAX;
+		fake.sched.rows[i].load_pct = UINT32_MAX;
 		fake.sched.rows[i].manual_until_mono = INT64_MAX;
 	}
 	fake_sample(&model);
