@@ -76,7 +76,7 @@ bell_open(struct queue *q)
 	int r;
 
 	ipc_name_queue(s->instance, q->number, name);
-	r = mq_create(name, BELL_DEPTH, MQ_MESSAGE_SIZE,
+	r = mq_create(name, &(struct mq_shape){ BELL_DEPTH, MQ_MESSAGE_SIZE },
 	    private ? (uid_t)-1 : s->users.qmailq,
 	    private ? (gid_t)-1 : s->users.qmail, 0640, &q->bell, &depth);
 	if (r < 0) {

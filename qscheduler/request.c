@@ -163,7 +163,8 @@ requests_try(struct super *s)
 	int r;
 
 	ipc_name_scheduler(s->instance, name);
-	r = mq_create(name, REQUESTS_DEPTH, ASK_MESSAGE_SIZE, (uid_t)-1,
+	r = mq_create(name,
+	    &(struct mq_shape){ REQUESTS_DEPTH, ASK_MESSAGE_SIZE }, (uid_t)-1,
 	    (gid_t)-1, 0600, &s->requests, &depth);
 	if (r < 0) {
 		s->requests = -1;

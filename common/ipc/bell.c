@@ -44,9 +44,10 @@ open_new(const char *name, uint32_t depth, uint32_t size)
 /* The deepest that is allowed: EINVAL is msg_max, EMFILE RLIMIT_MSGQUEUE. */
 static mqd_t
 open_deepest(
-    const char *name, uint32_t depth, uint32_t size, uint32_t *ret_depth)
+    const char *name, const struct mq_shape *shape, uint32_t *ret_depth)
 {
-	const uint32_t ladder[] = { depth, STOCK_DEPTH, system_depth(), 1 };
+	const uint32_t ladder[] = { shape->depth, STOCK_DEPTH, system_depth(),
+		1 };
 	uint32_t last = UINT32_MAX;
 	mqd_t mq = (mqd_t)-1;
 	size_t i;
@@ -56,7 +57,7 @@ open_deepest(
 		if (ladder[i] == 0 || ladder[i] >= last)
 			continue;
 		last = ladder[i];
-		mq = open_new(name, last, size);
+		mq = open_new(name, last, shape->size);
 		if (mq != (mqd_t)-1)
 			*ret_depth = last;
 		if (mq != (mqd_t)-1 || (errno != EINVAL && errno != EMFILE))
@@ -67,17 +68,17 @@ open_deepest(
 
 /* Remove and create; -EEXIST when somebody was faster. */
 static int
-replace(const char *name, uint32_t depth, uint32_t size, mqd_t *ret_mq,
+replace(const char *name, const struct mq_shape *shape, mqd_t *ret_mq,
     uint32_t *ret_depth)
 {
 	if (mq_unlink(name) < 0 && errno != ENOENT)
 		return errno == EACCES ? -EPERM : -errno;
-	*ret_mq = open_deepest(name, depth, size, ret_depth);
+	*ret_mq = open_deepest(name, shape, ret_depth);
 	return *ret_mq == (mqd_t)-1 ? -errno : 0;
 }
 
 int
-mq_create(const char *name, uint32_t depth, uint32_t size, uid_t uid, gid_t gid,
+mq_create(const char *name, const struct mq_shape *shape, uid_t uid, gid_t gid,
     mode_t mode, mqd_t *ret_mq, uint32_t *ret_depth)
 {
 	uint32_t got = 0;
@@ -85,7 +86,7 @@ mq_create(const char *name, uint32_t depth, uint32_t size, uid_t uid, gid_t gid,
 	int i, r = -EEXIST;
 
 	for (i = 0; i < TRIES && r == -EEXIST; i++)
-		r = replace(name, depth, size, &mq, &got);
+		r = replace(name, shape, &mq, &got);
 	if (r < 0)
 		return r;
 	if (fchown(mq, uid, gid) < 0 || fchmod(mq, mode) < 0) {

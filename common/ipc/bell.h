@@ -21,16 +21,20 @@ _Static_assert(sizeof(struct bell) == 16, "16-byte doorbell");
 
 #define MQ_MESSAGE_SIZE 64 /* small: RLIMIT_MSGQUEUE fits many (I3) */
 
+struct mq_shape {
+	uint32_t depth, size; /* records, bytes of one at most */
+};
+
 /* Create, after removing what is there (the caller is the one supervisor of
  * this instance), O_EXCL, owner and mode by descriptor, (uid_t)-1 and
  * (gid_t)-1 to leave them; open for reading and writing, non-blocking. Asks
- * for `depth` records of `size` bytes, falls back to 10, to what the system
- * allows, to 1 (I3, I4); *ret_depth: what was got. A message queue descriptor
- * of Linux is a file descriptor: it is passed on and watched like one. -ENOSPC:
- * queues_max is used up (I2); -EMFILE: RLIMIT_MSGQUEUE; -EPERM: the name is
- * somebody else's; -EEXIST: it came back three times (I14). Then do without,
- * and try again in a minute. */
-int mq_create(const char *name, uint32_t depth, uint32_t size, uid_t uid,
+ * for the shape, falls back to 10 records, to what the system allows, to 1 (I3,
+ * I4); *ret_depth: what was got. A message queue descriptor of Linux is a file
+ * descriptor: it is passed on and watched like one. -ENOSPC: queues_max is used
+ * up (I2); -EMFILE: RLIMIT_MSGQUEUE; -EPERM: the name is somebody else's;
+ * -EEXIST: it came back three times (I14). Then do without, and try again in a
+ * minute. */
+int mq_create(const char *name, const struct mq_shape *shape, uid_t uid,
     gid_t gid, mode_t mode, mqd_t *ret_mq, uint32_t *ret_depth);
 /* Is the object under this name still the one behind mq? (I8) True also when
  * that cannot be known for want of memory or descriptors. */

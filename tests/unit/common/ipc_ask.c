@@ -32,8 +32,8 @@ make_supervisor(void)
 			 &p, &fd, &pid),
 	    0);
 	page = p;
-	cr_assert_eq(mq_create(name, 10, ASK_MESSAGE_SIZE, (uid_t)-1, (gid_t)-1,
-			 0600, &mq, &depth),
+	cr_assert_eq(mq_create(name, &(struct mq_shape){ 10, ASK_MESSAGE_SIZE },
+			 (uid_t)-1, (gid_t)-1, 0600, &mq, &depth),
 	    0);
 }
 

@@ -24,8 +24,9 @@ make(uint32_t depth, uint32_t *ret_depth)
 	mqd_t mq = (mqd_t)-1;
 
 	ipc_name_queue(ipc_scratch(), 1, name);
-	cr_assert_eq(mq_create(name, depth, MQ_MESSAGE_SIZE, LEAVE, (gid_t)-1,
-			 0640, &mq, ret_depth),
+	cr_assert_eq(
+	    mq_create(name, &(struct mq_shape){ depth, MQ_MESSAGE_SIZE }, LEAVE,
+		(gid_t)-1, 0640, &mq, ret_depth),
 	    0);
 	return mq;
 }
@@ -150,8 +151,8 @@ create_deep(void *arg)
 	int r;
 
 	ipc_name_queue(ipc_scratch(), 1, name);
-	r = mq_create(
-	    name, *depth, MQ_MESSAGE_SIZE, LEAVE, (gid_t)-1, 0600, &mq, depth);
+	r = mq_create(name, &(struct mq_shape){ *depth, MQ_MESSAGE_SIZE },
+	    LEAVE, (gid_t)-1, 0600, &mq, depth);
 	mq_unlink(name);
 	return r == 0 ? (int)*depth : 127;
 }
@@ -195,8 +196,9 @@ create_many(void *arg UNUSED)
 		return 127;
 	for (i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "/%s.many%u", ipc_scratch(), i);
-		made += mq_create(name, 10, MQ_MESSAGE_SIZE, LEAVE, (gid_t)-1,
-			    0600, &mq[i], &depth) == 0 &&
+		made +=
+		    mq_create(name, &(struct mq_shape){ 10, MQ_MESSAGE_SIZE },
+			LEAVE, (gid_t)-1, 0600, &mq[i], &depth) == 0 &&
 		    depth == 10;
 	}
 	for (i = 0; i < MANY; i++) {
@@ -237,8 +239,8 @@ create_squatted(void *arg UNUSED)
 	uint32_t depth;
 	mqd_t mq;
 
-	return -mq_create(
-	    name, 10, MQ_MESSAGE_SIZE, LEAVE, (gid_t)-1, 0600, &mq, &depth);
+	return -mq_create(name, &(struct mq_shape){ 10, MQ_MESSAGE_SIZE },
+	    LEAVE, (gid_t)-1, 0600, &mq, &depth);
 }
 
 Test(ipc_bell, I14_squatted_name)
@@ -284,14 +286,14 @@ create_beside_squatter(void *arg UNUSED)
 	if (squatter == (mqd_t)-1)
 		return 1;
 	ipc_name_queue(ipc_scratch(), 1, name);
-	if (mq_create(name, 10, MQ_MESSAGE_SIZE, LEAVE, (gid_t)-1, 0600, &mq,
-		&depth) != -ENOSPC)
+	if (mq_create(name, &(struct mq_shape){ 10, MQ_MESSAGE_SIZE }, LEAVE,
+		(gid_t)-1, 0600, &mq, &depth) != -ENOSPC)
 		return 2;
 	mq_unlink("/squatter");
 	mq_close(squatter);
 	/* The retry of a later minute. */
-	if (mq_create(name, 10, MQ_MESSAGE_SIZE, LEAVE, (gid_t)-1, 0600, &mq,
-		&depth) != 0)
+	if (mq_create(name, &(struct mq_shape){ 10, MQ_MESSAGE_SIZE }, LEAVE,
+		(gid_t)-1, 0600, &mq, &depth) != 0)
 		return 3;
 	return 0;
 }

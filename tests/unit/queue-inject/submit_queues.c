@@ -285,8 +285,8 @@ Test(submit, rings_the_bell_of_the_queue)
 
 	scratch_new(&s, 1, NULL);
 	ipc_name_queue(s.instance, 1, name);
-	if (mq_create(name, 1, MQ_MESSAGE_SIZE, (uid_t)-1, (gid_t)-1, 0640, &mq,
-		&depth) < 0)
+	if (mq_create(name, &(struct mq_shape){ 1, MQ_MESSAGE_SIZE }, (uid_t)-1,
+		(gid_t)-1, 0640, &mq, &depth) < 0)
 		cr_skip_test("no message queue to be had");
 	/* I1: the second finds it full, and does not care. */
 	cr_expect_eq(inject(&s, &run), 0, "%s", run.err);

@@ -57,8 +57,8 @@ start_supervisor(void)
 	page = p;
 	page_write_begin(&page->head);
 	page_write_end(&page->head, clock_mono(), clock_wall());
-	cr_assert_eq(mq_create(name, 10, ASK_MESSAGE_SIZE, (uid_t)-1, (gid_t)-1,
-			 0600, &requests, &depth),
+	cr_assert_eq(mq_create(name, &(struct mq_shape){ 10, ASK_MESSAGE_SIZE },
+			 (uid_t)-1, (gid_t)-1, 0600, &requests, &depth),
 	    0);
 }
 
