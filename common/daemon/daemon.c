@@ -83,6 +83,12 @@ flush(struct daemon *d)
 
 /* ---- the channel ---- */
 
+static bool
+is_known_to_program(struct daemon *d, const struct msg *msg)
+{
+	return d->ops->told != NULL && d->ops->told(d, msg) == 0;
+}
+
 static void
 on_link(struct daemon *d, struct chan_frame *frame)
 {
@@ -90,6 +96,9 @@ on_link(struct daemon *d, struct chan_frame *frame)
 	char copy[LINK_NAME_MAX];
 	int fd = frame->fd;
 
+	d->generation = frame->msg.u.LINK.generation;
+	if (fd < 0 && is_known_to_program(d, &frame->msg))
+		return;
 	if (fd < 0 || name->len >= sizeof(copy) || d->ops->linked == NULL) {
 		log_warning("a link without a descriptor or a use: dropped");
 		return;
@@ -140,8 +149,10 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 			frames[i].handle(arg, frame);
 			return;
 		}
-	log_warning("the supervisor sent %s, which is not for a child: dropped",
-	    msg_name(frame->msg.type));
+	if (!is_known_to_program(arg, &frame->msg))
+		log_warning("the supervisor sent %s, which is not for us: "
+			    "dropped",
+		    msg_name(frame->msg.type));
 }
 
 static void

@@ -44,6 +44,10 @@ struct daemon_ops {
 	/* A link with its descriptor, which is now the program's. Named by
 	 * what it is or what is at its other end (docs/IPC.md). */
 	void (*linked)(struct daemon *d, const char *name, int fd);
+	/* Optional: what else the supervisor says to this program (FORGET,
+	 * HAND_OVER, RESCAN), and a LINK without a descriptor. What a program
+	 * does not know it says by -ENOENT, and it is dropped here. */
+	int (*told)(struct daemon *d, const struct msg *msg);
 	/* A checked new configuration; d->conf is the old one until this
 	 * returns, and freed after. fresh stays where it is. */
 	void (*reload)(struct daemon *d, const struct conf *fresh);
@@ -62,8 +66,9 @@ struct daemon {
 	struct conf *conf;
 	const char *conf_path; /* NULL: the default */
 	uint32_t queue;
-	bool private; /* not started as root: one user owns everything */
-	void *state;  /* the program's */
+	uint32_t generation; /* of its group, from LINK; 0 before the first */
+	bool private;        /* not started as root: one user owns everything */
+	void *state;         /* the program's */
 	/* private to common/daemon below */
 	struct wire *channel;
 	struct event *signals[DAEMON_NSIGNALS];

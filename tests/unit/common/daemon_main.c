@@ -34,6 +34,24 @@ say_linked(struct daemon *d, const char *name, int fd)
 	close(fd);
 }
 
+static int
+say_told(struct daemon *d, const struct msg *msg)
+{
+	char text[100];
+
+	if (msg->type == MSG_LINK && msg->u.LINK.name.data[0] == 's')
+		snprintf(text, sizeof(text), "no \"%.*s\"",
+		    (int)msg->u.LINK.name.len, msg->u.LINK.name.data);
+	else if (msg->type == MSG_FORGET)
+		snprintf(text, sizeof(text), "forget %u of %u, we are %u",
+		    msg->u.FORGET.generation, msg->u.FORGET.queue,
+		    d->generation);
+	else
+		return -ENOENT;
+	daemon_status(d, text);
+	return 0;
+}
+
 static void
 say_reload(struct daemon *d, const struct conf *fresh)
 {
@@ -63,6 +81,7 @@ static const struct daemon_ops ops = {
 	.user = DAEMON_AS_QMAILR,
 	.start = say_start,
 	.linked = say_linked,
+	.told = say_told,
 	.reload = say_reload,
 	.flush = say_flush,
 	.stop = say_stop,
@@ -265,11 +284,30 @@ Test(daemon_main, ready_link_flush_stop)
 	cr_expect_eq(finish(pid), 7);
 }
 
+Test(daemon_main, what_is_for_the_program_is_passed_on)
+{
+	const struct msg bare = { .type = MSG_LINK,
+		.u.LINK = { .name = MSG_S("sites"), .generation = 7 } };
+	const struct msg forget = { .type = MSG_FORGET,
+		.u.FORGET = { .queue = 2, .generation = 4 } };
+	int sock;
+	pid_t pid = start(&sock);
+
+	cr_expect_str_eq(heard(sock), "READY");
+	tell(sock, &bare, -1);
+	cr_expect_str_eq(heard(sock), "no \"sites\"");
+	tell(sock, &forget, -1);
+	cr_expect_str_eq(heard(sock), "forget 4 of 2, we are 7");
+	close(sock);
+	cr_expect_eq(finish(pid), 7);
+}
+
 /* What may not come is dropped, and ends nothing (local attack 9). */
 Test(daemon_main, frames_that_may_not_come)
 {
 	const struct msg no_fd = { .type = MSG_LINK,
 		.u.LINK = { .name = MSG_S("page") } };
+	const struct msg not_known = { .type = MSG_RESCAN };
 	const struct msg long_name = { .type = MSG_LINK,
 		.u.LINK = {
 		    .name = MSG_S("0123456789012345678901234567890123") } };
@@ -280,6 +318,7 @@ Test(daemon_main, frames_that_may_not_come)
 
 	cr_expect_str_eq(heard(sock), "READY");
 	tell(sock, &no_fd, -1);
+	tell(sock, &not_known, -1);
 	tell(sock, &long_name, null);
 	tell(sock, &not_ours, null);
 	cr_assert_eq(send(sock, "\377\377\377\377junk", 8, 0), 8);
