@@ -37,11 +37,17 @@ static void try_address(struct session *s);
 /* ---- the end ---- */
 
 static void
-session_free(struct session *s)
+disconnect(struct session *s)
 {
 	resolve_cancel(&s->request);
 	connect_cancel(&s->attempt);
 	talk_free(&s->talk);
+}
+
+static void
+session_free(struct session *s)
+{
+	disconnect(s);
 	verdict_done(&s->why);
 	free(s);
 }
@@ -52,7 +58,8 @@ enum result {
 	RESULT_OURS, /* our own trouble: says nothing of the site */
 };
 
-/* What has no report is deferred; s->why says why. */
+/* What has no report is deferred; s->why says why. DONE gives back the place
+ * at the destination, so it comes when nothing is connected any more. */
 static void
 finish(struct session *s, enum result result)
 {
@@ -66,6 +73,7 @@ finish(struct session *s, enum result result)
 		.conn = clock_mono() - s->job->received_at,
 	};
 
+	disconnect(s);
 	agent_result_rest(s->job, &report);
 	agent_done(s->job, result == RESULT_SITE_FAILED, why ? s->why.dsn : "",
 	    why ? buf_str(&s->why.text) : "");

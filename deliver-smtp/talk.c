@@ -4,11 +4,14 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "deliver-smtp/content.h"
 
 /* From the connection to the reply to DATA, however many replies that takes;
@@ -33,16 +36,47 @@ struct talk {
 
 /* ---- the end ---- */
 
+/* Of what was sent, something has not arrived. */
+static bool
+is_stuck(const struct talk *t, int sock)
+{
+	int unsent = 0;
+
+	return evbuffer_get_length(bufferevent_get_output(t->bev)) > 0 ||
+	    (ioctl(sock, SIOCOUTQ, &unsent) == 0 && unsent > 0);
+}
+
 /* Who does not want us is told that we go, if the socket takes it. */
 static void
-send_last_words(struct talk *t)
+send_last_words(const struct talk *t, int sock)
 {
 	const struct buf *out = &t->dialog.out;
 
-	if (out->len > 0 &&
-	    evbuffer_get_length(bufferevent_get_output(t->bev)) == 0)
-		(void)send(bufferevent_getfd(t->bev), out->data, out->len,
-		    MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (out->len > 0)
+		(void)send(
+		    sock, out->data, out->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Now, and not when libevent is done with its buffers: the place that this
+ * delivery had is free when its owner says so, and the connection must be
+ * gone by then. To a server that does not read, an orderly end would wait
+ * behind what it has not read: reset. */
+static void
+hang_up(struct talk *t)
+{
+	const struct linger reset = { .l_onoff = 1 };
+	int sock = bufferevent_getfd(t->bev);
+
+	if (is_stuck(t, sock))
+		(void)setsockopt(
+		    sock, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	else
+		send_last_words(t, sock);
+	(void)bufferevent_disable(t->bev, EV_READ | EV_WRITE);
+	(void)bufferevent_setfd(t->bev, -1);
+	io_close(&sock);
+	bufferevent_free(t->bev);
+	t->bev = NULL;
 }
 
 void
@@ -53,10 +87,8 @@ talk_free(struct talk **talk)
 	*talk = NULL;
 	if (t == NULL)
 		return;
-	if (t->bev != NULL) {
-		send_last_words(t);
-		bufferevent_free(t->bev);
-	}
+	if (t->bev != NULL)
+		hang_up(t);
 	if (t->timer != NULL)
 		event_free(t->timer);
 	dialog_done(&t->dialog);
@@ -220,9 +252,9 @@ open_talk(struct talk *t, struct event_base *base, int sock,
 {
 	int r = dialog_init(&t->dialog, &task->dialog, t->ops->report, t->arg);
 
-	t->bev = bufferevent_socket_new(base, sock, BEV_OPT_CLOSE_ON_FREE);
+	t->bev = bufferevent_socket_new(base, sock, 0);
 	if (t->bev == NULL) {
-		(void)evutil_closesocket(sock);
+		io_close(&sock);
 		return -ENOMEM;
 	}
 	t->timer = evtimer_new(base, on_timer, t);
@@ -241,7 +273,7 @@ talk_start(struct event_base *base, int sock, const struct talk_task *task,
 	int r;
 
 	if (t == NULL) {
-		(void)evutil_closesocket(sock);
+		io_close(&sock);
 		return -ENOMEM;
 	}
 	t->ops = ops;

@@ -28,6 +28,7 @@ struct talk_ops {
 /* The socket is the talk's from here on; on failure (-ENOMEM) too. */
 int talk_start(struct event_base *base, int sock, const struct talk_task *task,
     const struct talk_ops *ops, void *arg, struct talk **ret_talk);
+/* The connection is closed when it returns. */
 void talk_free(struct talk **talk);
 /* Every recipient without a report is deferred, from here; ended() is not
  * called. */
