@@ -69,7 +69,7 @@ static const struct {
 	{ "QUIT is not answered", to_content, 6, 3, DIALOG_QUIT, "0S2.0.0",
 	    false },
 	{ "the greeting refuses", refusal, 1, 3, DIALOG_CLOSED,
-	    "0D4.3.2:", true },
+	    "0D4.0.0:", true },
 	{ "no greeting", to_content, 0, 3, DIALOG_GREETING,
 	    "receiving the greeting", true },
 	{ "no answer to the dot", to_content, 5, 3, DIALOG_DOT,
