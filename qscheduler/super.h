@@ -82,6 +82,7 @@ struct queue {
 	bool closing;  /* to be ended with its children */
 	char reason[160];
 	uint32_t generation;
+	uint32_t sites_generation; /* of the column of its group, or last one */
 	int32_t last_status;
 	struct child children[NROLES];
 	int page_fd;                /* shm /queueN, -1: runs without (I14) */
@@ -112,6 +113,8 @@ struct super {
 	struct event *requests_event;
 	uint64_t bad_requests;
 	int sites_fd; /* shm /qscheduler.sites, -1: queues have windows each */
+	uint32_t sites_serial; /* the sites_generation given last */
+	bool sites_lost;       /* its name was taken away: said once */
 	struct notify notify;
 	char status[160]; /* as it was told last */
 	usec_t started_at, next_health, last_reload;
@@ -226,12 +229,19 @@ bool hand_has_load(const struct queue *q, usec_t now);
 bool hand_is_disabled(const struct queue *q, usec_t now);
 
 /* ---- sites.c ---- */
+/* After inventory(). What is not there now is done without until the next
+ * start: queues that share and queues that do not would exceed a limit. */
 void sites_open(struct super *s);
+/* Before the queues are freed: while processes of one are left behind the name
+ * stays, for the next supervisor. */
 void sites_close(struct super *s);
-/* Before the links with agents: queue-send begins with it, or without. */
+void sites_health(struct super *s);
+/* Before the links with agents: queue-send begins with it, or without. Each
+ * time under a number of its own, which no supervisor has given before. */
 void sites_link(struct child *c);
-/* No process of its last group is there any more. */
-void sites_group_gone(struct queue *q, uint32_t generation);
+/* No process of its last group is there any more, and queue-send is not yet
+ * started again: what they held is free. */
+void sites_group_gone(struct queue *q);
 
 /* ---- request.c ---- */
 void requests_open(struct super *s);
