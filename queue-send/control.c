@@ -141,6 +141,39 @@ linked(struct daemon *d, const char *name, int fd)
 	links_linked(d->state, name, fd);
 }
 
+/* The common table of destinations, which is not there. */
+static int
+told_link(struct send *s UNUSED, const struct msg *msg)
+{
+	static const char sites[] = "sites";
+	const struct msg_str *name = &msg->u.LINK.name;
+
+	return name->len == strlen(sites) &&
+		memcmp(name->data, sites, name->len) == 0
+	    ? 0
+	    : -ENOENT;
+}
+
+static const struct {
+	enum msg_type type;
+	int (*handle)(struct send *s, const struct msg *msg);
+} told_rows[] = {
+	{ MSG_LINK, told_link },
+};
+
+static int
+told(struct daemon *d, const struct msg *msg)
+{
+	struct send *s = d->state;
+	size_t i;
+
+	send_tick(s);
+	for (i = 0; i < ARRAY_LEN(told_rows); i++)
+		if (told_rows[i].type == msg->type)
+			return told_rows[i].handle(s, msg);
+	return -ENOENT;
+}
+
 static bool
 same_transports(const struct conf *a, const struct conf *b)
 {
@@ -230,6 +263,7 @@ const struct daemon_ops control_ops = {
 	.user = DAEMON_AS_QMAILS,
 	.start = start,
 	.linked = linked,
+	.told = told,
 	.reload = reload,
 	.flush = flush,
 	.stop = stop,
