@@ -240,6 +240,21 @@ act_kill(struct child *c)
 }
 
 static void
+act_ask(struct child *c)
+{
+	if (queue_is_clear(c->queue))
+		child_event(c, PROC_EV_CLEAR);
+}
+
+static void
+act_stuck(struct child *c)
+{
+	log_error("ALERT: %s/%" PRIu32 " (pid %ld) does not end, though it was "
+		  "killed: its queue waits for it",
+	    role_names[c->role], c->queue->number, (long)c->process.pid);
+}
+
+static void
 act_nothing(struct child *c UNUSED)
 {
 }
@@ -252,9 +267,11 @@ act_ended(struct child *c)
 
 static void (*const actions[])(struct child *c) = {
 	[PROC_ACT_NOTHING] = act_nothing,
+	[PROC_ACT_ASK] = act_ask,
 	[PROC_ACT_SPAWN] = act_spawn,
 	[PROC_ACT_STOP] = act_stop,
 	[PROC_ACT_KILL] = act_kill,
+	[PROC_ACT_STUCK] = act_stuck,
 	[PROC_ACT_ENDED] = act_ended,
 };
 
@@ -337,6 +354,13 @@ child_done(struct child *c)
 }
 
 bool
+child_is_failing(const struct child *c)
+{
+	return c->proc.state == PROC_BACKOFF ||
+	    c->proc.state == PROC_QUARANTINED;
+}
+
+bool
 child_is_joinable(const struct child *c)
 {
 	return c->channel != NULL &&
@@ -375,15 +399,15 @@ child_describe_end(int status, char *out, size_t size)
 }
 
 /* An agent ends by itself, and rightly, when queue-send lets go of it, which
- * may be seen before the end of queue-send. */
+ * may be seen before the end of queue-send. Once that is seen, all of the group
+ * have been asked to end. */
 static bool
 followed_its_leader(const struct child *c)
 {
 	const struct proc *leader = &c->queue->children[ROLE_QUEUE_SEND].proc;
 
 	return c->role != ROLE_QUEUE_SEND && c->last_status == 0 &&
-	    (leader->state == PROC_STOPPING || leader->state == PROC_KILLED ||
-		!proc_is_there(leader));
+	    (leader->state == PROC_STOPPING || leader->state == PROC_KILLED);
 }
 
 static void

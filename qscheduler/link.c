@@ -12,7 +12,7 @@ send_link(struct child *c, const char *name, int fd)
 {
 	const struct msg msg = { .type = MSG_LINK,
 		.u.LINK = {
-		    .name = MSG_S(name), .generation = c->queue->generation } };
+		    .name = MSG_S(name), .generation = c->queue->group } };
 
 	return child_send(c, &msg, fd);
 }

@@ -4,8 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/io.h"
@@ -14,6 +13,17 @@
 #include "log/log.h"
 
 /* ---- a queue ---- */
+
+/* Not one that processes of an earlier supervisor may have. */
+static uint32_t
+first_generation(void)
+{
+	uint32_t number = 0;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		number = (uint32_t)clock_wall();
+	return number / 2 + 1;
+}
 
 struct queue *
 queue_new(struct super *s, uint32_t number, enum queue_state want)
@@ -26,7 +36,7 @@ queue_new(struct super *s, uint32_t number, enum queue_state want)
 	q->super = s;
 	q->number = number;
 	q->want = q->shown = want;
-	q->generation = 1;
+	q->generation = q->group = first_generation();
 	q->page_fd = -1;
 	q->bell = -1;
 	for (role = 0; role < NROLES && r == 0; role++)
@@ -123,18 +133,49 @@ queue_progress(struct queue *q)
 			child_event(&q->children[role], PROC_EV_WANT_DOWN);
 }
 
+static bool
+is_anybody_there(const struct queue *q)
+{
+	int role;
+
+	for (role = 0; role < NROLES; role++)
+		if (proc_is_there(&q->children[role].proc))
+			return true;
+	return false;
+}
+
+bool
+queue_is_clear(const struct queue *q)
+{
+	return !q->group_going;
+}
+
+static void
+begin_group(struct queue *q)
+{
+	q->group_going = false;
+	q->group = ++q->generation;
+	want_all(q, PROC_EV_CLEAR);
+}
+
+/* What a group held in the table of destinations is free only when nobody of
+ * it can have a connection any more, so nobody of the next one is started
+ * before. */
 void
 queue_child_ended(struct queue *q, enum role role, int status)
 {
 	int other;
 
 	q->last_status = status;
-	if (role != ROLE_QUEUE_SEND)
-		return;
-	q->generation++;
-	for (other = 0; other < NROLES; other++)
-		if (other != ROLE_QUEUE_SEND)
-			child_event(&q->children[other], PROC_EV_WANT_AGAIN);
+	if (role == ROLE_QUEUE_SEND) {
+		q->group_going = true;
+		for (other = 0; other < NROLES; other++)
+			if (other != ROLE_QUEUE_SEND)
+				child_event(
+				    &q->children[other], PROC_EV_WANT_AGAIN);
+	}
+	if (q->group_going && !is_anybody_there(q))
+		begin_group(q);
 }
 
 /* ---- health ---- */
@@ -247,8 +288,7 @@ queue_is_ready(const struct queue *q)
 	const struct child *send = &q->children[ROLE_QUEUE_SEND];
 	const struct child *todo = &q->children[ROLE_TODO_PROC];
 
-	if (q->disabled || send->proc.state == PROC_BACKOFF ||
-	    todo->proc.state == PROC_BACKOFF)
+	if (q->disabled || child_is_failing(send) || child_is_failing(todo))
 		return true;
 	return send->proc.state == PROC_UP && todo->proc.state == PROC_UP;
 }

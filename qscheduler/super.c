@@ -33,6 +33,7 @@ super_limits(const struct super *s, bool orphan, struct proc_limits *ret)
 		.stop_limit =
 		    orphan && stop > ORPHAN_LIMIT ? ORPHAN_LIMIT : stop,
 		.delay_max = s->conf->restart_delay_max,
+		.quarantine_max = s->conf->quarantine_delay_max,
 	};
 }
 

@@ -83,6 +83,8 @@ struct queue {
 	char reason[160];
 	uint32_t generation;
 	uint32_t sites_generation; /* of the column of its group, or last one */
+	uint32_t group;   /* generation of its processes, which they know */
+	bool group_going; /* queue-send has ended, others are still there */
 	int32_t last_status;
 	struct child children[NROLES];
 	int page_fd;                /* shm /queueN, -1: runs without (I14) */
@@ -160,6 +162,9 @@ bool queue_is_down(const struct queue *q);
 void queue_progress(struct queue *q);
 void queue_child_ended(struct queue *q, enum role role, int status);
 /* Every SUPER_HEALTH. */
+/* May a process of the queue be started, or is something of its last group
+ * there? It gets CLEAR when that has gone. */
+bool queue_is_clear(const struct queue *q);
 void queue_health(struct queue *q);
 /* Every SUPER_TICK. */
 void queue_tick(struct queue *q, usec_t now);
@@ -181,6 +186,8 @@ void child_done(struct child *c);
 #define CHILD_END_SIZE 80
 void child_describe_end(int status, char *out, size_t size);
 void child_event(struct child *c, enum proc_event event);
+/* Not there, and has to wait until it is tried again. */
+bool child_is_failing(const struct child *c);
 /* There, and not asked to end. */
 bool child_is_joinable(const struct child *c);
 int child_send(struct child *c, const struct msg *msg, int fd);

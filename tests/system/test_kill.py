@@ -34,7 +34,7 @@ class Kill(SystemTest):
 
     @cost(300)
     def test_P1_kill_at_random_200_times_under_load(self):
-        i = self.instance(conf={"restart_delay_max": "1s", "local_process_limit": IN_FLIGHT})
+        i = self.instance(conf={"restart_delay_max": "1s", "quarantine_delay_max": "1s", "local_process_limit": IN_FLIGHT})
         i.start()
         dice = random.Random(20240229)
         load = Load(i)

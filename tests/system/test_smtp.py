@@ -92,7 +92,7 @@ class Smtp(SystemTest):
         own, port = self.bound()
         own.listen(1)
         own.settimeout(30)
-        i = self.routed(port, conf={"smtp_connect_timeout": "5s", "restart_delay_max": "1s"})
+        i = self.routed(port, conf={"smtp_connect_timeout": "5s", "restart_delay_max": "1s", "quarantine_delay_max": "1s"})
         message = HELLO + b"0123456789abcde\n" * (1 << 20)
         i.inject(message, "x@away.example", "y@away.example")
         server, _ = own.accept()

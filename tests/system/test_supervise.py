@@ -22,7 +22,7 @@ class Supervision(SystemTest):
             else:
                 (directory / name).write_text(script)
                 (directory / name).chmod(0o755)
-        i.write_conf(program_dir=directory, restart_delay_max="1s")
+        i.write_conf(program_dir=directory, restart_delay_max="1s", quarantine_delay_max="1s")
 
     def fds(self, pid):
         return sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
@@ -47,7 +47,7 @@ class Supervision(SystemTest):
 
     @cost(40)
     def test_P1_200_restarts_leak_nothing(self):
-        i = self.instance(queues=1, conf={"restart_delay_max": "1s"})
+        i = self.instance(queues=1, conf={"restart_delay_max": "1s", "quarantine_delay_max": "1s"})
         i.start()
 
         def settled():

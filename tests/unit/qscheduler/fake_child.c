@@ -55,11 +55,38 @@ say_frame(const struct msg *msg)
 	char text[100];
 
 	if (msg->type == MSG_LINK)
-		snprintf(text, sizeof(text), "LINK %.*s",
-		    (int)msg->u.LINK.name.len, msg->u.LINK.name.data);
+		snprintf(text, sizeof(text), "LINK %.*s of %u",
+		    (int)msg->u.LINK.name.len, msg->u.LINK.name.data,
+		    msg->u.LINK.generation);
 	else
 		snprintf(text, sizeof(text), "%s", msg_name(msg->type));
 	say(text);
+}
+
+/* It ends well when it loses the other end of its last link. */
+static void
+end_with_link(void)
+{
+	static struct chan_frame frame;
+	struct pollfd look[2] = { { DAEMON_CHANNEL_FD, POLLIN, 0 },
+		{ -1, 0, 0 } };
+
+	send_ready();
+	for (;;) {
+		(void)poll(look, 2, -1);
+		if (look[1].fd >= 0 && (look[1].revents & POLLHUP) != 0) {
+			say("lost");
+			_exit(0);
+		}
+		if (look[0].revents == 0)
+			continue;
+		if (chan_recv(DAEMON_CHANNEL_FD, &frame) == 0)
+			_exit(0);
+		say_frame(&frame.msg);
+		if (frame.msg.type == MSG_LINK &&
+		    frame.msg.u.LINK.name.len == strlen("deliver-smtp"))
+			look[1].fd = frame.fd;
+	}
 }
 
 static _Noreturn void
@@ -170,6 +197,7 @@ static const struct {
 } modes[] = {
 	{ "ready", be_ready },
 	{ "exit-0", end_well },
+	{ "exit-0-with-link", end_with_link },
 	{ "exit-3", end_badly },
 	{ "crash", crash },
 	{ "hang", hang },

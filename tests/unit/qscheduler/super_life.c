@@ -105,6 +105,105 @@ Test(super_life, P1_queue_send_takes_its_group_along)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+/* Places at destinations are given back only when nobody can hold them. */
+Test(super_life, P1_nothing_of_a_new_group_before_the_last_one_is_gone)
+{
+	const char *gone, *again;
+	size_t i;
+	pid_t pid;
+
+	stage_conf("log_level = debug");
+	stage_mode("deliver-smtp", "hang");
+	stage_start("-s");
+	pid = stage_pid(stage_hear("queue-send start"));
+	stage_wait_ready();
+	stage_wait_log("deliver-smtp/1: ready: starting to up");
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	stage_wait_log("deliver-smtp/1: exited: killed");
+	stage_hear("deliver-smtp start"); /* the first */
+	stage_hear("deliver-smtp start");
+	gone = strstr(stage()->logged, "deliver-smtp/1: exited: killed");
+	for (i = 0; i < ARRAY_LEN(children); i++) {
+		char what[80];
+
+		snprintf(what, sizeof(what), "%s/1: clear: waiting to starting",
+		    children[i]);
+		again = strstr(stage()->logged, what); /* the first */
+		cr_assert_not_null(again);
+		again = strstr(again + 1, what);
+		cr_expect(
+		    again > gone, "%s:\n%s", children[i], stage()->logged);
+	}
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* What queue-send was told at its LINKs, its pid after it taken away. */
+static uint32_t
+group_of(const char *said)
+{
+	unsigned group = 0;
+
+	cr_assert_eq(
+	    sscanf(said, "queue-send LINK page of %u", &group), 1, "%s", said);
+	return group;
+}
+
+Test(super_life, each_group_has_a_generation_of_its_own)
+{
+	struct sched_page page;
+	uint32_t first, second;
+	pid_t pid;
+
+	stage_start("-s");
+	stage_wait_ready();
+	pid = stage_pid(stage_hear("queue-send start"));
+	first = group_of(stage_hear("queue-send LINK page"));
+	stage_page(&page);
+	cr_expect_eq(page.rows[0].generation, first);
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	second = group_of(stage_hear("queue-send LINK page"));
+	cr_expect(second > first);
+	cr_assert_eq(kill(stage()->pid, SIGKILL), 0);
+	cr_expect_eq(stage_finish(), -SIGKILL);
+	stage_hear("queue-send EOF");
+	stage_start("-s");
+	first = group_of(stage_hear("queue-send LINK page"));
+	cr_expect(first != second && first != second + 1,
+	    "one that another supervisor had");
+	stage_wait_ready();
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P7_a_sender_that_loses_a_helper_and_exits_0_is_restarted)
+{
+	pid_t pid;
+
+	stage_mode("queue-send", "exit-0-with-link");
+	stage_start("-s");
+	stage_hear("queue-send LINK deliver-smtp");
+	pid = stage_pid(stage_hear("deliver-smtp start"));
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	stage_hear("queue-send lost");
+	stage_hear("queue-send start");
+	stage_hear("queue-send start");
+	cr_expect(stage_logged("queue-send/1 (pid"));
+	cr_expect(stage_logged("ended with status 0: again in"));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* While queue-send is not there at all, others are judged as always. */
+Test(super_life, P7_exit_0_without_a_leader_is_a_failure)
+{
+	stage_mode("queue-send", "exit-3");
+	stage_mode("deliver-smtp", "exit-0");
+	stage_start("-s");
+	stage_wait_log("is quarantined: queue-send failed 5 times");
+	/* Not four times a second for ever. */
+	stage_wait_log("deliver-smtp/1 (pid");
+	stage_wait_log("ended with status 0: again in 2.00 s");
+	cr_expect_eq(stage_stop(), 0);
+}
+
 Test(super_life, P1_an_agent_comes_back_alone_with_a_new_link)
 {
 	pid_t agent;
