@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/io.h"
 #include "base/line.h"
 #include "base/num.h"
 
 #define LIST_NAME "queues"
-#define LIST_TEMP "queues.new"
 #define LIST_MAX  65536 /* bytes; all numbers fit in 20478 */
 #define LOCK_NAME "lock"
 
@@ -230,27 +230,6 @@ print_list(const bool listed[QUEUE_NUM_MAX + 1], struct buf *out)
 	return r;
 }
 
-/* Whole or not at all. */
-static int
-replace_list(int dir, const struct buf *text)
-{
-	int r = 0,
-	    fd = openat(dir, LIST_TEMP,
-		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-
-	if (fd < 0)
-		return -errno;
-	r = io_write_all(fd, text->data, text->len);
-	if (r == 0 && (fchmod(fd, 0644) < 0 || fsync(fd) < 0))
-		r = -errno;
-	io_close(&fd);
-	if (r == 0 && renameat(dir, LIST_TEMP, dir, LIST_NAME) < 0)
-		r = -errno;
-	if (r == 0 && fsync(dir) < 0)
-		r = -errno;
-	return r;
-}
-
 int
 base_list_add(struct base *b, uint32_t queue, struct buf *ret_error)
 {
@@ -262,7 +241,7 @@ base_list_add(struct base *b, uint32_t queue, struct buf *ret_error)
 	b->listed[queue] = true;
 	r = print_list(b->listed, &text);
 	if (r == 0)
-		r = replace_list(b->fd, &text);
+		r = file_replace(b->fd, LIST_NAME, 0644, &text);
 	buf_done(&text);
 	if (r == 0)
 		return 0;

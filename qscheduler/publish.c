@@ -112,12 +112,10 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 		.pid = (uint32_t)send->process.pid,
 		.restarts =
 		    restarts > UINT32_MAX ? UINT32_MAX : (uint32_t)restarts,
-		.flags = hand_has_load(q, now) ? SCHED_ROW_MANUAL : 0,
-		.load_pct = q->hand.load_pct,
-		.manual_until_mono = q->hand.load_until,
 		.last_status = q->last_status,
 		.reported_load_pct = q->reported_load_pct,
 	};
+	hand_show(q, now, row);
 }
 
 void

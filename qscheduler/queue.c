@@ -54,6 +54,7 @@ queue_free(struct queue **q)
 	for (role = 0; role < NROLES; role++)
 		child_done(&(*q)->children[role]);
 	objects_close(*q);
+	hand_gone(*q);
 	free(*q);
 	*q = NULL;
 }
@@ -277,8 +278,11 @@ queue_state(const struct queue *q, usec_t now)
 {
 	if (q->disabled)
 		return QUEUE_STATE_DISABLED;
-	return looping_child(q, now) != NULL ? QUEUE_STATE_QUARANTINED
-					     : q->want;
+	if (looping_child(q, now) != NULL)
+		return QUEUE_STATE_QUARANTINED;
+	return q->want == QUEUE_STATE_OPEN && hand_is_disabled(q, now)
+	    ? QUEUE_STATE_DISABLED
+	    : q->want;
 }
 
 /* Or not to be waited for. */

@@ -3,21 +3,21 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "ipc/ask.h"
 #include "ipc/names.h"
 #include "log/log.h"
 
-#define REQUESTS_DEPTH 64
-#define REQUESTS_TURN  32 /* taken in one turn of the loop */
-#define LIMIT_MAX      1000000
-#define MANUAL_TIME    (60 * USEC_PER_SEC)
-#define LOAD_PCT_MAX   1000
+#define REQUESTS_TURN 32 /* taken in one turn of the loop */
+#define LOAD_PCT_MAX  1000
 
 static struct queue *
-find_queue(struct super *s, uint64_t number)
+find_queue(struct super *s, int64_t number)
 {
 	uint32_t i;
 
@@ -40,7 +40,70 @@ take_report(struct super *s, const struct load_report *report)
 	return 0;
 }
 
-/* ---- setqload ---- */
+/* ---- what requests have in common ---- */
+
+/* A request that is being handled; the handler returns 0 or -errno, with words
+ * for who asked. */
+struct request {
+	struct super *s;
+	usec_t now;
+	struct queue *queue;
+	char *answer;          /* [SCHED_ANSWER_SIZE] */
+	struct msg_str reason; /* for the log, clean */
+};
+
+static int
+    PRINTF(3, 4) answer(const struct request *r, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(r->answer, SCHED_ANSWER_SIZE, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+/* Append; what does not fit is cut. */
+static void PRINTF(2, 3) add(const struct request *r, const char *fmt, ...)
+{
+	const size_t len = strlen(r->answer);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(r->answer + len, SCHED_ANSWER_SIZE - len, fmt, ap);
+	va_end(ap);
+}
+
+static void
+add_time(const struct request *r, uint32_t seconds)
+{
+	struct buf text = { 0 };
+
+	if (seconds == 0)
+		add(r, ", for ever");
+	else if (num_add_duration(&text, seconds * USEC_PER_SEC) == 0)
+		add(r, " for %s", buf_str(&text));
+	buf_done(&text);
+}
+
+static bool
+judge_time(const struct request *r, uint32_t seconds)
+{
+	if (seconds <= ASK_SECONDS_MAX)
+		return true;
+	(void)answer(r, 0, "the time is longer than a year");
+	return false;
+}
+
+static int
+take_queue(struct request *r, int32_t number)
+{
+	r->queue = number < 1 ? NULL : find_queue(r->s, number);
+	return r->queue != NULL ? 0
+				: answer(r, -ENOENT, "there is no such queue");
+}
+
+/* ---- loads ---- */
 
 /* 0/0: not said. */
 static int
@@ -49,7 +112,7 @@ ratio(uint32_t used, uint32_t limit, uint32_t *ret_pct, const char **ret_why)
 	*ret_pct = 0;
 	if (used == 0 && limit == 0)
 		return 0;
-	if (limit == 0 || limit > LIMIT_MAX) {
+	if (limit == 0 || limit > ASK_LIMIT_MAX) {
 		*ret_why = "a limit is out of range";
 		return -ERANGE;
 	}
@@ -79,51 +142,225 @@ request_load(
 }
 
 static int
-set_load(struct super *s, const struct msg *msg)
+set_load_for(
+    struct request *r, const struct msg_SET_LOAD *load, uint32_t seconds)
 {
-	const struct msg_SET_LOAD *r = &msg->u.SET_LOAD;
-	struct queue *q =
-	    r->queue < 1 ? NULL : find_queue(s, (uint64_t)r->queue);
-	const char *why = "there is no such queue";
-	uint32_t load = 0;
-	char text[52];
-	int code = -ENOENT;
+	const char *why = "";
+	uint32_t pct = 0;
+	int code = take_queue(r, load->queue);
 
-	if (q != NULL)
-		code = request_load(r, &load, &why);
-	if (code == 0) {
-		q->hand.load_pct = load;
-		q->hand.load_until = clock_mono() + MANUAL_TIME;
-		snprintf(text, sizeof(text),
-		    "queue %" PRIu32 ": load %" PRIu32 " %% for 60 s",
-		    q->number, load);
-		log_info("queue %" PRIu32 ": load set to %" PRIu32
-			 " %% by pid %" PRIu32,
-		    q->number, load, r->pid);
-		publish(s, clock_mono());
-	} else {
-		snprintf(text, sizeof(text), "%s", why);
-	}
-	publish_answer(s, r->pid, r->nonce, code, text);
-	return code;
+	if (code < 0)
+		return code;
+	code = request_load(load, &pct, &why);
+	if (code < 0)
+		return answer(r, code, "%s", why);
+	if (!judge_time(r, seconds))
+		return -ERANGE;
+	if (seconds == 0)
+		seconds = ASK_LOAD_SECONDS;
+	hand_set_load(r->queue, pct, r->now + seconds * USEC_PER_SEC);
+	(void)answer(
+	    r, 0, "queue %" PRIu32 ": load %" PRIu32 " %%", load->queue, pct);
+	add_time(r, seconds);
+	return 0;
 }
+
+static int
+set_load(struct request *r, const struct msg *msg)
+{
+	return set_load_for(r, &msg->u.SET_LOAD, 0);
+}
+
+static int
+set_load_timed(struct request *r, const struct msg *msg)
+{
+	const struct msg_SET_LOAD_FOR *m = &msg->u.SET_LOAD_FOR;
+	const struct msg_SET_LOAD load = {
+		.queue = m->queue,
+		.local_used = m->local_used,
+		.local_limit = m->local_limit,
+		.remote_used = m->remote_used,
+		.remote_limit = m->remote_limit,
+	};
+
+	return set_load_for(r, &load, m->seconds);
+}
+
+static int
+clear_all_loads(struct request *r)
+{
+	uint32_t i, cleared = 0;
+
+	for (i = 0; i < r->s->nqueues; i++) {
+		cleared += hand_has_load(r->s->queues[i], r->now);
+		hand_clear_load(r->s->queues[i]);
+	}
+	return answer(r, 0, "loads by hand cleared: %" PRIu32, cleared);
+}
+
+static int
+clear_load(struct request *r, const struct msg *msg)
+{
+	const int32_t number = msg->u.CLEAR_LOAD.queue;
+	bool had;
+	int code;
+
+	if (number == 0)
+		return clear_all_loads(r);
+	code = take_queue(r, number);
+	if (code < 0)
+		return code;
+	had = hand_has_load(r->queue, r->now);
+	hand_clear_load(r->queue);
+	return answer(r, 0, "queue %" PRIi32 ": %s", number,
+	    had ? "load by hand cleared" : "had no load by hand");
+}
+
+/* ---- disabled ---- */
+
+/* Injectors put mail into one in quarantine when there is no other. */
+static bool
+is_any_chosen(const struct super *s, usec_t now)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++) {
+		const enum queue_state state = queue_state(s->queues[i], now);
+
+		if (state == QUEUE_STATE_OPEN ||
+		    state == QUEUE_STATE_QUARANTINED)
+			return true;
+	}
+	return false;
+}
+
+/* What was done is done, whether or not it could be written down. */
+static void
+save(struct request *r)
+{
+	struct buf error = { 0 };
+	int code = hand_save(r->s, r->now, &error);
+
+	if (code < 0) {
+		add(r, "; a restart may forget it: %s", strerror(-code));
+		log_warning("%s", buf_str(&error));
+	}
+	buf_done(&error);
+}
+
+static int
+disable(struct request *r, const struct msg *msg)
+{
+	const struct msg_DISABLE *m = &msg->u.DISABLE;
+	const char *why = ask_judge_reason(m->reason.data, m->reason.len);
+	int code = take_queue(r, m->queue);
+
+	if (code < 0)
+		return code;
+	if (why != NULL)
+		return answer(r, -EINVAL, "%s", why);
+	if (!judge_time(r, m->seconds))
+		return -ERANGE;
+	if (queue_state(r->queue, r->now) == QUEUE_STATE_CLOSING)
+		return answer(r, -EBUSY, "is closing: takes no new mail");
+	hand_disable(r->queue,
+	    m->seconds == 0 ? USEC_NEVER : r->now + m->seconds * USEC_PER_SEC,
+	    m->reason.data, m->reason.len);
+	r->reason = m->reason;
+	(void)answer(r, 0, "queue %" PRIi32 ": disabled", m->queue);
+	add_time(r, m->seconds);
+	if (!is_any_chosen(r->s, r->now))
+		add(r, "; NO QUEUE IS OPEN: who submits is to try again");
+	save(r);
+	return 0;
+}
+
+static int
+enable_by_hand(struct request *r)
+{
+	hand_enable(r->queue);
+	(void)answer(r, 0, "queue %" PRIu32 ": enabled", r->queue->number);
+	save(r);
+	return 0;
+}
+
+/* One whose directory is not there is not in the operator's hand; but it is
+ * looked for at once. */
+static int
+enable_faulty(struct request *r)
+{
+	queue_health(r->queue);
+	if (r->queue->disabled)
+		return answer(r, -EBUSY, "is disabled for a fault: %.80s",
+		    r->queue->reason);
+	return answer(
+	    r, 0, "queue %" PRIu32 ": enabled again", r->queue->number);
+}
+
+static int
+enable(struct request *r, const struct msg *msg)
+{
+	int code = take_queue(r, msg->u.ENABLE.queue);
+
+	if (code < 0)
+		return code;
+	if (hand_is_disabled(r->queue, r->now))
+		return enable_by_hand(r);
+	if (r->queue->disabled)
+		return enable_faulty(r);
+	if (queue_state(r->queue, r->now) == QUEUE_STATE_CLOSING)
+		return answer(r, -EBUSY, "is closing");
+	return answer(
+	    r, 0, "queue %" PRIu32 ": was not disabled", r->queue->number);
+}
+
+/* ---- the table ---- */
 
 static const struct {
 	enum msg_type type;
-	int (*handle)(struct super *s, const struct msg *msg);
+	int (*handle)(struct request *r, const struct msg *msg);
 } requests[] = {
 	{ MSG_SET_LOAD, set_load },
+	{ MSG_SET_LOAD_FOR, set_load_timed },
+	{ MSG_CLEAR_LOAD, clear_load },
+	{ MSG_DISABLE, disable },
+	{ MSG_ENABLE, enable },
 };
 
-static int
-take_request(struct super *s, const struct msg *msg)
-{
-	size_t i;
+/* Who asks and which request it is stand first in all of them. */
+#define SAME_HEAD(type)                                         \
+	_Static_assert(offsetof(struct msg_##type, pid) == 0 && \
+		offsetof(struct msg_##type, nonce) == 4,        \
+	    "the first two fields")
+SAME_HEAD(SET_LOAD);
+SAME_HEAD(SET_LOAD_FOR);
+SAME_HEAD(CLEAR_LOAD);
+SAME_HEAD(DISABLE);
+SAME_HEAD(ENABLE);
+SAME_HEAD(COUNT);
 
-	for (i = 0; i < ARRAY_LEN(requests); i++)
-		if (requests[i].type == msg->type)
-			return requests[i].handle(s, msg);
-	return -EBADMSG;
+int
+request_handle(struct super *s, const struct msg *msg, usec_t now)
+{
+	char text[SCHED_ANSWER_SIZE] = "";
+	struct request r = { .s = s, .now = now, .answer = text };
+	const uint32_t pid = msg->u.SET_LOAD.pid;
+	size_t i = 0;
+	int code;
+
+	while (i < ARRAY_LEN(requests) && requests[i].type != msg->type)
+		i++;
+	if (i == ARRAY_LEN(requests))
+		return -EBADMSG;
+	code = requests[i].handle(&r, msg);
+	if (code == 0) {
+		log_info("%s (asked by pid %" PRIu32 "%s%.*s)", text, pid,
+		    r.reason.len > 0 ? ": " : "", (int)r.reason.len,
+		    r.reason.len > 0 ? r.reason.data : "");
+		publish(s, now);
+	}
+	publish_answer(s, pid, msg->u.SET_LOAD.nonce, code, text);
+	return code;
 }
 
 /* ---- the message queue ---- */
@@ -142,7 +379,7 @@ on_requests(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		if (r == 1)
 			r = take_report(s, &ask.report);
 		else if (r == 2)
-			r = take_request(s, &ask.msg);
+			r = request_handle(s, &ask.msg, clock_mono());
 		else if (r != -EBADMSG) {
 			log_error("message queue of requests: %s: closed, "
 				  "made again within a minute",
@@ -163,9 +400,8 @@ requests_try(struct super *s)
 	int r;
 
 	ipc_name_scheduler(s->instance, name);
-	r = mq_create(name,
-	    &(struct mq_shape){ REQUESTS_DEPTH, ASK_MESSAGE_SIZE }, (uid_t)-1,
-	    (gid_t)-1, 0600, &s->requests, &depth);
+	r = mq_create(name, &(struct mq_shape){ ASK_DEPTH, ASK_MESSAGE_SIZE },
+	    (uid_t)-1, (gid_t)-1, 0600, &s->requests, &depth);
 	if (r < 0) {
 		s->requests = -1;
 		return r;

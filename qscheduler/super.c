@@ -143,6 +143,7 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	for (i = 0; i < s->nqueues; i++)
 		queue_tick(s->queues[i], now);
 	look_at_health(s, now);
+	hand_keep(s, now);
 	publish(s, now);
 	notify_alive(&s->notify);
 	if (!s->ready && !s->stopping && now - s->started_at >= SUPER_READY)
@@ -314,8 +315,10 @@ open_all(struct super *s)
 		r = open_env(s);
 	if (r == 0)
 		r = inventory(s);
-	if (r == 0)
+	if (r == 0) {
+		hand_restore(s, clock_mono());
 		requests_open(s);
+	}
 	return r;
 }
 

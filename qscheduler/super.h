@@ -114,6 +114,8 @@ struct super {
 	mqd_t requests;          /* mq /qscheduler, -1: none */
 	struct event *requests_event;
 	uint64_t bad_requests;
+	bool hand_unsaved;   /* QUEUE_BASE/by-hand is not as it should be */
+	usec_t hand_save_at; /* not before, unless asked */
 	int sites_fd; /* shm /qscheduler.sites, -1: queues have windows each */
 	uint32_t sites_serial; /* the sites_generation given last */
 	bool sites_lost;       /* its name was taken away: said once */
@@ -234,6 +236,22 @@ void retire_on_handed(struct queue *q, const struct msg_HANDED *frame);
 void hand_tick(struct queue *q, usec_t now);
 bool hand_has_load(const struct queue *q, usec_t now);
 bool hand_is_disabled(const struct queue *q, usec_t now);
+void hand_set_load(struct queue *q, uint32_t load_pct, usec_t until);
+void hand_clear_load(struct queue *q);
+/* Injectors do not choose it, its children go on. A reason that
+ * ask_judge_reason() has let pass. */
+void
+hand_disable(struct queue *q, usec_t until, const char *reason, size_t len);
+void hand_enable(struct queue *q);
+/* The queue is about to be freed. */
+void hand_gone(struct queue *q);
+/* Its part of the row, whose state is there. */
+void hand_show(const struct queue *q, usec_t now, struct sched_row *row);
+/* QUEUE_BASE/by-hand (byhand.h): write; write what is not written yet, every
+ * SUPER_TICK; read, at the start, when the queues are there. */
+int hand_save(struct super *s, usec_t now, struct buf *ret_error);
+void hand_keep(struct super *s, usec_t now);
+void hand_restore(struct super *s, usec_t now);
 
 /* ---- sites.c ---- */
 /* After inventory(). What is not there now is done without until the next
@@ -254,6 +272,9 @@ void sites_group_gone(struct queue *q);
 void requests_open(struct super *s);
 void requests_close(struct super *s);
 void requests_health(struct super *s);
+/* One request, answered in the page; what is returned is what was answered, or
+ * -EBADMSG. */
+int request_handle(struct super *s, const struct msg *msg, usec_t now);
 /* Whether the ratios of a SET_LOAD can be; the load in percent. -EINVAL,
  * -ERANGE with words. Pure. */
 struct msg_SET_LOAD;

@@ -1,56 +1,50 @@
 #include "setqload/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/option.h"
 #include "config/conf.h"
+#include "ipc/ask.h"
 
+/* What was given, and goes with some commands only. */
 enum {
-	OPT_HELP = OPTION_LONG,
-	OPT_VERSION,
+	GIVEN_QUEUE = 1,
+	GIVEN_LOAD = 2,
+	GIVEN_TIME = 4,
+	GIVEN_REASON = 8,
+	GIVEN_JSON = 16,
+	GIVEN_COMMAND = 32,
 };
 
-static const struct option longs[] = {
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ NULL, 0, NULL, 0 },
+static const struct {
+	uint32_t bit;
+	const char *name, *missing;
+} givens[] = {
+	{ GIVEN_QUEUE, "-q", "no queue given (-q)" },
+	{ GIVEN_LOAD, "a load", "no load given" },
+	{ GIVEN_TIME, "--for", "no time given (--for)" },
+	{ GIVEN_REASON, "--reason", "no reason given (--reason)" },
+	{ GIVEN_JSON, "--json", "" },
 };
 
-static int
-take_queue(struct options *o, const char *value, struct buf *error)
-{
-	uint64_t n;
+static const struct {
+	const char *name;
+	uint32_t needs, may;
+} commands[NCOMMANDS] = {
+	[COMMAND_SET] = { "a load", GIVEN_QUEUE | GIVEN_LOAD, GIVEN_TIME },
+	[COMMAND_CLEAR] = { "--clear", 0, GIVEN_QUEUE },
+	[COMMAND_DISABLE] = { "--disable", GIVEN_QUEUE,
+	    GIVEN_TIME | GIVEN_REASON },
+	[COMMAND_ENABLE] = { "--enable", GIVEN_QUEUE, 0 },
+	[COMMAND_COUNT] = { "--count", 0, GIVEN_TIME },
+	[COMMAND_LIST] = { "--list", 0, GIVEN_JSON },
+	[COMMAND_HELP] = { "--help", 0, ~0u },
+	[COMMAND_VERSION] = { "--version", 0, ~0u },
+};
 
-	if (num_u64(value, 1, CONF_QUEUE_NUM_MAX, &n) < 0)
-		return option_wrong(
-		    error, "-q ", value, ": not a queue number (1 to 4095)");
-	o->queue = (int32_t)n;
-	return 0;
-}
-
-static int
-take_option(struct options *o, int c, char **argv, struct buf *error)
-{
-	switch (c) {
-	case 'q':
-		return take_queue(o, optarg, error);
-	case 'i':
-		o->instance = optarg;
-		return 0;
-	case 'c':
-		o->conf_path = optarg;
-		return 0;
-	case OPT_HELP:
-	case OPT_VERSION:
-		o->task = c == OPT_HELP ? TASK_HELP : TASK_VERSION;
-		return 0;
-	default:
-		return option_unknown(error, c, argv);
-	}
-}
+/* ---- loads ---- */
 
 static int
 parse_number(const char *s, size_t len, uint64_t min, uint32_t *ret_value)
@@ -63,7 +57,7 @@ parse_number(const char *s, size_t len, uint64_t min, uint32_t *ret_value)
 		return -ERANGE;
 	memcpy(digits, s, len);
 	digits[len] = '\0';
-	r = num_u64(digits, min, LOAD_LIMIT_MAX, &n);
+	r = num_u64(digits, min, ASK_LIMIT_MAX, &n);
 	if (r == 0)
 		*ret_value = (uint32_t)n;
 	return r;
@@ -105,50 +99,223 @@ take_ratio(
 
 /* Local, then remote; one word, two, or both in one quoted word. */
 static int
-take_loads(struct options *o, int n, char **words, struct buf *error)
+take_loads(struct options *o, struct buf *error)
 {
-	const char *second = n == 2 ? words[1] : NULL;
-	size_t len;
+	const char *first = o->words[0], *second = o->words[1];
+	const char *blank = strchr(first, ' ');
+	size_t len = strlen(first);
 	int r;
 
-	if (n < 1 || n > 2) {
-		(void)buf_printf(error, "%s",
-		    n < 1 ? "no load given" : "too many arguments");
-		return -EINVAL;
+	if (second == NULL && blank != NULL) {
+		second = blank + 1;
+		len = (size_t)(blank - first);
 	}
-	len = strlen(words[0]);
-	if (second == NULL && strchr(words[0], ' ') != NULL) {
-		second = strchr(words[0], ' ') + 1;
-		len = (size_t)(second - words[0]) - 1;
-	}
-	r = take_ratio(words[0], len, &o->local, error);
+	r = take_ratio(first, len, &o->local, error);
 	if (r == 0 && second != NULL)
 		r = take_ratio(second, strlen(second), &o->remote, error);
 	return r;
+}
+
+/* ---- options ---- */
+
+static int
+take_command(struct options *o, enum command command, struct buf *error)
+{
+	if ((o->given & GIVEN_COMMAND) != 0 && o->command != command) {
+		(void)buf_printf(error, "%s and %s do not go together",
+		    commands[o->command].name, commands[command].name);
+		return -EINVAL;
+	}
+	o->command = command;
+	o->given |= GIVEN_COMMAND;
+	return 0;
+}
+
+static int
+take_queue(void *options, const char *value, struct buf *error)
+{
+	struct options *o = options;
+	uint64_t n;
+
+	if (num_u64(value, 1, CONF_QUEUE_NUM_MAX, &n) < 0)
+		return option_wrong(
+		    error, "-q ", value, ": not a queue number (1 to 4095)");
+	o->queue = (int32_t)n;
+	o->given |= GIVEN_QUEUE;
+	return 0;
+}
+
+static int
+take_time(void *options, const char *value, struct buf *error)
+{
+	const usec_t max = ASK_SECONDS_MAX * USEC_PER_SEC;
+	struct options *o = options;
+	usec_t time;
+
+	if (num_duration(value, 1, max, &time) < 0)
+		return option_wrong(error, "--for ", value,
+		    ": not a time (90, 90s, 5m, 2h, 1d; up to 365d)");
+	o->seconds = (uint32_t)((time + USEC_PER_SEC - 1) / USEC_PER_SEC);
+	o->given |= GIVEN_TIME;
+	return 0;
+}
+
+static int
+take_reason(void *options, const char *value, struct buf *error)
+{
+	struct options *o = options;
+	const char *why = ask_judge_reason(value, strlen(value));
+
+	if (why != NULL) {
+		(void)buf_printf(error, "--reason: %s", why);
+		return -EINVAL;
+	}
+	o->reason = value;
+	o->given |= GIVEN_REASON;
+	return 0;
+}
+
+static int
+take_count(void *options, const char *value, struct buf *error)
+{
+	struct options *o = options;
+	uint64_t n;
+
+	if (num_u64(value, 1, CONF_QUEUES_MAX, &n) < 0)
+		return option_wrong(error, "--count ", value,
+		    ": not a number of queues (1 to 256)");
+	o->count = (uint32_t)n;
+	return take_command(o, COMMAND_COUNT, error);
+}
+
+#define TAKE_COMMAND(name, command)                                            \
+	static int take_##name(                                                \
+	    void *options, const char *value UNUSED, struct buf *error UNUSED) \
+	{                                                                      \
+		return take_command(options, command, error);                  \
+	}
+#define TAKE_END(name, which)                                                  \
+	static int take_##name(                                                \
+	    void *options, const char *value UNUSED, struct buf *error UNUSED) \
+	{                                                                      \
+		((struct options *)options)->command = which;                  \
+		return OPTION_END;                                             \
+	}
+#define TAKE_STRING(name, field)                                        \
+	static int take_##name(                                         \
+	    void *options, const char *value, struct buf *error UNUSED) \
+	{                                                               \
+		((struct options *)options)->field = value;             \
+		return 0;                                               \
+	}
+TAKE_COMMAND(clear, COMMAND_CLEAR)
+TAKE_COMMAND(disable, COMMAND_DISABLE)
+TAKE_COMMAND(enable, COMMAND_ENABLE)
+TAKE_COMMAND(list, COMMAND_LIST)
+TAKE_END(help, COMMAND_HELP)
+TAKE_END(version, COMMAND_VERSION)
+TAKE_STRING(instance, instance)
+TAKE_STRING(conf, conf_path)
+
+static int
+take_json(void *options, const char *value UNUSED, struct buf *error UNUSED)
+{
+	struct options *o = options;
+
+	o->json = true;
+	o->given |= GIVEN_JSON;
+	return 0;
+}
+
+static int
+take_word(void *options, const char *word, struct buf *error)
+{
+	struct options *o = options;
+
+	if (o->nwords == ARRAY_LEN(o->words)) {
+		(void)buf_add_str(error, "too many arguments");
+		return -EINVAL;
+	}
+	o->words[o->nwords++] = word;
+	o->given |= GIVEN_LOAD;
+	return 0;
+}
+
+/* clang-format off */
+static const struct option_row rows[] = {
+	{ "queue", 'q', "QUEUE", "its number, 1 to 4095", take_queue },
+	{ "clear", 0, NULL, "loads by hand are over: of one queue, or of all",
+	    take_clear },
+	{ "disable", 0, NULL, "no new mail for the queue; what it has goes on",
+	    take_disable },
+	{ "enable", 0, NULL, "that is over; one in quarantine is tried at once",
+	    take_enable },
+	{ "count", 0, "NUMBER", "so many queues, now", take_count },
+	{ "list", 0, NULL, "what holds; needs no permission", take_list },
+	{ "for", 0, "TIME",
+	    "it holds so long: 90, 90s, 5m, 2h, 1d\n"
+	    "(a load: 60s, the others: for ever)", take_time },
+	{ "reason", 0, "TEXT", "shown with the queue, up to 95 bytes",
+	    take_reason },
+	{ "json", 0, NULL, "the list for programs: an object a line",
+	    take_json },
+	{ NULL, 'i', "INSTANCE",
+	    "instead of QSCHED_INSTANCE or the configuration's",
+	    take_instance },
+	{ NULL, 'c', "FILE",
+	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
+	    take_conf },
+	{ "help", 0, NULL, "this", take_help },
+	{ "version", 0, NULL, "the version", take_version },
+};
+/* clang-format on */
+
+static const struct option_table table = { rows, ARRAY_LEN(rows), take_word };
+
+/* ---- the whole ---- */
+
+static int
+judge(const struct options *o, struct buf *error)
+{
+	const uint32_t needs = commands[o->command].needs;
+	const uint32_t may = commands[o->command].may | needs;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(givens); i++) {
+		const bool given = (o->given & givens[i].bit) != 0;
+
+		if (!given && (needs & givens[i].bit) != 0) {
+			(void)buf_add_str(error, givens[i].missing);
+			return -EINVAL;
+		}
+		if (given && (may & givens[i].bit) == 0) {
+			(void)buf_printf(error, "%s does not go with %s",
+			    givens[i].name, commands[o->command].name);
+			return -EINVAL;
+		}
+	}
+	return 0;
 }
 
 int
 options_parse(
     int argc, char **argv, struct options *ret_options, struct buf *ret_error)
 {
-	struct options o = { .task = TASK_SET };
-	int c, r = 0;
+	struct options o = { .command = COMMAND_SET, .reason = "" };
+	int r = option_parse(&table, argc, argv, &o, ret_error);
 
-	opterr = 0;
-	optind = 0; /* a new list, also after an earlier one */
-	while (r == 0 && o.task == TASK_SET &&
-	    (c = getopt_long(argc, argv, "+:q:i:c:", longs, NULL)) != -1)
-		r = take_option(&o, c, argv, ret_error);
-	if (r == 0 && o.task == TASK_SET) {
-		if (o.queue == 0) {
-			(void)buf_add_str(ret_error, "no queue given");
-			r = -EINVAL;
-		} else {
-			r = take_loads(
-			    &o, argc - optind, argv + optind, ret_error);
-		}
-	}
 	if (r == 0)
-		*ret_options = o;
-	return r;
+		r = judge(&o, ret_error);
+	if (r == 0 && o.command == COMMAND_SET)
+		r = take_loads(&o, ret_error);
+	if (r < 0)
+		return r;
+	*ret_options = o;
+	return 0;
+}
+
+int
+options_help(struct buf *out)
+{
+	return option_help(&table, out);
 }

@@ -1,6 +1,7 @@
 #include "setqload/setqload.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "base/version.h"
 #include "config/conf.h"
 #include "ipc/ask.h"
-#include "ipc/page.h"
+#include "setqload/list.h"
 #include "setqload/options.h"
 
 #define ANSWER_LIMIT (5 * USEC_PER_SEC)
@@ -27,14 +28,16 @@ complain(int code, const char *text)
 }
 
 static int
-say(const char *text)
+put(const char *text)
 {
-	if (puts(text) >= 0 && fflush(stdout) == 0)
+	if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
 		return EX_OK;
 	return complain(EX_IOERR, "standard output cannot be written");
 }
 
-/* What became of the request, of reading the page or asking. */
+/* ---- what went wrong ---- */
+
+/* Reading the page, or asking. */
 static const struct failure {
 	int error, exit_code;
 	const char *why;
@@ -50,6 +53,8 @@ static const struct failure {
 	{ -EPERM, EX_NOPERM, "the shared memory belongs to another user" },
 	{ -ETIMEDOUT, EX_TEMPFAIL, "the supervisor does not answer" },
 	{ -EAGAIN, EX_TEMPFAIL, "the message queue is full" },
+	{ -ENOMSG, EX_TEMPFAIL,
+	    "the supervisor has no message queue at the moment" },
 };
 
 static int
@@ -70,79 +75,170 @@ report_failure(const char *instance, int error)
 	return complain(code, text);
 }
 
+/* A request that the supervisor understood, and did not grant. */
+static int
+exit_code_of(int refusal)
+{
+	static const int ours[] = { -ENOENT, -EINVAL, -ERANGE, -EBUSY,
+		-EALREADY };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(ours); i++)
+		if (ours[i] == refusal)
+			return EX_DATAERR;
+	return EX_OSERR;
+}
+
 /* The words of the supervisor; memory of somebody else. */
 static int
 report_answer(const struct options *o, int code, const char *answer)
 {
 	struct buf text = { 0 };
-	int r, exit_code;
+	int r = 0, exit_code;
 
-	r = code == 0 ? 0 : buf_printf(&text, "queue %d: ", (int)o->queue);
+	if (code != 0 && o->queue != 0)
+		r = buf_printf(&text, "queue %" PRIi32 ": ", o->queue);
 	if (r == 0)
-		r = text_clean(&text, answer, strlen(answer), 64);
+		r = text_clean(
+		    &text, answer, strlen(answer), SCHED_ANSWER_SIZE);
+	if (r == 0 && code == 0)
+		r = buf_add_char(&text, '\n');
 	if (r < 0)
 		exit_code = complain(EX_OSERR, strerror(-r));
 	else if (code == 0)
-		exit_code = say(buf_str(&text));
+		exit_code = put(buf_str(&text));
 	else
-		exit_code = complain(EX_DATAERR, buf_str(&text));
+		exit_code = complain(exit_code_of(code), buf_str(&text));
 	buf_done(&text);
 	return exit_code;
+}
+
+/* ---- requests ---- */
+
+struct asker {
+	uint32_t pid, nonce;
+};
+
+static void
+fill_set(const struct options *o, struct asker who, struct msg *msg)
+{
+	msg->u.SET_LOAD_FOR = (struct msg_SET_LOAD_FOR){
+		.pid = who.pid,
+		.nonce = who.nonce,
+		.queue = o->queue,
+		.local_used = o->local.used,
+		.local_limit = o->local.limit,
+		.remote_used = o->remote.used,
+		.remote_limit = o->remote.limit,
+		.seconds = o->seconds,
+	};
+}
+
+static void
+fill_clear(const struct options *o, struct asker who, struct msg *msg)
+{
+	msg->u.CLEAR_LOAD =
+	    (struct msg_CLEAR_LOAD){ who.pid, who.nonce, o->queue };
+}
+
+static void
+fill_disable(const struct options *o, struct asker who, struct msg *msg)
+{
+	msg->u.DISABLE = (struct msg_DISABLE){ who.pid, who.nonce, o->queue,
+		o->seconds, MSG_S(o->reason) };
+}
+
+static void
+fill_enable(const struct options *o, struct asker who, struct msg *msg)
+{
+	msg->u.ENABLE = (struct msg_ENABLE){ who.pid, who.nonce, o->queue };
+}
+
+static void
+fill_count(const struct options *o, struct asker who, struct msg *msg)
+{
+	msg->u.COUNT =
+	    (struct msg_COUNT){ who.pid, who.nonce, o->count, o->seconds };
+}
+
+static const struct {
+	enum msg_type type;
+	void (*fill)(
+	    const struct options *o, struct asker who, struct msg *msg);
+} requests[NCOMMANDS] = {
+	[COMMAND_SET] = { MSG_SET_LOAD_FOR, fill_set },
+	[COMMAND_CLEAR] = { MSG_CLEAR_LOAD, fill_clear },
+	[COMMAND_DISABLE] = { MSG_DISABLE, fill_disable },
+	[COMMAND_ENABLE] = { MSG_ENABLE, fill_enable },
+	[COMMAND_COUNT] = { MSG_COUNT, fill_count },
+};
+
+/* The page of a supervisor that lives. */
+static int
+look(const char *instance, struct sched_page *ret_page)
+{
+	int r = sched_page_read(instance, ret_page);
+
+	if (r < 0)
+		return r;
+	return page_stale(&ret_page->head, clock_mono()) ? -ESTALE : 0;
 }
 
 /* A message queue outlives a supervisor that was killed: nobody would answer.
  */
 static int
-look(const char *instance)
+ask(const struct options *o, const char *instance)
 {
-	struct sched_page page;
-	int r = sched_page_read(instance, &page);
+	const struct asker who = { (uint32_t)getpid(), arc4random() };
+	struct msg request = { .type = requests[o->command].type };
+	char answer[SCHED_ANSWER_SIZE];
+	struct sched_page page = { 0 };
+	int code = 0, r = look(instance, &page);
 
-	if (r == -EAGAIN)
-		return 0;
-	if (r < 0)
-		return r;
-	return page_stale(&page.head, clock_mono()) ? -ESTALE : 0;
-}
-
-static int
-set_load(const struct options *o, const char *instance)
-{
-	const uint32_t nonce = arc4random();
-	const struct msg request = {
-		.type = MSG_SET_LOAD,
-		.u.SET_LOAD = {
-			.pid = (uint32_t)getpid(),
-			.nonce = nonce,
-			.queue = o->queue,
-			.local_used = o->local.used,
-			.local_limit = o->local.limit,
-			.remote_used = o->remote.used,
-			.remote_limit = o->remote.limit,
-		},
-	};
-	char answer[64];
-	int code = 0, r = look(instance);
-
-	if (r == 0)
+	requests[o->command].fill(o, who, &request);
+	if (r == 0 || r == -EAGAIN)
 		r = ask_request(
-		    instance, &request, nonce, ANSWER_LIMIT, &code, answer);
+		    instance, &request, who.nonce, ANSWER_LIMIT, &code, answer);
+	if (r == -ENOENT && page.head.pid != 0)
+		r = -ENOMSG; /* it was there a moment ago */
 	return r < 0 ? report_failure(instance, r)
 		     : report_answer(o, code, answer);
 }
 
+/* ---- the list ---- */
+
 static int
-set_load_of_instance(const struct options *o)
+list(const struct options *o, const char *instance)
+{
+	struct sched_page page;
+	const struct list_view view = { &page, clock_mono(), clock_wall() };
+	struct buf text = { 0 };
+	int code, r = look(instance, &page);
+
+	if (r < 0) /* torn at every try: it died while it wrote */
+		return report_failure(instance, r == -EAGAIN ? -ESTALE : r);
+	r = o->json ? list_json(&view, &text) : list_text(&view, &text);
+	code = r < 0 ? complain(EX_OSERR, strerror(-r)) : put(buf_str(&text));
+	buf_done(&text);
+	return code;
+}
+
+/* ---- the command ---- */
+
+static int
+run(const struct options *o)
 {
 	struct buf instance = { 0 }, error = { 0 };
 	int r, code;
 
 	r = conf_instance(o->instance, o->conf_path, &instance, &error);
-	if (r == 0)
-		code = set_load(o, buf_str(&instance));
-	else
+	if (r < 0)
 		code = complain(o->instance != NULL ? EX_USAGE : EX_CONFIG,
 		    error.len > 0 ? buf_str(&error) : strerror(-r));
+	else if (o->command == COMMAND_LIST)
+		code = list(o, buf_str(&instance));
+	else
+		code = ask(o, buf_str(&instance));
 	buf_done(&instance);
 	buf_done(&error);
 	return code;
@@ -151,14 +247,18 @@ set_load_of_instance(const struct options *o)
 static int
 help(void)
 {
-	return say(OPTIONS_USAGE
-	    "\n\n"
-	    "Tell the supervisor the load of a queue, for a minute.\n"
-	    "LOCAL and REMOTE are PERCENT or USED/LIMIT: 45, 45/100, 2/10.\n\n"
-	    "  -q QUEUE     its number, 1 to 4095\n"
-	    "  -i INSTANCE  instead of QSCHED_INSTANCE or the configuration's\n"
-	    "  -c FILE      configuration instead of QSCHED_CONF or\n"
-	    "               " CONF_DEFAULT_FILE);
+	struct buf text = { 0 };
+	int code, r;
+
+	r = buf_add_str(&text,
+	    OPTIONS_USAGE "\n\nAdjust the queues of a running qscheduler.\n"
+			  "LOCAL and REMOTE are PERCENT or USED/LIMIT: 45, "
+			  "45/100, 2/10.\n\n");
+	if (r == 0)
+		r = options_help(&text);
+	code = r < 0 ? complain(EX_OSERR, strerror(-r)) : put(buf_str(&text));
+	buf_done(&text);
+	return code;
 }
 
 int
@@ -175,9 +275,9 @@ setqload_main(int argc, char **argv)
 		buf_done(&error);
 		return EX_USAGE;
 	}
-	if (o.task == TASK_HELP)
+	if (o.command == COMMAND_HELP)
 		return help();
-	if (o.task == TASK_VERSION)
-		return say("setqload " QSCHED_VERSION);
-	return set_load_of_instance(&o);
+	if (o.command == COMMAND_VERSION)
+		return put("setqload " QSCHED_VERSION "\n");
+	return run(&o);
 }

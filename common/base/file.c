@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,5 +132,39 @@ file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why)
 	if (r == 0)
 		r = read_all(fd, max, out, ret_why);
 	io_close(&fd);
+	return r;
+}
+
+static int
+write_new(int dir, const char *name, mode_t mode, const struct buf *text)
+{
+	int r,
+	    fd = openat(dir, name,
+		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+
+	if (fd < 0)
+		return -errno;
+	r = io_write_all(fd, text->data, text->len);
+	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0))
+		r = -errno;
+	io_close(&fd);
+	return r;
+}
+
+int
+file_replace(int dir, const char *name, mode_t mode, const struct buf *text)
+{
+	char temp[NAME_MAX + 1];
+	int r;
+
+	if (snprintf(temp, sizeof(temp), "%s.new", name) >= (int)sizeof(temp))
+		return -ENAMETOOLONG;
+	r = write_new(dir, temp, mode, text);
+	if (r == 0 && renameat(dir, temp, dir, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dir, temp, 0);
+	else if (fsync(dir) < 0)
+		r = -errno;
 	return r;
 }

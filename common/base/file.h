@@ -12,10 +12,17 @@
 
 #include "base/buf.h"
 
+#include <sys/types.h>
+
 /* Append the content to out. Failure: -errno with a reason that goes behind
  * the path in *ret_why ("is a directory"): -ENOENT, -EACCES, -EISDIR, -EINVAL
  * not a regular file, -EFBIG above max bytes, -EPERM not to be trusted. */
 int
 file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why);
+
+/* Put a file of ours in place, whole or not at all, and safe on disk: written
+ * to NAME.new, then renamed; owner and directory are ours. -errno. */
+int
+file_replace(int dir, const char *name, mode_t mode, const struct buf *text);
 
 #endif

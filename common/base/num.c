@@ -145,6 +145,30 @@ num_add_duration(struct buf *out, usec_t value)
 }
 
 int
+num_add_span(struct buf *out, usec_t value)
+{
+	static const struct {
+		int64_t seconds, below;
+		char unit;
+	} spans[] = {
+		{ 1, 100, 's' },
+		{ 60, 100, 'm' },
+		{ 3600, 48, 'h' },
+		{ 86400, 1000, 'd' },
+	};
+	const int64_t seconds = value / USEC_PER_SEC;
+	size_t i;
+
+	if (value < 0)
+		return buf_add_char(out, '-');
+	for (i = 0; i < ARRAY_LEN(spans); i++)
+		if (seconds / spans[i].seconds < spans[i].below)
+			return buf_printf(out, "%" PRId64 "%c",
+			    seconds / spans[i].seconds, spans[i].unit);
+	return buf_add_str(out, ">999d");
+}
+
+int
 num_add_size(struct buf *out, uint64_t value)
 {
 	if (value == 0)

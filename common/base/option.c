@@ -2,8 +2,12 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
+
+#define HELP_INDENT 22
 
 int
 option_wrong(
@@ -27,4 +31,140 @@ option_unknown(struct buf *error, int c, char *const *argv)
 		return -EINVAL;
 	}
 	return option_wrong(error, "unknown option ", name, "");
+}
+
+/* ---- the table as getopt_long() wants it ---- */
+
+struct forms {
+	char letters[2 * OPTION_ROWS_MAX + 3];
+	struct option longs[OPTION_ROWS_MAX + 1];
+};
+
+static void
+make_forms(const struct option_table *table, struct forms *f)
+{
+	char *letter = f->letters;
+	struct option *l = f->longs;
+	size_t i;
+
+	ASSERT(table->nrows <= OPTION_ROWS_MAX);
+	*letter++ = '-'; /* words come as they stand, with 1 */
+	*letter++ = ':';
+	for (i = 0; i < table->nrows; i++) {
+		const struct option_row *row = &table->rows[i];
+		const bool has_value = row->value != NULL;
+
+		if (row->name != NULL)
+			*l++ = (struct option){ row->name,
+				has_value ? required_argument : no_argument,
+				NULL, OPTION_LONG + (int)i };
+		if (row->letter == 0)
+			continue;
+		*letter++ = row->letter;
+		if (has_value)
+			*letter++ = ':';
+	}
+	*letter = '\0';
+	*l = (struct option){ NULL, 0, NULL, 0 };
+}
+
+static const struct option_row *
+find_row(const struct option_table *table, int c)
+{
+	size_t i;
+
+	if (c >= OPTION_LONG)
+		return &table->rows[c - OPTION_LONG];
+	for (i = 0; i < table->nrows; i++)
+		if (table->rows[i].letter != 0 && table->rows[i].letter == c)
+			return &table->rows[i];
+	return NULL;
+}
+
+static int
+take(const struct option_table *table, int c, char *const *argv, void *options,
+    struct buf *error)
+{
+	const struct option_row *row;
+
+	if (c == 1)
+		return table->take_word(options, optarg, error);
+	if (c == ':' || c == '?')
+		return option_unknown(error, c, argv);
+	row = find_row(table, c);
+	ASSERT(row != NULL);
+	return row->take(options, optarg, error);
+}
+
+int
+option_parse(const struct option_table *table, int argc, char **argv,
+    void *options, struct buf *error)
+{
+	struct forms forms;
+	int c, r = 0;
+
+	make_forms(table, &forms);
+	opterr = 0;
+	optind = 0; /* a new list, also after an earlier one */
+	while (r == 0 &&
+	    (c = getopt_long(argc, argv, forms.letters, forms.longs, NULL)) !=
+		-1)
+		r = take(table, c, argv, options, error);
+	while (r == 0 && optind < argc)
+		r = table->take_word(options, argv[optind++], error);
+	return r;
+}
+
+/* ---- help ---- */
+
+static int
+add_form(const struct option_row *row, struct buf *out)
+{
+	char letter[] = { '-', row->letter, '\0' };
+
+	return buf_printf(out, "  %s%s%s%s%s%s", row->letter != 0 ? letter : "",
+	    row->letter != 0 && row->name != NULL ? ", " : "",
+	    row->name != NULL ? "--" : "", row->name != NULL ? row->name : "",
+	    row->value != NULL ? " " : "",
+	    row->value != NULL ? row->value : "");
+}
+
+/* From the column where it stands to the next one of help, on a new line if
+ * it is past. */
+static int
+add_help(const char *help, size_t column, struct buf *out)
+{
+	int r = 0;
+
+	while (r == 0 && *help != '\0') {
+		const size_t len = strcspn(help, "\n");
+
+		if (column >= HELP_INDENT) {
+			r = buf_add_char(out, '\n');
+			column = 0;
+		}
+		if (r == 0)
+			r = buf_printf(out, "%*s%.*s\n",
+			    (int)(HELP_INDENT - column), "", (int)len, help);
+		column = 0;
+		help += len + (help[len] == '\n' ? 1 : 0);
+	}
+	return r;
+}
+
+int
+option_help(const struct option_table *table, struct buf *out)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < table->nrows && r == 0; i++) {
+		const size_t start = out->len;
+
+		r = add_form(&table->rows[i], out);
+		if (r == 0)
+			r = add_help(
+			    table->rows[i].help, out->len - start, out);
+	}
+	return r;
 }

@@ -28,6 +28,27 @@ utf8_len(const unsigned char *s, size_t left)
 	return n;
 }
 
+/* A character that may be shown as it is: its length, 0 for none. */
+static size_t
+shown_len(const unsigned char *s, size_t left)
+{
+	return s[0] < 0x20 || s[0] == 0x7f ? 0 : utf8_len(s, left);
+}
+
+bool
+text_is_clean(const char *s, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)s;
+	size_t i, n;
+
+	for (i = 0; i < len; i += n) {
+		n = shown_len(p + i, len - i);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
 int
 text_clean(struct buf *out, const char *s, size_t len, size_t max)
 {
@@ -35,18 +56,16 @@ text_clean(struct buf *out, const char *s, size_t len, size_t max)
 	size_t i = 0, used = 0;
 
 	while (i < len) {
-		size_t n = utf8_len(p + i, len - i);
-		bool bad = n == 0 || p[i] < 0x20 || p[i] == 0x7f;
-		size_t step = n == 0 ? 1 : n;
-		size_t add = bad ? 1 : n;
+		const size_t n = shown_len(p + i, len - i);
+		const size_t step = n == 0 ? 1 : n;
 		int r;
 
-		if (used + add > max)
+		if (used + step > max)
 			break;
-		r = buf_add(out, bad ? "?" : s + i, add);
+		r = buf_add(out, n == 0 ? "?" : s + i, step);
 		if (r < 0)
 			return r;
-		used += add;
+		used += step;
 		i += step;
 	}
 	return 0;

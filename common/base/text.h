@@ -9,6 +9,8 @@
  * valid UTF-8 become `?`, at most max bytes are added, never half a
  * character. -ENOMEM. */
 int text_clean(struct buf *out, const char *s, size_t len, size_t max);
+/* Nothing in it would have to be changed. */
+bool text_is_clean(const char *s, size_t len);
 
 /* The same for what somebody typed, in a message: `s', with three dots for what
  * is longer than TEXT_QUOTE_MAX bytes. -ENOMEM. */

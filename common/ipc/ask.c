@@ -1,8 +1,8 @@
 #include "ipc/ask.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "ipc/names.h"
-#include "ipc/page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,19 @@
 #include <unistd.h>
 
 #define LOOK_EVERY_NSEC (10 * 1000 * 1000)
+
+_Static_assert(SCHED_REASON_SIZE == 96, "the words above say so");
+_Static_assert(PAGE_ANSWERS >= ASK_DEPTH, "an answer for each that waits");
+
+const char *
+ask_judge_reason(const char *reason, size_t len)
+{
+	if (len >= SCHED_REASON_SIZE)
+		return "the reason is longer than 95 bytes";
+	if (!text_is_clean(reason, len))
+		return "the reason has control characters, or is not UTF-8";
+	return NULL;
+}
 
 int
 load_report_put(mqd_t mq, const struct load_report *report)
@@ -68,7 +81,7 @@ find_answer(const struct sched_page *page, uint32_t nonce)
 
 static int
 wait_for_answer(const char *instance, uint32_t nonce, usec_t deadline,
-    int *ret_code, char text[64])
+    int *ret_code, char text[SCHED_ANSWER_SIZE])
 {
 	const struct sched_answer *answer;
 	struct sched_page page;
@@ -86,13 +99,13 @@ wait_for_answer(const char *instance, uint32_t nonce, usec_t deadline,
 		wait_a_little();
 	}
 	*ret_code = answer->code;
-	snprintf(text, 64, "%s", answer->text);
+	snprintf(text, SCHED_ANSWER_SIZE, "%s", answer->text);
 	return 0;
 }
 
 int
 ask_request(const char *instance, const struct msg *request, uint32_t nonce,
-    usec_t limit, int *ret_code, char text[64])
+    usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE])
 {
 	const usec_t deadline = clock_mono() + limit;
 	struct buf frame = { 0 };

@@ -9,8 +9,18 @@
 
 #include "ipc/bell.h"
 #include "ipc/msg.h"
+#include "ipc/page.h"
 
 #define ASK_MESSAGE_SIZE 256 /* of a record of /qscheduler */
+#define ASK_DEPTH        64  /* records that wait; no more answers are needed */
+
+/* What a request may say; commands refuse the same at once. */
+#define ASK_LIMIT_MAX    1000000           /* of a ratio of SET_LOAD */
+#define ASK_SECONDS_MAX  (365 * 24 * 3600) /* of any time */
+#define ASK_LOAD_SECONDS 60                /* a load holds, if not said */
+/* Shown in a page, so at most 95 bytes, and nothing that moves a terminal.
+ * NULL, or what is wrong with it. */
+const char *ask_judge_reason(const char *reason, size_t len);
 
 struct load_report {
 	int32_t pid;
@@ -30,10 +40,9 @@ int load_report_put(mqd_t mq, const struct load_report *report);
  * permission; -EAGAIN: the message queue stayed full; -EMSGSIZE: longer than
  * its records. */
 int ask_request(const char *instance, const struct msg *request, uint32_t nonce,
-    usec_t limit, int *ret_code, char text[64]);
+    usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
 /* supervisor: put the answer to pid and nonce into the page, over the oldest;
  * between page_write_begin() and page_write_end(). */
-struct sched_page;
 void ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
     const char *text);
 

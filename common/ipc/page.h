@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 #define PAGE_QUEUES_MAX 256
-#define PAGE_ANSWERS    16
+#define PAGE_ANSWERS    64 /* as many requests can wait (ipc/ask.h) */
 #define PAGE_VERSION    2
 #define PAGE_STALE      (10 * USEC_PER_SEC) /* heartbeat older: not chosen (I12) */
 #define PAGE_AGES       10 /* age histogram, by doubling from 5 minutes (qshape) */
@@ -44,12 +44,18 @@ enum queue_state {
 	QUEUE_STATE_QUARANTINED,
 };
 
+/* "open", "closing" …; "?" for what is none. */
+const char *queue_state_name(uint32_t state);
+
 #define SCHED_REASON_SIZE 96
 #define SCHED_CHANGE_SIZE 160
+#define SCHED_ANSWER_SIZE 116
 
 /* Bits of sched_row.flags. */
 #define SCHED_ROW_MANUAL  1u /* load_pct was given by hand (setqload) */
-#define SCHED_ROW_HAND    2u /* disabled by hand, and not for a fault */
+/* Disabled by hand; a DISABLED row without it is so for a fault. Beside
+ * another state: it will be DISABLED when that is over. */
+#define SCHED_ROW_HAND    2u
 #define SCHED_ROW_GIVING  4u /* closing: its mail is handed to other queues */
 
 struct sched_row {
@@ -76,7 +82,7 @@ struct sched_answer {
 	uint32_t pid;   /* of who asked */
 	uint32_t nonce; /* of the request */
 	int32_t code;   /* 0 or -errno */
-	char text[52];
+	char text[SCHED_ANSWER_SIZE];
 };
 
 /* shm /qscheduler */
@@ -139,8 +145,8 @@ _Static_assert(offsetof(struct sched_page, head) == 8, "docs/IPC.md");
 _Static_assert(offsetof(struct queue_page, head) == 24, "docs/IPC.md");
 _Static_assert(sizeof(struct page_head) == 48, "docs/IPC.md");
 _Static_assert(sizeof(struct sched_row) == 152, "version 2");
-_Static_assert(sizeof(struct sched_answer) == 64, "version 2");
-_Static_assert(sizeof(struct sched_page) == 40224, "version 2");
+_Static_assert(sizeof(struct sched_answer) == 128, "version 2");
+_Static_assert(sizeof(struct sched_page) == 47392, "version 2");
 _Static_assert(sizeof(struct queue_page) == 344, "version 2");
 
 /* ---- the writer ---- */

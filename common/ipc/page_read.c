@@ -15,6 +15,20 @@
 #define RETRY_NSEC (500 * 1000)
 #define LOAD_MAX   1000
 
+const char *
+queue_state_name(uint32_t state)
+{
+	static const char *const names[] = {
+		[QUEUE_STATE_NONE] = "none",
+		[QUEUE_STATE_OPEN] = "open",
+		[QUEUE_STATE_CLOSING] = "closing",
+		[QUEUE_STATE_DISABLED] = "disabled",
+		[QUEUE_STATE_QUARANTINED] = "quarantined",
+	};
+
+	return state < ARRAY_LEN(names) ? names[state] : "?";
+}
+
 /* Whose segments are believed. */
 struct trust {
 	uid_t uids[3];

@@ -89,7 +89,7 @@ answer_one(int code, const char *text)
 Test(ipc_ask, asked_and_answered)
 {
 	const struct msg request = set_load();
-	char text[64] = "";
+	char text[SCHED_ANSWER_SIZE] = "";
 	int code = 1, status;
 	pid_t pid;
 
@@ -111,7 +111,7 @@ Test(ipc_ask, asked_and_answered)
 Test(ipc_ask, nobody_answers)
 {
 	const struct msg request = set_load();
-	char text[64];
+	char text[SCHED_ANSWER_SIZE];
 	int code, i;
 
 	make_supervisor();
@@ -129,7 +129,7 @@ Test(ipc_ask, nobody_answers)
 
 Test(ipc_ask, longer_than_a_record)
 {
-	char large[ASK_MESSAGE_SIZE], text[64];
+	char large[ASK_MESSAGE_SIZE], text[SCHED_ANSWER_SIZE];
 	const struct msg request = { .type = MSG_STATUS,
 		.u.STATUS.text = { large, sizeof(large) } };
 	int code;
@@ -144,7 +144,7 @@ static int
 ask_as_nobody(void *arg)
 {
 	const struct msg request = set_load();
-	char text[64];
+	char text[SCHED_ANSWER_SIZE];
 	int code;
 
 	return -ask_request(arg, &request, 77, 1, &code, text);

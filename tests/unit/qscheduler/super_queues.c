@@ -308,7 +308,7 @@ Test(super_queues, I15_stale_objects_are_replaced)
 }
 
 static int
-ask_load(int queue, uint32_t used, uint32_t limit, char text[64])
+ask_load(int queue, uint32_t used, uint32_t limit, char text[SCHED_ANSWER_SIZE])
 {
 	static uint32_t nonce;
 	struct msg msg = { .type = MSG_SET_LOAD,
@@ -329,7 +329,7 @@ Test(super_queues, I7_requests_are_judged_and_answered)
 {
 	const struct load_report good = { getpid(), 1, 55 };
 	const struct load_report bad = { getpid(), 77, 55 };
-	char name[IPC_NAME_MAX], text[64];
+	char name[IPC_NAME_MAX], text[SCHED_ANSWER_SIZE];
 	mqd_t mq;
 
 	stage_start("-s");
@@ -342,7 +342,7 @@ Test(super_queues, I7_requests_are_judged_and_answered)
 	cr_assert_eq(load_report_put(mq, &good), 0);
 	cr_assert_eq(load_report_put(mq, &bad), 0);
 	cr_expect_eq(ask_load(1, 45, 60, text), 0);
-	cr_expect_str_eq(text, "queue 1: load 75 % for 60 s");
+	cr_expect_str_eq(text, "queue 1: load 75 % for 1m");
 	cr_expect_eq(row_of(1)->load_pct, 75);
 	cr_expect(row_of(1)->manual_until_mono > 0);
 	cr_expect_eq(ask_load(2, 45, 60, text), -ENOENT);

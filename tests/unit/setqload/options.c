@@ -99,6 +99,7 @@ Test(setqload_options, F2_A1_refused)
 		{ { "x", "-q", "1", "/1" }, "`/1'" },
 		{ { "x", "-q", "1", "1/2/3" }, "`1/2/3'" },
 		{ { "x", "-q", "1", "--", "-1" }, "`-1'" },
+		{ { "x", "-q", "1", "-1" }, "unknown option `-1'" },
 		{ { "x", "-q", "1", "+1" }, "`+1'" },
 		{ { "x", "-q", "1", "0x10" }, "`0x10'" },
 		{ { "x", "-q", "1", "4.5" }, "`4.5'" },
@@ -140,9 +141,9 @@ Test(setqload_options, what_is_not_a_load)
 	struct buf error = { 0 };
 
 	cr_assert_eq(parse(help, &o, &error), 0);
-	cr_expect_eq(o.task, TASK_HELP);
+	cr_expect_eq(o.command, COMMAND_HELP);
 	cr_assert_eq(parse(version, &o, &error), 0);
-	cr_expect_eq(o.task, TASK_VERSION);
+	cr_expect_eq(o.command, COMMAND_VERSION);
 	cr_assert_eq(parse(where, &o, &error), 0);
 	cr_expect_eq(o.queue, 4095);
 	cr_expect_not_null(o.instance);

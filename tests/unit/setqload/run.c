@@ -128,14 +128,14 @@ answer_one(int code, const char *text)
 
 	cr_assert_eq(poll(&p, 1, 10000), 1);
 	cr_assert_eq(ask_take(requests, &ask), 2);
-	cr_expect_eq(ask.msg.u.SET_LOAD.queue, 3);
-	cr_expect_eq(ask.msg.u.SET_LOAD.local_used, 2);
-	cr_expect_eq(ask.msg.u.SET_LOAD.local_limit, 10);
-	cr_expect_eq(ask.msg.u.SET_LOAD.remote_used, 5);
-	cr_expect_eq(ask.msg.u.SET_LOAD.remote_limit, 20);
+	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.queue, 3);
+	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.local_used, 2);
+	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.local_limit, 10);
+	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.remote_used, 5);
+	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.remote_limit, 20);
 	page_write_begin(&page->head);
-	ask_answer(
-	    page, ask.msg.u.SET_LOAD.pid, ask.msg.u.SET_LOAD.nonce, code, text);
+	ask_answer(page, ask.msg.u.SET_LOAD_FOR.pid,
+	    ask.msg.u.SET_LOAD_FOR.nonce, code, text);
 	page_write_end(&page->head, clock_mono(), clock_wall());
 }
 
