@@ -230,50 +230,85 @@ print_list(const bool listed[QUEUE_NUM_MAX + 1], struct buf *out)
 	return r;
 }
 
-int
-base_list_add(struct base *b, uint32_t queue, struct buf *ret_error)
+static int
+write_list(struct base *b, struct buf *ret_error)
 {
 	struct buf text = { 0 };
-	int r;
+	int r = print_list(b->listed, &text);
 
-	if (b->listed[queue])
-		return 0;
-	b->listed[queue] = true;
-	r = print_list(b->listed, &text);
 	if (r == 0)
 		r = file_replace(b->fd, LIST_NAME, 0644, &text);
 	buf_done(&text);
-	if (r == 0)
-		return 0;
-	b->listed[queue] = false;
-	(void)buf_printf(
-	    ret_error, "%s/" LIST_NAME ": %s", b->path, strerror(-r));
+	if (r < 0)
+		(void)buf_printf(
+		    ret_error, "%s/" LIST_NAME ": %s", b->path, strerror(-r));
+	return r;
+}
+
+/* A lock of the list alone, until the descriptor is closed. */
+static int
+lock_list(const struct base *b, struct buf *ret_error)
+{
+	int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd >= 0 && flock(fd, LOCK_EX) == 0)
+		return fd;
+	r = -errno;
+	io_close(&fd);
+	return fail(ret_error, r, b->path, NULL);
+}
+
+int
+base_list_add(struct base *b, uint32_t queue, struct buf *ret_error)
+{
+	int lock = lock_list(b, ret_error), r;
+
+	if (lock < 0)
+		return lock;
+	r = base_read_list(b, ret_error);
+	if (r == 0 && !b->listed[queue]) {
+		b->listed[queue] = true;
+		r = write_list(b, ret_error);
+		b->listed[queue] = r == 0;
+	}
+	io_close(&lock);
 	return r;
 }
 
 /* ---- one queue ---- */
 
-static bool
+/* 1: there is one; 0: none; -errno: none where it could be read. */
+static int
 has_file(const struct spool *sp, enum spool_dir dir)
 {
 	struct spool_scan scan;
 	struct spool_item item;
-	int r;
+	int r, bad = 0;
 
 	spool_scan_begin(&scan, sp, dir);
 	/* One subdirectory that cannot be read says nothing of the others. */
-	while ((r = spool_scan_next(&scan, false, &item)) != 0)
+	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
 		if (r > 0 && item.inode != 0)
 			break;
+		bad = r < 0 ? r : bad;
+	}
 	spool_scan_done(&scan);
-	return r > 0;
+	return r > 0 ? 1 : bad;
 }
 
+/* Not in corrupt/, which is for a person. What cannot be read may hold mail.
+ */
 static bool
 has_mail(const struct spool *sp)
 {
-	return has_file(sp, SPOOL_INCOMING) || has_file(sp, SPOOL_ACTIVE) ||
-	    has_file(sp, SPOOL_DEFERRED) || has_file(sp, SPOOL_MAILDROP);
+	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
+		SPOOL_DEFERRED, SPOOL_MAILDROP, SPOOL_HOLD };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++)
+		if (has_file(sp, dirs[i]) != 0)
+			return true;
+	return false;
 }
 
 int
@@ -322,16 +357,90 @@ base_judge(const struct queue_facts *facts)
 }
 
 int
+base_describe_lost(const struct base *b, uint32_t queue,
+    const struct queue_facts *facts, struct buf *out)
+{
+	return buf_printf(out,
+	    "%s/queue%" PRIu32 ": was made once and is %s (%s); if it is gone "
+	    "for good, take its line out of %s/" LIST_NAME,
+	    b->path, queue, facts->there ? "not as it was" : "not there",
+	    strerror(-facts->error), b->path);
+}
+
+static int
+refuse(const struct base *b, uint32_t queue, int r, struct buf *ret_error)
+{
+	const char *why = queue_file_reason();
+
+	(void)buf_printf(ret_error, "%s/queue%" PRIu32 ": %s", b->path, queue,
+	    why != NULL && why[0] != '\0' ? why : strerror(-r));
+	return r;
+}
+
+int
 base_make(struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error)
 {
 	int r = spool_create(b->path, queue, split, &b->owner);
 
-	if (r < 0) {
-		const char *why = queue_file_reason();
-
-		(void)buf_printf(ret_error, "%s/queue%" PRIu32 ": %s", b->path,
-		    queue, why != NULL && why[0] != '\0' ? why : strerror(-r));
-		return r;
-	}
+	if (r == 0)
+		r = spool_set_closed(b->path, queue, false);
+	if (r < 0)
+		return refuse(b, queue, r, ret_error);
 	return base_list_add(b, queue, ret_error);
+}
+
+/* ---- the end of one ---- */
+
+/* A lock that was never made is nobody's, and is not made here: it is to
+ * belong to who takes it. */
+static int
+take_lock_of(const struct spool *sp, const char *name, int *ret_lock)
+{
+	int r = 0,
+	    fd = openat(sp->dir[SPOOL_LOCK], name,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		*ret_lock = fd;
+	else
+		r = errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	if (r < 0)
+		io_close(&fd);
+	return r;
+}
+
+/* 1: nothing is there; 0: something is. Whoever has one of the locks may still
+ * move files. */
+static int
+look_sealed(const struct spool *sp)
+{
+	int locks[2] = { -1, -1 };
+	int r = take_lock_of(sp, "queue-send", &locks[0]);
+
+	if (r == 0)
+		r = take_lock_of(sp, "todo-proc", &locks[1]);
+	if (r == 0)
+		r = !has_mail(sp);
+	io_close(&locks[0]);
+	io_close(&locks[1]);
+	return r;
+}
+
+int
+base_seal(const struct base *b, uint32_t queue)
+{
+	struct spool sp;
+	int r = spool_open(&sp, &spool_sys_real, b->path, queue);
+
+	if (r < 0)
+		return r;
+	r = spool_set_closed(b->path, queue, true);
+	if (r == 0)
+		r = look_sealed(&sp);
+	if (r != 1)
+		(void)spool_set_closed(b->path, queue, false);
+	spool_close(&sp);
+	return r;
 }

@@ -29,7 +29,8 @@ int base_open(struct base *b, const char *path,
 void base_close(struct base *b);
 /* Read the list again; on failure it is as it was. */
 int base_read_list(struct base *b, struct buf *ret_error);
-/* Add a number for good. */
+/* Add a number for good, to the list as it is on disk now: an operator may
+ * have changed it, and several processes of ours may do this at once. */
 int base_list_add(struct base *b, uint32_t queue, struct buf *ret_error);
 
 struct queue_facts {
@@ -37,7 +38,7 @@ struct queue_facts {
 	bool listed;
 	bool there;  /* a directory of this name */
 	bool marked; /* with its marker: it can be opened */
-	bool mail;   /* in maildrop, incoming, active or deferred */
+	bool mail;   /* in maildrop, incoming, active, deferred or hold */
 	int error;   /* of opening it, 0 or -errno */
 };
 
@@ -52,10 +53,19 @@ enum verdict {
 
 void base_look(const struct base *b, uint32_t queue, struct queue_facts *facts);
 enum verdict base_judge(const struct queue_facts *facts);
-/* Is this queue's directory still what it was? 0 or -errno. */
+/* In words, what VERDICT_DISABLE is about, and what to do. */
+int base_describe_lost(const struct base *b, uint32_t queue,
+    const struct queue_facts *facts, struct buf *out);
+/* All of these read the disk, which may not answer: from a loop by look.h.
+ *
+ * Is this queue's directory still what it was? 0 or -errno. */
 int base_check(const struct base *b, uint32_t queue);
-/* Make or complete it, and list it. */
+/* Make or complete it, take its mark `closed` away, and list it. */
 int base_make(
     struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error);
+/* Of a queue whose processes are gone: set its mark, take their locks, and
+ * look. 1: it is empty, and nothing can come any more; 0: it is not, and the
+ * mark is gone again. -EAGAIN: another process has a lock. */
+int base_seal(const struct base *b, uint32_t queue);
 
 #endif

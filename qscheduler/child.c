@@ -50,12 +50,20 @@ on_status(struct child *c, const struct msg *msg)
 	buf_done(&clean);
 }
 
+static void
+on_handed(struct child *c, const struct msg *msg)
+{
+	if (c->role == ROLE_QUEUE_SEND)
+		retire_on_handed(c->queue, &msg->u.HANDED);
+}
+
 static const struct {
 	enum msg_type type;
 	void (*handle)(struct child *c, const struct msg *msg);
 } frames[] = {
 	{ MSG_READY, on_ready },
 	{ MSG_STATUS, on_status },
+	{ MSG_HANDED, on_handed },
 };
 
 static void

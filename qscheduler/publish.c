@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -35,6 +37,7 @@ set_constants(struct super *s)
 
 	page_write_begin(&page->head);
 	page->queue_start = s->queue_start;
+	page->queue_count = s->queue_count;
 	page->queue_max = s->queue_max;
 	page->dynamic = s->options.mode == MODE_DYNAMIC;
 	page->qmails_uid = s->users.qmails;
@@ -96,6 +99,23 @@ publish_close(struct super *s)
 	forget(s);
 }
 
+static usec_t
+shown_time(usec_t at)
+{
+	return at == USEC_NEVER ? 0 : at;
+}
+
+static void
+show_closing(struct sched_row *row, const struct queue *q)
+{
+	if (row->state != QUEUE_STATE_CLOSING)
+		return;
+	row->until_mono = shown_time(retire_gives_at(q));
+	memcpy(row->reason, q->retire.why, sizeof(row->reason));
+	if (q->retire.step == RETIRE_GIVING)
+		row->flags |= SCHED_ROW_GIVING;
+}
+
 static void
 fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 {
@@ -108,14 +128,32 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 	*row = (struct sched_row){
 		.queue = q->number,
 		.state = queue_state(q, now),
-		.generation = q->generation,
+		.generation = q->generation + q->changes,
 		.pid = (uint32_t)send->process.pid,
 		.restarts =
 		    restarts > UINT32_MAX ? UINT32_MAX : (uint32_t)restarts,
+		.load_pct = q->seen.load_pct,
 		.last_status = q->last_status,
 		.reported_load_pct = q->reported_load_pct,
 	};
+	snprintf(row->reason, sizeof(row->reason), "%.*s",
+	    (int)sizeof(row->reason) - 1, q->reason);
+	show_closing(row, q);
 	hand_show(q, now, row);
+}
+
+static void
+fill_grow(struct sched_page *page, const struct super *s)
+{
+	const struct grow *g = &s->grow;
+
+	page->threshold_pct = s->conf->queue_load_pct;
+	page->mean_load_pct = g->figures.mean_pct;
+	page->held_count = g->held;
+	page->held_until_mono = shown_time(g->held_until);
+	page->changes = g->changes;
+	page->change_wall = g->change_wall;
+	memcpy(page->change, g->change, sizeof(page->change));
 }
 
 void
@@ -134,8 +172,8 @@ publish(struct super *s, usec_t now)
 		page->rows[i] = (struct sched_row){ 0 };
 	page->qcount = open;
 	page->qconf = s->nqueues_disk;
-	page->threshold_pct = s->conf->queue_load_pct;
 	page->bad_requests = s->bad_requests;
+	fill_grow(page, s);
 	page_write_end(&page->head, now, clock_wall());
 }
 

@@ -46,6 +46,59 @@ queue_new(struct super *s, uint32_t number, enum queue_state want)
 	return q;
 }
 
+struct queue *
+queue_find(const struct super *s, uint64_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++)
+		if (s->queues[i]->number == number)
+			return s->queues[i];
+	return NULL;
+}
+
+int
+queue_insert(struct queue *q)
+{
+	struct super *s = q->super;
+	uint32_t i;
+
+	if (s->nqueues == PAGE_QUEUES_MAX)
+		return -ENOSPC;
+	for (i = s->nqueues; i > 0 && s->queues[i - 1]->number > q->number; i--)
+		s->queues[i] = s->queues[i - 1];
+	s->queues[i] = q;
+	s->nqueues++;
+	return 0;
+}
+
+void
+queue_remove(struct queue *q)
+{
+	struct super *s = q->super;
+	uint32_t i;
+
+	for (i = 0; s->queues[i] != q; i++)
+		;
+	for (s->nqueues--; i < s->nqueues; i++)
+		s->queues[i] = s->queues[i + 1];
+	queue_free(&q);
+}
+
+void
+queue_note_disk(struct super *s, uint32_t number)
+{
+	s->nqueues_disk += !s->on_disk[number];
+	s->on_disk[number] = true;
+}
+
+bool
+queue_is_usable(const struct queue *q, usec_t now)
+{
+	return q->retire.step == RETIRE_NO &&
+	    queue_state(q, now) == QUEUE_STATE_OPEN;
+}
+
 void
 queue_free(struct queue **q)
 {
@@ -182,47 +235,42 @@ queue_child_ended(struct queue *q, enum role role, int status)
 /* ---- health ---- */
 
 static void
-look_again(struct queue *q)
+on_again(struct super *s, uint32_t number, const struct look_result *result)
 {
-	struct super *s = q->super;
-	struct buf error = { 0 };
-	struct queue_facts facts = { .wanted = true };
-	int r = base_read_list(&s->base, &error);
+	struct queue *q = queue_find(s, number);
 
-	if (r == 0) {
-		base_look(&s->base, q->number, &facts);
-		r = base_judge(&facts) == VERDICT_DISABLE
-		    ? -ENOENT
-		    : base_make(
-			  &s->base, q->number, s->conf->queue_split, &error);
-	}
-	buf_done(&error);
-	if (r < 0)
+	if (q == NULL || !q->disabled || q->closing || result->r < 0)
 		return;
-	log_info("queue %" PRIu32 " is enabled again", q->number);
+	log_info("queue %" PRIu32 " is enabled again", number);
 	queue_start(q);
 }
 
-void
-queue_health(struct queue *q)
+static void
+on_check(struct super *s, uint32_t number, const struct look_result *result)
 {
+	struct queue *q = queue_find(s, number);
+	const int r = result->r;
 	char why[100];
-	int r;
 
-	if (q->closing)
-		return;
-	if (q->disabled) {
-		look_again(q);
-		return;
-	}
-	objects_health(q);
-	r = base_check(&q->super->base, q->number);
-	if (r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
+	if (q == NULL || q->disabled || q->closing ||
+	    (r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
 		return;
 	snprintf(why, sizeof(why),
 	    "its directory is gone (%s): is a file system not mounted?",
 	    strerror(-r));
 	queue_disable(q, why);
+}
+
+void
+queue_health(struct queue *q)
+{
+	if (q->closing)
+		return;
+	if (!q->disabled)
+		objects_health(q);
+	/* One that is still busy with the last look says nothing new. */
+	(void)look_start(q->super, q->disabled ? LOOK_MAKE : LOOK_CHECK,
+	    q->number, q->disabled ? on_again : on_check);
 }
 
 static const struct child *
@@ -255,6 +303,7 @@ show_state(struct queue *q, enum queue_state state, const struct child *loops)
 			q->reason[0] = '\0';
 	}
 	q->shown = state;
+	q->changes++;
 }
 
 void
@@ -266,6 +315,7 @@ queue_tick(struct queue *q, usec_t now)
 	for (role = 0; role < NROLES; role++)
 		child_tick(&q->children[role]);
 	hand_tick(q, now);
+	retire_tick(q, now);
 	state = queue_state(q, now);
 	if (state != q->shown)
 		show_state(q, state, looping_child(q, now));
@@ -278,11 +328,13 @@ queue_state(const struct queue *q, usec_t now)
 {
 	if (q->disabled)
 		return QUEUE_STATE_DISABLED;
-	if (looping_child(q, now) != NULL)
-		return QUEUE_STATE_QUARANTINED;
-	return q->want == QUEUE_STATE_OPEN && hand_is_disabled(q, now)
-	    ? QUEUE_STATE_DISABLED
-	    : q->want;
+	/* Whatever else: nobody is to choose it. */
+	if (q->want == QUEUE_STATE_CLOSING)
+		return QUEUE_STATE_CLOSING;
+	if (hand_is_disabled(q, now))
+		return QUEUE_STATE_DISABLED;
+	return looping_child(q, now) != NULL ? QUEUE_STATE_QUARANTINED
+					     : q->want;
 }
 
 /* Or not to be waited for. */

@@ -16,27 +16,17 @@
 #define REQUESTS_TURN 32 /* taken in one turn of the loop */
 #define LOAD_PCT_MAX  1000
 
-static struct queue *
-find_queue(struct super *s, int64_t number)
-{
-	uint32_t i;
-
-	for (i = 0; i < s->nqueues; i++)
-		if (s->queues[i]->number == number)
-			return s->queues[i];
-	return NULL;
-}
-
 /* ---- load reports ---- */
 
 static int
 take_report(struct super *s, const struct load_report *report)
 {
-	struct queue *q = find_queue(s, report->queue);
+	struct queue *q = queue_find(s, report->queue);
 
 	if (q == NULL || report->load_pct > LOAD_PCT_MAX)
 		return -EINVAL;
 	q->reported_load_pct = (uint32_t)report->load_pct;
+	grow_soon(s, clock_mono());
 	return 0;
 }
 
@@ -98,7 +88,7 @@ judge_time(const struct request *r, uint32_t seconds)
 static int
 take_queue(struct request *r, int32_t number)
 {
-	r->queue = number < 1 ? NULL : find_queue(r->s, number);
+	r->queue = number < 1 ? NULL : queue_find(r->s, (uint64_t)number);
 	return r->queue != NULL ? 0
 				: answer(r, -ENOENT, "there is no such queue");
 }

@@ -142,6 +142,8 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	super_reload_if_wanted(s, now);
 	for (i = 0; i < s->nqueues; i++)
 		queue_tick(s->queues[i], now);
+	retire_tick_all(s, now);
+	grow_tick(s, now);
 	look_at_health(s, now);
 	hand_keep(s, now);
 	publish(s, now);
@@ -327,6 +329,8 @@ close_all(struct super *s)
 {
 	uint32_t i;
 
+	looks_close(s);
+	grow_stop(s);
 	for (i = 0; i < s->nqueues; i++)
 		queue_free(&s->queues[i]);
 	requests_close(s);
@@ -356,6 +360,8 @@ start_queues(struct super *s)
 	s->started_at = now;
 	s->last_reload = now - SUPER_TICK;
 	s->next_health = now + SUPER_HEALTH;
+	s->sweep_at = now + SUPER_HEALTH;
+	scale_init(&s->grow.scale);
 	publish(s, now);
 	for (i = 0; i < s->nqueues; i++)
 		if (!s->queues[i]->disabled)

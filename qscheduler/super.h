@@ -4,14 +4,14 @@
  *
  * options.c   the command line            base.c     QUEUE_BASE, its lock
  * super.c     start, loop, stop           signal.c   TERM, HUP, ALRM, USR1
- * grow.c      how many queues: by load    retire.c   a queue closes, drains,
- *goes hand.c      what operators have set     sites.c    the table of
- *destinations queue.c     a queue: IPC, group, state  child.c    a child:
- *events, channel inventory.c which queues there are      objects.c  IPC objects
- *of a queue link.c      who is joined to whom       spawn.c    a process
+ * grow.c      how many queues: by load    retire.c   one closes and goes
+ * inventory.c which queues there are      look.c     what is asked of a disk
+ * queue.c     a queue: group, state       objects.c  its IPC objects
+ * child.c     a child: events, channel    link.c     who is joined to whom
+ * spawn.c     a process                   sites.c    table of destinations
  * publish.c   the page of /qscheduler     request.c  its message queue
- * notify.c    systemd and s6              inforce.c  what children are to read
- * env.c       what they get from our environment
+ * hand.c      what operators have set     notify.c   systemd and s6
+ * inforce.c   what children are to read   env.c      what they inherit
  * files.c     routing and programs, judged before children read them
  *
  * After start-up nothing ends this process but TERM: what fails is logged and
@@ -23,12 +23,15 @@
 #include "daemon/daemon.h"
 #include "ipc/page.h"
 #include "proc/proc.h"
+#include "proc/scale.h"
 #include "qscheduler/base.h"
+#include "qscheduler/look.h"
 #include "qscheduler/notify.h"
 #include "qscheduler/options.h"
 #include "qscheduler/spawn.h"
 
 #include <mqueue.h>
+#include <sys/queue.h>
 
 #define SUPER_NSIGNALS 6
 #define SUPER_TICK     (1 * USEC_PER_SEC)
@@ -73,6 +76,38 @@ struct hand {
 	char reason[SCHED_REASON_SIZE];
 };
 
+/* What the page of a queue said last. */
+struct queue_seen {
+	bool fresh;
+	uint32_t load_pct;
+	uint64_t waiting; /* for a delivery */
+	uint64_t rate;    /* deliveries in 100 s */
+	uint64_t backlog; /* files that a queue must not go with */
+};
+
+/* The end of a queue (docs/SUPERVISION.md). */
+enum retire_step {
+	RETIRE_NO,
+	RETIRE_CLOSING,
+	RETIRE_GIVING,
+	RETIRE_STOPPING,  /* it is empty: its processes are to end */
+	RETIRE_SEALING,   /* they have: the mark, and the last look */
+	RETIRE_UNSEALING, /* mail was found, or it was not yet run */
+	RETIRE_GONE,
+};
+struct retire {
+	enum retire_step step;
+	usec_t since;
+	usec_t looked_at; /* at its directories */
+	bool told;        /* queue-send knows the list below */
+	uint32_t told_group;
+	uint32_t given[PAGE_QUEUES_MAX]; /* whom it hands its mail to */
+	uint32_t ngiven;
+	uint64_t moved, moved_before; /* by this queue-send, by those before */
+	bool empty;                   /* it says so */
+	char why[SCHED_REASON_SIZE];
+};
+
 struct queue {
 	struct super *super;
 	uint32_t number;
@@ -85,6 +120,7 @@ struct queue {
 	uint32_t sites_generation; /* of the column of its group, or last one */
 	uint32_t group;   /* generation of its processes, which they know */
 	bool group_going; /* queue-send has ended, others are still there */
+	uint32_t changes; /* of the state that is shown */
 	int32_t last_status;
 	struct child children[NROLES];
 	int page_fd;                /* shm /queueN, -1: runs without (I14) */
@@ -92,6 +128,23 @@ struct queue {
 	mqd_t bell;                 /* mq /queueN, -1: runs by the scan (I2) */
 	uint32_t reported_load_pct; /* of the last load report */
 	struct hand hand;
+	struct queue_seen seen;
+	struct retire retire;
+};
+
+/* The number of queues. */
+struct grow {
+	struct scale scale;
+	struct scale_figures figures; /* of the last look */
+	uint32_t held;                /* so many, by hand; 0: by the load */
+	usec_t held_until;            /* 0: when it is reached */
+	struct queue *coming;         /* is being made */
+	struct scale_decision why;    /* it is */
+	usec_t looked_at, failed_at;
+	usec_t avoid[QUEUE_NUM_MAX + 1]; /* numbers not to be tried until */
+	uint64_t changes;
+	usec_t change_wall;
+	char change[SCHED_CHANGE_SIZE];
 };
 
 struct super {
@@ -106,12 +159,18 @@ struct super {
 	struct event_base *loop;
 	struct event *signals[SUPER_NSIGNALS];
 	struct event *tick;
+	struct grow grow;
+	LIST_HEAD(look_list, look) looks;
+	uint32_t nlooks;
+	bool rescan; /* files went from queue to queue */
+	usec_t rescan_at, sweep_at;
 	struct queue *queues[PAGE_QUEUES_MAX]; /* ascending numbers */
 	uint32_t nqueues;
-	uint32_t nqueues_disk;   /* directories queueN */
-	struct sched_page *page; /* the segment, or memory of our own */
-	int page_fd;             /* -1: memory of our own */
-	mqd_t requests;          /* mq /qscheduler, -1: none */
+	bool on_disk[QUEUE_NUM_MAX + 1]; /* directories queueN */
+	uint32_t nqueues_disk;           /* so many */
+	struct sched_page *page;         /* the segment, or memory of our own */
+	int page_fd;                     /* -1: memory of our own */
+	mqd_t requests;                  /* mq /qscheduler, -1: none */
 	struct event *requests_event;
 	uint64_t bad_requests;
 	bool hand_unsaved;   /* QUEUE_BASE/by-hand is not as it should be */
@@ -151,6 +210,16 @@ void super_reload_if_wanted(struct super *s, usec_t now);
 /* ---- queue.c ---- */
 struct queue *
 queue_new(struct super *s, uint32_t number, enum queue_state want);
+/* NULL: there is none of this number. */
+struct queue *queue_find(const struct super *s, uint64_t number);
+/* Into the table, by its number. -ENOSPC: there is no room. */
+int queue_insert(struct queue *q);
+/* There is a directory of this number. */
+void queue_note_disk(struct super *s, uint32_t number);
+/* Out of the table, and freed. */
+void queue_remove(struct queue *q);
+/* New mail may come, and it is neither disabled nor quarantined. */
+bool queue_is_usable(const struct queue *q, usec_t now);
 /* Removes the IPC objects; children that are still there see the end of their
  * channel. */
 void queue_free(struct queue **q);
@@ -163,10 +232,10 @@ bool queue_is_down(const struct queue *q);
 /* A child has changed: the rules of the group. */
 void queue_progress(struct queue *q);
 void queue_child_ended(struct queue *q, enum role role, int status);
-/* Every SUPER_HEALTH. */
 /* May a process of the queue be started, or is something of its last group
  * there? It gets CLEAR when that has gone. */
 bool queue_is_clear(const struct queue *q);
+/* Every SUPER_HEALTH: what the disk says is heard of later. */
 void queue_health(struct queue *q);
 /* Every SUPER_TICK. */
 void queue_tick(struct queue *q, usec_t now);
@@ -217,10 +286,17 @@ bool publish_is_same(const char *name, int fd);
 void publish_health(struct super *s);
 
 /* ---- grow.c ---- */
-/* Every SUPER_TICK, when ready: add or close a queue if the load says so. */
+/* Every SUPER_TICK, when ready: read the pages, add or close a queue if the
+ * load says so. */
 void grow_tick(struct super *s, usec_t now);
-/* So many open queues now, and no change by load until then. -ERANGE, -ENOMEM
- * …, with words for the operator. */
+/* A load report: not only at the next tick. */
+void grow_soon(struct super *s, usec_t now);
+/* What is being made is given up. */
+void grow_stop(struct super *s);
+/* So many open queues now, and no change by load until then; 0: not longer
+ * than it takes. It goes on by itself, a queue after the other; what fails is
+ * logged and tried again. -ERANGE, -EBUSY while all stops; with words for the
+ * operator in any case. */
 int grow_set_count(
     struct super *s, uint32_t count, usec_t until, char *out, size_t size);
 
@@ -228,7 +304,18 @@ int grow_set_count(
 /* Nothing new comes from now on; it drains, hands over what is left after
  * queue_drain_time, is looked at again with its mark on disk, and goes. */
 void retire_begin(struct queue *q, const char *why, usec_t now);
+/* A queue that is not run, with mail in it (D20): closing from the first
+ * moment, its mark taken away before it starts. */
+void retire_adopt(struct queue *q, const char *why, usec_t now);
+/* It is wanted after all. False: too late. */
+bool retire_cancel(struct queue *q, usec_t now);
 void retire_tick(struct queue *q, usec_t now);
+/* After the ticks of all: those that are gone, who is to look again, and the
+ * directories of those that are not run. */
+void retire_tick_all(struct super *s, usec_t now);
+/* When its mail is handed over, USEC_NEVER if it is not closing. */
+usec_t retire_gives_at(const struct queue *q);
+struct msg_HANDED;
 void retire_on_handed(struct queue *q, const struct msg_HANDED *frame);
 
 /* ---- hand.c ---- */

@@ -194,6 +194,9 @@ void page_own(struct page_head *head);
 int sched_page_read(const char *instance, struct sched_page *ret_page);
 int queue_page_read(
     const char *instance, uint32_t queue, struct queue_page *ret_page);
+/* The same from the descriptor of who made the segment, without a pause
+ * between the tries: for a loop. */
+int queue_page_read_fd(int fd, struct queue_page *ret_page);
 /* Load in percent: the larger of the two ratios, clamped to 0…1000 (I12). */
 uint32_t queue_page_load(const struct queue_page *page);
 /* No publication for PAGE_STALE, or one of the future. */

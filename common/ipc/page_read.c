@@ -96,15 +96,15 @@ copy_once(int fd, size_t seq_off, void *page, size_t size)
 }
 
 static int
-copy_page(int fd, uint64_t magic, void *page, size_t size)
+copy_page(int fd, uint64_t magic, void *page, size_t size, long pause_nsec)
 {
-	const struct timespec pause = { .tv_nsec = RETRY_NSEC };
+	const struct timespec pause = { .tv_nsec = pause_nsec };
 	const size_t off = page_head_offset(magic);
 	const struct page_head *head = (const void *)((const char *)page + off);
 	int i, r = -EAGAIN;
 
 	for (i = 0; i < TRIES && r == -EAGAIN; i++) {
-		if (i > 0)
+		if (i > 0 && pause_nsec > 0)
 			nanosleep(&pause, NULL);
 		r = copy_once(
 		    fd, off + offsetof(struct page_head, seq), page, size);
@@ -126,8 +126,9 @@ read_page(const char *name, const struct trust *trust, uint64_t magic,
 
 	if (fd < 0)
 		return fd;
-	r = is_trusted(trust, owner) ? copy_page(fd, magic, page, size)
-				     : -EPERM;
+	r = is_trusted(trust, owner)
+	    ? copy_page(fd, magic, page, size, RETRY_NSEC)
+	    : -EPERM;
 	close(fd);
 	return r;
 }
@@ -214,6 +215,19 @@ queue_page_read(
 		r = read_page(
 		    name, &trust, QUEUE_PAGE_MAGIC, &page, sizeof(page));
 	}
+	if (r < 0)
+		return r;
+	clean_queue_page(&page);
+	*ret_page = page;
+	return 0;
+}
+
+int
+queue_page_read_fd(int fd, struct queue_page *ret_page)
+{
+	struct queue_page page;
+	int r = copy_page(fd, QUEUE_PAGE_MAGIC, &page, sizeof(page), 0);
+
 	if (r < 0)
 		return r;
 	clean_queue_page(&page);

@@ -247,7 +247,7 @@ Test(base, D20_what_counts_as_mail)
 		{ "active/0/4", true },
 		{ "deferred/1/5", true },
 		{ "maildrop/6", true },
-		{ "hold/7", false },
+		{ "hold/7", true },
 		{ "corrupt/8", false },
 		{ "bounce/1/9", false },
 		{ "defer/0/10", false },
