@@ -50,14 +50,17 @@ static void
 fill_load(const struct send *s, struct queue_page *page)
 {
 	const struct conf_transport *t = s->conf->transports;
-	int64_t used[2] = { 0 }, limit[2] = { 0 };
+	int64_t used[2] = { 0 }, limit[2] = { 0 }, busiest = 0;
 	uint32_t i;
 
 	for (i = 0; i < s->conf->ntransports; i++, t++) {
+		const int64_t running = sched_transport_running(s->sched, i);
 		int local = dispatch_is_local(t->kind);
 
-		used[local] += sched_transport_running(s->sched, i);
+		used[local] += running;
 		limit[local] += t->process_limit;
+		if (running * 100 / t->process_limit > busiest)
+			busiest = running * 100 / t->process_limit;
 	}
 	for (i = 0; i < 2; i++)
 		limit[i] = limit[i] > INT32_MAX ? INT32_MAX : limit[i];
@@ -65,6 +68,8 @@ fill_load(const struct send *s, struct queue_page *page)
 	page->remote_used = (int32_t)used[0];
 	page->local_limit = (int32_t)limit[1];
 	page->remote_limit = (int32_t)limit[0];
+	page->busiest_pct =
+	    (int32_t)(busiest > INT32_MAX ? INT32_MAX : busiest);
 }
 
 static void

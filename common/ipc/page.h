@@ -114,7 +114,9 @@ struct queue_page {
 	int32_t local_used, remote_used;   /* deliveries running */
 	int32_t local_limit, remote_limit; /* 0: none of this kind */
 	int32_t disabled;
-	int32_t spare;
+	/* Of the transport that has the least room: the sums above count the
+	 * room of transports that nothing is for. */
+	int32_t busiest_pct;
 	struct page_head head;
 	uint32_t queue;
 	uint32_t generation;
@@ -197,7 +199,8 @@ int queue_page_read(
 /* The same from the descriptor of who made the segment, without a pause
  * between the tries: for a loop. */
 int queue_page_read_fd(int fd, struct queue_page *ret_page);
-/* Load in percent: the larger of the two ratios, clamped to 0…1000 (I12). */
+/* Load in percent: the largest of the two ratios and busiest_pct, clamped to
+ * 0…1000 (I12). */
 uint32_t queue_page_load(const struct queue_page *page);
 /* No publication for PAGE_STALE, or one of the future. */
 bool page_stale(const struct page_head *head, usec_t now_mono);

@@ -252,8 +252,10 @@ queue_page_load(const struct queue_page *page)
 	const uint32_t local = ratio_pct(page->local_used, page->local_limit);
 	const uint32_t remote =
 	    ratio_pct(page->remote_used, page->remote_limit);
+	const uint32_t busiest = ratio_pct(page->busiest_pct, 100);
+	const uint32_t sum = local > remote ? local : remote;
 
-	return local > remote ? local : remote;
+	return busiest > sum ? busiest : sum;
 }
 
 bool

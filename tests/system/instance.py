@@ -29,8 +29,8 @@ USERS = {"qmailq_user": "uucp", "qmails_user": "news", "qmailr_user": "proxy",
 AS_ROOT = os.geteuid() == 0
 STATES = ("maildrop", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
 
-PAGE = struct.Struct("=5i4x48x2I17Q")
-PAGE_FIELDS = """local_used remote_used local_limit remote_limit disabled queue generation maildrop
+PAGE = struct.Struct("=6i48x2I17Q")
+PAGE_FIELDS = """local_used remote_used local_limit remote_limit disabled busiest queue generation maildrop
     incoming active deferred hold corrupt active_recipients accepted delivered deferred_total failed
     expired rings rings_bad rings_stale found_by_scan lost_rings""".split()
 

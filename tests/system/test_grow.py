@@ -46,7 +46,8 @@ class Flow:
         self.accepted, self.refused = [], []
         self._numbers = itertools.count()
         self._end = threading.Event()
-        self._slow = threading.Event()
+        self.pause = 0.03
+        instance.face("queue-inject")  # made once, before all want it
         self._threads = [threading.Thread(target=self._submit) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
@@ -59,11 +60,7 @@ class Flow:
                 self.accepted.append(rcpt)
             else:
                 self.refused.append((rcpt, done.returncode, done.stderr))
-            if self._slow.is_set():
-                self._end.wait(0.3)  # the rate of a quiet night
-
-    def slow(self):
-        self._slow.set()
+            self._end.wait(self.pause)  # the rate of this hour
 
     def stop(self):
         self._end.set()
@@ -94,7 +91,8 @@ class Growing(SystemTest):
         pid = i.process.pid
         fds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0].split(".")[0]
                      for fd in os.listdir(f"/proc/{pid}/fd"))
-        status = open(f"/proc/{pid}/status", encoding="ascii").read()
+        with open(f"/proc/{pid}/status", encoding="ascii") as f:
+            status = f.read()
         return fds, int(re.search(r"VmData:\s+(\d+)", status).group(1))
 
     def once(self, site, flow):
@@ -111,7 +109,7 @@ class Growing(SystemTest):
         flow = self.flow(i)
         wait(lambda: states(i) == [1, 2, 3, 4], 15, "queues up to QUEUE_MAX")
         self.assertEqual(sched(i)[0]["qcount"], 4)
-        flow.slow()
+        flow.pause = 0.3
         wait(lambda: states(i) == [1], 20, "all but QUEUE_COUNT closed")
         wait(lambda: list(sched(i)[1]) == [1], 10, "all but QUEUE_COUNT retired")
         flow.stop()

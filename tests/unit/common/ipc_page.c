@@ -233,16 +233,21 @@ Test(ipc_page, I12_load)
 		const char *name;
 		int32_t local_used, local_limit, remote_used, remote_limit;
 		uint32_t want;
+		int32_t busiest;
 	} rows[] = {
-		{ "idle", 0, 10, 0, 20, 0 },
-		{ "the larger: local", 9, 10, 2, 20, 90 },
-		{ "the larger: remote", 1, 10, 20, 20, 100 },
-		{ "rounded down", 1, 3, 0, 20, 33 },
-		{ "no limit is no division", 5, 0, 5, 0, 0 },
-		{ "negative used", -5, 10, INT32_MIN, 10, 0 },
-		{ "negative limit", 5, -10, 5, INT32_MIN, 0 },
-		{ "huge used", INT32_MAX, 1, 0, 1, 1000 },
-		{ "all huge", INT32_MAX, INT32_MAX, 0, 0, 100 },
+		{ "idle", 0, 10, 0, 20, 0, 0 },
+		{ "the larger: local", 9, 10, 2, 20, 90, 0 },
+		{ "the larger: remote", 1, 10, 20, 20, 100, 0 },
+		{ "rounded down", 1, 3, 0, 20, 33, 0 },
+		{ "no limit is no division", 5, 0, 5, 0, 0, 0 },
+		{ "negative used", -5, 10, INT32_MIN, 10, 0, 0 },
+		{ "negative limit", 5, -10, 5, INT32_MIN, 0, 0 },
+		{ "huge used", INT32_MAX, 1, 0, 1, 1000, 0 },
+		{ "all huge", INT32_MAX, INT32_MAX, 0, 0, 100, 0 },
+		{ "one of two transports is full", 0, 9, 100, 200, 100, 100 },
+		{ "the sum is larger", 9, 10, 0, 9, 90, 50 },
+		{ "busiest is negative", 1, 10, 0, 9, 10, INT32_MIN },
+		{ "busiest is huge", 1, 10, 0, 9, 1000, INT32_MAX },
 	};
 	size_t i;
 
@@ -252,6 +257,7 @@ Test(ipc_page, I12_load)
 			.local_limit = rows[i].local_limit,
 			.remote_used = rows[i].remote_used,
 			.remote_limit = rows[i].remote_limit,
+			.busiest_pct = rows[i].busiest,
 		};
 		cr_expect_eq(
 		    queue_page_load(&page), rows[i].want, "%s", rows[i].name);

@@ -2,6 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/deferred.h"
+#include "queue-send/publish.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -328,6 +329,20 @@ Test(road, after_a_crash_everything_goes_on)
 	world_run(&w);
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
 	cr_assert_eq(world_where(&w, a), SPOOL_NDIRS);
+}
+
+/* The room of the other transports of its kind does not hide that one is full.
+ */
+Test(road, load_is_that_of_the_busiest_transport)
+{
+	struct queue_page page = { 0 };
+
+	world_message(&w, "d", 60);
+	publish_fill(&w.s, &page);
+	cr_expect_eq(page.local_used + page.remote_used, 60);
+	cr_expect_gt(page.local_limit, 100);
+	cr_expect_eq(page.busiest_pct, 60);
+	cr_expect_eq(queue_page_load(&page), 60);
 }
 
 Test(road, due_times_survive_a_restart)
