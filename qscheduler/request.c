@@ -304,6 +304,24 @@ enable(struct request *r, const struct msg *msg)
 	    r, 0, "queue %" PRIu32 ": was not disabled", r->queue->number);
 }
 
+/* ---- how many ---- */
+
+static int
+set_count(struct request *r, const struct msg *msg)
+{
+	const struct msg_COUNT *m = &msg->u.COUNT;
+	int code;
+
+	if (!judge_time(r, m->seconds))
+		return -ERANGE;
+	code = grow_set_count(r->s, m->count,
+	    m->seconds == 0 ? 0 : r->now + m->seconds * USEC_PER_SEC, r->answer,
+	    SCHED_ANSWER_SIZE);
+	if (code == 0 && m->seconds > 0)
+		add_time(r, m->seconds);
+	return code;
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -315,6 +333,7 @@ static const struct {
 	{ MSG_CLEAR_LOAD, clear_load },
 	{ MSG_DISABLE, disable },
 	{ MSG_ENABLE, enable },
+	{ MSG_COUNT, set_count },
 };
 
 /* Who asks and which request it is stand first in all of them. */
