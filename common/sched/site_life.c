@@ -1,25 +1,19 @@
 /* One site: its deaths, and what a delivery report does to it. */
+#include "sched/site_rules.h"
 #include "sched/sites.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* The reason when there is no memory for one. */
-static char why_unknown[] = "unknown";
+static char why_unknown[] = SITE_WHY_UNKNOWN;
 
 static char *
 why_copy(const char *why)
 {
-	size_t len = why == NULL ? 0 : strnlen(why, SITE_WHY_MAX + 1);
-	char *copy;
+	size_t len = site_why_len(why);
+	char *copy = len == 0 ? NULL : strndup(why, len);
 
-	if (len > SITE_WHY_MAX) {
-		/* Not within a character of UTF-8. */
-		len = SITE_WHY_MAX;
-		while (len > 0 && ((unsigned char)why[len] & 0xc0) == 0x80)
-			len--;
-	}
-	copy = len == 0 ? NULL : strndup(why, len);
 	return copy == NULL ? why_unknown : copy;
 }
 
@@ -30,47 +24,17 @@ why_free(char *why)
 		free(why);
 }
 
-/* splitmix64, by Sebastiano Vigna: in the public domain. */
-static uint64_t
-random_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
-}
-
-/* Doubled and capped first, then spread: sites that died together do not open
- * together, even when all have come to the maximum. So a time is at most
- * jitter_pct above the maximum, and at most that much below the minimum. */
-static usec_t
-suspension(struct sites *sites, uint32_t deaths)
-{
-	const struct site_backoff *b = &sites->backoff;
-	uint32_t doublings = deaths - 1 < 62 ? deaths - 1 : 62;
-	bool capped =
-	    b->minimal_backoff_time > b->maximal_backoff_time >> doublings;
-	usec_t time = capped ? b->maximal_backoff_time
-			     : b->minimal_backoff_time << doublings;
-	usec_t spread = time / 100 * (usec_t)b->jitter_pct;
-	uint64_t part = random_next(&sites->random);
-
-	return time - spread + (usec_t)(part % (2 * (uint64_t)spread + 1));
-}
-
 static void
 site_kill(struct sites *sites, struct site *site, const char *why, usec_t now)
 {
 	struct window last = site->window;
-	usec_t time;
 
 	if (site->deaths < UINT32_MAX)
 		site->deaths++;
-	time = suspension(sites, site->deaths);
 	site->dead = true;
 	site->death = (struct death){
-		.until = now > USEC_NEVER - time ? USEC_NEVER : now + time,
+		.until = site_dead_until(
+		    &sites->backoff, site->deaths, &sites->random, now),
 		.why = why_copy(why),
 		.window = last.window,
 		.fail_cohorts = last.fail_cohorts,
@@ -142,9 +106,7 @@ site_success(struct sites *sites, struct site *site)
 		return;
 	}
 	site_bury(site);
-	site->window =
-	    (struct window){ .window = site->busy > 1 ? site->busy : 1 };
-	window_fit(&site->window, rules);
+	window_revive(&site->window, rules, site->busy);
 }
 
 void

@@ -1,4 +1,5 @@
 /* The table of one process. */
+#include "sched/site_rules.h"
 #include "sched/sites.h"
 
 #include <errno.h>
@@ -14,27 +15,10 @@
 
 /* ---- finding ---- */
 
-static unsigned char
-lower(unsigned char c)
-{
-	return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 'a' - 'A') : c;
-}
-
-static uint64_t
-mix(uint64_t x)
-{
-	x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93;
-	return x ^ (x >> 32);
-}
-
 static uint64_t
 hash_name(const struct sites *sites, uint32_t transport, const char *name)
 {
-	uint64_t hash = sites->secret ^ transport;
-
-	for (; *name != '\0'; name++)
-		hash = mix(hash ^ lower((unsigned char)*name));
-	return hash;
+	return site_hash(sites->secret ^ transport, name);
 }
 
 static struct site_chain *
@@ -140,19 +124,12 @@ idle_drop_first(struct sites *sites)
 	site_drop(sites, site);
 }
 
-/* Twice the longest backoff: mail that was deferred for as long as can be
- * still finds what its destination has learned, its deaths among it. */
 static bool
 is_aged(const struct sites *sites, const struct site *site, usec_t now)
 {
-	const struct site_backoff *b = &sites->backoff;
-	usec_t longest = b->minimal_backoff_time > b->maximal_backoff_time
-	    ? b->minimal_backoff_time
-	    : b->maximal_backoff_time;
-
 	if (site->dead && site->death.until > now)
 		return false;
-	return now - site->idle.since > 2 * longest;
+	return now - site->idle.since > site_remembered(&sites->backoff);
 }
 
 static void
@@ -169,18 +146,11 @@ idle_age(struct sites *sites, usec_t now)
 	}
 }
 
-/* It is as if it were new. */
 static bool
 has_learned(const struct sites *sites, const struct site *site)
 {
-	struct window fresh;
-	const struct window *w = &site->window;
-
-	if (site->deaths > 0) /* as every dead one has */
-		return true;
-	window_init(&fresh, &sites->rules[site->transport]);
-	return w->window != fresh.window || w->success > 0 || w->failure > 0 ||
-	    w->failure < 0 || w->fail_cohorts > 0;
+	return site->deaths > 0 || /* as every dead one has */
+	    !window_is_fresh(&site->window, &sites->rules[site->transport]);
 }
 
 static void
@@ -322,40 +292,15 @@ static const struct site_table functions = {
 	.flush = sites_flush,
 };
 
-/* Twice that and a spread can be added to any time. */
-#define BACKOFF_MOST (USEC_NEVER / 8)
-
-static usec_t
-between(usec_t value, usec_t min, usec_t max)
-{
-	return value < min ? min : value > max ? max : value;
-}
-
 static void
 set_params(struct sites *sites, const struct site_params *params,
     const struct site_backoff *backoff)
 {
 	uint32_t i;
 
-	sites->backoff = (struct site_backoff){
-		.minimal_backoff_time =
-		    between(backoff->minimal_backoff_time, 0, BACKOFF_MOST),
-		.maximal_backoff_time =
-		    between(backoff->maximal_backoff_time, 0, BACKOFF_MOST),
-		.jitter_pct =
-		    backoff->jitter_pct < 100 ? backoff->jitter_pct : 100,
-	};
-	for (i = 0; i < sites->count; i++) {
-		uint32_t initial = params[i].initial_destination_concurrency;
-
-		sites->rules[i] = (struct window_rules){
-			.initial = initial == 0 ? 1 : initial,
-			.limit = params[i].destination_concurrency_limit,
-			.positive = params[i].positive,
-			.negative = params[i].negative,
-			.failed_cohort_limit = params[i].failed_cohort_limit,
-		};
-	}
+	site_backoff_fit(backoff, &sites->backoff);
+	for (i = 0; i < sites->count; i++)
+		site_rules(&params[i], &sites->rules[i]);
 }
 
 int
@@ -376,7 +321,7 @@ sites_new(const struct site_params *params, uint32_t count,
 	TAILQ_INIT(&sites->idle);
 	sites->idle_max = idle_max;
 	sites->random = seed;
-	sites->secret = mix(~seed);
+	sites->secret = site_mix(~seed);
 	sites->count = count;
 	set_params(sites, params, backoff);
 	*ret_sites = sites;
