@@ -1,6 +1,7 @@
 /* The writer's side of the pages. */
 #include "ipc/page.h"
 #include "ipc/page_layout.h"
+#include "ipc/shm.h"
 
 #include "base/io.h"
 
@@ -14,8 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES   3
-#define SHM_DIR "/dev/shm" /* where shm_open(3) of glibc keeps them */
+#define TRIES 3
 
 static struct page_head *
 head_of(void *page, uint64_t magic)
@@ -122,28 +122,6 @@ judge(int fd, uint64_t magic, uid_t owner, uint32_t *ret_pid)
 	return geteuid() == 0 ? 0 : -EPERM;
 }
 
-/* A directory under our name cannot be unlinked, and need not be empty. */
-static int
-set_aside(const char *name)
-{
-	char from[sizeof(SHM_DIR) + IPC_NAME_MAX], to[64];
-
-	snprintf(from, sizeof(from), SHM_DIR "%s", name);
-	snprintf(to, sizeof(to), SHM_DIR "/not-qscheduler.%08x%08x",
-	    arc4random(), arc4random());
-	return rename(from, to) < 0 ? -errno : 0;
-}
-
-static int
-remove_named(const char *name)
-{
-	if (shm_unlink(name) == 0 || errno == ENOENT)
-		return 0;
-	if (geteuid() == 0)
-		return set_aside(name);
-	return errno == EACCES ? -EPERM : -errno;
-}
-
 /* What is there may be anything, in a directory that all may write to: a link
  * is not followed, a pipe not waited for. */
 static int
@@ -156,11 +134,11 @@ remove_stale(const char *name, uint64_t magic, uid_t owner, uint32_t *ret_pid)
 		return 0;
 	if (fd < 0)
 		return errno == EACCES || errno == ELOOP || errno == ENXIO
-		    ? remove_named(name)
+		    ? shm_remove(name)
 		    : -errno;
 	r = judge(fd, magic, owner, ret_pid);
 	close(fd);
-	return r < 0 ? r : remove_named(name);
+	return r < 0 ? r : shm_remove(name);
 }
 
 static int
@@ -182,23 +160,12 @@ open_new(const char *name, uint64_t magic, uid_t owner, uint32_t *ret_pid)
 }
 
 static int
-allocate(int fd, size_t size)
-{
-	int r;
-
-	do {
-		r = posix_fallocate(fd, 0, (off_t)size);
-	} while (r == EINTR);
-	return -r;
-}
-
-static int
 shape(int fd, size_t size, const struct page_owner *owner)
 {
 	if (fchown(fd, owner->uid, owner->gid) < 0 ||
 	    fchmod(fd, owner->mode) < 0)
 		return -errno;
-	return allocate(fd, size);
+	return shm_allocate(fd, size);
 }
 
 static int

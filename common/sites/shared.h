@@ -105,7 +105,10 @@ struct shared_seen {
 	char why[SITE_WHY_MAX + 1];
 	uint32_t waiting; /* queues in line */
 };
-int shared_read(const char *name,
+/* owner: whose it may be besides root's and this user's; (uid_t)-1: nobody's.
+ * -ENOENT, -EACCES; -EPERM: it is not to be believed; -EBADMSG: not one of
+ * ours; -ENOMEM. */
+int shared_read(const char *name, uid_t owner,
     bool (*visit)(void *ctx, const struct shared_seen *seen), void *ctx);
 
 #endif

@@ -1,0 +1,202 @@
+/* Several queues at one site: places, whose turn it is, and who is told. */
+#include <criterion/criterion.h>
+#include <poll.h>
+
+#include "sites_scratch.h"
+
+#define ENDS 4
+
+struct several {
+	struct scratch t;
+	struct end ends[ENDS];
+	struct site *sites[ENDS];
+	uint32_t told[ENDS];
+};
+
+static void
+several_begin(struct several *s, const struct site_params *params)
+{
+	uint32_t i;
+
+	scratch_begin(&s->t, 64, ENDS);
+	for (i = 0; i < ENDS; i++) {
+		s->told[i] = 0;
+		end_begin(&s->ends[i], &s->t, i + 1, params);
+		s->sites[i] = end_site(&s->ends[i], "a.example", 0);
+		*s->ends[i].f->mine(s->sites[i]) = &s->told[i];
+	}
+}
+
+static void
+several_end(struct several *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < ENDS; i++)
+		end_close(&s->ends[i]);
+	scratch_end(&s->t);
+}
+
+static bool
+is_readable(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, ms) == 1;
+}
+
+Test(sites_line, one_window_for_all)
+{
+	struct several s;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[1], s.sites[1], 0);
+	end_full(&s.ends[0], s.sites[0], 0);
+	end_full(&s.ends[2], s.sites[2], 0);
+	cr_expect_eq(end_view(&s.ends[2], s.sites[2]).busy, 2);
+	end_done(&s.ends[1], s.sites[1], SITE_DELIVERED, 0);
+	end_take(&s.ends[2], s.sites[2], 0);
+	end_done(&s.ends[2], s.sites[2], SITE_DELIVERED, 0);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	several_end(&s);
+}
+
+Test(sites_line, those_who_wait_are_told_in_turn)
+{
+	struct several s;
+	uint32_t i;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	for (i = 1; i < ENDS; i++)
+		end_wait(&s.ends[i], s.sites[i], 0);
+	for (i = 1; i < ENDS; i++) /* it asked to be called for a new time */
+		end_work(&s.ends[i], 0);
+	cr_expect_not(is_readable(shared_wake_fd(s.ends[1].shared), 0));
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 1);
+	cr_expect(is_readable(shared_wake_fd(s.ends[1].shared), 5000));
+	cr_expect_not(is_readable(shared_wake_fd(s.ends[2].shared), 0));
+	end_full(&s.ends[0], s.sites[0], 1);
+	end_full(&s.ends[2], s.sites[2], 1);
+	end_work(&s.ends[1], 1);
+	cr_expect_eq(s.told[1], 1);
+	end_take(&s.ends[1], s.sites[1], 1);
+	end_done(&s.ends[1], s.sites[1], SITE_DELIVERED, 2);
+	end_full(&s.ends[1], s.sites[1], 2);
+	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 5000));
+	end_work(&s.ends[2], 2);
+	cr_expect_eq(s.told[2], 1);
+	cr_expect_eq(s.told[3], 0);
+	several_end(&s);
+}
+
+/* A queue that does not use its turn loses it when somebody else looks. */
+Test(sites_line, a_turn_ends)
+{
+	struct several s;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_wait(&s.ends[1], s.sites[1], 0);
+	end_wait(&s.ends[2], s.sites[2], 0);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	end_full(&s.ends[2], s.sites[2], SHARED_TURN - 1000);
+	end_take(&s.ends[2], s.sites[2], SHARED_TURN + 1000);
+	end_full(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
+	several_end(&s);
+}
+
+/* One that lives gives its turn away by itself. */
+Test(sites_line, a_turn_that_is_not_used_is_passed_on)
+{
+	struct several s;
+	usec_t next;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_wait(&s.ends[1], s.sites[1], 0);
+	end_wait(&s.ends[2], s.sites[2], 0);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 5);
+	next = end_work(&s.ends[1], 5);
+	cr_expect_eq(s.told[1], 1);
+	cr_expect_eq(next, 5 + SHARED_TURN);
+	end_work(&s.ends[1], next);
+	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 5000));
+	end_work(&s.ends[2], next);
+	cr_expect_eq(s.told[2], 1);
+	end_full(&s.ends[1], s.sites[1], next);
+	end_take(&s.ends[2], s.sites[2], next);
+	several_end(&s);
+}
+
+Test(sites_line, a_death_is_told_to_all)
+{
+	struct several s;
+	uint32_t i;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	for (i = 1; i < ENDS; i++)
+		end_wait(&s.ends[i], s.sites[i], 0);
+	end_done(&s.ends[0], s.sites[0], SITE_FAILED, 0);
+	end_done(&s.ends[0], s.sites[0], SITE_FAILED, 0);
+	for (i = 1; i < ENDS; i++) {
+		end_work(&s.ends[i], 0);
+		cr_expect_eq(s.told[i], 1, "queue %u", i);
+		cr_expect_eq(
+		    s.ends[i].f->wait(s.ends[i].table, s.sites[i], true, 0),
+		    SITE_DEAD);
+		cr_expect_str_eq(
+		    end_view(&s.ends[i], s.sites[i]).why, "refused");
+	}
+	several_end(&s);
+}
+
+/* Who died holding places, and in line. */
+Test(sites_line, a_queue_that_is_gone_has_nothing)
+{
+	struct several s;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_wait(&s.ends[1], s.sites[1], 0);
+	end_wait(&s.ends[2], s.sites[2], 0);
+	end_die(&s.ends[1]);
+	end_die(&s.ends[0]);
+	end_full(&s.ends[2], s.sites[2], 0);
+	shared_forget(s.ends[3].shared, 1, 2, 0); /* of another life */
+	end_full(&s.ends[2], s.sites[2], 0);
+	shared_forget(s.ends[3].shared, 2, 1, 0);
+	shared_forget(s.ends[3].shared, 1, 1, 0);
+	end_work(&s.ends[2], 0);
+	cr_expect_eq(s.told[2], 1);
+	end_take(&s.ends[2], s.sites[2], 0);
+	end_take(&s.ends[2], s.sites[2], 0);
+	end_begin(&s.ends[0], &s.t, 9, &plain);
+	end_begin(&s.ends[1], &s.t, 8, &plain);
+	several_end(&s);
+}
+
+/* A queue that is started again has a column that is clear. */
+Test(sites_line, a_queue_that_is_back_has_nothing)
+{
+	struct several s;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_wait(&s.ends[1], s.sites[1], 0);
+	end_die(&s.ends[0]);
+	end_begin(&s.ends[0], &s.t, 1, &plain);
+	end_work(&s.ends[1], 0);
+	cr_expect_eq(s.told[1], 1);
+	end_take(&s.ends[1], s.sites[1], 0);
+	end_take(&s.ends[1], s.sites[1], 0);
+	several_end(&s);
+}
