@@ -54,6 +54,7 @@ static const struct { int error; enum refusal_kind kind; } errors[] = {
 	{ ENOENT,       REFUSAL_SPOOL },
 	{ ENOTDIR,      REFUSAL_SPOOL },
 	{ EAGAIN,       REFUSAL_DISABLED },
+	{ ESHUTDOWN,    REFUSAL_DISABLED },
 };
 /* clang-format on */
 

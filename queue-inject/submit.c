@@ -73,6 +73,28 @@ judge(struct submit *s)
 	s->disk = false;
 }
 
+static const char *
+error_text(int error)
+{
+	return error == -ESHUTDOWN ? "the queue is being closed"
+				   : strerror(-error);
+}
+
+/* The queue directories that are not closed; -ESHUTDOWN: all are. */
+static int
+list_open(const struct submit *s, uint32_t queues[PAGE_QUEUES_MAX])
+{
+	const char *base = s->conf->queue_base;
+	int all = spool_list(base, queues, PAGE_QUEUES_MAX), n = 0, i;
+
+	for (i = 0; i < all; i++)
+		if (!spool_is_closed_at(base, queues[i]))
+			queues[n++] = queues[i];
+	if (all > 0 && n == 0)
+		return -ESHUTDOWN;
+	return all < 0 ? all : n;
+}
+
 /* When shared memory names no queue that takes the message: the directories.
  * False: they were looked at already. */
 static bool
@@ -84,10 +106,10 @@ judge_disk(struct submit *s)
 	if (s->disk || s->facts.shut)
 		return false;
 	s->disk = true;
-	n = spool_list(s->conf->queue_base, queues, ARRAY_LEN(queues));
+	n = list_open(s, queues);
 	if (n < 0)
 		snprintf(s->reason, sizeof(s->reason), "%s: %s",
-		    s->conf->queue_base, strerror(-n));
+		    s->conf->queue_base, error_text(n));
 	if (n > 0)
 		choose_add_disk(
 		    &s->facts, queues, (size_t)n, &s->reader, clock_mono());
@@ -276,7 +298,7 @@ queue_failed(struct submit *s, int error)
 	drop_message(s);
 	fact->failed = true;
 	snprintf(s->reason, sizeof(s->reason), "queue%u: %s%s", fact->queue,
-	    strerror(-error),
+	    error_text(error),
 	    error == -ENOSPC ? " beyond queue_minfree_bytes and _inodes" : "");
 	if (h != NULL)
 		close_handle(s, h);
@@ -326,7 +348,7 @@ int
 submit_again(struct submit *s, int error, const struct submit_origin *origin)
 {
 	static const int elsewhere[] = { -ENOSPC, -EDQUOT, -EROFS, -ENOENT,
-		-EACCES, -EPERM };
+		-EACCES, -EPERM, -ESHUTDOWN };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(elsewhere); i++)

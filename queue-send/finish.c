@@ -64,17 +64,8 @@ finish_write_failed(
 void
 finish_clear_reasons(struct send *s, uint64_t inode)
 {
-	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
-		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_CORRUPT };
-	char leaf[SPOOL_PATH_MAX];
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(dirs); i++) {
-		spool_leaf(&s->sp, dirs[i], inode, leaf, sizeof(leaf));
-		if (faccessat(s->sp.dir[dirs[i]], leaf, F_OK,
-			AT_SYMLINK_NOFOLLOW) == 0)
-			return;
-	}
+	if (spool_has(&s->sp, inode))
+		return;
 	reason_clear(&s->sp, SPOOL_DEFER, inode);
 	reason_clear(&s->sp, SPOOL_BOUNCE, inode);
 }

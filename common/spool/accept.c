@@ -91,6 +91,8 @@ accept_begin(struct accept *a, const struct spool *sp,
 	a->fd = -1;
 	if (sp->dir[opt->dir] < 0)
 		return -EACCES;
+	if (spool_is_closed(sp))
+		return -ESHUTDOWN;
 	r = check_room(a);
 	if (r == 0)
 		r = open_file(a);

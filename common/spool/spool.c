@@ -121,6 +121,20 @@ spool_is_closed(const struct spool *sp)
 	return marker_is_closed(sp->fd);
 }
 
+bool
+spool_is_closed_at(const char *base, uint32_t queue)
+{
+	char *path;
+	bool closed;
+
+	if (asprintf(&path, "%s/queue%" PRIu32 "/" SPOOL_CLOSED, base, queue) <
+	    0)
+		return false;
+	closed = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	free(path);
+	return closed;
+}
+
 void
 spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size)

@@ -85,6 +85,8 @@ void spool_close(struct spool *sp);
 /* Durable. -ENOENT: no such queue. */
 int spool_set_closed(const char *base, uint32_t queue, bool closed);
 bool spool_is_closed(const struct spool *sp);
+/* The same of a queue that is not open; false also when it is not there. */
+bool spool_is_closed_at(const char *base, uint32_t queue);
 
 /* Numbers of the queue directories below base, ascending; -errno or count.
  * More than max are not counted. */
@@ -103,7 +105,8 @@ void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
  * flags: O_RDONLY or O_RDWR. */
 int spool_open_file(
     const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags);
-/* -EAGAIN while its writer has neither committed nor died: look later. */
+/* -EAGAIN while its writer has neither committed nor died: look later. -ENOENT
+ * when its writer refused it after it was opened. */
 int spool_file_settled(int fd);
 /* One rename. -ENOENT: it is not there (any more); -EEXIST: another file has
  * the name there, nothing was moved. */
@@ -114,6 +117,20 @@ int spool_move(const struct spool *sp, enum spool_dir from, enum spool_dir to,
 int spool_move_corrupt(const struct spool *sp, enum spool_dir from,
     uint32_t split, const char *name);
 int spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode);
+/* Is a message of that name in any directory of states, or in corrupt/? */
+bool spool_has(const struct spool *sp, uint64_t inode);
+
+/* Move a message with its reasons to another queue: incoming and active to
+ * incoming, deferred with its due time to deferred, hold to hold. Cut anywhere
+ * it is in one of the two queues, with all its reasons; the other may keep
+ * names of reasons, which the next message of that inode clears. The caller
+ * knows that nobody works on it here, and that it is settled.
+ *
+ * Nothing has moved with: -ENOENT, it is not here (any more); -EEXIST, a file
+ * of that name is there; and of the other queue -ESHUTDOWN, it is closed,
+ * -ESTALE, its directory is gone, -EXDEV, it is on another file system. */
+int spool_hand_over(const struct spool *from, const struct spool *to,
+    enum spool_dir dir, uint64_t inode);
 
 /* The due time of a deferred message: the mtime of its file in defer/ (made
  * if there is none), so that a scan needs no open. Not of the message itself:

@@ -85,13 +85,18 @@ spool_open_file(
 	return r;
 }
 
+/* A writer that refuses takes the name away before the lock goes. */
 int
 spool_file_settled(int fd)
 {
+	struct stat st;
+
 	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
 		return -errno;
 	flock(fd, LOCK_UN);
-	return 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_nlink == 0 ? -ENOENT : 0;
 }
 
 int

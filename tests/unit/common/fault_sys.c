@@ -25,6 +25,7 @@ static struct {
 		bool on;
 		int error;
 	} plans[FAULT_NCALLS];
+	unsigned total, cut;
 	size_t short_write;
 	bool interrupted;
 	int no_tmpfile;
@@ -58,6 +59,19 @@ void
 fail_from(enum fault_call call, unsigned nth, int error)
 {
 	plan(call, nth, true, error);
+}
+
+void
+fault_cut(unsigned nth)
+{
+	state.total = 0;
+	state.cut = nth;
+}
+
+bool
+fault_was_cut(void)
+{
+	return state.total >= state.cut;
 }
 
 void
@@ -99,6 +113,11 @@ fails(enum fault_call call)
 	struct plan *p = &state.plans[call];
 
 	p->count++;
+	state.total++;
+	if (state.cut > 0 && state.total >= state.cut) {
+		errno = EIO;
+		return true;
+	}
 	if (p->nth == 0 || p->count < p->nth || (p->count > p->nth && !p->on))
 		return false;
 	errno = p->error;

@@ -30,6 +30,9 @@ void fault_reset(void);
 void fail_nth(enum fault_call call, unsigned nth, int error);
 /* That one and every later one. */
 void fail_from(enum fault_call call, unsigned nth, int error);
+/* As a death at the nth call of any kind: it and all after it do nothing. */
+void fault_cut(unsigned nth);
+bool fault_was_cut(void);
 /* Every write takes at most so many bytes; every other one is EINTR. */
 void fault_short_writes(size_t at_most);
 /* The file system has no O_TMPFILE: open says this. */

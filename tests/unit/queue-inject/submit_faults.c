@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -245,6 +246,172 @@ Test(faults, D1_a_large_message_is_not_tried_again)
 	cr_expect_eq(o.kind, REFUSAL_FULL, "%s", o.text);
 	cr_expect_not_null(strstr(o.text, "queue"), "%s", o.text);
 	cr_expect_eq(scratch_stored(&s, NULL), 0);
+	scratch_done(&s);
+}
+
+/* ---- a queue that is closed meanwhile ---- */
+
+static const char *closing; /* QUEUE_BASE */
+
+static void
+close_both(void)
+{
+	cr_assert_eq(spool_set_closed(closing, 1, true), 0);
+	cr_assert_eq(spool_set_closed(closing, 2, true), 0);
+}
+
+/* Whichever queue it is, at the first message; then all others are open. */
+static void
+close_one(int dir)
+{
+	char path[160], link[64];
+	uint32_t queue;
+	ssize_t n;
+
+	if (!fails())
+		return;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = readlink(link, path, sizeof(path) - 1);
+	cr_assert_gt(n, 0);
+	path[n] = '\0';
+	for (queue = 1; queue <= 2; queue++) {
+		snprintf(link, sizeof(link), "/queue%u/", queue);
+		if (strstr(path, link) != NULL)
+			cr_assert_eq(spool_set_closed(closing, queue, true), 0);
+	}
+}
+
+static int
+mark_linkat(
+    int olddir, const char *old, int newdir, const char *name, int flags)
+{
+	close_one(newdir);
+	return spool_sys_real.linkat(olddir, old, newdir, name, flags);
+}
+
+static int
+linkat_mark(
+    int olddir, const char *old, int newdir, const char *name, int flags)
+{
+	int r = spool_sys_real.linkat(olddir, old, newdir, name, flags);
+
+	close_one(newdir);
+	return r;
+}
+
+static int
+mark_fsync(int fd)
+{
+	struct scratch here = { .queues = 2 };
+
+	if (fails()) {
+		close_both();
+		snprintf(here.base, sizeof(here.base), "%s", closing);
+		fault.writes = (int)scratch_stored(&here, NULL);
+	}
+	return spool_sys_real.fsync(fd);
+}
+
+static void
+begin_closing(const struct scratch *s)
+{
+	memset(&fault, 0, sizeof(fault));
+	fault.sys = spool_sys_real;
+	fault.times = 1;
+	closing = s->base;
+	spool_set_closed(closing, 1, false);
+	spool_set_closed(closing, 2, false);
+}
+
+/* In whichever order, and wherever the mark comes: nothing is in a queue whose
+ * mark was there before its look, and no reader could have taken it. */
+Test(faults, a_queue_that_is_closed_meanwhile_is_left_for_another)
+{
+	static const struct {
+		const char *name;
+		int (*linkat)(int olddir, const char *old, int newdir,
+		    const char *name, int flags);
+		size_t body;
+		enum refusal_kind want;
+	} rows[] = {
+		{ "mark, then link", mark_linkat, 0, REFUSAL_NONE },
+		{ "link, then mark", linkat_mark, 0, REFUSAL_NONE },
+		{ "mark, link: large", mark_linkat, 1000000, REFUSAL_DISABLED },
+		{ "link, mark: large", linkat_mark, 1000000, REFUSAL_DISABLED },
+	};
+	struct stored m = { 0 };
+	struct scratch s;
+	size_t i;
+
+	scratch_new(&s, 2, NULL);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct outcome o;
+
+		begin_closing(&s);
+		fault.sys.linkat = rows[i].linkat;
+		o = run_job(&s, rows[i].body);
+		cr_expect_eq(
+		    o.kind, rows[i].want, "%s: %s", rows[i].name, o.text);
+		if (rows[i].want == REFUSAL_NONE) {
+			cr_expect_eq(scratch_stored(&s, &m), 1);
+			cr_expect_not(spool_is_closed_at(s.base, m.queue));
+		} else {
+			cr_expect_eq(scratch_stored(&s, NULL), 0);
+			cr_expect_eq(refusal_sysexit(o.kind), 75);
+			cr_expect_not_null(
+			    strstr(o.text, "being closed"), "%s", o.text);
+		}
+		scratch_empty(&s);
+	}
+	stored_done(&m);
+	scratch_done(&s);
+}
+
+/* A mark that comes after the look: whoever set it sees the file. */
+Test(faults, who_closes_after_the_look_sees_the_file)
+{
+	struct outcome o;
+	struct scratch s;
+
+	scratch_new(&s, 2, NULL);
+	begin_closing(&s);
+	fault.sys.fsync = mark_fsync;
+	o = run_job(&s, 0);
+	cr_expect_eq(o.kind, REFUSAL_NONE, "%s", o.text);
+	cr_expect_eq(fault.writes, 1, "its name was there with the mark");
+	scratch_done(&s);
+}
+
+Test(faults, a_queue_with_the_mark_is_never_chosen)
+{
+	struct stored m = { 0 };
+	struct outcome o;
+	struct scratch s;
+	int i;
+
+	scratch_new(&s, 2, NULL);
+	begin_closing(&s);
+	fault.sys.write = bad_write;
+	fault.times = 0;
+	cr_assert_eq(spool_set_closed(s.base, 1, true), 0);
+	for (i = 0; i < 6; i++) {
+		/* From disk; and by facts that were true a moment ago. */
+		if (i == 3)
+			scratch_pages(&s, QUEUE_STATE_OPEN, 0);
+		o = run_job(&s, 0);
+		cr_expect_eq(o.kind, REFUSAL_NONE, "%s", o.text);
+		cr_expect_eq(scratch_stored(&s, &m), 1);
+		cr_expect_eq(m.queue, 2);
+		scratch_empty(&s);
+	}
+	scratch_no_pages(&s);
+	close_both();
+	fault.writes = 0;
+	o = run_job(&s, 0);
+	cr_expect_eq(refusal_sysexit(o.kind), 75, "%s", o.text);
+	cr_expect_not_null(strstr(o.text, "closed"), "%s", o.text);
+	cr_expect_eq(fault.writes, 0, "refused before any work");
+	stored_done(&m);
 	scratch_done(&s);
 }
 

@@ -1,0 +1,117 @@
+#include "spool/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "spool/reason.h"
+
+/* Where a message of one directory comes to lie in another queue. */
+static const struct {
+	bool moves;
+	enum spool_dir to;
+} roads[SPOOL_NDIRS] = {
+	[SPOOL_INCOMING] = { true, SPOOL_INCOMING },
+	[SPOOL_ACTIVE] = { true, SPOOL_INCOMING },
+	[SPOOL_DEFERRED] = { true, SPOOL_DEFERRED },
+	[SPOOL_HOLD] = { true, SPOOL_HOLD },
+};
+
+static bool
+is_in(const struct spool *sp, enum spool_dir dir, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	return faccessat(sp->dir[dir], leaf, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool
+spool_has(const struct spool *sp, uint64_t inode)
+{
+	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
+		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_CORRUPT };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++)
+		if (is_in(sp, dirs[i], inode))
+			return true;
+	return false;
+}
+
+/* A second name for a file of reasons, over there: so both queues could go on
+ * with the message, wherever its name is found after a crash. What has the name
+ * there is of an earlier try, or of nobody. */
+static int
+lend_reasons(const struct spool *from, const struct spool *to,
+    enum spool_dir dir, uint64_t inode)
+{
+	char old[SPOOL_PATH_MAX], new[SPOOL_PATH_MAX];
+	int r = reason_clear(to, dir, inode);
+
+	spool_leaf(from, dir, inode, old, sizeof(old));
+	spool_leaf(to, dir, inode, new, sizeof(new));
+	if (r == 0 &&
+	    from->sys->linkat(from->dir[dir], old, to->dir[dir], new, 0) < 0 &&
+	    errno != ENOENT)
+		r = -errno;
+	return r;
+}
+
+static void
+clear_reasons(const struct spool *sp, uint64_t inode)
+{
+	(void)reason_clear(sp, SPOOL_DEFER, inode);
+	(void)reason_clear(sp, SPOOL_BOUNCE, inode);
+}
+
+static int
+move_across(const struct spool *from, enum spool_dir from_dir,
+    const struct spool *to, enum spool_dir to_dir, uint64_t inode)
+{
+	char old[SPOOL_PATH_MAX], new[SPOOL_PATH_MAX];
+
+	spool_leaf(from, from_dir, inode, old, sizeof(old));
+	spool_leaf(to, to_dir, inode, new, sizeof(new));
+	if (from->sys->renameat(
+		from->dir[from_dir], old, to->dir[to_dir], new) == 0)
+		return 0;
+	/* Which of the two directories is the one that is not there? */
+	if (errno == ENOENT && is_in(from, from_dir, inode))
+		return -ESTALE;
+	return -errno;
+}
+
+/* Closed while we moved: as in accept_commit(), who closes has seen the file
+ * or is seen here. One that was taken over there meanwhile stays there. */
+static int
+look_again(const struct spool *from, enum spool_dir dir, const struct spool *to,
+    uint64_t inode)
+{
+	if (!spool_is_closed(to) ||
+	    move_across(to, roads[dir].to, from, dir, inode) < 0)
+		return 0;
+	return -ESHUTDOWN;
+}
+
+int
+spool_hand_over(const struct spool *from, const struct spool *to,
+    enum spool_dir dir, uint64_t inode)
+{
+	int r;
+
+	ASSERT(roads[dir].moves);
+	if (spool_has(to, inode))
+		return -EEXIST;
+	if (spool_is_closed(to))
+		return -ESHUTDOWN;
+	r = lend_reasons(from, to, SPOOL_DEFER, inode);
+	if (r == 0)
+		r = lend_reasons(from, to, SPOOL_BOUNCE, inode);
+	if (r == 0)
+		r = move_across(from, dir, to, roads[dir].to, inode);
+	if (r == 0)
+		r = look_again(from, dir, to, inode);
+	clear_reasons(r == 0 ? from : to, inode);
+	return r;
+}
