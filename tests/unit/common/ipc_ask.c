@@ -89,21 +89,22 @@ answer_one(int code, const char *text)
 Test(ipc_ask, asked_and_answered)
 {
 	const struct msg request = set_load();
-	char text[SCHED_ANSWER_SIZE] = "";
+	char text[SCHED_ANSWER_SIZE] = "", words[2 * SCHED_ANSWER_SIZE];
 	int code = 1, status;
 	pid_t pid;
 
 	make_supervisor();
 	pid = fork();
 	cr_assert_geq(pid, 0);
+	memset(words, 'x', sizeof(words) - 1);
+	words[sizeof(words) - 1] = '\0';
 	if (pid == 0)
-		answer_one(-ENOENT,
-		    "no such queue, and a text that is longer than its room");
+		answer_one(-ENOENT, words); /* longer than its room */
 	cr_expect_eq(ask_request(ipc_scratch(), &request, 77, 10 * USEC_PER_SEC,
 			 &code, text),
 	    0);
 	cr_expect_eq(code, -ENOENT);
-	cr_expect_eq(strlen(text), 51);
+	cr_expect_eq(strlen(text), SCHED_ANSWER_SIZE - 1);
 	cr_expect_eq(waitpid(pid, &status, 0), pid);
 	cr_expect_eq(status, 0);
 }
@@ -209,4 +210,36 @@ Test(ipc_ask, every_request_fits_and_is_no_report)
 		    frame.len, ASK_MESSAGE_SIZE, "%s", msg_name(all[i]));
 	}
 	buf_done(&frame);
+}
+
+Test(ipc_ask, A7_reasons_that_can_be_shown_and_cannot)
+{
+	static const struct {
+		const char *reason;
+		bool good;
+	} rows[] = {
+		{ "", true },
+		{ "new disk", true },
+		{ "Platte getauscht: \xc3\xa4\xc3\xb6", true },
+		{ "\x1b[2J", false },
+		{ "two\nlines", false },
+		{ "a\ttab", false },
+		{ "\x7f", false },
+		{ "\xc2\x9b"
+		  "31m",
+		    false },
+		{ "half \xc3", false },
+		{ "\xff", false },
+	};
+	char text[SCHED_REASON_SIZE + 1];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		cr_expect_eq(ask_judge_reason(rows[i].reason,
+				 strlen(rows[i].reason)) == NULL,
+		    rows[i].good, "row %zu", i);
+	memset(text, 'x', sizeof(text));
+	cr_expect_null(ask_judge_reason(text, SCHED_REASON_SIZE - 1));
+	cr_expect_not_null(ask_judge_reason(text, SCHED_REASON_SIZE));
+	cr_expect_not_null(ask_judge_reason("a\0b", 3), "NUL");
 }

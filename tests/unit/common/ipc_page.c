@@ -218,7 +218,8 @@ Test(ipc_page, I12_what_is_read_is_clamped)
 	cr_expect_eq(sched_copy.qcount, PAGE_QUEUES_MAX);
 	cr_expect_eq(sched_copy.qconf, PAGE_QUEUES_MAX);
 	cr_expect_eq(sched_copy.rows[3].state, QUEUE_STATE_DISABLED);
-	cr_expect_eq(strnlen(sched_copy.answers[0].text, 100), 51);
+	cr_expect_eq(
+	    strnlen(sched_copy.answers[0].text, 200), SCHED_ANSWER_SIZE - 1);
 	ipc_page_make_queue(&ipc_page_own);
 	ipc_page_queue->local_used = INT32_MIN;
 	ipc_page_queue->remote_limit = -1;
