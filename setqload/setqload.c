@@ -271,7 +271,6 @@ setqload_main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN); /* a closed output is told (A6) */
 	if (options_parse(argc, argv, &o, &error) < 0) {
 		(void)complain(EX_USAGE, buf_str(&error));
-		fprintf(stderr, "%s\n", OPTIONS_USAGE);
 		buf_done(&error);
 		return EX_USAGE;
 	}

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORDS 8
+#define WORDS 10
 
 static int
 count(const char *const words[WORDS])
@@ -64,6 +64,144 @@ Test(setqload_options, loads)
 		cr_expect_eq(
 		    o.remote.limit, rows[i].remote.limit, "row %zu", i);
 	}
+}
+
+Test(setqload_options, commands)
+{
+	static const struct {
+		const char *words[WORDS];
+		struct options want;
+	} rows[] = {
+		{ { "x", "-q", "3", "45", "--for", "5m" },
+		    { .command = COMMAND_SET, .queue = 3, .seconds = 300 } },
+		{ { "x", "--for", "90", "-q", "3", "45" },
+		    { .command = COMMAND_SET, .queue = 3, .seconds = 90 } },
+		{ { "x", "45", "-q", "3" },
+		    { .command = COMMAND_SET, .queue = 3 } },
+		{ { "x", "--clear" }, { .command = COMMAND_CLEAR } },
+		{ { "x", "--clear", "-q", "3" },
+		    { .command = COMMAND_CLEAR, .queue = 3 } },
+		{ { "x", "-q3", "--disable" },
+		    { .command = COMMAND_DISABLE, .queue = 3 } },
+		{ { "x", "--disable", "-q", "3", "--for", "2h", "--reason",
+		      "new disk" },
+		    { .command = COMMAND_DISABLE,
+			.queue = 3,
+			.seconds = 7200,
+			.reason = "new disk" } },
+		{ { "x", "--disable", "--queue=3", "--for=1500ms",
+		      "--reason=" },
+		    { .command = COMMAND_DISABLE, .queue = 3, .seconds = 2 } },
+		{ { "x", "--disable", "-q", "3", "--for", "365d" },
+		    { .command = COMMAND_DISABLE,
+			.queue = 3,
+			.seconds = 365 * 86400 } },
+		{ { "x", "--enable", "-q", "3" },
+		    { .command = COMMAND_ENABLE, .queue = 3 } },
+		{ { "x", "--count", "7" },
+		    { .command = COMMAND_COUNT, .count = 7 } },
+		{ { "x", "--count", "256", "--for", "1d" },
+		    { .command = COMMAND_COUNT,
+			.count = 256,
+			.seconds = 86400 } },
+		{ { "x", "--list" }, { .command = COMMAND_LIST } },
+		{ { "x", "--list", "--json" },
+		    { .command = COMMAND_LIST, .json = true } },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct options *want = &rows[i].want;
+		struct options o;
+		struct buf error = { 0 };
+
+		cr_assert_eq(parse(rows[i].words, &o, &error), 0, "row %zu: %s",
+		    i, buf_str(&error));
+		cr_expect_eq(o.command, want->command, "row %zu", i);
+		cr_expect_eq(o.queue, want->queue, "row %zu", i);
+		cr_expect_eq(o.seconds, want->seconds, "row %zu", i);
+		cr_expect_eq(o.count, want->count, "row %zu", i);
+		cr_expect_eq(o.json, want->json, "row %zu", i);
+		cr_expect_str_eq(o.reason,
+		    want->reason == NULL ? "" : want->reason, "row %zu", i);
+	}
+}
+
+Test(setqload_options, what_does_not_go_together)
+{
+	static const struct {
+		const char *words[WORDS], *want;
+	} rows[] = {
+		{ { "x", "--disable" }, "no queue given (-q)" },
+		{ { "x", "--enable" }, "no queue given (-q)" },
+		{ { "x", "--clear", "--list" },
+		    "--clear and --list do not go together" },
+		{ { "x", "--disable", "--enable", "-q", "1" },
+		    "--disable and --enable do not go together" },
+		{ { "x", "--count", "3", "--clear" },
+		    "--count and --clear do not go together" },
+		{ { "x", "--count", "3", "-q", "1" },
+		    "-q does not go with --count" },
+		{ { "x", "--count", "3", "4" },
+		    "a load does not go with --count" },
+		{ { "x", "--clear", "45" }, "a load does not go with --clear" },
+		{ { "x", "--enable", "-q", "1", "--for", "5m" },
+		    "--for does not go with --enable" },
+		{ { "x", "--clear", "--for", "5m" },
+		    "--for does not go with --clear" },
+		{ { "x", "--reason", "x", "-q", "1", "45" },
+		    "--reason does not go with a load" },
+		{ { "x", "--list", "-q", "1" }, "-q does not go with --list" },
+		{ { "x", "--json", "-q", "1", "45" },
+		    "--json does not go with a load" },
+		{ { "x", "--count", "0" },
+		    "--count `0': not a number of queues (1 to 256)" },
+		{ { "x", "--count", "257" }, "--count `257'" },
+		{ { "x", "--count", "-1" }, "--count `-1'" },
+		{ { "x", "--count", "4294967297" }, "--count `4294967297'" },
+		{ { "x", "--for", "0" }, "--for `0': not a time" },
+		{ { "x", "--for", "-1" }, "--for `-1': not a time" },
+		{ { "x", "--for", "366d" }, "--for `366d': not a time" },
+		{ { "x", "--for", "5 m" }, "--for `5 m': not a time" },
+		{ { "x", "--for", "" }, "--for `': not a time" },
+		{ { "x", "--for", "18446744073709551616" }, "not a time" },
+		{ { "x", "--for", "99999999999999w" }, "not a time" },
+		{ { "x", "--reason", "\x1b[2J" }, "control characters" },
+		{ { "x", "--reason", "two\nlines" }, "control characters" },
+		{ { "x", "--reason", "\xff" }, "not UTF-8" },
+		{ { "x", "--reason" }, "option --reason needs a value" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct options o = { .queue = 77 };
+		struct buf error = { 0 };
+
+		cr_expect_eq(
+		    parse(rows[i].words, &o, &error), -EINVAL, "row %zu", i);
+		cr_expect_eq(o.queue, 77, "row %zu: changed", i);
+		cr_expect(strstr(buf_str(&error), rows[i].want) != NULL,
+		    "row %zu: %s", i, buf_str(&error));
+		buf_done(&error);
+	}
+}
+
+Test(setqload_options, reason_too_long)
+{
+	char reason[97], copy[4][16] = { "x", "--disable", "-q1", "--reason" };
+	char *argv[] = { copy[0], copy[1], copy[2], copy[3], reason, NULL };
+	struct options o;
+	struct buf error = { 0 };
+
+	memset(reason, 'x', sizeof(reason));
+	reason[95] = '\0';
+	cr_expect_eq(options_parse(5, argv, &o, &error), 0);
+	reason[95] = 'x';
+	reason[96] = '\0';
+	cr_expect_eq(options_parse(5, argv, &o, &error), -EINVAL);
+	cr_expect_str_eq(
+	    buf_str(&error), "--reason: the reason is longer than 95 bytes");
+	buf_done(&error);
 }
 
 /* The reason names what was typed. */
