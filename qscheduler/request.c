@@ -265,13 +265,13 @@ disable(struct request *r, const struct msg *msg)
 	return 0;
 }
 
-static int
-enable_by_hand(struct request *r)
+static void
+release(struct queue *q)
 {
-	hand_enable(r->queue);
-	(void)answer(r, 0, "queue %" PRIu32 ": enabled", r->queue->number);
-	save(r);
-	return 0;
+	int role;
+
+	for (role = 0; role < NROLES; role++)
+		child_event(&q->children[role], PROC_EV_RELEASE);
 }
 
 /* One whose directory is not there is not in the operator's hand; but it is
@@ -290,18 +290,33 @@ enable_faulty(struct request *r)
 static int
 enable(struct request *r, const struct msg *msg)
 {
+	enum queue_state state;
+	bool by_hand;
 	int code = take_queue(r, msg->u.ENABLE.queue);
 
 	if (code < 0)
 		return code;
-	if (hand_is_disabled(r->queue, r->now))
-		return enable_by_hand(r);
-	if (r->queue->disabled)
+	by_hand = hand_is_disabled(r->queue, r->now);
+	if (by_hand)
+		hand_enable(r->queue);
+	state = queue_state(r->queue, r->now);
+	if (!by_hand && r->queue->disabled)
 		return enable_faulty(r);
-	if (queue_state(r->queue, r->now) == QUEUE_STATE_CLOSING)
+	if (!by_hand && state == QUEUE_STATE_CLOSING)
 		return answer(r, -EBUSY, "is closing");
-	return answer(
-	    r, 0, "queue %" PRIu32 ": was not disabled", r->queue->number);
+	(void)answer(r, 0, "queue %" PRIu32 ": %s", r->queue->number,
+	    by_hand                                ? "enabled"
+		: state == QUEUE_STATE_QUARANTINED ? "quarantined"
+						   : "was not disabled");
+	if (state == QUEUE_STATE_QUARANTINED) {
+		release(r->queue);
+		add(r, ", tried again at once");
+	}
+	if (r->queue->disabled)
+		add(r, "; but it is disabled for a fault");
+	if (by_hand)
+		save(r);
+	return 0;
 }
 
 /* ---- how many ---- */

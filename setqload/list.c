@@ -137,9 +137,11 @@ tell_count(const struct list_view *v, struct buf *out)
 	if (p->held_count == 0 ||
 	    (p->held_until_mono != 0 && p->held_until_mono <= v->now_mono))
 		return 0;
-	r = buf_printf(out, "count: held at %" PRIu32, p->held_count);
-	if (r == 0)
-		r = add_until(p->held_until_mono, v->now_mono, out);
+	r = buf_printf(out, "count: %" PRIu32 " by hand", p->held_count);
+	if (r == 0 && p->held_until_mono == 0)
+		r = buf_add_str(out, ", until that is reached");
+	else if (r == 0)
+		r = add_span(" for ", p->held_until_mono, v->now_mono, out);
 	return r < 0 ? r : buf_add_char(out, '\n');
 }
 

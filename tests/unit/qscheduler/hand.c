@@ -37,6 +37,10 @@ add_queue(uint32_t number, enum queue_state want)
 static void
 setup(void)
 {
+	const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	cr_assert(dup2(null, STDERR_FILENO) >= 0); /* the log */
+	close(null);
 	cr_assert_not_null(mkdtemp(dir));
 	s.base.path = dir;
 	s.base.fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -290,6 +294,10 @@ Test(hand, a_fault_is_not_hidden)
 	cr_expect_eq(page.rows[0].state, QUEUE_STATE_DISABLED);
 	cr_expect_eq(page.rows[0].flags & SCHED_ROW_HAND, 0);
 	cr_expect_str_neq(page.rows[0].reason, "why");
+	cr_expect_eq(ask_enable(1), 0);
+	cr_expect_str_eq(
+	    text, "queue 1: enabled; but it is disabled for a fault");
+	cr_expect_eq(ask_disable(1, 0, "why"), 0);
 	s.queues[0]->disabled = false;
 	publish(&s, NOW);
 	cr_expect_eq(page.rows[0].flags & SCHED_ROW_HAND, SCHED_ROW_HAND);

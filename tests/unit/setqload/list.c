@@ -71,11 +71,10 @@ Test(setqload_list, of_a_queue)
 		      .until_mono = NOW + 5 * USEC_PER_SEC,
 		      .reason = "signal 11" },
 		    "queue 7: quarantined, tried again in 5s: signal 11\n" },
-		{ { .state = QUEUE_STATE_QUARANTINED,
-		      .flags = SCHED_ROW_HAND,
-		      .until_mono = NOW - 1 },
-		    "queue 7: quarantined, tried again in 0s (and disabled "
-		    "by hand)\n" },
+		{ { .state = QUEUE_STATE_QUARANTINED, .until_mono = NOW - 1 },
+		    "queue 7: quarantined, tried again in 0s\n" },
+		{ { .state = QUEUE_STATE_CLOSING, .flags = SCHED_ROW_HAND },
+		    "queue 7: closing (and disabled by hand)\n" },
 		{ { .state = QUEUE_STATE_CLOSING,
 		      .until_mono = NOW + 600 * USEC_PER_SEC,
 		      .reason = "idle" },
@@ -113,12 +112,12 @@ Test(setqload_list, count_and_change)
 	cr_expect_str_eq(buf_str(&text),
 	    "2 open, 2 to 20 wanted, dynamic; mean load 45 %, threshold 90 "
 	    "%\n"
-	    "count: held at 4, for ever\n"
+	    "count: 4 by hand, until that is reached\n"
 	    "last change 5m ago: queue 3 added\n");
 	buf_reset(&text);
 	page.held_until_mono = NOW + 120 * USEC_PER_SEC;
 	cr_assert_eq(list_text(&view, &text), 0);
-	cr_expect_not_null(strstr(buf_str(&text), "count: held at 4 for 2m\n"));
+	cr_expect_not_null(strstr(buf_str(&text), "count: 4 by hand for 2m\n"));
 	buf_reset(&text);
 	page.held_until_mono = NOW;
 	cr_assert_eq(list_text(&view, &text), 0);
