@@ -298,6 +298,7 @@ close_one(struct super *s, const struct scale_decision *d, usec_t now)
 
 	describe(s, d, why, sizeof(why));
 	retire_begin(q, why, now);
+	retire_tick(q, now);
 	tell_change(s, q->number, "closed", d, count_usable(s, now));
 	publish(s, now);
 }

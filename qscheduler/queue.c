@@ -185,6 +185,7 @@ queue_progress(struct queue *q)
 	for (role = 0; role < NROLES; role++)
 		if (q->children[role].proc.wanted)
 			child_event(&q->children[role], PROC_EV_WANT_DOWN);
+	retire_progress(q);
 }
 
 static bool

@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "ipc/msg.h"
 #include "log/log.h"
 
 /* Between two looks at the directories of a queue: when it says that it is
  * empty, and when it says something else or nothing. */
 #define LOOK_EMPTY   (1 * USEC_PER_SEC)
-#define LOOK_BLIND   (10 * USEC_PER_SEC)
+#define LOOK_BLIND   (3 * USEC_PER_SEC)
 /* Queues that get files are told at most so often. */
 #define RESCAN_EVERY (3 * USEC_PER_SEC)
 /* Directories of queues that are not run are looked at so often. */
@@ -24,7 +25,6 @@ static const char *const steps[] = {
 	[RETIRE_STOPPING] = "empty, stopping",
 	[RETIRE_SEALING] = "sealed",
 	[RETIRE_UNSEALING] = "with mail, starting again",
-	[RETIRE_GONE] = "gone",
 };
 
 static void
@@ -198,6 +198,33 @@ tick_giving(struct queue *q, usec_t now)
 /* ---- the seal ---- */
 
 static void
+on_unsealed(struct super *s, uint32_t number, const struct look_result *result)
+{
+	struct queue *q = queue_find(s, number);
+
+	if (q == NULL || q->retire.step != RETIRE_UNSEALING || s->stopping)
+		return;
+	if (result->r < 0) {
+		log_error(
+		    "queue %" PRIu32 ": %s: tried again", number, result->text);
+		return;
+	}
+	q->closing = false;
+	q->retire.told = false;
+	enter(q, RETIRE_CLOSING);
+	queue_start(q);
+}
+
+static void
+unseal(struct queue *q, usec_t now)
+{
+	if (now - q->retire.unsealed_at < LOOK_EMPTY)
+		return;
+	q->retire.unsealed_at = now;
+	(void)look_start(q->super, LOOK_MAKE, q->number, on_unsealed);
+}
+
+static void
 tell_gone(const struct queue *q)
 {
 	const uint64_t moved = q->retire.moved_before + q->retire.moved;
@@ -219,7 +246,8 @@ on_sealed(struct super *s, uint32_t number, const struct look_result *result)
 		return;
 	if (result->r == 1) {
 		tell_gone(q);
-		enter(q, RETIRE_GONE);
+		queue_remove(q);
+		publish(s, clock_mono());
 		return;
 	}
 	/* A process of an earlier supervisor, which is about to end. */
@@ -234,19 +262,11 @@ on_sealed(struct super *s, uint32_t number, const struct look_result *result)
 			  "run again",
 		    number, result->text);
 	enter(q, RETIRE_UNSEALING);
+	unseal(q, clock_mono());
 }
 
 static void
-tick_stopping(struct queue *q, usec_t now)
-{
-	if (!queue_is_down(q))
-		return;
-	q->retire.looked_at = now - LOOK_EMPTY;
-	enter(q, RETIRE_SEALING);
-}
-
-static void
-tick_sealing(struct queue *q, usec_t now)
+seal(struct queue *q, usec_t now)
 {
 	if (now - q->retire.looked_at < LOOK_EMPTY)
 		return;
@@ -254,31 +274,15 @@ tick_sealing(struct queue *q, usec_t now)
 	(void)look_start(q->super, LOOK_SEAL, q->number, on_sealed);
 }
 
-static void
-on_unsealed(struct super *s, uint32_t number, const struct look_result *result)
+void
+retire_progress(struct queue *q)
 {
-	struct queue *q = queue_find(s, number);
-
-	if (q == NULL || q->retire.step != RETIRE_UNSEALING || s->stopping)
+	if (q->retire.step != RETIRE_STOPPING || q->super->stopping ||
+	    !queue_is_down(q))
 		return;
-	if (result->r < 0) {
-		log_error(
-		    "queue %" PRIu32 ": %s: tried again", number, result->text);
-		return;
-	}
-	q->closing = false;
-	q->retire.told = false;
-	enter(q, RETIRE_CLOSING);
-	queue_start(q);
-}
-
-static void
-tick_unsealing(struct queue *q, usec_t now)
-{
-	if (now - q->retire.looked_at < LOOK_EMPTY)
-		return;
-	q->retire.looked_at = now;
-	(void)look_start(q->super, LOOK_MAKE, q->number, on_unsealed);
+	q->retire.looked_at = 0;
+	enter(q, RETIRE_SEALING);
+	seal(q, clock_mono());
 }
 
 /* ---- each second ---- */
@@ -289,9 +293,8 @@ retire_tick(struct queue *q, usec_t now)
 	static void (*const ticks[])(struct queue * q, usec_t now) = {
 		[RETIRE_CLOSING] = tick_closing,
 		[RETIRE_GIVING] = tick_giving,
-		[RETIRE_STOPPING] = tick_stopping,
-		[RETIRE_SEALING] = tick_sealing,
-		[RETIRE_UNSEALING] = tick_unsealing,
+		[RETIRE_SEALING] = seal,
+		[RETIRE_UNSEALING] = unseal,
 	};
 	const enum retire_step step = q->retire.step;
 
@@ -359,9 +362,6 @@ retire_tick_all(struct super *s, usec_t now)
 
 	if (s->stopping)
 		return;
-	for (i = s->nqueues; i > 0; i--)
-		if (s->queues[i - 1]->retire.step == RETIRE_GONE)
-			queue_remove(s->queues[i - 1]);
 	if (s->rescan && now >= s->rescan_at) {
 		s->rescan = false;
 		s->rescan_at = now + RESCAN_EVERY;

@@ -77,7 +77,8 @@ super_reload_if_wanted(struct super *s, usec_t now)
 		return;
 	s->reload_wanted = false;
 	s->last_reload = now;
-	s->next_health = now; /* whatever was put right is seen at once */
+	/* Whatever was put right is seen at once. */
+	s->next_health = s->sweep_at = now;
 	reload(s);
 }
 

@@ -93,13 +93,13 @@ enum retire_step {
 	RETIRE_STOPPING,  /* it is empty: its processes are to end */
 	RETIRE_SEALING,   /* they have: the mark, and the last look */
 	RETIRE_UNSEALING, /* mail was found, or it was not yet run */
-	RETIRE_GONE,
 };
 struct retire {
 	enum retire_step step;
 	usec_t since;
 	usec_t looked_at; /* at its directories */
-	bool told;        /* queue-send knows the list below */
+	usec_t unsealed_at;
+	bool told; /* queue-send knows the list below */
 	uint32_t told_group;
 	uint32_t given[PAGE_QUEUES_MAX]; /* whom it hands its mail to */
 	uint32_t ngiven;
@@ -310,8 +310,10 @@ void retire_adopt(struct queue *q, const char *why, usec_t now);
 /* It is wanted after all. False: too late. */
 bool retire_cancel(struct queue *q, usec_t now);
 void retire_tick(struct queue *q, usec_t now);
-/* After the ticks of all: those that are gone, who is to look again, and the
- * directories of those that are not run. */
+/* A child of it has changed. */
+void retire_progress(struct queue *q);
+/* After the ticks of all: who is to look again, and the directories of those
+ * that are not run. */
 void retire_tick_all(struct super *s, usec_t now);
 /* When its mail is handed over, USEC_NEVER if it is not closing. */
 usec_t retire_gives_at(const struct queue *q);

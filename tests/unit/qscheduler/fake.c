@@ -100,7 +100,9 @@ stage_done(void)
 {
 	char *const argv[] = { (char[]){ "rm" }, (char[]){ "-rf" }, st.dir,
 		NULL };
+	char name[16];
 	pid_t pid;
+	int i;
 
 	if (st.pid > 0) {
 		kill(st.pid, SIGKILL);
@@ -110,8 +112,10 @@ stage_done(void)
 	io_close(&st.ready);
 	io_close(&st.log);
 	remove_objects("qscheduler");
-	remove_objects("queue1");
-	remove_objects("queue2");
+	for (i = 1; i <= 9; i++) {
+		snprintf(name, sizeof(name), "queue%d", i);
+		remove_objects(name);
+	}
 	pid = fork();
 	if (pid == 0) {
 		execv("/bin/rm", argv);
