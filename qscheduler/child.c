@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/text.h"
 #include "ipc/wire.h"
 #include "log/log.h"
 
@@ -24,119 +23,7 @@ const char *const role_names[NROLES] = {
 
 /* Ticks that a child may be there without a channel: at its end the channel
  * closes a moment before the process is seen to be gone. */
-#define MUTE_MAX       3
-
-#define COMPLAIN_EVERY (60 * USEC_PER_SEC)
-
-/* ---- the channel ---- */
-
-static void
-on_ready(struct child *c, const struct msg *msg UNUSED)
-{
-	if (c->proc.state == PROC_STARTING)
-		log_debug("%s/%" PRIu32 ": ready", role_names[c->role],
-		    c->queue->number);
-	child_event(c, PROC_EV_READY);
-}
-
-static void
-on_status(struct child *c, const struct msg *msg)
-{
-	const struct msg_str *text = &msg->u.STATUS.text;
-	struct buf clean = { 0 };
-
-	if (text_clean(&clean, text->data, text->len, CHILD_TEXT_MAX) == 0)
-		snprintf(c->text, sizeof(c->text), "%s", buf_str(&clean));
-	buf_done(&clean);
-}
-
-static void
-on_handed(struct child *c, const struct msg *msg)
-{
-	if (c->role == ROLE_QUEUE_SEND)
-		retire_on_handed(c->queue, &msg->u.HANDED);
-}
-
-static const struct {
-	enum msg_type type;
-	void (*handle)(struct child *c, const struct msg *msg);
-} frames[] = {
-	{ MSG_READY, on_ready },
-	{ MSG_STATUS, on_status },
-	{ MSG_HANDED, on_handed },
-};
-
-static void
-complain(struct child *c, usec_t *last, const char *of_what)
-{
-	if (log_due(clock_mono(), COMPLAIN_EVERY, last))
-		log_warning("%s/%" PRIu32 " (pid %ld) %s", role_names[c->role],
-		    c->queue->number, (long)c->process.pid, of_what);
-}
-
-/* More than a child has to say: the rest waits in the socket, and the child
- * with it, until the next tick. */
-static void
-count_frame(struct child *c)
-{
-	if (++c->frames != CHILD_FRAMES)
-		return;
-	complain(c, &c->flood_told_at, "sends without end: held back");
-	wire_pause(c->channel, true);
-}
-
-static void
-on_bad(void *arg, struct wire *w UNUSED)
-{
-	struct child *c = arg;
-
-	complain(c, &c->bad_told_at, "sent a bad frame: dropped");
-	count_frame(c);
-}
-
-static void
-on_frame(void *arg, struct wire *w, struct chan_frame *frame)
-{
-	struct child *c = arg;
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(frames); i++)
-		if (frames[i].type == frame->msg.type) {
-			count_frame(c);
-			frames[i].handle(c, &frame->msg);
-			return;
-		}
-	on_bad(c, w);
-}
-
-static void
-on_closed(void *arg, struct wire *w UNUSED)
-{
-	struct child *c = arg;
-
-	wire_free(&c->channel);
-}
-
-static const struct wire_ops channel_ops = {
-	.frame = on_frame,
-	.bad = on_bad,
-	.closed = on_closed,
-};
-
-int
-child_send(struct child *c, const struct msg *msg, int fd)
-{
-	int r;
-
-	if (c->channel == NULL)
-		return -EPIPE;
-	r = wire_send(c->channel, msg, fd);
-	/* -EPIPE: it is ending, which is told in another way. */
-	if (r < 0 && r != -EPIPE)
-		log_warning("%s/%" PRIu32 ": %s: %s", role_names[c->role],
-		    c->queue->number, msg_name(msg->type), strerror(-r));
-	return r;
-}
+#define MUTE_MAX 3
 
 /* ---- what the table says ---- */
 
@@ -184,8 +71,7 @@ spawn_child(struct child *c, const char **ret_step)
 	r = chan_pair(ends);
 	if (r < 0)
 		return r;
-	r = wire_new(
-	    c->queue->super->loop, ends[0], &channel_ops, c, &c->channel);
+	r = channel_open(c, ends[0]);
 	if (r < 0) {
 		io_close(&ends[0]);
 	} else {
@@ -194,8 +80,9 @@ spawn_child(struct child *c, const char **ret_step)
 			wire_free(&c->channel);
 	}
 	io_close(&ends[1]);
-	c->frames = c->mute = 0;
+	c->mute = 0;
 	c->text[0] = '\0';
+	heartbeat_init(c);
 	return r;
 }
 
@@ -211,6 +98,10 @@ act_spawn(struct child *c)
 	const char *step = "";
 	int r = spawn_child(c, &step);
 
+	c->not_started = r < 0;
+	if (r < 0)
+		snprintf(c->last_text, sizeof(c->last_text), "%s: %s", step,
+		    strerror(-r));
 	child_event(c, r < 0 ? PROC_EV_SPAWN_FAILED : PROC_EV_SPAWNED);
 	if (r < 0) {
 		log_error("%s/%" PRIu32 ": %s: %s: not started, again in "
@@ -378,9 +269,8 @@ child_is_joinable(const struct child *c)
 void
 child_tick(struct child *c)
 {
-	if (c->frames >= CHILD_FRAMES && c->channel != NULL)
-		wire_pause(c->channel, false);
-	c->frames = 0;
+	channel_tick(c);
+	heartbeat_tick(c);
 	if (c->channel != NULL || !proc_is_there(&c->proc)) {
 		c->mute = 0;
 	} else if (++c->mute == MUTE_MAX) {
@@ -447,8 +337,8 @@ child_ended(struct child *c)
 	bool asked;
 
 	c->last_status = process_collect(&c->process);
-	if (c->channel != NULL)
-		wire_free(&c->channel);
+	channel_finish(c);
+	memcpy(c->last_text, c->text, sizeof(c->last_text));
 	if (proc_is_there(&c->proc) && followed_its_leader(c))
 		child_event(c,
 		    queue_is_leaving(c->queue) ? PROC_EV_WANT_DOWN

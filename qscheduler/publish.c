@@ -158,6 +158,8 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 	};
 	snprintf(row->reason, sizeof(row->reason), "%.*s",
 	    (int)sizeof(row->reason) - 1, q->reason);
+	if (row->state == QUEUE_STATE_QUARANTINED)
+		row->until_mono = quarantine_until(q, now);
 	show_closing(row, q);
 	show_quarantine(row, q);
 	hand_show(q, now, row);

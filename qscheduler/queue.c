@@ -35,7 +35,7 @@ queue_new(struct super *s, uint32_t number, enum queue_state want)
 		return NULL;
 	q->super = s;
 	q->number = number;
-	q->want = q->shown = want;
+	q->want = want;
 	q->generation = q->group = first_generation();
 	q->page_fd = -1;
 	q->bell = -1;
@@ -274,39 +274,6 @@ queue_health(struct queue *q)
 	    q->number, q->disabled ? on_again : on_check);
 }
 
-static const struct child *
-looping_child(const struct queue *q, usec_t now)
-{
-	int role;
-
-	for (role = 0; role < NROLES; role++)
-		if (proc_is_looping(&q->children[role].proc, now))
-			return &q->children[role];
-	return NULL;
-}
-
-static void
-show_state(struct queue *q, enum queue_state state, const struct child *loops)
-{
-	char what[CHILD_END_SIZE];
-
-	if (state == QUEUE_STATE_QUARANTINED) {
-		child_describe_end(loops->last_status, what, sizeof(what));
-		snprintf(q->reason, sizeof(q->reason),
-		    "%s failed %" PRIu32 " times in a row, %s",
-		    role_names[loops->role], loops->proc.failures, what);
-		log_error("ALERT: queue %" PRIu32 " is quarantined: %s; tried "
-			  "again with growing delay",
-		    q->number, q->reason);
-	} else if (q->shown == QUEUE_STATE_QUARANTINED) {
-		log_info("queue %" PRIu32 " is out of quarantine", q->number);
-		if (!q->disabled)
-			q->reason[0] = '\0';
-	}
-	q->shown = state;
-	q->changes++;
-}
-
 void
 queue_tick(struct queue *q, usec_t now)
 {
@@ -316,10 +283,13 @@ queue_tick(struct queue *q, usec_t now)
 	for (role = 0; role < NROLES; role++)
 		child_tick(&q->children[role]);
 	hand_tick(q, now);
+	quarantine_tick(q, now);
 	retire_tick(q, now);
 	state = queue_state(q, now);
-	if (state != q->shown)
-		show_state(q, state, looping_child(q, now));
+	if (state != q->shown) {
+		q->shown = state;
+		q->changes++;
+	}
 }
 
 /* ---- what is shown ---- */
@@ -334,7 +304,7 @@ queue_state(const struct queue *q, usec_t now)
 		return QUEUE_STATE_CLOSING;
 	if (hand_is_disabled(q, now))
 		return QUEUE_STATE_DISABLED;
-	return looping_child(q, now) != NULL ? QUEUE_STATE_QUARANTINED
+	return quarantine_of(q, now) != NULL ? QUEUE_STATE_QUARANTINED
 					     : q->want;
 }
 

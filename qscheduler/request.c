@@ -265,15 +265,6 @@ disable(struct request *r, const struct msg *msg)
 	return 0;
 }
 
-static void
-release(struct queue *q)
-{
-	int role;
-
-	for (role = 0; role < NROLES; role++)
-		child_event(&q->children[role], PROC_EV_RELEASE);
-}
-
 /* One whose directory is not there is not in the operator's hand; but it is
  * looked for at once. */
 static int
@@ -309,7 +300,7 @@ enable(struct request *r, const struct msg *msg)
 		: state == QUEUE_STATE_QUARANTINED ? "quarantined"
 						   : "was not disabled");
 	if (state == QUEUE_STATE_QUARANTINED) {
-		release(r->queue);
+		(void)quarantine_release(r->queue);
 		add(r, ", tried again at once");
 	}
 	if (r->queue->disabled)

@@ -72,6 +72,8 @@ reload(struct super *s)
 void
 super_reload_if_wanted(struct super *s, usec_t now)
 {
+	uint32_t i;
+
 	if (!s->reload_wanted || s->stopping ||
 	    now - s->last_reload < SUPER_TICK)
 		return;
@@ -80,6 +82,8 @@ super_reload_if_wanted(struct super *s, usec_t now)
 	/* Whatever was put right is seen at once. */
 	s->next_health = s->sweep_at = now;
 	reload(s);
+	for (i = 0; i < s->nqueues; i++)
+		(void)quarantine_release(s->queues[i]);
 }
 
 static void

@@ -53,6 +53,18 @@ extern const char *const role_names[NROLES];
 struct super;
 struct queue;
 
+/* Signs of life of a child: answers to PING; of queue-send its page, too.
+ * Counted in ticks of ours, so that what stops all of us at once, or us alone,
+ * is not taken for a child that hangs (T5). */
+struct heartbeat {
+	uint32_t serial;   /* of the last PING */
+	unsigned quiet;    /* ticks since the last sign */
+	unsigned asked;    /* ticks since the PING that has no answer, 0: none */
+	int64_t page_beat; /* as it was seen last */
+	bool roused;       /* it was stopped, and was told to go on */
+	bool told;         /* it is stuck in the kernel */
+};
+
 struct child {
 	struct queue *queue;
 	enum role role;
@@ -61,10 +73,14 @@ struct child {
 	struct wire *channel; /* NULL: none, or closed by the child */
 	struct event *timer;  /* of proc.deadline */
 	unsigned frames;      /* taken in this tick */
+	bool held;            /* its channel is not read until the next tick */
 	unsigned mute;        /* ticks that it is there without a channel */
+	struct heartbeat heartbeat;
 	usec_t flood_told_at, bad_told_at; /* complaints, not too often */
 	int last_status;                   /* wait status of its last end */
+	bool not_started;                  /* it could not be started again */
 	char text[CHILD_TEXT_MAX + 1];     /* of its last STATUS */
+	char last_text[CHILD_TEXT_MAX + 1]; /* the same, of its last life */
 };
 
 /* What an operator has set, until it is taken back or its time is over;
@@ -121,6 +137,7 @@ struct queue {
 	uint32_t group;   /* generation of its processes, which they know */
 	bool group_going; /* queue-send has ended, others are still there */
 	uint32_t changes; /* of the state that is shown */
+	uint32_t quarantine_told; /* failures that reason speaks of, 0: none */
 	int32_t last_status;
 	struct child children[NROLES];
 	int page_fd;                /* shm /queueN, -1: runs without (I14) */
@@ -265,6 +282,32 @@ int child_send(struct child *c, const struct msg *msg, int fd);
 void child_tick(struct child *c);
 /* Take all that have ended; children that are not ours are ignored (P8, P9). */
 void children_reap(struct super *s);
+
+/* ---- channel.c ---- */
+/* -ENOMEM: sock is still the caller's. */
+int channel_open(struct child *c, int sock);
+/* Not read until the next tick: it says too much, or what it says can wait. */
+void channel_hold(struct child *c);
+void channel_tick(struct child *c);
+/* It has ended: hear what it still said. */
+void channel_finish(struct child *c);
+
+/* ---- heartbeat.c ---- */
+void heartbeat_init(struct child *c);
+/* Every SUPER_TICK: ask, and deal with a child that gives no sign (P3). */
+void heartbeat_tick(struct child *c);
+void heartbeat_pong(struct child *c, uint32_t serial);
+
+/* ---- quarantine.c ---- */
+/* The child that keeps failing; NULL: the queue is not in quarantine. */
+const struct child *quarantine_of(const struct queue *q, usec_t now);
+/* Say in q->reason why, and tell of the beginning and the end of it. */
+void quarantine_tick(struct queue *q, usec_t now);
+/* When it is tried again, 0: it is there, or not in quarantine. */
+usec_t quarantine_until(const struct queue *q, usec_t now);
+/* An operator says that the cause is gone: everything of the queue that waits
+ * is tried at once. False: nothing waited, and nothing was in quarantine. */
+bool quarantine_release(struct queue *q);
 
 /* ---- link.c ---- */
 /* The child was just started: its objects, and its links with those of its

@@ -40,6 +40,9 @@ typedef int64_t usec_t;
 #define ASSERT(cond) \
 	((cond) ? (void)0 : base_assert_failed(#cond, __FILE__, __LINE__))
 
+/* Who is to hear of a failed ASSERT before the end; it is in no state to do
+ * much. NULL: nobody but standard error. */
+void base_on_bug(void (*tell)(const char *text));
 _Noreturn void base_assert_failed(const char *cond, const char *file, int line);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/num.h"
+#include "daemon/words.h"
 #include "ipc/wire.h"
 #include "log/log.h"
 #include "spool/id.h"
@@ -83,6 +84,17 @@ flush(struct daemon *d)
 
 /* ---- the channel ---- */
 
+static void
+send_up(struct daemon *d, const struct msg *msg)
+{
+	int r = wire_send(d->channel, msg, -1);
+
+	/* -EPIPE is told by on_closed(). */
+	if (r < 0 && r != -EPIPE)
+		log_warning("%s to the supervisor: %s: not sent",
+		    msg_name(msg->type), strerror(-r));
+}
+
 static bool
 is_known_to_program(struct daemon *d, const struct msg *msg)
 {
@@ -129,10 +141,21 @@ on_stop(struct daemon *d, struct chan_frame *frame)
 	begin_stop(d, frame->msg.u.STOP.limit_usec);
 }
 
+/* Whoever gets to this has a loop that turns. */
+static void
+on_ping(struct daemon *d, struct chan_frame *frame)
+{
+	const struct msg pong = { .type = MSG_PONG,
+		.u.PONG = { .serial = frame->msg.u.PING.serial } };
+
+	send_up(d, &pong);
+}
+
 static const struct {
 	enum msg_type type;
 	void (*handle)(struct daemon *d, struct chan_frame *frame);
 } frames[] = {
+	{ MSG_PING, on_ping },
 	{ MSG_LINK, on_link },
 	{ MSG_RELOAD, on_reload },
 	{ MSG_FLUSH, on_flush },
@@ -176,17 +199,6 @@ static const struct wire_ops channel_ops = {
 	.bad = on_bad,
 	.closed = on_closed,
 };
-
-static void
-send_up(struct daemon *d, const struct msg *msg)
-{
-	int r = wire_send(d->channel, msg, -1);
-
-	/* -EPIPE is told by on_closed(). */
-	if (r < 0 && r != -EPIPE)
-		log_warning("%s to the supervisor: %s: not sent",
-		    msg_name(msg->type), strerror(-r));
-}
 
 void
 daemon_ready(struct daemon *d)
@@ -252,6 +264,7 @@ static void
 complain(const struct daemon_ops *ops, const char *what)
 {
 	fprintf(stderr, "%s: %s\n", ops->name, what);
+	words_say(what);
 }
 
 static int
@@ -302,6 +315,7 @@ prepare(struct daemon *d, int argc, char **argv)
 		complain(d->ops, "is started by qscheduler");
 		return EXIT_PERMANENT;
 	}
+	words_begin(DAEMON_CHANNEL_FD);
 	d->conf = calloc(1, sizeof(*d->conf));
 	r = d->conf == NULL ? -ENOMEM
 			    : conf_load(d->conf_path, d->conf, &error);
@@ -334,6 +348,7 @@ open_loop(struct daemon *d)
 	d->base = daemon_loop_new();
 	if (d->base == NULL)
 		return -ENOMEM;
+	words_attach(d->base);
 	d->deadline = evtimer_new(d->base, on_deadline, d);
 	if (d->deadline == NULL)
 		return -ENOMEM;
@@ -394,10 +409,10 @@ daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state)
 
 	daemon_sane_process();
 	status = prepare(&d, argc, argv);
-	if (status == 0) {
+	if (status == 0)
 		status = run(&d);
-		close_loop(&d);
-	}
+	words_end();
+	close_loop(&d);
 	conf_free(&d.conf);
 	return status;
 }

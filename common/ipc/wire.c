@@ -101,28 +101,44 @@ give_frame(struct wire *w, struct chan_frame *frame, int r)
 	return !w->paused && !w->closed;
 }
 
+/* True: there may be more. */
+static bool
+take_frames(struct wire *w, unsigned max)
+{
+	struct chan_frame frame;
+	unsigned i;
+	int r;
+
+	for (i = 0; i < max; i++) {
+		r = chan_recv(w->sock, &frame);
+		if (r == -EAGAIN && !w->cannot_send)
+			return false;
+		if (r != 1 && r != -EBADMSG) {
+			report_closed(w);
+			return false;
+		}
+		if (!give_frame(w, &frame, r))
+			return false;
+	}
+	return true;
+}
+
 static void
 on_readable(int sock UNUSED, short what UNUSED, void *arg)
 {
 	struct wire *w = arg;
-	struct chan_frame frame;
-	int i, r;
 
-	if (w->paused)
-		return;
-	for (i = 0; i < FRAMES_PER_TURN; i++) {
-		r = chan_recv(w->sock, &frame);
-		if (r == -EAGAIN && !w->cannot_send)
-			return;
-		if (r != 1 && r != -EBADMSG) {
-			report_closed(w);
-			return;
-		}
-		if (!give_frame(w, &frame, r))
-			return;
-	}
-	if (w->cannot_send)
+	if (!w->paused && take_frames(w, FRAMES_PER_TURN) && w->cannot_send)
 		event_active(w->readable, EV_READ, 0);
+}
+
+void
+wire_take_rest(struct wire *w, unsigned max)
+{
+	if (w->closed)
+		return;
+	wire_pause(w, false);
+	(void)take_frames(w, max);
 }
 
 static bool

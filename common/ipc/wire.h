@@ -32,6 +32,9 @@ void wire_free(struct wire **w);
  * wait, the caller keeps its own. -ENOBUFS above the limit of 4 MiB queued. */
 int wire_send(struct wire *w, const struct msg *msg, int fd);
 size_t wire_queued(const struct wire *w); /* bytes that wait */
+/* The peer has ended: take what it had sent, paused or not, at most so many
+ * frames, by the callbacks as ever; the wire may be closed or gone then. */
+void wire_take_rest(struct wire *w, unsigned max);
 /* Stop and start reading (back-pressure). */
 void wire_pause(struct wire *w, bool paused);
 

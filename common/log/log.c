@@ -22,6 +22,7 @@ static struct {
 	struct buf line;
 	uint64_t dropped;
 	uint64_t told; /* of dropped */
+	void (*watch)(const char *text);
 } state = {
 	.program = "qscheduler",
 	.least = LOG_INFO_L,
@@ -105,6 +106,24 @@ tell_dropped(void)
 	return true;
 }
 
+static void
+show_watcher(const struct log_event *event)
+{
+	const struct log_style style = { .program = NULL };
+
+	if (state.watch == NULL || event->level < LOG_WARNING_L)
+		return;
+	buf_reset(&state.line);
+	if (log_line_text(&state.line, event, &style) == 0)
+		state.watch(buf_str(&state.line));
+}
+
+void
+log_watch(void (*watch)(const char *text))
+{
+	state.watch = watch;
+}
+
 void
 log_write(const struct log_event *event)
 {
@@ -114,6 +133,7 @@ log_write(const struct log_event *event)
 		return;
 	if (!tell_dropped() || !emit(event))
 		state.dropped++;
+	show_watcher(event);
 	errno = saved;
 }
 

@@ -85,6 +85,11 @@ void log_text(enum log_level level, const char *fmt, ...) PRINTF(2, 3);
  * should be said now. */
 bool log_due(usec_t now, usec_t every, usec_t *last);
 
+/* What is logged as a warning or an error is given to `watch` as well, as text
+ * without the name of the program, whether the line could be written or not.
+ * It may not log. NULL: to nobody. */
+void log_watch(void (*watch)(const char *text));
+
 uint64_t log_dropped(void);
 
 #endif

@@ -7,18 +7,21 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "daemon/daemon.h"
+#include "log/log.h"
 
 #define LIMIT_MSEC 20000
 
 /* A program that tells its supervisor what happens to it. */
-static bool hangs;
+static bool hangs, complains, has_bug;
 
 static int
 say_start(struct daemon *d)
@@ -63,9 +66,21 @@ say_reload(struct daemon *d, const struct conf *fresh)
 }
 
 static void
+complain_often(void)
+{
+	int i;
+
+	for (i = 1; i <= 100; i++)
+		log_warning("complaint %d", i);
+}
+
+static void
 say_flush(struct daemon *d)
 {
 	daemon_status(d, "flush");
+	if (complains)
+		complain_often();
+	ASSERT(!has_bug);
 }
 
 static void
@@ -170,7 +185,7 @@ finish(pid_t pid)
 
 /* The next frame within the limit: "READY", or the text of a STATUS. */
 static const char *
-heard(int sock)
+heard_all(int sock)
 {
 	static char text[200];
 	struct pollfd look = { sock, POLLIN, 0 };
@@ -185,6 +200,19 @@ heard(int sock)
 		return msg_name(frame.msg.type);
 	snprintf(text, sizeof(text), "%.*s", (int)frame.msg.u.STATUS.text.len,
 	    frame.msg.u.STATUS.text.data);
+	return text;
+}
+
+/* The same, but for what it logged. */
+static const char *
+heard(int sock)
+{
+	const char *text;
+
+	do
+		text = heard_all(sock);
+	while (strncmp(text, "warning: ", 9) == 0 ||
+	    strncmp(text, "error: ", 7) == 0);
 	return text;
 }
 
@@ -260,6 +288,8 @@ Test(daemon_main, wrong_configuration_exits_100)
 
 	write_conf("no_such_parameter = 1");
 	pid = start(&sock);
+	cr_expect(strstr(heard(sock), "conf:6: no_such_parameter: unknown") !=
+	    NULL); /* its last words */
 	cr_expect_str_eq(heard(sock), "end");
 	cr_expect_eq(finish(pid), EXIT_PERMANENT);
 }
@@ -351,8 +381,64 @@ Test(daemon_main, a_stop_that_takes_too_long_is_ended)
 	tell(sock, &stop, -1);
 	tell(sock, &stop, -1);
 	cr_expect_str_eq(heard(sock), "stop at once");
+	cr_expect_str_eq(heard_all(sock),
+	    "warning: the time to stop is over: ended with work undone");
 	cr_expect_str_eq(heard(sock), "end");
 	cr_expect_eq(finish(pid), EXIT_TEMPORARY);
+}
+
+/* One a second at the most, the last one always, without any other event. */
+Test(daemon_main, what_it_complains_of_is_told_the_supervisor)
+{
+	const struct msg flush = { .type = MSG_FLUSH };
+	usec_t first;
+	int sock;
+	pid_t pid;
+
+	complains = true;
+	pid = start(&sock);
+	cr_expect_str_eq(heard(sock), "READY");
+	tell(sock, &flush, -1);
+	cr_expect_str_eq(heard_all(sock), "flush");
+	cr_expect_str_eq(heard_all(sock), "warning: complaint 1");
+	first = clock_mono();
+	cr_expect_str_eq(heard_all(sock), "warning: complaint 100");
+	cr_expect(clock_mono() - first > USEC_PER_SEC / 2);
+	tell(sock, &flush, -1);
+	cr_expect_str_eq(heard_all(sock), "flush");
+	close(sock);
+	cr_expect_eq(finish(pid), 7);
+}
+
+Test(daemon_main, P15_the_bug_that_ends_it_is_told_the_supervisor)
+{
+	const struct msg flush = { .type = MSG_FLUSH };
+	int sock;
+	pid_t pid;
+
+	has_bug = true;
+	pid = start(&sock);
+	cr_expect_str_eq(heard(sock), "READY");
+	tell(sock, &flush, -1);
+	cr_expect_str_eq(heard(sock), "flush");
+	cr_expect(strstr(heard(sock), "daemon_main.c:") != NULL);
+	cr_expect_str_eq(heard(sock), "end");
+	cr_expect_eq(finish(pid), -SIGABRT);
+}
+
+Test(daemon_main, P3_a_ping_is_answered)
+{
+	const struct msg ping = { .type = MSG_PING,
+		.u.PING = { .serial = 4711 } };
+	int sock;
+	pid_t pid = start(&sock);
+
+	cr_expect_str_eq(heard(sock), "READY");
+	tell(sock, &ping, -1);
+	cr_expect_str_eq(heard(sock), "PONG");
+	cr_expect_eq(frame.msg.u.PONG.serial, 4711);
+	close(sock);
+	cr_expect_eq(finish(pid), 7);
 }
 
 Test(daemon_main, signals_do_as_frames_do)

@@ -61,6 +61,15 @@ print_list(const struct msg_str *queues, char *out, size_t size)
 }
 
 static void
+send_pong(uint32_t serial)
+{
+	const struct msg pong = { .type = MSG_PONG,
+		.u.PONG = { .serial = serial } };
+
+	send_up(&pong, -1);
+}
+
+static void
 say_frame(const struct msg *msg)
 {
 	char text[100];
@@ -121,6 +130,8 @@ serve(void)
 			continue;
 		io_close(&frame.fd);
 		say_frame(&frame.msg);
+		if (frame.msg.type == MSG_PING)
+			send_pong(frame.msg.u.PING.serial);
 		if (frame.msg.type == MSG_STOP)
 			_exit(0);
 	}
@@ -192,6 +203,16 @@ end_badly(void)
 }
 
 static void
+say_and_end_badly(void)
+{
+	const struct msg msg = { .type = MSG_STATUS,
+		.u.STATUS = { .text = MSG_S("no\1 use") } };
+
+	send_up(&msg, -1);
+	_exit(3);
+}
+
+static void
 crash(void)
 {
 	raise(SIGKILL);
@@ -258,6 +279,7 @@ static const struct {
 	{ "exit-0", end_well },
 	{ "exit-0-with-link", end_with_link },
 	{ "exit-3", end_badly },
+	{ "complain", say_and_end_badly },
 	{ "crash", crash },
 	{ "hang", hang },
 	{ "flood", flood },

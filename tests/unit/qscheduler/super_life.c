@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "fake.h"
 #include "ipc/page.h"
@@ -174,15 +175,12 @@ Test(super_life, each_group_has_a_generation_of_its_own)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+/* The helpers of the stage let go of their links at once. */
 Test(super_life, P7_a_sender_that_loses_a_helper_and_exits_0_is_restarted)
 {
-	pid_t pid;
-
 	stage_mode("queue-send", "exit-0-with-link");
 	stage_start("-s");
 	stage_hear("queue-send LINK deliver-smtp");
-	pid = stage_pid(stage_hear("deliver-smtp start"));
-	cr_assert_eq(kill(pid, SIGKILL), 0);
 	stage_hear("queue-send lost");
 	stage_hear("queue-send start");
 	stage_hear("queue-send start");
@@ -349,6 +347,84 @@ Test(super_life, P2_I15_takes_over_from_one_that_was_killed)
 	stage_wait_ready();
 	cr_expect_eq(stage_stop(), 0);
 	cr_expect_not(stage_object_there("queue1"));
+}
+
+Test(super_life, P6_quarantine_shows_the_last_words_and_is_released)
+{
+	struct sched_page page = { 0 };
+	const struct sched_row *row = &page.rows[0];
+	int look;
+
+	stage_mode("deliver-smtp", "complain");
+	stage_start("-s");
+	stage_wait_ready();
+	stage_wait_log("ALERT: queue 1 is quarantined: deliver-smtp failed 5 "
+		       "times in a row, ended with status 3: no? use");
+	/* The page is published once a second. */
+	for (look = 0; look < 1500 && row->state != QUEUE_STATE_QUARANTINED;
+	     look++) {
+		stage_page(&page);
+		(void)poll(NULL, 0, 20);
+	}
+	cr_expect_eq(row->state, QUEUE_STATE_QUARANTINED);
+	cr_expect(row->until_mono > clock_mono() + 50 * USEC_PER_SEC);
+	cr_expect(strstr(row->reason, "ended with status 3: no? use") != NULL);
+	stage_mode("deliver-smtp", "ready");
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("queue 1 is out of quarantine");
+	stage_hear("deliver-smtp LINK queue-send"); /* it runs */
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_life, P3_a_stopped_child_is_told_to_go_on)
+{
+	pid_t pid;
+
+	stage_conf("heartbeat_time_limit = 2s");
+	stage_start("-s");
+	pid = stage_pid(stage_hear("todo-proc start"));
+	stage_wait_ready();
+	stage_hear("todo-proc PING");
+	cr_assert_eq(kill(pid, SIGSTOP), 0);
+	stage_wait_log("ALERT: todo-proc/1");
+	stage_wait_log("it was stopped by a signal; it is told to go on");
+	stage_wait_log("answers again");
+	cr_expect_not(stage_logged("it hangs"));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* Its page is its heartbeat, but none of the stage writes one. */
+Test(super_life, P3_a_child_that_hangs_is_killed_and_started_again)
+{
+	pid_t pid;
+
+	stage_conf("heartbeat_time_limit = 2s");
+	stage_mode("queue-send", "hang");
+	stage_start("-s");
+	pid = stage_pid(stage_hear("queue-send start"));
+	stage_wait_log("it hangs; it is killed and started again");
+	stage_wait_log("died of signal 9");
+	cr_expect_neq(stage_pid(stage_hear("queue-send start")), pid);
+	cr_expect_not(stage_logged("todo-proc/1 (pid"), "others answer");
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* A pause of all of us, or of the supervisor alone, kills nobody. */
+Test(super_life, P3_T5_a_supervisor_that_was_stopped_kills_nobody)
+{
+	int i;
+
+	stage_conf("heartbeat_time_limit = 2s");
+	stage_start("-s");
+	stage_wait_ready();
+	stage_hear("deliver-smtp PING");
+	cr_assert_eq(kill(stage()->pid, SIGSTOP), 0);
+	(void)poll(NULL, 0, 5000); /* the time that is meant */
+	cr_assert_eq(kill(stage()->pid, SIGCONT), 0);
+	for (i = 0; i < 3; i++)
+		stage_hear("deliver-smtp PING");
+	cr_expect_not(stage_logged("ALERT"));
+	cr_expect_eq(stage_stop(), 0);
 }
 
 /* Inherited from whoever started us. */
