@@ -9,6 +9,8 @@
 #include "log/log.h"
 #include "queue-send/deferred.h"
 #include "queue-send/finish.h"
+#include "queue-send/handover.h"
+#include "spool/reason.h"
 
 #define TAKEN_PER_TURN 50
 
@@ -102,6 +104,9 @@ begin(struct send *s, struct message *m)
 	m->deaths = d == NULL ? 0 : d->deaths;
 	deferred_forget(s, m->inode);
 	m->dir = SPOOL_ACTIVE;
+	/* No recipient has failed: these are of another message (D22). */
+	if (m->pending == m->file.rcpt_count)
+		(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
 	census = message_activate(m, s->now, &census_len);
 	s->active++;
 	m->minute = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
@@ -171,7 +176,7 @@ active_work(struct send *s)
 	uint32_t waiting[INTAKE_NSIDES];
 	int n, side;
 
-	if (s->stopping)
+	if (s->stopping || handover_runs(s))
 		return USEC_NEVER;
 	if (s->now < s->intake_blocked_until)
 		return s->intake_blocked_until;

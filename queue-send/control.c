@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deferred.h"
+#include "queue-send/handover.h"
 #include "queue-send/links.h"
 #include "queue-send/publish.h"
 #include "queue-send/recover.h"
@@ -42,7 +43,7 @@ send_init(struct send *s)
 	TAILQ_INIT(&s->agents);
 	RB_INIT(&s->jobs);
 	due_init(&s->due);
-	s->stop_at = s->stray_at = USEC_NEVER;
+	s->stop_at = s->stray_at = s->rescan_at = USEC_NEVER;
 	r = daemon_routes(s->conf, &s->routes);
 	if (r < 0)
 		return r;
@@ -69,6 +70,7 @@ send_done(struct send *s)
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
 		while ((m = messages_first(&s->messages, list)) != NULL)
 			messages_drop(&s->messages, m);
+	handover_done(s);
 	deferred_done(s);
 	publish_done(s);
 	turn_done(&s->turn);
@@ -154,11 +156,20 @@ told_link(struct send *s UNUSED, const struct msg *msg)
 	    : -ENOENT;
 }
 
+static int
+told_rescan(struct send *s, const struct msg *msg UNUSED)
+{
+	deferred_rescan(s);
+	return 0;
+}
+
 static const struct {
 	enum msg_type type;
 	int (*handle)(struct send *s, const struct msg *msg);
 } told_rows[] = {
 	{ MSG_LINK, told_link },
+	{ MSG_HAND_OVER, handover_told },
+	{ MSG_RESCAN, told_rescan },
 };
 
 static int

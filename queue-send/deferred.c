@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "queue-send/handover.h"
 #include "queue-send/recover.h"
 
 #define WALKED_PER_TURN 300
 #define WALK_INTERVAL   (3600 * USEC_PER_SEC)
 #define STRAY_RETRY     (10 * USEC_PER_SEC)
+#define RESCAN_GAP      9 /* a tenth of the time at most */
 
 static const enum spool_dir walk_dirs[WALK_NKINDS] = {
 	[WALK_DEFERRED] = SPOOL_DEFERRED,
@@ -70,6 +72,7 @@ walk_end(struct send *s, enum walk_kind kind)
 
 	spool_scan_done(&w->scan);
 	w->running = false;
+	w->ended_at = s->now;
 	w->count = w->found;
 	if (kind == WALK_DEFERRED)
 		s->walk_flush = false;
@@ -87,6 +90,7 @@ step(struct send *s, enum walk_kind kind)
 		spool_scan_begin(&w->scan, &s->sp, walk_dirs[kind]);
 		w->running = true;
 		w->wanted = false;
+		w->began_at = s->now;
 		w->found = 0;
 	}
 	for (n = 0; n < WALKED_PER_TURN; n++) {
@@ -109,15 +113,38 @@ step(struct send *s, enum walk_kind kind)
 	}
 }
 
+static void
+begin_rescan(struct send *s)
+{
+	s->rescan_at = USEC_NEVER;
+	s->walks[WALK_DEFERRED].wanted = true;
+	s->walks[WALK_HOLD].wanted = true;
+	s->want_scan = true;
+	send_kick(s);
+}
+
+void
+deferred_rescan(struct send *s)
+{
+	const struct walk *w = &s->walks[WALK_DEFERRED];
+	usec_t at = w->ended_at + RESCAN_GAP * (w->ended_at - w->began_at);
+
+	s->rescan_at = at > s->now ? at : s->now;
+	send_kick(s);
+}
+
 usec_t
 deferred_work(struct send *s)
 {
+	usec_t at;
 	int i;
 
-	if (s->stopping)
+	if (s->stopping || handover_runs(s))
 		return USEC_NEVER;
 	if (s->now >= s->walk_at)
 		deferred_walk(s);
+	if (s->now >= s->rescan_at)
+		begin_rescan(s);
 	if (s->now >= s->stray_at) {
 		s->walks[WALK_ACTIVE].wanted = true;
 		s->stray_at = USEC_NEVER;
@@ -127,7 +154,8 @@ deferred_work(struct send *s)
 			step(s, (enum walk_kind)i);
 			return s->now;
 		}
-	return s->stray_at < s->walk_at ? s->stray_at : s->walk_at;
+	at = s->stray_at < s->walk_at ? s->stray_at : s->walk_at;
+	return s->rescan_at < at ? s->rescan_at : at;
 }
 
 void

@@ -11,6 +11,9 @@
 #include "queue-send/send.h"
 
 void deferred_walk(struct send *s);
+/* Files came to deferred/, hold/ and incoming/ from another queue; not at once
+ * while the last walk was long. */
+void deferred_rescan(struct send *s);
 usec_t deferred_work(struct send *s);
 /* The message, just moved there, is due at. */
 void deferred_add(struct send *s, const struct message *m, usec_t at_mono);

@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/finish.h"
+#include "queue-send/handover.h"
 #include "queue-send/links.h"
 #include "queue-send/recipients.h"
 #include "queue-send/results.h"
@@ -273,7 +274,7 @@ dispatch_work(struct send *s)
 	struct sched_entry *e;
 	int n;
 
-	if (s->stopping || s->health.read_only)
+	if (s->stopping || s->health.read_only || handover_runs(s))
 		return USEC_NEVER;
 	if (s->now < s->dispatch_at)
 		return s->dispatch_at;

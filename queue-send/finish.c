@@ -9,6 +9,7 @@
 #include "log/log.h"
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
+#include "queue-send/handover.h"
 #include "spool/reason.h"
 
 #define FINISHED_PER_TURN 50
@@ -147,6 +148,13 @@ give_back(struct send *s, struct message *m)
 	return r;
 }
 
+/* It stays in active/ for handover.c, or it is to be prepared again. */
+static int
+put_aside(struct send *s, struct message *m)
+{
+	return handover_runs(s) ? 0 : give_back(s, m);
+}
+
 static usec_t
 delay_of(struct send *s, const struct message *m)
 {
@@ -191,6 +199,8 @@ leave(struct send *s, struct message *m)
 		return vanished(s, m);
 	case ESTALE:
 		return give_back(s, m);
+	case ECANCELED:
+		return put_aside(s, m);
 	case EBADMSG:
 	case EPERM:
 		return corrupt(s, m);

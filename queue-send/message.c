@@ -74,6 +74,15 @@ messages_find(struct messages *ms, uint64_t inode)
 	return RB_FIND(message_tree, &ms->tree, &key);
 }
 
+struct message *
+messages_after(struct messages *ms, uint64_t inode)
+{
+	struct message key = { .inode = inode + 1 };
+
+	return inode == UINT64_MAX ? NULL
+				   : RB_NFIND(message_tree, &ms->tree, &key);
+}
+
 void
 messages_drop(struct messages *ms, struct message *m)
 {

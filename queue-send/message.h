@@ -94,6 +94,8 @@ void messages_init(struct messages *ms);
 struct message *
 messages_add(struct messages *ms, const struct msg_MESSAGE *frame);
 struct message *messages_find(struct messages *ms, uint64_t inode);
+/* The one with the next higher inode; NULL: there is none. */
+struct message *messages_after(struct messages *ms, uint64_t inode);
 /* Free it; with nothing of it running. The file is not touched. */
 void messages_drop(struct messages *ms, struct message *m);
 /* To the end of a list; from whichever it is on. */

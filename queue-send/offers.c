@@ -7,6 +7,7 @@
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
 #include "queue-send/finish.h"
+#include "queue-send/handover.h"
 
 #define SCAN_EVERY   USEC_PER_SEC
 #define PREPARE_WAIT USEC_PER_SEC /* after the link did not take one */
@@ -64,7 +65,7 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f)
 	else if (d == NULL || !d->asked)
 		return 0; /* nobody asked, or not any more */
 	send_kick(s);
-	if (!is_new(s, f))
+	if (handover_runs(s) || !is_new(s, f))
 		return 0;
 	m = messages_add(&s->messages, f);
 	if (m != NULL) {
@@ -126,7 +127,7 @@ offers_on_counts(struct send *s, const struct msg_COUNTS *f)
 }
 
 void
-offers_reset(struct send *s)
+offers_drop(struct send *s)
 {
 	enum message_list list;
 	struct message *m;
@@ -136,6 +137,12 @@ offers_reset(struct send *s)
 		while ((m = messages_first(&s->messages, list)) != NULL)
 			messages_drop(&s->messages, m);
 	due_unask_all(&s->due, s->now);
+}
+
+void
+offers_reset(struct send *s)
+{
+	offers_drop(s);
 	s->credit = 0;
 }
 
@@ -203,7 +210,7 @@ offers_work(struct send *s)
 	uint32_t window = intake_window(s->conf->message_active_limit);
 	usec_t scan, due;
 
-	if (s->todo == NULL || s->stopping)
+	if (s->todo == NULL || s->stopping || handover_runs(s))
 		return USEC_NEVER;
 	scan = ask_for_scan(s);
 	give_credit(s, window);

@@ -17,5 +17,7 @@ usec_t offers_work(struct send *s);
 /* The peer is another one: what was asked of the last one is forgotten, what
  * it offered lies where it lay. */
 void offers_reset(struct send *s);
+/* The same peer; its credit stands. */
+void offers_drop(struct send *s);
 
 #endif

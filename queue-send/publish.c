@@ -5,6 +5,7 @@
 #include "base/io.h"
 #include "ipc/ask.h"
 #include "queue-send/dispatch.h"
+#include "queue-send/handover.h"
 
 #define PUBLISH_EVERY USEC_PER_SEC
 #define PUBLISH_IDLE  (5 * USEC_PER_SEC)
@@ -78,7 +79,8 @@ fill_backlog(struct send *s, struct queue_page *page)
 	usec_t oldest;
 
 	page->maildrop = s->todo_counts.maildrop;
-	page->incoming = s->todo_counts.incoming;
+	page->incoming =
+	    handover_runs(s) ? handover_incoming(s) : s->todo_counts.incoming;
 	page->active = s->active;
 	page->deferred = s->due.count;
 	page->hold = s->walks[WALK_HOLD].count;

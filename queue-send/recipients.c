@@ -184,6 +184,17 @@ recipients_settle(struct send *s, struct message *m)
 	send_kick(s);
 }
 
+void
+recipients_put_aside(struct send *s, struct message *m)
+{
+	if (m->sched == NULL ||
+	    (m->list != LIST_READING && !has_unread(m) &&
+		sched_message_waiting(m->sched) == 0))
+		return;
+	message_fail(m, -ECANCELED);
+	recipients_settle(s, m);
+}
+
 int
 recipients_read(struct send *s, const struct message *m,
     const struct sched_entry *e, uint32_t place, struct queue_rcpt *ret_rcpt)

@@ -13,6 +13,7 @@
  *	dead        entries for dead destinations are deferred
  *	results     RESULT and DONE: marks, reasons, log
  *	finish      a message leaves: removed, deferred, held, corrupt
+ *	handover    the queue ends: its mail goes to other queues
  *	deferred    the scan of deferred/, hold/, corrupt/
  *	publish     the page, load reports
  *
@@ -44,6 +45,7 @@
 
 struct agent_link;
 struct event;
+struct handover;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
 
@@ -73,7 +75,8 @@ struct todo_counts {
 struct walk {
 	struct spool_scan scan;
 	bool running, wanted;
-	uint64_t found; /* so far */
+	usec_t began_at, ended_at; /* the last one */
+	uint64_t found;            /* so far */
 	uint64_t count; /* by the last whole walk, and what we did since */
 };
 
@@ -119,9 +122,11 @@ struct send {
 	uint32_t active;           /* messages in the active queue */
 	struct due_queue due;
 	struct walk walks[WALK_NKINDS];
-	usec_t walk_at;  /* the next walk of everything */
-	bool walk_flush; /* what the walk finds is due */
-	usec_t stray_at; /* when to walk active/ again: some did not move */
+	usec_t walk_at;   /* the next walk of everything */
+	bool walk_flush;  /* what the walk finds is due */
+	usec_t stray_at;  /* when to walk active/ again: some did not move */
+	usec_t rescan_at; /* when to look for files of other queues */
+	struct handover *handover; /* NULL: the queue keeps its mail */
 
 	struct wire *todo;
 	struct intake intake;

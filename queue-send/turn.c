@@ -7,6 +7,7 @@
 #include "queue-send/deferred.h"
 #include "queue-send/dispatch.h"
 #include "queue-send/finish.h"
+#include "queue-send/handover.h"
 #include "queue-send/offers.h"
 #include "queue-send/publish.h"
 #include "queue-send/recipients.h"
@@ -23,6 +24,7 @@ static usec_t (*const works[])(struct send *s) = {
 	recipients_work,
 	dead_work,
 	dispatch_work,
+	handover_work,
 	offers_work,
 	deferred_work,
 	watch_work,

@@ -15,7 +15,6 @@
 #include "spool/accept.h"
 #include "todo-proc/examine.h"
 
-#define NOTE       "pickup"
 #define NOTE_SIZE  128
 #define COPY_CHUNK 65536
 
@@ -28,7 +27,7 @@ struct note {
 static int
 note_open(const struct todo *t, int flags)
 {
-	int fd = t->sp.sys->openat(t->sp.dir[SPOOL_LOCK], NOTE,
+	int fd = t->sp.sys->openat(t->sp.dir[SPOOL_LOCK], SPOOL_PICKUP,
 	    flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
 	return fd < 0 ? -errno : fd;
@@ -53,7 +52,7 @@ note_write(const struct todo *t, const struct note *note)
 static void
 note_clear(const struct todo *t)
 {
-	t->sp.sys->unlinkat(t->sp.dir[SPOOL_LOCK], NOTE, 0);
+	t->sp.sys->unlinkat(t->sp.dir[SPOOL_LOCK], SPOOL_PICKUP, 0);
 }
 
 /* False: there is none, or only a part of one, which was written before any

@@ -218,6 +218,12 @@ daemon_status(struct daemon *d, const char *text)
 	send_up(d, &msg);
 }
 
+void
+daemon_tell(struct daemon *d, const struct msg *msg)
+{
+	send_up(d, msg);
+}
+
 /* ---- signals, which come through the loop ---- */
 
 static void

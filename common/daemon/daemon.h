@@ -83,6 +83,8 @@ daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state);
 /* Tell the supervisor: ready to work; what it does now. */
 void daemon_ready(struct daemon *d);
 void daemon_status(struct daemon *d, const char *text);
+/* Anything else of link SUP. */
+void daemon_tell(struct daemon *d, const struct msg *msg);
 void daemon_exit(struct daemon *d, int status);
 
 /* Users of the configuration, resolved. F6: -ENOENT for one that is unknown;

@@ -173,5 +173,7 @@ void spool_scan_done(struct spool_scan *s);
  * descriptor, kept open as long as the lock is; -EAGAIN when another process
  * has it and !wait. */
 int spool_lock(const struct spool *sp, const char *name, bool wait);
+/* In lock/ while todo-proc copies a drop to incoming/, or cannot remove it. */
+#define SPOOL_PICKUP "pickup"
 
 #endif

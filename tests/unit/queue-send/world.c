@@ -31,10 +31,32 @@ world_fail(enum world_call call, int error, int times)
 	fault.times = times;
 }
 
+static struct {
+	unsigned count, at; /* 0: never */
+} cut;
+
+void
+world_cut(unsigned nth)
+{
+	cut.count = 0;
+	cut.at = nth;
+}
+
+bool
+world_was_cut(void)
+{
+	return cut.at > 0 && cut.count >= cut.at;
+}
+
 static bool
 fails(enum world_call call)
 {
-	if (fault.call != call)
+	cut.count++;
+	if (world_was_cut()) {
+		errno = EIO;
+		return true;
+	}
+	if (call == CALL_NONE || fault.call != call)
 		return false;
 	if (fault.times > 0 && --fault.times == 0)
 		fault.call = CALL_NONE;
@@ -70,6 +92,21 @@ sys_renameat(int olddir, const char *old, int newdir, const char *name)
 	return fails(CALL_RENAME)
 	    ? -1
 	    : spool_sys_real.renameat(olddir, old, newdir, name);
+}
+
+static int
+sys_linkat(int olddir, const char *old, int newdir, const char *name, int flags)
+{
+	return fails(CALL_LINK)
+	    ? -1
+	    : spool_sys_real.linkat(olddir, old, newdir, name, flags);
+}
+
+static int
+sys_unlinkat(int dir, const char *name, int flags)
+{
+	return fails(CALL_NONE) ? -1
+				: spool_sys_real.unlinkat(dir, name, flags);
 }
 
 static struct spool_sys sys;
@@ -144,11 +181,14 @@ world_start(struct world *w, const char *conf)
 
 	log_open("test", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_ERROR_L + 1);
 	world_fail(CALL_NONE, 0, 0);
+	world_cut(0);
 	sys = spool_sys_real;
 	sys.openat = sys_openat;
 	sys.pwrite = sys_pwrite;
 	sys.write = sys_write;
 	sys.renameat = sys_renameat;
+	sys.linkat = sys_linkat;
+	sys.unlinkat = sys_unlinkat;
 	snprintf(w->dir, sizeof(w->dir), "%s/qsend.XXXXXX",
 	    tmp == NULL || strlen(tmp) > 40 ? "/tmp" : tmp);
 	cr_assert_not_null(mkdtemp(w->dir));
@@ -165,6 +205,7 @@ world_again(struct world *w)
 
 	finish(w);
 	world_fail(CALL_NONE, 0, 0);
+	world_cut(0);
 	cr_assert_eq(spool_open(&w->s.sp, &spool_sys_real, w->dir, 1), 0);
 	recover_active(&w->s.sp, &done);
 	spool_close(&w->s.sp);
@@ -288,11 +329,17 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 {
 	struct msg msg = { .type = MSG_MESSAGE };
 	struct queue_file file;
+	uint32_t pending = 0;
+	const char *mark;
 	int fd = spool_open_file(&w->s.sp, dir, inode, O_RDONLY);
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(queue_file_read(fd, &file), 0);
 	close(fd);
+	for (mark = world_marks(w, dir, inode); *mark != '\0'; mark++)
+		pending += *mark == '.';
+	if (file.rcpt_count > 255)
+		pending = file.rcpt_count;
 	if (dir == SPOOL_INCOMING) {
 		cr_assert_gt(w->credit, 0);
 		w->credit--;
@@ -306,7 +353,7 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 		.size = file.size,
 		.content_len = file.content_len,
 		.recipients = file.rcpt_count,
-		.pending = file.rcpt_count,
+		.pending = pending,
 		.sender = MSG_S("s@here.test"),
 	};
 	world_send(w->todo, &msg);

@@ -13,6 +13,7 @@ enum world_call {
 	CALL_OPEN, /* for writing, in active/ */
 	CALL_PWRITE,
 	CALL_RENAME,
+	CALL_LINK,
 	CALL_WRITE, /* of reasons */
 };
 
@@ -39,6 +40,10 @@ void world_link_agent(struct world *w);
 /* Let it work until it waits; takes in what it says to todo-proc. */
 void world_run(struct world *w);
 
+/* The nth call of the spool from now on that changes names or files, and all
+ * after it, do nothing: as a death there. */
+void world_cut(unsigned nth);
+bool world_was_cut(void);
 /* From now on the call fails with errno, `times` times (0: for ever). */
 void world_fail(enum world_call call, int error, int times);
 

@@ -1,0 +1,476 @@
+#include "queue-send/handover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/deferred.h"
+#include "queue-send/finish.h"
+#include "queue-send/offers.h"
+#include "queue-send/recipients.h"
+
+#define MOVED_PER_TURN 100
+#define ASIDE_PER_TURN 500
+#define PASS_EVERY     USEC_PER_SEC
+#define TELL_EVERY     USEC_PER_SEC
+#define SAY_EVERY      (60 * USEC_PER_SEC)
+
+struct target {
+	uint32_t queue;
+	bool open;
+	bool foreign; /* on another file system */
+	usec_t not_before;
+	struct spool sp;
+};
+
+struct handover {
+	struct target targets[HANDOVER_TARGETS];
+	uint32_t ntargets, turn;
+	uint64_t aside; /* messages up to this inode were put aside */
+	bool all_aside;
+	struct spool_scan scan;
+	bool running;   /* a pass */
+	unsigned step;  /* of it: in steps[] */
+	uint64_t found; /* by it, and not moved */
+	uint64_t found_incoming;
+	usec_t pass_at;
+	uint64_t moved, left, incoming;
+	usec_t tell_at, said;
+};
+
+bool
+handover_runs(const struct send *s)
+{
+	return s->handover != NULL;
+}
+
+uint64_t
+handover_incoming(const struct send *s)
+{
+	return s->handover->incoming;
+}
+
+/* ---- targets ---- */
+
+static void
+close_targets(struct handover *h)
+{
+	uint32_t i;
+
+	for (i = 0; i < h->ntargets; i++)
+		if (h->targets[i].open)
+			spool_close(&h->targets[i].sp);
+	h->ntargets = 0;
+}
+
+static uint32_t
+get_u32(const char *data)
+{
+	const unsigned char *p = (const unsigned char *)data;
+
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	    (uint32_t)p[3] << 24;
+}
+
+static void
+set_targets(const struct send *s, struct handover *h, const msg_blob *b)
+{
+	uint32_t i, queue;
+
+	close_targets(h);
+	for (i = 0; i < b->len / 4 && h->ntargets < HANDOVER_TARGETS; i++) {
+		queue = get_u32(b->data + 4 * (size_t)i);
+		if (queue == 0 || queue > QUEUE_NUM_MAX || queue == s->sp.queue)
+			continue;
+		h->targets[h->ntargets++] = (struct target){ .queue = queue };
+	}
+	/* Queues that end together begin with different targets. */
+	h->turn = s->sp.queue;
+	h->pass_at = s->now;
+}
+
+static void
+pause_target(struct send *s, struct target *t, int error)
+{
+	struct handover *h = s->handover;
+
+	t->not_before = s->now + s->conf->error_interval;
+	if (t->open)
+		spool_close(&t->sp);
+	t->open = false;
+	if (log_due(s->now, SAY_EVERY, &h->said))
+		log_warning("queue%" PRIu32 ": takes nothing over: %s",
+		    t->queue,
+		    error == -ESHUTDOWN    ? "it is closed"
+			: error == -ESTALE ? "its directory is gone"
+					   : strerror(-error));
+}
+
+static bool
+is_usable(struct send *s, struct target *t)
+{
+	int r;
+
+	if (t->foreign || s->now < t->not_before)
+		return false;
+	if (t->open)
+		return true;
+	r = spool_open(&t->sp, s->sp.sys, s->conf->queue_base, t->queue);
+	t->open = r == 0;
+	if (r < 0)
+		pause_target(s, t, r);
+	return t->open;
+}
+
+static bool
+all_foreign(const struct handover *h)
+{
+	uint32_t i;
+
+	for (i = 0; i < h->ntargets; i++)
+		if (!h->targets[i].foreign)
+			return false;
+	return true;
+}
+
+static usec_t
+first_pause_ends(const struct handover *h)
+{
+	usec_t first = USEC_NEVER;
+	uint32_t i;
+
+	for (i = 0; i < h->ntargets; i++)
+		if (!h->targets[i].foreign && h->targets[i].not_before < first)
+			first = h->targets[i].not_before;
+	return first;
+}
+
+/* Does the error say something of the target, and nothing of the file? */
+static bool
+is_of_target(int error)
+{
+	static const int errors[] = { EXDEV, ESHUTDOWN, ESTALE, ENOSPC, EDQUOT,
+		EROFS, EMFILE, ENFILE, ENOMEM };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++)
+		if (errors[i] == -error)
+			return true;
+	return false;
+}
+
+/* -EBUSY: no target takes anything now; else what the last one said. */
+static int
+move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
+{
+	struct handover *h = s->handover;
+	uint32_t tries;
+	int r;
+
+	for (tries = 0; tries < h->ntargets; tries++) {
+		struct target *t = &h->targets[h->turn++ % h->ntargets];
+
+		if (!is_usable(s, t))
+			continue;
+		r = spool_hand_over(&s->sp, &t->sp, dir, inode);
+		if (!is_of_target(r))
+			return r;
+		t->foreign = r == -EXDEV;
+		if (!t->foreign)
+			pause_target(s, t, r);
+	}
+	return -EBUSY;
+}
+
+/* ---- one file ---- */
+
+/* -EAGAIN: somebody else is not done with it. */
+static int
+check_incoming(const struct send *s, uint64_t inode)
+{
+	int fd = spool_open_file(&s->sp, SPOOL_INCOMING, inode, O_RDONLY), r;
+
+	if (fd == -ENOENT || fd == -EMFILE || fd == -ENFILE)
+		return fd == -ENOENT ? fd : -EAGAIN;
+	r = fd < 0 ? 0 : spool_file_settled(fd);
+	io_close(&fd);
+	if (r == 0 &&
+	    faccessat(s->sp.dir[SPOOL_LOCK], SPOOL_PICKUP, F_OK,
+		AT_SYMLINK_NOFOLLOW) == 0)
+		r = -EAGAIN;
+	return r;
+}
+
+static void
+moved(struct send *s, enum spool_dir dir, uint64_t inode)
+{
+	struct walk *hold = &s->walks[WALK_HOLD];
+	struct handover *h = s->handover;
+
+	h->moved++;
+	if (h->left > 1)
+		h->left--;
+	if (dir == SPOOL_DEFERRED)
+		deferred_forget(s, inode);
+	if (dir == SPOOL_HOLD && hold->count > 0)
+		hold->count--;
+	s->pub.changed = true;
+}
+
+static int
+move_file(struct send *s, enum spool_dir dir, uint64_t inode)
+{
+	struct handover *h = s->handover;
+	int r = 0;
+
+	if (messages_find(&s->messages, inode) != NULL)
+		r = -EAGAIN;
+	else if (dir == SPOOL_INCOMING)
+		r = check_incoming(s, inode);
+	if (r == 0)
+		r = move_to_next(s, dir, inode);
+	if (r == 0)
+		moved(s, dir, inode);
+	if (r == 0 || r == -ENOENT)
+		return 0;
+	h->found++;
+	h->found_incoming += dir == SPOOL_INCOMING;
+	if (r == -EBUSY)
+		return r;
+	if (r != -EAGAIN && log_due(s->now, SAY_EVERY, &h->said))
+		log_error("%s/%" PRIu64 ": cannot be handed over: %s",
+		    spool_dirs[dir].name, inode, strerror(-r));
+	return 0;
+}
+
+/* What a crash between the name and its reasons has left. */
+static int
+clear_reasons(struct send *s, enum spool_dir dir UNUSED, uint64_t inode)
+{
+	finish_clear_reasons(s, inode);
+	return 0;
+}
+
+/* ---- a pass ---- */
+
+static const struct {
+	enum spool_dir dir;
+	int (*handle)(struct send *s, enum spool_dir dir, uint64_t inode);
+	bool when_empty; /* nothing was found in the rows before */
+} steps[] = {
+	{ SPOOL_INCOMING, move_file, false },
+	{ SPOOL_DEFERRED, move_file, false },
+	{ SPOOL_ACTIVE, move_file, false },
+	{ SPOOL_HOLD, move_file, false },
+	{ SPOOL_DEFER, clear_reasons, true },
+	{ SPOOL_BOUNCE, clear_reasons, true },
+};
+
+static void
+end_pass(struct send *s, usec_t next)
+{
+	struct handover *h = s->handover;
+
+	if (h->running)
+		spool_scan_done(&h->scan);
+	h->running = false;
+	h->pass_at = next;
+}
+
+static void
+begin_pass(struct send *s)
+{
+	struct handover *h = s->handover;
+
+	h->running = true;
+	h->step = 0;
+	h->found = h->found_incoming = 0;
+	spool_scan_begin(&h->scan, &s->sp, steps[0].dir);
+}
+
+/* False: that was the last. */
+static bool
+next_step(struct send *s)
+{
+	struct handover *h = s->handover;
+
+	spool_scan_done(&h->scan);
+	do
+		h->step++;
+	while (h->step < ARRAY_LEN(steps) && steps[h->step].when_empty &&
+	    h->found > 0);
+	if (h->step < ARRAY_LEN(steps)) {
+		spool_scan_begin(&h->scan, &s->sp, steps[h->step].dir);
+		return true;
+	}
+	h->left = h->found + s->todo_counts.maildrop;
+	h->incoming = h->found_incoming;
+	s->pub.changed = true;
+	end_pass(s, s->now + PASS_EVERY);
+	return false;
+}
+
+/* A bounded part of a pass. */
+static int
+pass(struct send *s)
+{
+	struct handover *h = s->handover;
+	struct spool_item item;
+	int n, r = 0;
+
+	if (!h->running)
+		begin_pass(s);
+	for (n = 0; r == 0 && n < MOVED_PER_TURN; n++) {
+		r = spool_scan_next(&h->scan, false, &item);
+		if (r < 0) { /* a part that cannot be read is not empty */
+			h->found++;
+			r = 0;
+		} else if (r == 0) {
+			if (!next_step(s))
+				return 0;
+		} else {
+			r = item.inode == 0
+			    ? 0
+			    : steps[h->step].handle(
+				  s, steps[h->step].dir, item.inode);
+		}
+	}
+	return r;
+}
+
+/* ---- what was in memory ---- */
+
+/* Messages that wait are put aside; those that are delivered keep what runs,
+ * and are put aside after it, or finish if that was all of them. */
+static void
+put_aside(struct send *s)
+{
+	struct handover *h = s->handover;
+	struct message *m;
+	int n;
+
+	for (n = 0; n < ASIDE_PER_TURN; n++) {
+		m = messages_after(&s->messages, h->aside);
+		if (m == NULL) {
+			h->all_aside = true;
+			return;
+		}
+		h->aside = m->inode;
+		if (m->active)
+			recipients_put_aside(s, m);
+	}
+}
+
+/* ---- begin, end ---- */
+
+static void
+end(struct send *s)
+{
+	handover_done(s);
+	s->want_scan = true;
+	deferred_walk(s);
+	send_kick(s);
+}
+
+static int
+begin(struct send *s)
+{
+	struct handover *h = calloc(1, sizeof(*h));
+
+	if (h == NULL)
+		return -ENOMEM;
+	/* Nothing is known to be empty before it was looked at. */
+	h->left = 1 + s->active + s->due.count + s->todo_counts.incoming +
+	    s->todo_counts.maildrop + s->walks[WALK_HOLD].count;
+	h->incoming = s->todo_counts.incoming;
+	s->handover = h;
+	offers_drop(s);
+	log_info("its mail is handed over to other queues: %u deliveries to "
+		 "end",
+	    sched_figures(s->sched).running);
+	return 0;
+}
+
+int
+handover_told(struct send *s, const struct msg *msg)
+{
+	const msg_blob *queues = &msg->u.HAND_OVER.queues;
+
+	if (queues->len % 4 != 0)
+		return -EBADMSG;
+	if (queues->len == 0) {
+		if (s->handover != NULL) {
+			log_info("its mail is delivered here again");
+			end(s);
+		}
+		return 0;
+	}
+	if (s->handover == NULL && begin(s) < 0)
+		return -ENOMEM;
+	set_targets(s, s->handover, queues);
+	send_kick(s);
+	return 0;
+}
+
+void
+handover_done(struct send *s)
+{
+	struct handover *h = s->handover;
+
+	s->handover = NULL;
+	if (h == NULL)
+		return;
+	if (h->running)
+		spool_scan_done(&h->scan);
+	close_targets(h);
+	free(h);
+}
+
+/* ---- the turn ---- */
+
+static usec_t
+tell(struct send *s)
+{
+	struct handover *h = s->handover;
+
+	if (s->now < h->tell_at)
+		return h->tell_at;
+	h->tell_at = s->now + TELL_EVERY;
+	if (s->d != NULL)
+		daemon_tell(s->d,
+		    &(struct msg){ .type = MSG_HANDED,
+			.u.HANDED = { .moved = h->moved, .left = h->left } });
+	return h->tell_at;
+}
+
+usec_t
+handover_work(struct send *s)
+{
+	struct handover *h = s->handover;
+	usec_t next;
+
+	if (h == NULL || s->stopping)
+		return USEC_NEVER;
+	next = tell(s);
+	if (!h->all_aside) {
+		put_aside(s);
+		return s->now;
+	}
+	if (!h->running && s->now < h->pass_at)
+		return h->pass_at < next ? h->pass_at : next;
+	if (pass(s) != -EBUSY)
+		return h->running ? s->now : next;
+	if (all_foreign(h)) {
+		log_warning("no other queue is on this file system: its mail "
+			    "is delivered here");
+		end(s);
+		return s->now;
+	}
+	end_pass(s, first_pause_ends(h));
+	return next;
+}
