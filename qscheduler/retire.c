@@ -154,6 +154,8 @@ on_mail(struct super *s, uint32_t number, const struct look_result *result)
 		q->retire.step != RETIRE_GIVING) ||
 	    result->r < 0 || result->facts.mail)
 		return;
+	/* The last of it may not have been told. */
+	s->rescan |= q->retire.step == RETIRE_GIVING;
 	enter(q, RETIRE_STOPPING);
 	queue_close(q);
 }

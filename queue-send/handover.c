@@ -40,6 +40,7 @@ struct handover {
 	uint64_t found_incoming;
 	usec_t pass_at;
 	uint64_t moved, left, incoming;
+	uint64_t told; /* of moved */
 	usec_t tell_at, said;
 };
 
@@ -310,6 +311,8 @@ next_step(struct send *s)
 	}
 	h->left = h->found + s->todo_counts.maildrop;
 	h->incoming = h->found_incoming;
+	if (h->told != h->moved) /* so that they are looked for */
+		h->tell_at = s->now;
 	s->pub.changed = true;
 	end_pass(s, s->now + PASS_EVERY);
 	return false;
@@ -441,6 +444,7 @@ tell(struct send *s)
 	if (s->now < h->tell_at)
 		return h->tell_at;
 	h->tell_at = s->now + TELL_EVERY;
+	h->told = h->moved;
 	if (s->d != NULL)
 		daemon_tell(s->d,
 		    &(struct msg){ .type = MSG_HANDED,
@@ -464,7 +468,7 @@ handover_work(struct send *s)
 	if (!h->running && s->now < h->pass_at)
 		return h->pass_at < next ? h->pass_at : next;
 	if (pass(s) != -EBUSY)
-		return h->running ? s->now : next;
+		return h->running || h->tell_at <= s->now ? s->now : next;
 	if (all_foreign(h)) {
 		log_warning("no other queue is on this file system: its mail "
 			    "is delivered here");
