@@ -1,6 +1,7 @@
 #include "sites/parts.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,16 +38,41 @@ column_is_ours(const struct shared *s)
 	return owner_of(s, s->column) == s->owner;
 }
 
-/* The one that the queue had, or a free one. */
 static bool
-take_over(struct shared *s, uint64_t owner, bool had)
+is_gone(const struct shared *s, uint32_t column)
+{
+	uint32_t pid = __atomic_load_n(
+	    &segment_column(&s->seg, column)->pid, __ATOMIC_RELAXED);
+
+	return pid == 0 || pid > INT32_MAX ||
+	    (kill((pid_t)pid, 0) < 0 && errno == ESRCH);
+}
+
+enum claim {
+	CLAIM_OWN,  /* what the queue had before */
+	CLAIM_FREE, /* nobody's */
+	CLAIM_GONE, /* of a process that is gone */
+	CLAIMS
+};
+
+static bool
+may_claim(const struct shared *s, uint32_t column, uint64_t old, uint64_t owner,
+    enum claim way)
+{
+	if (way == CLAIM_OWN)
+		return old >> 32 == owner >> 32;
+	return way == CLAIM_FREE ? old == 0 : is_gone(s, column);
+}
+
+static bool
+claim(struct shared *s, uint64_t owner, enum claim way)
 {
 	uint32_t i;
 
 	for (i = 0; i < s->seg.columns; i++) {
 		uint64_t old = owner_of(s, i);
 
-		if ((had ? old >> 32 == owner >> 32 : old == 0) &&
+		if (may_claim(s, i, old, owner, way) &&
 		    owner_change(s, i, old, owner)) {
 			s->column = i;
 			return true;
@@ -58,14 +84,45 @@ take_over(struct shared *s, uint64_t owner, bool had)
 int
 column_claim(struct shared *s, uint64_t owner)
 {
-	struct column *c;
+	enum claim way;
 
-	if (!take_over(s, owner, true) && !take_over(s, owner, false))
-		return -ENOSPC;
-	s->owner = owner;
-	c = segment_column(&s->seg, s->column);
-	c->pid = (uint32_t)getpid();
-	return 0;
+	for (way = CLAIM_OWN; way < CLAIMS; way++) {
+		if (!claim(s, owner, way))
+			continue;
+		s->owner = owner;
+		__atomic_store_n(&segment_column(&s->seg, s->column)->pid,
+		    (uint32_t)getpid(), __ATOMIC_RELAXED);
+		/* Between the two, another one took our predecessor for the
+		 * owner, and for gone. */
+		if (column_is_ours(s))
+			return 0;
+	}
+	s->owner = 0;
+	return -ENOSPC;
+}
+
+/* Their agents are gone with them, sooner or later: the second time that a
+ * process is missed, its places are free. */
+void
+column_roll(struct shared *s, usec_t now)
+{
+	uint32_t i;
+
+	if (now < s->next_roll)
+		return;
+	s->next_roll = now + GONE_LIMIT;
+	for (i = 0; i < s->seg.columns; i++) {
+		uint64_t owner = owner_of(s, i);
+
+		if (owner == 0 || i == s->column || !is_gone(s, i)) {
+			s->gone[i] = 0;
+		} else if (s->gone[i] != owner) {
+			s->gone[i] = owner;
+		} else {
+			s->forgets[i] = owner;
+			s->untidy |= !column_forget(s, i, now);
+		}
+	}
 }
 
 void

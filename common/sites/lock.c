@@ -1,11 +1,39 @@
 #include "sites/parts.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 /* A lock is held for well under a microsecond: mostly it is free again before
  * the kernel could be asked. */
 #define SPINS 64
+
+int
+lock_init(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+	int r = pthread_mutexattr_init(&attr);
+
+	if (r != 0)
+		return -r;
+	r = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (r == 0)
+		r = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	memset(lock, 0, sizeof(*lock));
+	if (r == 0)
+		r = pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return -r;
+}
+
+/* Given a mutex of another kind, which somebody must have written over this
+ * one, the C library aborts. */
+static bool
+is_one_of_ours(const struct shared *s, const pthread_mutex_t *lock)
+{
+	return __atomic_load_n(&lock->__data.__kind, __ATOMIC_RELAXED) ==
+	    s->lock_kind;
+}
 
 static struct timespec
 limit_from_now(void)
@@ -54,7 +82,9 @@ set_lock(struct shared *s, uint32_t set, usec_t now)
 {
 	struct set *shared = segment_set(&s->seg, set);
 	struct local_set *local = &s->sets[set];
-	int r = lock_within_limit(&shared->lock, local->alone_until > now);
+	int r = is_one_of_ours(s, &shared->lock)
+	    ? lock_within_limit(&shared->lock, local->alone_until > now)
+	    : EINVAL;
 
 	if (r == EOWNERDEAD) {
 		table_mend(&s->seg, shared);

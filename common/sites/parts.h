@@ -47,6 +47,8 @@
 /* Who waits looks by itself; who has something to tell tries again. */
 #define LOOK_AGAIN      USEC_PER_SEC
 #define TELL_AGAIN      (100 * USEC_PER_MSEC)
+/* A column whose process is gone is free then, whoever should have said so. */
+#define GONE_LIMIT      (60 * USEC_PER_SEC)
 
 struct segment_head {
 	uint64_t magic;
@@ -61,7 +63,7 @@ struct segment_head {
 struct column {
 	uint64_t owner; /* queue + 1, generation; 0: free. Atomic */
 	uint32_t word;  /* 1: look at the bits. Atomic; a futex */
-	uint32_t pid;   /* for people */
+	uint32_t pid;   /* of the owner. Atomic */
 	/* Of each set: there may be room in it. Atomic. */
 	uint64_t bits[];
 };
@@ -217,11 +219,14 @@ struct shared {
 	struct site_table table;
 	struct sites *private; /* while there is no segment */
 	struct segment seg;
+	int lock_kind; /* as glibc notes it in each of ours */
 	bool borrowed; /* the mapping is somebody else's */
 	uint32_t column;
 	uint64_t owner; /* of our column; 0: none */
 	struct local_set *sets;
 	uint64_t *forgets; /* of each column: its owner, to be cleared; or 0 */
+	uint64_t *gone;    /* of each: its owner, when its process was missed */
+	usec_t next_roll;  /* when they are looked for again */
 	struct waker waker;
 	struct handle_tree handles;
 	struct handle_queue ready;
@@ -241,6 +246,7 @@ struct shared {
 };
 
 /* ---- lock.c ---- */
+int lock_init(pthread_mutex_t *lock);
 /* False: not to be had for now. */
 bool set_lock(struct shared *s, uint32_t set, usec_t now);
 void set_unlock(struct shared *s, uint32_t set);
@@ -322,6 +328,8 @@ void column_clear_locked(struct shared *s, uint32_t set, uint32_t column,
 bool
 column_clear(struct shared *s, uint32_t column, uint64_t owner, usec_t now);
 bool column_forget(struct shared *s, uint32_t column, usec_t now);
+/* Those whose processes are gone for long are to be forgotten. */
+void column_roll(struct shared *s, usec_t now);
 
 /* ---- wake.c ---- */
 int waker_open(struct waker *w);
@@ -358,8 +366,9 @@ handle_of(struct site *site)
 	return (struct handle *)(void *)site;
 }
 /* ---- work.c ---- */
-/* shared_work() is to be called then. */
+/* shared_work() is to be called then, to look again; to pass on turns. */
 void work_at(struct shared *s, usec_t when);
+void work_note_turn(struct handle *h, usec_t now);
 
 /* ---- shared.c ---- */
 extern const struct site_table shared_functions;

@@ -187,8 +187,7 @@ look_begin(struct look *l, struct handle *h, usec_t now)
 		.s = s, .h = h, .rules = &s->rules[h->transport], .now = now
 	};
 	if (!column_is_ours(s) || !set_lock(s, h->set, now)) {
-		if (h->watched)
-			work_at(s, now + TELL_AGAIN);
+		work_at(s, now + TELL_AGAIN);
 		return false;
 	}
 	l->set = segment_set(&s->seg, h->set);

@@ -139,19 +139,12 @@ adopt(const char *name, const struct segment *want, uid_t uid)
 static int
 locks_init(const struct segment *seg)
 {
-	pthread_mutexattr_t attr;
 	uint32_t i;
-	int r = pthread_mutexattr_init(&attr);
+	int r = 0;
 
-	if (r != 0)
-		return -r;
-	r = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	if (r == 0)
-		r = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	for (i = 0; r == 0 && i < seg->sets; i++)
-		r = pthread_mutex_init(&segment_set(seg, i)->lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-	return -r;
+		r = lock_init(&segment_set(seg, i)->lock);
+	return r;
 }
 
 static void

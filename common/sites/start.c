@@ -138,8 +138,9 @@ detach(struct shared *s)
 	s->seg = (struct segment){ 0 };
 	free(s->sets);
 	free(s->forgets);
+	free(s->gone);
 	s->sets = NULL;
-	s->forgets = NULL;
+	s->forgets = s->gone = NULL;
 }
 
 void
@@ -167,12 +168,19 @@ shared_free(struct shared **shared)
 static int
 attach(struct shared *s, uint64_t owner)
 {
+	pthread_mutex_t sample;
 	uint32_t i;
-	int r;
+	int r = lock_init(&sample);
+
+	if (r < 0)
+		return r;
+	s->lock_kind = sample.__data.__kind;
+	pthread_mutex_destroy(&sample);
 
 	s->sets = calloc(s->seg.sets, sizeof(*s->sets));
 	s->forgets = calloc(s->seg.columns, sizeof(*s->forgets));
-	if (s->sets == NULL || s->forgets == NULL)
+	s->gone = calloc(s->seg.columns, sizeof(*s->gone));
+	if (s->sets == NULL || s->forgets == NULL || s->gone == NULL)
 		return -ENOMEM;
 	for (i = 0; i < s->seg.sets; i++)
 		LIST_INIT(&s->sets[i].watched);

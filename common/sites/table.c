@@ -169,11 +169,13 @@ table_mend(const struct segment *seg, struct set *set)
 	for (way = 0; way < SHARED_WAYS; way++) {
 		struct slot *slot = set_slot(seg, set, way);
 
+		if (set->hash[way] == 0) {
+			memset(slot, 0, seg->slot_size);
+			set->dead &= ~(UINT32_C(1) << way);
+		}
 		table_mend_slot(slot);
 		table_scrub(seg, slot);
 		table_note_use(seg, set, way);
-		if (set->hash[way] == 0)
-			set->dead &= ~(UINT32_C(1) << way);
 	}
 }
 

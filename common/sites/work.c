@@ -2,15 +2,30 @@
  * passing on a turn that is not used. */
 #include "sites/parts.h"
 
+static void
+want(struct shared *s, usec_t *next, usec_t when)
+{
+	if (when < *next)
+		*next = when;
+	if (*next < s->told) {
+		s->told = *next;
+		waker_kick(&s->waker);
+	}
+}
+
 void
 work_at(struct shared *s, usec_t when)
 {
-	if (when < s->next_look)
-		s->next_look = when;
-	if (s->next_look < s->told) {
-		s->told = s->next_look;
-		waker_kick(&s->waker);
-	}
+	want(s, &s->next_look, when);
+}
+
+void
+work_note_turn(struct handle *h, usec_t now)
+{
+	if (!h->lined || h->turn_at != 0)
+		return;
+	h->turn_at = now;
+	want(h->shared, &h->shared->next_pass, now + SHARED_TURN);
 }
 
 /* False: it was not to be had. */
@@ -29,12 +44,10 @@ look_again(struct handle *h, usec_t now)
 		look_line_in(&l);
 	else
 		handle_set_ready(h, true);
-	if (h->lined && state == SITE_ROOM && h->turn_at == 0) {
-		h->turn_at = now;
-		h->shared->found++;
+	if (state == SITE_ROOM) {
+		h->shared->found += h->lined && h->turn_at == 0;
+		work_note_turn(h, now);
 	}
-	if (h->turn_at != 0 && h->turn_at + SHARED_TURN < h->shared->next_pass)
-		h->shared->next_pass = h->turn_at + SHARED_TURN;
 	look_end(&l);
 	handle_watch(h);
 	handle_release(h);
@@ -118,6 +131,7 @@ look_at_all(struct shared *s, usec_t now)
 	s->next_look = USEC_NEVER;
 	if (s->untidy)
 		s->untidy = !tidy(s, now);
+	column_roll(s, now);
 	for (set = 0; s->watched > 0 && set < s->seg.sets; set++)
 		all &= look_at_set(s, set, now);
 	s->figures.wakes_lost += s->found - before;
