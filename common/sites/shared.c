@@ -35,25 +35,6 @@ shared_open(void *table, uint32_t transport, const char *name, usec_t now)
 	return handle_site(h);
 }
 
-static void
-shared_close(void *table UNUSED, struct site *site, usec_t now)
-{
-	struct handle *h = handle_of(site);
-	const struct site_table *private = private_of(h);
-
-	ASSERT(h->opens > 0);
-	if (--h->opens > 0)
-		return;
-	h->waits = false;
-	handle_set_ready(h, false);
-	handle_watch(h);
-	if (h->held > 0 || h->lined)
-		return;
-	if (private != NULL)
-	private->close(private->table, h->private, now);
-	handle_release(h);
-}
-
 static void **
 shared_mine(struct site *site)
 {
@@ -128,6 +109,27 @@ wait_in(struct handle *h, bool waits, usec_t now)
 	    waits && (state == SITE_FULL || (state == SITE_ROOM && h->waits));
 	look_end(&l);
 	return state;
+}
+
+static void
+shared_close(void *table UNUSED, struct site *site, usec_t now)
+{
+	struct handle *h = handle_of(site);
+	const struct site_table *private = private_of(h);
+
+	ASSERT(h->opens > 0);
+	if (--h->opens > 0)
+		return;
+	handle_set_ready(h, false);
+	if (h->lined)
+		(void)wait_in(h, false, now);
+	h->waits = false;
+	handle_watch(h);
+	if (h->held > 0 || h->lined)
+		return;
+	if (private != NULL)
+	private->close(private->table, h->private, now);
+	handle_release(h);
 }
 
 static enum site_state

@@ -1,0 +1,180 @@
+/* Locks whose owners die or stop. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sites_scratch.h"
+
+struct owner {
+	struct scratch t;
+	struct end e;
+	struct site *a;
+	pid_t pid;
+	int gate[2];
+};
+
+/* Another process has the lock of the only set, and says so. */
+static void
+own_lock(const struct owner *o)
+{
+	struct segment seg;
+	struct end e;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	end_begin(&e, &o->t, 9, &plain);
+	if (segment_map(o->t.fd, &seg) < 0 ||
+	    !set_lock(e.shared, 0, clock_mono()))
+		_exit(1);
+	/* In the middle of taking a place. */
+	segment_set(&seg, 0)->in_use = 0;
+	segment_set(&seg, 0)->dead = UINT32_MAX;
+	if (write(o->gate[1], "x", 1) != 1)
+		_exit(1);
+	(void)raise(SIGSTOP);
+	segment_set(&seg, 0)->dead = 0;
+	segment_set(&seg, 0)->in_use = 1;
+	set_unlock(e.shared, 0);
+	while (write(o->gate[1], "y", 1) == 1)
+		(void)pause();
+}
+
+static void
+owner_begin(struct owner *o)
+{
+	char c;
+	int status;
+
+	scratch_begin(&o->t, SHARED_WAYS, 3);
+	end_begin(&o->e, &o->t, 1, &plain);
+	o->a = end_site(&o->e, "a", 0);
+	end_take(&o->e, o->a, 0);
+	cr_assert_eq(pipe(o->gate), 0);
+	o->pid = fork();
+	cr_assert_geq(o->pid, 0);
+	if (o->pid == 0)
+		own_lock(o);
+	cr_assert_eq(read(o->gate[0], &c, 1), 1);
+	cr_assert_eq(waitpid(o->pid, &status, WUNTRACED), o->pid);
+	cr_assert(WIFSTOPPED(status));
+}
+
+static void
+owner_end(struct owner *o)
+{
+	close(o->gate[0]);
+	close(o->gate[1]);
+	end_close(&o->e);
+	scratch_end(&o->t);
+}
+
+static void
+owner_kill(struct owner *o)
+{
+	cr_assert_eq(kill(o->pid, SIGKILL), 0);
+	cr_assert_eq(waitpid(o->pid, NULL, 0), o->pid);
+}
+
+static struct shared_figures
+figures(struct end *e)
+{
+	struct shared_figures f;
+
+	shared_figures(e->shared, &f);
+	return f;
+}
+
+Test(sites_lock, of_the_dead_is_taken_over)
+{
+	struct owner o;
+
+	owner_begin(&o);
+	owner_kill(&o);
+	end_take(&o.e, o.a, 0);
+	end_full(&o.e, o.a, 0);
+	cr_expect_eq(figures(&o.e).recovered, 1);
+	cr_expect_eq(figures(&o.e).stuck, 0);
+	cr_expect_eq(end_view(&o.e, o.a).busy, 2);
+	owner_end(&o);
+}
+
+/* P3: others do without it, and do not wait each time; what they had to tell
+ * is told when it goes on. */
+Test(sites_lock, P3_of_the_stopped_holds_nobody_up)
+{
+	struct owner o;
+	uint32_t told = 0;
+	usec_t began;
+	char c;
+	int i;
+
+	owner_begin(&o);
+	*o.e.f->mine(o.a) = &told;
+	began = clock_mono();
+	for (i = 0; i < 10000; i++)
+		end_full(&o.e, o.a, 0);
+	end_wait(&o.e, o.a, 0);
+	end_done(&o.e, o.a, SITE_FAILED, 0);
+	o.e.f->flush(o.e.table, 0);
+	end_work(&o.e, 0);
+	/* Once LOCK_LIMIT; the rest is what a slow machine may take. */
+	cr_expect_lt(clock_mono() - began, 20 * LOCK_LIMIT);
+	cr_expect_eq(figures(&o.e).stuck, 1);
+	cr_expect_eq(told, 0);
+	cr_assert_eq(kill(o.pid, SIGCONT), 0);
+	cr_assert_eq(read(o.gate[0], &c, 1), 1);
+	end_work(&o.e, TELL_AGAIN);
+	cr_expect_eq(told, 1);
+	cr_expect_eq(o.e.f->state(o.e.table, o.a, TELL_AGAIN), SITE_ROOM);
+	cr_expect_eq(end_view(&o.e, o.a).busy, 0);
+	cr_expect(end_view(&o.e, o.a).fail_cohorts == 0.5);
+	owner_kill(&o);
+	owner_end(&o);
+}
+
+/* A site that is closed while it cannot be told. */
+Test(sites_lock, what_is_owed_outlives_the_close)
+{
+	struct owner o;
+	char c;
+
+	owner_begin(&o);
+	end_wait(&o.e, o.a, 0);
+	end_done(&o.e, o.a, SITE_DELIVERED, 0);
+	o.e.f->wait(o.e.table, o.a, false, 0);
+	o.e.f->close(o.e.table, o.a, 0);
+	cr_assert_eq(kill(o.pid, SIGCONT), 0);
+	cr_assert_eq(read(o.gate[0], &c, 1), 1);
+	cr_expect_eq(end_work(&o.e, TELL_AGAIN), USEC_NEVER);
+	cr_expect(RB_EMPTY(&o.e.shared->handles));
+	o.a = end_site(&o.e, "a", 0);
+	cr_expect_eq(o.e.f->state(o.e.table, o.a, 0), SITE_ROOM);
+	cr_expect_eq(end_view(&o.e, o.a).busy, 0);
+	owner_kill(&o);
+	owner_end(&o);
+}
+
+/* A column whose queue is started again while a set cannot be cleared. */
+Test(sites_lock, a_column_is_cleared_when_that_can_be)
+{
+	struct owner o;
+	struct end again;
+	struct site *a;
+	char c;
+
+	owner_begin(&o);
+	end_die(&o.e);
+	end_begin(&again, &o.t, 1, &plain);
+	a = end_site(&again, "a", 0);
+	end_full(&again, a, 0);
+	cr_assert_eq(kill(o.pid, SIGCONT), 0);
+	cr_assert_eq(read(o.gate[0], &c, 1), 1);
+	end_take(&again, a, 0);
+	end_take(&again, a, 0);
+	end_full(&again, a, 0);
+	owner_kill(&o);
+	o.e = again;
+	owner_end(&o);
+}

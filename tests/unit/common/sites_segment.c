@@ -1,0 +1,392 @@
+/* The segment: made, kept, refused, damaged. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sites_scratch.h"
+
+static const struct shared_owner leave = { (uid_t)-1, (gid_t)-1 };
+
+static ino_t
+inode_of(int fd)
+{
+	struct stat st;
+
+	cr_assert_eq(fstat(fd, &st), 0);
+	return st.st_ino;
+}
+
+static int
+again(const struct scratch *t, uint32_t slots, uint32_t columns)
+{
+	const struct shared_shape shape = { slots, columns };
+	int fd = -1;
+
+	cr_assert_eq(shared_create(t->name, &shape, &leave, &fd), 0);
+	return fd;
+}
+
+Test(sites_segment, one_that_is_right_is_kept)
+{
+	struct scratch t;
+	struct end e;
+	struct site *a;
+	struct stat st;
+	int fd;
+
+	scratch_begin(&t, 100, 3);
+	cr_assert_eq(fstat(t.fd, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0640);
+	end_begin(&e, &t, 1, &plain);
+	a = end_site(&e, "a", 0);
+	end_take(&e, a, 0);
+	end_take(&e, a, 0);
+	fd = again(&t, 100, 3);
+	cr_expect_eq(inode_of(fd), inode_of(t.fd));
+	end_full(&e, a, 0);
+	close(fd);
+	end_close(&e);
+	scratch_end(&t);
+}
+
+Test(sites_segment, any_other_is_replaced)
+{
+	static const struct {
+		const char *name;
+		uint32_t slots, columns;
+		off_t cut;
+		mode_t mode;
+		int at, value; /* a byte that is written; -1: none */
+	} rows[] = {
+		{ "more slots", 200, 3, -1, 0640, -1, 0 },
+		{ "more columns", 100, 4, -1, 0640, -1, 0 },
+		{ "empty", 100, 3, 0, 0640, -1, 0 },
+		{ "cut", 100, 3, 4096, 0640, -1, 0 },
+		{ "open to others", 100, 3, -1, 0644, -1, 0 },
+		{ "another magic", 100, 3, -1, 0640, 0, 'x' },
+		{ "another version", 100, 3, -1, 0640, 8, 77 },
+		{ "another count", 100, 3, -1, 0640, 35, 77 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct scratch t;
+		int fd;
+
+		scratch_begin(&t, 100, 3);
+		if (rows[i].cut >= 0)
+			cr_assert_eq(ftruncate(t.fd, rows[i].cut), 0);
+		if (rows[i].at >= 0)
+			cr_assert_eq(
+			    pwrite(t.fd, &rows[i].value, 1, rows[i].at), 1);
+		cr_assert_eq(fchmod(t.fd, rows[i].mode), 0);
+		fd = again(&t, rows[i].slots, rows[i].columns);
+		cr_expect_neq(inode_of(fd), inode_of(t.fd), "%s", rows[i].name);
+		close(fd);
+		scratch_end(&t);
+	}
+}
+
+Test(sites_segment, what_is_no_segment_is_replaced)
+{
+	struct scratch t;
+	char path[IPC_NAME_MAX + 16];
+	int fd;
+
+	scratch_begin(&t, 100, 3);
+	snprintf(path, sizeof(path), "/dev/shm%s", t.name);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(mkfifo(path, 0640), 0);
+	fd = again(&t, 100, 3);
+	close(fd);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(symlink("/dev/null", path), 0);
+	fd = again(&t, 100, 3);
+	close(fd);
+	scratch_end(&t);
+}
+
+Test(sites_segment, shapes)
+{
+	static const struct {
+		uint32_t slots, columns;
+		int want;
+	} rows[] = {
+		{ 0, 1, -EINVAL },
+		{ 64, 0, -EINVAL },
+		{ 64, COLUMNS_MAX + 1, -EINVAL },
+		{ UINT32_MAX, 1, -EINVAL },
+		{ 64, COLUMNS_MAX, 0 },
+		{ 1, 1, 0 },
+	};
+	struct segment seg;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		cr_expect_eq(
+		    segment_layout(rows[i].slots, rows[i].columns, &seg),
+		    rows[i].want, "row %zu", i);
+}
+
+Test(sites_segment, it_is_attached_to_once_and_without_places)
+{
+	struct scratch t;
+	struct end e, third;
+	struct site *a;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	scratch_begin(&t, 64, 2);
+	end_open(&e, &plain);
+	a = end_site(&e, "A.example", 0);
+	*e.f->mine(a) = &t;
+	end_take(&e, a, 0);
+	cr_expect_eq(shared_attach(e.shared, t.fd, 1, 1, 0), -EBUSY);
+	end_done(&e, a, SITE_AGENT_DIED, 0);
+	cr_expect_eq(shared_attach(e.shared, null, 1, 1, 0), -EBADMSG);
+	cr_expect_eq(shared_attach(e.shared, -1, 1, 1, 0), -EBADF);
+	cr_expect_not(shared_is_attached(e.shared));
+	end_take(&e, a, 0);
+	end_done(&e, a, SITE_AGENT_DIED, 0);
+	end_attach(&e, &t, 1);
+	cr_expect_eq(shared_attach(e.shared, t.fd, 1, 1, 0), -EBUSY);
+	cr_expect_eq(*e.f->mine(a), &t);
+	cr_expect_str_eq(e.f->name(a), "A.example");
+	end_take(&e, a, 0);
+	end_open(&third, &plain);
+	cr_expect_eq(shared_attach(third.shared, t.fd, 2, 1, 0), 0);
+	end_close(&third);
+	end_open(&third, &plain);
+	cr_expect_eq(shared_attach(third.shared, t.fd, 3, 1, 0), 0);
+	end_close(&e);
+	end_begin(&e, &t, 7, &plain);
+	end_close(&third);
+	end_close(&e);
+	close(null);
+	scratch_end(&t);
+}
+
+Test(sites_segment, columns_run_out)
+{
+	struct scratch t;
+	struct end a, b;
+
+	scratch_begin(&t, 64, 1);
+	end_begin(&a, &t, 1, &plain);
+	end_open(&b, &plain);
+	cr_expect_eq(shared_attach(b.shared, t.fd, 2, 1, 0), -ENOSPC);
+	cr_expect_not(shared_is_attached(b.shared));
+	end_take(&b, end_site(&b, "a", 0), 0);
+	end_close(&a);
+	end_close(&b);
+	scratch_end(&t);
+}
+
+Test(sites_segment, windows_alone_are_a_part)
+{
+	static const struct {
+		uint32_t initial, limit, queues, want;
+	} rows[] = { { 5, 20, 20, 1 }, { 40, 100, 20, 2 }, { 5, 0, 2, 2 },
+		{ 0, 0, 5, 1 }, { 9, 2, 3, 1 }, { 6, 9, 0, 6 } };
+	static const char *const names[] = { "smtp" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct site_params one = plain;
+		const struct shared_params p = { &one, names, 1, exact,
+			rows[i].queues };
+		struct end e;
+		struct site *a;
+
+		one.initial_destination_concurrency = rows[i].initial;
+		one.destination_concurrency_limit = rows[i].limit;
+		cr_assert_eq(shared_new(&p, 1, &e.shared), 0);
+		e.f = shared_table(e.shared);
+		e.table = e.f->table;
+		a = end_site(&e, "a", 0);
+		cr_expect_eq(
+		    end_view(&e, a).window, rows[i].want, "row %zu", i);
+		cr_expect_eq(shared_configure(e.shared, &p), 0);
+		e.f->close(e.table, a, 0);
+		end_close(&e);
+	}
+}
+
+/* ---- damage ---- */
+
+static uint64_t
+dice(uint64_t *seed)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return *seed >> 16;
+}
+
+static void
+use(struct end *e, struct site **sites, size_t count, uint64_t *seed)
+{
+	usec_t now = (usec_t)(dice(seed) % 10 * SEC);
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		struct site_view v;
+
+		(void)e->f->state(e->table, sites[i], now);
+		(void)e->f->wait(e->table, sites[i], dice(seed) % 2, now);
+		if (e->f->take(e->table, sites[i], now) == SITE_ROOM)
+			end_done(e, sites[i],
+			    dice(seed) % 2 == 0 ? SITE_FAILED : SITE_DELIVERED,
+			    now);
+		e->f->view(sites[i], &v);
+	}
+	end_work(e, now);
+}
+
+/* Whatever is in it, nobody ends or turns in circles; what is seen is fit to
+ * be shown. */
+static bool
+count_seen(void *ctx, const struct shared_seen *seen)
+{
+	cr_assert_lt(
+	    strnlen(seen->name, sizeof(seen->name)), sizeof(seen->name));
+	cr_assert(isfinite(seen->view.fail_cohorts));
+	++*(uint32_t *)ctx;
+	return true;
+}
+
+Test(sites_segment, damage_ends_nobody)
+{
+	struct site_params p = plain;
+	struct site *sites[8];
+	struct scratch t;
+	struct segment seg;
+	uint32_t told = 0, seen = 0;
+	uint64_t seed = 5;
+	struct end e;
+	size_t i, n;
+
+	p.positive = p.negative = (struct feedback){ 0.5, FEEDBACK_X };
+	p.destination_concurrency_limit = 0;
+	scratch_begin(&t, 32, 3);
+	end_begin(&e, &t, 1, &p);
+	for (i = 0; i < ARRAY_LEN(sites); i++) {
+		char name[] = { (char)('a' + i), '\0' };
+
+		sites[i] = end_site(&e, name, 0);
+		*e.f->mine(sites[i]) = &told;
+	}
+	cr_assert_eq(segment_map(t.fd, &seg), 0);
+	for (n = 0; n < 400; n++) {
+		for (i = 0; i < 200; i++) {
+			size_t at = seg.columns_at +
+			    dice(&seed) % (seg.size - seg.columns_at);
+
+			/* Not the name of our column: that is its end. */
+			if (at < seg.columns_at + 8)
+				continue;
+			seg.base[at] = (char)dice(&seed);
+		}
+		if (n % 4 == 0) /* locks that can be had, and bad windows */
+			for (i = 0; i < seg.sets; i++)
+				(void)lock_init(&segment_set(&seg, 0)->lock);
+		for (i = 0; i < SHARED_WAYS && n % 3 == 0; i++)
+			set_slot(&seg, segment_set(&seg, 0), (uint32_t)i)
+			    ->window = (struct window){ 0, -1e300,
+				n % 2 ? -INFINITY : NAN, INFINITY };
+		e.shared->sets[0].alone_until = n % 5 == 0 ? 0 : 100 * SEC;
+		use(&e, sites, ARRAY_LEN(sites), &seed);
+		cr_assert_eq(
+		    shared_read(t.name, (uid_t)-1, count_seen, &seen), 0);
+	}
+	cr_expect_gt(seen, 0);
+	segment_unmap(&seg);
+	end_close(&e);
+	scratch_end(&t);
+}
+
+/* What one cell says that nobody has, or that cannot be, holds nobody up. */
+Test(sites_segment, cells_that_cannot_be)
+{
+	struct segment seg;
+	struct scratch t;
+	struct end e;
+	struct site *a;
+	struct slot *slot;
+	struct set *set;
+	int way;
+
+	scratch_begin(&t, 32, 3);
+	end_begin(&e, &t, 1, &plain);
+	a = end_site(&e, "a", 0);
+	end_take(&e, a, 0);
+	cr_assert_eq(segment_map(t.fd, &seg), 0);
+	set = segment_set(&seg, 0);
+	way = table_find(e.shared, set, handle_of(a));
+	cr_assert_geq(way, 0);
+	slot = set_slot(&seg, set, (uint32_t)way);
+	slot_busy_cells(slot)[2] = 7;          /* nobody's column */
+	slot_busy_cells(slot)[0] = UINT32_MAX; /* ours */
+	slot_tickets(&seg, slot)[2] = 1;
+	end_take(&e, a, 0);
+	end_full(&e, a, 0);
+	cr_expect_eq(end_view(&e, a).busy, 2);
+	segment_column(&seg, 2)->owner = 1; /* somebody's, and absurd */
+	slot_busy_cells(slot)[2] = BUSY_MOST;
+	end_done(&e, a, SITE_DELIVERED, 0);
+	end_take(&e, a, 0);
+	segment_unmap(&seg);
+	end_close(&e);
+	scratch_end(&t);
+}
+
+/* ---- readers ---- */
+
+struct wanted {
+	const char *name;
+	struct shared_seen seen;
+	uint32_t count;
+};
+
+static bool
+note(void *ctx, const struct shared_seen *seen)
+{
+	struct wanted *w = ctx;
+
+	w->count++;
+	if (strcmp(seen->name, w->name) == 0) {
+		w->seen = *seen;
+		w->seen.view.why = NULL;
+	}
+	return true;
+}
+
+Test(sites_segment, readers)
+{
+	struct wanted w = { .name = "smtp/b.ex?mple" };
+	struct scratch t;
+	struct end e;
+	struct site *a, *b;
+
+	scratch_begin(&t, 200, 2);
+	end_begin(&e, &t, 1, &plain);
+	a = end_site(&e, "a.example", 0);
+	b = end_site(&e, "b.ex\x01mple", 0);
+	end_take(&e, a, 0);
+	end_take(&e, b, 0);
+	end_take(&e, b, 0);
+	end_wait(&e, b, 0);
+	cr_expect_eq(shared_read(t.name, (uid_t)-1, note, &w), 0);
+	cr_expect_eq(w.count, 2);
+	cr_expect_eq(w.seen.view.busy, 2);
+	cr_expect_eq(w.seen.view.window, 2);
+	cr_expect_eq(w.seen.view.state, SITE_FULL);
+	cr_expect_eq(w.seen.waiting, 1);
+	cr_expect_eq(
+	    shared_read("/no.such.sites", (uid_t)-1, note, &w), -ENOENT);
+	end_close(&e);
+	scratch_end(&t);
+}

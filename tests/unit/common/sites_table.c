@@ -1,0 +1,246 @@
+/* Slots: taken for other sites, and sets without one to spare. */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "sites_scratch.h"
+
+static struct site *
+numbered(struct end *e, int i, usec_t now)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "host%d.example", i);
+	return end_site(e, name, now);
+}
+
+static struct shared_figures
+figures(struct end *e)
+{
+	struct shared_figures f;
+
+	shared_figures(e->shared, &f);
+	return f;
+}
+
+/* One set: what was learned goes, the least recently used first and the dead
+ * last. */
+Test(sites_table, the_least_recently_used_goes_first)
+{
+	struct site_params p = plain;
+	struct scratch t;
+	struct site *s[SHARED_WAYS + 2];
+	struct end e;
+	int i;
+
+	p.positive = (struct feedback){ 0.5, FEEDBACK_X };
+	scratch_begin(&t, SHARED_WAYS, 1);
+	end_begin(&e, &t, 1, &p);
+	for (i = 0; i < SHARED_WAYS; i++) {
+		s[i] = numbered(&e, i, i);
+		end_take(&e, s[i], i);
+		end_done(&e, s[i], SITE_DELIVERED, i);
+	}
+	end_take(&e, s[0], 100);
+	end_done(&e, s[0], SITE_FAILED, 100);
+	end_take(&e, s[0], 100);
+	end_done(&e, s[0], SITE_FAILED, 100);
+	cr_expect_eq(figures(&e).evicted, 0);
+	s[i] = numbered(&e, i, 200);
+	end_take(&e, s[i], 200);
+	cr_expect_eq(figures(&e).evicted, 1);
+	cr_expect_eq(e.f->state(e.table, s[0], 200), SITE_DEAD);
+	cr_expect_eq(e.f->state(e.table, s[1], 200), SITE_ROOM);
+	cr_expect(end_view(&e, s[1]).success == 0, "it was forgotten");
+	cr_expect_eq(e.f->state(e.table, s[2], 200), SITE_ROOM);
+	cr_expect(end_view(&e, s[2]).success == 0.5, "it was not");
+	end_close(&e);
+	scratch_end(&t);
+}
+
+/* Slots with places are nobody else's; who finds none is told when there is
+ * one. */
+Test(sites_table, a_crowded_set)
+{
+	struct scratch t;
+	struct site *s[SHARED_WAYS], *more;
+	uint32_t told = 0;
+	struct end e, other;
+	struct pollfd p;
+	int i;
+
+	scratch_begin(&t, SHARED_WAYS, 2);
+	end_begin(&e, &t, 1, &plain);
+	end_begin(&other, &t, 2, &plain);
+	for (i = 0; i < SHARED_WAYS; i++) {
+		s[i] = numbered(&e, i, 0);
+		end_take(&e, s[i], 0);
+	}
+	more = numbered(&other, i, 0);
+	*other.f->mine(more) = &told;
+	cr_expect_eq(other.f->state(other.table, more, 0), SITE_FULL);
+	end_wait(&other, more, 0);
+	end_full(&other, more, 0);
+	cr_expect_gt(figures(&other).crowded, 0);
+	end_work(&other, 0);
+	cr_expect_eq(told, 0);
+	end_done(&e, s[7], SITE_AGENT_DIED, 0);
+	p = (struct pollfd){ .fd = shared_wake_fd(other.shared),
+		.events = POLLIN };
+	cr_expect_eq(poll(&p, 1, 5000), 1);
+	end_work(&other, 0);
+	cr_expect_eq(told, 1);
+	end_take(&other, more, 0);
+	cr_expect_eq(e.f->take(e.table, s[7], 0), SITE_FULL);
+	end_close(&other);
+	end_close(&e);
+	scratch_end(&t);
+}
+
+/* A name that differs behind what a slot keeps of it is another site. */
+Test(sites_table, long_names)
+{
+	struct scratch t;
+	char a[SITE_NAME_MAX + 1], b[SITE_NAME_MAX + 1];
+	struct site *one, *two;
+	struct end e;
+	size_t i;
+
+	for (i = 0; i < SITE_NAME_MAX; i++)
+		a[i] = b[i] = 'x';
+	a[i] = b[i] = '\0';
+	b[i - 1] = 'y';
+	scratch_begin(&t, SHARED_WAYS, 1);
+	end_begin(&e, &t, 1, &plain);
+	one = end_site(&e, a, 0);
+	two = end_site(&e, b, 0);
+	cr_expect_neq(one, two);
+	end_take(&e, one, 0);
+	end_take(&e, one, 0);
+	end_full(&e, one, 0);
+	end_take(&e, two, 0);
+	end_close(&e);
+	scratch_end(&t);
+}
+
+Test(sites_table, names_compare_without_case_between_queues)
+{
+	struct scratch t;
+	struct end a, b;
+	struct site *one, *two;
+
+	scratch_begin(&t, 1000, 2);
+	end_begin(&a, &t, 1, &plain);
+	end_begin(&b, &t, 2, &plain);
+	one = end_site(&a, "MX.Example", 0);
+	two = end_site(&b, "mx.eXample", 0);
+	end_take(&a, one, 0);
+	end_take(&a, one, 0);
+	end_full(&b, two, 0);
+	cr_expect_str_eq(a.f->name(one), "MX.Example");
+	cr_expect_str_eq(b.f->name(two), "mx.eXample");
+	end_close(&a);
+	end_close(&b);
+	scratch_end(&t);
+}
+
+/* What one queue learns holds for all. */
+Test(sites_table, what_is_learned_is_common)
+{
+	struct site_params p = plain;
+	struct scratch t;
+	struct end a, b;
+	struct site *one, *two;
+
+	p.positive = (struct feedback){ 1, FEEDBACK_X };
+	scratch_begin(&t, 64, 2);
+	end_begin(&a, &t, 1, &p);
+	end_begin(&b, &t, 2, &p);
+	one = end_site(&a, "a", 0);
+	two = end_site(&b, "a", 0);
+	end_take(&a, one, 0);
+	end_take(&b, two, 0);
+	end_done(&a, one, SITE_DELIVERED, 0);
+	(void)b.f->state(b.table, two, 0);
+	cr_expect_eq(end_view(&b, two).window, 3, "it was used by both");
+	end_take(&a, one, 0);
+	end_take(&a, one, 0);
+	end_full(&a, one, 0);
+	end_done(&a, one, SITE_FAILED, 0);
+	end_done(&a, one, SITE_FAILED, 0);
+	end_take(&a, one, 0);
+	end_done(&a, one, SITE_FAILED, 0);
+	cr_expect_eq(b.f->state(b.table, two, 0), SITE_DEAD);
+	/* It began before, and says that it lives. */
+	end_done(&b, two, SITE_DELIVERED, 1);
+	cr_expect_eq(a.f->state(a.table, one, 1), SITE_ROOM);
+	cr_expect_eq(end_view(&a, one).window, 1);
+	cr_expect_eq(end_view(&a, one).deaths, 0);
+	end_close(&a);
+	end_close(&b);
+	scratch_end(&t);
+}
+
+Test(sites_table, a_flush_of_one_opens_for_all)
+{
+	struct scratch t;
+	struct end a, b;
+	struct site *one, *two;
+
+	scratch_begin(&t, 64, 2);
+	end_begin(&a, &t, 1, &plain);
+	end_begin(&b, &t, 2, &plain);
+	one = end_site(&a, "a", 0);
+	two = end_site(&b, "a", 0);
+	end_take(&a, one, 0);
+	end_take(&a, one, 0);
+	end_done(&a, one, SITE_FAILED, 0);
+	end_done(&a, one, SITE_FAILED, 0);
+	cr_expect_eq(b.f->state(b.table, two, MIN - 1), SITE_DEAD);
+	b.f->flush(b.table, 1);
+	cr_expect_eq(a.f->state(a.table, one, 1), SITE_ROOM);
+	cr_expect_eq(end_view(&a, one).deaths, 1);
+	end_close(&a);
+	end_close(&b);
+	scratch_end(&t);
+}
+
+/* A limit that was lowered while more is busy, in one of two at first. */
+Test(sites_table, new_parameters)
+{
+	struct site_params two[] = { plain, plain };
+	static const char *const names[] = { "smtp", "lmtp" };
+	struct shared_params p = { two, names, 2, exact, 1 };
+	struct scratch t;
+	struct end a, b;
+	struct site *one, *other;
+
+	two[0].initial_destination_concurrency = 9;
+	scratch_begin(&t, 64, 2);
+	end_begin(&a, &t, 1, &two[0]);
+	end_begin(&b, &t, 2, &two[0]);
+	one = end_site(&a, "a", 0);
+	other = end_site(&b, "a", 0);
+	end_take(&a, one, 0);
+	end_take(&a, one, 0);
+	end_take(&b, other, 0);
+	two[0].destination_concurrency_limit = 2;
+	p.count = 1;
+	cr_expect_lt(shared_configure(a.shared, &p), 0);
+	p.count = 2;
+	cr_expect_eq(shared_configure(a.shared, &p), 0);
+	end_full(&a, one, 0);
+	cr_expect_eq(end_view(&a, one).window, 2);
+	cr_expect_eq(end_view(&a, one).busy, 3, "what runs goes on");
+	end_full(&b, other, 0);
+	end_done(&a, one, SITE_AGENT_DIED, 0);
+	end_full(&b, other, 0);
+	end_done(&a, one, SITE_AGENT_DIED, 0);
+	end_take(&b, other, 0);
+	two[0].destination_concurrency_limit = 0;
+	cr_expect_eq(shared_configure(a.shared, &p), 0);
+	end_full(&a, one, 0);
+	end_close(&a);
+	end_close(&b);
+	scratch_end(&t);
+}
