@@ -73,6 +73,7 @@ link_child(struct child *c)
 	}
 	link_object(c, "page", q->page_fd);
 	link_object(c, "qscheduler", q->super->requests);
+	sites_link(c);
 	for (role = 0; role < NROLES; role++)
 		if (role != ROLE_QUEUE_SEND)
 			join_pair(leader, &q->children[role]);

@@ -209,6 +209,7 @@ static void
 begin_group(struct queue *q)
 {
 	q->group_going = false;
+	sites_group_gone(q);
 	q->group = ++q->generation;
 	want_all(q, PROC_EV_CLEAR);
 }

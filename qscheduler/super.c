@@ -127,6 +127,7 @@ look_at_health(struct super *s, usec_t now)
 	s->next_health = now + SUPER_HEALTH;
 	publish_health(s);
 	requests_health(s);
+	sites_health(s);
 	for (i = 0; i < s->nqueues; i++)
 		queue_health(s->queues[i]);
 }
@@ -320,6 +321,7 @@ open_all(struct super *s)
 	if (r == 0) {
 		hand_restore(s, clock_mono());
 		requests_open(s);
+		sites_open(s);
 	}
 	return r;
 }
@@ -331,6 +333,7 @@ close_all(struct super *s)
 
 	looks_close(s);
 	grow_stop(s);
+	sites_close(s);
 	for (i = 0; i < s->nqueues; i++)
 		queue_free(&s->queues[i]);
 	requests_close(s);

@@ -133,7 +133,6 @@ struct queue {
 	bool closing;  /* to be ended with its children */
 	char reason[160];
 	uint32_t generation;
-	uint32_t sites_generation; /* of the column of its group, or last one */
 	uint32_t group;   /* generation of its processes, which they know */
 	bool group_going; /* queue-send has ended, others are still there */
 	uint32_t changes; /* of the state that is shown */
@@ -193,7 +192,6 @@ struct super {
 	bool hand_unsaved;   /* QUEUE_BASE/by-hand is not as it should be */
 	usec_t hand_save_at; /* not before, unless asked */
 	int sites_fd; /* shm /qscheduler.sites, -1: queues have windows each */
-	uint32_t sites_serial; /* the sites_generation given last */
 	bool sites_lost;       /* its name was taken away: said once */
 	struct notify notify;
 	char status[160]; /* as it was told last */
@@ -393,11 +391,9 @@ void sites_open(struct super *s);
  * stays, for the next supervisor. */
 void sites_close(struct super *s);
 void sites_health(struct super *s);
-/* Before the links with agents: queue-send begins with it, or without. Each
- * time under a number of its own, which no supervisor has given before. */
+/* Before the links with agents: queue-send begins with it, or without. */
 void sites_link(struct child *c);
-/* No process of its last group is there any more, and queue-send is not yet
- * started again: what they held is free. */
+/* No process of q->group is there any more: what they held is free. */
 void sites_group_gone(struct queue *q);
 
 /* ---- request.c ---- */

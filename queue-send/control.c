@@ -14,6 +14,7 @@
 #include "queue-send/results.h"
 #include "queue-send/schedule.h"
 #include "queue-send/turn.h"
+#include "queue-send/places.h"
 
 /* ---- start ---- */
 
@@ -140,20 +141,30 @@ done(struct daemon *d)
 static void
 linked(struct daemon *d, const char *name, int fd)
 {
-	links_linked(d->state, name, fd);
+	struct send *s = d->state;
+
+	s->generation = d->generation;
+	links_linked(s, name, fd);
 }
 
-/* The common table of destinations, which is not there. */
 static int
-told_link(struct send *s UNUSED, const struct msg *msg)
+told_link(struct send *s, const struct msg *msg)
 {
 	static const char sites[] = "sites";
 	const struct msg_str *name = &msg->u.LINK.name;
 
-	return name->len == strlen(sites) &&
-		memcmp(name->data, sites, name->len) == 0
-	    ? 0
-	    : -ENOENT;
+	if (name->len != strlen(sites) ||
+	    memcmp(name->data, sites, name->len) != 0)
+		return -ENOENT;
+	places_missing(s);
+	return 0;
+}
+
+static int
+told_forget(struct send *s, const struct msg *msg)
+{
+	places_forget(s, msg->u.FORGET.queue, msg->u.FORGET.generation);
+	return 0;
 }
 
 static int
@@ -170,6 +181,7 @@ static const struct {
 	{ MSG_LINK, told_link },
 	{ MSG_HAND_OVER, handover_told },
 	{ MSG_RESCAN, told_rescan },
+	{ MSG_FORGET, told_forget },
 };
 
 static int
@@ -254,17 +266,24 @@ stop(struct daemon *d, usec_t limit)
 usec_t
 control_work(struct send *s)
 {
-	bool over = sched_figures(s->sched).running == 0 &&
-	    STAILQ_EMPTY(&s->parked) &&
+	const uint32_t running = sched_figures(s->sched).running;
+	bool over = running == 0 && STAILQ_EMPTY(&s->parked) &&
 	    (s->messages.count[LIST_FINISHED] == 0 || s->health.read_only);
 
 	if (!s->stopping)
 		return USEC_NEVER;
 	if (!over && s->now < s->stop_at)
 		return s->stop_at;
+	/* Places are given back when connections are closed. */
+	if (running > 0 && !s->hung_up) {
+		s->hung_up = true;
+		links_hang_up(s);
+		s->stop_at = s->now + LINKS_LOST;
+		return s->stop_at;
+	}
 	if (!over)
-		log_warning("stopped with %u deliveries running",
-		    sched_figures(s->sched).running);
+		log_warning("stopped with %u deliveries running", running);
+	places_tell(s);
 	daemon_exit(s->d, 0);
 	return USEC_NEVER;
 }

@@ -11,6 +11,7 @@
 #include "queue-send/publish.h"
 #include "queue-send/results.h"
 #include "queue-send/schedule.h"
+#include "queue-send/places.h"
 
 /* ---- agents ---- */
 
@@ -20,17 +21,70 @@ static const char *const programs[PROGRAM_NPROGRAMS] = {
 };
 
 static void
+agent_end(struct agent_link *agent)
+{
+	results_agent_died(agent->send, agent);
+	TAILQ_REMOVE(&agent->send->agents, agent, link);
+	free(agent);
+}
+
+static void
 agent_drop(struct agent_link *agent)
 {
 	struct send *s = agent->send;
 
-	results_agent_died(s, agent);
-	TAILQ_REMOVE(&s->agents, agent, link);
+	wire_free(&agent->wire);
+	agent->over_at = s->now + LINKS_LOST;
 	if (s->agent[agent->program] == agent)
 		s->agent[agent->program] = NULL;
-	wire_free(&agent->wire);
-	free(agent);
+	if (TAILQ_EMPTY(&agent->jobs))
+		agent_end(agent);
 	schedule_limits(s);
+}
+
+/* A process is started when the one before it has ended. */
+static void
+agent_succeeded(struct send *s, enum agent_program program)
+{
+	struct agent_link *agent, *next;
+
+	for (agent = TAILQ_FIRST(&s->agents); agent != NULL; agent = next) {
+		next = TAILQ_NEXT(agent, link);
+		if (agent->program == program && agent->wire == NULL)
+			agent_end(agent);
+	}
+}
+
+usec_t
+links_work(struct send *s)
+{
+	struct agent_link *agent, *next;
+	usec_t at = USEC_NEVER;
+
+	if (s->hung_up) /* they did not die, and the next start has the mail */
+		return USEC_NEVER;
+	for (agent = TAILQ_FIRST(&s->agents); agent != NULL; agent = next) {
+		next = TAILQ_NEXT(agent, link);
+		if (agent->wire != NULL)
+			continue;
+		if (agent->over_at <= s->now)
+			agent_end(agent);
+		else if (agent->over_at < at)
+			at = agent->over_at;
+	}
+	return at;
+}
+
+void
+links_hang_up(struct send *s)
+{
+	struct agent_link *agent, *next;
+
+	for (agent = TAILQ_FIRST(&s->agents); agent != NULL; agent = next) {
+		next = TAILQ_NEXT(agent, link);
+		if (agent->wire != NULL)
+			agent_drop(agent);
+	}
 }
 
 static void
@@ -112,6 +166,7 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 		free(agent);
 		return r;
 	}
+	agent_succeeded(s, program);
 	TAILQ_INSERT_TAIL(&s->agents, agent, link);
 	s->agent[program] = agent;
 	schedule_limits(s);
@@ -208,6 +263,7 @@ static const struct {
 } links[] = {
 	{ "page", publish_linked },
 	{ "qscheduler", publish_requests_linked },
+	{ "sites", places_linked },
 	{ "todo-proc", todo_linked },
 	{ "deliver-local", local_linked },
 	{ "deliver-smtp", smtp_linked },
@@ -235,7 +291,8 @@ links_done(struct send *s)
 {
 	struct agent_link *agent;
 
+	links_hang_up(s);
 	while ((agent = TAILQ_FIRST(&s->agents)) != NULL)
-		agent_drop(agent);
+		agent_end(agent);
 	wire_free(&s->todo);
 }

@@ -1,21 +1,15 @@
 #include "queue-send/schedule.h"
 
-#include <bsd/stdlib.h>
-
 #include "limits/limits.h"
 #include "queue-send/dispatch.h"
 #include "queue-send/links.h"
 #include "queue-send/watch.h"
-
-/* Destinations that nothing waits for and that are remembered all the same: a
- * few MiB at most. */
-#define IDLE_SITES_MAX 20000
+#include "queue-send/places.h"
+#include "sites/shared.h"
 
 struct parameters {
 	struct sched_params sched;
 	struct sched_transport_params transports[CONF_TRANSPORTS_MAX];
-	struct site_params sites[CONF_TRANSPORTS_MAX];
-	struct site_backoff backoff;
 };
 
 static bool
@@ -33,22 +27,11 @@ fill(const struct send *s, struct parameters *p)
 	uint32_t i;
 
 	limits_sched(conf, &p->sched);
-	limits_backoff(conf, &p->backoff);
 	for (i = 0; i < conf->ntransports; i++) {
-		limits_site(conf, i, &p->sites[i]);
 		limits_transport(conf, i, &p->transports[i]);
 		if (!has_agent(s, &conf->transports[i]))
 			p->transports[i].process_limit = 0;
 	}
-}
-
-static uint64_t
-random_seed(void)
-{
-	uint64_t seed;
-
-	arc4random_buf(&seed, sizeof(seed));
-	return seed;
 }
 
 int
@@ -60,11 +43,10 @@ schedule_init(struct send *s)
 
 	watch_init(s);
 	fill(s, &p);
-	r = sites_new(p.sites, count, &p.backoff, IDLE_SITES_MAX, random_seed(),
-	    &s->sites);
+	r = places_init(s);
 	if (r == 0)
 		r = sched_new(&p.sched, p.transports, count,
-		    sites_table(s->sites), &s->sched);
+		    shared_table(s->places.shared), &s->sched);
 	if (r == 0)
 		watch_set(s);
 	return r;
@@ -74,7 +56,7 @@ void
 schedule_done(struct send *s)
 {
 	sched_free(&s->sched);
-	sites_free(&s->sites);
+	places_done(s);
 	watch_done(s);
 }
 
@@ -86,7 +68,7 @@ schedule_configure(struct send *s)
 	int r;
 
 	fill(s, &p);
-	r = sites_configure(s->sites, p.sites, count, &p.backoff);
+	r = places_configure(s);
 	if (r == 0)
 		r = sched_configure(
 		    s->sched, &p.sched, p.transports, count, s->now);

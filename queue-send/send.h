@@ -8,6 +8,7 @@
  *	active      a message comes into the active queue
  *	recipients  its recipients are read in batches
  *	schedule    the scheduler and its parameters
+ *	places      at destinations: shared with all queues, or alone
  *	watch       what it does, in the log
  *	dispatch    entries are handed to agents: jobs
  *	dead        entries for dead destinations are deferred
@@ -96,11 +97,21 @@ struct publisher {
 	bool changed;
 };
 
+struct places {
+	struct shared *shared; /* the table; attached or not */
+	struct event *wake;    /* NULL: not attached */
+	uint32_t queues;       /* that limits are divided by while it is not */
+	usec_t count_at;       /* when to count them again */
+	uint64_t told;         /* of its troubles, in the log */
+	usec_t told_at;        /* log_due() */
+};
+
 TAILQ_HEAD(agent_links, agent_link);
 RB_HEAD(job_tree, job);
 
 struct send {
-	struct daemon *d; /* NULL in unit tests */
+	struct daemon *d;    /* NULL in unit tests */
+	uint32_t generation; /* of the link that came last */
 	const struct conf *conf;
 	struct event_base *base;
 	struct turn turn;
@@ -109,7 +120,7 @@ struct send {
 	int lock; /* SEND_LOCK */
 
 	struct route_table *routes;
-	struct sites *sites;
+	struct places places;
 	struct sched *sched;
 	struct watch watch;
 	struct retry_params retry;
@@ -149,7 +160,7 @@ struct send {
 	struct ages ages;
 	struct rate rate_in, rate_out;
 
-	bool stopping;
+	bool stopping, hung_up;
 	usec_t stop_at;
 	usec_t said_offer, said_io, said_load, said_stray; /* log_due() */
 };

@@ -8,20 +8,24 @@
 #include "queue-send/dispatch.h"
 #include "queue-send/finish.h"
 #include "queue-send/handover.h"
+#include "queue-send/links.h"
 #include "queue-send/offers.h"
 #include "queue-send/publish.h"
 #include "queue-send/recipients.h"
 #include "queue-send/results.h"
 #include "queue-send/watch.h"
+#include "queue-send/places.h"
 
 /* Each kind of work does a bounded part of it and says when it wants to go on:
  * a past time for at once, USEC_NEVER when nothing is left. The order matters:
  * what leaves makes room for what comes, and what came is dispatched. */
 static usec_t (*const works[])(struct send *s) = {
+	links_work,
 	results_work,
 	finish_work,
 	active_work,
 	recipients_work,
+	places_work,
 	dead_work,
 	dispatch_work,
 	handover_work,

@@ -7,6 +7,7 @@
 
 #include "log/log.h"
 #include "queue-send/send.h"
+#include "sites/shared.h"
 
 #define TOLD_PER_TURN 200 /* destinations whose time is over */
 
@@ -262,11 +263,59 @@ on_selected(void *ctx, const struct sched_decision *decision)
 	say_selection(ctx, decision);
 }
 
+/* Why a destination that we saw die is open, when nobody had it open again
+ * before its time; another queue may have, and not everything it learns is
+ * seen here. */
+#define TIME_OVER          "its time is over"
+#define SUCCEEDED          "a delivery that had begun before succeeded"
+#define TIME_OVER_OR_OTHER TIME_OVER ", or another queue reached it before"
+#define SUCCEEDED_OR_OTHER SUCCEEDED ", or another queue reached it"
+
+static bool
+is_shared(const struct send *s)
+{
+	return shared_is_attached(s->places.shared);
+}
+
 static void
 opened(struct send *s, struct dead_site *d, const char *why)
 {
 	say_open(s, d->transport, d->name, why);
 	dead_drop(&s->watch, d);
+}
+
+/* It may be dead again, for another queue. */
+static usec_t
+dead_until(const struct send *s, const struct dead_site *d)
+{
+	const struct site_table *t = shared_table(s->places.shared);
+	struct site *site;
+	struct site_view view;
+
+	if (!is_shared(s))
+		return 0;
+	site = t->open(t->table, d->transport, d->name, s->now);
+	if (site == NULL)
+		return 0;
+	view.dead_until = 0;
+	if (t->state(t->table, site, s->now) == SITE_DEAD)
+		t->view(site, &view);
+	t->close(t->table, site, s->now);
+	return view.dead_until;
+}
+
+static void
+time_over(struct send *s, struct dead_site *d)
+{
+	usec_t until = dead_until(s, d);
+
+	if (until <= s->now) {
+		opened(s, d, is_shared(s) ? TIME_OVER_OR_OTHER : TIME_OVER);
+		return;
+	}
+	RB_REMOVE(dead_times, &s->watch.times, d);
+	d->until = until;
+	RB_INSERT(dead_times, &s->watch.times, d);
 }
 
 static void
@@ -281,16 +330,18 @@ on_step(void *ctx, uint32_t transport, const char *name,
 	    step->result != SITE_UNTRIED)
 		say_step(s, transport, name, step);
 	if (d != NULL && d->until <= s->now) {
-		opened(s, d, "its time is over");
+		time_over(s, d);
+		d = dead_find(&s->watch, transport, name);
+	}
+	if (d != NULL && !dead) {
+		opened(s, d, is_shared(s) ? SUCCEEDED_OR_OTHER : SUCCEEDED);
 		d = NULL;
 	}
-	if (d != NULL && !dead)
-		opened(s, d, "a delivery that had begun before succeeded");
 	if (dead && step->before.state != SITE_DEAD) {
 		say_dead(s, transport, name, &step->after);
-		if (d == NULL)
-			dead_add(
-			    &s->watch, transport, name, step->after.dead_until);
+		if (d != NULL) /* another queue had opened it */
+			dead_drop(&s->watch, d);
+		dead_add(&s->watch, transport, name, step->after.dead_until);
 	}
 }
 
@@ -338,7 +389,7 @@ watch_work(struct send *s)
 			return USEC_NEVER;
 		if (d->until > s->now)
 			return d->until;
-		opened(s, d, "its time is over");
+		time_over(s, d);
 	}
 	return s->now;
 }

@@ -3,6 +3,9 @@
  * destination_concurrency_feedback_debug every delivery report with the window
  * it moved, and every selection with the slots it was made by.
  *
+ * Of a death the queue tells that found it, once, however many share the
+ * destination; the others say of each recipient why it waits.
+ *
  * The scheduler opens a dead destination when it has something to ask it for,
  * which may be never. So that the log tells when its time was over, those that
  * died are kept here, at most WATCH_DEAD_MAX of them.

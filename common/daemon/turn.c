@@ -43,6 +43,10 @@ turn_kick(struct turn *t)
 {
 	const struct timeval soon = { 0 };
 
+	/* To set a timer that is due takes it back: whoever kicks in each
+	 * round of the loop would see no turn. */
+	if (t->kicked)
+		return;
 	t->kicked = true;
 	if (t->timer != NULL)
 		(void)evtimer_add(t->timer, &soon);

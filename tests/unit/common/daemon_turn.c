@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <event2/event.h>
+#include <unistd.h>
 
 #define TURNS_MAX 8
 
@@ -70,4 +71,36 @@ Test(daemon_turn, a_kick_before_and_after_is_nothing)
 	turn_done(&t);
 	turn_kick(&t);
 	cr_expect_null(t.timer);
+}
+
+/* Something that is ready in each round of the loop, until a turn. */
+static void
+on_ready(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct run *r = arg;
+
+	if (r->turns == 0)
+		turn_kick(&r->turn);
+}
+
+Test(daemon_turn, who_kicks_in_each_round_puts_nothing_off, .timeout = 30)
+{
+	static const struct plan plan = { "kicked", { USEC_NEVER }, 0, 1 };
+	struct event_base *base = daemon_loop_new();
+	struct run r = { .plan = &plan };
+	struct event *ready;
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	ready = event_new(base, ends[1], EV_WRITE | EV_PERSIST, on_ready, &r);
+	cr_assert_eq(event_add(ready, NULL), 0);
+	cr_assert_eq(turn_init(&r.turn, base, work, &r), 0);
+	while (r.turns == 0)
+		event_base_loop(base, EVLOOP_ONCE);
+	cr_expect_eq(r.turns, 1);
+	turn_done(&r.turn);
+	event_free(ready);
+	event_base_free(base);
+	close(ends[0]);
+	close(ends[1]);
 }

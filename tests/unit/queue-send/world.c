@@ -279,6 +279,19 @@ hear_todo(struct world *w)
 			w->scans++;
 }
 
+/* The time that a lost agent has to close its connections. */
+static void
+pass_lost(struct world *w)
+{
+	struct agent_link *agent;
+
+	TAILQ_FOREACH (agent, &w->s.agents, link)
+		if (agent->wire == NULL && agent->over_at > 0) {
+			agent->over_at = 0;
+			send_kick(&w->s);
+		}
+}
+
 void
 world_run(struct world *w)
 {
@@ -287,6 +300,7 @@ world_run(struct world *w)
 	for (i = 0; i < 60; i++) {
 		event_base_loop(w->s.base, EVLOOP_NONBLOCK);
 		hear_todo(w);
+		pass_lost(w);
 	}
 }
 

@@ -1,0 +1,243 @@
+#include "queue-send/places.h"
+
+#include <bsd/stdlib.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "limits/limits.h"
+#include "log/log.h"
+#include "queue-send/schedule.h"
+#include "sites/shared.h"
+
+#define COUNT_EVERY                                              \
+	(10 * USEC_PER_SEC) /* queues, while windows are divided \
+			     */
+#define TELL_EVERY (60 * USEC_PER_SEC)
+
+/* ---- parameters ---- */
+
+struct parameters {
+	struct site_params sites[CONF_TRANSPORTS_MAX];
+	const char *names[CONF_TRANSPORTS_MAX];
+};
+
+static struct shared_params
+fill(const struct send *s, struct parameters *p)
+{
+	const struct conf *conf = s->conf;
+	struct shared_params shared = {
+		.sites = p->sites,
+		.names = p->names,
+		.count = conf->ntransports,
+		.queues = s->places.queues,
+	};
+	uint32_t i;
+
+	limits_backoff(conf, &shared.backoff);
+	for (i = 0; i < conf->ntransports; i++) {
+		limits_site(conf, i, &p->sites[i]);
+		p->names[i] = conf->transports[i].name;
+	}
+	return shared;
+}
+
+static uint64_t
+random_seed(void)
+{
+	uint64_t seed;
+
+	arc4random_buf(&seed, sizeof(seed));
+	return seed;
+}
+
+int
+places_init(struct send *s)
+{
+	struct parameters p;
+	struct shared_params params;
+
+	s->places = (struct places){ .queues = 1, .count_at = USEC_NEVER };
+	params = fill(s, &p);
+	return shared_new(&params, random_seed(), &s->places.shared);
+}
+
+int
+places_configure(struct send *s)
+{
+	struct parameters p;
+	const struct shared_params params = fill(s, &p);
+
+	return shared_configure(s->places.shared, &params);
+}
+
+void
+places_done(struct send *s)
+{
+	if (s->places.wake != NULL)
+		event_free(s->places.wake);
+	s->places.wake = NULL;
+	shared_free(&s->places.shared);
+}
+
+/* ---- no segment: how many are we? ---- */
+
+/* Those that deliver: queues that close have mail, too. */
+static uint32_t
+count_queues(const struct conf *conf)
+{
+	struct sched_page *page = malloc(sizeof(*page));
+	uint32_t count = 0, i;
+
+	if (page != NULL && sched_page_read(conf->instance, page) == 0)
+		for (i = 0; i < PAGE_QUEUES_MAX; i++)
+			count += page->rows[i].state != QUEUE_STATE_NONE;
+	free(page);
+	if (count > 0)
+		return count;
+	return conf->queue_max > conf->queue_count ? conf->queue_max
+						   : conf->queue_count;
+}
+
+static void
+count_again(struct send *s)
+{
+	const uint32_t queues = count_queues(s->conf);
+
+	s->places.count_at = s->now + COUNT_EVERY;
+	if (queues == s->places.queues)
+		return;
+	log_info(
+	    "limits of destinations are divided by %" PRIu32 " queues", queues);
+	s->places.queues = queues;
+	schedule_configure(s);
+}
+
+void
+places_missing(struct send *s)
+{
+	log_warning("there is no common table of destinations: limits are "
+		    "divided, and what is dead is learned alone");
+	count_again(s);
+	send_kick(s);
+}
+
+/* ---- the segment ---- */
+
+static void
+on_wake(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	send_kick(arg);
+}
+
+static int
+watch_wake(struct send *s)
+{
+	struct event *wake = event_new(s->base,
+	    shared_wake_fd(s->places.shared), EV_READ | EV_PERSIST, on_wake, s);
+
+	if (wake == NULL)
+		return -ENOMEM;
+	if (event_add(wake, NULL) < 0) {
+		event_free(wake);
+		return -ENOMEM;
+	}
+	if (s->places.wake != NULL)
+		event_free(s->places.wake);
+	s->places.wake = wake;
+	return 0;
+}
+
+/* Mail goes on: the others keep the limit among themselves, and this queue
+ * adds its part of it. */
+int
+places_linked(struct send *s, int fd)
+{
+	int r = shared_attach(
+	    s->places.shared, fd, s->sp.queue, s->generation, s->now);
+
+	io_close(&fd);
+	if (r == 0)
+		r = watch_wake(s);
+	if (r < 0) {
+		log_error("ALERT: the common table of destinations: %s: this "
+			  "queue goes on with windows of its own, and limits "
+			  "of destinations may be exceeded by them",
+		    strerror(-r));
+		if (!shared_is_attached(s->places.shared))
+			count_again(s);
+	}
+	return 0;
+}
+
+void
+places_forget(struct send *s, uint32_t queue, uint32_t generation)
+{
+	if (shared_is_attached(s->places.shared))
+		shared_forget(s->places.shared, queue, generation, s->now);
+	send_kick(s);
+}
+
+/* ---- while it runs ---- */
+
+static void
+on_ready(void *arg, void *destination)
+{
+	struct send *s = arg;
+
+	sched_site_ready(s->sched, destination, s->now);
+}
+
+/* What should not happen often, and then somebody wants to know. */
+static void
+tell_trouble(struct send *s)
+{
+	struct places *p = &s->places;
+	struct shared_figures f;
+
+	shared_figures(p->shared, &f);
+	if (f.recovered + f.stuck + f.crowded == p->told ||
+	    !log_due(s->now, TELL_EVERY, &p->told_at))
+		return;
+	p->told = f.recovered + f.stuck + f.crowded;
+	log_warning("table of destinations, since the start: %" PRIu64
+		    " locks of processes that died, %" PRIu64
+		    " of processes that are stopped, %" PRIu64
+		    " times no room for another destination "
+		    "(destination_table_size)",
+	    f.recovered, f.stuck, f.crowded);
+}
+
+usec_t
+places_work(struct send *s)
+{
+	struct places *p = &s->places;
+	usec_t next;
+
+	if (!shared_is_attached(p->shared)) {
+		if (s->now >= p->count_at)
+			count_again(s);
+		return p->count_at;
+	}
+	next = shared_work(p->shared, s->now, on_ready, s);
+	tell_trouble(s);
+	return next;
+}
+
+void
+places_tell(const struct send *s)
+{
+	struct shared_figures f;
+
+	if (!shared_is_attached(s->places.shared))
+		return;
+	shared_figures(s->places.shared, &f);
+	log_info("table of destinations: %" PRIu64 " places taken, %" PRIu64
+		 " not to be had, %" PRIu64 " waits, %" PRIu64
+		 " wake-ups, %" PRIu64 " without one, %" PRIu64
+		 " destinations forgotten for others",
+	    f.takes, f.full, f.waits, f.wakes, f.wakes_lost, f.evicted);
+}

@@ -1,0 +1,32 @@
+/* queue-send/places.h - where the windows of destinations live (docs/SITES.md):
+ * in the segment that all queues share, once the supervisor has linked it; or,
+ * when it says that there is none, in this process, with limits divided by the
+ * number of queues.
+ *
+ * One or the other is known before the first agent is linked, so before the
+ * first place is taken. Soft: a segment that cannot be used is said, and done
+ * without. */
+#ifndef QUEUE_SEND_PLACES_H
+#define QUEUE_SEND_PLACES_H
+
+#include "queue-send/send.h"
+
+/* 0 or -ENOMEM; places_done() is right after either. */
+int places_init(struct send *s);
+/* After the scheduler: gives back what is held. */
+void places_done(struct send *s);
+/* The parameters are those of s->conf from now on. */
+int places_configure(struct send *s);
+
+/* The segment; takes the descriptor. */
+int places_linked(struct send *s, int fd);
+/* There is none. */
+void places_missing(struct send *s);
+/* All processes of that group are gone. */
+void places_forget(struct send *s, uint32_t queue, uint32_t generation);
+/* Tell the scheduler where there is room now. */
+usec_t places_work(struct send *s);
+/* What the table has cost so far, in the log. */
+void places_tell(const struct send *s);
+
+#endif

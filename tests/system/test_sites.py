@@ -1,0 +1,185 @@
+"""One destination, one window, however many queues (docs/SITES.md)."""
+import collections
+import concurrent.futures
+import contextlib
+import os
+import random
+import re
+import signal
+
+from case import SystemTest, cost
+from counting_site import CountingSite
+from instance import wait
+
+HELLO = b"Subject: hello\n\nhello\n"
+SENT = re.compile(r"queue-send/(\d+)\b.*status=sent")
+SUSPENDED = re.compile(r"queue-send/(\d+)\b.*status=deferred \(delivery temporarily suspended: .*421 4\.3\.2 not now")
+LIMIT = 20
+
+
+class Sites(SystemTest):
+    def site(self, **options):
+        made = CountingSite(**options)
+        self.addCleanup(made.stop)
+        return made
+
+    def away(self, site, queues, limit=LIMIT, **conf):
+        """away.example goes to the site, two recipients at a time."""
+        return self.instance(
+            queues=queues, routing=f"away.example smtp:127.0.0.1:{site.port}\n* local\n",
+            conf={"smtp_destination_concurrency_limit": limit,
+                  "smtp_initial_destination_concurrency": limit,
+                  "smtp_destination_recipient_limit": 2} | conf)
+
+    def submit(self, i, messages, rcpts, name="m"):
+        """So many messages, several submitters at once: equal queues are taken in
+        turn. All recipients."""
+        wanted = [[f"{name}{m}-{r}@away.example" for r in range(rcpts)] for m in range(messages)]
+        i.face("sendmail")  # made before they all want it
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda to: i.inject(HELLO, *to), wanted))
+        return sum(wanted, [])
+
+    def submit_everywhere(self, i, rcpts, name="e"):
+        """Messages until each queue has one."""
+        wanted = []
+        while len({path.relative_to(i.base).parts[0] for path in i.files("active")}) < len(i.numbers):
+            wanted += self.submit(i, 1, rcpts, f"{name}{len(wanted)}-")
+        return wanted
+
+
+class Limit(Sites):
+    @cost(15)
+    def test_twenty_queues_never_more_than_the_limit_under_kill_9(self):
+        site = self.site(service=0.02)
+        i = self.away(site, queues=20).start()
+        site.hold = True
+        wanted = self.submit(i, messages=40, rcpts=40)
+        wait(lambda: site.held == LIMIT, what="a window that is used")
+        site.hold = False
+        dice = random.Random(4)
+        kills = 0
+        while len(site.rcpts) < len(wanted) * 3 // 4:
+            victim = dice.choice(i.pids("queue-send") or [0])
+            with contextlib.suppress(ProcessLookupError):
+                if victim:
+                    os.kill(victim, signal.SIGKILL)
+                    kills += 1
+            before = len(site.rcpts)
+            wait(lambda: len(site.rcpts) > before + 20, what="deliveries between two kills")
+        i.wait_empty(60)
+        i.stop()
+        self.assertGreater(kills, 10)
+        self.assertEqual(site.peak, LIMIT)
+        self.assertEqual(set(site.rcpts), set(wanted))
+        twice = sum(n - 1 for n in collections.Counter(site.rcpts).values())
+        self.assertLessEqual(twice, 2 * LIMIT * kills, "more than what was in flight")
+
+    @cost(10)
+    def test_a_supervisor_that_is_killed_and_started_anew(self):
+        site = self.site(service=0.05)
+        i = self.away(site, queues=6).start()
+        wanted = self.submit(i, messages=12, rcpts=80)
+        for _ in range(2):
+            before = len(site.rcpts)
+            wait(lambda: len(site.rcpts) > before + 100, what="deliveries")
+            i.kill()
+            i.start()
+        i.wait_empty(60)
+        i.stop()
+        self.assertEqual(site.peak, LIMIT)
+        self.assertEqual(set(site.rcpts), set(wanted))
+
+
+class Use(Sites):
+    @cost(8)
+    def test_a_queue_that_waits_gets_its_share(self):
+        """While all of them have work, none has less than half the mean."""
+        site = self.site(service=0.02)
+        i = self.away(site, queues=8, limit=4).start()
+        site.hold = True
+        wanted = self.submit_everywhere(i, rcpts=100)
+        site.hold = False
+        wait(lambda: len(site.rcpts) >= len(wanted) // 2, what="half of all deliveries")
+        site.hold = True
+        contended = SENT.findall(i.log())
+        site.hold = False
+        i.wait_empty()
+        i.stop()
+        share = collections.Counter(contended)
+        self.assertEqual(len(share), 8, share)
+        self.assertGreaterEqual(min(share.values()), len(contended) / 8 / 2, share)
+        self.assertEqual(site.peak, 4)
+
+
+class Learned(Sites):
+    def deferring(self, i):
+        return set(re.findall(SUSPENDED, i.log()))
+
+    def test_what_is_dead_for_one_queue_is_left_alone_by_all(self):
+        site = self.site()
+        i = self.away(site, queues=4, smtp_initial_destination_concurrency=1,
+                      minimal_backoff_time="1h", maximal_backoff_time="2h").start()
+        site.refuse = True
+        i.inject(HELLO, "first@away.example")
+        wait(lambda: i.log_has("state=dead"), what="a dead destination")
+        self.assertEqual(site.connections, 1)
+        wanted = []
+        while len(self.deferring(i)) < 4:
+            wanted += self.submit(i, 1, rcpts=2, name=f"e{len(wanted)}-")
+        wait(lambda: not i.files("incoming", "active"), what="everything deferred")
+        self.assertEqual(site.connections, 1, "a connection to a dead destination")
+        self.assertEqual(len(re.findall("state=dead", i.log())), 1, "told by who found it")
+        self.assertEqual(len(re.findall(SUSPENDED, i.log())), len(wanted))
+        # One flush opens it for everybody.
+        site.refuse = False
+        i.flush()
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(set(site.rcpts), set(wanted) | {"first@away.example"})
+
+    def test_a_window_that_one_queue_has_opened_is_open_for_all(self):
+        site = self.site()
+        i = self.away(site, queues=2, smtp_initial_destination_concurrency=1).start()
+        i.inject(HELLO, *[f"a{n}@away.example" for n in range(400)])
+        i.wait_empty()
+        first = set(SENT.findall(i.log()))
+        self.assertEqual(len(first), 1)
+        site.hold = True
+        before = len(i.log())
+        self.submit_everywhere(i, rcpts=80)
+        wait(lambda: site.held == LIMIT, what="the window that was learned")
+        site.hold = False
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(set(SENT.findall(i.log()[before:])), {"1", "2"})
+        self.assertEqual(site.peak, LIMIT)
+
+
+class Without(Sites):
+    def test_without_shared_memory_the_limit_is_divided(self):
+        """Not a segment can be made: each of four queues has a quarter."""
+        site = self.site()
+        i = self.away(site, queues=4, queue_max=4)
+        i.start(prefix=("strace", "-qq", "-o", "/dev/null", "-e", "trace=fallocate",
+                        "-e", "inject=fallocate:error=ENOSPC"))
+        self.assertTrue(i.log_has(r"ALERT: shared memory /\S+\.sites: No space left"))
+        site.hold = True
+        wanted = self.submit(i, messages=8, rcpts=40)
+        wait(lambda: site.held >= 5 and i.log_has("divided by 4 queues"), what="a part of the window")
+        site.hold = False
+        i.wait_empty()
+        self.assertLessEqual(site.peak, LIMIT)
+        self.assertEqual(sorted(site.rcpts), sorted(wanted))
+
+    def test_a_name_that_is_taken_away_is_said_once(self):
+        site = self.site()
+        i = self.away(site, queues=2).start()
+        os.unlink(f"/dev/shm/{i.name}.qscheduler.sites")
+        i.reload()
+        wait(lambda: i.log_has(r"sites was taken away"), what="the warning")
+        wanted = self.submit(i, messages=4, rcpts=40)
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(sorted(site.rcpts), sorted(wanted))
+        self.assertLessEqual(site.peak, LIMIT)

@@ -1,0 +1,187 @@
+/* The segment of destinations in the hands of the supervisor: made, linked
+ * before any agent, kept for those who still use it, removed at a clean end. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "fake.h"
+#include "ipc/names.h"
+#include "sites/shared.h"
+
+/* /dev/shm has no room for what is very large; nothing else here is. */
+#define LARGE ((off_t)64 << 20)
+
+int
+posix_fallocate(int fd, off_t offset, off_t len)
+{
+	if (len >= LARGE)
+		return ENOSPC;
+	return fallocate(fd, 0, offset, len) < 0 ? errno : 0;
+}
+
+static void
+unlink_segment(void)
+{
+	char name[IPC_NAME_MAX];
+
+	ipc_name_sites(stage()->instance, name);
+	shm_unlink(name);
+}
+
+static void
+end(void)
+{
+	stage_done();
+	unlink_segment();
+}
+
+TestSuite(sites, .init = stage_init, .fini = end, .timeout = 100);
+
+/* Which one is there; 0: none. */
+static ino_t
+segment(void)
+{
+	char name[IPC_NAME_MAX];
+	struct stat st;
+	int fd;
+
+	ipc_name_sites(stage()->instance, name);
+	fd = shm_open(name, O_RDONLY, 0);
+	if (fd < 0)
+		return 0;
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0640);
+	io_close(&fd);
+	return st.st_ino;
+}
+
+/* Before what was waited for last. */
+static bool
+was_heard(const char *what)
+{
+	size_t i;
+
+	for (i = 0; i < stage()->nkept; i++)
+		if (strncmp(stage()->kept[i], what, strlen(what)) == 0)
+			return true;
+	return false;
+}
+
+/* The number at the end of "… LINK sites of 17 PID". */
+static unsigned
+generation(const char *said)
+{
+	const char *of = strstr(said, " of ");
+	unsigned number = 0;
+
+	cr_assert(of != NULL && sscanf(of, " of %u", &number) == 1);
+	return number;
+}
+
+Test(sites, queue_send_gets_it_before_an_agent)
+{
+	stage_start("-s");
+	stage_wait_ready();
+	stage_hear("queue-send LINK");
+	cr_expect(strstr(stage()->said, "LINK page") != NULL);
+	stage_hear("queue-send LINK deliver-local");
+	cr_expect(was_heard("queue-send LINK sites"));
+	cr_expect_neq(segment(), 0);
+	cr_expect_eq(stage_stop(), 0);
+	cr_expect_eq(segment(), 0);
+}
+
+Test(sites, the_end_of_a_group_is_told_to_the_other_queues)
+{
+	unsigned first, second;
+	pid_t pid;
+
+	stage_conf("queue_count = 2");
+	stage_start("-s");
+	stage_wait_ready();
+	first = generation(stage_hear("queue-send LINK sites"));
+	second = generation(stage_hear("queue-send LINK sites"));
+	pid = stage_pid(stage()->said);
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	stage_hear("queue-send FORGET");
+	cr_expect_neq(stage_pid(stage()->said), pid);
+	/* Its next group has another number, and hears of nothing. */
+	cr_expect_neq(generation(stage_hear("queue-send LINK sites")), second);
+	cr_expect_neq(first, 0);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(sites, one_of_a_supervisor_that_was_killed_is_kept)
+{
+	unsigned before;
+	ino_t made;
+
+	stage_start("-s");
+	stage_wait_ready();
+	before = generation(stage_hear("queue-send LINK sites"));
+	made = segment();
+	kill(stage()->pid, SIGKILL);
+	cr_assert_eq(stage_finish(), -SIGKILL);
+	cr_expect_eq(segment(), made);
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_neq(generation(stage_hear("queue-send LINK sites")), before,
+	    "processes of the last one may still be told of by their number");
+	cr_expect_eq(segment(), made);
+	cr_expect_eq(stage_stop(), 0);
+	cr_expect_eq(segment(), 0);
+}
+
+Test(sites, a_name_that_is_taken_away_is_said_and_not_made_again)
+{
+	stage_start("-s");
+	stage_wait_ready();
+	unlink_segment();
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("sites was taken away");
+	kill(stage_pid(stage_hear("queue-send start")), SIGKILL);
+	stage_hear("queue-send start");
+	stage_hear("queue-send LINK sites");
+	stage_hear("queue-send LINK sites");
+	cr_expect_eq(segment(), 0);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* What has the name at the end, and is not ours, stays. */
+Test(sites, what_is_not_ours_is_not_removed)
+{
+	const struct shared_shape shape = { 64, 8 };
+	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
+	char name[IPC_NAME_MAX];
+	ino_t theirs;
+	int fd;
+
+	stage_start("-s");
+	stage_wait_ready();
+	unlink_segment();
+	ipc_name_sites(stage()->instance, name);
+	cr_assert_eq(shared_create(name, &shape, &owner, &fd), 0);
+	theirs = segment();
+	cr_expect_eq(stage_stop(), 0);
+	cr_expect_eq(segment(), theirs);
+	io_close(&fd);
+}
+
+Test(sites, without_a_segment_queues_are_told_and_run)
+{
+	stage_conf("destination_table_size = 1048576");
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect(stage_logged("ALERT: shared memory"), "%s", stage()->logged);
+	stage_hear("queue-send LINK sites");
+	cr_expect_eq(segment(), 0);
+	cr_expect_eq(stage_stop(), 0);
+}

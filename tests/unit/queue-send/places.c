@@ -1,0 +1,330 @@
+/* Places at destinations that other queues take as well (docs/SITES.md): the
+ * others are here, with the real table. */
+#include "tests/unit/queue-send/world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "limits/limits.h"
+#include "queue-send/control.h"
+#include "queue-send/links.h"
+#include "queue-send/places.h"
+#include "sites/shared.h"
+
+#define LIMIT      4
+#define OTHER      2 /* the queue of the others */
+#define GENERATION 70
+#define LIMIT_MSEC 20000
+
+static struct world w;
+static struct shared *other;
+static char name[64];
+static int segment;
+
+static struct shared_params
+params(struct site_params *sites, const char **names)
+{
+	struct shared_params p = { .sites = sites,
+		.names = names,
+		.count = w.conf.ntransports,
+		.queues = 1 };
+	uint32_t i;
+
+	limits_backoff(&w.conf, &p.backoff);
+	for (i = 0; i < p.count; i++) {
+		limits_site(&w.conf, i, &sites[i]);
+		names[i] = w.conf.transports[i].name;
+	}
+	return p;
+}
+
+static void
+start_other(void)
+{
+	struct site_params sites[CONF_TRANSPORTS_MAX];
+	const char *names[CONF_TRANSPORTS_MAX];
+	struct shared_params p = params(sites, names);
+
+	cr_assert_eq(shared_new(&p, 1, &other), 0);
+	cr_assert_eq(
+	    shared_attach(other, segment, OTHER, GENERATION, clock_mono()), 0);
+}
+
+static void
+start(void)
+{
+	const struct shared_shape shape = { .slots = 64, .columns = 4 };
+	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
+
+	world_start(&w,
+	    "initial_destination_concurrency = 4\n"
+	    "default_destination_concurrency_limit = 4\n"
+	    "default_destination_recipient_limit = 2\n"
+	    "default_delivery_slot_cost = 0\n");
+	snprintf(name, sizeof(name), "/u%d.sites", (int)getpid());
+	cr_assert_eq(shared_create(name, &shape, &owner, &segment), 0);
+	start_other();
+	w.s.generation = 1;
+	links_linked(&w.s, "sites", dup(segment));
+	cr_assert(shared_is_attached(w.s.places.shared));
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+	shared_free(&other);
+	io_close(&segment);
+	shm_unlink(name);
+}
+
+TestSuite(places, .init = start, .fini = end, .timeout = 60);
+
+/* ---- what the other queue does ---- */
+
+static struct site *
+open_site(void)
+{
+	const struct site_table *t = shared_table(other);
+	struct site *site;
+	uint32_t i;
+
+	for (i = 0; strcmp(w.conf.transports[i].name, "discard") != 0; i++)
+		continue;
+	site = t->open(t->table, i, "one.test", clock_mono());
+	cr_assert_not_null(site);
+	return site;
+}
+
+static uint32_t
+other_takes(struct site *site, uint32_t most)
+{
+	const struct site_table *t = shared_table(other);
+	uint32_t n = 0;
+
+	while (n < most && t->take(t->table, site, clock_mono()) == SITE_ROOM)
+		n++;
+	return n;
+}
+
+static void
+other_ends(struct site *site, uint32_t n, enum site_result result)
+{
+	const struct site_table *t = shared_table(other);
+
+	while (n-- > 0)
+		t->done(t->table, site, result, "4.4.1 no connection",
+		    clock_mono(), NULL);
+}
+
+static void
+other_closes(struct site *site)
+{
+	const struct site_table *t = shared_table(other);
+
+	t->close(t->table, site, clock_mono());
+}
+
+/* ---- what this one does ---- */
+
+static uint32_t
+running(void)
+{
+	return sched_figures(w.s.sched).running;
+}
+
+/* Woken by another process, it takes a moment. */
+static void
+run_until_running(uint32_t count)
+{
+	const usec_t limit = clock_mono() + LIMIT_MSEC * USEC_PER_MSEC;
+
+	while (running() < count && clock_mono() < limit) {
+		struct pollfd wake = { shared_wake_fd(w.s.places.shared),
+			POLLIN, 0 };
+
+		(void)poll(&wake, 1, 100);
+		world_run(&w);
+	}
+	cr_assert_eq(running(), count);
+}
+
+static void
+tell(const struct msg *msg, int want)
+{
+	cr_assert_eq(
+	    control_ops.told(&(struct daemon){ .state = &w.s }, msg), want);
+	world_run(&w);
+}
+
+static void
+forget(uint32_t queue, uint32_t generation)
+{
+	const struct msg msg = { .type = MSG_FORGET,
+		.u.FORGET = { .queue = queue, .generation = generation } };
+
+	tell(&msg, 0);
+}
+
+Test(places, what_another_queue_has_is_not_there)
+{
+	struct site *site = open_site();
+
+	cr_assert_eq(other_takes(site, 3), 3);
+	world_message(&w, "u@one.test", 20);
+	cr_expect_eq(running(), 1);
+	cr_expect_eq(other_takes(site, 1), 0);
+	other_ends(site, 3, SITE_DELIVERED);
+	run_until_running(LIMIT);
+	cr_expect_eq(other_takes(site, 1), 0);
+	other_closes(site);
+}
+
+Test(places, what_the_dead_had_is_free_when_the_supervisor_says_so)
+{
+	struct site *site = open_site();
+
+	cr_assert_eq(other_takes(site, LIMIT), LIMIT);
+	world_message(&w, "u@one.test", 20);
+	cr_expect_eq(running(), 0);
+	forget(OTHER, GENERATION - 1); /* of its group before */
+	forget(OTHER + 1, GENERATION);
+	cr_expect_eq(running(), 0);
+	forget(OTHER, GENERATION);
+	run_until_running(LIMIT);
+	other_closes(site);
+}
+
+Test(places, a_destination_that_another_queue_found_dead_is_left_alone)
+{
+	struct site *site = open_site();
+	struct world_job job;
+	uint64_t inode;
+
+	cr_assert_eq(other_takes(site, LIMIT), LIMIT);
+	other_ends(site, LIMIT, SITE_FAILED);
+	inode = world_message(&w, "u@one.test", 3);
+	cr_expect_not(world_take(&w, &job), "nothing is tried");
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, inode, 0),
+	    "4.4.1 delivery temporarily suspended: no connection", "%s",
+	    world_reason(&w, SPOOL_DEFER, inode, 0));
+	cr_expect_eq(w.s.watch.count, 0, "who found it tells of it");
+	other_closes(site);
+}
+
+Test(places, who_waits_hears_of_a_death)
+{
+	struct site *site = open_site();
+	uint64_t inode;
+	int i;
+
+	cr_assert_eq(other_takes(site, LIMIT), LIMIT);
+	inode = world_message(&w, "u@one.test", 3);
+	cr_expect_eq(running(), 0);
+	other_ends(site, LIMIT, SITE_FAILED);
+	for (i = 0; i < 200 && world_where(&w, inode) != SPOOL_DEFERRED; i++) {
+		struct pollfd wake = { shared_wake_fd(w.s.places.shared),
+			POLLIN, 0 };
+
+		(void)poll(&wake, 1, 100);
+		world_run(&w);
+	}
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	other_closes(site);
+}
+
+Test(places, a_clean_end_gives_everything_up)
+{
+	struct site *site = open_site();
+
+	world_message(&w, "u@one.test", 20);
+	cr_expect_eq(running(), LIMIT);
+	cr_expect_eq(other_takes(site, 1), 0);
+	world_again(&w);
+	cr_expect_eq(other_takes(site, LIMIT + 1), LIMIT);
+	other_ends(site, LIMIT, SITE_AGENT_DIED);
+	other_closes(site);
+}
+
+/* Its process is seen to end before its connections do. */
+Test(places, P3_an_agent_that_died_keeps_its_places_until_the_next_is_there)
+{
+	struct site *site = open_site();
+	int i;
+
+	world_message(&w, "u@one.test", 20);
+	cr_expect_eq(running(), LIMIT);
+	io_close(&w.agent);
+	for (i = 0; i < 60; i++)
+		event_base_loop(w.s.base, EVLOOP_NONBLOCK);
+	cr_expect_null(w.s.agent[PROGRAM_LOCAL]);
+	cr_expect_eq(other_takes(site, 1), 0);
+	cr_expect_eq(running(), LIMIT);
+	world_link_agent(&w);
+	/* This queue is in line for one of them. */
+	cr_expect_eq(other_takes(site, LIMIT), LIMIT - 1);
+	other_ends(site, LIMIT - 1, SITE_DELIVERED);
+	other_closes(site);
+}
+
+/* ---- without ---- */
+
+static void
+world_anew(const char *conf)
+{
+	world_end(&w);
+	world_start(&w, conf);
+}
+
+Test(places, without_a_segment_the_limit_is_divided)
+{
+	const struct msg none = { .type = MSG_LINK,
+		.u.LINK = { .name = MSG_S("sites") } };
+
+	world_anew("initial_destination_concurrency = 20\n"
+		   "default_destination_concurrency_limit = 20\n"
+		   "default_destination_recipient_limit = 2\n"
+		   "queue_count = 4\nqueue_max = 4\ninstance = not-there\n");
+	tell(&none, 0);
+	cr_expect_eq(w.s.places.queues, 4);
+	world_message(&w, "u@one.test", 100);
+	cr_expect_eq(running(), 5);
+}
+
+Test(places, other_links_without_a_descriptor_are_not_known)
+{
+	const struct msg page = { .type = MSG_LINK,
+		.u.LINK = { .name = MSG_S("page") } };
+	const struct msg longer = { .type = MSG_LINK,
+		.u.LINK = { .name = MSG_S("sites2") } };
+
+	tell(&page, -ENOENT);
+	tell(&longer, -ENOENT);
+}
+
+Test(places, what_is_no_segment_is_done_without)
+{
+	static const char *const files[] = { "/dev/null", "/dev/zero",
+		"/proc/self/exe" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(files); i++) {
+		world_anew("queue_count = 2\nqueue_max = 2\n"
+			   "instance = not-there\n");
+		links_linked(&w.s, "sites", open(files[i], O_RDWR | O_CLOEXEC));
+		cr_expect_not(shared_is_attached(w.s.places.shared));
+		cr_expect_eq(w.s.places.queues, 2);
+		world_message(&w, "u@one.test", 3);
+		cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	}
+}
