@@ -70,7 +70,7 @@ add_time(const struct request *r, uint32_t seconds)
 	struct buf text = { 0 };
 
 	if (seconds == 0)
-		add(r, ", for ever");
+		add(r, " for ever");
 	else if (num_add_duration(&text, seconds * USEC_PER_SEC) == 0)
 		add(r, " for %s", buf_str(&text));
 	buf_done(&text);

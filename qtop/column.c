@@ -5,24 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
+#include "ipc/page_text.h"
+
+#define STATE_WIDTH 10 /* with it, ten columns fit 80 characters */
+
 bool
 row_is_total(const struct model_row *row)
 {
 	return row->sched.state == QUEUE_STATE_NONE;
-}
-
-const char *
-state_name(uint32_t state)
-{
-	static const char *const names[] = {
-		[QUEUE_STATE_NONE] = "",
-		[QUEUE_STATE_OPEN] = "open",
-		[QUEUE_STATE_CLOSING] = "closing",
-		[QUEUE_STATE_DISABLED] = "disabled",
-		[QUEUE_STATE_QUARANTINED] = "quarantine",
-	};
-
-	return state < ARRAY_LEN(names) ? names[state] : "?";
 }
 
 /* ---- numbers ---- */
@@ -59,28 +50,11 @@ count_format(uint64_t n, char cell[CELL_MAX])
 void
 age_format(usec_t age, char cell[CELL_MAX])
 {
-	static const struct {
-		int64_t seconds, below;
-		char unit;
-	} units[] = {
-		{ 1, 100, 's' },
-		{ 60, 100, 'm' },
-		{ 3600, 48, 'h' },
-		{ 86400, 1000, 'd' },
-	};
-	const int64_t seconds = age / USEC_PER_SEC;
-	size_t i;
+	struct buf text = { 0 };
+	int r = num_add_span(&text, age);
 
-	snprintf(cell, CELL_MAX, "%s", age < 0 ? "-" : ">999d");
-	if (age < 0)
-		return;
-	for (i = 0; i < ARRAY_LEN(units); i++) {
-		if (seconds / units[i].seconds >= units[i].below)
-			continue;
-		snprintf(cell, CELL_MAX, "%" PRId64 "%c",
-		    seconds / units[i].seconds, units[i].unit);
-		return;
-	}
+	snprintf(cell, CELL_MAX, "%s", r < 0 ? "?" : buf_str(&text));
+	buf_done(&text);
 }
 
 /* Hundredths per second. */
@@ -132,7 +106,8 @@ fmt_queue(const struct model_row *row, char cell[CELL_MAX])
 static void
 fmt_state(const struct model_row *row, char cell[CELL_MAX])
 {
-	snprintf(cell, CELL_MAX, "%s", state_name(row->sched.state));
+	snprintf(cell, CELL_MAX, "%.*s", STATE_WIDTH,
+	    row_is_total(row) ? "" : queue_state_name(row->sched.state));
 }
 
 static void
@@ -202,29 +177,55 @@ fmt_restarts(const struct model_row *row, char cell[CELL_MAX])
 	count_format(row->sched.restarts, cell);
 }
 
-/* The gravest first. */
+/* What its page, or the lack of it, says, and a load by hand; the gravest. */
+static int
+note_page(const struct model_row *row, struct buf *out)
+{
+	int r;
+
+	if (row->error < 0)
+		return buf_printf(out, "no page: %s", strerror(-row->error));
+	if (row->stale) {
+		r = buf_add_str(out, "stale for ");
+		return r < 0 ? r : num_add_span(out, row->page_age);
+	}
+	if (row->page.read_only != 0)
+		return buf_add_str(out, "disk: no delivery starts");
+	if (row->page.scan_only != 0)
+		return buf_add_str(out, "no doorbell: scanning");
+	if (!row->manual)
+		return 0;
+	r = buf_add_str(out, "load by hand for ");
+	return r < 0 ? r : num_add_span(out, row->manual_left);
+}
+
+int
+note_add(const struct model_row *row, struct buf *out)
+{
+	const size_t start = out->len;
+	struct buf page = { 0 };
+	int r;
+
+	if (row_is_total(row))
+		return 0;
+	r = page_text_row(&row->sched, row->now_mono, out);
+	if (r == 0)
+		r = note_page(row, &page);
+	if (r == 0 && page.len > 0)
+		r = buf_printf(
+		    out, "%s%s", out->len > start ? "; " : "", buf_str(&page));
+	buf_done(&page);
+	return r;
+}
+
 static void
 fmt_note(const struct model_row *row, char cell[CELL_MAX])
 {
-	char time[CELL_MAX];
+	struct buf text = { 0 };
+	int r = note_add(row, &text);
 
-	cell[0] = '\0';
-	if (row_is_total(row))
-		return;
-	if (row->error < 0) {
-		snprintf(
-		    cell, CELL_MAX, "no page: %.60s", strerror(-row->error));
-	} else if (row->stale) {
-		age_format(row->page_age, time);
-		snprintf(cell, CELL_MAX, "stale for %.8s", time);
-	} else if (row->page.read_only != 0) {
-		snprintf(cell, CELL_MAX, "disk: no delivery starts");
-	} else if (row->page.scan_only != 0) {
-		snprintf(cell, CELL_MAX, "no doorbell: scanning");
-	} else if (row->manual) {
-		age_format(row->manual_left, time);
-		snprintf(cell, CELL_MAX, "setqload for %.8s", time);
-	}
+	snprintf(cell, CELL_MAX, "%s", r < 0 ? "?" : buf_str(&text));
+	buf_done(&text);
 }
 
 /* ---- values to sort by ---- */
@@ -272,7 +273,7 @@ const struct column columns[NCOLS] = {
 	[COL_QUEUE] = { .key = "queue", .title = "QUEUE", .width = 5,
 	    .fmt = fmt_queue, .value = value_queue,
 	    .help = "number of the queue" },
-	[COL_STATE] = { .key = "state", .title = "STATE", .width = 10,
+	[COL_STATE] = { .key = "state", .title = "STATE", .width = STATE_WIDTH,
 	    .left = true, .fmt = fmt_state,
 	    .help = "open, closing, disabled, or quarantine: it keeps failing" },
 	[COL_LOCAL] = { .key = "local", .title = "LOCAL", .width = 9,
@@ -312,8 +313,8 @@ const struct column columns[NCOLS] = {
 	    .rank = 7, .fmt = fmt_restarts, .value = value_restarts,
 	    .help = "how often processes of the queue were started again" },
 	[COL_NOTE] = { .key = "note", .title = "NOTE", .width = 36,
-	    .left = true, .rank = 8, .fmt = fmt_note,
-	    .help = "what else is to be known about it" },
+	    .left = true, .rest = true, .rank = 8, .fmt = fmt_note,
+	    .help = "why it is not open and until when, what is wrong, loads by hand" },
 };
 /* clang-format on */
 

@@ -3,9 +3,10 @@
 #ifndef QTOP_COLUMN_H
 #define QTOP_COLUMN_H
 
+#include "base/buf.h"
 #include "qtop/model.h"
 
-#define CELL_MAX 80
+#define CELL_MAX 240
 
 enum column_id {
 	COL_QUEUE,
@@ -30,6 +31,7 @@ struct column {
 	const char *key, *title;
 	int width;
 	bool left; /* text, not a number */
+	bool rest; /* the last: as long as its text */
 	/* On a narrow screen the column of the highest rank goes first; 0
 	 * stays.
 	 */
@@ -44,7 +46,8 @@ extern const struct column columns[NCOLS];
 
 /* The total row is told by its state, which no queue that is shown has. */
 bool row_is_total(const struct model_row *row);
-const char *state_name(uint32_t state);
+/* Why it is not as it should be, or nothing. -ENOMEM. */
+int note_add(const struct model_row *row, struct buf *out);
 /* At most 5 characters: 99999, 123k, 1.2M … */
 void count_format(uint64_t n, char cell[CELL_MAX]);
 /* At most 5 characters: 59s, 12m, 3h, 5d, >999d; "-" for -1. */

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ipc/page_text.h"
+
 void
 format_choose(int width, bool ret_shown[NCOLS])
 {
@@ -32,6 +34,8 @@ add_cell(
 {
 	const int width = column->left ? -column->width : column->width;
 
+	if (column->rest)
+		return buf_printf(out, "%s%s", first ? "" : " ", text);
 	return buf_printf(
 	    out, "%s%*.*s", first ? "" : " ", width, column->width, text);
 }
@@ -79,15 +83,16 @@ enum line_kind
 format_row_kind(const struct model *model, const struct model_row *row)
 {
 	const struct queue_page *page = &row->page;
+	const bool by_hand = (row->sched.flags & SCHED_ROW_HAND) != 0;
 
 	if (row_is_total(row))
 		return LINE_PLAIN;
 	if (row->error < 0 || row->stale || page->read_only != 0 ||
-	    row->sched.state == QUEUE_STATE_DISABLED ||
+	    (row->sched.state == QUEUE_STATE_DISABLED && !by_hand) ||
 	    row->sched.state == QUEUE_STATE_QUARANTINED)
 		return LINE_BAD;
 	if (row->load_pct >= model->sched.threshold_pct ||
-	    row->sched.state == QUEUE_STATE_CLOSING || page->scan_only != 0)
+	    row->sched.state != QUEUE_STATE_OPEN || page->scan_only != 0)
 		return LINE_WARN;
 	if (page->local_used == 0 && page->remote_used == 0 && row->in == 0 &&
 	    page->active == 0)
@@ -96,6 +101,18 @@ format_row_kind(const struct model *model, const struct model_row *row)
 }
 
 /* ---- the whole ---- */
+
+static int
+add_count(const struct model *model, struct buf *out)
+{
+	struct buf text = { 0 };
+	int r = page_text_count(&model->sched, model->now_mono, &text);
+
+	if (r == 0 && text.len > 0)
+		r = buf_printf(out, ", %s", buf_str(&text));
+	buf_done(&text);
+	return r;
+}
 
 int
 format_summary(const struct model *model, const char *instance, struct buf *out)
@@ -109,14 +126,21 @@ format_summary(const struct model *model, const char *instance, struct buf *out)
 		return buf_add_str(out, "not running");
 	if (r == 0)
 		r = buf_printf(out,
-		    "pid %" PRIu32 ", %" PRIu32 " in use, %" PRIu32 " on disk",
-		    s->head.pid, s->qcount, s->qconf);
-	if (r == 0 && s->dynamic != 0)
-		r = buf_printf(out, ", at most %" PRIu32, s->queue_max);
-	if (r == 0)
-		r = buf_printf(out, ", threshold %" PRIu32 "%%, %s",
-		    s->threshold_pct, s->dynamic != 0 ? "dynamic" : "fixed");
-	return r;
+		    "pid %" PRIu32 ", %" PRIu32 " open (%" PRIu32 " to %" PRIu32
+		    "), %" PRIu32 " on disk, load %" PRIu32 "%% of %" PRIu32
+		    "%%, %s",
+		    s->head.pid, s->qcount, s->queue_count, s->queue_max,
+		    s->qconf, s->mean_load_pct, s->threshold_pct,
+		    s->dynamic != 0 ? "dynamic" : "fixed");
+	return r < 0 ? r : add_count(model, out);
+}
+
+int
+format_change(const struct model *model, struct buf *out)
+{
+	return model->error < 0
+	    ? 0
+	    : page_text_change(&model->sched, model->now_wall, out);
 }
 
 int
@@ -126,8 +150,23 @@ format_threshold(const struct model *model, struct buf *out)
 
 	return buf_printf(out,
 	    "threshold = %" PRIu32 ".00 , qcount = %" PRIu32
-	    ", qconf = %" PRIu32,
-	    s->threshold_pct, s->qcount, s->qconf);
+	    ", qconf = %" PRIu32 ", qmin = %" PRIu32 ", qmax = %" PRIu32
+	    ", mean = %" PRIu32 ".00, held = %" PRIu32 ", changes = %" PRIu64,
+	    s->threshold_pct, s->qcount, s->qconf, s->queue_count, s->queue_max,
+	    s->mean_load_pct, s->held_count, s->changes);
+}
+
+int
+format_note(const struct model_row *row, struct buf *out)
+{
+	struct buf note = { 0 };
+	int r = note_add(row, &note);
+
+	if (r == 0 && note.len > 0)
+		r = buf_printf(
+		    out, "%" PRIu32 ": %s", row->sched.queue, buf_str(&note));
+	buf_done(&note);
+	return r;
 }
 
 /* What reading the page of the supervisor says. */
@@ -179,6 +218,8 @@ format_batch(const struct model *model, const char *instance, struct buf *out)
 	r = end_line(format_summary(model, instance, out), out);
 	if (r == 0 && model->stale)
 		r = end_line(format_trouble(model, instance, out), out);
+	if (r == 0 && model->sched.change_wall != 0)
+		r = end_line(format_change(model, out), out);
 	if (r == 0)
 		r = end_line(format_titles(shown, out), out);
 	if (r == 0)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/conf.h"
+#include "ipc/page_text.h"
 
 const struct model_source model_source_shm = {
 	.read_sched = sched_page_read,
@@ -40,7 +41,7 @@ static void
 judge_load(const struct model *model, struct model_row *row)
 {
 	row->load_pct = queue_page_load(&row->page);
-	row->manual = row->sched.manual_until_mono > model->now_mono;
+	row->manual = page_is_load_manual(&row->sched, model->now_mono);
 	if (!row->manual)
 		return;
 	row->manual_left = age(row->sched.manual_until_mono, model->now_mono);
@@ -52,6 +53,7 @@ judge(const struct model *model, struct model_row *row)
 {
 	const struct page_head *head = &row->page.head;
 
+	row->now_mono = model->now_mono;
 	row->stale = row->error == 0 && page_stale(head, model->now_mono);
 	row->page_age = age(model->now_mono, head->beat_mono);
 	row->in = sum_u64(row->page.maildrop, row->page.incoming);

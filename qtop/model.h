@@ -24,6 +24,7 @@ struct model_row {
 	int error;              /* of reading the page: 0 or -errno */
 	bool stale;             /* the page is old */
 	bool manual;            /* load_pct was set by setqload */
+	usec_t now_mono;        /* of the model, for what is left of times */
 	uint32_t load_pct;
 	uint64_t in;        /* maildrop and incoming */
 	usec_t oldest_age;  /* -1: nothing there */

@@ -1,89 +1,117 @@
 #include "qtop/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 
 #include "base/num.h"
 #include "base/option.h"
+#include "config/conf.h"
 
 #define DELAY_DEFAULT     (2 * USEC_PER_SEC)
 #define DELAY_MIN_SECONDS 0.1
 #define DELAY_MAX_SECONDS 86400.0
 #define COUNT_MAX         1000000000
 
-enum {
-	OPT_HELP = OPTION_LONG,
-	OPT_VERSION,
-};
-
-static const struct option longs[] = {
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ NULL, 0, NULL, 0 },
-};
-
 static int
-take_number(struct options *o, int c, struct buf *error)
+take_delay(void *options, const char *value, struct buf *error)
 {
+	struct options *o = options;
 	double seconds;
 
-	if (c == 'n') {
-		if (num_u64(optarg, 1, COUNT_MAX, &o->count) < 0)
-			return option_wrong(error, "-n ", optarg,
-			    ": not a count (1 to 1000000000)");
-		return 0;
-	}
-	if (num_decimal(
-		optarg, DELAY_MIN_SECONDS, DELAY_MAX_SECONDS, &seconds) < 0)
-		return option_wrong(error, "-d ", optarg,
+	if (num_decimal(value, DELAY_MIN_SECONDS, DELAY_MAX_SECONDS, &seconds) <
+	    0)
+		return option_wrong(error, "-d ", value,
 		    ": not a number of seconds (0.1 to 86400)");
 	o->delay = (usec_t)(seconds * (double)USEC_PER_SEC);
 	return 0;
 }
 
 static int
-take_option(struct options *o, int c, char **argv, struct buf *error)
+take_count(void *options, const char *value, struct buf *error)
 {
-	switch (c) {
-	case 'b':
-		o->task = TASK_BATCH;
-		return 0;
-	case 'd':
-	case 'n':
-		return take_number(o, c, error);
-	case 'i':
-		o->instance = optarg;
-		return 0;
-	case 'c':
-		o->conf_path = optarg;
-		return 0;
-	case OPT_HELP:
-	case OPT_VERSION:
-		o->task = c == OPT_HELP ? TASK_HELP : TASK_VERSION;
-		return 0;
-	default:
-		return option_unknown(error, c, argv);
-	}
+	struct options *o = options;
+
+	if (num_u64(value, 1, COUNT_MAX, &o->count) < 0)
+		return option_wrong(
+		    error, "-n ", value, ": not a count (1 to 1000000000)");
+	return 0;
 }
+
+static int
+take_batch(void *options, const char *value UNUSED, struct buf *error UNUSED)
+{
+	((struct options *)options)->task = TASK_BATCH;
+	return 0;
+}
+
+static int
+take_help(void *options, const char *value UNUSED, struct buf *error UNUSED)
+{
+	((struct options *)options)->task = TASK_HELP;
+	return OPTION_END;
+}
+
+static int
+take_version(void *options, const char *value UNUSED, struct buf *error UNUSED)
+{
+	((struct options *)options)->task = TASK_VERSION;
+	return OPTION_END;
+}
+
+static int
+take_instance(void *options, const char *value, struct buf *error UNUSED)
+{
+	((struct options *)options)->instance = value;
+	return 0;
+}
+
+static int
+take_conf(void *options, const char *value, struct buf *error UNUSED)
+{
+	((struct options *)options)->conf_path = value;
+	return 0;
+}
+
+static int
+take_word(void *options UNUSED, const char *word UNUSED, struct buf *error)
+{
+	(void)buf_add_str(error, "too many arguments");
+	return -EINVAL;
+}
+
+/* clang-format off */
+static const struct option_row rows[] = {
+	{ NULL, 'b', NULL, "plain text, for scripts", take_batch },
+	{ NULL, 'd', "SECONDS", "between two looks, 0.1 to 86400; 2 by default",
+	    take_delay },
+	{ NULL, 'n', "COUNT", "end after so many looks", take_count },
+	{ NULL, 'i', "INSTANCE",
+	    "instead of QSCHED_INSTANCE or the configuration's",
+	    take_instance },
+	{ NULL, 'c', "FILE",
+	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
+	    take_conf },
+	{ "help", 0, NULL, "this", take_help },
+	{ "version", 0, NULL, "the version", take_version },
+};
+/* clang-format on */
+
+static const struct option_table table = { rows, ARRAY_LEN(rows), take_word };
 
 int
 options_parse(
     int argc, char **argv, struct options *ret_options, struct buf *ret_error)
 {
 	struct options o = { .task = TASK_SCREEN, .delay = DELAY_DEFAULT };
-	int c, r = 0;
+	int r = option_parse(&table, argc, argv, &o, ret_error);
 
-	opterr = 0;
-	optind = 0; /* a new list, also after an earlier one */
-	while (r == 0 && o.task != TASK_HELP && o.task != TASK_VERSION &&
-	    (c = getopt_long(argc, argv, "+:bd:n:i:c:", longs, NULL)) != -1)
-		r = take_option(&o, c, argv, ret_error);
 	if (r < 0)
 		return r;
-	if (optind < argc && o.task != TASK_HELP && o.task != TASK_VERSION) {
-		(void)buf_add_str(ret_error, "too many arguments");
-		return -EINVAL;
-	}
 	*ret_options = o;
 	return 0;
+}
+
+int
+options_help(struct buf *out)
+{
+	return option_help(&table, out);
 }

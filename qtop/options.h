@@ -28,5 +28,7 @@ struct options {
 
 int options_parse(
     int argc, char **argv, struct options *ret_options, struct buf *ret_error);
+/* A line for each option. -ENOMEM. */
+int options_help(struct buf *out);
 
 #endif

@@ -24,16 +24,20 @@ say(const char *text)
 static int
 help(void)
 {
-	return say(OPTIONS_USAGE
-	    "\n\n"
-	    "The queues of an instance, from shared memory.\n\n"
-	    "  -b           plain text, for scripts\n"
-	    "  -d SECONDS   between two looks, 0.1 to 86400; 2 by default\n"
-	    "  -n COUNT     end after so many looks\n"
-	    "  -i INSTANCE  instead of QSCHED_INSTANCE or the configuration's\n"
-	    "  -c FILE      configuration instead of QSCHED_CONF or\n"
-	    "               " CONF_DEFAULT_FILE "\n\n"
-	    "On the screen the key h explains columns and keys.");
+	struct buf text = { 0 };
+	int code, r;
+
+	r = buf_add_str(&text,
+	    OPTIONS_USAGE
+	    "\n\nThe queues of an instance, from shared memory.\n\n");
+	if (r == 0)
+		r = options_help(&text);
+	if (r == 0)
+		r = buf_add_str(&text,
+		    "\nOn the screen the key h explains columns and keys.");
+	code = say(r < 0 ? strerror(-r) : buf_str(&text));
+	buf_done(&text);
+	return code;
 }
 
 static int

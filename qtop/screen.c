@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <inttypes.h>
 #include <locale.h>
 #include <ncurses.h>
 #include <signal.h>
@@ -13,13 +12,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "qtop/draw.h"
 #include "qtop/format.h"
 
-#define LINE_SUMMARY   0
-#define LINE_TROUBLE   1
-#define LINE_TITLES    2
-#define LINE_TOTAL     3
-#define LINE_ROWS      4
 #define DEAD_READS_MAX 3 /* readable without a key: the terminal is gone */
 
 struct screen {
@@ -28,155 +23,10 @@ struct screen {
 	const struct model_source *source;
 	struct event_base *loop;
 	struct model model;
-	enum column_id sort;
+	struct view view;
 	uint64_t looks;
-	uint32_t first; /* row at the top */
-	bool help;
 	int dead_reads;
 };
-
-/* ---- drawing ---- */
-
-enum pair {
-	PAIR_WARN = 1,
-	PAIR_BAD,
-	PAIR_GOOD,
-};
-
-static attr_t
-attribute(enum line_kind kind)
-{
-	static const struct {
-		attr_t plain, coloured;
-	} attributes[] = {
-		[LINE_PLAIN] = { A_NORMAL, A_NORMAL },
-		[LINE_DIM] = { A_NORMAL, A_DIM },
-		[LINE_WARN] = { A_BOLD, COLOR_PAIR(PAIR_WARN) },
-		[LINE_BAD] = { A_REVERSE, COLOR_PAIR(PAIR_BAD) | A_BOLD },
-	};
-
-	return has_colors() ? attributes[kind].coloured
-			    : attributes[kind].plain;
-}
-
-/* Cut at the edge; what is drawn is ours and ASCII. */
-static void
-draw(int y, attr_t attributes, const char *text, bool whole_line)
-{
-	if (y < 0 || y >= LINES)
-		return;
-	(void)attrset((int)attributes);
-	(void)move(y, 0);
-	if (whole_line)
-		(void)hline(' ' | attributes, COLS);
-	(void)addnstr(text, COLS);
-	(void)attrset(A_NORMAL);
-}
-
-static uint32_t
-page_rows(void)
-{
-	const int rows = LINES - LINE_ROWS - 1;
-
-	return rows > 0 ? (uint32_t)rows : 0;
-}
-
-static void
-draw_rows(struct screen *s, const bool shown[NCOLS])
-{
-	struct buf text = { 0 };
-	uint32_t i, n = page_rows();
-
-	if (s->first + n > s->model.nrows)
-		s->first = s->model.nrows > n ? s->model.nrows - n : 0;
-	for (i = 0; i < n && s->first + i < s->model.nrows; i++) {
-		const struct model_row *row = &s->model.rows[s->first + i];
-
-		buf_reset(&text);
-		if (format_row(row, shown, &text) == 0)
-			draw(LINE_ROWS + (int)i,
-			    attribute(format_row_kind(&s->model, row)),
-			    buf_str(&text), false);
-	}
-	buf_done(&text);
-}
-
-static void
-draw_foot(const struct screen *s)
-{
-	struct buf text = { 0 };
-	const uint32_t n = page_rows();
-	int r;
-
-	r = buf_printf(&text, "q quit  space refresh  s sort: %s  h help",
-	    columns[s->sort].title);
-	if (r == 0 && s->model.nrows > n)
-		r = buf_printf(&text,
-		    "  up/down %" PRIu32 "-%" PRIu32 " of %" PRIu32,
-		    s->first + 1, s->first + n, s->model.nrows);
-	if (r == 0)
-		draw(LINES - 1, A_DIM, buf_str(&text), false);
-	buf_done(&text);
-}
-
-static void
-draw_table(struct screen *s)
-{
-	struct buf text = { 0 };
-	bool shown[NCOLS];
-
-	format_choose(COLS, shown);
-	if (format_summary(&s->model, s->instance, &text) == 0)
-		draw(LINE_SUMMARY, A_BOLD, buf_str(&text), false);
-	buf_reset(&text);
-	if (format_trouble(&s->model, s->instance, &text) == 0)
-		draw(LINE_TROUBLE, attribute(LINE_BAD), buf_str(&text), false);
-	buf_reset(&text);
-	if (format_titles(shown, &text) == 0)
-		draw(LINE_TITLES, A_REVERSE, buf_str(&text), true);
-	buf_reset(&text);
-	if (format_row(&s->model.total, shown, &text) == 0)
-		draw(LINE_TOTAL, A_BOLD, buf_str(&text), false);
-	buf_done(&text);
-	draw_rows(s, shown);
-	draw_foot(s);
-}
-
-static void
-draw_help(void)
-{
-	static const char *const keys[] = {
-		"q           quit",
-		"space, r    look again now",
-		"s           sort by the next column, largest first",
-		"up, down    one row; page up, page down: a screen of rows",
-		"h, ?        this help; any key leaves it",
-	};
-	char line[160];
-	size_t i;
-	int y = 0;
-
-	draw(y++, A_REVERSE, "qtop: columns", true);
-	for (i = 0; i < NCOLS; i++) {
-		snprintf(line, sizeof(line), "%-11s %s", columns[i].title,
-		    columns[i].help);
-		draw(y++, A_NORMAL, line, false);
-	}
-	draw(y++, A_REVERSE, "keys", true);
-	for (i = 0; i < ARRAY_LEN(keys); i++)
-		draw(y++, A_NORMAL, keys[i], false);
-}
-
-static void
-draw_all(struct screen *s)
-{
-	(void)erase();
-	if (s->help)
-		draw_help();
-	else
-		draw_table(s);
-	(void)refresh();
-}
 
 /* ---- what happens ---- */
 
@@ -191,7 +41,7 @@ look(struct screen *s)
 {
 	model_sample(
 	    &s->model, s->source, s->instance, clock_mono(), clock_wall());
-	model_sort(&s->model, s->sort);
+	model_sort(&s->model, s->view.sort);
 }
 
 static void
@@ -203,23 +53,23 @@ key_quit(struct screen *s)
 static void
 key_sort(struct screen *s)
 {
-	s->sort = column_next_sort(s->sort);
-	s->first = 0;
-	model_sort(&s->model, s->sort);
+	s->view.sort = column_next_sort(s->view.sort);
+	s->view.first = 0;
+	model_sort(&s->model, s->view.sort);
 }
 
 static void
 key_help(struct screen *s)
 {
-	s->help = true;
+	s->view.help = true;
 }
 
 static void
 scroll_by(struct screen *s, int64_t rows)
 {
-	const int64_t first = (int64_t)s->first + rows;
+	const int64_t first = (int64_t)s->view.first + rows;
 
-	s->first = first < 0 ? 0
+	s->view.first = first < 0 ? 0
 	    : first >= s->model.nrows
 	    ? (s->model.nrows > 0 ? s->model.nrows - 1 : 0)
 	    : (uint32_t)first;
@@ -240,13 +90,13 @@ key_down(struct screen *s)
 static void
 key_page_up(struct screen *s)
 {
-	scroll_by(s, -(int64_t)page_rows());
+	scroll_by(s, -(int64_t)draw_rows_shown(&s->view));
 }
 
 static void
 key_page_down(struct screen *s)
 {
-	scroll_by(s, page_rows());
+	scroll_by(s, draw_rows_shown(&s->view));
 }
 
 static const struct {
@@ -271,8 +121,8 @@ press(struct screen *s, int key)
 {
 	size_t i;
 
-	if (s->help && key != 'q' && key != 'Q') {
-		s->help = false;
+	if (s->view.help && key != 'q' && key != 'Q') {
+		s->view.help = false;
 		return;
 	}
 	for (i = 0; i < ARRAY_LEN(keys); i++)
@@ -293,7 +143,7 @@ on_keys(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	s->dead_reads = 0;
 	for (; key != ERR; key = getch())
 		press(s, key);
-	draw_all(s);
+	draw_view(&s->view);
 }
 
 static void
@@ -302,7 +152,7 @@ on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	struct screen *s = arg;
 
 	look(s);
-	draw_all(s);
+	draw_view(&s->view);
 	if (++s->looks == s->options->count)
 		end(s);
 }
@@ -322,7 +172,7 @@ on_resize(evutil_socket_t sig UNUSED, short what UNUSED, void *arg)
 	    size.ws_col == 0)
 		return;
 	(void)resizeterm(size.ws_row, size.ws_col);
-	draw_all(arg);
+	draw_view(&((struct screen *)arg)->view);
 }
 
 /* ---- start and end ---- */
@@ -374,12 +224,7 @@ prepare_terminal(void)
 	(void)keypad(stdscr, TRUE);
 	(void)set_escdelay(25);
 	(void)curs_set(0);
-	if (!has_colors())
-		return;
-	(void)start_color();
-	(void)use_default_colors();
-	(void)init_pair(PAIR_WARN, COLOR_YELLOW, -1);
-	(void)init_pair(PAIR_BAD, COLOR_RED, -1);
+	draw_prepare();
 }
 
 static int
@@ -434,7 +279,9 @@ screen_run(const struct options *options, const char *instance,
 	s = (struct screen){ .options = options,
 		.instance = instance,
 		.source = source,
-		.sort = COL_QUEUE };
+		.view = { .model = &s.model,
+		    .instance = instance,
+		    .sort = COL_QUEUE } };
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return complain(EX_USAGE,
 		    "standard input or output is not a terminal; use -b");

@@ -1,163 +1,87 @@
 #include "setqload/list.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/num.h"
 #include "base/text.h"
-
-/* An end that is over is 0 left. */
-static usec_t
-left(usec_t until, usec_t now)
-{
-	usec_t d;
-
-	if (__builtin_sub_overflow(until, now, &d))
-		return until < 0 ? 0 : USEC_NEVER;
-	return d < 0 ? 0 : d;
-}
-
-static bool
-is_manual(const struct list_view *v, const struct sched_row *row)
-{
-	return (row->flags & SCHED_ROW_MANUAL) != 0 &&
-	    row->manual_until_mono > v->now_mono;
-}
+#include "ipc/page_text.h"
 
 /* ---- for people ---- */
 
+/* Appends text behind before and ends the line; nothing when it is empty. */
 static int
-add_span(const char *before, usec_t until, usec_t now, struct buf *out)
+add_line(const char *before, const struct buf *text, struct buf *out)
 {
-	int r = buf_add_str(out, before);
-
-	return r < 0 ? r : num_add_span(out, left(until, now));
-}
-
-/* " for 5m", or for ever. */
-static int
-add_until(usec_t until, usec_t now, struct buf *out)
-{
-	return until == 0 ? buf_add_str(out, ", for ever")
-			  : add_span(" for ", until, now, out);
+	return text->len == 0
+	    ? 0
+	    : buf_printf(out, "%s%s\n", before, buf_str(text));
 }
 
 static int
-add_reason(const char *reason, struct buf *out)
+tell_state(const struct list_view *v, const struct sched_row *row,
+    const char *before, struct buf *out)
 {
-	int r = 0;
-
-	if (reason[0] != '\0')
-		r = buf_add_str(out, ": ");
-	return r < 0 ? r : text_clean(out, reason, strlen(reason), SIZE_MAX);
-}
-
-static int
-tell_closing(
-    const struct list_view *v, const struct sched_row *row, struct buf *out)
-{
-	if ((row->flags & SCHED_ROW_GIVING) != 0)
-		return buf_add_str(out, "closing, hands its mail over");
-	if (row->until_mono == 0)
-		return buf_add_str(out, "closing");
-	return add_span("closing, hands its mail over in ", row->until_mono,
-	    v->now_mono, out);
-}
-
-static int
-tell_disabled(
-    const struct list_view *v, const struct sched_row *row, struct buf *out)
-{
+	struct buf detail = { 0 };
 	int r;
 
-	if ((row->flags & SCHED_ROW_HAND) == 0)
-		return buf_add_str(out, "disabled for a fault");
-	r = buf_add_str(out, "disabled by hand");
-	return r < 0 ? r : add_until(row->until_mono, v->now_mono, out);
-}
-
-static int
-tell_quarantined(
-    const struct list_view *v, const struct sched_row *row, struct buf *out)
-{
-	if (row->until_mono == 0)
-		return buf_add_str(out, "quarantined");
-	return add_span(
-	    "quarantined, tried again in ", row->until_mono, v->now_mono, out);
-}
-
-/* States of which there is something to say. */
-static int (*const tellers[])(
-    const struct list_view *v, const struct sched_row *row, struct buf *out) = {
-	[QUEUE_STATE_CLOSING] = tell_closing,
-	[QUEUE_STATE_DISABLED] = tell_disabled,
-	[QUEUE_STATE_QUARANTINED] = tell_quarantined,
-};
-
-static int
-tell_state(
-    const struct list_view *v, const struct sched_row *row, struct buf *out)
-{
-	int r;
-
-	if (row->state >= ARRAY_LEN(tellers) || tellers[row->state] == NULL)
+	if (row->state == QUEUE_STATE_OPEN)
 		return 0;
-	r = buf_printf(out, "queue %" PRIu32 ": ", row->queue);
+	r = page_text_row(row, v->now_mono, &detail);
 	if (r == 0)
-		r = tellers[row->state](v, row, out);
-	if (r == 0 && (row->flags & SCHED_ROW_HAND) != 0 &&
-	    row->state != QUEUE_STATE_DISABLED)
-		r = buf_add_str(out, " (and disabled by hand)");
-	if (r == 0)
-		r = add_reason(row->reason, out);
-	return r < 0 ? r : buf_add_char(out, '\n');
+		r = buf_printf(out, "%s%s%s%s%s\n", before,
+		    queue_state_name(row->state), detail.len > 0 ? ", " : "",
+		    buf_str(&detail),
+		    (row->flags & SCHED_ROW_HAND) != 0 &&
+			    row->state != QUEUE_STATE_DISABLED
+			? " (and disabled by hand)"
+			: "");
+	buf_done(&detail);
+	return r;
 }
 
 static int
-tell_load(
+tell_queue(
     const struct list_view *v, const struct sched_row *row, struct buf *out)
 {
+	struct buf load = { 0 };
+	char before[24];
 	int r;
 
-	if (row->state == QUEUE_STATE_NONE || !is_manual(v, row))
+	if (row->state == QUEUE_STATE_NONE)
 		return 0;
-	r = buf_printf(out, "queue %" PRIu32 ": load %" PRIu32 " %% by hand",
-	    row->queue, row->load_pct);
+	snprintf(before, sizeof(before), "queue %" PRIu32 ": ", row->queue);
+	r = tell_state(v, row, before, out);
 	if (r == 0)
-		r = add_until(row->manual_until_mono, v->now_mono, out);
-	return r < 0 ? r : buf_add_char(out, '\n');
+		r = page_text_load(row, v->now_mono, &load);
+	if (r == 0)
+		r = add_line(before, &load, out);
+	buf_done(&load);
+	return r;
 }
 
 static int
 tell_count(const struct list_view *v, struct buf *out)
 {
-	const struct sched_page *p = v->page;
-	int r;
+	struct buf text = { 0 };
+	int r = page_text_count(v->page, v->now_mono, &text);
 
-	if (p->held_count == 0 ||
-	    (p->held_until_mono != 0 && p->held_until_mono <= v->now_mono))
-		return 0;
-	r = buf_printf(out, "count: %" PRIu32 " by hand", p->held_count);
-	if (r == 0 && p->held_until_mono == 0)
-		r = buf_add_str(out, ", until that is reached");
-	else if (r == 0)
-		r = add_span(" for ", p->held_until_mono, v->now_mono, out);
-	return r < 0 ? r : buf_add_char(out, '\n');
+	if (r == 0)
+		r = add_line("", &text, out);
+	buf_done(&text);
+	return r;
 }
 
 static int
 tell_change(const struct list_view *v, struct buf *out)
 {
-	int r;
+	struct buf text = { 0 };
+	int r = page_text_change(v->page, v->now_wall, &text);
 
-	if (v->page->change_wall == 0)
-		return 0;
-	r = add_span("last change ", v->now_wall, v->page->change_wall, out);
 	if (r == 0)
-		r = buf_add_str(out, " ago");
-	if (r == 0)
-		r = add_reason(v->page->change, out);
-	return r < 0 ? r : buf_add_char(out, '\n');
+		r = add_line("", &text, out);
+	buf_done(&text);
+	return r;
 }
 
 static int
@@ -178,11 +102,8 @@ list_text(const struct list_view *v, struct buf *out)
 	int r = tell_summary(v->page, out);
 
 	start = out->len;
-	for (i = 0; r == 0 && i < PAGE_QUEUES_MAX; i++) {
-		r = tell_state(v, &v->page->rows[i], out);
-		if (r == 0)
-			r = tell_load(v, &v->page->rows[i], out);
-	}
+	for (i = 0; r == 0 && i < PAGE_QUEUES_MAX; i++)
+		r = tell_queue(v, &v->page->rows[i], out);
 	if (r == 0)
 		r = tell_count(v, out);
 	if (r == 0 && out->len == start)
@@ -231,7 +152,7 @@ add_left(const char *name, usec_t until, usec_t now, struct buf *out)
 	if (until == 0)
 		return buf_printf(out, ",\"%s\":null", name);
 	return add_number(
-	    name, (uint64_t)(left(until, now) / USEC_PER_SEC), out);
+	    name, (uint64_t)(page_time_left(until, now) / USEC_PER_SEC), out);
 }
 
 static int
@@ -285,11 +206,14 @@ print_queue(
 	if (r == 0)
 		r = add_number("load", row->load_pct, out);
 	if (r == 0)
-		r = add_bool("load_by_hand", is_manual(v, row), out);
+		r = add_bool(
+		    "load_by_hand", page_is_load_manual(row, v->now_mono), out);
 	if (r == 0)
 		r = add_left("load_left",
-		    is_manual(v, row) ? row->manual_until_mono : 0, v->now_mono,
-		    out);
+		    page_is_load_manual(row, v->now_mono)
+			? row->manual_until_mono
+			: 0,
+		    v->now_mono, out);
 	if (r == 0)
 		r = add_number("restarts", row->restarts, out);
 	return r < 0 ? r : buf_add_str(out, "}\n");

@@ -97,7 +97,7 @@ class Setqload(SystemTest):
             self.assertIn("no permission", self.refused(i, 77, *words, uid=NOBODY))
         done = ask(i, "--list", uid=NOBODY)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("queue 2: disabled by hand, for ever: new disk", done.stdout)
+        self.assertIn("queue 2: disabled, by hand for ever: new disk", done.stdout)
         self.assertEqual(bad_requests(i), 0)
         i.stop()
 
@@ -118,6 +118,8 @@ class Setqload(SystemTest):
         self.assertEqual(i.page(1)["accepted"], 1)
         blocked.unlink()
         i.wait_delivered("alice", 1)
+        top = ask(i, "-b", "-n", "1", program="qtop").stdout
+        self.assertRegex(top, r"\n +1 disabled .* by hand for ever: new disk\n")
         i.stop()
 
     def test_I13_all_disabled_is_try_again(self):
@@ -207,7 +209,7 @@ class Setqload(SystemTest):
         self.granted(i, "--count", "3", "--for", "1h")
         wait(lambda: listed(i)[0]["open"] == 3, 20, "three queues")
         self.assertEqual(listed(i)[0]["held_count"], 3)
-        self.assertIn("count: 3 by hand for", ask(i, "--list").stdout)
+        self.assertIn("3 queues wanted by hand for", ask(i, "--list").stdout)
         self.assertIn("last change", ask(i, "--list").stdout)
         self.granted(i, "--count", "1")
         wait(lambda: len(listed(i)[1]) == 1, 20, "one queue")

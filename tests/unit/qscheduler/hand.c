@@ -251,7 +251,7 @@ Test(hand, disable_a_queue_that_no_program_can_set)
 	cr_expect_not(queue_is_leaving(s.queues[1]));
 	cr_expect_eq(page.qcount, 1);
 	cr_expect_eq(ask_disable(2, 0, ""), 0);
-	cr_expect_str_eq(text, "queue 2: disabled, for ever");
+	cr_expect_str_eq(text, "queue 2: disabled for ever");
 	cr_expect_eq(page.rows[1].until_mono, 0);
 	cr_expect_str_eq(page.rows[1].reason, "");
 	cr_expect_eq(ask_enable(2), 0);
@@ -376,7 +376,7 @@ Test(hand, D1_what_cannot_be_written_is_told_and_tried_again)
 	cr_assert_eq(mkdirat(s.base.fd, BYHAND_NAME ".new", 0755), 0);
 	cr_expect_eq(ask_disable(1, 0, ""), 0);
 	cr_expect_str_eq(text,
-	    "queue 1: disabled, for ever; a restart may forget it: Is a "
+	    "queue 1: disabled for ever; a restart may forget it: Is a "
 	    "directory");
 	cr_expect(s.hand_unsaved);
 	cr_assert_eq(unlinkat(s.base.fd, BYHAND_NAME ".new", AT_REMOVEDIR), 0);

@@ -37,6 +37,8 @@ fake_make(uint32_t queues)
 	fake.sched.head.pid = 4711;
 	fake.sched.head.beat_mono = FAKE_MONO - USEC_PER_SEC;
 	fake.sched.threshold_pct = 90;
+	fake.sched.queue_count = 1;
+	fake.sched.queue_max = 20;
 	fake.sched.qcount = fake.sched.qconf = queues;
 	for (i = 0; i < queues; i++) {
 		fake.sched.rows[i].queue = i + 1;

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct model model;
@@ -149,9 +150,10 @@ Test(qtop_format, notes_and_kinds)
 		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 1, LINE_PLAIN },
 		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 9, LINE_WARN },
 		{ "", QUEUE_STATE_CLOSING, 0, 1, 0, 0, 0, 0, LINE_WARN },
-		{ "", QUEUE_STATE_DISABLED, 0, 1, 0, 0, 0, 0, LINE_BAD },
+		{ "for a fault", QUEUE_STATE_DISABLED, 0, 1, 0, 0, 0, 0,
+		    LINE_BAD },
 		{ "", QUEUE_STATE_QUARANTINED, 0, 1, 0, 0, 0, 0, LINE_BAD },
-		{ "setqload for 7s", QUEUE_STATE_OPEN, 0, 1, 7, 0, 0, 1,
+		{ "load by hand for 7s", QUEUE_STATE_OPEN, 0, 1, 7, 0, 0, 1,
 		    LINE_PLAIN },
 		{ "no doorbell: scanning", QUEUE_STATE_OPEN, 0, 1, 7, 0, 1, 1,
 		    LINE_WARN },
@@ -170,6 +172,7 @@ Test(qtop_format, notes_and_kinds)
 		fake.queue_error = rows[i].error;
 		fake.sched.rows[0].state = rows[i].state;
 		fake.sched.rows[0].load_pct = 5;
+		fake.sched.rows[0].flags = SCHED_ROW_MANUAL;
 		fake.sched.rows[0].manual_until_mono =
 		    FAKE_MONO + rows[i].manual * USEC_PER_SEC;
 		fake.queues[0].head.beat_mono =
@@ -183,6 +186,85 @@ Test(qtop_format, notes_and_kinds)
 		cr_expect_eq(format_row_kind(&model, &model.rows[0]),
 		    rows[i].kind, "row %zu", i);
 	}
+}
+
+/* Why it is not open, and until when. */
+Test(qtop_format, reasons)
+{
+	static const struct {
+		struct sched_row row;
+		const char *want;
+		enum line_kind kind;
+	} rows[] = {
+		{ { .state = QUEUE_STATE_DISABLED,
+		      .flags = SCHED_ROW_HAND,
+		      .until_mono = FAKE_MONO + 7200 * USEC_PER_SEC,
+		      .reason = "new disk" },
+		    "by hand for 2h: new disk", LINE_WARN },
+		{ { .state = QUEUE_STATE_DISABLED, .flags = SCHED_ROW_HAND },
+		    "by hand for ever", LINE_WARN },
+		{ { .state = QUEUE_STATE_DISABLED, .reason = "not mounted" },
+		    "for a fault: not mounted", LINE_BAD },
+		{ { .state = QUEUE_STATE_QUARANTINED,
+		      .until_mono = FAKE_MONO + 5 * USEC_PER_SEC,
+		      .reason = "todo-proc, signal 11" },
+		    "tried again in 5s: todo-proc, signal 11", LINE_BAD },
+		{ { .state = QUEUE_STATE_CLOSING,
+		      .until_mono = FAKE_MONO + 600 * USEC_PER_SEC },
+		    "hands its mail over in 10m", LINE_WARN },
+		{ { .state = QUEUE_STATE_CLOSING,
+		      .flags = SCHED_ROW_GIVING,
+		      .reason = "idle" },
+		    "hands its mail over: idle", LINE_WARN },
+		{ { .state = QUEUE_STATE_CLOSING }, "", LINE_WARN },
+		{ { .state = QUEUE_STATE_OPEN,
+		      .flags = SCHED_ROW_MANUAL,
+		      .load_pct = 95,
+		      .manual_until_mono = FAKE_MONO + 99 * USEC_PER_SEC },
+		    "load by hand for 99s", LINE_WARN },
+		{ { .state = QUEUE_STATE_DISABLED,
+		      .flags = SCHED_ROW_HAND,
+		      .reason = "\x1b[2J\x1b]0;x\x07\xff\xc2\x9b" },
+		    "by hand for ever: ?[2J?]0;x????", LINE_WARN },
+	};
+	char cell[CELL_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		fake_make(1);
+		fake.sched.rows[0] = rows[i].row;
+		fake.sched.rows[0].queue = 1;
+		fake_sample(&model);
+		columns[COL_NOTE].fmt(&model.rows[0], cell);
+		cr_expect_str_eq(cell, rows[i].want, "row %zu: %s", i, cell);
+		cr_expect_eq(format_row_kind(&model, &model.rows[0]),
+		    rows[i].kind, "row %zu", i);
+	}
+	fake.queue_error = -ENOENT;
+	fake.sched.rows[0].reason[0] = '\0';
+	fake_sample(&model);
+	buf_reset(&text);
+	cr_expect_eq(format_note(&model.rows[0], &text), 0);
+	cr_expect_str_eq(buf_str(&text),
+	    "1: by hand for ever; no page: No such file or directory");
+}
+
+Test(qtop_format, the_last_change)
+{
+	fake_make(1);
+	fake_sample(&model);
+	cr_expect_eq(format_change(&model, &text), 0);
+	cr_expect_str_empty(buf_str(&text));
+	fake.sched.change_wall = FAKE_WALL - 300 * USEC_PER_SEC;
+	snprintf(fake.sched.change, sizeof(fake.sched.change),
+	    "queue 2 added: load 95 %%\x1b[0m");
+	fake_sample(&model);
+	cr_expect_eq(format_change(&model, &text), 0);
+	cr_expect_str_eq(
+	    buf_str(&text), "last change 5m ago: queue 2 added: load 95 %?[0m");
+	buf_reset(&text);
+	cr_expect_eq(format_batch(&model, "t", &text), 0);
+	cr_expect_not_null(strstr(buf_str(&text), "fixed\nlast change 5m ago"));
 }
 
 /* What a queue has not told is not shown as nothing. */
@@ -224,7 +306,7 @@ Test(qtop_format, I12_absurd_values_fit_their_columns)
 	}
 	fake_sample(&model);
 	for (c = 0; c < NCOLS; c++) {
-		for (i = 0; i < model.nrows; i++) {
+		for (i = 0; i < model.nrows && !columns[c].rest; i++) {
 			columns[c].fmt(&model.rows[i], cell);
 			cr_expect_leq((int)strlen(cell), columns[c].width,
 			    "%s: %s", columns[c].key, cell);
@@ -304,8 +386,8 @@ Test(qtop_format, batch)
 	fake_sample(&model);
 	cr_assert_eq(format_batch(&model, "mine", &text), 0);
 	cr_expect_str_eq(buf_str(&text),
-	    "qscheduler mine: pid 4711, 2 in use, 2 on disk, "
-	    "threshold 90%, fixed\n"
+	    "qscheduler mine: pid 4711, 2 open (1 to 20), 2 on disk, load 0% "
+	    "of 90%, fixed\n"
 	    "QUEUE STATE          LOCAL    REMOTE LOAD%    IN ACTIVE DEFERRED"
 	    "  HOLD CORRUPT RATE-IN RATE-OUT OLDEST RESTARTS NOTE\n"
 	    "TOTAL                 5/20      0/40    25     0      0        0"
@@ -314,7 +396,8 @@ Test(qtop_format, batch)
 	    "     0       0    0.00     0.00      -        0\n"
 	    "    2 open            5/10      0/20    50     0      0        0"
 	    "     0       0    0.00     0.00      -        0\n"
-	    "threshold = 90.00 , qcount = 2, qconf = 2\n");
+	    "threshold = 90.00 , qcount = 2, qconf = 2, qmin = 1, qmax = 20, "
+	    "mean = 0.00, held = 0, changes = 0\n");
 }
 
 Test(qtop_format, A5_trouble_is_told)
@@ -353,12 +436,14 @@ Test(qtop_format, summary)
 {
 	fake_make(2);
 	fake.sched.dynamic = 1;
-	fake.sched.queue_max = 20;
+	fake.sched.mean_load_pct = 45;
+	fake.sched.held_count = 4;
+	fake.sched.held_until_mono = FAKE_MONO + 120 * USEC_PER_SEC;
 	fake_sample(&model);
 	cr_assert_eq(format_summary(&model, "", &text), 0);
 	cr_expect_str_eq(buf_str(&text),
-	    "qscheduler: pid 4711, 2 in use, 2 on disk, at most 20, "
-	    "threshold 90%, dynamic");
+	    "qscheduler: pid 4711, 2 open (1 to 20), 2 on disk, load 45% of "
+	    "90%, dynamic, 4 queues wanted by hand for 2m");
 	buf_reset(&text);
 	fake.sched_error = -ENOENT;
 	fake_sample(&model);

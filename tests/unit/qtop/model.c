@@ -56,6 +56,7 @@ Test(qtop_model, load_of_setqload_until_it_ends)
 {
 	fake_make(1);
 	fake.sched.rows[0].load_pct = 95;
+	fake.sched.rows[0].flags = SCHED_ROW_MANUAL;
 	fake.sched.rows[0].manual_until_mono = FAKE_MONO + USEC_PER_SEC;
 	fake_sample(&model);
 	cr_expect(model.rows[0].manual);
@@ -137,6 +138,7 @@ Test(qtop_model, I12_absurd_values_saturate)
 		p->head.beat_mono = INT64_MIN;
 		fake.sched.rows[i].restarts = UINT32_MAX;
 		fake.sched.rows[i].load_pct = UINT32_MAX;
+		fake.sched.rows[i].flags = SCHED_ROW_MANUAL;
 		fake.sched.rows[i].manual_until_mono = INT64_MAX;
 	}
 	fake_sample(&model);
@@ -158,6 +160,7 @@ Test(qtop_model, I12_negative_values)
 	fake.queues[0].head.beat_mono = -1;
 	fake.queues[0].local_used = INT32_MIN;
 	fake.queues[0].local_limit = INT32_MIN;
+	fake.sched.rows[0].flags = SCHED_ROW_MANUAL;
 	fake.sched.rows[0].manual_until_mono = INT64_MIN;
 	fake_sample(&model);
 	cr_expect_eq(model.rows[0].oldest_age, -1);

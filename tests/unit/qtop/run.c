@@ -199,7 +199,7 @@ Test(qtop_batch, so_many_looks)
 	cr_assert_not_null(second, "%s", r.out);
 	cr_expect_null(strstr(second + 2, "\n\n"));
 	cr_expect(strstr(second,
-		      "threshold = 90.00 , qcount = 1, qconf = 1\n") != NULL);
+		      "threshold = 90.00 , qcount = 1, qconf = 1, ") != NULL);
 }
 
 Test(qtop_batch, A5_no_supervisor)

@@ -57,16 +57,16 @@ Test(setqload_list, of_a_queue)
 		{ { .state = QUEUE_STATE_DISABLED,
 		      .flags = SCHED_ROW_HAND,
 		      .reason = "new disk" },
-		    "queue 7: disabled by hand, for ever: new disk\n" },
+		    "queue 7: disabled, by hand for ever: new disk\n" },
 		{ { .state = QUEUE_STATE_DISABLED,
 		      .flags = SCHED_ROW_HAND | SCHED_ROW_MANUAL,
 		      .until_mono = NOW + 7200 * USEC_PER_SEC,
 		      .load_pct = 50,
 		      .manual_until_mono = NOW + USEC_PER_SEC },
-		    "queue 7: disabled by hand for 2h\n"
+		    "queue 7: disabled, by hand for 2h\n"
 		    "queue 7: load 50 % by hand for 1s\n" },
 		{ { .state = QUEUE_STATE_DISABLED, .reason = "not mounted" },
-		    "queue 7: disabled for a fault: not mounted\n" },
+		    "queue 7: disabled, for a fault: not mounted\n" },
 		{ { .state = QUEUE_STATE_QUARANTINED,
 		      .until_mono = NOW + 5 * USEC_PER_SEC,
 		      .reason = "signal 11" },
@@ -112,16 +112,16 @@ Test(setqload_list, count_and_change)
 	cr_expect_str_eq(buf_str(&text),
 	    "2 open, 2 to 20 wanted, dynamic; mean load 45 %, threshold 90 "
 	    "%\n"
-	    "count: 4 by hand, until that is reached\n"
+	    "4 queues wanted by hand\n"
 	    "last change 5m ago: queue 3 added\n");
 	buf_reset(&text);
 	page.held_until_mono = NOW + 120 * USEC_PER_SEC;
 	cr_assert_eq(list_text(&view, &text), 0);
-	cr_expect_not_null(strstr(buf_str(&text), "count: 4 by hand for 2m\n"));
+	cr_expect_not_null(strstr(buf_str(&text), "4 queues wanted by hand for 2m\n"));
 	buf_reset(&text);
 	page.held_until_mono = NOW;
 	cr_assert_eq(list_text(&view, &text), 0);
-	cr_expect_null(strstr(buf_str(&text), "count:"));
+	cr_expect_null(strstr(buf_str(&text), "queues wanted"));
 }
 
 Test(setqload_list, A7_I12_hostile_page)
