@@ -113,11 +113,16 @@ format:
 .PHONY: demo bench
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
-bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide
+bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
+    $(B)/tests/bench/places
 	$(PYTHON) -B tests/bench/bench.py
 
 $(B)/tests/bench/submit: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) \
     $(call logic_o,queue-inject) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/tests/bench/places: $(B)/tests/bench/sites/sites.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 

@@ -63,18 +63,43 @@ try_for_a_moment(pthread_mutex_t *lock)
 	return r;
 }
 
+static uint32_t
+passed(const struct set *set)
+{
+	return __atomic_load_n(&set->passed, __ATOMIC_RELAXED);
+}
+
+/* Its owner is stopped if nobody at all has let go of it for LOCK_LIMIT; where
+ * many want it, and few of them run, it may take longer. */
+static int
+lock_within_limit(struct set *set)
+{
+	struct timespec limit;
+	uint32_t before;
+	int i, r = EBUSY;
+
+	for (i = 0; i < LOCK_TURNS; i++) {
+		before = passed(set);
+		limit = limit_from_now();
+		r = pthread_mutex_clocklock(
+		    &set->lock, CLOCK_MONOTONIC, &limit);
+		if (r != ETIMEDOUT || passed(set) == before)
+			break;
+	}
+	return r;
+}
+
 /* Where it was not to be had lately it is not waited for, but the moment that
  * it is free it is taken. */
 static int
-lock_within_limit(pthread_mutex_t *lock, bool alone)
+lock(struct shared *s, struct set *set, bool alone)
 {
-	struct timespec limit;
-	int r = try_for_a_moment(lock);
+	int r;
 
-	if (r != EBUSY || alone)
-		return r;
-	limit = limit_from_now();
-	return pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &limit);
+	if (!is_one_of_ours(s, &set->lock))
+		return EINVAL;
+	r = try_for_a_moment(&set->lock);
+	return r != EBUSY || alone ? r : lock_within_limit(set);
 }
 
 bool
@@ -82,9 +107,7 @@ set_lock(struct shared *s, uint32_t set, usec_t now)
 {
 	struct set *shared = segment_set(&s->seg, set);
 	struct local_set *local = &s->sets[set];
-	int r = is_one_of_ours(s, &shared->lock)
-	    ? lock_within_limit(&shared->lock, local->alone_until > now)
-	    : EINVAL;
+	int r = lock(s, shared, local->alone_until > now);
 
 	if (r == EOWNERDEAD) {
 		table_mend(&s->seg, shared);
@@ -105,5 +128,8 @@ set_lock(struct shared *s, uint32_t set, usec_t now)
 void
 set_unlock(struct shared *s, uint32_t set)
 {
-	pthread_mutex_unlock(&segment_set(&s->seg, set)->lock);
+	struct set *shared = segment_set(&s->seg, set);
+
+	__atomic_store_n(&shared->passed, shared->passed + 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&shared->lock);
 }

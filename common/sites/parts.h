@@ -43,6 +43,7 @@
 #define SHARED_TURN     (100 * USEC_PER_MSEC)
 /* A lock is waited for so long, then its set is left alone. */
 #define LOCK_LIMIT      (20 * USEC_PER_MSEC)
+#define LOCK_TURNS      10 /* so often, while others get it */
 #define LOCK_ALONE      USEC_PER_SEC
 /* Who waits looks by itself; who has something to tell tries again. */
 #define LOOK_AGAIN      USEC_PER_SEC
@@ -85,6 +86,8 @@ struct set {
 	pthread_mutex_t lock;
 	uint32_t in_use; /* slots with a cell that is not 0 */
 	uint32_t dead;
+	uint32_t passed; /* how often the lock was given back */
+	uint32_t spare;
 	uint64_t hash[SHARED_WAYS]; /* 0: the slot is free */
 	usec_t used[SHARED_WAYS];
 	/* Columns that found no slot. */

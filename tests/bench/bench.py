@@ -3,7 +3,7 @@
 
 What is compared runs in the same run, alternating, and ratios are printed
 beside the figures. --write puts the tables into docs/BENCHMARKS.md;
---decisions stops after the first of them.
+--decisions and --sites print that part alone.
 """
 import os
 import pathlib
@@ -20,6 +20,7 @@ from instance import Instance, wait  # noqa: E402
 
 SUBMIT = next((ROOT / "build").glob("*/tests/bench/submit"))
 DECIDE = SUBMIT.with_name("decide")
+PLACES = SUBMIT.with_name("places")
 ROUNDS = 5
 lines = []
 
@@ -238,12 +239,49 @@ def decisions():
     say()
 
 
+def sites():
+    """common/sites alone: tests/bench/sites."""
+    rounds = [subprocess.run([PLACES], capture_output=True, text=True, check=True).stdout.splitlines()
+              for _ in range(3)]
+
+    def median(at, column):
+        return statistics.median(float(r[at].split("\t")[column]) for r in rounds)
+    say("## Places at destinations that queues share")
+    say()
+    say("| processes | destinations of each | places taken and given back/s, in all | ns each | least process/mean |")
+    say("|---|---|---|---|---|")
+    alone = 0
+    for at, line in enumerate(rounds[0]):
+        words = line.split("\t")
+        if words[0] != "cost":
+            continue
+        what = "1, the same for all" if words[2] == "1" else words[2]
+        alone = alone or median(at, 4)
+        say(f"| {words[1]} | {what} | {median(at, 3):.0f} | {median(at, 4):.0f} | {median(at, 5):.2f} |")
+    say()
+    say(f"Wanted: under 1000 ns where nobody else wants it; it is {alone:.0f}.")
+    say()
+    say("| processes in line | window | used, of what one process alone could | least process/mean |")
+    say("|---|---|---|---|")
+    for at, line in enumerate(rounds[0]):
+        words = line.split("\t")
+        if words[0] == "line":
+            say(f"| {words[1]} | {words[2]} | {median(at, 3):.3f} | {median(at, 4):.2f} |")
+    say()
+    say("Each place is held for 5 ms and goes to another process then, that is woken. Wanted: 0.5 of the mean for each.")
+    say()
+
+
 def main():
+    if "--sites" in sys.argv:
+        sites()
+        return
     say(f"Made by `make bench` on {platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}.")
     say()
     decisions()
     if "--decisions" in sys.argv:
         return
+    sites()
     acceptance()
     command_per_message()
     end_to_end()
