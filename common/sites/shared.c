@@ -267,10 +267,6 @@ shared_done(void *table UNUSED, struct site *site, enum site_result result,
 static void
 flush_set(struct shared *s, uint32_t set, usec_t now)
 {
-	const struct set *shared = segment_set(&s->seg, set);
-
-	if (__atomic_load_n(&shared->dead, __ATOMIC_RELAXED) == 0)
-		return;
 	if (!set_lock(s, set, now)) {
 		s->sets[set].flush = s->untidy = true;
 		work_at(s, now + TELL_AGAIN);
