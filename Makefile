@@ -183,10 +183,13 @@ install: all
 	$(INSTALL) -m 644 README.md CHANGES.md LICENSE docs/*.md $(DESTDIR)$(docdir)
 	$(INSTALL) -m 644 $(SAMPLE) $(DESTDIR)$(etcdir)
 	$(INSTALL) -m 644 etc/workloads/*.scn $(DESTDIR)$(etcdir)/workloads
-	for way in daemontools s6; do \
+	for way in daemontools runit s6; do \
 	    cp -R etc/$$way $(DESTDIR)$(etcdir)/ || exit 1; done
 	sed 's|@libexecdir@|$(libexecdir)|g' etc/systemd/qscheduler.service \
 	    >$(DESTDIR)$(unitdir)/qscheduler.service
+	$(INSTALL) -d $(DESTDIR)$(unitdir)/qscheduler.service.d
+	$(INSTALL) -m 644 etc/systemd/qscheduler.service.d/home.conf \
+	    $(DESTDIR)$(unitdir)/qscheduler.service.d
 	$(INSTALL) -m 644 etc/sysusers.d/qscheduler.conf $(DESTDIR)$(sysusersdir)
 	find $(DESTDIR)$(etcdir) -name run -exec \
 	    sed -i 's|@libexecdir@|$(libexecdir)|g' {} +
@@ -197,6 +200,7 @@ uninstall:
 	rm -rf $(DESTDIR)$(libexecdir) $(DESTDIR)$(docdir) $(DESTDIR)$(etcdir)
 	for page in $(notdir $(MANUALS)); do \
 	    rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
+	rm -rf $(DESTDIR)$(unitdir)/qscheduler.service.d
 	rm -f $(DESTDIR)$(unitdir)/qscheduler.service \
 	    $(DESTDIR)$(sysusersdir)/qscheduler.conf
 

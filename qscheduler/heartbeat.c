@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -89,9 +90,10 @@ ask(struct child *c)
 	channel_hold(c);
 }
 
-/* `PID (name) S …`, where the name may have anything in it. */
+/* `PID (name) S …`, where the name may have anything in it; '?' where processes
+ * of other users are hidden. */
 static char
-process_state(pid_t pid)
+shown_state(pid_t pid)
 {
 	char path[40], text[512];
 	const char *end;
@@ -107,6 +109,18 @@ process_state(pid_t pid)
 	text[n > 0 ? n : 0] = '\0';
 	end = strrchr(text, ')');
 	return end != NULL && end[1] == ' ' ? end[2] : '?';
+}
+
+static char
+process_state(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) ==
+		0 &&
+	    info.si_pid == pid)
+		return 'T';
+	return shown_state(pid);
 }
 
 static void

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/num.h"
 
 /* A path, or `@name` for the abstract name space. */
 static bool
@@ -27,16 +28,35 @@ set_address(struct notify *n, const char *name)
 	return true;
 }
 
+/* Is it us who is watched, and how often must we say something? */
+static usec_t
+watchdog_period(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC"),
+		   *pid = getenv("WATCHDOG_PID");
+	uint64_t number;
+
+	if (pid != NULL &&
+	    (num_u64(pid, 1, INT32_MAX, &number) < 0 ||
+		number != (uint64_t)getpid()))
+		return USEC_NEVER;
+	if (usec == NULL || num_u64(usec, 1, INT64_MAX, &number) < 0)
+		return USEC_NEVER;
+	return (usec_t)number / 4;
+}
+
 void
 notify_init(struct notify *n, int ready_fd)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
 
-	*n = (struct notify){ .sock = -1, .ready_fd = ready_fd };
+	*n = (struct notify){
+		.sock = -1, .ready_fd = ready_fd, .alive_every = USEC_NEVER
+	};
 	if (name == NULL || !set_address(n, name))
 		return;
 	n->sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	n->watchdog = getenv("WATCHDOG_USEC") != NULL;
+	n->alive_every = watchdog_period();
 }
 
 void
@@ -88,14 +108,20 @@ notify_reloading(const struct notify *n, usec_t now)
 }
 
 void
-notify_stopping(const struct notify *n)
+notify_stopping(const struct notify *n, usec_t limit)
 {
-	tell(n, "STOPPING=1");
+	char text[128];
+
+	snprintf(text, sizeof(text), "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64,
+	    limit);
+	tell(n, text);
 }
 
 void
-notify_alive(const struct notify *n)
+notify_alive(struct notify *n, usec_t now)
 {
-	if (n->watchdog)
-		tell(n, "WATCHDOG=1");
+	if (n->alive_every == USEC_NEVER || now < n->alive_at)
+		return;
+	n->alive_at = now + n->alive_every;
+	tell(n, "WATCHDOG=1");
 }

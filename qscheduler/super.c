@@ -148,7 +148,7 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	look_at_health(s, now);
 	hand_keep(s, now);
 	publish(s, now);
-	notify_alive(&s->notify);
+	notify_alive(&s->notify, now);
 	if (!s->ready && !s->stopping && now - s->started_at >= SUPER_READY)
 		be_ready(s, now);
 	if (s->ready)
@@ -162,15 +162,16 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 void
 super_stop(struct super *s)
 {
+	const usec_t now = clock_mono();
 	uint32_t i;
 
 	if (s->stopping)
 		return;
 	s->stopping = true;
 	s->stop_deadline =
-	    clock_mono() + s->conf->stop_time_limit + ORPHAN_LIMIT + STOP_GRACE;
+	    now + s->conf->stop_time_limit + ORPHAN_LIMIT + STOP_GRACE;
 	log_info("stopping");
-	notify_stopping(&s->notify);
+	notify_stopping(&s->notify, s->stop_deadline - now + STOP_GRACE);
 	for (i = 0; i < s->nqueues; i++)
 		queue_close(s->queues[i]);
 	super_progress(s);

@@ -40,7 +40,10 @@ for f in sbin/qscheduler sbin/setqload bin/qtop bin/qsim bin/queue-inject \
     share/qscheduler/qscheduler.conf.sample \
     share/qscheduler/workloads/newsletter.scn share/man/man1/qsim.1 \
     share/qscheduler/daemontools/run share/qscheduler/s6/run \
-    lib/systemd/system/qscheduler.service; do
+    share/qscheduler/runit/run share/qscheduler/runit/finish \
+    share/qscheduler/runit/log/run share/qscheduler/s6/notification-fd \
+    lib/systemd/system/qscheduler.service \
+    lib/systemd/system/qscheduler.service.d/home.conf; do
 	want "has $f" test -e "$scratch/root/opt/q/$f"
 done
 # Users that this machine has: those of the sample are made by sysusers.d.

@@ -45,14 +45,27 @@ open_dir(int parent, const char *name)
 	return because(-ENOTDIR, "not a directory");
 }
 
-/* Make it if it is missing; in any case a descriptor. Until it has its shape
- * nobody else may enter. */
+/* Make it if it is missing; in any case a descriptor. Below a directory with
+ * the set-group-id bit it has its mode from the beginning, with that bit. */
 static int
-open_or_make(int parent, const char *name)
+open_or_make(int parent, const char *name, mode_t mode)
 {
-	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	return open_dir(parent, name);
+	const mode_t before = umask(0);
+	const int r = mkdirat(parent, name, mode & ~(mode_t)S_ISGID);
+	const int error = errno;
+
+	(void)umask(before);
+	return r < 0 && error != EEXIST ? -error : open_dir(parent, name);
+}
+
+/* The set-group-id bit of a directory that need not have it does no harm, and
+ * lets those below have it: a service manager may forbid us to set it
+ * (RestrictSUIDSGID= of systemd), and starts us on a base that has it. */
+static bool
+has_mode(mode_t is, mode_t want)
+{
+	is &= 07777;
+	return is == want || is == (want | S_ISGID);
 }
 
 /* By descriptor, so that nobody can change what the name means meanwhile. The
@@ -70,7 +83,8 @@ give_shape(int fd, const struct shape *want, const struct spool_owner *owner)
 	if ((st.st_uid != want->uid || st.st_gid != want->gid) &&
 	    fchown(fd, want->uid, want->gid) < 0)
 		return -errno;
-	if (fchmod(fd, want->mode) < 0)
+	if (fstat(fd, &st) < 0 ||
+	    (!has_mode(st.st_mode, want->mode) && fchmod(fd, want->mode) < 0))
 		return -errno;
 	return 0;
 }
@@ -140,7 +154,7 @@ open_base_below(int parent, const char *name, const struct spool_owner *owner)
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
 	    strcmp(name, "/") == 0)
 		return because(-EINVAL, "queue_base has no name of its own");
-	fd = open_or_make(parent, name);
+	fd = open_or_make(parent, name, shape.mode);
 	if (fd < 0)
 		return fd;
 	r = give_shape(fd, &shape, owner);
@@ -185,7 +199,7 @@ make_splits(int dir, uint32_t split, const struct shape *shape,
 
 	for (i = 0; r == 0 && i < split; i++) {
 		snprintf(name, sizeof(name), "%" PRIu32, i);
-		fd = open_or_make(dir, name);
+		fd = open_or_make(dir, name, shape->mode);
 		r = fd < 0 ? fd : give_shape(fd, shape, owner);
 		io_close(&fd);
 	}
@@ -203,7 +217,7 @@ make_dir(int queue, const struct spool_dir_info *info, uint32_t split,
 	};
 	int fd, r;
 
-	fd = open_or_make(queue, info->name);
+	fd = open_or_make(queue, info->name, shape.mode);
 	if (fd < 0)
 		return fd;
 	r = give_shape(fd, &shape, owner);
@@ -230,6 +244,12 @@ check_unmarked(int base, int queue)
 	return 0;
 }
 
+static mode_t
+queue_mode(const struct spool_owner *owner)
+{
+	return owner->private ? 0700 : 0751;
+}
+
 /* The marker comes last: what has it is whole. */
 static int
 fill_queue(int queue, uint32_t split, const struct spool_owner *owner)
@@ -237,7 +257,7 @@ fill_queue(int queue, uint32_t split, const struct spool_owner *owner)
 	const struct shape shape = {
 		.uid = owner->qmails,
 		.gid = owner->qmail,
-		.mode = owner->private ? 0700 : 0751,
+		.mode = queue_mode(owner),
 	};
 	uint32_t marked = split;
 	unsigned dir;
@@ -284,7 +304,7 @@ make_new(
 	int queue, r;
 
 	snprintf(temp, sizeof(temp), "new.%s", name);
-	queue = open_or_make(base, temp);
+	queue = open_or_make(base, temp, queue_mode(owner));
 	if (queue < 0)
 		return queue;
 	r = fill_queue(queue, split, owner);

@@ -49,10 +49,14 @@ talk_to(const char *name)
 	cr_expect_str_eq(heard(fd), "STATUS=fine");
 	notify_reloading(&n, 42);
 	cr_expect_str_eq(heard(fd), "RELOADING=1\nMONOTONIC_USEC=42");
-	notify_alive(&n);
+	notify_alive(&n, 1000);
 	cr_expect_str_eq(heard(fd), "WATCHDOG=1");
-	notify_stopping(&n);
-	cr_expect_str_eq(heard(fd), "STOPPING=1");
+	notify_alive(&n, 1000 + 7499999);
+	cr_expect_str_eq(heard(fd), "", "a quarter of 30 s");
+	notify_alive(&n, 1000 + 7500000);
+	cr_expect_str_eq(heard(fd), "WATCHDOG=1");
+	notify_stopping(&n, 35000000);
+	cr_expect_str_eq(heard(fd), "STOPPING=1\nEXTEND_TIMEOUT_USEC=35000000");
 	notify_done(&n);
 	close(fd);
 }
@@ -74,6 +78,35 @@ Test(notify, systemd_by_abstract_name)
 
 	snprintf(name, sizeof(name), "@qsched-notify-%d", (int)getpid());
 	talk_to(name);
+}
+
+Test(notify, a_watchdog_that_is_not_ours)
+{
+	static const struct {
+		const char *usec, *pid;
+	} rows[] = { { "1000000", "1" }, { "1000000", "self" },
+		{ "soon", NULL }, { "0", NULL }, { "-1", NULL } };
+	char name[64];
+	size_t i;
+	int fd;
+
+	snprintf(name, sizeof(name), "@qsched-watch-%d", (int)getpid());
+	fd = listen_at(name);
+	setenv("NOTIFY_SOCKET", name, 1);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct notify n;
+
+		setenv("WATCHDOG_USEC", rows[i].usec, 1);
+		if (rows[i].pid != NULL)
+			setenv("WATCHDOG_PID", rows[i].pid, 1);
+		else
+			unsetenv("WATCHDOG_PID");
+		notify_init(&n, -1);
+		notify_alive(&n, 1000);
+		cr_expect_str_eq(heard(fd), "", "row %zu", i);
+		notify_done(&n);
+	}
+	close(fd);
 }
 
 Test(notify, names_that_cannot_be)

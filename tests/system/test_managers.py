@@ -1,0 +1,191 @@
+"""The service directories of etc/, run by the programs of daemontools, runit
+and s6, and the systemd unit, judged by systemd and tried under its limits."""
+import contextlib
+import ctypes
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+from case import SystemTest, cost, needs_root
+from instance import AS_ROOT, BIN, ROOT, wait
+
+HELLO = b"Subject: hello\n\nhello\n"
+
+
+def needs(*programs):
+    missing = [p for p in programs if shutil.which(p) is None]
+    return unittest.skipIf(missing, f"not installed: {' '.join(missing)}")
+
+
+class Directories(SystemTest):
+    """A copy of a service directory, with what an operator fills in."""
+
+    def service(self, i, way):
+        place = i.dir / "service" / "qscheduler"
+        shutil.copytree(ROOT / "etc" / way, place)
+        if not AS_ROOT:
+            shutil.rmtree(place / "log")
+        for path in place.rglob("run"):
+            text = path.read_text().replace("@libexecdir@", str(BIN))
+            text = text.replace("qmaill", "nobody")
+            path.write_text(text.replace("qscheduler -s", f"qscheduler -s -c {i.conf_file}"))
+        (place / "env").mkdir()
+        (place / "env/QUEUE_COUNT").write_text("3\n")
+        return place
+
+    def supervise(self, i, command, place):
+        with open(i.log_file, "ab") as log:
+            manager = subprocess.Popen(command, cwd=place.parent, stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=log, env=i.environment(), start_new_session=True)
+
+        def end():
+            """Whatever is left of it: its session is ours."""
+            i.destroy()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(manager.pid, signal.SIGKILL)
+            manager.wait()
+        self.addCleanup(end)
+        return manager
+
+    def said(self, i, place):
+        main = place / "log/main/current"
+        return i.log() + (main.read_text(errors="replace") if main.exists() else "")
+
+    def wait_said(self, i, place, pattern, times=1):
+        wait(lambda: len(re.findall(pattern, self.said(i, place))) >= times, 30, pattern)
+
+    def one(self, i):
+        return wait(lambda: i.pids("qscheduler"), 20, "the supervisor")[0]
+
+    def do(self, *command):
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False,
+                              timeout=90)
+        self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def lives(self, i, place):
+        """Up, mail, killed and up again."""
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        before = self.one(i)
+        os.kill(before, signal.SIGKILL)
+        wait(lambda: i.pids("qscheduler") not in ([], [before]), 20, "another one")
+        self.wait_said(i, place, "ready: 3 queues open", 2)
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 2)
+
+    def gone(self, i):
+        wait(lambda: not i.pids(), 20, "the end of all processes")
+        self.assertEqual(i.ipc_objects(), [])
+
+    @needs("svscan", "supervise", "svc", "svstat", "envdir")
+    @cost(10)
+    def test_daemontools(self):
+        i = self.instance()
+        place = self.service(i, "daemontools")
+        self.supervise(i, ["svscan", str(place.parent)], place)
+        self.wait_said(i, place, "ready: 3 queues open")
+        self.lives(i, place)
+        self.do("svc", "-h", place)
+        self.wait_said(i, place, "configuration reloaded")
+        self.do("svc", "-d", place)
+        self.gone(i)
+        self.assertIn("down", self.do("svstat", place))
+        self.do("svc", "-dx", place, *([place / "log"] if AS_ROOT else []))
+
+    @needs("runsv", "sv", "chpst", "svlogd")
+    @cost(10)
+    def test_runit(self):
+        i = self.instance()
+        place = self.service(i, "runit")
+        self.supervise(i, ["runsv", str(place)], place)
+        wait(lambda: (place / "supervise/ok").exists(), what="runsv")
+        self.do("sv", "-w", "30", "start", place)  # waits for ./check
+        self.assertIn("ready: 3 queues open", self.said(i, place))
+        self.lives(i, place)
+        self.do("sv", "hup", place)
+        self.wait_said(i, place, "configuration reloaded")
+        self.do("sv", "-w", "60", "stop", place)
+        self.gone(i)
+        # A wrong configuration is not tried again and again.
+        i.write_conf(no_such_name=1)
+        self.do("sv", "once", place)
+        self.wait_said(i, place, "no_such_name")
+        wait(lambda: "down" in self.do("sv", "status", place).split(";")[0], what="down")
+
+    @needs("s6-supervise", "s6-svc", "s6-svwait", "s6-svstat", "s6-envdir")
+    @cost(10)
+    def test_s6(self):
+        i = self.instance()
+        place = self.service(i, "s6")
+        self.supervise(i, ["s6-supervise", str(place)], place)
+        wait(lambda: (place / "supervise/control").exists(), what="s6-supervise")
+        self.do("s6-svwait", "-U", "-t", "30000", place)  # by the notification descriptor
+        self.wait_said(i, place, "ready: 3 queues open")
+        self.lives(i, place)
+        self.do("s6-svc", "-h", place)
+        self.wait_said(i, place, "configuration reloaded")
+        self.do("s6-svc", "-wD", "-T", "60000", "-d", place)
+        self.gone(i)
+        i.write_conf(no_such_name=1)
+        self.do("s6-svc", "-u", place)
+        self.wait_said(i, place, "no_such_name")
+        wait(lambda: self.do("s6-svstat", "-o", "up,wantedup", place).split() == ["false", "false"],
+             what="it stays down")
+        self.do("s6-svc", "-xd", place)
+
+
+def unit_text():
+    return (ROOT / "etc/systemd/qscheduler.service").read_text().replace("@libexecdir@", str(BIN))
+
+
+class Unit(SystemTest):
+    def write_unit(self, i, home=False):
+        unit = i.dir / "qscheduler.service"
+        unit.write_text(unit_text())
+        if home:
+            shutil.copytree(ROOT / "etc/systemd/qscheduler.service.d", i.dir / "qscheduler.service.d")
+        return unit
+
+    @needs("systemd-analyze")
+    def test_verify_and_security(self):
+        i = self.instance()
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", self.write_unit(i)],
+                              capture_output=True, text=True, check=False, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for home, threshold in ((False, 20), (True, 22)):
+            done = subprocess.run(
+                ["systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={threshold}",
+                 self.write_unit(i, home)], capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stdout[-300:])
+
+    CAPABILITIES = re.compile(r"^CapabilityBoundingSet=(.*)$", re.M)
+
+    @needs_root
+    @needs("systemd-analyze", "setpriv")
+    def test_programs_run_under_the_filter_of_the_unit(self):
+        """No systemd is needed to try what it would do: the same system calls,
+        address families, modes and capabilities, set by hand."""
+        i = self.instance(routing="sink.example smtp:127.0.0.1:1\n* local\n")
+        i.base.mkdir()
+        os.chmod(i.base, 0o2755)
+        caps = self.CAPABILITIES.search(unit_text()).group(1).split()
+        bounding = ",".join(["-all"] + ["+" + c.removeprefix("CAP_").lower() for c in caps])
+        i.start(prefix=("setpriv", "--no-new-privs", "--bounding-set", bounding, "/usr/bin/python3", "-B",
+                        str(ROOT / "tests/system/sandbox.py"), str(ROOT / "etc/systemd/qscheduler.service")))
+        status = pathlib.Path(f"/proc/{i.process.pid}/status").read_text()
+        self.assertRegex(status, r"Seccomp:\s+2")
+        self.assertRegex(status, r"NoNewPrivs:\s+1")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        i.inject(HELLO, "bob@sink.example")
+        wait(lambda: i.log_has("status=deferred.*onnection refused"), what="an attempt by SMTP")
+        os.kill(i.pids("queue-send")[0], signal.SIGKILL)  # and what is started later
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 2)
+        i.stop()
+        self.assertFalse(i.log_has("not permitted"), i.log())
