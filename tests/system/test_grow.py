@@ -1,13 +1,22 @@
 """Queues come and go with the load, and no mail is lost on the way."""
 import collections
+import contextlib
+import ctypes
 import itertools
 import os
+import pathlib
+import random
 import re
+import signal
 import struct
+import subprocess
+import tempfile
 import threading
 
-from case import SystemTest, cost
-from instance import wait
+from case import SystemTest, cost, needs_root
+from instance import BIN, wait
+from load import Load
+from peer import Peer
 from smtp_site import Site
 
 ROW = struct.Struct("=8I2qiI96s")
@@ -68,7 +77,39 @@ class Flow:
             thread.join()
 
 
+class Flood:
+    """The message queue of requests is kept full, with records that mean
+    nothing and with load reports of queues that are not there."""
+
+    def __init__(self, instance):
+        self.librt = ctypes.CDLL(None, use_errno=True)
+        self.fd = self.librt.mq_open(f"/{instance.name}.qscheduler".encode(), os.O_WRONLY | os.O_NONBLOCK)
+        self.full = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        while not self._end.is_set():
+            record = struct.pack("=iIQ", os.getpid(), random.randrange(1 << 32), 99)
+            while self.librt.mq_send(self.fd, record, len(record), 0) == 0:
+                pass
+            self.full += 1
+            self._end.wait(0.001)
+
+    def stop(self):
+        if not self._end.is_set():
+            self._end.set()
+            self._thread.join()
+            os.close(self.fd)
+
+
 class Growing(SystemTest):
+    def scratch(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        return pathlib.Path(directory.name) / "peer"
+
     def site(self, **options):
         made = Site(**options)
         self.addCleanup(made.stop)
@@ -125,5 +166,150 @@ class Growing(SystemTest):
         fields, _ = sched(i)
         self.assertEqual(fields["changes"], 6)
         self.assertTrue(fields["change"].startswith(b"queue 2 closed: mean load"))
+        i.stop()
+        self.assertEqual(i.files(), [])
+
+    def test_D20_QUEUE_START_other_than_1_stranding_mail(self):
+        for mode, conf in (("-s", {}), ("-d", {"queue_max": 2})):
+            i = self.instance(queues=6, conf=QUICK)
+            i.start()
+            i.stop()
+            users = [f"u{n}" for n in range(36)]
+            for user in users:  # nobody runs: into each directory in turn
+                i.inject(b"Subject: one\n\none\n", f"{user}@test.example")
+            self.assertGreater(len({p.parts[-4] for p in i.files("incoming")}), 4)
+            i.write_conf(queue_start=3, queue_count=2, **conf)
+            i.start(mode)
+            for user in users:
+                i.wait_delivered(user, 1)
+            wait(lambda i=i: list(sched(i)[1]) == [3, 4], 20, "the others are retired")
+            i.stop()
+            self.assertEqual(i.files(), [])
+            self.assertEqual([len(i.maildir(u)) for u in users], [1] * len(users))
+
+    # ---- everything at once ----
+
+    def setqload(self, i, *args):
+        return subprocess.run([BIN / "setqload", "-c", i.conf_file, *args], capture_output=True,
+                              check=False, env=i.environment())
+
+    def request(self, i, dice):
+        """One of everything that can be asked for, wrong ones among them."""
+        queue = str(dice.choice((1, 2, 3, 4, 5, 6, 7, 4095)))
+        self.setqload(i, *dice.choice((
+            ("--count", str(dice.randrange(0, 8))),
+            ("--count", str(dice.randrange(2, 7)), "--for", "1s"),
+            ("-q", queue, "--for", "2s", str(dice.randrange(101))),
+            ("--clear",),
+            ("--disable", "-q", queue, "--for", "1s", "--reason", "chance"),
+            ("--enable", "-q", queue))))
+
+    @staticmethod
+    def kill_child(i, dice):
+        """How many deliveries that may repeat."""
+        pids = i.pids(dice.choice(("queue-send", "todo-proc", "deliver-local", "deliver-smtp")))
+        try:
+            os.kill(dice.choice(pids), signal.SIGKILL)
+        except (IndexError, ProcessLookupError):
+            pass
+
+    def chaos(self, seed, act, rounds=60, flood=False, **conf):
+        """Queues come and go by chance while mail flows, and act() does what it
+        does; then it is quiet, and all is as at the start."""
+        limit = 2
+        i = self.instance(queues=2, conf=QUICK | {"queue_max": 6, "local_process_limit": limit,
+                                                  "queue_drain_time": "1s"} | conf)
+        i.start("-d")
+        dice = random.Random(seed)
+        self.assertEqual(self.setqload(i, "--count", "6").returncode, 0)
+        wait(lambda: len(states(i)) == 6, 10, "six")
+        self.assertEqual(self.setqload(i, "--count", "2").returncode, 0)
+        wait(lambda: list(sched(i)[1]) == [1, 2], 20, "two again")
+        before = self.resources(i)
+        load = Load(i)
+        self.addCleanup(load.stop)
+        if flood:
+            flood = Flood(i)
+            self.addCleanup(flood.stop)
+        acts = 0
+        for _ in range(rounds):
+            accepted = len(load.accepted)
+            acts += act(i, dice) or 0
+            wait(lambda n=accepted + dice.randrange(6): len(load.accepted) >= n, 30, "submission goes on")
+        if flood:
+            flood.stop()
+            self.assertGreater(flood.full, 10)
+        self.assertIsNone(i.process.poll(), i.log()[-2000:])
+        for n in range(1, 7):
+            self.setqload(i, "--enable", "-q", str(n))
+        self.setqload(i, "--clear")
+        wait(lambda: self.setqload(i, "--count", "2").returncode == 0, 10, "heard")
+        wait(lambda: list(sched(i)[1]) == [1, 2], 40, "all others are retired")
+        load.stop()
+        i.wait_empty(60)
+        delivered = load.delivered()
+        self.assertEqual([s for s in load.accepted if s not in delivered], [], "lost")
+        self.assertEqual([s for s in delivered if s not in load.accepted], [], "from nowhere")
+        self.assertLessEqual(sum(n - 1 for n in delivered.values()), acts * limit, "repeated")
+        wait(lambda: self.resources(i)[0] == before[0], 10, "as many descriptors as before")
+        self.assertLess(self.resources(i)[1] - before[1], 400, "kilobytes")
+        self.assertNotEqual(sched(i)[0]["changes"], 0)
+        i.stop()
+        self.assertEqual(i.files(), [])
+        return i
+
+    @cost(20)
+    def test_requests_at_random_lose_and_repeat_nothing(self):
+        self.chaos(1, self.request)
+
+    @cost(20)
+    def test_P1_I1_kills_and_a_full_message_queue(self):
+        def act(i, dice):
+            self.request(i, dice)
+            if dice.randrange(3) == 0:
+                self.kill_child(i, dice)
+                return 1
+            return 0
+        self.chaos(2, act, flood=True)
+
+    @needs_root
+    @cost(15)
+    def test_D1_the_file_system_of_one_queue_is_full(self):
+        """What cannot leave a closing queue, and cannot be handed over to
+        another file system, stays and is not abandoned."""
+        peer = Peer(self.scratch())
+        port = peer.port
+        peer.stop()  # nobody answers there for now
+        i = self.instance(queues=1, routing=f"away.example smtp:127.0.0.1:{port}\n* local\n",
+                          conf=QUICK | {"queue_max": 3})
+        i.base.mkdir()
+        i.queue(2).mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=755", "tmpfs", i.queue(2)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", i.queue(2)], check=False)
+        i.start("-d")
+        self.assertEqual(self.setqload(i, "--count", "3").returncode, 0)
+        wait(lambda: len(states(i)) == 3, 10, "three")
+        sent = [f"m{n}@away.example" for n in range(60)]
+        for rcpt in sent:
+            i.inject(b"Subject: one\n\none\n", rcpt)
+        wait(lambda: len(i.files("deferred")) == len(sent), 20, "all of it deferred")
+        self.assertTrue([f for f in i.files("deferred") if "queue2" in f.parts])
+        with open(i.queue(2) / "ballast", "wb", buffering=0) as ballast, contextlib.suppress(OSError):
+            while True:
+                ballast.write(bytes(4096))
+        for n in range(20):  # whoever would choose it goes elsewhere
+            i.inject(b"Subject: two\n\ntwo\n", f"u{n}@test.example")
+        for n in range(20):
+            i.wait_delivered(f"u{n}", 1)
+        self.assertEqual(self.setqload(i, "--count", "1").returncode, 0)
+        wait(lambda: states(i) == [1] and sched(i)[1][2]["flags"] & 4, 10, "what is in it is to be handed over")
+        self.assertEqual(states(i, "closing")[0], 2)
+        peer = Peer(self.scratch(), "--port", str(port))
+        self.addCleanup(peer.stop)
+        i.flush()
+        wait(lambda: list(sched(i)[1]) == [1], 30, "they are retired")
+        wait(lambda: len(peer.messages()) == len(sent), 20, "all of it delivered")
+        self.assertEqual(sorted(r for e in peer.envelopes() for r in e["to"]), sorted(sent))
+        self.assertTrue((i.queue(2) / "closed").exists())
         i.stop()
         self.assertEqual(i.files(), [])
