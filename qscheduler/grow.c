@@ -236,9 +236,9 @@ on_made(struct super *s, uint32_t number, const struct look_result *result)
 		r = queue_insert(q);
 	if (r < 0) {
 		s->grow.avoid[number] = now + AVOID_TIME;
+		queue_free(&q);
 		tell_failure(
 		    s, number, result->r < 0 ? result->text : strerror(-r));
-		queue_free(&q);
 		return;
 	}
 	queue_note_disk(s, number);
