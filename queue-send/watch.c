@@ -263,13 +263,11 @@ on_selected(void *ctx, const struct sched_decision *decision)
 	say_selection(ctx, decision);
 }
 
-/* Why a destination that we saw die is open, when nobody had it open again
- * before its time; another queue may have, and not everything it learns is
- * seen here. */
-#define TIME_OVER          "its time is over"
-#define SUCCEEDED          "a delivery that had begun before succeeded"
-#define TIME_OVER_OR_OTHER TIME_OVER ", or another queue reached it before"
-#define SUCCEEDED_OR_OTHER SUCCEEDED ", or another queue reached it"
+/* Why a destination that we saw die is open. A success is the end of a row of
+ * deaths, the passing of time is not; so what others did is known. */
+#define TIME_OVER  "its time is over"
+#define SUCCEEDED  "a delivery that had begun before succeeded"
+#define BY_ANOTHER "a delivery of another queue succeeded"
 
 static bool
 is_shared(const struct send *s)
@@ -284,37 +282,38 @@ opened(struct send *s, struct dead_site *d, const char *why)
 	dead_drop(&s->watch, d);
 }
 
-/* It may be dead again, for another queue. */
-static usec_t
-dead_until(const struct send *s, const struct dead_site *d)
+/* As all queues see it; nothing is to be known without memory. */
+static void
+look_at(const struct send *s, const struct dead_site *d, struct site_view *v)
 {
 	const struct site_table *t = shared_table(s->places.shared);
-	struct site *site;
-	struct site_view view;
+	struct site *site = t->open(t->table, d->transport, d->name, s->now);
 
-	if (!is_shared(s))
-		return 0;
-	site = t->open(t->table, d->transport, d->name, s->now);
+	*v = (struct site_view){ .state = SITE_ROOM, .deaths = 1 };
 	if (site == NULL)
-		return 0;
-	view.dead_until = 0;
-	if (t->state(t->table, site, s->now) == SITE_DEAD)
-		t->view(site, &view);
+		return;
+	(void)t->state(t->table, site, s->now);
+	t->view(site, v);
 	t->close(t->table, site, s->now);
-	return view.dead_until;
 }
 
+/* It may be dead again, for another queue. */
 static void
 time_over(struct send *s, struct dead_site *d)
 {
-	usec_t until = dead_until(s, d);
+	struct site_view v;
 
-	if (until <= s->now) {
-		opened(s, d, is_shared(s) ? TIME_OVER_OR_OTHER : TIME_OVER);
+	if (!is_shared(s)) {
+		opened(s, d, TIME_OVER);
+		return;
+	}
+	look_at(s, d, &v);
+	if (v.state != SITE_DEAD || v.dead_until <= s->now) {
+		opened(s, d, v.deaths > 0 ? TIME_OVER : BY_ANOTHER);
 		return;
 	}
 	RB_REMOVE(dead_times, &s->watch.times, d);
-	d->until = until;
+	d->until = v.dead_until;
 	RB_INSERT(dead_times, &s->watch.times, d);
 }
 
@@ -334,13 +333,14 @@ on_step(void *ctx, uint32_t transport, const char *name,
 		d = dead_find(&s->watch, transport, name);
 	}
 	if (d != NULL && !dead) {
-		opened(s, d, is_shared(s) ? SUCCEEDED_OR_OTHER : SUCCEEDED);
+		opened(s, d,
+		    step->before.state == SITE_DEAD ? SUCCEEDED : BY_ANOTHER);
 		d = NULL;
 	}
 	if (dead && step->before.state != SITE_DEAD) {
+		if (d != NULL)
+			opened(s, d, BY_ANOTHER);
 		say_dead(s, transport, name, &step->after);
-		if (d != NULL) /* another queue had opened it */
-			dead_drop(&s->watch, d);
 		dead_add(&s->watch, transport, name, step->after.dead_until);
 	}
 }

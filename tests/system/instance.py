@@ -177,6 +177,8 @@ class Instance:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"/dev/shm{name}")
             _librt.mq_unlink(name.encode())
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"/dev/shm/{self.name}.qscheduler.sites")
         shutil.rmtree(self.dir, ignore_errors=True)
 
     # ---- what there is ----
@@ -202,7 +204,7 @@ class Instance:
         with contextlib.suppress(OSError):
             numbers |= {int(m.group(1)) for n in os.listdir(self.base)
                         if (m := re.fullmatch(r"queue(\d+)", n))}
-        return [f"/{self.name}.qscheduler", f"/{self.name}.qscheduler.sites"] + [f"/{self.name}.queue{n}" for n in sorted(numbers)]
+        return [f"/{self.name}.qscheduler"] + [f"/{self.name}.queue{n}" for n in sorted(numbers)]
 
     def ipc_objects(self):
         left = [f"shm {n}" for n in os.listdir("/dev/shm") if n.startswith(self.name + ".")]
