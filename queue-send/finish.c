@@ -118,6 +118,26 @@ hold(struct send *s, struct message *m)
 	return 0;
 }
 
+/* P15, C7: its recipients stay pending, for whoever finds out why. */
+static int
+quarantine(struct send *s, struct message *m)
+{
+	char id[QUEUE_ID_SIZE], name[QUEUE_FILE_MAX];
+	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_HOLD, m->inode);
+
+	if (r < 0)
+		return r;
+	reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+	s->walks[WALK_HOLD].count++;
+	s->counters.finished++;
+	message_id(m, id);
+	queue_file_name(m->inode, name);
+	log_error("%s: quarantined: %u agents died while delivering it: moved "
+		  "to hold/%s",
+	    id, m->deaths, name);
+	return 0;
+}
+
 static int
 corrupt(struct send *s, struct message *m)
 {
@@ -180,7 +200,7 @@ defer(struct send *s, struct message *m)
 	r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
 	if (r < 0)
 		return r;
-	if (m->error != 0) {
+	if (m->error != 0 && m->error != -ECONNABORTED) {
 		message_id(m, id);
 		log_error("%s: cannot be read: %s: deferred", id,
 		    strerror(-m->error));
@@ -199,6 +219,10 @@ leave(struct send *s, struct message *m)
 		return vanished(s, m);
 	case ESTALE:
 		return give_back(s, m);
+	case ECONNABORTED: /* a suspect */
+		return defer(s, m);
+	case EOWNERDEAD:
+		return quarantine(s, m);
 	case ECANCELED:
 		return put_aside(s, m);
 	case EBADMSG:
@@ -212,7 +236,8 @@ leave(struct send *s, struct message *m)
 	return m->failed > 0 ? hold(s, m) : remove_message(s, m);
 }
 
-/* False: it could not be moved, and is last in line now. */
+/* False: nothing can be moved now. One that alone cannot be holds up no other.
+ */
 static bool
 finish_one(struct send *s, struct message *m)
 {
@@ -225,9 +250,27 @@ finish_one(struct send *s, struct message *m)
 		return true;
 	}
 	finish_write_failed(s, m, "move out of active", r);
-	messages_put(&s->messages, m, LIST_FINISHED);
-	s->finish_at = s->now + s->conf->error_interval;
-	return false;
+	if (health_is_general(r)) {
+		messages_put(&s->messages, m, LIST_FINISHED);
+		s->finish_at = s->now + s->conf->error_interval;
+		return false;
+	}
+	if (s->messages.count[LIST_STUCK] == 0)
+		s->stuck_at = s->now + s->conf->error_interval;
+	messages_put(&s->messages, m, LIST_STUCK);
+	return true;
+}
+
+static void
+try_stuck(struct send *s)
+{
+	uint32_t n = s->messages.count[LIST_STUCK];
+
+	if (s->now < s->stuck_at)
+		return;
+	for (; n > 0; n--)
+		messages_put(&s->messages,
+		    messages_first(&s->messages, LIST_STUCK), LIST_FINISHED);
 }
 
 usec_t
@@ -236,10 +279,14 @@ finish_work(struct send *s)
 	struct message *m;
 	int n;
 
+	try_stuck(s);
 	for (n = 0; n < FINISHED_PER_TURN; n++) {
 		m = messages_first(&s->messages, LIST_FINISHED);
-		if (m == NULL || s->health.read_only)
+		if (s->health.read_only)
 			return USEC_NEVER;
+		if (m == NULL)
+			return s->messages.count[LIST_STUCK] > 0 ? s->stuck_at
+								 : USEC_NEVER;
 		if (s->now < s->finish_at)
 			return s->finish_at;
 		if (!finish_one(s, m))

@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 #include "log/log.h"
+#include "queue-send/deaths.h"
 #include "queue-send/dispatch.h"
 #include "queue-send/offers.h"
 #include "queue-send/publish.h"
@@ -23,7 +24,7 @@ static const char *const programs[PROGRAM_NPROGRAMS] = {
 static void
 agent_end(struct agent_link *agent)
 {
-	results_agent_died(agent->send, agent);
+	deaths_of_agent(agent->send, agent);
 	TAILQ_REMOVE(&agent->send->agents, agent, link);
 	free(agent);
 }

@@ -4,6 +4,7 @@
  *	OFFERED_…   prepared by todo-proc, still where it lay; waits for room
  *	READING     in the active queue, a batch of recipients is to be read
  *	FINISHED    nothing of it waits or runs: to leave the active queue
+ *	STUCK       finished, and its file could not be moved: again later
  *	(none)      in the active queue, entries wait or run, or the scheduler
  *	            says when the next batch is read
  *
@@ -31,6 +32,7 @@ enum message_list {
 	LIST_OFFERED_DEFERRED,
 	LIST_READING,
 	LIST_FINISHED,
+	LIST_STUCK,
 	LIST_NLISTS,
 };
 

@@ -11,6 +11,7 @@
 
 #define SCAN_EVERY   USEC_PER_SEC
 #define PREPARE_WAIT USEC_PER_SEC /* after the link did not take one */
+#define SUSPECT_WAIT USEC_PER_SEC
 
 /* ---- in ---- */
 
@@ -185,6 +186,31 @@ give_credit(struct send *s, uint32_t window)
 		s->credit += n;
 }
 
+/* Is the last suspect still on its way, offered or in the active queue? */
+static bool
+has_suspect(struct send *s)
+{
+	const struct due *d = due_find(&s->due, s->suspect);
+
+	return (d != NULL && d->asked) ||
+	    messages_find(&s->messages, s->suspect) != NULL;
+}
+
+/* One suspect at a time; others look again. */
+static bool
+must_wait(struct send *s, struct due *d)
+{
+	if (d->deaths < RETRY_SUSPECT_DEATHS)
+		return false;
+	/* It is asked for by now, and may be the one of last time. */
+	if (s->suspect != d->inode && has_suspect(s)) {
+		due_unask(&s->due, d, s->now + SUSPECT_WAIT);
+		return true;
+	}
+	s->suspect = d->inode;
+	return false;
+}
+
 static usec_t
 ask_for_due(struct send *s, uint32_t window)
 {
@@ -195,6 +221,8 @@ ask_for_due(struct send *s, uint32_t window)
 		d = due_ask(&s->due, s->now);
 		if (d == NULL)
 			return due_next(&s->due);
+		if (must_wait(s, d))
+			continue;
 		msg.u.PREPARE.inode = d->inode;
 		if (put(s, &msg) == 0)
 			continue;

@@ -20,8 +20,8 @@
 
 /* ---- one recipient ---- */
 
-static int
-add_reason(struct send *s, struct message *m, enum spool_dir dir,
+int
+results_add_reason(struct send *s, struct message *m, enum spool_dir dir,
     const struct report *r)
 {
 	const struct reason reason = {
@@ -135,7 +135,7 @@ record(struct send *s, struct message *m, const struct report *r)
 static void
 defer(struct send *s, struct message *m, struct report *r)
 {
-	int error = add_reason(s, m, SPOOL_DEFER, r);
+	int error = results_add_reason(s, m, SPOOL_DEFER, r);
 
 	r->outcome = AGENT_DEFERRED;
 	if (error < 0)
@@ -147,7 +147,7 @@ static void
 fail(struct send *s, struct message *m, struct report *r)
 {
 	char text[128];
-	int error = add_reason(s, m, SPOOL_BOUNCE, r);
+	int error = results_add_reason(s, m, SPOOL_BOUNCE, r);
 
 	if (error == 0) {
 		r->outcome = AGENT_FAILED;
@@ -255,7 +255,7 @@ probe(struct send *s)
 	if (!health_probed(&s->health, r, s->now))
 		return;
 	log_warning("%s: can be written again: deliveries go on", s->sp.path);
-	s->intake_blocked_until = s->finish_at = 0;
+	s->intake_blocked_until = s->finish_at = s->stuck_at = 0;
 	s->parked_at = s->now;
 	s->pub.changed = true;
 	send_kick(s);
@@ -378,10 +378,9 @@ results_on_result(
 	return 0;
 }
 
-/* Recipients without a result. */
-static void
-defer_rest(struct send *s, struct job *job, const char *dsn, const char *text,
-    bool ours)
+void
+results_defer_rest(struct send *s, struct job *job, const char *dsn,
+    const char *text, bool ours)
 {
 	struct job_rcpt *rcpt;
 
@@ -425,33 +424,9 @@ results_on_done(
 	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
 	    !copy_string(text, sizeof(text), &f->text))
 		return -EBADMSG;
-	defer_rest(s, job, dsn_for(dsn, AGENT_DEFERRED),
+	results_defer_rest(s, job, dsn_for(dsn, AGENT_DEFERRED),
 	    text[0] == '\0' ? "the agent gave no result" : text, false);
 	snprintf(why, sizeof(why), "%s %s", dsn_for(dsn, AGENT_DEFERRED), text);
 	dispatch_end(s, job, site_result(f), why);
 	return 0;
-}
-
-static void
-count_death(struct send *s, struct message *m)
-{
-	m->agent_died = true;
-	if (m->death == s->agent_deaths)
-		return;
-	m->death = s->agent_deaths;
-	if (m->deaths < UINT8_MAX)
-		m->deaths++;
-}
-
-void
-results_agent_died(struct send *s, struct agent_link *agent)
-{
-	struct job *job;
-
-	s->agent_deaths++;
-	while ((job = TAILQ_FIRST(&agent->jobs)) != NULL) {
-		count_death(s, job->message);
-		defer_rest(s, job, "4.3.0", "the delivery agent died", true);
-		dispatch_end(s, job, SITE_AGENT_DIED, NULL);
-	}
 }

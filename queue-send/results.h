@@ -9,6 +9,8 @@
 
 #include "queue-send/send.h"
 
+struct job;
+
 struct report {
 	uint32_t index;
 	uint64_t offset;
@@ -29,9 +31,12 @@ int results_on_result(
     struct send *s, struct agent_link *agent, const struct msg_RESULT *frame);
 int results_on_done(
     struct send *s, struct agent_link *agent, const struct msg_DONE *frame);
-/* The agent is gone: its jobs are deferred for a short time, and nothing of
- * that is held against the message or the destination. */
-void results_agent_died(struct send *s, struct agent_link *agent);
+/* Recipients of the job without a result; ours: of our own trouble. */
+void results_defer_rest(struct send *s, struct job *job, const char *dsn,
+    const char *text, bool ours);
+/* Append it; defer/ is begun anew with the first of an attempt. */
+int results_add_reason(struct send *s, struct message *m, enum spool_dir dir,
+    const struct report *report);
 
 /* The probe of a queue that cannot write, and parked results. */
 usec_t results_work(struct send *s);

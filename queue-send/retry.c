@@ -47,6 +47,12 @@ retry_agent_delay(const struct retry_params *p, uint32_t deaths)
 }
 
 bool
+retry_is_poison(uint32_t deaths, bool alone)
+{
+	return deaths >= (alone ? RETRY_POISON_DEATHS : RETRY_POISON_BESIDE);
+}
+
+bool
 retry_expired(const struct retry_params *p, usec_t age, bool null_sender)
 {
 	return age >= (null_sender ? p->lifetime_null : p->lifetime);

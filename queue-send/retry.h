@@ -13,7 +13,15 @@ struct retry_params {
 
 /* The first delay after an agent of ours died; doubled for each further one
  * with the same message. */
-#define RETRY_AGENT_DELAY (10 * USEC_PER_SEC)
+#define RETRY_AGENT_DELAY    (10 * USEC_PER_SEC)
+
+/* A message that was in flight in two deaths of agents is a suspect, and is
+ * delivered while no other suspect is. One that is the only message in flight
+ * in the third is put aside (P15, C7). With others beside it, which may be to
+ * blame and are no suspects yet, it takes more: innocents do not get there. */
+#define RETRY_SUSPECT_DEATHS 2
+#define RETRY_POISON_DEATHS  3
+#define RETRY_POISON_BESIDE  5
 
 struct retry_params retry_params(const struct conf *conf);
 /* clamp(age, minimal, maximal), spread by jitter_pct either way; random is any
@@ -21,6 +29,7 @@ struct retry_params retry_params(const struct conf *conf);
 usec_t retry_delay(const struct retry_params *p, usec_t age, uint32_t random);
 /* After the deaths-th (from 1) death of an agent; at most maximal. */
 usec_t retry_agent_delay(const struct retry_params *p, uint32_t deaths);
+bool retry_is_poison(uint32_t deaths, bool alone);
 bool retry_expired(const struct retry_params *p, usec_t age, bool null_sender);
 
 struct retry_now {

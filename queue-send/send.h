@@ -13,6 +13,7 @@
  *	dispatch    entries are handed to agents: jobs
  *	dead        entries for dead destinations are deferred
  *	results     RESULT and DONE: marks, reasons, log
+ *	deaths      of agents: whose fault are they
  *	finish      a message leaves: removed, deferred, held, corrupt
  *	handover    the queue ends: its mail goes to other queues
  *	deferred    the scan of deferred/, hold/, corrupt/
@@ -129,7 +130,8 @@ struct send {
 	struct messages messages;
 	struct parked_list parked; /* results whose marks cannot be written */
 	usec_t parked_at;          /* when to try them again */
-	usec_t finish_at;          /* not before: a move had failed */
+	usec_t finish_at;          /* not before: nothing could be moved */
+	usec_t stuck_at;           /* when to try again what could not */
 	uint32_t active;           /* messages in the active queue */
 	struct due_queue due;
 	struct walk walks[WALK_NKINDS];
@@ -151,6 +153,7 @@ struct send {
 	struct job_tree jobs;
 	uint64_t last_job;
 	uint32_t agent_deaths;
+	uint64_t suspect;   /* the last one that was asked for (retry.h) */
 	usec_t dispatch_at; /* not before: descriptors had run out */
 	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
 

@@ -154,6 +154,24 @@ end_job(uint32_t which, uint32_t how)
 
 /* ---- what else ---- */
 
+/* It was not their doing (poison.c is about that). */
+static void
+forgive(void)
+{
+	struct message *m;
+	struct due *d;
+	uint32_t i;
+
+	for (i = 0; i < nmails; i++) {
+		m = messages_find(&w.s.messages, mails[i].inode);
+		d = due_find(&w.s.due, mails[i].inode);
+		if (m != NULL)
+			m->deaths = 0;
+		if (d != NULL)
+			d->deaths = 0;
+	}
+}
+
 static void
 agent_dies(void)
 {
@@ -163,6 +181,7 @@ agent_dies(void)
 		world_run(&w);
 	world_link_agent(&w);
 	world_run(&w);
+	forgive();
 }
 
 static void
@@ -205,6 +224,7 @@ mend(void)
 {
 	world_fail(CALL_NONE, 0, 0);
 	w.s.health.probe_at = w.s.parked_at = w.s.finish_at = 0;
+	w.s.stuck_at = 0;
 	w.s.intake_blocked_until = w.s.dispatch_at = 0;
 	send_kick(&w.s);
 	world_run(&w);

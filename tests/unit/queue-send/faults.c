@@ -37,7 +37,7 @@ probe_now(void)
 {
 	w.s.health.probe_at = 0;
 	w.s.parked_at = 0;
-	w.s.finish_at = 0;
+	w.s.finish_at = w.s.stuck_at = 0;
 	w.s.intake_blocked_until = 0;
 	send_kick(&w.s);
 	world_run(&w);
@@ -160,6 +160,21 @@ Test(faults, D2_what_cannot_be_moved_waits_where_it_is)
 	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
 	probe_now();
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+}
+
+Test(faults, D8_one_that_cannot_be_moved_holds_up_no_other)
+{
+	uint64_t stuck = world_message(&w, "d", 1);
+	uint64_t other = world_message(&w, "e", 1);
+
+	world_fail(CALL_RENAME, EACCES, 1);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 2);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, stuck), SPOOL_ACTIVE);
+	cr_expect_eq(world_where(&w, other), SPOOL_HOLD);
+	probe_now();
+	cr_expect_eq(world_where(&w, stuck), SPOOL_HOLD);
+	cr_expect_eq(w.s.active, 0);
 }
 
 Test(faults, D8_a_message_that_cannot_be_opened_is_deferred)

@@ -1,0 +1,91 @@
+#include "queue-send/deaths.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "queue-send/dispatch.h"
+#include "queue-send/finish.h"
+#include "queue-send/links.h"
+#include "queue-send/results.h"
+
+/* A suspect's attempt is over: the next one is without other suspects. */
+static void
+judge(struct message *m, bool alone)
+{
+	if (m->error != 0 && m->error != -ECANCELED &&
+	    m->error != -ECONNABORTED)
+		return;
+	if (retry_is_poison(m->deaths, alone))
+		m->error = -EOWNERDEAD;
+	else if (m->deaths >= RETRY_SUSPECT_DEATHS)
+		m->error = -ECONNABORTED;
+}
+
+/* An agent that was asked to stop is not the message's doing. */
+static void
+count_death(struct send *s, struct message *m, bool alone)
+{
+	m->agent_died = true;
+	if (m->death == s->agent_deaths || s->stopping)
+		return;
+	m->death = s->agent_deaths;
+	if (m->deaths < UINT8_MAX)
+		m->deaths++;
+	judge(m, alone);
+}
+
+/* What stands in bounce/ for a message that is put aside. */
+static void
+add_poison_reasons(struct send *s, const struct job *job)
+{
+	char text[64];
+	uint32_t i;
+	int r;
+
+	snprintf(text, sizeof(text), "%u agents died while delivering it",
+	    job->message->deaths);
+	for (i = 0; i < job->nrcpts; i++) {
+		const struct report report = {
+			.index = job->rcpts[i].index,
+			.address = job->rcpts[i].address,
+			.dsn = "5.3.0",
+			.relay = "none",
+			.text = text,
+		};
+
+		if (job->rcpts[i].reported)
+			continue;
+		r = results_add_reason(s, job->message, SPOOL_BOUNCE, &report);
+		if (r < 0)
+			finish_write_failed(
+			    s, job->message, "write a reason", r);
+	}
+}
+
+static bool
+has_one_message(const struct agent_link *agent)
+{
+	const struct job *first = TAILQ_FIRST(&agent->jobs), *job;
+
+	TAILQ_FOREACH (job, &agent->jobs, of_agent)
+		if (job->message != first->message)
+			return false;
+	return true;
+}
+
+void
+deaths_of_agent(struct send *s, struct agent_link *agent)
+{
+	bool alone = has_one_message(agent);
+	struct job *job;
+
+	s->agent_deaths++;
+	while ((job = TAILQ_FIRST(&agent->jobs)) != NULL) {
+		count_death(s, job->message, alone);
+		if (job->message->error == -EOWNERDEAD)
+			add_poison_reasons(s, job);
+		results_defer_rest(
+		    s, job, "4.3.0", "the delivery agent died", true);
+		dispatch_end(s, job, SITE_AGENT_DIED, NULL);
+	}
+}
