@@ -159,3 +159,43 @@ class Handover(SystemTest):
         (i.dir / "marker").rename(i.queue(2) / "queue")
         (i.queue(2) / "closed").unlink()
         i.stop()
+
+
+class Deadly(Site):
+    """The agent that brings it mail for `bad` dies of that."""
+    kill = None
+
+    def take(self, client):
+        if any(r.startswith("bad") for r in client.rcpts):
+            self.kill()
+        else:
+            super().take(client)
+
+
+class Poison(SystemTest):
+    def test_P15_C7_a_message_that_agents_die_of_is_put_aside(self):
+        site = Deadly(service=0.1)
+        self.addCleanup(site.stop)
+        i = self.instance(queues=1, routing=f"* smtp:127.0.0.1:{site.port}\n",
+                          conf={"restart_delay_max": "1s"}).start()
+
+        def kill():
+            for pid in i.pids("deliver-smtp"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        site.kill = kill
+        innocent = [f"u{n}@x.example" for n in range(25)]
+        for n, rcpt in enumerate(innocent):
+            i.inject(HELLO, rcpt)
+            if n == 5:
+                i.inject(HELLO, "bad@x.example")
+        wait(lambda: i.log_has("quarantined: [0-9] agents died while delivering it"), what="quarantine")
+        i.wait_empty()
+        told = {rcpt for _, rcpts in site.deliveries for rcpt in rcpts}
+        self.assertEqual(told, set(innocent), "all others were delivered")
+        [held] = i.files("hold")
+        self.assertIn(b"bad@x.example", held.read_bytes())
+        [why] = i.files("bounce")
+        self.assertEqual(why.name, held.name)
+        self.assertIn("agents died while delivering it", why.read_text())
+        i.stop()
