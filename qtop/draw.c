@@ -13,8 +13,7 @@
 #define LINE_TITLES  2
 #define LINE_TOTAL   3
 #define LINE_ROWS    4
-#define LINE_MAX_LEN 512 /* characters; the rest of a longer one is not shown \
-			  */
+#define LINE_MAX_LEN 512 /* characters; no screen shows more */
 
 enum pair {
 	PAIR_WARN = 1,

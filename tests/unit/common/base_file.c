@@ -154,6 +154,41 @@ join_lines(const char *text, size_t len, size_t max, struct buf *out)
 	buf_done(&b);
 }
 
+/* The old one or the new, whatever fails. */
+Test(base_file, replaced_whole_or_not_at_all, .init = setup, .fini = teardown)
+{
+	struct buf one = { 0 }, two = { 0 };
+	char name[300];
+	struct stat st;
+	int d = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	cr_assert_geq(d, 0);
+	cr_assert_eq(buf_add_str(&one, "one\n"), 0);
+	cr_assert_eq(buf_add_str(&two, "two\n"), 0);
+	umask(077);
+	cr_assert_eq(file_replace(d, "f", 0644, &one), 0);
+	cr_assert_eq(fstatat(d, "f", &st, 0), 0);
+	cr_expect_eq(st.st_mode & 07777, 0644, "whatever the umask");
+	cr_assert_eq(file_replace(d, "f", 0600, &two), 0);
+	cr_assert_eq(mkdirat(d, "f.new", 0700), 0);
+	cr_expect_eq(file_replace(d, "f", 0644, &one), -EISDIR);
+	cr_assert_eq(unlinkat(d, "f.new", AT_REMOVEDIR), 0);
+	cr_assert_eq(symlinkat("elsewhere", d, "f.new"), 0);
+	cr_expect_eq(file_replace(d, "f", 0644, &one), -ELOOP);
+	cr_expect_eq(faccessat(d, "elsewhere", F_OK, 0), -1);
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	cr_expect_eq(file_replace(d, name, 0644, &one), -ENAMETOOLONG);
+	cr_assert_eq(unlinkat(d, "f.new", 0), -1, "removed after a failure");
+	cr_assert_eq(
+	    io_pread_all(openat(d, "f", O_RDONLY | O_CLOEXEC), name, 10, 0), 4);
+	cr_expect_eq(memcmp(name, "two\n", 4), 0);
+	cr_assert_eq(unlinkat(d, "f", 0), 0);
+	close(d);
+	buf_done(&one);
+	buf_done(&two);
+}
+
 Test(base_line, F4_lines_of_people)
 {
 	static const struct {

@@ -102,6 +102,32 @@ Test(base_num, durations)
 	buf_done(&shown);
 }
 
+Test(base_num, spans_are_short)
+{
+	static const struct {
+		usec_t value;
+		const char *want;
+	} rows[] = {
+		{ -1, "-" },
+		{ 0, "0s" },
+		{ 99 * USEC_PER_SEC + 999999, "99s" },
+		{ 100 * USEC_PER_SEC, "1m" },
+		{ 6000 * USEC_PER_SEC, "1h" },
+		{ 48 * 3600 * USEC_PER_SEC, "2d" },
+		{ 999 * 86400 * USEC_PER_SEC, "999d" },
+		{ USEC_NEVER, ">999d" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct buf out = { 0 };
+
+		cr_expect_eq(num_add_span(&out, rows[i].value), 0);
+		cr_expect_str_eq(buf_str(&out), rows[i].want);
+		buf_done(&out);
+	}
+}
+
 Test(base_num, sizes)
 {
 	static const struct {

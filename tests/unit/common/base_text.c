@@ -46,6 +46,30 @@ Test(base_text, A7_foreign_bytes_are_made_fit_to_be_shown)
 	buf_done(&out);
 }
 
+Test(base_text, A7_what_is_clean)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+		bool want;
+	} rows[] = {
+		{ "", 0, true },
+		{ "abc \xc3\xa4 \xf0\x9f\x93\xa7", 11, true },
+		{ "a\tb", 3, false },
+		{ "a\0b", 3, false },
+		{ "\x1b", 1, false },
+		{ "\x7f", 1, false },
+		{ "\xc2\x9b", 2, false },
+		{ "\xc3", 1, false },
+		{ "\xff", 1, false },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		cr_expect_eq(text_is_clean(rows[i].text, rows[i].len),
+		    rows[i].want, "row %zu", i);
+}
+
 Test(base_address, S2_what_may_stand_in_an_envelope)
 {
 	static const struct {

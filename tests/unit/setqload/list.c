@@ -117,7 +117,8 @@ Test(setqload_list, count_and_change)
 	buf_reset(&text);
 	page.held_until_mono = NOW + 120 * USEC_PER_SEC;
 	cr_assert_eq(list_text(&view, &text), 0);
-	cr_expect_not_null(strstr(buf_str(&text), "4 queues wanted by hand for 2m\n"));
+	cr_expect_not_null(
+	    strstr(buf_str(&text), "4 queues wanted by hand for 2m\n"));
 	buf_reset(&text);
 	page.held_until_mono = NOW;
 	cr_assert_eq(list_text(&view, &text), 0);
