@@ -369,7 +369,7 @@ Test(hand, a_damaged_file_is_told_and_ignored)
 	cr_expect(hand_is_disabled(s.queues[1], NOW));
 }
 
-Test(hand, D1_what_cannot_be_written_is_told_and_tried_again)
+Test(hand, what_cannot_be_written_is_told_and_tried_again)
 {
 	const usec_t later = NOW + 60 * USEC_PER_SEC;
 

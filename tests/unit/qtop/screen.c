@@ -258,11 +258,8 @@ Test(qtop_screen, A7_hostile_texts)
 		"\x1b[2J\x1b[1;1Howned",
 		"\x1b]0;title\x07",
 		"\x1b(0\x0e\x0f\x08\x08\r\n\t\x7f",
-		"\x9b"
-		"2J\xc2\x9b"
-		"2J\xff\xfe\x80",
-		"\xe2\x80\xae"
-		"deliver\xe2\x80\x8b",
+		"\2332J\302\2332J\xff\xfe\x80",
+		"\342\200\256deliver\xe2\x80\x8b",
 		"\xf0\x9f\x92\xa9 \xc3\xa4 \xe4\xb8\xad",
 	};
 	uint32_t i;
@@ -348,7 +345,7 @@ Test(qtop_screen, keys)
 
 /* ---- ends ---- */
 
-Test(qtop_screen, P4_signals_restore_the_terminal)
+Test(qtop_screen, signals_restore_the_terminal)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	size_t i;
