@@ -15,6 +15,7 @@
 #include "base/line.h"
 #include "base/num.h"
 
+#define LIST_LOCK "queues.lock"
 #define LIST_NAME "queues"
 #define LIST_MAX  65536 /* bytes; all numbers fit in 20478 */
 #define LOCK_NAME "lock"
@@ -245,11 +246,15 @@ write_list(struct base *b, struct buf *ret_error)
 	return r;
 }
 
-/* A lock of the list alone, until the descriptor is closed. */
+/* A lock of the list alone, until the descriptor is closed. Of a file that
+ * nobody else can open: whoever can open the list, or the directory, could hold
+ * a lock of that for ever. */
 static int
 lock_list(const struct base *b, struct buf *ret_error)
 {
-	int fd = openat(b->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+	int fd = openat(b->fd, LIST_LOCK,
+		O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600),
+	    r;
 
 	if (fd >= 0 && flock(fd, LOCK_EX) == 0)
 		return fd;

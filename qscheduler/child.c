@@ -23,7 +23,8 @@ const char *const role_names[NROLES] = {
 
 /* Ticks that a child may be there without a channel: at its end the channel
  * closes a moment before the process is seen to be gone. */
-#define MUTE_MAX 3
+#define MUTE_MAX    3
+#define JUDGE_AFTER (500 * USEC_PER_MSEC)
 
 /* ---- what the table says ---- */
 
@@ -232,6 +233,12 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		child_event(c, PROC_EV_TIMER);
 }
 
+static void
+on_judge(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	child_judge(arg);
+}
+
 int
 child_init(struct child *c, struct queue *q, enum role role)
 {
@@ -239,7 +246,8 @@ child_init(struct child *c, struct queue *q, enum role role)
 	    (struct child){ .queue = q, .role = role, .process = PROCESS_NONE };
 	proc_init(&c->proc);
 	c->timer = evtimer_new(q->super->loop, on_timer, c);
-	return c->timer == NULL ? -ENOMEM : 0;
+	c->judge = evtimer_new(q->super->loop, on_judge, c);
+	return c->timer == NULL || c->judge == NULL ? -ENOMEM : 0;
 }
 
 void
@@ -249,7 +257,9 @@ child_done(struct child *c)
 		wire_free(&c->channel);
 	if (c->timer != NULL)
 		event_free(c->timer);
-	c->timer = NULL;
+	if (c->judge != NULL)
+		event_free(c->judge);
+	c->timer = c->judge = NULL;
 }
 
 bool
@@ -296,9 +306,8 @@ child_describe_end(int status, char *out, size_t size)
 		    out, size, "ended with status %d", WEXITSTATUS(status));
 }
 
-/* An agent ends by itself, and rightly, when queue-send lets go of it, which
- * may be seen before the end of queue-send. Once that is seen, all of the group
- * have been asked to end. */
+/* An agent ends by itself, and rightly, when queue-send lets go of it. Once the
+ * end of queue-send is seen, all of the group have been asked to end. */
 static bool
 followed_its_leader(const struct child *c)
 {
@@ -331,21 +340,57 @@ tell_end(const struct child *c, long pid, bool asked)
 }
 
 static void
-child_ended(struct child *c)
+judge_end(struct child *c, pid_t pid)
 {
-	const long pid = (long)c->process.pid;
 	bool asked;
 
-	c->last_status = process_collect(&c->process);
-	channel_finish(c);
-	memcpy(c->last_text, c->text, sizeof(c->last_text));
 	if (proc_is_there(&c->proc) && followed_its_leader(c))
 		child_event(c,
 		    queue_is_leaving(c->queue) ? PROC_EV_WANT_DOWN
 					       : PROC_EV_WANT_AGAIN);
 	asked = c->proc.state == PROC_STOPPING || c->proc.state == PROC_KILLED;
 	child_event(c, PROC_EV_EXITED);
-	tell_end(c, pid, asked);
+	tell_end(c, (long)pid, asked);
+}
+
+void
+child_judge(struct child *c)
+{
+	const pid_t pid = c->unjudged;
+
+	if (pid == 0)
+		return;
+	c->unjudged = 0;
+	(void)evtimer_del(c->judge);
+	judge_end(c, pid);
+}
+
+/* A process that dies lets go of its links long before it can be seen to be
+ * gone: it has others to close, a core to write, threads to end. So who ended
+ * well while queue-send seems to be up is judged a little later. */
+static bool
+may_be_judged(const struct child *c)
+{
+	const struct timeval later = clock_timeval(JUDGE_AFTER);
+
+	return c->role == ROLE_QUEUE_SEND || c->last_status != 0 ||
+	    c->proc.state != PROC_UP ||
+	    c->queue->children[ROLE_QUEUE_SEND].proc.state != PROC_UP ||
+	    evtimer_add(c->judge, &later) < 0;
+}
+
+static void
+child_ended(struct child *c)
+{
+	const pid_t pid = c->process.pid;
+
+	c->last_status = process_collect(&c->process);
+	channel_finish(c);
+	memcpy(c->last_text, c->text, sizeof(c->last_text));
+	if (may_be_judged(c))
+		judge_end(c, pid);
+	else
+		c->unjudged = pid;
 }
 
 /* Of what ended together, queue-send ended first: the others followed it. */

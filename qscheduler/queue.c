@@ -226,9 +226,11 @@ queue_child_ended(struct queue *q, enum role role, int status)
 	if (role == ROLE_QUEUE_SEND) {
 		q->group_going = true;
 		for (other = 0; other < NROLES; other++)
-			if (other != ROLE_QUEUE_SEND)
+			if (other != ROLE_QUEUE_SEND) {
 				child_event(
 				    &q->children[other], PROC_EV_WANT_AGAIN);
+				child_judge(&q->children[other]);
+			}
 	}
 	if (q->group_going && !is_anybody_there(q))
 		begin_group(q);

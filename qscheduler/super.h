@@ -72,6 +72,8 @@ struct child {
 	struct process process;
 	struct wire *channel; /* NULL: none, or closed by the child */
 	struct event *timer;  /* of proc.deadline */
+	struct event *judge;  /* of `unjudged` */
+	pid_t unjudged;       /* ended with 0, perhaps rightly; 0: none */
 	unsigned frames;      /* taken in this tick */
 	bool held;            /* its channel is not read until the next tick */
 	unsigned mute;        /* ticks that it is there without a channel */
@@ -278,6 +280,8 @@ bool child_is_failing(const struct child *c);
 bool child_is_joinable(const struct child *c);
 int child_send(struct child *c, const struct msg *msg, int fd);
 void child_tick(struct child *c);
+/* queue-send has ended: what ended before it has followed it. */
+void child_judge(struct child *c);
 /* Take all that have ended; children that are not ours are ignored (P8, P9). */
 void children_reap(struct super *s);
 

@@ -1,5 +1,5 @@
 """What an unprivileged local user must not be able to do: the local attacks
-1, 2, 3 and 7 of the fault catalogue, by uid 65534 against an instance of root."""
+1, 2, 3, 4, 6, 7 and 8 of the fault catalogue, by uid 65534 against an instance of root."""
 import os
 import pathlib
 import stat
@@ -39,6 +39,10 @@ class Attack(SystemTest):
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", before + 1)
 
+    def queues_of(self, i):
+        """The names that are message queues, too."""
+        return [n for n in i.ipc_names() if not n.endswith(".sites")]
+
     def test_attack_1_forge_load_in_shared_memory(self):
         i = self.running()
         said = attack(TRY + """
@@ -62,7 +66,7 @@ for name in sys.argv[1:]:
         fd = librt.mq_open(name.encode(), flags | os.O_NONBLOCK)
         print(errno.errorcode[ctypes.get_errno()] if fd < 0 else "OPEN")
     print("REMOVED" if librt.mq_unlink(name.encode()) == 0 else errno.errorcode[ctypes.get_errno()])
-""", *i.ipc_names())
+""", *self.queues_of(i))
         self.assertTrue(said)
         self.assertEqual(set(said) - {"EACCES", "EPERM"}, set())
         self.delivers(i)
@@ -133,6 +137,158 @@ for path in sys.argv[1:]:
                                  "bounce", "lock", "maildrop")])
         self.assertEqual(set(said), {"EACCES"})
         i.stop()
+
+    def test_attack_1_the_table_of_destinations_is_closed(self):
+        i = self.running()
+        path = f"/dev/shm/{i.name}.qscheduler.sites"
+        if not os.path.exists(path):
+            self.skipTest("there is no table of destinations")
+        said = attack(TRY + """
+path = sys.argv[1]
+attempt(os.open, path, os.O_RDONLY)
+attempt(os.open, path, os.O_RDWR)
+attempt(os.truncate, path, 0)
+attempt(os.unlink, path)
+""", path)
+        self.assertEqual(set(said) - {"EACCES", "EPERM"}, set())
+        self.delivers(i)
+        i.stop()
+
+    def test_attack_1_a_queue_cannot_be_marked_closed(self):
+        i = self.running(queues=1)
+        said = attack(TRY + """
+queue = sys.argv[1]
+for name in ("closed", "queue", "lock/closed"):
+    attempt(os.open, f"{queue}/{name}", os.O_CREAT | os.O_WRONLY, 0o666)
+    attempt(os.symlink, "/etc/passwd", f"{queue}/{name}")
+attempt(os.rename, f"{queue}/maildrop", f"{queue}/x")
+attempt(os.rename, queue, queue + "x")
+attempt(os.mkdir, os.path.dirname(queue) + "/queue7")
+attempt(os.open, os.path.dirname(queue) + "/queues", os.O_WRONLY)
+""", i.queue(1))
+        self.assertEqual(set(said) - {"EACCES", "EPERM", "EEXIST"}, set())
+        self.delivers(i)
+        i.stop()
+
+    def test_attack_6_signal_or_trace_a_daemon(self):
+        i = self.running(queues=1)
+        pids = i.pids()
+        self.assertEqual(len(pids), 5)
+        said = attack(TRY + """
+import signal
+libc = ctypes.CDLL(None, use_errno=True)
+def ptrace(request, pid):
+    if libc.ptrace(request, pid, 0, 0) < 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+def pidfd_signal(pid, number):
+    signal.pidfd_send_signal(os.pidfd_open(pid), number)
+def read_memory(pid):
+    class Vector(ctypes.Structure):
+        _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+    room = ctypes.create_string_buffer(8)
+    here, there = Vector(ctypes.addressof(room), 8), Vector(0x400000, 8)
+    if libc.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) < 0:
+        raise OSError(ctypes.get_errno(), "process_vm_readv")
+for pid in map(int, sys.argv[1:]):
+    for number in (0, signal.SIGKILL, signal.SIGSTOP, signal.SIGHUP, signal.SIGALRM, signal.SIGCONT):
+        attempt(os.kill, pid, number)
+        attempt(pidfd_signal, pid, number)
+    attempt(ptrace, 16, pid)      # PTRACE_ATTACH
+    attempt(ptrace, 0x4206, pid)  # PTRACE_SEIZE
+    attempt(read_memory, pid)
+    attempt(os.killpg, os.getpgid(pid), signal.SIGKILL)
+    for name in ("mem", "environ", "maps", "stack", "auxv", "fd", "io"):
+        path = f"/proc/{pid}/{name}"
+        attempt(os.listdir if name == "fd" else lambda p: os.read(os.open(p, os.O_RDONLY), 1), path)
+""", *pids)
+        self.assertTrue(said)
+        self.assertEqual(set(said) - {"EACCES", "EPERM"}, set())
+        self.assertEqual(i.pids(), pids, "nobody has ended")
+        self.delivers(i)
+        i.stop()
+
+    def test_attack_6_nor_may_one_agent_another(self):
+        """Whoever takes over an agent has the user qmailr: what that may do to others."""
+        i = self.running(queues=2)
+        import pwd
+        user = pwd.getpwnam(USERS["qmailr_user"])
+        others = [p for p in i.pids() if p not in i.pids("deliver-smtp")]
+        agents = i.pids("deliver-smtp")
+        code = """
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for pid in map(int, sys.argv[2:]):
+    try:
+        os.kill(pid, 0)
+        print("SIGNAL", pid)
+    except PermissionError:
+        pass
+for pid in map(int, sys.argv[1].split(",") + sys.argv[2:]):
+    if libc.ptrace(0x4206, pid, 0, 0) == 0:
+        print("TRACED", pid)
+    try:
+        open(f"/proc/{pid}/mem", "rb").read(1)
+        print("READ", pid)
+    except PermissionError:
+        pass
+"""
+        done = subprocess.run(["setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid),
+                               "--clear-groups", "/usr/bin/python3", "-c", code, ",".join(map(str, agents)),
+                               *map(str, others)], capture_output=True, text=True, check=True, timeout=60)
+        self.assertEqual(done.stdout, "", "they are not dumpable")
+        i.stop()
+
+    def test_attack_8_hold_a_lock(self):
+        """Whatever of ours a user can open is locked, by both kinds of locks, from
+        before the start of the second instance on it to its end."""
+        i = self.running(queues=2)
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        paths = [i.base, *sorted(i.base.rglob("*")), *(pathlib.Path(f"/dev/shm{n}") for n in i.ipc_names()),
+                 i.dir, i.mail, i.conf_file, i.routing_file, i.programs_file]
+        holder = subprocess.Popen(
+            ["setpriv", "--reuid", str(ATTACKER), "--regid", str(ATTACKER), "--clear-groups",
+             "/usr/bin/python3", "-c", """
+import fcntl, os, sys
+held = []
+for path in sys.stdin.readline().split():
+    for flags in (os.O_RDWR, os.O_WRONLY, os.O_RDONLY):
+        try:
+            fd = os.open(path, flags)
+        except OSError:
+            continue
+        for lock in (fcntl.flock, fcntl.lockf):
+            try:
+                lock(fd, (fcntl.LOCK_EX if lock is fcntl.flock or flags else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            except OSError:
+                pass
+        held.append(fd)
+        print(path)
+        break
+print("HELD", flush=True)
+sys.stdin.read()
+"""], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(holder.kill)
+        holder.stdin.write(" ".join(map(str, paths)) + "\n")
+        holder.stdin.flush()
+        opened = []
+        for line in holder.stdout:
+            if line.strip() == "HELD":
+                break
+            opened.append(line.strip())
+        self.assertFalse([p for p in opened if "/lock" in p], "locks cannot be opened")
+        self.assertIn(str(i.base), opened, "directories can")
+        self.delivers(i)
+        old = i.pids("queue-send")
+        os.kill(old[0], 9)  # the next one takes its locks, too
+        wait(lambda: len(set(i.pids("queue-send")) - set(old)) == 1 and i.page(1), what="another queue-send")
+        self.delivers(i)
+        i.reload()
+        i.stop()
+        i.start()
+        self.delivers(i)
+        i.stop()
+        holder.communicate("")
 
     def test_agents_run_as_their_own_user(self):
         i = self.running(queues=1)

@@ -67,6 +67,9 @@ class Directories(SystemTest):
         self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
         return done.stdout
 
+    def wait_does(self, *command):
+        wait(lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0, 20, command)
+
     def lives(self, i, place):
         """Up, mail, killed and up again."""
         i.inject(HELLO, "alice@test.example")
@@ -103,7 +106,7 @@ class Directories(SystemTest):
         i = self.instance()
         place = self.service(i, "runit")
         self.supervise(i, ["runsv", str(place)], place)
-        wait(lambda: (place / "supervise/ok").exists(), what="runsv")
+        self.wait_does("sv", "status", place)
         self.do("sv", "-w", "30", "start", place)  # waits for ./check
         self.assertIn("ready: 3 queues open", self.said(i, place))
         self.lives(i, place)
@@ -123,7 +126,7 @@ class Directories(SystemTest):
         i = self.instance()
         place = self.service(i, "s6")
         self.supervise(i, ["s6-supervise", str(place)], place)
-        wait(lambda: (place / "supervise/control").exists(), what="s6-supervise")
+        self.wait_does("s6-svok", place)
         self.do("s6-svwait", "-U", "-t", "30000", place)  # by the notification descriptor
         self.wait_said(i, place, "ready: 3 queues open")
         self.lives(i, place)

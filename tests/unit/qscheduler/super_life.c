@@ -123,6 +123,7 @@ Test(super_life, P1_nothing_of_a_new_group_before_the_last_one_is_gone)
 	stage_wait_log("deliver-smtp/1: exited: killed");
 	stage_hear("deliver-smtp start"); /* the first */
 	stage_hear("deliver-smtp start");
+	cr_expect_eq(stage_stop(), 0); /* with all of the log */
 	gone = strstr(stage()->logged, "deliver-smtp/1: exited: killed");
 	for (i = 0; i < ARRAY_LEN(children); i++) {
 		char what[80];
@@ -135,7 +136,6 @@ Test(super_life, P1_nothing_of_a_new_group_before_the_last_one_is_gone)
 		cr_expect(
 		    again > gone, "%s:\n%s", children[i], stage()->logged);
 	}
-	cr_expect_eq(stage_stop(), 0);
 }
 
 /* What queue-send was told at its LINKs, its pid after it taken away. */
