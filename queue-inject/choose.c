@@ -35,6 +35,8 @@ judge_page(struct queue_fact *fact, const struct choose_reader *reader,
 		return;
 	fact->rank = RANK_OPEN;
 	fact->load_pct = queue_page_load(&page);
+	fact->incoming = page.incoming;
+	fact->active = page.active;
 	fact->backlog =
 	    add_clamped(add_clamped(page.incoming, page.active), page.maildrop);
 }

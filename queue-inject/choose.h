@@ -30,6 +30,7 @@ struct queue_fact {
 	bool failed; /* it was tried, and did not take the message */
 	uint32_t load_pct;
 	uint64_t backlog; /* files that wait: maildrop, incoming, active */
+	uint64_t incoming, active; /* of RANK_OPEN, else 0 */
 };
 
 struct queue_facts {

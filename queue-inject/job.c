@@ -1,6 +1,9 @@
 #include "queue-inject/job.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
+#include <poll.h>
 
 int
 job_copy(struct job *job)
@@ -31,6 +34,23 @@ put_envelope(struct job *job)
 	return r;
 }
 
+/* Once for a message, whichever queue takes it in the end. */
+static int
+wait_in_line(struct job *job)
+{
+	struct pollfd stop = { .fd = job->stop_fd, .events = POLLIN };
+	usec_t now = clock_mono(), until = now + submit_pause(job->submit);
+
+	if (job->waited)
+		return 0;
+	job->waited = until > now;
+	for (; now < until; now = clock_mono())
+		if (poll(&stop, 1, (int)((until - now) / USEC_PER_MSEC) + 1) >
+		    0)
+			return message_refuse_source(&job->why, -ECANCELED);
+	return 0;
+}
+
 static int
 store_once(struct job *job, struct queue_id *ret_id)
 {
@@ -42,6 +62,8 @@ store_once(struct job *job, struct queue_id *ret_id)
 	}
 	if (r == 0)
 		r = put_envelope(job);
+	if (r == 0)
+		r = wait_in_line(job);
 	if (r == 0)
 		r = submit_commit(job->submit, ret_id);
 	return r;

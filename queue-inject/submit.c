@@ -386,6 +386,17 @@ submit_rcpt(struct submit *s, const char *address, size_t len)
 	return queue_file_add_rcpt(&s->accept.writer, address, len);
 }
 
+/* With a full active queue each file in incoming/ is one too many. */
+usec_t
+submit_pause(const struct submit *s)
+{
+	const struct queue_fact *fact = &s->facts.rows[s->row];
+
+	if (fact->incoming == 0 || fact->active < s->conf->message_active_limit)
+		return 0;
+	return s->conf->in_flow_delay;
+}
+
 /* A hint; the message is found without it. */
 static void
 ring(const struct submit *s, const struct queue_id *id)

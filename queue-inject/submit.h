@@ -44,6 +44,9 @@ int submit_content(struct submit *s, const void *data, size_t len);
 int submit_added(struct submit *s, const void *data, size_t len);
 int submit_sender(struct submit *s, const char *address, size_t len);
 int submit_rcpt(struct submit *s, const char *address, size_t len);
+/* How long the message that was begun is to wait before it is accepted, since
+ * new mail outruns the active queue of its queue: in_flow_delay, or 0. */
+usec_t submit_pause(const struct submit *s);
 int submit_commit(struct submit *s, struct queue_id *ret_id);
 /* Nothing of the message stays. error: what a call above returned, noted
  * against the queue; 0: the message was refused, the queue is well. */

@@ -18,10 +18,15 @@
 #define NOTE_SIZE  128
 #define COPY_CHUNK 65536
 
-/* ---- the note: "DROP COPY ARRIVAL NONCE\n" ---- */
+/* ---- the note: "DROP COPY ARRIVAL NONCE\n", and "named\n" once the copy has
+ * its name and the drop cannot be removed: from then on the copy is delivered,
+ * and where it is says nothing any more ---- */
+
+#define NAMED      "named\n"
 
 struct note {
 	uint64_t drop, copy, arrival, nonce;
+	bool named;
 };
 
 static int
@@ -49,6 +54,17 @@ note_write(const struct todo *t, const struct note *note)
 	return r;
 }
 
+/* What is there stays: without this line the copy is looked for. */
+static void
+note_add_named(const struct todo *t)
+{
+	int fd = note_open(t, O_WRONLY | O_APPEND);
+
+	if (fd >= 0)
+		(void)io_write_all(fd, NAMED, strlen(NAMED));
+	io_close(&fd);
+}
+
 static void
 note_clear(const struct todo *t)
 {
@@ -71,9 +87,12 @@ note_read(const struct todo *t, struct note *ret)
 		return false;
 	n = io_read_all(fd, text, sizeof(text) - 1);
 	io_close(&fd);
-	if (n <= 0 || text[n - 1] != '\n')
+	text[n < 0 ? 0 : n] = '\0';
+	end = strchr(text, '\n');
+	if (end == NULL)
 		return false;
-	text[n - 1] = '\0';
+	*end = '\0';
+	ret->named = strncmp(end + 1, NAMED, strlen(NAMED)) == 0;
 	for (i = 0; i < ARRAY_LEN(values); i++) {
 		end = i + 1 < ARRAY_LEN(values) ? strchr(field, ' ') : NULL;
 		if (end != NULL)
@@ -109,6 +128,7 @@ static int
 remove_drop(struct todo *t, uint64_t inode)
 {
 	int r = spool_remove(&t->sp, SPOOL_MAILDROP, inode);
+	bool known = t->stuck_drop == inode;
 
 	t->stuck_drop = 0;
 	if (r == 0 || r == -ENOENT) {
@@ -116,6 +136,8 @@ remove_drop(struct todo *t, uint64_t inode)
 		return 0;
 	}
 	t->stuck_drop = inode;
+	if (!known)
+		note_add_named(t);
 	if (log_due(t->now, 60 * USEC_PER_SEC, &t->said_drop))
 		log_error("maildrop/%" PRIu64 ": is copied and cannot be "
 			  "removed: %s: no drop is picked up",
@@ -128,11 +150,13 @@ pickup_recover(struct todo *t)
 {
 	struct note note = { 0 };
 
-	if (!note_read(t, &note) || !copy_is_there(t, &note)) {
+	if (!note_read(t, &note) || (!note.named && !copy_is_there(t, &note))) {
 		note_clear(t);
 		return;
 	}
-	log_info("maildrop/%" PRIu64 ": its copy is in incoming/", note.drop);
+	log_info("maildrop/%" PRIu64 ": was copied before", note.drop);
+	if (note.named)
+		t->stuck_drop = note.drop;
 	(void)remove_drop(t, note.drop);
 }
 

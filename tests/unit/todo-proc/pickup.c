@@ -235,6 +235,31 @@ Test(pickup, P1_a_copied_drop_that_cannot_be_removed_is_not_copied_again)
 	cr_assert_eq(world_count(&w, SPOOL_INCOMING), 2);
 }
 
+/* Its copy is delivered by then. */
+Test(pickup, P1_a_stuck_drop_is_not_copied_again_after_its_delivery)
+{
+	uint64_t drop = world_file(&w, SPOOL_MAILDROP, "d", 1);
+	struct spool_scan scan;
+	struct spool_item item;
+
+	sys = spool_sys_real;
+	sys.unlinkat = unlink_fails;
+	w.t.sp.sys = &sys;
+	world_scan(&w);
+	world_scan(&w);
+	spool_scan_begin(&scan, &w.t.sp, SPOOL_INCOMING);
+	cr_assert_eq(spool_scan_next(&scan, false, &item), 1);
+	spool_scan_done(&scan);
+	w.t.sp.sys = &spool_sys_real;
+	cr_assert_eq(spool_remove(&w.t.sp, SPOOL_INCOMING, item.inode), 0);
+	world_again(&w);
+	world_scan(&w);
+	cr_expect_eq(world_where(&w, drop), SPOOL_NDIRS);
+	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0, "no second copy");
+	cr_expect_lt(faccessat(w.t.sp.dir[SPOOL_LOCK], SPOOL_PICKUP, F_OK, 0),
+	    0, "nor a note");
+}
+
 static void
 note(const char *format, uint64_t drop, uint64_t copy, usec_t arrival,
     unsigned nonce)
