@@ -4,12 +4,14 @@ import contextlib
 import os
 import pathlib
 import random
+import re
+import shutil
 import signal
 import socket
 import subprocess
 
 from case import SystemTest, cost
-from instance import BIN, _librt, wait
+from instance import AS_ROOT, BIN, _librt, wait
 from smtp_site import Site
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -135,6 +137,35 @@ class Handover(SystemTest):
         i.wait_empty()
         told = sorted(rcpt for _, rcpts in site.deliveries for rcpt in rcpts)
         self.assertEqual(told, sorted(f"u{n}@later.example" for n in range(12)), "each once")
+        i.stop()
+
+    def test_D21_two_queues_hold_the_same_message(self):
+        """A restored backup: put in again it has an id of its own, and so it is
+        delivered; under the old name, which is not its inode, it is not."""
+        i = self.two_queues(self.silent_port())
+        i.inject(HELLO, "u0@later.example")
+        [here] = wait(lambda: i.files("deferred"), what="it is deferred")
+        where = 1 if here.is_relative_to(i.queue(1)) else 2
+        other = i.queue(3 - where)
+        fresh = i.dir / "fresh"
+        shutil.copy2(here, fresh)
+        fresh.chmod(here.stat().st_mode)
+        if AS_ROOT:
+            os.chown(fresh, here.stat().st_uid, here.stat().st_gid)
+        split = len(os.listdir(other / "incoming"))
+        old = other / f"incoming/{int(here.name) % split}/{here.name}"
+        subprocess.run(["cp", "-p", fresh, old], check=True)
+        inode = fresh.stat().st_ino
+        fresh.rename(other / f"incoming/{inode % split}/{inode}")
+        i.routing_file.write_text("* local\n")
+        i.reload()
+        i.flush()
+        i.wait_delivered("u0", 2)
+        i.wait_empty()
+        self.assertEqual(len(i.maildir("u0")), 2)
+        ids = re.findall(r": ([0-9A-F]+): to=<u0@later.example>.*status=sent", i.log())
+        self.assertEqual(len(set(ids)), 2, ids)
+        self.assertEqual([p.name for p in i.files("corrupt")], [here.name])
         i.stop()
 
     def test_one_missing_queue_does_not_make_every_submission_fail(self):

@@ -6,7 +6,9 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct world w;
@@ -357,4 +359,39 @@ Test(road, due_times_survive_a_restart)
 	cr_assert_not_null(due_find(&w.s.due, inode));
 	left -= due_next(&w.s.due) - w.s.now;
 	cr_assert(left > -5 * USEC_PER_SEC && left < 5 * USEC_PER_SEC);
+}
+
+/* A restored backup: the inode makes another id of it. */
+Test(road, D21_two_files_of_the_same_message_have_ids_of_their_own)
+{
+	struct world_job job[2];
+	char path[160], copy[160], content[4096];
+	struct stat st;
+	uint64_t inode;
+	ssize_t n;
+	int fd, i;
+
+	inode = world_file(&w, "x", 1, 0);
+	snprintf(path, sizeof(path), "%s/queue1/incoming/%llu/%llu", w.dir,
+	    (unsigned long long)(inode % 3), (unsigned long long)inode);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, content, sizeof(content));
+	cr_assert_gt(n, 0);
+	close(fd);
+	snprintf(copy, sizeof(copy), "%s/copy", w.dir);
+	fd = open(copy, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_eq(write(fd, content, (size_t)n), n);
+	cr_assert_eq(fstat(fd, &st), 0);
+	close(fd);
+	snprintf(path, sizeof(path), "%s/queue1/incoming/%llu/%llu", w.dir,
+	    (unsigned long long)(st.st_ino % 3), (unsigned long long)st.st_ino);
+	cr_assert_eq(rename(copy, path), 0);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_offer(&w, SPOOL_INCOMING, (uint64_t)st.st_ino);
+	world_run(&w);
+	for (i = 0; i < 2; i++) {
+		cr_assert(world_take(&w, &job[i]), "both are delivered");
+		close(job[i].fd);
+	}
+	cr_expect_str_neq(job[0].id, job[1].id);
 }

@@ -16,101 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- system calls that fail ---- */
-
-static struct {
-	enum world_call call;
-	int error, times;
-} fault;
-
-void
-world_fail(enum world_call call, int error, int times)
-{
-	fault.call = call;
-	fault.error = error;
-	fault.times = times;
-}
-
-static struct {
-	unsigned count, at; /* 0: never */
-} cut;
-
-void
-world_cut(unsigned nth)
-{
-	cut.count = 0;
-	cut.at = nth;
-}
-
-bool
-world_was_cut(void)
-{
-	return cut.at > 0 && cut.count >= cut.at;
-}
-
-static bool
-fails(enum world_call call)
-{
-	cut.count++;
-	if (world_was_cut()) {
-		errno = EIO;
-		return true;
-	}
-	if (call == CALL_NONE || fault.call != call)
-		return false;
-	if (fault.times > 0 && --fault.times == 0)
-		fault.call = CALL_NONE;
-	errno = fault.error;
-	return true;
-}
-
-static int
-sys_openat(int dir, const char *name, int flags, mode_t mode)
-{
-	if ((flags & O_ACCMODE) != O_RDONLY &&
-	    (flags & (O_CREAT | O_TMPFILE)) == 0 && fails(CALL_OPEN))
-		return -1;
-	return spool_sys_real.openat(dir, name, flags, mode);
-}
-
-static ssize_t
-sys_pwrite(int fd, const void *data, size_t len, off_t off)
-{
-	return fails(CALL_PWRITE) ? -1
-				  : spool_sys_real.pwrite(fd, data, len, off);
-}
-
-static ssize_t
-sys_write(int fd, const void *data, size_t len)
-{
-	return fails(CALL_WRITE) ? -1 : spool_sys_real.write(fd, data, len);
-}
-
-static int
-sys_renameat(int olddir, const char *old, int newdir, const char *name)
-{
-	return fails(CALL_RENAME)
-	    ? -1
-	    : spool_sys_real.renameat(olddir, old, newdir, name);
-}
-
-static int
-sys_linkat(int olddir, const char *old, int newdir, const char *name, int flags)
-{
-	return fails(CALL_LINK)
-	    ? -1
-	    : spool_sys_real.linkat(olddir, old, newdir, name, flags);
-}
-
-static int
-sys_unlinkat(int dir, const char *name, int flags)
-{
-	return fails(CALL_NONE) ? -1
-				: spool_sys_real.unlinkat(dir, name, flags);
-}
-
-static struct spool_sys sys;
-
 /* ---- start and end ---- */
 
 static const char *
@@ -151,7 +56,7 @@ begin(struct world *w)
 	s->pub.requests = -1;
 	s->base = daemon_loop_new();
 	cr_assert_not_null(s->base);
-	cr_assert_eq(spool_open(&s->sp, &sys, w->dir, 1), 0);
+	cr_assert_eq(spool_open(&s->sp, &world_sys, w->dir, 1), 0);
 	s->lock = spool_lock(&s->sp, SEND_LOCK, false);
 	cr_assert_geq(s->lock, 0);
 	cr_assert_eq(send_init(s), 0);
@@ -182,13 +87,7 @@ world_start(struct world *w, const char *conf)
 	log_open("test", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_ERROR_L + 1);
 	world_fail(CALL_NONE, 0, 0);
 	world_cut(0);
-	sys = spool_sys_real;
-	sys.openat = sys_openat;
-	sys.pwrite = sys_pwrite;
-	sys.write = sys_write;
-	sys.renameat = sys_renameat;
-	sys.linkat = sys_linkat;
-	sys.unlinkat = sys_unlinkat;
+	world_sys_init();
 	snprintf(w->dir, sizeof(w->dir), "%s/qsend.XXXXXX",
 	    tmp == NULL || strlen(tmp) > 40 ? "/tmp" : tmp);
 	cr_assert_not_null(mkdtemp(w->dir));

@@ -44,6 +44,9 @@ void world_run(struct world *w);
  * after it, do nothing: as a death there. */
 void world_cut(unsigned nth);
 bool world_was_cut(void);
+/* The seam of all spools here, as the three calls above and below make it. */
+extern struct spool_sys world_sys;
+void world_sys_init(void);
 /* From now on the call fails with errno, `times` times (0: for ever). */
 void world_fail(enum world_call call, int error, int times);
 

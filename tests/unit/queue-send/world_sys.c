@@ -1,0 +1,110 @@
+/* System calls of the spool that fail, and a death in the midst of them. */
+#include "tests/unit/queue-send/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+struct spool_sys world_sys;
+
+static struct {
+	enum world_call call;
+	int error, times;
+} fault;
+
+void
+world_fail(enum world_call call, int error, int times)
+{
+	fault.call = call;
+	fault.error = error;
+	fault.times = times;
+}
+
+static struct {
+	unsigned count, at; /* 0: never */
+} cut;
+
+void
+world_cut(unsigned nth)
+{
+	cut.count = 0;
+	cut.at = nth;
+}
+
+bool
+world_was_cut(void)
+{
+	return cut.at > 0 && cut.count >= cut.at;
+}
+
+static bool
+fails(enum world_call call)
+{
+	cut.count++;
+	if (world_was_cut()) {
+		errno = EIO;
+		return true;
+	}
+	if (call == CALL_NONE || fault.call != call)
+		return false;
+	if (fault.times > 0 && --fault.times == 0)
+		fault.call = CALL_NONE;
+	errno = fault.error;
+	return true;
+}
+
+static int
+sys_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	if ((flags & O_ACCMODE) != O_RDONLY &&
+	    (flags & (O_CREAT | O_TMPFILE)) == 0 && fails(CALL_OPEN))
+		return -1;
+	return spool_sys_real.openat(dir, name, flags, mode);
+}
+
+static ssize_t
+sys_pwrite(int fd, const void *data, size_t len, off_t off)
+{
+	return fails(CALL_PWRITE) ? -1
+				  : spool_sys_real.pwrite(fd, data, len, off);
+}
+
+static ssize_t
+sys_write(int fd, const void *data, size_t len)
+{
+	return fails(CALL_WRITE) ? -1 : spool_sys_real.write(fd, data, len);
+}
+
+static int
+sys_renameat(int olddir, const char *old, int newdir, const char *name)
+{
+	return fails(CALL_RENAME)
+	    ? -1
+	    : spool_sys_real.renameat(olddir, old, newdir, name);
+}
+
+static int
+sys_linkat(int olddir, const char *old, int newdir, const char *name, int flags)
+{
+	return fails(CALL_LINK)
+	    ? -1
+	    : spool_sys_real.linkat(olddir, old, newdir, name, flags);
+}
+
+static int
+sys_unlinkat(int dir, const char *name, int flags)
+{
+	return fails(CALL_NONE) ? -1
+				: spool_sys_real.unlinkat(dir, name, flags);
+}
+
+void
+world_sys_init(void)
+{
+	world_sys = spool_sys_real;
+	world_sys.openat = sys_openat;
+	world_sys.pwrite = sys_pwrite;
+	world_sys.write = sys_write;
+	world_sys.renameat = sys_renameat;
+	world_sys.linkat = sys_linkat;
+	world_sys.unlinkat = sys_unlinkat;
+}
