@@ -200,3 +200,137 @@ Test(sites_line, a_queue_that_is_back_has_nothing)
 	end_take(&s.ends[1], s.sites[1], 0);
 	several_end(&s);
 }
+
+/* Whoever was to wake it died on the way: it looks by itself. */
+Test(sites_line, a_wake_up_that_is_lost_costs_a_second)
+{
+	struct shared_figures f;
+	struct several s;
+	usec_t next;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_wait(&s.ends[1], s.sites[1], 0);
+	next = end_work(&s.ends[1], 0);
+	cr_expect_leq(next, LOOK_AGAIN);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	segment_column(&s.ends[1].shared->seg, s.ends[1].shared->column)
+	    ->bits[0] = 0;
+	end_work(&s.ends[1], next - 1);
+	cr_expect_eq(s.told[1], 0);
+	end_work(&s.ends[1], next);
+	cr_expect_eq(s.told[1], 1);
+	shared_figures(s.ends[1].shared, &f);
+	cr_expect_eq(f.wakes_lost, 1);
+	end_take(&s.ends[1], s.sites[1], next);
+	several_end(&s);
+}
+
+/* ---- shares ---- */
+
+#define MANY 12
+
+struct queue {
+	struct end e;
+	struct site *site;
+	usec_t until[MANY]; /* of its deliveries; 0: none */
+	uint32_t told, done;
+};
+struct race {
+	struct scratch t;
+	struct queue queues[MANY];
+	uint64_t seed;
+	uint32_t busy, most; /* deliveries of each at once */
+	uint64_t used;       /* places, summed over all steps */
+	usec_t now;
+};
+
+static uint32_t
+dice(struct race *r, uint32_t sides)
+{
+	r->seed = r->seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return (uint32_t)(r->seed >> 33) % sides;
+}
+
+static void
+deliveries_end(struct race *r, struct queue *q)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->most; i++)
+		if (q->until[i] != 0 && q->until[i] <= r->now) {
+			q->until[i] = 0;
+			q->done++;
+			r->busy--;
+			end_done(&q->e, q->site, SITE_DELIVERED, r->now);
+		}
+}
+
+/* As the scheduler does: as many as it can, and in line for more. */
+static void
+deliveries_begin(struct race *r, struct queue *q)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->most; i++) {
+		if (q->until[i] != 0)
+			continue;
+		if (q->e.f->take(q->e.table, q->site, r->now) != SITE_ROOM) {
+			(void)q->e.f->wait(q->e.table, q->site, true, r->now);
+			return;
+		}
+		q->until[i] = r->now + (1 + dice(r, 40)) * USEC_PER_MSEC;
+		r->busy++;
+	}
+}
+
+static void
+race_step(struct race *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < MANY; i++) {
+		struct queue *q = &r->queues[i];
+
+		q->told = 0;
+		deliveries_end(r, q);
+		end_work(&q->e, r->now);
+		deliveries_begin(r, q);
+	}
+	r->used += r->busy;
+	r->now += USEC_PER_MSEC;
+}
+
+/* Of a window that is too small for all every queue gets its part, and all of
+ * it is used. */
+Test(sites_line, every_queue_gets_its_share)
+{
+	struct site_params p = plain;
+	struct race r = { .seed = 3, .most = 4, .now = 1 };
+	uint32_t i, least = UINT32_MAX, sum = 0, steps = 5000;
+
+	p.initial_destination_concurrency = p.destination_concurrency_limit = 8;
+	scratch_begin(&r.t, 64, MANY);
+	for (i = 0; i < MANY; i++) {
+		end_begin(&r.queues[i].e, &r.t, i, &p);
+		r.queues[i].site = end_site(&r.queues[i].e, "a", 0);
+		*r.queues[i].e.f->mine(r.queues[i].site) = &r.queues[i].told;
+	}
+	for (i = 0; i < steps; i++) {
+		race_step(&r);
+		cr_assert_leq(r.busy, 8);
+	}
+	for (i = 0; i < MANY; i++) {
+		sum += r.queues[i].done;
+		if (r.queues[i].done < least)
+			least = r.queues[i].done;
+	}
+	cr_expect_geq(2 * least * MANY, sum, "least %u of %u", least, sum);
+	/* A place waits for the next step of who has its turn. */
+	cr_expect_geq(r.used, (uint64_t)steps * 8 * 90 / 100, "%lu",
+	    (unsigned long)r.used);
+	for (i = 0; i < MANY; i++)
+		end_close(&r.queues[i].e);
+	scratch_end(&r.t);
+}
