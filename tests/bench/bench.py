@@ -3,11 +3,13 @@
 
 What is compared runs in the same run, alternating, and ratios are printed
 beside the figures. --write puts the tables into docs/BENCHMARKS.md;
---decisions and --sites print that part alone.
+--decisions, --sites and --window print that part alone.
 """
+import collections
 import os
 import pathlib
 import platform
+import re
 import socket
 import statistics
 import subprocess
@@ -16,6 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/system"))
+from counting_site import CountingSite  # noqa: E402
 from instance import Instance, wait  # noqa: E402
 
 SUBMIT = next((ROOT / "build").glob("*/tests/bench/submit"))
@@ -272,9 +275,105 @@ def sites():
     say()
 
 
+WINDOW = 20
+SERVICE = 0.2  # seconds of the server for a message
+SENT = re.compile(r"queue-send/(\d+): .*status=sent")
+
+
+def sharing(queues, site):
+    """Mail for one destination of window WINDOW, two recipients a delivery."""
+    return instance(queues=queues, routing=f"* smtp:127.0.0.1:{site.port}\n", conf={
+        "smtp_destination_concurrency_limit": WINDOW, "smtp_initial_destination_concurrency": WINDOW,
+        "smtp_destination_recipient_limit": 2})
+
+
+def with_mail(i, rcpts):
+    """How many queues have a message in the active queue, of so many recipients
+    each; messages until it is all."""
+    while len(have := collections.Counter(p.relative_to(i.base).parts[0] for p in i.files("active"))) < len(i.numbers):
+        i.inject(b"Subject: bench\n\nbench\n", *[f"u{n}@test.example" for n in range(rcpts)])
+    return have.total()
+
+
+def drain(queues, rcpts):
+    """Deliveries a second of so many recipients, the first and the last tenth
+    left out: the window fills, and mail runs out. The most connections."""
+    site = CountingSite(service=SERVICE)
+    i = sharing(queues, site)
+    try:
+        i.start()
+        site.hold = True
+        have = with_mail(i, 40)
+        for _ in range(rcpts // 40 - have):
+            i.inject(b"Subject: bench\n\nbench\n", *[f"u{n}@test.example" for n in range(40)])
+        wait(lambda: site.held == WINDOW, what="a full window")
+        count = len(i.files("active", "incoming")) * 40
+        site.hold = False
+        times = []
+        for part in (0.1, 0.9):
+            wait(lambda: len(site.rcpts) >= count * part, 300, "deliveries")
+            times.append((time.monotonic(), len(site.rcpts)))
+        (began, before), (ended, after) = times
+        return (after - before) / 2 / (ended - began), site.peak
+    finally:
+        i.destroy()
+        site.stop()
+
+
+def contention(queues, seconds):
+    """Deliveries of each queue while all have more than they get rid of."""
+    site = CountingSite(service=SERVICE)
+    i = sharing(queues, site)
+    try:
+        i.start()
+        site.hold = True
+        for _ in range(4):  # more than twice the share of each, at least
+            with_mail(i, 400)
+            for _ in range(queues):
+                i.inject(b"Subject: bench\n\nbench\n", *[f"u{n}@test.example" for n in range(400)])
+        wait(lambda: site.held == WINDOW, what="a full window")
+        site.hold = False
+        began = time.monotonic()
+        wait(lambda: time.monotonic() - began >= seconds, seconds + 10, "the time to measure")
+        share = collections.Counter(SENT.findall(i.log()))
+        return [share[str(n)] / 2 for n in i.numbers], site.peak
+    finally:
+        i.destroy()
+        site.stop()
+
+
+def window():
+    say("## One destination, one window: whole instances, and a server that counts connections")
+    say()
+    rates, peaks = {1: [], 20: []}, {1: 0, 20: 0}
+    for _ in range(3):
+        for queues in rates:
+            rate, peak = drain(queues, 2400)
+            rates[queues].append(rate)
+            peaks[queues] = max(peaks[queues], peak)
+    say("| queues | deliveries/s | most connections at once |")
+    say("|---|---|---|")
+    for queues, rate in rates.items():
+        say(f"| {queues} | {statistics.median(rate):.0f} | {peaks[queues]} |")
+    ratio = statistics.median(rates[20]) / statistics.median(rates[1])
+    say()
+    say(f"A window of {WINDOW}, {SERVICE * 1000:.0f} ms for a message, medians of 3 alternating rounds: the ratio is "
+        f"{ratio:.2f}. Wanted: 0.95, and never more than {WINDOW} connections.")
+    say()
+    shares, peak = contention(20, 60)
+    mean = sum(shares) / len(shares)
+    say(f"A minute in which 20 queues want more than they get: {mean:.0f} deliveries each in the mean, {min(shares):.0f} "
+        f"the least, {max(shares):.0f} the most, {peak} connections at most. The least is {min(shares) / mean:.2f} of the "
+        "mean; wanted: 0.50.")
+    say()
+
+
 def main():
     if "--sites" in sys.argv:
         sites()
+        return
+    if "--window" in sys.argv:
+        window()
         return
     say(f"Made by `make bench` on {platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}.")
     say()
@@ -282,6 +381,7 @@ def main():
     if "--decisions" in sys.argv:
         return
     sites()
+    window()
     acceptance()
     command_per_message()
     end_to_end()
