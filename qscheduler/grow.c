@@ -232,6 +232,10 @@ on_made(struct super *s, uint32_t number, const struct look_result *result)
 	if (q == NULL || q->number != number)
 		return;
 	s->grow.coming = NULL;
+	if (s->stopping) { /* the others have been asked to end */
+		queue_free(&q);
+		return;
+	}
 	if (r == 0)
 		r = queue_insert(q);
 	if (r < 0) {

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -490,4 +491,24 @@ Test(super_grow, a_stop_while_queues_come_and_go)
 	cr_expect_eq(stage_stop(), 0);
 	cr_expect_not(stage_object_there("queue2"));
 	cr_expect_not(stage_object_there("queue6"));
+}
+
+/* The directory is ready when all are on their way out. */
+Test(super_grow, P10_a_queue_that_comes_too_late_is_not_begun)
+{
+	int lock;
+
+	stage_mode("queue-send", "hang");
+	start("-d", "queue_max = 2\nstop_time_limit = 1s\n");
+	/* The list cannot be written meanwhile. */
+	lock = open(stage()->base, O_RDONLY | O_DIRECTORY);
+	cr_assert(lock >= 0);
+	cr_assert_eq(flock(lock, LOCK_EX), 0);
+	cr_assert_eq(set_count(2), 0);
+	kill(stage()->pid, SIGTERM);
+	stage_wait_log("stopping");
+	close(lock);
+	cr_expect_eq(stage_finish(), 0);
+	cr_expect_not(stage_logged("queue 2 added"));
+	cr_expect_not(stage_object_there("queue2"));
 }
