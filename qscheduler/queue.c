@@ -265,6 +265,20 @@ on_check(struct super *s, uint32_t number, const struct look_result *result)
 	queue_disable(q, why);
 }
 
+/* So many are looked at together that those behind them wait for a tick in
+ * which there is room; one that is still busy with the last look says nothing
+ * new. */
+static void
+look_at_directory(struct queue *q)
+{
+	int r = 0;
+
+	if (!q->closing)
+		r = look_start(q->super, q->disabled ? LOOK_MAKE : LOOK_CHECK,
+		    q->number, q->disabled ? on_again : on_check);
+	q->unchecked = r == -EAGAIN;
+}
+
 void
 queue_health(struct queue *q)
 {
@@ -272,9 +286,7 @@ queue_health(struct queue *q)
 		return;
 	if (!q->disabled)
 		objects_health(q);
-	/* One that is still busy with the last look says nothing new. */
-	(void)look_start(q->super, q->disabled ? LOOK_MAKE : LOOK_CHECK,
-	    q->number, q->disabled ? on_again : on_check);
+	look_at_directory(q);
 }
 
 void
@@ -288,6 +300,8 @@ queue_tick(struct queue *q, usec_t now)
 	hand_tick(q, now);
 	quarantine_tick(q, now);
 	retire_tick(q, now);
+	if (q->unchecked)
+		look_at_directory(q);
 	state = queue_state(q, now);
 	if (state != q->shown) {
 		q->shown = state;

@@ -57,9 +57,9 @@ struct queue;
  * Counted in ticks of ours, so that what stops all of us at once, or us alone,
  * is not taken for a child that hangs (T5). */
 struct heartbeat {
-	uint32_t serial;   /* of the last PING */
-	unsigned quiet;    /* ticks since the last sign */
-	unsigned asked;    /* ticks since the PING that has no answer, 0: none */
+	uint32_t serial; /* of the last PING */
+	unsigned quiet;  /* ticks since the last sign */
+	unsigned asked;  /* ticks since the PING that has no answer, 0: none */
 	int64_t page_beat; /* as it was seen last */
 	bool roused;       /* it was stopped, and was told to go on */
 	bool told;         /* it is stuck in the kernel */
@@ -78,10 +78,10 @@ struct child {
 	bool held;            /* its channel is not read until the next tick */
 	unsigned mute;        /* ticks that it is there without a channel */
 	struct heartbeat heartbeat;
-	usec_t flood_told_at, bad_told_at; /* complaints, not too often */
-	int last_status;                   /* wait status of its last end */
-	bool not_started;                  /* it could not be started again */
-	char text[CHILD_TEXT_MAX + 1];     /* of its last STATUS */
+	usec_t flood_told_at, bad_told_at;  /* complaints, not too often */
+	int last_status;                    /* wait status of its last end */
+	bool not_started;                   /* it could not be started again */
+	char text[CHILD_TEXT_MAX + 1];      /* of its last STATUS */
 	char last_text[CHILD_TEXT_MAX + 1]; /* the same, of its last life */
 };
 
@@ -133,6 +133,7 @@ struct queue {
 	enum queue_state shown; /* as it was published last */
 	bool disabled; /* reason says why; looked at again every SUPER_HEALTH */
 	bool closing;  /* to be ended with its children */
+	bool unchecked; /* its directory is to be looked at, and could not be */
 	char reason[160];
 	uint32_t generation;
 	uint32_t group;   /* generation of its processes, which they know */
@@ -194,7 +195,7 @@ struct super {
 	bool hand_unsaved;   /* QUEUE_BASE/by-hand is not as it should be */
 	usec_t hand_save_at; /* not before, unless asked */
 	int sites_fd; /* shm /qscheduler.sites, -1: queues have windows each */
-	bool sites_lost;       /* its name was taken away: said once */
+	bool sites_lost; /* its name was taken away: said once */
 	struct notify notify;
 	char status[160]; /* as it was told last */
 	usec_t started_at, next_health, last_reload;

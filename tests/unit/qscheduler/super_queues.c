@@ -16,6 +16,7 @@
 #include "ipc/bell.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
+#include "qscheduler/look.h"
 
 TestSuite(super_queues, .init = stage_init, .fini = stage_done, .timeout = 100);
 
@@ -132,6 +133,34 @@ Test(super_queues, D19_a_line_taken_out_is_a_queue_made_anew)
 	stage_wait_ready();
 	cr_expect_eq(row_of(2)->state, QUEUE_STATE_OPEN);
 	cr_expect_eq(access(path_of("queue2/queue"), F_OK), 0);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* More than are looked at together. */
+Test(super_queues, D19_the_last_of_many_that_are_lost_comes_back)
+{
+	const int last = LOOKS_MAX + 4;
+	char conf[60], list[200] = "", told[40];
+	size_t before = 0, n = 0;
+	int i;
+
+	run_once();
+	for (i = 1; i <= last; i++) {
+		before = n;
+		n += (size_t)snprintf(list + n, sizeof(list) - n, "%d\n", i);
+	}
+	write_list(list);
+	snprintf(
+	    conf, sizeof(conf), "queue_count = %d\nqueue_max = %d", last, last);
+	stage_conf(conf);
+	stage_start("-s");
+	stage_wait_ready();
+	cr_expect_eq(row_of((uint32_t)last)->state, QUEUE_STATE_DISABLED);
+	list[before] = '\0';
+	write_list(list);
+	kill(stage()->pid, SIGHUP);
+	snprintf(told, sizeof(told), "queue %d is enabled again", last);
+	stage_wait_log(told);
 	cr_expect_eq(stage_stop(), 0);
 }
 
