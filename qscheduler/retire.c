@@ -13,6 +13,11 @@
  * empty, and when it says something else or nothing. */
 #define LOOK_EMPTY   (1 * USEC_PER_SEC)
 #define LOOK_BLIND   (3 * USEC_PER_SEC)
+/* A queue that cannot be sealed, or be run again, now: a full or broken disk
+ * is not helped by more tries, or by more lines of it in the log. */
+#define SEAL_AGAIN   (30 * USEC_PER_SEC)
+#define UNSEAL_AGAIN (10 * USEC_PER_SEC)
+#define SAY_EVERY    (60 * USEC_PER_SEC)
 /* Queues that get files are told at most so often. */
 #define RESCAN_EVERY (3 * USEC_PER_SEC)
 /* Directories of queues that are not run are looked at so often. */
@@ -169,7 +174,7 @@ look_for_mail(struct queue *q, usec_t now)
 
 	if (t->empty || (q->seen.fresh && q->seen.backlog == 0))
 		pause = LOOK_EMPTY;
-	if (now - t->looked_at < pause)
+	if (now - t->looked_at < pause || now < t->stop_at)
 		return;
 	t->looked_at = now;
 	(void)look_start(q->super, LOOK_MAIL, q->number, on_mail);
@@ -207,8 +212,14 @@ on_unsealed(struct super *s, uint32_t number, const struct look_result *result)
 	if (q == NULL || q->retire.step != RETIRE_UNSEALING || s->stopping)
 		return;
 	if (result->r < 0) {
-		log_error(
-		    "queue %" PRIu32 ": %s: tried again", number, result->text);
+		const usec_t now = clock_mono();
+
+		q->retire.unseal_at = now + UNSEAL_AGAIN;
+		if (log_due(now, SAY_EVERY, &q->retire.said))
+			log_error("ALERT: queue %" PRIu32 " cannot be run "
+				  "again: %s: tried again every %d s",
+			    number, result->text,
+			    (int)(UNSEAL_AGAIN / USEC_PER_SEC));
 		return;
 	}
 	q->closing = false;
@@ -220,9 +231,9 @@ on_unsealed(struct super *s, uint32_t number, const struct look_result *result)
 static void
 unseal(struct queue *q, usec_t now)
 {
-	if (now - q->retire.unsealed_at < LOOK_EMPTY)
+	if (now < q->retire.unseal_at)
 		return;
-	q->retire.unsealed_at = now;
+	q->retire.unseal_at = now + LOOK_EMPTY;
 	(void)look_start(q->super, LOOK_MAKE, q->number, on_unsealed);
 }
 
@@ -240,31 +251,39 @@ tell_gone(const struct queue *q)
 }
 
 static void
+not_sealed(struct queue *q, const struct look_result *result, usec_t now)
+{
+	if (result->r == 0) {
+		log_info("queue %" PRIu32 " got mail while it was sealed: it "
+			 "is run again",
+		    q->number);
+	} else {
+		log_error("queue %" PRIu32 " could not be sealed: %s: it is "
+			  "run again",
+		    q->number, result->text);
+		q->retire.stop_at = now + SEAL_AGAIN;
+	}
+	enter(q, RETIRE_UNSEALING);
+	unseal(q, now);
+}
+
+static void
 on_sealed(struct super *s, uint32_t number, const struct look_result *result)
 {
 	struct queue *q = queue_find(s, number);
+	const usec_t now = clock_mono();
 
 	if (q == NULL || q->retire.step != RETIRE_SEALING || s->stopping)
 		return;
 	if (result->r == 1) {
 		tell_gone(q);
 		queue_remove(q);
-		publish(s, clock_mono());
+		publish(s, now);
 		return;
 	}
 	/* A process of an earlier supervisor, which is about to end. */
-	if (result->r == -EAGAIN)
-		return;
-	if (result->r == 0)
-		log_info("queue %" PRIu32 " got mail while it was sealed: it "
-			 "is run again",
-		    number);
-	else
-		log_error("queue %" PRIu32 " could not be sealed: %s: it is "
-			  "run again",
-		    number, result->text);
-	enter(q, RETIRE_UNSEALING);
-	unseal(q, clock_mono());
+	if (result->r != -EAGAIN)
+		not_sealed(q, result, now);
 }
 
 static void

@@ -116,7 +116,9 @@ struct retire {
 	enum retire_step step;
 	usec_t since;
 	usec_t looked_at; /* at its directories */
-	usec_t unsealed_at;
+	usec_t unseal_at; /* not before */
+	usec_t stop_at;   /* not before: it could not be sealed */
+	usec_t said;
 	bool told; /* queue-send knows the list below */
 	uint32_t told_group;
 	uint32_t given[PAGE_QUEUES_MAX]; /* whom it hands its mail to */

@@ -18,6 +18,7 @@
 #include "ipc/bell.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
+#include "qscheduler/super.h"
 
 TestSuite(super_grow, .init = stage_init, .fini = stage_done, .timeout = 100);
 
@@ -350,6 +351,67 @@ Test(super_grow, mail_that_comes_while_it_is_sealed_is_found)
 	cr_assert_eq(unlink(path_of("queue2/incoming/0/2")), 0);
 	wait_state(2, QUEUE_STATE_NONE);
 	cr_expect(is_there("queue2/closed"));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+static size_t
+count_logged(const char *part)
+{
+	const char *at = stage()->logged;
+	size_t n = 0;
+
+	(void)stage_logged(part);
+	while ((at = strstr(at, part)) != NULL) {
+		at += strlen(part);
+		n++;
+	}
+	return n;
+}
+
+/* So many ticks of the supervisor. */
+static void
+wait_ticks(int ticks)
+{
+	const struct timespec between = { 0, 20 * 1000 * 1000 };
+	int64_t end;
+
+	stage_page(&page);
+	end = page.head.beat_mono + ticks * SUPER_TICK;
+	while (page.head.beat_mono < end) {
+		nanosleep(&between, NULL);
+		stage_page(&page);
+	}
+}
+
+/* Its disk does not take the mark: its processes are not driven in a circle. */
+Test(super_grow, D1_a_queue_that_cannot_be_sealed_runs_on)
+{
+	start("-d", "queue_max = 2\n");
+	cr_assert_eq(set_count(2), 0);
+	wait_state(2, QUEUE_STATE_OPEN);
+	stage_hear("queue-send start");
+	stage_hear("queue-send start");
+	cr_assert_eq(symlink("nowhere", path_of("queue2/closed")), 0);
+	cr_assert_eq(set_count(1), 0);
+	stage_wait_log("queue 2 could not be sealed");
+	stage_hear("queue-send start");
+	wait_ticks(4);
+	cr_expect_eq(state_of(2), QUEUE_STATE_CLOSING);
+	cr_expect_eq(page.rows[1].pid, stage_pid(stage()->said));
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_grow, D9_a_queue_that_cannot_be_run_again_is_no_flood)
+{
+	start("-d", "queue_max = 2\n");
+	cr_assert_eq(set_count(2), 0);
+	wait_state(2, QUEUE_STATE_OPEN);
+	cr_assert_eq(mkdir(path_of("queue2/closed"), 0700), 0);
+	cr_assert_eq(set_count(1), 0);
+	stage_wait_log("ALERT: queue 2 cannot be run again");
+	wait_ticks(3);
+	cr_expect_eq(count_logged("queue 2 cannot be run again"), 1);
+	cr_expect_eq(state_of(2), QUEUE_STATE_CLOSING);
 	cr_expect_eq(stage_stop(), 0);
 }
 
