@@ -161,15 +161,15 @@ handle_keep_why(struct handle *h, const char *why)
 void
 handles_move(struct shared *s, usec_t now)
 {
-	const struct site_table *private = sites_table(s->private);
+	const struct site_table *alone = sites_table(s->alone);
 	struct handle_tree old = s->handles;
 	struct handle *h;
 
 	RB_INIT(&s->handles);
 	while ((h = RB_ROOT(&old)) != NULL) {
 		RB_REMOVE(handle_tree, &old, h);
-		private->close(private->table, h->private, now);
-		h->private = NULL;
+		alone->close(alone->table, h->alone, now);
+		h->alone = NULL;
 		h->hash = hash_of(s, h->transport, h->name + h->nexthop_at);
 		place(s, h);
 		handle_watch(h);
@@ -179,13 +179,13 @@ handles_move(struct shared *s, usec_t now)
 void
 handles_free(struct shared *s)
 {
-	const struct site_table *private =
-	    s->private == NULL ? NULL : sites_table(s->private);
+	const struct site_table *alone =
+	    s->alone == NULL ? NULL : sites_table(s->alone);
 	struct handle *h;
 
 	while ((h = RB_ROOT(&s->handles)) != NULL) {
-		if (h->private != NULL)
-		private->close(private->table, h->private, 0);
+		if (h->alone != NULL)
+			alone->close(alone->table, h->alone, 0);
 		handle_free(h);
 	}
 }

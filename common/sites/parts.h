@@ -180,7 +180,7 @@ struct handle {
 	struct shared *shared;
 	RB_ENTRY(handle) link;
 	uint64_t hash;
-	struct site *private; /* while there is no segment */
+	struct site *alone; /* while there is no segment */
 	void *mine;
 	LIST_ENTRY(handle) watch;  /* in its set's, while watched */
 	TAILQ_ENTRY(handle) ready; /* in shared->ready, while is_ready */
@@ -220,7 +220,7 @@ struct waker {
 
 struct shared {
 	struct site_table table;
-	struct sites *private; /* while there is no segment */
+	struct sites *alone; /* while there is no segment */
 	struct segment seg;
 	int lock_kind; /* as glibc notes it in each of ours */
 	bool borrowed; /* the mapping is somebody else's */

@@ -5,27 +5,26 @@
 
 /* Of the table of this process, while there is no segment. */
 static const struct site_table *
-private_of(const struct handle *h)
+alone_of(const struct handle *h)
 {
-	return h->private == NULL ? NULL : sites_table(h->shared->private);
+	return h->alone == NULL ? NULL : sites_table(h->shared->alone);
 }
 
 static struct site *
 shared_open(void *table, uint32_t transport, const char *name, usec_t now)
 {
 	struct shared *s = table;
-	const struct site_table *private;
+	const struct site_table *alone;
 	struct handle *h;
 
 	ASSERT(transport < s->count);
 	h = handle_get(s, transport, name);
 	if (h == NULL)
 		return NULL;
-	if (s->private != NULL && h->private == NULL) {
-		private = sites_table(s->private);
-		h->private =
-		    private->open(private->table, transport, name, now);
-		if (h->private == NULL) {
+	if (s->alone != NULL && h->alone == NULL) {
+		alone = sites_table(s->alone);
+		h->alone = alone->open(alone->table, transport, name, now);
+		if (h->alone == NULL) {
 			handle_release(h);
 			return NULL;
 		}
@@ -53,11 +52,12 @@ static void
 shared_view(const struct site *site, struct site_view *ret_view)
 {
 	const struct handle *h = (const void *)site;
-	const struct site_table *private = private_of(h);
+	const struct site_table *alone = alone_of(h);
 
-	if (private != NULL)
-	private->view(h->private, ret_view);
-	else *ret_view = h->seen;
+	if (alone != NULL)
+		alone->view(h->alone, ret_view);
+	else
+		*ret_view = h->seen;
 }
 
 /* Nothing is known of it for now. */
@@ -77,12 +77,12 @@ static enum site_state
 shared_state(void *table UNUSED, struct site *site, usec_t now)
 {
 	struct handle *h = handle_of(site);
-	const struct site_table *private = private_of(h);
+	const struct site_table *alone = alone_of(h);
 	enum site_state state;
 	struct look l;
 
-	if (private != NULL)
-		return private->state(private->table, h->private, now);
+	if (alone != NULL)
+		return alone->state(alone->table, h->alone, now);
 	if (!look_begin(&l, h, now))
 		return unseen(h);
 	state = look_state(&l);
@@ -115,7 +115,7 @@ static void
 shared_close(void *table UNUSED, struct site *site, usec_t now)
 {
 	struct handle *h = handle_of(site);
-	const struct site_table *private = private_of(h);
+	const struct site_table *alone = alone_of(h);
 
 	ASSERT(h->opens > 0);
 	if (--h->opens > 0)
@@ -127,8 +127,8 @@ shared_close(void *table UNUSED, struct site *site, usec_t now)
 	handle_watch(h);
 	if (h->held > 0 || h->lined)
 		return;
-	if (private != NULL)
-	private->close(private->table, h->private, now);
+	if (alone != NULL)
+		alone->close(alone->table, h->alone, now);
 	handle_release(h);
 }
 
@@ -136,11 +136,11 @@ static enum site_state
 shared_wait(void *table, struct site *site, bool waits, usec_t now)
 {
 	struct handle *h = handle_of(site);
-	const struct site_table *private = private_of(h);
+	const struct site_table *alone = alone_of(h);
 	enum site_state state;
 
-	if (private != NULL)
-		return private->state(private->table, h->private, now);
+	if (alone != NULL)
+		return alone->state(alone->table, h->alone, now);
 	state = wait_in(h, waits, now);
 	handle_watch(h);
 	if (h->watched)
@@ -149,10 +149,10 @@ shared_wait(void *table, struct site *site, bool waits, usec_t now)
 }
 
 static enum site_state
-private_take(struct handle *h, usec_t now)
+alone_take(struct handle *h, usec_t now)
 {
-	const struct site_table *private = private_of(h);
-	enum site_state state = private->take(private->table, h->private, now);
+	const struct site_table *alone = alone_of(h);
+	enum site_state state = alone->take(alone->table, h->alone, now);
 
 	if (state == SITE_ROOM) {
 		h->held++;
@@ -169,8 +169,8 @@ shared_take(void *table, struct site *site, usec_t now)
 	enum site_state state;
 	struct look l;
 
-	if (h->private != NULL)
-		return private_take(h, now);
+	if (h->alone != NULL)
+		return alone_take(h, now);
 	if (!look_begin(&l, h, now))
 		return unseen(h);
 	state = look_state(&l);
@@ -233,18 +233,18 @@ report_in(struct handle *h, struct site_step *step, const char *why, usec_t now)
 }
 
 static void
-private_done(struct handle *h, enum site_result result, const char *why,
+alone_done(struct handle *h, enum site_result result, const char *why,
     usec_t now, struct site_step *ret_step)
 {
-	const struct site_table *private = private_of(h);
+	const struct site_table *alone = alone_of(h);
 
-	private->done(private->table, h->private, result, why, now, ret_step);
+	alone->done(alone->table, h->alone, result, why, now, ret_step);
 	if (result != SITE_UNTRIED) {
 		h->held--;
 		h->shared->held--;
 	}
 	if (h->opens == 0 && h->held == 0)
-	private->close(private->table, h->private, now);
+		alone->close(alone->table, h->alone, now);
 }
 
 static void
@@ -254,8 +254,8 @@ shared_done(void *table UNUSED, struct site *site, enum site_result result,
 	struct site_step step = { .result = result };
 	struct handle *h = handle_of(site);
 
-	if (h->private != NULL) {
-		private_done(h, result, why, now, ret_step);
+	if (h->alone != NULL) {
+		alone_done(h, result, why, now, ret_step);
 	} else {
 		report_in(h, &step, why, now);
 		if (ret_step != NULL)
@@ -282,10 +282,10 @@ shared_flush(void *table, usec_t now)
 	struct shared *s = table;
 	uint32_t set;
 
-	if (s->private != NULL) {
-		const struct site_table *private = sites_table(s->private);
+	if (s->alone != NULL) {
+		const struct site_table *alone = sites_table(s->alone);
 
-		private->flush(private->table, now);
+		alone->flush(alone->table, now);
 		return;
 	}
 	for (set = 0; set < s->seg.sets; set++)

@@ -6,7 +6,7 @@
 #include "sites/parts.h"
 
 /* Destinations that are remembered while there is no segment. */
-#define PRIVATE_IDLE_MAX 20000
+#define ALONE_IDLE_MAX 20000
 
 /* ---- parameters ---- */
 
@@ -54,10 +54,10 @@ shared_configure(struct shared *shared, const struct shared_params *params)
 
 	if (params->count != shared->count)
 		return -EINVAL;
-	if (shared->private != NULL) {
+	if (shared->alone != NULL) {
 		alone = params_alone(params);
 		r = alone == NULL ? -ENOMEM
-				  : sites_configure(shared->private, alone,
+				  : sites_configure(shared->alone, alone,
 					params->count, &params->backoff);
 		free(alone);
 	}
@@ -83,13 +83,13 @@ names_copy(struct shared *s, const struct shared_params *params)
 }
 
 static int
-private_new(struct shared *s, const struct shared_params *params, uint64_t seed)
+alone_new(struct shared *s, const struct shared_params *params, uint64_t seed)
 {
 	struct site_params *alone = params_alone(params);
 	int r = alone == NULL
 	    ? -ENOMEM
-	    : sites_new(alone, params->count, &params->backoff,
-		  PRIVATE_IDLE_MAX, seed, &s->private);
+	    : sites_new(alone, params->count, &params->backoff, ALONE_IDLE_MAX,
+		  seed, &s->alone);
 
 	free(alone);
 	return r;
@@ -120,7 +120,7 @@ shared_new(const struct shared_params *params, uint64_t seed,
 	if (r == 0)
 		r = names_copy(s, params);
 	if (r == 0)
-		r = private_new(s, params, seed);
+		r = alone_new(s, params, seed);
 	if (r < 0)
 		shared_free(&s);
 	*ret_shared = s;
@@ -153,7 +153,7 @@ shared_free(struct shared **shared)
 		return;
 	handles_free(s);
 	detach(s);
-	sites_free(&s->private);
+	sites_free(&s->alone);
 	waker_close(&s->waker);
 	for (i = 0; s->names != NULL && i < s->count; i++)
 		free(s->names[i]);
@@ -209,7 +209,7 @@ shared_attach_segment(
 	}
 	s->secret = seg->secret;
 	handles_move(s, now);
-	sites_free(&s->private);
+	sites_free(&s->alone);
 	work_at(s, now);
 	return 0;
 }
@@ -221,7 +221,7 @@ shared_attach(struct shared *shared, int fd, uint32_t queue,
 	struct segment seg;
 	int r;
 
-	if (shared->held > 0 || shared->private == NULL)
+	if (shared->held > 0 || shared->alone == NULL)
 		return -EBUSY;
 	r = segment_map(fd, &seg);
 	if (r < 0)
@@ -239,7 +239,7 @@ shared_table(const struct shared *shared)
 bool
 shared_is_attached(const struct shared *shared)
 {
-	return shared->private == NULL;
+	return shared->alone == NULL;
 }
 
 void

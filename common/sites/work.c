@@ -206,7 +206,7 @@ usec_t
 shared_work(struct shared *s, usec_t now, void (*ready)(void *ctx, void *mine),
     void *ctx)
 {
-	if (s->private != NULL)
+	if (s->alone != NULL)
 		return USEC_NEVER;
 	waker_clear(&s->waker);
 	look_where_told(s, now);
@@ -226,8 +226,7 @@ shared_forget(
 	uint64_t owner = column_owner(queue, generation);
 	uint32_t i;
 
-	if (shared->private != NULL || owner >> 32 == 0 ||
-	    owner == shared->owner)
+	if (shared->alone != NULL || owner >> 32 == 0 || owner == shared->owner)
 		return;
 	for (i = 0; i < shared->seg.columns; i++) {
 		if (__atomic_load_n(&segment_column(&shared->seg, i)->owner,
