@@ -157,6 +157,9 @@ check_destination(struct destination *d, struct counts *n)
 	ASSERT(lined <= d->peers);
 	ASSERT(d->open == (d->state == SITE_ROOM));
 	ASSERT(d->dying == (d->state == SITE_DEAD));
+	/* Nobody else tells it that there is room again. */
+	ASSERT(d->waits || d->state != SITE_FULL ||
+	    d->front->job->transport->sched->sites->wait == NULL);
 	if (d->open) {
 		ASSERT(d->at == d->front->job->order.label);
 		ASSERT(d->ring_at == d->front->ring.label);

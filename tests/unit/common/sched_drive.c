@@ -75,16 +75,25 @@ drive_params(struct drive *d)
 		transport_params(d, t);
 }
 
+void
+drive_configure(struct drive *d)
+{
+	if (d->elsewhere != NULL)
+		d->elsewhere->configure(d);
+	else
+		cr_assert_eq(sites_configure(d->sites, d->site_params,
+				 d->ntransports, &d->backoff),
+		    0);
+	cr_assert_eq(sched_configure(d->sched, &d->params, d->transports,
+			 d->ntransports, d->now),
+	    0);
+}
+
 static void
 configure(struct drive *d)
 {
 	drive_params(d);
-	cr_assert_eq(sites_configure(
-			 d->sites, d->site_params, d->ntransports, &d->backoff),
-	    0);
-	cr_assert_eq(sched_configure(d->sched, &d->params, d->transports,
-			 d->ntransports, d->now),
-	    0);
+	drive_configure(d);
 }
 
 /* ---- the mirror ---- */
@@ -332,23 +341,26 @@ forget_taken(struct drive *d, uint32_t i)
 }
 
 static void
-end_entry(struct drive *d)
+end_one(struct drive *d, uint32_t i, enum site_result result)
 {
-	static const enum site_result results[] = { SITE_DELIVERED,
-		SITE_DELIVERED, SITE_FAILED, SITE_FAILED, SITE_AGENT_DIED };
-	enum site_result result =
-	    results[drive_dice(d, 0, ARRAY_LEN(results) - 1)];
-	uint32_t i;
-
-	if (d->ntaken == 0)
-		return;
-	i = drive_dice(d, 0, d->ntaken - 1);
 	if (d->taken[i].dead)
 		result = SITE_UNTRIED;
 	sched_done(d->sched, d->taken[i].entry, result,
 	    chance(d, 90) ? "no" : NULL, d->now);
 	count(d, -(int64_t)d->taken[i].nrcpts);
 	forget_taken(d, i);
+}
+
+static void
+end_entry(struct drive *d)
+{
+	static const enum site_result results[] = { SITE_DELIVERED,
+		SITE_DELIVERED, SITE_FAILED, SITE_FAILED, SITE_AGENT_DIED };
+	enum site_result result =
+	    results[drive_dice(d, 0, ARRAY_LEN(results) - 1)];
+
+	if (d->ntaken > 0)
+		end_one(d, drive_dice(d, 0, d->ntaken - 1), result);
 }
 
 static void
@@ -406,6 +418,17 @@ see_step(void *ctx UNUSED, uint32_t transport UNUSED, const char *destination,
 	cr_assert_gt(step->after.window, 0);
 }
 
+static const struct site_table *
+sites_begin(struct drive *d)
+{
+	if (d->elsewhere != NULL)
+		return d->elsewhere->begin(d);
+	cr_assert_eq(sites_new(d->site_params, d->ntransports, &d->backoff,
+			 drive_dice(d, 0, 5), d->dice, &d->sites),
+	    0);
+	return sites_table(d->sites);
+}
+
 void
 drive_begin(struct drive *d, const struct drive_style *style)
 {
@@ -414,11 +437,8 @@ drive_begin(struct drive *d, const struct drive_style *style)
 	};
 
 	d->style = style;
-	cr_assert_eq(sites_new(d->site_params, d->ntransports, &d->backoff,
-			 drive_dice(d, 0, 5), d->dice, &d->sites),
-	    0);
 	cr_assert_eq(sched_new(&d->params, d->transports, d->ntransports,
-			 sites_table(d->sites), &d->sched),
+			 sites_begin(d), &d->sched),
 	    0);
 	sched_set_watch(d->sched, &watch);
 }
@@ -455,6 +475,41 @@ drive_step(struct drive *d)
 	compare(d);
 }
 
+static bool
+is_served(const struct drive *d)
+{
+	const struct drive_message *m;
+	uint32_t i;
+
+	for (i = 0; i < DRIVE_MESSAGES; i++) {
+		m = d->messages[i];
+		if (m != NULL && (m->waiting > 0 || !m->all_read))
+			return false;
+	}
+	return true;
+}
+
+bool
+drive_serve(struct drive *d)
+{
+	uint32_t i, before;
+
+	for (i = 0; i < DRIVE_MESSAGES; i++)
+		if (d->messages[i] != NULL && d->messages[i]->open)
+			end_batch(d, d->messages[i]);
+	read_more(d);
+	do {
+		before = d->ntaken;
+		take_dead(d);
+	} while (d->ntaken > before);
+	select_all(d);
+	compare(d);
+	while (d->ntaken > 0)
+		end_one(d, d->ntaken - 1, SITE_DELIVERED);
+	compare(d);
+	return is_served(d);
+}
+
 void
 drive_end(struct drive *d)
 {
@@ -474,5 +529,7 @@ drive_end(struct drive *d)
 	cr_assert_eq(sched_figures(d->sched).jobs, 0);
 	cr_assert_eq(sched_figures(d->sched).destinations, 0);
 	sched_free(&d->sched);
+	if (d->elsewhere != NULL)
+		d->elsewhere->end(d);
 	sites_free(&d->sites);
 }

@@ -28,8 +28,18 @@ struct drive_message {
 	bool selected[DRIVE_RCPTS];
 };
 
+/* Where windows live, when it is not in a table of the drive's own. */
+struct drive;
+struct drive_sites {
+	const struct site_table *(*begin)(struct drive *d);
+	void (*configure)(struct drive *d);
+	void (*end)(struct drive *d);
+	void *of; /* as they like */
+};
+
 struct drive {
 	const struct drive_style *style;
+	const struct drive_sites *elsewhere; /* or NULL */
 	uint64_t dice;
 	usec_t now;
 	struct sched *sched;
@@ -55,6 +65,11 @@ uint32_t drive_dice(struct drive *d, uint32_t low, uint32_t high);
 void drive_params(struct drive *d);
 void drive_begin(struct drive *d, const struct drive_style *style);
 void drive_step(struct drive *d);
+/* As drive_step() does it with `configure`: new parameters are in force. */
+void drive_configure(struct drive *d);
+/* What is there is read, selected and delivered, as far as it goes now. True:
+ * nothing waits. */
+bool drive_serve(struct drive *d);
 /* All is ended and freed. */
 void drive_end(struct drive *d);
 
