@@ -251,6 +251,18 @@ restart(void)
 	scan();
 }
 
+/* The end of the queue begins, to a queue that is not there, or is called off:
+ * what waits is put aside, what runs ends, all of it is found again. */
+static void
+tell_handover(const char *queues, uint32_t len)
+{
+	const struct msg msg = { .type = MSG_HAND_OVER,
+		.u.HAND_OVER.queues = { queues, len } };
+
+	cr_assert_eq(
+	    control_ops.told(&(struct daemon){ .state = &w.s }, &msg), 0);
+}
+
 static void
 step(void)
 {
@@ -270,8 +282,12 @@ step(void)
 		world_reload(&w, confs[roll(ARRAY_LEN(confs))]);
 	else if (what < 95)
 		break_disk();
-	else if (what < 99)
+	else if (what < 97)
 		mend();
+	else if (what < 98)
+		tell_handover("\x9\0\0\0", 4);
+	else if (what < 99)
+		tell_handover(NULL, 0);
 	else if (roll(3) == 0)
 		restart();
 	hear();
@@ -292,6 +308,7 @@ finish(void)
 {
 	int i;
 
+	tell_handover(NULL, 0);
 	for (i = 0; i < 300 && !all_done(); i++) {
 		mend();
 		scan();
