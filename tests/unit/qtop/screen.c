@@ -280,20 +280,42 @@ Test(qtop_screen, A7_hostile_texts)
 	quit();
 }
 
-/* A longest reason of characters that are two columns wide. */
-Test(qtop_screen, A7_cut_at_the_edge)
+/* A longest reason, of characters that are two columns wide. */
+static void
+make_chinese(void)
 {
 	char reason[SCHED_REASON_SIZE] = "";
 	size_t i;
 
 	for (i = 0; i + 3 < sizeof(reason); i += 3)
-		memcpy(reason + i, "\xe4\xb8\xad", 4);
-	show(2);
+		memcpy(reason + i, "\344\270\255", 4);
+	show(3);
 	disable_by_hand(&shared->sched.rows[0], reason);
-	terminal_start(&t, 12, 40, draw, NULL);
-	cr_expect(terminal_shows(&t, "1: by hand for 59m: ??????????????????"));
-	cr_expect(strncmp(terminal_line(&t, 11), "q quit", 6) == 0);
+	disable_by_hand(&shared->sched.rows[1], "\303\244 b");
+}
+
+Test(qtop_screen, A7_cut_at_the_edge)
+{
+	make_chinese();
+	terminal_start(&t, 14, 40, draw, NULL);
+	cr_expect(terminal_shows(&t,
+	    "1: by hand for 59m: ????????????????????\n"
+	    "2: by hand for 59m: ?? b\n"
+	    "q quit"));
 	cr_expect(strncmp(terminal_line(&t, 4), "    1 disabled", 14) == 0);
+	quit();
+}
+
+Test(qtop_screen, A7_cut_at_the_edge_by_columns)
+{
+	make_chinese();
+	setenv("LC_ALL", "C.UTF-8", 1);
+	t.utf8 = true;
+	terminal_start(&t, 14, 41, draw, NULL);
+	cr_expect(terminal_shows(&t,
+	    "1: by hand for 59m: wwwwwwwwwwwwwwwwwwww\n"
+	    "2: by hand for 59m: u b\n"
+	    "q quit"));
 	quit();
 }
 

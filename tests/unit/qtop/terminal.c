@@ -293,6 +293,21 @@ take_sequence(struct terminal *t)
 	return true;
 }
 
+/* Of a character the first byte says all that is to be known here. */
+static bool
+take_utf8(struct terminal *t, unsigned char c)
+{
+	if (!t->utf8 || c < 0x80)
+		return false;
+	if (c >= 0xe4 && c <= 0xe9) {
+		put(t, 'w');
+		put(t, 'w');
+	} else if (c >= 0xc0) {
+		put(t, 'u');
+	}
+	return true;
+}
+
 static void
 take(struct terminal *t, char c)
 {
@@ -302,6 +317,8 @@ take(struct terminal *t, char c)
 			t->sequence_len = 0;
 		return;
 	}
+	if (take_utf8(t, (unsigned char)c))
+		return;
 	if (c == '\r')
 		go(t, t->y, 0);
 	else if (c == '\n')
@@ -327,10 +344,12 @@ void
 terminal_start(
     struct terminal *t, int rows, int cols, int (*body)(void *arg), void *arg)
 {
+	const bool utf8 = t->utf8;
 	struct winsize size = { .ws_row = (unsigned short)rows,
 		.ws_col = (unsigned short)cols };
 
 	memset(t, 0, sizeof(*t));
+	t->utf8 = utf8;
 	t->rows = rows;
 	t->cols = cols;
 	t->bottom = rows - 1;
