@@ -116,26 +116,6 @@ show_closing(struct sched_row *row, const struct queue *q)
 		row->flags |= SCHED_ROW_GIVING;
 }
 
-/* When the first of those that failed is tried again. */
-static void
-show_quarantine(struct sched_row *row, const struct queue *q)
-{
-	usec_t until = USEC_NEVER;
-	int role;
-
-	if (row->state != QUEUE_STATE_QUARANTINED)
-		return;
-	for (role = 0; role < NROLES; role++) {
-		const struct proc *p = &q->children[role].proc;
-
-		if ((p->state == PROC_QUARANTINED ||
-			p->state == PROC_BACKOFF) &&
-		    p->deadline < until)
-			until = p->deadline;
-	}
-	row->until_mono = until == USEC_NEVER ? 0 : until;
-}
-
 static void
 fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 {
@@ -161,7 +141,8 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 	if (row->state == QUEUE_STATE_QUARANTINED)
 		row->until_mono = quarantine_until(q, now);
 	show_closing(row, q);
-	show_quarantine(row, q);
+	if (row->state == QUEUE_STATE_QUARANTINED)
+		row->until_mono = quarantine_until(q, now);
 	hand_show(q, now, row);
 }
 

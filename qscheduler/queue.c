@@ -350,18 +350,11 @@ queue_send_all(struct queue *q, const struct msg *msg)
 void
 queue_dump(const struct queue *q)
 {
-	static const char *const states[] = {
-		[QUEUE_STATE_NONE] = "none",
-		[QUEUE_STATE_OPEN] = "open",
-		[QUEUE_STATE_CLOSING] = "closing",
-		[QUEUE_STATE_DISABLED] = "disabled",
-		[QUEUE_STATE_QUARANTINED] = "quarantined",
-	};
 	int role;
 
 	log_info("dump: queue %" PRIu32 ": %s%s%s, generation %" PRIu32
 		 ", shared memory %s, message queue %s",
-	    q->number, states[queue_state(q, clock_mono())],
+	    q->number, queue_state_name(queue_state(q, clock_mono())),
 	    q->reason[0] == '\0' ? "" : ": ", q->reason, q->generation,
 	    q->page_fd < 0 ? "missing" : "there",
 	    q->bell < 0 ? "missing" : "there");

@@ -281,28 +281,25 @@ enable_faulty(struct request *r)
 static int
 enable(struct request *r, const struct msg *msg)
 {
-	enum queue_state state;
-	bool by_hand;
+	bool by_hand, failing;
 	int code = take_queue(r, msg->u.ENABLE.queue);
 
 	if (code < 0)
 		return code;
 	by_hand = hand_is_disabled(r->queue, r->now);
+	failing = quarantine_of(r->queue, r->now) != NULL;
 	if (by_hand)
 		hand_enable(r->queue);
-	state = queue_state(r->queue, r->now);
-	if (!by_hand && r->queue->disabled)
+	else if (r->queue->disabled)
 		return enable_faulty(r);
-	if (!by_hand && state == QUEUE_STATE_CLOSING)
+	else if (!failing && r->queue->want == QUEUE_STATE_CLOSING)
 		return answer(r, -EBUSY, "is closing");
 	(void)answer(r, 0, "queue %" PRIu32 ": %s", r->queue->number,
-	    by_hand                                ? "enabled"
-		: state == QUEUE_STATE_QUARANTINED ? "quarantined"
-						   : "was not disabled");
-	if (state == QUEUE_STATE_QUARANTINED) {
-		(void)quarantine_release(r->queue);
+	    by_hand       ? "enabled"
+		: failing ? "was in quarantine"
+			  : "was not disabled");
+	if (failing && quarantine_release(r->queue))
 		add(r, ", tried again at once");
-	}
 	if (r->queue->disabled)
 		add(r, "; but it is disabled for a fault");
 	if (by_hand)
