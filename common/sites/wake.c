@@ -17,11 +17,12 @@ word_wait(uint32_t *word)
 	(void)syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0);
 }
 
+/* Whatever the word was: one who set it may have died before the call. */
 static void
 word_wake(uint32_t *word)
 {
-	if (__atomic_exchange_n(word, 1, __ATOMIC_ACQ_REL) == 0)
-		(void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+	(void)__atomic_exchange_n(word, 1, __ATOMIC_ACQ_REL);
+	(void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void

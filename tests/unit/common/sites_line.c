@@ -1,6 +1,10 @@
 /* Several queues at one site: places, whose turn it is, and who is told. */
 #include <criterion/criterion.h>
+#include <linux/futex.h>
 #include <poll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "sites_scratch.h"
 
@@ -43,6 +47,23 @@ is_readable(int fd, int ms)
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
 	return poll(&p, 1, ms) == 1;
+}
+
+/* Somebody has fallen asleep there: as it is moved from the word to itself, it
+ * is counted and not woken. */
+static bool
+sleeps_on(uint32_t *word)
+{
+	const struct timespec a_moment = { .tv_nsec = 1000000 };
+	int i;
+
+	for (i = 0; i < 5000; i++) {
+		if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0 &&
+		    syscall(SYS_futex, word, FUTEX_REQUEUE, 0, 1, word, 0) == 1)
+			return true;
+		(void)nanosleep(&a_moment, NULL);
+	}
+	return false;
 }
 
 Test(sites_line, one_window_for_all)
@@ -224,6 +245,27 @@ Test(sites_line, a_wake_up_that_is_lost_costs_a_second)
 	shared_figures(s.ends[1].shared, &f);
 	cr_expect_eq(f.wakes_lost, 1);
 	end_take(&s.ends[1], s.sites[1], next);
+	several_end(&s);
+}
+
+/* It died between the word and the call that wakes: the next one does both,
+ * or every wake-up from then on would cost a second. */
+Test(sites_line, P1_a_wake_up_that_is_half_done_is_the_only_one_lost)
+{
+	struct several s;
+	uint32_t *word;
+
+	several_begin(&s, &plain);
+	word = &segment_column(&s.ends[1].shared->seg, s.ends[1].shared->column)
+		    ->word;
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_wait(&s.ends[1], s.sites[1], 0);
+	end_work(&s.ends[1], 0);
+	cr_assert(sleeps_on(word));
+	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	cr_expect(is_readable(shared_wake_fd(s.ends[1].shared), 5000));
 	several_end(&s);
 }
 
