@@ -50,7 +50,7 @@ static void
 reset_process(void)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
-	struct rlimit files;
+	struct rlimit files, memory;
 	sigset_t none;
 	int sig;
 
@@ -62,6 +62,11 @@ reset_process(void)
 	    files.rlim_cur > PROGRAM_FILES) {
 		files.rlim_cur = PROGRAM_FILES;
 		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	/* process_memory_limit is ours. */
+	if (getrlimit(RLIMIT_AS, &memory) == 0) {
+		memory.rlim_cur = memory.rlim_max;
+		(void)setrlimit(RLIMIT_AS, &memory);
 	}
 }
 

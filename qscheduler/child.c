@@ -56,6 +56,7 @@ exec_child(struct child *c, int channel, const char **ret_step)
 		.argv = (char *const *)(uintptr_t)argv,
 		.envp = s->child_env,
 		.channel = channel,
+		.memory = s->conf->process_memory_limit,
 		.fork = fork,
 	    },
 	    &c->process, ret_step);

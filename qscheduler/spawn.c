@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +48,30 @@ child_fds(int channel, int null)
 	return 0;
 }
 
+/* The run-time checkers of a test build reserve terabytes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_LIMIT_MEMORY false
+#elif defined(__has_feature)
+#define CAN_LIMIT_MEMORY \
+	(!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
+#else
+#define CAN_LIMIT_MEMORY true
+#endif
+
+/* The soft limit only: programs that mail is delivered to get the hard one
+ * back. */
+static void
+limit_memory(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	if (!CAN_LIMIT_MEMORY || bytes == 0 ||
+	    getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_max <= bytes)
+		return;
+	limit.rlim_cur = bytes;
+	(void)setrlimit(RLIMIT_AS, &limit);
+}
+
 static _Noreturn void
 child_exec(const struct spawn *how, int null, int report)
 {
@@ -56,6 +81,7 @@ child_exec(const struct spawn *how, int null, int report)
 	error = -child_fds(how->channel, null);
 	if (error == 0) {
 		child_signals();
+		limit_memory(how->memory);
 		execve(how->path, how->argv, how->envp);
 		error = errno;
 	}

@@ -24,6 +24,7 @@ struct spawn {
 	char *const *argv;
 	char *const *envp;
 	int channel;         /* the child's end; stays the caller's */
+	uint64_t memory;     /* bytes of address space, 0: no limit (P13) */
 	pid_t (*fork)(void); /* the seam: fork() */
 };
 

@@ -7,8 +7,10 @@
  * grow.c      how many queues: by load    retire.c   one closes and goes
  * inventory.c which queues there are      look.c     what is asked of a disk
  * queue.c     a queue: group, state       objects.c  its IPC objects
- * child.c     a child: events, channel    link.c     who is joined to whom
- * spawn.c     a process                   sites.c    table of destinations
+ * child.c     a child: events, its end    channel.c  what it says
+ * heartbeat.c signs of life               quarantine.c  what keeps failing
+ * spawn.c     a process                   link.c     who is joined to whom
+ * sites.c     table of destinations
  * publish.c   the page of /qscheduler     request.c  its message queue
  * hand.c      what operators have set     notify.c   systemd and s6
  * inforce.c   what children are to read   env.c      what they inherit

@@ -91,6 +91,7 @@ struct conf {
 	char *qmailq_user, *qmails_user, *qmailr_user, *qmail_group;
 	/* submission */
 	uint64_t message_size_limit;
+	uint64_t process_memory_limit;
 	uint32_t message_recipient_limit;
 	uint64_t queue_minfree_bytes, queue_minfree_inodes;
 	bool strict_sync;

@@ -278,7 +278,7 @@ class Dead(Scheduling):
 
 
 class Reload(Scheduling):
-    def test_limits_and_slots_change_while_deliveries_run(self):
+    def test_P22_limits_and_slots_change_while_deliveries_run(self):
         site = self.site(hold=True)
         i = self.routed(site, smtp_destination_concurrency_limit=4, smtp_destination_recipient_limit=5)
         i.inject(HELLO, *[f"b{n}@away.example" for n in range(2000)], sender="bulk@test.example")

@@ -1,10 +1,13 @@
 """P rows of the supervisor, with programs that are not what they should be."""
 import os
+import pathlib
+import re
 import signal
 import subprocess
+import time
 
 from case import SystemTest, cost
-from instance import BIN, wait
+from instance import AS_ROOT, BIN, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 CHILDREN = ("queue-send", "todo-proc", "deliver-local", "deliver-smtp")
@@ -79,4 +82,135 @@ class Supervision(SystemTest):
                 pass  # not dumpable: only root may look
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
+        i.stop()
+
+    def stopped(self, pid):
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        return stat.rsplit(")", 1)[1].split()[0] == "T"
+
+    def stop_process(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        wait(lambda: self.stopped(pid), what="it is stopped")
+
+    def test_P7_a_sender_that_loses_a_helper_and_exits_0_is_restarted(self):
+        i = self.running(queues=1)
+        [old] = i.pids("queue-send")
+        os.kill(i.pids("deliver-smtp")[0], signal.SIGKILL)
+        os.kill(old, signal.SIGTERM)  # nobody of ours asks it: it ends well
+        wait(lambda: i.log_has("queue-send/1 .pid .*ended with status 0: again"), what="a failure")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        self.assertNotEqual(i.pids("queue-send"), [old])
+        i.stop()
+
+    def test_P1_a_killed_group_is_back_soon(self):
+        i = self.running(queues=1)
+        old = i.pids()
+        [sender] = i.pids("queue-send")
+        began = time.monotonic()
+        os.kill(sender, signal.SIGKILL)
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        self.assertLess(time.monotonic() - began, 5, "well under a second on a machine with nothing else to do")
+        wait(lambda: len(i.pids()) == 5, what="all of it")
+        self.assertEqual(set(i.pids()) & set(old), {i.process.pid}, "nobody of the old group")
+        self.assertFalse(i.log_has("status 0: again"), "who followed queue-send is not to blame")
+        i.stop()
+
+    @cost(15)
+    def test_P3_a_stopped_queue_send_is_noticed_and_told_to_go_on(self):
+        """Its heartbeat is in its page, which is as old as that of a queue that hangs."""
+        i = self.running(queues=2, conf={"heartbeat_time_limit": "2s"})
+        victim = i.pids("queue-send")[0]
+        self.stop_process(victim)
+        wait(lambda: i.log_has("no sign of life.*stopped by a signal; it is told to go on"), what="notice")
+        wait(lambda: i.log_has("answers again"), what="its answer")
+        self.assertIn(victim, i.pids("queue-send"))
+        for n in range(4):
+            i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 4)
+        i.stop()
+
+    def test_P10_a_stop_ends_children_that_are_stopped(self):
+        i = self.running(queues=2)
+        for pid in i.pids():
+            if pid != i.process.pid:
+                self.stop_process(pid)
+        began = time.monotonic()
+        i.stop()
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertFalse(i.log_has("killed"), "they go on, and end in order")
+
+    def test_P10_term_during_a_reload_and_during_a_restart(self):
+        i = self.running(queues=2)
+        os.kill(i.pids("queue-send")[0], signal.SIGKILL)
+        i.reload()
+        i.process.send_signal(signal.SIGTERM)
+        i.reload()
+        i.stop()
+
+    @cost(10)
+    def test_P13_too_little_memory_for_a_child(self):
+        i = self.instance(queues=1, conf={"process_memory_limit": "2m", "restart_delay_max": "1s"})
+        i.start()  # whoever cannot start is not waited for
+        wait(lambda: i.log_has("queue 1 is quarantined"), 40, "quarantine")
+        i.write_conf(process_memory_limit="4g")
+        i.reload()  # and what waits is tried at once
+        wait(lambda: i.log_has("queue 1 is out of quarantine"), what="recovery")
+        wait(lambda: i.inject(HELLO, "alice@test.example", check=False).returncode == 0, what="acceptance")
+        i.wait_delivered("alice", 1)
+        i.stop()
+
+    def test_P13_children_are_bound_and_programs_are_not(self):
+        i = self.instance(queues=1, routing="prog.example pipe:limits\n* local\n")
+        record = i.mail / "limit"  # its user may write there
+        owner = "games" if AS_ROOT else "-"
+        i.programs_file.write_text(
+            f"limits {owner} /bin/sh -c \"cat >/dev/null; ulimit -S -v >{record}.new; mv {record}.new {record}\"\n")
+        i.start()
+        for name in CHILDREN:
+            [pid] = i.pids(name)
+            limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+            self.assertRegex(limits, rf"Max address space +{4 << 30} ", name)
+        i.inject(HELLO, "x@prog.example")
+        wait(record.exists, what="the program")
+        self.assertEqual(record.read_text().strip(), "unlimited")
+        i.stop()
+
+    def test_P19_hostile_environment(self):
+        hostile = """
+import os, resource, signal, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+os.umask(0)
+for number in set(range(1, 65)) - {9, 19, 32, 33}:
+    signal.signal(number, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+os.environ["QUEUE_HUGE"] = "x" * 100000
+os.environ["IFS"] = "/"
+os.chdir("/proc")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+        i = self.instance()
+        i.start(prefix=("/usr/bin/python3", "-c", hostile))
+        for n in range(2):
+            i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 2)
+        for path in i.base.rglob("*"):
+            if path.name != "maildrop":
+                self.assertEqual(path.stat().st_mode & 0o002, 0, path)
+        i.stop()
+
+    def test_P20_a_queue_of_another_version_is_refused_and_the_others_go_on(self):
+        i = self.running(queues=2)
+        i.stop()
+        marker = i.queue(2) / "queue"
+        was = marker.read_bytes()
+        marker.write_bytes(re.sub(rb"\d+", lambda m: str(int(m.group()) + 8).encode(), was, count=1))
+        i.start()
+        wait(lambda: i.log_has("queue 2 is disabled"), what="refusal")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        marker.write_bytes(was)
+        i.reload()
+        wait(lambda: i.log_has("queue 2 is enabled again"), what="its return")
         i.stop()

@@ -39,7 +39,7 @@ start(const char *path, const char *script, int channel, pid_t (*forks)(void),
 	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" },
 		(char *)(uintptr_t)script, NULL };
 	char *envp[] = { (char[]){ "ONLY=this" }, NULL };
-	const struct spawn how = { path, argv, envp, channel, forks };
+	const struct spawn how = { path, argv, envp, channel, 0, forks };
 
 	return process_spawn(&how, ret, ret_step);
 }
