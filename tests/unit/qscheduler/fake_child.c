@@ -329,7 +329,7 @@ be_child(void)
 	if (dir == NULL || !is_child_role(role))
 		return;
 	snprintf(path, sizeof(path), "%s/said", dir);
-	say_fd = open(path, O_WRONLY);
+	say_fd = open(path, O_RDWR | O_CLOEXEC); /* does not wait for a test */
 	say("start");
 	run_mode(dir, role);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -525,24 +526,6 @@ Test(super_grow, D1_a_queue_that_cannot_be_made_leaves_nothing)
 	cr_expect_eq(stage_stop(), 0);
 }
 
-Test(super_grow, I2_I3_a_queue_without_its_objects_is_not_begun)
-{
-	char name[80];
-
-	start("-d", "queue_max = 2\n");
-	snprintf(name, sizeof(name), "/dev/shm/%s.queue2", stage()->instance);
-	cr_assert_eq(symlink("/dev/null", name), 0);
-	if (geteuid() == 0) /* who may take it away */
-		cr_assert_eq(unlink(name), 0);
-	cr_assert_eq(set_count(2), 0);
-	if (geteuid() == 0)
-		wait_state(2, QUEUE_STATE_OPEN);
-	else
-		stage_wait_log("queue 2");
-	(void)unlink(name);
-	cr_expect_eq(stage_stop(), 0);
-}
-
 Test(super_grow, a_stop_while_queues_come_and_go)
 {
 	start("-d", "queue_max = 6\n");
@@ -573,4 +556,52 @@ Test(super_grow, P10_a_queue_that_comes_too_late_is_not_begun)
 	cr_expect_eq(stage_finish(), 0);
 	cr_expect_not(stage_logged("queue 2 added"));
 	cr_expect_not(stage_object_there("queue2"));
+}
+
+/* ---- limits ---- */
+
+static void
+limit(__rlimit_resource_t resource, rlim_t n)
+{
+	struct rlimit now;
+
+	cr_assert_eq(prlimit(stage()->pid, resource, NULL, &now), 0);
+	now.rlim_cur = n;
+	cr_assert_eq(prlimit(stage()->pid, resource, &now, NULL), 0, "%s",
+	    strerror(errno));
+}
+
+Test(super_grow, P12_a_queue_without_descriptors_is_not_begun)
+{
+	size_t before;
+
+	start("-d", "queue_max = 2\n");
+	before = count_descriptors();
+	limit(RLIMIT_NOFILE, before + 6);
+	cr_assert_eq(set_count(2), 0);
+	stage_wait_log("queue 2 could not be added: Too many open files; "
+		       "tried again after 5 s");
+	cr_expect_not(stage_object_there("queue2"));
+	cr_expect_not(is_there("queue2"));
+	cr_expect_eq(count_descriptors(), before);
+	limit(RLIMIT_NOFILE, before + 500);
+	wait_state(2, QUEUE_STATE_OPEN);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+Test(super_grow, I3_a_queue_without_a_message_queue_is_not_begun)
+{
+	size_t before;
+
+	start("-d", "queue_max = 2\n");
+	before = count_descriptors();
+	limit(RLIMIT_MSGQUEUE, 0);
+	cr_assert_eq(set_count(2), 0);
+	stage_wait_log("queue 2 could not be added");
+	cr_expect_not(stage_object_there("queue2"));
+	cr_expect_not(is_there("queue2"));
+	cr_expect_eq(count_descriptors(), before);
+	limit(RLIMIT_MSGQUEUE, 819200);
+	wait_state(2, QUEUE_STATE_OPEN);
+	cr_expect_eq(stage_stop(), 0);
 }

@@ -1,0 +1,93 @@
+/* The table of queues, at its edges. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qscheduler/super.h"
+
+static struct super *s;
+
+static void
+set_up(void)
+{
+	s = calloc(1, sizeof(*s));
+	cr_assert_not_null(s);
+	s->loop = event_base_new();
+	cr_assert_not_null(s->loop);
+	s->instance = strdup("none");
+}
+
+static void
+tear_down(void)
+{
+	while (s->nqueues > 0)
+		queue_remove(s->queues[0]);
+	event_base_free(s->loop);
+	free(s->instance);
+	free(s);
+}
+
+TestSuite(table, .init = set_up, .fini = tear_down);
+
+static int
+insert(uint32_t number)
+{
+	struct queue *q = queue_new(s, number, QUEUE_STATE_OPEN);
+	int r;
+
+	cr_assert_not_null(q);
+	r = queue_insert(q);
+	if (r < 0)
+		queue_free(&q);
+	return r;
+}
+
+static void
+expect_order(void)
+{
+	uint32_t i;
+
+	for (i = 1; i < s->nqueues; i++)
+		cr_assert_lt(s->queues[i - 1]->number, s->queues[i]->number);
+}
+
+Test(table, QUEUE_MAX_256_and_not_one_more)
+{
+	uint32_t i;
+
+	for (i = 0; i < PAGE_QUEUES_MAX; i++) /* in no order */
+		cr_assert_eq(insert(1 + i * 167 % 256 * 15), 0);
+	cr_expect_eq(s->nqueues, 256);
+	expect_order();
+	cr_expect_eq(insert(4095), -ENOSPC);
+	cr_expect_eq(s->nqueues, 256);
+	queue_remove(s->queues[255]);
+	queue_remove(s->queues[0]);
+	queue_remove(s->queues[100]);
+	cr_expect_eq(s->nqueues, 253);
+	expect_order();
+	cr_expect_eq(insert(4095), 0);
+	cr_expect_eq(s->queues[253]->number, 4095);
+	cr_expect_eq(queue_find(s, 4095), s->queues[253]);
+}
+
+Test(table, numbers_that_are_none)
+{
+	cr_assert_eq(insert(7), 0);
+	cr_expect_null(queue_find(s, 0));
+	cr_expect_null(queue_find(s, 6));
+	cr_expect_null(queue_find(s, UINT64_MAX));
+	cr_expect_null(queue_find(s, (1ull << 32) + 7));
+	cr_expect_not_null(queue_find(s, 7));
+}
+
+Test(table, directories_are_counted_once)
+{
+	queue_note_disk(s, 4095);
+	queue_note_disk(s, 1);
+	queue_note_disk(s, 4095);
+	cr_expect_eq(s->nqueues_disk, 2);
+}
