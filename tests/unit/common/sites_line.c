@@ -22,12 +22,13 @@ several_begin(struct several *s, const struct site_params *params)
 {
 	uint32_t i;
 
-	scratch_begin(&s->t, 64, ENDS);
+	scratch_begin(&s->t, SHARED_WAYS, ENDS);
 	for (i = 0; i < ENDS; i++) {
 		s->told[i] = 0;
 		end_begin(&s->ends[i], &s->t, i + 1, params);
 		s->sites[i] = end_site(&s->ends[i], "a.example", 0);
 		*s->ends[i].f->mine(s->sites[i]) = &s->told[i];
+		end_work(&s->ends[i], 0); /* what was before it came */
 	}
 }
 
@@ -130,6 +131,30 @@ Test(sites_line, a_turn_ends)
 	several_end(&s);
 }
 
+/* A limit that is lowered takes a turn back, and the queue stays where it is in
+ * line. */
+Test(sites_line, a_turn_that_is_withdrawn_is_not_over)
+{
+	static const char *const names[] = { "smtp", "lmtp" };
+	struct site_params one[] = { plain, plain };
+	const struct shared_params p = { one, names, 2, exact, 1 };
+	struct several s;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_wait(&s.ends[1], s.sites[1], 0);
+	end_wait(&s.ends[2], s.sites[2], 0);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	one[0].destination_concurrency_limit = 1;
+	cr_assert_eq(shared_configure(s.ends[3].shared, &p), 0);
+	end_full(&s.ends[3], s.sites[3], 0);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, SHARED_TURN);
+	end_full(&s.ends[2], s.sites[2], SHARED_TURN + 1000);
+	end_take(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
+	several_end(&s);
+}
+
 /* One that lives gives its turn away by itself. */
 Test(sites_line, a_turn_that_is_not_used_is_passed_on)
 {
@@ -164,6 +189,8 @@ Test(sites_line, a_death_is_told_to_all)
 	end_take(&s.ends[0], s.sites[0], 0);
 	for (i = 1; i < ENDS; i++)
 		end_wait(&s.ends[i], s.sites[i], 0);
+	for (i = 1; i < ENDS; i++)
+		end_work(&s.ends[i], 0);
 	end_done(&s.ends[0], s.sites[0], SITE_FAILED, 0);
 	end_done(&s.ends[0], s.sites[0], SITE_FAILED, 0);
 	for (i = 1; i < ENDS; i++) {
@@ -201,6 +228,30 @@ Test(sites_line, a_queue_that_is_gone_has_nothing)
 	end_take(&s.ends[2], s.sites[2], 0);
 	end_begin(&s.ends[0], &s.t, 9, &plain);
 	end_begin(&s.ends[1], &s.t, 8, &plain);
+	several_end(&s);
+}
+
+/* FORGET comes late, when the column is another one's already. */
+Test(sites_line, what_is_forgotten_is_of_its_generation)
+{
+	struct several s;
+	uint32_t column;
+	uint64_t old;
+
+	several_begin(&s, &plain);
+	column = s.ends[0].shared->column;
+	old = s.ends[0].shared->owner;
+	end_die(&s.ends[0]);
+	end_open(&s.ends[0], &plain);
+	cr_assert_eq(shared_attach(s.ends[0].shared, s.t.fd, 1, 2, 0), 0);
+	cr_assert_eq(s.ends[0].shared->column, column);
+	s.sites[0] = end_site(&s.ends[0], "a.example", 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	s.ends[1].shared->forgets[column] = old; /* it looked before */
+	cr_expect(column_forget(s.ends[1].shared, column, 0));
+	end_full(&s.ends[1], s.sites[1], 0);
+	cr_expect(column_is_ours(s.ends[0].shared));
 	several_end(&s);
 }
 

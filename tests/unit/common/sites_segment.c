@@ -271,6 +271,7 @@ Test(sites_segment, damage_ends_nobody)
 
 	p.positive = p.negative = (struct feedback){ 0.5, FEEDBACK_X };
 	p.destination_concurrency_limit = 0;
+	p.failed_cohort_limit = 0;
 	scratch_begin(&t, 32, 3);
 	end_begin(&e, &t, 1, &p);
 	for (i = 0; i < ARRAY_LEN(sites); i++) {
@@ -303,6 +304,38 @@ Test(sites_segment, damage_ends_nobody)
 		    shared_read(t.name, (uid_t)-1, count_seen, &seen), 0);
 	}
 	cr_expect_gt(seen, 0);
+	segment_unmap(&seg);
+	end_close(&e);
+	scratch_end(&t);
+}
+
+/* The C library gives up on some mutexes, and asks the kernel for others. */
+Test(sites_segment, locks_that_were_written_over)
+{
+	struct segment seg;
+	struct scratch t;
+	struct end e;
+	struct site *a;
+	pthread_mutex_t *lock, whole;
+	int kind;
+
+	scratch_begin(&t, 32, 3);
+	end_begin(&e, &t, 1, &plain);
+	a = end_site(&e, "a", 0);
+	cr_assert_eq(segment_map(t.fd, &seg), 0);
+	lock = &segment_set(&seg, 0)->lock;
+	whole = *lock;
+	for (kind = 0; kind < 512; kind++) {
+		*lock = whole;
+		lock->__data.__lock = 0x7ffffff;
+		lock->__data.__owner = 12345;
+		if (kind == whole.__data.__kind)
+			continue;
+		lock->__data.__kind = kind;
+		end_full(&e, a, kind * SEC);
+	}
+	*lock = whole;
+	end_take(&e, a, kind * SEC);
 	segment_unmap(&seg);
 	end_close(&e);
 	scratch_end(&t);
