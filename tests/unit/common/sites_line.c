@@ -128,6 +128,31 @@ Test(sites_line, a_turn_ends)
 	end_full(&s.ends[2], s.sites[2], SHARED_TURN - 1000);
 	end_take(&s.ends[2], s.sites[2], SHARED_TURN + 1000);
 	end_full(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
+	/* It lines up again, and has its turn again. */
+	end_wait(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
+	end_done(&s.ends[2], s.sites[2], SITE_DELIVERED, SHARED_TURN + 1000);
+	end_full(&s.ends[3], s.sites[3], SHARED_TURN + 1000);
+	end_take(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
+	several_end(&s);
+}
+
+/* Whoever was put out of line without a word is in it again when it looks. */
+Test(sites_line, it_lines_up_again_by_itself)
+{
+	struct several s;
+
+	several_begin(&s, &plain);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_take(&s.ends[0], s.sites[0], 0);
+	end_wait(&s.ends[1], s.sites[1], 0);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
+	end_wait(&s.ends[2], s.sites[2], 0);
+	end_take(&s.ends[2], s.sites[2], SHARED_TURN);
+	end_work(&s.ends[1], LOOK_AGAIN);
+	cr_expect_eq(s.told[1], 0);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, LOOK_AGAIN);
+	end_work(&s.ends[1], LOOK_AGAIN);
+	cr_expect_eq(s.told[1], 1);
 	several_end(&s);
 }
 

@@ -92,7 +92,14 @@ Test(sites_table, a_crowded_set)
 	cr_expect_eq(told, 1);
 	end_take(&other, more, 0);
 	cr_expect_eq(e.f->take(e.table, s[7], 0), SITE_FULL);
-	end_close(&other);
+	(void)e.f->wait(e.table, s[7], true, 0);
+	end_work(&e, 0);
+	/* The slots of a queue that has ended are free. */
+	*e.f->mine(s[7]) = &told;
+	end_die(&other);
+	shared_forget(e.shared, 2, 1, 0);
+	end_work(&e, 0);
+	cr_expect_eq(told, 2);
 	end_close(&e);
 	scratch_end(&t);
 }
