@@ -147,7 +147,7 @@ Test(sites_line, it_lines_up_again_by_itself)
 	end_wait(&s.ends[1], s.sites[1], 0);
 	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
 	end_wait(&s.ends[2], s.sites[2], 0);
-	end_take(&s.ends[2], s.sites[2], SHARED_TURN);
+	end_take(&s.ends[2], s.sites[2], SHARED_TURN + 2000);
 	end_work(&s.ends[1], LOOK_AGAIN);
 	cr_expect_eq(s.told[1], 0);
 	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, LOOK_AGAIN);
