@@ -257,7 +257,7 @@ Test(places, a_clean_end_gives_everything_up)
 }
 
 /* Its process is seen to end before its connections do. */
-Test(places, P3_an_agent_that_died_keeps_its_places_until_the_next_is_there)
+Test(places, P1_an_agent_that_died_keeps_its_places_until_the_next_is_there)
 {
 	struct site *site = open_site();
 	int i;
@@ -274,6 +274,33 @@ Test(places, P3_an_agent_that_died_keeps_its_places_until_the_next_is_there)
 	/* This queue is in line for one of them. */
 	cr_expect_eq(other_takes(site, LIMIT), LIMIT - 1);
 	other_ends(site, LIMIT - 1, SITE_DELIVERED);
+	other_closes(site);
+}
+
+/* Out of time: agents close first, then places are given back. */
+Test(places, P10_a_stop_that_takes_too_long_hangs_up_first)
+{
+	static struct chan_frame frame;
+	struct daemon d = { .state = &w.s, .base = w.s.base };
+	struct site *site = open_site();
+	struct world_job job;
+
+	w.s.d = &d;
+	world_message(&w, "u@one.test", 20);
+	cr_expect_eq(running(), LIMIT);
+	while (world_take(&w, &job))
+		close(job.fd);
+	control_ops.stop(&d, 0);
+	while (!w.s.hung_up)
+		event_base_loop(w.s.base, EVLOOP_ONCE);
+	cr_expect_eq(chan_recv(w.agent, &frame), 0, "it is to end");
+	cr_expect_eq(other_takes(site, 1), 0);
+	cr_expect_not(d.exiting);
+	while (!d.exiting)
+		event_base_loop(w.s.base, EVLOOP_ONCE);
+	world_again(&w);
+	cr_expect_eq(other_takes(site, LIMIT), LIMIT);
+	other_ends(site, LIMIT, SITE_DELIVERED);
 	other_closes(site);
 }
 
