@@ -268,16 +268,24 @@ start(struct send *s, struct sched_entry *e)
 	return true;
 }
 
+static usec_t
+may_start_at(const struct send *s)
+{
+	if (s->stopping || s->health.read_only || handover_runs(s))
+		return USEC_NEVER;
+	return s->dispatch_at;
+}
+
 usec_t
 dispatch_work(struct send *s)
 {
+	const usec_t at = may_start_at(s);
 	struct sched_entry *e;
 	int n;
 
-	if (s->stopping || s->health.read_only || handover_runs(s))
-		return USEC_NEVER;
-	if (s->now < s->dispatch_at)
-		return s->dispatch_at;
+	schedule_pause(s, s->now < at);
+	if (s->now < at)
+		return at;
 	for (n = 0; n < STARTED_PER_TURN; n++) {
 		e = sched_select(s->sched, s->now);
 		if (e == NULL)

@@ -17,7 +17,7 @@ has_agent(const struct send *s, const struct conf_transport *t)
 {
 	const struct agent_link *agent = s->agent[dispatch_program(t->kind)];
 
-	return agent != NULL && !agent->full;
+	return agent != NULL && !agent->full && !s->starts_nothing;
 }
 
 static void
@@ -76,6 +76,15 @@ schedule_configure(struct send *s)
 	watch_set(s);
 	s->pub.changed = true;
 	send_kick(s);
+}
+
+void
+schedule_pause(struct send *s, bool pause)
+{
+	if (s->starts_nothing == pause)
+		return;
+	s->starts_nothing = pause;
+	schedule_limits(s);
 }
 
 void

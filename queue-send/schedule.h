@@ -14,5 +14,8 @@ void schedule_configure(struct send *s);
 /* An agent came, went, is full or not any more: transports without one that
  * can take deliveries have a process limit of 0. */
 void schedule_limits(struct send *s);
+/* Nothing is to start for now, whatever agents there are; or again. A queue
+ * that may not start anything must not keep its turn at destinations. */
+void schedule_pause(struct send *s, bool pause);
 
 #endif

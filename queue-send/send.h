@@ -153,8 +153,9 @@ struct send {
 	struct job_tree jobs;
 	uint64_t last_job;
 	uint32_t agent_deaths;
-	uint64_t suspect;   /* the last one that was asked for (retry.h) */
-	usec_t dispatch_at; /* not before: descriptors had run out */
+	uint64_t suspect;    /* the last one that was asked for (retry.h) */
+	usec_t dispatch_at;  /* not before: descriptors had run out */
+	bool starts_nothing; /* for now: schedule_pause() */
 	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
 
 	struct publisher pub;

@@ -158,6 +158,17 @@ destination_refresh(struct transport *t, struct destination *d)
 }
 
 void
+destination_step_aside(struct transport *t, struct destination *d)
+{
+	const struct site_table *sites = t->sched->sites;
+
+	d->state =
+	    (uint8_t)sites->wait(sites->table, d->site, false, t->sched->now);
+	d->waits = false;
+	destination_place(t, d);
+}
+
+void
 destination_line_in(struct peer *p)
 {
 	struct destination *d = p->destination;

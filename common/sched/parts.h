@@ -273,6 +273,9 @@ void destination_place(struct transport *t, struct destination *d);
 void destination_ask(struct transport *t, struct destination *d);
 /* Both. */
 void destination_refresh(struct transport *t, struct destination *d);
+/* Its turn has come, and nobody is free to use it: as long as that is so
+ * others may. It is as if it had room, so it is tried when somebody is. */
+void destination_step_aside(struct transport *t, struct destination *d);
 void destination_line_in(struct peer *p);
 void destination_line_out(struct peer *p);
 struct peer *destination_find(struct destination *d, struct job *job);

@@ -275,8 +275,14 @@ void
 sched_site_ready(struct sched *s, void *destination, usec_t now)
 {
 	struct destination *d = destination;
+	struct transport *t;
 
 	s->now = now;
-	if (d->front != NULL) /* else it is asked when somebody comes */
-		destination_refresh(d->front->job->transport, d);
+	if (d->front == NULL) /* it is asked when somebody comes */
+		return;
+	t = d->front->job->transport;
+	if (d->waits && t->busy >= t->params.process_limit)
+		destination_step_aside(t, d);
+	else
+		destination_refresh(t, d);
 }

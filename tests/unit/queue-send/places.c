@@ -243,6 +243,50 @@ Test(places, who_waits_hears_of_a_death)
 	other_closes(site);
 }
 
+static void
+run_for(usec_t length)
+{
+	const usec_t end = clock_mono() + length;
+
+	while (clock_mono() < end) {
+		struct pollfd wake = { shared_wake_fd(w.s.places.shared),
+			POLLIN, 0 };
+
+		(void)poll(&wake, 1, 5);
+		world_run(&w);
+	}
+}
+
+/* It stands in line, and what it may not use is for the others, at once. */
+Test(places, who_may_not_deliver_holds_nobody_up)
+{
+	struct site *site = open_site();
+	const struct site_table *t = shared_table(other);
+	uint32_t taken = 0;
+	usec_t end;
+
+	cr_assert_eq(other_takes(site, LIMIT), LIMIT);
+	world_message(&w, "u@one.test", 20);
+	cr_expect_eq(running(), 0);
+	w.s.health.read_only = true;
+	w.s.health.probe_at = USEC_NEVER;
+	world_run(&w);
+	end = clock_mono() + 400 * USEC_PER_MSEC;
+	while (clock_mono() < end) {
+		other_ends(site, 1, SITE_DELIVERED);
+		run_for(0);
+		while (t->wait(t->table, site, true, clock_mono()) != SITE_ROOM)
+			run_for(USEC_PER_MSEC);
+		taken += other_takes(site, 1);
+	}
+	cr_expect_gt(taken, 40, "%u", taken);
+	other_ends(site, LIMIT, SITE_DELIVERED);
+	w.s.health.read_only = false;
+	send_kick(&w.s);
+	run_until_running(LIMIT);
+	other_closes(site);
+}
+
 Test(places, a_clean_end_gives_everything_up)
 {
 	struct site *site = open_site();
