@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "spool/reason.h"
@@ -94,6 +95,18 @@ look_again(const struct spool *from, enum spool_dir dir, const struct spool *to,
 	return -ESHUTDOWN;
 }
 
+/* Inode numbers say nothing on another file system: a message of that number
+ * there is a stranger, and so are its reasons. */
+static bool
+is_foreign(const struct spool *from, const struct spool *to, enum spool_dir dir)
+{
+	struct stat here, there;
+
+	return fstat(from->dir[dir], &here) == 0 &&
+	    fstat(to->dir[roads[dir].to], &there) == 0 &&
+	    here.st_dev != there.st_dev;
+}
+
 int
 spool_hand_over(const struct spool *from, const struct spool *to,
     enum spool_dir dir, uint64_t inode)
@@ -101,6 +114,8 @@ spool_hand_over(const struct spool *from, const struct spool *to,
 	int r;
 
 	ASSERT(roads[dir].moves);
+	if (is_foreign(from, to, dir))
+		return -EXDEV;
 	if (spool_has(to, inode))
 		return -EEXIST;
 	if (spool_is_closed(to))

@@ -224,6 +224,42 @@ Test(hand_over, what_cannot_be_moved_stays_whole)
 	pair_close(&p);
 }
 
+static int
+remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
+    struct FTW *ftw UNUSED)
+{
+	return remove(path);
+}
+
+/* Its message may be just moving there, and not be seen. */
+Test(hand_over, D22_on_another_file_system_reasons_are_a_strangers)
+{
+	char base[] = "/dev/shm/qsched-unit-XXXXXX";
+	struct stat here, there;
+	struct spool foreign;
+	struct pair p;
+	uint64_t inode;
+
+	pair_open(&p);
+	inode = put(&p, SPOOL_DEFERRED);
+	cr_assert_not_null(mkdtemp(base));
+	cr_assert_eq(stat(p.s.base, &here) + stat(base, &there), 0);
+	cr_assert_eq(spool_create(base, OTHER, OTHER_LEAF, &p.s.owner), 0);
+	cr_assert_eq(spool_open(&foreign, &fault_sys, base, OTHER), 0);
+	add_reason(&foreign, SPOOL_DEFER, inode, "of another message");
+	if (here.st_dev != there.st_dev) {
+		cr_expect_eq(
+		    spool_hand_over(&p.s.sp, &foreign, SPOOL_DEFERRED, inode),
+		    -EXDEV);
+		check_whole(&p.s.sp, SPOOL_DEFERRED, inode, "it stays");
+		cr_expect(has_reason(
+		    &foreign, SPOOL_DEFER, inode, "of another message"));
+	}
+	spool_close(&foreign);
+	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	pair_close(&p);
+}
+
 Test(hand_over, what_is_not_here_and_what_is_there_already)
 {
 	struct pair p;
