@@ -127,6 +127,8 @@ tell_list(struct queue *q, const uint32_t *queues, uint32_t n)
 	if (send_list(q, queues, n) < 0)
 		return;
 	if (!t->told) {
+		/* The one before may have died before it told what it moved. */
+		q->super->rescan |= t->told_group != 0;
 		t->moved_before += t->moved;
 		t->moved = 0;
 	}
@@ -375,24 +377,31 @@ on_swept(
 			adopt(s, number, now);
 }
 
-void
-retire_tick_all(struct super *s, usec_t now)
+/* Also to those that are closed or disabled now: they may have been given
+ * something when they were not. One that is down looks when it starts. */
+static void
+tell_rescan(struct super *s, usec_t now)
 {
 	const struct msg again = { .type = MSG_RESCAN };
 	uint32_t i;
 
+	if (!s->rescan || now < s->rescan_at)
+		return;
+	s->rescan = false;
+	s->rescan_at = now + RESCAN_EVERY;
+	for (i = 0; i < s->nqueues; i++)
+		if (is_up(s->queues[i]) &&
+		    child_send(&s->queues[i]->children[ROLE_QUEUE_SEND], &again,
+			-1) < 0)
+			s->rescan = true;
+}
+
+void
+retire_tick_all(struct super *s, usec_t now)
+{
 	if (s->stopping)
 		return;
-	if (s->rescan && now >= s->rescan_at) {
-		s->rescan = false;
-		s->rescan_at = now + RESCAN_EVERY;
-		for (i = 0; i < s->nqueues; i++)
-			if (queue_is_usable(s->queues[i], now) &&
-			    is_up(s->queues[i]))
-				(void)child_send(
-				    &s->queues[i]->children[ROLE_QUEUE_SEND],
-				    &again, -1);
-	}
+	tell_rescan(s, now);
 	if (now >= s->sweep_at) {
 		s->sweep_at = now + SWEEP_EVERY;
 		(void)look_start(s, LOOK_SWEEP, 0, on_swept);

@@ -116,6 +116,16 @@ set_load(int32_t queue, uint32_t pct)
 	return request(&msg, text);
 }
 
+static int
+disable(int32_t queue)
+{
+	struct msg msg = { .type = MSG_DISABLE,
+		.u.DISABLE = { .queue = queue, .reason = MSG_S("a test") } };
+	char text[SCHED_ANSWER_SIZE];
+
+	return request(&msg, text);
+}
+
 static void
 start(const char *option, const char *conf)
 {
@@ -311,6 +321,25 @@ Test(super_grow, what_is_left_is_handed_over_after_the_time)
 	stage_hear("queue-send HAND_OVER 1 of");
 	cr_assert_eq(unlink(path_of("queue3/hold/4")), 0);
 	wait_state(3, QUEUE_STATE_NONE);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* What the first one moved and had not told lies there unheard of. */
+Test(super_grow, P1_a_queue_send_that_died_giving_had_moved_files)
+{
+	start("-d", "queue_max = 3\nqueue_drain_time = 0\n");
+	cr_assert_eq(set_count(2), 0);
+	wait_state(2, QUEUE_STATE_OPEN);
+	put_file("queue2/hold/4");
+	cr_assert_eq(set_count(1), 0);
+	stage_hear("queue-send HAND_OVER 1 of");
+	stage_page(&page);
+	/* It is told also while nobody is to choose it. */
+	cr_assert_eq(disable(1), 0);
+	kill((pid_t)page.rows[1].pid, SIGKILL);
+	stage_hear("queue-send RESCAN");
+	cr_assert_eq(unlink(path_of("queue2/hold/4")), 0);
+	wait_state(2, QUEUE_STATE_NONE);
 	cr_expect_eq(stage_stop(), 0);
 }
 
