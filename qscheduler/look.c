@@ -44,7 +44,12 @@ static int
 run_check(struct super *s, uint32_t queue, struct look_result *out UNUSED,
     struct buf *error UNUSED)
 {
-	return base_check(&s->base, queue);
+	int r = base_check(&s->base, queue);
+
+	if (r < 0 || !spool_is_closed_at(s->base.path, queue))
+		return r;
+	r = spool_set_closed(s->base.path, queue, false);
+	return r < 0 ? r : 1;
 }
 
 static int

@@ -13,7 +13,8 @@
 #define LOOK_LIMIT (60 * USEC_PER_SEC)
 
 enum look_kind {
-	LOOK_CHECK, /* is its directory still what it was? */
+	LOOK_CHECK, /* is its directory still what it was? 1: but for the mark
+		     * of a closed one, which was taken away */
 	LOOK_MAIL,  /* facts.mail */
 	LOOK_MAKE,  /* base_make(), unless it was made once and is lost (D19) */
 	LOOK_SEAL,  /* base_seal() */

@@ -256,6 +256,10 @@ on_check(struct super *s, uint32_t number, const struct look_result *result)
 	const int r = result->r;
 	char why[100];
 
+	if (r == 1)
+		log_warning("queue %" PRIu32 ": it is open, and was marked "
+			    "closed on disk: the mark is taken away",
+		    number);
 	if (q == NULL || q->disabled || q->closing ||
 	    (r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
 		return;

@@ -501,6 +501,18 @@ Test(super_grow, P2_a_mark_that_was_set_means_nothing_at_the_start)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+/* A backup that was put back over it, say: nobody could submit. */
+Test(super_grow, a_mark_in_a_queue_that_is_open_is_taken_away)
+{
+	start("-s", "");
+	put_file("queue1/closed");
+	kill(stage()->pid, SIGHUP);
+	stage_wait_log("queue 1: it is open, and was marked closed on disk");
+	cr_expect_not(is_there("queue1/closed"));
+	cr_expect_eq(state_of(1), QUEUE_STATE_OPEN);
+	cr_expect_eq(stage_stop(), 0);
+}
+
 /* -d: what a load had made is there for the load. */
 Test(super_grow, a_restart_in_a_load_keeps_the_queues_that_have_mail)
 {
