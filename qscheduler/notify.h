@@ -1,8 +1,9 @@
 /* qscheduler/notify.h - what the service manager is told.
  *
  * systemd: datagrams to NOTIFY_SOCKET (sd_notify(3)), READY=1, STATUS=…,
- * RELOADING=1, STOPPING=1, EXTEND_TIMEOUT_USEC=…, WATCHDOG=1. s6: a newline on the descriptor of
- * --ready-fd, which is closed after it. With neither, nothing.
+ * RELOADING=1, STOPPING=1, EXTEND_TIMEOUT_USEC=…, WATCHDOG=1. s6: a newline
+ * on the descriptor of --ready-fd, which is closed after it. With neither,
+ * nothing.
  *
  * Never fails and never blocks: a service manager that does not listen is no
  * reason not to move mail. */
@@ -15,8 +16,8 @@
 #include <sys/un.h>
 
 struct notify {
-	int sock;     /* -1: no systemd */
-	int ready_fd; /* -1: no s6 */
+	int sock;                     /* -1: no systemd */
+	int ready_fd;                 /* -1: no s6 */
 	usec_t alive_every, alive_at; /* USEC_NEVER: nobody watches */
 	struct sockaddr_un to;
 	socklen_t to_len;

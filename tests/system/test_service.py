@@ -25,6 +25,8 @@ class Manager:
         self.told = []
         os.environ["NOTIFY_SOCKET"] = "@" + name
         os.environ["WATCHDOG_USEC"] = "30000000"
+        test.addCleanup(os.environ.pop, "NOTIFY_SOCKET", None)
+        test.addCleanup(os.environ.pop, "WATCHDOG_USEC", None)
 
     def hear(self, pattern):
         """The next of what comes that has this in it; what came before is kept."""
@@ -52,7 +54,30 @@ class Service(SystemTest):
         manager.hear("^RELOADING=1$")
         manager.hear("^READY=1$")
         i.stop()
-        manager.hear("^STOPPING=1$")
+        stopping = manager.hear("^STOPPING=1$")
+        limit = int(re.search(r"^EXTEND_TIMEOUT_USEC=(\d+)$", stopping, re.M).group(1))
+        self.assertGreater(limit, 10e6, "stop_time_limit, and what may come after it")
+
+    @cost(8)
+    def test_systemd_hears_from_the_loop_four_times_in_its_time(self):
+        manager = Manager(self)
+        os.environ["WATCHDOG_USEC"] = "4000000"
+        i = self.running(queues=1)
+        manager.hear("^READY=1$")
+        manager.hear("^WATCHDOG=1$")
+        began = time.monotonic()
+        for _ in range(3):
+            manager.hear("^WATCHDOG=1$")
+        self.assertLess(time.monotonic() - began, 6, "once a second, and never a gap of four")
+        i.process.send_signal(signal.SIGSTOP)
+        manager.socket.settimeout(3)
+        with self.assertRaises(TimeoutError):
+            while True:  # what was under way when it was stopped
+                manager.hear("^WATCHDOG=1$")
+        i.process.send_signal(signal.SIGCONT)
+        manager.socket.settimeout(20)
+        manager.hear("^WATCHDOG=1$")
+        i.stop()
 
     @needs_root  # they are not dumpable: nobody else may look
     def test_children_do_not_speak_to_the_manager(self):

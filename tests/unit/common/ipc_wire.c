@@ -389,3 +389,42 @@ Test(ipc_wire, too_large_is_refused_and_the_wire_lives)
 	turns();
 	cr_expect_eq(b.frames, 1);
 }
+
+/* Paused or not, without a turn of the loop; no more than is wanted. */
+Test(ipc_wire, what_a_peer_that_has_ended_had_sent_is_taken)
+{
+	static const struct {
+		bool paused;
+		uint32_t sent, free_at, want, closed;
+	} rows[] = {
+		{ false, 3, 0, 3, 1 },
+		{ true, 3, 0, 3, 1 },
+		{ true, 0, 0, 0, 1 },
+		{ true, 20, 0, 10, 0 },
+		{ false, 3, 2, 2, 0 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		uint32_t n;
+		int s[2];
+
+		raw_peer(s);
+		b = (struct end){ .wire = b.wire,
+			.in_order = true,
+			.free_at = rows[i].free_at,
+			.free_at_closed = true };
+		wire_pause(b.wire, rows[i].paused);
+		for (n = 0; n < rows[i].sent; n++) {
+			const struct msg msg = { .type = MSG_FLUSH,
+				.u.FLUSH = { n } };
+
+			cr_assert_eq(chan_send(s[0], &msg, -1), 0);
+		}
+		close(s[0]);
+		wire_take_rest(b.wire, 10);
+		cr_expect_eq(b.frames, rows[i].want, "row %zu", i);
+		cr_expect_eq(b.closed, rows[i].closed, "row %zu", i);
+		cr_expect(b.in_order);
+	}
+}
