@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "ipc/bell.h"
@@ -30,11 +31,25 @@ page_make(struct queue *q, const char *name, uint32_t *ret_pid)
 	int r = page_create(name, sizeof(struct queue_page), QUEUE_PAGE_MAGIC,
 	    &owner, &page, &q->page_fd, ret_pid);
 
-	if (r < 0)
+	if (r < 0) {
 		q->page_fd = -1;
-	else
-		page_unmap(&page, sizeof(struct queue_page));
-	return r;
+		return r;
+	}
+	page_unmap(&page, sizeof(struct queue_page));
+	q->shut_shown = false;
+	return 0;
+}
+
+void
+objects_show_shut(struct queue *q, bool shut)
+{
+	const int32_t flag = shut;
+
+	if (q->page_fd < 0 || q->shut_shown == shut)
+		return;
+	if (pwrite(q->page_fd, &flag, sizeof(flag),
+		offsetof(struct queue_page, disabled)) == sizeof(flag))
+		q->shut_shown = shut;
 }
 
 static int

@@ -168,9 +168,14 @@ publish(struct super *s, usec_t now)
 
 	page_write_begin(&page->head);
 	for (i = 0; i < s->nqueues; i++) {
+		const struct sched_row *row = &page->rows[i];
+
 		fill_row(&page->rows[i], s->queues[i], now);
-		if (page->rows[i].state == QUEUE_STATE_OPEN)
+		if (row->state == QUEUE_STATE_OPEN)
 			open++;
+		objects_show_shut(s->queues[i],
+		    row->state == QUEUE_STATE_CLOSING ||
+			row->state == QUEUE_STATE_DISABLED);
 	}
 	for (; i < PAGE_QUEUES_MAX; i++)
 		page->rows[i] = (struct sched_row){ 0 };

@@ -147,6 +147,7 @@ struct queue {
 	int32_t last_status;
 	struct child children[NROLES];
 	int page_fd;                /* shm /queueN, -1: runs without (I14) */
+	bool shut_shown;            /* in it: objects_show_shut() */
 	bool complained;            /* of one of the two, which is said once */
 	mqd_t bell;                 /* mq /queueN, -1: runs by the scan (I2) */
 	uint32_t reported_load_pct; /* of the last load report */
@@ -268,6 +269,10 @@ void queue_dump(const struct queue *q);
 
 /* ---- objects.c ---- */
 void objects_open(struct queue *q);
+/* The flag `disabled` of its page, for those who look at nothing else: no new
+ * mail is to choose it. Ours to write, all else there is queue-send's; not
+ * mapped, since others can make the segment shrink. */
+void objects_show_shut(struct queue *q, bool shut);
 void objects_close(struct queue *q);
 /* What is missing or was unlinked is made again (I2, I8), and linked. */
 void objects_health(struct queue *q);

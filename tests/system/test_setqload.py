@@ -111,6 +111,8 @@ class Setqload(SystemTest):
         wait(lambda: i.page(1)["deferred"] == 1, what="it waits in queue 1")
         self.granted(i, "--enable", "-q", "2")
         self.granted(i, "--disable", "-q", "1", "--reason", "new disk")
+        # And for those who look at the five leading numbers only.
+        self.assertEqual([i.page(n)["disabled"] for n in (1, 2)], [1, 0])
         for _ in range(10):
             i.inject(HELLO, "bob@test.example")
         i.wait_delivered("bob", 10)
@@ -118,6 +120,7 @@ class Setqload(SystemTest):
         self.assertEqual(i.page(1)["accepted"], 1)
         blocked.unlink()
         i.wait_delivered("alice", 1)
+        self.assertEqual(i.page(1)["disabled"], 1, "not over by a publication of its own")
         top = ask(i, "-b", "-n", "1", program="qtop").stdout
         self.assertRegex(top, r"\n +1 disabled .* by hand for ever: new disk\n")
         i.stop()
@@ -134,6 +137,7 @@ class Setqload(SystemTest):
         self.assertEqual(done.returncode, 75, done.stderr)
         self.assertEqual(i.files("maildrop", "incoming", "active", "deferred"), [])
         self.granted(i, "--enable", "-q", "2")
+        self.assertEqual([i.page(n)["disabled"] for n in (1, 2)], [1, 0])
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
         i.stop()
@@ -148,6 +152,7 @@ class Setqload(SystemTest):
         i.start()
         rows = listed(i)[1]
         self.assertEqual((rows[1]["state"], rows[1]["reason"]), ("disabled", "new disk"))
+        self.assertEqual(i.page(1)["disabled"], 1)
         self.assertTrue(3500 < rows[1]["left"] <= 3601, rows[1])
         self.assertFalse(rows[3]["load_by_hand"])
         wait(lambda: listed(i)[1][2]["state"] == "open", 5, "its second is over")

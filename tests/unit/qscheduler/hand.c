@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +32,8 @@ add_queue(uint32_t number, enum queue_state want)
 	q->super = &s;
 	q->number = number;
 	q->want = want;
+	q->page_fd = memfd_create("page", MFD_CLOEXEC);
+	cr_assert(q->page_fd >= 0);
 	s.queues[s.nqueues++] = q;
 }
 
@@ -57,8 +60,10 @@ teardown(void)
 {
 	uint32_t i;
 
-	for (i = 0; i < s.nqueues; i++)
+	for (i = 0; i < s.nqueues; i++) {
+		close(s.queues[i]->page_fd);
 		free(s.queues[i]);
+	}
 	(void)unlinkat(s.base.fd, BYHAND_NAME, 0);
 	(void)unlinkat(s.base.fd, BYHAND_NAME ".new", AT_REMOVEDIR);
 	cr_expect_eq(rmdir(dir), 0);
@@ -239,6 +244,16 @@ Test(hand, not_a_request)
 
 /* ---- disabled ---- */
 
+/* The fifth number of its page, as existing readers find it. */
+static int32_t
+flag_of(const struct queue *q)
+{
+	int32_t flag = 0;
+
+	cr_assert_geq(pread(q->page_fd, &flag, sizeof(flag), 16), 0);
+	return flag;
+}
+
 Test(hand, disable_a_queue_that_no_program_can_set)
 {
 	cr_expect_eq(ask_disable(2, 90, "new disk"), 0);
@@ -250,12 +265,16 @@ Test(hand, disable_a_queue_that_no_program_can_set)
 	cr_expect_not(s.queues[1]->disabled, "its children go on");
 	cr_expect_not(queue_is_leaving(s.queues[1]));
 	cr_expect_eq(page.qcount, 1);
+	cr_expect_eq(flag_of(s.queues[0]), 0);
+	cr_expect_eq(flag_of(s.queues[1]), 1);
+	cr_expect_eq(flag_of(s.queues[2]), 1, "closing");
 	cr_expect_eq(ask_disable(2, 0, ""), 0);
 	cr_expect_str_eq(text, "queue 2: disabled for ever");
 	cr_expect_eq(page.rows[1].until_mono, 0);
 	cr_expect_str_eq(page.rows[1].reason, "");
 	cr_expect_eq(ask_enable(2), 0);
 	cr_expect_str_eq(text, "queue 2: enabled");
+	cr_expect_eq(flag_of(s.queues[1]), 0);
 	cr_expect_eq(page.rows[1].state, QUEUE_STATE_OPEN);
 	cr_expect_eq(page.rows[1].flags, 0);
 	cr_expect_eq(ask_enable(2), 0, "twice");
