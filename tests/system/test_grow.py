@@ -313,3 +313,41 @@ class Growing(SystemTest):
         self.assertTrue((i.queue(2) / "closed").exists())
         i.stop()
         self.assertEqual(i.files(), [])
+
+    @needs_root
+    @cost(10)
+    def test_D25_a_disk_that_does_not_answer_stops_nobody_else(self):
+        """The file system of a queue that is to be made is frozen: whoever
+        writes to it waits where no signal reaches it."""
+        i = self.instance(queues=1, conf=QUICK | {"queue_max": 3})
+        image = i.dir / "image"
+        with open(image, "wb") as f:
+            f.truncate(16 << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+        i.base.mkdir()
+        i.queue(2).mkdir()
+        subprocess.run(["mount", "-o", "loop", image, i.queue(2)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", i.queue(2)], check=False)
+        i.start("-d")
+        freeze = ["fsfreeze", "--freeze", i.queue(2)]
+        thaw = ["fsfreeze", "--unfreeze", i.queue(2)]
+        subprocess.run(freeze, check=True)
+        self.addCleanup(subprocess.run, thaw, check=False, stderr=subprocess.DEVNULL)
+        self.assertEqual(self.setqload(i, "--count", "2").returncode, 0)
+        wait(lambda: len(i.pids("qscheduler")) == 2, 10, "one that asks the disk")
+        # Requests are answered, pages written, mail delivered.
+        for n in range(3):
+            self.assertEqual(self.setqload(i, "-q", "1", str(n)).returncode, 0)
+            i.inject(b"Subject: one\n\none\n", "alice@test.example")
+        i.wait_delivered("alice", 3)
+        self.assertEqual(states(i), [1])
+        # Not even the stop waits for it, nor the next supervisor.
+        i.process.send_signal(signal.SIGTERM)
+        self.assertEqual(i.process.wait(20), 0)
+        i.start("-d")
+        i.inject(b"Subject: one\n\none\n", "alice@test.example")
+        i.wait_delivered("alice", 4)
+        subprocess.run(thaw, check=True)
+        self.assertEqual(self.setqload(i, "--count", "2").returncode, 0)
+        wait(lambda: states(i) == [1, 2], 20, "it is made when the disk answers")
+        i.stop()
