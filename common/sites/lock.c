@@ -123,11 +123,15 @@ set_lock(struct shared *s, uint32_t set, usec_t now)
 		s->figures.recovered++;
 	}
 	if (r == 0) {
-		local->alone_until = 0;
+		local->alone_until = local->alone_for = 0;
 		return true;
 	}
 	if (local->alone_until <= now) {
-		local->alone_until = now + LOCK_ALONE;
+		local->alone_for = local->alone_for == 0 ? LOCK_ALONE_LEAST
+		    : local->alone_for < LOCK_ALONE_MOST / 2
+		    ? 2 * local->alone_for
+		    : LOCK_ALONE_MOST;
+		local->alone_until = now + local->alone_for;
 		s->figures.stuck++;
 	}
 	return false;

@@ -31,25 +31,27 @@
 
 /* ---- the segment ---- */
 
-#define SEGMENT_MAGIC   UINT64_C(0x31534554495351) /* "QSITES1" */
-#define SEGMENT_VERSION 1
-#define COLUMNS_MAX     256
-#define SLOTS_MAX       (UINT32_C(1) << 21)
+#define SEGMENT_MAGIC    UINT64_C(0x31534554495351) /* "QSITES1" */
+#define SEGMENT_VERSION  1
+#define COLUMNS_MAX      256
+#define SLOTS_MAX        (UINT32_C(1) << 21)
 
 /* Nobody holds so many: what is above is damage. */
-#define BUSY_MOST       (UINT32_C(1) << 20)
+#define BUSY_MOST        (UINT32_C(1) << 20)
 
 /* A turn is kept so long. */
-#define SHARED_TURN     (100 * USEC_PER_MSEC)
-/* A lock is waited for so long, then its set is left alone. */
-#define LOCK_LIMIT      (20 * USEC_PER_MSEC)
-#define LOCK_TURNS      10 /* so often, while others get it */
-#define LOCK_ALONE      USEC_PER_SEC
+#define SHARED_TURN      (100 * USEC_PER_MSEC)
+/* A lock is waited for so long, then its set is left alone: longer each time,
+ * as its owner may only be waiting for a processor. */
+#define LOCK_LIMIT       (20 * USEC_PER_MSEC)
+#define LOCK_TURNS       10 /* so often, while others get it */
+#define LOCK_ALONE_LEAST (100 * USEC_PER_MSEC)
+#define LOCK_ALONE_MOST  USEC_PER_SEC
 /* Who waits looks by itself; who has something to tell tries again. */
-#define LOOK_AGAIN      USEC_PER_SEC
-#define TELL_AGAIN      (100 * USEC_PER_MSEC)
+#define LOOK_AGAIN       USEC_PER_SEC
+#define TELL_AGAIN       (100 * USEC_PER_MSEC)
 /* A column whose process is gone is free then, whoever should have said so. */
-#define GONE_LIMIT      (60 * USEC_PER_SEC)
+#define GONE_LIMIT       (60 * USEC_PER_SEC)
 
 struct segment_head {
 	uint64_t magic;
@@ -205,8 +207,9 @@ TAILQ_HEAD(handle_queue, handle);
 struct local_set {
 	struct handle_list watched;
 	usec_t alone_until; /* its lock was not to be had */
-	bool unclean;       /* our column is not cleared in it yet */
-	bool flush;         /* its dead ones are still to be opened */
+	usec_t alone_for;
+	bool unclean; /* our column is not cleared in it yet */
+	bool flush;   /* its dead ones are still to be opened */
 };
 
 struct waker {

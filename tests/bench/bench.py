@@ -251,7 +251,7 @@ def sites():
         return statistics.median(float(r[at].split("\t")[column]) for r in rounds)
     say("## Places at destinations that queues share")
     say()
-    say("| processes | destinations of each | places taken and given back/s, in all | ns each | least process/mean |")
+    say("| processes | destinations of each | places taken and given back/s, in all | ns of processor time each | least process/mean |")
     say("|---|---|---|---|---|")
     alone = 0
     for at, line in enumerate(rounds[0]):
@@ -262,7 +262,7 @@ def sites():
         alone = alone or median(at, 4)
         say(f"| {words[1]} | {what} | {median(at, 3):.0f} | {median(at, 4):.0f} | {median(at, 5):.2f} |")
     say()
-    say(f"Wanted: under 1000 ns where nobody else wants it; it is {alone:.0f}.")
+    say(f"Wanted: under 1000 ns for one process; it is {alone:.0f}.")
     say()
     say("| processes in line | window | used, of what one process alone could | least process/mean |")
     say("|---|---|---|---|")
