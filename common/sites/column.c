@@ -5,11 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A column changes its owner by one compare-and-swap, and its cells under the
- * locks of their sets. Who clears for somebody else looks in each set, under
- * its lock, whether the column is still of that one: a new owner has put its
- * name there before it clears all of it itself, and takes nothing before that.
+/* A column changes its owner by compare-and-swap, and its cells under the
+ * locks of their sets. First it is marked with the pid of whoever takes it, and
+ * gets its owner when its pid is right: who sees an owner sees its own pid. Who
+ * clears for somebody else looks in each set, under its lock, whether the
+ * column is still of that one: a new owner has put its name there before it
+ * clears all of it itself, and takes nothing before that.
  */
+
+#define TAKEN_BY (UINT64_C(1) << 63) /* no owner has it */
 
 uint64_t
 column_owner(uint32_t queue, uint32_t generation)
@@ -38,11 +42,14 @@ column_is_ours(const struct shared *s)
 	return owner_of(s, s->column) == s->owner;
 }
 
+/* Of a column that has one. */
 static bool
-is_gone(const struct shared *s, uint32_t column)
+is_gone(const struct shared *s, uint32_t column, uint64_t owner)
 {
-	uint32_t pid = __atomic_load_n(
-	    &segment_column(&s->seg, column)->pid, __ATOMIC_RELAXED);
+	uint32_t pid = (owner & TAKEN_BY) != 0
+	    ? (uint32_t)owner
+	    : __atomic_load_n(
+		  &segment_column(&s->seg, column)->pid, __ATOMIC_RELAXED);
 
 	return pid == 0 || pid > INT32_MAX ||
 	    (kill((pid_t)pid, 0) < 0 && errno == ESRCH);
@@ -61,7 +68,20 @@ may_claim(const struct shared *s, uint32_t column, uint64_t old, uint64_t owner,
 {
 	if (way == CLAIM_OWN)
 		return old >> 32 == owner >> 32;
-	return way == CLAIM_FREE ? old == 0 : is_gone(s, column);
+	return way == CLAIM_FREE ? old == 0 : is_gone(s, column, old);
+}
+
+/* False: somebody else was faster. */
+static bool
+take_over(struct shared *s, uint32_t column, uint64_t old, uint64_t owner)
+{
+	const uint32_t pid = (uint32_t)getpid();
+
+	if (!owner_change(s, column, old, TAKEN_BY | pid))
+		return false;
+	__atomic_store_n(
+	    &segment_column(&s->seg, column)->pid, pid, __ATOMIC_RELAXED);
+	return owner_change(s, column, TAKEN_BY | pid, owner);
 }
 
 static bool
@@ -73,7 +93,7 @@ claim(struct shared *s, uint64_t owner, enum claim way)
 		uint64_t old = owner_of(s, i);
 
 		if (may_claim(s, i, old, owner, way) &&
-		    owner_change(s, i, old, owner)) {
+		    take_over(s, i, old, owner)) {
 			s->column = i;
 			return true;
 		}
@@ -90,12 +110,7 @@ column_claim(struct shared *s, uint64_t owner)
 		if (!claim(s, owner, way))
 			continue;
 		s->owner = owner;
-		__atomic_store_n(&segment_column(&s->seg, s->column)->pid,
-		    (uint32_t)getpid(), __ATOMIC_RELAXED);
-		/* Between the two, another one took our predecessor for the
-		 * owner, and for gone. */
-		if (column_is_ours(s))
-			return 0;
+		return 0;
 	}
 	s->owner = 0;
 	return -ENOSPC;
@@ -114,7 +129,7 @@ column_roll(struct shared *s, usec_t now)
 	for (i = 0; i < s->seg.columns; i++) {
 		uint64_t owner = owner_of(s, i);
 
-		if (owner == 0 || i == s->column || !is_gone(s, i)) {
+		if (owner == 0 || i == s->column || !is_gone(s, i, owner)) {
 			s->gone[i] = 0;
 		} else if (s->gone[i] != owner) {
 			s->gone[i] = owner;

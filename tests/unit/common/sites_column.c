@@ -1,0 +1,73 @@
+/* Columns, as processes take them from each other. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "sites_scratch.h"
+
+#define CLAIMERS      3
+#define CLAIMS_ROUNDS 20000
+
+struct claimer {
+	struct shared *s;
+	pthread_t thread;
+	pthread_barrier_t *barrier;
+	uint32_t index, failed;
+};
+
+/* All want the only columns there are, of processes that are gone. */
+static void *
+claim_often(void *arg)
+{
+	struct claimer *c = arg;
+	uint32_t round, i;
+
+	for (round = 1; round <= CLAIMS_ROUNDS; round++) {
+		if (c->index == 0)
+			for (i = 0; i < CLAIMERS; i++) {
+				struct column *col =
+				    segment_column(&c->s->seg, i);
+
+				col->owner = column_owner(100 + i, round);
+				col->pid = 0x7ffffff0;
+			}
+		pthread_barrier_wait(c->barrier);
+		c->failed +=
+		    column_claim(c->s, column_owner(c->index, round)) < 0;
+		pthread_barrier_wait(c->barrier);
+		c->failed += !column_is_ours(c->s);
+		pthread_barrier_wait(c->barrier);
+	}
+	return NULL;
+}
+
+Test(sites_column, P1_each_column_of_the_gone_is_taken_once)
+{
+	struct claimer claimers[CLAIMERS] = { 0 };
+	pthread_barrier_t barrier;
+	struct scratch t;
+	uint32_t i;
+
+	scratch_begin(&t, 64, CLAIMERS);
+	cr_assert_eq(pthread_barrier_init(&barrier, NULL, CLAIMERS), 0);
+	for (i = 0; i < CLAIMERS; i++) {
+		struct claimer *c = &claimers[i];
+
+		c->barrier = &barrier;
+		c->index = i;
+		c->s = calloc(1, sizeof(*c->s));
+		cr_assert_not_null(c->s);
+		cr_assert_eq(segment_map(t.fd, &c->s->seg), 0);
+	}
+	for (i = 0; i < CLAIMERS; i++)
+		cr_assert_eq(pthread_create(&claimers[i].thread, NULL,
+				 claim_often, &claimers[i]),
+		    0);
+	for (i = 0; i < CLAIMERS; i++) {
+		pthread_join(claimers[i].thread, NULL);
+		cr_expect_eq(claimers[i].failed, 0, "%u", claimers[i].failed);
+		segment_unmap(&claimers[i].s->seg);
+		free(claimers[i].s);
+	}
+	pthread_barrier_destroy(&barrier);
+	scratch_end(&t);
+}
