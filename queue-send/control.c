@@ -66,6 +66,8 @@ send_done(struct send *s)
 	enum message_list list;
 
 	s->stopping = true;
+	if (s->sched != NULL && sched_figures(s->sched).running > 0)
+		places_abandon(s);
 	links_done(s);
 	results_drop_parked(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)

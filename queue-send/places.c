@@ -83,6 +83,13 @@ places_done(struct send *s)
 	shared_free(&s->places.shared);
 }
 
+void
+places_abandon(struct send *s)
+{
+	if (shared_is_attached(s->places.shared))
+		shared_abandon(s->places.shared);
+}
+
 /* ---- no segment: how many are we? ---- */
 
 /* Those that deliver: queues that close have mail, too. */

@@ -15,6 +15,9 @@
 int places_init(struct send *s);
 /* After the scheduler: gives back what is held. */
 void places_done(struct send *s);
+/* This process ends before its deliveries: their places stay taken until the
+ * supervisor has seen the end of those who may have connections. */
+void places_abandon(struct send *s);
 /* The parameters are those of s->conf from now on. */
 int places_configure(struct send *s);
 

@@ -60,6 +60,9 @@ int shared_new(const struct shared_params *params, uint64_t seed,
     struct shared **ret_shared);
 /* Gives back all places, leaves all lines, gives up the column. */
 void shared_free(struct shared **shared);
+/* Before that: nothing of this is done, since there may still be connections.
+ * The column stays as it is until it is forgotten. */
+void shared_abandon(struct shared *shared);
 const struct site_table *shared_table(const struct shared *shared);
 /* As sites_configure(). */
 int shared_configure(struct shared *shared, const struct shared_params *params);

@@ -162,6 +162,12 @@ shared_free(struct shared **shared)
 	*shared = NULL;
 }
 
+void
+shared_abandon(struct shared *shared)
+{
+	shared->owner = 0; /* so the column is not ours: no more looks */
+}
+
 /* ---- the segment ---- */
 
 /* Threads and memory first: a column is taken when nothing can fail. */

@@ -287,14 +287,31 @@ Test(places, who_may_not_deliver_holds_nobody_up)
 	other_closes(site);
 }
 
-Test(places, a_clean_end_gives_everything_up)
+Test(places, an_end_without_deliveries_gives_everything_up)
 {
 	struct site *site = open_site();
+
+	cr_assert_eq(other_takes(site, LIMIT), LIMIT);
+	world_message(&w, "u@one.test", 20);
+	other_ends(site, 1, SITE_AGENT_DIED);
+	world_again(&w);
+	cr_expect_eq(other_takes(site, 1), 1);
+	other_ends(site, LIMIT, SITE_AGENT_DIED);
+	other_closes(site);
+}
+
+/* An agent that is stopped has its connections as long as it is there. */
+Test(places, P3_an_end_with_deliveries_leaves_them_to_the_supervisor)
+{
+	struct site *site = open_site();
+	const uint32_t own = w.s.sp.queue;
 
 	world_message(&w, "u@one.test", 20);
 	cr_expect_eq(running(), LIMIT);
 	cr_expect_eq(other_takes(site, 1), 0);
 	world_again(&w);
+	cr_expect_eq(other_takes(site, 1), 0);
+	shared_forget(other, own, 1, clock_mono());
 	cr_expect_eq(other_takes(site, LIMIT + 1), LIMIT);
 	other_ends(site, LIMIT, SITE_AGENT_DIED);
 	other_closes(site);
@@ -321,12 +338,13 @@ Test(places, P1_an_agent_that_died_keeps_its_places_until_the_next_is_there)
 	other_closes(site);
 }
 
-/* Out of time: agents close first, then places are given back. */
+/* Out of time: agents close first, and places are free when they have ended. */
 Test(places, P10_a_stop_that_takes_too_long_hangs_up_first)
 {
 	static struct chan_frame frame;
 	struct daemon d = { .state = &w.s, .base = w.s.base };
 	struct site *site = open_site();
+	const uint32_t own = w.s.sp.queue;
 	struct world_job job;
 
 	w.s.d = &d;
@@ -343,6 +361,8 @@ Test(places, P10_a_stop_that_takes_too_long_hangs_up_first)
 	while (!d.exiting)
 		event_base_loop(w.s.base, EVLOOP_ONCE);
 	world_again(&w);
+	cr_expect_eq(other_takes(site, 1), 0);
+	shared_forget(other, own, 1, clock_mono());
 	cr_expect_eq(other_takes(site, LIMIT), LIMIT);
 	other_ends(site, LIMIT, SITE_DELIVERED);
 	other_closes(site);
