@@ -29,8 +29,8 @@ struct target {
 };
 
 struct handover {
-	struct target targets[HANDOVER_TARGETS];
-	uint32_t ntargets, turn;
+	struct target targets[PAGE_QUEUES_MAX];
+	uint32_t ntargets, nopen, turn;
 	uint64_t aside; /* messages up to this inode were put aside */
 	bool all_aside;
 	struct spool_scan scan;
@@ -59,13 +59,22 @@ handover_incoming(const struct send *s)
 /* ---- targets ---- */
 
 static void
+close_target(struct handover *h, struct target *t)
+{
+	if (!t->open)
+		return;
+	spool_close(&t->sp);
+	t->open = false;
+	h->nopen--;
+}
+
+static void
 close_targets(struct handover *h)
 {
 	uint32_t i;
 
 	for (i = 0; i < h->ntargets; i++)
-		if (h->targets[i].open)
-			spool_close(&h->targets[i].sp);
+		close_target(h, &h->targets[i]);
 	h->ntargets = 0;
 }
 
@@ -84,7 +93,7 @@ set_targets(const struct send *s, struct handover *h, const msg_blob *b)
 	uint32_t i, queue;
 
 	close_targets(h);
-	for (i = 0; i < b->len / 4 && h->ntargets < HANDOVER_TARGETS; i++) {
+	for (i = 0; i < b->len / 4 && h->ntargets < PAGE_QUEUES_MAX; i++) {
 		queue = get_u32(b->data + 4 * (size_t)i);
 		if (queue == 0 || queue > QUEUE_NUM_MAX || queue == s->sp.queue)
 			continue;
@@ -101,9 +110,7 @@ pause_target(struct send *s, struct target *t, int error)
 	struct handover *h = s->handover;
 
 	t->not_before = s->now + s->conf->error_interval;
-	if (t->open)
-		spool_close(&t->sp);
-	t->open = false;
+	close_target(h, t);
 	if (log_due(s->now, SAY_EVERY, &h->said))
 		log_warning("queue%" PRIu32 ": takes nothing over: %s",
 		    t->queue,
@@ -115,16 +122,19 @@ pause_target(struct send *s, struct target *t, int error)
 static bool
 is_usable(struct send *s, struct target *t)
 {
+	struct handover *h = s->handover;
 	int r;
 
 	if (t->foreign || s->now < t->not_before)
 		return false;
-	if (t->open)
-		return true;
+	if (t->open || h->nopen == HANDOVER_OPEN)
+		return t->open;
 	r = spool_open(&t->sp, s->sp.sys, s->conf->queue_base, t->queue);
 	t->open = r == 0;
 	if (r < 0)
 		pause_target(s, t, r);
+	else
+		h->nopen++;
 	return t->open;
 }
 
@@ -182,7 +192,9 @@ move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
 		if (!is_of_target(r))
 			return r;
 		t->foreign = r == -EXDEV;
-		if (!t->foreign)
+		if (t->foreign)
+			close_target(h, t);
+		else
 			pause_target(s, t, r);
 	}
 	return -EBUSY;

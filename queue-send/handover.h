@@ -18,8 +18,9 @@
 
 #include "queue-send/send.h"
 
-#define HANDOVER_TARGETS \
-	16 /* of a longer list the first; ten descriptors each */
+/* So many of the list are open at once, ten descriptors each; the others when
+ * one of these takes nothing. */
+#define HANDOVER_OPEN 16
 
 /* HAND_OVER: begin, with other targets, or the end. -EBADMSG. */
 int handover_told(struct send *s, const struct msg *msg);

@@ -332,6 +332,26 @@ Test(handover, targets_that_are_closed_missing_or_absurd)
 	finish(&b);
 }
 
+/* Of a long list the last one may be the only one that takes anything. */
+Test(handover, as_many_targets_as_there_are_queues)
+{
+	char list[4 * PAGE_QUEUES_MAX] = "";
+	struct beside b;
+	uint64_t inode;
+	size_t i;
+
+	begin(&b);
+	inode = world_file(&b.w, "x", 1, 0);
+	for (i = 0; i < PAGE_QUEUES_MAX; i++) {
+		list[4 * i] = (char)(10 + i);
+		list[4 * i + 1] = 1; /* 266 and more */
+	}
+	memcpy(list + sizeof(list) - 4, "\2\0\0\0", 4);
+	tell(&b, MSG_HAND_OVER, list, sizeof(list));
+	cr_expect_eq(world_where(&b.there, inode), SPOOL_INCOMING);
+	finish(&b);
+}
+
 /* A file with a trouble of its own holds up no other. */
 Test(handover, D17_D21_one_that_cannot_be_moved_stays_alone)
 {
