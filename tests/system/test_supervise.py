@@ -214,3 +214,22 @@ os.execv(sys.argv[1], sys.argv[1:])
         i.reload()
         wait(lambda: i.log_has("queue 2 is enabled again"), what="its return")
         i.stop()
+
+    @cost(10)
+    def test_P6_quarantine_says_what_the_child_said_last(self):
+        i = self.running(queues=2)
+        i.stop()
+        lock = i.queue(2) / "lock/todo-proc"
+        lock.unlink()
+        lock.mkdir()
+        i.start()
+        wait(lambda: i.log_has("queue 2 is quarantined: todo-proc failed 5 times in a row, ended with status "
+                               r"\d+: error: /.*queue2/"), what="the reason")
+        for _ in range(3):
+            i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 3)
+        lock.rmdir()
+        i.reload()  # tries at once what would be tried in a minute
+        wait(lambda: i.log_has("queue 2 is out of quarantine"), what="recovery")
+        wait(lambda: len(i.pids("todo-proc")) == 2, what="todo-proc")
+        i.stop()
