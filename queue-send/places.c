@@ -218,6 +218,18 @@ tell_trouble(struct send *s)
 	    f.recovered, f.stuck, f.crowded);
 }
 
+/* It would never deliver again, and look as if it could. */
+static usec_t
+start_anew(struct send *s)
+{
+	if (s->stopping)
+		return USEC_NEVER;
+	log_error("ALERT: this queue has lost its place in the common table of "
+		  "destinations: it starts anew");
+	daemon_exit(s->d, EXIT_TEMPORARY);
+	return USEC_NEVER;
+}
+
 usec_t
 places_work(struct send *s)
 {
@@ -229,6 +241,8 @@ places_work(struct send *s)
 			count_again(s);
 		return p->count_at;
 	}
+	if (shared_is_lost(p->shared))
+		return start_anew(s);
 	next = shared_work(p->shared, s->now, on_ready, s);
 	tell_trouble(s);
 	return next;

@@ -74,6 +74,9 @@ int shared_configure(struct shared *shared, const struct shared_params *params);
 int shared_attach(struct shared *shared, int fd, uint32_t queue,
     uint32_t generation, usec_t now);
 bool shared_is_attached(const struct shared *shared);
+/* Its column is somebody else's, or nobody's: it was forgotten while it lives,
+ * or the segment is damaged. It gets no place any more; a new process does. */
+bool shared_is_lost(const struct shared *shared);
 /* All processes of that group are gone: its column is free, if it is still of
  * that generation. */
 void shared_forget(

@@ -248,6 +248,12 @@ shared_is_attached(const struct shared *shared)
 	return shared->alone == NULL;
 }
 
+bool
+shared_is_lost(const struct shared *shared)
+{
+	return shared->owner != 0 && !column_is_ours(shared);
+}
+
 void
 shared_figures(const struct shared *shared, struct shared_figures *ret)
 {

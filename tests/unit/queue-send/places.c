@@ -368,6 +368,24 @@ Test(places, P10_a_stop_that_takes_too_long_hangs_up_first)
 	other_closes(site);
 }
 
+/* Of damage: it must not stand there for ever and look alive. */
+Test(places, P1_who_has_lost_its_column_starts_anew)
+{
+	struct daemon d = { .state = &w.s, .base = w.s.base };
+	struct site *site = open_site();
+
+	w.s.d = &d;
+	world_message(&w, "u@one.test", 20);
+	cr_expect_eq(running(), LIMIT);
+	cr_expect_not(d.exiting);
+	shared_forget(other, w.s.sp.queue, 1, clock_mono());
+	send_kick(&w.s);
+	world_run(&w);
+	cr_expect(d.exiting);
+	cr_expect_eq(d.status, EXIT_TEMPORARY);
+	other_closes(site);
+}
+
 /* ---- without ---- */
 
 static void
