@@ -64,13 +64,14 @@ void shared_free(struct shared **shared);
  * The column stays as it is until it is forgotten. */
 void shared_abandon(struct shared *shared);
 const struct site_table *shared_table(const struct shared *shared);
-/* As sites_configure(). */
+/* As sites_configure(); names stay as they were. */
 int shared_configure(struct shared *shared, const struct shared_params *params);
 
 /* From now on in the segment of fd, which stays the caller's. With no place
  * taken. What the column of this queue held before is free: the processes
  * that had it are gone. -EBADMSG: not a segment of ours; -ENOSPC: no column is
- * free; -EBUSY: places are taken; then nothing has changed. */
+ * free; -EBUSY: places are taken, or it is in one already; then nothing has
+ * changed. */
 int shared_attach(struct shared *shared, int fd, uint32_t queue,
     uint32_t generation, usec_t now);
 bool shared_is_attached(const struct shared *shared);
@@ -86,7 +87,8 @@ void shared_forget(
  * it died. A thread that sleeps on the column's word in shared memory makes it
  * so: nothing runs while nothing happens. */
 int shared_wake_fd(const struct shared *shared);
-/* What to do then, and at the time returned (USEC_NEVER: none): call ready for
+/* What to do then, and at the time returned (USEC_NEVER: none; the descriptor
+ * is readable as well when it becomes an earlier one): call ready for
  * each site that may have room, with what site_table.mine() points to; tell
  * what could not be told at once; as a net, look again at all that wait. */
 usec_t shared_work(struct shared *shared, usec_t now,
