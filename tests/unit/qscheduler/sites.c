@@ -36,14 +36,7 @@ unlink_segment(void)
 	shm_unlink(name);
 }
 
-static void
-end(void)
-{
-	stage_done();
-	unlink_segment();
-}
-
-TestSuite(sites, .init = stage_init, .fini = end, .timeout = 100);
+TestSuite(sites, .init = stage_init, .fini = stage_done, .timeout = 100);
 
 /* Which one is there; 0: none. */
 static ino_t
