@@ -256,7 +256,7 @@ class Growing(SystemTest):
         self.assertNotEqual(sched(i)[0]["changes"], 0)
         i.stop()
         self.assertEqual(i.files(), [])
-        return i
+        self.assertNotIn("is not among those that run", i.log(), "nothing was left in a retired one")
 
     @cost(20)
     def test_requests_at_random_lose_and_repeat_nothing(self):
