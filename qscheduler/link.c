@@ -72,7 +72,7 @@ link_child(struct child *c)
 		return;
 	}
 	link_object(c, "page", q->page_fd);
-	link_object(c, "qscheduler", q->super->requests);
+	link_object(c, "qscheduler", q->super->reports);
 	sites_link(c);
 	for (role = 0; role < NROLES; role++)
 		if (role != ROLE_QUEUE_SEND)

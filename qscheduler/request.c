@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -418,9 +419,11 @@ requests_try(struct super *s)
 		s->requests = -1;
 		return r;
 	}
+	/* A child may tell its load, and not take what others ask. */
+	s->reports = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	s->requests_event = event_new(
 	    s->loop, s->requests, EV_READ | EV_PERSIST, on_requests, s);
-	if (s->requests_event == NULL ||
+	if (s->reports < 0 || s->requests_event == NULL ||
 	    event_add(s->requests_event, NULL) < 0) {
 		requests_close(s);
 		return -ENOMEM;
@@ -453,7 +456,9 @@ requests_close(struct super *s)
 	if (mq_same(name, s->requests))
 		(void)mq_unlink(name);
 	mq_close(s->requests);
-	s->requests = -1;
+	if (s->reports >= 0)
+		mq_close(s->reports);
+	s->requests = s->reports = -1;
 }
 
 void
@@ -471,5 +476,5 @@ requests_health(struct super *s)
 	log_info("message queue %s: made again", name);
 	for (i = 0; i < s->nqueues; i++)
 		link_object(&s->queues[i]->children[ROLE_QUEUE_SEND],
-		    "qscheduler", s->requests);
+		    "qscheduler", s->reports);
 }

@@ -382,6 +382,7 @@ super_run(const struct options *options)
 	struct super s = { .options = *options,
 		.page_fd = -1,
 		.requests = -1,
+		.reports = -1,
 		.sites_fd = -1 };
 	int r;
 

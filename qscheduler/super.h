@@ -195,6 +195,7 @@ struct super {
 	struct sched_page *page;         /* the segment, or memory of our own */
 	int page_fd;                     /* -1: memory of our own */
 	mqd_t requests;                  /* mq /qscheduler, -1: none */
+	mqd_t reports; /* the same, for children: to write only */
 	struct event *requests_event;
 	uint64_t bad_requests;
 	bool hand_unsaved;   /* QUEUE_BASE/by-hand is not as it should be */
