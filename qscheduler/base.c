@@ -282,6 +282,18 @@ base_list_add(struct base *b, uint32_t queue, struct buf *ret_error)
 
 /* ---- one queue ---- */
 
+/* Everybody may put something into maildrop/, also what is no drop and cannot
+ * be moved to corrupt/ (D16): it keeps no queue alive. */
+static bool
+is_no_drop(const struct spool *sp, enum spool_dir dir, const char *name)
+{
+	struct stat st;
+
+	return dir == SPOOL_MAILDROP &&
+	    fstatat(sp->dir[dir], name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    !S_ISREG(st.st_mode);
+}
+
 /* 1: there is one; 0: none; -errno: none where it could be read. */
 static int
 has_file(const struct spool *sp, enum spool_dir dir)
@@ -293,7 +305,7 @@ has_file(const struct spool *sp, enum spool_dir dir)
 	spool_scan_begin(&scan, sp, dir);
 	/* One subdirectory that cannot be read says nothing of the others. */
 	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
-		if (r > 0 && item.inode != 0)
+		if (r > 0 && item.inode != 0 && !is_no_drop(sp, dir, item.name))
 			break;
 		bad = r < 0 ? r : bad;
 	}

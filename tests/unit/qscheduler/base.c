@@ -273,6 +273,26 @@ Test(base, D20_what_counts_as_mail)
 	base_close(&base);
 }
 
+/* Users can put there what nobody but they can take away. */
+Test(base, D16_what_is_no_file_in_maildrop_is_no_mail)
+{
+	struct queue_facts facts = { 0 };
+	char drop[128];
+
+	cr_assert_eq(open_it(path), 0);
+	cr_assert_eq(base_make(&base, 1, 2, &error), 0);
+	snprintf(drop, sizeof(drop), "%s/queue1/maildrop/4711", path);
+	cr_assert_eq(mkdir(drop, 0700), 0);
+	base_look(&base, 1, &facts);
+	cr_expect_not(facts.mail);
+	cr_expect_eq(base_seal(&base, 1), 1);
+	cr_assert_eq(rmdir(drop), 0);
+	cr_assert_eq(symlink("/etc/passwd", drop), 0);
+	base_look(&base, 1, &facts);
+	cr_expect_not(facts.mail);
+	base_close(&base);
+}
+
 /* A crash between the directory and its line, and a second run of it all. */
 Test(base, D24_making_is_repeatable)
 {
