@@ -164,11 +164,8 @@ inline wake() {
 #ifdef DIRECT
 			event[j] = true;
 #else
-			d_step { was = word[j]; word[j] = true };
-			if
-			:: !was -> asleep[j] = false
-			:: else
-			fi;
+			word[j] = true;
+			asleep[j] = false;
 #endif
 			woken[j] = false
 		:: else
@@ -176,7 +173,7 @@ inline wake() {
 		j++
 	:: else -> break
 	od;
-	j = 0; was = false
+	j = 0
 }
 
 inline nothing_left() {
