@@ -405,15 +405,21 @@ see_selected(void *ctx, const struct sched_decision *decision)
 
 	cr_assert_not_null(decision->entry);
 	cr_assert_eq(decision->entry->selected_at, d->now);
+	if (d->style->damaged)
+		return;
 	cr_assert_leq(decision->site.busy, decision->site.window);
 	cr_assert_eq(decision->site.why, NULL);
 }
 
 static void
-see_step(void *ctx UNUSED, uint32_t transport UNUSED, const char *destination,
+see_step(void *ctx, uint32_t transport UNUSED, const char *destination,
     const struct site_step *step)
 {
+	const struct drive *d = ctx;
+
 	cr_assert_not_null(destination);
+	if (d->style->damaged)
+		return;
 	cr_assert_eq(step->after.busy + 1, step->before.busy);
 	cr_assert_gt(step->after.window, 0);
 }

@@ -17,6 +17,7 @@ struct drive_style {
 	uint32_t new, read, select, select_all, dead, done, put_back, cancel,
 	    free, configure, flush, wait;
 	bool check;
+	bool damaged; /* what the table says of a site may be anything */
 };
 
 struct drive_message {

@@ -183,6 +183,53 @@ drive(uint32_t count, uint32_t slots, uint64_t seed,
 	scratch_end(&p.t);
 }
 
+/* Anything but the names of its columns: without those it has no place at any
+ * site, and has to end. */
+static void
+damage(struct pair *p)
+{
+	const struct segment *seg = &p->queues[0].shared->seg;
+	struct drive *d = &p->queues[0].drive;
+	uint32_t i, count = drive_dice(d, 1, 200);
+
+	for (i = 0; i < count; i++) {
+		size_t at = seg->columns_at +
+		    drive_dice(
+			d, 0, (uint32_t)(seg->size - seg->columns_at) - 1);
+
+		if (at < seg->sets_at &&
+		    (at - seg->columns_at) % seg->column_size < 8)
+			continue;
+		seg->base[at] = (char)drive_dice(d, 0, 255);
+	}
+}
+
+static void
+drive_damaged(uint64_t seed, const struct drive_style *style)
+{
+	struct pair p = { .count = 2 };
+	struct queue *q;
+	uint32_t i, n;
+
+	scratch_begin(&p.t, 64, 2);
+	for (i = 0; i < 2; i++) {
+		queue_begin(&p, i, seed, style);
+		attach(&p, i);
+	}
+	for (n = 0; n < STEPS; n++) {
+		q = &p.queues[drive_dice(&p.queues[0].drive, 0, 1)];
+		drive_step(&q->drive);
+		pass_time(&p, q->drive.now);
+		if (drive_dice(&q->drive, 0, 1) == 0)
+			work(q);
+		if (drive_dice(&q->drive, 0, 20) == 0)
+			damage(&p);
+	}
+	for (i = 2; i-- > 0;)
+		drive_end(&p.queues[i].drive);
+	scratch_end(&p.t);
+}
+
 static const struct drive_style everything = { .new = 10,
 	.read = 20,
 	.select = 40,
@@ -227,4 +274,16 @@ Test(sched_shared, two_take_turns_and_nothing_changes)
 
 	for (seed = 0; seed < DRIVES; seed++)
 		drive(2, 64, 2000 + seed, &quiet);
+}
+
+/* Whatever others write there: the scheduler stays whole. */
+Test(sched_shared, values_of_others)
+{
+	struct drive_style style = everything;
+	uint64_t seed;
+
+	style.damaged = true;
+	/* Few: they wait for locks that nobody gives back. */
+	for (seed = 0; seed < DRIVES / 10; seed++)
+		drive_damaged(3000 + seed, &style);
 }
