@@ -117,10 +117,19 @@ segment_unmap(struct segment *seg)
 
 /* ---- the supervisor ---- */
 
+/* The names in it are as private as the mail in the spool. */
+static mode_t
+mode_of(const struct shared_owner *owner)
+{
+	return owner->gid == (gid_t)-1 ? 0600 : 0640;
+}
+
 /* One that is there and right. 0: none; the descriptor otherwise. */
 static int
-adopt(const char *name, const struct segment *want, uid_t uid)
+adopt(const char *name, const struct segment *want,
+    const struct shared_owner *owner)
 {
+	uid_t uid = owner->uid == (uid_t)-1 ? geteuid() : owner->uid;
 	struct segment seg;
 	struct stat st;
 	int fd = shm_open(name, O_RDWR | O_NONBLOCK, 0);
@@ -128,8 +137,9 @@ adopt(const char *name, const struct segment *want, uid_t uid)
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st) == 0 && st.st_uid == uid && st.st_nlink == 1 &&
-	    (st.st_mode & 0137) == 0 && segment_read_head(fd, &seg) == 0 &&
-	    seg.size == want->size && seg.columns == want->columns &&
+	    (st.st_mode & 0777 & ~mode_of(owner)) == 0 &&
+	    segment_read_head(fd, &seg) == 0 && seg.size == want->size &&
+	    seg.columns == want->columns &&
 	    posix_fallocate(fd, 0, st.st_size) == 0)
 		return fd;
 	close(fd);
@@ -189,7 +199,8 @@ make(int fd, struct segment *seg, const struct shared_owner *owner)
 	if (r == 0)
 		r = fill(fd, seg);
 	if (r == 0 &&
-	    (fchown(fd, owner->uid, owner->gid) < 0 || fchmod(fd, 0640) < 0))
+	    (fchown(fd, owner->uid, owner->gid) < 0 ||
+		fchmod(fd, mode_of(owner)) < 0))
 		r = -errno;
 	return r;
 }
@@ -198,7 +209,6 @@ static int
 open_new(const char *name, const struct segment *want,
     const struct shared_owner *owner, bool *ret_adopted)
 {
-	uid_t uid = owner->uid == (uid_t)-1 ? geteuid() : owner->uid;
 	int i, fd, r;
 
 	for (i = 0; i < TRIES; i++) {
@@ -208,7 +218,7 @@ open_new(const char *name, const struct segment *want,
 			return fd;
 		if (errno != EEXIST)
 			return -errno;
-		fd = adopt(name, want, uid);
+		fd = adopt(name, want, owner);
 		*ret_adopted = true;
 		if (fd > 0)
 			return fd;

@@ -31,14 +31,14 @@ struct shared_shape {
 };
 struct shared_owner {
 	uid_t uid; /* (uid_t)-1: leave */
-	gid_t gid;
+	gid_t gid; /* (gid_t)-1: leave, and it may not read */
 };
-/* The segment under this name (IPC_NAME_MAX), mode 0640: one that is there,
- * belongs to owner and has this shape and layout is kept, since processes of a
- * supervisor that was killed may still have deliveries in it; anything else is
- * replaced by a new one. Open for reading and writing, its memory allocated.
- * -EPERM: the name is somebody else's; -EEXIST: it came back at every try;
- * -ENOSPC, … */
+/* The segment under this name (IPC_NAME_MAX), mode 0640, without a group 0600:
+ * one that is there, belongs to owner and has this shape and layout is kept,
+ * since processes of a supervisor that was killed may still have deliveries in
+ * it; anything else is replaced by a new one. Open for reading and writing, its
+ * memory allocated. -EPERM: the name is somebody else's; -EEXIST: it came back
+ * at every try; -ENOSPC, … */
 int shared_create(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, int *ret_fd);
 

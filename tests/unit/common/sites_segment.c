@@ -42,7 +42,7 @@ Test(sites_segment, one_that_is_right_is_kept)
 
 	scratch_begin(&t, 100, 3);
 	cr_assert_eq(fstat(t.fd, &st), 0);
-	cr_expect_eq(st.st_mode & 07777, 0640);
+	cr_expect_eq(st.st_mode & 07777, 0600);
 	end_begin(&e, &t, 1, &plain);
 	a = end_site(&e, "a", 0);
 	end_take(&e, a, 0);
@@ -64,14 +64,15 @@ Test(sites_segment, any_other_is_replaced)
 		mode_t mode;
 		int at, value; /* a byte that is written; -1: none */
 	} rows[] = {
-		{ "more slots", 200, 3, -1, 0640, -1, 0 },
-		{ "more columns", 100, 4, -1, 0640, -1, 0 },
-		{ "empty", 100, 3, 0, 0640, -1, 0 },
-		{ "cut", 100, 3, 4096, 0640, -1, 0 },
-		{ "open to others", 100, 3, -1, 0644, -1, 0 },
-		{ "another magic", 100, 3, -1, 0640, 0, 'x' },
-		{ "another version", 100, 3, -1, 0640, 8, 77 },
-		{ "another count", 100, 3, -1, 0640, 35, 77 },
+		{ "more slots", 200, 3, -1, 0600, -1, 0 },
+		{ "more columns", 100, 4, -1, 0600, -1, 0 },
+		{ "empty", 100, 3, 0, 0600, -1, 0 },
+		{ "cut", 100, 3, 4096, 0600, -1, 0 },
+		{ "open to others", 100, 3, -1, 0604, -1, 0 },
+		{ "open to the group", 100, 3, -1, 0640, -1, 0 },
+		{ "another magic", 100, 3, -1, 0600, 0, 'x' },
+		{ "another version", 100, 3, -1, 0600, 8, 77 },
+		{ "another count", 100, 3, -1, 0600, 35, 77 },
 	};
 	size_t i;
 
