@@ -4,76 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-uint32_t
-drive_dice(struct drive *d, uint32_t low, uint32_t high)
-{
-	uint64_t z = d->dice += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	z ^= z >> 31;
-	return low + (uint32_t)(z % (high - low + 1));
-}
-
-static bool
-chance(struct drive *d, uint32_t pct)
-{
-	return drive_dice(d, 1, 100) <= pct;
-}
-
 /* ---- parameters ---- */
-
-static struct feedback
-feedback(struct drive *d)
-{
-	return (struct feedback){
-		.x = drive_dice(d, 0, 4) / 4.0,
-		.shape = (enum feedback_shape)drive_dice(d, 0, 2),
-	};
-}
-
-static void
-transport_params(struct drive *d, uint32_t t)
-{
-	d->transports[t] = (struct sched_transport_params){
-		.process_limit = chance(d, 10) ? 0 : drive_dice(d, 1, 10),
-		.destination_recipient_limit = drive_dice(d, 0, 5),
-		.delivery_slot_cost = drive_dice(d, 0, 5),
-		.delivery_slot_discount = drive_dice(d, 0, 4) * 25,
-		.delivery_slot_loan = drive_dice(d, 0, 4),
-		.minimum_delivery_slots = drive_dice(d, 0, 3),
-		.recipient_limit = drive_dice(d, 1, 200),
-		.extra_recipient_limit = drive_dice(d, 0, 60),
-		.recipient_refill_limit = drive_dice(d, 1, 40),
-		.recipient_refill_delay = drive_dice(d, 0, 10) * USEC_PER_SEC,
-	};
-	d->site_params[t] = (struct site_params){
-		.initial_destination_concurrency = drive_dice(d, 0, 6),
-		.destination_concurrency_limit = drive_dice(d, 0, 8),
-		.positive = feedback(d),
-		.negative = feedback(d),
-		.failed_cohort_limit = drive_dice(d, 0, 4) / 2.0,
-	};
-}
-
-void
-drive_params(struct drive *d)
-{
-	uint32_t t;
-
-	d->params = (struct sched_params){
-		.message_recipient_limit = drive_dice(d, 1, 300),
-		.message_recipient_minimum = drive_dice(d, 0, 10),
-		.message_active_limit = DRIVE_MESSAGES,
-	};
-	d->backoff = (struct site_backoff){
-		.minimal_backoff_time = drive_dice(d, 0, 5) * USEC_PER_SEC,
-		.maximal_backoff_time = drive_dice(d, 5, 60) * USEC_PER_SEC,
-		.jitter_pct = drive_dice(d, 0, 90),
-	};
-	for (t = 0; t < d->ntransports; t++)
-		transport_params(d, t);
-}
 
 void
 drive_configure(struct drive *d)
@@ -201,12 +132,12 @@ read_batch(struct drive *d, struct drive_message *m)
 
 	cr_assert_gt(room, 0);
 	n = room < m->unread ? room : m->unread;
-	if (n > 0 && chance(d, 20))
+	if (n > 0 && drive_chance(d, 20))
 		n = drive_dice(d, 0, n);
 	m->open = true;
 	while (n-- > 0)
 		add_rcpt(d, m);
-	if (chance(d, 85))
+	if (drive_chance(d, 85))
 		end_batch(d, m);
 }
 
@@ -222,11 +153,11 @@ new_message(struct drive *d)
 		return;
 	m = d->messages[i] = calloc(1, sizeof(*m));
 	cr_assert_not_null(m);
-	m->unread =
-	    chance(d, 50) ? drive_dice(d, 0, 5) : drive_dice(d, 0, DRIVE_RCPTS);
+	m->unread = drive_chance(d, 50) ? drive_dice(d, 0, 5)
+					: drive_dice(d, 0, DRIVE_RCPTS);
 	cr_assert_eq(sched_message_new(d->sched, m, d->now, &m->m), 0);
 	for (t = 0; t < d->ntransports; t++)
-		if (chance(d, 50))
+		if (drive_chance(d, 50))
 			cr_assert_eq(sched_message_expect(
 					 m->m, t, drive_dice(d, 0, m->unread)),
 			    0);
@@ -276,7 +207,7 @@ free_message(struct drive *d)
 
 	if (m == NULL || m->taken > 0)
 		return;
-	if ((m->waiting > 0 || !m->all_read) && !chance(d, 5))
+	if ((m->waiting > 0 || !m->all_read) && !drive_chance(d, 5))
 		return;
 	if (m->waiting == 0 && m->all_read)
 		for (k = 0; k < m->next; k++)
@@ -346,7 +277,7 @@ end_one(struct drive *d, uint32_t i, enum site_result result)
 	if (d->taken[i].dead)
 		result = SITE_UNTRIED;
 	sched_done(d->sched, d->taken[i].entry, result,
-	    chance(d, 90) ? "no" : NULL, d->now);
+	    drive_chance(d, 90) ? "no" : NULL, d->now);
 	count(d, -(int64_t)d->taken[i].nrcpts);
 	forget_taken(d, i);
 }
@@ -393,8 +324,9 @@ flush(struct drive *d)
 static void
 wait_some(struct drive *d)
 {
-	d->now += chance(d, 10) ? drive_dice(d, 0, 100) * USEC_PER_SEC
-				: drive_dice(d, 0, 3) * 500 * USEC_PER_MSEC;
+	d->now += drive_chance(d, 10)
+	    ? drive_dice(d, 0, 100) * USEC_PER_SEC
+	    : drive_dice(d, 0, 3) * 500 * USEC_PER_MSEC;
 }
 
 /* Who looks is not told another thing than the mirror. */

@@ -62,6 +62,7 @@ struct drive {
 };
 
 uint32_t drive_dice(struct drive *d, uint32_t low, uint32_t high);
+bool drive_chance(struct drive *d, uint32_t pct);
 /* Parameters of every kind. */
 void drive_params(struct drive *d);
 void drive_begin(struct drive *d, const struct drive_style *style);
