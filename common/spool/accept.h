@@ -9,7 +9,7 @@
  * whatever fails leaves nothing behind. An fsync that failed is never tried
  * again as proof (D7).
  *
- * Soft: -errno. -ESHUTDOWN: the queue is closed, or was meanwhile, take another.
+ * Soft: -errno. -ESHUTDOWN: the queue is closed, or was meanwhile: another.
  * -ENOSPC, -EDQUOT, -EROFS, -EIO and so on: temporary, say 4xx
  * or 75; -EFBIG, -EDESTADDRREQ, -EILSEQ, …: the message is refused for good.
  */

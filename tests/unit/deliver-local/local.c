@@ -337,6 +337,6 @@ Test(local, F4_wrong_programs_refuse_to_start, .fini = teardown)
 {
 	scratch_message(&message, "", "", TEXT("x"));
 	start("true nobody relative\n");
-	cr_expect_eq(in.msg.type, 0, "not ready");
+	cr_expect_eq(in.msg.type, MSG_STATUS, "why, and not that it is ready");
 	cr_expect_eq(status_of_end(), EXIT_PERMANENT);
 }
