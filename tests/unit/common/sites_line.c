@@ -115,6 +115,35 @@ Test(sites_line, those_who_wait_are_told_in_turn)
 }
 
 /* A queue that does not use its turn loses it when somebody else looks. */
+/* Tickets go round, at any of those in line. */
+Test(sites_line, whose_turn_it_is_at_the_end_of_all_tickets)
+{
+	uint32_t first, i;
+
+	for (first = 0; first < ENDS; first++) {
+		struct shared *shared;
+		struct several s;
+
+		several_begin(&s, &plain);
+		shared = s.ends[0].shared;
+		end_take(&s.ends[0], s.sites[0], 0);
+		end_take(&s.ends[0], s.sites[0], 0);
+		set_slot(&shared->seg,
+		    segment_set(&shared->seg, handle_of(s.sites[0])->set),
+		    handle_of(s.sites[0])->way)
+		    ->ticket = UINT32_MAX - first;
+		for (i = 1; i < ENDS; i++)
+			end_wait(&s.ends[i], s.sites[i], 0);
+		end_done(&s.ends[0], s.sites[0], SITE_AGENT_DIED, 0);
+		for (i = 1; i + 1 < ENDS; i++) {
+			end_full(&s.ends[i + 1], s.sites[i + 1], 0);
+			end_take(&s.ends[i], s.sites[i], 0);
+			end_done(&s.ends[i], s.sites[i], SITE_AGENT_DIED, 0);
+		}
+		several_end(&s);
+	}
+}
+
 Test(sites_line, a_turn_ends)
 {
 	struct several s;
