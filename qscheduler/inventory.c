@@ -85,9 +85,11 @@ look_at(struct super *s, uint32_t number, bool any_there, bool with_mail)
 	base_look(&s->base, number, &facts);
 	facts.wanted = is_wanted(s, &facts, number, any_there) ||
 	    is_kept(s, &facts, number);
-	if (base_judge(&facts) == VERDICT_SKIP || facts.mail != with_mail)
+	if (base_judge(&facts) == VERDICT_SKIP) {
+		objects_remove_stale(s, number);
 		return 0;
-	return add_queue(s, number, &facts);
+	}
+	return facts.mail == with_mail ? add_queue(s, number, &facts) : 0;
 }
 
 static int

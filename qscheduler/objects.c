@@ -1,6 +1,7 @@
 #include "qscheduler/super.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -162,4 +163,40 @@ objects_close(struct queue *q)
 		mq_close(q->bell);
 	}
 	q->bell = -1;
+}
+
+static bool
+is_there(const char *name)
+{
+	int fd = shm_open(name, O_RDONLY | O_NONBLOCK, 0);
+	mqd_t mq;
+
+	if (fd >= 0 || errno != ENOENT) {
+		io_close(&fd);
+		return true;
+	}
+	mq = mq_open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (mq < 0)
+		return errno != ENOENT;
+	mq_close(mq);
+	return true;
+}
+
+void
+objects_remove_stale(struct super *s, uint32_t number)
+{
+	char name[IPC_NAME_MAX];
+	struct queue *q;
+
+	ipc_name_queue(s->instance, number, name);
+	if (!is_there(name))
+		return;
+	q = queue_new(s, number, QUEUE_STATE_CLOSING);
+	if (q == NULL)
+		return;
+	/* Ours in their place, by the rules, which go with the queue. What is
+	 * somebody else's is no loss to a queue that is not run. */
+	q->complained = true;
+	objects_open(q);
+	queue_free(&q);
 }

@@ -275,6 +275,9 @@ void objects_open(struct queue *q);
  * mapped, since others can make the segment shrink. */
 void objects_show_shut(struct queue *q, bool shut);
 void objects_close(struct queue *q);
+/* At the start: what a supervisor that was killed left of a queue that is not
+ * run now (I15). */
+void objects_remove_stale(struct super *s, uint32_t number);
 /* What is missing or was unlinked is made again (I2, I8), and linked. */
 void objects_health(struct queue *q);
 

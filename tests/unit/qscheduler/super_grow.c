@@ -221,6 +221,22 @@ Test(super_grow, a_stop_while_queues_come_and_go)
 	cr_expect_not(stage_object_there("queue6"));
 }
 
+/* Of a queue that the next one does not run. */
+Test(super_grow, P2_I15_a_supervisor_that_was_killed_leaves_no_objects)
+{
+	start("-d", "queue_max = 2\n");
+	cr_assert_eq(set_count(2), 0);
+	wait_state(2, QUEUE_STATE_OPEN);
+	kill(stage()->pid, SIGKILL);
+	cr_assert_eq(stage_finish(), -SIGKILL);
+	cr_assert(stage_object_there("queue2"));
+	start("-d", "queue_max = 2\n");
+	cr_expect_eq(state_of(2), QUEUE_STATE_NONE);
+	cr_expect_not(stage_object_there("queue2"));
+	cr_expect(stage_object_there("queue1"));
+	cr_expect_eq(stage_stop(), 0);
+}
+
 /* The directory is ready when all are on their way out. */
 Test(super_grow, P10_a_queue_that_comes_too_late_is_not_begun)
 {
