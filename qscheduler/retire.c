@@ -15,7 +15,7 @@
 #define LOOK_BLIND   (3 * USEC_PER_SEC)
 /* A queue that cannot be sealed, or be run again, now: a full or broken disk
  * is not helped by more tries, or by more lines of it in the log. */
-#define SEAL_AGAIN   (30 * USEC_PER_SEC)
+#define SEAL_AGAIN   (10 * USEC_PER_SEC)
 #define UNSEAL_AGAIN (10 * USEC_PER_SEC)
 #define SAY_EVERY    (60 * USEC_PER_SEC)
 /* Queues that get files are told at most so often. */
