@@ -186,13 +186,14 @@ Test(super_retire, mail_in_a_retired_directory_is_found)
 	start("-d", "queue_max = 2\n");
 	cr_assert_eq(set_count(2), 0);
 	wait_state(2, QUEUE_STATE_OPEN);
+	/* One that is closed at once may be ended before it can say a word. */
+	stage_hear("todo-proc start");
+	stage_hear("todo-proc start");
 	cr_assert_eq(set_count(1), 0);
 	wait_state(2, QUEUE_STATE_NONE);
 	put_file("queue2/deferred/0/4"); /* a backup */
 	kill(stage()->pid, SIGHUP);
 	wait_state(2, QUEUE_STATE_CLOSING);
-	stage_hear("todo-proc start");
-	stage_hear("todo-proc start");
 	stage_hear("todo-proc start");
 	cr_expect_not(is_there("queue2/closed"));
 	cr_assert_eq(unlink(path_of("queue2/deferred/0/4")), 0);
