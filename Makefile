@@ -83,6 +83,7 @@ $(foreach p,$(BUILT),$(eval $(call program,$(p))))
 
 # A folder of tests/unit is one Criterion program: "common" has the library,
 # a program's folder has its objects without main. A test that hangs fails.
+# Most of them wait more than they compute: four at once also on two cores.
 UNIT_LIMIT := 300
 define unit
 $(B)/unit/$(1): $(call unit_o,$(1)) $(B)/tests/unit/start.o $(if $(filter $(1),$(PROGRAMS)),$(call logic_o,$(1))) $(LIB)
@@ -96,7 +97,7 @@ $(foreach u,$(UNITS),$(eval $(call unit,$(u))))
 units: $(UNITS:%=$(B)/unit/%)
 check-unit: units
 	@bad=0; for u in $(UNITS); do echo "unit: $$u ($(VARIANT))"; \
-	    $(B)/unit/$$u -j2 --timeout $(UNIT_LIMIT) || bad=1; done; exit $$bad
+	    $(B)/unit/$$u -j4 --timeout $(UNIT_LIMIT) || bad=1; done; exit $$bad
 
 # ---- everything that is checked -------------------------------------------
 
