@@ -7,7 +7,9 @@
 #include "queue-send/dispatch.h"
 #include "queue-send/handover.h"
 
-#define PUBLISH_EVERY USEC_PER_SEC
+/* Injectors believe what it says for as long: a burst must not all go to the
+ * queue that was idle when it began. */
+#define PUBLISH_EVERY (USEC_PER_SEC / 10)
 #define PUBLISH_IDLE  (5 * USEC_PER_SEC)
 #define LOAD_EVERY    (10 * USEC_PER_SEC)
 

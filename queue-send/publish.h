@@ -1,6 +1,6 @@
 /* queue-send/publish.h - the page /queueN: load, backlog, counters, ages.
  *
- * Sampling is here, and nowhere else: at most once a second when something
+ * Sampling is here, and nowhere else: at most ten times a second when something
  * has changed, else every PUBLISH_IDLE as a sign of life. A load above the
  * threshold is told to the supervisor, too, at most every LOAD_EVERY. */
 #ifndef QUEUE_SEND_PUBLISH_H
