@@ -171,7 +171,7 @@ FACES             := sendmail qmail-queue
 .PHONY: install uninstall
 install: all
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sbindir) $(bindir) $(libexecdir) \
-	    $(docdir) $(etcdir)/workloads $(unitdir) $(sysusersdir))
+	    $(docdir)/docs $(etcdir)/workloads $(unitdir) $(sysusersdir))
 	$(INSTALL) -m 755 $(INSTALLED_sbin:%=$(BIN)/%) $(DESTDIR)$(sbindir)
 	$(INSTALL) -m 755 $(INSTALLED_bin:%=$(BIN)/%) $(DESTDIR)$(bindir)
 	$(INSTALL) -m 755 $(INSTALLED_libexec:%=$(BIN)/%) $(DESTDIR)$(libexecdir)
@@ -181,7 +181,8 @@ install: all
 	for page in $(MANUALS); do \
 	    $(INSTALL) -d $(DESTDIR)$(mandir)/man$${page##*.} && \
 	    $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/man$${page##*.} || exit 1; done
-	$(INSTALL) -m 644 README.md CHANGES.md LICENSE docs/*.md $(DESTDIR)$(docdir)
+	$(INSTALL) -m 644 README.md CHANGES.md LICENSE $(DESTDIR)$(docdir)
+	$(INSTALL) -m 644 docs/*.md $(DESTDIR)$(docdir)/docs
 	$(INSTALL) -m 644 $(SAMPLE) $(DESTDIR)$(etcdir)
 	$(INSTALL) -m 644 etc/workloads/*.scn $(DESTDIR)$(etcdir)/workloads
 	for way in daemontools runit s6; do \

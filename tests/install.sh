@@ -26,6 +26,23 @@ links_lead_somewhere() {
 nothing_left() {
 	! find "$scratch/root" -type f -o -type l | grep .
 }
+# Of a page, to other pages of ours.
+links_of() {
+	grep -oE '\]\([^)#:]+' "$1" | cut -c 3-
+}
+pages_link_somewhere() (
+	cd "$scratch/root/opt/q/share/doc/qscheduler" || exit 1
+	[ "$(links_of README.md | grep -c '^docs/')" -gt 0 ] || exit 1
+	for page in README.md docs/*.md; do
+		for link in $(links_of "$page"); do
+			case $link in tests/*|../tests/*) continue ;; esac
+			[ -e "${page%/*}/$link" ] || [ -e "$link" ] || {
+				echo "$page: $link"
+				exit 1
+			}
+		done
+	done
+)
 no_marks_left() {
 	! grep -rE '@[a-z]+dir@' "$scratch/root/opt/q"
 }
@@ -34,6 +51,7 @@ want installs make install DESTDIR="$scratch/root" prefix=/opt/q
 want 'stays below DESTDIR and prefix' below_prefix
 want 'links lead somewhere' links_lead_somewhere
 want 'paths are filled in' no_marks_left
+want 'links of the pages lead somewhere' pages_link_somewhere
 for f in sbin/qscheduler sbin/setqload bin/qtop bin/qsim bin/queue-inject \
     libexec/qscheduler/queue-send libexec/qscheduler/sendmail \
     share/man/man8/qscheduler.8 share/man/man5/qscheduler.conf.5 \
