@@ -410,13 +410,11 @@ grow_set_count(
 	s->grow.held_until = until;
 	s->grow.failed_at = 0;
 	if (count > usable)
-		snprintf(out, size, "%" PRIu32 " queues: %" PRIu32 " to come",
-		    count, count - usable);
+		snprintf(out, size, "%" PRIu32 " to come", count - usable);
 	else if (count < usable)
-		snprintf(out, size, "%" PRIu32 " queues: %" PRIu32 " close",
-		    count, usable - count);
+		snprintf(out, size, "%" PRIu32 " close", usable - count);
 	else
-		snprintf(out, size, "%" PRIu32 " queues", count);
+		snprintf(out, size, "as it is");
 	grow_tick(s, now);
 	return 0;
 }

@@ -90,8 +90,12 @@ static int
 take_queue(struct request *r, int32_t number)
 {
 	r->queue = number < 1 ? NULL : queue_find(r->s, (uint64_t)number);
-	return r->queue != NULL ? 0
-				: answer(r, -ENOENT, "there is no such queue");
+	if (r->queue != NULL)
+		return 0;
+	return answer(r, -ENOENT, "%s",
+	    number >= 1 && number <= QUEUE_NUM_MAX && r->s->on_disk[number]
+		? "is not run (closed)"
+		: "there is no such queue");
 }
 
 /* ---- loads ---- */
@@ -267,16 +271,14 @@ disable(struct request *r, const struct msg *msg)
 }
 
 /* One whose directory is not there is not in the operator's hand; but it is
- * looked for at once. */
+ * looked for at once, by another process. */
 static int
 enable_faulty(struct request *r)
 {
 	queue_health(r->queue);
-	if (r->queue->disabled)
-		return answer(r, -EBUSY, "is disabled for a fault: %.80s",
-		    r->queue->reason);
-	return answer(
-	    r, 0, "queue %" PRIu32 ": enabled again", r->queue->number);
+	return answer(r, -EBUSY,
+	    "is looked at again; is disabled for a fault: %.65s",
+	    r->queue->reason);
 }
 
 static int
@@ -300,7 +302,9 @@ enable(struct request *r, const struct msg *msg)
 		: failing ? "was in quarantine"
 			  : "was not disabled");
 	if (failing && quarantine_release(r->queue))
-		add(r, ", tried again at once");
+		add(r, ", tried again %s",
+		    queue_is_clear(r->queue) ? "at once"
+					     : "when its processes have ended");
 	if (r->queue->disabled)
 		add(r, "; but it is disabled for a fault");
 	if (by_hand)
@@ -314,16 +318,21 @@ static int
 set_count(struct request *r, const struct msg *msg)
 {
 	const struct msg_COUNT *m = &msg->u.COUNT;
+	char what[SCHED_ANSWER_SIZE / 2];
 	int code;
 
 	if (!judge_time(r, m->seconds))
 		return -ERANGE;
 	code = grow_set_count(r->s, m->count,
-	    m->seconds == 0 ? 0 : r->now + m->seconds * USEC_PER_SEC, r->answer,
-	    SCHED_ANSWER_SIZE);
-	if (code == 0 && m->seconds > 0)
+	    m->seconds == 0 ? 0 : r->now + m->seconds * USEC_PER_SEC, what,
+	    sizeof(what));
+	if (code < 0)
+		return answer(r, code, "%s", what);
+	(void)answer(r, 0, "%" PRIu32 " queues", m->count);
+	if (m->seconds > 0)
 		add_time(r, m->seconds);
-	return code;
+	add(r, ": %s", what);
+	return 0;
 }
 
 /* ---- the table ---- */

@@ -355,7 +355,7 @@ void grow_stop(struct super *s);
 /* So many open queues now, and no change by load until then; 0: not longer
  * than it takes. It goes on by itself, a queue after the other; what fails is
  * logged and tried again. -ERANGE, -EBUSY while all stops; with words for the
- * operator in any case. */
+ * operator in any case: what is done about it, or why not. */
 int grow_set_count(
     struct super *s, uint32_t count, usec_t until, char *out, size_t size);
 

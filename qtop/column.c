@@ -185,6 +185,8 @@ note_page(const struct model_row *row, struct buf *out)
 
 	if (row->error < 0)
 		return buf_printf(out, "no page: %s", strerror(-row->error));
+	if (row->stale && row->page.head.beat_mono == 0)
+		return buf_add_str(out, "nothing published yet");
 	if (row->stale) {
 		r = buf_add_str(out, "stale for ");
 		return r < 0 ? r : num_add_span(out, row->page_age);
@@ -284,7 +286,7 @@ const struct column columns[NCOLS] = {
 	    .help = "remote deliveries running, and how many may" },
 	[COL_LOAD] = { .key = "load", .title = "LOAD%", .width = 5,
 	    .fmt = fmt_load, .value = value_load,
-	    .help = "the larger of the two in percent; * as set by setqload; TOTAL: mean of the open queues" },
+	    .help = "largest of both and the busiest transport, in percent; * by setqload; TOTAL: mean" },
 	[COL_IN] = { .key = "in", .title = "IN", .width = 5,
 	    .fmt = fmt_in, .value = value_in,
 	    .help = "messages accepted and not yet looked at" },
@@ -308,7 +310,7 @@ const struct column columns[NCOLS] = {
 	    .help = "messages finished per second, last minute" },
 	[COL_OLDEST] = { .key = "oldest", .title = "OLDEST", .width = 6,
 	    .fmt = fmt_oldest, .value = value_oldest,
-	    .help = "age of the oldest message in the queue" },
+	    .help = "age of the oldest message in the queue, to the minute" },
 	[COL_RESTARTS] = { .key = "restarts", .title = "RESTARTS", .width = 8,
 	    .rank = 7, .fmt = fmt_restarts, .value = value_restarts,
 	    .help = "how often processes of the queue were started again" },

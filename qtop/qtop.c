@@ -29,7 +29,8 @@ help(void)
 
 	r = buf_add_str(&text,
 	    OPTIONS_USAGE
-	    "\n\nThe queues of an instance, from shared memory.\n\n");
+	    "\n\nThe queues of an instance, from shared memory."
+	    "\nThat of an ordinary user is shown to this user only.\n\n");
 	if (r == 0)
 		r = options_help(&text);
 	if (r == 0)

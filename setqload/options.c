@@ -63,7 +63,7 @@ parse_number(const char *s, size_t len, uint64_t min, uint32_t *ret_value)
 	return r;
 }
 
-/* `45` is 45/100. */
+/* `45`, also with %, is 45/100. */
 static int
 parse_ratio(const char *s, size_t len, struct ratio *ret_ratio)
 {
@@ -71,6 +71,8 @@ parse_ratio(const char *s, size_t len, struct ratio *ret_ratio)
 	struct ratio ratio = { .limit = LOAD_LIMIT_BARE };
 	size_t used_len = slash == NULL ? len : (size_t)(slash - s);
 
+	if (slash == NULL && len > 1 && s[len - 1] == '%')
+		used_len--;
 	if (parse_number(s, used_len, 0, &ratio.used) < 0)
 		return -EINVAL;
 	if (slash != NULL &&
@@ -89,8 +91,10 @@ take_ratio(
 	int r = parse_ratio(s, len, ret_ratio);
 
 	if (r == -ERANGE)
-		return option_wrong(
-		    error, "load ", s, ": more in use than the limit");
+		return option_wrong(error, "load ", s,
+		    memchr(s, '/', len) == NULL
+			? ": more than 100 percent"
+			: ": more in use than the limit");
 	if (r < 0)
 		return option_wrong(error, "load ", s,
 		    ": not PERCENT or USED/LIMIT (limit 1 to 1000000)");
@@ -251,7 +255,7 @@ static const struct option_row rows[] = {
 	{ "enable", 0, NULL, "that is over; one in quarantine is tried at once",
 	    take_enable },
 	{ "count", 0, "NUMBER", "so many queues, now", take_count },
-	{ "list", 0, NULL, "what holds; needs no permission", take_list },
+	{ "list", 0, NULL, "what holds; of root's instance for everybody", take_list },
 	{ "for", 0, "TIME",
 	    "it holds so long: 90, 90s, 5m, 2h, 1d\n"
 	    "(a load: 60s, the others: for ever)", take_time },

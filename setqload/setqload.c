@@ -49,7 +49,7 @@ static const struct failure {
 	{ -EBADMSG, EX_UNAVAILABLE,
 	    "the shared memory is damaged, or of another version" },
 	{ -EACCES, EX_NOPERM,
-	    "no permission; this is for root, or the user who runs it" },
+	    "no permission; this is for the user who runs the instance" },
 	{ -EPERM, EX_NOPERM, "the shared memory belongs to another user" },
 	{ -ETIMEDOUT, EX_TEMPFAIL, "the supervisor does not answer" },
 	{ -EAGAIN, EX_TEMPFAIL, "the message queue is full" },

@@ -210,6 +210,16 @@ Test(hand, I7_an_unchecked_queue_number_from_the_message_queue)
 		    0);
 }
 
+Test(hand, a_number_on_disk_that_is_not_run)
+{
+	s.on_disk[3] = true;
+	cr_expect_eq(ask_enable(3), -ENOENT);
+	cr_expect_str_eq(text, "is not run (closed)");
+	cr_expect_eq(ask_load(3, 1, 2, 0), -ENOENT);
+	cr_expect_str_eq(text, "is not run (closed)");
+	s.on_disk[3] = false;
+}
+
 Test(hand, refused_and_nothing_else)
 {
 	char reason[SCHED_REASON_SIZE + 1];
@@ -316,6 +326,8 @@ Test(hand, a_fault_is_not_hidden)
 	cr_expect_eq(ask_enable(1), 0);
 	cr_expect_str_eq(
 	    text, "queue 1: enabled; but it is disabled for a fault");
+	cr_expect_eq(ask_enable(1), -EBUSY);
+	cr_expect_not_null(strstr(text, "looked at again"), "%s", text);
 	cr_expect_eq(ask_disable(1, 0, "why"), 0);
 	s.queues[0]->disabled = false;
 	publish(&s, NOW);

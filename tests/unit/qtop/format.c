@@ -135,6 +135,8 @@ Test(qtop_format, cells)
 	}
 }
 
+#define UNPUBLISHED INT64_MAX
+
 Test(qtop_format, notes_and_kinds)
 {
 	static const struct {
@@ -161,6 +163,8 @@ Test(qtop_format, notes_and_kinds)
 		    1, LINE_BAD },
 		{ "stale for 11s", QUEUE_STATE_OPEN, 0, 11, 0, 1, 0, 1,
 		    LINE_BAD },
+		{ "nothing published yet", QUEUE_STATE_OPEN, 0, UNPUBLISHED, 0,
+		    0, 0, 1, LINE_BAD },
 		{ "no page: Permission denied", QUEUE_STATE_OPEN, -EACCES, 99,
 		    0, 0, 0, 1, LINE_BAD },
 	};
@@ -175,8 +179,9 @@ Test(qtop_format, notes_and_kinds)
 		fake.sched.rows[0].flags = SCHED_ROW_MANUAL;
 		fake.sched.rows[0].manual_until_mono =
 		    FAKE_MONO + rows[i].manual * USEC_PER_SEC;
-		fake.queues[0].head.beat_mono =
-		    FAKE_MONO - rows[i].beat_age * USEC_PER_SEC;
+		fake.queues[0].head.beat_mono = rows[i].beat_age == UNPUBLISHED
+		    ? 0
+		    : FAKE_MONO - rows[i].beat_age * USEC_PER_SEC;
 		fake.queues[0].read_only = rows[i].read_only;
 		fake.queues[0].scan_only = rows[i].scan_only;
 		fake.queues[0].local_used = rows[i].used;
