@@ -328,7 +328,8 @@ set_count(struct request *r, const struct msg *msg)
 	    sizeof(what));
 	if (code < 0)
 		return answer(r, code, "%s", what);
-	(void)answer(r, 0, "%" PRIu32 " queues", m->count);
+	(void)answer(
+	    r, 0, "%" PRIu32 " queue%s", m->count, m->count == 1 ? "" : "s");
 	if (m->seconds > 0)
 		add_time(r, m->seconds);
 	add(r, ": %s", what);

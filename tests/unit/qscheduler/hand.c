@@ -252,6 +252,35 @@ Test(hand, not_a_request)
 	cr_expect_eq(page.answer_next, 0);
 }
 
+/* ---- how many ---- */
+
+/* What holds for a time is the count, not what is done about it. */
+Test(hand, a_count_is_answered_with_what_is_done)
+{
+	static const struct {
+		uint32_t count, seconds;
+		int code;
+		const char *want;
+	} rows[] = {
+		{ 1, 20, 0, "1 queue for 20s: 1 close" },
+		{ 4, 3600, 0, "4 queues for 1h: 2 to come" },
+		{ 2, 0, 0, "2 queues: as it is" },
+		{ 5, 0, -ERANGE, "1 to 4 queues can be" },
+		{ 0, 20, -ERANGE, "1 to 4 queues can be" },
+	};
+	struct msg msg = { .type = MSG_COUNT };
+	size_t i;
+
+	s.queue_count = 1;
+	s.queue_max = 4;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		msg.u.COUNT.count = rows[i].count;
+		msg.u.COUNT.seconds = rows[i].seconds;
+		cr_expect_eq(ask(&msg), rows[i].code, "row %zu", i);
+		cr_expect_str_eq(text, rows[i].want, "row %zu: %s", i, text);
+	}
+}
+
 /* ---- disabled ---- */
 
 /* The fifth number of its page, as existing readers find it. */
