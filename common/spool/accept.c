@@ -108,14 +108,30 @@ accept_begin(struct accept *a, const struct spool *sp,
 	return 0;
 }
 
-/* The name, from the inode; and the mode, whatever the umask made of it. */
+/* In a private instance all files are its user's, who reads no others: root,
+ * too, submits for that user. */
+static int
+give_to_owner(const struct accept *a, const struct stat *st)
+{
+	const uid_t owner = a->sp->owner[a->opt.dir];
+
+	if (!a->sp->private || geteuid() != 0 || st->st_uid == owner)
+		return 0;
+	return fchown(a->fd, owner, (gid_t)-1) < 0 ? -errno : 0;
+}
+
+/* The name, from the inode; owner and mode, whatever the umask made of it. */
 static int
 settle(struct accept *a, uint64_t *ret_inode)
 {
 	struct stat st;
+	int r;
 
 	if (fstat(a->fd, &st) < 0)
 		return -errno;
+	r = give_to_owner(a, &st);
+	if (r < 0)
+		return r;
 	if ((st.st_mode & 07777) != file_mode(a) &&
 	    fchmod(a->fd, file_mode(a)) < 0)
 		return -errno;

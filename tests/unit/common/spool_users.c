@@ -301,3 +301,27 @@ Test(spool_users, D16_a_drop_that_cannot_be_read)
 	as_user(&x, x.s.owner.qmailq, x.s.owner.qmail, refuses_it);
 	scratch_close(&x.s);
 }
+
+Test(spool_users, root_submits_to_a_private_instance_for_its_user)
+{
+	struct scratch s;
+	struct stat st;
+	unsigned dir;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root to become other users");
+	scratch_open(&s);
+	cr_assert_eq(chown(s.sp.path, STRANGER, STRANGER), 0);
+	for (dir = 0; dir < SPOOL_NDIRS; dir++)
+		cr_assert_eq(fchownat(s.sp.fd, spool_dirs[dir].name, STRANGER,
+				 STRANGER, 0),
+		    0);
+	spool_close(&s.sp);
+	cr_assert_eq(spool_open(&s.sp, &fault_sys, s.base, 1), 0);
+	cr_assert_eq(
+	    stat(scratch_path(&s, SPOOL_INCOMING, scratch_put(&s).inode), &st),
+	    0);
+	cr_expect_eq(st.st_uid, (uid_t)STRANGER);
+	cr_expect_eq(st.st_mode & 07777, 0600u);
+	scratch_close(&s);
+}
