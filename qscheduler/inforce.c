@@ -9,8 +9,8 @@
 
 #include "daemon/daemon.h"
 
-#define NAME "conf"
-#define TEMP "conf.new"
+#define NAME CONF_IN_FORCE_NAME
+#define TEMP NAME ".new"
 
 static int
 dump(int dir, const struct conf *conf, mode_t mode)

@@ -156,6 +156,25 @@ enum conf_source {
 /* Read everything. path NULL: QSCHED_CONF or the default; the default file may
  * be absent, one that was named may not. On failure *ret_conf is untouched. */
 int conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error);
+/* conf_load(), and where it fails the configuration that was last in force:
+ * QUEUE_BASE/conf, which the supervisor writes and which stays when it ends. So
+ * an error in the operator's file stops neither submission nor a restart.
+ *
+ * 0: the file is right. 1: *ret_conf is the one in force, conf_path() of it
+ * says where it lies, and *ret_error what is wrong with the file, which the
+ * caller tells once. -errno: there is nothing to use instead, *ret_error as of
+ * conf_load().
+ *
+ * QUEUE_BASE is what the environment says; else the file, if one line of it
+ * sets queue_base rightly, whatever is wrong with the others; else the control
+ * file; else the default, but not for a named file that cannot be read.
+ * QUEUE_BASE and conf are believed when they belong to root or to this user,
+ * nobody else may write them, and conf names the QUEUE_BASE that it lies in. */
+int conf_load_in_force(
+    const char *path, struct conf *ret_conf, struct buf *ret_error);
+/* The second half of it: the one in force, whatever the file says. -errno. */
+int conf_load_last(const char *path, struct conf *ret_conf);
+#define CONF_IN_FORCE_NAME "conf"
 /* The same of settings that stand elsewhere, on top of the defaults: no file is
  * read, no environment looked at. path only names where they stand. */
 struct conf_setting {

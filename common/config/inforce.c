@@ -1,0 +1,194 @@
+/* The configuration in force, for when the operator's file is wrong. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/line.h"
+#include "config/param.h"
+
+/* ---- where QUEUE_BASE is ---- */
+
+/* A value that the parameter queue_base may have; *ret_base is filled anew. */
+static bool
+take_base(const char *value, struct buf *ret_base)
+{
+	const struct param *p = param_find("queue_base");
+	struct conf conf = { 0 };
+	struct buf why = { 0 };
+	bool good = param_set(p, &conf, value, &why) == 0;
+
+	if (good) {
+		buf_reset(ret_base);
+		good = buf_add_str(ret_base, conf.queue_base) == 0;
+	}
+	param_free(p, &conf);
+	buf_done(&why);
+	return good;
+}
+
+/* The value of a line of this name, in place; NULL: the line is another. An
+ * empty name takes the line as it is. */
+static char *
+line_value(char *line, const char *name)
+{
+	char *equals;
+
+	line_uncomment(line);
+	line = line_trim(line);
+	if (name[0] == '\0')
+		return line[0] == '\0' ? NULL : line;
+	equals = strchr(line, '=');
+	if (equals == NULL)
+		return NULL;
+	*equals = '\0';
+	return strcmp(line_trim(line), name) == 0 ? line_trim(equals + 1)
+						  : NULL;
+}
+
+/* The one line that sets it, however wrong the others are. Two that differ
+ * say nothing. */
+static bool
+find_base(struct buf *text, const char *name, struct buf *ret_base)
+{
+	struct line_cursor cursor;
+	const char *why, *found = NULL;
+	char *line;
+
+	line_begin(&cursor, text, CONF_LINE_MAX);
+	while (line_next(&cursor, &line, &why) > 0) {
+		const char *value = line_value(line, name);
+
+		if (value == NULL)
+			continue;
+		if (found != NULL && strcmp(found, value) != 0)
+			return false;
+		found = value;
+	}
+	return found != NULL && take_base(found, ret_base);
+}
+
+/* 1: the file sets it; 0: the file could be read and does not; -errno. */
+static int
+base_of_file(const char *path, size_t max, const char *name, struct buf *base)
+{
+	struct buf text = { 0 }, why = { 0 };
+	int r = file_read(path, max, &text, &why);
+
+	if (r == 0)
+		r = find_base(&text, name, base);
+	buf_done(&text);
+	buf_done(&why);
+	return r;
+}
+
+static int
+base_of_control(const char *path, struct buf *base)
+{
+	struct buf control = { 0 };
+	char *copy = strdup(path);
+	int r = copy == NULL
+	    ? -ENOMEM
+	    : buf_printf(&control, "%s/queue_base", dirname(copy));
+
+	if (r == 0)
+		r = base_of_file(buf_str(&control), CONF_LINE_MAX, "", base);
+	buf_done(&control);
+	free(copy);
+	return r;
+}
+
+/* By the rank of what conf_load() reads. A file that was named and is not
+ * there does not mean the default instance: the name may be a slip. */
+static int
+locate_base(const char *path, struct buf *base)
+{
+	const struct param *p = param_find("queue_base");
+	const char *env = getenv(p->env);
+	int r;
+
+	if (env != NULL)
+		return take_base(env, base) ? 0 : -EINVAL;
+	r = base_of_file(path, CONF_FILE_MAX, "queue_base", base);
+	if (r > 0 || base_of_control(path, base) > 0)
+		return 0;
+	if (r < 0 && strcmp(path, CONF_DEFAULT_FILE) != 0)
+		return r;
+	return take_base(p->fallback, base) ? 0 : -ENOMEM;
+}
+
+/* ---- what lies there ---- */
+
+/* Of root or of this user, and nobody else's to change. */
+static int
+check_owner(const char *path, mode_t kind)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return -errno;
+	if ((st.st_mode & S_IFMT) != kind)
+		return -EINVAL;
+	if ((st.st_uid != 0 && st.st_uid != geteuid()) ||
+	    (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return -EPERM;
+	return 0;
+}
+
+/* A copy of another QUEUE_BASE names the other one. */
+static int
+load_from(const char *base, struct conf *ret_conf, struct buf *why)
+{
+	struct buf path = { 0 };
+	struct conf conf;
+	int r = check_owner(base, S_IFDIR);
+
+	if (r == 0)
+		r = buf_printf(&path, "%s/" CONF_IN_FORCE_NAME, base);
+	if (r == 0)
+		r = check_owner(buf_str(&path), S_IFREG);
+	if (r == 0)
+		r = conf_load(buf_str(&path), &conf, why);
+	buf_done(&path);
+	if (r < 0)
+		return r;
+	if (strcmp(conf.queue_base, base) != 0) {
+		conf_done(&conf);
+		return -EXDEV;
+	}
+	*ret_conf = conf;
+	return 0;
+}
+
+int
+conf_load_last(const char *path, struct conf *ret_conf)
+{
+	struct buf base = { 0 }, why = { 0 };
+	int r;
+
+	if (path == NULL)
+		path = getenv("QSCHED_CONF");
+	if (path == NULL)
+		path = CONF_DEFAULT_FILE;
+	r = locate_base(path, &base);
+	if (r == 0)
+		r = load_from(buf_str(&base), ret_conf, &why);
+	buf_done(&base);
+	buf_done(&why);
+	return r;
+}
+
+int
+conf_load_in_force(
+    const char *path, struct conf *ret_conf, struct buf *ret_error)
+{
+	int r = conf_load(path, ret_conf, ret_error);
+
+	if (r < 0 && r != -ENOMEM && conf_load_last(path, ret_conf) == 0)
+		return 1;
+	return r;
+}
