@@ -71,13 +71,6 @@ inforce_write(
 	return r;
 }
 
-void
-inforce_remove(const struct base *b)
-{
-	if (b->fd >= 0)
-		(void)unlinkat(b->fd, NAME, 0);
-}
-
 char *
 inforce_variable(const struct base *b)
 {

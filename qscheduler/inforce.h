@@ -3,7 +3,9 @@
  *
  * So a child that is started again is configured as its brothers are, whatever
  * has become of the operator's file meanwhile: changed and not yet reloaded,
- * wrong, or gone. Written at start and at each reload, removed at the stop.
+ * wrong, or gone. Written at start and at each reload. It stays when the
+ * supervisor ends: submitters, and the next supervisor, use it while the
+ * operator's file is wrong (conf_load_in_force()).
  *
  * Soft: -errno with the words in *ret_error, nothing changed. */
 #ifndef QSCHEDULER_INFORCE_H
@@ -14,7 +16,6 @@
 
 int inforce_write(
     const struct base *b, const struct conf *conf, struct buf *ret_error);
-void inforce_remove(const struct base *b);
 /* "QSCHED_CONF_IN_FORCE=QUEUE_BASE/conf", for the environment of children;
  * NULL: no memory. */
 char *inforce_variable(const struct base *b);

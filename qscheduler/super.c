@@ -179,6 +179,51 @@ super_stop(struct super *s)
 
 /* ---- start ---- */
 
+/* A configuration as it was read, with what it names. */
+static int
+judge_conf(struct super *s, struct buf *error)
+{
+	int r = daemon_users(s->conf, &s->users, error);
+
+	return r == 0 ? files_check(s->conf, &s->users, error) : r;
+}
+
+/* The one that was last in force, so that an error in the operator's file does
+ * not keep the supervisor from coming back. */
+static int
+load_last(struct super *s, const struct buf *wrong)
+{
+	struct buf error = { 0 };
+	int r = conf_load_last(s->options.conf_path, s->conf);
+
+	if (r == 0) {
+		daemon_open_log(s->conf, "qscheduler");
+		r = judge_conf(s, &error);
+		if (r < 0)
+			conf_done(s->conf);
+	}
+	if (r == 0)
+		log_error("ALERT: %s: the configuration that was in force, %s, "
+			  "is used until that is put right and HUP is sent",
+		    buf_str(wrong), conf_path(s->conf));
+	buf_done(&error);
+	return r;
+}
+
+static int
+load_file(struct super *s, struct buf *error)
+{
+	int r = conf_load(s->options.conf_path, s->conf, error);
+
+	if (r < 0)
+		return r;
+	daemon_open_log(s->conf, "qscheduler");
+	r = judge_conf(s, error);
+	if (r < 0)
+		conf_done(s->conf);
+	return r;
+}
+
 static int
 load_conf(struct super *s)
 {
@@ -186,16 +231,9 @@ load_conf(struct super *s)
 	int r;
 
 	s->conf = calloc(1, sizeof(*s->conf));
-	r = s->conf == NULL ? -ENOMEM
-			    : conf_load(s->options.conf_path, s->conf, &error);
-	if (r < 0) {
-		conf_free(&s->conf);
-	} else {
-		daemon_open_log(s->conf, "qscheduler");
-		r = daemon_users(s->conf, &s->users, &error);
-		if (r == 0)
-			r = files_check(s->conf, &s->users, &error);
-	}
+	r = s->conf == NULL ? -ENOMEM : load_file(s, &error);
+	if (r < 0 && r != -ENOMEM && load_last(s, &error) == 0)
+		r = 0;
 	if (r < 0)
 		fprintf(stderr, "qscheduler: %s\n",
 		    error.len > 0 ? buf_str(&error) : strerror(-r));
@@ -338,8 +376,6 @@ close_all(struct super *s)
 	for (i = 0; i < s->nqueues; i++)
 		queue_free(&s->queues[i]);
 	requests_close(s);
-	if (s->child_env != NULL)
-		inforce_remove(&s->base);
 	publish_close(s);
 	base_close(&s->base);
 	super_signals_close(s);

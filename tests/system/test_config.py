@@ -71,6 +71,49 @@ class Configuration(SystemTest):
         i.wait_delivered("alice", 1)
         i.stop()
 
+    def test_F9_a_wrong_file_does_not_stop_a_restart(self):
+        """mutation: load_conf() does not ask for the one that was in force."""
+        i = self.running(conf={"hopcount_limit": "77"})
+        for end in (i.kill, i.stop):
+            i.conf_file.write_text(i.conf_file.read_text() + "nonsense = 1\n")
+            end()
+            wait(lambda: not i.pids(), what="the end of the children")
+            i.start()
+            wait(lambda: i.log_has(rf"ALERT: {i.conf_file}:\d+: nonsense: .*{i.base}/conf, is used"), what="the alert")
+            self.assertIn("hopcount_limit = 77", (i.base / "conf").read_text())
+            done = subprocess.run([BIN / "qscheduler", "--check", i.conf_file], capture_output=True,
+                                  text=True, check=False, env=i.environment())
+            self.assertEqual(done.returncode, 100, done.stdout)
+            self.assertIn("nonsense", done.stderr)
+            i.log_file.unlink()
+            i.write_conf(hopcount_limit="78")
+            i.reload()
+            wait(lambda: "hopcount_limit = 78" in (i.base / "conf").read_text(), what="the right one in force")
+            i.write_conf(hopcount_limit="77")
+            i.reload()
+            wait(lambda: "hopcount_limit = 77" in (i.base / "conf").read_text(), what="the first again")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        i.stop()
+
+    def test_F9_a_file_that_names_an_unknown_user_does_not_stop_a_restart(self):
+        i = self.running()
+        i.stop()
+        i.write_conf(**({"qmailq_user": "nosuchuser"} if AS_ROOT else {"queue_max": "none"}))
+        i.start()
+        self.assertTrue(i.log_has("ALERT: .*(nosuchuser|none)"), i.log())
+        i.stop()
+
+    @needs_root
+    def test_F9_what_others_may_write_is_not_taken_for_the_one_in_force(self):
+        i = self.running()
+        i.stop()
+        (i.base / "conf").chmod(0o666)
+        i.write_conf(nonsense="1")
+        done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
+                              text=True, check=False, timeout=20, env=i.environment())
+        self.assertEqual(done.returncode, 100)
+
     def test_F1_files_of_children_are_judged_before_the_start(self):
         i = self.instance()
         for path, text, line in ((i.routing_file, "* local\nx.example nowhere\n", 2),
