@@ -50,6 +50,39 @@ add_clean(struct buf *out, const char *s, size_t keep)
 	return text_clean(out, s, strlen(s), room);
 }
 
+/* What could end a value for a parser, or seem to begin another one. No
+ * address without quotes has any of these; `=` stays, since addresses that
+ * name a recipient within a sender have it, and nothing before it could end. */
+static const char ends_value[] = " \"(),;<>\\";
+
+/* The value of a field: what could end it as \xHH, all else as add_clean() has
+ * it. An escape is whole or not there. */
+static int
+add_value(struct buf *out, const char *s, size_t keep)
+{
+	char escape[8];
+	size_t run, room, was;
+	int r = 0;
+
+	while (r == 0 && *s != '\0') {
+		run = strcspn(s, ends_value);
+		room = out->len + keep >= ROOM ? 0 : ROOM - keep - out->len;
+		was = out->len;
+		if (run > 0) {
+			r = text_clean(out, s, run, room);
+		} else if (room >= 4) {
+			run = 1;
+			snprintf(escape, sizeof(escape), "\\x%02x",
+			    (unsigned char)*s);
+			r = buf_add_str(out, escape);
+		}
+		if (run == 0 || out->len < was + run)
+			break;
+		s += run;
+	}
+	return r;
+}
+
 static int
 add_text_field(struct buf *out, const struct log_field *field)
 {
@@ -62,7 +95,7 @@ add_text_field(struct buf *out, const struct log_field *field)
 	if (r < 0)
 		return r;
 	if (field->kind == LOG_KIND_STR || address) {
-		r = add_clean(out, field->str == NULL ? "" : field->str, 1);
+		r = add_value(out, field->str == NULL ? "" : field->str, 1);
 		return r < 0 || !address ? r : add_clean(out, ">", 0);
 	}
 	format_number(field, number);

@@ -3,6 +3,9 @@
  * The line has no newline and leaves room for one within LOG_LINE_MAX. What
  * does not fit is cut at a character and, in JSON, told by `truncated`; the
  * line stays well-formed. Failure: -ENOMEM.
+ *
+ * In text a value cannot end its field: blanks, `"`, parentheses, `,`, `;`,
+ * `<`, `>` and the backslash stand in it as \xHH, two hexadecimal digits.
  */
 #ifndef LOG_LINE_H
 #define LOG_LINE_H

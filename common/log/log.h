@@ -10,7 +10,8 @@
  * A line is one write of at most LOG_LINE_MAX bytes. A log reader that does
  * not read never stops mail: the line is dropped and counted, and the next
  * line that fits says how many were lost (fault P21). Bytes from outside are
- * cleaned here (base/text), so callers pass them as they came.
+ * cleaned here (base/text), and in text what could end a field is written
+ * \xHH (log/line.h), so callers pass them as they came.
  *
  * Only programs and common/daemon log; no other module of common/ does.
  * Message content and secrets are never passed in.

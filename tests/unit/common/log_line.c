@@ -86,8 +86,8 @@ Test(log_line, C4_A7_bytes_from_outside_make_no_new_line)
 	struct buf line = { 0 };
 
 	cr_assert_eq(log_line_text(&line, &event, &style), 0);
-	cr_expect_str_eq(
-	    buf_str(&line), "p: to=<a??from=<x>?[2J%n@b> (550 \"no\"?\\)");
+	cr_expect_str_eq(buf_str(&line),
+	    "p: to=<a??from=\\x3cx\\x3e?[2J%n@b> (550 \"no\"?\\)");
 	buf_reset(&line);
 	cr_assert_eq(log_line_json(&line, &event, &style), 0);
 	cr_expect_str_eq(buf_str(&line),
