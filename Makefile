@@ -111,12 +111,15 @@ lint:
 format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
-.PHONY: demo bench
+.PHONY: demo bench bench-beside
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
     $(B)/tests/bench/places
 	$(PYTHON) -B tests/bench/bench.py
+# BESIDE=DIR: another checkout, built there with the same two targets.
+bench-beside: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/beside.py $(BESIDE)
 
 $(B)/tests/bench/submit: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) \
     $(call logic_o,queue-inject) $(LIB)
