@@ -123,13 +123,36 @@ objects_open(struct queue *q)
 }
 
 static void
+forget_page(struct queue *q, const char *name, const char *why)
+{
+	log_warning("shared memory %s %s: made again", name, why);
+	if (publish_is_same(name, q->page_fd))
+		(void)shm_unlink(name);
+	io_close(&q->page_fd);
+}
+
+/* Two system calls on a descriptor of ours, so in each tick: readers see no
+ * queue meanwhile. */
+void
+objects_tick(struct queue *q)
+{
+	const char *why = "cannot be looked at";
+	char name[IPC_NAME_MAX];
+
+	if (q->page_fd < 0 || queue_is_leaving(q) ||
+	    page_check(q->page_fd, sizeof(struct queue_page), QUEUE_PAGE_MAGIC,
+		&why) == 0)
+		return;
+	ipc_name_queue(q->super->instance, q->number, name);
+	forget_page(q, name, why);
+	objects_open(q);
+}
+
+static void
 forget_lost(struct queue *q, const char *name)
 {
-	if (q->page_fd >= 0 && !publish_is_same(name, q->page_fd)) {
-		log_warning(
-		    "shared memory %s was taken away: made again", name);
-		io_close(&q->page_fd);
-	}
+	if (q->page_fd >= 0 && !publish_is_same(name, q->page_fd))
+		forget_page(q, name, "was taken away");
 	if (q->bell >= 0 && !mq_same(name, q->bell)) {
 		log_warning(
 		    "message queue %s was taken away: made again", name);

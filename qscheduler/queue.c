@@ -301,6 +301,7 @@ queue_tick(struct queue *q, usec_t now)
 
 	for (role = 0; role < NROLES; role++)
 		child_tick(&q->children[role]);
+	objects_tick(q);
 	hand_tick(q, now);
 	quarantine_tick(q, now);
 	retire_tick(q, now);

@@ -278,6 +278,8 @@ void objects_close(struct queue *q);
 /* At the start: what a supervisor that was killed left of a queue that is not
  * run now (I15). */
 void objects_remove_stale(struct super *s, uint32_t number);
+/* A page that was taken away, cut off or written over is made again. */
+void objects_tick(struct queue *q);
 /* What is missing or was unlinked is made again (I2, I8), and linked. */
 void objects_health(struct queue *q);
 

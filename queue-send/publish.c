@@ -4,6 +4,8 @@
 
 #include "base/io.h"
 #include "ipc/ask.h"
+#include "ipc/mapping.h"
+#include "log/log.h"
 #include "queue-send/dispatch.h"
 #include "queue-send/handover.h"
 
@@ -157,12 +159,31 @@ publish(struct send *s)
 	report_load(s);
 }
 
+/* False: nothing of it is left; the supervisor makes another one. */
+static bool
+look_after_page(struct send *s)
+{
+	struct queue_page *page = s->pub.page;
+
+	if (page != NULL && mapping_is_lost(page)) {
+		log_warning("the shared memory of this queue was cut off: "
+			    "nothing is published until there is another one");
+		unmap(s);
+	} else if (page != NULL &&
+	    !page_is_own(&page->head, sizeof(*page), QUEUE_PAGE_MAGIC)) {
+		log_warning("the shared memory of this queue was written over: "
+			    "its head is put right");
+		page_mend(&page->head, sizeof(*page), QUEUE_PAGE_MAGIC);
+	}
+	return s->pub.page != NULL;
+}
+
 usec_t
 publish_work(struct send *s)
 {
 	usec_t at = s->pub.published_at;
 
-	if (s->pub.page == NULL)
+	if (!look_after_page(s))
 		return USEC_NEVER;
 	at += s->pub.changed ? PUBLISH_EVERY : PUBLISH_IDLE;
 	if (s->now < at)

@@ -1,5 +1,6 @@
 /* The writer's side of the pages. */
 #include "ipc/page.h"
+#include "ipc/mapping.h"
 #include "ipc/page_layout.h"
 #include "ipc/shm.h"
 
@@ -168,18 +169,6 @@ shape(int fd, size_t size, const struct page_owner *owner)
 	return shm_allocate(fd, size);
 }
 
-static int
-map(int fd, size_t size, void **ret_page)
-{
-	void *page =
-	    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	*ret_page = page;
-	return 0;
-}
-
 int
 page_create(const char *name, size_t size, uint64_t magic,
     const struct page_owner *owner, void **ret_page, int *ret_fd,
@@ -193,7 +182,7 @@ page_create(const char *name, size_t size, uint64_t magic,
 		return fd;
 	r = shape(fd, size, owner);
 	if (r == 0)
-		r = map(fd, size, &page);
+		r = mapping_map(fd, size, &page);
 	if (r < 0) {
 		close(fd);
 		shm_unlink(name);
@@ -209,10 +198,16 @@ page_create(const char *name, size_t size, uint64_t magic,
 	return 0;
 }
 
+static bool
+is_head_of(const struct page_head *head, size_t size, uint64_t magic)
+{
+	return head->magic == magic && head->version == PAGE_VERSION &&
+	    head->size == size;
+}
+
 int
 page_map(int fd, size_t size, uint64_t magic, void **ret_page)
 {
-	const struct page_head *head;
 	struct stat st;
 	void *page = NULL;
 	int r;
@@ -221,12 +216,10 @@ page_map(int fd, size_t size, uint64_t magic, void **ret_page)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size != (off_t)size)
 		return -EBADMSG;
-	r = map(fd, size, &page);
+	r = mapping_map(fd, size, &page);
 	if (r < 0)
 		return r;
-	head = head_of(page, magic);
-	if (head->magic != magic || head->version != PAGE_VERSION ||
-	    head->size != size) {
+	if (!is_head_of(head_of(page, magic), size, magic)) {
 		page_unmap(&page, size);
 		return -EBADMSG;
 	}
@@ -237,9 +230,45 @@ page_map(int fd, size_t size, uint64_t magic, void **ret_page)
 void
 page_unmap(void **page, size_t size)
 {
-	if (*page != NULL)
-		munmap(*page, size);
+	mapping_unmap(*page, size);
 	*page = NULL;
+}
+
+int
+page_check(int fd, size_t size, uint64_t magic, const char **ret_why)
+{
+	struct page_head head;
+	struct stat st;
+	int64_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret_why = "was taken away";
+	if (st.st_nlink == 0)
+		return -ENOENT;
+	*ret_why = "was cut off";
+	if (st.st_size != (off_t)size)
+		return -EBADMSG;
+	n = io_pread_all(
+	    fd, &head, sizeof(head), (int64_t)page_head_offset(magic));
+	*ret_why = "was written over";
+	return n == sizeof(head) && is_head_of(&head, size, magic) ? 0
+								   : -EBADMSG;
+}
+
+void
+page_mend(struct page_head *head, size_t size, uint64_t magic)
+{
+	head->magic = magic;
+	head->version = PAGE_VERSION;
+	head->size = (uint32_t)size;
+	page_own(head);
+}
+
+bool
+page_is_own(const struct page_head *head, size_t size, uint64_t magic)
+{
+	return is_head_of(head, size, magic) && head->pid == (uint32_t)getpid();
 }
 
 /* ---- the sequence lock ---- */

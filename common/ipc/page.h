@@ -176,6 +176,14 @@ int page_create(const char *name, size_t size, uint64_t magic,
  * fstat: -EBADMSG when size, magic or version are not ours. */
 int page_map(int fd, size_t size, uint64_t magic, void **ret_page);
 void page_unmap(void **page, size_t size);
+/* Is the segment of fd still what was made? One that was cut off under a
+ * mapping ends nobody (ipc/mapping.h), but nobody sees it any more either.
+ * -ENOENT: its name was taken away; -EBADMSG: another size, or another head;
+ * then *ret_why says so: "was taken away", to follow the name. */
+int page_check(int fd, size_t size, uint64_t magic, const char **ret_why);
+/* Writer: the head of a page is as this process has made it; make it so. */
+bool page_is_own(const struct page_head *head, size_t size, uint64_t magic);
+void page_mend(struct page_head *head, size_t size, uint64_t magic);
 /* Writer: between these two the page may change. end stamps the heartbeat. */
 void page_write_begin(struct page_head *head);
 void page_write_end(struct page_head *head, usec_t now_mono, usec_t now_wall);
