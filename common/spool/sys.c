@@ -36,6 +36,7 @@ const struct spool_sys spool_sys_real = {
 	.futimens = futimens,
 	.flock = flock,
 	.fsync = fsync,
+	.syncfs = syncfs,
 	.close = close,
 	.fstatvfs = fstatvfs,
 };

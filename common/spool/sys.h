@@ -24,6 +24,7 @@ struct spool_sys {
 	int (*futimens)(int fd, const struct timespec times[2]);
 	int (*flock)(int fd, int op);
 	int (*fsync)(int fd);
+	int (*syncfs)(int fd);
 	int (*close)(int fd);
 	int (*fstatvfs)(int fd, struct statvfs *out);
 };

@@ -1,0 +1,231 @@
+#include "spool/sync_pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define THREADS_MAX 8
+#define STACK       (UINT32_C(64) * 1024)
+
+STAILQ_HEAD(sync_jobs, sync_job);
+
+struct sync_pool {
+	const struct spool_sys *sys;
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct sync_jobs waiting, done;
+	unsigned nwaiting, nidle;
+	bool stop;
+	int fd;
+	unsigned limit, nthreads;
+	pthread_t threads[THREADS_MAX];
+};
+
+struct sync_job *
+sync_job_new(void)
+{
+	struct sync_job *job = calloc(1, sizeof(*job));
+	int i;
+
+	for (i = 0; job != NULL && i < SYNC_JOB_FDS; i++)
+		job->fds[i] = -1;
+	return job;
+}
+
+void
+sync_job_free(struct sync_job *job)
+{
+	int i;
+
+	for (i = 0; job != NULL && i < SYNC_JOB_FDS; i++)
+		io_close(&job->fds[i]);
+	free(job);
+}
+
+static void
+run_job(const struct spool_sys *sys, struct sync_job *job)
+{
+	int (*sync)(int fd) = job->whole ? sys->syncfs : sys->fsync;
+	int i;
+
+	for (i = 0; i < SYNC_JOB_FDS; i++) {
+		if (job->fds[i] < 0)
+			continue;
+		if (job->error == 0 && sync(job->fds[i]) < 0)
+			job->error = -errno;
+		io_close(&job->fds[i]);
+	}
+}
+
+/* With the lock held. */
+static void
+finish_job(struct sync_pool *p, struct sync_job *job)
+{
+	const uint64_t one = 1;
+
+	STAILQ_INSERT_TAIL(&p->done, job, link);
+	(void)!write(p->fd, &one, sizeof(one)); /* full is readable, too */
+}
+
+static void *
+run_thread(void *arg)
+{
+	struct sync_pool *p = arg;
+	struct sync_job *job;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		job = STAILQ_FIRST(&p->waiting);
+		if (job == NULL) {
+			p->nidle++;
+			pthread_cond_wait(&p->work, &p->lock);
+			p->nidle--;
+			continue;
+		}
+		STAILQ_REMOVE_HEAD(&p->waiting, link);
+		p->nwaiting--;
+		pthread_mutex_unlock(&p->lock);
+		run_job(p->sys, job);
+		pthread_mutex_lock(&p->lock);
+		finish_job(p, job);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* Signals are for the loop of the process. With the lock held. */
+static int
+start_thread(struct sync_pool *p)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int r = pthread_attr_init(&attr);
+
+	if (r != 0)
+		return -r;
+	(void)pthread_attr_setstacksize(&attr, STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&p->threads[p->nthreads], &attr, run_thread, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (r == 0)
+		p->nthreads++;
+	return -r;
+}
+
+struct sync_pool *
+sync_pool_new(const struct spool_sys *sys, unsigned threads)
+{
+	struct sync_pool *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->sys = sys;
+	p->limit = threads < THREADS_MAX ? threads : THREADS_MAX;
+	STAILQ_INIT(&p->waiting);
+	STAILQ_INIT(&p->done);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->work, NULL);
+	p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->fd < 0)
+		sync_pool_free(&p);
+	return p;
+}
+
+static bool
+join_threads(struct sync_pool *p)
+{
+	struct timespec limit;
+	unsigned i;
+
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec++;
+	for (i = 0; i < p->nthreads; i++)
+		if (pthread_timedjoin_np(p->threads[i], NULL, &limit) != 0)
+			return false;
+	return true;
+}
+
+static void
+free_jobs(struct sync_jobs *jobs)
+{
+	struct sync_job *job;
+
+	while ((job = STAILQ_FIRST(jobs)) != NULL) {
+		STAILQ_REMOVE_HEAD(jobs, link);
+		sync_job_free(job);
+	}
+}
+
+void
+sync_pool_free(struct sync_pool **pool)
+{
+	struct sync_pool *p = *pool;
+
+	*pool = NULL;
+	if (p == NULL)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	if (!join_threads(p)) /* a thread hangs in a disk, and uses this */
+		return;
+	free_jobs(&p->waiting);
+	free_jobs(&p->done);
+	io_close(&p->fd);
+	pthread_cond_destroy(&p->work);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+int
+sync_pool_fd(const struct sync_pool *p)
+{
+	return p->fd;
+}
+
+int
+sync_pool_put(struct sync_pool *p, struct sync_job *job)
+{
+	int r = 0;
+
+	if (p->limit == 0) {
+		run_job(p->sys, job);
+		finish_job(p, job);
+		return 0;
+	}
+	pthread_mutex_lock(&p->lock);
+	if (p->nwaiting >= p->nidle && p->nthreads < p->limit)
+		r = start_thread(p);
+	if (p->nthreads > 0) { /* the others do it, if later */
+		STAILQ_INSERT_TAIL(&p->waiting, job, link);
+		p->nwaiting++;
+		pthread_cond_signal(&p->work);
+		r = 0;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+struct sync_job *
+sync_pool_take(struct sync_pool *p)
+{
+	struct sync_job *job;
+	uint64_t count;
+
+	(void)!read(p->fd, &count, sizeof(count));
+	pthread_mutex_lock(&p->lock);
+	job = STAILQ_FIRST(&p->done);
+	if (job != NULL)
+		STAILQ_REMOVE_HEAD(&p->done, link);
+	pthread_mutex_unlock(&p->lock);
+	return job;
+}

@@ -1,0 +1,48 @@
+/* spool/sync_pool.h - files synced by threads, so that a loop never waits for
+ * a disk. Several at once join one commit of the journal.
+ *
+ * A job is descriptors and an answer; threads share nothing else with their
+ * owner. A finished job makes the descriptor of sync_pool_fd() readable.
+ * Threads are started when there is work for them, block all signals, and stay.
+ *
+ * Soft: -errno. Ownership: a job is the pool's from sync_pool_put() until
+ * sync_pool_take() gives it back; its descriptors are closed by then.
+ */
+#ifndef SPOOL_SYNC_POOL_H
+#define SPOOL_SYNC_POOL_H
+
+#include "base/base.h"
+#include "spool/sys.h"
+
+#include <sys/queue.h>
+
+#define SYNC_JOB_FDS 2
+
+struct sync_job {
+	STAILQ_ENTRY(sync_job) link;
+	int fds[SYNC_JOB_FDS]; /* synced in this order; -1: none */
+	bool whole;            /* the file systems that they are on */
+	int error;             /* of the first that failed: -errno */
+	uint32_t serial;       /* these two are the owner's */
+	uint64_t inode;
+};
+
+struct sync_pool;
+
+/* At most so many threads; with 0 a job is done within sync_pool_put(). NULL:
+ * no descriptor or no memory. */
+struct sync_pool *sync_pool_new(const struct spool_sys *sys, unsigned threads);
+/* Waits a second for what is under way; a thread that hangs is left behind. */
+void sync_pool_free(struct sync_pool **pool);
+/* Readable when a job is done. */
+int sync_pool_fd(const struct sync_pool *pool);
+/* -EAGAIN: not one thread can be started; the job stays the caller's. */
+int sync_pool_put(struct sync_pool *pool, struct sync_job *job);
+/* One that is done, for free(); NULL: none. */
+struct sync_job *sync_pool_take(struct sync_pool *pool);
+/* A job without descriptors; NULL: no memory. */
+struct sync_job *sync_job_new(void);
+/* One that was never put, or was taken. */
+void sync_job_free(struct sync_job *job);
+
+#endif

@@ -1,0 +1,139 @@
+/* Files synced by threads: each job once, its descriptors closed, the first
+ * error kept, and no job lost. */
+#include "spool/sync_pool.h"
+
+#include "base/io.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define JOBS 200
+
+static atomic_int files, wholes;
+static int failing = -1, gate[2] = { -1, -1 };
+
+static int
+count_fsync(int fd)
+{
+	char c;
+
+	if (gate[0] >= 0)
+		(void)!read(gate[0], &c, 1);
+	atomic_fetch_add(&files, 1);
+	if (fd != failing)
+		return 0;
+	errno = EIO;
+	return -1;
+}
+
+static int
+count_syncfs(int fd UNUSED)
+{
+	atomic_fetch_add(&wholes, 1);
+	return 0;
+}
+
+static const struct spool_sys sys = { .fsync = count_fsync,
+	.syncfs = count_syncfs };
+
+static struct sync_job *
+make_job(uint32_t serial, bool both)
+{
+	struct sync_job *job = sync_job_new();
+
+	cr_assert_not_null(job);
+	job->serial = serial;
+	job->fds[1] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (both)
+		job->fds[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return job;
+}
+
+static struct sync_job *
+take_one(struct sync_pool *p)
+{
+	struct pollfd ready = { .fd = sync_pool_fd(p), .events = POLLIN };
+	struct sync_job *job;
+
+	while ((job = sync_pool_take(p)) == NULL)
+		cr_assert_eq(poll(&ready, 1, 30000), 1, "no job ends");
+	return job;
+}
+
+static void
+all_jobs(unsigned threads)
+{
+	struct sync_pool *p = sync_pool_new(&sys, threads);
+	bool seen[JOBS] = { false };
+	struct sync_job *job;
+	uint32_t i;
+
+	cr_assert_not_null(p);
+	for (i = 0; i < JOBS; i++) {
+		job = make_job(i, i % 2 == 0);
+		job->whole = i % 10 == 9;
+		cr_assert_eq(sync_pool_put(p, job), 0);
+	}
+	for (i = 0; i < JOBS; i++) {
+		job = take_one(p);
+		cr_assert_not(seen[job->serial]);
+		seen[job->serial] = true;
+		cr_assert_eq(job->error, 0);
+		cr_assert(job->fds[0] < 0 && job->fds[1] < 0);
+		sync_job_free(job);
+	}
+	cr_expect_null(sync_pool_take(p));
+	sync_pool_free(&p);
+	cr_expect_null(p);
+	cr_expect_eq(atomic_load(&files), JOBS / 2 * 3 - JOBS / 10);
+	cr_expect_eq(atomic_load(&wholes), JOBS / 10);
+}
+
+/* mutation: common/spool/sync_pool.c: run_thread() leaves the job in the list.
+ */
+Test(spool_sync_pool, D32_each_job_is_done_once_by_threads, .timeout = 60)
+{
+	all_jobs(4);
+}
+
+Test(spool_sync_pool, D32_each_job_is_done_once_without_threads, .timeout = 60)
+{
+	all_jobs(0);
+}
+
+/* mutation: common/spool/sync_pool.c: run_job() keeps the last error. */
+Test(spool_sync_pool, D7_the_first_error_is_kept_and_ends_the_job)
+{
+	struct sync_pool *p = sync_pool_new(&sys, 1);
+	struct sync_job *job = make_job(1, true);
+
+	failing = job->fds[0];
+	cr_assert_eq(sync_pool_put(p, job), 0);
+	job = take_one(p);
+	cr_expect_eq(job->error, -EIO);
+	cr_expect(job->fds[0] < 0 && job->fds[1] < 0);
+	cr_expect_eq(atomic_load(&files), 1);
+	sync_job_free(job);
+	sync_pool_free(&p);
+}
+
+/* mutation: common/spool/sync_pool.c: join_threads() joins without a limit. */
+Test(spool_sync_pool, D25_a_sync_that_hangs_holds_up_no_end, .timeout = 60)
+{
+	struct sync_pool *p;
+
+	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
+	p = sync_pool_new(&sys, 2);
+	cr_assert_eq(sync_pool_put(p, make_job(1, false)), 0);
+	cr_assert_eq(sync_pool_put(p, make_job(2, false)), 0);
+	cr_assert_null(sync_pool_take(p));
+	sync_pool_free(&p);
+	cr_expect_null(p);
+	cr_expect_eq(atomic_load(&files), 0);
+	close(gate[1]);
+}
