@@ -13,6 +13,7 @@
 #include "queue-send/recover.h"
 #include "queue-send/results.h"
 #include "queue-send/schedule.h"
+#include "queue-send/sync.h"
 #include "queue-send/turn.h"
 #include "queue-send/places.h"
 
@@ -51,6 +52,8 @@ send_init(struct send *s)
 	r = schedule_init(s);
 	if (r == 0)
 		r = turn_init(&s->turn, s->base, send_turn, s);
+	if (r == 0)
+		r = sync_init(s);
 	if (r < 0) {
 		send_done(s);
 		return r;
@@ -69,6 +72,7 @@ send_done(struct send *s)
 	if (s->sched != NULL && sched_figures(s->sched).running > 0)
 		places_abandon(s);
 	links_done(s);
+	sync_done(s);
 	results_drop_parked(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
 		while ((m = messages_first(&s->messages, list)) != NULL)
@@ -89,6 +93,10 @@ recover(struct send *s)
 
 	recover_active(&s->sp, &done);
 	s->want_scan = done.returned > 0;
+	if (done.unmarked > 0)
+		log_warning("recipients that had failed, the reason lost in a "
+			    "power cut: %llu: they are tried again",
+		    (unsigned long long)done.unmarked);
 	if (done.returned + done.removed + done.held > 0)
 		log_info("active queue of the last run: %llu back to incoming, "
 			 "%llu done, %llu held",
@@ -118,6 +126,7 @@ start(struct daemon *d)
 	if (s->lock < 0)
 		return s->lock;
 	recover(s);
+	s->sync.threads = SYNC_THREADS;
 	r = send_init(s);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
@@ -270,7 +279,7 @@ control_work(struct send *s)
 {
 	const uint32_t running = sched_figures(s->sched).running;
 	bool over = running == 0 && STAILQ_EMPTY(&s->parked) &&
-	    (s->messages.count[LIST_FINISHED] == 0 || s->health.read_only);
+	    (messages_to_leave(&s->messages) == 0 || s->health.read_only);
 
 	if (!s->stopping)
 		return USEC_NEVER;

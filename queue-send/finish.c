@@ -10,6 +10,7 @@
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
 #include "queue-send/handover.h"
+#include "queue-send/sync.h"
 #include "spool/reason.h"
 
 #define FINISHED_PER_TURN 50
@@ -31,6 +32,16 @@ say(const struct message *m, enum log_level level, const char *name,
 	log_write(&event);
 }
 
+void
+finish_count_error(struct send *s, enum health_write kind, int error)
+{
+	if (!health_failed(&s->health, kind, error, s->now))
+		return;
+	log_error("%s: %s: no delivery starts until marks can be written",
+	    s->sp.path, strerror(-error));
+	send_kick(s);
+}
+
 static void
 write_failed(struct send *s, const struct message *m, const char *what,
     enum health_write kind, int error)
@@ -41,11 +52,7 @@ write_failed(struct send *s, const struct message *m, const char *what,
 	s->pub.changed = true;
 	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
 		log_error("%s: cannot %s: %s", id, what, strerror(-error));
-	if (!health_failed(&s->health, kind, error, s->now))
-		return;
-	log_error("%s: %s: no delivery starts until marks can be written",
-	    s->sp.path, strerror(-error));
-	send_kick(s);
+	finish_count_error(s, kind, error);
 }
 
 void
@@ -84,6 +91,7 @@ remove_message(struct send *s, struct message *m)
 		r = spool_remove(&s->sp, SPOOL_ACTIVE, m->inode);
 	if (r < 0)
 		return r;
+	sync_changed(s);
 	s->counters.finished++;
 	rate_add(&s->rate_out, s->now);
 	say(m, LOG_INFO_L, "removed", "removed");
@@ -236,13 +244,29 @@ leave(struct send *s, struct message *m)
 	return m->failed > 0 ? hold(s, m) : remove_message(s, m);
 }
 
+/* A file that is removed takes its marks along; one that is not the message's
+ * has none of it. Every other move may be on disk before the marks are. */
+static bool
+waits_for_sync(const struct send *s, const struct message *m)
+{
+	bool removed = m->error == 0 && m->deferred == 0 && m->failed == 0;
+
+	return !removed && m->error != -ENOENT && m->error != -ESTALE &&
+	    sync_is_wanting(s, m);
+}
+
 /* False: nothing can be moved now. One that alone cannot be holds up no other.
  */
 static bool
 finish_one(struct send *s, struct message *m)
 {
-	int r = leave(s, m);
+	int r;
 
+	if (waits_for_sync(s, m)) {
+		messages_put(&s->messages, m, LIST_UNSYNCED);
+		return true;
+	}
+	r = leave(s, m);
 	if (r == -ENOENT)
 		r = vanished(s, m);
 	if (r == 0) {

@@ -13,6 +13,8 @@ void finish_mark_failed(
     struct send *s, const struct message *m, const char *what, int error);
 void finish_write_failed(
     struct send *s, const struct message *m, const char *what, int error);
+/* The part of these that is not about a message. */
+void finish_count_error(struct send *s, enum health_write kind, int error);
 /* The file is gone from where it was: so are its reasons, lest they meet the
  * next file of that inode (D22), unless it lies elsewhere in the queue. */
 void finish_clear_reasons(struct send *s, uint64_t inode);

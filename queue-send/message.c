@@ -143,6 +143,13 @@ messages_first(struct messages *ms, enum message_list list)
 	return TAILQ_FIRST(&ms->list[list]);
 }
 
+uint32_t
+messages_to_leave(const struct messages *ms)
+{
+	return ms->count[LIST_FINISHED] + ms->count[LIST_UNSYNCED] +
+	    ms->count[LIST_SYNCING];
+}
+
 void
 message_id(const struct message *m, char out[QUEUE_ID_SIZE])
 {

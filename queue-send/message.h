@@ -5,6 +5,8 @@
  *	READING     in the active queue, a batch of recipients is to be read
  *	FINISHED    nothing of it waits or runs: to leave the active queue
  *	STUCK       finished, and its file could not be moved: again later
+ *	UNSYNCED    finished, its marks wait to be synced before it leaves
+ *	SYNCING     that is under way
  *	(none)      in the active queue, entries wait or run, or the scheduler
  *	            says when the next batch is read
  *
@@ -33,6 +35,8 @@ enum message_list {
 	LIST_READING,
 	LIST_FINISHED,
 	LIST_STUCK,
+	LIST_UNSYNCED,
+	LIST_SYNCING,
 	LIST_NLISTS,
 };
 
@@ -66,6 +70,8 @@ struct message {
 	uint32_t death;    /* the last one counted in deaths */
 	uint32_t nparked;  /* results that are not recorded */
 	uint32_t minute;   /* its place in send->ages */
+	uint32_t marked;   /* epoch of the last mark (sync.h), 0: none */
+	uint32_t syncing;  /* serial of the job, 0: none */
 	int fd;            /* O_RDWR while deliveries run, else -1 */
 	int error;         /* 0, or -errno: the file does not let us go on */
 	const char *why;   /* what is damaged, for -EBADMSG and -EPERM */
@@ -104,6 +110,8 @@ void messages_drop(struct messages *ms, struct message *m);
 void
 messages_put(struct messages *ms, struct message *m, enum message_list list);
 struct message *messages_first(struct messages *ms, enum message_list list);
+/* How many are about to leave, but for those that cannot. */
+uint32_t messages_to_leave(const struct messages *ms);
 
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 /* What the trailer of its file says; its recipients are to be read. */

@@ -2,33 +2,128 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "log/log.h"
 #include "spool/reason.h"
 
-/* What is left to do by the marks: pending ones, or at least failed ones. */
+/* How many recipients have which mark. */
+struct marks {
+	uint32_t pending, done, failed;
+};
+
 static int
-read_marks(int fd, bool *ret_pending, bool *ret_failed)
+read_marks(int fd, struct marks *ret_marks)
 {
 	struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
 	struct queue_file file;
 	int r = queue_file_read(fd, &file);
 
-	*ret_pending = *ret_failed = false;
+	*ret_marks = (struct marks){ 0 };
 	if (r < 0)
 		return r;
 	queue_rcpt_begin(&cursor, &file);
 	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
-		if (rcpt.mark == RCPT_PENDING) {
-			*ret_pending = true;
-			return 0;
-		}
-		*ret_failed = *ret_failed || rcpt.mark == RCPT_FAILED;
+		ret_marks->pending += rcpt.mark == RCPT_PENDING;
+		ret_marks->done += rcpt.mark == RCPT_DONE;
+		ret_marks->failed += rcpt.mark == RCPT_FAILED;
 	}
 	return r;
+}
+
+static int
+look(const struct spool *sp, uint64_t inode, struct marks *ret_marks)
+{
+	int fd = spool_open_file(sp, SPOOL_ACTIVE, inode, O_RDONLY);
+	int r = fd < 0 ? fd : read_marks(fd, ret_marks);
+
+	io_close(&fd);
+	return r;
+}
+
+/* ---- reasons ---- */
+
+struct told {
+	uint32_t count;
+	unsigned char *bits; /* of recipients with a reason */
+};
+
+static int
+note_reason(const struct reason *reason, void *arg)
+{
+	struct told *told = arg;
+
+	if (reason->index < told->count)
+		told->bits[reason->index / 8] |=
+		    (unsigned char)(1u << reason->index % 8);
+	return 0;
+}
+
+static int
+unmark(const struct spool *sp, int fd, const struct queue_file *file,
+    const struct told *told, struct recovered *done)
+{
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	int r;
+
+	queue_rcpt_begin(&cursor, file);
+	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
+		if (rcpt.mark != RCPT_FAILED ||
+		    (told->bits[rcpt.index / 8] & 1u << rcpt.index % 8) != 0)
+			continue;
+		r = queue_file_mark(sp->sys, fd, rcpt.offset, RCPT_PENDING);
+		if (r < 0)
+			break;
+		done->unmarked++;
+	}
+	return r;
+}
+
+/* Recipients that failed and do not say why are pending again. */
+static int
+compare_reasons(const struct spool *sp, uint64_t inode, struct recovered *done)
+{
+	int fd = spool_open_file(sp, SPOOL_ACTIVE, inode, O_RDWR);
+	struct told told = { 0 };
+	struct queue_file file;
+	int r = fd < 0 ? fd : queue_file_read(fd, &file);
+
+	if (r == 0) {
+		told.count = file.rcpt_count;
+		told.bits = calloc(1, told.count / 8 + 1);
+		r = told.bits == NULL ? -ENOMEM : 0;
+	}
+	if (r == 0)
+		r = reason_read(sp, SPOOL_BOUNCE, inode, note_reason, &told);
+	if (r == 0 || r == -ENOENT)
+		r = unmark(sp, fd, &file, &told, done);
+	free(told.bits);
+	io_close(&fd);
+	return r;
+}
+
+/* ---- one message ---- */
+
+/* Once is enough: at start no marks are written. */
+static void
+sync_marks(const struct spool *sp, struct recovered *done)
+{
+	int fd;
+
+	if (done->synced)
+		return;
+	done->synced = true;
+	fd = sp->sys->openat(
+	    sp->dir[SPOOL_ACTIVE], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0 || sp->sys->syncfs(fd) < 0)
+		log_error("%s: cannot sync what was delivered: %s: a power cut "
+			  "may repeat it",
+		    sp->path, strerror(errno));
+	io_close(&fd);
 }
 
 static int
@@ -44,26 +139,49 @@ remove_done(const struct spool *sp, uint64_t inode, struct recovered *done)
 	return r;
 }
 
-int
-recover_message(const struct spool *sp, uint64_t inode, struct recovered *done)
+static int
+leave(const struct spool *sp, uint64_t inode, const struct marks *marks,
+    struct recovered *done)
 {
-	bool pending = true, failed = false;
-	int fd = spool_open_file(sp, SPOOL_ACTIVE, inode, O_RDONLY), r = fd;
+	int r;
 
-	if (fd >= 0)
-		r = read_marks(fd, &pending, &failed);
-	io_close(&fd);
-	/* What cannot be read is judged by todo-proc, with everything else. */
-	if (r < 0 || pending) {
+	if (marks->pending > 0) {
 		r = spool_move(sp, SPOOL_ACTIVE, SPOOL_INCOMING, inode);
 		done->returned += r == 0;
 		return r;
 	}
-	if (!failed)
+	if (marks->failed == 0)
 		return remove_done(sp, inode, done);
 	r = spool_move(sp, SPOOL_ACTIVE, SPOOL_HOLD, inode);
 	done->held += r == 0;
 	return r;
+}
+
+/* What cannot be read is judged by todo-proc, with everything else. */
+static const struct marks unread = { .pending = 1 };
+
+int
+recover_message(const struct spool *sp, uint64_t inode, struct recovered *done)
+{
+	struct marks marks = { 0 };
+	int r = look(sp, inode, &marks);
+
+	return leave(sp, inode, r < 0 ? &unread : &marks, done);
+}
+
+static int
+recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
+{
+	const uint64_t before = done->unmarked;
+	struct marks marks = { 0 };
+	int r = look(sp, inode, &marks);
+
+	if (r == 0 && marks.failed > 0)
+		r = compare_reasons(sp, inode, done);
+	marks.pending += done->unmarked > before;
+	if (r == 0 && marks.failed + marks.done > 0)
+		sync_marks(sp, done);
+	return leave(sp, inode, r < 0 ? &unread : &marks, done);
 }
 
 void
@@ -79,7 +197,7 @@ recover_active(const struct spool *sp, struct recovered *ret_done)
 		if (r > 0 && item.inode == 0)
 			continue;
 		if (r > 0)
-			r = recover_message(sp, item.inode, ret_done);
+			r = recover_at_start(sp, item.inode, ret_done);
 		if (r >= 0 || r == -ENOENT)
 			continue;
 		ret_done->errors++;

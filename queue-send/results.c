@@ -12,6 +12,7 @@
 #include "queue-send/finish.h"
 #include "queue-send/links.h"
 #include "queue-send/recipients.h"
+#include "queue-send/sync.h"
 #include "spool/reason.h"
 
 #define EXPIRED_DSN  "4.4.7"
@@ -43,6 +44,8 @@ results_add_reason(struct send *s, struct message *m, enum spool_dir dir,
 static int
 write_mark(struct send *s, struct message *m, const struct report *r)
 {
+	int error;
+
 	if (r->outcome == AGENT_DEFERRED)
 		return 0;
 	if (m->fd < 0)
@@ -51,8 +54,11 @@ write_mark(struct send *s, struct message *m, const struct report *r)
 		return 0;
 	if (m->fd < 0)
 		return m->fd;
-	return queue_file_mark(s->sp.sys, m->fd, r->offset,
+	error = queue_file_mark(s->sp.sys, m->fd, r->offset,
 	    r->outcome == AGENT_SENT ? RCPT_DONE : RCPT_FAILED);
+	if (error == 0)
+		sync_marked(s, m);
+	return error;
 }
 
 /* It is on disk: now it may be told. */

@@ -15,6 +15,7 @@
  *	results     RESULT and DONE: marks, reasons, log
  *	deaths      of agents: whose fault are they
  *	finish      a message leaves: removed, deferred, held, corrupt
+ *	sync        its marks are on disk before it does
  *	handover    the queue ends: its mail goes to other queues
  *	deferred    the scan of deferred/, hold/, corrupt/
  *	publish     the page, load reports
@@ -48,6 +49,7 @@
 struct agent_link;
 struct event;
 struct handover;
+struct sync_pool;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
 
@@ -107,6 +109,20 @@ struct places {
 	usec_t told_at;        /* log_due() */
 };
 
+struct marks_sync {
+	struct sync_pool *pool;
+	struct event *done; /* a job is */
+	unsigned threads;   /* 0, in unit tests: a job is done at once */
+	uint32_t jobs;      /* for single messages, under way */
+	uint32_t serial;    /* of the last job */
+	uint32_t epoch;     /* of marks that are written now, from 1 */
+	uint32_t synced;    /* marks up to this epoch are on disk */
+	uint32_t whole;     /* up to here they will be; 0: no job for all */
+	bool distrusted;    /* such a job has failed: it proves nothing */
+	usec_t changed_at;  /* first change that none covers; 0: no change */
+	usec_t not_before;  /* descriptors, memory or threads had run out */
+};
+
 TAILQ_HEAD(agent_links, agent_link);
 RB_HEAD(job_tree, job);
 
@@ -126,6 +142,7 @@ struct send {
 	struct watch watch;
 	struct retry_params retry;
 	struct health health;
+	struct marks_sync sync;
 
 	struct messages messages;
 	struct parked_list parked; /* results whose marks cannot be written */

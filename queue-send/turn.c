@@ -13,6 +13,7 @@
 #include "queue-send/publish.h"
 #include "queue-send/recipients.h"
 #include "queue-send/results.h"
+#include "queue-send/sync.h"
 #include "queue-send/watch.h"
 #include "queue-send/places.h"
 
@@ -23,6 +24,7 @@ static usec_t (*const works[])(struct send *s) = {
 	links_work,
 	results_work,
 	finish_work,
+	sync_work,
 	active_work,
 	recipients_work,
 	places_work,

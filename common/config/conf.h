@@ -109,6 +109,7 @@ struct conf {
 	usec_t maximal_queue_lifetime, bounce_queue_lifetime;
 	usec_t delay_warning_time;
 	usec_t in_flow_delay;
+	usec_t mark_sync_interval; /* 0: left to the kernel */
 	bool destination_concurrency_feedback_debug;
 	uint32_t destination_table_size;
 	struct conf_transport transports[CONF_TRANSPORTS_MAX];

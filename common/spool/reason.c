@@ -201,19 +201,27 @@ read_lines(int fd, struct lines *l)
 }
 
 int
-reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
-    int (*each)(const struct reason *reason, void *arg), void *arg)
+reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 {
-	struct lines lines = { .each = each, .arg = arg };
 	char leaf[SPOOL_PATH_MAX];
-	struct stat st;
-	int fd, r;
+	int fd;
 
 	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
 	fd = sp->sys->openat(sp->dir[dir], leaf,
 	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+int
+reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int (*each)(const struct reason *reason, void *arg), void *arg)
+{
+	struct lines lines = { .each = each, .arg = arg };
+	int r, fd = reason_open(sp, dir, inode);
+	struct stat st;
+
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = fstat(fd, &st) < 0    ? -errno
 	    : S_ISREG(st.st_mode) ? read_lines(fd, &lines)
 				  : -EPERM;

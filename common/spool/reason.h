@@ -25,6 +25,8 @@ int reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     const struct reason *reason);
 /* Remove the file; one that is not there is fine. */
 int reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode);
+/* For fsync(); -ENOENT: no reasons. */
+int reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* Calls for each whole line in file order; stops when each() is not 0 and
  * returns that. The strings live during the call. -ENOENT: no reasons. */
 int reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,

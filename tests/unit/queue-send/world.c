@@ -54,6 +54,7 @@ begin(struct world *w)
 	memset(s, 0, sizeof(*s));
 	s->conf = &w->conf;
 	s->pub.requests = -1;
+	s->sync.threads = w->sync_threads;
 	s->base = daemon_loop_new();
 	cr_assert_not_null(s->base);
 	cr_assert_eq(spool_open(&s->sp, &world_sys, w->dir, 1), 0);
@@ -105,7 +106,7 @@ world_again(struct world *w)
 	finish(w);
 	world_fail(CALL_NONE, 0, 0);
 	world_cut(0);
-	cr_assert_eq(spool_open(&w->s.sp, &spool_sys_real, w->dir, 1), 0);
+	cr_assert_eq(spool_open(&w->s.sp, &world_sys, w->dir, 1), 0);
 	recover_active(&w->s.sp, &done);
 	spool_close(&w->s.sp);
 	begin(w);
@@ -215,12 +216,17 @@ uint64_t
 world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 {
 	const struct accept_options options = { .dir = SPOOL_INCOMING };
+	struct spool_sys sys = world_sys;
+	struct spool sp = w->s.sp;
 	struct queue_id id;
 	struct accept a;
 	char rcpt[64];
 	uint32_t i;
 
-	cr_assert_eq(accept_begin(&a, &w->s.sp, &options,
+	/* What is made to happen to syncs is meant for queue-send. */
+	sys.fsync = spool_sys_real.fsync;
+	sp.sys = &sys;
+	cr_assert_eq(accept_begin(&a, &sp, &options,
 			 clock_wall() - age_s * USEC_PER_SEC, getuid()),
 	    0);
 	cr_assert_eq(queue_file_add_content(&a.writer, "a\n\nb\n", 5), 0);

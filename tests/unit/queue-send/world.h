@@ -15,6 +15,8 @@ enum world_call {
 	CALL_RENAME,
 	CALL_LINK,
 	CALL_WRITE, /* of reasons */
+	CALL_FSYNC,
+	CALL_SYNCFS,
 };
 
 struct world {
@@ -25,6 +27,7 @@ struct world {
 	uint64_t credit; /* that todo-proc was given */
 	uint64_t prepared[256];
 	uint32_t nprepared, scans;
+	unsigned sync_threads; /* set before world_start(); 0: none */
 };
 
 /* conf: lines of a configuration file, "" for the defaults. Everything is
@@ -47,6 +50,9 @@ bool world_was_cut(void);
 /* The seam of all spools here, as the three calls above and below make it. */
 extern struct spool_sys world_sys;
 void world_sys_init(void);
+/* The calls since the last time this was asked for: p a mark, a a reason, f
+ * fsync, s syncfs, r rename, u unlink. */
+const char *world_trace(void);
 /* From now on the call fails with errno, `times` times (0: for ever). */
 void world_fail(enum world_call call, int error, int times);
 

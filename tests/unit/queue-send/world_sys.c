@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
 struct spool_sys world_sys;
 
@@ -36,6 +37,25 @@ world_was_cut(void)
 	return cut.at > 0 && cut.count >= cut.at;
 }
 
+static char trace[2][256];
+static size_t traced;
+
+static void
+note(char letter)
+{
+	if (traced + 1 < sizeof(trace[0]))
+		trace[0][traced++] = letter;
+}
+
+const char *
+world_trace(void)
+{
+	memcpy(trace[1], trace[0], sizeof(trace[1]));
+	memset(trace[0], 0, sizeof(trace[0]));
+	traced = 0;
+	return trace[1];
+}
+
 static bool
 fails(enum world_call call)
 {
@@ -64,6 +84,7 @@ sys_openat(int dir, const char *name, int flags, mode_t mode)
 static ssize_t
 sys_pwrite(int fd, const void *data, size_t len, off_t off)
 {
+	note('p');
 	return fails(CALL_PWRITE) ? -1
 				  : spool_sys_real.pwrite(fd, data, len, off);
 }
@@ -71,12 +92,14 @@ sys_pwrite(int fd, const void *data, size_t len, off_t off)
 static ssize_t
 sys_write(int fd, const void *data, size_t len)
 {
+	note('a');
 	return fails(CALL_WRITE) ? -1 : spool_sys_real.write(fd, data, len);
 }
 
 static int
 sys_renameat(int olddir, const char *old, int newdir, const char *name)
 {
+	note('r');
 	return fails(CALL_RENAME)
 	    ? -1
 	    : spool_sys_real.renameat(olddir, old, newdir, name);
@@ -93,8 +116,23 @@ sys_linkat(int olddir, const char *old, int newdir, const char *name, int flags)
 static int
 sys_unlinkat(int dir, const char *name, int flags)
 {
+	note('u');
 	return fails(CALL_NONE) ? -1
 				: spool_sys_real.unlinkat(dir, name, flags);
+}
+
+static int
+sys_fsync(int fd)
+{
+	note('f');
+	return fails(CALL_FSYNC) ? -1 : spool_sys_real.fsync(fd);
+}
+
+static int
+sys_syncfs(int fd)
+{
+	note('s');
+	return fails(CALL_SYNCFS) ? -1 : spool_sys_real.syncfs(fd);
 }
 
 void
@@ -107,4 +145,6 @@ world_sys_init(void)
 	world_sys.renameat = sys_renameat;
 	world_sys.linkat = sys_linkat;
 	world_sys.unlinkat = sys_unlinkat;
+	world_sys.fsync = sys_fsync;
+	world_sys.syncfs = sys_syncfs;
 }

@@ -1,0 +1,384 @@
+/* Marks are on disk before the move that makes them matter, and nothing waits
+ * for the disk meanwhile. */
+#include "tests/unit/queue-send/world.h"
+
+#include "base/io.h"
+#include "queue-send/recipients.h"
+#include "queue-send/sync.h"
+#include "spool/reason.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MANY 160
+
+static struct world w;
+
+static void
+start(void)
+{
+	world_start(&w, "mark_sync_interval = 1h\n");
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(sync, .init = start, .fini = end, .timeout = 60);
+
+static void
+take(struct world_job *job)
+{
+	cr_assert(world_take(&w, job));
+	close(job->fd);
+}
+
+/* Two recipients, the first with this outcome and the second with that. */
+static uint64_t
+two(enum agent_outcome first, enum agent_outcome second)
+{
+	const enum agent_outcome outcomes[] = { first, second };
+	uint64_t inode = world_message(&w, "d", 2);
+	struct world_job job;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		take(&job);
+		if (i == 0)
+			(void)world_trace();
+		world_result(&w, &job, 0, outcomes[i]);
+		world_done(&w, &job);
+		world_run(&w);
+	}
+	return inode;
+}
+
+/* Is the last of these letters before the first of those? */
+static bool
+before(const char *trace, char these, char those)
+{
+	const char *last = strrchr(trace, these);
+	const char *first = strchr(trace, those);
+
+	return last != NULL && first != NULL && last < first;
+}
+
+/* mutation: queue-send/finish.c: waits_for_sync() answers false. */
+Test(sync, D32_marks_are_synced_before_the_move_to_deferred)
+{
+	uint64_t inode = two(AGENT_SENT, AGENT_DEFERRED);
+	const char *trace = world_trace();
+
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect(before(trace, 'p', 'f'), "%s", trace);
+	cr_expect(before(trace, 'f', 'r'), "%s", trace);
+	cr_expect_null(strchr(trace, 's'), "%s", trace);
+}
+
+/* mutation: queue-send/sync.c: open_files() leaves the reasons out. */
+Test(sync, D32_reasons_are_synced_with_the_marks_before_hold)
+{
+	uint64_t inode = two(AGENT_SENT, AGENT_FAILED);
+	const char *trace = world_trace();
+
+	cr_assert_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_expect_not_null(strstr(trace, "ffr"), "%s", trace);
+}
+
+/* mutation: queue-send/sync.c: sync_is_wanting() looks at no epoch. */
+Test(sync, D32_what_has_no_marks_and_what_is_removed_waits_for_no_sync)
+{
+	static const enum agent_outcome outcomes[] = { AGENT_SENT,
+		AGENT_DEFERRED };
+	struct world_job job;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(outcomes); i++) {
+		world_message(&w, "d", 1);
+		take(&job);
+		(void)world_trace();
+		world_result(&w, &job, 0, outcomes[i]);
+		world_done(&w, &job);
+		world_run(&w);
+		cr_expect_null(strpbrk(world_trace(), "fs"), "%zu", i);
+		cr_expect_eq(w.s.active, 0);
+	}
+}
+
+/* mutation: queue-send/finish.c: waits_for_sync() answers for error 0 only. */
+Test(sync, D32_what_is_put_aside_is_synced_too)
+{
+	static const int errors[] = { -EOWNERDEAD, -ECANCELED, -EIO };
+	static const enum spool_dir dirs[] = { SPOOL_HOLD, SPOOL_INCOMING,
+		SPOOL_DEFERRED };
+	struct world_job job;
+	struct message *m;
+	uint64_t inode;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++) {
+		inode = world_message(&w, "d", 2);
+		take(&job);
+		world_result(&w, &job, 0, AGENT_SENT);
+		world_run(&w);
+		(void)world_trace();
+		m = messages_find(&w.s.messages, inode);
+		message_fail(m, errors[i]);
+		world_done(&w, &job);
+		take(&job);
+		world_done(&w, &job);
+		world_run(&w);
+		cr_expect_eq(world_where(&w, inode), dirs[i], "%zu", i);
+		cr_expect(before(world_trace(), 'f', 'r'), "%zu", i);
+	}
+}
+
+/* mutation: queue-send/sync.c: failed() puts the message back to UNSYNCED. */
+Test(sync, D7_a_sync_that_fails_is_not_tried_again_as_proof)
+{
+	uint64_t inode;
+	const char *trace;
+
+	world_fail(CALL_FSYNC, EIO, 1);
+	inode = two(AGENT_SENT, AGENT_FAILED);
+	trace = world_trace();
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_eq(w.s.health.errors, 1);
+	cr_expect_not(w.s.health.read_only);
+	cr_expect_not_null(strchr(trace, 'f'));
+	cr_expect_eq(strchr(trace, 'f'), strrchr(trace, 'f'), "%s", trace);
+}
+
+/* The interval has passed since the first change. */
+static void
+pass_interval(void)
+{
+	cr_assert_gt(w.s.sync.changed_at, 0);
+	w.s.sync.changed_at -= w.conf.mark_sync_interval;
+	send_kick(&w.s);
+	world_run(&w);
+}
+
+/* mutation: queue-send/results.c: write_mark() tells nobody of the mark. */
+Test(sync, D32_marks_of_a_message_that_stays_are_synced_in_time)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+	struct world_job job[2];
+
+	take(&job[0]);
+	take(&job[1]);
+	world_result(&w, &job[0], 0, AGENT_SENT);
+	world_done(&w, &job[0]);
+	world_run(&w);
+	(void)world_trace();
+	pass_interval();
+	cr_expect_str_eq(world_trace(), "s");
+	cr_expect_eq(w.s.sync.changed_at, 0);
+	/* Nothing of its own is left to sync. */
+	world_result(&w, &job[1], 0, AGENT_DEFERRED);
+	world_done(&w, &job[1]);
+	world_run(&w);
+	cr_expect_null(strpbrk(world_trace(), "fs"));
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+}
+
+/* mutation: queue-send/finish.c: remove_message() tells nobody. */
+Test(sync, D32_a_removal_is_synced_in_time)
+{
+	world_message(&w, "d", 1);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	(void)world_trace();
+	pass_interval();
+	cr_expect_str_eq(world_trace(), "s");
+}
+
+/* mutation: queue-send/sync.c: whole_is_done() sets distrusted nowhere. */
+Test(sync, D7_after_a_failed_sync_of_the_whole_each_message_proves_its_own)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+	struct world_job job[2];
+	int i;
+
+	take(&job[0]);
+	take(&job[1]);
+	for (i = 0; i < 2; i++) { /* the second one says that all is well */
+		world_fail(i == 0 ? CALL_SYNCFS : CALL_NONE, EIO, 1);
+		if (i == 0)
+			world_result(&w, &job[0], 0, AGENT_SENT);
+		else
+			sync_changed(&w.s);
+		world_run(&w);
+		pass_interval();
+	}
+	cr_expect_eq(w.s.health.errors, 1);
+	(void)world_trace();
+	world_done(&w, &job[0]);
+	world_result(&w, &job[1], 0, AGENT_DEFERRED);
+	world_done(&w, &job[1]);
+	world_run(&w);
+	cr_expect(before(world_trace(), 'f', 'r'));
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+}
+
+/* ---- with threads ---- */
+
+static int gate[2];
+
+static int
+slow_fsync(int fd)
+{
+	char c;
+
+	(void)!read(gate[0], &c, 1);
+	return fsync(fd);
+}
+
+static void
+start_threads(void)
+{
+	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
+	w.sync_threads = 1;
+	world_start(&w, "mark_sync_interval = 1h\n");
+	world_sys.fsync = slow_fsync;
+}
+
+static void
+end_threads(void)
+{
+	close(gate[1]); /* and nobody waits any more */
+	world_end(&w);
+	close(gate[0]);
+}
+
+TestSuite(
+    sync_threads, .init = start_threads, .fini = end_threads, .timeout = 60);
+
+static void
+await_sync(void)
+{
+	struct pollfd p = {
+		.fd = w.s.sync.jobs == 0 ? -1 : event_get_fd(w.s.sync.done),
+		.events = POLLIN
+	};
+
+	cr_assert_eq(poll(&p, 1, 30000), 1);
+	world_run(&w);
+}
+
+/* mutation: queue-send/control.c: threads stays 0. */
+Test(sync_threads, D32_nobody_waits_for_a_disk_that_syncs_slowly)
+{
+	uint64_t slow = two(AGENT_SENT, AGENT_DEFERRED);
+
+	cr_assert_eq(world_where(&w, slow), SPOOL_ACTIVE);
+	cr_assert_eq(messages_to_leave(&w.s.messages), 1, "a stop waits");
+	world_message(&w, "e", 1);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_assert_eq(w.s.active, 1);
+	cr_assert_eq(write(gate[1], "", 1), 1);
+	await_sync();
+	cr_assert_eq(world_where(&w, slow), SPOOL_DEFERRED);
+	cr_assert_eq(messages_to_leave(&w.s.messages), 0);
+}
+
+/* mutation: queue-send/sync.c: one_is_done() compares no serial. */
+Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
+{
+	uint64_t inode = two(AGENT_SENT, AGENT_DEFERRED);
+
+	world_send(w.todo,
+	    &(struct msg){ .type = MSG_MESSAGE,
+		.u.MESSAGE = {
+		    .inode = inode,
+		    .dir = SPOOL_DEFERRED,
+		    .arrival_wall = 12345,
+		    .queue = 1,
+		    .nonce = 7,
+		    .recipients = 1,
+		    .pending = 1,
+		    .sender = MSG_S(""),
+		} });
+	world_run(&w);
+	cr_assert_eq(write(gate[1], "", 1), 1);
+	await_sync();
+	cr_assert_eq(w.s.active, 0);
+	cr_assert_eq(w.s.sync.jobs, 0);
+}
+
+/* mutation: queue-send/sync.c: MANY is a million. */
+Test(sync_threads, D32_many_that_leave_are_synced_at_once)
+{
+	struct world_job job[2];
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		world_message(&w, "d", 2);
+	while (world_take(&w, &job[0])) {
+		close(job[0].fd);
+		world_result(&w, &job[0], 0,
+		    strncmp(job[0].first, "r0", 2) == 0 ? AGENT_SENT
+							: AGENT_DEFERRED);
+		world_done(&w, &job[0]);
+		world_run(&w);
+	}
+	cr_expect_leq(w.s.sync.jobs, 64);
+	close(gate[1]);
+	gate[1] = -1;
+	while (w.s.active > 0)
+		await_sync();
+	cr_expect_eq(world_count(&w, SPOOL_DEFERRED), MANY);
+	cr_expect_gt(w.s.sync.synced, 0);
+}
+
+/* ---- at start ---- */
+
+/* mutation: queue-send/recover.c: recover_at_start() calls no sync_marks(). */
+Test(sync, D32_marks_of_the_last_run_are_synced_once_before_they_move)
+{
+	struct world_job job;
+	const char *trace;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		world_message(&w, "d", 2);
+	for (i = 0; i < 6; i++) {
+		take(&job);
+		if (strncmp(job.first, "r0", 2) == 0)
+			world_result(&w, &job, 0, AGENT_SENT);
+	}
+	world_run(&w);
+	(void)world_trace();
+	world_again(&w);
+	trace = world_trace();
+	cr_expect_not_null(strchr(trace, 's'), "%s", trace);
+	cr_expect_eq(strchr(trace, 's'), strrchr(trace, 's'), "%s", trace);
+	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 3);
+}
+
+/* mutation: queue-send/recover.c: recover_at_start() compares no reasons. */
+Test(sync, D24_a_failure_that_lost_its_reason_is_pending_again)
+{
+	uint64_t inode = world_message(&w, "d", 3);
+	struct world_job job;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		take(&job);
+		world_result(&w, &job, 0, i < 2 ? AGENT_FAILED : AGENT_SENT);
+		world_run(&w);
+		if (i == 0)
+			cr_assert_eq(
+			    reason_clear(&w.s.sp, SPOOL_BOUNCE, inode), 0);
+	}
+	world_again(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
+	cr_assert_str_eq(world_marks(&w, SPOOL_INCOMING, inode), ".FD");
+}
