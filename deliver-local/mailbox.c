@@ -20,22 +20,6 @@ fold(char out[MAILBOX_PART_MAX + 1], const char *s, size_t len)
 	return 0;
 }
 
-/* "john \"d\" doe" as an envelope quotes it, in place. */
-static void
-unquote(char *s)
-{
-	size_t len = strlen(s), from, to = 0;
-
-	if (len < 2 || s[0] != '"' || s[len - 1] != '"')
-		return;
-	for (from = 1; from < len - 1; from++) {
-		if (s[from] == '\\' && from + 1 < len - 1)
-			from++;
-		s[to++] = s[from];
-	}
-	s[to] = '\0';
-}
-
 static const char *
 judge_part(const char *s)
 {
@@ -57,14 +41,16 @@ mailbox_parse(
     const char *recipient, struct mailbox *ret_mailbox, const char **ret_why)
 {
 	struct mailbox m = { 0 };
-	const char *domain = address_domain(recipient), *why, *plus;
+	const char *domain = address_domain(recipient), *why;
+	char user[ADDRESS_MAX + 1];
+	size_t len = address_user(recipient, user);
 
-	if (fold(m.user, recipient, address_local_len(recipient)) < 0 ||
+	if (address_local_len(recipient) > MAILBOX_PART_MAX ||
 	    fold(m.domain, domain, strlen(domain)) < 0) {
 		*ret_why = "is too long";
 		return -EINVAL;
 	}
-	unquote(m.user);
+	memcpy(m.user, user, len + 1);
 	why = m.user[0] == '\0' ? "has no local part" : judge_part(m.user);
 	if (why == NULL)
 		why = judge_part(m.domain);
@@ -72,10 +58,7 @@ mailbox_parse(
 		*ret_why = why;
 		return -EINVAL;
 	}
-	plus = strchr(m.user + 1, '+');
-	memcpy(m.base, m.user, sizeof(m.base));
-	if (plus != NULL)
-		m.base[plus - m.user] = '\0';
+	memcpy(m.base, m.user, address_account_len(m.user));
 	*ret_mailbox = m;
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "deliver-smtp/connect.h"
-#include "deliver-smtp/nexthop.h"
+#include "route/nexthop.h"
 #include "deliver-smtp/talk.h"
 #include "spool/queue_file.h"
 

@@ -30,6 +30,8 @@ load(const struct options *o, bool files, struct conf *ret_conf)
 		r = daemon_users(ret_conf, &users, &error);
 		if (r == 0 && files)
 			r = files_check(ret_conf, &users, &error);
+		if (r == 0 && files)
+			r = files_check_pipes(ret_conf, &error);
 		if (r < 0)
 			conf_done(ret_conf);
 	}

@@ -12,12 +12,12 @@
 static int
 check_routing(const struct conf *conf, struct buf *ret_error)
 {
-	const char *names[CONF_TRANSPORTS_MAX + 1];
+	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
 	struct route_table *table = NULL;
 	int r;
 
-	conf_transport_names(conf, names);
-	r = route_load(conf->routing_file, names, &table, ret_error);
+	daemon_route_transports(conf, known);
+	r = route_load(conf->routing_file, known, &table, ret_error);
 	if (r >= 0)
 		route_free(&table);
 	return r;
@@ -31,6 +31,50 @@ check_programs(const struct conf *conf, struct buf *ret_error)
 
 	if (r >= 0)
 		programs_free(&programs);
+	return r;
+}
+
+static int
+check_pipe(const struct conf *conf, const struct programs *programs,
+    const struct route *to, uint32_t line, struct buf *ret_error)
+{
+	if (to->target != ROUTE_TO_PROGRAM ||
+	    (to->nexthop != NULL &&
+		programs_find(programs, to->nexthop) != NULL))
+		return 0;
+	(void)buf_printf(
+	    ret_error, "%s:%u: %s: ", conf->routing_file, line, to->transport);
+	if (to->nexthop == NULL)
+		(void)buf_add_str(ret_error, "no program is named");
+	else
+		(void)buf_printf(ret_error, "%s has no program \"%s\"",
+		    conf->programs_file, to->nexthop);
+	return -EINVAL;
+}
+
+int
+files_check_pipes(const struct conf *conf, struct buf *ret_error)
+{
+	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
+	struct route_table *table = NULL;
+	struct programs *programs = NULL;
+	struct route to;
+	uint32_t line;
+	size_t i;
+	int r;
+
+	daemon_route_transports(conf, known);
+	r = route_load(conf->routing_file, known, &table, ret_error);
+	if (r == -ENOENT) {
+		buf_reset(ret_error);
+		return 0;
+	}
+	if (r == 0)
+		r = programs_load(conf->programs_file, &programs, ret_error);
+	for (i = 0; r == 0 && (line = route_rule(table, i, &to)) != 0; i++)
+		r = check_pipe(conf, programs, &to, line, ret_error);
+	programs_free(&programs);
+	route_free(&table);
 	return r;
 }
 

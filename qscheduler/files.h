@@ -13,5 +13,8 @@
  * programs_file. Either may be absent. */
 int files_check(const struct conf *conf, const struct daemon_users *users,
     struct buf *ret_error);
+/* For --check: that each rule for a pipe names a program that there is. Such a
+ * rule stops no start, since the program may come later. */
+int files_check_pipes(const struct conf *conf, struct buf *ret_error);
 
 #endif

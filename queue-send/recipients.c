@@ -8,16 +8,17 @@
 
 #define READ_PER_TURN 2000
 
+/* No agent sees it: the outcome is known as it is read. */
 static void
-no_route(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
-    const char *text)
+settle_unrouted(struct send *s, struct message *m,
+    const struct queue_rcpt *rcpt, enum agent_outcome outcome, const char *text)
 {
 	const struct report report = {
 		.index = rcpt->index,
 		.offset = rcpt->offset,
 		.address = rcpt->address,
-		.outcome = AGENT_DEFERRED,
-		.dsn = "4.3.5",
+		.outcome = outcome,
+		.dsn = outcome == AGENT_FAILED ? "5.1.2" : "4.3.5",
 		.relay = "none",
 		.text = text,
 		.selected_at = s->now,
@@ -26,11 +27,19 @@ no_route(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
 	results_apply(s, m, &report);
 }
 
+static void
+no_route(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
+    const char *text)
+{
+	settle_unrouted(s, m, rcpt, AGENT_DEFERRED, text);
+}
+
 static int
 route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 {
 	const struct sched_rcpt handle = { rcpt->offset, rcpt->index };
 	char nexthop[ROUTE_NEXTHOP_MAX + 1];
+	const char *why = "";
 	struct route route;
 	int transport, r;
 
@@ -43,13 +52,12 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 		no_route(s, m, rcpt, "no such transport");
 		return 0;
 	}
-	r = route_nexthop(&route, rcpt->address, nexthop);
-	if (r < 0) {
-		no_route(s, m, rcpt, "next hop is too long");
+	if (route_nexthop(&route, rcpt->address, nexthop, &why) < 0) {
+		settle_unrouted(s, m, rcpt, AGENT_FAILED, why);
 		return 0;
 	}
-	r = sched_rcpt_add(
-	    m->sched, (uint32_t)transport, nexthop, rcpt->address, &handle);
+	r = sched_rcpt_add(m->sched, (uint32_t)transport, nexthop,
+	    route_is_mailbox(&route) ? NULL : rcpt->address, &handle);
 	if (r == -EINVAL) {
 		no_route(s, m, rcpt, "transport is new: needs a restart");
 		return 0;

@@ -95,7 +95,7 @@ hash_of(const struct census *c, uint32_t transport, const char *nexthop,
 	uint64_t hash = add_byte(secret(), (unsigned char)transport);
 
 	hash = add_folded(hash, nexthop, strlen(nexthop));
-	if (c->limit[transport] == 1)
+	if (c->limit[transport] == 1 && address != NULL)
 		hash = add_folded(hash, address, address_local_len(address));
 	return mix(hash);
 }

@@ -43,7 +43,8 @@ struct census {
 int
 census_begin(struct census *c, const struct conf *conf, uint32_t recipients);
 /* transport is below conf->ntransports; nexthop and the local part count
- * without case, as in common/sched. */
+ * without case, as in common/sched. address NULL: the nexthop is the
+ * destination, whatever the limit. */
 void census_add(struct census *c, uint32_t transport, const char *nexthop,
     const char *address);
 /* True: walk the recipients again. */

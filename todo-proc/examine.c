@@ -47,15 +47,17 @@ count_one(struct todo *t, struct census *census, const struct queue_rcpt *rcpt)
 {
 	char nexthop[ROUTE_NEXTHOP_MAX + 1];
 	struct route route;
+	const char *why;
 	int transport;
 
-	/* Without a route it is deferred by queue-send and needs no agent. */
+	/* Without a route or a next hop queue-send deals with it alone. */
 	if (route_lookup(t->routes, rcpt->address, &route) < 0 ||
-	    route_nexthop(&route, rcpt->address, nexthop) < 0)
+	    route_nexthop(&route, rcpt->address, nexthop, &why) < 0)
 		return;
 	transport = conf_transport_find(t->conf, route.transport);
 	if (transport >= 0)
-		census_add(census, (uint32_t)transport, nexthop, rcpt->address);
+		census_add(census, (uint32_t)transport, nexthop,
+		    route_is_mailbox(&route) ? NULL : rcpt->address);
 }
 
 static int

@@ -19,4 +19,11 @@ const char *address_domain(const char *address);
 /* The length of the part before the last `@`, of all where there is none. */
 size_t address_local_len(const char *address);
 
+/* The name of a mailbox that a local part stands for: without its quotes, in
+ * lower case (ASCII), cut to ADDRESS_MAX. Its length. */
+size_t address_user(const char *address, char out[ADDRESS_MAX + 1]);
+/* How much of that is the account: what stands before the first `+`, all of a
+ * name that begins with one. */
+size_t address_account_len(const char *user);
+
 #endif

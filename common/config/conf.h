@@ -75,6 +75,7 @@ struct conf_transport {
 	uint32_t recipient_refill_limit;
 	usec_t recipient_refill_delay;
 	uint32_t process_limit; /* deliveries at once in one queue */
+	bool domain_literals;   /* user@[192.0.2.1] makes a next hop */
 };
 
 struct conf {
@@ -117,6 +118,7 @@ struct conf {
 	/* delivery */
 	char *maildir_path; /* %u user, %d domain, %h home directory */
 	char *maildir_user; /* "": the recipient's own */
+	uint32_t local_account_share; /* percent of process_limit */
 	uint32_t hopcount_limit;
 	usec_t command_time_limit;
 	usec_t smtp_connect_timeout;

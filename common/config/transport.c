@@ -174,17 +174,6 @@ transports_format(
 	return 0;
 }
 
-void
-conf_transport_names(
-    const struct conf *conf, const char *names[CONF_TRANSPORTS_MAX + 1])
-{
-	uint32_t i;
-
-	for (i = 0; i < conf->ntransports; i++)
-		names[i] = conf->transports[i].name;
-	names[i] = NULL;
-}
-
 int
 conf_transport_find(const struct conf *conf, const char *name)
 {

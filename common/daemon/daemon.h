@@ -119,6 +119,11 @@ void daemon_open_log(const struct conf *conf, const char *program);
  * local. -errno, after having logged what is wrong with it. */
 struct route_table;
 int daemon_routes(const struct conf *conf, struct route_table **ret_table);
+/* The transports as the reader of the routing file wants them, with room for
+ * CONF_TRANSPORTS_MAX + 1; names stay the configuration's. */
+struct route_transport;
+void daemon_route_transports(
+    const struct conf *conf, struct route_transport *ret_transports);
 /* Open the directory of the queue, and wait for its lock of this program's
  * name: one process of a kind works on a queue. The descriptor of the lock;
  * -errno, after having logged it, with nothing left open. */

@@ -1,21 +1,58 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "log/log.h"
 #include "route/route.h"
 
+static enum route_target
+target_of(const struct conf *conf, enum agent_kind kind)
+{
+	static const enum route_target targets[AGENT_NKINDS] = {
+		[AGENT_SMTP] = ROUTE_TO_HOST,
+		[AGENT_LMTP] = ROUTE_TO_HOST,
+		[AGENT_LOCAL] = ROUTE_TO_ACCOUNT,
+		[AGENT_PIPE] = ROUTE_TO_PROGRAM,
+		[AGENT_DISCARD] = ROUTE_TO_NOTHING,
+		[AGENT_ERROR] = ROUTE_TO_REASON,
+	};
+
+	/* Domains with mailboxes of their own, all of one user of the system.
+	 */
+	if (kind == AGENT_LOCAL && conf->maildir_user[0] != '\0' &&
+	    strstr(conf->maildir_path, "%d") != NULL)
+		return ROUTE_TO_MAILBOX;
+	return targets[kind];
+}
+
+void
+daemon_route_transports(
+    const struct conf *conf, struct route_transport *ret_transports)
+{
+	const struct conf_transport *t = conf->transports;
+	uint32_t i;
+
+	for (i = 0; i < conf->ntransports; i++, t++)
+		ret_transports[i] = (struct route_transport){
+			.name = t->name,
+			.target = target_of(conf, t->kind),
+			.literals = t->domain_literals,
+		};
+	ret_transports[i].name = NULL;
+}
+
 int
 daemon_routes(const struct conf *conf, struct route_table **ret_table)
 {
-	const char *names[CONF_TRANSPORTS_MAX + 1];
+	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
 	struct buf error = { 0 };
 	int r;
 
-	conf_transport_names(conf, names);
-	r = route_load(conf->routing_file, names, ret_table, &error);
+	daemon_route_transports(conf, known);
+	r = route_load(conf->routing_file, known, ret_table, &error);
 	if (r == -ENOENT) {
-		*ret_table = route_default();
+		*ret_table = route_default(known);
 		r = *ret_table == NULL ? -ENOMEM : 0;
 	}
 	if (r < 0)

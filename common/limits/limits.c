@@ -43,6 +43,20 @@ limits_transport(const struct conf *conf, uint32_t transport,
 	};
 }
 
+/* An account is one user's: what its children or its mailbox hold is never more
+ * than a share of the slots, whatever windows are allowed. */
+static uint32_t
+account_limit(const struct conf *conf, const struct conf_transport *t)
+{
+	uint64_t share =
+	    (uint64_t)t->process_limit * conf->local_account_share / 100;
+	uint32_t limit = t->destination_concurrency_limit;
+
+	if (share == 0)
+		share = 1;
+	return limit == 0 || limit > share ? (uint32_t)share : limit;
+}
+
 void
 limits_site(
     const struct conf *conf, uint32_t transport, struct site_params *ret_params)
@@ -58,6 +72,13 @@ limits_site(
 		.negative = feedback_of(&t->negative_feedback),
 		.failed_cohort_limit = t->failed_cohort_limit,
 	};
+	if (t->kind != AGENT_LOCAL)
+		return;
+	ret_params->destination_concurrency_limit = account_limit(conf, t);
+	if (ret_params->initial_destination_concurrency >
+	    ret_params->destination_concurrency_limit)
+		ret_params->initial_destination_concurrency =
+		    ret_params->destination_concurrency_limit;
 }
 
 void

@@ -8,13 +8,16 @@
 #include "base/file.h"
 #include "base/line.h"
 #include "base/text.h"
+#include "route/nexthop.h"
 
 #define LINE_MAX_BYTES 2048
 #define FILE_MAX_BYTES (64u << 20)
 
+_Static_assert(NEXTHOP_HOST_MAX <= ROUTE_NEXTHOP_MAX + 1, "a name fits");
+
 struct rule {
 	const char *key; /* as written, the domain in lower case */
-	const char *transport, *nexthop;
+	struct route to;
 	uint32_t line;
 };
 
@@ -73,19 +76,42 @@ check_key(char *key)
 
 static const char no_such_transport[] = "there is no such transport: ";
 
-static const char *
-check_transport(const struct rule *rule, const char *const *known)
+static const struct route_transport *
+find_transport(const struct route_transport *known, const char *name)
 {
-	if (*rule->transport == '\0')
-		return "no transport";
-	for (; *known != NULL; known++)
-		if (strcmp(*known, rule->transport) == 0)
-			break;
-	if (*known == NULL)
-		return no_such_transport;
-	if (rule->nexthop != NULL && strlen(rule->nexthop) > ROUTE_NEXTHOP_MAX)
-		return "the next hop is too long";
+	for (; known->name != NULL; known++)
+		if (strcmp(known->name, name) == 0)
+			return known;
 	return NULL;
+}
+
+static const char *
+check_nexthop(const struct route *to)
+{
+	struct nexthop ignored;
+
+	if (to->nexthop == NULL)
+		return NULL;
+	if (strlen(to->nexthop) > ROUTE_NEXTHOP_MAX)
+		return "the next hop is too long";
+	if (to->target == ROUTE_TO_HOST &&
+	    nexthop_parse(to->nexthop, 1, &ignored) < 0)
+		return "not a next hop: it must be host, host:port, "
+		       "[address]:port or unix:/path";
+	return NULL;
+}
+
+static const char *
+check_transport(struct route *to, const struct route_transport *known)
+{
+	if (*to->transport == '\0')
+		return "no transport";
+	known = find_transport(known, to->transport);
+	if (known == NULL)
+		return no_such_transport;
+	to->target = known->target;
+	to->literals = known->literals;
+	return check_nexthop(to);
 }
 
 /* One word, cut off in place: blanks within double quotes belong to it. NULL
@@ -126,8 +152,8 @@ unquote(char *s)
 
 /* 1: a rule; 0: none in this line; *ret_why when it is wrong. */
 static int
-parse_line(char *line, const char *const *known, struct rule *ret_rule,
-    const char **ret_why)
+parse_line(char *line, const struct route_transport *known,
+    struct rule *ret_rule, const char **ret_why)
 {
 	char *key = next_word(&line, ret_why), *target, *colon;
 
@@ -141,17 +167,17 @@ parse_line(char *line, const char *const *known, struct rule *ret_rule,
 		return 0;
 	}
 	ret_rule->key = key;
-	ret_rule->transport = target;
-	ret_rule->nexthop = NULL;
+	ret_rule->to.transport = target;
+	ret_rule->to.nexthop = NULL;
 	colon = strchr(target, ':');
 	if (colon != NULL) {
 		*colon = '\0';
 		if (colon[1] != '\0')
-			ret_rule->nexthop = unquote(colon + 1);
+			ret_rule->to.nexthop = unquote(colon + 1);
 	}
 	*ret_why = check_key(key);
 	if (*ret_why == NULL)
-		*ret_why = check_transport(ret_rule, known);
+		*ret_why = check_transport(&ret_rule->to, known);
 	return *ret_why == NULL;
 }
 
@@ -182,7 +208,7 @@ fail_line(struct buf *error, const char *path, uint32_t line, const char *why)
 
 static int
 parse_file(struct route_table *table, const char *path,
-    const char *const *known, struct buf *error)
+    const struct route_transport *known, struct buf *error)
 {
 	struct line_cursor cursor;
 	const char *why = NULL;
@@ -197,7 +223,7 @@ parse_file(struct route_table *table, const char *path,
 		if (why != NULL) {
 			r = fail_line(error, path, cursor.number, why);
 			if (why == no_such_transport)
-				(void)text_quote(error, rule.transport);
+				(void)text_quote(error, rule.to.transport);
 			return r;
 		}
 		if (r > 0)
@@ -240,7 +266,7 @@ sort_rules(struct route_table *table, const char *path, struct buf *error)
 }
 
 int
-route_load(const char *path, const char *const *transports,
+route_load(const char *path, const struct route_transport *transports,
     struct route_table **ret_table, struct buf *ret_error)
 {
 	struct route_table *table = calloc(1, sizeof(*table));
@@ -265,11 +291,14 @@ route_load(const char *path, const char *const *transports,
 }
 
 struct route_table *
-route_default(void)
+route_default(const struct route_transport *transports)
 {
-	const struct rule rule = { .key = "*", .transport = "local" };
+	struct rule rule = { .key = "*", .to.transport = "local" };
 	struct route_table *table = calloc(1, sizeof(*table));
 
+	/* Without that transport recipients are deferred where they are read.
+	 */
+	(void)check_transport(&rule.to, transports);
 	if (table != NULL && add_rule(table, &rule) < 0)
 		route_free(&table);
 	return table;
@@ -337,21 +366,87 @@ route_lookup(const struct route_table *table, const char *recipient,
 	}
 	if (rule == NULL)
 		return -ENOENT;
-	ret_route->transport = rule->transport;
-	ret_route->nexthop = rule->nexthop;
+	*ret_route = rule->to;
+	return 0;
+}
+
+uint32_t
+route_rule(const struct route_table *table, size_t i, struct route *ret_route)
+{
+	if (i >= table->n)
+		return 0;
+	*ret_route = table->rules[i].to;
+	return table->rules[i].line;
+}
+
+/* ---- next hops ---- */
+
+/* As much as fits: what is cut is refused by the agent, under a name that stays
+ * the same. */
+static void
+add_cut(char out[ROUTE_NEXTHOP_MAX + 1], const char *s, size_t len)
+{
+	size_t used = strlen(out);
+
+	if (len > ROUTE_NEXTHOP_MAX - used)
+		len = ROUTE_NEXTHOP_MAX - used;
+	memcpy(out + used, s, len);
+	out[used + len] = '\0';
+}
+
+static void
+mailbox_of(const char *recipient, bool with_domain, char *out)
+{
+	char user[ADDRESS_MAX + 1];
+	const char *domain = address_domain(recipient);
+
+	(void)address_user(recipient, user);
+	out[0] = '\0';
+	add_cut(out, user, address_account_len(user));
+	if (!with_domain)
+		return;
+	add_cut(out, "@", 1);
+	add_cut(out, domain, strlen(domain));
+	lower_case(out);
+}
+
+/* The rule names none. */
+static int
+nexthop_of_recipient(const struct route *route, const char *recipient,
+    char *out, const char **ret_why)
+{
+	const char *domain = address_domain(recipient);
+
+	out[0] = '\0';
+	switch (route->target) {
+	case ROUTE_TO_HOST:
+		return nexthop_of_domain(domain, route->literals, out, ret_why);
+	case ROUTE_TO_PROGRAM:
+		*ret_why = "no program is named for this address";
+		return -EDESTADDRREQ;
+	case ROUTE_TO_NOTHING:
+		add_cut(out, domain, strlen(domain));
+		lower_case(out);
+		return 0;
+	case ROUTE_TO_REASON:
+	case ROUTE_TO_ACCOUNT:
+	case ROUTE_TO_MAILBOX:
+		break;
+	}
 	return 0;
 }
 
 int
-route_nexthop(const struct route *route, const char *recipient, char *out)
+route_nexthop(const struct route *route, const char *recipient, char *out,
+    const char **ret_why)
 {
-	const char *nexthop =
-	    route->nexthop != NULL ? route->nexthop : address_domain(recipient);
-	size_t len = strlen(nexthop);
-
-	if (len > ROUTE_NEXTHOP_MAX)
-		return -ENAMETOOLONG;
-	memcpy(out, nexthop, len + 1);
+	if (route_is_mailbox(route)) {
+		mailbox_of(recipient, route->target == ROUTE_TO_MAILBOX, out);
+		return 0;
+	}
+	if (route->nexthop == NULL)
+		return nexthop_of_recipient(route, recipient, out, ret_why);
+	memcpy(out, route->nexthop, strlen(route->nexthop) + 1);
 	/* The path of a socket and the words of a refusal stay as they are. */
 	if (strpbrk(out, "/ ") == NULL)
 		lower_case(out);

@@ -8,9 +8,11 @@
  *	*		transport[:nexthop]	everything else
  *
  * The most exact rule wins: user@domain, domain, the longest .domain, `*`.
- * Domains compare without case, local parts with. Without a nexthop it is the
- * recipient's domain (in lower case). A nexthop may hold colons: only the
- * first one separates (`smtp:[::1]:25`). In double quotes it may hold blanks
+ * Domains compare without case, local parts with. Without a nexthop one is made
+ * of the recipient, as the kind of the transport asks (enum route_target). A
+ * nexthop may hold colons: only the first one separates (`smtp:[::1]:25`);
+ * one that its transport could never use is an error. In double quotes it may
+ * hold blanks
  * (`error:"5.1.1 gone since May"`), as a quoted local part may. The same key
  * twice is an error, as is a transport that is not known. Where there is no
  * file the caller takes route_default(): everything to `local`.
@@ -28,20 +30,40 @@
 /* A domain name (RFC 1035), or a host and port. */
 #define ROUTE_NEXTHOP_MAX 255
 
+/* What the next hop of a transport is, and what is made of a recipient where a
+ * rule names none. */
+enum route_target {
+	ROUTE_TO_HOST,    /* nexthop.h; of a domain: nexthop_of_domain() */
+	ROUTE_TO_ACCOUNT, /* always the account, whatever rule and domain */
+	ROUTE_TO_MAILBOX, /* the same with its domain: account@domain */
+	ROUTE_TO_PROGRAM, /* its name; of a domain: none */
+	ROUTE_TO_NOTHING, /* it says nothing; of a domain: the domain */
+	ROUTE_TO_REASON,  /* a sentence; of a domain: "" */
+};
+
+struct route_transport {
+	const char *name;
+	enum route_target target;
+	bool literals; /* ROUTE_TO_HOST: of a domain, addresses too */
+};
+
 struct route_table;
 
 struct route {
 	const char *transport; /* one of the known names */
-	const char *nexthop;   /* NULL: the recipient's domain */
+	const char *nexthop;   /* NULL: the rule names none */
+	enum route_target target;
+	bool literals;
 };
 
-/* `transports` is a list of the known names ended by NULL; a rule that names
- * another is an error. The whole file is read before anything is judged, so a
- * file that is replaced by rename is the old one or the new (F7). */
-int route_load(const char *path, const char *const *transports,
+/* `transports` is a list of the known ones ended by one without a name; a rule
+ * that names another is an error. The whole file is read before anything is
+ * judged, so a file that is replaced by rename is the old one or the new (F7).
+ */
+int route_load(const char *path, const struct route_transport *transports,
     struct route_table **ret_table, struct buf *ret_error);
 /* The table of an absent file: `* local`. NULL when memory is out. */
-struct route_table *route_default(void);
+struct route_table *route_default(const struct route_transport *transports);
 void route_free(struct route_table **table);
 
 /* 0, or -ENOENT when no rule fits. */
@@ -49,7 +71,22 @@ int route_lookup(const struct route_table *table, const char *recipient,
     struct route *ret_route);
 /* The nexthop of a route for this recipient into out (room for
  * ROUTE_NEXTHOP_MAX + 1), in lower case unless it has a slash or a blank, as
- * paths and sentences have. -ENAMETOOLONG. */
-int route_nexthop(const struct route *route, const char *recipient, char *out);
+ * paths and sentences have. -EDESTADDRREQ with *ret_why: the recipient makes
+ * none, now or ever. */
+int route_nexthop(const struct route *route, const char *recipient, char *out,
+    const char **ret_why);
+
+/* The nexthop is the recipient's mailbox, and a destination by itself. */
+static inline bool
+route_is_mailbox(const struct route *route)
+{
+	return route->target == ROUTE_TO_ACCOUNT ||
+	    route->target == ROUTE_TO_MAILBOX;
+}
+
+/* The rules in turn, for checks beyond their form: the line of rule number i;
+ * 0 behind the last. */
+uint32_t
+route_rule(const struct route_table *table, size_t i, struct route *ret_route);
 
 #endif

@@ -162,7 +162,8 @@ int sched_message_new(struct sched *s, void *owner, usec_t now,
 int sched_message_expect(
     struct sched_message *m, uint32_t transport, uint32_t entries);
 /* A recipient that was read; `address` is used when the transport's
- * destination is the recipient, and not kept. It is not selected before
+ * destination is the recipient, and not kept; NULL: the nexthop is the
+ * destination, whatever destination_recipient_limit. It is not selected before
  * sched_batch_end(), and not added after the batch that was the last. -EINVAL
  * for a name above SITE_NAME_MAX, too. */
 int sched_rcpt_add(struct sched_message *m, uint32_t transport,

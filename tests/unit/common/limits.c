@@ -94,3 +94,39 @@ Test(limits, of_the_sites_of_a_transport)
 	cr_expect(p.positive.x == 0);
 	cr_expect_eq(p.positive.shape, FEEDBACK_X);
 }
+
+/* mutation: limits.c, account_limit() gives the limit of the transport, or
+ * limits_site() asks it for no kind. */
+Test(limits, X12_an_account_has_a_share_of_the_slots)
+{
+	static const struct {
+		uint32_t process_limit, share, limit, want;
+	} rows[] = {
+		{ 100, 10, 2, 2 },
+		{ 100, 10, 0, 10 },
+		{ 100, 10, 100000, 10 },
+		{ 100, 10, 11, 10 },
+		{ 5, 10, 2, 1 },
+		{ 1, 1, 0, 1 },
+		{ 10000, 100, 0, 10000 },
+	};
+	struct conf conf = two_transports();
+	struct site_params p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		conf.local_account_share = rows[i].share;
+		conf.transports[1].kind = AGENT_LOCAL;
+		conf.transports[1].process_limit = rows[i].process_limit;
+		conf.transports[1].destination_concurrency_limit =
+		    rows[i].limit;
+		limits_site(&conf, 1, &p);
+		cr_expect_eq(p.destination_concurrency_limit, rows[i].want,
+		    "row %zu: %u", i, p.destination_concurrency_limit);
+		cr_expect_leq(p.initial_destination_concurrency,
+		    p.destination_concurrency_limit);
+		conf.transports[1].kind = AGENT_PIPE;
+		limits_site(&conf, 1, &p);
+		cr_expect_eq(p.destination_concurrency_limit, rows[i].limit);
+	}
+}

@@ -14,7 +14,15 @@
 #include "base/io.h"
 
 static char dir[] = "/tmp/route_table.XXXXXX";
-static const char *const known[] = { "smtp", "local", "pipe", "error", NULL };
+static const struct route_transport known[] = {
+	{ .name = "smtp", .target = ROUTE_TO_HOST },
+	{ .name = "local", .target = ROUTE_TO_ACCOUNT },
+	{ .name = "virtual", .target = ROUTE_TO_MAILBOX },
+	{ .name = "pipe", .target = ROUTE_TO_PROGRAM },
+	{ .name = "discard", .target = ROUTE_TO_NOTHING },
+	{ .name = "error", .target = ROUTE_TO_REASON },
+	{ .name = NULL },
+};
 
 static void
 setup(void)
@@ -57,7 +65,8 @@ load(const char *text)
 	return table;
 }
 
-/* "TRANSPORT:NEXTHOP" as an attempt would use it; "-" for no rule. */
+/* "TRANSPORT:NEXTHOP" as an attempt would use it; "-" for no rule,
+ * "TRANSPORT:!" for no next hop. */
 static void
 expect_route(
     const struct route_table *table, const char *recipient, const char *want)
@@ -65,14 +74,16 @@ expect_route(
 	char nexthop[ROUTE_NEXTHOP_MAX + 1];
 	struct route route = { 0 };
 	struct buf got = { 0 };
+	const char *why;
 	int r = route_lookup(table, recipient, &route);
 
 	if (r == -ENOENT) {
 		buf_add_str(&got, "-");
 	} else {
 		cr_assert_eq(r, 0);
-		cr_assert_eq(route_nexthop(&route, recipient, nexthop), 0);
-		buf_printf(&got, "%s:%s", route.transport, nexthop);
+		r = route_nexthop(&route, recipient, nexthop, &why);
+		buf_printf(
+		    &got, "%s:%s", route.transport, r == 0 ? nexthop : "!");
 	}
 	cr_expect_str_eq(buf_str(&got), want, "%s: \"%s\", not \"%s\"",
 	    recipient, buf_str(&got), want);
@@ -96,10 +107,10 @@ Test(route_table, the_most_exact_rule_wins)
 	static const struct {
 		const char *recipient, *want;
 	} rows[] = {
-		{ "x@example.com", "local:example.com" },
-		{ "x@EXAMPLE.com", "local:example.com" },
+		{ "x@example.com", "local:x" },
+		{ "X+y@EXAMPLE.com", "local:x" },
 		{ "Bob@example.com", "pipe:list" },
-		{ "bob@example.com", "local:example.com" },
+		{ "bob@example.com", "local:bob" },
 		{ "x@a.example.com", "smtp:sub.example" },
 		{ "x@a.b.example.com", "smtp:sub.example" },
 		{ "x@deep.example.com", "smtp:sub.example" },
@@ -108,14 +119,14 @@ Test(route_table, the_most_exact_rule_wins)
 		{ "x@notexample.com", "smtp:relay.example:25" },
 		{ "x@com", "smtp:relay.example:25" },
 		{ "\"a b\"@example.com", "error:5.1.1 Gone  since May" },
-		{ "x@[192.0.2.1]", "local:[192.0.2.1]" },
+		{ "x@[192.0.2.1]", "local:x" },
 		{ "x@empty.example", "smtp:empty.example" },
 		{ "x@socket.example", "smtp:unix:/run/Mail/LMTP" },
 		{ "root", "smtp:relay.example:25" },
 		{ "x@", "smtp:relay.example:25" },
 		{ "*", "smtp:relay.example:25" },
 		{ "", "smtp:relay.example:25" },
-		{ "a@b@example.com", "local:example.com" },
+		{ "a@b@example.com", "local:a@b" },
 		{ "x@..", "smtp:relay.example:25" },
 	};
 	size_t i;
@@ -133,7 +144,7 @@ Test(route_table, without_a_star_there_may_be_no_rule)
 
 	expect_route(table, "x@example.org", "-");
 	expect_route(table, "root", "-");
-	expect_route(table, "x@example.com", "local:example.com");
+	expect_route(table, "x@example.com", "local:x");
 	route_free(&table);
 	table = load("");
 	expect_route(table, "x@example.org", "-");
@@ -142,33 +153,108 @@ Test(route_table, without_a_star_there_may_be_no_rule)
 
 Test(route_table, without_a_file_everything_is_local)
 {
-	struct route_table *table = route_default();
+	struct route_table *table = route_default(known);
 
 	cr_assert_not_null(table);
-	expect_route(table, "x@example.org", "local:example.org");
-	expect_route(table, "root", "local:");
+	expect_route(table, "x@example.org", "local:x");
+	expect_route(table, "root", "local:root");
 	route_free(&table);
 }
 
 Test(route_table, S10_very_long_recipients)
 {
-	struct route_table *table = load("* local:here\nexample.com smtp");
-	struct route route = { .transport = "smtp" };
+	struct route_table *table =
+	    load("* discard:here\nexample.com smtp\nexample.org local");
+	struct route route = { .transport = "smtp", .target = ROUTE_TO_HOST };
 	char address[2 * ADDRESS_MAX], nexthop[ROUTE_NEXTHOP_MAX + 1];
+	const char *why = NULL;
 
 	memset(address, 'x', sizeof(address));
 	memcpy(address + sizeof(address) - 13, "@example.com", 13);
-	expect_route(table, address, "local:here");
+	expect_route(table, address, "discard:here");
 	expect_route(table, address + sizeof(address) - ADDRESS_MAX - 1,
 	    "smtp:example.com");
 	address[1] = '@';
-	cr_expect_eq(
-	    route_nexthop(&route, address, nexthop), 0, "the last @ counts");
+	cr_expect_eq(route_nexthop(&route, address, nexthop, &why), 0,
+	    "the last @ counts");
 	memset(address, '.', sizeof(address) - 1);
 	address[1] = '@';
 	address[sizeof(address) - 1] = '\0';
-	expect_route(table, address, "local:here");
-	cr_expect_eq(route_nexthop(&route, address, nexthop), -ENAMETOOLONG);
+	expect_route(table, address, "discard:here");
+	cr_expect_eq(
+	    route_nexthop(&route, address, nexthop, &why), -EDESTADDRREQ);
+	cr_expect_not_null(why);
+	route_free(&table);
+}
+
+/* mutation: common/route/route.c, mailbox_of() takes the whole local part, or
+ * leaves its case or quotes. */
+Test(route_table, X12_all_extensions_of_an_account_are_one_destination)
+{
+	struct route_table *table =
+	    load("* local:elsewhere\nhosted.example virtual");
+	static const struct {
+		const char *recipient, *want;
+	} rows[] = {
+		{ "user@a.example", "local:user" },
+		{ "user+1@a.example", "local:user" },
+		{ "user+2+3@b.example", "local:user" },
+		{ "USER+x@c.example", "local:user" },
+		{ "user+", "local:user" },
+		{ "user", "local:user" },
+		{ "\"user\"@a.example", "local:user" },
+		{ "\"us\\er+x y\"@a.example", "local:user" },
+		{ "+1@a.example", "local:+1" },
+		{ "u-1@a.example", "local:u-1" },
+		{ "info+1@hosted.example", "virtual:info@hosted.example" },
+		{ "INFO@Hosted.Example", "virtual:info@hosted.example" },
+	};
+	char address[ADDRESS_MAX + 1], nexthop[ROUTE_NEXTHOP_MAX + 1];
+	struct route route;
+	const char *why;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		expect_route(table, rows[i].recipient, rows[i].want);
+	memset(address, 'x', ADDRESS_MAX);
+	address[ADDRESS_MAX] = '\0';
+	cr_assert_eq(route_lookup(table, address, &route), 0);
+	cr_expect_eq(route_nexthop(&route, address, nexthop, &why), 0);
+	cr_expect_eq(strlen(nexthop), (size_t)ROUTE_NEXTHOP_MAX);
+	route_free(&table);
+}
+
+/* mutation: common/route/route.c, nexthop_of_recipient() gives the domain for
+ * ROUTE_TO_HOST or ROUTE_TO_PROGRAM. */
+Test(route_table, N18_a_domain_is_no_socket_port_or_program)
+{
+	struct route_table *table = load("* smtp\nprogram.example pipe\n"
+					 "archive pipe\nbad.example error\n"
+					 "nowhere.example discard");
+	static const struct {
+		const char *recipient, *want;
+	} rows[] = {
+		{ "x@mx.example.com", "smtp:mx.example.com" },
+		{ "x@MX.example.com", "smtp:mx.example.com" },
+		{ "x@127.0.0.1:9999", "smtp:!" },
+		{ "x@[127.0.0.1]:9999", "smtp:!" },
+		{ "x@[::1]:9", "smtp:!" },
+		{ "x@unix:/path", "smtp:!" },
+		{ "x@unix:/run/docker.sock", "smtp:!" },
+		{ "x@[127.0.0.1]", "smtp:!" },
+		{ "x@127.0.0.1", "smtp:!" },
+		{ "x@::1", "smtp:!" },
+		{ "x@host:25", "smtp:!" },
+		{ "root", "smtp:!" },
+		{ "x@program.example", "pipe:!" },
+		{ "x@archive", "pipe:!" },
+		{ "4.1.1@bad.example", "error:" },
+		{ "x@Nowhere.example", "discard:nowhere.example" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		expect_route(table, rows[i].recipient, rows[i].want);
 	route_free(&table);
 }
 
@@ -187,6 +273,15 @@ Test(route_table, F4_wrong_files_name_the_line)
 		{ "example.com SMTP",
 		    "r:1: there is no such transport: `SMTP'" },
 		{ "example.com :host", "r:1: no transport" },
+		{ "example.com smtp:h:99999",
+		    "r:1: not a next hop: it must be host, host:port, "
+		    "[address]:port or unix:/path" },
+		{ "example.com smtp:-oProxy",
+		    "r:1: not a next hop: it must be host, host:port, "
+		    "[address]:port or unix:/path" },
+		{ "example.com smtp:unix:run/x",
+		    "r:1: not a next hop: it must be host, host:port, "
+		    "[address]:port or unix:/path" },
 		{ "example.com error:\"not closed",
 		    "r:1: a quote is not closed" },
 		{ "\"a b@example.com smtp", "r:1: a quote is not closed" },

@@ -216,6 +216,23 @@ Test(census, entries_are_the_sum_of_rounded_up_batches)
 	cr_assert_eq(r.entries, 7);
 }
 
+/* mutation: todo-proc/census.c, hash_of() adds the address when it is NULL, or
+ * examine.c passes the address of local mail. */
+Test(census, X12_an_account_is_one_destination_with_an_entry_each)
+{
+	static const char *const list[][2] = {
+		{ "alice", NULL },
+		{ "ALICE", NULL },
+		{ "alice", NULL },
+		{ "bob", NULL },
+	};
+	struct census_row r = count(1, list, ARRAY_LEN(list));
+
+	cr_assert_eq(r.recipients, 4);
+	cr_assert_eq(r.destinations, 2);
+	cr_assert_eq(r.entries, 4);
+}
+
 /* Any message, beside a plain count. */
 Test(census, exact)
 {

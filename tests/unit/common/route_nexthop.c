@@ -1,4 +1,4 @@
-#include "deliver-smtp/nexthop.h"
+#include "route/nexthop.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -118,4 +118,93 @@ Test(nexthop, names_for_people)
 	nexthop_peer(&hop, (struct sockaddr *)&in, peer, relay);
 	cr_expect_str_eq(peer, "mx.example[10.0.0.1]");
 	cr_expect_str_eq(relay, "mx.example[10.0.0.1]:587");
+}
+
+/* mutation: common/route/nexthop.c, nexthop_of_domain() without
+ * ends_in_number(), without is_name(), or with literals always allowed. */
+Test(nexthop, N18_what_a_domain_makes)
+{
+	static const struct {
+		const char *domain, *name, *literal; /* NULL: refused */
+	} of[] = {
+		{ "mx.example.com", "mx.example.com", "mx.example.com" },
+		{ "MX.Example.COM", "mx.example.com", "mx.example.com" },
+		{ "localhost", "localhost", "localhost" },
+		{ "a_b.example", "a_b.example", "a_b.example" },
+		{ "1and1.example", "1and1.example", "1and1.example" },
+		{ "3.example", "3.example", "3.example" },
+		{ "", NULL, NULL },
+		{ "127.0.0.1", NULL, NULL },
+		{ "127.1", NULL, NULL },
+		{ "2130706433", NULL, NULL },
+		{ "0x7f.1", NULL, NULL },
+		{ "0x7f000001", NULL, NULL },
+		{ "127.0.0.0x1", NULL, NULL },
+		{ "127.0.0.1.", NULL, NULL },
+		{ "example.com.", NULL, NULL },
+		{ "a..b", NULL, NULL },
+		{ ".a", NULL, NULL },
+		{ "-oProxy", NULL, NULL },
+		{ "::1", NULL, NULL },
+		{ "2001:db8::1", NULL, NULL },
+		{ "host:25", NULL, NULL },
+		{ "127.0.0.1:9999", NULL, NULL },
+		{ "unix:/path", NULL, NULL },
+		{ "/path", NULL, NULL },
+		{ "a b", NULL, NULL },
+		{ "gr\xc3\xbc.example", NULL, NULL },
+		{ "[192.0.2.1]", NULL, "[192.0.2.1]" },
+		{ "[IPv6:2001:DB8::1]", NULL, "[2001:db8::1]" },
+		{ "[ipv6:::1]", NULL, "[::1]" },
+		{ "[192.0.2.1]:25", NULL, NULL },
+		{ "[::1]", NULL, NULL },
+		{ "[::1]:9", NULL, NULL },
+		{ "[IPv6:192.0.2.1]", NULL, NULL },
+		{ "[IPv6:fe80::1%eth0]", NULL, NULL },
+		{ "[192.0.2.1", NULL, NULL },
+		{ "[127.1]", NULL, NULL },
+		{ "[mx.example]", NULL, NULL },
+		{ "[]", NULL, NULL },
+		{ "[", NULL, NULL },
+		{ "[unix:/path]", NULL, NULL },
+	};
+	char out[NEXTHOP_HOST_MAX];
+	size_t i;
+	int literals;
+
+	for (i = 0; i < 2 * ARRAY_LEN(of); i++) {
+		const char *domain = of[i / 2].domain, *want, *why = NULL;
+		int r;
+
+		literals = i % 2;
+		want = literals ? of[i / 2].literal : of[i / 2].name;
+		r = nexthop_of_domain(domain, literals, out, &why);
+		cr_expect_eq(r, want == NULL ? -EDESTADDRREQ : 0, "%s", domain);
+		if (want == NULL)
+			cr_expect_not_null(why, "%s", domain);
+		else if (r == 0)
+			cr_expect_str_eq(out, want, "%s: %s", domain, out);
+	}
+}
+
+/* Whatever a domain makes has the transport's port and is a name, or an address
+ * that was allowed. */
+Test(nexthop, N18_no_short_domain_has_a_port_or_a_path)
+{
+	static const char set[] = "a1.:[]/-x0";
+	const size_t n = sizeof(set) - 1;
+	char domain[7] = "", out[NEXTHOP_HOST_MAX];
+	struct nexthop hop;
+	const char *why;
+	size_t i, rest, j;
+
+	for (i = 0; i < n * n * n * n * n * n; i++) {
+		for (rest = i, j = 0; j < 6; j++, rest /= n)
+			domain[j] = set[rest % n];
+		if (nexthop_of_domain(domain, false, out, &why) < 0)
+			continue;
+		cr_assert_eq(nexthop_parse(out, 25, &hop), 0, "%s", out);
+		cr_assert_eq(hop.port, 25, "%s", out);
+		cr_assert_eq(hop.kind, NEXTHOP_NAME, "%s", out);
+	}
 }

@@ -1,13 +1,20 @@
-/* deliver-smtp/nexthop.h - the fixed next hop of a job, as routing gives it:
+/* route/nexthop.h - judge the next hop of SMTP and LMTP. The reader of the
+ * routing file, the programs that route, and the agent all ask here.
+ *
+ * What a rule names is the operator's word:
  *
  *   host   host:port   [host]   [host]:port   1.2.3.4:port
  *   [::1]   [::1]:port   ::1   unix:/path
  *
  * Default ports: 25 for SMTP, 24 for LMTP. Brackets say that what is inside is
  * a host, not a domain; without them it is taken for one as well.
+ *
+ * What is made of a recipient's domain is the word of anybody who submits, and
+ * only ever a host name, or an address where the transport allows literals:
+ * never a port, a socket, or an address without brackets.
  */
-#ifndef DELIVER_SMTP_NEXTHOP_H
-#define DELIVER_SMTP_NEXTHOP_H
+#ifndef ROUTE_NEXTHOP_H
+#define ROUTE_NEXTHOP_H
 
 #include "base/base.h"
 
@@ -34,6 +41,12 @@ struct nexthop {
  * address with a scope, octets that no host name has. */
 int
 nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
+
+/* The next hop that a domain makes, into out (room for NEXTHOP_HOST_MAX):
+ * the name in lower case, or of `[192.0.2.1]` and `[IPv6:2001:db8::1]` the
+ * address in brackets. -EDESTADDRREQ with *ret_why for anything else. */
+int nexthop_of_domain(const char *domain, bool literals,
+    char out[NEXTHOP_HOST_MAX], const char **ret_why);
 
 /* "host[1.2.3.4]" and "host[1.2.3.4]:25"; for a path "localhost[/path]" both.
  */

@@ -1,9 +1,10 @@
-#include "deliver-smtp/nexthop.h"
+#include "route/nexthop.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
 #include "base/num.h"
@@ -115,6 +116,84 @@ nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop)
 		*ret_hop = hop;
 	return r;
 }
+
+/* ---- of a domain ---- */
+
+/* "192.0.2.1", "1.2", "0x7f000001": libraries take these for addresses. */
+static bool
+ends_in_number(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	const char *last = dot == NULL ? name : dot + 1;
+
+	if (last[0] == '0' && (last[1] == 'x' || last[1] == 'X'))
+		return true;
+	return last[strspn(last, "0123456789")] == '\0';
+}
+
+static bool
+is_host_name(const char *domain)
+{
+	size_t len = strlen(domain);
+
+	return len < NEXTHOP_HOST_MAX && is_name(domain) &&
+	    domain[len - 1] != '.' && strstr(domain, "..") == NULL &&
+	    !ends_in_number(domain);
+}
+
+/* "[192.0.2.1]", "[IPv6:2001:db8::1]": the address without its clothes. */
+static bool
+is_literal(const char *domain, char out[NEXTHOP_HOST_MAX])
+{
+	static const char tag[] = "IPv6:";
+	const size_t tag_len = sizeof(tag) - 1;
+	bool six = strncasecmp(domain + 1, tag, tag_len) == 0;
+	const char *begin = domain + 1 + (six ? tag_len : 0);
+	size_t len = strlen(begin);
+	struct in6_addr ignored;
+	char ip[INET6_ADDRSTRLEN];
+
+	if (len < 2 || len > sizeof(ip) || begin[len - 1] != ']')
+		return false;
+	memcpy(ip, begin, len - 1);
+	ip[len - 1] = '\0';
+	if (inet_pton(six ? AF_INET6 : AF_INET, ip, &ignored) != 1)
+		return false;
+	snprintf(out, NEXTHOP_HOST_MAX, "[%s]", ip);
+	return true;
+}
+
+static void
+lower_case(char *s)
+{
+	for (; *s != '\0'; s++)
+		if (*s >= 'A' && *s <= 'Z')
+			*s = (char)(*s - 'A' + 'a');
+}
+
+int
+nexthop_of_domain(const char *domain, bool literals, char out[NEXTHOP_HOST_MAX],
+    const char **ret_why)
+{
+	if (domain[0] != '[' && is_host_name(domain)) {
+		memcpy(out, domain, strlen(domain) + 1);
+	} else if (domain[0] != '[') {
+		*ret_why = domain[0] == '\0'
+		    ? "the address has no domain"
+		    : "the domain of the address is no host name";
+		return -EDESTADDRREQ;
+	} else if (!literals) {
+		*ret_why = "mail to an address literal is not sent";
+		return -EDESTADDRREQ;
+	} else if (!is_literal(domain, out)) {
+		*ret_why = "the domain of the address is no address literal";
+		return -EDESTADDRREQ;
+	}
+	lower_case(out);
+	return 0;
+}
+
+/* ---- for people ---- */
 
 void
 nexthop_peer(const struct nexthop *hop, const struct sockaddr *address,
