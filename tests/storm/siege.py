@@ -1,0 +1,130 @@
+"""Eight hostile users beside two honest ones: what becomes of the honest
+ones' mail, and what the hostile ones achieve."""
+import random
+import subprocess
+import threading
+import time
+
+import account
+from acts import Acts
+from hostile import NAMES, Hostile
+from instance import Failed, wait
+from namespace import HONEST, HOSTILE, homes_made, mount, users_known
+from submit import Honest
+from weather import Log, Storm
+from world import Collector, Servers, World
+
+WANTED = 5.0  # seconds, for the 99th percentile
+AT_ONCE = 2  # behaviours of one user
+SETTINGS = {
+    "maildir_path": "%h/Maildir/", "minimal_backoff_time": "10s", "maximal_backoff_time": "60s",
+    "local_process_limit": None, "smtp_process_limit": None, "heartbeat_time_limit": None,
+    "queue_minfree_bytes": None, "queue_minfree_inodes": None, "command_time_limit": None,
+    "queue_max": 4, "stop_time_limit": "10s", "restart_delay_max": None, "quarantine_delay_max": None,
+    "scan_interval": None, "in_flow_delay": None, "message_size_limit": None,
+}
+
+
+class Pair(Honest):
+    """alice writes to bob, and bob to alice."""
+
+    def __init__(self, world, ledger, seed, name):
+        super().__init__(world, ledger, seed, name, [HONEST[name]])
+        self.recipients = [n for n in HONEST if n != name]
+        self.pause = 0.5
+
+
+class Siege(Storm):
+    def build(self):
+        home = self.scratch / "home"
+        users_known(self.scratch, home)
+        home.mkdir()
+        mount("tmpfs", home, "-o", "mode=755,size=512m")
+        homes_made(home)
+        for name in HONEST:  # who does not lose its space to others
+            uid = HONEST[name]
+            mount("tmpfs", home / name, "-o", f"mode=700,size=128m,uid={uid},gid={uid}")
+        self.servers = Servers(self.ledger, self.seed, [])
+        base = self.scratch / "queue"
+        self.disk(base)
+        self.world = World(self.ledger, self.scratch, self.servers, base, SETTINGS,
+                           "home.example local\n* smtp\n")
+        self.log = Log(self.out / "log", self.ledger)
+        self.world.log_to = self.log.writer
+        self.submitters = [Pair(self.world, self.ledger, self.seed, name) for name in HONEST]
+        self.honest = self.submitters.pop()
+        self.hostile = Hostile(self.world, home, self.seed)
+        self.acts = Acts(self.world, self.ledger, self.submitters, self.hostile)
+        self.collector = Collector(self.world, self.ledger, [f"{home}/{n}/Maildir" for n in HONEST])
+
+    def disk(self, base):
+        image = self.scratch / "disk"
+        with open(image, "wb") as f:
+            f.truncate(1 << 30)
+        subprocess.run(["mkfs.ext4", "-q", "-N", "100000", image], check=True)
+        base.mkdir()
+        subprocess.run(["mount", "-o", "loop", image, base], check=True)
+        subprocess.run(["rmdir", base / "lost+found"], check=True)
+
+    def blow(self):
+        """Each user has two behaviours at a time, and in the end had each."""
+        end = time.monotonic() + self.seconds
+        turn = max(4.0, self.seconds / (2 * len(NAMES)))
+        threads = [threading.Thread(target=self.user, args=(n, end, turn)) for n in range(len(HOSTILE) * AT_ONCE)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def user(self, number, end, turn):
+        dice = random.Random(f"{self.seed} siege {number}")
+        order = list(range(len(NAMES)))
+        dice.shuffle(order)
+        at = 0
+        while time.monotonic() < end:
+            what = order[at % len(order)]
+            at += 1
+            handle, name = self.hostile.start(number % len(HOSTILE), (what + 0.5) / len(NAMES))
+            time.sleep(max(0.0, min(turn * dice.uniform(0.7, 1.3), end - time.monotonic())))
+            self.hostile.end(handle)
+            self.count[name] += 1
+
+    def drain(self):
+        for uid in HOSTILE.values():
+            Hostile.kill_all(uid)
+        for submitter in [*self.submitters, self.honest]:
+            submitter.stop()
+        for submitter in [*self.submitters, self.honest]:
+            if not submitter.join(60):
+                self.problems.append("an honest submitter did not end within 60 s")
+                submitter.kill()
+        try:
+            wait(lambda: not self.ledger.pending(), 60, "the honest ones' mail")
+        except Failed as error:
+            self.problems.append(str(error))
+
+    def quiet(self):
+        status = self.world.end(60)
+        if status != 0:
+            self.problems.append(f"the last stop: {'not within 60 s' if status is None else f'exit {status}'}")
+        self.world.give_up()
+
+    def report(self):
+        failed = super().report()
+        for name, what in self.hostile.rows():
+            print(f"{self.place}: {name:10} {what}")
+        for what in self.hostile.forbidden():
+            failed = 1
+            print(f"{self.place}: FAILED a hostile user did what none may: {what}")
+        whole = []
+        for number in self.ledger.honest:
+            s = self.ledger.submissions[number]
+            good = s.state == account.ACCEPTED and s.counts[0]
+            whole.append(s.took + max(0.0, s.first[0] - s.ended) if good else float("inf"))
+        figures = account.percentiles(whole)
+        print(f"{self.place}: honest mail, from submission to maildir ({len(whole)}): "
+              + ", ".join(f"{w} {v:.2f} s" for w, v in figures.items()))
+        if not self.given.relaxed and figures.get("p99", float("inf")) > WANTED:
+            failed = 1
+            print(f"{self.place}: FAILED the 99th percentile is above {WANTED:.0f} s")
+        return failed
