@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "spool/marker.h"
 #include "spool_scratch.h"
 
 static struct stat
@@ -178,6 +179,24 @@ Test(spool_create, D19_damaged_markers)
 	unlink(path);
 	cr_assert_eq(symlink("/etc/passwd", path), 0);
 	cr_expect_eq(spool_open(&sp, &fault_sys, s.base, 1), -ELOOP);
+	scratch_close(&s);
+}
+
+Test(spool_create, D19_a_marker_with_a_NUL_is_none_of_ours)
+{
+	static const char text[] = "qscheduler queue 1 split 23\0x\n";
+	uint32_t split = 0;
+	struct scratch s;
+	int dir, fd;
+
+	scratch_open(&s);
+	dir = open(s.base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(dir, "queue", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	cr_assert_eq(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	cr_expect_eq(marker_read(dir, &split), -EBADMSG);
+	cr_expect_eq(split, 0);
+	close(fd);
+	close(dir);
 	scratch_close(&s);
 }
 
