@@ -64,11 +64,9 @@ take_ready_fd(struct options *o, const char *value, struct buf *ret_error)
 	uint64_t fd;
 
 	if (num_u64(value, 3, INT32_MAX, &fd) < 0 ||
-	    fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0) {
-		(void)buf_printf(ret_error,
-		    "--ready-fd %s: not an open descriptor above 2", value);
-		return -EINVAL;
-	}
+	    fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
+		return option_wrong(ret_error, "--ready-fd ", value,
+		    ": not an open descriptor above 2");
 	o->ready_fd = (int)fd;
 	return 0;
 }

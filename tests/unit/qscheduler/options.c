@@ -3,6 +3,9 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
 
 #define ARGS_MAX 8
 
@@ -88,6 +91,22 @@ Test(options, A1_refused)
 		cr_expect(error.len > 0, "\"%s\"", rows[i]);
 		buf_done(&error);
 	}
+}
+
+Test(options, A1_what_is_said_is_short_and_shows_nothing_raw)
+{
+	static char typed[4000];
+	char *argv[] = { (char[]){ "qscheduler" }, (char[]){ "--ready-fd" },
+		typed, NULL };
+	struct buf error = { 0 };
+	struct options o;
+
+	memset(typed, 'x', sizeof(typed) - 1);
+	memcpy(typed, "\033[2J\n", 5);
+	cr_expect_eq(options_parse(3, argv, &o, &error), -EINVAL);
+	cr_expect(text_is_clean(buf_str(&error), error.len));
+	cr_expect_lt(error.len, 200u);
+	buf_done(&error);
 }
 
 Test(options, A1_many_and_long_arguments)
