@@ -1,0 +1,163 @@
+/* A whole dialogue against a server that says anything: each recipient is
+ * reported at most once, nothing that we say can hold more than one command a
+ * line, nobody is "sent" before the message was, and the end leaves nobody
+ * without a verdict unless another attempt is asked for. */
+#include "tests/fuzz/fuzz.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/address.h"
+#include "deliver-smtp/dialog.h"
+#include "deliver-smtp/path.h"
+
+#define RCPTS_MAX 8
+#define TURNS_MAX 64
+
+struct play {
+	struct dialog dialog;
+	struct agent_rcpt rcpts[RCPTS_MAX];
+	bool content_sent;
+	struct buf line; /* that we are saying */
+};
+
+static void
+on_report(void *arg, uint32_t place, const struct verdict *v)
+{
+	struct play *p = arg;
+	const char *text = buf_str(&v->text);
+
+	MUST(place < p->dialog.task.nrcpts);
+	MUST(!p->rcpts[place].reported);
+	p->rcpts[place].reported = true;
+	MUST(v->outcome != AGENT_SENT || p->content_sent);
+	MUST(v->dsn[0] ==
+	    (v->outcome == AGENT_SENT            ? '2'
+		    : v->outcome == AGENT_FAILED ? '5'
+						 : '4'));
+	/* Addresses stand in it as they are: octets above 127 may be any. */
+	MUST(address_check(text, strlen(text)) != -EILSEQ);
+	MUST(strlen(text) == v->text.len && v->text.len < 2000);
+}
+
+/* Each line that we say is one of the commands, as a whole. */
+static void
+check_line(const char *line)
+{
+	static const char *const verbs[] = { "EHLO ", "HELO ", "LHLO ",
+		"MAIL FROM:<", "RCPT TO:<", "DATA", "QUIT", "." };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(verbs); i++)
+		if (strncmp(line, verbs[i], strlen(verbs[i])) == 0)
+			return;
+	fuzz_fail("a command", __FILE__, __LINE__);
+}
+
+static void
+our_turn(struct play *p)
+{
+	struct dialog *d = &p->dialog;
+	size_t i;
+
+	for (i = 0; i < d->out.len; i++) {
+		char c = d->out.data[i];
+
+		MUST(buf_add_char(&p->line, c) == 0);
+		if (c != '\n')
+			continue;
+		MUST(p->line.len >= 2 && p->line.data[p->line.len - 2] == '\r');
+		p->line.data[p->line.len - 2] = '\0';
+		MUST(strlen(p->line.data) == p->line.len - 2);
+		MUST(strpbrk(p->line.data, "\r\n") == NULL);
+		check_line(p->line.data);
+		buf_reset(&p->line);
+	}
+	MUST(p->line.len == 0);
+	buf_reset(&d->out);
+	if (d->state == DIALOG_CONTENT) {
+		p->content_sent = true;
+		dialog_content_sent(d);
+	}
+}
+
+static void
+speak(struct play *p, struct fuzz_in *in)
+{
+	unsigned turns = 0;
+
+	while (in->left > 0 && p->dialog.state != DIALOG_CLOSED &&
+	    turns++ < TURNS_MAX) {
+		char *said = fuzz_string(in);
+		size_t len = strlen(said);
+
+		/* 1 stands for a NUL, which ends a turn in the input. */
+		for (size_t i = 0; i < len; i++)
+			said[i] = said[i] == 1 ? '\0' : said[i];
+		dialog_feed(&p->dialog, said, len);
+		free(said);
+		our_turn(p);
+	}
+}
+
+static void
+finish(struct play *p, uint8_t how)
+{
+	struct dialog *d = &p->dialog;
+	uint32_t i, left = 0;
+
+	if (how & 1)
+		dialog_abandon(d, "4.3.2", "stopping");
+	dialog_lost(d, how & 2 ? DIALOG_LOST_TIMEOUT : DIALOG_LOST_CLOSED);
+	MUST(d->state == DIALOG_CLOSED);
+	for (i = 0; i < d->task.nrcpts; i++)
+		left += !p->rcpts[i].reported;
+	MUST(!(d->end.try_next && d->end.lockstep));
+	MUST(left == 0 || d->end.try_next || d->end.lockstep);
+	MUST(!d->end.site_failed || d->end.why.text.len > 0);
+}
+
+/* Queue files have no others. */
+static char *
+address_of(char *s)
+{
+	static char other[] = "a@x";
+
+	return address_check(s, strlen(s)) == 0 ? s : other;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = { data, size };
+	struct play p = { 0 };
+	uint8_t how = (uint8_t)fuzz_number(&in, 1);
+	uint8_t what = (uint8_t)fuzz_number(&in, 1);
+	char *strings[3];
+	struct dialog_task task = {
+		.lmtp = how & 4,
+		.lockstep = how & 8,
+		.eight_bit = how & 16,
+		.helo = "me.example",
+		.peer = "mx[192.0.2.1]",
+		.size = fuzz_number(&in, 2),
+		.rcpts = p.rcpts,
+		.nrcpts = 1u + what % RCPTS_MAX,
+	};
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_LEN(strings); i++)
+		strings[i] = fuzz_string(&in);
+	task.sender = path_is_fit(strings[0]) ? strings[0] : "s@y";
+	for (i = 0; i < task.nrcpts; i++)
+		p.rcpts[i].address = address_of(strings[1 + i % 2]);
+	MUST(dialog_init(&p.dialog, &task, on_report, &p) == 0);
+	speak(&p, &in);
+	finish(&p, how);
+	dialog_done(&p.dialog);
+	buf_done(&p.line);
+	for (i = 0; i < ARRAY_LEN(strings); i++)
+		free(strings[i]);
+	return 0;
+}

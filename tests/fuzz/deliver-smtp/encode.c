@@ -1,0 +1,147 @@
+/* Content on its way: what a server takes off the wire is the normal form of
+ * what went in, however the input is cut. */
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "deliver-smtp/encode.h"
+
+#define STRETCHED_MAX 3000
+
+static void
+feed(struct encode *e, const char *data, size_t len, struct buf *out)
+{
+	char *in = malloc(len + 1), *to = malloc(ENCODE_MAX(len));
+	size_t n;
+
+	MUST(in != NULL && to != NULL);
+	memcpy(in, data, len);
+	n = encode_feed(e, in, len, to);
+	MUST(n <= ENCODE_MAX(len));
+	MUST(buf_add(out, to, n) == 0);
+	free(in);
+	free(to);
+}
+
+static void
+encode(const char *data, size_t len, size_t piece, struct buf *out)
+{
+	char end[ENCODE_MAX(0)];
+	struct encode e = { 0 };
+	size_t at, n;
+
+	for (at = 0; at < len; at += n) {
+		n = len - at < piece ? len - at : piece;
+		feed(&e, data + at, n, out);
+	}
+	n = encode_end(&e, end);
+	MUST(n <= sizeof(end));
+	MUST(buf_add(out, end, n) == 0);
+}
+
+/* RFC 5321 section 4.5.2, and what the wire must never have. */
+static void
+receive(const struct buf *wire, struct buf *out)
+{
+	const char *p = wire->data, *end = p + wire->len;
+
+	for (;;) {
+		const char *eol = memmem(p, (size_t)(end - p), "\r\n", 2);
+		size_t len;
+
+		MUST(eol != NULL);
+		len = (size_t)(eol - p);
+		MUST(memchr(p, '\r', len) == NULL);
+		MUST(memchr(p, '\n', len) == NULL);
+		MUST(len - (len > 0 && *p == '.') <= 998);
+		if (len == 1 && *p == '.') {
+			MUST(eol + 2 == end);
+			return;
+		}
+		if (len > 0 && *p == '.') {
+			p++;
+			len--;
+		}
+		MUST(buf_add(out, p, len) == 0);
+		MUST(buf_add_char(out, '\n') == 0);
+		p = eol + 2;
+	}
+}
+
+static size_t
+promise(unsigned char c)
+{
+	return c >= 0xf8 ? 1
+	    : c >= 0xf0  ? 4
+	    : c >= 0xe0  ? 3
+	    : c >= 0xc0  ? 2
+			 : 1;
+}
+
+/* docs/DELIVERY.md, "Content", word for word. */
+static void
+normal_form(const char *data, size_t len, struct buf *out)
+{
+	size_t i, column = 0;
+
+	for (i = 0; i < len; i++) {
+		char c = data[i];
+
+		if (c == '\r' && i + 1 < len && data[i + 1] == '\n')
+			continue;
+		if (c == '\n') {
+			MUST(buf_add_char(out, '\n') == 0);
+			column = 0;
+			continue;
+		}
+		if (c == '\r')
+			c = ' ';
+		if (column + promise((unsigned char)c) > 998) {
+			MUST(buf_add_str(out, "\n ") == 0);
+			column = 1;
+		}
+		MUST(buf_add_char(out, c) == 0);
+		column++;
+	}
+	if (column > 0)
+		MUST(buf_add_char(out, '\n') == 0);
+}
+
+/* A byte of the input may stand for many, so that long lines are met. */
+static void
+stretch(struct fuzz_in *in, struct buf *out)
+{
+	while (in->left > 0 && out->len < STRETCHED_MAX) {
+		char c = (char)fuzz_number(in, 1), run[1200];
+		size_t n = c == 2 ? 900 + fuzz_number(in, 1) : 1;
+
+		memset(run, c == 2 ? 'x' : c, n);
+		MUST(buf_add(out, run, n) == 0);
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = { data, size };
+	size_t piece = 1 + fuzz_number(&in, 2);
+	struct buf content = { 0 }, whole = { 0 }, cut = { 0 };
+	struct buf got = { 0 }, want = { 0 };
+
+	stretch(&in, &content);
+	encode(buf_str(&content), content.len, SIZE_MAX, &whole);
+	receive(&whole, &got);
+	normal_form(buf_str(&content), content.len, &want);
+	MUST(got.len == want.len);
+	MUST(memcmp(buf_str(&got), buf_str(&want), got.len) == 0);
+	encode(buf_str(&content), content.len, piece, &cut);
+	MUST(cut.len == whole.len);
+	MUST(memcmp(cut.data, whole.data, cut.len) == 0);
+	buf_done(&content);
+	buf_done(&whole);
+	buf_done(&cut);
+	buf_done(&got);
+	buf_done(&want);
+	return 0;
+}

@@ -1,0 +1,96 @@
+/* Next hops: what parses has a place to connect to, and its name and port say
+ * the same again; the rest is refused. */
+#include "tests/fuzz/fuzz.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "deliver-smtp/nexthop.h"
+
+static void
+check_address(const struct nexthop *hop)
+{
+	const struct sockaddr_in *in4 = (const void *)&hop->address;
+	const struct sockaddr_in6 *in6 = (const void *)&hop->address;
+
+	if (hop->address.ss_family == AF_INET) {
+		MUST(hop->address_len == sizeof(*in4));
+		MUST(ntohs(in4->sin_port) == hop->port);
+	} else {
+		MUST(hop->address.ss_family == AF_INET6);
+		MUST(hop->address_len == sizeof(*in6));
+		MUST(ntohs(in6->sin6_port) == hop->port);
+		MUST(in6->sin6_scope_id == 0);
+	}
+}
+
+static void
+check_hop(const struct nexthop *hop)
+{
+	static const struct sockaddr_in any = { .sin_family = AF_INET };
+	const struct sockaddr *address = hop->kind == NEXTHOP_NAME
+	    ? (const struct sockaddr *)&any
+	    : (const struct sockaddr *)&hop->address;
+	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
+
+	MUST(memchr(hop->host, '\0', sizeof(hop->host)) != NULL);
+	MUST(hop->host[0] != '\0');
+	if (hop->kind == NEXTHOP_UNIX) {
+		MUST(hop->host[0] == '/');
+		MUST(strlen(hop->host) <
+		    sizeof(((struct sockaddr_un *)NULL)->sun_path));
+	} else {
+		MUST(hop->port != 0);
+	}
+	if (hop->kind == NEXTHOP_ADDRESS)
+		check_address(hop);
+	if (hop->kind == NEXTHOP_NAME)
+		MUST(strpbrk(hop->host, ":/[]@% \t<>") == NULL);
+	nexthop_peer(hop, address, peer, relay);
+	MUST(strncmp(peer, hop->host, strlen(hop->host)) == 0 ||
+	    hop->kind == NEXTHOP_UNIX);
+	MUST(strlen(relay) >= strlen(peer));
+}
+
+/* In the plainest form: [host]:port. */
+static void
+check_again(const struct nexthop *hop)
+{
+	struct nexthop again;
+	char text[NEXTHOP_HOST_MAX + 16];
+
+	if (hop->kind == NEXTHOP_UNIX)
+		snprintf(text, sizeof(text), "unix:%s", hop->host);
+	else
+		snprintf(text, sizeof(text), "[%s]:%u", hop->host, hop->port);
+	MUST(nexthop_parse(text, 99, &again) == 0);
+	MUST(again.kind == hop->kind && again.port == hop->port);
+	MUST(strcmp(again.host, hop->host) == 0);
+	MUST(again.address_len == hop->address_len);
+	MUST(memcmp(&again.address, &hop->address, sizeof(hop->address)) == 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_in in = { data, size };
+	char *s = fuzz_string(&in);
+	struct nexthop hop;
+	int r;
+
+	FUZZ_FILL(hop);
+	r = nexthop_parse(s, 25, &hop);
+	if (r == 0) {
+		check_hop(&hop);
+		check_again(&hop);
+	} else {
+		MUST(r == -EINVAL && FUZZ_UNTOUCHED(hop));
+	}
+	free(s);
+	return 0;
+}
