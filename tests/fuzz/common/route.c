@@ -9,11 +9,18 @@
 #include <strings.h>
 
 #include "base/address.h"
+#include "route/nexthop.h"
 #include "route/route.h"
 
 #define RULES_MAX 12
 
-static const char *const known[] = { "local", "smtp", "lmtp", "a", NULL };
+static const struct route_transport known[] = {
+	{ "local", ROUTE_TO_ACCOUNT, false },
+	{ "smtp", ROUTE_TO_HOST, false },
+	{ "lmtp", ROUTE_TO_HOST, true },
+	{ "a", ROUTE_TO_REASON, false },
+	{ NULL, ROUTE_TO_NOTHING, false },
+};
 
 /* ---- rules of simple names, and what they mean ---- */
 
@@ -56,7 +63,7 @@ make_key(struct fuzz_in *in, struct rule *r)
 	else
 		snprintf(r->key, sizeof(r->key), "%s%s", kind == 2 ? "." : "",
 		    domain);
-	r->transport = known[fuzz_number(in, 1) % 4];
+	r->transport = known[fuzz_number(in, 1) % 4].name;
 }
 
 /* Domains without case, local parts with. */
@@ -146,16 +153,29 @@ check_model(struct fuzz_in *in)
 static bool
 is_known(const char *transport)
 {
-	for (size_t i = 0; known[i] != NULL; i++)
-		if (strcmp(known[i], transport) == 0)
+	for (size_t i = 0; known[i].name != NULL; i++)
+		if (strcmp(known[i].name, transport) == 0)
 			return true;
 	return false;
+}
+
+/* A host that only the operator may name has come from a rule. */
+static void
+check_host(const struct route *route, const char *hop)
+{
+	struct nexthop parsed;
+
+	MUST(nexthop_parse(hop, 25, &parsed) == 0);
+	if (route->nexthop == NULL)
+		MUST(parsed.port == 25 && parsed.kind != NEXTHOP_UNIX &&
+		    (route->literals || parsed.kind == NEXTHOP_NAME));
 }
 
 static void
 check_lookup(const struct route_table *table, const char *recipient)
 {
 	char hop[ROUTE_NEXTHOP_MAX + 1];
+	const char *why = NULL;
 	struct route route;
 	int r = route_lookup(table, recipient, &route);
 
@@ -164,14 +184,18 @@ check_lookup(const struct route_table *table, const char *recipient)
 		return;
 	}
 	MUST(is_known(route.transport));
-	r = route_nexthop(&route, recipient, hop);
-	MUST(r == 0 || r == -ENAMETOOLONG);
-	MUST(route.nexthop == NULL || r == 0);
-	if (r == 0)
-		MUST(strcasecmp(hop,
-			 route.nexthop != NULL
-			     ? route.nexthop
-			     : address_domain(recipient)) == 0);
+	memset(hop, 'x', sizeof(hop));
+	r = route_nexthop(&route, recipient, hop, &why);
+	if (r < 0) {
+		MUST(r == -EDESTADDRREQ && why != NULL);
+		MUST(route.nexthop == NULL);
+		return;
+	}
+	MUST(memchr(hop, '\0', sizeof(hop)) != NULL);
+	if (route.target == ROUTE_TO_HOST)
+		check_host(&route, hop);
+	else if (route.nexthop != NULL && !route_is_mailbox(&route))
+		MUST(strcasecmp(hop, route.nexthop) == 0);
 }
 
 static void

@@ -84,28 +84,33 @@ static void
 normal_form(const char *data, size_t len, struct buf *out)
 {
 	size_t i, column = 0;
+	char *p;
 
+	MUST(buf_reserve(out, 3 * len + 2) == 0);
+	p = out->data;
 	for (i = 0; i < len; i++) {
 		char c = data[i];
 
 		if (c == '\r' && i + 1 < len && data[i + 1] == '\n')
 			continue;
 		if (c == '\n') {
-			MUST(buf_add_char(out, '\n') == 0);
+			*p++ = '\n';
 			column = 0;
 			continue;
 		}
 		if (c == '\r')
 			c = ' ';
 		if (column + promise((unsigned char)c) > 998) {
-			MUST(buf_add_str(out, "\n ") == 0);
+			*p++ = '\n';
+			*p++ = ' ';
 			column = 1;
 		}
-		MUST(buf_add_char(out, c) == 0);
+		*p++ = c;
 		column++;
 	}
 	if (column > 0)
-		MUST(buf_add_char(out, '\n') == 0);
+		*p++ = '\n';
+	out->len = (size_t)(p - out->data);
 }
 
 /* A byte of the input may stand for many, so that long lines are met. */

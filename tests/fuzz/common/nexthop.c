@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "deliver-smtp/nexthop.h"
+#include "route/nexthop.h"
 
 static void
 check_address(const struct nexthop *hop)
@@ -75,6 +75,33 @@ check_again(const struct nexthop *hop)
 	MUST(memcmp(&again.address, &hop->address, sizeof(hop->address)) == 0);
 }
 
+/* ---- made of a domain, which anybody may write ---- */
+
+static void
+check_domain(const char *domain, bool literals)
+{
+	char out[NEXTHOP_HOST_MAX];
+	const char *why = NULL;
+	struct nexthop hop;
+	int r;
+
+	FUZZ_FILL(out);
+	r = nexthop_of_domain(domain, literals, out, &why);
+	if (r < 0) {
+		MUST(r == -EDESTADDRREQ && why != NULL);
+		return;
+	}
+	MUST(memchr(out, '\0', sizeof(out)) != NULL);
+	MUST(nexthop_parse(out, 25, &hop) == 0 && hop.port == 25);
+	if (domain[0] == '[') {
+		MUST(literals && hop.kind == NEXTHOP_ADDRESS);
+	} else {
+		MUST(hop.kind == NEXTHOP_NAME);
+		MUST(strcasecmp(out, domain) == 0);
+		MUST(strpbrk(out, ":/[]ABCXYZ") == NULL);
+	}
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -91,6 +118,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		MUST(r == -EINVAL && FUZZ_UNTOUCHED(hop));
 	}
+	check_domain(s, false);
+	check_domain(s, true);
 	free(s);
 	return 0;
 }
