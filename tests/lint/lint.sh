@@ -29,6 +29,7 @@ check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
 check rows python3 tests/lint/rows.py
 check headers sh tests/lint/headers.sh
+check fuzz-targets sh tests/lint/targets.sh
 # shellcheck disable=SC2046
 check cppcheck cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -Icommon -I. \
 	--enable=warning,portability --inline-suppr --error-exitcode=1 \
