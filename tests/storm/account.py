@@ -107,6 +107,8 @@ class Account:
                 elif s.state == REFUSED and (had or (s.fate and index in s.fate)):
                     self.kept.append(f"S{s.number}.{index} {s.face}")
 
+        self.lost.sort(key=lambda what: "/corrupt/" in what)  # the worst first
+
     def accepted(self, s, index, had):
         domain, what = s.domain(index), f"S{s.number}.{index}@{s.domain(index)} {s.face}"
         state, mark, reasons = (s.fate or {}).get(index, (None, None, False))

@@ -75,9 +75,8 @@ class Acts:
 
     def do_kill(self, program, chance):
         if program == "submitter":
-            victim = pick(self.submitters, chance)
-            victim.kill()
-            return victim.__class__.__name__
+            pick(self.submitters, chance).kill(after=chance * 997 % 1 / 50)
+            return "the next one"
         if program == "qscheduler":
             return self.kill_supervisor()
         pid = pick(self.victims(program), chance)
@@ -219,7 +218,7 @@ class Acts:
             os.close(fd)
 
     def foreign_place(self, state, chance):
-        queue = pick(sorted(self.world.base.glob("queue*")), chance)
+        queue = pick(sorted(self.world.base.glob("queue*[0-9]")), chance)
         directory = queue / state
         splits = sorted(p for p in directory.iterdir() if p.is_dir() and p.name.isdigit()
                         and len(p.name) < 4) if state in ("incoming", "active", "deferred") else []
@@ -256,8 +255,7 @@ class Acts:
 
     def do_fill(self, chance, **_):
         """A file system has no block left."""
-        names = sorted(self.world.mounted)
-        name = pick(names, chance)
+        name = pick(sorted(n for n in self.world.mounted if n != "mail"), chance)
         if name is None or self.frozen:
             return "none there"
         where = self.world.mounted[name]
@@ -310,7 +308,7 @@ class Acts:
 
     def do_freeze(self, **_):
         where = self.world.mounted.get("disk")
-        if where is None or "fill" in self.kept or "inodes" in self.kept:
+        if where is None or self.frozen or "fill" in self.kept or "inodes" in self.kept:
             return "not now"
         fd = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
         self.kept["freeze"] = fd
@@ -329,6 +327,21 @@ class Acts:
             os.close(fd)
             self.frozen -= 1
             self.cause("frozen disk")
+
+    def do_hang(self, **_):
+        """The disk answers nothing, no read and no write."""
+        if self.world.disk is None or self.frozen or "fill" in self.kept or "inodes" in self.kept:
+            return "not now"
+        self.kept["hang"] = True
+        self.frozen += 1
+        self.cause("hanging disk")
+        return self.world.disk.hang(forget=False)
+
+    def do_hang_over(self, **_):
+        if self.kept.pop("hang", None):
+            self.world.disk.go_on()
+            self.frozen -= 1
+            self.cause("hanging disk")
 
     # ---- the whole, the others ----
 
@@ -378,7 +391,7 @@ class Acts:
 
     def calm(self):
         """Everything that can be put right is."""
-        for name in ("freeze", "fill", "inodes", "mailfull", "wrong"):
+        for name in ("freeze", "hang", "fill", "inodes", "mailfull", "wrong"):
             self.act(f"{name}-over", {})  # does nothing where nothing is to be done
         for key in [k for k in self.kept if isinstance(k, tuple)]:
             self.act(f"{key[0]}-over", {"program": "any", "id": key[1]})

@@ -16,6 +16,7 @@ import traceback
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x8000000, 0x20000000, 0x40000000
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 MNT_DETACH, MS_REC, MS_PRIVATE = 2, 0x4000, 0x40000
+LOOP_CLR_FD = 0x4C01
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -103,7 +104,18 @@ def clear(scratch):
     for where in mounts_below(scratch):
         thaw(where)
         _libc.umount2(os.fsencode(where), MNT_DETACH)
+    free_loops(scratch)
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def free_loops(scratch):
+    """Devices that were made by hand and not given back."""
+    for path in pathlib.Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            if path.read_text().startswith(f"{scratch}/"):
+                fd = os.open(f"/dev/{path.parts[3]}", os.O_RDONLY)
+                fcntl.ioctl(fd, LOOP_CLR_FD, 0)
+                os.close(fd)
 
 
 def _first(scratch, work):

@@ -48,7 +48,7 @@ class Siege(Storm):
         base = self.scratch / "queue"
         self.disk(base)
         self.world = World(self.ledger, self.scratch, self.servers, base, SETTINGS,
-                           "home.example local\n* smtp\n")
+                           "* smtp\n")
         self.log = Log(self.out / "log", self.ledger)
         self.world.log_to = self.log.writer
         self.submitters = [Pair(self.world, self.ledger, self.seed, name) for name in HONEST]

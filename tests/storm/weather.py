@@ -202,8 +202,8 @@ class Storm:
         wait(lambda: self.world.setqload("--count", str(QUEUES)) == 0, 30, "an answer to setqload")
         names = {f"{self.world.name}.queue{n}" for n in range(1, QUEUES + 1)}
         try:
-            wait(lambda: {n for n in os.listdir("/dev/shm") if n.startswith(f"{self.world.name}.queue")} == names,
-                 60, "as many queues as at the start")
+            wait(lambda: {n for n in os.listdir("/dev/shm") if n.startswith(f"{self.world.name}.queue")
+                          and not self.of_hostile(f"/dev/shm/{n}")} == names, 60, "as many queues as at the start")
         except Failed as error:
             self.problems.append(str(error))
         status = self.world.end(60)
@@ -229,10 +229,15 @@ class Storm:
 
     @staticmethod
     def of_hostile(path):
-        return os.stat(path).st_uid in HOSTILE.values()
+        try:
+            return os.stat(path).st_uid in HOSTILE.values()
+        except FileNotFoundError:
+            return True
 
     def processes(self):
         mine = {os.getpid(), self.servers.process.pid}
+        if self.world.disk is not None:
+            mine.add(self.world.disk.server.pid)
         if not (self.scratch / "mqueue").exists():  # no namespace of its own
             return [(p, "") for p in self.world.pids()]
         found = []
@@ -263,6 +268,8 @@ class Storm:
         finally:
             self.events.close()
             self.world.give_up()
+            if self.world.disk is not None:
+                self.world.disk.close()
             if not AS_ROOT:
                 self.world.destroy()
 
