@@ -8,6 +8,7 @@ import random
 import signal
 import struct
 import subprocess
+import threading
 import time
 
 from instance import AS_ROOT
@@ -38,7 +39,7 @@ class Acts:
         self.submitters, self.hostile = submitters, hostile
         self.causes = []  # (time, what, how many deliveries it can repeat)
         self.kept = {}  # of acts that have an end: (name, when it began) -> what it has to know
-        self.foreign = set()  # inodes of what the storm put into the spool
+        self.inodes = threading.Lock()  # held by who makes or removes them
         self.frozen = 0
         self.killed = set()  # processes, by the storm
         self.failed = []
@@ -220,6 +221,8 @@ class Acts:
     def foreign_place(self, state, chance):
         queue = pick(sorted(self.world.base.glob("queue*[0-9]")), chance)
         directory = queue / state
+        if state == "maildrop" and not directory.exists():
+            directory = queue / "gate/maildrop"
         splits = sorted(p for p in directory.iterdir() if p.is_dir() and p.name.isdigit()
                         and len(p.name) < 4) if state in ("incoming", "active", "deferred") else []
         return pick(splits, chance * 997 % 1) or directory
@@ -248,7 +251,6 @@ class Acts:
                 if AS_ROOT and chance < 0.5:
                     os.chown(path, 60022, 60020)
                     path.chmod(0o660)
-            self.foreign.add(os.lstat(path).st_ino)
         return str(directory)
 
     # ---- disks ----
@@ -277,19 +279,22 @@ class Acts:
         self.kept["inodes"] = where
         self.cause("no inodes")
         directory = where / "ballast-inodes"
-        directory.mkdir()
         count = 0
-        try:
-            while count < 100_000:
-                os.close(os.open(directory / str(count), os.O_CREAT | os.O_WRONLY))
-                count += 1
-        except OSError as error:
-            return f"{count}, {errno.errorcode[error.errno]}"
+        with self.inodes:
+            directory.mkdir()
+            try:
+                while "inodes" in self.kept:
+                    os.close(os.open(directory / str(count), os.O_CREAT | os.O_WRONLY))
+                    count += 1
+            except OSError as error:
+                return f"{count}, {errno.errorcode[error.errno]}"
         return count
 
     def do_inodes_over(self, **_):
         where = self.kept.pop("inodes", None)
-        if where is not None:
+        if where is None:
+            return
+        with self.inodes:
             subprocess.run(["rm", "-rf", where / "ballast-inodes"], check=False)
             self.cause("no inodes")
 

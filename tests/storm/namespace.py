@@ -25,6 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 # too, so that they get mail. 60101 and up have none, as in a container.
 SYSTEM_USERS = {"qmailq": 60021, "qmails": 60022, "qmailr": 60023, "vmail": 60024}
 GROUP, GROUP_ID = "qmail", 60020
+DOOR_GROUP, DOOR_GROUP_ID = "qdrop", 60019
 MEMBER = ("member", 60030)  # a plain member of the group
 HOSTILE = {f"mallory{n}": 60000 + n for n in range(1, 9)}
 HONEST = {"alice": 60011, "bob": 60012}
@@ -43,7 +44,7 @@ def users_known(scratch, homes):
     for name, uid in (HOSTILE | HONEST | dict([MEMBER])).items():
         lines += f"{name}:x:{uid}:{uid}::{homes}/{name}:/bin/sh\n"
     passwd.write_text(lines)
-    groups = f"{GROUP}:x:{GROUP_ID}:{MEMBER[0]}\n"
+    groups = f"{GROUP}:x:{GROUP_ID}:{MEMBER[0]}\n{DOOR_GROUP}:x:{DOOR_GROUP_ID}:\n"
     for name in ("qmailr", "vmail"):
         groups += f"{name}:x:{SYSTEM_USERS[name]}:\n"
     group.write_text(pathlib.Path("/etc/group").read_text() + groups)

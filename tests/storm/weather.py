@@ -190,7 +190,7 @@ class Storm:
         """Nothing that waits is where it could be delivered from: it is in hold/,
         having been in flight in three deaths, or it is lost."""
         there = set()
-        for path in self.world.files("maildrop", "incoming", "active", "deferred"):
+        for path in self.world.files("maildrop", "gate/maildrop", "incoming", "active", "deferred"):
             for address, _ in account.queue_file(account.read(path)) or []:
                 found = account.IDENTITY.search(address)
                 if found:
@@ -290,6 +290,7 @@ class Storm:
                ("repeated without a cause", unexplained), ("repeated more than was in flight", over),
                ("left behind", strays), ("of no message of ours in the spool", a.leftovers),
                ("crashes", self.log.crashes), ("ends of the supervisor by itself", self.world.deaths),
+               ("done by a hostile user", self.acts.hostile.forbidden() if self.acts.hostile else []),
                ("other", self.problems + self.acts.failed)]
         self.print(a, by_cause)
         failed = 0
@@ -324,5 +325,7 @@ class Storm:
             reasons[f"{face} {status}: {re.sub(r'[0-9]+', 'N', why)[-90:]}"] += n
         for why, n in reasons.most_common(12):
             row("  not accepted", f"{n} × {why}")
+        for name, what in self.acts.hostile.rows() if self.acts.hostile else ():
+            row(f"  hostile: {name}", what)
         for note in self.notes:
             row("note", note)

@@ -16,7 +16,7 @@ sys.path.insert(0, str(HERE.parent / "system"))
 import hung_disk
 from instance import AS_ROOT, BIN, PYTHON, Instance
 from ledger import IDENTITY, judge
-from namespace import GROUP, GROUP_ID, MEMBER, SYSTEM_USERS, mount
+from namespace import DOOR_GROUP, DOOR_GROUP_ID, GROUP, GROUP_ID, MEMBER, SYSTEM_USERS, mount
 
 QUEUES, MOST = 3, 6
 LOCAL_SLOTS, SMTP_SLOTS = 20, 40
@@ -97,10 +97,10 @@ class World(Instance):
 
     # ---- what it is made of ----
 
-    @staticmethod
-    def routing(ports):
+    def routing(self, ports):
         lines = [f"{name}.example smtp:127.0.0.1:{port}" for name, port in ports.items()]
-        return "\n".join([*lines, "home.example discard", "local.example local", "prog.example pipe:keep", "fail.example pipe:refuse",
+        return "\n".join([*lines, f"home.example {'local' if self.homes else 'discard'}", "local.example local",
+                          "prog.example pipe:keep", "fail.example pipe:refuse",
                           'error.example error:"5.1.2 that domain has gone"', ""])
 
     def _programs(self):
@@ -124,14 +124,16 @@ class World(Instance):
                 shutil.copy(path, self.bin / path.name)
         for face in ("sendmail", "qmail-queue"):
             shutil.copy(BIN / "queue-inject", self.bin / face)
+        if not AS_ROOT:
+            return
+        users = {f"{u}_user": u for u in ("qmailq", "qmails", "qmailr")}
         door = self.bin / "queue-drop"
-        if AS_ROOT and door.exists():
-            os.chown(door, 0, GROUP_ID)
-            door.chmod(0o2755)
-        if AS_ROOT:
-            users = {f"{u}_user": u for u in ("qmailq", "qmails", "qmailr")}
-            self.write_conf(**users, qmail_group=GROUP, maildir_user=None if self.homes else "vmail")
-            os.chown(self.mail, SYSTEM_USERS["vmail"], SYSTEM_USERS["vmail"])
+        if door.exists():
+            os.chown(door, 0, DOOR_GROUP_ID)
+            door.chmod(0o2711)
+            users["qdrop_group"] = DOOR_GROUP
+        self.write_conf(**users, qmail_group=GROUP, maildir_user=None if self.homes else "vmail")
+        os.chown(self.mail, SYSTEM_USERS["vmail"], SYSTEM_USERS["vmail"])
 
     def program(self, name):
         return self.bin / name
