@@ -8,7 +8,7 @@
 # Objects go to build/<variant>/, the variant being the compiler and the
 # sanitizers, so that variants never meet.
 
-PROGRAMS := qscheduler queue-send todo-proc queue-inject deliver-local \
+PROGRAMS := qscheduler queue-send todo-proc queue-inject queue-drop deliver-local \
 	    deliver-smtp setqload qtop qsim
 MODULES  := base log config ipc spool route sched proc agent limits sites daemon
 
@@ -41,6 +41,8 @@ LDLIBS   := -levent_core -lisal -lrt -lpthread -lm
 LDLIBS_qtop := -lncursesw
 LDLIBS_deliver-smtp := -lcares
 LDLIBS_qsim := -lm
+# More rights than its caller: only the libraries that it needs.
+LDFLAGS_queue-drop := -Wl,--as-needed
 PYTHON   := /usr/bin/python3
 
 common_c := $(foreach m,$(MODULES),$(wildcard common/$(m)/*.c))
@@ -77,7 +79,7 @@ define program
 $(BIN)/$(1): $(call prog_o,$(1)) $(LIB)
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
-	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1))
+	$$(Q)$$(CC) $$(LDFLAGS) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1))
 endef
 $(foreach p,$(BUILT),$(eval $(call program,$(p))))
 
@@ -169,6 +171,8 @@ MANUALS := $(wildcard etc/man/*.[1-8]) $(CONF5)
 INSTALLED_sbin    := setqload
 INSTALLED_bin     := queue-inject qtop qsim
 INSTALLED_libexec := qscheduler queue-send todo-proc deliver-local deliver-smtp
+# The door for local mail, set-group-id for this group where there is one.
+qdrop_group       ?= qdrop
 FACES             := sendmail qmail-queue
 
 .PHONY: install uninstall
@@ -178,6 +182,12 @@ install: all
 	$(INSTALL) -m 755 $(INSTALLED_sbin:%=$(BIN)/%) $(DESTDIR)$(sbindir)
 	$(INSTALL) -m 755 $(INSTALLED_bin:%=$(BIN)/%) $(DESTDIR)$(bindir)
 	$(INSTALL) -m 755 $(INSTALLED_libexec:%=$(BIN)/%) $(DESTDIR)$(libexecdir)
+	$(INSTALL) -m 755 $(BIN)/queue-drop $(DESTDIR)$(libexecdir)
+	@if [ "$$(id -u)" = 0 ] && \
+	    chgrp $(qdrop_group) $(DESTDIR)$(libexecdir)/queue-drop; then \
+	    chmod 2711 $(DESTDIR)$(libexecdir)/queue-drop; else \
+	    echo "$(libexecdir)/queue-drop is to be root:$(qdrop_group) 2711:" \
+	    "without it only members of group qmail submit"; fi
 	ln -sf ../libexec/qscheduler/qscheduler $(DESTDIR)$(sbindir)/qscheduler
 	for face in $(FACES); do \
 	    ln -sf ../../bin/queue-inject $(DESTDIR)$(libexecdir)/$$face; done

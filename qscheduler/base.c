@@ -123,7 +123,7 @@ base_open(struct base *b, const char *path, const struct daemon_users *users,
 	memset(b, 0, sizeof(*b));
 	b->lock = -1;
 	b->owner = (struct spool_owner){ users->qmailq, users->qmails,
-		users->qmail, users->private };
+		users->qmail, users->qdrop, users->private };
 	b->fd = open_base(path, users->private, ret_error);
 	if (b->fd < 0)
 		return b->fd;
@@ -282,16 +282,20 @@ base_list_add(struct base *b, uint32_t queue, struct buf *ret_error)
 
 /* ---- one queue ---- */
 
-/* Everybody may put something into maildrop/, also what is no drop and cannot
- * be moved to corrupt/ (D16): it keeps no queue alive. */
+/* What is no file cannot be mail, and may be what cannot be moved to corrupt/:
+ * no queue is kept alive by it. */
 static bool
-is_no_drop(const struct spool *sp, enum spool_dir dir, const char *name)
+is_mail(
+    const struct spool *sp, enum spool_dir dir, const struct spool_item *item)
 {
 	struct stat st;
+	uid_t uid;
 
-	return dir == SPOOL_MAILDROP &&
-	    fstatat(sp->dir[dir], name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    !S_ISREG(st.st_mode);
+	if (dir != SPOOL_MAILDROP)
+		return item->inode != 0;
+	return spool_drop_parse(item->name, &uid) &&
+	    (fstatat(sp->dir[dir], item->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		S_ISREG(st.st_mode));
 }
 
 /* 1: there is one; 0: none; -errno: none where it could be read. */
@@ -305,7 +309,7 @@ has_file(const struct spool *sp, enum spool_dir dir)
 	spool_scan_begin(&scan, sp, dir);
 	/* One subdirectory that cannot be read says nothing of the others. */
 	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
-		if (r > 0 && item.inode != 0 && !is_no_drop(sp, dir, item.name))
+		if (r > 0 && is_mail(sp, dir, &item))
 			break;
 		bad = r < 0 ? r : bad;
 	}
@@ -349,6 +353,8 @@ base_look(const struct base *b, uint32_t queue, struct queue_facts *facts)
 	snprintf(name, sizeof(name), "queue%" PRIu32, queue);
 	facts->listed = b->listed[queue];
 	facts->there = fstatat(b->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	facts->stuck =
+	    facts->there ? spool_upgrade(b->path, queue, &b->owner) : 0;
 	facts->error = spool_open(&sp, &spool_sys_real, b->path, queue);
 	facts->marked = facts->error == 0;
 	facts->mail = facts->marked && has_mail(&sp);

@@ -23,6 +23,10 @@ open_queue(struct super *s, struct queue *q, const struct queue_facts *facts,
 	bool bad = lost ||
 	    base_make(&s->base, q->number, s->conf->queue_split, &error) < 0;
 
+	if (facts->stuck < 0)
+		log_warning("queue %" PRIu32 ": drops of an earlier version "
+			    "stay in maildrop: %s",
+		    q->number, strerror(-facts->stuck));
 	if (lost)
 		(void)base_describe_lost(&s->base, q->number, facts, &error);
 	if (!bad)

@@ -48,6 +48,10 @@ show(const struct options *o)
 	int r, code;
 
 	r = conf_instance(o->instance, o->conf_path, &instance, &error);
+	if (r == 1)
+		fprintf(stderr,
+		    "qtop: %s: the configuration in force is used\n",
+		    buf_str(&error));
 	if (r < 0) {
 		fprintf(stderr, "qtop: %s\n",
 		    error.len > 0 ? buf_str(&error) : strerror(-r));

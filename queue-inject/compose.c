@@ -1,6 +1,6 @@
 #include "queue-inject/compose.h"
 
-#include "queue-inject/date.h"
+#include "base/date.h"
 
 #include "base/text.h"
 

@@ -6,36 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Letters of a host name; anything else would need quoting somewhere. */
-static bool
-is_host_name(const char *s)
-{
-	static const char letters[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	    "0123456789.-_[]:";
-
-	return s[0] != '\0' && strspn(s, letters) == strlen(s);
-}
-
-static void
-set_name(char *out, size_t size, const char *wanted, const char *other)
-{
-	bool usable = is_host_name(wanted) && strlen(wanted) < size;
-
-	snprintf(out, size, "%s", usable ? wanted : other);
-}
-
 void
 identity_init(struct identity *id, const struct conf *conf)
 {
-	char system_name[256] = "";
-
 	*id = (struct identity){ .uid = getuid() };
-	if (gethostname(system_name, sizeof(system_name) - 1) < 0 ||
-	    !is_host_name(system_name))
-		snprintf(system_name, sizeof(system_name), "localhost");
-	set_name(id->host, sizeof(id->host), conf->myhostname, system_name);
-	set_name(id->domain, sizeof(id->domain), conf->mydomain, id->host);
+	conf_host(conf, id->host);
+	conf_domain(conf, id->domain);
 }
 
 /* The part of a gecos field before the first comma; `&` stands for the login

@@ -14,8 +14,8 @@
 
 struct identity {
 	uid_t uid;
-	char host[256];   /* myhostname, or the system's name */
-	char domain[256]; /* mydomain, or host */
+	char host[CONF_HOST_SIZE];   /* myhostname, or the system's name */
+	char domain[CONF_HOST_SIZE]; /* mydomain, or host */
 	bool looked_up;
 	char login[64];      /* "uid1000" where the user has no name */
 	char full_name[256]; /* from the user database, "" if none */

@@ -106,8 +106,12 @@ static int
 load_conf(struct job *job)
 {
 	struct buf error = { 0 };
-	int r = conf_load(job->options.conf_path, &job->conf, &error);
+	int r = conf_load_in_force(job->options.conf_path, &job->conf, &error);
 
+	/* Mail is taken all the same, as the system runs. */
+	if (r == 1)
+		fprintf(stderr, "%s: %s: used as it was, from %s\n",
+		    job->face->name, buf_str(&error), conf_path(&job->conf));
 	if (r < 0)
 		refuse(&job->why, REFUSAL_CONFIG, "%s",
 		    error.len > 0 ? buf_str(&error) : strerror(-r));

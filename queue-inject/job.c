@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int
 job_copy(struct job *job)
@@ -85,7 +87,7 @@ static int
 store(struct job *job, struct queue_id *ret_id)
 {
 	const struct submit_origin origin = { job->identity.uid,
-		job->identity.host, job->eol };
+		job->identity.host, job->eol, job->announced };
 	int r = submit_begin(job->submit, &origin);
 
 	while (r == 0) {
@@ -105,6 +107,19 @@ store(struct job *job, struct queue_id *ret_id)
 	return refuse_storage(job, r);
 }
 
+/* What a file on standard input still has; 0 where that is not known. */
+static uint64_t
+announced(void)
+{
+	const off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	struct stat st;
+
+	if (at < 0 || fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size <= at)
+		return 0;
+	return (uint64_t)(st.st_size - at);
+}
+
 int
 job_run(struct job *job, struct queue_id *ret_id)
 {
@@ -112,6 +127,7 @@ job_run(struct job *job, struct queue_id *ret_id)
 		return refuse(
 		    &job->why, REFUSAL_READ, "standard input is closed");
 	identity_init(&job->identity, &job->conf);
+	job->announced = announced();
 	job->envelope.rcpt_limit = job->conf.message_recipient_limit;
 	if (source_init(&job->source, 0, !job->options.ignore_dot,
 		job->deadline_mono, job->stop_fd) < 0 ||

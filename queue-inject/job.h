@@ -24,6 +24,7 @@ struct job {
 	struct message message;
 	struct submit *submit;
 	const char *eol;      /* of the message */
+	uint64_t announced;   /* bytes on standard input, 0: unknown */
 	usec_t deadline_mono; /* of the whole input */
 	int stop_fd;          /* readable when a signal asks to stop */
 	bool no_input;        /* standard input was closed at the start */

@@ -33,6 +33,7 @@ enum refusal_kind {
 	REFUSAL_DISABLED, /* all queues are (I13) */
 	REFUSAL_CREATE,
 	REFUSAL_FULL,  /* D1, D2, D5, D6 */
+	REFUSAL_SHARE, /* of this user, at the door */
 	REFUSAL_WRITE, /* D7, D9 */
 	REFUSAL_NKINDS,
 };

@@ -1,17 +1,17 @@
 #include "queue-inject/submit.h"
 
 #include "queue-inject/choose.h"
-#include "queue-inject/date.h"
+#include "queue-inject/through_door.h"
 
 #include "base/clock.h"
 #include "ipc/bell.h"
+#include "spool/received.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define OPEN_SPOOLS_MAX 32 /* about ten descriptors each */
@@ -38,6 +38,8 @@ struct submit {
 	size_t row;            /* in facts, of the queue that is written to */
 	struct handle *handle; /* of that queue; NULL: nothing is begun */
 	struct accept accept;
+	bool by_door; /* `door` takes the message instead of `accept` */
+	struct through_door door;
 	uint64_t content_len; /* without what was added here */
 	char reason[160];
 };
@@ -190,9 +192,13 @@ submit_new(const struct conf *conf, const struct spool_sys *sys,
 static void
 drop_message(struct submit *s)
 {
-	if (s->handle != NULL)
+	if (s->handle != NULL && s->by_door) {
+		snprintf(s->reason, sizeof(s->reason), "%s", s->door.reason);
+		through_door_end(&s->door);
+	} else if (s->handle != NULL)
 		accept_end(&s->accept);
 	s->handle = NULL;
+	s->by_door = false;
 }
 
 void
@@ -218,19 +224,19 @@ max_content(const struct conf *conf)
 }
 
 static int
-begin_in(struct submit *s, struct handle *h, enum spool_dir dir,
-    const struct submit_origin *origin)
+begin_in(struct submit *s, struct handle *h, const struct submit_origin *origin)
 {
 	const struct accept_options opt = {
-		.dir = dir,
+		.dir = SPOOL_INCOMING,
 		.max_content = max_content(s->conf),
 		.reserve_bytes = s->conf->queue_minfree_bytes,
 		.reserve_inodes = s->conf->queue_minfree_inodes,
+		.announced = origin->announced,
 		.strict = s->conf->strict_sync,
 	};
 	int r;
 
-	if (h->spool.dir[dir] < 0)
+	if (h->spool.dir[SPOOL_INCOMING] < 0)
 		return -EACCES;
 	r = accept_begin(
 	    &s->accept, &h->spool, &opt, clock_wall(), origin->uid);
@@ -242,36 +248,25 @@ begin_in(struct submit *s, struct handle *h, enum spool_dir dir,
 	return r;
 }
 
-/* The id is known before the file has a name: its inode is. */
 static int
 put_received(struct submit *s, const struct submit_origin *origin)
 {
-	const struct queue_file *file = &s->accept.writer.file;
-	struct queue_id id = { .arrival_wall = file->arrival_wall,
-		.nonce = file->nonce,
-		.queue = file->queue };
-	char text[QUEUE_ID_SIZE], date[DATE_SIZE], line[512];
-	struct stat st;
-	int n;
+	char line[RECEIVED_MAX];
+	int n = received_format(&s->accept, origin->host, origin->eol, line);
 
-	if (fstat(s->accept.fd, &st) < 0)
-		return -errno;
-	id.inode = st.st_ino;
-	queue_id_format(&id, text);
-	date_format(file->arrival_wall, date);
-	/* A dropped message gets another inode, and its id, when it is picked
-	 * up. */
-	if (s->accept.opt.dir == SPOOL_MAILDROP)
-		n = snprintf(line, sizeof(line),
-		    "Received: by %.255s (qscheduler, from uid %u);%s\t%s%s",
-		    origin->host, origin->uid, origin->eol, date, origin->eol);
-	else
-		n = snprintf(line, sizeof(line),
-		    "Received: by %.255s (qscheduler, from uid %u)%s"
-		    "\tid %s; %s%s",
-		    origin->host, origin->uid, origin->eol, text, date,
-		    origin->eol);
-	return submit_added(s, line, (size_t)n);
+	return n < 0 ? n : submit_added(s, line, (size_t)n);
+}
+
+/* What this process may not write itself. */
+static int
+begin_door(struct submit *s, struct handle *h)
+{
+	int r = through_door_begin(&s->door, s->conf, h->spool.queue);
+
+	s->handle = h;
+	s->by_door = true;
+	s->content_len = 0;
+	return r == -ENOENT ? -EACCES : r;
 }
 
 static int
@@ -282,9 +277,9 @@ begin_row(struct submit *s, const struct submit_origin *origin)
 
 	if (r < 0)
 		return r;
-	r = begin_in(s, h, SPOOL_INCOMING, origin);
+	r = begin_in(s, h, origin);
 	if (r == -EACCES || r == -EPERM)
-		r = begin_in(s, h, SPOOL_MAILDROP, origin);
+		return begin_door(s, h);
 	return r < 0 ? r : put_received(s, origin);
 }
 
@@ -294,12 +289,15 @@ queue_failed(struct submit *s, int error)
 {
 	struct queue_fact *fact = &s->facts.rows[s->row];
 	struct handle *h = find_handle(s, fact->queue);
+	const bool by_door = s->by_door;
 
 	drop_message(s);
 	fact->failed = true;
-	snprintf(s->reason, sizeof(s->reason), "queue%u: %s%s", fact->queue,
-	    error_text(error),
-	    error == -ENOSPC ? " beyond queue_minfree_bytes and _inodes" : "");
+	if (!by_door)
+		snprintf(s->reason, sizeof(s->reason), "queue%u: %s%s",
+		    fact->queue, error_text(error),
+		    error == -ENOSPC ? " beyond queue_minfree_bytes and _inodes"
+				     : "");
 	if (h != NULL)
 		close_handle(s, h);
 }
@@ -371,18 +369,24 @@ submit_content(struct submit *s, const void *data, size_t len)
 int
 submit_added(struct submit *s, const void *data, size_t len)
 {
-	return queue_file_add_content(&s->accept.writer, data, len);
+	if (s->by_door)
+		return through_door_content(&s->door, data, len);
+	return accept_content(&s->accept, data, len);
 }
 
 int
 submit_sender(struct submit *s, const char *address, size_t len)
 {
+	if (s->by_door)
+		return through_door_sender(&s->door, address, len);
 	return queue_file_add_sender(&s->accept.writer, address, len);
 }
 
 int
 submit_rcpt(struct submit *s, const char *address, size_t len)
 {
+	if (s->by_door)
+		return through_door_rcpt(&s->door, address, len);
 	return queue_file_add_rcpt(&s->accept.writer, address, len);
 }
 
@@ -407,19 +411,24 @@ ring(const struct submit *s, const struct queue_id *id)
 		.inode = id->inode,
 	};
 
-	if (s->accept.opt.dir == SPOOL_INCOMING)
-		(void)bell_ring(s->conf->instance, id->queue, &bell);
+	(void)bell_ring(s->conf->instance, id->queue, &bell);
 }
 
 int
 submit_commit(struct submit *s, struct queue_id *ret_id)
 {
-	int r = accept_commit(&s->accept, ret_id);
+	int r = s->by_door ? through_door_commit(&s->door, ret_id)
+			   : accept_commit(&s->accept, ret_id);
+	const bool by_door = s->by_door;
 
 	if (r < 0)
 		return r;
-	accept_end(&s->accept);
-	ring(s, ret_id);
+	if (!by_door)
+		accept_end(&s->accept);
+	if (!by_door)
+		ring(s, ret_id);
+	if (by_door)
+		drop_message(s);
 	s->handle = NULL;
 	s->facts.rows[s->row].backlog++;
 	return 0;

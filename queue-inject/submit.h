@@ -9,7 +9,8 @@
  *   submit_abort     after any failure
  *
  * A queue that cannot be opened is passed over for the next one. Where this
- * process may not write to `incoming` the message goes to `maildrop`.
+ * process may not write to `incoming` the message goes through queue-drop,
+ * which puts a Received field of its own (through_door.h; its errors, too).
  *
  * Soft: -errno of spool/accept.h; -EAGAIN: all queues are closing or disabled
  * (I13); -ENOENT: no queue directory. submit_reason() says which queue and
@@ -28,8 +29,9 @@ struct submit;
 /* What stands in the Received field. */
 struct submit_origin {
 	uint32_t uid;
-	const char *host; /* of this system */
-	const char *eol;  /* of the message: "\n" or "\r\n" */
+	const char *host;   /* of this system */
+	const char *eol;    /* of the message: "\n" or "\r\n" */
+	uint64_t announced; /* bytes that are to come; 0: unknown */
 };
 
 /* conf must live as long. -ENOMEM. */

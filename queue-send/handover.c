@@ -212,10 +212,6 @@ check_incoming(const struct send *s, uint64_t inode)
 		return fd == -ENOENT ? fd : -EAGAIN;
 	r = fd < 0 ? 0 : spool_file_settled(fd);
 	io_close(&fd);
-	if (r == 0 &&
-	    faccessat(s->sp.dir[SPOOL_LOCK], SPOOL_PICKUP, F_OK,
-		AT_SYMLINK_NOFOLLOW) == 0)
-		r = -EAGAIN;
 	return r;
 }
 

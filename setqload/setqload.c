@@ -229,15 +229,20 @@ static int
 run(const struct options *o)
 {
 	struct buf instance = { 0 }, error = { 0 };
-	int r, code;
+	int r, code = 0;
 
 	r = conf_instance(o->instance, o->conf_path, &instance, &error);
 	if (r < 0)
 		code = complain(o->instance != NULL ? EX_USAGE : EX_CONFIG,
 		    error.len > 0 ? buf_str(&error) : strerror(-r));
-	else if (o->command == COMMAND_LIST)
+	if (r == 1)
+		fprintf(stderr,
+		    "setqload: %s: the configuration in force is "
+		    "used\n",
+		    buf_str(&error));
+	if (r >= 0 && o->command == COMMAND_LIST)
 		code = list(o, buf_str(&instance));
-	else
+	else if (r >= 0)
 		code = ask(o, buf_str(&instance));
 	buf_done(&instance);
 	buf_done(&error);

@@ -47,13 +47,16 @@ no_marks_left() {
 	! grep -rE '@[a-z]+dir@' "$scratch/root/opt/q"
 }
 
-want installs make install DESTDIR="$scratch/root" prefix=/opt/q
+want installs make install DESTDIR="$scratch/root" prefix=/opt/q \
+	qdrop_group=irc
 want 'stays below DESTDIR and prefix' below_prefix
 want 'links lead somewhere' links_lead_somewhere
 want 'paths are filled in' no_marks_left
 want 'links of the pages lead somewhere' pages_link_somewhere
 for f in sbin/qscheduler sbin/setqload bin/qtop bin/qsim bin/queue-inject \
     libexec/qscheduler/queue-send libexec/qscheduler/sendmail \
+    libexec/qscheduler/queue-drop share/man/man8/queue-drop.8 \
+    share/doc/qscheduler/docs/DOOR.md \
     share/man/man8/qscheduler.8 share/man/man5/qscheduler.conf.5 \
     share/qscheduler/qscheduler.conf.sample \
     share/qscheduler/workloads/newsletter.scn share/man/man1/qsim.1 \
@@ -68,10 +71,18 @@ done
 {
 	cat "$scratch/root/opt/q/share/qscheduler/qscheduler.conf.sample"
 	printf '%s\n' 'qmailq_user = uucp' 'qmails_user = news' \
-		'qmailr_user = proxy' 'qmail_group = mail'
+		'qmailr_user = proxy' 'qmail_group = mail' 'qdrop_group = irc'
 } >"$scratch/sample.conf"
 want 'the sample is a valid configuration' \
 	"$scratch/root/opt/q/sbin/qscheduler" --check "$scratch/sample.conf"
+if [ "$(id -u)" = 0 ]; then
+	want 'the door is set-group-id' test "$(stat -c '%U:%G %a' \
+		"$scratch/root/opt/q/libexec/qscheduler/queue-drop")" = \
+		'root:irc 2711'
+else
+	want 'the door is not set-group-id' test \
+		! -g "$scratch/root/opt/q/libexec/qscheduler/queue-drop"
+fi
 want uninstalls make uninstall DESTDIR="$scratch/root" prefix=/opt/q
 want 'leaves nothing' nothing_left
 echo "$passed passed, $failed failed"

@@ -8,7 +8,6 @@
 #include "log/log.h"
 #include "todo-proc/bells.h"
 #include "todo-proc/hand.h"
-#include "todo-proc/pickup.h"
 #include "todo-proc/scan.h"
 #include "todo-proc/watch.h"
 
@@ -50,6 +49,15 @@ todo_kick(struct todo *t)
 	turn_kick(&t->turn);
 }
 
+bool
+todo_say(struct todo *t, int error)
+{
+	const size_t cause = (size_t)-error;
+
+	return log_due(t->now, 60 * USEC_PER_SEC,
+	    &t->said[cause < TODO_CAUSES ? cause : 0]);
+}
+
 usec_t
 todo_mtime(const struct stat *st)
 {
@@ -75,7 +83,6 @@ todo_init(struct todo *t)
 		todo_done(t);
 		return r;
 	}
-	pickup_recover(t);
 	watch_init(t);
 	return 0;
 }

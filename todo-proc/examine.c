@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -17,29 +19,39 @@ examined_done(struct examined *e)
 }
 
 int
-examine_corrupt(
-    struct todo *t, enum spool_dir dir, uint64_t inode, const char *why)
+examine_corrupt_name(struct todo *t, enum spool_dir dir, uint32_t split,
+    const char *name, const char *why)
 {
-	char name[QUEUE_FILE_MAX], path[SPOOL_PATH_MAX];
-	int r;
+	char part[16] = "";
+	int r = spool_move_corrupt(&t->sp, dir, split, name);
 
-	queue_file_name(inode, name);
-	spool_path(&t->sp, dir, inode, path, sizeof(path));
-	r = spool_move_corrupt(
-	    &t->sp, dir, (uint32_t)(inode % t->sp.split), name);
 	if (r == -ENOENT)
 		return r;
+	if (spool_dirs[dir].split)
+		snprintf(part, sizeof(part), "%" PRIu32 "/", split);
 	if (r < 0) {
-		if (log_due(t->now, USEC_PER_SEC, &t->said_io))
-			log_error("%s/%s: damaged (%s), and cannot be moved "
-				  "to corrupt/: %s",
-			    t->sp.path, path, why, strerror(-r));
+		if (todo_say(t, r))
+			log_error("%s/%s/%s%s: damaged (%s), and cannot be "
+				  "moved to corrupt/: %s",
+			    t->sp.path, spool_dirs[dir].name, part, name, why,
+			    strerror(-r));
 		return r;
 	}
 	t->counts.corrupt++;
-	log_error(
-	    "%s/%s: damaged (%s): moved to corrupt/", t->sp.path, path, why);
+	log_error("%s/%s/%s%s: damaged (%s): moved to corrupt/", t->sp.path,
+	    spool_dirs[dir].name, part, name, why);
 	return -EBADMSG;
+}
+
+int
+examine_corrupt(
+    struct todo *t, enum spool_dir dir, uint64_t inode, const char *why)
+{
+	char name[QUEUE_FILE_MAX];
+
+	queue_file_name(inode, name);
+	return examine_corrupt_name(
+	    t, dir, (uint32_t)(inode % t->sp.split), name, why);
 }
 
 static void
@@ -139,8 +151,7 @@ examine(
 	examined_done(&e);
 	if (r == -EBADMSG || r == -EPERM)
 		return examine_corrupt(t, dir, inode, queue_file_reason());
-	if (r != -EAGAIN && r != -EALREADY && r != -ENOENT &&
-	    log_due(t->now, USEC_PER_SEC, &t->said_io)) {
+	if (r != -EAGAIN && r != -EALREADY && r != -ENOENT && todo_say(t, r)) {
 		spool_path(&t->sp, dir, inode, path, sizeof(path));
 		log_error("%s/%s: %s: it is looked at again later", t->sp.path,
 		    path, strerror(-r));

@@ -29,5 +29,8 @@ void examined_done(struct examined *e);
  * last. -EBADMSG, or -errno when it could not be moved. */
 int examine_corrupt(
     struct todo *t, enum spool_dir dir, uint64_t inode, const char *why);
+/* The same by name; split is the subdirectory, where there are some. */
+int examine_corrupt_name(struct todo *t, enum spool_dir dir, uint32_t split,
+    const char *name, const char *why);
 
 #endif

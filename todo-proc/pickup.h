@@ -1,20 +1,17 @@
-/* todo-proc/pickup.h - a drop of a local user is copied into incoming/
- * (docs/SPOOL.md). Nothing in maildrop/ is trusted: its owner may change it
- * while we read. What is copied is judged as any message is, and the drop must
- * be the same, whole and right before and after the copy.
+/* todo-proc/pickup.h - a drop of a local user goes from maildrop/ to incoming/
+ * (docs/SPOOL.md): one rename, under the inode that it has, so that its id is
+ * the one that the user was told. Only queue-drop can make a file there. The
+ * file is looked at before it is moved, and judged in incoming/ as any other.
  *
- * The note `lock/pickup` says which copy is being made of which drop, so that
- * a crash between the link of the copy and the unlink of the drop makes no
- * second one. */
+ * Nothing is noted anywhere: before the rename the drop is in maildrop/, after
+ * it in incoming/. One that cannot be moved stops no other. */
 #ifndef TODO_PROC_PICKUP_H
 #define TODO_PROC_PICKUP_H
 
 #include "todo-proc/todo.h"
 
-/* Finish what the note says; before anything is handed over. */
-void pickup_recover(struct todo *t);
 /* One drop. 0: it is in incoming/; -EAGAIN: its writer is not done; -EBADMSG:
  * moved to corrupt/; -ENOENT; other -errno: it waits. */
-int pickup_drop(struct todo *t, uint64_t inode);
+int pickup_drop(struct todo *t, const char *name);
 
 #endif

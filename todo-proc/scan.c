@@ -8,6 +8,8 @@
 
 #define NAMES_PER_TURN 500
 #define SCAN_GAP       (100 * USEC_PER_MSEC)
+#define DROP_GAP       (5 * USEC_PER_MSEC)
+#define DROPS_PER_TURN 50
 #define SCAN_SHARE     10 /* at most one tenth of the time */
 
 void
@@ -45,11 +47,13 @@ static void
 end(struct todo *t, struct todo_scan *s)
 {
 	usec_t took = t->now - s->started_at, gap = took * SCAN_SHARE;
+	/* A user waits for a drop; in incoming/ there are doorbells. */
+	usec_t least = s == &t->maildrop ? DROP_GAP : SCAN_GAP;
 	usec_t interval = t->conf->scan_interval;
 
 	spool_scan_done(&s->walk);
 	s->running = false;
-	s->not_before = t->now + (gap > SCAN_GAP ? gap : SCAN_GAP);
+	s->not_before = t->now + (gap > least ? gap : least);
 	s->due_at = t->now + (gap > interval ? gap : interval);
 }
 
@@ -67,6 +71,16 @@ begin_when_due(struct todo *t, struct todo_scan *s, enum spool_dir dir)
 	return 0;
 }
 
+static bool
+is_ours(const struct todo_scan *s, const struct spool_item *item)
+{
+	uid_t uid;
+
+	if (s->walk.dir == SPOOL_MAILDROP)
+		return spool_drop_parse(item->name, &uid);
+	return item->inode != 0;
+}
+
 /* The next name that is ours: 1, 0 at the end, -EAGAIN for another one. */
 static int
 next(struct todo *t, struct todo_scan *s, bool with_stat,
@@ -76,12 +90,12 @@ next(struct todo *t, struct todo_scan *s, bool with_stat,
 	int r = spool_scan_next(&s->walk, with_stat, ret_item);
 
 	if (r < 0) {
-		if (log_due(t->now, 60 * USEC_PER_SEC, &t->said_io))
+		if (todo_say(t, r))
 			log_warning("%s/%s: %s: a part of it was not read",
 			    t->sp.path, dir, strerror(-r));
 		return -EAGAIN;
 	}
-	if (r == 0 || ret_item->inode != 0)
+	if (r == 0 || is_ours(s, ret_item))
 		return r;
 	if (foreign_warn(&t->foreign, s->walk.dir, ret_item->name, t->now))
 		log_warning("%s/%s/%s: not a queue file: ignored", t->sp.path,
@@ -156,27 +170,28 @@ scan_maildrop_work(struct todo *t)
 	struct todo_scan *s = &t->maildrop;
 	struct spool_item item;
 	usec_t at;
-	int n, r;
+	int n, r, drops = 0;
 
 	if (t->sp.dir[SPOOL_MAILDROP] < 0)
 		return USEC_NEVER;
 	at = begin_when_due(t, s, SPOOL_MAILDROP);
 	if (at != 0)
 		return at;
-	for (n = 0; n < NAMES_PER_TURN; n++) {
+	for (n = 0; n < NAMES_PER_TURN && drops < DROPS_PER_TURN; n++) {
 		r = next(t, s, false, &item);
 		if (r == 0) {
 			maildrop_ended(t);
-			return s->due_at;
+			/* What was picked up is to be handed over. */
+			return drops > 0 ? t->now : s->due_at;
 		}
 		if (r < 0)
 			continue;
-		r = pickup_drop(t, item.inode);
+		drops++;
+		r = pickup_drop(t, item.name);
 		if (r == -EAGAIN)
 			t->drop_later = true;
 		if (r < 0 && r != -ENOENT)
 			s->seen++;
-		break; /* one a turn: it may have been a large one */
 	}
 	return t->now;
 }

@@ -4,7 +4,7 @@
  *	bells     doorbells in
  *	scan      incoming/ as a net, maildrop/
  *	watch     inotify on maildrop/
- *	pickup    a drop is copied into incoming/
+ *	pickup    a drop is moved into incoming/
  *	examine   one file: checked, counted, or moved to corrupt/
  *	hand      the link with queue-send: CREDIT, PREPARE and SCAN in,
  *	          MESSAGE, GONE and COUNTS out
@@ -49,6 +49,9 @@ struct prepares {
 	uint32_t first, count;
 };
 
+/* Causes whose messages have a rate limit of their own. */
+#define TODO_CAUSES 134
+
 struct todo {
 	struct daemon *d; /* NULL in unit tests */
 	const struct conf *conf;
@@ -74,16 +77,19 @@ struct todo {
 	struct queue_rcpt_cursor cursor; /* scratch */
 	struct todo_counts counts, told;
 	usec_t told_at;
-	uint64_t stuck_drop; /* copied, and cannot be removed */
 	bool drop_later;
 	usec_t drop_wait; /* a drop was not settled: look again after this */
-	usec_t said_io, said_drop; /* log_due() */
+	usec_t said_io;   /* log_due() */
+	usec_t said[TODO_CAUSES]; /* the same for each errno */
 };
 
 /* Read the clocks; at the head of every callback. */
 void todo_tick(struct todo *t);
 /* There is something to do: run a turn soon. */
 void todo_kick(struct todo *t);
+/* May this error be logged now? Once a minute each, so that one that goes on
+ * does not hide another. */
+bool todo_say(struct todo *t, int error);
 usec_t todo_mtime(const struct stat *st);
 
 #endif

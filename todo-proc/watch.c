@@ -10,7 +10,8 @@
 #include "base/io.h"
 #include "log/log.h"
 
-/* What happened does not matter, only that something did. */
+/* What happened does not matter, only that something did. A drop is ready when
+ * its writer closes it. */
 static void
 on_event(evutil_socket_t fd, short what UNUSED, void *arg)
 {
@@ -42,7 +43,7 @@ watch(struct todo *t)
 	    &path, "%s/%s", t->sp.path, spool_dirs[SPOOL_MAILDROP].name);
 	if (r == 0 &&
 	    inotify_add_watch(fd, path.data,
-		IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW) < 0)
+		IN_CLOSE_WRITE | IN_ONLYDIR | IN_DONT_FOLLOW) < 0)
 		r = -errno;
 	buf_done(&path);
 	if (r == 0)

@@ -90,6 +90,7 @@ struct conf {
 	char *instance; /* QSCHED_INSTANCE; "" is the nameless one */
 	/* users; ignored unless started as root */
 	char *qmailq_user, *qmails_user, *qmailr_user, *qmail_group;
+	char *qdrop_group;
 	/* submission */
 	uint64_t message_size_limit;
 	uint64_t process_memory_limit;
@@ -144,7 +145,8 @@ struct conf {
 /* For tools that need nothing else: the instance that is meant. What was given
  * (option -i; NULL: nothing), else QSCHED_INSTANCE, else that of the
  * configuration. The configuration is read for the last, and when a path is
- * given, so that a wrong one is told. ret_instance is filled anew. */
+ * given, so that a wrong one is told: 1, with the words in ret_error, when the
+ * configuration in force took its place. ret_instance is filled anew. */
 int conf_instance(const char *given, const char *path, struct buf *ret_instance,
     struct buf *ret_error);
 
@@ -213,6 +215,11 @@ int conf_keep_frozen(const struct conf *old, struct conf *fresh);
  * as conf. */
 void conf_transport_names(
     const struct conf *conf, const char *names[CONF_TRANSPORTS_MAX + 1]);
+/* myhostname, else the name that the system has, else localhost. */
+#define CONF_HOST_SIZE 256
+void conf_host(const struct conf *conf, char out[CONF_HOST_SIZE]);
+/* mydomain, else the host's name. */
+void conf_domain(const struct conf *conf, char out[CONF_HOST_SIZE]);
 /* -1 if there is none. */
 int conf_transport_find(const struct conf *conf, const char *name);
 

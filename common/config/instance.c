@@ -40,16 +40,16 @@ conf_instance(const char *given, const char *path, struct buf *ret_instance,
 {
 	const char *env = param_find("instance")->env;
 	struct conf conf;
-	int r;
+	int r, wrong;
 
 	if (given != NULL)
 		return take("-i", given, ret_instance, ret_error);
 	if (path == NULL && getenv(env) != NULL)
 		return take(env, getenv(env), ret_instance, ret_error);
-	r = conf_load(path, &conf, ret_error);
-	if (r < 0)
-		return r;
+	wrong = conf_load_in_force(path, &conf, ret_error);
+	if (wrong < 0)
+		return wrong;
 	r = put(ret_instance, conf.instance);
 	conf_done(&conf);
-	return r;
+	return r < 0 ? r : wrong;
 }

@@ -93,7 +93,7 @@ void daemon_exit(struct daemon *d, int status);
  * which. In a private instance all are this user. */
 struct daemon_users {
 	uid_t qmailq, qmails, qmailr;
-	gid_t qmail, qmailr_group;
+	gid_t qmail, qmailr_group, qdrop;
 	bool private;
 };
 int daemon_users(const struct conf *conf, struct daemon_users *ret_users,

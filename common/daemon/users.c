@@ -86,6 +86,20 @@ check_agents(const struct conf *conf, const struct daemon_users *users,
 	return 0;
 }
 
+/* Everybody runs queue-drop with this group: it must open nothing else. */
+static int
+check_door(const struct conf *conf, const struct daemon_users *users,
+    struct buf *ret_error)
+{
+	if (users->qdrop != users->qmail && users->qdrop != users->qmailr_group)
+		return 0;
+	(void)buf_printf(ret_error,
+	    "qdrop_group: %s is a group of the spool or of the agents; the "
+	    "door for local mail needs a group of its own",
+	    conf->qdrop_group);
+	return -EINVAL;
+}
+
 int
 daemon_users(const struct conf *conf, struct daemon_users *ret_users,
     struct buf *ret_error)
@@ -96,7 +110,7 @@ daemon_users(const struct conf *conf, struct daemon_users *ret_users,
 
 	if (u.private) {
 		u.qmailq = u.qmails = u.qmailr = geteuid();
-		u.qmail = u.qmailr_group = getegid();
+		u.qmail = u.qmailr_group = u.qdrop = getegid();
 		*ret_users = u;
 		return 0;
 	}
@@ -107,9 +121,13 @@ daemon_users(const struct conf *conf, struct daemon_users *ret_users,
 	    (r = find_user("qmailr_user", conf->qmailr_user, &u.qmailr,
 		 &u.qmailr_group, ret_error)) < 0 ||
 	    (r = find_group(
-		 "qmail_group", conf->qmail_group, &u.qmail, ret_error)) < 0)
+		 "qmail_group", conf->qmail_group, &u.qmail, ret_error)) < 0 ||
+	    (r = find_group(
+		 "qdrop_group", conf->qdrop_group, &u.qdrop, ret_error)) < 0)
 		return r;
 	r = check_agents(conf, &u, ret_error);
+	if (r == 0)
+		r = check_door(conf, &u, ret_error);
 	if (r == 0)
 		*ret_users = u;
 	return r;

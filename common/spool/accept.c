@@ -9,10 +9,15 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* D5, D9: refuse before any work. Room for others' mail and for our own marks
- * stays; a file system that does not count inodes says 0 of 0. */
+/* How much is written between two looks at what the disk has left. */
+#define ROOM_EVERY ((uint64_t)1 << 20)
+#define NAME_TRIES 8
+
+/* Refuse before any work, and while it grows. Room for others' mail and for
+ * our own marks stays, whatever is still to come; a file system that does not
+ * count inodes says 0 of 0. */
 static int
-check_room(const struct accept *a)
+check_room(const struct accept *a, uint64_t to_come)
 {
 	const struct accept_options *opt = &a->opt;
 	struct statvfs v;
@@ -25,7 +30,8 @@ check_room(const struct accept *a)
 	if (__builtin_mul_overflow(
 		(uint64_t)v.f_bavail, (uint64_t)v.f_frsize, &free_bytes))
 		free_bytes = UINT64_MAX;
-	if (free_bytes < opt->reserve_bytes)
+	if (free_bytes < opt->reserve_bytes ||
+	    free_bytes - opt->reserve_bytes < to_come)
 		return -ENOSPC;
 	if (v.f_files > 0 && v.f_favail < opt->reserve_inodes)
 		return -ENOSPC;
@@ -35,9 +41,7 @@ check_room(const struct accept *a)
 static mode_t
 file_mode(const struct accept *a)
 {
-	if (a->sp->private)
-		return 0600;
-	return a->opt.dir == SPOOL_MAILDROP ? 0640 : 0660;
+	return a->sp->private ? 0600 : 0660;
 }
 
 /* A file system without O_TMPFILE: a name that no reader takes. It is locked
@@ -48,9 +52,9 @@ open_named(struct accept *a)
 	const struct spool_sys *sys = a->sp->sys;
 	char name[sizeof(a->temp_name)];
 
-	snprintf(name, sizeof(name), "%s" SPOOL_TEMP_PREFIX "%d.%08" PRIx32,
-	    spool_dirs[a->opt.dir].split ? "0/" : "", (int)getpid(),
-	    arc4random());
+	snprintf(name, sizeof(name), "%s" SPOOL_TEMP_PREFIX "%u.%d.%08" PRIx32,
+	    spool_dirs[a->opt.dir].split ? "0/" : "", (unsigned)a->uid,
+	    (int)getpid(), arc4random());
 	a->fd = sys->openat(a->sp->dir[a->opt.dir], name,
 	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, file_mode(a));
 	if (a->fd < 0)
@@ -88,12 +92,13 @@ accept_begin(struct accept *a, const struct spool *sp,
 	memset(a, 0, sizeof(*a));
 	a->sp = sp;
 	a->opt = *opt;
+	a->uid = uid;
 	a->fd = -1;
 	if (sp->dir[opt->dir] < 0)
 		return -EACCES;
 	if (spool_is_closed(sp))
 		return -ESHUTDOWN;
-	r = check_room(a);
+	r = check_room(a, opt->announced);
 	if (r == 0)
 		r = open_file(a);
 	if (r == 0)
@@ -106,6 +111,34 @@ accept_begin(struct accept *a, const struct spool *sp,
 	a->writer.file.uid = uid;
 	a->writer.file.nonce = (uint8_t)arc4random_uniform(UINT8_MAX + 1);
 	return 0;
+}
+
+/* What is still to come after this much of the content. */
+static uint64_t
+to_come(const struct accept *a)
+{
+	const uint64_t have = a->writer.file.content_len;
+
+	return a->opt.announced > have ? a->opt.announced - have : 0;
+}
+
+int
+accept_content(struct accept *a, const void *data, size_t len)
+{
+	const char *from = data;
+	size_t part;
+	int r = 0;
+
+	for (; r == 0 && len > 0; from += part, len -= part) {
+		part = len < ROOM_EVERY ? len : ROOM_EVERY;
+		r = queue_file_add_content(&a->writer, from, part);
+		a->unlooked += part;
+		if (r == 0 && a->unlooked >= ROOM_EVERY) {
+			a->unlooked = 0;
+			r = check_room(a, to_come(a));
+		}
+	}
+	return r;
 }
 
 /* In a private instance all files are its user's, who reads no others: root,
@@ -139,14 +172,27 @@ settle(struct accept *a, uint64_t *ret_inode)
 	return 0;
 }
 
+/* A drop's name cannot be foretold; elsewhere the inode names the file. */
+static void
+make_name(const struct accept *a, uint64_t inode, char name[SPOOL_PATH_MAX])
+{
+	uint64_t random;
+
+	if (a->opt.dir != SPOOL_MAILDROP) {
+		spool_leaf(a->sp, a->opt.dir, inode, name, SPOOL_PATH_MAX);
+		return;
+	}
+	arc4random_buf(&random, sizeof(random));
+	spool_drop_name(a->uid, random, name);
+}
+
 static int
-give_name(struct accept *a, uint64_t inode)
+give_name(struct accept *a, const char *name)
 {
 	const struct spool_sys *sys = a->sp->sys;
 	int dir = a->sp->dir[a->opt.dir], r;
-	char name[sizeof(a->name)], self[32];
+	char self[32];
 
-	spool_leaf(a->sp, a->opt.dir, inode, name, sizeof(name));
 	if (a->temp_name[0] != '\0') {
 		r = sys->renameat(dir, a->temp_name, dir, name);
 	} else {
@@ -156,8 +202,23 @@ give_name(struct accept *a, uint64_t inode)
 	if (r < 0)
 		return -errno;
 	a->temp_name[0] = '\0';
-	memcpy(a->name, name, sizeof(name));
+	memcpy(a->name, name, sizeof(a->name));
 	return 0;
+}
+
+static int
+take_name(struct accept *a, uint64_t inode)
+{
+	char name[sizeof(a->name)] = "";
+	int tries, r = -EEXIST;
+
+	for (tries = 0; r == -EEXIST && tries < NAME_TRIES; tries++) {
+		make_name(a, inode, name);
+		r = give_name(a, name);
+		if (a->opt.dir != SPOOL_MAILDROP)
+			break;
+	}
+	return r;
 }
 
 static int
@@ -190,7 +251,7 @@ make_durable(struct accept *a, uint64_t inode)
 
 	if (sys->flock(a->fd, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
-	r = give_name(a, inode);
+	r = take_name(a, inode);
 	if (r < 0)
 		return r;
 	if (spool_is_closed(a->sp))
@@ -235,6 +296,9 @@ accept_end(struct accept *a)
 		sys->unlinkat(dir, a->temp_name, 0);
 	if (a->name[0] != '\0' && !a->accepted)
 		sys->unlinkat(dir, a->name, 0);
+	/* Before the close, which is what a reader of maildrop/ hears of. */
+	if (a->accepted && a->opt.dir == SPOOL_MAILDROP)
+		sys->flock(a->fd, LOCK_UN);
 	if (a->fd >= 0)
 		sys->close(a->fd);
 	a->fd = -1;

@@ -1,7 +1,7 @@
 /* spool/accept.h - accepting a message: one file, one fsync (docs/SPOOL.md).
  *
  *   accept_begin    look at free space; open without a name
- *   …               write through a->writer
+ *   …               write through accept_content() and a->writer
  *   accept_commit   trailer, lock, link into incoming/, one fsync: accepted
  *
  * The order of link and fsync is the point: only this one survives power
@@ -29,6 +29,7 @@ struct accept_options {
 	uint64_t max_content;    /* with ACCEPT_ADDED_MAX, 0: none */
 	uint64_t reserve_bytes;  /* refuse with less free than this … */
 	uint64_t reserve_inodes; /* … or than this (f_favail, D5) */
+	uint64_t announced;      /* … and what is still to come; 0: unknown */
 	bool strict;             /* sync the directory too */
 };
 
@@ -37,6 +38,8 @@ struct accept {
 	struct accept_options opt;
 	struct queue_file_writer writer;
 	int fd;
+	uint32_t uid;
+	uint64_t unlooked; /* written since the last look at the disk */
 	char temp_name[SPOOL_PATH_MAX]; /* "" with O_TMPFILE; else beside */
 	char name[SPOOL_PATH_MAX];      /* once it is linked, else "" */
 	bool accepted;
@@ -46,6 +49,9 @@ struct accept {
  * process may not enter the directory. */
 int accept_begin(struct accept *a, const struct spool *sp,
     const struct accept_options *opt, usec_t arrival_wall, uint32_t uid);
+/* queue_file_add_content(), with a look at what the disk has left at each MiB.
+ */
+int accept_content(struct accept *a, const void *data, size_t len);
 /* 0: accepted; *ret_id names it. The exclusive lock of the file is held from
  * before the link until accept_end(), so no reader takes it earlier. */
 int accept_commit(struct accept *a, struct queue_id *ret_id);

@@ -15,7 +15,8 @@
 /* clang-format off */
 const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
 	/*                     name       split  qmailq shared private */
-	[SPOOL_MAILDROP] = { "maildrop", false, true,  03733, 0700 },
+	[SPOOL_MAILDROP] = { SPOOL_GATE "/maildrop",
+				         false, true,  03777, 0700 },
 	[SPOOL_INCOMING] = { "incoming", true,  true,  02770, 0700 },
 	[SPOOL_ACTIVE]   = { "active",   true,  false, 02770, 0700 },
 	[SPOOL_DEFERRED] = { "deferred", true,  false, 02770, 0700 },
@@ -29,8 +30,8 @@ const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
 
 #define OPEN_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Our descriptors only hold a place in the tree (O_PATH): who drops mail may
- * enter maildrop/ and not read it. */
+/* Our descriptors only hold a place in the tree (O_PATH): the gate may be
+ * passed and not read. */
 static int
 open_dir(struct spool *sp, enum spool_dir dir)
 {
@@ -39,7 +40,7 @@ open_dir(struct spool *sp, enum spool_dir dir)
 	int fd;
 
 	if (fstatat(sp->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+		return errno == EACCES ? 0 : -errno;
 	sp->owner[dir] = st.st_uid;
 	if (faccessat(sp->fd, name, X_OK, AT_EACCESS) < 0)
 		return errno == EACCES ? 0 : -errno;
@@ -64,6 +65,8 @@ open_all(struct spool *sp)
 	/* Nobody but the owner may enter: one user runs all of it. */
 	if (r == 0)
 		sp->private = (st.st_mode & 0077) == 0;
+	if (r == 0)
+		sp->group = st.st_gid;
 	return r;
 }
 

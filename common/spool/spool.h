@@ -20,6 +20,10 @@
 #define SPOOL_SPLIT_DEFAULT 23 /* subdirectories, as conf-split elsewhere */
 #define SPOOL_SPLIT_MAX     1024
 
+/* Above maildrop/: only queue-drop, set-group-id, passes. So nobody else can
+ * make, take or even ask for a name there. */
+#define SPOOL_GATE          "gate"
+
 enum spool_dir {
 	SPOOL_MAILDROP,
 	SPOOL_INCOMING,
@@ -50,6 +54,7 @@ struct spool {
 	int fd;         /* QUEUE_BASE/queueN */
 	int dir[SPOOL_NDIRS];
 	uid_t owner[SPOOL_NDIRS];
+	gid_t group;  /* of the queue: who may write its directories */
 	char *path;   /* for messages */
 	bool private; /* one user owns all of it */
 };
@@ -59,6 +64,7 @@ struct spool {
 struct spool_owner {
 	uid_t qmailq, qmails;
 	gid_t qmail;
+	gid_t qdrop; /* of queue-drop: who may pass the gate */
 	bool private;
 };
 
@@ -71,6 +77,8 @@ struct spool_owner {
  * queueN without marker that no file system is mounted on (D19). */
 int spool_create(const char *base, uint32_t queue, uint32_t split,
     const struct spool_owner *owner);
+/* The gate and maildrop/ alone, of a queue that is open as a descriptor. */
+int spool_make_maildrop(int queue, const struct spool_owner *owner);
 /* Open the directories; those that this process may not enter stay -1. */
 int spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
     uint32_t queue);
@@ -92,6 +100,13 @@ bool spool_is_closed_at(const char *base, uint32_t queue);
  * More than max are not counted. */
 int spool_list(const char *base, uint32_t *ret_queues, size_t max);
 
+/* A queue of an earlier version: gate/ is made, drops in the old maildrop/,
+ * which anybody could write to, are copied behind it, and the old directory
+ * goes. By the supervisor, before spool_open(); nothing is done where nothing
+ * is to do. -errno: what could not be moved stays, and nobody can add to it. */
+int spool_upgrade(
+    const char *base, uint32_t queue, const struct spool_owner *owner);
+
 #define SPOOL_PATH_MAX 48
 /* "incoming/7/4711" relative to the queue's directory. */
 void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
@@ -100,14 +115,33 @@ void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size);
 /* Open a queue file: O_NOFOLLOW | O_NONBLOCK, then fstat: a regular file of
- * ours (owner, mode, one link, the inode that it is named by), else -EPERM
- * with queue_file_reason(), and the caller moves it to corrupt/ (D16).
+ * ours (group or owner, mode, one link, the inode that it is named by), else
+ * -EPERM with queue_file_reason(), and the caller moves it to corrupt/. The
+ * owner is who submitted; only the group can make names in the directories. In
+ * a private instance the owner counts.
  * flags: O_RDONLY or O_RDWR. */
 int spool_open_file(
     const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags);
 /* -EAGAIN while its writer has neither committed nor died: look later. -ENOENT
  * when its writer refused it after it was opened. */
 int spool_file_settled(int fd);
+
+/* ---- drops: files in maildrop/, named UID.RANDOM by queue-drop ---- */
+
+#define SPOOL_DROP_MAX 32
+void spool_drop_name(uid_t uid, uint64_t random, char out[SPOOL_DROP_MAX]);
+/* Whose it is; false: not such a name. */
+bool spool_drop_parse(const char *name, uid_t *ret_uid);
+/* As spool_open_file(): a regular file with one link and the mode of a queue
+ * file, owned by the user in its name. */
+int spool_drop_open(const struct spool *sp, const char *name);
+/* -EPERM with what queue_file_reason() then answers: for what only the caller
+ * can judge. */
+int spool_refuse(const char *reason);
+/* One rename into incoming/, by the inode that *ret_inode tells. -EEXIST:
+ * another file has that name there. */
+int spool_drop_move(const struct spool *sp, const char *name, uint64_t inode);
+
 /* One rename. -ENOENT: it is not there (any more); -EEXIST: another file has
  * the name there, nothing was moved. */
 int spool_move(const struct spool *sp, enum spool_dir from, enum spool_dir to,
@@ -173,7 +207,5 @@ void spool_scan_done(struct spool_scan *s);
  * descriptor, kept open as long as the lock is; -EAGAIN when another process
  * has it and !wait. */
 int spool_lock(const struct spool *sp, const char *name, bool wait);
-/* In lock/ while todo-proc copies a drop to incoming/, or cannot remove it. */
-#define SPOOL_PICKUP "pickup"
 
 #endif

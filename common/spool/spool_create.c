@@ -190,6 +190,25 @@ open_base(const char *base, const struct spool_owner *owner)
 }
 
 static int
+make_gate(int queue, const struct spool_owner *owner)
+{
+	const struct shape shape = {
+		.uid = owner->qmailq,
+		.gid = owner->qdrop,
+		.mode = owner->private ? 0700 : 0710,
+	};
+	int fd = open_or_make(queue, SPOOL_GATE, shape.mode), r;
+
+	if (fd < 0)
+		return fd;
+	r = give_shape(fd, &shape, owner);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	io_close(&fd);
+	return r;
+}
+
+static int
 make_splits(int dir, uint32_t split, const struct shape *shape,
     const struct spool_owner *owner)
 {
@@ -267,6 +286,8 @@ fill_queue(int queue, uint32_t split, const struct spool_owner *owner)
 	if (has_marker < 0 && has_marker != -ENOENT)
 		return has_marker;
 	r = give_shape(queue, &shape, owner);
+	if (r == 0)
+		r = make_gate(queue, owner);
 	for (dir = 0; r == 0 && dir < SPOOL_NDIRS; dir++)
 		r = make_dir(queue, &spool_dirs[dir], marked, owner);
 	if (r == 0 && has_marker < 0)
@@ -313,6 +334,17 @@ make_new(
 	if (r == 0 && fsync(base) < 0)
 		r = -errno;
 	io_close(&queue);
+	return r;
+}
+
+/* The gate is closed before there is anything behind it. */
+int
+spool_make_maildrop(int queue, const struct spool_owner *owner)
+{
+	int r = make_gate(queue, owner);
+
+	if (r == 0)
+		r = make_dir(queue, &spool_dirs[SPOOL_MAILDROP], 0, owner);
 	return r;
 }
 

@@ -2,31 +2,36 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/num.h"
 #include "spool/format.h"
 
 /* The widest mode that a file may have, by whether users share the queue. */
 static mode_t
-widest_mode(const struct spool *sp, enum spool_dir dir)
+widest_mode(const struct spool *sp)
 {
-	if (sp->private)
-		return 0600;
-	return dir == SPOOL_MAILDROP ? 0640 : 0660;
+	return sp->private ? 0600 : 0660;
 }
 
+/* Shared: the submitter, whoever that is, but of the group that alone can make
+ * names in our directories. Private: the one user, and root. */
 static bool
-owner_fits(const struct spool *sp, enum spool_dir dir, uid_t uid)
+owner_fits(const struct spool *sp, const struct stat *st)
 {
-	return dir == SPOOL_MAILDROP || uid == 0 ||
+	const uid_t uid = st->st_uid;
+
+	return (!sp->private && st->st_gid == sp->group) || uid == 0 ||
 	    uid == sp->owner[SPOOL_INCOMING] || uid == sp->owner[SPOOL_ACTIVE];
 }
 
-/* D16: is this a queue file of ours? */
+/* What any file of ours is. */
 static int
-judge(const struct spool *sp, enum spool_dir dir, uint64_t inode,
-    const struct stat *st)
+judge_kind(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
 		return format_refused(S_ISLNK(st->st_mode)
@@ -36,11 +41,22 @@ judge(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 		return -ENOENT;
 	if (st->st_nlink > 1)
 		return format_refused("more than one link");
+	return 0;
+}
+
+/* Is this a queue file of ours? */
+static int
+judge(const struct spool *sp, uint64_t inode, const struct stat *st)
+{
+	int r = judge_kind(st);
+
+	if (r < 0)
+		return r;
 	if ((uint64_t)st->st_ino != inode)
 		return format_refused("not named by its inode");
-	if (!owner_fits(sp, dir, st->st_uid))
+	if (!owner_fits(sp, st))
 		return format_refused("owned by a stranger");
-	if ((st->st_mode & 07777 & ~widest_mode(sp, dir)) != 0)
+	if ((st->st_mode & 07777 & ~widest_mode(sp)) != 0)
 		return format_refused("mode too wide");
 	return 0;
 }
@@ -56,13 +72,8 @@ explain(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	if (error == ENOENT ||
 	    fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -error;
-	r = judge(sp, dir, inode, &st);
-	if (r < 0)
-		return r;
-	/* Its owner made it so; elsewhere a permission is our own trouble. */
-	if (error == EACCES && dir == SPOOL_MAILDROP)
-		return format_refused("not readable");
-	return -error;
+	r = judge(sp, inode, &st);
+	return r < 0 ? r : -error;
 }
 
 int
@@ -78,11 +89,93 @@ spool_open_file(
 	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return explain(sp, dir, inode, leaf, errno);
-	r = fstat(fd, &st) < 0 ? -errno : judge(sp, dir, inode, &st);
+	r = fstat(fd, &st) < 0 ? -errno : judge(sp, inode, &st);
 	if (r == 0)
 		return fd;
 	sp->sys->close(fd);
 	return r;
+}
+
+void
+spool_drop_name(uid_t uid, uint64_t random, char out[SPOOL_DROP_MAX])
+{
+	snprintf(out, SPOOL_DROP_MAX, "%u.%016" PRIx64, (unsigned)uid, random);
+}
+
+bool
+spool_drop_parse(const char *name, uid_t *ret_uid)
+{
+	const char *dot = strchr(name, '.');
+	char text[16];
+	uint64_t uid;
+
+	if (dot == NULL || (size_t)(dot - name) >= sizeof(text) ||
+	    strlen(dot + 1) != 16 || strspn(dot + 1, "0123456789abcdef") != 16)
+		return false;
+	memcpy(text, name, (size_t)(dot - name));
+	text[dot - name] = '\0';
+	if (num_u64(text, 0, UINT32_MAX - 1, &uid) < 0)
+		return false;
+	*ret_uid = (uid_t)uid;
+	return true;
+}
+
+static int
+judge_drop(const struct spool *sp, const char *name, const struct stat *st)
+{
+	int r = judge_kind(st);
+	uid_t uid;
+
+	if (r < 0)
+		return r;
+	if (!spool_drop_parse(name, &uid) || st->st_uid != uid)
+		return format_refused("not of the user in its name");
+	if (!owner_fits(sp, st))
+		return format_refused("of another group");
+	if ((st->st_mode & 07777) != widest_mode(sp))
+		return format_refused("mode not that of a queue file");
+	return 0;
+}
+
+int
+spool_refuse(const char *reason)
+{
+	return format_refused(reason);
+}
+
+int
+spool_drop_open(const struct spool *sp, const char *name)
+{
+	const int dir = sp->dir[SPOOL_MAILDROP];
+	struct stat st;
+	int fd, r;
+
+	fd = sp->sys->openat(dir, name,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		r = -errno;
+		if (r == -ENOENT ||
+		    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return r;
+		return judge_drop(sp, name, &st) < 0 ? -EPERM : r;
+	}
+	r = fstat(fd, &st) < 0 ? -errno : judge_drop(sp, name, &st);
+	if (r == 0)
+		return fd;
+	sp->sys->close(fd);
+	return r;
+}
+
+int
+spool_drop_move(const struct spool *sp, const char *name, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+
+	spool_leaf(sp, SPOOL_INCOMING, inode, leaf, sizeof(leaf));
+	if (sp->sys->renameat(sp->dir[SPOOL_MAILDROP], name,
+		sp->dir[SPOOL_INCOMING], leaf) < 0)
+		return -errno;
+	return 0;
 }
 
 /* A writer that refuses takes the name away before the lock goes. */

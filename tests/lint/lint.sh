@@ -18,7 +18,7 @@ check() { # NAME COMMAND...
 }
 
 c_files() {
-	find common qscheduler queue-send todo-proc queue-inject deliver-local \
+	find common qscheduler queue-send todo-proc queue-inject queue-drop deliver-local \
 	    deliver-smtp setqload qtop qsim tests -name '*.[ch]' "$@"
 }
 

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import json
 import os
+import pathlib
 import random
 import resource
 import select
@@ -155,8 +156,8 @@ def own_processes(me, name):
 def bomb(me):
     """Messages to a hundred extensions of one's own; the processes that
     deliver them are stopped."""
-    while not me.over(0.002):
-        if me.dice.randrange(100) == 0:
+    while not me.over(0.02):
+        if me.dice.randrange(20) == 0:
             me.submit(MESSAGE, *[f"{me.name}+{me.dice.randrange(10**6)}@home.example" for _ in range(100)])
         for pid in own_processes(me, "deliver-local"):
             with contextlib.suppress(OSError):
@@ -221,7 +222,7 @@ def spool(me):
     while not me.over(0.05):
         number += 1
         queue = f"{me.base}/queue{me.dice.randrange(1, 7)}"
-        for state in ("maildrop", "gate", "gate/maildrop", "incoming", "incoming/0", "active/0", "deferred/0", "hold", "corrupt", "lock", ".", ".."):
+        for state in ("gate", "gate/maildrop", "incoming", "incoming/0", "active/0", "deferred/0", "hold", "corrupt", "lock", ".", ".."):
             where = f"{queue}/{state}"
             if state != "..":  # which all may list
                 attempt(f"list {state}", os.listdir, where)
@@ -253,7 +254,7 @@ def proc(me):
         for name in ("qscheduler", "queue-send", "todo-proc", "deliver-smtp", "queue-drop", "queue-inject"):
             for pid in own_processes(me, name):
                 with contextlib.suppress(OSError):
-                    if os.stat(f"/proc/{pid}").st_uid == me.uid:
+                    if f"\nUid:\t{me.uid}\t" in pathlib.Path(f"/proc/{pid}/status").read_text():
                         continue
                 for number in (0, signal.SIGKILL, signal.SIGSTOP, signal.SIGHUP, signal.SIGTERM):
                     attempt(f"signal to {name}", os.kill, pid, number)
@@ -309,9 +310,6 @@ def maildir(me):
     target = f"{me.honest[0]}/Maildir"
     mine = f"{me.home}/Maildir"
     while not me.over(0.05):
-        if me.hanging:
-            me.submit(MESSAGE, f"{me.name}@home.example")
-            continue
         subprocess.run(["rm", "-rf", mine], check=False)
         how = me.dice.randrange(5)
         with contextlib.suppress(OSError):

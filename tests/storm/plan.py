@@ -7,7 +7,7 @@ PROGRAMS = ("queue-send", "todo-proc", "deliver-local", "deliver-smtp", "deliver
 DAMAGE_SHM = ("empty", "short", "noise", "zeros", "gone")
 DAMAGE_MQ = ("gone", "full", "drained")
 FOREIGN = ("garbage", "fifo", "link", "directory", "sparse", "long", "copy")
-STATES = ("maildrop", "incoming", "active", "deferred", "hold", "defer", "bounce", "lock")
+STATES = ("gate/maildrop", "incoming", "active", "deferred", "hold", "defer", "bounce", "lock")
 WRONG = ("unknown key", "bad number", "empty", "gone", "directory", "routing", "programs")
 SITES = ("ok", "slow", "temp", "perm")
 
@@ -28,7 +28,6 @@ EVENTS = {
     "inodes": (2, "both", 3.0),
     "mailfull": (2, "shared", 3.0),
     "freeze": (3, "shared", 6.0),
-    "hang": (3, "shared", 8.0),
     "halt": (2, "both", 3.0),
     "site": (5, "both", 4.0),
     "hurry": (4, "both", 3.0),

@@ -25,9 +25,9 @@ PYTHON = "/usr/bin/python3"
 
 # Accounts of base-passwd that stand in for those of an installed system.
 USERS = {"qmailq_user": "uucp", "qmails_user": "news", "qmailr_user": "proxy",
-         "qmail_group": "mail", "maildir_user": "games"}
+         "qmail_group": "mail", "qdrop_group": "irc", "maildir_user": "games"}
 AS_ROOT = os.geteuid() == 0
-STATES = ("maildrop", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
+STATES = ("gate/maildrop", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
 
 PAGE = struct.Struct("=6i48x2I17Q")
 PAGE_FIELDS = """local_used remote_used local_limit remote_limit disabled busiest queue generation maildrop
@@ -252,9 +252,20 @@ class Instance:
 
     def face(self, name):
         """The one binary under one of its names, where any user can run it."""
+        self.door()
         path = self.dir / name
         if not path.exists():
             shutil.copy(BIN / "queue-inject", path)
+        return path
+
+    def door(self):
+        """queue-drop beside the faces, as an installation has it."""
+        path = self.dir / "queue-drop"
+        if not path.exists():
+            shutil.copy(BIN / "queue-drop", path)
+            if AS_ROOT:
+                shutil.chown(path, "root", USERS["qdrop_group"])
+                os.chmod(path, 0o2711)
         return path
 
     def maildir(self, user):
@@ -269,5 +280,5 @@ class Instance:
         """Two looks: a message that goes back, from deferred or active, can pass
         behind one; it does not do so twice at once."""
         def empty():
-            return not self.files("maildrop", "incoming", "active", "deferred")
+            return not self.files("gate/maildrop", "incoming", "active", "deferred")
         wait(lambda: empty() and empty(), limit, "empty queues")

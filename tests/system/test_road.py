@@ -46,7 +46,7 @@ class Road(SystemTest):
         self.assertEqual(len(i.files("hold")), 1)
 
     @needs_root
-    def test_largest_message_passes_through_maildrop(self):
+    def test_X11_largest_message_passes_through_the_door(self):
         i = self.running(conf={"message_size_limit": "20k"})
         largest = HELLO.ljust(20 << 10, b"x")
         i.inject(largest, "alice@test.example", uid=65534)

@@ -135,7 +135,7 @@ class Setqload(SystemTest):
         self.assertIn(b"disabled", done.stderr)
         done = i.inject(HELLO, "alice@test.example", check=False, face="queue-inject")
         self.assertEqual(done.returncode, 75, done.stderr)
-        self.assertEqual(i.files("maildrop", "incoming", "active", "deferred"), [])
+        self.assertEqual(i.files("gate/maildrop", "incoming", "active", "deferred"), [])
         self.granted(i, "--enable", "-q", "2")
         self.assertEqual([i.page(n)["disabled"] for n in (1, 2)], [1, 0])
         i.inject(HELLO, "alice@test.example")

@@ -196,7 +196,7 @@ os.execv(sys.argv[1], sys.argv[1:])
             i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 2)
         for path in i.base.rglob("*"):
-            if path.name != "maildrop":
+            if path.name != "maildrop":  # behind the gate
                 self.assertEqual(path.stat().st_mode & 0o002, 0, path)
         i.stop()
 

@@ -113,7 +113,7 @@ write_conf(const char *more)
 	cr_assert(f != NULL);
 	fprintf(f,
 	    "qmailq_user = uucp\nqmails_user = news\nqmailr_user = proxy\n"
-	    "qmail_group = mail\nstop_time_limit = 1s\n%s\n",
+	    "qmail_group = mail\nqdrop_group = irc\nstop_time_limit = 1s\n%s\n",
 	    more);
 	fclose(f);
 	cr_assert_eq(chmod(conf_file, 0644), 0);
@@ -288,7 +288,7 @@ Test(daemon_main, wrong_configuration_exits_100)
 
 	write_conf("no_such_parameter = 1");
 	pid = start(&sock);
-	cr_expect(strstr(heard(sock), "conf:6: no_such_parameter: unknown") !=
+	cr_expect(strstr(heard(sock), "conf:7: no_such_parameter: unknown") !=
 	    NULL); /* its last words */
 	cr_expect_str_eq(heard(sock), "end");
 	cr_expect_eq(finish(pid), EXIT_PERMANENT);

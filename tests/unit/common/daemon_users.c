@@ -11,41 +11,58 @@
 
 /* Accounts of base-passwd; each has a group of its name but for these. */
 static char none[] = "no-such-user-here", root[] = "root", uucp[] = "uucp",
-	    news[] = "news", proxy[] = "proxy", mail[] = "mail";
+	    news[] = "news", proxy[] = "proxy", mail[] = "mail", irc[] = "irc";
 
 static void
-fill(struct conf *conf, char *q, char *s, char *r, char *g)
+fill(struct conf *conf, char *q, char *s, char *r, char *g, char *d)
 {
 	memset(conf, 0, sizeof(*conf));
 	conf->qmailq_user = q;
 	conf->qmails_user = s;
 	conf->qmailr_user = r;
 	conf->qmail_group = g;
+	conf->qdrop_group = d;
 }
 
 Test(daemon_users, F6_unknown_or_mighty_users_are_refused)
 {
 	static const struct {
-		char *q, *s, *r, *g;
+		char *q, *s, *r, *g, *d;
 		int want;
 		const char *says;
 	} rows[] = {
-		{ uucp, news, proxy, mail, 0, "" },
-		{ none, news, proxy, mail, -ENOENT,
+		{ uucp, news, proxy, mail, irc, 0, "" },
+		{ none, news, proxy, mail, irc, -ENOENT,
 		    "qmailq_user: there is no" },
-		{ uucp, none, proxy, mail, -ENOENT,
+		{ uucp, none, proxy, mail, irc, -ENOENT,
 		    "qmails_user: there is no" },
-		{ uucp, news, none, mail, -ENOENT, "qmailr_user: there is no" },
-		{ uucp, news, proxy, none, -ENOENT,
+		{ uucp, news, none, mail, irc, -ENOENT,
+		    "qmailr_user: there is no" },
+		{ uucp, news, proxy, none, irc, -ENOENT,
 		    "qmail_group: there is no" },
-		{ root, news, proxy, mail, -EINVAL, "qmailq_user: user root" },
-		{ uucp, root, proxy, mail, -EINVAL, "qmails_user: user root" },
-		{ uucp, news, root, mail, -EINVAL, "qmailr_user: user root" },
-		{ uucp, news, proxy, root, -EINVAL, "qmail_group: group root" },
+		{ root, news, proxy, mail, irc, -EINVAL,
+		    "qmailq_user: user root" },
+		{ uucp, root, proxy, mail, irc, -EINVAL,
+		    "qmails_user: user root" },
+		{ uucp, news, root, mail, irc, -EINVAL,
+		    "qmailr_user: user root" },
+		{ uucp, news, proxy, root, irc, -EINVAL,
+		    "qmail_group: group root" },
 		/* agents must find nothing that they may read */
-		{ uucp, news, news, mail, -EINVAL, "qmailr_user: news owns" },
-		{ uucp, news, uucp, mail, -EINVAL, "qmailr_user: uucp owns" },
-		{ uucp, news, mail, mail, -EINVAL, "which may read mail" },
+		{ uucp, news, news, mail, irc, -EINVAL,
+		    "qmailr_user: news owns" },
+		{ uucp, news, uucp, mail, irc, -EINVAL,
+		    "qmailr_user: uucp owns" },
+		{ uucp, news, mail, mail, irc, -EINVAL, "which may read mail" },
+		/* everybody runs the door */
+		{ uucp, news, proxy, mail, none, -ENOENT,
+		    "qdrop_group: there is no" },
+		{ uucp, news, proxy, mail, root, -EINVAL,
+		    "qdrop_group: group root" },
+		{ uucp, news, proxy, mail, mail, -EINVAL,
+		    "qdrop_group: mail is a group of the spool" },
+		{ uucp, news, proxy, mail, proxy, -EINVAL,
+		    "qdrop_group: proxy is a group" },
 	};
 	size_t i;
 
@@ -56,7 +73,8 @@ Test(daemon_users, F6_unknown_or_mighty_users_are_refused)
 		struct buf error = { 0 };
 		struct conf conf;
 
-		fill(&conf, rows[i].q, rows[i].s, rows[i].r, rows[i].g);
+		fill(&conf, rows[i].q, rows[i].s, rows[i].r, rows[i].g,
+		    rows[i].d);
 		cr_expect_eq(daemon_users(&conf, &users, &error), rows[i].want,
 		    "row %zu", i);
 		cr_expect(strstr(buf_str(&error), rows[i].says) != NULL,
@@ -72,7 +90,7 @@ known_users(void)
 	struct buf error = { 0 };
 	struct conf conf;
 
-	fill(&conf, uucp, news, proxy, mail);
+	fill(&conf, uucp, news, proxy, mail, irc);
 	cr_assert_eq(daemon_users(&conf, &users, &error), 0);
 	buf_done(&error);
 	return users;
@@ -86,7 +104,7 @@ Test(daemon_users, a_private_instance_has_one_user)
 
 	if (geteuid() == 0) /* in a process of its own, by the framework */
 		cr_assert_eq(setresuid(65534, 65534, 65534), 0);
-	fill(&conf, none, none, none, none);
+	fill(&conf, none, none, none, none, none);
 	cr_assert_eq(daemon_users(&conf, &users, &error), 0);
 	cr_expect(users.private);
 	cr_expect_eq(users.qmailq, geteuid());

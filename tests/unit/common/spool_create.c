@@ -40,6 +40,8 @@ check_queue(const struct scratch *s)
 	unsigned i;
 
 	check_shape(s, "queue1", o->qmails, o->qmail, o->private ? 0700 : 0751);
+	check_shape(
+	    s, "queue1/gate", o->qmailq, o->qdrop, o->private ? 0700 : 0710);
 	for (i = 0; i < SPOOL_NDIRS; i++) {
 		const struct spool_dir_info *d = &spool_dirs[i];
 		const uid_t uid = d->owner_qmailq ? o->qmailq : o->qmails;

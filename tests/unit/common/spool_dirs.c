@@ -100,7 +100,7 @@ Test(spool, D17_foreign_names_go_to_corrupt)
 		cr_expect_eq(access(path, F_OK), 0, "%s", path);
 	}
 	/* A directory, and from one that is not split. */
-	snprintf(path, sizeof(path), "%s/maildrop/core", s.sp.path);
+	snprintf(path, sizeof(path), "%s/gate/maildrop/core", s.sp.path);
 	cr_assert_eq(mkdir(path, 0700), 0);
 	cr_expect_eq(spool_move_corrupt(&s.sp, SPOOL_MAILDROP, 0, "core"), 0);
 	cr_expect_eq(

@@ -51,6 +51,7 @@ scratch_open(struct scratch *s)
 		.qmailq = geteuid(),
 		.qmails = geteuid(),
 		.qmail = getegid(),
+		.qdrop = getegid(),
 		.private = true,
 	};
 
@@ -64,6 +65,7 @@ scratch_open_shared(struct scratch *s)
 		.qmailq = 61001,
 		.qmails = 61002,
 		.qmail = 61003,
+		.qdrop = 61004,
 	};
 
 	open_with(s, &owner);
@@ -102,7 +104,7 @@ scratch_accept(struct scratch *s, const struct accept_options *opt,
     const struct scratch_mail *mail, struct queue_id *ret_id)
 {
 	struct accept a;
-	int r = accept_begin(&a, &s->sp, opt, clock_wall(), 1000);
+	int r = accept_begin(&a, &s->sp, opt, clock_wall(), getuid());
 
 	if (r == 0)
 		r = fill(&a.writer, mail);

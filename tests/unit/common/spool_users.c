@@ -70,6 +70,7 @@ shared_open(struct shared *x)
 
 static const struct accept_options drop = { .dir = SPOOL_MAILDROP };
 
+/* With the group of queue-drop. */
 static int
 drops_mail(struct shared *x)
 {
@@ -79,58 +80,66 @@ drops_mail(struct shared *x)
 }
 
 static int
-may_only_drop(struct shared *x)
+may_nothing(struct shared *x)
 {
 	const struct spool *sp = &x->s.sp;
-	struct spool_scan scan;
-	struct spool_item item;
-	char path[256];
+	char path[256], other[256];
 	unsigned dir;
 
 	for (dir = 0; dir < SPOOL_NDIRS; dir++)
-		CHECK((sp->dir[dir] >= 0) == (dir == SPOOL_MAILDROP));
+		CHECK(sp->dir[dir] < 0);
 	CHECK(scratch_accept(&x->s, &scratch_options, &scratch_mail, &x->id) ==
 	    -EACCES);
-	spool_scan_begin(&scan, sp, SPOOL_MAILDROP);
-	CHECK(spool_scan_next(&scan, false, &item) == -EACCES);
-	spool_scan_done(&scan);
+	CHECK(scratch_accept(&x->s, &drop, &scratch_mail, &x->id) == -EACCES);
 	CHECK(spool_lock(sp, "queue-send", false) < 0);
-	snprintf(path, sizeof(path), "%s", sp->path);
+	CHECK(open(sp->path, O_RDONLY | O_DIRECTORY) < 0 && errno == EACCES);
+	snprintf(path, sizeof(path), "%s/gate/maildrop", sp->path);
+	snprintf(other, sizeof(other), "%s/gate/maildrop/1", sp->path);
+	CHECK(open(path, O_PATH | O_DIRECTORY) < 0 && errno == EACCES);
+	CHECK(mkdir(other, 0777) < 0 && errno == EACCES);
+	CHECK(access(other, F_OK) < 0 && errno == EACCES);
+	CHECK(rename(path, other) < 0 && errno == EACCES);
+	snprintf(path, sizeof(path), "%s/gate", sp->path);
+	snprintf(other, sizeof(other), "%s/gate/x", sp->path);
 	CHECK(open(path, O_RDONLY | O_DIRECTORY) < 0 && errno == EACCES);
+	CHECK(mkdir(other, 0777) < 0 && errno == EACCES);
 	return 0;
 }
 
-/* x->id is a message that another user dropped. */
+/* The name and inode of the only message in maildrop. */
+static bool
+dropped(const struct spool *sp, char name[SPOOL_DROP_MAX], struct stat *ret_st)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	int r;
+
+	spool_scan_begin(&scan, sp, SPOOL_MAILDROP);
+	r = spool_scan_next(&scan, false, &item);
+	spool_scan_done(&scan);
+	if (r != 1)
+		return false;
+	snprintf(name, SPOOL_DROP_MAX, "%.31s", item.name);
+	return fstatat(sp->dir[SPOOL_MAILDROP], name, ret_st,
+		   AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Another user's process that has passed the gate, were it not the door. */
 static int
 cannot_touch(struct shared *x)
 {
 	const struct spool *sp = &x->s.sp;
-	const char *path = scratch_path(&x->s, SPOOL_MAILDROP, x->id.inode);
+	const int dir = sp->dir[SPOOL_MAILDROP];
+	char name[SPOOL_DROP_MAX];
+	struct stat st;
 
-	CHECK(access(path, F_OK) == 0);
-	CHECK(open(path, O_RDONLY) < 0 && errno == EACCES);
-	CHECK(open(path, O_WRONLY) < 0 && errno == EACCES);
-	CHECK(unlink(path) < 0 && errno == EPERM);
-	CHECK(rename(path, "/tmp/spool-test-stolen") < 0);
-	CHECK(chmod(path, 0644) < 0);
-	CHECK(spool_remove(sp, SPOOL_MAILDROP, x->id.inode) == -EPERM);
-	CHECK(open(scratch_path(&x->s, SPOOL_INCOMING, x->id.inode), O_RDONLY) <
-		0 &&
-	    errno == EACCES);
+	CHECK(dropped(sp, name, &st) && st.st_uid == STRANGER);
+	CHECK(openat(dir, name, O_RDONLY) < 0 && errno == EACCES);
+	CHECK(openat(dir, name, O_WRONLY) < 0 && errno == EACCES);
+	CHECK(unlinkat(dir, name, 0) < 0 && errno == EPERM);
+	CHECK(renameat(dir, name, dir, "stolen") < 0);
+	CHECK(fchmodat(dir, name, 0644, 0) < 0);
 	return 0;
-}
-
-/* The inode of the only message in maildrop, as its owner sees it. */
-static uint64_t
-dropped(struct shared *x)
-{
-	struct spool_scan scan;
-	struct spool_item item = { 0 };
-
-	spool_scan_begin(&scan, &x->s.sp, SPOOL_MAILDROP);
-	(void)spool_scan_next(&scan, true, &item);
-	spool_scan_done(&scan);
-	return item.inode;
 }
 
 static int
@@ -138,43 +147,22 @@ picks_up(struct shared *x)
 {
 	const struct spool *sp = &x->s.sp;
 	struct queue_file file;
+	char name[SPOOL_DROP_MAX];
 	struct stat st;
-	uint64_t inode = dropped(x);
-	int fd = spool_open_file(sp, SPOOL_MAILDROP, inode, O_RDONLY);
+	int fd;
 
+	CHECK(dropped(sp, name, &st));
+	fd = spool_drop_open(sp, name);
 	CHECK(fd >= 0);
 	CHECK(spool_file_settled(fd) == 0);
 	CHECK(queue_file_read(fd, &file) == 0);
 	CHECK(queue_file_verify(fd, &file) == 0);
-	CHECK(fstat(fd, &st) == 0 && st.st_uid == STRANGER);
+	CHECK(file.uid == STRANGER);
 	close(fd);
-	CHECK(scratch_accept(&x->s, &scratch_options, &scratch_mail, &x->id) ==
-	    0);
-	CHECK(spool_remove(sp, SPOOL_MAILDROP, inode) == 0);
+	CHECK(spool_drop_move(sp, name, (uint64_t)st.st_ino) == 0);
 	fd = spool_lock(sp, "todo-proc", false);
 	CHECK(fd >= 0);
 	return 0;
-}
-
-Test(spool_users, attack_4_and_8_a_local_user_can_drop_mail_and_nothing_else)
-{
-	struct shared x;
-	struct stat st;
-	const char *path;
-
-	shared_open(&x);
-	as_user(&x, STRANGER, STRANGER, may_only_drop);
-	as_user(&x, STRANGER, STRANGER, drops_mail);
-	x.id.inode = dropped(&x);
-	cr_assert_neq(x.id.inode, 0u);
-	path = scratch_path(&x.s, SPOOL_MAILDROP, x.id.inode);
-	cr_assert_eq(stat(path, &st), 0);
-	cr_expect_eq(st.st_uid, (uid_t)STRANGER, "whose it is, is known");
-	cr_expect_eq(st.st_gid, x.s.owner.qmail);
-	cr_expect_eq(st.st_mode & 07777, 0640u);
-	as_user(&x, OTHER, OTHER, cannot_touch);
-	as_user(&x, x.s.owner.qmailq, x.s.owner.qmail, picks_up);
-	scratch_close(&x.s);
 }
 
 /* x->id is in incoming/, whoever put it there. */
@@ -226,79 +214,62 @@ Test(spool_users, the_queue_works_on_files_of_root_and_of_qmailq)
 	scratch_close(&x.s);
 }
 
-/* What a user can make of his own drop, and of names in maildrop. */
-static int
-sets_traps(struct shared *x)
-{
-	const char *path;
-	char other[256];
-
-	CHECK(drops_mail(x) == 0);
-	path = scratch_path(&x->s, SPOOL_MAILDROP, x->id.inode);
-	snprintf(other, sizeof(other), "%s/maildrop/1", x->s.sp.path);
-	CHECK(symlink("/etc/shadow", other) == 0);
-	snprintf(other, sizeof(other), "%s/maildrop/2", x->s.sp.path);
-	CHECK(link(path, other) == 0);
-	snprintf(other, sizeof(other), "%s/maildrop/3", x->s.sp.path);
-	CHECK(mkfifo(other, 0666) == 0);
-	return 0;
-}
-
-static int
-sees_the_traps(struct shared *x)
-{
-	const struct spool *sp = &x->s.sp;
-	struct spool_scan scan;
-	struct spool_item item;
-	unsigned n = 0;
-
-	spool_scan_begin(&scan, sp, SPOOL_MAILDROP);
-	while (spool_scan_next(&scan, false, &item) > 0) {
-		n++;
-		CHECK(spool_open_file(
-			  sp, SPOOL_MAILDROP, item.inode, O_RDONLY) == -EPERM);
-		CHECK(
-		    spool_move_corrupt(sp, SPOOL_MAILDROP, 0, item.name) == 0);
-	}
-	spool_scan_done(&scan);
-	CHECK(n == 4);
-	return 0;
-}
-
-Test(spool_users, attack_7_links_in_maildrop_are_not_followed)
+Test(spool_users, attack_4_and_8_X10_only_by_the_door)
 {
 	struct shared x;
+	struct stat st;
+	char name[SPOOL_DROP_MAX];
 
 	shared_open(&x);
-	as_user(&x, STRANGER, STRANGER, sets_traps);
-	as_user(&x, x.s.owner.qmailq, x.s.owner.qmail, sees_the_traps);
+	as_user(&x, STRANGER, STRANGER, may_nothing);
+	as_user(&x, STRANGER, x.s.owner.qdrop, drops_mail);
+	cr_assert(dropped(&x.s.sp, name, &st));
+	cr_expect_eq(strncmp(name, "65534.", 6), 0);
+	cr_expect_eq(st.st_uid, (uid_t)STRANGER, "whose it is, is known");
+	cr_expect_eq(st.st_gid, x.s.owner.qmail);
+	cr_expect_eq(st.st_mode & 07777, 0660u);
+	as_user(&x, OTHER, x.s.owner.qdrop, cannot_touch);
+	as_user(&x, x.s.owner.qmailq, x.s.owner.qmail, picks_up);
+	x.id.inode = (uint64_t)st.st_ino;
+	as_user(&x, x.s.owner.qmails, x.s.owner.qmail, works_on_it);
 	scratch_close(&x.s);
 }
 
+/* A user who is in the group of the spool. */
 static int
-drops_what_nobody_may_read(struct shared *x)
+accepts(struct shared *x)
 {
-	CHECK(drops_mail(x) == 0);
-	CHECK(chmod(scratch_path(&x->s, SPOOL_MAILDROP, x->id.inode), 0) == 0);
+	CHECK(scratch_accept(&x->s, &scratch_options, &scratch_mail, &x->id) ==
+	    0);
 	return 0;
 }
 
-static int
-refuses_it(struct shared *x)
+Test(spool_users, X10_mail_of_a_member_of_the_group_is_worked_on)
 {
-	CHECK(spool_open_file(&x->s.sp, SPOOL_MAILDROP, dropped(x), O_RDONLY) ==
-	    -EPERM);
-	CHECK(strcmp(queue_file_reason(), "not readable") == 0);
-	return 0;
-}
-
-Test(spool_users, D16_a_drop_that_cannot_be_read)
-{
+	struct spool_scan scan;
+	struct spool_item item;
 	struct shared x;
+	struct stat st;
 
 	shared_open(&x);
-	as_user(&x, STRANGER, STRANGER, drops_what_nobody_may_read);
-	as_user(&x, x.s.owner.qmailq, x.s.owner.qmail, refuses_it);
+	as_user(&x, STRANGER, x.s.owner.qmail, accepts);
+	spool_scan_begin(&scan, &x.s.sp, SPOOL_INCOMING);
+	cr_assert_eq(spool_scan_next(&scan, true, &item), 1);
+	spool_scan_done(&scan);
+	x.id.inode = item.inode;
+	cr_assert_eq(
+	    stat(scratch_path(&x.s, SPOOL_INCOMING, item.inode), &st), 0);
+	cr_expect_eq(st.st_uid, (uid_t)STRANGER);
+	cr_expect_eq(st.st_gid, x.s.owner.qmail);
+	as_user(&x, x.s.owner.qmails, x.s.owner.qmail, works_on_it);
+	/* Neither of the group nor of ours. */
+	x.id = scratch_put(&x.s);
+	cr_assert_eq(chown(scratch_path(&x.s, SPOOL_INCOMING, x.id.inode),
+			 STRANGER, STRANGER),
+	    0);
+	cr_expect_eq(
+	    spool_open_file(&x.s.sp, SPOOL_INCOMING, x.id.inode, O_RDONLY),
+	    -EPERM);
 	scratch_close(&x.s);
 }
 

@@ -246,7 +246,8 @@ Test(base, D20_what_counts_as_mail)
 		{ "incoming/1/3", true },
 		{ "active/0/4", true },
 		{ "deferred/1/5", true },
-		{ "maildrop/6", true },
+		{ "gate/maildrop/1000.0123456789abcdef", true },
+		{ "gate/maildrop/6", false },
 		{ "hold/7", true },
 		{ "corrupt/8", false },
 		{ "bounce/1/9", false },
@@ -273,7 +274,7 @@ Test(base, D20_what_counts_as_mail)
 	base_close(&base);
 }
 
-/* Users can put there what nobody but they can take away. */
+/* What an operator may have left there. */
 Test(base, D16_what_is_no_file_in_maildrop_is_no_mail)
 {
 	struct queue_facts facts = { 0 };
@@ -281,7 +282,8 @@ Test(base, D16_what_is_no_file_in_maildrop_is_no_mail)
 
 	cr_assert_eq(open_it(path), 0);
 	cr_assert_eq(base_make(&base, 1, 2, &error), 0);
-	snprintf(drop, sizeof(drop), "%s/queue1/maildrop/4711", path);
+	snprintf(drop, sizeof(drop),
+	    "%s/queue1/gate/maildrop/7.0123456789abcdef", path);
 	cr_assert_eq(mkdir(drop, 0700), 0);
 	base_look(&base, 1, &facts);
 	cr_expect_not(facts.mail);

@@ -137,7 +137,7 @@ stage_conf(const char *more)
 	fprintf(f,
 	    "queue_base = %s\ninstance = %s\nprogram_dir = %s/bin\n"
 	    "qmailq_user = uucp\nqmails_user = news\nqmailr_user = proxy\n"
-	    "qmail_group = mail\nqueue_split = 2\n%s\n",
+	    "qmail_group = mail\nqdrop_group = irc\nqueue_split = 2\n%s\n",
 	    st.base, st.instance, st.dir, more);
 	if (strstr(more, "queue_count") == NULL)
 		fputs("queue_count = 1\n", f);

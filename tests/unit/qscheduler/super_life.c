@@ -458,6 +458,6 @@ Test(super_life, F1_wrong_configuration_exits_100)
 	stage_conf("no_such_name = 1");
 	stage_start("-s");
 	cr_expect_eq(stage_finish(), EXIT_PERMANENT);
-	cr_expect(stage_logged("conf:9"), "%s", stage()->logged);
+	cr_expect(stage_logged("conf:10"), "%s", stage()->logged);
 	cr_expect(stage_logged("no_such_name"));
 }

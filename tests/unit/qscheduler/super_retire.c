@@ -74,7 +74,7 @@ Test(super_retire, one_that_is_closing_is_opened_again_when_it_is_wanted)
 	cr_assert_eq(set_count(2), 0);
 	wait_state(2, QUEUE_STATE_OPEN);
 	generation = page.rows[1].generation;
-	put_file("queue2/maildrop/4");
+	put_file("queue2/gate/maildrop/4.0123456789abcdef");
 	cr_assert_eq(set_count(1), 0);
 	cr_expect_eq(state_of(2), QUEUE_STATE_CLOSING);
 	cr_expect_gt(page.rows[1].generation, generation);

@@ -1,5 +1,5 @@
 #include "queue-inject/compose.h"
-#include "queue-inject/date.h"
+#include "base/date.h"
 #include "queue-inject/identity.h"
 
 #include <criterion/criterion.h>

@@ -261,8 +261,8 @@ static const struct refusal_case refusals[] = {
 	{ "too many in the header", ARGS("sendmail", "-t"), "To: a,b,c,d,e\n\n",
 	    65, "message_recipient_limit" },
 	{ "configuration", ARGS("queue-inject", "-c", "/nowhere", "a@b"), "\n",
-	    78, "/nowhere" },
-	{ "configuration", ARGS("sendmail", "-C", "/nowhere", "a@b"), "\n", 78,
+	    75, "/nowhere" },
+	{ "configuration", ARGS("sendmail", "-C", "/nowhere", "a@b"), "\n", 75,
 	    "/nowhere" },
 	{ "closed input", ARGS("sendmail", "a@b"), NULL, 74, "closed" },
 };

@@ -39,7 +39,8 @@ scratch_new(struct scratch *s, uint32_t queues, const char *settings)
 {
 	static unsigned number;
 	const char *tmp = getenv("TMPDIR");
-	struct spool_owner owner = { getuid(), getuid(), getgid(), true };
+	struct spool_owner owner = { getuid(), getuid(), getgid(), getgid(),
+		true };
 	uint32_t i;
 
 	*s = (struct scratch){ .queues = queues };
@@ -59,6 +60,12 @@ scratch_new(struct scratch *s, uint32_t queues, const char *settings)
 	unsetenv("QUEUE_BASE");
 	setenv("QSCHED_CONF", s->conf, 1);
 	unsetenv("QSCHED_INSTANCE");
+}
+
+void
+scratch_conf(const struct scratch *s, const char *settings)
+{
+	write_conf(s, settings);
 }
 
 static int

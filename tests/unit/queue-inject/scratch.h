@@ -17,6 +17,8 @@ struct scratch {
 
 /* Queues 1…queues; settings are lines for the configuration, or NULL. */
 void scratch_new(struct scratch *s, uint32_t queues, const char *settings);
+/* Other settings from here on. */
+void scratch_conf(const struct scratch *s, const char *settings);
 /* Directories and shared memory. */
 void scratch_done(struct scratch *s);
 

@@ -236,7 +236,7 @@ Test(submit, the_least_loaded_queue_is_taken)
 
 Test(submit, many_messages_through_one_submitter)
 {
-	const struct submit_origin origin = { 0, "mx.example", "\n" };
+	const struct submit_origin origin = { 0, "mx.example", "\n", 0 };
 	struct buf error = { 0 };
 	struct conf conf;
 	struct submit *submit;
@@ -299,38 +299,6 @@ Test(submit, rings_the_bell_of_the_queue)
 		;
 	mq_close(mq);
 	mq_unlink(name);
-	stored_done(&m);
-	scratch_done(&s);
-}
-
-/* ---- who may not write to incoming ---- */
-
-Test(submit, others_go_through_maildrop)
-{
-	const struct spool_owner owner = { 10, 9, 8, false };
-	struct stored m = { 0 };
-	struct scratch s;
-	struct run run = { .argv = ARGS("sendmail", "a@b"),
-		.input = "Subject: x\n\nbody\n",
-		.len = 17,
-		.as_nobody = true };
-	uint32_t shared = 5;
-
-	if (geteuid() != 0)
-		cr_skip_test("needs root");
-	scratch_new(&s, 0, NULL);
-	cr_assert_eq(chmod(s.conf, 0644), 0);
-	cr_assert_eq(spool_create(s.base, shared, 3, &owner), 0, "%s",
-	    queue_file_reason());
-	scratch_run(&s, &run);
-	cr_expect_eq(run.status, 0, "%s", run.err);
-	s.queues = shared;
-	cr_assert_eq(scratch_stored(&s, &m), 1);
-	cr_expect_eq(m.dir, SPOOL_MAILDROP);
-	cr_expect_eq(m.file.uid, SCRATCH_NOBODY);
-	cr_expect_not_null(
-	    strstr(m.content.data, "(qscheduler, from uid 65534);\n\t"), "%s",
-	    m.content.data);
 	stored_done(&m);
 	scratch_done(&s);
 }

@@ -30,7 +30,8 @@ open_there(struct beside *b)
 static void
 begin(struct beside *b)
 {
-	const struct spool_owner owner = { getuid(), getuid(), getgid(), true };
+	const struct spool_owner owner = { getuid(), getuid(), getgid(),
+		getgid(), true };
 
 	memset(b, 0, sizeof(*b));
 	world_start(&b->w, "error_interval = 1h\n");
@@ -387,8 +388,6 @@ Test(handover, what_is_not_settled_is_left_for_the_next_look)
 	struct beside b;
 	struct queue_id id;
 	struct accept a;
-	char note[160];
-	int fd;
 
 	begin(&b);
 	cr_assert_eq(accept_begin(&a, &b.w.s.sp, &options, clock_wall(), 0), 0);
@@ -399,14 +398,6 @@ Test(handover, what_is_not_settled_is_left_for_the_next_look)
 	hand_over(&b); /* its lock is still held */
 	cr_expect_eq(world_where(&b.w, id.inode), SPOOL_INCOMING);
 	accept_end(&a);
-	/* A drop is being copied: is it this one? */
-	snprintf(note, sizeof(note), "%s/queue1/lock/" SPOOL_PICKUP, b.w.dir);
-	fd = open(note, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	cr_assert_geq(fd, 0);
-	close(fd);
-	hand_over(&b);
-	cr_expect_eq(world_where(&b.w, id.inode), SPOOL_INCOMING);
-	cr_assert_eq(unlink(note), 0);
 	hand_over(&b);
 	cr_expect_eq(world_where(&b.there, id.inode), SPOOL_INCOMING);
 	finish(&b);

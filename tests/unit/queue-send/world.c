@@ -82,7 +82,8 @@ finish(struct world *w)
 void
 world_start(struct world *w, const char *conf)
 {
-	const struct spool_owner owner = { getuid(), getuid(), getgid(), true };
+	const struct spool_owner owner = { getuid(), getuid(), getgid(),
+		getgid(), true };
 	const char *tmp = getenv("TMPDIR");
 
 	log_open("test", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_ERROR_L + 1);

@@ -1,19 +1,30 @@
-/* maildrop/: what local users drop, well-meant or not. */
+/* maildrop/: what queue-drop left there, and what somebody else did. */
 #include "tests/unit/todo-proc/world.h"
 
-#include "base/io.h"
+#include "base/clock.h"
 #include "todo-proc/pickup.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct world w;
+
+static void
+link_up(void)
+{
+	world_link(&w);
+	world_run(&w);
+	world_credit(&w, 64);
+}
 
 static void
 start(void)
@@ -21,9 +32,7 @@ start(void)
 	world_start(&w,
 	    "message_size_limit = 1m\n"
 	    "message_recipient_limit = 100\n");
-	world_link(&w);
-	world_run(&w);
-	world_credit(&w, 64);
+	link_up();
 }
 
 static void
@@ -32,11 +41,31 @@ end(void)
 	world_end(&w);
 }
 
-TestSuite(pickup, .init = start, .fini = end, .timeout = 60);
+TestSuite(pickup, .init = start, .fini = end, .timeout = 120);
 
-Test(pickup, a_drop_is_copied_and_removed)
+static uint64_t
+drop(uint32_t rcpts)
 {
-	uint64_t drop = world_file(&w, SPOOL_MAILDROP, "d", 3);
+	return world_file(&w, SPOOL_MAILDROP, "d", rcpts);
+}
+
+static int
+maildrop(void)
+{
+	return w.t.sp.dir[SPOOL_MAILDROP];
+}
+
+/* Of the drop with this inode. */
+static void
+name_of(uint64_t inode, char out[SPOOL_DROP_MAX])
+{
+	cr_assert(world_drop_name(&w, inode, out), "%llu is not in maildrop",
+	    (unsigned long long)inode);
+}
+
+Test(pickup, D30_a_drop_is_moved_and_keeps_its_inode)
+{
+	uint64_t inode = drop(3);
 	const struct msg_MESSAGE *m = &w.messages[0];
 	struct queue_file file;
 	char content[5];
@@ -44,11 +73,11 @@ Test(pickup, a_drop_is_copied_and_removed)
 
 	world_scan(&w);
 	cr_assert_eq(world_count(&w, SPOOL_MAILDROP), 0);
-	cr_assert_eq(world_count(&w, SPOOL_INCOMING), 1);
 	cr_assert_eq(w.nmessages, 1);
-	cr_assert_neq(m->inode, drop);
+	cr_assert_eq(
+	    m->inode, inode, "the id that was told is that of the log");
 	cr_assert_eq(m->recipients, 3);
-	fd = spool_open_file(&w.t.sp, SPOOL_INCOMING, m->inode, O_RDONLY);
+	fd = spool_open_file(&w.t.sp, SPOOL_INCOMING, inode, O_RDWR);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(queue_file_read(fd, &file), 0);
 	cr_assert_eq(queue_file_verify(fd, &file), 0);
@@ -56,8 +85,6 @@ Test(pickup, a_drop_is_copied_and_removed)
 	cr_assert_eq(pread(fd, content, 5, (off_t)file.content_off), 5);
 	cr_assert_eq(memcmp(content, "a\n\nb\n", 5), 0);
 	close(fd);
-	cr_assert_lt(faccessat(w.t.sp.dir[SPOOL_LOCK], "pickup", F_OK, 0), 0,
-	    "the note is gone");
 }
 
 Test(pickup, notified_without_a_scan)
@@ -65,279 +92,270 @@ Test(pickup, notified_without_a_scan)
 	world_run(&w);
 	w.t.maildrop.due_at = w.t.now + 3600 * USEC_PER_SEC;
 	w.t.maildrop.not_before = 0;
-	world_file(&w, SPOOL_MAILDROP, "d", 1);
+	drop(1);
 	world_run(&w);
 	if (w.t.watch != NULL)
 		cr_assert_eq(w.nmessages, 1);
 }
 
-static uint64_t
-grown(off_t size)
-{
-	uint64_t inode = world_file(&w, SPOOL_MAILDROP, "d", 1);
-	int fd = spool_open_file(&w.t.sp, SPOOL_MAILDROP, inode, O_RDWR);
-
-	cr_assert_geq(fd, 0);
-	cr_assert_eq(ftruncate(fd, size), 0);
-	close(fd);
-	return inode;
-}
-
-/* A whole message of n bytes and recipients. */
-static uint64_t
-large(size_t bytes, uint32_t rcpts)
+Test(pickup, C8_limits_bind_at_acceptance_only)
 {
 	const struct accept_options options = { .dir = SPOOL_MAILDROP };
 	static char block[65536];
 	struct queue_id id;
 	struct accept a;
+	int i;
 
 	cr_assert_eq(accept_begin(&a, &w.t.sp, &options, 1, getuid()), 0);
-	for (; bytes > 0; bytes -= bytes < 65536 ? bytes : 65536)
-		cr_assert_eq(queue_file_add_content(&a.writer, block,
-				 bytes < 65536 ? bytes : 65536),
-		    0);
+	for (i = 0; i < 40; i++)
+		cr_assert_eq(accept_content(&a, block, sizeof(block)), 0);
 	cr_assert_eq(queue_file_add_sender(&a.writer, "", 0), 0);
-	while (rcpts-- > 0)
+	for (i = 0; i < 101; i++)
 		cr_assert_eq(queue_file_add_rcpt(&a.writer, "u@x", 3), 0);
 	cr_assert_eq(accept_commit(&a, &id), 0);
 	accept_end(&a);
-	return id.inode;
+	world_scan(&w);
+	cr_assert_eq(w.t.counts.corrupt, 0);
+	cr_assert_eq(w.nmessages, 1);
+	cr_assert_eq(w.messages[0].recipients, 101);
 }
 
-static uint64_t
-named_by_inode(const char *from)
+/* A clock that was stepped back since. */
+Test(pickup, T2_an_arrival_in_the_future_is_no_damage)
 {
-	int dir = w.t.sp.dir[SPOOL_MAILDROP];
-	char to[32];
-	struct stat st;
+	const struct accept_options options = { .dir = SPOOL_MAILDROP };
+	struct queue_id id;
+	struct accept a;
 
-	cr_assert_eq(fstatat(dir, from, &st, AT_SYMLINK_NOFOLLOW), 0);
-	snprintf(to, sizeof(to), "%llu", (unsigned long long)st.st_ino);
-	cr_assert_eq(renameat(dir, from, dir, to), 0);
-	return (uint64_t)st.st_ino;
+	cr_assert_eq(accept_begin(&a, &w.t.sp, &options,
+			 clock_wall() + 3600 * USEC_PER_SEC, getuid()),
+	    0);
+	cr_assert_eq(queue_file_add_sender(&a.writer, "", 0), 0);
+	cr_assert_eq(queue_file_add_rcpt(&a.writer, "u@x", 3), 0);
+	cr_assert_eq(accept_commit(&a, &id), 0);
+	accept_end(&a);
+	world_scan(&w);
+	cr_assert_eq(w.nmessages, 1);
 }
 
-/* Local attack 7 and its kin: what is dropped can be anything. */
-Test(pickup, X1_hostile_drops_only_hurt_themselves)
+/* ---- what is no drop ---- */
+
+static void
+spoil_size(const char *name)
 {
-	int dir = w.t.sp.dir[SPOOL_MAILDROP];
-	uint64_t inode[9], good;
-	char name[32];
+	int fd = openat(maildrop(), name, O_WRONLY | O_CLOEXEC);
+
+	cr_assert_eq(ftruncate(fd, (off_t)10 << 30), 0);
+	close(fd);
+}
+
+static void
+spoil_content(const char *name)
+{
+	int fd = openat(maildrop(), name, O_WRONLY | O_CLOEXEC);
+
+	cr_assert_eq(pwrite(fd, "X", 1, 17), 1);
+	close(fd);
+}
+
+static void
+spoil_trailer(const char *name)
+{
+	int fd = openat(maildrop(), name, O_WRONLY | O_CLOEXEC);
+
+	cr_assert_eq(ftruncate(fd, 40), 0);
+	close(fd);
+}
+
+static void
+spoil_mode(const char *name)
+{
+	cr_assert_eq(fchmodat(maildrop(), name, 0666, 0), 0);
+}
+
+static void
+spoil_links(const char *name)
+{
+	cr_assert_eq(linkat(maildrop(), name, maildrop(), "other", 0), 0);
+}
+
+static void
+spoil_owner(const char *name)
+{
+	char other[SPOOL_DROP_MAX];
+
+	spool_drop_name(getuid() + 1, 7, other);
+	cr_assert_eq(renameat(maildrop(), name, maildrop(), other), 0);
+}
+
+static void
+be_directory(const char *name)
+{
+	cr_assert_eq(unlinkat(maildrop(), name, 0), 0);
+	cr_assert_eq(mkdirat(maildrop(), name, 0700), 0);
+}
+
+static void
+be_fifo(const char *name)
+{
+	cr_assert_eq(unlinkat(maildrop(), name, 0), 0);
+	cr_assert_eq(mkfifoat(maildrop(), name, 0660), 0);
+}
+
+static void
+be_link(const char *name)
+{
+	cr_assert_eq(unlinkat(maildrop(), name, 0), 0);
+	cr_assert_eq(symlinkat("/etc/shadow", maildrop(), name), 0);
+}
+
+static void
+be_empty(const char *name)
+{
+	int fd = openat(maildrop(), name, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+Test(pickup, X10_one_bad_drop_stops_no_other)
+{
+	static const struct {
+		const char *what;
+		void (*spoil)(const char *name);
+	} rows[] = {
+		{ "sparse", spoil_size },
+		{ "content", spoil_content },
+		{ "trailer", spoil_trailer },
+		{ "mode", spoil_mode },
+		{ "links", spoil_links },
+		{ "another's", spoil_owner },
+		{ "directory", be_directory },
+		{ "fifo", be_fifo },
+		{ "link", be_link },
+		{ "empty", be_empty },
+	};
+	uint32_t good = 0;
 	size_t i;
 
-	inode[0] = grown((off_t)10 << 30); /* sparse */
-	inode[1] = world_raw_named(&w, SPOOL_MAILDROP, "hello", 5);
-	inode[2] = world_raw_named(&w, SPOOL_MAILDROP, "", 0);
-	cr_assert_eq(mkfifoat(dir, "fifo", 0666), 0);
-	inode[3] = named_by_inode("fifo");
-	cr_assert_eq(symlinkat("/etc/shadow", dir, "link"), 0);
-	inode[4] = named_by_inode("link");
-	inode[5] = world_file(&w, SPOOL_MAILDROP, "d", 1);
-	snprintf(name, sizeof(name), "%llu", (unsigned long long)inode[5]);
-	cr_assert_eq(linkat(dir, name, dir, "hard", 0), 0);
-	inode[6] = large(1048576 + ACCEPT_ADDED_MAX + 1, 1);
-	inode[7] = large(10, 101);
-	inode[8] = world_file(&w, SPOOL_MAILDROP, "d", 1);
-	snprintf(name, sizeof(name), "%llu", (unsigned long long)inode[8]);
-	cr_assert_eq(fchmodat(dir, name, 0666, 0), 0);
-	good = large(1048576 + ACCEPT_ADDED_MAX, 100);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		char name[SPOOL_DROP_MAX];
+
+		good += world_where(&w, drop(1)) == SPOOL_MAILDROP;
+		name_of(drop(1), name);
+		rows[i].spoil(name);
+		good += world_where(&w, drop(1)) == SPOOL_MAILDROP;
+	}
 	world_scan(&w);
-	for (i = 0; i < ARRAY_LEN(inode); i++)
-		cr_assert_eq(
-		    world_where(&w, inode[i]), SPOOL_CORRUPT, "%zu", i);
-	cr_assert_eq(world_where(&w, good), SPOOL_NDIRS);
+	cr_assert_eq(good, 2 * ARRAY_LEN(rows));
+	cr_expect_eq(w.nmessages, good);
+	cr_expect_eq(w.t.counts.corrupt, ARRAY_LEN(rows));
+	cr_expect_eq(world_count(&w, SPOOL_CORRUPT), ARRAY_LEN(rows));
+	cr_expect_eq(world_count(&w, SPOOL_MAILDROP), 1, "the other link");
+}
+
+static struct spool_sys sys;
+static char stuck[SPOOL_DROP_MAX];
+static int stuck_error;
+
+static int
+rename_fails(int from, const char *old, int to, const char *name)
+{
+	if (strcmp(old, stuck) != 0)
+		return spool_sys_real.renameat(from, old, to, name);
+	errno = stuck_error;
+	return -1;
+}
+
+static int
+open_fails(int dir, const char *name, int flags, mode_t mode)
+{
+	if (strcmp(name, stuck) != 0)
+		return spool_sys_real.openat(dir, name, flags, mode);
+	errno = stuck_error;
+	return -1;
+}
+
+Test(pickup, X10_one_that_cannot_be_had_or_moved_waits_alone)
+{
+	static const struct {
+		bool open;
+		int error;
+	} rows[] = { { true, EIO }, { true, EMFILE }, { true, EACCES },
+		{ false, EIO }, { false, ENOSPC }, { false, EISDIR },
+		{ false, EROFS } };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		uint64_t bad = drop(1);
+		uint64_t good;
+
+		name_of(bad, stuck);
+		good = drop(1);
+		stuck_error = rows[i].error;
+		sys = spool_sys_real;
+		if (rows[i].open)
+			sys.openat = open_fails;
+		else
+			sys.renameat = rename_fails;
+		w.t.sp.sys = &sys;
+		world_scan(&w);
+		cr_expect_eq(world_where(&w, bad), SPOOL_MAILDROP, "%zu", i);
+		cr_expect_eq(world_where(&w, good), SPOOL_INCOMING, "%zu", i);
+		w.t.sp.sys = &spool_sys_real;
+		world_scan(&w);
+		cr_expect_eq(world_where(&w, bad), SPOOL_INCOMING, "%zu", i);
+	}
+	cr_expect_eq(w.t.counts.corrupt, 0);
+}
+
+Test(pickup, X10_each_cause_is_said_by_itself)
+{
+	w.t.now = 3600 * USEC_PER_SEC;
+	memset(w.t.said, 0, sizeof(w.t.said));
+	cr_expect(todo_say(&w.t, -EISDIR));
+	cr_expect_not(todo_say(&w.t, -EISDIR));
+	cr_expect(todo_say(&w.t, -EIO), "another cause is not muted");
+	cr_expect(todo_say(&w.t, -4711));
+	w.t.now += 61 * USEC_PER_SEC;
+	cr_expect(todo_say(&w.t, -EISDIR));
+}
+
+Test(pickup, D22_a_foreign_file_in_its_place_makes_room)
+{
+	uint64_t inode = drop(1);
+	char leaf[SPOOL_PATH_MAX];
+	int fd;
+
+	spool_leaf(&w.t.sp, SPOOL_INCOMING, inode, leaf, sizeof(leaf));
+	fd = openat(w.t.sp.dir[SPOOL_INCOMING], leaf,
+	    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	cr_assert_geq(fd, 0);
+	close(fd);
+	world_scan(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
 	cr_assert_eq(w.nmessages, 1);
-	cr_assert_eq(w.messages[0].recipients, 100);
-	cr_assert_eq(w.messages[0].content_len, 1048576 + ACCEPT_ADDED_MAX);
-	cr_assert_eq(w.t.counts.corrupt, ARRAY_LEN(inode));
-	cr_assert_eq(world_count(&w, SPOOL_MAILDROP), 1, "the other link");
+	cr_assert_eq(w.messages[0].inode, inode);
+	cr_assert_eq(world_count(&w, SPOOL_CORRUPT), 1);
 }
 
 Test(pickup, a_drop_that_is_being_written_is_left)
 {
-	uint64_t drop = world_file(&w, SPOOL_MAILDROP, "d", 1);
-	int fd = spool_open_file(&w.t.sp, SPOOL_MAILDROP, drop, O_RDONLY);
+	uint64_t inode = drop(1);
+	char name[SPOOL_DROP_MAX];
+	int fd;
 
+	name_of(inode, name);
+	fd = spool_drop_open(&w.t.sp, name);
 	cr_assert_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
 	world_scan(&w);
-	cr_assert_eq(world_where(&w, drop), SPOOL_MAILDROP);
+	cr_assert_eq(world_where(&w, inode), SPOOL_MAILDROP);
 	cr_assert_eq(w.t.counts.maildrop, 1);
 	cr_assert(w.t.drop_later);
 	close(fd);
 	world_scan(&w);
-	cr_assert_eq(world_where(&w, drop), SPOOL_NDIRS);
+	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
 	cr_assert_eq(w.nmessages, 1);
 	world_scan(&w);
 	cr_assert_eq(w.t.counts.maildrop, 0);
-}
-
-/* ---- what its owner does meanwhile ---- */
-
-static struct spool_sys sys;
-static uint64_t touched; /* a drop */
-
-static ssize_t
-write_and_touch(int fd, const void *data, size_t len)
-{
-	char name[32];
-
-	snprintf(name, sizeof(name), "%llu", (unsigned long long)touched);
-	cr_assert_eq(utimensat(w.t.sp.dir[SPOOL_MAILDROP], name, NULL, 0), 0);
-	return spool_sys_real.write(fd, data, len);
-}
-
-/* Whole and right before and after, and yet not the same all the time. */
-Test(pickup, a_drop_that_changes_while_it_is_read)
-{
-	touched = large(1000000, 1);
-	sys = spool_sys_real;
-	sys.write = write_and_touch;
-	w.t.sp.sys = &sys;
-	world_scan(&w);
-	cr_assert_eq(world_where(&w, touched), SPOOL_CORRUPT);
-	cr_assert_eq(world_count(&w, SPOOL_INCOMING), 0);
-	cr_assert_eq(w.nmessages, 0);
-}
-
-/* ---- crashes ---- */
-
-static int
-unlink_fails(int dir, const char *name, int flags)
-{
-	if (dir != w.t.sp.dir[SPOOL_MAILDROP])
-		return spool_sys_real.unlinkat(dir, name, flags);
-	errno = EIO;
-	return -1;
-}
-
-Test(pickup, P1_a_copied_drop_that_cannot_be_removed_is_not_copied_again)
-{
-	uint64_t drop = world_file(&w, SPOOL_MAILDROP, "d", 1), other;
-
-	sys = spool_sys_real;
-	sys.unlinkat = unlink_fails;
-	w.t.sp.sys = &sys;
-	world_scan(&w);
-	other = world_file(&w, SPOOL_MAILDROP, "d", 1);
-	world_scan(&w);
-	cr_assert_eq(world_where(&w, drop), SPOOL_MAILDROP);
-	cr_assert_eq(world_where(&w, other), SPOOL_MAILDROP, "nor another");
-	cr_assert_eq(world_count(&w, SPOOL_INCOMING), 1);
-	/* Nor by the next process, which has the note of this one. */
-	world_again(&w);
-	cr_assert_eq(world_where(&w, drop), SPOOL_NDIRS);
-	world_link(&w);
-	world_run(&w);
-	world_credit(&w, 64);
-	world_scan(&w);
-	cr_assert_eq(world_where(&w, other), SPOOL_NDIRS);
-	cr_assert_eq(world_count(&w, SPOOL_INCOMING), 2);
-}
-
-/* Its copy is delivered by then. */
-Test(pickup, P1_a_stuck_drop_is_not_copied_again_after_its_delivery)
-{
-	uint64_t drop = world_file(&w, SPOOL_MAILDROP, "d", 1);
-	struct spool_scan scan;
-	struct spool_item item;
-
-	sys = spool_sys_real;
-	sys.unlinkat = unlink_fails;
-	w.t.sp.sys = &sys;
-	world_scan(&w);
-	world_scan(&w);
-	spool_scan_begin(&scan, &w.t.sp, SPOOL_INCOMING);
-	cr_assert_eq(spool_scan_next(&scan, false, &item), 1);
-	spool_scan_done(&scan);
-	w.t.sp.sys = &spool_sys_real;
-	cr_assert_eq(spool_remove(&w.t.sp, SPOOL_INCOMING, item.inode), 0);
-	world_again(&w);
-	world_scan(&w);
-	cr_expect_eq(world_where(&w, drop), SPOOL_NDIRS);
-	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0, "no second copy");
-	cr_expect_lt(faccessat(w.t.sp.dir[SPOOL_LOCK], SPOOL_PICKUP, F_OK, 0),
-	    0, "nor a note");
-}
-
-static void
-note(const char *format, uint64_t drop, uint64_t copy, usec_t arrival,
-    unsigned nonce)
-{
-	char text[200];
-	int fd = openat(w.t.sp.dir[SPOOL_LOCK], "pickup",
-	    O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	cr_assert_geq(fd, 0);
-	snprintf(text, sizeof(text), "%llu %llu %lld %u%s",
-	    (unsigned long long)drop, (unsigned long long)copy,
-	    (long long)arrival, nonce, format);
-	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);
-	close(fd);
-}
-
-static void
-identity(uint64_t inode, usec_t *arrival, unsigned *nonce)
-{
-	struct queue_file file;
-	int fd = spool_open_file(&w.t.sp, SPOOL_INCOMING, inode, O_RDONLY);
-
-	cr_assert_eq(queue_file_read(fd, &file), 0);
-	close(fd);
-	*arrival = file.arrival_wall;
-	*nonce = file.nonce;
-}
-
-static void
-again(void)
-{
-	world_again(&w);
-	world_link(&w);
-	world_run(&w);
-	world_credit(&w, 64);
-	world_scan(&w);
-}
-
-Test(pickup, P1_killed_between_link_and_unlink_makes_no_second_copy)
-{
-	uint64_t drop = world_file(&w, SPOOL_MAILDROP, "d", 1);
-	uint64_t copy = world_file(&w, SPOOL_INCOMING, "d", 1);
-	unsigned nonce;
-	usec_t arrival;
-
-	identity(copy, &arrival, &nonce);
-	note("\n", drop, copy, arrival, nonce);
-	again();
-	cr_assert_eq(world_where(&w, drop), SPOOL_NDIRS);
-	cr_assert_eq(w.nmessages, 1);
-	cr_assert_eq(w.messages[0].inode, copy);
-}
-
-/* Local mail is not lost when the inode of a copy that never got its name is
- * by now another message's. */
-Test(pickup, D22_killed_before_the_link_the_drop_is_copied_anew)
-{
-	uint64_t other = world_file(&w, SPOOL_INCOMING, "d", 1);
-	static const char *const ends[] = { "\n", "", "x\n", " 1\n" };
-	unsigned nonce;
-	usec_t arrival;
-	uint64_t drop;
-	size_t i;
-
-	identity(other, &arrival, &nonce);
-	for (i = 0; i < ARRAY_LEN(ends); i++) {
-		drop = world_file(&w, SPOOL_MAILDROP, "d", 1);
-		note(ends[i], drop, other, arrival - (i == 0), nonce);
-		again();
-		cr_assert_eq(world_where(&w, drop), SPOOL_NDIRS);
-		cr_assert_eq(world_count(&w, SPOOL_INCOMING), 2 + i, "%zu", i);
-	}
-}
-
-Test(pickup, D24_a_note_of_nothing)
-{
-	note("\n", 4711, 4712, 5, 6);
-	again();
-	cr_assert_eq(w.nmessages, 0);
-	cr_assert_lt(faccessat(w.t.sp.dir[SPOOL_LOCK], "pickup", F_OK, 0), 0);
 }

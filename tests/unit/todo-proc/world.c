@@ -74,7 +74,8 @@ finish(struct world *w)
 void
 world_start(struct world *w, const char *conf)
 {
-	const struct spool_owner owner = { getuid(), getuid(), getgid(), true };
+	const struct spool_owner owner = { getuid(), getuid(), getgid(),
+		getgid(), true };
 	const char *tmp = getenv("TMPDIR");
 
 	log_open("test", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_ERROR_L + 1);
@@ -274,13 +275,35 @@ world_raw_named(
 	return inode;
 }
 
+bool
+world_drop_name(const struct world *w, uint64_t inode, char out[SPOOL_DROP_MAX])
+{
+	const int dir = w->t.sp.dir[SPOOL_MAILDROP];
+	struct spool_scan scan;
+	struct spool_item item;
+	struct stat st;
+	bool found = false;
+
+	spool_scan_begin(&scan, &w->t.sp, SPOOL_MAILDROP);
+	while (!found && spool_scan_next(&scan, false, &item) == 1)
+		found =
+		    fstatat(dir, item.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    (uint64_t)st.st_ino == inode;
+	spool_scan_done(&scan);
+	if (found)
+		snprintf(out, SPOOL_DROP_MAX, "%.31s", item.name);
+	return found;
+}
+
 enum spool_dir
 world_where(const struct world *w, uint64_t inode)
 {
-	char leaf[SPOOL_PATH_MAX];
+	char leaf[SPOOL_PATH_MAX], name[SPOOL_DROP_MAX];
 	int dir;
 
-	for (dir = SPOOL_MAILDROP; dir <= SPOOL_CORRUPT; dir++) {
+	if (world_drop_name(w, inode, name))
+		return SPOOL_MAILDROP;
+	for (dir = SPOOL_INCOMING; dir <= SPOOL_CORRUPT; dir++) {
 		spool_leaf(
 		    &w->t.sp, (enum spool_dir)dir, inode, leaf, sizeof(leaf));
 		if (faccessat(

@@ -46,6 +46,9 @@ uint64_t world_raw(struct world *w, enum spool_dir dir, const char *name,
 uint64_t world_raw_named(
     struct world *w, enum spool_dir dir, const void *data, size_t len);
 
+/* The name of a drop in maildrop/; false: there is none of that inode. */
+bool world_drop_name(
+    const struct world *w, uint64_t inode, char out[SPOOL_DROP_MAX]);
 /* Where the file is: a directory, or SPOOL_NDIRS. */
 enum spool_dir world_where(const struct world *w, uint64_t inode);
 uint32_t world_count(const struct world *w, enum spool_dir dir);

@@ -1,7 +1,7 @@
-/* queue-inject/date.h - the date and time of a header field (RFC 5322 section
+/* base/date.h - the date and time of a header field (RFC 5322 section
  * 3.3): local time with its zone, names in English. */
-#ifndef QUEUE_INJECT_DATE_H
-#define QUEUE_INJECT_DATE_H
+#ifndef BASE_DATE_H
+#define BASE_DATE_H
 
 #include "base/base.h"
 

@@ -1,4 +1,4 @@
-#include "queue-inject/date.h"
+#include "base/date.h"
 
 #include <stdio.h>
 #include <stdlib.h>

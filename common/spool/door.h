@@ -1,0 +1,29 @@
+/* spool/door.h - what queue-drop and its callers say to each other
+ * (docs/DOOR.md).
+ *
+ * Standard input is records: u8 type, u32 length (little-endian), so many
+ * bytes. Content first, in pieces of any length; one sender; recipients; the
+ * end, of length 0, and nothing after it. Standard output gets the queue id
+ * and a line end when the message is accepted, standard error one line that
+ * begins with an enhanced status code when it is not. */
+#ifndef SPOOL_DOOR_H
+#define SPOOL_DOOR_H
+
+#define DOOR_RECORD  5 /* bytes in front of each */
+
+#define DOOR_CONTENT 'C'
+#define DOOR_SENDER  'F'
+#define DOOR_RCPT    'T'
+#define DOOR_END     'E'
+
+/* Codes that tell a caller more than the exit code does. */
+#define DOOR_FULL    "4.3.1" /* this queue: another may have room */
+#define DOOR_CLOSED  "4.3.2" /* this queue, too */
+#define DOOR_SHARE   "4.7.1" /* of this user, whatever the queue */
+#define DOOR_SIZE    "5.3.4"
+#define DOOR_COUNT   "5.5.3" /* of recipients */
+#define DOOR_NO_RCPT "5.5.1"
+#define DOOR_ADDRESS "5.1.3"
+#define DOOR_STREAM  "5.5.2"
+
+#endif

@@ -1,0 +1,29 @@
+#include "spool/received.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/date.h"
+
+int
+received_format(const struct accept *a, const char *host, const char *eol,
+    char out[RECEIVED_MAX])
+{
+	const struct queue_file *file = &a->writer.file;
+	struct queue_id id = { .arrival_wall = file->arrival_wall,
+		.nonce = file->nonce,
+		.queue = file->queue };
+	char text[QUEUE_ID_SIZE], date[DATE_SIZE];
+	struct stat st;
+
+	if (fstat(a->fd, &st) < 0)
+		return -errno;
+	id.inode = (uint64_t)st.st_ino;
+	queue_id_format(&id, text);
+	date_format(file->arrival_wall, date);
+	return snprintf(out, RECEIVED_MAX,
+	    "Received: by %.255s (qscheduler, from uid %u)%s"
+	    "\tid %s; %s%s",
+	    host, (unsigned)file->uid, eol, text, date, eol);
+}

@@ -1,0 +1,231 @@
+/* From a maildrop/ that anybody could write to, to the one behind the gate. */
+#include "spool/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "spool/format.h"
+#include "spool/marker.h"
+
+#define OLD_NAME "maildrop"
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define CHUNK    65536
+
+struct upgrade {
+	const struct spool_owner *owner;
+	int from, to, corrupt; /* directories */
+};
+
+static int
+copy_bytes(int from, int to, uint64_t size)
+{
+	char chunk[CHUNK];
+	uint64_t off;
+	int64_t n;
+	int r = 0;
+
+	for (off = 0; r == 0 && off < size; off += (uint64_t)n) {
+		n = io_pread_all(from, chunk,
+		    size - off < CHUNK ? (size_t)(size - off) : CHUNK,
+		    (int64_t)off);
+		if (n <= 0)
+			return n < 0 ? (int)n : format_damaged("too short");
+		r = io_write_all(to, chunk, (size_t)n);
+	}
+	return r;
+}
+
+/* The copy is what counts: a user who still has the old file open for writing
+ * can change that one only. */
+static int
+check_copy(int fd, uid_t uid)
+{
+	struct queue_file file;
+	int r = queue_file_read(fd, &file);
+
+	if (r == 0)
+		r = queue_file_verify(fd, &file);
+	if (r == 0 && file.uid != uid)
+		r = format_damaged("not of the user who owns it");
+	return r;
+}
+
+static int
+fill_copy(const struct upgrade *u, int from, int to, const struct stat *st)
+{
+	const bool private = u->owner->private;
+	int r = copy_bytes(from, to, (uint64_t)st->st_size);
+
+	if (r == 0)
+		r = check_copy(to, st->st_uid);
+	if (r == 0 && !private && fchown(to, st->st_uid, u->owner->qmail) < 0)
+		r = -errno;
+	if (r == 0 && fchmod(to, private ? 0600 : 0660) < 0)
+		r = -errno;
+	if (r == 0 && fsync(to) < 0)
+		r = -errno;
+	return r;
+}
+
+/* The old inode names the copy: after a crash the same name is met again, and
+ * no second message is made. */
+static int
+copy_drop(const struct upgrade *u, int from, const struct stat *st)
+{
+	char name[SPOOL_DROP_MAX], temp[SPOOL_DROP_MAX + 8];
+	int fd, r;
+
+	spool_drop_name(st->st_uid, (uint64_t)st->st_ino, name);
+	snprintf(temp, sizeof(temp), SPOOL_TEMP_PREFIX "%s", name);
+	(void)unlinkat(u->to, temp, 0);
+	fd = openat(u->to, temp,
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = fill_copy(u, from, fd, st);
+	if (r == 0 && spool_sys_real.renameat(u->to, temp, u->to, name) < 0 &&
+	    errno != EEXIST)
+		r = -errno;
+	if (r == 0 && fsync(u->to) < 0)
+		r = -errno;
+	(void)unlinkat(u->to, temp, 0);
+	io_close(&fd);
+	return r;
+}
+
+static int
+take_drop(const struct upgrade *u, const char *name)
+{
+	struct queue_file file;
+	struct stat st;
+	int fd = openat(u->from, name,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+
+	if (r == 0 && !S_ISREG(st.st_mode))
+		r = format_damaged("not a regular file");
+	if (r == 0)
+		r = spool_file_settled(fd);
+	/* Before anything large is read: a sparse file has no trailer. */
+	if (r == 0)
+		r = queue_file_read(fd, &file);
+	if (r == 0)
+		r = copy_drop(u, fd, &st);
+	io_close(&fd);
+	return r;
+}
+
+/* What is no message is kept for a person, under a name of its own. */
+static int
+put_aside(const struct upgrade *u, const char *name)
+{
+	char aside[64];
+	struct stat st;
+
+	if (fstatat(u->from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	snprintf(
+	    aside, sizeof(aside), "maildrop.%" PRIu64, (uint64_t)st.st_ino);
+	if (spool_sys_real.renameat(u->from, name, u->corrupt, aside) < 0)
+		return -errno;
+	return 0;
+}
+
+static int
+take_one(const struct upgrade *u, const char *name)
+{
+	int r = take_drop(u, name);
+
+	if (r == 0)
+		return unlinkat(u->from, name, 0) < 0 ? -errno : 0;
+	if (r == -EBADMSG || r == -ELOOP || r == -ENXIO)
+		return put_aside(u, name);
+	return r;
+}
+
+/* The first error; the others are tried nevertheless. */
+static int
+take_all(const struct upgrade *u)
+{
+	int copy = fcntl(u->from, F_DUPFD_CLOEXEC, 3), bad = 0, r;
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *e;
+
+	if (dir == NULL) {
+		r = -errno;
+		io_close(&copy);
+		return r;
+	}
+	while ((e = readdir(dir)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		r = take_one(u, e->d_name);
+		bad = bad == 0 && r != -ENOENT ? r : bad;
+	}
+	closedir(dir);
+	return bad;
+}
+
+/* Closed first: nobody adds to it, or takes from it, while it is read. */
+static int
+close_old(int queue, int old, const struct spool_owner *owner)
+{
+	struct upgrade u = { .owner = owner, .from = old };
+	int r = fchmod(old, 0700) < 0 ? -errno : 0;
+
+	u.to = openat(queue, spool_dirs[SPOOL_MAILDROP].name, OPEN_DIR);
+	u.corrupt = openat(queue, spool_dirs[SPOOL_CORRUPT].name, OPEN_DIR);
+	if (r == 0 && (u.to < 0 || u.corrupt < 0))
+		r = -errno;
+	if (r == 0)
+		r = take_all(&u);
+	/* The note of the earlier pick-up. */
+	(void)unlinkat(queue, "lock/pickup", 0);
+	if (r == 0 && unlinkat(queue, OLD_NAME, AT_REMOVEDIR) < 0)
+		r = -errno;
+	io_close(&u.to);
+	io_close(&u.corrupt);
+	return r;
+}
+
+static int
+upgrade(int queue, const struct spool_owner *owner)
+{
+	struct stat st;
+	int r = 0, old;
+
+	if (fstatat(queue, spool_dirs[SPOOL_MAILDROP].name, &st,
+		AT_SYMLINK_NOFOLLOW) < 0)
+		r = spool_make_maildrop(queue, owner);
+	old = openat(queue, OLD_NAME, OPEN_DIR);
+	if (r == 0 && old >= 0)
+		r = close_old(queue, old, owner);
+	io_close(&old);
+	return r;
+}
+
+int
+spool_upgrade(const char *base, uint32_t queue, const struct spool_owner *owner)
+{
+	uint32_t split;
+	char *path;
+	int fd, r = 0;
+
+	if (asprintf(&path, "%s/queue%" PRIu32, base, queue) < 0)
+		return -ENOMEM;
+	fd = open(path, OPEN_DIR);
+	free(path);
+	/* What is no queue, spool_open() tells. */
+	if (fd >= 0 && marker_read(fd, &split) == 0)
+		r = upgrade(fd, owner);
+	io_close(&fd);
+	return r;
+}

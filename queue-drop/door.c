@@ -1,0 +1,398 @@
+#include "queue-drop/door.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "queue-drop/guard.h"
+#include "spool/door.h"
+#include "spool/received.h"
+
+/* ---- why not ---- */
+
+static int
+refuse(struct door *d, int status, const char *fmt, ...) PRINTF(3, 4);
+static int
+refuse(struct door *d, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	d->status = status;
+	va_start(ap, fmt);
+	vsnprintf(d->reason, sizeof(d->reason), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+/* clang-format off */
+static const struct { int error, status; const char *code, *text; } errors[] = {
+	{ ENOSPC,    EX_TEMPFAIL, DOOR_FULL,
+	    "no space beyond queue_minfree_bytes and _inodes" },
+	{ EDQUOT,       EX_TEMPFAIL, DOOR_FULL, NULL },
+	{ EROFS,        EX_TEMPFAIL, DOOR_FULL, NULL },
+	{ ENOENT,       EX_TEMPFAIL, DOOR_CLOSED, NULL },
+	{ ESHUTDOWN,    EX_TEMPFAIL, DOOR_CLOSED, "is being closed" },
+	{ EDESTADDRREQ, EX_DATAERR,  DOOR_NO_RCPT, "no recipient" },
+	{ EILSEQ,       EX_DATAERR,  DOOR_ADDRESS,
+	    "control character in an address" },
+	{ ENAMETOOLONG, EX_DATAERR,  DOOR_ADDRESS, "address too long" },
+	{ EINVAL,       EX_DATAERR,  DOOR_ADDRESS, "empty address" },
+	{ EPROTO,       EX_DATAERR,  DOOR_STREAM, "input is not as agreed" },
+};
+/* clang-format on */
+
+/* An error of the queue, or of the message that is put into it. */
+static int
+refuse_error(struct door *d, int error)
+{
+	const char *code = "4.3.0", *text = NULL;
+	int status = EX_TEMPFAIL;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++)
+		if (errors[i].error == -error) {
+			status = errors[i].status;
+			code = errors[i].code;
+			text = errors[i].text;
+		}
+	return refuse(d, status, "%s queue%" PRIu32 ": %s", code, d->queue,
+	    text == NULL ? strerror(-error) : text);
+}
+
+/* ---- the instance ---- */
+
+/* A copy of an instance names the other one. */
+static bool
+is_own(const struct conf *conf, const char *base)
+{
+	struct stat named, here;
+
+	return stat(conf->queue_base, &named) == 0 && stat(base, &here) == 0 &&
+	    named.st_dev == here.st_dev && named.st_ino == here.st_ino;
+}
+
+/* The configuration in force, whatever the caller has one of. */
+static int
+load(struct door *d)
+{
+	struct buf path = { 0 }, why = { 0 };
+	int r = buf_printf(&path, "%s/" CONF_IN_FORCE_NAME, d->base);
+
+	if (r == 0)
+		r = conf_load(buf_str(&path), &d->conf, &why);
+	if (r == 0 && !is_own(&d->conf, d->base)) {
+		r = -EXDEV;
+		conf_done(&d->conf);
+	}
+	buf_done(&path);
+	buf_done(&why);
+	if (r == 0)
+		return 0;
+	return refuse(d, EX_TEMPFAIL,
+	    "4.3.5 %.100s/" CONF_IN_FORCE_NAME
+	    ": no configuration is in force: %s",
+	    d->base, strerror(-r));
+}
+
+static int
+trust(struct door *d)
+{
+	int r = guard_trust(d->base, CONF_IN_FORCE_NAME);
+
+	if (r == 0)
+		return 0;
+	if (r == -ENOENT)
+		return refuse(d, EX_TEMPFAIL,
+		    "4.3.5 %.100s: no configuration is in force", d->base);
+	return refuse(d, EX_TEMPFAIL, "4.7.0 %.100s: not trusted: %s", d->base,
+	    r == -EPERM ? "others than root may write" : strerror(-r));
+}
+
+static int
+open_queue(struct door *d)
+{
+	int r = spool_open(&d->sp, d->sys, d->base, d->queue);
+
+	if (r < 0)
+		return refuse_error(d, r);
+	d->opened = true;
+	if (d->sp.dir[SPOOL_MAILDROP] >= 0)
+		return 0;
+	return refuse(d, EX_TEMPFAIL,
+	    "4.3.5 queue%" PRIu32 ": the gate is closed: queue-drop is not "
+	    "installed set-group-id qdrop_group, or may not be so here",
+	    d->queue);
+}
+
+int
+door_open(struct door *d, int argc, char *const *argv, bool secure)
+{
+	uint64_t queue;
+
+	if (argc != 3 || argv[1][0] != '/' ||
+	    num_u64(argv[2], 1, QUEUE_NUM_MAX, &queue) < 0)
+		return refuse(d, EX_USAGE,
+		    "5.5.4 usage: queue-drop QUEUE_BASE "
+		    "QUEUE");
+	d->base = argv[1];
+	d->queue = (uint32_t)queue;
+	d->uid = getuid();
+	d->opened = false;
+	d->sys = &spool_sys_real;
+	if ((secure && trust(d) < 0) || load(d) < 0 || open_queue(d) < 0)
+		return -1;
+	conf_host(&d->conf, d->host);
+	if (share_take(&d->share, &d->conf, d->base, d->uid) < 0)
+		return refuse(
+		    d, EX_TEMPFAIL, DOOR_SHARE " %s", share_reason(&d->share));
+	return 0;
+}
+
+/* ---- the message ---- */
+
+static int
+begin(struct door *d)
+{
+	const uint64_t limit = d->conf.message_size_limit;
+	const struct accept_options opt = {
+		.dir = SPOOL_MAILDROP,
+		.max_content = limit == 0 ? 0 : limit + ACCEPT_ADDED_MAX,
+		.reserve_bytes = d->conf.queue_minfree_bytes,
+		.reserve_inodes = d->conf.queue_minfree_inodes,
+		.strict = d->conf.strict_sync,
+	};
+	int r = accept_begin(&d->accept, &d->sp, &opt, clock_wall(), d->uid);
+
+	d->begun = true;
+	return r < 0 ? refuse_error(d, r) : 0;
+}
+
+/* Before the first byte; its line end is that of the message. */
+static int
+put_received(struct door *d, const char *data, size_t len)
+{
+	const char *lf = len == 0 ? NULL : memchr(data, '\n', len);
+	const bool crlf = lf != NULL && lf > data && lf[-1] == '\r';
+	char line[RECEIVED_MAX];
+	int n =
+	    received_format(&d->accept, d->host, crlf ? "\r\n" : "\n", line);
+
+	return n < 0 ? n : accept_content(&d->accept, line, (size_t)n);
+}
+
+static int
+refuse_content(struct door *d, int error)
+{
+	const struct queue_file_writer *w = &d->accept.writer;
+
+	if (error != -EFBIG)
+		return refuse_error(d, error);
+	/* The other cause is a limit of the caller's process. */
+	if (w->max_content == 0 ||
+	    w->file.content_len + STREAM_BUFFER < w->max_content)
+		return refuse(d, EX_TEMPFAIL, "4.3.0 a limit of file size");
+	return refuse(d, EX_DATAERR,
+	    DOOR_SIZE " the message is larger than %" PRIu64
+		      " bytes (message_size_limit)",
+	    d->conf.message_size_limit);
+}
+
+static int
+take_content(struct door *d, struct stream_record *record)
+{
+	const struct queue_file *file = &d->accept.writer.file;
+	const char *data;
+	int64_t n;
+	int r = 0;
+
+	while (r == 0 && record->left > 0) {
+		n = stream_bytes(&d->in, record, &data);
+		if (n < 0)
+			return refuse_error(d, (int)n);
+		if (file->content_len == 0)
+			r = put_received(d, data, (size_t)n);
+		if (r == 0)
+			r = accept_content(&d->accept, data, (size_t)n);
+		if (r == 0 && share_grows(&d->share, file->content_len) < 0)
+			return refuse(d, EX_TEMPFAIL, DOOR_SHARE " %s",
+			    share_reason(&d->share));
+	}
+	return r < 0 ? refuse_content(d, r) : 0;
+}
+
+static int
+take_sender(struct door *d, struct stream_record *record)
+{
+	struct queue_file_writer *w = &d->accept.writer;
+	char address[ADDRESS_MAX];
+	const uint32_t len = record->left;
+	int r = stream_short(&d->in, record, address, sizeof(address));
+
+	if (r == 0 && w->file.content_len == 0)
+		r = put_received(d, NULL, 0);
+	if (r == 0)
+		r = queue_file_add_sender(w, address, len);
+	return r < 0 ? refuse_error(d, r) : 0;
+}
+
+static int
+take_rcpt(struct door *d, struct stream_record *record)
+{
+	char address[ADDRESS_MAX];
+	const uint32_t len = record->left;
+	int r = stream_short(&d->in, record, address, sizeof(address));
+
+	if (r == 0 && ++d->rcpts > d->conf.message_recipient_limit)
+		return refuse(d, EX_DATAERR,
+		    DOOR_COUNT " more than %" PRIu32
+			       " recipients (message_recipient_limit)",
+		    d->conf.message_recipient_limit);
+	if (r == 0)
+		r = queue_file_add_rcpt(&d->accept.writer, address, len);
+	return r < 0 ? refuse_error(d, r) : 0;
+}
+
+/* What may come after what, and what is done with it. */
+static const struct step {
+	char after, type;
+	int (*take)(struct door *d, struct stream_record *record);
+} steps[] = {
+	{ DOOR_CONTENT, DOOR_CONTENT, take_content },
+	{ DOOR_CONTENT, DOOR_SENDER, take_sender },
+	{ DOOR_SENDER, DOOR_RCPT, take_rcpt },
+	{ DOOR_RCPT, DOOR_RCPT, take_rcpt },
+};
+
+static int
+take_record(struct door *d, char *state, struct stream_record *record)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(steps); i++)
+		if (steps[i].after == *state && steps[i].type == record->type) {
+			*state = record->type;
+			return steps[i].take(d, record);
+		}
+	return refuse_error(d, -EPROTO);
+}
+
+static int
+take_records(struct door *d)
+{
+	struct stream_record record;
+	char state = DOOR_CONTENT;
+	int r;
+
+	for (;;) {
+		r = stream_next(&d->in, &record);
+		if (r < 0)
+			return refuse_error(d, r);
+		if (record.type == DOOR_END)
+			break;
+		if (take_record(d, &state, &record) < 0)
+			return -1;
+	}
+	if (state == DOOR_SENDER)
+		return refuse_error(d, -EDESTADDRREQ);
+	if (state != DOOR_RCPT || record.left > 0)
+		return refuse_error(d, -EPROTO);
+	r = stream_end(&d->in);
+	return r < 0 ? refuse_error(d, r) : 0;
+}
+
+/* Between the name and the end of the fsync no signal that can wait ends this
+ * process: a message that has a name is told of. */
+static int
+commit(struct door *d, struct queue_id *ret_id)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	(void)sigprocmask(SIG_BLOCK, &all, &before);
+	r = share_pay(&d->share, &d->accept.writer.file);
+	if (r < 0) {
+		(void)sigprocmask(SIG_SETMASK, &before, NULL);
+		return refuse(
+		    d, EX_TEMPFAIL, DOOR_SHARE " %s", share_reason(&d->share));
+	}
+	r = accept_commit(&d->accept, ret_id);
+	return r < 0 ? refuse_content(d, r) : 0;
+}
+
+int
+door_take(struct door *d, struct queue_id *ret_id)
+{
+	if (begin(d) < 0 || take_records(d) < 0)
+		return -1;
+	return commit(d, ret_id);
+}
+
+void
+door_done(struct door *d)
+{
+	if (d->begun)
+		accept_end(&d->accept);
+	share_done(&d->share);
+	if (d->opened)
+		spool_close(&d->sp);
+	conf_done(&d->conf);
+}
+
+/* ---- the answer ---- */
+
+/* An id that cannot be told does not unsay that the message is accepted. */
+static void
+tell(const struct queue_id *id)
+{
+	char text[QUEUE_ID_SIZE + 1] = "";
+	ssize_t n;
+
+	queue_id_format(id, text);
+	text[strlen(text)] = '\n'; /* in place of the first NUL */
+	n = write(STDOUT_FILENO, text, strnlen(text, sizeof(text)));
+	(void)n;
+}
+
+static void
+complain(const struct door *d)
+{
+	char line[sizeof(d->reason) + 1];
+	int n = snprintf(line, sizeof(line), "%s\n", d->reason);
+	size_t i;
+
+	for (i = 0; i + 1 < (size_t)n; i++)
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = '?';
+	n = (int)write(STDERR_FILENO, line, (size_t)n);
+	(void)n;
+}
+
+int
+door_main(int argc, char **argv)
+{
+	static struct door d = { .status = EX_OK };
+	struct queue_id id;
+	int r = guard_process();
+
+	if (r < 0)
+		refuse(&d, EX_TEMPFAIL, "4.3.0 %s", strerror(-r));
+	else if (door_open(&d, argc, argv, guard_is_secure()) == 0) {
+		stream_init(&d.in, STDIN_FILENO);
+		r = door_take(&d, &id);
+		if (r == 0)
+			tell(&id);
+	}
+	if (d.status != EX_OK)
+		complain(&d);
+	door_done(&d);
+	return d.status;
+}

@@ -1,0 +1,142 @@
+#include "queue-drop/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define TIME_LIMIT (24 * 3600) /* seconds for all of it, as qmail-queue's */
+
+/* ---- the process ---- */
+
+/* A signal ends this process as any other: what it has written has no name
+ * then. Errors of writing are seen where they are made. */
+static void
+reset_signals(void)
+{
+	struct sigaction sa = { .sa_handler = SIG_DFL };
+	sigset_t none;
+	int sig;
+
+	for (sig = 1; sig <= SIGRTMAX; sig++)
+		(void)sigaction(sig, &sa, NULL);
+	sa.sa_handler = SIG_IGN;
+	(void)sigaction(SIGPIPE, &sa, NULL);
+	(void)sigaction(SIGXFSZ, &sa, NULL);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)alarm(TIME_LIMIT);
+}
+
+static int
+reset_limits(void)
+{
+	const struct rlimit no_core = { 0, 0 };
+	struct rlimit size;
+
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0 ||
+	    getrlimit(RLIMIT_FSIZE, &size) < 0)
+		return -errno;
+	size.rlim_cur = size.rlim_max;
+	return setrlimit(RLIMIT_FSIZE, &size) < 0 ? -errno : 0;
+}
+
+int
+guard_process(void)
+{
+	const uid_t uid = getuid();
+	int r;
+
+	/* Descriptors first: nothing of ours lands on 0 to 2, and nothing of
+	 * the caller's is left above. */
+	if (close_range(3, ~0u, 0) < 0)
+		return -errno;
+	r = io_std_fds();
+	if (r < 0)
+		return r;
+	if (clearenv() != 0)
+		return -ENOMEM;
+	/* The submitter is the real user, also of a set-user-id caller. */
+	if (setresuid(uid, uid, uid) < 0 ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || chdir("/") < 0)
+		return -errno;
+	umask(0);
+	reset_signals();
+	return reset_limits();
+}
+
+bool
+guard_is_secure(void)
+{
+	return getauxval(AT_SECURE) != 0 || getegid() != getgid();
+}
+
+/* ---- the instance ---- */
+
+static int
+check_root_owns(const struct stat *st)
+{
+	const bool others = (st->st_mode & S_IWOTH) != 0 ||
+	    ((st->st_mode & S_IWGRP) != 0 && st->st_gid != 0);
+
+	if (st->st_uid != 0)
+		return -EPERM;
+	if (others && !(S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0))
+		return -EPERM;
+	return 0;
+}
+
+/* One step down; the descriptor of the next directory takes *dir's place. */
+static int
+enter(int *dir, const char *name)
+{
+	int fd =
+	    openat(*dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : check_root_owns(&st);
+
+	io_close(dir);
+	*dir = fd;
+	return r;
+}
+
+static int
+check_file(int dir, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? check_root_owns(&st) : -EPERM;
+}
+
+int
+guard_trust(const char *base, const char *name)
+{
+	char path[PATH_MAX], *rest = path, *part;
+	int dir = -1, r;
+
+	if (base[0] != '/' || strlen(base) >= sizeof(path))
+		return -EINVAL;
+	memcpy(path, base, strlen(base) + 1);
+	dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = dir < 0 ? -errno : 0;
+	while (r == 0 && (part = strsep(&rest, "/")) != NULL)
+		if (strcmp(part, "..") == 0)
+			r = -EINVAL;
+		else if (part[0] != '\0')
+			r = enter(&dir, part);
+	if (r == 0)
+		r = check_file(dir, name);
+	io_close(&dir);
+	return r;
+}

@@ -1,0 +1,297 @@
+#include "queue-inject/through_door.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "spool/door.h"
+
+#define CHUNK 65536
+#define NAME  "queue-drop"
+
+/* ---- the program ---- */
+
+static bool
+is_program(const char *path)
+{
+	return access(path, X_OK) == 0;
+}
+
+/* In program_dir, else beside this program or where an installation has it. */
+static int
+find_program(const struct conf *conf, char path[PATH_MAX])
+{
+	static const char *const places[] = { NAME,
+		"../libexec/qscheduler/" NAME };
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+	size_t i;
+
+	if (conf->program_dir[0] != '\0') {
+		snprintf(path, PATH_MAX, "%s/" NAME, conf->program_dir);
+		return is_program(path) ? 0 : -ENOENT;
+	}
+	self[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(self, '/');
+	if (slash == NULL)
+		return -ENOENT;
+	slash[1] = '\0';
+	for (i = 0; i < ARRAY_LEN(places); i++)
+		if (snprintf(path, PATH_MAX, "%s%s", self, places[i]) <
+			PATH_MAX &&
+		    is_program(path))
+			return 0;
+	return -ENOENT;
+}
+
+static _Noreturn void
+become(const char *program, const char *base, uint32_t queue, const int ends[3])
+{
+	char number[16], name[] = NAME, *copy = strdup(base);
+	char *argv[] = { name, copy, number, NULL }, *envp[] = { NULL };
+	int i, high[3];
+
+	snprintf(number, sizeof(number), "%" PRIu32, queue);
+	for (i = 0; i < 3; i++) {
+		high[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, 10);
+		if (high[i] < 0)
+			_exit(EX_TEMPFAIL);
+	}
+	for (i = 0; i < 3; i++)
+		if (dup2(high[i], i) < 0)
+			_exit(EX_TEMPFAIL);
+	execve(program, argv, envp);
+	_exit(EX_TEMPFAIL);
+}
+
+static int
+start(struct through_door *t, const char *program, const char *base,
+    uint32_t queue)
+{
+	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 }, r = 0;
+
+	if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 ||
+	    pipe2(err, O_CLOEXEC) < 0)
+		r = -errno;
+	if (r == 0) {
+		t->pid = fork();
+		if (t->pid == 0)
+			become(program, base, queue,
+			    (int[]){ in[0], out[1], err[1] });
+		r = t->pid < 0 ? -errno : 0;
+	}
+	t->pid = r == 0 ? t->pid : 0;
+	t->in = in[1];
+	t->out = out[0];
+	t->err = err[0];
+	io_close(&in[0]);
+	io_close(&out[1]);
+	io_close(&err[1]);
+	return r;
+}
+
+int
+through_door_begin(
+    struct through_door *t, const struct conf *conf, uint32_t queue)
+{
+	char program[PATH_MAX], real[PATH_MAX];
+	int r = find_program(conf, program);
+
+	*t = (struct through_door){ .in = -1, .out = -1, .err = -1 };
+	if (r < 0) {
+		snprintf(t->reason, sizeof(t->reason),
+		    "no program " NAME " in program_dir, beside this one or in "
+		    "libexec");
+		return r;
+	}
+	/* The door follows no links. */
+	if (realpath(conf->queue_base, real) == NULL ||
+	    buf_reserve(&t->content, CHUNK) < 0)
+		r = -errno;
+	else
+		r = start(t, program, real, queue);
+	if (r < 0)
+		snprintf(
+		    t->reason, sizeof(t->reason), NAME ": %s", strerror(-r));
+	return r;
+}
+
+/* ---- what it answers ---- */
+
+static size_t
+read_text(int *fd, char *out, size_t size)
+{
+	int64_t n = *fd < 0 ? 0 : io_read_all(*fd, out, size - 1);
+
+	io_close(fd);
+	out[n < 0 ? 0 : n] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	return strlen(out);
+}
+
+static int
+wait_for(struct through_door *t)
+{
+	int status = 0;
+
+	while (waitpid(t->pid, &status, 0) < 0)
+		if (errno != EINTR) {
+			status = -1;
+			break;
+		}
+	t->pid = 0;
+	return status;
+}
+
+/* clang-format off */
+static const struct { const char *code; int error; } codes[] = {
+	{ DOOR_FULL,    ENOSPC },
+	{ DOOR_CLOSED,  ESHUTDOWN },
+	{ DOOR_SHARE,   EUSERS },
+	{ DOOR_SIZE,    EFBIG },
+	{ DOOR_COUNT,   E2BIG },
+	{ DOOR_NO_RCPT, EDESTADDRREQ },
+	{ DOOR_ADDRESS, EINVAL },
+};
+/* clang-format on */
+
+/* "X.Y.Z reason": permanent only with the exit code that says so. */
+static int
+judge(struct through_door *t, int status, const char *said)
+{
+	const size_t code = strcspn(said, " ");
+	size_t i;
+
+	if (status < 0 || !WIFEXITED(status)) {
+		snprintf(t->reason, sizeof(t->reason), NAME " was killed");
+		return -EIO;
+	}
+	snprintf(t->reason, sizeof(t->reason), "%s",
+	    said[code] == ' ' ? said + code + 1 : NAME " gives no reason");
+	for (i = 0; i < ARRAY_LEN(codes); i++)
+		if (strlen(codes[i].code) == code &&
+		    memcmp(codes[i].code, said, code) == 0 &&
+		    (said[0] == '5') == (WEXITSTATUS(status) == EX_DATAERR))
+			return -codes[i].error;
+	return -EIO;
+}
+
+/* The end of it: 0, or what it says. */
+static int
+hear(struct through_door *t, char *id, size_t size)
+{
+	char said[256];
+	int status;
+
+	io_close(&t->in);
+	/* Few bytes each, less than a pipe takes. */
+	(void)read_text(&t->out, id, size);
+	(void)read_text(&t->err, said, sizeof(said));
+	status = wait_for(t);
+	return status == 0 ? 0 : judge(t, status, said);
+}
+
+/* It does not read on: the reason is there already. */
+static int
+give_up(struct through_door *t, int error)
+{
+	char id[QUEUE_ID_SIZE + 2];
+	int r = t->pid == 0 ? -EIO : hear(t, id, sizeof(id));
+
+	if (r < 0)
+		return r;
+	snprintf(t->reason, sizeof(t->reason), NAME ": %s", strerror(-error));
+	return -EIO;
+}
+
+/* ---- the message ---- */
+
+static int
+put(struct through_door *t, char type, const void *data, size_t len)
+{
+	const unsigned char head[DOOR_RECORD] = { (unsigned char)type,
+		(unsigned char)len, (unsigned char)(len >> 8),
+		(unsigned char)(len >> 16), (unsigned char)(len >> 24) };
+	int r = t->in < 0 ? -EPIPE : io_write_all(t->in, head, sizeof(head));
+
+	if (r == 0)
+		r = io_write_all(t->in, data, len);
+	return r < 0 ? give_up(t, r) : 0;
+}
+
+static int
+flush(struct through_door *t)
+{
+	int r = t->content.len == 0
+	    ? 0
+	    : put(t, DOOR_CONTENT, t->content.data, t->content.len);
+
+	buf_reset(&t->content);
+	return r;
+}
+
+int
+through_door_content(struct through_door *t, const void *data, size_t len)
+{
+	const char *from = data;
+	size_t part;
+	int r = 0;
+
+	for (; r == 0 && len > 0; from += part, len -= part) {
+		part = CHUNK - t->content.len;
+		part = len < part ? len : part;
+		r = buf_add(&t->content, from, part);
+		if (r == 0 && t->content.len == CHUNK)
+			r = flush(t);
+	}
+	return r;
+}
+
+int
+through_door_sender(struct through_door *t, const char *address, size_t len)
+{
+	int r = flush(t);
+
+	return r < 0 ? r : put(t, DOOR_SENDER, address, len);
+}
+
+int
+through_door_rcpt(struct through_door *t, const char *address, size_t len)
+{
+	return put(t, DOOR_RCPT, address, len);
+}
+
+int
+through_door_commit(struct through_door *t, struct queue_id *ret_id)
+{
+	char id[QUEUE_ID_SIZE + 2];
+	int r = put(t, DOOR_END, "", 0);
+
+	if (r == 0)
+		r = hear(t, id, sizeof(id));
+	if (r == 0 && queue_id_parse(id, ret_id) < 0) {
+		snprintf(t->reason, sizeof(t->reason), NAME " tells no id");
+		r = -EIO;
+	}
+	return r;
+}
+
+void
+through_door_end(struct through_door *t)
+{
+	io_close(&t->in);
+	io_close(&t->out);
+	io_close(&t->err);
+	if (t->pid > 0)
+		(void)wait_for(t);
+	buf_done(&t->content);
+}
