@@ -137,7 +137,8 @@ put_into_maildir(const struct delivery_plan *plan, const char *path,
 	struct maildir md = { .sys = &spool_sys_real,
 		.path = path,
 		.host = plan->host,
-		.delivery = plan->number };
+		.delivery = plan->number,
+		.sweep = plan->number % SWEEP_ONE_IN == 0 };
 	struct buf what = { 0 };
 	int r = maildir_deliver(&md, m);
 
@@ -148,8 +149,6 @@ put_into_maildir(const struct delivery_plan *plan, const char *path,
 		verdict_error(v, r, buf_str(&what));
 	}
 	buf_done(&what);
-	if (r == 0 && plan->number % SWEEP_ONE_IN == 0)
-		maildir_sweep(path, clock_wall());
 }
 
 /* Whose maildir, under which name, and as whom: all that needs accounts. */

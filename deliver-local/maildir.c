@@ -11,8 +11,9 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "deliver-local/walk.h"
 
-#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define FILE_FLAGS (O_WRONLY | O_CLOEXEC)
 #define SWEEP_MAX  1000
 #define NAME_TRIES 8
@@ -42,6 +43,14 @@ fail(struct attempt *a, const char *step)
 {
 	a->md->step = step;
 	return -errno;
+}
+
+/* A step is done: the delivery gets on. */
+static void
+progress(struct attempt *a)
+{
+	if (a->md->progress != NULL)
+		a->md->progress(a->md->arg);
 }
 
 /* ---- directories ---- */
@@ -88,15 +97,25 @@ static int
 open_dirs(struct attempt *a)
 {
 	bool made = false, made_sub = false;
-	int i, r = 0;
+	char name[NAME_MAX + 1];
+	int above = -1, i, r;
 
-	a->dir = open_or_make(a, AT_FDCWD, a->md->path, &made);
+	r = walk_to(a->md->path, &above, name);
+	if (r == 0)
+		a->dir = open_or_make(a, above, name, &made);
+	else
+		errno = -r;
 	if (a->dir < 0)
-		return fail(a, "open or make the maildir");
+		r = fail(a, "open or make the maildir");
+	io_close(&above);
+	if (r < 0)
+		return r;
+	progress(a);
 	for (i = 0; i < NSUBS; i++) {
 		a->sub[i] = open_or_make(a, a->dir, sub_names[i], &made_sub);
 		if (a->sub[i] < 0)
 			return fail(a, "open or make tmp, new, cur");
+		progress(a);
 	}
 	if (made_sub)
 		r = sync_dir(a, a->dir, "sync the maildir");
@@ -169,6 +188,7 @@ write_all(struct attempt *a, const char *data, size_t len)
 			return fail(a, "write");
 		data += n;
 		len -= (size_t)n;
+		progress(a);
 	}
 	return 0;
 }
@@ -236,9 +256,11 @@ commit(struct attempt *a)
 
 	if (a->sys->fsync(a->fd) < 0)
 		return fail(a, "sync the file");
+	progress(a);
 	r = move_to_new(a);
 	if (r < 0)
 		return r;
+	progress(a);
 	r = sync_dir(a, a->sub[SUB_NEW], "sync new");
 	if (r < 0)
 		return r;
@@ -261,6 +283,61 @@ end_attempt(struct attempt *a, bool delivered)
 	io_close(&a->dir);
 }
 
+/* ---- what others left ---- */
+
+/* "1754000000.M000042P123Q7R0.host", as make_name() makes them. */
+static bool
+is_our_name(const char *name)
+{
+	static const char marks[] = ".MPQR.";
+	const char *mark;
+
+	for (mark = marks; *mark != '\0'; mark++) {
+		size_t digits = strspn(name, "0123456789");
+
+		/* The first dot and the M behind it are one mark. */
+		if ((digits == 0) != (*mark == 'M') || name[digits] != *mark)
+			return false;
+		name += digits + 1;
+	}
+	return *name != '\0';
+}
+
+static void
+sweep_entry(int dir, const char *name, usec_t oldest_wall)
+{
+	struct stat st;
+
+	if (!is_our_name(name) ||
+	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC >= oldest_wall)
+		return;
+	(void)unlinkat(dir, name, 0);
+}
+
+/* Through the descriptor that the delivery used: no name leads elsewhere. */
+static void
+sweep(struct attempt *a)
+{
+	usec_t oldest = clock_wall() - MAILDIR_TMP_AGE;
+	int fd = openat(a->sub[SUB_TMP], ".", DIR_FLAGS), i;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (dir == NULL) {
+		io_close(&fd);
+		return;
+	}
+	for (i = 0; i < SWEEP_MAX && (entry = readdir(dir)) != NULL; i++) {
+		sweep_entry(dirfd(dir), entry->d_name, oldest);
+		progress(a);
+	}
+	closedir(dir);
+}
+
+/* ---- all of it ---- */
+
 int
 maildir_deliver(struct maildir *md, struct message *m)
 {
@@ -279,40 +356,8 @@ maildir_deliver(struct maildir *md, struct message *m)
 		r = write_message(&a, m);
 	if (r == 0)
 		r = commit(&a);
+	if (r == 0 && md->sweep)
+		sweep(&a);
 	end_attempt(&a, r == 0);
 	return r;
-}
-
-/* ---- what others left ---- */
-
-static void
-sweep_entry(int dir, const char *name, usec_t oldest_wall)
-{
-	struct stat st;
-
-	if (name[0] == '.' ||
-	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    !S_ISREG(st.st_mode) ||
-	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC >= oldest_wall)
-		return;
-	(void)unlinkat(dir, name, 0);
-}
-
-void
-maildir_sweep(const char *path, usec_t now_wall)
-{
-	struct buf tmp = { 0 };
-	const struct dirent *entry;
-	DIR *dir = NULL;
-	int i;
-
-	if (buf_printf(&tmp, "%s/tmp", path) == 0)
-		dir = opendir(buf_str(&tmp));
-	buf_done(&tmp);
-	if (dir == NULL)
-		return;
-	for (i = 0; i < SWEEP_MAX && (entry = readdir(dir)) != NULL; i++)
-		sweep_entry(
-		    dirfd(dir), entry->d_name, now_wall - MAILDIR_TMP_AGE);
-	closedir(dir);
 }

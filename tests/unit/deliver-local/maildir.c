@@ -463,34 +463,3 @@ Test(maildir, a_real_limit_of_the_file_size, .fini = scratch_done)
 	cr_expect_eq(count("m", "new"), 0);
 	scratch_message_done(&m);
 }
-
-/* ---- what others left ---- */
-
-static void
-make_old(const char *name, usec_t age)
-{
-	const char *path = scratch_file(name, TEXT("x"));
-	struct timespec t[2] = { { .tv_nsec = UTIME_OMIT },
-		{ .tv_sec = (clock_wall() - age) / USEC_PER_SEC } };
-
-	cr_assert(utimensat(AT_FDCWD, path, t, 0) == 0);
-}
-
-Test(maildir, old_files_in_tmp_are_removed, .fini = scratch_done)
-{
-	const usec_t hour = 3600 * USEC_PER_SEC;
-
-	cr_assert_eq(deliver(scratch_path("m"), TEXT("x"), NULL), 0);
-	make_old("m/tmp/old", 37 * hour);
-	make_old("m/tmp/young", 35 * hour);
-	make_old("m/tmp/.hidden", 37 * hour);
-	make_old("m/new/kept", 99 * hour);
-	cr_assert(mkdir(scratch_path("m/tmp/dir"), 0700) == 0);
-	maildir_sweep(scratch_path("m"), clock_wall());
-	cr_expect_eq(access(scratch_path("m/tmp/old"), F_OK), -1);
-	cr_expect_eq(access(scratch_path("m/tmp/young"), F_OK), 0);
-	cr_expect_eq(access(scratch_path("m/tmp/.hidden"), F_OK), 0);
-	cr_expect_eq(access(scratch_path("m/tmp/dir"), F_OK), 0);
-	cr_expect_eq(access(scratch_path("m/new/kept"), F_OK), 0);
-	maildir_sweep(scratch_path("none"), clock_wall());
-}
