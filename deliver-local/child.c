@@ -130,11 +130,40 @@ no_loop(const struct message *m, uint32_t limit, struct verdict *v)
 	return r == MESSAGE_NO_LOOP;
 }
 
+/* Told to the parent now and then, which gives up a delivery that does not get
+ * on. It has done so, too, when too much time lies between two steps: then this
+ * process is late, another one may have delivered meanwhile, and nothing more
+ * is to be done. */
+struct pulse {
+	usec_t limit, last, told; /* monotonic */
+};
+
+static int
+beat(void *arg)
+{
+	static const unsigned char octet = VERDICT_PROGRESS;
+	struct pulse *p = arg;
+	usec_t now = clock_mono();
+
+	if (now - p->last > p->limit)
+		return -ETIMEDOUT;
+	p->last = now;
+	if (now - p->told > p->limit / PULSE_PARTS &&
+	    write(RESULT_FD, &octet, 1) == 1)
+		p->told = now;
+	return 0;
+}
+
 static void
 put_into_maildir(const struct delivery_plan *plan, const char *path,
     struct message *m, struct verdict *v)
 {
+	struct pulse pulse = { .limit = plan->maildir_time_limit,
+		.last = plan->started_at,
+		.told = plan->started_at };
 	struct maildir md = { .sys = &spool_sys_real,
+		.progress = plan->maildir_time_limit > 0 ? beat : NULL,
+		.arg = &pulse,
 		.path = path,
 		.host = plan->host,
 		.delivery = plan->number,

@@ -13,6 +13,9 @@
 
 #include <sys/types.h>
 
+/* A child that gets on tells so once in this part of maildir_time_limit. */
+#define PULSE_PARTS 60
+
 /* Everything that the child needs; it has a copy of the parent's memory. */
 struct delivery_plan {
 	const struct agent_job *job;
@@ -23,14 +26,16 @@ struct delivery_plan {
 	const char *maildir_path, *maildir_user;
 	const char *host;
 	uint32_t hopcount_limit;
-	usec_t command_time_limit;
+	usec_t command_time_limit, maildir_time_limit;
 	const struct programs *programs;
-	uint64_t number; /* of the delivery, counted by the parent */
+	usec_t started_at; /* monotonic; the limits count from it */
+	uint64_t number;   /* of the delivery, counted by the parent */
 };
 
 /* The child's life: never returns. All signals are blocked on entry; the
  * verdict is written to result_fd. */
 _Noreturn void child_main(const struct delivery_plan *plan, int result_fd);
+typedef void child_fn(const struct delivery_plan *plan, int result_fd);
 /* What it does after it has set itself up; apart for tests. */
 void
 child_deliver(const struct delivery_plan *plan, struct verdict *ret_verdict);

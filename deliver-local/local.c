@@ -1,6 +1,7 @@
 #include "deliver-local/local.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -212,6 +213,7 @@ done(struct daemon *d)
 	size_t i;
 
 	task_end_all(l);
+	strays_done(&l->strays);
 	agent_free(&l->agent);
 	programs_free(&l->programs);
 	for (i = 0; i < ARRAY_LEN(timers); i++)
@@ -229,6 +231,8 @@ start(struct daemon *d)
 	l->base = d->base;
 	l->private = d->private;
 	l->idle = on_idle;
+	l->child = child_main;
+	l->kill = kill;
 	LIST_INIT(&l->tasks);
 	set_conf(l, d->conf);
 	r = find_users(l);
@@ -239,7 +243,8 @@ start(struct daemon *d)
 	l->ask = evtimer_new(l->base, on_ask, l);
 	l->firm = evtimer_new(l->base, on_firm, l);
 	l->leave = evtimer_new(l->base, on_leave, l);
-	if (l->ask == NULL || l->firm == NULL || l->leave == NULL) {
+	r = strays_init(&l->strays, l->base);
+	if (r < 0 || l->ask == NULL || l->firm == NULL || l->leave == NULL) {
 		log_error("out of memory");
 		done(d);
 		return -ENOMEM;

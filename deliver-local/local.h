@@ -10,6 +10,8 @@
 
 #include "agent/agent.h"
 #include "config/conf.h"
+#include "deliver-local/child.h"
+#include "deliver-local/stray.h"
 #include "route/programs.h"
 
 #include <sys/queue.h>
@@ -30,8 +32,11 @@ struct local {
 	struct programs *programs;
 	struct agent *agent; /* NULL until queue-send is linked */
 	LIST_HEAD(task_list, task) tasks;
-	uint64_t deliveries; /* begun */
-	bool ending;         /* nothing new begins */
+	struct strays strays;
+	child_fn *child;         /* child_main(); the seam for tests */
+	int (*kill)(pid_t, int); /* kill(); the same */
+	uint64_t deliveries;     /* begun */
+	bool ending;             /* nothing new begins */
 	struct event *ask, *firm, *leave;
 	usec_t bad_said;               /* for log_due() */
 	void (*idle)(struct local *l); /* the last task has ended */

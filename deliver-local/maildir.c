@@ -45,12 +45,15 @@ fail(struct attempt *a, const char *step)
 	return -errno;
 }
 
-/* A step is done: the delivery gets on. */
-static void
+/* A step is done: the delivery gets on, if it still may. */
+static int
 progress(struct attempt *a)
 {
-	if (a->md->progress != NULL)
-		a->md->progress(a->md->arg);
+	int r = a->md->progress == NULL ? 0 : a->md->progress(a->md->arg);
+
+	if (r < 0)
+		a->md->step = "go on in time";
+	return r;
 }
 
 /* ---- directories ---- */
@@ -108,14 +111,17 @@ open_dirs(struct attempt *a)
 	if (a->dir < 0)
 		r = fail(a, "open or make the maildir");
 	io_close(&above);
+	if (r == 0)
+		r = progress(a);
 	if (r < 0)
 		return r;
-	progress(a);
 	for (i = 0; i < NSUBS; i++) {
 		a->sub[i] = open_or_make(a, a->dir, sub_names[i], &made_sub);
 		if (a->sub[i] < 0)
 			return fail(a, "open or make tmp, new, cur");
-		progress(a);
+		r = progress(a);
+		if (r < 0)
+			return r;
 	}
 	if (made_sub)
 		r = sync_dir(a, a->dir, "sync the maildir");
@@ -177,6 +183,8 @@ open_file(struct attempt *a)
 static int
 write_all(struct attempt *a, const char *data, size_t len)
 {
+	int r;
+
 	while (len > 0) {
 		ssize_t n = a->sys->write(a->fd, data, len);
 
@@ -188,7 +196,9 @@ write_all(struct attempt *a, const char *data, size_t len)
 			return fail(a, "write");
 		data += n;
 		len -= (size_t)n;
-		progress(a);
+		r = progress(a);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -258,9 +268,10 @@ commit(struct attempt *a)
 		return fail(a, "sync the file");
 	progress(a);
 	r = move_to_new(a);
+	if (r == 0)
+		r = progress(a);
 	if (r < 0)
 		return r;
-	progress(a);
 	r = sync_dir(a, a->sub[SUB_NEW], "sync new");
 	if (r < 0)
 		return r;
@@ -331,7 +342,7 @@ sweep(struct attempt *a)
 	}
 	for (i = 0; i < SWEEP_MAX && (entry = readdir(dir)) != NULL; i++) {
 		sweep_entry(dirfd(dir), entry->d_name, oldest);
-		progress(a);
+		(void)progress(a);
 	}
 	closedir(dir);
 }

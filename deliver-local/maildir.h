@@ -27,8 +27,9 @@ struct maildir {
 	uint64_t delivery; /* counts the deliveries of this process' parent */
 	bool sweep;        /* remove old files of ours from tmp/, of the first
 			      thousand there, when the message is delivered */
-	/* Optional: a step is done, or some of the content was written. */
-	void (*progress)(void *arg);
+	/* Optional: a step is done, or some of the content was written. An
+	 * error ends the delivery, while the file has no name in new/ yet. */
+	int (*progress)(void *arg);
 	void *arg;
 	const char *step; /* out: what was being done when it failed */
 };

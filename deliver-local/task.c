@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +19,11 @@
 
 /* A child keeps its own time; one that is this late hangs. */
 #define HANG_MARGIN (30 * USEC_PER_SEC)
+/* From SIGKILL to the end, and from the end of the pipe to that of the process
+ * that had it, which the loop waits for: a process that takes longer waits
+ * within the kernel, and may do so for ever. */
+#define KILL_GRACE  (5 * USEC_PER_SEC)
+#define EXIT_MSEC   100
 /* Forks that fail: 1, 2, 4 … seconds apart, then the recipient waits in the
  * queue (P4, P12). */
 #define FORK_TRIES  6
@@ -30,7 +37,8 @@ struct task {
 	int fd;         /* the verdict comes here */
 	struct event *event;
 	unsigned failed_forks;
-	usec_t started_at;
+	usec_t started_at, deadline;
+	bool killed; /* the time was over */
 	size_t got;
 	char data[sizeof(struct verdict) + 1]; /* one more shows one too long */
 };
@@ -101,21 +109,79 @@ verdict_of_death(struct verdict *v, int status)
 		    WEXITSTATUS(status));
 }
 
-/* The end of its pipe is the end of the child, so this does not wait. */
+/* The end of its pipe is near the end of the child, but for one that waits for
+ * a file system while its files are closed. */
+static bool
+has_ended(pid_t pid, int *ret_status)
+{
+	pid_t r = waitpid(pid, ret_status, WNOHANG);
+	struct pollfd p = { .events = POLLIN };
+
+	if (r != 0)
+		return true;
+	p.fd = pidfd_open(pid, 0);
+	if (p.fd >= 0)
+		(void)poll(&p, 1, EXIT_MSEC);
+	io_close(&p.fd);
+	return waitpid(pid, ret_status, WNOHANG) != 0;
+}
+
+static void
+verdict_of_time(struct verdict *v, const struct task *t)
+{
+	usec_t limit = t->job->kind == AGENT_PIPE
+	    ? t->l->conf->command_time_limit
+	    : t->l->conf->maildir_time_limit;
+
+	verdict_set(v, AGENT_DEFERRED, "4.3.0",
+	    "the delivery was given up: no progress in %lld s",
+	    (long long)(limit / USEC_PER_SEC));
+}
+
+/* The child has closed its pipe, or cannot be waited for any longer. */
 static void
 reap(struct task *t)
 {
 	struct verdict v;
 	int status = 0;
 
-	while (waitpid(t->pid, &status, 0) < 0 && errno == EINTR)
-		continue;
+	if (!has_ended(t->pid, &status)) {
+		(void)t->l->kill(t->pid, SIGKILL);
+		strays_add(
+		    &t->l->strays, t->job->nexthop, t->pid, clock_mono());
+		t->killed = true;
+	}
 	t->pid = 0;
-	if (verdict_read(t->data, t->got, &v) < 0)
-		verdict_of_death(&v, status);
+	if (verdict_read(t->data, t->got, &v) < 0) {
+		if (t->killed)
+			verdict_of_time(&v, t);
+		else
+			verdict_of_death(&v, status);
+	}
 	drop_watch(t);
 	report(t, &v);
 	next(t);
+}
+
+static void
+time_is_over(struct task *t)
+{
+	if (t->killed) {
+		reap(t);
+		return;
+	}
+	(void)t->l->kill(t->pid, SIGKILL);
+	t->killed = true;
+	set_timer(t->event, KILL_GRACE);
+}
+
+static void
+skip_progress(struct task *t)
+{
+	size_t n = verdict_progress_len(t->data, t->got);
+
+	memmove(t->data, t->data + n, t->got - n);
+	t->got -= n;
 }
 
 /* What does not fit is more than a verdict, and is read only to see its end. */
@@ -127,8 +193,10 @@ read_more(struct task *t, int fd)
 	ssize_t n = room > 0 ? read(fd, t->data + t->got, room)
 			     : read(fd, rest, sizeof(rest));
 
-	if (n > 0 && room > 0)
+	if (n > 0 && room > 0) {
 		t->got += (size_t)n;
+		skip_progress(t);
+	}
 	return n;
 }
 
@@ -139,13 +207,15 @@ on_verdict(evutil_socket_t fd, short what, void *arg)
 	ssize_t n;
 
 	if (what & EV_TIMEOUT) {
-		(void)kill(t->pid, SIGKILL);
-		event_remove_timer(t->event);
+		time_is_over(t);
 		return;
 	}
+	/* The loop counts the time of the event from here again. */
 	n = read_more(t, fd);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		reap(t);
+	else if (clock_mono() > t->deadline)
+		time_is_over(t);
 }
 
 /* ---- begin ---- */
@@ -164,6 +234,8 @@ make_plan(const struct task *t)
 		.host = l->host,
 		.hopcount_limit = l->conf->hopcount_limit,
 		.command_time_limit = l->conf->command_time_limit,
+		.maildir_time_limit = l->conf->maildir_time_limit,
+		.started_at = t->started_at,
 		.programs = l->programs,
 		.number = l->deliveries,
 	};
@@ -175,7 +247,7 @@ make_plan(const struct task *t)
 /* Signals are blocked from before the fork until the child has put off the
  * handlers of this loop. */
 static pid_t
-fork_child(const struct delivery_plan *plan, int result_fd)
+fork_child(child_fn *child, const struct delivery_plan *plan, int result_fd)
 {
 	sigset_t all, old;
 	pid_t pid;
@@ -184,12 +256,30 @@ fork_child(const struct delivery_plan *plan, int result_fd)
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
-	if (pid == 0)
-		child_main(plan, result_fd);
+	if (pid == 0) {
+		child(plan, result_fd);
+		_exit(EXIT_TEMPORARY);
+	}
 	error = errno;
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	errno = error;
 	return pid;
+}
+
+/* A program has its own time limit; a maildir is to get on. */
+static void
+begin_time(struct task *t)
+{
+	const struct conf *conf = t->l->conf;
+	usec_t whole = conf->command_time_limit + HANG_MARGIN;
+	usec_t step =
+	    conf->maildir_time_limit + conf->maildir_time_limit / PULSE_PARTS;
+
+	t->killed = false;
+	t->deadline = t->started_at + whole;
+	if (t->job->kind == AGENT_PIPE || step > whole)
+		step = whole;
+	set_timer(t->event, step);
 }
 
 static int
@@ -202,7 +292,7 @@ start_child(struct task *t)
 		return -errno;
 	t->event =
 	    event_new(t->l->base, fds[0], EV_READ | EV_PERSIST, on_verdict, t);
-	t->pid = t->event == NULL ? -1 : fork_child(&plan, fds[1]);
+	t->pid = t->event == NULL ? -1 : fork_child(t->l->child, &plan, fds[1]);
 	if (t->pid < 0) {
 		int error = t->event == NULL ? ENOMEM : errno;
 
@@ -215,7 +305,7 @@ start_child(struct task *t)
 	close(fds[1]);
 	t->fd = fds[0];
 	t->got = 0;
-	set_timer(t->event, t->l->conf->command_time_limit + HANG_MARGIN);
+	begin_time(t);
 	t->l->deliveries++;
 	return 0;
 }
@@ -246,6 +336,17 @@ wait_or_give_up(struct task *t, int error)
 	return false;
 }
 
+static void
+refuse(struct task *t)
+{
+	struct verdict v;
+
+	verdict_set(&v, AGENT_DEFERRED, "4.3.0",
+	    "earlier deliveries to %s hang and cannot be ended",
+	    t->job->nexthop);
+	report(t, &v);
+}
+
 /* Go on until something has to be waited for. */
 static void
 next(struct task *t)
@@ -254,6 +355,10 @@ next(struct task *t)
 
 	while (!t->l->ending && t->place < t->job->nrcpts) {
 		t->started_at = clock_mono();
+		if (!strays_allow(&t->l->strays, t->job->nexthop)) {
+			refuse(t);
+			continue;
+		}
 		r = start_child(t);
 		if (r == 0) {
 			t->failed_forks = 0;
@@ -300,7 +405,7 @@ task_ask_all(struct local *l)
 
 	LIST_FOREACH (t, &l->tasks, entry)
 		if (t->pid > 0 && t->job->kind == AGENT_PIPE)
-			(void)kill(t->pid, SIGTERM);
+			(void)l->kill(t->pid, SIGTERM);
 }
 
 void
@@ -311,7 +416,7 @@ task_end_all(struct local *l)
 	l->idle = NULL;
 	while ((t = LIST_FIRST(&l->tasks)) != NULL) {
 		if (t->pid > 0)
-			(void)kill(t->pid, SIGKILL);
+			(void)l->kill(t->pid, SIGKILL);
 		end_task(t);
 	}
 }

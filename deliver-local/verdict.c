@@ -211,6 +211,16 @@ verdict_refuse(struct verdict *v, const char *nexthop)
 	    text[0] != '\0' ? text : "mail for this address is refused");
 }
 
+size_t
+verdict_progress_len(const char *data, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && (unsigned char)data[n] == VERDICT_PROGRESS)
+		n++;
+	return n;
+}
+
 int
 verdict_write(const struct verdict *v, int fd)
 {

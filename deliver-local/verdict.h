@@ -38,6 +38,12 @@ verdict_code(const char *text, char dsn[AGENT_DSN_MAX], const char **ret_rest);
  * a code of class 4. */
 void verdict_refuse(struct verdict *v, const char *nexthop);
 
+/* Before its verdict a child may say that it gets on: one octet, which no
+ * verdict begins with. */
+#define VERDICT_PROGRESS 0xff
+/* How many of len bytes at data are such octets, at their start. */
+size_t verdict_progress_len(const char *data, size_t len);
+
 int verdict_write(const struct verdict *v, int fd); /* -errno */
 /* Judge len bytes as verdict_write() made them. -EBADMSG. */
 int verdict_read(const void *data, size_t len, struct verdict *ret_verdict);

@@ -121,7 +121,7 @@ struct conf {
 	char *maildir_user; /* "": the recipient's own */
 	uint32_t local_account_share; /* percent of process_limit */
 	uint32_t hopcount_limit;
-	usec_t command_time_limit;
+	usec_t command_time_limit, maildir_time_limit;
 	usec_t smtp_connect_timeout;
 	usec_t
 	    smtp_greeting_timeout; /* RFC 5321 section 4.5.3.2, as all below */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -68,13 +69,17 @@ setup(void)
 		.maildir_user = geteuid() == 0 ? user : empty,
 		.hopcount_limit = 50,
 		.command_time_limit = 60 * USEC_PER_SEC,
+		.maildir_time_limit = 60 * USEC_PER_SEC,
 	};
 	local = (struct local){ .conf = &conf,
 		.base = event_base_new(),
 		.private = geteuid() != 0,
 		.host = "host",
+		.child = child_main,
+		.kill = kill,
 		.idle = on_idle };
 	LIST_INIT(&local.tasks);
+	cr_assert_eq(strays_init(&local.strays, local.base), 0);
 	cr_assert(mkdir(scratch_path("mail"), 0777) == 0);
 	cr_assert(chmod(scratch_path("mail"), 0777) == 0);
 	cr_assert(chan_pair(fds) == 0);
@@ -90,6 +95,7 @@ static void
 teardown(void)
 {
 	task_end_all(&local);
+	strays_done(&local.strays);
 	agent_free(&local.agent);
 	programs_free(&local.programs);
 	event_base_free(local.base);
