@@ -73,5 +73,3 @@ const struct spool_sys cut_sys_fsync_link =
     SYS(plain_openat, fsync_linkat, renameat, no_fsync);
 const struct spool_sys cut_sys_fsync_rename =
     SYS(no_tmpfile, linkat, fsync_renameat, no_fsync);
-const struct spool_sys cut_sys_no_fsync =
-    SYS(plain_openat, linkat, renameat, no_fsync);

@@ -1,5 +1,8 @@
 /* disk.h - tests that need a file system of their own: power cuts, full and
- * read-only ones. Root, loop devices and mkfs.ext4 are needed.
+ * read-only ones.
+ *
+ * Root, loop devices, FUSE and the mkfs of each file system are needed; what is
+ * not there is skipped.
  *
  * The program lives in a mount namespace of its own, images lie in a tmpfs of
  * that namespace, and loop devices are detached by their last close: however
@@ -9,7 +12,18 @@
 #define TESTS_DISK_H
 
 #include "base/base.h"
+#include "block.h"
 #include "spool/accept.h"
+
+struct cut_script;
+struct disk_fs;
+
+/* Of a recipient's mark and the move of its message. */
+enum marks_order {
+	MARKS_SYNCED,    /* fsync, then the move: ours */
+	MARKS_UNSYNCED,  /* no sync at all */
+	MARKS_FDATASYNC, /* the move, then fdatasync */
+};
 
 enum disk_result {
 	DISK_OK,
@@ -20,9 +34,13 @@ enum disk_result {
 struct disk_test {
 	const char *name;
 	enum disk_result (*run)(const struct disk_test *test);
-	/* D12 alone: the order of calls, and whether it must lose mail. */
+	/* Power cuts alone: where, the order of calls, and whether it must
+	 * lose mail. */
+	const struct disk_fs *fs;
 	const struct spool_sys *sys;
 	bool strict, must_lose;
+	const struct cut_script *script;
+	enum marks_order order;
 };
 
 enum disk_result cut_run(const struct disk_test *test);
@@ -32,7 +50,7 @@ enum disk_result full_d9(const struct disk_test *test);
 enum disk_result full_d19(const struct disk_test *test);
 
 extern const struct spool_sys cut_sys_named, cut_sys_fsync_link,
-    cut_sys_fsync_rename, cut_sys_no_fsync;
+    cut_sys_fsync_rename;
 
 /* Print and answer: "FAILED name: text", "SKIP name: text". */
 enum disk_result
@@ -47,19 +65,28 @@ void place_close(void);
 /* A path below it. */
 void place(const char *name, char out[PLACE_MAX]);
 
-/* An ext4 file system in an image, on a loop device. */
+struct disk_fs {
+	const char *name;
+	unsigned mbytes; /* as small as it may be */
+	const char *options;
+	const char *mkfs[6];
+};
+extern const struct disk_fs disk_ext4, disk_xfs, disk_btrfs;
+
+/* A file system on a loop device on a disk whose power can go. */
 struct image {
+	const struct disk_fs *fs;
+	struct block block;
 	int file, loop;
 	char device[32];
 };
-/* NULL, or what is missing here. */
-const char *image_open(struct image *im, unsigned mbytes);
+/* mbytes 0: as small as it may be. NULL, or what is missing here; either way
+ * image_close() is due. */
+const char *
+image_open(struct image *im, const struct disk_fs *fs, unsigned mbytes);
 int image_mount(const struct image *im, const char *where);
-/* The power goes: what is not on the disk will never be. Any descriptor of the
- * file system will do. */
-int image_cut(int fd);
-/* And comes back: mounted again from what was on the disk at the cut, without
- * anything that the kernel still remembers of it. */
+/* After the cut: mounted again from what was on the disk, without anything that
+ * the kernel still remembers of it. */
 int image_revive(struct image *im, const char *where);
 void image_close(struct image *im);
 

@@ -94,7 +94,7 @@ full_d1(const struct disk_test *test)
 
 	place("full", where);
 	snprintf(base, sizeof(base), "%s/base", where);
-	why = image_open(&im, 8);
+	why = image_open(&im, &disk_ext4, 8);
 	if (why != NULL)
 		result = disk_skip(test, "%s", why);
 	else if (image_mount(&im, where) < 0)
@@ -212,7 +212,7 @@ full_d9(const struct disk_test *test)
 
 	place("readonly", where);
 	snprintf(base, sizeof(base), "%s/base", where);
-	why = image_open(&im, 8);
+	why = image_open(&im, &disk_ext4, 8);
 	if (why != NULL)
 		result = disk_skip(test, "%s", why);
 	else if (image_mount(&im, where) < 0)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/btrfs.h>
 #include <linux/loop.h>
 #include <sched.h>
 #include <stdio.h>
@@ -9,18 +10,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
 
-#define LOOP_TRIES          20
-/* linux/fs.h of Debian 12 has no name for it; EXT4_IOC_SHUTDOWN and
- * XFS_IOC_GOINGDOWN are the same. */
-#define FS_IOC_SHUTDOWN     _IOR('X', 125, __u32)
-#define SHUTDOWN_NOLOGFLUSH 2
+#define LOOP_TRIES 20
 
 static char top[64];
 
@@ -69,7 +65,7 @@ place_open(void)
 	    tmp == NULL ? "/tmp" : tmp);
 	if (mkdtemp(top) == NULL)
 		return "no directory for temporary files";
-	if (mount_tmpfs(top, "size=512m,mode=0755") < 0) {
+	if (mount_tmpfs(top, "size=1g,mode=0755") < 0) {
 		rmdir(top);
 		return "may not mount a tmpfs here";
 	}
@@ -83,16 +79,34 @@ place_close(void)
 	rmdir(top);
 }
 
+const struct disk_fs disk_ext4 = { "ext4", 64, "",
+	{ "mkfs.ext4", "-q", "-F", "-E", "nodiscard" } };
+const struct disk_fs disk_xfs = { "xfs", 304, "nouuid",
+	{ "mkfs.xfs", "-q", "-f", "-K" } };
+const struct disk_fs disk_btrfs = { "btrfs", 128, "",
+	{ "mkfs.btrfs", "-q", "-f", "-K" } };
+
 static int
-make_ext4(const char *path)
+make_fs(const struct disk_fs *fs, const char *path)
 {
-	int status;
+	char *args[ARRAY_LEN(fs->mkfs) + 2];
+	int status, n, null;
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		for (n = 0; fs->mkfs[n] != NULL; n++)
+			args[n] = strdup(fs->mkfs[n]);
+		args[n++] = strdup(path);
+		args[n] = NULL;
+		null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		dup2(null, 1);
+		dup2(null, 2);
+		/* mkfs.btrfs looks into every loop device, and would hang
+		 * in one that does not answer. */
+		(void)unshare(CLONE_NEWNS);
+		(void)mount("none", "/dev", "tmpfs", 0, NULL);
 		setenv("PATH", "/usr/sbin:/sbin:/usr/bin:/bin", 1);
-		execlp(
-		    "mkfs.ext4", "mkfs.ext4", "-q", "-F", path, (char *)NULL);
+		execvp(args[0], args);
 		_exit(127);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)
@@ -105,14 +119,17 @@ static int
 attach(struct image *im)
 {
 	struct loop_config config = {
-		.fd = (__u32)im->file,
 		.info.lo_flags = LO_FLAGS_AUTOCLEAR,
 	};
+	char path[PLACE_MAX + 8];
 	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
 	int i, n, r = -EBUSY;
 
 	if (control < 0)
 		return -errno;
+	snprintf(path, sizeof(path), "%s/disk", im->block.dir);
+	im->file = open(path, O_RDWR | O_CLOEXEC);
+	config.fd = (__u32)im->file;
 	for (i = 0; i < LOOP_TRIES && r == -EBUSY; i++) {
 		n = ioctl(control, LOOP_CTL_GET_FREE);
 		if (n < 0) {
@@ -145,68 +162,68 @@ new_file(const char *path, off_t size)
 	return r;
 }
 
-const char *
-image_open(struct image *im, unsigned mbytes)
+/* The kernel remembers what it has seen of a btrfs, newer than what is left. */
+static void
+forget_btrfs(const char *device)
 {
-	const char *why = NULL;
-	char path[PLACE_MAX];
+	struct btrfs_ioctl_vol_args args = { 0 };
+	int fd = open("/dev/btrfs-control", O_RDWR | O_CLOEXEC);
 
-	place("image", path);
-	im->loop = -1;
-	im->file = new_file(path, (off_t)mbytes << 20);
-	if (im->file < 0)
-		why = "no space for an image";
-	else if (make_ext4(path) != 0)
-		why = "mkfs.ext4 does not work";
-	else if (attach(im) < 0)
-		why = "no loop device";
-	unlink(path);
-	return why;
+	if (fd < 0)
+		return;
+	snprintf(args.name, sizeof(args.name), "%s", device);
+	(void)ioctl(fd, BTRFS_IOC_FORGET_DEV, &args);
+	close(fd);
 }
 
-/* All data of one file in another, holes left out. */
 static int
-copy_data(int from, int to)
+start_disk(struct image *im)
 {
-	off_t at = 0, end;
-	ssize_t n;
+	char image[PLACE_MAX], where[PLACE_MAX];
+	int r;
 
-	while ((at = lseek(from, at, SEEK_DATA)) >= 0) {
-		end = lseek(from, at, SEEK_HOLE);
-		if (end < 0 || lseek(to, at, SEEK_SET) < 0)
-			return -errno;
-		while (at < end) {
-			n = sendfile(to, from, &at, (size_t)(end - at));
-			if (n <= 0)
-				return n < 0 ? -errno : -EIO;
-		}
-	}
-	return errno == ENXIO ? 0 : -errno;
+	place("image", image);
+	place("block", where);
+	r = block_open(&im->block, image, where, NULL);
+	return r < 0 ? r : attach(im);
 }
 
-/* The copy is taken before the unmount, which writes once more; another loop
- * device has nothing of the old one's cache. */
+const char *
+image_open(struct image *im, const struct disk_fs *fs, unsigned mbytes)
+{
+	char path[PLACE_MAX];
+	int fd;
+
+	*im = (struct image){ .fs = fs, .loop = -1, .file = -1 };
+	place("image", path);
+	fd = new_file(path, (off_t)(mbytes == 0 ? fs->mbytes : mbytes) << 20);
+	if (fd < 0)
+		return "no space for an image";
+	close(fd);
+	if (make_fs(fs, path) != 0)
+		return "its mkfs does not work here";
+	return start_disk(im) < 0 ? "no loop device on a FUSE file" : NULL;
+}
+
+static void
+stop_disk(struct image *im)
+{
+	io_close(&im->loop);
+	io_close(&im->file);
+	if (strcmp(im->fs->name, "btrfs") == 0)
+		forget_btrfs(im->device);
+	block_close(&im->block);
+}
+
 int
 image_revive(struct image *im, const char *where)
 {
-	char path[PLACE_MAX];
-	struct stat st;
-	int copy, r;
+	int r = unmount(where);
 
-	place("image", path);
-	if (fstat(im->file, &st) < 0)
-		return -errno;
-	copy = new_file(path, st.st_size);
-	if (copy < 0)
-		return copy;
-	unlink(path);
-	r = copy_data(im->file, copy);
-	if (r == 0)
-		r = unmount(where);
-	image_close(im);
-	im->file = copy;
-	if (r == 0)
-		r = attach(im);
+	if (r < 0)
+		return r;
+	stop_disk(im);
+	r = start_disk(im);
 	return r == 0 ? image_mount(im, where) : r;
 }
 
@@ -215,22 +232,18 @@ image_mount(const struct image *im, const char *where)
 {
 	if (mkdir(where, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	return mount(im->device, where, "ext4", MS_NOSUID | MS_NODEV, NULL) < 0
+	return mount(im->device, where, im->fs->name, MS_NOSUID | MS_NODEV,
+		   im->fs->options) < 0
 	    ? -errno
 	    : 0;
-}
-
-int
-image_cut(int fd)
-{
-	__u32 how = SHUTDOWN_NOLOGFLUSH;
-
-	return ioctl(fd, FS_IOC_SHUTDOWN, &how) < 0 ? -errno : 0;
 }
 
 void
 image_close(struct image *im)
 {
-	io_close(&im->loop);
-	io_close(&im->file);
+	char path[PLACE_MAX];
+
+	stop_disk(im);
+	place("image", path);
+	unlink(path);
 }

@@ -1,4 +1,4 @@
-# make check-disk: file systems of our own (root, loop devices, mkfs.ext4).
+# make check-disk: file systems of our own (root, loop devices, FUSE, mkfs).
 # 77: something could not be run here, and said so.
 
 $(B)/tests/disk/disk: $(patsubst %.c,$(B)/%.o,$(wildcard tests/disk/*.c)) $(LIB)

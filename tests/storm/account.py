@@ -5,10 +5,10 @@ import os
 import re
 import struct
 
-from instance import STATES
 from ledger import ACCEPTED, FAILING, IDENTITY, NEVER, REFUSED, UNKNOWN
 from namespace import HOSTILE
 
+STATES = ("maildrop", "gate/maildrop", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
 TRAILER = struct.Struct("<7Qq6I")  # docs/SPOOL.md, "Queue file, version 1"
 TRAILER_SIZE = 128
 CRASH = re.compile(r"died of signal (4|6|7|8|11|31)\b|assertion|AddressSanitizer|runtime error")
@@ -63,7 +63,7 @@ class Account:
 
     def file(self, queue, state, path):
         seen = os.lstat(path)
-        if seen.st_ino in self.acts.foreign or seen.st_uid in HOSTILE.values() or state in ("defer", "bounce"):
+        if seen.st_uid in HOSTILE.values() or state in ("defer", "bounce"):
             return
         data = read(path)
         recipients = queue_file(data)
@@ -106,6 +106,8 @@ class Account:
                     self.accepted(s, index, had)
                 elif s.state == REFUSED and (had or (s.fate and index in s.fate)):
                     self.kept.append(f"S{s.number}.{index} {s.face}")
+
+        self.lost.sort(key=lambda what: "/corrupt/" in what)  # the worst first
 
     def accepted(self, s, index, had):
         domain, what = s.domain(index), f"S{s.number}.{index}@{s.domain(index)} {s.face}"

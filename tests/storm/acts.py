@@ -8,6 +8,7 @@ import random
 import signal
 import struct
 import subprocess
+import threading
 import time
 
 from instance import AS_ROOT
@@ -38,7 +39,7 @@ class Acts:
         self.submitters, self.hostile = submitters, hostile
         self.causes = []  # (time, what, how many deliveries it can repeat)
         self.kept = {}  # of acts that have an end: (name, when it began) -> what it has to know
-        self.foreign = set()  # inodes of what the storm put into the spool
+        self.inodes = threading.Lock()  # held by who makes or removes them
         self.frozen = 0
         self.killed = set()  # processes, by the storm
         self.failed = []
@@ -75,9 +76,8 @@ class Acts:
 
     def do_kill(self, program, chance):
         if program == "submitter":
-            victim = pick(self.submitters, chance)
-            victim.kill()
-            return victim.__class__.__name__
+            pick(self.submitters, chance).kill(after=chance * 997 % 1 / 50)
+            return "the next one"
         if program == "qscheduler":
             return self.kill_supervisor()
         pid = pick(self.victims(program), chance)
@@ -219,8 +219,10 @@ class Acts:
             os.close(fd)
 
     def foreign_place(self, state, chance):
-        queue = pick(sorted(self.world.base.glob("queue*")), chance)
+        queue = pick(sorted(self.world.base.glob("queue*[0-9]")), chance)
         directory = queue / state
+        if state == "maildrop" and not directory.exists():
+            directory = queue / "gate/maildrop"
         splits = sorted(p for p in directory.iterdir() if p.is_dir() and p.name.isdigit()
                         and len(p.name) < 4) if state in ("incoming", "active", "deferred") else []
         return pick(splits, chance * 997 % 1) or directory
@@ -249,15 +251,13 @@ class Acts:
                 if AS_ROOT and chance < 0.5:
                     os.chown(path, 60022, 60020)
                     path.chmod(0o660)
-            self.foreign.add(os.lstat(path).st_ino)
         return str(directory)
 
     # ---- disks ----
 
     def do_fill(self, chance, **_):
         """A file system has no block left."""
-        names = sorted(self.world.mounted)
-        name = pick(names, chance)
+        name = pick(sorted(n for n in self.world.mounted if n != "mail"), chance)
         if name is None or self.frozen:
             return "none there"
         where = self.world.mounted[name]
@@ -279,19 +279,22 @@ class Acts:
         self.kept["inodes"] = where
         self.cause("no inodes")
         directory = where / "ballast-inodes"
-        directory.mkdir()
         count = 0
-        try:
-            while count < 100_000:
-                os.close(os.open(directory / str(count), os.O_CREAT | os.O_WRONLY))
-                count += 1
-        except OSError as error:
-            return f"{count}, {errno.errorcode[error.errno]}"
+        with self.inodes:
+            directory.mkdir()
+            try:
+                while "inodes" in self.kept:
+                    os.close(os.open(directory / str(count), os.O_CREAT | os.O_WRONLY))
+                    count += 1
+            except OSError as error:
+                return f"{count}, {errno.errorcode[error.errno]}"
         return count
 
     def do_inodes_over(self, **_):
         where = self.kept.pop("inodes", None)
-        if where is not None:
+        if where is None:
+            return
+        with self.inodes:
             subprocess.run(["rm", "-rf", where / "ballast-inodes"], check=False)
             self.cause("no inodes")
 
@@ -310,7 +313,7 @@ class Acts:
 
     def do_freeze(self, **_):
         where = self.world.mounted.get("disk")
-        if where is None or "fill" in self.kept or "inodes" in self.kept:
+        if where is None or self.frozen or "fill" in self.kept or "inodes" in self.kept:
             return "not now"
         fd = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
         self.kept["freeze"] = fd
@@ -329,6 +332,21 @@ class Acts:
             os.close(fd)
             self.frozen -= 1
             self.cause("frozen disk")
+
+    def do_hang(self, **_):
+        """The disk answers nothing, no read and no write."""
+        if self.world.disk is None or self.frozen or "fill" in self.kept or "inodes" in self.kept:
+            return "not now"
+        self.kept["hang"] = True
+        self.frozen += 1
+        self.cause("hanging disk")
+        return self.world.disk.hang(forget=False)
+
+    def do_hang_over(self, **_):
+        if self.kept.pop("hang", None):
+            self.world.disk.go_on()
+            self.frozen -= 1
+            self.cause("hanging disk")
 
     # ---- the whole, the others ----
 
@@ -378,7 +396,7 @@ class Acts:
 
     def calm(self):
         """Everything that can be put right is."""
-        for name in ("freeze", "fill", "inodes", "mailfull", "wrong"):
+        for name in ("freeze", "hang", "fill", "inodes", "mailfull", "wrong"):
             self.act(f"{name}-over", {})  # does nothing where nothing is to be done
         for key in [k for k in self.kept if isinstance(k, tuple)]:
             self.act(f"{key[0]}-over", {"program": "any", "id": key[1]})

@@ -29,7 +29,8 @@ def of_user(uid):
 
 
 class Hostile:
-    def __init__(self, world, home, seed):
+    def __init__(self, world, home, seed, hanging=()):
+        self.hanging = hanging  # whose maildirs nobody may touch
         self.world, self.home, self.seed = world, home, seed
         self.count = 0
         self.achieved = {name: collections.Counter() for name in NAMES}
@@ -52,6 +53,7 @@ class Hostile:
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"})
         known = {"name": login, "uid": uid, "home": f"{self.home}/{login}", "bin": str(self.world.bin),
                  "conf": str(self.world.conf_file), "base": str(self.world.base), "instance": self.world.name,
+                 "hanging": login in self.hanging,
                  "honest": [f"{self.home}/{n}" for n in HONEST], "seed": f"{self.seed} hostile {number}"}
         with contextlib.suppress(OSError):
             process.stdin.write(json.dumps(known) + "\n")

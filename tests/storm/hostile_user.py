@@ -156,8 +156,8 @@ def own_processes(me, name):
 def bomb(me):
     """Messages to a hundred extensions of one's own; the processes that
     deliver them are stopped."""
-    while not me.over(0.02):
-        if me.dice.randrange(20) == 0:
+    while not me.over(0.002):
+        if me.dice.randrange(100) == 0:
             me.submit(MESSAGE, *[f"{me.name}+{me.dice.randrange(10**6)}@home.example" for _ in range(100)])
         for pid in own_processes(me, "deliver-local"):
             with contextlib.suppress(OSError):
@@ -222,7 +222,7 @@ def spool(me):
     while not me.over(0.05):
         number += 1
         queue = f"{me.base}/queue{me.dice.randrange(1, 7)}"
-        for state in ("gate", "gate/maildrop", "incoming", "incoming/0", "active/0", "deferred/0", "hold", "corrupt", "lock", ".", ".."):
+        for state in ("maildrop", "gate", "gate/maildrop", "incoming", "incoming/0", "active/0", "deferred/0", "hold", "corrupt", "lock", ".", ".."):
             where = f"{queue}/{state}"
             if state != "..":  # which all may list
                 attempt(f"list {state}", os.listdir, where)
@@ -310,6 +310,9 @@ def maildir(me):
     target = f"{me.honest[0]}/Maildir"
     mine = f"{me.home}/Maildir"
     while not me.over(0.05):
+        if me.hanging:
+            me.submit(MESSAGE, f"{me.name}@home.example")
+            continue
         subprocess.run(["rm", "-rf", mine], check=False)
         how = me.dice.randrange(5)
         with contextlib.suppress(OSError):

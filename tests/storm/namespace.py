@@ -16,6 +16,7 @@ import traceback
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x8000000, 0x20000000, 0x40000000
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 MNT_DETACH, MS_REC, MS_PRIVATE = 2, 0x4000, 0x40000
+LOOP_CLR_FD = 0x4C01
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -24,7 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 # too, so that they get mail. 60101 and up have none, as in a container.
 SYSTEM_USERS = {"qmailq": 60021, "qmails": 60022, "qmailr": 60023, "vmail": 60024}
 GROUP, GROUP_ID = "qmail", 60020
-DOOR_GROUP, DOOR_GROUP_ID = "qdrop", 60019  # of queue-drop alone
+DOOR_GROUP, DOOR_GROUP_ID = "qdrop", 60019
 MEMBER = ("member", 60030)  # a plain member of the group
 HOSTILE = {f"mallory{n}": 60000 + n for n in range(1, 9)}
 HONEST = {"alice": 60011, "bob": 60012}
@@ -104,7 +105,18 @@ def clear(scratch):
     for where in mounts_below(scratch):
         thaw(where)
         _libc.umount2(os.fsencode(where), MNT_DETACH)
+    free_loops(scratch)
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def free_loops(scratch):
+    """Devices that were made by hand and not given back."""
+    for path in pathlib.Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            if path.read_text().startswith(f"{scratch}/"):
+                fd = os.open(f"/dev/{path.parts[3]}", os.O_RDONLY)
+                fcntl.ioctl(fd, LOOP_CLR_FD, 0)
+                os.close(fd)
 
 
 def _first(scratch, work):

@@ -28,6 +28,7 @@ EVENTS = {
     "inodes": (2, "both", 3.0),
     "mailfull": (2, "shared", 3.0),
     "freeze": (3, "shared", 6.0),
+    "hang": (3, "shared", 8.0),
     "halt": (2, "both", 3.0),
     "site": (5, "both", 4.0),
     "hurry": (4, "both", 3.0),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """storm.py [--seconds S] [--seed N] [--bin DIR] [--place shared|private|both|hostile]
-            [--fault discard|lose] [--relaxed] [--out DIR] [--plan]
+            [--fault discard|lose] [--controls] [--relaxed] [--out DIR] [--plan]
 
 A whole instance under random load, kills, stops, damage, full and frozen disks
 and hostile users, all from one seed; in the end every accepted message is
@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -23,16 +24,20 @@ import namespace  # pylint: disable=wrong-import-position
 import plan  # pylint: disable=wrong-import-position
 
 
+FAULTS = ("discard", "lose")
+
+
 def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bin", default=os.environ.get("QSCHED_BIN", HERE.parents[1] / "build/bin"))
     parser.add_argument("--place", choices=("shared", "private", "both", "hostile"), default="both")
-    parser.add_argument("--fault", choices=("discard", "lose"))
+    parser.add_argument("--fault", choices=FAULTS)
     parser.add_argument("--relaxed", action="store_true", help="say nothing of how long things took")
     parser.add_argument("--out", help="where the plan, the events and the log are kept")
     parser.add_argument("--plan", action="store_true", help="print the events, and that is all")
+    parser.add_argument("--controls", action="store_true", help="short storms with faults too, which must be found")
     parser.add_argument("--without", default="", help="events that are left out, with commas")
     return parser.parse_args()
 
@@ -79,7 +84,8 @@ def prepare(place, given):
 
 def start(place, given):
     """One storm in a process of its own; (process id, where its output goes)."""
-    out = pathlib.Path(given.out or HERE.parents[1] / "build/storm") / f"{place}-{given.seed}"
+    name = f"{place}-{given.seed}{f'-{given.fault}' if given.fault else ''}"
+    out = pathlib.Path(given.out or HERE.parents[1] / "build/storm") / name
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     pid = os.fork()
@@ -129,8 +135,22 @@ def main():
         print(f"storm: {place}: seed {given.seed}, {given.seconds:.0f} s: "
               f"{'ok' if status == 0 else 'FAILED'}; plan, events and log in {out}", flush=True)
         bad += status != 0
-    print(f"storm: {len(running) - bad} passed, {bad} failed")
+    passed = len(running) - bad
+    for fault in FAULTS if given.controls else ():
+        found = control(fault, given)
+        passed, bad = passed + found, bad + (not found)
+    print(f"storm: {passed} passed, {bad} failed")
     return 1 if bad else 0
+
+
+def control(fault, given):
+    """A storm that loses a message says so, or it shows nothing."""
+    pid, out = start("private", argparse.Namespace(**vars(given) | {"fault": fault, "seconds": 8.0}))
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    report = (out / "report").read_text(errors="replace")
+    found = status == 1 and re.search("^private: FAILED lost: [1-9]", report, re.M) is not None
+    print(f"storm: fault {fault}: {'found' if found else 'NOT FOUND'}; {out}", flush=True)
+    return found
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ class Submitter:
         self.pause = 0.1
         self.recipients = [f"u{n}" for n in range(USERS)]
         self.running = None
+        self.doomed = None  # seconds after which the next one is killed
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -82,11 +83,20 @@ class Submitter:
         self._thread.join(limit)
         return not self._thread.is_alive()
 
-    def kill(self):
+    def kill(self, after=None):
+        """The one that runs, or the next one some time after its start."""
         process = self.running
-        if process is not None:
+        if after is not None:
+            self.doomed = after
+        elif process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+
+    def started(self, process):
+        self.running = process
+        if self.doomed is not None:
+            threading.Timer(self.doomed, process.kill).start()
+            self.doomed = None
 
     def _run(self):
         while not self._end.is_set():
@@ -164,7 +174,7 @@ def submit(world, face, uid, content, sender, rcpts, watcher=None):
         if out != subprocess.DEVNULL:
             os.close(out)
     if watcher is not None:
-        watcher.running = process
+        watcher.started(process)
     _, said = process.communicate(content)
     if watcher is not None:
         watcher.running = None

@@ -190,7 +190,7 @@ class Storm:
         """Nothing that waits is where it could be delivered from: it is in hold/,
         having been in flight in three deaths, or it is lost."""
         there = set()
-        for path in self.world.files("gate/maildrop", "incoming", "active", "deferred"):
+        for path in self.world.files("maildrop", "gate/maildrop", "incoming", "active", "deferred"):
             for address, _ in account.queue_file(account.read(path)) or []:
                 found = account.IDENTITY.search(address)
                 if found:
@@ -202,8 +202,8 @@ class Storm:
         wait(lambda: self.world.setqload("--count", str(QUEUES)) == 0, 30, "an answer to setqload")
         names = {f"{self.world.name}.queue{n}" for n in range(1, QUEUES + 1)}
         try:
-            wait(lambda: {n for n in os.listdir("/dev/shm") if n.startswith(f"{self.world.name}.queue")} == names,
-                 60, "as many queues as at the start")
+            wait(lambda: {n for n in os.listdir("/dev/shm") if n.startswith(f"{self.world.name}.queue")
+                          and not self.of_hostile(f"/dev/shm/{n}")} == names, 60, "as many queues as at the start")
         except Failed as error:
             self.problems.append(str(error))
         status = self.world.end(60)
@@ -229,10 +229,15 @@ class Storm:
 
     @staticmethod
     def of_hostile(path):
-        return os.stat(path).st_uid in HOSTILE.values()
+        try:
+            return os.stat(path).st_uid in HOSTILE.values()
+        except FileNotFoundError:
+            return True
 
     def processes(self):
         mine = {os.getpid(), self.servers.process.pid}
+        if self.world.disk is not None:
+            mine.add(self.world.disk.server.pid)
         if not (self.scratch / "mqueue").exists():  # no namespace of its own
             return [(p, "") for p in self.world.pids()]
         found = []
@@ -263,6 +268,8 @@ class Storm:
         finally:
             self.events.close()
             self.world.give_up()
+            if self.world.disk is not None:
+                self.world.disk.close()
             if not AS_ROOT:
                 self.world.destroy()
 
@@ -283,6 +290,7 @@ class Storm:
                ("repeated without a cause", unexplained), ("repeated more than was in flight", over),
                ("left behind", strays), ("of no message of ours in the spool", a.leftovers),
                ("crashes", self.log.crashes), ("ends of the supervisor by itself", self.world.deaths),
+               ("done by a hostile user", self.acts.hostile.forbidden() if self.acts.hostile else []),
                ("other", self.problems + self.acts.failed)]
         self.print(a, by_cause)
         failed = 0
@@ -317,5 +325,7 @@ class Storm:
             reasons[f"{face} {status}: {re.sub(r'[0-9]+', 'N', why)[-90:]}"] += n
         for why, n in reasons.most_common(12):
             row("  not accepted", f"{n} × {why}")
+        for name, what in self.acts.hostile.rows() if self.acts.hostile else ():
+            row(f"  hostile: {name}", what)
         for note in self.notes:
             row("note", note)

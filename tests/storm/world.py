@@ -13,6 +13,7 @@ import threading
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "system"))
 # pylint: disable=wrong-import-position
+import hung_disk
 from instance import AS_ROOT, BIN, PYTHON, Instance
 from ledger import IDENTITY, judge
 from namespace import DOOR_GROUP, DOOR_GROUP_ID, GROUP, GROUP_ID, MEMBER, SYSTEM_USERS, mount
@@ -89,16 +90,17 @@ class World(Instance):
         self.killed = set()  # pids of supervisors that the storm ended
         self.mounted = {} if base is None else {"base": base}  # name -> directory of a file system of its own
         self.log_to = None  # a descriptor for what the instance logs
+        self.disk = None  # of queue 3, which can hang
         self._keeper = None
         self._over = threading.Event()
         self._again = threading.Event()
 
     # ---- what it is made of ----
 
-    @staticmethod
-    def routing(ports):
+    def routing(self, ports):
         lines = [f"{name}.example smtp:127.0.0.1:{port}" for name, port in ports.items()]
-        return "\n".join([*lines, "local.example local", "prog.example pipe:keep", "fail.example pipe:refuse",
+        return "\n".join([*lines, f"home.example {'local' if self.homes else 'discard'}", "local.example local",
+                          "prog.example pipe:keep", "fail.example pipe:refuse",
                           'error.example error:"5.1.2 that domain has gone"', ""])
 
     def _programs(self):
@@ -122,15 +124,16 @@ class World(Instance):
                 shutil.copy(path, self.bin / path.name)
         for face in ("sendmail", "qmail-queue"):
             shutil.copy(BIN / "queue-inject", self.bin / face)
+        if not AS_ROOT:
+            return
+        users = {f"{u}_user": u for u in ("qmailq", "qmails", "qmailr")}
         door = self.bin / "queue-drop"
-        if AS_ROOT and door.exists():
+        if door.exists():
             os.chown(door, 0, DOOR_GROUP_ID)
             door.chmod(0o2711)
-        if AS_ROOT:
-            users = {f"{u}_user": u for u in ("qmailq", "qmails", "qmailr")}
-            self.write_conf(**users, qmail_group=GROUP, qdrop_group=DOOR_GROUP,
-                            maildir_user=None if self.homes else "vmail")
-            os.chown(self.mail, SYSTEM_USERS["vmail"], SYSTEM_USERS["vmail"])
+            users["qdrop_group"] = DOOR_GROUP
+        self.write_conf(**users, qmail_group=GROUP, maildir_user=None if self.homes else "vmail")
+        os.chown(self.mail, SYSTEM_USERS["vmail"], SYSTEM_USERS["vmail"])
 
     def program(self, name):
         return self.bin / name
@@ -150,14 +153,21 @@ class World(Instance):
         for number in (2, 3):
             self.queue(number).mkdir()
         mount("tmpfs", self.queue(2), "-o", "size=24m,nr_inodes=8000,mode=755")
-        image = self.scratch / "disk"
-        with open(image, "wb") as f:
-            f.truncate(96 << 20)
-        subprocess.run(["mkfs.ext4", "-q", "-N", "20000", image], check=True)
-        subprocess.run(["mount", "-o", "loop", image, self.queue(3)], check=True)
+        self.disk_of_queue_3()
         vmail = SYSTEM_USERS["vmail"]
         mount("tmpfs", self.mail, "-o", f"size=192m,mode=755,uid={vmail},gid={vmail}")
         self.mounted = {"small": self.queue(2), "disk": self.queue(3), "mail": self.mail}
+
+    def disk_of_queue_3(self):
+        """One that can hang, where there is FUSE; else one that can be frozen."""
+        if hung_disk.missing() is None:
+            self.disk = hung_disk.HungDisk(self.scratch / "hung", self.queue(3), 96, self.base)
+            return
+        image = self.scratch / "disk"
+        with open(image, "wb") as f:
+            f.truncate(96 << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+        subprocess.run(["mount", "-o", "loop", image, self.queue(3)], check=True)
 
     # ---- as a service manager does ----
 
@@ -190,6 +200,11 @@ class World(Instance):
     def resume(self):
         self.wanted = True
         self._again.set()
+
+    def environment(self):
+        """As the unit of an installed system may have it: the directory of the
+        queues is known also while the file is gone."""
+        return super().environment() | ({"QUEUE_BASE": str(self.base)} if AS_ROOT else {})
 
     def signal(self, number):
         with contextlib.suppress(ProcessLookupError):
