@@ -44,6 +44,18 @@ on_pong(struct child *c, const struct msg *msg)
 	heartbeat_pong(c, msg->u.PONG.serial);
 }
 
+static void
+on_sites_lost(struct child *c, const struct msg *msg)
+{
+	sites_on_lost(c, &msg->u.SITES_LOST);
+}
+
+static void
+on_sites_counted(struct child *c, const struct msg *msg)
+{
+	sites_on_counted(c, &msg->u.SITES_COUNTED);
+}
+
 static const struct {
 	enum msg_type type;
 	void (*handle)(struct child *c, const struct msg *msg);
@@ -52,6 +64,8 @@ static const struct {
 	{ MSG_STATUS, on_status },
 	{ MSG_HANDED, on_handed },
 	{ MSG_PONG, on_pong },
+	{ MSG_SITES_LOST, on_sites_lost },
+	{ MSG_SITES_COUNTED, on_sites_counted },
 };
 
 static void

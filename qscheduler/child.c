@@ -114,6 +114,7 @@ act_spawn(struct child *c)
 	}
 	log_debug("%s/%" PRIu32 ": started, pid %ld", role_names[c->role],
 	    c->queue->number, (long)c->process.pid);
+	orphans_record(c);
 	link_child(c);
 }
 

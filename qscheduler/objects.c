@@ -37,20 +37,21 @@ page_make(struct queue *q, const char *name, uint32_t *ret_pid)
 		return r;
 	}
 	page_unmap(&page, sizeof(struct queue_page));
-	q->shut_shown = false;
 	return 0;
 }
 
 void
 objects_show_shut(struct queue *q, bool shut)
 {
+	const off_t at = offsetof(struct queue_page, disabled);
 	const int32_t flag = shut;
+	int32_t there;
 
-	if (q->page_fd < 0 || q->shut_shown == shut)
+	if (q->page_fd < 0 ||
+	    (pread(q->page_fd, &there, sizeof(there), at) == sizeof(there) &&
+		there == flag))
 		return;
-	if (pwrite(q->page_fd, &flag, sizeof(flag),
-		offsetof(struct queue_page, disabled)) == sizeof(flag))
-		q->shut_shown = shut;
+	(void)!pwrite(q->page_fd, &flag, sizeof(flag), at);
 }
 
 static int

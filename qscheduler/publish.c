@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "ipc/ask.h"
+#include "ipc/mapping.h"
 #include "ipc/names.h"
 #include "log/log.h"
 
@@ -186,16 +187,52 @@ publish(struct super *s, usec_t now)
 	page_write_end(&page->head, now, clock_wall());
 }
 
+/* Looked at through our own descriptor: a fault of the mapping alone shows
+ * when the page is written. */
+static bool
+is_whole(const struct super *s, const char **ret_why)
+{
+	*ret_why = "was cut off";
+	return !mapping_is_lost(s->page) &&
+	    page_check(
+		s->page_fd, sizeof(*s->page), SCHED_PAGE_MAGIC, ret_why) == 0;
+}
+
+void
+publish_tick(struct super *s)
+{
+	const char *why = "cannot be looked at";
+	struct page_head *head = &s->page->head;
+	char name[IPC_NAME_MAX];
+
+	if (s->page_fd < 0)
+		return;
+	ipc_name_scheduler(s->instance, name);
+	if (!is_whole(s, &why)) {
+		if (log_due(clock_mono(), SUPER_HEALTH, &s->page_complained))
+			log_warning("shared memory %s %s", name, why);
+		publish_health(s);
+		if (is_whole(s, &why))
+			s->page_complained = 0;
+	} else if (!page_is_own(head, sizeof(*s->page), SCHED_PAGE_MAGIC)) {
+		log_warning(
+		    "shared memory %s was written over: put right", name);
+		page_mend(head, sizeof(*s->page), SCHED_PAGE_MAGIC);
+		set_constants(s);
+	}
+}
+
 void
 publish_health(struct super *s)
 {
 	struct sched_page *old = s->page;
 	const int old_fd = s->page_fd;
+	const char *why;
 	char name[IPC_NAME_MAX];
 	uint32_t pid;
 
 	ipc_name_scheduler(s->instance, name);
-	if (old_fd >= 0 && publish_is_same(name, old_fd))
+	if (old_fd >= 0 && is_whole(s, &why) && publish_is_same(name, old_fd))
 		return;
 	if (publish_open(s, &pid) < 0 || s->page_fd < 0) {
 		/* What we have serves as well as before. */

@@ -188,8 +188,8 @@ queue_progress(struct queue *q)
 	retire_progress(q);
 }
 
-static bool
-is_anybody_there(const struct queue *q)
+bool
+queue_has_processes(const struct queue *q)
 {
 	int role;
 
@@ -202,7 +202,16 @@ is_anybody_there(const struct queue *q)
 bool
 queue_is_clear(const struct queue *q)
 {
-	return !q->group_going;
+	return !q->group_going && !orphans_of(q->super, q->number);
+}
+
+void
+queue_orphans_gone(struct super *s, uint32_t number)
+{
+	struct queue *q = queue_find(s, number);
+
+	if (q != NULL && queue_is_clear(q))
+		want_all(q, PROC_EV_CLEAR);
 }
 
 static void
@@ -232,7 +241,7 @@ queue_child_ended(struct queue *q, enum role role, int status)
 				child_judge(&q->children[other]);
 			}
 	}
-	if (q->group_going && !is_anybody_there(q))
+	if (q->group_going && !queue_has_processes(q))
 		begin_group(q);
 }
 

@@ -127,7 +127,7 @@ look_at_health(struct super *s, usec_t now)
 	s->next_health = now + SUPER_HEALTH;
 	publish_health(s);
 	requests_health(s);
-	sites_health(s);
+	sites_collect(s);
 	for (i = 0; i < s->nqueues; i++)
 		queue_health(s->queues[i]);
 }
@@ -143,10 +143,13 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	super_reload_if_wanted(s, now);
 	for (i = 0; i < s->nqueues; i++)
 		queue_tick(s->queues[i], now);
+	orphans_tick(s, now);
+	sites_tick(s);
 	retire_tick_all(s, now);
 	grow_tick(s, now);
 	look_at_health(s, now);
 	hand_keep(s, now);
+	publish_tick(s);
 	publish(s, now);
 	notify_alive(&s->notify, now);
 	if (!s->ready && !s->stopping && now - s->started_at >= SUPER_READY)
@@ -354,6 +357,8 @@ open_all(struct super *s)
 	if (r == 0)
 		r = take_instance(s);
 	if (r == 0)
+		orphans_open(s);
+	if (r == 0)
 		r = open_env(s);
 	if (r == 0)
 		r = inventory(s);
@@ -373,6 +378,7 @@ close_all(struct super *s)
 	looks_close(s);
 	grow_stop(s);
 	sites_close(s);
+	orphans_close(s, !all_down(s));
 	for (i = 0; i < s->nqueues; i++)
 		queue_free(&s->queues[i]);
 	requests_close(s);
@@ -419,7 +425,8 @@ super_run(const struct options *options)
 		.page_fd = -1,
 		.requests = -1,
 		.reports = -1,
-		.sites_fd = -1 };
+		.sites.fd = -1,
+		.orphans.fd = -1 };
 	int r;
 
 	s.base.fd = s.base.lock = -1;

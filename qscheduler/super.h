@@ -10,7 +10,7 @@
  * child.c     a child: events, its end    channel.c  what it says
  * heartbeat.c signs of life               quarantine.c  what keeps failing
  * spawn.c     a process                   link.c     who is joined to whom
- * sites.c     table of destinations
+ * sites.c     table of destinations    orphan.c   of one that was killed
  * publish.c   the page of /qscheduler     request.c  its message queue
  * hand.c      what operators have set     notify.c   systemd and s6
  * inforce.c   what children are to read   env.c      what they inherit
@@ -30,7 +30,9 @@
 #include "qscheduler/look.h"
 #include "qscheduler/notify.h"
 #include "qscheduler/options.h"
+#include "qscheduler/orphan.h"
 #include "qscheduler/spawn.h"
+#include "sites/shared.h"
 
 #include <mqueue.h>
 #include <sys/queue.h>
@@ -142,12 +144,12 @@ struct queue {
 	uint32_t generation;
 	uint32_t group;   /* generation of its processes, which they know */
 	bool group_going; /* queue-send has ended, others are still there */
+	bool uncounted;   /* places of it may be in no table but an older one */
 	uint32_t changes; /* of the state that is shown */
 	uint32_t quarantine_told; /* failures that reason speaks of, 0: none */
 	int32_t last_status;
 	struct child children[NROLES];
 	int page_fd;                /* shm /queueN, -1: runs without (I14) */
-	bool shut_shown;            /* in it: objects_show_shut() */
 	bool complained;            /* of one of the two, which is said once */
 	mqd_t bell;                 /* mq /queueN, -1: runs by the scan (I2) */
 	uint32_t reported_load_pct; /* of the last load report */
@@ -169,6 +171,15 @@ struct grow {
 	uint64_t changes;
 	usec_t change_wall;
 	char change[SCHED_CHANGE_SIZE];
+};
+
+/* shm /qscheduler.sites */
+struct sites {
+	int fd; /* -1: queues have windows each */
+	struct shared_shape shape;
+	struct shared_id id;
+	bool renewed;
+	usec_t complained; /* log_due() */
 };
 
 struct super {
@@ -194,14 +205,15 @@ struct super {
 	uint32_t nqueues_disk;           /* so many */
 	struct sched_page *page;         /* the segment, or memory of our own */
 	int page_fd;                     /* -1: memory of our own */
+	usec_t page_complained;          /* log_due() */
 	mqd_t requests;                  /* mq /qscheduler, -1: none */
 	mqd_t reports; /* the same, for children: to write only */
 	struct event *requests_event;
 	uint64_t bad_requests;
 	bool hand_unsaved;   /* QUEUE_BASE/by-hand is not as it should be */
 	usec_t hand_save_at; /* not before, unless asked */
-	int sites_fd; /* shm /qscheduler.sites, -1: queues have windows each */
-	bool sites_lost; /* its name was taken away: said once */
+	struct sites sites;
+	struct orphans orphans;
 	struct notify notify;
 	char status[160]; /* as it was told last */
 	usec_t started_at, next_health, last_reload;
@@ -253,12 +265,15 @@ void queue_close(struct queue *q);
 /* It is to end: of the supervisor's stop, or because it is disabled. */
 bool queue_is_leaving(const struct queue *q);
 bool queue_is_down(const struct queue *q);
+bool queue_has_processes(const struct queue *q);
 /* A child has changed: the rules of the group. */
 void queue_progress(struct queue *q);
 void queue_child_ended(struct queue *q, enum role role, int status);
 /* May a process of the queue be started, or is something of its last group
  * there? It gets CLEAR when that has gone. */
 bool queue_is_clear(const struct queue *q);
+/* What an earlier supervisor had left of a queue, run or not, is gone. */
+void queue_orphans_gone(struct super *s, uint32_t number);
 /* Every SUPER_HEALTH: what the disk says is heard of later. */
 void queue_health(struct queue *q);
 /* Every SUPER_TICK. */
@@ -343,7 +358,10 @@ void publish_answer(
 /* Is the segment of fd still there under its name? True also when that cannot
  * be known for want of memory or descriptors. */
 bool publish_is_same(const char *name, int fd);
-/* Make ours again if it is not. */
+/* Make ours again if it is not: when it was taken away, cut off or written
+ * over, every SUPER_TICK; when its name leads elsewhere, or there was none,
+ * every SUPER_HEALTH. */
+void publish_tick(struct super *s);
 void publish_health(struct super *s);
 
 /* ---- grow.c ---- */
@@ -410,11 +428,21 @@ void sites_open(struct super *s);
 /* Before the queues are freed: while processes of one are left behind the name
  * stays, for the next supervisor. */
 void sites_close(struct super *s);
-void sites_health(struct super *s);
+/* Every SUPER_TICK: a table that was taken away, cut off or written over is
+ * replaced, and open when all that is held is counted in it. */
+void sites_tick(struct super *s);
+struct msg_SITES_LOST;
+struct msg_SITES_COUNTED;
+void sites_on_lost(struct child *c, const struct msg_SITES_LOST *frame);
+void sites_on_counted(struct child *c, const struct msg_SITES_COUNTED *frame);
+/* Every SUPER_HEALTH: columns whose group is gone are free. */
+void sites_collect(struct super *s);
 /* Before the links with agents: queue-send begins with it, or without. */
 void sites_link(struct child *c);
 /* No process of q->group is there any more: what they held is free. */
 void sites_group_gone(struct queue *q);
+/* The same of any queue. */
+void sites_forget(struct super *s, uint32_t queue, uint32_t generation);
 
 /* ---- request.c ---- */
 void requests_open(struct super *s);

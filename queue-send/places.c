@@ -17,6 +17,7 @@
 	(10 * USEC_PER_SEC) /* queues, while windows are divided \
 			     */
 #define TELL_EVERY (60 * USEC_PER_SEC)
+#define LOST_EVERY (5 * USEC_PER_SEC)
 
 /* ---- parameters ---- */
 
@@ -158,25 +159,60 @@ watch_wake(struct send *s)
 	return 0;
 }
 
-/* Mail goes on: the others keep the limit among themselves, and this queue
- * adds its part of it. */
-int
-places_linked(struct send *s, int fd)
+/* The first one. Where it is no table, the supervisor finds that out as well,
+ * and a new start gets another one: places that nobody counts would exceed a
+ * limit. Where there is no column left, mail goes on. */
+static void
+attach(struct send *s, int fd)
 {
 	int r = shared_attach(
 	    s->places.shared, fd, s->sp.queue, s->generation, s->now);
 
-	io_close(&fd);
 	if (r == 0)
 		r = watch_wake(s);
-	if (r < 0) {
-		log_error("ALERT: the common table of destinations: %s: this "
-			  "queue goes on with windows of its own, and limits "
-			  "of destinations may be exceeded by them",
+	if (r == 0)
+		return;
+	if (r == -EBADMSG) {
+		log_error("the common table of destinations: %s: this queue "
+			  "starts anew",
 		    strerror(-r));
-		if (!shared_is_attached(s->places.shared))
-			count_again(s);
+		daemon_exit(s->d, EXIT_TEMPORARY);
+		return;
 	}
+	log_error("ALERT: the common table of destinations: %s: this queue "
+		  "goes on with windows of its own, and limits of destinations "
+		  "may be exceeded by them",
+	    strerror(-r));
+	if (!shared_is_attached(s->places.shared))
+		count_again(s);
+}
+
+/* Another one, in the place of one that is lost. */
+static void
+move(struct send *s, int fd)
+{
+	int r = shared_move(
+	    s->places.shared, fd, s->sp.queue, s->generation, s->now);
+
+	if (r < 0)
+		log_error("the new common table of destinations: %s: this "
+			  "queue starts no delivery until it has one",
+		    strerror(-r));
+	else
+		log_info("a new common table of destinations, number %" PRIu32,
+		    shared_number(s->places.shared));
+	s->places.lost = s->places.lost && r < 0;
+	s->places.lost_told_at = 0;
+}
+
+int
+places_linked(struct send *s, int fd)
+{
+	if (shared_is_attached(s->places.shared))
+		move(s, fd);
+	else
+		attach(s, fd);
+	io_close(&fd);
 	return 0;
 }
 
@@ -218,16 +254,40 @@ tell_trouble(struct send *s)
 	    f.recovered, f.stuck, f.crowded);
 }
 
-/* It would never deliver again, and look as if it could. */
+/* No delivery starts until there is another one, those that run go on. */
 static usec_t
-start_anew(struct send *s)
+wait_for_another(struct send *s)
 {
-	if (s->stopping)
-		return USEC_NEVER;
-	log_error("ALERT: this queue has lost its place in the common table of "
-		  "destinations: it starts anew");
-	daemon_exit(s->d, EXIT_TEMPORARY);
-	return USEC_NEVER;
+	const char *why = shared_lost_why(s->places.shared);
+	const struct msg msg = { .type = MSG_SITES_LOST,
+		.u.SITES_LOST = { .number = shared_number(s->places.shared),
+		    .why = { why, (uint32_t)strlen(why) } } };
+
+	if (!s->places.lost)
+		log_error("ALERT: the common table of destinations is lost: "
+			  "%s: this queue waits for another one",
+		    why);
+	s->places.lost = true;
+	if (!s->stopping &&
+	    log_due(s->now, LOST_EVERY, &s->places.lost_told_at))
+		daemon_tell(s->d, &msg);
+	return s->now + LOST_EVERY;
+}
+
+static void
+tell_counted(struct send *s)
+{
+	struct places *p = &s->places;
+	const uint32_t number = shared_number(p->shared);
+	const struct msg msg = { .type = MSG_SITES_COUNTED,
+		.u.SITES_COUNTED = { .number = number } };
+
+	if (!shared_is_counted(p->shared) ||
+	    (p->has_told && p->counted == number))
+		return;
+	p->has_told = true;
+	p->counted = number;
+	daemon_tell(s->d, &msg);
 }
 
 usec_t
@@ -241,9 +301,10 @@ places_work(struct send *s)
 			count_again(s);
 		return p->count_at;
 	}
-	if (shared_is_lost(p->shared))
-		return start_anew(s);
 	next = shared_work(p->shared, s->now, on_ready, s);
+	if (shared_is_lost(p->shared))
+		return wait_for_another(s);
+	tell_counted(s);
 	tell_trouble(s);
 	return next;
 }

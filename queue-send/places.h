@@ -4,8 +4,8 @@
  * number of queues.
  *
  * One or the other is known before the first agent is linked, so before the
- * first place is taken. Soft: a segment that cannot be used is said, and done
- * without. */
+ * first place is taken. A segment that is lost later is replaced by the
+ * supervisor; until then nothing starts here. */
 #ifndef QUEUE_SEND_PLACES_H
 #define QUEUE_SEND_PLACES_H
 
@@ -21,7 +21,8 @@ void places_abandon(struct send *s);
 /* The parameters are those of s->conf from now on. */
 int places_configure(struct send *s);
 
-/* The segment; takes the descriptor. */
+/* The segment, the first one or one in the place of another; takes the
+ * descriptor. */
 int places_linked(struct send *s, int fd);
 /* There is none. */
 void places_missing(struct send *s);

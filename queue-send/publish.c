@@ -172,8 +172,9 @@ look_after_page(struct send *s)
 	} else if (page != NULL &&
 	    !page_is_own(&page->head, sizeof(*page), QUEUE_PAGE_MAGIC)) {
 		log_warning("the shared memory of this queue was written over: "
-			    "its head is put right");
-		page_mend(&page->head, sizeof(*page), QUEUE_PAGE_MAGIC);
+			    "nothing is published until there is another one");
+		page->head.magic = 0; /* so that the supervisor sees it, too */
+		unmap(s);
 	}
 	return s->pub.page != NULL;
 }

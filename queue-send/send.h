@@ -105,8 +105,12 @@ struct places {
 	struct event *wake;    /* NULL: not attached */
 	uint32_t queues;       /* that limits are divided by while it is not */
 	usec_t count_at;       /* when to count them again */
-	uint64_t told;         /* of its troubles, in the log */
-	usec_t told_at;        /* log_due() */
+	bool lost;             /* the table is lost, and that was said */
+	usec_t lost_told_at;   /* to the supervisor; log_due() */
+	uint32_t counted;      /* the table that it was told of, if has_told */
+	bool has_told;
+	uint64_t told;  /* of its troubles, in the log */
+	usec_t told_at; /* log_due() */
 };
 
 struct marks_sync {

@@ -87,7 +87,7 @@ flush(struct daemon *d)
 static void
 send_up(struct daemon *d, const struct msg *msg)
 {
-	int r = wire_send(d->channel, msg, -1);
+	int r = d->channel == NULL ? -EPIPE : wire_send(d->channel, msg, -1);
 
 	/* -EPIPE is told by on_closed(). */
 	if (r < 0 && r != -EPIPE)

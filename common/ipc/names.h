@@ -12,6 +12,8 @@
 void ipc_name_scheduler(const char *instance, char out[IPC_NAME_MAX]);
 /* "/qscheduler.sites": the table of destinations. */
 void ipc_name_sites(const char *instance, char out[IPC_NAME_MAX]);
+/* "/qscheduler.children": processes, for the next supervisor. */
+void ipc_name_children(const char *instance, char out[IPC_NAME_MAX]);
 /* "/queue3", "/INSTANCE.queue3". */
 void
 ipc_name_queue(const char *instance, uint32_t queue, char out[IPC_NAME_MAX]);

@@ -184,6 +184,9 @@ int page_check(int fd, size_t size, uint64_t magic, const char **ret_why);
 /* Writer: the head of a page is as this process has made it; make it so. */
 bool page_is_own(const struct page_head *head, size_t size, uint64_t magic);
 void page_mend(struct page_head *head, size_t size, uint64_t magic);
+/* Start time of a process, as it is in a head: 0 unknown, -1 dead but not yet
+ * reaped. With the pid it tells a process from all others of this boot. */
+int64_t page_start_ticks(pid_t pid);
 /* Writer: between these two the page may change. end stamps the heartbeat. */
 void page_write_begin(struct page_head *head);
 void page_write_end(struct page_head *head, usec_t now_mono, usec_t now_wall);

@@ -8,8 +8,6 @@
 /* Where struct page_head lies behind the leading bytes; magic is one of ours.
  */
 size_t page_head_offset(uint64_t magic);
-/* Start time of a process: 0 unknown, -1 dead but not yet reaped. */
-int64_t page_start_ticks(pid_t pid);
 
 /* ThreadSanitizer does not follow fences, and gcc says so; what it checks
  * (tests/tsan) does not depend on them. */

@@ -1,19 +1,15 @@
 #include "sites/parts.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <string.h>
-#include <unistd.h>
 
 /* A column changes its owner by compare-and-swap, and its cells under the
- * locks of their sets. First it is marked with the pid of whoever takes it, and
- * gets its owner when its pid is right: who sees an owner sees its own pid. Who
- * clears for somebody else looks in each set, under its lock, whether the
- * column is still of that one: a new owner has put its name there before it
- * clears all of it itself, and takes nothing before that.
+ * locks of their sets. The supervisor alone knows when the processes that used
+ * a column are gone, agents among them: a column is free when it has said so
+ * (FORGET), or belongs to the next process of the same queue, which it starts
+ * only then. Who clears for somebody else looks in each set, under its lock,
+ * whether the column is still of that one: a new owner has put its name there
+ * before it clears all of it itself, and takes nothing before that.
  */
-
-#define TAKEN_BY (UINT64_C(1) << 63) /* no owner has it */
 
 uint64_t
 column_owner(uint32_t queue, uint32_t generation)
@@ -42,61 +38,24 @@ column_is_ours(const struct shared *s)
 	return owner_of(s, s->column) == s->owner;
 }
 
-/* Of a column that has one. */
+/* The column that the queue had before, or one that is nobody's. False: there
+ * is none, or somebody else was faster. */
 static bool
-is_gone(const struct shared *s, uint32_t column, uint64_t owner)
-{
-	uint32_t pid = (owner & TAKEN_BY) != 0
-	    ? (uint32_t)owner
-	    : __atomic_load_n(
-		  &segment_column(&s->seg, column)->pid, __ATOMIC_RELAXED);
-
-	return pid == 0 || pid > INT32_MAX ||
-	    (kill((pid_t)pid, 0) < 0 && errno == ESRCH);
-}
-
-enum claim {
-	CLAIM_OWN,  /* what the queue had before */
-	CLAIM_FREE, /* nobody's */
-	CLAIM_GONE, /* of a process that is gone */
-	CLAIMS
-};
-
-static bool
-may_claim(const struct shared *s, uint32_t column, uint64_t old, uint64_t owner,
-    enum claim way)
-{
-	if (way == CLAIM_OWN)
-		return old >> 32 == owner >> 32;
-	return way == CLAIM_FREE ? old == 0 : is_gone(s, column, old);
-}
-
-/* False: somebody else was faster. */
-static bool
-take_over(struct shared *s, uint32_t column, uint64_t old, uint64_t owner)
-{
-	const uint32_t pid = (uint32_t)getpid();
-
-	if (!owner_change(s, column, old, TAKEN_BY | pid))
-		return false;
-	__atomic_store_n(
-	    &segment_column(&s->seg, column)->pid, pid, __ATOMIC_RELAXED);
-	return owner_change(s, column, TAKEN_BY | pid, owner);
-}
-
-static bool
-claim(struct shared *s, uint64_t owner, enum claim way)
+claim(struct shared *s, uint64_t owner, bool own)
 {
 	uint32_t i;
 
 	for (i = 0; i < s->seg.columns; i++) {
 		uint64_t old = owner_of(s, i);
 
-		if (may_claim(s, i, old, owner, way) &&
-		    take_over(s, i, old, owner)) {
-			s->column = i;
-			return true;
-		}
+		if (own ? old >> 32 != owner >> 32 : old != 0)
+			continue;
+		if (!owner_change(s, i, old, owner))
+			continue;
+		__atomic_store_n(&segment_column(&s->seg, i)->tid,
+		    lock_thread(), __ATOMIC_RELAXED);
+		s->column = i;
+		return true;
 	}
 	return false;
 }
@@ -104,40 +63,11 @@ claim(struct shared *s, uint64_t owner, enum claim way)
 int
 column_claim(struct shared *s, uint64_t owner)
 {
-	enum claim way;
-
-	for (way = CLAIM_OWN; way < CLAIMS; way++) {
-		if (!claim(s, owner, way))
-			continue;
-		s->owner = owner;
-		return 0;
-	}
 	s->owner = 0;
-	return -ENOSPC;
-}
-
-/* Their agents are gone with them, sooner or later: the second time that a
- * process is missed, its places are free. */
-void
-column_roll(struct shared *s, usec_t now)
-{
-	uint32_t i;
-
-	if (now < s->next_roll)
-		return;
-	s->next_roll = now + GONE_LIMIT;
-	for (i = 0; i < s->seg.columns; i++) {
-		uint64_t owner = owner_of(s, i);
-
-		if (owner == 0 || i == s->column || !is_gone(s, i, owner)) {
-			s->gone[i] = 0;
-		} else if (s->gone[i] != owner) {
-			s->gone[i] = owner;
-		} else {
-			s->forgets[i] = owner;
-			s->untidy |= !column_forget(s, i, now);
-		}
-	}
+	if (!claim(s, owner, true) && !claim(s, owner, false))
+		return -ENOSPC;
+	s->owner = owner;
+	return 0;
 }
 
 void

@@ -158,22 +158,61 @@ handle_keep_why(struct handle *h, const char *why)
 	return h->why;
 }
 
+static void
+leave_segment(struct handle *h)
+{
+	if (h->watched) {
+		LIST_REMOVE(h, watch);
+		h->shared->watched--;
+	}
+	h->watched = h->lined = false;
+	h->turn_at = 0;
+	h->way = 0;
+}
+
+/* s->sets are those of the new segment already. */
 void
 handles_move(struct shared *s, usec_t now)
 {
-	const struct site_table *alone = sites_table(s->alone);
 	struct handle_tree old = s->handles;
 	struct handle *h;
 
 	RB_INIT(&s->handles);
 	while ((h = RB_ROOT(&old)) != NULL) {
 		RB_REMOVE(handle_tree, &old, h);
-		alone->close(alone->table, h->alone, now);
-		h->alone = NULL;
+		if (h->alone != NULL) {
+			const struct site_table *alone = sites_table(s->alone);
+
+			alone->close(alone->table, h->alone, now);
+			h->alone = NULL;
+		} else {
+			leave_segment(h);
+		}
 		h->hash = hash_of(s, h->transport, h->name + h->nexthop_at);
 		place(s, h);
 		handle_watch(h);
 	}
+}
+
+/* A look writes the cell. */
+bool
+handles_count(struct shared *s, usec_t now)
+{
+	bool all = true;
+	struct handle *h;
+	struct look l;
+
+	RB_FOREACH (h, handle_tree, &s->handles) {
+		if (h->held == 0)
+			continue;
+		if (!look_begin(&l, h, now)) {
+			all = false;
+			continue;
+		}
+		all &= l.slot != NULL || h->held == 0;
+		look_end(&l);
+	}
+	return all;
 }
 
 void

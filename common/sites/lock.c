@@ -1,76 +1,161 @@
+/* The lock of a set: a word with the number of the thread that has it, as the
+ * kernel wants it of a robust futex. The robust mutex of the C library is not
+ * used because it keeps pointers in the shared memory itself, which it follows:
+ * what is written over there would end the process. Here the kernel alone
+ * learns which word a thread may have, from memory of the thread.
+ */
 #include "sites/parts.h"
 
 #include <errno.h>
-#include <string.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 
 /* A lock is held for well under a microsecond: mostly it is free again before
  * the kernel could be asked. */
 #define SPINS 64
 
-int
-lock_init(pthread_mutex_t *lock)
-{
-	pthread_mutexattr_t attr;
-	int r = pthread_mutexattr_init(&attr);
+/* ---- what the kernel knows of this thread ---- */
 
-	if (r != 0)
-		return -r;
-	r = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	if (r == 0)
-		r = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	memset(lock, 0, sizeof(*lock));
-	if (r == 0)
-		r = pthread_mutex_init(lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-	return -r;
+/* One lock at a time: "pending" is all that is needed of a list. */
+static _Thread_local struct {
+	struct robust_list_head head;
+	uint32_t tid; /* 0: the kernel knows nothing yet */
+} robust;
+
+/* The kernel forgets the list of a process at fork. */
+static void
+forget_thread(void)
+{
+	robust.tid = 0;
 }
 
-/* Given a mutex of another kind, which somebody must have written over this
- * one, the C library aborts. */
+static void
+watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, forget_thread);
+}
+
+uint32_t
+lock_thread(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (robust.tid != 0)
+		return robust.tid;
+	(void)pthread_once(&once, watch_forks);
+	robust.head =
+	    (struct robust_list_head){ .list.next = &robust.head.list };
+	(void)syscall(SYS_set_robust_list, &robust.head, sizeof(robust.head));
+	robust.tid = (uint32_t)syscall(SYS_gettid);
+	return robust.tid;
+}
+
+/* From before the word may be ours until after it is not. */
+static void
+set_pending(uint32_t *word)
+{
+	__atomic_store_n(
+	    &robust.head.list_op_pending, (void *)word, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* ---- the word ---- */
+
 static bool
-is_one_of_ours(const struct shared *s, const pthread_mutex_t *lock)
+change(uint32_t *word, uint32_t from, uint32_t to)
 {
-	return __atomic_load_n(&lock->__data.__kind, __ATOMIC_RELAXED) ==
-	    s->lock_kind;
+	return __atomic_compare_exchange_n(
+	    word, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* ThreadSanitizer does not see pthread_mutex_clocklock(). */
-#if defined(__SANITIZE_THREAD__)
-#define LOCK_CLOCK              CLOCK_REALTIME
-#define lock_until(lock, limit) pthread_mutex_timedlock(lock, limit)
-#else
-#define LOCK_CLOCK              CLOCK_MONOTONIC
-#define lock_until(lock, limit) pthread_mutex_clocklock(lock, LOCK_CLOCK, limit)
-#endif
-
-static struct timespec
-limit_from_now(void)
+/* 0, EOWNERDEAD: it is ours; EBUSY. waiters: FUTEX_WAITERS, when others may
+ * sleep at it. */
+static int
+try_once(uint32_t *word, uint32_t waiters)
 {
-	struct timespec t;
+	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
-	clock_gettime(LOCK_CLOCK, &t);
-	t.tv_nsec += LOCK_LIMIT * 1000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_nsec -= 1000000000;
-		t.tv_sec++;
-	}
-	return t;
+	if ((old & FUTEX_TID_MASK) != 0 ||
+	    !change(word, old, lock_thread() | waiters | (old & FUTEX_WAITERS)))
+		return EBUSY;
+	return (old & FUTEX_OWNER_DIED) != 0 ? EOWNERDEAD : 0;
 }
 
 static int
-try_for_a_moment(pthread_mutex_t *lock)
+try_for_a_moment(uint32_t *word)
 {
-	int i, r = pthread_mutex_trylock(lock);
+	int i, r = try_once(word, 0);
 
 	for (i = 0; r == EBUSY && i < SPINS; i++) {
 #if defined(__x86_64__) || defined(__i386__)
 		__builtin_ia32_pause();
 #endif
-		r = pthread_mutex_trylock(lock);
+		r = try_once(word, 0);
 	}
 	return r;
 }
+
+static void
+sleep_at(uint32_t *word, usec_t left)
+{
+	const struct timespec limit = { .tv_nsec = left * 1000 };
+	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	if ((old & FUTEX_TID_MASK) == 0)
+		return;
+	if ((old & FUTEX_WAITERS) == 0 &&
+	    !change(word, old, old | FUTEX_WAITERS))
+		return;
+	(void)syscall(
+	    SYS_futex, word, FUTEX_WAIT, old | FUTEX_WAITERS, &limit, NULL, 0);
+}
+
+static int
+lock_until(uint32_t *word, usec_t limit)
+{
+	usec_t left;
+	int r;
+
+	while ((r = try_once(word, FUTEX_WAITERS)) == EBUSY) {
+		left = limit - clock_mono();
+		if (left <= 0)
+			return ETIMEDOUT;
+		sleep_at(word, left);
+	}
+	return r;
+}
+
+/* False: the word was not ours. */
+static bool
+give_back(uint32_t *word)
+{
+	uint32_t old = __atomic_exchange_n(word, 0, __ATOMIC_RELEASE);
+
+	if ((old & FUTEX_WAITERS) != 0)
+		(void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+	set_pending(NULL);
+	return (old & FUTEX_TID_MASK) == robust.tid;
+}
+
+bool
+lock_can_be(const struct segment *seg, uint32_t word)
+{
+	const uint32_t tid = word & FUTEX_TID_MASK;
+	uint32_t i;
+
+	for (i = 0; tid != 0 && i < seg->columns; i++)
+		if (__atomic_load_n(
+			&segment_column(seg, i)->tid, __ATOMIC_RELAXED) == tid)
+			return true;
+	return tid == 0;
+}
+
+/* ---- the lock of a set ---- */
 
 static uint32_t
 passed(const struct set *set)
@@ -83,14 +168,12 @@ passed(const struct set *set)
 static int
 lock_within_limit(struct set *set)
 {
-	struct timespec limit;
 	uint32_t before;
 	int i, r = EBUSY;
 
 	for (i = 0; i < LOCK_TURNS; i++) {
 		before = passed(set);
-		limit = limit_from_now();
-		r = lock_until(&set->lock, &limit);
+		r = lock_until(&set->lock, clock_mono() + LOCK_LIMIT);
 		if (r != ETIMEDOUT || passed(set) == before)
 			break;
 	}
@@ -100,14 +183,36 @@ lock_within_limit(struct set *set)
 /* Where it was not to be had lately it is not waited for, but the moment that
  * it is free it is taken. */
 static int
-lock(struct shared *s, struct set *set, bool alone)
+lock(struct set *set, bool alone)
 {
 	int r;
 
-	if (!is_one_of_ours(s, &set->lock))
-		return EINVAL;
+	(void)lock_thread();
+	set_pending(&set->lock);
 	r = try_for_a_moment(&set->lock);
-	return r != EBUSY || alone ? r : lock_within_limit(set);
+	if (r == EBUSY && !alone)
+		r = lock_within_limit(set);
+	if (r != 0 && r != EOWNERDEAD)
+		set_pending(NULL);
+	return r;
+}
+
+static void
+leave_alone(struct shared *s, uint32_t set, usec_t now)
+{
+	struct local_set *local = &s->sets[set];
+
+	if (local->alone_until > now)
+		return;
+	local->alone_for = local->alone_for == 0     ? LOCK_ALONE_LEAST
+	    : local->alone_for < LOCK_ALONE_MOST / 2 ? 2 * local->alone_for
+						     : LOCK_ALONE_MOST;
+	local->alone_until = now + local->alone_for;
+	s->figures.stuck++;
+	if (!lock_can_be(&s->seg,
+		__atomic_load_n(
+		    &segment_set(&s->seg, set)->lock, __ATOMIC_RELAXED)))
+		shared_lose(s, "a lock was written over");
 }
 
 bool
@@ -115,26 +220,23 @@ set_lock(struct shared *s, uint32_t set, usec_t now)
 {
 	struct set *shared = segment_set(&s->seg, set);
 	struct local_set *local = &s->sets[set];
-	int r = lock(s, shared, local->alone_until > now);
+	int r = lock(shared, local->alone_until > now);
 
+	if (r != 0 && r != EOWNERDEAD) {
+		leave_alone(s, set, now);
+		return false;
+	}
+	local->alone_until = local->alone_for = 0;
+	if (!set_is_sealed(&s->seg, set)) {
+		shared_lose(s, "a set was written over");
+		set_unlock(s, set);
+		return false;
+	}
 	if (r == EOWNERDEAD) {
 		table_mend(&s->seg, shared);
-		r = pthread_mutex_consistent(&shared->lock);
 		s->figures.recovered++;
 	}
-	if (r == 0) {
-		local->alone_until = local->alone_for = 0;
-		return true;
-	}
-	if (local->alone_until <= now) {
-		local->alone_for = local->alone_for == 0 ? LOCK_ALONE_LEAST
-		    : local->alone_for < LOCK_ALONE_MOST / 2
-		    ? 2 * local->alone_for
-		    : LOCK_ALONE_MOST;
-		local->alone_until = now + local->alone_for;
-		s->figures.stuck++;
-	}
-	return false;
+	return true;
 }
 
 void
@@ -143,5 +245,6 @@ set_unlock(struct shared *s, uint32_t set)
 	struct set *shared = segment_set(&s->seg, set);
 
 	__atomic_store_n(&shared->passed, shared->passed + 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&shared->lock);
+	if (!give_back(&shared->lock))
+		shared_lose(s, "a lock was written over");
 }

@@ -26,13 +26,14 @@
 #include "sites/shared.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <sys/queue.h>
 #include <bsd/sys/tree.h>
 
 /* ---- the segment ---- */
 
 #define SEGMENT_MAGIC    UINT64_C(0x31534554495351) /* "QSITES1" */
-#define SEGMENT_VERSION  1
+#define SEGMENT_VERSION  2
 #define COLUMNS_MAX      256
 #define SLOTS_MAX        (UINT32_C(1) << 21)
 
@@ -50,8 +51,6 @@
 /* Who waits looks by itself; who has something to tell tries again. */
 #define LOOK_AGAIN       USEC_PER_SEC
 #define TELL_AGAIN       (100 * USEC_PER_MSEC)
-/* A column whose process is gone is free then, whoever should have said so. */
-#define GONE_LIMIT       (60 * USEC_PER_SEC)
 
 struct segment_head {
 	uint64_t magic;
@@ -61,12 +60,14 @@ struct segment_head {
 	uint64_t secret; /* of the hash */
 	uint32_t sets, columns;
 	uint32_t slot_size, set_size;
+	uint32_t number; /* of the table: the next one has the next */
+	uint32_t open;   /* 1: places may be taken. Atomic */
 };
 
 struct column {
 	uint64_t owner; /* queue + 1, generation; 0: free. Atomic */
 	uint32_t word;  /* 1: look at the bits. Atomic; a futex */
-	uint32_t pid;   /* of the owner. Atomic */
+	uint32_t tid;   /* of the thread that takes locks for it. Atomic */
 	/* Of each set: there may be room in it. Atomic. */
 	uint64_t bits[];
 };
@@ -80,32 +81,36 @@ struct slot {
 	char name[127];    /* transport/nexthop, the first bytes; no NUL */
 	char why[SITE_WHY_MAX + 1];
 	/* Of each column: places held; its ticket, 0: not in line; when it was
-	 * told that it is its turn, 0: it was not. */
+	 * told that it is its turn, 0: it was not. Behind them: the seal. */
 	uint32_t cells[];
 };
 
+/* Seals never change. Who writes over a page, or over all that follows, writes
+ * over one of them. */
 struct set {
-	pthread_mutex_t lock;
+	uint64_t seal;
+	uint32_t lock;   /* lock.c */
 	uint32_t in_use; /* slots with a cell that is not 0 */
 	uint32_t dead;
-	uint32_t passed; /* how often the lock was given back */
-	uint32_t spare;
+	uint32_t passed;            /* how often the lock was given back */
 	uint64_t hash[SHARED_WAYS]; /* 0: the slot is free */
 	usec_t used[SHARED_WAYS];
 	/* Columns that found no slot. */
 	uint64_t refused[COLUMNS_MAX / 64];
+	uint64_t last_seal;
 };
 
 _Static_assert(SHARED_WAYS == 32, "a bit of in_use and dead for each");
-_Static_assert(sizeof(struct segment_head) == 48, "version 1");
-_Static_assert(offsetof(struct slot, cells) == 380, "version 1");
+_Static_assert(sizeof(struct segment_head) == 56, "version 2");
+_Static_assert(sizeof(struct set) == 576, "version 2");
+_Static_assert(offsetof(struct slot, cells) == 380, "version 2");
 
 /* A segment as this process has mapped it: what its head says is read once. */
 struct segment {
 	char *base; /* NULL: there is none */
 	size_t size;
 	uint64_t secret;
-	uint32_t sets, columns;
+	uint32_t sets, columns, number;
 	size_t column_size, slot_size, set_size;
 	size_t columns_at, sets_at;
 };
@@ -137,6 +142,62 @@ static inline struct slot *
 set_slot(const struct segment *seg, struct set *set, uint32_t way)
 {
 	return (void *)((char *)(set + 1) + way * seg->slot_size);
+}
+
+static inline struct segment_head *
+segment_head(const struct segment *seg)
+{
+	return (void *)seg->base;
+}
+
+/* Still the table that was mapped; one that is lost is all zero. */
+static inline bool
+segment_is_sound(const struct segment *seg)
+{
+	const struct segment_head *head = segment_head(seg);
+
+	return head->magic == SEGMENT_MAGIC && head->number == seg->number &&
+	    head->secret == seg->secret;
+}
+
+static inline bool
+segment_is_open(const struct segment *seg)
+{
+	return __atomic_load_n(&segment_head(seg)->open, __ATOMIC_ACQUIRE) == 1;
+}
+
+static inline uint64_t
+set_seal(const struct segment *seg, uint32_t set)
+{
+	return (seg->secret + set) | 1;
+}
+
+static inline bool
+set_is_sealed(const struct segment *seg, uint32_t set)
+{
+	const struct set *shared = segment_set(seg, set);
+
+	return shared->seal == set_seal(seg, set) &&
+	    shared->last_seal == set_seal(seg, set);
+}
+
+static inline uint32_t *
+slot_seal(const struct segment *seg, struct slot *slot)
+{
+	return slot->cells + (size_t)3 * seg->columns;
+}
+
+/* Never 0, as memory is that was cut off. */
+static inline uint32_t
+slot_seal_value(const struct segment *seg)
+{
+	return (uint32_t)seg->secret | 1;
+}
+
+static inline bool
+slot_is_sealed(const struct segment *seg, struct slot *slot)
+{
+	return *slot_seal(seg, slot) == slot_seal_value(seg);
 }
 
 static inline uint32_t *
@@ -225,14 +286,13 @@ struct shared {
 	struct site_table table;
 	struct sites *alone; /* while there is no segment */
 	struct segment seg;
-	int lock_kind; /* as glibc notes it in each of ours */
-	bool borrowed; /* the mapping is somebody else's */
+	const char *lost; /* why no more places are to be had; NULL: they are */
+	bool uncounted;   /* places are held that seg does not know yet */
+	bool borrowed;    /* the mapping is somebody else's */
 	uint32_t column;
 	uint64_t owner; /* of our column; 0: none */
 	struct local_set *sets;
 	uint64_t *forgets; /* of each column: its owner, to be cleared; or 0 */
-	uint64_t *gone;    /* of each: its owner, when its process was missed */
-	usec_t next_roll;  /* when they are looked for again */
 	struct waker waker;
 	struct handle_tree handles;
 	struct handle_queue ready;
@@ -252,13 +312,17 @@ struct shared {
 };
 
 /* ---- lock.c ---- */
-int lock_init(pthread_mutex_t *lock);
+/* Of the calling thread, as it is in the locks that it has. */
+uint32_t lock_thread(void);
+/* The word of a lock: nobody has it, or the owner of a column. */
+bool lock_can_be(const struct segment *seg, uint32_t word);
 /* False: not to be had for now. */
 bool set_lock(struct shared *s, uint32_t set, usec_t now);
 void set_unlock(struct shared *s, uint32_t set);
 
 /* ---- table.c ---- */
-/* -1: the site has no slot. */
+/* -1: the site has no slot; -EBADMSG: its slot was written over. */
+#define TABLE_NONE (-1)
 int table_find(const struct shared *s, struct set *set, const struct handle *h);
 /* A slot for it, as new. -1: all are in use. */
 int table_make(
@@ -266,7 +330,7 @@ int table_make(
 bool table_has_spare(const struct set *set);
 /* in_use as it follows from the cells; true: in use. */
 bool table_note_use(const struct segment *seg, struct set *set, uint32_t way);
-/* What no process writes is put right. */
+/* What no process writes is put into bounds. */
 void table_mend_slot(struct slot *slot);
 void table_mend(const struct segment *seg, struct set *set);
 /* Cells of columns that nobody has, or that cannot be. True: there were. */
@@ -304,6 +368,9 @@ struct look {
 bool look_begin(struct look *l, struct handle *h, usec_t now);
 /* What was seen is kept, others are woken. */
 void look_end(struct look *l);
+/* False: while it lasted, or before, somebody has written over what was seen.
+ */
+bool look_is_sound(const struct look *l);
 enum site_state look_state(struct look *l);
 void look_line_in(struct look *l);
 void look_line_out(struct look *l);
@@ -334,8 +401,6 @@ void column_clear_locked(struct shared *s, uint32_t set, uint32_t column,
 bool
 column_clear(struct shared *s, uint32_t column, uint64_t owner, usec_t now);
 bool column_forget(struct shared *s, uint32_t column, usec_t now);
-/* Those whose processes are gone for long are to be forgotten. */
-void column_roll(struct shared *s, usec_t now);
 
 /* ---- wake.c ---- */
 int waker_open(struct waker *w);
@@ -358,8 +423,11 @@ void handle_watch(struct handle *h);
 void handle_set_ready(struct handle *h, bool ready);
 /* Memory that lives as long as the handle. */
 const char *handle_keep_why(struct handle *h, const char *why);
-/* All of them, from the table of this process to the segment. */
+/* All of them, to the segment: from the table of this process; from another
+ * segment, where they wait as before. */
 void handles_move(struct shared *s, usec_t now);
+/* The places that are held are in the segment. False: not all, for now. */
+bool handles_count(struct shared *s, usec_t now);
 void handles_free(struct shared *s);
 static inline struct site *
 handle_site(struct handle *h)
@@ -377,6 +445,8 @@ void work_at(struct shared *s, usec_t when);
 void work_note_turn(struct handle *h, usec_t now);
 
 /* ---- shared.c ---- */
+/* No place is taken any more; why: a constant. */
+void shared_lose(struct shared *s, const char *why);
 extern const struct site_table shared_functions;
 
 /* ---- start.c ---- */

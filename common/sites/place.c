@@ -37,11 +37,20 @@ slot_reopen_due(struct look *l)
 		slot_reopen(l);
 }
 
+/* Since it was used; a time that nobody can have written is now. */
+static usec_t
+slot_age(const struct look *l)
+{
+	const usec_t used = l->set->used[l->way];
+
+	return used < 0 || used > l->now ? 0 : l->now - used;
+}
+
 static void
 slot_forget_aged(struct look *l)
 {
 	if ((l->set->in_use >> l->way & 1) != 0 || slot_is_dead(l) ||
-	    l->now - l->set->used[l->way] <= site_remembered(&l->s->backoff))
+	    slot_age(l) <= site_remembered(&l->s->backoff))
 		return;
 	window_init(&l->slot->window, l->rules);
 	l->slot->deaths = 0;
@@ -177,6 +186,17 @@ pay(struct look *l)
 		}
 }
 
+static void
+find(struct look *l, int way)
+{
+	if (way >= 0)
+		enter(l, way);
+	else if (l->h->held > 0)
+		(void)make(l);
+	if (l->slot == NULL)
+		l->h->lined = false;
+}
+
 bool
 look_begin(struct look *l, struct handle *h, usec_t now)
 {
@@ -186,21 +206,32 @@ look_begin(struct look *l, struct handle *h, usec_t now)
 	*l = (struct look){
 		.s = s, .h = h, .rules = &s->rules[h->transport], .now = now
 	};
-	if (!column_is_ours(s) || !set_lock(s, h->set, now)) {
+	if (shared_is_lost(s)) /* until it is moved to another one */
+		return false;
+	if (!set_lock(s, h->set, now)) {
 		work_at(s, now + TELL_AGAIN);
 		return false;
 	}
 	l->set = segment_set(&s->seg, h->set);
-	set_tidy(s, h->set, &l->woken, now);
 	way = table_find(s, l->set, h);
-	if (way >= 0)
-		enter(l, way);
-	else if (h->held > 0)
-		(void)make(l);
-	if (l->slot == NULL)
-		h->lined = false;
+	if (way < TABLE_NONE) {
+		shared_lose(s, "a destination was written over");
+		set_unlock(s, h->set);
+		return false;
+	}
+	set_tidy(s, h->set, &l->woken, now);
+	find(l, way);
 	pay(l);
 	return true;
+}
+
+bool
+look_is_sound(const struct look *l)
+{
+	const struct segment *seg = &l->s->seg;
+
+	return segment_is_sound(seg) && set_is_sealed(seg, l->h->set) &&
+	    (l->slot == NULL || slot_is_sealed(seg, l->slot));
 }
 
 void
@@ -270,6 +301,10 @@ look_state(struct look *l)
 {
 	uint32_t column = l->s->column;
 
+	if (!segment_is_open(&l->s->seg)) {
+		work_at(l->s, l->now + TELL_AGAIN);
+		return SITE_FULL;
+	}
 	if (l->slot == NULL) {
 		if (table_has_spare(l->set))
 			return SITE_ROOM;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "ipc/mapping.h"
 #include "ipc/shm.h"
 
 #define TRIES 3
@@ -33,7 +34,7 @@ segment_layout(uint32_t slots, uint32_t columns, struct segment *ret)
 	seg.column_size = whole_lines(
 	    sizeof(struct column) + (seg.sets + 63) / 64 * sizeof(uint64_t));
 	seg.slot_size = (offsetof(struct slot, cells) +
-			    3 * sizeof(uint32_t) * columns + 7) /
+			    (3 * columns + 1) * sizeof(uint32_t) + 7) /
 	    8 * 8;
 	seg.set_size =
 	    whole_lines(sizeof(struct set) + SHARED_WAYS * seg.slot_size);
@@ -59,6 +60,7 @@ segment_check(
 	    seg.set_size != head->set_size)
 		return -EBADMSG;
 	seg.secret = head->secret;
+	seg.number = head->number;
 	*ret = seg;
 	return 0;
 }
@@ -85,13 +87,11 @@ segment_read_head(int fd, struct segment *ret)
 static int
 map(int fd, struct segment *seg)
 {
-	void *base =
-	    mmap(NULL, seg->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *base = NULL;
+	int r = mapping_map(fd, seg->size, &base);
 
-	if (base == MAP_FAILED)
-		return -errno;
 	seg->base = base;
-	return 0;
+	return r;
 }
 
 int
@@ -110,8 +110,7 @@ segment_map(int fd, struct segment *ret)
 void
 segment_unmap(struct segment *seg)
 {
-	if (seg->base != NULL)
-		munmap(seg->base, seg->size);
+	mapping_unmap(seg->base, seg->size);
 	*seg = (struct segment){ 0 };
 }
 
@@ -124,75 +123,112 @@ mode_of(const struct shared_owner *owner)
 	return owner->gid == (gid_t)-1 ? 0600 : 0640;
 }
 
+static bool
+slots_are_whole(const struct segment *seg, struct set *set)
+{
+	uint32_t way;
+
+	for (way = 0; way < SHARED_WAYS; way++)
+		if (set->hash[way] != 0 &&
+		    !slot_is_sealed(seg, set_slot(seg, set, way)))
+			return false;
+	return true;
+}
+
+/* Locks that nobody can give back are damage, too. */
+static bool
+sets_are_whole(const struct segment *seg)
+{
+	uint32_t i;
+
+	for (i = 0; i < seg->sets; i++) {
+		struct set *set = segment_set(seg, i);
+
+		if (!set_is_sealed(seg, i) || !lock_can_be(seg, set->lock) ||
+		    !slots_are_whole(seg, set))
+			return false;
+	}
+	return true;
+}
+
+/* All of it: what one set has lost would be a part of the window. */
+static bool
+is_whole(int fd, const struct segment *want)
+{
+	struct segment seg;
+	bool whole;
+
+	if (segment_map(fd, &seg) < 0)
+		return false;
+	whole = seg.size == want->size && seg.columns == want->columns &&
+	    sets_are_whole(&seg) && !mapping_is_lost(seg.base);
+	segment_unmap(&seg);
+	return whole;
+}
+
 /* One that is there and right. 0: none; the descriptor otherwise. */
 static int
 adopt(const char *name, const struct segment *want,
     const struct shared_owner *owner)
 {
 	uid_t uid = owner->uid == (uid_t)-1 ? geteuid() : owner->uid;
-	struct segment seg;
 	struct stat st;
 	int fd = shm_open(name, O_RDWR | O_NONBLOCK, 0);
 
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st) == 0 && st.st_uid == uid && st.st_nlink == 1 &&
-	    (st.st_mode & 0777 & ~mode_of(owner)) == 0 &&
-	    segment_read_head(fd, &seg) == 0 && seg.size == want->size &&
-	    seg.columns == want->columns &&
+	    (st.st_mode & 0777 & ~mode_of(owner)) == 0 && is_whole(fd, want) &&
 	    posix_fallocate(fd, 0, st.st_size) == 0)
 		return fd;
 	close(fd);
 	return 0;
 }
 
-static int
-locks_init(const struct segment *seg)
+static void
+sets_init(const struct segment *seg)
 {
 	uint32_t i;
-	int r = 0;
 
-	for (i = 0; r == 0 && i < seg->sets; i++)
-		r = lock_init(&segment_set(seg, i)->lock);
-	return r;
+	for (i = 0; i < seg->sets; i++)
+		segment_set(seg, i)->seal = segment_set(seg, i)->last_seal =
+		    set_seal(seg, i);
 }
 
 static void
 head_init(const struct segment *seg)
 {
-	struct segment_head *head = (void *)seg->base;
-
-	*head = (struct segment_head){
+	*segment_head(seg) = (struct segment_head){
 		.magic = SEGMENT_MAGIC,
 		.version = SEGMENT_VERSION,
 		.ways = SHARED_WAYS,
 		.size = seg->size,
+		.secret = seg->secret,
 		.sets = seg->sets,
 		.columns = seg->columns,
 		.slot_size = (uint32_t)seg->slot_size,
 		.set_size = (uint32_t)seg->set_size,
+		.number = seg->number,
 	};
-	arc4random_buf(&head->secret, sizeof(head->secret));
 }
 
 /* It is mapped while nobody else can open it. */
 static int
-fill(int fd, struct segment *seg)
+fill(int fd, const struct segment *seg)
 {
-	int r = map(fd, seg);
+	struct segment mapped = *seg;
+	int r = map(fd, &mapped);
 
 	if (r < 0)
 		return r;
-	r = locks_init(seg);
-	if (r == 0)
-		head_init(seg);
-	munmap(seg->base, seg->size);
-	seg->base = NULL;
-	return r;
+	sets_init(&mapped);
+	head_init(&mapped);
+	segment_unmap(&mapped);
+	return 0;
 }
 
 static int
-make(int fd, struct segment *seg, const struct shared_owner *owner)
+make(int fd, const struct segment *seg, const struct shared_owner *owner)
 {
 	int r = shm_allocate(fd, seg->size);
 
@@ -207,19 +243,20 @@ make(int fd, struct segment *seg, const struct shared_owner *owner)
 
 static int
 open_new(const char *name, const struct segment *want,
-    const struct shared_owner *owner, bool *ret_adopted)
+    const struct shared_owner *owner, bool *adopted)
 {
+	const bool may_adopt = *adopted;
 	int i, fd, r;
 
 	for (i = 0; i < TRIES; i++) {
 		fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
-		*ret_adopted = false;
+		*adopted = false;
 		if (fd >= 0)
 			return fd;
 		if (errno != EEXIST)
 			return -errno;
-		fd = adopt(name, want, owner);
-		*ret_adopted = true;
+		fd = may_adopt ? adopt(name, want, owner) : 0;
+		*adopted = true;
 		if (fd > 0)
 			return fd;
 		r = shm_remove(name);
@@ -229,20 +266,16 @@ open_new(const char *name, const struct segment *want,
 	return -EEXIST;
 }
 
-int
-shared_create(const char *name, const struct shared_shape *shape,
-    const struct shared_owner *owner, int *ret_fd)
+static int
+create(const char *name, const struct segment *seg,
+    const struct shared_owner *owner, bool may_adopt, int *ret_fd)
 {
-	struct segment seg;
-	bool adopted;
-	int fd, r = segment_layout(shape->slots, shape->columns, &seg);
+	bool adopted = may_adopt;
+	int r, fd = open_new(name, seg, owner, &adopted);
 
-	if (r < 0)
-		return r;
-	fd = open_new(name, &seg, owner, &adopted);
 	if (fd < 0)
 		return fd;
-	r = adopted ? 0 : make(fd, &seg, owner);
+	r = adopted ? 0 : make(fd, seg, owner);
 	if (r < 0) {
 		close(fd);
 		shm_unlink(name);
@@ -250,4 +283,113 @@ shared_create(const char *name, const struct shared_shape *shape,
 	}
 	*ret_fd = fd;
 	return 0;
+}
+
+int
+shared_create(const char *name, const struct shared_shape *shape,
+    const struct shared_owner *owner, int *ret_fd)
+{
+	struct segment seg;
+	int r = segment_layout(shape->slots, shape->columns, &seg);
+
+	if (r < 0)
+		return r;
+	arc4random_buf(&seg.secret, sizeof(seg.secret));
+	seg.number = arc4random() / 2;
+	return create(name, &seg, owner, true, ret_fd);
+}
+
+/* With the same secret a site has the same set: all that were in use there
+ * together fit into it together. */
+int
+shared_renew(const char *name, const struct shared_shape *shape,
+    const struct shared_owner *owner, const struct shared_id *old, int *ret_fd)
+{
+	struct segment seg;
+	int r = segment_layout(shape->slots, shape->columns, &seg);
+
+	if (r < 0)
+		return r;
+	seg.secret = old->secret;
+	seg.number = old->number + 1;
+	return create(name, &seg, owner, false, ret_fd);
+}
+
+/* ---- of one that is there ---- */
+
+int
+shared_identify(int fd, struct shared_id *ret)
+{
+	struct segment_head head;
+	int64_t n = io_pread_all(fd, &head, sizeof(head), 0);
+	struct segment seg;
+	int r;
+
+	if (n < 0)
+		return (int)n;
+	if (n != sizeof(head))
+		return -EBADMSG;
+	r = segment_check(&head, head.size, &seg);
+	if (r == 0)
+		*ret = (struct shared_id){ seg.secret, seg.number,
+			head.open == 1 };
+	return r;
+}
+
+int
+shared_open_up(int fd)
+{
+	const uint32_t open = 1;
+	ssize_t n = pwrite(
+	    fd, &open, sizeof(open), offsetof(struct segment_head, open));
+
+	return n < 0 ? -errno : n == sizeof(open) ? 0 : -EIO;
+}
+
+int
+shared_check(int fd, const struct shared_id *id, const char **ret_why)
+{
+	struct segment seg;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret_why = "was taken away";
+	if (st.st_nlink == 0)
+		return -ENOENT;
+	*ret_why = "was cut off or written over";
+	if (segment_read_head(fd, &seg) < 0 || seg.number != id->number ||
+	    seg.secret != id->secret)
+		return -EBADMSG;
+	return 0;
+}
+
+static int
+free_column(int fd, off_t at)
+{
+	const uint64_t none = 0;
+
+	return pwrite(fd, &none, sizeof(none), at) == sizeof(none) ? 0 : -EIO;
+}
+
+int
+shared_owners(int fd,
+    bool (*visit)(void *ctx, uint32_t queue, uint32_t generation), void *ctx)
+{
+	struct segment seg;
+	uint64_t owner;
+	uint32_t i;
+	int r = segment_read_head(fd, &seg);
+
+	for (i = 0; r == 0 && i < seg.columns; i++) {
+		const off_t at = (off_t)(seg.columns_at + i * seg.column_size);
+
+		if (io_pread_all(fd, &owner, sizeof(owner), at) !=
+		    sizeof(owner))
+			return -EBADMSG;
+		if (owner != 0 &&
+		    !visit(ctx, (uint32_t)(owner >> 32) - 1, (uint32_t)owner))
+			r = free_column(fd, at);
+	}
+	return r;
 }

@@ -3,6 +3,15 @@
 
 #include "sites/parts.h"
 
+void
+shared_lose(struct shared *s, const char *why)
+{
+	if (s->lost != NULL)
+		return;
+	s->lost = why;
+	waker_kick(&s->waker); /* the caller asks for another one */
+}
+
 /* Of the table of this process, while there is no segment. */
 static const struct site_table *
 alone_of(const struct handle *h)
@@ -161,6 +170,24 @@ alone_take(struct handle *h, usec_t now)
 	return state;
 }
 
+/* What was seen before the place was taken may have been written over while it
+ * was looked at. */
+static enum site_state
+take_in(struct look *l)
+{
+	enum site_state state = look_state(l);
+
+	if (state != SITE_ROOM)
+		return state;
+	if (!look_take(l))
+		return SITE_FULL;
+	if (look_is_sound(l))
+		return SITE_ROOM;
+	look_give_back(l);
+	shared_lose(l->s, "it was written over while a place was taken");
+	return SITE_FULL;
+}
+
 static enum site_state
 shared_take(void *table, struct site *site, usec_t now)
 {
@@ -173,9 +200,7 @@ shared_take(void *table, struct site *site, usec_t now)
 		return alone_take(h, now);
 	if (!look_begin(&l, h, now))
 		return unseen(h);
-	state = look_state(&l);
-	if (state == SITE_ROOM && !look_take(&l))
-		state = SITE_FULL;
+	state = take_in(&l);
 	if (state == SITE_ROOM) {
 		h->waits = false;
 		s->figures.takes++;

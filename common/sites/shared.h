@@ -41,6 +41,27 @@ struct shared_owner {
  * at every try; -ENOSPC, … */
 int shared_create(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, int *ret_fd);
+/* What tells one table from another. */
+struct shared_id {
+	uint64_t secret;
+	uint32_t number;
+	bool open;
+};
+int shared_identify(int fd, struct shared_id *ret);
+/* In the place of another one, whatever is there under the name: its number is
+ * the next, its sets are those that sites had before. */
+int shared_renew(const char *name, const struct shared_shape *shape,
+    const struct shared_owner *owner, const struct shared_id *old, int *ret_fd);
+/* A new table is closed: nobody takes a place in it before this, so that all
+ * that are held elsewhere can be counted first. */
+int shared_open_up(int fd);
+/* -ENOENT, -EBADMSG: it is not what it was; then *ret_why says so, to follow
+ * its name. */
+int shared_check(int fd, const struct shared_id *id, const char **ret_why);
+/* Owners of all columns; visit returns false for one whose processes are all
+ * gone: nobody else uses the segment now, and the column is free. */
+int shared_owners(int fd,
+    bool (*visit)(void *ctx, uint32_t queue, uint32_t generation), void *ctx);
 
 /* ---- queue-send ---- */
 
@@ -75,9 +96,20 @@ int shared_configure(struct shared *shared, const struct shared_params *params);
 int shared_attach(struct shared *shared, int fd, uint32_t queue,
     uint32_t generation, usec_t now);
 bool shared_is_attached(const struct shared *shared);
-/* Its column is somebody else's, or nobody's: it was forgotten while it lives,
- * or the segment is damaged. It gets no place any more; a new process does. */
-bool shared_is_lost(const struct shared *shared);
+/* The table was cut off or written over: no place is to be had until it is
+ * replaced. What is held stays held, and what was to be told is kept. */
+bool shared_is_lost(struct shared *shared);
+/* Why, to follow "the table": a constant; NULL: it is not. */
+const char *shared_lost_why(const struct shared *shared);
+/* From now on in another segment, whose number is the next, with all the places
+ * that are held; -EINVAL: in none. When that fails no place is taken any more,
+ * and it may be tried again. */
+int shared_move(struct shared *shared, int fd, uint32_t queue,
+    uint32_t generation, usec_t now);
+/* Of the table; only while it is attached. */
+uint32_t shared_number(const struct shared *shared);
+/* All places that are held are in its cells. */
+bool shared_is_counted(const struct shared *shared);
 /* All processes of that group are gone: its column is free, if it is still of
  * that generation. */
 void shared_forget(

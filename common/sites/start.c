@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "ipc/mapping.h"
 #include "sites/parts.h"
 
 /* Destinations that are remembered while there is no segment. */
@@ -127,20 +128,53 @@ shared_new(const struct shared_params *params, uint64_t seed,
 	return r;
 }
 
+/* What a process has of a segment. */
+struct place {
+	struct segment seg;
+	struct local_set *sets;
+	uint64_t *forgets;
+	uint64_t owner;
+	uint32_t column;
+	bool borrowed;
+};
+
+static struct place
+place_of(const struct shared *s)
+{
+	return (struct place){ s->seg, s->sets, s->forgets, s->owner, s->column,
+		s->borrowed };
+}
+
+static void
+place_set(struct shared *s, const struct place *p)
+{
+	s->seg = p->seg;
+	s->sets = p->sets;
+	s->forgets = p->forgets;
+	s->owner = p->owner;
+	s->column = p->column;
+	s->borrowed = p->borrowed;
+}
+
+static void
+place_free(struct place *p)
+{
+	if (!p->borrowed)
+		segment_unmap(&p->seg);
+	free(p->sets);
+	free(p->forgets);
+}
+
 static void
 detach(struct shared *s)
 {
+	struct place old = place_of(s);
+
 	waker_stop(&s->waker);
-	if (s->owner != 0)
+	if (s->owner != 0 && !shared_is_lost(s))
 		column_give_up(s, clock_mono());
-	if (!s->borrowed)
-		segment_unmap(&s->seg);
-	s->seg = (struct segment){ 0 };
-	free(s->sets);
-	free(s->forgets);
-	free(s->gone);
-	s->sets = NULL;
-	s->forgets = s->gone = NULL;
+	place_free(&old);
+	place_set(s, &(struct place){ 0 });
 }
 
 void
@@ -174,19 +208,12 @@ shared_abandon(struct shared *shared)
 static int
 attach(struct shared *s, uint64_t owner)
 {
-	pthread_mutex_t sample;
 	uint32_t i;
-	int r = lock_init(&sample);
-
-	if (r < 0)
-		return r;
-	s->lock_kind = sample.__data.__kind;
-	pthread_mutex_destroy(&sample);
+	int r;
 
 	s->sets = calloc(s->seg.sets, sizeof(*s->sets));
 	s->forgets = calloc(s->seg.columns, sizeof(*s->forgets));
-	s->gone = calloc(s->seg.columns, sizeof(*s->gone));
-	if (s->sets == NULL || s->forgets == NULL || s->gone == NULL)
+	if (s->sets == NULL || s->forgets == NULL)
 		return -ENOMEM;
 	for (i = 0; i < s->seg.sets; i++)
 		LIST_INIT(&s->sets[i].watched);
@@ -195,6 +222,17 @@ attach(struct shared *s, uint64_t owner)
 		return r;
 	return waker_start(
 	    &s->waker, &segment_column(&s->seg, s->column)->word);
+}
+
+static void
+begin(struct shared *s, uint64_t owner, usec_t now)
+{
+	s->lost = NULL;
+	s->untidy = !column_clear(s, s->column, owner, now);
+	s->secret = s->seg.secret;
+	handles_move(s, now);
+	s->uncounted = !handles_count(s, now);
+	work_at(s, now);
 }
 
 int
@@ -209,14 +247,8 @@ shared_attach_segment(
 		detach(s);
 		return r;
 	}
-	if (!column_clear(s, s->column, owner, now)) {
-		s->untidy = true;
-		work_at(s, now + TELL_AGAIN);
-	}
-	s->secret = seg->secret;
-	handles_move(s, now);
+	begin(s, owner, now);
 	sites_free(&s->alone);
-	work_at(s, now);
 	return 0;
 }
 
@@ -236,6 +268,47 @@ shared_attach(struct shared *shared, int fd, uint32_t queue,
 	    shared, &seg, column_owner(queue, generation), now);
 }
 
+/* The column in the old one stays as it is: others may still count by it. */
+static int
+move(struct shared *s, const struct segment *seg, uint64_t owner, usec_t now)
+{
+	struct place old = place_of(s), fresh;
+	int r;
+
+	waker_stop(&s->waker);
+	place_set(s, &(struct place){ .seg = *seg });
+	r = attach(s, owner);
+	if (r < 0) {
+		fresh = place_of(s);
+		place_set(s, &old);
+		place_free(&fresh);
+		shared_lose(s, "there is a new one, which cannot be used");
+		(void)waker_start(
+		    &s->waker, &segment_column(&s->seg, s->column)->word);
+		return r;
+	}
+	begin(s, owner, now);
+	place_free(&old);
+	return 0;
+}
+
+int
+shared_move(struct shared *shared, int fd, uint32_t queue, uint32_t generation,
+    usec_t now)
+{
+	struct segment seg;
+	int r;
+
+	if (shared->alone != NULL)
+		return -EINVAL;
+	r = segment_map(fd, &seg);
+	if (r < 0) {
+		shared_lose(shared, "there is a new one, which cannot be used");
+		return r;
+	}
+	return move(shared, &seg, column_owner(queue, generation), now);
+}
+
 const struct site_table *
 shared_table(const struct shared *shared)
 {
@@ -248,10 +321,38 @@ shared_is_attached(const struct shared *shared)
 	return shared->alone == NULL;
 }
 
-bool
-shared_is_lost(const struct shared *shared)
+const char *
+shared_lost_why(const struct shared *shared)
 {
-	return shared->owner != 0 && !column_is_ours(shared);
+	return shared->lost;
+}
+
+/* A look costs nothing: lines of memory that nobody writes. */
+bool
+shared_is_lost(struct shared *shared)
+{
+	if (shared->alone != NULL || shared->owner == 0)
+		return shared->alone == NULL;
+	if (shared->lost == NULL && !segment_is_sound(&shared->seg))
+		shared_lose(shared,
+		    mapping_is_lost(shared->seg.base)
+			? "it was cut off"
+			: "its head was written over");
+	if (shared->lost == NULL && !column_is_ours(shared))
+		shared_lose(shared, "a column was written over");
+	return shared->lost != NULL;
+}
+
+uint32_t
+shared_number(const struct shared *shared)
+{
+	return shared->seg.number;
+}
+
+bool
+shared_is_counted(const struct shared *shared)
+{
+	return !shared->uncounted;
 }
 
 void

@@ -1,5 +1,6 @@
 #include "sites/parts.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -33,24 +34,31 @@ is_slot_of(const struct slot *slot, const struct handle *h)
 	return slot->name_len == name_len(h->name);
 }
 
-static bool
-is_at(const struct shared *s, struct set *set, const struct handle *h, int way)
-{
-	return set->hash[way] == h->hash &&
-	    is_slot_of(set_slot(&s->seg, set, (uint32_t)way), h);
-}
-
-int
-table_find(const struct shared *s, struct set *set, const struct handle *h)
+static int
+way_of(const struct set *set, const struct handle *h)
 {
 	int way;
 
-	if (is_at(s, set, h, h->way))
+	if (set->hash[h->way] == h->hash)
 		return h->way;
 	for (way = 0; way < SHARED_WAYS; way++)
-		if (is_at(s, set, h, way))
+		if (set->hash[way] == h->hash)
 			return way;
-	return -1;
+	return TABLE_NONE;
+}
+
+/* Two names do not have one hash of 64 bits. */
+int
+table_find(const struct shared *s, struct set *set, const struct handle *h)
+{
+	int way = way_of(set, h);
+	struct slot *slot;
+
+	if (way == TABLE_NONE)
+		return way;
+	slot = set_slot(&s->seg, set, (uint32_t)way);
+	return slot_is_sealed(&s->seg, slot) && is_slot_of(slot, h) ? way
+								    : -EBADMSG;
 }
 
 /* ---- slots ---- */
@@ -101,7 +109,7 @@ table_make(
 	struct slot *slot;
 
 	if (way < 0)
-		return -1;
+		return TABLE_NONE;
 	if (set->hash[way] != 0)
 		s->figures.evicted++;
 	/* Who finds it half made has no use for it. */
@@ -112,6 +120,7 @@ table_make(
 	slot->name_len = name_len(h->name);
 	memcpy(slot->name, h->name, kept_len(slot->name_len));
 	window_init(&slot->window, &s->rules[h->transport]);
+	*slot_seal(&s->seg, slot) = slot_seal_value(&s->seg);
 	set->used[way] = now;
 	set->hash[way] = h->hash;
 	return way;
@@ -152,6 +161,9 @@ void
 table_mend_slot(struct slot *slot)
 {
 	struct window *w = &slot->window;
+
+	if (slot->dead_until < 0)
+		slot->dead_until = 0;
 
 	if (w->window == 0)
 		w->window = 1;

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 /* More than it needs: it calls two system calls. */
-#define STACK (UINT32_C(64) * 1024)
+#define STACK        (UINT32_C(64) * 1024)
+/* To the thread, from this process only. */
+#define WAKER_SIGNAL SIGRTMIN
 
 static void
 word_wait(uint32_t *word)
@@ -62,7 +64,24 @@ waker_open(struct waker *w)
 	return w->fd < 0 ? -errno : 0;
 }
 
-/* Signals are for the loop of the process. */
+static void
+on_interrupt(int sig UNUSED)
+{
+}
+
+/* A thread that sleeps on a word that was cut off meanwhile is not to be woken
+ * through that word. */
+static int
+interrupt_open(void)
+{
+	struct sigaction sa = { .sa_handler = on_interrupt };
+
+	sigemptyset(&sa.sa_mask);
+	return sigaction(WAKER_SIGNAL, &sa, NULL) < 0 ? -errno : 0;
+}
+
+/* Signals are for the loop of the process; SIGBUS is the thread's own, since
+ * the word that it looks at may be cut off (ipc/mapping.h). */
 static int
 start_silent(struct waker *w)
 {
@@ -74,6 +93,8 @@ start_silent(struct waker *w)
 		return -r;
 	(void)pthread_attr_setstacksize(&attr, STACK);
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, WAKER_SIGNAL);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&w->thread, &attr, waker_run, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -88,7 +109,9 @@ waker_start(struct waker *w, uint32_t *word)
 
 	w->word = word;
 	w->stop = 0;
-	r = start_silent(w);
+	r = interrupt_open();
+	if (r == 0)
+		r = start_silent(w);
 	w->runs = r == 0;
 	return r;
 }
@@ -105,6 +128,7 @@ waker_stop(struct waker *w)
 		__atomic_store_n(w->word, 1, __ATOMIC_RELEASE);
 		(void)syscall(
 		    SYS_futex, w->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+		(void)pthread_kill(w->thread, WAKER_SIGNAL);
 		clock_gettime(CLOCK_REALTIME, &soon);
 		soon.tv_sec++;
 	} while (pthread_timedjoin_np(w->thread, NULL, &soon) == ETIMEDOUT);

@@ -131,11 +131,12 @@ look_at_all(struct shared *s, usec_t now)
 	s->next_look = USEC_NEVER;
 	if (s->untidy)
 		s->untidy = !tidy(s, now);
-	column_roll(s, now);
+	if (s->uncounted)
+		s->uncounted = !handles_count(s, now);
 	for (set = 0; s->watched > 0 && set < s->seg.sets; set++)
 		all &= look_at_set(s, set, now);
 	s->figures.wakes_lost += s->found - before;
-	if (!all || s->untidy)
+	if (!all || s->untidy || s->uncounted)
 		work_at(s, now + TELL_AGAIN);
 	else if (s->watched > 0)
 		work_at(s, now + LOOK_AGAIN);
@@ -209,6 +210,10 @@ shared_work(struct shared *s, usec_t now, void (*ready)(void *ctx, void *mine),
 	if (s->alone != NULL)
 		return USEC_NEVER;
 	waker_clear(&s->waker);
+	if (shared_is_lost(s)) {
+		s->told = s->next_look = s->next_pass = USEC_NEVER;
+		return USEC_NEVER;
+	}
 	look_where_told(s, now);
 	if (now >= s->next_pass)
 		pass_turns(s, now);

@@ -177,8 +177,9 @@ class Instance:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"/dev/shm{name}")
             _librt.mq_unlink(name.encode())
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"/dev/shm/{self.name}.qscheduler.sites")
+        for name in ("sites", "children"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"/dev/shm/{self.name}.qscheduler.{name}")
         shutil.rmtree(self.dir, ignore_errors=True)
 
     # ---- what there is ----

@@ -185,6 +185,8 @@ main(void)
 	ipc_name_sites(instance, name);
 	r = shared_create(name, &shape, &owner, &fd);
 	if (r == 0)
+		r = shared_open_up(fd);
+	if (r == 0)
 		r = segment_map(fd, &segment);
 	if (r < 0) {
 		fprintf(stderr, "sites: %s: error %d\n", name, -r);

@@ -207,7 +207,9 @@ bench_begin(struct bench *b)
 
 	snprintf(instance, sizeof(instance), "b%ld", (long)getpid());
 	ipc_name_sites(instance, b->name);
-	must(shared_create(b->name, &shape, &owner, &b->fd) == 0, b->name);
+	must(shared_create(b->name, &shape, &owner, &b->fd) == 0 &&
+		shared_open_up(b->fd) == 0,
+	    b->name);
 	b->board = mmap(NULL, sizeof(*b->board), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(b->board != MAP_FAILED, "mmap");

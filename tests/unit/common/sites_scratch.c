@@ -17,6 +17,7 @@ scratch_begin(struct scratch *t, uint32_t slots, uint32_t columns)
 	snprintf(instance, sizeof(instance), "u%ld", (long)getpid());
 	ipc_name_sites(instance, t->name);
 	cr_assert_eq(shared_create(t->name, &shape, &owner, &t->fd), 0);
+	cr_assert_eq(shared_open_up(t->fd), 0);
 }
 
 void

@@ -113,6 +113,7 @@ stage_done(void)
 	io_close(&st.log);
 	remove_objects("qscheduler");
 	remove_objects("qscheduler.sites");
+	remove_objects("qscheduler.children");
 	for (i = 1; i <= 9; i++) {
 		snprintf(name, sizeof(name), "queue%d", i);
 		remove_objects(name);

@@ -133,19 +133,22 @@ Test(sites, one_of_a_supervisor_that_was_killed_is_kept)
 	cr_expect_eq(segment(), 0);
 }
 
-Test(sites, a_name_that_is_taken_away_is_said_and_not_made_again)
+/* mutation: sites_tick() without renew() */
+Test(sites, I11_one_that_is_taken_away_is_made_again_and_linked)
 {
+	ino_t before;
+
 	stage_start("-s");
 	stage_wait_ready();
+	before = segment();
+	stage_hear("queue-send LINK sites");
 	unlink_segment();
-	kill(stage()->pid, SIGHUP);
-	stage_wait_log("sites was taken away");
-	kill(stage_pid(stage_hear("queue-send start")), SIGKILL);
-	stage_hear("queue-send start");
+	stage_wait_log("sites was taken away: made again");
 	stage_hear("queue-send LINK sites");
-	stage_hear("queue-send LINK sites");
-	cr_expect_eq(segment(), 0);
+	cr_expect_neq(segment(), 0);
+	cr_expect_neq(segment(), before);
 	cr_expect_eq(stage_stop(), 0);
+	cr_expect_eq(segment(), 0);
 }
 
 /* What has the name at the end, and is not ours, stays. */

@@ -53,6 +53,7 @@ begin(struct world *w)
 
 	memset(s, 0, sizeof(*s));
 	s->conf = &w->conf;
+	s->d = &w->daemon;
 	s->pub.requests = -1;
 	s->sync.threads = w->sync_threads;
 	s->base = daemon_loop_new();

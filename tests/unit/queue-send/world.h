@@ -23,8 +23,9 @@ struct world {
 	char dir[64];
 	struct conf conf;
 	struct send s;
-	int todo, agent; /* our ends; -1 */
-	uint64_t credit; /* that todo-proc was given */
+	struct daemon daemon; /* without a channel */
+	int todo, agent;      /* our ends; -1 */
+	uint64_t credit;      /* that todo-proc was given */
 	uint64_t prepared[256];
 	uint32_t nprepared, scans;
 	unsigned sync_threads; /* set before world_start(); 0: none */
