@@ -28,6 +28,7 @@ check layers python3 tests/lint/layers.py
 check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
 check rows python3 tests/lint/rows.py
+check mutants python3 -B tests/mutants/run.py --check
 check headers sh tests/lint/headers.sh
 check fuzz-targets sh tests/lint/targets.sh
 # shellcheck disable=SC2046

@@ -170,7 +170,7 @@ attempt(os.open, os.path.dirname(queue) + "/queues", os.O_WRONLY)
         self.delivers(i)
         i.stop()
 
-    def test_attack_6_signal_or_trace_a_daemon(self):
+    def test_attack_6_X8_signal_or_trace_a_daemon(self):
         i = self.running(queues=1)
         pids = i.pids()
         self.assertEqual(len(pids), 5)

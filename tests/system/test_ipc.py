@@ -99,7 +99,7 @@ class Bells(SystemTest):
         i.stop()
 
     @needs_root
-    def test_I2_queues_max_used_up_by_others(self):
+    def test_I2_X2_queues_max_used_up_by_others(self):
         i = self.instance(queues=2)
         i.start(prefix=["unshare", "-i", "setpriv", "--bounding-set", "-sys_resource", "sh", "-c",
                         'echo 0 >/proc/sys/fs/mqueue/queues_max && exec "$0" "$@"'])

@@ -141,6 +141,7 @@ Test(ipc_bell, I8_unlinked_while_in_use)
 	cr_expect_eq(bell_take(mq, &out), 1, "the descriptor still works");
 	again = make(10, &depth);
 	cr_expect(mq_same(name, again));
+	cr_expect_not(mq_same(name, mq), "another one has the name");
 }
 
 static int

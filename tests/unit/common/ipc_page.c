@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,6 +84,21 @@ Test(ipc_page, I10_I11_short_and_empty)
 	/* Of the right size, but empty. */
 	cr_assert_eq(ftruncate(fd, sizeof(struct sched_page)), 0);
 	cr_expect_eq(sched_page_read(ipc_scratch(), &sched_copy), -EBADMSG);
+}
+
+/* The supervisor reads pages of its own queues by their descriptors. */
+Test(ipc_page, I11_one_that_shrank_under_its_reader_is_no_page)
+{
+	const struct queue_page want = { .queue = 7 };
+	struct queue_page got = want;
+	int fd = memfd_create("page", MFD_CLOEXEC);
+
+	cr_assert_eq(ftruncate(fd, sizeof(got) / 2), 0);
+	cr_expect_eq(queue_page_read_fd(fd, &got), -EBADMSG);
+	cr_expect_eq(memcmp(&got, &want, sizeof(got)), 0, "untouched");
+	cr_assert_eq(ftruncate(fd, 0), 0);
+	cr_expect_eq(queue_page_read_fd(fd, &got), -EBADMSG);
+	close(fd);
 }
 
 Test(ipc_page, P20_another_version_or_size_is_refused)

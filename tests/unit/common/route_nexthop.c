@@ -54,7 +54,7 @@ static const struct {
 };
 /* clang-format on */
 
-Test(nexthop, table)
+Test(nexthop, N17_table)
 {
 	struct nexthop hop;
 	size_t i;

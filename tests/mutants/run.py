@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""make mutants: does each row's test fail when its code is broken?
+
+Reads tests/mutants/list-*: for each row of the fault catalogue one small
+change to the code (exact text, replacement) and the test that must then fail.
+Each change is made in a copy of the tree, alone; what is needed is built, the
+test runs. A survivor is a test that does not show what its name says.
+
+--check, which is part of `make lint`, builds nothing: each text stands exactly
+once in its file, and each row that a test names has a change or a reason."""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORK = ROOT / "build/mutants"
+TEST_LIMIT = 600  # seconds: a mutant that hangs is caught as well
+
+
+class Wrong(Exception):
+    """The list does not fit the tree."""
+
+
+class Mutation:
+    def __init__(self, where, rows):
+        self.where, self.rows = where, rows
+        self.file, self.old, self.new, self.test = "", [], [], []
+        self.why = ""  # instead of all that: no mutation, for this reason
+
+    def name(self):
+        return " ".join(self.rows) + f" ({self.where})"
+
+    def apply(self, tree):
+        path = tree / self.file
+        text = path.read_text()
+        old, new = "\n".join(self.old), "\n".join(self.new)
+        if text.count(old) != 1:
+            raise Wrong(f"{self.where}: {self.file} has the text "
+                        f"{text.count(old)} times")
+        path.write_text(text.replace(old, new))
+        return text
+
+
+def parse(path):
+    """Records: `row ID...`, then `file`, lines of `-` and `+`, `test`; or
+    `row ID...` and `none REASON`. `#` comments, empty lines separate."""
+    found = []
+    for number, line in enumerate(path.read_text().split("\n"), 1):
+        word, _, rest = line.partition(" ")
+        if line[:1] in ("", "#"):
+            continue
+        if word == "row":
+            found.append(Mutation(f"{path.name}:{number}", rest.split()))
+        elif not found:
+            raise Wrong(f"{path.name}:{number}: no row yet")
+        elif line[0] == "-":
+            found[-1].old.append(line[1:])
+        elif line[0] == "+":
+            found[-1].new.append(line[1:])
+        elif word == "file":
+            found[-1].file = rest
+        elif word == "test":
+            found[-1].test = rest.split()
+        elif word == "none":
+            found[-1].why = rest
+        else:
+            raise Wrong(f"{path.name}:{number}: {word}?")
+    return found
+
+
+def read_list():
+    return [m for path in sorted((ROOT / "tests/mutants").glob("list-*"))
+            for m in parse(path)]
+
+
+# ---- the check of the list -------------------------------------------------
+
+def judge(m):
+    if m.why:
+        return
+    if not (m.file and m.old and m.test):
+        raise Wrong(f"{m.where}: file, text or test is missing")
+    text = (ROOT / m.file).read_text()
+    count = text.count("\n".join(m.old))
+    if count != 1:
+        raise Wrong(f"{m.where}: {m.file} has the text {count} times")
+    if m.old == m.new:
+        raise Wrong(f"{m.where}: changes nothing")
+
+
+def promised():
+    lines = (ROOT / "tests/lint/rows.py").read_text()
+    return re.search(r'PROMISED = """(.*?)"""', lines, re.S)[1].split()
+
+
+def check(mutations):
+    bad = []
+    for m in mutations:
+        try:
+            judge(m)
+        except (Wrong, OSError) as error:
+            bad.append(str(error))
+    rows = {row for m in mutations for row in m.rows}
+    missing = [row for row in promised() if row not in rows]
+    if missing:
+        bad.append("no mutation for the row: " + " ".join(missing))
+    print("\n".join(bad) if bad else f"{len(mutations)} mutations apply")
+    return not bad
+
+
+# ---- running them ----------------------------------------------------------
+
+def copy_tree(number):
+    """The files of git and what is built, with their times."""
+    tree = WORK / str(number)
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir(parents=True)
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True,
+                           stdout=subprocess.PIPE).stdout
+    subprocess.run(["cp", "-a", "--parents", *files.decode().split("\0")[:-1],
+                    str(tree)], cwd=ROOT, check=True)
+    for built in ("gcc", "bin", "man", "etc"):
+        if (ROOT / "build" / built).exists():
+            (tree / "build").mkdir(exist_ok=True)
+            subprocess.run(["cp", "-a", str(ROOT / "build" / built),
+                            str(tree / "build")], check=True)
+    return tree
+
+
+def commands(test):
+    """What to build, what to run; the latter must fail."""
+    kind, *rest = test
+    make = ["make", "-j2", "WARN=-w"]
+    if kind == "unit":
+        return ([*make, f"build/gcc/unit/{rest[0]}"],
+                [f"build/gcc/unit/{rest[0]}", "-j2", "--timeout", "120",
+                 "--filter", rest[1]])
+    if kind == "system":
+        return ([*make, "all"],
+                ["/usr/bin/python3", "-B", "tests/system/run.py", "-j", "1",
+                 *rest])
+    if kind == "make":
+        return [*make, "all"], ["make", *rest]
+    raise Wrong(f"{kind}: unknown test")
+
+
+def has_run(kind, output):
+    """A filter that fits nothing passes: then no test was asked."""
+    if kind == "unit":
+        tested = re.search(r"Tested: .*?(\d+)",
+                           re.sub(r"\x1b\[[0-9;]*m", "", output))
+        return tested is not None and int(tested[1]) > 0
+    if kind == "system":
+        counts = re.findall(r"(\d+) passed, (\d+) failed", output)
+        return any(int(n) > 0 for pair in counts for n in pair)
+    return True
+
+
+def try_one(m, tree):
+    """'killed', 'SURVIVED', or what else went wrong."""
+    build, test = commands(m.test)
+    before = m.apply(tree)
+    env = {**os.environ, "QSCHED_BIN": str(tree / "build/bin")}
+    try:
+        made = subprocess.run(build, cwd=tree, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, env=env)
+        if made.returncode != 0:
+            return "DOES NOT BUILD\n" + made.stdout[-1500:]
+        try:
+            done = subprocess.run(test, cwd=tree, env=env, text=True,
+                                  errors="replace", stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, timeout=TEST_LIMIT,
+                                  stderr=subprocess.STDOUT)
+        except subprocess.TimeoutExpired:
+            return "killed"  # it hangs
+        if not has_run(m.test[0], done.stdout):
+            return "NO TEST HAS RUN\n" + done.stdout[-1500:]
+        return "SURVIVED" if done.returncode == 0 else "killed"
+    finally:
+        (tree / m.file).write_text(before)
+
+
+def run(mutations, jobs):
+    trees = queue.Queue()
+    for number in range(jobs):
+        trees.put(copy_tree(number))
+    results = []
+
+    def work(m):
+        tree = trees.get()
+        began = time.monotonic()
+        try:
+            result = try_one(m, tree)
+        except (Wrong, OSError) as error:
+            result = str(error)
+        finally:
+            trees.put(tree)
+        print(f"mutants: {m.name()}: {result} "
+              f"({time.monotonic() - began:.0f} s)", flush=True)
+        results.append((m, result))
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(work, mutations))
+    shutil.rmtree(WORK, ignore_errors=True)
+    return [(m, r) for m, r in results if r != "killed"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("rows", nargs="*", help="only these rows or files")
+    args = parser.parse_args()
+    mutations = read_list()
+    if args.check:
+        sys.exit(not check(mutations))
+    chosen = [m for m in mutations if not m.why and
+              (not args.rows or set(args.rows) & {*m.rows, m.file,
+                                                  m.where.split(":")[0]})]
+    left = run(chosen, args.jobs)
+    for m in mutations:
+        if m.why and not args.rows:
+            print(f"mutants: {m.name()}: none: {m.why}")
+    print(f"mutants: {len(chosen)} applied, {len(left)} not caught"
+          + "".join("\n  " + m.name() for m, _ in left))
+    sys.exit(bool(left))
+
+
+if __name__ == "__main__":
+    main()
