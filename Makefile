@@ -39,7 +39,7 @@ CFLAGS   += -std=c17 -O$(O) -g $(WARN) $(HARD) \
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -levent_core -lisal -lrt -lpthread -lm
 LDLIBS_qtop := -lncursesw
-LDLIBS_deliver-smtp := -lcares
+LDLIBS_deliver-smtp := -lcares -lseccomp
 LDLIBS_qsim := -lm
 # More rights than its caller: only the libraries that it needs.
 LDFLAGS_queue-drop := -Wl,--as-needed

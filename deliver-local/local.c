@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <event2/event.h>
 
 #include "base/clock.h"
 #include "daemon/daemon.h"
+#include "deliver-local/privileges.h"
 #include "deliver-local/verdict.h"
 #include "log/log.h"
 
@@ -221,6 +223,20 @@ done(struct daemon *d)
 			event_free(*timers[i]);
 }
 
+/* With fewer rights than it needs the agent goes on: discard and error need
+ * none, and all else is deferred with its reason. */
+static void
+lockdown(const struct daemon *d)
+{
+	const char *missing = "";
+	int r = d->private ? 0 : privileges_drop(&missing);
+
+	if (r < 0)
+		log_warning("capabilities: %s: kept", strerror(-r));
+	else if (missing[0] != '\0')
+		log_warning("without %s", missing);
+}
+
 static int
 start(struct daemon *d)
 {
@@ -306,6 +322,7 @@ stop(struct daemon *d, usec_t limit)
 static const struct daemon_ops ops = {
 	.name = "deliver-local",
 	.user = DAEMON_AS_ROOT,
+	.lockdown = lockdown,
 	.start = start,
 	.linked = linked,
 	.reload = reload,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "deliver-smtp/lockdown.h"
 #include "log/log.h"
 
 #define STOPPED_DSN  "4.3.2"
@@ -112,6 +113,17 @@ on_stop_timer(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
 	session_abandon_all(&smtp->context, STOPPED_DSN, STOPPED_TEXT);
 }
 
+/* Without it mail goes all the same. */
+static void
+smtp_lockdown(const struct daemon *d UNUSED)
+{
+	int r = lockdown_install();
+
+	if (r < 0)
+		log_warning(
+		    "filter of system calls: %s: not installed", strerror(-r));
+}
+
 static int
 smtp_start(struct daemon *d)
 {
@@ -173,6 +185,7 @@ smtp_done(struct daemon *d)
 const struct daemon_ops smtp_ops = {
 	.name = "deliver-smtp",
 	.user = DAEMON_AS_QMAILR,
+	.lockdown = smtp_lockdown,
 	.start = smtp_start,
 	.linked = smtp_linked,
 	.reload = smtp_reload,

@@ -388,8 +388,11 @@ close_loop(struct daemon *d)
 static int
 run(struct daemon *d)
 {
-	int r = open_loop(d);
+	int r;
 
+	if (d->ops->lockdown != NULL)
+		d->ops->lockdown(d);
+	r = open_loop(d);
 	if (r < 0) {
 		log_error("event loop: %s", strerror(-r));
 		return daemon_exit_code(r);

@@ -39,6 +39,9 @@ enum daemon_user {
 struct daemon_ops {
 	const char *name;
 	enum daemon_user user;
+	/* Optional: give up rights that are not needed from here on, after the
+	 * user is the right one and before there is anybody to talk to. */
+	void (*lockdown)(const struct daemon *d);
 	/* Before the loop: make the state. -errno after having logged why. */
 	int (*start)(struct daemon *d);
 	/* A link with its descriptor, which is now the program's. Named by

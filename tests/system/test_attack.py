@@ -300,3 +300,30 @@ sys.stdin.read()
             uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
             self.assertEqual(set(uids), {str(pwd.getpwnam(USERS[user]).pw_uid)}, program)
         i.stop()
+
+    # mutation: deliver-smtp/smtp.c without .lockdown; deliver-local/local.c without .lockdown.
+    def test_X8_agents_keep_no_right_that_they_do_not_need(self):
+        i = self.running(queues=1)
+
+        def status(program):
+            [pid] = i.pids(program)
+            lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+            return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        smtp, local = status("deliver-smtp"), status("deliver-local")
+        self.assertEqual((smtp["Seccomp"], smtp["NoNewPrivs"], int(smtp["CapPrm"], 16)), ("2", "1", 0))
+        kill_setgid_setuid = 1 << 5 | 1 << 6 | 1 << 7
+        for name, want in (("CapEff", kill_setgid_setuid), ("CapPrm", kill_setgid_setuid), ("CapInh", 0)):
+            self.assertEqual(int(local[name], 16), want, name)
+        self.delivers(i)
+        i.reload()
+        wait(lambda: i.log().count("configuration reloaded") >= 5, what="a reload by all")
+        self.delivers(i)
+        i.stop()
+
+    # mutation: deliver-local/privileges.c fails where a capability is missing.
+    def test_X8_a_container_without_cap_kill(self):
+        i = self.instance(queues=1)
+        i.start(prefix=("setpriv", "--bounding-set", "-kill", "--inh-caps", "-kill", "--"))
+        self.assertTrue(i.log_has("deliver-local/1: warning: without CAP_KILL"))
+        self.delivers(i)
+        i.destroy()

@@ -1,0 +1,21 @@
+/* deliver-smtp/lockdown.h - what this process gives up before it talks to
+ * anybody.
+ *
+ * The agents of all queues run as one user, and a user may signal and slow down
+ * its own processes. A filter of system calls, which cannot be taken off again,
+ * refuses (EPERM) what would reach another process: signals by any call, also
+ * those that the kernel sends for a descriptor, tracing and its kin, limits,
+ * priorities and processors of others; and running programs. What remains is
+ * raise() and abort() of the process itself. The list names what is refused,
+ * not what is allowed: a library that comes to use another call goes on.
+ */
+#ifndef DELIVER_SMTP_LOCKDOWN_H
+#define DELIVER_SMTP_LOCKDOWN_H
+
+#include "base/base.h"
+
+/* For the rest of the life of this process. -errno when the kernel has no
+ * filters, or does not let us have one. */
+int lockdown_install(void);
+
+#endif
