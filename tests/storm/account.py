@@ -45,7 +45,7 @@ class Account:
     def __init__(self, world, ledger, acts, strange, log_causes):
         self.world, self.ledger, self.acts = world, ledger, acts
         # What the log says of an end that was an act is not a cause of its own.
-        self.causes = sorted(acts.causes + [c[:3] for c in log_causes if c[3] not in acts.killed])
+        self.causes = sorted(acts.causes + [c[:4] for c in log_causes if c[4] not in acts.killed])
         self.strange = strange
         self.leftovers = []
         self.lost, self.stuck, self.kept, self.failed_wrongly = [], [], [], []
@@ -147,7 +147,9 @@ class Account:
             if "dropped" in where or self.dropped(number, index):
                 by_cause["a server that dropped the reply"] += 1
                 continue
-            near = [(n, c) for n, c in enumerate(self.causes) if first - SLACK <= c[0] <= again + SLACK]
+            place = where if where in ("local", "prog") else "smtp"
+            near = [(n, c) for n, c in enumerate(self.causes)
+                    if first - SLACK <= c[0] <= again + SLACK and place in c[3]]
             room = [(n, c) for n, c in near if used[n] < c[2]]
             if not near:
                 unexplained.append(what)
@@ -156,7 +158,7 @@ class Account:
             else:
                 n, cause = min(room, key=lambda item: abs(item[1][0] - first))
                 used[n] += 1
-                by_cause[cause[1]] += 1
+                by_cause[f"{cause[1]} ({where})"] += 1
         return by_cause, unexplained, over
 
     def dropped(self, number, index):

@@ -21,6 +21,10 @@ IN_FLIGHT = {"queue-send": LOCAL_SLOTS + SMTP_SLOTS * RCPTS, "deliver-local": LO
              "deliver-smtp": SMTP_SLOTS * RCPTS, "delivery": 1, "todo-proc": 0, "submitter": 0}
 IN_ALL = 6 * IN_FLIGHT["queue-send"]  # of all queues together
 
+EVERYWHERE = ("local", "prog", "smtp")
+REPEATS = {"queue-send": EVERYWHERE, "deliver-local": ("local", "prog"), "delivery": ("local", "prog"),
+           "deliver-smtp": ("smtp",), "todo-proc": (), "submitter": ()}
+
 _librt = ctypes.CDLL(None, use_errno=True)
 
 
@@ -45,8 +49,9 @@ class Acts:
         self.failed = []
         self.right = {}  # the configuration that is right at the moment
 
-    def cause(self, what, bound=IN_ALL):
-        self.causes.append((self.ledger.now(), what, bound))
+    def cause(self, what, bound=IN_ALL, where=EVERYWHERE):
+        """Something that can have a delivery repeated, in these places."""
+        self.causes.append((self.ledger.now(), what, bound, where))
 
     def act(self, name, args):
         method = getattr(self, f"do_{name.replace('-', '_')}")
@@ -83,7 +88,7 @@ class Acts:
         pid = pick(self.victims(program), chance)
         if pid is None:
             return "none there"
-        self.cause(f"kill of {program}", IN_FLIGHT[program])
+        self.cause(f"kill of {program}", IN_FLIGHT[program], REPEATS[program])
         self.killed.add(pid)
         os.kill(pid, signal.SIGKILL)
         return pid
@@ -91,6 +96,7 @@ class Acts:
     def kill_supervisor(self):
         pid = self.world.process.pid
         self.world.killed.add(pid)
+        self.killed.add(pid)
         self.cause("kill of qscheduler")
         self.world.signal(signal.SIGKILL)
         return pid
@@ -106,7 +112,7 @@ class Acts:
         pid = pick(pids, chance)
         self.kill_supervisor()
         if pid is not None:
-            self.cause(f"kill of {program}", IN_FLIGHT[program])
+            self.cause(f"kill of {program}", IN_FLIGHT[program], REPEATS[program])
             self.killed.add(pid)
             os.kill(pid, signal.SIGKILL)
         return pid
@@ -119,14 +125,12 @@ class Acts:
         if pid is None:
             return "none there"
         self.kept["stop", id] = pid
-        self.cause(f"stop of {program}")
         os.kill(pid, signal.SIGSTOP)
         return pid
 
     def do_stop_over(self, program, id, **_):
         pid = self.kept.pop(("stop", id), None)
         if pid is not None:
-            self.cause(f"stop of {program}")
             os.kill(pid, signal.SIGCONT)
         return pid
 
@@ -181,7 +185,6 @@ class Acts:
         if name is None:
             return "none there"
         path = f"/dev/shm/{name}"
-        self.cause(f"damage of shared memory ({how})")
         size = os.stat(path).st_size
         if how == "gone":
             os.unlink(path)
@@ -262,7 +265,6 @@ class Acts:
             return "none there"
         where = self.world.mounted[name]
         self.kept["fill"] = where
-        self.cause("full file system")
         full(where / "ballast")
         return name
 
@@ -270,14 +272,12 @@ class Acts:
         where = self.kept.pop("fill", None)
         if where is not None:
             (where / "ballast").unlink(missing_ok=True)
-            self.cause("full file system")
 
     def do_inodes(self, chance, **_):
         where = pick([w for n, w in sorted(self.world.mounted.items()) if n != "mail"], chance)
         if where is None or self.frozen:
             return "none there"
         self.kept["inodes"] = where
-        self.cause("no inodes")
         directory = where / "ballast-inodes"
         count = 0
         with self.inodes:
@@ -296,20 +296,19 @@ class Acts:
             return
         with self.inodes:
             subprocess.run(["rm", "-rf", where / "ballast-inodes"], check=False)
-            self.cause("no inodes")
 
     def do_mailfull(self, **_):
         where = self.world.mounted.get("mail")
         if where is None:
             return "none there"
-        self.cause("full mailboxes")
+        self.cause("full mailboxes", where=("local",))
         return full(where / "ballast")
 
     def do_mailfull_over(self, **_):
         where = self.world.mounted.get("mail")
         if where is not None:
             (where / "ballast").unlink(missing_ok=True)
-            self.cause("full mailboxes")
+            self.cause("full mailboxes", where=("local",))
 
     def do_freeze(self, **_):
         where = self.world.mounted.get("disk")
@@ -318,7 +317,6 @@ class Acts:
         fd = os.open(where, os.O_RDONLY | os.O_DIRECTORY)
         self.kept["freeze"] = fd
         self.frozen += 1
-        self.cause("frozen disk")
         fcntl.ioctl(fd, FIFREEZE, 0)
         return None
 
@@ -331,7 +329,6 @@ class Acts:
         finally:
             os.close(fd)
             self.frozen -= 1
-            self.cause("frozen disk")
 
     def do_hang(self, **_):
         """The disk answers nothing, no read and no write."""
@@ -339,14 +336,12 @@ class Acts:
             return "not now"
         self.kept["hang"] = True
         self.frozen += 1
-        self.cause("hanging disk")
         return self.world.disk.hang(forget=False)
 
     def do_hang_over(self, **_):
         if self.kept.pop("hang", None):
             self.world.disk.go_on()
             self.frozen -= 1
-            self.cause("hanging disk")
 
     # ---- the whole, the others ----
 
@@ -356,12 +351,13 @@ class Acts:
             return "frozen"
         self.cause("stop in order")
         began = time.monotonic()
-        self.world.killed.add(self.world.process.pid)
+        pid = self.world.process.pid
+        self.world.killed.add(pid)
         status = self.world.end(60)
         if status is None:
             self.failed.append("the stop in order took more than 60 s")
             self.world.signal(signal.SIGKILL)
-        elif status != 0:
+        elif status != 0 and pid not in self.killed:  # by another act meanwhile
             self.failed.append(f"the stop in order ended with {status}")
         return f"{status} after {time.monotonic() - began:.1f} s"
 
@@ -370,7 +366,7 @@ class Acts:
         self.world.resume()
 
     def do_site(self, site, **_):
-        self.cause("server gone")
+        self.cause("server gone", where=("smtp",))
         self.world.servers.tell("down", site)
 
     def do_site_over(self, site, **_):

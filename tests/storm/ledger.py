@@ -96,6 +96,10 @@ class Ledger:
                 s.first[index] = at
             s.counts[index] = min(255, s.counts[index] + 1)
 
+    def is_bare(self, number):
+        """Nothing was in it that could be compared."""
+        return number < len(self.submissions) and self.submissions[number].digest is None
+
     def digest_is(self, number, digest):
         if number >= len(self.submissions):
             return False

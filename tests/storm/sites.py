@@ -4,7 +4,7 @@
     sites.py SEED
 
 Prints NAME PORT for each, then a line for each recipient that was taken:
-D SUBMISSION INDEX TIME fine|wrong NAME replied|silent. Reads commands:
+D SUBMISSION INDEX TIME fine|wrong|bare NAME replied|silent. Reads commands:
 "heal" (all behave from now on), "down NAME" (nothing listens), "up NAME".
 Ends with its standard input."""
 import asyncio
@@ -29,6 +29,7 @@ class Client(asyncio.Protocol):
         self.searched = 0  # of the buffer
         self.content = False
         self.silent = False
+        self.mail = False  # MAIL FROM was taken
         self.rcpts = []
         # The stage at which this one misbehaves, if its server does.
         self.stage = site.dice.choice(STAGES + (None,) * len(STAGES))
@@ -86,10 +87,11 @@ class Client(asyncio.Protocol):
             self.at("EHLO", b"250-site\r\n250-PIPELINING\r\n250 8BITMIME")
         elif verb == b"MAIL":
             self.rcpts = []
+            self.mail = self.stage != "MAIL" or self.kind not in ("temp", "hang", "drop")
             self.at("MAIL", b"250 2.1.0 ok")
         elif verb == b"RCPT":
-            if self.kind == "perm":
-                self.say(b"550 5.1.1 no such user")
+            if self.kind == "perm" or not self.mail:
+                self.say(b"550 5.1.1 no such user" if self.mail else b"503 5.5.1 no sender")
                 return
             before = self.stage
             self.at("RCPT", b"250 2.1.5 ok")
@@ -120,17 +122,18 @@ class Client(asyncio.Protocol):
             return
         content = b"\n".join(line[1:] if line.startswith(b".") else line
                              for line in content.replace(b"\r\n", b"\n").split(b"\n"))
-        _, fine = judge(content)
-        self.site.loop.call_later(self.site.service(), self.keep, self.rcpts, fine, wrong)
+        number, fine = judge(content)
+        word = "wrong" if not fine else "bare" if number is None else "fine"
+        self.site.loop.call_later(self.site.service(), self.keep, self.rcpts, word, wrong)
         self.rcpts = []
 
-    def keep(self, rcpts, fine, wrong):
+    def keep(self, rcpts, word, wrong):
         """What is counted is what the server answers for, or dies on."""
         gone = wrong or self.transport.is_closing()
         if gone and not wrong:
             return  # its client has not heard of it, and it kept nothing
         if not self.site.discards():
-            self.site.tell(rcpts, fine, not gone)
+            self.site.tell(rcpts, word, not gone)
         self.at("dot", b"250 2.0.0 taken")
 
 
@@ -162,12 +165,12 @@ class Site:
         """The fault that a storm must find: a server that forgets."""
         return self.discard and self.kind == "ok" and self.dice.randrange(50) == 0
 
-    def tell(self, rcpts, fine, replied):
+    def tell(self, rcpts, word, replied):
         for rcpt in rcpts:
             found = IDENTITY.search(rcpt)
             if found:
                 print("D", found[1].decode(), found[2].decode(), f"{time.time():.3f}",
-                      "fine" if fine else "wrong", self.kind, "replied" if replied else "silent")
+                      word, self.kind, "replied" if replied else "silent")
 
     def heal(self):
         if self.kind != "perm":

@@ -10,7 +10,7 @@ import time
 
 import account
 import plan
-from acts import Acts
+from acts import IN_FLIGHT, REPEATS, Acts
 from hostile import Hostile
 from instance import AS_ROOT, Failed, wait
 from ledger import ACCEPTED, FAILING, NEVER, Ledger
@@ -23,7 +23,7 @@ DRAIN = 600
 KNOWN = re.compile(r"lock|queues|queues\.lock|conf|by-hand|queue\d+|new\.queue\d+|ballast.*")
 # What the log says of ends that the storm did not cause by itself.
 ENDS = re.compile(r"(queue-send|deliver-local|deliver-smtp)/\d+ \(pid (\d+)\) "
-                  r"(died of|ended with|closed its channel|hangs|does not answer|was asked to stop and|is stopped)")
+                  r"(died of|ended with|closed its channel|hangs|does not answer|was asked to stop and|is out of time)")
 
 
 class Log:
@@ -49,7 +49,8 @@ class Log:
                     self.crashes.append(f"{at:.2f} {text.strip()}")
                 found = ENDS.search(text)
                 if found and len(self.causes) < 100_000:
-                    self.causes.append((at, f"{found[1]} {found[3]}", 4000, int(found[2])))
+                    self.causes.append((at, f"{found[1]} {found[3]}", IN_FLIGHT[found[1]], REPEATS[found[1]],
+                                        int(found[2])))
 
     def stop(self):
         os.close(self.writer)
@@ -298,7 +299,7 @@ class Storm:
             if items:
                 failed = 1
                 print(f"{self.place}: FAILED {word}: {len(items)}")
-                for item in items[:20]:
+                for item in items[:10]:
                     print(f"{self.place}:     {item}")
         return failed
 

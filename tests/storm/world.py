@@ -55,7 +55,8 @@ class Servers:
         for line in self.process.stdout:
             _, number, index, when, fine, name, replied = line.split()
             where = name if replied == "replied" else f"{name}, dropped"
-            self.ledger.delivered(int(number), int(index), float(when), where, fine == "fine")
+            self.ledger.delivered(int(number), int(index), float(when), where,
+                                  fine == "fine" or (fine == "bare" and self.ledger.is_bare(int(number))))
 
     def tell(self, *words):
         with contextlib.suppress(OSError):
@@ -204,9 +205,21 @@ class World(Instance):
     def environment(self):
         """As the unit of an installed system may have it: the directory of the
         queues is known also while the file is gone."""
-        return super().environment() | ({"QUEUE_BASE": str(self.base)} if AS_ROOT else {})
+        return super().environment() | {"QUEUE_BASE": str(self.base)}
+
+    def hears(self, number):
+        """A service manager sends nothing to what has not come so far yet."""
+        with contextlib.suppress(OSError, StopIteration):
+            status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+            for name in ("SigBlk", "SigIgn", "SigCgt"):
+                mask = int(next(line for line in status.splitlines() if line.startswith(name)).split()[1], 16)
+                if mask >> (number - 1) & 1:
+                    return True
+        return False
 
     def signal(self, number):
+        if number in (signal.SIGHUP, signal.SIGALRM) and not self.hears(number):
+            return
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
 
@@ -287,7 +300,7 @@ class Collector:
             self.strange.append(entry.path)
             return
         number, fine = judge(message)
-        fine = fine and number in (None, int(found[1]))
+        fine = fine and (number == int(found[1]) or (number is None and self.ledger.is_bare(int(found[1]))))
         self.ledger.delivered(int(found[1]), int(found[2]), when, "local", fine)
 
     def programs(self):
