@@ -109,13 +109,13 @@ class Instance:
                 if not k.startswith(("QUEUE_", "QSCHED_", "ERROR_INTERVAL"))}
         return keep | {"QSCHED_CONF": str(self.conf_file)}
 
-    def start(self, mode="-s", ready=True, prefix=(), limit=30.0):
+    def start(self, mode="-s", ready=True, prefix=(), limit=30.0, session=True):
         reader, writer = os.pipe()
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen(
                 [*prefix, BIN / "qscheduler", mode, "-c", self.conf_file, "--ready-fd", str(writer)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer],
-                env=self.environment(), start_new_session=True)
+                env=self.environment(), start_new_session=session)
         os.close(writer)
         os.set_blocking(reader, False)
 

@@ -2,6 +2,7 @@
 import collections
 import concurrent.futures
 import contextlib
+import ctypes
 import os
 import random
 import re
@@ -15,6 +16,7 @@ HELLO = b"Subject: hello\n\nhello\n"
 SENT = re.compile(r"queue-send/(\d+)\b.*status=sent")
 SUSPENDED = re.compile(r"queue-send/(\d+)\b.*status=deferred \(delivery temporarily suspended: .*421 4\.3\.2 not now")
 LIMIT = 20
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class Sites(SystemTest):
@@ -89,6 +91,85 @@ class Limit(Sites):
         i.stop()
         self.assertEqual(site.peak, LIMIT)
         self.assertEqual(set(site.rcpts), set(wanted))
+
+
+class Pairs(Sites):
+    """Any two die, while an agent that has connections is stopped, or goes on:
+    the places of its group stay taken until it is gone.
+    mutation: queue_is_clear() that knows no orphans; no orphans_record()"""
+    LIMIT = 4
+
+    def setUp(self):
+        """The kernel wakes what is stopped in a process group that becomes an
+        orphan; not while the new parent is of the same session, as here."""
+        super().setUp()
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+    def pid_of(self, i, program, number):
+        for pid in i.pids(program):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as f:
+                if f.read().split(b"\0")[-2] == str(number).encode():
+                    return pid
+        return None
+
+    def busy_queue(self, i):
+        used = {n: i.page(n)["remote_used"] for n in i.numbers}
+        return max(used, key=used.get) if any(used.values()) else None
+
+    def pair(self, one, other, stopped):
+        site = self.site()
+        i = self.away(site, queues=2, limit=self.LIMIT, stop_time_limit="2s").start(session=False)
+        site.hold = True
+        wanted = self.submit_everywhere(i, rcpts=40)
+        wait(lambda: site.held == self.LIMIT, what="a window that is used")
+        number = wait(lambda: self.busy_queue(i), what="a queue that is seen to deliver")
+        agent = self.pid_of(i, "deliver-smtp", number)
+        if stopped:
+            os.kill(agent, signal.SIGSTOP)
+        before = site.connections
+        victims = [self.pid_of(i, program, number) for program in (one, other) if program != "qscheduler"]
+        if "qscheduler" in (one, other):
+            i.kill()
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):  # it saw the end of the other
+                os.kill(pid, signal.SIGKILL)
+        if i.process is None:
+            i.start(session=False)
+        wait(lambda: site.connections > before, 60, "a connection of the next ones")
+        site.hold = False
+        i.wait_empty(90)
+        self.assertEqual(set(site.rcpts), set(wanted))
+        self.assertLessEqual(site.peak, self.LIMIT)
+        i.stop()
+
+    def both(self, one, other):
+        for stopped in (False, True):
+            with self.subTest(agent="stopped" if stopped else "live"):
+                self.pair(one, other, stopped)
+
+    @cost(15)
+    def test_P1_P2_P3_supervisor_and_queue_send(self):
+        self.both("qscheduler", "queue-send")
+
+    @cost(15)
+    def test_P1_P2_P3_supervisor_and_todo_proc(self):
+        self.both("qscheduler", "todo-proc")
+
+    @cost(15)
+    def test_P1_P2_P3_supervisor_and_agent(self):
+        self.both("qscheduler", "deliver-smtp")
+
+    @cost(10)
+    def test_P1_P3_queue_send_and_todo_proc(self):
+        self.both("queue-send", "todo-proc")
+
+    @cost(10)
+    def test_P1_P3_queue_send_and_agent(self):
+        self.both("queue-send", "deliver-smtp")
+
+    @cost(10)
+    def test_P1_P3_todo_proc_and_agent(self):
+        self.both("todo-proc", "deliver-smtp")
 
 
 class Use(Sites):
