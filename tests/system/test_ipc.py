@@ -5,7 +5,7 @@ import signal
 import struct
 import subprocess
 
-from case import SystemTest, needs_root
+from case import SystemTest, needs_root, needs_user
 from instance import AS_ROOT, BIN, Failed, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -107,11 +107,43 @@ class Bells(SystemTest):
         i.wait_delivered("alice", 1, 10)
         i.stop()
 
-    def test_I4_a_smaller_depth_is_taken(self):
+    def depth(self, i, prefix=()):
+        """Rings until it is full: its reader is stopped."""
+        [todo] = i.pids("todo-proc")
+        os.kill(todo, signal.SIGSTOP)
+        done = subprocess.run(
+            [*prefix, "/usr/bin/python3", "-c",
+             "import ctypes, os, sys\n"
+             "librt = ctypes.CDLL(None)\n"
+             "fd = librt.mq_open(sys.argv[1].encode(), os.O_WRONLY | os.O_NONBLOCK)\n"
+             "n = 0\n"
+             "while fd >= 0 and librt.mq_send(fd, bytes(16), 16, 0) == 0:\n"
+             "    n += 1\n"
+             "print(n)", f"/{i.name}.queue1"], capture_output=True, text=True, check=True)
+        os.kill(todo, signal.SIGCONT)
+        return int(done.stdout)
+
+    @needs_user
+    def test_I4_as_deep_as_a_user_may_have_it(self):
+        """256 is asked for, which is EINVAL.  mutation: no ladder in open_deepest()"""
+        with open("/proc/sys/fs/mqueue/msg_max", encoding="ascii") as f:
+            most = int(f.read())
         i = self.running(queues=1)
-        self.assertIn(f"mq /{i.name}.queue1", i.ipc_objects())
-        bell = Bell(i, 1)
-        bell.close()
+        self.assertEqual(self.depth(i), min(most, 256))
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        i.stop()
+
+    @needs_root
+    def test_I4_as_deep_as_the_system_allows(self):
+        """Neither 256 nor 10.  mutation: no system_depth() in open_deepest()"""
+        i = self.instance(queues=1)
+        i.start(prefix=["unshare", "-i", "setpriv", "--bounding-set", "-sys_resource", "sh", "-c",
+                        'echo 5 >/proc/sys/fs/mqueue/msg_max && exec "$0" "$@"'])
+        [pid] = i.pids("qscheduler")
+        self.assertEqual(self.depth(i, ["nsenter", "-t", str(pid), "-i"]), 5)
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
         i.stop()
 
 
