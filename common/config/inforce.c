@@ -31,17 +31,13 @@ take_base(const char *value, struct buf *ret_base)
 	return good;
 }
 
-/* The value of a line of this name, in place; NULL: the line is another. An
- * empty name takes the line as it is. */
+/* The value of a line of this name, in place; NULL: the line is another. */
 static char *
 line_value(char *line, const char *name)
 {
 	char *equals;
 
 	line_uncomment(line);
-	line = line_trim(line);
-	if (name[0] == '\0')
-		return line[0] == '\0' ? NULL : line;
 	equals = strchr(line, '=');
 	if (equals == NULL)
 		return NULL;
@@ -53,7 +49,7 @@ line_value(char *line, const char *name)
 /* The one line that sets it, however wrong the others are. Two that differ
  * say nothing. */
 static bool
-find_base(struct buf *text, const char *name, struct buf *ret_base)
+find_base(struct buf *text, struct buf *ret_base)
 {
 	struct line_cursor cursor;
 	const char *why, *found = NULL;
@@ -61,7 +57,7 @@ find_base(struct buf *text, const char *name, struct buf *ret_base)
 
 	line_begin(&cursor, text, CONF_LINE_MAX);
 	while (line_next(&cursor, &line, &why) > 0) {
-		const char *value = line_value(line, name);
+		const char *value = line_value(line, "queue_base");
 
 		if (value == NULL)
 			continue;
@@ -74,13 +70,13 @@ find_base(struct buf *text, const char *name, struct buf *ret_base)
 
 /* 1: the file sets it; 0: the file could be read and does not; -errno. */
 static int
-base_of_file(const char *path, size_t max, const char *name, struct buf *base)
+base_of_file(const char *path, struct buf *base)
 {
 	struct buf text = { 0 }, why = { 0 };
-	int r = file_read(path, max, &text, &why);
+	int r = file_read(path, CONF_FILE_MAX, &text, &why);
 
 	if (r == 0)
-		r = find_base(&text, name, base);
+		r = find_base(&text, base);
 	buf_done(&text);
 	buf_done(&why);
 	return r;
@@ -89,15 +85,19 @@ base_of_file(const char *path, size_t max, const char *name, struct buf *base)
 static int
 base_of_control(const char *path, struct buf *base)
 {
-	struct buf control = { 0 };
+	struct buf control = { 0 }, value = { 0 }, why = { 0 };
 	char *copy = strdup(path);
 	int r = copy == NULL
 	    ? -ENOMEM
 	    : buf_printf(&control, "%s/queue_base", dirname(copy));
 
 	if (r == 0)
-		r = base_of_file(buf_str(&control), CONF_LINE_MAX, "", base);
+		r = control_read(buf_str(&control), &value, &why);
+	if (r > 0)
+		r = take_base(buf_str(&value), base);
 	buf_done(&control);
+	buf_done(&value);
+	buf_done(&why);
 	free(copy);
 	return r;
 }
@@ -113,7 +113,7 @@ locate_base(const char *path, struct buf *base)
 
 	if (env != NULL)
 		return take_base(env, base) ? 0 : -EINVAL;
-	r = base_of_file(path, CONF_FILE_MAX, "queue_base", base);
+	r = base_of_file(path, base);
 	if (r > 0 || base_of_control(path, base) > 0)
 		return 0;
 	if (r < 0 && strcmp(path, CONF_DEFAULT_FILE) != 0)

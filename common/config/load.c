@@ -105,55 +105,31 @@ set_defaults(struct reading *rd)
 	return 0;
 }
 
-/* One line with one value, blank lines around it. */
-static int
-control_value(const char *path, struct buf *text, const char **ret_value,
-    struct buf *error)
+static bool
+has_setting(const struct reading *rd, const char *name)
 {
-	struct line_cursor cursor;
-	const char *value = NULL, *why = NULL;
-	char *line;
-	int r;
+	size_t i;
 
-	line_begin(&cursor, text, CONF_LINE_MAX);
-	while ((r = line_next(&cursor, &line, &why)) > 0) {
-		line = line_trim(line);
-		if (*line == '\0')
-			continue;
-		if (value != NULL)
-			return fail(
-			    error, path, cursor.number, "more than one line");
-		value = line;
-	}
-	if (r < 0)
-		return fail(error, path, cursor.number, why);
-	if (value == NULL)
-		return fail(error, path, 0, "is empty");
-	*ret_value = value;
-	return 0;
+	for (i = 0; i < rd->nsettings; i++)
+		if (strcmp(rd->settings[i].name, name) == 0)
+			return true;
+	return false;
 }
 
-/* queue_base, beside the configuration file. */
+/* queue_base, beside the configuration file, which outranks it: then it is not
+ * even looked for, so that the file in QUEUE_BASE that has all settings can be
+ * read from memory while the disk does not answer. */
 static int
 read_control(struct reading *rd)
 {
 	const struct conf_origin from = { .source = CONF_FROM_CONTROL };
-	const char *path = rd->conf.origins->control, *value = NULL;
-	struct buf text = { 0 }, why = { 0 };
-	int r = file_read(path, CONF_LINE_MAX, &text, &why);
+	struct buf value = { 0 };
+	int r = control_read(rd->conf.origins->control, &value, rd->error);
 
-	if (r == -ENOENT || r == -ENOTDIR) {
-		r = 0;
-	} else if (r < 0) {
-		fail(rd->error, path, 0, buf_str(&why));
-	} else {
-		r = control_value(path, &text, &value, rd->error);
-		if (r == 0)
-			r = set_value(
-			    rd, param_find("queue_base"), -1, value, from);
-	}
-	buf_done(&text);
-	buf_done(&why);
+	if (r > 0)
+		r = set_value(
+		    rd, param_find("queue_base"), -1, buf_str(&value), from);
+	buf_done(&value);
 	return r;
 }
 
@@ -439,9 +415,9 @@ load(struct reading *rd, const char *path, bool may_be_absent)
 	if (r == 0)
 		r = set_defaults(rd);
 	if (r == 0)
-		r = read_control(rd);
-	if (r == 0)
 		r = read_file(rd, may_be_absent);
+	if (r == 0 && !has_setting(rd, "queue_base"))
+		r = read_control(rd);
 	if (r == 0)
 		r = apply(rd, true);
 	return r;

@@ -87,6 +87,9 @@ struct conf_origins {
 /* "FILE:LINE: NAME: ", as far as known; transport -1 for all. */
 int conf_add_origin(const struct conf *conf, const struct param *p,
     int transport, struct buf *out);
+/* The value of a control file, added to ret_value. 1: it is there; 0: it is
+ * not; -errno with the words in error. */
+int control_read(const char *path, struct buf *ret_value, struct buf *error);
 /* What no single value can be wrong about (check.c). */
 int conf_check(struct conf *conf, struct buf *error);
 
