@@ -15,10 +15,11 @@
 #include "base/line.h"
 #include "base/num.h"
 
-#define LIST_LOCK "queues.lock"
-#define LIST_NAME "queues"
-#define LIST_MAX  65536 /* bytes; all numbers fit in 20478 */
-#define LOCK_NAME "lock"
+#define LIST_LOCK  "queues.lock"
+#define LIST_NAME  "queues"
+#define LIST_MAX   65536 /* bytes; all numbers fit in 20478 */
+#define LOCK_NAME  "lock"
+#define PROBE_NAME "probe" /* in lock/ of a queue */
 
 static int
 fail(struct buf *ret_error, int r, const char *path, const char *what)
@@ -332,15 +333,31 @@ has_mail(const struct spool *sp)
 	return false;
 }
 
+/* Everything that was asked so far may have been answered from memory. That
+ * the disk is full, or may only be read, is noticed elsewhere. */
+static void
+write_probe(const struct spool *sp)
+{
+	const int flags =
+	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = openat(sp->dir[SPOOL_LOCK], PROBE_NAME, flags, 0600);
+
+	if (fd >= 0 && pwrite(fd, "\n", 1, 0) == 1)
+		(void)fdatasync(fd);
+	io_close(&fd);
+}
+
 int
 base_check(const struct base *b, uint32_t queue)
 {
 	struct spool sp;
 	int r = spool_open(&sp, &spool_sys_real, b->path, queue);
 
-	if (r == 0)
-		spool_close(&sp);
-	return r;
+	if (r < 0)
+		return r;
+	write_probe(&sp);
+	spool_close(&sp);
+	return 0;
 }
 
 void

@@ -59,7 +59,8 @@ int base_describe_lost(const struct base *b, uint32_t queue,
     const struct queue_facts *facts, struct buf *out);
 /* All of these read the disk, which may not answer: from a loop by look.h.
  *
- * Is this queue's directory still what it was? 0 or -errno. */
+ * Is this queue's directory still what it was? 0 or -errno. Its disk has
+ * answered, to a write as well. */
 int base_check(const struct base *b, uint32_t queue);
 /* Make or complete it, take its mark `closed` away, and list it. */
 int base_make(

@@ -223,7 +223,8 @@ open_objects(struct queue *q)
 }
 
 static void
-on_made(struct super *s, uint32_t number, const struct look_result *result)
+on_made(struct super *s, uint32_t number, const struct look_result *result,
+    struct buf *more UNUSED)
 {
 	struct queue *q = s->grow.coming;
 	const usec_t now = clock_mono();

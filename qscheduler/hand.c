@@ -11,8 +11,6 @@
 #include "log/log.h"
 #include "qscheduler/byhand.h"
 
-#define SAVE_AGAIN (60 * USEC_PER_SEC) /* after one that failed */
-
 bool
 hand_has_load(const struct queue *q, usec_t now)
 {
@@ -44,7 +42,7 @@ hand_disable(struct queue *q, usec_t until, const char *reason, size_t len)
 	q->hand.disabled_until = until;
 	snprintf(
 	    q->hand.reason, sizeof(q->hand.reason), "%.*s", (int)len, reason);
-	q->super->hand_unsaved = true;
+	store_changed(q->super);
 }
 
 void
@@ -70,7 +68,7 @@ void
 hand_gone(struct queue *q)
 {
 	if (q->hand.disabled_until != 0)
-		q->super->hand_unsaved = true;
+		store_changed(q->super);
 }
 
 void
@@ -81,7 +79,7 @@ hand_show(const struct queue *q, usec_t now, struct sched_row *row)
 		row->load_pct = q->hand.load_pct;
 		row->manual_until_mono = q->hand.load_until;
 	}
-	if (!hand_is_disabled(q, now) || q->disabled)
+	if (!hand_is_disabled(q, now) || queue_is_faulty(q))
 		return;
 	row->flags |= SCHED_ROW_HAND;
 	if (row->state != QUEUE_STATE_DISABLED)
@@ -123,35 +121,19 @@ gather(const struct super *s, usec_t now, struct byhand *rows)
 }
 
 int
-hand_save(struct super *s, usec_t now, struct buf *ret_error)
+hand_write(const struct super *s, struct buf *ret_error)
 {
 	struct byhand *rows = calloc(1, sizeof(*rows));
 	int r;
 
-	s->hand_save_at = now + SAVE_AGAIN;
 	if (rows == NULL) {
 		(void)buf_add_str(ret_error, "out of memory");
 		return -ENOMEM;
 	}
-	gather(s, now, rows);
+	gather(s, s->store.as_of, rows);
 	r = byhand_write(s->base.fd, s->base.path, rows, ret_error);
 	free(rows);
-	s->hand_unsaved = r < 0;
 	return r;
-}
-
-void
-hand_keep(struct super *s, usec_t now)
-{
-	struct buf error = { 0 };
-
-	if (!s->hand_unsaved || now < s->hand_save_at)
-		return;
-	if (hand_save(s, now, &error) < 0)
-		log_warning("%s: what is disabled by hand would be forgotten "
-			    "by a restart; tried again within a minute",
-		    buf_str(&error));
-	buf_done(&error);
 }
 
 static const struct byhand_row *
@@ -205,7 +187,7 @@ hand_restore(struct super *s, usec_t now)
 		taken++;
 	}
 	/* A damaged file stays until there is something to write. */
-	s->hand_unsaved = r == 0 && taken < rows->n;
+	s->store.unsaved = r == 0 && taken < rows->n;
 	free(rows);
 	buf_done(&error);
 }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "ipc/msg.h"
 #include "log/log.h"
@@ -16,6 +17,9 @@
 /* queue-send publishes every 5 s when it has nothing to do; that it is not
  * asked as well saves a wake-up. */
 #define PAGE_GRACE 2
+/* Ticks without an answer after which a process that sleeps in the kernel makes
+ * its disk suspect. */
+#define SLOW       2
 
 void
 heartbeat_init(struct child *c)
@@ -156,6 +160,15 @@ deal_with(struct child *c)
 	h->asked = 1; /* once more the whole limit */
 }
 
+/* Or it cannot be known. */
+static bool
+is_in_kernel(const struct child *c)
+{
+	const char state = shown_state(c->process.pid);
+
+	return state == 'D' || state == '?';
+}
+
 void
 heartbeat_tick(struct child *c)
 {
@@ -176,5 +189,7 @@ heartbeat_tick(struct child *c)
 			ask(c);
 	} else if (++h->asked > limit_ticks(c)) {
 		deal_with(c);
+	} else if (h->asked > SLOW && is_in_kernel(c)) {
+		queue_suspect(c->queue, clock_mono());
 	}
 }

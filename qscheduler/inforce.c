@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "daemon/daemon.h"
 
 #define NAME CONF_IN_FORCE_NAME
@@ -69,6 +71,36 @@ inforce_write(
 		(void)buf_printf(
 		    ret_error, "%s/" NAME ": %s", b->path, strerror(-r));
 	return r;
+}
+
+void
+inforce_let_go(struct inforce_kept *kept)
+{
+	if (kept->text != NULL)
+		(void)munmap(kept->text, kept->len);
+	kept->text = NULL;
+	io_close(&kept->fd);
+}
+
+/* A page that is mapped and locked stays, and so does the name of an open
+ * file. */
+void
+inforce_keep(const struct base *b, struct inforce_kept *kept)
+{
+	struct stat st;
+	void *text;
+
+	inforce_let_go(kept);
+	kept->fd = openat(b->fd, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (kept->fd < 0 || fstat(kept->fd, &st) < 0 || st.st_size <= 0)
+		return;
+	text =
+	    mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, kept->fd, 0);
+	if (text == MAP_FAILED)
+		return;
+	kept->text = text;
+	kept->len = (size_t)st.st_size;
+	(void)mlock(text, kept->len);
 }
 
 char *

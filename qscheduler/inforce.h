@@ -16,6 +16,16 @@
 
 int inforce_write(
     const struct base *b, const struct conf *conf, struct buf *ret_error);
+/* Keep it in memory, name and content: a child that is started while the disk
+ * of QUEUE_BASE does not answer reads it nevertheless. What was kept before is
+ * let go; what cannot be kept is read from the disk. */
+struct inforce_kept {
+	int fd; /* -1: nothing is kept */
+	void *text;
+	size_t len;
+};
+void inforce_keep(const struct base *b, struct inforce_kept *kept);
+void inforce_let_go(struct inforce_kept *kept);
 /* "QSCHED_CONF_IN_FORCE=QUEUE_BASE/conf", for the environment of children;
  * NULL: no memory. */
 char *inforce_variable(const struct base *b);

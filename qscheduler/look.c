@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -17,99 +18,37 @@
 #include "log/log.h"
 #include "qscheduler/super.h"
 
+#define MORE_MAX (1024 * 1024)
+
 struct look {
 	LIST_ENTRY(look) link;
 	struct super *super;
 	enum look_kind kind;
-	uint32_t queue;
-	look_done *done; /* NULL: nobody waits any more */
+	uint32_t number;
+	look_done *done;       /* NULL: nobody waits any more */
+	volatile uint32_t *at; /* shared with the process: what it looks at */
+	usec_t began;
+	bool late; /* it was answered for */
 	pid_t pid;
 	int fd, pidfd;
 	struct event *event;
 	size_t got;
 	struct look_result result;
+	struct buf more;
 };
 
 static const char *const names[LOOK_NKINDS] = {
+	[LOOK_FACTS] = "first look",
 	[LOOK_CHECK] = "check",
 	[LOOK_MAIL] = "look for mail",
 	[LOOK_MAKE] = "make",
 	[LOOK_SEAL] = "seal",
 	[LOOK_SWEEP] = "look at directories that are not run",
+	[LOOK_SAVE] = "write what is disabled by hand",
+	[LOOK_JUDGE] = "read the configuration",
 };
 
 /* ---- in the process ---- */
-
-static int
-run_check(struct super *s, uint32_t queue, struct look_result *out UNUSED,
-    struct buf *error UNUSED)
-{
-	int r = base_check(&s->base, queue);
-
-	if (r < 0 || !spool_is_closed_at(s->base.path, queue))
-		return r;
-	r = spool_set_closed(s->base.path, queue, false);
-	return r < 0 ? r : 1;
-}
-
-static int
-run_make(
-    struct super *s, uint32_t queue, struct look_result *out, struct buf *error)
-{
-	struct queue_facts *facts = &out->facts;
-	int r = base_read_list(&s->base, error);
-
-	if (r < 0)
-		return r;
-	facts->wanted = true;
-	base_look(&s->base, queue, facts);
-	if (base_judge(facts) != VERDICT_DISABLE)
-		return base_make(&s->base, queue, s->conf->queue_split, error);
-	(void)base_describe_lost(&s->base, queue, facts, error);
-	return facts->error < 0 ? facts->error : -ENOENT;
-}
-
-static int
-run_mail(struct super *s, uint32_t queue, struct look_result *out,
-    struct buf *error UNUSED)
-{
-	base_look(&s->base, queue, &out->facts);
-	return out->facts.error;
-}
-
-static int
-run_seal(struct super *s, uint32_t queue, struct look_result *out UNUSED,
-    struct buf *error UNUSED)
-{
-	return base_seal(&s->base, queue);
-}
-
-static int
-run_sweep(struct super *s, uint32_t queue UNUSED, struct look_result *out,
-    struct buf *error UNUSED)
-{
-	uint32_t disk[QUEUE_NUM_MAX];
-	int i, n = spool_list(s->base.path, disk, ARRAY_LEN(disk));
-
-	for (i = 0; i < n; i++) {
-		struct queue_facts facts = { 0 };
-
-		if (queue_find(s, disk[i]) != NULL)
-			continue;
-		base_look(&s->base, disk[i], &facts);
-		out->mail[disk[i]] = facts.mail;
-	}
-	return n < 0 ? n : 0;
-}
-
-static int (*const runs[LOOK_NKINDS])(struct super *s, uint32_t queue,
-    struct look_result *out, struct buf *error) = {
-	[LOOK_CHECK] = run_check,
-	[LOOK_MAIL] = run_mail,
-	[LOOK_MAKE] = run_make,
-	[LOOK_SEAL] = run_seal,
-	[LOOK_SWEEP] = run_sweep,
-};
 
 /* Nothing of ours but what is needed: a lock that this process kept would
  * outlive the supervisor where the disk does not answer. */
@@ -143,11 +82,13 @@ run(struct look *l, int report, pid_t parent)
 	shed(l->super, report);
 	if (getppid() != parent)
 		_exit(0);
-	out->r = runs[l->kind](l->super, l->queue, out, &error);
+	out->r = look_run(
+	    l->super, l->kind, l->number, l->at, out, &error, &l->more);
 	if (out->r < 0)
 		snprintf(out->text, sizeof(out->text), "%s",
 		    error.len > 0 ? buf_str(&error) : strerror(-out->r));
-	_exit(io_write_all(report, out, sizeof(*out)) < 0);
+	_exit(io_write_all(report, out, sizeof(*out)) < 0 ||
+	    io_write_all(report, l->more.data, l->more.len) < 0);
 }
 
 /* ---- in the supervisor ---- */
@@ -156,13 +97,16 @@ static void
 look_free(struct look **look)
 {
 	struct look *l = *look;
+	void *at = (void *)(uintptr_t)l->at;
 
 	LIST_REMOVE(l, link);
-	l->super->nlooks--;
 	if (l->event != NULL)
 		event_free(l->event);
+	if (at != NULL)
+		(void)munmap(at, sizeof(*l->at));
 	io_close(&l->fd);
 	io_close(&l->pidfd);
+	buf_done(&l->more);
 	free(l);
 	*look = NULL;
 }
@@ -175,21 +119,50 @@ fail(struct look *l, int r, const char *text)
 	snprintf(l->result.text, sizeof(l->result.text), "%s", text);
 }
 
-/* It may be where no signal reaches it; its end is heard later. */
+/* "queue 3", or where our own files are. */
+static void
+describe(const struct look *l, char *out, size_t size)
+{
+	if (l->number >= 1 && l->number <= QUEUE_NUM_MAX)
+		snprintf(out, size, "queue %" PRIu32, l->number);
+	else
+		snprintf(out, size, "%s", l->super->base.path);
+}
+
+static usec_t
+limit_of(const struct super *s)
+{
+	return s->conf->disk_time_limit;
+}
+
+/* Its process is where no signal reaches it, or slow; its answer comes when the
+ * disk lets go of it. */
 static void
 give_up(struct look *l)
 {
-	look_done *done = l->done;
+	struct look_result none = { .r = -ETIMEDOUT };
+	struct buf more = { 0 };
+	char what[64];
 
-	log_error("ALERT: queue %" PRIu32 ": its disk has not answered for "
-		  "%d s (%s)",
-	    l->queue, (int)(LOOK_LIMIT / USEC_PER_SEC), names[l->kind]);
-	(void)pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
-	fail(l, -ETIMEDOUT, "the disk does not answer");
+	l->late = true;
 	(void)event_remove_timer(l->event);
-	l->done = NULL;
-	if (done != NULL)
-		done(l->super, l->queue, &l->result);
+	if (l->kind == LOOK_SWEEP)
+		l->number = *l->at;
+	describe(l, what, sizeof(what));
+	log_error("ALERT: %s: its disk has not answered for %d s (%s)", what,
+	    (int)((clock_mono() - l->began) / USEC_PER_SEC), names[l->kind]);
+	snprintf(none.text, sizeof(none.text), "the disk does not answer");
+	l->done(l->super, l->number, &none, &more);
+}
+
+static void
+tell_late(const struct look *l)
+{
+	char what[64];
+
+	describe(l, what, sizeof(what));
+	log_info("%s: its disk answers again, after %d s (%s)", what,
+	    (int)((clock_mono() - l->began) / USEC_PER_SEC), names[l->kind]);
 }
 
 /* Not busy any more while it is answered: the next may begin. */
@@ -197,17 +170,43 @@ static void
 answer(struct look *l)
 {
 	const struct look_result result = l->result;
+	struct buf more = l->more;
 	look_done *done = l->done;
 	struct super *s = l->super;
-	const uint32_t queue = l->queue;
+	const uint32_t number = l->number;
 
+	if (l->late)
+		tell_late(l);
+	l->more = (struct buf){ 0 };
 	look_free(&l);
-	if (done != NULL)
-		done(s, queue, &result);
+	done(s, number, &result, &more);
+	buf_done(&more);
+}
+
+/* The result, then `more` to the end. */
+static ssize_t
+take(struct look *l)
+{
+	const size_t size = sizeof(l->result);
+	ssize_t n;
+
+	if (l->got < size) {
+		n = read(l->fd, (char *)&l->result + l->got, size - l->got);
+		l->got += n > 0 ? (size_t)n : 0;
+		return n;
+	}
+	if (l->more.len >= MORE_MAX || buf_reserve(&l->more, PIPE_BUF) < 0) {
+		l->got = 0;
+		return 0;
+	}
+	n = read(l->fd, l->more.data + l->more.len, PIPE_BUF);
+	l->more.len += n > 0 ? (size_t)n : 0;
+	l->more.data[l->more.len] = '\0';
+	return n;
 }
 
 static void
-on_report(evutil_socket_t fd, short what, void *arg)
+on_report(evutil_socket_t fd UNUSED, short what, void *arg)
 {
 	struct look *l = arg;
 	ssize_t n;
@@ -216,24 +215,24 @@ on_report(evutil_socket_t fd, short what, void *arg)
 		give_up(l);
 		return;
 	}
-	n = read(fd, (char *)&l->result + l->got, sizeof(l->result) - l->got);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = take(l);
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	if (n > 0) {
-		l->got += (size_t)n;
-		if (l->got < sizeof(l->result))
-			return;
-	} else if (l->done != NULL) {
+	if (n < 0 || l->got < sizeof(l->result))
 		fail(l, -ECHILD, "the process that looked has ended");
-	}
 	answer(l);
 }
 
 static int
 watch(struct look *l, int report[2])
 {
-	const struct timeval limit = clock_timeval(LOOK_LIMIT);
+	const struct timeval limit = clock_timeval(limit_of(l->super));
+	void *at = mmap(NULL, sizeof(*l->at), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
+	if (at == MAP_FAILED)
+		return -errno;
+	l->at = at;
 	if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	(void)fcntl(report[1], F_SETFL, 0);
@@ -264,27 +263,39 @@ launch(struct look *l, int report)
 	return r;
 }
 
+static unsigned
+count_young(const struct super *s, usec_t now)
+{
+	const struct look *l;
+	unsigned n = 0;
+
+	LIST_FOREACH (l, &s->looks, link)
+		n += now - l->began < LOOK_YOUNG;
+	return n;
+}
+
 int
 look_start(
-    struct super *s, enum look_kind kind, uint32_t queue, look_done *done)
+    struct super *s, enum look_kind kind, uint32_t number, look_done *done)
 {
+	const usec_t now = clock_mono();
 	struct look *l;
 	int report[2] = { -1, -1 }, r;
 
-	if (look_runs(s, queue))
+	if (look_runs(s, number))
 		return -EBUSY;
-	if (s->nlooks >= LOOKS_MAX)
+	if (count_young(s, now) >= LOOKS_MAX)
 		return -EAGAIN;
 	l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return -ENOMEM;
 	l->super = s;
 	l->kind = kind;
-	l->queue = queue;
+	l->number = number;
 	l->done = done;
+	l->began = now;
 	l->fd = l->pidfd = -1;
 	LIST_INSERT_HEAD(&s->looks, l, link);
-	s->nlooks++;
 	r = watch(l, report);
 	if (r == 0)
 		r = launch(l, report[1]);
@@ -295,12 +306,12 @@ look_start(
 }
 
 bool
-look_runs(const struct super *s, uint32_t queue)
+look_runs(const struct super *s, uint32_t number)
 {
 	const struct look *l;
 
 	LIST_FOREACH (l, &s->looks, link)
-		if (l->queue == queue)
+		if (l->number == number)
 			return true;
 	return false;
 }

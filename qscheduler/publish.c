@@ -138,7 +138,7 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 		.reported_load_pct = q->reported_load_pct,
 	};
 	snprintf(row->reason, sizeof(row->reason), "%.*s",
-	    (int)sizeof(row->reason) - 1, q->reason);
+	    (int)sizeof(row->reason) - 1, queue_reason(q));
 	if (row->state == QUEUE_STATE_QUARANTINED)
 		row->until_mono = quarantine_until(q, now);
 	show_closing(row, q);

@@ -12,6 +12,11 @@
 #include "ipc/names.h"
 #include "log/log.h"
 
+/* The disk of a queue that runs is asked so often, and so soon when a process
+ * of the queue sleeps in the kernel. */
+#define CHECK_EVERY   (20 * USEC_PER_SEC)
+#define SUSPECT_AFTER (2 * USEC_PER_SEC)
+
 /* ---- a queue ---- */
 
 /* Not one that processes of an earlier supervisor may have. */
@@ -247,19 +252,58 @@ queue_child_ended(struct queue *q, enum role role, int status)
 
 /* ---- health ---- */
 
+bool
+queue_is_faulty(const struct queue *q)
+{
+	return q->disabled || q->unanswered;
+}
+
+const char *
+queue_reason(const struct queue *q)
+{
+	return q->unanswered ? "its disk does not answer" : q->reason;
+}
+
+/* The first look has failed: why was not said yet. Later ones fail for the
+ * reason that is shown. */
 static void
-on_again(struct super *s, uint32_t number, const struct look_result *result)
+not_made(struct queue *q, const char *why)
+{
+	if (q->first_look == FIRST_DONE)
+		return;
+	q->first_look = FIRST_DONE;
+	queue_disable(q, why);
+}
+
+void
+queue_on_made(struct super *s, uint32_t number,
+    const struct look_result *result, struct buf *more UNUSED)
 {
 	struct queue *q = queue_find(s, number);
+	const bool first = q != NULL && q->first_look != FIRST_DONE;
 
-	if (q == NULL || !q->disabled || q->closing || result->r < 0)
+	if (q == NULL || !q->disabled || q->closing)
 		return;
-	log_info("queue %" PRIu32 " is enabled again", number);
-	queue_start(q);
+	q->unanswered = result->r == -ETIMEDOUT;
+	if (q->unanswered)
+		return;
+	if (result->r < 0) {
+		not_made(q, result->text);
+		return;
+	}
+	q->first_look = FIRST_DONE;
+	queue_note_disk(s, number);
+	if (!first || s->started)
+		log_info("queue %" PRIu32 " is enabled again", number);
+	if (s->started)
+		queue_start(q);
+	else
+		q->disabled = false;
 }
 
 static void
-on_check(struct super *s, uint32_t number, const struct look_result *result)
+on_check(struct super *s, uint32_t number, const struct look_result *result,
+    struct buf *more UNUSED)
 {
 	struct queue *q = queue_find(s, number);
 	const int r = result->r;
@@ -269,8 +313,10 @@ on_check(struct super *s, uint32_t number, const struct look_result *result)
 		log_warning("queue %" PRIu32 ": it is open, and was marked "
 			    "closed on disk: the mark is taken away",
 		    number);
-	if (q == NULL || q->disabled || q->closing ||
-	    (r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
+	if (q == NULL || q->closing)
+		return;
+	q->unanswered = r == -ETIMEDOUT;
+	if (q->disabled || (r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
 		return;
 	snprintf(why, sizeof(why),
 	    "its directory is gone (%s): is a file system not mounted?",
@@ -286,10 +332,41 @@ look_at_directory(struct queue *q)
 {
 	int r = 0;
 
-	if (!q->closing)
-		r = look_start(q->super, q->disabled ? LOOK_MAKE : LOOK_CHECK,
-		    q->number, q->disabled ? on_again : on_check);
+	if (q->closing) {
+		q->unchecked = false;
+		return;
+	}
+	if (q->first_look != FIRST_DONE) {
+		inventory_look(q);
+		return;
+	}
+	r = look_start(q->super, q->disabled ? LOOK_MAKE : LOOK_CHECK,
+	    q->number, q->disabled ? queue_on_made : on_check);
 	q->unchecked = r == -EAGAIN;
+}
+
+void
+queue_suspect(struct queue *q, usec_t now)
+{
+	if (q->check_at > now + SUSPECT_AFTER)
+		q->check_at = now + SUSPECT_AFTER;
+}
+
+/* Whether the disk of a queue that runs answers. Those that do not run are
+ * looked at by queue_health(). */
+static void
+check_disk(struct queue *q, usec_t now)
+{
+	if (q->disabled || now < q->check_at)
+		return;
+	/* Not all in one tick. */
+	if (q->check_at == 0) {
+		q->check_at =
+		    now + (q->number % (CHECK_EVERY / SUPER_TICK)) * SUPER_TICK;
+		return;
+	}
+	q->check_at = now + CHECK_EVERY;
+	look_at_directory(q);
 }
 
 void
@@ -314,6 +391,7 @@ queue_tick(struct queue *q, usec_t now)
 	hand_tick(q, now);
 	quarantine_tick(q, now);
 	retire_tick(q, now);
+	check_disk(q, now);
 	if (q->unchecked)
 		look_at_directory(q);
 	state = queue_state(q, now);
@@ -328,7 +406,7 @@ queue_tick(struct queue *q, usec_t now)
 enum queue_state
 queue_state(const struct queue *q, usec_t now)
 {
-	if (q->disabled)
+	if (queue_is_faulty(q))
 		return QUEUE_STATE_DISABLED;
 	/* Whatever else: nobody is to choose it. */
 	if (q->want == QUEUE_STATE_CLOSING)
@@ -346,7 +424,10 @@ queue_is_ready(const struct queue *q)
 	const struct child *send = &q->children[ROLE_QUEUE_SEND];
 	const struct child *todo = &q->children[ROLE_TODO_PROC];
 
-	if (q->disabled || child_is_failing(send) || child_is_failing(todo))
+	if (q->first_look != FIRST_DONE && !q->unanswered)
+		return false;
+	if (queue_is_faulty(q) || child_is_failing(send) ||
+	    child_is_failing(todo))
 		return true;
 	return send->proc.state == PROC_UP && todo->proc.state == PROC_UP;
 }
@@ -369,8 +450,8 @@ queue_dump(const struct queue *q)
 	log_info("dump: queue %" PRIu32 ": %s%s%s, generation %" PRIu32
 		 ", shared memory %s, message queue %s",
 	    q->number, queue_state_name(queue_state(q, clock_mono())),
-	    q->reason[0] == '\0' ? "" : ": ", q->reason, q->generation,
-	    q->page_fd < 0 ? "missing" : "there",
+	    queue_reason(q)[0] == '\0' ? "" : ": ", queue_reason(q),
+	    q->generation, q->page_fd < 0 ? "missing" : "there",
 	    q->bell < 0 ? "missing" : "there");
 	for (role = 0; role < NROLES; role++) {
 		const struct child *c = &q->children[role];

@@ -41,6 +41,7 @@ struct request {
 	struct queue *queue;
 	char *answer;          /* [SCHED_ANSWER_SIZE] */
 	struct msg_str reason; /* for the log, clean */
+	bool stored;           /* it is to be on disk */
 };
 
 static int
@@ -229,20 +230,6 @@ is_any_chosen(const struct super *s, usec_t now)
 	return false;
 }
 
-/* What was done is done, whether or not it could be written down. */
-static void
-save(struct request *r)
-{
-	struct buf error = { 0 };
-	int code = hand_save(r->s, r->now, &error);
-
-	if (code < 0) {
-		add(r, "; a restart may forget it: %s", strerror(-code));
-		log_warning("%s", buf_str(&error));
-	}
-	buf_done(&error);
-}
-
 static int
 disable(struct request *r, const struct msg *msg)
 {
@@ -266,7 +253,7 @@ disable(struct request *r, const struct msg *msg)
 	add_time(r, m->seconds);
 	if (!is_any_chosen(r->s, r->now))
 		add(r, "; NO QUEUE IS OPEN: who submits is to try again");
-	save(r);
+	r->stored = true;
 	return 0;
 }
 
@@ -278,7 +265,7 @@ enable_faulty(struct request *r)
 	queue_health(r->queue);
 	return answer(r, -EBUSY,
 	    "is looked at again; is disabled for a fault: %.65s",
-	    r->queue->reason);
+	    queue_reason(r->queue));
 }
 
 static int
@@ -293,7 +280,7 @@ enable(struct request *r, const struct msg *msg)
 	failing = quarantine_of(r->queue, r->now) != NULL;
 	if (by_hand)
 		hand_enable(r->queue);
-	else if (r->queue->disabled)
+	else if (queue_is_faulty(r->queue))
 		return enable_faulty(r);
 	else if (!failing && r->queue->want == QUEUE_STATE_CLOSING)
 		return answer(r, -EBUSY, "is closing");
@@ -305,10 +292,9 @@ enable(struct request *r, const struct msg *msg)
 		add(r, ", tried again %s",
 		    queue_is_clear(r->queue) ? "at once"
 					     : "when its processes have ended");
-	if (r->queue->disabled)
+	if (queue_is_faulty(r->queue))
 		add(r, "; but it is disabled for a fault");
-	if (by_hand)
-		save(r);
+	r->stored = by_hand;
 	return 0;
 }
 
@@ -382,7 +368,10 @@ request_handle(struct super *s, const struct msg *msg, usec_t now)
 		    r.reason.len > 0 ? r.reason.data : "");
 		publish(s, now);
 	}
-	publish_answer(s, pid, msg->u.SET_LOAD.nonce, code, text);
+	if (r.stored)
+		store_answer(s, pid, msg->u.SET_LOAD.nonce, text, now);
+	else
+		publish_answer(s, pid, msg->u.SET_LOAD.nonce, code, text);
 	return code;
 }
 

@@ -152,7 +152,8 @@ retire_on_handed(struct queue *q, const struct msg_HANDED *frame)
 /* ---- is it empty? ---- */
 
 static void
-on_mail(struct super *s, uint32_t number, const struct look_result *result)
+on_mail(struct super *s, uint32_t number, const struct look_result *result,
+    struct buf *more UNUSED)
 {
 	struct queue *q = queue_find(s, number);
 
@@ -207,7 +208,8 @@ tick_giving(struct queue *q, usec_t now)
 /* ---- the seal ---- */
 
 static void
-on_unsealed(struct super *s, uint32_t number, const struct look_result *result)
+on_unsealed(struct super *s, uint32_t number, const struct look_result *result,
+    struct buf *more UNUSED)
 {
 	struct queue *q = queue_find(s, number);
 
@@ -270,7 +272,8 @@ not_sealed(struct queue *q, const struct look_result *result, usec_t now)
 }
 
 static void
-on_sealed(struct super *s, uint32_t number, const struct look_result *result)
+on_sealed(struct super *s, uint32_t number, const struct look_result *result,
+    struct buf *more UNUSED)
 {
 	struct queue *q = queue_find(s, number);
 	const usec_t now = clock_mono();
@@ -362,8 +365,8 @@ adopt(struct super *s, uint32_t number, usec_t now)
 }
 
 static void
-on_swept(
-    struct super *s, uint32_t queue UNUSED, const struct look_result *result)
+on_swept(struct super *s, uint32_t from UNUSED,
+    const struct look_result *result, struct buf *more UNUSED)
 {
 	const usec_t now = s->grow.looked_at;
 	uint32_t number;
@@ -404,6 +407,6 @@ retire_tick_all(struct super *s, usec_t now)
 	tell_rescan(s, now);
 	if (now >= s->sweep_at) {
 		s->sweep_at = now + SWEEP_EVERY;
-		(void)look_start(s, LOOK_SWEEP, 0, on_swept);
+		(void)look_start(s, LOOK_SWEEP, LOOK_ALL, on_swept);
 	}
 }

@@ -4,87 +4,12 @@
 #include <event2/event.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "ipc/msg.h"
 #include "log/log.h"
-#include "qscheduler/files.h"
-#include "qscheduler/inforce.h"
-
-static void
-send_all(struct super *s, const struct msg *msg)
-{
-	uint32_t i;
-
-	for (i = 0; i < s->nqueues; i++)
-		queue_send_all(s->queues[i], msg);
-}
 
 /* ---- HUP ---- */
-
-/* The children read what is in force, not the file: both change or none. */
-static int
-load(struct super *s, struct conf **ret_conf)
-{
-	struct conf *fresh;
-	struct buf error = { 0 };
-	int r = daemon_load_again(s->options.conf_path, s->conf, &fresh);
-
-	if (r < 0)
-		return r;
-	r = files_check(fresh, &s->users, &error);
-	if (r == 0)
-		r = inforce_write(&s->base, fresh, &error);
-	if (r == 0) {
-		*ret_conf = fresh;
-	} else {
-		log_error("reload: %s: the old configuration stays in force",
-		    error.len > 0 ? buf_str(&error) : strerror(-r));
-		conf_free(&fresh);
-	}
-	buf_done(&error);
-	return r;
-}
-
-static void
-reload(struct super *s)
-{
-	const struct msg msg = { .type = MSG_RELOAD,
-		.u.RELOAD = { .generation = s->reloads + 1 } };
-	struct conf *fresh;
-
-	/* What is not ready yet must not be told ready by this. */
-	if (s->ready)
-		notify_reloading(&s->notify, clock_mono());
-	if (load(s, &fresh) == 0) {
-		conf_free(&s->conf);
-		s->conf = fresh;
-		s->reloads++;
-		daemon_open_log(s->conf, "qscheduler");
-		send_all(s, &msg);
-		log_info("configuration reloaded");
-	}
-	if (s->ready)
-		notify_ready(&s->notify, s->status);
-}
-
-void
-super_reload_if_wanted(struct super *s, usec_t now)
-{
-	uint32_t i;
-
-	if (!s->reload_wanted || s->stopping ||
-	    now - s->last_reload < SUPER_TICK)
-		return;
-	s->reload_wanted = false;
-	s->last_reload = now;
-	/* Whatever was put right is seen at once. */
-	s->next_health = s->sweep_at = now;
-	reload(s);
-	for (i = 0; i < s->nqueues; i++)
-		(void)quarantine_release(s->queues[i]);
-}
 
 static void
 on_reload(struct super *s)

@@ -13,7 +13,6 @@
 #include "log/log.h"
 #include "qscheduler/env.h"
 #include "qscheduler/files.h"
-#include "qscheduler/inforce.h"
 
 /* For agents whose queue-send is gone, and todo-proc. */
 #define ORPHAN_LIMIT (2 * USEC_PER_SEC)
@@ -132,6 +131,30 @@ look_at_health(struct super *s, usec_t now)
 		queue_health(s->queues[i]);
 }
 
+/* They wait for a disk where no signal reaches them, and end when it answers.
+ */
+static void
+tell_left(const struct super *s)
+{
+	uint32_t i;
+	int role;
+
+	for (i = 0; i < s->nqueues; i++)
+		for (role = 0; role < NROLES; role++) {
+			const struct child *c = &s->queues[i]->children[role];
+
+			if (proc_is_there(&c->proc))
+				log_error("%s/%" PRIu32 " (pid %ld) does not "
+					  "end: left behind%s%s",
+				    role_names[role], c->queue->number,
+				    (long)c->process.pid,
+				    c->queue->unanswered ? ": " : "",
+				    c->queue->unanswered
+					? queue_reason(c->queue)
+					: "");
+		}
+}
+
 static void
 on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
@@ -148,7 +171,7 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	retire_tick_all(s, now);
 	grow_tick(s, now);
 	look_at_health(s, now);
-	hand_keep(s, now);
+	store_tick(s, now);
 	publish_tick(s);
 	publish(s, now);
 	notify_alive(&s->notify, now);
@@ -157,7 +180,7 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	if (s->ready)
 		tell_status(s, now);
 	if (s->stopping && now >= s->stop_deadline && !s->done) {
-		log_error("some processes do not end: left behind");
+		tell_left(s);
 		end_loop(s, EXIT_TEMPORARY);
 	}
 }
@@ -288,6 +311,8 @@ open_env(struct super *s)
 	if (r < 0)
 		log_warning("%s: children read the configuration themselves",
 		    buf_str(&error));
+	else
+		inforce_keep(&s->base, &s->in_force);
 	buf_done(&error);
 	return make_env(s, r == 0);
 }
@@ -347,8 +372,10 @@ open_all(struct super *s)
 {
 	int r = freeze(s);
 
-	if (r == 0)
+	if (r == 0) {
+		store_await(s->conf->queue_base, s->conf->disk_time_limit);
 		r = open_loop(s);
+	}
 	if (r < 0) {
 		log_error("start: %s", strerror(-r));
 		return r;
@@ -382,6 +409,7 @@ close_all(struct super *s)
 	for (i = 0; i < s->nqueues; i++)
 		queue_free(&s->queues[i]);
 	requests_close(s);
+	inforce_let_go(&s->in_force);
 	publish_close(s);
 	base_close(&s->base);
 	super_signals_close(s);
@@ -426,7 +454,8 @@ super_run(const struct options *options)
 		.requests = -1,
 		.reports = -1,
 		.sites.fd = -1,
-		.orphans.fd = -1 };
+		.orphans.fd = -1,
+		.in_force.fd = -1 };
 	int r;
 
 	s.base.fd = s.base.lock = -1;
@@ -438,7 +467,8 @@ super_run(const struct options *options)
 	if (r == 0)
 		r = open_all(&s);
 	if (r == 0) {
-		start_queues(&s);
+		if (!s.stopping)
+			start_queues(&s);
 		while (!s.done)
 			if (event_base_dispatch(s.loop) != 0 && !s.done) {
 				log_error("event loop ended by itself");

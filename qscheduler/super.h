@@ -5,7 +5,8 @@
  * options.c   the command line            base.c     QUEUE_BASE, its lock
  * super.c     start, loop, stop           signal.c   TERM, HUP, ALRM, USR1
  * grow.c      how many queues: by load    retire.c   one closes and goes
- * inventory.c which queues there are      look.c     what is asked of a disk
+ * inventory.c which queues there are      look.c     a process for a disk
+ * disk.c      what is asked of a disk     store.c    our own files
  * queue.c     a queue: group, state       objects.c  its IPC objects
  * child.c     a child: events, its end    channel.c  what it says
  * heartbeat.c signs of life               quarantine.c  what keeps failing
@@ -15,6 +16,7 @@
  * hand.c      what operators have set     notify.c   systemd and s6
  * inforce.c   what children are to read   env.c      what they inherit
  * files.c     routing and programs, judged before children read them
+ * reload.c    HUP
  *
  * After start-up nothing ends this process but TERM: what fails is logged and
  * tried again later. What children send is judged as a stranger's. */
@@ -27,11 +29,13 @@
 #include "proc/proc.h"
 #include "proc/scale.h"
 #include "qscheduler/base.h"
+#include "qscheduler/inforce.h"
 #include "qscheduler/look.h"
 #include "qscheduler/notify.h"
 #include "qscheduler/options.h"
 #include "qscheduler/orphan.h"
 #include "qscheduler/spawn.h"
+#include "qscheduler/store.h"
 #include "sites/shared.h"
 
 #include <mqueue.h>
@@ -132,6 +136,13 @@ struct retire {
 	char why[SCHED_REASON_SIZE];
 };
 
+/* What is still to be asked of its disk before it is run the first time. */
+enum first_look {
+	FIRST_DONE,
+	FIRST_FACTS,
+	FIRST_MAKE,
+};
+
 struct queue {
 	struct super *super;
 	uint32_t number;
@@ -140,6 +151,10 @@ struct queue {
 	bool disabled; /* reason says why; looked at again every SUPER_HEALTH */
 	bool closing;  /* to be ended with its children */
 	bool unchecked; /* its directory is to be looked at, and could not be */
+	bool unanswered; /* its disk does not answer: nobody is to choose it,
+			    but its processes go on */
+	enum first_look first_look;
+	usec_t check_at; /* its disk, not before */
 	char reason[160];
 	uint32_t generation;
 	uint32_t group;   /* generation of its processes, which they know */
@@ -182,6 +197,7 @@ struct sites {
 	usec_t complained; /* log_due() */
 };
 
+struct inventory;
 struct super {
 	struct options options;
 	struct conf *conf;
@@ -195,9 +211,10 @@ struct super {
 	struct event *signals[SUPER_NSIGNALS];
 	struct event *tick;
 	struct grow grow;
-	LIST_HEAD(look_list, look) looks;
-	uint32_t nlooks;
-	bool rescan; /* files went from queue to queue */
+	struct look_list looks;
+	struct inventory *inventory; /* while the table is made */
+	bool any_there;              /* a directory, at the start */
+	bool rescan;                 /* files went from queue to queue */
 	usec_t rescan_at, sweep_at;
 	struct queue *queues[PAGE_QUEUES_MAX]; /* ascending numbers */
 	uint32_t nqueues;
@@ -210,8 +227,8 @@ struct super {
 	mqd_t reports; /* the same, for children: to write only */
 	struct event *requests_event;
 	uint64_t bad_requests;
-	bool hand_unsaved;   /* QUEUE_BASE/by-hand is not as it should be */
-	usec_t hand_save_at; /* not before, unless asked */
+	struct store store;
+	struct inforce_kept in_force;
 	struct sites sites;
 	struct orphans orphans;
 	struct notify notify;
@@ -219,7 +236,7 @@ struct super {
 	usec_t started_at, next_health, last_reload;
 	usec_t stop_deadline;
 	uint32_t reloads;
-	bool reload_wanted, started, ready, stopping, done;
+	bool reload_wanted, reload_told, started, ready, stopping, done;
 	int exit_status;
 };
 
@@ -232,16 +249,17 @@ void super_limits(const struct super *s, bool orphan, struct proc_limits *ret);
 void super_progress(struct super *s);
 
 /* ---- inventory.c ---- */
-/* Make s->queues of what is wanted, listed and on disk. */
+/* Make s->queues of what is wanted, listed and on disk. What does not answer
+ * for a while is in it, put aside. */
 int inventory(struct super *s);
+/* The first look at a queue that could not be begun before. */
+void inventory_look(struct queue *q);
 
 /* ---- signal.c ---- */
 /* Until they are open: a HUP must not end what is about to start. */
 void super_signals_hold(void);
 int super_signals_open(struct super *s);
 void super_signals_close(struct super *s);
-/* Not more than once in a tick (P11). */
-void super_reload_if_wanted(struct super *s, usec_t now);
 
 /* ---- queue.c ---- */
 struct queue *
@@ -276,6 +294,14 @@ bool queue_is_clear(const struct queue *q);
 void queue_orphans_gone(struct super *s, uint32_t number);
 /* Every SUPER_HEALTH: what the disk says is heard of later. */
 void queue_health(struct queue *q);
+/* A process of it sleeps in the kernel: ask its disk soon. */
+void queue_suspect(struct queue *q, usec_t now);
+/* It is disabled for a fault, or its disk does not answer; why. */
+bool queue_is_faulty(const struct queue *q);
+const char *queue_reason(const struct queue *q);
+/* Of LOOK_MAKE: it is run, if it is still to be. */
+void queue_on_made(struct super *s, uint32_t number,
+    const struct look_result *result, struct buf *more);
 /* Every SUPER_TICK. */
 void queue_tick(struct queue *q, usec_t now);
 enum queue_state queue_state(const struct queue *q, usec_t now);
@@ -415,11 +441,16 @@ void hand_enable(struct queue *q);
 void hand_gone(struct queue *q);
 /* Its part of the row, whose state is there. */
 void hand_show(const struct queue *q, usec_t now, struct sched_row *row);
-/* QUEUE_BASE/by-hand (byhand.h): write; write what is not written yet, every
- * SUPER_TICK; read, at the start, when the queues are there. */
-int hand_save(struct super *s, usec_t now, struct buf *ret_error);
-void hand_keep(struct super *s, usec_t now);
+/* QUEUE_BASE/by-hand (byhand.h): written by the process of a look; read at the
+ * start, when the queues are there. */
+int hand_write(const struct super *s, struct buf *ret_error);
 void hand_restore(struct super *s, usec_t now);
+
+/* ---- reload.c ---- */
+/* Not more than once in a tick, not two at a time (P11). */
+void super_reload_if_wanted(struct super *s, usec_t now);
+/* In the process of a look. */
+int reload_judge(struct super *s, struct buf *error, struct buf *more);
 
 /* ---- sites.c ---- */
 /* After inventory(). What is not there now is done without until the next

@@ -133,6 +133,7 @@ struct conf {
 	usec_t stop_time_limit; /* TERM to KILL */
 	usec_t restart_delay_max, quarantine_delay_max;
 	usec_t heartbeat_time_limit;
+	usec_t disk_time_limit;
 	char *program_dir; /* where the children's programs lie */
 	/* log */
 	char *log_target; /* stderr | syslog */

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,21 @@ add_queue(uint32_t number, enum queue_state want)
 	s.queues[s.nqueues++] = q;
 }
 
+/* Until what is to be on disk is there. */
+static void
+pump(void)
+{
+	while (s.store.saving != 0)
+		(void)event_base_loop(s.loop, EVLOOP_ONCE);
+}
+
+static void
+tick(usec_t now)
+{
+	store_tick(&s, now);
+	pump();
+}
+
 static void
 setup(void)
 {
@@ -49,7 +65,10 @@ setup(void)
 	s.base.fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	s.conf = &conf;
 	s.page = &page;
+	s.loop = event_base_new();
+	cr_assert_not_null(s.loop);
 	conf.queue_load_pct = 90;
+	conf.disk_time_limit = 20 * USEC_PER_SEC;
 	add_queue(1, QUEUE_STATE_OPEN);
 	add_queue(2, QUEUE_STATE_OPEN);
 	add_queue(7, QUEUE_STATE_CLOSING);
@@ -60,6 +79,9 @@ teardown(void)
 {
 	uint32_t i;
 
+	pump();
+	looks_close(&s);
+	event_base_free(s.loop);
 	for (i = 0; i < s.nqueues; i++) {
 		close(s.queues[i]->page_fd);
 		free(s.queues[i]);
@@ -83,6 +105,7 @@ ask(struct msg *msg)
 	msg->u.SET_LOAD.pid = 4711;
 	msg->u.SET_LOAD.nonce = ++nonce;
 	code = request_handle(&s, msg, NOW);
+	pump();
 	cr_assert_eq(page.answer_next, next + 1, "answered once");
 	answer = &page.answers[next % PAGE_ANSWERS];
 	cr_expect_eq(answer->pid, 4711);
@@ -329,9 +352,9 @@ Test(hand, enabled_when_its_time_is_over)
 	hand_tick(s.queues[1], NOW + 5 * USEC_PER_SEC);
 	cr_expect_eq(
 	    queue_state(s.queues[1], NOW + 5 * USEC_PER_SEC), QUEUE_STATE_OPEN);
-	cr_expect(s.hand_unsaved);
-	hand_keep(&s, NOW + 120 * USEC_PER_SEC);
-	cr_expect_not(s.hand_unsaved);
+	cr_expect(s.store.unsaved);
+	tick(NOW + 120 * USEC_PER_SEC);
+	cr_expect_not(s.store.unsaved);
 	cr_expect_eq(faccessat(s.base.fd, BYHAND_NAME, F_OK, 0), -1);
 }
 
@@ -373,7 +396,7 @@ restart(usec_t now)
 
 	for (i = 0; i < s.nqueues; i++)
 		memset(&s.queues[i]->hand, 0, sizeof(s.queues[i]->hand));
-	s.hand_unsaved = false;
+	s.store.unsaved = false;
 	hand_restore(&s, now);
 }
 
@@ -392,7 +415,7 @@ Test(hand, disabled_queues_stay_so_with_the_rest_of_their_time)
 	cr_expect_geq(one->disabled_until, later + 3540 * USEC_PER_SEC);
 	cr_expect_eq(two->disabled_until, USEC_NEVER);
 	cr_expect_eq(two->load_until, 0, "a load does not survive");
-	cr_expect_not(s.hand_unsaved);
+	cr_expect_not(s.store.unsaved);
 }
 
 Test(hand, rows_that_mean_nothing_any_more)
@@ -409,9 +432,9 @@ Test(hand, rows_that_mean_nothing_any_more)
 	cr_expect_not(hand_is_disabled(s.queues[0], NOW));
 	cr_expect_eq(s.queues[1]->hand.disabled_until,
 	    NOW + (usec_t)ASK_SECONDS_MAX * USEC_PER_SEC);
-	cr_expect(s.hand_unsaved, "queue 99 is to be forgotten");
-	hand_keep(&s, NOW);
-	cr_expect_not(s.hand_unsaved);
+	cr_expect(s.store.unsaved, "queue 99 is to be forgotten");
+	tick(NOW);
+	cr_expect_not(s.store.unsaved);
 }
 
 Test(hand, a_damaged_file_is_told_and_ignored)
@@ -422,7 +445,7 @@ Test(hand, a_damaged_file_is_told_and_ignored)
 	close(fd);
 	restart(NOW);
 	cr_expect_not(hand_is_disabled(s.queues[0], NOW));
-	cr_expect_not(s.hand_unsaved, "it is kept for a person to look at");
+	cr_expect_not(s.store.unsaved, "it is kept for a person to look at");
 	cr_expect_eq(ask_disable(2, 0, ""), 0);
 	restart(NOW);
 	cr_expect_not(hand_is_disabled(s.queues[0], NOW));
@@ -438,12 +461,12 @@ Test(hand, what_cannot_be_written_is_told_and_tried_again)
 	cr_expect_str_eq(text,
 	    "queue 1: disabled for ever; a restart may forget it: Is a "
 	    "directory");
-	cr_expect(s.hand_unsaved);
+	cr_expect(s.store.unsaved);
 	cr_assert_eq(unlinkat(s.base.fd, BYHAND_NAME ".new", AT_REMOVEDIR), 0);
-	hand_keep(&s, later - 1);
-	cr_expect(s.hand_unsaved, "too early");
-	hand_keep(&s, later);
-	cr_expect_not(s.hand_unsaved);
+	tick(later - 1);
+	cr_expect(s.store.unsaved, "too early");
+	tick(later);
+	cr_expect_not(s.store.unsaved);
 	restart(NOW);
 	cr_expect(hand_is_disabled(s.queues[0], NOW));
 }
@@ -453,45 +476,5 @@ Test(hand, a_queue_that_goes_takes_it_along)
 {
 	cr_expect_eq(ask_disable(2, 0, ""), 0);
 	hand_gone(s.queues[1]);
-	cr_expect(s.hand_unsaved);
-}
-
-/* ---- whatever comes ---- */
-
-/* Right frames with bytes changed: each is taken or refused, and what is
- * published stays possible. */
-Test(hand, I7_mutated_requests)
-{
-	const struct msg seeds[] = {
-		{ MSG_SET_LOAD_FOR,
-		    { .SET_LOAD_FOR = { 1, 2, 1, 1, 2, 3, 4, 60 } } },
-		{ MSG_CLEAR_LOAD, { .CLEAR_LOAD = { 1, 2, 1 } } },
-		{ MSG_DISABLE,
-		    { .DISABLE = { 1, 2, 2, 60, MSG_S("some reason") } } },
-		{ MSG_ENABLE, { .ENABLE = { 1, 2, 2 } } },
-		{ MSG_SET_LOAD, { .SET_LOAD = { 1, 2, 1, 1, 2, 3, 4 } } },
-	};
-	struct buf frame = { 0 };
-	struct msg msg;
-	int i, taken = 0;
-
-	srandom(1);
-	for (i = 0; i < 4000; i++) {
-		int change = (int)(random() % 3);
-
-		buf_reset(&frame);
-		cr_assert_eq(msg_encode(&seeds[i % 5], &frame), 0);
-		for (; change > 0; change--)
-			frame.data[8 + (size_t)random() % (frame.len - 8)] =
-			    (char)random();
-		if (msg_decode(frame.data, frame.len, &msg) < 0 ||
-		    msg_link(msg.type) != MSG_LINK_ASK)
-			continue;
-		(void)request_handle(&s, &msg, NOW);
-		taken++;
-		cr_assert_leq(page.rows[0].load_pct, 100);
-		cr_assert_eq(page.rows[3].state, QUEUE_STATE_NONE);
-	}
-	cr_expect_gt(taken, 1000);
-	buf_done(&frame);
+	cr_expect(s.store.unsaved);
 }
