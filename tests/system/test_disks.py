@@ -1,0 +1,243 @@
+"""D rows: disks that stop answering, reads as well as writes, and answer again."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from case import SystemTest, cost
+from hung_disk import HungDisk, missing
+from instance import BIN, wait
+from test_grow import sched, states
+
+HELLO = b"Subject: hello\n\nhello\n"
+QUICK = {"disk_time_limit": "2s", "stop_time_limit": "3s", "restart_delay_max": "1s"}
+SILENT = "its disk does not answer"
+
+
+def child(i, program, queue):
+    """The pid of a process of this queue, 0: none."""
+    for pid in i.pids(program):
+        words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if words[-2] == str(queue).encode():
+            return pid
+    return 0
+
+
+def sleeps_in_kernel(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "D"
+
+
+@unittest.skipIf(missing(), missing())
+class Disks(SystemTest):
+    def prepare(self, queues=3, hung=2, **options):
+        """An instance, not started, with the disk of one queue in our hands."""
+        i = self.instance(queues=queues, conf=QUICK | options.pop("conf", {}), **options)
+        i.base.mkdir()
+        disk = HungDisk(i.dir / "disk", i.queue(hung))
+        self.addCleanup(disk.close)
+        return i, disk
+
+    def setqload(self, i, *args):
+        began = time.monotonic()
+        done = subprocess.run([BIN / "setqload", "-c", i.conf_file, *args], capture_output=True, text=True,
+                              check=False, timeout=30, env=i.environment())
+        return done, time.monotonic() - began
+
+    def silent(self, i, queue=2):
+        row = sched(i)[1].get(queue)
+        return row and row["state"] == "disabled" and row["reason"] == SILENT
+
+    def inject(self, i, user, count):
+        for _ in range(count):
+            i.inject(HELLO, f"{user}@test.example")
+
+    def waiting_in(self, i, queue):
+        return [f for f in i.files("incoming", "active", "deferred") if f.is_relative_to(i.queue(queue))]
+
+    def others_go_on(self, i, user):
+        """What the supervisor and the other queues must do all the while."""
+        self.inject(i, user, 6)
+        i.wait_delivered(user, 6)
+        for args in (("--disable", "-q", "3"), ("--enable", "-q", "3"), ("-q", "1", "1")):
+            done, took = self.setqload(i, *args)
+            self.assertEqual((done.returncode, done.stdout.count("not yet")), (0, 0), done.stdout + done.stderr)
+            self.assertLess(took, 5)
+        before = i.log().count("configuration reloaded")
+        i.reload()
+        wait(lambda: i.log().count("configuration reloaded") > before, 10, "the reload")
+        old = child(i, "todo-proc", 1)
+        os.kill(old, signal.SIGKILL)
+        wait(lambda: child(i, "todo-proc", 1) not in (0, old), 5, "the next todo-proc of queue 1")
+
+    @cost(15)
+    def test_D31_a_disk_that_hangs_before_the_start(self):
+        """mutation: look_at_all() of inventory.c looks at the disks itself."""
+        i, disk = self.prepare()
+        i.start()
+        i.stop()
+        self.inject(i, "alice", 9)
+        there = len(self.waiting_in(i, 2))
+        self.assertGreater(there, 0)
+        disk.remount()
+        disk.hang()
+        began = time.monotonic()
+        i.start()
+        self.assertLess(time.monotonic() - began, 12)
+        wait(lambda: self.silent(i), what="queue 2 is shown as put aside, with its reason")
+        self.assertEqual(states(i), [1, 3])
+        i.wait_delivered("alice", 9 - there)
+        self.others_go_on(i, "bob")
+        self.assertTrue(i.log_has("ALERT: queue 2: its disk has not answered"))
+        disk.go_on()
+        wait(lambda: states(i) == [1, 2, 3], what="its return, by itself")
+        i.wait_delivered("alice", 9)
+        i.wait_empty()
+        i.stop()
+
+    def hangs_while_running(self, hang, go_on):
+        i, disk = self.prepare()
+        i.start()
+        face = i.face("queue-inject")
+        held = []
+
+        def submit_until_silent():
+            """They may choose the queue until it is known that it hangs."""
+            held.append(subprocess.Popen(
+                [face, "-c", i.conf_file, "-i", "-f", "sender@test.example", "--", "carol@test.example"],
+                stdin=subprocess.PIPE, env=i.environment(), stderr=subprocess.DEVNULL))
+            held[-1].stdin.write(HELLO)
+            held[-1].stdin.close()
+            return self.silent(i)
+        hang(disk)
+        wait(submit_until_silent, 60, "queue 2 is shown as put aside")
+        self.others_go_on(i, "bob")
+        go_on(disk)
+        wait(lambda: states(i) == [1, 2, 3], what="its return, by itself")
+        accepted = sum(p.wait(60) == 0 for p in held)
+        self.assertGreater(accepted, 0)
+        i.wait_delivered("carol", accepted)
+        i.wait_empty()
+        self.assertEqual(len(i.maildir("carol")), accepted)
+        self.assertFalse(i.log_has("/2 .pid.*(again in|killed)"), "its processes are left alone")
+        i.stop()
+
+    @cost(30)
+    def test_D31_D25_a_disk_that_hangs_with_mail_under_way(self):
+        """mutation: on_check() does not set q->unanswered."""
+        self.hangs_while_running(HungDisk.hang, HungDisk.go_on)
+
+    @cost(30)
+    def test_D25_a_file_system_that_is_frozen_with_mail_under_way(self):
+        """Reads are answered, writes are not. mutation: base_check() writes nothing."""
+        self.hangs_while_running(HungDisk.freeze, HungDisk.thaw)
+
+    @cost(20)
+    def test_D31_P10_a_stop_while_a_disk_hangs(self):
+        """mutation: on_tick() does not look at stop_deadline."""
+        i, disk = self.prepare()
+        i.start()
+        disk.hang()
+        wait(lambda: self.silent(i), 60, "queue 2 is shown as put aside")
+        began = time.monotonic()
+        i.process.send_signal(signal.SIGTERM)
+        self.assertEqual(i.process.wait(20), 111)
+        self.assertLess(time.monotonic() - began, 14)  # 3 s, 2 s, 5 s, and the ticks
+        self.assertTrue(i.log_has(rf"todo-proc/2 .pid \d+. does not end: left behind: {SILENT}"), i.log())
+        left = i.pids()
+        self.assertTrue(left)
+        i.start()  # nor does the next one wait for them
+        wait(lambda: self.silent(i), what="queue 2 is put aside again")
+        self.inject(i, "alice", 4)
+        i.wait_delivered("alice", 4)
+        disk.go_on()
+        wait(lambda: states(i) == [1, 2, 3], what="its return, by itself")
+        wait(lambda: not set(left) & set(i.pids()), what="the end of what was left behind")
+        wait(lambda: all(child(i, p, 2) for p in ("queue-send", "todo-proc")), what="its processes")
+        self.inject(i, "alice", 6)
+        i.wait_delivered("alice", 10)
+        i.stop()
+
+    @cost(10)
+    def test_P10_term_falls_into_a_reload(self):
+        """The file of routing lies on the disk that hangs: the reload has begun, and cannot
+        end. mutation: load() of reload.c in the loop."""
+        i, disk = self.prepare(queues=1, hung=9)
+        for name in ("routing", "new"):
+            (i.queue(9) / name).write_text("* local\n")
+        disk.remount()
+        i.write_conf(routing_file=i.queue(9) / "routing")
+        i.start()
+        disk.hang()
+        i.write_conf(routing_file=i.queue(9) / "new")
+        i.reload()
+        wait(lambda: any(sleeps_in_kernel(p) for p in i.pids("qscheduler")), 10, "one that reads it")
+        self.inject(i, "alice", 1)
+        i.wait_delivered("alice", 1)
+        began = time.monotonic()
+        i.process.send_signal(signal.SIGTERM)
+        i.reload()
+        i.process.send_signal(signal.SIGTERM)
+        self.assertEqual(i.process.wait(20), 0)
+        self.assertLess(time.monotonic() - began, 8)
+        self.assertFalse(i.log_has("configuration reloaded"))
+        disk.go_on()
+        wait(lambda: not i.pids(), what="the end of the one that read")
+
+    def base_on_disk(self):
+        """QUEUE_BASE itself hangs, its queues are elsewhere."""
+        i = self.instance(conf=QUICK | {"heartbeat_time_limit": "60s"})
+        disk = HungDisk(i.dir / "disk", i.base)
+        self.addCleanup(disk.close)
+        for n in i.numbers:
+            i.queue(n).mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "none", i.queue(n)], check=True)
+            self.addCleanup(subprocess.run, ["umount", "-l", i.queue(n)], check=False)
+        return i, disk
+
+    @cost(15)
+    def test_D31_QUEUE_BASE_hangs_while_running(self):
+        """mutation: store_save() writes by itself."""
+        i, disk = self.base_on_disk()
+        i.start()
+        disk.hang()
+        done, took = self.setqload(i, "--disable", "-q", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not yet on disk", done.stdout)
+        self.assertLess(took, 4)
+        self.assertEqual(states(i), [1])
+        self.inject(i, "alice", 3)
+        i.wait_delivered("alice", 3)
+        i.reload()
+        wait(lambda: i.log_has(rf"ALERT: {i.base}: its disk has not answered.*configuration"), what="the alert")
+        wait(lambda: i.log_has("old configuration stays in force until it does"), what="words of the reload")
+        for program in ("deliver-local", "todo-proc"):
+            old = child(i, program, 1)
+            os.kill(old, signal.SIGKILL)
+            wait(lambda o=old, p=program: child(i, p, 1) not in (0, o), 5, f"the next {program}")
+        self.inject(i, "alice", 3)
+        i.wait_delivered("alice", 6)
+        disk.go_on()
+        wait(lambda: i.log_has("configuration reloaded"), what="the reload, late")
+        wait(lambda: (i.base / "by-hand").exists(), what="what was set, on disk")
+        i.stop()
+
+    @cost(15)
+    def test_D31_QUEUE_BASE_hangs_before_the_start(self):
+        i, disk = self.base_on_disk()
+        i.start()
+        i.stop()
+        disk.forget()
+        disk.hang()
+        i.start(ready=False)
+        wait(lambda: i.log_has(rf"ALERT: {i.base}: its disk has not answered for 2 s: nothing is started"),
+             what="the name of what hangs")
+        i.process.send_signal(signal.SIGTERM)
+        self.assertEqual(i.process.wait(5), -signal.SIGTERM)
+        i.start(ready=False)
+        wait(lambda: len(re.findall("its disk has not answered", i.log())) >= 2, what="the same again")
+        disk.go_on()
+        wait(lambda: i.log().count("ready: 2 queues open") == 2, what="readiness")
+        i.stop()
