@@ -39,6 +39,7 @@ send_init(struct send *s)
 
 	send_tick(s);
 	s->retry = retry_params(s->conf);
+	s->expire_after = s->now + retry_grace(&s->retry);
 	s->health.probe_every = s->conf->error_interval;
 	messages_init(&s->messages);
 	STAILQ_INIT(&s->parked);

@@ -186,7 +186,8 @@ put_aside(struct send *s, struct message *m)
 static usec_t
 delay_of(struct send *s, const struct message *m)
 {
-	usec_t age = s->now_wall - m->file.arrival_wall, soon;
+	usec_t age = jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
+	usec_t soon;
 	usec_t delay = retry_delay(&s->retry, age, arc4random());
 
 	if (!m->agent_died)

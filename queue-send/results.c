@@ -174,10 +174,11 @@ void
 results_apply(struct send *s, struct message *m, const struct report *report)
 {
 	char text[AGENT_TEXT_MAX + sizeof(EXPIRED_TEXT) + 32];
-	usec_t age = s->now_wall - m->file.arrival_wall;
+	usec_t age = jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
 	struct report r = *report;
 
 	if (r.outcome == AGENT_DEFERRED && !r.ours &&
+	    s->now >= s->expire_after &&
 	    retry_expired(&s->retry, age, m->sender[0] == '\0')) {
 		snprintf(
 		    text, sizeof(text), EXPIRED_TEXT ": %s %s", r.dsn, r.text);

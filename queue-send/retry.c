@@ -52,6 +52,15 @@ retry_is_poison(uint32_t deaths, bool alone)
 	return deaths >= (alone ? RETRY_POISON_DEATHS : RETRY_POISON_BESIDE);
 }
 
+usec_t
+retry_grace(const struct retry_params *p)
+{
+	usec_t shortest =
+	    p->lifetime_null < p->lifetime ? p->lifetime_null : p->lifetime;
+
+	return shortest < RETRY_GRACE ? shortest : RETRY_GRACE;
+}
+
 bool
 retry_expired(const struct retry_params *p, usec_t age, bool null_sender)
 {

@@ -23,6 +23,11 @@ struct retry_params {
 #define RETRY_POISON_DEATHS  3
 #define RETRY_POISON_BESIDE  5
 
+/* So long after a start no message expires, or as long as a lifetime if that is
+ * shorter: the system may have been down, or its clock been set meanwhile, and
+ * each message gets more than one attempt. */
+#define RETRY_GRACE          (3600 * USEC_PER_SEC)
+
 struct retry_params retry_params(const struct conf *conf);
 /* clamp(age, minimal, maximal), spread by jitter_pct either way; random is any
  * 32 bits. A negative age (the clock was stepped back) counts as none. */
@@ -30,6 +35,7 @@ usec_t retry_delay(const struct retry_params *p, usec_t age, uint32_t random);
 /* After the deaths-th (from 1) death of an agent; at most maximal. */
 usec_t retry_agent_delay(const struct retry_params *p, uint32_t deaths);
 bool retry_is_poison(uint32_t deaths, bool alone);
+usec_t retry_grace(const struct retry_params *p);
 bool retry_expired(const struct retry_params *p, usec_t age, bool null_sender);
 
 struct retry_now {

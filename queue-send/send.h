@@ -21,7 +21,7 @@
  *	publish     the page, load reports
  *
  * Decisions that need none of this are pure and apart: retry, due, intake,
- * health, ages, rate.
+ * health, ages, rate, jumps.
  *
  * Times: `now` is read once in each callback (send_tick) and lies here.
  * Everything below is soft: what fails with one message is logged and that
@@ -38,6 +38,7 @@
 #include "queue-send/due.h"
 #include "queue-send/health.h"
 #include "queue-send/intake.h"
+#include "queue-send/jumps.h"
 #include "queue-send/message.h"
 #include "queue-send/rate.h"
 #include "queue-send/retry.h"
@@ -137,6 +138,8 @@ struct send {
 	struct event_base *base;
 	struct turn turn;
 	usec_t now, now_wall;
+	struct jumps jumps;  /* of the wall clock */
+	usec_t expire_after; /* monotonic: no message expires before */
 	struct spool sp;
 	int lock; /* SEND_LOCK */
 

@@ -1,6 +1,8 @@
 #include "queue-send/turn.h"
 
 #include "base/clock.h"
+#include "base/num.h"
+#include "log/log.h"
 #include "queue-send/active.h"
 #include "queue-send/control.h"
 #include "queue-send/dead.h"
@@ -53,11 +55,31 @@ send_turn(void *arg)
 	return next == USEC_NEVER ? USEC_NEVER : next - s->now;
 }
 
+static void
+look_for_jump(struct send *s, usec_t boot)
+{
+	const usec_t jump = jumps_look(&s->jumps, s->now_wall, boot);
+	struct buf text = { 0 };
+
+	if (jump == 0)
+		return;
+	(void)num_add_span(&text, jump < 0 ? -jump : jump);
+	log_warning("ALERT: the clock was set %s by %s: messages do not age "
+		    "by it",
+	    jump < 0 ? "back" : "forward", buf_str(&text));
+	buf_done(&text);
+}
+
 void
 send_tick(struct send *s)
 {
+	const usec_t boot = clock_boot();
+
 	s->now = clock_mono();
 	s->now_wall = clock_wall();
+	/* A process that was stopped between two readings proves nothing. */
+	if (clock_boot() - boot < JUMPS_LEAST / 4)
+		look_for_jump(s, boot);
 }
 
 void

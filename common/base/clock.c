@@ -24,6 +24,12 @@ clock_wall(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
+usec_t
+clock_boot(void)
+{
+	return read_clock(CLOCK_BOOTTIME);
+}
+
 struct timeval
 clock_timeval(usec_t length)
 {

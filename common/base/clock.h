@@ -1,4 +1,4 @@
-/* base/clock.h - the two clocks. Programs read them once a turn of the loop
+/* base/clock.h - the clocks. Programs read them once a turn of the loop
  * and pass the time on; common/sched and common/proc never read one. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -9,6 +9,7 @@
 
 usec_t clock_mono(void); /* CLOCK_MONOTONIC: deadlines, delays */
 usec_t clock_wall(void); /* CLOCK_REALTIME: what is stored or shown */
+usec_t clock_boot(void); /* CLOCK_BOOTTIME: goes on in a suspend */
 
 /* The same length of time, as timers take it; 0 for what is past. */
 struct timeval clock_timeval(usec_t length);

@@ -364,7 +364,7 @@ Test(accept, D21_a_taken_name_is_refused)
 	scratch_close(&s);
 }
 
-Test(accept, the_clock_is_taken_as_it_is)
+Test(accept, T3_the_clock_is_taken_as_it_is)
 {
 	static const struct {
 		usec_t now, want;

@@ -151,6 +151,7 @@ Test(dead, what_is_too_old_expires)
 	uint64_t inode;
 
 	kill_one();
+	w.s.expire_after = 0; /* it runs for long */
 	inode = world_file(&w, "b@one.test", 1, 6 * 86400);
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_run(&w);

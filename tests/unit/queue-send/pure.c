@@ -3,6 +3,7 @@
 #include "queue-send/ages.h"
 #include "queue-send/health.h"
 #include "queue-send/intake.h"
+#include "queue-send/jumps.h"
 #include "queue-send/rate.h"
 
 #include <criterion/criterion.h>
@@ -228,6 +229,65 @@ Test(ages, T2_nothing_is_left_whatever_the_clock_does)
 }
 
 /* ---- rate ---- */
+
+#define DAY (86400 * USEC_PER_SEC)
+
+/* A clock that is right until it is set, at 100 days. */
+Test(jumps, T1_what_had_arrived_does_not_age_by_them)
+{
+	static const struct {
+		usec_t jump, arrival, now, want; /* days by the wall clock */
+	} rows[] = {
+		{ 8, 99, 108, 1 },                      /* arrived before it */
+		{ 8, 100, 109, 1 }, { 8, 108, 109, 1 }, /* and after it */
+		{ -8, 91, 93, 10 }, /* before the time that it was set to */
+		{ -8, 99, 93, 2 },  /* of the future */
+		{ -8, 93, 94, 1 },  /* not known: the younger */
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const usec_t jump = rows[i].jump * DAY;
+		struct jumps j = { 0 };
+
+		cr_expect_eq(jumps_look(&j, 100 * DAY - USEC_PER_SEC, DAY), 0);
+		cr_expect_eq(jumps_look(&j, 100 * DAY, DAY + USEC_PER_SEC), 0);
+		cr_expect_eq(
+		    jumps_look(&j, 100 * DAY + jump, DAY + USEC_PER_SEC), jump);
+		cr_expect_eq(
+		    jumps_age(&j, rows[i].arrival * DAY, rows[i].now * DAY),
+		    rows[i].want * DAY, "row %zu", i);
+	}
+}
+
+Test(jumps, T1_slewing_and_suspends_are_none)
+{
+	struct jumps j = { 0 };
+
+	cr_expect_eq(jumps_look(&j, 100 * DAY, DAY), 0);
+	/* An hour of sleep: both go on. */
+	cr_expect_eq(jumps_look(&j, 100 * DAY + DAY / 24, DAY + DAY / 24), 0);
+	cr_expect_eq(jumps_look(&j, 100 * DAY + DAY / 24 + JUMPS_LEAST - 1,
+			 DAY + DAY / 24),
+	    0);
+	cr_expect_eq(jumps_age(&j, 99 * DAY, 100 * DAY), DAY);
+}
+
+/* There and back again, more often than is kept. */
+Test(jumps, T1_many)
+{
+	struct jumps j = { 0 };
+	usec_t boot = DAY, wall = 100 * DAY;
+	int i;
+
+	(void)jumps_look(&j, wall, boot);
+	for (i = 0; i < 100; i++) {
+		wall += i % 2 == 0 ? 8 * DAY : -8 * DAY;
+		cr_expect_eq(jumps_look(&j, wall, boot),
+		    i % 2 == 0 ? 8 * DAY : -8 * DAY);
+	}
+	cr_expect_eq(jumps_age(&j, 99 * DAY, wall), DAY);
+}
 
 Test(rate, of_the_last_minute)
 {

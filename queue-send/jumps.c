@@ -1,0 +1,36 @@
+#include "queue-send/jumps.h"
+
+usec_t
+jumps_look(struct jumps *j, usec_t wall, usec_t boot)
+{
+	const usec_t expected = j->wall + (boot - j->boot);
+	const usec_t size = j->boot == 0 ? 0 : wall - expected;
+
+	j->wall = wall;
+	j->boot = boot;
+	if (size > -JUMPS_LEAST && size < JUMPS_LEAST)
+		return 0;
+	j->last[j->next++ % JUMPS_MAX] = (struct jump){ expected, size };
+	return size;
+}
+
+static bool
+has_seen(const struct jump *jump, usec_t arrival_wall, usec_t now_wall)
+{
+	if (jump->size > 0)
+		return arrival_wall <= jump->before_wall;
+	return arrival_wall <= jump->before_wall + jump->size ||
+	    arrival_wall > now_wall;
+}
+
+usec_t
+jumps_age(const struct jumps *j, usec_t arrival_wall, usec_t now_wall)
+{
+	usec_t age = now_wall - arrival_wall;
+	uint32_t i;
+
+	for (i = 0; i < JUMPS_MAX && i < j->next; i++)
+		if (has_seen(&j->last[i], arrival_wall, now_wall))
+			age -= j->last[i].size;
+	return age;
+}
