@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,146 +9,64 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
-#include "ipc/shm.h"
 #include "log/log.h"
+#include "qscheduler/roster.h"
 #include "qscheduler/super.h"
 
 /* With nobody to report to there is no use in more time. */
-#define FOLLOW_LIMIT   (2 * USEC_PER_SEC)
+#define FOLLOW_LIMIT (2 * USEC_PER_SEC)
 /* Beside stop_time_limit, for who still has deliveries to end. */
-#define END_GRACE      (5 * USEC_PER_SEC)
+#define END_GRACE    (5 * USEC_PER_SEC)
 /* What SIGKILL does not end hangs in the kernel. */
-#define STUCK_AFTER    (10 * USEC_PER_SEC)
-#define STUCK_AGAIN    (60 * USEC_PER_SEC)
-#define TRIES          3
+#define STUCK_AFTER  (10 * USEC_PER_SEC)
+#define STUCK_AGAIN  (60 * USEC_PER_SEC)
+#define TRIES        3
 
-/* ---- the segment ---- */
+_Static_assert(NROLES == ROSTER_PLACES, "one for each");
 
-#define CHILDREN_MAGIC UINT64_C(0x314e444c494851) /* "QHILDN1" */
-
-struct record {
-	uint32_t pid; /* 0: none */
-	uint32_t spare;
-	int64_t start_ticks; /* 0: not known */
-};
-struct row {
-	uint32_t generation; /* of the group */
-	uint32_t spare;
-	struct record records[NROLES];
-};
-struct children {
-	uint64_t magic;
-	struct row rows[QUEUE_NUM_MAX + 1]; /* by the number of the queue */
-};
-_Static_assert(sizeof(struct row) == 72, "docs/IPC.md");
-_Static_assert(sizeof(struct children) == 8 + 72 * 4096, "docs/IPC.md");
-
-static off_t
-row_at(uint32_t queue)
-{
-	return (off_t)(offsetof(struct children, rows) +
-	    queue * sizeof(struct row));
-}
-
-static bool
-is_ours(int fd)
-{
-	struct stat st;
-	uint64_t magic;
-
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    st.st_uid == geteuid() && st.st_nlink == 1 &&
-	    (st.st_mode & 07777) == 0600 &&
-	    st.st_size == sizeof(struct children) &&
-	    io_pread_all(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
-	    magic == CHILDREN_MAGIC;
-}
-
-static int
-fill(int fd)
-{
-	const uint64_t magic = CHILDREN_MAGIC;
-	int r = shm_allocate(fd, sizeof(struct children));
-
-	if (r == 0 && pwrite(fd, &magic, sizeof(magic), 0) != sizeof(magic))
-		r = -EIO;
-	return r;
-}
-
-static int
-open_once(const char *name, int *ret_fd)
-{
-	int r, fd = shm_open(name, O_RDWR | O_NONBLOCK, 0);
-
-	if (fd >= 0 && is_ours(fd)) {
-		*ret_fd = fd;
-		return 0;
-	}
-	if (fd >= 0 || errno != ENOENT) {
-		io_close(&fd);
-		r = shm_remove(name);
-		if (r < 0)
-			return r;
-	}
-	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
-	if (fd < 0)
-		return -errno;
-	r = fill(fd);
-	if (r == 0) {
-		*ret_fd = fd;
-		return 0;
-	}
-	io_close(&fd);
-	(void)shm_unlink(name);
-	return r;
-}
+/* ---- the roster ---- */
 
 static void
-open_segment(struct super *s)
+open_roster(struct super *s)
 {
 	char name[IPC_NAME_MAX];
-	int i, r = -EEXIST;
+	int r;
 
 	s->orphans.fd = -1;
 	ipc_name_children(s->instance, name);
-	for (i = 0; i < TRIES && r == -EEXIST; i++)
-		r = open_once(name, &s->orphans.fd);
+	r = roster_open(name, &s->orphans.fd);
 	if (r < 0)
 		log_error("ALERT: shared memory %s: %s: after a kill of this "
 			  "process, agents that are stopped will not be known",
 		    name, strerror(-r));
 }
 
-/* The first of a group makes the row its own: nobody of another one is there.
- */
+static void
+write_down(const struct super *s, uint32_t queue, uint32_t generation,
+    enum role role, pid_t pid)
+{
+	int r;
+
+	if (s->orphans.fd < 0)
+		return;
+	r = roster_write(s->orphans.fd, queue, generation, role, pid);
+	if (r < 0)
+		log_warning("%s/%" PRIu32 " (pid %ld): not written down: %s",
+		    role_names[role], queue, (long)pid, strerror(-r));
+}
+
 void
 orphans_record(const struct child *c)
 {
 	const struct queue *q = c->queue;
-	const int fd = q->super->orphans.fd;
-	const off_t at = row_at(q->number);
-	const int64_t ticks = page_start_ticks(c->process.pid);
-	struct row row;
 
-	if (fd < 0)
-		return;
-	if (io_pread_all(fd, &row, sizeof(row), at) != sizeof(row) ||
-	    row.generation != q->group)
-		row = (struct row){ .generation = q->group };
-	row.records[c->role] = (struct record){
-		.pid = (uint32_t)c->process.pid,
-		.start_ticks = ticks > 0 ? ticks : 0,
-	};
-	if (pwrite(fd, &row, sizeof(row), at) != sizeof(row))
-		log_warning("%s/%" PRIu32 " (pid %ld): not written down",
-		    role_names[c->role], q->number, (long)c->process.pid);
+	write_down(q->super, q->number, q->group, c->role, c->process.pid);
 }
 
 /* ---- orphans ---- */
@@ -285,7 +202,7 @@ enum identity {
 
 /* Looked at when the pidfd is there: it stands for that process. */
 static enum identity
-identify(const struct record *r)
+identify(const struct roster_record *r)
 {
 	const int64_t ticks = page_start_ticks((pid_t)r->pid);
 
@@ -320,9 +237,10 @@ orphan_add(struct super *s, const struct orphan *like)
 }
 
 static void
-find(struct super *s, uint32_t queue, const struct row *row, enum role role)
+find(struct super *s, uint32_t queue, const struct roster_row *row,
+    enum role role)
 {
-	const struct record *r = &row->records[role];
+	const struct roster_record *r = &row->records[role];
 	enum identity who;
 	int pidfd;
 
@@ -347,14 +265,14 @@ find(struct super *s, uint32_t queue, const struct row *row, enum role role)
 }
 
 static void
-find_all(struct super *s, const struct children *children)
+find_all(struct super *s, const struct roster *roster)
 {
 	uint32_t queue;
 	int role;
 
 	for (queue = 0; queue <= QUEUE_NUM_MAX; queue++) {
 		for (role = 0; role < NROLES; role++)
-			find(s, queue, &children->rows[queue], (enum role)role);
+			find(s, queue, &roster->rows[queue], (enum role)role);
 		if (!has_leader(s, queue))
 			leader_gone(s, queue, clock_mono());
 	}
@@ -363,20 +281,20 @@ find_all(struct super *s, const struct children *children)
 void
 orphans_open(struct super *s)
 {
-	struct children *children;
+	struct roster *roster;
 
 	LIST_INIT(&s->orphans.list);
-	open_segment(s);
+	open_roster(s);
+	s->orphans.made_at = clock_mono();
 	if (s->orphans.fd < 0)
 		return;
-	children = malloc(sizeof(*children));
-	if (children != NULL &&
-	    io_pread_all(s->orphans.fd, children, sizeof(*children), 0) ==
-		sizeof(*children))
-		find_all(s, children);
+	s->orphans.made_at = 0;
+	roster = malloc(sizeof(*roster));
+	if (roster != NULL && roster_read(s->orphans.fd, roster) == 0)
+		find_all(s, roster);
 	else
 		log_error("processes of an earlier supervisor are not known");
-	free(children);
+	free(roster);
 }
 
 void
@@ -442,11 +360,48 @@ orphan_tick(struct orphan *o, usec_t now)
 		orphan_end(o);
 }
 
+static void
+write_down_all(const struct super *s)
+{
+	const struct orphan *o;
+	uint32_t i;
+	int role;
+
+	LIST_FOREACH (o, &s->orphans.list, link)
+		write_down(s, o->queue, o->generation, o->role, o->process.pid);
+	for (i = 0; i < s->nqueues; i++)
+		for (role = 0; role < NROLES; role++)
+			if (s->queues[i]->children[role].process.pid > 0)
+				orphans_record(&s->queues[i]->children[role]);
+}
+
+/* One that is damaged is made again; one that was not to be had is tried again
+ * every minute. */
+static void
+look_after_roster(struct super *s, usec_t now)
+{
+	struct orphans *all = &s->orphans;
+
+	if (all->fd >= 0 && roster_is_whole(all->fd))
+		return;
+	if (!log_due(now, SUPER_HEALTH, &all->made_at))
+		return;
+	if (all->fd >= 0)
+		log_warning("shared memory of this process's children was "
+			    "taken away, cut off or written over: made again");
+	io_close(&all->fd);
+	open_roster(s);
+	write_down_all(s);
+	if (all->fd >= 0)
+		all->made_at = 0;
+}
+
 void
 orphans_tick(struct super *s, usec_t now)
 {
 	struct orphan *o, *next;
 
+	look_after_roster(s, now);
 	for (o = LIST_FIRST(&s->orphans.list); o != NULL; o = next) {
 		next = LIST_NEXT(o, link);
 		orphan_tick(o, now);

@@ -3,11 +3,10 @@
  * in the table of destinations stays taken, and nothing of the next group of
  * its queue starts, until the last of it is gone (docs/SUPERVISION.md).
  *
- * Shared memory "/qscheduler.children" has a row for each queue: pids and start
- * times of its processes, written before they hear of each other. It is not
- * mapped, and kept from one supervisor to the next.
+ * The roster (roster.h) says which there are: processes are written down before
+ * they hear of each other, and it is kept from one supervisor to the next.
  *
- * Nothing here fails: without the segment there are no orphans, which is
+ * Nothing here fails: without the roster there are no orphans, which is
  * logged. A process whose start time is not the one in the row is another one,
  * and is left alone. */
 #ifndef QSCHEDULER_ORPHAN_H
@@ -22,7 +21,10 @@ struct orphan;
 struct super;
 
 struct orphans {
-	int fd; /* of the segment, -1: none */
+	int fd; /* of the roster, -1: none */
+	usec_t
+	    made_at; /* log_due(): when it was tried to make it; 0: it is there
+		      */
 	LIST_HEAD(orphan_list, orphan) list;
 };
 
@@ -30,11 +32,11 @@ struct orphans {
  * started: find them. They end by themselves, since their channel is closed;
  * what is stopped is told to go on, what does not end is killed. */
 void orphans_open(struct super *s);
-/* The segment is removed when no process is left that is in it. */
+/* The roster is removed when no process is left that is in it. */
 void orphans_close(struct super *s, bool anybody_left);
 /* A process has just been started: write it down. */
 void orphans_record(const struct child *c);
-/* Every SUPER_TICK. */
+/* Every SUPER_TICK; a roster that was damaged is made again. */
 void orphans_tick(struct super *s, usec_t now);
 bool orphans_any(const struct super *s);
 /* Of that queue; and of that group of it. */

@@ -2,6 +2,7 @@
 import contextlib
 import itertools
 import os
+import pathlib
 import re
 import subprocess
 import threading
@@ -158,10 +159,25 @@ class Lost(SystemTest):
         return top.returncode == 0 and load.returncode == 0 and "open" in top.stdout
 
     @cost(10)
+    def test_I11_what_the_next_supervisor_is_to_know(self):
+        """mutation: no look_after_roster()"""
+        i, site, flow = self.flowing()
+        pids = self.all_pids(i)
+        path = f"/dev/shm/{i.name}.qscheduler.children"
+        with open(path, "rb") as f:
+            whole = f.read()
+        for what in WAYS:
+            damage(path, what)
+            wait(lambda: os.path.exists(path) and pathlib.Path(path).read_bytes() == whole,
+                 what=f"{what}: as it was")
+        self.finish(i, site, flow, pids)
+
+    @cost(10)
     def test_I11_all_of_it_again_and_again(self):
         i, site, flow = self.flowing(service=0.01)
         pids = self.all_pids(i)
-        names = [n.removeprefix("/") for n in i.ipc_names()] + [f"{i.name}.qscheduler.sites"]
+        names = [n.removeprefix("/") for n in i.ipc_names()] + [
+            f"{i.name}.qscheduler.{name}" for name in ("sites", "children")]
         for what in ("nothing", "zeros", "half", "noise"):
             for name in names:
                 with contextlib.suppress(FileNotFoundError, subprocess.CalledProcessError):

@@ -151,7 +151,7 @@ Test(super_orphans, P16_another_process_with_the_pid_is_left_alone)
 	waitpid(pid, NULL, 0);
 }
 
-/* mutation: is_ours() that looks at the owner alone */
+/* mutation: roster_is_whole() that looks at the owner alone */
 Test(super_orphans, I15_a_segment_that_is_damaged_is_replaced)
 {
 	static const uint64_t other = 1;
