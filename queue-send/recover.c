@@ -169,13 +169,28 @@ recover_message(const struct spool *sp, uint64_t inode, struct recovered *done)
 	return leave(sp, inode, r < 0 ? &unread : &marks, done);
 }
 
+/* One that a power cut left with two names gets one first, maybe not this. */
+static int
+look_at_start(const struct spool *sp, uint64_t inode, struct marks *ret_marks)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int r = look(sp, inode, ret_marks);
+
+	spool_leaf(sp, SPOOL_ACTIVE, inode, leaf, sizeof(leaf));
+	if (r == -EPERM && spool_keep_one_name(sp, SPOOL_ACTIVE, leaf) == 0)
+		r = look(sp, inode, ret_marks);
+	return r;
+}
+
 static int
 recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
 {
 	const uint64_t before = done->unmarked;
 	struct marks marks = { 0 };
-	int r = look(sp, inode, &marks);
+	int r = look_at_start(sp, inode, &marks);
 
+	if (r == -ENOENT)
+		return r;
 	if (r == 0 && marks.failed > 0)
 		r = compare_reasons(sp, inode, done);
 	marks.pending += done->unmarked > before;

@@ -134,13 +134,28 @@ look(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
 	return r;
 }
 
+/* One that a power cut left with two names gets one first, maybe not this. */
+static int
+open_file(const struct todo *t, enum spool_dir dir, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int fd = spool_open_file(&t->sp, dir, inode, O_RDONLY);
+
+	if (fd != -EPERM)
+		return fd;
+	spool_leaf(&t->sp, dir, inode, leaf, sizeof(leaf));
+	if (spool_keep_one_name(&t->sp, dir, leaf) < 0)
+		return fd;
+	return spool_open_file(&t->sp, dir, inode, O_RDONLY);
+}
+
 int
 examine(
     struct todo *t, enum spool_dir dir, uint64_t inode, struct examined *ret)
 {
 	struct examined e = { 0 };
 	char path[SPOOL_PATH_MAX];
-	int fd = spool_open_file(&t->sp, dir, inode, O_RDONLY);
+	int fd = open_file(t, dir, inode);
 	int r = fd < 0 ? fd : look(t, dir, inode, fd, &e);
 
 	io_close(&fd);

@@ -86,6 +86,10 @@ pickup_drop(struct todo *t, const char *name)
 	int r;
 
 	drop.fd = spool_drop_open(&t->sp, name);
+	/* A power cut during the last pick-up: it may be in incoming/, too. */
+	if (drop.fd == -EPERM &&
+	    spool_keep_one_name(&t->sp, SPOOL_MAILDROP, name) == 0)
+		drop.fd = spool_drop_open(&t->sp, name);
 	r = drop.fd < 0 ? drop.fd : pick_up(t, &drop);
 	io_close(&drop.fd);
 	if (r == -EBADMSG || r == -EPERM)

@@ -150,6 +150,12 @@ int spool_move(const struct spool *sp, enum spool_dir from, enum spool_dir to,
  * old one, cleaned, with a number where it is taken. */
 int spool_move_corrupt(const struct spool *sp, enum spool_dir from,
     uint32_t split, const char *name);
+/* After a power cut a file may have the old name of a rename beside the new one
+ * (btrfs). When all its names are found, in this queue and the others, one
+ * stays: docs/SPOOL.md says which. -EPERM: it has one name, or one of them is
+ * nowhere. leaf is below dir. */
+int spool_keep_one_name(
+    const struct spool *sp, enum spool_dir dir, const char *leaf);
 int spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* Is a message of that name in any directory of states, or in corrupt/? */
 bool spool_has(const struct spool *sp, uint64_t inode);

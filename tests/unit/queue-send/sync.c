@@ -340,6 +340,21 @@ Test(sync_threads, D32_many_that_leave_are_synced_at_once)
 
 /* ---- at start ---- */
 
+/* mutation: queue-send/recover.c: look_at_start() does not ask for one name. */
+Test(sync, D12_an_active_message_with_a_second_name_has_one_after_the_start)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+	char leaf[SPOOL_PATH_MAX];
+
+	spool_leaf(&w.s.sp, SPOOL_ACTIVE, inode, leaf, sizeof(leaf));
+	cr_assert_eq(linkat(w.s.sp.dir[SPOOL_ACTIVE], leaf,
+			 w.s.sp.dir[SPOOL_INCOMING], leaf, 0),
+	    0);
+	world_again(&w);
+	cr_assert_eq(world_count(&w, SPOOL_ACTIVE), 0);
+	cr_assert_str_eq(world_marks(&w, SPOOL_INCOMING, inode), "..");
+}
+
 /* mutation: queue-send/recover.c: recover_at_start() calls no sync_marks(). */
 Test(sync, D32_marks_of_the_last_run_are_synced_once_before_they_move)
 {

@@ -1,0 +1,158 @@
+/* A message that a power cut left with two names: btrfs may bring back the old
+ * one of a rename beside the new one. */
+#include "spool/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+#define NAMES_MAX  8
+#define QUEUES_MAX 256
+
+/* The name that stays is that of the first of these: where the road leads. What
+ * is active goes back to incoming at a start anyway. */
+static const enum spool_dir order[] = { SPOOL_CORRUPT, SPOOL_HOLD,
+	SPOOL_DEFERRED, SPOOL_INCOMING, SPOOL_ACTIVE, SPOOL_MAILDROP };
+
+struct name {
+	uint32_t rank, queue;
+	int dir; /* owned */
+	char leaf[256];
+};
+
+struct names {
+	struct stat st; /* of the message */
+	size_t count;
+	struct name names[NAMES_MAX];
+};
+
+static bool
+is_it(const struct names *n, int dir, const char *leaf)
+{
+	struct stat st;
+
+	return fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_dev == n->st.st_dev && st.st_ino == n->st.st_ino;
+}
+
+static void
+add(struct names *n, const struct spool *sp, uint32_t rank, const char *leaf)
+{
+	struct name *name = &n->names[n->count];
+	const int dir = sp->dir[order[rank]];
+
+	if (n->count == NAMES_MAX || !is_it(n, dir, leaf))
+		return;
+	*name = (struct name){ .rank = rank, .queue = sp->queue };
+	name->dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	snprintf(name->leaf, sizeof(name->leaf), "%s", leaf);
+	if (name->dir >= 0)
+		n->count++;
+}
+
+/* Drops have names of another kind. */
+static void
+find_drop(struct names *n, const struct spool *sp, uint32_t rank)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+
+	if (sp->dir[SPOOL_MAILDROP] < 0)
+		return;
+	spool_scan_begin(&scan, sp, SPOOL_MAILDROP);
+	while (spool_scan_next(&scan, false, &item) != 0)
+		add(n, sp, rank, item.name);
+	spool_scan_done(&scan);
+}
+
+static void
+find_here(struct names *n, const struct spool *sp)
+{
+	char leaf[SPOOL_PATH_MAX];
+	uint32_t rank;
+
+	for (rank = 0; rank < ARRAY_LEN(order); rank++) {
+		if (order[rank] == SPOOL_MAILDROP) {
+			find_drop(n, sp, rank);
+			continue;
+		}
+		spool_leaf(sp, order[rank], (uint64_t)n->st.st_ino, leaf,
+		    sizeof(leaf));
+		add(n, sp, rank, leaf);
+	}
+}
+
+/* It was being handed over. */
+static void
+find_in_others(struct names *n, const struct spool *sp)
+{
+	uint32_t queues[QUEUES_MAX];
+	char *base = strdup(sp->path);
+	struct spool other;
+	int i, count = 0;
+
+	if (base != NULL) {
+		*strrchr(base, '/') = '\0'; /* the queue's own name */
+		count = spool_list(base, queues, QUEUES_MAX);
+	}
+	for (i = 0; i < count && i < QUEUES_MAX; i++) {
+		if (queues[i] == sp->queue ||
+		    spool_open(&other, sp->sys, base, queues[i]) < 0)
+			continue;
+		find_here(n, &other);
+		spool_close(&other);
+	}
+	free(base);
+}
+
+static bool
+is_before(const struct name *a, const struct name *b)
+{
+	return a->rank != b->rank ? a->rank < b->rank : a->queue < b->queue;
+}
+
+/* Each who looks finds the same names, and keeps the same. */
+static int
+keep_one(const struct spool *sp, const struct names *n)
+{
+	size_t i, keep = 0;
+
+	for (i = 1; i < n->count; i++)
+		if (is_before(&n->names[i], &n->names[keep]))
+			keep = i;
+	for (i = 0; i < n->count; i++)
+		if (i != keep &&
+		    sp->sys->unlinkat(n->names[i].dir, n->names[i].leaf, 0) <
+			0 &&
+		    errno != ENOENT)
+			return -errno;
+	return 0;
+}
+
+int
+spool_keep_one_name(
+    const struct spool *sp, enum spool_dir dir, const char *leaf)
+{
+	struct names n = { 0 };
+	size_t i;
+	int r = -EPERM;
+
+	if (fstatat(sp->dir[dir], leaf, &n.st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (!S_ISREG(n.st.st_mode) || n.st.st_nlink < 2)
+		return -EPERM;
+	find_here(&n, sp);
+	if (n.count < n.st.st_nlink)
+		find_in_others(&n, sp);
+	if (n.count == n.st.st_nlink)
+		r = keep_one(sp, &n);
+	for (i = 0; i < n.count; i++)
+		io_close(&n.names[i].dir);
+	return r;
+}
