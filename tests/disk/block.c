@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,17 @@
 
 #include "base/base.h"
 #include "base/io.h"
+
+/* The server must outlive no file system on its disk: at the end of a process
+ * the mounts of its namespace go before its descriptors, and would wait for an
+ * answer that nobody gives. */
+static void
+leave_mounts(const char *where)
+{
+	if (unshare(CLONE_NEWNS) == 0 &&
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+		(void)umount2(where, MNT_DETACH);
+}
 
 int
 block_open(
@@ -50,6 +62,7 @@ block_open(
 	b->server = fork();
 	if (b->server == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		leave_mounts(where);
 		_exit(block_serve(b->control, image, fuse) < 0);
 	}
 	r = b->server < 0 ? -errno : 0;

@@ -1,6 +1,10 @@
 #include "cut.h"
 
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #define EXIT_SKIPPED 77
 
@@ -32,8 +36,23 @@ static const struct disk_test tests[] = {
 };
 /* clang-format on */
 
+/* For whole.py: IMAGE as WHERE/disk, CONTROL shared, until it is unmounted. */
+static int
+serve(char **args)
+{
+	struct block b;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (block_open(&b, args[0], args[1], args[2]) < 0)
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	waitpid(b.server, NULL, 0);
+	return 0;
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	unsigned count[] = {
 		[DISK_OK] = 0, [DISK_FAILED] = 0, [DISK_SKIPPED] = 0
@@ -41,6 +60,8 @@ main(void)
 	const char *why;
 	size_t i;
 
+	if (argc == 5 && strcmp(argv[1], "serve") == 0)
+		return serve(argv + 2);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	why = place_open();
 	for (i = 0; i < ARRAY_LEN(tests); i++) {

@@ -5,6 +5,12 @@ $(B)/tests/disk/disk: $(patsubst %.c,$(B)/%.o,$(wildcard tests/disk/*.c)) $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# fsync and syncfs that lie, for the wrong order in a whole instance.
+$(B)/tests/disk/lying.so: tests/disk/preload/lying.c
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -shared -fPIC -o $@ $<
+
 .PHONY: check-disk
-check-disk: $(B)/tests/disk/disk
+check-disk: all $(B)/tests/disk/disk $(B)/tests/disk/lying.so
 	@$< || [ $$? -eq 77 ]
+	@$(PYTHON) -B tests/disk/whole.py $< || [ $$? -eq 77 ]
