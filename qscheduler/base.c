@@ -131,6 +131,8 @@ base_open(struct base *b, const char *path, const struct daemon_users *users,
 	b->path = strdup(path);
 	r = b->path == NULL ? fail(ret_error, -ENOMEM, path, NULL)
 			    : take_lock(b, ret_error);
+	if (r == 0 && (r = spool_make_users(b->fd, &b->owner)) < 0)
+		r = fail(ret_error, r, b->path, NULL);
 	if (r == 0)
 		r = base_read_list(b, ret_error);
 	if (r < 0)

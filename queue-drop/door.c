@@ -67,6 +67,12 @@ refuse_error(struct door *d, int error)
 	    text == NULL ? strerror(-error) : text);
 }
 
+static int
+refuse_share(struct door *d)
+{
+	return refuse(d, EX_TEMPFAIL, DOOR_SHARE " %s", d->share.reason);
+}
+
 /* ---- the instance ---- */
 
 /* A copy of an instance names the other one. */
@@ -150,10 +156,8 @@ door_open(struct door *d, int argc, char *const *argv, bool secure)
 	if ((secure && trust(d) < 0) || load(d) < 0 || open_queue(d) < 0)
 		return -1;
 	conf_host(&d->conf, d->host);
-	if (share_take(&d->share, &d->conf, d->base, d->uid) < 0)
-		return refuse(
-		    d, EX_TEMPFAIL, DOOR_SHARE " %s", share_reason(&d->share));
-	return 0;
+	return share_take(&d->share, &d->conf, &d->sp) < 0 ? refuse_share(d)
+							   : 0;
 }
 
 /* ---- the message ---- */
@@ -222,8 +226,7 @@ take_content(struct door *d, struct stream_record *record)
 		if (r == 0)
 			r = accept_content(&d->accept, data, (size_t)n);
 		if (r == 0 && share_grows(&d->share, file->content_len) < 0)
-			return refuse(d, EX_TEMPFAIL, DOOR_SHARE " %s",
-			    share_reason(&d->share));
+			return refuse_share(d);
 	}
 	return r < 0 ? refuse_content(d, r) : 0;
 }
@@ -313,17 +316,13 @@ take_records(struct door *d)
 static int
 commit(struct door *d, struct queue_id *ret_id)
 {
-	sigset_t all, before;
+	sigset_t all;
 	int r;
 
+	if (share_pay(&d->share) < 0)
+		return refuse_share(d);
 	sigfillset(&all);
-	(void)sigprocmask(SIG_BLOCK, &all, &before);
-	r = share_pay(&d->share, &d->accept.writer.file);
-	if (r < 0) {
-		(void)sigprocmask(SIG_SETMASK, &before, NULL);
-		return refuse(
-		    d, EX_TEMPFAIL, DOOR_SHARE " %s", share_reason(&d->share));
-	}
+	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 	r = accept_commit(&d->accept, ret_id);
 	return r < 0 ? refuse_content(d, r) : 0;
 }

@@ -14,6 +14,7 @@
 
 #include "base/io.h"
 
+#define FILES_MIN  32
 #define TIME_LIMIT (24 * 3600) /* seconds for all of it, as qmail-queue's */
 
 /* ---- the process ---- */
@@ -41,13 +42,24 @@ static int
 reset_limits(void)
 {
 	const struct rlimit no_core = { 0, 0 };
-	struct rlimit size;
+	static const int raised[] = { RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_DATA,
+		RLIMIT_AS };
+	struct rlimit limit;
+	size_t i;
 
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0 ||
-	    getrlimit(RLIMIT_FSIZE, &size) < 0)
+	if (setrlimit(RLIMIT_CORE, &no_core) < 0)
 		return -errno;
-	size.rlim_cur = size.rlim_max;
-	return setrlimit(RLIMIT_FSIZE, &size) < 0 ? -errno : 0;
+	for (i = 0; i < ARRAY_LEN(raised); i++) {
+		if (getrlimit((__rlimit_resource_t)raised[i], &limit) < 0)
+			return -errno;
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit((__rlimit_resource_t)raised[i], &limit) < 0)
+			return -errno;
+	}
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+		limit.rlim_cur < FILES_MIN
+	    ? -EMFILE
+	    : 0;
 }
 
 int

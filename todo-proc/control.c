@@ -9,6 +9,7 @@
 #include "todo-proc/bells.h"
 #include "todo-proc/hand.h"
 #include "todo-proc/scan.h"
+#include "todo-proc/waiting.h"
 #include "todo-proc/watch.h"
 
 /* ---- the loop ---- */
@@ -18,6 +19,7 @@ static usec_t (*const works[])(struct todo *t) = {
 	scan_incoming_work,
 	hand_work,
 	scan_maildrop_work,
+	waiting_work,
 	hand_counts_work,
 };
 
@@ -83,6 +85,7 @@ todo_init(struct todo *t)
 		todo_done(t);
 		return r;
 	}
+	waiting_init(t);
 	watch_init(t);
 	return 0;
 }
@@ -94,6 +97,7 @@ todo_done(struct todo *t)
 	bells_done(t);
 	hand_done(t);
 	scan_done(t);
+	waiting_done(t);
 	backlog_done(&t->backlog);
 	turn_done(&t->turn);
 	route_free(&t->routes);

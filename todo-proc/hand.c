@@ -6,6 +6,7 @@
 #include "log/log.h"
 #include "todo-proc/examine.h"
 #include "todo-proc/scan.h"
+#include "todo-proc/waiting.h"
 
 #define LOOKS_PER_TURN 20
 #define READ_PER_TURN  (8u << 20) /* bytes verified */
@@ -22,6 +23,7 @@ on_credit(struct todo *t, const struct msg *msg)
 	if (more > MSG_PREP_WINDOW - t->credit)
 		return -EBADMSG;
 	t->credit += more;
+	waiting_changed(t);
 	return 0;
 }
 
@@ -30,6 +32,7 @@ on_prepare(struct todo *t, const struct msg *msg)
 {
 	struct prepares *p = &t->prepares;
 
+	waiting_changed(t);
 	if (p->count == MSG_PREP_WINDOW || msg->u.PREPARE.inode == 0)
 		return -EBADMSG;
 	p->inode[(p->first + p->count++) % MSG_PREP_WINDOW] =

@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "todo-proc/examine.h"
+#include "todo-proc/waiting.h"
 
 struct drop {
 	const char *name;
@@ -62,6 +63,7 @@ picked_up(struct todo *t, const struct drop *drop)
 
 	queue_id_format(&id, text);
 	log_info("%s: picked up: uid=%u", text, (unsigned)drop->st.st_uid);
+	waiting_picked_up(t, drop->st.st_uid, drop->file.size);
 	(void)backlog_add(&t->backlog, id.inode, todo_mtime(&drop->st));
 }
 

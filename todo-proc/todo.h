@@ -5,6 +5,7 @@
  *	scan      incoming/ as a net, maildrop/
  *	watch     inotify on maildrop/
  *	pickup    a drop is moved into incoming/
+ *	waiting   what of each user waits, for the shares at the door
  *	examine   one file: checked, counted, or moved to corrupt/
  *	hand      the link with queue-send: CREDIT, PREPARE and SCAN in,
  *	          MESSAGE, GONE and COUNTS out
@@ -20,6 +21,7 @@
 #include "ipc/wire.h"
 #include "route/route.h"
 #include "spool/spool.h"
+#include "spool/waiting.h"
 #include "todo-proc/backlog.h"
 #include "todo-proc/foreign.h"
 #include "todo-proc/handed.h"
@@ -49,6 +51,24 @@ struct prepares {
 	uint32_t first, count;
 };
 
+/* Users by uid + 1, open addressing: 0 is free. */
+#define WAITING_PLACES 1024
+struct waiting_table {
+	struct waiting_user rows[WAITING_PLACES];
+};
+
+struct waiting {
+	struct spool_scan walk;
+	uint32_t dir; /* of those that are walked */
+	bool running, wanted;
+	bool seen;    /* the last walk found something of a user */
+	bool publish; /* it differs from what was told */
+	usec_t began_at, not_before, quiet_at, published_at;
+	struct waiting_table counted; /* what is told */
+	struct waiting_table fresh;   /* by the walk that is under way */
+	struct waiting_table since;   /* came since it began */
+};
+
 /* Causes whose messages have a rate limit of their own. */
 #define TODO_CAUSES 134
 
@@ -66,6 +86,7 @@ struct todo {
 	struct handed handed;
 	struct prepares prepares;
 	struct todo_scan incoming, maildrop;
+	struct waiting waiting;
 	uint64_t left_out; /* files that the last scan saw and did not keep */
 	struct foreign foreign;
 

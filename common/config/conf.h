@@ -97,6 +97,10 @@ struct conf {
 	uint32_t message_recipient_limit;
 	uint64_t queue_minfree_bytes, queue_minfree_inodes;
 	bool strict_sync;
+	uint32_t user_message_limit, user_inode_limit; /* 0: none, as below */
+	uint64_t user_size_limit;
+	uint32_t user_message_rate, user_process_limit;
+	char *trusted_users;
 	char *myhostname; /* "" : gethostname() */
 	char *mydomain;   /* put behind addresses without one; "": myhostname */
 	/* preparation */

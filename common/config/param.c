@@ -19,6 +19,7 @@
 #define CTYPE_DIR        char *
 #define CTYPE_HOST       char *
 #define CTYPE_USER       char *
+#define CTYPE_USERS      char *
 #define CTYPE_INSTANCE   char *
 #define CTYPE_MAILDIR    char *
 #define CTYPE_TRANSPORTS struct conf_transport * /* the array */

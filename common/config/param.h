@@ -23,6 +23,7 @@ enum param_type {
 	PARAM_DIR,  /* absolute, or empty */
 	PARAM_HOST,
 	PARAM_USER,
+	PARAM_USERS,
 	PARAM_INSTANCE,
 	PARAM_MAILDIR,
 	PARAM_TRANSPORTS,

@@ -295,6 +295,13 @@ parse_maildir(
 
 /* One of the words of p->min. */
 static int
+parse_users(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	return parse_chars(p, field, value, LOWER UPPER DIGIT "._- ,", why);
+}
+
+static int
 parse_word(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
@@ -387,6 +394,7 @@ static const struct type_ops types[PARAM_NTYPES] = {
 	[PARAM_DIR] = { "path", parse_path, format_text, true },
 	[PARAM_HOST] = { "host name", parse_host, format_text, true },
 	[PARAM_USER] = { "name", parse_user, format_text, true },
+	[PARAM_USERS] = { "names", parse_users, format_text, true },
 	[PARAM_INSTANCE] = { "name", parse_instance, format_text, true },
 	[PARAM_MAILDIR] = { "path", parse_maildir, format_text, true },
 	[PARAM_TRANSPORTS] = { "list", transports_parse, transports_format,

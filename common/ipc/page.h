@@ -205,6 +205,8 @@ void page_own(struct page_head *head);
  * -ENOENT, -EACCES; -EPERM: the owner is not to be believed; -EBADMSG: short,
  * wrong magic, version or size; -EAGAIN: torn at every try (about 10 ms). */
 int sched_page_read(const char *instance, struct sched_page *ret_page);
+/* The same, of root only. */
+int sched_page_read_root(const char *instance, struct sched_page *ret_page);
 int queue_page_read(
     const char *instance, uint32_t queue, struct queue_page *ret_page);
 /* The same from the descriptor of who made the segment, without a pause

@@ -159,21 +159,37 @@ clean_sched_page(struct sched_page *page)
 	}
 }
 
-int
-sched_page_read(const char *instance, struct sched_page *ret_page)
+static int
+read_sched_page(const char *instance, const struct trust *trust,
+    struct sched_page *ret_page)
 {
-	const struct trust trust = { { 0, geteuid() }, 2 };
 	struct sched_page page;
 	char name[IPC_NAME_MAX];
 	int r;
 
 	ipc_name_scheduler(instance, name);
-	r = read_page(name, &trust, SCHED_PAGE_MAGIC, &page, sizeof(page));
+	r = read_page(name, trust, SCHED_PAGE_MAGIC, &page, sizeof(page));
 	if (r < 0)
 		return r;
 	clean_sched_page(&page);
 	*ret_page = page;
 	return 0;
+}
+
+int
+sched_page_read(const char *instance, struct sched_page *ret_page)
+{
+	const struct trust trust = { { 0, geteuid() }, 2 };
+
+	return read_sched_page(instance, &trust, ret_page);
+}
+
+int
+sched_page_read_root(const char *instance, struct sched_page *ret_page)
+{
+	const struct trust trust = { { 0 }, 1 };
+
+	return read_sched_page(instance, &trust, ret_page);
 }
 
 /* The user that the supervisor's page names as owner of the queues' pages. It

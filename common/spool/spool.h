@@ -23,6 +23,8 @@
 /* Above maildrop/: only queue-drop, set-group-id, passes. So nobody else can
  * make, take or even ask for a name there. */
 #define SPOOL_GATE          "gate"
+/* In QUEUE_BASE: a file for each user who came through. */
+#define SPOOL_USERS         "users"
 
 enum spool_dir {
 	SPOOL_MAILDROP,
@@ -77,6 +79,8 @@ struct spool_owner {
  * queueN without marker that no file system is mounted on (D19). */
 int spool_create(const char *base, uint32_t queue, uint32_t split,
     const struct spool_owner *owner);
+/* In QUEUE_BASE: only the door makes files there, each owned by its user. */
+int spool_make_users(int base, const struct spool_owner *owner);
 /* The gate and maildrop/ alone, of a queue that is open as a descriptor. */
 int spool_make_maildrop(int queue, const struct spool_owner *owner);
 /* Open the directories; those that this process may not enter stay -1. */

@@ -189,6 +189,22 @@ open_base(const char *base, const struct spool_owner *owner)
 	return fd;
 }
 
+/* One that is not split. */
+static int
+make_plain(int parent, const char *name, const struct shape *shape,
+    const struct spool_owner *owner)
+{
+	int fd = open_or_make(parent, name, shape->mode), r;
+
+	if (fd < 0)
+		return fd;
+	r = give_shape(fd, shape, owner);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	io_close(&fd);
+	return r;
+}
+
 static int
 make_gate(int queue, const struct spool_owner *owner)
 {
@@ -197,15 +213,20 @@ make_gate(int queue, const struct spool_owner *owner)
 		.gid = owner->qdrop,
 		.mode = owner->private ? 0700 : 0710,
 	};
-	int fd = open_or_make(queue, SPOOL_GATE, shape.mode), r;
 
-	if (fd < 0)
-		return fd;
-	r = give_shape(fd, &shape, owner);
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	io_close(&fd);
-	return r;
+	return make_plain(queue, SPOOL_GATE, &shape, owner);
+}
+
+int
+spool_make_users(int base, const struct spool_owner *owner)
+{
+	const struct shape shape = {
+		.uid = owner->qmailq,
+		.gid = owner->qdrop,
+		.mode = owner->private ? 0700 : 01730,
+	};
+
+	return make_plain(base, SPOOL_USERS, &shape, owner);
 }
 
 static int
