@@ -370,7 +370,8 @@ deliver_program(
 void
 child_deliver(const struct delivery_plan *plan, struct verdict *ret_verdict)
 {
-	struct message m = { .fd = plan->job->fd,
+	struct message m = { .data = plan->job->content,
+		.fd = plan->job->fd,
 		.off = plan->job->content_off,
 		.len = plan->job->content_len,
 		.sender = plan->job->sender,
@@ -407,17 +408,20 @@ reset_signals(uint8_t kind)
 	(void)sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* Only 0 to 2, the message and the way back are left. */
+/* Only 0 to 2, the message, if it is not in memory, and the way back are
+ * left. */
 static int
 keep_descriptors(int message, int result)
 {
-	int m = fcntl(message, F_DUPFD_CLOEXEC, 10);
+	int m = message < 0 ? -1 : fcntl(message, F_DUPFD_CLOEXEC, 10);
 	int r = fcntl(result, F_DUPFD_CLOEXEC, 10);
 
-	if (m < 0 || r < 0 || dup3(m, MESSAGE_FD, O_CLOEXEC) < 0 ||
-	    dup3(r, RESULT_FD, O_CLOEXEC) < 0 ||
+	if ((message >= 0 && (m < 0 || dup3(m, MESSAGE_FD, O_CLOEXEC) < 0)) ||
+	    r < 0 || dup3(r, RESULT_FD, O_CLOEXEC) < 0 ||
 	    close_range(RESULT_FD + 1, ~0u, 0) < 0)
 		return -errno;
+	if (message < 0)
+		close(MESSAGE_FD);
 	return 0;
 }
 
@@ -435,7 +439,7 @@ child_main(const struct delivery_plan *plan, int result_fd)
 	umask(077);
 	if (keep_descriptors(job.fd, result_fd) < 0 || chdir("/") < 0)
 		_exit(EXIT_TEMPORARY);
-	job.fd = MESSAGE_FD;
+	job.fd = job.content != NULL ? -1 : MESSAGE_FD;
 	mine.job = &job;
 	bind_to_parent(&mine);
 	child_deliver(&mine, &v);

@@ -23,6 +23,20 @@ message_done(struct message *m)
 	buf_done(&m->prefix);
 }
 
+/* Of the content, which has them: `size` bytes from `at`. */
+static int64_t
+read_content(const struct message *m, char *out, size_t size, uint64_t at)
+{
+	int64_t n;
+
+	if (m->data != NULL) {
+		memcpy(out, m->data + at, size);
+		return (int64_t)size;
+	}
+	n = io_pread_all(m->fd, out, size, (int64_t)(m->off + at));
+	return n >= 0 && (size_t)n < size ? -EIO : n;
+}
+
 int64_t
 message_read(struct message *m, char *out, size_t size)
 {
@@ -39,9 +53,7 @@ message_read(struct message *m, char *out, size_t size)
 	content_at = m->at - m->prefix.len;
 	left = m->len - content_at;
 	size = left < size ? (size_t)left : size;
-	n = io_pread_all(m->fd, out, size, (int64_t)(m->off + content_at));
-	if (n >= 0 && (size_t)n < size)
-		return -EIO;
+	n = read_content(m, out, size, content_at);
 	if (n > 0)
 		m->at += (uint64_t)n;
 	return n;
@@ -158,11 +170,9 @@ message_find_loop(const struct message *m, uint32_t hopcount_limit)
 
 	if (data == NULL)
 		return -ENOMEM;
-	n = io_pread_all(m->fd, data, size, (int64_t)m->off);
+	n = read_content(m, data, size, 0);
 	if (n < 0)
 		r = (int)n;
-	else if ((size_t)n < size)
-		r = -EIO;
 	else
 		r = scan_header(
 		    (struct line){ data, size }, m->recipient, hopcount_limit);

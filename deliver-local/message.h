@@ -18,7 +18,8 @@
 #define MESSAGE_HEADER_MAX ((size_t)256 << 10)
 
 struct message {
-	int fd; /* read with offsets only: its position is shared */
+	const char *data; /* all of it, or NULL: it is in the file */
+	int fd;           /* read with offsets only: its position is shared */
 	uint64_t off, len;
 	const char *sender, *recipient; /* without control characters */
 	/* private: where reading is */

@@ -9,17 +9,22 @@
 static char slice[CONTENT_SLICE];
 
 void
-content_begin(struct content *c, int fd, uint64_t off, uint64_t len)
+content_begin(
+    struct content *c, const char *data, int fd, uint64_t off, uint64_t len)
 {
-	*c = (struct content){ .fd = fd, .off = off, .left = len };
+	*c = (struct content){ .data = data, .fd = fd, .left = len };
+	c->off = data == NULL ? off : 0;
 }
 
 static int
-read_slice(struct content *c, size_t *ret_len)
+read_slice(struct content *c, const char **ret_data, size_t *ret_len)
 {
 	size_t want = c->left < sizeof(slice) ? (size_t)c->left : sizeof(slice);
-	int64_t got = io_pread_all(c->fd, slice, want, (int64_t)c->off);
+	int64_t got = (int64_t)want;
 
+	*ret_data = c->data == NULL ? slice : c->data + c->off;
+	if (c->data == NULL)
+		got = io_pread_all(c->fd, slice, want, (int64_t)c->off);
 	if (got < 0)
 		return (int)got;
 	if ((size_t)got < want)
@@ -34,17 +39,18 @@ int
 content_add(struct content *c, struct evbuffer *out)
 {
 	struct evbuffer_iovec room;
+	const char *data;
 	size_t len = 0, put;
 	int r;
 
 	ASSERT(!c->ended);
-	r = read_slice(c, &len);
+	r = read_slice(c, &data, &len);
 	if (r < 0)
 		return r;
 	if (evbuffer_reserve_space(out,
 		(ev_ssize_t)(ENCODE_MAX(len) + ENCODE_MAX(0)), &room, 1) < 1)
 		return -ENOMEM;
-	put = encode_feed(&c->encode, slice, len, room.iov_base);
+	put = encode_feed(&c->encode, data, len, room.iov_base);
 	if (c->left == 0) {
 		put += encode_end(&c->encode, (char *)room.iov_base + put);
 		c->ended = true;

@@ -170,6 +170,7 @@ talk(struct session *s, int sock)
 			.nrcpts = job->nrcpts,
 		},
 		.limits = s->settings.limits,
+		.content = job->content,
 		.fd = job->fd,
 		.content_off = job->content_off,
 	};

@@ -126,7 +126,8 @@ begin_content(struct talk *t, usec_t now)
 {
 	const struct dialog_task *task = &t->dialog.task;
 
-	content_begin(&t->content, t->content.fd, t->content_off, task->size);
+	content_begin(&t->content, t->content.data, t->content.fd,
+	    t->content_off, task->size);
 	t->deadline = now + t->limits[DIALOG_CONTENT] +
 	    (usec_t)(task->size / DATA_RATE_MIN) * USEC_PER_SEC;
 }
@@ -279,6 +280,7 @@ talk_start(struct event_base *base, int sock, const struct talk_task *task,
 	t->ops = ops;
 	t->arg = arg;
 	memcpy(t->limits, task->limits, sizeof(t->limits));
+	t->content.data = task->content;
 	t->content.fd = task->fd;
 	t->content_off = task->content_off;
 	r = open_talk(t, base, sock, task);

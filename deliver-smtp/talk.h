@@ -16,7 +16,8 @@ struct talk;
 struct talk_task {
 	struct dialog_task dialog;
 	const usec_t *limits; /* of each state; copied */
-	int fd;               /* the queue file: the owner's */
+	const char *content;  /* all of it, or NULL: in the queue file */
+	int fd;               /* the queue file; both are the owner's */
 	uint64_t content_off; /* and dialog.size octets from there */
 };
 

@@ -19,9 +19,10 @@
 
 /* Any entry fits into a frame: its recipients, and the strings before them. */
 _Static_assert(SCHED_ENTRY_RCPTS_MAX <= AGENT_RCPTS_MAX, "agents take them");
-_Static_assert(SCHED_ENTRY_RCPTS_MAX *(8 + ADDRESS_MAX) + QUEUE_ID_SIZE +
-	    AGENT_NAME_MAX + AGENT_NEXTHOP_MAX + ADDRESS_MAX + 256 <
-	MSG_FRAME_MAX,
+#define FRAME_REST \
+	(QUEUE_ID_SIZE + AGENT_NAME_MAX + AGENT_NEXTHOP_MAX + ADDRESS_MAX + 256)
+_Static_assert(
+    SCHED_ENTRY_RCPTS_MAX *(8 + ADDRESS_MAX) + FRAME_REST < MSG_FRAME_MAX,
     "a DELIVER frame");
 
 static const struct {
@@ -133,6 +134,73 @@ job_new(struct send *s, struct sched_entry *e, const struct hand_over *h)
 	return job;
 }
 
+/* Kinds that do not look at the message. */
+static bool
+needs_content(enum agent_kind kind)
+{
+	return kind != AGENT_DISCARD && kind != AGENT_ERROR;
+}
+
+/* Does all of it fit into the frame? What else is in there, but the
+ * recipients, is less than FRAME_REST. */
+static bool
+fits_whole(const struct message *m, const struct buf *rcpts)
+{
+	return m->file.content_len <= AGENT_WHOLE_MAX &&
+	    rcpts->len + m->file.content_len + FRAME_REST <= MSG_FRAME_MAX;
+}
+
+/* A message that is not small goes as a descriptor, with which the agent could
+ * read all of its queue file. */
+static int
+send_by_file(struct send *s, const struct message *m, struct agent_link *agent,
+    const struct msg_DELIVER_WHOLE *f)
+{
+	const struct msg msg = {
+		.type = MSG_DELIVER,
+		.u.DELIVER = {
+			.job = f->job,
+			.id = f->id,
+			.kind = f->kind,
+			.transport = f->transport,
+			.nexthop = f->nexthop,
+			.sender = f->sender,
+			.content_off = m->file.content_off,
+			.content_len = m->file.content_len,
+			.flags = f->flags,
+			.nrcpts = f->nrcpts,
+			.rcpts = f->rcpts,
+		},
+	};
+	int fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = wire_send(agent->wire, &msg, fd);
+	io_close(&fd);
+	return r;
+}
+
+static int
+send_whole(const struct message *m, struct agent_link *agent, struct msg *msg)
+{
+	static char content[AGENT_WHOLE_MAX];
+	struct msg_DELIVER_WHOLE *f = &msg->u.DELIVER_WHOLE;
+	size_t len = needs_content((enum agent_kind)f->kind)
+	    ? (size_t)m->file.content_len
+	    : 0;
+	int64_t n =
+	    io_pread_all(m->fd, content, len, (int64_t)m->file.content_off);
+
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n < len)
+		return -EBADMSG;
+	f->content = (struct msg_str){ content, len };
+	return wire_send(agent->wire, msg, -1);
+}
+
 static int
 send_deliver(struct send *s, const struct job *job, struct agent_link *agent,
     const struct buf *rcpts)
@@ -141,33 +209,23 @@ send_deliver(struct send *s, const struct job *job, struct agent_link *agent,
 	const struct conf_transport *t =
 	    &s->conf->transports[job->entry->transport];
 	char id[QUEUE_ID_SIZE];
-	const struct msg msg = {
-		.type = MSG_DELIVER,
-		.u.DELIVER = {
-			.job = job->id,
-			.id = { id, 0 },
-			.kind = (uint8_t)t->kind,
-			.transport = MSG_S(t->name),
-			.nexthop = MSG_S(job->entry->nexthop),
-			.sender = MSG_S(m->sender),
-			.content_off = m->file.content_off,
-			.content_len = m->file.content_len,
-			.flags = m->file.flags,
-			.nrcpts = job->nrcpts,
-			.rcpts = { rcpts->data, rcpts->len },
-		},
-	};
-	struct msg copy = msg;
-	int fd, r;
+	struct msg msg = { .type = MSG_DELIVER_WHOLE };
 
 	message_id(m, id);
-	copy.u.DELIVER.id = MSG_S(id);
-	fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
-	if (fd < 0)
-		return fd;
-	r = wire_send(agent->wire, &copy, fd);
-	io_close(&fd);
-	return r;
+	msg.u.DELIVER_WHOLE = (struct msg_DELIVER_WHOLE){
+		.job = job->id,
+		.id = MSG_S(id),
+		.kind = (uint8_t)t->kind,
+		.transport = MSG_S(t->name),
+		.nexthop = MSG_S(job->entry->nexthop),
+		.sender = MSG_S(m->sender),
+		.flags = m->file.flags,
+		.nrcpts = job->nrcpts,
+		.rcpts = { rcpts->data, rcpts->len },
+	};
+	if (fits_whole(m, rcpts) || !needs_content(t->kind))
+		return send_whole(m, agent, &msg);
+	return send_by_file(s, m, agent, &msg.u.DELIVER_WHOLE);
 }
 
 static int

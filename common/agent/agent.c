@@ -160,26 +160,60 @@ say_bad(struct agent *a, const char *what)
 
 /* A number that is in use is not answered: DONE would end the job that has
  * it. */
-static void
-take_deliver(struct agent *a, const struct msg_DELIVER *f, int *fd)
+static bool
+is_in_use(struct agent *a, uint64_t number)
 {
-	struct agent_job *job = NULL, key = { .job = f->job };
-	const char *what = "out of memory";
-	uint64_t number = f->job;
+	struct agent_job key = { .job = number };
 
-	if (RB_FIND(job_tree, &a->jobs, &key) != NULL) {
-		say_bad(a, "DELIVER: job number in use");
-		return;
-	}
-	if (agent_job_new(f, *fd, &job, &what) < 0) {
+	if (RB_FIND(job_tree, &a->jobs, &key) == NULL)
+		return false;
+	say_bad(a, "DELIVER: job number in use");
+	return true;
+}
+
+/* r, what: of making the job. */
+static void
+begin_job(struct agent *a, uint64_t number, struct agent_job *job, int r,
+    const char *what)
+{
+	if (r < 0) {
 		say_bad(a, what);
 		send_done(a, number, false, "4.3.0", what);
 		return;
 	}
-	*fd = -1;
 	job->agent = a;
 	RB_INSERT(job_tree, &a->jobs, job);
 	a->ops->deliver(a->arg, job);
+}
+
+static void
+take_deliver(struct agent *a, const struct msg_DELIVER *f, int *fd)
+{
+	struct agent_job *job = NULL;
+	const char *what = "out of memory";
+	uint64_t number = f->job;
+	int r;
+
+	if (is_in_use(a, number))
+		return;
+	r = agent_job_new(f, *fd, &job, &what);
+	if (r == 0)
+		*fd = -1;
+	begin_job(a, number, job, r, what);
+}
+
+static void
+take_whole(struct agent *a, const struct msg_DELIVER_WHOLE *f)
+{
+	struct agent_job *job = NULL;
+	const char *what = "";
+	uint64_t number = f->job;
+	int r;
+
+	if (is_in_use(a, number))
+		return;
+	r = agent_job_new_whole(f, &job, &what);
+	begin_job(a, number, job, r, what);
 }
 
 static void
@@ -189,6 +223,8 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 
 	if (frame->msg.type == MSG_DELIVER)
 		take_deliver(a, &frame->msg.u.DELIVER, &frame->fd);
+	else if (frame->msg.type == MSG_DELIVER_WHOLE)
+		take_whole(a, &frame->msg.u.DELIVER_WHOLE);
 	else
 		say_bad(a, "frame that is not for an agent");
 }

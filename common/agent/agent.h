@@ -1,7 +1,8 @@
 /* agent/agent.h - the agent protocol, both ends (docs/IPC.md, link WORK).
  *
- * queue-send hands an entry to an agent with an open, read-only descriptor of
- * the queue file; the agent answers per recipient (RESULT), then DONE. An
+ * queue-send hands an entry to an agent with the content of the message, or, of
+ * one that is larger than AGENT_WHOLE_MAX, with an open, read-only descriptor
+ * of the queue file; the agent answers per recipient (RESULT), then DONE. An
  * agent that dies, or says something it may not say (a job that it does not
  * have, a recipient twice or out of range), loses the job: what was not
  * reported is deferred (I18).
@@ -26,7 +27,9 @@
 
 #include <bsd/sys/tree.h>
 
-#define AGENT_RCPTS_MAX   100  /* of one job */
+#define AGENT_RCPTS_MAX   100 /* of one job */
+/* Content up to here travels in the frame, if the recipients leave the room. */
+#define AGENT_WHOLE_MAX   32768
 #define AGENT_ID_MAX      64   /* a queue id is shorter (spool/id.h) */
 #define AGENT_NAME_MAX    64   /* of a transport */
 #define AGENT_NEXTHOP_MAX 1024 /* of AGENT_ERROR it is a sentence */
@@ -55,7 +58,11 @@ struct agent_job {
 	char *id;
 	uint8_t kind; /* enum agent_kind of config/conf.h */
 	char *transport, *nexthop, *sender;
-	int fd; /* the queue file, read-only; closed by agent_done() */
+	/* All of the content, which lives as long as the job; or NULL, and then
+	 * it is to be read from the queue file, which is open read-only and
+	 * closed by agent_done(). */
+	const char *content;
+	int fd;
 	uint64_t content_off, content_len;
 	uint32_t flags; /* enum queue_file_flags */
 	uint32_t nrcpts;
@@ -114,6 +121,9 @@ int agent_rcpt_add(
  * when 0 is returned. -EBADMSG with *ret_what, which names what is wrong;
  * -ENOMEM. agent_new() does this; apart for tests. */
 int agent_job_new(const struct msg_DELIVER *frame, int fd,
+    struct agent_job **ret_job, const char **ret_what);
+/* The same of a frame that has the content. */
+int agent_job_new_whole(const struct msg_DELIVER_WHOLE *frame,
     struct agent_job **ret_job, const char **ret_what);
 void agent_job_free(struct agent_job **job);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/address.h"
@@ -118,7 +119,7 @@ judge_file(const struct msg_DELIVER *f, int fd)
 }
 
 static const char *
-judge(const struct msg_DELIVER *f, int fd)
+judge(const struct msg_DELIVER *f)
 {
 	if (f->kind >= AGENT_NKINDS)
 		return "kind";
@@ -132,7 +133,7 @@ judge(const struct msg_DELIVER *f, int fd)
 		return "sender";
 	if (!rcpts_are_right(f))
 		return "recipients";
-	return judge_file(f, fd);
+	return NULL;
 }
 
 static char *
@@ -164,25 +165,22 @@ fill_job(struct agent_job *job, const struct msg_DELIVER *f)
 	}
 }
 
-int
-agent_job_new(const struct msg_DELIVER *f, int fd, struct agent_job **ret_job,
-    const char **ret_what)
+/* Of a frame that was judged; content: NULL, or all of it. */
+static int
+make_job(const struct msg_DELIVER *f, const struct msg_str *content,
+    struct agent_job **ret_job)
 {
-	const char *what = judge(f, fd);
-	struct agent_job *job;
+	struct agent_job *job = calloc(1, sizeof(*job));
+	size_t strings = f->id.len + f->transport.len + f->nexthop.len +
+	    f->sender.len + f->rcpts.len + 4;
+	size_t whole = content == NULL ? 0 : content->len;
 
-	if (what != NULL) {
-		*ret_what = what;
-		return -EBADMSG;
-	}
-	job = calloc(1, sizeof(*job));
 	if (job == NULL)
 		return -ENOMEM;
 	job->fd = -1;
 	job->rcpts = calloc(f->nrcpts, sizeof(*job->rcpts));
 	/* The heads of the recipients leave more than room for their NULs. */
-	job->strings = malloc(f->id.len + f->transport.len + f->nexthop.len +
-	    f->sender.len + f->rcpts.len + 4);
+	job->strings = malloc(strings + whole + 1);
 	if (job->rcpts == NULL || job->strings == NULL) {
 		agent_job_free(&job);
 		return -ENOMEM;
@@ -195,9 +193,52 @@ agent_job_new(const struct msg_DELIVER *f, int fd, struct agent_job **ret_job,
 	job->nrcpts = f->nrcpts;
 	job->received_at = clock_mono();
 	fill_job(job, f);
-	job->fd = fd;
+	if (content != NULL)
+		job->content =
+		    memcpy(job->strings + strings, content->data, whole);
 	*ret_job = job;
 	return 0;
+}
+
+int
+agent_job_new(const struct msg_DELIVER *f, int fd, struct agent_job **ret_job,
+    const char **ret_what)
+{
+	const char *what = judge(f);
+	int r;
+
+	if (what == NULL)
+		what = judge_file(f, fd);
+	if (what != NULL) {
+		*ret_what = what;
+		return -EBADMSG;
+	}
+	r = make_job(f, NULL, ret_job);
+	if (r == 0)
+		(*ret_job)->fd = fd;
+	return r;
+}
+
+int
+agent_job_new_whole(const struct msg_DELIVER_WHOLE *f,
+    struct agent_job **ret_job, const char **ret_what)
+{
+	const struct msg_DELIVER same = { .job = f->job,
+		.id = f->id,
+		.kind = f->kind,
+		.transport = f->transport,
+		.nexthop = f->nexthop,
+		.sender = f->sender,
+		.content_len = f->content.len,
+		.flags = f->flags,
+		.nrcpts = f->nrcpts,
+		.rcpts = f->rcpts };
+
+	*ret_what = judge(&same);
+	if (*ret_what != NULL)
+		return -EBADMSG;
+	*ret_what = "out of memory";
+	return make_job(&same, &f->content, ret_job);
 }
 
 void

@@ -284,3 +284,46 @@ Test(agent_job, rcpt_add_judges_addresses, .fini = rcpts_done)
 	cr_expect_eq(rcpts.len, 11);
 	cr_expect_eq(memcmp(rcpts.data, "\4\3\2\1\3\0\0\0a@b", 11), 0);
 }
+
+static struct msg_DELIVER_WHOLE
+whole_of(struct msg_DELIVER f, const char *content, size_t len)
+{
+	return (struct msg_DELIVER_WHOLE){ .job = f.job,
+		.id = f.id,
+		.kind = f.kind,
+		.transport = f.transport,
+		.nexthop = f.nexthop,
+		.sender = f.sender,
+		.flags = f.flags,
+		.nrcpts = f.nrcpts,
+		.rcpts = f.rcpts,
+		.content = { content, len } };
+}
+
+/* The job outlives the frame, whose bytes are used again. */
+Test(agent_job, X14_a_frame_with_the_content, .fini = rcpts_done)
+{
+	char content[] = "Subject: x\n\n\0y";
+	struct msg_DELIVER_WHOLE f =
+	    whole_of(good_frame(), content, sizeof(content) - 1);
+	struct agent_job *job = NULL;
+	const char *what = NULL;
+
+	cr_assert_eq(agent_job_new_whole(&f, &job, &what), 0);
+	memset(content, 'z', sizeof(content));
+	cr_expect_eq(job->fd, -1);
+	cr_expect_eq(job->content_len, sizeof(content) - 1);
+	cr_expect_eq(memcmp(job->content, "Subject: x\n\n\0y", 14), 0);
+	cr_expect_str_eq(job->sender, "s@example.net");
+	cr_expect_str_eq(job->rcpts[1].address, "two");
+	agent_job_free(&job);
+	f = whole_of(good_frame(), "", 0);
+	cr_assert_eq(agent_job_new_whole(&f, &job, &what), 0);
+	cr_expect_not_null(job->content);
+	cr_expect_eq(job->content_len, 0u);
+	agent_job_free(&job);
+	f = whole_of(good_frame(), "x", 1);
+	f.kind = AGENT_NKINDS;
+	cr_expect_eq(agent_job_new_whole(&f, &job, &what), -EBADMSG);
+	cr_expect_str_eq(what, "kind");
+}

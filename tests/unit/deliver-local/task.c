@@ -171,6 +171,41 @@ expect_done(uint64_t number)
 
 static const char *const bob[] = { "bob@x", NULL };
 
+/* mutation: deliver-local/child.c, child_deliver() without job->content. */
+Test(task, X14_the_content_in_the_frame_is_what_is_delivered, .init = setup,
+    .fini = teardown)
+{
+	static const char content[] = "Subject: in the frame\n\nNUL \0 end";
+	const struct message head = { .sender = "s@x", .recipient = "bob@x" };
+	struct buf list = { 0 }, got = { 0 }, want = { 0 };
+	struct msg msg = { .type = MSG_DELIVER_WHOLE };
+	char name[256];
+
+	cr_assert_eq(agent_rcpt_add(&list, 10, "bob@x", 5), 0);
+	msg.u.DELIVER_WHOLE = (struct msg_DELIVER_WHOLE){
+		.job = 1,
+		.id = MSG_S("0A"),
+		.kind = AGENT_LOCAL,
+		.transport = MSG_S("local"),
+		.nexthop = MSG_S("bob"),
+		.sender = MSG_S("s@x"),
+		.nrcpts = 1,
+		.rcpts = { list.data, list.len },
+		.content = { content, sizeof(content) - 1 },
+	};
+	cr_assert_eq(chan_send(peer, &msg, -1), 0);
+	expect_result(10, AGENT_SENT, "2.0.0", "local", "delivered to maildir");
+	expect_done(1);
+	cr_assert_eq(scratch_count(scratch_path("mail/bob/new"), name), 1);
+	scratch_read(scratch_path("mail/bob/new/%s", name), &got);
+	scratch_whole(&head, content, sizeof(content) - 1, &want);
+	cr_assert_eq(got.len, want.len);
+	cr_expect_eq(memcmp(got.data, want.data, want.len), 0);
+	buf_done(&list);
+	buf_done(&got);
+	buf_done(&want);
+}
+
 Test(task, a_result_for_each_recipient_in_turn, .init = setup, .fini = teardown)
 {
 	static const char *const three[] = { "bob@x", "../x@y", "eve@x", NULL };

@@ -99,6 +99,7 @@ make_file(struct bench *b, const char *content, size_t len)
 	b->fd = open(path, O_RDONLY | O_CLOEXEC);
 	cr_assert_geq(b->fd, 0);
 	unlink(path);
+	b->content = content;
 	b->content_len = len;
 }
 
@@ -132,6 +133,25 @@ bench_open(struct bench *b, const char *content, size_t len)
 	set_limits(&b->context.settings);
 	cr_assert_eq(resolver_new(b->base, &b->context.resolver), 0);
 	make_file(b, content, len);
+}
+
+static void
+make_whole(const struct bench *b, struct msg *msg)
+{
+	const struct msg_DELIVER f = msg->u.DELIVER;
+
+	msg->type = MSG_DELIVER_WHOLE;
+	msg->u.DELIVER_WHOLE = (struct msg_DELIVER_WHOLE){
+		.job = f.job,
+		.id = f.id,
+		.kind = f.kind,
+		.transport = f.transport,
+		.nexthop = f.nexthop,
+		.sender = f.sender,
+		.nrcpts = f.nrcpts,
+		.rcpts = f.rcpts,
+		.content = { b->content, b->content_len },
+	};
 }
 
 void
@@ -168,7 +188,9 @@ bench_deliver(
 	b->done = false;
 	buf_reset(&b->results);
 	buf_reset(&b->site);
-	cr_assert_eq(chan_send(b->link, &msg, b->fd), 0);
+	if (b->whole)
+		make_whole(b, &msg);
+	cr_assert_eq(chan_send(b->link, &msg, b->whole ? -1 : b->fd), 0);
 	buf_done(&rcpts);
 	buf_done(&hop);
 }

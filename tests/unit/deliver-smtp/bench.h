@@ -35,7 +35,9 @@ struct bench {
 	struct session_context context;
 	int link; /* queue-send's end */
 	int fd;   /* the queue file */
+	const char *content;
 	size_t content_len;
+	bool whole;         /* the next jobs have the content in their frames */
 	uint64_t job;       /* the number of the next */
 	struct buf results; /* "S2.0.0:relay:text\n" by recipient */
 	bool done, site_failed;

@@ -57,6 +57,23 @@ Test(session, one_message)
 	bench_close(&b);
 }
 
+/* mutation: deliver-smtp/session.c, talk() without job->content. */
+Test(session, X14_the_content_in_the_frame_is_what_is_sent)
+{
+	struct bench b;
+
+	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
+	b.whole = true;
+	bench_serve(&b, NULL, bench_plain);
+	bench_deliver(&b, AGENT_SMTP, "127.0.0.1:%u", 1);
+	bench_run(&b);
+	bench_expect(&b, "0S2.0.0:", false);
+	cr_expect_str_eq(buf_str(&b.server.got),
+	    "EHLO me.example\r\nMAIL FROM:<s@y>\r\nRCPT TO:<r0@x>\r\n"
+	    "DATA\r\n" BENCH_WIRE "QUIT\r\n");
+	bench_close(&b);
+}
+
 Test(session, N10_pipelined)
 {
 	struct bench b;

@@ -37,7 +37,7 @@ read_conf(struct world *w, const char *conf)
 {
 	struct buf text = { 0 }, error = { 0 };
 
-	put_file(w, "routing", "smtp.test smtp\n* discard\n");
+	put_file(w, "routing", "smtp.test smtp\npipe.test pipe:x\n* discard\n");
 	buf_printf(&text, "queue_base = %s\nrouting_file = %s/routing\n%s",
 	    w->dir, w->dir, conf);
 	cr_assert_eq(
@@ -309,22 +309,49 @@ get_u32(const char *p)
 	return v;
 }
 
+/* A frame with a descriptor as one with the content: what it would be there. */
+static void
+take_whole(struct chan_frame *frame)
+{
+	static char content[1 << 20];
+	const struct msg_DELIVER f = frame->msg.u.DELIVER;
+
+	if (frame->msg.type == MSG_DELIVER_WHOLE) {
+		cr_assert_eq(frame->fd, -1);
+		return;
+	}
+	cr_assert_eq(frame->msg.type, MSG_DELIVER);
+	cr_assert_eq(fcntl(frame->fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	cr_assert_leq(f.content_len, sizeof(content));
+	cr_assert_eq(
+	    pread(frame->fd, content, f.content_len, (off_t)f.content_off),
+	    (ssize_t)f.content_len);
+	frame->msg.u.DELIVER_WHOLE = (struct msg_DELIVER_WHOLE){
+		.job = f.job,
+		.id = f.id,
+		.nexthop = f.nexthop,
+		.sender = f.sender,
+		.nrcpts = f.nrcpts,
+		.rcpts = f.rcpts,
+		.content = { content, f.content_len },
+	};
+}
+
 bool
 world_take(struct world *w, struct world_job *ret)
 {
 	static struct chan_frame frame;
-	const struct msg_DELIVER *f = &frame.msg.u.DELIVER;
+	const struct msg_DELIVER_WHOLE *f = &frame.msg.u.DELIVER_WHOLE;
 	struct msg_str rcpts, one;
 	uint32_t i;
 
 	if (w->agent < 0 || chan_recv(w->agent, &frame) != 1)
 		return false;
-	cr_assert_eq(frame.msg.type, MSG_DELIVER);
+	take_whole(&frame);
 	*ret = (struct world_job){ .job = f->job,
 		.nrcpts = f->nrcpts,
-		.content_off = f->content_off,
-		.content_len = f->content_len,
-		.fd = frame.fd };
+		.fd = frame.fd,
+		.content = f->content };
 	copy(ret->id, sizeof(ret->id), &f->id);
 	copy(ret->nexthop, sizeof(ret->nexthop), &f->nexthop);
 	copy(ret->sender, sizeof(ret->sender), &f->sender);

@@ -32,7 +32,7 @@ struct world {
 };
 
 /* conf: lines of a configuration file, "" for the defaults. Everything is
- * delivered to `discard`, but for @smtp.test. */
+ * delivered to `discard`, but for @smtp.test and @pipe.test. */
 void world_start(struct world *w, const char *conf);
 void world_end(struct world *w);
 /* Another queue-send on the same spool, after the death of the last. */
@@ -66,13 +66,14 @@ void world_offer(struct world *w, enum spool_dir dir, uint64_t inode);
 /* Both. */
 uint64_t world_message(struct world *w, const char *format, uint32_t n);
 
-/* The next frame that the agent got; false: none. fd is for the caller. */
+/* The next frame that the agent got; false: none. content is good until the
+ * next one; fd, -1 where the frame had the content, is for the caller. */
 struct world_job {
 	uint64_t job;
 	uint32_t nrcpts, rcpt[AGENT_RCPTS_MAX];
 	char first[ADDRESS_MAX + 1]; /* recipient */
 	char id[QUEUE_ID_SIZE], nexthop[256], sender[ADDRESS_MAX + 1];
-	uint64_t content_off, content_len;
+	struct msg_str content;
 	int fd;
 };
 bool world_take(struct world *w, struct world_job *ret);
