@@ -71,7 +71,9 @@ accept_one(struct submit *s, const struct submit_origin *origin,
 static void
 accept_loop(const struct job *job, uint64_t count)
 {
-	const struct submit_origin origin = { getuid(), "test.example", "\n" };
+	const struct submit_origin origin = {
+		.uid = getuid(), .host = "test.example", .eol = "\n"
+	};
 	char *text = message(job->bytes);
 	struct buf error = { 0 };
 	struct submit *s = NULL;
