@@ -15,8 +15,9 @@ I1 I2 I3 I4 I5 I6 I7 I8 I9 I10 I11 I12 I13 I14 I15 I16 I17 I18
 P1 P2 P3 P4 P5 P6 P7 P8 P9 P10 P11 P12 P13 P14 P15 P16 P17 P18 P19 P20 P21 P22
 N1 N3 N4 N5 N6 N7 N9 N10 N11 N12 N13 N17 N18 S1 S2 S8 S10 S13 C1 C2 C3 C4 C6 C7
 F1 F2 F3 F4 F5 F6 F7 F8 F9 A1 A2 A4 A5 A6 A7
-X1 X2 X3 X4 X8 X9 X12 X14 X15 T1 T2 T3 T4 T5
-attack_1 attack_2 attack_3 attack_4 attack_6 attack_7 attack_8 attack_12""".split()
+X1 X2 X3 X4 X7 X8 X9 X12 X13 X14 X15 T1 T2 T3 T4 T5
+attack_1 attack_2 attack_3 attack_4 attack_6 attack_7 attack_8 attack_10 attack_11 attack_12
+attack_13 attack_14 attack_15""".split()
 
 ABSENT = {
     "D26": "the kind of a file system is not looked at",
