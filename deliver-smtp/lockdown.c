@@ -55,6 +55,12 @@ equals(unsigned arg, uint32_t value)
 	return SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, UINT32_MAX, value);
 }
 
+static struct scmp_arg_cmp
+differs(unsigned arg, scmp_datum_t value)
+{
+	return SCMP_CMP(arg, SCMP_CMP_NE, value, 0);
+}
+
 static int
 add_calls(scmp_filter_ctx filter)
 {
@@ -76,13 +82,12 @@ add_calls(scmp_filter_ctx filter)
 static int
 add_own(scmp_filter_ctx filter)
 {
-	int r =
-	    seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(tgkill), 1,
-		SCMP_CMP(0, SCMP_CMP_NE, (scmp_datum_t)getpid()));
+	int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM),
+	    SCMP_SYS(tgkill), 1, differs(0, (scmp_datum_t)getpid()));
 
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM),
-		    SCMP_SYS(prlimit64), 1, SCMP_CMP(0, SCMP_CMP_NE, 0));
+		    SCMP_SYS(prlimit64), 1, differs(0, 0));
 	return r;
 }
 
