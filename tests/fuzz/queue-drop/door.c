@@ -190,7 +190,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	d.status = 0;
 	d.conf.message_size_limit = SIZE_MAX_;
 	d.conf.message_recipient_limit = RCPTS_MAX;
-	d.share = (struct share){ .conf = &d.conf, .free = true };
+	d.share = (struct share){ .conf = &d.conf, .file = -1 };
 	memcpy(d.host, "host.example", 13);
 	stream_init(&d.in, fuzz_file("stream", data, size));
 	right = model(data, size, &m);
