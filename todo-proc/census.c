@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "ipc/msg.h"
+#include "route/route.h"
 #include "sched/sched.h"
 
 #define PLACES_MIN 64
@@ -53,6 +55,7 @@ census_done(struct census *c)
 {
 	free(c->places);
 	c->places = NULL;
+	buf_done(&c->names);
 }
 
 static uint64_t
@@ -111,6 +114,36 @@ find(struct census *c, uint64_t hash)
 	return &c->places[at];
 }
 
+static int
+add_u32(struct buf *out, uint32_t v)
+{
+	const unsigned char bytes[4] = { (unsigned char)v,
+		(unsigned char)(v >> 8), (unsigned char)(v >> 16),
+		(unsigned char)(v >> 24) };
+
+	return buf_add(out, bytes, sizeof(bytes));
+}
+
+/* Without names the message counts as one for many destinations. */
+static void
+add_name(struct census *c, uint32_t transport, const char *nexthop,
+    const char *address)
+{
+	char name[ROUTE_DESTINATION_MAX + 1];
+	int len;
+
+	if (c->unnamed || c->nnames++ == MSG_DESTINATIONS_MAX) {
+		c->unnamed = true;
+		return;
+	}
+	len = route_destination(
+	    nexthop, c->limit[transport] == 1 ? address : NULL, name);
+	if (len < 0 || add_u32(&c->names, transport) < 0 ||
+	    add_u32(&c->names, (uint32_t)len) < 0 ||
+	    buf_add(&c->names, name, (size_t)len) < 0)
+		c->unnamed = true;
+}
+
 void
 census_add(struct census *c, uint32_t transport, const char *nexthop,
     const char *address)
@@ -131,6 +164,7 @@ census_add(struct census *c, uint32_t transport, const char *nexthop,
 		c->used++;
 		p->hash = hash;
 		row->destinations++;
+		add_name(c, transport, nexthop, address);
 	}
 	if (p->count++ % c->limit[transport] == 0)
 		row->entries++;
@@ -152,16 +186,6 @@ census_pass_ends(struct census *c)
 	return ++c->pass < c->passes;
 }
 
-static int
-add_u32(struct buf *out, uint32_t v)
-{
-	const unsigned char bytes[4] = { (unsigned char)v,
-		(unsigned char)(v >> 8), (unsigned char)(v >> 16),
-		(unsigned char)(v >> 24) };
-
-	return buf_add(out, bytes, sizeof(bytes));
-}
-
 int
 census_rows(const struct census *c, struct buf *out)
 {
@@ -180,4 +204,13 @@ census_rows(const struct census *c, struct buf *out)
 			r = add_u32(out, c->rows[i].entries);
 	}
 	return r;
+}
+
+void
+census_names(struct census *c, struct buf *out)
+{
+	if (c->unnamed)
+		buf_reset(&c->names);
+	*out = c->names;
+	c->names = (struct buf){ 0 };
 }

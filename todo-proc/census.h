@@ -1,5 +1,6 @@
 /* todo-proc/census.h - how many recipients, destinations and entries a message
- * has per transport. Exact: entries is the sum over destinations of
+ * has per transport, and the names of its destinations while they are few.
+ * Exact: entries is the sum over destinations of
  * ceil(recipients / destination_recipient_limit). Does no I/O.
  *
  * Destinations are told apart by 64 bits of a hash with a secret start, in an
@@ -11,7 +12,7 @@
  *	census_begin
  *	for each pass: for each pending recipient: census_add
  *	               census_pass_ends: another pass?
- *	census_rows, census_done
+ *	census_rows, census_names, census_done
  */
 #ifndef TODO_PROC_CENSUS_H
 #define TODO_PROC_CENSUS_H
@@ -37,6 +38,9 @@ struct census {
 	uint32_t limit[CONF_TRANSPORTS_MAX];
 	uint32_t ntransports;
 	struct census_row rows[CONF_TRANSPORTS_MAX];
+	struct buf names; /* as the blob has them */
+	uint32_t nnames;
+	bool unnamed; /* too many, or no memory for them */
 };
 
 /* For at most so many recipients. -ENOMEM. */
@@ -51,6 +55,8 @@ void census_add(struct census *c, uint32_t transport, const char *nexthop,
 bool census_pass_ends(struct census *c);
 /* The blob of MESSAGE: rows of transports with recipients. -ENOMEM. */
 int census_rows(const struct census *c, struct buf *out);
+/* The other blob: the names of all destinations, or nothing. It is moved. */
+void census_names(struct census *c, struct buf *out);
 void census_done(struct census *c);
 
 #endif

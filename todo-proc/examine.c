@@ -16,6 +16,7 @@ examined_done(struct examined *e)
 {
 	buf_done(&e->sender);
 	buf_done(&e->census);
+	buf_done(&e->destinations);
 }
 
 int
@@ -103,6 +104,8 @@ take_census(struct todo *t, int fd, struct examined *e)
 	while (r == 0 && census_pass_ends(&census));
 	if (r == 0)
 		r = census_rows(&census, &e->census);
+	if (r == 0)
+		census_names(&census, &e->destinations);
 	census_done(&census);
 	return r;
 }

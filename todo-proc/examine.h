@@ -13,7 +13,7 @@ struct examined {
 	struct queue_file file;
 	usec_t mtime_wall;
 	uint32_t pending; /* recipients without a mark */
-	struct buf sender, census;
+	struct buf sender, census, destinations;
 };
 
 /* 0: *ret is filled, examined_done() frees it. Else nothing is to be freed:

@@ -164,6 +164,8 @@ send_message(struct todo *t, enum spool_dir dir, uint64_t inode,
 			.pending = e->pending,
 			.sender = { buf_str(&e->sender), e->sender.len },
 			.census = { e->census.data, e->census.len },
+			.destinations = { e->destinations.data,
+			    e->destinations.len },
 		},
 	};
 

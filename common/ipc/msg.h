@@ -14,12 +14,16 @@
 
 #include <string.h>
 
-#define MSG_FRAME_MAX   65536
+#define MSG_FRAME_MAX        65536
 /* Link PREP (docs/QUEUE.md): most messages of incoming/ that queue-send has
  * let come and not dealt with, and most PREPAREs without an answer. */
-#define MSG_PREP_WINDOW 64
+#define MSG_PREP_WINDOW      64
 /* One transport in the census of MESSAGE: four u32. */
-#define MSG_CENSUS_ROW  16
+#define MSG_CENSUS_ROW       16
+/* Destinations that MESSAGE names at most, and what stands before each name:
+ * two u32. */
+#define MSG_DESTINATIONS_MAX 16
+#define MSG_DESTINATION_HEAD 8
 
 struct msg_str {
 	const char *data; /* not ended by NUL */

@@ -452,3 +452,21 @@ route_nexthop(const struct route *route, const char *recipient, char *out,
 		lower_case(out);
 	return 0;
 }
+
+int
+route_destination(const char *nexthop, const char *address,
+    char out[ROUTE_DESTINATION_MAX + 1])
+{
+	size_t local = address == NULL ? 0 : address_local_len(address);
+	size_t at = address == NULL ? 0 : local + 1, len = strlen(nexthop);
+
+	if (at + len > ROUTE_DESTINATION_MAX)
+		return -ENAMETOOLONG;
+	if (address != NULL) {
+		memcpy(out, address, local);
+		out[local] = '@';
+	}
+	memcpy(out + at, nexthop, len + 1);
+	lower_case(out);
+	return (int)(at + len);
+}

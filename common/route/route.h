@@ -89,4 +89,11 @@ route_is_mailbox(const struct route *route)
 uint32_t
 route_rule(const struct route_table *table, size_t i, struct route *ret_route);
 
+/* The name of a destination in lower case: the nexthop, or, with an address,
+ * local@nexthop (the recipient is the destination). Its length; -ENAMETOOLONG
+ * above ROUTE_DESTINATION_MAX. */
+#define ROUTE_DESTINATION_MAX 600
+int route_destination(const char *nexthop, const char *address,
+    char out[ROUTE_DESTINATION_MAX + 1]);
+
 #endif
