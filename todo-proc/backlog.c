@@ -28,6 +28,7 @@ void
 backlog_init(struct backlog *b)
 {
 	*b = (struct backlog){ 0 };
+	RB_INIT(&b->fresh);
 	RB_INIT(&b->ready);
 	RB_INIT(&b->later);
 }
@@ -35,6 +36,7 @@ backlog_init(struct backlog *b)
 void
 backlog_done(struct backlog *b)
 {
+	empty(&b->fresh);
 	empty(&b->ready);
 	empty(&b->later);
 	backlog_init(b);
@@ -60,26 +62,30 @@ is_beyond(struct backlog *b, usec_t mtime_wall)
 	return b->more && (newest == NULL || mtime_wall >= newest->at);
 }
 
+/* 1, 0 when it is there, or -ENOMEM. */
 static int
-add(struct backlog *b, uint64_t inode, usec_t mtime_wall, uint8_t tries)
+insert(struct candidates *tree, uint32_t *count, uint64_t inode, usec_t at,
+    uint8_t tries)
 {
 	struct candidate *c = malloc(sizeof(*c));
 
-	if (c == NULL) {
-		b->more = true;
+	if (c == NULL)
 		return -ENOMEM;
-	}
-	*c = (struct candidate){
-		.at = mtime_wall,
-		.inode = inode,
-		.tries = tries,
-	};
-	if (RB_INSERT(candidates, &b->ready, c) != NULL) {
+	*c = (struct candidate){ .at = at, .inode = inode, .tries = tries };
+	if (RB_INSERT(candidates, tree, c) != NULL) {
 		free(c);
 		return 0;
 	}
-	b->nready++;
+	++*count;
 	return 1;
+}
+
+static struct candidate *
+find(struct candidates *tree, uint64_t inode, usec_t mtime_wall)
+{
+	struct candidate key = { .inode = inode, .at = mtime_wall };
+
+	return RB_FIND(candidates, tree, &key);
 }
 
 int
@@ -87,26 +93,62 @@ backlog_add(struct backlog *b, uint64_t inode, usec_t mtime_wall)
 {
 	int r;
 
-	if (is_beyond(b, mtime_wall))
+	if (find(&b->fresh, inode, mtime_wall) != NULL ||
+	    is_beyond(b, mtime_wall))
 		return 0;
-	r = add(b, inode, mtime_wall, 0);
+	r = insert(&b->ready, &b->nready, inode, mtime_wall, 0);
+	b->more |= r < 0;
 	if (b->nready > BACKLOG_MAX)
 		leave_out_newest(b);
 	return r;
 }
 
-bool
-backlog_take(struct backlog *b, struct candidate *ret)
+int
+backlog_ring(struct backlog *b, uint64_t inode, usec_t mtime_wall)
 {
-	struct candidate *c = RB_MIN(candidates, &b->ready);
+	struct candidate *c = find(&b->ready, inode, mtime_wall);
+	int r;
+
+	if (b->nfresh >= BACKLOG_MAX)
+		return backlog_add(b, inode, mtime_wall);
+	r = insert(&b->fresh, &b->nfresh, inode, mtime_wall, 0);
+	b->more |= r < 0;
+	if (r != 1 || c == NULL)
+		return r;
+	RB_REMOVE(candidates, &b->ready, c);
+	b->nready--;
+	free(c);
+	return 0;
+}
+
+bool
+backlog_has(const struct backlog *b, bool fresh_only)
+{
+	return b->nfresh > 0 || (!fresh_only && b->nready > 0);
+}
+
+static bool
+take_first(struct candidates *tree, uint32_t *count, struct candidate *ret)
+{
+	struct candidate *c = RB_MIN(candidates, tree);
 
 	if (c == NULL)
 		return false;
-	RB_REMOVE(candidates, &b->ready, c);
-	b->nready--;
+	RB_REMOVE(candidates, tree, c);
+	--*count;
 	*ret = *c;
 	free(c);
 	return true;
+}
+
+bool
+backlog_take(struct backlog *b, bool fresh_only, struct candidate *ret)
+{
+	bool ready = !fresh_only && b->nready > 0 && (b->turn || !b->nfresh);
+
+	b->turn = !ready;
+	return ready ? take_first(&b->ready, &b->nready, ret)
+		     : take_first(&b->fresh, &b->nfresh, ret);
 }
 
 static bool
@@ -152,7 +194,7 @@ backlog_wake(struct backlog *b, usec_t now)
 			return c->at;
 		RB_REMOVE(candidates, &b->later, c);
 		b->nlater--;
-		(void)add(b, c->inode, 0, c->tries);
+		(void)insert(&b->fresh, &b->nfresh, c->inode, 0, c->tries);
 		free(c);
 	}
 	return USEC_NEVER;

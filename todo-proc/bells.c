@@ -36,7 +36,7 @@ bells_rung(struct todo *t, const struct bell *bell)
 	}
 	mtime = todo_mtime(&st);
 	if (handed_has(&t->handed, bell->inode, mtime, t->now) ||
-	    backlog_add(&t->backlog, bell->inode, mtime) != 1)
+	    backlog_ring(&t->backlog, bell->inode, mtime) != 1)
 		t->counts.rings_stale++;
 }
 
@@ -60,17 +60,19 @@ lost(struct todo *t, int error)
 	bells_done(t);
 }
 
-static void
-on_bell(evutil_socket_t fd, short what UNUSED, void *arg)
+void
+bells_take(struct todo *t)
 {
-	struct todo *t = arg;
 	struct bell bell;
+	mqd_t mq;
 	int i, r = 1;
 
-	todo_tick(t);
-	look_if_full(t, (mqd_t)fd);
+	if (t->bell == NULL)
+		return;
+	mq = (mqd_t)event_get_fd(t->bell);
+	look_if_full(t, mq);
 	for (i = 0; r != 0 && i < BELLS_PER_TURN; i++) {
-		r = bell_take((mqd_t)fd, &bell);
+		r = bell_take(mq, &bell);
 		if (r == 1) {
 			bells_rung(t, &bell);
 		} else if (r == -EBADMSG) {
@@ -80,6 +82,15 @@ on_bell(evutil_socket_t fd, short what UNUSED, void *arg)
 			break;
 		}
 	}
+}
+
+static void
+on_bell(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct todo *t = arg;
+
+	todo_tick(t);
+	bells_take(t);
 	todo_kick(t);
 }
 

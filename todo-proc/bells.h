@@ -13,6 +13,8 @@
 /* The message queue of the supervisor; it is ours from here on. -errno. */
 int bells_linked(struct todo *t, int fd);
 void bells_done(struct todo *t);
+/* Take what has been rung, so that the message queue does not fill up. */
+void bells_take(struct todo *t);
 /* Could somebody who rings have sent this? */
 bool bell_is_right(const struct bell *bell);
 /* One bell that was taken. */

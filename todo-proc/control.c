@@ -75,6 +75,7 @@ todo_init(struct todo *t)
 	int r;
 
 	todo_tick(t);
+	t->began_wall = t->now_wall;
 	backlog_init(&t->backlog);
 	scan_init(t);
 	r = daemon_routes(t->conf, &t->routes);

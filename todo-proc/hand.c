@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "todo-proc/bells.h"
 #include "todo-proc/examine.h"
 #include "todo-proc/scan.h"
 #include "todo-proc/waiting.h"
 
 #define LOOKS_PER_TURN 20
+#define LOOKS_PER_BELL 4 /* rings are ten at most in the message queue */
 #define READ_PER_TURN  (8u << 20) /* bytes verified */
 #define ERROR_WAIT     (60 * USEC_PER_SEC)
 #define COUNTS_EVERY   USEC_PER_SEC
@@ -179,7 +181,7 @@ charge(uint64_t *left, const struct examined *e)
 	*left = e->file.size < *left ? *left - e->file.size : 0;
 }
 
-/* The oldest of incoming/. */
+/* The next of incoming/. */
 static void
 hand_next(struct todo *t, uint64_t *left)
 {
@@ -187,7 +189,7 @@ hand_next(struct todo *t, uint64_t *left)
 	struct examined e;
 	int r;
 
-	if (!backlog_take(&t->backlog, &c))
+	if (!backlog_take(&t->backlog, scan_holds(t), &c))
 		return;
 	r = examine(t, SPOOL_INCOMING, c.inode, &e);
 	if (r == 0) {
@@ -247,8 +249,10 @@ hand_work(struct todo *t)
 	if (t->send == NULL)
 		return USEC_NEVER;
 	for (n = 0; n < LOOKS_PER_TURN && left > 0; n++) {
+		if (n % LOOKS_PER_BELL == LOOKS_PER_BELL - 1)
+			bells_take(t);
 		may_hand =
-		    t->credit > 0 && t->backlog.nready > 0 && !scan_holds(t);
+		    t->credit > 0 && backlog_has(&t->backlog, scan_holds(t));
 		if (!may_hand && t->prepares.count == 0)
 			return wake;
 		if (may_hand)
@@ -266,7 +270,8 @@ hand_counts_work(struct todo *t)
 	usec_t at = t->told_at + COUNTS_EVERY;
 
 	c->scan_only = t->bell == NULL;
-	c->incoming = t->backlog.nready + t->backlog.nlater + t->left_out;
+	c->incoming = t->backlog.nfresh + t->backlog.nready +
+	    t->backlog.nlater + t->left_out;
 	if (t->send == NULL ||
 	    (t->told_at != 0 && memcmp(c, &t->told, sizeof(*c)) == 0))
 		return USEC_NEVER;

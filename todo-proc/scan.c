@@ -114,10 +114,20 @@ static void
 incoming_ended(struct todo *t)
 {
 	struct todo_scan *s = &t->incoming;
-	uint64_t kept = t->backlog.nready;
+	uint64_t kept = t->backlog.nready + t->backlog.nfresh;
 
 	end(t, s);
 	t->left_out = t->backlog.more && s->seen > kept ? s->seen - kept : 0;
+}
+
+/* A file that was written since this process runs: its ring was lost, or comes
+ * yet. It is as new as one that rang. */
+static int
+add_found(struct todo *t, const struct spool_item *item)
+{
+	if (item->mtime_wall >= t->began_wall)
+		return backlog_ring(&t->backlog, item->inode, item->mtime_wall);
+	return backlog_add(&t->backlog, item->inode, item->mtime_wall);
 }
 
 usec_t
@@ -130,8 +140,6 @@ scan_incoming_work(struct todo *t)
 
 	if (backlog_is_low(&t->backlog))
 		s->wanted = true;
-	else if (t->backlog.more && !s->running) /* it would find nothing */
-		return USEC_NEVER;
 	at = begin_when_due(t, s, SPOOL_INCOMING);
 	if (at != 0)
 		return at;
@@ -145,7 +153,7 @@ scan_incoming_work(struct todo *t)
 		    handed_has(&t->handed, item.inode, item.mtime_wall, t->now))
 			continue;
 		s->seen++;
-		if (backlog_add(&t->backlog, item.inode, item.mtime_wall) == 1)
+		if (add_found(t, &item) == 1)
 			t->counts.found_by_scan++;
 	}
 	return t->now;

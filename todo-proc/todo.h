@@ -78,6 +78,7 @@ struct todo {
 	struct event_base *base;
 	struct turn turn;
 	usec_t now, now_wall;
+	usec_t began_wall; /* what was written before is backlog */
 	struct spool sp;
 	int lock;
 	struct route_table *routes;

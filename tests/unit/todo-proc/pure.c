@@ -24,15 +24,15 @@ Test(backlog, the_oldest_first_and_each_once)
 	cr_assert_eq(backlog_add(&b, 8, 100), 1);
 	cr_assert_eq(backlog_add(&b, 9, 200), 1);
 	cr_assert_eq(backlog_add(&b, 8, 100), 0, "a bell and the scan");
-	cr_assert(backlog_take(&b, &c));
+	cr_assert(backlog_take(&b, false, &c));
 	cr_assert_eq(c.inode, 8);
-	cr_assert(backlog_take(&b, &c));
+	cr_assert(backlog_take(&b, false, &c));
 	cr_assert_eq(c.inode, 9);
 	cr_assert_eq(backlog_add(&b, 7, 400), 1, "another file (D22)");
-	cr_assert(backlog_take(&b, &c));
+	cr_assert(backlog_take(&b, false, &c));
 	cr_assert_eq(c.at, 300);
-	cr_assert(backlog_take(&b, &c));
-	cr_assert_not(backlog_take(&b, &c));
+	cr_assert(backlog_take(&b, false, &c));
+	cr_assert_not(backlog_take(&b, false, &c));
 	backlog_done(&b);
 }
 
@@ -52,7 +52,7 @@ Test(backlog, D23_bounded_and_in_order)
 	}
 	cr_assert(b.more);
 	cr_assert_eq(backlog_add(&b, n + 1, (usec_t)n), 0, "too new");
-	for (i = 0; backlog_take(&b, &c); i++) {
+	for (i = 0; backlog_take(&b, false, &c); i++) {
 		cr_assert_eq(c.at, last + 1);
 		last = c.at;
 		if (!backlog_is_low(&b))
@@ -78,10 +78,10 @@ Test(backlog, what_was_too_early_comes_again)
 	backlog_later(&b, &c, now, 0);
 	cr_assert_eq(b.nlater, 1);
 	cr_assert_eq(backlog_wake(&b, now), now + BACKLOG_WAIT_MIN);
-	cr_assert_not(backlog_take(&b, &c));
+	cr_assert_not(backlog_take(&b, false, &c));
 	now += BACKLOG_WAIT_MIN;
 	cr_assert_eq(backlog_wake(&b, now), USEC_NEVER);
-	cr_assert(backlog_take(&b, &c));
+	cr_assert(backlog_take(&b, false, &c));
 	for (i = 0; i < 300; i++) {
 		usec_t at;
 
@@ -90,7 +90,7 @@ Test(backlog, what_was_too_early_comes_again)
 		cr_assert_leq(at - now, BACKLOG_WAIT_MAX);
 		now = at;
 		backlog_wake(&b, now);
-		cr_assert(backlog_take(&b, &c));
+		cr_assert(backlog_take(&b, false, &c));
 		cr_assert_eq(c.inode, 5);
 	}
 	backlog_later(&b, &c, now, 60 * S);
@@ -99,6 +99,72 @@ Test(backlog, what_was_too_early_comes_again)
 		backlog_later(&b,
 		    &(struct candidate){ .inode = 10u + (unsigned)i }, now, 0);
 	cr_assert_eq(b.nlater, BACKLOG_LATER_MAX);
+	backlog_done(&b);
+}
+
+/* mutation: backlog_take() takes from fresh only when nothing is ready. */
+Test(backlog, N19_what_rang_and_what_was_found_take_turns)
+{
+	struct backlog b;
+	struct candidate c;
+	uint64_t i;
+
+	backlog_init(&b);
+	for (i = 1; i <= 100; i++)
+		backlog_add(&b, i, (usec_t)i);
+	for (i = 1001; i <= 1010; i++)
+		cr_assert_eq(backlog_ring(&b, i, (usec_t)(9000 - i)), 1);
+	cr_assert_eq(backlog_ring(&b, 1001, 9000 - 1001), 0, "known");
+	cr_assert_eq(backlog_add(&b, 1001, 9000 - 1001), 0, "known");
+	for (i = 0; i < 10; i++) {
+		cr_assert(backlog_take(&b, false, &c));
+		cr_assert_eq(c.inode, 1010 - i, "the oldest that rang");
+		cr_assert(backlog_take(&b, false, &c));
+		cr_assert_eq(c.inode, 1 + i, "the oldest that was found");
+	}
+	cr_assert(backlog_take(&b, false, &c));
+	cr_assert_eq(c.inode, 11);
+	backlog_done(&b);
+}
+
+Test(backlog, a_ring_makes_fresh_what_was_found)
+{
+	struct backlog b;
+	struct candidate c;
+
+	backlog_init(&b);
+	cr_assert_not(backlog_has(&b, false));
+	backlog_add(&b, 1, 100);
+	backlog_add(&b, 2, 200);
+	cr_assert(backlog_has(&b, false));
+	cr_assert_not(backlog_has(&b, true), "a scan has just begun");
+	cr_assert_not(backlog_take(&b, true, &c));
+	cr_assert_eq(backlog_ring(&b, 2, 200), 0, "known");
+	cr_assert_eq(b.nready + b.nfresh, 2);
+	cr_assert(backlog_take(&b, true, &c));
+	cr_assert_eq(c.inode, 2);
+	cr_assert(backlog_take(&b, false, &c));
+	cr_assert_eq(c.inode, 1);
+	cr_assert_not(backlog_take(&b, false, &c));
+	backlog_done(&b);
+}
+
+/* mutation: backlog_ring() leaves out what has no room in fresh. */
+Test(backlog, D23_fresh_is_bounded_too)
+{
+	struct backlog b;
+	uint64_t i, n = 0;
+	struct candidate c;
+
+	backlog_init(&b);
+	for (i = 1; i <= BACKLOG_MAX * 3; i++)
+		backlog_ring(&b, i, (usec_t)i);
+	cr_assert_eq(b.nfresh, BACKLOG_MAX);
+	cr_assert_eq(b.nready, BACKLOG_MAX);
+	cr_assert(b.more, "the scan finds the others");
+	while (backlog_take(&b, false, &c))
+		n++;
+	cr_assert_eq(n, BACKLOG_MAX * 2);
 	backlog_done(&b);
 }
 
@@ -214,23 +280,6 @@ Test(census, entries_are_the_sum_of_rounded_up_batches)
 	r = count(1, list, ARRAY_LEN(list));
 	cr_assert_eq(r.destinations, 6);
 	cr_assert_eq(r.entries, 7);
-}
-
-/* mutation: todo-proc/census.c, hash_of() adds the address when it is NULL, or
- * examine.c passes the address of local mail. */
-Test(census, X12_an_account_is_one_destination_with_an_entry_each)
-{
-	static const char *const list[][2] = {
-		{ "alice", NULL },
-		{ "ALICE", NULL },
-		{ "alice", NULL },
-		{ "bob", NULL },
-	};
-	struct census_row r = count(1, list, ARRAY_LEN(list));
-
-	cr_assert_eq(r.recipients, 4);
-	cr_assert_eq(r.destinations, 2);
-	cr_assert_eq(r.entries, 4);
 }
 
 /* The names of n recipients, each at a nexthop of its own but for case. */

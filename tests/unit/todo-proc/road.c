@@ -98,6 +98,73 @@ Test(road, I5_found_by_the_scan_in_order_of_arrival)
 	cr_assert_eq(w.t.counts.found_by_scan, 20);
 }
 
+/* 60 files of long ago, found by a scan. */
+static void
+make_backlog(void)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+	char leaf[SPOOL_PATH_MAX];
+	uint64_t inode;
+	int i;
+
+	for (i = 0; i < 60; i++) {
+		inode = world_file(&w, SPOOL_INCOMING, "d", 1);
+		spool_leaf(&w.t.sp, SPOOL_INCOMING, inode, leaf, sizeof(leaf));
+		times[1].tv_sec = 1000000 + i;
+		cr_assert_eq(
+		    utimensat(w.t.sp.dir[SPOOL_INCOMING], leaf, times, 0), 0);
+	}
+	world_scan(&w);
+	cr_assert_eq(w.t.backlog.nready, 60);
+}
+
+/* mutation: bells_rung() adds to what was found. */
+Test(road, N19_new_mail_does_not_wait_for_the_backlog)
+{
+	uint64_t rang;
+
+	make_backlog();
+	rang = world_file(&w, SPOOL_INCOMING, "d", 1);
+	world_bell(&w, rang);
+	world_credit(&w, 2);
+	cr_assert_eq(w.nmessages, 2);
+	cr_expect(w.messages[0].inode == rang || w.messages[1].inode == rang);
+}
+
+/* mutation: add_found() takes all for old. */
+Test(road, I1_nor_does_mail_whose_ring_was_lost)
+{
+	uint64_t lost;
+
+	make_backlog();
+	lost = world_file(&w, SPOOL_INCOMING, "d", 1);
+	world_scan(&w);
+	cr_expect_eq(w.t.backlog.nfresh, 1);
+	world_credit(&w, 2);
+	cr_assert_eq(w.nmessages, 2);
+	cr_expect(w.messages[0].inode == lost || w.messages[1].inode == lost);
+}
+
+/* mutation: hand_next() does not look at scan_holds(). */
+Test(road, new_mail_does_not_wait_for_a_scan)
+{
+	uint64_t rang;
+
+	make_backlog();
+	world_run(&w);
+	w.t.incoming.running = true; /* it has begun just now */
+	w.t.incoming.started_at = w.t.now;
+	spool_scan_begin(&w.t.incoming.walk, &w.t.sp, SPOOL_INCOMING);
+	rang = world_file(&w, SPOOL_INCOMING, "d", 1);
+	world_bell(&w, rang);
+	w.t.credit = 2;
+	cr_assert(scan_holds(&w.t));
+	(void)hand_work(&w.t);
+	cr_expect_eq(w.t.backlog.nfresh, 0);
+	cr_expect_eq(w.t.backlog.nready, 60);
+	cr_expect_eq(w.t.credit, 1);
+}
+
 Test(road, I6_bells_for_what_is_not_there_or_twice)
 {
 	uint64_t inode = world_file(&w, SPOOL_INCOMING, "d", 1);
