@@ -10,6 +10,8 @@
 #include "queue-send/deferred.h"
 #include "queue-send/finish.h"
 #include "queue-send/handover.h"
+#include "queue-send/offers.h"
+#include "queue-send/share.h"
 #include "spool/reason.h"
 
 #define TAKEN_PER_TURN 50
@@ -19,6 +21,7 @@ active_forget(struct send *s, struct message *m)
 {
 	s->active--;
 	ages_remove(&s->ages, m->minute, s->now_wall);
+	share_leave(s, m);
 	messages_drop(&s->messages, m);
 	s->pub.changed = true;
 }
@@ -101,7 +104,8 @@ begin(struct send *s, struct message *m)
 	char *census;
 	int r;
 
-	m->deaths = d == NULL ? 0 : d->deaths;
+	m->deaths = d == NULL ? 0 : (uint8_t)d->deaths;
+	share_admit(s, m);
 	deferred_forget(s, m->inode);
 	m->dir = SPOOL_ACTIVE;
 	/* No recipient has failed: these are of another message (D22). */
@@ -139,16 +143,49 @@ refused(struct send *s, struct message *m, int error)
 		return false;
 	}
 	if (error == -ENOENT) {
-		deferred_forget(s, m->inode);
+		/* What was parked after it was offered twice stays so. */
+		if (m->dir != SPOOL_INCOMING)
+			deferred_forget(s, m->inode);
 		finish_clear_reasons(s, m->inode);
 	} else {
 		finish_write_failed(s, m, "move to active", error);
 		if (d != NULL && d->asked)
-			due_unask(&s->due, d, s->now + s->retry.minimal);
+			offers_unask(s, d, s->now + s->retry.minimal);
 	}
 	/* One that still lies in incoming is found again by the scan. */
 	messages_drop(&s->messages, m);
 	return true;
+}
+
+/* Where it goes: what is new is moved there. */
+static int
+move_to(struct send *s, struct message *m, enum spool_dir dir)
+{
+	int r = 0;
+
+	if (m->dir != dir)
+		r = spool_move(&s->sp, (enum spool_dir)m->dir, dir, m->inode);
+	if (r == 0 && m->dir == SPOOL_INCOMING) {
+		s->counters.accepted++;
+		rate_add(&s->rate_in, s->now);
+	}
+	return r;
+}
+
+/* Its destinations have their share: to deferred/ with it, or it stays there.
+ * By its arrival it is in line, or by when it was due. */
+static void
+park(struct send *s, struct message *m, struct line *line)
+{
+	usec_t age = s->now_wall - m->file.arrival_wall;
+
+	if (m->dir == SPOOL_INCOMING) {
+		/* A due time there would be another message's. */
+		(void)reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+		deferred_add(s, m, s->now - (age > 0 ? age : 0));
+	}
+	share_park(s, line, m->inode);
+	messages_drop(&s->messages, m);
 }
 
 static bool
@@ -156,16 +193,15 @@ take(struct send *s, enum intake_side side)
 {
 	struct message *m = messages_first(
 	    &s->messages, (enum message_list)(LIST_OFFERED_INCOMING + side));
-	int r =
-	    spool_move(&s->sp, (enum spool_dir)m->dir, SPOOL_ACTIVE, m->inode);
+	struct line *line = share_judge(s, m);
+	int r = move_to(s, m, line == NULL ? SPOOL_ACTIVE : SPOOL_DEFERRED);
 
 	if (r < 0)
 		return refused(s, m, r);
-	if (side == INTAKE_INCOMING) {
-		s->counters.accepted++;
-		rate_add(&s->rate_in, s->now);
-	}
-	begin(s, m);
+	if (line == NULL)
+		begin(s, m);
+	else
+		park(s, m, line);
 	return true;
 }
 

@@ -46,6 +46,7 @@ send_init(struct send *s)
 	TAILQ_INIT(&s->agents);
 	RB_INIT(&s->jobs);
 	due_init(&s->due);
+	share_init(s);
 	s->stop_at = s->stray_at = s->rescan_at = USEC_NEVER;
 	r = daemon_routes(s->conf, &s->routes);
 	if (r < 0)
@@ -76,9 +77,12 @@ send_done(struct send *s)
 	sync_done(s);
 	results_drop_parked(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
-		while ((m = messages_first(&s->messages, list)) != NULL)
+		while ((m = messages_first(&s->messages, list)) != NULL) {
+			share_leave(s, m);
 			messages_drop(&s->messages, m);
+		}
 	handover_done(s);
+	share_done(s);
 	deferred_done(s);
 	publish_done(s);
 	turn_done(&s->turn);
@@ -236,6 +240,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	if (daemon_routes(fresh, &routes) == 0) {
 		route_free(&s->routes);
 		s->routes = routes;
+		share_reroute(s);
 	} else {
 		log_error("reload: the old routing stays in force");
 	}
@@ -256,6 +261,7 @@ flush(struct daemon *d)
 		 "destinations are open",
 	    (unsigned long long)s->due.count, watch_flushed(s));
 	deferred_flush(s);
+	share_flush(s);
 	send_kick(s);
 }
 

@@ -3,11 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue-send/claims.h"
 #include "queue-send/dispatch.h"
 #include "queue-send/recipients.h"
 #include "queue-send/results.h"
 
-#define DEFERRED_PER_TURN 200 /* recipients: each is a write */
+#define DEFERRED_PER_TURN 20 /* recipients: each is a write */
 #define SUSPENDED         "delivery temporarily suspended: "
 
 /* The reason as dispatch_end() was given it: the code, a blank, the text. */
@@ -63,6 +64,7 @@ put_off(struct send *s, struct sched_entry *e)
 	if (r < 0) {
 		dispatch_give_up(s, e, SITE_UNTRIED, r);
 	} else {
+		claims_end(s, m, e);
 		sched_done(s->sched, e, SITE_UNTRIED, NULL, s->now);
 		recipients_settle(s, m);
 	}

@@ -41,6 +41,9 @@ found(struct send *s, const struct spool_item *item)
 		return;
 	if (!s->walk_flush)
 		at = retry_due_mono(&s->retry, item->mtime_wall, &now);
+	/* What has waited longest comes first. */
+	if (at <= s->now && item->mtime_wall < s->now_wall)
+		at = s->now - (s->now_wall - item->mtime_wall);
 	if (due_put(&s->due, item->inode, at) == NULL)
 		s->walks[WALK_DEFERRED].wanted = true; /* no memory: again */
 }
@@ -167,20 +170,28 @@ deferred_add(struct send *s, const struct message *m, usec_t at_mono)
 		s->walks[WALK_DEFERRED].wanted = true;
 		return;
 	}
-	d->deaths = m->agent_died ? m->deaths : 0;
+	d->deaths = !m->agent_died       ? 0
+	    : m->deaths < DUE_DEATHS_MAX ? m->deaths & DUE_DEATHS_MAX
+					 : DUE_DEATHS_MAX;
 	if (d->minute == 0)
-		d->minute =
+		d->minute = DUE_MINUTE_MAX &
 		    ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
+	share_remember(s, m, d);
 }
 
 void
 deferred_forget(struct send *s, uint64_t inode)
 {
 	struct due *d = due_find(&s->due, inode);
+	struct line *line;
 
-	if (d != NULL && d->minute != 0)
+	if (d == NULL)
+		return;
+	if (d->minute != 0)
 		ages_remove(&s->ages, d->minute, s->now_wall);
+	line = share_line_of(s, d);
 	due_drop(&s->due, inode);
+	share_changed(s, line);
 }
 
 void

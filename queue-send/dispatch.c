@@ -7,6 +7,7 @@
 
 #include "base/io.h"
 #include "log/log.h"
+#include "queue-send/claims.h"
 #include "queue-send/finish.h"
 #include "queue-send/handover.h"
 #include "queue-send/links.h"
@@ -74,6 +75,7 @@ dispatch_end(
 
 	RB_REMOVE(job_tree, &s->jobs, job);
 	TAILQ_REMOVE(&job->agent->jobs, job, of_agent);
+	claims_end(s, m, job->entry);
 	sched_done(s->sched, job->entry, result, why, s->now);
 	free(job);
 	recipients_settle(s, m);
@@ -296,6 +298,7 @@ dispatch_give_up(
 	else if (error != -ENOENT && error != -EBADMSG && error != -EPERM)
 		finish_mark_failed(s, m, "open for delivery", error);
 	message_fail(m, error);
+	claims_end(s, m, e);
 	sched_done(s->sched, e, result, NULL, s->now);
 	recipients_settle(s, m);
 }

@@ -1,5 +1,6 @@
 #include "queue-send/due.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static int
@@ -37,6 +38,7 @@ due_done(struct due_queue *q)
 		RB_REMOVE(due_inodes, &q->nodes, d);
 		free(d);
 	}
+	free(q->numbers);
 	due_init(q);
 }
 
@@ -63,15 +65,43 @@ wait_until(struct due_queue *q, struct due *d, usec_t at_mono)
 	RB_INSERT(due_times, &q->later, d);
 }
 
+struct due_line *
+due_line_of(const struct due_queue *q, const struct due *d)
+{
+	return d->line == 0 ? NULL : q->numbers[d->line].line;
+}
+
 static void
 stop_waiting(struct due_queue *q, struct due *d)
 {
+	struct due_line *line = due_line_of(q, d);
+
 	if (d->asked) {
 		d->asked = false;
 		q->asked--;
+		if (line != NULL)
+			line->nasked--;
+	} else if (d->parked) {
+		RB_REMOVE(due_times, &line->waiting, d);
+		d->parked = false;
+		line->nwaiting--;
+		q->parked--;
 	} else {
 		RB_REMOVE(due_times, tree_of(q, d), d);
 	}
+}
+
+/* It is in no tree. */
+static struct due *
+ask(struct due_queue *q, struct due *d)
+{
+	struct due_line *line = due_line_of(q, d);
+
+	d->asked = true;
+	q->asked++;
+	if (line != NULL)
+		line->nasked++;
+	return d;
 }
 
 struct due *
@@ -101,6 +131,7 @@ due_drop(struct due_queue *q, uint64_t inode)
 	if (d == NULL)
 		return;
 	stop_waiting(q, d);
+	due_set_line(q, d, NULL);
 	RB_REMOVE(due_inodes, &q->nodes, d);
 	q->count--;
 	free(d);
@@ -117,9 +148,7 @@ due_ask(struct due_queue *q, usec_t now)
 			return NULL;
 	}
 	stop_waiting(q, d);
-	d->asked = true;
-	q->asked++;
-	return d;
+	return ask(q, d);
 }
 
 void
@@ -139,7 +168,7 @@ due_unask_all(struct due_queue *q, usec_t now)
 		return;
 	RB_FOREACH (d, due_inodes, &q->nodes)
 		if (d->asked)
-			due_unask(q, d, now);
+			due_unask(q, d, d->at_mono < now ? d->at_mono : now);
 }
 
 void
@@ -150,12 +179,12 @@ due_flush(struct due_queue *q)
 	if (RB_EMPTY(&q->flushed)) {
 		q->flushed = q->later;
 		RB_INIT(&q->later);
-		q->epoch++;
+		q->epoch = !q->epoch;
 		return;
 	}
 	RB_FOREACH_SAFE (d, due_times, &q->later, next) {
 		RB_REMOVE(due_times, &q->later, d);
-		d->epoch = (uint8_t)(q->epoch - 1);
+		d->epoch = !q->epoch;
 		RB_INSERT(due_times, &q->flushed, d);
 	}
 }
@@ -170,4 +199,87 @@ due_next(const struct due_queue *q)
 		return INT64_MIN;
 	d = RB_MIN(due_times, &later);
 	return d == NULL ? USEC_NEVER : d->at_mono;
+}
+
+/* ---- lines ---- */
+
+static int
+more_numbers(struct due_queue *q)
+{
+	uint32_t n = q->nnumbers < 16 ? 16 : q->nnumbers * 2, i;
+	struct due_number *more = reallocarray(q->numbers, n, sizeof(*more));
+
+	if (more == NULL)
+		return -ENOMEM;
+	q->numbers = more;
+	for (i = n - 1; i >= q->nnumbers && i > 0; i--) {
+		more[i] = (struct due_number){ .next_free = q->free_number };
+		q->free_number = i;
+	}
+	q->nnumbers = n;
+	return 0;
+}
+
+int
+due_line_add(struct due_queue *q, struct due_line *line)
+{
+	int r = q->free_number == 0 ? more_numbers(q) : 0;
+
+	if (r < 0)
+		return r;
+	*line = (struct due_line){ .number = q->free_number };
+	RB_INIT(&line->waiting);
+	q->free_number = q->numbers[line->number].next_free;
+	q->numbers[line->number].line = line;
+	return 0;
+}
+
+void
+due_line_drop(struct due_queue *q, struct due_line *line)
+{
+	ASSERT(line->nodes == 0);
+	q->numbers[line->number] =
+	    (struct due_number){ .next_free = q->free_number };
+	q->free_number = line->number;
+}
+
+void
+due_set_line(struct due_queue *q, struct due *d, struct due_line *line)
+{
+	struct due_line *old = due_line_of(q, d);
+
+	ASSERT(!d->parked);
+	if (old != NULL) {
+		old->nodes--;
+		old->nasked -= d->asked;
+	}
+	d->line = line == NULL ? 0 : line->number;
+	if (line != NULL) {
+		line->nodes++;
+		line->nasked += d->asked;
+	}
+}
+
+void
+due_park(struct due_queue *q, struct due *d)
+{
+	struct due_line *line = due_line_of(q, d);
+
+	ASSERT(line != NULL);
+	stop_waiting(q, d);
+	d->parked = true;
+	RB_INSERT(due_times, &line->waiting, d);
+	line->nwaiting++;
+	q->parked++;
+}
+
+struct due *
+due_ask_line(struct due_queue *q, struct due_line *line)
+{
+	struct due *d = RB_MIN(due_times, &line->waiting);
+
+	if (d == NULL)
+		return NULL;
+	stop_waiting(q, d);
+	return ask(q, d);
 }

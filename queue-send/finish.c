@@ -10,6 +10,7 @@
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
 #include "queue-send/handover.h"
+#include "queue-send/share.h"
 #include "queue-send/sync.h"
 #include "spool/reason.h"
 
@@ -209,12 +210,29 @@ defer(struct send *s, struct message *m)
 	r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
 	if (r < 0)
 		return r;
-	if (m->error != 0 && m->error != -ECONNABORTED) {
+	if (m->error != 0 && m->error != -ECONNABORTED && !m->evicted) {
 		message_id(m, id);
 		log_error("%s: cannot be read: %s: deferred", id,
 		    strerror(-m->error));
 	}
 	deferred_add(s, m, s->now + delay);
+	return 0;
+}
+
+/* All that is left of it waits for destinations that have their share: in line
+ * for one of them, if nothing of it has failed yet. */
+static int
+evict(struct send *s, struct message *m)
+{
+	int r;
+
+	if (m->deferred > 0)
+		return defer(s, m);
+	r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
+	if (r < 0)
+		return r;
+	deferred_add(s, m, m->active_mono);
+	share_park(s, m->line, m->inode);
 	return 0;
 }
 
@@ -233,7 +251,8 @@ leave(struct send *s, struct message *m)
 	case EOWNERDEAD:
 		return quarantine(s, m);
 	case ECANCELED:
-		return put_aside(s, m);
+		return m->evicted && !handover_runs(s) ? evict(s, m)
+						       : put_aside(s, m);
 	case EBADMSG:
 	case EPERM:
 		return corrupt(s, m);

@@ -51,7 +51,8 @@ messages_add(struct messages *ms, const struct msg_MESSAGE *frame)
 
 	if (m == NULL)
 		return NULL;
-	m->census = malloc(frame->census.len + 1);
+	RB_INIT(&m->claims);
+	m->census = malloc(frame->census.len + frame->destinations.len + 1);
 	if (m->census == NULL) {
 		free(m);
 		return NULL;
@@ -59,7 +60,11 @@ messages_add(struct messages *ms, const struct msg_MESSAGE *frame)
 	copy_frame(m, frame);
 	if (frame->census.len > 0)
 		memcpy(m->census, frame->census.data, frame->census.len);
-	m->census_len = frame->census.len;
+	if (frame->destinations.len > 0)
+		memcpy(m->census + frame->census.len, frame->destinations.data,
+		    frame->destinations.len);
+	m->census_len = (uint32_t)frame->census.len;
+	m->names_len = (uint32_t)frame->destinations.len;
 	RB_INSERT(message_tree, &ms->tree, m);
 	TAILQ_INSERT_TAIL(&ms->list[LIST_NONE], m, on);
 	ms->count[LIST_NONE]++;

@@ -12,8 +12,8 @@
  *
  * Keyed by inode, and told from another one of the same inode by arrival time
  * and nonce (D22). A message lives from messages_add() to messages_drop().
- * Kept small: with its part of common/sched it must fit into 1 KiB
- * (tests/unit/queue-send/memory.c).
+ * Kept small: with its part of common/sched it must fit into 1 KiB, and
+ * 128 bytes if its destination is its alone (tests/unit/queue-send/memory.c).
  */
 #ifndef QUEUE_SEND_MESSAGE_H
 #define QUEUE_SEND_MESSAGE_H
@@ -25,8 +25,12 @@
 #include <sys/queue.h>
 #include <bsd/sys/tree.h>
 
+struct claim;
+struct line;
 struct report;
 struct sched_message;
+
+RB_HEAD(claims, claim);
 
 enum message_list {
 	LIST_NONE,
@@ -53,12 +57,15 @@ struct message_file {
 struct message {
 	RB_ENTRY(message) link;
 	TAILQ_ENTRY(message) on;
-	uint8_t list;       /* enum message_list */
-	uint8_t dir;        /* enum spool_dir: where it lies */
-	uint8_t deaths;     /* of agents that had it */
-	bool active;        /* in the active queue */
-	bool reasons_begun; /* defer/ holds this attempt's */
-	bool agent_died;    /* in this attempt */
+	uint8_t list;           /* enum message_list */
+	uint8_t dir;            /* enum spool_dir: where it lies */
+	uint8_t deaths;         /* of agents that had it */
+	bool active : 1;        /* in the active queue */
+	bool reasons_begun : 1; /* defer/ holds this attempt's */
+	bool agent_died : 1;    /* in this attempt */
+	bool named : 1;         /* todo-proc has told all its destinations */
+	bool sole : 1;          /* and there is one */
+	bool evicted : 1; /* all that is left is for those with their share */
 	uint64_t inode;
 	struct message_file file; /* before it is active only what identifies */
 	uint64_t next;            /* offset of the next recipient to read */
@@ -72,13 +79,15 @@ struct message {
 	uint32_t minute;   /* its place in send->ages */
 	uint32_t marked;   /* epoch of the last mark (sync.h), 0: none */
 	uint32_t syncing;  /* serial of the job, 0: none */
-	int fd;            /* O_RDWR while deliveries run, else -1 */
-	int error;         /* 0, or -errno: the file does not let us go on */
-	const char *why;   /* what is damaged, for -EBADMSG and -EPERM */
+	struct line *line; /* the destination that holds it, or NULL */
+	struct claims claims; /* unless it is for one alone */
+	int fd;               /* O_RDWR while deliveries run, else -1 */
+	int error;            /* 0, or -errno: the file does not let us go on */
+	const char *why;      /* what is damaged, for -EBADMSG and -EPERM */
 	union {
-		struct { /* !active */
-			char *census;
-			size_t census_len;
+		struct {              /* !active */
+			char *census; /* and the names behind it */
+			uint32_t census_len, names_len;
 		};
 		struct { /* active */
 			struct sched_message *sched;
@@ -117,7 +126,7 @@ void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 /* What the trailer of its file says; its recipients are to be read. */
 void message_set_file(struct message *m, const struct queue_file *file);
 /* It is in the active queue from here on, without a sched_message yet. The
- * census is the caller's to free. */
+ * census, with the names behind it, is the caller's to free. */
 char *message_activate(struct message *m, usec_t now, size_t *ret_census_len);
 /* The first error is kept, with what spool says is wrong; 0 changes nothing. */
 void message_fail(struct message *m, int error);

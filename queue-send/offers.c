@@ -9,9 +9,19 @@
 #include "queue-send/finish.h"
 #include "queue-send/handover.h"
 
-#define SCAN_EVERY   USEC_PER_SEC
-#define PREPARE_WAIT USEC_PER_SEC /* after the link did not take one */
-#define SUSPECT_WAIT USEC_PER_SEC
+#define SCAN_EVERY    USEC_PER_SEC
+#define PREPARE_WAIT  USEC_PER_SEC /* after the link did not take one */
+#define SUSPECT_WAIT  USEC_PER_SEC
+#define HELD_PER_TURN 1000 /* due, and parked in their lines */
+
+void
+offers_unask(struct send *s, struct due *d, usec_t at)
+{
+	struct line *line = share_line_of(s, d);
+
+	due_unask(&s->due, d, at);
+	share_changed(s, line);
+}
 
 /* ---- in ---- */
 
@@ -25,7 +35,8 @@ is_right(const struct send *s, const struct msg_MESSAGE *f)
 	    f->arrival_wall <= QUEUE_ID_ARRIVAL_MAX &&
 	    f->sender.len <= ADDRESS_MAX &&
 	    f->census.len % MSG_CENSUS_ROW == 0 &&
-	    f->census.len <= CONF_TRANSPORTS_MAX * MSG_CENSUS_ROW;
+	    f->census.len <= CONF_TRANSPORTS_MAX * MSG_CENSUS_ROW &&
+	    share_names_are_right(&f->destinations);
 }
 
 /* False: we have this message. Another one of the same inode means that the
@@ -76,7 +87,7 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f)
 	} else if (f->dir == SPOOL_INCOMING) {
 		s->want_scan = true;
 	} else {
-		due_unask(&s->due, d, s->now + s->retry.minimal);
+		offers_unask(s, d, s->now + s->retry.minimal);
 	}
 	return 0;
 }
@@ -99,7 +110,7 @@ offers_on_gone(struct send *s, const struct msg_GONE *f)
 		deferred_forget(s, f->inode);
 		break;
 	default:
-		due_unask(&s->due, d, s->now + s->retry.minimal);
+		offers_unask(s, d, s->now + s->retry.minimal);
 	}
 	s->pub.changed = true;
 	send_kick(s);
@@ -138,6 +149,7 @@ offers_drop(struct send *s)
 		while ((m = messages_first(&s->messages, list)) != NULL)
 			messages_drop(&s->messages, m);
 	due_unask_all(&s->due, s->now);
+	share_all_changed(s);
 }
 
 void
@@ -204,11 +216,40 @@ must_wait(struct send *s, struct due *d)
 		return false;
 	/* It is asked for by now, and may be the one of last time. */
 	if (s->suspect != d->inode && has_suspect(s)) {
-		due_unask(&s->due, d, s->now + SUSPECT_WAIT);
+		offers_unask(s, d, s->now + SUSPECT_WAIT);
 		return true;
 	}
 	s->suspect = d->inode;
 	return false;
+}
+
+/* The next by its due time; those whose destination has its share are put in
+ * its line, so many in a turn. */
+static struct due *
+next_by_time(struct send *s, uint32_t *held)
+{
+	struct due *d;
+
+	while (
+	    *held < HELD_PER_TURN && (d = due_ask(&s->due, s->now)) != NULL) {
+		if (!share_holds_back(s, d))
+			return d;
+		++*held;
+	}
+	return NULL;
+}
+
+/* One that was parked and one by its time, in turn. */
+static struct due *
+next_due(struct send *s, uint32_t *held)
+{
+	bool first = s->lines_turn;
+	struct due *d = first ? share_ask(s) : next_by_time(s, held);
+
+	s->lines_turn = !first;
+	if (d != NULL)
+		return d;
+	return first ? next_by_time(s, held) : share_ask(s);
 }
 
 static usec_t
@@ -216,17 +257,21 @@ ask_for_due(struct send *s, uint32_t window)
 {
 	struct due *d;
 	struct msg msg = { .type = MSG_PREPARE };
+	uint32_t held = 0;
+	usec_t at;
 
 	while (s->due.asked < window) {
-		d = due_ask(&s->due, s->now);
-		if (d == NULL)
-			return due_next(&s->due);
+		d = next_due(s, &held);
+		if (d == NULL) {
+			at = share_next(s);
+			return at < due_next(&s->due) ? at : due_next(&s->due);
+		}
 		if (must_wait(s, d))
 			continue;
 		msg.u.PREPARE.inode = d->inode;
 		if (put(s, &msg) == 0)
 			continue;
-		due_unask(&s->due, d, s->now + PREPARE_WAIT);
+		offers_unask(s, d, s->now + PREPARE_WAIT);
 		return s->now + PREPARE_WAIT;
 	}
 	return USEC_NEVER;

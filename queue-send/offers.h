@@ -17,6 +17,8 @@ usec_t offers_work(struct send *s);
 /* The peer is another one: what was asked of the last one is forgotten, what
  * it offered lies where it lay. */
 void offers_reset(struct send *s);
+/* What was asked for is not to be had now: due again at. */
+void offers_unask(struct send *s, struct due *d, usec_t at);
 /* The same peer; its credit stands. */
 void offers_drop(struct send *s);
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "base/io.h"
+#include "queue-send/claims.h"
 #include "queue-send/results.h"
 
 #define READ_PER_TURN 2000
@@ -41,6 +42,7 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 	char nexthop[ROUTE_NEXTHOP_MAX + 1];
 	const char *why = "";
 	struct route route;
+	bool by_itself; /* the recipient is the destination */
 	int transport, r;
 
 	if (route_lookup(s->routes, rcpt->address, &route) < 0) {
@@ -56,6 +58,10 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 		settle_unrouted(s, m, rcpt, AGENT_FAILED, why);
 		return 0;
 	}
+	by_itself = !route_is_mailbox(&route) &&
+	    sched_recipient_limit(
+		s->conf->transports[transport].destination_recipient_limit) ==
+		1;
 	r = sched_rcpt_add(m->sched, (uint32_t)transport, nexthop,
 	    route_is_mailbox(&route) ? NULL : rcpt->address, &handle);
 	if (r == -EINVAL) {
@@ -65,7 +71,8 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 	if (r < 0)
 		return r;
 	m->room--;
-	return 0;
+	return claims_add(s, m, (uint32_t)transport, nexthop,
+	    by_itself ? rcpt->address : NULL);
 }
 
 static int
@@ -183,6 +190,11 @@ recipients_settle(struct send *s, struct message *m)
 		io_close(&m->fd);
 	if (m->list == LIST_READING) /* the end of the batch settles it */
 		return;
+	if (m->error == 0 && !m->sole &&
+	    claims_settle(s, m, idle && (m->named || !has_unread(m)))) {
+		m->evicted = true;
+		message_fail(m, -ECANCELED);
+	}
 	if (m->error != 0)
 		sched_message_cancel(m->sched);
 	if (!idle || sched_message_waiting(m->sched) > 0)

@@ -6,6 +6,8 @@
  *	links       the peers: frames in, agents that come and go
  *	offers      MESSAGE and GONE of todo-proc; CREDIT and PREPARE to it
  *	active      a message comes into the active queue
+ *	share       no destination has more of it than its share
+ *	claims      the destinations that a message still has
  *	recipients  its recipients are read in batches
  *	schedule    the scheduler and its parameters
  *	places      at destinations: shared with all queues, or alone
@@ -42,6 +44,7 @@
 #include "queue-send/message.h"
 #include "queue-send/rate.h"
 #include "queue-send/retry.h"
+#include "queue-send/share.h"
 #include "queue-send/watch.h"
 #include "route/route.h"
 #include "sched/sched.h"
@@ -158,6 +161,7 @@ struct send {
 	usec_t stuck_at;           /* when to try again what could not */
 	uint32_t active;           /* messages in the active queue */
 	struct due_queue due;
+	struct share share;
 	struct walk walks[WALK_NKINDS];
 	usec_t walk_at;   /* the next walk of everything */
 	bool walk_flush;  /* what the walk finds is due */
@@ -167,6 +171,7 @@ struct send {
 
 	struct wire *todo;
 	struct intake intake;
+	bool lines_turn; /* what is asked for next: parked, or by its time */
 	uint32_t credit; /* given and not used */
 	usec_t intake_blocked_until;
 	bool want_scan;

@@ -107,7 +107,8 @@ struct conf {
 	char *routing_file, *programs_file;
 	usec_t scan_interval;
 	/* scheduling, queue runs */
-	uint32_t message_active_limit;        /* qmgr_message_active_limit */
+	uint32_t message_active_limit; /* qmgr_message_active_limit */
+	uint32_t destination_active_share_pct;
 	uint32_t message_recipient_limit_mem; /* qmgr_message_recipient_limit */
 	uint32_t message_recipient_minimum;
 	usec_t minimal_backoff_time, maximal_backoff_time;

@@ -202,7 +202,7 @@ struct spool_item {
 	uint32_t split;
 	uint64_t inode; /* 0: a foreign name, or not where it belongs (D17) */
 	/* 0 unless asked for: */
-	usec_t mtime_wall; /* in deferred/ the due time, 0 if it was lost */
+	usec_t mtime_wall; /* in deferred/ the due time, if it has one */
 	uint64_t size;
 };
 void spool_scan_begin(

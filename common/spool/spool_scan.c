@@ -95,15 +95,16 @@ inode_here(const struct spool_scan *s, const char *name)
 	return inode;
 }
 
+/* Without one it is due at once: as old as it is. */
 static usec_t
-due_time(const struct spool *sp, uint64_t inode)
+due_time(const struct spool *sp, uint64_t inode, usec_t written)
 {
 	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 
 	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
 	if (fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
+		return written;
 	return mtime(&st);
 }
 
@@ -125,7 +126,8 @@ fill(const struct spool_scan *s, const char *name, bool with_stat,
 	ret_item->size = (uint64_t)st.st_size;
 	ret_item->mtime_wall = mtime(&st);
 	if (s->dir == SPOOL_DEFERRED)
-		ret_item->mtime_wall = due_time(s->sp, ret_item->inode);
+		ret_item->mtime_wall =
+		    due_time(s->sp, ret_item->inode, ret_item->mtime_wall);
 	return true;
 }
 

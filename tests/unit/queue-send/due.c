@@ -53,7 +53,7 @@ Test(due, D22_a_dropped_inode_carries_nothing_over)
 
 	due_init(&q);
 	d = due_put(&q, 7, 100);
-	d->deaths = 9;
+	d->deaths = 7;
 	d->minute = 5;
 	cr_assert_eq(ask(&q, 100), 7);
 	due_drop(&q, 7);

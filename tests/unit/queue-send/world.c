@@ -245,10 +245,46 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 	return id.inode;
 }
 
+static void
+add_name(struct world *w, struct buf *names, const char *address)
+{
+	char nexthop[ROUTE_NEXTHOP_MAX + 1], name[ROUTE_DESTINATION_MAX + 1];
+	struct route route;
+	const char *why;
+	uint32_t head[2];
+
+	cr_assert_eq(route_lookup(w->s.routes, address, &route), 0);
+	cr_assert_eq(route_nexthop(&route, address, nexthop, &why), 0);
+	head[0] = (uint32_t)conf_transport_find(&w->conf, route.transport);
+	head[1] = (uint32_t)route_destination(nexthop, NULL, name);
+	if (names->len > 0 &&
+	    memmem(names->data, names->len, name, head[1]) != NULL)
+		return;
+	buf_add(names, head, sizeof(head));
+	buf_add(names, name, head[1]);
+}
+
+/* As todo-proc names them: of what is pending, while they are few. */
+static void
+name_destinations(
+    struct world *w, const struct queue_file *file, int fd, struct buf *names)
+{
+	static struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+
+	queue_rcpt_begin(&cursor, file);
+	while (!w->unnamed && queue_rcpt_next(&cursor, fd, &rcpt) > 0)
+		if (rcpt.mark == RCPT_PENDING && names->len < 4096)
+			add_name(w, names, rcpt.address);
+	if (names->len > 16 * 16) /* "dN.test" and its head */
+		buf_reset(names);
+}
+
 void
 world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 {
 	struct msg msg = { .type = MSG_MESSAGE };
+	struct buf names = { 0 };
 	struct queue_file file;
 	uint32_t pending = 0;
 	const char *mark;
@@ -256,6 +292,7 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(queue_file_read(fd, &file), 0);
+	name_destinations(w, &file, fd, &names);
 	close(fd);
 	for (mark = world_marks(w, dir, inode); *mark != '\0'; mark++)
 		pending += *mark == '.';
@@ -276,8 +313,10 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 		.recipients = file.rcpt_count,
 		.pending = pending,
 		.sender = MSG_S("s@here.test"),
+		.destinations = { names.data, names.len },
 	};
 	world_send(w->todo, &msg);
+	buf_done(&names);
 }
 
 uint64_t

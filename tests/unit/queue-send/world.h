@@ -28,6 +28,7 @@ struct world {
 	uint64_t credit;      /* that todo-proc was given */
 	uint64_t prepared[256];
 	uint32_t nprepared, scans;
+	bool unnamed;          /* offers do not name destinations */
 	unsigned sync_threads; /* set before world_start(); 0: none */
 };
 

@@ -1,0 +1,123 @@
+#include "queue-send/claims.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue-send/send.h"
+
+static int
+claim_compare(const struct claim *a, const struct claim *b)
+{
+	return line_compare(a->line, b->line->transport, b->line->name);
+}
+
+TREE_GENERATE(claims, claim, link, claim_compare)
+
+static struct claim *
+find(const struct message *m, uint32_t transport, const char *name)
+{
+	struct claim *c = m->claims.rbh_root;
+	int r;
+
+	while (c != NULL && (r = line_compare(c->line, transport, name)) != 0)
+		c = r > 0 ? RB_LEFT(c, link) : RB_RIGHT(c, link);
+	return c;
+}
+
+static struct claim *
+make(struct send *s, struct message *m, uint32_t transport, const char *name)
+{
+	struct claim *c = calloc(1, sizeof(*c));
+	struct line *line = c == NULL ? NULL : line_get(s, transport, name);
+
+	if (line == NULL) {
+		free(c);
+		return NULL;
+	}
+	c->line = line;
+	line->claims++;
+	RB_INSERT(claims, &m->claims, c);
+	return c;
+}
+
+int
+claims_add(struct send *s, struct message *m, uint32_t transport,
+    const char *nexthop, const char *address)
+{
+	char name[ROUTE_DESTINATION_MAX + 1];
+	struct claim *c;
+
+	if (m->sole || route_destination(nexthop, address, name) < 0)
+		return 0;
+	c = find(m, transport, name);
+	if (c == NULL)
+		c = make(s, m, transport, name);
+	if (c == NULL)
+		return -ENOMEM;
+	c->left++;
+	return 0;
+}
+
+static void
+drop(struct send *s, struct message *m, struct claim *c)
+{
+	struct line *line = c->line;
+
+	RB_REMOVE(claims, &m->claims, c);
+	free(c);
+	line->claims--;
+	line_put(s, line);
+}
+
+void
+claims_end(struct send *s, struct message *m, const struct sched_entry *e)
+{
+	char name[ROUTE_DESTINATION_MAX + 1];
+	struct claim *c;
+
+	if (m->sole || route_destination(e->destination, NULL, name) < 0)
+		return;
+	c = find(m, e->transport, name);
+	if (c == NULL)
+		return;
+	c->left -= e->nrcpts < c->left ? e->nrcpts : c->left;
+	if (c->left == 0)
+		drop(s, m, c);
+}
+
+/* One that may hold a message more. */
+static struct line *
+with_room(struct send *s, struct message *m)
+{
+	struct claim *c;
+
+	RB_FOREACH (c, claims, &m->claims)
+		if (!line_is_beyond(s, c->line))
+			return c->line;
+	return NULL;
+}
+
+bool
+claims_settle(struct send *s, struct message *m, bool may_leave)
+{
+	const struct line *held = m->line;
+	struct claim *first = RB_MIN(claims, &m->claims);
+	struct line *line;
+
+	if (first == NULL ||
+	    (held != NULL && find(m, held->transport, held->name) != NULL))
+		return false;
+	line = with_room(s, m);
+	share_hold(s, m, line == NULL ? first->line : line);
+	return line == NULL && may_leave;
+}
+
+void
+claims_drop(struct send *s, struct message *m)
+{
+	struct claim *c;
+
+	while ((c = RB_MIN(claims, &m->claims)) != NULL)
+		drop(s, m, c);
+}
