@@ -113,7 +113,7 @@ lint:
 format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
-.PHONY: demo bench bench-beside
+.PHONY: demo bench bench-beside bench-share
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -122,6 +122,9 @@ bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
 # BESIDE=DIR: another checkout, built there with the same two targets.
 bench-beside: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/beside.py $(BESIDE)
+
+bench-share: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/share.py
 
 $(B)/tests/bench/submit: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) \
     $(call logic_o,queue-inject) $(LIB)

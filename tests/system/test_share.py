@@ -1,0 +1,134 @@
+"""A destination that hangs holds its share of the active queue, and local mail
+goes on beside it. The same at full size: make bench-share."""
+import concurrent.futures
+import re
+import socket
+import threading
+
+from case import SystemTest, cost
+from instance import wait
+from local_mail import LocalMail, percentile
+
+HELLO = b"Subject: hello\n\nhello\n"
+ACTIVE = 200
+SHARE = 40  # a fifth
+
+
+class Silent:
+    """Connections are taken and never greeted."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.socket.getsockname()[1]
+        self.taken = []
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self):
+        while True:
+            try:
+                self.taken.append(self.socket.accept()[0])
+            except OSError:
+                return
+
+    def stop(self):
+        self.socket.close()
+        for taken in self.taken:
+            taken.close()
+
+
+class Share(SystemTest):
+    def silent(self):
+        site = Silent()
+        self.addCleanup(site.stop)
+        return site
+
+    def hanging(self, site, **conf):
+        return self.instance(queues=1, routing=f"test.example local\n* smtp:127.0.0.1:{site.port}\n", conf={
+            "qmgr_message_active_limit": ACTIVE, "smtp_greeting_timeout": "2s", "minimal_backoff_time": "2s",
+            "maximal_backoff_time": "3s", "local_destination_concurrency_limit": 20} | conf)
+
+    def submit(self, i, count):
+        """Messages for the host that hangs, by a few submitters at once."""
+        i.face("sendmail")  # made once, before they all want it
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: i.inject(HELLO, f"x{n}@away.example"), range(count)))
+
+    def deaths(self, i):
+        return len(re.findall("warning: destination=.*state=dead", i.log()))
+
+    @cost(25)
+    def test_N19_local_mail_beside_a_host_that_hangs(self):
+        site = self.silent()
+        i = self.hanging(site).start()
+        self.addCleanup(lambda: mail.stop(0))
+        mail = LocalMail(i).start()
+        mail.phase("submitted")
+        self.submit(i, 1000)
+        active = i.page(1)["active"]
+        self.assertLess(active, SHARE + 60, "its share, and local mail")
+        wait(lambda: self.deaths(i) >= 1, 60, "its death")
+        mail.phase("dead and open again, three times")
+        wait(lambda: self.deaths(i) >= 4, 120, "four deaths")
+        mail.phase("after a flush")
+        before = self.deaths(i)
+        i.flush()
+        wait(lambda: self.deaths(i) >= before + 2, 60, "its death after the flush")
+        mail.stop(60)
+        for phase, delays in mail.delays().items():
+            self.assertLess(percentile(delays, 99), 1.0, f"{phase}: {delays[-5:]} of {len(delays)}")
+        # All of it is there, and no local mail.
+        wait(lambda: (page := i.page(1)) and page["active"] + page["deferred"] == 1000, 10, "1000 messages")
+        self.assertTrue(i.log_has(r"has its share of the active queue, \d+ messages"))
+        i.stop()
+
+    @cost(15)
+    def test_N19_a_backlog_for_it_at_the_start(self):
+        """New mail does not wait for what lies in incoming/."""
+        site = self.silent()
+        i = self.hanging(site).start()
+        i.stop()
+        self.submit(i, 1500)
+        self.assertEqual(len(i.files("incoming")), 1500)
+        i.start()
+        self.addCleanup(lambda: mail.stop(0))
+        mail = LocalMail(i).start()
+        wait(lambda: i.page(1)["deferred"] >= 1500 - SHARE, 60, "nearly all of it is parked")
+        wait(lambda: self.deaths(i) >= 2, 60, "two deaths")
+        mail.stop(60)
+        for phase, delays in mail.delays().items():
+            self.assertLess(percentile(delays, 99), 1.0, f"{phase}: {delays[-5:]} of {len(delays)}")
+        i.stop()
+
+    @cost(10)
+    def test_parked_mail_outlives_a_kill(self):
+        """What waits in deferred/ without a due time is found again, each once."""
+        site = self.silent()
+        i = self.hanging(site, smtp_greeting_timeout="30s").start()
+        self.submit(i, 300)
+        wait(lambda: i.page(1)["active"] == SHARE and i.page(1)["deferred"] == 300 - SHARE, 30, "its share")
+        i.kill()
+        wait(lambda: not i.pids(), 30, "the end of all")
+        i.routing_file.write_text("* discard\n")
+        i.start()
+        i.wait_empty(60)
+        sent = re.findall(r"to=<(x\d+)@away\.example>.*status=sent", i.log())
+        self.assertEqual(len(sent), 300)
+        self.assertEqual(len(set(sent)), 300)
+        i.stop()
+
+    @cost(10)
+    def test_N15_others_keep_their_rate_beside_a_dead_one(self):
+        """Mail for others is delivered while thousands wait for a dead host."""
+        site = self.silent()
+        i = self.hanging(site, minimal_backoff_time="60s", maximal_backoff_time="60s",
+                         smtp_greeting_timeout="1s").start()
+        self.submit(i, 600)
+        wait(lambda: self.deaths(i) == 1, 30, "its death")
+        self.submit(i, 400)
+        mail = LocalMail(i, every=0.02).start()
+        wait(lambda: len(mail.delivered) >= 100, 60, "100 local messages")
+        mail.stop(60)
+        delays = [d for values in mail.delays().values() for d in values]
+        self.assertLess(percentile(sorted(delays), 99), 1.0)
+        self.assertLessEqual(len(site.taken), 5)
+        i.stop()
