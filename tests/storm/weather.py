@@ -139,7 +139,7 @@ class Storm:
         dice = random.Random(self.seed)
 
         def one():
-            files = self.world.files("incoming", "active", "deferred")
+            files = self.world.files("deferred")  # nobody has it open
             dice.shuffle(files)
             for path in files:
                 recipients = account.queue_file(account.read(path))
