@@ -337,6 +337,10 @@ list(struct super *s, struct inventory *inv)
 		if (s->on_disk[number] || s->base.listed[number] ||
 		    is_in_range(s, number, s->queue_count))
 			inv->known[number] = KNOWN_WANTED;
+		/* A supervisor that was killed while it made one left what it
+		 * had for it by then. */
+		else if (is_in_range(s, number, s->queue_max))
+			objects_remove_stale(s, number);
 	return 0;
 }
 

@@ -169,6 +169,18 @@ class SharedMemory(SystemTest):
         i.wait_delivered("alice", 4)
         i.stop()
 
+    def test_I15_of_a_queue_that_was_never_made(self):
+        """A supervisor was killed while it made queue 3: its objects come before
+        its directory. mutation: list() leaves numbers up to QUEUE_MAX alone."""
+        i = self.instance(queues=1, conf={"queue_max": 3})
+        with open(f"/dev/shm/{i.name}.queue3", "wb") as f:
+            f.write(bytes(4096))
+        i.start("-d")
+        self.assertFalse(os.path.exists(f"/dev/shm/{i.name}.queue3"))
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        i.stop()
+
     @needs_root
     def test_I14_squatted_names(self):
         i = self.instance(queues=2)
