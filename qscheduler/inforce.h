@@ -1,8 +1,9 @@
 /* qscheduler/inforce.h - the configuration in force, as children read it:
- * QUEUE_BASE/conf, what --dump prints.
+ * QUEUE_BASE/conf, what --dump prints, but that it names copies of the routing
+ * and programs files, QUEUE_BASE/routing and QUEUE_BASE/programs.
  *
  * So a child that is started again is configured as its brothers are, whatever
- * has become of the operator's file meanwhile: changed and not yet reloaded,
+ * has become of the operator's files meanwhile: changed and not yet reloaded,
  * wrong, or gone. Written at start and at each reload. It stays when the
  * supervisor ends: submitters, and the next supervisor, use it while the
  * operator's file is wrong (conf_load_in_force()).
@@ -16,13 +17,18 @@
 
 int inforce_write(
     const struct base *b, const struct conf *conf, struct buf *ret_error);
-/* Keep it in memory, name and content: a child that is started while the disk
- * of QUEUE_BASE does not answer reads it nevertheless. What was kept before is
- * let go; what cannot be kept is read from the disk. */
-struct inforce_kept {
-	int fd; /* -1: nothing is kept */
+/* Keep them in memory, names and content: a child that is started while the
+ * disk of QUEUE_BASE does not answer reads them nevertheless. What was kept
+ * before is let go; what cannot be kept is read from the disk. */
+#define INFORCE_NFILES 3
+struct inforce_file {
+	bool open;
+	int fd;
 	void *text;
 	size_t len;
+};
+struct inforce_kept {
+	struct inforce_file file[INFORCE_NFILES];
 };
 void inforce_keep(const struct base *b, struct inforce_kept *kept);
 void inforce_let_go(struct inforce_kept *kept);

@@ -454,8 +454,7 @@ super_run(const struct options *options)
 		.requests = -1,
 		.reports = -1,
 		.sites.fd = -1,
-		.orphans.fd = -1,
-		.in_force.fd = -1 };
+		.orphans.fd = -1 };
 	int r;
 
 	s.base.fd = s.base.lock = -1;

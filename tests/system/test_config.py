@@ -1,5 +1,9 @@
 """F and A rows: configuration and arguments, as an operator meets them."""
+import contextlib
 import os
+import re
+import shutil
+import signal
 import subprocess
 
 from case import SystemTest, needs_root
@@ -96,12 +100,56 @@ class Configuration(SystemTest):
         i.wait_delivered("alice", 1)
         i.stop()
 
+    def test_F9_wrong_files_of_children_do_not_stop_a_restart(self):
+        """mutation: inforce_write() names the operator's routing and programs."""
+        i = self.instance(routing="x.example discard\n* local\n", programs=f"keep {USERS['maildir_user'] if AS_ROOT else '-'} /bin/cat\n")
+        i.start()
+        for path in (i.routing_file, i.programs_file):
+            good = path.read_text()
+            path.write_text("nothing: that is known\n")
+            for pid in i.pids("queue-send") + i.pids("deliver-local") + i.pids("todo-proc"):
+                with contextlib.suppress(ProcessLookupError):  # it followed another
+                    os.kill(pid, signal.SIGKILL)
+            i.inject(HELLO, "alice@test.example", "bob@x.example")
+            i.wait_empty()  # by those that were started again
+            i.kill()
+            wait(lambda: not i.pids(), what="the end of the children")
+            i.start()
+            self.assertTrue(i.log_has(rf"ALERT: {path}:1: .*{i.base}/conf, is used"), i.log()[-2000:])
+            i.inject(HELLO, "alice@test.example", "bob@x.example")
+            i.wait_empty()
+            path.write_text(good)
+            before = len(i.log())
+            i.reload()
+            wait(lambda n=before: "qscheduler: configuration reloaded" in i.log()[n:], what="the operator's files in force")
+        self.assertEqual(len(i.maildir("alice")), 4)
+        self.assertFalse(i.maildir("bob"))
+        i.stop()
+
+    def test_F9_files_in_force_are_read_by_those_who_could_before(self):
+        """mutation: put_copy() leaves the mode as it is."""
+        i = self.instance()
+        os.chmod(i.routing_file, 0o640)
+        if AS_ROOT:
+            shutil.chown(i.routing_file, "root", USERS["qmail_group"])
+        os.chmod(i.programs_file, 0o644)
+        i.start()
+        modes = [(i.base / name).stat().st_mode & 0o777 for name in ("routing", "programs")]
+        self.assertEqual(modes, [0o640, 0o644] if AS_ROOT else [0o600, 0o600])
+        i.routing_file.unlink()  # no file has a meaning, too
+        i.reload()
+        wait(lambda: re.search(rf"^routing_file = {i.routing_file}\b", (i.base / "conf").read_text(), re.M),
+             what="no routing file in force")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        i.stop()
+
     def test_F9_a_file_that_names_an_unknown_user_does_not_stop_a_restart(self):
         i = self.running()
         i.stop()
         i.write_conf(**({"qmailq_user": "nosuchuser"} if AS_ROOT else {"queue_max": "none"}))
         i.start()
-        self.assertTrue(i.log_has("ALERT: .*(nosuchuser|none)"), i.log())
+        self.assertTrue(i.log_has("ALERT: .*(nosuchuser|queue_max)"), i.log())
         i.stop()
 
     @needs_root
