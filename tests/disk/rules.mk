@@ -12,5 +12,5 @@ $(B)/tests/disk/lying.so: tests/disk/preload/lying.c
 
 .PHONY: check-disk
 check-disk: all $(B)/tests/disk/disk $(B)/tests/disk/lying.so
-	@$< || [ $$? -eq 77 ]
-	@$(PYTHON) -B tests/disk/whole.py $< || [ $$? -eq 77 ]
+	@$(B)/tests/disk/disk || [ $$? -eq 77 ]
+	@$(PYTHON) -B tests/disk/whole.py $(B)/tests/disk/disk || [ $$? -eq 77 ]

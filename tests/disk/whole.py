@@ -321,9 +321,8 @@ class Cut:
         self.i.start(mode="-s")
         self.i.flush()
         self.i.wait_empty(60)
-        counts = self.judge_end()
-        self.i.stop()
-        return counts
+        self.i.stop()  # nothing is handed over while it is judged
+        return self.judge_end()
 
     def end(self):
         with contextlib.suppress(Exception):
