@@ -4,6 +4,8 @@ import pathlib
 import shutil
 import socket
 import stat
+import subprocess
+import tempfile
 
 from case import SystemTest, needs_root
 from instance import AS_ROOT, wait
@@ -204,7 +206,6 @@ class FileSystem(SystemTest):
     """Rows that need a file system of their own."""
 
     def mounted(self, i, options):
-        import subprocess
         i.base.mkdir(exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", i.base], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", i.base], check=False)
@@ -244,8 +245,54 @@ class FileSystem(SystemTest):
         i.stop()
 
     @needs_root
+    def test_D9_a_disk_that_becomes_read_only_under_a_delivery(self):
+        """ext4 after an error of its own, which a remount does not end: what was
+        under way may come twice, nothing else, and nothing is lost."""
+        i = self.instance(queues=1, conf={"error_interval": "1s"}, routing="slow.example pipe:slow\n* local\n",
+                          programs=f"slow games /bin/sh {self.slow_program()}\n")
+        image, loop = i.dir / "image", None
+        with open(image, "wb") as f:
+            f.truncate(32 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+        i.base.mkdir(exist_ok=True)
+
+        def mount():
+            subprocess.run(["mount", "-o", "loop,nodiscard,errors=remount-ro", image, i.base], check=True)
+            source = subprocess.run(["findmnt", "-no", "SOURCE", i.base], capture_output=True, text=True, check=True)
+            return pathlib.Path(source.stdout.strip()).name
+        loop = mount()
+        self.addCleanup(subprocess.run, ["umount", "-l", i.base], check=False)
+        i.start()
+        i.inject(HELLO, "one@slow.example")
+        wait((self.place / "begun").exists, what="the delivery")
+        pathlib.Path(f"/sys/fs/ext4/{loop}/trigger_fs_error").write_text("1")
+        (self.place / "go").touch()
+        wait(lambda: i.log_has("no delivery starts until marks can be written"), what="it is seen")
+        done = i.inject(HELLO, "alice@test.example", check=False)
+        self.assertEqual(done.returncode, 75, done.stderr)
+        self.assertFalse(i.log_has("status=sent"), "told before it was recorded")
+        i.stop()
+        subprocess.run(["umount", i.base], check=True)
+        subprocess.run(["fsck.ext4", "-fy", image], capture_output=True, check=False)
+        mount()
+        i.start()
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        i.wait_empty()
+        self.assertEqual((self.place / "begun").read_text(), "x\nx\n", "the one that was under way, twice")
+        i.stop()
+
+    def slow_program(self):
+        self.place = pathlib.Path(tempfile.mkdtemp(prefix="qsched-slow-"))
+        self.addCleanup(shutil.rmtree, self.place)
+        os.chmod(self.place, 0o777)
+        script = self.place / "slow"
+        script.write_text(f"echo x >>{self.place}/begun\n"
+                          f"until test -e {self.place}/go; do sleep 0.05; done\ncat >/dev/null\n")
+        return script
+
+    @needs_root
     def test_D9_read_only_and_back_without_a_restart(self):
-        import subprocess
         i = self.instance(queues=1)
         self.mounted(i, "size=16m,mode=755")
         i.start()

@@ -211,6 +211,21 @@ Test(reason, a_line_that_is_too_long_is_passed_over)
 	scratch_close(&s);
 }
 
+/* mutation: common/spool/reason.c: reason_add() ignores what close() says. */
+Test(reason, D11_a_close_that_fails_is_a_write_that_failed)
+{
+	struct scratch s;
+	uint64_t inode;
+
+	scratch_open(&s);
+	inode = scratch_put(&s).inode;
+	fail_nth(FAULT_CLOSE, 1, EIO);
+	cr_expect_eq(reason_add(&s.sp, SPOOL_BOUNCE, inode,
+			 &(struct reason){ 0, 0, "5.1.1", "none", "a", "no" }),
+	    -EIO);
+	scratch_close(&s);
+}
+
 Test(reason, D3_no_space_leaves_the_file_as_it_was)
 {
 	struct got g = { 0 };

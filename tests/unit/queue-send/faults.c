@@ -136,6 +136,54 @@ Test(faults, D9_read_only_no_delivery_starts_and_it_recovers)
 	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS);
 }
 
+/* As D4: what was under way when the disk went is told once it can be written,
+ * and delivered once. mutation: queue-send/results.c: record() tells although
+ * the mark could not be written. */
+Test(faults, D6_D9_a_delivery_under_way_is_recorded_when_it_can_be)
+{
+	static const int errors[] = { EROFS, EDQUOT };
+	struct world_job job, none;
+	uint64_t inode;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++) {
+		inode = world_message(&w, "d", 1);
+		take(&job);
+		world_fail(CALL_PWRITE, errors[i], 0);
+		world_result(&w, &job, 0, AGENT_SENT);
+		world_done(&w, &job);
+		world_run(&w);
+		cr_expect(w.s.health.read_only);
+		cr_expect_eq(w.s.counters.delivered, i);
+		cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
+		cr_expect_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), ".");
+		world_message(&w, "e", 1);
+		cr_expect_not(world_take(&w, &none), "nothing starts");
+		world_fail(CALL_NONE, 0, 0);
+		probe_now();
+		cr_expect_eq(w.s.counters.delivered, i + 1);
+		cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+		cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+	}
+}
+
+/* mutation: queue-send/results.c: fail() fails although the reason is not on
+ * disk. */
+Test(faults, D6_no_quota_for_a_reason_fails_nobody)
+{
+	uint64_t inode = world_message(&w, "d", 1);
+	struct world_job job;
+
+	take(&job);
+	world_fail(CALL_WRITE, EDQUOT, 1);
+	world_result(&w, &job, 0, AGENT_FAILED);
+	world_done(&w, &job);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_eq(w.s.counters.failed, 0);
+	cr_expect_not(w.s.health.read_only);
+}
+
 Test(faults, D2_what_cannot_be_moved_waits_where_it_is)
 {
 	static const int errors[] = { ENOSPC, EROFS, EIO };
