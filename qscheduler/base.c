@@ -10,14 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/io.h"
-#include "base/line.h"
-#include "base/num.h"
 
 #define LIST_LOCK  "queues.lock"
-#define LIST_NAME  "queues"
-#define LIST_MAX   65536 /* bytes; all numbers fit in 20478 */
 #define LOCK_NAME  "lock"
 #define PROBE_NAME "probe" /* in lock/ of a queue */
 
@@ -98,17 +93,21 @@ open_base(const char *path, bool private, struct buf *ret_error)
 	return r;
 }
 
+/* Of this process alone: a child that was forked and has not closed it yet, or
+ * hangs, does not hold it when this process is gone. Closing any descriptor of
+ * the file would give it back, so nothing else opens it. */
 static int
 take_lock(struct base *b, struct buf *ret_error)
 {
+	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	int r = 0;
 
-	b->lock = openat(b->fd, LOCK_NAME,
-	    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	b->lock = openat(
+	    b->fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (b->lock < 0)
 		r = -errno;
-	else if (flock(b->lock, LOCK_EX | LOCK_NB) < 0)
-		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	else if (fcntl(b->lock, F_SETLK, &all) < 0)
+		r = errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
 	if (r == 0)
 		return 0;
 	return fail(ret_error, r, b->path,
@@ -149,138 +148,24 @@ base_close(struct base *b)
 	b->path = NULL;
 }
 
-/* ---- the list ---- */
-
-static int
-parse_list(struct buf *text, bool listed[QUEUE_NUM_MAX + 1], uint32_t *ret_line)
+uint64_t
+base_identity(const struct base *b)
 {
-	struct line_cursor c;
-	const char *why;
-	uint64_t queue;
-	char *line;
-	int r;
+	struct statx st = { 0 };
+	uint64_t parts[5], id = UINT64_C(0xcbf29ce484222325);
+	size_t i;
 
-	line_begin(&c, text, 80);
-	while ((r = line_next(&c, &line, &why)) > 0) {
-		line_uncomment(line);
-		line = line_trim(line);
-		if (line[0] == '\0')
-			continue;
-		r = num_u64(line, 1, QUEUE_NUM_MAX, &queue);
-		if (r < 0)
-			break;
-		listed[queue] = true;
-	}
-	*ret_line = c.number;
-	return r < 0 ? -EBADMSG : 0;
-}
-
-static int
-read_list(int dir, struct buf *ret_text)
-{
-	int fd = openat(
-	    dir, LIST_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int64_t n;
-	int r;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	r = buf_reserve(ret_text, LIST_MAX);
-	if (r == 0) {
-		n = io_read_all(fd, ret_text->data, LIST_MAX);
-		r = n < 0 ? (int)n : n == LIST_MAX ? -EFBIG : 0;
-		if (r == 0) {
-			ret_text->len = (size_t)n;
-			ret_text->data[n] = '\0';
-		}
-	}
-	io_close(&fd);
-	return r;
-}
-
-int
-base_read_list(struct base *b, struct buf *ret_error)
-{
-	bool listed[QUEUE_NUM_MAX + 1] = { false };
-	struct buf text = { 0 };
-	uint32_t line = 0;
-	int r = read_list(b->fd, &text);
-
-	if (r == 0 && text.len > 0)
-		r = parse_list(&text, listed, &line);
-	buf_done(&text);
-	if (r == -EBADMSG)
-		(void)buf_printf(ret_error,
-		    "%s/" LIST_NAME ":%" PRIu32 ": not a queue number", b->path,
-		    line);
-	else if (r < 0)
-		(void)buf_printf(
-		    ret_error, "%s/" LIST_NAME ": %s", b->path, strerror(-r));
-	else
-		memcpy(b->listed, listed, sizeof(listed));
-	return r;
-}
-
-static int
-print_list(const bool listed[QUEUE_NUM_MAX + 1], struct buf *out)
-{
-	uint32_t queue;
-	int r = buf_add_str(out,
-	    "# queues ever made here; remove a line to have it made anew\n");
-
-	for (queue = 1; r == 0 && queue <= QUEUE_NUM_MAX; queue++)
-		if (listed[queue])
-			r = buf_printf(out, "%" PRIu32 "\n", queue);
-	return r;
-}
-
-static int
-write_list(struct base *b, struct buf *ret_error)
-{
-	struct buf text = { 0 };
-	int r = print_list(b->listed, &text);
-
-	if (r == 0)
-		r = file_replace(b->fd, LIST_NAME, 0644, &text);
-	buf_done(&text);
-	if (r < 0)
-		(void)buf_printf(
-		    ret_error, "%s/" LIST_NAME ": %s", b->path, strerror(-r));
-	return r;
-}
-
-/* A lock of the list alone, until the descriptor is closed. Of a file that
- * nobody else can open: whoever can open the list, or the directory, could hold
- * a lock of that for ever. */
-static int
-lock_list(const struct base *b, struct buf *ret_error)
-{
-	int fd = openat(b->fd, LIST_LOCK,
-		O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600),
-	    r;
-
-	if (fd >= 0 && flock(fd, LOCK_EX) == 0)
-		return fd;
-	r = -errno;
-	io_close(&fd);
-	return fail(ret_error, r, b->path, NULL);
-}
-
-int
-base_list_add(struct base *b, uint32_t queue, struct buf *ret_error)
-{
-	int lock = lock_list(b, ret_error), r;
-
-	if (lock < 0)
-		return lock;
-	r = base_read_list(b, ret_error);
-	if (r == 0 && !b->listed[queue]) {
-		b->listed[queue] = true;
-		r = write_list(b, ret_error);
-		b->listed[queue] = r == 0;
-	}
-	io_close(&lock);
-	return r;
+	/* Inode numbers are used again; the time tells, where it is known. */
+	if (statx(b->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) < 0)
+		return 0;
+	parts[0] = st.stx_dev_major;
+	parts[1] = st.stx_dev_minor;
+	parts[2] = st.stx_ino;
+	parts[3] = (uint64_t)st.stx_btime.tv_sec;
+	parts[4] = st.stx_btime.tv_nsec;
+	for (i = 0; i < ARRAY_LEN(parts); i++)
+		id = (id ^ parts[i]) * UINT64_C(0x100000001b3);
+	return id;
 }
 
 /* ---- one queue ---- */
@@ -404,7 +289,7 @@ base_describe_lost(const struct base *b, uint32_t queue,
 {
 	return buf_printf(out,
 	    "%s/queue%" PRIu32 ": was made once and is %s (%s); if it is gone "
-	    "for good, take its line out of %s/" LIST_NAME,
+	    "for good, take its line out of %s/" BASE_LIST,
 	    b->path, queue, facts->there ? "not as it was" : "not there",
 	    strerror(-facts->error), b->path);
 }

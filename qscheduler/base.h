@@ -1,7 +1,8 @@
 /* qscheduler/base.h - QUEUE_BASE: the one supervisor on it, the queues that
  * were ever made in it, and what is to be done with each number.
  *
- * QUEUE_BASE/lock is held as long as the supervisor lives. QUEUE_BASE/queues
+ * QUEUE_BASE/lock is held as long as the supervisor lives (fcntl, which no
+ * child inherits). QUEUE_BASE/queues
  * lists the numbers of all queues ever made, one a line: one that is listed
  * but not there, or there without its marker, is a file system that is not
  * mounted and not a first start (D19). The operator takes the line out to
@@ -15,6 +16,8 @@
 #include "daemon/daemon.h"
 #include "spool/spool.h"
 
+#define BASE_LIST "queues"
+
 struct base {
 	char *path;
 	int fd, lock;
@@ -27,6 +30,9 @@ struct base {
 int base_open(struct base *b, const char *path,
     const struct daemon_users *users, struct buf *ret_error);
 void base_close(struct base *b);
+/* Which one it is, whatever its name: another one that is made in its place, or
+ * was restored, has another identity. */
+uint64_t base_identity(const struct base *b);
 /* Read the list again; on failure it is as it was. */
 int base_read_list(struct base *b, struct buf *ret_error);
 /* Add a number for good, to the list as it is on disk now: an operator may

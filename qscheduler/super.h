@@ -2,7 +2,8 @@
  *
  *	super 1──n queue 1──4 child
  *
- * options.c   the command line            base.c     QUEUE_BASE, its lock
+ * options.c   the command line            base.c     QUEUE_BASE, its lock, and
+ *                                         base_list.c  the queues made in it
  * super.c     start, loop, stop           signal.c   TERM, HUP, ALRM, USR1
  * grow.c      how many queues: by load    retire.c   one closes and goes
  * inventory.c which queues there are      look.c     a process for a disk

@@ -62,6 +62,7 @@ struct segment_head {
 	uint32_t slot_size, set_size;
 	uint32_t number; /* of the table: the next one has the next */
 	uint32_t open;   /* 1: places may be taken. Atomic */
+	uint64_t spool;  /* which QUEUE_BASE it serves */
 };
 
 struct column {
@@ -101,7 +102,7 @@ struct set {
 };
 
 _Static_assert(SHARED_WAYS == 32, "a bit of in_use and dead for each");
-_Static_assert(sizeof(struct segment_head) == 56, "version 2");
+_Static_assert(sizeof(struct segment_head) == 64, "version 2");
 _Static_assert(sizeof(struct set) == 576, "version 2");
 _Static_assert(offsetof(struct slot, cells) == 380, "version 2");
 
@@ -109,7 +110,7 @@ _Static_assert(offsetof(struct slot, cells) == 380, "version 2");
 struct segment {
 	char *base; /* NULL: there is none */
 	size_t size;
-	uint64_t secret;
+	uint64_t secret, spool;
 	uint32_t sets, columns, number;
 	size_t column_size, slot_size, set_size;
 	size_t columns_at, sets_at;

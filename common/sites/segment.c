@@ -61,6 +61,7 @@ segment_check(
 		return -EBADMSG;
 	seg.secret = head->secret;
 	seg.number = head->number;
+	seg.spool = head->spool;
 	*ret = seg;
 	return 0;
 }
@@ -161,7 +162,8 @@ is_whole(int fd, const struct segment *want)
 	if (segment_map(fd, &seg) < 0)
 		return false;
 	whole = seg.size == want->size && seg.columns == want->columns &&
-	    sets_are_whole(&seg) && !mapping_is_lost(seg.base);
+	    seg.spool == want->spool && sets_are_whole(&seg) &&
+	    !mapping_is_lost(seg.base);
 	segment_unmap(&seg);
 	return whole;
 }
@@ -209,6 +211,7 @@ head_init(const struct segment *seg)
 		.slot_size = (uint32_t)seg->slot_size,
 		.set_size = (uint32_t)seg->set_size,
 		.number = seg->number,
+		.spool = seg->spool,
 	};
 }
 
@@ -296,6 +299,7 @@ shared_create(const char *name, const struct shared_shape *shape,
 		return r;
 	arc4random_buf(&seg.secret, sizeof(seg.secret));
 	seg.number = arc4random() / 2;
+	seg.spool = shape->spool;
 	return create(name, &seg, owner, true, ret_fd);
 }
 
@@ -312,6 +316,7 @@ shared_renew(const char *name, const struct shared_shape *shape,
 		return r;
 	seg.secret = old->secret;
 	seg.number = old->number + 1;
+	seg.spool = shape->spool;
 	return create(name, &seg, owner, false, ret_fd);
 }
 

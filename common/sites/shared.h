@@ -28,6 +28,8 @@
 struct shared_shape {
 	uint32_t slots;   /* at least; rounded up to whole sets */
 	uint32_t columns; /* queues that can have one at the same time */
+	uint64_t spool;   /* which QUEUE_BASE: what was learned of another one's
+			   * destinations is not for this one */
 };
 struct shared_owner {
 	uid_t uid; /* (uid_t)-1: leave */

@@ -175,7 +175,8 @@ torture(void)
 int
 main(void)
 {
-	const struct shared_shape shape = { SHARED_WAYS, ENDS };
+	const struct shared_shape shape = { .slots = SHARED_WAYS,
+		.columns = ENDS };
 	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
 	char instance[32], name[IPC_NAME_MAX];
 	bool good;

@@ -201,7 +201,8 @@ run(struct bench *b, uint32_t index)
 static void
 bench_begin(struct bench *b)
 {
-	const struct shared_shape shape = { 65536, PROCESSES_MAX };
+	const struct shared_shape shape = { .slots = 65536,
+		.columns = PROCESSES_MAX };
 	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
 	char instance[32];
 

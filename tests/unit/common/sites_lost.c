@@ -23,7 +23,8 @@ inode_of(int fd)
 static int
 again(const struct scratch *t, uint32_t slots, uint32_t columns)
 {
-	const struct shared_shape shape = { slots, columns };
+	const struct shared_shape shape = { .slots = slots,
+		.columns = columns };
 	int fd = -1;
 
 	cr_assert_eq(shared_create(t->name, &shape, &leave, &fd), 0);
@@ -119,7 +120,7 @@ Test(sites_lost, I11_what_is_lost_gives_no_places)
  * mutation: no handles_count() in begin(); open = 1 in head_init() */
 Test(sites_lost, I11_all_come_to_a_new_table_with_their_places)
 {
-	const struct shared_shape shape = { 64, 3 };
+	const struct shared_shape shape = { .slots = 64, .columns = 3 };
 	struct site *sites[2];
 	struct shared_id id;
 	struct scratch t;
@@ -168,7 +169,7 @@ Test(sites_lost, I11_all_come_to_a_new_table_with_their_places)
 /* mutation: the column that cannot be had is not noticed in move() */
 Test(sites_lost, I11_a_new_table_that_cannot_be_used)
 {
-	const struct shared_shape shape = { 64, 1 };
+	const struct shared_shape shape = { .slots = 64, .columns = 1 };
 	struct shared_id id;
 	struct scratch t;
 	struct end a, b;

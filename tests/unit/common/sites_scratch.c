@@ -10,7 +10,8 @@ static const char *const names[] = { "smtp", "lmtp" };
 void
 scratch_begin(struct scratch *t, uint32_t slots, uint32_t columns)
 {
-	const struct shared_shape shape = { slots, columns };
+	const struct shared_shape shape = { .slots = slots,
+		.columns = columns };
 	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
 	char instance[32];
 

@@ -25,7 +25,8 @@ inode_of(int fd)
 static int
 again(const struct scratch *t, uint32_t slots, uint32_t columns)
 {
-	const struct shared_shape shape = { slots, columns };
+	const struct shared_shape shape = { .slots = slots,
+		.columns = columns };
 	int fd = -1;
 
 	cr_assert_eq(shared_create(t->name, &shape, &leave, &fd), 0);
@@ -52,6 +53,25 @@ Test(sites_segment, one_that_is_right_is_kept)
 	end_full(&e, a, 0);
 	close(fd);
 	end_close(&e);
+	scratch_end(&t);
+}
+
+/* mutation: is_whole() does not compare spool. */
+Test(sites_segment, one_of_another_QUEUE_BASE_is_replaced)
+{
+	const struct shared_shape shape = {
+		.slots = 100, .columns = 3, .spool = 4711
+	};
+	struct scratch t;
+	int fd = -1, same = -1;
+
+	scratch_begin(&t, 100, 3);
+	cr_assert_eq(shared_create(t.name, &shape, &leave, &fd), 0);
+	cr_expect_neq(inode_of(fd), inode_of(t.fd));
+	cr_assert_eq(shared_create(t.name, &shape, &leave, &same), 0);
+	cr_expect_eq(inode_of(same), inode_of(fd));
+	close(same);
+	close(fd);
 	scratch_end(&t);
 }
 

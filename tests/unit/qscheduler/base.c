@@ -4,10 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/io.h"
 
 static char dir[32], path[64];
 static struct base base;
@@ -57,14 +61,11 @@ open_it(const char *where)
 
 Test(base, made_locked_listed)
 {
-	struct base second;
 	struct stat st;
 
 	cr_assert_eq(open_it(path), 0);
 	cr_assert_eq(stat(path, &st), 0);
 	cr_expect_eq(st.st_mode & 07777, 0700);
-	cr_expect_eq(base_open(&second, path, &users, &error), -EBUSY);
-	cr_expect(strstr(buf_str(&error), "another qscheduler") != NULL);
 	cr_assert_eq(base_list_add(&base, 7, &error), 0);
 	cr_assert_eq(base_list_add(&base, 4095, &error), 0);
 	base_close(&base);
@@ -72,6 +73,80 @@ Test(base, made_locked_listed)
 	cr_assert_eq(open_it(path), 0);
 	cr_expect(base.listed[7] && base.listed[4095]);
 	cr_expect_not(base.listed[1]);
+	base_close(&base);
+}
+
+/* A process that has the base, and a child that it forked a moment ago: each
+ * says its number, then waits. */
+static pid_t
+start_holder(bool with_child, int *ret_said)
+{
+	int said[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe(said), 0);
+	pid = fork();
+	cr_assert(pid >= 0);
+	if (pid == 0) {
+		if (open_it(path) < 0)
+			_exit(1);
+		if (with_child)
+			(void)fork();
+		pid = getpid();
+		alarm(60);
+		if (write(said[1], &pid, sizeof(pid)) == sizeof(pid))
+			pause();
+		_exit(0);
+	}
+	close(said[1]);
+	*ret_said = said[0];
+	return pid;
+}
+
+Test(base, P2_one_supervisor_at_a_time)
+{
+	int said;
+	pid_t pid = start_holder(false, &said), who;
+
+	cr_assert_eq(io_read_all(said, &who, sizeof(who)), sizeof(who));
+	cr_expect_eq(open_it(path), -EBUSY);
+	cr_expect(strstr(buf_str(&error), "another qscheduler") != NULL);
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	close(said);
+}
+
+/* mutation: take_lock() with flock(), which the child has as well. */
+Test(base, P2_a_child_before_its_exec_does_not_keep_the_next_supervisor_away)
+{
+	int said;
+	pid_t pid = start_holder(true, &said), who[2];
+
+	cr_assert_eq(io_read_all(said, who, sizeof(who)), sizeof(who));
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	cr_expect_eq(open_it(path), 0, "%s", buf_str(&error));
+	base_close(&base);
+	cr_assert_eq(kill(who[0] == pid ? who[1] : who[0], SIGKILL), 0);
+	close(said);
+}
+
+Test(base, another_one_in_its_place_is_another)
+{
+	char away[80];
+	uint64_t was;
+
+	cr_assert_eq(open_it(path), 0);
+	was = base_identity(&base);
+	cr_expect_neq(was, 0);
+	base_close(&base);
+	cr_assert_eq(open_it(path), 0);
+	cr_expect_eq(base_identity(&base), was, "the same");
+	base_close(&base);
+	snprintf(away, sizeof(away), "%s/away", dir);
+	cr_assert_eq(rename(path, away), 0);
+	cr_assert_eq(open_it(path), 0);
+	cr_expect_neq(base_identity(&base), was);
 	base_close(&base);
 }
 
