@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/num.h"
@@ -392,6 +393,9 @@ on_requests(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			r = take_report(s, &ask.report);
 		else if (r == 2)
 			r = request_handle(s, &ask.msg, clock_mono());
+		else if (r == -ETIME)
+			log_warning("a request of setqload came too late: "
+				    "dropped");
 		else if (r != -EBADMSG) {
 			log_error("message queue of requests: %s: closed, "
 				  "made again within a minute",
@@ -399,7 +403,7 @@ on_requests(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			requests_close(s);
 			return;
 		}
-		if (r < 0)
+		if (r < 0 && r != -ETIME)
 			s->bad_requests++;
 	}
 }
@@ -458,6 +462,17 @@ requests_close(struct super *s)
 	if (s->reports >= 0)
 		mq_close(s->reports);
 	s->requests = s->reports = -1;
+}
+
+/* One system call, so in each tick: who asks is not heard meanwhile. */
+void
+requests_tick(struct super *s)
+{
+	struct stat st;
+
+	if (s->requests >= 0 && fstat(s->requests, &st) == 0 &&
+	    st.st_nlink == 0)
+		requests_health(s);
 }
 
 void

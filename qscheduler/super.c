@@ -173,6 +173,7 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	look_at_health(s, now);
 	store_tick(s, now);
 	publish_tick(s);
+	requests_tick(s);
 	publish(s, now);
 	notify_alive(&s->notify, now);
 	if (!s->ready && !s->stopping && now - s->started_at >= SUPER_READY)

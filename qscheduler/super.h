@@ -480,6 +480,8 @@ void sites_forget(struct super *s, uint32_t queue, uint32_t generation);
 void requests_open(struct super *s);
 void requests_close(struct super *s);
 void requests_health(struct super *s);
+/* Every SUPER_TICK: was it unlinked? */
+void requests_tick(struct super *s);
 /* One request, answered in the page; what is returned is what was answered, or
  * -EBADMSG. */
 int request_handle(struct super *s, const struct msg *msg, usec_t now);

@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #define LOOK_EVERY_NSEC (10 * 1000 * 1000)
+/* A request is void after so many fifths of the time that its answer is waited
+ * for; the rest is for the answer, which may wait for a disk. */
+#define ASK_VOID_FIFTHS 2
 
 _Static_assert(SCHED_REASON_SIZE == 96, "the words above say so");
 _Static_assert(PAGE_ANSWERS >= ASK_DEPTH, "an answer for each that waits");
@@ -103,18 +106,33 @@ wait_for_answer(const char *instance, uint32_t nonce, usec_t deadline,
 	return 0;
 }
 
+static int
+wrap(const struct msg *request, usec_t until, struct buf *frame)
+{
+	struct buf inner = { 0 };
+	struct msg outer = { .type = MSG_UNTIL };
+	int r = msg_encode(request, &inner);
+
+	outer.u.UNTIL.until_usec = until;
+	outer.u.UNTIL.request = (struct msg_str){ inner.data, inner.len };
+	if (r == 0)
+		r = msg_encode(&outer, frame);
+	buf_done(&inner);
+	return r;
+}
+
 int
 ask_request(const char *instance, const struct msg *request, uint32_t nonce,
     usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE])
 {
-	const usec_t deadline = clock_mono() + limit;
+	const usec_t now = clock_mono(), deadline = now + limit;
 	struct buf frame = { 0 };
 	mqd_t mq;
 	int r = open_scheduler(instance, &mq);
 
 	if (r < 0)
 		return r;
-	r = msg_encode(request, &frame);
+	r = wrap(request, now + limit / 5 * ASK_VOID_FIFTHS, &frame);
 	if (r == 0)
 		r = send_until(mq, &frame, deadline);
 	buf_done(&frame);
@@ -137,6 +155,23 @@ ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
 	snprintf(a->text, sizeof(a->text), "%s", text);
 }
 
+/* 2, or what is wrong; the request takes the place of what it came in. */
+static int
+unwrap(struct ask *ask)
+{
+	struct msg outer;
+
+	if (ask->msg.type != MSG_UNTIL)
+		return 2;
+	outer = ask->msg;
+	if (msg_decode(outer.u.UNTIL.request.data, outer.u.UNTIL.request.len,
+		&ask->msg) < 0 ||
+	    msg_link(ask->msg.type) != MSG_LINK_ASK ||
+	    ask->msg.type == MSG_UNTIL)
+		return -EBADMSG;
+	return clock_mono() > outer.u.UNTIL.until_usec ? -ETIME : 2;
+}
+
 int
 ask_take(mqd_t mq, struct ask *ret_ask)
 {
@@ -157,5 +192,5 @@ ask_take(mqd_t mq, struct ask *ret_ask)
 	if (msg_decode(ret_ask->data, (size_t)n, &ret_ask->msg) < 0 ||
 	    msg_link(ret_ask->msg.type) != MSG_LINK_ASK)
 		return -EBADMSG;
-	return 2;
+	return unwrap(ret_ask);
 }

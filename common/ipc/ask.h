@@ -36,9 +36,9 @@ int load_report_put(mqd_t mq, const struct load_report *report);
 /* For commands: send, then look into the page every 10 ms for the answer, at
  * most until `limit` from now. The request carries pid and nonce of its own.
  * 0: answered, *ret_code is 0 or -errno with the supervisor's words in text;
- * -ETIMEDOUT: nobody answered; -ENOENT, -EACCES: no such instance, no
- * permission; -EAGAIN: the message queue stayed full; -EMSGSIZE: longer than
- * its records. */
+ * -ETIMEDOUT: nobody answered, and what was asked will not be done; -ENOENT,
+ * -EACCES: no such instance, no permission; -EAGAIN: the message queue stayed
+ * full; -EMSGSIZE: longer than its records. */
 int ask_request(const char *instance, const struct msg *request, uint32_t nonce,
     usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
 /* supervisor: put the answer to pid and nonce into the page, over the oldest;
@@ -47,7 +47,8 @@ void ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
     const char *text);
 
 /* supervisor: one record. 1 a report, 2 a request of link ASK (points into
- * data), 0 nothing there, -EBADMSG (taken, to be counted), -errno. */
+ * data), 0 nothing there, -EBADMSG (taken, to be counted), -ETIME (taken, and
+ * void: nobody waits for its answer any more), -errno. */
 struct ask {
 	struct load_report report;
 	struct msg msg;

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 
 from case import SystemTest, cost, needs_root
@@ -205,6 +206,32 @@ class Setqload(SystemTest):
         stop.unlink()
         self.assertIn("tried again ", self.granted(i, "--enable", "-q", "2"))
         wait(lambda: listed(i)[1][2]["state"] == "open", 10, "an open queue")
+        i.stop()
+
+    @cost(10)
+    def test_I8_what_was_called_failed_does_not_happen_later(self):
+        """mutation: unwrap() of common/ipc/ask.c does not look at the time."""
+        i = self.running()
+        i.process.send_signal(signal.SIGSTOP)
+        done = subprocess.run([BIN / "setqload", "-c", i.conf_file, "--disable", "-q", "2"], capture_output=True,
+                              text=True, check=False, timeout=30, env=i.environment())
+        i.process.send_signal(signal.SIGCONT)
+        self.assertEqual(done.returncode, 75, done.stderr)
+        wait(lambda: i.log_has("a request of setqload came too late: dropped"), what="the end of the request")
+        self.assertFalse(i.log_has("queue 2: disabled"))
+        self.assertFalse((i.base / "by-hand").exists())
+        i.stop()
+
+    def test_I8_objects_that_were_taken_away_are_there_soon(self):
+        """mutation: on_tick() without publish_tick() and requests_tick()."""
+        i = self.running()
+        os.unlink(f"/dev/shm/{i.name}.qscheduler")
+        ctypes.CDLL(None).mq_unlink(f"/{i.name}.qscheduler".encode())
+
+        def heard():
+            return subprocess.run([BIN / "setqload", "-c", i.conf_file, "-q", "1", "50"], capture_output=True,
+                                  check=False, timeout=30, env=i.environment()).returncode == 0
+        wait(heard, 15, "an answer")  # one look a second; a minute before
         i.stop()
 
     @cost(8)

@@ -128,6 +128,22 @@ Test(ipc_ask, nobody_answers)
 	    ask_request("another-one", &request, 77, 1, &code, text), -ENOENT);
 }
 
+/* What setqload has called failed does not happen when the supervisor can act
+ * again. mutation: unwrap() does not look at the time. */
+Test(ipc_ask, I8_a_request_that_nobody_waits_for_is_void)
+{
+	const struct msg request = set_load();
+	char text[SCHED_ANSWER_SIZE];
+	int code;
+
+	make_supervisor();
+	cr_expect_eq(ask_request(ipc_scratch(), &request, 77,
+			 50 * USEC_PER_MSEC, &code, text),
+	    -ETIMEDOUT);
+	cr_expect_eq(ask_take(mq, &ask), -ETIME);
+	cr_expect_eq(ask_take(mq, &ask), 0);
+}
+
 Test(ipc_ask, longer_than_a_record)
 {
 	char large[ASK_MESSAGE_SIZE], text[SCHED_ANSWER_SIZE];
