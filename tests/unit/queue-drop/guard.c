@@ -1,0 +1,117 @@
+/* Which paths the door believes. */
+#include "queue-drop/guard.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char top[64], base[256];
+
+static int
+remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
+    struct FTW *ftw UNUSED)
+{
+	return remove(path);
+}
+
+static const char *
+path_of(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", top, name);
+	return path;
+}
+
+static void
+start(void)
+{
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("believes root only");
+	umask(022);
+	snprintf(top, sizeof(top), "/tmp/door-unit-XXXXXX");
+	cr_assert_not_null(mkdtemp(top));
+	cr_assert_eq(chmod(top, 0755), 0);
+	cr_assert_eq(mkdir(path_of("base"), 0755), 0);
+	snprintf(base, sizeof(base), "%s", path_of("base"));
+	fd = open(path_of("base/conf"), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+static void
+end(void)
+{
+	if (geteuid() == 0)
+		nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+TestSuite(guard, .init = start, .fini = end);
+
+Test(guard, X10_only_what_root_alone_may_change)
+{
+	char other[256];
+
+	cr_expect_eq(guard_trust(base, "conf"), 0);
+	cr_expect_eq(guard_trust(base, "none"), -ENOENT);
+	cr_expect_eq(guard_trust("/none", "conf"), -ENOENT);
+	cr_expect_eq(guard_trust("base", "conf"), -EINVAL);
+	cr_expect_eq(guard_trust("", "conf"), -EINVAL);
+	snprintf(other, sizeof(other), "%s/base/../base", top);
+	cr_expect_eq(guard_trust(other, "conf"), -EINVAL);
+	snprintf(other, sizeof(other), "%s//base/", top);
+	cr_expect_eq(guard_trust(other, "conf"), 0);
+	cr_assert_eq(symlink(base, path_of("link")), 0);
+	cr_expect_lt(guard_trust(path_of("link"), "conf"), 0);
+	cr_assert_eq(symlink("base/conf", path_of("conf")), 0);
+	cr_expect_eq(guard_trust(top, "conf"), -EPERM);
+	cr_expect_eq(guard_trust(path_of("base/conf"), "conf"), -ENOTDIR);
+}
+
+Test(guard, X10_owners_and_modes_on_the_way)
+{
+	static const struct {
+		const char *name;
+		mode_t mode;
+		uid_t uid;
+		int want;
+	} rows[] = {
+		{ "base", 0755, 65534, -EPERM },
+		{ "base", 0777, 0, -EPERM },
+		{ "base", 01777, 0, 0 },
+		{ "base", 01777, 65534, -EPERM },
+		{ "base", 0775, 0, -EPERM },
+		{ "base", 0700, 0, 0 },
+		{ "base/conf", 0644, 65534, -EPERM },
+		{ "base/conf", 0666, 0, -EPERM },
+		{ "base/conf", 0664, 0, -EPERM },
+		{ "base/conf", 01666, 0, -EPERM },
+		{ "base/conf", 0600, 0, 0 },
+		{ ".", 0777, 0, -EPERM },
+		{ ".", 01777, 0, 0 },
+		{ ".", 0755, 65534, -EPERM },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const char *path = path_of(rows[i].name);
+
+		cr_assert_eq(
+		    chown(path, rows[i].uid,
+			rows[i].mode == 0775 || rows[i].mode == 0664 ? 65534
+								     : 0),
+		    0);
+		cr_assert_eq(chmod(path, rows[i].mode), 0);
+		cr_expect_eq(
+		    guard_trust(base, "conf"), rows[i].want, "row %zu", i);
+		cr_assert_eq(chown(path, 0, 0), 0);
+		cr_assert_eq(chmod(path, 0755), 0);
+	}
+}
