@@ -157,7 +157,7 @@ int spool_move_corrupt(const struct spool *sp, enum spool_dir from,
 /* After a power cut a file may have the old name of a rename beside the new one
  * (btrfs). When all its names are found, in this queue and the others, one
  * stays: docs/SPOOL.md says which. -EPERM: it has one name, or one of them is
- * nowhere. leaf is below dir. */
+ * nowhere, or two are in one directory. leaf is below dir. */
 int spool_keep_one_name(
     const struct spool *sp, enum spool_dir dir, const char *leaf);
 int spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode);

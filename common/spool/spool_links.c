@@ -117,6 +117,21 @@ is_before(const struct name *a, const struct name *b)
 	return a->rank != b->rank ? a->rank < b->rank : a->queue < b->queue;
 }
 
+/* No move of ours is within a directory: two names there are a link that
+ * somebody made. */
+static bool
+is_explained(const struct names *n)
+{
+	size_t i, j;
+
+	for (i = 0; i < n->count; i++)
+		for (j = 0; j < i; j++)
+			if (!is_before(&n->names[i], &n->names[j]) &&
+			    !is_before(&n->names[j], &n->names[i]))
+				return false;
+	return n->count == n->st.st_nlink;
+}
+
 /* Each who looks finds the same names, and keeps the same. */
 static int
 keep_one(const struct spool *sp, const struct names *n)
@@ -150,7 +165,7 @@ spool_keep_one_name(
 	find_here(&n, sp);
 	if (n.count < n.st.st_nlink)
 		find_in_others(&n, sp);
-	if (n.count == n.st.st_nlink)
+	if (is_explained(&n))
 		r = keep_one(sp, &n);
 	for (i = 0; i < n.count; i++)
 		io_close(&n.names[i].dir);

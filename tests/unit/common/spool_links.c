@@ -125,6 +125,30 @@ Test(spool_links, D12_a_message_that_was_handed_over_is_in_one_queue)
 	scratch_close(&s);
 }
 
+/* mutation: common/spool/spool_links.c: is_explained() compares no two names.
+ */
+Test(spool_links, X10_a_drop_with_a_second_name_beside_it_is_not_explained)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct scratch s;
+	uint64_t inode;
+
+	scratch_open(&s);
+	inode = scratch_put(&s).inode;
+	leaf_of(&s.sp, SPOOL_INCOMING, inode, leaf);
+	cr_assert_eq(s.sp.sys->renameat(s.sp.dir[SPOOL_INCOMING], leaf,
+			 s.sp.dir[SPOOL_MAILDROP], "1000.abcdef"),
+	    0);
+	cr_assert_eq(linkat(s.sp.dir[SPOOL_MAILDROP], "1000.abcdef",
+			 s.sp.dir[SPOOL_MAILDROP], "1000.abcdeg", 0),
+	    0);
+	cr_expect_eq(
+	    spool_keep_one_name(&s.sp, SPOOL_MAILDROP, "1000.abcdef"), -EPERM);
+	cr_expect(is_there(&s.sp, SPOOL_MAILDROP, "1000.abcdef"));
+	cr_expect(is_there(&s.sp, SPOOL_MAILDROP, "1000.abcdeg"));
+	scratch_close(&s);
+}
+
 /* mutation: common/spool/spool_links.c: n.count is not compared. */
 Test(spool_links, D16_a_link_from_elsewhere_is_not_touched)
 {
