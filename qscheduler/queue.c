@@ -148,7 +148,8 @@ void
 queue_disable(struct queue *q, const char *reason)
 {
 	q->disabled = true;
-	snprintf(q->reason, sizeof(q->reason), "%s", reason);
+	snprintf(q->reason, sizeof(q->reason), "%.*s",
+	    (int)sizeof(q->reason) - 1, reason);
 	log_error("ALERT: queue %" PRIu32 " is disabled: %s; it comes back by "
 		  "itself when that is over",
 	    q->number, reason);
