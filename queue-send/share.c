@@ -76,10 +76,13 @@ share_all_changed(struct send *s)
 struct line *
 share_line_of(const struct send *s, const struct due *d)
 {
-	struct due_line *due = due_line_of(&s->due, d);
-	char *tail = (char *)due - offsetof(struct line_tail, due);
+	char *due = (char *)due_line_of(&s->due, d);
+	struct line_tail *t;
 
-	return due == NULL ? NULL : ((struct line_tail *)(void *)tail)->line;
+	if (due == NULL)
+		return NULL;
+	t = (struct line_tail *)(void *)(due - offsetof(struct line_tail, due));
+	return t->line;
 }
 
 /* ---- what is parked ---- */

@@ -87,6 +87,7 @@ world_start(struct world *w, const char *conf)
 		getgid(), true };
 	const char *tmp = getenv("TMPDIR");
 
+	w->unnamed = false;
 	log_open("test", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_ERROR_L + 1);
 	world_fail(CALL_NONE, 0, 0);
 	world_cut(0);
