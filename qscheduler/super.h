@@ -12,8 +12,9 @@
  * child.c     a child: events, its end    channel.c  what it says
  * heartbeat.c signs of life               quarantine.c  what keeps failing
  * spawn.c     a process                   link.c     who is joined to whom
- * sites.c     table of destinations    orphan.c, roster.c  of one that was
- *killed publish.c   the page of /qscheduler     request.c  its message queue
+ * sites.c     table of destinations       orphan.c   of a killed supervisor
+ * publish.c   the page of /qscheduler     request.c  its message queue
+ * roster.c    pids, for the next supervisor
  * hand.c      what operators have set     notify.c   systemd and s6
  * inforce.c   what children are to read   env.c      what they inherit
  * files.c     routing and programs, judged before children read them
