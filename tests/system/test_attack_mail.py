@@ -59,6 +59,7 @@ class Mail(SystemTest):
             self.assertEqual([name for name, _ in fields(line)],
                              ["to", "relay", "delay", "delays", "dsn", "status"], line)
             self.assertEqual(fields(line)[-1][1], "bounced")
+            self.assertRegex(fields(line)[0][1], r"^<[^<>, ]*>$")
         unescaped = {re.sub(r"\\x(..)", lambda m: chr(int(m[1], 16)), fields(line)[0][1][1:-1]) for line in lines}
         self.assertEqual(unescaped, set(hostile))
         for recipient in ("a\nto=<b>@test.example", "a\rb@test.example"):
