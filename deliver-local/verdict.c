@@ -155,9 +155,11 @@ add_output(struct verdict *v, const char *output, size_t len)
 	const char *rest;
 	char dsn[AGENT_DSN_MAX];
 	size_t used = strlen(v->text);
+	/* Less the colon, the blank and the NUL: no character is cut in two. */
+	size_t room = sizeof(v->text) - used - 3;
 
 	if (one_line(&words, output, len) == 0 && words.len > 0 &&
-	    text_clean(&said, words.data, words.len, VERDICT_TEXT_MAX) == 0) {
+	    text_clean(&said, words.data, words.len, room) == 0) {
 		rest = buf_str(&said);
 		if (verdict_code(rest, dsn, &rest) == 0 && dsn[0] == v->dsn[0])
 			memcpy(v->dsn, dsn, sizeof(dsn));

@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "deliver-local/verdict.h"
 
 #include <criterion/criterion.h>
@@ -131,6 +132,21 @@ Test(verdict, C4_output_of_any_length_fits)
 	memset(output, 'x', sizeof(output));
 	verdict_status(&v, EXITED(75), "x", output, sizeof(output));
 	cr_expect_eq(strlen(v.text), VERDICT_TEXT_MAX - 1);
+}
+
+Test(verdict, C4_no_character_is_cut_in_two)
+{
+	static char output[3 * VERDICT_TEXT_MAX];
+	struct verdict v;
+	size_t i, shift;
+
+	for (shift = 0; shift < 3; shift++) {
+		memset(output, 'x', shift);
+		for (i = shift; i + 3 <= sizeof(output); i += 3)
+			memcpy(output + i, "\xe2\x82\xac", 3);
+		verdict_status(&v, EXITED(75), "x", output, i);
+		cr_expect(text_is_clean(v.text, strlen(v.text)), "%zu", shift);
+	}
 }
 
 Test(verdict, codes)
