@@ -40,7 +40,8 @@ def command(target, args, work):
     grown = work / "corpus" if args.check else OUT / "corpus" / target
     grown.mkdir(parents=True, exist_ok=True)
     runs = CHECK_LESS.get(target, CHECK_RUNS) if args.check else args.runs
-    options = [f"-runs={runs}", "-max_len=4096", "-timeout=25",
+    options = [f"-runs={runs}", "-max_len=4096",
+               "-timeout=1200",  # by the clock on the wall: not too short
                "-rss_limit_mb=2048", "-print_final_stats=1",
                f"-artifact_prefix={kept}/", "-verbosity=0"]
     if args.check:
