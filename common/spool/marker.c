@@ -33,7 +33,9 @@ read_marker(int fd, uint32_t *ret_split)
 	if (len < 0)
 		return (int)len;
 	line[len] = '\0';
-	if (len == 0 || line[len - 1] != '\n' || strlen(line) != (size_t)len ||
+	/* A line that fills the buffer is longer than any of ours. */
+	if (len == 0 || len == sizeof(line) - 1 || line[len - 1] != '\n' ||
+	    strlen(line) != (size_t)len ||
 	    strncmp(line, MARKER_PREFIX, prefix) != 0)
 		return format_damaged("marker is not of version 1");
 	line[len - 1] = '\0';

@@ -163,6 +163,9 @@ Test(spool_create, D19_damaged_markers)
 		"qscheduler queue 1 split 23 \n",
 		"qscheduler queue 1 split -1\n",
 		"qscheduler queue 1 split 99999999999999999999\n",
+		"qscheduler queue 1 split "
+		"0000000000000000000000000000000000023\n"
+		"and more",
 		"qscheduler queue 1 split 23\nqscheduler queue 1 split 24\n",
 	};
 	struct spool sp;
