@@ -241,7 +241,8 @@ class Dead(Scheduling):
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
         wait(lambda: i.page(1)["deferred"] == count, what="all of it is deferred")
-        self.assertEqual(site.connections, 5)
+        # Five at once, or fewer when the first has failed before the fifth begins.
+        self.assertIn(site.connections, range(1, 6))
         self.assertEqual(i.page(1)["active"], 0)
         i.stop()
 
