@@ -139,9 +139,10 @@ class Client(asyncio.Protocol):
 
 class Site:
     def __init__(self, kind, loop, seed, discard):
-        self.kind, self.loop, self.discard = kind, loop, discard
+        self.kind, self.loop, self.discard = kind, loop, discard and kind == "ok"
         self.dice = random.Random(f"{seed} {kind}")
         self.clients = set()
+        self.taken = 0
         self.port = 0
         self.server = None
 
@@ -162,8 +163,10 @@ class Site:
         return self.dice.uniform(0.2, 1.0) if self.kind == "slow" else 0
 
     def discards(self):
-        """The fault that a storm must find: a server that forgets."""
-        return self.discard and self.kind == "ok" and self.dice.randrange(50) == 0
+        """The fault that a storm must find: a server that forgets what it took,
+        the first and each tenth message after it."""
+        self.taken += 1
+        return self.discard and self.taken % 10 == 1
 
     def tell(self, rcpts, word, replied):
         for rcpt in rcpts:
