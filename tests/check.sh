@@ -62,6 +62,7 @@ part disk make -j2 check-disk
 part install tests/install.sh
 part system make check-system
 part system-sanitized make -j2 SAN=address,undefined check-system T="-j 2 --as-root test_road"
+part storm make storm S=40 SEED=20261122 STORM_OPTIONS="--relaxed --controls"
 
 echo "check: $(($(date +%s) - began)) s in all; the output of each part is in $out"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -142,7 +142,8 @@ class Account:
         repetition lies between the two deliveries; the first one counts."""
         by_cause, unexplained, over = collections.Counter(), [], []
         used = collections.Counter()
-        for number, index, first, again, where in self.ledger.repeats:
+        for number, index, *times, where in self.ledger.repeats:
+            first, again = sorted(times)  # found in whatever order
             what = f"S{number}.{index} at {first:.1f} and {again:.1f} {where}"
             if "dropped" in where or self.dropped(number, index):
                 by_cause["a server that dropped the reply"] += 1

@@ -12,7 +12,7 @@ import threading
 import time
 
 from instance import AS_ROOT
-from namespace import FIFREEZE, FITHAW
+from namespace import FIFREEZE, FITHAW, GROUP_ID, SYSTEM_USERS
 from world import LOCAL_SLOTS, SMTP_SLOTS
 
 RCPTS = 50  # of one delivery over SMTP
@@ -242,6 +242,8 @@ class Acts:
                 os.symlink("/etc/passwd", path)
             elif how == "directory":
                 path.mkdir()
+                if AS_ROOT:  # of the queue's user, who can move it out of a queue that ends
+                    os.chown(path, SYSTEM_USERS["qmails"], GROUP_ID)
             elif how == "long":
                 path = directory / ("x" * 250 + f"{n:05d}")
                 path.write_bytes(b"foreign")
@@ -252,7 +254,7 @@ class Acts:
                 named = directory / str(path.stat().st_ino)  # as a message would be
                 path = path.rename(named) if not named.exists() else path
                 if AS_ROOT and chance < 0.5:
-                    os.chown(path, 60022, 60020)
+                    os.chown(path, SYSTEM_USERS["qmails"], GROUP_ID)
                     path.chmod(0o660)
         return str(directory)
 
