@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/pidfd.h>
@@ -20,10 +19,10 @@
 /* A child keeps its own time; one that is this late hangs. */
 #define HANG_MARGIN (30 * USEC_PER_SEC)
 /* From SIGKILL to the end, and from the end of the pipe to that of the process
- * that had it, which the loop waits for: a process that takes longer waits
- * within the kernel, and may do so for ever. */
+ * that had it: a process that takes longer waits within the kernel, and may do
+ * so for ever. */
 #define KILL_GRACE  (5 * USEC_PER_SEC)
-#define EXIT_MSEC   100
+#define EXIT_GRACE  (100 * USEC_PER_MSEC)
 /* Forks that fail: 1, 2, 4 … seconds apart, then the recipient waits in the
  * queue (P4, P12). */
 #define FORK_TRIES  6
@@ -34,7 +33,7 @@ struct task {
 	struct agent_job *job;
 	uint32_t place; /* of the recipient in the job */
 	pid_t pid;      /* 0: none */
-	int fd;         /* the verdict comes here */
+	int fd;         /* of the verdict, then of the process */
 	struct event *event;
 	unsigned failed_forks;
 	usec_t started_at, deadline;
@@ -109,20 +108,9 @@ verdict_of_death(struct verdict *v, int status)
 		    WEXITSTATUS(status));
 }
 
-/* The end of its pipe is near the end of the child, but for one that waits for
- * a file system while its files are closed. */
 static bool
 has_ended(pid_t pid, int *ret_status)
 {
-	pid_t r = waitpid(pid, ret_status, WNOHANG);
-	struct pollfd p = { .events = POLLIN };
-
-	if (r != 0)
-		return true;
-	p.fd = pidfd_open(pid, 0);
-	if (p.fd >= 0)
-		(void)poll(&p, 1, EXIT_MSEC);
-	io_close(&p.fd);
 	return waitpid(pid, ret_status, WNOHANG) != 0;
 }
 
@@ -138,19 +126,11 @@ verdict_of_time(struct verdict *v, const struct task *t)
 	    (long long)(limit / USEC_PER_SEC));
 }
 
-/* The child has closed its pipe, or cannot be waited for any longer. */
 static void
-reap(struct task *t)
+finish(struct task *t, int status)
 {
 	struct verdict v;
-	int status = 0;
 
-	if (!has_ended(t->pid, &status)) {
-		(void)t->l->kill(t->pid, SIGKILL);
-		strays_add(
-		    &t->l->strays, t->job->nexthop, t->pid, clock_mono());
-		t->killed = true;
-	}
 	t->pid = 0;
 	if (verdict_read(t->data, t->got, &v) < 0) {
 		if (t->killed)
@@ -161,6 +141,48 @@ reap(struct task *t)
 	drop_watch(t);
 	report(t, &v);
 	next(t);
+}
+
+/* The child has ended, or is not waited for any longer. */
+static void
+reap(struct task *t)
+{
+	int status = 0;
+
+	if (!has_ended(t->pid, &status)) {
+		(void)t->l->kill(t->pid, SIGKILL);
+		strays_add(
+		    &t->l->strays, t->job->nexthop, t->pid, clock_mono());
+		t->killed = true;
+	}
+	finish(t, status);
+}
+
+static void
+on_exit_of_child(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	reap(arg);
+}
+
+/* The end of its pipe is near the end of the child, but for one that waits for
+ * a file system while its files are closed. The loop goes on meanwhile, since
+ * how long that takes may be for the recipient to say. */
+static void
+pipe_has_ended(struct task *t)
+{
+	const struct timeval tv = clock_timeval(EXIT_GRACE);
+	int status = 0;
+
+	if (has_ended(t->pid, &status)) {
+		finish(t, status);
+		return;
+	}
+	drop_watch(t);
+	t->fd = pidfd_open(t->pid, 0);
+	t->event = event_new(
+	    t->l->base, t->fd, t->fd < 0 ? 0 : EV_READ, on_exit_of_child, t);
+	if (t->event == NULL || event_add(t->event, &tv) < 0)
+		reap(t);
 }
 
 static void
@@ -213,7 +235,7 @@ on_verdict(evutil_socket_t fd, short what, void *arg)
 	/* The loop counts the time of the event from here again. */
 	n = read_more(t, fd);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		reap(t);
+		pipe_has_ended(t);
 	else if (clock_mono() > t->deadline)
 		time_is_over(t);
 }

@@ -56,6 +56,25 @@ ends_but_for_its_exit(const struct delivery_plan *plan, int fd)
 	hangs(plan, -1);
 }
 
+/* The same, when it is told to, and it tells that its pipe is closed. */
+static int go[2], closed[2];
+
+static void
+ends_when_told(const struct delivery_plan *plan, int fd)
+{
+	struct verdict v;
+	char octet;
+
+	if (read(go[0], &octet, 1) != 1)
+		_exit(1);
+	verdict_set(&v, AGENT_SENT, "2.0.0", "delivered to maildir");
+	(void)verdict_write(&v, fd);
+	close(fd);
+	if (write(closed[1], "", 1) != 1)
+		_exit(1);
+	hangs(plan, -1);
+}
+
 /* Five times the limit in all, and never that long without a word. */
 static void
 gets_on(const struct delivery_plan *plan UNUSED, int fd)
@@ -307,6 +326,29 @@ Test(stray, X12_a_process_that_hangs_in_its_exit_holds_up_nobody)
 	conf.maildir_time_limit = 60 * USEC_PER_SEC;
 	send_job(2, "alice");
 	expect(AGENT_SENT, "delivered to maildir");
+	kill_all();
+}
+
+/* mutation: deliver-local/task.c, pipe_has_ended() calls poll() for the end of
+ * the process, or reap() at once. */
+Test(stray, X12_the_loop_goes_on_while_a_process_ends)
+{
+	char octet;
+
+	cr_assert(pipe(go) == 0 && pipe(closed) == 0);
+	local.child = ends_when_told;
+	send_job(1, "bob");
+	while (local.deliveries == 0)
+		event_base_loop(local.base, EVLOOP_ONCE);
+	cr_assert_eq(write(go[1], "", 1), 1);
+	cr_assert_eq(read(closed[0], &octet, 1), 1);
+	/* The verdict, and the end of the pipe. */
+	event_base_loop(local.base, EVLOOP_ONCE);
+	event_base_loop(local.base, EVLOOP_ONCE);
+	cr_expect_eq(chan_recv(peer, &in), -EAGAIN);
+	cr_expect_eq(local.strays.count, 0u);
+	expect(AGENT_SENT, "delivered to maildir");
+	cr_expect_eq(local.strays.count, 1u);
 	kill_all();
 }
 
