@@ -125,14 +125,22 @@ class Acts:
         if pid is None:
             return "none there"
         self.kept["stop", id] = pid
+        self.stop_of(program)
         os.kill(pid, signal.SIGSTOP)
         return pid
 
     def do_stop_over(self, program, id, **_):
         pid = self.kept.pop(("stop", id), None)
         if pid is not None:
+            self.stop_of(program)
             os.kill(pid, signal.SIGCONT)
         return pid
+
+    def stop_of(self, program):
+        """An agent that comes back finds its time limits over, whatever the
+        server has said meanwhile."""
+        if program == "deliver-smtp":
+            self.cause(f"stop of {program}", IN_FLIGHT[program], REPEATS[program])
 
     # ---- configuration, requests ----
 
