@@ -154,6 +154,7 @@ act_stuck(struct child *c)
 	log_error("ALERT: %s/%" PRIu32 " (pid %ld) does not end, though it was "
 		  "killed: its queue waits for it",
 	    role_names[c->role], c->queue->number, (long)c->process.pid);
+	sites_child_stuck(c);
 }
 
 static void

@@ -80,6 +80,7 @@ struct orphan {
 	struct event *gone;
 	bool sure;   /* its start time is the one that was written down */
 	bool killed; /* or told to end, where it may not be killed */
+	bool stuck;  /* though it was killed: nothing of it runs any more */
 	usec_t act_at;
 };
 
@@ -95,6 +96,17 @@ bool
 orphans_any(const struct super *s)
 {
 	return !LIST_EMPTY(&s->orphans.list);
+}
+
+bool
+orphans_any_to_count(const struct super *s)
+{
+	const struct orphan *o;
+
+	LIST_FOREACH (o, &s->orphans.list, link)
+		if (!o->stuck)
+			return true;
+	return false;
 }
 
 bool
@@ -349,6 +361,7 @@ orphan_act(struct orphan *o, usec_t now)
 	log_error("ALERT: %s/%" PRIu32 " (pid %ld) of an earlier supervisor "
 		  "does not end, though it was killed: its queue waits for it",
 	    role_names[o->role], o->queue, (long)o->process.pid);
+	o->stuck = true;
 	o->act_at = now + STUCK_AGAIN;
 	return true;
 }

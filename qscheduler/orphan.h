@@ -39,6 +39,9 @@ void orphans_record(const struct child *c);
 /* Every SUPER_TICK; a roster that was damaged is made again. */
 void orphans_tick(struct super *s, usec_t now);
 bool orphans_any(const struct super *s);
+/* One that may still begin or end deliveries; not one that hangs in the kernel
+ * though it was killed. */
+bool orphans_any_to_count(const struct super *s);
 /* Of that queue; and of that group of it. */
 bool orphans_of(const struct super *s, uint32_t queue);
 bool

@@ -67,6 +67,13 @@ sites_close(struct super *s)
 
 /* ---- a table that was lost ---- */
 
+/* It was killed, and there is no more to be done. */
+static bool
+child_is_stuck(const struct child *c)
+{
+	return c->proc.state == PROC_KILLED && c->proc.deadline == USEC_NEVER;
+}
+
 /* Each of them may hold places that are counted nowhere but in the old one. */
 static void
 all_owe(struct super *s)
@@ -77,7 +84,8 @@ all_owe(struct super *s)
 		struct queue *q = s->queues[i];
 		struct child *c = &q->children[ROLE_QUEUE_SEND];
 
-		q->uncounted = q->group_going || proc_is_there(&c->proc);
+		q->uncounted = !child_is_stuck(c) &&
+		    (q->group_going || proc_is_there(&c->proc));
 		if (c->channel != NULL && proc_is_there(&c->proc))
 			sites_link(c);
 	}
@@ -123,14 +131,16 @@ is_all_counted(const struct super *s)
 }
 
 /* New tables are closed: a queue whose processes began with an older one has to
- * count what it holds, or end, before anybody takes a place. */
+ * count what it holds, or end, before anybody takes a place. One that hangs in
+ * the kernel though it was killed is not waited for: it begins nothing more,
+ * and the disk that it waits for may never answer. */
 static void
 open_if_counted(struct super *s)
 {
 	struct sites *t = &s->sites;
 	int r;
 
-	if (t->id.open || orphans_any(s) || !is_all_counted(s))
+	if (t->id.open || orphans_any_to_count(s) || !is_all_counted(s))
 		return;
 	r = shared_open_up(t->fd);
 	t->id.open = r == 0;
@@ -221,6 +231,21 @@ sites_on_counted(struct child *c, const struct msg_SITES_COUNTED *frame)
 	c->queue->uncounted = false;
 	if (s->sites.fd >= 0)
 		open_if_counted(s);
+}
+
+/* A queue-send that can still count does so. What the others hold may exceed a
+ * limit for as long as they hang. */
+void
+sites_child_stuck(struct child *c)
+{
+	struct queue *q = c->queue;
+
+	if (c->role != ROLE_QUEUE_SEND &&
+	    proc_is_there(&q->children[ROLE_QUEUE_SEND].proc))
+		return;
+	q->uncounted = false;
+	if (q->super->sites.fd >= 0)
+		open_if_counted(q->super);
 }
 
 /* One that has not got it would have a window of its own. */

@@ -474,7 +474,9 @@ void sites_collect(struct super *s);
 void sites_link(struct child *c);
 /* No process of q->group is there any more: what they held is free. */
 void sites_group_gone(struct queue *q);
-/* The same of any queue. */
+/* It hangs in the kernel though it was killed. */
+void sites_child_stuck(struct child *c);
+/* The same as sites_group_gone(), of any queue. */
 void sites_forget(struct super *s, uint32_t queue, uint32_t generation);
 
 /* ---- request.c ---- */
