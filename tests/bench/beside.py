@@ -148,6 +148,7 @@ def partly():
     try:
         i.start()
         message = b"Subject: bench\n\n" + b"x" * 4000 + b"\n"
+        i.face("sendmail")  # before several want to make it
         i.process.send_signal(19)  # all of it waits until it has been accepted
         stopped = i.pids("todo-proc")
         for pid in stopped:
