@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 
 #define LIST_LOCK  "queues.lock"
 #define LOCK_NAME  "lock"
+#define LOCK_WAIT  (2 * USEC_PER_SEC)
 #define PROBE_NAME "probe" /* in lock/ of a queue */
 
 static int
@@ -93,21 +96,33 @@ open_base(const char *path, bool private, struct buf *ret_error)
 	return r;
 }
 
-/* Of this process alone: a child that was forked and has not closed it yet, or
- * hangs, does not hold it when this process is gone. Closing any descriptor of
- * the file would give it back, so nothing else opens it. */
+/* On a descriptor that does not write, so that the file system can be remounted
+ * read-only. A child of a supervisor that was killed has the lock, too, until
+ * its exec: the next supervisor waits for that, and no longer. */
+static int
+lock_within_limit(int fd)
+{
+	const struct timespec pause = { .tv_nsec = 10 * 1000000 };
+	const usec_t limit = clock_mono() + LOCK_WAIT;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		if (clock_mono() > limit)
+			return -EBUSY;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 static int
 take_lock(struct base *b, struct buf *ret_error)
 {
-	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int r = 0;
+	int r;
 
-	b->lock = openat(
-	    b->fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (b->lock < 0)
-		r = -errno;
-	else if (fcntl(b->lock, F_SETLK, &all) < 0)
-		r = errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
+	b->lock = openat(b->fd, LOCK_NAME,
+	    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = b->lock < 0 ? -errno : lock_within_limit(b->lock);
 	if (r == 0)
 		return 0;
 	return fail(ret_error, r, b->path,

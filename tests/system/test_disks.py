@@ -1,4 +1,5 @@
 """D rows: disks that stop answering, reads as well as writes, and answer again."""
+import contextlib
 import os
 import pathlib
 import re
@@ -20,9 +21,10 @@ SILENT = "its disk does not answer"
 def child(i, program, queue):
     """The pid of a process of this queue, 0: none."""
     for pid in i.pids(program):
-        words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if words[-2] == str(queue).encode():
-            return pid
+        with contextlib.suppress(OSError):  # one that has just ended
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if words[-2:-1] == [str(queue).encode()]:
+                return pid
     return 0
 
 

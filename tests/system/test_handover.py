@@ -159,6 +159,7 @@ class Handover(SystemTest):
         fresh.rename(other / f"incoming/{inode % split}/{inode}")
         i.routing_file.write_text("* local\n")
         i.reload()
+        wait(lambda: i.log().count("configuration reloaded") == 1 + 2 * 4, what="all have the new routes")
         i.flush()
         i.wait_delivered("u0", 2)
         i.wait_empty()

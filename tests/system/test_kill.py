@@ -122,7 +122,8 @@ class Kill(SystemTest):
         i.wait_delivered("alice", 1)
         i.stop()
 
-    def children(self, pid, state):
+    @staticmethod
+    def children_in(pid, state):
         """Children of this process that are in this state."""
         found = []
         for entry in os.listdir("/proc"):
@@ -143,7 +144,7 @@ class Kill(SystemTest):
         with open(fifo, "w", encoding="ascii"):
             pass  # all three come to the end of it
         wait(lambda: i.log().count("ended, which is none of ours") == 3, what="three that are none of its own")
-        self.assertEqual(self.children(i.process.pid, "Z"), [])
+        wait(lambda: self.children_in(i.process.pid, "Z") == [], what="no zombie")
         i.inject(b"Subject: one\n\n", "alice@test.example")
         i.wait_delivered("alice", 1)
         i.stop()
@@ -157,9 +158,9 @@ class Kill(SystemTest):
         os.kill(i.process.pid, signal.SIGSTOP)
         for pid in old:
             os.kill(pid, signal.SIGKILL)
-        wait(lambda: len(self.children(i.process.pid, "Z")) == 12, what="twelve ends that nobody has seen")
+        wait(lambda: len(self.children_in(i.process.pid, "Z")) == 12, what="twelve ends that nobody has seen")
         os.kill(i.process.pid, signal.SIGCONT)
-        wait(lambda: self.children(i.process.pid, "Z") == [], 10, "all are waited for")
+        wait(lambda: self.children_in(i.process.pid, "Z") == [], 10, "all are waited for")
         wait(lambda: len(set(i.pids()) - old) == 13, what="twelve new ones")
         i.inject(b"Subject: one\n\n", "alice@test.example")
         i.wait_delivered("alice", 1)

@@ -114,7 +114,8 @@ class Directories(SystemTest):
         self.wait_said(i, place, "configuration reloaded")
         self.do("sv", "-w", "60", "stop", place)
         self.gone(i)
-        # A wrong configuration is not tried again and again.
+        # A wrong configuration is not tried again and again, where none is in force.
+        (i.base / "conf").unlink()
         i.write_conf(no_such_name=1)
         self.do("sv", "once", place)
         self.wait_said(i, place, "no_such_name")
@@ -134,6 +135,7 @@ class Directories(SystemTest):
         self.wait_said(i, place, "configuration reloaded")
         self.do("s6-svc", "-wD", "-T", "60000", "-d", place)
         self.gone(i)
+        (i.base / "conf").unlink()  # else the configuration in force is used
         i.write_conf(no_such_name=1)
         self.do("s6-svc", "-u", place)
         self.wait_said(i, place, "no_such_name")
