@@ -6,7 +6,7 @@
  * pending, so nothing of the program runs any more, but the call that it waits
  * in may still have its effect. A stray is reaped when it ends.
  *
- * They are counted under the name that the scheduler has for the destination.
+ * Strays are counted under the name that the scheduler has for the site.
  * One name may have STRAYS_EACH, and one only while there are STRAYS_MANY;
  * beyond that nothing is started for it, and all others go on.
  */

@@ -17,7 +17,7 @@ struct walk {
 	char rest[PATH_MAX]; /* what is still to go */
 };
 
-/* Nobody but root can have made it, or can put another one there. */
+/* Root alone can have made it, or can put another one there. */
 static bool
 is_of_root(int dir, const char *name)
 {

@@ -185,8 +185,8 @@ base_identity(const struct base *b)
 
 /* ---- one queue ---- */
 
-/* What is no file cannot be mail, and may be what cannot be moved to corrupt/:
- * no queue is kept alive by it. */
+/* A name that is no file cannot be mail, and may be what cannot be moved to
+ * corrupt/: no queue is kept alive by it. */
 static bool
 is_mail(
     const struct spool *sp, enum spool_dir dir, const struct spool_item *item)

@@ -90,7 +90,7 @@ copy(const struct base *b, const char *name, const char *source,
 	char *path = NULL;
 	int r = asprintf(&path, "%s/%s", b->path, name) < 0 ? -ENOMEM : 0;
 
-	/* What is in force was started with, after an error. */
+	/* A file in force that is used after an error is its own copy. */
 	if (r == 0 && strcmp(path, source) != 0) {
 		r = file_read(source, COPY_MAX, &text, &why);
 		if (r == -ENOENT) {

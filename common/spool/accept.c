@@ -113,7 +113,7 @@ accept_begin(struct accept *a, const struct spool *sp,
 	return 0;
 }
 
-/* What is still to come after this much of the content. */
+/* Bytes that are still to come after this much of the content. */
 static uint64_t
 to_come(const struct accept *a)
 {

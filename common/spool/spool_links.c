@@ -88,7 +88,7 @@ find_here(struct names *n, const struct spool *sp)
 	}
 }
 
-/* It was being handed over. */
+/* The message was being handed over. */
 static void
 find_in_others(struct names *n, const struct spool *sp)
 {

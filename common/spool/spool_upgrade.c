@@ -123,7 +123,7 @@ take_drop(const struct upgrade *u, const char *name)
 	return r;
 }
 
-/* What is no message is kept for a person, under a name of its own. */
+/* A file that is no message is kept for a person, under its own name. */
 static int
 put_aside(const struct upgrade *u, const char *name)
 {
@@ -223,7 +223,7 @@ spool_upgrade(const char *base, uint32_t queue, const struct spool_owner *owner)
 		return -ENOMEM;
 	fd = open(path, OPEN_DIR);
 	free(path);
-	/* What is no queue, spool_open() tells. */
+	/* A directory that is no queue is told by spool_open(). */
 	if (fd >= 0 && marker_read(fd, &split) == 0)
 		r = upgrade(fd, owner);
 	io_close(&fd);
