@@ -60,8 +60,8 @@ try(const struct base *b, struct buf *ret_error)
 
 /* ---- the files that it names ---- */
 
-/* Who could read the operator's file can read the copy, and who belongs to the
- * mail system can. */
+/* Readers of the operator's file may read the copy, and so may the users of the
+ * mail system. */
 static int
 put_copy(const struct base *b, const char *name, const char *source,
     const struct buf *text)

@@ -16,7 +16,7 @@
  * those that do not. */
 #define START_WAIT (5 * USEC_PER_SEC)
 
-/* What is known of a number while the table is made. */
+/* The knowledge of a number while the table is made. */
 enum known {
 	KNOWN_NOTHING, /* it does not concern us */
 	KNOWN_WANTED,  /* it is to be looked at */

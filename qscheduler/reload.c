@@ -44,7 +44,7 @@ put_in_force(
 
 	if (r == 0)
 		r = buf_add_str(more, "\n");
-	/* What is built on them, sizes and indexes, goes on. */
+	/* Sizes and indexes that are built on them go on. */
 	if (r == 0)
 		r = conf_keep_frozen(s->conf, fresh);
 	if (r == 0)
@@ -198,7 +198,7 @@ begin(struct super *s)
 		over(s);
 		return;
 	}
-	/* What is not ready yet must not be told ready by this. */
+	/* A start that is not ready yet must not be told ready. */
 	s->reload_told = s->ready;
 	if (s->ready)
 		notify_reloading(&s->notify, clock_mono());

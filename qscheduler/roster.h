@@ -30,7 +30,7 @@ struct roster {
 /* The one that is there, when it is this user's and whole; else another one in
  * its place. -EPERM: the name is somebody else's; -ENOSPC, ... */
 int roster_open(const char *name, int *ret_fd);
-/* It has its name, size and magic. */
+/* The roster has its name, size and magic. */
 bool roster_is_whole(int fd);
 /* In the row of the queue; of another generation than the row's, it is the
  * first of its group, and nobody of the one before is there. */

@@ -67,7 +67,7 @@ sites_close(struct super *s)
 
 /* ---- a table that was lost ---- */
 
-/* It was killed, and there is no more to be done. */
+/* The process was killed, and no more can be done. */
 static bool
 child_is_stuck(const struct child *c)
 {

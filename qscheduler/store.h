@@ -29,7 +29,7 @@ struct store {
 
 /* Behind an answer that QUEUE_BASE keeps waiting. */
 #define STORE_LATER "; not yet on disk"
-/* What is in QUEUE_BASE/by-hand has changed. */
+/* The content of QUEUE_BASE/by-hand has changed. */
 void store_changed(struct super *s);
 /* Write it, unless it is being written: then again after that. */
 void store_save(struct super *s, usec_t now);

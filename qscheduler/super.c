@@ -131,7 +131,7 @@ look_at_health(struct super *s, usec_t now)
 		queue_health(s->queues[i]);
 }
 
-/* They wait for a disk where no signal reaches them, and end when it answers.
+/* Looks wait where no signal reaches them, and end when the disk answers.
  */
 static void
 tell_left(const struct super *s)

@@ -138,7 +138,7 @@ struct retire {
 	char why[SCHED_REASON_SIZE];
 };
 
-/* What is still to be asked of its disk before it is run the first time. */
+/* Questions to the disk that are open before the first run. */
 enum first_look {
 	FIRST_DONE,
 	FIRST_FACTS,
@@ -298,7 +298,7 @@ void queue_orphans_gone(struct super *s, uint32_t number);
 void queue_health(struct queue *q);
 /* A process of it sleeps in the kernel: ask its disk soon. */
 void queue_suspect(struct queue *q, usec_t now);
-/* It is disabled for a fault, or its disk does not answer; why. */
+/* A fault disables the queue, or its disk does not answer; why. */
 bool queue_is_faulty(const struct queue *q);
 const char *queue_reason(const struct queue *q);
 /* Of LOOK_MAKE: it is run, if it is still to be. */
@@ -474,7 +474,7 @@ void sites_collect(struct super *s);
 void sites_link(struct child *c);
 /* No process of q->group is there any more: what they held is free. */
 void sites_group_gone(struct queue *q);
-/* It hangs in the kernel though it was killed. */
+/* A child that hangs in the kernel though it was killed. */
 void sites_child_stuck(struct child *c);
 /* The same as sites_group_gone(), of any queue. */
 void sites_forget(struct super *s, uint32_t queue, uint32_t generation);

@@ -34,7 +34,7 @@ int
 share_take(struct share *s, const struct conf *conf, const struct spool *sp);
 /* The message that is being read is so large by now. */
 int share_grows(struct share *s, uint64_t bytes);
-/* It is whole, and about to be accepted: counts for the rate. */
+/* The message is whole, about to be accepted: counts for the rate. */
 int share_pay(struct share *s);
 void share_done(struct share *s);
 

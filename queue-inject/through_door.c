@@ -200,7 +200,7 @@ hear(struct through_door *t, char *id, size_t size)
 	return status == 0 ? 0 : judge(t, status, said);
 }
 
-/* It does not read on: the reason is there already. */
+/* The door does not read on: the reason is there already. */
 static int
 give_up(struct through_door *t, int error)
 {

@@ -3,10 +3,10 @@
  *
  * Of a message with one destination, which todo-proc named, nothing is kept.
  * Any other has a claim for each destination that recipients in memory are for.
- * It is held by one of them (share.h) until that is done with, then by another
- * one that has room. When all that are left have their share already, and
- * nothing of it is unread or runs, it leaves the active queue and is parked:
- * what can be delivered has been.
+ * The message is held by one of them (share.h) until that is done with, then by
+ * another one that has room. When all that are left have their share already,
+ * and nothing of it is unread or runs, it leaves the active queue and is
+ * parked: what can be delivered has been.
  */
 #ifndef QUEUE_SEND_CLAIMS_H
 #define QUEUE_SEND_CLAIMS_H

@@ -91,7 +91,7 @@ stop_waiting(struct due_queue *q, struct due *d)
 	}
 }
 
-/* It is in no tree. */
+/* The node is in no tree. */
 static struct due *
 ask(struct due_queue *q, struct due *d)
 {

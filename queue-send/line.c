@@ -16,7 +16,7 @@ line_compare(const struct line *line, uint32_t transport, const char *name)
 	return strcmp(line->name, name);
 }
 
-/* What is looked for; names are only compared. */
+/* The key of a search; names are only compared. */
 struct line_key {
 	uint32_t generation, transport;
 	const char *name;

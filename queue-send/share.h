@@ -46,9 +46,9 @@ struct line *share_judge(struct send *s, const struct message *m);
 void share_park(struct send *s, struct line *line, uint64_t inode);
 /* An offered message comes into the active queue. */
 void share_admit(struct send *s, struct message *m);
-/* It leaves. */
+/* The message leaves. */
 void share_leave(struct send *s, struct message *m);
-/* It was deferred: its node may know the line. */
+/* The message was deferred: its node may know the line. */
 void share_remember(struct send *s, const struct message *m, struct due *d);
 
 /* A message that is due, and whose destination has its share or is dead. */

@@ -9,7 +9,7 @@
  * Default ports: 25 for SMTP, 24 for LMTP. Brackets say that what is inside is
  * a host, not a domain; without them it is taken for one as well.
  *
- * What is made of a recipient's domain is the word of anybody who submits, and
+ * A next hop made of a domain is the word of anybody who submits, and
  * only ever a host name, or an address where the transport allows literals:
  * never a port, a socket, or an address without brackets.
  */

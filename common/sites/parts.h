@@ -427,7 +427,7 @@ const char *handle_keep_why(struct handle *h, const char *why);
 /* All of them, to the segment: from the table of this process; from another
  * segment, where they wait as before. */
 void handles_move(struct shared *s, usec_t now);
-/* The places that are held are in the segment. False: not all, for now. */
+/* The places that are held are in the segment. False: not all. */
 bool handles_count(struct shared *s, usec_t now);
 void handles_free(struct shared *s);
 static inline struct site *
