@@ -298,7 +298,8 @@ choose(struct send *s, const struct message *m, uint32_t *ret_count)
 		line = line_get(s, name.transport, name.text);
 		if (line == NULL)
 			continue;
-		if (chosen != NULL)
+		/* A name that comes twice is the same line. */
+		if (chosen != NULL && chosen != line)
 			line_put(s, chosen);
 		chosen = line;
 	}

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/num.h"
 #include "base/io.h"
 
 #define CUTS        5  /* CUTS in the environment outranks it */
@@ -135,9 +136,11 @@ static uint32_t
 cuts_wanted(void)
 {
 	const char *said = getenv("CUTS");
-	int n = said == NULL ? 0 : atoi(said);
+	uint64_t n;
 
-	return n > 0 ? (uint32_t)n : CUTS;
+	if (said == NULL || num_u64(said, 1, UINT32_MAX, &n) < 0)
+		return CUTS;
+	return (uint32_t)n;
 }
 
 /* A wrong order is caught once and for all. */
