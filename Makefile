@@ -43,6 +43,7 @@ LDLIBS_deliver-smtp := -lcares -lseccomp
 LDLIBS_qsim := -lm
 # More rights than its caller: only the libraries that it needs.
 LDFLAGS_queue-drop := -Wl,--as-needed
+SAN_queue-drop := $(if $(SAN),$(B)/tests/san/queue-drop.o)
 PYTHON   := /usr/bin/python3
 
 common_c := $(foreach m,$(MODULES),$(wildcard common/$(m)/*.c))
@@ -76,7 +77,7 @@ $(LIB): $(common_o)
 	$(Q)ar rcs $@ $^
 
 define program
-$(BIN)/$(1): $(call prog_o,$(1)) $(LIB)
+$(BIN)/$(1): $(call prog_o,$(1)) $(SAN_$(1)) $(LIB)
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
 	$$(Q)$$(CC) $$(LDFLAGS) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1))
