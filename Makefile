@@ -10,7 +10,7 @@
 
 PROGRAMS := qscheduler queue-send todo-proc queue-inject queue-drop deliver-local \
 	    deliver-smtp setqload qtop qsim
-MODULES  := base log config ipc spool route sched proc agent limits sites daemon
+MODULES  := base log config ipc spool route site sched agent limits daemon
 
 CC       ?= cc
 ifeq ($(origin CC),default)
@@ -50,7 +50,8 @@ common_c := $(foreach m,$(MODULES),$(wildcard common/$(m)/*.c))
 common_o := $(common_c:%.c=$(B)/%.o)
 LIB      := $(B)/libcommon.a
 
-prog_c    = $(wildcard $(1)/*.c)
+# A program's folder may have folders.
+prog_c    = $(wildcard $(1)/*.c $(1)/*/*.c)
 prog_o    = $(patsubst %.c,$(B)/%.o,$(call prog_c,$(1)))
 logic_o   = $(filter-out $(B)/$(1)/main.o,$(call prog_o,$(1)))
 BUILT    := $(foreach p,$(PROGRAMS),$(if $(call prog_c,$(p)),$(p)))

@@ -9,7 +9,7 @@
 
 #include "qsim/random.h"
 #include "qsim/scenario.h"
-#include "sched/site.h"
+#include "site/site.h"
 
 struct servers;
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "queue-send/send.h"
-#include "sites/shared.h"
+#include "site/shared.h"
 
 _Static_assert(ROUTE_DESTINATION_MAX == SITE_NAME_MAX, "a name fits both");
 

@@ -11,7 +11,7 @@
 #include "limits/limits.h"
 #include "log/log.h"
 #include "queue-send/schedule.h"
-#include "sites/shared.h"
+#include "site/shared.h"
 
 #define COUNT_EVERY                                              \
 	(10 * USEC_PER_SEC) /* queues, while windows are divided \

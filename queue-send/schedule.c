@@ -5,7 +5,7 @@
 #include "queue-send/links.h"
 #include "queue-send/watch.h"
 #include "queue-send/places.h"
-#include "sites/shared.h"
+#include "site/shared.h"
 
 struct parameters {
 	struct sched_params sched;

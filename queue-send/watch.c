@@ -7,7 +7,7 @@
 
 #include "log/log.h"
 #include "queue-send/send.h"
-#include "sites/shared.h"
+#include "site/shared.h"
 
 #define TOLD_PER_TURN 200 /* destinations whose time is over */
 

@@ -1,5 +1,5 @@
 /* base/clock.h - the clocks. Programs read them once a turn of the loop
- * and pass the time on; common/sched and common/proc never read one. */
+ * and pass the time on; common/site and common/sched never read one. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

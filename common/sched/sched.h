@@ -44,7 +44,7 @@
 #define SCHED_SCHED_H
 
 #include "base/base.h"
-#include "sched/site.h"
+#include "site/site.h"
 
 struct sched;
 struct sched_message;

@@ -261,7 +261,7 @@ def decisions():
 
 
 def sites():
-    """common/sites alone: tests/bench/sites."""
+    """common/site alone: tests/bench/sites."""
     rounds = [subprocess.run([PLACES], capture_output=True, text=True, check=True).stdout.splitlines()
               for _ in range(3)]
 

@@ -25,7 +25,7 @@ def allowed(user, used, layer, only):
         return True
     if user in only:
         return used in only[user]
-    return used in layer and layer[used] < layer.get(user, 4)
+    return used in layer and layer[used] < layer.get(user, 6)
 
 
 def main():
@@ -38,7 +38,7 @@ def main():
         if folder.parent.name == "common" and name not in layer:
             print(f"common/{name}: has no row in common/LAYERS")
             bad += 1
-        for source in sorted(folder.glob("*.[ch]")) + sorted(folder.glob("*.def")):
+        for source in sorted(folder.rglob("*.[ch]")) + sorted(folder.rglob("*.def")):
             for number, line in enumerate(source.read_text().splitlines(), 1):
                 found = INCLUDE.match(line)
                 if not found:

@@ -1,4 +1,4 @@
-/* The lock of a set, places, the line, deaths and wake-ups of common/sites, in
+/* The lock of a set, places, the line, deaths and wake-ups of common/site, in
  * every interleaving. One site; queues that each have MAIL deliveries to make,
  * and are killed anywhere, DEATHS times in all.
  *

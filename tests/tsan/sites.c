@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "ipc/names.h"
-#include "sites/parts.h"
+#include "site/shared_parts.h"
 
 #define ENDS   4
 #define SITES  6

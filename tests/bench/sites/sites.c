@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "ipc/names.h"
-#include "sites/shared.h"
+#include "site/shared.h"
 
 #define PROCESSES_MAX 20
 #define SITES_MAX     1000

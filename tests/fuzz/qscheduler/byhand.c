@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ipc/ask.h"
-#include "qscheduler/byhand.h"
+#include "qscheduler/queues/override_file.h"
 
 /* What byhand_write() would put, without its fsyncs. */
 static void

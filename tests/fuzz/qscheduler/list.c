@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qscheduler/base.h"
+#include "qscheduler/queues/base.h"
 
 static char path[] = "base";
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "ipc/ask.h"
-#include "qscheduler/options.h"
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/options.h"
+#include "qscheduler/supervisor/super.h"
 
 static void
 check_load(struct fuzz_in *in)

@@ -1,5 +1,5 @@
 /* The arithmetic of one window. */
-#include "sched/feedback.h"
+#include "site/window.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Random walks of a window beside its rule written down once more: in whole
  * numbers, and for roots in long double. */
-#include "sched/feedback.h"
+#include "site/window.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* What is known of a destination: names, places, steps, parameters. */
-#include "sched/site.h"
+#include "site/site.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

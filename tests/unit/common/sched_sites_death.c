@@ -1,5 +1,5 @@
 /* Dead destinations: for how long, and what opens them. */
-#include "sched/site.h"
+#include "site/site.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What stays known of a destination that nobody has open. */
-#include "sched/site.h"
+#include "site/site.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What sites cost, and what they do when there is no memory. */
-#include "sched/site.h"
+#include "site/site.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

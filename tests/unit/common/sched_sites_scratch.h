@@ -2,7 +2,7 @@
 #ifndef TEST_SCHED_SITES_SCRATCH_H
 #define TEST_SCHED_SITES_SCRATCH_H
 
-#include "sched/site.h"
+#include "site/site.h"
 
 #define SEC USEC_PER_SEC
 #define MIN (300 * SEC)

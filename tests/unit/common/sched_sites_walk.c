@@ -1,6 +1,6 @@
 /* Random walks of a table of sites beside its rules written down once more, the
  * simplest way: an array, looked through, with counters in whole numbers. */
-#include "sched/site.h"
+#include "site/site.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>

@@ -3,7 +3,7 @@
 #define TEST_SITES_SCRATCH_H
 
 #include "ipc/names.h"
-#include "sites/parts.h"
+#include "site/shared_parts.h"
 
 #include "sched_sites_scratch.h"
 

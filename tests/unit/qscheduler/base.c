@@ -1,4 +1,4 @@
-#include "qscheduler/base.h"
+#include "qscheduler/queues/base.h"
 
 #include <criterion/criterion.h>
 

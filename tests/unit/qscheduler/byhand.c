@@ -1,5 +1,5 @@
 /* QUEUE_BASE/by-hand: believed whole or not at all. */
-#include "qscheduler/byhand.h"
+#include "qscheduler/queues/override_file.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "qscheduler/env.h"
+#include "qscheduler/supervisor/env.h"
 
 #include <criterion/criterion.h>
 

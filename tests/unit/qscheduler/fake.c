@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "ipc/page.h"
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/super.h"
 
 #define LIMIT_MSEC 30000
 

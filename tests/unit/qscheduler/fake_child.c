@@ -17,7 +17,7 @@
 #include "base/io.h"
 #include "daemon/daemon.h"
 #include "ipc/msg.h"
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/super.h"
 
 static int say_fd = -1;
 

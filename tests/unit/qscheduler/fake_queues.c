@@ -20,7 +20,7 @@
 #include "ipc/bell.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/super.h"
 
 #define QUICK                     \
 	"queue_grow_time = 0\n"   \

@@ -1,5 +1,5 @@
 /* Requests of operators, on a supervisor that has queues and no processes. */
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/super.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "ipc/ask.h"
-#include "qscheduler/byhand.h"
+#include "qscheduler/queues/override_file.h"
 
 #define NOW (1000 * USEC_PER_SEC)
 

@@ -1,4 +1,4 @@
-#include "qscheduler/notify.h"
+#include "qscheduler/supervisor/notify.h"
 
 #include <criterion/criterion.h>
 

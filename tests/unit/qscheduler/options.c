@@ -1,4 +1,4 @@
-#include "qscheduler/options.h"
+#include "qscheduler/supervisor/options.h"
 
 #include <criterion/criterion.h>
 

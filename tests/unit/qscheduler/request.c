@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "ipc/ask.h"
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/super.h"
 
 Test(request, loads_that_can_be_and_cannot)
 {

@@ -1,6 +1,6 @@
 /* Requests of strangers, on a supervisor whose QUEUE_BASE cannot be written
  * to. */
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/super.h"
 
 #include <criterion/criterion.h>
 #include <event2/event.h>

@@ -14,7 +14,7 @@
 #include "base/io.h"
 #include "fake.h"
 #include "ipc/names.h"
-#include "sites/shared.h"
+#include "site/shared.h"
 
 /* /dev/shm has no room for what is very large; nothing else here is. */
 #define LARGE ((off_t)64 << 20)

@@ -1,4 +1,4 @@
-#include "qscheduler/spawn.h"
+#include "qscheduler/children/spawn.h"
 
 #include <criterion/criterion.h>
 

@@ -16,7 +16,7 @@
 #include "ipc/bell.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
-#include "qscheduler/look.h"
+#include "qscheduler/supervisor/look.h"
 
 TestSuite(super_queues, .init = stage_init, .fini = stage_done, .timeout = 100);
 

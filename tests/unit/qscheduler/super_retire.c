@@ -20,7 +20,7 @@
 #include "ipc/bell.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/super.h"
 
 TestSuite(super_retire, .init = stage_init, .fini = stage_done, .timeout = 100);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qscheduler/super.h"
+#include "qscheduler/supervisor/super.h"
 
 static struct super *s;
 

@@ -18,7 +18,7 @@
 #include "queue-send/control.h"
 #include "queue-send/links.h"
 #include "queue-send/places.h"
-#include "sites/shared.h"
+#include "site/shared.h"
 
 #define LIMIT      4
 #define OTHER      2 /* the queue of the others */

@@ -1,0 +1,89 @@
+/* site/local.h - the table of one process, from the inside. Private to
+ * sites.c (the table: who is in it, and for how long) and site_life.c (what
+ * befalls one site).
+ *
+ * A million sites may be in it, so a site is small: what it needs only while
+ * it is open, idle, alive or dead lies in one place.
+ *
+ *	chains every site, by a hash of transport and name, with a secret in
+ *	       it: who chooses names cannot choose where they meet
+ *	dead   the dead ones: a flush looks at nothing else
+ *	idle   those nobody has open, the least recently used first
+ */
+#ifndef SITE_LOCAL_H
+#define SITE_LOCAL_H
+
+#include <sys/queue.h>
+
+#include "site/site.h"
+
+/* What is left of a window after a death is there to be shown: it opens with a
+ * fresh one. */
+struct death {
+	LIST_ENTRY(site) link;
+	usec_t until;
+	char *why;
+	uint32_t window;
+	double fail_cohorts;
+};
+
+struct site {
+	SLIST_ENTRY(site) link; /* in its chain */
+	uint64_t hash;          /* of transport and name in lower case */
+	union {
+		void *mine; /* opens > 0 */
+		struct {    /* opens == 0 and busy == 0 */
+			TAILQ_ENTRY(site) link;
+			usec_t since;
+		} idle;
+	};
+	union {
+		struct window window; /* !dead */
+		struct death death;   /* dead */
+	};
+	uint32_t opens, busy, deaths;
+	uint16_t transport;
+	bool dead;
+	char name[];
+};
+
+/* A million of them: 104 bytes and the name each. */
+_Static_assert(sizeof(struct site) <= 104, "struct site has grown");
+
+SLIST_HEAD(site_chain, site);
+TAILQ_HEAD(site_idle, site);
+LIST_HEAD(site_dead, site);
+
+struct sites {
+	struct site_table table;
+	struct site_chain *chains;
+	uint64_t nchains; /* a power of two, or 0 */
+	uint64_t nsites;
+	struct site_dead dead;
+	struct site_idle idle;
+	uint32_t nidle, idle_max;
+	struct site_backoff backoff;
+	uint64_t random;
+	uint64_t secret; /* of the hash */
+	/* The reasons in a step, which outlive the deaths that they are of. */
+	char why_before[SITE_WHY_MAX + 1], why_after[SITE_WHY_MAX + 1];
+	uint32_t count;
+	struct window_rules rules[]; /* of each transport */
+};
+
+/* At the end of its rest, if that has come, a dead site opens with a fresh
+ * window. Its deaths stay counted. */
+void site_reopen_due(struct sites *sites, struct site *site, usec_t now);
+/* The same, whatever the time. */
+void site_reopen(struct sites *sites, struct site *site);
+/* A delivery report; busy still counts the delivery. */
+void site_success(struct sites *sites, struct site *site);
+void site_failure(
+    struct sites *sites, struct site *site, const char *why, usec_t now);
+/* Dead no more: its window is to be filled in, or the site freed. */
+void site_bury(struct site *site);
+/* See struct site_table. */
+enum site_state site_state(const struct site *site);
+void site_view(const struct site *site, struct site_view *ret_view);
+
+#endif

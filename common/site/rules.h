@@ -1,0 +1,43 @@
+/* site/rules.h - what befalls a site, whoever keeps it: the pure pieces
+ * that the table of one process (local.c) and the shared one (shared.c)
+ * have in common. docs/SCHEDULING.md, sections 2 and 3.
+ */
+#ifndef SITE_RULES_H
+#define SITE_RULES_H
+
+#include "site/site.h"
+
+/* As they are used: what cannot be is put into bounds. */
+void
+site_rules(const struct site_params *params, struct window_rules *ret_rules);
+void
+site_backoff_fit(const struct site_backoff *backoff, struct site_backoff *ret);
+
+/* When a site that has died for the nth time in a row opens again; n at least
+ * 1. random: the state of the spread, which moves on. */
+usec_t site_dead_until(const struct site_backoff *backoff, uint32_t deaths,
+    uint64_t *random, usec_t now);
+/* A site that nobody uses is remembered for so long. */
+usec_t site_remembered(const struct site_backoff *backoff);
+/* A delivery that began before the death has succeeded. */
+void window_revive(
+    struct window *w, const struct window_rules *rules, uint32_t busy);
+/* It is as if it were new. */
+bool window_is_fresh(const struct window *w, const struct window_rules *rules);
+/* Bytes of the reason that are kept, never half a character; 0 for none. */
+size_t site_why_len(const char *why);
+/* The reason where there is none. */
+#define SITE_WHY_UNKNOWN "unknown"
+
+/* Names compare without case, of ASCII. */
+static inline unsigned char
+site_lower(unsigned char c)
+{
+	return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 'a' - 'A') : c;
+}
+/* hash: what was before the name, and a secret: who chooses names cannot
+ * choose where they meet. */
+uint64_t site_hash(uint64_t hash, const char *name);
+uint64_t site_mix(uint64_t x);
+
+#endif

@@ -1,0 +1,156 @@
+/* site/shared.h - one destination, one window, however many queues: the table
+ * of destinations in shared memory, behind site_table of site/site.h. Design:
+ * docs/SITES.md. Rules of windows and deaths: docs/SCHEDULING.md, 2 and 3.
+ *
+ * The supervisor makes the segment and never maps it afterwards; each
+ * queue-send maps it and has a column in it: the places that it holds at each
+ * site, and its turn in line for one. All processes that map it are of one
+ * user and believe each other, but not that the others live: a lock whose
+ * owner died is taken over and what it guards made whole; one whose owner is
+ * stopped is waited for a moment only, and what was to be told is told later.
+ *
+ * A set of SHARED_WAYS slots has one lock; a site is in the set that its name
+ * hashes to. A slot that nobody holds a place in or waits for may be taken for
+ * another site, the least recently used first: what was learned is lost then,
+ * a limit never. Where all slots of a set are in use, a site of it waits.
+ */
+#ifndef SITE_SHARED_H
+#define SITE_SHARED_H
+
+#include <sys/types.h>
+
+#include "site/site.h"
+
+#define SHARED_WAYS 32
+
+/* ---- supervisor ---- */
+
+struct shared_shape {
+	uint32_t slots;   /* at least; rounded up to whole sets */
+	uint32_t columns; /* queues that can have one at the same time */
+	uint64_t spool;   /* which QUEUE_BASE: what was learned of another one's
+			   * destinations is not for this one */
+};
+struct shared_owner {
+	uid_t uid; /* (uid_t)-1: leave */
+	gid_t gid; /* (gid_t)-1: leave, and it may not read */
+};
+/* The segment under this name (IPC_NAME_MAX), mode 0640, without a group 0600:
+ * one that is there, belongs to owner and has this shape and layout is kept,
+ * since processes of a supervisor that was killed may still have deliveries in
+ * it; anything else is replaced by a new one. Open for reading and writing, its
+ * memory allocated. -EPERM: the name is somebody else's; -EEXIST: it came back
+ * at every try; -ENOSPC, … */
+int shared_create(const char *name, const struct shared_shape *shape,
+    const struct shared_owner *owner, int *ret_fd);
+/* What tells one table from another. */
+struct shared_id {
+	uint64_t secret;
+	uint32_t number;
+	bool open;
+};
+int shared_identify(int fd, struct shared_id *ret);
+/* In the place of another one, whatever is there under the name: its number is
+ * the next, its sets are those that sites had before. */
+int shared_renew(const char *name, const struct shared_shape *shape,
+    const struct shared_owner *owner, const struct shared_id *old, int *ret_fd);
+/* A new table is closed: nobody takes a place in it before this, so that all
+ * that are held elsewhere can be counted first. */
+int shared_open_up(int fd);
+/* -ENOENT, -EBADMSG: it is not what it was; then *ret_why says so, to follow
+ * its name. */
+int shared_check(int fd, const struct shared_id *id, const char **ret_why);
+/* Owners of all columns; visit returns false for one whose processes are all
+ * gone: nobody else uses the segment now, and the column is free. */
+int shared_owners(int fd,
+    bool (*visit)(void *ctx, uint32_t queue, uint32_t generation), void *ctx);
+
+/* ---- queue-send ---- */
+
+struct shared_params {
+	const struct site_params *sites; /* of each transport */
+	const char *const *names; /* of each: part of a site's name here */
+	uint32_t count;
+	struct site_backoff backoff;
+	/* While there is no segment a queue has windows of its own, with limits
+	 * and initial windows divided by this, at least 1. */
+	uint32_t queues;
+};
+
+struct shared;
+/* Without a segment yet: a table of this process. seed: of random spreads. */
+int shared_new(const struct shared_params *params, uint64_t seed,
+    struct shared **ret_shared);
+/* Gives back all places, leaves all lines, gives up the column. */
+void shared_free(struct shared **shared);
+/* Before that: nothing of this is done, since there may still be connections.
+ * The column stays as it is until it is forgotten. */
+void shared_abandon(struct shared *shared);
+const struct site_table *shared_table(const struct shared *shared);
+/* As sites_configure(); names stay as they were. */
+int shared_configure(struct shared *shared, const struct shared_params *params);
+
+/* From now on in the segment of fd, which stays the caller's. With no place
+ * taken. What the column of this queue held before is free: the processes
+ * that had it are gone. -EBADMSG: not a segment of ours; -ENOSPC: no column is
+ * free; -EBUSY: places are taken, or it is in one already; then nothing has
+ * changed. */
+int shared_attach(struct shared *shared, int fd, uint32_t queue,
+    uint32_t generation, usec_t now);
+bool shared_is_attached(const struct shared *shared);
+/* The table was cut off or written over: no place is to be had until it is
+ * replaced. What is held stays held, and what was to be told is kept. */
+bool shared_is_lost(struct shared *shared);
+/* Why, to follow "the table": a constant; NULL: it is not. */
+const char *shared_lost_why(const struct shared *shared);
+/* From now on in another segment, whose number is the next, with all the places
+ * that are held; -EINVAL: in none. When that fails no place is taken any more,
+ * and it may be tried again. */
+int shared_move(struct shared *shared, int fd, uint32_t queue,
+    uint32_t generation, usec_t now);
+/* Of the table; only while it is attached. */
+uint32_t shared_number(const struct shared *shared);
+/* All places that are held are in its cells. */
+bool shared_is_counted(const struct shared *shared);
+/* All processes of that group are gone: its column is free, if it is still of
+ * that generation. */
+void shared_forget(
+    struct shared *shared, uint32_t queue, uint32_t generation, usec_t now);
+
+/* Readable when somebody else made room at a site that this queue waits at, or
+ * it died. A thread that sleeps on the column's word in shared memory makes it
+ * so: nothing runs while nothing happens. */
+int shared_wake_fd(const struct shared *shared);
+/* What to do then, and at the time returned (USEC_NEVER: none; the descriptor
+ * is readable as well when it becomes an earlier one): call ready for
+ * each site that may have room, with what site_table.mine() points to; tell
+ * what could not be told at once; as a net, look again at all that wait. */
+usec_t shared_work(struct shared *shared, usec_t now,
+    void (*ready)(void *ctx, void *mine), void *ctx);
+
+struct shared_figures {
+	uint64_t takes, full, waits, wakes, wakes_lost;
+	uint64_t recovered; /* locks of the dead */
+	uint64_t stuck;     /* locks that were not to be had in time */
+	uint64_t evicted;   /* slots taken for another site */
+	uint64_t crowded;   /* sets without a slot to spare */
+};
+void shared_figures(const struct shared *shared, struct shared_figures *ret);
+
+/* ---- readers: by pread, never mapped ---- */
+
+/* One site as seen, not locked: for lists on a screen. Names cut to what a
+ * slot keeps. visit returns false to end. */
+struct shared_seen {
+	char name[128];        /* transport/nexthop */
+	struct site_view view; /* why points into the struct */
+	char why[SITE_WHY_MAX + 1];
+	uint32_t waiting; /* queues in line */
+};
+/* owner: whose it may be besides root's and this user's; (uid_t)-1: nobody's.
+ * -ENOENT, -EACCES; -EPERM: it is not to be believed; -EBADMSG: not one of
+ * ours; -ENOMEM. */
+int shared_read(const char *name, uid_t owner,
+    bool (*visit)(void *ctx, const struct shared_seen *seen), void *ctx);
+
+#endif

@@ -1,0 +1,230 @@
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "site/shared_parts.h"
+
+static int
+compare_key(
+    uint64_t hash, uint32_t transport, const char *name, const struct handle *h)
+{
+	if (hash != h->hash)
+		return hash < h->hash ? -1 : 1;
+	if (transport != h->transport)
+		return transport < h->transport ? -1 : 1;
+	return strcasecmp(name, h->name + h->nexthop_at);
+}
+
+static int
+handle_compare(const struct handle *a, const struct handle *b)
+{
+	return compare_key(a->hash, a->transport, a->name + a->nexthop_at, b);
+}
+
+TREE_GENERATE(handle_tree, handle, link, handle_compare)
+
+/* Of transport/nexthop in lower case; 0 is a slot that is free. */
+static uint64_t
+hash_of(const struct shared *s, uint32_t transport, const char *name)
+{
+	uint64_t hash = site_hash(s->secret, s->names[transport]);
+
+	hash = site_hash(site_hash(hash, "/"), name);
+	return hash == 0 ? 1 : hash;
+}
+
+static void
+place(struct shared *s, struct handle *h)
+{
+	if (s->seg.base != NULL) /* the low bits choose in no other table */
+		h->set = (uint32_t)(h->hash % s->seg.sets);
+	RB_INSERT(handle_tree, &s->handles, h);
+}
+
+static struct handle *
+find(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
+{
+	struct handle *h = RB_ROOT(&s->handles);
+	int r;
+
+	while (h != NULL) {
+		r = compare_key(hash, transport, name, h);
+		if (r == 0)
+			break;
+		h = r < 0 ? RB_LEFT(h, link) : RB_RIGHT(h, link);
+	}
+	return h;
+}
+
+static struct handle *
+make(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
+{
+	size_t prefix = strlen(s->names[transport]), len = strlen(name);
+	struct handle *h = calloc(1, sizeof(*h) + prefix + 1 + len + 1);
+
+	if (h == NULL)
+		return NULL;
+	h->shared = s;
+	h->hash = hash;
+	h->transport = (uint16_t)transport;
+	h->nexthop_at = (uint16_t)(prefix + 1);
+	memcpy(h->name, s->names[transport], prefix);
+	h->name[prefix] = '/';
+	memcpy(h->name + prefix + 1, name, len + 1);
+	place(s, h);
+	return h;
+}
+
+struct handle *
+handle_get(struct shared *s, uint32_t transport, const char *name)
+{
+	uint64_t hash = hash_of(s, transport, name);
+	struct handle *h = find(s, hash, transport, name);
+
+	return h != NULL ? h : make(s, hash, transport, name);
+}
+
+static void
+handle_free(struct handle *h)
+{
+	RB_REMOVE(handle_tree, &h->shared->handles, h);
+	handle_set_ready(h, false);
+	if (h->watched)
+		LIST_REMOVE(h, watch);
+	h->shared->watched -= h->watched;
+	free(h->why);
+	free(h);
+}
+
+static bool
+owes(const struct handle *h)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(h->owed); i++)
+		if (h->owed[i] > 0)
+			return true;
+	return false;
+}
+
+void
+handle_release(struct handle *h)
+{
+	if (h->opens == 0 && h->held == 0 && !h->lined)
+		handle_free(h);
+}
+
+void
+handle_watch(struct handle *h)
+{
+	struct shared *s = h->shared;
+	bool watched = h->waits || h->lined || owes(h);
+
+	if (watched == h->watched || s->sets == NULL)
+		return;
+	h->watched = watched;
+	if (watched) {
+		LIST_INSERT_HEAD(&s->sets[h->set].watched, h, watch);
+		s->watched++;
+	} else {
+		LIST_REMOVE(h, watch);
+		s->watched--;
+	}
+}
+
+void
+handle_set_ready(struct handle *h, bool ready)
+{
+	if (h->is_ready == ready)
+		return;
+	h->is_ready = ready;
+	if (ready)
+		TAILQ_INSERT_TAIL(&h->shared->ready, h, ready);
+	else
+		TAILQ_REMOVE(&h->shared->ready, h, ready);
+}
+
+const char *
+handle_keep_why(struct handle *h, const char *why)
+{
+	size_t len = site_why_len(why);
+
+	if (h->why == NULL)
+		h->why = malloc(SITE_WHY_MAX + 1);
+	if (h->why == NULL || len == 0)
+		return SITE_WHY_UNKNOWN;
+	memmove(h->why, why, len);
+	h->why[len] = '\0';
+	return h->why;
+}
+
+static void
+leave_segment(struct handle *h)
+{
+	if (h->watched) {
+		LIST_REMOVE(h, watch);
+		h->shared->watched--;
+	}
+	h->watched = h->lined = false;
+	h->turn_at = 0;
+	h->way = 0;
+}
+
+/* s->sets are those of the new segment already. */
+void
+handles_move(struct shared *s, usec_t now)
+{
+	struct handle_tree old = s->handles;
+	struct handle *h;
+
+	RB_INIT(&s->handles);
+	while ((h = RB_ROOT(&old)) != NULL) {
+		RB_REMOVE(handle_tree, &old, h);
+		if (h->alone != NULL) {
+			const struct site_table *alone = sites_table(s->alone);
+
+			alone->close(alone->table, h->alone, now);
+			h->alone = NULL;
+		} else {
+			leave_segment(h);
+		}
+		h->hash = hash_of(s, h->transport, h->name + h->nexthop_at);
+		place(s, h);
+		handle_watch(h);
+	}
+}
+
+/* A look writes the cell. */
+bool
+handles_count(struct shared *s, usec_t now)
+{
+	bool all = true;
+	struct handle *h;
+	struct look l;
+
+	RB_FOREACH (h, handle_tree, &s->handles) {
+		if (h->held == 0)
+			continue;
+		if (!look_begin(&l, h, now)) {
+			all = false;
+			continue;
+		}
+		all &= l.slot != NULL || h->held == 0;
+		look_end(&l);
+	}
+	return all;
+}
+
+void
+handles_free(struct shared *s)
+{
+	const struct site_table *alone =
+	    s->alone == NULL ? NULL : sites_table(s->alone);
+	struct handle *h;
+
+	while ((h = RB_ROOT(&s->handles)) != NULL) {
+		if (h->alone != NULL)
+			alone->close(alone->table, h->alone, 0);
+		handle_free(h);
+	}
+}

@@ -1,0 +1,250 @@
+/* The lock of a set: a word with the number of the thread that has it, as the
+ * kernel wants it of a robust futex. The robust mutex of the C library is not
+ * used because it keeps pointers in the shared memory itself, which it follows:
+ * what is written over there would end the process. Here the kernel alone
+ * learns which word a thread may have, from memory of the thread.
+ */
+#include "site/shared_parts.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* A lock is held for well under a microsecond: mostly it is free again before
+ * the kernel could be asked. */
+#define SPINS 64
+
+/* ---- what the kernel knows of this thread ---- */
+
+/* One lock at a time: "pending" is all that is needed of a list. */
+static _Thread_local struct {
+	struct robust_list_head head;
+	uint32_t tid; /* 0: the kernel knows nothing yet */
+} robust;
+
+/* The kernel forgets the list of a process at fork. */
+static void
+forget_thread(void)
+{
+	robust.tid = 0;
+}
+
+static void
+watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, forget_thread);
+}
+
+uint32_t
+lock_thread(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (robust.tid != 0)
+		return robust.tid;
+	(void)pthread_once(&once, watch_forks);
+	robust.head =
+	    (struct robust_list_head){ .list.next = &robust.head.list };
+	(void)syscall(SYS_set_robust_list, &robust.head, sizeof(robust.head));
+	robust.tid = (uint32_t)syscall(SYS_gettid);
+	return robust.tid;
+}
+
+/* From before the word may be ours until after it is not. */
+static void
+set_pending(uint32_t *word)
+{
+	__atomic_store_n(
+	    &robust.head.list_op_pending, (void *)word, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* ---- the word ---- */
+
+static bool
+change(uint32_t *word, uint32_t from, uint32_t to)
+{
+	return __atomic_compare_exchange_n(
+	    word, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* 0, EOWNERDEAD: it is ours; EBUSY. waiters: FUTEX_WAITERS, when others may
+ * sleep at it. */
+static int
+try_once(uint32_t *word, uint32_t waiters)
+{
+	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	if ((old & FUTEX_TID_MASK) != 0 ||
+	    !change(word, old, lock_thread() | waiters | (old & FUTEX_WAITERS)))
+		return EBUSY;
+	return (old & FUTEX_OWNER_DIED) != 0 ? EOWNERDEAD : 0;
+}
+
+static int
+try_for_a_moment(uint32_t *word)
+{
+	int i, r = try_once(word, 0);
+
+	for (i = 0; r == EBUSY && i < SPINS; i++) {
+#if defined(__x86_64__) || defined(__i386__)
+		__builtin_ia32_pause();
+#endif
+		r = try_once(word, 0);
+	}
+	return r;
+}
+
+static void
+sleep_at(uint32_t *word, usec_t left)
+{
+	const struct timespec limit = { .tv_nsec = left * 1000 };
+	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	if ((old & FUTEX_TID_MASK) == 0)
+		return;
+	if ((old & FUTEX_WAITERS) == 0 &&
+	    !change(word, old, old | FUTEX_WAITERS))
+		return;
+	(void)syscall(
+	    SYS_futex, word, FUTEX_WAIT, old | FUTEX_WAITERS, &limit, NULL, 0);
+}
+
+static int
+lock_until(uint32_t *word, usec_t limit)
+{
+	usec_t left;
+	int r;
+
+	while ((r = try_once(word, FUTEX_WAITERS)) == EBUSY) {
+		left = limit - clock_mono();
+		if (left <= 0)
+			return ETIMEDOUT;
+		sleep_at(word, left);
+	}
+	return r;
+}
+
+/* False: the word was not ours. */
+static bool
+give_back(uint32_t *word)
+{
+	uint32_t old = __atomic_exchange_n(word, 0, __ATOMIC_RELEASE);
+
+	if ((old & FUTEX_WAITERS) != 0)
+		(void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+	set_pending(NULL);
+	return (old & FUTEX_TID_MASK) == robust.tid;
+}
+
+bool
+lock_can_be(const struct segment *seg, uint32_t word)
+{
+	const uint32_t tid = word & FUTEX_TID_MASK;
+	uint32_t i;
+
+	for (i = 0; tid != 0 && i < seg->columns; i++)
+		if (__atomic_load_n(
+			&segment_column(seg, i)->tid, __ATOMIC_RELAXED) == tid)
+			return true;
+	return tid == 0;
+}
+
+/* ---- the lock of a set ---- */
+
+static uint32_t
+passed(const struct set *set)
+{
+	return __atomic_load_n(&set->passed, __ATOMIC_RELAXED);
+}
+
+/* Its owner is stopped if nobody at all has let go of it for LOCK_LIMIT; where
+ * many want it, and few of them run, it may take longer. */
+static int
+lock_within_limit(struct set *set)
+{
+	uint32_t before;
+	int i, r = EBUSY;
+
+	for (i = 0; i < LOCK_TURNS; i++) {
+		before = passed(set);
+		r = lock_until(&set->lock, clock_mono() + LOCK_LIMIT);
+		if (r != ETIMEDOUT || passed(set) == before)
+			break;
+	}
+	return r;
+}
+
+/* Where it was not to be had lately it is not waited for, but the moment that
+ * it is free it is taken. */
+static int
+lock(struct set *set, bool alone)
+{
+	int r;
+
+	(void)lock_thread();
+	set_pending(&set->lock);
+	r = try_for_a_moment(&set->lock);
+	if (r == EBUSY && !alone)
+		r = lock_within_limit(set);
+	if (r != 0 && r != EOWNERDEAD)
+		set_pending(NULL);
+	return r;
+}
+
+static void
+leave_alone(struct shared *s, uint32_t set, usec_t now)
+{
+	struct local_set *local = &s->sets[set];
+
+	if (local->alone_until > now)
+		return;
+	local->alone_for = local->alone_for == 0     ? LOCK_ALONE_LEAST
+	    : local->alone_for < LOCK_ALONE_MOST / 2 ? 2 * local->alone_for
+						     : LOCK_ALONE_MOST;
+	local->alone_until = now + local->alone_for;
+	s->figures.stuck++;
+	if (!lock_can_be(&s->seg,
+		__atomic_load_n(
+		    &segment_set(&s->seg, set)->lock, __ATOMIC_RELAXED)))
+		shared_lose(s, "a lock was written over");
+}
+
+bool
+set_lock(struct shared *s, uint32_t set, usec_t now)
+{
+	struct set *shared = segment_set(&s->seg, set);
+	struct local_set *local = &s->sets[set];
+	int r = lock(shared, local->alone_until > now);
+
+	if (r != 0 && r != EOWNERDEAD) {
+		leave_alone(s, set, now);
+		return false;
+	}
+	local->alone_until = local->alone_for = 0;
+	if (!set_is_sealed(&s->seg, set)) {
+		shared_lose(s, "a set was written over");
+		set_unlock(s, set);
+		return false;
+	}
+	if (r == EOWNERDEAD) {
+		table_mend(&s->seg, shared);
+		s->figures.recovered++;
+	}
+	return true;
+}
+
+void
+set_unlock(struct shared *s, uint32_t set)
+{
+	struct set *shared = segment_set(&s->seg, set);
+
+	__atomic_store_n(&shared->passed, shared->passed + 1, __ATOMIC_RELAXED);
+	if (!give_back(&shared->lock))
+		shared_lose(s, "a lock was written over");
+}

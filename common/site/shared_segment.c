@@ -1,0 +1,400 @@
+#include "site/shared_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "ipc/mapping.h"
+#include "ipc/shm.h"
+
+#define TRIES 3
+#define LINE  64 /* of a cache: sets do not share one */
+
+static size_t
+whole_lines(size_t size)
+{
+	return (size + LINE - 1) / LINE * LINE;
+}
+
+int
+segment_layout(uint32_t slots, uint32_t columns, struct segment *ret)
+{
+	struct segment seg = { 0 };
+
+	if (slots == 0 || slots > SLOTS_MAX || columns == 0 ||
+	    columns > COLUMNS_MAX)
+		return -EINVAL;
+	seg.sets = (slots + SHARED_WAYS - 1) / SHARED_WAYS;
+	seg.columns = columns;
+	seg.column_size = whole_lines(
+	    sizeof(struct column) + (seg.sets + 63) / 64 * sizeof(uint64_t));
+	seg.slot_size = (offsetof(struct slot, cells) +
+			    (3 * columns + 1) * sizeof(uint32_t) + 7) /
+	    8 * 8;
+	seg.set_size =
+	    whole_lines(sizeof(struct set) + SHARED_WAYS * seg.slot_size);
+	seg.columns_at = whole_lines(sizeof(struct segment_head));
+	seg.sets_at = seg.columns_at + columns * seg.column_size;
+	seg.size = seg.sets_at + seg.sets * seg.set_size;
+	*ret = seg;
+	return 0;
+}
+
+int
+segment_check(
+    const struct segment_head *head, uint64_t size, struct segment *ret)
+{
+	struct segment seg;
+
+	if (head->magic != SEGMENT_MAGIC || head->version != SEGMENT_VERSION ||
+	    head->ways != SHARED_WAYS || head->size != size ||
+	    head->sets > SLOTS_MAX / SHARED_WAYS)
+		return -EBADMSG;
+	if (segment_layout(head->sets * SHARED_WAYS, head->columns, &seg) < 0 ||
+	    seg.size != size || seg.slot_size != head->slot_size ||
+	    seg.set_size != head->set_size)
+		return -EBADMSG;
+	seg.secret = head->secret;
+	seg.number = head->number;
+	seg.spool = head->spool;
+	*ret = seg;
+	return 0;
+}
+
+int
+segment_read_head(int fd, struct segment *ret)
+{
+	struct segment_head head;
+	struct stat st;
+	int64_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EBADMSG;
+	n = io_pread_all(fd, &head, sizeof(head), 0);
+	if (n < 0)
+		return (int)n;
+	if (n != sizeof(head))
+		return -EBADMSG;
+	return segment_check(&head, (uint64_t)st.st_size, ret);
+}
+
+static int
+map(int fd, struct segment *seg)
+{
+	void *base = NULL;
+	int r = mapping_map(fd, seg->size, &base);
+
+	seg->base = base;
+	return r;
+}
+
+int
+segment_map(int fd, struct segment *ret)
+{
+	struct segment seg;
+	int r = segment_read_head(fd, &seg);
+
+	if (r == 0)
+		r = map(fd, &seg);
+	if (r == 0)
+		*ret = seg;
+	return r;
+}
+
+void
+segment_unmap(struct segment *seg)
+{
+	mapping_unmap(seg->base, seg->size);
+	*seg = (struct segment){ 0 };
+}
+
+/* ---- the supervisor ---- */
+
+/* The names in it are as private as the mail in the spool. */
+static mode_t
+mode_of(const struct shared_owner *owner)
+{
+	return owner->gid == (gid_t)-1 ? 0600 : 0640;
+}
+
+static bool
+slots_are_whole(const struct segment *seg, struct set *set)
+{
+	uint32_t way;
+
+	for (way = 0; way < SHARED_WAYS; way++)
+		if (set->hash[way] != 0 &&
+		    !slot_is_sealed(seg, set_slot(seg, set, way)))
+			return false;
+	return true;
+}
+
+/* Locks that nobody can give back are damage, too. */
+static bool
+sets_are_whole(const struct segment *seg)
+{
+	uint32_t i;
+
+	for (i = 0; i < seg->sets; i++) {
+		struct set *set = segment_set(seg, i);
+
+		if (!set_is_sealed(seg, i) || !lock_can_be(seg, set->lock) ||
+		    !slots_are_whole(seg, set))
+			return false;
+	}
+	return true;
+}
+
+/* All of it: what one set has lost would be a part of the window. */
+static bool
+is_whole(int fd, const struct segment *want)
+{
+	struct segment seg;
+	bool whole;
+
+	if (segment_map(fd, &seg) < 0)
+		return false;
+	whole = seg.size == want->size && seg.columns == want->columns &&
+	    seg.spool == want->spool && sets_are_whole(&seg) &&
+	    !mapping_is_lost(seg.base);
+	segment_unmap(&seg);
+	return whole;
+}
+
+/* One that is there and right. 0: none; the descriptor otherwise. */
+static int
+adopt(const char *name, const struct segment *want,
+    const struct shared_owner *owner)
+{
+	uid_t uid = owner->uid == (uid_t)-1 ? geteuid() : owner->uid;
+	struct stat st;
+	int fd = shm_open(name, O_RDWR | O_NONBLOCK, 0);
+
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) == 0 && st.st_uid == uid && st.st_nlink == 1 &&
+	    (st.st_mode & 0777 & ~mode_of(owner)) == 0 && is_whole(fd, want) &&
+	    posix_fallocate(fd, 0, st.st_size) == 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static void
+sets_init(const struct segment *seg)
+{
+	uint32_t i;
+
+	for (i = 0; i < seg->sets; i++)
+		segment_set(seg, i)->seal = segment_set(seg, i)->last_seal =
+		    set_seal(seg, i);
+}
+
+static void
+head_init(const struct segment *seg)
+{
+	*segment_head(seg) = (struct segment_head){
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.ways = SHARED_WAYS,
+		.size = seg->size,
+		.secret = seg->secret,
+		.sets = seg->sets,
+		.columns = seg->columns,
+		.slot_size = (uint32_t)seg->slot_size,
+		.set_size = (uint32_t)seg->set_size,
+		.number = seg->number,
+		.spool = seg->spool,
+	};
+}
+
+/* It is mapped while nobody else can open it. */
+static int
+fill(int fd, const struct segment *seg)
+{
+	struct segment mapped = *seg;
+	int r = map(fd, &mapped);
+
+	if (r < 0)
+		return r;
+	sets_init(&mapped);
+	head_init(&mapped);
+	segment_unmap(&mapped);
+	return 0;
+}
+
+static int
+make(int fd, const struct segment *seg, const struct shared_owner *owner)
+{
+	int r = shm_allocate(fd, seg->size);
+
+	if (r == 0)
+		r = fill(fd, seg);
+	if (r == 0 &&
+	    (fchown(fd, owner->uid, owner->gid) < 0 ||
+		fchmod(fd, mode_of(owner)) < 0))
+		r = -errno;
+	return r;
+}
+
+static int
+open_new(const char *name, const struct segment *want,
+    const struct shared_owner *owner, bool *adopted)
+{
+	const bool may_adopt = *adopted;
+	int i, fd, r;
+
+	for (i = 0; i < TRIES; i++) {
+		fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+		*adopted = false;
+		if (fd >= 0)
+			return fd;
+		if (errno != EEXIST)
+			return -errno;
+		fd = may_adopt ? adopt(name, want, owner) : 0;
+		*adopted = true;
+		if (fd > 0)
+			return fd;
+		r = shm_remove(name);
+		if (r < 0)
+			return r;
+	}
+	return -EEXIST;
+}
+
+static int
+create(const char *name, const struct segment *seg,
+    const struct shared_owner *owner, bool may_adopt, int *ret_fd)
+{
+	bool adopted = may_adopt;
+	int r, fd = open_new(name, seg, owner, &adopted);
+
+	if (fd < 0)
+		return fd;
+	r = adopted ? 0 : make(fd, seg, owner);
+	if (r < 0) {
+		close(fd);
+		shm_unlink(name);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+int
+shared_create(const char *name, const struct shared_shape *shape,
+    const struct shared_owner *owner, int *ret_fd)
+{
+	struct segment seg;
+	int r = segment_layout(shape->slots, shape->columns, &seg);
+
+	if (r < 0)
+		return r;
+	arc4random_buf(&seg.secret, sizeof(seg.secret));
+	seg.number = arc4random() / 2;
+	seg.spool = shape->spool;
+	return create(name, &seg, owner, true, ret_fd);
+}
+
+/* With the same secret a site has the same set: all that were in use there
+ * together fit into it together. */
+int
+shared_renew(const char *name, const struct shared_shape *shape,
+    const struct shared_owner *owner, const struct shared_id *old, int *ret_fd)
+{
+	struct segment seg;
+	int r = segment_layout(shape->slots, shape->columns, &seg);
+
+	if (r < 0)
+		return r;
+	seg.secret = old->secret;
+	seg.number = old->number + 1;
+	seg.spool = shape->spool;
+	return create(name, &seg, owner, false, ret_fd);
+}
+
+/* ---- of one that is there ---- */
+
+int
+shared_identify(int fd, struct shared_id *ret)
+{
+	struct segment_head head;
+	int64_t n = io_pread_all(fd, &head, sizeof(head), 0);
+	struct segment seg;
+	int r;
+
+	if (n < 0)
+		return (int)n;
+	if (n != sizeof(head))
+		return -EBADMSG;
+	r = segment_check(&head, head.size, &seg);
+	if (r == 0)
+		*ret = (struct shared_id){ seg.secret, seg.number,
+			head.open == 1 };
+	return r;
+}
+
+int
+shared_open_up(int fd)
+{
+	const uint32_t open = 1;
+	ssize_t n = pwrite(
+	    fd, &open, sizeof(open), offsetof(struct segment_head, open));
+
+	return n < 0 ? -errno : n == sizeof(open) ? 0 : -EIO;
+}
+
+int
+shared_check(int fd, const struct shared_id *id, const char **ret_why)
+{
+	struct segment seg;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret_why = "was taken away";
+	if (st.st_nlink == 0)
+		return -ENOENT;
+	*ret_why = "was cut off or written over";
+	if (segment_read_head(fd, &seg) < 0 || seg.number != id->number ||
+	    seg.secret != id->secret)
+		return -EBADMSG;
+	return 0;
+}
+
+static int
+free_column(int fd, off_t at)
+{
+	const uint64_t none = 0;
+
+	return pwrite(fd, &none, sizeof(none), at) == sizeof(none) ? 0 : -EIO;
+}
+
+int
+shared_owners(int fd,
+    bool (*visit)(void *ctx, uint32_t queue, uint32_t generation), void *ctx)
+{
+	struct segment seg;
+	uint64_t owner;
+	uint32_t i;
+	int r = segment_read_head(fd, &seg);
+
+	for (i = 0; r == 0 && i < seg.columns; i++) {
+		const off_t at = (off_t)(seg.columns_at + i * seg.column_size);
+
+		if (io_pread_all(fd, &owner, sizeof(owner), at) !=
+		    sizeof(owner))
+			return -EBADMSG;
+		if (owner != 0 &&
+		    !visit(ctx, (uint32_t)(owner >> 32) - 1, (uint32_t)owner))
+			r = free_column(fd, at);
+	}
+	return r;
+}

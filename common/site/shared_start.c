@@ -1,0 +1,368 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ipc/mapping.h"
+#include "site/shared_parts.h"
+
+/* Destinations that are remembered while there is no segment. */
+#define ALONE_IDLE_MAX 20000
+
+/* ---- parameters ---- */
+
+static uint32_t
+part_of(uint32_t whole, uint32_t queues)
+{
+	return whole == 0 || whole >= queues ? whole / queues : 1;
+}
+
+/* Windows for this queue alone. Of an initial 0, that counts as 1, 0 is left.
+ */
+static struct site_params *
+params_alone(const struct shared_params *params)
+{
+	struct site_params *alone = calloc(params->count + 1, sizeof(*alone));
+	uint32_t i, queues = params->queues == 0 ? 1 : params->queues;
+
+	for (i = 0; alone != NULL && i < params->count; i++) {
+		struct site_params *p = &alone[i];
+
+		*p = params->sites[i];
+		p->destination_concurrency_limit =
+		    part_of(p->destination_concurrency_limit, queues);
+		p->initial_destination_concurrency =
+		    part_of(p->initial_destination_concurrency, queues);
+	}
+	return alone;
+}
+
+static void
+set_params(struct shared *s, const struct shared_params *params)
+{
+	uint32_t i;
+
+	site_backoff_fit(&params->backoff, &s->backoff);
+	for (i = 0; i < s->count; i++)
+		site_rules(&params->sites[i], &s->rules[i]);
+}
+
+int
+shared_configure(struct shared *shared, const struct shared_params *params)
+{
+	struct site_params *alone;
+	int r = 0;
+
+	if (params->count != shared->count)
+		return -EINVAL;
+	if (shared->alone != NULL) {
+		alone = params_alone(params);
+		r = alone == NULL ? -ENOMEM
+				  : sites_configure(shared->alone, alone,
+					params->count, &params->backoff);
+		free(alone);
+	}
+	if (r == 0)
+		set_params(shared, params);
+	return r;
+}
+
+/* ---- start and end ---- */
+
+static int
+names_copy(struct shared *s, const struct shared_params *params)
+{
+	uint32_t i;
+
+	s->names = calloc(params->count + 1, sizeof(*s->names));
+	for (i = 0; s->names != NULL && i < params->count; i++) {
+		s->names[i] = strdup(params->names[i]);
+		if (s->names[i] == NULL)
+			break;
+	}
+	return s->names == NULL || i < params->count ? -ENOMEM : 0;
+}
+
+static int
+alone_new(struct shared *s, const struct shared_params *params, uint64_t seed)
+{
+	struct site_params *alone = params_alone(params);
+	int r = alone == NULL
+	    ? -ENOMEM
+	    : sites_new(alone, params->count, &params->backoff, ALONE_IDLE_MAX,
+		  seed, &s->alone);
+
+	free(alone);
+	return r;
+}
+
+int
+shared_new(const struct shared_params *params, uint64_t seed,
+    struct shared **ret_shared)
+{
+	struct shared *s;
+	int r;
+
+	if (params->count > UINT16_MAX)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s) + params->count * sizeof(struct window_rules));
+	if (s == NULL)
+		return -ENOMEM;
+	s->table = shared_functions;
+	s->table.table = s;
+	s->count = params->count;
+	s->random = seed;
+	s->secret = site_mix(~seed);
+	s->next_look = s->next_pass = s->told = USEC_NEVER;
+	RB_INIT(&s->handles);
+	TAILQ_INIT(&s->ready);
+	set_params(s, params);
+	r = waker_open(&s->waker);
+	if (r == 0)
+		r = names_copy(s, params);
+	if (r == 0)
+		r = alone_new(s, params, seed);
+	if (r < 0)
+		shared_free(&s);
+	*ret_shared = s;
+	return r;
+}
+
+/* What a process has of a segment. */
+struct place {
+	struct segment seg;
+	struct local_set *sets;
+	uint64_t *forgets;
+	uint64_t owner;
+	uint32_t column;
+	bool borrowed;
+};
+
+static struct place
+place_of(const struct shared *s)
+{
+	return (struct place){ s->seg, s->sets, s->forgets, s->owner, s->column,
+		s->borrowed };
+}
+
+static void
+place_set(struct shared *s, const struct place *p)
+{
+	s->seg = p->seg;
+	s->sets = p->sets;
+	s->forgets = p->forgets;
+	s->owner = p->owner;
+	s->column = p->column;
+	s->borrowed = p->borrowed;
+}
+
+static void
+place_free(struct place *p)
+{
+	if (!p->borrowed)
+		segment_unmap(&p->seg);
+	free(p->sets);
+	free(p->forgets);
+}
+
+static void
+detach(struct shared *s)
+{
+	struct place old = place_of(s);
+
+	waker_stop(&s->waker);
+	if (s->owner != 0 && !shared_is_lost(s))
+		column_give_up(s, clock_mono());
+	place_free(&old);
+	place_set(s, &(struct place){ 0 });
+}
+
+void
+shared_free(struct shared **shared)
+{
+	struct shared *s = *shared;
+	uint32_t i;
+
+	if (s == NULL)
+		return;
+	handles_free(s);
+	detach(s);
+	sites_free(&s->alone);
+	waker_close(&s->waker);
+	for (i = 0; s->names != NULL && i < s->count; i++)
+		free(s->names[i]);
+	free(s->names);
+	free(s);
+	*shared = NULL;
+}
+
+void
+shared_abandon(struct shared *shared)
+{
+	shared->owner = 0; /* so the column is not ours: no more looks */
+}
+
+/* ---- the segment ---- */
+
+/* Threads and memory first: a column is taken when nothing can fail. */
+static int
+attach(struct shared *s, uint64_t owner)
+{
+	uint32_t i;
+	int r;
+
+	s->sets = calloc(s->seg.sets, sizeof(*s->sets));
+	s->forgets = calloc(s->seg.columns, sizeof(*s->forgets));
+	if (s->sets == NULL || s->forgets == NULL)
+		return -ENOMEM;
+	for (i = 0; i < s->seg.sets; i++)
+		LIST_INIT(&s->sets[i].watched);
+	r = column_claim(s, owner);
+	if (r < 0)
+		return r;
+	return waker_start(
+	    &s->waker, &segment_column(&s->seg, s->column)->word);
+}
+
+static void
+begin(struct shared *s, uint64_t owner, usec_t now)
+{
+	s->lost = NULL;
+	s->untidy = !column_clear(s, s->column, owner, now);
+	s->secret = s->seg.secret;
+	handles_move(s, now);
+	s->uncounted = !handles_count(s, now);
+	work_at(s, now);
+}
+
+int
+shared_attach_segment(
+    struct shared *s, const struct segment *seg, uint64_t owner, usec_t now)
+{
+	int r;
+
+	s->seg = *seg;
+	r = attach(s, owner);
+	if (r < 0) {
+		detach(s);
+		return r;
+	}
+	begin(s, owner, now);
+	sites_free(&s->alone);
+	return 0;
+}
+
+int
+shared_attach(struct shared *shared, int fd, uint32_t queue,
+    uint32_t generation, usec_t now)
+{
+	struct segment seg;
+	int r;
+
+	if (shared->held > 0 || shared->alone == NULL)
+		return -EBUSY;
+	r = segment_map(fd, &seg);
+	if (r < 0)
+		return r;
+	return shared_attach_segment(
+	    shared, &seg, column_owner(queue, generation), now);
+}
+
+/* The column in the old one stays as it is: others may still count by it. */
+static int
+move(struct shared *s, const struct segment *seg, uint64_t owner, usec_t now)
+{
+	struct place old = place_of(s), fresh;
+	int r;
+
+	waker_stop(&s->waker);
+	place_set(s, &(struct place){ .seg = *seg });
+	r = attach(s, owner);
+	if (r < 0) {
+		fresh = place_of(s);
+		place_set(s, &old);
+		place_free(&fresh);
+		shared_lose(s, "there is a new one, which cannot be used");
+		(void)waker_start(
+		    &s->waker, &segment_column(&s->seg, s->column)->word);
+		return r;
+	}
+	begin(s, owner, now);
+	place_free(&old);
+	return 0;
+}
+
+int
+shared_move(struct shared *shared, int fd, uint32_t queue, uint32_t generation,
+    usec_t now)
+{
+	struct segment seg;
+	int r;
+
+	if (shared->alone != NULL)
+		return -EINVAL;
+	r = segment_map(fd, &seg);
+	if (r < 0) {
+		shared_lose(shared, "there is a new one, which cannot be used");
+		return r;
+	}
+	return move(shared, &seg, column_owner(queue, generation), now);
+}
+
+const struct site_table *
+shared_table(const struct shared *shared)
+{
+	return &shared->table;
+}
+
+bool
+shared_is_attached(const struct shared *shared)
+{
+	return shared->alone == NULL;
+}
+
+const char *
+shared_lost_why(const struct shared *shared)
+{
+	return shared->lost;
+}
+
+/* A look costs nothing: lines of memory that nobody writes. */
+bool
+shared_is_lost(struct shared *shared)
+{
+	if (shared->alone != NULL || shared->owner == 0)
+		return shared->alone == NULL;
+	if (shared->lost == NULL && !segment_is_sound(&shared->seg))
+		shared_lose(shared,
+		    mapping_is_lost(shared->seg.base)
+			? "it was cut off"
+			: "its head was written over");
+	if (shared->lost == NULL && !column_is_ours(shared))
+		shared_lose(shared, "a column was written over");
+	return shared->lost != NULL;
+}
+
+uint32_t
+shared_number(const struct shared *shared)
+{
+	return shared->seg.number;
+}
+
+bool
+shared_is_counted(const struct shared *shared)
+{
+	return !shared->uncounted;
+}
+
+void
+shared_figures(const struct shared *shared, struct shared_figures *ret)
+{
+	*ret = shared->figures;
+}
+
+int
+shared_wake_fd(const struct shared *shared)
+{
+	return shared->waker.fd;
+}

@@ -1,0 +1,170 @@
+#include "site/shared_parts.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* More than it needs: it calls two system calls. */
+#define STACK        (UINT32_C(64) * 1024)
+/* To the thread, from this process only. */
+#define WAKER_SIGNAL SIGRTMIN
+
+static void
+word_wait(uint32_t *word)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
+/* Whatever the word was: one who set it may have died before the call. */
+static void
+word_wake(uint32_t *word)
+{
+	(void)__atomic_exchange_n(word, 1, __ATOMIC_ACQ_REL);
+	(void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void
+waker_kick(struct waker *w)
+{
+	const uint64_t one = 1;
+
+	/* Full means that it is readable. */
+	(void)!write(w->fd, &one, sizeof(one));
+}
+
+void
+waker_clear(struct waker *w)
+{
+	uint64_t count;
+
+	(void)!read(w->fd, &count, sizeof(count));
+}
+
+static void *
+waker_run(void *arg)
+{
+	struct waker *w = arg;
+
+	while (__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) == 0)
+		if (__atomic_exchange_n(w->word, 0, __ATOMIC_ACQ_REL) == 0)
+			word_wait(w->word);
+		else
+			waker_kick(w);
+	return NULL;
+}
+
+int
+waker_open(struct waker *w)
+{
+	w->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return w->fd < 0 ? -errno : 0;
+}
+
+static void
+on_interrupt(int sig UNUSED)
+{
+}
+
+/* A thread that sleeps on a word that was cut off meanwhile is not to be woken
+ * through that word. */
+static int
+interrupt_open(void)
+{
+	struct sigaction sa = { .sa_handler = on_interrupt };
+
+	sigemptyset(&sa.sa_mask);
+	return sigaction(WAKER_SIGNAL, &sa, NULL) < 0 ? -errno : 0;
+}
+
+/* Signals are for the loop of the process; SIGBUS is the thread's own, since
+ * the word that it looks at may be cut off (ipc/mapping.h). */
+static int
+start_silent(struct waker *w)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int r = pthread_attr_init(&attr);
+
+	if (r != 0)
+		return -r;
+	(void)pthread_attr_setstacksize(&attr, STACK);
+	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, WAKER_SIGNAL);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&w->thread, &attr, waker_run, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return -r;
+}
+
+int
+waker_start(struct waker *w, uint32_t *word)
+{
+	int r;
+
+	w->word = word;
+	w->stop = 0;
+	r = interrupt_open();
+	if (r == 0)
+		r = start_silent(w);
+	w->runs = r == 0;
+	return r;
+}
+
+void
+waker_stop(struct waker *w)
+{
+	struct timespec soon;
+
+	if (!w->runs)
+		return;
+	__atomic_store_n(&w->stop, 1, __ATOMIC_RELEASE);
+	do { /* whatever others write into the word */
+		__atomic_store_n(w->word, 1, __ATOMIC_RELEASE);
+		(void)syscall(
+		    SYS_futex, w->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+		(void)pthread_kill(w->thread, WAKER_SIGNAL);
+		clock_gettime(CLOCK_REALTIME, &soon);
+		soon.tv_sec++;
+	} while (pthread_timedjoin_np(w->thread, NULL, &soon) == ETIMEDOUT);
+	w->runs = false;
+}
+
+void
+waker_close(struct waker *w)
+{
+	waker_stop(w);
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+}
+
+/* A bit each, and no list that could be full or half written: who dies in here
+ * has told some and not others, who will look by themselves. */
+void
+wake_columns(struct shared *s, const struct column_mask *woken, uint32_t set)
+{
+	uint32_t word, column;
+
+	for (word = 0; word < COLUMNS_MAX / 64; word++) {
+		uint64_t left = woken->bits[word];
+
+		for (; left != 0; left &= left - 1) {
+			struct column *c;
+
+			column = word * 64 + (uint32_t)__builtin_ctzll(left);
+			if (column >= s->seg.columns)
+				return;
+			c = segment_column(&s->seg, column);
+			__atomic_fetch_or(&c->bits[set / 64],
+			    UINT64_C(1) << set % 64, __ATOMIC_RELEASE);
+			word_wake(&c->word);
+			s->figures.wakes++;
+		}
+	}
+}

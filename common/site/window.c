@@ -1,0 +1,87 @@
+#include "site/window.h"
+
+#include <math.h>
+
+double
+feedback_amount(const struct feedback *f, uint32_t window)
+{
+	switch (f->shape) {
+	case FEEDBACK_X_PER_N:
+		return f->x / window;
+	case FEEDBACK_X_PER_ROOT_N:
+		return f->x / sqrt(window);
+	case FEEDBACK_X:
+	default:
+		return f->x;
+	}
+}
+
+/* What rounding left of a counter that came back to nothing. Otherwise it
+ * would add up over the steps of a long life. */
+static double
+settled(double counter)
+{
+	return fabs(counter) < FEEDBACK_EPSILON ? 0 : counter;
+}
+
+void
+window_init(struct window *w, const struct window_rules *rules)
+{
+	*w = (struct window){ .window = rules->initial };
+	window_fit(w, rules);
+}
+
+void
+window_fit(struct window *w, const struct window_rules *rules)
+{
+	if (rules->limit != 0 && w->window > rules->limit)
+		w->window = rules->limit;
+}
+
+/* A window that is not used up has nothing to learn from success. */
+static bool
+is_held_back(
+    const struct window *w, const struct window_rules *rules, uint32_t busy)
+{
+	if (rules->limit != 0 && w->window >= rules->limit)
+		return true;
+	return w->window >= (uint64_t)busy + rules->initial ||
+	    w->window == UINT32_MAX;
+}
+
+void
+window_success(
+    struct window *w, const struct window_rules *rules, uint32_t busy)
+{
+	w->fail_cohorts = 0;
+	if (is_held_back(w, rules, busy))
+		return;
+	w->success += feedback_amount(&rules->positive, w->window);
+	while (w->success >= 1 - FEEDBACK_EPSILON) {
+		w->window++;
+		w->success = settled(w->success - 1);
+		w->failure = 0;
+	}
+	window_fit(w, rules);
+}
+
+bool
+window_failure(struct window *w, const struct window_rules *rules)
+{
+	double f = feedback_amount(&rules->negative, w->window);
+
+	w->fail_cohorts += 1.0 / w->window;
+	if (rules->failed_cohort_limit > 0 &&
+	    w->fail_cohorts >= rules->failed_cohort_limit - FEEDBACK_EPSILON)
+		return true;
+	w->failure -= f;
+	if (f >= FEEDBACK_EPSILON)
+		w->failure = settled(w->failure);
+	while (w->failure < 0) {
+		if (w->window > 1)
+			w->window--;
+		w->failure = settled(w->failure + 1);
+		w->success = 0;
+	}
+	return false;
+}

@@ -1,0 +1,195 @@
+#include "qscheduler/supervisor/super.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "ipc/msg.h"
+#include "log/log.h"
+
+#define ASK_EVERY  5 /* ticks without a sign */
+/* queue-send publishes every 5 s when it has nothing to do; that it is not
+ * asked as well saves a wake-up. */
+#define PAGE_GRACE 2
+/* Ticks without an answer after which a process that sleeps in the kernel makes
+ * its disk suspect. */
+#define SLOW       2
+
+void
+heartbeat_init(struct child *c)
+{
+	c->heartbeat = (struct heartbeat){ .serial = c->heartbeat.serial };
+}
+
+static unsigned
+limit_ticks(const struct child *c)
+{
+	const usec_t limit = c->queue->super->conf->heartbeat_time_limit;
+
+	return (unsigned)(limit / SUPER_TICK) + 1;
+}
+
+static unsigned
+ask_ticks(const struct child *c)
+{
+	const unsigned half = limit_ticks(c) / 2;
+
+	return half > ASK_EVERY ? ASK_EVERY : half;
+}
+
+static void
+is_alive(struct child *c)
+{
+	struct heartbeat *h = &c->heartbeat;
+
+	if (h->roused || h->told)
+		log_info("%s/%" PRIu32 " (pid %ld) answers again",
+		    role_names[c->role], c->queue->number,
+		    (long)c->process.pid);
+	h->quiet = h->asked = 0;
+	h->roused = h->told = false;
+}
+
+void
+heartbeat_pong(struct child *c, uint32_t serial)
+{
+	if (c->heartbeat.asked > 0 && serial == c->heartbeat.serial)
+		is_alive(c);
+}
+
+/* Read, never mapped: who may write to it may cut it off. */
+static bool
+has_page_beaten(struct child *c)
+{
+	const int fd = c->queue->page_fd;
+	struct page_head head;
+
+	if (c->role != ROLE_QUEUE_SEND || fd < 0 ||
+	    pread(fd, &head, sizeof(head), offsetof(struct queue_page, head)) !=
+		sizeof(head) ||
+	    head.pid != (uint32_t)c->process.pid ||
+	    head.beat_mono == c->heartbeat.page_beat)
+		return false;
+	c->heartbeat.page_beat = head.beat_mono;
+	return true;
+}
+
+/* The answer is read with the next tick: it costs us no wake-up. */
+static void
+ask(struct child *c)
+{
+	struct heartbeat *h = &c->heartbeat;
+	const struct msg ping = { .type = MSG_PING,
+		.u.PING = { .serial = ++h->serial } };
+
+	if (child_send(c, &ping, -1) < 0 || c->channel == NULL)
+		return;
+	h->asked = 1;
+	channel_hold(c);
+}
+
+/* `PID (name) S …`, where the name may have anything in it; '?' where processes
+ * of other users are hidden. */
+static char
+shown_state(pid_t pid)
+{
+	char path[40], text[512];
+	const char *end;
+	int64_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return '?';
+	n = io_read_all(fd, text, sizeof(text) - 1);
+	io_close(&fd);
+	text[n > 0 ? n : 0] = '\0';
+	end = strrchr(text, ')');
+	return end != NULL && end[1] == ' ' ? end[2] : '?';
+}
+
+static char
+process_state(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG | WNOWAIT) ==
+		0 &&
+	    info.si_pid == pid)
+		return 'T';
+	return shown_state(pid);
+}
+
+static void
+alert(const struct child *c, const char *what)
+{
+	log_error("ALERT: %s/%" PRIu32 " (pid %ld) has given no sign of life "
+		  "for %u s: %s",
+	    role_names[c->role], c->queue->number, (long)c->process.pid,
+	    c->heartbeat.quiet, what);
+}
+
+/* One that sleeps in the kernel (a disk, a file system of another host) cannot
+ * be ended, and goes on by itself when that answers. */
+static void
+deal_with(struct child *c)
+{
+	struct heartbeat *h = &c->heartbeat;
+	const char state = process_state(c->process.pid);
+
+	if (state == 'D') {
+		if (!h->told)
+			alert(c, "it waits for a disk; it is waited for");
+		h->told = true;
+	} else if ((state == 'T' || state == 't') && !h->roused) {
+		alert(c, "it was stopped by a signal; it is told to go on");
+		h->roused = true;
+		(void)process_signal(&c->process, SIGCONT);
+	} else {
+		alert(c, "it hangs; it is killed and started again");
+		child_event(c, PROC_EV_SILENT);
+		return;
+	}
+	h->asked = 1; /* once more the whole limit */
+}
+
+/* Or it cannot be known. */
+static bool
+is_in_kernel(const struct child *c)
+{
+	const char state = shown_state(c->process.pid);
+
+	return state == 'D' || state == '?';
+}
+
+void
+heartbeat_tick(struct child *c)
+{
+	struct heartbeat *h = &c->heartbeat;
+	unsigned wait = ask_ticks(c);
+
+	if (c->proc.state != PROC_UP)
+		return;
+	if (has_page_beaten(c)) {
+		is_alive(c);
+		return;
+	}
+	h->quiet++;
+	if (c->role == ROLE_QUEUE_SEND && h->page_beat != 0)
+		wait += PAGE_GRACE;
+	if (h->asked == 0) {
+		if (h->quiet >= wait && c->channel != NULL)
+			ask(c);
+	} else if (++h->asked > limit_ticks(c)) {
+		deal_with(c);
+	} else if (h->asked > SLOW && is_in_kernel(c)) {
+		queue_suspect(c->queue, clock_mono());
+	}
+}

@@ -1,0 +1,211 @@
+#include "qscheduler/children/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "daemon/daemon.h"
+
+#define EXEC_WAIT_MSEC 2000
+
+/* Handlers are the parent's: none may run in the child, where it would write
+ * into the parent's wake-up socket. All signals are blocked until here. */
+static void
+child_signals(void)
+{
+	struct sigaction sa = { .sa_handler = SIG_DFL };
+	sigset_t none;
+	int sig;
+
+	for (sig = 1; sig <= SIGRTMAX; sig++)
+		(void)sigaction(sig, &sa, NULL);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int
+child_fds(int channel, int null)
+{
+	if (dup2(null, STDIN_FILENO) < 0)
+		return -errno;
+	if (channel != DAEMON_CHANNEL_FD) {
+		if (dup2(channel, DAEMON_CHANNEL_FD) < 0)
+			return -errno;
+	} else if (fcntl(channel, F_SETFD, 0) < 0) {
+		return -errno;
+	}
+	/* What others left open is not for children; older kernels know no
+	 * such call, and ours are marked one by one. */
+	(void)close_range(DAEMON_CHANNEL_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+	return 0;
+}
+
+/* The run-time checkers of a test build reserve terabytes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_LIMIT_MEMORY false
+#elif defined(__has_feature)
+#define CAN_LIMIT_MEMORY \
+	(!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
+#else
+#define CAN_LIMIT_MEMORY true
+#endif
+
+/* The soft limit only: programs that mail is delivered to get the hard one
+ * back. */
+static void
+limit_memory(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	if (!CAN_LIMIT_MEMORY || bytes == 0 ||
+	    getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_max <= bytes)
+		return;
+	limit.rlim_cur = bytes;
+	(void)setrlimit(RLIMIT_AS, &limit);
+}
+
+static _Noreturn void
+child_exec(const struct spawn *how, int null, int report)
+{
+	int error;
+
+	(void)setpgid(0, 0);
+	error = -child_fds(how->channel, null);
+	if (error == 0) {
+		child_signals();
+		limit_memory(how->memory);
+		execve(how->path, how->argv, how->envp);
+		error = errno;
+	}
+	(void)io_write_all(report, &error, sizeof(error));
+	_exit(EXIT_TEMPORARY);
+}
+
+/* Both ends above the channel's number, so that making that one does not hit
+ * them. */
+static int
+open_report(int ret_fds[2])
+{
+	int fds[2], i;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	for (i = 0; i < 2; i++) {
+		ret_fds[i] =
+		    fcntl(fds[i], F_DUPFD_CLOEXEC, DAEMON_CHANNEL_FD + 1);
+		if (ret_fds[i] < 0) {
+			int r = -errno;
+
+			if (i == 1)
+				io_close(&ret_fds[0]);
+			io_close(&fds[0]);
+			io_close(&fds[1]);
+			return r;
+		}
+	}
+	io_close(&fds[0]);
+	io_close(&fds[1]);
+	return 0;
+}
+
+static pid_t
+fork_blocked(const struct spawn *how, int null, int report)
+{
+	sigset_t all, before;
+	pid_t pid;
+	int error;
+
+	sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before);
+	pid = how->fork();
+	error = errno;
+	if (pid == 0)
+		child_exec(how, null, report);
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	return pid;
+}
+
+/* Nothing comes when exec succeeds. A program on a file system that hangs is
+ * taken for started: its end will tell. */
+static int
+take_report(int report, pid_t pid)
+{
+	struct pollfd look = { report, POLLIN, 0 };
+	int error = 0, r;
+
+	do
+		r = poll(&look, 1, EXEC_WAIT_MSEC);
+	while (r < 0 && errno == EINTR);
+	if (r == 0)
+		return 0;
+	if (io_read_all(report, &error, sizeof(error)) != sizeof(error))
+		return 0;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return error > 0 ? -error : -EIO;
+}
+
+int
+process_spawn(
+    const struct spawn *how, struct process *ret_process, const char **ret_step)
+{
+	int report[2] = { -1, -1 }, null, r;
+	pid_t pid;
+
+	*ret_step = "fork";
+	null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (null < 0)
+		return -errno;
+	r = open_report(report);
+	if (r < 0)
+		goto out;
+	pid = fork_blocked(how, null, report[1]);
+	r = pid < 0 ? -errno : 0;
+	io_close(&report[1]);
+	if (r < 0)
+		goto out;
+	*ret_step = "exec";
+	r = take_report(report[0], pid);
+	if (r == 0)
+		*ret_process = (struct process){ pid, pidfd_open(pid, 0) };
+out:
+	io_close(&report[0]);
+	io_close(&null);
+	return r;
+}
+
+int
+process_signal(const struct process *p, int sig)
+{
+	int r;
+
+	if (p->pid <= 0)
+		return -ESRCH;
+	r = p->pidfd >= 0 ? pidfd_send_signal(p->pidfd, sig, NULL, 0)
+			  : kill(p->pid, sig);
+	return r < 0 ? -errno : 0;
+}
+
+int
+process_collect(struct process *p)
+{
+	int status = 0;
+
+	ASSERT(p->pid > 0);
+	/* Until it is waited for, its number belongs to nobody else. */
+	(void)kill(-p->pid, SIGKILL);
+	while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	io_close(&p->pidfd);
+	*p = PROCESS_NONE;
+	return status;
+}

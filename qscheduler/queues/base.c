@@ -1,0 +1,388 @@
+#include "qscheduler/queues/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+
+#define LIST_LOCK  "queues.lock"
+#define LOCK_NAME  "lock"
+#define LOCK_WAIT  (2 * USEC_PER_SEC)
+#define PROBE_NAME "probe" /* in lock/ of a queue */
+
+static int
+fail(struct buf *ret_error, int r, const char *path, const char *what)
+{
+	(void)buf_printf(
+	    ret_error, "%s: %s", path, what != NULL ? what : strerror(-r));
+	return r;
+}
+
+/* ---- the directory ---- */
+
+/* Whoever may rename it can put another one in its place. */
+static int
+check_above(const char *path, struct buf *ret_error)
+{
+	char *copy = strdup(path);
+	struct stat st;
+	int r = 0;
+
+	if (copy == NULL)
+		return fail(ret_error, -ENOMEM, path, NULL);
+	if (stat(dirname(copy), &st) < 0)
+		r = fail(ret_error, -errno, path,
+		    errno == ENOENT ? "the directory above does not exist"
+				    : NULL);
+	else if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
+		r = fail(ret_error, -EPERM, path,
+		    "the directory above is writable by everybody");
+	free(copy);
+	return r;
+}
+
+static int
+check_base(int fd, const char *path, struct buf *ret_error)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return fail(ret_error, -errno, path, NULL);
+	if (st.st_uid != geteuid())
+		return fail(ret_error, -EPERM, path, "belongs to another user");
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return fail(ret_error, -EPERM, path,
+		    "is writable by others than its owner");
+	return 0;
+}
+
+static int
+open_base(const char *path, bool private, struct buf *ret_error)
+{
+	const mode_t mode = private ? 0700 : 0755;
+	int fd, r;
+	bool made;
+
+	if (path[0] != '/')
+		return fail(ret_error, -EINVAL, path,
+		    "queue_base must be an absolute path");
+	r = check_above(path, ret_error);
+	if (r < 0)
+		return r;
+	made = mkdir(path, mode) == 0;
+	if (!made && errno != EEXIST)
+		return fail(ret_error, -errno, path, NULL);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fail(ret_error, -errno, path,
+		    errno == ENOTDIR || errno == ELOOP
+			? "must be a directory, and not a link"
+			: NULL);
+	r = check_base(fd, path, ret_error);
+	if (r == 0 && made && fchmod(fd, mode) < 0) /* past our umask */
+		r = fail(ret_error, -errno, path, NULL);
+	if (r == 0)
+		return fd;
+	io_close(&fd);
+	return r;
+}
+
+/* On a descriptor that does not write, so that the file system can be remounted
+ * read-only. A child of a supervisor that was killed has the lock, too, until
+ * its exec: the next supervisor waits for that, and no longer. */
+static int
+lock_within_limit(int fd)
+{
+	const struct timespec pause = { .tv_nsec = 10 * 1000000 };
+	const usec_t limit = clock_mono() + LOCK_WAIT;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		if (clock_mono() > limit)
+			return -EBUSY;
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+static int
+take_lock(struct base *b, struct buf *ret_error)
+{
+	int r;
+
+	b->lock = openat(b->fd, LOCK_NAME,
+	    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = b->lock < 0 ? -errno : lock_within_limit(b->lock);
+	if (r == 0)
+		return 0;
+	return fail(ret_error, r, b->path,
+	    r == -EBUSY ? "another qscheduler runs on it" : NULL);
+}
+
+int
+base_open(struct base *b, const char *path, const struct daemon_users *users,
+    struct buf *ret_error)
+{
+	int r;
+
+	memset(b, 0, sizeof(*b));
+	b->lock = -1;
+	b->owner = (struct spool_owner){ users->qmailq, users->qmails,
+		users->qmail, users->qdrop, users->private };
+	b->fd = open_base(path, users->private, ret_error);
+	if (b->fd < 0)
+		return b->fd;
+	b->path = strdup(path);
+	r = b->path == NULL ? fail(ret_error, -ENOMEM, path, NULL)
+			    : take_lock(b, ret_error);
+	if (r == 0 && (r = spool_make_users(b->fd, &b->owner)) < 0)
+		r = fail(ret_error, r, b->path, NULL);
+	if (r == 0)
+		r = base_read_list(b, ret_error);
+	if (r < 0)
+		base_close(b);
+	return r;
+}
+
+void
+base_close(struct base *b)
+{
+	io_close(&b->lock);
+	io_close(&b->fd);
+	free(b->path);
+	b->path = NULL;
+}
+
+uint64_t
+base_identity(const struct base *b)
+{
+	struct statx st = { 0 };
+	uint64_t parts[5], id = UINT64_C(0xcbf29ce484222325);
+	size_t i;
+
+	/* Inode numbers are used again; the time tells, where it is known. */
+	if (statx(b->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) < 0)
+		return 0;
+	parts[0] = st.stx_dev_major;
+	parts[1] = st.stx_dev_minor;
+	parts[2] = st.stx_ino;
+	parts[3] = (uint64_t)st.stx_btime.tv_sec;
+	parts[4] = st.stx_btime.tv_nsec;
+	for (i = 0; i < ARRAY_LEN(parts); i++)
+		id = (id ^ parts[i]) * UINT64_C(0x100000001b3);
+	return id;
+}
+
+/* ---- one queue ---- */
+
+/* A name that is no file cannot be mail, and may be what cannot be moved to
+ * corrupt/: no queue is kept alive by it. */
+static bool
+is_mail(
+    const struct spool *sp, enum spool_dir dir, const struct spool_item *item)
+{
+	struct stat st;
+	uid_t uid;
+
+	if (dir != SPOOL_MAILDROP)
+		return item->inode != 0;
+	return spool_drop_parse(item->name, &uid) &&
+	    (fstatat(sp->dir[dir], item->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		S_ISREG(st.st_mode));
+}
+
+/* 1: there is one; 0: none; -errno: none where it could be read. */
+static int
+has_file(const struct spool *sp, enum spool_dir dir)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	int r, bad = 0;
+
+	spool_scan_begin(&scan, sp, dir);
+	/* One subdirectory that cannot be read says nothing of the others. */
+	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
+		if (r > 0 && is_mail(sp, dir, &item))
+			break;
+		bad = r < 0 ? r : bad;
+	}
+	spool_scan_done(&scan);
+	return r > 0 ? 1 : bad;
+}
+
+/* Not in corrupt/, which is for a person. What cannot be read may hold mail.
+ */
+static bool
+has_mail(const struct spool *sp)
+{
+	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
+		SPOOL_DEFERRED, SPOOL_MAILDROP, SPOOL_HOLD };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++)
+		if (has_file(sp, dirs[i]) != 0)
+			return true;
+	return false;
+}
+
+/* Everything that was asked so far may have been answered from memory. That
+ * the disk is full, or may only be read, is noticed elsewhere. */
+static void
+write_probe(const struct spool *sp)
+{
+	const int flags =
+	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int fd = openat(sp->dir[SPOOL_LOCK], PROBE_NAME, flags, 0600);
+
+	if (fd >= 0 && pwrite(fd, "\n", 1, 0) == 1)
+		(void)fdatasync(fd);
+	io_close(&fd);
+}
+
+int
+base_check(const struct base *b, uint32_t queue)
+{
+	struct spool sp;
+	int r = spool_open(&sp, &spool_sys_real, b->path, queue);
+
+	if (r < 0)
+		return r;
+	write_probe(&sp);
+	spool_close(&sp);
+	return 0;
+}
+
+void
+base_look(const struct base *b, uint32_t queue, struct queue_facts *facts)
+{
+	char name[32];
+	struct stat st;
+	struct spool sp;
+
+	snprintf(name, sizeof(name), "queue%" PRIu32, queue);
+	facts->listed = b->listed[queue];
+	facts->there = fstatat(b->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	facts->stuck =
+	    facts->there ? spool_upgrade(b->path, queue, &b->owner) : 0;
+	facts->error = spool_open(&sp, &spool_sys_real, b->path, queue);
+	facts->marked = facts->error == 0;
+	facts->mail = facts->marked && has_mail(&sp);
+	if (facts->marked)
+		spool_close(&sp);
+}
+
+enum verdict
+base_judge(const struct queue_facts *facts)
+{
+	if (facts->marked)
+		return facts->wanted ? VERDICT_OPEN
+		    : facts->mail    ? VERDICT_DRAIN
+				     : VERDICT_SKIP;
+	/* One that was made and is not there may hold mail where it is. */
+	if (facts->listed)
+		return VERDICT_DISABLE;
+	if (!facts->wanted)
+		return VERDICT_SKIP;
+	/* Without a marker it may be a place to mount a file system on, or a
+	 * file system that has just been made for it: spool_create() tells. */
+	return VERDICT_MAKE;
+}
+
+int
+base_describe_lost(const struct base *b, uint32_t queue,
+    const struct queue_facts *facts, struct buf *out)
+{
+	return buf_printf(out,
+	    "%s/queue%" PRIu32 ": was made once and is %s (%s); if it is gone "
+	    "for good, take its line out of %s/" BASE_LIST,
+	    b->path, queue, facts->there ? "not as it was" : "not there",
+	    strerror(-facts->error), b->path);
+}
+
+static int
+refuse(const struct base *b, uint32_t queue, int r, struct buf *ret_error)
+{
+	const char *why = queue_file_reason();
+
+	(void)buf_printf(ret_error, "%s/queue%" PRIu32 ": %s", b->path, queue,
+	    why != NULL && why[0] != '\0' ? why : strerror(-r));
+	return r;
+}
+
+int
+base_make(struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error)
+{
+	int r = spool_create(b->path, queue, split, &b->owner);
+
+	if (r == 0)
+		r = spool_set_closed(b->path, queue, false);
+	if (r < 0)
+		return refuse(b, queue, r, ret_error);
+	return base_list_add(b, queue, ret_error);
+}
+
+/* ---- the end of one ---- */
+
+/* A lock that was never made is nobody's, and is not made here: it is to
+ * belong to who takes it. */
+static int
+take_lock_of(const struct spool *sp, const char *name, int *ret_lock)
+{
+	int r = 0,
+	    fd = openat(sp->dir[SPOOL_LOCK], name,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		*ret_lock = fd;
+	else
+		r = errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	if (r < 0)
+		io_close(&fd);
+	return r;
+}
+
+/* 1: nothing is there; 0: something is. Whoever has one of the locks may still
+ * move files. */
+static int
+look_sealed(const struct spool *sp)
+{
+	int locks[2] = { -1, -1 };
+	int r = take_lock_of(sp, "queue-send", &locks[0]);
+
+	if (r == 0)
+		r = take_lock_of(sp, "todo-proc", &locks[1]);
+	if (r == 0)
+		r = !has_mail(sp);
+	io_close(&locks[0]);
+	io_close(&locks[1]);
+	return r;
+}
+
+int
+base_seal(const struct base *b, uint32_t queue)
+{
+	struct spool sp;
+	int r = spool_open(&sp, &spool_sys_real, b->path, queue);
+
+	if (r < 0)
+		return r;
+	r = spool_set_closed(b->path, queue, true);
+	if (r == 0)
+		r = look_sealed(&sp);
+	if (r != 1)
+		(void)spool_set_closed(b->path, queue, false);
+	spool_close(&sp);
+	return r;
+}

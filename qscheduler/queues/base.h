@@ -1,0 +1,79 @@
+/* qscheduler/queues/base.h - QUEUE_BASE: the one supervisor on it, the queues
+ * that were ever made in it, and what is to be done with each number.
+ *
+ * QUEUE_BASE/lock is held as long as the supervisor lives (fcntl, which no
+ * child inherits). QUEUE_BASE/queues
+ * lists the numbers of all queues ever made, one a line: one that is listed
+ * but not there, or there without its marker, is a file system that is not
+ * mounted and not a first start (D19). The operator takes the line out to
+ * have it made anew.
+ *
+ * Soft: -errno with the words in *ret_error. Never logs. */
+#ifndef QSCHEDULER_QUEUES_BASE_H
+#define QSCHEDULER_QUEUES_BASE_H
+
+#include "config/conf.h"
+#include "daemon/daemon.h"
+#include "spool/spool.h"
+
+#define BASE_LIST "queues"
+
+struct base {
+	char *path;
+	int fd, lock;
+	struct spool_owner owner;
+	bool listed[QUEUE_NUM_MAX + 1];
+};
+
+/* Make QUEUE_BASE if its parent is there, check it (F5), lock it, read the
+ * list. -EBUSY: another supervisor runs on it. */
+int base_open(struct base *b, const char *path,
+    const struct daemon_users *users, struct buf *ret_error);
+void base_close(struct base *b);
+/* Which one it is, whatever its name: another one that is made in its place, or
+ * was restored, has another identity. */
+uint64_t base_identity(const struct base *b);
+/* Read the list again; on failure it is as it was. */
+int base_read_list(struct base *b, struct buf *ret_error);
+/* Add a number for good, to the list as it is on disk now: an operator may
+ * have changed it, and several processes of ours may do this at once. */
+int base_list_add(struct base *b, uint32_t queue, struct buf *ret_error);
+
+struct queue_facts {
+	bool wanted; /* by QUEUE_START, QUEUE_COUNT and the mode */
+	bool listed;
+	bool there;  /* a directory of this name */
+	bool marked; /* with its marker: it can be opened */
+	bool mail;   /* in maildrop, incoming, active, deferred or hold */
+	int stuck;   /* -errno: drops of an earlier version do not move */
+	int error;   /* of opening it, 0 or -errno */
+};
+
+enum verdict {
+	VERDICT_SKIP = 1,
+	VERDICT_OPEN,    /* run it */
+	VERDICT_DRAIN,   /* run it, but nothing new comes (D20) */
+	VERDICT_MAKE,    /* a first start: make it, then run it */
+	VERDICT_DISABLE, /* shown, not run, nothing is made (D19) */
+	VERDICT_LAST = VERDICT_DISABLE,
+};
+
+void base_look(const struct base *b, uint32_t queue, struct queue_facts *facts);
+enum verdict base_judge(const struct queue_facts *facts);
+/* In words, what VERDICT_DISABLE is about, and what to do. */
+int base_describe_lost(const struct base *b, uint32_t queue,
+    const struct queue_facts *facts, struct buf *out);
+/* All of these read the disk, which may not answer: from a loop by look.h.
+ *
+ * Is this queue's directory still what it was? 0 or -errno. Its disk has
+ * answered, to a write as well. */
+int base_check(const struct base *b, uint32_t queue);
+/* Make or complete it, take its mark `closed` away, and list it. */
+int base_make(
+    struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error);
+/* Of a queue whose processes are gone: set its mark, take their locks, and
+ * look. 1: it is empty, and nothing can come any more; 0: it is not, and the
+ * mark is gone again. -EAGAIN: another process has a lock. */
+int base_seal(const struct base *b, uint32_t queue);
+
+#endif

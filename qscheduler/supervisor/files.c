@@ -1,0 +1,127 @@
+#include "qscheduler/supervisor/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "route/programs.h"
+#include "route/route.h"
+
+static int
+check_routing(const struct conf *conf, struct buf *ret_error)
+{
+	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
+	struct route_table *table = NULL;
+	int r;
+
+	daemon_route_transports(conf, known);
+	r = route_load(conf->routing_file, known, &table, ret_error);
+	if (r >= 0)
+		route_free(&table);
+	return r;
+}
+
+static int
+check_programs(const struct conf *conf, struct buf *ret_error)
+{
+	struct programs *programs = NULL;
+	int r = programs_load(conf->programs_file, &programs, ret_error);
+
+	if (r >= 0)
+		programs_free(&programs);
+	return r;
+}
+
+static int
+check_pipe(const struct conf *conf, const struct programs *programs,
+    const struct route *to, uint32_t line, struct buf *ret_error)
+{
+	if (to->target != ROUTE_TO_PROGRAM ||
+	    (to->nexthop != NULL &&
+		programs_find(programs, to->nexthop) != NULL))
+		return 0;
+	(void)buf_printf(
+	    ret_error, "%s:%u: %s: ", conf->routing_file, line, to->transport);
+	if (to->nexthop == NULL)
+		(void)buf_add_str(ret_error, "no program is named");
+	else
+		(void)buf_printf(ret_error, "%s has no program \"%s\"",
+		    conf->programs_file, to->nexthop);
+	return -EINVAL;
+}
+
+int
+files_check_pipes(const struct conf *conf, struct buf *ret_error)
+{
+	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
+	struct route_table *table = NULL;
+	struct programs *programs = NULL;
+	struct route to;
+	uint32_t line;
+	size_t i;
+	int r;
+
+	daemon_route_transports(conf, known);
+	r = route_load(conf->routing_file, known, &table, ret_error);
+	if (r == -ENOENT) {
+		buf_reset(ret_error);
+		return 0;
+	}
+	if (r == 0)
+		r = programs_load(conf->programs_file, &programs, ret_error);
+	for (i = 0; r == 0 && (line = route_rule(table, i, &to)) != 0; i++)
+		r = check_pipe(conf, programs, &to, line, ret_error);
+	programs_free(&programs);
+	route_free(&table);
+	return r;
+}
+
+/* Opened with the rights of another user, for the time of the call. */
+static int
+open_as(const char *path, uid_t uid, gid_t gid)
+{
+	int fd, r;
+
+	(void)setfsgid(gid);
+	(void)setfsuid(uid);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	r = fd < 0 ? -errno : 0;
+	(void)setfsuid(geteuid());
+	(void)setfsgid(getegid());
+	io_close(&fd);
+	return r;
+}
+
+static int
+check_readable(const char *path, uid_t uid, const char *name,
+    const struct daemon_users *users, struct buf *ret_error)
+{
+	int r = users->private ? 0 : open_as(path, uid, users->qmail);
+
+	if (r < 0)
+		(void)buf_printf(ret_error, "%s: cannot be read by user %s: %s",
+		    path, name, strerror(-r));
+	return r;
+}
+
+int
+files_check(const struct conf *conf, const struct daemon_users *users,
+    struct buf *ret_error)
+{
+	const char *routing = conf->routing_file;
+	int r = check_routing(conf, ret_error);
+
+	if (r == 0)
+		r = check_readable(routing, users->qmailq, conf->qmailq_user,
+		    users, ret_error);
+	if (r == 0)
+		r = check_readable(routing, users->qmails, conf->qmails_user,
+		    users, ret_error);
+	if (r == -ENOENT) {
+		buf_reset(ret_error);
+		r = 0;
+	}
+	return r < 0 ? r : check_programs(conf, ret_error);
+}

@@ -1,0 +1,421 @@
+#include "qscheduler/supervisor/super.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "log/log.h"
+
+/* A load report does not make us look more often than this. */
+#define LOOK_EVERY  (USEC_PER_SEC / 4)
+/* Descriptors that a queue takes, and some to work with. */
+#define DESCRIPTORS 24
+/* What cannot be made now is not tried at each tick. */
+#define RETRY_MIN   (5 * USEC_PER_SEC)
+/* A number whose directory could not be had: others are tried first. */
+#define AVOID_TIME  (600 * USEC_PER_SEC)
+
+/* ---- what the pages say ---- */
+
+static uint64_t
+add(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static void
+judge_page(const struct queue_page *page, struct queue_seen *seen)
+{
+	const uint64_t running =
+	    add((uint64_t)page->local_used, (uint64_t)page->remote_used);
+	const uint64_t fresh = add(page->maildrop, page->incoming);
+
+	seen->load_pct = queue_page_load(page);
+	seen->rate = page->rate_out;
+	seen->waiting = add(fresh,
+	    page->active_recipients > running
+		? page->active_recipients - running
+		: 0);
+	seen->backlog =
+	    add(add(fresh, page->active), add(page->deferred, page->hold));
+}
+
+/* One that is being written to is as it was a moment ago. */
+static void
+read_page(struct queue *q, usec_t now)
+{
+	struct queue_page page;
+	int r =
+	    q->page_fd < 0 ? -ENOENT : queue_page_read_fd(q->page_fd, &page);
+
+	if (r == -EAGAIN)
+		return;
+	q->seen.fresh =
+	    r == 0 && !page_stale(&page.head, now) && page.queue == q->number;
+	if (q->seen.fresh)
+		judge_page(&page, &q->seen);
+}
+
+static void
+fill_input(struct super *s, usec_t now, struct scale_queue *queues)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++) {
+		struct queue *q = s->queues[i];
+		const bool by_hand = hand_has_load(q, now);
+		const bool usable = queue_is_usable(q, now);
+
+		read_page(q, now);
+		queues[i] = (struct scale_queue){
+			.load_pct =
+			    by_hand ? q->hand.load_pct : q->seen.load_pct,
+			.wanted = q->want == QUEUE_STATE_OPEN,
+			.usable = usable,
+			.known = usable && (by_hand || q->seen.fresh),
+			.by_hand = by_hand,
+			.waiting = q->seen.waiting,
+			.rate = q->seen.rate,
+		};
+	}
+}
+
+static void
+fill_params(const struct super *s, struct scale_params *p)
+{
+	*p = (struct scale_params){
+		.dynamic = s->options.mode == MODE_DYNAMIC,
+		/* -n keeps what is there, be it less. */
+		.min = s->options.mode == MODE_KEEP ? 0 : s->queue_count,
+		.max = s->queue_max,
+		.threshold_pct = s->conf->queue_load_pct,
+		.grow_time = s->conf->queue_grow_time,
+		.shrink_time = s->conf->queue_shrink_time,
+		.interval = s->conf->queue_change_interval,
+	};
+}
+
+/* ---- what is told of a change ---- */
+
+static double
+seconds(usec_t t)
+{
+	return (double)t / (double)USEC_PER_SEC;
+}
+
+static void
+describe(const struct super *s, const struct scale_decision *d, char *out,
+    size_t size)
+{
+	const struct scale_figures *f = &d->figures;
+
+	if (d->by_load)
+		snprintf(out, size,
+		    "mean load %" PRIu32 " %%%s for %.0f s (threshold %" PRIu32
+		    " %%), %" PRIu64 " waiting",
+		    d->act == SCALE_GROW ? f->mean_pct : f->without_pct,
+		    d->act == SCALE_GROW ? "" : " without it",
+		    seconds(d->held_for), s->conf->queue_load_pct, f->waiting);
+	else if (s->grow.held > 0)
+		snprintf(
+		    out, size, "%" PRIu32 " wanted by setqload", s->grow.held);
+	else
+		snprintf(out, size, "%" PRIu32 " wanted", s->queue_count);
+}
+
+static void
+tell_change(struct super *s, uint32_t number, const char *what,
+    const struct scale_decision *d, uint32_t count)
+{
+	char why[100];
+
+	describe(s, d, why, sizeof(why));
+	snprintf(s->grow.change, sizeof(s->grow.change),
+	    "queue %" PRIu32 " %s: %s; %" PRIu32 " queues", number, what, why,
+	    count);
+	s->grow.changes++;
+	s->grow.change_wall = clock_wall();
+	log_info("%s", s->grow.change);
+}
+
+static void
+tell_failure(struct super *s, uint32_t number, const char *why)
+{
+	scale_undone(&s->grow.scale);
+	s->grow.failed_at = clock_mono();
+	log_error("queue %" PRIu32 " could not be added: %s; tried again after "
+		  "%.0f s",
+	    number, why,
+	    seconds(s->conf->queue_change_interval > RETRY_MIN
+		    ? s->conf->queue_change_interval
+		    : RETRY_MIN));
+}
+
+/* ---- one more ---- */
+
+static uint32_t
+count_usable(const struct super *s, usec_t now)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->nqueues; i++)
+		n += queue_is_usable(s->queues[i], now);
+	return n;
+}
+
+/* The lowest from QUEUE_START on that is not run; one that is closing is
+ * opened again instead. 0: there is none. */
+static uint32_t
+find_number(const struct super *s, usec_t now, struct queue **ret_closing)
+{
+	uint32_t number;
+
+	*ret_closing = NULL;
+	for (number = s->queue_start; number <= QUEUE_NUM_MAX; number++) {
+		struct queue *q = queue_find(s, number);
+
+		if (q == NULL && now >= s->grow.avoid[number] &&
+		    !look_runs(s, number))
+			return number;
+		if (q != NULL && retire_cancel(q, now)) {
+			*ret_closing = q;
+			return number;
+		}
+	}
+	return 0;
+}
+
+/* Descriptors enough for a queue and its processes, or it is not begun. */
+static int
+check_descriptors(void)
+{
+	int fds[DESCRIPTORS], n, r = 0;
+
+	for (n = 0; n < DESCRIPTORS && r == 0; n++) {
+		fds[n] = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+		if (fds[n] < 0)
+			r = -errno;
+	}
+	while (n > 0)
+		io_close(&fds[--n]);
+	return r;
+}
+
+/* Another queue without one of these is no help: unlike those that are there,
+ * it is not to be. */
+static int
+open_objects(struct queue *q)
+{
+	int r = check_descriptors();
+
+	if (r < 0)
+		return r;
+	objects_open(q);
+	return q->page_fd < 0 || q->bell < 0 ? -ENOSPC : 0;
+}
+
+static void
+on_made(struct super *s, uint32_t number, const struct look_result *result,
+    struct buf *more UNUSED)
+{
+	struct queue *q = s->grow.coming;
+	const usec_t now = clock_mono();
+	int r = result->r;
+
+	if (q == NULL || q->number != number)
+		return;
+	s->grow.coming = NULL;
+	if (s->stopping) { /* the others have been asked to end */
+		queue_free(&q);
+		return;
+	}
+	if (r == 0)
+		r = queue_insert(q);
+	if (r < 0) {
+		s->grow.avoid[number] = now + AVOID_TIME;
+		queue_free(&q);
+		tell_failure(
+		    s, number, result->r < 0 ? result->text : strerror(-r));
+		return;
+	}
+	queue_note_disk(s, number);
+	queue_start(q);
+	tell_change(s, number, "added", &s->grow.why, count_usable(s, now));
+	publish(s, now);
+	if (s->grow.held > 0)
+		grow_tick(s, now);
+}
+
+static int
+begin(struct super *s, uint32_t number)
+{
+	struct queue *q;
+	int r;
+
+	/* Closing ones keep their rows until they are gone. */
+	if (s->nqueues == PAGE_QUEUES_MAX)
+		return -ENOSPC;
+	q = queue_new(s, number, QUEUE_STATE_OPEN);
+	if (q == NULL)
+		return -ENOMEM;
+	r = open_objects(q);
+	if (r == 0)
+		r = look_start(s, LOOK_MAKE, number, on_made);
+	if (r < 0)
+		queue_free(&q);
+	else
+		s->grow.coming = q;
+	return r;
+}
+
+static void
+grow_one(struct super *s, const struct scale_decision *d, usec_t now)
+{
+	struct queue *closing;
+	const uint32_t number = find_number(s, now, &closing);
+	int r = number == 0 ? -ENOSPC : 0;
+
+	if (closing != NULL) {
+		tell_change(s, number, "opened again", d, count_usable(s, now));
+		publish(s, now);
+		return;
+	}
+	s->grow.why = *d;
+	if (r == 0)
+		r = begin(s, number);
+	if (r < 0)
+		tell_failure(s, number, strerror(-r));
+}
+
+static void
+close_one(struct super *s, const struct scale_decision *d, usec_t now)
+{
+	struct queue *q = s->queues[d->index];
+	char why[100];
+
+	describe(s, d, why, sizeof(why));
+	retire_begin(q, why, now);
+	retire_tick(q, now);
+	tell_change(s, q->number, "closed", d, count_usable(s, now));
+	publish(s, now);
+}
+
+/* ---- each second ---- */
+
+static bool
+may_try(const struct super *s, usec_t now)
+{
+	const usec_t interval = s->conf->queue_change_interval;
+	const usec_t pause = interval > RETRY_MIN ? interval : RETRY_MIN;
+
+	return s->grow.failed_at == 0 || now - s->grow.failed_at >= pause;
+}
+
+/* What was asked for holds no longer than it takes, or than its time. */
+static void
+let_go(struct super *s, usec_t now)
+{
+	struct grow *g = &s->grow;
+
+	if (g->held == 0)
+		return;
+	if (g->held_until > 0 ? now >= g->held_until
+			      : g->coming == NULL &&
+		    (g->figures.usable == g->held ||
+			g->figures.wanted >= s->queue_max))
+		g->held = 0;
+}
+
+/* True: something was done, and more of it may be asked for by hand. */
+static bool
+look(struct super *s, usec_t now)
+{
+	struct scale_queue queues[PAGE_QUEUES_MAX];
+	struct scale_params params;
+	struct scale_decision d;
+	const struct scale_input in = {
+		.now = now,
+		.queues = queues,
+		.n = s->nqueues,
+		.held = s->grow.held,
+		.busy = s->grow.coming != NULL || !may_try(s, now),
+	};
+
+	s->grow.looked_at = now;
+	fill_params(s, &params);
+	fill_input(s, now, queues);
+	scale_look(&s->grow.scale, &params, &in, &d);
+	s->grow.figures = d.figures;
+	if (d.act == SCALE_GROW)
+		grow_one(s, &d, now);
+	else if (d.act == SCALE_CLOSE)
+		close_one(s, &d, now);
+	else
+		let_go(s, now);
+	return d.act != SCALE_NOTHING && s->grow.held > 0;
+}
+
+void
+grow_tick(struct super *s, usec_t now)
+{
+	uint32_t i;
+
+	if (!s->ready || s->stopping)
+		return;
+	for (i = 0; i < PAGE_QUEUES_MAX && look(s, now); i++)
+		;
+}
+
+void
+grow_soon(struct super *s, usec_t now)
+{
+	if (now - s->grow.looked_at >= LOOK_EVERY)
+		grow_tick(s, now);
+}
+
+void
+grow_stop(struct super *s)
+{
+	if (s->grow.coming != NULL)
+		queue_free(&s->grow.coming);
+}
+
+/* ---- by hand ---- */
+
+int
+grow_set_count(
+    struct super *s, uint32_t count, usec_t until, char *out, size_t size)
+{
+	const usec_t now = clock_mono();
+	uint32_t usable;
+
+	if (s->stopping) {
+		snprintf(out, size, "the supervisor is stopping");
+		return -EBUSY;
+	}
+	if (count < s->queue_count || count > s->queue_max) {
+		snprintf(out, size, "%" PRIu32 " to %" PRIu32 " queues can be",
+		    s->queue_count, s->queue_max);
+		return -ERANGE;
+	}
+	usable = count_usable(s, now);
+	s->grow.held = count;
+	s->grow.held_until = until;
+	s->grow.failed_at = 0;
+	if (count > usable)
+		snprintf(out, size, "%" PRIu32 " to come", count - usable);
+	else if (count < usable)
+		snprintf(out, size, "%" PRIu32 " close", usable - count);
+	else
+		snprintf(out, size, "as it is");
+	grow_tick(s, now);
+	return 0;
+}

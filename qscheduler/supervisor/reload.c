@@ -1,0 +1,218 @@
+/* HUP: the operator's file is read and judged, and what is right is put in
+ * force on disk, by a process (look.h): any of these files may lie on a disk
+ * that does not answer. The loop gets the text of what is in force from it. */
+#include "qscheduler/supervisor/super.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/line.h"
+#include "ipc/msg.h"
+#include "log/log.h"
+#include "qscheduler/supervisor/files.h"
+
+#define SETTINGS_MAX 4096
+#define OLD_STAYS    "the old configuration stays in force"
+
+/* ---- in the process ---- */
+
+static int
+print(const struct conf *conf, struct buf *out)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+	int r = f == NULL ? -ENOMEM : conf_dump(conf, f);
+
+	if (f != NULL && fclose(f) != 0 && r == 0)
+		r = -errno;
+	if (r == 0)
+		r = buf_add_str(out, text);
+	free(text);
+	return r;
+}
+
+/* The first line of `more` names what needs a restart; the rest is in force. */
+static int
+put_in_force(
+    struct super *s, struct conf *fresh, struct buf *error, struct buf *more)
+{
+	int r = conf_frozen_changes(s->conf, fresh, more);
+
+	if (r == 0)
+		r = buf_add_str(more, "\n");
+	/* Sizes and indexes that are built on them go on. */
+	if (r == 0)
+		r = conf_keep_frozen(s->conf, fresh);
+	if (r == 0)
+		r = files_check(fresh, &s->users, error);
+	if (r == 0)
+		r = print(fresh, more);
+	if (r == 0)
+		r = inforce_write(&s->base, fresh, error);
+	return r;
+}
+
+int
+reload_judge(struct super *s, struct buf *error, struct buf *more)
+{
+	struct conf fresh = { 0 };
+	int r = conf_load(s->options.conf_path, &fresh, error);
+
+	if (r < 0)
+		return r;
+	r = put_in_force(s, &fresh, error, more);
+	conf_done(&fresh);
+	return r;
+}
+
+/* ---- in the supervisor ---- */
+
+static int
+take_line(char *line, uint32_t number, struct conf_setting *ret_setting)
+{
+	char *equals;
+
+	line_uncomment(line);
+	line = line_trim(line);
+	if (line[0] == '\0')
+		return 0;
+	equals = strchr(line, '=');
+	if (equals == NULL)
+		return -EBADMSG;
+	*equals = '\0';
+	*ret_setting = (struct conf_setting){ .name = line_trim(line),
+		.value = line_trim(equals + 1),
+		.line = number };
+	return 1;
+}
+
+static int
+parse(struct super *s, struct buf *text, struct conf *ret_conf,
+    struct buf *names, struct buf *error)
+{
+	struct conf_setting *settings = calloc(SETTINGS_MAX, sizeof(*settings));
+	struct line_cursor cursor;
+	const char *why = NULL;
+	size_t n = 0;
+	char *line;
+	int r = settings == NULL ? -ENOMEM : 0;
+
+	line_begin(&cursor, text, CONF_LINE_MAX);
+	if (r == 0 && line_next(&cursor, &line, &why) > 0)
+		r = buf_add_str(names, line);
+	while (r == 0 && n < SETTINGS_MAX &&
+	    (r = line_next(&cursor, &line, &why)) > 0) {
+		r = take_line(line, cursor.number - 1, &settings[n]);
+		n += r > 0;
+		r = r < 0 ? r : 0;
+	}
+	if (r == 0)
+		r = conf_from_settings(
+		    conf_path(s->conf), settings, n, ret_conf, error);
+	free(settings);
+	return r;
+}
+
+static void
+tell_children(struct super *s)
+{
+	const struct msg msg = { .type = MSG_RELOAD,
+		.u.RELOAD = { .generation = s->reloads } };
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++)
+		queue_send_all(s->queues[i], &msg);
+}
+
+static int
+apply(struct super *s, struct buf *text, struct buf *error)
+{
+	struct conf *fresh = calloc(1, sizeof(*fresh));
+	struct buf names = { 0 };
+	int r = fresh == NULL ? -ENOMEM : parse(s, text, fresh, &names, error);
+
+	if (r < 0) {
+		free(fresh);
+		buf_done(&names);
+		return r;
+	}
+	if (names.len > 0)
+		log_warning("reload: changed, but needs a restart: %s",
+		    buf_str(&names));
+	buf_done(&names);
+	conf_free(&s->conf);
+	s->conf = fresh;
+	inforce_keep(&s->base, &s->in_force);
+	s->reloads++;
+	daemon_open_log(s->conf, "qscheduler");
+	tell_children(s);
+	log_info("configuration reloaded");
+	return 0;
+}
+
+/* What failed is tried at once, now that it may be put right. */
+static void
+over(struct super *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++)
+		(void)quarantine_release(s->queues[i]);
+	if (s->reload_told)
+		notify_ready(&s->notify, s->status);
+	s->reload_told = false;
+}
+
+static void
+on_judged(struct super *s, uint32_t number UNUSED,
+    const struct look_result *result, struct buf *more)
+{
+	struct buf error = { 0 };
+	int r = result->r;
+
+	if (s->stopping)
+		return;
+	if (r == -ETIMEDOUT)
+		log_error(
+		    "reload: %s; " OLD_STAYS " until it does", result->text);
+	else if (r < 0)
+		log_error("reload: %s: " OLD_STAYS, result->text);
+	else if ((r = apply(s, more, &error)) < 0)
+		log_error("reload: %s: " OLD_STAYS,
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
+	over(s);
+}
+
+static void
+begin(struct super *s)
+{
+	int r = look_start(s, LOOK_JUDGE, LOOK_CONF, on_judged);
+
+	if (r < 0) {
+		log_error("reload: %s: " OLD_STAYS, strerror(-r));
+		over(s);
+		return;
+	}
+	/* A start that is not ready yet must not be told ready. */
+	s->reload_told = s->ready;
+	if (s->ready)
+		notify_reloading(&s->notify, clock_mono());
+}
+
+void
+super_reload_if_wanted(struct super *s, usec_t now)
+{
+	if (!s->reload_wanted || s->stopping || !s->started ||
+	    now - s->last_reload < SUPER_TICK || look_runs(s, LOOK_CONF))
+		return;
+	s->reload_wanted = false;
+	s->last_reload = now;
+	/* Whatever was put right is seen at once. */
+	s->next_health = s->sweep_at = now;
+	begin(s);
+}

@@ -1,0 +1,494 @@
+#include "qscheduler/supervisor/super.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "ipc/ask.h"
+#include "ipc/names.h"
+#include "log/log.h"
+
+#define REQUESTS_TURN 32 /* taken in one turn of the loop */
+#define LOAD_PCT_MAX  1000
+
+/* ---- load reports ---- */
+
+static int
+take_report(struct super *s, const struct load_report *report)
+{
+	struct queue *q = queue_find(s, report->queue);
+
+	if (q == NULL || report->load_pct > LOAD_PCT_MAX)
+		return -EINVAL;
+	q->reported_load_pct = (uint32_t)report->load_pct;
+	grow_soon(s, clock_mono());
+	return 0;
+}
+
+/* ---- what requests have in common ---- */
+
+/* A request that is being handled; the handler returns 0 or -errno, with words
+ * for who asked. */
+struct request {
+	struct super *s;
+	usec_t now;
+	struct queue *queue;
+	char *answer;          /* [SCHED_ANSWER_SIZE] */
+	struct msg_str reason; /* for the log, clean */
+	bool stored;           /* it is to be on disk */
+};
+
+static int
+    PRINTF(3, 4) answer(const struct request *r, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(r->answer, SCHED_ANSWER_SIZE, fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+/* Append; what does not fit is cut. */
+static void PRINTF(2, 3) add(const struct request *r, const char *fmt, ...)
+{
+	const size_t len = strlen(r->answer);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(r->answer + len, SCHED_ANSWER_SIZE - len, fmt, ap);
+	va_end(ap);
+}
+
+static void
+add_time(const struct request *r, uint32_t seconds)
+{
+	struct buf text = { 0 };
+
+	if (seconds == 0)
+		add(r, " for ever");
+	else if (num_add_duration(&text, seconds * USEC_PER_SEC) == 0)
+		add(r, " for %s", buf_str(&text));
+	buf_done(&text);
+}
+
+static bool
+judge_time(const struct request *r, uint32_t seconds)
+{
+	if (seconds <= ASK_SECONDS_MAX)
+		return true;
+	(void)answer(r, 0, "the time is longer than a year");
+	return false;
+}
+
+static int
+take_queue(struct request *r, int32_t number)
+{
+	r->queue = number < 1 ? NULL : queue_find(r->s, (uint64_t)number);
+	if (r->queue != NULL)
+		return 0;
+	return answer(r, -ENOENT, "%s",
+	    number >= 1 && number <= QUEUE_NUM_MAX && r->s->on_disk[number]
+		? "is not run (closed)"
+		: "there is no such queue");
+}
+
+/* ---- loads ---- */
+
+/* 0/0: not said. */
+static int
+ratio(uint32_t used, uint32_t limit, uint32_t *ret_pct, const char **ret_why)
+{
+	*ret_pct = 0;
+	if (used == 0 && limit == 0)
+		return 0;
+	if (limit == 0 || limit > ASK_LIMIT_MAX) {
+		*ret_why = "a limit is out of range";
+		return -ERANGE;
+	}
+	if (used > limit) {
+		*ret_why = "more in use than the limit";
+		return -ERANGE;
+	}
+	*ret_pct = (uint32_t)((uint64_t)used * 100 / limit);
+	return 0;
+}
+
+int
+request_load(
+    const struct msg_SET_LOAD *r, uint32_t *ret_load_pct, const char **ret_why)
+{
+	uint32_t local, remote;
+
+	if (r->local_limit == 0 && r->remote_limit == 0) {
+		*ret_why = "no limit given";
+		return -EINVAL;
+	}
+	if (ratio(r->local_used, r->local_limit, &local, ret_why) < 0 ||
+	    ratio(r->remote_used, r->remote_limit, &remote, ret_why) < 0)
+		return -ERANGE;
+	*ret_load_pct = local > remote ? local : remote;
+	return 0;
+}
+
+static int
+set_load_for(
+    struct request *r, const struct msg_SET_LOAD *load, uint32_t seconds)
+{
+	const char *why = "";
+	uint32_t pct = 0;
+	int code = take_queue(r, load->queue);
+
+	if (code < 0)
+		return code;
+	code = request_load(load, &pct, &why);
+	if (code < 0)
+		return answer(r, code, "%s", why);
+	if (!judge_time(r, seconds))
+		return -ERANGE;
+	if (seconds == 0)
+		seconds = ASK_LOAD_SECONDS;
+	hand_set_load(r->queue, pct, r->now + seconds * USEC_PER_SEC);
+	(void)answer(
+	    r, 0, "queue %" PRIu32 ": load %" PRIu32 " %%", load->queue, pct);
+	add_time(r, seconds);
+	return 0;
+}
+
+static int
+set_load(struct request *r, const struct msg *msg)
+{
+	return set_load_for(r, &msg->u.SET_LOAD, 0);
+}
+
+static int
+set_load_timed(struct request *r, const struct msg *msg)
+{
+	const struct msg_SET_LOAD_FOR *m = &msg->u.SET_LOAD_FOR;
+	const struct msg_SET_LOAD load = {
+		.queue = m->queue,
+		.local_used = m->local_used,
+		.local_limit = m->local_limit,
+		.remote_used = m->remote_used,
+		.remote_limit = m->remote_limit,
+	};
+
+	return set_load_for(r, &load, m->seconds);
+}
+
+static int
+clear_all_loads(struct request *r)
+{
+	uint32_t i, cleared = 0;
+
+	for (i = 0; i < r->s->nqueues; i++) {
+		cleared += hand_has_load(r->s->queues[i], r->now);
+		hand_clear_load(r->s->queues[i]);
+	}
+	return answer(r, 0, "loads by hand cleared: %" PRIu32, cleared);
+}
+
+static int
+clear_load(struct request *r, const struct msg *msg)
+{
+	const int32_t number = msg->u.CLEAR_LOAD.queue;
+	bool had;
+	int code;
+
+	if (number == 0)
+		return clear_all_loads(r);
+	code = take_queue(r, number);
+	if (code < 0)
+		return code;
+	had = hand_has_load(r->queue, r->now);
+	hand_clear_load(r->queue);
+	return answer(r, 0, "queue %" PRIi32 ": %s", number,
+	    had ? "load by hand cleared" : "had no load by hand");
+}
+
+/* ---- disabled ---- */
+
+/* Injectors put mail into one in quarantine when there is no other. */
+static bool
+is_any_chosen(const struct super *s, usec_t now)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++) {
+		const enum queue_state state = queue_state(s->queues[i], now);
+
+		if (state == QUEUE_STATE_OPEN ||
+		    state == QUEUE_STATE_QUARANTINED)
+			return true;
+	}
+	return false;
+}
+
+static int
+disable(struct request *r, const struct msg *msg)
+{
+	const struct msg_DISABLE *m = &msg->u.DISABLE;
+	const char *why = ask_judge_reason(m->reason.data, m->reason.len);
+	int code = take_queue(r, m->queue);
+
+	if (code < 0)
+		return code;
+	if (why != NULL)
+		return answer(r, -EINVAL, "%s", why);
+	if (!judge_time(r, m->seconds))
+		return -ERANGE;
+	if (queue_state(r->queue, r->now) == QUEUE_STATE_CLOSING)
+		return answer(r, -EBUSY, "is closing: takes no new mail");
+	hand_disable(r->queue,
+	    m->seconds == 0 ? USEC_NEVER : r->now + m->seconds * USEC_PER_SEC,
+	    m->reason.data, m->reason.len);
+	r->reason = m->reason;
+	(void)answer(r, 0, "queue %" PRIi32 ": disabled", m->queue);
+	add_time(r, m->seconds);
+	if (!is_any_chosen(r->s, r->now))
+		add(r, "; NO QUEUE IS OPEN: who submits is to try again");
+	r->stored = true;
+	return 0;
+}
+
+/* One whose directory is not there is not in the operator's hand; but it is
+ * looked for at once, by another process. */
+static int
+enable_faulty(struct request *r)
+{
+	queue_health(r->queue);
+	return answer(r, -EBUSY,
+	    "is looked at again; is disabled for a fault: %.65s",
+	    queue_reason(r->queue));
+}
+
+static int
+enable(struct request *r, const struct msg *msg)
+{
+	bool by_hand, failing;
+	int code = take_queue(r, msg->u.ENABLE.queue);
+
+	if (code < 0)
+		return code;
+	by_hand = hand_is_disabled(r->queue, r->now);
+	failing = quarantine_of(r->queue, r->now) != NULL;
+	if (by_hand)
+		hand_enable(r->queue);
+	else if (queue_is_faulty(r->queue))
+		return enable_faulty(r);
+	else if (!failing && r->queue->want == QUEUE_STATE_CLOSING)
+		return answer(r, -EBUSY, "is closing");
+	(void)answer(r, 0, "queue %" PRIu32 ": %s", r->queue->number,
+	    by_hand       ? "enabled"
+		: failing ? "was in quarantine"
+			  : "was not disabled");
+	if (failing && quarantine_release(r->queue))
+		add(r, ", tried again %s",
+		    queue_is_clear(r->queue) ? "at once"
+					     : "when its processes have ended");
+	if (queue_is_faulty(r->queue))
+		add(r, "; but it is disabled for a fault");
+	r->stored = by_hand;
+	return 0;
+}
+
+/* ---- how many ---- */
+
+static int
+set_count(struct request *r, const struct msg *msg)
+{
+	const struct msg_COUNT *m = &msg->u.COUNT;
+	char what[SCHED_ANSWER_SIZE / 2];
+	int code;
+
+	if (!judge_time(r, m->seconds))
+		return -ERANGE;
+	code = grow_set_count(r->s, m->count,
+	    m->seconds == 0 ? 0 : r->now + m->seconds * USEC_PER_SEC, what,
+	    sizeof(what));
+	if (code < 0)
+		return answer(r, code, "%s", what);
+	(void)answer(
+	    r, 0, "%" PRIu32 " queue%s", m->count, m->count == 1 ? "" : "s");
+	if (m->seconds > 0)
+		add_time(r, m->seconds);
+	add(r, ": %s", what);
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static const struct {
+	enum msg_type type;
+	int (*handle)(struct request *r, const struct msg *msg);
+} requests[] = {
+	{ MSG_SET_LOAD, set_load },
+	{ MSG_SET_LOAD_FOR, set_load_timed },
+	{ MSG_CLEAR_LOAD, clear_load },
+	{ MSG_DISABLE, disable },
+	{ MSG_ENABLE, enable },
+	{ MSG_COUNT, set_count },
+};
+
+/* Who asks and which request it is stand first in all of them. */
+#define SAME_HEAD(type)                                         \
+	_Static_assert(offsetof(struct msg_##type, pid) == 0 && \
+		offsetof(struct msg_##type, nonce) == 4,        \
+	    "the first two fields")
+SAME_HEAD(SET_LOAD);
+SAME_HEAD(SET_LOAD_FOR);
+SAME_HEAD(CLEAR_LOAD);
+SAME_HEAD(DISABLE);
+SAME_HEAD(ENABLE);
+SAME_HEAD(COUNT);
+
+int
+request_handle(struct super *s, const struct msg *msg, usec_t now)
+{
+	char text[SCHED_ANSWER_SIZE] = "";
+	struct request r = { .s = s, .now = now, .answer = text };
+	const uint32_t pid = msg->u.SET_LOAD.pid;
+	size_t i = 0;
+	int code;
+
+	while (i < ARRAY_LEN(requests) && requests[i].type != msg->type)
+		i++;
+	if (i == ARRAY_LEN(requests))
+		return -EBADMSG;
+	code = requests[i].handle(&r, msg);
+	if (code == 0) {
+		log_info("%s (asked by pid %" PRIu32 "%s%.*s)", text, pid,
+		    r.reason.len > 0 ? ": " : "", (int)r.reason.len,
+		    r.reason.len > 0 ? r.reason.data : "");
+		publish(s, now);
+	}
+	if (r.stored)
+		store_answer(s, pid, msg->u.SET_LOAD.nonce, text, now);
+	else
+		publish_answer(s, pid, msg->u.SET_LOAD.nonce, code, text);
+	return code;
+}
+
+/* ---- the message queue ---- */
+
+static void
+on_requests(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct super *s = arg;
+	struct ask ask;
+	int i, r;
+
+	for (i = 0; i < REQUESTS_TURN; i++) {
+		r = ask_take(s->requests, &ask);
+		if (r == 0)
+			return;
+		if (r == 1)
+			r = take_report(s, &ask.report);
+		else if (r == 2)
+			r = request_handle(s, &ask.msg, clock_mono());
+		else if (r == -ETIME)
+			log_warning("a request of setqload came too late: "
+				    "dropped");
+		else if (r != -EBADMSG) {
+			log_error("message queue of requests: %s: closed, "
+				  "made again within a minute",
+			    strerror(-r));
+			requests_close(s);
+			return;
+		}
+		if (r < 0 && r != -ETIME)
+			s->bad_requests++;
+	}
+}
+
+static int
+requests_try(struct super *s)
+{
+	char name[IPC_NAME_MAX];
+	uint32_t depth;
+	int r;
+
+	ipc_name_scheduler(s->instance, name);
+	r = mq_create(name, &(struct mq_shape){ ASK_DEPTH, ASK_MESSAGE_SIZE },
+	    (uid_t)-1, (gid_t)-1, 0600, &s->requests, &depth);
+	if (r < 0) {
+		s->requests = -1;
+		return r;
+	}
+	/* A child may tell its load, and not take what others ask. */
+	s->reports = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	s->requests_event = event_new(
+	    s->loop, s->requests, EV_READ | EV_PERSIST, on_requests, s);
+	if (s->reports < 0 || s->requests_event == NULL ||
+	    event_add(s->requests_event, NULL) < 0) {
+		requests_close(s);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+requests_open(struct super *s)
+{
+	int r = requests_try(s);
+
+	if (r < 0)
+		log_warning("message queue of requests: %s: setqload is not "
+			    "heard; tried again every minute",
+		    strerror(-r));
+}
+
+void
+requests_close(struct super *s)
+{
+	char name[IPC_NAME_MAX];
+
+	if (s->requests_event != NULL)
+		event_free(s->requests_event);
+	s->requests_event = NULL;
+	if (s->requests < 0)
+		return;
+	ipc_name_scheduler(s->instance, name);
+	if (mq_same(name, s->requests))
+		(void)mq_unlink(name);
+	mq_close(s->requests);
+	if (s->reports >= 0)
+		mq_close(s->reports);
+	s->requests = s->reports = -1;
+}
+
+/* One system call, so in each tick: who asks is not heard meanwhile. */
+void
+requests_tick(struct super *s)
+{
+	struct stat st;
+
+	if (s->requests >= 0 && fstat(s->requests, &st) == 0 &&
+	    st.st_nlink == 0)
+		requests_health(s);
+}
+
+void
+requests_health(struct super *s)
+{
+	char name[IPC_NAME_MAX];
+	uint32_t i;
+
+	ipc_name_scheduler(s->instance, name);
+	if (s->requests >= 0 && mq_same(name, s->requests))
+		return;
+	requests_close(s);
+	if (requests_try(s) < 0)
+		return;
+	log_info("message queue %s: made again", name);
+	for (i = 0; i < s->nqueues; i++)
+		link_object(&s->queues[i]->children[ROLE_QUEUE_SEND],
+		    "qscheduler", s->reports);
+}

@@ -1,0 +1,177 @@
+#include "qscheduler/supervisor/super.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "log/log.h"
+
+#define SAVE_AGAIN  (60 * USEC_PER_SEC) /* after one that failed */
+#define ANSWER_WAIT (1 * USEC_PER_SEC)  /* askers wait for five */
+
+/* ---- answers ---- */
+
+static void
+answer_first(struct super *s, const char *more)
+{
+	struct store *st = &s->store;
+	struct store_answer *a = &st->waiting[0];
+	char text[SCHED_ANSWER_SIZE];
+
+	snprintf(text, sizeof(text), "%s%s", a->text, more);
+	publish_answer(s, a->pid, a->nonce, 0, text);
+	st->nwaiting--;
+	memmove(a, a + 1, st->nwaiting * sizeof(*a));
+}
+
+static void
+answer_up_to(struct super *s, uint64_t change, const char *more)
+{
+	while (s->store.nwaiting > 0 && s->store.waiting[0].change <= change)
+		answer_first(s, more);
+}
+
+void
+store_answer(
+    struct super *s, uint32_t pid, uint32_t nonce, const char *text, usec_t now)
+{
+	struct store *st = &s->store;
+	struct store_answer *a;
+
+	if (st->nwaiting == ARRAY_LEN(st->waiting))
+		answer_first(s, STORE_LATER);
+	a = &st->waiting[st->nwaiting++];
+	*a = (struct store_answer){ .pid = pid,
+		.nonce = nonce,
+		.change = st->change,
+		.until = now + ANSWER_WAIT };
+	snprintf(a->text, sizeof(a->text), "%s", text);
+	store_save(s, now);
+}
+
+/* ---- QUEUE_BASE/by-hand ---- */
+
+void
+store_changed(struct super *s)
+{
+	s->store.unsaved = true;
+	s->store.change++;
+}
+
+/* What was done is done, whether or not it could be written down. */
+static void
+not_saved(struct super *s, int error, const char *why)
+{
+	char more[SCHED_ANSWER_SIZE];
+
+	s->store.unsaved = true;
+	snprintf(more, sizeof(more), "; a restart may forget it: %s",
+	    strerror(-error));
+	answer_up_to(s, s->store.saving, more);
+	log_warning("%s: what is disabled by hand would be forgotten by a "
+		    "restart; tried again within a minute",
+	    why);
+}
+
+static void
+on_saved(struct super *s, uint32_t number UNUSED,
+    const struct look_result *result, struct buf *more UNUSED)
+{
+	struct store *st = &s->store;
+
+	if (result->r == -ETIMEDOUT) {
+		answer_up_to(s, UINT64_MAX, STORE_LATER);
+		return;
+	}
+	if (result->r < 0)
+		not_saved(s, result->r, result->text);
+	else
+		answer_up_to(s, st->saving, "");
+	st->saving = 0;
+	if (result->r == 0 && st->unsaved)
+		store_save(s, clock_mono());
+}
+
+void
+store_save(struct super *s, usec_t now)
+{
+	struct store *st = &s->store;
+	int r;
+
+	if (st->saving != 0)
+		return;
+	if (st->change == 0) /* what the start has found is not right */
+		st->change = 1;
+	st->save_at = now + SAVE_AGAIN;
+	st->saving = st->change;
+	st->as_of = now;
+	st->unsaved = false;
+	r = look_start(s, LOOK_SAVE, LOOK_BY_HAND, on_saved);
+	if (r < 0) {
+		not_saved(s, r, strerror(-r));
+		st->saving = 0;
+	}
+}
+
+void
+store_tick(struct super *s, usec_t now)
+{
+	struct store *st = &s->store;
+
+	while (st->nwaiting > 0 && now >= st->waiting[0].until)
+		answer_first(s, STORE_LATER);
+	if (st->unsaved && now >= st->save_at)
+		store_save(s, now);
+}
+
+/* ---- at the start ---- */
+
+/* What base_open() will do, before there is anything that could hang. */
+static _Noreturn void
+try(const char *path, int report, pid_t parent)
+{
+	char name[8];
+	int fd, lock;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	lock = openat(fd, "lock", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	(void)io_read_all(lock, name, sizeof(name));
+	(void)fsync(fd);
+	(void)io_write_all(report, "", 1);
+	_exit(0);
+}
+
+void
+store_await(const char *path, usec_t limit)
+{
+	const pid_t self = getpid();
+	struct pollfd look = { .events = POLLIN };
+	int report[2];
+	pid_t pid;
+
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return;
+	pid = fork();
+	if (pid == 0)
+		try(path, report[1], self);
+	io_close(&report[1]);
+	look.fd = report[0];
+	if (pid > 0 && poll(&look, 1, (int)(limit / USEC_PER_MSEC)) == 0) {
+		log_error("ALERT: %s: its disk has not answered for %d s: "
+			  "nothing is started before it does",
+		    path, (int)(limit / USEC_PER_SEC));
+		(void)poll(&look, 1, -1);
+		log_info("%s: its disk answers", path);
+	}
+	io_close(&report[0]);
+}
