@@ -110,7 +110,7 @@ check: all
 	tests/check.sh
 check-system: all
 	QSCHED_BIN=$(abspath $(BIN)) $(PYTHON) -B tests/system/run.py $(T)
-lint:
+lint: all
 	tests/lint/lint.sh
 format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')

@@ -28,6 +28,10 @@ check layers python3 tests/lint/layers.py
 check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
 check rows python3 tests/lint/rows.py
+for lint in circles users comments references; do
+	check $lint python3 -B tests/lint/$lint.py
+	check $lint-control python3 -B tests/lint/$lint.py --control
+done
 check mutants python3 -B tests/mutants/run.py --check
 check headers sh tests/lint/headers.sh
 check fuzz-targets sh tests/lint/targets.sh
