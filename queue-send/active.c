@@ -9,7 +9,7 @@
 #include "log/log.h"
 #include "queue-send/deferred.h"
 #include "queue-send/finish.h"
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 #include "queue-send/offers.h"
 #include "queue-send/share.h"
 #include "spool/reason.h"
@@ -124,7 +124,7 @@ begin(struct send *s, struct message *m)
 	if (r < 0) {
 		message_fail(m, r);
 		messages_put(&s->messages, m, LIST_FINISHED);
-		send_kick(s);
+		send_wake(s);
 		return;
 	}
 	log_active(m);
@@ -139,7 +139,7 @@ refused(struct send *s, struct message *m, int error)
 
 	if (health_is_general(error)) {
 		finish_write_failed(s, m, "move to active", error);
-		s->intake_blocked_until = s->now + s->conf->error_interval;
+		s->admission_blocked_until = s->now + s->conf->error_interval;
 		return false;
 	}
 	if (error == -ENOENT) {
@@ -173,9 +173,9 @@ move_to(struct send *s, struct message *m, enum spool_dir dir)
 }
 
 /* Its destinations have their share: to deferred/ with it, or it stays there.
- * By its arrival it is in line, or by when it was due. */
+ * By its arrival it is in the backlog, or by when it was due. */
 static void
-park(struct send *s, struct message *m, struct line *line)
+park(struct send *s, struct message *m, struct backlog *b)
 {
 	usec_t age = s->now_wall - m->file.arrival_wall;
 
@@ -184,24 +184,24 @@ park(struct send *s, struct message *m, struct line *line)
 		(void)reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 		deferred_add(s, m, s->now - (age > 0 ? age : 0));
 	}
-	share_park(s, line, m->inode);
+	share_park(s, b, m->inode);
 	messages_drop(&s->messages, m);
 }
 
 static bool
-take(struct send *s, enum intake_side side)
+take(struct send *s, enum admission_side side)
 {
 	struct message *m = messages_first(
 	    &s->messages, (enum message_list)(LIST_OFFERED_INCOMING + side));
-	struct line *line = share_judge(s, m);
-	int r = move_to(s, m, line == NULL ? SPOOL_ACTIVE : SPOOL_DEFERRED);
+	struct backlog *b = share_judge(s, m);
+	int r = move_to(s, m, b == NULL ? SPOOL_ACTIVE : SPOOL_DEFERRED);
 
 	if (r < 0)
 		return refused(s, m, r);
-	if (line == NULL)
+	if (b == NULL)
 		begin(s, m);
 	else
-		park(s, m, line);
+		park(s, m, b);
 	return true;
 }
 
@@ -209,23 +209,23 @@ usec_t
 active_work(struct send *s)
 {
 	const uint32_t *count = s->messages.count;
-	uint32_t waiting[INTAKE_NSIDES];
+	uint32_t waiting[ADMISSION_NSIDES];
 	int n, side;
 
-	if (s->stopping || handover_runs(s))
+	if (s->stopping || send_is_evacuating(s))
 		return USEC_NEVER;
-	if (s->now < s->intake_blocked_until)
-		return s->intake_blocked_until;
+	if (s->now < s->admission_blocked_until)
+		return s->admission_blocked_until;
 	for (n = 0; n < TAKEN_PER_TURN; n++) {
 		if (s->active >= s->conf->message_active_limit)
 			return USEC_NEVER;
-		waiting[INTAKE_INCOMING] = count[LIST_OFFERED_INCOMING];
-		waiting[INTAKE_DEFERRED] = count[LIST_OFFERED_DEFERRED];
-		side = intake_choose(&s->intake, waiting);
+		waiting[ADMISSION_INCOMING] = count[LIST_OFFERED_INCOMING];
+		waiting[ADMISSION_DEFERRED] = count[LIST_OFFERED_DEFERRED];
+		side = admission_choose(&s->admission, waiting);
 		if (side < 0)
 			return USEC_NEVER;
-		if (!take(s, (enum intake_side)side))
-			return s->intake_blocked_until;
+		if (!take(s, (enum admission_side)side))
+			return s->admission_blocked_until;
 	}
 	return s->now;
 }

@@ -9,7 +9,8 @@
 static int
 claim_compare(const struct claim *a, const struct claim *b)
 {
-	return line_compare(a->line, b->line->transport, b->line->name);
+	return backlog_compare(
+	    a->backlog, b->backlog->transport, b->backlog->name);
 }
 
 TREE_GENERATE(claims, claim, link, claim_compare)
@@ -20,7 +21,8 @@ find(const struct message *m, uint32_t transport, const char *name)
 	struct claim *c = m->claims.rbh_root;
 	int r;
 
-	while (c != NULL && (r = line_compare(c->line, transport, name)) != 0)
+	while (c != NULL &&
+	    (r = backlog_compare(c->backlog, transport, name)) != 0)
 		c = r > 0 ? RB_LEFT(c, link) : RB_RIGHT(c, link);
 	return c;
 }
@@ -29,14 +31,14 @@ static struct claim *
 make(struct send *s, struct message *m, uint32_t transport, const char *name)
 {
 	struct claim *c = calloc(1, sizeof(*c));
-	struct line *line = c == NULL ? NULL : line_get(s, transport, name);
+	struct backlog *b = c == NULL ? NULL : backlog_get(s, transport, name);
 
-	if (line == NULL) {
+	if (b == NULL) {
 		free(c);
 		return NULL;
 	}
-	c->line = line;
-	line->claims++;
+	c->backlog = b;
+	b->claims++;
 	RB_INSERT(claims, &m->claims, c);
 	return c;
 }
@@ -62,12 +64,12 @@ claims_add(struct send *s, struct message *m, uint32_t transport,
 static void
 drop(struct send *s, struct message *m, struct claim *c)
 {
-	struct line *line = c->line;
+	struct backlog *b = c->backlog;
 
 	RB_REMOVE(claims, &m->claims, c);
 	free(c);
-	line->claims--;
-	line_put(s, line);
+	b->claims--;
+	backlog_put(s, b);
 }
 
 void
@@ -87,30 +89,30 @@ claims_end(struct send *s, struct message *m, const struct sched_entry *e)
 }
 
 /* One that may hold a message more. */
-static struct line *
+static struct backlog *
 with_room(struct send *s, struct message *m)
 {
 	struct claim *c;
 
 	RB_FOREACH (c, claims, &m->claims)
-		if (!line_is_beyond(s, c->line))
-			return c->line;
+		if (!backlog_is_beyond(s, c->backlog))
+			return c->backlog;
 	return NULL;
 }
 
 bool
 claims_settle(struct send *s, struct message *m, bool may_leave)
 {
-	const struct line *held = m->line;
+	const struct backlog *held = m->backlog;
 	struct claim *first = RB_MIN(claims, &m->claims);
-	struct line *line;
+	struct backlog *b;
 
 	if (first == NULL ||
 	    (held != NULL && find(m, held->transport, held->name) != NULL))
 		return false;
-	line = with_room(s, m);
-	share_hold(s, m, line == NULL ? first->line : line);
-	return line == NULL && may_leave;
+	b = with_room(s, m);
+	share_hold(s, m, b == NULL ? first->backlog : b);
+	return b == NULL && may_leave;
 }
 
 void

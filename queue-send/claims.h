@@ -17,7 +17,7 @@ struct sched_entry;
 
 struct claim {
 	RB_ENTRY(claim) link;
-	struct line *line;
+	struct backlog *backlog;
 	uint32_t left; /* recipients in memory that are not dealt with */
 };
 
@@ -27,7 +27,7 @@ int claims_add(struct send *s, struct message *m, uint32_t transport,
     const char *nexthop, const char *address);
 /* The recipients of the entry have been dealt with. */
 void claims_end(struct send *s, struct message *m, const struct sched_entry *e);
-/* After either: held by whom? True: it is to leave and be parked in m->line.
+/* After either: held by whom? True: it is to leave and be parked in m->backlog.
  * may_leave: nothing runs, nothing is unread. */
 bool claims_settle(struct send *s, struct message *m, bool may_leave);
 void claims_drop(struct send *s, struct message *m);

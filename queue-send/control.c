@@ -7,7 +7,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deferred.h"
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 #include "queue-send/links.h"
 #include "queue-send/publish.h"
 #include "queue-send/recover.h"
@@ -15,7 +15,7 @@
 #include "queue-send/schedule.h"
 #include "queue-send/sync.h"
 #include "queue-send/turn.h"
-#include "queue-send/places.h"
+#include "queue-send/site_table.h"
 
 /* ---- start ---- */
 
@@ -37,14 +37,14 @@ send_init(struct send *s)
 {
 	int r;
 
-	send_tick(s);
+	send_read_clocks(s);
 	s->retry = retry_params(s->conf);
 	s->expire_after = s->now + retry_grace(&s->retry);
 	s->health.probe_every = s->conf->error_interval;
 	messages_init(&s->messages);
-	STAILQ_INIT(&s->parked);
+	STAILQ_INIT(&s->unrecorded);
 	TAILQ_INIT(&s->agents);
-	RB_INIT(&s->jobs);
+	RB_INIT(&s->deliveries);
 	due_init(&s->due);
 	share_init(s);
 	s->stop_at = s->stray_at = s->rescan_at = USEC_NEVER;
@@ -72,16 +72,16 @@ send_done(struct send *s)
 
 	s->stopping = true;
 	if (s->sched != NULL && sched_figures(s->sched).running > 0)
-		places_abandon(s);
+		site_table_abandon(s);
 	links_done(s);
 	sync_done(s);
-	results_drop_parked(s);
+	results_drop_unrecorded(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
 		while ((m = messages_first(&s->messages, list)) != NULL) {
 			share_leave(s, m);
 			messages_drop(&s->messages, m);
 		}
-	handover_done(s);
+	evacuate_done(s);
 	share_done(s);
 	deferred_done(s);
 	publish_done(s);
@@ -138,7 +138,7 @@ start(struct daemon *d)
 		close_queue(s);
 		return r;
 	}
-	send_kick(s);
+	send_wake(s);
 	daemon_ready(d);
 	return 0;
 }
@@ -172,14 +172,14 @@ told_link(struct send *s, const struct msg *msg)
 	if (name->len != strlen(sites) ||
 	    memcmp(name->data, sites, name->len) != 0)
 		return -ENOENT;
-	places_missing(s);
+	site_table_missing(s);
 	return 0;
 }
 
 static int
 told_forget(struct send *s, const struct msg *msg)
 {
-	places_forget(s, msg->u.FORGET.queue, msg->u.FORGET.generation);
+	site_table_forget(s, msg->u.FORGET.queue, msg->u.FORGET.generation);
 	return 0;
 }
 
@@ -195,7 +195,7 @@ static const struct {
 	int (*handle)(struct send *s, const struct msg *msg);
 } told_rows[] = {
 	{ MSG_LINK, told_link },
-	{ MSG_HAND_OVER, handover_told },
+	{ MSG_HAND_OVER, evacuate_told },
 	{ MSG_RESCAN, told_rescan },
 	{ MSG_FORGET, told_forget },
 };
@@ -206,7 +206,7 @@ told(struct daemon *d, const struct msg *msg)
 	struct send *s = d->state;
 	size_t i;
 
-	send_tick(s);
+	send_read_clocks(s);
 	for (i = 0; i < ARRAY_LEN(told_rows); i++)
 		if (told_rows[i].type == msg->type)
 			return told_rows[i].handle(s, msg);
@@ -233,7 +233,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	struct send *s = d->state;
 	struct route_table *routes;
 
-	send_tick(s);
+	send_read_clocks(s);
 	if (!same_transports(s->conf, fresh))
 		log_warning("reload: other transports need a restart; until "
 			    "then mail for them is deferred");
@@ -255,14 +255,14 @@ flush(struct daemon *d)
 {
 	struct send *s = d->state;
 
-	send_tick(s);
+	send_read_clocks(s);
 	sched_flush(s->sched, s->now);
 	log_info("flush: %llu deferred messages are due now, %u dead "
 		 "destinations are open",
 	    (unsigned long long)s->due.count, watch_flushed(s));
 	deferred_flush(s);
 	share_flush(s);
-	send_kick(s);
+	send_wake(s);
 }
 
 /* ---- stop ---- */
@@ -272,12 +272,12 @@ stop(struct daemon *d, usec_t limit)
 {
 	struct send *s = d->state;
 
-	send_tick(s);
+	send_read_clocks(s);
 	s->stopping = true;
 	s->stop_at = s->now + limit;
 	log_info(
 	    "stopping: %u deliveries to end", sched_figures(s->sched).running);
-	send_kick(s);
+	send_wake(s);
 }
 
 /* What is in active/ then goes back to incoming/ at the next start. */
@@ -285,7 +285,7 @@ usec_t
 control_work(struct send *s)
 {
 	const uint32_t running = sched_figures(s->sched).running;
-	bool over = running == 0 && STAILQ_EMPTY(&s->parked) &&
+	bool over = running == 0 && STAILQ_EMPTY(&s->unrecorded) &&
 	    (messages_to_leave(&s->messages) == 0 || s->health.read_only);
 
 	if (!s->stopping)
@@ -301,7 +301,7 @@ control_work(struct send *s)
 	}
 	if (!over)
 		log_warning("stopped with %u deliveries running", running);
-	places_tell(s);
+	site_table_tell(s);
 	daemon_exit(s->d, 0);
 	return USEC_NEVER;
 }

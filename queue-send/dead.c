@@ -11,7 +11,7 @@
 #define DEFERRED_PER_TURN 20 /* recipients: each is a write */
 #define SUSPENDED         "delivery temporarily suspended: "
 
-/* The reason as dispatch_end() was given it: the code, a blank, the text. */
+/* The reason as delivery_end() was given it: the code, a blank, the text. */
 static const char *
 split_reason(const char *why, char dsn[AGENT_DSN_MAX + 1])
 {
@@ -68,7 +68,7 @@ put_off(struct send *s, struct sched_entry *e)
 		sched_done(s->sched, e, SITE_UNTRIED, NULL, s->now);
 		recipients_settle(s, m);
 	}
-	send_kick(s); /* there is room for what is unread */
+	send_wake(s); /* there is room for what is unread */
 }
 
 usec_t

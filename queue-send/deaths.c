@@ -36,39 +36,38 @@ count_death(struct send *s, struct message *m, bool alone)
 
 /* What stands in bounce/ for a message that is put aside. */
 static void
-add_poison_reasons(struct send *s, const struct job *job)
+add_poison_reasons(struct send *s, const struct delivery *d)
 {
 	char text[64];
 	uint32_t i;
 	int r;
 
 	snprintf(text, sizeof(text), "%u agents died while delivering it",
-	    job->message->deaths);
-	for (i = 0; i < job->nrcpts; i++) {
+	    d->message->deaths);
+	for (i = 0; i < d->nrcpts; i++) {
 		const struct report report = {
-			.index = job->rcpts[i].index,
-			.address = job->rcpts[i].address,
+			.index = d->rcpts[i].index,
+			.address = d->rcpts[i].address,
 			.dsn = "5.3.0",
 			.relay = "none",
 			.text = text,
 		};
 
-		if (job->rcpts[i].reported)
+		if (d->rcpts[i].reported)
 			continue;
-		r = results_add_reason(s, job->message, SPOOL_BOUNCE, &report);
+		r = results_add_reason(s, d->message, SPOOL_BOUNCE, &report);
 		if (r < 0)
-			finish_write_failed(
-			    s, job->message, "write a reason", r);
+			finish_write_failed(s, d->message, "write a reason", r);
 	}
 }
 
 static bool
 has_one_message(const struct agent_link *agent)
 {
-	const struct job *first = TAILQ_FIRST(&agent->jobs), *job;
+	const struct delivery *first = TAILQ_FIRST(&agent->deliveries), *d;
 
-	TAILQ_FOREACH (job, &agent->jobs, of_agent)
-		if (job->message != first->message)
+	TAILQ_FOREACH (d, &agent->deliveries, of_agent)
+		if (d->message != first->message)
 			return false;
 	return true;
 }
@@ -77,15 +76,15 @@ void
 deaths_of_agent(struct send *s, struct agent_link *agent)
 {
 	bool alone = has_one_message(agent);
-	struct job *job;
+	struct delivery *d;
 
 	s->agent_deaths++;
-	while ((job = TAILQ_FIRST(&agent->jobs)) != NULL) {
-		count_death(s, job->message, alone);
-		if (job->message->error == -EOWNERDEAD)
-			add_poison_reasons(s, job);
+	while ((d = TAILQ_FIRST(&agent->deliveries)) != NULL) {
+		count_death(s, d->message, alone);
+		if (d->message->error == -EOWNERDEAD)
+			add_poison_reasons(s, d);
 		results_defer_rest(
-		    s, job, "4.3.0", "the delivery agent died", true);
-		dispatch_end(s, job, SITE_AGENT_DIED, NULL);
+		    s, d, "4.3.0", "the delivery agent died", true);
+		delivery_end(s, d, SITE_AGENT_DIED, NULL);
 	}
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "log/log.h"
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 #include "queue-send/recover.h"
 
 #define WALKED_PER_TURN 300
@@ -123,7 +123,7 @@ begin_rescan(struct send *s)
 	s->walks[WALK_DEFERRED].wanted = true;
 	s->walks[WALK_HOLD].wanted = true;
 	s->want_scan = true;
-	send_kick(s);
+	send_wake(s);
 }
 
 void
@@ -133,7 +133,7 @@ deferred_rescan(struct send *s)
 	usec_t at = w->ended_at + RESCAN_GAP * (w->ended_at - w->began_at);
 
 	s->rescan_at = at > s->now ? at : s->now;
-	send_kick(s);
+	send_wake(s);
 }
 
 usec_t
@@ -142,7 +142,7 @@ deferred_work(struct send *s)
 	usec_t at;
 	int i;
 
-	if (s->stopping || handover_runs(s))
+	if (s->stopping || send_is_evacuating(s))
 		return USEC_NEVER;
 	if (s->now >= s->walk_at)
 		deferred_walk(s);
@@ -183,15 +183,15 @@ void
 deferred_forget(struct send *s, uint64_t inode)
 {
 	struct due *d = due_find(&s->due, inode);
-	struct line *line;
+	struct backlog *b;
 
 	if (d == NULL)
 		return;
 	if (d->minute != 0)
 		ages_remove(&s->ages, d->minute, s->now_wall);
-	line = share_line_of(s, d);
+	b = share_backlog_of(s, d);
 	due_drop(&s->due, inode);
-	share_changed(s, line);
+	share_changed(s, b);
 }
 
 void

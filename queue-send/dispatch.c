@@ -9,7 +9,7 @@
 #include "log/log.h"
 #include "queue-send/claims.h"
 #include "queue-send/finish.h"
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 #include "queue-send/links.h"
 #include "queue-send/recipients.h"
 #include "queue-send/results.h"
@@ -51,47 +51,47 @@ dispatch_is_local(enum agent_kind kind)
 }
 
 static int
-job_compare(const struct job *a, const struct job *b)
+delivery_compare(const struct delivery *a, const struct delivery *b)
 {
 	return (a->id > b->id) - (a->id < b->id);
 }
 
-TREE_GENERATE(job_tree, job, link, job_compare)
+TREE_GENERATE(delivery_tree, delivery, link, delivery_compare)
 
-struct job *
-dispatch_find(struct send *s, uint64_t id)
+struct delivery *
+delivery_find(struct send *s, uint64_t id)
 {
-	struct job key;
+	struct delivery key;
 
 	key.id = id;
-	return RB_FIND(job_tree, &s->jobs, &key);
+	return RB_FIND(delivery_tree, &s->deliveries, &key);
 }
 
 void
-dispatch_end(
-    struct send *s, struct job *job, enum site_result result, const char *why)
+delivery_end(struct send *s, struct delivery *d, enum site_result result,
+    const char *why)
 {
-	struct message *m = job->message;
+	struct message *m = d->message;
 
-	RB_REMOVE(job_tree, &s->jobs, job);
-	TAILQ_REMOVE(&job->agent->jobs, job, of_agent);
-	claims_end(s, m, job->entry);
-	sched_done(s->sched, job->entry, result, why, s->now);
-	free(job);
+	RB_REMOVE(delivery_tree, &s->deliveries, d);
+	TAILQ_REMOVE(&d->agent->deliveries, d, of_agent);
+	claims_end(s, m, d->entry);
+	sched_done(s->sched, d->entry, result, why, s->now);
+	free(d);
 	recipients_settle(s, m);
 	s->pub.changed = true;
-	send_kick(s);
+	send_wake(s);
 }
 
-/* What the frame and the job need of the recipients. */
-struct hand_over {
+/* What the frame and the delivery need of the recipients. */
+struct deliver_frame {
 	struct buf frame;   /* as agent_rcpt_add() makes them */
 	struct buf strings; /* addresses with their NUL */
 };
 
 static int
 read_rcpts(struct send *s, const struct message *m, const struct sched_entry *e,
-    struct hand_over *h)
+    struct deliver_frame *h)
 {
 	struct queue_rcpt rcpt;
 	uint32_t i;
@@ -108,32 +108,33 @@ read_rcpts(struct send *s, const struct message *m, const struct sched_entry *e,
 	return r;
 }
 
-static struct job *
-job_new(struct send *s, struct sched_entry *e, const struct hand_over *h)
+static struct delivery *
+delivery_new(
+    struct send *s, struct sched_entry *e, const struct deliver_frame *h)
 {
-	size_t list = e->nrcpts * sizeof(struct job_rcpt);
-	struct job *job = calloc(1, sizeof(*job) + list + h->strings.len);
+	size_t list = e->nrcpts * sizeof(struct delivery_rcpt);
+	struct delivery *d = calloc(1, sizeof(*d) + list + h->strings.len);
 	char *string;
 	uint32_t i;
 
-	if (job == NULL)
+	if (d == NULL)
 		return NULL;
-	string = (char *)job->rcpts + list;
+	string = (char *)d->rcpts + list;
 	memcpy(string, h->strings.data, h->strings.len);
 	for (i = 0; i < e->nrcpts; i++) {
-		job->rcpts[i] = (struct job_rcpt){
+		d->rcpts[i] = (struct delivery_rcpt){
 			.offset = e->rcpts[i].offset,
 			.index = e->rcpts[i].index,
 			.address = string,
 		};
 		string += strlen(string) + 1;
 	}
-	job->id = ++s->last_job;
-	job->message = e->owner;
-	job->entry = e;
-	job->selected_at = e->selected_at;
-	job->nrcpts = e->nrcpts;
-	return job;
+	d->id = ++s->last_delivery;
+	d->message = e->owner;
+	d->entry = e;
+	d->selected_at = e->selected_at;
+	d->nrcpts = e->nrcpts;
+	return d;
 }
 
 /* Kinds that do not look at the message. */
@@ -204,25 +205,25 @@ send_whole(const struct message *m, struct agent_link *agent, struct msg *msg)
 }
 
 static int
-send_deliver(struct send *s, const struct job *job, struct agent_link *agent,
+send_deliver(struct send *s, const struct delivery *d, struct agent_link *agent,
     const struct buf *rcpts)
 {
-	const struct message *m = job->message;
+	const struct message *m = d->message;
 	const struct conf_transport *t =
-	    &s->conf->transports[job->entry->transport];
+	    &s->conf->transports[d->entry->transport];
 	char id[QUEUE_ID_SIZE];
 	struct msg msg = { .type = MSG_DELIVER_WHOLE };
 
 	message_id(m, id);
 	msg.u.DELIVER_WHOLE = (struct msg_DELIVER_WHOLE){
-		.job = job->id,
+		.job = d->id,
 		.id = MSG_S(id),
 		.kind = (uint8_t)t->kind,
 		.transport = MSG_S(t->name),
-		.nexthop = MSG_S(job->entry->nexthop),
+		.nexthop = MSG_S(d->entry->nexthop),
 		.sender = MSG_S(m->sender),
 		.flags = m->file.flags,
-		.nrcpts = job->nrcpts,
+		.nrcpts = d->nrcpts,
 		.rcpts = { rcpts->data, rcpts->len },
 	};
 	if (fits_whole(m, rcpts) || !needs_content(t->kind))
@@ -231,26 +232,25 @@ send_deliver(struct send *s, const struct job *job, struct agent_link *agent,
 }
 
 static int
-start_job(struct send *s, struct sched_entry *e, struct agent_link *agent)
+start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent)
 {
-	struct hand_over h = { 0 };
-	struct job *job = NULL;
+	struct deliver_frame h = { 0 };
+	struct delivery *d = NULL;
 	int r = read_rcpts(s, e->owner, e, &h);
 
 	if (r >= 0) {
-		job = job_new(s, e, &h);
-		r = job == NULL ? -ENOMEM
-				: send_deliver(s, job, agent, &h.frame);
+		d = delivery_new(s, e, &h);
+		r = d == NULL ? -ENOMEM : send_deliver(s, d, agent, &h.frame);
 	}
 	buf_done(&h.frame);
 	buf_done(&h.strings);
 	if (r < 0) {
-		free(job);
+		free(d);
 		return r;
 	}
-	job->agent = agent;
-	RB_INSERT(job_tree, &s->jobs, job);
-	TAILQ_INSERT_TAIL(&agent->jobs, job, of_agent);
+	d->agent = agent;
+	RB_INSERT(delivery_tree, &s->deliveries, d);
+	TAILQ_INSERT_TAIL(&agent->deliveries, d, of_agent);
 	return 0;
 }
 
@@ -314,14 +314,14 @@ start(struct send *s, struct sched_entry *e)
 
 	ASSERT(agent != NULL); /* its transports have limit 0 */
 	if (r == 0)
-		r = start_job(s, e, agent);
+		r = start_delivery(s, e, agent);
 	if (r == 0)
 		return true;
 	if (m->error == 0 && wait_with(s, agent, r)) {
 		if (health_is_general(r))
 			finish_mark_failed(s, m, "open for delivery", r);
 		sched_put_back(s->sched, e, s->now);
-		if (sched_message_running(m->sched) == 0 && m->nparked == 0)
+		if (sched_message_running(m->sched) == 0 && m->nunrecorded == 0)
 			io_close(&m->fd);
 		return r == -ENOBUFS || r == -EPIPE;
 	}
@@ -332,7 +332,7 @@ start(struct send *s, struct sched_entry *e)
 static usec_t
 may_start_at(const struct send *s)
 {
-	if (s->stopping || s->health.read_only || handover_runs(s))
+	if (s->stopping || s->health.read_only || send_is_evacuating(s))
 		return USEC_NEVER;
 	return s->dispatch_at;
 }

@@ -1,30 +1,30 @@
 /* queue-send/dispatch.h - entries are selected and handed to agents.
  *
- * A job is one entry in the hands of one agent. Its message's file is open for
- * writing before the agent gets anything: who cannot write marks starts no
+ * A delivery is one entry in the hands of one agent. Its message's file is open
+ * for writing before the agent gets anything: who cannot write marks starts no
  * delivery (D9). The agent gets a descriptor of its own, read-only. */
 #ifndef QUEUE_SEND_DISPATCH_H
 #define QUEUE_SEND_DISPATCH_H
 
 #include "queue-send/send.h"
 
-struct job_rcpt {
+struct delivery_rcpt {
 	uint64_t offset;
 	uint32_t index;
 	bool reported;
-	char *address; /* in the job's memory */
+	char *address; /* in the delivery's memory */
 };
 
-struct job {
-	RB_ENTRY(job) link;
-	TAILQ_ENTRY(job) of_agent;
+struct delivery {
+	RB_ENTRY(delivery) link;
+	TAILQ_ENTRY(delivery) of_agent;
 	uint64_t id;
 	struct agent_link *agent;
 	struct message *message;
 	struct sched_entry *entry;
 	usec_t selected_at;
 	uint32_t nrcpts, nreported;
-	struct job_rcpt rcpts[]; /* by index, ascending */
+	struct delivery_rcpt rcpts[]; /* by index, ascending */
 };
 
 usec_t dispatch_work(struct send *s);
@@ -32,11 +32,11 @@ enum agent_program dispatch_program(enum agent_kind kind);
 /* Counted with the local or the remote deliveries? */
 bool dispatch_is_local(enum agent_kind kind);
 
-struct job *dispatch_find(struct send *s, uint64_t id);
-/* The job is over: its entry goes back, and it is freed. why: with SITE_FAILED,
- * "DSN TEXT". */
-void dispatch_end(
-    struct send *s, struct job *job, enum site_result result, const char *why);
+struct delivery *delivery_find(struct send *s, uint64_t id);
+/* The delivery is over: its entry goes back, and it is freed. why: with
+ * SITE_FAILED, "DSN TEXT". */
+void delivery_end(struct send *s, struct delivery *d, enum site_result result,
+    const char *why);
 
 /* Open the message's file for marks, if it is not; 0 or -errno. */
 int dispatch_open(struct send *s, struct message *m);

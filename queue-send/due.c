@@ -65,26 +65,26 @@ wait_until(struct due_queue *q, struct due *d, usec_t at_mono)
 	RB_INSERT(due_times, &q->later, d);
 }
 
-struct due_line *
-due_line_of(const struct due_queue *q, const struct due *d)
+struct due_backlog *
+due_backlog_of(const struct due_queue *q, const struct due *d)
 {
-	return d->line == 0 ? NULL : q->numbers[d->line].line;
+	return d->backlog == 0 ? NULL : q->numbers[d->backlog].backlog;
 }
 
 static void
 stop_waiting(struct due_queue *q, struct due *d)
 {
-	struct due_line *line = due_line_of(q, d);
+	struct due_backlog *b = due_backlog_of(q, d);
 
 	if (d->asked) {
 		d->asked = false;
 		q->asked--;
-		if (line != NULL)
-			line->nasked--;
+		if (b != NULL)
+			b->nasked--;
 	} else if (d->parked) {
-		RB_REMOVE(due_times, &line->waiting, d);
+		RB_REMOVE(due_times, &b->waiting, d);
 		d->parked = false;
-		line->nwaiting--;
+		b->nwaiting--;
 		q->parked--;
 	} else {
 		RB_REMOVE(due_times, tree_of(q, d), d);
@@ -95,12 +95,12 @@ stop_waiting(struct due_queue *q, struct due *d)
 static struct due *
 ask(struct due_queue *q, struct due *d)
 {
-	struct due_line *line = due_line_of(q, d);
+	struct due_backlog *b = due_backlog_of(q, d);
 
 	d->asked = true;
 	q->asked++;
-	if (line != NULL)
-		line->nasked++;
+	if (b != NULL)
+		b->nasked++;
 	return d;
 }
 
@@ -131,7 +131,7 @@ due_drop(struct due_queue *q, uint64_t inode)
 	if (d == NULL)
 		return;
 	stop_waiting(q, d);
-	due_set_line(q, d, NULL);
+	due_set_backlog(q, d, NULL);
 	RB_REMOVE(due_inodes, &q->nodes, d);
 	q->count--;
 	free(d);
@@ -201,7 +201,7 @@ due_next(const struct due_queue *q)
 	return d == NULL ? USEC_NEVER : d->at_mono;
 }
 
-/* ---- lines ---- */
+/* ---- backlogs ---- */
 
 static int
 more_numbers(struct due_queue *q)
@@ -221,62 +221,62 @@ more_numbers(struct due_queue *q)
 }
 
 int
-due_line_add(struct due_queue *q, struct due_line *line)
+due_backlog_add(struct due_queue *q, struct due_backlog *b)
 {
 	int r = q->free_number == 0 ? more_numbers(q) : 0;
 
 	if (r < 0)
 		return r;
-	*line = (struct due_line){ .number = q->free_number };
-	RB_INIT(&line->waiting);
-	q->free_number = q->numbers[line->number].next_free;
-	q->numbers[line->number].line = line;
+	*b = (struct due_backlog){ .number = q->free_number };
+	RB_INIT(&b->waiting);
+	q->free_number = q->numbers[b->number].next_free;
+	q->numbers[b->number].backlog = b;
 	return 0;
 }
 
 void
-due_line_drop(struct due_queue *q, struct due_line *line)
+due_backlog_drop(struct due_queue *q, struct due_backlog *b)
 {
-	ASSERT(line->nodes == 0);
-	q->numbers[line->number] =
+	ASSERT(b->nodes == 0);
+	q->numbers[b->number] =
 	    (struct due_number){ .next_free = q->free_number };
-	q->free_number = line->number;
+	q->free_number = b->number;
 }
 
 void
-due_set_line(struct due_queue *q, struct due *d, struct due_line *line)
+due_set_backlog(struct due_queue *q, struct due *d, struct due_backlog *b)
 {
-	struct due_line *old = due_line_of(q, d);
+	struct due_backlog *old = due_backlog_of(q, d);
 
 	ASSERT(!d->parked);
 	if (old != NULL) {
 		old->nodes--;
 		old->nasked -= d->asked;
 	}
-	d->line = line == NULL ? 0 : line->number;
-	if (line != NULL) {
-		line->nodes++;
-		line->nasked += d->asked;
+	d->backlog = b == NULL ? 0 : b->number;
+	if (b != NULL) {
+		b->nodes++;
+		b->nasked += d->asked;
 	}
 }
 
 void
 due_park(struct due_queue *q, struct due *d)
 {
-	struct due_line *line = due_line_of(q, d);
+	struct due_backlog *b = due_backlog_of(q, d);
 
-	ASSERT(line != NULL);
+	ASSERT(b != NULL);
 	stop_waiting(q, d);
 	d->parked = true;
-	RB_INSERT(due_times, &line->waiting, d);
-	line->nwaiting++;
+	RB_INSERT(due_times, &b->waiting, d);
+	b->nwaiting++;
 	q->parked++;
 }
 
 struct due *
-due_ask_line(struct due_queue *q, struct due_line *line)
+due_ask_backlog(struct due_queue *q, struct due_backlog *b)
 {
-	struct due *d = RB_MIN(due_times, &line->waiting);
+	struct due *d = RB_MIN(due_times, &b->waiting);
 
 	if (d == NULL)
 		return NULL;

@@ -9,7 +9,7 @@
 #include "log/log.h"
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 #include "queue-send/share.h"
 #include "queue-send/sync.h"
 #include "spool/reason.h"
@@ -40,7 +40,7 @@ finish_count_error(struct send *s, enum health_write kind, int error)
 		return;
 	log_error("%s: %s: no delivery starts until marks can be written",
 	    s->sp.path, strerror(-error));
-	send_kick(s);
+	send_wake(s);
 }
 
 static void
@@ -177,11 +177,11 @@ give_back(struct send *s, struct message *m)
 	return r;
 }
 
-/* It stays in active/ for handover.c, or it is to be prepared again. */
+/* It stays in active/ for evacuate.c, or it is to be prepared again. */
 static int
 put_aside(struct send *s, struct message *m)
 {
-	return handover_runs(s) ? 0 : give_back(s, m);
+	return send_is_evacuating(s) ? 0 : give_back(s, m);
 }
 
 static usec_t
@@ -232,7 +232,7 @@ evict(struct send *s, struct message *m)
 	if (r < 0)
 		return r;
 	deferred_add(s, m, m->active_mono);
-	share_park(s, m->line, m->inode);
+	share_park(s, m->backlog, m->inode);
 	return 0;
 }
 
@@ -251,8 +251,8 @@ leave(struct send *s, struct message *m)
 	case EOWNERDEAD:
 		return quarantine(s, m);
 	case ECANCELED:
-		return m->evicted && !handover_runs(s) ? evict(s, m)
-						       : put_aside(s, m);
+		return m->evicted && !send_is_evacuating(s) ? evict(s, m)
+							    : put_aside(s, m);
 	case EBADMSG:
 	case EPERM:
 		return corrupt(s, m);

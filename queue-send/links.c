@@ -12,7 +12,7 @@
 #include "queue-send/publish.h"
 #include "queue-send/results.h"
 #include "queue-send/schedule.h"
-#include "queue-send/places.h"
+#include "queue-send/site_table.h"
 
 /* ---- agents ---- */
 
@@ -38,7 +38,7 @@ agent_drop(struct agent_link *agent)
 	agent->over_at = s->now + LINKS_LOST;
 	if (s->agent[agent->program] == agent)
 		s->agent[agent->program] = NULL;
-	if (TAILQ_EMPTY(&agent->jobs))
+	if (TAILQ_EMPTY(&agent->deliveries))
 		agent_end(agent);
 	schedule_limits(s);
 }
@@ -103,7 +103,7 @@ agent_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 	const struct msg *msg = &frame->msg;
 	int r = -EBADMSG;
 
-	send_tick(s);
+	send_read_clocks(s);
 	if (msg->type == MSG_RESULT)
 		r = results_on_result(s, agent, &msg->u.RESULT);
 	else if (msg->type == MSG_DONE)
@@ -117,7 +117,7 @@ agent_bad(void *arg, struct wire *w UNUSED)
 {
 	struct agent_link *agent = arg;
 
-	send_tick(agent->send);
+	send_read_clocks(agent->send);
 	agent_misbehaves(agent, "a frame that cannot be read");
 }
 
@@ -126,7 +126,7 @@ agent_closed(void *arg, struct wire *w UNUSED)
 {
 	struct agent_link *agent = arg;
 
-	send_tick(agent->send);
+	send_read_clocks(agent->send);
 	if (!agent->send->stopping)
 		log_warning("%s is gone", programs[agent->program]);
 	agent_drop(agent);
@@ -139,7 +139,7 @@ agent_drained(void *arg, struct wire *w UNUSED)
 
 	if (!agent->full)
 		return;
-	send_tick(agent->send);
+	send_read_clocks(agent->send);
 	agent->full = false;
 	schedule_limits(agent->send);
 }
@@ -161,7 +161,7 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 		return -ENOMEM;
 	agent->send = s;
 	agent->program = program;
-	TAILQ_INIT(&agent->jobs);
+	TAILQ_INIT(&agent->deliveries);
 	r = wire_new(s->base, fd, &agent_ops, agent, &agent->wire);
 	if (r < 0) {
 		free(agent);
@@ -193,7 +193,7 @@ todo_drop(struct send *s)
 {
 	wire_free(&s->todo);
 	offers_reset(s);
-	send_kick(s);
+	send_wake(s);
 }
 
 static void
@@ -203,7 +203,7 @@ todo_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 	const struct msg *msg = &frame->msg;
 	int r = -EBADMSG;
 
-	send_tick(s);
+	send_read_clocks(s);
 	if (msg->type == MSG_MESSAGE)
 		r = offers_on_message(s, &msg->u.MESSAGE);
 	else if (msg->type == MSG_GONE)
@@ -221,7 +221,7 @@ todo_bad(void *arg, struct wire *w UNUSED)
 {
 	struct send *s = arg;
 
-	send_tick(s);
+	send_read_clocks(s);
 	log_error("todo-proc: a frame that cannot be read: its link is closed");
 	todo_drop(s);
 }
@@ -231,7 +231,7 @@ todo_closed(void *arg, struct wire *w UNUSED)
 {
 	struct send *s = arg;
 
-	send_tick(s);
+	send_read_clocks(s);
 	if (!s->stopping)
 		log_warning("todo-proc is gone");
 	todo_drop(s);
@@ -264,7 +264,7 @@ static const struct {
 } links[] = {
 	{ "page", publish_linked },
 	{ "qscheduler", publish_requests_linked },
-	{ "sites", places_linked },
+	{ "sites", site_table_linked },
 	{ "todo-proc", todo_linked },
 	{ "deliver-local", local_linked },
 	{ "deliver-smtp", smtp_linked },
@@ -276,7 +276,7 @@ links_linked(struct send *s, const char *name, int fd)
 	size_t i;
 	int r = -ENOENT;
 
-	send_tick(s);
+	send_read_clocks(s);
 	for (i = 0; r == -ENOENT && i < ARRAY_LEN(links); i++)
 		if (strcmp(links[i].name, name) == 0)
 			r = links[i].linked(s, fd);
@@ -284,7 +284,7 @@ links_linked(struct send *s, const char *name, int fd)
 		log_error("link \"%s\": %s", name, strerror(-r));
 		io_close(&fd);
 	}
-	send_kick(s);
+	send_wake(s);
 }
 
 void

@@ -15,7 +15,7 @@
 
 #define LINKS_LOST (500 * USEC_PER_MSEC)
 
-struct job;
+struct delivery;
 
 struct agent_link {
 	TAILQ_ENTRY(agent_link) link;
@@ -23,7 +23,7 @@ struct agent_link {
 	struct wire *wire; /* NULL: lost */
 	usec_t over_at;    /* lost: when its deliveries end */
 	enum agent_program program;
-	TAILQ_HEAD(job_queue, job) jobs;
+	TAILQ_HEAD(delivery_list, delivery) deliveries;
 	bool full; /* its socket does not take more now */
 };
 

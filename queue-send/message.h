@@ -26,7 +26,7 @@
 #include <bsd/sys/tree.h>
 
 struct claim;
-struct line;
+struct backlog;
 struct report;
 struct sched_message;
 
@@ -34,7 +34,7 @@ RB_HEAD(claims, claim);
 
 enum message_list {
 	LIST_NONE,
-	LIST_OFFERED_INCOMING, /* as enum intake_side, 1 + side */
+	LIST_OFFERED_INCOMING, /* as enum admission_side, 1 + side */
 	LIST_OFFERED_DEFERRED,
 	LIST_READING,
 	LIST_FINISHED,
@@ -75,15 +75,15 @@ struct message {
 	uint32_t deferred; /* in this attempt */
 	uint32_t failed;   /* for good, ever */
 	uint32_t death;    /* the last one counted in deaths */
-	uint32_t nparked;  /* results that are not recorded */
-	uint32_t minute;   /* its place in send->ages */
-	uint32_t marked;   /* epoch of the last mark (sync.h), 0: none */
-	uint32_t syncing;  /* serial of the job, 0: none */
-	struct line *line; /* the destination that holds it, or NULL */
-	struct claims claims; /* unless it is for one alone */
-	int fd;               /* O_RDWR while deliveries run, else -1 */
-	int error;            /* 0, or -errno: the file does not let us go on */
-	const char *why;      /* what is damaged, for -EBADMSG and -EPERM */
+	uint32_t nunrecorded;    /* results that are not recorded */
+	uint32_t minute;         /* its place in send->ages */
+	uint32_t marked;         /* epoch of the last mark (sync.h), 0: none */
+	uint32_t syncing;        /* serial of the sync, 0: none */
+	struct backlog *backlog; /* the destination that holds it, or NULL */
+	struct claims claims;    /* unless it is for one alone */
+	int fd;                  /* O_RDWR while deliveries run, else -1 */
+	int error;       /* 0, or -errno: the file does not let us go on */
+	const char *why; /* what is damaged, for -EBADMSG and -EPERM */
 	union {
 		struct {              /* !active */
 			char *census; /* and the names behind it */
@@ -134,11 +134,11 @@ void message_fail(struct message *m, int error);
 bool message_is(const struct message *m, usec_t arrival_wall, uint8_t nonce);
 
 /* A result whose mark could not be written (results.c). */
-struct parked {
-	STAILQ_ENTRY(parked) link;
+struct unrecorded {
+	STAILQ_ENTRY(unrecorded) link;
 	struct message *message;
 	struct report *report; /* in the same memory */
 };
-STAILQ_HEAD(parked_list, parked);
+STAILQ_HEAD(unrecorded_list, unrecorded);
 
 #endif

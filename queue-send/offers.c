@@ -7,20 +7,20 @@
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
 #include "queue-send/finish.h"
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 
 #define SCAN_EVERY    USEC_PER_SEC
 #define PREPARE_WAIT  USEC_PER_SEC /* after the link did not take one */
 #define SUSPECT_WAIT  USEC_PER_SEC
-#define HELD_PER_TURN 1000 /* due, and parked in their lines */
+#define HELD_PER_TURN 1000 /* due, and parked in their backlogs */
 
 void
 offers_unask(struct send *s, struct due *d, usec_t at)
 {
-	struct line *line = share_line_of(s, d);
+	struct backlog *b = share_backlog_of(s, d);
 
 	due_unask(&s->due, d, at);
-	share_changed(s, line);
+	share_changed(s, b);
 }
 
 /* ---- in ---- */
@@ -76,8 +76,8 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f)
 		s->credit--;
 	else if (d == NULL || !d->asked)
 		return 0; /* nobody asked, or not any more */
-	send_kick(s);
-	if (handover_runs(s) || !is_new(s, f))
+	send_wake(s);
+	if (send_is_evacuating(s) || !is_new(s, f))
 		return 0;
 	m = messages_add(&s->messages, f);
 	if (m != NULL) {
@@ -113,7 +113,7 @@ offers_on_gone(struct send *s, const struct msg_GONE *f)
 		offers_unask(s, d, s->now + s->retry.minimal);
 	}
 	s->pub.changed = true;
-	send_kick(s);
+	send_wake(s);
 	return 0;
 }
 
@@ -134,7 +134,7 @@ offers_on_counts(struct send *s, const struct msg_COUNTS *f)
 		.scan_only = f->scan_only,
 	};
 	s->pub.changed = true;
-	send_kick(s);
+	send_wake(s);
 	return 0;
 }
 
@@ -188,7 +188,7 @@ ask_for_scan(struct send *s)
 static void
 give_credit(struct send *s, uint32_t window)
 {
-	uint32_t n = intake_grant(
+	uint32_t n = admission_grant(
 	    window, s->credit, s->messages.count[LIST_OFFERED_INCOMING]);
 
 	if (n > 0 &&
@@ -224,7 +224,7 @@ must_wait(struct send *s, struct due *d)
 }
 
 /* The next by its due time; those whose destination has its share are put in
- * its line, so many in a turn. */
+ * its backlog, so many in a turn. */
 static struct due *
 next_by_time(struct send *s, uint32_t *held)
 {
@@ -243,10 +243,10 @@ next_by_time(struct send *s, uint32_t *held)
 static struct due *
 next_due(struct send *s, uint32_t *held)
 {
-	bool first = s->lines_turn;
+	bool first = s->parked_turn;
 	struct due *d = first ? share_ask(s) : next_by_time(s, held);
 
-	s->lines_turn = !first;
+	s->parked_turn = !first;
 	if (d != NULL)
 		return d;
 	return first ? next_by_time(s, held) : share_ask(s);
@@ -280,10 +280,10 @@ ask_for_due(struct send *s, uint32_t window)
 usec_t
 offers_work(struct send *s)
 {
-	uint32_t window = intake_window(s->conf->message_active_limit);
+	uint32_t window = admission_window(s->conf->message_active_limit);
 	usec_t scan, due;
 
-	if (s->todo == NULL || s->stopping || handover_runs(s))
+	if (s->todo == NULL || s->stopping || send_is_evacuating(s))
 		return USEC_NEVER;
 	scan = ask_for_scan(s);
 	give_credit(s, window);

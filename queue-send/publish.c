@@ -7,7 +7,7 @@
 #include "ipc/mapping.h"
 #include "log/log.h"
 #include "queue-send/dispatch.h"
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 
 /* Injectors believe what it says for as long: a burst must not all go to the
  * queue that was idle when it began. */
@@ -83,8 +83,8 @@ fill_backlog(struct send *s, struct queue_page *page)
 	usec_t oldest;
 
 	page->maildrop = s->todo_counts.maildrop;
-	page->incoming =
-	    handover_runs(s) ? handover_incoming(s) : s->todo_counts.incoming;
+	page->incoming = send_is_evacuating(s) ? evacuate_incoming(s)
+					       : s->todo_counts.incoming;
 	page->active = s->active;
 	page->deferred = s->due.count;
 	page->hold = s->walks[WALK_HOLD].count;

@@ -184,7 +184,7 @@ recipients_work(struct send *s)
 void
 recipients_settle(struct send *s, struct message *m)
 {
-	bool idle = sched_message_running(m->sched) == 0 && m->nparked == 0;
+	bool idle = sched_message_running(m->sched) == 0 && m->nunrecorded == 0;
 
 	if (idle)
 		io_close(&m->fd);
@@ -201,7 +201,7 @@ recipients_settle(struct send *s, struct message *m)
 		return;
 	if (!has_unread(m))
 		messages_put(&s->messages, m, LIST_FINISHED);
-	send_kick(s);
+	send_wake(s);
 }
 
 void

@@ -88,7 +88,7 @@ tell(struct send *s, struct message *m, const struct report *r)
 }
 
 static char *
-keep(char **at, const char *string)
+keep_string(char **at, const char *string)
 {
 	size_t size = strlen(string) + 1;
 	char *copy = *at;
@@ -99,11 +99,12 @@ keep(char **at, const char *string)
 }
 
 static void
-park(struct send *s, struct message *m, const struct report *r)
+keep_unrecorded(struct send *s, struct message *m, const struct report *r)
 {
 	size_t strings = strlen(r->address) + strlen(r->dsn) +
 	    strlen(r->relay) + strlen(r->text) + 4;
-	struct parked *p = malloc(sizeof(*p) + sizeof(struct report) + strings);
+	struct unrecorded *p =
+	    malloc(sizeof(*p) + sizeof(struct report) + strings);
 	char *at;
 
 	if (p == NULL) { /* it stays, and may be delivered twice */
@@ -115,13 +116,13 @@ park(struct send *s, struct message *m, const struct report *r)
 	p->report = (struct report *)(void *)(p + 1);
 	at = (char *)(p->report + 1);
 	*p->report = *r;
-	p->report->address = keep(&at, r->address);
-	p->report->dsn = keep(&at, r->dsn);
-	p->report->relay = keep(&at, r->relay);
-	p->report->text = keep(&at, r->text);
-	STAILQ_INSERT_TAIL(&s->parked, p, link);
-	m->nparked++;
-	s->parked_at = s->now + s->conf->error_interval;
+	p->report->address = keep_string(&at, r->address);
+	p->report->dsn = keep_string(&at, r->dsn);
+	p->report->relay = keep_string(&at, r->relay);
+	p->report->text = keep_string(&at, r->text);
+	STAILQ_INSERT_TAIL(&s->unrecorded, p, link);
+	m->nunrecorded++;
+	s->record_at = s->now + s->conf->error_interval;
 }
 
 static void
@@ -132,7 +133,7 @@ record(struct send *s, struct message *m, const struct report *r)
 	if (error < 0) {
 		finish_mark_failed(
 		    s, m, "record a delivery (it is kept in memory)", error);
-		park(s, m, r);
+		keep_unrecorded(s, m, r);
 		return;
 	}
 	tell(s, m, r);
@@ -198,41 +199,41 @@ results_apply(struct send *s, struct message *m, const struct report *report)
 /* ---- what could not be recorded ---- */
 
 static void
-unpark(struct send *s, struct parked *p)
+record_late(struct send *s, struct unrecorded *p)
 {
 	struct message *m = p->message;
 
-	m->nparked--;
+	m->nunrecorded--;
 	tell(s, m, p->report);
 	free(p);
 	recipients_settle(s, m);
 }
 
 static void
-retry_parked(struct send *s)
+retry_unrecorded(struct send *s)
 {
-	struct parked_list again = STAILQ_HEAD_INITIALIZER(again);
-	struct parked *p;
+	struct unrecorded_list again = STAILQ_HEAD_INITIALIZER(again);
+	struct unrecorded *p;
 
-	STAILQ_CONCAT(&again, &s->parked);
+	STAILQ_CONCAT(&again, &s->unrecorded);
 	while ((p = STAILQ_FIRST(&again)) != NULL) {
 		STAILQ_REMOVE_HEAD(&again, link);
 		if (write_mark(s, p->message, p->report) < 0)
-			STAILQ_INSERT_TAIL(&s->parked, p, link);
+			STAILQ_INSERT_TAIL(&s->unrecorded, p, link);
 		else
-			unpark(s, p);
+			record_late(s, p);
 	}
-	s->parked_at = s->now + s->conf->error_interval;
+	s->record_at = s->now + s->conf->error_interval;
 }
 
 void
-results_drop_parked(struct send *s)
+results_drop_unrecorded(struct send *s)
 {
-	struct parked *p;
+	struct unrecorded *p;
 
-	while ((p = STAILQ_FIRST(&s->parked)) != NULL) {
-		STAILQ_REMOVE_HEAD(&s->parked, link);
-		p->message->nparked--;
+	while ((p = STAILQ_FIRST(&s->unrecorded)) != NULL) {
+		STAILQ_REMOVE_HEAD(&s->unrecorded, link);
+		p->message->nunrecorded--;
 		free(p);
 	}
 }
@@ -262,10 +263,10 @@ probe(struct send *s)
 	if (!health_probed(&s->health, r, s->now))
 		return;
 	log_warning("%s: can be written again: deliveries go on", s->sp.path);
-	s->intake_blocked_until = s->finish_at = s->stuck_at = 0;
-	s->parked_at = s->now;
+	s->admission_blocked_until = s->finish_at = s->stuck_at = 0;
+	s->record_at = s->now;
 	s->pub.changed = true;
-	send_kick(s);
+	send_wake(s);
 }
 
 usec_t
@@ -277,11 +278,11 @@ results_work(struct send *s)
 		probe(s);
 	if (s->health.read_only)
 		return s->health.probe_at;
-	if (!STAILQ_EMPTY(&s->parked)) {
-		if (s->now >= s->parked_at)
-			retry_parked(s);
-		if (!STAILQ_EMPTY(&s->parked))
-			next = s->parked_at;
+	if (!STAILQ_EMPTY(&s->unrecorded)) {
+		if (s->now >= s->record_at)
+			retry_unrecorded(s);
+		if (!STAILQ_EMPTY(&s->unrecorded))
+			next = s->record_at;
 	}
 	return next;
 }
@@ -339,16 +340,16 @@ static int
 compare_rcpt(const void *key, const void *element)
 {
 	const uint32_t *index = key;
-	const struct job_rcpt *rcpt = element;
+	const struct delivery_rcpt *rcpt = element;
 
 	return (*index > rcpt->index) - (*index < rcpt->index);
 }
 
-static struct job_rcpt *
-find_rcpt(struct job *job, uint32_t index)
+static struct delivery_rcpt *
+find_rcpt(struct delivery *d, uint32_t index)
 {
-	return bsearch(&index, job->rcpts, job->nrcpts, sizeof(job->rcpts[0]),
-	    compare_rcpt);
+	return bsearch(
+	    &index, d->rcpts, d->nrcpts, sizeof(d->rcpts[0]), compare_rcpt);
 }
 
 int
@@ -357,19 +358,19 @@ results_on_result(
 {
 	char dsn[AGENT_DSN_MAX + 1], relay[AGENT_RELAY_MAX + 1],
 	    text[AGENT_TEXT_MAX + 1];
-	struct job *job = dispatch_find(s, f->job);
-	struct job_rcpt *rcpt;
+	struct delivery *d = delivery_find(s, f->job);
+	struct delivery_rcpt *rcpt;
 
-	if (job == NULL || job->agent != agent || f->outcome >= AGENT_NOUTCOMES)
+	if (d == NULL || d->agent != agent || f->outcome >= AGENT_NOUTCOMES)
 		return -EBADMSG;
-	rcpt = find_rcpt(job, f->rcpt);
+	rcpt = find_rcpt(d, f->rcpt);
 	if (rcpt == NULL || rcpt->reported ||
 	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
 	    !copy_string(relay, sizeof(relay), &f->relay) ||
 	    !copy_string(text, sizeof(text), &f->text))
 		return -EBADMSG;
 	rcpt->reported = true;
-	results_apply(s, job->message,
+	results_apply(s, d->message,
 	    &(struct report){
 		.index = rcpt->index,
 		.offset = rcpt->offset,
@@ -380,22 +381,22 @@ results_on_result(
 		.text = text,
 		.conn = phase(f->conn_usec),
 		.xfer = phase(f->xfer_usec),
-		.selected_at = job->selected_at,
+		.selected_at = d->selected_at,
 	    });
 	return 0;
 }
 
 void
-results_defer_rest(struct send *s, struct job *job, const char *dsn,
+results_defer_rest(struct send *s, struct delivery *d, const char *dsn,
     const char *text, bool ours)
 {
-	struct job_rcpt *rcpt;
+	struct delivery_rcpt *rcpt;
 
-	for (rcpt = job->rcpts; rcpt < job->rcpts + job->nrcpts; rcpt++) {
+	for (rcpt = d->rcpts; rcpt < d->rcpts + d->nrcpts; rcpt++) {
 		if (rcpt->reported)
 			continue;
 		rcpt->reported = true;
-		results_apply(s, job->message,
+		results_apply(s, d->message,
 		    &(struct report){
 			.index = rcpt->index,
 			.offset = rcpt->offset,
@@ -404,7 +405,7 @@ results_defer_rest(struct send *s, struct job *job, const char *dsn,
 			.dsn = dsn,
 			.relay = "none",
 			.text = text,
-			.selected_at = job->selected_at,
+			.selected_at = d->selected_at,
 			.ours = ours,
 		    });
 	}
@@ -425,15 +426,15 @@ results_on_done(
 {
 	char dsn[AGENT_DSN_MAX + 1], text[AGENT_TEXT_MAX + 1];
 	char why[sizeof(dsn) + sizeof(text)];
-	struct job *job = dispatch_find(s, f->job);
+	struct delivery *d = delivery_find(s, f->job);
 
-	if (job == NULL || job->agent != agent || f->site_failed > 1 ||
+	if (d == NULL || d->agent != agent || f->site_failed > 1 ||
 	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
 	    !copy_string(text, sizeof(text), &f->text))
 		return -EBADMSG;
-	results_defer_rest(s, job, dsn_for(dsn, AGENT_DEFERRED),
+	results_defer_rest(s, d, dsn_for(dsn, AGENT_DEFERRED),
 	    text[0] == '\0' ? "the agent gave no result" : text, false);
 	snprintf(why, sizeof(why), "%s %s", dsn_for(dsn, AGENT_DEFERRED), text);
-	dispatch_end(s, job, site_result(f), why);
+	delivery_end(s, d, site_result(f), why);
 	return 0;
 }

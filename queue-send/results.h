@@ -9,7 +9,7 @@
 
 #include "queue-send/send.h"
 
-struct job;
+struct delivery;
 
 struct report {
 	uint32_t index;
@@ -31,8 +31,8 @@ int results_on_result(
     struct send *s, struct agent_link *agent, const struct msg_RESULT *frame);
 int results_on_done(
     struct send *s, struct agent_link *agent, const struct msg_DONE *frame);
-/* Recipients of the job without a result; ours: of our own trouble. */
-void results_defer_rest(struct send *s, struct job *job, const char *dsn,
+/* Recipients of the delivery without a result; ours: of our own trouble. */
+void results_defer_rest(struct send *s, struct delivery *d, const char *dsn,
     const char *text, bool ours);
 /* Append it; defer/ is begun anew with the first of an attempt. */
 int results_add_reason(struct send *s, struct message *m, enum spool_dir dir,
@@ -40,6 +40,6 @@ int results_add_reason(struct send *s, struct message *m, enum spool_dir dir,
 
 /* The probe of a queue that cannot write, and parked results. */
 usec_t results_work(struct send *s);
-void results_drop_parked(struct send *s);
+void results_drop_unrecorded(struct send *s);
 
 #endif

@@ -4,7 +4,7 @@
 #include "queue-send/dispatch.h"
 #include "queue-send/links.h"
 #include "queue-send/watch.h"
-#include "queue-send/places.h"
+#include "queue-send/site_table.h"
 #include "site/shared.h"
 
 struct parameters {
@@ -43,10 +43,10 @@ schedule_init(struct send *s)
 
 	watch_init(s);
 	fill(s, &p);
-	r = places_init(s);
+	r = site_table_init(s);
 	if (r == 0)
 		r = sched_new(&p.sched, p.transports, count,
-		    shared_table(s->places.shared), &s->sched);
+		    shared_table(s->sites.shared), &s->sched);
 	if (r == 0)
 		watch_set(s);
 	return r;
@@ -56,7 +56,7 @@ void
 schedule_done(struct send *s)
 {
 	sched_free(&s->sched);
-	places_done(s);
+	site_table_done(s);
 	watch_done(s);
 }
 
@@ -68,14 +68,14 @@ schedule_configure(struct send *s)
 	int r;
 
 	fill(s, &p);
-	r = places_configure(s);
+	r = site_table_configure(s);
 	if (r == 0)
 		r = sched_configure(
 		    s->sched, &p.sched, p.transports, count, s->now);
 	ASSERT(r == 0); /* the list of transports needs a restart */
 	watch_set(s);
 	s->pub.changed = true;
-	send_kick(s);
+	send_wake(s);
 }
 
 void
@@ -97,5 +97,5 @@ schedule_limits(struct send *s)
 		sched_set_process_limit(
 		    s->sched, i, has_agent(s, t) ? t->process_limit : 0);
 	s->pub.changed = true;
-	send_kick(s);
+	send_wake(s);
 }

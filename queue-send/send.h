@@ -2,7 +2,8 @@
  *
  *	control     start, reload, flush, stop: the daemon's calls
  *	recover     at start: what a crash left in active/
- *	turn        the loop: bounded work of each kind, then the one timer
+ *	loop        the clocks, read in each callback; the call for a turn
+ *	turn        bounded work of each kind, then the one timer
  *	links       the peers: frames in, agents that come and go
  *	offers      MESSAGE and GONE of todo-proc; CREDIT and PREPARE to it
  *	active      a message comes into the active queue
@@ -10,22 +11,22 @@
  *	claims      the destinations that a message still has
  *	recipients  its recipients are read in batches
  *	schedule    the scheduler and its parameters
- *	places      at destinations: shared with all queues, or alone
+ *	site_table  at destinations: shared with all queues, or alone
  *	watch       what it does, in the log
- *	dispatch    entries are handed to agents: jobs
+ *	dispatch    entries are handed to agents
  *	dead        entries for dead destinations are deferred
  *	results     RESULT and DONE: marks, reasons, log
  *	deaths      of agents: whose fault are they
  *	finish      a message leaves: removed, deferred, held, corrupt
  *	sync        its marks are on disk before it does
- *	handover    the queue ends: its mail goes to other queues
+ *	evacuate    the queue ends: its mail goes to other queues
  *	deferred    the scan of deferred/, hold/, corrupt/
  *	publish     the page, load reports
  *
- * Decisions that need none of this are pure and apart: retry, due, intake,
+ * Decisions that need none of this are pure and apart: retry, due, admission,
  * health, ages, rate, jumps.
  *
- * Times: `now` is read once in each callback (send_tick) and lies here.
+ * Times: `now` is read once in each callback (send_read_clocks) and lies here.
  * Everything below is soft: what fails with one message is logged and that
  * message is put where the table of docs/QUEUE.md says.
  */
@@ -39,7 +40,7 @@
 #include "queue-send/ages.h"
 #include "queue-send/due.h"
 #include "queue-send/health.h"
-#include "queue-send/intake.h"
+#include "queue-send/admission.h"
 #include "queue-send/jumps.h"
 #include "queue-send/message.h"
 #include "queue-send/rate.h"
@@ -52,7 +53,7 @@
 
 struct agent_link;
 struct event;
-struct handover;
+struct evacuation;
 struct sync_pool;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
@@ -104,7 +105,7 @@ struct publisher {
 	bool changed;
 };
 
-struct places {
+struct send_sites {
 	struct shared *shared; /* the table; attached or not */
 	struct event *wake;    /* NULL: not attached */
 	uint32_t queues;       /* that limits are divided by while it is not */
@@ -119,20 +120,20 @@ struct places {
 
 struct marks_sync {
 	struct sync_pool *pool;
-	struct event *done; /* a job is */
-	unsigned threads;   /* 0, in unit tests: a job is done at once */
-	uint32_t jobs;      /* for single messages, under way */
-	uint32_t serial;    /* of the last job */
+	struct event *done; /* a task is */
+	unsigned threads;   /* 0, in unit tests: a task is done at once */
+	uint32_t tasks;     /* for single messages, under way */
+	uint32_t serial;    /* of the last task */
 	uint32_t epoch;     /* of marks that are written now, from 1 */
 	uint32_t synced;    /* marks up to this epoch are on disk */
-	uint32_t whole;     /* up to here they will be; 0: no job for all */
-	bool distrusted;    /* such a job has failed: it proves nothing */
+	uint32_t whole;     /* up to here they will be; 0: no task for all */
+	bool distrusted;    /* such a task has failed: it proves nothing */
 	usec_t changed_at;  /* first change that none covers; 0: no change */
 	usec_t not_before;  /* descriptors, memory or threads had run out */
 };
 
 TAILQ_HEAD(agent_links, agent_link);
-RB_HEAD(job_tree, job);
+RB_HEAD(delivery_tree, delivery);
 
 struct send {
 	struct daemon *d;    /* NULL in unit tests */
@@ -147,7 +148,7 @@ struct send {
 	int lock; /* SEND_LOCK */
 
 	struct route_table *routes;
-	struct places places;
+	struct send_sites sites;
 	struct sched *sched;
 	struct watch watch;
 	struct retry_params retry;
@@ -155,11 +156,11 @@ struct send {
 	struct marks_sync sync;
 
 	struct messages messages;
-	struct parked_list parked; /* results whose marks cannot be written */
-	usec_t parked_at;          /* when to try them again */
-	usec_t finish_at;          /* not before: nothing could be moved */
-	usec_t stuck_at;           /* when to try again what could not */
-	uint32_t active;           /* messages in the active queue */
+	struct unrecorded_list unrecorded; /* results without their marks */
+	usec_t record_at;                  /* when to try them again */
+	usec_t finish_at; /* not before: nothing could be moved */
+	usec_t stuck_at;  /* when to try again what could not */
+	uint32_t active;  /* messages in the active queue */
 	struct due_queue due;
 	struct share share;
 	struct walk walks[WALK_NKINDS];
@@ -167,20 +168,20 @@ struct send {
 	bool walk_flush;  /* what the walk finds is due */
 	usec_t stray_at;  /* when to walk active/ again: some did not move */
 	usec_t rescan_at; /* when to look for files of other queues */
-	struct handover *handover; /* NULL: the queue keeps its mail */
+	struct evacuation *evacuation; /* NULL: the queue keeps its mail */
 
 	struct wire *todo;
-	struct intake intake;
-	bool lines_turn; /* what is asked for next: parked, or by its time */
-	uint32_t credit; /* given and not used */
-	usec_t intake_blocked_until;
+	struct admission admission;
+	bool parked_turn; /* what is asked for next: parked, or by its time */
+	uint32_t credit;  /* given and not used */
+	usec_t admission_blocked_until;
 	bool want_scan;
 	usec_t scan_at; /* not before */
 
 	struct agent_links agents; /* all that live */
 	struct agent_link *agent[PROGRAM_NPROGRAMS];
-	struct job_tree jobs;
-	uint64_t last_job;
+	struct delivery_tree deliveries;
+	uint64_t last_delivery;
 	uint32_t agent_deaths;
 	uint64_t suspect;    /* the last one that was asked for (retry.h) */
 	usec_t dispatch_at;  /* not before: descriptors had run out */
@@ -199,8 +200,14 @@ struct send {
 };
 
 /* Read the clocks; at the head of every callback. */
-void send_tick(struct send *s);
+void send_read_clocks(struct send *s);
 /* There is something to do: run a turn soon. */
-void send_kick(struct send *s);
+void send_wake(struct send *s);
+/* Is the mail of this queue being moved to others (evacuate.h)? */
+static inline bool
+send_is_evacuating(const struct send *s)
+{
+	return s->evacuation != NULL;
+}
 
 #endif

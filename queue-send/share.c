@@ -9,14 +9,14 @@
 #include "queue-send/offers.h"
 #include "queue-send/send.h"
 
-#define DEAD_PACE      (USEC_PER_SEC / 20) /* between two of a dead line */
-#define LINE_REMEMBERS 16 /* messages; below there is nothing to hold back */
-#define SAY_EVERY      (60 * USEC_PER_SEC)
+#define DEAD_PACE     (USEC_PER_SEC / 20) /* between two of a dead backlog */
+#define REMEMBER_FROM 16 /* messages; below there is nothing to hold back */
+#define SAY_EVERY     (60 * USEC_PER_SEC)
 
 /* ---- ranks ---- */
 
 static int
-load_compare(const struct line_tail *a, const struct line_tail *b)
+load_compare(const struct backlog_parked *a, const struct backlog_parked *b)
 {
 	if (a->load != b->load)
 		return a->load < b->load ? -1 : 1;
@@ -24,159 +24,161 @@ load_compare(const struct line_tail *a, const struct line_tail *b)
 	    (a->due.number < b->due.number);
 }
 
-TREE_GENERATE(line_loads, line_tail, by_load, load_compare)
+TREE_GENERATE(backlog_loads, backlog_parked, by_load, load_compare)
 
 static void
-take_out(struct send *s, struct line_tail *t)
+take_out(struct send *s, struct backlog_parked *p)
 {
-	if (t->place == LINE_RANKED)
-		RB_REMOVE(line_loads, &s->share.ranks, t);
-	else if (t->place == LINE_RESTS)
-		TAILQ_REMOVE(&s->share.resting, t, resting);
-	t->place = LINE_IDLE;
+	if (p->state == BACKLOG_RANKED)
+		RB_REMOVE(backlog_loads, &s->share.ranks, p);
+	else if (p->state == BACKLOG_RESTS)
+		TAILQ_REMOVE(&s->share.resting, p, resting);
+	p->state = BACKLOG_IDLE;
 }
 
 static void
-rank(struct send *s, struct line_tail *t)
+rank(struct send *s, struct backlog_parked *p)
 {
-	take_out(s, t);
-	t->load = line_is_stale(s, t->line) ? 0 : line_load(t->line);
-	t->place = LINE_RANKED;
-	RB_INSERT(line_loads, &s->share.ranks, t);
+	take_out(s, p);
+	p->load =
+	    backlog_is_stale(s, p->backlog) ? 0 : backlog_load(p->backlog);
+	p->state = BACKLOG_RANKED;
+	RB_INSERT(backlog_loads, &s->share.ranks, p);
 }
 
 static void
-rest(struct send *s, struct line_tail *t)
+rest(struct send *s, struct backlog_parked *p)
 {
-	take_out(s, t);
-	t->ask_at = s->now + DEAD_PACE;
-	t->place = LINE_RESTS;
-	TAILQ_INSERT_TAIL(&s->share.resting, t, resting);
+	take_out(s, p);
+	p->ask_at = s->now + DEAD_PACE;
+	p->state = BACKLOG_RESTS;
+	TAILQ_INSERT_TAIL(&s->share.resting, p, resting);
 }
 
 void
-share_changed(struct send *s, struct line *line)
+share_changed(struct send *s, struct backlog *b)
 {
-	struct line_tail *t = line == NULL ? NULL : line->tail;
+	struct backlog_parked *p = b == NULL ? NULL : b->parked;
 
-	if (t != NULL && t->due.nwaiting == 0)
-		take_out(s, t);
-	else if (t != NULL && t->place != LINE_RESTS)
-		rank(s, t);
-	if (line != NULL)
-		line_put(s, line);
+	if (p != NULL && p->due.nwaiting == 0)
+		take_out(s, p);
+	else if (p != NULL && p->state != BACKLOG_RESTS)
+		rank(s, p);
+	if (b != NULL)
+		backlog_put(s, b);
 }
 
 void
 share_all_changed(struct send *s)
 {
-	line_each(s, share_changed);
+	backlog_each(s, share_changed);
 }
 
-struct line *
-share_line_of(const struct send *s, const struct due *d)
+struct backlog *
+share_backlog_of(const struct send *s, const struct due *d)
 {
-	char *due = (char *)due_line_of(&s->due, d);
-	struct line_tail *t;
+	char *due = (char *)due_backlog_of(&s->due, d);
+	struct backlog_parked *p;
 
 	if (due == NULL)
 		return NULL;
-	t = (struct line_tail *)(void *)(due - offsetof(struct line_tail, due));
-	return t->line;
+	p = (struct backlog_parked *)(void *)(due -
+	    offsetof(struct backlog_parked, due));
+	return p->backlog;
 }
 
 /* ---- what is parked ---- */
 
 static void
-say_parked(struct send *s, const struct line *line)
+say_parked(struct send *s, const struct backlog *b)
 {
-	if (line->tail->due.nwaiting > 1 || line_is_stale(s, line) ||
+	if (b->parked->due.nwaiting > 1 || backlog_is_stale(s, b) ||
 	    !log_due(s->now, SAY_EVERY, &s->share.said))
 		return;
 	log_info("destination=%s/%s has its share of the active queue, %u "
 		 "messages: what comes for it waits in deferred/",
-	    s->conf->transports[line->transport].name, line->name, line->held);
+	    s->conf->transports[b->transport].name, b->name, b->held);
 }
 
 void
-share_park(struct send *s, struct line *line, uint64_t inode)
+share_park(struct send *s, struct backlog *b, uint64_t inode)
 {
 	struct due *d = due_find(&s->due, inode);
-	struct line_tail *t = d == NULL ? NULL : line_tail(s, line);
+	struct backlog_parked *p = d == NULL ? NULL : backlog_get_parked(s, b);
 
-	if (t == NULL) { /* no memory: later, or when the walk finds it */
+	if (p == NULL) { /* no memory: later, or when the walk finds it */
 		if (d != NULL && d->asked)
 			offers_unask(s, d, s->now + s->retry.minimal);
 		return;
 	}
-	due_set_line(&s->due, d, &t->due);
+	due_set_backlog(&s->due, d, &p->due);
 	due_park(&s->due, d);
-	say_parked(s, line);
-	share_changed(s, line);
+	say_parked(s, b);
+	share_changed(s, b);
 	s->pub.changed = true;
 }
 
 bool
 share_holds_back(struct send *s, struct due *d)
 {
-	struct line *line = share_line_of(s, d);
+	struct backlog *b = share_backlog_of(s, d);
 
-	if (line == NULL)
+	if (b == NULL)
 		return false;
-	if (line_is_stale(s, line))
-		due_set_line(&s->due, d, NULL);
-	else if (line_is_beyond(s, line) || line_is_dead(s, line)) {
-		share_park(s, line, d->inode);
+	if (backlog_is_stale(s, b))
+		due_set_backlog(&s->due, d, NULL);
+	else if (backlog_is_beyond(s, b) || backlog_is_dead(s, b)) {
+		share_park(s, b, d->inode);
 		return true;
 	}
-	share_changed(s, line);
+	share_changed(s, b);
 	return false;
 }
 
 static void
 wake_resting(struct send *s)
 {
-	struct line_tail *t;
+	struct backlog_parked *p;
 
 	while (
-	    (t = TAILQ_FIRST(&s->share.resting)) != NULL && t->ask_at <= s->now)
-		rank(s, t);
+	    (p = TAILQ_FIRST(&s->share.resting)) != NULL && p->ask_at <= s->now)
+		rank(s, p);
 }
 
 struct due *
 share_ask(struct send *s)
 {
-	struct line_tail *t;
+	struct backlog_parked *p;
 	struct due *d;
 
 	wake_resting(s);
-	t = RB_MIN(line_loads, &s->share.ranks);
-	if (t == NULL || t->load >= line_places(s))
+	p = RB_MIN(backlog_loads, &s->share.ranks);
+	if (p == NULL || p->load >= backlog_limit(s))
 		return NULL;
-	d = due_ask_line(&s->due, &t->due);
-	if (t->due.nwaiting > 0 && !line_is_stale(s, t->line) &&
-	    line_is_dead(s, t->line))
-		rest(s, t);
+	d = due_ask_backlog(&s->due, &p->due);
+	if (p->due.nwaiting > 0 && !backlog_is_stale(s, p->backlog) &&
+	    backlog_is_dead(s, p->backlog))
+		rest(s, p);
 	else
-		share_changed(s, t->line);
+		share_changed(s, p->backlog);
 	return d;
 }
 
 void
 share_flush(struct send *s)
 {
-	struct line_tail *t;
+	struct backlog_parked *p;
 
-	while ((t = TAILQ_FIRST(&s->share.resting)) != NULL)
-		rank(s, t);
+	while ((p = TAILQ_FIRST(&s->share.resting)) != NULL)
+		rank(s, p);
 }
 
 usec_t
 share_next(const struct send *s)
 {
-	const struct line_tail *t = TAILQ_FIRST(&s->share.resting);
+	const struct backlog_parked *p = TAILQ_FIRST(&s->share.resting);
 
-	return t == NULL ? USEC_NEVER : t->ask_at;
+	return p == NULL ? USEC_NEVER : p->ask_at;
 }
 
 /* ---- messages ---- */
@@ -230,52 +232,52 @@ share_names_are_right(const msg_blob *names)
 	return left == 0;
 }
 
-/* The line that it was asked for as the next of; NULL: of none. */
-static struct line *
-line_of_turn(struct send *s, const struct message *m)
+/* The backlog that it was asked for as the next of; NULL: of none. */
+static struct backlog *
+backlog_of_turn(struct send *s, const struct message *m)
 {
 	struct due *d = due_find(&s->due, m->inode);
-	struct line *line = d == NULL ? NULL : share_line_of(s, d);
+	struct backlog *b = d == NULL ? NULL : share_backlog_of(s, d);
 
-	if (line == NULL || m->list != LIST_OFFERED_DEFERRED)
+	if (b == NULL || m->list != LIST_OFFERED_DEFERRED)
 		return NULL;
-	if (!line_is_stale(s, line))
-		return line;
-	due_set_line(&s->due, d, NULL);
-	share_changed(s, line);
+	if (!backlog_is_stale(s, b))
+		return b;
+	due_set_backlog(&s->due, d, NULL);
+	share_changed(s, b);
 	return NULL;
 }
 
-struct line *
+struct backlog *
 share_judge(struct send *s, const struct message *m)
 {
 	const char *list = m->census + m->census_len;
 	size_t left = m->names_len;
-	struct line *line, *found = NULL;
+	struct backlog *b, *found = NULL;
 	struct name name;
 
-	if (line_of_turn(s, m) != NULL)
+	if (backlog_of_turn(s, m) != NULL)
 		return NULL;
 	while (next_name(&list, &left, &name)) {
-		line = line_find(s, name.transport, name.text);
-		if (line == NULL || !line_is_beyond(s, line))
+		b = backlog_find(s, name.transport, name.text);
+		if (b == NULL || !backlog_is_beyond(s, b))
 			return NULL;
 		/* One that lives comes to the message first. */
-		if (found == NULL || line_is_dead(s, found))
-			found = line;
+		if (found == NULL || backlog_is_dead(s, found))
+			found = b;
 	}
 	return found;
 }
 
 void
-share_hold(struct send *s, struct message *m, struct line *line)
+share_hold(struct send *s, struct message *m, struct backlog *b)
 {
-	struct line *old = m->line;
+	struct backlog *old = m->backlog;
 
-	m->line = line;
-	if (line != NULL) {
-		line->held++;
-		share_changed(s, line);
+	m->backlog = b;
+	if (b != NULL) {
+		b->held++;
+		share_changed(s, b);
 	}
 	if (old != NULL) {
 		old->held--;
@@ -284,24 +286,24 @@ share_hold(struct send *s, struct message *m, struct line *line)
 }
 
 /* Of those that it names the first that has room, and how many they are. */
-static struct line *
+static struct backlog *
 choose(struct send *s, const struct message *m, uint32_t *ret_count)
 {
 	const char *list = m->census + m->census_len;
 	size_t left = m->names_len;
-	struct line *line, *chosen = NULL;
+	struct backlog *b, *chosen = NULL;
 	struct name name;
 
 	for (*ret_count = 0; next_name(&list, &left, &name); ++*ret_count) {
-		if (chosen != NULL && !line_is_beyond(s, chosen))
+		if (chosen != NULL && !backlog_is_beyond(s, chosen))
 			continue;
-		line = line_get(s, name.transport, name.text);
-		if (line == NULL)
+		b = backlog_get(s, name.transport, name.text);
+		if (b == NULL)
 			continue;
-		/* A name that comes twice is the same line. */
-		if (chosen != NULL && chosen != line)
-			line_put(s, chosen);
-		chosen = line;
+		/* A name that comes twice is the same backlog. */
+		if (chosen != NULL && chosen != b)
+			backlog_put(s, chosen);
+		chosen = b;
 	}
 	return chosen;
 }
@@ -309,15 +311,15 @@ choose(struct send *s, const struct message *m, uint32_t *ret_count)
 void
 share_admit(struct send *s, struct message *m)
 {
-	struct line *turn = line_of_turn(s, m);
+	struct backlog *turn = backlog_of_turn(s, m);
 	uint32_t count;
-	struct line *line = choose(s, m, &count);
+	struct backlog *b = choose(s, m, &count);
 
 	m->named = count > 0;
 	m->sole = count == 1;
-	share_hold(s, m, m->sole || turn == NULL ? line : turn);
-	if (line != NULL)
-		line_put(s, line);
+	share_hold(s, m, m->sole || turn == NULL ? b : turn);
+	if (b != NULL)
+		backlog_put(s, b);
 }
 
 void
@@ -330,14 +332,14 @@ share_leave(struct send *s, struct message *m)
 void
 share_remember(struct send *s, const struct message *m, struct due *d)
 {
-	struct line *line = m->line;
-	struct line_tail *t = NULL;
+	struct backlog *b = m->backlog;
+	struct backlog_parked *p = NULL;
 
-	if (m->sole && line != NULL &&
-	    (line->tail != NULL || line->held >= LINE_REMEMBERS))
-		t = line_tail(s, line);
-	if (t != NULL)
-		due_set_line(&s->due, d, &t->due);
+	if (m->sole && b != NULL &&
+	    (b->parked != NULL || b->held >= REMEMBER_FROM))
+		p = backlog_get_parked(s, b);
+	if (p != NULL)
+		due_set_backlog(&s->due, d, &p->due);
 }
 
 /* ---- begin, end ---- */
@@ -353,7 +355,7 @@ share_init(struct send *s)
 void
 share_done(struct send *s)
 {
-	line_each(s, line_free);
+	backlog_each(s, backlog_free);
 }
 
 void

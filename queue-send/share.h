@@ -11,20 +11,20 @@
  * that are dead rest in between, so that their messages go on slowly: each is
  * deferred without an attempt, or given up when it is too old.
  *
- * Soft: a line that cannot be had for want of memory bounds nothing.
+ * Soft: a backlog that cannot be had for want of memory bounds nothing.
  */
 #ifndef QUEUE_SEND_SHARE_H
 #define QUEUE_SEND_SHARE_H
 
 #include "ipc/msg.h"
-#include "queue-send/line.h"
+#include "queue-send/backlog.h"
 
 struct message;
 
 struct share {
-	struct line_names names;
-	struct line_loads ranks;
-	struct line_tails resting; /* all for the same time: in order */
+	struct backlog_names names;
+	struct backlog_loads ranks;
+	struct backlog_resting resting; /* all for the same time: in order */
 	uint32_t generation;
 	usec_t said; /* log_due() */
 };
@@ -39,16 +39,16 @@ void share_flush(struct send *s);
 
 /* Is it a list of destinations as MESSAGE has it? */
 bool share_names_are_right(const msg_blob *names);
-/* An offered message whose destinations all have their share already: the line
- * to park it in. NULL: it may come. */
-struct line *share_judge(struct send *s, const struct message *m);
-/* A deferred message into the line, until its turn. */
-void share_park(struct send *s, struct line *line, uint64_t inode);
+/* An offered message whose destinations all have their share already: the
+ * backlog to park it in. NULL: it may come. */
+struct backlog *share_judge(struct send *s, const struct message *m);
+/* A deferred message into the backlog, until its turn. */
+void share_park(struct send *s, struct backlog *b, uint64_t inode);
 /* An offered message comes into the active queue. */
 void share_admit(struct send *s, struct message *m);
 /* The message leaves. */
 void share_leave(struct send *s, struct message *m);
-/* The message was deferred: its node may know the line. */
+/* The message was deferred: its node may know the backlog. */
 void share_remember(struct send *s, const struct message *m, struct due *d);
 
 /* A message that is due, and whose destination has its share or is dead. */
@@ -58,11 +58,11 @@ struct due *share_ask(struct send *s);
 /* When share_ask() may have one though nothing happens. */
 usec_t share_next(const struct send *s);
 /* Its node was dropped, or is not asked for any more. */
-void share_changed(struct send *s, struct line *line);
+void share_changed(struct send *s, struct backlog *b);
 void share_all_changed(struct send *s);
-struct line *share_line_of(const struct send *s, const struct due *d);
+struct backlog *share_backlog_of(const struct send *s, const struct due *d);
 
-/* From now on the message is held by that line, or by none. */
-void share_hold(struct send *s, struct message *m, struct line *line);
+/* From now on the message is held by that backlog, or by none. */
+void share_hold(struct send *s, struct message *m, struct backlog *b);
 
 #endif

@@ -10,7 +10,7 @@
 #include "spool/reason.h"
 #include "spool/sync_pool.h"
 
-#define JOBS_MAX      64 /* two descriptors each */
+#define TASKS_MAX     64 /* two descriptors each */
 #define MANY          64 /* that wait: one sync of the whole is cheaper */
 #define SHORTAGE_WAIT USEC_PER_SEC
 
@@ -59,7 +59,7 @@ one_is_done(struct send *s, const struct sync_job *job)
 {
 	struct message *m = messages_find(&s->messages, job->inode);
 
-	s->sync.jobs--;
+	s->sync.tasks--;
 	if (m == NULL || m->syncing != job->serial)
 		return;
 	if (job->error < 0)
@@ -99,7 +99,7 @@ on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	struct send *s = arg;
 	struct sync_job *job;
 
-	send_tick(s);
+	send_read_clocks(s);
 	while ((job = sync_pool_take(s->sync.pool)) != NULL) {
 		if (job->whole)
 			whole_is_done(s, job);
@@ -107,7 +107,7 @@ on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			one_is_done(s, job);
 		sync_job_free(job);
 	}
-	send_kick(s);
+	send_wake(s);
 }
 
 /* ---- what is to be done ---- */
@@ -141,7 +141,7 @@ start_one(struct send *s, struct message *m)
 		return r;
 	}
 	m->syncing = s->sync.serial;
-	s->sync.jobs++;
+	s->sync.tasks++;
 	messages_put(&s->messages, m, LIST_SYNCING);
 	return 0;
 }
@@ -181,7 +181,7 @@ start_waiting(struct send *s)
 	struct message *m;
 	int r;
 
-	while (s->sync.jobs < JOBS_MAX &&
+	while (s->sync.tasks < TASKS_MAX &&
 	    (m = messages_first(&s->messages, LIST_UNSYNCED)) != NULL) {
 		r = start_one(s, m);
 		if (is_shortage(r))
@@ -191,7 +191,7 @@ start_waiting(struct send *s)
 		else if (r < 0)
 			failed(s, m, r);
 		if (r < 0)
-			send_kick(s);
+			send_wake(s);
 	}
 	return 0;
 }

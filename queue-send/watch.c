@@ -272,7 +272,7 @@ on_selected(void *ctx, const struct sched_decision *decision)
 static bool
 is_shared(const struct send *s)
 {
-	return shared_is_attached(s->places.shared);
+	return shared_is_attached(s->sites.shared);
 }
 
 static void
@@ -286,7 +286,7 @@ opened(struct send *s, struct dead_site *d, const char *why)
 static void
 look_at(const struct send *s, const struct dead_site *d, struct site_view *v)
 {
-	const struct site_table *t = shared_table(s->places.shared);
+	const struct site_table *t = shared_table(s->sites.shared);
 	struct site *site = t->open(t->table, d->transport, d->name, s->now);
 
 	*v = (struct site_view){ .state = SITE_ROOM, .deaths = 1 };

@@ -17,20 +17,20 @@ end(void)
 TestSuite(batches, .fini = end, .timeout = 60);
 
 static uint32_t
-take_all(struct world_job *jobs, uint32_t room)
+take_all(struct world_delivery *deliveries, uint32_t room)
 {
 	uint32_t n = 0;
 
-	while (n < room && world_take(&w, &jobs[n]))
-		close(jobs[n++].fd);
+	while (n < room && world_take(&w, &deliveries[n]))
+		close(deliveries[n++].fd);
 	return n;
 }
 
 static void
-deliver(const struct world_job *job)
+deliver(const struct world_delivery *delivery)
 {
-	world_result(&w, job, 0, AGENT_SENT);
-	world_done(&w, job);
+	world_result(&w, delivery, 0, AGENT_SENT);
+	world_done(&w, delivery);
 	world_run(&w);
 }
 
@@ -42,7 +42,7 @@ step(void)
 
 Test(batches, the_next_one_does_not_wait_for_the_end_of_the_last)
 {
-	struct world_job jobs[64];
+	struct world_delivery deliveries[64];
 
 	world_start(&w,
 	    "qmgr_message_recipient_limit = 20\n"
@@ -52,17 +52,17 @@ Test(batches, the_next_one_does_not_wait_for_the_end_of_the_last)
 	    "default_recipient_refill_delay = 1d\n");
 	world_offer(&w, SPOOL_INCOMING, world_file(&w, "d", 60, 0));
 	world_run(&w);
-	cr_assert_eq(take_all(jobs, 64), 20);
-	deliver(&jobs[0]);
-	cr_expect_eq(take_all(jobs + 20, 44), 0, "room for 4");
-	deliver(&jobs[1]);
-	cr_expect_eq(take_all(jobs + 20, 44), 5, "room for 5");
+	cr_assert_eq(take_all(deliveries, 64), 20);
+	deliver(&deliveries[0]);
+	cr_expect_eq(take_all(deliveries + 20, 44), 0, "room for 4");
+	deliver(&deliveries[1]);
+	cr_expect_eq(take_all(deliveries + 20, 44), 5, "room for 5");
 	cr_expect_eq(sched_figures(w.s.sched).recipients, 23);
 }
 
 Test(batches, little_room_is_filled_after_a_time)
 {
-	struct world_job jobs[64];
+	struct world_delivery deliveries[64];
 	usec_t began;
 
 	world_start(&w,
@@ -73,7 +73,7 @@ Test(batches, little_room_is_filled_after_a_time)
 	world_offer(&w, SPOOL_INCOMING, world_file(&w, "d", 60, 0));
 	world_run(&w);
 	began = w.s.now;
-	cr_assert_eq(take_all(jobs, 64), 20);
+	cr_assert_eq(take_all(deliveries, 64), 20);
 	while (sched_figures(w.s.sched).recipients == 20)
 		event_base_loop(w.s.base, EVLOOP_ONCE);
 	cr_expect_geq(w.s.now - began, USEC_PER_SEC - USEC_PER_SEC / 10);
@@ -133,28 +133,28 @@ Test(batches, each_recipient_once_whatever_the_pools)
 
 Test(batches, a_reload_changes_limits_while_deliveries_run)
 {
-	struct world_job jobs[64];
+	struct world_delivery deliveries[64];
 
 	world_start(&w,
 	    "initial_destination_concurrency = 4\n"
 	    "default_destination_recipient_limit = 2\n"
 	    "discard_destination_concurrency_limit = 4\n");
 	world_message(&w, "u@one.test", 40);
-	cr_assert_eq(take_all(jobs, 64), 4);
+	cr_assert_eq(take_all(deliveries, 64), 4);
 	world_reload(&w,
 	    "default_destination_recipient_limit = 2\n"
 	    "discard_destination_concurrency_limit = 1\n");
-	deliver(&jobs[0]);
-	deliver(&jobs[1]);
-	deliver(&jobs[2]);
-	cr_expect_eq(take_all(jobs, 64), 0, "one runs");
-	deliver(&jobs[3]);
-	cr_assert_eq(take_all(jobs, 64), 1);
+	deliver(&deliveries[0]);
+	deliver(&deliveries[1]);
+	deliver(&deliveries[2]);
+	cr_expect_eq(take_all(deliveries, 64), 0, "one runs");
+	deliver(&deliveries[3]);
+	cr_assert_eq(take_all(deliveries, 64), 1);
 	world_reload(&w,
 	    "default_destination_recipient_limit = 2\n"
 	    "discard_process_limit = 1\n");
-	deliver(&jobs[0]);
-	cr_expect_eq(take_all(jobs, 64), 1, "window 2, one process");
+	deliver(&deliveries[0]);
+	cr_expect_eq(take_all(deliveries, 64), 1, "window 2, one process");
 	world_reload(&w, "default_destination_recipient_limit = 2\n");
-	cr_expect_eq(take_all(jobs, 64), 1, "and a second one");
+	cr_expect_eq(take_all(deliveries, 64), 1, "and a second one");
 }

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIVES    6
-#define STEPS    400
-#define MESSAGES 60
-#define RCPTS    60
-#define JOBS     128
+#define LIVES      6
+#define STEPS      400
+#define MESSAGES   60
+#define RCPTS      60
+#define DELIVERIES 128
 
 struct mail {
 	uint64_t inode;
@@ -28,8 +28,8 @@ struct mail {
 
 static struct world w;
 static struct mail mails[MESSAGES];
-static struct world_job jobs[JOBS];
-static uint32_t nmails, njobs, answered, scans;
+static struct world_delivery deliveries[DELIVERIES];
+static uint32_t nmails, ndeliveries, answered, scans;
 static uint64_t dice;
 
 static uint32_t
@@ -113,42 +113,43 @@ hear(void)
 static void
 take(void)
 {
-	if (njobs < JOBS && world_take(&w, &jobs[njobs]))
-		close(jobs[njobs++].fd);
+	if (ndeliveries < DELIVERIES &&
+	    world_take(&w, &deliveries[ndeliveries]))
+		close(deliveries[ndeliveries++].fd);
 }
 
 static void
-sent(const struct world_job *job, uint32_t place)
+sent(const struct world_delivery *delivery, uint32_t place)
 {
 	struct mail *m;
 	uint32_t number;
 
-	cr_assert_eq(sscanf(job->first, "m%u.", &number), 1);
+	cr_assert_eq(sscanf(delivery->first, "m%u.", &number), 1);
 	m = &mails[number];
-	cr_assert_lt(job->rcpt[place], m->n);
-	cr_assert_eq(m->sent[job->rcpt[place]]++, 0, "%s: recipient %u twice",
-	    job->first, job->rcpt[place]);
-	world_result(&w, job, place, AGENT_SENT);
+	cr_assert_lt(delivery->rcpt[place], m->n);
+	cr_assert_eq(m->sent[delivery->rcpt[place]]++, 0,
+	    "%s: recipient %u twice", delivery->first, delivery->rcpt[place]);
+	world_result(&w, delivery, place, AGENT_SENT);
 }
 
 static void
 end_job(uint32_t which, uint32_t how)
 {
-	struct world_job job = jobs[which];
+	struct world_delivery delivery = deliveries[which];
 	uint32_t i;
 
-	jobs[which] = jobs[--njobs];
-	for (i = 0; i < job.nrcpts; i++)
+	deliveries[which] = deliveries[--ndeliveries];
+	for (i = 0; i < delivery.nrcpts; i++)
 		if (how == 0 || (how < 3 && roll(3) == 0))
-			sent(&job, i);
+			sent(&delivery, i);
 		else if (how < 3 && roll(3) == 0)
-			world_result(&w, &job, i, AGENT_DEFERRED);
+			world_result(&w, &delivery, i, AGENT_DEFERRED);
 	if (how < 2)
-		world_done(&w, &job);
+		world_done(&w, &delivery);
 	else if (how < 5)
-		world_site_failed(&w, &job);
+		world_site_failed(&w, &delivery);
 	else
-		world_agent_failed(&w, &job);
+		world_agent_failed(&w, &delivery);
 	world_run(&w);
 }
 
@@ -176,7 +177,7 @@ static void
 agent_dies(void)
 {
 	io_close(&w.agent);
-	njobs = 0;
+	ndeliveries = 0;
 	if (roll(2))
 		world_run(&w);
 	world_link_agent(&w);
@@ -223,10 +224,10 @@ static void
 mend(void)
 {
 	world_fail(CALL_NONE, 0, 0);
-	w.s.health.probe_at = w.s.parked_at = w.s.finish_at = 0;
+	w.s.health.probe_at = w.s.record_at = w.s.finish_at = 0;
 	w.s.stuck_at = 0;
-	w.s.intake_blocked_until = w.s.dispatch_at = 0;
-	send_kick(&w.s);
+	w.s.admission_blocked_until = w.s.dispatch_at = 0;
+	send_wake(&w.s);
 	world_run(&w);
 }
 
@@ -244,17 +245,17 @@ restart(void)
 {
 	mend();
 	mend();
-	if (!STAILQ_EMPTY(&w.s.parked))
+	if (!STAILQ_EMPTY(&w.s.unrecorded))
 		return;
 	world_again(&w);
-	njobs = answered = scans = 0;
+	ndeliveries = answered = scans = 0;
 	scan();
 }
 
 /* The end of the queue begins, to a queue that is not there, or is called off:
  * what waits is put aside, what runs ends, all of it is found again. */
 static void
-tell_handover(const char *queues, uint32_t len)
+tell_evacuate(const char *queues, uint32_t len)
 {
 	const struct msg msg = { .type = MSG_HAND_OVER,
 		.u.HAND_OVER.queues = { queues, len } };
@@ -272,8 +273,8 @@ step(void)
 		add_mail();
 	else if (what < 50)
 		take();
-	else if (what < 85 && njobs > 0)
-		end_job(roll(njobs), roll(6));
+	else if (what < 85 && ndeliveries > 0)
+		end_job(roll(ndeliveries), roll(6));
 	else if (what < 87)
 		agent_dies();
 	else if (what < 89)
@@ -285,9 +286,9 @@ step(void)
 	else if (what < 97)
 		mend();
 	else if (what < 98)
-		tell_handover("\x9\0\0\0", 4);
+		tell_evacuate("\x9\0\0\0", 4);
 	else if (what < 99)
-		tell_handover(NULL, 0);
+		tell_evacuate(NULL, 0);
 	else if (roll(3) == 0)
 		restart();
 	hear();
@@ -308,18 +309,19 @@ finish(void)
 {
 	int i;
 
-	tell_handover(NULL, 0);
+	tell_evacuate(NULL, 0);
 	for (i = 0; i < 300 && !all_done(); i++) {
 		mend();
 		scan();
-		while (njobs > 0)
+		while (ndeliveries > 0)
 			end_job(0, 0);
 		flush();
 		hear();
 		do
 			take();
-		while (njobs < JOBS && world_take(&w, &jobs[njobs]) &&
-		    (close(jobs[njobs].fd), ++njobs));
+		while (ndeliveries < DELIVERIES &&
+		    world_take(&w, &deliveries[ndeliveries]) &&
+		    (close(deliveries[ndeliveries].fd), ++ndeliveries));
 	}
 	mend();
 	hear();
@@ -332,7 +334,7 @@ live(uint64_t seed)
 	uint32_t i;
 
 	dice = seed * 7919 + 1;
-	nmails = njobs = answered = scans = 0;
+	nmails = ndeliveries = answered = scans = 0;
 	world_start(&w, confs[roll(ARRAY_LEN(confs))]);
 	for (i = 0; i < STEPS; i++)
 		step();

@@ -33,16 +33,16 @@ end(void)
 TestSuite(dead, .init = start, .fini = end, .timeout = 60);
 
 static void
-take(struct world_job *job)
+take(struct world_delivery *delivery)
 {
-	cr_assert(world_take(&w, job));
-	close(job->fd);
+	cr_assert(world_take(&w, delivery));
+	close(delivery->fd);
 }
 
 static void
-fail_site(const struct world_job *job)
+fail_site(const struct world_delivery *delivery)
 {
-	world_site_failed(&w, job);
+	world_site_failed(&w, delivery);
 	world_run(&w);
 }
 
@@ -50,11 +50,11 @@ fail_site(const struct world_job *job)
 static void
 kill_one(void)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 
 	world_message(&w, "k@one.test", 1);
-	take(&job);
-	fail_site(&job);
+	take(&delivery);
+	fail_site(&delivery);
 	cr_assert_eq(w.s.watch.count, 1);
 }
 
@@ -71,12 +71,12 @@ Test(dead, what_waits_and_what_comes_is_deferred_without_an_attempt)
 {
 	uint64_t first = world_message(&w, "a@one.test", 3), waits, comes,
 		 other;
-	struct world_job job;
+	struct world_delivery delivery;
 
-	take(&job);
+	take(&delivery);
 	waits = world_message(&w, "b@one.test", 60);
-	cr_assert_not(world_take(&w, &job), "the window is 1");
-	fail_site(&job);
+	cr_assert_not(world_take(&w, &delivery), "the window is 1");
+	fail_site(&delivery);
 	cr_expect_eq(world_where(&w, first), SPOOL_DEFERRED);
 	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, first, 2),
 	    "4.4.1 no connection", "its own reason");
@@ -102,18 +102,18 @@ Test(dead, a_backlog_leaves_the_active_queue_in_bounded_turns)
 	enum {
 		N = 250
 	};
-	struct world_job job, other;
+	struct world_delivery delivery, other;
 	int i;
 
 	world_message(&w, "a@one.test", 1);
-	take(&job);
+	take(&delivery);
 	for (i = 0; i < N; i++)
 		world_message(&w, "b@one.test", 3);
 	world_message(&w, "d@two.test", 1);
 	cr_assert_eq(w.s.active, N + 2);
 	take(&other);
 	cr_expect_str_eq(other.nexthop, "two.test");
-	world_site_failed(&w, &job);
+	world_site_failed(&w, &delivery);
 	while (w.s.counters.deferred == 0)
 		event_base_loop(w.s.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 	cr_expect_leq(w.s.counters.deferred, 1 + 202, "a part in a turn");
@@ -124,19 +124,19 @@ Test(dead, a_backlog_leaves_the_active_queue_in_bounded_turns)
 
 Test(dead, a_message_for_others_too_gets_both)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 
 	kill_one();
 	inode = world_file(&w, "x", 2, 0); /* x0.test, x1.test */
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_run(&w);
-	take(&job);
-	world_result(&w, &job, 0, AGENT_DEFERRED);
-	fail_site(&job);
-	take(&job);
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	fail_site(&delivery);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".D");
 	inode = world_file(&w, "x", 2, 0);
@@ -163,7 +163,7 @@ Test(dead, what_is_too_old_expires)
 
 Test(dead, a_flush_opens_it)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 
 	kill_one();
@@ -171,20 +171,20 @@ Test(dead, a_flush_opens_it)
 	world_run(&w);
 	cr_expect_eq(w.s.watch.count, 0);
 	inode = world_message(&w, "b@one.test", 1);
-	take(&job);
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 }
 
 Test(dead, its_time_ends)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 
 	kill_one();
 	world_message(&w, "b@one.test", 1);
-	cr_assert_not(world_take(&w, &job));
+	cr_assert_not(world_take(&w, &delivery));
 	w.s.now += 400 * USEC_PER_SEC;
 	cr_expect_eq(watch_work(&w.s), USEC_NEVER);
 	cr_expect_eq(w.s.watch.count, 0, "and it was told");
@@ -194,17 +194,17 @@ Test(dead, its_time_ends)
 
 Test(dead, an_agent_in_trouble_or_dead_says_nothing_of_the_site)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	int i;
 
 	for (i = 0; i < 3; i++) {
 		world_message(&w, "a@one.test", 1);
-		take(&job);
-		world_agent_failed(&w, &job);
+		take(&delivery);
+		world_agent_failed(&w, &delivery);
 		world_run(&w);
 	}
 	world_message(&w, "a@one.test", 1);
-	take(&job);
+	take(&delivery);
 	close(w.agent);
 	w.agent = -1;
 	world_run(&w);
@@ -239,21 +239,21 @@ Test(dead, a_file_that_is_gone_or_cannot_be_opened)
 		{ "removed by hand", 0, SPOOL_NDIRS },
 		{ "EIO", EIO, SPOOL_DEFERRED },
 	};
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
 		control_ops.flush(&(struct daemon){ .state = &w.s });
 		world_message(&w, "a@one.test", 1);
-		take(&job);
+		take(&delivery);
 		inode = world_message(&w, "b@one.test", 2);
 		if (cases[i].error == 0)
 			cr_assert_eq(
 			    spool_remove(&w.s.sp, SPOOL_ACTIVE, inode), 0);
 		else
 			world_fail(CALL_OPEN, cases[i].error, 1);
-		fail_site(&job);
+		fail_site(&delivery);
 		cr_expect_eq(
 		    world_where(&w, inode), cases[i].dir, "%s", cases[i].name);
 		cr_expect_eq(w.s.active, 0, "%s", cases[i].name);
@@ -263,25 +263,25 @@ Test(dead, a_file_that_is_gone_or_cannot_be_opened)
 /* A message a second gives up, and nobody takes the disk for broken. */
 Test(dead, descriptors_are_short)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t i;
 
 	world_message(&w, "a@one.test", 1);
-	take(&job);
+	take(&delivery);
 	for (i = 0; i < 5; i++)
 		world_message(&w, "b@one.test", 2);
 	world_fail(CALL_OPEN, EMFILE, 4);
-	fail_site(&job);
+	fail_site(&delivery);
 	for (i = 4; i > 1; i--) {
 		cr_expect_eq(w.s.active, i);
 		cr_expect_gt(w.s.dispatch_at, w.s.now);
 		w.s.dispatch_at = 0;
-		send_kick(&w.s);
+		send_wake(&w.s);
 		world_run(&w);
 	}
 	cr_expect_not(w.s.health.read_only);
 	w.s.dispatch_at = 0;
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	cr_expect_eq(w.s.active, 0);
 	cr_expect_eq(world_count(&w, SPOOL_DEFERRED), 6);
@@ -290,20 +290,20 @@ Test(dead, descriptors_are_short)
 
 Test(dead, D9_a_queue_that_cannot_be_written_waits)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 
 	world_message(&w, "a@one.test", 1);
-	take(&job);
+	take(&delivery);
 	inode = world_message(&w, "b@one.test", 2);
 	world_fail(CALL_OPEN, EROFS, 0);
 	world_message(&w, "d@two.test", 1); /* cannot be opened for marks */
 	cr_assert(w.s.health.read_only);
-	fail_site(&job);
+	fail_site(&delivery);
 	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	world_fail(CALL_NONE, 0, 0);
 	w.s.health.probe_at = w.s.finish_at = 0;
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	cr_assert_not(w.s.health.read_only);
 	is_suspended(inode, "..");

@@ -26,32 +26,32 @@ end(void)
 TestSuite(faults, .init = start, .fini = end, .timeout = 60);
 
 static void
-take(struct world_job *job)
+take(struct world_delivery *delivery)
 {
-	cr_assert(world_take(&w, job));
-	close(job->fd);
+	cr_assert(world_take(&w, delivery));
+	close(delivery->fd);
 }
 
 static void
 probe_now(void)
 {
 	w.s.health.probe_at = 0;
-	w.s.parked_at = 0;
+	w.s.record_at = 0;
 	w.s.finish_at = w.s.stuck_at = 0;
-	w.s.intake_blocked_until = 0;
-	send_kick(&w.s);
+	w.s.admission_blocked_until = 0;
+	send_wake(&w.s);
 	world_run(&w);
 }
 
 Test(faults, D3_no_recipient_fails_without_its_reason_on_disk)
 {
 	uint64_t inode = world_message(&w, "d", 1);
-	struct world_job job;
+	struct world_delivery delivery;
 
-	take(&job);
+	take(&delivery);
 	world_fail(CALL_WRITE, ENOSPC, 1);
-	world_result(&w, &job, 0, AGENT_FAILED);
-	world_done(&w, &job);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_assert_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".");
@@ -64,18 +64,18 @@ Test(faults, D3_no_recipient_fails_without_its_reason_on_disk)
 Test(faults, D4_a_delivery_that_cannot_be_recorded_is_kept_in_memory)
 {
 	uint64_t inode = world_message(&w, "d", 1);
-	struct world_job job;
+	struct world_delivery delivery;
 
-	take(&job);
+	take(&delivery);
 	world_fail(CALL_PWRITE, ENOSPC, 0);
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_assert(w.s.health.read_only);
 	cr_assert_eq(w.s.counters.delivered, 0, "not told before it is marked");
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	world_message(&w, "e", 1);
-	cr_assert_not(world_take(&w, &job), "no delivery starts");
+	cr_assert_not(world_take(&w, &delivery), "no delivery starts");
 	probe_now();
 	cr_assert(w.s.health.read_only);
 	world_fail(CALL_NONE, 0, 0);
@@ -89,26 +89,26 @@ Test(faults, D4_a_delivery_that_cannot_be_recorded_is_kept_in_memory)
 Test(faults, D7_one_failed_mark_stops_its_message_three_stop_all)
 {
 	uint64_t inode[4];
-	struct world_job job[4];
+	struct world_delivery delivery[4];
 	int i;
 
 	for (i = 0; i < 4; i++)
 		inode[i] = world_message(&w, "d", 1);
 	for (i = 0; i < 4; i++)
-		take(&job[i]);
+		take(&delivery[i]);
 	for (i = 0; i < 3; i++) {
 		cr_assert_not(w.s.health.read_only, "%d", i);
 		world_fail(CALL_PWRITE, EIO, 1);
-		world_result(&w, &job[i], 0, AGENT_SENT);
-		world_done(&w, &job[i]);
+		world_result(&w, &delivery[i], 0, AGENT_SENT);
+		world_done(&w, &delivery[i]);
 		world_run(&w);
 		cr_assert_eq(world_where(&w, inode[i]), SPOOL_ACTIVE);
 	}
 	cr_assert(w.s.health.read_only);
 	cr_assert_eq(w.s.health.errors, 3);
 	/* What runs may end. */
-	world_result(&w, &job[3], 0, AGENT_SENT);
-	world_done(&w, &job[3]);
+	world_result(&w, &delivery[3], 0, AGENT_SENT);
+	world_done(&w, &delivery[3]);
 	world_run(&w);
 	cr_assert_eq(w.s.counters.delivered, 1);
 	probe_now();
@@ -120,11 +120,11 @@ Test(faults, D7_one_failed_mark_stops_its_message_three_stop_all)
 Test(faults, D9_read_only_no_delivery_starts_and_it_recovers)
 {
 	uint64_t inode;
-	struct world_job job;
+	struct world_delivery delivery;
 
 	world_fail(CALL_OPEN, EROFS, 0);
 	inode = world_message(&w, "d", 2);
-	cr_assert_not(world_take(&w, &job));
+	cr_assert_not(world_take(&w, &delivery));
 	cr_assert(w.s.health.read_only);
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	probe_now();
@@ -142,16 +142,16 @@ Test(faults, D9_read_only_no_delivery_starts_and_it_recovers)
 Test(faults, D6_D9_a_delivery_under_way_is_recorded_when_it_can_be)
 {
 	static const int errors[] = { EROFS, EDQUOT };
-	struct world_job job, none;
+	struct world_delivery delivery, none;
 	uint64_t inode;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(errors); i++) {
 		inode = world_message(&w, "d", 1);
-		take(&job);
+		take(&delivery);
 		world_fail(CALL_PWRITE, errors[i], 0);
-		world_result(&w, &job, 0, AGENT_SENT);
-		world_done(&w, &job);
+		world_result(&w, &delivery, 0, AGENT_SENT);
+		world_done(&w, &delivery);
 		world_run(&w);
 		cr_expect(w.s.health.read_only);
 		cr_expect_eq(w.s.counters.delivered, i);
@@ -172,12 +172,12 @@ Test(faults, D6_D9_a_delivery_under_way_is_recorded_when_it_can_be)
 Test(faults, D6_no_quota_for_a_reason_fails_nobody)
 {
 	uint64_t inode = world_message(&w, "d", 1);
-	struct world_job job;
+	struct world_delivery delivery;
 
-	take(&job);
+	take(&delivery);
 	world_fail(CALL_WRITE, EDQUOT, 1);
-	world_result(&w, &job, 0, AGENT_FAILED);
-	world_done(&w, &job);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect_eq(w.s.counters.failed, 0);
@@ -187,16 +187,16 @@ Test(faults, D6_no_quota_for_a_reason_fails_nobody)
 Test(faults, D2_what_cannot_be_moved_waits_where_it_is)
 {
 	static const int errors[] = { ENOSPC, EROFS, EIO };
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(errors); i++) {
 		inode = world_message(&w, "d", 1);
-		take(&job);
+		take(&delivery);
 		world_fail(CALL_RENAME, errors[i], 1);
-		world_result(&w, &job, 0, AGENT_FAILED);
-		world_done(&w, &job);
+		world_result(&w, &delivery, 0, AGENT_FAILED);
+		world_done(&w, &delivery);
 		world_run(&w);
 		cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
 		probe_now();
@@ -292,17 +292,17 @@ Test(faults, D18_a_file_that_vanishes_while_it_is_delivered)
 {
 	static const enum agent_outcome outcomes[] = { AGENT_SENT,
 		AGENT_DEFERRED, AGENT_FAILED };
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(outcomes); i++) {
 		inode = world_message(&w, "d", 1);
-		cr_assert(world_take(&w, &job));
+		cr_assert(world_take(&w, &delivery));
 		cr_assert_eq(spool_remove(&w.s.sp, SPOOL_ACTIVE, inode), 0);
-		close(job.fd);
-		world_result(&w, &job, 0, outcomes[i]);
-		world_done(&w, &job);
+		close(delivery.fd);
+		world_result(&w, &delivery, 0, outcomes[i]);
+		world_done(&w, &delivery);
 		world_run(&w);
 		cr_assert_eq(w.s.active, 0);
 		cr_assert_eq(w.s.due.count, 0);
@@ -316,7 +316,7 @@ Test(faults, D18_a_file_that_vanishes_while_it_is_delivered)
 	cr_assert_eq(spool_remove(&w.s.sp, SPOOL_ACTIVE, inode), 0);
 	world_link_agent(&w);
 	world_run(&w);
-	cr_assert_not(world_take(&w, &job));
+	cr_assert_not(world_take(&w, &delivery));
 	cr_assert_eq(w.s.active, 0);
 	/* Before it came in. */
 	inode = world_file(&w, "d", 1, 0);
@@ -330,13 +330,13 @@ Test(faults, D18_a_file_that_vanishes_while_it_is_delivered)
 Test(faults, D18_reasons_stay_with_a_file_that_was_moved_by_hand)
 {
 	uint64_t inode = world_message(&w, "d", 2);
-	struct world_job job;
+	struct world_delivery delivery;
 
-	take(&job);
-	world_result(&w, &job, 0, AGENT_FAILED);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
 	world_run(&w);
 	cr_assert_eq(spool_move(&w.s.sp, SPOOL_ACTIVE, SPOOL_HOLD, inode), 0);
-	world_done(&w, &job);
+	world_done(&w, &delivery);
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
 	cr_assert_eq(w.s.active, 0);
 	cr_assert_str_eq(
@@ -364,7 +364,7 @@ offer_as(uint64_t inode, usec_t arrival, uint8_t nonce)
 
 Test(faults, D22_the_same_inode_is_another_message)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 
 	/* An offer whose file is by now another message: given back. */
@@ -378,13 +378,13 @@ Test(faults, D22_the_same_inode_is_another_message)
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_run(&w);
 	cr_assert_eq(w.s.active, 1);
-	take(&job);
-	cr_assert_not(world_take(&w, &job));
+	take(&delivery);
+	cr_assert_not(world_take(&w, &delivery));
 	/* Another one of an inode that is in use: cannot be. */
 	offer_as(inode, 99, 9);
 	cr_assert_eq(w.s.active, 1);
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS);
 	cr_assert_eq(w.s.counters.delivered, 1);
@@ -395,7 +395,7 @@ Test(faults, D22_a_waiting_message_gives_way_to_the_new_one)
 	uint64_t inode;
 	const struct message *m;
 	char id[2][QUEUE_ID_SIZE];
-	struct world_job job;
+	struct world_delivery delivery;
 
 	close(w.agent);
 	w.agent = -1;
@@ -418,8 +418,8 @@ Test(faults, D22_a_waiting_message_gives_way_to_the_new_one)
 	cr_assert_eq(w.s.active, 1);
 	world_link_agent(&w);
 	world_run(&w);
-	take(&job);
-	cr_assert_str_eq(job.first, "r0@e0.test");
+	take(&delivery);
+	cr_assert_str_eq(delivery.first, "r0@e0.test");
 }
 
 /* Nothing else would look at it before the next start. */
@@ -427,20 +427,20 @@ Test(faults, D24_what_could_not_be_moved_back_at_start_is_tried_again)
 {
 	uint64_t stray = world_file(&w, "d", 1, 0);
 	uint64_t ours = world_message(&w, "e", 1);
-	struct world_job job;
+	struct world_delivery delivery;
 
-	take(&job);
+	take(&delivery);
 	cr_assert_eq(
 	    spool_move(&w.s.sp, SPOOL_INCOMING, SPOOL_ACTIVE, stray), 0);
 	world_fail(CALL_RENAME, EROFS, 0);
 	deferred_walk(&w.s);
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, stray), SPOOL_ACTIVE);
 	world_fail(CALL_NONE, 0, 0);
 	w.s.stray_at = 0;
 	w.scans = 0;
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, stray), SPOOL_INCOMING);
 	cr_assert_eq(w.scans, 1, "todo-proc is asked to look");

@@ -1,7 +1,7 @@
 /* What a queued message costs: at most 1 KiB for one recipient, in all of
  * queue-send, and a deferred one much less (D23). */
 #include "queue-send/due.h"
-#include "queue-send/line.h"
+#include "queue-send/backlog.h"
 #include "queue-send/message.h"
 #include "queue-send/send.h"
 #include "sched/sched.h"
@@ -42,8 +42,8 @@ add_message(struct send *send, struct messages *ms, struct sched *s, uint32_t i)
 	free(message_activate(m, 0, &census_len));
 	cr_assert_eq(sched_message_new(s, m, 0, &m->sched), 0);
 	snprintf(nexthop, sizeof(nexthop), "mail.customer-%u.example.org", i);
-	m->line = line_get(send, 0, nexthop);
-	cr_assert_not_null(m->line);
+	m->backlog = backlog_get(send, 0, nexthop);
+	cr_assert_not_null(m->backlog);
 	snprintf(address, sizeof(address), "firstname.lastname@%s", nexthop);
 	cr_assert_eq(sched_rcpt_add(m->sched, 0, nexthop, address, &rcpt), 0);
 	sched_batch_end(m->sched, true, 0);

@@ -26,10 +26,10 @@ end(void)
 TestSuite(peers, .init = start, .fini = end, .timeout = 60);
 
 static void
-take(struct world_job *job)
+take(struct world_delivery *delivery)
 {
-	cr_assert(world_take(&w, job));
-	close(job->fd);
+	cr_assert(world_take(&w, delivery));
+	close(delivery->fd);
 }
 
 struct lie {
@@ -40,17 +40,17 @@ struct lie {
 static void
 lie_and_see(const struct lie *lie)
 {
-	struct world_job again;
+	struct world_delivery again;
 	struct msg msg = lie->msg;
 	uint64_t inode;
 
 	inode = world_message(&w, "u@one.test", 3);
 	take(&again);
 	if (msg.type == MSG_RESULT) {
-		msg.u.RESULT.job += again.job;
+		msg.u.RESULT.job += again.number;
 		msg.u.RESULT.rcpt += again.rcpt[0];
 	} else if (msg.type == MSG_DONE) {
-		msg.u.DONE.job += again.job;
+		msg.u.DONE.job += again.number;
 	}
 	world_result(&w, &again, 1, AGENT_SENT);
 	world_send(w.agent, &msg);
@@ -80,8 +80,9 @@ Test(peers, I18_an_agent_that_lies_is_dropped_and_its_jobs_deferred)
 {
 	static char large[AGENT_TEXT_MAX + 2];
 	const struct lie lies[] = {
-		{ "unknown job", RESULT(1, 0, AGENT_SENT, "2.0.0", MSG_S("")) },
-		{ "recipient of no job",
+		{ "unknown delivery",
+		    RESULT(1, 0, AGENT_SENT, "2.0.0", MSG_S("")) },
+		{ "recipient of no delivery",
 		    RESULT(0, 3, AGENT_SENT, "2.0.0", MSG_S("")) },
 		{ "recipient out of range",
 		    RESULT(0, 4000000000u, AGENT_SENT, "2.0.0", MSG_S("")) },
@@ -95,7 +96,7 @@ Test(peers, I18_an_agent_that_lies_is_dropped_and_its_jobs_deferred)
 		{ "long text",
 		    RESULT(0, 0, AGENT_SENT, "2.0.0",
 			((struct msg_str){ large, sizeof(large) - 1 })) },
-		{ "done with an unknown job",
+		{ "done with an unknown delivery",
 		    { .type = MSG_DONE,
 			.u.DONE = { .job = 7,
 			    .dsn = MSG_S(""),
@@ -118,21 +119,21 @@ Test(peers, I18_an_agent_that_lies_is_dropped_and_its_jobs_deferred)
 Test(peers, I18_an_agent_cannot_end_the_job_of_another)
 {
 	uint64_t inode = world_message(&w, "d", 1);
-	struct world_job job;
+	struct world_delivery delivery;
 	int first = w.agent;
 
-	take(&job);
+	take(&delivery);
 	w.agent = -1;
 	world_link_agent(&w);
 	world_run(&w);
-	world_done(&w, &job); /* by the other one */
+	world_done(&w, &delivery); /* by the other one */
 	world_run(&w);
 	cr_assert_null(w.s.agent[PROGRAM_LOCAL]);
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	io_close(&w.agent);
 	w.agent = first;
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS);
 }
@@ -150,7 +151,7 @@ Test(peers, a_code_that_does_not_fit_the_outcome_is_replaced)
 		{ "", "4.0.0 x" },
 		{ "4.7.1\n", "4.0.0 x" },
 	};
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 	size_t i;
 
@@ -158,11 +159,11 @@ Test(peers, a_code_that_does_not_fit_the_outcome_is_replaced)
 		struct msg msg = RESULT(0, 0, AGENT_DEFERRED, "", MSG_S("x"));
 
 		inode = world_message(&w, "d", 1);
-		take(&job);
-		msg.u.RESULT.job = job.job;
+		take(&delivery);
+		msg.u.RESULT.job = delivery.number;
 		msg.u.RESULT.dsn = MSG_S(cases[i].dsn);
 		world_send(w.agent, &msg);
-		world_done(&w, &job);
+		world_done(&w, &delivery);
 		world_run(&w);
 		cr_assert_str_eq(world_reason(&w, SPOOL_DEFER, inode, 0),
 		    cases[i].want, "%s", cases[i].dsn);
@@ -220,7 +221,7 @@ Test(peers, I17_todo_proc_that_dies_is_asked_again)
 
 	world_deliver(&w, AGENT_DEFERRED);
 	deferred_flush(&w.s);
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	cr_assert_eq(w.nprepared, 1);
 	close(w.todo);
@@ -241,7 +242,7 @@ Test(peers, I17_todo_proc_that_dies_is_asked_again)
 	cr_assert_eq(w.s.due.count, 1);
 	cr_assert_eq(w.s.due.asked, 0);
 	deferred_flush(&w.s);
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	/* That it is not there: forgotten. */
 	cr_assert_eq(spool_remove(&w.s.sp, SPOOL_DEFERRED, inode), 0);

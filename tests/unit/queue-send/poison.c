@@ -30,24 +30,24 @@ offer_asked(struct world *w, uint32_t *done)
 }
 
 static bool
-is_poison(const struct world_job *job)
+is_poison(const struct world_delivery *delivery)
 {
-	return strncmp(job->first, "bad", 3) == 0;
+	return strncmp(delivery->first, "bad", 3) == 0;
 }
 
-/* An agent that takes what there is, at most so many jobs, and dies if one of
- * them is poison; the other jobs end well, or with it. */
+/* An agent that takes what there is, at most so many deliveries, and dies if
+ * one of them is poison; the other deliveries end well, or with it. */
 static void
 live_or_die(struct world *w, uint32_t most, uint32_t *suspects)
 {
-	struct world_job jobs[64];
+	struct world_delivery deliveries[64];
 	uint32_t n = 0, i;
 	bool dies = false;
 
 	*suspects = 0;
-	while (n < most && world_take(w, &jobs[n])) {
-		close(jobs[n].fd);
-		dies |= is_poison(&jobs[n++]);
+	while (n < most && world_take(w, &deliveries[n])) {
+		close(deliveries[n].fd);
+		dies |= is_poison(&deliveries[n++]);
 	}
 	if (dies) {
 		struct message *m;
@@ -61,8 +61,8 @@ live_or_die(struct world *w, uint32_t most, uint32_t *suspects)
 		return;
 	}
 	for (i = 0; i < n; i++) {
-		world_result(w, &jobs[i], 0, AGENT_SENT);
-		world_done(w, &jobs[i]);
+		world_result(w, &deliveries[i], 0, AGENT_SENT);
+		world_done(w, &deliveries[i]);
 	}
 	world_run(w);
 }
@@ -144,18 +144,18 @@ Test(poison, C7_a_large_message_beside_it_is_not_to_blame)
 Test(poison, P15_an_attempt_that_ends_otherwise_begins_the_count_anew)
 {
 	struct world w;
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 	uint32_t done = 0, round;
 
 	world_start(&w, "");
 	inode = world_message(&w, "bad@x.test", 1);
 	for (round = 0; round < 9; round++) {
-		cr_assert(world_take(&w, &job), "round %u", round);
-		close(job.fd);
+		cr_assert(world_take(&w, &delivery), "round %u", round);
+		close(delivery.fd);
 		if (round % 3 == 2) {
-			world_result(&w, &job, 0, AGENT_DEFERRED);
-			world_done(&w, &job);
+			world_result(&w, &delivery, 0, AGENT_DEFERRED);
+			world_done(&w, &delivery);
 		} else {
 			io_close(&w.agent);
 			world_run(&w);
@@ -173,23 +173,23 @@ Test(poison, P15_an_attempt_that_ends_otherwise_begins_the_count_anew)
 Test(poison, P3_agents_that_end_at_the_stop_blame_nobody)
 {
 	struct world w;
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 	uint32_t done = 0, round;
 
 	world_start(&w, "");
 	inode = world_message(&w, "bad@x.test", 1);
 	for (round = 0; round < 2; round++) {
-		cr_assert(world_take(&w, &job));
-		close(job.fd);
+		cr_assert(world_take(&w, &delivery));
+		close(delivery.fd);
 		io_close(&w.agent);
 		world_run(&w);
 		world_link_agent(&w);
 		flush(&w);
 		offer_asked(&w, &done);
 	}
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
 	world_again(&w);
 	cr_expect_eq(world_where(&w, inode), SPOOL_INCOMING);
 	cr_expect_str_eq(world_reason(&w, SPOOL_BOUNCE, inode, 0), "");

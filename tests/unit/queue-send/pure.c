@@ -2,7 +2,7 @@
 #include "ipc/msg.h"
 #include "queue-send/ages.h"
 #include "queue-send/health.h"
-#include "queue-send/intake.h"
+#include "queue-send/admission.h"
 #include "queue-send/jumps.h"
 #include "queue-send/rate.h"
 
@@ -13,9 +13,9 @@
 
 #define S USEC_PER_SEC
 
-/* ---- intake ---- */
+/* ---- admission ---- */
 
-Test(intake, one_from_incoming_one_from_deferred_in_turn)
+Test(admission, one_from_incoming_one_from_deferred_in_turn)
 {
 	static const struct {
 		const char *name;
@@ -33,13 +33,13 @@ Test(intake, one_from_incoming_one_from_deferred_in_turn)
 
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
 		uint32_t waiting[] = { cases[i].incoming, cases[i].deferred };
-		struct intake in = { 0 };
+		struct admission in = { 0 };
 		char got[16] = "";
 		int side, n = 0;
 
-		while ((side = intake_choose(&in, waiting)) >= 0) {
+		while ((side = admission_choose(&in, waiting)) >= 0) {
 			waiting[side]--;
-			got[n++] = side == INTAKE_INCOMING ? 'i' : 'd';
+			got[n++] = side == ADMISSION_INCOMING ? 'i' : 'd';
 		}
 		cr_assert_str_eq(
 		    got, cases[i].want, "%s: %s", cases[i].name, got);
@@ -48,20 +48,20 @@ Test(intake, one_from_incoming_one_from_deferred_in_turn)
 
 /* The turn outlives the times when nothing or only one side waits: who came
  * last does not come first. */
-Test(intake, the_turn_is_remembered)
+Test(admission, the_turn_is_remembered)
 {
-	struct intake in = { 0 };
+	struct admission in = { 0 };
 	uint32_t both[] = { 1, 1 }, none[] = { 0, 0 }, new[] = { 1, 0 };
 
-	cr_assert_eq(intake_choose(&in, both), INTAKE_INCOMING);
-	cr_assert_eq(intake_choose(&in, none), -1);
-	cr_assert_eq(intake_choose(&in, both), INTAKE_DEFERRED);
-	cr_assert_eq(intake_choose(&in, new), INTAKE_INCOMING);
-	cr_assert_eq(intake_choose(&in, new), INTAKE_INCOMING);
-	cr_assert_eq(intake_choose(&in, both), INTAKE_DEFERRED);
+	cr_assert_eq(admission_choose(&in, both), ADMISSION_INCOMING);
+	cr_assert_eq(admission_choose(&in, none), -1);
+	cr_assert_eq(admission_choose(&in, both), ADMISSION_DEFERRED);
+	cr_assert_eq(admission_choose(&in, new), ADMISSION_INCOMING);
+	cr_assert_eq(admission_choose(&in, new), ADMISSION_INCOMING);
+	cr_assert_eq(admission_choose(&in, both), ADMISSION_DEFERRED);
 }
 
-Test(intake, grant)
+Test(admission, grant)
 {
 	static const struct {
 		uint32_t window, granted, waiting, want;
@@ -80,12 +80,12 @@ Test(intake, grant)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(cases); i++)
-		cr_assert_eq(intake_grant(cases[i].window, cases[i].granted,
+		cr_assert_eq(admission_grant(cases[i].window, cases[i].granted,
 				 cases[i].waiting),
 		    cases[i].want, "%zu", i);
-	cr_assert_eq(intake_window(0), 1);
-	cr_assert_eq(intake_window(7), 7);
-	cr_assert_eq(intake_window(20000), MSG_PREP_WINDOW);
+	cr_assert_eq(admission_window(0), 1);
+	cr_assert_eq(admission_window(7), 7);
+	cr_assert_eq(admission_window(20000), MSG_PREP_WINDOW);
 }
 
 /* ---- health ---- */

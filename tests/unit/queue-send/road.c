@@ -45,22 +45,22 @@ spool_is_empty(void)
 Test(road, delivered_and_removed)
 {
 	uint64_t inode = world_message(&w, "d", 2);
-	struct world_job job;
+	struct world_delivery delivery;
 
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	cr_assert_eq(w.s.active, 1);
-	cr_assert(world_take(&w, &job));
-	cr_assert_str_eq(job.first, "r0@d0.test");
-	cr_assert_str_eq(job.nexthop, "d0.test");
-	cr_assert_str_eq(job.sender, "s@here.test");
-	cr_assert_eq(job.content.len, 0, "nobody reads it");
-	cr_assert_eq(job.fd, -1);
+	cr_assert(world_take(&w, &delivery));
+	cr_assert_str_eq(delivery.first, "r0@d0.test");
+	cr_assert_str_eq(delivery.nexthop, "d0.test");
+	cr_assert_str_eq(delivery.sender, "s@here.test");
+	cr_assert_eq(delivery.content.len, 0, "nobody reads it");
+	cr_assert_eq(delivery.fd, -1);
 
-	world_result(&w, &job, 0, AGENT_SENT);
+	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_run(&w);
 	cr_assert_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), "D.",
-	    "marked before the job is done");
-	world_done(&w, &job);
+	    "marked before the delivery is done");
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
 	cr_assert_eq(w.s.counters.delivered, 2);
@@ -71,15 +71,15 @@ Test(road, delivered_and_removed)
 /* mutation: queue-send/dispatch.c, fits_whole() returns false always. */
 Test(road, X14_an_agent_gets_the_content_and_no_queue_file)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 
 	world_message(&w, "x@pipe.test", 1);
-	cr_assert(world_take(&w, &job));
-	cr_assert_eq(job.content.len, 5);
-	cr_assert_eq(memcmp(job.content.data, "a\n\nb\n", 5), 0);
-	cr_assert_eq(job.fd, -1, "no descriptor of the queue file");
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	cr_assert(world_take(&w, &delivery));
+	cr_assert_eq(delivery.content.len, 5);
+	cr_assert_eq(memcmp(delivery.content.data, "a\n\nb\n", 5), 0);
+	cr_assert_eq(delivery.fd, -1, "no descriptor of the queue file");
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	spool_is_empty();
 }
@@ -87,16 +87,16 @@ Test(road, X14_an_agent_gets_the_content_and_no_queue_file)
 Test(road, temporary_failure_is_deferred_and_tried_again)
 {
 	uint64_t inode = world_message(&w, "d", 2);
-	struct world_job job;
+	struct world_delivery delivery;
 
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
-	world_result(&w, &job, 0, AGENT_DEFERRED);
-	world_done(&w, &job);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_assert_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), "D.");
@@ -109,7 +109,7 @@ Test(road, temporary_failure_is_deferred_and_tried_again)
 	cr_assert_eq(w.nprepared, 0);
 
 	deferred_flush(&w.s);
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	cr_assert_eq(w.nprepared, 1);
 	cr_assert_eq(w.prepared[0], inode);
@@ -201,13 +201,13 @@ Test(road, what_is_too_old_expires_after_an_attempt)
 Test(road, recipients_without_a_result_are_deferred)
 {
 	uint64_t inode = world_message(&w, "u@one.test", 3);
-	struct world_job job;
+	struct world_delivery delivery;
 
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
-	cr_assert_eq(job.nrcpts, 3, "one destination");
-	world_result(&w, &job, 1, AGENT_SENT);
-	world_done(&w, &job);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
+	cr_assert_eq(delivery.nrcpts, 3, "one destination");
+	world_result(&w, &delivery, 1, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_assert_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".D.");
@@ -229,13 +229,13 @@ Test(road, without_its_agent_a_transport_waits)
 Test(road, an_agent_that_dies_is_not_held_against_the_message)
 {
 	uint64_t inode = world_file(&w, "d", 1, 6 * 86400); /* too old */
-	struct world_job job;
+	struct world_delivery delivery;
 	const struct due *d;
 
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_run(&w);
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
 	close(w.agent);
 	w.agent = -1;
 	world_run(&w);
@@ -249,12 +249,12 @@ Test(road, an_agent_that_dies_is_not_held_against_the_message)
 	/* The next death doubles it. */
 	world_link_agent(&w);
 	deferred_flush(&w.s);
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	world_offer(&w, SPOOL_DEFERRED, inode);
 	world_run(&w);
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
 	world_link_agent(&w); /* replaced while it runs */
 	world_run(&w);
 	d = due_find(&w.s.due, inode);
@@ -265,12 +265,12 @@ Test(road, an_agent_that_dies_is_not_held_against_the_message)
 Test(road, results_that_an_agent_sent_before_its_end_count)
 {
 	uint64_t inode = world_message(&w, "d", 1);
-	struct world_job job;
+	struct world_delivery delivery;
 
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_link_agent(&w); /* its successor is there before it is read */
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS);
@@ -284,7 +284,7 @@ TestSuite(limits, .fini = end, .timeout = 60);
 Test(limits, recipients_come_in_batches)
 {
 	uint32_t sent = 0, most = 0;
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 
 	world_start(&w,
@@ -297,13 +297,13 @@ Test(limits, recipients_come_in_batches)
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_message(&w, "e", 90);
 	world_message(&w, "f", 9);
-	while (world_take(&w, &job)) {
+	while (world_take(&w, &delivery)) {
 		most = sched_figures(w.s.sched).recipients > most
 		    ? sched_figures(w.s.sched).recipients
 		    : most;
-		close(job.fd);
-		world_result(&w, &job, 0, AGENT_SENT);
-		world_done(&w, &job);
+		close(delivery.fd);
+		world_result(&w, &delivery, 0, AGENT_SENT);
+		world_done(&w, &delivery);
 		world_run(&w);
 		sent++;
 	}
@@ -318,7 +318,7 @@ Test(limits, incoming_and_deferred_take_turns_when_it_is_full)
 {
 	uint64_t inode[6], got[6];
 	char order[8] = "";
-	struct world_job job;
+	struct world_delivery delivery;
 	int i, k;
 
 	world_start(&w, "qmgr_message_active_limit = 1\n");
@@ -328,9 +328,9 @@ Test(limits, incoming_and_deferred_take_turns_when_it_is_full)
 		world_deliver(&w, AGENT_DEFERRED);
 		cr_assert_eq(world_where(&w, inode[i]), SPOOL_DEFERRED);
 	}
-	w.s.intake.turn = INTAKE_INCOMING;
+	w.s.admission.turn = ADMISSION_INCOMING;
 	deferred_flush(&w.s);
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 	for (i = 0, k = 3; i < 6; i++) {
 		if (k < 6 && w.credit > 0)
@@ -340,12 +340,12 @@ Test(limits, incoming_and_deferred_take_turns_when_it_is_full)
 			    &w, SPOOL_DEFERRED, w.prepared[--w.nprepared]);
 		world_run(&w);
 		cr_assert_eq(w.s.active, 1, "the limit holds");
-		cr_assert(world_take(&w, &job));
-		close(job.fd);
+		cr_assert(world_take(&w, &delivery));
+		close(delivery.fd);
 		got[i] = w.s.counters.accepted;
-		order[i] = job.id[0] == '\0' ? '?' : 'x';
-		world_result(&w, &job, 0, AGENT_SENT);
-		world_done(&w, &job);
+		order[i] = delivery.id[0] == '\0' ? '?' : 'x';
+		world_result(&w, &delivery, 0, AGENT_SENT);
+		world_done(&w, &delivery);
 		world_run(&w);
 	}
 	/* accepted counts 1 more for each that came from incoming. */
@@ -361,16 +361,17 @@ Test(road, after_a_crash_everything_goes_on)
 {
 	uint64_t a = world_message(&w, "d", 2), b = world_message(&w, "d", 1),
 		 c = world_message(&w, "d", 1);
-	struct world_job job;
+	struct world_delivery delivery;
 	int i;
 
 	/* a: one delivered; b: delivered, not removed; c: failed, not held. */
 	for (i = 0; i < 4; i++) {
-		cr_assert(world_take(&w, &job));
-		close(job.fd);
-		if (strcmp(job.first, "r1@d1.test") == 0)
+		cr_assert(world_take(&w, &delivery));
+		close(delivery.fd);
+		if (strcmp(delivery.first, "r1@d1.test") == 0)
 			continue;
-		world_result(&w, &job, 0, i == 3 ? AGENT_FAILED : AGENT_SENT);
+		world_result(
+		    &w, &delivery, 0, i == 3 ? AGENT_FAILED : AGENT_SENT);
 	}
 	world_run(&w);
 	world_again(&w);
@@ -417,7 +418,7 @@ Test(road, due_times_survive_a_restart)
 /* A restored backup: the inode makes another id of it. */
 Test(road, D21_two_files_of_the_same_message_have_ids_of_their_own)
 {
-	struct world_job job[2];
+	struct world_delivery delivery[2];
 	char path[160], copy[160], content[4096];
 	struct stat st;
 	uint64_t inode;
@@ -443,8 +444,8 @@ Test(road, D21_two_files_of_the_same_message_have_ids_of_their_own)
 	world_offer(&w, SPOOL_INCOMING, (uint64_t)st.st_ino);
 	world_run(&w);
 	for (i = 0; i < 2; i++) {
-		cr_assert(world_take(&w, &job[i]), "both are delivered");
-		close(job[i].fd);
+		cr_assert(world_take(&w, &delivery[i]), "both are delivered");
+		close(delivery[i].fd);
 	}
-	cr_expect_str_neq(job[0].id, job[1].id);
+	cr_expect_str_neq(delivery[0].id, delivery[1].id);
 }

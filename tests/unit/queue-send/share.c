@@ -39,26 +39,25 @@ answer(uint32_t from)
 }
 
 static uint32_t
-in_line(const char *name)
+nparked(const char *name)
 {
-	const struct line *line = line_find(
+	const struct backlog *b = backlog_find(
 	    &w.s, (uint32_t)conf_transport_find(&w.conf, "discard"), name);
 
-	return line == NULL || line->tail == NULL ? 0
-						  : line->tail->due.nwaiting;
+	return b == NULL || b->parked == NULL ? 0 : b->parked->due.nwaiting;
 }
 
-/* mutation: line_is_beyond() is always false. */
+/* mutation: backlog_is_beyond() is always false. */
 Test(share, N19_beyond_it_mail_is_parked_and_nothing_is_done_with_it)
 {
 	uint64_t inode[12], other;
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t i, turns = w.nprepared;
 
 	for (i = 0; i < 12; i++)
 		inode[i] = world_message(&w, "a@hangs.test", 1);
 	cr_expect_eq(w.s.active, 4);
-	cr_expect_eq(in_line("hangs.test"), 8);
+	cr_expect_eq(nparked("hangs.test"), 8);
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
 	for (i = 0; i < 12; i++)
 		cr_expect_eq(world_where(&w, inode[i]),
@@ -71,18 +70,18 @@ Test(share, N19_beyond_it_mail_is_parked_and_nothing_is_done_with_it)
 	cr_expect_eq(w.s.health.errors, 0);
 	world_fail(CALL_NONE, 0, 0);
 	other = world_message(&w, "b@other.test", 1);
-	cr_assert(world_take(&w, &job)); /* of hangs.test */
-	close(job.fd);
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
-	cr_expect_str_eq(job.nexthop, "other.test");
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	cr_assert(world_take(&w, &delivery)); /* of hangs.test */
+	close(delivery.fd);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
+	cr_expect_str_eq(delivery.nexthop, "other.test");
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_eq(world_where(&w, other), SPOOL_NDIRS);
 }
 
-/* mutation: due_ask_line() takes the last of the line. */
+/* mutation: due_ask_backlog() takes the last of the line. */
 Test(share, what_is_parked_comes_in_order_as_places_become_free)
 {
 	uint64_t inode[30];
@@ -94,14 +93,14 @@ Test(share, what_is_parked_comes_in_order_as_places_become_free)
 		world_run(&w);
 	}
 	for (seen = 0; seen < 30; answered = answer(answered)) {
-		struct world_job job;
+		struct world_delivery delivery;
 
-		cr_assert(world_take(&w, &job), "%u", seen);
-		close(job.fd);
+		cr_assert(world_take(&w, &delivery), "%u", seen);
+		close(delivery.fd);
 		cr_expect_leq(w.s.active, 4);
 		cr_expect_eq(world_where(&w, inode[seen]), SPOOL_ACTIVE);
-		world_result(&w, &job, 0, AGENT_SENT);
-		world_done(&w, &job);
+		world_result(&w, &delivery, 0, AGENT_SENT);
+		world_done(&w, &delivery);
 		world_run(&w);
 		cr_expect_eq(world_where(&w, inode[seen]), SPOOL_NDIRS,
 		    "the oldest, %u", seen);
@@ -114,25 +113,25 @@ Test(share, what_is_parked_comes_in_order_as_places_become_free)
 /* New mail goes behind what is parked, though there is a place. */
 Test(share, nobody_comes_before_what_is_parked)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t late;
 	uint32_t i;
 
 	for (i = 0; i < 6; i++)
 		world_message(&w, "a@slow.test", 1);
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_done(&w, &job);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_eq(w.s.active, 3);
 	cr_expect_eq(w.nprepared, 1);
 	late = world_message(&w, "late@slow.test", 1);
 	cr_expect_eq(world_where(&w, late), SPOOL_DEFERRED);
-	cr_expect_eq(in_line("slow.test"), 2);
+	cr_expect_eq(nparked("slow.test"), 2);
 }
 
-/* mutation: line_places() is always the share of the whole. */
+/* mutation: backlog_limit() is always the share of the whole. */
 Test(share, several_that_hang_never_have_all_of_it)
 {
 	char to[32];
@@ -148,7 +147,7 @@ Test(share, several_that_hang_never_have_all_of_it)
 	cr_expect_lt(w.s.active, 95, "%u", w.s.active);
 	cr_expect_eq(w.s.active + w.s.due.parked, 12 * 22);
 	world_message(&w, "b@other.test", 1);
-	cr_expect_eq(in_line("other.test"), 0, "there is a place");
+	cr_expect_eq(nparked("other.test"), 0, "there is a place");
 }
 
 /* ---- several destinations ---- */
@@ -156,7 +155,7 @@ Test(share, several_that_hang_never_have_all_of_it)
 /* mutation: claims_settle() never lets a message leave. */
 Test(share, the_others_of_a_message_are_delivered_and_the_rest_is_parked)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t both;
 	uint32_t i;
 
@@ -165,36 +164,36 @@ Test(share, the_others_of_a_message_are_delivered_and_the_rest_is_parked)
 	cr_assert_eq(w.s.active, 4);
 	both = world_message(&w, "x", 3); /* x0.test, x1.test, x2.test */
 	cr_assert_eq(w.s.active, 5);
-	cr_assert(world_take(&w, &job)); /* the window of x0.test */
-	close(job.fd);
+	cr_assert(world_take(&w, &delivery)); /* the window of x0.test */
+	close(delivery.fd);
 	for (i = 0; i < 2; i++) {
-		cr_assert(world_take(&w, &job));
-		close(job.fd);
-		world_result(&w, &job, 0, AGENT_SENT);
-		world_done(&w, &job);
+		cr_assert(world_take(&w, &delivery));
+		close(delivery.fd);
+		world_result(&w, &delivery, 0, AGENT_SENT);
+		world_done(&w, &delivery);
 		world_run(&w);
 	}
 	cr_expect_str_eq(world_marks(&w, SPOOL_DEFERRED, both), ".DD");
 	cr_expect_eq(w.s.active, 4);
-	cr_expect_eq(in_line("x0.test"), 3);
+	cr_expect_eq(nparked("x0.test"), 3);
 	cr_expect_eq(w.s.counters.deferred, 0, "that was no attempt");
 }
 
 /* mutation: share_admit() forgets whose turn it was. */
 Test(share, one_without_names_that_was_parked_has_its_turn)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t i, answered = 0, done = 0;
 
 	w.unnamed = true;
 	for (i = 0; i < 12; i++)
 		world_message(&w, "a@x0.test", 1);
 	cr_expect_eq(w.s.active, 4);
-	cr_expect_eq(in_line("x0.test"), 8);
-	for (; world_take(&w, &job); done++) {
-		close(job.fd);
-		world_result(&w, &job, 0, AGENT_SENT);
-		world_done(&w, &job);
+	cr_expect_eq(nparked("x0.test"), 8);
+	for (; world_take(&w, &delivery); done++) {
+		close(delivery.fd);
+		world_result(&w, &delivery, 0, AGENT_SENT);
+		world_done(&w, &delivery);
 		world_run(&w);
 		answered = answer(answered);
 	}
@@ -205,27 +204,27 @@ Test(share, one_without_names_that_was_parked_has_its_turn)
 /* ---- dead destinations ---- */
 
 static void
-kill_it(struct world_job *job)
+kill_it(struct world_delivery *delivery)
 {
-	cr_assert(world_take(&w, job));
-	close(job->fd);
-	world_site_failed(&w, job);
+	cr_assert(world_take(&w, delivery));
+	close(delivery->fd);
+	world_site_failed(&w, delivery);
 	world_run(&w);
 }
 
 /* mutation: share_ask() does not ask whether it is dead. */
 Test(share, N15_of_a_dead_one_the_parked_stay_parked)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t i, before;
 
 	for (i = 0; i < 60; i++)
 		world_message(&w, "a@dies.test", 1);
-	kill_it(&job);
+	kill_it(&delivery);
 	cr_expect_eq(w.s.active, 0, "they are deferred");
 	cr_expect_eq(w.s.counters.deferred, 4);
 	cr_expect_leq(w.nprepared, 4, "one at a time");
-	cr_expect_geq(in_line("dies.test"), 52);
+	cr_expect_geq(nparked("dies.test"), 52);
 	before = w.nprepared;
 	world_message(&w, "b@other.test", 1);
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
@@ -235,24 +234,24 @@ Test(share, N15_of_a_dead_one_the_parked_stay_parked)
 	world_run(&w);
 	(void)answer(0);
 	cr_expect_eq(w.s.active, 4);
-	cr_expect(world_take(&w, &job));
-	close(job.fd);
+	cr_expect(world_take(&w, &delivery));
+	close(delivery.fd);
 }
 
 /* All are due at once: most are put in line in memory, some asked for. */
 Test(share, what_is_due_together_is_not_asked_for_together)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t i, answered = 0;
 
 	for (i = 0; i < 60; i++)
 		world_message(&w, "a@dies.test", 1);
-	kill_it(&job);
+	kill_it(&delivery);
 	/* All of them go by, deferred without an attempt. */
 	while (w.s.counters.deferred < 60) {
 		w.s.now += USEC_PER_SEC;
 		share_flush(&w.s);
-		send_kick(&w.s);
+		send_wake(&w.s);
 		world_run(&w);
 		answered = answer(answered);
 	}
@@ -269,7 +268,7 @@ Test(share, what_is_due_together_is_not_asked_for_together)
 /* mutation: found() of the walk passes over files without a due time. */
 Test(share, a_restart_finds_all_of_it)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t i, answered = 0, done = 0;
 
 	for (i = 0; i < 15; i++)
@@ -279,11 +278,11 @@ Test(share, a_restart_finds_all_of_it)
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 4);
 	for (i = 0; i < 40; i++) {
 		answered = answer(answered);
-		if (!world_take(&w, &job))
+		if (!world_take(&w, &delivery))
 			continue;
-		close(job.fd);
-		world_result(&w, &job, 0, AGENT_SENT);
-		world_done(&w, &job);
+		close(delivery.fd);
+		world_result(&w, &delivery, 0, AGENT_SENT);
+		world_done(&w, &delivery);
 		world_run(&w);
 		done++;
 	}
@@ -318,17 +317,17 @@ Test(share, the_longest_parked_comes_first_after_a_restart)
 /* mutation: share_reroute() does nothing. */
 Test(share, a_corrected_route_is_followed)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t i;
 
 	for (i = 0; i < 30; i++)
 		world_message(&w, "a@hangs.test", 1);
-	cr_assert_eq(in_line("hangs.test"), 26);
+	cr_assert_eq(nparked("hangs.test"), 26);
 	world_reload(&w, "qmgr_message_active_limit = 20\n");
 	cr_expect_eq(w.nprepared, 20, "as many as fit");
 	(void)answer(0);
-	cr_expect(world_take(&w, &job));
-	close(job.fd);
+	cr_expect(world_take(&w, &delivery));
+	close(delivery.fd);
 }
 
 Test(share, another_todo_proc_is_asked_again)
@@ -378,7 +377,7 @@ Test(share, offered_twice)
 	for (i = 0; i < 4; i++)
 		world_message(&w, "a@slow.test", 1);
 	inode = world_message(&w, "b@slow.test", 1);
-	cr_assert_eq(in_line("slow.test"), 1);
+	cr_assert_eq(nparked("slow.test"), 1);
 	msg.u.MESSAGE = (struct msg_MESSAGE){ .inode = inode,
 		.dir = SPOOL_INCOMING,
 		.sender = MSG_S("s@here.test"),
@@ -386,7 +385,7 @@ Test(share, offered_twice)
 	w.credit--;
 	world_send(w.todo, &msg);
 	world_run(&w);
-	cr_expect_eq(in_line("slow.test"), 1, "as it was");
+	cr_expect_eq(nparked("slow.test"), 1, "as it was");
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
@@ -425,7 +424,7 @@ Test(share, names_that_todo_proc_may_not_send)
 /* mutation: sched_message_room() of a first batch is the whole file. */
 Test(share, a_large_message_does_not_hold_all_recipient_slots)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t i;
 
 	world_end(&w);
@@ -434,8 +433,8 @@ Test(share, a_large_message_does_not_hold_all_recipient_slots)
 	    "default_recipient_limit = 200\n"
 	    "initial_destination_concurrency = 1\n");
 	world_message(&w, "a@hangs.test", 5000);
-	cr_assert(world_take(&w, &job));
-	close(job.fd);
+	cr_assert(world_take(&w, &delivery));
+	close(delivery.fd);
 	for (i = 0; i < 20; i++)
 		world_message(&w, "b@other.test", 2);
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 20);

@@ -35,10 +35,10 @@ end(void)
 TestSuite(sync, .init = start, .fini = end, .timeout = 60);
 
 static void
-take(struct world_job *job)
+take(struct world_delivery *delivery)
 {
-	cr_assert(world_take(&w, job));
-	close(job->fd);
+	cr_assert(world_take(&w, delivery));
+	close(delivery->fd);
 }
 
 /* Two recipients, the first with this outcome and the second with that. */
@@ -47,15 +47,15 @@ two(enum agent_outcome first, enum agent_outcome second)
 {
 	const enum agent_outcome outcomes[] = { first, second };
 	uint64_t inode = world_message(&w, "d", 2);
-	struct world_job job;
+	struct world_delivery delivery;
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		take(&job);
+		take(&delivery);
 		if (i == 0)
 			(void)world_trace();
-		world_result(&w, &job, 0, outcomes[i]);
-		world_done(&w, &job);
+		world_result(&w, &delivery, 0, outcomes[i]);
+		world_done(&w, &delivery);
 		world_run(&w);
 	}
 	return inode;
@@ -98,15 +98,15 @@ Test(sync, D32_what_has_no_marks_and_what_is_removed_waits_for_no_sync)
 {
 	static const enum agent_outcome outcomes[] = { AGENT_SENT,
 		AGENT_DEFERRED };
-	struct world_job job;
+	struct world_delivery delivery;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(outcomes); i++) {
 		world_message(&w, "d", 1);
-		take(&job);
+		take(&delivery);
 		(void)world_trace();
-		world_result(&w, &job, 0, outcomes[i]);
-		world_done(&w, &job);
+		world_result(&w, &delivery, 0, outcomes[i]);
+		world_done(&w, &delivery);
 		world_run(&w);
 		cr_expect_null(strpbrk(world_trace(), "fs"), "%zu", i);
 		cr_expect_eq(w.s.active, 0);
@@ -119,22 +119,22 @@ Test(sync, D32_what_is_put_aside_is_synced_too)
 	static const int errors[] = { -EOWNERDEAD, -ECANCELED, -EIO };
 	static const enum spool_dir dirs[] = { SPOOL_HOLD, SPOOL_INCOMING,
 		SPOOL_DEFERRED };
-	struct world_job job;
+	struct world_delivery delivery;
 	struct message *m;
 	uint64_t inode;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(errors); i++) {
 		inode = world_message(&w, "d", 2);
-		take(&job);
-		world_result(&w, &job, 0, AGENT_SENT);
+		take(&delivery);
+		world_result(&w, &delivery, 0, AGENT_SENT);
 		world_run(&w);
 		(void)world_trace();
 		m = messages_find(&w.s.messages, inode);
 		message_fail(m, errors[i]);
-		world_done(&w, &job);
-		take(&job);
-		world_done(&w, &job);
+		world_done(&w, &delivery);
+		take(&delivery);
+		world_done(&w, &delivery);
 		world_run(&w);
 		cr_expect_eq(world_where(&w, inode), dirs[i], "%zu", i);
 		cr_expect(before(world_trace(), 'f', 'r'), "%zu", i);
@@ -163,7 +163,7 @@ pass_interval(void)
 {
 	cr_assert_gt(w.s.sync.changed_at, 0);
 	w.s.sync.changed_at -= w.conf.mark_sync_interval;
-	send_kick(&w.s);
+	send_wake(&w.s);
 	world_run(&w);
 }
 
@@ -171,20 +171,20 @@ pass_interval(void)
 Test(sync, D32_marks_of_a_message_that_stays_are_synced_in_time)
 {
 	uint64_t inode = world_message(&w, "d", 2);
-	struct world_job job[2];
+	struct world_delivery delivery[2];
 
-	take(&job[0]);
-	take(&job[1]);
-	world_result(&w, &job[0], 0, AGENT_SENT);
-	world_done(&w, &job[0]);
+	take(&delivery[0]);
+	take(&delivery[1]);
+	world_result(&w, &delivery[0], 0, AGENT_SENT);
+	world_done(&w, &delivery[0]);
 	world_run(&w);
 	(void)world_trace();
 	pass_interval();
 	cr_expect_str_eq(world_trace(), "s");
 	cr_expect_eq(w.s.sync.changed_at, 0);
 	/* Nothing of its own is left to sync. */
-	world_result(&w, &job[1], 0, AGENT_DEFERRED);
-	world_done(&w, &job[1]);
+	world_result(&w, &delivery[1], 0, AGENT_DEFERRED);
+	world_done(&w, &delivery[1]);
 	world_run(&w);
 	cr_expect_null(strpbrk(world_trace(), "fs"));
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
@@ -204,15 +204,15 @@ Test(sync, D32_a_removal_is_synced_in_time)
 Test(sync, D7_after_a_failed_sync_of_the_whole_each_message_proves_its_own)
 {
 	uint64_t inode = world_message(&w, "d", 2);
-	struct world_job job[2];
+	struct world_delivery delivery[2];
 	int i;
 
-	take(&job[0]);
-	take(&job[1]);
+	take(&delivery[0]);
+	take(&delivery[1]);
 	for (i = 0; i < 2; i++) { /* the second one says that all is well */
 		world_fail(i == 0 ? CALL_SYNCFS : CALL_NONE, EIO, 1);
 		if (i == 0)
-			world_result(&w, &job[0], 0, AGENT_SENT);
+			world_result(&w, &delivery[0], 0, AGENT_SENT);
 		else
 			sync_changed(&w.s);
 		world_run(&w);
@@ -220,9 +220,9 @@ Test(sync, D7_after_a_failed_sync_of_the_whole_each_message_proves_its_own)
 	}
 	cr_expect_eq(w.s.health.errors, 1);
 	(void)world_trace();
-	world_done(&w, &job[0]);
-	world_result(&w, &job[1], 0, AGENT_DEFERRED);
-	world_done(&w, &job[1]);
+	world_done(&w, &delivery[0]);
+	world_result(&w, &delivery[1], 0, AGENT_DEFERRED);
+	world_done(&w, &delivery[1]);
 	world_run(&w);
 	cr_expect(before(world_trace(), 'f', 'r'));
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
@@ -264,10 +264,10 @@ TestSuite(
 static void
 await_sync(void)
 {
-	struct pollfd p = {
-		.fd = w.s.sync.jobs == 0 ? -1 : event_get_fd(w.s.sync.done),
-		.events = POLLIN
-	};
+	struct pollfd p = { .fd = w.s.sync.tasks == 0
+		    ? -1
+		    : event_get_fd(w.s.sync.done),
+		.events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, 30000), 1);
 	world_run(&w);
@@ -310,26 +310,26 @@ Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
 	cr_assert_eq(write(gate[1], "", 1), 1);
 	await_sync();
 	cr_assert_eq(w.s.active, 0);
-	cr_assert_eq(w.s.sync.jobs, 0);
+	cr_assert_eq(w.s.sync.tasks, 0);
 }
 
 /* mutation: queue-send/sync.c: MANY is a million. */
 Test(sync_threads, D32_many_that_leave_are_synced_at_once)
 {
-	struct world_job job[2];
+	struct world_delivery delivery[2];
 	int i;
 
 	for (i = 0; i < MANY; i++)
 		world_message(&w, "d", 2);
-	while (world_take(&w, &job[0])) {
-		close(job[0].fd);
-		world_result(&w, &job[0], 0,
-		    strncmp(job[0].first, "r0", 2) == 0 ? AGENT_SENT
-							: AGENT_DEFERRED);
-		world_done(&w, &job[0]);
+	while (world_take(&w, &delivery[0])) {
+		close(delivery[0].fd);
+		world_result(&w, &delivery[0], 0,
+		    strncmp(delivery[0].first, "r0", 2) == 0 ? AGENT_SENT
+							     : AGENT_DEFERRED);
+		world_done(&w, &delivery[0]);
 		world_run(&w);
 	}
-	cr_expect_leq(w.s.sync.jobs, 64);
+	cr_expect_leq(w.s.sync.tasks, 64);
 	close(gate[1]);
 	gate[1] = -1;
 	while (w.s.active > 0)
@@ -358,16 +358,16 @@ Test(sync, D12_an_active_message_with_a_second_name_has_one_after_the_start)
 /* mutation: queue-send/recover.c: recover_at_start() calls no sync_marks(). */
 Test(sync, D32_marks_of_the_last_run_are_synced_once_before_they_move)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	const char *trace;
 	int i;
 
 	for (i = 0; i < 3; i++)
 		world_message(&w, "d", 2);
 	for (i = 0; i < 6; i++) {
-		take(&job);
-		if (strncmp(job.first, "r0", 2) == 0)
-			world_result(&w, &job, 0, AGENT_SENT);
+		take(&delivery);
+		if (strncmp(delivery.first, "r0", 2) == 0)
+			world_result(&w, &delivery, 0, AGENT_SENT);
 	}
 	world_run(&w);
 	(void)world_trace();
@@ -382,12 +382,13 @@ Test(sync, D32_marks_of_the_last_run_are_synced_once_before_they_move)
 Test(sync, D24_a_failure_that_lost_its_reason_is_pending_again)
 {
 	uint64_t inode = world_message(&w, "d", 3);
-	struct world_job job;
+	struct world_delivery delivery;
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		take(&job);
-		world_result(&w, &job, 0, i < 2 ? AGENT_FAILED : AGENT_SENT);
+		take(&delivery);
+		world_result(
+		    &w, &delivery, 0, i < 2 ? AGENT_FAILED : AGENT_SENT);
 		world_run(&w);
 		if (i == 0)
 			cr_assert_eq(

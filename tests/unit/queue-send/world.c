@@ -191,7 +191,7 @@ pass_lost(struct world *w)
 	TAILQ_FOREACH (agent, &w->s.agents, link)
 		if (agent->wire == NULL && agent->over_at > 0) {
 			agent->over_at = 0;
-			send_kick(&w->s);
+			send_wake(&w->s);
 		}
 }
 
@@ -378,7 +378,7 @@ take_whole(struct chan_frame *frame)
 }
 
 bool
-world_take(struct world *w, struct world_job *ret)
+world_take(struct world *w, struct world_delivery *ret)
 {
 	static struct chan_frame frame;
 	const struct msg_DELIVER_WHOLE *f = &frame.msg.u.DELIVER_WHOLE;
@@ -388,7 +388,7 @@ world_take(struct world *w, struct world_job *ret)
 	if (w->agent < 0 || chan_recv(w->agent, &frame) != 1)
 		return false;
 	take_whole(&frame);
-	*ret = (struct world_job){ .job = f->job,
+	*ret = (struct world_delivery){ .number = f->job,
 		.nrcpts = f->nrcpts,
 		.fd = frame.fd,
 		.content = f->content };
@@ -411,16 +411,16 @@ world_take(struct world *w, struct world_job *ret)
 }
 
 void
-world_result(struct world *w, const struct world_job *job, uint32_t place,
-    enum agent_outcome outcome)
+world_result(struct world *w, const struct world_delivery *delivery,
+    uint32_t place, enum agent_outcome outcome)
 {
 	static const char *const dsn[] = { "2.1.5", "4.2.1", "5.1.1" };
 
 	world_send(w->agent,
 	    &(struct msg){ .type = MSG_RESULT,
 		.u.RESULT = {
-		    .job = job->job,
-		    .rcpt = job->rcpt[place],
+		    .job = delivery->number,
+		    .rcpt = delivery->rcpt[place],
 		    .outcome = (uint8_t)outcome,
 		    .dsn = MSG_S(dsn[outcome]),
 		    .relay = MSG_S("test"),
@@ -429,13 +429,13 @@ world_result(struct world *w, const struct world_job *job, uint32_t place,
 }
 
 static void
-send_done_frame(struct world *w, const struct world_job *job, bool site_failed,
-    const char *dsn, const char *text)
+send_done_frame(struct world *w, const struct world_delivery *delivery,
+    bool site_failed, const char *dsn, const char *text)
 {
 	world_send(w->agent,
 	    &(struct msg){ .type = MSG_DONE,
 		.u.DONE = {
-		    .job = job->job,
+		    .job = delivery->number,
 		    .site_failed = site_failed,
 		    .dsn = { dsn, strlen(dsn) },
 		    .text = { text, strlen(text) },
@@ -443,34 +443,34 @@ send_done_frame(struct world *w, const struct world_job *job, bool site_failed,
 }
 
 void
-world_done(struct world *w, const struct world_job *job)
+world_done(struct world *w, const struct world_delivery *delivery)
 {
-	send_done_frame(w, job, false, "", "");
+	send_done_frame(w, delivery, false, "", "");
 }
 
 void
-world_site_failed(struct world *w, const struct world_job *job)
+world_site_failed(struct world *w, const struct world_delivery *delivery)
 {
-	send_done_frame(w, job, true, "4.4.1", "no connection");
+	send_done_frame(w, delivery, true, "4.4.1", "no connection");
 }
 
 void
-world_agent_failed(struct world *w, const struct world_job *job)
+world_agent_failed(struct world *w, const struct world_delivery *delivery)
 {
-	send_done_frame(w, job, false, "4.3.0", "no descriptors");
+	send_done_frame(w, delivery, false, "4.3.0", "no descriptors");
 }
 
 uint32_t
 world_deliver(struct world *w, enum agent_outcome outcome)
 {
-	struct world_job job;
+	struct world_delivery delivery;
 	uint32_t n = 0, i;
 
-	for (; world_take(w, &job); n++) {
-		close(job.fd);
-		for (i = 0; i < job.nrcpts; i++)
-			world_result(w, &job, i, outcome);
-		world_done(w, &job);
+	for (; world_take(w, &delivery); n++) {
+		close(delivery.fd);
+		for (i = 0; i < delivery.nrcpts; i++)
+			world_result(w, &delivery, i, outcome);
+		world_done(w, &delivery);
 		world_run(w);
 	}
 	return n;

@@ -69,22 +69,23 @@ uint64_t world_message(struct world *w, const char *format, uint32_t n);
 
 /* The next frame that the agent got; false: none. content is good until the
  * next one; fd, -1 where the frame had the content, is for the caller. */
-struct world_job {
-	uint64_t job;
+struct world_delivery {
+	uint64_t number;
 	uint32_t nrcpts, rcpt[AGENT_RCPTS_MAX];
 	char first[ADDRESS_MAX + 1]; /* recipient */
 	char id[QUEUE_ID_SIZE], nexthop[256], sender[ADDRESS_MAX + 1];
 	struct msg_str content;
 	int fd;
 };
-bool world_take(struct world *w, struct world_job *ret);
-void world_result(struct world *w, const struct world_job *job, uint32_t place,
-    enum agent_outcome outcome);
-void world_done(struct world *w, const struct world_job *job);
+bool world_take(struct world *w, struct world_delivery *ret);
+void world_result(struct world *w, const struct world_delivery *delivery,
+    uint32_t place, enum agent_outcome outcome);
+void world_done(struct world *w, const struct world_delivery *delivery);
 /* DONE of a site that could not be reached, and of an agent in trouble. */
-void world_site_failed(struct world *w, const struct world_job *job);
-void world_agent_failed(struct world *w, const struct world_job *job);
-/* Take jobs and end all with this outcome until there are none; their number.
+void world_site_failed(struct world *w, const struct world_delivery *delivery);
+void world_agent_failed(struct world *w, const struct world_delivery *delivery);
+/* Take deliveries and end all with this outcome until there are none; their
+ * number.
  */
 uint32_t world_deliver(struct world *w, enum agent_outcome outcome);
 void world_send(int sock, const struct msg *msg);

@@ -1,4 +1,4 @@
-#include "queue-send/places.h"
+#include "queue-send/site_table.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ fill(const struct send *s, struct parameters *p)
 		.sites = p->sites,
 		.names = p->names,
 		.count = conf->ntransports,
-		.queues = s->places.queues,
+		.queues = s->sites.queues,
 	};
 	uint32_t i;
 
@@ -56,39 +56,39 @@ random_seed(void)
 }
 
 int
-places_init(struct send *s)
+site_table_init(struct send *s)
 {
 	struct parameters p;
 	struct shared_params params;
 
-	s->places = (struct places){ .queues = 1, .count_at = USEC_NEVER };
+	s->sites = (struct send_sites){ .queues = 1, .count_at = USEC_NEVER };
 	params = fill(s, &p);
-	return shared_new(&params, random_seed(), &s->places.shared);
+	return shared_new(&params, random_seed(), &s->sites.shared);
 }
 
 int
-places_configure(struct send *s)
+site_table_configure(struct send *s)
 {
 	struct parameters p;
 	const struct shared_params params = fill(s, &p);
 
-	return shared_configure(s->places.shared, &params);
+	return shared_configure(s->sites.shared, &params);
 }
 
 void
-places_done(struct send *s)
+site_table_done(struct send *s)
 {
-	if (s->places.wake != NULL)
-		event_free(s->places.wake);
-	s->places.wake = NULL;
-	shared_free(&s->places.shared);
+	if (s->sites.wake != NULL)
+		event_free(s->sites.wake);
+	s->sites.wake = NULL;
+	shared_free(&s->sites.shared);
 }
 
 void
-places_abandon(struct send *s)
+site_table_abandon(struct send *s)
 {
-	if (shared_is_attached(s->places.shared))
-		shared_abandon(s->places.shared);
+	if (shared_is_attached(s->sites.shared))
+		shared_abandon(s->sites.shared);
 }
 
 /* ---- no segment: how many are we? ---- */
@@ -115,22 +115,22 @@ count_again(struct send *s)
 {
 	const uint32_t queues = count_queues(s->conf);
 
-	s->places.count_at = s->now + COUNT_EVERY;
-	if (queues == s->places.queues)
+	s->sites.count_at = s->now + COUNT_EVERY;
+	if (queues == s->sites.queues)
 		return;
 	log_info(
 	    "limits of destinations are divided by %" PRIu32 " queues", queues);
-	s->places.queues = queues;
+	s->sites.queues = queues;
 	schedule_configure(s);
 }
 
 void
-places_missing(struct send *s)
+site_table_missing(struct send *s)
 {
 	log_warning("there is no common table of destinations: limits are "
 		    "divided, and what is dead is learned alone");
 	count_again(s);
-	send_kick(s);
+	send_wake(s);
 }
 
 /* ---- the segment ---- */
@@ -138,14 +138,14 @@ places_missing(struct send *s)
 static void
 on_wake(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
-	send_kick(arg);
+	send_wake(arg);
 }
 
 static int
 watch_wake(struct send *s)
 {
-	struct event *wake = event_new(s->base,
-	    shared_wake_fd(s->places.shared), EV_READ | EV_PERSIST, on_wake, s);
+	struct event *wake = event_new(s->base, shared_wake_fd(s->sites.shared),
+	    EV_READ | EV_PERSIST, on_wake, s);
 
 	if (wake == NULL)
 		return -ENOMEM;
@@ -153,9 +153,9 @@ watch_wake(struct send *s)
 		event_free(wake);
 		return -ENOMEM;
 	}
-	if (s->places.wake != NULL)
-		event_free(s->places.wake);
-	s->places.wake = wake;
+	if (s->sites.wake != NULL)
+		event_free(s->sites.wake);
+	s->sites.wake = wake;
 	return 0;
 }
 
@@ -166,7 +166,7 @@ static void
 attach(struct send *s, int fd)
 {
 	int r = shared_attach(
-	    s->places.shared, fd, s->sp.queue, s->generation, s->now);
+	    s->sites.shared, fd, s->sp.queue, s->generation, s->now);
 
 	if (r == 0)
 		r = watch_wake(s);
@@ -183,7 +183,7 @@ attach(struct send *s, int fd)
 		  "goes on with windows of its own, and limits of destinations "
 		  "may be exceeded by them",
 	    strerror(-r));
-	if (!shared_is_attached(s->places.shared))
+	if (!shared_is_attached(s->sites.shared))
 		count_again(s);
 }
 
@@ -192,7 +192,7 @@ static void
 move(struct send *s, int fd)
 {
 	int r = shared_move(
-	    s->places.shared, fd, s->sp.queue, s->generation, s->now);
+	    s->sites.shared, fd, s->sp.queue, s->generation, s->now);
 
 	if (r < 0)
 		log_error("the new common table of destinations: %s: this "
@@ -200,15 +200,15 @@ move(struct send *s, int fd)
 		    strerror(-r));
 	else
 		log_info("a new common table of destinations, number %" PRIu32,
-		    shared_number(s->places.shared));
-	s->places.lost = s->places.lost && r < 0;
-	s->places.lost_told_at = 0;
+		    shared_number(s->sites.shared));
+	s->sites.lost = s->sites.lost && r < 0;
+	s->sites.lost_told_at = 0;
 }
 
 int
-places_linked(struct send *s, int fd)
+site_table_linked(struct send *s, int fd)
 {
-	if (shared_is_attached(s->places.shared))
+	if (shared_is_attached(s->sites.shared))
 		move(s, fd);
 	else
 		attach(s, fd);
@@ -217,11 +217,11 @@ places_linked(struct send *s, int fd)
 }
 
 void
-places_forget(struct send *s, uint32_t queue, uint32_t generation)
+site_table_forget(struct send *s, uint32_t queue, uint32_t generation)
 {
-	if (shared_is_attached(s->places.shared))
-		shared_forget(s->places.shared, queue, generation, s->now);
-	send_kick(s);
+	if (shared_is_attached(s->sites.shared))
+		shared_forget(s->sites.shared, queue, generation, s->now);
+	send_wake(s);
 }
 
 /* ---- while it runs ---- */
@@ -238,7 +238,7 @@ on_ready(void *arg, void *destination)
 static void
 tell_trouble(struct send *s)
 {
-	struct places *p = &s->places;
+	struct send_sites *p = &s->sites;
 	struct shared_figures f;
 
 	shared_figures(p->shared, &f);
@@ -258,18 +258,17 @@ tell_trouble(struct send *s)
 static usec_t
 wait_for_another(struct send *s)
 {
-	const char *why = shared_lost_why(s->places.shared);
+	const char *why = shared_lost_why(s->sites.shared);
 	const struct msg msg = { .type = MSG_SITES_LOST,
-		.u.SITES_LOST = { .number = shared_number(s->places.shared),
+		.u.SITES_LOST = { .number = shared_number(s->sites.shared),
 		    .why = { why, (uint32_t)strlen(why) } } };
 
-	if (!s->places.lost)
+	if (!s->sites.lost)
 		log_error("ALERT: the common table of destinations is lost: "
 			  "%s: this queue waits for another one",
 		    why);
-	s->places.lost = true;
-	if (!s->stopping &&
-	    log_due(s->now, LOST_EVERY, &s->places.lost_told_at))
+	s->sites.lost = true;
+	if (!s->stopping && log_due(s->now, LOST_EVERY, &s->sites.lost_told_at))
 		daemon_tell(s->d, &msg);
 	return s->now + LOST_EVERY;
 }
@@ -277,7 +276,7 @@ wait_for_another(struct send *s)
 static void
 tell_counted(struct send *s)
 {
-	struct places *p = &s->places;
+	struct send_sites *p = &s->sites;
 	const uint32_t number = shared_number(p->shared);
 	const struct msg msg = { .type = MSG_SITES_COUNTED,
 		.u.SITES_COUNTED = { .number = number } };
@@ -291,9 +290,9 @@ tell_counted(struct send *s)
 }
 
 usec_t
-places_work(struct send *s)
+site_table_work(struct send *s)
 {
-	struct places *p = &s->places;
+	struct send_sites *p = &s->sites;
 	usec_t next;
 
 	if (!shared_is_attached(p->shared)) {
@@ -310,13 +309,13 @@ places_work(struct send *s)
 }
 
 void
-places_tell(const struct send *s)
+site_table_tell(const struct send *s)
 {
 	struct shared_figures f;
 
-	if (!shared_is_attached(s->places.shared))
+	if (!shared_is_attached(s->sites.shared))
 		return;
-	shared_figures(s->places.shared, &f);
+	shared_figures(s->sites.shared, &f);
 	log_info("table of destinations: %" PRIu64 " places taken, %" PRIu64
 		 " not to be had, %" PRIu64 " waits, %" PRIu64
 		 " wake-ups, %" PRIu64 " without one, %" PRIu64

@@ -1,7 +1,7 @@
 /* The end of a queue: its mail goes to other queues, each message once. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -117,7 +117,7 @@ all_of(const struct world *w)
 	return n;
 }
 
-Test(handover, all_that_lies_there_goes_to_where_it_belongs)
+Test(evacuate, all_that_lies_there_goes_to_where_it_belongs)
 {
 	struct beside b;
 	uint64_t incoming, deferred, held;
@@ -141,17 +141,17 @@ Test(handover, all_that_lies_there_goes_to_where_it_belongs)
 	finish(&b);
 }
 
-Test(handover, what_is_offered_or_waits_goes_what_runs_ends_first)
+Test(evacuate, what_is_offered_or_waits_goes_what_runs_ends_first)
 {
 	struct beside b;
 	struct world *w = &b.w;
-	struct world_job job, other;
+	struct world_delivery delivery, other;
 	uint64_t running, offered, half;
 
 	begin(&b);
-	/* Two destinations: a job each, ended one after the other. */
+	/* Two destinations: a delivery each, ended one after the other. */
 	half = world_message(w, "x", 2);
-	cr_assert(world_take(w, &job));
+	cr_assert(world_take(w, &delivery));
 	cr_assert(world_take(w, &other));
 	close(other.fd);
 	running = world_message(w, "one@y.test", 1);
@@ -162,9 +162,9 @@ Test(handover, what_is_offered_or_waits_goes_what_runs_ends_first)
 	cr_expect_eq(world_where(&b.there, offered), SPOOL_INCOMING);
 	cr_expect_eq(world_where(w, half), SPOOL_ACTIVE, "is delivered");
 	cr_expect_eq(world_where(w, running), SPOOL_ACTIVE, "is delivered");
-	world_result(w, &job, 0, AGENT_SENT);
-	world_done(w, &job);
-	close(job.fd);
+	world_result(w, &delivery, 0, AGENT_SENT);
+	world_done(w, &delivery);
+	close(delivery.fd);
 	world_result(w, &other, 0, AGENT_DEFERRED);
 	world_done(w, &other);
 	world_run(w);
@@ -172,10 +172,10 @@ Test(handover, what_is_offered_or_waits_goes_what_runs_ends_first)
 	cr_expect_eq(world_where(&b.there, half), SPOOL_DEFERRED,
 	    "its attempt is over, it has a due time");
 	cr_expect_str_eq(world_marks(&b.there, SPOOL_DEFERRED, half), "D.");
-	cr_assert(world_take(w, &job));
-	close(job.fd);
-	world_result(w, &job, 0, AGENT_SENT);
-	world_done(w, &job);
+	cr_assert(world_take(w, &delivery));
+	close(delivery.fd);
+	world_result(w, &delivery, 0, AGENT_SENT);
+	world_done(w, &delivery);
 	world_run(w);
 	cr_expect_eq(world_where(w, running), SPOOL_NDIRS, "done: gone");
 	cr_expect_eq(w->s.active, 0);
@@ -184,26 +184,26 @@ Test(handover, what_is_offered_or_waits_goes_what_runs_ends_first)
 }
 
 /* Fifty destinations, and room for a few deliveries: most wait. */
-Test(handover, a_message_that_is_half_delivered_goes_when_nothing_of_it_runs)
+Test(evacuate, a_message_that_is_half_delivered_goes_when_nothing_of_it_runs)
 {
 	struct beside b;
 	struct world *w = &b.w;
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 	const char *marks;
 
 	begin(&b);
 	world_reload(w, "default_process_limit = 2\n");
 	inode = world_message(w, "x", 50);
-	cr_assert(world_take(w, &job));
+	cr_assert(world_take(w, &delivery));
 	hand_over(&b);
 	cr_expect_eq(world_where(w, inode), SPOOL_ACTIVE);
 	do {
-		close(job.fd);
-		world_result(w, &job, 0, AGENT_SENT);
-		world_done(w, &job);
+		close(delivery.fd);
+		world_result(w, &delivery, 0, AGENT_SENT);
+		world_done(w, &delivery);
 		world_run(w);
-	} while (world_take(w, &job));
+	} while (world_take(w, &delivery));
 	hand_over(&b);
 	cr_expect_eq(world_where(&b.there, inode), SPOOL_INCOMING);
 	marks = world_marks(&b.there, SPOOL_INCOMING, inode);
@@ -212,7 +212,7 @@ Test(handover, a_message_that_is_half_delivered_goes_when_nothing_of_it_runs)
 	finish(&b);
 }
 
-Test(handover, nothing_is_offered_and_moved)
+Test(evacuate, nothing_is_offered_and_moved)
 {
 	struct beside b;
 	struct world *w = &b.w;
@@ -238,25 +238,25 @@ Test(handover, nothing_is_offered_and_moved)
 	finish(&b);
 }
 
-Test(handover, the_end_of_it_everything_is_delivered_here)
+Test(evacuate, the_end_of_it_everything_is_delivered_here)
 {
 	struct beside b;
 	struct world *w = &b.w;
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode, later;
 
 	begin(&b);
 	world_reload(w, "default_process_limit = 1\nerror_interval = 1h\n");
 	inode = world_message(w, "x", 3);
 	later = lay(&b, SPOOL_DEFERRED);
-	cr_assert(world_take(w, &job));
+	cr_assert(world_take(w, &delivery));
 	world_fail(CALL_RENAME, ENOSPC, 0);
 	hand_over(&b);
 	world_fail(CALL_NONE, 0, 0);
 	keep(&b);
-	close(job.fd);
-	world_result(w, &job, 0, AGENT_SENT);
-	world_done(w, &job);
+	close(delivery.fd);
+	world_result(w, &delivery, 0, AGENT_SENT);
+	world_done(w, &delivery);
 	world_run(w);
 	cr_expect_eq(world_where(w, inode), SPOOL_INCOMING);
 	cr_expect_eq(world_where(w, later), SPOOL_DEFERRED);
@@ -270,7 +270,7 @@ Test(handover, the_end_of_it_everything_is_delivered_here)
 
 /* ---- what does not move ---- */
 
-Test(handover, D2_D9_another_target_and_none)
+Test(evacuate, D2_D9_another_target_and_none)
 {
 	static const struct {
 		const char *name;
@@ -299,8 +299,8 @@ Test(handover, D2_D9_another_target_and_none)
 		tell(&b, MSG_HAND_OVER, "\2\0\0\0\3\0\0\0", 8);
 		cr_expect_eq(world_where(&b.w, inode), SPOOL_INCOMING, "%s",
 		    rows[i].name);
-		cr_expect_eq(
-		    handover_runs(&b.w.s), rows[i].runs, "%s", rows[i].name);
+		cr_expect_eq(send_is_evacuating(&b.w.s), rows[i].runs, "%s",
+		    rows[i].name);
 		world_fail(CALL_NONE, 0, 0);
 		hand_over(&b);
 		cr_expect_eq(world_where(&b.there, inode), SPOOL_INCOMING,
@@ -310,7 +310,7 @@ Test(handover, D2_D9_another_target_and_none)
 	finish(&b);
 }
 
-Test(handover, targets_that_are_closed_missing_or_absurd)
+Test(evacuate, targets_that_are_closed_missing_or_absurd)
 {
 	struct beside b;
 	uint64_t inode;
@@ -334,7 +334,7 @@ Test(handover, targets_that_are_closed_missing_or_absurd)
 }
 
 /* Of a long list the last one may be the only one that takes anything. */
-Test(handover, as_many_targets_as_there_are_queues)
+Test(evacuate, as_many_targets_as_there_are_queues)
 {
 	char list[4 * PAGE_QUEUES_MAX] = "";
 	struct beside b;
@@ -354,7 +354,7 @@ Test(handover, as_many_targets_as_there_are_queues)
 }
 
 /* A file with a trouble of its own holds up no other. */
-Test(handover, D17_D21_one_that_cannot_be_moved_stays_alone)
+Test(evacuate, D17_D21_one_that_cannot_be_moved_stays_alone)
 {
 	struct beside b;
 	uint64_t first, second;
@@ -382,7 +382,7 @@ Test(handover, D17_D21_one_that_cannot_be_moved_stays_alone)
 	finish(&b);
 }
 
-Test(handover, what_is_not_settled_is_left_for_the_next_look)
+Test(evacuate, what_is_not_settled_is_left_for_the_next_look)
 {
 	const struct accept_options options = { .dir = SPOOL_INCOMING };
 	struct beside b;
@@ -427,7 +427,7 @@ check_one(struct beside *b, uint64_t inode, enum spool_dir dir, unsigned nth)
 		    "4.0.0 put by the test", "call %u", nth);
 }
 
-Test(handover, P1_D24_death_at_every_call_and_the_next_start)
+Test(evacuate, P1_D24_death_at_every_call_and_the_next_start)
 {
 	struct beside b;
 	uint64_t inodes[ARRAY_LEN(laid)];
@@ -461,7 +461,7 @@ Test(handover, P1_D24_death_at_every_call_and_the_next_start)
 
 /* ---- the queue that gets it ---- */
 
-Test(handover, a_rescan_finds_what_came_and_passes_over_what_is_known)
+Test(evacuate, a_rescan_finds_what_came_and_passes_over_what_is_known)
 {
 	struct beside b;
 	struct world *w = &b.w;

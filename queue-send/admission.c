@@ -1,22 +1,22 @@
-#include "queue-send/intake.h"
+#include "queue-send/admission.h"
 
 #include "ipc/msg.h"
 
 int
-intake_choose(struct intake *in, const uint32_t waiting[INTAKE_NSIDES])
+admission_choose(struct admission *in, const uint32_t waiting[ADMISSION_NSIDES])
 {
-	enum intake_side side = in->turn;
+	enum admission_side side = in->turn;
 
 	if (waiting[side] == 0)
-		side = (enum intake_side)(INTAKE_NSIDES - 1 - side);
+		side = (enum admission_side)(ADMISSION_NSIDES - 1 - side);
 	if (waiting[side] == 0)
 		return -1;
-	in->turn = (enum intake_side)(INTAKE_NSIDES - 1 - side);
+	in->turn = (enum admission_side)(ADMISSION_NSIDES - 1 - side);
 	return (int)side;
 }
 
 uint32_t
-intake_window(uint32_t active_limit)
+admission_window(uint32_t active_limit)
 {
 	if (active_limit < 1)
 		return 1;
@@ -24,7 +24,7 @@ intake_window(uint32_t active_limit)
 }
 
 uint32_t
-intake_grant(uint32_t window, uint32_t granted, uint32_t waiting)
+admission_grant(uint32_t window, uint32_t granted, uint32_t waiting)
 {
 	uint32_t taken = granted + waiting;
 

@@ -1,4 +1,4 @@
-#include "queue-send/handover.h"
+#include "queue-send/evacuate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct target {
 	struct spool sp;
 };
 
-struct handover {
+struct evacuation {
 	struct target targets[PAGE_QUEUES_MAX];
 	uint32_t ntargets, nopen, turn;
 	uint64_t aside; /* messages up to this inode were put aside */
@@ -44,38 +44,32 @@ struct handover {
 	usec_t tell_at, said;
 };
 
-bool
-handover_runs(const struct send *s)
-{
-	return s->handover != NULL;
-}
-
 uint64_t
-handover_incoming(const struct send *s)
+evacuate_incoming(const struct send *s)
 {
-	return s->handover->incoming;
+	return s->evacuation->incoming;
 }
 
 /* ---- targets ---- */
 
 static void
-close_target(struct handover *h, struct target *t)
+close_target(struct evacuation *e, struct target *t)
 {
 	if (!t->open)
 		return;
 	spool_close(&t->sp);
 	t->open = false;
-	h->nopen--;
+	e->nopen--;
 }
 
 static void
-close_targets(struct handover *h)
+close_targets(struct evacuation *e)
 {
 	uint32_t i;
 
-	for (i = 0; i < h->ntargets; i++)
-		close_target(h, &h->targets[i]);
-	h->ntargets = 0;
+	for (i = 0; i < e->ntargets; i++)
+		close_target(e, &e->targets[i]);
+	e->ntargets = 0;
 }
 
 static uint32_t
@@ -88,30 +82,30 @@ get_u32(const char *data)
 }
 
 static void
-set_targets(const struct send *s, struct handover *h, const msg_blob *b)
+set_targets(const struct send *s, struct evacuation *e, const msg_blob *b)
 {
 	uint32_t i, queue;
 
-	close_targets(h);
-	for (i = 0; i < b->len / 4 && h->ntargets < PAGE_QUEUES_MAX; i++) {
+	close_targets(e);
+	for (i = 0; i < b->len / 4 && e->ntargets < PAGE_QUEUES_MAX; i++) {
 		queue = get_u32(b->data + 4 * (size_t)i);
 		if (queue == 0 || queue > QUEUE_NUM_MAX || queue == s->sp.queue)
 			continue;
-		h->targets[h->ntargets++] = (struct target){ .queue = queue };
+		e->targets[e->ntargets++] = (struct target){ .queue = queue };
 	}
 	/* Queues that end together begin with different targets. */
-	h->turn = s->sp.queue;
-	h->pass_at = s->now;
+	e->turn = s->sp.queue;
+	e->pass_at = s->now;
 }
 
 static void
 pause_target(struct send *s, struct target *t, int error)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 
 	t->not_before = s->now + s->conf->error_interval;
-	close_target(h, t);
-	if (log_due(s->now, SAY_EVERY, &h->said))
+	close_target(e, t);
+	if (log_due(s->now, SAY_EVERY, &e->said))
 		log_warning("queue%" PRIu32 ": takes nothing over: %s",
 		    t->queue,
 		    error == -ESHUTDOWN    ? "it is closed"
@@ -122,42 +116,42 @@ pause_target(struct send *s, struct target *t, int error)
 static bool
 is_usable(struct send *s, struct target *t)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 	int r;
 
 	if (t->foreign || s->now < t->not_before)
 		return false;
-	if (t->open || h->nopen == HANDOVER_OPEN)
+	if (t->open || e->nopen == EVACUATE_OPEN)
 		return t->open;
 	r = spool_open(&t->sp, s->sp.sys, s->conf->queue_base, t->queue);
 	t->open = r == 0;
 	if (r < 0)
 		pause_target(s, t, r);
 	else
-		h->nopen++;
+		e->nopen++;
 	return t->open;
 }
 
 static bool
-all_foreign(const struct handover *h)
+all_foreign(const struct evacuation *e)
 {
 	uint32_t i;
 
-	for (i = 0; i < h->ntargets; i++)
-		if (!h->targets[i].foreign)
+	for (i = 0; i < e->ntargets; i++)
+		if (!e->targets[i].foreign)
 			return false;
 	return true;
 }
 
 static usec_t
-first_pause_ends(const struct handover *h)
+first_pause_ends(const struct evacuation *e)
 {
 	usec_t first = USEC_NEVER;
 	uint32_t i;
 
-	for (i = 0; i < h->ntargets; i++)
-		if (!h->targets[i].foreign && h->targets[i].not_before < first)
-			first = h->targets[i].not_before;
+	for (i = 0; i < e->ntargets; i++)
+		if (!e->targets[i].foreign && e->targets[i].not_before < first)
+			first = e->targets[i].not_before;
 	return first;
 }
 
@@ -179,12 +173,12 @@ is_of_target(int error)
 static int
 move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 	uint32_t tries;
 	int r;
 
-	for (tries = 0; tries < h->ntargets; tries++) {
-		struct target *t = &h->targets[h->turn++ % h->ntargets];
+	for (tries = 0; tries < e->ntargets; tries++) {
+		struct target *t = &e->targets[e->turn++ % e->ntargets];
 
 		if (!is_usable(s, t))
 			continue;
@@ -193,7 +187,7 @@ move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
 			return r;
 		t->foreign = r == -EXDEV;
 		if (t->foreign)
-			close_target(h, t);
+			close_target(e, t);
 		else
 			pause_target(s, t, r);
 	}
@@ -219,11 +213,11 @@ static void
 moved(struct send *s, enum spool_dir dir, uint64_t inode)
 {
 	struct walk *hold = &s->walks[WALK_HOLD];
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 
-	h->moved++;
-	if (h->left > 1)
-		h->left--;
+	e->moved++;
+	if (e->left > 1)
+		e->left--;
 	if (dir == SPOOL_DEFERRED)
 		deferred_forget(s, inode);
 	if (dir == SPOOL_HOLD && hold->count > 0)
@@ -234,7 +228,7 @@ moved(struct send *s, enum spool_dir dir, uint64_t inode)
 static int
 move_file(struct send *s, enum spool_dir dir, uint64_t inode)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 	int r = 0;
 
 	if (messages_find(&s->messages, inode) != NULL)
@@ -247,11 +241,11 @@ move_file(struct send *s, enum spool_dir dir, uint64_t inode)
 		moved(s, dir, inode);
 	if (r == 0 || r == -ENOENT)
 		return 0;
-	h->found++;
-	h->found_incoming += dir == SPOOL_INCOMING;
+	e->found++;
+	e->found_incoming += dir == SPOOL_INCOMING;
 	if (r == -EBUSY)
 		return r;
-	if (r != -EAGAIN && log_due(s->now, SAY_EVERY, &h->said))
+	if (r != -EAGAIN && log_due(s->now, SAY_EVERY, &e->said))
 		log_error("%s/%" PRIu64 ": cannot be handed over: %s",
 		    spool_dirs[dir].name, inode, strerror(-r));
 	return 0;
@@ -283,44 +277,44 @@ static const struct {
 static void
 end_pass(struct send *s, usec_t next)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 
-	if (h->running)
-		spool_scan_done(&h->scan);
-	h->running = false;
-	h->pass_at = next;
+	if (e->running)
+		spool_scan_done(&e->scan);
+	e->running = false;
+	e->pass_at = next;
 }
 
 static void
 begin_pass(struct send *s)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 
-	h->running = true;
-	h->step = 0;
-	h->found = h->found_incoming = 0;
-	spool_scan_begin(&h->scan, &s->sp, steps[0].dir);
+	e->running = true;
+	e->step = 0;
+	e->found = e->found_incoming = 0;
+	spool_scan_begin(&e->scan, &s->sp, steps[0].dir);
 }
 
 /* False: that was the last. */
 static bool
 next_step(struct send *s)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 
-	spool_scan_done(&h->scan);
+	spool_scan_done(&e->scan);
 	do
-		h->step++;
-	while (h->step < ARRAY_LEN(steps) && steps[h->step].when_empty &&
-	    h->found > 0);
-	if (h->step < ARRAY_LEN(steps)) {
-		spool_scan_begin(&h->scan, &s->sp, steps[h->step].dir);
+		e->step++;
+	while (e->step < ARRAY_LEN(steps) && steps[e->step].when_empty &&
+	    e->found > 0);
+	if (e->step < ARRAY_LEN(steps)) {
+		spool_scan_begin(&e->scan, &s->sp, steps[e->step].dir);
 		return true;
 	}
-	h->left = h->found + s->todo_counts.maildrop;
-	h->incoming = h->found_incoming;
-	if (h->told != h->moved) /* so that they are looked for */
-		h->tell_at = s->now;
+	e->left = e->found + s->todo_counts.maildrop;
+	e->incoming = e->found_incoming;
+	if (e->told != e->moved) /* so that they are looked for */
+		e->tell_at = s->now;
 	s->pub.changed = true;
 	end_pass(s, s->now + PASS_EVERY);
 	return false;
@@ -330,16 +324,16 @@ next_step(struct send *s)
 static int
 pass(struct send *s)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 	struct spool_item item;
 	int n, r = 0;
 
-	if (!h->running)
+	if (!e->running)
 		begin_pass(s);
 	for (n = 0; r == 0 && n < MOVED_PER_TURN; n++) {
-		r = spool_scan_next(&h->scan, false, &item);
+		r = spool_scan_next(&e->scan, false, &item);
 		if (r < 0) { /* a part that cannot be read is not empty */
-			h->found++;
+			e->found++;
 			r = 0;
 		} else if (r == 0) {
 			if (!next_step(s))
@@ -347,8 +341,8 @@ pass(struct send *s)
 		} else {
 			r = item.inode == 0
 			    ? 0
-			    : steps[h->step].handle(
-				  s, steps[h->step].dir, item.inode);
+			    : steps[e->step].handle(
+				  s, steps[e->step].dir, item.inode);
 		}
 	}
 	return r;
@@ -361,17 +355,17 @@ pass(struct send *s)
 static void
 put_aside(struct send *s)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 	struct message *m;
 	int n;
 
 	for (n = 0; n < ASIDE_PER_TURN; n++) {
-		m = messages_after(&s->messages, h->aside);
+		m = messages_after(&s->messages, e->aside);
 		if (m == NULL) {
-			h->all_aside = true;
+			e->all_aside = true;
 			return;
 		}
-		h->aside = m->inode;
+		e->aside = m->inode;
 		if (m->active)
 			recipients_put_aside(s, m);
 	}
@@ -382,24 +376,24 @@ put_aside(struct send *s)
 static void
 end(struct send *s)
 {
-	handover_done(s);
+	evacuate_done(s);
 	s->want_scan = true;
 	deferred_walk(s);
-	send_kick(s);
+	send_wake(s);
 }
 
 static int
 begin(struct send *s)
 {
-	struct handover *h = calloc(1, sizeof(*h));
+	struct evacuation *e = calloc(1, sizeof(*e));
 
-	if (h == NULL)
+	if (e == NULL)
 		return -ENOMEM;
 	/* Nothing is known to be empty before it was looked at. */
-	h->left = 1 + s->active + s->due.count + s->todo_counts.incoming +
+	e->left = 1 + s->active + s->due.count + s->todo_counts.incoming +
 	    s->todo_counts.maildrop + s->walks[WALK_HOLD].count;
-	h->incoming = s->todo_counts.incoming;
-	s->handover = h;
+	e->incoming = s->todo_counts.incoming;
+	s->evacuation = e;
 	offers_drop(s);
 	log_info("its mail is handed over to other queues: %u deliveries to "
 		 "end",
@@ -408,38 +402,38 @@ begin(struct send *s)
 }
 
 int
-handover_told(struct send *s, const struct msg *msg)
+evacuate_told(struct send *s, const struct msg *msg)
 {
 	const msg_blob *queues = &msg->u.HAND_OVER.queues;
 
 	if (queues->len % 4 != 0)
 		return -EBADMSG;
 	if (queues->len == 0) {
-		if (s->handover != NULL) {
+		if (s->evacuation != NULL) {
 			log_info("its mail is delivered here again");
 			end(s);
 		}
 		return 0;
 	}
-	if (s->handover == NULL && begin(s) < 0)
+	if (s->evacuation == NULL && begin(s) < 0)
 		return -ENOMEM;
-	set_targets(s, s->handover, queues);
-	send_kick(s);
+	set_targets(s, s->evacuation, queues);
+	send_wake(s);
 	return 0;
 }
 
 void
-handover_done(struct send *s)
+evacuate_done(struct send *s)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 
-	s->handover = NULL;
-	if (h == NULL)
+	s->evacuation = NULL;
+	if (e == NULL)
 		return;
-	if (h->running)
-		spool_scan_done(&h->scan);
-	close_targets(h);
-	free(h);
+	if (e->running)
+		spool_scan_done(&e->scan);
+	close_targets(e);
+	free(e);
 }
 
 /* ---- the turn ---- */
@@ -447,42 +441,42 @@ handover_done(struct send *s)
 static usec_t
 tell(struct send *s)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 
-	if (s->now < h->tell_at)
-		return h->tell_at;
-	h->tell_at = s->now + TELL_EVERY;
-	h->told = h->moved;
+	if (s->now < e->tell_at)
+		return e->tell_at;
+	e->tell_at = s->now + TELL_EVERY;
+	e->told = e->moved;
 	if (s->d != NULL)
 		daemon_tell(s->d,
 		    &(struct msg){ .type = MSG_HANDED,
-			.u.HANDED = { .moved = h->moved, .left = h->left } });
-	return h->tell_at;
+			.u.HANDED = { .moved = e->moved, .left = e->left } });
+	return e->tell_at;
 }
 
 usec_t
-handover_work(struct send *s)
+evacuate_work(struct send *s)
 {
-	struct handover *h = s->handover;
+	struct evacuation *e = s->evacuation;
 	usec_t next;
 
-	if (h == NULL || s->stopping)
+	if (e == NULL || s->stopping)
 		return USEC_NEVER;
 	next = tell(s);
-	if (!h->all_aside) {
+	if (!e->all_aside) {
 		put_aside(s);
 		return s->now;
 	}
-	if (!h->running && s->now < h->pass_at)
-		return h->pass_at < next ? h->pass_at : next;
+	if (!e->running && s->now < e->pass_at)
+		return e->pass_at < next ? e->pass_at : next;
 	if (pass(s) != -EBUSY)
-		return h->running || h->tell_at <= s->now ? s->now : next;
-	if (all_foreign(h)) {
+		return e->running || e->tell_at <= s->now ? s->now : next;
+	if (all_foreign(e)) {
 		log_warning("no other queue is on this file system: its mail "
 			    "is delivered here");
 		end(s);
 		return s->now;
 	}
-	end_pass(s, first_pause_ends(h));
+	end_pass(s, first_pause_ends(e));
 	return next;
 }

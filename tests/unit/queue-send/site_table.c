@@ -17,7 +17,7 @@
 #include "limits/limits.h"
 #include "queue-send/control.h"
 #include "queue-send/links.h"
-#include "queue-send/places.h"
+#include "queue-send/site_table.h"
 #include "site/shared.h"
 
 #define LIMIT      4
@@ -78,7 +78,7 @@ start(void)
 	start_other();
 	w.s.generation = 1;
 	links_linked(&w.s, "sites", dup(segment));
-	cr_assert(shared_is_attached(w.s.places.shared));
+	cr_assert(shared_is_attached(w.s.sites.shared));
 }
 
 static void
@@ -90,7 +90,7 @@ end(void)
 	shm_unlink(name);
 }
 
-TestSuite(places, .init = start, .fini = end, .timeout = 60);
+TestSuite(site_table, .init = start, .fini = end, .timeout = 60);
 
 /* ---- what the other queue does ---- */
 
@@ -152,8 +152,8 @@ run_until_running(uint32_t count)
 	const usec_t limit = clock_mono() + LIMIT_MSEC * USEC_PER_MSEC;
 
 	while (running() < count && clock_mono() < limit) {
-		struct pollfd wake = { shared_wake_fd(w.s.places.shared),
-			POLLIN, 0 };
+		struct pollfd wake = { shared_wake_fd(w.s.sites.shared), POLLIN,
+			0 };
 
 		(void)poll(&wake, 1, 100);
 		world_run(&w);
@@ -178,7 +178,7 @@ forget(uint32_t queue, uint32_t generation)
 	tell(&msg, 0);
 }
 
-Test(places, what_another_queue_has_is_not_there)
+Test(site_table, what_another_queue_has_is_not_there)
 {
 	struct site *site = open_site();
 
@@ -192,7 +192,7 @@ Test(places, what_another_queue_has_is_not_there)
 	other_closes(site);
 }
 
-Test(places, what_the_dead_had_is_free_when_the_supervisor_says_so)
+Test(site_table, what_the_dead_had_is_free_when_the_supervisor_says_so)
 {
 	struct site *site = open_site();
 
@@ -207,16 +207,16 @@ Test(places, what_the_dead_had_is_free_when_the_supervisor_says_so)
 	other_closes(site);
 }
 
-Test(places, a_destination_that_another_queue_found_dead_is_left_alone)
+Test(site_table, a_destination_that_another_queue_found_dead_is_left_alone)
 {
 	struct site *site = open_site();
-	struct world_job job;
+	struct world_delivery delivery;
 	uint64_t inode;
 
 	cr_assert_eq(other_takes(site, LIMIT), LIMIT);
 	other_ends(site, LIMIT, SITE_FAILED);
 	inode = world_message(&w, "u@one.test", 3);
-	cr_expect_not(world_take(&w, &job), "nothing is tried");
+	cr_expect_not(world_take(&w, &delivery), "nothing is tried");
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, inode, 0),
 	    "4.4.1 delivery temporarily suspended: no connection", "%s",
@@ -225,7 +225,7 @@ Test(places, a_destination_that_another_queue_found_dead_is_left_alone)
 	other_closes(site);
 }
 
-Test(places, who_waits_hears_of_a_death)
+Test(site_table, who_waits_hears_of_a_death)
 {
 	struct site *site = open_site();
 	uint64_t inode;
@@ -236,8 +236,8 @@ Test(places, who_waits_hears_of_a_death)
 	cr_expect_eq(running(), 0);
 	other_ends(site, LIMIT, SITE_FAILED);
 	for (i = 0; i < 200 && world_where(&w, inode) != SPOOL_DEFERRED; i++) {
-		struct pollfd wake = { shared_wake_fd(w.s.places.shared),
-			POLLIN, 0 };
+		struct pollfd wake = { shared_wake_fd(w.s.sites.shared), POLLIN,
+			0 };
 
 		(void)poll(&wake, 1, 100);
 		world_run(&w);
@@ -252,8 +252,8 @@ run_for(usec_t length)
 	const usec_t end = clock_mono() + length;
 
 	while (clock_mono() < end) {
-		struct pollfd wake = { shared_wake_fd(w.s.places.shared),
-			POLLIN, 0 };
+		struct pollfd wake = { shared_wake_fd(w.s.sites.shared), POLLIN,
+			0 };
 
 		(void)poll(&wake, 1, 5);
 		world_run(&w);
@@ -261,7 +261,7 @@ run_for(usec_t length)
 }
 
 /* It stands in line, and what it may not use is for the others, at once. */
-Test(places, who_may_not_deliver_holds_nobody_up)
+Test(site_table, who_may_not_deliver_holds_nobody_up)
 {
 	struct site *site = open_site();
 	const struct site_table *t = shared_table(other);
@@ -285,12 +285,12 @@ Test(places, who_may_not_deliver_holds_nobody_up)
 	cr_expect_gt(taken, 40, "%u", taken);
 	other_ends(site, LIMIT, SITE_DELIVERED);
 	w.s.health.read_only = false;
-	send_kick(&w.s);
+	send_wake(&w.s);
 	run_until_running(LIMIT);
 	other_closes(site);
 }
 
-Test(places, an_end_without_deliveries_gives_everything_up)
+Test(site_table, an_end_without_deliveries_gives_everything_up)
 {
 	struct site *site = open_site();
 
@@ -304,7 +304,7 @@ Test(places, an_end_without_deliveries_gives_everything_up)
 }
 
 /* An agent that is stopped has its connections as long as it is there. */
-Test(places, P3_an_end_with_deliveries_leaves_them_to_the_supervisor)
+Test(site_table, P3_an_end_with_deliveries_leaves_them_to_the_supervisor)
 {
 	struct site *site = open_site();
 	const uint32_t own = w.s.sp.queue;
@@ -321,7 +321,7 @@ Test(places, P3_an_end_with_deliveries_leaves_them_to_the_supervisor)
 }
 
 /* Its process is seen to end before its connections do. */
-Test(places, P1_an_agent_that_died_keeps_its_places_until_the_next_is_there)
+Test(site_table, P1_an_agent_that_died_keeps_its_places_until_the_next_is_there)
 {
 	struct site *site = open_site();
 	int i;
@@ -342,19 +342,19 @@ Test(places, P1_an_agent_that_died_keeps_its_places_until_the_next_is_there)
 }
 
 /* Out of time: agents close first, and places are free when they have ended. */
-Test(places, P10_a_stop_that_takes_too_long_hangs_up_first)
+Test(site_table, P10_a_stop_that_takes_too_long_hangs_up_first)
 {
 	static struct chan_frame frame;
 	struct daemon d = { .state = &w.s, .base = w.s.base };
 	struct site *site = open_site();
 	const uint32_t own = w.s.sp.queue;
-	struct world_job job;
+	struct world_delivery delivery;
 
 	w.s.d = &d;
 	world_message(&w, "u@one.test", 20);
 	cr_expect_eq(running(), LIMIT);
-	while (world_take(&w, &job))
-		close(job.fd);
+	while (world_take(&w, &delivery))
+		close(delivery.fd);
 	control_ops.stop(&d, 0);
 	while (!w.s.hung_up)
 		event_base_loop(w.s.base, EVLOOP_ONCE);
@@ -385,27 +385,27 @@ next_segment(void)
 }
 
 /* It starts nothing, and what runs is counted in the next one before it does.
- * mutation: places_linked() without move() */
+ * mutation: site_table_linked() without move() */
 static void
 lose_and_go_on(void (*lose)(void))
 {
 	struct site *site = open_site();
-	struct world_job job;
+	struct world_delivery delivery;
 	int fd;
 
 	world_message(&w, "u@one.test", 20);
 	cr_expect_eq(running(), LIMIT);
 	lose();
-	cr_assert(world_take(&w, &job));
-	world_result(&w, &job, 0, AGENT_SENT);
-	world_result(&w, &job, 1, AGENT_SENT);
-	world_done(&w, &job);
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_result(&w, &delivery, 1, AGENT_SENT);
+	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_eq(running(), LIMIT - 1, "nothing starts");
-	cr_expect(w.s.places.lost);
+	cr_expect(w.s.sites.lost);
 	fd = next_segment();
 	links_linked(&w.s, "sites", dup(fd));
-	cr_expect_not(w.s.places.lost);
+	cr_expect_not(w.s.sites.lost);
 	cr_expect_eq(running(), LIMIT - 1, "it is closed yet");
 	cr_assert_eq(
 	    shared_move(other, fd, OTHER, GENERATION, clock_mono()), 0);
@@ -429,13 +429,13 @@ forget_this(void)
 	shared_forget(other, w.s.sp.queue, 1, clock_mono());
 }
 
-Test(places, I11_a_table_that_is_cut_off_is_waited_for)
+Test(site_table, I11_a_table_that_is_cut_off_is_waited_for)
 {
 	lose_and_go_on(cut_off);
 }
 
 /* Of damage: it must not stand there for ever and look alive. */
-Test(places, P1_who_has_lost_its_column_waits_for_another_table)
+Test(site_table, P1_who_has_lost_its_column_waits_for_another_table)
 {
 	lose_and_go_on(forget_this);
 }
@@ -449,7 +449,7 @@ world_anew(const char *conf)
 	world_start(&w, conf);
 }
 
-Test(places, without_a_segment_the_limit_is_divided)
+Test(site_table, without_a_segment_the_limit_is_divided)
 {
 	const struct msg none = { .type = MSG_LINK,
 		.u.LINK = { .name = MSG_S("sites") } };
@@ -459,12 +459,12 @@ Test(places, without_a_segment_the_limit_is_divided)
 		   "default_destination_recipient_limit = 2\n"
 		   "queue_count = 4\nqueue_max = 4\ninstance = not-there\n");
 	tell(&none, 0);
-	cr_expect_eq(w.s.places.queues, 4);
+	cr_expect_eq(w.s.sites.queues, 4);
 	world_message(&w, "u@one.test", 100);
 	cr_expect_eq(running(), 5);
 }
 
-Test(places, other_links_without_a_descriptor_are_not_known)
+Test(site_table, other_links_without_a_descriptor_are_not_known)
 {
 	const struct msg page = { .type = MSG_LINK,
 		.u.LINK = { .name = MSG_S("page") } };
@@ -475,7 +475,7 @@ Test(places, other_links_without_a_descriptor_are_not_known)
 	tell(&longer, -ENOENT);
 }
 
-Test(places, what_is_no_segment_is_not_used)
+Test(site_table, what_is_no_segment_is_not_used)
 {
 	static const char *const files[] = { "/dev/null", "/dev/zero" };
 	size_t i;
@@ -485,7 +485,7 @@ Test(places, what_is_no_segment_is_not_used)
 			   "instance = not-there\n");
 		w.daemon.base = w.s.base;
 		links_linked(&w.s, "sites", open(files[i], O_RDWR | O_CLOEXEC));
-		cr_expect_not(shared_is_attached(w.s.places.shared));
+		cr_expect_not(shared_is_attached(w.s.sites.shared));
 		cr_expect(w.daemon.exiting);
 		cr_expect_eq(w.daemon.status, EXIT_TEMPORARY);
 		w.daemon = (struct daemon){ 0 };

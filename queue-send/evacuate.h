@@ -1,4 +1,4 @@
-/* queue-send/handover.h - this queue is to end: its mail goes to others
+/* queue-send/evacuate.h - this queue is to end: its mail goes to others
  * (HAND_OVER, docs/SUPERVISION.md, "The end of a queue").
  *
  *	begin   what was offered is dropped, in active/ what waits is put aside
@@ -13,21 +13,20 @@
  * a pause of error_interval; when all are on other file systems the queue
  * delivers its mail itself, as before.
  */
-#ifndef QUEUE_SEND_HANDOVER_H
-#define QUEUE_SEND_HANDOVER_H
+#ifndef QUEUE_SEND_EVACUATE_H
+#define QUEUE_SEND_EVACUATE_H
 
 #include "queue-send/send.h"
 
 /* So many of the list are open at once, ten descriptors each; the others when
  * one of these takes nothing. */
-#define HANDOVER_OPEN 16
+#define EVACUATE_OPEN 16
 
 /* HAND_OVER: begin, with other targets, or the end. -EBADMSG. */
-int handover_told(struct send *s, const struct msg *msg);
-usec_t handover_work(struct send *s);
-void handover_done(struct send *s);
-bool handover_runs(const struct send *s);
+int evacuate_told(struct send *s, const struct msg *msg);
+usec_t evacuate_work(struct send *s);
+void evacuate_done(struct send *s);
 /* What was left in incoming/ by the last whole pass. */
-uint64_t handover_incoming(const struct send *s);
+uint64_t evacuate_incoming(const struct send *s);
 
 #endif
