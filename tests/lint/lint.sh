@@ -27,8 +27,7 @@ check format clang-format --dry-run -Werror $(c_files)
 check layers python3 tests/lint/layers.py
 check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
-check rows python3 tests/lint/rows.py
-for lint in circles users comments references; do
+for lint in circles users comments references rows; do
 	check $lint python3 -B tests/lint/$lint.py
 	check $lint-control python3 -B tests/lint/$lint.py --control
 done

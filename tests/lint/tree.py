@@ -1,5 +1,6 @@
 """What the lints know of the tree: programs, modules, their files, comments.
 Each lint takes the root of a tree, so that its control can give it a bad one."""
+import contextlib
 import pathlib
 import re
 import sys
@@ -67,7 +68,8 @@ def run(check, control):
     """main() of a lint. check(root) prints what it refuses and returns how
     much that is; with --control the lint has to refuse what is wrong."""
     if "--control" in sys.argv:
-        wrong = control()
+        with contextlib.redirect_stdout(None):
+            wrong = control()
         for line in wrong:
             print(f"control: {line}")
         return 1 if wrong else 0
