@@ -10,7 +10,7 @@
 
 PROGRAMS := qscheduler queue-send todo-proc queue-inject queue-drop deliver-local \
 	    deliver-smtp setqload qtop qsim
-MODULES  := base log config ipc spool route site sched agent limits daemon
+MODULES  := base log config ipc spool route site sched agent limits submit daemon
 
 CC       ?= cc
 ifeq ($(origin CC),default)
@@ -129,7 +129,7 @@ bench-share: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/share.py
 
 $(B)/tests/bench/submit: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) \
-    $(call logic_o,queue-inject) $(LIB)
+    $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 

@@ -15,7 +15,7 @@ job_copy(struct job *job)
 	int r;
 
 	while ((r = source_peek(&job->source, &data, &len)) > 0) {
-		r = submit_content(job->submit, data, len);
+		r = submission_content(job->submission, data, len);
 		if (r < 0)
 			return r;
 		source_take(&job->source, len);
@@ -29,10 +29,11 @@ put_envelope(struct job *job)
 	const struct envelope *e = &job->envelope;
 	const char *rcpt;
 	size_t pos = 0, len;
-	int r = submit_sender(job->submit, buf_str(&e->sender), e->sender.len);
+	int r = submission_sender(
+	    job->submission, buf_str(&e->sender), e->sender.len);
 
 	while (r == 0 && (rcpt = envelope_next_rcpt(e, &pos, &len)) != NULL)
-		r = submit_rcpt(job->submit, rcpt, len);
+		r = submission_rcpt(job->submission, rcpt, len);
 	return r;
 }
 
@@ -41,7 +42,8 @@ static int
 wait_in_line(struct job *job)
 {
 	struct pollfd stop = { .fd = job->stop_fd, .events = POLLIN };
-	usec_t now = clock_mono(), until = now + submit_pause(job->submit);
+	usec_t now = clock_mono(),
+	       until = now + submission_pause(job->submission);
 
 	if (job->waited)
 		return 0;
@@ -67,7 +69,7 @@ store_once(struct job *job, struct queue_id *ret_id)
 	if (r == 0)
 		r = wait_in_line(job);
 	if (r == 0)
-		r = submit_commit(job->submit, ret_id);
+		r = submission_commit(job->submission, ret_id);
 	return r;
 }
 
@@ -79,7 +81,8 @@ refuse_storage(struct job *job, int error)
 		    "the message is larger than %llu bytes "
 		    "(message_size_limit)",
 		    (unsigned long long)job->conf.message_size_limit);
-	return refuse_error(&job->why, error, submit_reason(job->submit));
+	return refuse_error(
+	    &job->why, error, submission_reason(job->submission));
 }
 
 /* In one queue after the other, while the message can be had again. */
@@ -88,21 +91,21 @@ store(struct job *job, struct queue_id *ret_id)
 {
 	const struct submit_origin origin = { job->identity.uid,
 		job->identity.host, job->eol, job->announced };
-	int r = submit_begin(job->submit, &origin);
+	int r = submission_begin(job->submission, &origin);
 
 	while (r == 0) {
 		r = store_once(job, ret_id);
 		if (r == 0)
 			return 0;
 		if (job->why.kind != REFUSAL_NONE || r == -EFBIG)
-			submit_abort(job->submit, 0);
+			submission_abort(job->submission, 0);
 		else
-			submit_abort(job->submit, r);
+			submission_abort(job->submission, r);
 		if (job->why.kind != REFUSAL_NONE)
 			return -1;
 		if (!source_rewind(&job->source))
 			break;
-		r = submit_again(job->submit, r, &origin);
+		r = submission_again(job->submission, r, &origin);
 	}
 	return refuse_storage(job, r);
 }
@@ -131,7 +134,8 @@ job_run(struct job *job, struct queue_id *ret_id)
 	job->envelope.rcpt_limit = job->conf.message_recipient_limit;
 	if (source_init(&job->source, 0, !job->options.ignore_dot,
 		job->deadline_mono, job->stop_fd) < 0 ||
-	    submit_new(&job->conf, job->sys, &job->submit) < 0)
+	    submit_new(&job->conf, job->sys, &job->submit) < 0 ||
+	    submission_new(job->submit, &job->submission) < 0)
 		return refuse(&job->why, REFUSAL_MEMORY, "out of memory");
 	if (job->face->prepare(job) < 0)
 		return -1;
@@ -142,6 +146,7 @@ job_run(struct job *job, struct queue_id *ret_id)
 void
 job_done(struct job *job)
 {
+	submission_free(&job->submission);
 	submit_free(&job->submit);
 	source_done(&job->source);
 	message_done(&job->message);

@@ -23,6 +23,7 @@ struct job {
 	struct envelope envelope;
 	struct message message;
 	struct submit *submit;
+	struct submission *submission;
 	const char *eol;      /* of the message */
 	uint64_t announced;   /* bytes on standard input, 0: unknown */
 	usec_t deadline_mono; /* of the whole input */

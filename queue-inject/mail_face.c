@@ -161,7 +161,7 @@ mail_prepare(struct job *job)
 int
 mail_content(struct job *job)
 {
-	int r = message_write(&job->message, job->submit);
+	int r = message_write(&job->message, job->submission);
 
 	return r < 0 ? r : job_copy(job);
 }

@@ -191,7 +191,7 @@ is_left_away(const struct message *m, const struct header_field *field)
 }
 
 static int
-write_fields(const struct message *m, struct submit *s)
+write_fields(const struct message *m, struct submission *s)
 {
 	const struct header *h = &m->header;
 	struct header_field field;
@@ -201,28 +201,28 @@ write_fields(const struct message *m, struct submit *s)
 	if (!m->drop_bcc)
 		return h->end == h->begin
 		    ? 0
-		    : submit_content(
+		    : submission_content(
 			  s, h->data.data + h->begin, h->end - h->begin);
 	while (r == 0 && header_next(h, &pos, &field))
 		if (!is_left_away(m, &field))
-			r = submit_content(s, field.raw, field.raw_len);
+			r = submission_content(s, field.raw, field.raw_len);
 	return r;
 }
 
 int
-message_write(const struct message *m, struct submit *s)
+message_write(const struct message *m, struct submission *s)
 {
 	const struct header *h = &m->header;
-	int r = submit_added(s, buf_str(&m->added), m->added.len);
+	int r = submission_added(s, buf_str(&m->added), m->added.len);
 
 	if (r == 0)
 		r = write_fields(m, s);
 	/* The empty line that is there comes with what was read of the body. */
 	if (r == 0 && !h->separated &&
 	    (h->data.len > h->end || h->end == h->begin))
-		r = submit_added(s, m->eol, strlen(m->eol));
+		r = submission_added(s, m->eol, strlen(m->eol));
 	if (r == 0 && h->data.len > h->end)
-		r = submit_content(
+		r = submission_content(
 		    s, h->data.data + h->end, h->data.len - h->end);
 	return r;
 }

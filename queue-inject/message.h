@@ -13,7 +13,7 @@
 #include "queue-inject/header.h"
 #include "queue-inject/identity.h"
 #include "queue-inject/source.h"
-#include "queue-inject/submit.h"
+#include "submit/submit.h"
 
 struct message {
 	struct header header;
@@ -37,8 +37,8 @@ struct message_author {
 /* Make the fields that are missing. */
 int message_complete(struct message *m, const struct message_author *author,
     struct refusal *why);
-/* Write all but what is left in the source: -errno of submit_content(). */
-int message_write(const struct message *m, struct submit *s);
+/* Write all but what is left in the source: -errno of submission_content(). */
+int message_write(const struct message *m, struct submission *s);
 void message_done(struct message *m);
 
 /* What a failure of the source refuses. */

@@ -4,14 +4,15 @@
  *	submit bare   DIR  SUBMITTERS MESSAGES BYTES
  *
  * SUBMITTERS processes put MESSAGES in all; prints messages per second.
- * `accept` is what queue-inject does for each message, by its own code. `bare`
- * is the loop of system calls that no acceptance can do without: open without
- * a name, one write of as many bytes as a queue file has, link, fsync, close.
+ * `accept` is what queue-inject does for each message, by the same module.
+ *`bare` is the loop of system calls that no acceptance can do without: open
+ *without a name, one write of as many bytes as a queue file has, link, fsync,
+ *close.
  */
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/num.h"
-#include "queue-inject/submit.h"
+#include "submit/submit.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,19 +54,19 @@ message(uint64_t bytes)
 }
 
 static int
-accept_one(struct submit *s, const struct submit_origin *origin,
+accept_one(struct submission *m, const struct submit_origin *origin,
     const struct job *job, const char *text)
 {
 	struct queue_id id;
-	int r = submit_begin(s, origin);
+	int r = submission_begin(m, origin);
 
 	if (r == 0)
-		r = submit_content(s, text, job->bytes);
+		r = submission_content(m, text, job->bytes);
 	if (r == 0)
-		r = submit_sender(s, "bench@test.example", 18);
+		r = submission_sender(m, "bench@test.example", 18);
 	if (r == 0)
-		r = submit_rcpt(s, job->rcpt, strlen(job->rcpt));
-	return r == 0 ? submit_commit(s, &id) : r;
+		r = submission_rcpt(m, job->rcpt, strlen(job->rcpt));
+	return r == 0 ? submission_commit(m, &id) : r;
 }
 
 static void
@@ -76,16 +77,19 @@ accept_loop(const struct job *job, uint64_t count)
 	};
 	char *text = message(job->bytes);
 	struct buf error = { 0 };
+	struct submission *m = NULL;
 	struct submit *s = NULL;
 	struct conf conf;
 
 	if (conf_load(job->where, &conf, &error) < 0)
 		fail(job->where, buf_str(&error));
-	if (submit_new(&conf, &spool_sys_real, &s) < 0)
+	if (submit_new(&conf, &spool_sys_real, &s) < 0 ||
+	    submission_new(s, &m) < 0)
 		fail("submit_new", "no memory");
 	for (uint64_t i = 0; i < count; i++)
-		if (accept_one(s, &origin, job, text) < 0)
-			fail("accept", submit_reason(s));
+		if (accept_one(m, &origin, job, text) < 0)
+			fail("accept", submission_reason(m));
+	submission_free(&m);
 	submit_free(&s);
 	conf_done(&conf);
 	free(text);

@@ -1,8 +1,5 @@
-/* Where messages go: shared memory in every state, many messages, the bell,
- * and those who may not write to incoming. */
+/* Where messages go: shared memory in every state, and the bell. */
 #include "scratch.h"
-
-#include "queue-inject/submit.h"
 
 #include "ipc/bell.h"
 
@@ -232,46 +229,7 @@ Test(submit, the_least_loaded_queue_is_taken)
 	scratch_done(&s);
 }
 
-/* ---- one submitter, many messages ---- */
-
-Test(submit, many_messages_through_one_submitter)
-{
-	const struct submit_origin origin = { 0, "mx.example", "\n", 0 };
-	struct buf error = { 0 };
-	struct conf conf;
-	struct submit *submit;
-	struct scratch s;
-	int i, before, after;
-
-	scratch_new(&s, 3, NULL);
-	scratch_pages(&s, QUEUE_STATE_OPEN, 0);
-	cr_assert_eq(conf_load(s.conf, &conf, &error), 0);
-	cr_assert_eq(submit_new(&conf, &spool_sys_real, &submit), 0);
-	before = open("/", O_RDONLY | O_CLOEXEC);
-	close(before);
-	for (i = 0; i < 30; i++) {
-		struct queue_id id;
-
-		cr_assert_eq(submit_begin(submit, &origin), 0);
-		cr_assert_eq(submit_content(submit, "x\n", 2), 0);
-		cr_assert_eq(submit_sender(submit, "", 0), 0);
-		if (i % 3 == 2) {
-			submit_abort(submit, 0);
-			continue;
-		}
-		cr_assert_eq(submit_rcpt(submit, "a@b", 3), 0);
-		cr_assert_eq(submit_commit(submit, &id), 0);
-		cr_expect(id.queue >= 1 && id.queue <= 3);
-	}
-	cr_expect_eq(scratch_stored(&s, NULL), 20);
-	submit_free(&submit);
-	cr_expect_null(submit);
-	after = open("/", O_RDONLY | O_CLOEXEC);
-	cr_expect_eq(after, before, "no descriptor is left open");
-	close(after);
-	conf_done(&conf);
-	scratch_done(&s);
-}
+/* ---- the bell ---- */
 
 Test(submit, rings_the_bell_of_the_queue)
 {

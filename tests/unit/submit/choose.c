@@ -1,4 +1,4 @@
-#include "queue-inject/choose.h"
+#include "submit/parts.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

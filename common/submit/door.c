@@ -1,4 +1,4 @@
-#include "queue-inject/through_door.h"
+#include "submit/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

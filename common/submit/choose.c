@@ -1,6 +1,4 @@
-#include "queue-inject/choose.h"
-
-#include "spool/id.h"
+#include "submit/parts.h"
 
 /* A page that is fresh, and is what its name says. */
 static bool
@@ -41,7 +39,8 @@ judge_page(struct queue_fact *fact, const struct choose_reader *reader,
 	    add_clamped(add_clamped(page.incoming, page.active), page.maildrop);
 }
 
-/* Open at first sight; RANK_NEVER also for what no version of ours writes. */
+/* What the supervisor's page says of a queue; RANK_NEVER also for a state that
+ * no version of ours writes. */
 static enum queue_rank
 rank_of_state(uint32_t state)
 {
@@ -56,15 +55,15 @@ rank_of_state(uint32_t state)
 	return state < ARRAY_LEN(ranks) ? ranks[state] : RANK_NEVER;
 }
 
-static bool
-known(const struct queue_facts *facts, uint32_t queue)
+struct queue_fact *
+choose_find(struct queue_facts *facts, uint32_t queue)
 {
 	size_t i;
 
 	for (i = 0; i < facts->count; i++)
 		if (facts->rows[i].queue == queue)
-			return true;
-	return false;
+			return &facts->rows[i];
+	return NULL;
 }
 
 /* NULL when the number is absurd, the queue known, or the table full. */
@@ -73,7 +72,8 @@ add_row(struct queue_facts *facts, uint32_t queue, enum queue_rank rank)
 {
 	struct queue_fact *fact;
 
-	if (queue == 0 || queue > QUEUE_NUM_MAX || known(facts, queue) ||
+	if (queue == 0 || queue > QUEUE_NUM_MAX ||
+	    choose_find(facts, queue) != NULL ||
 	    facts->count >= ARRAY_LEN(facts->rows))
 		return NULL;
 	fact = &facts->rows[facts->count++];

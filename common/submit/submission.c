@@ -1,0 +1,336 @@
+#include "submit/parts.h"
+
+#include "base/clock.h"
+#include "ipc/bell.h"
+#include "spool/received.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct submission {
+	struct submit *submit;
+	struct submit_queue *queue; /* that is written to; NULL: none */
+	uint64_t incoming, active;  /* of that queue, when it was chosen */
+	struct accept accept;
+	bool by_door; /* `door` takes the message instead of `accept` */
+	struct through_door door;
+	uint64_t content_len; /* without what was added here */
+	char reason[160];
+};
+
+static const char *
+error_text(int error)
+{
+	return error == -ESHUTDOWN ? "the queue is being closed"
+				   : strerror(-error);
+}
+
+/* ---- begin ---- */
+
+static uint64_t
+max_content(const struct conf *conf)
+{
+	uint64_t limit = conf->message_size_limit;
+
+	return limit == 0 ? 0 : limit + ACCEPT_ADDED_MAX;
+}
+
+static int
+begin_accept(struct submission *m, const struct submit_origin *origin)
+{
+	const struct conf *conf = m->submit->conf;
+	const struct accept_options opt = {
+		.dir = SPOOL_INCOMING,
+		.max_content = max_content(conf),
+		.reserve_bytes = conf->queue_minfree_bytes,
+		.reserve_inodes = conf->queue_minfree_inodes,
+		.announced = origin->announced,
+		.strict = conf->strict_sync,
+	};
+	const struct spool *sp = &m->queue->spool;
+	int r;
+
+	if (sp->dir[SPOOL_INCOMING] < 0)
+		return -EACCES;
+	r = accept_begin(&m->accept, sp, &opt, clock_wall(), origin->uid);
+	if (r < 0)
+		accept_end(&m->accept);
+	return r;
+}
+
+static int
+put_received(struct submission *m, const struct submit_origin *origin)
+{
+	char line[RECEIVED_MAX];
+	int n = received_format(&m->accept, origin->host, origin->eol, line);
+
+	return n < 0 ? n : submission_added(m, line, (size_t)n);
+}
+
+/* For what this process may not write itself. */
+static int
+begin_door(struct submission *m)
+{
+	int r = through_door_begin(
+	    &m->door, m->submit->conf, m->queue->spool.queue);
+
+	m->by_door = true;
+	return r == -ENOENT ? -EACCES : r;
+}
+
+static void
+drop_message(struct submission *m)
+{
+	if (m->by_door) {
+		snprintf(m->reason, sizeof(m->reason), "%s", m->door.reason);
+		through_door_end(&m->door);
+	} else {
+		accept_end(&m->accept);
+	}
+	m->by_door = false;
+	submit_release(&m->queue);
+}
+
+/* Whatever fails after the queue is open is undone by queue_failed(). */
+static int
+begin_in(struct submission *m, const struct queue_fact *fact,
+    const struct submit_origin *origin)
+{
+	int r = submit_open_queue(m->submit, fact->queue, &m->queue);
+
+	if (r < 0)
+		return r;
+	m->incoming = fact->incoming;
+	m->active = fact->active;
+	m->content_len = 0;
+	r = begin_accept(m, origin);
+	if (r == 0)
+		return put_received(m, origin);
+	if (r == -EACCES || r == -EPERM)
+		return begin_door(m);
+	submit_release(&m->queue);
+	return r;
+}
+
+static void
+queue_failed(struct submission *m, uint32_t queue, int error)
+{
+	const bool by_door = m->by_door;
+
+	if (m->queue != NULL)
+		drop_message(m);
+	if (!by_door)
+		snprintf(m->reason, sizeof(m->reason), "queue%u: %s%s", queue,
+		    error_text(error),
+		    error == -ENOSPC ? " beyond queue_minfree_bytes and _inodes"
+				     : "");
+	submit_queue_failed(m->submit, queue);
+}
+
+/* When shared memory names no queue that takes the message: the directories. */
+static bool
+look_at_disk(struct submission *m)
+{
+	int n = submit_judge_disk(m->submit);
+
+	if (n < 0)
+		snprintf(m->reason, sizeof(m->reason), "%s: %s",
+		    m->submit->conf->queue_base, error_text(n));
+	return n > 0;
+}
+
+/* Queues in turn until one can be begun. */
+static int
+begin_somewhere(
+    struct submission *m, const struct submit_origin *origin, int error)
+{
+	struct queue_facts *facts = &m->submit->facts;
+
+	for (;;) {
+		int i = choose_queue(facts, m->submit->turn);
+
+		if (i < 0 && look_at_disk(m))
+			continue;
+		if (i < 0)
+			return facts->shut && error == -ENOENT ? -EAGAIN
+							       : error;
+		error = begin_in(m, &facts->rows[i], origin);
+		if (error == 0)
+			return 0;
+		queue_failed(m, facts->rows[i].queue, error);
+	}
+}
+
+int
+submission_begin(struct submission *m, const struct submit_origin *origin)
+{
+	struct submit *s = m->submit;
+	int r;
+
+	ASSERT(m->queue == NULL);
+	submit_judge(s);
+	s->turn++;
+	snprintf(m->reason, sizeof(m->reason), "no queue in %s",
+	    s->conf->queue_base);
+	if (s->facts.shut)
+		snprintf(m->reason, sizeof(m->reason),
+		    "all queues are closing or disabled");
+	r = begin_somewhere(m, origin, -ENOENT);
+	/* What failed now may be well the next time. */
+	if (r < 0)
+		s->judged = false;
+	return r;
+}
+
+int
+submission_again(
+    struct submission *m, int error, const struct submit_origin *origin)
+{
+	static const int elsewhere[] = { -ENOSPC, -EDQUOT, -EROFS, -ENOENT,
+		-EACCES, -EPERM, -ESHUTDOWN };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(elsewhere); i++)
+		if (error == elsewhere[i])
+			return begin_somewhere(m, origin, error);
+	return error;
+}
+
+/* ---- content and envelope ---- */
+
+int
+submission_content(struct submission *m, const void *data, size_t len)
+{
+	uint64_t limit = m->submit->conf->message_size_limit;
+
+	if (limit != 0 && len > limit - m->content_len)
+		return -EFBIG;
+	m->content_len += len;
+	return submission_added(m, data, len);
+}
+
+int
+submission_added(struct submission *m, const void *data, size_t len)
+{
+	if (m->by_door)
+		return through_door_content(&m->door, data, len);
+	return accept_content(&m->accept, data, len);
+}
+
+int
+submission_sender(struct submission *m, const char *address, size_t len)
+{
+	if (m->by_door)
+		return through_door_sender(&m->door, address, len);
+	return queue_file_add_sender(&m->accept.writer, address, len);
+}
+
+int
+submission_rcpt(struct submission *m, const char *address, size_t len)
+{
+	if (m->by_door)
+		return through_door_rcpt(&m->door, address, len);
+	return queue_file_add_rcpt(&m->accept.writer, address, len);
+}
+
+/* With a full active queue each file in incoming/ is one too many. */
+usec_t
+submission_pause(const struct submission *m)
+{
+	const struct conf *conf = m->submit->conf;
+
+	if (m->incoming == 0 || m->active < conf->message_active_limit)
+		return 0;
+	return conf->in_flow_delay;
+}
+
+/* ---- commit and abort ---- */
+
+/* A hint: the message is found without it. */
+static void
+ring(const struct submission *m, const struct queue_id *id)
+{
+	const struct bell bell = {
+		.pid = (int32_t)getpid(),
+		.split = (uint32_t)(id->inode % m->queue->spool.split),
+		.inode = id->inode,
+	};
+
+	(void)bell_ring(m->submit->conf->instance, id->queue, &bell);
+}
+
+int
+submission_commit(struct submission *m, struct queue_id *ret_id)
+{
+	const uint32_t queue = m->queue->spool.queue;
+	struct queue_fact *fact;
+	int r;
+
+	if (m->by_door) {
+		r = through_door_commit(&m->door, ret_id);
+	} else {
+		r = accept_commit(&m->accept, ret_id);
+		if (r == 0)
+			accept_end(&m->accept);
+		if (r == 0)
+			ring(m, ret_id);
+	}
+	if (r < 0)
+		return r;
+	if (m->by_door)
+		drop_message(m);
+	else
+		submit_release(&m->queue);
+	fact = choose_find(&m->submit->facts, queue);
+	if (fact != NULL)
+		fact->backlog++;
+	return 0;
+}
+
+void
+submission_abort(struct submission *m, int error)
+{
+	if (m->queue == NULL)
+		return;
+	if (error == 0) {
+		drop_message(m);
+		return;
+	}
+	queue_failed(m, m->queue->spool.queue, error);
+	m->submit->judged = false;
+}
+
+const char *
+submission_reason(const struct submission *m)
+{
+	return m->reason;
+}
+
+/* ---- the beginning and the end ---- */
+
+int
+submission_new(struct submit *submit, struct submission **ret_submission)
+{
+	struct submission *m = calloc(1, sizeof(*m));
+
+	if (m == NULL)
+		return -ENOMEM;
+	m->submit = submit;
+	*ret_submission = m;
+	return 0;
+}
+
+void
+submission_free(struct submission **submission)
+{
+	struct submission *m = *submission;
+
+	*submission = NULL;
+	if (m == NULL)
+		return;
+	submission_abort(m, 0);
+	free(m);
+}

@@ -1,0 +1,85 @@
+/* submit/submit.h - put messages into the queues of an instance: the one way
+ * in for everything that accepts mail.
+ *
+ * struct submit is what a program knows of the queues: their load, read anew
+ * after SUBMIT_FACTS_AGE, and their open directories. struct submission is one
+ * message on its way in, and after that the next one. A program has one
+ * submit, and one submission for each message that it takes at the same time.
+ *
+ *	submission_begin     choose a queue, open a file, put the Received field
+ *	submission_added, submission_content ...
+ *	submission_sender, submission_rcpt ...
+ *	submission_commit    on disk for good; the doorbell is rung
+ *	submission_abort     after any failure; begin again, or give up
+ *
+ * A queue that cannot be opened is passed over for the next one. Where this
+ * process may not write to `incoming` the message goes through the program
+ * queue-drop, which puts a Received field of its own and judges addresses,
+ * sizes and the user's share (docs/DOOR.md).
+ *
+ * Soft: -errno of spool/accept.h. -EAGAIN: all queues are draining or disabled;
+ * -ENOENT: no queue directory. Of the door: -ENOSPC and -ESHUTDOWN of this
+ * queue, -EUSERS the share of this user, -EFBIG, -E2BIG too many recipients,
+ * -EINVAL an address, -EDESTADDRREQ, -EIO anything else, also its death.
+ * submission_reason() says which queue and why. Panics: misuse only. Never
+ * logs. Blocks for the disk and the door; one thread at a time.
+ *
+ * Ownership: conf outlives the submit, and the submit its submissions. Data and
+ * addresses are copied or written before a call returns.
+ */
+#ifndef SUBMIT_SUBMIT_H
+#define SUBMIT_SUBMIT_H
+
+#include "config/conf.h"
+#include "spool/accept.h"
+
+#define SUBMIT_FACTS_AGE (100 * USEC_PER_MSEC)
+
+struct submit;
+struct submission;
+
+/* -ENOMEM. */
+int submit_new(const struct conf *conf, const struct spool_sys *sys,
+    struct submit **ret_submit);
+/* No submission is left. NULL is nothing. */
+void submit_free(struct submit **submit);
+
+/* -ENOMEM. */
+int submission_new(struct submit *submit, struct submission **ret_submission);
+/* A message that is not committed leaves nothing behind. NULL is nothing. */
+void submission_free(struct submission **submission);
+
+/* What stands in the Received field, and how much is to come. */
+struct submit_origin {
+	uint32_t uid;
+	const char *host;   /* of this system */
+	const char *eol;    /* of the message: "\n" or "\r\n" */
+	uint64_t announced; /* bytes that are to come; 0: unknown */
+};
+
+int submission_begin(struct submission *m, const struct submit_origin *origin);
+/* -EFBIG: with this the content is larger than message_size_limit. */
+int submission_content(struct submission *m, const void *data, size_t len);
+/* Fields that the program adds do not count against that limit. */
+int submission_added(struct submission *m, const void *data, size_t len);
+/* One sender, "" for the null sender, then at least one recipient. */
+int submission_sender(struct submission *m, const char *address, size_t len);
+int submission_rcpt(struct submission *m, const char *address, size_t len);
+/* How long to wait before the commit, because new mail outruns the active queue
+ * of this queue: in_flow_delay, or 0. */
+usec_t submission_pause(const struct submission *m);
+/* 0: accepted, and *ret_id names it. */
+int submission_commit(struct submission *m, struct queue_id *ret_id);
+/* Nothing of the message stays. error: what a call above returned, noted
+ * against the queue; 0: the message was refused, the queue is well. */
+void submission_abort(struct submission *m, int error);
+/* After submission_abort() with this error: begin the same message in another
+ * queue, if that can help; the error otherwise. An error that leaves it open
+ * whether the message is on disk (EIO) is the end: an fsync that failed is
+ * never tried again. */
+int submission_again(
+    struct submission *m, int error, const struct submit_origin *origin);
+/* Of the last failure: "queue3: No space left on device". */
+const char *submission_reason(const struct submission *m);
+
+#endif
