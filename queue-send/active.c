@@ -8,7 +8,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deferred.h"
-#include "queue-send/finish.h"
+#include "queue-send/disk.h"
 #include "queue-send/evacuate.h"
 #include "queue-send/offers.h"
 #include "queue-send/share.h"
@@ -75,9 +75,9 @@ log_active(const struct message *m)
 }
 
 /* Trailer and identity of what was moved: the name may by now be that of
- * another message (D22). -ESTALE for that. */
+ * another message, since inode numbers are reused. */
 static int
-look(struct send *s, struct message *m)
+read_trailer(struct send *s, struct message *m)
 {
 	struct queue_file file;
 	int fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
@@ -89,10 +89,23 @@ look(struct send *s, struct message *m)
 	io_close(&fd);
 	if (r < 0)
 		return r;
-	if (!message_is(m, file.arrival_wall, file.nonce))
-		return -ESTALE;
-	message_set_file(m, &file);
+	if (message_is(m, file.arrival_wall, file.nonce))
+		message_set_file(m, &file);
+	else
+		message_decide(m, FATE_REPLACED);
 	return 0;
+}
+
+/* Read its trailer, and announce it to the scheduler. */
+static int
+enter(struct send *s, struct message *m, const char *census, size_t len)
+{
+	int r = read_trailer(s, m);
+
+	if (r < 0 || m->fate != FATE_OPEN)
+		return r;
+	r = sched_message_new(s->sched, m, s->now, &m->sched);
+	return r < 0 ? r : tell_census(m, census, len);
 }
 
 /* It is in active/; from here on finish.c says where it goes. */
@@ -102,7 +115,6 @@ begin(struct send *s, struct message *m)
 	struct due *d = due_find(&s->due, m->inode);
 	size_t census_len;
 	char *census;
-	int r;
 
 	m->deaths = d == NULL ? 0 : (uint8_t)d->deaths;
 	share_admit(s, m);
@@ -115,14 +127,9 @@ begin(struct send *s, struct message *m)
 	s->active++;
 	m->minute = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
 	s->pub.changed = true;
-	r = look(s, m);
-	if (r == 0)
-		r = sched_message_new(s->sched, m, s->now, &m->sched);
-	if (r == 0)
-		r = tell_census(m, census, census_len);
+	message_fail(m, enter(s, m, census, census_len));
 	free(census);
-	if (r < 0) {
-		message_fail(m, r);
+	if (m->fate != FATE_OPEN) {
 		messages_put(&s->messages, m, LIST_FINISHED);
 		send_wake(s);
 		return;
@@ -138,7 +145,7 @@ refused(struct send *s, struct message *m, int error)
 	struct due *d = due_find(&s->due, m->inode);
 
 	if (health_is_general(error)) {
-		finish_write_failed(s, m, "move to active", error);
+		disk_write_failed(s, m, "move to active", error);
 		s->admission_blocked_until = s->now + s->conf->error_interval;
 		return false;
 	}
@@ -146,9 +153,9 @@ refused(struct send *s, struct message *m, int error)
 		/* What was parked after it was offered twice stays so. */
 		if (m->dir != SPOOL_INCOMING)
 			deferred_forget(s, m->inode);
-		finish_clear_reasons(s, m->inode);
+		reasons_clear(s, m->inode);
 	} else {
-		finish_write_failed(s, m, "move to active", error);
+		disk_write_failed(s, m, "move to active", error);
 		if (d != NULL && d->asked)
 			offers_unask(s, d, s->now + s->retry.minimal);
 	}

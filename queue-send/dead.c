@@ -57,11 +57,12 @@ static void
 put_off(struct send *s, struct sched_entry *e)
 {
 	struct message *m = e->owner;
-	int r = m->error != 0 ? m->error : dispatch_open(s, m);
+	bool open = m->fate == FATE_OPEN;
+	int r = open ? dispatch_open(s, m) : m->error;
 
-	if (r == 0)
+	if (open && r == 0)
 		r = defer_rcpts(s, m, e);
-	if (r < 0) {
+	if (!open || r < 0) {
 		dispatch_give_up(s, e, SITE_UNTRIED, r);
 	} else {
 		claims_end(s, m, e);

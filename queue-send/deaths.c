@@ -1,10 +1,9 @@
 #include "queue-send/deaths.h"
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "queue-send/dispatch.h"
-#include "queue-send/finish.h"
+#include "queue-send/disk.h"
 #include "queue-send/links.h"
 #include "queue-send/results.h"
 
@@ -12,13 +11,12 @@
 static void
 judge(struct message *m, bool alone)
 {
-	if (m->error != 0 && m->error != -ECANCELED &&
-	    m->error != -ECONNABORTED)
+	if (m->fate > FATE_SUSPECT)
 		return;
 	if (retry_is_poison(m->deaths, alone))
-		m->error = -EOWNERDEAD;
+		m->fate = FATE_POISON;
 	else if (m->deaths >= RETRY_SUSPECT_DEATHS)
-		m->error = -ECONNABORTED;
+		m->fate = FATE_SUSPECT;
 }
 
 /* An agent that was asked to stop is not the message's doing. */
@@ -55,9 +53,9 @@ add_poison_reasons(struct send *s, const struct delivery *d)
 
 		if (d->rcpts[i].reported)
 			continue;
-		r = results_add_reason(s, d->message, SPOOL_BOUNCE, &report);
+		r = reasons_add(s, d->message, SPOOL_BOUNCE, &report);
 		if (r < 0)
-			finish_write_failed(s, d->message, "write a reason", r);
+			disk_write_failed(s, d->message, "write a reason", r);
 	}
 }
 
@@ -81,7 +79,7 @@ deaths_of_agent(struct send *s, struct agent_link *agent)
 	s->agent_deaths++;
 	while ((d = TAILQ_FIRST(&agent->deliveries)) != NULL) {
 		count_death(s, d->message, alone);
-		if (d->message->error == -EOWNERDEAD)
+		if (d->message->fate == FATE_POISON)
 			add_poison_reasons(s, d);
 		results_defer_rest(
 		    s, d, "4.3.0", "the delivery agent died", true);

@@ -8,7 +8,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/claims.h"
-#include "queue-send/finish.h"
+#include "queue-send/disk.h"
 #include "queue-send/evacuate.h"
 #include "queue-send/links.h"
 #include "queue-send/recipients.h"
@@ -295,8 +295,9 @@ dispatch_give_up(
 
 	if (is_shortage(error))
 		s->dispatch_at = s->now + DESCRIPTORS_WAIT;
-	else if (error != -ENOENT && error != -EBADMSG && error != -EPERM)
-		finish_mark_failed(s, m, "open for delivery", error);
+	else if (error < 0 && error != -ENOENT && error != -EBADMSG &&
+	    error != -EPERM)
+		disk_mark_failed(s, m, "open for delivery", error);
 	message_fail(m, error);
 	claims_end(s, m, e);
 	sched_done(s->sched, e, result, NULL, s->now);
@@ -310,16 +311,17 @@ start(struct send *s, struct sched_entry *e)
 	struct agent_link *agent =
 	    s->agent[dispatch_program(s->conf->transports[e->transport].kind)];
 	struct message *m = e->owner;
-	int r = m->error != 0 ? m->error : dispatch_open(s, m);
+	bool open = m->fate == FATE_OPEN;
+	int r = open ? dispatch_open(s, m) : m->error;
 
 	ASSERT(agent != NULL); /* its transports have limit 0 */
-	if (r == 0)
+	if (open && r == 0)
 		r = start_delivery(s, e, agent);
-	if (r == 0)
+	if (open && r == 0)
 		return true;
-	if (m->error == 0 && wait_with(s, agent, r)) {
+	if (open && wait_with(s, agent, r)) {
 		if (health_is_general(r))
-			finish_mark_failed(s, m, "open for delivery", r);
+			disk_mark_failed(s, m, "open for delivery", r);
 		sched_put_back(s->sched, e, s->now);
 		if (sched_message_running(m->sched) == 0 && m->nunrecorded == 0)
 			io_close(&m->fd);

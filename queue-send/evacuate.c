@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deferred.h"
-#include "queue-send/finish.h"
+#include "queue-send/disk.h"
 #include "queue-send/offers.h"
 #include "queue-send/recipients.h"
 
@@ -253,9 +253,9 @@ move_file(struct send *s, enum spool_dir dir, uint64_t inode)
 
 /* What a crash between the name and its reasons has left. */
 static int
-clear_reasons(struct send *s, enum spool_dir dir UNUSED, uint64_t inode)
+clear_left_reasons(struct send *s, enum spool_dir dir UNUSED, uint64_t inode)
 {
-	finish_clear_reasons(s, inode);
+	reasons_clear(s, inode);
 	return 0;
 }
 
@@ -270,8 +270,8 @@ static const struct {
 	{ SPOOL_DEFERRED, move_file, false },
 	{ SPOOL_ACTIVE, move_file, false },
 	{ SPOOL_HOLD, move_file, false },
-	{ SPOOL_DEFER, clear_reasons, true },
-	{ SPOOL_BOUNCE, clear_reasons, true },
+	{ SPOOL_DEFER, clear_left_reasons, true },
+	{ SPOOL_BOUNCE, clear_left_reasons, true },
 };
 
 static void

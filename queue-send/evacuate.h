@@ -2,7 +2,7 @@
  * (HAND_OVER, docs/SUPERVISION.md, "The end of a queue").
  *
  *	begin   what was offered is dropped, in active/ what waits is put aside
- *	        (-ECANCELED) as soon as nothing of it runs; nothing new starts
+ *	        (FATE_ASIDE) as soon as nothing of it runs; nothing new starts
  *	passes  over incoming/, deferred/, active/, hold/: each file that nobody
  *	        works on is moved to one of the targets, in turn
  *	end     an empty list: everything is looked for again, and delivered

@@ -2,90 +2,27 @@
 
 #include <bsd/stdlib.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "log/log.h"
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
-#include "queue-send/evacuate.h"
+#include "queue-send/disk.h"
 #include "queue-send/share.h"
 #include "queue-send/sync.h"
 #include "spool/reason.h"
 
 #define FINISHED_PER_TURN 50
 
-static void
-say(const struct message *m, enum log_level level, const char *name,
-    const char *text)
-{
-	char id[QUEUE_ID_SIZE];
-	const struct log_event event = {
-		.level = level,
-		.name = name,
-		.id = id,
-		.text = text,
-		.plain = true,
-	};
+/* ---- where its file goes ---- */
 
-	message_id(m, id);
-	log_write(&event);
-}
-
-void
-finish_count_error(struct send *s, enum health_write kind, int error)
-{
-	if (!health_failed(&s->health, kind, error, s->now))
-		return;
-	log_error("%s: %s: no delivery starts until marks can be written",
-	    s->sp.path, strerror(-error));
-	send_wake(s);
-}
-
-static void
-write_failed(struct send *s, const struct message *m, const char *what,
-    enum health_write kind, int error)
-{
-	char id[QUEUE_ID_SIZE];
-
-	message_id(m, id);
-	s->pub.changed = true;
-	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
-		log_error("%s: cannot %s: %s", id, what, strerror(-error));
-	finish_count_error(s, kind, error);
-}
-
-void
-finish_mark_failed(
-    struct send *s, const struct message *m, const char *what, int error)
-{
-	write_failed(s, m, what, HEALTH_MARK, error);
-}
-
-void
-finish_write_failed(
-    struct send *s, const struct message *m, const char *what, int error)
-{
-	write_failed(s, m, what, HEALTH_OTHER, error);
-}
-
-void
-finish_clear_reasons(struct send *s, uint64_t inode)
-{
-	if (spool_has(&s->sp, inode))
-		return;
-	reason_clear(&s->sp, SPOOL_DEFER, inode);
-	reason_clear(&s->sp, SPOOL_BOUNCE, inode);
-}
-
+/* The reasons before the file: inode numbers are reused, and the next message
+ * of this one would inherit them. */
 static int
-remove_message(struct send *s, struct message *m)
+go_away(struct send *s, struct message *m)
 {
-	int r;
+	int r = reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 
-	/* First the reasons: a new message may get the inode number (D22). */
-	r = reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 	if (r == 0)
 		r = reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
 	if (r == 0)
@@ -93,82 +30,45 @@ remove_message(struct send *s, struct message *m)
 	if (r < 0)
 		return r;
 	sync_changed(s);
-	s->counters.finished++;
 	rate_add(&s->rate_out, s->now);
-	say(m, LOG_INFO_L, "removed", "removed");
 	return 0;
 }
 
 static int
-vanished(struct send *s, struct message *m)
+go_nowhere(struct send *s, struct message *m)
 {
-	finish_clear_reasons(s, m->inode);
-	say(m, LOG_WARNING_L, "vanished",
-	    "status=removed (the file is gone from the active queue)");
+	reasons_clear(s, m->inode);
 	return 0;
 }
 
 static int
-hold(struct send *s, struct message *m)
+go_to_hold(struct send *s, struct message *m)
 {
-	char id[QUEUE_ID_SIZE], name[QUEUE_FILE_MAX];
 	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_HOLD, m->inode);
 
 	if (r < 0)
 		return r;
 	reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 	s->walks[WALK_HOLD].count++;
-	s->counters.finished++;
-	message_id(m, id);
-	queue_file_name(m->inode, name);
-	log_warning("%s: held: recipients that failed for good: %u, the "
-		    "reasons are in bounce/%u/%s",
-	    id, m->failed, (uint32_t)(m->inode % s->sp.split), name);
-	return 0;
-}
-
-/* P15, C7: its recipients stay pending, for whoever finds out why. */
-static int
-quarantine(struct send *s, struct message *m)
-{
-	char id[QUEUE_ID_SIZE], name[QUEUE_FILE_MAX];
-	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_HOLD, m->inode);
-
-	if (r < 0)
-		return r;
-	reason_clear(&s->sp, SPOOL_DEFER, m->inode);
-	s->walks[WALK_HOLD].count++;
-	s->counters.finished++;
-	message_id(m, id);
-	queue_file_name(m->inode, name);
-	log_error("%s: quarantined: %u agents died while delivering it: moved "
-		  "to hold/%s",
-	    id, m->deaths, name);
 	return 0;
 }
 
 static int
-corrupt(struct send *s, struct message *m)
+go_to_corrupt(struct send *s, struct message *m)
 {
-	char id[QUEUE_ID_SIZE], name[QUEUE_FILE_MAX];
+	char name[QUEUE_FILE_MAX];
 	int r;
 
 	queue_file_name(m->inode, name);
 	r = spool_move_corrupt(
 	    &s->sp, SPOOL_ACTIVE, (uint32_t)(m->inode % s->sp.split), name);
-	if (r < 0)
-		return r;
-	s->walks[WALK_CORRUPT].count++;
-	message_id(m, id);
-	log_error("%s: damaged (%s): moved to corrupt/", id,
-	    m->why == NULL ? strerror(-m->error) : m->why);
-	return 0;
+	if (r == 0)
+		s->walks[WALK_CORRUPT].count++;
+	return r;
 }
 
-/* What was moved here under a name of our message is another one (D22): back,
- * to be prepared as itself. */
 static int
-give_back(struct send *s, struct message *m)
+go_back(struct send *s, struct message *m)
 {
 	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_INCOMING, m->inode);
 
@@ -177,11 +77,12 @@ give_back(struct send *s, struct message *m)
 	return r;
 }
 
-/* It stays in active/ for evacuate.c, or it is to be prepared again. */
+/* While the mail of the queue is moved to others, evacuate.c takes it from
+ * active/. */
 static int
-put_aside(struct send *s, struct message *m)
+go_aside(struct send *s, struct message *m)
 {
-	return send_is_evacuating(s) ? 0 : give_back(s, m);
+	return send_is_evacuating(s) ? 0 : go_back(s, m);
 }
 
 static usec_t
@@ -198,37 +99,25 @@ delay_of(struct send *s, const struct message *m)
 }
 
 static int
-defer(struct send *s, struct message *m)
+go_to_deferred(struct send *s, struct message *m)
 {
 	usec_t delay = delay_of(s, m);
-	char id[QUEUE_ID_SIZE];
 	int r = spool_set_due(&s->sp, m->inode, s->now_wall + delay);
 
-	/* Without it a restart tries early; the message counts more. */
+	/* Without a due time a restart tries early, and that is all. */
 	if (r < 0 && r != -ENOENT)
-		finish_write_failed(s, m, "write the due time", r);
+		disk_write_failed(s, m, "write the due time", r);
 	r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
-	if (r < 0)
-		return r;
-	if (m->error != 0 && m->error != -ECONNABORTED && !m->evicted) {
-		message_id(m, id);
-		log_error("%s: cannot be read: %s: deferred", id,
-		    strerror(-m->error));
-	}
-	deferred_add(s, m, s->now + delay);
-	return 0;
+	if (r == 0)
+		deferred_add(s, m, s->now + delay);
+	return r;
 }
 
-/* All that is left of it waits for destinations that have their share: in line
- * for one of them, if nothing of it has failed yet. */
 static int
-evict(struct send *s, struct message *m)
+go_to_backlog(struct send *s, struct message *m)
 {
-	int r;
+	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
 
-	if (m->deferred > 0)
-		return defer(s, m);
-	r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
 	if (r < 0)
 		return r;
 	deferred_add(s, m, m->active_mono);
@@ -236,43 +125,140 @@ evict(struct send *s, struct message *m)
 	return 0;
 }
 
-static int
-leave(struct send *s, struct message *m)
+/* ---- what the log says ---- */
+
+struct names {
+	char id[QUEUE_ID_SIZE], file[QUEUE_FILE_MAX];
+};
+
+static struct names
+names_of(const struct message *m)
 {
-	switch (-m->error) {
-	case 0:
-		break;
-	case ENOENT:
-		return vanished(s, m);
-	case ESTALE:
-		return give_back(s, m);
-	case ECONNABORTED: /* a suspect */
-		return defer(s, m);
-	case EOWNERDEAD:
-		return quarantine(s, m);
-	case ECANCELED:
-		return m->evicted && !send_is_evacuating(s) ? evict(s, m)
-							    : put_aside(s, m);
-	case EBADMSG:
-	case EPERM:
-		return corrupt(s, m);
-	default:
-		return defer(s, m);
-	}
-	if (m->deferred > 0)
-		return defer(s, m);
-	return m->failed > 0 ? hold(s, m) : remove_message(s, m);
+	struct names n;
+
+	message_id(m, n.id);
+	queue_file_name(m->inode, n.file);
+	return n;
 }
 
-/* A file that is removed takes its marks along; one that is not the message's
- * has none of it. Every other move may be on disk before the marks are. */
-static bool
-waits_for_sync(const struct send *s, const struct message *m)
+static void
+say(const struct message *m, enum log_level level, const char *name,
+    const char *text)
 {
-	bool removed = m->error == 0 && m->deferred == 0 && m->failed == 0;
+	const struct names n = names_of(m);
+	const struct log_event event = {
+		.level = level,
+		.name = name,
+		.id = n.id,
+		.text = text,
+		.plain = true,
+	};
 
-	return !removed && m->error != -ENOENT && m->error != -ESTALE &&
-	    sync_is_wanting(s, m);
+	log_write(&event);
+}
+
+static void
+say_removed(const struct send *s UNUSED, const struct message *m)
+{
+	say(m, LOG_INFO_L, "removed", "removed");
+}
+
+static void
+say_vanished(const struct send *s UNUSED, const struct message *m)
+{
+	say(m, LOG_WARNING_L, "vanished",
+	    "status=removed (the file is gone from the active queue)");
+}
+
+static void
+say_held(const struct send *s, const struct message *m)
+{
+	const struct names n = names_of(m);
+
+	log_warning("%s: held: recipients that failed for good: %u, the "
+		    "reasons are in bounce/%u/%s",
+	    n.id, m->failed, (uint32_t)(m->inode % s->sp.split), n.file);
+}
+
+static void
+say_quarantined(const struct send *s UNUSED, const struct message *m)
+{
+	const struct names n = names_of(m);
+
+	log_error("%s: quarantined: %u agents died while delivering it: moved "
+		  "to hold/%s",
+	    n.id, m->deaths, n.file);
+}
+
+static void
+say_damaged(const struct send *s UNUSED, const struct message *m)
+{
+	const struct names n = names_of(m);
+
+	log_error("%s: damaged (%s): moved to corrupt/", n.id,
+	    m->why == NULL ? strerror(-m->error) : m->why);
+}
+
+static void
+say_unreadable(const struct send *s UNUSED, const struct message *m)
+{
+	const struct names n = names_of(m);
+
+	log_error(
+	    "%s: cannot be read: %s: deferred", n.id, strerror(-m->error));
+}
+
+/* ---- what becomes of it ---- */
+
+/* needs_marks: the marks are on disk before the file moves, since a power cut
+ * may keep the move and lose them. A file that is removed takes its marks
+ * along; one that is gone or another message's has none of this one. */
+static const struct {
+	int (*go)(struct send *s, struct message *m);
+	void (*say)(const struct send *s, const struct message *m);
+	bool for_good; /* counted as finished */
+	bool needs_marks;
+} leave[NFATES] = {
+	/* clang-format off */
+	[FATE_DELIVERED]  = { go_away, say_removed, true, false },
+	[FATE_DEFERRED]   = { go_to_deferred, NULL, false, true },
+	[FATE_FAILED]     = { go_to_hold, say_held, true, true },
+	[FATE_EVICTED]    = { go_to_backlog, NULL, false, true },
+	[FATE_ASIDE]      = { go_aside, NULL, false, true },
+	[FATE_SUSPECT]    = { go_to_deferred, NULL, false, true },
+	[FATE_POISON]     = { go_to_hold, say_quarantined, true, true },
+	[FATE_UNREADABLE] = { go_to_deferred, say_unreadable, false, true },
+	[FATE_DAMAGED]    = { go_to_corrupt, say_damaged, false, true },
+	[FATE_REPLACED]   = { go_back, NULL, false, false },
+	[FATE_VANISHED]   = { go_nowhere, say_vanished, false, false },
+	/* clang-format on */
+};
+
+static int
+leave_as(struct send *s, struct message *m, enum message_fate fate)
+{
+	int r = leave[fate].go(s, m);
+
+	if (r < 0)
+		return r;
+	s->counters.finished += leave[fate].for_good;
+	if (leave[fate].say != NULL)
+		leave[fate].say(s, m);
+	return 0;
+}
+
+/* Its recipients say what becomes of it, unless that was decided before. */
+static enum message_fate
+fate_of(const struct send *s, const struct message *m)
+{
+	if (m->fate == FATE_EVICTED && send_is_evacuating(s))
+		return FATE_ASIDE;
+	if (m->fate != FATE_OPEN &&
+	    (m->fate != FATE_EVICTED || m->deferred == 0))
+		return (enum message_fate)m->fate;
+	if (m->deferred > 0)
+		return FATE_DEFERRED;
+	return m->failed > 0 ? FATE_FAILED : FATE_DELIVERED;
 }
 
 /* False: nothing can be moved now. One that alone cannot be holds up no other.
@@ -280,20 +266,21 @@ waits_for_sync(const struct send *s, const struct message *m)
 static bool
 finish_one(struct send *s, struct message *m)
 {
+	const enum message_fate fate = fate_of(s, m);
 	int r;
 
-	if (waits_for_sync(s, m)) {
+	if (leave[fate].needs_marks && sync_is_wanting(s, m)) {
 		messages_put(&s->messages, m, LIST_UNSYNCED);
 		return true;
 	}
-	r = leave(s, m);
+	r = leave_as(s, m, fate);
 	if (r == -ENOENT)
-		r = vanished(s, m);
+		r = leave_as(s, m, FATE_VANISHED);
 	if (r == 0) {
 		active_forget(s, m);
 		return true;
 	}
-	finish_write_failed(s, m, "move out of active", r);
+	disk_write_failed(s, m, "move out of active", r);
 	if (health_is_general(r)) {
 		messages_put(&s->messages, m, LIST_FINISHED);
 		s->finish_at = s->now + s->conf->error_interval;

@@ -169,13 +169,26 @@ message_id(const struct message *m, char out[QUEUE_ID_SIZE])
 }
 
 void
+message_decide(struct message *m, enum message_fate fate)
+{
+	if (m->fate == FATE_OPEN)
+		m->fate = (uint8_t)fate;
+}
+
+void
 message_fail(struct message *m, int error)
 {
-	if (error >= 0 || m->error != 0)
+	bool damaged = error == -EBADMSG || error == -EPERM;
+
+	if (error >= 0 || m->fate != FATE_OPEN)
 		return;
 	m->error = error;
-	if (error == -EBADMSG || error == -EPERM)
+	if (damaged)
 		m->why = queue_file_reason();
+	message_decide(m,
+	    damaged                ? FATE_DAMAGED
+		: error == -ENOENT ? FATE_VANISHED
+				   : FATE_UNREADABLE);
 }
 
 bool

@@ -44,6 +44,25 @@ enum message_list {
 	LIST_NLISTS,
 };
 
+/* What becomes of a message. What is decided before its recipients have been
+ * dealt with ends the attempt, and the rest of it is not delivered now. */
+enum message_fate {
+	FATE_OPEN,      /* not decided: its recipients will say */
+	FATE_DELIVERED, /* to all recipients */
+	FATE_DEFERRED,  /* a recipient is pending */
+	FATE_FAILED,    /* some recipients failed, none is pending */
+	/* decided before: */
+	FATE_EVICTED, /* the rest is for destinations that have their share */
+	FATE_ASIDE,   /* the mail of this queue is moved to other queues */
+	FATE_SUSPECT, /* agents died of it: delivered alone next time */
+	FATE_POISON,  /* agents died of it, and of no other */
+	FATE_UNREADABLE, /* for now: error says why */
+	FATE_DAMAGED,    /* not a queue file, or not whole: why, or error */
+	FATE_REPLACED,   /* its file is gone, another message has the name */
+	FATE_VANISHED,   /* its file is gone */
+	NFATES,
+};
+
 /* What is needed of struct queue_file. */
 struct message_file {
 	uint64_t content_off, content_len;
@@ -60,12 +79,12 @@ struct message {
 	uint8_t list;           /* enum message_list */
 	uint8_t dir;            /* enum spool_dir: where it lies */
 	uint8_t deaths;         /* of agents that had it */
+	uint8_t fate;           /* enum message_fate */
 	bool active : 1;        /* in the active queue */
 	bool reasons_begun : 1; /* defer/ holds this attempt's */
 	bool agent_died : 1;    /* in this attempt */
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */
-	bool evicted : 1; /* all that is left is for those with their share */
 	uint64_t inode;
 	struct message_file file; /* before it is active only what identifies */
 	uint64_t next;            /* offset of the next recipient to read */
@@ -82,8 +101,8 @@ struct message {
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
 	int fd;                  /* O_RDWR while deliveries run, else -1 */
-	int error;       /* 0, or -errno: the file does not let us go on */
-	const char *why; /* what is damaged, for -EBADMSG and -EPERM */
+	int error;       /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
+	const char *why; /* what is damaged, or NULL */
 	union {
 		struct {              /* !active */
 			char *census; /* and the names behind it */
@@ -128,7 +147,10 @@ void message_set_file(struct message *m, const struct queue_file *file);
 /* It is in the active queue from here on, without a sched_message yet. The
  * census, with the names behind it, is the caller's to free. */
 char *message_activate(struct message *m, usec_t now, size_t *ret_census_len);
-/* The first error is kept, with what spool says is wrong; 0 changes nothing. */
+/* The first decision stands. */
+void message_decide(struct message *m, enum message_fate fate);
+/* The file cannot be opened or read: -errno decides, and what spool says is
+ * wrong is kept. 0 changes nothing. */
 void message_fail(struct message *m, int error);
 /* Is it the file that `file` was read from? */
 bool message_is(const struct message *m, usec_t arrival_wall, uint8_t nonce);

@@ -6,7 +6,7 @@
 #include "log/log.h"
 #include "queue-send/active.h"
 #include "queue-send/deferred.h"
-#include "queue-send/finish.h"
+#include "queue-send/disk.h"
 #include "queue-send/evacuate.h"
 
 #define SCAN_EVERY    USEC_PER_SEC
@@ -102,7 +102,7 @@ offers_on_gone(struct send *s, const struct msg_GONE *f)
 		return 0;
 	switch (-f->error) {
 	case ENOENT:
-		finish_clear_reasons(s, f->inode);
+		reasons_clear(s, f->inode);
 		deferred_forget(s, f->inode);
 		break;
 	case EBADMSG: /* moved to corrupt/ */

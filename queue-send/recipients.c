@@ -97,7 +97,7 @@ read_one(struct send *s, struct message *m, int fd)
 static bool
 has_unread(const struct message *m)
 {
-	return m->error == 0 && m->next_index < m->file.rcpt_count;
+	return m->fate == FATE_OPEN && m->next_index < m->file.rcpt_count;
 }
 
 static void
@@ -190,12 +190,10 @@ recipients_settle(struct send *s, struct message *m)
 		io_close(&m->fd);
 	if (m->list == LIST_READING) /* the end of the batch settles it */
 		return;
-	if (m->error == 0 && !m->sole &&
-	    claims_settle(s, m, idle && (m->named || !has_unread(m)))) {
-		m->evicted = true;
-		message_fail(m, -ECANCELED);
-	}
-	if (m->error != 0)
+	if (m->fate == FATE_OPEN && !m->sole &&
+	    claims_settle(s, m, idle && (m->named || !has_unread(m))))
+		message_decide(m, FATE_EVICTED);
+	if (m->fate != FATE_OPEN)
 		sched_message_cancel(m->sched);
 	if (!idle || sched_message_waiting(m->sched) > 0)
 		return;
@@ -211,7 +209,7 @@ recipients_put_aside(struct send *s, struct message *m)
 	    (m->list != LIST_READING && !has_unread(m) &&
 		sched_message_waiting(m->sched) == 0))
 		return;
-	message_fail(m, -ECANCELED);
+	message_decide(m, FATE_ASIDE);
 	recipients_settle(s, m);
 }
 

@@ -14,7 +14,7 @@ usec_t recipients_work(struct send *s);
  * it when nothing of it waits, runs or is unread. */
 void recipients_settle(struct send *s, struct message *m);
 /* Nothing more of it is to start here: out of the active queue with it, as
- * -ECANCELED, when what runs has ended. One that only waits for that is left as
+ * FATE_ASIDE, when what runs has ended. One that only waits for that is left as
  * it is. */
 void recipients_put_aside(struct send *s, struct message *m);
 /* Read the record again that a handle of the entry stands for; the places of

@@ -9,7 +9,7 @@
 #include "log/log.h"
 #include "queue-send/delivery_log.h"
 #include "queue-send/dispatch.h"
-#include "queue-send/finish.h"
+#include "queue-send/disk.h"
 #include "queue-send/links.h"
 #include "queue-send/recipients.h"
 #include "queue-send/sync.h"
@@ -20,26 +20,6 @@
 #define PHASE_MAX    (86400 * USEC_PER_SEC)
 
 /* ---- one recipient ---- */
-
-int
-results_add_reason(struct send *s, struct message *m, enum spool_dir dir,
-    const struct report *r)
-{
-	const struct reason reason = {
-		.index = r->index,
-		.when_wall = s->now_wall,
-		.dsn = r->dsn,
-		.relay = r->relay,
-		.address = r->address,
-		.text = r->text,
-	};
-
-	if (dir == SPOOL_DEFER && !m->reasons_begun) {
-		reason_clear(&s->sp, SPOOL_DEFER, m->inode);
-		m->reasons_begun = true;
-	}
-	return reason_add(&s->sp, dir, m->inode, &reason);
-}
 
 static int
 write_mark(struct send *s, struct message *m, const struct report *r)
@@ -131,7 +111,7 @@ record(struct send *s, struct message *m, const struct report *r)
 	int error = write_mark(s, m, r);
 
 	if (error < 0) {
-		finish_mark_failed(
+		disk_mark_failed(
 		    s, m, "record a delivery (it is kept in memory)", error);
 		keep_unrecorded(s, m, r);
 		return;
@@ -142,11 +122,11 @@ record(struct send *s, struct message *m, const struct report *r)
 static void
 defer(struct send *s, struct message *m, struct report *r)
 {
-	int error = results_add_reason(s, m, SPOOL_DEFER, r);
+	int error = reasons_add(s, m, SPOOL_DEFER, r);
 
 	r->outcome = AGENT_DEFERRED;
 	if (error < 0)
-		finish_write_failed(s, m, "write a reason", error);
+		disk_write_failed(s, m, "write a reason", error);
 	record(s, m, r);
 }
 
@@ -154,7 +134,7 @@ static void
 fail(struct send *s, struct message *m, struct report *r)
 {
 	char text[128];
-	int error = results_add_reason(s, m, SPOOL_BOUNCE, r);
+	int error = reasons_add(s, m, SPOOL_BOUNCE, r);
 
 	if (error == 0) {
 		r->outcome = AGENT_FAILED;
@@ -162,7 +142,7 @@ fail(struct send *s, struct message *m, struct report *r)
 		return;
 	}
 	/* D3: without its reason on disk no recipient fails. */
-	finish_write_failed(s, m, "write a reason", error);
+	disk_write_failed(s, m, "write a reason", error);
 	snprintf(text, sizeof(text), "cannot write down why it failed: %s",
 	    strerror(-error));
 	r->dsn = "4.3.0";

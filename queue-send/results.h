@@ -34,9 +34,6 @@ int results_on_done(
 /* Recipients of the delivery without a result; ours: of our own trouble. */
 void results_defer_rest(struct send *s, struct delivery *d, const char *dsn,
     const char *text, bool ours);
-/* Append it; defer/ is begun anew with the first of an attempt. */
-int results_add_reason(struct send *s, struct message *m, enum spool_dir dir,
-    const struct report *report);
 
 /* The probe of a queue that cannot write, and parked results. */
 usec_t results_work(struct send *s);

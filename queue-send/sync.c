@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "log/log.h"
-#include "queue-send/finish.h"
+#include "queue-send/disk.h"
 #include "spool/reason.h"
 #include "spool/sync_pool.h"
 
@@ -47,7 +47,7 @@ leaves(struct send *s, struct message *m)
 static void
 failed(struct send *s, struct message *m, int error)
 {
-	finish_mark_failed(
+	disk_mark_failed(
 	    s, m, "sync what was delivered (a power cut may repeat it)", error);
 	m->deferred++;
 	leaves(s, m);
@@ -83,7 +83,7 @@ whole_is_done(struct send *s, const struct sync_job *job)
 		log_error("%s: cannot sync what was delivered: %s: a power cut "
 			  "may repeat it",
 		    s->sp.path, strerror(-job->error));
-		finish_count_error(s, HEALTH_OTHER, job->error);
+		disk_count_error(s, HEALTH_OTHER, job->error);
 	}
 	y->whole = 0;
 	for (; n > 0; n--) {

@@ -113,10 +113,11 @@ Test(sync, D32_what_has_no_marks_and_what_is_removed_waits_for_no_sync)
 	}
 }
 
-/* mutation: queue-send/finish.c: waits_for_sync() answers for error 0 only. */
+/* mutation: queue-send/finish.c: [FATE_ASIDE] needs no marks. */
 Test(sync, D32_what_is_put_aside_is_synced_too)
 {
-	static const int errors[] = { -EOWNERDEAD, -ECANCELED, -EIO };
+	static const enum message_fate fates[] = { FATE_POISON, FATE_ASIDE,
+		FATE_UNREADABLE };
 	static const enum spool_dir dirs[] = { SPOOL_HOLD, SPOOL_INCOMING,
 		SPOOL_DEFERRED };
 	struct world_delivery delivery;
@@ -124,14 +125,14 @@ Test(sync, D32_what_is_put_aside_is_synced_too)
 	uint64_t inode;
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(errors); i++) {
+	for (i = 0; i < ARRAY_LEN(fates); i++) {
 		inode = world_message(&w, "d", 2);
 		take(&delivery);
 		world_result(&w, &delivery, 0, AGENT_SENT);
 		world_run(&w);
 		(void)world_trace();
 		m = messages_find(&w.s.messages, inode);
-		message_fail(m, errors[i]);
+		message_decide(m, fates[i]);
 		world_done(&w, &delivery);
 		take(&delivery);
 		world_done(&w, &delivery);
@@ -264,10 +265,10 @@ TestSuite(
 static void
 await_sync(void)
 {
-	struct pollfd p = { .fd = w.s.sync.tasks == 0
-		    ? -1
-		    : event_get_fd(w.s.sync.done),
-		.events = POLLIN };
+	struct pollfd p = {
+		.fd = w.s.sync.tasks == 0 ? -1 : event_get_fd(w.s.sync.done),
+		.events = POLLIN
+	};
 
 	cr_assert_eq(poll(&p, 1, 30000), 1);
 	world_run(&w);
