@@ -14,7 +14,7 @@
 struct run {
 	const struct scenario *sc;
 	const struct simulate_watch *watch;
-	struct sites *sites;
+	struct local *sites;
 	struct sched *sched;
 	struct servers *servers;
 	struct heap heap;
@@ -90,11 +90,11 @@ new_sched(struct run *run, const struct conf *conf, uint64_t seed)
 	}
 	limits_backoff(conf, &backoff);
 	limits_sched(conf, &sched);
-	r = sites_new(params, conf->ntransports, &backoff, IDLE_SITES_MAX, seed,
+	r = local_new(params, conf->ntransports, &backoff, IDLE_SITES_MAX, seed,
 	    &run->sites);
 	if (r == 0)
 		r = sched_new(&sched, transports, conf->ntransports,
-		    sites_table(run->sites), &run->sched);
+		    local_table(run->sites), &run->sched);
 	if (r == 0)
 		sched_set_watch(run->sched, &watch);
 	return r;
@@ -147,7 +147,7 @@ end(struct run *run)
 	if (run->sched != NULL)
 		sched_free(&run->sched);
 	if (run->sites != NULL)
-		sites_free(&run->sites);
+		local_free(&run->sites);
 }
 
 /* ---- messages ---- */

@@ -1,15 +1,16 @@
 #include "limits/limits.h"
 
-static const enum feedback_shape shapes[] = {
-	[FEEDBACK_FIXED] = FEEDBACK_X,
-	[FEEDBACK_PER_CONCURRENCY] = FEEDBACK_X_PER_N,
-	[FEEDBACK_PER_SQRT_CONCURRENCY] = FEEDBACK_X_PER_ROOT_N,
+static const enum window_form forms[] = {
+	[FEEDBACK_FIXED] = WINDOW_FIXED,
+	[FEEDBACK_PER_CONCURRENCY] = WINDOW_PER_N,
+	[FEEDBACK_PER_SQRT_CONCURRENCY] = WINDOW_PER_ROOT_N,
 };
 
-static struct feedback
+static struct window_feedback
 feedback_of(const struct conf_feedback *f)
 {
-	return (struct feedback){ .x = f->amount, .shape = shapes[f->form] };
+	return (struct window_feedback){ .amount = f->amount,
+		.form = forms[f->form] };
 }
 
 void

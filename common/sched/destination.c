@@ -31,7 +31,7 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 
 	if (site == NULL)
 		return NULL;
-	mine = sites->mine(site);
+	mine = sites->user(site);
 	if (*mine != NULL) {
 		sites->close(sites->table, site, now);
 		return *mine;
@@ -61,7 +61,7 @@ destination_release(struct transport *t, struct destination *d)
 		return;
 	ASSERT(!d->open && !d->dying && !d->waits && d->front == NULL);
 	s->figures.destinations--;
-	*s->sites->mine(d->site) = NULL;
+	*s->sites->user(d->site) = NULL;
 	s->sites->close(s->sites->table, d->site, s->now);
 	free(d);
 }

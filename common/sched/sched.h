@@ -205,7 +205,7 @@ void sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now);
 void sched_done(struct sched *s, struct sched_entry *entry,
     enum site_result result, const char *why, usec_t now);
 /* A site that had no room may have some now, or is dead (site_table.wait):
- * `destination` is what site_table.mine() points to. */
+ * `destination` is what site_table.user() points to. */
 void sched_site_ready(struct sched *s, void *destination, usec_t now);
 /* Flush: every destination is opened again. */
 void sched_flush(struct sched *s, usec_t now);

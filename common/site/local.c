@@ -16,26 +16,26 @@
 /* ---- finding ---- */
 
 static uint64_t
-hash_name(const struct sites *sites, uint32_t transport, const char *name)
+hash_name(const struct local *local, uint32_t transport, const char *name)
 {
-	return site_hash(sites->secret ^ transport, name);
+	return site_hash(local->secret ^ transport, name);
 }
 
-static struct site_chain *
-chain_of(const struct sites *sites, uint64_t hash)
+static struct local_chain *
+chain_of(const struct local *local, uint64_t hash)
 {
-	return &sites->chains[hash & (sites->nchains - 1)];
+	return &local->chains[hash & (local->nchains - 1)];
 }
 
 static struct site *
-site_find(const struct sites *sites, uint32_t transport, uint64_t hash,
+find_site(const struct local *local, uint32_t transport, uint64_t hash,
     const char *name)
 {
 	struct site *site;
 
-	if (sites->nchains == 0)
+	if (local->nchains == 0)
 		return NULL;
-	SLIST_FOREACH (site, chain_of(sites, hash), link)
+	SLIST_FOREACH (site, chain_of(local, hash), link)
 		if (site->hash == hash && site->transport == transport &&
 		    strcasecmp(site->name, name) == 0)
 			break;
@@ -44,37 +44,37 @@ site_find(const struct sites *sites, uint32_t transport, uint64_t hash,
 
 /* Without memory they stay as many as they are, and are longer. */
 static void
-chains_resize(struct sites *sites, uint64_t count)
+chains_resize(struct local *local, uint64_t count)
 {
-	struct site_chain *old = sites->chains, *chains;
-	uint64_t i, n = sites->nchains;
+	struct local_chain *old = local->chains, *chains;
+	uint64_t i, n = local->nchains;
 	struct site *site;
 
 	chains = calloc(count, sizeof(*chains));
 	if (chains == NULL)
 		return;
-	sites->chains = chains;
-	sites->nchains = count;
+	local->chains = chains;
+	local->nchains = count;
 	for (i = 0; i < n; i++)
 		while ((site = SLIST_FIRST(&old[i])) != NULL) {
 			SLIST_REMOVE_HEAD(&old[i], link);
 			SLIST_INSERT_HEAD(
-			    chain_of(sites, site->hash), site, link);
+			    chain_of(local, site->hash), site, link);
 		}
 	free(old);
 }
 
 static struct site *
-site_make(
-    struct sites *sites, uint32_t transport, uint64_t hash, const char *name)
+make_site(
+    struct local *local, uint32_t transport, uint64_t hash, const char *name)
 {
 	size_t len = strlen(name);
 	struct site *site;
 
-	if (sites->nsites >= sites->nchains)
-		chains_resize(sites,
-		    sites->nchains == 0 ? CHAINS_LEAST : 2 * sites->nchains);
-	site = sites->nchains == 0 ? NULL : malloc(sizeof(*site) + len + 1);
+	if (local->nsites >= local->nchains)
+		chains_resize(local,
+		    local->nchains == 0 ? CHAINS_LEAST : 2 * local->nchains);
+	site = local->nchains == 0 ? NULL : malloc(sizeof(*site) + len + 1);
 	if (site == NULL)
 		return NULL;
 	*site = (struct site){
@@ -82,148 +82,148 @@ site_make(
 		.transport = (uint16_t)transport,
 	};
 	memcpy(site->name, name, len + 1);
-	window_init(&site->window, &sites->rules[transport]);
-	SLIST_INSERT_HEAD(chain_of(sites, hash), site, link);
-	sites->nsites++;
+	window_init(&site->window, &local->rules[transport]);
+	SLIST_INSERT_HEAD(chain_of(local, hash), site, link);
+	local->nsites++;
 	return site;
 }
 
 /* ---- idleness ---- */
 
 static void
-site_free(struct site *site)
+free_site(struct site *site)
 {
 	if (site->dead)
-		site_bury(site);
+		local_bury(site);
 	free(site);
 }
 
 static void
-site_drop(struct sites *sites, struct site *site)
+drop_site(struct local *local, struct site *site)
 {
-	SLIST_REMOVE(chain_of(sites, site->hash), site, site, link);
-	sites->nsites--;
-	site_free(site);
-	if (sites->nchains > CHAINS_LEAST && sites->nsites < sites->nchains / 8)
-		chains_resize(sites, sites->nchains / 2);
+	SLIST_REMOVE(chain_of(local, site->hash), site, site, link);
+	local->nsites--;
+	free_site(site);
+	if (local->nchains > CHAINS_LEAST && local->nsites < local->nchains / 8)
+		chains_resize(local, local->nchains / 2);
 }
 
 static void
-idle_remove(struct sites *sites, struct site *site)
+idle_remove(struct local *local, struct site *site)
 {
-	TAILQ_REMOVE(&sites->idle, site, idle.link);
-	sites->nidle--;
+	TAILQ_REMOVE(&local->idle, site, idle.link);
+	local->nidle--;
 }
 
 static void
-idle_drop_first(struct sites *sites)
+idle_drop_first(struct local *local)
 {
-	struct site *site = TAILQ_FIRST(&sites->idle);
+	struct site *site = TAILQ_FIRST(&local->idle);
 
-	idle_remove(sites, site);
-	site_drop(sites, site);
+	idle_remove(local, site);
+	drop_site(local, site);
 }
 
 static bool
-is_aged(const struct sites *sites, const struct site *site, usec_t now)
+is_aged(const struct local *local, const struct site *site, usec_t now)
 {
 	if (site->dead && site->death.until > now)
 		return false;
-	return now - site->idle.since > site_remembered(&sites->backoff);
+	return now - site->idle.since > site_remembered(&local->backoff);
 }
 
 static void
-idle_age(struct sites *sites, usec_t now)
+idle_age(struct local *local, usec_t now)
 {
 	struct site *site;
 	int n;
 
 	for (n = 0; n < AGED_AT_ONCE; n++) {
-		site = TAILQ_FIRST(&sites->idle);
-		if (site == NULL || !is_aged(sites, site, now))
+		site = TAILQ_FIRST(&local->idle);
+		if (site == NULL || !is_aged(local, site, now))
 			break;
-		idle_drop_first(sites);
+		idle_drop_first(local);
 	}
 }
 
 static bool
-has_learned(const struct sites *sites, const struct site *site)
+has_learned(const struct local *local, const struct site *site)
 {
 	return site->deaths > 0 || /* as every dead one has */
-	    !window_is_fresh(&site->window, &sites->rules[site->transport]);
+	    !window_is_fresh(&site->window, &local->rules[site->transport]);
 }
 
 static void
-site_rest(struct sites *sites, struct site *site, usec_t now)
+rest_site(struct local *local, struct site *site, usec_t now)
 {
 	if (site->opens > 0 || site->busy > 0)
 		return;
-	if (!has_learned(sites, site)) {
-		site_drop(sites, site);
+	if (!has_learned(local, site)) {
+		drop_site(local, site);
 		return;
 	}
 	site->idle.since = now;
-	TAILQ_INSERT_TAIL(&sites->idle, site, idle.link);
-	if (++sites->nidle > sites->idle_max)
-		idle_drop_first(sites);
+	TAILQ_INSERT_TAIL(&local->idle, site, idle.link);
+	if (++local->nidle > local->idle_max)
+		idle_drop_first(local);
 }
 
 /* ---- the functions of the table ---- */
 
 static struct site *
-sites_open(void *table, uint32_t transport, const char *name, usec_t now)
+local_open(void *table, uint32_t transport, const char *name, usec_t now)
 {
-	struct sites *sites = table;
+	struct local *local = table;
 	uint64_t hash;
 	struct site *site;
 
-	ASSERT(transport < sites->count);
-	hash = hash_name(sites, transport, name);
-	site = site_find(sites, transport, hash, name);
+	ASSERT(transport < local->count);
+	hash = hash_name(local, transport, name);
+	site = find_site(local, transport, hash, name);
 	if (site == NULL)
-		site = site_make(sites, transport, hash, name);
+		site = make_site(local, transport, hash, name);
 	else if (site->opens == 0 && site->busy == 0)
-		idle_remove(sites, site);
+		idle_remove(local, site);
 	if (site != NULL && site->opens++ == 0)
-		site->mine = NULL;
-	idle_age(sites, now);
+		site->user = NULL;
+	idle_age(local, now);
 	return site;
 }
 
 static void
-sites_close(void *table, struct site *site, usec_t now)
+local_close(void *table, struct site *site, usec_t now)
 {
-	struct sites *sites = table;
+	struct local *local = table;
 
 	ASSERT(site->opens > 0);
 	site->opens--;
-	site_rest(sites, site, now);
-	idle_age(sites, now);
+	rest_site(local, site, now);
+	idle_age(local, now);
 }
 
 static void **
-sites_mine(struct site *site)
+local_user(struct site *site)
 {
-	return &site->mine;
+	return &site->user;
 }
 
 static const char *
-sites_name(const struct site *site)
+local_name(const struct site *site)
 {
 	return site->name;
 }
 
 static enum site_state
-sites_state(void *table, struct site *site, usec_t now)
+local_state(void *table, struct site *site, usec_t now)
 {
-	site_reopen_due(table, site, now);
-	return site_state(site);
+	local_reopen_due(table, site, now);
+	return local_site_state(site);
 }
 
 static enum site_state
-sites_take(void *table, struct site *site, usec_t now)
+local_take(void *table, struct site *site, usec_t now)
 {
-	enum site_state state = sites_state(table, site, now);
+	enum site_state state = local_state(table, site, now);
 
 	if (state == SITE_ROOM)
 		site->busy++;
@@ -235,7 +235,7 @@ static void
 view_copy(const struct site *site, struct site_view *ret_view,
     char why[SITE_WHY_MAX + 1])
 {
-	site_view(site, ret_view);
+	local_site_view(site, ret_view);
 	if (ret_view->why != NULL) {
 		memcpy(why, ret_view->why, strlen(ret_view->why) + 1);
 		ret_view->why = why;
@@ -243,130 +243,130 @@ view_copy(const struct site *site, struct site_view *ret_view,
 }
 
 static void
-sites_done(void *table, struct site *site, enum site_result result,
+local_done(void *table, struct site *site, enum site_result result,
     const char *why, usec_t now, struct site_step *ret_step)
 {
-	struct sites *sites = table;
+	struct local *local = table;
 	struct site_step step = { .result = result };
 
-	site_reopen_due(sites, site, now);
+	local_reopen_due(local, site, now);
 	if (ret_step != NULL)
-		view_copy(site, &step.before, sites->why_before);
+		view_copy(site, &step.before, local->why_before);
 	if (result == SITE_DELIVERED)
-		site_success(sites, site);
+		local_success(local, site);
 	else if (result == SITE_FAILED)
-		site_failure(sites, site, why, now);
+		local_failure(local, site, why, now);
 	if (result != SITE_UNTRIED) {
 		ASSERT(site->busy > 0);
 		site->busy--;
 	}
 	if (ret_step != NULL) {
-		view_copy(site, &step.after, sites->why_after);
+		view_copy(site, &step.after, local->why_after);
 		*ret_step = step;
 	}
 	if (result != SITE_UNTRIED)
-		site_rest(sites, site, now);
+		rest_site(local, site, now);
 }
 
 static void
-sites_flush(void *table, usec_t now UNUSED)
+local_flush(void *table, usec_t now UNUSED)
 {
-	struct sites *sites = table;
+	struct local *local = table;
 	struct site *site;
 
-	while ((site = LIST_FIRST(&sites->dead)) != NULL)
-		site_reopen(sites, site);
+	while ((site = LIST_FIRST(&local->dead)) != NULL)
+		local_reopen(local, site);
 }
 
 /* ---- the table ---- */
 
 static const struct site_table functions = {
-	.open = sites_open,
-	.close = sites_close,
-	.mine = sites_mine,
-	.name = sites_name,
-	.state = sites_state,
-	.take = sites_take,
-	.done = sites_done,
-	.view = site_view,
-	.flush = sites_flush,
+	.open = local_open,
+	.close = local_close,
+	.user = local_user,
+	.name = local_name,
+	.state = local_state,
+	.take = local_take,
+	.done = local_done,
+	.view = local_site_view,
+	.flush = local_flush,
 };
 
 static void
-set_params(struct sites *sites, const struct site_params *params,
+set_params(struct local *local, const struct site_params *params,
     const struct site_backoff *backoff)
 {
 	uint32_t i;
 
-	site_backoff_fit(backoff, &sites->backoff);
-	for (i = 0; i < sites->count; i++)
-		site_rules(&params[i], &sites->rules[i]);
+	site_backoff_fit(backoff, &local->backoff);
+	for (i = 0; i < local->count; i++)
+		site_rules(&params[i], &local->rules[i]);
 }
 
 int
-sites_new(const struct site_params *params, uint32_t count,
+local_new(const struct site_params *params, uint32_t count,
     const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed,
-    struct sites **ret_sites)
+    struct local **ret_local)
 {
-	struct sites *sites;
+	struct local *local;
 
 	if (count > UINT16_MAX)
 		return -EINVAL;
-	sites = calloc(1, sizeof(*sites) + count * sizeof(struct window_rules));
-	if (sites == NULL)
+	local = calloc(1, sizeof(*local) + count * sizeof(struct window_rules));
+	if (local == NULL)
 		return -ENOMEM;
-	sites->table = functions;
-	sites->table.table = sites;
-	LIST_INIT(&sites->dead);
-	TAILQ_INIT(&sites->idle);
-	sites->idle_max = idle_max;
-	sites->random = seed;
-	sites->secret = site_mix(~seed);
-	sites->count = count;
-	set_params(sites, params, backoff);
-	*ret_sites = sites;
+	local->table = functions;
+	local->table.table = local;
+	LIST_INIT(&local->dead);
+	TAILQ_INIT(&local->idle);
+	local->idle_max = idle_max;
+	local->random = seed;
+	local->secret = site_mix(~seed);
+	local->count = count;
+	set_params(local, params, backoff);
+	*ret_local = local;
 	return 0;
 }
 
 void
-sites_free(struct sites **sites)
+local_free(struct local **local)
 {
 	struct site *site;
 	uint64_t i;
 
-	if (*sites == NULL)
+	if (*local == NULL)
 		return;
-	for (i = 0; i < (*sites)->nchains; i++)
-		while ((site = SLIST_FIRST(&(*sites)->chains[i])) != NULL) {
+	for (i = 0; i < (*local)->nchains; i++)
+		while ((site = SLIST_FIRST(&(*local)->chains[i])) != NULL) {
 			ASSERT(site->opens == 0);
-			SLIST_REMOVE_HEAD(&(*sites)->chains[i], link);
-			site_free(site);
+			SLIST_REMOVE_HEAD(&(*local)->chains[i], link);
+			free_site(site);
 		}
-	free((*sites)->chains);
-	free(*sites);
-	*sites = NULL;
+	free((*local)->chains);
+	free(*local);
+	*local = NULL;
 }
 
 const struct site_table *
-sites_table(const struct sites *sites)
+local_table(const struct local *local)
 {
-	return &sites->table;
+	return &local->table;
 }
 
 int
-sites_configure(struct sites *sites, const struct site_params *params,
+local_configure(struct local *local, const struct site_params *params,
     uint32_t count, const struct site_backoff *backoff)
 {
 	struct site *site;
 	uint64_t i;
 
-	if (count != sites->count)
+	if (count != local->count)
 		return -EINVAL;
-	set_params(sites, params, backoff);
-	for (i = 0; i < sites->nchains; i++)
-		SLIST_FOREACH (site, &sites->chains[i], link)
+	set_params(local, params, backoff);
+	for (i = 0; i < local->nchains; i++)
+		SLIST_FOREACH (site, &local->chains[i], link)
 			if (!site->dead)
 				window_fit(&site->window,
-				    &sites->rules[site->transport]);
+				    &local->rules[site->transport]);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* site/local.h - the table of one process, from the inside. Private to
- * sites.c (the table: who is in it, and for how long) and site_life.c (what
+ * local.c (the table: who is in it, and for how long) and local_life.c (what
  * befalls one site).
  *
  * A million sites may be in it, so a site is small: what it needs only while
@@ -19,7 +19,7 @@
 
 /* What is left of a window after a death is there to be shown: it opens with a
  * fresh one. */
-struct death {
+struct local_death {
 	LIST_ENTRY(site) link;
 	usec_t until;
 	char *why;
@@ -31,15 +31,15 @@ struct site {
 	SLIST_ENTRY(site) link; /* in its chain */
 	uint64_t hash;          /* of transport and name in lower case */
 	union {
-		void *mine; /* opens > 0 */
+		void *user; /* opens > 0 */
 		struct {    /* opens == 0 and busy == 0 */
 			TAILQ_ENTRY(site) link;
 			usec_t since;
 		} idle;
 	};
 	union {
-		struct window window; /* !dead */
-		struct death death;   /* dead */
+		struct window window;     /* !dead */
+		struct local_death death; /* dead */
 	};
 	uint32_t opens, busy, deaths;
 	uint16_t transport;
@@ -50,17 +50,17 @@ struct site {
 /* A million of them: 104 bytes and the name each. */
 _Static_assert(sizeof(struct site) <= 104, "struct site has grown");
 
-SLIST_HEAD(site_chain, site);
-TAILQ_HEAD(site_idle, site);
-LIST_HEAD(site_dead, site);
+SLIST_HEAD(local_chain, site);
+TAILQ_HEAD(local_idle, site);
+LIST_HEAD(local_dead, site);
 
-struct sites {
+struct local {
 	struct site_table table;
-	struct site_chain *chains;
+	struct local_chain *chains;
 	uint64_t nchains; /* a power of two, or 0 */
 	uint64_t nsites;
-	struct site_dead dead;
-	struct site_idle idle;
+	struct local_dead dead;
+	struct local_idle idle;
 	uint32_t nidle, idle_max;
 	struct site_backoff backoff;
 	uint64_t random;
@@ -73,17 +73,17 @@ struct sites {
 
 /* At the end of its rest, if that has come, a dead site opens with a fresh
  * window. Its deaths stay counted. */
-void site_reopen_due(struct sites *sites, struct site *site, usec_t now);
+void local_reopen_due(struct local *local, struct site *site, usec_t now);
 /* The same, whatever the time. */
-void site_reopen(struct sites *sites, struct site *site);
+void local_reopen(struct local *local, struct site *site);
 /* A delivery report; busy still counts the delivery. */
-void site_success(struct sites *sites, struct site *site);
-void site_failure(
-    struct sites *sites, struct site *site, const char *why, usec_t now);
+void local_success(struct local *local, struct site *site);
+void local_failure(
+    struct local *local, struct site *site, const char *why, usec_t now);
 /* Dead no more: its window is to be filled in, or the site freed. */
-void site_bury(struct site *site);
+void local_bury(struct site *site);
 /* See struct site_table. */
-enum site_state site_state(const struct site *site);
-void site_view(const struct site *site, struct site_view *ret_view);
+enum site_state local_site_state(const struct site *site);
+void local_site_view(const struct site *site, struct site_view *ret_view);
 
 #endif

@@ -25,25 +25,25 @@ why_free(char *why)
 }
 
 static void
-site_kill(struct sites *sites, struct site *site, const char *why, usec_t now)
+kill_site(struct local *local, struct site *site, const char *why, usec_t now)
 {
 	struct window last = site->window;
 
 	if (site->deaths < UINT32_MAX)
 		site->deaths++;
 	site->dead = true;
-	site->death = (struct death){
+	site->death = (struct local_death){
 		.until = site_dead_until(
-		    &sites->backoff, site->deaths, &sites->random, now),
+		    &local->backoff, site->deaths, &local->random, now),
 		.why = why_copy(why),
 		.window = last.window,
 		.fail_cohorts = last.fail_cohorts,
 	};
-	LIST_INSERT_HEAD(&sites->dead, site, death.link);
+	LIST_INSERT_HEAD(&local->dead, site, death.link);
 }
 
 void
-site_bury(struct site *site)
+local_bury(struct site *site)
 {
 	LIST_REMOVE(site, death.link);
 	why_free(site->death.why);
@@ -51,21 +51,21 @@ site_bury(struct site *site)
 }
 
 void
-site_reopen(struct sites *sites, struct site *site)
+local_reopen(struct local *local, struct site *site)
 {
-	site_bury(site);
-	window_init(&site->window, &sites->rules[site->transport]);
+	local_bury(site);
+	window_init(&site->window, &local->rules[site->transport]);
 }
 
 void
-site_reopen_due(struct sites *sites, struct site *site, usec_t now)
+local_reopen_due(struct local *local, struct site *site, usec_t now)
 {
 	if (site->dead && site->death.until <= now)
-		site_reopen(sites, site);
+		local_reopen(local, site);
 }
 
 enum site_state
-site_state(const struct site *site)
+local_site_state(const struct site *site)
 {
 	if (site->dead)
 		return SITE_DEAD;
@@ -73,10 +73,10 @@ site_state(const struct site *site)
 }
 
 void
-site_view(const struct site *site, struct site_view *ret_view)
+local_site_view(const struct site *site, struct site_view *ret_view)
 {
 	struct site_view view = {
-		.state = site_state(site),
+		.state = local_site_state(site),
 		.busy = site->busy,
 		.deaths = site->deaths,
 	};
@@ -96,25 +96,25 @@ site_view(const struct site *site, struct site_view *ret_view)
 }
 
 void
-site_success(struct sites *sites, struct site *site)
+local_success(struct local *local, struct site *site)
 {
-	const struct window_rules *rules = &sites->rules[site->transport];
+	const struct window_rules *rules = &local->rules[site->transport];
 
 	site->deaths = 0;
 	if (!site->dead) {
 		window_success(&site->window, rules, site->busy);
 		return;
 	}
-	site_bury(site);
+	local_bury(site);
 	window_revive(&site->window, rules, site->busy);
 }
 
 void
-site_failure(
-    struct sites *sites, struct site *site, const char *why, usec_t now)
+local_failure(
+    struct local *local, struct site *site, const char *why, usec_t now)
 {
-	const struct window_rules *rules = &sites->rules[site->transport];
+	const struct window_rules *rules = &local->rules[site->transport];
 
 	if (!site->dead && window_failure(&site->window, rules))
-		site_kill(sites, site, why, now);
+		kill_site(local, site, why, now);
 }

@@ -86,23 +86,6 @@ site_remembered(const struct site_backoff *b)
 		    : b->maximal_backoff_time);
 }
 
-void
-window_revive(struct window *w, const struct window_rules *rules, uint32_t busy)
-{
-	*w = (struct window){ .window = busy > 1 ? busy : 1 };
-	window_fit(w, rules);
-}
-
-bool
-window_is_fresh(const struct window *w, const struct window_rules *rules)
-{
-	struct window fresh;
-
-	window_init(&fresh, rules);
-	return w->window == fresh.window && !(w->success > 0) &&
-	    !(w->failure > 0 || w->failure < 0) && !(w->fail_cohorts > 0);
-}
-
 size_t
 site_why_len(const char *why)
 {

@@ -19,11 +19,6 @@ usec_t site_dead_until(const struct site_backoff *backoff, uint32_t deaths,
     uint64_t *random, usec_t now);
 /* A site that nobody uses is remembered for so long. */
 usec_t site_remembered(const struct site_backoff *backoff);
-/* A delivery that began before the death has succeeded. */
-void window_revive(
-    struct window *w, const struct window_rules *rules, uint32_t busy);
-/* It is as if it were new. */
-bool window_is_fresh(const struct window *w, const struct window_rules *rules);
 /* Bytes of the reason that are kept, never half a character; 0 for none. */
 size_t site_why_len(const char *why);
 /* The reason where there is none. */

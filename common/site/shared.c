@@ -9,14 +9,14 @@ shared_lose(struct shared *s, const char *why)
 	if (s->lost != NULL)
 		return;
 	s->lost = why;
-	waker_kick(&s->waker); /* the caller asks for another one */
+	shared_waker_kick(&s->waker); /* the caller asks for another one */
 }
 
 /* Of the table of this process, while there is no segment. */
 static const struct site_table *
-alone_of(const struct handle *h)
+alone_of(const struct shared_handle *h)
 {
-	return h->alone == NULL ? NULL : sites_table(h->shared->alone);
+	return h->alone == NULL ? NULL : local_table(h->shared->alone);
 }
 
 static struct site *
@@ -24,35 +24,35 @@ shared_open(void *table, uint32_t transport, const char *name, usec_t now)
 {
 	struct shared *s = table;
 	const struct site_table *alone;
-	struct handle *h;
+	struct shared_handle *h;
 
 	ASSERT(transport < s->count);
-	h = handle_get(s, transport, name);
+	h = shared_handle_get(s, transport, name);
 	if (h == NULL)
 		return NULL;
 	if (s->alone != NULL && h->alone == NULL) {
-		alone = sites_table(s->alone);
+		alone = local_table(s->alone);
 		h->alone = alone->open(alone->table, transport, name, now);
 		if (h->alone == NULL) {
-			handle_release(h);
+			shared_handle_release(h);
 			return NULL;
 		}
 	}
 	if (h->opens++ == 0)
-		h->mine = NULL;
-	return handle_site(h);
+		h->user = NULL;
+	return shared_handle_site(h);
 }
 
 static void **
-shared_mine(struct site *site)
+shared_user(struct site *site)
 {
-	return &handle_of(site)->mine;
+	return &shared_handle_of(site)->user;
 }
 
 static const char *
 shared_name(const struct site *site)
 {
-	const struct handle *h = (const void *)site;
+	const struct shared_handle *h = (const void *)site;
 
 	return h->name + h->nexthop_at;
 }
@@ -60,7 +60,7 @@ shared_name(const struct site *site)
 static void
 shared_view(const struct site *site, struct site_view *ret_view)
 {
-	const struct handle *h = (const void *)site;
+	const struct shared_handle *h = (const void *)site;
 	const struct site_table *alone = alone_of(h);
 
 	if (alone != NULL)
@@ -71,7 +71,7 @@ shared_view(const struct site *site, struct site_view *ret_view)
 
 /* Nothing is known of it for now. */
 static enum site_state
-unseen(struct handle *h)
+unseen(struct shared_handle *h)
 {
 	h->seen = (struct site_view){
 		.state = SITE_FULL,
@@ -85,80 +85,80 @@ unseen(struct handle *h)
 static enum site_state
 shared_state(void *table UNUSED, struct site *site, usec_t now)
 {
-	struct handle *h = handle_of(site);
+	struct shared_handle *h = shared_handle_of(site);
 	const struct site_table *alone = alone_of(h);
 	enum site_state state;
-	struct look l;
+	struct shared_access a;
 
 	if (alone != NULL)
 		return alone->state(alone->table, h->alone, now);
-	if (!look_begin(&l, h, now))
+	if (!shared_access_begin(&a, h, now))
 		return unseen(h);
-	state = look_state(&l);
-	look_end(&l);
+	state = shared_access_state(&a);
+	shared_access_end(&a);
 	return state;
 }
 
 static enum site_state
-wait_in(struct handle *h, bool waits, usec_t now)
+wait_in(struct shared_handle *h, bool waits, usec_t now)
 {
 	enum site_state state;
-	struct look l;
+	struct shared_access a;
 
-	if (!look_begin(&l, h, now)) {
+	if (!shared_access_begin(&a, h, now)) {
 		h->waits = waits;
 		return unseen(h);
 	}
-	state = look_state(&l);
+	state = shared_access_state(&a);
 	if (!waits)
-		look_line_out(&l);
+		shared_access_leave(&a);
 	else if (state == SITE_FULL)
-		look_line_in(&l);
+		shared_access_wait(&a);
 	h->waits =
 	    waits && (state == SITE_FULL || (state == SITE_ROOM && h->waits));
-	look_end(&l);
+	shared_access_end(&a);
 	return state;
 }
 
 static void
 shared_close(void *table UNUSED, struct site *site, usec_t now)
 {
-	struct handle *h = handle_of(site);
+	struct shared_handle *h = shared_handle_of(site);
 	const struct site_table *alone = alone_of(h);
 
 	ASSERT(h->opens > 0);
 	if (--h->opens > 0)
 		return;
-	handle_set_ready(h, false);
-	if (h->lined)
+	shared_handle_set_ready(h, false);
+	if (h->has_ticket)
 		(void)wait_in(h, false, now);
 	h->waits = false;
-	handle_watch(h);
-	if (h->held > 0 || h->lined)
+	shared_handle_watch(h);
+	if (h->held > 0 || h->has_ticket)
 		return;
 	if (alone != NULL)
 		alone->close(alone->table, h->alone, now);
-	handle_release(h);
+	shared_handle_release(h);
 }
 
 static enum site_state
 shared_wait(void *table, struct site *site, bool waits, usec_t now)
 {
-	struct handle *h = handle_of(site);
+	struct shared_handle *h = shared_handle_of(site);
 	const struct site_table *alone = alone_of(h);
 	enum site_state state;
 
 	if (alone != NULL)
 		return alone->state(alone->table, h->alone, now);
 	state = wait_in(h, waits, now);
-	handle_watch(h);
+	shared_handle_watch(h);
 	if (h->watched)
-		work_at(table, now + LOOK_AGAIN);
+		shared_work_at(table, now + CHECK_AGAIN);
 	return state;
 }
 
 static enum site_state
-alone_take(struct handle *h, usec_t now)
+alone_take(struct shared_handle *h, usec_t now)
 {
 	const struct site_table *alone = alone_of(h);
 	enum site_state state = alone->take(alone->table, h->alone, now);
@@ -173,48 +173,48 @@ alone_take(struct handle *h, usec_t now)
 /* What was seen before the place was taken may have been written over while it
  * was looked at. */
 static enum site_state
-take_in(struct look *l)
+take_in(struct shared_access *a)
 {
-	enum site_state state = look_state(l);
+	enum site_state state = shared_access_state(a);
 
 	if (state != SITE_ROOM)
 		return state;
-	if (!look_take(l))
+	if (!shared_access_take(a))
 		return SITE_FULL;
-	if (look_is_sound(l))
+	if (shared_access_is_sound(a))
 		return SITE_ROOM;
-	look_give_back(l);
-	shared_lose(l->s, "it was written over while a place was taken");
+	shared_access_give_back(a);
+	shared_lose(a->s, "it was written over while a place was taken");
 	return SITE_FULL;
 }
 
 static enum site_state
 shared_take(void *table, struct site *site, usec_t now)
 {
-	struct handle *h = handle_of(site);
+	struct shared_handle *h = shared_handle_of(site);
 	struct shared *s = table;
 	enum site_state state;
-	struct look l;
+	struct shared_access a;
 
 	if (h->alone != NULL)
 		return alone_take(h, now);
-	if (!look_begin(&l, h, now))
+	if (!shared_access_begin(&a, h, now))
 		return unseen(h);
-	state = take_in(&l);
+	state = take_in(&a);
 	if (state == SITE_ROOM) {
 		h->waits = false;
 		s->figures.takes++;
 	}
 	s->figures.full += state == SITE_FULL;
-	look_end(&l);
-	handle_watch(h);
+	shared_access_end(&a);
+	shared_handle_watch(h);
 	return state;
 }
 
 static void
-copy_view(struct look *l, struct site_view *ret_view, char *why)
+copy_view(struct shared_access *a, struct site_view *ret_view, char *why)
 {
-	look_view(l, ret_view);
+	shared_access_view(a, ret_view);
 	if (ret_view->why != NULL) {
 		memcpy(why, ret_view->why, SITE_WHY_MAX + 1);
 		ret_view->why = why;
@@ -223,42 +223,44 @@ copy_view(struct look *l, struct site_view *ret_view, char *why)
 
 /* The place stays taken until it can be told. */
 static void
-owe(struct handle *h, const struct site_step *step, const char *why, usec_t now)
+owe(struct shared_handle *h, const struct site_step *step, const char *why,
+    usec_t now)
 {
 	if (step->result == SITE_UNTRIED)
 		return;
 	h->owed[step->result]++;
 	if (step->result == SITE_FAILED)
-		(void)handle_keep_why(h, why);
-	handle_watch(h);
-	work_at(h->shared, now + TELL_AGAIN);
+		(void)shared_handle_keep_why(h, why);
+	shared_handle_watch(h);
+	shared_work_at(h->shared, now + TELL_AGAIN);
 }
 
 static void
-report_in(struct handle *h, struct site_step *step, const char *why, usec_t now)
+report_in(struct shared_handle *h, struct site_step *step, const char *why,
+    usec_t now)
 {
 	struct shared *s = h->shared;
-	struct look l;
+	struct shared_access a;
 
-	if (!look_begin(&l, h, now)) {
+	if (!shared_access_begin(&a, h, now)) {
 		(void)unseen(h);
 		step->before = step->after = h->seen;
 		owe(h, step, why, now);
 		return;
 	}
-	copy_view(&l, &step->before, s->why_before);
+	copy_view(&a, &step->before, s->why_before);
 	if (step->result != SITE_UNTRIED) {
 		ASSERT(h->held > 0);
-		look_report(&l, step->result, why);
-		look_give_back(&l);
+		shared_access_report(&a, step->result, why);
+		shared_access_give_back(&a);
 	}
-	copy_view(&l, &step->after, s->why_after);
-	look_end(&l);
-	handle_watch(h);
+	copy_view(&a, &step->after, s->why_after);
+	shared_access_end(&a);
+	shared_handle_watch(h);
 }
 
 static void
-alone_done(struct handle *h, enum site_result result, const char *why,
+alone_done(struct shared_handle *h, enum site_result result, const char *why,
     usec_t now, struct site_step *ret_step)
 {
 	const struct site_table *alone = alone_of(h);
@@ -277,7 +279,7 @@ shared_done(void *table UNUSED, struct site *site, enum site_result result,
     const char *why, usec_t now, struct site_step *ret_step)
 {
 	struct site_step step = { .result = result };
-	struct handle *h = handle_of(site);
+	struct shared_handle *h = shared_handle_of(site);
 
 	if (h->alone != NULL) {
 		alone_done(h, result, why, now, ret_step);
@@ -286,19 +288,19 @@ shared_done(void *table UNUSED, struct site *site, enum site_result result,
 		if (ret_step != NULL)
 			*ret_step = step;
 	}
-	handle_release(h);
+	shared_handle_release(h);
 }
 
 static void
 flush_set(struct shared *s, uint32_t set, usec_t now)
 {
-	if (!set_lock(s, set, now)) {
+	if (!shared_set_lock(s, set, now)) {
 		s->sets[set].flush = s->untidy = true;
-		work_at(s, now + TELL_AGAIN);
+		shared_work_at(s, now + TELL_AGAIN);
 		return;
 	}
-	set_flush(s, segment_set(&s->seg, set));
-	set_unlock(s, set);
+	shared_set_flush(s, shared_segment_set(&s->seg, set));
+	shared_set_unlock(s, set);
 }
 
 static void
@@ -308,7 +310,7 @@ shared_flush(void *table, usec_t now)
 	uint32_t set;
 
 	if (s->alone != NULL) {
-		const struct site_table *alone = sites_table(s->alone);
+		const struct site_table *alone = local_table(s->alone);
 
 		alone->flush(alone->table, now);
 		return;
@@ -320,7 +322,7 @@ shared_flush(void *table, usec_t now)
 const struct site_table shared_functions = {
 	.open = shared_open,
 	.close = shared_close,
-	.mine = shared_mine,
+	.user = shared_user,
 	.name = shared_name,
 	.state = shared_state,
 	.wait = shared_wait,

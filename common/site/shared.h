@@ -3,16 +3,16 @@
  * docs/SITES.md. Rules of windows and deaths: docs/SCHEDULING.md, 2 and 3.
  *
  * The supervisor makes the segment and never maps it afterwards; each
- * queue-send maps it and has a column in it: the places that it holds at each
+ * queue-send maps it and has a member in it: the places that it holds at each
  * site, and its turn in line for one. All processes that map it are of one
  * user and believe each other, but not that the others live: a lock whose
  * owner died is taken over and what it guards made whole; one whose owner is
  * stopped is waited for a moment only, and what was to be told is told later.
  *
- * A set of SHARED_WAYS slots has one lock; a site is in the set that its name
- * hashes to. A slot that nobody holds a place in or waits for may be taken for
- * another site, the least recently used first: what was learned is lost then,
- * a limit never. Where all slots of a set are in use, a site of it waits.
+ * A set of SHARED_SET_SLOTS slots has one lock; a site is in the set that its
+ * name hashes to. A slot that nobody holds a place in or waits for may be taken
+ * for another site, the least recently used first: what was learned is lost
+ * then, a limit never. Where all slots of a set are in use, a site of it waits.
  */
 #ifndef SITE_SHARED_H
 #define SITE_SHARED_H
@@ -21,13 +21,13 @@
 
 #include "site/site.h"
 
-#define SHARED_WAYS 32
+#define SHARED_SET_SLOTS 32
 
 /* ---- supervisor ---- */
 
 struct shared_shape {
 	uint32_t slots;   /* at least; rounded up to whole sets */
-	uint32_t columns; /* queues that can have one at the same time */
+	uint32_t members; /* queues that can have one at the same time */
 	uint64_t spool;   /* which QUEUE_BASE: what was learned of another one's
 			   * destinations is not for this one */
 };
@@ -60,8 +60,8 @@ int shared_open_up(int fd);
 /* -ENOENT, -EBADMSG: it is not what it was; then *ret_why says so, to follow
  * its name. */
 int shared_check(int fd, const struct shared_id *id, const char **ret_why);
-/* Owners of all columns; visit returns false for one whose processes are all
- * gone: nobody else uses the segment now, and the column is free. */
+/* Owners of all members; visit returns false for one whose processes are all
+ * gone: nobody else uses the segment now, and the member is free. */
 int shared_owners(int fd,
     bool (*visit)(void *ctx, uint32_t queue, uint32_t generation), void *ctx);
 
@@ -81,18 +81,18 @@ struct shared;
 /* Without a segment yet: a table of this process. seed: of random spreads. */
 int shared_new(const struct shared_params *params, uint64_t seed,
     struct shared **ret_shared);
-/* Gives back all places, leaves all lines, gives up the column. */
+/* Gives back all places, leaves all lines, gives up the member. */
 void shared_free(struct shared **shared);
 /* Before that: nothing of this is done, since there may still be connections.
- * The column stays as it is until it is forgotten. */
+ * The member stays as it is until it is forgotten. */
 void shared_abandon(struct shared *shared);
 const struct site_table *shared_table(const struct shared *shared);
-/* As sites_configure(); names stay as they were. */
+/* As local_configure(); names stay as they were. */
 int shared_configure(struct shared *shared, const struct shared_params *params);
 
 /* From now on in the segment of fd, which stays the caller's. With no place
- * taken. What the column of this queue held before is free: the processes
- * that had it are gone. -EBADMSG: not a segment of ours; -ENOSPC: no column is
+ * taken. What the member of this queue held before is free: the processes
+ * that had it are gone. -EBADMSG: not a segment of ours; -ENOSPC: no member is
  * free; -EBUSY: places are taken, or it is in one already; then nothing has
  * changed. */
 int shared_attach(struct shared *shared, int fd, uint32_t queue,
@@ -112,21 +112,21 @@ int shared_move(struct shared *shared, int fd, uint32_t queue,
 uint32_t shared_number(const struct shared *shared);
 /* All places that are held are in its cells. */
 bool shared_is_counted(const struct shared *shared);
-/* All processes of that group are gone: its column is free, if it is still of
+/* All processes of that group are gone: its member is free, if it is still of
  * that generation. */
 void shared_forget(
     struct shared *shared, uint32_t queue, uint32_t generation, usec_t now);
 
 /* Readable when somebody else made room at a site that this queue waits at, or
- * it died. A thread that sleeps on the column's word in shared memory makes it
+ * it died. A thread that sleeps on the member's word in shared memory makes it
  * so: nothing runs while nothing happens. */
 int shared_wake_fd(const struct shared *shared);
 /* What to do then, and at the time returned (USEC_NEVER: none; the descriptor
  * is readable as well when it becomes an earlier one): call ready for
- * each site that may have room, with what site_table.mine() points to; tell
+ * each site that may have room, with what site_table.user() points to; tell
  * what could not be told at once; as a net, look again at all that wait. */
 usec_t shared_work(struct shared *shared, usec_t now,
-    void (*ready)(void *ctx, void *mine), void *ctx);
+    void (*ready)(void *ctx, void *user), void *ctx);
 
 struct shared_figures {
 	uint64_t takes, full, waits, wakes, wakes_lost;

@@ -5,8 +5,8 @@
 #include "site/shared_parts.h"
 
 static int
-compare_key(
-    uint64_t hash, uint32_t transport, const char *name, const struct handle *h)
+compare_key(uint64_t hash, uint32_t transport, const char *name,
+    const struct shared_handle *h)
 {
 	if (hash != h->hash)
 		return hash < h->hash ? -1 : 1;
@@ -16,12 +16,12 @@ compare_key(
 }
 
 static int
-handle_compare(const struct handle *a, const struct handle *b)
+handle_compare(const struct shared_handle *a, const struct shared_handle *b)
 {
 	return compare_key(a->hash, a->transport, a->name + a->nexthop_at, b);
 }
 
-TREE_GENERATE(handle_tree, handle, link, handle_compare)
+TREE_GENERATE(shared_handle_tree, shared_handle, link, handle_compare)
 
 /* Of transport/nexthop in lower case; 0 is a slot that is free. */
 static uint64_t
@@ -34,17 +34,17 @@ hash_of(const struct shared *s, uint32_t transport, const char *name)
 }
 
 static void
-place(struct shared *s, struct handle *h)
+place(struct shared *s, struct shared_handle *h)
 {
 	if (s->seg.base != NULL) /* the low bits choose in no other table */
 		h->set = (uint32_t)(h->hash % s->seg.sets);
-	RB_INSERT(handle_tree, &s->handles, h);
+	RB_INSERT(shared_handle_tree, &s->handles, h);
 }
 
-static struct handle *
+static struct shared_handle *
 find(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
 {
-	struct handle *h = RB_ROOT(&s->handles);
+	struct shared_handle *h = RB_ROOT(&s->handles);
 	int r;
 
 	while (h != NULL) {
@@ -56,11 +56,11 @@ find(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
 	return h;
 }
 
-static struct handle *
+static struct shared_handle *
 make(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
 {
 	size_t prefix = strlen(s->names[transport]), len = strlen(name);
-	struct handle *h = calloc(1, sizeof(*h) + prefix + 1 + len + 1);
+	struct shared_handle *h = calloc(1, sizeof(*h) + prefix + 1 + len + 1);
 
 	if (h == NULL)
 		return NULL;
@@ -75,20 +75,20 @@ make(struct shared *s, uint64_t hash, uint32_t transport, const char *name)
 	return h;
 }
 
-struct handle *
-handle_get(struct shared *s, uint32_t transport, const char *name)
+struct shared_handle *
+shared_handle_get(struct shared *s, uint32_t transport, const char *name)
 {
 	uint64_t hash = hash_of(s, transport, name);
-	struct handle *h = find(s, hash, transport, name);
+	struct shared_handle *h = find(s, hash, transport, name);
 
 	return h != NULL ? h : make(s, hash, transport, name);
 }
 
 static void
-handle_free(struct handle *h)
+handle_free(struct shared_handle *h)
 {
-	RB_REMOVE(handle_tree, &h->shared->handles, h);
-	handle_set_ready(h, false);
+	RB_REMOVE(shared_handle_tree, &h->shared->handles, h);
+	shared_handle_set_ready(h, false);
 	if (h->watched)
 		LIST_REMOVE(h, watch);
 	h->shared->watched -= h->watched;
@@ -97,7 +97,7 @@ handle_free(struct handle *h)
 }
 
 static bool
-owes(const struct handle *h)
+owes(const struct shared_handle *h)
 {
 	size_t i;
 
@@ -108,17 +108,17 @@ owes(const struct handle *h)
 }
 
 void
-handle_release(struct handle *h)
+shared_handle_release(struct shared_handle *h)
 {
-	if (h->opens == 0 && h->held == 0 && !h->lined)
+	if (h->opens == 0 && h->held == 0 && !h->has_ticket)
 		handle_free(h);
 }
 
 void
-handle_watch(struct handle *h)
+shared_handle_watch(struct shared_handle *h)
 {
 	struct shared *s = h->shared;
-	bool watched = h->waits || h->lined || owes(h);
+	bool watched = h->waits || h->has_ticket || owes(h);
 
 	if (watched == h->watched || s->sets == NULL)
 		return;
@@ -133,7 +133,7 @@ handle_watch(struct handle *h)
 }
 
 void
-handle_set_ready(struct handle *h, bool ready)
+shared_handle_set_ready(struct shared_handle *h, bool ready)
 {
 	if (h->is_ready == ready)
 		return;
@@ -145,7 +145,7 @@ handle_set_ready(struct handle *h, bool ready)
 }
 
 const char *
-handle_keep_why(struct handle *h, const char *why)
+shared_handle_keep_why(struct shared_handle *h, const char *why)
 {
 	size_t len = site_why_len(why);
 
@@ -159,29 +159,29 @@ handle_keep_why(struct handle *h, const char *why)
 }
 
 static void
-leave_segment(struct handle *h)
+leave_segment(struct shared_handle *h)
 {
 	if (h->watched) {
 		LIST_REMOVE(h, watch);
 		h->shared->watched--;
 	}
-	h->watched = h->lined = false;
-	h->turn_at = 0;
-	h->way = 0;
+	h->watched = h->has_ticket = false;
+	h->granted_at = 0;
+	h->index = 0;
 }
 
 /* s->sets are those of the new segment already. */
 void
-handles_move(struct shared *s, usec_t now)
+shared_handles_move(struct shared *s, usec_t now)
 {
-	struct handle_tree old = s->handles;
-	struct handle *h;
+	struct shared_handle_tree old = s->handles;
+	struct shared_handle *h;
 
 	RB_INIT(&s->handles);
 	while ((h = RB_ROOT(&old)) != NULL) {
-		RB_REMOVE(handle_tree, &old, h);
+		RB_REMOVE(shared_handle_tree, &old, h);
 		if (h->alone != NULL) {
-			const struct site_table *alone = sites_table(s->alone);
+			const struct site_table *alone = local_table(s->alone);
 
 			alone->close(alone->table, h->alone, now);
 			h->alone = NULL;
@@ -190,37 +190,37 @@ handles_move(struct shared *s, usec_t now)
 		}
 		h->hash = hash_of(s, h->transport, h->name + h->nexthop_at);
 		place(s, h);
-		handle_watch(h);
+		shared_handle_watch(h);
 	}
 }
 
 /* A look writes the cell. */
 bool
-handles_count(struct shared *s, usec_t now)
+shared_handles_count(struct shared *s, usec_t now)
 {
 	bool all = true;
-	struct handle *h;
-	struct look l;
+	struct shared_handle *h;
+	struct shared_access a;
 
-	RB_FOREACH (h, handle_tree, &s->handles) {
+	RB_FOREACH (h, shared_handle_tree, &s->handles) {
 		if (h->held == 0)
 			continue;
-		if (!look_begin(&l, h, now)) {
+		if (!shared_access_begin(&a, h, now)) {
 			all = false;
 			continue;
 		}
-		all &= l.slot != NULL || h->held == 0;
-		look_end(&l);
+		all &= a.slot != NULL || h->held == 0;
+		shared_access_end(&a);
 	}
 	return all;
 }
 
 void
-handles_free(struct shared *s)
+shared_handles_free(struct shared *s)
 {
 	const struct site_table *alone =
-	    s->alone == NULL ? NULL : sites_table(s->alone);
-	struct handle *h;
+	    s->alone == NULL ? NULL : local_table(s->alone);
+	struct shared_handle *h;
 
 	while ((h = RB_ROOT(&s->handles)) != NULL) {
 		if (h->alone != NULL)

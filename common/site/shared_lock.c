@@ -41,7 +41,7 @@ watch_forks(void)
 }
 
 uint32_t
-lock_thread(void)
+shared_lock_thread(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -81,7 +81,8 @@ try_once(uint32_t *word, uint32_t waiters)
 	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
 	if ((old & FUTEX_TID_MASK) != 0 ||
-	    !change(word, old, lock_thread() | waiters | (old & FUTEX_WAITERS)))
+	    !change(word, old,
+		shared_lock_thread() | waiters | (old & FUTEX_WAITERS)))
 		return EBUSY;
 	return (old & FUTEX_OWNER_DIED) != 0 ? EOWNERDEAD : 0;
 }
@@ -143,14 +144,14 @@ give_back(uint32_t *word)
 }
 
 bool
-lock_can_be(const struct segment *seg, uint32_t word)
+shared_lock_is_possible(const struct shared_segment *seg, uint32_t word)
 {
 	const uint32_t tid = word & FUTEX_TID_MASK;
 	uint32_t i;
 
-	for (i = 0; tid != 0 && i < seg->columns; i++)
-		if (__atomic_load_n(
-			&segment_column(seg, i)->tid, __ATOMIC_RELAXED) == tid)
+	for (i = 0; tid != 0 && i < seg->members; i++)
+		if (__atomic_load_n(&shared_segment_member(seg, i)->tid,
+			__ATOMIC_RELAXED) == tid)
 			return true;
 	return tid == 0;
 }
@@ -158,7 +159,7 @@ lock_can_be(const struct segment *seg, uint32_t word)
 /* ---- the lock of a set ---- */
 
 static uint32_t
-passed(const struct set *set)
+passed(const struct shared_set *set)
 {
 	return __atomic_load_n(&set->passed, __ATOMIC_RELAXED);
 }
@@ -166,12 +167,12 @@ passed(const struct set *set)
 /* Its owner is stopped if nobody at all has let go of it for LOCK_LIMIT; where
  * many want it, and few of them run, it may take longer. */
 static int
-lock_within_limit(struct set *set)
+lock_within_limit(struct shared_set *set)
 {
 	uint32_t before;
 	int i, r = EBUSY;
 
-	for (i = 0; i < LOCK_TURNS; i++) {
+	for (i = 0; i < LOCK_ROUNDS; i++) {
 		before = passed(set);
 		r = lock_until(&set->lock, clock_mono() + LOCK_LIMIT);
 		if (r != ETIMEDOUT || passed(set) == before)
@@ -183,11 +184,11 @@ lock_within_limit(struct set *set)
 /* Where it was not to be had lately it is not waited for, but the moment that
  * it is free it is taken. */
 static int
-lock(struct set *set, bool alone)
+lock(struct shared_set *set, bool alone)
 {
 	int r;
 
-	(void)lock_thread();
+	(void)shared_lock_thread();
 	set_pending(&set->lock);
 	r = try_for_a_moment(&set->lock);
 	if (r == EBUSY && !alone)
@@ -198,51 +199,51 @@ lock(struct set *set, bool alone)
 }
 
 static void
-leave_alone(struct shared *s, uint32_t set, usec_t now)
+avoid(struct shared *s, uint32_t set, usec_t now)
 {
-	struct local_set *local = &s->sets[set];
+	struct shared_set_state *local = &s->sets[set];
 
-	if (local->alone_until > now)
+	if (local->avoid_until > now)
 		return;
-	local->alone_for = local->alone_for == 0     ? LOCK_ALONE_LEAST
-	    : local->alone_for < LOCK_ALONE_MOST / 2 ? 2 * local->alone_for
-						     : LOCK_ALONE_MOST;
-	local->alone_until = now + local->alone_for;
+	local->avoid_for = local->avoid_for == 0     ? LOCK_AVOID_LEAST
+	    : local->avoid_for < LOCK_AVOID_MOST / 2 ? 2 * local->avoid_for
+						     : LOCK_AVOID_MOST;
+	local->avoid_until = now + local->avoid_for;
 	s->figures.stuck++;
-	if (!lock_can_be(&s->seg,
+	if (!shared_lock_is_possible(&s->seg,
 		__atomic_load_n(
-		    &segment_set(&s->seg, set)->lock, __ATOMIC_RELAXED)))
+		    &shared_segment_set(&s->seg, set)->lock, __ATOMIC_RELAXED)))
 		shared_lose(s, "a lock was written over");
 }
 
 bool
-set_lock(struct shared *s, uint32_t set, usec_t now)
+shared_set_lock(struct shared *s, uint32_t set, usec_t now)
 {
-	struct set *shared = segment_set(&s->seg, set);
-	struct local_set *local = &s->sets[set];
-	int r = lock(shared, local->alone_until > now);
+	struct shared_set *shared = shared_segment_set(&s->seg, set);
+	struct shared_set_state *local = &s->sets[set];
+	int r = lock(shared, local->avoid_until > now);
 
 	if (r != 0 && r != EOWNERDEAD) {
-		leave_alone(s, set, now);
+		avoid(s, set, now);
 		return false;
 	}
-	local->alone_until = local->alone_for = 0;
-	if (!set_is_sealed(&s->seg, set)) {
+	local->avoid_until = local->avoid_for = 0;
+	if (!shared_set_is_sealed(&s->seg, set)) {
 		shared_lose(s, "a set was written over");
-		set_unlock(s, set);
+		shared_set_unlock(s, set);
 		return false;
 	}
 	if (r == EOWNERDEAD) {
-		table_mend(&s->seg, shared);
+		shared_set_mend(&s->seg, shared);
 		s->figures.recovered++;
 	}
 	return true;
 }
 
 void
-set_unlock(struct shared *s, uint32_t set)
+shared_set_unlock(struct shared *s, uint32_t set)
 {
-	struct set *shared = segment_set(&s->seg, set);
+	struct shared_set *shared = shared_segment_set(&s->seg, set);
 
 	__atomic_store_n(&shared->passed, shared->passed + 1, __ATOMIC_RELAXED);
 	if (!give_back(&shared->lock))

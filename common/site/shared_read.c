@@ -26,47 +26,47 @@ show(char *out, size_t room, const char *s, size_t len)
 }
 
 static void
-see(const struct segment *seg, struct set *set, uint32_t way,
+see(const struct shared_segment *seg, struct shared_set *set, uint32_t index,
     struct shared_seen *seen)
 {
-	struct slot *slot = set_slot(seg, set, way);
-	const uint32_t *tickets = slot_tickets(seg, slot);
+	struct shared_slot *slot = shared_set_slot(seg, set, index);
+	const uint32_t *tickets = shared_slot_tickets(seg, slot);
 	struct site_view *v = &seen->view;
 	uint32_t i;
 
 	memset(seen, 0, sizeof(*seen));
-	table_mend_slot(slot);
+	shared_slot_mend(slot);
 	show(seen->name, sizeof(seen->name), slot->name, sizeof(slot->name));
 	*v = (struct site_view){
 		.window = slot->window.window,
-		.busy = line_busy(seg, slot),
+		.busy = shared_slot_busy(seg, slot),
 		.success = slot->window.success,
 		.failure = slot->window.failure,
 		.fail_cohorts = slot->window.fail_cohorts,
 		.deaths = slot->deaths,
 	};
 	v->state = v->busy < v->window ? SITE_ROOM : SITE_FULL;
-	if ((set->dead >> way & 1) != 0 && slot->dead_until > clock_mono()) {
+	if ((set->dead >> index & 1) != 0 && slot->dead_until > clock_mono()) {
 		show(seen->why, sizeof(seen->why), slot->why, SITE_WHY_MAX);
 		v->state = SITE_DEAD;
 		v->dead_until = slot->dead_until;
 		v->why = seen->why;
 	}
-	for (i = 0; i < seg->columns; i++)
+	for (i = 0; i < seg->members; i++)
 		seen->waiting += tickets[i] != 0;
 }
 
 static bool
-visit_set(const struct segment *seg, struct set *set,
+visit_set(const struct shared_segment *seg, struct shared_set *set,
     bool (*visit)(void *ctx, const struct shared_seen *seen), void *ctx)
 {
 	struct shared_seen seen;
-	uint32_t way;
+	uint32_t index;
 
-	for (way = 0; way < SHARED_WAYS; way++) {
-		if (set->hash[way] == 0)
+	for (index = 0; index < SHARED_SET_SLOTS; index++) {
+		if (set->hash[index] == 0)
 			continue;
-		see(seg, set, way, &seen);
+		see(seg, set, index, &seen);
 		if (!visit(ctx, &seen))
 			return false;
 	}
@@ -74,7 +74,7 @@ visit_set(const struct segment *seg, struct set *set,
 }
 
 static int
-read_sets(int fd, const struct segment *seg, struct set *set,
+read_sets(int fd, const struct shared_segment *seg, struct shared_set *set,
     bool (*visit)(void *ctx, const struct shared_seen *seen), void *ctx)
 {
 	uint32_t i;
@@ -115,12 +115,12 @@ shared_read(const char *name, uid_t owner,
     bool (*visit)(void *ctx, const struct shared_seen *seen), void *ctx)
 {
 	int r, fd = open_believed(name, owner);
-	struct segment seg;
-	struct set *set;
+	struct shared_segment seg;
+	struct shared_set *set;
 
 	if (fd < 0)
 		return fd;
-	r = segment_read_head(fd, &seg);
+	r = shared_segment_read_head(fd, &seg);
 	set = r < 0 ? NULL : aligned_alloc(64, seg.set_size);
 	if (r == 0)
 		r = set == NULL ? -ENOMEM

@@ -22,40 +22,42 @@ whole_lines(size_t size)
 }
 
 int
-segment_layout(uint32_t slots, uint32_t columns, struct segment *ret)
+shared_segment_layout(
+    uint32_t slots, uint32_t members, struct shared_segment *ret)
 {
-	struct segment seg = { 0 };
+	struct shared_segment seg = { 0 };
 
-	if (slots == 0 || slots > SLOTS_MAX || columns == 0 ||
-	    columns > COLUMNS_MAX)
+	if (slots == 0 || slots > SHARED_SLOTS_MAX || members == 0 ||
+	    members > SHARED_MEMBERS_MAX)
 		return -EINVAL;
-	seg.sets = (slots + SHARED_WAYS - 1) / SHARED_WAYS;
-	seg.columns = columns;
-	seg.column_size = whole_lines(
-	    sizeof(struct column) + (seg.sets + 63) / 64 * sizeof(uint64_t));
-	seg.slot_size = (offsetof(struct slot, cells) +
-			    (3 * columns + 1) * sizeof(uint32_t) + 7) /
+	seg.sets = (slots + SHARED_SET_SLOTS - 1) / SHARED_SET_SLOTS;
+	seg.members = members;
+	seg.member_size = whole_lines(sizeof(struct shared_member) +
+	    (seg.sets + 63) / 64 * sizeof(uint64_t));
+	seg.slot_size = (offsetof(struct shared_slot, cells) +
+			    (3 * members + 1) * sizeof(uint32_t) + 7) /
 	    8 * 8;
-	seg.set_size =
-	    whole_lines(sizeof(struct set) + SHARED_WAYS * seg.slot_size);
-	seg.columns_at = whole_lines(sizeof(struct segment_head));
-	seg.sets_at = seg.columns_at + columns * seg.column_size;
+	seg.set_size = whole_lines(
+	    sizeof(struct shared_set) + SHARED_SET_SLOTS * seg.slot_size);
+	seg.members_at = whole_lines(sizeof(struct shared_head));
+	seg.sets_at = seg.members_at + members * seg.member_size;
 	seg.size = seg.sets_at + seg.sets * seg.set_size;
 	*ret = seg;
 	return 0;
 }
 
 int
-segment_check(
-    const struct segment_head *head, uint64_t size, struct segment *ret)
+shared_segment_check(
+    const struct shared_head *head, uint64_t size, struct shared_segment *ret)
 {
-	struct segment seg;
+	struct shared_segment seg;
 
-	if (head->magic != SEGMENT_MAGIC || head->version != SEGMENT_VERSION ||
-	    head->ways != SHARED_WAYS || head->size != size ||
-	    head->sets > SLOTS_MAX / SHARED_WAYS)
+	if (head->magic != SHARED_MAGIC || head->version != SHARED_VERSION ||
+	    head->set_slots != SHARED_SET_SLOTS || head->size != size ||
+	    head->sets > SHARED_SLOTS_MAX / SHARED_SET_SLOTS)
 		return -EBADMSG;
-	if (segment_layout(head->sets * SHARED_WAYS, head->columns, &seg) < 0 ||
+	if (shared_segment_layout(
+		head->sets * SHARED_SET_SLOTS, head->members, &seg) < 0 ||
 	    seg.size != size || seg.slot_size != head->slot_size ||
 	    seg.set_size != head->set_size)
 		return -EBADMSG;
@@ -67,9 +69,9 @@ segment_check(
 }
 
 int
-segment_read_head(int fd, struct segment *ret)
+shared_segment_read_head(int fd, struct shared_segment *ret)
 {
-	struct segment_head head;
+	struct shared_head head;
 	struct stat st;
 	int64_t n;
 
@@ -82,11 +84,11 @@ segment_read_head(int fd, struct segment *ret)
 		return (int)n;
 	if (n != sizeof(head))
 		return -EBADMSG;
-	return segment_check(&head, (uint64_t)st.st_size, ret);
+	return shared_segment_check(&head, (uint64_t)st.st_size, ret);
 }
 
 static int
-map(int fd, struct segment *seg)
+map(int fd, struct shared_segment *seg)
 {
 	void *base = NULL;
 	int r = mapping_map(fd, seg->size, &base);
@@ -96,10 +98,10 @@ map(int fd, struct segment *seg)
 }
 
 int
-segment_map(int fd, struct segment *ret)
+shared_segment_map(int fd, struct shared_segment *ret)
 {
-	struct segment seg;
-	int r = segment_read_head(fd, &seg);
+	struct shared_segment seg;
+	int r = shared_segment_read_head(fd, &seg);
 
 	if (r == 0)
 		r = map(fd, &seg);
@@ -109,10 +111,10 @@ segment_map(int fd, struct segment *ret)
 }
 
 void
-segment_unmap(struct segment *seg)
+shared_segment_unmap(struct shared_segment *seg)
 {
 	mapping_unmap(seg->base, seg->size);
-	*seg = (struct segment){ 0 };
+	*seg = (struct shared_segment){ 0 };
 }
 
 /* ---- the supervisor ---- */
@@ -125,27 +127,29 @@ mode_of(const struct shared_owner *owner)
 }
 
 static bool
-slots_are_whole(const struct segment *seg, struct set *set)
+slots_are_whole(const struct shared_segment *seg, struct shared_set *set)
 {
-	uint32_t way;
+	uint32_t index;
 
-	for (way = 0; way < SHARED_WAYS; way++)
-		if (set->hash[way] != 0 &&
-		    !slot_is_sealed(seg, set_slot(seg, set, way)))
+	for (index = 0; index < SHARED_SET_SLOTS; index++)
+		if (set->hash[index] != 0 &&
+		    !shared_slot_is_sealed(
+			seg, shared_set_slot(seg, set, index)))
 			return false;
 	return true;
 }
 
 /* Locks that nobody can give back are damage, too. */
 static bool
-sets_are_whole(const struct segment *seg)
+sets_are_whole(const struct shared_segment *seg)
 {
 	uint32_t i;
 
 	for (i = 0; i < seg->sets; i++) {
-		struct set *set = segment_set(seg, i);
+		struct shared_set *set = shared_segment_set(seg, i);
 
-		if (!set_is_sealed(seg, i) || !lock_can_be(seg, set->lock) ||
+		if (!shared_set_is_sealed(seg, i) ||
+		    !shared_lock_is_possible(seg, set->lock) ||
 		    !slots_are_whole(seg, set))
 			return false;
 	}
@@ -154,23 +158,23 @@ sets_are_whole(const struct segment *seg)
 
 /* All of it: what one set has lost would be a part of the window. */
 static bool
-is_whole(int fd, const struct segment *want)
+is_whole(int fd, const struct shared_segment *want)
 {
-	struct segment seg;
+	struct shared_segment seg;
 	bool whole;
 
-	if (segment_map(fd, &seg) < 0)
+	if (shared_segment_map(fd, &seg) < 0)
 		return false;
-	whole = seg.size == want->size && seg.columns == want->columns &&
+	whole = seg.size == want->size && seg.members == want->members &&
 	    seg.spool == want->spool && sets_are_whole(&seg) &&
 	    !mapping_is_lost(seg.base);
-	segment_unmap(&seg);
+	shared_segment_unmap(&seg);
 	return whole;
 }
 
 /* One that is there and right. 0: none; the descriptor otherwise. */
 static int
-adopt(const char *name, const struct segment *want,
+adopt(const char *name, const struct shared_segment *want,
     const struct shared_owner *owner)
 {
 	uid_t uid = owner->uid == (uid_t)-1 ? geteuid() : owner->uid;
@@ -188,26 +192,27 @@ adopt(const char *name, const struct segment *want,
 }
 
 static void
-sets_init(const struct segment *seg)
+sets_init(const struct shared_segment *seg)
 {
 	uint32_t i;
 
 	for (i = 0; i < seg->sets; i++)
-		segment_set(seg, i)->seal = segment_set(seg, i)->last_seal =
-		    set_seal(seg, i);
+		shared_segment_set(seg, i)->seal =
+		    shared_segment_set(seg, i)->last_seal =
+			shared_set_seal(seg, i);
 }
 
 static void
-head_init(const struct segment *seg)
+head_init(const struct shared_segment *seg)
 {
-	*segment_head(seg) = (struct segment_head){
-		.magic = SEGMENT_MAGIC,
-		.version = SEGMENT_VERSION,
-		.ways = SHARED_WAYS,
+	*shared_segment_head(seg) = (struct shared_head){
+		.magic = SHARED_MAGIC,
+		.version = SHARED_VERSION,
+		.set_slots = SHARED_SET_SLOTS,
 		.size = seg->size,
 		.secret = seg->secret,
 		.sets = seg->sets,
-		.columns = seg->columns,
+		.members = seg->members,
 		.slot_size = (uint32_t)seg->slot_size,
 		.set_size = (uint32_t)seg->set_size,
 		.number = seg->number,
@@ -217,21 +222,21 @@ head_init(const struct segment *seg)
 
 /* It is mapped while nobody else can open it. */
 static int
-fill(int fd, const struct segment *seg)
+fill(int fd, const struct shared_segment *seg)
 {
-	struct segment mapped = *seg;
+	struct shared_segment mapped = *seg;
 	int r = map(fd, &mapped);
 
 	if (r < 0)
 		return r;
 	sets_init(&mapped);
 	head_init(&mapped);
-	segment_unmap(&mapped);
+	shared_segment_unmap(&mapped);
 	return 0;
 }
 
 static int
-make(int fd, const struct segment *seg, const struct shared_owner *owner)
+make(int fd, const struct shared_segment *seg, const struct shared_owner *owner)
 {
 	int r = shm_allocate(fd, seg->size);
 
@@ -245,7 +250,7 @@ make(int fd, const struct segment *seg, const struct shared_owner *owner)
 }
 
 static int
-open_new(const char *name, const struct segment *want,
+open_new(const char *name, const struct shared_segment *want,
     const struct shared_owner *owner, bool *adopted)
 {
 	const bool may_adopt = *adopted;
@@ -270,7 +275,7 @@ open_new(const char *name, const struct segment *want,
 }
 
 static int
-create(const char *name, const struct segment *seg,
+create(const char *name, const struct shared_segment *seg,
     const struct shared_owner *owner, bool may_adopt, int *ret_fd)
 {
 	bool adopted = may_adopt;
@@ -292,8 +297,8 @@ int
 shared_create(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, int *ret_fd)
 {
-	struct segment seg;
-	int r = segment_layout(shape->slots, shape->columns, &seg);
+	struct shared_segment seg;
+	int r = shared_segment_layout(shape->slots, shape->members, &seg);
 
 	if (r < 0)
 		return r;
@@ -309,8 +314,8 @@ int
 shared_renew(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, const struct shared_id *old, int *ret_fd)
 {
-	struct segment seg;
-	int r = segment_layout(shape->slots, shape->columns, &seg);
+	struct shared_segment seg;
+	int r = shared_segment_layout(shape->slots, shape->members, &seg);
 
 	if (r < 0)
 		return r;
@@ -325,16 +330,16 @@ shared_renew(const char *name, const struct shared_shape *shape,
 int
 shared_identify(int fd, struct shared_id *ret)
 {
-	struct segment_head head;
+	struct shared_head head;
 	int64_t n = io_pread_all(fd, &head, sizeof(head), 0);
-	struct segment seg;
+	struct shared_segment seg;
 	int r;
 
 	if (n < 0)
 		return (int)n;
 	if (n != sizeof(head))
 		return -EBADMSG;
-	r = segment_check(&head, head.size, &seg);
+	r = shared_segment_check(&head, head.size, &seg);
 	if (r == 0)
 		*ret = (struct shared_id){ seg.secret, seg.number,
 			head.open == 1 };
@@ -345,8 +350,8 @@ int
 shared_open_up(int fd)
 {
 	const uint32_t open = 1;
-	ssize_t n = pwrite(
-	    fd, &open, sizeof(open), offsetof(struct segment_head, open));
+	ssize_t n =
+	    pwrite(fd, &open, sizeof(open), offsetof(struct shared_head, open));
 
 	return n < 0 ? -errno : n == sizeof(open) ? 0 : -EIO;
 }
@@ -354,7 +359,7 @@ shared_open_up(int fd)
 int
 shared_check(int fd, const struct shared_id *id, const char **ret_why)
 {
-	struct segment seg;
+	struct shared_segment seg;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -363,8 +368,8 @@ shared_check(int fd, const struct shared_id *id, const char **ret_why)
 	if (st.st_nlink == 0)
 		return -ENOENT;
 	*ret_why = "was cut off or written over";
-	if (segment_read_head(fd, &seg) < 0 || seg.number != id->number ||
-	    seg.secret != id->secret)
+	if (shared_segment_read_head(fd, &seg) < 0 ||
+	    seg.number != id->number || seg.secret != id->secret)
 		return -EBADMSG;
 	return 0;
 }
@@ -381,13 +386,13 @@ int
 shared_owners(int fd,
     bool (*visit)(void *ctx, uint32_t queue, uint32_t generation), void *ctx)
 {
-	struct segment seg;
+	struct shared_segment seg;
 	uint64_t owner;
 	uint32_t i;
-	int r = segment_read_head(fd, &seg);
+	int r = shared_segment_read_head(fd, &seg);
 
-	for (i = 0; r == 0 && i < seg.columns; i++) {
-		const off_t at = (off_t)(seg.columns_at + i * seg.column_size);
+	for (i = 0; r == 0 && i < seg.members; i++) {
+		const off_t at = (off_t)(seg.members_at + i * seg.member_size);
 
 		if (io_pread_all(fd, &owner, sizeof(owner), at) !=
 		    sizeof(owner))

@@ -58,7 +58,7 @@ shared_configure(struct shared *shared, const struct shared_params *params)
 	if (shared->alone != NULL) {
 		alone = params_alone(params);
 		r = alone == NULL ? -ENOMEM
-				  : sites_configure(shared->alone, alone,
+				  : local_configure(shared->alone, alone,
 					params->count, &params->backoff);
 		free(alone);
 	}
@@ -89,7 +89,7 @@ alone_new(struct shared *s, const struct shared_params *params, uint64_t seed)
 	struct site_params *alone = params_alone(params);
 	int r = alone == NULL
 	    ? -ENOMEM
-	    : sites_new(alone, params->count, &params->backoff, ALONE_IDLE_MAX,
+	    : local_new(alone, params->count, &params->backoff, ALONE_IDLE_MAX,
 		  seed, &s->alone);
 
 	free(alone);
@@ -113,11 +113,11 @@ shared_new(const struct shared_params *params, uint64_t seed,
 	s->count = params->count;
 	s->random = seed;
 	s->secret = site_mix(~seed);
-	s->next_look = s->next_pass = s->told = USEC_NEVER;
+	s->next_check = s->next_pass_on = s->told = USEC_NEVER;
 	RB_INIT(&s->handles);
 	TAILQ_INIT(&s->ready);
 	set_params(s, params);
-	r = waker_open(&s->waker);
+	r = shared_waker_open(&s->waker);
 	if (r == 0)
 		r = names_copy(s, params);
 	if (r == 0)
@@ -130,18 +130,18 @@ shared_new(const struct shared_params *params, uint64_t seed,
 
 /* What a process has of a segment. */
 struct place {
-	struct segment seg;
-	struct local_set *sets;
+	struct shared_segment seg;
+	struct shared_set_state *sets;
 	uint64_t *forgets;
 	uint64_t owner;
-	uint32_t column;
+	uint32_t member;
 	bool borrowed;
 };
 
 static struct place
 place_of(const struct shared *s)
 {
-	return (struct place){ s->seg, s->sets, s->forgets, s->owner, s->column,
+	return (struct place){ s->seg, s->sets, s->forgets, s->owner, s->member,
 		s->borrowed };
 }
 
@@ -152,7 +152,7 @@ place_set(struct shared *s, const struct place *p)
 	s->sets = p->sets;
 	s->forgets = p->forgets;
 	s->owner = p->owner;
-	s->column = p->column;
+	s->member = p->member;
 	s->borrowed = p->borrowed;
 }
 
@@ -160,7 +160,7 @@ static void
 place_free(struct place *p)
 {
 	if (!p->borrowed)
-		segment_unmap(&p->seg);
+		shared_segment_unmap(&p->seg);
 	free(p->sets);
 	free(p->forgets);
 }
@@ -170,9 +170,9 @@ detach(struct shared *s)
 {
 	struct place old = place_of(s);
 
-	waker_stop(&s->waker);
+	shared_waker_stop(&s->waker);
 	if (s->owner != 0 && !shared_is_lost(s))
-		column_give_up(s, clock_mono());
+		shared_member_give_up(s, clock_mono());
 	place_free(&old);
 	place_set(s, &(struct place){ 0 });
 }
@@ -185,10 +185,10 @@ shared_free(struct shared **shared)
 
 	if (s == NULL)
 		return;
-	handles_free(s);
+	shared_handles_free(s);
 	detach(s);
-	sites_free(&s->alone);
-	waker_close(&s->waker);
+	local_free(&s->alone);
+	shared_waker_close(&s->waker);
 	for (i = 0; s->names != NULL && i < s->count; i++)
 		free(s->names[i]);
 	free(s->names);
@@ -199,12 +199,12 @@ shared_free(struct shared **shared)
 void
 shared_abandon(struct shared *shared)
 {
-	shared->owner = 0; /* so the column is not ours: no more looks */
+	shared->owner = 0; /* so the member is not ours: no more looks */
 }
 
 /* ---- the segment ---- */
 
-/* Threads and memory first: a column is taken when nothing can fail. */
+/* Threads and memory first: a member is taken when nothing can fail. */
 static int
 attach(struct shared *s, uint64_t owner)
 {
@@ -212,32 +212,32 @@ attach(struct shared *s, uint64_t owner)
 	int r;
 
 	s->sets = calloc(s->seg.sets, sizeof(*s->sets));
-	s->forgets = calloc(s->seg.columns, sizeof(*s->forgets));
+	s->forgets = calloc(s->seg.members, sizeof(*s->forgets));
 	if (s->sets == NULL || s->forgets == NULL)
 		return -ENOMEM;
 	for (i = 0; i < s->seg.sets; i++)
 		LIST_INIT(&s->sets[i].watched);
-	r = column_claim(s, owner);
+	r = shared_member_claim(s, owner);
 	if (r < 0)
 		return r;
-	return waker_start(
-	    &s->waker, &segment_column(&s->seg, s->column)->word);
+	return shared_waker_start(
+	    &s->waker, &shared_segment_member(&s->seg, s->member)->word);
 }
 
 static void
 begin(struct shared *s, uint64_t owner, usec_t now)
 {
 	s->lost = NULL;
-	s->untidy = !column_clear(s, s->column, owner, now);
+	s->untidy = !shared_member_clear(s, s->member, owner, now);
 	s->secret = s->seg.secret;
-	handles_move(s, now);
-	s->uncounted = !handles_count(s, now);
-	work_at(s, now);
+	shared_handles_move(s, now);
+	s->uncounted = !shared_handles_count(s, now);
+	shared_work_at(s, now);
 }
 
 int
-shared_attach_segment(
-    struct shared *s, const struct segment *seg, uint64_t owner, usec_t now)
+shared_attach_segment(struct shared *s, const struct shared_segment *seg,
+    uint64_t owner, usec_t now)
 {
 	int r;
 
@@ -248,7 +248,7 @@ shared_attach_segment(
 		return r;
 	}
 	begin(s, owner, now);
-	sites_free(&s->alone);
+	local_free(&s->alone);
 	return 0;
 }
 
@@ -256,26 +256,27 @@ int
 shared_attach(struct shared *shared, int fd, uint32_t queue,
     uint32_t generation, usec_t now)
 {
-	struct segment seg;
+	struct shared_segment seg;
 	int r;
 
 	if (shared->held > 0 || shared->alone == NULL)
 		return -EBUSY;
-	r = segment_map(fd, &seg);
+	r = shared_segment_map(fd, &seg);
 	if (r < 0)
 		return r;
 	return shared_attach_segment(
-	    shared, &seg, column_owner(queue, generation), now);
+	    shared, &seg, shared_member_owner(queue, generation), now);
 }
 
-/* The column in the old one stays as it is: others may still count by it. */
+/* The member in the old one stays as it is: others may still count by it. */
 static int
-move(struct shared *s, const struct segment *seg, uint64_t owner, usec_t now)
+move(struct shared *s, const struct shared_segment *seg, uint64_t owner,
+    usec_t now)
 {
 	struct place old = place_of(s), fresh;
 	int r;
 
-	waker_stop(&s->waker);
+	shared_waker_stop(&s->waker);
 	place_set(s, &(struct place){ .seg = *seg });
 	r = attach(s, owner);
 	if (r < 0) {
@@ -283,8 +284,8 @@ move(struct shared *s, const struct segment *seg, uint64_t owner, usec_t now)
 		place_set(s, &old);
 		place_free(&fresh);
 		shared_lose(s, "there is a new one, which cannot be used");
-		(void)waker_start(
-		    &s->waker, &segment_column(&s->seg, s->column)->word);
+		(void)shared_waker_start(&s->waker,
+		    &shared_segment_member(&s->seg, s->member)->word);
 		return r;
 	}
 	begin(s, owner, now);
@@ -296,17 +297,17 @@ int
 shared_move(struct shared *shared, int fd, uint32_t queue, uint32_t generation,
     usec_t now)
 {
-	struct segment seg;
+	struct shared_segment seg;
 	int r;
 
 	if (shared->alone != NULL)
 		return -EINVAL;
-	r = segment_map(fd, &seg);
+	r = shared_segment_map(fd, &seg);
 	if (r < 0) {
 		shared_lose(shared, "there is a new one, which cannot be used");
 		return r;
 	}
-	return move(shared, &seg, column_owner(queue, generation), now);
+	return move(shared, &seg, shared_member_owner(queue, generation), now);
 }
 
 const struct site_table *
@@ -333,13 +334,13 @@ shared_is_lost(struct shared *shared)
 {
 	if (shared->alone != NULL || shared->owner == 0)
 		return shared->alone == NULL;
-	if (shared->lost == NULL && !segment_is_sound(&shared->seg))
+	if (shared->lost == NULL && !shared_segment_is_sound(&shared->seg))
 		shared_lose(shared,
 		    mapping_is_lost(shared->seg.base)
 			? "it was cut off"
 			: "its head was written over");
-	if (shared->lost == NULL && !column_is_ours(shared))
-		shared_lose(shared, "a column was written over");
+	if (shared->lost == NULL && !shared_member_is_ours(shared))
+		shared_lose(shared, "a member was written over");
 	return shared->lost != NULL;
 }
 

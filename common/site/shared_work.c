@@ -9,70 +9,70 @@ want(struct shared *s, usec_t *next, usec_t when)
 		*next = when;
 	if (*next < s->told) {
 		s->told = *next;
-		waker_kick(&s->waker);
+		shared_waker_kick(&s->waker);
 	}
 }
 
 void
-work_at(struct shared *s, usec_t when)
+shared_work_at(struct shared *s, usec_t when)
 {
-	want(s, &s->next_look, when);
+	want(s, &s->next_check, when);
 }
 
 void
-work_note_turn(struct handle *h, usec_t now)
+shared_work_note_grant(struct shared_handle *h, usec_t now)
 {
-	if (!h->lined || h->turn_at != 0)
+	if (!h->has_ticket || h->granted_at != 0)
 		return;
-	h->turn_at = now;
-	want(h->shared, &h->shared->next_pass, now + SHARED_TURN);
+	h->granted_at = now;
+	want(h->shared, &h->shared->next_pass_on, now + SHARED_GRANT_TIME);
 }
 
 /* False: it was not to be had. */
 static bool
-look_again(struct handle *h, usec_t now)
+check(struct shared_handle *h, usec_t now)
 {
 	enum site_state state;
-	struct look l;
+	struct shared_access a;
 
-	if (!look_begin(&l, h, now))
+	if (!shared_access_begin(&a, h, now))
 		return false;
-	state = look_state(&l);
+	state = shared_access_state(&a);
 	if (!h->waits)
-		look_line_out(&l);
+		shared_access_leave(&a);
 	else if (state == SITE_FULL)
-		look_line_in(&l);
+		shared_access_wait(&a);
 	else
-		handle_set_ready(h, true);
+		shared_handle_set_ready(h, true);
 	if (state == SITE_ROOM) {
-		h->shared->found += h->lined && h->turn_at == 0;
-		work_note_turn(h, now);
+		h->shared->found += h->has_ticket && h->granted_at == 0;
+		shared_work_note_grant(h, now);
 	}
-	look_end(&l);
-	handle_watch(h);
-	handle_release(h);
+	shared_access_end(&a);
+	shared_handle_watch(h);
+	shared_handle_release(h);
 	return true;
 }
 
 /* True: to all that are watched in the set. */
 static bool
-look_at_set(struct shared *s, uint32_t set, usec_t now)
+check_set(struct shared *s, uint32_t set, usec_t now)
 {
-	struct handle *h, *next;
+	struct shared_handle *h, *next;
 	bool all = true;
 
 	for (h = LIST_FIRST(&s->sets[set].watched); h != NULL; h = next) {
 		next = LIST_NEXT(h, watch);
-		all &= look_again(h, now);
+		all &= check(h, now);
 	}
 	return all;
 }
 
 /* What others have told. */
 static void
-look_where_told(struct shared *s, usec_t now)
+check_where_told(struct shared *s, usec_t now)
 {
-	uint64_t *bits = segment_column(&s->seg, s->column)->bits;
+	uint64_t *bits = shared_segment_member(&s->seg, s->member)->bits;
 	uint32_t i, set;
 
 	for (i = 0; i < (s->seg.sets + 63) / 64; i++) {
@@ -84,7 +84,7 @@ look_where_told(struct shared *s, usec_t now)
 		for (; left != 0; left &= left - 1) {
 			set = i * 64 + (uint32_t)__builtin_ctzll(left);
 			if (set < s->seg.sets)
-				(void)look_at_set(s, set, now);
+				(void)check_set(s, set, now);
 		}
 	}
 }
@@ -94,16 +94,16 @@ look_where_told(struct shared *s, usec_t now)
 static bool
 tidy_set(struct shared *s, uint32_t set, usec_t now)
 {
-	struct local_set *local = &s->sets[set];
-	struct column_mask woken = { 0 };
+	struct shared_set_state *local = &s->sets[set];
+	struct shared_mask woken = { 0 };
 
 	if (!local->unclean && !local->flush)
 		return true;
-	if (!set_lock(s, set, now))
+	if (!shared_set_lock(s, set, now))
 		return false;
-	set_tidy(s, set, &woken, now);
-	set_unlock(s, set);
-	wake_columns(s, &woken, set);
+	shared_set_tidy(s, set, &woken, now);
+	shared_set_unlock(s, set);
+	shared_wake_members(s, &woken, set);
 	return true;
 }
 
@@ -113,77 +113,78 @@ tidy(struct shared *s, usec_t now)
 	bool whole = true;
 	uint32_t i;
 
-	for (i = 0; i < s->seg.columns; i++)
+	for (i = 0; i < s->seg.members; i++)
 		if (s->forgets[i] != 0)
-			whole &= column_forget(s, i, now);
+			whole &= shared_member_forget(s, i, now);
 	for (i = 0; i < s->seg.sets; i++)
 		whole &= tidy_set(s, i, now);
 	return whole;
 }
 
 static void
-look_at_all(struct shared *s, usec_t now)
+check_all(struct shared *s, usec_t now)
 {
 	uint64_t before = s->found;
 	bool all = true;
 	uint32_t set;
 
-	s->next_look = USEC_NEVER;
+	s->next_check = USEC_NEVER;
 	if (s->untidy)
 		s->untidy = !tidy(s, now);
 	if (s->uncounted)
-		s->uncounted = !handles_count(s, now);
+		s->uncounted = !shared_handles_count(s, now);
 	for (set = 0; s->watched > 0 && set < s->seg.sets; set++)
-		all &= look_at_set(s, set, now);
+		all &= check_set(s, set, now);
 	s->figures.wakes_lost += s->found - before;
 	if (!all || s->untidy || s->uncounted)
-		work_at(s, now + TELL_AGAIN);
+		shared_work_at(s, now + TELL_AGAIN);
 	else if (s->watched > 0)
-		work_at(s, now + LOOK_AGAIN);
+		shared_work_at(s, now + CHECK_AGAIN);
 }
 
-/* ---- turns ---- */
+/* ---- grants ---- */
 
 /* Its agents are busy, or it has nothing to send there any more: others may
  * have the place, and this queue is the last in line. */
 static void
-pass(struct handle *h, usec_t now)
+pass(struct shared_handle *h, usec_t now)
 {
-	struct look l;
+	struct shared_access a;
 
-	if (!look_begin(&l, h, now))
+	if (!shared_access_begin(&a, h, now))
 		return;
-	if (h->turn_at != 0) {
-		look_pass(&l);
-		if (h->waits && look_state(&l) == SITE_FULL)
-			look_line_in(&l);
+	if (h->granted_at != 0) {
+		shared_access_pass_on(&a);
+		if (h->waits && shared_access_state(&a) == SITE_FULL)
+			shared_access_wait(&a);
 	}
-	look_end(&l);
-	handle_watch(h);
-	handle_release(h);
+	shared_access_end(&a);
+	shared_handle_watch(h);
+	shared_handle_release(h);
 }
 
 static void
 pass_in_set(struct shared *s, uint32_t set, usec_t now)
 {
-	struct handle *h, *next;
+	struct shared_handle *h, *next;
 
 	for (h = LIST_FIRST(&s->sets[set].watched); h != NULL; h = next) {
 		next = LIST_NEXT(h, watch);
-		if (h->turn_at != 0 && h->turn_at + SHARED_TURN <= now)
+		if (h->granted_at != 0 &&
+		    h->granted_at + SHARED_GRANT_TIME <= now)
 			pass(h, now);
-		else if (h->turn_at != 0 &&
-		    h->turn_at + SHARED_TURN < s->next_pass)
-			s->next_pass = h->turn_at + SHARED_TURN;
+		else if (h->granted_at != 0 &&
+		    h->granted_at + SHARED_GRANT_TIME < s->next_pass_on)
+			s->next_pass_on = h->granted_at + SHARED_GRANT_TIME;
 	}
 }
 
 static void
-pass_turns(struct shared *s, usec_t now)
+pass_on_grants(struct shared *s, usec_t now)
 {
 	uint32_t set;
 
-	s->next_pass = USEC_NEVER;
+	s->next_pass_on = USEC_NEVER;
 	for (set = 0; s->watched > 0 && set < s->seg.sets; set++)
 		pass_in_set(s, set, now);
 }
@@ -192,35 +193,36 @@ pass_turns(struct shared *s, usec_t now)
 
 /* Whoever is called may open and close sites. */
 static void
-give_ready(struct shared *s, void (*ready)(void *ctx, void *mine), void *ctx)
+give_ready(struct shared *s, void (*ready)(void *ctx, void *user), void *ctx)
 {
-	struct handle *h;
+	struct shared_handle *h;
 
 	while ((h = TAILQ_FIRST(&s->ready)) != NULL) {
-		handle_set_ready(h, false);
-		if (h->mine != NULL)
-			ready(ctx, h->mine);
+		shared_handle_set_ready(h, false);
+		if (h->user != NULL)
+			ready(ctx, h->user);
 	}
 }
 
 usec_t
-shared_work(struct shared *s, usec_t now, void (*ready)(void *ctx, void *mine),
+shared_work(struct shared *s, usec_t now, void (*ready)(void *ctx, void *user),
     void *ctx)
 {
 	if (s->alone != NULL)
 		return USEC_NEVER;
-	waker_clear(&s->waker);
+	shared_waker_clear(&s->waker);
 	if (shared_is_lost(s)) {
-		s->told = s->next_look = s->next_pass = USEC_NEVER;
+		s->told = s->next_check = s->next_pass_on = USEC_NEVER;
 		return USEC_NEVER;
 	}
-	look_where_told(s, now);
-	if (now >= s->next_pass)
-		pass_turns(s, now);
-	if (now >= s->next_look)
-		look_at_all(s, now);
+	check_where_told(s, now);
+	if (now >= s->next_pass_on)
+		pass_on_grants(s, now);
+	if (now >= s->next_check)
+		check_all(s, now);
 	give_ready(s, ready, ctx);
-	s->told = s->next_look < s->next_pass ? s->next_look : s->next_pass;
+	s->told =
+	    s->next_check < s->next_pass_on ? s->next_check : s->next_pass_on;
 	return s->told;
 }
 
@@ -228,19 +230,20 @@ void
 shared_forget(
     struct shared *shared, uint32_t queue, uint32_t generation, usec_t now)
 {
-	uint64_t owner = column_owner(queue, generation);
+	uint64_t owner = shared_member_owner(queue, generation);
 	uint32_t i;
 
 	if (shared->alone != NULL || owner >> 32 == 0 || owner == shared->owner)
 		return;
-	for (i = 0; i < shared->seg.columns; i++) {
-		if (__atomic_load_n(&segment_column(&shared->seg, i)->owner,
+	for (i = 0; i < shared->seg.members; i++) {
+		if (__atomic_load_n(
+			&shared_segment_member(&shared->seg, i)->owner,
 			__ATOMIC_ACQUIRE) != owner)
 			continue;
 		shared->forgets[i] = owner;
-		if (!column_forget(shared, i, now)) {
+		if (!shared_member_forget(shared, i, now)) {
 			shared->untidy = true;
-			work_at(shared, now + TELL_AGAIN);
+			shared_work_at(shared, now + TELL_AGAIN);
 		}
 	}
 }

@@ -1,7 +1,7 @@
 /* site/site.h - what is known of a destination: its window, how many
  * deliveries it has, whether it is dead. Rules: docs/SCHEDULING.md, 2 and 3.
  *
- * The scheduler reaches sites through struct site_table only. sites_new()
+ * The scheduler reaches sites through struct site_table only. local_new()
  * makes the table that lives in this process; one that several queues share
  * has the same functions. Pure: no clock, no I/O, the caller passes the time.
  *
@@ -19,7 +19,7 @@
 struct site_params {                              /* of one transport */
 	uint32_t initial_destination_concurrency; /* 0 counts as 1 */
 	uint32_t destination_concurrency_limit;   /* 0: none */
-	struct feedback positive, negative;
+	struct window_feedback positive, negative;
 	double failed_cohort_limit; /* 0: never dead */
 };
 /* Of all transports: how long a dead one is left alone. Doubled and capped
@@ -77,7 +77,7 @@ struct site_table {
 	void (*close)(void *table, struct site *site, usec_t now);
 	/* A word of the scheduler's, kept with the site while it is open; NULL
 	 * at first. */
-	void **(*mine)(struct site *site);
+	void **(*user)(struct site *site);
 	/* As it was given when the site was made. */
 	const char *(*name)(const struct site *site);
 	/* Would take() give a place? A dead site whose time has come opens. */
@@ -105,16 +105,16 @@ struct site_table {
  * open; the least recently used goes first, and so does what was idle for
  * twice maximal_backoff_time, but for the dead: mail that was deferred for as
  * long as can be still finds what its destination has learned. */
-struct sites;
-int sites_new(const struct site_params *params, uint32_t count,
+struct local;
+int local_new(const struct site_params *params, uint32_t count,
     const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed,
-    struct sites **ret_sites);
+    struct local **ret_local);
 /* With no site open. */
-void sites_free(struct sites **sites);
-const struct site_table *sites_table(const struct sites *sites);
+void local_free(struct local **sites);
+const struct site_table *local_table(const struct local *sites);
 /* New parameters, by index: windows are cut to new limits at once; what was
  * learned stays. -EINVAL for another count. Then sched_configure(). */
-int sites_configure(struct sites *sites, const struct site_params *params,
+int local_configure(struct local *sites, const struct site_params *params,
     uint32_t count, const struct site_backoff *backoff);
 
 #endif

@@ -3,16 +3,16 @@
 #include <math.h>
 
 double
-feedback_amount(const struct feedback *f, uint32_t window)
+window_amount(const struct window_feedback *f, uint32_t window)
 {
-	switch (f->shape) {
-	case FEEDBACK_X_PER_N:
-		return f->x / window;
-	case FEEDBACK_X_PER_ROOT_N:
-		return f->x / sqrt(window);
-	case FEEDBACK_X:
+	switch (f->form) {
+	case WINDOW_PER_N:
+		return f->amount / window;
+	case WINDOW_PER_ROOT_N:
+		return f->amount / sqrt(window);
+	case WINDOW_FIXED:
 	default:
-		return f->x;
+		return f->amount;
 	}
 }
 
@@ -21,7 +21,7 @@ feedback_amount(const struct feedback *f, uint32_t window)
 static double
 settled(double counter)
 {
-	return fabs(counter) < FEEDBACK_EPSILON ? 0 : counter;
+	return fabs(counter) < WINDOW_EPSILON ? 0 : counter;
 }
 
 void
@@ -56,8 +56,8 @@ window_success(
 	w->fail_cohorts = 0;
 	if (is_held_back(w, rules, busy))
 		return;
-	w->success += feedback_amount(&rules->positive, w->window);
-	while (w->success >= 1 - FEEDBACK_EPSILON) {
+	w->success += window_amount(&rules->positive, w->window);
+	while (w->success >= 1 - WINDOW_EPSILON) {
 		w->window++;
 		w->success = settled(w->success - 1);
 		w->failure = 0;
@@ -68,14 +68,14 @@ window_success(
 bool
 window_failure(struct window *w, const struct window_rules *rules)
 {
-	double f = feedback_amount(&rules->negative, w->window);
+	double f = window_amount(&rules->negative, w->window);
 
 	w->fail_cohorts += 1.0 / w->window;
 	if (rules->failed_cohort_limit > 0 &&
-	    w->fail_cohorts >= rules->failed_cohort_limit - FEEDBACK_EPSILON)
+	    w->fail_cohorts >= rules->failed_cohort_limit - WINDOW_EPSILON)
 		return true;
 	w->failure -= f;
-	if (f >= FEEDBACK_EPSILON)
+	if (f >= WINDOW_EPSILON)
 		w->failure = settled(w->failure);
 	while (w->failure < 0) {
 		if (w->window > 1)
@@ -84,4 +84,21 @@ window_failure(struct window *w, const struct window_rules *rules)
 		w->success = 0;
 	}
 	return false;
+}
+
+void
+window_revive(struct window *w, const struct window_rules *rules, uint32_t busy)
+{
+	*w = (struct window){ .window = busy > 1 ? busy : 1 };
+	window_fit(w, rules);
+}
+
+bool
+window_is_fresh(const struct window *w, const struct window_rules *rules)
+{
+	struct window fresh;
+
+	window_init(&fresh, rules);
+	return w->window == fresh.window && !(w->success > 0) &&
+	    !(w->failure > 0 || w->failure < 0) && !(w->fail_cohorts > 0);
 }

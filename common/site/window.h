@@ -1,7 +1,7 @@
 /* site/window.h - the arithmetic of one window: feedback with hysteresis,
  * failed cohorts. Rule 2 of docs/SCHEDULING.md. Pure.
  *
- * Amounts compare with a tolerance of FEEDBACK_EPSILON, so that N steps of 1/N
+ * Amounts compare with a tolerance of WINDOW_EPSILON, so that N steps of 1/N
  * make exactly one.
  */
 #ifndef SITE_WINDOW_H
@@ -9,19 +9,19 @@
 
 #include "base/base.h"
 
-#define FEEDBACK_EPSILON 1e-9
+#define WINDOW_EPSILON 1e-9
 
-enum feedback_shape {
-	FEEDBACK_X,           /* x */
-	FEEDBACK_X_PER_N,     /* x/concurrency */
-	FEEDBACK_X_PER_ROOT_N /* x/sqrt_concurrency */
+enum window_form {
+	WINDOW_FIXED,     /* x */
+	WINDOW_PER_N,     /* x/concurrency */
+	WINDOW_PER_ROOT_N /* x/sqrt_concurrency */
 };
-struct feedback {
-	double x; /* 0 to 1 */
-	enum feedback_shape shape;
+struct window_feedback {
+	double amount; /* 0 to 1 */
+	enum window_form form;
 };
 /* g or f of a window, which is at least 1. */
-double feedback_amount(const struct feedback *f, uint32_t window);
+double window_amount(const struct window_feedback *f, uint32_t window);
 
 struct window {
 	uint32_t window;
@@ -29,7 +29,7 @@ struct window {
 };
 struct window_rules {
 	uint32_t initial, limit; /* initial at least 1; limit 0: none */
-	struct feedback positive, negative;
+	struct window_feedback positive, negative;
 	double failed_cohort_limit; /* 0: never dead */
 };
 
@@ -42,5 +42,10 @@ void window_success(
 bool window_failure(struct window *w, const struct window_rules *rules);
 /* New rules: never above their limit. */
 void window_fit(struct window *w, const struct window_rules *rules);
+/* A delivery that began before the death has succeeded. */
+void window_revive(
+    struct window *w, const struct window_rules *rules, uint32_t busy);
+/* Nothing was learned: as window_init() leaves it. */
+bool window_is_fresh(const struct window *w, const struct window_rules *rules);
 
 #endif

@@ -169,7 +169,7 @@ sites_open(struct super *s)
 
 	t->shape = (struct shared_shape){
 		.slots = s->conf->destination_table_size,
-		.columns = columns(s),
+		.members = columns(s),
 		.spool = base_identity(&s->base),
 	};
 	ipc_name_sites(s->instance, name);

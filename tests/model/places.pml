@@ -1,4 +1,4 @@
-/* The lock of a set, places, the line, deaths and wake-ups of common/site, in
+/* The lock of a set, places, waiters, deaths and wake-ups of common/site, in
  * every interleaving. One site; queues that each have MAIL deliveries to make,
  * and are killed anywhere, DEATHS times in all.
  *
@@ -20,8 +20,8 @@ byte owner = NOBODY;		/* of the lock */
 bool owner_died;		/* EOWNERDEAD */
 bool in_use;
 byte busy[QUEUES];
-byte ticket[QUEUES];		/* 0: not in line; the least is the first */
-bool told[QUEUES];		/* that it is its turn */
+byte ticket[QUEUES];		/* 0: does not wait; the least is first */
+bool granted[QUEUES];		/* it has a grant */
 
 bool bits[QUEUES];		/* look at the site */
 bool word[QUEUES];		/* the futex */
@@ -41,7 +41,7 @@ inline sum_cells(ret) {
 	od
 }
 
-/* Those in line before it; all, if it is not in line. */
+/* Waiters before it; all, if it does not wait itself. */
 inline count_before(me, ret) {
 	ret = 0; i = 0;
 	do
@@ -70,7 +70,7 @@ inline note_use() {
 }
 
 /* Tickets stay small: the order is what counts. */
-inline leave_line(me) {
+inline stop_waiting(me) {
 	if
 	:: ticket[me] != 0 ->
 		i = 0;
@@ -86,10 +86,10 @@ inline leave_line(me) {
 		ticket[me] = 0
 	:: else
 	fi;
-	told[me] = false
+	granted[me] = false
 }
 
-inline enter_line(me) {
+inline start_waiting(me) {
 	if
 	:: ticket[me] == 0 ->
 		ticket[me] = 1; i = 0;
@@ -107,8 +107,8 @@ inline enter_line(me) {
 	fi
 }
 
-/* Whose turn it has become is to be woken. */
-inline settle(me) {
+/* Waiters that get a grant are to be woken. */
+inline grant(me) {
 	j = 0;
 	do
 	:: j < QUEUES ->
@@ -117,10 +117,10 @@ inline settle(me) {
 			sum_cells(held);
 			count_before(j, before);
 			if
-			:: held + before >= WINDOW -> told[j] = false
+			:: held + before >= WINDOW -> granted[j] = false
 			:: else ->
 				if
-				:: !told[j] -> told[j] = true; woken[j] = (j != me)
+				:: !granted[j] -> granted[j] = true; woken[j] = (j != me)
 				:: else
 				fi
 			fi
@@ -207,7 +207,7 @@ proctype queue(byte me)
 		:: sent[me] < MAIL ->
 			lock(me);
 			d_step {
-				settle(me);
+				grant(me);
 				sum_cells(held);
 				count_before(me, before);
 				room = held + before < WINDOW;
@@ -223,7 +223,7 @@ proctype queue(byte me)
 				in_use = true;
 				busy[me]++;
 #endif
-				d_step { leave_line(me); settle(me); i = 0;
+				d_step { stop_waiting(me); grant(me); i = 0;
 				    held = 0; before = 0; room = false };
 				unlock();
 				wake();
@@ -240,7 +240,7 @@ proctype queue(byte me)
 #endif
 				lock(me);
 				busy[me]--;
-				d_step { settle(me); note_use(); i = 0;
+				d_step { grant(me); note_use(); i = 0;
 				    held = 0; before = 0 };
 				unlock();
 				wake();
@@ -251,7 +251,7 @@ proctype queue(byte me)
 			:: else ->
 				/* wait */
 				in_use = true;
-				d_step { enter_line(me); settle(me); i = 0;
+				d_step { start_waiting(me); grant(me); i = 0;
 				    held = 0; before = 0 };
 				unlock();
 				wake();
@@ -268,9 +268,9 @@ proctype queue(byte me)
 				od
 			fi
 		od;
-		/* A clean end: its column is given up. */
+		/* A clean end: its member is given up. */
 		lock(me);
-		d_step { leave_line(me); settle(me); note_use(); i = 0;
+		d_step { stop_waiting(me); grant(me); note_use(); i = 0;
 		    held = 0; before = 0 };
 		unlock();
 		wake()
@@ -314,7 +314,7 @@ end:			!asleep[me]
 	od
 }
 
-/* Kills; when the whole group is gone, some other queue forgets its column,
+/* Kills; when the whole group is gone, some other queue forgets its member,
  * and it is started again. */
 proctype supervisor()
 {
@@ -343,7 +343,7 @@ end:	do
 #endif
 		lock(QUEUES);
 		busy[victim] = 0;
-		d_step { leave_line(victim); settle(QUEUES); note_use(); i = 0;
+		d_step { stop_waiting(victim); grant(QUEUES); note_use(); i = 0;
 		    held = 0; before = 0 };
 		unlock();
 		wake();

@@ -1,6 +1,6 @@
 /* Several queues' ends of one table of destinations, in threads of one process
  * so that ThreadSanitizer sees what they do to it: places, lines, deaths,
- * flushes, columns that are forgotten and taken again. A plain program
+ * flushes, members that are forgotten and taken again. A plain program
  * (make check-tsan). */
 #include <poll.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ struct end {
 	usec_t now;
 };
 
-static struct segment segment;
+static struct shared_segment segment;
 static uint32_t counted[SITES]; /* atomic: places, beside the table */
 
 static uint32_t
@@ -70,11 +70,11 @@ done(struct end *e, uint32_t i)
 }
 
 static void
-on_ready(void *ctx, void *mine)
+on_ready(void *ctx, void *user)
 {
 	struct end *e = ctx;
 
-	take(e, (uint32_t)((struct site **)mine - e->sites));
+	take(e, (uint32_t)((struct site **)user - e->sites));
 }
 
 static void
@@ -118,7 +118,7 @@ begin(struct end *e)
 		abort();
 	e->shared->borrowed = true;
 	if (shared_attach_segment(e->shared, &segment,
-		column_owner(e->index, ++e->life), clock_mono()) < 0)
+		shared_member_owner(e->index, ++e->life), clock_mono()) < 0)
 		abort();
 	f = shared_table(e->shared);
 	for (i = 0; i < SITES; i++) {
@@ -127,7 +127,7 @@ begin(struct end *e)
 		e->sites[i] = f->open(f->table, 0, name, 0);
 		if (e->sites[i] == NULL)
 			abort();
-		*f->mine(e->sites[i]) = &e->sites[i];
+		*f->user(e->sites[i]) = &e->sites[i];
 	}
 }
 
@@ -175,8 +175,8 @@ torture(void)
 int
 main(void)
 {
-	const struct shared_shape shape = { .slots = SHARED_WAYS,
-		.columns = ENDS };
+	const struct shared_shape shape = { .slots = SHARED_SET_SLOTS,
+		.members = ENDS };
 	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
 	char instance[32], name[IPC_NAME_MAX];
 	bool good;
@@ -188,7 +188,7 @@ main(void)
 	if (r == 0)
 		r = shared_open_up(fd);
 	if (r == 0)
-		r = segment_map(fd, &segment);
+		r = shared_segment_map(fd, &segment);
 	if (r < 0) {
 		fprintf(stderr, "sites: %s: error %d\n", name, -r);
 		return 1;

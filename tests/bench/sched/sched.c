@@ -21,7 +21,7 @@
 #define DECISIONS 1000000 /* at least, for each size and round */
 
 struct bench {
-	struct sites *sites;
+	struct local *sites;
 	struct sched *s;
 	struct sched_entry **flying; /* ring, in the order of selection */
 	uint32_t agents, first, count;
@@ -59,8 +59,8 @@ open_bench(struct bench *b, const struct policy *p)
 	const struct site_params site = {
 		.initial_destination_concurrency = p->window,
 		.destination_concurrency_limit = p->window,
-		.positive = { 1, FEEDBACK_X },
-		.negative = { 1, FEEDBACK_X },
+		.positive = { 1, WINDOW_FIXED },
+		.negative = { 1, WINDOW_FIXED },
 		.failed_cohort_limit = 1,
 	};
 	const struct site_backoff backoff = { 300 * USEC_PER_SEC,
@@ -83,8 +83,8 @@ open_bench(struct bench *b, const struct policy *p)
 	memset(b, 0, sizeof(*b));
 	b->agents = p->agents;
 	b->flying = need(calloc(p->agents, sizeof(struct sched_entry *)));
-	check(sites_new(&site, 1, &backoff, 1000, 1, &b->sites));
-	check(sched_new(&params, &transport, 1, sites_table(b->sites), &b->s));
+	check(local_new(&site, 1, &backoff, 1000, 1, &b->sites));
+	check(sched_new(&params, &transport, 1, local_table(b->sites), &b->s));
 }
 
 /* One decision more; false when nothing can be decided. */
@@ -132,7 +132,7 @@ close_bench(struct bench *b)
 	b->left = UINT64_MAX;
 	drain(b);
 	sched_free(&b->s);
-	sites_free(&b->sites);
+	local_free(&b->sites);
 	free(b->flying);
 }
 

@@ -103,7 +103,7 @@ want(struct worker *w, usec_t now)
 }
 
 static void
-on_ready(void *ctx, void *mine UNUSED)
+on_ready(void *ctx, void *user UNUSED)
 {
 	want(ctx, clock_mono());
 }
@@ -143,8 +143,8 @@ worker_begin(struct worker *w, struct bench *b, uint32_t index)
 	struct site_params site = {
 		.initial_destination_concurrency = b->window,
 		.destination_concurrency_limit = b->window,
-		.positive = { 1, FEEDBACK_X },
-		.negative = { 1, FEEDBACK_X },
+		.positive = { 1, WINDOW_FIXED },
+		.negative = { 1, WINDOW_FIXED },
 		.failed_cohort_limit = 1,
 	};
 	struct shared_params p = { &site, names, 1,
@@ -164,7 +164,7 @@ worker_begin(struct worker *w, struct bench *b, uint32_t index)
 		    b->sites == 1 ? 0 : index * SITES_MAX + i);
 		w->sites[i] = w->f->open(w->f->table, 0, name, clock_mono());
 		must(w->sites[i] != NULL, name);
-		*w->f->mine(w->sites[i]) = w;
+		*w->f->user(w->sites[i]) = w;
 	}
 }
 
@@ -202,7 +202,7 @@ static void
 bench_begin(struct bench *b)
 {
 	const struct shared_shape shape = { .slots = 65536,
-		.columns = PROCESSES_MAX };
+		.members = PROCESSES_MAX };
 	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
 	char instance[32];
 

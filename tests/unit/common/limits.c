@@ -85,14 +85,14 @@ Test(limits, of_the_sites_of_a_transport)
 	limits_site(&conf, 1, &p);
 	cr_expect_eq(p.initial_destination_concurrency, 6);
 	cr_expect_eq(p.destination_concurrency_limit, 7);
-	cr_expect(p.positive.x == 0.8);
-	cr_expect_eq(p.positive.shape, FEEDBACK_X_PER_N);
-	cr_expect(p.negative.x == 0.9);
-	cr_expect_eq(p.negative.shape, FEEDBACK_X_PER_ROOT_N);
+	cr_expect(p.positive.amount == 0.8);
+	cr_expect_eq(p.positive.form, WINDOW_PER_N);
+	cr_expect(p.negative.amount == 0.9);
+	cr_expect_eq(p.negative.form, WINDOW_PER_ROOT_N);
 	cr_expect(p.failed_cohort_limit == 1);
 	limits_site(&conf, 0, &p);
-	cr_expect(p.positive.x == 0);
-	cr_expect_eq(p.positive.shape, FEEDBACK_X);
+	cr_expect(p.positive.amount == 0);
+	cr_expect_eq(p.positive.form, WINDOW_FIXED);
 }
 
 /* mutation: limits.c, account_limit() gives the limit of the transport, or

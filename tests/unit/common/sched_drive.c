@@ -12,7 +12,7 @@ drive_configure(struct drive *d)
 	if (d->elsewhere != NULL)
 		d->elsewhere->configure(d);
 	else
-		cr_assert_eq(sites_configure(d->sites, d->site_params,
+		cr_assert_eq(local_configure(d->sites, d->site_params,
 				 d->ntransports, &d->backoff),
 		    0);
 	cr_assert_eq(sched_configure(d->sched, &d->params, d->transports,
@@ -361,10 +361,10 @@ sites_begin(struct drive *d)
 {
 	if (d->elsewhere != NULL)
 		return d->elsewhere->begin(d);
-	cr_assert_eq(sites_new(d->site_params, d->ntransports, &d->backoff,
+	cr_assert_eq(local_new(d->site_params, d->ntransports, &d->backoff,
 			 drive_dice(d, 0, 5), d->dice, &d->sites),
 	    0);
-	return sites_table(d->sites);
+	return local_table(d->sites);
 }
 
 void
@@ -469,5 +469,5 @@ drive_end(struct drive *d)
 	sched_free(&d->sched);
 	if (d->elsewhere != NULL)
 		d->elsewhere->end(d);
-	sites_free(&d->sites);
+	local_free(&d->sites);
 }

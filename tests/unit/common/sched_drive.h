@@ -44,7 +44,7 @@ struct drive {
 	uint64_t dice;
 	usec_t now;
 	struct sched *sched;
-	struct sites *sites;
+	struct local *sites;
 	uint32_t ntransports;
 	struct sched_params params;
 	struct sched_transport_params transports[DRIVE_TRANSPORTS];

@@ -17,12 +17,12 @@ drive_chance(struct drive *d, uint32_t pct)
 	return drive_dice(d, 1, 100) <= pct;
 }
 
-static struct feedback
+static struct window_feedback
 feedback(struct drive *d)
 {
-	return (struct feedback){
-		.x = drive_dice(d, 0, 4) / 4.0,
-		.shape = (enum feedback_shape)drive_dice(d, 0, 2),
+	return (struct window_feedback){
+		.amount = drive_dice(d, 0, 4) / 4.0,
+		.form = (enum window_form)drive_dice(d, 0, 2),
 	};
 }
 

@@ -20,7 +20,7 @@ static const struct limits two[] = {
 
 static const struct sched_params params = { 1000000, 1, 1000 };
 static const struct site_backoff backoff = { 1, 1, 0 };
-static struct sites *sites;
+static struct local *sites;
 
 static void
 fill(const struct limits *l, uint32_t count,
@@ -40,7 +40,7 @@ fill(const struct limits *l, uint32_t count,
 			.initial_destination_concurrency =
 			    l[i].site == 0 ? 1000 : l[i].site,
 			.destination_concurrency_limit = l[i].site,
-			.positive = { 1, FEEDBACK_X },
+			.positive = { 1, WINDOW_FIXED },
 		};
 	}
 }
@@ -53,9 +53,9 @@ make(const struct limits *l, uint32_t count)
 	struct sched *s = NULL;
 
 	fill(l, count, transport, site);
-	cr_assert_eq(sites_new(site, count, &backoff, 10, 1, &sites), 0);
+	cr_assert_eq(local_new(site, count, &backoff, 10, 1, &sites), 0);
 	cr_assert_eq(
-	    sched_new(&params, transport, count, sites_table(sites), &s), 0);
+	    sched_new(&params, transport, count, local_table(sites), &s), 0);
 	return s;
 }
 
@@ -67,7 +67,7 @@ configure(struct sched *s, const struct limits *l, uint32_t count)
 	int r;
 
 	fill(l, count, transport, site);
-	r = sites_configure(sites, site, count, &backoff);
+	r = local_configure(sites, site, count, &backoff);
 	return r < 0 ? r : sched_configure(s, &params, transport, count, 0);
 }
 
@@ -76,7 +76,7 @@ unmake(struct sched **s)
 {
 	sched_check(*s);
 	sched_free(s);
-	sites_free(&sites);
+	local_free(&sites);
 }
 
 static struct sched_message *

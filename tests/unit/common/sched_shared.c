@@ -1,12 +1,12 @@
 /* The scheduler at the table that queues share: one alone, and two that take
- * turns at the same destinations. After each step everything holds in both of
+ * grants at the same destinations. After each step everything holds in both of
  * them; and whatever happened before, all mail goes at the end: nobody is left
  * at a destination that has room, and nobody in line without mail. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "sched_drive.h"
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 #define DRIVES 120
 #define STEPS  600
@@ -70,11 +70,11 @@ sites_end(struct drive *d)
 }
 
 static void
-on_ready(void *ctx, void *mine)
+on_ready(void *ctx, void *user)
 {
 	struct drive *d = ctx;
 
-	sched_site_ready(d->sched, mine, d->now);
+	sched_site_ready(d->sched, user, d->now);
 	sched_check(d->sched);
 }
 
@@ -142,7 +142,7 @@ expect_all_served(struct pair *p, uint64_t seed)
 	cr_assert(all, "seed %lu: mail is left behind", (unsigned long)seed);
 }
 
-/* Of all columns: nobody holds a place or stands in line. */
+/* Of all members: nobody holds a place or stands in line. */
 static void
 expect_all_free(struct pair *p)
 {
@@ -154,7 +154,7 @@ expect_all_free(struct pair *p)
 		cr_expect_eq(p->queues[i].shared->watched, 0);
 	}
 	for (i = 0; i < s->seg.sets; i++)
-		cr_expect_eq(segment_set(&s->seg, i)->in_use, 0);
+		cr_expect_eq(shared_segment_set(&s->seg, i)->in_use, 0);
 }
 
 static void
@@ -197,23 +197,23 @@ static const struct {
 	{                                                            \
 		offsetof(struct s, f), sizeof(((struct s *)NULL)->f) \
 	}
-	FIELD(set, in_use),
-	FIELD(set, dead),
-	FIELD(set, passed),
-	FIELD(set, used),
-	FIELD(set, refused),
+	FIELD(shared_set, in_use),
+	FIELD(shared_set, dead),
+	FIELD(shared_set, passed),
+	FIELD(shared_set, used),
+	FIELD(shared_set, refused),
 };
 static const struct {
 	size_t at, size;
 } slot_fields[] = {
-	FIELD(slot, window.window),
-	FIELD(slot, window.success),
-	FIELD(slot, window.failure),
-	FIELD(slot, window.fail_cohorts),
-	FIELD(slot, dead_until),
-	FIELD(slot, deaths),
-	FIELD(slot, ticket),
-	FIELD(slot, why),
+	FIELD(shared_slot, window.window),
+	FIELD(shared_slot, window.success),
+	FIELD(shared_slot, window.failure),
+	FIELD(shared_slot, window.fail_cohorts),
+	FIELD(shared_slot, dead_until),
+	FIELD(shared_slot, deaths),
+	FIELD(shared_slot, ticket),
+	FIELD(shared_slot, why),
 };
 
 static void
@@ -236,18 +236,18 @@ any_extreme(struct drive *d)
 static void
 damage(struct pair *p)
 {
-	const struct segment *seg = &p->queues[0].shared->seg;
+	const struct shared_segment *seg = &p->queues[0].shared->seg;
 	struct drive *d = &p->queues[0].drive;
 	uint32_t i, n = drive_dice(d, 1, 100);
 
 	for (i = 0; i < n; i++) {
-		struct set *set =
-		    segment_set(seg, drive_dice(d, 0, seg->sets - 1));
-		struct slot *slot =
-		    set_slot(seg, set, drive_dice(d, 0, SHARED_WAYS - 1));
+		struct shared_set *set =
+		    shared_segment_set(seg, drive_dice(d, 0, seg->sets - 1));
+		struct shared_slot *slot = shared_set_slot(
+		    seg, set, drive_dice(d, 0, SHARED_SET_SLOTS - 1));
 		const size_t f = drive_dice(d, 0, ARRAY_LEN(set_fields) - 1);
 		const size_t g = drive_dice(d, 0, ARRAY_LEN(slot_fields) - 1);
-		const uint32_t cell = drive_dice(d, 0, 3 * seg->columns - 1);
+		const uint32_t cell = drive_dice(d, 0, 3 * seg->members - 1);
 
 		put((char *)set, set_fields[f].at, set_fields[f].size,
 		    any_extreme(d));

@@ -154,7 +154,7 @@ Test(sites, I11_one_that_is_taken_away_is_made_again_and_linked)
 /* What has the name at the end, and is not ours, stays. */
 Test(sites, what_is_not_ours_is_not_removed)
 {
-	const struct shared_shape shape = { .slots = 64, .columns = 8 };
+	const struct shared_shape shape = { .slots = 64, .members = 8 };
 	const struct shared_owner owner = { (uid_t)-1,
 		geteuid() == 0 ? getegid() : (gid_t)-1 };
 	char name[IPC_NAME_MAX];

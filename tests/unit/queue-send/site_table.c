@@ -63,7 +63,7 @@ start_other(void)
 static void
 start(void)
 {
-	const struct shared_shape shape = { .slots = 64, .columns = 4 };
+	const struct shared_shape shape = { .slots = 64, .members = 4 };
 	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
 
 	world_start(&w,
@@ -376,7 +376,7 @@ Test(site_table, P10_a_stop_that_takes_too_long_hangs_up_first)
 static int
 next_segment(void)
 {
-	const struct shared_shape shape = { .slots = 64, .columns = 4 };
+	const struct shared_shape shape = { .slots = 64, .members = 4 };
 	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
 	int fd = -1;
 

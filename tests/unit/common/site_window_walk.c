@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#define NEAR(a, b)  (fabs((a) - (b)) < FEEDBACK_EPSILON)
+#define NEAR(a, b)  (fabs((a) - (b)) < WINDOW_EPSILON)
 
 /* Busy enough that nothing is held back. */
 #define ALL_BUSY    1000000
@@ -88,9 +88,9 @@ random_rules(
 		.initial = (uint32_t)model->initial,
 		.limit = limit,
 		.positive = { up / 12.0,
-		    model->up_per_n ? FEEDBACK_X_PER_N : FEEDBACK_X },
+		    model->up_per_n ? WINDOW_PER_N : WINDOW_FIXED },
 		.negative = { down / 12.0,
-		    model->down_per_n ? FEEDBACK_X_PER_N : FEEDBACK_X },
+		    model->down_per_n ? WINDOW_PER_N : WINDOW_FIXED },
 		.failed_cohort_limit = cohorts / 12.0,
 	};
 }
@@ -104,7 +104,7 @@ same(const struct window *w, const struct model *m)
 	    fabs(w->fail_cohorts - (double)m->cohorts / UNIT) < 1e-8;
 }
 
-Test(feedback_walk, random_walks_beside_whole_numbers)
+Test(site_window_walk, random_walks_beside_whole_numbers)
 {
 	uint64_t seed = 1;
 	int walk, step;
@@ -147,11 +147,11 @@ Test(feedback_walk, random_walks_beside_whole_numbers)
 }
 
 /* Roots are no fractions: 1/sqrt(N) in long double, windows to 400. */
-Test(feedback_walk, random_walks_of_roots)
+Test(site_window_walk, random_walks_of_roots)
 {
 	const struct window_rules rules = { .initial = 5,
-		.positive = { 1, FEEDBACK_X_PER_ROOT_N },
-		.negative = { 0.5, FEEDBACK_X_PER_ROOT_N } };
+		.positive = { 1, WINDOW_PER_ROOT_N },
+		.negative = { 0.5, WINDOW_PER_ROOT_N } };
 	uint64_t seed = 2;
 	int walk, step;
 

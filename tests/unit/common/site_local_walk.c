@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "sched_sites_scratch.h"
+#include "site_local_scratch.h"
 
 #define NAMES   4
 #define SITES   (2 * NAMES) /* of two transports */
@@ -23,8 +23,8 @@
 static const struct site_params walked = {
 	.initial_destination_concurrency = INITIAL,
 	.destination_concurrency_limit = LIMIT,
-	.positive = { 1.0 / 4, FEEDBACK_X },
-	.negative = { 1.0 / 3, FEEDBACK_X },
+	.positive = { 1.0 / 4, WINDOW_FIXED },
+	.negative = { 1.0 / 3, WINDOW_FIXED },
 	.failed_cohort_limit = 1.5,
 };
 static const struct site_backoff spread = { MIN, MAX, JITTER };
@@ -214,10 +214,10 @@ step_open(struct walk *w, struct model *m)
 	cr_assert_not_null(m->site);
 	cr_assert_str_eq(w->t.f->name(m->site), m->name);
 	if (m->opens == 1) {
-		cr_assert_null(*w->t.f->mine(m->site));
-		*w->t.f->mine(m->site) = m;
+		cr_assert_null(*w->t.f->user(m->site));
+		*w->t.f->user(m->site) = m;
 	}
-	cr_assert_eq(*w->t.f->mine(m->site), m);
+	cr_assert_eq(*w->t.f->user(m->site), m);
 	model_age(w);
 }
 
@@ -351,7 +351,7 @@ walk_end(struct walk *w)
 	end(&w->t);
 }
 
-Test(sites_walk, beside_the_rules)
+Test(site_local_walk, beside_the_rules)
 {
 	int walk, n;
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 struct owner {
 	struct scratch t;
@@ -20,23 +20,23 @@ struct owner {
 static void
 own_lock(const struct owner *o)
 {
-	struct segment seg;
+	struct shared_segment seg;
 	struct end e;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	end_begin(&e, &o->t, 9, &plain);
-	if (segment_map(o->t.fd, &seg) < 0 ||
-	    !set_lock(e.shared, 0, clock_mono()))
+	if (shared_segment_map(o->t.fd, &seg) < 0 ||
+	    !shared_set_lock(e.shared, 0, clock_mono()))
 		_exit(1);
 	/* In the middle of taking a place. */
-	segment_set(&seg, 0)->in_use = 0;
-	segment_set(&seg, 0)->dead = UINT32_MAX;
+	shared_segment_set(&seg, 0)->in_use = 0;
+	shared_segment_set(&seg, 0)->dead = UINT32_MAX;
 	if (write(o->gate[1], "x", 1) != 1)
 		_exit(1);
 	(void)raise(SIGSTOP);
-	segment_set(&seg, 0)->dead = 0;
-	segment_set(&seg, 0)->in_use = 1;
-	set_unlock(e.shared, 0);
+	shared_segment_set(&seg, 0)->dead = 0;
+	shared_segment_set(&seg, 0)->in_use = 1;
+	shared_set_unlock(e.shared, 0);
 	while (write(o->gate[1], "y", 1) == 1)
 		(void)pause();
 }
@@ -47,7 +47,7 @@ owner_begin(struct owner *o)
 	char c;
 	int status;
 
-	scratch_begin(&o->t, SHARED_WAYS, 3);
+	scratch_begin(&o->t, SHARED_SET_SLOTS, 3);
 	end_begin(&o->e, &o->t, 1, &plain);
 	o->a = end_site(&o->e, "a", 0);
 	end_take(&o->e, o->a, 0);
@@ -86,7 +86,7 @@ figures(struct end *e)
 	return f;
 }
 
-Test(sites_lock, of_the_dead_is_taken_over)
+Test(site_shared_lock, of_the_dead_is_taken_over)
 {
 	struct owner o;
 
@@ -102,7 +102,7 @@ Test(sites_lock, of_the_dead_is_taken_over)
 
 /* P3: others do without it, and do not wait each time; what they had to tell
  * is told when it goes on. */
-Test(sites_lock, P3_of_the_stopped_holds_nobody_up)
+Test(site_shared_lock, P3_of_the_stopped_holds_nobody_up)
 {
 	struct owner o;
 	uint32_t told = 0;
@@ -111,7 +111,7 @@ Test(sites_lock, P3_of_the_stopped_holds_nobody_up)
 	int i;
 
 	owner_begin(&o);
-	*o.e.f->mine(o.a) = &told;
+	*o.e.f->user(o.a) = &told;
 	began = clock_mono();
 	for (i = 0; i < 10000; i++)
 		end_full(&o.e, o.a, 0);
@@ -135,7 +135,7 @@ Test(sites_lock, P3_of_the_stopped_holds_nobody_up)
 }
 
 /* A site that is closed while it cannot be told. */
-Test(sites_lock, what_is_owed_outlives_the_close)
+Test(site_shared_lock, what_is_owed_outlives_the_close)
 {
 	struct owner o;
 	char c;
@@ -156,8 +156,8 @@ Test(sites_lock, what_is_owed_outlives_the_close)
 	owner_end(&o);
 }
 
-/* A column whose queue is started again while a set cannot be cleared. */
-Test(sites_lock, a_column_is_cleared_when_that_can_be)
+/* A member whose queue is started again while a set cannot be cleared. */
+Test(site_shared_lock, a_column_is_cleared_when_that_can_be)
 {
 	struct owner o;
 	struct end again;

@@ -8,7 +8,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 #define VICTIM 1u
 
@@ -30,7 +30,7 @@ kill_begin(struct kill *k)
 	end_begin(&k->other, &k->t, 2, &plain);
 	k->oa = end_site(&k->other, "a", 0);
 	k->ob = end_site(&k->other, "b", 0);
-	*k->other.f->mine(k->ob) = &k->told;
+	*k->other.f->user(k->ob) = &k->told;
 	*k->held = 0;
 	end_take(&k->victim, k->vb, 0);
 	end_take(&k->victim, k->vb, 0);
@@ -196,7 +196,7 @@ once(struct kill *k, int64_t count)
 	bool killed;
 
 	k->told = 0;
-	scratch_begin(&k->t, SHARED_WAYS, 2);
+	scratch_begin(&k->t, SHARED_SET_SLOTS, 2);
 	kill_begin(k);
 	killed = run_until(k, count);
 	expect_whole(k, count);
@@ -206,7 +206,7 @@ once(struct kill *k, int64_t count)
 	return killed;
 }
 
-Test(sites_kill, P1_before_every_store)
+Test(site_shared_kill, P1_before_every_store)
 {
 	struct kill k;
 	int64_t n;

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 #define ENDS 4
 
@@ -22,12 +22,12 @@ several_begin(struct several *s, const struct site_params *params)
 {
 	uint32_t i;
 
-	scratch_begin(&s->t, SHARED_WAYS, ENDS);
+	scratch_begin(&s->t, SHARED_SET_SLOTS, ENDS);
 	for (i = 0; i < ENDS; i++) {
 		s->told[i] = 0;
 		end_begin(&s->ends[i], &s->t, i + 1, params);
 		s->sites[i] = end_site(&s->ends[i], "a.example", 0);
-		*s->ends[i].f->mine(s->sites[i]) = &s->told[i];
+		*s->ends[i].f->user(s->sites[i]) = &s->told[i];
 		end_work(&s->ends[i], 0); /* what was before it came */
 	}
 }
@@ -67,7 +67,7 @@ sleeps_on(uint32_t *word)
 	return false;
 }
 
-Test(sites_line, one_window_for_all)
+Test(site_shared_waiters, one_window_for_all)
 {
 	struct several s;
 
@@ -84,7 +84,7 @@ Test(sites_line, one_window_for_all)
 	several_end(&s);
 }
 
-Test(sites_line, those_who_wait_are_told_in_turn)
+Test(site_shared_waiters, those_who_wait_are_told_in_turn)
 {
 	struct several s;
 	uint32_t i;
@@ -116,7 +116,7 @@ Test(sites_line, those_who_wait_are_told_in_turn)
 
 /* A queue that does not use its turn loses it when somebody else looks. */
 /* Tickets go round, at any of those in line. */
-Test(sites_line, whose_turn_it_is_at_the_end_of_all_tickets)
+Test(site_shared_waiters, whose_turn_it_is_at_the_end_of_all_tickets)
 {
 	uint32_t first, i;
 
@@ -128,9 +128,10 @@ Test(sites_line, whose_turn_it_is_at_the_end_of_all_tickets)
 		shared = s.ends[0].shared;
 		end_take(&s.ends[0], s.sites[0], 0);
 		end_take(&s.ends[0], s.sites[0], 0);
-		set_slot(&shared->seg,
-		    segment_set(&shared->seg, handle_of(s.sites[0])->set),
-		    handle_of(s.sites[0])->way)
+		shared_set_slot(&shared->seg,
+		    shared_segment_set(
+			&shared->seg, shared_handle_of(s.sites[0])->set),
+		    shared_handle_of(s.sites[0])->index)
 		    ->ticket = UINT32_MAX - first;
 		for (i = 1; i < ENDS; i++)
 			end_wait(&s.ends[i], s.sites[i], 0);
@@ -144,7 +145,7 @@ Test(sites_line, whose_turn_it_is_at_the_end_of_all_tickets)
 	}
 }
 
-Test(sites_line, a_turn_ends)
+Test(site_shared_waiters, a_turn_ends)
 {
 	struct several s;
 
@@ -154,19 +155,20 @@ Test(sites_line, a_turn_ends)
 	end_wait(&s.ends[1], s.sites[1], 0);
 	end_wait(&s.ends[2], s.sites[2], 0);
 	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
-	end_full(&s.ends[2], s.sites[2], SHARED_TURN - 1000);
-	end_take(&s.ends[2], s.sites[2], SHARED_TURN + 1000);
-	end_full(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
+	end_full(&s.ends[2], s.sites[2], SHARED_GRANT_TIME - 1000);
+	end_take(&s.ends[2], s.sites[2], SHARED_GRANT_TIME + 1000);
+	end_full(&s.ends[1], s.sites[1], SHARED_GRANT_TIME + 1000);
 	/* It lines up again, and has its turn again. */
-	end_wait(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
-	end_done(&s.ends[2], s.sites[2], SITE_DELIVERED, SHARED_TURN + 1000);
-	end_full(&s.ends[3], s.sites[3], SHARED_TURN + 1000);
-	end_take(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
+	end_wait(&s.ends[1], s.sites[1], SHARED_GRANT_TIME + 1000);
+	end_done(
+	    &s.ends[2], s.sites[2], SITE_DELIVERED, SHARED_GRANT_TIME + 1000);
+	end_full(&s.ends[3], s.sites[3], SHARED_GRANT_TIME + 1000);
+	end_take(&s.ends[1], s.sites[1], SHARED_GRANT_TIME + 1000);
 	several_end(&s);
 }
 
 /* Whoever was put out of line without a word is in it again when it looks. */
-Test(sites_line, it_lines_up_again_by_itself)
+Test(site_shared_waiters, it_lines_up_again_by_itself)
 {
 	struct several s;
 
@@ -176,18 +178,18 @@ Test(sites_line, it_lines_up_again_by_itself)
 	end_wait(&s.ends[1], s.sites[1], 0);
 	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
 	end_wait(&s.ends[2], s.sites[2], 0);
-	end_take(&s.ends[2], s.sites[2], SHARED_TURN + 2000);
-	end_work(&s.ends[1], LOOK_AGAIN);
+	end_take(&s.ends[2], s.sites[2], SHARED_GRANT_TIME + 2000);
+	end_work(&s.ends[1], CHECK_AGAIN);
 	cr_expect_eq(s.told[1], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, LOOK_AGAIN);
-	end_work(&s.ends[1], LOOK_AGAIN);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, CHECK_AGAIN);
+	end_work(&s.ends[1], CHECK_AGAIN);
 	cr_expect_eq(s.told[1], 1);
 	several_end(&s);
 }
 
 /* A limit that is lowered takes a turn back, and the queue stays where it is in
  * line. */
-Test(sites_line, a_turn_that_is_withdrawn_is_not_over)
+Test(site_shared_waiters, a_turn_that_is_withdrawn_is_not_over)
 {
 	static const char *const names[] = { "smtp", "lmtp" };
 	struct site_params one[] = { plain, plain };
@@ -203,14 +205,14 @@ Test(sites_line, a_turn_that_is_withdrawn_is_not_over)
 	one[0].destination_concurrency_limit = 1;
 	cr_assert_eq(shared_configure(s.ends[3].shared, &p), 0);
 	end_full(&s.ends[3], s.sites[3], 0);
-	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, SHARED_TURN);
-	end_full(&s.ends[2], s.sites[2], SHARED_TURN + 1000);
-	end_take(&s.ends[1], s.sites[1], SHARED_TURN + 1000);
+	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, SHARED_GRANT_TIME);
+	end_full(&s.ends[2], s.sites[2], SHARED_GRANT_TIME + 1000);
+	end_take(&s.ends[1], s.sites[1], SHARED_GRANT_TIME + 1000);
 	several_end(&s);
 }
 
 /* One that lives gives its turn away by itself. */
-Test(sites_line, a_turn_that_is_not_used_is_passed_on)
+Test(site_shared_waiters, a_turn_that_is_not_used_is_passed_on)
 {
 	struct several s;
 	usec_t next;
@@ -223,7 +225,7 @@ Test(sites_line, a_turn_that_is_not_used_is_passed_on)
 	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 5);
 	next = end_work(&s.ends[1], 5);
 	cr_expect_eq(s.told[1], 1);
-	cr_expect_eq(next, 5 + SHARED_TURN);
+	cr_expect_eq(next, 5 + SHARED_GRANT_TIME);
 	end_work(&s.ends[1], next);
 	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 5000));
 	end_work(&s.ends[2], next);
@@ -233,7 +235,7 @@ Test(sites_line, a_turn_that_is_not_used_is_passed_on)
 	several_end(&s);
 }
 
-Test(sites_line, a_death_is_told_to_all)
+Test(site_shared_waiters, a_death_is_told_to_all)
 {
 	struct several s;
 	uint32_t i;
@@ -260,7 +262,7 @@ Test(sites_line, a_death_is_told_to_all)
 }
 
 /* Who died holding places, and in line. */
-Test(sites_line, a_queue_that_is_gone_has_nothing)
+Test(site_shared_waiters, a_queue_that_is_gone_has_nothing)
 {
 	struct several s;
 
@@ -285,32 +287,32 @@ Test(sites_line, a_queue_that_is_gone_has_nothing)
 	several_end(&s);
 }
 
-/* FORGET comes late, when the column is another one's already. */
-Test(sites_line, what_is_forgotten_is_of_its_generation)
+/* FORGET comes late, when the member is another one's already. */
+Test(site_shared_waiters, what_is_forgotten_is_of_its_generation)
 {
 	struct several s;
-	uint32_t column;
+	uint32_t member;
 	uint64_t old;
 
 	several_begin(&s, &plain);
-	column = s.ends[0].shared->column;
+	member = s.ends[0].shared->member;
 	old = s.ends[0].shared->owner;
 	end_die(&s.ends[0]);
 	end_open(&s.ends[0], &plain);
 	cr_assert_eq(shared_attach(s.ends[0].shared, s.t.fd, 1, 2, 0), 0);
-	cr_assert_eq(s.ends[0].shared->column, column);
+	cr_assert_eq(s.ends[0].shared->member, member);
 	s.sites[0] = end_site(&s.ends[0], "a.example", 0);
 	end_take(&s.ends[0], s.sites[0], 0);
 	end_take(&s.ends[0], s.sites[0], 0);
-	s.ends[1].shared->forgets[column] = old; /* it looked before */
-	cr_expect(column_forget(s.ends[1].shared, column, 0));
+	s.ends[1].shared->forgets[member] = old; /* it looked before */
+	cr_expect(shared_member_forget(s.ends[1].shared, member, 0));
 	end_full(&s.ends[1], s.sites[1], 0);
-	cr_expect(column_is_ours(s.ends[0].shared));
+	cr_expect(shared_member_is_ours(s.ends[0].shared));
 	several_end(&s);
 }
 
-/* A queue that is started again has a column that is clear. */
-Test(sites_line, a_queue_that_is_back_has_nothing)
+/* A queue that is started again has a member that is clear. */
+Test(site_shared_waiters, a_queue_that_is_back_has_nothing)
 {
 	struct several s;
 
@@ -328,7 +330,7 @@ Test(sites_line, a_queue_that_is_back_has_nothing)
 }
 
 /* Whoever was to wake it died on the way: it looks by itself. */
-Test(sites_line, a_wake_up_that_is_lost_costs_a_second)
+Test(site_shared_waiters, a_wake_up_that_is_lost_costs_a_second)
 {
 	struct shared_figures f;
 	struct several s;
@@ -339,9 +341,9 @@ Test(sites_line, a_wake_up_that_is_lost_costs_a_second)
 	end_take(&s.ends[0], s.sites[0], 0);
 	end_wait(&s.ends[1], s.sites[1], 0);
 	next = end_work(&s.ends[1], 0);
-	cr_expect_leq(next, LOOK_AGAIN);
+	cr_expect_leq(next, CHECK_AGAIN);
 	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
-	segment_column(&s.ends[1].shared->seg, s.ends[1].shared->column)
+	shared_segment_member(&s.ends[1].shared->seg, s.ends[1].shared->member)
 	    ->bits[0] = 0;
 	end_work(&s.ends[1], next - 1);
 	cr_expect_eq(s.told[1], 0);
@@ -355,13 +357,14 @@ Test(sites_line, a_wake_up_that_is_lost_costs_a_second)
 
 /* It died between the word and the call that wakes: the next one does both,
  * or every wake-up from then on would cost a second. */
-Test(sites_line, P1_a_wake_up_that_is_half_done_is_the_only_one_lost)
+Test(site_shared_waiters, P1_a_wake_up_that_is_half_done_is_the_only_one_lost)
 {
 	struct several s;
 	uint32_t *word;
 
 	several_begin(&s, &plain);
-	word = &segment_column(&s.ends[1].shared->seg, s.ends[1].shared->column)
+	word = &shared_segment_member(
+	    &s.ends[1].shared->seg, s.ends[1].shared->member)
 		    ->word;
 	end_take(&s.ends[0], s.sites[0], 0);
 	end_take(&s.ends[0], s.sites[0], 0);
@@ -451,7 +454,7 @@ race_step(struct race *r)
 
 /* Of a window that is too small for all every queue gets its part, and all of
  * it is used. */
-Test(sites_line, every_queue_gets_its_share)
+Test(site_shared_waiters, every_queue_gets_its_share)
 {
 	struct site_params p = plain;
 	struct race r = { .seed = 3, .most = 4, .now = 1 };
@@ -462,7 +465,7 @@ Test(sites_line, every_queue_gets_its_share)
 	for (i = 0; i < MANY; i++) {
 		end_begin(&r.queues[i].e, &r.t, i, &p);
 		r.queues[i].site = end_site(&r.queues[i].e, "a", 0);
-		*r.queues[i].e.f->mine(r.queues[i].site) = &r.queues[i].told;
+		*r.queues[i].e.f->user(r.queues[i].site) = &r.queues[i].told;
 	}
 	for (i = 0; i < steps; i++) {
 		race_step(&r);

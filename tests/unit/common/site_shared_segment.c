@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 static const struct shared_owner leave = { (uid_t)-1, (gid_t)-1 };
 
@@ -23,17 +23,17 @@ inode_of(int fd)
 }
 
 static int
-again(const struct scratch *t, uint32_t slots, uint32_t columns)
+again(const struct scratch *t, uint32_t slots, uint32_t members)
 {
 	const struct shared_shape shape = { .slots = slots,
-		.columns = columns };
+		.members = members };
 	int fd = -1;
 
 	cr_assert_eq(shared_create(t->name, &shape, &leave, &fd), 0);
 	return fd;
 }
 
-Test(sites_segment, one_that_is_right_is_kept)
+Test(site_shared_segment, one_that_is_right_is_kept)
 {
 	struct scratch t;
 	struct end e;
@@ -57,10 +57,10 @@ Test(sites_segment, one_that_is_right_is_kept)
 }
 
 /* mutation: is_whole() does not compare spool. */
-Test(sites_segment, one_of_another_QUEUE_BASE_is_replaced)
+Test(site_shared_segment, one_of_another_QUEUE_BASE_is_replaced)
 {
 	const struct shared_shape shape = {
-		.slots = 100, .columns = 3, .spool = 4711
+		.slots = 100, .members = 3, .spool = 4711
 	};
 	struct scratch t;
 	int fd = -1, same = -1;
@@ -75,17 +75,17 @@ Test(sites_segment, one_of_another_QUEUE_BASE_is_replaced)
 	scratch_end(&t);
 }
 
-Test(sites_segment, any_other_is_replaced)
+Test(site_shared_segment, any_other_is_replaced)
 {
 	static const struct {
 		const char *name;
-		uint32_t slots, columns;
+		uint32_t slots, members;
 		off_t cut;
 		mode_t mode;
 		int at, value; /* a byte that is written; -1: none */
 	} rows[] = {
 		{ "more slots", 200, 3, -1, 0600, -1, 0 },
-		{ "more columns", 100, 4, -1, 0600, -1, 0 },
+		{ "more members", 100, 4, -1, 0600, -1, 0 },
 		{ "empty", 100, 3, 0, 0600, -1, 0 },
 		{ "cut", 100, 3, 4096, 0600, -1, 0 },
 		{ "open to others", 100, 3, -1, 0604, -1, 0 },
@@ -107,14 +107,14 @@ Test(sites_segment, any_other_is_replaced)
 			cr_assert_eq(
 			    pwrite(t.fd, &rows[i].value, 1, rows[i].at), 1);
 		cr_assert_eq(fchmod(t.fd, rows[i].mode), 0);
-		fd = again(&t, rows[i].slots, rows[i].columns);
+		fd = again(&t, rows[i].slots, rows[i].members);
 		cr_expect_neq(inode_of(fd), inode_of(t.fd), "%s", rows[i].name);
 		close(fd);
 		scratch_end(&t);
 	}
 }
 
-Test(sites_segment, what_is_no_segment_is_replaced)
+Test(site_shared_segment, what_is_no_segment_is_replaced)
 {
 	struct scratch t;
 	char path[IPC_NAME_MAX + 16];
@@ -133,29 +133,29 @@ Test(sites_segment, what_is_no_segment_is_replaced)
 	scratch_end(&t);
 }
 
-Test(sites_segment, shapes)
+Test(site_shared_segment, shapes)
 {
 	static const struct {
-		uint32_t slots, columns;
+		uint32_t slots, members;
 		int want;
 	} rows[] = {
 		{ 0, 1, -EINVAL },
 		{ 64, 0, -EINVAL },
-		{ 64, COLUMNS_MAX + 1, -EINVAL },
+		{ 64, SHARED_MEMBERS_MAX + 1, -EINVAL },
 		{ UINT32_MAX, 1, -EINVAL },
-		{ 64, COLUMNS_MAX, 0 },
+		{ 64, SHARED_MEMBERS_MAX, 0 },
 		{ 1, 1, 0 },
 	};
-	struct segment seg;
+	struct shared_segment seg;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++)
 		cr_expect_eq(
-		    segment_layout(rows[i].slots, rows[i].columns, &seg),
+		    shared_segment_layout(rows[i].slots, rows[i].members, &seg),
 		    rows[i].want, "row %zu", i);
 }
 
-Test(sites_segment, it_is_attached_to_once_and_without_places)
+Test(site_shared_segment, it_is_attached_to_once_and_without_places)
 {
 	struct scratch t;
 	struct end e, third;
@@ -165,7 +165,7 @@ Test(sites_segment, it_is_attached_to_once_and_without_places)
 	scratch_begin(&t, 64, 2);
 	end_open(&e, &plain);
 	a = end_site(&e, "A.example", 0);
-	*e.f->mine(a) = &t;
+	*e.f->user(a) = &t;
 	end_take(&e, a, 0);
 	cr_expect_eq(shared_attach(e.shared, t.fd, 1, 1, 0), -EBUSY);
 	end_done(&e, a, SITE_AGENT_DIED, 0);
@@ -176,7 +176,7 @@ Test(sites_segment, it_is_attached_to_once_and_without_places)
 	end_done(&e, a, SITE_AGENT_DIED, 0);
 	end_attach(&e, &t, 1);
 	cr_expect_eq(shared_attach(e.shared, t.fd, 1, 1, 0), -EBUSY);
-	cr_expect_eq(*e.f->mine(a), &t);
+	cr_expect_eq(*e.f->user(a), &t);
 	cr_expect_str_eq(e.f->name(a), "A.example");
 	end_take(&e, a, 0);
 	end_open(&third, &plain);
@@ -192,7 +192,7 @@ Test(sites_segment, it_is_attached_to_once_and_without_places)
 	scratch_end(&t);
 }
 
-Test(sites_segment, columns_run_out)
+Test(site_shared_segment, columns_run_out)
 {
 	struct scratch t;
 	struct end a, b;
@@ -208,7 +208,7 @@ Test(sites_segment, columns_run_out)
 	scratch_end(&t);
 }
 
-Test(sites_segment, windows_alone_are_a_part)
+Test(site_shared_segment, windows_alone_are_a_part)
 {
 	static const struct {
 		uint32_t initial, limit, queues, want;
@@ -267,7 +267,7 @@ use(struct end *e, struct site **sites, size_t count, uint64_t *seed)
 	end_work(e, now);
 }
 
-/* Whatever is in it, nobody ends or turns in circles; what is seen is fit to
+/* Whatever is in it, nobody ends or grants in circles; what is seen is fit to
  * be shown. */
 static bool
 count_seen(void *ctx, const struct shared_seen *seen)
@@ -282,7 +282,7 @@ count_seen(void *ctx, const struct shared_seen *seen)
 /* Anything, anywhere, and all kinds of it: whoever has it mapped goes on, and
  * when a seal is broken takes no place any more. */
 static void
-damage(struct segment *seg, uint64_t *seed, size_t n)
+damage(struct shared_segment *seg, uint64_t *seed, size_t n)
 {
 	size_t i, at;
 
@@ -290,10 +290,10 @@ damage(struct segment *seg, uint64_t *seed, size_t n)
 		at = dice(seed) % seg->size;
 		seg->base[at] = (char)dice(seed);
 	}
-	for (i = 0; i < SHARED_WAYS && n % 3 == 0; i++)
-		set_slot(seg, segment_set(seg, 0), (uint32_t)i)->window =
-		    (struct window){ 0, -1e300, n % 2 ? -INFINITY : NAN,
-			    INFINITY };
+	for (i = 0; i < SHARED_SET_SLOTS && n % 3 == 0; i++)
+		shared_set_slot(seg, shared_segment_set(seg, 0), (uint32_t)i)
+		    ->window = (struct window){ 0, -1e300,
+			n % 2 ? -INFINITY : NAN, INFINITY };
 }
 
 static void
@@ -302,12 +302,12 @@ use_damaged(uint64_t seed)
 	struct site_params p = plain;
 	struct site *sites[8];
 	struct scratch t;
-	struct segment seg;
+	struct shared_segment seg;
 	uint32_t told = 0, seen = 0;
 	struct end e;
 	size_t i, n;
 
-	p.positive = p.negative = (struct feedback){ 0.5, FEEDBACK_X };
+	p.positive = p.negative = (struct window_feedback){ 0.5, WINDOW_FIXED };
 	p.destination_concurrency_limit = 0;
 	p.failed_cohort_limit = 0;
 	scratch_begin(&t, 32, 3);
@@ -316,22 +316,22 @@ use_damaged(uint64_t seed)
 		char name[] = { (char)('a' + i), '\0' };
 
 		sites[i] = end_site(&e, name, 0);
-		*e.f->mine(sites[i]) = &told;
+		*e.f->user(sites[i]) = &told;
 	}
-	cr_assert_eq(segment_map(t.fd, &seg), 0);
+	cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
 	for (n = 0; n < 20; n++) {
 		damage(&seg, &seed, n);
 		e.shared->lost = NULL; /* it goes on in what is there */
-		e.shared->sets[0].alone_until = n % 5 == 0 ? 0 : 100 * SEC;
+		e.shared->sets[0].avoid_until = n % 5 == 0 ? 0 : 100 * SEC;
 		use(&e, sites, ARRAY_LEN(sites), &seed);
 		(void)shared_read(t.name, (uid_t)-1, count_seen, &seen);
 	}
-	segment_unmap(&seg);
+	shared_segment_unmap(&seg);
 	end_close(&e);
 	scratch_end(&t);
 }
 
-Test(sites_segment, damage_ends_nobody)
+Test(site_shared_segment, damage_ends_nobody)
 {
 	uint64_t seed;
 
@@ -340,36 +340,36 @@ Test(sites_segment, damage_ends_nobody)
 }
 
 /* What one cell says that nobody has, or that cannot be, holds nobody up. */
-Test(sites_segment, cells_that_cannot_be)
+Test(site_shared_segment, cells_that_cannot_be)
 {
-	struct segment seg;
+	struct shared_segment seg;
 	struct scratch t;
 	struct end e;
 	struct site *a;
-	struct slot *slot;
-	struct set *set;
+	struct shared_slot *slot;
+	struct shared_set *set;
 	int way;
 
 	scratch_begin(&t, 32, 3);
 	end_begin(&e, &t, 1, &plain);
 	a = end_site(&e, "a", 0);
 	end_take(&e, a, 0);
-	cr_assert_eq(segment_map(t.fd, &seg), 0);
-	set = segment_set(&seg, 0);
-	way = table_find(e.shared, set, handle_of(a));
+	cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
+	set = shared_segment_set(&seg, 0);
+	way = shared_slot_find(e.shared, set, shared_handle_of(a));
 	cr_assert_geq(way, 0);
-	slot = set_slot(&seg, set, (uint32_t)way);
-	slot_busy_cells(slot)[2] = 7;          /* nobody's column */
-	slot_busy_cells(slot)[0] = UINT32_MAX; /* ours */
-	slot_tickets(&seg, slot)[2] = 1;
+	slot = shared_set_slot(&seg, set, (uint32_t)way);
+	shared_slot_busy_cells(slot)[2] = 7;          /* nobody's member */
+	shared_slot_busy_cells(slot)[0] = UINT32_MAX; /* ours */
+	shared_slot_tickets(&seg, slot)[2] = 1;
 	end_take(&e, a, 0);
 	end_full(&e, a, 0);
 	cr_expect_eq(end_view(&e, a).busy, 2);
-	segment_column(&seg, 2)->owner = 1; /* somebody's, and absurd */
-	slot_busy_cells(slot)[2] = BUSY_MOST;
+	shared_segment_member(&seg, 2)->owner = 1; /* somebody's, and absurd */
+	shared_slot_busy_cells(slot)[2] = BUSY_MOST;
 	end_done(&e, a, SITE_DELIVERED, 0);
 	end_take(&e, a, 0);
-	segment_unmap(&seg);
+	shared_segment_unmap(&seg);
 	end_close(&e);
 	scratch_end(&t);
 }
@@ -395,7 +395,7 @@ note(void *ctx, const struct shared_seen *seen)
 	return true;
 }
 
-Test(sites_segment, readers)
+Test(site_shared_segment, readers)
 {
 	struct wanted w = { .name = "smtp/b.ex?mple" };
 	struct scratch t;

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "sched/sched.h"
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 #define RCPTS    400
 #define DELIVERY (5 * USEC_PER_MSEC)
@@ -108,11 +108,11 @@ second_is_busy(struct two *t)
 }
 
 static void
-on_ready(void *ctx, void *mine)
+on_ready(void *ctx, void *user)
 {
 	const struct queue *q = ctx;
 
-	sched_site_ready(q->s, mine, q->now);
+	sched_site_ready(q->s, user, q->now);
 }
 
 static void
@@ -160,7 +160,7 @@ two_end(struct two *t)
 	scratch_end(&t->t);
 }
 
-Test(sched_shared_turns, who_has_no_agent_free_holds_nobody_up)
+Test(sched_shared_grants, who_has_no_agent_free_holds_nobody_up)
 {
 	struct two t;
 
@@ -173,7 +173,7 @@ Test(sched_shared_turns, who_has_no_agent_free_holds_nobody_up)
 	two_end(&t);
 }
 
-Test(sched_shared_turns, and_has_its_share_when_it_has_one)
+Test(sched_shared_grants, and_has_its_share_when_it_has_one)
 {
 	struct two t;
 
@@ -190,7 +190,7 @@ Test(sched_shared_turns, and_has_its_share_when_it_has_one)
 	two_end(&t);
 }
 
-Test(sched_shared_turns, nor_does_who_may_not_start_anything)
+Test(sched_shared_grants, nor_does_who_may_not_start_anything)
 {
 	struct two t;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "sched_sites_scratch.h"
+#include "site_local_scratch.h"
 
 #define N     20000
 /* What malloc() holds back of what was freed. */
@@ -24,7 +24,7 @@ in_use(void)
 
 /* 104 bytes and the name, which has 23 here, what malloc() needs, and the
  * place in a chain. */
-Test(sites_memory, at_most_160_bytes_per_site)
+Test(site_local_memory, at_most_160_bytes_per_site)
 {
 	static struct site *all[N];
 	size_t before, each;
@@ -47,7 +47,7 @@ Test(sites_memory, at_most_160_bytes_per_site)
 	end(&t);
 }
 
-Test(sites_memory, nothing_stays_of_a_death)
+Test(site_local_memory, nothing_stays_of_a_death)
 {
 	struct fixture t;
 	struct site *a;
@@ -99,9 +99,9 @@ exhaust(struct rlimit *ret_before)
 			;
 }
 
-Test(sites_memory, none_left)
+Test(site_local_memory, none_left)
 {
-	struct sites *sites = NULL;
+	struct local *sites = NULL;
 	struct site_view dead;
 	struct rlimit before;
 	struct fixture t;
@@ -113,7 +113,7 @@ Test(sites_memory, none_left)
 	take(&t, a, 0);
 	take(&t, a, 0);
 	exhaust(&before);
-	r = sites_new(&plain, 1, &exact, 1, 1, &sites);
+	r = local_new(&plain, 1, &exact, 1, 1, &sites);
 	b = t.f->open(t.table, 0, "b", 0);
 	again = t.f->open(t.table, 0, "A", 0);
 	done(&t, a, SITE_FAILED, 0);

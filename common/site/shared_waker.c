@@ -28,7 +28,7 @@ word_wake(uint32_t *word)
 }
 
 void
-waker_kick(struct waker *w)
+shared_waker_kick(struct shared_waker *w)
 {
 	const uint64_t one = 1;
 
@@ -37,7 +37,7 @@ waker_kick(struct waker *w)
 }
 
 void
-waker_clear(struct waker *w)
+shared_waker_clear(struct shared_waker *w)
 {
 	uint64_t count;
 
@@ -47,18 +47,18 @@ waker_clear(struct waker *w)
 static void *
 waker_run(void *arg)
 {
-	struct waker *w = arg;
+	struct shared_waker *w = arg;
 
 	while (__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE) == 0)
 		if (__atomic_exchange_n(w->word, 0, __ATOMIC_ACQ_REL) == 0)
 			word_wait(w->word);
 		else
-			waker_kick(w);
+			shared_waker_kick(w);
 	return NULL;
 }
 
 int
-waker_open(struct waker *w)
+shared_waker_open(struct shared_waker *w)
 {
 	w->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return w->fd < 0 ? -errno : 0;
@@ -83,7 +83,7 @@ interrupt_open(void)
 /* Signals are for the loop of the process; SIGBUS is the thread's own, since
  * the word that it looks at may be cut off (ipc/mapping.h). */
 static int
-start_silent(struct waker *w)
+start_silent(struct shared_waker *w)
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
@@ -103,7 +103,7 @@ start_silent(struct waker *w)
 }
 
 int
-waker_start(struct waker *w, uint32_t *word)
+shared_waker_start(struct shared_waker *w, uint32_t *word)
 {
 	int r;
 
@@ -117,7 +117,7 @@ waker_start(struct waker *w, uint32_t *word)
 }
 
 void
-waker_stop(struct waker *w)
+shared_waker_stop(struct shared_waker *w)
 {
 	struct timespec soon;
 
@@ -136,9 +136,9 @@ waker_stop(struct waker *w)
 }
 
 void
-waker_close(struct waker *w)
+shared_waker_close(struct shared_waker *w)
 {
-	waker_stop(w);
+	shared_waker_stop(w);
 	if (w->fd >= 0)
 		close(w->fd);
 	w->fd = -1;
@@ -147,20 +147,21 @@ waker_close(struct waker *w)
 /* A bit each, and no list that could be full or half written: who dies in here
  * has told some and not others, who will look by themselves. */
 void
-wake_columns(struct shared *s, const struct column_mask *woken, uint32_t set)
+shared_wake_members(
+    struct shared *s, const struct shared_mask *woken, uint32_t set)
 {
-	uint32_t word, column;
+	uint32_t word, member;
 
-	for (word = 0; word < COLUMNS_MAX / 64; word++) {
+	for (word = 0; word < SHARED_MEMBERS_MAX / 64; word++) {
 		uint64_t left = woken->bits[word];
 
 		for (; left != 0; left &= left - 1) {
-			struct column *c;
+			struct shared_member *c;
 
-			column = word * 64 + (uint32_t)__builtin_ctzll(left);
-			if (column >= s->seg.columns)
+			member = word * 64 + (uint32_t)__builtin_ctzll(left);
+			if (member >= s->seg.members)
 				return;
-			c = segment_column(&s->seg, column);
+			c = shared_segment_member(&s->seg, member);
 			__atomic_fetch_or(&c->bits[set / 64],
 			    UINT64_C(1) << set % 64, __ATOMIC_RELEASE);
 			word_wake(&c->word);

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sched_sites_scratch.h"
+#include "site_local_scratch.h"
 
-Test(sites_death, a_cohort_of_failures_kills)
+Test(site_local_death, a_cohort_of_failures_kills)
 {
 	struct site_view v;
 	struct fixture t;
@@ -34,14 +34,14 @@ Test(sites_death, a_cohort_of_failures_kills)
 	end(&t);
 }
 
-Test(sites_death, a_dead_one_opens_when_its_time_has_come)
+Test(site_local_death, a_dead_one_opens_when_its_time_has_come)
 {
 	struct site_params p = plain;
 	struct site_view v;
 	struct fixture t;
 	struct site *a;
 
-	p.negative = (struct feedback){ 0.5, FEEDBACK_X };
+	p.negative = (struct window_feedback){ 0.5, WINDOW_FIXED };
 	p.failed_cohort_limit = 1.1;
 	begin(&t, &p, &exact, 10, 1);
 	a = open_at(&t, "a", 0);
@@ -64,7 +64,7 @@ Test(sites_death, a_dead_one_opens_when_its_time_has_come)
 }
 
 /* Doubled for each death in a row, at most the maximum, for ever. */
-Test(sites_death, suspensions_grow)
+Test(site_local_death, suspensions_grow)
 {
 	static const struct {
 		usec_t min, max;
@@ -105,7 +105,7 @@ Test(sites_death, suspensions_grow)
 	}
 }
 
-Test(sites_death, no_suspension_ends_beyond_the_end_of_time)
+Test(site_local_death, no_suspension_ends_beyond_the_end_of_time)
 {
 	const struct site_backoff b = { 1, USEC_NEVER, 90 };
 	struct fixture t;
@@ -126,7 +126,7 @@ Test(sites_death, no_suspension_ends_beyond_the_end_of_time)
 
 /* Every time within the spread, both ends of it come near, and the mean is
  * that without one. */
-Test(sites_death, suspensions_are_spread)
+Test(site_local_death, suspensions_are_spread)
 {
 	static const uint32_t pcts[] = { 0, 1, 10, 90, 100, 400 };
 	size_t i;
@@ -162,7 +162,7 @@ Test(sites_death, suspensions_are_spread)
 }
 
 /* Capped first, then spread: at the maximum they must not meet. */
-Test(sites_death, the_longest_suspensions_are_spread_too)
+Test(site_local_death, the_longest_suspensions_are_spread_too)
 {
 	const struct site_backoff b = { MIN, MAX, 10 };
 	bool above = false, below = false;
@@ -184,7 +184,7 @@ Test(sites_death, the_longest_suspensions_are_spread_too)
 	end(&t);
 }
 
-Test(sites_death, the_same_seed_gives_the_same_times)
+Test(site_local_death, the_same_seed_gives_the_same_times)
 {
 	const struct site_backoff b = { MIN, MAX, 50 };
 	struct fixture t[3];
@@ -213,7 +213,7 @@ Test(sites_death, the_same_seed_gives_the_same_times)
 }
 
 /* Deliveries that began before the death. */
-Test(sites_death, a_late_success_opens)
+Test(site_local_death, a_late_success_opens)
 {
 	static const struct {
 		uint32_t running, limit, want;
@@ -251,7 +251,7 @@ Test(sites_death, a_late_success_opens)
 }
 
 /* It was busier than it may be now. */
-Test(sites_death, a_late_success_opens_within_the_limit)
+Test(site_local_death, a_late_success_opens_within_the_limit)
 {
 	struct site_params less[] = { plain, plain };
 	struct fixture t;
@@ -265,7 +265,7 @@ Test(sites_death, a_late_success_opens_within_the_limit)
 		take(&t, a, 0);
 	kill_at(&t, a, 0);
 	less[0].destination_concurrency_limit = 4;
-	cr_assert_eq(sites_configure(t.sites, less, 2, &exact), 0);
+	cr_assert_eq(local_configure(t.sites, less, 2, &exact), 0);
 	done(&t, a, SITE_DELIVERED, 1);
 	cr_expect_eq(view(&t, a).window, 4);
 	cr_expect_eq(view(&t, a).busy, 7);
@@ -274,7 +274,7 @@ Test(sites_death, a_late_success_opens_within_the_limit)
 }
 
 /* After the time has come it is no late success any more. */
-Test(sites_death, a_success_after_the_time_finds_it_open)
+Test(site_local_death, a_success_after_the_time_finds_it_open)
 {
 	struct fixture t;
 	struct site *a;
@@ -290,7 +290,7 @@ Test(sites_death, a_success_after_the_time_finds_it_open)
 	end(&t);
 }
 
-Test(sites_death, a_failure_of_a_dead_one_is_no_other_death)
+Test(site_local_death, a_failure_of_a_dead_one_is_no_other_death)
 {
 	struct fixture t;
 	struct site *a;
@@ -309,7 +309,7 @@ Test(sites_death, a_failure_of_a_dead_one_is_no_other_death)
 }
 
 /* Those that are idle, too. */
-Test(sites_death, a_flush_opens_all)
+Test(site_local_death, a_flush_opens_all)
 {
 	struct site *all[20];
 	struct fixture t;

@@ -1,17 +1,17 @@
 /* A segment of a test's own, and processes' ends of it. */
-#ifndef TEST_SITES_SCRATCH_H
-#define TEST_SITES_SCRATCH_H
+#ifndef TEST_SITE_SHARED_SCRATCH_H
+#define TEST_SITE_SHARED_SCRATCH_H
 
 #include "ipc/names.h"
 #include "site/shared_parts.h"
 
-#include "sched_sites_scratch.h"
+#include "site_local_scratch.h"
 
 struct scratch {
 	char name[IPC_NAME_MAX];
 	int fd;
 };
-void scratch_begin(struct scratch *t, uint32_t slots, uint32_t columns);
+void scratch_begin(struct scratch *t, uint32_t slots, uint32_t members);
 void scratch_end(struct scratch *t);
 
 /* As another queue's process would have it. Two transports, smtp and lmtp. */
@@ -34,10 +34,10 @@ void end_full(struct end *e, struct site *site, usec_t now);
 void end_wait(struct end *e, struct site *site, usec_t now);
 void
 end_done(struct end *e, struct site *site, enum site_result result, usec_t now);
-/* How many of the sites whose mine is set are told to be ready: each time adds
+/* How many of the sites whose user is set are told to be ready: each time adds
  * one to the uint32_t that it points to. */
 usec_t end_work(struct end *e, usec_t now);
-/* The process is gone without a word; its column is as it was. */
+/* The process is gone without a word; its member is as it was. */
 void end_die(struct end *e);
 
 #endif

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 static struct site *
 numbered(struct end *e, int i, usec_t now)
@@ -25,18 +25,18 @@ figures(struct end *e)
 
 /* One set: what was learned goes, the least recently used first and the dead
  * last. */
-Test(sites_table, the_least_recently_used_goes_first)
+Test(site_shared_slot, the_least_recently_used_goes_first)
 {
 	struct site_params p = plain;
 	struct scratch t;
-	struct site *s[SHARED_WAYS + 2];
+	struct site *s[SHARED_SET_SLOTS + 2];
 	struct end e;
 	int i;
 
-	p.positive = (struct feedback){ 0.5, FEEDBACK_X };
-	scratch_begin(&t, SHARED_WAYS, 1);
+	p.positive = (struct window_feedback){ 0.5, WINDOW_FIXED };
+	scratch_begin(&t, SHARED_SET_SLOTS, 1);
 	end_begin(&e, &t, 1, &p);
-	for (i = 0; i < SHARED_WAYS; i++) {
+	for (i = 0; i < SHARED_SET_SLOTS; i++) {
 		s[i] = numbered(&e, i, i);
 		end_take(&e, s[i], i);
 		end_done(&e, s[i], SITE_DELIVERED, i);
@@ -60,24 +60,24 @@ Test(sites_table, the_least_recently_used_goes_first)
 
 /* Slots with places are nobody else's; who finds none is told when there is
  * one. */
-Test(sites_table, a_crowded_set)
+Test(site_shared_slot, a_crowded_set)
 {
 	struct scratch t;
-	struct site *s[SHARED_WAYS], *more;
+	struct site *s[SHARED_SET_SLOTS], *more;
 	uint32_t told = 0;
 	struct end e, other;
 	struct pollfd p;
 	int i;
 
-	scratch_begin(&t, SHARED_WAYS, 2);
+	scratch_begin(&t, SHARED_SET_SLOTS, 2);
 	end_begin(&e, &t, 1, &plain);
 	end_begin(&other, &t, 2, &plain);
-	for (i = 0; i < SHARED_WAYS; i++) {
+	for (i = 0; i < SHARED_SET_SLOTS; i++) {
 		s[i] = numbered(&e, i, 0);
 		end_take(&e, s[i], 0);
 	}
 	more = numbered(&other, i, 0);
-	*other.f->mine(more) = &told;
+	*other.f->user(more) = &told;
 	cr_expect_eq(other.f->state(other.table, more, 0), SITE_FULL);
 	end_wait(&other, more, 0);
 	end_full(&other, more, 0);
@@ -95,7 +95,7 @@ Test(sites_table, a_crowded_set)
 	(void)e.f->wait(e.table, s[7], true, 0);
 	end_work(&e, 0);
 	/* The slots of a queue that has ended are free. */
-	*e.f->mine(s[7]) = &told;
+	*e.f->user(s[7]) = &told;
 	end_die(&other);
 	shared_forget(e.shared, 2, 1, 0);
 	end_work(&e, 0);
@@ -105,7 +105,7 @@ Test(sites_table, a_crowded_set)
 }
 
 /* A name that differs behind what a slot keeps of it is another site. */
-Test(sites_table, long_names)
+Test(site_shared_slot, long_names)
 {
 	struct scratch t;
 	char a[SITE_NAME_MAX + 1], b[SITE_NAME_MAX + 1];
@@ -117,7 +117,7 @@ Test(sites_table, long_names)
 		a[i] = b[i] = 'x';
 	a[i] = b[i] = '\0';
 	b[i - 1] = 'y';
-	scratch_begin(&t, SHARED_WAYS, 1);
+	scratch_begin(&t, SHARED_SET_SLOTS, 1);
 	end_begin(&e, &t, 1, &plain);
 	one = end_site(&e, a, 0);
 	two = end_site(&e, b, 0);
@@ -130,7 +130,7 @@ Test(sites_table, long_names)
 	scratch_end(&t);
 }
 
-Test(sites_table, names_compare_without_case_between_queues)
+Test(site_shared_slot, names_compare_without_case_between_queues)
 {
 	struct scratch t;
 	struct end a, b;
@@ -152,14 +152,14 @@ Test(sites_table, names_compare_without_case_between_queues)
 }
 
 /* What one queue learns holds for all. */
-Test(sites_table, what_is_learned_is_common)
+Test(site_shared_slot, what_is_learned_is_common)
 {
 	struct site_params p = plain;
 	struct scratch t;
 	struct end a, b;
 	struct site *one, *two;
 
-	p.positive = (struct feedback){ 1, FEEDBACK_X };
+	p.positive = (struct window_feedback){ 1, WINDOW_FIXED };
 	scratch_begin(&t, 64, 2);
 	end_begin(&a, &t, 1, &p);
 	end_begin(&b, &t, 2, &p);
@@ -188,7 +188,7 @@ Test(sites_table, what_is_learned_is_common)
 	scratch_end(&t);
 }
 
-Test(sites_table, a_flush_of_one_opens_for_all)
+Test(site_shared_slot, a_flush_of_one_opens_for_all)
 {
 	struct scratch t;
 	struct end a, b;
@@ -213,7 +213,7 @@ Test(sites_table, a_flush_of_one_opens_for_all)
 }
 
 /* A limit that was lowered while more is busy, in one of two at first. */
-Test(sites_table, new_parameters)
+Test(site_shared_slot, new_parameters)
 {
 	struct site_params two[] = { plain, plain };
 	static const char *const names[] = { "smtp", "lmtp" };

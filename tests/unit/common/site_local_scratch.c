@@ -1,4 +1,4 @@
-#include "sched_sites_scratch.h"
+#include "site_local_scratch.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -16,15 +16,15 @@ begin(struct fixture *t, const struct site_params *params,
 {
 	const struct site_params two[] = { *params, *params };
 
-	cr_assert_eq(sites_new(two, 2, backoff, idle_max, seed, &t->sites), 0);
-	t->f = sites_table(t->sites);
+	cr_assert_eq(local_new(two, 2, backoff, idle_max, seed, &t->sites), 0);
+	t->f = local_table(t->sites);
 	t->table = t->f->table;
 }
 
 void
 end(struct fixture *t)
 {
-	sites_free(&t->sites);
+	local_free(&t->sites);
 	cr_assert_null(t->sites);
 }
 

@@ -1,8 +1,8 @@
-/* Columns, as processes take them from each other. */
+/* Members, as processes take them from each other. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 #define CLAIMERS      3
 #define CLAIMS_ROUNDS 20000
@@ -14,7 +14,7 @@ struct claimer {
 	uint32_t index, failed;
 };
 
-/* All want the only columns there are. */
+/* All want the only members there are. */
 static void *
 claim_often(void *arg)
 {
@@ -24,18 +24,18 @@ claim_often(void *arg)
 	for (round = 1; round <= CLAIMS_ROUNDS; round++) {
 		if (c->index == 0)
 			for (i = 0; i < CLAIMERS; i++)
-				segment_column(&c->s->seg, i)->owner = 0;
+				shared_segment_member(&c->s->seg, i)->owner = 0;
 		pthread_barrier_wait(c->barrier);
-		c->failed +=
-		    column_claim(c->s, column_owner(c->index, round)) < 0;
+		c->failed += shared_member_claim(c->s,
+				 shared_member_owner(c->index, round)) < 0;
 		pthread_barrier_wait(c->barrier);
-		c->failed += !column_is_ours(c->s);
+		c->failed += !shared_member_is_ours(c->s);
 		pthread_barrier_wait(c->barrier);
 	}
 	return NULL;
 }
 
-Test(sites_column, P1_each_column_that_is_free_is_taken_once)
+Test(site_shared_member, P1_each_column_that_is_free_is_taken_once)
 {
 	struct claimer claimers[CLAIMERS] = { 0 };
 	pthread_barrier_t barrier;
@@ -51,7 +51,7 @@ Test(sites_column, P1_each_column_that_is_free_is_taken_once)
 		c->index = i;
 		c->s = calloc(1, sizeof(*c->s));
 		cr_assert_not_null(c->s);
-		cr_assert_eq(segment_map(t.fd, &c->s->seg), 0);
+		cr_assert_eq(shared_segment_map(t.fd, &c->s->seg), 0);
 	}
 	for (i = 0; i < CLAIMERS; i++)
 		cr_assert_eq(pthread_create(&claimers[i].thread, NULL,
@@ -60,7 +60,7 @@ Test(sites_column, P1_each_column_that_is_free_is_taken_once)
 	for (i = 0; i < CLAIMERS; i++) {
 		pthread_join(claimers[i].thread, NULL);
 		cr_expect_eq(claimers[i].failed, 0, "%u", claimers[i].failed);
-		segment_unmap(&claimers[i].s->seg);
+		shared_segment_unmap(&claimers[i].s->seg);
 		free(claimers[i].s);
 	}
 	pthread_barrier_destroy(&barrier);

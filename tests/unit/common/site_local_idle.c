@@ -4,15 +4,16 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "sched_sites_scratch.h"
+#include "site_local_scratch.h"
 
-Test(sites_idle, what_is_learned_survives_idleness)
+Test(site_local_idle, what_is_learned_survives_idleness)
 {
 	struct site_params p = plain;
 	struct fixture t;
 	struct site *a, *b, *c;
 
-	p.positive = p.negative = (struct feedback){ 0.25, FEEDBACK_X };
+	p.positive = p.negative =
+	    (struct window_feedback){ 0.25, WINDOW_FIXED };
 	begin(&t, &p, &exact, 10, 1);
 	a = open_at(&t, "A", 0);
 	b = open_at(&t, "B", 0);
@@ -37,7 +38,7 @@ Test(sites_idle, what_is_learned_survives_idleness)
 	end(&t);
 }
 
-Test(sites_idle, a_death_survives_idleness)
+Test(site_local_idle, a_death_survives_idleness)
 {
 	struct fixture t;
 	struct site *a;
@@ -61,7 +62,7 @@ Test(sites_idle, a_death_survives_idleness)
 	end(&t);
 }
 
-Test(sites_idle, the_least_recently_used_is_forgotten_first)
+Test(site_local_idle, the_least_recently_used_is_forgotten_first)
 {
 	static const char *const upper[] = { "A", "B", "C", "D" };
 	struct fixture t;
@@ -86,7 +87,7 @@ Test(sites_idle, the_least_recently_used_is_forgotten_first)
 	end(&t);
 }
 
-Test(sites_idle, nothing_is_remembered_where_there_is_no_room)
+Test(site_local_idle, nothing_is_remembered_where_there_is_no_room)
 {
 	struct fixture t;
 	struct site *a;
@@ -100,7 +101,7 @@ Test(sites_idle, nothing_is_remembered_where_there_is_no_room)
 }
 
 /* Twice the longest backoff, by any open or close. */
-Test(sites_idle, what_was_idle_for_long_is_forgotten)
+Test(site_local_idle, what_was_idle_for_long_is_forgotten)
 {
 	static const char *const upper[] = { "A", "B", "C", "D", "E" };
 	struct fixture t;
@@ -124,7 +125,7 @@ Test(sites_idle, what_was_idle_for_long_is_forgotten)
 }
 
 /* Who is dead beyond that stays known until it opens. */
-Test(sites_idle, a_dead_one_is_not_forgotten_before_it_opens)
+Test(site_local_idle, a_dead_one_is_not_forgotten_before_it_opens)
 {
 	const struct site_backoff shorter = { 1, 1, 0 };
 	const struct site_params two[] = { plain, plain };
@@ -135,7 +136,7 @@ Test(sites_idle, a_dead_one_is_not_forgotten_before_it_opens)
 	a = open_at(&t, "A", 0);
 	kill_at(&t, a, 0);
 	t.f->close(t.table, a, 0);
-	cr_assert_eq(sites_configure(t.sites, two, 2, &shorter), 0);
+	cr_assert_eq(local_configure(t.sites, two, 2, &shorter), 0);
 	a = open_at(&t, "other", MIN - 1);
 	t.f->close(t.table, a, MIN - 1);
 	cr_expect(is_known(&t, "A", "a", MIN - 1));
@@ -146,19 +147,19 @@ Test(sites_idle, a_dead_one_is_not_forgotten_before_it_opens)
 }
 
 /* A delivery may outlast the entries that somebody waits with. */
-Test(sites_idle, closed_before_the_last_delivery_ends)
+Test(site_local_idle, closed_before_the_last_delivery_ends)
 {
 	struct fixture t;
 	struct site *a;
 
 	begin(&t, &plain, &exact, 10, 1);
 	a = open_at(&t, "A", 0);
-	*t.f->mine(a) = &t;
+	*t.f->user(a) = &t;
 	take(&t, a, 0);
 	take(&t, a, 0);
 	t.f->close(t.table, a, 0);
 	cr_expect_eq(open_at(&t, "a", 0), a);
-	cr_expect_null(*t.f->mine(a));
+	cr_expect_null(*t.f->user(a));
 	cr_expect_eq(view(&t, a).busy, 2);
 	t.f->close(t.table, a, 0);
 	done(&t, a, SITE_AGENT_DIED, 0);
@@ -169,7 +170,7 @@ Test(sites_idle, closed_before_the_last_delivery_ends)
 	end(&t);
 }
 
-Test(sites_idle, closed_in_any_order)
+Test(site_local_idle, closed_in_any_order)
 {
 	struct site *all[6];
 	struct fixture t;
@@ -198,7 +199,7 @@ Test(sites_idle, closed_in_any_order)
 	end(&t);
 }
 
-Test(sites_idle, freed_with_whatever_is_remembered)
+Test(site_local_idle, freed_with_whatever_is_remembered)
 {
 	struct fixture t;
 	struct site *a;
@@ -214,5 +215,5 @@ Test(sites_idle, freed_with_whatever_is_remembered)
 		t.f->close(t.table, a, 0);
 	}
 	end(&t);
-	sites_free(&t.sites);
+	local_free(&t.sites);
 }

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define NEAR(a, b) (fabs((a) - (b)) < FEEDBACK_EPSILON)
+#define NEAR(a, b) (fabs((a) - (b)) < WINDOW_EPSILON)
 
 /* Busy enough that nothing is held back. */
 #define ALL_BUSY   1000000
@@ -16,38 +16,38 @@ at(uint32_t window)
 	return (struct window){ .window = window };
 }
 
-Test(feedback, amounts_of_a_window)
+Test(site_window, amounts_of_a_window)
 {
 	static const struct {
 		double x;
-		enum feedback_shape shape;
+		enum window_form shape;
 		uint32_t window;
 		double want;
 	} rows[] = {
-		{ 1, FEEDBACK_X, 1, 1 },
-		{ 1, FEEDBACK_X, 1000, 1 },
-		{ 0.25, FEEDBACK_X, 9, 0.25 },
-		{ 0, FEEDBACK_X, 9, 0 },
-		{ 1, FEEDBACK_X_PER_N, 1, 1 },
-		{ 1, FEEDBACK_X_PER_N, 20, 0.05 },
-		{ 0.5, FEEDBACK_X_PER_N, 20, 0.025 },
-		{ 1, FEEDBACK_X_PER_N, UINT32_MAX, 1.0 / UINT32_MAX },
-		{ 1, FEEDBACK_X_PER_ROOT_N, 1, 1 },
-		{ 1, FEEDBACK_X_PER_ROOT_N, 16, 0.25 },
-		{ 0.5, FEEDBACK_X_PER_ROOT_N, 16, 0.125 },
-		{ 1, FEEDBACK_X_PER_ROOT_N, 2, 0.70710678118654752 },
+		{ 1, WINDOW_FIXED, 1, 1 },
+		{ 1, WINDOW_FIXED, 1000, 1 },
+		{ 0.25, WINDOW_FIXED, 9, 0.25 },
+		{ 0, WINDOW_FIXED, 9, 0 },
+		{ 1, WINDOW_PER_N, 1, 1 },
+		{ 1, WINDOW_PER_N, 20, 0.05 },
+		{ 0.5, WINDOW_PER_N, 20, 0.025 },
+		{ 1, WINDOW_PER_N, UINT32_MAX, 1.0 / UINT32_MAX },
+		{ 1, WINDOW_PER_ROOT_N, 1, 1 },
+		{ 1, WINDOW_PER_ROOT_N, 16, 0.25 },
+		{ 0.5, WINDOW_PER_ROOT_N, 16, 0.125 },
+		{ 1, WINDOW_PER_ROOT_N, 2, 0.70710678118654752 },
 	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct feedback f = { rows[i].x, rows[i].shape };
+		struct window_feedback f = { rows[i].x, rows[i].shape };
 
-		cr_expect_float_eq(feedback_amount(&f, rows[i].window),
+		cr_expect_float_eq(window_amount(&f, rows[i].window),
 		    rows[i].want, 1e-15, "row %zu", i);
 	}
 }
 
-Test(feedback, the_start)
+Test(site_window, the_start)
 {
 	static const struct {
 		uint32_t initial, limit, want;
@@ -74,13 +74,13 @@ Test(feedback, the_start)
 
 /* The whole one comes with the last of 1/g successes, for every N: the sum of
  * N steps of 1/N is not 1 in binary. */
-Test(feedback, growth_at_the_end_of_n_successes)
+Test(site_window, growth_at_the_end_of_n_successes)
 {
 	uint32_t n, i;
 
 	for (n = 1; n <= 10000; n++) {
 		struct window_rules rules = { .initial = n,
-			.positive = { 1.0 / n, FEEDBACK_X } };
+			.positive = { 1.0 / n, WINDOW_FIXED } };
 		struct window w = at(n);
 
 		for (i = 1; i < n; i++)
@@ -92,10 +92,10 @@ Test(feedback, growth_at_the_end_of_n_successes)
 	}
 }
 
-Test(feedback, growth_of_one_each_window_with_x_per_n)
+Test(site_window, growth_of_one_each_window_with_x_per_n)
 {
 	struct window_rules rules = { .initial = 1,
-		.positive = { 1, FEEDBACK_X_PER_N } };
+		.positive = { 1, WINDOW_PER_N } };
 	struct window w = at(1);
 	uint32_t n, i;
 
@@ -108,13 +108,13 @@ Test(feedback, growth_of_one_each_window_with_x_per_n)
 }
 
 /* And a decrease with the first of 1/f failures. */
-Test(feedback, decrease_at_the_beginning_of_n_failures)
+Test(site_window, decrease_at_the_beginning_of_n_failures)
 {
 	uint32_t n, i;
 
 	for (n = 1; n <= 10000; n++) {
 		struct window_rules rules = { .initial = 1,
-			.negative = { 1.0 / n, FEEDBACK_X } };
+			.negative = { 1.0 / n, WINDOW_FIXED } };
 		struct window w = at(100);
 
 		cr_assert_not(window_failure(&w, &rules));
@@ -129,11 +129,11 @@ Test(feedback, decrease_at_the_beginning_of_n_failures)
 }
 
 /* 1/3 is no binary number; the error of a step must not add up. */
-Test(feedback, a_long_life_does_not_drift)
+Test(site_window, a_long_life_does_not_drift)
 {
 	struct window_rules rules = { .initial = 1,
-		.positive = { 1.0 / 3, FEEDBACK_X },
-		.negative = { 1.0 / 3, FEEDBACK_X } };
+		.positive = { 1.0 / 3, WINDOW_FIXED },
+		.negative = { 1.0 / 3, WINDOW_FIXED } };
 	struct window w = at(1000000);
 	int i;
 
@@ -147,10 +147,10 @@ Test(feedback, a_long_life_does_not_drift)
 	cr_expect(w.success == 0);
 }
 
-Test(feedback, one_failure_takes_one_step_with_1)
+Test(site_window, one_failure_takes_one_step_with_1)
 {
 	struct window_rules rules = { .initial = 5,
-		.negative = { 1, FEEDBACK_X } };
+		.negative = { 1, WINDOW_FIXED } };
 	struct window w = at(5);
 	uint32_t want;
 
@@ -164,11 +164,11 @@ Test(feedback, one_failure_takes_one_step_with_1)
 }
 
 /* A step of one direction takes back what the other has gathered. */
-Test(feedback, hysteresis_both_ways)
+Test(site_window, hysteresis_both_ways)
 {
 	struct window_rules rules = { .initial = 5,
-		.positive = { 0.25, FEEDBACK_X },
-		.negative = { 0.25, FEEDBACK_X } };
+		.positive = { 0.25, WINDOW_FIXED },
+		.negative = { 0.25, WINDOW_FIXED } };
 	struct window w = at(5);
 	int i;
 
@@ -190,7 +190,7 @@ Test(feedback, hysteresis_both_ways)
 	cr_expect(w.failure == 0, "an increase takes the failures");
 }
 
-Test(feedback, no_feedback_moves_nothing)
+Test(site_window, no_feedback_moves_nothing)
 {
 	struct window_rules rules = { .initial = 5 };
 	struct window w = at(5);
@@ -205,10 +205,10 @@ Test(feedback, no_feedback_moves_nothing)
 }
 
 /* Even those below the tolerance. */
-Test(feedback, the_smallest_amounts_count)
+Test(site_window, the_smallest_amounts_count)
 {
 	struct window_rules rules = { .initial = 5,
-		.negative = { 1e-10, FEEDBACK_X } };
+		.negative = { 1e-10, WINDOW_FIXED } };
 	struct window w = at(5);
 
 	window_failure(&w, &rules);
@@ -218,7 +218,7 @@ Test(feedback, the_smallest_amounts_count)
 	cr_expect(w.failure < 1);
 }
 
-Test(feedback, no_growth_beyond_the_limit_or_what_is_used)
+Test(site_window, no_growth_beyond_the_limit_or_what_is_used)
 {
 	static const struct {
 		uint32_t window, limit, initial, busy, want;
@@ -241,7 +241,7 @@ Test(feedback, no_growth_beyond_the_limit_or_what_is_used)
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct window_rules rules = { .initial = rows[i].initial,
 			.limit = rows[i].limit,
-			.positive = { 1, FEEDBACK_X } };
+			.positive = { 1, WINDOW_FIXED } };
 		struct window w = { .window = rows[i].window,
 			.fail_cohorts = 0.5 };
 
@@ -254,7 +254,7 @@ Test(feedback, no_growth_beyond_the_limit_or_what_is_used)
 }
 
 /* How many failures in a row kill: no success between, no feedback. */
-Test(feedback, failed_cohorts)
+Test(site_window, failed_cohorts)
 {
 	static const struct {
 		uint32_t window;
@@ -291,7 +291,7 @@ Test(feedback, failed_cohorts)
 	}
 }
 
-Test(feedback, a_success_forgives_the_cohorts)
+Test(site_window, a_success_forgives_the_cohorts)
 {
 	struct window_rules rules = { .initial = 5, .failed_cohort_limit = 1 };
 	struct window w = at(5);
@@ -305,10 +305,10 @@ Test(feedback, a_success_forgives_the_cohorts)
 }
 
 /* The failure that kills takes no step of the window. */
-Test(feedback, the_deadly_failure_leaves_the_window)
+Test(site_window, the_deadly_failure_leaves_the_window)
 {
 	struct window_rules rules = { .initial = 2,
-		.negative = { 1, FEEDBACK_X },
+		.negative = { 1, WINDOW_FIXED },
 		.failed_cohort_limit = 1.5 };
 	struct window w = at(2);
 
@@ -322,7 +322,7 @@ Test(feedback, the_deadly_failure_leaves_the_window)
 	cr_expect_eq(w.window, 7);
 }
 
-Test(feedback, a_new_limit_cuts)
+Test(site_window, a_new_limit_cuts)
 {
 	static const struct {
 		uint32_t window, limit, want;

@@ -1,4 +1,4 @@
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -8,10 +8,10 @@
 static const char *const names[] = { "smtp", "lmtp" };
 
 void
-scratch_begin(struct scratch *t, uint32_t slots, uint32_t columns)
+scratch_begin(struct scratch *t, uint32_t slots, uint32_t members)
 {
 	const struct shared_shape shape = { .slots = slots,
-		.columns = columns };
+		.members = members };
 	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
 	char instance[32];
 
@@ -110,10 +110,10 @@ end_done(struct end *e, struct site *site, enum site_result result, usec_t now)
 }
 
 static void
-count(void *ctx, void *mine)
+count(void *ctx, void *user)
 {
 	(void)ctx;
-	++*(uint32_t *)mine;
+	++*(uint32_t *)user;
 }
 
 usec_t
@@ -125,6 +125,6 @@ end_work(struct end *e, usec_t now)
 void
 end_die(struct end *e)
 {
-	e->shared->owner = 0; /* so that the column is not given up */
+	e->shared->owner = 0; /* so that the member is not given up */
 	end_close(e);
 }

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 static const struct shared_owner leave = { (uid_t)-1, (gid_t)-1 };
 
@@ -21,10 +21,10 @@ inode_of(int fd)
 }
 
 static int
-again(const struct scratch *t, uint32_t slots, uint32_t columns)
+again(const struct scratch *t, uint32_t slots, uint32_t members)
 {
 	const struct shared_shape shape = { .slots = slots,
-		.columns = columns };
+		.members = members };
 	int fd = -1;
 
 	cr_assert_eq(shared_create(t->name, &shape, &leave, &fd), 0);
@@ -44,7 +44,7 @@ static const struct loss losses[] = {
 	{ "ones", 0xff, -1, 0, 1000 },
 	{ "noise", -1, -1, 0, 1000 },
 	{ "the head", 0, -1, 0, 2 },
-	{ "the columns", 0xff, -1, 2, 30 },
+	{ "the members", 0xff, -1, 2, 30 },
 	{ "the second half", 0, -1, 500, 1000 },
 	{ "the second half, noise", -1, -1, 500, 1000 },
 	{ "its sets", 0xff, -1, 30, 1000 },
@@ -75,7 +75,8 @@ static const char *const lost_names[] = { "a", "b", "c", "d", "e", "f", "g",
 #define NLOST ARRAY_LEN(lost_names)
 
 /* All windows are full: whatever is seen later, no place may be had.
- * mutation: no look_is_sound() in take_in(); no seal in set_is_sealed() */
+ * mutation: no shared_access_is_sound() in take_in(); no seal in
+ * shared_set_is_sealed() */
 static void
 lose_and_take(const struct loss *l)
 {
@@ -107,7 +108,7 @@ lose_and_take(const struct loss *l)
 	scratch_end(&t);
 }
 
-Test(sites_lost, I11_what_is_lost_gives_no_places)
+Test(site_shared_lost, I11_what_is_lost_gives_no_places)
 {
 	size_t i;
 
@@ -117,10 +118,10 @@ Test(sites_lost, I11_what_is_lost_gives_no_places)
 
 /* The places that are held are in the new table before anybody takes one there,
  * and what could not be told is told there.
- * mutation: no handles_count() in begin(); open = 1 in head_init() */
-Test(sites_lost, I11_all_come_to_a_new_table_with_their_places)
+ * mutation: no shared_handles_count() in begin(); open = 1 in head_init() */
+Test(site_shared_lost, I11_all_come_to_a_new_table_with_their_places)
 {
-	const struct shared_shape shape = { .slots = 64, .columns = 3 };
+	const struct shared_shape shape = { .slots = 64, .members = 3 };
 	struct site *sites[2];
 	struct shared_id id;
 	struct scratch t;
@@ -135,7 +136,7 @@ Test(sites_lost, I11_all_come_to_a_new_table_with_their_places)
 		sites[k] = end_site(&e[k], "a", 0);
 		end_take(&e[k], sites[k], 0);
 	}
-	*e[0].f->mine(sites[0]) = &told;
+	*e[0].f->user(sites[0]) = &told;
 	end_wait(&e[0], sites[0], 0);
 	cr_assert_eq(shared_identify(t.fd, &id), 0);
 	cr_expect(id.open);
@@ -166,10 +167,10 @@ Test(sites_lost, I11_all_come_to_a_new_table_with_their_places)
 	scratch_end(&t);
 }
 
-/* mutation: the column that cannot be had is not noticed in move() */
-Test(sites_lost, I11_a_new_table_that_cannot_be_used)
+/* mutation: the member that cannot be had is not noticed in move() */
+Test(site_shared_lost, I11_a_new_table_that_cannot_be_used)
 {
-	const struct shared_shape shape = { .slots = 64, .columns = 1 };
+	const struct shared_shape shape = { .slots = 64, .members = 1 };
 	struct shared_id id;
 	struct scratch t;
 	struct end a, b;
@@ -189,7 +190,7 @@ Test(sites_lost, I11_a_new_table_that_cannot_be_used)
 	cr_assert_eq(shared_move(a.shared, fd, 1, 1, 0), 0);
 	cr_expect_eq(shared_move(b.shared, fd, 2, 1, 0), -ENOSPC);
 	end_full(&b, s, 0);
-	end_close(&a); /* its column is free */
+	end_close(&a); /* its member is free */
 	cr_assert_eq(shared_move(b.shared, fd, 2, 1, 0), 0);
 	end_take(&b, s, 0);
 	end_full(&b, s, 0);
@@ -201,7 +202,7 @@ Test(sites_lost, I11_a_new_table_that_cannot_be_used)
 
 /* A supervisor that starts anew looks at all of it.
  * mutation: adopt() that looks at the head only */
-Test(sites_lost, damage_in_any_set_is_seen_at_the_next_start)
+Test(site_shared_lost, damage_in_any_set_is_seen_at_the_next_start)
 {
 	static const struct {
 		const char *name;
@@ -209,19 +210,22 @@ Test(sites_lost, damage_in_any_set_is_seen_at_the_next_start)
 		uint32_t value;
 		bool kept;
 	} rows[] = {
-		{ "nobody's lock", offsetof(struct set, lock), 0x3ffffff0, 0 },
-		{ "a lock of ones", offsetof(struct set, lock), UINT32_MAX, 0 },
-		{ "a lock of the dead", offsetof(struct set, lock),
+		{ "nobody's lock", offsetof(struct shared_set, lock),
+		    0x3ffffff0, 0 },
+		{ "a lock of ones", offsetof(struct shared_set, lock),
+		    UINT32_MAX, 0 },
+		{ "a lock of the dead", offsetof(struct shared_set, lock),
 		    UINT32_C(1) << 30, 1 },
-		{ "the first seal", offsetof(struct set, seal), 7, 0 },
-		{ "the last seal", offsetof(struct set, last_seal), 7, 0 },
-		{ "a count", offsetof(struct set, passed), 7, 1 },
-		{ "a slot", sizeof(struct set), 7, 1 },
+		{ "the first seal", offsetof(struct shared_set, seal), 7, 0 },
+		{ "the last seal", offsetof(struct shared_set, last_seal), 7,
+		    0 },
+		{ "a count", offsetof(struct shared_set, passed), 7, 1 },
+		{ "a slot", sizeof(struct shared_set), 7, 1 },
 	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct segment seg;
+		struct shared_segment seg;
 		struct scratch t;
 		struct end e;
 		int fd;
@@ -229,28 +233,29 @@ Test(sites_lost, damage_in_any_set_is_seen_at_the_next_start)
 		scratch_begin(&t, 100, 3);
 		end_begin(&e, &t, 1, &plain);
 		end_take(&e, end_site(&e, "a", 0), 0);
-		cr_assert_eq(segment_map(t.fd, &seg), 0);
-		memcpy((char *)segment_set(&seg, seg.sets - 1) + rows[i].at,
+		cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
+		memcpy(
+		    (char *)shared_segment_set(&seg, seg.sets - 1) + rows[i].at,
 		    &rows[i].value, sizeof(rows[i].value));
 		fd = again(&t, 100, 3);
 		cr_expect_eq(inode_of(fd) == inode_of(t.fd), rows[i].kept, "%s",
 		    rows[i].name);
 		close(fd);
-		segment_unmap(&seg);
+		shared_segment_unmap(&seg);
 		end_die(&e);
 		scratch_end(&t);
 	}
 }
 
-/* mutation: no lock_can_be() in leave_alone() */
-Test(sites_lost, a_lock_that_was_written_over)
+/* mutation: no shared_lock_is_possible() in avoid() */
+Test(site_shared_lost, a_lock_that_was_written_over)
 {
 	static const uint32_t values[] = { UINT32_MAX, 1, 0x3ffffff0,
 		0x80000001, 0x7fffffff };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(values); i++) {
-		struct segment seg;
+		struct shared_segment seg;
 		struct scratch t;
 		struct end e;
 		struct site *a;
@@ -258,11 +263,11 @@ Test(sites_lost, a_lock_that_was_written_over)
 		scratch_begin(&t, 32, 3);
 		end_begin(&e, &t, 1, &plain);
 		a = end_site(&e, "a", 0);
-		cr_assert_eq(segment_map(t.fd, &seg), 0);
-		segment_set(&seg, 0)->lock = values[i];
+		cr_assert_eq(shared_segment_map(t.fd, &seg), 0);
+		shared_segment_set(&seg, 0)->lock = values[i];
 		end_full(&e, a, 0);
 		cr_expect(shared_is_lost(e.shared), "%x", values[i]);
-		segment_unmap(&seg);
+		shared_segment_unmap(&seg);
 		end_close(&e);
 		scratch_end(&t);
 	}
@@ -270,7 +275,7 @@ Test(sites_lost, a_lock_that_was_written_over)
 
 /* The supervisor alone knows whose processes are gone; a pid that is used again
  * says nothing.
- * mutation: free_column() of a column that visit() keeps */
+ * mutation: free_column() of a member that visit() keeps */
 static bool
 keep_second(void *ctx, uint32_t queue, uint32_t generation)
 {
@@ -279,7 +284,7 @@ keep_second(void *ctx, uint32_t queue, uint32_t generation)
 	return queue == 2;
 }
 
-Test(sites_lost, P16_columns_of_queues_that_are_gone)
+Test(site_shared_lost, P16_columns_of_queues_that_are_gone)
 {
 	uint32_t seen = 0;
 	struct scratch t;
@@ -293,7 +298,7 @@ Test(sites_lost, P16_columns_of_queues_that_are_gone)
 	end_take(&a, end_site(&a, "a", 0), 0);
 	end_take(&a, end_site(&a, "a", 0), 0);
 	end_full(&b, s, 0);
-	end_die(&a); /* its column has this process's thread in it */
+	end_die(&a); /* its member has this process's thread in it */
 	cr_expect_eq(shared_owners(t.fd, keep_second, &seen), 0);
 	cr_expect_eq(seen, 2);
 	end_take(&b, s, SEC);

@@ -1,6 +1,6 @@
 /* A table of sites and what the tests do with it. */
-#ifndef TEST_SCHED_SITES_SCRATCH_H
-#define TEST_SCHED_SITES_SCRATCH_H
+#ifndef TEST_SITE_LOCAL_SCRATCH_H
+#define TEST_SITE_LOCAL_SCRATCH_H
 
 #include "site/site.h"
 
@@ -14,7 +14,7 @@ extern const struct site_params plain;
 extern const struct site_backoff exact;
 
 struct fixture {
-	struct sites *sites;
+	struct local *sites;
 	const struct site_table *f;
 	void *table;
 };

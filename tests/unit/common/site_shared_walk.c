@@ -1,20 +1,20 @@
-/* One column beside the table of one process: the same random calls, the same
+/* One member beside the table of one process: the same random calls, the same
  * answers, to the last bit of a counter. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <strings.h>
 
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 #define SITES 12
 #define STEPS 3000
 #define WALKS 60
 
 static const struct site_params walked[] = {
-	{ 3, 10, { 0.25, FEEDBACK_X }, { 1.0 / 3, FEEDBACK_X }, 1.5 },
-	{ 5, 20, { 1, FEEDBACK_X }, { 1, FEEDBACK_X_PER_N }, 1 },
-	{ 2, 0, { 1, FEEDBACK_X_PER_ROOT_N }, { 0.5, FEEDBACK_X }, 0 },
-	{ 1, 1, { 1, FEEDBACK_X }, { 1, FEEDBACK_X }, 2 },
+	{ 3, 10, { 0.25, WINDOW_FIXED }, { 1.0 / 3, WINDOW_FIXED }, 1.5 },
+	{ 5, 20, { 1, WINDOW_FIXED }, { 1, WINDOW_PER_N }, 1 },
+	{ 2, 0, { 1, WINDOW_PER_ROOT_N }, { 0.5, WINDOW_FIXED }, 0 },
+	{ 1, 1, { 1, WINDOW_FIXED }, { 1, WINDOW_FIXED }, 2 },
 };
 static const struct site_backoff spread = { MIN, MAX, 20 };
 
@@ -25,7 +25,7 @@ struct both {
 struct walk {
 	struct scratch t;
 	struct end end;
-	struct sites *sites;
+	struct local *sites;
 	const struct site_table *f;
 	void *table;
 	struct both all[SITES];
@@ -54,8 +54,8 @@ walk_begin(struct walk *w, const struct site_params *params, uint64_t seed)
 	w->end.table = w->end.f->table;
 	if (seed % 4 != 0) /* else without a segment */
 		end_attach(&w->end, &w->t, 1);
-	cr_assert_eq(sites_new(two, 2, &spread, 100, seed, &w->sites), 0);
-	w->f = sites_table(w->sites);
+	cr_assert_eq(local_new(two, 2, &spread, 100, seed, &w->sites), 0);
+	w->f = local_table(w->sites);
 	w->table = w->f->table;
 }
 
@@ -97,10 +97,10 @@ step_open(struct walk *w, struct both *b)
 	b->theirs = w->f->open(w->table, i % 2, name, w->now);
 	cr_assert_eq(strcasecmp(w->end.f->name(b->ours), name), 0);
 	if (b->opens++ == 0) {
-		cr_assert_null(*w->end.f->mine(b->ours));
-		*w->end.f->mine(b->ours) = b;
+		cr_assert_null(*w->end.f->user(b->ours));
+		*w->end.f->user(b->ours) = b;
 	}
-	cr_assert_eq(*w->end.f->mine(b->ours), b);
+	cr_assert_eq(*w->end.f->user(b->ours), b);
 }
 
 static void
@@ -192,11 +192,11 @@ walk_end(struct walk *w)
 	if (shared_is_attached(w->end.shared))
 		cr_expect(RB_EMPTY(&w->end.shared->handles));
 	end_close(&w->end);
-	sites_free(&w->sites);
+	local_free(&w->sites);
 	scratch_end(&w->t);
 }
 
-Test(sites_walk_shared, beside_the_table_of_one_process)
+Test(site_shared_walk, beside_the_table_of_one_process)
 {
 	size_t walk, n;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sites_scratch.h"
+#include "site_shared_scratch.h"
 
 #define PROCS  8
 #define SITES  4
@@ -96,11 +96,11 @@ want(struct worker *w, uint32_t site)
 }
 
 static void
-on_ready(void *ctx, void *mine)
+on_ready(void *ctx, void *user)
 {
 	struct worker *w = ctx;
 
-	*(bool *)mine = true;
+	*(bool *)user = true;
 	__atomic_add_fetch(&w->board->ready, 1, __ATOMIC_RELAXED);
 }
 
@@ -153,7 +153,7 @@ run(struct storm *s, uint32_t index)
 		const char name[] = { (char)('a' + i), '\0' };
 
 		w.sites[i] = w.e.f->open(w.e.table, 0, name, 0);
-		*w.e.f->mine(w.sites[i]) = &w.ready[i];
+		*w.e.f->user(w.sites[i]) = &w.ready[i];
 	}
 	while (__atomic_load_n(&s->board->stop, __ATOMIC_RELAXED) == 0)
 		step(&w);
@@ -200,12 +200,13 @@ expect_all_free(struct storm *s)
 	uint32_t i;
 
 	for (i = 0; i < s->parent.shared->seg.sets; i++) {
-		struct set *set = segment_set(&s->parent.shared->seg, i);
+		struct shared_set *set =
+		    shared_segment_set(&s->parent.shared->seg, i);
 
-		cr_assert(set_lock(s->parent.shared, i, clock_mono()));
-		table_mend(&s->parent.shared->seg, set);
+		cr_assert(shared_set_lock(s->parent.shared, i, clock_mono()));
+		shared_set_mend(&s->parent.shared->seg, set);
 		cr_expect_eq(set->in_use, 0);
-		set_unlock(s->parent.shared, i);
+		shared_set_unlock(s->parent.shared, i);
 	}
 }
 
@@ -244,14 +245,14 @@ storm(struct storm *s)
 	}
 }
 
-Test(sites_storm, never_more_places_than_the_window)
+Test(site_shared_storm, never_more_places_than_the_window)
 {
 	struct storm s = { .seed = (uint64_t)clock_mono() };
 
 	s.board = mmap(NULL, sizeof(*s.board), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(s.board, MAP_FAILED);
-	scratch_begin(&s.t, SHARED_WAYS, PROCS + 1);
+	scratch_begin(&s.t, SHARED_SET_SLOTS, PROCS + 1);
 	end_begin(&s.parent, &s.t, PROCS + 7, &fixed);
 	storm(&s);
 	cr_log_info("%lu kills, %lu takes, %lu ready, %lu locks of the dead",

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sched_sites_scratch.h"
+#include "site_local_scratch.h"
 
 /* ---- finding ---- */
 
-Test(sites, names_compare_without_case)
+Test(site_local, names_compare_without_case)
 {
 	struct fixture t;
 	struct site *a, *b;
@@ -20,18 +20,18 @@ Test(sites, names_compare_without_case)
 	b = open_at(&t, "mx.example.org", 0);
 	cr_expect_eq(a, b);
 	cr_expect_str_eq(t.f->name(a), "MX.Example.ORG");
-	*t.f->mine(a) = &t;
+	*t.f->user(a) = &t;
 	t.f->close(t.table, a, 0);
-	cr_expect_eq(*t.f->mine(b), &t, "opened twice, closed once");
+	cr_expect_eq(*t.f->user(b), &t, "opened twice, closed once");
 	t.f->close(t.table, b, 0);
 	a = open_at(&t, "mx.example.org", 0);
-	cr_expect_null(*t.f->mine(a));
+	cr_expect_null(*t.f->user(a));
 	cr_expect_str_eq(t.f->name(a), "mx.example.org", "it was forgotten");
 	t.f->close(t.table, a, 0);
 	end(&t);
 }
 
-Test(sites, names_of_two_transports_are_two_sites)
+Test(site_local, names_of_two_transports_are_two_sites)
 {
 	struct fixture t;
 	struct site *a, *b;
@@ -49,7 +49,7 @@ Test(sites, names_of_two_transports_are_two_sites)
 
 #define MANY 5000
 
-Test(sites, many_are_all_found_again)
+Test(site_local, many_are_all_found_again)
 {
 	static struct site *all[MANY];
 	struct fixture t;
@@ -60,13 +60,13 @@ Test(sites, many_are_all_found_again)
 	for (i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "Host%d.example", i);
 		all[i] = open_at(&t, name, 0);
-		*t.f->mine(all[i]) = &all[i];
+		*t.f->user(all[i]) = &all[i];
 		kill_at(&t, all[i], 0);
 	}
 	for (i = MANY - 1; i >= 0; i--) {
 		snprintf(name, sizeof(name), "hOST%d.EXAMPLE", i);
 		cr_assert_eq(open_at(&t, name, 0), all[i]);
-		cr_assert_eq(*t.f->mine(all[i]), &all[i]);
+		cr_assert_eq(*t.f->user(all[i]), &all[i]);
 		t.f->close(t.table, all[i], 0);
 	}
 	for (i = 0; i < MANY; i += 2)
@@ -76,14 +76,14 @@ Test(sites, many_are_all_found_again)
 	for (i = 0; i < MANY; i++) {
 		snprintf(name, sizeof(name), "Host%d.example", i);
 		cr_assert_eq(open_at(&t, name, 1), all[i]);
-		cr_assert_null(*t.f->mine(all[i]));
+		cr_assert_null(*t.f->user(all[i]));
 		t.f->close(t.table, all[i], 1);
 	}
 	end(&t);
 }
 
 /* Longer than a name should be, or none: the table does not mind. */
-Test(sites, names_of_any_length)
+Test(site_local, names_of_any_length)
 {
 	struct fixture t;
 	char name[3 * SITE_NAME_MAX];
@@ -103,7 +103,7 @@ Test(sites, names_of_any_length)
 
 /* ---- places ---- */
 
-Test(sites, places_are_taken_and_given_back)
+Test(site_local, places_are_taken_and_given_back)
 {
 	struct fixture t;
 	struct site *a;
@@ -125,7 +125,7 @@ Test(sites, places_are_taken_and_given_back)
 	end(&t);
 }
 
-Test(sites, an_initial_of_nothing_is_one_and_never_above_the_limit)
+Test(site_local, an_initial_of_nothing_is_one_and_never_above_the_limit)
 {
 	static const struct {
 		uint32_t initial, limit, want;
@@ -148,7 +148,7 @@ Test(sites, an_initial_of_nothing_is_one_and_never_above_the_limit)
 }
 
 /* What says nothing about the site changes nothing but the place. */
-Test(sites, a_dead_agent_and_an_untried_entry_are_no_feedback)
+Test(site_local, a_dead_agent_and_an_untried_entry_are_no_feedback)
 {
 	struct site_params p = plain;
 	struct site_view before, after;
@@ -156,7 +156,8 @@ Test(sites, a_dead_agent_and_an_untried_entry_are_no_feedback)
 	struct site *a;
 
 	p.initial_destination_concurrency = 4;
-	p.positive = p.negative = (struct feedback){ 0.25, FEEDBACK_X };
+	p.positive = p.negative =
+	    (struct window_feedback){ 0.25, WINDOW_FIXED };
 	begin(&t, &p, &exact, 10, 1);
 	a = open_at(&t, "a", 0);
 	deliver(&t, a, SITE_FAILED, 0);
@@ -182,7 +183,7 @@ Test(sites, a_dead_agent_and_an_untried_entry_are_no_feedback)
 
 /* ---- reasons and steps ---- */
 
-Test(sites, reasons)
+Test(site_local, reasons)
 {
 	static char long_one[SITE_WHY_MAX + 2], wide[SITE_WHY_MAX + 2];
 	static const struct {
@@ -228,14 +229,14 @@ Test(sites, reasons)
 	}
 }
 
-Test(sites, a_step_tells_what_it_did)
+Test(site_local, a_step_tells_what_it_did)
 {
 	struct site_params p = plain;
 	struct site_step step;
 	struct fixture t;
 	struct site *a;
 
-	p.positive = (struct feedback){ 0.5, FEEDBACK_X };
+	p.positive = (struct window_feedback){ 0.5, WINDOW_FIXED };
 	begin(&t, &p, &exact, 0, 1);
 	a = open_at(&t, "a", 0);
 	take(&t, a, 0);
@@ -273,15 +274,15 @@ Test(sites, a_step_tells_what_it_did)
 
 /* ---- new parameters ---- */
 
-Test(sites, new_parameters)
+Test(site_local, new_parameters)
 {
 	struct site_params params[] = { plain, plain };
 	struct fixture t;
 	struct site *a, *b, *dead, *older;
 
 	params[0].initial_destination_concurrency = 9;
-	cr_assert_eq(sites_new(params, 2, &exact, 10, 1, &t.sites), 0);
-	t.f = sites_table(t.sites);
+	cr_assert_eq(local_new(params, 2, &exact, 10, 1, &t.sites), 0);
+	t.f = local_table(t.sites);
 	t.table = t.f->table;
 	a = open_at(&t, "a", 0);
 	older = open_at(&t, "older", 0);
@@ -293,10 +294,10 @@ Test(sites, new_parameters)
 	take(&t, a, 0);
 	take(&t, a, 0);
 	params[0].destination_concurrency_limit = 2;
-	cr_expect_eq(sites_configure(t.sites, params, 1, &exact), -EINVAL);
-	cr_expect_eq(sites_configure(t.sites, params, 3, &exact), -EINVAL);
+	cr_expect_eq(local_configure(t.sites, params, 1, &exact), -EINVAL);
+	cr_expect_eq(local_configure(t.sites, params, 3, &exact), -EINVAL);
 	cr_expect_eq(view(&t, a).window, 9);
-	cr_expect_eq(sites_configure(t.sites, params, 2, &exact), 0);
+	cr_expect_eq(local_configure(t.sites, params, 2, &exact), 0);
 	cr_expect_eq(view(&t, a).window, 2);
 	cr_expect_eq(view(&t, a).busy, 3, "what runs goes on");
 	cr_expect_eq(t.f->state(t.table, a, 0), SITE_FULL);
@@ -316,12 +317,12 @@ Test(sites, new_parameters)
 	end(&t);
 }
 
-Test(sites, more_transports_than_can_be)
+Test(site_local, more_transports_than_can_be)
 {
 	static struct site_params many[UINT16_MAX + 1];
-	struct sites *sites = NULL;
+	struct local *sites = NULL;
 
 	cr_expect_eq(
-	    sites_new(many, ARRAY_LEN(many), &exact, 1, 1, &sites), -EINVAL);
+	    local_new(many, ARRAY_LEN(many), &exact, 1, 1, &sites), -EINVAL);
 	cr_expect_null(sites);
 }

@@ -1,0 +1,414 @@
+#include <string.h>
+
+#include "site/shared_parts.h"
+
+/* ---- what befalls a slot ---- */
+
+static bool
+slot_is_dead(const struct shared_access *a)
+{
+	return (a->set->dead >> a->index & 1) != 0;
+}
+
+static void
+slot_revive(struct shared_access *a)
+{
+	a->set->dead &= ~(UINT32_C(1) << a->index);
+	a->slot->dead_until = 0;
+}
+
+static void
+slot_reopen(struct shared_access *a)
+{
+	slot_revive(a);
+	window_init(&a->slot->window, a->rules);
+}
+
+/* A time that nobody can have meant ends sooner. */
+static void
+slot_reopen_due(struct shared_access *a)
+{
+	usec_t longest = site_remembered(&a->s->backoff);
+
+	if (a->slot->dead_until > a->now &&
+	    a->slot->dead_until - a->now > longest)
+		a->slot->dead_until = a->now + longest;
+	if (a->slot->dead_until <= a->now)
+		slot_reopen(a);
+}
+
+/* Since it was used; a time that nobody can have written is now. */
+static usec_t
+slot_age(const struct shared_access *a)
+{
+	const usec_t used = a->set->used[a->index];
+
+	return used < 0 || used > a->now ? 0 : a->now - used;
+}
+
+static void
+slot_forget_aged(struct shared_access *a)
+{
+	if ((a->set->in_use >> a->index & 1) != 0 || slot_is_dead(a) ||
+	    slot_age(a) <= site_remembered(&a->s->backoff))
+		return;
+	window_init(&a->slot->window, a->rules);
+	a->slot->deaths = 0;
+}
+
+static void
+keep_why(struct shared_slot *slot, const char *why)
+{
+	size_t len = site_why_len(why);
+
+	if (len == 0) {
+		why = SITE_WHY_UNKNOWN;
+		len = strlen(why);
+	}
+	memcpy(slot->why, why, len);
+	slot->why[len] = '\0';
+}
+
+static void
+slot_kill(struct shared_access *a, const char *why)
+{
+	struct shared_slot *slot = a->slot;
+
+	if (slot->deaths < UINT32_MAX)
+		slot->deaths++;
+	slot->dead_until = site_dead_until(
+	    &a->s->backoff, slot->deaths, &a->s->random, a->now);
+	slot->window.success = slot->window.failure = 0;
+	keep_why(slot, why);
+	a->set->dead |= UINT32_C(1) << a->index;
+	shared_waiters_clear(&a->s->seg, slot, &a->woken);
+	/* Whoever has reported it knows. */
+	shared_mask_remove(&a->woken, a->s->member);
+	a->h->has_ticket = false;
+}
+
+static void
+slot_success(struct shared_access *a)
+{
+	uint32_t busy = shared_slot_busy(&a->s->seg, a->slot);
+
+	a->slot->deaths = 0;
+	if (slot_is_dead(a)) {
+		slot_revive(a);
+		window_revive(&a->slot->window, a->rules, busy);
+	} else {
+		window_success(&a->slot->window, a->rules, busy);
+	}
+}
+
+/* ---- a look ---- */
+
+static void
+note_in_use(struct shared_access *a)
+{
+	a->set->in_use |= UINT32_C(1) << a->index;
+}
+
+/* Who knows how many places are held here is this process. */
+static void
+set_cell(struct shared_access *a)
+{
+	uint32_t *cell = &shared_slot_busy_cells(a->slot)[a->s->member];
+
+	if (*cell == a->h->held)
+		return;
+	if (a->h->held > 0)
+		note_in_use(a);
+	__atomic_store_n(cell, a->h->held, __ATOMIC_RELAXED);
+}
+
+static void
+settle(struct shared_access *a)
+{
+	shared_waiters_grant(
+	    &a->s->seg, a->slot, a->s->member, a->now, &a->woken);
+}
+
+static void
+enter(struct shared_access *a, int index)
+{
+	struct shared_handle *h = a->h;
+
+	a->index = (uint32_t)index;
+	a->slot = shared_set_slot(&a->s->seg, a->set, a->index);
+	h->index = (uint8_t)index;
+	shared_slot_mend(a->slot);
+	if (slot_is_dead(a))
+		slot_reopen_due(a);
+	slot_forget_aged(a);
+	window_fit(&a->slot->window, a->rules);
+	set_cell(a);
+	settle(a);
+	h->has_ticket =
+	    shared_slot_tickets(&a->s->seg, a->slot)[a->s->member] != 0;
+	if (!h->has_ticket)
+		h->granted_at = 0;
+}
+
+static bool
+make(struct shared_access *a)
+{
+	int index = shared_slot_make(a->s, a->set, a->h, a->now);
+
+	if (index < 0)
+		return false;
+	enter(a, index);
+	return true;
+}
+
+void
+shared_set_tidy(
+    struct shared *s, uint32_t set, struct shared_mask *woken, usec_t now)
+{
+	struct shared_set_state *local = &s->sets[set];
+
+	if (local->unclean)
+		shared_member_clear_locked(s, set, s->member, woken, now);
+	if (local->flush)
+		shared_set_flush(s, shared_segment_set(&s->seg, set));
+	local->unclean = local->flush = false;
+}
+
+static void
+pay(struct shared_access *a)
+{
+	static const enum site_result order[] = { SITE_FAILED, SITE_DELIVERED,
+		SITE_AGENT_DIED };
+	struct shared_handle *h = a->h;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(order); i++)
+		for (; h->owed[order[i]] > 0; h->owed[order[i]]--) {
+			shared_access_report(a, order[i], h->why);
+			shared_access_give_back(a);
+		}
+}
+
+static void
+find(struct shared_access *a, int index)
+{
+	if (index >= 0)
+		enter(a, index);
+	else if (a->h->held > 0)
+		(void)make(a);
+	if (a->slot == NULL)
+		a->h->has_ticket = false;
+}
+
+bool
+shared_access_begin(
+    struct shared_access *a, struct shared_handle *h, usec_t now)
+{
+	struct shared *s = h->shared;
+	int index;
+
+	*a = (struct shared_access){
+		.s = s, .h = h, .rules = &s->rules[h->transport], .now = now
+	};
+	if (shared_is_lost(s)) /* until it is moved to another one */
+		return false;
+	if (!shared_set_lock(s, h->set, now)) {
+		shared_work_at(s, now + TELL_AGAIN);
+		return false;
+	}
+	a->set = shared_segment_set(&s->seg, h->set);
+	index = shared_slot_find(s, a->set, h);
+	if (index < SHARED_SLOT_NONE) {
+		shared_lose(s, "a destination was written over");
+		shared_set_unlock(s, h->set);
+		return false;
+	}
+	shared_set_tidy(s, h->set, &a->woken, now);
+	find(a, index);
+	pay(a);
+	return true;
+}
+
+bool
+shared_access_is_sound(const struct shared_access *a)
+{
+	const struct shared_segment *seg = &a->s->seg;
+
+	return shared_segment_is_sound(seg) &&
+	    shared_set_is_sealed(seg, a->h->set) &&
+	    (a->slot == NULL || shared_slot_is_sealed(seg, a->slot));
+}
+
+void
+shared_access_view(struct shared_access *a, struct site_view *ret_view)
+{
+	struct site_view view = { .busy = a->h->held };
+	struct window w;
+
+	if (a->slot != NULL) {
+		w = a->slot->window;
+		view.busy = shared_slot_busy(&a->s->seg, a->slot);
+		view.deaths = a->slot->deaths;
+	} else {
+		window_init(&w, a->rules);
+	}
+	view.window = w.window;
+	view.success = w.success;
+	view.failure = w.failure;
+	view.fail_cohorts = w.fail_cohorts;
+	view.state = view.busy < w.window ? SITE_ROOM : SITE_FULL;
+	if (a->slot != NULL && slot_is_dead(a)) {
+		view.state = SITE_DEAD;
+		view.dead_until = a->slot->dead_until;
+		view.why = a->slot->why;
+	}
+	*ret_view = view;
+}
+
+/* A slot that nobody needs and that has learned nothing is free at once. */
+static void
+leave(struct shared_access *a)
+{
+	settle(a);
+	a->set->used[a->index] = a->now;
+	if (shared_slot_note_use(&a->s->seg, a->set, a->index))
+		return;
+	if (a->slot->deaths == 0 && !slot_is_dead(a) &&
+	    window_is_fresh(&a->slot->window, a->rules))
+		a->set->hash[a->index] = 0;
+	shared_set_wake_refused(a->set, &a->woken);
+}
+
+void
+shared_access_end(struct shared_access *a)
+{
+	struct shared_handle *h = a->h;
+
+	shared_access_view(a, &h->seen);
+	if (h->seen.why != NULL)
+		h->seen.why = shared_handle_keep_why(h, h->seen.why);
+	if (a->slot != NULL)
+		leave(a);
+	shared_set_unlock(a->s, h->set);
+	shared_wake_members(a->s, &a->woken, h->set);
+}
+
+/* ---- what is done in it ---- */
+
+static bool
+has_room(const struct shared_access *a)
+{
+	return shared_waiters_has_room(&a->s->seg, a->slot, a->s->member);
+}
+
+enum site_state
+shared_access_state(struct shared_access *a)
+{
+	uint32_t member = a->s->member;
+
+	if (!shared_segment_is_open(&a->s->seg)) {
+		shared_work_at(a->s, a->now + TELL_AGAIN);
+		return SITE_FULL;
+	}
+	if (a->slot == NULL) {
+		if (shared_set_has_spare(a->set))
+			return SITE_ROOM;
+		a->set->refused[member / 64] |= UINT64_C(1) << member % 64;
+		a->s->figures.crowded++;
+		return SITE_FULL;
+	}
+	if (slot_is_dead(a))
+		return SITE_DEAD;
+	if (has_room(a))
+		return SITE_ROOM;
+	if (!shared_slot_scrub(&a->s->seg, a->slot))
+		return SITE_FULL;
+	settle(a);
+	return has_room(a) ? SITE_ROOM : SITE_FULL;
+}
+
+void
+shared_access_wait(struct shared_access *a)
+{
+	if (a->slot == NULL || a->h->has_ticket)
+		return;
+	note_in_use(a);
+	shared_waiters_add(&a->s->seg, a->slot, a->s->member);
+	a->h->has_ticket = true;
+	a->h->granted_at = 0;
+	a->s->figures.waits++;
+}
+
+void
+shared_access_leave(struct shared_access *a)
+{
+	if (a->slot != NULL)
+		shared_waiters_remove(&a->s->seg, a->slot, a->s->member);
+	a->h->has_ticket = false;
+	a->h->granted_at = 0;
+}
+
+bool
+shared_access_take(struct shared_access *a)
+{
+	if (a->slot == NULL && !make(a))
+		return false;
+	a->h->held++;
+	a->s->held++;
+	set_cell(a);
+	shared_access_leave(a);
+	return true;
+}
+
+void
+shared_access_report(
+    struct shared_access *a, enum site_result result, const char *why)
+{
+	if (a->slot == NULL)
+		return;
+	if (result == SITE_DELIVERED)
+		slot_success(a);
+	else if (result == SITE_FAILED && !slot_is_dead(a) &&
+	    window_failure(&a->slot->window, a->rules))
+		slot_kill(a, why);
+}
+
+void
+shared_access_give_back(struct shared_access *a)
+{
+	a->h->held--;
+	a->s->held--;
+	if (a->slot != NULL)
+		set_cell(a);
+}
+
+void
+shared_access_pass_on(struct shared_access *a)
+{
+	shared_access_leave(a);
+	if (a->slot != NULL)
+		settle(a);
+}
+
+void
+shared_set_flush(struct shared *s, struct shared_set *set)
+{
+	uint32_t left;
+
+	for (left = set->dead; left != 0; left &= left - 1)
+		shared_set_slot(&s->seg, set, (uint32_t)__builtin_ctz(left))
+		    ->dead_until = 0;
+}
+
+void
+shared_set_wake_refused(struct shared_set *set, struct shared_mask *woken)
+{
+	size_t i;
+
+	if (!shared_set_has_spare(set))
+		return;
+	for (i = 0; i < ARRAY_LEN(woken->bits); i++) {
+		woken->bits[i] |= set->refused[i];
+		set->refused[i] = 0;
+	}
+}

@@ -1,0 +1,162 @@
+#include "site/shared_parts.h"
+
+uint32_t
+shared_slot_busy(const struct shared_segment *seg, struct shared_slot *slot)
+{
+	const uint32_t *busy = shared_slot_busy_cells(slot);
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < seg->members; i++)
+		sum += busy[i];
+	return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+}
+
+static uint32_t
+free_places(const struct shared_segment *seg, struct shared_slot *slot)
+{
+	uint32_t busy = shared_slot_busy(seg, slot);
+
+	return slot->window.window > busy ? slot->window.window - busy : 0;
+}
+
+/* Tickets go round; the older one is further behind the next. */
+static uint32_t
+age_of(const struct shared_slot *slot, uint32_t ticket)
+{
+	return slot->ticket - ticket;
+}
+
+/* Those in line before the member; all, if it is not in line. */
+static uint32_t
+before(
+    const struct shared_segment *seg, struct shared_slot *slot, uint32_t member)
+{
+	const uint32_t *tickets = shared_slot_tickets(seg, slot);
+	uint32_t own = tickets[member], count = 0, i;
+
+	for (i = 0; i < seg->members; i++)
+		if (tickets[i] != 0 && i != member &&
+		    (own == 0 || age_of(slot, tickets[i]) > age_of(slot, own)))
+			count++;
+	return count;
+}
+
+bool
+shared_waiters_has_room(
+    const struct shared_segment *seg, struct shared_slot *slot, uint32_t member)
+{
+	return free_places(seg, slot) > before(seg, slot, member);
+}
+
+void
+shared_waiters_add(
+    const struct shared_segment *seg, struct shared_slot *slot, uint32_t member)
+{
+	uint32_t *ticket = &shared_slot_tickets(seg, slot)[member];
+
+	if (*ticket != 0)
+		return;
+	shared_slot_grants(seg, slot)[member] = 0;
+	if (++slot->ticket == 0)
+		slot->ticket = 1;
+	*ticket = slot->ticket;
+}
+
+void
+shared_waiters_remove(
+    const struct shared_segment *seg, struct shared_slot *slot, uint32_t member)
+{
+	shared_slot_tickets(seg, slot)[member] = 0;
+	shared_slot_grants(seg, slot)[member] = 0;
+}
+
+void
+shared_waiters_clear(const struct shared_segment *seg, struct shared_slot *slot,
+    struct shared_mask *woken)
+{
+	const uint32_t *tickets = shared_slot_tickets(seg, slot);
+	uint32_t i;
+
+	for (i = 0; i < seg->members; i++)
+		if (tickets[i] != 0) {
+			shared_waiters_remove(seg, slot, i);
+			shared_mask_add(woken, i);
+		}
+}
+
+/* ---- whose turn it is ---- */
+
+struct waiters {
+	uint32_t count;
+	uint16_t
+	    members[SHARED_MEMBERS_MAX]; /* those in line, the oldest first */
+};
+
+static void
+gather(const struct shared_segment *seg, struct shared_slot *slot,
+    struct waiters *ret)
+{
+	const uint32_t *tickets = shared_slot_tickets(seg, slot);
+	uint32_t i, n, count = 0;
+
+	for (i = 0; i < seg->members; i++) {
+		if (tickets[i] == 0)
+			continue;
+		for (n = count++; n > 0 &&
+		     age_of(slot, tickets[ret->members[n - 1]]) <
+			 age_of(slot, tickets[i]);
+		     n--)
+			ret->members[n] = ret->members[n - 1];
+		ret->members[n] = (uint16_t)i;
+	}
+	ret->count = count;
+}
+
+static uint32_t
+stamp_of(usec_t now)
+{
+	uint32_t stamp = (uint32_t)(now / USEC_PER_MSEC);
+
+	return stamp == 0 ? 1 : stamp;
+}
+
+/* Clocks are read at the beginning of a turn of the loop: one that is behind
+ * is no reason to take a turn away, one that is far behind is damage. */
+static bool
+is_over(uint32_t turn, usec_t now)
+{
+	int32_t passed = (int32_t)(stamp_of(now) - turn);
+
+	return passed >= SHARED_GRANT_TIME / USEC_PER_MSEC || passed < -60000;
+}
+
+void
+shared_waiters_grant(const struct shared_segment *seg, struct shared_slot *slot,
+    uint32_t self, usec_t now, struct shared_mask *woken)
+{
+	uint32_t *grants = shared_slot_grants(seg, slot);
+	uint32_t i, given = 0, places;
+	struct waiters line;
+
+	gather(seg, slot, &line);
+	places = line.count == 0 ? 0 : free_places(seg, slot);
+	for (i = 0; i < line.count; i++) {
+		uint32_t member = line.members[i];
+
+		if (given >= places) {
+			grants[member] = 0;
+			continue;
+		}
+		if (grants[member] != 0 && member != self &&
+		    is_over(grants[member], now)) {
+			shared_waiters_remove(seg, slot, member);
+			continue;
+		}
+		if (grants[member] == 0) {
+			grants[member] = stamp_of(now);
+			shared_mask_add(woken, member);
+		}
+		given++;
+	}
+}
