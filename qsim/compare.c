@@ -8,10 +8,9 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "qsim/measure.h"
-#include "qsim/plot.h"
 #include "qsim/qsim.h"
 
-/* Of one policy: what is set on top of the scenario. */
+/* A policy: settings on top of those of the scenario. */
 #define SETTINGS_MAX 64
 struct policy {
 	const char *label, *given; /* given: of --set, or NULL */

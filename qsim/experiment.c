@@ -1,5 +1,5 @@
 /* The experiments of qsim published: what they are, and one run of one. */
-#include "qsim/published.h"
+#include "qsim/measure.h"
 
 #include <errno.h>
 #include <math.h>

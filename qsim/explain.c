@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "qsim/qsim.h"
-#include "qsim/replay.h"
 
 struct explain {
 	const struct scenario *sc;

@@ -1,4 +1,4 @@
-#include "qsim/heap.h"
+#include "qsim/simulate_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@ const struct measure_class measure_classes[MEASURE_CLASSES] = {
 	{ ">1000", UINT32_MAX },
 };
 
-/* What became of one message. */
+/* The result of one message. */
 struct outcome {
 	usec_t last;       /* end of its last good delivery; -1: none was */
 	uint32_t deferred; /* recipients */
@@ -23,7 +23,7 @@ struct run {
 	const struct conf *conf;
 	struct outcome *outcomes; /* [nmessages] */
 	struct simulate_watch watch;
-	/* The same with nothing that fails, for messages alone. */
+	/* The scenario without failures, for messages alone. */
 	struct scenario healthy;
 };
 
@@ -120,7 +120,7 @@ make_room(struct measure *m, const struct scenario *sc)
 	return 0;
 }
 
-/* What takes no time is not slowed down by taking none. */
+/* A message that takes no time alone is not slowed down. */
 static double
 ratio(usec_t delay, usec_t alone_delay)
 {

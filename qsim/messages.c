@@ -114,7 +114,7 @@ add_message(struct reader *rd, const struct scenario_message *m)
 	return 0;
 }
 
-/* The sum of what one message has, and of all with its repetitions. */
+/* Counts the recipients of one message, and of all with its repetitions. */
 static int
 count_rcpts(struct reader *rd, struct scenario_message *m, uint32_t repeat)
 {

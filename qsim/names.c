@@ -1,4 +1,4 @@
-#include "qsim/names.h"
+#include "qsim/reader.h"
 
 #include <errno.h>
 #include <stdlib.h>

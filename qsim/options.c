@@ -1,4 +1,4 @@
-#include "qsim/options.h"
+#include "qsim/qsim.h"
 
 #include <errno.h>
 #include <getopt.h>

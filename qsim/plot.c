@@ -1,4 +1,4 @@
-#include "qsim/plot.h"
+#include "qsim/measure.h"
 
 #include <math.h>
 #include <string.h>
@@ -74,7 +74,7 @@ add_braille(struct buf *out, unsigned int bits)
 	return buf_add(out, text, sizeof(text));
 }
 
-/* What is there at all has a dot. */
+/* A column with any delay has a dot. */
 static void
 heights(const struct plot_axis *axis, const double *delays, uint32_t n,
     uint32_t height[COLUMNS])

@@ -18,7 +18,7 @@ progress_begin(struct progress *p, const struct options *o, const char *what,
 		.what = what,
 		.unit = unit,
 		.on = o->progress || shown,
-		/* What is over at once is not worth it, unless asked for. */
+		/* A run that is over at once shows none, unless asked to. */
 		.next = clock_mono() + (o->progress ? 0 : EVERY),
 	};
 }

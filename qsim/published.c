@@ -1,5 +1,5 @@
 /* qsim published: the table. */
-#include "qsim/published.h"
+#include "qsim/measure.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "qsim/qsim.h"
 
-/* Of several runs. */
+/* Bounds and sum over several runs. */
 struct spread {
 	double min, max, sum;
 };

@@ -1,4 +1,4 @@
-#include "qsim/random.h"
+#include "qsim/simulate_parts.h"
 
 uint64_t
 random_next(struct random *r)

@@ -1,10 +1,8 @@
 /* qsim replay: a line for each selection. */
-#include "qsim/replay.h"
+#include "qsim/qsim.h"
 
 #include <errno.h>
 #include <inttypes.h>
-
-#include "qsim/qsim.h"
 
 struct replay {
 	const struct scenario *sc;

@@ -25,7 +25,7 @@ struct scenario_message {
 	uint32_t first, n; /* in rcpts: as they stand in the file */
 };
 
-/* What is at the other end; of the faults the first that applies. */
+/* The far end of deliveries; of its faults the first that applies. */
 struct scenario_destination {
 	char *name; /* the nexthop */
 	uint32_t transport;
@@ -63,7 +63,7 @@ struct scenario {
 	uint32_t ndestinations;
 	uint32_t spread_pct; /* of durations, at random, either way */
 	uint64_t seed;       /* of what is at random */
-	struct scenario_setting *settings; /* what conf was made of */
+	struct scenario_setting *settings; /* source of conf */
 	uint32_t nsettings;
 };
 

@@ -1,4 +1,4 @@
-#include "qsim/server.h"
+#include "qsim/simulate_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ failure(usec_t length, const char *why)
 	};
 }
 
-/* It is served by whoever is free first, in the order of coming. */
+/* The slot that is free first serves the delivery, in the order of coming. */
 static int
 serve(struct servers *s, struct server *server,
     const struct scenario_destination *d, usec_t now,

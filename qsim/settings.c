@@ -272,8 +272,9 @@ is_set(const struct conf_setting *all, size_t n, const char *name)
 	return i < n;
 }
 
-/* Alone first, so that what is wrong has its own name; with the transports of
- * the scenario, which names of parameters depend on. */
+/* The new settings are judged without those of the scenario, so that an error
+ * names its own place; but with its transports, since names of parameters
+ * depend on them. */
 static int
 check_more(const struct scenario *sc, const char *where,
     const struct conf_setting *more, size_t count, struct conf_setting *room,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "limits/limits.h"
-#include "qsim/heap.h"
+#include "qsim/simulate_parts.h"
 
 #define IDLE_SITES_MAX 1000000
 #define PROGRESS_EVERY 4096 /* deliveries */
@@ -36,7 +36,7 @@ simulate_number(const struct scenario *sc, const void *owner)
 	return (uint32_t)(m - sc->messages) + 1;
 }
 
-/* ---- what the scheduler tells ---- */
+/* ---- calls of the scheduler ---- */
 
 static void
 keep_decision(void *ctx, const struct sched_decision *decision)
@@ -125,7 +125,7 @@ begin(struct run *run, const struct conf *conf, uint64_t seed)
 	return 0;
 }
 
-/* A run may end early: what runs and what waits goes first. */
+/* A run may end early, with deliveries that run and messages that wait. */
 static void
 end(struct run *run)
 {
@@ -224,8 +224,7 @@ count(struct simulate_sums *sums, enum site_result result, uint32_t nrcpts)
 		sums->failed += nrcpts;
 }
 
-/* The entry is told of before it is gone; its message goes when it was the
- * last. */
+/* The end of an entry, reported; the end of the last one frees the message. */
 static int
 finish(struct run *run, struct sched_entry *entry, enum site_result result,
     const char *why)
@@ -245,7 +244,7 @@ finish(struct run *run, struct sched_entry *entry, enum site_result result,
 	};
 	int r = 0;
 
-	/* What the entry names may be gone with it. */
+	/* The text of why may be freed with the entry. */
 	if (why != NULL)
 		snprintf(reason, sizeof(reason), "%s", why);
 	count(&run->sums, result, entry->nrcpts);
@@ -377,7 +376,8 @@ simulate(const struct scenario *sc, const struct conf *conf, uint64_t seed,
 		run.sums.end = run.now;
 	}
 	if (r == 0 && ended(&run.sums) < run.all)
-		r = -ENOMEM; /* what else keeps a selection from being made */
+		r = -ENOMEM; /* nothing else keeps a selection from being made
+			      */
 	if (r == 0 && ret_sums != NULL)
 		*ret_sums = run.sums;
 	end(&run);

@@ -2,9 +2,9 @@
  * delivers real mail (common/sched).
  *
  * At one instant messages come first, by their number, then deliveries end, in
- * the order in which they began; then free agents select until none can. What
- * waits for a dead destination is deferred, and what was deferred is not tried
- * again. The same scenario, configuration and seed give the same run.
+ * the order in which they began; then free agents select until none can.
+ * Recipients of a dead destination are deferred, and no deferred recipient is
+ * tried again. The same scenario, configuration and seed give the same run.
  *
  * Soft: -ENOMEM; what a watcher returned.
  */
@@ -17,7 +17,7 @@
 /* One selection: decision is of use during the call only. */
 struct simulate_selection {
 	usec_t now;
-	uint32_t message;     /* its number, from 1 */
+	uint32_t message;     /* number, from 1 */
 	uint32_t destination; /* index into those of the scenario */
 	const struct sched_decision *decision;
 };
@@ -37,7 +37,7 @@ struct simulate_report {
 /* The owner of a message, as the scheduler's views name it. */
 uint32_t simulate_number(const struct scenario *sc, const void *owner);
 
-/* Each may be NULL. What is not 0 ends the run. */
+/* Each may be NULL. A return other than 0 ends the run. */
 struct simulate_watch {
 	void *ctx;
 	int (*selected)(void *ctx, const struct simulate_selection *selection);

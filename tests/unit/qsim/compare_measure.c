@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "qsim/measure.h"
-#include "qsim/plot.h"
 
 static void
 measure(const char *text, struct measure *ret_measure)

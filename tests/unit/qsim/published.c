@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "qsim/published.h"
+#include "qsim/measure.h"
 
 Test(published, rows_are_within)
 {

@@ -1,6 +1,6 @@
 /* The fast scheduler and the model make the same of any scenario. */
 #include "model.h"
-#include "qsim/replay.h"
+#include "qsim/qsim.h"
 #include "qsim/simulate.h"
 #include "random_scenario.h"
 

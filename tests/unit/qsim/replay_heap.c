@@ -2,8 +2,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "qsim/heap.h"
-#include "qsim/random.h"
+#include "qsim/simulate_parts.h"
 
 Test(replay, heap_order)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "qsim/replay.h"
+#include "qsim/qsim.h"
 
 struct seen {
 	const struct scenario *sc;

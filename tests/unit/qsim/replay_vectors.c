@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "qsim/replay.h"
+#include "qsim/qsim.h"
 
 #define VECTORS "tests/vectors"
 
