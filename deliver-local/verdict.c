@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 #include "base/text.h"
+#include "smtp/smtp.h"
 
 void
 verdict_set(struct verdict *v, enum agent_outcome outcome, const char *dsn,
@@ -89,34 +90,12 @@ class_outcome(const char *dsn)
 			     : AGENT_FAILED;
 }
 
-/* digits, at most three: their number */
-static size_t
-digits(const char *s)
-{
-	size_t n = 0;
-
-	while (n < 3 && s[n] >= '0' && s[n] <= '9')
-		n++;
-	return n;
-}
-
 int
 verdict_code(const char *text, char dsn[AGENT_DSN_MAX], const char **ret_rest)
 {
-	size_t n = 1, more;
-	int part;
+	size_t n = smtp_dsn_len(text, strlen(text));
 
-	if (text[0] == '\0' || strchr("245", text[0]) == NULL)
-		return -EINVAL;
-	for (part = 0; part < 2; part++) {
-		if (text[n] != '.')
-			return -EINVAL;
-		more = digits(text + n + 1);
-		if (more == 0)
-			return -EINVAL;
-		n += 1 + more;
-	}
-	if (text[n] != '\0' && text[n] != ' ' && text[n] != '\t')
+	if (n == 0)
 		return -EINVAL;
 	snprintf(dsn, AGENT_DSN_MAX, "%.*s", (int)n, text);
 	while (text[n] == ' ' || text[n] == '\t')

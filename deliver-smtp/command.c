@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "deliver-smtp/path.h"
+#include "smtp/smtp.h"
 
 int
 command_hello(struct buf *out, const char *verb, const char *helo)
@@ -12,12 +12,12 @@ command_hello(struct buf *out, const char *verb, const char *helo)
 
 int
 command_mail(struct buf *out, const struct command_mail *mail,
-    const struct ehlo *offered)
+    const struct smtp_ehlo *offered)
 {
 	int r = buf_add_str(out, "MAIL FROM:");
 
 	if (r == 0)
-		r = path_add(out, mail->sender);
+		r = smtp_path_add(out, mail->sender);
 	if (r == 0 && offered->size)
 		r = buf_printf(out, " SIZE=%" PRIu64, mail->size);
 	if (r == 0 && offered->eight_bit && (mail->eight_bit || mail->utf8))
@@ -33,7 +33,7 @@ command_rcpt(struct buf *out, const char *address)
 	int r = buf_add_str(out, "RCPT TO:");
 
 	if (r == 0)
-		r = path_add(out, address);
+		r = smtp_path_add(out, address);
 	return r < 0 ? r : buf_add_str(out, "\r\n");
 }
 

@@ -3,7 +3,7 @@
 #ifndef DELIVER_SMTP_COMMAND_H
 #define DELIVER_SMTP_COMMAND_H
 
-#include "deliver-smtp/ehlo.h"
+#include "smtp/smtp.h"
 
 struct command_mail {
 	const char *sender;
@@ -14,7 +14,7 @@ struct command_mail {
 int command_hello(struct buf *out, const char *verb, const char *helo);
 /* With the parameters that the server offers and the message needs. */
 int command_mail(struct buf *out, const struct command_mail *mail,
-    const struct ehlo *offered);
+    const struct smtp_ehlo *offered);
 int command_rcpt(struct buf *out, const char *address);
 /* DATA, QUIT, the dot alone. */
 int command_plain(struct buf *out, const char *line);

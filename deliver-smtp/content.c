@@ -48,11 +48,12 @@ content_add(struct content *c, struct evbuffer *out)
 	if (r < 0)
 		return r;
 	if (evbuffer_reserve_space(out,
-		(ev_ssize_t)(ENCODE_MAX(len) + ENCODE_MAX(0)), &room, 1) < 1)
+		(ev_ssize_t)(SMTP_ENCODE_MAX(len) + SMTP_ENCODE_MAX(0)), &room,
+		1) < 1)
 		return -ENOMEM;
-	put = encode_feed(&c->encode, data, len, room.iov_base);
+	put = smtp_encode_feed(&c->encode, data, len, room.iov_base);
 	if (c->left == 0) {
-		put += encode_end(&c->encode, (char *)room.iov_base + put);
+		put += smtp_encode_end(&c->encode, (char *)room.iov_base + put);
 		c->ended = true;
 	}
 	room.iov_len = put;

@@ -3,7 +3,7 @@
 #ifndef DELIVER_SMTP_CONTENT_H
 #define DELIVER_SMTP_CONTENT_H
 
-#include "deliver-smtp/encode.h"
+#include "smtp/smtp.h"
 
 struct evbuffer;
 
@@ -15,7 +15,7 @@ struct content {
 	int fd;           /* both the caller's */
 	uint64_t off, left;
 	bool ended; /* the dot was put */
-	struct encode encode;
+	struct smtp_encode encode;
 };
 
 /* From data, or if that is NULL from off in the file. */

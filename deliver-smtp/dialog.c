@@ -65,7 +65,7 @@ step_protocol_error(struct dialog *d, const char *what)
 /* A refusing greeting, EHLO, or 421 before a transaction. Other addresses may
  * be willing, and the site's trouble is not the message's: deferred. */
 static void
-refuse_site(struct dialog *d, const struct reply *reply)
+refuse_site(struct dialog *d, const struct smtp_reply *reply)
 {
 	struct verdict *why = &d->end.why;
 
@@ -79,7 +79,7 @@ refuse_site(struct dialog *d, const struct reply *reply)
 }
 
 static void
-on_421(struct dialog *d, const struct reply *reply)
+on_421(struct dialog *d, const struct smtp_reply *reply)
 {
 	if (rows[d->state].fate == FATE_NEXT) {
 		refuse_site(d, reply);
@@ -102,13 +102,13 @@ say_hello(struct dialog *d, const char *verb, enum dialog_state state)
 }
 
 static void
-greeting_ok(struct dialog *d, const struct reply *reply UNUSED)
+greeting_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
 	say_hello(d, d->task.lmtp ? "LHLO" : "EHLO", DIALOG_EHLO);
 }
 
 static void
-ehlo_refused(struct dialog *d, const struct reply *reply)
+ehlo_refused(struct dialog *d, const struct smtp_reply *reply)
 {
 	if (reply->code >= 500 && !d->task.lmtp)
 		say_hello(d, "HELO", DIALOG_HELO);
@@ -134,11 +134,11 @@ screen(struct dialog *d)
 }
 
 static void
-ehlo_ok(struct dialog *d, const struct reply *reply)
+ehlo_ok(struct dialog *d, const struct smtp_reply *reply)
 {
 	d->handshaken = true;
 	if (d->state == DIALOG_EHLO)
-		ehlo_parse(reply, &d->ehlo);
+		smtp_ehlo_parse(reply, &d->ehlo);
 	screen(d);
 	if (step_next_unsettled(d, 0) == d->task.nrcpts)
 		step_say_quit(d);
@@ -147,13 +147,13 @@ ehlo_ok(struct dialog *d, const struct reply *reply)
 }
 
 static void
-abort_over(struct dialog *d, const struct reply *reply UNUSED)
+abort_over(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
 	step_say_quit(d);
 }
 
 static void
-quit_over(struct dialog *d, const struct reply *reply UNUSED)
+quit_over(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
 	d->state = DIALOG_CLOSED;
 }
@@ -202,7 +202,7 @@ dialog_init(struct dialog *d, const struct dialog_task *task,
 	d->task = *task;
 	d->report = report;
 	d->arg = arg;
-	reply_init(&d->parser);
+	smtp_reply_init(&d->parser);
 	for (i = 0; i < task->nrcpts; i++)
 		if (task->rcpts[i].reported)
 			d->rcpts[i].state = RCPT_OVER;
@@ -221,11 +221,11 @@ dialog_done(struct dialog *d)
 	buf_done(&d->out);
 	verdict_done(&d->refusal);
 	verdict_done(&d->end.why);
-	reply_done(&d->parser);
+	smtp_reply_done(&d->parser);
 }
 
 static void
-take_reply(struct dialog *d, const struct reply *reply)
+take_reply(struct dialog *d, const struct smtp_reply *reply)
 {
 	const struct row *row = &rows[d->state];
 	unsigned class = reply->code / 100;
@@ -274,7 +274,7 @@ dialog_feed(struct dialog *d, const char *data, size_t len)
 	int r;
 
 	while (len > 0 && d->state != DIALOG_CLOSED) {
-		r = reply_feed(&d->parser, data, len, &used);
+		r = smtp_reply_feed(&d->parser, data, len, &used);
 		if (r == -EPROTO)
 			step_protocol_error(d, d->parser.error);
 		else if (r < 0)

@@ -19,7 +19,7 @@
 #define DELIVER_SMTP_DIALOG_H
 
 #include "agent/agent.h"
-#include "deliver-smtp/ehlo.h"
+#include "smtp/smtp.h"
 #include "deliver-smtp/verdict.h"
 
 enum dialog_state { /* what the server is to say next */
@@ -78,8 +78,8 @@ struct dialog {
 	/* private below */
 	dialog_report_fn *report;
 	void *arg;
-	struct reply_parser parser;
-	struct ehlo ehlo;
+	struct smtp_reply_parser parser;
+	struct smtp_ehlo ehlo;
 	struct dialog_rcpt *rcpts; /* task.nrcpts of them */
 	uint32_t next;             /* RCPT, DOT: who is replied for next */
 	uint32_t accepted;

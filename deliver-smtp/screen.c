@@ -2,16 +2,16 @@
 
 #include <inttypes.h>
 
-#include "deliver-smtp/path.h"
+#include "smtp/smtp.h"
 
 static bool
 screen_address(const char *address, const char *bad_dsn, const char *peer,
-    const struct ehlo *offered, struct verdict *v)
+    const struct smtp_ehlo *offered, struct verdict *v)
 {
-	if (!path_is_fit(address))
+	if (!smtp_path_is_fit(address))
 		verdict_set(v, AGENT_FAILED, bad_dsn,
 		    "<%s> cannot be sent in SMTP", address);
-	else if (path_is_utf8(address) && !offered->utf8)
+	else if (smtp_path_is_utf8(address) && !offered->utf8)
 		verdict_set(v, AGENT_FAILED, "5.6.7",
 		    "<%s> needs SMTPUTF8, which host %s does not offer",
 		    address, peer);
@@ -22,7 +22,7 @@ screen_address(const char *address, const char *bad_dsn, const char *peer,
 
 bool
 screen_message(const char *sender, uint64_t size, const char *peer,
-    const struct ehlo *offered, struct verdict *v)
+    const struct smtp_ehlo *offered, struct verdict *v)
 {
 	if (offered->size_max == 0 || size <= offered->size_max)
 		return screen_address(sender, "5.1.7", peer, offered, v);
@@ -34,7 +34,7 @@ screen_message(const char *sender, uint64_t size, const char *peer,
 
 bool
 screen_recipient(const char *address, const char *peer,
-    const struct ehlo *offered, struct verdict *v)
+    const struct smtp_ehlo *offered, struct verdict *v)
 {
 	return screen_address(address, "5.1.3", peer, offered, v);
 }

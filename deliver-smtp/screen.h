@@ -3,13 +3,13 @@
 #ifndef DELIVER_SMTP_SCREEN_H
 #define DELIVER_SMTP_SCREEN_H
 
-#include "deliver-smtp/ehlo.h"
+#include "smtp/smtp.h"
 #include "deliver-smtp/verdict.h"
 
 /* Each: true when it is refused, with the reason in *v. */
 bool screen_message(const char *sender, uint64_t size, const char *peer,
-    const struct ehlo *offered, struct verdict *v);
+    const struct smtp_ehlo *offered, struct verdict *v);
 bool screen_recipient(const char *address, const char *peer,
-    const struct ehlo *offered, struct verdict *v);
+    const struct smtp_ehlo *offered, struct verdict *v);
 
 #endif

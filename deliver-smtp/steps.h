@@ -32,7 +32,7 @@ const char *step_command(const struct dialog *d);
 void step_protocol_error(struct dialog *d, const char *what);
 
 /* The transaction's half of the table. */
-typedef void step_fn(struct dialog *d, const struct reply *reply);
+typedef void step_fn(struct dialog *d, const struct smtp_reply *reply);
 step_fn step_mail_ok, step_mail_refused, step_rcpt_ok, step_rcpt_refused,
     step_data_ok, step_data_refused, step_content_ok, step_content_refused,
     step_dot_ok, step_dot_refused;

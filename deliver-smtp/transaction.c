@@ -1,7 +1,7 @@
 #include "deliver-smtp/steps.h"
 
 #include "deliver-smtp/command.h"
-#include "deliver-smtp/path.h"
+#include "smtp/smtp.h"
 
 /* ---- recipients ---- */
 
@@ -83,9 +83,9 @@ needs_utf8(const struct dialog *d)
 
 	for (i = 0; i < d->task.nrcpts; i++)
 		if (d->rcpts[i].state != RCPT_OVER &&
-		    path_is_utf8(d->task.rcpts[i].address))
+		    smtp_path_is_utf8(d->task.rcpts[i].address))
 			return true;
-	return path_is_utf8(d->task.sender);
+	return smtp_path_is_utf8(d->task.sender);
 }
 
 void
@@ -131,13 +131,13 @@ advance(struct dialog *d, uint32_t from)
 }
 
 void
-step_mail_ok(struct dialog *d, const struct reply *reply UNUSED)
+step_mail_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
 	advance(d, 0);
 }
 
 void
-step_mail_refused(struct dialog *d, const struct reply *reply)
+step_mail_refused(struct dialog *d, const struct smtp_reply *reply)
 {
 	verdict_refuse(&d->refusal, reply, d->task.peer, step_command(d));
 	d->refused = true;
@@ -150,7 +150,7 @@ step_mail_refused(struct dialog *d, const struct reply *reply)
 }
 
 void
-step_rcpt_ok(struct dialog *d, const struct reply *reply UNUSED)
+step_rcpt_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
 	if (!d->refused) {
 		d->rcpts[d->next].state = RCPT_TAKEN;
@@ -160,7 +160,7 @@ step_rcpt_ok(struct dialog *d, const struct reply *reply UNUSED)
 }
 
 void
-step_rcpt_refused(struct dialog *d, const struct reply *reply)
+step_rcpt_refused(struct dialog *d, const struct smtp_reply *reply)
 {
 	struct verdict *v = &d->rcpts[d->next].verdict;
 
@@ -177,7 +177,7 @@ step_rcpt_refused(struct dialog *d, const struct reply *reply)
 }
 
 void
-step_data_ok(struct dialog *d, const struct reply *reply UNUSED)
+step_data_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
 	step_release_held(d);
 	d->next = next_taken(d, 0);
@@ -190,7 +190,7 @@ step_data_ok(struct dialog *d, const struct reply *reply UNUSED)
 }
 
 void
-step_data_refused(struct dialog *d, const struct reply *reply)
+step_data_refused(struct dialog *d, const struct smtp_reply *reply)
 {
 	struct verdict v = { 0 };
 
@@ -204,7 +204,7 @@ step_data_refused(struct dialog *d, const struct reply *reply)
 /* An answer before the end of the message. Nothing was accepted, and we are
  * not sure that it is an answer to the message: deferred, dropped. */
 void
-step_content_refused(struct dialog *d, const struct reply *reply)
+step_content_refused(struct dialog *d, const struct smtp_reply *reply)
 {
 	struct verdict v = { 0 };
 
@@ -216,7 +216,7 @@ step_content_refused(struct dialog *d, const struct reply *reply)
 }
 
 void
-step_content_ok(struct dialog *d, const struct reply *reply UNUSED)
+step_content_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
 	step_protocol_error(d, "a reply without a command");
 }
@@ -235,7 +235,7 @@ finish(struct dialog *d, const struct verdict *v)
 }
 
 void
-step_dot_ok(struct dialog *d, const struct reply *reply)
+step_dot_ok(struct dialog *d, const struct smtp_reply *reply)
 {
 	struct verdict v = { 0 };
 
@@ -245,7 +245,7 @@ step_dot_ok(struct dialog *d, const struct reply *reply)
 }
 
 void
-step_dot_refused(struct dialog *d, const struct reply *reply)
+step_dot_refused(struct dialog *d, const struct smtp_reply *reply)
 {
 	struct verdict v = { 0 };
 

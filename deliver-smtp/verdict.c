@@ -10,29 +10,29 @@ verdict_done(struct verdict *v)
 }
 
 static void
-take_code(struct verdict *v, const struct reply *reply)
+take_code(struct verdict *v, const struct smtp_reply *reply)
 {
 	v->outcome = reply->code < 400 ? AGENT_SENT
 	    : reply->code < 500        ? AGENT_DEFERRED
 				       : AGENT_FAILED;
-	reply_dsn(reply, v->dsn);
+	smtp_reply_dsn(reply, v->dsn);
 	buf_reset(&v->text);
 }
 
 void
-verdict_accept(struct verdict *v, const struct reply *reply)
+verdict_accept(struct verdict *v, const struct smtp_reply *reply)
 {
 	take_code(v, reply);
-	(void)reply_text(reply, VERDICT_TEXT_MAX, &v->text);
+	(void)smtp_reply_text(reply, VERDICT_TEXT_MAX, &v->text);
 }
 
 void
-verdict_refuse(struct verdict *v, const struct reply *reply, const char *peer,
-    const char *command)
+verdict_refuse(struct verdict *v, const struct smtp_reply *reply,
+    const char *peer, const char *command)
 {
 	take_code(v, reply);
 	(void)buf_printf(&v->text, "host %s said: ", peer);
-	(void)reply_text(reply, VERDICT_TEXT_MAX, &v->text);
+	(void)smtp_reply_text(reply, VERDICT_TEXT_MAX, &v->text);
 	(void)buf_printf(&v->text, " (in reply to %s)", command);
 }
 

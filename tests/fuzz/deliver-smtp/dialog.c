@@ -10,7 +10,7 @@
 
 #include "base/address.h"
 #include "deliver-smtp/dialog.h"
-#include "deliver-smtp/path.h"
+#include "smtp/smtp.h"
 
 #define RCPTS_MAX 8
 #define TURNS_MAX 64
@@ -149,7 +149,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	for (i = 0; i < ARRAY_LEN(strings); i++)
 		strings[i] = fuzz_string(&in);
-	task.sender = path_is_fit(strings[0]) ? strings[0] : "s@y";
+	task.sender = smtp_path_is_fit(strings[0]) ? strings[0] : "s@y";
 	for (i = 0; i < task.nrcpts; i++)
 		p.rcpts[i].address = address_of(strings[1 + i % 2]);
 	MUST(dialog_init(&p.dialog, &task, on_report, &p) == 0);

@@ -1,4 +1,4 @@
-#include "deliver-smtp/path.h"
+#include "smtp/smtp.h"
 
 #include <errno.h>
 #include <string.h>
@@ -98,7 +98,7 @@ is_domain(const char *s)
 }
 
 bool
-path_is_fit(const char *address)
+smtp_path_is_fit(const char *address)
 {
 	size_t len = strlen(address), local = address_local_len(address), i;
 
@@ -109,12 +109,12 @@ path_is_fit(const char *address)
 }
 
 int
-path_add(struct buf *out, const char *address)
+smtp_path_add(struct buf *out, const char *address)
 {
 	size_t local = address_local_len(address), begin = out->len;
 	int r;
 
-	if (!path_is_fit(address))
+	if (!smtp_path_is_fit(address))
 		return -EINVAL;
 	r = buf_add_char(out, '<');
 	if (r == 0 && *address != '\0')
@@ -129,7 +129,7 @@ path_add(struct buf *out, const char *address)
 }
 
 bool
-path_is_utf8(const char *address)
+smtp_path_is_utf8(const char *address)
 {
 	for (; *address != '\0'; address++)
 		if (is_utf8_octet((unsigned char)*address))

@@ -1,4 +1,4 @@
-#include "deliver-smtp/reply.h"
+#include "smtp/smtp.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 /* Feed in slices of `cut`, each in memory of its own. 1 with *ret_used, 0, or
  * -errno. */
 static int
-feed(struct reply_parser *p, const char *data, size_t len, size_t cut,
+feed(struct smtp_reply_parser *p, const char *data, size_t len, size_t cut,
     size_t *ret_used)
 {
 	size_t i, n, used;
@@ -20,7 +20,7 @@ feed(struct reply_parser *p, const char *data, size_t len, size_t cut,
 		n = len - i < cut ? len - i : cut;
 		copy = malloc(n);
 		memcpy(copy, data + i, n);
-		r = reply_feed(p, copy, n, &used);
+		r = smtp_reply_feed(p, copy, n, &used);
 		free(copy);
 		if (r != 0) {
 			if (r == 1)
@@ -91,18 +91,18 @@ Test(reply, N6_table)
 
 	for (i = 0; i < ARRAY_LEN(rows); i++)
 		for (k = 0; k < ARRAY_LEN(cuts); k++) {
-			struct reply_parser p;
+			struct smtp_reply_parser p;
 			struct buf text = { 0 };
-			char dsn[DSN_SIZE];
+			char dsn[SMTP_DSN_SIZE];
 			int r;
 
-			reply_init(&p);
+			smtp_reply_init(&p);
 			r = feed(&p, rows[i].in, rows[i].len, cuts[k], &used);
 			cr_expect_eq(
 			    r, rows[i].want, "%s: %d", rows[i].name, r);
 			if (r == 1) {
-				reply_dsn(&p.reply, dsn);
-				reply_text(&p.reply, 100, &text);
+				smtp_reply_dsn(&p.reply, dsn);
+				smtp_reply_text(&p.reply, 100, &text);
 				cr_expect_eq(used, rows[i].len);
 				cr_expect_str_eq(dsn, rows[i].dsn, "%s: %s",
 				    rows[i].name, dsn);
@@ -110,25 +110,25 @@ Test(reply, N6_table)
 				    "%s: %s", rows[i].name, buf_str(&text));
 			}
 			buf_done(&text);
-			reply_done(&p);
+			smtp_reply_done(&p);
 		}
 }
 
 Test(reply, one_after_the_other)
 {
 	static const char in[] = "250-a\r\n250 b\r\n354 go\r\n";
-	struct reply_parser p;
+	struct smtp_reply_parser p;
 	size_t used = 0;
 
-	reply_init(&p);
-	cr_assert_eq(reply_feed(&p, in, sizeof(in) - 1, &used), 1);
+	smtp_reply_init(&p);
+	cr_assert_eq(smtp_reply_feed(&p, in, sizeof(in) - 1, &used), 1);
 	cr_expect_eq(used, 14);
 	cr_expect_eq(p.reply.code, 250);
 	cr_expect_str_eq(buf_str(&p.reply.text), "a\nb\n");
-	cr_assert_eq(reply_feed(&p, in + 14, sizeof(in) - 15, &used), 1);
+	cr_assert_eq(smtp_reply_feed(&p, in + 14, sizeof(in) - 15, &used), 1);
 	cr_expect_eq(p.reply.code, 354);
 	cr_expect_str_eq(buf_str(&p.reply.text), "go\n");
-	reply_done(&p);
+	smtp_reply_done(&p);
 }
 
 /* Feed the same over and over, until it is refused; how much that took. */
@@ -136,18 +136,18 @@ static size_t
 feed_without_end(const char *piece)
 {
 	size_t total = 0, used = 0, len = strlen(piece);
-	struct reply_parser p;
+	struct smtp_reply_parser p;
 	int r = 0;
 
-	reply_init(&p);
+	smtp_reply_init(&p);
 	while (r == 0 && total < (1 << 24)) {
-		r = reply_feed(&p, piece, len, &used);
-		cr_assert_leq(p.reply.text.cap, 4 * REPLY_TEXT_MAX);
+		r = smtp_reply_feed(&p, piece, len, &used);
+		cr_assert_leq(p.reply.text.cap, 4 * SMTP_REPLY_TEXT_MAX);
 		total += len;
 	}
 	cr_expect_eq(r, -EPROTO);
 	cr_expect_not_null(p.error);
-	reply_done(&p);
+	smtp_reply_done(&p);
 	return total;
 }
 
@@ -155,36 +155,36 @@ Test(reply, N6_without_end_in_bounded_memory)
 {
 	cr_expect_leq(
 	    feed_without_end("250 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
-	    REPLY_LINE_MAX + 64);
+	    SMTP_REPLY_LINE_MAX + 64);
 	cr_expect_leq(feed_without_end("250-a\r\n"),
-	    (REPLY_LINES_MAX + 1) * strlen("250-a\r\n"));
+	    (SMTP_REPLY_LINES_MAX + 1) * strlen("250-a\r\n"));
 	cr_expect_leq(
 	    feed_without_end("250-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 			     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 			     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"),
-	    REPLY_TEXT_MAX + REPLY_TEXT_MAX / 8);
-	cr_expect_leq(feed_without_end("\r"), REPLY_LINE_MAX + 64);
-	cr_expect_leq(feed_without_end("x"), REPLY_LINE_MAX + 64);
+	    SMTP_REPLY_TEXT_MAX + SMTP_REPLY_TEXT_MAX / 8);
+	cr_expect_leq(feed_without_end("\r"), SMTP_REPLY_LINE_MAX + 64);
+	cr_expect_leq(feed_without_end("x"), SMTP_REPLY_LINE_MAX + 64);
 }
 
 Test(reply, text_is_cut)
 {
-	struct reply_parser p;
+	struct smtp_reply_parser p;
 	struct buf text = { 0 };
 	size_t used = 0;
 	int i;
 
-	reply_init(&p);
+	smtp_reply_init(&p);
 	for (i = 0; i < 100; i++)
 		cr_assert_eq(
 		    feed(&p, BYTES("550-some words of no use\r\n"), 7, &used),
 		    0);
 	cr_assert_eq(feed(&p, BYTES("550 x\r\n"), 7, &used), 1);
-	reply_text(&p.reply, 50, &text);
+	smtp_reply_text(&p.reply, 50, &text);
 	cr_expect_leq(text.len, 52);
 	cr_expect_geq(text.len, 48);
 	buf_done(&text);
-	reply_done(&p);
+	smtp_reply_done(&p);
 }
 
 /* Whatever comes in, in whatever slices: the same comes of it. */
@@ -194,7 +194,7 @@ Test(reply, N6_any_octets)
 	unsigned round;
 
 	for (round = 0; round < 3000; round++) {
-		struct reply_parser one, two;
+		struct smtp_reply_parser one, two;
 		char in[64];
 		size_t len, i, used_one = 0, used_two = 0;
 		int r;
@@ -205,8 +205,8 @@ Test(reply, N6_any_octets)
 			in[i] = hard[(size_t)rand() % (sizeof(hard) - 1)];
 		if (len > 4 && round % 2 == 0)
 			memcpy(in, "250-", 4);
-		reply_init(&one);
-		reply_init(&two);
+		smtp_reply_init(&one);
+		smtp_reply_init(&two);
 		r = feed(&one, in, len, 1, &used_one);
 		cr_expect_eq(r, feed(&two, in, len, SIZE_MAX, &used_two));
 		cr_expect_eq(used_one, used_two);
@@ -216,7 +216,7 @@ Test(reply, N6_any_octets)
 			cr_expect_str_eq(
 			    buf_str(&one.reply.text), buf_str(&two.reply.text));
 		}
-		reply_done(&one);
-		reply_done(&two);
+		smtp_reply_done(&one);
+		smtp_reply_done(&two);
 	}
 }

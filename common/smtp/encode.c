@@ -1,4 +1,4 @@
-#include "deliver-smtp/encode.h"
+#include "smtp/smtp.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ utf8_promise(unsigned char c)
 }
 
 static char *
-put_line_end(struct encode *e, char *out)
+put_line_end(struct smtp_encode *e, char *out)
 {
 	e->column = 0;
 	memcpy(out, "\r\n", 2);
@@ -19,9 +19,9 @@ put_line_end(struct encode *e, char *out)
 
 /* One octet of a line. */
 static char *
-put_octet(struct encode *e, unsigned char c, char *out)
+put_octet(struct smtp_encode *e, unsigned char c, char *out)
 {
-	if (e->column + utf8_promise(c) > ENCODE_LINE_MAX) {
+	if (e->column + utf8_promise(c) > SMTP_LINE_MAX) {
 		out = put_line_end(e, out);
 		*out++ = ' ';
 		e->column = 1;
@@ -35,7 +35,7 @@ put_octet(struct encode *e, unsigned char c, char *out)
 
 /* A CR that was kept back, now that c follows it. */
 static char *
-settle_cr(struct encode *e, unsigned char c, char *out)
+settle_cr(struct smtp_encode *e, unsigned char c, char *out)
 {
 	if (!e->cr)
 		return out;
@@ -46,9 +46,9 @@ settle_cr(struct encode *e, unsigned char c, char *out)
 /* How many octets from p on are plain: no line ends, no dot to be doubled, and
  * the line has room for them whatever they are. */
 static size_t
-plain_run(const struct encode *e, const char *p, size_t len)
+plain_run(const struct smtp_encode *e, const char *p, size_t len)
 {
-	size_t room = ENCODE_LINE_MAX - 3, i;
+	size_t room = SMTP_LINE_MAX - 3, i;
 
 	if (e->cr || e->column == 0 || e->column >= room)
 		return 0;
@@ -61,7 +61,7 @@ plain_run(const struct encode *e, const char *p, size_t len)
 }
 
 size_t
-encode_feed(struct encode *e, const char *data, size_t len, char *out)
+smtp_encode_feed(struct smtp_encode *e, const char *data, size_t len, char *out)
 {
 	char *const begin = out;
 	size_t i = 0, run;
@@ -89,7 +89,7 @@ encode_feed(struct encode *e, const char *data, size_t len, char *out)
 }
 
 size_t
-encode_end(struct encode *e, char *out)
+smtp_encode_end(struct smtp_encode *e, char *out)
 {
 	char *const begin = out;
 

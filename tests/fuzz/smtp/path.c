@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/address.h"
-#include "deliver-smtp/path.h"
+#include "smtp/smtp.h"
 
 /* The local part without its quotes and escapes. */
 static void
@@ -88,8 +88,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r;
 
 	MUST(buf_add_str(&out, "RCPT TO:") == 0);
-	r = path_add(&out, address);
-	MUST(path_is_fit(address) == (r == 0));
+	r = smtp_path_add(&out, address);
+	MUST(smtp_path_is_fit(address) == (r == 0));
 	if (r < 0) {
 		MUST(r == -EINVAL && strcmp(out.data, "RCPT TO:") == 0);
 	} else {

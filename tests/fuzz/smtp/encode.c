@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deliver-smtp/encode.h"
+#include "smtp/smtp.h"
 
 #define STRETCHED_MAX 3000
 
 static void
-feed(struct encode *e, const char *data, size_t len, struct buf *out)
+feed(struct smtp_encode *e, const char *data, size_t len, struct buf *out)
 {
-	char *in = malloc(len + 1), *to = malloc(ENCODE_MAX(len));
+	char *in = malloc(len + 1), *to = malloc(SMTP_ENCODE_MAX(len));
 	size_t n;
 
 	MUST(in != NULL && to != NULL);
 	memcpy(in, data, len);
-	n = encode_feed(e, in, len, to);
-	MUST(n <= ENCODE_MAX(len));
+	n = smtp_encode_feed(e, in, len, to);
+	MUST(n <= SMTP_ENCODE_MAX(len));
 	MUST(buf_add(out, to, n) == 0);
 	free(in);
 	free(to);
@@ -27,15 +27,15 @@ feed(struct encode *e, const char *data, size_t len, struct buf *out)
 static void
 encode(const char *data, size_t len, size_t piece, struct buf *out)
 {
-	char end[ENCODE_MAX(0)];
-	struct encode e = { 0 };
+	char end[SMTP_ENCODE_MAX(0)];
+	struct smtp_encode e = { 0 };
 	size_t at, n;
 
 	for (at = 0; at < len; at += n) {
 		n = len - at < piece ? len - at : piece;
 		feed(&e, data + at, n, out);
 	}
-	n = encode_end(&e, end);
+	n = smtp_encode_end(&e, end);
 	MUST(n <= sizeof(end));
 	MUST(buf_add(out, end, n) == 0);
 }

@@ -6,16 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deliver-smtp/ehlo.h"
-#include "deliver-smtp/reply.h"
+#include "smtp/smtp.h"
 
 static void
-check_dsn(const struct reply *reply)
+check_dsn(const struct smtp_reply *reply)
 {
-	char dsn[DSN_SIZE];
+	char dsn[SMTP_DSN_SIZE];
 
 	FUZZ_FILL(dsn);
-	reply_dsn(reply, dsn);
+	smtp_reply_dsn(reply, dsn);
 	MUST(memchr(dsn, '\0', sizeof(dsn)) != NULL);
 	MUST(dsn[0] == (char)('0' + reply->code / 100) && dsn[1] == '.');
 	MUST(strspn(dsn, "0123456789.") == strlen(dsn) && strlen(dsn) >= 5);
@@ -23,13 +22,13 @@ check_dsn(const struct reply *reply)
 
 /* A keyword counts on a line of its own, behind the first. */
 static void
-check_ehlo(const struct reply *reply)
+check_ehlo(const struct smtp_reply *reply)
 {
 	const char *text = buf_str(&reply->text);
-	struct ehlo ehlo;
+	struct smtp_ehlo ehlo;
 
 	FUZZ_FILL(ehlo);
-	ehlo_parse(reply, &ehlo);
+	smtp_ehlo_parse(reply, &ehlo);
 	if (reply->lines < 2 || strcasestr(text, "\nPIPELINING") == NULL)
 		MUST(!ehlo.pipelining || strlen(text) != reply->text.len);
 	if (reply->lines < 2)
@@ -39,15 +38,15 @@ check_ehlo(const struct reply *reply)
 }
 
 static void
-check_reply(const struct reply *reply, size_t max)
+check_reply(const struct smtp_reply *reply, size_t max)
 {
 	struct buf text = { 0 };
 
 	MUST(reply->code >= 200 && reply->code < 600);
-	MUST(reply->lines >= 1 && reply->lines <= REPLY_LINES_MAX);
-	MUST(reply->text.len <= REPLY_TEXT_MAX);
+	MUST(reply->lines >= 1 && reply->lines <= SMTP_REPLY_LINES_MAX);
+	MUST(reply->text.len <= SMTP_REPLY_TEXT_MAX);
 	check_dsn(reply);
-	MUST(reply_text(reply, max, &text) == 0);
+	MUST(smtp_reply_text(reply, max, &text) == 0);
 	MUST(fuzz_is_shown(buf_str(&text), text.len));
 	MUST(text.len <= (max < 3 ? 3 : max + 1));
 	check_ehlo(reply);
@@ -58,18 +57,18 @@ check_reply(const struct reply *reply, size_t max)
 static int
 feed(const char *s, size_t len, size_t piece, size_t max, struct buf *out)
 {
-	struct reply_parser p;
+	struct smtp_reply_parser p;
 	size_t at = 0, used = 0;
 	int r = 0;
 
-	reply_init(&p);
+	smtp_reply_init(&p);
 	while (at < len && r >= 0) {
 		size_t n = len - at < piece ? len - at : piece;
 		char *copy = malloc(n);
 
 		MUST(copy != NULL);
 		memcpy(copy, s + at, n);
-		r = reply_feed(&p, copy, n, &used);
+		r = smtp_reply_feed(&p, copy, n, &used);
 		free(copy);
 		if (r < 0)
 			break;
@@ -83,8 +82,8 @@ feed(const char *s, size_t len, size_t piece, size_t max, struct buf *out)
 		}
 	}
 	MUST(r >= 0 || (r == -EPROTO && p.error != NULL));
-	MUST(p.reply.text.cap <= (size_t)4 * REPLY_TEXT_MAX);
-	reply_done(&p);
+	MUST(p.reply.text.cap <= (size_t)4 * SMTP_REPLY_TEXT_MAX);
+	smtp_reply_done(&p);
 	return r < 0 ? r : 0;
 }
 

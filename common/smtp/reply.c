@@ -1,4 +1,4 @@
-#include "deliver-smtp/reply.h"
+#include "smtp/smtp.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,19 +7,19 @@
 #include "base/text.h"
 
 void
-reply_init(struct reply_parser *p)
+smtp_reply_init(struct smtp_reply_parser *p)
 {
 	memset(p, 0, sizeof(*p));
 }
 
 void
-reply_done(struct reply_parser *p)
+smtp_reply_done(struct smtp_reply_parser *p)
 {
 	buf_done(&p->reply.text);
 }
 
 static int
-bad(struct reply_parser *p, const char *error)
+bad(struct smtp_reply_parser *p, const char *error)
 {
 	p->error = error;
 	return -EPROTO;
@@ -46,7 +46,7 @@ line_code(const char *line, size_t len)
 
 /* A line without its end: 1 when it is the last of its reply. */
 static int
-take_line(struct reply_parser *p, const char *line, size_t len)
+take_line(struct smtp_reply_parser *p, const char *line, size_t len)
 {
 	unsigned code = line_code(line, len);
 	size_t text = len > 3 ? len - 4 : 0;
@@ -55,8 +55,8 @@ take_line(struct reply_parser *p, const char *line, size_t len)
 		return bad(p, "a reply that is none");
 	if (p->reply.lines > 0 && code != p->reply.code)
 		return bad(p, "the code changes within a reply");
-	if (p->reply.lines == REPLY_LINES_MAX ||
-	    p->reply.text.len + text + 1 > REPLY_TEXT_MAX)
+	if (p->reply.lines == SMTP_REPLY_LINES_MAX ||
+	    p->reply.text.len + text + 1 > SMTP_REPLY_TEXT_MAX)
 		return bad(p, "a reply without end");
 	if (buf_add(&p->reply.text, line + len - text, text) < 0 ||
 	    buf_add_char(&p->reply.text, '\n') < 0)
@@ -67,7 +67,7 @@ take_line(struct reply_parser *p, const char *line, size_t len)
 }
 
 static int
-end_line(struct reply_parser *p)
+end_line(struct smtp_reply_parser *p)
 {
 	size_t len = p->line_len;
 
@@ -78,8 +78,8 @@ end_line(struct reply_parser *p)
 }
 
 int
-reply_feed(
-    struct reply_parser *p, const char *data, size_t len, size_t *ret_used)
+smtp_reply_feed(
+    struct smtp_reply_parser *p, const char *data, size_t len, size_t *ret_used)
 {
 	size_t i;
 	int r;
@@ -111,14 +111,19 @@ reply_feed(
 
 /* ---- enhanced status codes ---- */
 
-/* The length of "D.D{1,3}.D{1,3}" of that class at s, 0 for none. */
-static size_t
-dsn_len(const char *s, size_t len, char class)
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+size_t
+smtp_dsn_len(const char *s, size_t len)
 {
 	size_t i = 1;
 	int part;
 
-	if (len < 5 || s[0] != class)
+	if (len < 5 || (s[0] != '2' && s[0] != '4' && s[0] != '5'))
 		return 0;
 	for (part = 0; part < 2; part++) {
 		size_t begin = i + 1;
@@ -130,7 +135,14 @@ dsn_len(const char *s, size_t len, char class)
 		if (i == begin || i - begin > 3)
 			return 0;
 	}
-	return i == len || s[i] == ' ' || s[i] == '\n' || s[i] == '\r' ? i : 0;
+	return i == len || is_blank(s[i]) ? i : 0;
+}
+
+/* The length of a code of that class. */
+static size_t
+class_dsn_len(const char *s, size_t len, char class)
+{
+	return len > 0 && s[0] == class ? smtp_dsn_len(s, len) : 0;
 }
 
 /* RFC 5248 section 2.4 and the meaning of the codes in RFC 5321. */
@@ -163,11 +175,11 @@ static const struct {
 };
 
 void
-reply_dsn(const struct reply *reply, char ret_dsn[DSN_SIZE])
+smtp_reply_dsn(const struct smtp_reply *reply, char ret_dsn[SMTP_DSN_SIZE])
 {
 	char class = (char)('0' + reply->code / 100);
 	const char *text = buf_str(&reply->text);
-	size_t len = dsn_len(text, reply->text.len, class), i;
+	size_t len = class_dsn_len(text, reply->text.len, class), i;
 
 	if (len > 0) {
 		memcpy(ret_dsn, text, len);
@@ -176,10 +188,10 @@ reply_dsn(const struct reply *reply, char ret_dsn[DSN_SIZE])
 	}
 	for (i = 0; i < ARRAY_LEN(code_dsn); i++)
 		if (code_dsn[i].code == reply->code) {
-			snprintf(ret_dsn, DSN_SIZE, "%s", code_dsn[i].dsn);
+			snprintf(ret_dsn, SMTP_DSN_SIZE, "%s", code_dsn[i].dsn);
 			return;
 		}
-	snprintf(ret_dsn, DSN_SIZE, "%c.0.0", class);
+	snprintf(ret_dsn, SMTP_DSN_SIZE, "%c.0.0", class);
 }
 
 /* ---- text ---- */
@@ -188,13 +200,13 @@ reply_dsn(const struct reply *reply, char ret_dsn[DSN_SIZE])
 static size_t
 skip_dsn(const char *line, size_t len, char class)
 {
-	size_t n = dsn_len(line, len, class);
+	size_t n = class_dsn_len(line, len, class);
 
 	return n < len && n > 0 && line[n] == ' ' ? n + 1 : n;
 }
 
 int
-reply_text(const struct reply *reply, size_t max, struct buf *out)
+smtp_reply_text(const struct smtp_reply *reply, size_t max, struct buf *out)
 {
 	char class = (char)('0' + reply->code / 100);
 	const char *p = buf_str(&reply->text), *end = p + reply->text.len;

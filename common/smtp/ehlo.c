@@ -1,4 +1,4 @@
-#include "deliver-smtp/ehlo.h"
+#include "smtp/smtp.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,25 +7,25 @@
 #include "base/num.h"
 
 static void
-set_pipelining(struct ehlo *ehlo, const char *value UNUSED)
+set_pipelining(struct smtp_ehlo *ehlo, const char *value UNUSED)
 {
 	ehlo->pipelining = true;
 }
 
 static void
-set_eight_bit(struct ehlo *ehlo, const char *value UNUSED)
+set_eight_bit(struct smtp_ehlo *ehlo, const char *value UNUSED)
 {
 	ehlo->eight_bit = true;
 }
 
 static void
-set_utf8(struct ehlo *ehlo, const char *value UNUSED)
+set_utf8(struct smtp_ehlo *ehlo, const char *value UNUSED)
 {
 	ehlo->utf8 = true;
 }
 
 static void
-set_size(struct ehlo *ehlo, const char *value)
+set_size(struct smtp_ehlo *ehlo, const char *value)
 {
 	ehlo->size = true;
 	if (num_u64(value, 0, UINT64_MAX, &ehlo->size_max) < 0)
@@ -34,7 +34,7 @@ set_size(struct ehlo *ehlo, const char *value)
 
 static const struct {
 	const char *name;
-	void (*set)(struct ehlo *ehlo, const char *value);
+	void (*set)(struct smtp_ehlo *ehlo, const char *value);
 } keywords[] = {
 	{ "PIPELINING", set_pipelining },
 	{ "SIZE", set_size },
@@ -43,7 +43,7 @@ static const struct {
 };
 
 static void
-take_keyword(struct ehlo *ehlo, const char *line, size_t len)
+take_keyword(struct smtp_ehlo *ehlo, const char *line, size_t len)
 {
 	char copy[64], *value;
 	size_t i;
@@ -62,7 +62,7 @@ take_keyword(struct ehlo *ehlo, const char *line, size_t len)
 }
 
 void
-ehlo_parse(const struct reply *reply, struct ehlo *ret_ehlo)
+smtp_ehlo_parse(const struct smtp_reply *reply, struct smtp_ehlo *ret_ehlo)
 {
 	const char *p = buf_str(&reply->text), *end = p + reply->text.len;
 	bool first = true; /* the name of the server */

@@ -1,4 +1,4 @@
-#include "deliver-smtp/encode.h"
+#include "smtp/smtp.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -10,14 +10,14 @@
 /* ---- encode in slices, each in memory of its own ---- */
 
 static void
-feed(struct encode *e, const char *data, size_t len, struct buf *out)
+feed(struct smtp_encode *e, const char *data, size_t len, struct buf *out)
 {
-	char *in = malloc(len + 1), *to = malloc(ENCODE_MAX(len));
+	char *in = malloc(len + 1), *to = malloc(SMTP_ENCODE_MAX(len));
 	size_t n;
 
 	memcpy(in, data, len);
-	n = encode_feed(e, in, len, to);
-	cr_assert_leq(n, ENCODE_MAX(len));
+	n = smtp_encode_feed(e, in, len, to);
+	cr_assert_leq(n, SMTP_ENCODE_MAX(len));
 	buf_add(out, to, n);
 	free(in);
 	free(to);
@@ -26,8 +26,8 @@ feed(struct encode *e, const char *data, size_t len, struct buf *out)
 static void
 encode(const char *data, size_t len, size_t slice, struct buf *out)
 {
-	struct encode e = { 0 };
-	char *end = malloc(ENCODE_MAX(0));
+	struct smtp_encode e = { 0 };
+	char *end = malloc(SMTP_ENCODE_MAX(0));
 	size_t i, n;
 
 	buf_reset(out);
@@ -35,8 +35,8 @@ encode(const char *data, size_t len, size_t slice, struct buf *out)
 		n = len - i < slice ? len - i : slice;
 		feed(&e, data + i, n, out);
 	}
-	n = encode_end(&e, end);
-	cr_assert_leq(n, ENCODE_MAX(0));
+	n = smtp_encode_end(&e, end);
+	cr_assert_leq(n, SMTP_ENCODE_MAX(0));
 	buf_add(out, end, n);
 	free(end);
 }

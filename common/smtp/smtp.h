@@ -1,0 +1,133 @@
+/* smtp/smtp.h - the words of SMTP and LMTP, for both ends: pure functions, no
+ * socket, no clock.
+ *
+ *	reply.c   replies: reading them in bounded memory, status codes, text
+ *	ehlo.c    what a server offers in its answer to EHLO or LHLO
+ *	path.c    an envelope address as the argument of MAIL and RCPT
+ *	encode.c  message content as it goes over the wire
+ *
+ * Soft: -errno. Nothing here logs; buffers are the caller's.
+ */
+#ifndef SMTP_SMTP_H
+#define SMTP_SMTP_H
+
+#include "base/buf.h"
+
+/* ---- enhanced status codes (RFC 3463) ---- */
+
+#define SMTP_DSN_SIZE 12 /* "5.999.999" with the NUL */
+
+/* The length of the code at the start of s: a class of 2, 4 or 5, and twice a
+ * dot with one to three digits, then a blank, a line end or the end of s. 0:
+ * there is none. */
+size_t smtp_dsn_len(const char *s, size_t len);
+
+/* ---- replies ----
+ *
+ * A line is three digits, the first 2 to 5, then a blank or `-` and text, or
+ * nothing; it ends with CRLF or a bare LF. Anything else, a code that changes
+ * within a reply, a line above SMTP_REPLY_LINE_MAX or a reply above
+ * SMTP_REPLY_LINES_MAX lines or SMTP_REPLY_TEXT_MAX octets is -EPROTO: the two
+ * sides do not understand each other and the connection must be dropped.
+ *
+ * Text is kept as it came; smtp_reply_text() cleans it. The parser owns the
+ * reply, which is valid until the next smtp_reply_feed(). */
+
+#define SMTP_REPLY_LINE_MAX  2048 /* RFC 5321: 512; extensions have more */
+#define SMTP_REPLY_LINES_MAX 256
+#define SMTP_REPLY_TEXT_MAX  16384
+
+struct smtp_reply {
+	unsigned code;   /* 200 to 599 */
+	struct buf text; /* after the code, lines ended by LF */
+	unsigned lines;
+};
+
+struct smtp_reply_parser {
+	struct smtp_reply reply;
+	bool whole; /* reply was given out, the next octet begins another */
+	size_t line_len;
+	char line[SMTP_REPLY_LINE_MAX];
+	const char *error; /* what was wrong, for -EPROTO */
+};
+
+void smtp_reply_init(struct smtp_reply_parser *p);
+void smtp_reply_done(struct smtp_reply_parser *p);
+
+/* Take octets up to the end of one reply. 1: p->reply is whole, *ret_used
+ * octets were taken; 0: all were taken, more are needed; -EPROTO as above,
+ * -ENOMEM. */
+int smtp_reply_feed(struct smtp_reply_parser *p, const char *data, size_t len,
+    size_t *ret_used);
+
+/* The enhanced status code (RFC 2034) that the reply carries, if its class is
+ * the code's, else one that fits the code (RFC 3463, RFC 5248). */
+void
+smtp_reply_dsn(const struct smtp_reply *reply, char ret_dsn[SMTP_DSN_SIZE]);
+/* Append "550 5.1.1 text": lines joined by a blank, codes that repeat left
+ * out, cleaned, at most max octets of text. -ENOMEM. */
+int
+smtp_reply_text(const struct smtp_reply *reply, size_t max, struct buf *out);
+
+/* ---- EHLO ---- */
+
+struct smtp_ehlo {
+	bool pipelining;   /* RFC 2920 */
+	bool eight_bit;    /* 8BITMIME, RFC 6152 */
+	bool utf8;         /* SMTPUTF8, RFC 6531 */
+	bool size;         /* SIZE, RFC 1870 */
+	uint64_t size_max; /* 0: no limit is told */
+};
+
+/* Keywords without case; a keyword that is unknown or not well-formed is
+ * ignored. */
+void
+smtp_ehlo_parse(const struct smtp_reply *reply, struct smtp_ehlo *ret_ehlo);
+
+/* ---- paths ---- */
+
+/* Append `<address>`; "" gives `<>`. A local part that is neither a dot-string
+ * nor a quoted string (RFC 5321 section 4.1.2) is quoted, so that no address
+ * can end the path and begin a parameter. -EINVAL, nothing added: the domain
+ * has an octet that no quoting makes fit; -ENOMEM. */
+int smtp_path_add(struct buf *out, const char *address);
+/* Would smtp_path_add() take the address? */
+bool smtp_path_is_fit(const char *address);
+/* Does the address need SMTPUTF8 (RFC 6531)? */
+bool smtp_path_is_utf8(const char *address);
+
+/* ---- content ----
+ *
+ * How the input is cut into slices never changes the output. docs/DELIVERY.md,
+ * "Content", has the normal form:
+ *
+ *   CRLF, LF          CRLF
+ *   a CR before none  a blank, as Postfix has it: CR and LF are never sent but
+ *                     as CRLF, and a line is never made of one (a header field
+ *                     cannot be smuggled in)
+ *   "." first         ".." (RFC 5321 section 4.5.2)
+ *   a longer line     folded after at most 998 octets by CRLF and a blank, not
+ *                     inside a UTF-8 character
+ *   no last line end  CRLF is added
+ *   all else, NUL     as it is
+ *
+ * Cannot fail; owns nothing. */
+
+/* RFC 5321 section 4.5.3.1.6: 1000 with the line end. */
+#define SMTP_LINE_MAX        998
+/* Room for what `len` octets can become; the end needs SMTP_ENCODE_MAX(0). */
+#define SMTP_ENCODE_MAX(len) (3 * (len) + 16)
+
+struct smtp_encode {
+	size_t column; /* octets in this line, without the dot put before it */
+	bool cr;       /* a CR came last, its fate depends on what follows */
+};
+
+/* Encode the next slice into out, which has room for SMTP_ENCODE_MAX(len); the
+ * number of octets written. */
+size_t smtp_encode_feed(
+    struct smtp_encode *e, const char *data, size_t len, char *out);
+/* The last line end where it is missing, and the dot that ends the message. */
+size_t smtp_encode_end(struct smtp_encode *e, char *out);
+
+#endif
