@@ -104,12 +104,17 @@ bool spool_is_closed_at(const char *base, uint32_t queue);
  * More than max are not counted. */
 int spool_list(const char *base, uint32_t *ret_queues, size_t max);
 
-/* A queue of an earlier version: gate/ is made, drops in the old maildrop/,
- * which anybody could write to, are copied behind it, and the old directory
- * goes. By the supervisor, before spool_open(); nothing is done where nothing
- * is to do. -errno: what could not be moved stays, and nobody can add to it. */
-int spool_upgrade(
-    const char *base, uint32_t queue, const struct spool_owner *owner);
+/* Bring a queue of an earlier version to this one: gate/ is made, drops in the
+ * old maildrop/, which anybody could write to, are copied behind it, and the old
+ * directory goes. The supervisor calls this before spool_open(); on a queue of
+ * this version nothing is done. A drop above `largest` bytes (0: none), or one
+ * that is mostly a hole, goes to corrupt/ uncopied. -errno: what could not be
+ * moved stays where no user can add to it. */
+int spool_upgrade(const char *base, uint32_t queue,
+    const struct spool_owner *owner, uint64_t largest);
+/* The size of the largest queue file under these limits of a submission; 0: no
+ * limit of content. */
+uint64_t spool_largest(uint64_t max_content, uint32_t max_rcpts);
 
 #define SPOOL_PATH_MAX 48
 /* "incoming/7/4711" relative to the queue's directory. */

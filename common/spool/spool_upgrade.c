@@ -1,4 +1,5 @@
-/* From a maildrop/ that anybody could write to, to the one behind the gate. */
+/* The move of drops from a maildrop/ that anybody could write to, as earlier
+ * versions had it, to the maildrop/ behind the gate. */
 #include "spool/spool.h"
 
 #include <dirent.h>
@@ -12,15 +13,21 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "spool/accept.h"
 #include "spool/format.h"
 #include "spool/marker.h"
 
-#define OLD_NAME "maildrop"
-#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define CHUNK    65536
+#define OLD_NAME   "maildrop"
+#define OPEN_DIR   (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define CHUNK      65536
+/* A file above this size that has a block for less than one byte in SPARSE is a
+ * hole and no mail: copying it would fill the disk with nothing. */
+#define SPARSE_MIN (1 << 20)
+#define SPARSE     8
 
 struct upgrade {
 	const struct spool_owner *owner;
+	uint64_t largest;      /* bytes of a drop that is copied; 0: any */
 	int from, to, corrupt; /* directories */
 };
 
@@ -43,8 +50,8 @@ copy_bytes(int from, int to, uint64_t size)
 	return r;
 }
 
-/* The copy is what counts: a user who still has the old file open for writing
- * can change that one only. */
+/* The copy is verified, not the old file: a user who still has the old file
+ * open for writing can change that one only. */
 static int
 check_copy(int fd, uid_t uid)
 {
@@ -75,8 +82,8 @@ fill_copy(const struct upgrade *u, int from, int to, const struct stat *st)
 	return r;
 }
 
-/* The old inode names the copy: after a crash the same name is met again, and
- * no second message is made. */
+/* The copy is named by the old inode, so that a copy that is made again after a
+ * crash has the same name, and no second message. */
 static int
 copy_drop(const struct upgrade *u, int from, const struct stat *st)
 {
@@ -101,6 +108,20 @@ copy_drop(const struct upgrade *u, int from, const struct stat *st)
 	return r;
 }
 
+/* What would cost more than a message may, before any of it is copied. */
+static int
+judge_size(const struct upgrade *u, const struct stat *st)
+{
+	const uint64_t size = (uint64_t)st->st_size;
+	const uint64_t stored = (uint64_t)st->st_blocks * 512;
+
+	if (u->largest != 0 && size > u->largest)
+		return format_damaged("larger than a message may be");
+	if (size > SPARSE_MIN && stored < size / SPARSE)
+		return format_damaged("a hole");
+	return 0;
+}
+
 static int
 take_drop(const struct upgrade *u, const char *name)
 {
@@ -114,16 +135,17 @@ take_drop(const struct upgrade *u, const char *name)
 		r = format_damaged("not a regular file");
 	if (r == 0)
 		r = spool_file_settled(fd);
-	/* Before anything large is read: a sparse file has no trailer. */
 	if (r == 0)
 		r = queue_file_read(fd, &file);
+	if (r == 0)
+		r = judge_size(u, &st);
 	if (r == 0)
 		r = copy_drop(u, fd, &st);
 	io_close(&fd);
 	return r;
 }
 
-/* A file that is no message is kept for a person, under its own name. */
+/* A file that is no message is kept for the operator, named by its inode. */
 static int
 put_aside(const struct upgrade *u, const char *name)
 {
@@ -151,7 +173,7 @@ take_one(const struct upgrade *u, const char *name)
 	return r;
 }
 
-/* The first error; the others are tried nevertheless. */
+/* Each drop is tried; the first error is returned. */
 static int
 take_all(const struct upgrade *u)
 {
@@ -174,20 +196,21 @@ take_all(const struct upgrade *u)
 	return bad;
 }
 
-/* Closed first: nobody adds to it, or takes from it, while it is read. */
+/* Users lose their access first, so that the directory does not change while it
+ * is read. */
 static int
-close_old(int queue, int old, const struct spool_owner *owner)
+empty_old(int queue, int old, struct upgrade u)
 {
-	struct upgrade u = { .owner = owner, .from = old };
 	int r = fchmod(old, 0700) < 0 ? -errno : 0;
 
+	u.from = old;
 	u.to = openat(queue, spool_dirs[SPOOL_MAILDROP].name, OPEN_DIR);
 	u.corrupt = openat(queue, spool_dirs[SPOOL_CORRUPT].name, OPEN_DIR);
 	if (r == 0 && (u.to < 0 || u.corrupt < 0))
 		r = -errno;
 	if (r == 0)
 		r = take_all(&u);
-	/* The note of the earlier pick-up. */
+	/* A note that the pick-up of an earlier version left. */
 	(void)unlinkat(queue, "lock/pickup", 0);
 	if (r == 0 && unlinkat(queue, OLD_NAME, AT_REMOVEDIR) < 0)
 		r = -errno;
@@ -197,24 +220,35 @@ close_old(int queue, int old, const struct spool_owner *owner)
 }
 
 static int
-upgrade(int queue, const struct spool_owner *owner)
+upgrade(int queue, const struct upgrade *u)
 {
 	struct stat st;
 	int r = 0, old;
 
 	if (fstatat(queue, spool_dirs[SPOOL_MAILDROP].name, &st,
 		AT_SYMLINK_NOFOLLOW) < 0)
-		r = spool_make_maildrop(queue, owner);
+		r = spool_make_maildrop(queue, u->owner);
 	old = openat(queue, OLD_NAME, OPEN_DIR);
 	if (r == 0 && old >= 0)
-		r = close_old(queue, old, owner);
+		r = empty_old(queue, old, *u);
 	io_close(&old);
 	return r;
 }
 
-int
-spool_upgrade(const char *base, uint32_t queue, const struct spool_owner *owner)
+uint64_t
+spool_largest(uint64_t max_content, uint32_t max_rcpts)
 {
+	const uint64_t rest = QUEUE_FILE_HEADER + ACCEPT_ADDED_MAX +
+	    FORMAT_RCPT_MAX * ((uint64_t)max_rcpts + 1) + QUEUE_FILE_TRAILER;
+
+	return max_content == 0 ? 0 : max_content + rest;
+}
+
+int
+spool_upgrade(const char *base, uint32_t queue, const struct spool_owner *owner,
+    uint64_t largest)
+{
+	const struct upgrade u = { .owner = owner, .largest = largest };
 	uint32_t split;
 	char *path;
 	int fd, r = 0;
@@ -223,9 +257,9 @@ spool_upgrade(const char *base, uint32_t queue, const struct spool_owner *owner)
 		return -ENOMEM;
 	fd = open(path, OPEN_DIR);
 	free(path);
-	/* A directory that is no queue is told by spool_open(). */
+	/* A directory that is no queue is reported by spool_open(). */
 	if (fd >= 0 && marker_read(fd, &split) == 0)
-		r = upgrade(fd, owner);
+		r = upgrade(fd, &u);
 	io_close(&fd);
 	return r;
 }

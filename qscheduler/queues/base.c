@@ -272,8 +272,9 @@ base_look(const struct base *b, uint32_t queue, struct queue_facts *facts)
 	snprintf(name, sizeof(name), "queue%" PRIu32, queue);
 	facts->listed = b->listed[queue];
 	facts->there = fstatat(b->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	facts->stuck =
-	    facts->there ? spool_upgrade(b->path, queue, &b->owner) : 0;
+	facts->stuck = facts->there
+	    ? spool_upgrade(b->path, queue, &b->owner, b->largest_drop)
+	    : 0;
 	facts->error = spool_open(&sp, &spool_sys_real, b->path, queue);
 	facts->marked = facts->error == 0;
 	facts->mail = facts->marked && has_mail(&sp);

@@ -350,6 +350,8 @@ take_base(struct super *s)
 	if (r < 0)
 		log_error("%s", buf_str(&error));
 	buf_done(&error);
+	s->base.largest_drop = spool_largest(
+	    s->conf->message_size_limit, s->conf->message_recipient_limit);
 	return r;
 }
 
