@@ -1,5 +1,5 @@
-/* A message that a power cut left with two names: btrfs may bring back the old
- * one of a rename beside the new one. */
+/* Messages that a power cut left with two names: btrfs may bring back the old
+ * name of a rename beside the new one. */
 #include "spool/spool.h"
 
 #include <errno.h>
@@ -7,16 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 
-#define NAMES_MAX  8
-#define QUEUES_MAX 256
+#define NAMES_MAX 8
 
-/* The name that stays is that of the first of these: where the road leads. What
- * is active goes back to incoming at a start anyway. */
+/* The name that stays is the one in the first of these directories, the one
+ * that a message reaches last. An active message goes back to incoming at a
+ * start, so active comes after incoming. */
 static const enum spool_dir order[] = { SPOOL_CORRUPT, SPOOL_HOLD,
 	SPOOL_DEFERRED, SPOOL_INCOMING, SPOOL_ACTIVE, SPOOL_MAILDROP };
 
@@ -33,7 +34,7 @@ struct names {
 };
 
 static bool
-is_it(const struct names *n, int dir, const char *leaf)
+names_message(const struct names *n, int dir, const char *leaf)
 {
 	struct stat st;
 
@@ -47,7 +48,7 @@ add(struct names *n, const struct spool *sp, uint32_t rank, const char *leaf)
 	struct name *name = &n->names[n->count];
 	const int dir = sp->dir[order[rank]];
 
-	if (n->count == NAMES_MAX || !is_it(n, dir, leaf))
+	if (n->count == NAMES_MAX || !names_message(n, dir, leaf))
 		return;
 	*name = (struct name){ .rank = rank, .queue = sp->queue };
 	name->dir = fcntl(dir, F_DUPFD_CLOEXEC, 0);
@@ -56,7 +57,7 @@ add(struct names *n, const struct spool *sp, uint32_t rank, const char *leaf)
 		n->count++;
 }
 
-/* Drops have names of another kind. */
+/* The name of a drop does not follow from its inode. */
 static void
 find_drop(struct names *n, const struct spool *sp, uint32_t rank)
 {
@@ -88,20 +89,20 @@ find_here(struct names *n, const struct spool *sp)
 	}
 }
 
-/* The message was being handed over. */
+/* A message that was being handed over has a name in two queues. */
 static void
 find_in_others(struct names *n, const struct spool *sp)
 {
-	uint32_t queues[QUEUES_MAX];
+	uint32_t queues[QUEUE_NUM_MAX];
 	char *base = strdup(sp->path);
 	struct spool other;
 	int i, count = 0;
 
 	if (base != NULL) {
 		*strrchr(base, '/') = '\0'; /* the queue's own name */
-		count = spool_list(base, queues, QUEUES_MAX);
+		count = spool_list(base, queues, ARRAY_LEN(queues));
 	}
-	for (i = 0; i < count && i < QUEUES_MAX; i++) {
+	for (i = 0; i < count; i++) {
 		if (queues[i] == sp->queue ||
 		    spool_open(&other, sp->sys, base, queues[i]) < 0)
 			continue;
@@ -117,8 +118,8 @@ is_before(const struct name *a, const struct name *b)
 	return a->rank != b->rank ? a->rank < b->rank : a->queue < b->queue;
 }
 
-/* No move of ours is within a directory: two names there are a link that
- * somebody made. */
+/* No move stays within a directory: of two names in one directory, one is a
+ * link that a person made. */
 static bool
 is_explained(const struct names *n)
 {
@@ -132,9 +133,9 @@ is_explained(const struct names *n)
 	return n->count == n->st.st_nlink;
 }
 
-/* Each who looks finds the same names, and keeps the same. */
+/* Every process finds the same names, and keeps the same one. */
 static int
-keep_one(const struct spool *sp, const struct names *n)
+remove_others(const struct spool *sp, const struct names *n)
 {
 	size_t i, keep = 0;
 
@@ -150,24 +151,52 @@ keep_one(const struct spool *sp, const struct names *n)
 	return 0;
 }
 
+static int
+keep_one(const struct spool *sp, struct names *n)
+{
+	size_t i;
+	int r = -EPERM;
+
+	find_here(n, sp);
+	if (n->count < n->st.st_nlink)
+		find_in_others(n, sp);
+	if (is_explained(n))
+		r = remove_others(sp, n);
+	for (i = 0; i < n->count; i++)
+		io_close(&n->names[i].dir);
+	return r;
+}
+
+/* Names are found and removed under the lock of the file: otherwise two
+ * processes may find the same two names, and the second removes the name that
+ * is left after the first, when the message has moved there meanwhile. The open
+ * file keeps its inode number from being given to another. */
+static int
+lock_and_keep_one(const struct spool *sp, int fd)
+{
+	struct names n = { 0 };
+	int r;
+
+	if (fstat(fd, &n.st) < 0)
+		return -errno;
+	if (!S_ISREG(n.st.st_mode) || n.st.st_nlink < 2)
+		return -EPERM;
+	do
+		r = flock(fd, LOCK_EX);
+	while (r < 0 && errno == EINTR);
+	if (r < 0 || fstat(fd, &n.st) < 0)
+		return -errno;
+	return n.st.st_nlink < 2 ? 0 : keep_one(sp, &n);
+}
+
 int
 spool_keep_one_name(
     const struct spool *sp, enum spool_dir dir, const char *leaf)
 {
-	struct names n = { 0 };
-	size_t i;
-	int r = -EPERM;
+	int fd = openat(sp->dir[dir], leaf,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : lock_and_keep_one(sp, fd);
 
-	if (fstatat(sp->dir[dir], leaf, &n.st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (!S_ISREG(n.st.st_mode) || n.st.st_nlink < 2)
-		return -EPERM;
-	find_here(&n, sp);
-	if (n.count < n.st.st_nlink)
-		find_in_others(&n, sp);
-	if (is_explained(&n))
-		r = keep_one(sp, &n);
-	for (i = 0; i < n.count; i++)
-		io_close(&n.names[i].dir);
+	io_close(&fd);
 	return r;
 }

@@ -5,7 +5,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "spool_scratch.h"
@@ -167,5 +169,53 @@ Test(spool_links, D16_a_link_from_elsewhere_is_not_touched)
 	cr_expect_eq(access(path, F_OK), 0);
 	cr_expect_eq(
 	    spool_keep_one_name(&s.sp, SPOOL_INCOMING, "0/1"), -ENOENT);
+	scratch_close(&s);
+}
+
+struct keeper {
+	const struct spool *sp;
+	const char *leaf;
+	int r;
+};
+
+static void *
+keep(void *arg)
+{
+	struct keeper *k = arg;
+
+	k->r = spool_keep_one_name(k->sp, SPOOL_ACTIVE, k->leaf);
+	return NULL;
+}
+
+/* The first process removes the old name and the message moves to that very
+ * name: the second must not remove it there.
+ * mutation: common/spool/spool_links.c: the file is not locked. */
+Test(spool_links, D12_two_processes_never_remove_both_names)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct keeper second;
+	struct scratch s;
+	pthread_t thread;
+	uint64_t inode;
+	int first;
+
+	scratch_open(&s);
+	inode = scratch_put(&s).inode;
+	leaf_of(&s.sp, SPOOL_INCOMING, inode, leaf);
+	cr_assert_eq(linkat(s.sp.dir[SPOOL_INCOMING], leaf,
+			 s.sp.dir[SPOOL_ACTIVE], leaf, 0),
+	    0);
+	first = openat(s.sp.dir[SPOOL_INCOMING], leaf, O_RDONLY | O_CLOEXEC);
+	cr_assert_eq(flock(first, LOCK_EX), 0);
+	second = (struct keeper){ &s.sp, leaf, -1 };
+	cr_assert_eq(pthread_create(&thread, NULL, keep, &second), 0);
+	usleep(100000);
+	cr_expect(is_there(&s.sp, SPOOL_ACTIVE, leaf), "not waited for");
+	cr_assert_eq(unlinkat(s.sp.dir[SPOOL_ACTIVE], leaf, 0), 0);
+	cr_assert_eq(spool_move(&s.sp, SPOOL_INCOMING, SPOOL_ACTIVE, inode), 0);
+	cr_assert_eq(close(first), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(second.r, 0);
+	cr_expect(is_there(&s.sp, SPOOL_ACTIVE, leaf));
 	scratch_close(&s);
 }
