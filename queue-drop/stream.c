@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "spool/door.h"
 
 void
@@ -58,8 +59,7 @@ stream_next(struct stream *s, struct stream_record *ret_record)
 	if (r < 0)
 		return r;
 	ret_record->type = (char)head[0];
-	ret_record->left = (uint32_t)head[1] | (uint32_t)head[2] << 8 |
-	    (uint32_t)head[3] << 16 | (uint32_t)head[4] << 24;
+	ret_record->left = bytes_get_u32(head + 1);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deferred.h"
@@ -26,15 +27,6 @@ active_forget(struct send *s, struct message *m)
 	s->pub.changed = true;
 }
 
-static uint32_t
-get_u32(const char *data)
-{
-	const unsigned char *p = (const unsigned char *)data;
-
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	    (uint32_t)p[3] << 24;
-}
-
 /* Rows of transports that we do not have are skipped: todo-proc may have read
  * another configuration. */
 static int
@@ -45,7 +37,7 @@ tell_census(struct message *m, const char *census, size_t len)
 
 	for (; end - row >= MSG_CENSUS_ROW; row += MSG_CENSUS_ROW) {
 		r = sched_message_expect(
-		    m->sched, get_u32(row), get_u32(row + 12));
+		    m->sched, bytes_get_u32(row), bytes_get_u32(row + 12));
 		if (r < 0 && r != -EINVAL)
 			return r;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deferred.h"
@@ -72,15 +73,6 @@ close_targets(struct evacuation *e)
 	e->ntargets = 0;
 }
 
-static uint32_t
-get_u32(const char *data)
-{
-	const unsigned char *p = (const unsigned char *)data;
-
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	    (uint32_t)p[3] << 24;
-}
-
 static void
 set_targets(const struct send *s, struct evacuation *e, const msg_blob *b)
 {
@@ -88,7 +80,7 @@ set_targets(const struct send *s, struct evacuation *e, const msg_blob *b)
 
 	close_targets(e);
 	for (i = 0; i < b->len / 4 && e->ntargets < PAGE_QUEUES_MAX; i++) {
-		queue = get_u32(b->data + 4 * (size_t)i);
+		queue = bytes_get_u32(b->data + 4 * (size_t)i);
 		if (queue == 0 || queue > QUEUE_NUM_MAX || queue == s->sp.queue)
 			continue;
 		e->targets[e->ntargets++] = (struct target){ .queue = queue };

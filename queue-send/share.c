@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "log/log.h"
 #include "queue-send/claims.h"
 #include "queue-send/offers.h"
@@ -183,15 +184,6 @@ share_next(const struct send *s)
 
 /* ---- messages ---- */
 
-static uint32_t
-get_u32(const char *data)
-{
-	const unsigned char *p = (const unsigned char *)data;
-
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	    (uint32_t)p[3] << 24;
-}
-
 struct name {
 	uint32_t transport;
 	char text[ROUTE_DESTINATION_MAX + 1];
@@ -206,8 +198,8 @@ next_name(const char **list, size_t *left, struct name *ret)
 
 	if (*left < MSG_DESTINATION_HEAD)
 		return false;
-	ret->transport = get_u32(*list);
-	len = get_u32(*list + 4);
+	ret->transport = bytes_get_u32(*list);
+	len = bytes_get_u32(*list + 4);
 	if (len > ROUTE_DESTINATION_MAX || len > *left - MSG_DESTINATION_HEAD)
 		return false;
 	memcpy(ret->text, *list + MSG_DESTINATION_HEAD, len);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/bytes.h"
 #include "ipc/msg.h"
 #include "route/route.h"
 #include "sched/sched.h"
@@ -117,10 +118,9 @@ find(struct census *c, uint64_t hash)
 static int
 add_u32(struct buf *out, uint32_t v)
 {
-	const unsigned char bytes[4] = { (unsigned char)v,
-		(unsigned char)(v >> 8), (unsigned char)(v >> 16),
-		(unsigned char)(v >> 24) };
+	unsigned char bytes[sizeof(v)];
 
+	bytes_put_u32(bytes, v);
 	return buf_add(out, bytes, sizeof(bytes));
 }
 

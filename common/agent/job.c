@@ -7,29 +7,12 @@
 #include <sys/stat.h>
 
 #include "base/address.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "config/conf.h"
 
 #define RCPT_HEAD 8 /* u32 index, u32 length */
-
-static void
-put_u32(unsigned char *out, uint32_t v)
-{
-	int i;
-
-	for (i = 0; i < 4; i++)
-		out[i] = (unsigned char)(v >> (8 * i));
-}
-
-static uint32_t
-get_u32(const char *data)
-{
-	const unsigned char *p = (const unsigned char *)data;
-
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	    (uint32_t)p[3] << 24;
-}
 
 int
 agent_rcpt_add(
@@ -43,8 +26,8 @@ agent_rcpt_add(
 	r = buf_reserve(rcpts, sizeof(head) + len);
 	if (r < 0)
 		return r;
-	put_u32(head, index);
-	put_u32(head + 4, (uint32_t)len);
+	bytes_put_u32(head, index);
+	bytes_put_u32(head + 4, (uint32_t)len);
 	buf_add(rcpts, head, sizeof(head));
 	return buf_add(rcpts, address, len);
 }
@@ -71,11 +54,11 @@ take_rcpt(struct msg_str *left, uint32_t *ret_index, struct msg_str *ret)
 
 	if (left->len < RCPT_HEAD)
 		return false;
-	len = get_u32(left->data + 4);
+	len = bytes_get_u32(left->data + 4);
 	if (len > left->len - RCPT_HEAD ||
 	    address_check(left->data + RCPT_HEAD, len) < 0)
 		return false;
-	*ret_index = get_u32(left->data);
+	*ret_index = bytes_get_u32(left->data);
 	*ret = (struct msg_str){ left->data + RCPT_HEAD, len };
 	left->data += RCPT_HEAD + len;
 	left->len -= RCPT_HEAD + len;

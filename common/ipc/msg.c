@@ -1,7 +1,8 @@
 #include "ipc/msg.h"
 
-#include <endian.h>
 #include <errno.h>
+
+#include "base/bytes.h"
 
 enum field_type {
 	FIELD_u8,
@@ -90,9 +91,10 @@ msg_link(enum msg_type type)
 static int
 put_u32(struct buf *out, size_t value)
 {
-	uint32_t le = htole32((uint32_t)value);
+	unsigned char bytes[sizeof(uint32_t)];
 
-	return buf_add(out, &le, sizeof(le));
+	bytes_put_u32(bytes, (uint32_t)value);
+	return buf_add(out, bytes, sizeof(bytes));
 }
 
 static int
@@ -101,6 +103,7 @@ put_int(struct buf *out, const void *field, size_t width)
 	uint8_t u8;
 	uint32_t u32;
 	uint64_t u64;
+	unsigned char bytes[sizeof(u64)];
 
 	if (width == sizeof(u8)) {
 		memcpy(&u8, field, width);
@@ -111,8 +114,8 @@ put_int(struct buf *out, const void *field, size_t width)
 		return put_u32(out, u32);
 	}
 	memcpy(&u64, field, width);
-	u64 = htole64(u64);
-	return buf_add(out, &u64, width);
+	bytes_put_u64(bytes, u64);
+	return buf_add(out, bytes, width);
 }
 
 static int
@@ -141,7 +144,6 @@ put_message(struct buf *out, const struct row *row, const struct msg *msg)
 {
 	const struct field *fields;
 	size_t start = out->len, n, i;
-	uint32_t length;
 	int r;
 
 	r = put_u32(out, 0);
@@ -155,8 +157,7 @@ put_message(struct buf *out, const struct row *row, const struct msg *msg)
 		return r;
 	if (out->len - start > MSG_FRAME_MAX)
 		return -EMSGSIZE;
-	length = htole32((uint32_t)(out->len - start));
-	memcpy(out->data + start, &length, sizeof(length));
+	bytes_put_u32(out->data + start, (uint32_t)(out->len - start));
 	return 0;
 }
 
@@ -184,14 +185,11 @@ struct reader {
 static int
 get_u32(struct reader *in, uint32_t *ret_value)
 {
-	uint32_t le;
-
-	if (in->left < sizeof(le))
+	if (in->left < sizeof(*ret_value))
 		return -EBADMSG;
-	memcpy(&le, in->data, sizeof(le));
-	in->data += sizeof(le);
-	in->left -= sizeof(le);
-	*ret_value = le32toh(le);
+	*ret_value = bytes_get_u32(in->data);
+	in->data += sizeof(*ret_value);
+	in->left -= sizeof(*ret_value);
 	return 0;
 }
 
@@ -211,8 +209,7 @@ get_int(struct reader *in, void *field, size_t width)
 		return -EBADMSG;
 	memcpy(field, in->data, width);
 	if (width == sizeof(u64)) {
-		memcpy(&u64, field, width);
-		u64 = le64toh(u64);
+		u64 = bytes_get_u64(field);
 		memcpy(field, &u64, width);
 	}
 	in->data += width;

@@ -1,9 +1,10 @@
 #include "spool/format.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <string.h>
+
+#include "base/bytes.h"
 
 #define MAGIC_LEN 8
 static const char header_magic[] = "QSMAIL\r\n";
@@ -76,44 +77,12 @@ format_crc(uint32_t crc, const void *data, size_t len)
 	return ~crc;
 }
 
-static void
-put32(unsigned char *out, uint32_t value)
-{
-	value = htole32(value);
-	memcpy(out, &value, sizeof(value));
-}
-
-static void
-put64(unsigned char *out, uint64_t value)
-{
-	value = htole64(value);
-	memcpy(out, &value, sizeof(value));
-}
-
-static uint32_t
-get32(const unsigned char *in)
-{
-	uint32_t value;
-
-	memcpy(&value, in, sizeof(value));
-	return le32toh(value);
-}
-
-static uint64_t
-get64(const unsigned char *in)
-{
-	uint64_t value;
-
-	memcpy(&value, in, sizeof(value));
-	return le64toh(value);
-}
-
 void
 format_put_header(unsigned char out[QUEUE_FILE_HEADER])
 {
 	memset(out, 0, QUEUE_FILE_HEADER);
 	memcpy(out, header_magic, MAGIC_LEN);
-	put32(out + MAGIC_LEN, QUEUE_FILE_VERSION);
+	bytes_put_u32(out + MAGIC_LEN, QUEUE_FILE_VERSION);
 }
 
 int
@@ -123,7 +92,7 @@ format_check_header(const unsigned char in[QUEUE_FILE_HEADER])
 
 	if (memcmp(in, header_magic, MAGIC_LEN) != 0)
 		return format_damaged("header magic");
-	if (get32(in + MAGIC_LEN) != QUEUE_FILE_VERSION)
+	if (bytes_get_u32(in + MAGIC_LEN) != QUEUE_FILE_VERSION)
 		return format_damaged("header version unknown");
 	format_put_header(want);
 	if (memcmp(in, want, sizeof(want)) != 0)
@@ -137,14 +106,13 @@ format_put_record(
 {
 	out[0] = (unsigned char)type;
 	out[1] = (unsigned char)mark;
-	out[2] = (unsigned char)(len & 0xff);
-	out[3] = (unsigned char)(len >> 8);
+	bytes_put_u16(out + 2, (uint16_t)len);
 }
 
 size_t
 format_record_len(const unsigned char in[FORMAT_RECORD])
 {
-	return (size_t)in[2] | (size_t)in[3] << 8;
+	return bytes_get_u16(in + 2);
 }
 
 void
@@ -152,24 +120,24 @@ format_put_trailer(unsigned char out[QUEUE_FILE_TRAILER],
     const struct queue_file *file, const struct format_sums *sums)
 {
 	memset(out, 0, QUEUE_FILE_TRAILER);
-	put64(out + AT_SIZE, file->size);
-	put64(out + AT_CONTENT_OFF, file->content_off);
-	put64(out + AT_CONTENT_LEN, file->content_len);
-	put64(out + AT_ENV_OFF, file->env_off);
-	put64(out + AT_ENV_LEN, file->env_len);
-	put64(out + AT_RCPT_OFF, file->rcpt_off);
-	put64(out + AT_RCPT_LEN, file->rcpt_len);
-	put64(out + AT_ARRIVAL, (uint64_t)file->arrival_wall);
-	put32(out + AT_RCPT_COUNT, file->rcpt_count);
-	put32(out + AT_QUEUE, file->queue);
-	put32(out + AT_UID, file->uid);
-	put32(out + AT_FLAGS, file->flags);
-	put32(out + AT_NONCE, file->nonce);
-	put32(out + AT_VERSION, QUEUE_FILE_VERSION);
-	put32(out + AT_CRC_CONTENT, sums->content);
-	put32(out + AT_CRC_ENV, sums->env);
+	bytes_put_u64(out + AT_SIZE, file->size);
+	bytes_put_u64(out + AT_CONTENT_OFF, file->content_off);
+	bytes_put_u64(out + AT_CONTENT_LEN, file->content_len);
+	bytes_put_u64(out + AT_ENV_OFF, file->env_off);
+	bytes_put_u64(out + AT_ENV_LEN, file->env_len);
+	bytes_put_u64(out + AT_RCPT_OFF, file->rcpt_off);
+	bytes_put_u64(out + AT_RCPT_LEN, file->rcpt_len);
+	bytes_put_u64(out + AT_ARRIVAL, (uint64_t)file->arrival_wall);
+	bytes_put_u32(out + AT_RCPT_COUNT, file->rcpt_count);
+	bytes_put_u32(out + AT_QUEUE, file->queue);
+	bytes_put_u32(out + AT_UID, file->uid);
+	bytes_put_u32(out + AT_FLAGS, file->flags);
+	bytes_put_u32(out + AT_NONCE, file->nonce);
+	bytes_put_u32(out + AT_VERSION, QUEUE_FILE_VERSION);
+	bytes_put_u32(out + AT_CRC_CONTENT, sums->content);
+	bytes_put_u32(out + AT_CRC_ENV, sums->env);
 	memcpy(out + AT_MAGIC, trailer_magic, MAGIC_LEN);
-	put32(out + AT_CRC, format_crc(0, out, AT_CRC));
+	bytes_put_u32(out + AT_CRC, format_crc(0, out, AT_CRC));
 }
 
 /* Regions follow each other from the header to the trailer without gaps. */
@@ -212,7 +180,7 @@ judge(const unsigned char in[QUEUE_FILE_TRAILER], const struct queue_file *f)
 	if (f->queue > QUEUE_NUM_MAX)
 		return format_damaged("trailer: queue number out of range");
 	if ((f->flags & ~FORMAT_FLAGS_ALL) != 0 ||
-	    get32(in + AT_NONCE) > UINT8_MAX ||
+	    bytes_get_u32(in + AT_NONCE) > UINT8_MAX ||
 	    memcmp(in + AT_ZEROS, zeros, sizeof(zeros)) != 0)
 		return format_damaged("trailer: not as version 1 has it");
 	return 0;
@@ -223,35 +191,35 @@ format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
     struct queue_file *ret_file, struct format_sums *ret_sums)
 {
 	struct queue_file f = {
-		.size = get64(in + AT_SIZE),
-		.content_off = get64(in + AT_CONTENT_OFF),
-		.content_len = get64(in + AT_CONTENT_LEN),
-		.env_off = get64(in + AT_ENV_OFF),
-		.env_len = get64(in + AT_ENV_LEN),
-		.rcpt_off = get64(in + AT_RCPT_OFF),
-		.rcpt_len = get64(in + AT_RCPT_LEN),
-		.rcpt_count = get32(in + AT_RCPT_COUNT),
-		.queue = get32(in + AT_QUEUE),
-		.arrival_wall = (usec_t)get64(in + AT_ARRIVAL),
-		.uid = get32(in + AT_UID),
-		.flags = get32(in + AT_FLAGS),
+		.size = bytes_get_u64(in + AT_SIZE),
+		.content_off = bytes_get_u64(in + AT_CONTENT_OFF),
+		.content_len = bytes_get_u64(in + AT_CONTENT_LEN),
+		.env_off = bytes_get_u64(in + AT_ENV_OFF),
+		.env_len = bytes_get_u64(in + AT_ENV_LEN),
+		.rcpt_off = bytes_get_u64(in + AT_RCPT_OFF),
+		.rcpt_len = bytes_get_u64(in + AT_RCPT_LEN),
+		.rcpt_count = bytes_get_u32(in + AT_RCPT_COUNT),
+		.queue = bytes_get_u32(in + AT_QUEUE),
+		.arrival_wall = (usec_t)bytes_get_u64(in + AT_ARRIVAL),
+		.uid = bytes_get_u32(in + AT_UID),
+		.flags = bytes_get_u32(in + AT_FLAGS),
 		.nonce = in[AT_NONCE],
 	};
 	int r;
 
 	if (memcmp(in + AT_MAGIC, trailer_magic, MAGIC_LEN) != 0)
 		return format_damaged("no trailer");
-	if (get32(in + AT_CRC) != format_crc(0, in, AT_CRC))
+	if (bytes_get_u32(in + AT_CRC) != format_crc(0, in, AT_CRC))
 		return format_damaged("trailer checksum");
-	if (get32(in + AT_VERSION) != QUEUE_FILE_VERSION)
+	if (bytes_get_u32(in + AT_VERSION) != QUEUE_FILE_VERSION)
 		return format_damaged("trailer version unknown");
 	r = judge(in, &f);
 	if (r < 0)
 		return r;
 	*ret_file = f;
 	*ret_sums = (struct format_sums){
-		.content = get32(in + AT_CRC_CONTENT),
-		.env = get32(in + AT_CRC_ENV),
+		.content = bytes_get_u32(in + AT_CRC_CONTENT),
+		.env = bytes_get_u32(in + AT_CRC_ENV),
 	};
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/io.h"
 #include "spool/door.h"
 
@@ -218,11 +219,11 @@ give_up(struct through_door *t, int error)
 static int
 put(struct through_door *t, char type, const void *data, size_t len)
 {
-	const unsigned char head[DOOR_RECORD] = { (unsigned char)type,
-		(unsigned char)len, (unsigned char)(len >> 8),
-		(unsigned char)(len >> 16), (unsigned char)(len >> 24) };
-	int r = t->in < 0 ? -EPIPE : io_write_all(t->in, head, sizeof(head));
+	unsigned char head[DOOR_RECORD] = { (unsigned char)type };
+	int r;
 
+	bytes_put_u32(head + 1, (uint32_t)len);
+	r = t->in < 0 ? -EPIPE : io_write_all(t->in, head, sizeof(head));
 	if (r == 0)
 		r = io_write_all(t->in, data, len);
 	return r < 0 ? give_up(t, r) : 0;
