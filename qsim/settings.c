@@ -99,7 +99,7 @@ add_transport(struct buf *list, const char *name)
 {
 	size_t i = 0;
 
-	while (i < AGENT_NKINDS && strcmp(agent_kind_names[i], name) != 0)
+	while (i < AGENT_NKINDS && strcmp(agent_kinds[i].name, name) != 0)
 		i++;
 	return buf_printf(list, " %s%s", name, i < AGENT_NKINDS ? "" : ":smtp");
 }

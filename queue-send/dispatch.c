@@ -26,30 +26,6 @@ _Static_assert(
     SCHED_ENTRY_RCPTS_MAX *(8 + ADDRESS_MAX) + FRAME_REST < MSG_FRAME_MAX,
     "a DELIVER frame");
 
-static const struct {
-	enum agent_program program;
-	bool local;
-} kinds[AGENT_NKINDS] = {
-	[AGENT_SMTP] = { PROGRAM_SMTP, false },
-	[AGENT_LMTP] = { PROGRAM_SMTP, false },
-	[AGENT_LOCAL] = { PROGRAM_LOCAL, true },
-	[AGENT_PIPE] = { PROGRAM_LOCAL, true },
-	[AGENT_DISCARD] = { PROGRAM_LOCAL, true },
-	[AGENT_ERROR] = { PROGRAM_LOCAL, true },
-};
-
-enum agent_program
-dispatch_program(enum agent_kind kind)
-{
-	return kinds[kind].program;
-}
-
-bool
-dispatch_is_local(enum agent_kind kind)
-{
-	return kinds[kind].local;
-}
-
 static int
 delivery_compare(const struct delivery *a, const struct delivery *b)
 {
@@ -137,13 +113,6 @@ delivery_new(
 	return d;
 }
 
-/* Kinds that do not look at the message. */
-static bool
-needs_content(enum agent_kind kind)
-{
-	return kind != AGENT_DISCARD && kind != AGENT_ERROR;
-}
-
 /* Does all of it fit into the frame? What else is in there, but the
  * recipients, is less than FRAME_REST. */
 static bool
@@ -190,9 +159,8 @@ send_whole(const struct message *m, struct agent_link *agent, struct msg *msg)
 {
 	static char content[AGENT_WHOLE_MAX];
 	struct msg_DELIVER_WHOLE *f = &msg->u.DELIVER_WHOLE;
-	size_t len = needs_content((enum agent_kind)f->kind)
-	    ? (size_t)m->file.content_len
-	    : 0;
+	size_t len =
+	    agent_kinds[f->kind].content ? (size_t)m->file.content_len : 0;
 	int64_t n =
 	    io_pread_all(m->fd, content, len, (int64_t)m->file.content_off);
 
@@ -226,7 +194,7 @@ send_deliver(struct send *s, const struct delivery *d, struct agent_link *agent,
 		.nrcpts = d->nrcpts,
 		.rcpts = { rcpts->data, rcpts->len },
 	};
-	if (fits_whole(m, rcpts) || !needs_content(t->kind))
+	if (fits_whole(m, rcpts) || !agent_kinds[t->kind].content)
 		return send_whole(m, agent, &msg);
 	return send_by_file(s, m, agent, &msg.u.DELIVER_WHOLE);
 }
@@ -309,7 +277,8 @@ static bool
 start(struct send *s, struct sched_entry *e)
 {
 	struct agent_link *agent =
-	    s->agent[dispatch_program(s->conf->transports[e->transport].kind)];
+	    s->agent[agent_kinds[s->conf->transports[e->transport].kind]
+			 .program];
 	struct message *m = e->owner;
 	bool open = m->fate == FATE_OPEN;
 	int r = open ? dispatch_open(s, m) : m->error;

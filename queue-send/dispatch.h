@@ -28,9 +28,6 @@ struct delivery {
 };
 
 usec_t dispatch_work(struct send *s);
-enum agent_program dispatch_program(enum agent_kind kind);
-/* Counted with the local or the remote deliveries? */
-bool dispatch_is_local(enum agent_kind kind);
 
 struct delivery *delivery_find(struct send *s, uint64_t id);
 /* The delivery is over: its entry goes back, and it is freed. why: with

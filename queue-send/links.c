@@ -16,11 +16,6 @@
 
 /* ---- agents ---- */
 
-static const char *const programs[PROGRAM_NPROGRAMS] = {
-	[PROGRAM_LOCAL] = "deliver-local",
-	[PROGRAM_SMTP] = "deliver-smtp",
-};
-
 static void
 agent_end(struct agent_link *agent)
 {
@@ -91,7 +86,8 @@ links_hang_up(struct send *s)
 static void
 agent_misbehaves(struct agent_link *agent, const char *what)
 {
-	log_error("%s: %s: its link is closed", programs[agent->program], what);
+	log_error("%s: %s: its link is closed",
+	    agent_program_names[agent->program], what);
 	agent_drop(agent);
 }
 
@@ -128,7 +124,7 @@ agent_closed(void *arg, struct wire *w UNUSED)
 
 	send_read_clocks(agent->send);
 	if (!agent->send->stopping)
-		log_warning("%s is gone", programs[agent->program]);
+		log_warning("%s is gone", agent_program_names[agent->program]);
 	agent_drop(agent);
 }
 
@@ -177,13 +173,13 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 static int
 local_linked(struct send *s, int fd)
 {
-	return agent_linked(s, PROGRAM_LOCAL, fd);
+	return agent_linked(s, AGENT_PROGRAM_LOCAL, fd);
 }
 
 static int
 smtp_linked(struct send *s, int fd)
 {
-	return agent_linked(s, PROGRAM_SMTP, fd);
+	return agent_linked(s, AGENT_PROGRAM_SMTP, fd);
 }
 
 /* ---- todo-proc ---- */

@@ -6,7 +6,6 @@
 #include "ipc/ask.h"
 #include "ipc/mapping.h"
 #include "log/log.h"
-#include "queue-send/dispatch.h"
 #include "queue-send/evacuate.h"
 
 /* Injectors believe what it says for as long: a burst must not all go to the
@@ -60,7 +59,7 @@ fill_load(const struct send *s, struct queue_page *page)
 
 	for (i = 0; i < s->conf->ntransports; i++, t++) {
 		const int64_t running = sched_transport_running(s->sched, i);
-		int local = dispatch_is_local(t->kind);
+		int local = agent_kinds[t->kind].program == AGENT_PROGRAM_LOCAL;
 
 		used[local] += running;
 		limit[local] += t->process_limit;

@@ -1,7 +1,6 @@
 #include "queue-send/schedule.h"
 
 #include "limits/limits.h"
-#include "queue-send/dispatch.h"
 #include "queue-send/links.h"
 #include "queue-send/watch.h"
 #include "queue-send/site_table.h"
@@ -15,7 +14,7 @@ struct parameters {
 static bool
 has_agent(const struct send *s, const struct conf_transport *t)
 {
-	const struct agent_link *agent = s->agent[dispatch_program(t->kind)];
+	const struct agent_link *agent = s->agent[agent_kinds[t->kind].program];
 
 	return agent != NULL && !agent->full && !s->starts_nothing;
 }

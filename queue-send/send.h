@@ -58,13 +58,6 @@ struct sync_pool;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
 
-/* The programs that deliver. */
-enum agent_program {
-	PROGRAM_LOCAL,
-	PROGRAM_SMTP,
-	PROGRAM_NPROGRAMS,
-};
-
 struct send_counters {
 	uint64_t accepted;  /* messages from incoming */
 	uint64_t finished;  /* messages that left for good */
@@ -179,7 +172,7 @@ struct send {
 	usec_t scan_at; /* not before */
 
 	struct agent_links agents; /* all that live */
-	struct agent_link *agent[PROGRAM_NPROGRAMS];
+	struct agent_link *agent[AGENT_NPROGRAMS];
 	struct delivery_tree deliveries;
 	uint64_t last_delivery;
 	uint32_t agent_deaths;

@@ -36,17 +36,29 @@
 /* QUEUE_NUM_MAX of spool/id.h is the same. */
 #define CONF_QUEUE_NUM_MAX  4095
 
-/* Which agent serves a transport, and how it speaks. */
+/* The programs that deliver. */
+enum agent_program {
+	AGENT_PROGRAM_LOCAL,
+	AGENT_PROGRAM_SMTP,
+	AGENT_NPROGRAMS,
+};
+extern const char *const agent_program_names[AGENT_NPROGRAMS];
+
+/* What a transport can be; agent_kinds[] says which program serves it. */
 enum agent_kind {
-	AGENT_SMTP,    /* deliver-smtp, SMTP */
-	AGENT_LMTP,    /* deliver-smtp, LMTP */
-	AGENT_LOCAL,   /* deliver-local, maildir */
-	AGENT_PIPE,    /* deliver-local, a program of programs_file */
-	AGENT_DISCARD, /* deliver-local: delivered, to nowhere */
-	AGENT_ERROR,   /* deliver-local: refused, nexthop is the reason */
+	AGENT_SMTP,
+	AGENT_LMTP,
+	AGENT_LOCAL,   /* a maildir */
+	AGENT_PIPE,    /* a program of programs_file */
+	AGENT_DISCARD, /* delivered, to nowhere */
+	AGENT_ERROR,   /* refused; nexthop is the reason */
 	AGENT_NKINDS,
 };
-extern const char *const agent_kind_names[AGENT_NKINDS];
+extern const struct agent_kind_row {
+	const char *name;
+	enum agent_program program;
+	bool content; /* the content of the message is needed */
+} agent_kinds[AGENT_NKINDS];
 
 /* How far a window moves: x, x/y, x/concurrency or x/sqrt_concurrency. */
 enum feedback_form {

@@ -7,13 +7,18 @@
 
 #define NAME_MAX_BYTES 32
 
-const char *const agent_kind_names[AGENT_NKINDS] = {
-	[AGENT_SMTP] = "smtp",
-	[AGENT_LMTP] = "lmtp",
-	[AGENT_LOCAL] = "local",
-	[AGENT_PIPE] = "pipe",
-	[AGENT_DISCARD] = "discard",
-	[AGENT_ERROR] = "error",
+const char *const agent_program_names[AGENT_NPROGRAMS] = {
+	[AGENT_PROGRAM_LOCAL] = "deliver-local",
+	[AGENT_PROGRAM_SMTP] = "deliver-smtp",
+};
+
+const struct agent_kind_row agent_kinds[AGENT_NKINDS] = {
+	[AGENT_SMTP] = { "smtp", AGENT_PROGRAM_SMTP, true },
+	[AGENT_LMTP] = { "lmtp", AGENT_PROGRAM_SMTP, true },
+	[AGENT_LOCAL] = { "local", AGENT_PROGRAM_LOCAL, true },
+	[AGENT_PIPE] = { "pipe", AGENT_PROGRAM_LOCAL, true },
+	[AGENT_DISCARD] = { "discard", AGENT_PROGRAM_LOCAL, false },
+	[AGENT_ERROR] = { "error", AGENT_PROGRAM_LOCAL, false },
 };
 
 struct list {
@@ -33,8 +38,8 @@ kind_find(const char *name, size_t len)
 	int i;
 
 	for (i = 0; i < AGENT_NKINDS; i++)
-		if (strlen(agent_kind_names[i]) == len &&
-		    memcmp(agent_kind_names[i], name, len) == 0)
+		if (strlen(agent_kinds[i].name) == len &&
+		    memcmp(agent_kinds[i].name, name, len) == 0)
 			return i;
 	return -1;
 }
@@ -160,7 +165,7 @@ transports_format(
 	int r = 0;
 
 	for (i = 0; i < CONF_TRANSPORTS_MAX && rows[i].name != NULL; i++) {
-		const char *kind = agent_kind_names[rows[i].kind];
+		const char *kind = agent_kinds[rows[i].kind].name;
 
 		if (i > 0)
 			r = buf_add_char(out, ' ');

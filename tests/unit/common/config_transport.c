@@ -74,7 +74,7 @@ Test(config_transport, the_list_that_is_there_by_default)
 	cr_expect_eq(conf.ntransports, AGENT_NKINDS);
 	for (i = 0; i < AGENT_NKINDS; i++) {
 		cr_expect_eq(conf.transports[i].kind, i);
-		cr_expect_str_eq(conf.transports[i].name, agent_kind_names[i]);
+		cr_expect_str_eq(conf.transports[i].name, agent_kinds[i].name);
 	}
 	cr_expect_null(conf.transports[AGENT_NKINDS].name);
 	cr_expect_eq(conf_transport_find(&conf, "uucp"), -1);

@@ -55,7 +55,7 @@ lie_and_see(const struct lie *lie)
 	world_result(&w, &again, 1, AGENT_SENT);
 	world_send(w.agent, &msg);
 	world_run(&w);
-	cr_assert_null(w.s.agent[PROGRAM_LOCAL], "%s", lie->name);
+	cr_assert_null(w.s.agent[AGENT_PROGRAM_LOCAL], "%s", lie->name);
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED, "%s", lie->name);
 	cr_assert_str_eq(
 	    world_marks(&w, SPOOL_DEFERRED, inode), ".D.", "%s", lie->name);
@@ -128,7 +128,7 @@ Test(peers, I18_an_agent_cannot_end_the_job_of_another)
 	world_run(&w);
 	world_done(&w, &delivery); /* by the other one */
 	world_run(&w);
-	cr_assert_null(w.s.agent[PROGRAM_LOCAL]);
+	cr_assert_null(w.s.agent[AGENT_PROGRAM_LOCAL]);
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	io_close(&w.agent);
 	w.agent = first;

@@ -331,7 +331,7 @@ Test(site_table, P1_an_agent_that_died_keeps_its_places_until_the_next_is_there)
 	io_close(&w.agent);
 	for (i = 0; i < 60; i++)
 		event_base_loop(w.s.base, EVLOOP_NONBLOCK);
-	cr_expect_null(w.s.agent[PROGRAM_LOCAL]);
+	cr_expect_null(w.s.agent[AGENT_PROGRAM_LOCAL]);
 	cr_expect_eq(other_takes(site, 1), 0);
 	cr_expect_eq(running(), LIMIT);
 	world_link_agent(&w);
