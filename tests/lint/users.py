@@ -21,7 +21,7 @@ import sys
 import circles
 import tree
 
-BUDGET = 85
+BUDGET = 74
 
 
 def header_users(root):
