@@ -3,10 +3,11 @@
 rules, source files, and rows of the fault catalogue.
 
     docs/X.md                      the page exists (comments, pages, manuals)
-    docs/X.md, "Name"              it has a heading with these words
+    docs/X.md, "Name"              it has a heading, or a bold beginning, of these words
     docs/X.md, section 6; rule 5   it has a heading with this number (a rule
                                    without a page is one of docs/SCHEDULING.md)
     x.c, floor/x.h                 a source of this name exists (comments)
+    `struct x`, `floor/x.c`        the code has it (pages of docs)
     D22                            docs/FAULTS.md has the row (comments; names
                                    of tests are for rows.py)
 
@@ -27,11 +28,11 @@ SOURCE = re.compile(r"(?<![\w/<.*-])((?:[a-z_0-9-]+/)*[a-z_0-9-]+\.(?:c|h|def|py
 ROW = re.compile(r"(?<![\w.-])([DIPNSCFAXT]\d{1,2})(?![\w.=-])")
 LINK = re.compile(r"\]\(([^)#:]*)(#[^)]*)?\)")
 # System headers that comments name without brackets.
-FOREIGN = {"sys/queue.h", "sys/tree.h"}
+FOREIGN = {"sys/queue.h", "sys/tree.h", "sysexits.h"}
 
 
 def headings(page):
-    return re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    return re.findall(r"^(?:#+ |\*\*)([^*\n]+)", page.read_text(), re.M)
 
 
 def numbers(page):
@@ -108,7 +109,20 @@ def refused_comments(root):
                 yield f"{where}: docs/FAULTS.md has no row {row}"
 
 
+def names(root, code, text):
+    """Files, structs, enums and constants that a page has in backticks."""
+    for name in sorted(set(re.findall(r"`([^`\n]+)`", text))):
+        tag = re.fullmatch(r"(?:struct|enum) \w+", name)
+        file = re.fullmatch(r"(?:[\w-]+/)+[\w-]+\.(?:c|h|def|py)", name)
+        if tag and not re.search(rf"\b{name}\b", code):
+            yield f"the code has no {name}"
+        if file and name not in FOREIGN and not any(
+                (root / base / name).is_file() for base in (".", "common", "tests")):
+            yield f"{name} does not exist"
+
+
 def refused_pages(root):
+    code = "\n".join(path.read_text() for path in tree.product(root))
     files = [*root.glob("*.md"), *(root / "docs").glob("*.md"), *(root / "tests").rglob("*.md")]
     for path in sorted(files):
         name = path.relative_to(root)
@@ -122,7 +136,10 @@ def refused_pages(root):
                 before = text[max(0, found.start() - 40):found.start()]
                 if found.group(1) not in numbers(path) and not re.search(r"RFC \d+,? ?$|\.md\),? $", before):
                     yield f"{name}: it has no section {found.group(1)}"
-        for what in pages(root, text.replace("](", " ").replace(")", ") "), own):
+        if path.parent.name == "docs":
+            for what in names(root, code, text):
+                yield f"{name}: {what}"
+        for what in pages(root, text.replace("](", " "), own):
             yield f"{name}: {what}"
 
 
@@ -152,9 +169,12 @@ def control():
     wrong += [f"refused: {line}" for line in said if int(line.split(":")[1]) > len(bad)]
     shutil.rmtree(root)
     root = tree.plant({"Makefile": "PROGRAMS := p\n", "tests/x.py": "",
-                       "docs/PAGE.md": page + "[a](GONE.md) [b](PAGE.md), section 5\n"})
-    if len(list(refused_pages(root))) < 2:
-        wrong.append("passed: a link that leads nowhere, a section 5")
+                       "docs/PAGE.md": page + "[a](GONE.md) [b](PAGE.md), section 5\n"
+                       "`struct gone`, `p/gone.c`, `p/a.c`, `enum here`\n",
+                       "p/a.c": "enum here;\n"})
+    found = list(refused_pages(root))
+    if len(found) != 5:
+        wrong.append(f"a page: {found}")
     shutil.rmtree(root)
     return wrong
 
