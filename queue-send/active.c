@@ -72,13 +72,13 @@ static int
 read_trailer(struct send *s, struct message *m)
 {
 	struct queue_file file;
-	int fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
-	int r;
+	int fd = disk_open_to_read(s, m), r;
 
 	if (fd < 0)
 		return fd;
 	r = queue_file_read(fd, &file);
-	io_close(&fd);
+	if (fd != m->fd)
+		io_close(&fd);
 	if (r < 0)
 		return r;
 	if (message_is(m, file.arrival_wall, file.nonce))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "queue-send/claims.h"
+#include "queue-send/disk.h"
 #include "queue-send/dispatch.h"
 #include "queue-send/recipients.h"
 #include "queue-send/results.h"
@@ -58,7 +59,7 @@ put_off(struct send *s, struct sched_entry *e)
 {
 	struct message *m = e->owner;
 	bool open = m->fate == FATE_OPEN;
-	int r = open ? dispatch_open(s, m) : m->error;
+	int r = open ? disk_use(s, m) : m->error;
 
 	if (open && r == 0)
 		r = defer_rcpts(s, m, e);

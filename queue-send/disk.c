@@ -1,9 +1,73 @@
 #include "queue-send/disk.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "log/log.h"
 #include "spool/reason.h"
+
+/* ---- files ---- */
+
+int
+disk_open(struct send *s, struct message *m)
+{
+	int fd;
+
+	if (m->fd >= 0)
+		return 0;
+	fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
+	if ((fd == -EMFILE || fd == -ENFILE) &&
+	    s->messages.rest_first != s->messages.rest_next) {
+		(void)messages_close_resting(&s->messages, INT64_MAX);
+		fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
+	}
+	if (fd < 0)
+		return fd;
+	m->fd = fd;
+	messages_rest(&s->messages, m, s->now);
+	return 0;
+}
+
+int
+disk_open_to_read(struct send *s, struct message *m)
+{
+	int r = disk_open(s, m);
+
+	if (r == -EROFS)
+		return spool_open_file(
+		    &s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
+	return r < 0 ? r : m->fd;
+}
+
+/* A file that rested may have been removed by hand. */
+static bool
+is_gone(const struct message *m)
+{
+	struct stat st;
+
+	return m->rest > 0 && fstat(m->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+int
+disk_use(struct send *s, struct message *m)
+{
+	int r;
+
+	if (is_gone(m))
+		messages_close(&s->messages, m);
+	r = disk_open(s, m);
+	messages_use(&s->messages, m);
+	return r;
+}
+
+usec_t
+disk_work(struct send *s)
+{
+	return messages_close_resting(
+	    &s->messages, s->now - MESSAGES_REST_TIME);
+}
 
 /* ---- errors ---- */
 

@@ -222,15 +222,6 @@ start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent)
 	return 0;
 }
 
-int
-dispatch_open(struct send *s, struct message *m)
-{
-	if (m->fd >= 0)
-		return 0;
-	m->fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
-	return m->fd < 0 ? m->fd : 0;
-}
-
 /* Of descriptors or memory: nothing is wrong with the disk. */
 static bool
 is_shortage(int error)
@@ -281,7 +272,7 @@ start(struct send *s, struct sched_entry *e)
 			 .program];
 	struct message *m = e->owner;
 	bool open = m->fate == FATE_OPEN;
-	int r = open ? dispatch_open(s, m) : m->error;
+	int r = open ? disk_use(s, m) : m->error;
 
 	ASSERT(agent != NULL); /* its transports have limit 0 */
 	if (open && r == 0)
@@ -293,7 +284,7 @@ start(struct send *s, struct sched_entry *e)
 			disk_mark_failed(s, m, "open for delivery", r);
 		sched_put_back(s->sched, e, s->now);
 		if (sched_message_running(m->sched) == 0 && m->nunrecorded == 0)
-			io_close(&m->fd);
+			messages_rest(&s->messages, m, s->now);
 		return r == -ENOBUFS || r == -EPIPE;
 	}
 	dispatch_give_up(s, e, SITE_AGENT_DIED, r);

@@ -35,8 +35,6 @@ struct delivery *delivery_find(struct send *s, uint64_t id);
 void delivery_end(struct send *s, struct delivery *d, enum site_result result,
     const char *why);
 
-/* Open the message's file for marks, if it is not; 0 or -errno. */
-int dispatch_open(struct send *s, struct message *m);
 /* The file does not let this entry be dealt with: its message is taken out of
  * the active queue for that, finish.c does what the error asks for. */
 void dispatch_give_up(

@@ -98,8 +98,64 @@ messages_drop(struct messages *ms, struct message *m)
 		sched_message_free(&m->sched);
 	else
 		free(m->census);
-	io_close(&m->fd);
+	messages_close(ms, m);
 	free(m);
+}
+
+void
+messages_use(struct messages *ms, struct message *m)
+{
+	if (m->rest > 0)
+		ms->resting[m->rest - 1].message = NULL;
+	m->rest = 0;
+}
+
+void
+messages_close(struct messages *ms, struct message *m)
+{
+	messages_use(ms, m);
+	io_close(&m->fd);
+}
+
+/* The oldest slot of the ring becomes free. */
+static void
+end_rest(struct messages *ms)
+{
+	struct message *m =
+	    ms->resting[ms->rest_first++ % MESSAGES_REST_MAX].message;
+
+	if (m != NULL)
+		messages_close(ms, m);
+}
+
+void
+messages_rest(struct messages *ms, struct message *m, usec_t now)
+{
+	const uint32_t slot = ms->rest_next % MESSAGES_REST_MAX;
+
+	messages_use(ms, m);
+	if (m->fd < 0)
+		return;
+	if (ms->rest_next - ms->rest_first == MESSAGES_REST_MAX)
+		end_rest(ms);
+	ms->resting[slot].message = m;
+	ms->resting[slot].since = now;
+	ms->rest_next++;
+	m->rest = (uint16_t)(slot + 1);
+}
+
+usec_t
+messages_close_resting(struct messages *ms, usec_t until)
+{
+	usec_t since;
+
+	while (ms->rest_first != ms->rest_next) {
+		since = ms->resting[ms->rest_first % MESSAGES_REST_MAX].since;
+		if (since > until)
+			return since + MESSAGES_REST_TIME;
+		end_rest(ms);
+	}
+	return USEC_NEVER;
 }
 
 void

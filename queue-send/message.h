@@ -80,6 +80,7 @@ struct message {
 	uint8_t dir;            /* enum spool_dir: where it lies */
 	uint8_t deaths;         /* of agents that had it */
 	uint8_t fate;           /* enum message_fate */
+	uint16_t rest;          /* slot, from 1, while its open file rests */
 	bool active : 1;        /* in the active queue */
 	bool reasons_begun : 1; /* defer/ holds this attempt's */
 	bool agent_died : 1;    /* in this attempt */
@@ -100,7 +101,7 @@ struct message {
 	uint32_t syncing;        /* serial of the sync, 0: none */
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
-	int fd;                  /* O_RDWR while deliveries run, else -1 */
+	int fd;                  /* of its file, O_RDWR, or -1 */
 	int error;       /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
 	const char *why; /* what is damaged, or NULL */
 	union {
@@ -119,8 +120,19 @@ struct message {
 TAILQ_HEAD(message_queue, message);
 RB_HEAD(message_tree, message);
 
+/* Files that rest stay open for as long, the oldest of more than as many are
+ * closed: a message that goes its way is opened once, and one that waits keeps
+ * neither a descriptor nor a file system from being remounted read-only. */
+#define MESSAGES_REST_TIME USEC_PER_SEC
+#define MESSAGES_REST_MAX  256
+
 struct messages {
 	struct message_tree tree;
+	struct {
+		struct message *message; /* NULL: in use again, or gone */
+		usec_t since;
+	} resting[MESSAGES_REST_MAX]; /* a ring */
+	uint32_t rest_first, rest_next;
 	struct message_queue list[LIST_NLISTS];
 	uint32_t count[LIST_NLISTS];
 };
@@ -140,6 +152,15 @@ messages_put(struct messages *ms, struct message *m, enum message_list list);
 struct message *messages_first(struct messages *ms, enum message_list list);
 /* How many are about to leave, but for those that cannot. */
 uint32_t messages_to_leave(const struct messages *ms);
+
+/* Its file, if it is open, rests from now on; or is in use again. */
+void messages_rest(struct messages *ms, struct message *m, usec_t now);
+void messages_use(struct messages *ms, struct message *m);
+/* Close its file. */
+void messages_close(struct messages *ms, struct message *m);
+/* Close the files that rest since that time or longer. When the next one has
+ * rested for MESSAGES_REST_TIME; USEC_NEVER: none rests. */
+usec_t messages_close_resting(struct messages *ms, usec_t until);
 
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 /* What the trailer of its file says; its recipients are to be read. */

@@ -56,7 +56,8 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 		messages_drop(&s->messages, m);
 		return true;
 	}
-	if (m->fd >= 0) /* its inode is in use, so the offer is wrong */
+	if (m->fd >= 0 &&
+	    m->rest == 0) /* its inode is in use, so the offer is wrong */
 		return false;
 	message_id(m, id);
 	log_warning("%s: status=removed (another message has its inode)", id);

@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "queue-send/claims.h"
+#include "queue-send/disk.h"
 #include "queue-send/results.h"
 
 #define READ_PER_TURN 2000
@@ -116,10 +117,8 @@ seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
 static int
 read_some(struct send *s, struct message *m, int left)
 {
-	int fd = m->fd, n = 0;
+	int fd = disk_open_to_read(s, m), n = 0;
 
-	if (fd < 0)
-		fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
 	if (fd < 0) {
 		message_fail(m, fd);
 		return 0;
@@ -187,7 +186,7 @@ recipients_settle(struct send *s, struct message *m)
 	bool idle = sched_message_running(m->sched) == 0 && m->nunrecorded == 0;
 
 	if (idle)
-		io_close(&m->fd);
+		messages_rest(&s->messages, m, s->now);
 	if (m->list == LIST_READING) /* the end of the batch settles it */
 		return;
 	if (m->fate == FATE_OPEN && !m->sole &&

@@ -28,12 +28,11 @@ write_mark(struct send *s, struct message *m, const struct report *r)
 
 	if (r->outcome == AGENT_DEFERRED)
 		return 0;
-	if (m->fd < 0)
-		m->fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
-	if (m->fd == -ENOENT) /* removed by hand: there is nothing to mark */
+	error = disk_open(s, m);
+	if (error == -ENOENT) /* removed by hand: there is nothing to mark */
 		return 0;
-	if (m->fd < 0)
-		return m->fd;
+	if (error < 0)
+		return error;
 	error = queue_file_mark(s->sp.sys, m->fd, r->offset,
 	    r->outcome == AGENT_SENT ? RCPT_DONE : RCPT_FAILED);
 	if (error == 0)

@@ -114,22 +114,29 @@ on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* The reasons first: a mark says that there is one. */
 static int
-open_files(const struct send *s, const struct message *m, struct sync_job *job)
+take_files(struct send *s, struct message *m, struct sync_job *job)
 {
+	int r;
+
 	if (m->failed > 0) {
 		job->fds[0] = reason_open(&s->sp, SPOOL_BOUNCE, m->inode);
 		if (job->fds[0] < 0 && job->fds[0] != -ENOENT)
 			return job->fds[0];
 	}
-	job->fds[1] = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
-	return job->fds[1] < 0 ? job->fds[1] : 0;
+	r = disk_open_to_read(s, m);
+	if (r < 0)
+		return r;
+	messages_use(&s->messages, m);
+	job->fds[1] = r;
+	m->fd = -1;
+	return 0;
 }
 
 static int
 start_one(struct send *s, struct message *m)
 {
 	struct sync_job *job = sync_job_new();
-	int r = job == NULL ? -ENOMEM : open_files(s, m, job);
+	int r = job == NULL ? -ENOMEM : take_files(s, m, job);
 
 	if (r == 0) {
 		job->inode = m->inode;

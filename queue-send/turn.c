@@ -4,6 +4,7 @@
 #include "queue-send/control.h"
 #include "queue-send/dead.h"
 #include "queue-send/deferred.h"
+#include "queue-send/disk.h"
 #include "queue-send/dispatch.h"
 #include "queue-send/finish.h"
 #include "queue-send/evacuate.h"
@@ -29,6 +30,7 @@ static usec_t (*const works[])(struct send *s) = {
 	site_table_work,
 	dead_work,
 	dispatch_work,
+	disk_work,
 	evacuate_work,
 	offers_work,
 	deferred_work,

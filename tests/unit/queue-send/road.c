@@ -42,6 +42,31 @@ spool_is_empty(void)
 	cr_assert_eq(sched_figures(w.s.sched).messages, 0);
 }
 
+/* mutation: messages_rest() closes the file. */
+Test(road, a_message_that_goes_its_way_is_opened_once)
+{
+	uint64_t inode = world_file(&w, "d", 2, 0);
+
+	(void)world_opens();
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 2);
+	cr_expect_eq(world_opens(), 1);
+}
+
+Test(road, D9_one_that_waits_keeps_no_file_open_for_long)
+{
+	struct world_delivery delivery;
+	uint64_t runs = world_message(&w, "d", 2), waits;
+
+	cr_assert(world_take(&w, &delivery));
+	waits = world_message(&w, "x@smtp.test", 1); /* without an agent */
+	cr_expect_geq(messages_find(&w.s.messages, waits)->fd, 0);
+	(void)messages_close_resting(&w.s.messages, w.s.now);
+	cr_expect_eq(messages_find(&w.s.messages, waits)->fd, -1);
+	cr_expect_geq(messages_find(&w.s.messages, runs)->fd, 0);
+}
+
 Test(road, delivered_and_removed)
 {
 	uint64_t inode = world_message(&w, "d", 2);

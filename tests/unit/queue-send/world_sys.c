@@ -72,9 +72,22 @@ fails(enum world_call call)
 	return true;
 }
 
+static unsigned opens;
+
+unsigned
+world_opens(void)
+{
+	const unsigned n = opens;
+
+	opens = 0;
+	return n;
+}
+
 static int
 sys_openat(int dir, const char *name, int flags, mode_t mode)
 {
+	opens +=
+	    (flags & (O_CREAT | O_TMPFILE)) == 0 && strchr(name, '/') != NULL;
 	if ((flags & O_ACCMODE) != O_RDONLY &&
 	    (flags & (O_CREAT | O_TMPFILE)) == 0 && fails(CALL_OPEN))
 		return -1;
