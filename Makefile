@@ -59,8 +59,11 @@ BUILT    := $(foreach p,$(PROGRAMS),$(if $(call prog_c,$(p)),$(p)))
 UNITS    := $(patsubst tests/unit/%/,%,$(sort $(dir $(wildcard tests/unit/*/*.c))))
 unit_o    = $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/$(1)/*.c))
 
+# Names of queue-inject, each with a face of its own.
+FACES    := sendmail mailq newaliases qmail-queue
+
 .PHONY: all
-all: $(BUILT:%=$(BIN)/%)
+all: $(BUILT:%=$(BIN)/%) $(FACES:%=$(BIN)/%)
 
 # What is built is named; V=1 shows the commands.
 Q := $(if $(V),,@)
@@ -84,6 +87,9 @@ $(BIN)/$(1): $(call prog_o,$(1)) $(SAN_$(1)) $(LIB)
 	$$(Q)$$(CC) $$(LDFLAGS) $$(LDFLAGS_$(1)) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1))
 endef
 $(foreach p,$(BUILT),$(eval $(call program,$(p))))
+
+$(FACES:%=$(BIN)/%): $(BIN)/queue-inject
+	$(Q)ln -sf queue-inject $@
 
 # A folder of tests/unit is one Criterion program: "common" has the library,
 # a program's folder has its objects without main. A test that hangs fails.
@@ -178,7 +184,6 @@ INSTALLED_bin     := queue-inject qtop qsim
 INSTALLED_libexec := qscheduler queue-send todo-proc deliver-local deliver-smtp
 # The door for local mail, set-group-id for this group where there is one.
 qdrop_group       ?= qdrop
-FACES             := sendmail qmail-queue
 
 .PHONY: install uninstall
 install: all

@@ -24,6 +24,8 @@ static const struct face faces[] = {
 	    mail_envelope, refusal_sysexit },
 	{ "qmail-queue", options_qmail, qmail_prepare, qmail_content,
 	    qmail_envelope, refusal_qmail_exit },
+	{ "mailq", options_mailq, NULL, NULL, NULL, refusal_sysexit },
+	{ "newaliases", options_newaliases, NULL, NULL, NULL, refusal_sysexit },
 };
 
 static const struct face *
@@ -78,7 +80,7 @@ catch_signals(const bool ignored[ARRAY_LEN(stop_signals)])
 
 /* ---- tasks ---- */
 
-/* `sendmail -bp` is qctl's, which lies beside this program. */
+/* `mailq` and `sendmail -bp` are qctl's, which lies beside this program. */
 static int
 exec_list(struct refusal *why)
 {
@@ -98,8 +100,17 @@ exec_list(struct refusal *why)
 		execl(path, name, "list", (char *)NULL);
 	}
 	return refuse(why, REFUSAL_UNSUPPORTED,
-	    "-bp: listing the queue is done by `qctl list', which is not "
-	    "installed beside this program");
+	    "listing messages is done by `qctl list', which is not installed "
+	    "beside this program; `qtop' and `setqload --list' show queues");
+}
+
+/* Scripts of other packages call newaliases, and must not fail. */
+static int
+build_aliases(void)
+{
+	fputs(
+	    "newaliases: nothing to do: there is no alias database\n", stderr);
+	return 0;
 }
 
 static int
@@ -152,6 +163,8 @@ run_task(struct job *job)
 		return say("queue-inject " QSCHED_VERSION, &job->why);
 	if (job->options.task == TASK_LIST)
 		return exec_list(&job->why);
+	if (job->options.task == TASK_ALIASES)
+		return build_aliases();
 	if (load_conf(job) < 0 || job_run(job, &id) < 0)
 		return -1;
 	if (job->options.print_id)

@@ -1,5 +1,5 @@
-/* queue-inject/inject.h - one binary, three faces by the name it was called
- * by: queue-inject, sendmail, qmail-queue. */
+/* queue-inject/inject.h - one binary, a face for each name it is called by:
+ * queue-inject, sendmail, mailq, newaliases, qmail-queue. */
 #ifndef QUEUE_INJECT_INJECT_H
 #define QUEUE_INJECT_INJECT_H
 

@@ -88,3 +88,19 @@ options_qmail(UNUSED int argc, UNUSED char **argv, struct options *ret_options,
 	*ret_options = (struct options){ .ignore_dot = true };
 	return 0;
 }
+
+int
+options_mailq(UNUSED int argc, UNUSED char **argv, struct options *ret_options,
+    UNUSED struct refusal *why)
+{
+	*ret_options = (struct options){ .task = TASK_LIST };
+	return 0;
+}
+
+int
+options_newaliases(UNUSED int argc, UNUSED char **argv,
+    struct options *ret_options, UNUSED struct refusal *why)
+{
+	*ret_options = (struct options){ .task = TASK_ALIASES };
+	return 0;
+}

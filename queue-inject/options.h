@@ -10,7 +10,8 @@
 
 enum task {
 	TASK_SUBMIT,
-	TASK_LIST, /* sendmail -bp */
+	TASK_LIST,    /* sendmail -bp, mailq */
+	TASK_ALIASES, /* newaliases */
 	TASK_HELP,
 	TASK_VERSION,
 };
@@ -38,6 +39,11 @@ int options_sendmail(
     int argc, char **argv, struct options *ret_options, struct refusal *why);
 /* A switch behind a recipient is a mistake; it must not become an address. */
 int options_check_rcpts(const struct options *o, struct refusal *why);
+/* Their arguments are not looked at, and they take no message. */
+int options_mailq(
+    int argc, char **argv, struct options *ret_options, struct refusal *why);
+int options_newaliases(
+    int argc, char **argv, struct options *ret_options, struct refusal *why);
 /* qmail-queue has none; arguments are not looked at, as it always was. */
 int options_qmail(
     int argc, char **argv, struct options *ret_options, struct refusal *why);
