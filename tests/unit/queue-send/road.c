@@ -47,8 +47,8 @@ Test(road, a_message_that_goes_its_way_is_opened_once)
 {
 	uint64_t inode = world_file(&w, "d", 2, 0);
 
-	(void)world_opens();
 	world_offer(&w, SPOOL_INCOMING, inode);
+	(void)world_opens();
 	world_run(&w);
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 2);
 	cr_expect_eq(world_opens(), 1);

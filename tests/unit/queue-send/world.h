@@ -55,7 +55,7 @@ void world_sys_init(void);
 /* The calls since the last time this was asked for: p a mark, a a reason, f
  * fsync, s syncfs, r rename, u unlink. */
 const char *world_trace(void);
-/* Files of messages or reasons that were opened since it was asked last. */
+/* Files of messages that were opened since it was asked last. */
 unsigned world_opens(void);
 /* From now on the call fails with errno, `times` times (0: for ever). */
 void world_fail(enum world_call call, int error, int times);
