@@ -25,7 +25,7 @@
 /* ---- privileges ---- */
 
 static bool
-is_system(const struct delivery_plan *plan, uid_t uid)
+is_system(const struct child_plan *plan, uid_t uid)
 {
 	size_t i;
 
@@ -39,21 +39,21 @@ is_system(const struct delivery_plan *plan, uid_t uid)
  * is done again by the next one. Who runs a program ends that first. The
  * kernel forgets both settings when ids change, so this comes after. */
 static void
-bind_to_parent(const struct delivery_plan *plan)
+bind_to_parent(const struct child_plan *plan)
 {
 	if (plan->parent == 0)
 		return;
 	/* Mail of others is in the memory that was copied (X7). */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)prctl(PR_SET_PDEATHSIG,
-	    plan->job->kind == AGENT_PIPE ? SIGTERM : SIGKILL);
+	    plan->delivery->kind == AGENT_PIPE ? SIGTERM : SIGKILL);
 	if (getppid() != plan->parent)
 		_exit(EXIT_TEMPORARY);
 }
 
 /* From here on the kernel judges. In a private instance it always has. */
 static bool
-drop(const struct delivery_plan *plan, const struct account *account,
+drop(const struct child_plan *plan, const struct account *account,
     struct verdict *v)
 {
 	int r = plan->private ? 0 : account_become(account);
@@ -68,7 +68,7 @@ drop(const struct delivery_plan *plan, const struct account *account,
 
 /* The user that the configuration names for this transport. */
 static bool
-find_service_user(const struct delivery_plan *plan, const char *name,
+find_service_user(const struct child_plan *plan, const char *name,
     struct account *ret_account, struct verdict *v)
 {
 	int r;
@@ -155,7 +155,7 @@ beat(void *arg)
 }
 
 static void
-put_into_maildir(const struct delivery_plan *plan, const char *path,
+put_into_maildir(const struct child_plan *plan, const char *path,
     struct message *m, struct verdict *v)
 {
 	struct pulse pulse = { .limit = plan->maildir_time_limit,
@@ -188,7 +188,7 @@ struct target {
 };
 
 static bool
-find_target(const struct delivery_plan *plan, const struct mailbox *m,
+find_target(const struct child_plan *plan, const struct mailbox *m,
     struct target *t, struct verdict *v)
 {
 	bool own = !plan->private && plan->maildir_user[0] == '\0';
@@ -210,7 +210,7 @@ find_target(const struct delivery_plan *plan, const struct mailbox *m,
 }
 
 static int
-target_path(const struct delivery_plan *plan, const struct mailbox *m,
+target_path(const struct child_plan *plan, const struct mailbox *m,
     const struct target *t, struct buf *out, struct verdict *v)
 {
 	const struct mailbox_values values = {
@@ -232,7 +232,7 @@ target_path(const struct delivery_plan *plan, const struct mailbox *m,
 
 static void
 deliver_maildir(
-    const struct delivery_plan *plan, struct message *m, struct verdict *v)
+    const struct child_plan *plan, struct message *m, struct verdict *v)
 {
 	struct mailbox mailbox;
 	struct target target;
@@ -258,7 +258,7 @@ deliver_maildir(
 /* A small, fixed set; addresses hold no control characters, so no value can
  * hold a line end. */
 static int
-make_environment(const struct delivery_plan *plan, const char *local,
+make_environment(const struct child_plan *plan, const char *local,
     const struct account *account, struct buf env[], size_t max)
 {
 	const struct {
@@ -268,11 +268,11 @@ make_environment(const struct delivery_plan *plan, const char *local,
 		{ "USER", account->name },
 		{ "LOGNAME", account->name },
 		{ "SHELL", account->shell },
-		{ "SENDER", plan->job->sender },
+		{ "SENDER", plan->delivery->sender },
 		{ "RECIPIENT", plan->recipient },
 		{ "LOCAL", local },
 		{ "DOMAIN", address_domain(plan->recipient) },
-		{ "QUEUE_ID", plan->job->id },
+		{ "QUEUE_ID", plan->delivery->id },
 	};
 	size_t i;
 	int r = buf_add_str(&env[0], PROGRAM_PATH);
@@ -294,20 +294,19 @@ struct invocation {
 };
 
 static int
-prepare_invocation(const struct delivery_plan *plan,
-    const struct program *program, const struct account *account,
-    struct invocation *in)
+prepare_invocation(const struct child_plan *plan, const struct program *program,
+    const struct account *account, struct invocation *in)
 {
 	const char *values[PROGRAM_NVALUES];
 	size_t i;
 	int r = buf_add(
 	    &in->local, plan->recipient, address_local_len(plan->recipient));
 
-	values[PROGRAM_SENDER] = plan->job->sender;
+	values[PROGRAM_SENDER] = plan->delivery->sender;
 	values[PROGRAM_RECIPIENT] = plan->recipient;
 	values[PROGRAM_USER] = buf_str(&in->local);
 	values[PROGRAM_DOMAIN] = address_domain(plan->recipient);
-	values[PROGRAM_NEXTHOP] = plan->job->nexthop;
+	values[PROGRAM_NEXTHOP] = plan->delivery->nexthop;
 	if (r == 0)
 		r = make_environment(
 		    plan, buf_str(&in->local), account, in->env, ENV_MAX);
@@ -328,7 +327,7 @@ invocation_done(struct invocation *in)
 }
 
 static void
-run_program(const struct delivery_plan *plan, const struct program *program,
+run_program(const struct child_plan *plan, const struct program *program,
     const struct account *account, struct message *m, struct verdict *v)
 {
 	struct invocation in = { 0 };
@@ -351,15 +350,15 @@ run_program(const struct delivery_plan *plan, const struct program *program,
 
 static void
 deliver_program(
-    const struct delivery_plan *plan, struct message *m, struct verdict *v)
+    const struct child_plan *plan, struct message *m, struct verdict *v)
 {
 	const struct program *program =
-	    programs_find(plan->programs, plan->job->nexthop);
+	    programs_find(plan->programs, plan->delivery->nexthop);
 	struct account account;
 
 	if (program == NULL) {
 		verdict_set(v, AGENT_DEFERRED, "4.3.5",
-		    "there is no program \"%s\"", plan->job->nexthop);
+		    "there is no program \"%s\"", plan->delivery->nexthop);
 		return;
 	}
 	if (find_service_user(plan, program->user, &account, v) &&
@@ -368,16 +367,16 @@ deliver_program(
 }
 
 void
-child_deliver(const struct delivery_plan *plan, struct verdict *ret_verdict)
+child_deliver(const struct child_plan *plan, struct verdict *ret_verdict)
 {
-	struct message m = { .data = plan->job->content,
-		.fd = plan->job->fd,
-		.off = plan->job->content_off,
-		.len = plan->job->content_len,
-		.sender = plan->job->sender,
+	struct message m = { .data = plan->delivery->content,
+		.fd = plan->delivery->fd,
+		.off = plan->delivery->content_off,
+		.len = plan->delivery->content_len,
+		.sender = plan->delivery->sender,
 		.recipient = plan->recipient };
 
-	if (plan->job->kind == AGENT_PIPE)
+	if (plan->delivery->kind == AGENT_PIPE)
 		deliver_program(plan, &m, ret_verdict);
 	else
 		deliver_maildir(plan, &m, ret_verdict);
@@ -426,21 +425,21 @@ keep_descriptors(int message, int result)
 }
 
 _Noreturn void
-child_main(const struct delivery_plan *plan, int result_fd)
+child_main(const struct child_plan *plan, int result_fd)
 {
 	const struct rlimit no_core = { 0, 0 };
-	struct agent_job job = *plan->job;
-	struct delivery_plan mine = *plan;
+	struct agent_delivery delivery = *plan->delivery;
+	struct child_plan mine = *plan;
 	struct verdict v;
 
-	reset_signals(job.kind);
+	reset_signals(delivery.kind);
 	(void)setsid();
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	umask(077);
-	if (keep_descriptors(job.fd, result_fd) < 0 || chdir("/") < 0)
+	if (keep_descriptors(delivery.fd, result_fd) < 0 || chdir("/") < 0)
 		_exit(EXIT_TEMPORARY);
-	job.fd = job.content != NULL ? -1 : MESSAGE_FD;
-	mine.job = &job;
+	delivery.fd = delivery.content != NULL ? -1 : MESSAGE_FD;
+	mine.delivery = &delivery;
 	bind_to_parent(&mine);
 	child_deliver(&mine, &v);
 	_exit(verdict_write(&v, RESULT_FD) < 0 ? EXIT_TEMPORARY : 0);

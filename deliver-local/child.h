@@ -17,8 +17,8 @@
 #define PULSE_PARTS 60
 
 /* Everything that the child needs; it has a copy of the parent's memory. */
-struct delivery_plan {
-	const struct agent_job *job;
+struct child_plan {
+	const struct agent_delivery *delivery;
 	const char *recipient;
 	pid_t parent;         /* whose end is the child's too; 0: none */
 	bool private;         /* not root: everything is this user */
@@ -34,10 +34,9 @@ struct delivery_plan {
 
 /* The child's life: never returns. All signals are blocked on entry; the
  * verdict is written to result_fd. */
-_Noreturn void child_main(const struct delivery_plan *plan, int result_fd);
-typedef void child_fn(const struct delivery_plan *plan, int result_fd);
+_Noreturn void child_main(const struct child_plan *plan, int result_fd);
+typedef void child_fn(const struct child_plan *plan, int result_fd);
 /* What it does after it has set itself up; apart for tests. */
-void
-child_deliver(const struct delivery_plan *plan, struct verdict *ret_verdict);
+void child_deliver(const struct child_plan *plan, struct verdict *ret_verdict);
 
 #endif

@@ -27,45 +27,47 @@ set_timer(struct event *ev, usec_t in)
 	(void)event_add(ev, &tv);
 }
 
-/* ---- jobs ---- */
+/* ---- deliveries ---- */
 
 static void
-answer_all(struct agent_job *job, const struct verdict *v, const char *relay)
+answer_all(
+    struct agent_delivery *delivery, const struct verdict *v, const char *relay)
 {
-	agent_result_rest(job,
+	agent_result_rest(delivery,
 	    &(struct agent_report){ .outcome = (enum agent_outcome)v->outcome,
 		.dsn = v->dsn,
 		.relay = relay,
 		.text = v->text });
-	agent_done(job, false, "", "");
+	agent_done(delivery, false, "", "");
 }
 
 static void
-discard(struct local *l UNUSED, struct agent_job *job)
+discard(struct local *l UNUSED, struct agent_delivery *delivery)
 {
 	struct verdict v;
 
 	verdict_set(&v, AGENT_SENT, "2.0.0", "discarded");
-	answer_all(job, &v, "discard");
+	answer_all(delivery, &v, "discard");
 }
 
 static void
-refuse(struct local *l UNUSED, struct agent_job *job)
+refuse(struct local *l UNUSED, struct agent_delivery *delivery)
 {
 	struct verdict v;
 
-	verdict_refuse(&v, job->nexthop);
-	answer_all(job, &v, "none");
+	verdict_refuse(&v, delivery->nexthop);
+	answer_all(delivery, &v, "none");
 }
 
 static void
-not_ours(struct local *l UNUSED, struct agent_job *job)
+not_ours(struct local *l UNUSED, struct agent_delivery *delivery)
 {
-	agent_done(job, false, "4.3.5", "deliver-local has no such transport");
+	agent_done(
+	    delivery, false, "4.3.5", "deliver-local has no such transport");
 }
 
 static void (*const kinds[AGENT_NKINDS])(
-    struct local *l, struct agent_job *job) = {
+    struct local *l, struct agent_delivery *delivery) = {
 	[AGENT_SMTP] = not_ours,
 	[AGENT_LMTP] = not_ours,
 	[AGENT_LOCAL] = task_begin,
@@ -75,14 +77,14 @@ static void (*const kinds[AGENT_NKINDS])(
 };
 
 static void
-on_deliver(void *arg, struct agent_job *job)
+on_deliver(void *arg, struct agent_delivery *delivery)
 {
 	struct local *l = arg;
 
 	if (l->ending)
-		agent_done(job, false, "4.3.2", "the mail system stops");
+		agent_done(delivery, false, "4.3.2", "the mail system stops");
 	else
-		kinds[job->kind](l, job);
+		kinds[delivery->kind](l, delivery);
 }
 
 /* ---- the end ---- */
@@ -156,7 +158,7 @@ on_bad(void *arg, const char *what)
 	struct local *l = arg;
 
 	if (log_due(clock_mono(), BAD_EVERY, &l->bad_said))
-		log_warning("a job from queue-send was refused: %s", what);
+		log_warning("a delivery from queue-send was refused: %s", what);
 }
 
 static const struct agent_ops agent_ops = {

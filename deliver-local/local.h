@@ -1,9 +1,9 @@
 /* deliver-local/local.h - the agent for maildirs, programs, discard and error:
  * an event loop that forks a child for each delivery (child.h).
  *
- * local.c is the daemon: link, jobs by kind, reload, stop. task.c runs the
- * recipients of one job, one after the other: how many run at once is for
- * queue-send to say. No result is waited for anywhere but in the loop.
+ * local.c is the daemon: link, deliveries by kind, reload, stop. task.c runs
+ * the recipients of one delivery, one after the other: how many run at once is
+ * for queue-send to say. No result is waited for anywhere but in the loop.
  */
 #ifndef DELIVER_LOCAL_LOCAL_H
 #define DELIVER_LOCAL_LOCAL_H
@@ -44,8 +44,8 @@ struct local {
 
 int local_main(int argc, char **argv);
 
-/* The job is the task's until it has been answered. */
-void task_begin(struct local *l, struct agent_job *job);
+/* The delivery is the task's until it has been answered. */
+void task_begin(struct local *l, struct agent_delivery *delivery);
 /* Give up those that wait for a process to be had. */
 void task_end_waiting(struct local *l);
 /* SIGTERM to those that run a program, for a stop in good order. */

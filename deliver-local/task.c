@@ -30,8 +30,8 @@
 struct task {
 	LIST_ENTRY(task) entry;
 	struct local *l;
-	struct agent_job *job;
-	uint32_t place; /* of the recipient in the job */
+	struct agent_delivery *delivery;
+	uint32_t place; /* of the recipient in the delivery */
 	pid_t pid;      /* 0: none */
 	int fd;         /* of the verdict, then of the process */
 	struct event *event;
@@ -66,7 +66,7 @@ end_task(struct task *t)
 {
 	struct local *l = t->l;
 
-	agent_done(t->job, false, "", "");
+	agent_done(t->delivery, false, "", "");
 	drop_watch(t);
 	LIST_REMOVE(t, entry);
 	free(t);
@@ -79,11 +79,11 @@ report(struct task *t, const struct verdict *v)
 {
 	char relay[AGENT_RELAY_MAX];
 
-	if (t->job->kind == AGENT_PIPE)
-		snprintf(relay, sizeof(relay), "pipe:%s", t->job->nexthop);
+	if (t->delivery->kind == AGENT_PIPE)
+		snprintf(relay, sizeof(relay), "pipe:%s", t->delivery->nexthop);
 	else
 		snprintf(relay, sizeof(relay), "local");
-	agent_result(t->job, t->place,
+	agent_result(t->delivery, t->place,
 	    &(struct agent_report){ .outcome = (enum agent_outcome)v->outcome,
 		.dsn = v->dsn,
 		.relay = relay,
@@ -117,7 +117,7 @@ has_ended(pid_t pid, int *ret_status)
 static void
 verdict_of_time(struct verdict *v, const struct task *t)
 {
-	usec_t limit = t->job->kind == AGENT_PIPE
+	usec_t limit = t->delivery->kind == AGENT_PIPE
 	    ? t->l->conf->command_time_limit
 	    : t->l->conf->maildir_time_limit;
 
@@ -152,7 +152,7 @@ reap(struct task *t)
 	if (!has_ended(t->pid, &status)) {
 		(void)t->l->kill(t->pid, SIGKILL);
 		strays_add(
-		    &t->l->strays, t->job->nexthop, t->pid, clock_mono());
+		    &t->l->strays, t->delivery->nexthop, t->pid, clock_mono());
 		t->killed = true;
 	}
 	finish(t, status);
@@ -242,13 +242,13 @@ on_verdict(evutil_socket_t fd, short what, void *arg)
 
 /* ---- begin ---- */
 
-static struct delivery_plan
+static struct child_plan
 make_plan(const struct task *t)
 {
 	const struct local *l = t->l;
-	struct delivery_plan plan = {
-		.job = t->job,
-		.recipient = t->job->rcpts[t->place].address,
+	struct child_plan plan = {
+		.delivery = t->delivery,
+		.recipient = t->delivery->rcpts[t->place].address,
 		.parent = getpid(),
 		.private = l->private,
 		.maildir_path = l->conf->maildir_path,
@@ -269,7 +269,7 @@ make_plan(const struct task *t)
 /* Signals are blocked from before the fork until the child has put off the
  * handlers of this loop. */
 static pid_t
-fork_child(child_fn *child, const struct delivery_plan *plan, int result_fd)
+fork_child(child_fn *child, const struct child_plan *plan, int result_fd)
 {
 	sigset_t all, old;
 	pid_t pid;
@@ -299,7 +299,7 @@ begin_time(struct task *t)
 
 	t->killed = false;
 	t->deadline = t->started_at + whole;
-	if (t->job->kind == AGENT_PIPE || step > whole)
+	if (t->delivery->kind == AGENT_PIPE || step > whole)
 		step = whole;
 	set_timer(t->event, step);
 }
@@ -307,7 +307,7 @@ begin_time(struct task *t)
 static int
 start_child(struct task *t)
 {
-	struct delivery_plan plan = make_plan(t);
+	struct child_plan plan = make_plan(t);
 	int fds[2];
 
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -365,7 +365,7 @@ refuse(struct task *t)
 
 	verdict_set(&v, AGENT_DEFERRED, "4.3.0",
 	    "earlier deliveries to %s hang and cannot be ended",
-	    t->job->nexthop);
+	    t->delivery->nexthop);
 	report(t, &v);
 }
 
@@ -375,9 +375,9 @@ next(struct task *t)
 {
 	int r;
 
-	while (!t->l->ending && t->place < t->job->nrcpts) {
+	while (!t->l->ending && t->place < t->delivery->nrcpts) {
 		t->started_at = clock_mono();
-		if (!strays_allow(&t->l->strays, t->job->nexthop)) {
+		if (!strays_allow(&t->l->strays, t->delivery->nexthop)) {
 			refuse(t);
 			continue;
 		}
@@ -393,16 +393,16 @@ next(struct task *t)
 }
 
 void
-task_begin(struct local *l, struct agent_job *job)
+task_begin(struct local *l, struct agent_delivery *delivery)
 {
 	struct task *t = calloc(1, sizeof(*t));
 
 	if (t == NULL) {
-		agent_done(job, false, "4.3.0", "out of memory");
+		agent_done(delivery, false, "4.3.0", "out of memory");
 		return;
 	}
 	t->l = l;
-	t->job = job;
+	t->delivery = delivery;
 	t->fd = -1;
 	LIST_INSERT_HEAD(&l->tasks, t, entry);
 	next(t);
@@ -426,7 +426,7 @@ task_ask_all(struct local *l)
 	struct task *t;
 
 	LIST_FOREACH (t, &l->tasks, entry)
-		if (t->pid > 0 && t->job->kind == AGENT_PIPE)
+		if (t->pid > 0 && t->delivery->kind == AGENT_PIPE)
 			(void)l->kill(t->pid, SIGTERM);
 }
 

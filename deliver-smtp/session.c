@@ -17,7 +17,7 @@
 struct session {
 	TAILQ_ENTRY(session) entry;
 	struct session_context *context;
-	struct agent_job *job;
+	struct agent_delivery *delivery;
 	struct settings settings;
 	struct nexthop hop;
 	/* At most one of the three is under way. */
@@ -70,13 +70,13 @@ finish(struct session *s, enum result result)
 		.dsn = s->why.dsn,
 		.relay = s->reached ? s->relay : "none",
 		.text = buf_str(&s->why.text),
-		.conn = clock_mono() - s->job->received_at,
+		.conn = clock_mono() - s->delivery->received_at,
 	};
 
 	disconnect(s);
-	agent_result_rest(s->job, &report);
-	agent_done(s->job, result == RESULT_SITE_FAILED, why ? s->why.dsn : "",
-	    why ? buf_str(&s->why.text) : "");
+	agent_result_rest(s->delivery, &report);
+	agent_done(s->delivery, result == RESULT_SITE_FAILED,
+	    why ? s->why.dsn : "", why ? buf_str(&s->why.text) : "");
 	TAILQ_REMOVE(&context->running, s, entry);
 	session_free(s);
 	context->ended(context);
@@ -119,9 +119,9 @@ on_report(void *arg, uint32_t place, const struct verdict *v)
 
 	if (handshaken == 0)
 		handshaken = now;
-	report.conn = handshaken - s->job->received_at;
+	report.conn = handshaken - s->delivery->received_at;
 	report.xfer = now - handshaken;
-	agent_result(s->job, place, &report);
+	agent_result(s->delivery, place, &report);
 }
 
 static void
@@ -156,23 +156,23 @@ static const struct talk_ops talk_ops = {
 static void
 talk(struct session *s, int sock)
 {
-	const struct agent_job *job = s->job;
+	const struct agent_delivery *delivery = s->delivery;
 	struct talk_task task = {
 		.dialog = {
-			.lmtp = job->kind == AGENT_LMTP,
+			.lmtp = delivery->kind == AGENT_LMTP,
 			.lockstep = s->lockstep,
 			.helo = s->settings.helo,
-			.sender = job->sender,
+			.sender = delivery->sender,
 			.peer = s->peer,
-			.size = job->content_len,
-			.eight_bit = (job->flags & QUEUE_FILE_8BIT) != 0,
-			.rcpts = job->rcpts,
-			.nrcpts = job->nrcpts,
+			.size = delivery->content_len,
+			.eight_bit = (delivery->flags & QUEUE_FILE_8BIT) != 0,
+			.rcpts = delivery->rcpts,
+			.nrcpts = delivery->nrcpts,
 		},
 		.limits = s->settings.limits,
-		.content = job->content,
-		.fd = job->fd,
-		.content_off = job->content_off,
+		.content = delivery->content,
+		.fd = delivery->fd,
+		.content_off = delivery->content_off,
 	};
 	int r;
 
@@ -291,19 +291,20 @@ look_up(struct session *s)
 static bool
 take_nexthop(struct session *s)
 {
-	bool lmtp = s->job->kind == AGENT_LMTP;
+	bool lmtp = s->delivery->kind == AGENT_LMTP;
 	int r = nexthop_parse(
-	    s->job->nexthop, lmtp ? LMTP_PORT : SMTP_PORT, &s->hop);
+	    s->delivery->nexthop, lmtp ? LMTP_PORT : SMTP_PORT, &s->hop);
 
 	if (r == 0 && (lmtp || s->hop.kind != NEXTHOP_UNIX))
 		return true;
 	verdict_set(&s->why, AGENT_DEFERRED, "4.3.5",
-	    "not a next hop for %s: %s", s->job->transport, s->job->nexthop);
+	    "not a next hop for %s: %s", s->delivery->transport,
+	    s->delivery->nexthop);
 	return false;
 }
 
 static void
-refuse_job(struct agent_job *job)
+refuse_delivery(struct agent_delivery *delivery)
 {
 	static const struct agent_report report = {
 		.outcome = AGENT_DEFERRED,
@@ -312,21 +313,21 @@ refuse_job(struct agent_job *job)
 		.text = "out of memory",
 	};
 
-	agent_result_rest(job, &report);
-	agent_done(job, false, report.dsn, report.text);
+	agent_result_rest(delivery, &report);
+	agent_done(delivery, false, report.dsn, report.text);
 }
 
 void
-session_start(struct session_context *context, struct agent_job *job)
+session_start(struct session_context *context, struct agent_delivery *delivery)
 {
 	struct session *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
-		refuse_job(job);
+		refuse_delivery(delivery);
 		return;
 	}
 	s->context = context;
-	s->job = job;
+	s->delivery = delivery;
 	s->settings = context->settings;
 	TAILQ_INSERT_TAIL(&context->running, s, entry);
 	if (take_nexthop(s))

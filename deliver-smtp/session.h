@@ -1,9 +1,9 @@
-/* deliver-smtp/session.h - one job on its way: look up the next hop, connect
- * to its addresses in turn, hold the dialogue, report.
+/* deliver-smtp/session.h - one delivery on its way: look up the next hop,
+ * connect to its addresses in turn, hold the dialogue, report.
  *
- * A session owns its job and ends with agent_done(); then, as its last act, it
- * is freed and calls ended() of its context, which outlives it. Failures are
- * reported, not returned.
+ * A session owns its delivery and ends with agent_done(); then, as its last
+ * act, it is freed and calls ended() of its context, which outlives it.
+ * Failures are reported, not returned.
  */
 #ifndef DELIVER_SMTP_SESSION_H
 #define DELIVER_SMTP_SESSION_H
@@ -28,8 +28,9 @@ struct session_context {
 	void (*ended)(struct session_context *context);
 };
 
-/* Takes the job; it may be done when this returns. */
-void session_start(struct session_context *context, struct agent_job *job);
+/* Takes the delivery; it may be done when this returns. */
+void
+session_start(struct session_context *context, struct agent_delivery *delivery);
 /* End all that run, now: recipients without a report are deferred. */
 void session_abandon_all(
     struct session_context *context, const char *dsn, const char *text);

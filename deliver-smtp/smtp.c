@@ -15,7 +15,7 @@
 /* ---- the link ---- */
 
 static void
-on_deliver(void *arg, struct agent_job *job)
+on_deliver(void *arg, struct agent_delivery *delivery)
 {
 	struct smtp *smtp = arg;
 	static const struct agent_report report = {
@@ -26,11 +26,11 @@ on_deliver(void *arg, struct agent_job *job)
 	};
 
 	if (!smtp->stopping) {
-		session_start(&smtp->context, job);
+		session_start(&smtp->context, delivery);
 		return;
 	}
-	agent_result_rest(job, &report);
-	agent_done(job, false, report.dsn, report.text);
+	agent_result_rest(delivery, &report);
+	agent_done(delivery, false, report.dsn, report.text);
 }
 
 /* Stopped, nothing runs, and every answer has gone. */
@@ -84,7 +84,7 @@ smtp_linked(struct daemon *d, const char *name, int fd)
 		close(fd);
 		return;
 	}
-	/* Jobs of an earlier link cannot be answered. */
+	/* Deliveries of an earlier link cannot be answered. */
 	session_abandon_all(&smtp->context, STOPPED_DSN, STOPPED_TEXT);
 	agent_free(&smtp->agent);
 	r = agent_new(d->base, fd, &agent_ops, smtp, &smtp->agent);

@@ -1,10 +1,10 @@
-/* deliver-smtp/smtp.h - the program: a daemon (daemon/daemon.h) whose jobs
- * come over the link "queue-send" and run as sessions.
+/* deliver-smtp/smtp.h - the program: a daemon (daemon/daemon.h) whose
+ * deliveries come over the link "queue-send" and run as sessions.
  *
- * Told to stop, it takes no more jobs, lets sessions end within the limit, and
- * ends those that are left. Without queue-send no result can be recorded any
- * more: sessions are dropped at once, which makes no server take a message
- * that it would not have taken, and the program ends. */
+ * Told to stop, it takes no more deliveries, lets sessions end within the
+ * limit, and ends those that are left. Without queue-send no result can be
+ * recorded any more: sessions are dropped at once, which makes no server take a
+ * message that it would not have taken, and the program ends. */
 #ifndef DELIVER_SMTP_SMTP_H
 #define DELIVER_SMTP_SMTP_H
 

@@ -9,29 +9,29 @@
 #include "base/text.h"
 
 /* Answers that wait above this mean that queue-send does not keep up: take no
- * new jobs until they have gone. Far below the limit of the wire. */
+ * new deliveries until they have gone. Far below the limit of the wire. */
 #define QUEUED_HIGH ((size_t)1 << 20)
 
-RB_HEAD(job_tree, agent_job);
+RB_HEAD(delivery_tree, agent_delivery);
 
 struct agent {
 	struct wire *wire; /* NULL: the link is gone */
 	struct event *lost;
 	const struct agent_ops *ops;
 	void *arg;
-	struct job_tree jobs;
+	struct delivery_tree deliveries;
 	bool paused;
 };
 
 static int
-compare_jobs(const struct agent_job *a, const struct agent_job *b)
+compare(const struct agent_delivery *a, const struct agent_delivery *b)
 {
-	return a->job < b->job ? -1 : a->job > b->job;
+	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-TREE_GENERATE(job_tree, agent_job, node, compare_jobs)
+TREE_GENERATE(delivery_tree, agent_delivery, node, compare)
 
-/* The link ends here; who runs jobs hears of it from the loop. */
+/* The link ends here; who runs deliveries hears of it from the loop. */
 static void
 lose_link(struct agent *a)
 {
@@ -49,7 +49,7 @@ on_lost(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	a->ops->orphaned(a->arg);
 }
 
-/* An answer that cannot be queued would leave its job open for ever at the
+/* An answer that cannot be queued would leave its delivery open for ever at the
  * other end; without a link queue-send defers it and starts us anew. */
 static void
 send_answer(struct agent *a, const struct msg *msg)
@@ -76,14 +76,14 @@ clean(struct buf *room, const char *s, size_t max)
 }
 
 static void
-send_result(struct agent *a, uint64_t job, uint32_t index,
+send_result(struct agent *a, uint64_t number, uint32_t index,
     const struct agent_report *report)
 {
 	struct buf dsn = { 0 }, relay = { 0 }, text = { 0 };
 	struct msg msg = { .type = MSG_RESULT };
 
 	msg.u.RESULT = (struct msg_RESULT){
-		.job = job,
+		.job = number,
 		.rcpt = index,
 		.outcome = (uint8_t)report->outcome,
 		.dsn = clean(&dsn, report->dsn, AGENT_DSN_MAX),
@@ -99,14 +99,14 @@ send_result(struct agent *a, uint64_t job, uint32_t index,
 }
 
 static void
-send_done(struct agent *a, uint64_t job, bool site_failed, const char *dsn,
+send_done(struct agent *a, uint64_t number, bool site_failed, const char *dsn,
     const char *text)
 {
 	struct buf dsn_room = { 0 }, text_room = { 0 };
 	struct msg msg = { .type = MSG_DONE };
 
 	msg.u.DONE = (struct msg_DONE){
-		.job = job,
+		.job = number,
 		.site_failed = site_failed,
 		.dsn = clean(&dsn_room, dsn, AGENT_DSN_MAX),
 		.text = clean(&text_room, text, AGENT_TEXT_MAX),
@@ -118,37 +118,36 @@ send_done(struct agent *a, uint64_t job, bool site_failed, const char *dsn,
 
 void
 agent_result(
-    struct agent_job *job, uint32_t place, const struct agent_report *report)
+    struct agent_delivery *d, uint32_t place, const struct agent_report *report)
 {
-	ASSERT(place < job->nrcpts && !job->rcpts[place].reported);
+	ASSERT(place < d->nrcpts && !d->rcpts[place].reported);
 	ASSERT(report->outcome < AGENT_NOUTCOMES);
-	job->rcpts[place].reported = true;
-	if (job->agent != NULL)
-		send_result(
-		    job->agent, job->job, job->rcpts[place].index, report);
+	d->rcpts[place].reported = true;
+	if (d->agent != NULL)
+		send_result(d->agent, d->number, d->rcpts[place].index, report);
 }
 
 void
-agent_result_rest(struct agent_job *job, const struct agent_report *report)
+agent_result_rest(struct agent_delivery *d, const struct agent_report *report)
 {
 	uint32_t i;
 
-	for (i = 0; i < job->nrcpts; i++)
-		if (!job->rcpts[i].reported)
-			agent_result(job, i, report);
+	for (i = 0; i < d->nrcpts; i++)
+		if (!d->rcpts[i].reported)
+			agent_result(d, i, report);
 }
 
 void
-agent_done(
-    struct agent_job *job, bool site_failed, const char *dsn, const char *text)
+agent_done(struct agent_delivery *d, bool site_failed, const char *dsn,
+    const char *text)
 {
-	struct agent *a = job->agent;
+	struct agent *a = d->agent;
 
 	if (a != NULL) {
-		RB_REMOVE(job_tree, &a->jobs, job);
-		send_done(a, job->job, site_failed, dsn, text);
+		RB_REMOVE(delivery_tree, &a->deliveries, d);
+		send_done(a, d->number, site_failed, dsn, text);
 	}
-	agent_job_free(&job);
+	agent_delivery_free(&d);
 }
 
 static void
@@ -158,22 +157,22 @@ say_bad(struct agent *a, const char *what)
 		a->ops->bad(a->arg, what);
 }
 
-/* A number that is in use is not answered: DONE would end the job that has
+/* A number that is in use is not answered: DONE would end the delivery that has
  * it. */
 static bool
 is_in_use(struct agent *a, uint64_t number)
 {
-	struct agent_job key = { .job = number };
+	struct agent_delivery key = { .number = number };
 
-	if (RB_FIND(job_tree, &a->jobs, &key) == NULL)
+	if (RB_FIND(delivery_tree, &a->deliveries, &key) == NULL)
 		return false;
-	say_bad(a, "DELIVER: job number in use");
+	say_bad(a, "DELIVER: number in use");
 	return true;
 }
 
-/* r, what: of making the job. */
+/* r, what: of making the delivery. */
 static void
-begin_job(struct agent *a, uint64_t number, struct agent_job *job, int r,
+begin(struct agent *a, uint64_t number, struct agent_delivery *d, int r,
     const char *what)
 {
 	if (r < 0) {
@@ -181,39 +180,39 @@ begin_job(struct agent *a, uint64_t number, struct agent_job *job, int r,
 		send_done(a, number, false, "4.3.0", what);
 		return;
 	}
-	job->agent = a;
-	RB_INSERT(job_tree, &a->jobs, job);
-	a->ops->deliver(a->arg, job);
+	d->agent = a;
+	RB_INSERT(delivery_tree, &a->deliveries, d);
+	a->ops->deliver(a->arg, d);
 }
 
 static void
 take_deliver(struct agent *a, const struct msg_DELIVER *f, int *fd)
 {
-	struct agent_job *job = NULL;
+	struct agent_delivery *d = NULL;
 	const char *what = "out of memory";
 	uint64_t number = f->job;
 	int r;
 
 	if (is_in_use(a, number))
 		return;
-	r = agent_job_new(f, *fd, &job, &what);
+	r = agent_delivery_new(f, *fd, &d, &what);
 	if (r == 0)
 		*fd = -1;
-	begin_job(a, number, job, r, what);
+	begin(a, number, d, r, what);
 }
 
 static void
 take_whole(struct agent *a, const struct msg_DELIVER_WHOLE *f)
 {
-	struct agent_job *job = NULL;
+	struct agent_delivery *d = NULL;
 	const char *what = "";
 	uint64_t number = f->job;
 	int r;
 
 	if (is_in_use(a, number))
 		return;
-	r = agent_job_new_whole(f, &job, &what);
-	begin_job(a, number, job, r, what);
+	r = agent_delivery_new_whole(f, &d, &what);
+	begin(a, number, d, r, what);
 }
 
 static void
@@ -271,7 +270,7 @@ agent_new(struct event_base *base, int sock, const struct agent_ops *ops,
 		return -ENOMEM;
 	a->ops = ops;
 	a->arg = arg;
-	RB_INIT(&a->jobs);
+	RB_INIT(&a->deliveries);
 	a->lost = event_new(base, -1, 0, on_lost, a);
 	if (a->lost != NULL)
 		r = wire_new(base, sock, &wire_ops, a, &a->wire);
@@ -289,13 +288,13 @@ void
 agent_free(struct agent **agent)
 {
 	struct agent *a = *agent;
-	struct agent_job *job, *next;
+	struct agent_delivery *d, *next;
 
 	*agent = NULL;
 	if (a == NULL)
 		return;
-	RB_FOREACH_SAFE (job, job_tree, &a->jobs, next)
-		job->agent = NULL;
+	RB_FOREACH_SAFE (d, delivery_tree, &a->deliveries, next)
+		d->agent = NULL;
 	wire_free(&a->wire);
 	event_free(a->lost);
 	free(a);

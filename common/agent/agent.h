@@ -3,19 +3,19 @@
  * queue-send hands an entry to an agent with the content of the message, or, of
  * one that is larger than AGENT_WHOLE_MAX, with an open, read-only descriptor
  * of the queue file; the agent answers per recipient (RESULT), then DONE. An
- * agent that dies, or says something it may not say (a job that it does not
- * have, a recipient twice or out of range), loses the job: what was not
- * reported is deferred (I18).
+ * agent that dies, or says something it may not say (a delivery that it does
+ * not have, a recipient twice or out of range), loses the delivery: what was
+ * not reported is deferred (I18).
  *
  * The agent's end: agent_new() on the wire that the supervisor passes; each
- * job goes to deliver(), which owns it until agent_done(). What queue-send
+ * delivery goes to deliver(), which owns it until agent_done(). What queue-send
  * says is checked as if it came from a stranger: a frame that is not right is
- * dropped and answered with DONE for its job, and ends nothing.
+ * dropped and answered with DONE for its delivery, and ends nothing.
  *
  * A link that is gone (queue-send ended, or our answers cannot be queued any
  * more) is told once, by orphaned(), from the event loop and never from inside
- * a call of this module. Jobs stay their owner's until agent_done(); what is
- * reported then goes nowhere.
+ * a call of this module. Deliveries stay their owner's until agent_done(); what
+ * is reported then goes nowhere.
  *
  * Soft: -errno. Panics: misuse only. Never logs.
  */
@@ -27,7 +27,7 @@
 
 #include <bsd/sys/tree.h>
 
-#define AGENT_RCPTS_MAX   100 /* of one job */
+#define AGENT_RCPTS_MAX   100 /* of one delivery */
 /* Content up to here travels in the frame, if the recipients leave the room. */
 #define AGENT_WHOLE_MAX   32768
 #define AGENT_ID_MAX      64   /* a queue id is shorter (spool/id.h) */
@@ -52,15 +52,15 @@ struct agent_rcpt {
 
 struct agent;
 
-struct agent_job {
-	struct agent *agent; /* NULL when that was freed before the job */
-	uint64_t job;
+struct agent_delivery {
+	struct agent *agent; /* NULL when that was freed before the delivery */
+	uint64_t number;
 	char *id;
 	uint8_t kind; /* enum agent_kind of config/conf.h */
 	char *transport, *nexthop, *sender;
-	/* All of the content, which lives as long as the job; or NULL, and then
-	 * it is to be read from the queue file, which is open read-only and
-	 * closed by agent_done(). */
+	/* All of the content, which lives as long as the delivery; or NULL, and
+	 * then it is to be read from the queue file, which is open read-only
+	 * and closed by agent_done(). */
 	const char *content;
 	int fd;
 	uint64_t content_off, content_len;
@@ -70,12 +70,12 @@ struct agent_job {
 	usec_t received_at; /* monotonic */
 	void *user;         /* the agent program's own */
 	/* private to common/agent below */
-	RB_ENTRY(agent_job) node;
+	RB_ENTRY(agent_delivery) node;
 	char *strings;
 };
 
 struct agent_ops {
-	void (*deliver)(void *arg, struct agent_job *job);
+	void (*deliver)(void *arg, struct agent_delivery *delivery);
 	/* queue-send is gone: end what runs, then stop. */
 	void (*orphaned)(void *arg);
 	/* Optional: a frame was dropped, and why; for the log. */
@@ -87,8 +87,8 @@ struct agent_ops {
 /* The socket is the agent's from here on; on failure it stays the caller's. */
 int agent_new(struct event_base *base, int sock, const struct agent_ops *ops,
     void *arg, struct agent **ret_agent);
-/* Jobs that are not done stay, without an agent. Not from inside deliver() or
- * bad(). */
+/* Deliveries that are not done stay, without an agent. Not from inside
+ * deliver() or bad(). */
 void agent_free(struct agent **agent);
 /* Bytes of answers that wait for queue-send to take them. */
 size_t agent_queued(const struct agent *agent);
@@ -101,30 +101,31 @@ struct agent_report {
 	const char *text;
 	usec_t conn, xfer;
 };
-/* One recipient, by its place in job->rcpts; reporting twice is a bug. */
-void agent_result(
-    struct agent_job *job, uint32_t place, const struct agent_report *report);
+/* One recipient, by its place in delivery->rcpts; reporting twice is a bug. */
+void agent_result(struct agent_delivery *delivery, uint32_t place,
+    const struct agent_report *report);
 /* The same report for every recipient that has none. */
-void
-agent_result_rest(struct agent_job *job, const struct agent_report *report);
-/* Ends and frees the job. site_failed: dsn and text say why. Not, and yet a
- * dsn: trouble of the agent's own, which says nothing of the site. Else "". */
-void agent_done(
-    struct agent_job *job, bool site_failed, const char *dsn, const char *text);
+void agent_result_rest(
+    struct agent_delivery *delivery, const struct agent_report *report);
+/* Ends and frees the delivery. site_failed: dsn and text say why. Not, and yet
+ * a dsn: trouble of the agent's own, which says nothing of the site. Else "".
+ */
+void agent_done(struct agent_delivery *delivery, bool site_failed,
+    const char *dsn, const char *text);
 
 /* queue-send's end: the DELIVER frame. rcpts is filled with agent_rcpt_add().
  * -EINVAL, -EILSEQ, -ENAMETOOLONG: address_check(); -ENOMEM. */
 int agent_rcpt_add(
     struct buf *rcpts, uint32_t index, const char *address, size_t len);
 
-/* Judge a DELIVER frame and make the job of it; the descriptor is the job's
- * when 0 is returned. -EBADMSG with *ret_what, which names what is wrong;
- * -ENOMEM. agent_new() does this; apart for tests. */
-int agent_job_new(const struct msg_DELIVER *frame, int fd,
-    struct agent_job **ret_job, const char **ret_what);
+/* Judge a DELIVER frame and make the delivery of it; the descriptor is the
+ * delivery's when 0 is returned. -EBADMSG with *ret_what, which names what is
+ * wrong; -ENOMEM. agent_new() does this; apart for tests. */
+int agent_delivery_new(const struct msg_DELIVER *frame, int fd,
+    struct agent_delivery **ret_delivery, const char **ret_what);
 /* The same of a frame that has the content. */
-int agent_job_new_whole(const struct msg_DELIVER_WHOLE *frame,
-    struct agent_job **ret_job, const char **ret_what);
-void agent_job_free(struct agent_job **job);
+int agent_delivery_new_whole(const struct msg_DELIVER_WHOLE *frame,
+    struct agent_delivery **ret_delivery, const char **ret_what);
+void agent_delivery_free(struct agent_delivery **delivery);
 
 #endif

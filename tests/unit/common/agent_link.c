@@ -17,7 +17,7 @@ static struct event_base *base;
 static struct agent *agent;
 static int peer = -1;
 
-static struct agent_job *held[512];
+static struct agent_delivery *held[512];
 static size_t nheld;
 static uint32_t orphans, bads;
 static const char *last_bad;
@@ -33,15 +33,15 @@ static const struct agent_report sent = {
 };
 
 static void
-on_deliver(void *arg UNUSED, struct agent_job *job)
+on_deliver(void *arg UNUSED, struct agent_delivery *d)
 {
 	if (answer_at_once) {
-		agent_result_rest(job, &sent);
-		agent_done(job, false, "", "");
+		agent_result_rest(d, &sent);
+		agent_done(d, false, "", "");
 		return;
 	}
 	cr_assert(nheld < ARRAY_LEN(held));
-	held[nheld++] = job;
+	held[nheld++] = d;
 }
 
 static void
@@ -230,7 +230,7 @@ Test(
 	turn();
 	cr_expect_eq(nheld, 1);
 	cr_expect_eq(bads, 1);
-	cr_expect_str_eq(last_bad, "DELIVER: job number in use");
+	cr_expect_str_eq(last_bad, "DELIVER: number in use");
 	cr_expect_eq(answer(), 0, "an answer would end the first");
 }
 
@@ -258,7 +258,7 @@ Test(agent_link, queue_send_gone_is_told_once, .init = setup, .fini = teardown)
 	turn();
 	turn();
 	cr_expect_eq(orphans, 1);
-	cr_assert_eq(nheld, 1, "the job is still there");
+	cr_assert_eq(nheld, 1, "the delivery is still there");
 	agent_result_rest(held[0], &sent);
 	agent_done(held[0], false, "", "");
 	nheld = 0;
@@ -306,7 +306,7 @@ Test(agent_link, a_slow_reader_loses_nothing, .init = setup, .fini = teardown)
 	cr_expect_eq(orphans, 0);
 }
 
-/* What cannot even wait ends the link: the job must not stay open. */
+/* What cannot even wait ends the link: the delivery must not stay open. */
 Test(agent_link, answers_beyond_the_limit_end_the_link, .init = setup,
     .fini = teardown)
 {

@@ -19,8 +19,8 @@
 
 #define TEXT(s) (s), sizeof(s) - 1
 
-static struct agent_job job;
-static struct delivery_plan plan;
+static struct agent_delivery delivery;
+static struct child_plan plan;
 static struct message message;
 static struct programs *programs;
 static char id[] = "05F3A", sender[] = "s@x", empty[] = "";
@@ -33,7 +33,7 @@ setup_with(const char *content, size_t len)
 	scratch_message(&message, "", "", content, len);
 	snprintf(
 	    maildir_path, sizeof(maildir_path), "%s", scratch_path("mail/%%u"));
-	job = (struct agent_job){ .id = id,
+	delivery = (struct agent_delivery){ .id = id,
 		.kind = AGENT_LOCAL,
 		.transport = empty,
 		.nexthop = cat_name,
@@ -41,7 +41,7 @@ setup_with(const char *content, size_t len)
 		.fd = message.fd,
 		.content_off = message.off,
 		.content_len = message.len };
-	plan = (struct delivery_plan){ .job = &job,
+	plan = (struct child_plan){ .delivery = &delivery,
 		.recipient = "bob@x.org",
 		.parent = getpid(),
 		.private = geteuid() != 0,
@@ -70,7 +70,7 @@ teardown(void)
 }
 
 static pid_t
-start(const struct delivery_plan *p, int *ret_fd)
+start(const struct child_plan *p, int *ret_fd)
 {
 	int fds[2];
 	pid_t pid;
@@ -122,7 +122,7 @@ load_programs(const char *text)
 	    0, "%s", buf_str(&error));
 	plan.programs = programs;
 	buf_done(&error);
-	job.kind = AGENT_PIPE;
+	delivery.kind = AGENT_PIPE;
 }
 
 static struct passwd *
@@ -178,8 +178,8 @@ Test(child, C3_loops_are_returned, .init = setup, .fini = teardown)
 
 	scratch_message_done(&message);
 	scratch_message(&message, "", "", TEXT(content));
-	job.fd = message.fd;
-	job.content_len = message.len;
+	delivery.fd = message.fd;
+	delivery.content_len = message.len;
 	expect(AGENT_FAILED, "5.4.6", "mail forwarding loop for bob@x.org");
 	plan.recipient = "other@x.org";
 	plan.hopcount_limit = 1;
@@ -289,9 +289,9 @@ Test(child, X12_a_program_has_no_way_back, .init = setup, .fini = teardown)
 	    "program cat: temporary failure: 65534 65534 "
 	    "CapInh: 0000000000000000 CapPrm: 0000000000000000 "
 	    "CapEff: 0000000000000000 ");
-	job.nexthop = strdup("evil");
+	delivery.nexthop = strdup("evil");
 	expect(AGENT_DEFERRED, "4.3.5", "user 0 of this transport does not");
-	free(job.nexthop);
+	free(delivery.nexthop);
 }
 
 /* ---- programs ---- */
@@ -316,7 +316,7 @@ Test(child, X9_arguments_and_environment, .init = setup, .fini = teardown)
 	    "<s@x><-o Proxy;$(id)`id`|x@y.org><-o Proxy;$(id)`id`|x><y.org>"
 	    "<05F3A>",
 	    "%s", buf_str(&got));
-	job.sender = empty;
+	delivery.sender = empty;
 	plan.recipient = "@y";
 	expect(AGENT_SENT, "2.0.0", "delivered to program cat");
 	scratch_read(scratch_path("mail/got"), &got);
@@ -337,11 +337,11 @@ Test(child, X9_an_address_that_would_be_an_option, .init = setup,
 Test(child, programs_that_are_not_there, .init = setup, .fini = teardown)
 {
 	load_programs("cat " SCRATCH_USER " /bin/cat\n");
-	job.nexthop = empty;
+	delivery.nexthop = empty;
 	expect(AGENT_DEFERRED, "4.3.5", "there is no program \"\"");
-	job.nexthop = strdup("cat ");
+	delivery.nexthop = strdup("cat ");
 	expect(AGENT_DEFERRED, "4.3.5", "there is no program \"cat \"");
-	free(job.nexthop);
+	free(delivery.nexthop);
 }
 
 /* ---- life and death ---- */

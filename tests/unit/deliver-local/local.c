@@ -160,7 +160,7 @@ teardown(void)
 }
 
 static void
-send_job(uint64_t number, enum agent_kind kind, const char *nexthop)
+send_delivery(uint64_t number, enum agent_kind kind, const char *nexthop)
 {
 	struct buf list = { 0 };
 	struct msg msg = { .type = MSG_DELIVER };
@@ -209,7 +209,7 @@ Test(local, every_kind_has_its_answer, .init = setup, .fini = teardown)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		send_job(i, rows[i].kind, rows[i].nexthop);
+		send_delivery(i, rows[i].kind, rows[i].nexthop);
 		receive(work);
 		cr_assert_eq(in.msg.type, MSG_RESULT, "row %zu", i);
 		cr_expect_eq(in.msg.u.RESULT.outcome, rows[i].outcome);
@@ -222,7 +222,7 @@ Test(local, every_kind_has_its_answer, .init = setup, .fini = teardown)
 		cr_assert_eq(in.msg.type, MSG_DONE);
 	}
 	cr_expect_eq(scratch_count(scratch_path("mail/bob/new"), NULL), 1);
-	send_job(9, AGENT_SMTP, "x");
+	send_delivery(9, AGENT_SMTP, "x");
 	receive(work);
 	cr_assert_eq(in.msg.type, MSG_DONE, "no transport of this agent");
 }
@@ -234,15 +234,15 @@ Test(local, I18_rubbish_ends_nothing, .init = setup, .fini = teardown)
 	for (i = 0; i < 100; i++)
 		cr_assert_gt(
 		    send(work, "rubbish rubbish", (size_t)i % 15 + 1, 0), 0);
-	send_job(1, AGENT_DISCARD, "x");
+	send_delivery(1, AGENT_DISCARD, "x");
 	receive(work);
 	cr_expect_eq(in.msg.type, MSG_RESULT);
 }
 
 Test(local, P2_ends_when_queue_send_is_gone, .init = setup, .fini = teardown)
 {
-	send_job(1, AGENT_PIPE, "wait");
-	send_job(2, AGENT_DISCARD, "x");
+	send_delivery(1, AGENT_PIPE, "wait");
+	send_delivery(2, AGENT_DISCARD, "x");
 	receive(work); /* the first has begun by now */
 	io_close(&work);
 	cr_expect_eq(status_of_end(), 0);
@@ -260,8 +260,8 @@ Test(local, P10_stop_lets_deliveries_end, .init = setup, .fini = teardown)
 	const struct msg stop = { .type = MSG_STOP,
 		.u.STOP = { .limit_usec = 2 * USEC_PER_SEC } };
 
-	send_job(1, AGENT_PIPE, "wait");
-	send_job(2, AGENT_DISCARD, "x");
+	send_delivery(1, AGENT_PIPE, "wait");
+	send_delivery(2, AGENT_DISCARD, "x");
 	receive(work);
 	receive(work);
 	cr_assert_eq(chan_send(sup, &stop, -1), 0);
@@ -324,7 +324,7 @@ Test(
 		write_files(rows[i].text);
 		cr_assert_eq(chan_send(sup, &reload, -1), 0);
 		wait_for_log("configuration reloaded");
-		send_job(i, AGENT_PIPE, "true");
+		send_delivery(i, AGENT_PIPE, "true");
 		receive(work);
 		cr_assert_eq(in.msg.type, MSG_RESULT);
 		cr_expect(

@@ -30,13 +30,13 @@ static uint32_t kills;
 /* ---- children of several kinds ---- */
 
 static void
-stops_itself(const struct delivery_plan *plan UNUSED, int fd UNUSED)
+stops_itself(const struct child_plan *plan UNUSED, int fd UNUSED)
 {
 	raise(SIGSTOP);
 }
 
 static void
-hangs(const struct delivery_plan *plan UNUSED, int fd UNUSED)
+hangs(const struct child_plan *plan UNUSED, int fd UNUSED)
 {
 	sigset_t none;
 
@@ -46,7 +46,7 @@ hangs(const struct delivery_plan *plan UNUSED, int fd UNUSED)
 }
 
 static void
-ends_but_for_its_exit(const struct delivery_plan *plan, int fd)
+ends_but_for_its_exit(const struct child_plan *plan, int fd)
 {
 	struct verdict v;
 
@@ -60,7 +60,7 @@ ends_but_for_its_exit(const struct delivery_plan *plan, int fd)
 static int go[2], closed[2];
 
 static void
-ends_when_told(const struct delivery_plan *plan, int fd)
+ends_when_told(const struct child_plan *plan, int fd)
 {
 	struct verdict v;
 	char octet;
@@ -77,7 +77,7 @@ ends_when_told(const struct delivery_plan *plan, int fd)
 
 /* Five times the limit in all, and never that long without a word. */
 static void
-gets_on(const struct delivery_plan *plan UNUSED, int fd)
+gets_on(const struct child_plan *plan UNUSED, int fd)
 {
 	static const unsigned char octet = VERDICT_PROGRESS;
 	struct verdict v;
@@ -95,9 +95,9 @@ gets_on(const struct delivery_plan *plan UNUSED, int fd)
 
 /* As one that was stopped and runs again, though its parent gave it up. */
 static void
-is_late(const struct delivery_plan *plan, int fd)
+is_late(const struct child_plan *plan, int fd)
 {
-	struct delivery_plan late = *plan;
+	struct child_plan late = *plan;
 
 	late.started_at -= 2 * LIMIT;
 	child_main(&late, fd);
@@ -114,9 +114,9 @@ kills_nothing(pid_t pid UNUSED, int sig UNUSED)
 /* ---- the agent ---- */
 
 static void
-on_deliver(void *arg UNUSED, struct agent_job *job)
+on_deliver(void *arg UNUSED, struct agent_delivery *delivery)
 {
-	task_begin(&local, job);
+	task_begin(&local, delivery);
 }
 
 static void
@@ -175,7 +175,7 @@ teardown(void)
 TestSuite(stray, .init = setup, .fini = teardown);
 
 static void
-send_job(uint64_t number, const char *account)
+send_delivery(uint64_t number, const char *account)
 {
 	struct buf list = { 0 };
 	char address[64];
@@ -200,7 +200,7 @@ send_job(uint64_t number, const char *account)
 	buf_done(&list);
 }
 
-/* The next result, and the DONE of its job; tasks end in any order. */
+/* The next result, and the DONE of its delivery; tasks end in any order. */
 static struct chan_frame in;
 
 static void
@@ -237,7 +237,7 @@ Test(stray, X12_a_child_that_was_stopped_is_given_up)
 	usec_t began = clock_mono();
 
 	local.child = stops_itself;
-	send_job(1, "bob");
+	send_delivery(1, "bob");
 	expect(AGENT_DEFERRED, "the delivery was given up: no progress");
 	cr_expect_geq(clock_mono() - began, LIMIT);
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
@@ -250,7 +250,7 @@ Test(stray, X12_one_that_gets_on_is_waited_for)
 	usec_t began = clock_mono();
 
 	local.child = gets_on;
-	send_job(1, "bob");
+	send_delivery(1, "bob");
 	expect(AGENT_SENT, "slowly");
 	cr_expect_geq(clock_mono() - began, 4 * LIMIT);
 }
@@ -260,11 +260,11 @@ Test(stray, X12_one_that_gets_on_is_waited_for)
 Test(stray, X12_a_late_child_delivers_nothing)
 {
 	conf.maildir_time_limit = 60 * USEC_PER_SEC;
-	send_job(1, "bob");
+	send_delivery(1, "bob");
 	expect(AGENT_SENT, "delivered to maildir");
 	conf.maildir_time_limit = LIMIT;
 	local.child = is_late;
-	send_job(2, "bob");
+	send_delivery(2, "bob");
 	expect(AGENT_DEFERRED, "maildir ");
 	cr_expect_eq(delivered("bob"), 1);
 }
@@ -294,7 +294,7 @@ Test(stray, X12_one_that_cannot_be_killed_loses_its_slot)
 	local.child = hangs;
 	local.kill = kills_nothing;
 	for (i = 1; i <= STRAYS_EACH; i++)
-		send_job(i, "bob");
+		send_delivery(i, "bob");
 	for (i = 1; i <= STRAYS_EACH; i++)
 		expect(AGENT_DEFERRED, "the delivery was given up");
 	cr_expect_eq(local.strays.count, (uint32_t)STRAYS_EACH);
@@ -302,14 +302,14 @@ Test(stray, X12_one_that_cannot_be_killed_loses_its_slot)
 	/* Nothing more is started for this account; the others go on. */
 	local.child = child_main;
 	conf.maildir_time_limit = 60 * USEC_PER_SEC;
-	send_job(10, "bob");
+	send_delivery(10, "bob");
 	expect(AGENT_DEFERRED, "earlier deliveries to bob hang");
-	send_job(11, "alice");
+	send_delivery(11, "alice");
 	expect(AGENT_SENT, "delivered to maildir");
 	cr_expect_eq(delivered("alice"), 1);
 	cr_expect_neq(access(scratch_path("mail/bob"), F_OK), 0);
 	kill_all();
-	send_job(12, "bob");
+	send_delivery(12, "bob");
 	expect(AGENT_SENT, "delivered to maildir");
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
 }
@@ -319,12 +319,12 @@ Test(stray, X12_a_process_that_hangs_in_its_exit_holds_up_nobody)
 {
 	local.child = ends_but_for_its_exit;
 	local.kill = kills_nothing;
-	send_job(1, "bob");
+	send_delivery(1, "bob");
 	expect(AGENT_SENT, "delivered to maildir");
 	cr_expect_eq(local.strays.count, 1u);
 	local.child = child_main;
 	conf.maildir_time_limit = 60 * USEC_PER_SEC;
-	send_job(2, "alice");
+	send_delivery(2, "alice");
 	expect(AGENT_SENT, "delivered to maildir");
 	kill_all();
 }
@@ -337,7 +337,7 @@ Test(stray, X12_the_loop_goes_on_while_a_process_ends)
 
 	cr_assert(pipe(go) == 0 && pipe(closed) == 0);
 	local.child = ends_when_told;
-	send_job(1, "bob");
+	send_delivery(1, "bob");
 	while (local.deliveries == 0)
 		event_base_loop(local.base, EVLOOP_ONCE);
 	cr_assert_eq(write(go[1], "", 1), 1);

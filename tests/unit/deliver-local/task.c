@@ -20,15 +20,15 @@ static struct conf conf;
 static struct local local;
 static struct message message;
 static int peer = -1;
-static struct agent_job *last;
+static struct agent_delivery *last;
 static uint32_t idles;
 static char empty[] = "", user[] = SCRATCH_USER;
 
 static void
-on_deliver(void *arg UNUSED, struct agent_job *job)
+on_deliver(void *arg UNUSED, struct agent_delivery *delivery)
 {
-	last = job;
-	task_begin(&local, job);
+	last = delivery;
+	task_begin(&local, delivery);
 }
 
 static void
@@ -106,7 +106,7 @@ teardown(void)
 }
 
 static void
-send_job(uint64_t number, enum agent_kind kind, const char *nexthop,
+send_delivery(uint64_t number, enum agent_kind kind, const char *nexthop,
     const char *const *rcpts)
 {
 	struct buf list = { 0 };
@@ -171,7 +171,8 @@ expect_done(uint64_t number)
 
 static const char *const bob[] = { "bob@x", NULL };
 
-/* mutation: deliver-local/child.c, child_deliver() without job->content. */
+/* mutation: deliver-local/child.c, child_deliver() without delivery->content.
+ */
 Test(task, X14_the_content_in_the_frame_is_what_is_delivered, .init = setup,
     .fini = teardown)
 {
@@ -210,7 +211,7 @@ Test(task, a_result_for_each_recipient_in_turn, .init = setup, .fini = teardown)
 {
 	static const char *const three[] = { "bob@x", "../x@y", "eve@x", NULL };
 
-	send_job(1, AGENT_LOCAL, "x", three);
+	send_delivery(1, AGENT_LOCAL, "x", three);
 	expect_result(10, AGENT_SENT, "2.0.0", "local", "delivered to maildir");
 	expect_result(11, AGENT_FAILED, "5.1.3", "local", "bad mailbox");
 	expect_result(12, AGENT_SENT, "2.0.0", "local", "delivered to maildir");
@@ -221,12 +222,12 @@ Test(task, a_result_for_each_recipient_in_turn, .init = setup, .fini = teardown)
 	cr_expect_eq(idles, 1);
 }
 
-Test(task, jobs_run_at_the_same_time, .init = setup, .fini = teardown)
+Test(task, deliveries_run_at_the_same_time, .init = setup, .fini = teardown)
 {
 	uint64_t i, dones = 0, sent = 0;
 
 	for (i = 0; i < 50; i++)
-		send_job(i, AGENT_LOCAL, "x", bob);
+		send_delivery(i, AGENT_LOCAL, "x", bob);
 	while (dones < 50) {
 		if (answer() == MSG_DONE)
 			dones++;
@@ -241,7 +242,7 @@ Test(task, jobs_run_at_the_same_time, .init = setup, .fini = teardown)
 Test(task, P15_a_child_that_dies_is_a_temporary_failure, .init = setup,
     .fini = teardown)
 {
-	send_job(1, AGENT_PIPE, "KILL", bob);
+	send_delivery(1, AGENT_PIPE, "KILL", bob);
 	expect_result(10, AGENT_DEFERRED, "4.3.0", "pipe:KILL",
 	    "the process that delivered was ended by signal 9");
 	expect_done(1);
@@ -251,7 +252,7 @@ Test(task, P10_programs_can_be_asked_to_end, .init = setup, .fini = teardown)
 {
 	static const char *const two[] = { "bob@x", "eve@x", NULL };
 
-	send_job(1, AGENT_PIPE, "wait", two);
+	send_delivery(1, AGENT_PIPE, "wait", two);
 	while (LIST_EMPTY(&local.tasks))
 		event_base_loop(local.base, EVLOOP_ONCE);
 	local.ending = true;
@@ -261,9 +262,9 @@ Test(task, P10_programs_can_be_asked_to_end, .init = setup, .fini = teardown)
 	expect_done(1); /* the second one is not begun */
 }
 
-Test(task, a_firm_end_leaves_no_job_open, .init = setup, .fini = teardown)
+Test(task, a_firm_end_leaves_none_open, .init = setup, .fini = teardown)
 {
-	send_job(1, AGENT_PIPE, "wait", bob);
+	send_delivery(1, AGENT_PIPE, "wait", bob);
 	while (LIST_EMPTY(&local.tasks))
 		event_base_loop(local.base, EVLOOP_ONCE);
 	task_end_all(&local);
@@ -277,8 +278,8 @@ Test(task, P12_a_delivery_waits_for_resources, .init = setup, .fini = teardown)
 	struct rlimit old, none;
 
 	cr_assert(getrlimit(RLIMIT_NOFILE, &old) == 0);
-	send_job(1, AGENT_LOCAL, "x", bob);
-	/* Room for the descriptor that comes with the job, and no more. */
+	send_delivery(1, AGENT_LOCAL, "x", bob);
+	/* Room for the descriptor that comes with the delivery, and no more. */
 	none = old;
 	none.rlim_cur = (rlim_t)dup(0) + 1;
 	close((int)none.rlim_cur - 1);
@@ -297,7 +298,7 @@ Test(task, P12_what_waits_does_not_hold_up_a_stop, .init = setup,
 	struct rlimit old, none;
 
 	cr_assert(getrlimit(RLIMIT_NOFILE, &old) == 0);
-	send_job(1, AGENT_LOCAL, "x", bob);
+	send_delivery(1, AGENT_LOCAL, "x", bob);
 	none = old;
 	none.rlim_cur = (rlim_t)dup(0) + 1;
 	close((int)none.rlim_cur - 1);
@@ -313,7 +314,7 @@ Test(task, P12_what_waits_does_not_hold_up_a_stop, .init = setup,
 
 Test(task, queue_send_gone_in_the_middle, .init = setup, .fini = teardown)
 {
-	send_job(1, AGENT_LOCAL, "x", bob);
+	send_delivery(1, AGENT_LOCAL, "x", bob);
 	while (LIST_EMPTY(&local.tasks))
 		event_base_loop(local.base, EVLOOP_ONCE);
 	agent_free(&local.agent);

@@ -21,11 +21,11 @@
 /* ---- queue-send's end ---- */
 
 static void
-on_deliver(void *arg, struct agent_job *job)
+on_deliver(void *arg, struct agent_delivery *delivery)
 {
 	struct bench *b = arg;
 
-	session_start(&b->context, job);
+	session_start(&b->context, delivery);
 }
 
 static void
@@ -121,7 +121,7 @@ bench_open(struct bench *b, const char *content, size_t len)
 
 	memset(b, 0, sizeof(*b));
 	(void)signal(SIGPIPE, SIG_IGN); /* as every program does */
-	b->job = 7;
+	b->number = 7;
 	b->base = event_base_new();
 	b->server.sock = -1;
 	cr_assert_eq(chan_pair(pair), 0);
@@ -174,7 +174,7 @@ bench_deliver(
 		    agent_rcpt_add(&rcpts, i, address, strlen(address)), 0);
 	}
 	msg.u.DELIVER = (struct msg_DELIVER){
-		.job = b->job,
+		.job = b->number,
 		.id = MSG_S("ID"),
 		.kind = (uint8_t)kind,
 		.transport = MSG_S("smtp"),

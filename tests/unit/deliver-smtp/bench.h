@@ -37,8 +37,8 @@ struct bench {
 	int fd;   /* the queue file */
 	const char *content;
 	size_t content_len;
-	bool whole;         /* the next jobs have the content in their frames */
-	uint64_t job;       /* the number of the next */
+	bool whole; /* the next deliveries have the content in their frames */
+	uint64_t number;    /* the number of the next */
 	struct buf results; /* "S2.0.0:relay:text\n" by recipient */
 	bool done, site_failed;
 	struct buf site; /* dsn and text of DONE */
@@ -60,7 +60,7 @@ void bench_close(struct bench *b);
 /* On a free port of 127.0.0.1, at a path, or ("*") on a port of every address.
  */
 void bench_serve(struct bench *b, const char *path, const struct step *steps);
-/* Hand over a job of nrcpts recipients; "%u" in nexthop is the port. */
+/* Hand over a delivery of nrcpts recipients; "%u" in nexthop is the port. */
 void bench_deliver(struct bench *b, enum agent_kind kind, const char *nexthop,
     uint32_t nrcpts);
 /* A template for mkstemp() and mkdtemp(), below $TMPDIR or /tmp. */

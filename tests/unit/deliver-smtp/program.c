@@ -164,8 +164,8 @@ Test(program, nothing_new_is_begun_while_stopping)
 	deliver(p);
 	wait_for_session(p);
 	smtp_ops.stop(&p->daemon, 3600 * USEC_PER_SEC);
-	/* The number of a job is not that of the one that runs. */
-	p->bench.job = 8;
+	/* The number of a delivery is not that of the one that runs. */
+	p->bench.number = 8;
 	deliver(p);
 	bench_run(&p->bench);
 	bench_expect(&p->bench, "0D4.3.2:none:", false);

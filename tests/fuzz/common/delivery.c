@@ -27,28 +27,28 @@ is_plain(const struct msg_str *s, size_t min, size_t max)
 }
 
 static void
-check_job(const struct agent_job *job, const struct msg_DELIVER *f)
+check_job(const struct agent_delivery *d, const struct msg_DELIVER *f)
 {
 	struct buf rcpts = { 0 };
 
-	MUST(job->job == f->job && job->kind == f->kind && job->kind < 6);
+	MUST(d->number == f->job && d->kind == f->kind && d->kind < 6);
 	MUST(is_plain(&f->id, 1, AGENT_ID_MAX));
 	MUST(is_plain(&f->transport, 1, AGENT_NAME_MAX));
 	MUST(is_plain(&f->nexthop, 0, AGENT_NEXTHOP_MAX));
 	MUST(is_plain(&f->sender, 0, ADDRESS_MAX));
-	MUST(strcmp(job->id, f->id.data) == 0);
-	MUST(strcmp(job->transport, f->transport.data) == 0);
-	MUST(strcmp(job->nexthop, f->nexthop.data) == 0);
-	MUST(strcmp(job->sender, f->sender.data) == 0);
-	MUST(job->content_len <= FILE_SIZE);
-	MUST(job->content_off <= FILE_SIZE - job->content_len);
-	MUST(job->nrcpts == f->nrcpts && job->nrcpts >= 1);
-	MUST(job->nrcpts <= AGENT_RCPTS_MAX);
-	for (uint32_t i = 0; i < job->nrcpts; i++) {
-		MUST(!job->rcpts[i].reported);
-		MUST(agent_rcpt_add(&rcpts, job->rcpts[i].index,
-			 job->rcpts[i].address,
-			 strlen(job->rcpts[i].address)) == 0);
+	MUST(strcmp(d->id, f->id.data) == 0);
+	MUST(strcmp(d->transport, f->transport.data) == 0);
+	MUST(strcmp(d->nexthop, f->nexthop.data) == 0);
+	MUST(strcmp(d->sender, f->sender.data) == 0);
+	MUST(d->content_len <= FILE_SIZE);
+	MUST(d->content_off <= FILE_SIZE - d->content_len);
+	MUST(d->nrcpts == f->nrcpts && d->nrcpts >= 1);
+	MUST(d->nrcpts <= AGENT_RCPTS_MAX);
+	for (uint32_t i = 0; i < d->nrcpts; i++) {
+		MUST(!d->rcpts[i].reported);
+		MUST(
+		    agent_rcpt_add(&rcpts, d->rcpts[i].index,
+			d->rcpts[i].address, strlen(d->rcpts[i].address)) == 0);
 	}
 	MUST(rcpts.len == f->rcpts.len &&
 	    memcmp(rcpts.data, f->rcpts.data, rcpts.len) == 0);
@@ -85,7 +85,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static int file = -1;
 	struct fuzz_in in = { data, size };
 	struct msg_DELIVER f = { .job = 7 };
-	struct agent_job *job = NULL;
+	struct agent_delivery *d = NULL;
 	struct buf rcpts = { 0 };
 	const char *what = NULL;
 	uint8_t way = (uint8_t)fuzz_number(&in, 1);
@@ -114,12 +114,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, f.rcpts.data, f.rcpts.len);
 	f.rcpts.data = copy;
 	fd = dup(file);
-	r = agent_job_new(&f, fd, &job, &what);
+	r = agent_delivery_new(&f, fd, &d, &what);
 	if (r == 0) {
-		check_job(job, &f);
-		agent_job_free(&job);
+		check_job(d, &f);
+		agent_delivery_free(&d);
 	} else {
-		MUST(r == -EBADMSG && what != NULL && job == NULL);
+		MUST(r == -EBADMSG && what != NULL && d == NULL);
 		MUST(close(fd) == 0);
 	}
 	free(copy);

@@ -132,60 +132,59 @@ place_string(char **next, const struct msg_str *s)
 }
 
 static void
-fill_job(struct agent_job *job, const struct msg_DELIVER *f)
+fill_strings(struct agent_delivery *d, const struct msg_DELIVER *f)
 {
 	struct msg_str left = f->rcpts, address;
-	char *next = job->strings;
+	char *next = d->strings;
 	uint32_t i;
 
-	job->id = place_string(&next, &f->id);
-	job->transport = place_string(&next, &f->transport);
-	job->nexthop = place_string(&next, &f->nexthop);
-	job->sender = place_string(&next, &f->sender);
+	d->id = place_string(&next, &f->id);
+	d->transport = place_string(&next, &f->transport);
+	d->nexthop = place_string(&next, &f->nexthop);
+	d->sender = place_string(&next, &f->sender);
 	for (i = 0; i < f->nrcpts; i++) {
-		take_rcpt(&left, &job->rcpts[i].index, &address);
-		job->rcpts[i].address = place_string(&next, &address);
+		take_rcpt(&left, &d->rcpts[i].index, &address);
+		d->rcpts[i].address = place_string(&next, &address);
 	}
 }
 
 /* Of a frame that was judged; content: NULL, or all of it. */
 static int
-make_job(const struct msg_DELIVER *f, const struct msg_str *content,
-    struct agent_job **ret_job)
+make(const struct msg_DELIVER *f, const struct msg_str *content,
+    struct agent_delivery **ret_delivery)
 {
-	struct agent_job *job = calloc(1, sizeof(*job));
+	struct agent_delivery *d = calloc(1, sizeof(*d));
 	size_t strings = f->id.len + f->transport.len + f->nexthop.len +
 	    f->sender.len + f->rcpts.len + 4;
 	size_t whole = content == NULL ? 0 : content->len;
 
-	if (job == NULL)
+	if (d == NULL)
 		return -ENOMEM;
-	job->fd = -1;
-	job->rcpts = calloc(f->nrcpts, sizeof(*job->rcpts));
+	d->fd = -1;
+	d->rcpts = calloc(f->nrcpts, sizeof(*d->rcpts));
 	/* The heads of the recipients leave more than room for their NULs. */
-	job->strings = malloc(strings + whole + 1);
-	if (job->rcpts == NULL || job->strings == NULL) {
-		agent_job_free(&job);
+	d->strings = malloc(strings + whole + 1);
+	if (d->rcpts == NULL || d->strings == NULL) {
+		agent_delivery_free(&d);
 		return -ENOMEM;
 	}
-	job->job = f->job;
-	job->kind = f->kind;
-	job->content_off = f->content_off;
-	job->content_len = f->content_len;
-	job->flags = f->flags;
-	job->nrcpts = f->nrcpts;
-	job->received_at = clock_mono();
-	fill_job(job, f);
+	d->number = f->job;
+	d->kind = f->kind;
+	d->content_off = f->content_off;
+	d->content_len = f->content_len;
+	d->flags = f->flags;
+	d->nrcpts = f->nrcpts;
+	d->received_at = clock_mono();
+	fill_strings(d, f);
 	if (content != NULL)
-		job->content =
-		    memcpy(job->strings + strings, content->data, whole);
-	*ret_job = job;
+		d->content = memcpy(d->strings + strings, content->data, whole);
+	*ret_delivery = d;
 	return 0;
 }
 
 int
-agent_job_new(const struct msg_DELIVER *f, int fd, struct agent_job **ret_job,
-    const char **ret_what)
+agent_delivery_new(const struct msg_DELIVER *f, int fd,
+    struct agent_delivery **ret_delivery, const char **ret_what)
 {
 	const char *what = judge(f);
 	int r;
@@ -196,15 +195,15 @@ agent_job_new(const struct msg_DELIVER *f, int fd, struct agent_job **ret_job,
 		*ret_what = what;
 		return -EBADMSG;
 	}
-	r = make_job(f, NULL, ret_job);
+	r = make(f, NULL, ret_delivery);
 	if (r == 0)
-		(*ret_job)->fd = fd;
+		(*ret_delivery)->fd = fd;
 	return r;
 }
 
 int
-agent_job_new_whole(const struct msg_DELIVER_WHOLE *f,
-    struct agent_job **ret_job, const char **ret_what)
+agent_delivery_new_whole(const struct msg_DELIVER_WHOLE *f,
+    struct agent_delivery **ret_delivery, const char **ret_what)
 {
 	const struct msg_DELIVER same = { .job = f->job,
 		.id = f->id,
@@ -221,19 +220,19 @@ agent_job_new_whole(const struct msg_DELIVER_WHOLE *f,
 	if (*ret_what != NULL)
 		return -EBADMSG;
 	*ret_what = "out of memory";
-	return make_job(&same, &f->content, ret_job);
+	return make(&same, &f->content, ret_delivery);
 }
 
 void
-agent_job_free(struct agent_job **job)
+agent_delivery_free(struct agent_delivery **delivery)
 {
-	struct agent_job *j = *job;
+	struct agent_delivery *d = *delivery;
 
-	*job = NULL;
-	if (j == NULL)
+	*delivery = NULL;
+	if (d == NULL)
 		return;
-	io_close(&j->fd);
-	free(j->rcpts);
-	free(j->strings);
-	free(j);
+	io_close(&d->fd);
+	free(d->rcpts);
+	free(d->strings);
+	free(d);
 }

@@ -55,47 +55,48 @@ rcpts_done(void)
 	buf_done(&rcpts);
 }
 
-Test(agent_job, a_good_frame_becomes_a_job, .fini = rcpts_done)
+Test(agent_delivery, a_good_frame_becomes_a_delivery, .fini = rcpts_done)
 {
 	struct msg_DELIVER f = good_frame();
-	struct agent_job *job = NULL;
+	struct agent_delivery *d = NULL;
 	const char *what = NULL;
 	int fd = open_file(O_RDONLY);
 
-	cr_assert_eq(agent_job_new(&f, fd, &job, &what), 0, "%s", what);
-	cr_expect_eq(job->job, 42);
-	cr_expect_eq(job->kind, AGENT_LOCAL);
-	cr_expect_str_eq(job->id, "05F3A");
-	cr_expect_str_eq(job->transport, "local");
-	cr_expect_str_eq(job->nexthop, "example.org");
-	cr_expect_str_eq(job->sender, "s@example.net");
-	cr_expect_eq(job->fd, fd);
-	cr_expect_eq(job->content_off, 16);
-	cr_expect_eq(job->content_len, 84);
-	cr_expect_eq(job->flags, 1);
-	cr_assert_eq(job->nrcpts, 2);
-	cr_expect_eq(job->rcpts[0].index, 4);
-	cr_expect_str_eq(job->rcpts[0].address, "one@example.org");
-	cr_expect_eq(job->rcpts[1].index, 7);
-	cr_expect_str_eq(job->rcpts[1].address, "two");
-	cr_expect_not(job->rcpts[0].reported);
-	agent_job_free(&job);
-	cr_expect_null(job);
+	cr_assert_eq(agent_delivery_new(&f, fd, &d, &what), 0, "%s", what);
+	cr_expect_eq(d->number, 42);
+	cr_expect_eq(d->kind, AGENT_LOCAL);
+	cr_expect_str_eq(d->id, "05F3A");
+	cr_expect_str_eq(d->transport, "local");
+	cr_expect_str_eq(d->nexthop, "example.org");
+	cr_expect_str_eq(d->sender, "s@example.net");
+	cr_expect_eq(d->fd, fd);
+	cr_expect_eq(d->content_off, 16);
+	cr_expect_eq(d->content_len, 84);
+	cr_expect_eq(d->flags, 1);
+	cr_assert_eq(d->nrcpts, 2);
+	cr_expect_eq(d->rcpts[0].index, 4);
+	cr_expect_str_eq(d->rcpts[0].address, "one@example.org");
+	cr_expect_eq(d->rcpts[1].index, 7);
+	cr_expect_str_eq(d->rcpts[1].address, "two");
+	cr_expect_not(d->rcpts[0].reported);
+	agent_delivery_free(&d);
+	cr_expect_null(d);
 	cr_expect(fcntl(fd, F_GETFD) < 0, "the descriptor was the job's");
 }
 
-Test(agent_job, the_null_sender_and_no_nexthop_are_good, .fini = rcpts_done)
+Test(
+    agent_delivery, the_null_sender_and_no_nexthop_are_good, .fini = rcpts_done)
 {
 	struct msg_DELIVER f = good_frame();
-	struct agent_job *job = NULL;
+	struct agent_delivery *d = NULL;
 	const char *what = NULL;
 
 	f.sender = f.nexthop = (struct msg_str){ NULL, 0 };
-	cr_assert_eq(
-	    agent_job_new(&f, open_file(O_RDONLY), &job, &what), 0, "%s", what);
-	cr_expect_str_eq(job->sender, "");
-	cr_expect_str_eq(job->nexthop, "");
-	agent_job_free(&job);
+	cr_assert_eq(agent_delivery_new(&f, open_file(O_RDONLY), &d, &what), 0,
+	    "%s", what);
+	cr_expect_str_eq(d->sender, "");
+	cr_expect_str_eq(d->nexthop, "");
+	agent_delivery_free(&d);
 }
 
 static char long_text[2048];
@@ -192,7 +193,7 @@ too_many(struct msg_DELIVER *f)
 	set_other(f);
 }
 
-Test(agent_job, I18_a_wrong_frame_is_no_job, .fini = other_done)
+Test(agent_delivery, I18_a_wrong_frame_is_no_delivery, .fini = other_done)
 {
 	static const struct {
 		const char *name;
@@ -234,22 +235,22 @@ Test(agent_job, I18_a_wrong_frame_is_no_job, .fini = other_done)
 	memset(long_text, 'a', sizeof(long_text));
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct msg_DELIVER f = good_frame();
-		struct agent_job *job = NULL;
+		struct agent_delivery *d = NULL;
 		const char *what = "";
 
 		buf_reset(&other);
 		rows[i].spoil(&f);
-		cr_expect_eq(agent_job_new(&f, fd, &job, &what), -EBADMSG, "%s",
-		    rows[i].name);
+		cr_expect_eq(agent_delivery_new(&f, fd, &d, &what), -EBADMSG,
+		    "%s", rows[i].name);
 		cr_expect_str_eq(
 		    what, rows[i].what, "%s: %s", rows[i].name, what);
-		cr_expect_null(job, "%s", rows[i].name);
+		cr_expect_null(d, "%s", rows[i].name);
 	}
 	cr_expect(fcntl(fd, F_GETFD) >= 0, "the descriptor stays the caller's");
 	close(fd);
 }
 
-Test(agent_job, only_a_regular_file_open_for_reading, .fini = rcpts_done)
+Test(agent_delivery, only_a_regular_file_open_for_reading, .fini = rcpts_done)
 {
 	int pipes[2], i;
 
@@ -261,16 +262,16 @@ Test(agent_job, only_a_regular_file_open_for_reading, .fini = rcpts_done)
 
 	for (i = 0; i < (int)ARRAY_LEN(fds); i++) {
 		struct msg_DELIVER f = good_frame();
-		struct agent_job *job = NULL;
+		struct agent_delivery *d = NULL;
 		const char *what = "";
 
-		cr_expect_eq(agent_job_new(&f, fds[i], &job, &what), -EBADMSG,
-		    "descriptor %d", i);
-		cr_expect_null(job);
+		cr_expect_eq(agent_delivery_new(&f, fds[i], &d, &what),
+		    -EBADMSG, "descriptor %d", i);
+		cr_expect_null(d);
 	}
 }
 
-Test(agent_job, rcpt_add_judges_addresses, .fini = rcpts_done)
+Test(agent_delivery, rcpt_add_judges_addresses, .fini = rcpts_done)
 {
 	char big[ADDRESS_MAX + 1];
 
@@ -301,29 +302,29 @@ whole_of(struct msg_DELIVER f, const char *content, size_t len)
 }
 
 /* The job outlives the frame, whose bytes are used again. */
-Test(agent_job, X14_a_frame_with_the_content, .fini = rcpts_done)
+Test(agent_delivery, X14_a_frame_with_the_content, .fini = rcpts_done)
 {
 	char content[] = "Subject: x\n\n\0y";
 	struct msg_DELIVER_WHOLE f =
 	    whole_of(good_frame(), content, sizeof(content) - 1);
-	struct agent_job *job = NULL;
+	struct agent_delivery *d = NULL;
 	const char *what = NULL;
 
-	cr_assert_eq(agent_job_new_whole(&f, &job, &what), 0);
+	cr_assert_eq(agent_delivery_new_whole(&f, &d, &what), 0);
 	memset(content, 'z', sizeof(content));
-	cr_expect_eq(job->fd, -1);
-	cr_expect_eq(job->content_len, sizeof(content) - 1);
-	cr_expect_eq(memcmp(job->content, "Subject: x\n\n\0y", 14), 0);
-	cr_expect_str_eq(job->sender, "s@example.net");
-	cr_expect_str_eq(job->rcpts[1].address, "two");
-	agent_job_free(&job);
+	cr_expect_eq(d->fd, -1);
+	cr_expect_eq(d->content_len, sizeof(content) - 1);
+	cr_expect_eq(memcmp(d->content, "Subject: x\n\n\0y", 14), 0);
+	cr_expect_str_eq(d->sender, "s@example.net");
+	cr_expect_str_eq(d->rcpts[1].address, "two");
+	agent_delivery_free(&d);
 	f = whole_of(good_frame(), "", 0);
-	cr_assert_eq(agent_job_new_whole(&f, &job, &what), 0);
-	cr_expect_not_null(job->content);
-	cr_expect_eq(job->content_len, 0u);
-	agent_job_free(&job);
+	cr_assert_eq(agent_delivery_new_whole(&f, &d, &what), 0);
+	cr_expect_not_null(d->content);
+	cr_expect_eq(d->content_len, 0u);
+	agent_delivery_free(&d);
 	f = whole_of(good_frame(), "x", 1);
 	f.kind = AGENT_NKINDS;
-	cr_expect_eq(agent_job_new_whole(&f, &job, &what), -EBADMSG);
+	cr_expect_eq(agent_delivery_new_whole(&f, &d, &what), -EBADMSG);
 	cr_expect_str_eq(what, "kind");
 }
