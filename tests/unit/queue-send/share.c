@@ -223,12 +223,12 @@ Test(share, N15_of_a_dead_one_the_parked_stay_parked)
 	kill_it(&delivery);
 	cr_expect_eq(w.s.active, 0, "they are deferred");
 	cr_expect_eq(w.s.counters.deferred, 4);
-	cr_expect_leq(w.nprepared, 4, "one at a time");
+	cr_expect_leq(w.nprepared, 1, "one at a time: %u", w.nprepared);
 	cr_expect_geq(nparked("dies.test"), 52);
 	before = w.nprepared;
 	world_message(&w, "b@other.test", 1);
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
-	cr_expect_leq(w.nprepared, before + 4);
+	cr_expect_leq(w.nprepared, before + 1, "%u", w.nprepared - before);
 	/* A flush opens it, and it has its share again. */
 	control_ops.flush(&(struct daemon){ .state = &w.s });
 	world_run(&w);
