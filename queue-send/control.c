@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deferred.h"
 #include "queue-send/evacuate.h"
@@ -110,13 +109,6 @@ recover(struct send *s)
 		    (unsigned long long)done.held);
 }
 
-static void
-close_queue(struct send *s)
-{
-	io_close(&s->lock);
-	spool_close(&s->sp);
-}
-
 static int
 start(struct daemon *d)
 {
@@ -135,7 +127,7 @@ start(struct daemon *d)
 	r = send_init(s);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
-		close_queue(s);
+		daemon_leave_queue(&s->lock, &s->sp);
 		return r;
 	}
 	send_wake(s);
@@ -149,7 +141,7 @@ done(struct daemon *d)
 	struct send *s = d->state;
 
 	send_done(s);
-	close_queue(s);
+	daemon_leave_queue(&s->lock, &s->sp);
 }
 
 /* ---- while it runs ---- */
@@ -231,19 +223,13 @@ static void
 reload(struct daemon *d, const struct conf *fresh)
 {
 	struct send *s = d->state;
-	struct route_table *routes;
 
 	send_read_clocks(s);
 	if (!same_transports(s->conf, fresh))
 		log_warning("reload: other transports need a restart; until "
 			    "then mail for them is deferred");
-	if (daemon_routes(fresh, &routes) == 0) {
-		route_free(&s->routes);
-		s->routes = routes;
+	if (daemon_reroute(fresh, &s->routes))
 		share_reroute(s);
-	} else {
-		log_error("reload: the old routing stays in force");
-	}
 	s->conf = fresh;
 	s->retry = retry_params(fresh);
 	s->health.probe_every = fresh->error_interval;

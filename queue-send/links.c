@@ -2,9 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/io.h"
 #include "log/log.h"
 #include "queue-send/deaths.h"
 #include "queue-send/dispatch.h"
@@ -171,15 +169,15 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 }
 
 static int
-local_linked(struct send *s, int fd)
+local_linked(void *send, int fd)
 {
-	return agent_linked(s, AGENT_PROGRAM_LOCAL, fd);
+	return agent_linked(send, AGENT_PROGRAM_LOCAL, fd);
 }
 
 static int
-smtp_linked(struct send *s, int fd)
+smtp_linked(void *send, int fd)
 {
-	return agent_linked(s, AGENT_PROGRAM_SMTP, fd);
+	return agent_linked(send, AGENT_PROGRAM_SMTP, fd);
 }
 
 /* ---- todo-proc ---- */
@@ -240,8 +238,9 @@ static const struct wire_ops todo_ops = {
 };
 
 static int
-todo_linked(struct send *s, int fd)
+todo_linked(void *send, int fd)
 {
+	struct send *s = send;
 	struct wire *fresh;
 	int r = wire_new(s->base, fd, &todo_ops, s, &fresh);
 
@@ -254,10 +253,7 @@ todo_linked(struct send *s, int fd)
 
 /* ---- all ---- */
 
-static const struct {
-	const char *name;
-	int (*linked)(struct send *s, int fd);
-} links[] = {
+static const struct daemon_link links[] = {
 	{ "page", publish_linked },
 	{ "qscheduler", publish_requests_linked },
 	{ "sites", site_table_linked },
@@ -269,17 +265,8 @@ static const struct {
 void
 links_linked(struct send *s, const char *name, int fd)
 {
-	size_t i;
-	int r = -ENOENT;
-
 	send_read_clocks(s);
-	for (i = 0; r == -ENOENT && i < ARRAY_LEN(links); i++)
-		if (strcmp(links[i].name, name) == 0)
-			r = links[i].linked(s, fd);
-	if (r < 0) {
-		log_error("link \"%s\": %s", name, strerror(-r));
-		io_close(&fd);
-	}
+	daemon_take_link(links, ARRAY_LEN(links), s, name, fd);
 	send_wake(s);
 }
 

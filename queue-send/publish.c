@@ -25,8 +25,9 @@ unmap(struct send *s)
 }
 
 int
-publish_linked(struct send *s, int fd)
+publish_linked(void *send, int fd)
 {
+	struct send *s = send;
 	void *page;
 	int r =
 	    page_map(fd, sizeof(struct queue_page), QUEUE_PAGE_MAGIC, &page);
@@ -43,8 +44,10 @@ publish_linked(struct send *s, int fd)
 }
 
 int
-publish_requests_linked(struct send *s, int fd)
+publish_requests_linked(void *send, int fd)
 {
+	struct send *s = send;
+
 	io_close(&s->pub.requests);
 	s->pub.requests = fd;
 	return 0;

@@ -9,9 +9,9 @@
 #include "queue-send/send.h"
 
 /* The segment, made by the supervisor: maps it and closes the descriptor. */
-int publish_linked(struct send *s, int fd);
+int publish_linked(void *send, int fd);
 /* The message queue of the supervisor, for load reports; ours from here on. */
-int publish_requests_linked(struct send *s, int fd);
+int publish_requests_linked(void *send, int fd);
 usec_t publish_work(struct send *s);
 void publish_done(struct send *s);
 /* What the page says, for who has no segment: tests, state dumps. */

@@ -206,8 +206,10 @@ move(struct send *s, int fd)
 }
 
 int
-site_table_linked(struct send *s, int fd)
+site_table_linked(void *send, int fd)
 {
+	struct send *s = send;
+
 	if (shared_is_attached(s->sites.shared))
 		move(s, fd);
 	else

@@ -23,7 +23,7 @@ int site_table_configure(struct send *s);
 
 /* The segment, the first one or one in the place of another; takes the
  * descriptor. */
-int site_table_linked(struct send *s, int fd);
+int site_table_linked(void *send, int fd);
 /* There is none. */
 void site_table_missing(struct send *s);
 /* All processes of that group are gone. */

@@ -17,9 +17,8 @@
 #include "queue-send/watch.h"
 #include "queue-send/site_table.h"
 
-/* Each kind of work does a bounded part of it and says when it wants to go on:
- * a past time for at once, USEC_NEVER when nothing is left. The order matters:
- * what leaves makes room for what comes, and what came is dispatched. */
+/* The order matters: what leaves makes room for what comes, and what came is
+ * dispatched. */
 static usec_t (*const works[])(struct send *s) = {
 	links_work,
 	results_work,
@@ -39,17 +38,4 @@ static usec_t (*const works[])(struct send *s) = {
 	control_work,
 };
 
-usec_t
-send_turn(void *arg)
-{
-	struct send *s = arg;
-	usec_t next = USEC_NEVER, at;
-	size_t i;
-
-	send_read_clocks(s);
-	for (i = 0; i < ARRAY_LEN(works); i++) {
-		at = works[i](s);
-		next = at < next ? at : next;
-	}
-	return next == USEC_NEVER ? USEC_NEVER : next - s->now;
-}
+TURN_WORKS(send_turn, send, send_read_clocks, works)

@@ -95,8 +95,9 @@ on_bell(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 int
-bells_linked(struct todo *t, int fd)
+bells_linked(void *todo, int fd)
 {
+	struct todo *t = todo;
 	struct event *event =
 	    event_new(t->base, fd, EV_READ | EV_PERSIST, on_bell, t);
 

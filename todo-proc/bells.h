@@ -11,7 +11,7 @@
 #include "todo-proc/todo.h"
 
 /* The message queue of the supervisor; it is ours from here on. -errno. */
-int bells_linked(struct todo *t, int fd);
+int bells_linked(void *todo, int fd);
 void bells_done(struct todo *t);
 /* Take what has been rung, so that the message queue does not fill up. */
 void bells_take(struct todo *t);

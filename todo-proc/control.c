@@ -1,10 +1,8 @@
 #include "todo-proc/control.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/io.h"
 #include "log/log.h"
 #include "todo-proc/bells.h"
 #include "todo-proc/hand.h"
@@ -23,23 +21,9 @@ static usec_t (*const works[])(struct todo *t) = {
 	hand_counts_work,
 };
 
-static usec_t
-turn(void *arg)
-{
-	struct todo *t = arg;
-	usec_t next = USEC_NEVER, at;
-	size_t i;
+static TURN_WORKS(turn, todo, todo_tick, works)
 
-	todo_tick(t);
-	for (i = 0; i < ARRAY_LEN(works); i++) {
-		at = works[i](t);
-		next = at < next ? at : next;
-	}
-	return next == USEC_NEVER ? USEC_NEVER : next - t->now;
-}
-
-void
-todo_tick(struct todo *t)
+    void todo_tick(struct todo *t)
 {
 	t->now = clock_mono();
 	t->now_wall = clock_wall();
@@ -104,13 +88,6 @@ todo_done(struct todo *t)
 	route_free(&t->routes);
 }
 
-static void
-close_queue(struct todo *t)
-{
-	io_close(&t->lock);
-	spool_close(&t->sp);
-}
-
 static int
 start(struct daemon *d)
 {
@@ -126,7 +103,7 @@ start(struct daemon *d)
 	r = todo_init(t);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
-		close_queue(t);
+		daemon_leave_queue(&t->lock, &t->sp);
 		return r;
 	}
 	todo_kick(t);
@@ -140,15 +117,12 @@ done(struct daemon *d)
 	struct todo *t = d->state;
 
 	todo_done(t);
-	close_queue(t);
+	daemon_leave_queue(&t->lock, &t->sp);
 }
 
 /* ---- while it runs ---- */
 
-static const struct {
-	const char *name;
-	int (*linked)(struct todo *t, int fd);
-} links[] = {
+static const struct daemon_link links[] = {
 	{ "bell", bells_linked },
 	{ "queue-send", hand_linked },
 };
@@ -157,17 +131,9 @@ static void
 linked(struct daemon *d, const char *name, int fd)
 {
 	struct todo *t = d->state;
-	int r = -ENOENT;
-	size_t i;
 
 	todo_tick(t);
-	for (i = 0; r == -ENOENT && i < ARRAY_LEN(links); i++)
-		if (strcmp(links[i].name, name) == 0)
-			r = links[i].linked(t, fd);
-	if (r < 0) {
-		log_error("link \"%s\": %s", name, strerror(-r));
-		io_close(&fd);
-	}
+	daemon_take_link(links, ARRAY_LEN(links), t, name, fd);
 	todo_kick(t);
 }
 
@@ -175,15 +141,9 @@ static void
 reload(struct daemon *d, const struct conf *fresh)
 {
 	struct todo *t = d->state;
-	struct route_table *routes;
 
 	todo_tick(t);
-	if (daemon_routes(fresh, &routes) == 0) {
-		route_free(&t->routes);
-		t->routes = routes;
-	} else {
-		log_error("reload: the old routing stays in force");
-	}
+	(void)daemon_reroute(fresh, &t->routes);
 	t->conf = fresh;
 	todo_kick(t);
 }

@@ -113,8 +113,9 @@ static const struct wire_ops ops = {
 };
 
 int
-hand_linked(struct todo *t, int fd)
+hand_linked(void *todo, int fd)
 {
+	struct todo *t = todo;
 	struct wire *fresh;
 	int r = wire_new(t->base, fd, &ops, t, &fresh);
 

@@ -8,7 +8,7 @@
 #include "todo-proc/todo.h"
 
 /* -errno: the descriptor is still the caller's. */
-int hand_linked(struct todo *t, int fd);
+int hand_linked(void *todo, int fd);
 void hand_done(struct todo *t);
 /* A frame of queue-send; -EBADMSG for what it may not say. */
 int hand_frame(struct todo *t, const struct msg *msg);

@@ -81,6 +81,17 @@ struct daemon {
 	int status;
 };
 
+/* A link that a program takes. linked(): 0, and the descriptor is its own, or
+ * -errno. */
+struct daemon_link {
+	const char *name;
+	int (*linked)(void *state, int fd);
+};
+/* Give the descriptor to the row of that name; closed and logged when there is
+ * none, or it is refused. */
+void daemon_take_link(const struct daemon_link *links, size_t count,
+    void *state, const char *name, int fd);
+
 int
 daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state);
 /* Tell the supervisor: ready to work; what it does now. */
@@ -122,6 +133,9 @@ void daemon_open_log(const struct conf *conf, const char *program);
  * local. -errno, after having logged what is wrong with it. */
 struct route_table;
 int daemon_routes(const struct conf *conf, struct route_table **ret_table);
+/* The routing of a new configuration instead of *table. False: the old one
+ * stays in force, and the log says so. */
+bool daemon_reroute(const struct conf *fresh, struct route_table **table);
 /* The transports as the reader of the routing file wants them, with room for
  * CONF_TRANSPORTS_MAX + 1; names stay the configuration's. */
 struct route_transport;
@@ -132,6 +146,8 @@ void daemon_route_transports(
  * -errno, after having logged it, with nothing left open. */
 struct spool;
 int daemon_take_queue(const struct daemon *d, struct spool *ret_sp);
+/* Give both back; again is fine. */
+void daemon_leave_queue(int *lock, struct spool *sp);
 /* The event loop as all daemons have it; NULL: no memory, no descriptors. */
 struct event_base *daemon_loop_new(void);
 /* EXIT_TEMPORARY for an error that may go away by itself, else

@@ -1,7 +1,9 @@
 #include "daemon/daemon.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "log/log.h"
 #include "spool/spool.h"
 
@@ -22,4 +24,27 @@ daemon_take_queue(const struct daemon *d, struct spool *ret_sp)
 		spool_close(ret_sp);
 	}
 	return lock;
+}
+
+void
+daemon_leave_queue(int *lock, struct spool *sp)
+{
+	io_close(lock);
+	spool_close(sp);
+}
+
+void
+daemon_take_link(const struct daemon_link *links, size_t count, void *state,
+    const char *name, int fd)
+{
+	int r = -ENOENT;
+	size_t i;
+
+	for (i = 0; r == -ENOENT && i < count; i++)
+		if (strcmp(links[i].name, name) == 0)
+			r = links[i].linked(state, fd);
+	if (r == 0)
+		return;
+	log_error("link \"%s\": %s", name, strerror(-r));
+	io_close(&fd);
 }

@@ -60,3 +60,17 @@ daemon_routes(const struct conf *conf, struct route_table **ret_table)
 	buf_done(&error);
 	return r;
 }
+
+bool
+daemon_reroute(const struct conf *fresh, struct route_table **table)
+{
+	struct route_table *routes;
+
+	if (daemon_routes(fresh, &routes) < 0) {
+		log_error("reload: the old routing stays in force");
+		return false;
+	}
+	route_free(table);
+	*table = routes;
+	return true;
+}

@@ -15,6 +15,24 @@ struct event_base;
  * USEC_NEVER when nothing is left. */
 typedef usec_t turn_fn(void *arg);
 
+/* Make `fn`, the turn_fn of a struct `type` with a member `now`: the clocks
+ * are read, then each of `works` does a bounded part of its kind and says when
+ * it wants to go on: a past time for at once, USEC_NEVER for nothing left. */
+#define TURN_WORKS(fn, type, read_clocks, works)                            \
+	usec_t fn(void *arg)                                                \
+	{                                                                   \
+		struct type *state = arg;                                   \
+		usec_t next = USEC_NEVER, at;                               \
+		size_t i;                                                   \
+                                                                            \
+		read_clocks(state);                                         \
+		for (i = 0; i < ARRAY_LEN(works); i++) {                    \
+			at = works[i](state);                               \
+			next = at < next ? at : next;                       \
+		}                                                           \
+		return next == USEC_NEVER ? USEC_NEVER : next - state->now; \
+	}
+
 struct turn {
 	struct event *timer; /* NULL: not running */
 	turn_fn *work;
