@@ -9,23 +9,12 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
-#include "daemon/daemon.h"
 #include "deliver-local/privileges.h"
 #include "deliver-local/verdict.h"
 #include "log/log.h"
 
-#define BAD_EVERY   (60 * USEC_PER_SEC)
 /* Of the time that a stop has, so much is left for programs to be ended. */
-#define ASK_BEFORE  (5 * USEC_PER_SEC)
-#define LEAVE_AGAIN (50 * USEC_PER_MSEC)
-
-static void
-set_timer(struct event *ev, usec_t in)
-{
-	const struct timeval tv = clock_timeval(in);
-
-	(void)event_add(ev, &tv);
-}
+#define ASK_BEFORE (5 * USEC_PER_SEC)
 
 /* ---- deliveries ---- */
 
@@ -79,38 +68,23 @@ static void (*const kinds[AGENT_NKINDS])(
 static void
 on_deliver(void *arg, struct agent_delivery *delivery)
 {
-	struct local *l = arg;
-
-	if (l->ending)
-		agent_done(delivery, false, "4.3.2", "the mail system stops");
-	else
-		kinds[delivery->kind](l, delivery);
+	kinds[delivery->kind](arg, delivery);
 }
 
 /* ---- the end ---- */
 
-/* Answers that still wait for queue-send would be deliveries done twice; the
- * firm end is near if it does not take them. */
-static void
-leave(struct local *l)
-{
-	if (l->agent != NULL && agent_queued(l->agent) > 0)
-		set_timer(l->leave, LEAVE_AGAIN);
-	else
-		daemon_exit(l->daemon, 0);
-}
-
-static void
-on_leave(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	leave(arg);
-}
-
 static void
 on_idle(struct local *l)
 {
-	if (l->ending)
-		leave(l);
+	daemon_agent_idle(&l->link);
+}
+
+static bool
+is_idle(const void *arg)
+{
+	const struct local *l = arg;
+
+	return LIST_EMPTY(&l->tasks);
 }
 
 static void
@@ -119,26 +93,21 @@ on_ask(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	task_ask_all(arg);
 }
 
+/* Programs are asked to end before all that runs is ended. */
 static void
-on_firm(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+begin_end(struct local *l, usec_t ask)
 {
-	struct local *l = arg;
+	const struct timeval tv = clock_timeval(ask);
 
-	log_warning("deliveries that did not end in time were ended");
-	task_end_all(l);
-	daemon_exit(l->daemon, 0);
+	l->ending = true;
+	(void)event_add(l->ask, &tv);
+	task_end_waiting(l);
 }
 
-/* Begin nothing; ask programs to end after `ask`, end all after `limit`. */
 static void
-begin_end(struct local *l, usec_t ask, usec_t limit)
+on_stop(void *arg, usec_t limit)
 {
-	l->ending = true;
-	set_timer(l->ask, ask);
-	set_timer(l->firm, limit);
-	task_end_waiting(l);
-	if (LIST_EMPTY(&l->tasks))
-		leave(l);
+	begin_end(arg, limit > 2 * ASK_BEFORE ? limit - ASK_BEFORE : limit / 2);
 }
 
 static void
@@ -146,25 +115,22 @@ on_orphaned(void *arg)
 {
 	struct local *l = arg;
 
-	if (l->ending)
-		return;
-	log_info("queue-send is gone: stopping");
-	begin_end(l, 0, l->conf->stop_time_limit);
+	if (!l->ending)
+		begin_end(l, 0);
 }
 
 static void
-on_bad(void *arg, const char *what)
+end_all(void *arg)
 {
-	struct local *l = arg;
-
-	if (log_due(clock_mono(), BAD_EVERY, &l->bad_said))
-		log_warning("a delivery from queue-send was refused: %s", what);
+	task_end_all(arg);
 }
 
-static const struct agent_ops agent_ops = {
+static const struct daemon_agent_ops agent_ops = {
 	.deliver = on_deliver,
+	.is_idle = is_idle,
+	.stop = on_stop,
 	.orphaned = on_orphaned,
-	.bad = on_bad,
+	.end_all = end_all,
 };
 
 /* ---- the daemon ---- */
@@ -213,16 +179,13 @@ static void
 done(struct daemon *d)
 {
 	struct local *l = d->state;
-	struct event **timers[] = { &l->ask, &l->firm, &l->leave };
-	size_t i;
 
 	task_end_all(l);
 	strays_done(&l->strays);
-	agent_free(&l->agent);
+	daemon_agent_done(&l->link);
 	programs_free(&l->programs);
-	for (i = 0; i < ARRAY_LEN(timers); i++)
-		if (*timers[i] != NULL)
-			event_free(*timers[i]);
+	if (l->ask != NULL)
+		event_free(l->ask);
 }
 
 /* With fewer rights than it needs the agent goes on: discard and error need
@@ -245,7 +208,6 @@ start(struct daemon *d)
 	struct local *l = d->state;
 	int r;
 
-	l->daemon = d;
 	l->base = d->base;
 	l->private = d->private;
 	l->idle = on_idle;
@@ -259,10 +221,10 @@ start(struct daemon *d)
 	if (r < 0)
 		return r;
 	l->ask = evtimer_new(l->base, on_ask, l);
-	l->firm = evtimer_new(l->base, on_firm, l);
-	l->leave = evtimer_new(l->base, on_leave, l);
-	r = strays_init(&l->strays, l->base);
-	if (r < 0 || l->ask == NULL || l->firm == NULL || l->leave == NULL) {
+	r = daemon_agent_init(&l->link, d, &agent_ops, l);
+	if (r == 0)
+		r = strays_init(&l->strays, l->base);
+	if (r < 0 || l->ask == NULL) {
 		log_error("out of memory");
 		done(d);
 		return -ENOMEM;
@@ -271,28 +233,12 @@ start(struct daemon *d)
 	return 0;
 }
 
-/* queue-send makes a new link only after the old one has gone; a second one
- * means that we have not heard of that yet, and are to begin anew. */
 static void
 linked(struct daemon *d, const char *name, int fd)
 {
 	struct local *l = d->state;
-	int r;
 
-	if (strcmp(name, "queue-send") != 0 || l->agent != NULL || l->ending) {
-		close(fd);
-		if (strcmp(name, "queue-send") == 0)
-			on_orphaned(l);
-		else
-			log_warning("a link to %s is of no use here", name);
-		return;
-	}
-	r = agent_new(d->base, fd, &agent_ops, l, &l->agent);
-	if (r < 0) {
-		close(fd);
-		log_error("link to queue-send: %s", strerror(-r));
-		daemon_exit(d, EXIT_TEMPORARY);
-	}
+	daemon_agent_linked(&l->link, name, fd);
 }
 
 static void
@@ -315,10 +261,7 @@ stop(struct daemon *d, usec_t limit)
 {
 	struct local *l = d->state;
 
-	if (!l->ending)
-		begin_end(l,
-		    limit > 2 * ASK_BEFORE ? limit - ASK_BEFORE : limit / 2,
-		    limit);
+	daemon_agent_stop(&l->link, limit);
 }
 
 static const struct daemon_ops ops = {

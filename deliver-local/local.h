@@ -8,7 +8,7 @@
 #ifndef DELIVER_LOCAL_LOCAL_H
 #define DELIVER_LOCAL_LOCAL_H
 
-#include "agent/agent.h"
+#include "daemon/agent.h"
 #include "config/conf.h"
 #include "deliver-local/child.h"
 #include "deliver-local/stray.h"
@@ -17,28 +17,25 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-struct daemon;
 struct event;
 struct event_base;
 struct task;
 
 struct local {
-	struct daemon *daemon;
+	struct daemon_agent link;
 	struct event_base *base;
 	const struct conf *conf;
 	bool private;
 	uid_t system_uids[3];
 	char host[256];
 	struct programs *programs;
-	struct agent *agent; /* NULL until queue-send is linked */
 	LIST_HEAD(task_list, task) tasks;
 	struct strays strays;
 	child_fn *child;         /* child_main(); the seam for tests */
 	int (*kill)(pid_t, int); /* kill(); the same */
 	uint64_t deliveries;     /* begun */
 	bool ending;             /* nothing new begins */
-	struct event *ask, *firm, *leave;
-	usec_t bad_said;               /* for log_due() */
+	struct event *ask;       /* programs to end, when a stop has gone on */
 	void (*idle)(struct local *l); /* the last task has ended */
 };
 

@@ -398,7 +398,7 @@ task_begin(struct local *l, struct agent_delivery *delivery)
 	struct task *t = calloc(1, sizeof(*t));
 
 	if (t == NULL) {
-		agent_done(delivery, false, "4.3.0", "out of memory");
+		agent_defer(delivery, "4.3.0", "out of memory");
 		return;
 	}
 	t->l = l;

@@ -303,27 +303,13 @@ take_nexthop(struct session *s)
 	return false;
 }
 
-static void
-refuse_delivery(struct agent_delivery *delivery)
-{
-	static const struct agent_report report = {
-		.outcome = AGENT_DEFERRED,
-		.dsn = "4.3.0",
-		.relay = "none",
-		.text = "out of memory",
-	};
-
-	agent_result_rest(delivery, &report);
-	agent_done(delivery, false, report.dsn, report.text);
-}
-
 void
 session_start(struct session_context *context, struct agent_delivery *delivery)
 {
 	struct session *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
-		refuse_delivery(delivery);
+		agent_defer(delivery, "4.3.0", "out of memory");
 		return;
 	}
 	s->context = context;

@@ -8,15 +8,12 @@
 #ifndef DELIVER_SMTP_SMTP_H
 #define DELIVER_SMTP_SMTP_H
 
-#include "daemon/daemon.h"
+#include "daemon/agent.h"
 #include "deliver-smtp/session.h"
 
 struct smtp {
-	struct daemon *daemon;
-	struct agent *agent; /* NULL: no link yet */
+	struct daemon_agent link;
 	struct session_context context;
-	struct event *stop_timer;
-	bool stopping;
 };
 
 extern const struct daemon_ops smtp_ops;

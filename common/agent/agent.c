@@ -150,6 +150,20 @@ agent_done(struct agent_delivery *d, bool site_failed, const char *dsn,
 	agent_delivery_free(&d);
 }
 
+void
+agent_defer(struct agent_delivery *d, const char *dsn, const char *text)
+{
+	const struct agent_report report = {
+		.outcome = AGENT_DEFERRED,
+		.dsn = dsn,
+		.relay = "none",
+		.text = text,
+	};
+
+	agent_result_rest(d, &report);
+	agent_done(d, false, dsn, text);
+}
+
 static void
 say_bad(struct agent *a, const char *what)
 {

@@ -107,6 +107,10 @@ void agent_result(struct agent_delivery *delivery, uint32_t place,
 /* The same report for every recipient that has none. */
 void agent_result_rest(
     struct agent_delivery *delivery, const struct agent_report *report);
+/* Defer the recipients that have no report, and end the delivery: trouble of
+ * the agent's own, which says nothing of the site. */
+void
+agent_defer(struct agent_delivery *delivery, const char *dsn, const char *text);
 /* Ends and frees the delivery. site_failed: dsn and text say why. Not, and yet
  * a dsn: trouble of the agent's own, which says nothing of the site. Else "".
  */

@@ -153,7 +153,7 @@ setup(void)
 	cr_assert(chmod(scratch_path("mail"), 0777) == 0);
 	cr_assert(chan_pair(fds) == 0);
 	cr_assert_eq(
-	    agent_new(local.base, fds[0], &ops, NULL, &local.agent), 0);
+	    agent_new(local.base, fds[0], &ops, NULL, &local.link.agent), 0);
 	peer = fds[1];
 	scratch_message(&message, "", "", TEXT("Subject: x\n\nbody\n"));
 }
@@ -164,7 +164,7 @@ teardown(void)
 	local.kill = kill;
 	task_end_all(&local);
 	strays_done(&local.strays);
-	agent_free(&local.agent);
+	agent_free(&local.link.agent);
 	event_base_free(local.base);
 	free(conf.maildir_path);
 	io_close(&peer);

@@ -84,7 +84,7 @@ setup(void)
 	cr_assert(chmod(scratch_path("mail"), 0777) == 0);
 	cr_assert(chan_pair(fds) == 0);
 	cr_assert_eq(
-	    agent_new(local.base, fds[0], &ops, NULL, &local.agent), 0);
+	    agent_new(local.base, fds[0], &ops, NULL, &local.link.agent), 0);
 	peer = fds[1];
 	scratch_message(&message, "", "", TEXT("Subject: x\n\nbody\n"));
 	load_programs("kill " SCRATCH_USER " /bin/sh -c \"kill -9 $PPID\"\n"
@@ -96,7 +96,7 @@ teardown(void)
 {
 	task_end_all(&local);
 	strays_done(&local.strays);
-	agent_free(&local.agent);
+	agent_free(&local.link.agent);
 	programs_free(&local.programs);
 	event_base_free(local.base);
 	free(conf.maildir_path);
@@ -317,7 +317,7 @@ Test(task, queue_send_gone_in_the_middle, .init = setup, .fini = teardown)
 	send_delivery(1, AGENT_LOCAL, "x", bob);
 	while (LIST_EMPTY(&local.tasks))
 		event_base_loop(local.base, EVLOOP_ONCE);
-	agent_free(&local.agent);
+	agent_free(&local.link.agent);
 	while (!LIST_EMPTY(&local.tasks))
 		event_base_loop(local.base, EVLOOP_ONCE);
 	cr_expect_eq(scratch_count(scratch_path("mail/bob/new"), NULL), 1);

@@ -1,0 +1,57 @@
+/* daemon/agent.h - what every delivery agent has in common: its link to
+ * queue-send (agent/agent.h), the stop, the end.
+ *
+ * A delivery goes to deliver(); the program calls daemon_agent_idle() when the
+ * last one has ended. While the agent stops, a new delivery is deferred here.
+ *
+ * The process ends when a stop was asked for, nothing runs, and queue-send has
+ * every answer: a result that is lost is a delivery done twice. What still runs
+ * when the time of the stop is over is ended by end_all(). Without queue-send
+ * no result can be recorded any more: that is a stop, too.
+ *
+ * All functions log what fails. The owner calls daemon_agent_done().
+ */
+#ifndef DAEMON_AGENT_H
+#define DAEMON_AGENT_H
+
+#include "agent/agent.h"
+#include "daemon/daemon.h"
+
+struct event;
+
+struct daemon_agent_ops {
+	void (*deliver)(void *arg, struct agent_delivery *delivery);
+	bool (*is_idle)(const void *arg); /* nothing runs */
+	/* Optional: a stop begins; what runs has so long. */
+	void (*stop)(void *arg, usec_t limit);
+	/* queue-send is gone; a stop may have begun before. */
+	void (*orphaned)(void *arg);
+	void (*end_all)(void *arg); /* end what runs, now */
+	/* A second link takes the place of the first, whose deliveries are
+	 * ended. Else it shows that the end of the first was not seen yet: the
+	 * agent ends, and is started anew. */
+	bool relinks;
+};
+
+struct daemon_agent {
+	struct daemon *daemon;
+	struct agent *agent; /* NULL: no link yet */
+	const struct daemon_agent_ops *ops;
+	void *arg;
+	bool stopping; /* nothing new begins */
+	/* private */
+	struct event *deadline; /* of the stop */
+	usec_t bad_said;        /* for log_due() */
+};
+
+/* -ENOMEM. */
+int daemon_agent_init(struct daemon_agent *a, struct daemon *d,
+    const struct daemon_agent_ops *ops, void *arg);
+void daemon_agent_done(struct daemon_agent *a);
+/* linked() and stop() of struct daemon_ops. */
+void daemon_agent_linked(struct daemon_agent *a, const char *name, int fd);
+void daemon_agent_stop(struct daemon_agent *a, usec_t limit);
+/* The last delivery has ended: ends the process if it is to end. */
+void daemon_agent_idle(struct daemon_agent *a);
+
+#endif
