@@ -1,4 +1,4 @@
-#include "deliver-smtp/connect.h"
+#include "deliver-smtp/net.h"
 
 #include <errno.h>
 #include <event2/event.h>

@@ -1,4 +1,4 @@
-#include "deliver-smtp/content.h"
+#include "deliver-smtp/net.h"
 
 #include <errno.h>
 #include <event2/buffer.h>

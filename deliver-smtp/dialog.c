@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deliver-smtp/command.h"
-#include "deliver-smtp/screen.h"
 #include "deliver-smtp/steps.h"
 
 /* What becomes of recipients when the connection ends in a state. */

@@ -1,4 +1,9 @@
-/* deliver-smtp/dialog.h - one SMTP or LMTP conversation as a state machine.
+/* deliver-smtp/dialog.h - one SMTP or LMTP conversation as a state machine, and
+ * the verdict that a server's reply is for a recipient.
+ *
+ *	dialog.c       the table of states, the handshake, the ends
+ *	transaction.c  MAIL to the last reply
+ *	command.c, screen.c, verdict.c   its words (steps.h)
  *
  * Pure: octets of the server and events go in, commands come out in d->out,
  * what became of a recipient goes to the callback. No sockets, no clock. The
@@ -8,8 +13,8 @@
  *
  * With PIPELINING, MAIL, all RCPT and DATA go out together. What becomes of
  * recipients is then held back until the reply to DATA shows that replies and
- * commands still match (N9); if they do not, nothing was learned, and
- * end.lockstep asks for a new connection without pipelining.
+ * commands still match; if they do not, nothing was learned, and end.lockstep
+ * asks for a new connection without pipelining.
  *
  * Recipients are named by their place in task.rcpts; those that are reported
  * there when the dialog begins are left out. The caller keeps the task's
@@ -20,7 +25,32 @@
 
 #include "agent/agent.h"
 #include "smtp/smtp.h"
-#include "deliver-smtp/verdict.h"
+
+/* ---- verdicts ---- */
+
+/* Text of a report, at most; what a server said in it is cleaned. */
+#define VERDICT_TEXT_MAX 800
+
+struct verdict {
+	enum agent_outcome outcome;
+	char dsn[SMTP_DSN_SIZE];
+	struct buf text;
+};
+
+/* Short of memory the text is shorter, never the outcome wrong. */
+void verdict_done(struct verdict *v);
+/* A reply that means yes, in its own words. */
+void verdict_accept(struct verdict *v, const struct smtp_reply *reply);
+/* 4xx, 5xx: "host PEER said: REPLY (in reply to COMMAND)". */
+void verdict_refuse(struct verdict *v, const struct smtp_reply *reply,
+    const char *peer, const char *command);
+/* One of our own, text by printf. */
+void verdict_set(struct verdict *v, enum agent_outcome outcome, const char *dsn,
+    const char *fmt, ...) PRINTF(4, 5);
+/* The same, but the recipient may try again. */
+void verdict_soften(struct verdict *v);
+
+/* ---- the dialogue ---- */
 
 enum dialog_state { /* what the server is to say next */
 	DIALOG_GREETING,

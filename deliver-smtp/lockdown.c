@@ -1,4 +1,4 @@
-#include "deliver-smtp/lockdown.h"
+#include "deliver-smtp/smtp.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "deliver-smtp/peers.h"
+#include "deliver-smtp/session.h"
 
 /* FNV-1a. */
 static uint64_t

@@ -1,4 +1,4 @@
-#include "deliver-smtp/resolve.h"
+#include "deliver-smtp/net.h"
 
 #include <ares.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "deliver-smtp/screen.h"
+#include "deliver-smtp/steps.h"
 
 #include <inttypes.h>
 

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "deliver-smtp/connect.h"
+#include "deliver-smtp/net.h"
 #include "route/nexthop.h"
-#include "deliver-smtp/talk.h"
 #include "spool/queue_file.h"
 
 #define SMTP_PORT 25

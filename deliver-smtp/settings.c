@@ -1,4 +1,4 @@
-#include "deliver-smtp/settings.h"
+#include "deliver-smtp/session.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "deliver-smtp/lockdown.h"
 #include "log/log.h"
 
 /* ---- deliveries ---- */

@@ -1,10 +1,10 @@
-/* deliver-smtp/smtp.h - the program: a daemon (daemon/daemon.h) whose
- * deliveries come over the link "queue-send" and run as sessions.
+/* deliver-smtp/smtp.h - the program: a delivery agent (daemon/agent.h) whose
+ * deliveries run as sessions.
  *
- * Told to stop, it takes no more deliveries, lets sessions end within the
- * limit, and ends those that are left. Without queue-send no result can be
- * recorded any more: sessions are dropped at once, which makes no server take a
- * message that it would not have taken, and the program ends. */
+ *	smtp.c      the daemon: start, reload, stop
+ *	lockdown.c  what the process gives up before it talks to anybody
+ *	session.h   one delivery; net.h: its sockets; dialog.h: its words
+ */
 #ifndef DELIVER_SMTP_SMTP_H
 #define DELIVER_SMTP_SMTP_H
 
@@ -17,5 +17,17 @@ struct smtp {
 };
 
 extern const struct daemon_ops smtp_ops;
+
+/* The agents of all queues run as one user, and a user may signal and slow down
+ * its own processes. A filter of system calls, which cannot be taken off again,
+ * refuses (EPERM) what would reach another process: signals by any call, also
+ * those that the kernel sends for a descriptor, tracing and its kin, limits,
+ * priorities and processors of others; and running programs. What remains is
+ * raise() and abort() of the process itself. The list names what is refused,
+ * not what is allowed: a library that comes to use another call goes on.
+ *
+ * For the rest of the life of this process. -errno when the kernel has no
+ * filters, or does not let us have one. */
+int lockdown_install(void);
 
 #endif

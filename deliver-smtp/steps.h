@@ -1,9 +1,42 @@
-/* deliver-smtp/steps.h - what dialog.c (table, handshake, ends) and
- * transaction.c (MAIL to the last reply) share. For these two only. */
+/* deliver-smtp/steps.h - what the sources of the dialogue share; for them only.
+ *
+ *	dialog.c       calls the steps by its table of states
+ *	transaction.c  the steps from MAIL to the last reply
+ *	command.c      the commands as octets
+ *	screen.c       what a server cannot be asked
+ */
 #ifndef DELIVER_SMTP_STEPS_H
 #define DELIVER_SMTP_STEPS_H
 
 #include "deliver-smtp/dialog.h"
+
+/* ---- commands: -ENOMEM; -EINVAL for an address that no command can carry ----
+ */
+
+struct command_mail {
+	const char *sender;
+	bool eight_bit, utf8; /* what the message needs */
+	uint64_t size;
+};
+
+int command_hello(struct buf *out, const char *verb, const char *helo);
+/* With the parameters that the server offers and the message needs. */
+int command_mail(struct buf *out, const struct command_mail *mail,
+    const struct smtp_ehlo *offered);
+int command_rcpt(struct buf *out, const char *address);
+/* DATA, QUIT, the dot alone. */
+int command_plain(struct buf *out, const char *line);
+
+/* ---- what a server cannot be asked, known from what it offers before a word
+ * about the message is said; true when it is refused, with the reason in *v
+ * ---- */
+
+bool screen_message(const char *sender, uint64_t size, const char *peer,
+    const struct smtp_ehlo *offered, struct verdict *v);
+bool screen_recipient(const char *address, const char *peer,
+    const struct smtp_ehlo *offered, struct verdict *v);
+
+/* ---- steps ---- */
 
 enum rcpt_state {
 	RCPT_OPEN,  /* not spoken of, or not answered */

@@ -1,4 +1,4 @@
-#include "deliver-smtp/talk.h"
+#include "deliver-smtp/net.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "deliver-smtp/content.h"
 
 /* From the connection to the reply to DATA, however many replies that takes;
  * a server that keeps just below each limit may not hold a place for ever. */

@@ -1,6 +1,5 @@
 #include "deliver-smtp/steps.h"
 
-#include "deliver-smtp/command.h"
 #include "smtp/smtp.h"
 
 /* ---- recipients ---- */

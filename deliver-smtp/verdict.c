@@ -1,4 +1,4 @@
-#include "deliver-smtp/verdict.h"
+#include "deliver-smtp/dialog.h"
 
 #include <stdarg.h>
 #include <stdio.h>

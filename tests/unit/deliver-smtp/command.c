@@ -1,4 +1,4 @@
-#include "deliver-smtp/command.h"
+#include "deliver-smtp/steps.h"
 
 #include <criterion/criterion.h>
 

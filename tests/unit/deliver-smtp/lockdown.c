@@ -1,5 +1,5 @@
 /* What an agent may not do any more, tried from inside. */
-#include "deliver-smtp/lockdown.h"
+#include "deliver-smtp/smtp.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

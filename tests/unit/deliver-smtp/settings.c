@@ -1,4 +1,4 @@
-#include "deliver-smtp/settings.h"
+#include "deliver-smtp/session.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "deliver-smtp/peers.h"
 
 static void
 load(char *helo_name, char *myhostname, char *mydomain, struct settings *ret)
