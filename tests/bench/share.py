@@ -130,7 +130,7 @@ def backlog_at_the_start():
     try:
         i.start()
         i.stop()
-        # Nobody runs: what is accepted lies in incoming/.
+        # Nothing runs: accepted mail lies in incoming/.
         submit(i, given.backlog, 8)
         began = time.monotonic()
         i.start()

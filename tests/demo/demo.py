@@ -64,7 +64,7 @@ def fold_at(line):
 
 
 def wire_form(content):
-    """What SMTP can carry of a message (docs/DELIVERY.md): every line ends in
+    """A message as SMTP carries it (docs/DELIVERY.md): every line ends in
     CRLF, a CR elsewhere is a blank, a line is at most 998 octets and goes on
     after a blank."""
     lines = re.split(rb"\r?\n", content)

@@ -41,7 +41,7 @@ void block_arm(struct block *b, uint64_t writes, uint64_t seed);
 int block_wait(struct block *b);
 /* With nothing on it open; the server ends. */
 void block_close(struct block *b);
-/* What block_open() runs in a child of its own. */
+/* block_open() runs this in a child of its own. */
 int block_serve(struct block_control *c, const char *image, int fuse_fd);
 
 #endif

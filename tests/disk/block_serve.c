@@ -18,7 +18,7 @@
 #define WRITE_MAX (128 * 1024)
 #define DISK_NODE 2
 
-/* What was written and not flushed, in order. */
+/* Blocks that were written and not flushed, in order. */
 struct unflushed {
 	struct unflushed *next;
 	uint64_t off;
@@ -28,8 +28,8 @@ struct unflushed {
 
 struct disk {
 	struct block_control *control;
-	int image; /* what the disk is sure to have */
-	char *now; /* what it says that it has */
+	int image; /* the blocks that the disk is sure to have */
+	char *now; /* the blocks that it claims to have */
 	uint64_t size;
 	struct unflushed *first, **last;
 	uint64_t random;

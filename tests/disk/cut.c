@@ -123,7 +123,7 @@ one_cut(struct trial *t)
 		return disk_failed(
 		    t->test, "the queue did not survive: %s", strerror(-r));
 	wrong = t->test->script->judge(t, &sp);
-	/* What was removed now must not come back at the next cut. */
+	/* A file removed now must not come back at the next cut. */
 	sync_all(t->mount);
 	spool_close(&sp);
 	if (wrong > 0)

@@ -12,7 +12,7 @@
 #define CUT_WRITERS  4
 #define CUT_ACKS_MAX 4096
 
-/* What a message is made from; it begins its content. */
+/* The seed of a message; its content begins with it. */
 struct stamp {
 	uint32_t cut, writer, seq, len;
 };
@@ -47,7 +47,7 @@ struct trial {
 	uint32_t cut;
 };
 
-/* What is done while the power goes, and what must be there after it. */
+/* A workload while the power goes, and its check afterwards. */
 struct cut_script {
 	/* In a process of its own, until the power goes; each of CUT_WRITERS
 	 * from 0, and one more. */

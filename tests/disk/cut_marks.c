@@ -12,7 +12,7 @@
 
 #include "base/io.h"
 
-/* Its journal is committed by the syncs of others on ext4 and xfs, on btrfs by
+/* The journal is committed by the syncs of others on ext4 and xfs, on btrfs by
  * time alone: here every few milliseconds. */
 static void
 commit_often(const struct trial *t)

@@ -185,7 +185,7 @@ d9_on(const struct disk_test *test, const char *where, const char *base)
 	CHECK(test, reason_add(&sp, SPOOL_DEFER, id.inode, &reason) == -EROFS);
 	CHECK(test, spool_set_due(&sp, id.inode, 1) == -EROFS);
 	spool_close(&sp);
-	/* It can even be opened: a restart meanwhile changes nothing. */
+	/* The queue can even be opened: a restart meanwhile changes nothing. */
 	CHECK(test, spool_open(&sp, &spool_sys_real, base, 1) == 0);
 	CHECK(test, sp.dir[SPOOL_INCOMING] >= 0);
 	CHECK(test, spool_lock(&sp, "queue-send", false) == -EAGAIN);

@@ -46,7 +46,7 @@ NOBODY = 65534
 
 
 class Wrong(Exception):
-    """What a power cut must not do."""
+    """A power cut has done what it must not do."""
 
 
 def run(*command):
@@ -272,7 +272,7 @@ class Cut:
         return found
 
     def judge_moved(self):
-        """What has moved has its marks: not delivered and pending at once."""
+        """Messages that have moved have their marks: not delivered and pending at once."""
         have = self.delivered()
         for name, files in self.queued("deferred", "hold").items():
             for marks, path in files:

@@ -21,7 +21,7 @@ FORMULA = re.compile(r"`[^`]*`|\S+ \* \S+ [<>=+-]|[<>=+(-]\s*\S+ \* \S+")
 
 
 def wrong(raw):
-    """What is wrong with a comment, or None."""
+    """The complaint about a comment, or None."""
     text = tree.words(raw).lstrip("-= \t")
     first = FIRST.match(text)
     if first:

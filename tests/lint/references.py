@@ -49,7 +49,7 @@ def find_page(root, name, word):
 
 
 def pages(root, text, own=None):
-    """What is wrong with references to pages in a text."""
+    """Complaints about references to pages in a text."""
     for found in PAGE.finditer(text):
         page = find_page(root, found.group(1).removeprefix("../"), found.group(2))
         if not page:

@@ -1,4 +1,4 @@
-"""What the lints know of the tree: programs, modules, their files, comments.
+"""The tree as the lints see it: programs, modules, their files, comments.
 Each lint takes the root of a tree, so that its control can give it a bad one."""
 import contextlib
 import pathlib

@@ -135,7 +135,7 @@ def copy_tree(number):
 
 
 def commands(test):
-    """What to build, what to run; the latter must fail."""
+    """The target to build, and the command to run, which must fail."""
     kind, *rest = test
     make = ["make", "-j2", "WARN=-w"]
     if kind == "unit":

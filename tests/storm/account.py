@@ -44,7 +44,7 @@ def read(path, limit=64 << 20):
 class Account:
     def __init__(self, world, ledger, acts, strange, log_causes):
         self.world, self.ledger, self.acts = world, ledger, acts
-        # What the log says of an end that was an act is not a cause of its own.
+        # A line of the log about an end that was an act is not a cause of its own.
         self.causes = sorted(acts.causes + [c[:4] for c in log_causes if c[4] not in acts.killed])
         self.strange = strange
         self.leftovers = []

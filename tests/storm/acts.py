@@ -1,4 +1,4 @@
-"""What happens in a storm. Each act says in a word what it met; an act whose
+"""The acts of a storm. Each says in a word what it met; an act whose
 name ends in -over puts right what the act of that name did."""
 import ctypes
 import errno
@@ -16,7 +16,7 @@ from namespace import FIFREEZE, FITHAW, GROUP_ID, SYSTEM_USERS
 from world import LOCAL_SLOTS, SMTP_SLOTS
 
 RCPTS = 50  # of one delivery over SMTP
-# What one death can repeat: the deliveries that were in flight in it.
+# One death can repeat the deliveries that were in flight in it.
 IN_FLIGHT = {"queue-send": LOCAL_SLOTS + SMTP_SLOTS * RCPTS, "deliver-local": LOCAL_SLOTS,
              "deliver-smtp": SMTP_SLOTS * RCPTS, "delivery": 1, "todo-proc": 0, "submitter": 0}
 IN_ALL = 6 * IN_FLIGHT["queue-send"]  # of all queues together

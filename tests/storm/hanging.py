@@ -35,7 +35,7 @@ class Hanging:
                     self.waiting += 1
 
     def close(self):
-        """Who waits is refused."""
+        """Waiting connections are refused."""
         libc = ctypes.CDLL(None, use_errno=True)
         libc.umount2(os.fsencode(self.where), 1 | 2)  # MNT_FORCE | MNT_DETACH
         os.close(self._fuse)

@@ -61,7 +61,7 @@ class Hostile:
         return (process, name, uid), name
 
     def end(self, handle):
-        """It is told to end, and what it started ends with its last behaviour."""
+        """Told to end; everything that it started ends with its last behaviour."""
         process, name, uid = handle
         try:
             said, _ = process.communicate("", timeout=5)
@@ -91,7 +91,7 @@ class Hostile:
                 yield name, ", ".join(f"{n} {what}" for what, n in sorted(self.achieved[name].items()))
 
     def forbidden(self):
-        """What no user may achieve."""
+        """Results that no user may achieve."""
         return [f"{name}: {n} {what}" for name in NAMES for what, n in sorted(self.achieved[name].items())
                 if what.startswith("done: ")]
 

@@ -1,4 +1,4 @@
-"""What was accepted, and what became of each recipient of it.
+"""Accepted messages, and the result of each of their recipients.
 
 The identity of a delivery is in the address, USER+S<submission>.<index>@DOMAIN,
 so that also a message without content has one. Memory: some hundred bytes for

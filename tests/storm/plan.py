@@ -37,7 +37,7 @@ EVENTS = {
 
 
 def arguments(dice, name):
-    """What is decided before: everything that can be."""
+    """Everything that can be decided before the storm."""
     chance = dice.random()
     if name == "kill":
         return {"program": dice.choice(PROGRAMS), "chance": chance}

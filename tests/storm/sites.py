@@ -128,7 +128,7 @@ class Client(asyncio.Protocol):
         self.rcpts = []
 
     def keep(self, rcpts, word, wrong):
-        """What is counted is what the server answers for, or dies on."""
+        """Counted are messages that the server answers for, or dies on."""
         gone = wrong or self.transport.is_closing()
         if gone and not wrong:
             return  # its client has not heard of it, and it kept nothing

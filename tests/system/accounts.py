@@ -59,7 +59,7 @@ class Accounts:
             self.holder.stdout.close()
 
     def maildir(self, name):
-        """Whatever was delivered, seen from outside of the namespace."""
+        """Delivered mail, seen from outside of the namespace."""
         new = self.home / name / "Maildir" / "new"
         return sorted(new.iterdir()) if new.is_dir() else []
 

@@ -1,4 +1,4 @@
-"""What every system test is made of: unittest, and instances that go away."""
+"""The base of every system test: unittest, and instances that go away."""
 import os
 import unittest
 

@@ -39,7 +39,7 @@ HANG_MAX = 120.0
 
 
 def missing():
-    """What keeps a hung disk from being made here; None: nothing."""
+    """The reason why no hung disk can be made here, or None."""
     if os.geteuid() != 0:
         return "needs root"
     for path in ("/dev/fuse", "/dev/loop-control"):

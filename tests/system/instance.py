@@ -162,7 +162,7 @@ class Instance:
         self.process.send_signal(signal.SIGALRM)
 
     def destroy(self):
-        """Whatever state it is in: nothing of it stays."""
+        """End the instance, in any state: nothing of it stays."""
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.terminate()
@@ -215,7 +215,7 @@ class Instance:
         return self.base / f"queue{number}"
 
     def files(self, *states):
-        """Whatever lies in the state directories (all of them by default)."""
+        """The files of the state directories (all of them by default)."""
         found = []
         for queue in sorted(self.base.glob("queue*")):
             for state in states or STATES:

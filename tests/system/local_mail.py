@@ -45,7 +45,7 @@ class LocalMail:
             time.sleep(0.02)  # between two looks, never instead of one
 
     def phase(self, name):
-        """What is submitted from now on counts under this name."""
+        """Mail that is submitted from now on counts under this name."""
         with self._lock:
             self.phases.append((name, len(self.accepted)))
 

@@ -1,4 +1,4 @@
-"""What an unprivileged local user must not be able to do: the local attacks
+"""Forbidden to an unprivileged local user: the local attacks
 1, 2, 3, 4, 6, 7 and 8 of the fault catalogue, by uid 65534 against an instance of root."""
 import os
 import pathlib
@@ -107,7 +107,7 @@ for path in (drop, os.path.dirname(drop)):
     attempt(os.rename, path, path + "x")
     attempt(os.chmod, path, 0o777)
 """, drop)
-        # What only names a place in the tree can do nothing with it.
+        # A descriptor that only names a place in the tree can do nothing with it.
         self.assertEqual([w for w in said if w not in ("EACCES", "EPERM")], ["DONE"])
         for n in range(10):
             i.inject(HELLO, "bob@test.example", uid=ATTACKER - 1 - n)
@@ -208,7 +208,7 @@ for pid in map(int, sys.argv[1:]):
         i.stop()
 
     def test_attack_6_nor_may_one_agent_another(self):
-        """Whoever takes over an agent has the user qmailr: what that may do to others."""
+        """An agent that is taken over has the user qmailr: its power over others."""
         i = self.running(queues=2)
         import pwd
         user = pwd.getpwnam(USERS["qmailr_user"])
@@ -239,7 +239,7 @@ for pid in map(int, sys.argv[1].split(",") + sys.argv[2:]):
         i.stop()
 
     def test_attack_8_hold_a_lock(self):
-        """Whatever of ours a user can open is locked, by both kinds of locks, from
+        """Each file of ours that a user can open is locked, by both kinds of locks, from
         before the start of the second instance on it to its end."""
         i = self.running(queues=2)
         i.inject(HELLO, "alice@test.example")

@@ -1,4 +1,4 @@
-"""What mail must not do to others: the attacks 11 to 15 of the fault catalogue, by
+"""Forbidden to mail: the attacks 11 to 15 of the fault catalogue, by
 addresses, programs and mailboxes."""
 import ast
 import os

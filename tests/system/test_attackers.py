@@ -1,4 +1,4 @@
-"""What an unprivileged local user must not be able to do: the local attacks 5, 9, 11 and 15
+"""Forbidden to an unprivileged local user: the local attacks 5, 9, 11 and 15
 of the fault catalogue, by uid 65534 against an instance of root."""
 import os
 import pathlib

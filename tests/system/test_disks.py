@@ -60,7 +60,7 @@ class Disks(SystemTest):
         return [f for f in i.files("incoming", "active", "deferred") if f.is_relative_to(i.queue(queue))]
 
     def others_go_on(self, i, user):
-        """What the supervisor and the other queues must do all the while."""
+        """The duties of the supervisor and the other queues all the while."""
         self.inject(i, user, 6)
         i.wait_delivered(user, 6)
         for args in (("--disable", "-q", "3"), ("--enable", "-q", "3"), ("-q", "1", "1")):
@@ -106,7 +106,7 @@ class Disks(SystemTest):
         held = []
 
         def submit_until_silent():
-            """They may choose the queue until it is known that it hangs."""
+            """Submitters may choose the queue until it is known to hang."""
             held.append(subprocess.Popen(
                 [face, "-c", i.conf_file, "-i", "-f", "sender@test.example", "--", "carol@test.example"],
                 stdin=subprocess.PIPE, env=i.environment(), stderr=subprocess.DEVNULL))

@@ -110,7 +110,7 @@ class Protocol(Doors):
         i.stop()
 
     def test_X10_descriptors_limits_signals(self):
-        """What a caller can leave in a process before it runs the door."""
+        """Things that a caller can leave in a process before it runs the door."""
         i = self.running_shared(queues=1)
         accepted = 0
 
@@ -213,7 +213,7 @@ class Protocol(Doors):
 @needs_root
 class Shares(Doors):
     def counted(self, i, uid, number):
-        """What todo-proc says of a user in all queues, until it is so much."""
+        """The figures of todo-proc for a user in all queues, until they are so high."""
         def said():
             total = 0
             for path in i.base.glob("queue*/gate/waiting"):
@@ -286,7 +286,7 @@ class Shares(Doors):
         self.assertLess(sent, 6 << 20)
         process.stdout.close()
         process.stderr.close()
-        # Those that are read at a time count together.
+        # Messages that are read at the same time count together.
         held = [self.door(i, None, uid=60300, start=True) for _ in range(2)]
         for process in held:
             process.stdin.write(record(b"C", b"x" * (1200 << 10)))

@@ -276,7 +276,7 @@ class Growing(SystemTest):
     @needs_root
     @cost(15)
     def test_D1_the_file_system_of_one_queue_is_full(self):
-        """What cannot leave a closing queue, and cannot be handed over to
+        """Mail that cannot leave a queue that drains, and cannot move to
         another file system, stays and is not abandoned."""
         peer = Peer(self.scratch())
         port = peer.port

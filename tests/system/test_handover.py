@@ -15,14 +15,14 @@ from instance import AS_ROOT, BIN, _librt, wait
 from smtp_site import Site
 
 HELLO = b"Subject: hello\n\nhello\n"
-# It ends at once; deferred mail stays deferred.
+# The queue ends at once; deferred mail stays deferred.
 ENDING = {"queue_count": 1, "queue_max": 3, "queue_drain_time": "0s", "restart_delay_max": "1s",
           "minimal_backoff_time": "1h", "maximal_backoff_time": "2h"}
 
 
 class Handover(SystemTest):
     def silent_port(self):
-        """Nobody listens there, and nobody else can."""
+        """A port where nothing listens, and nothing else can."""
         s = socket.socket()
         s.bind(("127.0.0.1", 0))
         self.addCleanup(s.close)
@@ -71,7 +71,7 @@ class Handover(SystemTest):
         self.assertTrue(self.of(i, 2, "deferred"))
 
     def deliver_all(self, i, messages):
-        """What was deferred goes to maildirs: each message once."""
+        """Deferred mail goes to maildirs: each message once."""
         i.routing_file.write_text("* local\n")
         i.reload()
         wait(lambda: i.log_has("reload"), what="the new routing")

@@ -140,7 +140,7 @@ class Kill(SystemTest):
         return ""
 
     def test_P8_children_that_are_not_its_own_do_not_disturb_it(self):
-        """It inherits three from who started it, which end while it runs.
+        """The supervisor inherits three from its starter, which end while it runs.
         mutation: children_reap() does not wait for who is none of ours."""
         i = self.instance(queues=1, conf={"log_level": "debug"})
         script = 'for n in 1 2 3; do (read x <"$0") & done; exec "$@"'

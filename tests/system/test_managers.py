@@ -43,7 +43,7 @@ class Directories(SystemTest):
                                        stderr=log, env=i.environment(), start_new_session=True)
 
         def end():
-            """Whatever is left of it: its session is ours."""
+            """End the rest of it: its session is ours."""
             i.destroy()
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(manager.pid, signal.SIGKILL)

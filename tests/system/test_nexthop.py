@@ -29,7 +29,7 @@ class Nexthop(SystemTest):
         return sock
 
     def untouched(self, sock):
-        """Nobody waits to be accepted."""
+        """No connection waits to be accepted."""
         with self.assertRaises(BlockingIOError):
             sock.accept()
 

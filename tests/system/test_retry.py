@@ -1,4 +1,4 @@
-"""What is tried again, when, and for how long; and what a restart keeps."""
+"""Retries: of which mail, when, for how long, and over a restart."""
 import os
 import signal
 import time

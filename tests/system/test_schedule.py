@@ -85,7 +85,7 @@ class Scheduling(SystemTest):
 
 class Preemption(Scheduling):
     def test_the_rule_by_hand(self):
-        """What the document works out by hand: the rule here is not the
+        """The example of the document: the rule here is not the
         program's."""
         for jobs, options, want in (
                 (((1, 10), (2, 2), (3, 2)), {"cost": 2, "discount": 0, "loan": 0}, "11112211113311"),
@@ -217,7 +217,7 @@ class Dead(Scheduling):
         self.assertEqual(len(re.findall(
             rf"warning: {name}, state=dead, window=\d+, busy=\d+, deaths=1, opens_in=[\d.]+ \(4\.4\.2 {reason}\)",
             i.log())), 1)
-        # It stays dead for those that come; others do not notice.
+        # The destination stays dead for new mail; others do not notice.
         i.inject(HELLO, "late@away.example", "alice@test.example", "near@near.example")
         i.wait_delivered("alice", 2)
         wait(lambda: len(near.deliveries) == 2, what="the other site again")

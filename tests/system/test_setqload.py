@@ -1,4 +1,4 @@
-"""What operators set by hand, and who may."""
+"""Settings by hand, and who may make them."""
 import ctypes
 import json
 import os
@@ -29,7 +29,7 @@ def ask(i, *words, uid=None, program="setqload"):
 
 
 def listed(i):
-    """What --list --json says: of the instance, and of each queue."""
+    """The output of --list --json: of the instance, and of each queue."""
     lines = [json.loads(line) for line in ask(i, "--list", "--json").stdout.splitlines()]
     return lines[0], {row["queue"]: row for row in lines[1:]}
 

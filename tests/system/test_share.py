@@ -101,7 +101,7 @@ class Share(SystemTest):
 
     @cost(10)
     def test_parked_mail_outlives_a_kill(self):
-        """What waits in deferred/ without a due time is found again, each once."""
+        """Messages in deferred/ without a due time are found again, each once."""
         site = self.silent()
         i = self.hanging(site, smtp_greeting_timeout="30s").start()
         self.submit(i, 300)

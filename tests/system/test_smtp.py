@@ -29,7 +29,7 @@ class Smtp(SystemTest):
         return own, own.getsockname()[1]
 
     def content(self, peer):
-        """What came, without the Received field that we put in front."""
+        """The message that came, without the Received field that we put in front."""
         data = [m.read_bytes() for m in peer.messages()]
         return [d[d.index(b"Subject:"):] for d in data]
 

@@ -119,7 +119,7 @@ class Supervision(SystemTest):
 
     @cost(15)
     def test_P3_a_stopped_queue_send_is_noticed_and_told_to_go_on(self):
-        """Its heartbeat is in its page, which is as old as that of a queue that hangs."""
+        """The heartbeat is in the page, which is as old as that of a queue that hangs."""
         i = self.running(queues=2, conf={"heartbeat_time_limit": "2s"})
         victim = i.pids("queue-send")[0]
         self.stop_process(victim)
