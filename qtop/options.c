@@ -1,6 +1,6 @@
 #include "qtop/options.h"
 
-#include <errno.h>
+#include <stddef.h>
 
 #include "base/num.h"
 #include "base/option.h"
@@ -12,7 +12,8 @@
 #define COUNT_MAX         1000000000
 
 static int
-take_delay(void *options, const char *value, struct buf *error)
+take_delay(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
 {
 	struct options *o = options;
 	double seconds;
@@ -26,7 +27,8 @@ take_delay(void *options, const char *value, struct buf *error)
 }
 
 static int
-take_count(void *options, const char *value, struct buf *error)
+take_count(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
 {
 	struct options *o = options;
 
@@ -37,65 +39,42 @@ take_count(void *options, const char *value, struct buf *error)
 }
 
 static int
-take_batch(void *options, const char *value UNUSED, struct buf *error UNUSED)
+take_batch(const struct option_row *row UNUSED, void *options,
+    const char *value UNUSED, struct buf *error UNUSED)
 {
 	((struct options *)options)->task = TASK_BATCH;
 	return 0;
 }
 
 static int
-take_help(void *options, const char *value UNUSED, struct buf *error UNUSED)
+take_end(const struct option_row *row, void *options, const char *value UNUSED,
+    struct buf *error UNUSED)
 {
-	((struct options *)options)->task = TASK_HELP;
+	((struct options *)options)->task = (enum task)row->arg;
 	return OPTION_END;
-}
-
-static int
-take_version(void *options, const char *value UNUSED, struct buf *error UNUSED)
-{
-	((struct options *)options)->task = TASK_VERSION;
-	return OPTION_END;
-}
-
-static int
-take_instance(void *options, const char *value, struct buf *error UNUSED)
-{
-	((struct options *)options)->instance = value;
-	return 0;
-}
-
-static int
-take_conf(void *options, const char *value, struct buf *error UNUSED)
-{
-	((struct options *)options)->conf_path = value;
-	return 0;
-}
-
-static int
-take_word(void *options UNUSED, const char *word UNUSED, struct buf *error)
-{
-	(void)buf_add_str(error, "too many arguments");
-	return -EINVAL;
 }
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ NULL, 'b', NULL, "plain text, for scripts", take_batch },
-	{ NULL, 'd', "SECONDS", "between two looks, 0.1 to 86400; 2 by default",
-	    take_delay },
-	{ NULL, 'n', "COUNT", "end after so many looks", take_count },
+	{ NULL, 'b', NULL, "plain text, for scripts", take_batch, 0 },
+	{ NULL, 'd', "SECONDS",
+	    "seconds between two readings, 0.1 to 86400; 2 by default",
+	    take_delay, 0 },
+	{ NULL, 'n', "COUNT", "end after this number of readings",
+	    take_count, 0 },
 	{ NULL, 'i', "INSTANCE",
 	    "instead of QSCHED_INSTANCE or the configuration's",
-	    take_instance },
+	    option_take_string, offsetof(struct options, instance) },
 	{ NULL, 'c', "FILE",
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
-	    take_conf },
-	{ "help", 0, NULL, "this", take_help },
-	{ "version", 0, NULL, "the version", take_version },
+	    option_take_string, offsetof(struct options, conf_path) },
+	{ "help", 0, NULL, "show this help", take_end, TASK_HELP },
+	{ "version", 0, NULL, "show the version", take_end, TASK_VERSION },
 };
 /* clang-format on */
 
-static const struct option_table table = { rows, ARRAY_LEN(rows), take_word };
+static const struct option_table table = { rows, ARRAY_LEN(rows),
+	option_no_word };
 
 int
 options_parse(

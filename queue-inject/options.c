@@ -1,42 +1,41 @@
 #include "queue-inject/options.h"
 
 #include <getopt.h>
+#include <stddef.h>
 #include <string.h>
 
-enum long_option {
-	OPT_PRINT_ID = 256,
-	OPT_HELP,
-	OPT_VERSION,
-};
+#include "base/option.h"
 
-static const struct option long_options[] = {
-	{ "print-id", no_argument, NULL, OPT_PRINT_ID },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ NULL, 0, NULL, 0 },
-};
-
-static void
-set_flag(struct options *o, int option)
+static int
+take_task(const struct option_row *row, void *options, const char *value UNUSED,
+    struct buf *error UNUSED)
 {
-	o->from_header |= option == 't';
-	o->ignore_dot |= option == 'i';
-	o->print_id |= option == 'v' || option == OPT_PRINT_ID;
-	if (option == OPT_HELP)
-		o->task = TASK_HELP;
-	if (option == OPT_VERSION)
-		o->task = TASK_VERSION;
+	((struct options *)options)->task = (enum task)row->arg;
+	return 0;
 }
 
-static void
-set_value(struct options *o, int option, const char *value)
-{
-	const char **to = option == 'c' ? &o->conf_path
-	    : option == 'f'             ? &o->sender
-					: &o->full_name;
+#define STRING(letter, field)                               \
+	{                                                   \
+		NULL, letter, "", NULL, option_take_string, \
+		    offsetof(struct options, field)         \
+	}
+#define FLAG(name, letter, field)                           \
+	{                                                   \
+		name, letter, NULL, NULL, option_take_flag, \
+		    offsetof(struct options, field)         \
+	}
+static const struct option_row rows[] = {
+	STRING('c', conf_path),
+	STRING('f', sender),
+	STRING('F', full_name),
+	FLAG(NULL, 'i', ignore_dot),
+	FLAG(NULL, 't', from_header),
+	FLAG("print-id", 'v', print_id),
+	{ "help", 0, NULL, NULL, take_task, TASK_HELP },
+	{ "version", 0, NULL, NULL, take_task, TASK_VERSION },
+};
 
-	*to = value;
-}
+static const struct option_table table = { rows, ARRAY_LEN(rows), NULL };
 
 int
 options_check_rcpts(const struct options *o, struct refusal *why)
@@ -57,22 +56,15 @@ options_own(
     int argc, char **argv, struct options *ret_options, struct refusal *why)
 {
 	struct options o = { .literal = true };
-	int option;
+	struct buf error = { 0 };
+	int r = option_parse(&table, argc, argv, &o, &error);
 
-	optind = 0;
-	opterr = 0;
-	while ((option = getopt_long(
-		    argc, argv, "+:c:f:F:itv", long_options, NULL)) != -1) {
-		if (option == '?' || option == ':')
-			return refuse(why, REFUSAL_USAGE, "%s; %s",
-			    option == ':' ? "an option lacks its value"
-					  : "unknown option",
-			    OPTIONS_USAGE);
-		if (optarg != NULL)
-			set_value(&o, option, optarg);
-		else
-			set_flag(&o, option);
-	}
+	if (r < 0)
+		r = refuse(why, REFUSAL_USAGE, "%s; %s", buf_str(&error),
+		    OPTIONS_USAGE);
+	buf_done(&error);
+	if (r < 0)
+		return r;
 	o.rcpts = argv + optind;
 	o.nrcpts = (size_t)(argc - optind);
 	*ret_options = o;

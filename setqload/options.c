@@ -1,6 +1,7 @@
 #include "setqload/options.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -8,7 +9,7 @@
 #include "config/conf.h"
 #include "ipc/ask.h"
 
-/* What was given, and goes with some commands only. */
+/* Options that go with some commands only. */
 enum {
 	GIVEN_QUEUE = 1,
 	GIVEN_LOAD = 2,
@@ -136,7 +137,8 @@ take_command(struct options *o, enum command command, struct buf *error)
 }
 
 static int
-take_queue(void *options, const char *value, struct buf *error)
+take_queue(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
 {
 	struct options *o = options;
 	uint64_t n;
@@ -150,7 +152,8 @@ take_queue(void *options, const char *value, struct buf *error)
 }
 
 static int
-take_time(void *options, const char *value, struct buf *error)
+take_time(const struct option_row *row UNUSED, void *options, const char *value,
+    struct buf *error)
 {
 	const usec_t max = ASK_SECONDS_MAX * USEC_PER_SEC;
 	struct options *o = options;
@@ -165,7 +168,8 @@ take_time(void *options, const char *value, struct buf *error)
 }
 
 static int
-take_reason(void *options, const char *value, struct buf *error)
+take_reason(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
 {
 	struct options *o = options;
 	const char *why = ask_judge_reason(value, strlen(value));
@@ -180,7 +184,8 @@ take_reason(void *options, const char *value, struct buf *error)
 }
 
 static int
-take_count(void *options, const char *value, struct buf *error)
+take_count(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
 {
 	struct options *o = options;
 	uint64_t n;
@@ -192,37 +197,24 @@ take_count(void *options, const char *value, struct buf *error)
 	return take_command(o, COMMAND_COUNT, error);
 }
 
-#define TAKE_COMMAND(name, command)                                            \
-	static int take_##name(                                                \
-	    void *options, const char *value UNUSED, struct buf *error UNUSED) \
-	{                                                                      \
-		return take_command(options, command, error);                  \
-	}
-#define TAKE_END(name, which)                                                  \
-	static int take_##name(                                                \
-	    void *options, const char *value UNUSED, struct buf *error UNUSED) \
-	{                                                                      \
-		((struct options *)options)->command = which;                  \
-		return OPTION_END;                                             \
-	}
-#define TAKE_STRING(name, field)                                        \
-	static int take_##name(                                         \
-	    void *options, const char *value, struct buf *error UNUSED) \
-	{                                                               \
-		((struct options *)options)->field = value;             \
-		return 0;                                               \
-	}
-TAKE_COMMAND(clear, COMMAND_CLEAR)
-TAKE_COMMAND(disable, COMMAND_DISABLE)
-TAKE_COMMAND(enable, COMMAND_ENABLE)
-TAKE_COMMAND(list, COMMAND_LIST)
-TAKE_END(help, COMMAND_HELP)
-TAKE_END(version, COMMAND_VERSION)
-TAKE_STRING(instance, instance)
-TAKE_STRING(conf, conf_path)
+static int
+take_action(const struct option_row *row, void *options,
+    const char *value UNUSED, struct buf *error)
+{
+	return take_command(options, (enum command)row->arg, error);
+}
 
 static int
-take_json(void *options, const char *value UNUSED, struct buf *error UNUSED)
+take_end(const struct option_row *row, void *options, const char *value UNUSED,
+    struct buf *error UNUSED)
+{
+	((struct options *)options)->command = (enum command)row->arg;
+	return OPTION_END;
+}
+
+static int
+take_json(const struct option_row *row UNUSED, void *options,
+    const char *value UNUSED, struct buf *error UNUSED)
 {
 	struct options *o = options;
 
@@ -247,30 +239,36 @@ take_word(void *options, const char *word, struct buf *error)
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "queue", 'q', "QUEUE", "its number, 1 to 4095", take_queue },
-	{ "clear", 0, NULL, "loads by hand are over: of one queue, or of all",
-	    take_clear },
-	{ "disable", 0, NULL, "no new mail for the queue; what it has goes on",
-	    take_disable },
-	{ "enable", 0, NULL, "that is over; one in quarantine is tried at once",
-	    take_enable },
-	{ "count", 0, "NUMBER", "so many queues, now", take_count },
-	{ "list", 0, NULL, "what holds; of root's instance for everybody", take_list },
+	{ "queue", 'q', "QUEUE", "number of the queue, 1 to 4095",
+	    take_queue, 0 },
+	{ "clear", 0, NULL, "end the loads that were set: of one queue, or of all",
+	    take_action, COMMAND_CLEAR },
+	{ "disable", 0, NULL,
+	    "give the queue no new mail; it goes on with what it has",
+	    take_action, COMMAND_DISABLE },
+	{ "enable", 0, NULL,
+	    "end --disable; try a queue in quarantine at once",
+	    take_action, COMMAND_ENABLE },
+	{ "count", 0, "NUMBER", "run this number of queues from now on",
+	    take_count, 0 },
+	{ "list", 0, NULL,
+	    "show what was set; root's instance is open to all users",
+	    take_action, COMMAND_LIST },
 	{ "for", 0, "TIME",
-	    "it holds so long: 90, 90s, 5m, 2h, 1d\n"
-	    "(a load: 60s, the others: for ever)", take_time },
-	{ "reason", 0, "TEXT", "shown with the queue, up to 95 bytes",
-	    take_reason },
+	    "how long the setting lasts: 90, 90s, 5m, 2h, 1d\n"
+	    "(default: a load 60s, the others for ever)", take_time, 0 },
+	{ "reason", 0, "TEXT", "text shown with the queue, up to 95 bytes",
+	    take_reason, 0 },
 	{ "json", 0, NULL, "the list for programs: an object a line",
-	    take_json },
+	    take_json, 0 },
 	{ NULL, 'i', "INSTANCE",
 	    "instead of QSCHED_INSTANCE or the configuration's",
-	    take_instance },
+	    option_take_string, offsetof(struct options, instance) },
 	{ NULL, 'c', "FILE",
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
-	    take_conf },
-	{ "help", 0, NULL, "this", take_help },
-	{ "version", 0, NULL, "the version", take_version },
+	    option_take_string, offsetof(struct options, conf_path) },
+	{ "help", 0, NULL, "show this help", take_end, COMMAND_HELP },
+	{ "version", 0, NULL, "show the version", take_end, COMMAND_VERSION },
 };
 /* clang-format on */
 

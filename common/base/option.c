@@ -48,7 +48,9 @@ make_forms(const struct option_table *table, struct forms *f)
 	size_t i;
 
 	ASSERT(table->nrows <= OPTION_ROWS_MAX);
-	*letter++ = '-'; /* words come as they stand, with 1 */
+	/* -: each word is returned where it stands, as 1; +: the first word
+	 * ends the options. */
+	*letter++ = table->take_word != NULL ? '-' : '+';
 	*letter++ = ':';
 	for (i = 0; i < table->nrows; i++) {
 		const struct option_row *row = &table->rows[i];
@@ -93,7 +95,7 @@ take(const struct option_table *table, int c, char *const *argv, void *options,
 		return option_unknown(error, c, argv);
 	row = find_row(table, c);
 	ASSERT(row != NULL);
-	return row->take(options, optarg, error);
+	return row->take(row, options, optarg, error);
 }
 
 int
@@ -110,9 +112,34 @@ option_parse(const struct option_table *table, int argc, char **argv,
 	    (c = getopt_long(argc, argv, forms.letters, forms.longs, NULL)) !=
 		-1)
 		r = take(table, c, argv, options, error);
-	while (r == 0 && optind < argc)
+	while (r == 0 && optind < argc && table->take_word != NULL)
 		r = table->take_word(options, argv[optind++], error);
 	return r;
+}
+
+/* ---- takers ---- */
+
+int
+option_take_string(const struct option_row *row, void *options,
+    const char *value, struct buf *error UNUSED)
+{
+	memcpy((char *)options + row->arg, &value, sizeof(value));
+	return 0;
+}
+
+int
+option_take_flag(const struct option_row *row, void *options,
+    const char *value UNUSED, struct buf *error UNUSED)
+{
+	memcpy((char *)options + row->arg, &(bool){ true }, sizeof(bool));
+	return 0;
+}
+
+int
+option_no_word(void *options UNUSED, const char *word UNUSED, struct buf *error)
+{
+	(void)buf_add_str(error, "too many arguments");
+	return -EINVAL;
 }
 
 /* ---- help ---- */
@@ -129,8 +156,7 @@ add_form(const struct option_row *row, struct buf *out)
 	    row->value != NULL ? row->value : "");
 }
 
-/* From the column where it stands to the next one of help, on a new line if
- * it is past. */
+/* Help begins at column HELP_INDENT, on a new line if the option is longer. */
 static int
 add_help(const char *help, size_t column, struct buf *out)
 {
@@ -161,6 +187,8 @@ option_help(const struct option_table *table, struct buf *out)
 	for (i = 0; i < table->nrows && r == 0; i++) {
 		const size_t start = out->len;
 
+		if (table->rows[i].help == NULL)
+			continue;
 		r = add_form(&table->rows[i], out);
 		if (r == 0)
 			r = add_help(

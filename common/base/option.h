@@ -1,9 +1,9 @@
-/* base/option.h - the command line of a program as a table: parser, complaints
- * and help come from it.
+/* base/option.h - the command line of a program as a table: the parser, the
+ * complaints and the help text come from it.
  *
- * Options and words may stand in any order; behind `--` all are words. What is
- * said of what cannot be taken is fit to be shown, and short, whatever was
- * typed (A1). Soft: -EINVAL with that in *error.
+ * Options and words may stand in any order; behind `--` all are words. A
+ * complaint is printable and short, whatever was typed.
+ * Soft: -EINVAL with the complaint in *error.
  */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
@@ -11,34 +11,47 @@
 #include "base/buf.h"
 
 #define OPTION_ROWS_MAX 24
-#define OPTION_END      1 /* what follows does not count: --help */
+#define OPTION_END      1 /* nothing after this option counts: --help */
 
 struct option_row {
 	const char *name;  /* --name; NULL: none */
 	char letter;       /* -x; 0: none */
 	const char *value; /* what the help calls its value; NULL: takes none */
-	const char *help;  /* a line each */
+	const char *help;  /* lines; NULL: not in the help */
 	/* 0, OPTION_END, or -EINVAL. */
-	int (*take)(void *options, const char *value, struct buf *error);
+	int (*take)(const struct option_row *row, void *options,
+	    const char *value, struct buf *error);
+	size_t arg; /* for take */
 };
 
 struct option_table {
 	const struct option_row *rows;
 	size_t nrows; /* OPTION_ROWS_MAX */
+	/* NULL: the first word ends the options, and optind is its index. */
 	int (*take_word)(void *options, const char *word, struct buf *error);
 };
+
+/* Takers of a row whose arg is the offset of a field in the options: the field
+ * is a string that becomes the value, or a bool that becomes true. */
+int option_take_string(const struct option_row *row, void *options,
+    const char *value, struct buf *error);
+int option_take_flag(const struct option_row *row, void *options,
+    const char *value, struct buf *error);
+/* A taker of words, of a program that has none. -EINVAL. */
+int option_no_word(void *options, const char *word, struct buf *error);
 
 /* 0, or OPTION_END when a row said so. Values point into argv. */
 int option_parse(const struct option_table *table, int argc, char **argv,
     void *options, struct buf *error);
-/* A line or more for each row. -ENOMEM. */
+/* The help lines of each row. -ENOMEM. */
 int option_help(const struct option_table *table, struct buf *out);
 
 /* Append "WHAT `TYPED'WHY" to error; -EINVAL. */
 int option_wrong(
     struct buf *error, const char *what, const char *typed, const char *why);
-/* The same for what getopt_long(), with `:` in its letters, could not take: c
- * is `:` or `?`. Values of long options count from OPTION_LONG. -EINVAL. */
+/* The complaint about an option that getopt_long(), with `:` in its letters,
+ * could not take: c is `:` or `?`. Long options count from OPTION_LONG.
+ * -EINVAL. */
 #define OPTION_LONG 256
 int option_unknown(struct buf *error, int c, char *const *argv);
 

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,8 @@ Test(base_option, what_was_typed_stands_between)
 /* ---- the table ---- */
 
 struct taken {
+	const char *string;
+	bool flag;
 	char text[200];
 	size_t len;
 };
@@ -77,20 +80,23 @@ note(struct taken *t, const char *what, const char *value)
 }
 
 static int
-take_all(void *options, const char *value, struct buf *error UNUSED)
+take_all(const struct option_row *row UNUSED, void *options, const char *value,
+    struct buf *error UNUSED)
 {
 	return note(options, "all", value);
 }
 
 static int
-take_number(void *options, const char *value, struct buf *error)
+take_number(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
 {
 	return value[0] == 'x' ? option_wrong(error, "-n ", value, ": no")
 			       : note(options, "number=", value);
 }
 
 static int
-take_end(void *options, const char *value, struct buf *error UNUSED)
+take_end(const struct option_row *row UNUSED, void *options, const char *value,
+    struct buf *error UNUSED)
 {
 	(void)note(options, "end", value);
 	return OPTION_END;
@@ -103,11 +109,15 @@ take_word(void *options, const char *word, struct buf *error UNUSED)
 }
 
 static const struct option_row table_rows[] = {
-	{ "all", 'a', NULL, "everything", take_all },
-	{ "number", 'n', "NUMBER", "how many\nof them", take_number },
-	{ "a-long-name", 0, "SOMETHING", "below", take_number },
-	{ NULL, 'z', NULL, "no name", take_all },
-	{ "help", 0, NULL, "this", take_end },
+	{ "all", 'a', NULL, "everything", take_all, 0 },
+	{ "number", 'n', "NUMBER", "how many\nof them", take_number, 0 },
+	{ "a-long-name", 0, "SOMETHING", "below", take_number, 0 },
+	{ NULL, 'z', NULL, "no name", take_all, 0 },
+	{ "string", 's', "TEXT", NULL, option_take_string,
+	    offsetof(struct taken, string) },
+	{ "flag", 'f', NULL, NULL, option_take_flag,
+	    offsetof(struct taken, flag) },
+	{ "help", 0, NULL, "this", take_end, 0 },
 };
 
 static const struct option_table table = { table_rows, ARRAY_LEN(table_rows),
@@ -173,4 +183,33 @@ Test(base_option, a_table_makes_the_help)
 	    "  --help              this\n",
 	    "%s", buf_str(&out));
 	buf_done(&out);
+}
+
+Test(base_option, a_field_is_set)
+{
+	char *argv[] = { (char[]){ "p" }, (char[]){ "--string=x" },
+		(char[]){ "-f" }, NULL };
+	struct taken t = { .len = 0 };
+	struct buf error = { 0 };
+
+	cr_assert_eq(option_parse(&table, 3, argv, &t, &error), 0);
+	cr_expect_str_eq(t.string, "x");
+	cr_expect(t.flag);
+	cr_assert_eq(option_no_word(&t, "x", &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "too many arguments");
+	buf_done(&error);
+}
+
+Test(base_option, the_first_word_ends_the_options_of_a_table_without_words)
+{
+	const struct option_table no_words = { table_rows,
+		ARRAY_LEN(table_rows), NULL };
+	char *argv[] = { (char[]){ "p" }, (char[]){ "-a" }, (char[]){ "word" },
+		(char[]){ "-a" }, NULL };
+	struct taken t = { .len = 0 };
+	struct buf error = { 0 };
+
+	cr_assert_eq(option_parse(&no_words, 4, argv, &t, &error), 0);
+	cr_expect_str_eq(t.text, "all ");
+	cr_expect_eq(optind, 2);
 }
