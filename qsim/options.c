@@ -8,52 +8,30 @@
 #include "base/option.h"
 
 enum {
-	OPT_HELP = OPTION_LONG,
-	OPT_VERSION,
-	OPT_PROGRESS,
-	OPT_RUNS,
-	OPT_SEED,
-	OPT_SET,
-	OPT_PLOT,
-};
-
-static const struct option longs[] = {
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ "progress", no_argument, NULL, OPT_PROGRESS },
-	{ "runs", required_argument, NULL, OPT_RUNS },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "set", required_argument, NULL, OPT_SET },
-	{ "plot", no_argument, NULL, OPT_PLOT },
-	{ NULL, 0, NULL, 0 },
+	PROGRESS = 1,
+	RUNS = 2,
+	SEED = 4,
+	SET = 8,
+	PLOT = 16
 };
 
 #define MANY UINT32_MAX
 
-/* Which options a command takes, and how many files. */
+/* The options and the number of files of each command. */
 static const struct command {
 	const char *name;
 	enum task task;
-	uint32_t files_min, files_max;
-	bool takes[OPT_PLOT + 1 - OPTION_LONG];
+	uint32_t files_min, files_max, takes;
 } commands[] = {
-	{ "replay", TASK_REPLAY, 1, 1,
-	    { [OPT_PROGRESS - OPTION_LONG] = true } },
-	{ "explain", TASK_EXPLAIN, 1, 1,
-	    { [OPT_PROGRESS - OPTION_LONG] = true } },
-	{ "published", TASK_PUBLISHED, 0, 0,
-	    {
-		[OPT_PROGRESS - OPTION_LONG] = true,
-		[OPT_RUNS - OPTION_LONG] = true,
-		[OPT_SEED - OPTION_LONG] = true,
-	    } },
-	{ "compare", TASK_COMPARE, 1, MANY,
-	    {
-		[OPT_PROGRESS - OPTION_LONG] = true,
-		[OPT_SEED - OPTION_LONG] = true,
-		[OPT_SET - OPTION_LONG] = true,
-		[OPT_PLOT - OPTION_LONG] = true,
-	    } },
+	{ "replay", TASK_REPLAY, 1, 1, PROGRESS },
+	{ "explain", TASK_EXPLAIN, 1, 1, PROGRESS },
+	{ "published", TASK_PUBLISHED, 0, 0, PROGRESS | RUNS | SEED },
+	{ "compare", TASK_COMPARE, 1, MANY, PROGRESS | SEED | SET | PLOT },
+};
+
+struct parse {
+	struct options o;
+	const struct command *command; /* NULL: before its name */
 };
 
 static int
@@ -64,65 +42,79 @@ wrong(struct buf *error, const char *text)
 }
 
 static int
-take_runs(struct options *o, struct buf *error)
+set_runs(struct options *o, const char *value, struct buf *error)
 {
 	uint64_t n;
 
-	if (num_u64(optarg, 1, OPTIONS_RUNS_MAX, &n) < 0)
+	if (num_u64(value, 1, OPTIONS_RUNS_MAX, &n) < 0)
 		return option_wrong(
-		    error, "--runs ", optarg, ": not a number, 1 to 10000");
+		    error, "--runs ", value, ": not a number, 1 to 10000");
 	o->runs = (uint32_t)n;
 	return 0;
 }
 
 static int
-take_seed(struct options *o, struct buf *error)
+set_seed(struct options *o, const char *value, struct buf *error)
 {
-	if (num_u64(optarg, 0, UINT64_MAX, &o->seed) < 0)
-		return option_wrong(error, "--seed ", optarg, ": not a number");
+	if (num_u64(value, 0, UINT64_MAX, &o->seed) < 0)
+		return option_wrong(error, "--seed ", value, ": not a number");
 	o->seed_given = true;
 	return 0;
 }
 
 static int
-take_set(struct options *o, struct buf *error)
+add_set(struct options *o, const char *value, struct buf *error)
 {
 	if (o->nsets == OPTIONS_SETS_MAX)
-		return option_wrong(error, "--set ", optarg, ": one too many");
-	o->sets[o->nsets++] = optarg;
+		return option_wrong(error, "--set ", value, ": one too many");
+	o->sets[o->nsets++] = value;
 	return 0;
 }
 
 static int
-take_option(struct options *o, int c, char **argv, struct buf *error)
+take(const struct option_row *row, void *options, const char *value,
+    struct buf *error)
 {
-	switch (c) {
-	case OPT_PROGRESS:
-		o->progress = true;
-		return 0;
-	case OPT_RUNS:
-		return take_runs(o, error);
-	case OPT_SEED:
-		return take_seed(o, error);
-	case OPT_SET:
-		return take_set(o, error);
-	case OPT_PLOT:
-		o->plot = true;
-		return 0;
-	default:
-		return option_unknown(error, c, argv);
+	struct parse *p = options;
+
+	if (p->command == NULL)
+		return wrong(error, "the command stands before its options");
+	if ((p->command->takes & row->arg) == 0) {
+		(void)buf_printf(error, "%s takes no option --%s",
+		    p->command->name, row->name);
+		return -EINVAL;
 	}
+	p->o.progress |= row->arg == PROGRESS;
+	p->o.plot |= row->arg == PLOT;
+	return row->arg == RUNS ? set_runs(&p->o, value, error)
+	    : row->arg == SEED  ? set_seed(&p->o, value, error)
+	    : row->arg == SET   ? add_set(&p->o, value, error)
+				: 0;
 }
 
 /* --help and --version, before and behind the name of a command. */
-static bool
-take_general(struct options *o, int c)
+static int
+take_end(const struct option_row *row, void *options, const char *value UNUSED,
+    struct buf *error UNUSED)
 {
-	if (c != OPT_HELP && c != OPT_VERSION)
-		return false;
-	o->task = c == OPT_HELP ? TASK_HELP : TASK_VERSION;
-	return true;
+	((struct parse *)options)->o.task = (enum task)row->arg;
+	return OPTION_END;
 }
+
+static const struct option_row rows[] = {
+	{ "help", 0, NULL, NULL, take_end, TASK_HELP },
+	{ "version", 0, NULL, NULL, take_end, TASK_VERSION },
+	{ "progress", 0, NULL, NULL, take, PROGRESS },
+	{ "runs", 0, "NUMBER", NULL, take, RUNS },
+	{ "seed", 0, "NUMBER", NULL, take, SEED },
+	{ "set", 0, "SETTINGS", NULL, take, SET },
+	{ "plot", 0, NULL, NULL, take, PLOT },
+};
+
+static const struct option_table general = { rows, ARRAY_LEN(rows), false,
+	NULL },
+				 of_command = { rows, ARRAY_LEN(rows), true,
+					 NULL };
 
 static const struct command *
 find_command(const char *name)
@@ -135,80 +127,50 @@ find_command(const char *name)
 	return NULL;
 }
 
-static int
-not_taken(const struct command *command, int c, struct buf *error)
-{
-	const struct option *l = longs;
-
-	while (l->val != c)
-		l++;
-	(void)buf_printf(
-	    error, "%s takes no option --%s", command->name, l->name);
-	return -EINVAL;
-}
-
 /* Options may stand before and between the files. */
 static int
-parse_command(struct options *o, const struct command *command, int argc,
-    char **argv, struct buf *error)
+parse_command(struct parse *p, int argc, char **argv, struct buf *error)
 {
-	int c, r = 0;
+	int r;
 
-	o->task = command->task;
-	opterr = 0;
-	optind = 0; /* a new list */
-	while (
-	    r == 0 && (c = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
-		if (take_general(o, c))
-			return 0;
-		if (c >= OPTION_LONG && !command->takes[c - OPTION_LONG])
-			return not_taken(command, c, error);
-		r = take_option(o, c, argv, error);
-	}
-	if (r < 0)
+	p->o.task = p->command->task;
+	r = option_parse(&of_command, argc, argv, p, error);
+	if (r != 0)
 		return r;
-	o->files = argv + optind;
-	o->nfiles = (uint32_t)(argc - optind);
-	if (o->nfiles < command->files_min)
+	p->o.files = argv + optind;
+	p->o.nfiles = (uint32_t)(argc - optind);
+	if (p->o.nfiles < p->command->files_min)
 		return wrong(error, "no scenario given");
-	if (o->nfiles > command->files_max)
+	if (p->o.nfiles > p->command->files_max)
 		return wrong(error, "too many arguments");
 	return 0;
 }
 
 static int
-parse(struct options *o, int argc, char **argv, struct buf *error)
+parse(struct parse *p, int argc, char **argv, struct buf *error)
 {
-	const struct command *command;
-	int c;
+	int r = option_parse(&general, argc, argv, p, error);
 
-	opterr = 0;
-	optind = 0;
-	c = getopt_long(argc, argv, "+:", longs, NULL);
-	if (c != -1) {
-		if (take_general(o, c))
-			return 0;
-		if (c < OPTION_LONG)
-			return option_unknown(error, c, argv);
-		return wrong(error, "the command stands before its options");
-	}
+	if (r != 0)
+		return r;
 	if (optind >= argc)
 		return wrong(error, "no command given");
-	command = find_command(argv[optind]);
-	if (command == NULL)
+	p->command = find_command(argv[optind]);
+	if (p->command == NULL)
 		return option_wrong(
 		    error, "unknown command ", argv[optind], "");
-	return parse_command(o, command, argc - optind, argv + optind, error);
+	return parse_command(p, argc - optind, argv + optind, error);
 }
 
 int
 options_parse(
     int argc, char **argv, struct options *ret_options, struct buf *ret_error)
 {
-	struct options o = { .runs = 1, .seed = 1 };
-	int r = parse(&o, argc, argv, ret_error);
+	struct parse p = { .o = { .runs = 1, .seed = 1 } };
+	int r = parse(&p, argc, argv, ret_error);
 
-	if (r == 0)
-		*ret_options = o;
-	return r;
+	if (r < 0)
+		return r;
+	*ret_options = p.o;
+	return 0;
 }

@@ -73,7 +73,7 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-static const struct option_table table = { rows, ARRAY_LEN(rows),
+static const struct option_table table = { rows, ARRAY_LEN(rows), false,
 	option_no_word };
 
 int

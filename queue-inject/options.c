@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 	{ "version", 0, NULL, NULL, take_task, TASK_VERSION },
 };
 
-static const struct option_table table = { rows, ARRAY_LEN(rows), NULL };
+static const struct option_table table = { rows, ARRAY_LEN(rows), false, NULL };
 
 int
 options_check_rcpts(const struct options *o, struct refusal *why)

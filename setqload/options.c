@@ -272,7 +272,8 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-static const struct option_table table = { rows, ARRAY_LEN(rows), take_word };
+static const struct option_table table = { rows, ARRAY_LEN(rows), false,
+	take_word };
 
 /* ---- the whole ---- */
 

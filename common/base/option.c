@@ -49,8 +49,9 @@ make_forms(const struct option_table *table, struct forms *f)
 
 	ASSERT(table->nrows <= OPTION_ROWS_MAX);
 	/* -: each word is returned where it stands, as 1; +: the first word
-	 * ends the options. */
-	*letter++ = table->take_word != NULL ? '-' : '+';
+	 * ends the options; neither: words are moved behind the options. */
+	if (!table->words_last)
+		*letter++ = table->take_word != NULL ? '-' : '+';
 	*letter++ = ':';
 	for (i = 0; i < table->nrows; i++) {
 		const struct option_row *row = &table->rows[i];

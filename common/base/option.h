@@ -27,7 +27,9 @@ struct option_row {
 struct option_table {
 	const struct option_row *rows;
 	size_t nrows; /* OPTION_ROWS_MAX */
-	/* NULL: the first word ends the options, and optind is its index. */
+	/* NULL: optind is the index of the first word afterwards. It ends the
+	 * options, or (words_last) has been moved behind all of them. */
+	bool words_last;
 	int (*take_word)(void *options, const char *word, struct buf *error);
 };
 

@@ -78,7 +78,7 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-static const struct option_table table = { rows, ARRAY_LEN(rows), NULL };
+static const struct option_table table = { rows, ARRAY_LEN(rows), false, NULL };
 
 int
 options_parse(

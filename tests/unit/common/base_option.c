@@ -121,7 +121,7 @@ static const struct option_row table_rows[] = {
 };
 
 static const struct option_table table = { table_rows, ARRAY_LEN(table_rows),
-	take_word };
+	false, take_word };
 
 Test(base_option, a_table_is_parsed)
 {
@@ -200,10 +200,12 @@ Test(base_option, a_field_is_set)
 	buf_done(&error);
 }
 
-Test(base_option, the_first_word_ends_the_options_of_a_table_without_words)
+Test(base_option, words_of_a_table_that_takes_none_stand_from_optind)
 {
+	const struct option_table last = { table_rows, ARRAY_LEN(table_rows),
+		true, NULL };
 	const struct option_table no_words = { table_rows,
-		ARRAY_LEN(table_rows), NULL };
+		ARRAY_LEN(table_rows), false, NULL };
 	char *argv[] = { (char[]){ "p" }, (char[]){ "-a" }, (char[]){ "word" },
 		(char[]){ "-a" }, NULL };
 	struct taken t = { .len = 0 };
@@ -212,4 +214,8 @@ Test(base_option, the_first_word_ends_the_options_of_a_table_without_words)
 	cr_assert_eq(option_parse(&no_words, 4, argv, &t, &error), 0);
 	cr_expect_str_eq(t.text, "all ");
 	cr_expect_eq(optind, 2);
+	t.len = 0;
+	cr_assert_eq(option_parse(&last, 4, argv, &t, &error), 0);
+	cr_expect_str_eq(t.text, "all all ");
+	cr_expect_eq(optind, 3);
 }
