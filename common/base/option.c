@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #define HELP_INDENT 22
+#define FIRST_LONG  256 /* long options count from here, above all letters */
 
 int
 option_wrong(
@@ -19,12 +20,13 @@ option_wrong(
 	return -EINVAL;
 }
 
-int
-option_unknown(struct buf *error, int c, char *const *argv)
+/* The complaint about what getopt_long() could not take: c is `:` or `?`. */
+static int
+unknown(struct buf *error, int c, char *const *argv)
 {
 	const char letter[] = { '-', (char)optopt, '\0' };
 	const char *name =
-	    optopt > 0 && optopt < OPTION_LONG ? letter : argv[optind - 1];
+	    optopt > 0 && optopt < FIRST_LONG ? letter : argv[optind - 1];
 
 	if (c == ':') {
 		(void)buf_printf(error, "option %s needs a value", name);
@@ -60,7 +62,7 @@ make_forms(const struct option_table *table, struct forms *f)
 		if (row->name != NULL)
 			*l++ = (struct option){ row->name,
 				has_value ? required_argument : no_argument,
-				NULL, OPTION_LONG + (int)i };
+				NULL, FIRST_LONG + (int)i };
 		if (row->letter == 0)
 			continue;
 		*letter++ = row->letter;
@@ -76,8 +78,8 @@ find_row(const struct option_table *table, int c)
 {
 	size_t i;
 
-	if (c >= OPTION_LONG)
-		return &table->rows[c - OPTION_LONG];
+	if (c >= FIRST_LONG)
+		return &table->rows[c - FIRST_LONG];
 	for (i = 0; i < table->nrows; i++)
 		if (table->rows[i].letter != 0 && table->rows[i].letter == c)
 			return &table->rows[i];
@@ -93,7 +95,7 @@ take(const struct option_table *table, int c, char *const *argv, void *options,
 	if (c == 1)
 		return table->take_word(options, optarg, error);
 	if (c == ':' || c == '?')
-		return option_unknown(error, c, argv);
+		return unknown(error, c, argv);
 	row = find_row(table, c);
 	ASSERT(row != NULL);
 	return row->take(row, options, optarg, error);

@@ -51,10 +51,4 @@ int option_help(const struct option_table *table, struct buf *out);
 /* Append "WHAT `TYPED'WHY" to error; -EINVAL. */
 int option_wrong(
     struct buf *error, const char *what, const char *typed, const char *why);
-/* The complaint about an option that getopt_long(), with `:` in its letters,
- * could not take: c is `:` or `?`. Long options count from OPTION_LONG.
- * -EINVAL. */
-#define OPTION_LONG 256
-int option_unknown(struct buf *error, int c, char *const *argv);
-
 #endif
