@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Refuse a circle of more than three files within a program or a module.
+"""Refuse a circle of more than three files within a program or a module, and a
+call from a floor of a program to a higher one (`floors` in common/LAYERS).
 
 The arrows come from the compiler: a.c points to b.c if a.o lacks a symbol that
 b.o of the same room defines. A floor that calls up through a struct of
@@ -20,6 +21,7 @@ import shutil
 import subprocess
 import sys
 
+import layers
 import tree
 
 MOST = 3
@@ -95,6 +97,15 @@ def tell(graph, group):
                 print(f"    {source} -> {target}: {', '.join(names)}")
 
 
+def upward(root, name, graph):
+    """Arrows from a floor to a higher one."""
+    floors = layers.read_layers(root)[2].get(name, [])
+    for source, targets in graph.items():
+        for target, symbols_used in sorted(targets.items()):
+            if layers.goes_up(source.split("/"), target.split("/"), floors):
+                yield f"  goes up: {source} -> {target}: {', '.join(symbols_used)}"
+
+
 def check_room(root, name, folder, built, wanted):
     found = objects(root, folder, built)
     old = stale(root, found)
@@ -110,13 +121,21 @@ def check_room(root, name, folder, built, wanted):
         if len(group) > most or name in wanted:
             print(f"  circle of {len(group)}: {' '.join(group)}")
             tell(graph, group)
-    return size > most
+    up = list(upward(root, name, graph))
+    print("\n".join(up), end="\n" if up else "")
+    return (size > most) + len(up)
 
 
 def control():
     """Four files in a circle, of which one only takes the address of the next
-    one's function, are refused; three are not."""
+    one's function, are refused; three are not; a call to a higher floor is."""
     wrong = []
+    graph = {"p/low/a.c": {"p/high/b.c": ["b"]}, "p/high/b.c": {"p/low/a.c": ["a"]},
+             "p/main.c": {"p/high/b.c": ["b"]}}
+    root = tree.plant({"common/LAYERS": "floors p low high\n"})
+    if len(list(upward(root, "p", graph))) != 1:
+        wrong.append("calls to a higher floor: not one")
+    shutil.rmtree(root)
     for count, refused in ((4, True), (3, False)):
         ring = {f"p/f{i}.c": f"int f{(i + 1) % count}(int);\nint f{i}(int);\n"
                 f"int f{i}(int n)\n{{\n\treturn n ? f{(i + 1) % count}(n - 1) : 0;\n}}\n"

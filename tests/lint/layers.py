@@ -1,23 +1,31 @@
 #!/usr/bin/env python3
-"""Refuse an #include that goes against common/LAYERS."""
-import pathlib
+"""Refuse an #include that goes against common/LAYERS: of a module from a higher
+layer, and within a program with floors of a floor from a higher one.
+
+    layers.py            exit 1 if refused
+    layers.py --control  the lint refuses what it has to refuse"""
 import re
+import shutil
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import tree
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
-def read_layers():
-    layer, only = {}, {}
-    for line in (ROOT / "common/LAYERS").read_text().splitlines():
+def read_layers(root):
+    layer, only, floors = {}, {}, {}
+    for line in (root / "common/LAYERS").read_text().splitlines():
         words = line.split("#")[0].split()
         if not words:
+            continue
+        if words[0] == "floors":
+            floors[words[1]] = words[2:]
             continue
         layer[words[1]] = int(words[0])
         if len(words) > 2:
             only[words[1]] = set(words[2:])
-    return layer, only
+    return layer, only, floors
 
 
 def allowed(user, used, layer, only):
@@ -28,27 +36,48 @@ def allowed(user, used, layer, only):
     return used in layer and layer[used] < layer.get(user, 6)
 
 
-def main():
-    layer, only = read_layers()
-    programs = re.search(r"^PROGRAMS := ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text(), re.M)
-    folders = {p: ROOT / p for p in programs.group(1).replace("\\", " ").split()}
-    folders |= {p.name: p for p in (ROOT / "common").iterdir() if p.is_dir()}
+def goes_up(source, target, floors):
+    """Does a file of a floor include one of a higher floor? Both relative to
+    the root; floors: from the lowest up."""
+    mine = floors.index(source[1]) if source[1] in floors else len(floors)
+    its = floors.index(target[1]) if target[1] in floors else len(floors)
+    return its > mine
+
+
+def check(root):
+    layer, only, floors = read_layers(root)
     bad = 0
-    for name, folder in sorted(folders.items()):
+    for name, folder in sorted(tree.rooms(root).items()):
+        name = name.removeprefix("common/")
         if folder.parent.name == "common" and name not in layer:
             print(f"common/{name}: has no row in common/LAYERS")
             bad += 1
         for source in sorted(folder.rglob("*.[ch]")) + sorted(folder.rglob("*.def")):
+            where = source.relative_to(root)
             for number, line in enumerate(source.read_text().splitlines(), 1):
                 found = INCLUDE.match(line)
                 if not found:
                     continue
                 target = found.group(1)
                 used = target.split("/")[0]
-                if "/" not in target or not allowed(name, used, layer, only):
-                    print(f"{source.relative_to(ROOT)}:{number}: {name} may not include {target}")
+                up = used == name and name in floors and goes_up(
+                    where.parts, target.split("/"), floors[name])
+                if "/" not in target or up or not allowed(name, used, layer, only):
+                    print(f"{where}:{number}: {name} may not include {target}")
                     bad += 1
-    return 1 if bad else 0
+    return bad
 
 
-sys.exit(main())
+def control():
+    root = tree.plant({
+        "Makefile": "PROGRAMS := p\n", "common/LAYERS": "0 a\n1 b\nfloors p low high\n",
+        "common/a/a.h": '#include "b/b.h"\n', "common/b/b.h": '#include "a/a.h"\n',
+        "common/c/c.h": "", "p/main.c": '#include "p/high/h.h"\n',
+        "p/low/l.h": '#include "p/high/h.h"\n', "p/high/h.h": '#include "p/low/l.h"\n'})
+    bad = check(root)
+    shutil.rmtree(root)
+    return [] if bad == 3 else [f"{bad} refused, not a module, a floor, and c without a row"]
+
+
+if __name__ == "__main__":
+    sys.exit(tree.run(check, control))

@@ -24,10 +24,9 @@ c_files() {
 
 # shellcheck disable=SC2046 # names without blanks
 check format clang-format --dry-run -Werror $(c_files)
-check layers python3 tests/lint/layers.py
 check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
-for lint in circles users comments references rows; do
+for lint in layers circles users comments references rows; do
 	check $lint python3 -B tests/lint/$lint.py
 	check $lint-control python3 -B tests/lint/$lint.py --control
 done

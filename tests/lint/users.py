@@ -21,7 +21,7 @@ import sys
 import circles
 import tree
 
-BUDGET = 74
+BUDGET = 63
 
 
 def header_users(root):
