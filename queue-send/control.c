@@ -156,19 +156,6 @@ linked(struct daemon *d, const char *name, int fd)
 }
 
 static int
-told_link(struct send *s, const struct msg *msg)
-{
-	static const char sites[] = "sites";
-	const struct msg_str *name = &msg->u.LINK.name;
-
-	if (name->len != strlen(sites) ||
-	    memcmp(name->data, sites, name->len) != 0)
-		return -ENOENT;
-	site_table_missing(s);
-	return 0;
-}
-
-static int
 told_forget(struct send *s, const struct msg *msg)
 {
 	site_table_forget(s, msg->u.FORGET.queue, msg->u.FORGET.generation);
@@ -186,7 +173,6 @@ static const struct {
 	enum msg_type type;
 	int (*handle)(struct send *s, const struct msg *msg);
 } told_rows[] = {
-	{ MSG_LINK, told_link },
 	{ MSG_HAND_OVER, evacuate_told },
 	{ MSG_RESCAN, told_rescan },
 	{ MSG_FORGET, told_forget },

@@ -11,7 +11,7 @@
  *	claims      the destinations that a message still has
  *	recipients  its recipients are read in batches
  *	schedule    the scheduler and its parameters
- *	site_table  at destinations: shared with all queues, or alone
+ *	site_table  windows of destinations, shared with all queues
  *	watch       what it does, in the log
  *	dispatch    entries are handed to agents
  *	dead        entries for dead destinations are deferred
@@ -100,9 +100,7 @@ struct publisher {
 
 struct send_sites {
 	struct shared *shared; /* the table; attached or not */
-	struct event *wake;    /* NULL: not attached */
-	uint32_t queues;       /* that limits are divided by while it is not */
-	usec_t count_at;       /* when to count them again */
+	struct event *wake;    /* somebody made room */
 	bool lost;             /* the table is lost, and that was said */
 	usec_t lost_told_at;   /* to the supervisor; log_due() */
 	uint32_t counted;      /* the table that it was told of, if has_told */

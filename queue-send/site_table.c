@@ -13,9 +13,6 @@
 #include "queue-send/schedule.h"
 #include "site/shared.h"
 
-#define COUNT_EVERY                                              \
-	(10 * USEC_PER_SEC) /* queues, while windows are divided \
-			     */
 #define TELL_EVERY (60 * USEC_PER_SEC)
 #define LOST_EVERY (5 * USEC_PER_SEC)
 
@@ -34,7 +31,6 @@ fill(const struct send *s, struct parameters *p)
 		.sites = p->sites,
 		.names = p->names,
 		.count = conf->ntransports,
-		.queues = s->sites.queues,
 	};
 	uint32_t i;
 
@@ -55,15 +51,35 @@ random_seed(void)
 	return seed;
 }
 
+static void
+on_wake(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	send_wake(arg);
+}
+
+static int
+watch_wake(struct send *s)
+{
+	struct event *wake = event_new(s->base, shared_wake_fd(s->sites.shared),
+	    EV_READ | EV_PERSIST, on_wake, s);
+
+	if (wake == NULL)
+		return -ENOMEM;
+	s->sites.wake = wake;
+	return event_add(wake, NULL) < 0 ? -ENOMEM : 0;
+}
+
 int
 site_table_init(struct send *s)
 {
 	struct parameters p;
 	struct shared_params params;
+	int r;
 
-	s->sites = (struct send_sites){ .queues = 1, .count_at = USEC_NEVER };
+	s->sites = (struct send_sites){ 0 };
 	params = fill(s, &p);
-	return shared_new(&params, random_seed(), &s->sites.shared);
+	r = shared_new(&params, random_seed(), &s->sites.shared);
+	return r < 0 ? r : watch_wake(s);
 }
 
 int
@@ -87,142 +103,37 @@ site_table_done(struct send *s)
 void
 site_table_abandon(struct send *s)
 {
-	if (shared_is_attached(s->sites.shared))
-		shared_abandon(s->sites.shared);
-}
-
-/* ---- no segment: how many are we? ---- */
-
-/* Those that deliver: queues that close have mail, too. */
-static uint32_t
-count_queues(const struct conf *conf)
-{
-	struct sched_page *page = malloc(sizeof(*page));
-	uint32_t count = 0, i;
-
-	if (page != NULL && sched_page_read(conf->instance, page) == 0)
-		for (i = 0; i < PAGE_QUEUES_MAX; i++)
-			count += page->rows[i].state != QUEUE_STATE_NONE;
-	free(page);
-	if (count > 0)
-		return count;
-	return conf->queue_max > conf->queue_count ? conf->queue_max
-						   : conf->queue_count;
-}
-
-static void
-count_again(struct send *s)
-{
-	const uint32_t queues = count_queues(s->conf);
-
-	s->sites.count_at = s->now + COUNT_EVERY;
-	if (queues == s->sites.queues)
-		return;
-	log_info(
-	    "limits of destinations are divided by %" PRIu32 " queues", queues);
-	s->sites.queues = queues;
-	schedule_configure(s);
-}
-
-void
-site_table_missing(struct send *s)
-{
-	log_warning("there is no common table of destinations: limits are "
-		    "divided, and what is dead is learned alone");
-	count_again(s);
-	send_wake(s);
+	shared_abandon(s->sites.shared);
 }
 
 /* ---- the segment ---- */
-
-static void
-on_wake(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	send_wake(arg);
-}
-
-static int
-watch_wake(struct send *s)
-{
-	struct event *wake = event_new(s->base, shared_wake_fd(s->sites.shared),
-	    EV_READ | EV_PERSIST, on_wake, s);
-
-	if (wake == NULL)
-		return -ENOMEM;
-	if (event_add(wake, NULL) < 0) {
-		event_free(wake);
-		return -ENOMEM;
-	}
-	if (s->sites.wake != NULL)
-		event_free(s->sites.wake);
-	s->sites.wake = wake;
-	return 0;
-}
-
-/* The first one. Where it is no table, the supervisor finds that out as well,
- * and a new start gets another one: places that nobody counts would exceed a
- * limit. Where there is no column left, mail goes on. */
-static void
-attach(struct send *s, int fd)
-{
-	int r = shared_attach(
-	    s->sites.shared, fd, s->sp.queue, s->generation, s->now);
-
-	if (r == 0)
-		r = watch_wake(s);
-	if (r == 0)
-		return;
-	if (r == -EBADMSG) {
-		log_error("the common table of destinations: %s: this queue "
-			  "starts anew",
-		    strerror(-r));
-		daemon_exit(s->d, EXIT_TEMPORARY);
-		return;
-	}
-	log_error("ALERT: the common table of destinations: %s: this queue "
-		  "goes on with windows of its own, and limits of destinations "
-		  "may be exceeded by them",
-	    strerror(-r));
-	if (!shared_is_attached(s->sites.shared))
-		count_again(s);
-}
-
-/* Another one, in the place of one that is lost. */
-static void
-move(struct send *s, int fd)
-{
-	int r = shared_move(
-	    s->sites.shared, fd, s->sp.queue, s->generation, s->now);
-
-	if (r < 0)
-		log_error("the new common table of destinations: %s: this "
-			  "queue starts no delivery until it has one",
-		    strerror(-r));
-	else
-		log_info("a new common table of destinations, number %" PRIu32,
-		    shared_number(s->sites.shared));
-	s->sites.lost = s->sites.lost && r < 0;
-	s->sites.lost_told_at = 0;
-}
 
 int
 site_table_linked(void *send, int fd)
 {
 	struct send *s = send;
+	struct send_sites *p = &s->sites;
+	const bool first = !shared_is_attached(p->shared);
+	int r =
+	    shared_attach(p->shared, fd, s->sp.queue, s->generation, s->now);
 
-	if (shared_is_attached(s->sites.shared))
-		move(s, fd);
-	else
-		attach(s, fd);
 	io_close(&fd);
+	if (r < 0)
+		log_error("ALERT: the common table of destinations: %s: this "
+			  "queue starts no delivery until it has one",
+		    strerror(-r));
+	else if (!first)
+		log_info("a new common table of destinations, number %" PRIu32,
+		    shared_number(p->shared));
+	p->lost = r < 0;
+	p->lost_told_at = r < 0 ? s->now : 0;
 	return 0;
 }
 
 void
 site_table_forget(struct send *s, uint32_t queue, uint32_t generation)
 {
-	if (shared_is_attached(s->sites.shared))
-		shared_forget(s->sites.shared, queue, generation, s->now);
+	shared_forget(s->sites.shared, queue, generation, s->now);
 	send_wake(s);
 }
 
@@ -256,15 +167,18 @@ tell_trouble(struct send *s)
 	    f.recovered, f.stuck, f.crowded);
 }
 
-/* No delivery starts until there is another one, those that run go on. */
+/* No delivery starts until there is a table; those that run go on. The
+ * supervisor links the first one when it has it. */
 static usec_t
-wait_for_another(struct send *s)
+wait_for_table(struct send *s)
 {
 	const char *why = shared_lost_why(s->sites.shared);
 	const struct msg msg = { .type = MSG_SITES_LOST,
 		.u.SITES_LOST = { .number = shared_number(s->sites.shared),
 		    .why = { why, (uint32_t)strlen(why) } } };
 
+	if (!shared_is_attached(s->sites.shared) && !s->sites.lost)
+		return USEC_NEVER;
 	if (!s->sites.lost)
 		log_error("ALERT: the common table of destinations is lost: "
 			  "%s: this queue waits for another one",
@@ -295,16 +209,10 @@ usec_t
 site_table_work(struct send *s)
 {
 	struct send_sites *p = &s->sites;
-	usec_t next;
+	const usec_t next = shared_work(p->shared, s->now, on_ready, s);
 
-	if (!shared_is_attached(p->shared)) {
-		if (s->now >= p->count_at)
-			count_again(s);
-		return p->count_at;
-	}
-	next = shared_work(p->shared, s->now, on_ready, s);
 	if (shared_is_lost(p->shared))
-		return wait_for_another(s);
+		return wait_for_table(s);
 	tell_counted(s);
 	tell_trouble(s);
 	return next;

@@ -1,11 +1,6 @@
-/* queue-send/site_table.h - where the windows of destinations live
- * (docs/SITES.md): in the segment that all queues share, once the supervisor
- * has linked it; or, when it says that there is none, in this process, with
- * limits divided by the number of queues.
- *
- * One or the other is known before the first agent is linked, so before the
- * first place is taken. A segment that is lost later is replaced by the
- * supervisor; until then nothing starts here. */
+/* queue-send/site_table.h - the windows of destinations (docs/SITES.md), in the
+ * segment that all queues share: the supervisor links it, and another one in
+ * its place when it was lost. No delivery starts while there is none. */
 #ifndef QUEUE_SEND_SITE_TABLE_H
 #define QUEUE_SEND_SITE_TABLE_H
 
@@ -24,8 +19,6 @@ int site_table_configure(struct send *s);
 /* The segment, the first one or one in the place of another; takes the
  * descriptor. */
 int site_table_linked(void *send, int fd);
-/* There is none. */
-void site_table_missing(struct send *s);
 /* All processes of that group are gone. */
 void site_table_forget(struct send *s, uint32_t queue, uint32_t generation);
 /* Tell the scheduler where there is room now. */

@@ -269,12 +269,6 @@ on_selected(void *ctx, const struct sched_decision *decision)
 #define SUCCEEDED  "a delivery that had begun before succeeded"
 #define BY_ANOTHER "a delivery of another queue succeeded"
 
-static bool
-is_shared(const struct send *s)
-{
-	return shared_is_attached(s->sites.shared);
-}
-
 static void
 opened(struct send *s, struct dead_site *d, const char *why)
 {
@@ -303,10 +297,6 @@ time_over(struct send *s, struct dead_site *d)
 {
 	struct site_view v;
 
-	if (!is_shared(s)) {
-		opened(s, d, TIME_OVER);
-		return;
-	}
 	look_at(s, d, &v);
 	if (v.state != SITE_DEAD || v.dead_until <= s->now) {
 		opened(s, d, v.deaths > 0 ? TIME_OVER : BY_ANOTHER);

@@ -12,32 +12,17 @@ shared_lose(struct shared *s, const char *why)
 	shared_waker_kick(&s->waker); /* the caller asks for another one */
 }
 
-/* Of the table of this process, while there is no segment. */
-static const struct site_table *
-alone_of(const struct shared_handle *h)
-{
-	return h->alone == NULL ? NULL : local_table(h->shared->alone);
-}
-
 static struct site *
-shared_open(void *table, uint32_t transport, const char *name, usec_t now)
+shared_open(
+    void *table, uint32_t transport, const char *name, usec_t now UNUSED)
 {
 	struct shared *s = table;
-	const struct site_table *alone;
 	struct shared_handle *h;
 
 	ASSERT(transport < s->count);
 	h = shared_handle_get(s, transport, name);
 	if (h == NULL)
 		return NULL;
-	if (s->alone != NULL && h->alone == NULL) {
-		alone = local_table(s->alone);
-		h->alone = alone->open(alone->table, transport, name, now);
-		if (h->alone == NULL) {
-			shared_handle_release(h);
-			return NULL;
-		}
-	}
 	if (h->opens++ == 0)
 		h->user = NULL;
 	return shared_handle_site(h);
@@ -60,13 +45,7 @@ shared_name(const struct site *site)
 static void
 shared_view(const struct site *site, struct site_view *ret_view)
 {
-	const struct shared_handle *h = (const void *)site;
-	const struct site_table *alone = alone_of(h);
-
-	if (alone != NULL)
-		alone->view(h->alone, ret_view);
-	else
-		*ret_view = h->seen;
+	*ret_view = ((const struct shared_handle *)(const void *)site)->seen;
 }
 
 /* Nothing is known of it for now. */
@@ -86,12 +65,9 @@ static enum site_state
 shared_state(void *table UNUSED, struct site *site, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
-	const struct site_table *alone = alone_of(h);
 	enum site_state state;
 	struct shared_access a;
 
-	if (alone != NULL)
-		return alone->state(alone->table, h->alone, now);
 	if (!shared_access_begin(&a, h, now))
 		return unseen(h);
 	state = shared_access_state(&a);
@@ -124,7 +100,6 @@ static void
 shared_close(void *table UNUSED, struct site *site, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
-	const struct site_table *alone = alone_of(h);
 
 	ASSERT(h->opens > 0);
 	if (--h->opens > 0)
@@ -136,8 +111,6 @@ shared_close(void *table UNUSED, struct site *site, usec_t now)
 	shared_handle_watch(h);
 	if (h->held > 0 || h->has_ticket)
 		return;
-	if (alone != NULL)
-		alone->close(alone->table, h->alone, now);
 	shared_handle_release(h);
 }
 
@@ -145,28 +118,12 @@ static enum site_state
 shared_wait(void *table, struct site *site, bool waits, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
-	const struct site_table *alone = alone_of(h);
 	enum site_state state;
 
-	if (alone != NULL)
-		return alone->state(alone->table, h->alone, now);
 	state = wait_in(h, waits, now);
 	shared_handle_watch(h);
 	if (h->watched)
 		shared_work_at(table, now + CHECK_AGAIN);
-	return state;
-}
-
-static enum site_state
-alone_take(struct shared_handle *h, usec_t now)
-{
-	const struct site_table *alone = alone_of(h);
-	enum site_state state = alone->take(alone->table, h->alone, now);
-
-	if (state == SITE_ROOM) {
-		h->held++;
-		h->shared->held++;
-	}
 	return state;
 }
 
@@ -196,8 +153,6 @@ shared_take(void *table, struct site *site, usec_t now)
 	enum site_state state;
 	struct shared_access a;
 
-	if (h->alone != NULL)
-		return alone_take(h, now);
 	if (!shared_access_begin(&a, h, now))
 		return unseen(h);
 	state = take_in(&a);
@@ -260,34 +215,15 @@ report_in(struct shared_handle *h, struct site_step *step, const char *why,
 }
 
 static void
-alone_done(struct shared_handle *h, enum site_result result, const char *why,
-    usec_t now, struct site_step *ret_step)
-{
-	const struct site_table *alone = alone_of(h);
-
-	alone->done(alone->table, h->alone, result, why, now, ret_step);
-	if (result != SITE_UNTRIED) {
-		h->held--;
-		h->shared->held--;
-	}
-	if (h->opens == 0 && h->held == 0)
-		alone->close(alone->table, h->alone, now);
-}
-
-static void
 shared_done(void *table UNUSED, struct site *site, enum site_result result,
     const char *why, usec_t now, struct site_step *ret_step)
 {
 	struct site_step step = { .result = result };
 	struct shared_handle *h = shared_handle_of(site);
 
-	if (h->alone != NULL) {
-		alone_done(h, result, why, now, ret_step);
-	} else {
-		report_in(h, &step, why, now);
-		if (ret_step != NULL)
-			*ret_step = step;
-	}
+	report_in(h, &step, why, now);
+	if (ret_step != NULL)
+		*ret_step = step;
 	shared_handle_release(h);
 }
 
@@ -309,12 +245,6 @@ shared_flush(void *table, usec_t now)
 	struct shared *s = table;
 	uint32_t set;
 
-	if (s->alone != NULL) {
-		const struct site_table *alone = local_table(s->alone);
-
-		alone->flush(alone->table, now);
-		return;
-	}
 	for (set = 0; set < s->seg.sets; set++)
 		flush_set(s, set, now);
 }

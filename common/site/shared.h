@@ -72,13 +72,11 @@ struct shared_params {
 	const char *const *names; /* of each: part of a site's name here */
 	uint32_t count;
 	struct site_backoff backoff;
-	/* While there is no segment a queue has windows of its own, with limits
-	 * and initial windows divided by this, at least 1. */
-	uint32_t queues;
 };
 
 struct shared;
-/* Without a segment yet: a table of this process. seed: of random spreads. */
+/* Without a segment yet: no site has room until there is one. seed: of random
+ * spreads. */
 int shared_new(const struct shared_params *params, uint64_t seed,
     struct shared **ret_shared);
 /* Gives back all places, leaves all lines, gives up the member. */
@@ -90,25 +88,22 @@ const struct site_table *shared_table(const struct shared *shared);
 /* As local_configure(); names stay as they were. */
 int shared_configure(struct shared *shared, const struct shared_params *params);
 
-/* From now on in the segment of fd, which stays the caller's. With no place
- * taken. What the member of this queue held before is free: the processes
- * that had it are gone. -EBADMSG: not a segment of ours; -ENOSPC: no member is
- * free; -EBUSY: places are taken, or it is in one already; then nothing has
- * changed. */
+/* From now on in the segment of fd, which stays the caller's: the first one, or
+ * one in the place of another, with all the places that are held. What the
+ * member of this queue held in it before is free: the processes that had it are
+ * gone. -EBADMSG: not a segment of ours; -ENOSPC: no member is free. When this
+ * fails no place is taken any more, and it may be tried again. */
 int shared_attach(struct shared *shared, int fd, uint32_t queue,
     uint32_t generation, usec_t now);
+/* There was a segment, whatever has become of it. */
 bool shared_is_attached(const struct shared *shared);
-/* The table was cut off or written over: no place is to be had until it is
- * replaced. What is held stays held, and what was to be told is kept. */
+/* No place is to be had: there is no table yet, or it was cut off or written
+ * over, until there is another one. What is held stays held, and what was to be
+ * told is kept. */
 bool shared_is_lost(struct shared *shared);
 /* Why, to follow "the table": a constant; NULL: it is not. */
 const char *shared_lost_why(const struct shared *shared);
-/* From now on in another segment, whose number is the next, with all the places
- * that are held; -EINVAL: in none. When that fails no place is taken any more,
- * and it may be tried again. */
-int shared_move(struct shared *shared, int fd, uint32_t queue,
-    uint32_t generation, usec_t now);
-/* Of the table; only while it is attached. */
+/* Of the table; 0 while there is none. */
 uint32_t shared_number(const struct shared *shared);
 /* All places that are held are in its cells. */
 bool shared_is_counted(const struct shared *shared);

@@ -172,7 +172,7 @@ leave_segment(struct shared_handle *h)
 
 /* s->sets are those of the new segment already. */
 void
-shared_handles_move(struct shared *s, usec_t now)
+shared_handles_move(struct shared *s)
 {
 	struct shared_handle_tree old = s->handles;
 	struct shared_handle *h;
@@ -180,14 +180,7 @@ shared_handles_move(struct shared *s, usec_t now)
 	RB_INIT(&s->handles);
 	while ((h = RB_ROOT(&old)) != NULL) {
 		RB_REMOVE(shared_handle_tree, &old, h);
-		if (h->alone != NULL) {
-			const struct site_table *alone = local_table(s->alone);
-
-			alone->close(alone->table, h->alone, now);
-			h->alone = NULL;
-		} else {
-			leave_segment(h);
-		}
+		leave_segment(h);
 		h->hash = hash_of(s, h->transport, h->name + h->nexthop_at);
 		place(s, h);
 		shared_handle_watch(h);
@@ -218,13 +211,8 @@ shared_handles_count(struct shared *s, usec_t now)
 void
 shared_handles_free(struct shared *s)
 {
-	const struct site_table *alone =
-	    s->alone == NULL ? NULL : local_table(s->alone);
 	struct shared_handle *h;
 
-	while ((h = RB_ROOT(&s->handles)) != NULL) {
-		if (h->alone != NULL)
-			alone->close(alone->table, h->alone, 0);
+	while ((h = RB_ROOT(&s->handles)) != NULL)
 		handle_free(h);
-	}
 }

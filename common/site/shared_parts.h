@@ -248,7 +248,6 @@ struct shared_handle {
 	struct shared *shared;
 	RB_ENTRY(shared_handle) link;
 	uint64_t hash;
-	struct site *alone; /* while there is no segment */
 	void *user;
 	LIST_ENTRY(shared_handle) watch;  /* in its set's, while watched */
 	TAILQ_ENTRY(shared_handle) ready; /* in shared->ready, while is_ready */
@@ -282,16 +281,14 @@ struct shared_waker {
 	pthread_t thread;
 	int fd; /* eventfd, -1: none */
 	uint32_t *word;
-	uint32_t own_word; /* while there is no segment */
-	int stop;          /* atomic */
+	int stop; /* atomic */
 	bool runs;
 };
 
 struct shared {
 	struct site_table table;
-	struct local *alone; /* while there is no segment */
 	struct shared_segment seg;
-	const char *lost; /* why no more places are to be had; NULL: they are */
+	const char *lost; /* why no place is to be had; NULL: places are */
 	bool uncounted;   /* places are held that seg does not know yet */
 	bool borrowed;    /* the mapping is somebody else's */
 	uint32_t member;
@@ -437,9 +434,9 @@ void shared_handle_watch(struct shared_handle *h);
 void shared_handle_set_ready(struct shared_handle *h, bool ready);
 /* Memory that lives as long as the handle. */
 const char *shared_handle_keep_why(struct shared_handle *h, const char *why);
-/* All of them, to the segment: from the table of this process; from another
- * segment, where they wait as before. */
-void shared_handles_move(struct shared *s, usec_t now);
+/* Every handle finds its set in s->sets, which are those of a new segment; it
+ * waits as before. */
+void shared_handles_move(struct shared *s);
 /* The places that are held are in the segment. False: not all. */
 bool shared_handles_count(struct shared *s, usec_t now);
 void shared_handles_free(struct shared *s);
@@ -464,7 +461,7 @@ void shared_lose(struct shared *s, const char *why);
 extern const struct site_table shared_functions;
 
 /* ---- shared_start.c ---- */
-/* As shared_attach(), in memory that is mapped already and stays. */
+/* As shared_attach(), in memory that is mapped already. */
 int shared_attach_segment(struct shared *s, const struct shared_segment *seg,
     uint64_t owner, usec_t now);
 

@@ -6,36 +6,7 @@
 #include "ipc/mapping.h"
 #include "site/shared_parts.h"
 
-/* Destinations that are remembered while there is no segment. */
-#define ALONE_IDLE_MAX 20000
-
 /* ---- parameters ---- */
-
-static uint32_t
-part_of(uint32_t whole, uint32_t queues)
-{
-	return whole == 0 || whole >= queues ? whole / queues : 1;
-}
-
-/* Windows for this queue alone. Of an initial 0, that counts as 1, 0 is left.
- */
-static struct site_params *
-params_alone(const struct shared_params *params)
-{
-	struct site_params *alone = calloc(params->count + 1, sizeof(*alone));
-	uint32_t i, queues = params->queues == 0 ? 1 : params->queues;
-
-	for (i = 0; alone != NULL && i < params->count; i++) {
-		struct site_params *p = &alone[i];
-
-		*p = params->sites[i];
-		p->destination_concurrency_limit =
-		    part_of(p->destination_concurrency_limit, queues);
-		p->initial_destination_concurrency =
-		    part_of(p->initial_destination_concurrency, queues);
-	}
-	return alone;
-}
 
 static void
 set_params(struct shared *s, const struct shared_params *params)
@@ -50,24 +21,18 @@ set_params(struct shared *s, const struct shared_params *params)
 int
 shared_configure(struct shared *shared, const struct shared_params *params)
 {
-	struct site_params *alone;
-	int r = 0;
-
 	if (params->count != shared->count)
 		return -EINVAL;
-	if (shared->alone != NULL) {
-		alone = params_alone(params);
-		r = alone == NULL ? -ENOMEM
-				  : local_configure(shared->alone, alone,
-					params->count, &params->backoff);
-		free(alone);
-	}
-	if (r == 0)
-		set_params(shared, params);
-	return r;
+	set_params(shared, params);
+	return 0;
 }
 
 /* ---- start and end ---- */
+
+/* Reasons why no place is to be had, beside those of damage. */
+#define NONE_YET "there is none yet"
+#define UNUSABLE "there is a new one, which cannot be used"
+#define ENDS     "this process ends"
 
 static int
 names_copy(struct shared *s, const struct shared_params *params)
@@ -81,19 +46,6 @@ names_copy(struct shared *s, const struct shared_params *params)
 			break;
 	}
 	return s->names == NULL || i < params->count ? -ENOMEM : 0;
-}
-
-static int
-alone_new(struct shared *s, const struct shared_params *params, uint64_t seed)
-{
-	struct site_params *alone = params_alone(params);
-	int r = alone == NULL
-	    ? -ENOMEM
-	    : local_new(alone, params->count, &params->backoff, ALONE_IDLE_MAX,
-		  seed, &s->alone);
-
-	free(alone);
-	return r;
 }
 
 int
@@ -111,6 +63,7 @@ shared_new(const struct shared_params *params, uint64_t seed,
 	s->table = shared_functions;
 	s->table.table = s;
 	s->count = params->count;
+	s->lost = NONE_YET;
 	s->random = seed;
 	s->secret = site_mix(~seed);
 	s->next_check = s->next_pass_on = s->told = USEC_NEVER;
@@ -120,8 +73,6 @@ shared_new(const struct shared_params *params, uint64_t seed,
 	r = shared_waker_open(&s->waker);
 	if (r == 0)
 		r = names_copy(s, params);
-	if (r == 0)
-		r = alone_new(s, params, seed);
 	if (r < 0)
 		shared_free(&s);
 	*ret_shared = s;
@@ -187,7 +138,6 @@ shared_free(struct shared **shared)
 		return;
 	shared_handles_free(s);
 	detach(s);
-	local_free(&s->alone);
 	shared_waker_close(&s->waker);
 	for (i = 0; s->names != NULL && i < s->count; i++)
 		free(s->names[i]);
@@ -199,7 +149,9 @@ shared_free(struct shared **shared)
 void
 shared_abandon(struct shared *shared)
 {
-	shared->owner = 0; /* so the member is not ours: no more looks */
+	if (shared->lost == NULL)
+		shared->lost = ENDS;
+	shared->owner = 0;
 }
 
 /* ---- the segment ---- */
@@ -230,26 +182,35 @@ begin(struct shared *s, uint64_t owner, usec_t now)
 	s->lost = NULL;
 	s->untidy = !shared_member_clear(s, s->member, owner, now);
 	s->secret = s->seg.secret;
-	shared_handles_move(s, now);
+	shared_handles_move(s);
 	s->uncounted = !shared_handles_count(s, now);
 	shared_work_at(s, now);
 }
 
+/* The member in the old one stays as it is: others may still count by it. */
 int
 shared_attach_segment(struct shared *s, const struct shared_segment *seg,
     uint64_t owner, usec_t now)
 {
+	struct place old = place_of(s), fresh;
 	int r;
 
-	s->seg = *seg;
+	shared_waker_stop(&s->waker);
+	place_set(s, &(struct place){ .seg = *seg, .borrowed = s->borrowed });
 	r = attach(s, owner);
-	if (r < 0) {
-		detach(s);
-		return r;
+	if (r == 0) {
+		begin(s, owner, now);
+		place_free(&old);
+		return 0;
 	}
-	begin(s, owner, now);
-	local_free(&s->alone);
-	return 0;
+	fresh = place_of(s);
+	place_set(s, &old);
+	place_free(&fresh);
+	shared_lose(s, UNUSABLE);
+	if (s->seg.base != NULL)
+		(void)shared_waker_start(&s->waker,
+		    &shared_segment_member(&s->seg, s->member)->word);
+	return r;
 }
 
 int
@@ -257,57 +218,14 @@ shared_attach(struct shared *shared, int fd, uint32_t queue,
     uint32_t generation, usec_t now)
 {
 	struct shared_segment seg;
-	int r;
+	int r = shared_segment_map(fd, &seg);
 
-	if (shared->held > 0 || shared->alone == NULL)
-		return -EBUSY;
-	r = shared_segment_map(fd, &seg);
-	if (r < 0)
+	if (r < 0) {
+		shared_lose(shared, UNUSABLE);
 		return r;
+	}
 	return shared_attach_segment(
 	    shared, &seg, shared_member_owner(queue, generation), now);
-}
-
-/* The member in the old one stays as it is: others may still count by it. */
-static int
-move(struct shared *s, const struct shared_segment *seg, uint64_t owner,
-    usec_t now)
-{
-	struct place old = place_of(s), fresh;
-	int r;
-
-	shared_waker_stop(&s->waker);
-	place_set(s, &(struct place){ .seg = *seg });
-	r = attach(s, owner);
-	if (r < 0) {
-		fresh = place_of(s);
-		place_set(s, &old);
-		place_free(&fresh);
-		shared_lose(s, "there is a new one, which cannot be used");
-		(void)shared_waker_start(&s->waker,
-		    &shared_segment_member(&s->seg, s->member)->word);
-		return r;
-	}
-	begin(s, owner, now);
-	place_free(&old);
-	return 0;
-}
-
-int
-shared_move(struct shared *shared, int fd, uint32_t queue, uint32_t generation,
-    usec_t now)
-{
-	struct shared_segment seg;
-	int r;
-
-	if (shared->alone != NULL)
-		return -EINVAL;
-	r = shared_segment_map(fd, &seg);
-	if (r < 0) {
-		shared_lose(shared, "there is a new one, which cannot be used");
-		return r;
-	}
-	return move(shared, &seg, shared_member_owner(queue, generation), now);
 }
 
 const struct site_table *
@@ -319,7 +237,7 @@ shared_table(const struct shared *shared)
 bool
 shared_is_attached(const struct shared *shared)
 {
-	return shared->alone == NULL;
+	return shared->seg.base != NULL;
 }
 
 const char *
@@ -332,8 +250,8 @@ shared_lost_why(const struct shared *shared)
 bool
 shared_is_lost(struct shared *shared)
 {
-	if (shared->alone != NULL || shared->owner == 0)
-		return shared->alone == NULL;
+	if (shared->owner == 0)
+		return true;
 	if (shared->lost == NULL && !shared_segment_is_sound(&shared->seg))
 		shared_lose(shared,
 		    mapping_is_lost(shared->seg.base)

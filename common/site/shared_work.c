@@ -208,8 +208,6 @@ usec_t
 shared_work(struct shared *s, usec_t now, void (*ready)(void *ctx, void *user),
     void *ctx)
 {
-	if (s->alone != NULL)
-		return USEC_NEVER;
 	shared_waker_clear(&s->waker);
 	if (shared_is_lost(s)) {
 		s->told = s->next_check = s->next_pass_on = USEC_NEVER;
@@ -233,7 +231,7 @@ shared_forget(
 	uint64_t owner = shared_member_owner(queue, generation);
 	uint32_t i;
 
-	if (shared->alone != NULL || owner >> 32 == 0 || owner == shared->owner)
+	if (owner >> 32 == 0 || owner == shared->owner)
 		return;
 	for (i = 0; i < shared->seg.members; i++) {
 		if (__atomic_load_n(

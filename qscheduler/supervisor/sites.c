@@ -11,23 +11,23 @@
 #include "log/log.h"
 #include "site/shared.h"
 
-/* Beside QUEUE_MAX: queues above it that have mail left, and columns of a
+/* Beside QUEUE_MAX: queues above it that have mail left, and members of a
  * supervisor that was killed, until their processes have ended. Rounded up, so
  * that one queue more or less at the next start is the same shape. */
-#define COLUMNS_SPARE 4
-#define COLUMNS_STEP  8
-#define COLUMNS_MAX   256
+#define MEMBERS_SPARE 4
+#define MEMBERS_STEP  8
+#define MEMBERS_MAX   256
 
 static uint32_t
-columns(const struct super *s)
+members(const struct super *s)
 {
 	const uint32_t queues =
 	    s->nqueues > s->queue_max ? s->nqueues : s->queue_max;
 	const uint32_t steps =
-	    (queues + COLUMNS_SPARE + COLUMNS_STEP - 1) / COLUMNS_STEP;
+	    (queues + MEMBERS_SPARE + MEMBERS_STEP - 1) / MEMBERS_STEP;
 
-	return steps * COLUMNS_STEP > COLUMNS_MAX ? COLUMNS_MAX
-						  : steps * COLUMNS_STEP;
+	return steps * MEMBERS_STEP > MEMBERS_MAX ? MEMBERS_MAX
+						  : steps * MEMBERS_STEP;
 }
 
 static struct shared_owner
@@ -74,6 +74,19 @@ child_is_stuck(const struct child *c)
 	return c->proc.state == PROC_KILLED && c->proc.deadline == USEC_NEVER;
 }
 
+static void
+link_all(struct super *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->nqueues; i++) {
+		struct child *c = &s->queues[i]->children[ROLE_QUEUE_SEND];
+
+		if (c->channel != NULL && proc_is_there(&c->proc))
+			sites_link(c);
+	}
+}
+
 /* Each of them may hold places that are counted nowhere but in the old one. */
 static void
 all_owe(struct super *s)
@@ -86,9 +99,8 @@ all_owe(struct super *s)
 
 		q->uncounted = !child_is_stuck(c) &&
 		    (q->group_going || proc_is_there(&c->proc));
-		if (c->channel != NULL && proc_is_there(&c->proc))
-			sites_link(c);
 	}
+	link_all(s);
 }
 
 static void
@@ -152,27 +164,20 @@ open_if_counted(struct super *s)
 
 /* ---- start ---- */
 
-/* At the start: only orphans have a column then. */
+/* At the start: only orphans have a member then. */
 static bool
 is_owner_there(void *ctx, uint32_t queue, uint32_t generation)
 {
 	return orphans_of_group(ctx, queue, generation);
 }
 
-void
-sites_open(struct super *s)
+static void
+first(struct super *s, const char *name)
 {
 	const struct shared_owner owner = owner_of(s);
 	struct sites *t = &s->sites;
-	char name[IPC_NAME_MAX];
 	int r;
 
-	t->shape = (struct shared_shape){
-		.slots = s->conf->destination_table_size,
-		.members = columns(s),
-		.spool = base_identity(&s->base),
-	};
-	ipc_name_sites(s->instance, name);
 	r = shared_create(name, &t->shape, &owner, &t->fd);
 	if (r == 0)
 		r = shared_identify(t->fd, &t->id);
@@ -180,13 +185,28 @@ sites_open(struct super *s)
 		r = shared_owners(t->fd, is_owner_there, s);
 	if (r == 0) {
 		open_if_counted(s);
+		link_all(s);
 		return;
 	}
 	io_close(&t->fd);
-	log_error("ALERT: shared memory %s: %s: until the next start each "
-		  "queue has its part of the limit of a destination, and "
-		  "learns alone which of them are dead",
-	    name, strerror(-r));
+	if (log_due(clock_mono(), SUPER_HEALTH, &t->complained))
+		log_error("ALERT: shared memory %s: %s: no delivery starts "
+			  "without it; tried again every second",
+		    name, strerror(-r));
+}
+
+void
+sites_open(struct super *s)
+{
+	char name[IPC_NAME_MAX];
+
+	s->sites.shape = (struct shared_shape){
+		.slots = s->conf->destination_table_size,
+		.members = members(s),
+		.spool = base_identity(&s->base),
+	};
+	ipc_name_sites(s->instance, name);
+	first(s, name);
 }
 
 /* ---- while it runs ---- */
@@ -197,9 +217,11 @@ sites_tick(struct super *s)
 	const char *why = "cannot be looked at";
 	char name[IPC_NAME_MAX];
 
+	ipc_name_sites(s->instance, name);
+	if (s->sites.fd < 0 && !s->stopping)
+		first(s, name);
 	if (s->sites.fd < 0)
 		return;
-	ipc_name_sites(s->instance, name);
 	if (!s->stopping && shared_check(s->sites.fd, &s->sites.id, &why) < 0)
 		renew(s, name, why);
 	open_if_counted(s);
@@ -248,7 +270,7 @@ sites_child_stuck(struct child *c)
 		open_if_counted(q->super);
 }
 
-/* One that has not got it would have a window of its own. */
+/* A queue-send that has not got it starts no delivery. */
 void
 sites_link(struct child *c)
 {
@@ -260,12 +282,14 @@ sites_link(struct child *c)
 		} };
 	int r;
 
+	if (s->sites.fd < 0)
+		return;
 	r = child_send(c, &msg, s->sites.fd);
 	if (r < 0 && r != -EPIPE)
 		child_event(c, PROC_EV_WANT_AGAIN);
 }
 
-/* One of them clears the column; all are told, since any may be stopped. */
+/* One of them clears the member; all are told, since any may be stopped. */
 void
 sites_forget(struct super *s, uint32_t queue, uint32_t generation)
 {
@@ -290,7 +314,7 @@ sites_group_gone(struct queue *q)
 	sites_forget(q->super, q->number, q->group);
 }
 
-/* ---- columns of nobody: of a supervisor that was killed, of a queue that is
+/* ---- members of nobody: of a supervisor that was killed, of a queue that is
  * gone, or of one whose FORGET was lost ---- */
 
 static bool

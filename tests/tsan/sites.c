@@ -110,7 +110,7 @@ begin(struct end *e)
 		.failed_cohort_limit = 2,
 	};
 	const struct shared_params p = { &site, names, 1,
-		{ USEC_PER_MSEC, 4 * USEC_PER_MSEC, 20 }, 1 };
+		{ USEC_PER_MSEC, 4 * USEC_PER_MSEC, 20 } };
 	const struct site_table *f;
 	uint32_t i;
 

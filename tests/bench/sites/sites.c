@@ -148,7 +148,7 @@ worker_begin(struct worker *w, struct bench *b, uint32_t index)
 		.failed_cohort_limit = 1,
 	};
 	struct shared_params p = { &site, names, 1,
-		{ 300 * USEC_PER_SEC, 4000 * USEC_PER_SEC, 20 }, 1 };
+		{ 300 * USEC_PER_SEC, 4000 * USEC_PER_SEC, 20 } };
 	uint32_t i;
 
 	*w = (struct worker){ .b = b, .next = USEC_NEVER };

@@ -1,5 +1,5 @@
 /* The scheduler at the table that queues share: one alone, and two that take
- * grants at the same destinations. After each step everything holds in both of
+ * turns at the same destinations. After each step everything holds in both of
  * them; and whatever happened before, all mail goes at the end: nobody is left
  * at a destination that has room, and nobody in line without mail. */
 #include <criterion/criterion.h>
@@ -41,7 +41,6 @@ params_of(const struct drive *d)
 		.names = names,
 		.count = d->ntransports,
 		.backoff = d->backoff,
-		.queues = 1,
 	};
 }
 

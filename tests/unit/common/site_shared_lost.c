@@ -148,12 +148,12 @@ Test(site_shared_lost, I11_all_come_to_a_new_table_with_their_places)
 	cr_assert_eq(shared_renew(t.name, &shape, &leave, &id, &fd), 0);
 	close(t.fd);
 	t.fd = fd;
-	cr_assert_eq(shared_move(e[0].shared, fd, 1, 1, 0), 0);
+	cr_assert_eq(shared_attach(e[0].shared, fd, 1, 1, 0), 0);
 	cr_expect(shared_is_counted(e[0].shared));
 	cr_expect_eq(shared_number(e[0].shared), id.number + 1);
 	end_full(&e[0], sites[0], 0);
 	end_done(&e[1], sites[1], SITE_DELIVERED, 0); /* still in the old one */
-	cr_assert_eq(shared_move(e[1].shared, fd, 2, 1, 0), 0);
+	cr_assert_eq(shared_attach(e[1].shared, fd, 2, 1, 0), 0);
 	end_full(&e[1], sites[1], 0);
 	cr_expect_eq(shared_open_up(fd), 0);
 	end_work(&e[0], TELL_AGAIN);
@@ -167,7 +167,7 @@ Test(site_shared_lost, I11_all_come_to_a_new_table_with_their_places)
 	scratch_end(&t);
 }
 
-/* mutation: the member that cannot be had is not noticed in move() */
+/* mutation: the member that cannot be had is not noticed in attach() */
 Test(site_shared_lost, I11_a_new_table_that_cannot_be_used)
 {
 	const struct shared_shape shape = { .slots = 64, .members = 1 };
@@ -185,13 +185,13 @@ Test(site_shared_lost, I11_a_new_table_that_cannot_be_used)
 	cr_assert_eq(shared_identify(t.fd, &id), 0);
 	cr_assert_eq(shared_renew(t.name, &shape, &leave, &id, &fd), 0);
 	cr_assert_eq(shared_open_up(fd), 0);
-	cr_expect_eq(shared_move(b.shared, null, 2, 1, 0), -EBADMSG);
+	cr_expect_eq(shared_attach(b.shared, null, 2, 1, 0), -EBADMSG);
 	cr_expect(shared_is_lost(b.shared));
-	cr_assert_eq(shared_move(a.shared, fd, 1, 1, 0), 0);
-	cr_expect_eq(shared_move(b.shared, fd, 2, 1, 0), -ENOSPC);
+	cr_assert_eq(shared_attach(a.shared, fd, 1, 1, 0), 0);
+	cr_expect_eq(shared_attach(b.shared, fd, 2, 1, 0), -ENOSPC);
 	end_full(&b, s, 0);
 	end_close(&a); /* its member is free */
-	cr_assert_eq(shared_move(b.shared, fd, 2, 1, 0), 0);
+	cr_assert_eq(shared_attach(b.shared, fd, 2, 1, 0), 0);
 	end_take(&b, s, 0);
 	end_full(&b, s, 0);
 	end_close(&b);

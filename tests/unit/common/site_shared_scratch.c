@@ -37,7 +37,6 @@ end_open(struct end *e, const struct site_params *params)
 		.names = names,
 		.count = 2,
 		.backoff = exact,
-		.queues = 1,
 	};
 
 	cr_assert_eq(shared_new(&p, 1, &e->shared), 0);

@@ -155,30 +155,37 @@ Test(site_shared_segment, shapes)
 		    rows[i].want, "row %zu", i);
 }
 
-Test(site_shared_segment, it_is_attached_to_once_and_without_places)
+/* Who waits before there is a segment is told when there is one. */
+Test(site_shared_segment, no_place_before_there_is_one)
 {
 	struct scratch t;
 	struct end e, third;
 	struct site *a;
+	uint32_t told = 0;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	scratch_begin(&t, 64, 2);
 	end_open(&e, &plain);
 	a = end_site(&e, "A.example", 0);
-	*e.f->user(a) = &t;
-	end_take(&e, a, 0);
-	cr_expect_eq(shared_attach(e.shared, t.fd, 1, 1, 0), -EBUSY);
-	end_done(&e, a, SITE_AGENT_DIED, 0);
+	*e.f->user(a) = &told;
+	end_full(&e, a, 0);
+	end_wait(&e, a, 0);
+	end_work(&e, 0);
 	cr_expect_eq(shared_attach(e.shared, null, 1, 1, 0), -EBADMSG);
 	cr_expect_eq(shared_attach(e.shared, -1, 1, 1, 0), -EBADF);
 	cr_expect_not(shared_is_attached(e.shared));
-	end_take(&e, a, 0);
-	end_done(&e, a, SITE_AGENT_DIED, 0);
+	cr_expect(shared_is_lost(e.shared));
+	cr_expect_not_null(shared_lost_why(e.shared));
+	end_full(&e, a, 0);
+	e.f->flush(e.table, 0);
 	end_attach(&e, &t, 1);
-	cr_expect_eq(shared_attach(e.shared, t.fd, 1, 1, 0), -EBUSY);
-	cr_expect_eq(*e.f->user(a), &t);
+	cr_expect_null(shared_lost_why(e.shared));
+	end_work(&e, 0);
+	cr_expect_eq(told, 1);
 	cr_expect_str_eq(e.f->name(a), "A.example");
 	end_take(&e, a, 0);
+	cr_expect_eq(shared_attach(e.shared, t.fd, 1, 1, 0), 0, "once more");
+	cr_expect_eq(end_view(&e, a).busy, 1);
 	end_open(&third, &plain);
 	cr_expect_eq(shared_attach(third.shared, t.fd, 2, 1, 0), 0);
 	end_close(&third);
@@ -192,7 +199,7 @@ Test(site_shared_segment, it_is_attached_to_once_and_without_places)
 	scratch_end(&t);
 }
 
-Test(site_shared_segment, columns_run_out)
+Test(site_shared_segment, members_run_out)
 {
 	struct scratch t;
 	struct end a, b;
@@ -202,40 +209,10 @@ Test(site_shared_segment, columns_run_out)
 	end_open(&b, &plain);
 	cr_expect_eq(shared_attach(b.shared, t.fd, 2, 1, 0), -ENOSPC);
 	cr_expect_not(shared_is_attached(b.shared));
-	end_take(&b, end_site(&b, "a", 0), 0);
+	end_full(&b, end_site(&b, "a", 0), 0);
 	end_close(&a);
 	end_close(&b);
 	scratch_end(&t);
-}
-
-Test(site_shared_segment, windows_alone_are_a_part)
-{
-	static const struct {
-		uint32_t initial, limit, queues, want;
-	} rows[] = { { 5, 20, 20, 1 }, { 40, 100, 20, 2 }, { 5, 0, 2, 2 },
-		{ 0, 0, 5, 1 }, { 9, 2, 3, 1 }, { 6, 9, 0, 6 } };
-	static const char *const names[] = { "smtp" };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct site_params one = plain;
-		const struct shared_params p = { &one, names, 1, exact,
-			rows[i].queues };
-		struct end e;
-		struct site *a;
-
-		one.initial_destination_concurrency = rows[i].initial;
-		one.destination_concurrency_limit = rows[i].limit;
-		cr_assert_eq(shared_new(&p, 1, &e.shared), 0);
-		e.f = shared_table(e.shared);
-		e.table = e.f->table;
-		a = end_site(&e, "a", 0);
-		cr_expect_eq(
-		    end_view(&e, a).window, rows[i].want, "row %zu", i);
-		cr_expect_eq(shared_configure(e.shared, &p), 0);
-		e.f->close(e.table, a, 0);
-		end_close(&e);
-	}
 }
 
 /* ---- damage ---- */
@@ -267,7 +244,7 @@ use(struct end *e, struct site **sites, size_t count, uint64_t *seed)
 	end_work(e, now);
 }
 
-/* Whatever is in it, nobody ends or grants in circles; what is seen is fit to
+/* Whatever is in it, no process ends or loops for ever; what is seen is fit to
  * be shown. */
 static bool
 count_seen(void *ctx, const struct shared_seen *seen)

@@ -217,7 +217,7 @@ Test(site_shared_slot, new_parameters)
 {
 	struct site_params two[] = { plain, plain };
 	static const char *const names[] = { "smtp", "lmtp" };
-	struct shared_params p = { two, names, 2, exact, 1 };
+	struct shared_params p = { two, names, 2, exact };
 	struct scratch t;
 	struct end a, b;
 	struct site *one, *other;

@@ -193,7 +193,7 @@ Test(site_shared_waiters, a_turn_that_is_withdrawn_is_not_over)
 {
 	static const char *const names[] = { "smtp", "lmtp" };
 	struct site_params one[] = { plain, plain };
-	const struct shared_params p = { one, names, 2, exact, 1 };
+	const struct shared_params p = { one, names, 2, exact };
 	struct several s;
 
 	several_begin(&s, &plain);

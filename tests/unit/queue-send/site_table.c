@@ -34,10 +34,9 @@ static struct shared_id first;
 static struct shared_params
 params(struct site_params *sites, const char **names)
 {
-	struct shared_params p = { .sites = sites,
-		.names = names,
-		.count = w.conf.ntransports,
-		.queues = 1 };
+	struct shared_params p = {
+		.sites = sites, .names = names, .count = w.conf.ntransports
+	};
 	uint32_t i;
 
 	limits_backoff(&w.conf, &p.backoff);
@@ -385,7 +384,7 @@ next_segment(void)
 }
 
 /* It starts nothing, and what runs is counted in the next one before it does.
- * mutation: site_table_linked() without move() */
+ * mutation: site_table_linked() without shared_attach() */
 static void
 lose_and_go_on(void (*lose)(void))
 {
@@ -408,7 +407,7 @@ lose_and_go_on(void (*lose)(void))
 	cr_expect_not(w.s.sites.lost);
 	cr_expect_eq(running(), LIMIT - 1, "it is closed yet");
 	cr_assert_eq(
-	    shared_move(other, fd, OTHER, GENERATION, clock_mono()), 0);
+	    shared_attach(other, fd, OTHER, GENERATION, clock_mono()), 0);
 	cr_expect_eq(shared_open_up(fd), 0);
 	run_until_running(LIMIT);
 	cr_expect_eq(other_takes(site, 1), 0);
@@ -446,22 +445,22 @@ static void
 world_anew(const char *conf)
 {
 	world_end(&w);
+	w.no_segment = true;
 	world_start(&w, conf);
 }
 
-Test(site_table, without_a_segment_the_limit_is_divided)
+/* Mail waits for the table, and goes when it is there. */
+Test(site_table, without_a_segment_nothing_starts)
 {
-	const struct msg none = { .type = MSG_LINK,
-		.u.LINK = { .name = MSG_S("sites") } };
-
-	world_anew("initial_destination_concurrency = 20\n"
-		   "default_destination_concurrency_limit = 20\n"
-		   "default_destination_recipient_limit = 2\n"
-		   "queue_count = 4\nqueue_max = 4\ninstance = not-there\n");
-	tell(&none, 0);
-	cr_expect_eq(w.s.sites.queues, 4);
-	world_message(&w, "u@one.test", 100);
-	cr_expect_eq(running(), 5);
+	world_anew("default_destination_recipient_limit = 2\n"
+		   "initial_destination_concurrency = 4\n");
+	shared_free(&other);
+	world_message(&w, "u@one.test", 20);
+	cr_expect_eq(running(), 0);
+	w.s.generation = 1;
+	links_linked(&w.s, "sites", dup(segment));
+	run_until_running(LIMIT);
+	start_other();
 }
 
 Test(site_table, other_links_without_a_descriptor_are_not_known)
@@ -486,8 +485,8 @@ Test(site_table, what_is_no_segment_is_not_used)
 		w.daemon.base = w.s.base;
 		links_linked(&w.s, "sites", open(files[i], O_RDWR | O_CLOEXEC));
 		cr_expect_not(shared_is_attached(w.s.sites.shared));
-		cr_expect(w.daemon.exiting);
-		cr_expect_eq(w.daemon.status, EXIT_TEMPORARY);
-		w.daemon = (struct daemon){ 0 };
+		cr_expect(w.s.sites.lost);
+		world_message(&w, "u@one.test", 20);
+		cr_expect_eq(running(), 0);
 	}
 }

@@ -5,6 +5,7 @@
 #include "log/log.h"
 #include "queue-send/links.h"
 #include "queue-send/recover.h"
+#include "site/shared.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- start and end ---- */
@@ -65,6 +67,8 @@ begin(struct world *w)
 	w->todo = w->agent = -1;
 	w->credit = w->nprepared = w->scans = 0;
 	world_link_todo(w);
+	if (w->segment >= 0)
+		links_linked(s, "sites", dup(w->segment));
 	world_link_agent(w);
 	world_run(w);
 }
@@ -78,6 +82,22 @@ finish(struct world *w)
 	event_base_free(w->s.base);
 	io_close(&w->todo);
 	io_close(&w->agent);
+}
+
+/* The table of destinations, with room for one queue; it has no name. */
+static int
+make_segment(void)
+{
+	const struct shared_shape shape = { .slots = 1024, .members = 1 };
+	const struct shared_owner owner = { (uid_t)-1, (gid_t)-1 };
+	char name[64];
+	int fd;
+
+	snprintf(name, sizeof(name), "/w%d.sites", (int)getpid());
+	cr_assert_eq(shared_create(name, &shape, &owner, &fd), 0);
+	cr_assert_eq(shared_open_up(fd), 0);
+	shm_unlink(name);
+	return fd;
 }
 
 void
@@ -98,6 +118,7 @@ world_start(struct world *w, const char *conf)
 	read_conf(w, conf);
 	cr_assert_eq(
 	    spool_create(w->dir, 1, 3, &owner), 0, "%s", queue_file_reason());
+	w->segment = w->no_segment ? -1 : make_segment();
 	begin(w);
 }
 
@@ -137,6 +158,7 @@ void
 world_end(struct world *w)
 {
 	finish(w);
+	io_close(&w->segment);
 	conf_done(&w->conf);
 	cr_assert_eq(nftw(w->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }

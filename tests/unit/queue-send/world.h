@@ -30,6 +30,8 @@ struct world {
 	uint32_t nprepared, scans;
 	bool unnamed;          /* offers do not name destinations */
 	unsigned sync_threads; /* set before world_start(); 0: none */
+	bool no_segment;       /* set before world_start() */
+	int segment;           /* the table of destinations; -1 */
 };
 
 /* conf: lines of a configuration file, "" for the defaults. Everything is
