@@ -1,4 +1,4 @@
-#include "deliver-local/account.h"
+#include "deliver-local/child.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -12,11 +12,6 @@
 #include "base/address.h"
 #include "base/clock.h"
 #include "config/conf.h"
-#include "deliver-local/account.h"
-#include "deliver-local/command.h"
-#include "deliver-local/mailbox.h"
-#include "deliver-local/maildir.h"
-#include "deliver-local/message.h"
 
 #define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
 #define RESULT_FD    4
@@ -35,15 +30,16 @@ is_system(const struct child_plan *plan, uid_t uid)
 	return uid == 0;
 }
 
-/* A parent that is killed takes its children along: what they would still do
- * is done again by the next one. Who runs a program ends that first. The
- * kernel forgets both settings when ids change, so this comes after. */
+/* A child ends with its parent, since the next agent does again what the child
+ * would still do. A child that runs a program gets SIGTERM, to end the program
+ * first. The kernel forgets both settings when ids change, so this comes after.
+ */
 static void
 bind_to_parent(const struct child_plan *plan)
 {
 	if (plan->parent == 0)
 		return;
-	/* Mail of others is in the memory that was copied (X7). */
+	/* The memory that was copied holds mail of others. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)prctl(PR_SET_PDEATHSIG,
 	    plan->delivery->kind == AGENT_PIPE ? SIGTERM : SIGKILL);
@@ -51,7 +47,8 @@ bind_to_parent(const struct child_plan *plan)
 		_exit(EXIT_TEMPORARY);
 }
 
-/* From here on the kernel judges. In a private instance it always has. */
+/* From here on the kernel says what may be done; in a private instance it did
+ * so from the start. */
 static bool
 drop(const struct child_plan *plan, const struct account *account,
     struct verdict *v)
@@ -130,10 +127,10 @@ no_loop(const struct message *m, uint32_t limit, struct verdict *v)
 	return r == MESSAGE_NO_LOOP;
 }
 
-/* Told to the parent now and then, which gives up a delivery that does not get
- * on. It has done so, too, when too much time lies between two steps: then this
- * process is late, another one may have delivered meanwhile, and nothing more
- * is to be done. */
+/* The child tells its parent now and then that it gets on; the parent gives up
+ * a delivery that does not. When too much time lies between two steps the
+ * parent has given up already, another process may have delivered meanwhile,
+ * and this one must do nothing more. */
 struct pulse {
 	usec_t limit, last, told; /* monotonic */
 };
@@ -180,7 +177,7 @@ put_into_maildir(const struct child_plan *plan, const char *path,
 	buf_done(&what);
 }
 
-/* Whose maildir, under which name, and as whom: all that needs accounts. */
+/* A maildir: the name in its path, the account that it is for, its owner. */
 struct target {
 	const char *user;
 	struct account recipient; /* home: "" when it was not needed */
@@ -385,8 +382,8 @@ child_deliver(const struct child_plan *plan, struct verdict *ret_verdict)
 
 /* ---- the process ---- */
 
-/* The loop's handlers write to descriptors that the parent shares: gone before
- * any signal is let in. */
+/* The handlers of the loop write to descriptors that the parent shares, so they
+ * go before any signal is let in. */
 static void
 reset_signals(uint8_t kind)
 {
@@ -407,8 +404,8 @@ reset_signals(uint8_t kind)
 	(void)sigprocmask(SIG_SETMASK, &blocked, NULL);
 }
 
-/* Only 0 to 2, the message, if it is not in memory, and the way back are
- * left. */
+/* Descriptors that stay: 0 to 2, the message if it is not in memory, and that
+ * of the result. */
 static int
 keep_descriptors(int message, int result)
 {

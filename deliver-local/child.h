@@ -1,17 +1,238 @@
 /* deliver-local/child.h - one delivery, in a process of its own: become the
- * recipient, and only then look at anything.
+ * recipient, and only then open anything.
  *
- * Privileges are dropped before the mailbox or even the header is looked at;
- * after that the kernel refuses what the user may not do (X10).
+ *	child.c    the process: who to become, which mailbox or program
+ *	account.c  accounts of this system, and becoming one
+ *	mailbox.c  from an address to a name and a path
+ *	message.c  the two header lines of ours, the content, loops
+ *	maildir.c  a message into a maildir; walk.c goes down to it
+ *	command.c  a program with a message on its standard input
+ *	verdict.c  what became of the recipient
+ *
+ * Privileges are dropped before the mailbox or even the header is read;
+ * after that the kernel refuses what the user may not do.
  */
 #ifndef DELIVER_LOCAL_CHILD_H
 #define DELIVER_LOCAL_CHILD_H
 
 #include "agent/agent.h"
 #include "route/programs.h"
-#include "deliver-local/verdict.h"
+#include "spool/sys.h"
 
+#include <limits.h>
 #include <sys/types.h>
+
+/* ---- verdict.c ----
+ *
+ * A verdict comes from an error of a system call, from the exit of a program,
+ * or from a text that begins with an enhanced status code (RFC 3463). It
+ * travels once, from the child that delivered to the process that forked it, in
+ * one write of at most PIPE_BUF bytes. Both are the same image; the receiver
+ * judges it all the same, for the child ran as somebody else. */
+
+#define VERDICT_TEXT_MAX 4000
+
+struct verdict {
+	uint32_t outcome; /* enum agent_outcome */
+	char dsn[AGENT_DSN_MAX];
+	char text[VERDICT_TEXT_MAX];
+};
+/* The bytes up to the end of the text are what travels. */
+_Static_assert(sizeof(struct verdict) <= 4096, "one write to a pipe is whole");
+
+void verdict_set(struct verdict *v, enum agent_outcome outcome, const char *dsn,
+    const char *fmt, ...) PRINTF(4, 5);
+/* `what` failed with -errno: "what: No space left on device". Mailbox errors
+ * are temporary; the table in verdict.c has the codes. */
+void verdict_error(struct verdict *v, int error, const char *what);
+/* A program ended with this wait status, having said `output` (not cleaned).
+ * Exit codes: sysexits, and 99, 100, 111 of qmail. */
+void verdict_status(struct verdict *v, int status, const char *program,
+    const char *output, size_t len);
+/* "4.2.1 text": the code into dsn, *ret_rest after it and its blanks. 0, or
+ * -EINVAL when text does not begin with a code of class 2, 4 or 5. */
+int
+verdict_code(const char *text, char dsn[AGENT_DSN_MAX], const char **ret_rest);
+/* Transport `error`: nexthop is the reason, permanent unless it begins with
+ * a code of class 4. */
+void verdict_refuse(struct verdict *v, const char *nexthop);
+
+/* Before its verdict a child may say that it gets on: one octet, which no
+ * verdict begins with. */
+#define VERDICT_PROGRESS 0xff
+/* How many of len bytes at data are such octets, at their start. */
+size_t verdict_progress_len(const char *data, size_t len);
+
+int verdict_write(const struct verdict *v, int fd); /* -errno */
+/* Judge len bytes as verdict_write() made them. -EBADMSG. */
+int verdict_read(const void *data, size_t len, struct verdict *ret_verdict);
+
+/* ---- account.c ----
+ *
+ * Accounts are asked for only in the child of a delivery: a directory server
+ * that does not answer holds up one recipient, not the agent. */
+
+struct account {
+	uid_t uid;
+	gid_t gid;
+	char name[256];
+	char home[1024];
+	char shell[256];
+};
+
+/* 1 found, 0 there is none, -errno: the answer is not known. */
+int account_find(const char *name, struct account *ret_account);
+/* The account of this process, made up from its number if it has no entry. */
+void account_own(struct account *ret_account);
+
+/* Groups, group, user: real, effective, saved; verified, and proved to be
+ * without a way back. -EPERM for uid 0, which nothing is delivered as. */
+int account_become(const struct account *account);
+
+/* ---- mailbox.c ----
+ *
+ * A local part becomes part of a path, so an address that could lead out of its
+ * place is refused here, once: an empty local part, one with `/`, with a
+ * leading `.`, or with control characters; the same for a domain that is used.
+ * Letters are folded to lower case: A@x and a@x are one mailbox. */
+
+#define MAILBOX_PART_MAX 255 /* as a file name */
+
+struct mailbox {
+	char user[MAILBOX_PART_MAX + 1];   /* the whole local part, unquoted */
+	char base[MAILBOX_PART_MAX + 1];   /* without `+extension` */
+	char domain[MAILBOX_PART_MAX + 1]; /* "" without one */
+};
+
+/* -EINVAL with *ret_why for an address that can have no mailbox. */
+int mailbox_parse(
+    const char *recipient, struct mailbox *ret_mailbox, const char **ret_why);
+
+/* The values of %u, %d, %h; NULL: there is none. */
+struct mailbox_values {
+	const char *user, *domain, *home;
+};
+/* Expand a path template, without slashes at its end. -EINVAL: unknown
+ * escape, or not absolute; -EDESTADDRREQ: the address has no such part;
+ * -ENOENT: no home; -ENAMETOOLONG; -ENOMEM. */
+int mailbox_path(
+    const char *template, const struct mailbox_values *values, struct buf *out);
+/* Does the template hold this escape ('u', 'd', 'h')? */
+bool mailbox_path_uses(const char *template, char escape);
+
+/* ---- message.c ----
+ *
+ * A mailbox or a program gets two header lines of ours, then the content as it
+ * was submitted, byte for byte:
+ *
+ *	Return-Path: <sender>
+ *	Delivered-To: recipient
+ *
+ * Lines of ours end in LF, as mailboxes and programs of this kind of system
+ * expect; line ends of the content are left as they are, CRLF too.
+ * Soft: -errno; -EIO also when the file ends before the content does. */
+
+#define MESSAGE_CHUNK      65536
+/* So much of the header is searched for loops. */
+#define MESSAGE_HEADER_MAX ((size_t)256 << 10)
+
+struct message {
+	const char *data; /* all of it, or NULL: it is in the file */
+	int fd;           /* read with offsets only: its position is shared */
+	uint64_t off, len;
+	const char *sender, *recipient; /* without control characters */
+	/* private: where reading is */
+	struct buf prefix;
+	uint64_t at; /* of prefix and content together */
+};
+
+/* Set the message to its beginning. -ENOMEM. */
+int message_begin(struct message *m);
+void message_done(struct message *m);
+/* The next bytes, at most size; 0 at the end. */
+int64_t message_read(struct message *m, char *out, size_t size);
+
+enum message_loop {
+	MESSAGE_NO_LOOP,
+	MESSAGE_WAS_HERE, /* Delivered-To names this recipient */
+	MESSAGE_MANY_HOPS,
+};
+/* Look for a loop: enum message_loop or -errno. A Delivered-To is this
+ * recipient when local parts are equal and domains are but for case. */
+int message_find_loop(const struct message *m, uint32_t hopcount_limit);
+
+/* ---- walk.c ----
+ *
+ * A path of a maildir leads through directories of the recipient, who can put a
+ * link in place of any of them at any time. So each part is opened by itself,
+ * from the descriptor of the one before it, and a link is an error (-ELOOP).
+ * Only a link of root's in a directory of root's that nobody else can rename in
+ * is followed, part by part as well: that is how an administrator moves /home.
+ */
+
+/* All of an absolute path but the last part: its directory (O_PATH, the
+ * caller's), and the name of the last part in it, which need not exist, and was
+ * no link when it was checked. -errno. */
+int walk_to(const char *path, int *ret_dir, char ret_name[NAME_MAX + 1]);
+
+/* ---- maildir.c ----
+ *
+ * A message survives power loss from the moment that maildir_deliver() returns
+ *0 (docs/DELIVERY.md):
+ *
+ *	write an unnamed file in new/, fsync it, link it to new/UNIQUE,
+ *	fsync new/
+ *
+ * A reader sees a whole file or none. Where there are no unnamed files the
+ * message is written as tmp/UNIQUE and renamed. A failure leaves nothing
+ * behind; an fsync that failed is not tried again. All work runs as the user
+ * that owns the maildir, through the descriptors of the directories; no link is
+ * followed from the first directory on that is not root's. */
+
+/* A file of ours in tmp/ this old was left by a process that died. */
+#define MAILDIR_TMP_AGE (36 * 3600 * USEC_PER_SEC)
+
+struct maildir {
+	const struct spool_sys *sys; /* the seam for tests */
+	const char *path;
+	const char *host;  /* of this machine, for unique names */
+	uint64_t delivery; /* counts the deliveries of this process' parent */
+	bool sweep;        /* remove old files of ours from tmp/, of the first
+			      thousand there, when the message is delivered */
+	/* Optional: a step is done, or some of the content was written. An
+	 * error ends the delivery, while the file has no name in new/ yet. */
+	int (*progress)(void *arg);
+	void *arg;
+	const char *step; /* out: what was being done when it failed */
+};
+
+/* Makes the maildir (0700) when its parent exists. -errno, with ->step. */
+int maildir_deliver(struct maildir *md, struct message *m);
+
+/* ---- command.c ----
+ *
+ * The child of the delivery, which is already the user, waits here: it feeds
+ * the program, keeps the first words that the program says, holds it to its
+ * time, and ends all of its process group with it. SIGTERM to the calling
+ * process, also from the kernel when its parent dies, ends the program early;
+ * so SIGTERM and SIGCHLD are to be blocked when this is called. */
+
+#define COMMAND_OUTPUT_MAX 4096
+/* From SIGTERM to SIGKILL. */
+#define COMMAND_GRACE      (3 * USEC_PER_SEC)
+
+struct command {
+	const char *name; /* for the verdict */
+	char *const *argv;
+	char *const *envp;
+	const char *home; /* working directory; `/` if it is not there */
+	usec_t limit;
+};
+
+void command_run(
+    const struct command *c, struct message *m, struct verdict *ret_verdict);
+
+/* ---- child.c ---- */
 
 /* A child that gets on tells so once in this part of maildir_time_limit. */
 #define PULSE_PARTS 60
@@ -20,7 +241,7 @@
 struct child_plan {
 	const struct agent_delivery *delivery;
 	const char *recipient;
-	pid_t parent;         /* whose end is the child's too; 0: none */
+	pid_t parent;         /* the child ends with it; 0: none */
 	bool private;         /* not root: everything is this user */
 	uid_t system_uids[3]; /* never delivered as; ignored when private */
 	const char *maildir_path, *maildir_user;
@@ -32,11 +253,11 @@ struct child_plan {
 	uint64_t number;   /* of the delivery, counted by the parent */
 };
 
-/* The child's life: never returns. All signals are blocked on entry; the
+/* The whole child: never returns. All signals are blocked on entry; the
  * verdict is written to result_fd. */
 _Noreturn void child_main(const struct child_plan *plan, int result_fd);
 typedef void child_fn(const struct child_plan *plan, int result_fd);
-/* What it does after it has set itself up; apart for tests. */
+/* The delivery, after the child has set itself up; apart for tests. */
 void child_deliver(const struct child_plan *plan, struct verdict *ret_verdict);
 
 #endif

@@ -1,4 +1,4 @@
-#include "deliver-local/command.h"
+#include "deliver-local/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,15 +27,15 @@ struct run {
 	const struct command *c;
 	struct message *m;
 	struct verdict *verdict;
-	pid_t pid; /* and its process group */
-	int in;    /* its standard input */
-	int out;   /* its standard output and error */
+	pid_t pid; /* of the program, and of its process group */
+	int in;    /* standard input of the program */
+	int out;   /* standard output and error of the program */
 	int sig;   /* signalfd */
 	enum stage stage;
 	usec_t deadline;
 	const char *cut; /* why it was ended, NULL: by itself */
 	char *chunk;
-	size_t from, to; /* what of chunk is to be written */
+	size_t from, to; /* the part of chunk to be written */
 	char output[COMMAND_OUTPUT_MAX];
 	size_t output_len;
 };
@@ -206,7 +206,7 @@ feed(struct run *r)
 	if (n > 0)
 		r->from += (size_t)n;
 	else if (n < 0 && errno != EAGAIN && errno != EINTR)
-		io_close(&r->in); /* it does not want to read all */
+		io_close(&r->in); /* the program does not read all */
 }
 
 /* false: nothing more at the moment. */
@@ -304,8 +304,8 @@ finish(struct run *r)
 	int status = 0, reads = 0;
 
 	(void)kill(-r->pid, SIGKILL);
-	/* What it said before it ended; whoever still holds the pipe, in a
-	 * session of its own, is not waited for. */
+	/* The last output of the program; a process in a session of its own
+	 * that still holds the pipe is not waited for. */
 	while (r->out >= 0 && reads++ < 32 && listen_once(r))
 		continue;
 	while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)

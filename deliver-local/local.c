@@ -9,8 +9,6 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
-#include "deliver-local/privileges.h"
-#include "deliver-local/verdict.h"
 #include "log/log.h"
 
 /* Of the time that a stop has, so much is left for programs to be ended. */

@@ -1,18 +1,20 @@
 /* deliver-local/local.h - the agent for maildirs, programs, discard and error:
  * an event loop that forks a child for each delivery (child.h).
  *
- * local.c is the daemon: link, deliveries by kind, reload, stop. task.c runs
- * the recipients of one delivery, one after the other: how many run at once is
- * for queue-send to say. No result is waited for anywhere but in the loop.
+ *	local.c       the daemon: deliveries by kind, reload, stop
+ *	task.c        the recipients of one delivery, one after the other
+ *	stray.c       processes of deliveries that do not end
+ *	privileges.c  what the agent keeps of root
+ *
+ * How many deliveries run at once is for queue-send to say. No result is waited
+ * for anywhere but in the loop.
  */
 #ifndef DELIVER_LOCAL_LOCAL_H
 #define DELIVER_LOCAL_LOCAL_H
 
-#include "daemon/agent.h"
 #include "config/conf.h"
+#include "daemon/agent.h"
 #include "deliver-local/child.h"
-#include "deliver-local/stray.h"
-#include "route/programs.h"
 
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -20,6 +22,53 @@
 struct event;
 struct event_base;
 struct task;
+
+/* ---- stray.c ----
+ *
+ * A process that waits within the kernel, as for a file system of the
+ * recipient's own that never answers, cannot be killed until that is over. The
+ * delivery is answered for, and its slot given back, without it: SIGKILL is
+ * pending, so nothing of the program runs any more, but the call that it waits
+ * in may still have its effect. A stray is reaped when it ends.
+ *
+ * Strays are counted under the name that the scheduler has for the site.
+ * One name may have STRAYS_EACH, and one only while there are STRAYS_MANY;
+ * beyond that nothing is started for it, and all others go on. */
+
+#define STRAYS_EACH 4
+#define STRAYS_MANY 100
+
+struct stray;
+
+struct strays {
+	LIST_HEAD(stray_list, stray) list;
+	uint32_t count;
+	struct event *timer; /* checks whether one has ended */
+};
+
+/* -ENOMEM. */
+int strays_init(struct strays *s, struct event_base *base);
+/* Strays that are left stay with init. */
+void strays_done(struct strays *s);
+/* This child is not waited for any more. Without memory it is not counted, and
+ * stays a zombie. */
+void strays_add(struct strays *s, const char *name, pid_t pid, usec_t now);
+/* May a process be started for this name? */
+bool strays_allow(const struct strays *s, const char *name);
+
+/* ---- privileges.c ----
+ *
+ *	CAP_SETUID, CAP_SETGID	to become the recipient
+ *	CAP_KILL		to end what runs as the recipient
+ *
+ * The bounding set stays as it is, since programs that mail is piped to may be
+ * set-user-id; a process that becomes another user has no capability at all. */
+
+/* Keep these three, as far as they are there, for good. *ret_missing names the
+ * first that is not there, "" if none. -errno. */
+int privileges_drop(const char **ret_missing);
+
+/* ---- local.c and task.c ---- */
 
 struct local {
 	struct daemon_agent link;

@@ -1,4 +1,4 @@
-#include "deliver-local/mailbox.h"
+#include "deliver-local/child.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "deliver-local/maildir.h"
+#include "deliver-local/child.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "deliver-local/walk.h"
 
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define FILE_FLAGS (O_WRONLY | O_CLOEXEC)
@@ -35,7 +34,7 @@ struct attempt {
 	int fd;
 	char name[NAME_MAX + 1];
 	bool named;  /* written under its name in tmp/ */
-	bool in_new; /* its name is in new/ */
+	bool in_new; /* the name is in new/ */
 };
 
 static int
@@ -294,7 +293,7 @@ end_attempt(struct attempt *a, bool delivered)
 	io_close(&a->dir);
 }
 
-/* ---- what others left ---- */
+/* ---- files left in tmp/ ---- */
 
 /* "1754000000.M000042P123Q7R0.host", as make_name() makes them. */
 static bool

@@ -1,4 +1,4 @@
-#include "deliver-local/privileges.h"
+#include "deliver-local/local.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -7,7 +7,7 @@
 
 #define BIT(cap) (UINT32_C(1) << (cap))
 
-/* What cannot be done without each of them. */
+/* The work that needs each of them. */
 static const struct {
 	uint32_t bits;
 	const char *name;

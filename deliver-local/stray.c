@@ -1,4 +1,4 @@
-#include "deliver-local/stray.h"
+#include "deliver-local/local.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "log/log.h"
 
-#define LOOK_EVERY USEC_PER_SEC
+#define CHECK_EVERY USEC_PER_SEC
 
 struct stray {
 	LIST_ENTRY(stray) entry;
@@ -20,9 +20,9 @@ struct stray {
 };
 
 static void
-look_again(struct strays *s)
+check_later(struct strays *s)
 {
-	const struct timeval tv = clock_timeval(LOOK_EVERY);
+	const struct timeval tv = clock_timeval(CHECK_EVERY);
 
 	if (!LIST_EMPTY(&s->list))
 		(void)event_add(s->timer, &tv);
@@ -47,7 +47,7 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 		LIST_REMOVE(t, entry);
 		free(t);
 	}
-	look_again(s);
+	check_later(s);
 }
 
 int
@@ -93,7 +93,7 @@ strays_add(struct strays *s, const char *name, pid_t pid, usec_t now)
 	log_warning("delivery to %s: process %ld cannot be ended, its slot is "
 		    "given back: %u such processes",
 	    name, (long)pid, s->count);
-	look_again(s);
+	check_later(s);
 }
 
 bool

@@ -13,10 +13,8 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "deliver-local/child.h"
-#include "deliver-local/verdict.h"
 
-/* A child keeps its own time; one that is this late hangs. */
+/* A child keeps its own time; a child that is this late hangs. */
 #define HANG_MARGIN (30 * USEC_PER_SEC)
 /* From SIGKILL to the end, and from the end of the pipe to that of the process
  * that had it: a process that takes longer waits within the kernel, and may do
@@ -24,7 +22,7 @@
 #define KILL_GRACE  (5 * USEC_PER_SEC)
 #define EXIT_GRACE  (100 * USEC_PER_MSEC)
 /* Forks that fail: 1, 2, 4 … seconds apart, then the recipient waits in the
- * queue (P4, P12). */
+ * queue. */
 #define FORK_TRIES  6
 
 struct task {
@@ -206,7 +204,8 @@ skip_progress(struct task *t)
 	t->got -= n;
 }
 
-/* What does not fit is more than a verdict, and is read only to see its end. */
+/* Octets that do not fit are more than a verdict, and are read only to see
+ * their end. */
 static ssize_t
 read_more(struct task *t, int fd)
 {

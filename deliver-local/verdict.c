@@ -1,4 +1,4 @@
-#include "deliver-local/verdict.h"
+#include "deliver-local/child.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,9 +21,9 @@ verdict_set(struct verdict *v, enum agent_outcome outcome, const char *dsn,
 	va_end(ap);
 }
 
-/* What is not here is 4.3.0, a temporary failure of this system: disks are
- * mounted, permissions repaired, and until the mail's time is over nothing is
- * lost by waiting. */
+/* Errors that are not here are 4.3.0, a temporary failure of this system: disks
+ * are mounted, permissions repaired, and until the mail's time is over nothing
+ * is lost by waiting. */
 static const struct {
 	int error;
 	const char *dsn;

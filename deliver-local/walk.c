@@ -1,4 +1,4 @@
-#include "deliver-local/walk.h"
+#include "deliver-local/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 struct walk {
 	int dir;
 	int links;
-	char rest[PATH_MAX]; /* what is still to go */
+	char rest[PATH_MAX]; /* the parts that are still to go */
 };
 
 /* Root alone can have made it, or can put another one there. */

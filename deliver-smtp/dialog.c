@@ -6,7 +6,7 @@
 
 #include "deliver-smtp/steps.h"
 
-/* What becomes of recipients when the connection ends in a state. */
+/* The fate of recipients when the connection ends in a state. */
 enum fate {
 	FATE_NEXT,    /* unreported: another address may do better */
 	FATE_COMMAND, /* deferred; unreported when pipelined */

@@ -52,7 +52,7 @@ void verdict_soften(struct verdict *v);
 
 /* ---- the dialogue ---- */
 
-enum dialog_state { /* what the server is to say next */
+enum dialog_state { /* each waits for the reply that it names */
 	DIALOG_GREETING,
 	DIALOG_EHLO, /* EHLO or LHLO */
 	DIALOG_HELO,
@@ -81,7 +81,7 @@ struct dialog_task {
 	const char *helo, *sender;
 	const char *peer; /* "host[ip]" */
 	uint64_t size;    /* of the content */
-	bool eight_bit;   /* it has octets above 127 */
+	bool eight_bit;   /* the content has octets above 127 */
 	const struct agent_rcpt *rcpts;
 	uint32_t nrcpts;
 };
@@ -89,7 +89,7 @@ struct dialog_task {
 struct dialog_end {
 	/* a connection or handshake failure; `why` says it. */
 	bool site_failed;
-	/* It ended before a transaction: recipients are unreported, another
+	/* The end came before a transaction: recipients are unreported, another
 	 * address may do better. */
 	bool try_next;
 	/* Recipients are unreported: connect again, task.lockstep set. */
@@ -116,7 +116,7 @@ struct dialog {
 	struct verdict refusal; /* of MAIL */
 	bool pipelined;         /* this transaction is */
 	bool refused; /* MAIL was: what is said to RCPT is of no interest */
-	bool early;   /* what comes was said before its command was sent */
+	bool early;   /* the reply was sent before its command */
 	bool no_memory;
 };
 

@@ -22,8 +22,8 @@ struct watch { /* one socket of c-ares */
 	struct event *event;
 };
 
-/* What c-ares has read of the system's configuration. After a reload the old
- * one lives until its queries have ended. */
+/* A channel is what c-ares has read of the system's configuration. After a
+ * reload the old one lives until its queries have ended. */
 struct channel {
 	LIST_ENTRY(channel) entry;
 	struct resolver *resolver;

@@ -57,8 +57,9 @@ enum result {
 	RESULT_OURS, /* our own trouble: says nothing of the site */
 };
 
-/* What has no report is deferred; s->why says why. DONE gives back the place
- * at the destination, so it comes when nothing is connected any more. */
+/* Recipients without a report are deferred; s->why says why. DONE gives back
+ * the place at the destination, so it comes when nothing is connected any more.
+ */
 static void
 finish(struct session *s, enum result result)
 {

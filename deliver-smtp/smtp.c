@@ -51,7 +51,7 @@ on_session_ended(struct session_context *context)
 
 /* ---- the daemon ---- */
 
-/* Without it mail goes all the same. */
+/* Mail goes also without the filter. */
 static void
 smtp_lockdown(const struct daemon *d UNUSED)
 {

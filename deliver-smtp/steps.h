@@ -15,7 +15,7 @@
 
 struct command_mail {
 	const char *sender;
-	bool eight_bit, utf8; /* what the message needs */
+	bool eight_bit, utf8; /* needed by the message */
 	uint64_t size;
 };
 
@@ -27,9 +27,8 @@ int command_rcpt(struct buf *out, const char *address);
 /* DATA, QUIT, the dot alone. */
 int command_plain(struct buf *out, const char *line);
 
-/* ---- what a server cannot be asked, known from what it offers before a word
- * about the message is said; true when it is refused, with the reason in *v
- * ---- */
+/* ---- refusals of our own, known from the offer of the server before a word
+ * about the message is said: true, with the reason in *v ---- */
 
 bool screen_message(const char *sender, uint64_t size, const char *peer,
     const struct smtp_ehlo *offered, struct verdict *v);

@@ -45,7 +45,7 @@ is_stuck(const struct talk *t, int sock)
 	    (ioctl(sock, SIOCOUTQ, &unsent) == 0 && unsent > 0);
 }
 
-/* Who does not want us is told that we go, if the socket takes it. */
+/* A server that refuses us gets its QUIT, if the socket takes it. */
 static void
 send_last_words(const struct talk *t, int sock)
 {
@@ -56,10 +56,10 @@ send_last_words(const struct talk *t, int sock)
 		    sock, out->data, out->len, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Now, and not when libevent is done with its buffers: the place that this
- * delivery had is free when its owner says so, and the connection must be
- * gone by then. To a server that does not read, an orderly end would wait
- * behind what it has not read: reset. */
+/* Closed now, not when libevent is done with its buffers: the place of this
+ * delivery becomes free when its owner says so, and the connection must be gone
+ * by then. An orderly end would wait behind octets that the server does not
+ * read, so a connection that is stuck is reset. */
 static void
 hang_up(struct talk *t)
 {

@@ -200,8 +200,9 @@ step_data_refused(struct dialog *d, const struct smtp_reply *reply)
 	step_say_quit(d);
 }
 
-/* An answer before the end of the message. Nothing was accepted, and we are
- * not sure that it is an answer to the message: deferred, dropped. */
+/* A reply came before the end of the message. Nothing was accepted, and the
+ * reply may be to something else: the recipients are deferred, the connection
+ * is dropped. */
 void
 step_content_refused(struct dialog *d, const struct smtp_reply *reply)
 {

@@ -31,7 +31,7 @@ compare(const struct agent_delivery *a, const struct agent_delivery *b)
 
 TREE_GENERATE(delivery_tree, agent_delivery, node, compare)
 
-/* The link ends here; who runs deliveries hears of it from the loop. */
+/* The link ends here; the owner of deliveries hears of it from the loop. */
 static void
 lose_link(struct agent *a)
 {

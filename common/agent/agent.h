@@ -5,7 +5,7 @@
  * of the queue file; the agent answers per recipient (RESULT), then DONE. An
  * agent that dies, or says something it may not say (a delivery that it does
  * not have, a recipient twice or out of range), loses the delivery: what was
- * not reported is deferred (I18).
+ * not reported is deferred.
  *
  * The agent's end: agent_new() on the wire that the supervisor passes; each
  * delivery goes to deliver(), which owns it until agent_done(). What queue-send

@@ -79,8 +79,8 @@ rcpts_are_right(const struct msg_DELIVER *f)
 	return left.len == 0;
 }
 
-/* A queue file that can only be read: the agent is handed nothing else, and
- * will not write to what it was not meant to. */
+/* A queue file that is open for reading only: an agent takes nothing else, so
+ * that it never writes to a file by mistake. */
 static const char *
 judge_file(const struct msg_DELIVER *f, int fd)
 {

@@ -48,7 +48,7 @@ struct smtp_reply_parser {
 	bool whole; /* reply was given out, the next octet begins another */
 	size_t line_len;
 	char line[SMTP_REPLY_LINE_MAX];
-	const char *error; /* what was wrong, for -EPROTO */
+	const char *error; /* the fault, for -EPROTO */
 };
 
 void smtp_reply_init(struct smtp_reply_parser *p);

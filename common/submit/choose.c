@@ -15,7 +15,7 @@ add_clamped(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* What an open queue's own page adds. */
+/* Add what the page of an open queue says. */
 static void
 judge_page(struct queue_fact *fact, const struct choose_reader *reader,
     usec_t now_mono)
@@ -39,8 +39,8 @@ judge_page(struct queue_fact *fact, const struct choose_reader *reader,
 	    add_clamped(add_clamped(page.incoming, page.active), page.maildrop);
 }
 
-/* What the supervisor's page says of a queue; RANK_NEVER also for a state that
- * no version of ours writes. */
+/* The rank of a state in the supervisor's page; RANK_NEVER also for a state
+ * that no version of ours writes. */
 static enum queue_rank
 rank_of_state(uint32_t state)
 {

@@ -126,7 +126,7 @@ through_door_begin(
 	return r;
 }
 
-/* ---- what it answers ---- */
+/* ---- the answer ---- */
 
 static size_t
 read_text(int *fd, char *out, size_t size)

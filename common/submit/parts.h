@@ -30,14 +30,14 @@
 enum queue_rank {
 	RANK_OPEN,  /* open, and its page is fresh */
 	RANK_BLIND, /* open, nothing is known of its load */
-	RANK_DISK,  /* its directory is there, or it is quarantined */
+	RANK_DISK,  /* the directory is there, or the queue quarantined */
 	RANK_NEVER, /* draining or disabled */
 };
 
 struct queue_fact {
 	uint32_t queue;
 	enum queue_rank rank;
-	bool failed; /* it was tried, and did not take the message */
+	bool failed; /* did not take the message when it was tried */
 	uint32_t load_pct;
 	uint64_t backlog; /* files that wait: maildrop, incoming, active */
 	uint64_t incoming, active; /* of RANK_OPEN, else 0 */
@@ -56,8 +56,8 @@ struct choose_reader {
 	void *arg;
 };
 
-/* What shared memory says. Without a usable page of the supervisor there are
- * no rows. */
+/* Read what shared memory says. Without a usable page of the supervisor there
+ * are no rows. */
 void choose_judge(const struct choose_reader *reader, usec_t now_mono,
     struct queue_facts *ret_facts);
 /* Add queues that are known by their directories only; those whose own page

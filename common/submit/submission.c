@@ -94,7 +94,7 @@ drop_message(struct submission *m)
 	submit_release(&m->queue);
 }
 
-/* Whatever fails after the queue is open is undone by queue_failed(). */
+/* queue_failed() undoes all that is done after the queue is open. */
 static int
 begin_in(struct submission *m, const struct queue_fact *fact,
     const struct submit_origin *origin)
@@ -132,7 +132,7 @@ queue_failed(struct submission *m, uint32_t queue, int error)
 
 /* When shared memory names no queue that takes the message: the directories. */
 static bool
-look_at_disk(struct submission *m)
+add_disk(struct submission *m)
 {
 	int n = submit_judge_disk(m->submit);
 
@@ -152,7 +152,7 @@ begin_somewhere(
 	for (;;) {
 		int i = choose_queue(facts, m->submit->turn);
 
-		if (i < 0 && look_at_disk(m))
+		if (i < 0 && add_disk(m))
 			continue;
 		if (i < 0)
 			return facts->shut && error == -ENOENT ? -EAGAIN
@@ -179,7 +179,7 @@ submission_begin(struct submission *m, const struct submit_origin *origin)
 		snprintf(m->reason, sizeof(m->reason),
 		    "all queues are closing or disabled");
 	r = begin_somewhere(m, origin, -ENOENT);
-	/* What failed now may be well the next time. */
+	/* A queue that failed now may be well the next time. */
 	if (r < 0)
 		s->judged = false;
 	return r;

@@ -7,7 +7,7 @@
 
 #define OPEN_QUEUES_MAX 32 /* about ten descriptors each */
 
-/* ---- what is known ---- */
+/* ---- facts ---- */
 
 static int
 read_sched(void *arg, struct sched_page *ret_page)

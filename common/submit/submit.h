@@ -49,7 +49,7 @@ int submission_new(struct submit *submit, struct submission **ret_submission);
 /* A message that is not committed leaves nothing behind. NULL is nothing. */
 void submission_free(struct submission **submission);
 
-/* What stands in the Received field, and how much is to come. */
+/* The contents of the Received field, and the size that is to come. */
 struct submit_origin {
 	uint32_t uid;
 	const char *host;   /* of this system */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deliver-local/mailbox.h"
+#include "deliver-local/child.h"
 
 static void
 check_part(const char *s, bool may_be_empty)

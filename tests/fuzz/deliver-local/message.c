@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/address.h"
-#include "deliver-local/message.h"
+#include "deliver-local/child.h"
 
 /* ---- a plain look for loops: lines as strings, one after the other ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deliver-local/verdict.h"
+#include "deliver-local/child.h"
 
 static void
 check_verdict(const struct verdict *v)

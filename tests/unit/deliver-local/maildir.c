@@ -1,4 +1,4 @@
-#include "deliver-local/maildir.h"
+#include "deliver-local/child.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Maildirs that others left things in, or put links into. */
-#include "deliver-local/maildir.h"
+#include "deliver-local/child.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

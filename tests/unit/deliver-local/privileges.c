@@ -1,5 +1,5 @@
 /* The capabilities that are left. */
-#include "deliver-local/privileges.h"
+#include "deliver-local/local.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_LOCAL_SCRATCH_H
 #define TESTS_LOCAL_SCRATCH_H
 
-#include "deliver-local/message.h"
+#include "deliver-local/child.h"
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
 /* Deliveries that do not get on, and processes that do not end. */
-#include "deliver-local/stray.h"
+#include "deliver-local/local.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,8 +13,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "deliver-local/local.h"
-#include "deliver-local/verdict.h"
 #include "scratch.h"
 
 #define TEXT(s) (s), sizeof(s) - 1

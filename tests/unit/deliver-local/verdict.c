@@ -1,5 +1,5 @@
 #include "base/text.h"
-#include "deliver-local/verdict.h"
+#include "deliver-local/child.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
