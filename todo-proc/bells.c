@@ -1,4 +1,4 @@
-#include "todo-proc/bells.h"
+#include "todo-proc/todo.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -35,13 +35,13 @@ bells_rung(struct todo *t, const struct bell *bell)
 		return;
 	}
 	mtime = todo_mtime(&st);
-	if (handed_has(&t->handed, bell->inode, mtime, t->now) ||
-	    backlog_ring(&t->backlog, bell->inode, mtime) != 1)
+	if (offered_has(&t->offered, bell->inode, mtime, t->now) ||
+	    inbox_ring(&t->inbox, bell->inode, mtime) != 1)
 		t->counts.rings_stale++;
 }
 
 static void
-look_if_full(struct todo *t, mqd_t mq)
+check_if_full(struct todo *t, mqd_t mq)
 {
 	struct mq_attr attr;
 
@@ -70,7 +70,7 @@ bells_take(struct todo *t)
 	if (t->bell == NULL)
 		return;
 	mq = (mqd_t)event_get_fd(t->bell);
-	look_if_full(t, mq);
+	check_if_full(t, mq);
 	for (i = 0; r != 0 && i < BELLS_PER_TURN; i++) {
 		r = bell_take(mq, &bell);
 		if (r == 1) {
@@ -109,7 +109,7 @@ bells_linked(void *todo, int fd)
 	}
 	bells_done(t);
 	t->bell = event;
-	/* Who rang while there was none was not heard. */
+	/* Rings before this queue came were not heard. */
 	t->incoming.wanted = true;
 	return 0;
 }

@@ -1,4 +1,4 @@
-#include "todo-proc/census.h"
+#include "todo-proc/pure.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>

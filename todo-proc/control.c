@@ -1,66 +1,31 @@
-#include "todo-proc/control.h"
+#include "todo-proc/todo.h"
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "log/log.h"
-#include "todo-proc/bells.h"
-#include "todo-proc/hand.h"
-#include "todo-proc/scan.h"
-#include "todo-proc/waiting.h"
-#include "todo-proc/watch.h"
 
 /* ---- the loop ---- */
 
-/* A bounded part of each, which says when it wants to go on. */
+/* Each does a bounded part, and returns the time to go on. */
 static usec_t (*const works[])(struct todo *t) = {
 	scan_incoming_work,
-	hand_work,
+	offer_work,
 	scan_maildrop_work,
 	waiting_work,
-	hand_counts_work,
+	offer_counts_work,
 };
 
 static TURN_WORKS(turn, todo, todo_tick, works)
 
-    void todo_tick(struct todo *t)
-{
-	t->now = clock_mono();
-	t->now_wall = clock_wall();
-}
+    /* ---- start ---- */
 
-void
-todo_kick(struct todo *t)
-{
-	turn_kick(&t->turn);
-}
-
-bool
-todo_say(struct todo *t, int error)
-{
-	const size_t cause = (size_t)-error;
-
-	return log_due(t->now, 60 * USEC_PER_SEC,
-	    &t->said[cause < TODO_CAUSES ? cause : 0]);
-}
-
-usec_t
-todo_mtime(const struct stat *st)
-{
-	return (usec_t)st->st_mtim.tv_sec * USEC_PER_SEC +
-	    st->st_mtim.tv_nsec / 1000;
-}
-
-/* ---- start ---- */
-
-int
-todo_init(struct todo *t)
+    int todo_init(struct todo *t)
 {
 	int r;
 
 	todo_tick(t);
 	t->began_wall = t->now_wall;
-	backlog_init(&t->backlog);
+	inbox_init(&t->inbox);
 	scan_init(t);
 	r = daemon_routes(t->conf, &t->routes);
 	if (r < 0)
@@ -80,10 +45,10 @@ todo_done(struct todo *t)
 {
 	watch_done(t);
 	bells_done(t);
-	hand_done(t);
+	offer_done(t);
 	scan_done(t);
 	waiting_done(t);
-	backlog_done(&t->backlog);
+	inbox_done(&t->inbox);
 	turn_done(&t->turn);
 	route_free(&t->routes);
 }
@@ -124,7 +89,7 @@ done(struct daemon *d)
 
 static const struct daemon_link links[] = {
 	{ "bell", bells_linked },
-	{ "queue-send", hand_linked },
+	{ "queue-send", offer_linked },
 };
 
 static void
@@ -158,7 +123,7 @@ flush(struct daemon *d)
 	todo_kick(t);
 }
 
-/* Everything lies on disk: there is nothing to wait for. */
+/* All state is on disk: there is nothing to wait for. */
 static void
 stop(struct daemon *d, usec_t limit UNUSED)
 {

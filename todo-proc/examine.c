@@ -1,4 +1,4 @@
-#include "todo-proc/examine.h"
+#include "todo-proc/todo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 #include "base/io.h"
 #include "log/log.h"
-#include "todo-proc/census.h"
+#include "todo-proc/pure.h"
 
 void
 examined_done(struct examined *e)
@@ -63,7 +63,7 @@ count_one(struct todo *t, struct census *census, const struct queue_rcpt *rcpt)
 	const char *why;
 	int transport;
 
-	/* Without a route or a next hop queue-send deals with it alone. */
+	/* queue-send alone judges a recipient without a route or next hop. */
 	if (route_lookup(t->routes, rcpt->address, &route) < 0 ||
 	    route_nexthop(&route, rcpt->address, nexthop, &why) < 0)
 		return;
@@ -111,7 +111,7 @@ take_census(struct todo *t, int fd, struct examined *e)
 }
 
 static int
-look(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
+inspect(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
     struct examined *e)
 {
 	struct stat st;
@@ -121,7 +121,7 @@ look(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
 		return -errno;
 	e->mtime_wall = todo_mtime(&st);
 	if (dir == SPOOL_INCOMING) {
-		if (handed_has(&t->handed, inode, e->mtime_wall, t->now))
+		if (offered_has(&t->offered, inode, e->mtime_wall, t->now))
 			return -EALREADY;
 		r = spool_file_settled(fd);
 		if (r < 0)
@@ -137,7 +137,7 @@ look(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
 	return r;
 }
 
-/* One that a power cut left with two names gets one first, maybe not this. */
+/* A file that a power cut left with two names loses one first, maybe this. */
 static int
 open_file(const struct todo *t, enum spool_dir dir, uint64_t inode)
 {
@@ -159,7 +159,7 @@ examine(
 	struct examined e = { 0 };
 	char path[SPOOL_PATH_MAX];
 	int fd = open_file(t, dir, inode);
-	int r = fd < 0 ? fd : look(t, dir, inode, fd, &e);
+	int r = fd < 0 ? fd : inspect(t, dir, inode, fd, &e);
 
 	io_close(&fd);
 	if (r == 0) {
@@ -171,8 +171,8 @@ examine(
 		return examine_corrupt(t, dir, inode, queue_file_reason());
 	if (r != -EAGAIN && r != -EALREADY && r != -ENOENT && todo_say(t, r)) {
 		spool_path(&t->sp, dir, inode, path, sizeof(path));
-		log_error("%s/%s: %s: it is looked at again later", t->sp.path,
-		    path, strerror(-r));
+		log_error("%s/%s: %s: tried again later", t->sp.path, path,
+		    strerror(-r));
 	}
 	return r;
 }

@@ -1,4 +1,4 @@
-#include "todo-proc/foreign.h"
+#include "todo-proc/pure.h"
 
 static uint64_t
 hash_of(uint32_t where, const char *name)

@@ -1,4 +1,4 @@
-#include "todo-proc/control.h"
+#include "todo-proc/todo.h"
 
 int
 main(int argc, char **argv)

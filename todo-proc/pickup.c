@@ -1,4 +1,4 @@
-#include "todo-proc/pickup.h"
+#include "todo-proc/todo.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,8 +6,6 @@
 
 #include "base/io.h"
 #include "log/log.h"
-#include "todo-proc/examine.h"
-#include "todo-proc/waiting.h"
 
 struct drop {
 	const char *name;
@@ -16,7 +14,7 @@ struct drop {
 	struct queue_file file;
 };
 
-/* The rest, checksums too, is judged in incoming/ as that of any message. */
+/* Checksums and recipients are examined in incoming/, as of any message. */
 static int
 check(const struct todo *t, struct drop *drop)
 {
@@ -33,8 +31,8 @@ check(const struct todo *t, struct drop *drop)
 	return 0;
 }
 
-/* No message of ours can have the inode of another one that is there: what has
- * its name in incoming/ is foreign, and makes room. */
+/* Two files cannot have the same inode, so a file that has the name already is
+ * not named by its inode: it is foreign, and goes to corrupt/. */
 static int
 move(struct todo *t, const struct drop *drop)
 {
@@ -64,7 +62,7 @@ picked_up(struct todo *t, const struct drop *drop)
 	queue_id_format(&id, text);
 	log_info("%s: picked up: uid=%u", text, (unsigned)drop->st.st_uid);
 	waiting_picked_up(t, drop->st.st_uid, drop->file.size);
-	(void)backlog_add(&t->backlog, id.inode, todo_mtime(&drop->st));
+	(void)inbox_add(&t->inbox, id.inode, todo_mtime(&drop->st));
 }
 
 static int
@@ -88,7 +86,7 @@ pickup_drop(struct todo *t, const char *name)
 	int r;
 
 	drop.fd = spool_drop_open(&t->sp, name);
-	/* A power cut during the last pick-up: it may be in incoming/, too. */
+	/* After a power cut the drop may have a name in incoming/, too. */
 	if (drop.fd == -EPERM &&
 	    spool_keep_one_name(&t->sp, SPOOL_MAILDROP, name) == 0)
 		drop.fd = spool_drop_open(&t->sp, name);

@@ -1,10 +1,9 @@
-#include "todo-proc/scan.h"
+#include "todo-proc/todo.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "log/log.h"
-#include "todo-proc/pickup.h"
 
 #define NAMES_PER_TURN 500
 #define SCAN_GAP       (100 * USEC_PER_MSEC)
@@ -34,7 +33,7 @@ begin(struct todo *t, struct todo_scan *s, enum spool_dir dir)
 {
 	spool_scan_begin(&s->walk, &t->sp, dir);
 	if (dir == SPOOL_INCOMING)
-		backlog_scan_begins(&t->backlog);
+		inbox_scan_begins(&t->inbox);
 	else
 		t->drop_later = false;
 	s->running = true;
@@ -57,7 +56,7 @@ end(struct todo *t, struct todo_scan *s)
 	s->due_at = t->now + (gap > interval ? gap : interval);
 }
 
-/* Begin, or say when it is time: 0 when it runs. */
+/* 0: the scan runs; else the time at which it is to begin. */
 static usec_t
 begin_when_due(struct todo *t, struct todo_scan *s, enum spool_dir dir)
 {
@@ -81,7 +80,7 @@ is_ours(const struct todo_scan *s, const struct spool_item *item)
 	return item->inode != 0;
 }
 
-/* The next name that is ours: 1, 0 at the end, -EAGAIN for another one. */
+/* 1: the next name of a queue file; 0: the end; -EAGAIN: a foreign name. */
 static int
 next(struct todo *t, struct todo_scan *s, bool with_stat,
     struct spool_item *ret_item)
@@ -114,20 +113,20 @@ static void
 incoming_ended(struct todo *t)
 {
 	struct todo_scan *s = &t->incoming;
-	uint64_t kept = t->backlog.nready + t->backlog.nfresh;
+	uint64_t kept = t->inbox.nready + t->inbox.nfresh;
 
 	end(t, s);
-	t->left_out = t->backlog.more && s->seen > kept ? s->seen - kept : 0;
+	t->left_out = t->inbox.more && s->seen > kept ? s->seen - kept : 0;
 }
 
-/* A file that was written since this process runs: its ring was lost, or comes
- * yet. It is as new as one that rang. */
+/* The ring of a file that was written since this process runs was lost, or is
+ * still to come: the file is fresh all the same. */
 static int
 add_found(struct todo *t, const struct spool_item *item)
 {
 	if (item->mtime_wall >= t->began_wall)
-		return backlog_ring(&t->backlog, item->inode, item->mtime_wall);
-	return backlog_add(&t->backlog, item->inode, item->mtime_wall);
+		return inbox_ring(&t->inbox, item->inode, item->mtime_wall);
+	return inbox_add(&t->inbox, item->inode, item->mtime_wall);
 }
 
 usec_t
@@ -138,7 +137,7 @@ scan_incoming_work(struct todo *t)
 	usec_t at;
 	int n, r;
 
-	if (backlog_is_low(&t->backlog))
+	if (inbox_is_low(&t->inbox))
 		s->wanted = true;
 	at = begin_when_due(t, s, SPOOL_INCOMING);
 	if (at != 0)
@@ -150,7 +149,8 @@ scan_incoming_work(struct todo *t)
 			return s->due_at;
 		}
 		if (r < 0 ||
-		    handed_has(&t->handed, item.inode, item.mtime_wall, t->now))
+		    offered_has(
+			&t->offered, item.inode, item.mtime_wall, t->now))
 			continue;
 		s->seen++;
 		if (add_found(t, &item) == 1)
@@ -189,7 +189,7 @@ scan_maildrop_work(struct todo *t)
 		r = next(t, s, false, &item);
 		if (r == 0) {
 			maildrop_ended(t);
-			/* What was picked up is to be handed over. */
+			/* Drops that were picked up are to be offered. */
 			return drops > 0 ? t->now : s->due_at;
 		}
 		if (r < 0)

@@ -1,16 +1,17 @@
-/* todo-proc/todo.h - the state of one todo-proc, and who does what with it.
+/* todo-proc/todo.h - the state of one todo-proc, and the source of each part:
  *
  *	control   start, reload, stop: the daemon's calls; the one timer
- *	bells     doorbells in
- *	scan      incoming/ as a net, maildrop/
+ *	offer     the link with queue-send
+ *	scan      the directories are read
  *	watch     inotify on maildrop/
+ *	bells     doorbells
  *	pickup    a drop is moved into incoming/
- *	waiting   what of each user waits, for the shares at the door
- *	examine   one file: checked, counted, or moved to corrupt/
- *	hand      the link with queue-send: CREDIT, PREPARE and SCAN in,
- *	          MESSAGE, GONE and COUNTS out
+ *	examine   one file is checked, counted, or moved to corrupt/
+ *	waiting   the mail of each user, for the shares at the door
+ *	todo      clocks, and the beginning of a turn
  *
- * Pure and apart: backlog, handed, census, foreign.
+ * A part calls only parts below it. pure.h has the parts without I/O.
+ * Soft: -errno. Parts log what an operator must know.
  */
 #ifndef TODO_PROC_TODO_H
 #define TODO_PROC_TODO_H
@@ -22,16 +23,14 @@
 #include "route/route.h"
 #include "spool/spool.h"
 #include "spool/waiting.h"
-#include "todo-proc/backlog.h"
-#include "todo-proc/foreign.h"
-#include "todo-proc/handed.h"
+#include "todo-proc/pure.h"
 
 struct event;
 
 struct todo_counts {
 	uint64_t rings, rings_bad, rings_stale, found_by_scan, lost_rings;
 	uint64_t maildrop;  /* drops that wait */
-	uint64_t incoming;  /* files that were not handed over */
+	uint64_t incoming;  /* files that were not offered */
 	uint64_t corrupt;   /* moved there */
 	uint64_t scan_only; /* there is no message queue */
 };
@@ -45,7 +44,7 @@ struct todo_scan {
 	uint64_t seen;     /* files that wait */
 };
 
-/* Deferred messages to be prepared, in the order that they were asked for. */
+/* Deferred messages to be prepared, in the order of the requests. */
 struct prepares {
 	uint64_t inode[MSG_PREP_WINDOW];
 	uint32_t first, count;
@@ -59,14 +58,14 @@ struct waiting_table {
 
 struct waiting {
 	struct spool_scan walk;
-	uint32_t dir; /* of those that are walked */
+	uint32_t dir; /* the one that is walked */
 	bool running, wanted;
 	bool seen;    /* the last walk found something of a user */
-	bool publish; /* it differs from what was told */
+	bool publish; /* the counts differ from the file */
 	usec_t began_at, not_before, quiet_at, published_at;
-	struct waiting_table counted; /* what is told */
+	struct waiting_table counted; /* for the file */
 	struct waiting_table fresh;   /* by the walk that is under way */
-	struct waiting_table since;   /* came since it began */
+	struct waiting_table since;   /* came since that walk began */
 };
 
 /* Causes whose messages have a rate limit of their own. */
@@ -78,13 +77,13 @@ struct todo {
 	struct event_base *base;
 	struct turn turn;
 	usec_t now, now_wall;
-	usec_t began_wall; /* what was written before is backlog */
+	usec_t began_wall; /* of this process; a file written later is new */
 	struct spool sp;
 	int lock;
 	struct route_table *routes;
 
-	struct backlog backlog;
-	struct handed handed;
+	struct inbox inbox;
+	struct offered offered;
 	struct prepares prepares;
 	struct todo_scan incoming, maildrop;
 	struct waiting waiting;
@@ -100,18 +99,157 @@ struct todo {
 	struct todo_counts counts, told;
 	usec_t told_at;
 	bool drop_later;
-	usec_t drop_wait; /* a drop was not settled: look again after this */
-	usec_t said_io;   /* log_due() */
-	usec_t said[TODO_CAUSES]; /* the same for each errno */
+	usec_t
+	    drop_wait;  /* until drops that were not settled are tried again */
+	usec_t said_io; /* log_due() */
+	usec_t said[TODO_CAUSES]; /* log_due() of each errno */
 };
+
+/* ---- todo ---- */
 
 /* Read the clocks; at the head of every callback. */
 void todo_tick(struct todo *t);
-/* There is something to do: run a turn soon. */
+/* Run a turn soon. */
 void todo_kick(struct todo *t);
-/* May this error be logged now? Once a minute each, so that one that goes on
- * does not hide another. */
+/* May this error be logged now? Each error once a minute, so that one that goes
+ * on does not hide another. */
 bool todo_say(struct todo *t, int error);
 usec_t todo_mtime(const struct stat *st);
+
+/* ---- waiting ----
+ *
+ * The mail of each user that waits in this queue, for the shares at the door
+ * (spool/waiting.h): counted by walks over incoming/, active/, deferred/ and
+ * hold/, by the owners of the files; a drop that is picked up is added at once.
+ * So mail that comes is known within WAITING_TELL, mail that goes by the next
+ * walk. A walk does not begin before WAITING_SHARE times the duration of the
+ * last one has passed, nor before a file of a user was seen: where no user
+ * comes through the door, this costs one walk at the start. */
+
+#define WAITING_EVERY USEC_PER_SEC
+#define WAITING_SHARE 50
+#define WAITING_TELL  (USEC_PER_SEC / 10)
+
+void waiting_init(struct todo *t);
+/* Writes the counts a last time: they hold while the system is stopped. */
+void waiting_done(struct todo *t);
+/* A drop of this user came to incoming/. */
+void waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes);
+/* queue-send works: files that were counted may have gone. */
+void waiting_changed(struct todo *t);
+usec_t waiting_work(struct todo *t);
+
+/* ---- examine ----
+ *
+ * One queue file before it is offered: its kind and owner, whether its writer
+ * is done, format, lengths, checksums; its recipients are routed and counted.
+ *
+ * Damaged files are moved to corrupt/ with the reason logged, and counted. A
+ * file that cannot be read at the moment (EIO, no descriptors) stays in its
+ * place. */
+
+struct examined {
+	struct queue_file file;
+	usec_t mtime_wall;
+	uint32_t pending; /* recipients without a mark */
+	struct buf sender, census, destinations;
+};
+
+/* 0: *ret is filled, examined_done() frees it. Else nothing is to be freed:
+ * -EAGAIN     its writer is not done, examine it again soon
+ * -EALREADY   it was offered just now
+ * -ENOENT     it is not there
+ * -EBADMSG    damaged, and moved to corrupt/
+ * -errno      it cannot be read now; it stays in its place */
+int examine(
+    struct todo *t, enum spool_dir dir, uint64_t inode, struct examined *ret);
+void examined_done(struct examined *e);
+/* Move what is named by this inode to corrupt/. -EBADMSG, or -errno when it
+ * could not be moved. */
+int examine_corrupt(
+    struct todo *t, enum spool_dir dir, uint64_t inode, const char *why);
+/* The same by name; split is the subdirectory of a split directory. */
+int examine_corrupt_name(struct todo *t, enum spool_dir dir, uint32_t split,
+    const char *name, const char *why);
+
+/* ---- pickup ----
+ *
+ * A drop of a local user goes from maildrop/ to incoming/ (docs/SPOOL.md): one
+ * rename, under the inode that it has, so that its id is the one that the user
+ * was told. Only queue-drop can make a file there. The file is checked before
+ * the move, and examined in incoming/ as any other. No record is kept: before
+ * the rename the drop is in maildrop/, after it in incoming/. A drop that
+ * cannot be moved stops no other. */
+
+/* One drop. 0: it is in incoming/; -EAGAIN: its writer is not done; -EBADMSG:
+ * moved to corrupt/; -ENOENT; other -errno: it waits. */
+int pickup_drop(struct todo *t, const char *name);
+
+/* ---- bells ----
+ *
+ * Doorbells are hints, never trusted. A bell names an inode, and only asks
+ * whether such a file lies in incoming/. Bad bells (wrong length, a number out
+ * of range) and stale ones (no such file, or known already) are counted and
+ * dropped. A message queue that is full may have lost rings: that asks for a
+ * scan. */
+
+/* Takes the message queue that the supervisor passes. -errno. */
+int bells_linked(void *todo, int fd);
+void bells_done(struct todo *t);
+/* Take the rings, so that the message queue does not fill up. */
+void bells_take(struct todo *t);
+/* Are the fields in the range of an honest sender's? */
+bool bell_is_right(const struct bell *bell);
+/* One bell that was taken. */
+void bells_rung(struct todo *t, const struct bell *bell);
+
+/* ---- watch ----
+ *
+ * inotify on maildrop/: a drop is picked up at once, not at the next scan.
+ * Without it (no instances left) the scan finds all drops. */
+
+void watch_init(struct todo *t);
+void watch_done(struct todo *t);
+
+/* ---- scan ----
+ *
+ * The directories are read: incoming/ as a net under the doorbells, maildrop/
+ * for drops. At start, when queue-send asks, when rings may have been lost,
+ * when the inbox runs low and had left files out, and every scan_interval; some
+ * hundred names a turn. A scan does not begin before ten times its own duration
+ * has passed, so it takes at most a tenth of the time. */
+
+void scan_init(struct todo *t);
+void scan_done(struct todo *t);
+usec_t scan_incoming_work(struct todo *t);
+usec_t scan_maildrop_work(struct todo *t);
+/* A scan that began a moment ago may find a file older than those known: offer
+ * no ready file yet. False at the latest SCAN_HOLD after its begin. */
+#define SCAN_HOLD (USEC_PER_SEC / 2)
+bool scan_holds(const struct todo *t);
+
+/* ---- offer ----
+ *
+ * The link with queue-send (docs/QUEUE.md): messages of incoming/ are offered
+ * against CREDIT, in order of arrival, those of deferred/ when PREPARE asks for
+ * them; one and one in turn. The end of the link ends the process: the
+ * supervisor starts it again with queue-send. */
+
+/* -errno: the descriptor is still the caller's. */
+int offer_linked(void *todo, int fd);
+void offer_done(struct todo *t);
+/* A frame of queue-send; -EBADMSG for a frame out of place. */
+int offer_frame(struct todo *t, const struct msg *msg);
+usec_t offer_work(struct todo *t);
+/* COUNTS, at most once a second when they have changed. */
+usec_t offer_counts_work(struct todo *t);
+
+/* ---- control ---- */
+
+extern const struct daemon_ops control_ops;
+
+/* The state on a spool that is open (sp, conf, base are set). -errno. */
+int todo_init(struct todo *t);
+void todo_done(struct todo *t);
 
 #endif

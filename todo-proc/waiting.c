@@ -1,4 +1,4 @@
-#include "todo-proc/waiting.h"
+#include "todo-proc/todo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@ static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
 
 /* ---- counts ---- */
 
-/* The row of a user, made if there is room: 0 is free, so uids are kept one
- * higher. What finds no room is not counted, and not held against anybody. */
+/* The row of a user, made if there is room. A row holds uid + 1, since 0 is
+ * free. A user for whom there is no room is not counted. */
 static struct waiting_user *
 row_of(struct waiting_table *table, uid_t uid)
 {
@@ -48,7 +48,7 @@ count(struct waiting_table *table, uid_t uid, uint64_t bytes)
 	row->bytes += bytes;
 }
 
-/* Not of a user who came through the door. */
+/* Mail that did not come through the door is counted for no user. */
 static bool
 is_ours(const struct todo *t, uid_t uid)
 {
@@ -80,8 +80,8 @@ begin(struct todo *t)
 	x->wanted = false;
 }
 
-/* What was picked up meanwhile may have been seen, too: counted twice for the
- * time until the next walk rather than not at all. */
+/* The walk may have seen files that were picked up since it began: they count
+ * twice until the next walk, rather than not at all. */
 static void
 end(struct todo *t)
 {
@@ -113,7 +113,7 @@ end(struct todo *t)
 }
 
 static void
-look(struct todo *t, const struct spool_item *item)
+count_file(struct todo *t, const struct spool_item *item)
 {
 	struct waiting *x = &t->waiting;
 	char leaf[SPOOL_PATH_MAX];
@@ -136,7 +136,7 @@ walk(struct todo *t)
 	for (n = 0; n < NAMES_PER_TURN; n++) {
 		r = spool_scan_next(&x->walk, false, &item);
 		if (r > 0 && item.inode != 0)
-			look(t, &item);
+			count_file(t, &item);
 		if (r != 0)
 			continue;
 		spool_scan_done(&x->walk);

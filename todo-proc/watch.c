@@ -1,4 +1,4 @@
-#include "todo-proc/watch.h"
+#include "todo-proc/todo.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "log/log.h"
 
-/* What happened does not matter, only that something did. A drop is ready when
+/* Any event asks for a scan; its content does not matter. A drop is ready when
  * its writer closes it. */
 static void
 on_event(evutil_socket_t fd, short what UNUSED, void *arg)

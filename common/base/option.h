@@ -51,4 +51,5 @@ int option_help(const struct option_table *table, struct buf *out);
 /* Append "WHAT `TYPED'WHY" to error; -EINVAL. */
 int option_wrong(
     struct buf *error, const char *what, const char *typed, const char *why);
+
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/address.h"
 #include "sched/sched.h"
-#include "todo-proc/census.h"
+#include "todo-proc/pure.h"
 
 #define RCPTS_MAX 300
 

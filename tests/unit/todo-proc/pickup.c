@@ -2,7 +2,7 @@
 #include "tests/unit/todo-proc/world.h"
 
 #include "base/clock.h"
-#include "todo-proc/pickup.h"
+#include "todo-proc/todo.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* The pick-up, killed before and after each of its calls. */
 #include "tests/unit/todo-proc/world.h"
 
-#include "todo-proc/pickup.h"
+#include "todo-proc/todo.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,9 +1,6 @@
 /* Backlog, ring, foreign names, census: without a disk. */
-#include "todo-proc/backlog.h"
-#include "todo-proc/bells.h"
-#include "todo-proc/census.h"
-#include "todo-proc/foreign.h"
-#include "todo-proc/handed.h"
+#include "todo-proc/pure.h"
+#include "todo-proc/todo.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -12,181 +9,181 @@
 
 #define S USEC_PER_SEC
 
-/* ---- backlog ---- */
+/* ---- inbox ---- */
 
-Test(backlog, the_oldest_first_and_each_once)
+Test(inbox, the_oldest_first_and_each_once)
 {
-	struct backlog b;
-	struct candidate c;
+	struct inbox b;
+	struct inbox_file c;
 
-	backlog_init(&b);
-	cr_assert_eq(backlog_add(&b, 7, 300), 1);
-	cr_assert_eq(backlog_add(&b, 8, 100), 1);
-	cr_assert_eq(backlog_add(&b, 9, 200), 1);
-	cr_assert_eq(backlog_add(&b, 8, 100), 0, "a bell and the scan");
-	cr_assert(backlog_take(&b, false, &c));
+	inbox_init(&b);
+	cr_assert_eq(inbox_add(&b, 7, 300), 1);
+	cr_assert_eq(inbox_add(&b, 8, 100), 1);
+	cr_assert_eq(inbox_add(&b, 9, 200), 1);
+	cr_assert_eq(inbox_add(&b, 8, 100), 0, "a bell and the scan");
+	cr_assert(inbox_take(&b, false, &c));
 	cr_assert_eq(c.inode, 8);
-	cr_assert(backlog_take(&b, false, &c));
+	cr_assert(inbox_take(&b, false, &c));
 	cr_assert_eq(c.inode, 9);
-	cr_assert_eq(backlog_add(&b, 7, 400), 1, "another file (D22)");
-	cr_assert(backlog_take(&b, false, &c));
+	cr_assert_eq(inbox_add(&b, 7, 400), 1, "another file (D22)");
+	cr_assert(inbox_take(&b, false, &c));
 	cr_assert_eq(c.at, 300);
-	cr_assert(backlog_take(&b, false, &c));
-	cr_assert_not(backlog_take(&b, false, &c));
-	backlog_done(&b);
+	cr_assert(inbox_take(&b, false, &c));
+	cr_assert_not(inbox_take(&b, false, &c));
+	inbox_done(&b);
 }
 
 /* A million files: the oldest are kept, in order, and a new bell does not
  * come before older ones that were left out. */
-Test(backlog, D23_bounded_and_in_order)
+Test(inbox, D23_bounded_and_in_order)
 {
-	struct backlog b;
-	struct candidate c;
-	uint64_t i, n = BACKLOG_MAX * 4;
+	struct inbox b;
+	struct inbox_file c;
+	uint64_t i, n = INBOX_MAX * 4;
 	usec_t last = -1;
 
-	backlog_init(&b);
+	inbox_init(&b);
 	for (i = 1; i <= n; i++) {
-		backlog_add(&b, i, (usec_t)((i * 7919) % n));
-		cr_assert_leq(b.nready, BACKLOG_MAX);
+		inbox_add(&b, i, (usec_t)((i * 7919) % n));
+		cr_assert_leq(b.nready, INBOX_MAX);
 	}
 	cr_assert(b.more);
-	cr_assert_eq(backlog_add(&b, n + 1, (usec_t)n), 0, "too new");
-	for (i = 0; backlog_take(&b, false, &c); i++) {
+	cr_assert_eq(inbox_add(&b, n + 1, (usec_t)n), 0, "too new");
+	for (i = 0; inbox_take(&b, false, &c); i++) {
 		cr_assert_eq(c.at, last + 1);
 		last = c.at;
-		if (!backlog_is_low(&b))
-			cr_assert_geq(b.nready, BACKLOG_LOW);
+		if (!inbox_is_low(&b))
+			cr_assert_geq(b.nready, INBOX_LOW);
 	}
-	cr_assert_eq(i, BACKLOG_MAX);
-	cr_assert(backlog_is_low(&b));
-	cr_assert_eq(backlog_add(&b, n + 1, (usec_t)n), 0, "still too new");
-	backlog_scan_begins(&b);
-	cr_assert_eq(backlog_add(&b, n + 1, (usec_t)n), 1);
-	backlog_done(&b);
+	cr_assert_eq(i, INBOX_MAX);
+	cr_assert(inbox_is_low(&b));
+	cr_assert_eq(inbox_add(&b, n + 1, (usec_t)n), 0, "still too new");
+	inbox_scan_begins(&b);
+	cr_assert_eq(inbox_add(&b, n + 1, (usec_t)n), 1);
+	inbox_done(&b);
 }
 
-Test(backlog, what_was_too_early_comes_again)
+Test(inbox, what_was_too_early_comes_again)
 {
-	struct backlog b;
-	struct candidate c = { .inode = 5, .at = 77 };
+	struct inbox b;
+	struct inbox_file c = { .inode = 5, .at = 77 };
 	usec_t now = 1000 * S;
 	int i;
 
-	backlog_init(&b);
-	backlog_later(&b, &c, now, 0);
-	backlog_later(&b, &c, now, 0);
+	inbox_init(&b);
+	inbox_later(&b, &c, now, 0);
+	inbox_later(&b, &c, now, 0);
 	cr_assert_eq(b.nlater, 1);
-	cr_assert_eq(backlog_wake(&b, now), now + BACKLOG_WAIT_MIN);
-	cr_assert_not(backlog_take(&b, false, &c));
-	now += BACKLOG_WAIT_MIN;
-	cr_assert_eq(backlog_wake(&b, now), USEC_NEVER);
-	cr_assert(backlog_take(&b, false, &c));
+	cr_assert_eq(inbox_wake(&b, now), now + INBOX_WAIT_MIN);
+	cr_assert_not(inbox_take(&b, false, &c));
+	now += INBOX_WAIT_MIN;
+	cr_assert_eq(inbox_wake(&b, now), USEC_NEVER);
+	cr_assert(inbox_take(&b, false, &c));
 	for (i = 0; i < 300; i++) {
 		usec_t at;
 
-		backlog_later(&b, &c, now, 0);
-		at = backlog_wake(&b, now);
-		cr_assert_leq(at - now, BACKLOG_WAIT_MAX);
+		inbox_later(&b, &c, now, 0);
+		at = inbox_wake(&b, now);
+		cr_assert_leq(at - now, INBOX_WAIT_MAX);
 		now = at;
-		backlog_wake(&b, now);
-		cr_assert(backlog_take(&b, false, &c));
+		inbox_wake(&b, now);
+		cr_assert(inbox_take(&b, false, &c));
 		cr_assert_eq(c.inode, 5);
 	}
-	backlog_later(&b, &c, now, 60 * S);
-	cr_assert_eq(backlog_wake(&b, now), now + 60 * S);
+	inbox_later(&b, &c, now, 60 * S);
+	cr_assert_eq(inbox_wake(&b, now), now + 60 * S);
 	for (i = 0; i < 3000; i++)
-		backlog_later(&b,
-		    &(struct candidate){ .inode = 10u + (unsigned)i }, now, 0);
-	cr_assert_eq(b.nlater, BACKLOG_LATER_MAX);
-	backlog_done(&b);
+		inbox_later(&b,
+		    &(struct inbox_file){ .inode = 10u + (unsigned)i }, now, 0);
+	cr_assert_eq(b.nlater, INBOX_LATER_MAX);
+	inbox_done(&b);
 }
 
-/* mutation: backlog_take() takes from fresh only when nothing is ready. */
-Test(backlog, N19_what_rang_and_what_was_found_take_turns)
+/* mutation: inbox_take() takes from fresh only when nothing is ready. */
+Test(inbox, N19_what_rang_and_what_was_found_take_turns)
 {
-	struct backlog b;
-	struct candidate c;
+	struct inbox b;
+	struct inbox_file c;
 	uint64_t i;
 
-	backlog_init(&b);
+	inbox_init(&b);
 	for (i = 1; i <= 100; i++)
-		backlog_add(&b, i, (usec_t)i);
+		inbox_add(&b, i, (usec_t)i);
 	for (i = 1001; i <= 1010; i++)
-		cr_assert_eq(backlog_ring(&b, i, (usec_t)(9000 - i)), 1);
-	cr_assert_eq(backlog_ring(&b, 1001, 9000 - 1001), 0, "known");
-	cr_assert_eq(backlog_add(&b, 1001, 9000 - 1001), 0, "known");
+		cr_assert_eq(inbox_ring(&b, i, (usec_t)(9000 - i)), 1);
+	cr_assert_eq(inbox_ring(&b, 1001, 9000 - 1001), 0, "known");
+	cr_assert_eq(inbox_add(&b, 1001, 9000 - 1001), 0, "known");
 	for (i = 0; i < 10; i++) {
-		cr_assert(backlog_take(&b, false, &c));
+		cr_assert(inbox_take(&b, false, &c));
 		cr_assert_eq(c.inode, 1010 - i, "the oldest that rang");
-		cr_assert(backlog_take(&b, false, &c));
+		cr_assert(inbox_take(&b, false, &c));
 		cr_assert_eq(c.inode, 1 + i, "the oldest that was found");
 	}
-	cr_assert(backlog_take(&b, false, &c));
+	cr_assert(inbox_take(&b, false, &c));
 	cr_assert_eq(c.inode, 11);
-	backlog_done(&b);
+	inbox_done(&b);
 }
 
-Test(backlog, a_ring_makes_fresh_what_was_found)
+Test(inbox, a_ring_makes_fresh_what_was_found)
 {
-	struct backlog b;
-	struct candidate c;
+	struct inbox b;
+	struct inbox_file c;
 
-	backlog_init(&b);
-	cr_assert_not(backlog_has(&b, false));
-	backlog_add(&b, 1, 100);
-	backlog_add(&b, 2, 200);
-	cr_assert(backlog_has(&b, false));
-	cr_assert_not(backlog_has(&b, true), "a scan has just begun");
-	cr_assert_not(backlog_take(&b, true, &c));
-	cr_assert_eq(backlog_ring(&b, 2, 200), 0, "known");
+	inbox_init(&b);
+	cr_assert_not(inbox_has(&b, false));
+	inbox_add(&b, 1, 100);
+	inbox_add(&b, 2, 200);
+	cr_assert(inbox_has(&b, false));
+	cr_assert_not(inbox_has(&b, true), "a scan has just begun");
+	cr_assert_not(inbox_take(&b, true, &c));
+	cr_assert_eq(inbox_ring(&b, 2, 200), 0, "known");
 	cr_assert_eq(b.nready + b.nfresh, 2);
-	cr_assert(backlog_take(&b, true, &c));
+	cr_assert(inbox_take(&b, true, &c));
 	cr_assert_eq(c.inode, 2);
-	cr_assert(backlog_take(&b, false, &c));
+	cr_assert(inbox_take(&b, false, &c));
 	cr_assert_eq(c.inode, 1);
-	cr_assert_not(backlog_take(&b, false, &c));
-	backlog_done(&b);
+	cr_assert_not(inbox_take(&b, false, &c));
+	inbox_done(&b);
 }
 
-/* mutation: backlog_ring() leaves out what has no room in fresh. */
-Test(backlog, D23_fresh_is_bounded_too)
+/* mutation: inbox_ring() leaves out what has no room in fresh. */
+Test(inbox, D23_fresh_is_bounded_too)
 {
-	struct backlog b;
+	struct inbox b;
 	uint64_t i, n = 0;
-	struct candidate c;
+	struct inbox_file c;
 
-	backlog_init(&b);
-	for (i = 1; i <= BACKLOG_MAX * 3; i++)
-		backlog_ring(&b, i, (usec_t)i);
-	cr_assert_eq(b.nfresh, BACKLOG_MAX);
-	cr_assert_eq(b.nready, BACKLOG_MAX);
+	inbox_init(&b);
+	for (i = 1; i <= INBOX_MAX * 3; i++)
+		inbox_ring(&b, i, (usec_t)i);
+	cr_assert_eq(b.nfresh, INBOX_MAX);
+	cr_assert_eq(b.nready, INBOX_MAX);
 	cr_assert(b.more, "the scan finds the others");
-	while (backlog_take(&b, false, &c))
+	while (inbox_take(&b, false, &c))
 		n++;
-	cr_assert_eq(n, BACKLOG_MAX * 2);
-	backlog_done(&b);
+	cr_assert_eq(n, INBOX_MAX * 2);
+	inbox_done(&b);
 }
 
-/* ---- handed ---- */
+/* ---- offered ---- */
 
-Test(handed, D22_inode_and_time_name_a_file)
+Test(offered, D22_inode_and_time_name_a_file)
 {
-	struct handed h = { 0 };
+	struct offered h = { 0 };
 	uint64_t i;
 
-	handed_add(&h, 7, 100, S);
-	cr_assert(handed_has(&h, 7, 100, S));
-	cr_assert_not(handed_has(&h, 7, 101, S), "a new file of that inode");
-	cr_assert_not(handed_has(&h, 8, 100, S));
-	cr_assert_not(handed_has(&h, 7, 100, S + HANDED_TIME));
-	for (i = 0; i < HANDED_MAX - 1; i++)
-		handed_add(&h, 100 + i, 1, S);
-	cr_assert(handed_has(&h, 7, 100, S));
-	handed_add(&h, 99, 1, S);
-	cr_assert_not(handed_has(&h, 7, 100, S));
-	handed_forget(&h);
-	cr_assert_not(handed_has(&h, 99, 1, S));
+	offered_add(&h, 7, 100, S);
+	cr_assert(offered_has(&h, 7, 100, S));
+	cr_assert_not(offered_has(&h, 7, 101, S), "a new file of that inode");
+	cr_assert_not(offered_has(&h, 8, 100, S));
+	cr_assert_not(offered_has(&h, 7, 100, S + OFFERED_TIME));
+	for (i = 0; i < OFFERED_MAX - 1; i++)
+		offered_add(&h, 100 + i, 1, S);
+	cr_assert(offered_has(&h, 7, 100, S));
+	offered_add(&h, 99, 1, S);
+	cr_assert_not(offered_has(&h, 7, 100, S));
+	offered_forget(&h);
+	cr_assert_not(offered_has(&h, 99, 1, S));
 }
 
 /* ---- foreign ---- */

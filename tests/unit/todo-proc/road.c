@@ -1,8 +1,7 @@
 /* From bells and scans to MESSAGE and GONE. */
 #include "tests/unit/todo-proc/world.h"
 
-#include "todo-proc/hand.h"
-#include "todo-proc/scan.h"
+#include "todo-proc/todo.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -40,7 +39,7 @@ u32_at(const char *p, int i)
 	return v;
 }
 
-Test(road, handed_over_with_its_census)
+Test(road, offered_over_with_its_census)
 {
 	uint64_t inode = world_file(&w, SPOOL_INCOMING, "d", 3);
 	const struct msg_MESSAGE *m = &w.messages[0];
@@ -115,7 +114,7 @@ make_backlog(void)
 		    utimensat(w.t.sp.dir[SPOOL_INCOMING], leaf, times, 0), 0);
 	}
 	world_scan(&w);
-	cr_assert_eq(w.t.backlog.nready, 60);
+	cr_assert_eq(w.t.inbox.nready, 60);
 }
 
 /* mutation: bells_rung() adds to what was found. */
@@ -139,13 +138,13 @@ Test(road, I1_nor_does_mail_whose_ring_was_lost)
 	make_backlog();
 	lost = world_file(&w, SPOOL_INCOMING, "d", 1);
 	world_scan(&w);
-	cr_expect_eq(w.t.backlog.nfresh, 1);
+	cr_expect_eq(w.t.inbox.nfresh, 1);
 	world_credit(&w, 2);
 	cr_assert_eq(w.nmessages, 2);
 	cr_expect(w.messages[0].inode == lost || w.messages[1].inode == lost);
 }
 
-/* mutation: hand_next() does not look at scan_holds(). */
+/* mutation: offer_next() does not ask scan_holds(). */
 Test(road, new_mail_does_not_wait_for_a_scan)
 {
 	uint64_t rang;
@@ -159,9 +158,9 @@ Test(road, new_mail_does_not_wait_for_a_scan)
 	world_bell(&w, rang);
 	w.t.credit = 2;
 	cr_assert(scan_holds(&w.t));
-	(void)hand_work(&w.t);
-	cr_expect_eq(w.t.backlog.nfresh, 0);
-	cr_expect_eq(w.t.backlog.nready, 60);
+	(void)offer_work(&w.t);
+	cr_expect_eq(w.t.inbox.nfresh, 0);
+	cr_expect_eq(w.t.inbox.nready, 60);
 	cr_expect_eq(w.t.credit, 1);
 }
 
@@ -190,9 +189,9 @@ Test(road, a_file_whose_writer_is_not_done_is_left)
 	world_run(&w);
 	cr_assert_eq(w.nmessages, 0);
 	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
-	cr_assert_eq(w.t.backlog.nlater, 1);
+	cr_assert_eq(w.t.inbox.nlater, 1);
 	accept_end(&a);
-	RB_ROOT(&w.t.backlog.later)->at = 0; /* its time has come */
+	RB_ROOT(&w.t.inbox.later)->at = 0; /* its time has come */
 	world_run(&w);
 	cr_assert_eq(w.nmessages, 1);
 }
@@ -232,7 +231,7 @@ Test(road, a_new_queue_send_gets_all_again)
 	cr_assert_eq(w.nmessages, 2);
 	cr_assert_eq(w.messages[1].inode, inode);
 	/* And the same one when it asks. */
-	cr_assert_eq(hand_frame(&w.t, &(struct msg){ .type = MSG_SCAN }), 0);
+	cr_assert_eq(offer_frame(&w.t, &(struct msg){ .type = MSG_SCAN }), 0);
 	world_scan(&w);
 	cr_assert_eq(w.nmessages, 3);
 }
@@ -248,13 +247,13 @@ Test(road, queue_send_may_not_say_everything)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(wrong); i++)
-		cr_assert_eq(hand_frame(&w.t, &wrong[i]), -EBADMSG, "%zu", i);
-	for (i = 0; i < HANDED_MAX; i++)
-		cr_assert_eq(hand_frame(&w.t,
+		cr_assert_eq(offer_frame(&w.t, &wrong[i]), -EBADMSG, "%zu", i);
+	for (i = 0; i < OFFERED_MAX; i++)
+		cr_assert_eq(offer_frame(&w.t,
 				 &(struct msg){ .type = MSG_PREPARE,
 				     .u.PREPARE = { .inode = 5 } }),
 		    0);
-	cr_assert_eq(hand_frame(&w.t,
+	cr_assert_eq(offer_frame(&w.t,
 			 &(struct msg){ .type = MSG_PREPARE,
 			     .u.PREPARE = { .inode = 5 } }),
 	    -EBADMSG);
@@ -316,7 +315,7 @@ Test(road, D13_D14_D15_damaged_files_go_to_corrupt_and_others_on)
 		good = world_file(&w, SPOOL_INCOMING, "e", 1);
 		world_bell(&w, inode);
 		world_bell(&w, good);
-		world_credit(&w, 2); /* whichever is looked at first */
+		world_credit(&w, 2); /* whichever is examined first */
 		cr_assert_eq(
 		    world_where(&w, inode), SPOOL_CORRUPT, "%s", cases[i].name);
 		cr_assert_eq(w.nmessages, i + 1, "%s", cases[i].name);

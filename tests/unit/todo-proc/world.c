@@ -3,8 +3,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "log/log.h"
-#include "todo-proc/bells.h"
-#include "todo-proc/hand.h"
+#include "todo-proc/todo.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -119,7 +118,7 @@ world_link(struct world *w)
 
 	io_close(&w->send);
 	cr_assert_eq(chan_pair(fds), 0);
-	cr_assert_eq(hand_linked(&w->t, fds[0]), 0);
+	cr_assert_eq(offer_linked(&w->t, fds[0]), 0);
 	w->send = fds[1];
 	todo_kick(&w->t);
 }

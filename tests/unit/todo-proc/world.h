@@ -3,7 +3,7 @@
 #ifndef TESTS_TODO_WORLD_H
 #define TESTS_TODO_WORLD_H
 
-#include "todo-proc/control.h"
+#include "todo-proc/todo.h"
 
 #include "spool/accept.h"
 

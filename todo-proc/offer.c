@@ -1,16 +1,12 @@
-#include "todo-proc/hand.h"
+#include "todo-proc/todo.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "log/log.h"
-#include "todo-proc/bells.h"
-#include "todo-proc/examine.h"
-#include "todo-proc/scan.h"
-#include "todo-proc/waiting.h"
 
-#define LOOKS_PER_TURN 20
-#define LOOKS_PER_BELL 4 /* rings are ten at most in the message queue */
+#define FILES_PER_TURN 20
+#define FILES_PER_BELL 4 /* rings are ten at most in the message queue */
 #define READ_PER_TURN  (8u << 20) /* bytes verified */
 #define ERROR_WAIT     (60 * USEC_PER_SEC)
 #define COUNTS_EVERY   USEC_PER_SEC
@@ -45,7 +41,7 @@ on_prepare(struct todo *t, const struct msg *msg)
 static int
 on_scan(struct todo *t, const struct msg *msg UNUSED)
 {
-	handed_forget(&t->handed);
+	offered_forget(&t->offered);
 	t->incoming.wanted = true;
 	return 0;
 }
@@ -60,7 +56,7 @@ static const struct {
 };
 
 int
-hand_frame(struct todo *t, const struct msg *msg)
+offer_frame(struct todo *t, const struct msg *msg)
 {
 	size_t i;
 
@@ -74,7 +70,7 @@ static void
 give_up(struct todo *t, const char *what)
 {
 	log_error("queue-send: %s: stopping", what);
-	hand_done(t);
+	offer_done(t);
 	daemon_exit(t->d, EXIT_TEMPORARY);
 }
 
@@ -84,7 +80,7 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 	struct todo *t = arg;
 
 	todo_tick(t);
-	if (hand_frame(t, &frame->msg) < 0)
+	if (offer_frame(t, &frame->msg) < 0)
 		give_up(t, msg_name(frame->msg.type));
 	else
 		todo_kick(t);
@@ -102,7 +98,7 @@ on_closed(void *arg, struct wire *w UNUSED)
 	struct todo *t = arg;
 
 	log_info("queue-send is gone: stopping");
-	hand_done(t);
+	offer_done(t);
 	daemon_exit(t->d, 0);
 }
 
@@ -113,7 +109,7 @@ static const struct wire_ops ops = {
 };
 
 int
-hand_linked(void *todo, int fd)
+offer_linked(void *todo, int fd)
 {
 	struct todo *t = todo;
 	struct wire *fresh;
@@ -121,17 +117,17 @@ hand_linked(void *todo, int fd)
 
 	if (r < 0)
 		return r;
-	hand_done(t);
+	offer_done(t);
 	t->send = fresh;
 	t->credit = 0;
 	t->prepares.count = 0;
 	t->told_at = 0;
-	/* Whoever it is has got nothing of us. */
+	/* A new queue-send knows no message of ours. */
 	return on_scan(t, NULL);
 }
 
 void
-hand_done(struct todo *t)
+offer_done(struct todo *t)
 {
 	wire_free(&t->send);
 }
@@ -175,22 +171,22 @@ send_message(struct todo *t, enum spool_dir dir, uint64_t inode,
 	return put(t, &msg);
 }
 
-/* What the caller may still read in this turn after this file. */
+/* Subtract this file from the bytes that may be read in this turn. */
 static void
 charge(uint64_t *left, const struct examined *e)
 {
 	*left = e->file.size < *left ? *left - e->file.size : 0;
 }
 
-/* The next of incoming/. */
+/* The next file of incoming/. */
 static void
-hand_next(struct todo *t, uint64_t *left)
+offer_next(struct todo *t, uint64_t *left)
 {
-	struct candidate c;
+	struct inbox_file c;
 	struct examined e;
 	int r;
 
-	if (!backlog_take(&t->backlog, scan_holds(t), &c))
+	if (!inbox_take(&t->inbox, scan_holds(t), &c))
 		return;
 	r = examine(t, SPOOL_INCOMING, c.inode, &e);
 	if (r == 0) {
@@ -198,7 +194,7 @@ hand_next(struct todo *t, uint64_t *left)
 		r = send_message(t, SPOOL_INCOMING, c.inode, &e);
 		if (r == 0) {
 			t->credit--;
-			handed_add(&t->handed, c.inode, e.mtime_wall, t->now);
+			offered_add(&t->offered, c.inode, e.mtime_wall, t->now);
 		}
 		examined_done(&e);
 	}
@@ -209,14 +205,14 @@ hand_next(struct todo *t, uint64_t *left)
 	case EBADMSG:
 		break;
 	case EAGAIN: /* still being written */
-		backlog_later(&t->backlog, &c, t->now, 0);
+		inbox_later(&t->inbox, &c, t->now, 0);
 		break;
 	default:
-		backlog_later(&t->backlog, &c, t->now, ERROR_WAIT);
+		inbox_later(&t->inbox, &c, t->now, ERROR_WAIT);
 	}
 }
 
-/* The first that was asked for of deferred/. */
+/* The first message of deferred/ that was asked for. */
 static void
 prepare_next(struct todo *t, uint64_t *left)
 {
@@ -240,24 +236,24 @@ prepare_next(struct todo *t, uint64_t *left)
 }
 
 usec_t
-hand_work(struct todo *t)
+offer_work(struct todo *t)
 {
-	usec_t wake = backlog_wake(&t->backlog, t->now);
+	usec_t wake = inbox_wake(&t->inbox, t->now);
 	uint64_t left = READ_PER_TURN;
-	bool may_hand;
+	bool may_offer;
 	int n;
 
 	if (t->send == NULL)
 		return USEC_NEVER;
-	for (n = 0; n < LOOKS_PER_TURN && left > 0; n++) {
-		if (n % LOOKS_PER_BELL == LOOKS_PER_BELL - 1)
+	for (n = 0; n < FILES_PER_TURN && left > 0; n++) {
+		if (n % FILES_PER_BELL == FILES_PER_BELL - 1)
 			bells_take(t);
-		may_hand =
-		    t->credit > 0 && backlog_has(&t->backlog, scan_holds(t));
-		if (!may_hand && t->prepares.count == 0)
+		may_offer =
+		    t->credit > 0 && inbox_has(&t->inbox, scan_holds(t));
+		if (!may_offer && t->prepares.count == 0)
 			return wake;
-		if (may_hand)
-			hand_next(t, &left);
+		if (may_offer)
+			offer_next(t, &left);
 		if (t->prepares.count > 0)
 			prepare_next(t, &left);
 	}
@@ -265,14 +261,14 @@ hand_work(struct todo *t)
 }
 
 usec_t
-hand_counts_work(struct todo *t)
+offer_counts_work(struct todo *t)
 {
 	struct todo_counts *c = &t->counts;
 	usec_t at = t->told_at + COUNTS_EVERY;
 
 	c->scan_only = t->bell == NULL;
-	c->incoming = t->backlog.nfresh + t->backlog.nready +
-	    t->backlog.nlater + t->left_out;
+	c->incoming =
+	    t->inbox.nfresh + t->inbox.nready + t->inbox.nlater + t->left_out;
 	if (t->send == NULL ||
 	    (t->told_at != 0 && memcmp(c, &t->told, sizeof(*c)) == 0))
 		return USEC_NEVER;

@@ -1,0 +1,213 @@
+#include "todo-proc/pure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int
+file_compare(const struct inbox_file *a, const struct inbox_file *b)
+{
+	if (a->at != b->at)
+		return a->at < b->at ? -1 : 1;
+	return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+TREE_GENERATE(inbox_tree, inbox_file, link, file_compare)
+
+static void
+empty(struct inbox_tree *tree)
+{
+	struct inbox_file *c;
+
+	while ((c = RB_MIN(inbox_tree, tree)) != NULL) {
+		RB_REMOVE(inbox_tree, tree, c);
+		free(c);
+	}
+}
+
+void
+inbox_init(struct inbox *b)
+{
+	*b = (struct inbox){ 0 };
+	RB_INIT(&b->fresh);
+	RB_INIT(&b->ready);
+	RB_INIT(&b->later);
+}
+
+void
+inbox_done(struct inbox *b)
+{
+	empty(&b->fresh);
+	empty(&b->ready);
+	empty(&b->later);
+	inbox_init(b);
+}
+
+static void
+leave_out_newest(struct inbox *b)
+{
+	struct inbox_file *newest = RB_MAX(inbox_tree, &b->ready);
+
+	RB_REMOVE(inbox_tree, &b->ready, newest);
+	free(newest);
+	b->nready--;
+	b->more = true;
+}
+
+/* A file older than this one was left out already, or may have been. */
+static bool
+is_beyond(struct inbox *b, usec_t mtime_wall)
+{
+	const struct inbox_file *newest = RB_MAX(inbox_tree, &b->ready);
+
+	return b->more && (newest == NULL || mtime_wall >= newest->at);
+}
+
+/* 1: new, 0: it was there, -ENOMEM. */
+static int
+insert(struct inbox_tree *tree, uint32_t *count, uint64_t inode, usec_t at,
+    uint8_t tries)
+{
+	struct inbox_file *c = malloc(sizeof(*c));
+
+	if (c == NULL)
+		return -ENOMEM;
+	*c = (struct inbox_file){ .at = at, .inode = inode, .tries = tries };
+	if (RB_INSERT(inbox_tree, tree, c) != NULL) {
+		free(c);
+		return 0;
+	}
+	++*count;
+	return 1;
+}
+
+static struct inbox_file *
+find(struct inbox_tree *tree, uint64_t inode, usec_t mtime_wall)
+{
+	struct inbox_file key = { .inode = inode, .at = mtime_wall };
+
+	return RB_FIND(inbox_tree, tree, &key);
+}
+
+int
+inbox_add(struct inbox *b, uint64_t inode, usec_t mtime_wall)
+{
+	int r;
+
+	if (find(&b->fresh, inode, mtime_wall) != NULL ||
+	    is_beyond(b, mtime_wall))
+		return 0;
+	r = insert(&b->ready, &b->nready, inode, mtime_wall, 0);
+	b->more |= r < 0;
+	if (b->nready > INBOX_MAX)
+		leave_out_newest(b);
+	return r;
+}
+
+int
+inbox_ring(struct inbox *b, uint64_t inode, usec_t mtime_wall)
+{
+	struct inbox_file *c = find(&b->ready, inode, mtime_wall);
+	int r;
+
+	if (b->nfresh >= INBOX_MAX)
+		return inbox_add(b, inode, mtime_wall);
+	r = insert(&b->fresh, &b->nfresh, inode, mtime_wall, 0);
+	b->more |= r < 0;
+	if (r != 1 || c == NULL)
+		return r;
+	RB_REMOVE(inbox_tree, &b->ready, c);
+	b->nready--;
+	free(c);
+	return 0;
+}
+
+bool
+inbox_has(const struct inbox *b, bool fresh_only)
+{
+	return b->nfresh > 0 || (!fresh_only && b->nready > 0);
+}
+
+static bool
+take_first(struct inbox_tree *tree, uint32_t *count, struct inbox_file *ret)
+{
+	struct inbox_file *c = RB_MIN(inbox_tree, tree);
+
+	if (c == NULL)
+		return false;
+	RB_REMOVE(inbox_tree, tree, c);
+	--*count;
+	*ret = *c;
+	free(c);
+	return true;
+}
+
+bool
+inbox_take(struct inbox *b, bool fresh_only, struct inbox_file *ret)
+{
+	bool ready = !fresh_only && b->nready > 0 && (b->turn || !b->nfresh);
+
+	b->turn = !ready;
+	return ready ? take_first(&b->ready, &b->nready, ret)
+		     : take_first(&b->fresh, &b->nfresh, ret);
+}
+
+static bool
+is_waiting(struct inbox *b, uint64_t inode)
+{
+	struct inbox_file *c;
+
+	RB_FOREACH (c, inbox_tree, &b->later)
+		if (c->inode == inode)
+			return true;
+	return false;
+}
+
+void
+inbox_later(
+    struct inbox *b, const struct inbox_file *c, usec_t now, usec_t least)
+{
+	usec_t wait = INBOX_WAIT_MIN << (c->tries > 8 ? 8 : c->tries);
+	struct inbox_file *copy;
+
+	if (b->nlater >= INBOX_LATER_MAX || is_waiting(b, c->inode))
+		return;
+	copy = malloc(sizeof(*copy));
+	if (copy == NULL)
+		return;
+	wait = wait > INBOX_WAIT_MAX ? INBOX_WAIT_MAX : wait;
+	*copy = (struct inbox_file){
+		.at = now + (wait < least ? least : wait),
+		.inode = c->inode,
+		.tries = (uint8_t)(c->tries + (c->tries < UINT8_MAX)),
+	};
+	RB_INSERT(inbox_tree, &b->later, copy);
+	b->nlater++;
+}
+
+usec_t
+inbox_wake(struct inbox *b, usec_t now)
+{
+	struct inbox_file *c;
+
+	while ((c = RB_MIN(inbox_tree, &b->later)) != NULL) {
+		if (c->at > now)
+			return c->at;
+		RB_REMOVE(inbox_tree, &b->later, c);
+		b->nlater--;
+		(void)insert(&b->fresh, &b->nfresh, c->inode, 0, c->tries);
+		free(c);
+	}
+	return USEC_NEVER;
+}
+
+void
+inbox_scan_begins(struct inbox *b)
+{
+	b->more = false;
+}
+
+bool
+inbox_is_low(const struct inbox *b)
+{
+	return b->more && b->nready < INBOX_LOW;
+}
