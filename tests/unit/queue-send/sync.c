@@ -3,6 +3,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
+#include "queue-send/active.h"
 #include "queue-send/recipients.h"
 #include "queue-send/sync.h"
 #include "spool/reason.h"
@@ -293,25 +294,27 @@ Test(sync_threads, D32_nobody_waits_for_a_disk_that_syncs_slowly)
 /* mutation: queue-send/sync.c: one_is_done() compares no serial. */
 Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
 {
-	uint64_t inode = two(AGENT_SENT, AGENT_DEFERRED);
+	const struct msg_MESSAGE frame = {
+		.inode = two(AGENT_SENT, AGENT_DEFERRED),
+		.dir = SPOOL_INCOMING,
+		.arrival_wall = 12345,
+		.queue = 1,
+		.nonce = 7,
+		.recipients = 1,
+		.pending = 1,
+		.sender = MSG_S(""),
+	};
+	struct message *other;
 
-	world_send(w.todo,
-	    &(struct msg){ .type = MSG_MESSAGE,
-		.u.MESSAGE = {
-		    .inode = inode,
-		    .dir = SPOOL_DEFERRED,
-		    .arrival_wall = 12345,
-		    .queue = 1,
-		    .nonce = 7,
-		    .recipients = 1,
-		    .pending = 1,
-		    .sender = MSG_S(""),
-		} });
-	world_run(&w);
+	w.s.admission_blocked_until = USEC_NEVER; /* it stays offered */
+	active_forget(&w.s, messages_find(&w.s.messages, frame.inode));
+	other = messages_add(&w.s.messages, &frame);
+	cr_assert_not_null(other);
+	messages_put(&w.s.messages, other, LIST_OFFERED_INCOMING);
 	cr_assert_eq(write(gate[1], "", 1), 1);
 	await_sync();
-	cr_assert_eq(w.s.active, 0);
 	cr_assert_eq(w.s.sync.tasks, 0);
+	cr_assert_eq(other->list, LIST_OFFERED_INCOMING);
 }
 
 /* mutation: queue-send/sync.c: MANY is a million. */
