@@ -1,4 +1,4 @@
-#include "queue-inject/address_list.h"
+#include "queue-inject/message.h"
 
 #include "base/address.h"
 #include "base/buf.h"
@@ -33,7 +33,7 @@ struct parser {
 	bool has_at;   /* an at sign was seen */
 	bool adjacent; /* the last token was a word: another one makes both a
 			  display name */
-	bool phrase;   /* what was seen can only be a display name */
+	bool phrase;   /* can only be a display name so far */
 	bool in_angle, had_angle, in_group;
 
 	const char *default_domain;
@@ -282,7 +282,8 @@ emit_address(struct parser *ps)
 	return r;
 }
 
-/* What stands before `,`, `;` or the end, outside of angle brackets. */
+/* The end of an element: `,`, `;` or the end of the list, outside of angle
+ * brackets. */
 static int
 end_element(struct parser *ps)
 {
@@ -297,7 +298,7 @@ end_element(struct parser *ps)
 	return r;
 }
 
-/* ---- what each token does ---- */
+/* ---- actions, one for each token ---- */
 
 static int
 on_word(struct parser *ps)

@@ -1,4 +1,4 @@
-#include "queue-inject/compose.h"
+#include "queue-inject/message.h"
 
 #include "base/date.h"
 

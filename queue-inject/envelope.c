@@ -1,4 +1,4 @@
-#include "queue-inject/envelope.h"
+#include "queue-inject/message.h"
 
 #include "base/address.h"
 

@@ -1,10 +1,10 @@
-#include "queue-inject/header.h"
+#include "queue-inject/message.h"
 
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
 
-/* What the byte that comes next belongs to. */
+/* The part of the header that the next byte belongs to. */
 enum state {
 	AT_LINE,    /* the first byte of a line */
 	IN_NAME,    /* of a field name */

@@ -1,4 +1,4 @@
-#include "queue-inject/identity.h"
+#include "queue-inject/message.h"
 
 #include <ctype.h>
 #include <pwd.h>

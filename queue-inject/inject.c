@@ -1,7 +1,5 @@
 #include "queue-inject/inject.h"
 
-#include "queue-inject/job.h"
-
 #include "base/clock.h"
 #include "base/version.h"
 #include "daemon/daemon.h"
@@ -47,9 +45,9 @@ find_face(int argc, char *const *argv)
 
 static const int stop_signals[] = { SIGHUP, SIGINT, SIGTERM };
 
-/* Signals wait, and are seen while input is: nothing is cut off between link
- * and fsync. One that was ignored (nohup) stays so: taken before
- * daemon_sane_process(), which sets signals back. */
+/* Signals are blocked, and read while the input is waited for: nothing is cut
+ * off between link and fsync. A signal that was ignored (nohup) stays ignored;
+ * that is noted before daemon_sane_process(), which sets signals back. */
 static void
 note_ignored(bool ignored[ARRAY_LEN(stop_signals)])
 {
@@ -114,17 +112,19 @@ build_aliases(void)
 }
 
 static int
-load_conf(struct job *job)
+load_conf(struct inject *inject)
 {
 	struct buf error = { 0 };
-	int r = conf_load_in_force(job->options.conf_path, &job->conf, &error);
+	int r = conf_load_in_force(
+	    inject->options.conf_path, &inject->conf, &error);
 
 	/* Mail is taken all the same, as the system runs. */
 	if (r == 1)
 		fprintf(stderr, "%s: %s: used as it was, from %s\n",
-		    job->face->name, buf_str(&error), conf_path(&job->conf));
+		    inject->face->name, buf_str(&error),
+		    conf_path(&inject->conf));
 	if (r < 0)
-		refuse(&job->why, REFUSAL_CONFIG, "%s",
+		refuse(&inject->why, REFUSAL_CONFIG, "%s",
 		    error.len > 0 ? buf_str(&error) : strerror(-r));
 	buf_done(&error);
 	return r < 0 ? -1 : 0;
@@ -151,23 +151,23 @@ say(const char *text, struct refusal *why)
 	    why, REFUSAL_READ, "standard output: %s", strerror(errno));
 }
 
-/* What failed is in job->why. */
+/* The reason of a failure is in inject->why. */
 static int
-run_task(struct job *job)
+run_task(struct inject *inject)
 {
 	struct queue_id id;
 
-	if (job->options.task == TASK_HELP)
-		return say(OPTIONS_USAGE, &job->why);
-	if (job->options.task == TASK_VERSION)
-		return say("queue-inject " QSCHED_VERSION, &job->why);
-	if (job->options.task == TASK_LIST)
-		return exec_list(&job->why);
-	if (job->options.task == TASK_ALIASES)
+	if (inject->options.task == TASK_HELP)
+		return say(OPTIONS_USAGE, &inject->why);
+	if (inject->options.task == TASK_VERSION)
+		return say("queue-inject " QSCHED_VERSION, &inject->why);
+	if (inject->options.task == TASK_LIST)
+		return exec_list(&inject->why);
+	if (inject->options.task == TASK_ALIASES)
 		return build_aliases();
-	if (load_conf(job) < 0 || job_run(job, &id) < 0)
+	if (load_conf(inject) < 0 || inject_run(inject, &id) < 0)
 		return -1;
-	if (job->options.print_id)
+	if (inject->options.print_id)
 		print_id(&id);
 	return 0;
 }
@@ -175,20 +175,20 @@ run_task(struct job *job)
 int
 inject_main(int argc, char **argv)
 {
-	struct job job = { .face = find_face(argc, argv),
+	struct inject inject = { .face = find_face(argc, argv),
 		.sys = &spool_sys_real,
 		.eol = "\n" };
 	bool ignored[ARRAY_LEN(stop_signals)];
 
-	job.no_input = fcntl(STDIN_FILENO, F_GETFD) < 0;
+	inject.no_input = fcntl(STDIN_FILENO, F_GETFD) < 0;
 	note_ignored(ignored);
 	daemon_sane_process();
-	job.stop_fd = catch_signals(ignored);
-	job.deadline_mono = clock_mono() + INPUT_TIME_LIMIT;
-	if (job.face->options(argc, argv, &job.options, &job.why) == 0)
-		run_task(&job);
-	if (job.why.kind != REFUSAL_NONE)
-		refusal_print(&job.why, job.face->name, stderr);
-	job_done(&job);
-	return job.face->exit_code(job.why.kind);
+	inject.stop_fd = catch_signals(ignored);
+	inject.deadline_mono = clock_mono() + INPUT_TIME_LIMIT;
+	if (inject.face->options(argc, argv, &inject.options, &inject.why) == 0)
+		run_task(&inject);
+	if (inject.why.kind != REFUSAL_NONE)
+		refusal_print(&inject.why, inject.face->name, stderr);
+	inject_done(&inject);
+	return inject.face->exit_code(inject.why.kind);
 }

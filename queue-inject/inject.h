@@ -1,9 +1,75 @@
-/* queue-inject/inject.h - one binary, a face for each name it is called by:
- * queue-inject, sendmail, mailq, newaliases, qmail-queue. */
+/* queue-inject/inject.h - one binary with a face for each of its names:
+ * queue-inject, sendmail, qmail-queue, mailq, newaliases.
+ *
+ *	inject.c      the table of faces, signals, tasks
+ *	options.c     command lines; options_sendmail.c that of sendmail
+ *	mail_face.c   a message with its header: queue-inject, sendmail
+ *	qmail_face.c  a message and its envelope apart: qmail-queue
+ *	run.c         the message into a queue (submit/submit.h)
+ *	refusal.c     why not, and the exit code that says so
+ *
+ * A message is taken in three steps, each a face's own:
+ *
+ *   prepare   before a queue is chosen
+ *   content   the message, into the queue file that was begun
+ *   envelope  sender and recipients are complete
+ *
+ * Every failure is in `why`, and then nothing of the message is left anywhere.
+ */
 #ifndef QUEUE_INJECT_INJECT_H
 #define QUEUE_INJECT_INJECT_H
 
+#include "queue-inject/message.h"
+#include "queue-inject/options.h"
+
 /* The exit code: sysexits, or those of qmail-queue in its face. */
 int inject_main(int argc, char **argv);
+
+struct inject {
+	const struct face *face;
+	struct options options;
+	const struct spool_sys *sys;
+	struct conf conf;
+	struct identity identity;
+	struct source source;
+	struct envelope envelope;
+	struct message message;
+	struct submit *submit;
+	struct submission *submission;
+	const char *eol;      /* of the message */
+	uint64_t announced;   /* bytes on standard input, 0: unknown */
+	usec_t deadline_mono; /* of the whole input */
+	int stop_fd;          /* readable when a signal asks to stop */
+	bool no_input;        /* standard input was closed at the start */
+	bool waited;          /* for the active queue */
+	bool has_envelope;
+	struct refusal why;
+};
+
+struct face {
+	const char *name;
+	int (*options)(int argc, char **argv, struct options *ret_options,
+	    struct refusal *why);
+	int (*prepare)(struct inject *inject); /* -1: refused */
+	/* -errno of the queue, or -1 with a reason in why. */
+	int (*content)(struct inject *inject);
+	int (*envelope)(struct inject *inject);
+	int (*exit_code)(enum refusal_kind kind);
+};
+
+/* Take the message in and store it; 0, or -1 with a reason. */
+int inject_run(struct inject *inject, struct queue_id *ret_id);
+void inject_done(struct inject *inject);
+
+/* Copy what is left of the source: as content() answers. */
+int inject_copy(struct inject *inject);
+
+/* mail_face.c, qmail_face.c */
+int mail_prepare(struct inject *inject);
+int mail_content(struct inject *inject);
+int mail_envelope(struct inject *inject);
+int qmail_prepare(struct inject *inject);
+int qmail_content(struct inject *inject);
+int qmail_envelope(struct inject *inject);
 
 #endif

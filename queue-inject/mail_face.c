@@ -1,7 +1,7 @@
 /* The faces that take a message with its header: queue-inject, sendmail. */
-#include "queue-inject/job.h"
+#include "queue-inject/inject.h"
 
-#include "queue-inject/address_list.h"
+#include "queue-inject/message.h"
 
 #include "base/address.h"
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 
 /* An address of the command line, given a domain where it has none. */
 struct argument {
-	struct job *job;
+	struct inject *inject;
 	int (*put)(struct envelope *e, const char *address, size_t len,
 	    struct refusal *why);
 	size_t count;
@@ -24,7 +24,7 @@ put_address(void *arg, const char *address, size_t len)
 	struct argument *a = arg;
 
 	a->count++;
-	return a->put(&a->job->envelope, address, len, &a->job->why) < 0
+	return a->put(&a->inject->envelope, address, len, &a->inject->why) < 0
 	    ? -ECANCELED
 	    : 0;
 }
@@ -33,7 +33,7 @@ put_address(void *arg, const char *address, size_t len)
 static int
 put_literal(struct argument *a, const char *text, size_t len)
 {
-	const char *domain = a->job->identity.domain;
+	const char *domain = a->inject->identity.domain;
 	struct buf b = { 0 };
 	int r = address_check(text, len);
 
@@ -56,23 +56,24 @@ put_argument(struct argument *a, const char *text)
 	/* A line end is no fold here. */
 	for (i = 0; i < len; i++)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-			return refuse_address(&a->job->why, -EILSEQ, text, len);
-	if (a->job->options.literal)
+			return refuse_address(
+			    &a->inject->why, -EILSEQ, text, len);
+	if (a->inject->options.literal)
 		r = put_literal(a, text, len);
 	else
 		r = address_list_parse(
-		    text, len, a->job->identity.domain, put_address, a);
+		    text, len, a->inject->identity.domain, put_address, a);
 	if (r == -ECANCELED)
 		return -1;
-	return r < 0 ? refuse_address(&a->job->why, r, text, len) : 0;
+	return r < 0 ? refuse_address(&a->inject->why, r, text, len) : 0;
 }
 
 static int
-set_sender(struct job *job)
+set_sender(struct inject *inject)
 {
-	const char *text = job->options.sender;
-	struct argument a = { job, envelope_set_sender, 0 };
-	struct identity *id = &job->identity;
+	const char *text = inject->options.sender;
+	struct argument a = { inject, envelope_set_sender, 0 };
+	struct identity *id = &inject->identity;
 	struct buf own = { 0 };
 	int r;
 
@@ -81,37 +82,39 @@ set_sender(struct job *job)
 		r = buf_printf(&own, "%s@%s", id->login, id->domain);
 		if (r < 0)
 			return refuse(
-			    &job->why, REFUSAL_MEMORY, "out of memory");
+			    &inject->why, REFUSAL_MEMORY, "out of memory");
 		r = envelope_set_sender(
-		    &job->envelope, own.data, own.len, &job->why);
+		    &inject->envelope, own.data, own.len, &inject->why);
 		buf_done(&own);
 		return r;
 	}
 	if (text[0] == '\0' || strcmp(text, "<>") == 0)
-		return envelope_set_sender(&job->envelope, "", 0, &job->why);
+		return envelope_set_sender(
+		    &inject->envelope, "", 0, &inject->why);
 	r = put_argument(&a, text);
 	if (r == 0 && a.count != 1)
-		return refuse_address(&job->why, -EINVAL, text, strlen(text));
+		return refuse_address(
+		    &inject->why, -EINVAL, text, strlen(text));
 	return r;
 }
 
 static int
-add_recipients(struct job *job)
+add_recipients(struct inject *inject)
 {
-	const struct options *o = &job->options;
-	struct argument a = { job, envelope_add_rcpt, 0 };
+	const struct options *o = &inject->options;
+	struct argument a = { inject, envelope_add_rcpt, 0 };
 	size_t i;
 	int r = 0;
 
 	for (i = 0; i < o->nrcpts && r == 0; i++)
 		r = put_argument(&a, o->rcpts[i]);
 	if (r == 0 && o->from_header)
-		r = message_recipients(&job->message, job->identity.domain,
-		    &job->envelope, &job->why);
+		r = message_recipients(&inject->message,
+		    inject->identity.domain, &inject->envelope, &inject->why);
 	if (r < 0)
 		return r;
-	if (job->envelope.rcpt_count == 0)
-		return refuse(&job->why, REFUSAL_NO_RECIPIENT,
+	if (inject->envelope.rcpt_count == 0)
+		return refuse(&inject->why, REFUSAL_NO_RECIPIENT,
 		    o->from_header
 			? "no recipient in the header"
 			: "no recipient; name one, or use -t to take them "
@@ -120,13 +123,13 @@ add_recipients(struct job *job)
 }
 
 static int
-complete_header(struct job *job)
+complete_header(struct inject *inject)
 {
-	struct identity *id = &job->identity;
-	const char *sender = buf_str(&job->envelope.sender);
+	struct identity *id = &inject->identity;
+	const char *sender = buf_str(&inject->envelope.sender);
 	struct message_author author = { .host = id->host,
 		.address = sender,
-		.full_name = job->options.full_name,
+		.full_name = inject->options.full_name,
 		.wall = clock_wall() };
 	char daemon_address[sizeof(id->domain) + sizeof("MAILER-DAEMON@")];
 
@@ -136,39 +139,39 @@ complete_header(struct job *job)
 	/* The user's name belongs to the user's address only. */
 	if (author.full_name == NULL)
 		author.full_name =
-		    job->options.sender == NULL ? id->full_name : "";
+		    inject->options.sender == NULL ? id->full_name : "";
 	if (*sender == '\0')
 		author.address = daemon_address;
-	return message_complete(&job->message, &author, &job->why);
+	return message_complete(&inject->message, &author, &inject->why);
 }
 
 int
-mail_prepare(struct job *job)
+mail_prepare(struct inject *inject)
 {
 	/* Without a header to look into, recipients are known at once. */
-	if (!job->options.from_header && job->options.nrcpts == 0)
-		return add_recipients(job);
-	if (set_sender(job) < 0 ||
-	    message_read(&job->message, &job->source, &job->why) < 0)
+	if (!inject->options.from_header && inject->options.nrcpts == 0)
+		return add_recipients(inject);
+	if (set_sender(inject) < 0 ||
+	    message_read(&inject->message, &inject->source, &inject->why) < 0)
 		return -1;
-	job->message.drop_bcc = job->options.from_header;
-	job->eol = job->message.eol;
-	if (add_recipients(job) < 0)
+	inject->message.drop_bcc = inject->options.from_header;
+	inject->eol = inject->message.eol;
+	if (add_recipients(inject) < 0)
 		return -1;
-	return complete_header(job);
+	return complete_header(inject);
 }
 
 int
-mail_content(struct job *job)
+mail_content(struct inject *inject)
 {
-	int r = message_write(&job->message, job->submission);
+	int r = message_write(&inject->message, inject->submission);
 
-	return r < 0 ? r : job_copy(job);
+	return r < 0 ? r : inject_copy(inject);
 }
 
 /* All of it was known before. */
 int
-mail_envelope(UNUSED struct job *job)
+mail_envelope(UNUSED struct inject *inject)
 {
 	return 0;
 }

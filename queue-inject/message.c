@@ -1,8 +1,5 @@
 #include "queue-inject/message.h"
 
-#include "queue-inject/address_list.h"
-#include "queue-inject/compose.h"
-
 #include <errno.h>
 #include <string.h>
 #include <strings.h>

@@ -1,19 +1,229 @@
-/* queue-inject/message.h - a message of the mail faces: its header is read,
- * asked for recipients, completed, and written in front of the body.
+/* queue-inject/message.h - a message as it comes in: its bytes, its header, its
+ * addresses, and what the mail faces add.
  *
- * What came in is passed on byte for byte, but for three things: a mailbox
- * line "From …" in front of the fields is left away, Bcc and Resent-Bcc are
- * left away with -t, and where no empty line separates fields and body one is
- * put, so that the body stays body. Fields are added at the beginning.
+ *	source.c        the bytes of a descriptor, in pieces
+ *	header.c        where the header ends, and its fields
+ *	address_list.c  the addresses in a field or an argument
+ *	envelope.c      sender and recipients
+ *	identity.c      the user that submits, and the host
+ *	compose.c       fields that are added where they are missing
+ *	message.c       all of it for the mail faces
+ *
+ * A function with a struct refusal fills it and returns -1; the others are
+ * soft: -errno.
  */
 #ifndef QUEUE_INJECT_MESSAGE_H
 #define QUEUE_INJECT_MESSAGE_H
 
-#include "queue-inject/envelope.h"
-#include "queue-inject/header.h"
-#include "queue-inject/identity.h"
-#include "queue-inject/source.h"
+#include "base/buf.h"
+#include "config/conf.h"
+#include "queue-inject/refusal.h"
 #include "submit/submit.h"
+
+#include <sys/types.h>
+
+/* ---- source.c ----
+ *
+ * Reading waits at most until a deadline, and ends when a signal asked to stop.
+ * A mark can be set at any place; going back to it works while all that came
+ * after it still fits in the buffer, so that a small message can be written
+ * again, to another queue.
+ *
+ * With `dot`, a line that is a dot alone ends the message, and the rest of the
+ * input is not read as part of it.
+ *
+ * Soft: -errno of read(), -ETIMEDOUT, -ECANCELED after a signal. */
+
+#define SOURCE_BUFFER ((size_t)64 << 10)
+
+struct source {
+	int fd;
+	bool dot;
+	usec_t deadline_mono;
+	int stop_fd; /* readable when a signal asks to stop, or -1 */
+	/* private */
+	size_t next, limit, len; /* of buf: handed out next, may be handed
+				    out, holds */
+	size_t mark;             /* in buf, unless lost */
+	bool mark_lost;
+	bool line_start; /* the byte at `limit` begins a line */
+	bool eof;        /* nothing more comes, limit is the end */
+	char *buf;
+};
+
+/* -ENOMEM. The descriptor stays the caller's. */
+int source_init(
+    struct source *s, int fd, bool dot, usec_t deadline_mono, int stop_fd);
+void source_done(struct source *s);
+/* 1: *ret_data is at least one byte, valid until the next call here; 0: the
+ * end. Taken only by source_take(). */
+int source_peek(struct source *s, const char **ret_data, size_t *ret_len);
+void source_take(struct source *s, size_t len);
+
+/* The next byte to be taken is where source_rewind() goes back to. */
+void source_mark(struct source *s);
+/* False: the bytes after the mark are gone. */
+bool source_rewind(struct source *s);
+
+/* ---- header.c ----
+ *
+ * The header is gathered in one buffer of at most HEADER_MAX bytes, fed in
+ * pieces of any size; nothing else of a message is ever held as a whole. It
+ * ends at the first empty line, or before the first line that is not a field
+ * (RFC 5322 section 2.2, with the blanks before the colon of section 4.5); a
+ * line that begins with a blank belongs to the field before it, and is body
+ * where there is none. Lines end in LF or CRLF; every byte is kept as it came.
+ *
+ * A first line "From ..." in front of a field is the separator line of a
+ * mailbox file: it is passed over. In front of anything else it is body.
+ *
+ * data:  [mailbox line] fields [empty line] [body that was already taken]
+ *        0..begin       begin..end         body..data.len
+ *
+ * Soft: -EFBIG above HEADER_MAX, -ENOMEM. The owner calls header_done(). */
+
+#define HEADER_MAX      ((size_t)1 << 20)
+#define HEADER_NAME_MAX 998 /* a line without a colon until here is body */
+
+struct header {
+	struct buf data;
+	size_t begin, end; /* of the fields, valid when `complete` */
+	size_t body;       /* where the body begins in data */
+	bool complete;     /* the end was found */
+	bool separated;    /* by an empty line */
+	/* private */
+	int state;
+	size_t line; /* where the line that is being read begins */
+};
+
+/* Take from len bytes; *ret_used says how many, fewer than len only when the
+ * header is complete. */
+int
+header_feed(struct header *h, const char *data, size_t len, size_t *ret_used);
+/* The message ended. */
+void header_finish(struct header *h);
+void header_done(struct header *h);
+
+struct header_field {
+	const char *name; /* points into the header, as everything here */
+	size_t name_len;
+	const char *value; /* behind the colon, with folds and line end */
+	size_t value_len;
+	const char *raw; /* all of it */
+	size_t raw_len;
+};
+
+/* The next field; *pos is 0 at first. False: there is none. */
+bool header_next(
+    const struct header *h, size_t *pos, struct header_field *ret_field);
+/* Compares without case. */
+bool header_field_is(const struct header_field *field, const char *name);
+/* "\r\n" when the first line ends so, else "\n". */
+const char *header_eol(const struct header *h);
+
+/* ---- address_list.c ----
+ *
+ * RFC 5322 section 3.4, with the obsolete forms of 4.4. Understood: display
+ * names (any words, also those that should have been quoted), angle addresses,
+ * source routes (dropped), groups, comments nested to any depth, quoted
+ * strings, domain literals, folds, blanks around dots and at signs, empty
+ * elements, `;` in the place of `,`, octets above 127.
+ *
+ * Each address is passed on as envelopes carry it: `local@domain`, the local
+ * part quoted only where it must be; where the domain is missing the default
+ * one is put. `<>` is passed on as the empty string. An error ends the list;
+ * the addresses before it were passed on.
+ *
+ * One pass, no recursion, memory for one address. Soft: -EINVAL for a list
+ * that is malformed, -EILSEQ for a control character (also CR or LF that is
+ * not a fold), -ENAMETOOLONG for an address above ADDRESS_MAX, -ENOMEM, or
+ * the answer of each(). */
+
+/* The address is ended by NUL and lives during the call. Not 0: stop. */
+typedef int address_list_each(void *arg, const char *address, size_t len);
+
+int address_list_parse(const char *list, size_t len, const char *domain,
+    address_list_each *each, void *arg);
+
+/* ---- envelope.c ----
+ *
+ * Addresses are checked (base/address) as they are put in, and counted against
+ * a limit, so memory is bounded by it. Recipients stay in the order they came
+ * in, doubles too. */
+
+struct envelope {
+	bool has_sender;
+	struct buf sender; /* "" is the null sender */
+	struct buf rcpts;  /* each ended by NUL */
+	uint32_t rcpt_count;
+	uint32_t rcpt_limit; /* 0: none */
+};
+
+void envelope_done(struct envelope *e);
+/* Both refuse what may not stand in an envelope; a recipient may not be "". */
+int envelope_set_sender(
+    struct envelope *e, const char *address, size_t len, struct refusal *why);
+int envelope_add_rcpt(
+    struct envelope *e, const char *address, size_t len, struct refusal *why);
+/* The recipient at *pos (0 at first) with its length; NULL at the end. */
+const char *
+envelope_next_rcpt(const struct envelope *e, size_t *pos, size_t *ret_len);
+
+/* The envelope of qmail-queue, `F…\0T…\0T…\0\0`, in pieces of any size. */
+struct envelope_reader {
+	int state;
+	struct buf address;
+};
+
+int envelope_feed(struct envelope_reader *rd, struct envelope *e,
+    const char *data, size_t len, struct refusal *why);
+/* The input ended: was the envelope whole, with a recipient? */
+int envelope_finish(
+    struct envelope_reader *rd, const struct envelope *e, struct refusal *why);
+
+/* ---- identity.c ----
+ *
+ * The user is the real one of the process, never what the environment says.
+ * Names that could not stand in a header field are replaced. The user is looked
+ * up when the name is first needed: many submissions never need it. */
+
+struct identity {
+	uid_t uid;
+	char host[CONF_HOST_SIZE];   /* myhostname, or the system's name */
+	char domain[CONF_HOST_SIZE]; /* mydomain, or host */
+	bool looked_up;
+	char login[64];      /* "uid1000" where the user has no name */
+	char full_name[256]; /* from the user database, "" if none */
+};
+
+void identity_init(struct identity *id, const struct conf *conf);
+void identity_look_up(struct identity *id);
+
+/* ---- compose.c ----
+ *
+ * RFC 5322 section 3.6, Resent- fields of 3.6.6. -ENOMEM. */
+
+/* Each field gets `prefix` ("" or "Resent-") and ends in eol. */
+struct compose {
+	struct buf *out;
+	const char *prefix, *eol;
+};
+
+/* full_name may be anything, "" for none: it is cleaned, and quoted or
+ * encoded (RFC 2047) as it needs. */
+int compose_from(
+    const struct compose *c, const char *full_name, const char *address);
+int compose_date(const struct compose *c, usec_t wall);
+/* Unique: the time, and a random number. */
+int compose_message_id(
+    const struct compose *c, usec_t wall, uint64_t random, const char *host);
+
+/* ---- message.c ----
+ *
+ * The message is passed on byte for byte, but for three things: a mailbox line
+ * "From ..." in front of the fields is left out, Bcc and Resent-Bcc are left
+ * out with -t, and where no empty line separates fields and body one is put, so
+ * that the body stays body. Fields are added at the beginning. */
 
 struct message {
 	struct header header;
@@ -41,7 +251,7 @@ int message_complete(struct message *m, const struct message_author *author,
 int message_write(const struct message *m, struct submission *s);
 void message_done(struct message *m);
 
-/* What a failure of the source refuses. */
+/* Refuse for a failure of the source. */
 int message_refuse_source(struct refusal *why, int error);
 
 #endif

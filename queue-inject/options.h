@@ -39,12 +39,12 @@ int options_sendmail(
     int argc, char **argv, struct options *ret_options, struct refusal *why);
 /* A switch behind a recipient is a mistake; it must not become an address. */
 int options_check_rcpts(const struct options *o, struct refusal *why);
-/* Their arguments are not looked at, and they take no message. */
+/* mailq and newaliases take no message and ignore their arguments. */
 int options_mailq(
     int argc, char **argv, struct options *ret_options, struct refusal *why);
 int options_newaliases(
     int argc, char **argv, struct options *ret_options, struct refusal *why);
-/* qmail-queue has none; arguments are not looked at, as it always was. */
+/* qmail-queue has no options; arguments are ignored, as always. */
 int options_qmail(
     int argc, char **argv, struct options *ret_options, struct refusal *why);
 

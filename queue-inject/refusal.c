@@ -38,7 +38,7 @@ static const struct row rows[REFUSAL_NKINDS] = {
 	[REFUSAL_WRITE]        = { EX_TEMPFAIL,    53, "4.3.0" },
 };
 
-/* What an error of the spool is; all others are REFUSAL_CREATE. */
+/* Errors of the spool; all others are REFUSAL_CREATE. */
 static const struct { int error; enum refusal_kind kind; } errors[] = {
 	{ ENOSPC,       REFUSAL_FULL },
 	{ EDQUOT,       REFUSAL_FULL },
@@ -130,7 +130,7 @@ refusal_print(const struct refusal *why, const char *name, FILE *out)
 {
 	struct buf text = { 0 };
 
-	/* Parts of it come from outside (A7). */
+	/* Parts of the text come from outside. */
 	if (text_clean(&text, why->text, strlen(why->text), SIZE_MAX) < 0)
 		buf_reset(&text);
 	fprintf(out, "%s: %s %s\n", name, rows[why->kind].dsn, buf_str(&text));

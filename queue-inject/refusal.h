@@ -30,11 +30,11 @@ enum refusal_kind {
 	REFUSAL_CONFIG,
 	REFUSAL_PERMISSION,
 	REFUSAL_SPOOL,    /* no queue directory can be entered */
-	REFUSAL_DISABLED, /* all queues are (I13) */
+	REFUSAL_DISABLED, /* all queues are, or draining */
 	REFUSAL_CREATE,
-	REFUSAL_FULL,  /* D1, D2, D5, D6 */
+	REFUSAL_FULL,  /* of bytes, inodes, quota */
 	REFUSAL_SHARE, /* of this user, at the door */
-	REFUSAL_WRITE, /* D7, D9 */
+	REFUSAL_WRITE, /* or sync failed; a read-only file system */
 	REFUSAL_NKINDS,
 };
 

@@ -1,4 +1,4 @@
-#include "queue-inject/source.h"
+#include "queue-inject/message.h"
 
 #include "base/clock.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/address.h"
-#include "queue-inject/address_list.h"
+#include "queue-inject/message.h"
 
 #define DOMAIN "default.example"
 

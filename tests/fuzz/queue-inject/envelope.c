@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/address.h"
-#include "queue-inject/envelope.h"
+#include "queue-inject/message.h"
 
 #define LIMIT 5
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue-inject/header.h"
+#include "queue-inject/message.h"
 
 static size_t
 feed(struct header *h, const char *data, size_t len, size_t piece)

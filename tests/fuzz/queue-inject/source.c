@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue-inject/source.h"
+#include "queue-inject/message.h"
 
 /* Where the message ends: before the first line that is a dot alone. */
 static size_t

@@ -1,4 +1,4 @@
-#include "queue-inject/address_list.h"
+#include "queue-inject/message.h"
 
 #include "base/address.h"
 #include "base/buf.h"

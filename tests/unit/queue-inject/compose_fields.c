@@ -1,6 +1,5 @@
-#include "queue-inject/compose.h"
+#include "queue-inject/message.h"
 #include "base/date.h"
-#include "queue-inject/identity.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

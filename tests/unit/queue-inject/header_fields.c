@@ -1,4 +1,4 @@
-#include "queue-inject/header.h"
+#include "queue-inject/message.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* What becomes of a message when a queue, or a call of the spool, fails. */
 #include "scratch.h"
 
-#include "queue-inject/job.h"
+#include "queue-inject/inject.h"
 
 #include "base/clock.h"
 
@@ -139,7 +139,7 @@ run_job(const struct scratch *s, size_t body_len)
 {
 	static char rcpt[] = "a@b";
 	static char *const rcpts[] = { rcpt };
-	struct job job = { .face = &face,
+	struct inject inject = { .face = &face,
 		.sys = &fault.sys,
 		.stop_fd = -1,
 		.deadline_mono = clock_mono() + 60 * USEC_PER_SEC,
@@ -156,11 +156,11 @@ run_job(const struct scratch *s, size_t body_len)
 	cr_assert_geq(dup2(fd, 0), 0);
 	close(fd);
 	cr_assert_eq(
-	    conf_load(s->conf, &job.conf, &error), 0, "%s", buf_str(&error));
-	o.result = job_run(&job, &id);
-	o.kind = job.why.kind;
-	memcpy(o.text, job.why.text, sizeof(o.text));
-	job_done(&job);
+	    conf_load(s->conf, &inject.conf, &error), 0, "%s", buf_str(&error));
+	o.result = inject_run(&inject, &id);
+	o.kind = inject.why.kind;
+	memcpy(o.text, inject.why.text, sizeof(o.text));
+	inject_done(&inject);
 	return o;
 }
 

@@ -1,0 +1,156 @@
+#include "queue-inject/inject.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int
+inject_copy(struct inject *inject)
+{
+	const char *data;
+	size_t len;
+	int r;
+
+	while ((r = source_peek(&inject->source, &data, &len)) > 0) {
+		r = submission_content(inject->submission, data, len);
+		if (r < 0)
+			return r;
+		source_take(&inject->source, len);
+	}
+	return r < 0 ? message_refuse_source(&inject->why, r) : 0;
+}
+
+static int
+put_envelope(struct inject *inject)
+{
+	const struct envelope *e = &inject->envelope;
+	const char *rcpt;
+	size_t pos = 0, len;
+	int r = submission_sender(
+	    inject->submission, buf_str(&e->sender), e->sender.len);
+
+	while (r == 0 && (rcpt = envelope_next_rcpt(e, &pos, &len)) != NULL)
+		r = submission_rcpt(inject->submission, rcpt, len);
+	return r;
+}
+
+/* The pause comes once for a message, whichever queue takes it in the end. */
+static int
+pause_for_queue(struct inject *inject)
+{
+	struct pollfd stop = { .fd = inject->stop_fd, .events = POLLIN };
+	usec_t now = clock_mono(),
+	       until = now + submission_pause(inject->submission);
+
+	if (inject->waited)
+		return 0;
+	inject->waited = until > now;
+	for (; now < until; now = clock_mono())
+		if (poll(&stop, 1, (int)((until - now) / USEC_PER_MSEC) + 1) >
+		    0)
+			return message_refuse_source(&inject->why, -ECANCELED);
+	return 0;
+}
+
+static int
+store_once(struct inject *inject, struct queue_id *ret_id)
+{
+	int r = inject->face->content(inject);
+
+	if (r == 0 && !inject->has_envelope) {
+		r = inject->face->envelope(inject);
+		inject->has_envelope = r == 0;
+	}
+	if (r == 0)
+		r = put_envelope(inject);
+	if (r == 0)
+		r = pause_for_queue(inject);
+	if (r == 0)
+		r = submission_commit(inject->submission, ret_id);
+	return r;
+}
+
+static int
+refuse_storage(struct inject *inject, int error)
+{
+	if (error == -EFBIG && inject->conf.message_size_limit != 0)
+		return refuse(&inject->why, REFUSAL_TOO_BIG,
+		    "the message is larger than %llu bytes "
+		    "(message_size_limit)",
+		    (unsigned long long)inject->conf.message_size_limit);
+	return refuse_error(
+	    &inject->why, error, submission_reason(inject->submission));
+}
+
+/* Try one queue after the other, while the message can be read again. */
+static int
+store(struct inject *inject, struct queue_id *ret_id)
+{
+	const struct submit_origin origin = { inject->identity.uid,
+		inject->identity.host, inject->eol, inject->announced };
+	int r = submission_begin(inject->submission, &origin);
+
+	while (r == 0) {
+		r = store_once(inject, ret_id);
+		if (r == 0)
+			return 0;
+		if (inject->why.kind != REFUSAL_NONE || r == -EFBIG)
+			submission_abort(inject->submission, 0);
+		else
+			submission_abort(inject->submission, r);
+		if (inject->why.kind != REFUSAL_NONE)
+			return -1;
+		if (!source_rewind(&inject->source))
+			break;
+		r = submission_again(inject->submission, r, &origin);
+	}
+	return refuse_storage(inject, r);
+}
+
+/* The bytes that a file on standard input still has; 0 where that is not known.
+ */
+static uint64_t
+announced(void)
+{
+	const off_t at = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	struct stat st;
+
+	if (at < 0 || fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size <= at)
+		return 0;
+	return (uint64_t)(st.st_size - at);
+}
+
+int
+inject_run(struct inject *inject, struct queue_id *ret_id)
+{
+	if (inject->no_input)
+		return refuse(
+		    &inject->why, REFUSAL_READ, "standard input is closed");
+	identity_init(&inject->identity, &inject->conf);
+	inject->announced = announced();
+	inject->envelope.rcpt_limit = inject->conf.message_recipient_limit;
+	if (source_init(&inject->source, 0, !inject->options.ignore_dot,
+		inject->deadline_mono, inject->stop_fd) < 0 ||
+	    submit_new(&inject->conf, inject->sys, &inject->submit) < 0 ||
+	    submission_new(inject->submit, &inject->submission) < 0)
+		return refuse(&inject->why, REFUSAL_MEMORY, "out of memory");
+	if (inject->face->prepare(inject) < 0)
+		return -1;
+	source_mark(&inject->source);
+	return store(inject, ret_id);
+}
+
+void
+inject_done(struct inject *inject)
+{
+	submission_free(&inject->submission);
+	submit_free(&inject->submit);
+	source_done(&inject->source);
+	message_done(&inject->message);
+	envelope_done(&inject->envelope);
+	conf_done(&inject->conf);
+}
