@@ -8,6 +8,11 @@
 
 #include "config/conf.h"
 
+/* A package of a system with a place for spools sets another one. */
+#ifndef QUEUE_BASE_DEFAULT
+#define QUEUE_BASE_DEFAULT "/var/qscheduler/queue"
+#endif
+
 enum param_type {
 	PARAM_SECTION, /* a heading, not a parameter */
 	PARAM_U32,
@@ -21,7 +26,7 @@ enum param_type {
 	PARAM_WORD,
 	PARAM_PATH, /* absolute */
 	PARAM_DIR,  /* absolute, or empty */
-	PARAM_HOST,
+	PARAM_HOST, /* a name, or the path of a file that has it */
 	PARAM_USER,
 	PARAM_USERS,
 	PARAM_INSTANCE,

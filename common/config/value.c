@@ -241,10 +241,30 @@ parse_chars(const struct param *p, void *field, const char *value,
 #define DIGIT "0123456789"
 
 static int
-parse_host(
+parse_host_name(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
 	return parse_chars(p, field, value, LOWER UPPER DIGIT ".-_:[]", why);
+}
+
+static int
+parse_host(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	struct buf name = { 0 };
+	int r;
+
+	if (*value != '/')
+		return parse_host_name(p, field, value, why);
+	r = control_read(value, &name, why);
+	if (r == 0)
+		r = wrong(why, "is a file that is not there");
+	else if (r > 0)
+		r = parse_host_name(p, field, buf_str(&name), why);
+	else if (r != -ENOMEM)
+		r = -EINVAL; /* with its words in why */
+	buf_done(&name);
+	return r;
 }
 
 static int

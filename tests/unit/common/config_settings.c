@@ -1,8 +1,12 @@
 /* Settings that stand in no configuration file. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/io.h"
 #include "config/conf.h"
 
 Test(config_settings, on_top_of_the_defaults)
@@ -67,4 +71,51 @@ Test(config_settings, errors_name_the_place)
 		cr_expect_str_eq(buf_str(&error), rows[i].want);
 		buf_done(&error);
 	}
+}
+
+/* A path is that of a file with the name. */
+Test(config_settings, F4_name_of_a_host_from_a_file)
+{
+	static const struct {
+		const char *text, *want; /* the name, or the error */
+		bool good;
+	} rows[] = {
+		{ "\nmail.example.org \n", "mail.example.org", true },
+		{ "a\nb\n", "name:2: more than one line", false },
+		{ "", "name: is empty", false },
+		{ "a b\n", "has a character that may not stand there", false },
+		{ NULL, "is a file that is not there", false },
+	};
+	char dir[] = "/tmp/config_settings.XXXXXX", path[64];
+	size_t i;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/name", dir);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct conf_setting setting = { "mydomain", path, 1 };
+		struct conf conf;
+		struct buf error = { 0 };
+		int fd =
+		    rows[i].text == NULL ? unlink(path) : creat(path, 0644);
+
+		cr_assert_geq(fd, 0);
+		if (rows[i].text != NULL) {
+			cr_assert_eq(io_write_all(fd, rows[i].text,
+					 strlen(rows[i].text)),
+			    0);
+			io_close(&fd);
+		}
+		cr_assert_eq(
+		    conf_from_settings("where", &setting, 1, &conf, &error),
+		    rows[i].good ? 0 : -EINVAL, "%s", buf_str(&error));
+		if (rows[i].good) {
+			cr_expect_str_eq(conf.mydomain, rows[i].want);
+			conf_done(&conf);
+		} else
+			cr_expect_not_null(
+			    strstr(buf_str(&error), rows[i].want), "%s",
+			    buf_str(&error));
+		buf_done(&error);
+	}
+	cr_expect_eq(rmdir(dir), 0);
 }
