@@ -19,6 +19,8 @@ endif
 SAN      ?=
 prefix   ?= /usr/local
 DESTDIR  ?=
+# Where the queues are unless the configuration says otherwise.
+queue_base ?= /var/qscheduler/queue
 O        ?= 2
 
 empty    :=
@@ -73,6 +75,8 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/common/config/param.o: CPPFLAGS += -DQUEUE_BASE_DEFAULT='"$(queue_base)"'
 
 $(LIB): $(common_o)
 	@mkdir -p $(@D)
@@ -185,7 +189,12 @@ INSTALLED_libexec := qscheduler queue-send todo-proc deliver-local deliver-smtp
 # The door for local mail, set-group-id for this group where there is one.
 qdrop_group       ?= qdrop
 
-.PHONY: install uninstall
+# What is installed names these places as they are here.
+in_place = sed -i -e 's|@libexecdir@|$(libexecdir)|g' \
+	-e 's|/var/qscheduler/queue|$(queue_base)|g' \
+	-e 's|/var/qscheduler|$(patsubst %/,%,$(dir $(queue_base)))|g'
+
+.PHONY: install uninstall install-mta uninstall-mta
 install: all
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sbindir) $(bindir) $(libexecdir) \
 	    $(docdir)/docs $(etcdir)/workloads $(unitdir) $(sysusersdir))
@@ -210,16 +219,23 @@ install: all
 	$(INSTALL) -m 644 etc/workloads/*.scn $(DESTDIR)$(etcdir)/workloads
 	for way in daemontools runit s6; do \
 	    cp -R etc/$$way $(DESTDIR)$(etcdir)/ || exit 1; done
-	sed 's|@libexecdir@|$(libexecdir)|g' etc/systemd/qscheduler.service \
-	    >$(DESTDIR)$(unitdir)/qscheduler.service
+	$(INSTALL) -m 644 etc/systemd/qscheduler.service $(DESTDIR)$(unitdir)
 	$(INSTALL) -d $(DESTDIR)$(unitdir)/qscheduler.service.d
 	$(INSTALL) -m 644 etc/systemd/qscheduler.service.d/home.conf \
 	    $(DESTDIR)$(unitdir)/qscheduler.service.d
 	$(INSTALL) -m 644 etc/sysusers.d/qscheduler.conf $(DESTDIR)$(sysusersdir)
-	find $(DESTDIR)$(etcdir) -name run -exec \
-	    sed -i 's|@libexecdir@|$(libexecdir)|g' {} +
+	find $(DESTDIR)$(etcdir) -name run -exec $(in_place) {} +
+	$(in_place) $(addprefix $(DESTDIR),$(unitdir)/qscheduler.service \
+	    $(sysusersdir)/qscheduler.conf $(mandir)/man8/qscheduler.8)
 
-uninstall:
+# The names that programs of the system call, /usr/sbin/sendmail and others;
+# those of another MTA are put aside, and come back.
+install-mta:
+	etc/system-mta install $(libexecdir) $(DESTDIR)
+uninstall-mta:
+	etc/system-mta remove $(libexecdir) $(DESTDIR)
+
+uninstall: uninstall-mta
 	rm -f $(addprefix $(DESTDIR)$(sbindir)/,$(INSTALLED_sbin) qscheduler)
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(INSTALLED_bin))
 	rm -rf $(DESTDIR)$(libexecdir) $(DESTDIR)$(docdir) $(DESTDIR)$(etcdir)
@@ -228,6 +244,21 @@ uninstall:
 	rm -rf $(DESTDIR)$(unitdir)/qscheduler.service.d
 	rm -f $(DESTDIR)$(unitdir)/qscheduler.service \
 	    $(DESTDIR)$(sysusersdir)/qscheduler.conf
+
+# ---- the Debian package ---------------------------------------------------
+
+# Built from a copy, so that nothing of it is left in the tree.
+.PHONY: deb check-deb
+deb:
+	rm -rf build/deb
+	mkdir -p build/deb/source
+	tar -cf - --exclude=./build --exclude='./.git*' --exclude=__pycache__ . | \
+	    tar -xf - -C build/deb/source
+	cd build/deb/source && DEB_BUILD_OPTIONS=noautodbgsym \
+	    dpkg-buildpackage -b -us -uc -j2
+	@ls build/deb/*.deb
+check-deb:
+	tests/deb.sh
 
 .PHONY: clean
 clean:

@@ -43,6 +43,9 @@ pages_link_somewhere() (
 		done
 	done
 )
+refused() {
+	! "$@"
+}
 no_marks_left() {
 	! grep -rE '@[a-z]+dir@' "$scratch/root/opt/q"
 }
@@ -55,6 +58,7 @@ want 'paths are filled in' no_marks_left
 want 'links of the pages lead somewhere' pages_link_somewhere
 for f in sbin/qscheduler sbin/setqload bin/qtop bin/qsim bin/queue-inject \
     libexec/qscheduler/queue-send libexec/qscheduler/sendmail \
+    libexec/qscheduler/mailq libexec/qscheduler/newaliases \
     libexec/qscheduler/queue-drop share/man/man8/queue-drop.8 \
     share/doc/qscheduler/docs/DOOR.md \
     share/man/man8/qscheduler.8 share/man/man5/qscheduler.conf.5 \
@@ -83,7 +87,43 @@ else
 	want 'the door is not set-group-id' test \
 		! -g "$scratch/root/opt/q/libexec/qscheduler/queue-drop"
 fi
+# The names of the system, in a root with dpkg's list of diversions.
+mkdir -p "$scratch/root/var/lib/dpkg" "$scratch/root/usr/sbin"
+echo old >"$scratch/root/usr/sbin/sendmail"
+cp "$scratch/root/usr/sbin/sendmail" "$scratch/old"
+mta() { # TARGET
+	make "$1" DESTDIR="$scratch/root" prefix=/opt/q
+}
+leads_to() { # NAME FACE
+	[ "$(readlink "$scratch/root$1")" = "/opt/q/libexec/qscheduler/$2" ]
+}
+if command -v dpkg-divert >/dev/null; then
+	want 'install-mta' mta install-mta
+	want 'install-mta, once more' mta install-mta
+	want 'sendmail is ours' leads_to /usr/sbin/sendmail sendmail
+	want '/usr/lib/sendmail is ours' leads_to /usr/lib/sendmail sendmail
+	want 'mailq is ours' leads_to /usr/bin/mailq mailq
+	want 'newaliases is ours' leads_to /usr/bin/newaliases newaliases
+	want 'the old sendmail is put aside' cmp "$scratch/old" \
+		"$scratch/root/usr/sbin/sendmail.before-qscheduler"
+	want 'uninstall-mta' mta uninstall-mta
+	want 'the old sendmail is back' cmp "$scratch/old" \
+		"$scratch/root/usr/sbin/sendmail"
+	: >"$scratch/root/usr/bin/mailq.before-qscheduler"
+	: >"$scratch/root/usr/bin/mailq"
+	want 'a name that cannot be put aside' refused mta install-mta
+	want 'nothing is changed then' cmp "$scratch/old" \
+		"$scratch/root/usr/sbin/sendmail"
+	rm "$scratch/root/usr/bin/mailq" \
+		"$scratch/root/usr/bin/mailq.before-qscheduler"
+	want 'install-mta, before uninstall' mta install-mta
+else
+	echo 'SKIP install-mta: no dpkg-divert'
+fi
 want uninstalls make uninstall DESTDIR="$scratch/root" prefix=/opt/q
+want 'the old sendmail is back, by uninstall' \
+	cmp "$scratch/old" "$scratch/root/usr/sbin/sendmail"
+rm -rf "$scratch/root/var" "$scratch/root/usr/sbin/sendmail"
 want 'leaves nothing' nothing_left
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -41,7 +41,7 @@ check cppcheck cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -Icommon -I. \
 	$(c_files -name '*.c' ! -path 'tests/unit/*')
 # shellcheck disable=SC2046
 check shellcheck shellcheck -x bootstrap .ci/run $(find tests -name '*.sh') \
-	$(find etc -name run -type f)
+	$(find etc -name run -type f) etc/system-mta debian/postinst debian/postrm
 # shellcheck disable=SC2046
 check manuals mandoc -Tlint -Wwarning $(find etc/man -name '*.[1-8]')
 # shellcheck disable=SC2046

@@ -1,0 +1,348 @@
+#!/bin/sh
+# make check-deb: the package that `make deb` left in build/deb is judged by
+# lintian, installed into a bare Debian in the place of another MTA, used,
+# upgraded, removed and purged. Needs root, the network of apt, and a bare root
+# in DEB_ROOT, or debootstrap, which makes one in build/deb-root.
+cd "$(dirname "$0")/.." || exit 1
+top=$PWD
+passed=0 failed=0 skipped=0
+PATH=$PATH:/usr/sbin:/sbin
+
+want() { # NAME COMMAND...
+	name=$1
+	shift
+	if "$@" >"$scratch/out" 2>&1; then
+		passed=$((passed + 1))
+		[ -z "${V-}" ] || echo "deb: $name: ok"
+	else
+		failed=$((failed + 1))
+		echo "deb: $name: FAILED: $*"
+		tail -40 "$scratch/out"
+	fi
+}
+skip() { # NAME REASON
+	echo "SKIP $1: $2"
+	skipped=$((skipped + 1))
+}
+refused() {
+	! "$@"
+}
+finish() {
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" -eq 0 ]
+	exit
+}
+
+# ---- outside: lintian, and a root to work in ------------------------------
+
+package() {
+	set -- build/deb/qscheduler_*.deb
+	[ -f "$1" ] && echo "$1"
+}
+make_root() {
+	if [ -n "${DEB_ROOT-}" ]; then
+		cp -a --reflink=auto "$DEB_ROOT" "$root"
+		return
+	fi
+	[ -d build/deb-root ] || {
+		rm -rf build/deb-root.new
+		debootstrap --variant=minbase bookworm build/deb-root.new &&
+		    mv build/deb-root.new build/deb-root || return
+	}
+	cp -a build/deb-root "$root"
+}
+# A package that is an MTA as well, and says what it was called with.
+other_mta() { # DIR
+	mkdir -p "$1/DEBIAN" "$1/usr/sbin" "$1/usr/lib"
+	printf '%s\n' 'Package: other-mta' 'Version: 1' 'Architecture: all' \
+		'Maintainer: nobody <root@localhost>' \
+		'Provides: mail-transport-agent' \
+		'Conflicts: mail-transport-agent' \
+		'Replaces: mail-transport-agent' \
+		'Description: another' >"$1/DEBIAN/control"
+	printf '#!/bin/sh\necho other "$@"\n' >"$1/usr/sbin/sendmail"
+	chmod 755 "$1/usr/sbin/sendmail"
+	ln -s ../sbin/sendmail "$1/usr/lib/sendmail"
+	dpkg-deb --build --root-owner-group "$1" "$root/packages/other.deb"
+}
+# The same programs with a higher number, and a changed configuration file.
+next_version() { # DEB DIR
+	dpkg-deb -R "$1" "$2" &&
+	    sed -i 's/^Version: .*/&+next/' "$2/DEBIAN/control" &&
+	    echo '# A line of the next version.' \
+		>>"$2/etc/qscheduler/qscheduler.conf" &&
+	    dpkg-deb --build --root-owner-group "$2" \
+		"$root/packages/next.deb"
+}
+prepare() {
+	mkdir -p "$root/packages" &&
+	    cp "$deb" "$root/packages/qscheduler.deb" &&
+	    cp "$0" "$root/packages/test" &&
+	    cp /etc/resolv.conf "$root/etc/resolv.conf" &&
+	    echo '127.0.1.1 host.example.test host' >>"$root/etc/hosts" &&
+	    other_mta "$scratch/other" && next_version "$deb" "$scratch/next"
+}
+# All that a chroot needs, in namespaces that go with this test.
+enter() {
+	cat >"$scratch/enter" <<-END
+	set -e
+	mount --make-rprivate /
+	hostname host
+	cd "$root"
+	mount -t proc proc proc
+	mount -t tmpfs -o mode=755 tmpfs dev
+	for d in null zero full random urandom tty; do
+		cp -a /dev/\$d dev/
+	done
+	mkdir dev/shm dev/mqueue
+	mount -t tmpfs -o mode=1777 tmpfs dev/shm
+	mount -t mqueue mqueue dev/mqueue
+	exec chroot . env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+	    DEBIAN_FRONTEND=noninteractive V="${V-}" \
+	    http_proxy="${http_proxy-}" /bin/sh /packages/test --inside
+	END
+	unshare --mount --ipc --pid --uts --fork --kill-child \
+	    sh "$scratch/enter"
+}
+outside() {
+	scratch=$(mktemp -d /var/tmp/deb.XXXXXX) || exit 1
+	trap 'rm -rf "$scratch"' EXIT
+	root=$scratch/root
+	deb=$(package) || {
+		echo "deb: there is no package: make deb"
+		exit 1
+	}
+	if command -v lintian >/dev/null; then
+		want 'lintian' lintian --fail-on error,warning "$deb"
+	else
+		skip lintian 'not installed'
+	fi
+	if [ "$(id -u)" != 0 ]; then
+		skip 'the package in use' 'needs root'
+		finish
+	fi
+	if ! unshare --mount --ipc --pid --uts --fork true 2>/dev/null; then
+		skip 'the package in use' 'no namespaces'
+		finish
+	fi
+	if ! make_root >"$scratch/out" 2>&1; then
+		tail -3 "$scratch/out"
+		skip 'the package in use' 'no bare root: DEB_ROOT, or debootstrap and network'
+		finish
+	fi
+	want 'packages beside it' prepare
+	enter >"$scratch/inside" 2>&1
+	[ -z "${V-}" ] || cat "$root/packages/log"
+	sed '$d' "$scratch/inside"
+	# shellcheck disable=SC2046 # three numbers
+	set -- $(tail -n 1 "$scratch/inside" | tr -cd '0-9 ')
+	[ $# = 3 ] || {
+		cat "$scratch/inside"
+		set -- 0 1 0
+	}
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+	finish
+}
+
+# ---- inside ---------------------------------------------------------------
+
+base=/var/spool/qscheduler/queue
+log=/packages/log
+
+apt() { # WORDS OF apt-get...
+	apt-get -q -y -o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root \
+	    -o APT::Install-Recommends=false -o Dpkg::Options::=--force-confold "$@"
+}
+# What the package needs, but for itself; no systemd.
+dependencies() {
+	# shellcheck disable=SC2046 # names
+	apt update && apt install systemd-standalone-sysusers $(
+		dpkg-deb -f /packages/qscheduler.deb Depends |
+		    tr , '\n' | grep -v '|' | sed 's/(.*)//')
+}
+files() {
+	find / -xdev \( -path /packages -o -path /var/cache -o -path /var/log \
+	    -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /home \
+	    -o -path /tmp -o -path /run \) -prune -o -print | sort
+}
+exits() { # CODE COMMAND...
+	code=$1
+	shift
+	"$@"
+	[ $? = "$code" ]
+}
+same() { # WHAT EXPECTED
+	[ "$1" = "$2" ] || {
+		echo "is '$1', not '$2'"
+		return 1
+	}
+}
+is_ours() { # NAME
+	same "$(readlink -f "$1")" /usr/bin/queue-inject
+}
+door_is() { # OWNER:GROUP MODE
+	same "$(stat -c '%U:%G %a' /usr/libexec/qscheduler/queue-drop)" "$1"
+}
+# One line of a file, whatever stands around it.
+has() { # FILE LINE
+	grep -qx "$2" "$1" || {
+		cat "$1"
+		return 1
+	}
+}
+until_true() { # COMMAND...
+	n=0
+	until "$@"; do
+		n=$((n + 1))
+		[ $n -lt 150 ] || return 1
+		sleep 0.2
+	done
+}
+start() {
+	mkfifo /packages/ready
+	qscheduler -s --ready-fd 3 3>/packages/ready 2>>$log &
+	pid=$!
+	timeout 60 head -n 1 /packages/ready
+	code=$?
+	rm /packages/ready
+	return $code
+}
+stop() {
+	kill -TERM "$pid" && wait "$pid"
+}
+as() { # USER COMMAND
+	setpriv --reuid "$1" --regid "$1" --init-groups sh -c "$2"
+}
+arrived() { # USER TEXT
+	grep -rqs "$2" "/home/$1/Maildir/new"
+}
+delivered() { # USER TEXT
+	until_true arrived "$1" "$2" || {
+		tail -20 $log
+		return 1
+	}
+}
+logged() {
+	grep -E "$1" $log
+}
+kept_files() {
+	files >/packages/after
+	diff /packages/before /packages/after | sed -n 's/^> //p' |
+	    grep -Ev '^(/etc/(mailname|passwd-|group-|shadow-|gshadow-|subuid-?|subgid-?)|/var/spool/qscheduler(/.*)?)$'
+}
+mail_left() {
+	find /var/spool/qscheduler -type f ! -name queue \
+	    ! -path '*/lock/*' ! -path '*/defer/*' ! -path '*/bounce/*' \
+	    ! -name waiting
+}
+
+installed() {
+	want 'the other MTA' apt install /packages/other.deb
+	files >/packages/before
+	want 'installs, in the place of the other MTA' \
+		apt install /packages/qscheduler.deb
+	want 'the other MTA is gone' refused dpkg -L other-mta
+	for name in /usr/sbin/sendmail /usr/lib/sendmail /usr/bin/mailq \
+	    /usr/bin/newaliases /usr/libexec/qscheduler/qmail-queue; do
+		want "$name" is_ours $name
+	done
+	for user in qmailq qmails qmailr; do
+		want "user $user" getent passwd $user
+	done
+	want 'the door' door_is 'root:qdrop 2711'
+	want '/etc/mailname' has /etc/mailname host.example.test
+	want 'routing' has /etc/qscheduler/routing 'host.example.test  local'
+	want 'the configuration is right' qscheduler --check
+	want 'mydomain' sh -c \
+		'qscheduler --dump | grep "^mydomain = host.example.test "'
+	want 'conffiles' same "$(dpkg-query -W -f '${Conffiles}' qscheduler |
+	    awk '{ print $1 }' | sort | xargs)" \
+		'/etc/qscheduler/programs /etc/qscheduler/qscheduler.conf'
+	want 'the service is enabled' test -L \
+		/etc/systemd/system/multi-user.target.wants/qscheduler.service
+	want 'the queues are where the unit has them' grep -q \
+		'^RequiresMountsFor=/var/spool/qscheduler/queue$' \
+		/lib/systemd/system/qscheduler.service
+	want 'mailq' exits 69 mailq
+	want 'newaliases' exits 0 newaliases
+}
+used() {
+	want 'starts' start
+	want 'sendmail -t of a user' as alice \
+		"printf 'To: bob\nSubject: x\n\nfirst\n' | /usr/lib/sendmail -t"
+	want 'it is delivered' delivered bob first
+	want 'the sender is of this host' grep -rqs \
+		'^From: .*alice@host.example.test' /home/bob/Maildir/new
+	want 'root to a user' sh -c 'echo second | sendmail alice'
+	want 'it is delivered' delivered alice second
+	want 'qmail-queue' sh -c \
+		"printf 'Subject: x\n\nthird\n' >/packages/m &&
+		printf 'Fme@host.example.test\0Tbob@localhost\0\0' >/packages/e &&
+		/usr/libexec/qscheduler/qmail-queue </packages/m 1</packages/e"
+	want 'it is delivered' delivered bob third
+	want 'mail for root' sh -c 'echo fourth | sendmail root'
+	want 'what became of it' until_true logged \
+		'to=<root@host.example.test>,.* status='
+	want 'mail for another host' sh -c 'echo fifth | sendmail bob@far.test'
+	want 'it waits for a rule' until_true logged \
+		'to=<bob@far.test>,.* status=deferred'
+}
+upgraded() {
+	echo '# Mine.' >>/etc/qscheduler/qscheduler.conf
+	echo '# Mine.' >>/etc/qscheduler/routing
+	want 'the same again' apt install --reinstall /packages/qscheduler.deb
+	want 'the door' door_is 'root:qdrop 2711'
+	dpkg-statoverride --add root root 755 /usr/libexec/qscheduler/queue-drop
+	want 'upgrades' apt install /packages/next.deb
+	want 'the override of the administrator holds' door_is 'root:root 755'
+	dpkg-statoverride --remove /usr/libexec/qscheduler/queue-drop
+	want 'the same again' apt install --reinstall /packages/next.deb
+	want 'the door' door_is 'root:qdrop 2711'
+	want 'the configuration is kept' has /etc/qscheduler/qscheduler.conf '# Mine.'
+	want 'routing is kept' has /etc/qscheduler/routing '# Mine.'
+	want 'mail after that' as bob 'echo sixth | sendmail alice'
+	want 'it is delivered' delivered alice sixth
+	want 'stops' stop
+}
+removed() {
+	: >$log
+	want 'another MTA takes the place' apt install /packages/other.deb
+	want 'sendmail is its own' same "$(/usr/sbin/sendmail me)" 'other me'
+	want 'the configuration is kept' has /etc/qscheduler/routing '# Mine.'
+	want 'purges' apt purge qscheduler
+	want 'nothing else is left' refused kept_files
+	want 'mail is left' grep -rqs fifth $base
+	want 'and nothing but mail' same "$(mail_left | xargs grep -L fifth |
+	    xargs grep -L fourth)" ''
+	want 'installs again' apt install /packages/qscheduler.deb
+	echo 'far.test  local' >>/etc/qscheduler/routing
+	want 'starts' start
+	kill -ALRM "$pid"
+	want 'what was left is delivered' delivered bob fifth
+	want 'all queues are open' refused logged 'ALERT'
+	want 'stops' stop
+	rm -f $base/queue*/hold/*
+	want 'purges' apt purge qscheduler
+	want 'no queue is left' test ! -e /var/spool/qscheduler
+	want 'no configuration is left' test ! -e /etc/qscheduler
+}
+inside() {
+	scratch=/packages
+	if ! dependencies >/packages/out 2>&1; then
+		tail -3 /packages/out
+		skip 'the package in use' 'apt cannot fetch what it needs'
+		finish
+	fi
+	useradd -m alice
+	useradd -m bob
+	installed
+	used
+	upgraded
+	removed
+	finish
+}
+
+case ${1-} in
+--inside) inside ;;
+*) cd "$top" && outside ;;
+esac
