@@ -1,4 +1,4 @@
-#include "qtop/batch.h"
+#include "qtop/qtop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "qtop/format.h"
+#include "qtop/model.h"
 
 static int
 complain(const char *object, const char *why)

@@ -1,4 +1,4 @@
-#include "qtop/column.h"
+#include "qtop/model.h"
 
 #include <inttypes.h>
 #include <stdio.h>

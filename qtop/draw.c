@@ -1,4 +1,4 @@
-#include "qtop/draw.h"
+#include "qtop/qtop.h"
 
 #include <inttypes.h>
 #include <ncurses.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "qtop/format.h"
+#include "qtop/model.h"
 
 #define LINE_SUMMARY 0
 #define LINE_TROUBLE 1

@@ -1,4 +1,4 @@
-#include "qtop/format.h"
+#include "qtop/model.h"
 
 #include <errno.h>
 #include <inttypes.h>

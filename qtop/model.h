@@ -1,13 +1,20 @@
-/* qtop/model.h - what is shown: the pages of an instance at one moment, judged.
+/* qtop/model.h - what qtop shows, without terminal and clock:
  *
- * Nothing in a page is believed: sums saturate, a queue whose number is none is
- * left out, a page that cannot be read or is old is said to be so.
- * The caller passes both times.
+ *	model    the pages of an instance at one moment, checked
+ *	column   the table of columns
+ *	format   a model as lines of text
  */
 #ifndef QTOP_MODEL_H
 #define QTOP_MODEL_H
 
+#include "base/buf.h"
 #include "ipc/page.h"
+
+/* ---- model ----
+ *
+ * Nothing in a page is trusted: sums saturate, a row without a valid queue
+ * number is left out, a page that cannot be read or is old is marked so. The
+ * caller passes both times. */
 
 /* Where pages come from: shared memory, or a test. As sched_page_read() and
  * queue_page_read(). */
@@ -45,5 +52,103 @@ struct model {
 
 void model_sample(struct model *model, const struct model_source *source,
     const char *instance, usec_t now_mono, usec_t now_wall);
+
+/* ---- column ----
+ *
+ * One table: order, titles, text of a cell, order of rows, help and manual come
+ * from it. */
+
+#define CELL_MAX 240
+
+enum column_id {
+	COL_QUEUE,
+	COL_STATE,
+	COL_LOCAL,
+	COL_REMOTE,
+	COL_LOAD,
+	COL_IN,
+	COL_ACTIVE,
+	COL_DEFERRED,
+	COL_HOLD,
+	COL_CORRUPT,
+	COL_RATE_IN,
+	COL_RATE_OUT,
+	COL_OLDEST,
+	COL_RESTARTS,
+	COL_NOTE,
+	NCOLS,
+};
+
+struct column {
+	const char *key, *title;
+	int width;
+	bool left; /* text, not a number */
+	bool rest; /* the last: as long as its text */
+	/* A narrow screen drops the column of the highest rank first; 0 is
+	 * never dropped. */
+	int rank;
+	void (*fmt)(const struct model_row *row, char cell[CELL_MAX]);
+	/* For sorting, largest first; NULL: not sortable. */
+	uint64_t (*value)(const struct model_row *row);
+	const char *help;
+};
+
+extern const struct column columns[NCOLS];
+
+/* The total row has a state that no queue has. */
+bool row_is_total(const struct model_row *row);
+/* The reason of an unusual state, or nothing. -ENOMEM. */
+int note_add(const struct model_row *row, struct buf *out);
+/* At most 5 characters: 99999, 123k, 1.2M … */
+void count_format(uint64_t n, char cell[CELL_MAX]);
+/* At most 5 characters: 59s, 12m, 3h, 5d, >999d; "-" for -1. */
+void age_format(usec_t age, char cell[CELL_MAX]);
+
+/* The next column that rows can be sorted by, around the end. */
+enum column_id column_next_sort(enum column_id column);
+/* Largest first, equal ones by number; by number for COL_QUEUE. */
+void model_sort(struct model *model, enum column_id column);
+
+/* ---- format: -ENOMEM, the line is cut then ----
+ *
+ * Lines for the screen and for batch output. */
+
+#define FORMAT_WIDE INT32_MAX /* a width that all columns fit */
+
+/* The look of a line on the screen. */
+enum line_kind {
+	LINE_PLAIN,
+	LINE_DIM,  /* an idle queue */
+	LINE_WARN, /* loaded, draining, disabled by an operator */
+	LINE_BAD,  /* stale, faulty, failing */
+};
+
+/* The columns that fit into this number of characters. */
+void format_choose(int width, bool ret_shown[NCOLS]);
+
+/* Each appends one line without its newline. */
+
+/* "qscheduler mine: pid 4711, 2 open (1 to 20), 2 on disk, …" */
+int format_summary(
+    const struct model *model, const char *instance, struct buf *out);
+int format_titles(const bool shown[NCOLS], struct buf *out);
+int format_row(
+    const struct model_row *row, const bool shown[NCOLS], struct buf *out);
+enum line_kind
+format_row_kind(const struct model *model, const struct model_row *row);
+/* "last change 5m ago: queue 6 added …", or nothing. */
+int format_change(const struct model *model, struct buf *out);
+/* "3: by hand for 2h: new disk", or nothing. */
+int format_note(const struct model_row *row, struct buf *out);
+/* "threshold = 90.00 , qcount = 5, qconf = 5", as parsers of the original know
+ * it, and more behind it. */
+int format_threshold(const struct model *model, struct buf *out);
+/* A fault of the whole instance, or nothing. */
+int format_trouble(
+    const struct model *model, const char *instance, struct buf *out);
+
+/* The whole batch output of one reading, with newlines. */
+int
+format_batch(const struct model *model, const char *instance, struct buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "qtop/options.h"
+#include "qtop/qtop.h"
 
 #include <stddef.h>
 

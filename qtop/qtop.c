@@ -8,9 +8,6 @@
 #include "base/io.h"
 #include "base/version.h"
 #include "config/conf.h"
-#include "qtop/batch.h"
-#include "qtop/options.h"
-#include "qtop/screen.h"
 
 static int
 say(const char *text)

@@ -1,4 +1,4 @@
-#include "qtop/screen.h"
+#include "qtop/qtop.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "qtop/draw.h"
-#include "qtop/format.h"
+#include "qtop/model.h"
 
 #define DEAD_READS_MAX 3 /* readable without a key: the terminal is gone */
 

@@ -1,4 +1,4 @@
-#include "queue-drop/count.h"
+#include "queue-drop/door.h"
 
 #include <dirent.h>
 #include <errno.h>

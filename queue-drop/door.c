@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "queue-drop/guard.h"
 #include "spool/door.h"
 #include "spool/received.h"
 

@@ -1,17 +1,117 @@
-/* queue-drop/door.h - one submission through the door (docs/DOOR.md).
+/* queue-drop/door.h - one submission through the door (docs/DOOR.md), and the
+ * source of each part:
  *
- *	guard    the process and the paths that it believes
- *	stream   the records on standard input
- *	share    what one user may have waiting
  *	door     all of it in order, and the answer
+ *	share    limits of one user
+ *	count    the waiting mail of one user
+ *	stream   the records on standard input
+ *	guard    the process and the paths that it trusts
+ *
+ * A part calls only parts below it.
  */
 #ifndef QUEUE_DROP_DOOR_H
 #define QUEUE_DROP_DOOR_H
 
 #include "config/conf.h"
-#include "queue-drop/share.h"
-#include "queue-drop/stream.h"
 #include "spool/accept.h"
+
+/* ---- guard: -errno ----
+ *
+ * The caller made this process, and is not trusted; the directories above the
+ * instance are. After guard_process() nothing of the caller is used: no
+ * environment, descriptors above 2, signals, limits, umask or directory. */
+
+/* First of all. */
+int guard_process(void);
+/* Does this process have more rights than its caller? */
+bool guard_is_secure(void);
+/* An absolute path of directories, none of them a link, each owned by root and
+ * writable by no other user unless it is sticky; in the last one a regular file
+ * `name` of root's, the same. -EPERM, -ELOOP, -ENOTDIR, -ENOENT. */
+int guard_trust(const char *base, const char *name);
+
+/* ---- stream: -errno of read(), -EPROTO for anything but records ----
+ *
+ * The records of spool/door.h. Bounded: a buffer of STREAM_BUFFER bytes,
+ * whatever a record says of its length. */
+
+#define STREAM_BUFFER 65536
+
+struct stream {
+	int fd;
+	size_t from, to; /* the bytes of buf that are not taken */
+	char buf[STREAM_BUFFER];
+};
+
+struct stream_record {
+	char type;
+	uint32_t left; /* bytes of it that are still to come */
+};
+
+void stream_init(struct stream *s, int fd);
+/* The head of the next record. -EPROTO at the end of the input. */
+int stream_next(struct stream *s, struct stream_record *ret_record);
+/* Bytes of the record, at least one, until left is 0; valid until the next
+ * call. The length. */
+int64_t
+stream_bytes(struct stream *s, struct stream_record *record, const char **ret);
+/* All of a short record: -EPROTO when it is longer than max. */
+int stream_short(
+    struct stream *s, struct stream_record *record, char *out, uint32_t max);
+/* 0 at the end of the input, -EPROTO when more follows. */
+int stream_end(struct stream *s);
+
+/* ---- count: -errno for an error that the caller's limits bring about ----
+ *
+ * The mail of one user in all queues of an instance. A queue that cannot be
+ * read for any other reason counts as nothing. */
+
+struct count {
+	uint64_t messages, bytes, inodes;
+};
+
+/* sp is counted whatever state the supervisor gives it. */
+int count_user(const struct conf *conf, const struct spool *sp, uid_t uid,
+    struct count *ret);
+/* Is a word of trusted_users this user: a number, or a name of /etc/passwd? No
+ * other user database is asked: its modules would run with our rights. */
+bool count_is_trusted(const char *list, uid_t uid);
+
+/* ---- share: -1 with the reason: "5000 messages of uid 1000 wait, the limit is
+ * 5000 (user_message_limit)" ----
+ *
+ * The limits of one user: messages, bytes and inodes that wait, messages a
+ * minute, doors at once. Three figures are added: the drops of the user in
+ * maildrop/ of every queue, the user's row in gate/waiting of every queue, and
+ * the messages that other doors of the user are reading. QUEUE_BASE/users/UID
+ * holds the rate and, for each door that runs, a locked slot with the bytes
+ * that it has read. Root, the user of a private instance and trusted_users are
+ * not counted.
+ *
+ * A queue that the supervisor has put aside is not read, since its disk may not
+ * answer, unless it is the one that is dropped into. */
+
+struct share {
+	const struct conf *conf;
+	uid_t uid;
+	bool counted; /* else this user is free */
+	int file;     /* QUEUE_BASE/users/UID, or -1 */
+	uint32_t slot, slots;
+	uint64_t messages, bytes, inodes; /* that wait */
+	uint64_t told;                    /* bytes, in our slot */
+	char reason[160];
+};
+
+/* Before the message is read; sp is the queue that it is for. */
+int
+share_take(struct share *s, const struct conf *conf, const struct spool *sp);
+/* This many bytes of the message have been read. */
+int share_grows(struct share *s, uint64_t bytes);
+/* The message is whole and about to be accepted: it counts for the rate. */
+int share_pay(struct share *s);
+void share_done(struct share *s);
+
+/* ---- door ---- */
 
 struct door {
 	const char *base;
@@ -26,7 +126,7 @@ struct door {
 	bool opened, begun; /* spool_close(), accept_end() are due */
 	uint32_t rcpts;
 	char host[CONF_HOST_SIZE];
-	/* why not, once something failed */
+	/* of a refusal: */
 	int status; /* of sysexits.h */
 	char reason[256];
 };

@@ -1,4 +1,4 @@
-#include "queue-drop/guard.h"
+#include "queue-drop/door.h"
 
 #include <errno.h>
 #include <fcntl.h>

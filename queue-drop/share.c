@@ -1,4 +1,4 @@
-#include "queue-drop/share.h"
+#include "queue-drop/door.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "queue-drop/count.h"
 
 #define SLOT_WAIT    10  /* seconds, for a slot or the rate */
 #define SLOTS_MAX    250 /* without a limit */

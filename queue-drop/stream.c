@@ -1,4 +1,4 @@
-#include "queue-drop/stream.h"
+#include "queue-drop/door.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "setqload/list.h"
+#include "setqload/setqload.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "setqload/options.h"
+#include "setqload/setqload.h"
 
 #include <errno.h>
 #include <stddef.h>

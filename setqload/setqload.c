@@ -15,8 +15,6 @@
 #include "base/version.h"
 #include "config/conf.h"
 #include "ipc/ask.h"
-#include "setqload/list.h"
-#include "setqload/options.h"
 
 #define ANSWER_LIMIT (5 * USEC_PER_SEC)
 

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/num.h"
-#include "daemon/words.h"
 #include "ipc/wire.h"
 #include "log/log.h"
 #include "spool/id.h"

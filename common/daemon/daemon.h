@@ -154,4 +154,23 @@ struct event_base *daemon_loop_new(void);
  * EXIT_PERMANENT. */
 int daemon_exit_code(int error);
 
+/* ---- words: private to common/daemon ----
+ *
+ * The last words of a child: a warning or error that it logs, a failed ASSERT
+ * and the reason of a start that failed go to the supervisor as STATUS, which
+ * keeps the last one to show it with the end of the process. At most one a
+ * second, and always the last. One state for the process, as there is one log.
+ * Never fails, blocks or logs. Nothing is sent before words_begin(). */
+
+#define WORDS_MAX 200 /* the supervisor keeps less */
+
+/* The channel is open: from now on the log is watched. */
+void words_begin(int channel);
+/* A timer of this loop sends words that have to wait for their second. */
+void words_attach(struct event_base *base);
+void words_say(const char *text);
+/* Before the channel is closed and the loop freed: send words that wait, and
+ * watch no more. */
+void words_end(void);
+
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/words.h"
+#include "daemon/daemon.h"
 
 #include <event2/event.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "log/line.h"
+#include "log/parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>

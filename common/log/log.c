@@ -8,8 +8,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "log/line.h"
-#include "log/sink.h"
+#include "log/parts.h"
 
 /* How this process logs: one of it, as there is one standard error. */
 static struct {

@@ -11,7 +11,7 @@
  * not read never stops mail: the line is dropped and counted, and the next
  * line that fits says how many were lost (fault P21). Bytes from outside are
  * cleaned here (base/text), and in text what could end a field is written
- * \xHH (log/line.h), so callers pass them as they came.
+ * \xHH (log/parts.h), so callers pass them as they came.
  *
  * Only programs and common/daemon log; no other module of common/ does.
  * Message content and secrets are never passed in.

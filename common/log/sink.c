@@ -1,4 +1,4 @@
-#include "log/sink.h"
+#include "log/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

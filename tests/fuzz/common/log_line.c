@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/line.h"
+#include "log/parts.h"
 
 #define FIELDS_MAX 6
 

@@ -8,7 +8,7 @@
 
 #include "config/conf.h"
 #include "ipc/ask.h"
-#include "setqload/options.h"
+#include "setqload/setqload.h"
 
 static void
 check_ratio(const struct ratio *r)

@@ -1,5 +1,5 @@
 /* Fields of a text line, read back as parsers of mail logs do. */
-#include "log/line.h"
+#include "log/parts.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

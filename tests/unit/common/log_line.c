@@ -1,5 +1,5 @@
 /* Events as lines. */
-#include "log/line.h"
+#include "log/parts.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

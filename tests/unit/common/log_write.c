@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "log/sink.h"
+#include "log/parts.h"
 
 static char output[1 << 20];
 

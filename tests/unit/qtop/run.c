@@ -2,8 +2,6 @@
 #include "fake.h"
 
 #include "base/clock.h"
-#include "qtop/batch.h"
-#include "qtop/options.h"
 #include "qtop/qtop.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* The live screen, on a terminal of this test. */
-#include "qtop/screen.h"
+#include "qtop/qtop.h"
 
 #include "fake.h"
 #include "terminal.h"

@@ -1,5 +1,5 @@
 /* What of a user is counted. */
-#include "queue-drop/count.h"
+#include "queue-drop/door.h"
 
 #include "spool/accept.h"
 #include "spool/waiting.h"

@@ -1,5 +1,5 @@
 /* Which paths the door believes. */
-#include "queue-drop/guard.h"
+#include "queue-drop/door.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The records on standard input, in pieces of any size. */
-#include "queue-drop/stream.h"
+#include "queue-drop/door.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* What is said of a page. */
-#include "setqload/list.h"
+#include "setqload/setqload.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "setqload/options.h"
+#include "setqload/setqload.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
