@@ -1,4 +1,4 @@
-/* What happens, and when. */
+/* The events of a run, and their times. */
 #include "model_parts.h"
 
 #include <stdlib.h>
@@ -84,9 +84,9 @@ select_one(struct model *m)
 	return false;
 }
 
-/* ---- what happens ---- */
+/* ---- events ---- */
 
-/* What waits for dead destinations is out at once. */
+/* Peers of dead destinations leave at once. */
 static void
 defer_dead(struct model *m)
 {

@@ -10,14 +10,14 @@
 
 #include "qsim/scenario.h"
 
-/* What became of an entry. */
+/* The end of an entry. */
 struct model_pick {
 	usec_t at;
 	uint32_t message;   /* index into the scenario's */
 	uint32_t transport; /* index into conf.transports */
 	const char *name;   /* of the destination */
 	uint32_t nrcpts;
-	bool deferred; /* its destination was dead: not selected */
+	bool deferred; /* the destination was dead: not selected */
 };
 
 struct model_output {

@@ -13,8 +13,8 @@ struct peer {
 
 struct job {
 	uint32_t message, transport;
-	usec_t since;       /* its message is in the active queue */
-	struct peer *peers; /* those with recipients left, in rotation */
+	usec_t since;       /* the message is in the active queue */
+	struct peer *peers; /* with recipients left, in rotation */
 	uint32_t npeers;
 	uint32_t total, selected; /* entries; deferred ones are selected */
 	int64_t slots;

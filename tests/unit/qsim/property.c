@@ -1,4 +1,4 @@
-/* What the rules promise, on scenarios by chance. */
+/* Promises of the rules, on scenarios by chance. */
 #include "qsim/simulate.h"
 #include "random_scenario.h"
 
@@ -38,7 +38,7 @@ zeroed(size_t n, size_t size)
 	return p;
 }
 
-/* ---- what holds at every event ---- */
+/* ---- invariants of every event ---- */
 
 static void
 each_once(struct log *l, const struct pick *p, const struct sched_entry *e)
@@ -358,7 +358,7 @@ Test(property, nobody_is_delayed_beyond_the_bounds)
 		log_done(&l, &sc);
 	}
 	buf_done(&text);
-	/* It was not for want of preemption. */
+	/* There was preemption enough to test. */
 	cr_expect_gt(seen.preempted, SCENARIOS);
 	cr_expect_gt(seen.nested, SCENARIOS / 10);
 }

@@ -126,8 +126,7 @@ parse(const struct buf *text, struct scenario *ret_scenario)
 	buf_done(&error);
 }
 
-/* What the fast one makes of it and what the model does, and whether that
- * differs. */
+/* The selections of the scheduler and of the model: do they differ? */
 static bool
 differ(const struct buf *text, struct buf *ret_fast, struct buf *ret_model)
 {

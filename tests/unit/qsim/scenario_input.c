@@ -1,4 +1,4 @@
-/* What a scenario is made of, and what is said of one that is broken. */
+/* The statements of a scenario, and the errors of a broken one. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
