@@ -21,7 +21,7 @@ import sys
 import circles
 import tree
 
-BUDGET = 63
+BUDGET = 40
 
 
 def header_users(root):
