@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Refuse a circle of more than three files within a program or a module, and a
-call from a floor of a program to a higher one (`floors` in common/LAYERS).
+call from a floor of a program to a higher one (PROGRAM/LAYERS).
 
 The arrows come from the compiler: a.c points to b.c if a.o lacks a symbol that
 b.o of the same room defines. A floor that calls up through a struct of
@@ -99,7 +99,7 @@ def tell(graph, group):
 
 def upward(root, name, graph):
     """Arrows from a floor to a higher one."""
-    floors = layers.read_layers(root)[2].get(name, [])
+    floors = layers.read_floors(root, name)
     for source, targets in graph.items():
         for target, symbols_used in sorted(targets.items()):
             if layers.goes_up(source.split("/"), target.split("/"), floors):
@@ -132,7 +132,7 @@ def control():
     wrong = []
     graph = {"p/low/a.c": {"p/high/b.c": ["b"]}, "p/high/b.c": {"p/low/a.c": ["a"]},
              "p/main.c": {"p/high/b.c": ["b"]}}
-    root = tree.plant({"common/LAYERS": "floors p low high\n"})
+    root = tree.plant({"p/LAYERS": "0 low\n1 high\n"})
     if len(list(upward(root, "p", graph))) != 1:
         wrong.append("calls to a higher floor: not one")
     shutil.rmtree(root)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Refuse an #include that goes against common/LAYERS: of a module from a higher
-layer, and within a program with floors of a floor from a higher one.
+layer; and within a program against its own LAYERS: of a file from a higher
+floor. Files of a program that are on no floor stand above all of them.
 
     layers.py            exit 1 if refused
     layers.py --control  the lint refuses what it has to refuse"""
@@ -13,19 +14,24 @@ import tree
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
+def read_floors(root, name):
+    """The floors of a program, from the lowest up; none without a file LAYERS."""
+    path = root / name / "LAYERS"
+    lines = path.read_text().splitlines() if path.is_file() else []
+    rows = [line.split("#")[0].split() for line in lines]
+    return [row[1] for row in sorted((row for row in rows if row), key=lambda row: int(row[0]))]
+
+
 def read_layers(root):
-    layer, only, floors = {}, {}, {}
+    layer, only = {}, {}
     for line in (root / "common/LAYERS").read_text().splitlines():
         words = line.split("#")[0].split()
         if not words:
             continue
-        if words[0] == "floors":
-            floors[words[1]] = words[2:]
-            continue
         layer[words[1]] = int(words[0])
         if len(words) > 2:
             only[words[1]] = set(words[2:])
-    return layer, only, floors
+    return layer, only
 
 
 def allowed(user, used, layer, only):
@@ -45,10 +51,11 @@ def goes_up(source, target, floors):
 
 
 def check(root):
-    layer, only, floors = read_layers(root)
+    layer, only = read_layers(root)
     bad = 0
     for name, folder in sorted(tree.rooms(root).items()):
         name = name.removeprefix("common/")
+        floors = read_floors(root, name)
         if folder.parent.name == "common" and name not in layer:
             print(f"common/{name}: has no row in common/LAYERS")
             bad += 1
@@ -60,8 +67,7 @@ def check(root):
                     continue
                 target = found.group(1)
                 used = target.split("/")[0]
-                up = used == name and name in floors and goes_up(
-                    where.parts, target.split("/"), floors[name])
+                up = used == name and goes_up(where.parts, target.split("/"), floors)
                 if "/" not in target or up or not allowed(name, used, layer, only):
                     print(f"{where}:{number}: {name} may not include {target}")
                     bad += 1
@@ -70,7 +76,7 @@ def check(root):
 
 def control():
     root = tree.plant({
-        "Makefile": "PROGRAMS := p\n", "common/LAYERS": "0 a\n1 b\nfloors p low high\n",
+        "Makefile": "PROGRAMS := p\n", "common/LAYERS": "0 a\n1 b\n", "p/LAYERS": "1 high\n0 low\n",
         "common/a/a.h": '#include "b/b.h"\n', "common/b/b.h": '#include "a/a.h"\n',
         "common/c/c.h": "", "p/main.c": '#include "p/high/h.h"\n',
         "p/low/l.h": '#include "p/high/h.h"\n', "p/high/h.h": '#include "p/low/l.h"\n'})
