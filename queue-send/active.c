@@ -1,4 +1,4 @@
-#include "queue-send/active.h"
+#include "queue-send/road.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,11 +8,8 @@
 #include "base/bytes.h"
 #include "base/io.h"
 #include "log/log.h"
-#include "queue-send/deferred.h"
-#include "queue-send/disk.h"
-#include "queue-send/evacuate.h"
-#include "queue-send/offers.h"
-#include "queue-send/share.h"
+#include "queue-send/backlog.h"
+#include "queue-send/peers.h"
 #include "spool/reason.h"
 
 #define TAKEN_PER_TURN 50
@@ -22,7 +19,7 @@ active_forget(struct send *s, struct message *m)
 {
 	s->active--;
 	ages_remove(&s->ages, m->minute, s->now_wall);
-	share_leave(s, m);
+	claims_leave(s, m);
 	messages_drop(&s->messages, m);
 	s->pub.changed = true;
 }
@@ -149,7 +146,7 @@ refused(struct send *s, struct message *m, int error)
 	} else {
 		disk_write_failed(s, m, "move to active", error);
 		if (d != NULL && d->asked)
-			offers_unask(s, d, s->now + s->retry.minimal);
+			share_unask(s, d, s->now + s->retry.minimal);
 	}
 	/* One that still lies in incoming is found again by the scan. */
 	messages_drop(&s->messages, m);

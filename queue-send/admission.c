@@ -1,4 +1,4 @@
-#include "queue-send/admission.h"
+#include "queue-send/pure.h"
 
 #include "ipc/msg.h"
 

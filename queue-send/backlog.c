@@ -70,10 +70,10 @@ backlog_get(struct send *s, uint32_t transport, const char *name)
 	return b;
 }
 
-struct backlog_parked *
-backlog_get_parked(struct send *s, struct backlog *b)
+struct parking *
+backlog_get_parking(struct send *s, struct backlog *b)
 {
-	struct backlog_parked *t = b->parked;
+	struct parking *t = b->parking;
 
 	if (t != NULL)
 		return t;
@@ -83,21 +83,21 @@ backlog_get_parked(struct send *s, struct backlog *b)
 		return NULL;
 	}
 	t->backlog = b;
-	b->parked = t;
+	b->parking = t;
 	return t;
 }
 
 void
 backlog_put(struct send *s, struct backlog *b)
 {
-	struct backlog_parked *t = b->parked;
+	struct parking *t = b->parking;
 
 	if (t != NULL && t->due.nodes == 0) {
 		due_backlog_drop(&s->due, &t->due);
 		free(t);
-		b->parked = NULL;
+		b->parking = NULL;
 	}
-	if (b->held > 0 || b->claims > 0 || b->parked != NULL)
+	if (b->held > 0 || b->claims > 0 || b->parking != NULL)
 		return;
 	backlog_free(s, b);
 }
@@ -106,7 +106,7 @@ void
 backlog_free(struct send *s, struct backlog *b)
 {
 	RB_REMOVE(backlog_names, &s->share.names, b);
-	free(b->parked);
+	free(b->parking);
 	free(b);
 }
 
@@ -141,13 +141,13 @@ backlog_limit(const struct send *s)
 uint32_t
 backlog_load(const struct backlog *b)
 {
-	return b->held + (b->parked == NULL ? 0 : b->parked->due.nasked);
+	return b->held + (b->parking == NULL ? 0 : b->parking->due.nasked);
 }
 
 bool
 backlog_is_beyond(const struct send *s, const struct backlog *b)
 {
-	return (b->parked != NULL && b->parked->due.nwaiting > 0) ||
+	return (b->parking != NULL && b->parking->due.nwaiting > 0) ||
 	    backlog_load(b) >= backlog_limit(s);
 }
 

@@ -1,59 +1,163 @@
-/* queue-send/backlog.h - one destination as the active queue sees it: how many
- * of its messages are held by it, and the deferred messages that are parked
- * until it holds fewer (due.h). share.h says who is held by what.
+/* queue-send/backlog.h - messages that wait in deferred/, and the share of the
+ * active queue that each destination may have (docs/QUEUE.md, "Shares").
  *
- * Another routing table makes backlogs of another generation: what is parked in
- * older ones is looked at again, as fast as todo-proc does that.
+ *	due.c      deferred messages by the time at which they are due
+ *	backlog.c  one destination: how many active messages it holds, and its
+ *	           deferred messages that are parked until it holds fewer
+ *	share.c    parks messages of a destination that has its share, and takes
+ *	           them up again
+ *	claims.c   the destinations that a message with several still has
+ *	deferred.c the files in deferred/, by walks
  *
- * A backlog lives while a message, a claim or a deferred message refers to it:
- * after each of these has gone, backlog_put(). NULL: memory is out.
+ * due.c is pure: no disk, no clock. Soft: a backlog that cannot be had for want
+ * of memory bounds nothing; a message without a node is found by the next walk.
  */
 #ifndef QUEUE_SEND_BACKLOG_H
 #define QUEUE_SEND_BACKLOG_H
 
-#include "queue-send/due.h"
+#include "ipc/msg.h"
 
 #include <sys/queue.h>
+#include <bsd/sys/tree.h>
 
+struct message;
+struct sched_entry;
 struct send;
 
+/* ---- due.c: a small node for each deferred message, so that a million fit
+ * ----
+ *
+ * A node waits in one of two trees by due time: `later`, or `flushed`, which is
+ * due whatever the time. A flush makes the whole of `later` the flushed tree by
+ * exchanging roots, so it costs nothing per message in the usual case. A node
+ * that was asked for (PREPARE) is in neither, until it is put back or its
+ * message is taken.
+ *
+ * A node may know the backlog of the one destination that its message is for.
+ * A message that is due while that destination has its share is parked: its
+ * node waits in the backlog, in the order of the times at which messages were
+ * due, whatever happens to the clock or to a flush, until it is asked for.
+ *
+ * Nodes are keyed by inode. The code that removes a file drops its node, since
+ * inode numbers are reused. */
+#define DUE_DEATHS_MAX 7u
+#define DUE_MINUTE_MAX 0x3ffffffu
+
+struct due {
+	RB_ENTRY(due) by_inode;
+	RB_ENTRY(due) by_time; /* in a tree of the queue, or of its backlog */
+	uint64_t inode;
+	usec_t at_mono;
+	uint32_t backlog;     /* number of its backlog, 0: none is known */
+	uint32_t minute : 26; /* for ages_remove(), 0: it is not counted */
+	uint32_t deaths : 3;  /* of agents that had the message */
+	uint32_t epoch : 1;   /* of the tree it is in */
+	uint32_t asked : 1;
+	uint32_t parked : 1;
+};
+RB_HEAD(due_inodes, due);
+RB_HEAD(due_times, due);
+
+/* The nodes of one destination; embedded in struct parking. */
+struct due_backlog {
+	struct due_times waiting; /* parked */
+	uint32_t number;          /* 0: not added */
+	uint32_t nodes;           /* that know it, in whatever state */
+	uint32_t nwaiting, nasked;
+};
+
+struct due_number {
+	struct due_backlog *backlog; /* NULL: free */
+	uint32_t next_free;
+};
+
+struct due_queue {
+	struct due_inodes nodes;
+	struct due_times later, flushed;
+	struct due_number *numbers; /* of backlogs, from 1 on */
+	uint32_t nnumbers, free_number;
+	uint32_t epoch : 1; /* of later; flushed nodes have the other one */
+	uint64_t count;     /* all nodes, asked and parked ones too */
+	uint64_t asked, parked;
+};
+
+void due_init(struct due_queue *q);
+void due_done(struct due_queue *q);
+struct due *due_find(const struct due_queue *q, uint64_t inode);
+/* A new message, or a new time for one that is there. NULL: -ENOMEM. */
+struct due *due_put(struct due_queue *q, uint64_t inode, usec_t at_mono);
+/* Drop it; a number without a node is fine. */
+void due_drop(struct due_queue *q, uint64_t inode);
+/* The node that is due first, marked as asked for; NULL: none is due. */
+struct due *due_ask(struct due_queue *q, usec_t now);
+/* It is not to be had now: due again at. */
+void due_unask(struct due_queue *q, struct due *d, usec_t at_mono);
+/* The peer that was asked is gone: all nodes that were asked for are due again,
+ * each at its own time if that is past. */
+void due_unask_all(struct due_queue *q, usec_t now);
+/* Everything that waits is due. */
+void due_flush(struct due_queue *q);
+
+/* The backlog gets its number: 0, or -ENOMEM. */
+int due_backlog_add(struct due_queue *q, struct due_backlog *b);
+/* With no node that knows it. */
+void due_backlog_drop(struct due_queue *q, struct due_backlog *b);
+/* NULL: not known. */
+struct due_backlog *
+due_backlog_of(const struct due_queue *q, const struct due *d);
+/* From now on the node knows this backlog, or none. Not while it is parked. */
+void due_set_backlog(struct due_queue *q, struct due *d, struct due_backlog *b);
+/* Into its backlog, wherever it was. */
+void due_park(struct due_queue *q, struct due *d);
+/* The first of a backlog, marked as asked for; NULL: none waits. */
+struct due *due_ask_backlog(struct due_queue *q, struct due_backlog *b);
+/* When the next node is due: a past time if one is; USEC_NEVER for none. */
+usec_t due_next(const struct due_queue *q);
+
+/* ---- backlog.c ----
+ *
+ * A backlog lives while a message, a claim or a node refers to it: after each
+ * of these has gone, backlog_put(). After a change of the routing table new
+ * backlogs are of another generation, and messages that are parked in stale
+ * ones are prepared again as fast as todo-proc can. */
 struct backlog {
 	RB_ENTRY(backlog) by_name;
-	struct backlog_parked *parked; /* NULL: no deferred message knows it */
-	uint32_t held;
+	struct parking *parking; /* NULL: no deferred message knows it */
+	uint32_t held;           /* active messages */
 	uint32_t claims;
 	uint32_t transport, generation;
 	char name[]; /* as route_destination() makes it */
 };
 
-enum backlog_state {
-	BACKLOG_IDLE, /* nothing of it is parked */
-	BACKLOG_RANKED,
-	BACKLOG_RESTS,
+enum parking_state {
+	PARKING_IDLE, /* nothing of it is parked */
+	PARKING_RANKED,
+	PARKING_RESTS,
 };
 
-/* Apart, since most destinations never have one. */
-struct backlog_parked {
+/* The deferred messages of a backlog. Apart, since most never have one. */
+struct parking {
 	struct backlog *backlog;
 	struct due_backlog due;
 	union {
-		RB_ENTRY(backlog_parked) by_load;
-		TAILQ_ENTRY(backlog_parked) resting;
+		RB_ENTRY(parking) by_load;
+		TAILQ_ENTRY(parking) resting;
 	};
 	usec_t ask_at; /* while it rests */
 	uint32_t load; /* its rank: held and asked for */
-	enum backlog_state state;
+	enum parking_state state;
 };
 RB_HEAD(backlog_names, backlog);
-RB_HEAD(backlog_loads, backlog_parked);
-TAILQ_HEAD(backlog_resting, backlog_parked);
+RB_HEAD(parking_loads, parking);
+TAILQ_HEAD(parking_resting, parking);
 
 struct backlog *
 backlog_find(const struct send *s, uint32_t transport, const char *name);
-/* Found or made. */
+/* Found or made; NULL: -ENOMEM. */
 struct backlog *
 backlog_get(struct send *s, uint32_t transport, const char *name);
-struct backlog_parked *backlog_get_parked(struct send *s, struct backlog *b);
+/* The same of its parking. */
+struct parking *backlog_get_parking(struct send *s, struct backlog *b);
 /* Free what nothing refers to. */
 void backlog_put(struct send *s, struct backlog *b);
 /* Each of them; visit may free the one that it is given. */
@@ -67,15 +171,113 @@ backlog_compare(const struct backlog *b, uint32_t transport, const char *name);
 
 /* Is it of another routing table? */
 bool backlog_is_stale(const struct send *s, const struct backlog *b);
-/* Messages that it holds, and those of its tail on their way. */
+/* Messages that it holds, and parked ones that are on their way. */
 uint32_t backlog_load(const struct backlog *b);
-/* Most messages that one destination may hold now: the part of what is free
- * that leaves a lone one its share of the whole, and any number of them never
- * all of it. */
+/* Most messages that one destination may hold now: the part of the free places
+ * that leaves a lone destination its share of the whole, and any number of
+ * destinations never all of it. */
 uint32_t backlog_limit(const struct send *s);
-/* Has it as much as it may have, or do others wait for it already? */
+/* Does it hold as much as it may, or are others parked in it already? */
 bool backlog_is_beyond(const struct send *s, const struct backlog *b);
 /* Is the destination dead? Asks the table of destinations. */
 bool backlog_is_dead(const struct send *s, const struct backlog *b);
+
+/* ---- share.c ----
+ *
+ * Each message of the active queue is held by one destination at most: the only
+ * one that it has, or, of several, one that it still has recipients for.
+ *
+ * Parkings are ranked by load, the least first, so that the first one alone
+ * says whether any may have a message more. Those of dead destinations rest in
+ * between, so that their messages go on slowly: each is deferred without an
+ * attempt, or given up when it is too old. */
+struct share {
+	struct backlog_names names;
+	struct parking_loads ranks;
+	struct parking_resting resting; /* all for the same time: in order */
+	uint32_t generation;
+	usec_t said; /* log_due() */
+};
+
+void share_init(struct send *s);
+/* With no message left. */
+void share_done(struct send *s);
+/* Routes have changed. */
+void share_reroute(struct send *s);
+/* Destinations that were dead are open. */
+void share_flush(struct send *s);
+
+/* Is it a list of destinations as MESSAGE has it? */
+bool share_names_are_right(const msg_blob *names);
+/* The backlog to park an offered message in, since all its destinations have
+ * their share already; NULL: it may come. */
+struct backlog *share_judge(struct send *s, const struct message *m);
+/* Park a deferred message. */
+void share_park(struct send *s, struct backlog *b, uint64_t inode);
+/* An offered message comes into the active queue. */
+void share_admit(struct send *s, struct message *m);
+/* From now on the message is held by that backlog, or by none. */
+void share_hold(struct send *s, struct message *m, struct backlog *b);
+/* The message was deferred: its node may know the backlog. */
+void share_remember(struct send *s, const struct message *m, struct due *d);
+
+/* True: the message is due, its destination has its share or is dead, and it
+ * was parked. */
+bool share_holds_back(struct send *s, struct due *d);
+/* The next parked message whose turn it is, asked for; NULL: none. */
+struct due *share_ask(struct send *s);
+/* due_unask(), with its backlog ranked anew. */
+void share_unask(struct send *s, struct due *d, usec_t at);
+/* When share_ask() may have one though nothing happens. */
+usec_t share_next(const struct send *s);
+/* A node of it was dropped, or is not asked for any more. */
+void share_changed(struct send *s, struct backlog *b);
+void share_all_changed(struct send *s);
+struct backlog *share_backlog_of(const struct send *s, const struct due *d);
+
+/* ---- claims.c ----
+ *
+ * A message with several destinations has a claim for each that recipients in
+ * memory are for; one with a single destination, which todo-proc named, has
+ * none. The message is held by one of them until that is done with, then by
+ * another one that has room. When all that are left have their share, and
+ * nothing of the message is unread or runs, it leaves the active queue and is
+ * parked: what could be delivered was. */
+struct claim {
+	RB_ENTRY(claim) link;
+	struct backlog *backlog;
+	uint32_t left; /* recipients in memory that are not dealt with */
+};
+
+/* A recipient was read; address: where the recipient is the destination, else
+ * NULL. 0, or -ENOMEM. */
+int claims_add(struct send *s, struct message *m, uint32_t transport,
+    const char *nexthop, const char *address);
+/* The recipients of the entry have been dealt with. */
+void claims_end(struct send *s, struct message *m, const struct sched_entry *e);
+/* After either: choose the holder. True: the message is to leave and be parked
+ * in m->backlog. may_leave: nothing runs, nothing is unread. */
+bool claims_settle(struct send *s, struct message *m, bool may_leave);
+/* The message leaves the active queue: no claims, no holder. */
+void claims_leave(struct send *s, struct message *m);
+
+/* ---- deferred.c: deferred messages on disk ----
+ *
+ * The walk of deferred/ reads due times (mtime) a bounded number of files a
+ * turn, and nothing waits for its end. hold/ and corrupt/ are walked to count
+ * them, active/ to find files that are no message of ours. All are walked at
+ * start, at a flush, and every hour, for what came there behind our back. */
+void deferred_walk(struct send *s);
+/* Files came to deferred/, hold/ and incoming/ from another queue; not at once
+ * while the last walk was long. */
+void deferred_rescan(struct send *s);
+usec_t deferred_work(struct send *s);
+/* The message, just moved there, is due at. */
+void deferred_add(struct send *s, const struct message *m, usec_t at_mono);
+/* It is not there any more. */
+void deferred_forget(struct send *s, uint64_t inode);
+/* Everything is due; files that the walk has not found yet, when it does. */
+void deferred_flush(struct send *s);
+void deferred_done(struct send *s);
 
 #endif

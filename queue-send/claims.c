@@ -1,4 +1,4 @@
-#include "queue-send/claims.h"
+#include "queue-send/backlog.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -116,10 +116,11 @@ claims_settle(struct send *s, struct message *m, bool may_leave)
 }
 
 void
-claims_drop(struct send *s, struct message *m)
+claims_leave(struct send *s, struct message *m)
 {
 	struct claim *c;
 
 	while ((c = RB_MIN(claims, &m->claims)) != NULL)
 		drop(s, m, c);
+	share_hold(s, m, NULL);
 }

@@ -5,16 +5,10 @@
 #include <sys/resource.h>
 
 #include "log/log.h"
-#include "queue-send/deferred.h"
-#include "queue-send/evacuate.h"
-#include "queue-send/links.h"
-#include "queue-send/publish.h"
-#include "queue-send/recover.h"
-#include "queue-send/results.h"
+#include "queue-send/backlog.h"
+#include "queue-send/peers.h"
+#include "queue-send/road.h"
 #include "queue-send/schedule.h"
-#include "queue-send/sync.h"
-#include "queue-send/turn.h"
-#include "queue-send/site_table.h"
 
 /* ---- start ---- */
 
@@ -77,7 +71,7 @@ send_done(struct send *s)
 	results_drop_unrecorded(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
 		while ((m = messages_first(&s->messages, list)) != NULL) {
-			share_leave(s, m);
+			claims_leave(s, m);
 			messages_drop(&s->messages, m);
 		}
 	evacuate_done(s);
@@ -250,32 +244,6 @@ stop(struct daemon *d, usec_t limit)
 	log_info(
 	    "stopping: %u deliveries to end", sched_figures(s->sched).running);
 	send_wake(s);
-}
-
-/* What is in active/ then goes back to incoming/ at the next start. */
-usec_t
-control_work(struct send *s)
-{
-	const uint32_t running = sched_figures(s->sched).running;
-	bool over = running == 0 && STAILQ_EMPTY(&s->unrecorded) &&
-	    (messages_to_leave(&s->messages) == 0 || s->health.read_only);
-
-	if (!s->stopping)
-		return USEC_NEVER;
-	if (!over && s->now < s->stop_at)
-		return s->stop_at;
-	/* Places are given back when connections are closed. */
-	if (running > 0 && !s->hung_up) {
-		s->hung_up = true;
-		links_hang_up(s);
-		s->stop_at = s->now + LINKS_LOST;
-		return s->stop_at;
-	}
-	if (!over)
-		log_warning("stopped with %u deliveries running", running);
-	site_table_tell(s);
-	daemon_exit(s->d, 0);
-	return USEC_NEVER;
 }
 
 const struct daemon_ops control_ops = {

@@ -1,4 +1,6 @@
-/* queue-send/control.h - start, reload, flush and stop of queue-send. */
+/* queue-send/control.h - start, reload, flush and stop of queue-send
+ * (control.c), and its turn (turn.c): a bounded part of each kind of work.
+ * Every callback that leaves something to do calls send_wake(). */
 #ifndef QUEUE_SEND_CONTROL_H
 #define QUEUE_SEND_CONTROL_H
 
@@ -10,7 +12,8 @@ extern const struct daemon_ops control_ops;
  * send_done() frees all of it but those. -errno. */
 int send_init(struct send *s);
 void send_done(struct send *s);
-/* The end of a stop: all deliveries are over, or the time is. */
-usec_t control_work(struct send *s);
+
+/* The turn_fn of a struct send. */
+usec_t send_turn(void *arg);
 
 #endif

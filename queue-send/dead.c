@@ -1,13 +1,10 @@
-#include "queue-send/dead.h"
+#include "queue-send/road.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "queue-send/claims.h"
-#include "queue-send/disk.h"
-#include "queue-send/dispatch.h"
-#include "queue-send/recipients.h"
-#include "queue-send/results.h"
+#include "queue-send/backlog.h"
+#include "queue-send/peers.h"
 
 #define DEFERRED_PER_TURN 20 /* recipients: each is a write */
 #define SUSPENDED         "delivery temporarily suspended: "
@@ -68,7 +65,7 @@ put_off(struct send *s, struct sched_entry *e)
 	} else {
 		claims_end(s, m, e);
 		sched_done(s->sched, e, SITE_UNTRIED, NULL, s->now);
-		recipients_settle(s, m);
+		settle_message(s, m);
 	}
 	send_wake(s); /* there is room for what is unread */
 }

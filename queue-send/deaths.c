@@ -1,11 +1,8 @@
-#include "queue-send/deaths.h"
+#include "queue-send/peers.h"
 
 #include <stdio.h>
 
-#include "queue-send/dispatch.h"
-#include "queue-send/disk.h"
-#include "queue-send/links.h"
-#include "queue-send/results.h"
+#include "queue-send/road.h"
 
 /* A suspect's attempt is over: the next one is without other suspects. */
 static void
@@ -81,7 +78,7 @@ deaths_of_agent(struct send *s, struct agent_link *agent)
 		count_death(s, d->message, alone);
 		if (d->message->fate == FATE_POISON)
 			add_poison_reasons(s, d);
-		results_defer_rest(
+		replies_defer_rest(
 		    s, d, "4.3.0", "the delivery agent died", true);
 		delivery_end(s, d, SITE_AGENT_DIED, NULL);
 	}

@@ -1,11 +1,10 @@
-#include "queue-send/deferred.h"
+#include "queue-send/backlog.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "log/log.h"
-#include "queue-send/evacuate.h"
-#include "queue-send/recover.h"
+#include "queue-send/road.h"
 
 #define WALKED_PER_TURN 300
 #define WALK_INTERVAL   (3600 * USEC_PER_SEC)

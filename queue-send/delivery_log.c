@@ -1,4 +1,4 @@
-#include "queue-send/delivery_log.h"
+#include "queue-send/road.h"
 
 #include <stdio.h>
 

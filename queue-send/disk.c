@@ -1,4 +1,4 @@
-#include "queue-send/disk.h"
+#include "queue-send/road.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +70,12 @@ disk_work(struct send *s)
 }
 
 /* ---- errors ---- */
+
+bool
+disk_is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
 
 void
 disk_count_error(struct send *s, enum health_write kind, int error)

@@ -1,4 +1,4 @@
-#include "queue-send/dispatch.h"
+#include "queue-send/peers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,12 +7,8 @@
 
 #include "base/io.h"
 #include "log/log.h"
-#include "queue-send/claims.h"
-#include "queue-send/disk.h"
-#include "queue-send/evacuate.h"
-#include "queue-send/links.h"
-#include "queue-send/recipients.h"
-#include "queue-send/results.h"
+#include "queue-send/backlog.h"
+#include "queue-send/road.h"
 #include "queue-send/schedule.h"
 
 #define STARTED_PER_TURN 100
@@ -26,43 +22,10 @@ _Static_assert(
     SCHED_ENTRY_RCPTS_MAX *(8 + ADDRESS_MAX) + FRAME_REST < MSG_FRAME_MAX,
     "a DELIVER frame");
 
-static int
-delivery_compare(const struct delivery *a, const struct delivery *b)
-{
-	return (a->id > b->id) - (a->id < b->id);
-}
-
-TREE_GENERATE(delivery_tree, delivery, link, delivery_compare)
-
-struct delivery *
-delivery_find(struct send *s, uint64_t id)
-{
-	struct delivery key;
-
-	key.id = id;
-	return RB_FIND(delivery_tree, &s->deliveries, &key);
-}
-
-void
-delivery_end(struct send *s, struct delivery *d, enum site_result result,
-    const char *why)
-{
-	struct message *m = d->message;
-
-	RB_REMOVE(delivery_tree, &s->deliveries, d);
-	TAILQ_REMOVE(&d->agent->deliveries, d, of_agent);
-	claims_end(s, m, d->entry);
-	sched_done(s->sched, d->entry, result, why, s->now);
-	free(d);
-	recipients_settle(s, m);
-	s->pub.changed = true;
-	send_wake(s);
-}
-
-/* What the frame and the delivery need of the recipients. */
+/* The recipients of an entry, for the frame and for the delivery. */
 struct deliver_frame {
-	struct buf frame;   /* as agent_rcpt_add() makes them */
-	struct buf strings; /* addresses with their NUL */
+	struct buf frame;     /* as agent_rcpt_add() makes them */
+	struct buf addresses; /* each with its NUL */
 };
 
 static int
@@ -79,38 +42,9 @@ read_rcpts(struct send *s, const struct message *m, const struct sched_entry *e,
 			r = agent_rcpt_add(
 			    &h->frame, rcpt.index, rcpt.address, rcpt.len);
 		if (r >= 0)
-			r = buf_add(&h->strings, rcpt.address, rcpt.len + 1);
+			r = buf_add(&h->addresses, rcpt.address, rcpt.len + 1);
 	}
 	return r;
-}
-
-static struct delivery *
-delivery_new(
-    struct send *s, struct sched_entry *e, const struct deliver_frame *h)
-{
-	size_t list = e->nrcpts * sizeof(struct delivery_rcpt);
-	struct delivery *d = calloc(1, sizeof(*d) + list + h->strings.len);
-	char *string;
-	uint32_t i;
-
-	if (d == NULL)
-		return NULL;
-	string = (char *)d->rcpts + list;
-	memcpy(string, h->strings.data, h->strings.len);
-	for (i = 0; i < e->nrcpts; i++) {
-		d->rcpts[i] = (struct delivery_rcpt){
-			.offset = e->rcpts[i].offset,
-			.index = e->rcpts[i].index,
-			.address = string,
-		};
-		string += strlen(string) + 1;
-	}
-	d->id = ++s->last_delivery;
-	d->message = e->owner;
-	d->entry = e;
-	d->selected_at = e->selected_at;
-	d->nrcpts = e->nrcpts;
-	return d;
 }
 
 /* Does all of it fit into the frame? What else is in there, but the
@@ -207,26 +141,17 @@ start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent)
 	int r = read_rcpts(s, e->owner, e, &h);
 
 	if (r >= 0) {
-		d = delivery_new(s, e, &h);
+		d = delivery_new(s, e, &h.addresses);
 		r = d == NULL ? -ENOMEM : send_deliver(s, d, agent, &h.frame);
 	}
 	buf_done(&h.frame);
-	buf_done(&h.strings);
+	buf_done(&h.addresses);
 	if (r < 0) {
 		free(d);
 		return r;
 	}
-	d->agent = agent;
-	RB_INSERT(delivery_tree, &s->deliveries, d);
-	TAILQ_INSERT_TAIL(&agent->deliveries, d, of_agent);
+	delivery_begin(s, d, agent);
 	return 0;
-}
-
-/* Of descriptors or memory: nothing is wrong with the disk. */
-static bool
-is_shortage(int error)
-{
-	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
 }
 
 /* Not the message's fault, and the same entry may start later. */
@@ -239,7 +164,7 @@ wait_with(struct send *s, struct agent_link *agent, int error)
 		schedule_limits(s);
 		return true;
 	}
-	if (is_shortage(error)) {
+	if (disk_is_shortage(error)) {
 		s->dispatch_at = s->now + DESCRIPTORS_WAIT;
 		return true;
 	}
@@ -252,7 +177,7 @@ dispatch_give_up(
 {
 	struct message *m = e->owner;
 
-	if (is_shortage(error))
+	if (disk_is_shortage(error))
 		s->dispatch_at = s->now + DESCRIPTORS_WAIT;
 	else if (error < 0 && error != -ENOENT && error != -EBADMSG &&
 	    error != -EPERM)
@@ -260,7 +185,7 @@ dispatch_give_up(
 	message_fail(m, error);
 	claims_end(s, m, e);
 	sched_done(s->sched, e, result, NULL, s->now);
-	recipients_settle(s, m);
+	settle_message(s, m);
 }
 
 /* False: nothing more can start in this turn. */

@@ -1,4 +1,4 @@
-#include "queue-send/due.h"
+#include "queue-send/backlog.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "queue-send/evacuate.h"
+#include "queue-send/road.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,10 +10,8 @@
 #include "base/bytes.h"
 #include "base/io.h"
 #include "log/log.h"
-#include "queue-send/deferred.h"
-#include "queue-send/disk.h"
-#include "queue-send/offers.h"
-#include "queue-send/recipients.h"
+#include "queue-send/backlog.h"
+#include "queue-send/peers.h"
 
 #define MOVED_PER_TURN 100
 #define ASIDE_PER_TURN 500
@@ -359,7 +357,7 @@ put_aside(struct send *s)
 		}
 		e->aside = m->inode;
 		if (m->active)
-			recipients_put_aside(s, m);
+			settle_aside(s, m);
 	}
 }
 

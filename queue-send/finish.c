@@ -1,15 +1,11 @@
-#include "queue-send/finish.h"
+#include "queue-send/road.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>
 #include <string.h>
 
 #include "log/log.h"
-#include "queue-send/active.h"
-#include "queue-send/deferred.h"
-#include "queue-send/disk.h"
-#include "queue-send/share.h"
-#include "queue-send/sync.h"
+#include "queue-send/backlog.h"
 #include "spool/reason.h"
 
 #define FINISHED_PER_TURN 50

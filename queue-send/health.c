@@ -1,4 +1,4 @@
-#include "queue-send/health.h"
+#include "queue-send/pure.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
-#include "queue-send/jumps.h"
+#include "queue-send/pure.h"
 
 usec_t
-jumps_look(struct jumps *j, usec_t wall, usec_t boot)
+jumps_find(struct jumps *j, usec_t wall, usec_t boot)
 {
 	const usec_t expected = j->wall + (boot - j->boot);
 	const usec_t size = j->boot == 0 ? 0 : wall - expected;

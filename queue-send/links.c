@@ -1,16 +1,11 @@
-#include "queue-send/links.h"
+#include "queue-send/peers.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "log/log.h"
-#include "queue-send/deaths.h"
-#include "queue-send/dispatch.h"
-#include "queue-send/offers.h"
-#include "queue-send/publish.h"
-#include "queue-send/results.h"
+#include "queue-send/road.h"
 #include "queue-send/schedule.h"
-#include "queue-send/site_table.h"
 
 /* ---- agents ---- */
 
@@ -99,9 +94,9 @@ agent_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 
 	send_read_clocks(s);
 	if (msg->type == MSG_RESULT)
-		r = results_on_result(s, agent, &msg->u.RESULT);
+		r = replies_on_result(s, agent, &msg->u.RESULT);
 	else if (msg->type == MSG_DONE)
-		r = results_on_done(s, agent, &msg->u.DONE);
+		r = replies_on_done(s, agent, &msg->u.DONE);
 	if (r < 0)
 		agent_misbehaves(agent, msg_name(msg->type));
 }

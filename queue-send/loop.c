@@ -7,7 +7,7 @@
 static void
 check_for_jump(struct send *s, usec_t boot)
 {
-	const usec_t jump = jumps_look(&s->jumps, s->now_wall, boot);
+	const usec_t jump = jumps_find(&s->jumps, s->now_wall, boot);
 	struct buf text = { 0 };
 
 	if (jump == 0)

@@ -252,3 +252,9 @@ message_is(const struct message *m, usec_t arrival_wall, uint8_t nonce)
 {
 	return m->file.arrival_wall == arrival_wall && m->file.nonce == nonce;
 }
+
+bool
+message_has_unread(const struct message *m)
+{
+	return m->fate == FATE_OPEN && m->next_index < m->file.rcpt_count;
+}

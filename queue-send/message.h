@@ -1,19 +1,11 @@
-/* queue-send/message.h - one message as queue-send knows it, and the lists
- * that it can be on.
+/* queue-send/message.h - one message as queue-send knows it, the lists that it
+ * can be on, and what becomes of it.
  *
- *	OFFERED_…   prepared by todo-proc, still where it lay; waits for room
- *	READING     in the active queue, a batch of recipients is to be read
- *	FINISHED    nothing of it waits or runs: to leave the active queue
- *	STUCK       finished, and its file could not be moved: again later
- *	UNSYNCED    finished, its marks wait to be synced before it leaves
- *	SYNCING     that is under way
- *	(none)      in the active queue, entries wait or run, or the scheduler
- *	            says when the next batch is read
- *
- * Keyed by inode, and told from another one of the same inode by arrival time
- * and nonce (D22). A message lives from messages_add() to messages_drop().
- * Kept small: with its part of common/sched it must fit into 1 KiB, and
- * 128 bytes if its destination is its alone (tests/unit/queue-send/memory.c).
+ * A message is found by its inode, and told from another one of the same inode
+ * by arrival time and nonce, since inode numbers are reused. It lives from
+ * messages_add() to messages_drop(). It is kept small: with its part of
+ * common/sched it must fit into 1 KiB, and 128 bytes if its destination is its
+ * alone (tests/unit/queue-send/memory.c).
  */
 #ifndef QUEUE_SEND_MESSAGE_H
 #define QUEUE_SEND_MESSAGE_H
@@ -33,14 +25,15 @@ struct sched_message;
 RB_HEAD(claims, claim);
 
 enum message_list {
-	LIST_NONE,
-	LIST_OFFERED_INCOMING, /* as enum admission_side, 1 + side */
-	LIST_OFFERED_DEFERRED,
-	LIST_READING,
-	LIST_FINISHED,
-	LIST_STUCK,
-	LIST_UNSYNCED,
-	LIST_SYNCING,
+	LIST_NONE, /* active: entries wait or run, or the scheduler says when
+		      the next batch is read */
+	LIST_OFFERED_INCOMING, /* prepared by todo-proc, waits for room */
+	LIST_OFFERED_DEFERRED, /* both: 1 + enum admission_side */
+	LIST_READING,          /* active: a batch of recipients is to be read */
+	LIST_FINISHED, /* nothing of it waits or runs: to leave active/ */
+	LIST_STUCK,    /* finished, its file could not be moved: again later */
+	LIST_UNSYNCED, /* finished, its marks wait to be synced */
+	LIST_SYNCING,  /* that is under way */
 	LIST_NLISTS,
 };
 
@@ -63,7 +56,7 @@ enum message_fate {
 	NFATES,
 };
 
-/* What is needed of struct queue_file. */
+/* The part of struct queue_file that is needed. */
 struct message_file {
 	uint64_t content_off, content_len;
 	uint64_t rcpt_off, rcpt_len;
@@ -87,17 +80,17 @@ struct message {
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */
 	uint64_t inode;
-	struct message_file file; /* before it is active only what identifies */
+	struct message_file file; /* not active: only its identity */
 	uint64_t next;            /* offset of the next recipient to read */
 	uint32_t next_index;
-	uint32_t room;     /* what is left of this batch; 0: none has begun */
-	uint32_t pending;  /* of all, when it was prepared */
-	uint32_t deferred; /* in this attempt */
-	uint32_t failed;   /* for good, ever */
-	uint32_t death;    /* the last one counted in deaths */
+	uint32_t room;           /* left of this batch; 0: none has begun */
+	uint32_t pending;        /* of all, when it was prepared */
+	uint32_t deferred;       /* in this attempt */
+	uint32_t failed;         /* for good, ever */
+	uint32_t death;          /* the last one counted in deaths */
 	uint32_t nunrecorded;    /* results that are not recorded */
-	uint32_t minute;         /* its place in send->ages */
-	uint32_t marked;         /* epoch of the last mark (sync.h), 0: none */
+	uint32_t minute;         /* for ages_remove() */
+	uint32_t marked;         /* epoch of the last mark (sync.c), 0: none */
 	uint32_t syncing;        /* serial of the sync, 0: none */
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
@@ -120,9 +113,10 @@ struct message {
 TAILQ_HEAD(message_queue, message);
 RB_HEAD(message_tree, message);
 
-/* Files that rest stay open for as long, the oldest of more than as many are
- * closed: a message that goes its way is opened once, and one that waits keeps
- * neither a descriptor nor a file system from being remounted read-only. */
+/* A file that nothing is done with rests: it stays open for as long, and the
+ * oldest of more than as many is closed. So a message that goes its way is
+ * opened once, and one that waits keeps no descriptor, and no file system from
+ * being remounted read-only. */
 #define MESSAGES_REST_TIME USEC_PER_SEC
 #define MESSAGES_REST_MAX  256
 
@@ -144,9 +138,9 @@ messages_add(struct messages *ms, const struct msg_MESSAGE *frame);
 struct message *messages_find(struct messages *ms, uint64_t inode);
 /* The one with the next higher inode; NULL: there is none. */
 struct message *messages_after(struct messages *ms, uint64_t inode);
-/* Free it; with nothing of it running. The file is not touched. */
+/* Free it, while nothing of it runs. The file is not touched. */
 void messages_drop(struct messages *ms, struct message *m);
-/* To the end of a list; from whichever it is on. */
+/* From its list to the end of this one. */
 void
 messages_put(struct messages *ms, struct message *m, enum message_list list);
 struct message *messages_first(struct messages *ms, enum message_list list);
@@ -163,17 +157,19 @@ void messages_close(struct messages *ms, struct message *m);
 usec_t messages_close_resting(struct messages *ms, usec_t until);
 
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
-/* What the trailer of its file says; its recipients are to be read. */
+/* Take over the trailer of its file; its recipients are to be read. */
 void message_set_file(struct message *m, const struct queue_file *file);
 /* It is in the active queue from here on, without a sched_message yet. The
  * census, with the names behind it, is the caller's to free. */
 char *message_activate(struct message *m, usec_t now, size_t *ret_census_len);
 /* The first decision stands. */
 void message_decide(struct message *m, enum message_fate fate);
-/* The file cannot be opened or read: -errno decides, and what spool says is
- * wrong is kept. 0 changes nothing. */
+/* The file cannot be opened or read: -errno decides, and the reason of spool is
+ * kept. 0 changes nothing. */
 void message_fail(struct message *m, int error);
-/* Is it the file that `file` was read from? */
+/* Has it recipients that are to be read? */
+bool message_has_unread(const struct message *m);
+/* Is it this message, and no other of the same inode? */
 bool message_is(const struct message *m, usec_t arrival_wall, uint8_t nonce);
 
 /* A result whose mark could not be written (results.c). */

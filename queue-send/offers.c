@@ -1,27 +1,16 @@
-#include "queue-send/offers.h"
+#include "queue-send/peers.h"
 
 #include <errno.h>
 
 #include "ipc/wire.h"
 #include "log/log.h"
-#include "queue-send/active.h"
-#include "queue-send/deferred.h"
-#include "queue-send/disk.h"
-#include "queue-send/evacuate.h"
+#include "queue-send/backlog.h"
+#include "queue-send/road.h"
 
 #define SCAN_EVERY    USEC_PER_SEC
 #define PREPARE_WAIT  USEC_PER_SEC /* after the link did not take one */
 #define SUSPECT_WAIT  USEC_PER_SEC
 #define HELD_PER_TURN 1000 /* due, and parked in their backlogs */
-
-void
-offers_unask(struct send *s, struct due *d, usec_t at)
-{
-	struct backlog *b = share_backlog_of(s, d);
-
-	due_unask(&s->due, d, at);
-	share_changed(s, b);
-}
 
 /* ---- in ---- */
 
@@ -88,7 +77,7 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f)
 	} else if (f->dir == SPOOL_INCOMING) {
 		s->want_scan = true;
 	} else {
-		offers_unask(s, d, s->now + s->retry.minimal);
+		share_unask(s, d, s->now + s->retry.minimal);
 	}
 	return 0;
 }
@@ -111,7 +100,7 @@ offers_on_gone(struct send *s, const struct msg_GONE *f)
 		deferred_forget(s, f->inode);
 		break;
 	default:
-		offers_unask(s, d, s->now + s->retry.minimal);
+		share_unask(s, d, s->now + s->retry.minimal);
 	}
 	s->pub.changed = true;
 	send_wake(s);
@@ -217,7 +206,7 @@ must_wait(struct send *s, struct due *d)
 		return false;
 	/* It is asked for by now, and may be the one of last time. */
 	if (s->suspect != d->inode && has_suspect(s)) {
-		offers_unask(s, d, s->now + SUSPECT_WAIT);
+		share_unask(s, d, s->now + SUSPECT_WAIT);
 		return true;
 	}
 	s->suspect = d->inode;
@@ -272,7 +261,7 @@ ask_for_due(struct send *s, uint32_t window)
 		msg.u.PREPARE.inode = d->inode;
 		if (put(s, &msg) == 0)
 			continue;
-		offers_unask(s, d, s->now + PREPARE_WAIT);
+		share_unask(s, d, s->now + PREPARE_WAIT);
 		return s->now + PREPARE_WAIT;
 	}
 	return USEC_NEVER;

@@ -1,4 +1,4 @@
-#include "queue-send/publish.h"
+#include "queue-send/peers.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include "ipc/ask.h"
 #include "ipc/mapping.h"
 #include "log/log.h"
-#include "queue-send/evacuate.h"
+#include "queue-send/road.h"
 
 /* Injectors believe what it says for as long: a burst must not all go to the
  * queue that was idle when it began. */

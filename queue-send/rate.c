@@ -1,4 +1,4 @@
-#include "queue-send/rate.h"
+#include "queue-send/pure.h"
 
 #include <string.h>
 

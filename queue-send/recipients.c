@@ -1,12 +1,10 @@
-#include "queue-send/recipients.h"
+#include "queue-send/road.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
 #include "base/io.h"
-#include "queue-send/claims.h"
-#include "queue-send/disk.h"
-#include "queue-send/results.h"
+#include "queue-send/backlog.h"
 
 #define READ_PER_TURN 2000
 
@@ -95,12 +93,6 @@ read_one(struct send *s, struct message *m, int fd)
 	return 0;
 }
 
-static bool
-has_unread(const struct message *m)
-{
-	return m->fate == FATE_OPEN && m->next_index < m->file.rcpt_count;
-}
-
 static void
 seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
 {
@@ -124,7 +116,7 @@ read_some(struct send *s, struct message *m, int left)
 		return 0;
 	}
 	seek(s, m, m->next, m->next_index);
-	while (n < left && m->room > 0 && has_unread(m)) {
+	while (n < left && m->room > 0 && message_has_unread(m)) {
 		message_fail(m, read_one(s, m, fd));
 		n++;
 	}
@@ -158,9 +150,9 @@ static void
 end_batch(struct send *s, struct message *m)
 {
 	m->room = 0;
-	sched_batch_end(m->sched, !has_unread(m), s->now);
+	sched_batch_end(m->sched, !message_has_unread(m), s->now);
 	messages_put(&s->messages, m, LIST_NONE);
-	recipients_settle(s, m);
+	settle_message(s, m);
 }
 
 usec_t
@@ -174,42 +166,10 @@ recipients_work(struct send *s)
 		if (m == NULL)
 			return sched_unread_at(s->sched);
 		left -= 1 + read_some(s, m, left);
-		if (m->room == 0 || !has_unread(m))
+		if (m->room == 0 || !message_has_unread(m))
 			end_batch(s, m);
 	}
 	return s->now;
-}
-
-void
-recipients_settle(struct send *s, struct message *m)
-{
-	bool idle = sched_message_running(m->sched) == 0 && m->nunrecorded == 0;
-
-	if (idle)
-		messages_rest(&s->messages, m, s->now);
-	if (m->list == LIST_READING) /* the end of the batch settles it */
-		return;
-	if (m->fate == FATE_OPEN && !m->sole &&
-	    claims_settle(s, m, idle && (m->named || !has_unread(m))))
-		message_decide(m, FATE_EVICTED);
-	if (m->fate != FATE_OPEN)
-		sched_message_cancel(m->sched);
-	if (!idle || sched_message_waiting(m->sched) > 0)
-		return;
-	if (!has_unread(m))
-		messages_put(&s->messages, m, LIST_FINISHED);
-	send_wake(s);
-}
-
-void
-recipients_put_aside(struct send *s, struct message *m)
-{
-	if (m->sched == NULL ||
-	    (m->list != LIST_READING && !has_unread(m) &&
-		sched_message_waiting(m->sched) == 0))
-		return;
-	message_decide(m, FATE_ASIDE);
-	recipients_settle(s, m);
 }
 
 int

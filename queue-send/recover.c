@@ -1,4 +1,4 @@
-#include "queue-send/recover.h"
+#include "queue-send/road.h"
 
 #include <errno.h>
 #include <fcntl.h>

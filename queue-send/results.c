@@ -1,4 +1,4 @@
-#include "queue-send/results.h"
+#include "queue-send/road.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,17 +7,11 @@
 #include <string.h>
 
 #include "log/log.h"
-#include "queue-send/delivery_log.h"
-#include "queue-send/dispatch.h"
-#include "queue-send/disk.h"
-#include "queue-send/links.h"
-#include "queue-send/recipients.h"
-#include "queue-send/sync.h"
+#include "queue-send/peers.h"
 #include "spool/reason.h"
 
 #define EXPIRED_DSN  "4.4.7"
 #define EXPIRED_TEXT "delivery time expired"
-#define PHASE_MAX    (86400 * USEC_PER_SEC)
 
 /* ---- one recipient ---- */
 
@@ -185,7 +179,7 @@ record_late(struct send *s, struct unrecorded *p)
 	m->nunrecorded--;
 	tell(s, m, p->report);
 	free(p);
-	recipients_settle(s, m);
+	settle_message(s, m);
 }
 
 static void
@@ -264,156 +258,4 @@ results_work(struct send *s)
 			next = s->record_at;
 	}
 	return next;
-}
-
-/* ---- what agents say ---- */
-
-static bool
-copy_string(char *out, size_t size, const struct msg_str *from)
-{
-	if (from->len >= size)
-		return false;
-	memcpy(out, from->data, from->len);
-	out[from->len] = '\0';
-	return true;
-}
-
-/* "4.4.1": the class fits the outcome, the rest are numbers. */
-static bool
-dsn_fits(const char *dsn, char class)
-{
-	size_t subject, detail;
-
-	if (dsn[0] != class || dsn[1] != '.')
-		return false;
-	subject = strspn(dsn + 2, "0123456789");
-	if (subject < 1 || subject > 3 || dsn[2 + subject] != '.')
-		return false;
-	detail = strspn(dsn + 3 + subject, "0123456789");
-	return detail >= 1 && detail <= 3 && dsn[3 + subject + detail] == '\0';
-}
-
-static const struct {
-	char class;
-	const char *dsn;
-} outcomes[AGENT_NOUTCOMES] = {
-	[AGENT_SENT] = { '2', "2.0.0" },
-	[AGENT_DEFERRED] = { '4', "4.0.0" },
-	[AGENT_FAILED] = { '5', "5.0.0" },
-};
-
-static const char *
-dsn_for(const char *dsn, enum agent_outcome outcome)
-{
-	return dsn_fits(dsn, outcomes[outcome].class) ? dsn
-						      : outcomes[outcome].dsn;
-}
-
-static usec_t
-phase(usec_t t)
-{
-	return t < 0 ? 0 : t > PHASE_MAX ? PHASE_MAX : t;
-}
-
-static int
-compare_rcpt(const void *key, const void *element)
-{
-	const uint32_t *index = key;
-	const struct delivery_rcpt *rcpt = element;
-
-	return (*index > rcpt->index) - (*index < rcpt->index);
-}
-
-static struct delivery_rcpt *
-find_rcpt(struct delivery *d, uint32_t index)
-{
-	return bsearch(
-	    &index, d->rcpts, d->nrcpts, sizeof(d->rcpts[0]), compare_rcpt);
-}
-
-int
-results_on_result(
-    struct send *s, struct agent_link *agent, const struct msg_RESULT *f)
-{
-	char dsn[AGENT_DSN_MAX + 1], relay[AGENT_RELAY_MAX + 1],
-	    text[AGENT_TEXT_MAX + 1];
-	struct delivery *d = delivery_find(s, f->job);
-	struct delivery_rcpt *rcpt;
-
-	if (d == NULL || d->agent != agent || f->outcome >= AGENT_NOUTCOMES)
-		return -EBADMSG;
-	rcpt = find_rcpt(d, f->rcpt);
-	if (rcpt == NULL || rcpt->reported ||
-	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
-	    !copy_string(relay, sizeof(relay), &f->relay) ||
-	    !copy_string(text, sizeof(text), &f->text))
-		return -EBADMSG;
-	rcpt->reported = true;
-	results_apply(s, d->message,
-	    &(struct report){
-		.index = rcpt->index,
-		.offset = rcpt->offset,
-		.address = rcpt->address,
-		.outcome = (enum agent_outcome)f->outcome,
-		.dsn = dsn_for(dsn, (enum agent_outcome)f->outcome),
-		.relay = relay[0] == '\0' ? "none" : relay,
-		.text = text,
-		.conn = phase(f->conn_usec),
-		.xfer = phase(f->xfer_usec),
-		.selected_at = d->selected_at,
-	    });
-	return 0;
-}
-
-void
-results_defer_rest(struct send *s, struct delivery *d, const char *dsn,
-    const char *text, bool ours)
-{
-	struct delivery_rcpt *rcpt;
-
-	for (rcpt = d->rcpts; rcpt < d->rcpts + d->nrcpts; rcpt++) {
-		if (rcpt->reported)
-			continue;
-		rcpt->reported = true;
-		results_apply(s, d->message,
-		    &(struct report){
-			.index = rcpt->index,
-			.offset = rcpt->offset,
-			.address = rcpt->address,
-			.outcome = AGENT_DEFERRED,
-			.dsn = dsn,
-			.relay = "none",
-			.text = text,
-			.selected_at = d->selected_at,
-			.ours = ours,
-		    });
-	}
-}
-
-/* A reason without site_failed is trouble of the agent's own. */
-static enum site_result
-site_result(const struct msg_DONE *f)
-{
-	if (f->site_failed)
-		return SITE_FAILED;
-	return f->dsn.len > 0 ? SITE_AGENT_DIED : SITE_DELIVERED;
-}
-
-int
-results_on_done(
-    struct send *s, struct agent_link *agent, const struct msg_DONE *f)
-{
-	char dsn[AGENT_DSN_MAX + 1], text[AGENT_TEXT_MAX + 1];
-	char why[sizeof(dsn) + sizeof(text)];
-	struct delivery *d = delivery_find(s, f->job);
-
-	if (d == NULL || d->agent != agent || f->site_failed > 1 ||
-	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
-	    !copy_string(text, sizeof(text), &f->text))
-		return -EBADMSG;
-	results_defer_rest(s, d, dsn_for(dsn, AGENT_DEFERRED),
-	    text[0] == '\0' ? "the agent gave no result" : text, false);
-	snprintf(why, sizeof(why), "%s %s", dsn_for(dsn, AGENT_DEFERRED), text);
-	delivery_end(s, d, site_result(f), why);
-	return 0;
 }

@@ -1,4 +1,4 @@
-#include "queue-send/retry.h"
+#include "queue-send/pure.h"
 
 static usec_t
 clamp(usec_t value, usec_t min, usec_t max)

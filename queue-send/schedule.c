@@ -1,9 +1,7 @@
 #include "queue-send/schedule.h"
 
 #include "limits/limits.h"
-#include "queue-send/links.h"
-#include "queue-send/watch.h"
-#include "queue-send/site_table.h"
+#include "queue-send/peers.h"
 #include "site/shared.h"
 
 struct parameters {

@@ -1,9 +1,17 @@
-/* queue-send/schedule.h - the scheduler of this queue: its life, and its
- * parameters from the configuration (limits/limits.h). */
+/* queue-send/schedule.h - the scheduler of this queue and the table of
+ * destinations that it works on.
+ *
+ *	schedule.c    the scheduler's life, and its parameters from the
+ *	              configuration
+ *	site_table.c  the windows of destinations, shared with all queues
+ *	watch.c       what the scheduler does, in the log
+ */
 #ifndef QUEUE_SEND_SCHEDULE_H
 #define QUEUE_SEND_SCHEDULE_H
 
 #include "queue-send/send.h"
+
+/* ---- schedule.c ---- */
 
 /* 0 or -ENOMEM; schedule_done() is right after either. */
 int schedule_init(struct send *s);
@@ -15,7 +23,54 @@ void schedule_configure(struct send *s);
  * can take deliveries have a process limit of 0. */
 void schedule_limits(struct send *s);
 /* Nothing is to start for now, whatever agents there are; or again. A queue
- * that may not start anything must not keep its turn at destinations. */
+ * that may not start anything must not keep its grant at destinations. */
 void schedule_pause(struct send *s, bool pause);
+
+/* ---- site_table.c ----
+ *
+ * The windows of destinations (docs/SITES.md) live in the segment that all
+ * queues share: the supervisor links it, and another one in its place when it
+ * was lost. No delivery starts while there is none. */
+
+/* 0 or -ENOMEM; site_table_done() is right after either. */
+int site_table_init(struct send *s);
+/* After the scheduler: gives back what is held. */
+void site_table_done(struct send *s);
+/* This process ends before its deliveries: their places stay taken until the
+ * supervisor has seen the end of all processes that may have connections. */
+void site_table_abandon(struct send *s);
+/* The parameters are those of s->conf from now on. */
+int site_table_configure(struct send *s);
+/* The segment, the first one or one in the place of another; takes the
+ * descriptor. */
+int site_table_linked(void *send, int fd);
+/* All processes of that group are gone. */
+void site_table_forget(struct send *s, uint32_t queue, uint32_t generation);
+/* Tell the scheduler where there is room now. */
+usec_t site_table_work(struct send *s);
+/* What the table has cost so far, in the log. */
+void site_table_tell(const struct send *s);
+
+/* ---- watch.c ----
+ *
+ * A line when a destination dies and when it opens again; with
+ * destination_concurrency_feedback_debug every delivery report with the window
+ * it moved, and every selection with the slots it was made by (docs/QUEUE.md
+ * has the lines). The queue that found a death tells of it, once, however many
+ * share the destination; the others say of each recipient why it waits.
+ *
+ * The scheduler opens a dead destination when it has something to ask it for,
+ * which may be never. So that the log tells when its time was over, dead
+ * destinations are kept here, at most WATCH_DEAD_MAX. */
+#define WATCH_DEAD_MAX 20000
+
+void watch_init(struct send *s);
+void watch_done(struct send *s);
+/* Ask the scheduler for what the configuration wants to see. */
+void watch_set(struct send *s);
+/* Tell of destinations whose time is over. */
+usec_t watch_work(struct send *s);
+/* A flush opened all of them; how many there were. */
+uint32_t watch_flushed(struct send *s);
 
 #endif

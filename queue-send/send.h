@@ -1,34 +1,17 @@
-/* queue-send/send.h - the state of one queue-send, and who does what with it.
+/* queue-send/send.h - the state of one queue-send; each floor has a header of
+ * its own, which says what each source does.
  *
- *	control     start, reload, flush, stop: the daemon's calls
- *	recover     at start: what a crash left in active/
- *	loop        the clocks, read in each callback; the call for a turn
- *	turn        bounded work of each kind, then the one timer
- *	links       the peers: frames in, agents that come and go
- *	offers      MESSAGE and GONE of todo-proc; CREDIT and PREPARE to it
- *	active      a message comes into the active queue
- *	share       no destination has more of it than its share
- *	claims      the destinations that a message still has
- *	recipients  its recipients are read in batches
- *	schedule    the scheduler and its parameters
- *	site_table  windows of destinations, shared with all queues
- *	watch       what it does, in the log
- *	dispatch    entries are handed to agents
- *	dead        entries for dead destinations are deferred
- *	results     RESULT and DONE: marks, reasons, log
- *	deaths      of agents: whose fault are they
- *	finish      a message leaves: removed, deferred, held, corrupt
- *	sync        its marks are on disk before it does
- *	evacuate    the queue ends: its mail goes to other queues
- *	deferred    the scan of deferred/, hold/, corrupt/
- *	publish     the page, load reports
+ *	control.h   start, reload, flush, stop; the turn of the loop
+ *	peers.h     todo-proc, the agents, the page
+ *	road.h      a message on its way: in, read, recorded, out
+ *	schedule.h  the scheduler, and the table of destinations
+ *	backlog.h   messages that wait, and shares of the active queue
+ *	message.h   one message, and the lists that it can be on
+ *	pure.h      decisions and figures, without all of this
  *
- * Decisions that need none of this are pure and apart: retry, due, admission,
- * health, ages, rate, jumps.
- *
- * Times: `now` is read once in each callback (send_read_clocks) and lies here.
- * Everything below is soft: what fails with one message is logged and that
- * message is put where the table of docs/QUEUE.md says.
+ * `now` is read once in each callback, by send_read_clocks(). Everything below
+ * is soft: a failure with one message is logged, and the message is put where
+ * the table of docs/QUEUE.md says.
  */
 #ifndef QUEUE_SEND_SEND_H
 #define QUEUE_SEND_SEND_H
@@ -36,22 +19,16 @@
 #include "agent/agent.h"
 #include "daemon/daemon.h"
 #include "daemon/turn.h"
-#include "ipc/page.h"
-#include "queue-send/ages.h"
-#include "queue-send/due.h"
-#include "queue-send/health.h"
-#include "queue-send/admission.h"
-#include "queue-send/jumps.h"
+#include "queue-send/backlog.h"
 #include "queue-send/message.h"
-#include "queue-send/rate.h"
-#include "queue-send/retry.h"
-#include "queue-send/share.h"
-#include "queue-send/watch.h"
+#include "queue-send/pure.h"
 #include "route/route.h"
 #include "sched/sched.h"
 #include "spool/spool.h"
 
 struct agent_link;
+struct dead_site;
+struct delivery;
 struct event;
 struct evacuation;
 struct sync_pool;
@@ -66,7 +43,7 @@ struct send_counters {
 	uint64_t bytes_delivered;
 };
 
-/* What todo-proc last told (COUNTS). */
+/* The last COUNTS of todo-proc. */
 struct todo_counts {
 	uint64_t rings, rings_bad, rings_stale, found_by_scan, lost_rings;
 	uint64_t maildrop, incoming, corrupt;
@@ -79,7 +56,7 @@ struct walk {
 	bool running, wanted;
 	usec_t began_at, ended_at; /* the last one */
 	uint64_t found;            /* so far */
-	uint64_t count; /* by the last whole walk, and what we did since */
+	uint64_t count; /* by the last whole walk, and by moves since then */
 };
 
 enum walk_kind {
@@ -111,7 +88,7 @@ struct send_sites {
 
 struct marks_sync {
 	struct sync_pool *pool;
-	struct event *done; /* a task is */
+	struct event *done; /* a task has ended */
 	unsigned threads;   /* 0, in unit tests: a task is done at once */
 	uint32_t tasks;     /* for single messages, under way */
 	uint32_t serial;    /* of the last task */
@@ -121,6 +98,16 @@ struct marks_sync {
 	bool distrusted;    /* such a task has failed: it proves nothing */
 	usec_t changed_at;  /* first change that none covers; 0: no change */
 	usec_t not_before;  /* descriptors, memory or threads had run out */
+};
+
+RB_HEAD(dead_names, dead_site);
+RB_HEAD(dead_times, dead_site);
+
+/* Dead destinations whose opening is to be told (watch.c). */
+struct watch {
+	struct dead_names names;
+	struct dead_times times;
+	uint32_t count;
 };
 
 TAILQ_HEAD(agent_links, agent_link);
@@ -137,56 +124,63 @@ struct send {
 	usec_t expire_after; /* monotonic: no message expires before */
 	struct spool sp;
 	int lock; /* SEND_LOCK */
+	bool stopping, hung_up;
+	usec_t stop_at;
 
+	/* schedule.h */
 	struct route_table *routes;
 	struct send_sites sites;
 	struct sched *sched;
 	struct watch watch;
+	bool starts_nothing; /* schedule_pause() */
+
+	/* road.h */
+	struct messages messages;
+	uint32_t active; /* messages in the active queue */
 	struct retry_params retry;
 	struct health health;
 	struct marks_sync sync;
-
-	struct messages messages;
+	struct admission admission;
+	usec_t admission_blocked_until;
+	struct queue_rcpt_cursor cursor;   /* scratch: 16 KiB, one is enough */
 	struct unrecorded_list unrecorded; /* results without their marks */
 	usec_t record_at;                  /* when to try them again */
-	usec_t finish_at; /* not before: nothing could be moved */
-	usec_t stuck_at;  /* when to try again what could not */
-	uint32_t active;  /* messages in the active queue */
+	usec_t finish_at;              /* not before: nothing could be moved */
+	usec_t stuck_at;               /* when to try LIST_STUCK again */
+	struct evacuation *evacuation; /* NULL: the queue keeps its mail */
+
+	/* backlog.h */
 	struct due_queue due;
 	struct share share;
 	struct walk walks[WALK_NKINDS];
 	usec_t walk_at;   /* the next walk of everything */
-	bool walk_flush;  /* what the walk finds is due */
+	bool walk_flush;  /* files that the walk finds are due */
 	usec_t stray_at;  /* when to walk active/ again: some did not move */
 	usec_t rescan_at; /* when to look for files of other queues */
-	struct evacuation *evacuation; /* NULL: the queue keeps its mail */
 
+	/* peers.h: todo-proc */
 	struct wire *todo;
-	struct admission admission;
-	bool parked_turn; /* what is asked for next: parked, or by its time */
+	bool parked_turn; /* asked for next: parked messages, or due ones */
 	uint32_t credit;  /* given and not used */
-	usec_t admission_blocked_until;
 	bool want_scan;
-	usec_t scan_at; /* not before */
+	usec_t scan_at;   /* not before */
+	uint64_t suspect; /* the last one that was asked for */
 
+	/* peers.h: agents */
 	struct agent_links agents; /* all that live */
 	struct agent_link *agent[AGENT_NPROGRAMS];
 	struct delivery_tree deliveries;
 	uint64_t last_delivery;
 	uint32_t agent_deaths;
-	uint64_t suspect;    /* the last one that was asked for (retry.h) */
-	usec_t dispatch_at;  /* not before: descriptors had run out */
-	bool starts_nothing; /* for now: schedule_pause() */
-	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
+	usec_t dispatch_at; /* not before: descriptors had run out */
 
+	/* peers.h: the page */
 	struct publisher pub;
 	struct send_counters counters;
 	struct todo_counts todo_counts;
 	struct ages ages;
 	struct rate rate_in, rate_out;
 
-	bool stopping, hung_up;
-	usec_t stop_at;
 	usec_t said_offer, said_io, said_load, said_stray; /* log_due() */
 };
 
@@ -194,7 +188,7 @@ struct send {
 void send_read_clocks(struct send *s);
 /* There is something to do: run a turn soon. */
 void send_wake(struct send *s);
-/* Is the mail of this queue being moved to others (evacuate.h)? */
+/* Is the mail of this queue being moved to others (evacuate.c)? */
 static inline bool
 send_is_evacuating(const struct send *s)
 {

@@ -1,4 +1,4 @@
-#include "queue-send/share.h"
+#include "queue-send/backlog.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,9 +6,7 @@
 
 #include "base/bytes.h"
 #include "log/log.h"
-#include "queue-send/claims.h"
-#include "queue-send/offers.h"
-#include "queue-send/send.h"
+#include "queue-send/peers.h"
 
 #define DEAD_PACE     (USEC_PER_SEC / 20) /* between two of a dead backlog */
 #define REMEMBER_FROM 16 /* messages; below there is nothing to hold back */
@@ -17,7 +15,7 @@
 /* ---- ranks ---- */
 
 static int
-load_compare(const struct backlog_parked *a, const struct backlog_parked *b)
+load_compare(const struct parking *a, const struct parking *b)
 {
 	if (a->load != b->load)
 		return a->load < b->load ? -1 : 1;
@@ -25,45 +23,45 @@ load_compare(const struct backlog_parked *a, const struct backlog_parked *b)
 	    (a->due.number < b->due.number);
 }
 
-TREE_GENERATE(backlog_loads, backlog_parked, by_load, load_compare)
+TREE_GENERATE(parking_loads, parking, by_load, load_compare)
 
 static void
-take_out(struct send *s, struct backlog_parked *p)
+take_out(struct send *s, struct parking *p)
 {
-	if (p->state == BACKLOG_RANKED)
-		RB_REMOVE(backlog_loads, &s->share.ranks, p);
-	else if (p->state == BACKLOG_RESTS)
+	if (p->state == PARKING_RANKED)
+		RB_REMOVE(parking_loads, &s->share.ranks, p);
+	else if (p->state == PARKING_RESTS)
 		TAILQ_REMOVE(&s->share.resting, p, resting);
-	p->state = BACKLOG_IDLE;
+	p->state = PARKING_IDLE;
 }
 
 static void
-rank(struct send *s, struct backlog_parked *p)
+rank(struct send *s, struct parking *p)
 {
 	take_out(s, p);
 	p->load =
 	    backlog_is_stale(s, p->backlog) ? 0 : backlog_load(p->backlog);
-	p->state = BACKLOG_RANKED;
-	RB_INSERT(backlog_loads, &s->share.ranks, p);
+	p->state = PARKING_RANKED;
+	RB_INSERT(parking_loads, &s->share.ranks, p);
 }
 
 static void
-rest(struct send *s, struct backlog_parked *p)
+rest(struct send *s, struct parking *p)
 {
 	take_out(s, p);
 	p->ask_at = s->now + DEAD_PACE;
-	p->state = BACKLOG_RESTS;
+	p->state = PARKING_RESTS;
 	TAILQ_INSERT_TAIL(&s->share.resting, p, resting);
 }
 
 void
 share_changed(struct send *s, struct backlog *b)
 {
-	struct backlog_parked *p = b == NULL ? NULL : b->parked;
+	struct parking *p = b == NULL ? NULL : b->parking;
 
 	if (p != NULL && p->due.nwaiting == 0)
 		take_out(s, p);
-	else if (p != NULL && p->state != BACKLOG_RESTS)
+	else if (p != NULL && p->state != PARKING_RESTS)
 		rank(s, p);
 	if (b != NULL)
 		backlog_put(s, b);
@@ -79,12 +77,11 @@ struct backlog *
 share_backlog_of(const struct send *s, const struct due *d)
 {
 	char *due = (char *)due_backlog_of(&s->due, d);
-	struct backlog_parked *p;
+	struct parking *p;
 
 	if (due == NULL)
 		return NULL;
-	p = (struct backlog_parked *)(void *)(due -
-	    offsetof(struct backlog_parked, due));
+	p = (struct parking *)(void *)(due - offsetof(struct parking, due));
 	return p->backlog;
 }
 
@@ -93,7 +90,7 @@ share_backlog_of(const struct send *s, const struct due *d)
 static void
 say_parked(struct send *s, const struct backlog *b)
 {
-	if (b->parked->due.nwaiting > 1 || backlog_is_stale(s, b) ||
+	if (b->parking->due.nwaiting > 1 || backlog_is_stale(s, b) ||
 	    !log_due(s->now, SAY_EVERY, &s->share.said))
 		return;
 	log_info("destination=%s/%s has its share of the active queue, %u "
@@ -105,11 +102,11 @@ void
 share_park(struct send *s, struct backlog *b, uint64_t inode)
 {
 	struct due *d = due_find(&s->due, inode);
-	struct backlog_parked *p = d == NULL ? NULL : backlog_get_parked(s, b);
+	struct parking *p = d == NULL ? NULL : backlog_get_parking(s, b);
 
 	if (p == NULL) { /* no memory: later, or when the walk finds it */
 		if (d != NULL && d->asked)
-			offers_unask(s, d, s->now + s->retry.minimal);
+			share_unask(s, d, s->now + s->retry.minimal);
 		return;
 	}
 	due_set_backlog(&s->due, d, &p->due);
@@ -139,7 +136,7 @@ share_holds_back(struct send *s, struct due *d)
 static void
 wake_resting(struct send *s)
 {
-	struct backlog_parked *p;
+	struct parking *p;
 
 	while (
 	    (p = TAILQ_FIRST(&s->share.resting)) != NULL && p->ask_at <= s->now)
@@ -149,11 +146,11 @@ wake_resting(struct send *s)
 struct due *
 share_ask(struct send *s)
 {
-	struct backlog_parked *p;
+	struct parking *p;
 	struct due *d;
 
 	wake_resting(s);
-	p = RB_MIN(backlog_loads, &s->share.ranks);
+	p = RB_MIN(parking_loads, &s->share.ranks);
 	if (p == NULL || p->load >= backlog_limit(s))
 		return NULL;
 	d = due_ask_backlog(&s->due, &p->due);
@@ -166,9 +163,18 @@ share_ask(struct send *s)
 }
 
 void
+share_unask(struct send *s, struct due *d, usec_t at)
+{
+	struct backlog *b = share_backlog_of(s, d);
+
+	due_unask(&s->due, d, at);
+	share_changed(s, b);
+}
+
+void
 share_flush(struct send *s)
 {
-	struct backlog_parked *p;
+	struct parking *p;
 
 	while ((p = TAILQ_FIRST(&s->share.resting)) != NULL)
 		rank(s, p);
@@ -177,7 +183,7 @@ share_flush(struct send *s)
 usec_t
 share_next(const struct send *s)
 {
-	const struct backlog_parked *p = TAILQ_FIRST(&s->share.resting);
+	const struct parking *p = TAILQ_FIRST(&s->share.resting);
 
 	return p == NULL ? USEC_NEVER : p->ask_at;
 }
@@ -315,21 +321,14 @@ share_admit(struct send *s, struct message *m)
 }
 
 void
-share_leave(struct send *s, struct message *m)
-{
-	claims_drop(s, m);
-	share_hold(s, m, NULL);
-}
-
-void
 share_remember(struct send *s, const struct message *m, struct due *d)
 {
 	struct backlog *b = m->backlog;
-	struct backlog_parked *p = NULL;
+	struct parking *p = NULL;
 
 	if (m->sole && b != NULL &&
-	    (b->parked != NULL || b->held >= REMEMBER_FROM))
-		p = backlog_get_parked(s, b);
+	    (b->parking != NULL || b->held >= REMEMBER_FROM))
+		p = backlog_get_parking(s, b);
 	if (p != NULL)
 		due_set_backlog(&s->due, d, &p->due);
 }

@@ -1,4 +1,4 @@
-#include "queue-send/site_table.h"
+#include "queue-send/schedule.h"
 
 #include <bsd/stdlib.h>
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include "base/io.h"
 #include "limits/limits.h"
 #include "log/log.h"
-#include "queue-send/schedule.h"
 #include "site/shared.h"
 
 #define TELL_EVERY (60 * USEC_PER_SEC)

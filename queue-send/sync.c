@@ -1,4 +1,4 @@
-#include "queue-send/sync.h"
+#include "queue-send/road.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "log/log.h"
-#include "queue-send/disk.h"
 #include "spool/reason.h"
 #include "spool/sync_pool.h"
 
@@ -174,13 +173,6 @@ start_whole(struct send *s)
 	return 0;
 }
 
-static bool
-is_shortage(int error)
-{
-	return error == -EMFILE || error == -ENFILE || error == -ENOMEM ||
-	    error == -EAGAIN;
-}
-
 /* Those that wait for their turn to leave. */
 static int
 start_waiting(struct send *s)
@@ -191,7 +183,7 @@ start_waiting(struct send *s)
 	while (s->sync.tasks < TASKS_MAX &&
 	    (m = messages_first(&s->messages, LIST_UNSYNCED)) != NULL) {
 		r = start_one(s, m);
-		if (is_shortage(r))
+		if (disk_is_shortage(r) || r == -EAGAIN)
 			return r;
 		if (r == -ENOENT) /* vanished, finish.c will find */
 			leaves(s, m);

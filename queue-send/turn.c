@@ -1,21 +1,37 @@
-#include "queue-send/turn.h"
-
-#include "queue-send/active.h"
 #include "queue-send/control.h"
-#include "queue-send/dead.h"
-#include "queue-send/deferred.h"
-#include "queue-send/disk.h"
-#include "queue-send/dispatch.h"
-#include "queue-send/finish.h"
-#include "queue-send/evacuate.h"
-#include "queue-send/links.h"
-#include "queue-send/offers.h"
-#include "queue-send/publish.h"
-#include "queue-send/recipients.h"
-#include "queue-send/results.h"
-#include "queue-send/sync.h"
-#include "queue-send/watch.h"
-#include "queue-send/site_table.h"
+
+#include "log/log.h"
+#include "queue-send/backlog.h"
+#include "queue-send/peers.h"
+#include "queue-send/road.h"
+#include "queue-send/schedule.h"
+
+/* The end of a stop: all deliveries are over, or the time is. Files in active/
+ * go back to incoming/ at the next start. */
+static usec_t
+stop_work(struct send *s)
+{
+	const uint32_t running = sched_figures(s->sched).running;
+	bool over = running == 0 && STAILQ_EMPTY(&s->unrecorded) &&
+	    (messages_to_leave(&s->messages) == 0 || s->health.read_only);
+
+	if (!s->stopping)
+		return USEC_NEVER;
+	if (!over && s->now < s->stop_at)
+		return s->stop_at;
+	/* Places are given back when connections are closed. */
+	if (running > 0 && !s->hung_up) {
+		s->hung_up = true;
+		links_hang_up(s);
+		s->stop_at = s->now + LINKS_LOST;
+		return s->stop_at;
+	}
+	if (!over)
+		log_warning("stopped with %u deliveries running", running);
+	site_table_tell(s);
+	daemon_exit(s->d, 0);
+	return USEC_NEVER;
+}
 
 /* The order matters: what leaves makes room for what comes, and what came is
  * dispatched. */
@@ -35,7 +51,7 @@ static usec_t (*const works[])(struct send *s) = {
 	deferred_work,
 	watch_work,
 	publish_work,
-	control_work,
+	stop_work,
 };
 
 TURN_WORKS(send_turn, send, send_read_clocks, works)

@@ -1,4 +1,4 @@
-#include "queue-send/watch.h"
+#include "queue-send/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "log/log.h"
-#include "queue-send/send.h"
 #include "site/shared.h"
 
 #define TOLD_PER_TURN 200 /* destinations whose time is over */

@@ -2,7 +2,8 @@
  * the reason, and nothing else waits for that. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/deferred.h"
+#include "queue-send/backlog.h"
+#include "queue-send/schedule.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* What goes wrong under queue-send, by the rows of the catalogue. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/deferred.h"
+#include "queue-send/backlog.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

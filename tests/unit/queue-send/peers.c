@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
-#include "queue-send/deferred.h"
+#include "queue-send/backlog.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,10 +1,6 @@
 /* Alternation, credit, health, ages, rates. */
 #include "ipc/msg.h"
-#include "queue-send/ages.h"
-#include "queue-send/health.h"
-#include "queue-send/admission.h"
-#include "queue-send/jumps.h"
-#include "queue-send/rate.h"
+#include "queue-send/pure.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -250,10 +246,10 @@ Test(jumps, T1_what_had_arrived_does_not_age_by_them)
 		const usec_t jump = rows[i].jump * DAY;
 		struct jumps j = { 0 };
 
-		cr_expect_eq(jumps_look(&j, 100 * DAY - USEC_PER_SEC, DAY), 0);
-		cr_expect_eq(jumps_look(&j, 100 * DAY, DAY + USEC_PER_SEC), 0);
+		cr_expect_eq(jumps_find(&j, 100 * DAY - USEC_PER_SEC, DAY), 0);
+		cr_expect_eq(jumps_find(&j, 100 * DAY, DAY + USEC_PER_SEC), 0);
 		cr_expect_eq(
-		    jumps_look(&j, 100 * DAY + jump, DAY + USEC_PER_SEC), jump);
+		    jumps_find(&j, 100 * DAY + jump, DAY + USEC_PER_SEC), jump);
 		cr_expect_eq(
 		    jumps_age(&j, rows[i].arrival * DAY, rows[i].now * DAY),
 		    rows[i].want * DAY, "row %zu", i);
@@ -264,10 +260,10 @@ Test(jumps, T1_slewing_and_suspends_are_none)
 {
 	struct jumps j = { 0 };
 
-	cr_expect_eq(jumps_look(&j, 100 * DAY, DAY), 0);
+	cr_expect_eq(jumps_find(&j, 100 * DAY, DAY), 0);
 	/* An hour of sleep: both go on. */
-	cr_expect_eq(jumps_look(&j, 100 * DAY + DAY / 24, DAY + DAY / 24), 0);
-	cr_expect_eq(jumps_look(&j, 100 * DAY + DAY / 24 + JUMPS_LEAST - 1,
+	cr_expect_eq(jumps_find(&j, 100 * DAY + DAY / 24, DAY + DAY / 24), 0);
+	cr_expect_eq(jumps_find(&j, 100 * DAY + DAY / 24 + JUMPS_LEAST - 1,
 			 DAY + DAY / 24),
 	    0);
 	cr_expect_eq(jumps_age(&j, 99 * DAY, 100 * DAY), DAY);
@@ -280,10 +276,10 @@ Test(jumps, T1_many)
 	usec_t boot = DAY, wall = 100 * DAY;
 	int i;
 
-	(void)jumps_look(&j, wall, boot);
+	(void)jumps_find(&j, wall, boot);
 	for (i = 0; i < 100; i++) {
 		wall += i % 2 == 0 ? 8 * DAY : -8 * DAY;
-		cr_expect_eq(jumps_look(&j, wall, boot),
+		cr_expect_eq(jumps_find(&j, wall, boot),
 		    i % 2 == 0 ? 8 * DAY : -8 * DAY);
 	}
 	cr_expect_eq(jumps_age(&j, 99 * DAY, wall), DAY);

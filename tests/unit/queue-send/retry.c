@@ -1,4 +1,4 @@
-#include "queue-send/retry.h"
+#include "queue-send/pure.h"
 
 #include <stdlib.h>
 

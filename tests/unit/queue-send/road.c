@@ -1,8 +1,8 @@
 /* The road of a message through queue-send, to each of its ends. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/deferred.h"
-#include "queue-send/publish.h"
+#include "queue-send/backlog.h"
+#include "queue-send/peers.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

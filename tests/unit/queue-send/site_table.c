@@ -16,8 +16,8 @@
 #include "base/io.h"
 #include "limits/limits.h"
 #include "queue-send/control.h"
-#include "queue-send/links.h"
-#include "queue-send/site_table.h"
+#include "queue-send/peers.h"
+#include "queue-send/schedule.h"
 #include "site/shared.h"
 
 #define LIMIT      4

@@ -3,9 +3,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
-#include "queue-send/active.h"
-#include "queue-send/recipients.h"
-#include "queue-send/sync.h"
+#include "queue-send/road.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>

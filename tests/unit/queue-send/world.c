@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "log/log.h"
-#include "queue-send/links.h"
-#include "queue-send/recover.h"
+#include "queue-send/peers.h"
+#include "queue-send/road.h"
 #include "site/shared.h"
 
 #include <criterion/criterion.h>

@@ -1,0 +1,143 @@
+/* queue-send/peers.h - todo-proc, the agents, and the page.
+ *
+ *	links.c     frames in, agents that come and go
+ *	offers.c    todo-proc offers messages, and is asked for them
+ *	dispatch.c  entries are selected and given to agents
+ *	delivery.c  an entry at an agent
+ *	replies.c   RESULT and DONE of an agent
+ *	deaths.c    an agent is gone: which message is to blame
+ *	publish.c   the page /queueN, load reports
+ */
+#ifndef QUEUE_SEND_PEERS_H
+#define QUEUE_SEND_PEERS_H
+
+#include "ipc/wire.h"
+#include "queue-send/send.h"
+
+/* ---- links.c ----
+ *
+ * A later agent of the same program takes over at once; the earlier one keeps
+ * its deliveries until its end is seen, so that results it had sent still
+ * count. Of a process that ends the link is closed first, its connections
+ * last: its deliveries keep their places until the next agent is linked, or
+ * for LINKS_LOST. A peer that breaks the protocol loses its link, and its
+ * supervisor starts it again. */
+#define LINKS_LOST (500 * USEC_PER_MSEC)
+
+struct agent_link {
+	TAILQ_ENTRY(agent_link) link;
+	struct send *send;
+	struct wire *wire; /* NULL: lost */
+	usec_t over_at;    /* lost: when its deliveries end */
+	enum agent_program program;
+	TAILQ_HEAD(delivery_list, delivery) deliveries;
+	bool full; /* its socket does not take more now */
+};
+
+/* A link of the supervisor: takes the descriptor. */
+void links_linked(struct send *s, const char *name, int fd);
+void links_done(struct send *s);
+/* Deliveries of agents that are lost end when it is time. */
+usec_t links_work(struct send *s);
+/* Time is over: agents are to close their connections. */
+void links_hang_up(struct send *s);
+
+/* ---- offers.c: the link PREP (docs/QUEUE.md) ----
+ *
+ * A MESSAGE is only remembered here; its file stays where it is until it is its
+ * turn. A message that is known already is passed over: arrival time and nonce
+ * say whether it is the same. */
+
+/* 0, or -EBADMSG for values that todo-proc may not send. */
+int offers_on_message(struct send *s, const struct msg_MESSAGE *frame);
+int offers_on_gone(struct send *s, const struct msg_GONE *frame);
+int offers_on_counts(struct send *s, const struct msg_COUNTS *frame);
+/* Send CREDIT, PREPARE and SCAN. */
+usec_t offers_work(struct send *s);
+/* The peer is another one: nothing is asked for, offered messages lie where
+ * they lay. */
+void offers_reset(struct send *s);
+/* The same peer; its credit stands. */
+void offers_drop(struct send *s);
+
+/* ---- delivery.c ---- */
+
+struct delivery_rcpt {
+	uint64_t offset;
+	uint32_t index;
+	bool reported;
+	char *address; /* in the memory of the delivery */
+};
+
+/* One entry in the hands of one agent. */
+struct delivery {
+	RB_ENTRY(delivery) link;
+	TAILQ_ENTRY(delivery) of_agent;
+	uint64_t id;
+	struct agent_link *agent;
+	struct message *message;
+	struct sched_entry *entry;
+	usec_t selected_at;
+	uint32_t nrcpts, nreported;
+	struct delivery_rcpt rcpts[]; /* by index, ascending */
+};
+
+/* addresses: those of the entry, each with its NUL. NULL: -ENOMEM. */
+struct delivery *delivery_new(
+    struct send *s, struct sched_entry *e, const struct buf *addresses);
+/* The agent has it. */
+void
+delivery_begin(struct send *s, struct delivery *d, struct agent_link *agent);
+struct delivery *delivery_find(struct send *s, uint64_t id);
+/* It is over: its entry goes back, and it is freed. why: with SITE_FAILED,
+ * "DSN TEXT". */
+void delivery_end(struct send *s, struct delivery *d, enum site_result result,
+    const char *why);
+
+/* ---- dispatch.c ----
+ *
+ * The file of a message is open for writing before the agent gets anything:
+ * no delivery starts whose marks cannot be written. The agent gets the content
+ * in the frame, or a descriptor of its own, read-only. */
+usec_t dispatch_work(struct send *s);
+/* The entry cannot be dealt with: the file (-errno), or the fate of its message
+ * does not let it. Its message is to leave the active queue for that. */
+void dispatch_give_up(
+    struct send *s, struct sched_entry *e, enum site_result result, int error);
+
+/* ---- replies.c ---- */
+
+/* Frames of an agent: -EBADMSG when it breaks the protocol. */
+int replies_on_result(
+    struct send *s, struct agent_link *agent, const struct msg_RESULT *frame);
+int replies_on_done(
+    struct send *s, struct agent_link *agent, const struct msg_DONE *frame);
+/* Recipients of the delivery without a result; ours: of our own trouble. */
+void replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
+    const char *text, bool ours);
+
+/* ---- deaths.c ----
+ *
+ * The deliveries of an agent that is gone are deferred for a short time, and
+ * nothing of that is held against the destination. Its messages are counted,
+ * so that a message that agents die of is found (RETRY_SUSPECT_DEATHS): the
+ * attempt of a suspect ends there (FATE_SUSPECT), and the one that is to blame
+ * leaves as FATE_POISON with its reasons in bounce/. */
+void deaths_of_agent(struct send *s, struct agent_link *agent);
+
+/* ---- publish.c: the page /queueN: load, mail that waits, counters, ages ----
+ *
+ * At most ten times a second when something has changed, else every
+ * PUBLISH_IDLE as a sign of life. A load above the threshold is told to the
+ * supervisor, too, at most every LOAD_EVERY. */
+
+/* The segment, made by the supervisor: maps it and closes the descriptor. */
+int publish_linked(void *send, int fd);
+/* The message queue of the supervisor, for load reports; ours from here on. */
+int publish_requests_linked(void *send, int fd);
+usec_t publish_work(struct send *s);
+void publish_done(struct send *s);
+/* Fill in a page; also for tests, which have no segment. */
+void publish_fill(struct send *s, struct queue_page *page);
+
+#endif

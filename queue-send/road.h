@@ -1,0 +1,220 @@
+/* queue-send/road.h - the way of a message through the active queue
+ * (docs/QUEUE.md), in this order.
+ *
+ *	active.c        moved to active/, its trailer read, announced
+ *	recipients.c    recipients are read and routed, a batch at a time
+ *	                (peers.h: dispatched to agents, their replies)
+ *	dead.c          recipients of dead destinations are deferred
+ *	results.c       the result of each recipient: reason, mark, log
+ *	delivery_log.c  the line of the log
+ *	settle.c        has all of it been dealt with?
+ *	sync.c          marks are on disk before the file moves
+ *	finish.c        removed, or moved to deferred/, hold/, corrupt/
+ *
+ * Beside it: recover.c deals with what a crash left in active/, evacuate.c
+ * moves the mail of the queue to other queues, disk.c has the files, reasons
+ * and errors that all of these share.
+ */
+#ifndef QUEUE_SEND_ROAD_H
+#define QUEUE_SEND_ROAD_H
+
+#include "queue-send/send.h"
+
+/* ---- active.c ---- */
+
+/* Fill the active queue from the two lists of offered messages, in turn. */
+usec_t active_work(struct send *s);
+/* Nothing may be done with this message any more: take it out of the active
+ * queue and out of memory. The file is not touched. */
+void active_forget(struct send *s, struct message *m);
+
+/* ---- recipients.c ----
+ *
+ * Recipients are routed as they are read, so that a message follows a routing
+ * that was corrected. How large a batch is, and when the next one is read, says
+ * the scheduler (docs/SCHEDULING.md, section 6). A batch may span turns:
+ * nothing of it is selected before its end. A recipient without a route is
+ * deferred (4.3.5). */
+usec_t recipients_work(struct send *s);
+/* Read the record again that a handle of the entry stands for; the handles of
+ * an entry one after the other. 0 or -errno. */
+int recipients_read(struct send *s, const struct message *m,
+    const struct sched_entry *e, uint32_t handle, struct queue_rcpt *ret_rcpt);
+
+/* ---- dead.c ----
+ *
+ * Entries for a dead destination are deferred without an attempt, with the
+ * reason that killed the destination. */
+usec_t dead_work(struct send *s);
+
+/* ---- results.c ----
+ *
+ * The reason, if there is one, is appended first, then the mark is written,
+ * then the result is logged and counted: no mark stands without its reason. A
+ * result whose mark cannot be written stays in memory, unrecorded, and is
+ * tried again; its message waits for it. */
+struct report {
+	uint32_t index;
+	uint64_t offset;
+	const char *address;
+	enum agent_outcome outcome;
+	const char *dsn, *relay, *text;
+	usec_t conn, xfer;
+	usec_t selected_at;
+	bool ours;    /* a failure of our own: never the end of the message */
+	bool expired; /* failed because the message is too old */
+};
+
+void
+results_apply(struct send *s, struct message *m, const struct report *report);
+/* The probe of a queue that cannot write, and unrecorded results. */
+usec_t results_work(struct send *s);
+void results_drop_unrecorded(struct send *s);
+
+/* ---- delivery_log.c ----
+ *
+ * The line of one result, as log readers of other systems parse it:
+ *
+ *	ID: to=<r>, relay=…, delay=2.3, delays=a/b/c/d, dsn=2.0.0, status=sent
+ *	(text)
+ *
+ * delays: before the active queue / in it / connecting / sending. */
+void delivery_log(
+    const struct send *s, const struct message *m, const struct report *r);
+
+#define DELAY_SIZE 24
+/* Seconds with at most two significant digits behind the point: "0", "0.02",
+ * "1.5", "73". */
+void delay_format(usec_t delay, char out[DELAY_SIZE]);
+
+/* ---- settle.c ---- */
+
+/* Recipients of the message have been dealt with: it is finished when nothing
+ * of it waits, runs or is unread. */
+void settle_message(struct send *s, struct message *m);
+/* Nothing more of it is to start here: it is finished, as FATE_ASIDE, when
+ * what runs has ended. A message that only waits for that is left as it is. */
+void settle_aside(struct send *s, struct message *m);
+
+/* ---- sync.c ----
+ *
+ * A move to deferred/, hold/ or incoming/ is in the journal of the file system
+ * within moments, the marks that were written before it within half a minute:
+ * a power cut between the two delivers everything again (docs/SPOOL.md, "Power
+ * cuts"). So a message that leaves with marks of its own waits for a sync of
+ * its reasons and then of its file, which a pool of threads does.
+ *
+ * For messages that stay long, and for what was removed, the whole file system
+ * of the queue is synced mark_sync_interval after the first change. Marks carry
+ * the epoch in which they were written: a sync of the whole begins a new epoch,
+ * and when it succeeds all marks of the epochs before are on disk.
+ *
+ * A file whose sync fails is never synced again as proof: its message is
+ * deferred, and the error counts in health. */
+#define SYNC_THREADS 4
+
+int sync_init(struct send *s);
+void sync_done(struct send *s);
+/* A mark of the message was written. */
+void sync_marked(struct send *s, struct message *m);
+/* Something was done that a power cut may undo for long. */
+void sync_changed(struct send *s);
+/* Has the message marks that may not be on disk? */
+bool sync_is_wanting(const struct send *s, const struct message *m);
+usec_t sync_work(struct send *s);
+
+/* ---- finish.c ---- */
+
+/* By its fate (message.h), a finished message leaves the active queue. */
+usec_t finish_work(struct send *s);
+
+/* ---- recover.c ----
+ *
+ * At start, files that the last queue-send left in active/ go back to
+ * incoming/, but for messages whose marks say that nothing is pending: those
+ * leave right then. All of it may be done twice. Files that could not be moved
+ * then (a full or read-only file system) are tried again by the walks of
+ * deferred.c.
+ *
+ * Nobody knows which marks the last queue-send has synced, so the file system
+ * is synced once before the first marked message moves. A mark that says
+ * "failed" without a reason in bounce/ is left by a power cut: that recipient
+ * is pending again. */
+struct recovered {
+	uint64_t returned; /* to incoming/ */
+	uint64_t removed, held;
+	uint64_t errors;
+	uint64_t unmarked; /* recipients whose reason was lost */
+	bool synced;
+};
+
+/* With the queue's lock held. Logs files that it cannot move. */
+void recover_active(const struct spool *sp, struct recovered *ret_done);
+/* One file of active/ that is no message of the running queue-send. Counts in
+ * *done; -errno, -ENOENT when it is not there. Nothing is synced here. */
+int
+recover_message(const struct spool *sp, uint64_t inode, struct recovered *done);
+
+/* ---- evacuate.c: the mail of this queue goes to other queues ----
+ *
+ * HAND_OVER of the supervisor (docs/SUPERVISION.md, "The end of a queue"):
+ *
+ *	begin   offered messages are dropped; waiting messages of active/ are
+ *	        put aside (FATE_ASIDE) as soon as nothing of them runs; nothing
+ *	        new starts
+ *	passes  over incoming/, deferred/, active/, hold/: each file that nobody
+ *	        works on is moved to one of the targets, in turn
+ *	end     an empty list: everything is looked for again, and delivered
+ *
+ * Not moved: messages that are delivered or not recorded yet, files that their
+ * writer has not committed, and of incoming/ anything while a drop is being
+ * copied, whose copy must be found where it was made. A target that does not
+ * take files has a pause of error_interval; when all are on other file systems
+ * the queue delivers its mail itself, as before. */
+
+/* So many targets are open at once, ten descriptors each; the others when one
+ * of these takes nothing. */
+#define EVACUATE_OPEN 16
+
+/* HAND_OVER: begin, with other targets, or the end. -EBADMSG. */
+int evacuate_told(struct send *s, const struct msg *msg);
+usec_t evacuate_work(struct send *s);
+void evacuate_done(struct send *s);
+/* Files that the last whole pass left in incoming/. */
+uint64_t evacuate_incoming(const struct send *s);
+
+/* ---- disk.c: files of messages, reasons, errors of writing ---- */
+
+/* Open the message's file for reading and for marks, if it is not: one open
+ * for its whole way, unless it has to wait. It rests until disk_use().
+ * 0 or -errno. */
+int disk_open(struct send *s, struct message *m);
+/* The same, to read only: also where the file system is read-only. A
+ * descriptor, to be closed unless it is m->fd, or -errno. */
+int disk_open_to_read(struct send *s, struct message *m);
+/* The same for a delivery, which needs it until messages_rest(). */
+int disk_use(struct send *s, struct message *m);
+/* Close files that have rested. */
+usec_t disk_work(struct send *s);
+
+/* Writing to the spool failed while doing `what` with the message: counted,
+ * logged at most once a second, and told to health. The first for marks, the
+ * second for everything else. */
+void disk_mark_failed(
+    struct send *s, const struct message *m, const char *what, int error);
+void disk_write_failed(
+    struct send *s, const struct message *m, const char *what, int error);
+/* The part of these that is not about a message. */
+void disk_count_error(struct send *s, enum health_write kind, int error);
+/* Is it a shortage of descriptors, memory or threads, and not of the disk? */
+bool disk_is_shortage(int error);
+
+/* Append the reason of one recipient; defer/ is begun anew with the first of
+ * an attempt. 0 or -errno. */
+int reasons_add(struct send *s, struct message *m, enum spool_dir dir,
+    const struct report *report);
+/* The file is gone from where it was. Its reasons go too, lest they meet the
+ * next file of that inode, unless the file lies elsewhere in the queue. */
+void reasons_clear(struct send *s, uint64_t inode);
+
+#endif
