@@ -90,7 +90,7 @@ check_poison(struct world *w, uint64_t inode)
 /* All in flight each time that the agent dies, so all are blamed at first. */
 Test(poison, P15_C7_only_who_is_to_blame_is_put_aside)
 {
-	struct world w;
+	struct world w = { 0 };
 	uint64_t bad[2], good[INNOCENT];
 	uint32_t done = 0, deaths, suspects, i, round;
 
@@ -121,7 +121,7 @@ Test(poison, P15_C7_only_who_is_to_blame_is_put_aside)
  * would be in flight whenever that one is. */
 Test(poison, C7_a_large_message_beside_it_is_not_to_blame)
 {
-	struct world w;
+	struct world w = { 0 };
 	uint64_t bad, list;
 	uint32_t done = 0, suspects, round;
 
@@ -143,7 +143,7 @@ Test(poison, C7_a_large_message_beside_it_is_not_to_blame)
 
 Test(poison, P15_an_attempt_that_ends_otherwise_begins_the_count_anew)
 {
-	struct world w;
+	struct world w = { 0 };
 	struct world_delivery delivery;
 	uint64_t inode;
 	uint32_t done = 0, round;
@@ -172,7 +172,7 @@ Test(poison, P15_an_attempt_that_ends_otherwise_begins_the_count_anew)
 /* The stop of everything ends agents, too. */
 Test(poison, P3_agents_that_end_at_the_stop_blame_nobody)
 {
-	struct world w;
+	struct world w = { 0 };
 	struct world_delivery delivery;
 	uint64_t inode;
 	uint32_t done = 0, round;
