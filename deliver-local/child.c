@@ -11,6 +11,7 @@
 
 #include "base/address.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "config/conf.h"
 
 #define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
@@ -387,15 +388,10 @@ child_deliver(const struct child_plan *plan, struct verdict *ret_verdict)
 static void
 reset_signals(uint8_t kind)
 {
-	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t blocked;
-	int sig;
 
-	for (sig = 1; sig <= SIGRTMAX; sig++)
-		(void)sigaction(sig, &sa, NULL);
-	sa.sa_handler = SIG_IGN;
-	(void)sigaction(SIGPIPE, &sa, NULL);
-	(void)sigaction(SIGXFSZ, &sa, NULL);
+	io_default_signals();
+	io_ignore_write_signals();
 	sigemptyset(&blocked);
 	if (kind == AGENT_PIPE) { /* command_run() takes them */
 		sigaddset(&blocked, SIGTERM);

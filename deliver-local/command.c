@@ -49,13 +49,10 @@ struct ends {
 static void
 reset_process(void)
 {
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	struct rlimit files, memory;
 	sigset_t none;
-	int sig;
 
-	for (sig = 1; sig <= SIGRTMAX; sig++)
-		(void)sigaction(sig, &dfl, NULL);
+	io_default_signals();
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&

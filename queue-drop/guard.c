@@ -24,15 +24,10 @@
 static void
 reset_signals(void)
 {
-	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t none;
-	int sig;
 
-	for (sig = 1; sig <= SIGRTMAX; sig++)
-		(void)sigaction(sig, &sa, NULL);
-	sa.sa_handler = SIG_IGN;
-	(void)sigaction(SIGPIPE, &sa, NULL);
-	(void)sigaction(SIGXFSZ, &sa, NULL);
+	io_default_signals();
+	io_ignore_write_signals();
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)alarm(TIME_LIMIT);

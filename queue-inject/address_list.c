@@ -223,19 +223,10 @@ static int
 add_local(const struct parser *ps, struct buf *out)
 {
 	const struct buf *local = &ps->local;
-	size_t i;
-	int r;
 
 	if (is_dot_atom(local))
 		return buf_add(out, local->data, local->len);
-	r = buf_add_char(out, '"');
-	for (i = 0; i < local->len && r == 0; i++) {
-		if (local->data[i] == '"' || local->data[i] == '\\')
-			r = buf_add_char(out, '\\');
-		if (r == 0)
-			r = buf_add_char(out, local->data[i]);
-	}
-	return r < 0 ? r : buf_add_char(out, '"');
+	return buf_add_quoted(out, local->data, local->len);
 }
 
 /* "[…]" without brackets, escapes or blanks in it. */

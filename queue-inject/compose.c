@@ -32,20 +32,6 @@ is_ascii(const char *s)
 	return true;
 }
 
-static int
-add_quoted(struct buf *out, const char *s)
-{
-	int r = buf_add_char(out, '"');
-
-	for (; *s != '\0' && r == 0; s++) {
-		if (*s == '"' || *s == '\\')
-			r = buf_add_char(out, '\\');
-		if (r == 0)
-			r = buf_add_char(out, *s);
-	}
-	return r < 0 ? r : buf_add_char(out, '"');
-}
-
 static size_t
 encoded_len(char c)
 {
@@ -103,7 +89,7 @@ add_name(const struct compose *c, const char *name)
 	if (!is_ascii(name))
 		return add_encoded(c->out, name, c->eol);
 	if (!is_phrase(name))
-		return add_quoted(c->out, name);
+		return buf_add_quoted(c->out, name, strlen(name));
 	return buf_add_str(c->out, name);
 }
 

@@ -1,6 +1,6 @@
 /* base/address.h - mail addresses as envelopes carry them: without angle
- * brackets, `local@domain`, the local part possibly quoted. Nothing here
- * looks at header syntax (queue-inject/header.h does). */
+ * brackets, `local@domain`, the local part possibly quoted. Header syntax is
+ * read elsewhere (queue-inject/message.h). */
 #ifndef BASE_ADDRESS_H
 #define BASE_ADDRESS_H
 

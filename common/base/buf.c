@@ -107,3 +107,18 @@ buf_done(struct buf *b)
 	free(b->data);
 	*b = (struct buf){ 0 };
 }
+
+int
+buf_add_quoted(struct buf *b, const char *s, size_t len)
+{
+	int r = buf_add_char(b, '"');
+	size_t i;
+
+	for (i = 0; i < len && r == 0; i++) {
+		if (s[i] == '"' || s[i] == '\\')
+			r = buf_add_char(b, '\\');
+		if (r == 0)
+			r = buf_add_char(b, s[i]);
+	}
+	return r < 0 ? r : buf_add_char(b, '"');
+}

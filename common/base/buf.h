@@ -16,6 +16,9 @@ struct buf {
 
 int buf_reserve(struct buf *b, size_t more); /* room for `more` bytes */
 int buf_add(struct buf *b, const void *data, size_t len);
+/* A quoted-string of RFC 5322: in quotes, with a backslash before each quote
+ * and backslash. */
+int buf_add_quoted(struct buf *b, const char *s, size_t len);
 int buf_add_str(struct buf *b, const char *s);
 int buf_add_char(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 int
@@ -58,6 +59,25 @@ int64_t
 io_pread_all(int fd, void *data, size_t len, int64_t off)
 {
 	return off < 0 ? -EINVAL : read_whole(fd, data, len, off);
+}
+
+void
+io_default_signals(void)
+{
+	const struct sigaction sa = { .sa_handler = SIG_DFL };
+	int sig;
+
+	for (sig = 1; sig <= SIGRTMAX; sig++)
+		(void)sigaction(sig, &sa, NULL);
+}
+
+void
+io_ignore_write_signals(void)
+{
+	const struct sigaction sa = { .sa_handler = SIG_IGN };
+
+	(void)sigaction(SIGPIPE, &sa, NULL);
+	(void)sigaction(SIGXFSZ, &sa, NULL);
 }
 
 int

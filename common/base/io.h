@@ -13,6 +13,10 @@ int64_t io_pread_all(int fd, void *data, size_t len, int64_t off);
 /* Open /dev/null in the place of each of 0, 1, 2 that is closed, so that no
  * file of ours lands there (fault P18). */
 int io_std_fds(void);
+/* Every signal gets its default action: handlers that were inherited go. */
+void io_default_signals(void);
+/* SIGPIPE and SIGXFSZ are ignored: both show as errors of write. */
+void io_ignore_write_signals(void);
 int io_nonblock(int fd);
 /* close() unless fd < 0; then *fd = -1. */
 void io_close(int *fd);

@@ -24,9 +24,7 @@ reset_signals(void)
 		sa = (struct sigaction){ .sa_handler = SIG_DFL };
 		(void)sigaction(sig, &sa, NULL);
 	}
-	sa = (struct sigaction){ .sa_handler = SIG_IGN };
-	(void)sigaction(SIGPIPE, &sa, NULL);
-	(void)sigaction(SIGXFSZ, &sa, NULL);
+	io_ignore_write_signals();
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -66,19 +66,9 @@ is_quoted_string(const char *s, size_t len)
 static int
 add_local(struct buf *out, const char *s, size_t len)
 {
-	size_t i;
-	int r;
-
 	if (is_dot_string(s, len) || is_quoted_string(s, len))
 		return buf_add(out, s, len);
-	r = buf_add_char(out, '"');
-	for (i = 0; r == 0 && i < len; i++) {
-		if (s[i] == '"' || s[i] == '\\')
-			r = buf_add_char(out, '\\');
-		if (r == 0)
-			r = buf_add_char(out, s[i]);
-	}
-	return r < 0 ? r : buf_add_char(out, '"');
+	return buf_add_quoted(out, s, len);
 }
 
 /* Names, and literals in brackets. */
