@@ -1,7 +1,7 @@
 /* qscheduler - the supervisor of numbered mail queues (qscheduler(8)). */
 #include "daemon/daemon.h"
 #include "qscheduler/supervisor/options.h"
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 int
 main(int argc, char **argv)

@@ -1,89 +1,30 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/children/children.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "base/clock.h"
-#include "base/text.h"
+#include "ipc/msg.h"
 #include "ipc/wire.h"
 #include "log/log.h"
 
 #define COMPLAIN_EVERY (60 * USEC_PER_SEC)
 
 static void
-on_ready(struct child *c, const struct msg *msg UNUSED)
-{
-	if (c->proc.state == PROC_STARTING)
-		log_debug("%s/%" PRIu32 ": ready", role_names[c->role],
-		    c->queue->number);
-	child_event(c, PROC_EV_READY);
-}
-
-static void
-on_status(struct child *c, const struct msg *msg)
-{
-	const struct msg_str *text = &msg->u.STATUS.text;
-	struct buf clean = { 0 };
-
-	if (text_clean(&clean, text->data, text->len, CHILD_TEXT_MAX) == 0)
-		snprintf(c->text, sizeof(c->text), "%s", buf_str(&clean));
-	buf_done(&clean);
-}
-
-static void
-on_handed(struct child *c, const struct msg *msg)
-{
-	if (c->role == ROLE_QUEUE_SEND)
-		retire_on_handed(c->queue, &msg->u.HANDED);
-}
-
-static void
-on_pong(struct child *c, const struct msg *msg)
-{
-	heartbeat_pong(c, msg->u.PONG.serial);
-}
-
-static void
-on_sites_lost(struct child *c, const struct msg *msg)
-{
-	sites_on_lost(c, &msg->u.SITES_LOST);
-}
-
-static void
-on_sites_counted(struct child *c, const struct msg *msg)
-{
-	sites_on_counted(c, &msg->u.SITES_COUNTED);
-}
-
-static const struct {
-	enum msg_type type;
-	void (*handle)(struct child *c, const struct msg *msg);
-} frames[] = {
-	{ MSG_READY, on_ready },
-	{ MSG_STATUS, on_status },
-	{ MSG_HANDED, on_handed },
-	{ MSG_PONG, on_pong },
-	{ MSG_SITES_LOST, on_sites_lost },
-	{ MSG_SITES_COUNTED, on_sites_counted },
-};
-
-static void
 complain(struct child *c, usec_t *last, const char *of_what)
 {
 	if (log_due(clock_mono(), COMPLAIN_EVERY, last))
-		log_warning("%s/%" PRIu32 " (pid %ld) %s", role_names[c->role],
-		    c->queue->number, (long)c->process.pid, of_what);
+		log_warning(
+		    "%s (pid %ld) %s", c->name, (long)c->process.pid, of_what);
 }
 
-/* More than a child has to say: the rest waits in the socket, and the child
- * with it, until the next tick. */
+/* A child that says more than it has to say waits, with the rest in its socket,
+ * until the next tick. */
 static void
 count_frame(struct child *c)
 {
-	if (++c->frames != CHILD_FRAMES)
+	if (++c->channel.frames != CHANNEL_FRAMES_MAX)
 		return;
-	complain(c, &c->flood_told_at, "sends without end: held back");
+	complain(c, &c->channel.flood_told_at, "sends without end: held back");
 	channel_hold(c);
 }
 
@@ -92,23 +33,35 @@ on_bad(void *arg, struct wire *w UNUSED)
 {
 	struct child *c = arg;
 
-	complain(c, &c->bad_told_at, "sent a bad frame: dropped");
+	complain(c, &c->channel.bad_told_at, "sent a bad frame: dropped");
 	count_frame(c);
+}
+
+static const struct child_frame *
+find(const struct child_frames *of, const struct msg *msg)
+{
+	size_t i;
+
+	for (i = 0; i < of->n; i++)
+		if (of->rows[i].type == msg->type)
+			return &of->rows[i];
+	return NULL;
 }
 
 static void
 on_frame(void *arg, struct wire *w, struct chan_frame *frame)
 {
 	struct child *c = arg;
-	size_t i;
+	const struct child_frame *row = find(c->frames, &frame->msg);
 
-	for (i = 0; i < ARRAY_LEN(frames); i++)
-		if (frames[i].type == frame->msg.type) {
-			count_frame(c);
-			frames[i].handle(c, &frame->msg);
-			return;
-		}
-	on_bad(c, w);
+	if (row == NULL)
+		row = find(&c->group->events->frames, &frame->msg);
+	if (row == NULL) {
+		on_bad(c, w);
+		return;
+	}
+	count_frame(c);
+	row->handle(c, &frame->msg);
 }
 
 static void
@@ -116,7 +69,7 @@ on_closed(void *arg, struct wire *w UNUSED)
 {
 	struct child *c = arg;
 
-	wire_free(&c->channel);
+	wire_free(&c->channel.wire);
 }
 
 static const struct wire_ops channel_ops = {
@@ -128,36 +81,43 @@ static const struct wire_ops channel_ops = {
 int
 channel_open(struct child *c, int sock)
 {
-	c->frames = 0;
-	c->held = false;
-	return wire_new(
-	    c->queue->super->loop, sock, &channel_ops, c, &c->channel);
+	c->channel.frames = 0;
+	c->channel.held = false;
+	return wire_new(c->group->all->instance->loop, sock, &channel_ops, c,
+	    &c->channel.wire);
 }
 
 void
 channel_hold(struct child *c)
 {
-	c->held = true;
-	wire_pause(c->channel, true);
+	c->channel.held = true;
+	wire_pause(c->channel.wire, true);
 }
 
 void
 channel_tick(struct child *c)
 {
-	if (c->held && c->channel != NULL)
-		wire_pause(c->channel, false);
-	c->held = false;
-	c->frames = 0;
+	if (c->channel.held && c->channel.wire != NULL)
+		wire_pause(c->channel.wire, false);
+	c->channel.held = false;
+	c->channel.frames = 0;
 }
 
 void
 channel_finish(struct child *c)
 {
-	c->frames = 0;
-	if (c->channel != NULL)
-		wire_take_rest(c->channel, CHILD_FRAMES);
-	if (c->channel != NULL)
-		wire_free(&c->channel);
+	c->channel.frames = 0;
+	if (c->channel.wire != NULL)
+		wire_take_rest(c->channel.wire, CHANNEL_FRAMES_MAX);
+	if (c->channel.wire != NULL)
+		wire_free(&c->channel.wire);
+}
+
+bool
+child_is_joinable(const struct child *c)
+{
+	return c->channel.wire != NULL &&
+	    (c->proc.state == PROC_STARTING || c->proc.state == PROC_UP);
 }
 
 int
@@ -165,12 +125,29 @@ child_send(struct child *c, const struct msg *msg, int fd)
 {
 	int r;
 
-	if (c->channel == NULL)
+	if (c->channel.wire == NULL)
 		return -EPIPE;
-	r = wire_send(c->channel, msg, fd);
-	/* -EPIPE: it is ending, which is told in another way. */
+	r = wire_send(c->channel.wire, msg, fd);
+	/* -EPIPE: the child is ending, which is told in another way. */
 	if (r < 0 && r != -EPIPE)
-		log_warning("%s/%" PRIu32 ": %s: %s", role_names[c->role],
-		    c->queue->number, msg_name(msg->type), strerror(-r));
+		log_warning(
+		    "%s: %s: %s", c->name, msg_name(msg->type), strerror(-r));
 	return r;
+}
+
+int
+child_link(struct child *c, const char *name, int fd)
+{
+	const struct msg msg = { .type = MSG_LINK,
+		.u.LINK = {
+		    .name = MSG_S(name), .generation = c->group->generation } };
+
+	return child_send(c, &msg, fd);
+}
+
+void
+child_give(struct child *c, const char *name, int fd)
+{
+	if (fd >= 0 && child_is_joinable(c))
+		(void)child_link(c, name, fd);
 }

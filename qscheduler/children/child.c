@@ -1,92 +1,71 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/children/children.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/io.h"
+#include "base/text.h"
+#include "ipc/msg.h"
 #include "ipc/wire.h"
 #include "log/log.h"
 
-const char *const role_names[NROLES] = {
-	[ROLE_QUEUE_SEND] = "queue-send",
-	[ROLE_TODO_PROC] = "todo-proc",
-	[ROLE_DELIVER_LOCAL] = "deliver-local",
-	[ROLE_DELIVER_SMTP] = "deliver-smtp",
-};
-
+/* For a child whose leader is gone: it has nobody to report to, and more time
+ * is of no use. */
+#define FOLLOW_LIMIT (2 * USEC_PER_SEC)
+/* A start includes the wait for the lock of a queue-send of before, which may
+ * take as long as a stop, and the scan of what a crash left. */
+#define READY_LIMIT  (60 * USEC_PER_SEC)
 /* Ticks that a child may be there without a channel: at its end the channel
  * closes a moment before the process is seen to be gone. */
-#define MUTE_MAX    3
-#define JUDGE_AFTER (500 * USEC_PER_MSEC)
+#define MUTE_MAX     3
+#define JUDGE_AFTER  (500 * USEC_PER_MSEC)
+
+static void
+tell(struct child *c, void (*what)(struct child *c))
+{
+	if (what != NULL)
+		what(c);
+}
+
+/* ---- frames ---- */
+
+static void
+on_ready(struct child *c, const struct msg *msg UNUSED)
+{
+	if (c->proc.state == PROC_STARTING)
+		log_debug("%s: ready", c->name);
+	child_event(c, PROC_EV_READY);
+}
+
+static void
+on_status(struct child *c, const struct msg *msg)
+{
+	const struct msg_str *text = &msg->u.STATUS.text;
+	struct buf clean = { 0 };
+
+	if (text_clean(&clean, text->data, text->len, CHILD_TEXT_MAX) == 0)
+		snprintf(c->text, sizeof(c->text), "%s", buf_str(&clean));
+	buf_done(&clean);
+}
+
+static void
+on_pong(struct child *c, const struct msg *msg)
+{
+	heartbeat_pong(c, msg->u.PONG.serial);
+}
+
+static const struct child_frame own_frames[] = {
+	{ MSG_READY, on_ready },
+	{ MSG_STATUS, on_status },
+	{ MSG_PONG, on_pong },
+};
+static const struct child_frames frames = { own_frames, ARRAY_LEN(own_frames) };
 
 /* ---- what the table says ---- */
-
-static int
-exec_child(struct child *c, int channel, const char **ret_step)
-{
-	struct super *s = c->queue->super;
-	const char *name = role_names[c->role];
-	const char *conf_path = s->options.conf_path;
-	char number[16], *path = NULL;
-	const char *argv[5];
-	size_t n = 0;
-	int r;
-
-	*ret_step = "memory";
-	if (asprintf(&path, "%s/%s", s->program_dir, name) < 0)
-		return -ENOMEM;
-	snprintf(number, sizeof(number), "%" PRIu32, c->queue->number);
-	argv[n++] = path;
-	if (conf_path != NULL) {
-		argv[n++] = "-c";
-		argv[n++] = conf_path;
-	}
-	argv[n++] = number;
-	argv[n] = NULL;
-	r = process_spawn(
-	    &(struct spawn){
-		.path = path,
-		.argv = (char *const *)(uintptr_t)argv,
-		.envp = s->child_env,
-		.channel = channel,
-		.memory = s->conf->process_memory_limit,
-		.fork = fork,
-	    },
-	    &c->process, ret_step);
-	free(path);
-	return r;
-}
-
-static int
-spawn_child(struct child *c, const char **ret_step)
-{
-	int ends[2], r;
-
-	*ret_step = "socket";
-	r = chan_pair(ends);
-	if (r < 0)
-		return r;
-	r = channel_open(c, ends[0]);
-	if (r < 0) {
-		io_close(&ends[0]);
-	} else {
-		r = exec_child(c, ends[1], ret_step);
-		if (r < 0)
-			wire_free(&c->channel);
-	}
-	io_close(&ends[1]);
-	c->mute = 0;
-	c->text[0] = '\0';
-	heartbeat_init(c);
-	return r;
-}
 
 static double
 seconds(usec_t t)
@@ -98,7 +77,7 @@ static void
 act_spawn(struct child *c)
 {
 	const char *step = "";
-	int r = spawn_child(c, &step);
+	int r = child_launch(c, &step);
 
 	c->not_started = r < 0;
 	if (r < 0)
@@ -106,16 +85,14 @@ act_spawn(struct child *c)
 		    strerror(-r));
 	child_event(c, r < 0 ? PROC_EV_SPAWN_FAILED : PROC_EV_SPAWNED);
 	if (r < 0) {
-		log_error("%s/%" PRIu32 ": %s: %s: not started, again in "
-			  "%.2f s",
-		    role_names[c->role], c->queue->number, step, strerror(-r),
+		log_error("%s: %s: %s: not started, again in %.2f s", c->name,
+		    step, strerror(-r),
 		    seconds(c->proc.deadline - clock_mono()));
 		return;
 	}
-	log_debug("%s/%" PRIu32 ": started, pid %ld", role_names[c->role],
-	    c->queue->number, (long)c->process.pid);
+	log_debug("%s: started, pid %ld", c->name, (long)c->process.pid);
 	orphans_record(c);
-	link_child(c);
+	group_child_started(c);
 }
 
 /* A little less than is left before the kill, so that it need not come to
@@ -129,32 +106,33 @@ act_stop(struct child *c)
 
 	(void)child_send(c, &stop, -1);
 	(void)process_signal(&c->process, SIGTERM);
-	/* One that is stopped (SIGSTOP) has to hear it as well. */
+	/* A child that is stopped (SIGSTOP) has to hear it as well. */
 	(void)process_signal(&c->process, SIGCONT);
 }
 
 static void
 act_kill(struct child *c)
 {
-	log_warning("%s/%" PRIu32 " (pid %ld) is out of time: killed",
-	    role_names[c->role], c->queue->number, (long)c->process.pid);
+	log_warning("%s (pid %ld) is out of time: killed", c->name,
+	    (long)c->process.pid);
 	(void)process_signal(&c->process, SIGKILL);
 }
 
 static void
 act_ask(struct child *c)
 {
-	if (queue_is_clear(c->queue))
+	if (group_is_clear(c->group))
 		child_event(c, PROC_EV_CLEAR);
 }
 
 static void
 act_stuck(struct child *c)
 {
-	log_error("ALERT: %s/%" PRIu32 " (pid %ld) does not end, though it was "
-		  "killed: its queue waits for it",
-	    role_names[c->role], c->queue->number, (long)c->process.pid);
-	sites_child_stuck(c);
+	log_error("ALERT: %s (pid %ld) does not end, though it was killed: "
+		  "%s waits for it",
+	    c->name, (long)c->process.pid,
+	    c->role->scope == SCOPE_QUEUE ? "its queue" : "the next one");
+	tell(c, c->group->events->stuck);
 }
 
 static void
@@ -165,7 +143,8 @@ act_nothing(struct child *c UNUSED)
 static void
 act_ended(struct child *c)
 {
-	queue_child_ended(c->queue, c->role, c->last_status);
+	tell(c, c->group->events->ended);
+	group_child_ended(c);
 }
 
 static void (*const actions[])(struct child *c) = {
@@ -188,17 +167,33 @@ set_timer(struct child *c, usec_t now)
 		return;
 	}
 	if (evtimer_add(c->timer, &tv) < 0)
-		log_error("%s/%" PRIu32 ": no timer", role_names[c->role],
-		    c->queue->number);
+		log_error("%s: no timer", c->name);
 }
 
-/* Without its queue-send a child has nobody to report to: more time to end is
- * of no use. */
-static bool
-is_orphan(const struct child *c)
+/* NULL: its group has none, or the child leads itself. */
+static const struct proc *
+leader_of(const struct child *c)
 {
-	return c->role != ROLE_QUEUE_SEND &&
-	    !proc_is_there(&c->queue->children[ROLE_QUEUE_SEND].proc);
+	const struct child *leader = group_leader(c->group);
+
+	return leader == NULL || leader == c ? NULL : &leader->proc;
+}
+
+static void
+fill_limits(const struct child *c, struct proc_limits *limits)
+{
+	const struct conf *conf = c->group->all->instance->conf;
+	const struct proc *leader = leader_of(c);
+
+	*limits = (struct proc_limits){
+		.ready_limit = conf->stop_time_limit + READY_LIMIT,
+		.stop_limit = conf->stop_time_limit,
+		.delay_max = conf->restart_delay_max,
+		.quarantine_max = conf->quarantine_delay_max,
+	};
+	if (leader != NULL && !proc_is_there(leader) &&
+	    limits->stop_limit > FOLLOW_LIMIT)
+		limits->stop_limit = FOLLOW_LIMIT;
 }
 
 void
@@ -209,17 +204,15 @@ child_event(struct child *c, enum proc_event event)
 	struct proc_limits limits;
 	enum proc_action action;
 
-	super_limits(c->queue->super, is_orphan(c), &limits);
+	fill_limits(c, &limits);
 	action = proc_event(&c->proc, event, now, &limits);
 	set_timer(c, now);
 	if (c->proc.state != before)
-		log_debug("%s/%" PRIu32 ": %s: %s to %s, %s",
-		    role_names[c->role], c->queue->number,
+		log_debug("%s: %s: %s to %s, %s", c->name,
 		    proc_event_name(event), proc_state_name(before),
 		    proc_state_name(c->proc.state), proc_action_name(action));
 	actions[action](c);
-	queue_progress(c->queue);
-	super_progress(c->queue->super);
+	group_progress(c->group);
 }
 
 /* libevent may be early by its own reckoning of the time; the table is asked
@@ -243,21 +236,26 @@ on_judge(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 int
-child_init(struct child *c, struct queue *q, enum role role)
+child_init(struct child *c, struct group *g, const struct role *role)
 {
-	*c =
-	    (struct child){ .queue = q, .role = role, .process = PROCESS_NONE };
+	struct event_base *loop = g->all->instance->loop;
+
+	*c = (struct child){ .group = g,
+		.role = role,
+		.frames = &frames,
+		.process = PROCESS_NONE };
+	role_describe(g->number, (uint32_t)(c - g->child), c->name);
 	proc_init(&c->proc);
-	c->timer = evtimer_new(q->super->loop, on_timer, c);
-	c->judge = evtimer_new(q->super->loop, on_judge, c);
+	c->timer = evtimer_new(loop, on_timer, c);
+	c->judge = evtimer_new(loop, on_judge, c);
 	return c->timer == NULL || c->judge == NULL ? -ENOMEM : 0;
 }
 
 void
 child_done(struct child *c)
 {
-	if (c->channel != NULL)
-		wire_free(&c->channel);
+	if (c->channel.wire != NULL)
+		wire_free(&c->channel.wire);
 	if (c->timer != NULL)
 		event_free(c->timer);
 	if (c->judge != NULL)
@@ -272,25 +270,27 @@ child_is_failing(const struct child *c)
 	    c->proc.state == PROC_QUARANTINED;
 }
 
-bool
-child_is_joinable(const struct child *c)
+static void
+watch_heart(struct child *c)
 {
-	return c->channel != NULL &&
-	    (c->proc.state == PROC_STARTING || c->proc.state == PROC_UP);
+	const enum heartbeat_verdict verdict = heartbeat_tick(c);
+
+	if (verdict == HEARTBEAT_SILENT)
+		child_event(c, PROC_EV_SILENT);
+	else if (verdict == HEARTBEAT_SLOW)
+		tell(c, c->group->events->slow);
 }
 
 void
 child_tick(struct child *c)
 {
 	channel_tick(c);
-	heartbeat_tick(c);
-	if (c->channel != NULL || !proc_is_there(&c->proc)) {
+	watch_heart(c);
+	if (c->channel.wire != NULL || !proc_is_there(&c->proc)) {
 		c->mute = 0;
 	} else if (++c->mute == MUTE_MAX) {
-		log_warning("%s/%" PRIu32 " (pid %ld) closed its channel: "
-			    "started again",
-		    role_names[c->role], c->queue->number,
-		    (long)c->process.pid);
+		log_warning("%s (pid %ld) closed its channel: started again",
+		    c->name, (long)c->process.pid);
 		child_event(c, PROC_EV_WANT_AGAIN);
 	}
 }
@@ -298,15 +298,43 @@ child_tick(struct child *c)
 /* ---- the end ---- */
 
 void
-child_describe_end(int status, char *out, size_t size)
+child_describe_end(const struct child *c, char out[CHILD_END_SIZE])
 {
+	const int status = c->last_status;
+
 	if (WIFSIGNALED(status))
-		snprintf(out, size, "died of signal %d (%s)%s",
+		snprintf(out, CHILD_END_SIZE, "died of signal %d (%s)%s",
 		    WTERMSIG(status), strsignal(WTERMSIG(status)),
 		    WCOREDUMP(status) ? ", core dumped" : "");
 	else
-		snprintf(
-		    out, size, "ended with status %d", WEXITSTATUS(status));
+		snprintf(out, CHILD_END_SIZE, "ended with status %d",
+		    WEXITSTATUS(status));
+}
+
+void
+child_describe_failures(const struct child *c, char *out, size_t size)
+{
+	char what[CHILD_END_SIZE] = "not started";
+
+	if (!c->not_started)
+		child_describe_end(c, what);
+	snprintf(out, size, "%s failed %" PRIu32 " times in a row, %s%s%s",
+	    c->role->name, c->proc.failures, what,
+	    c->last_text[0] == '\0' ? "" : ": ", c->last_text);
+}
+
+void
+child_dump(const struct child *c)
+{
+	char what[CHILD_END_SIZE] = "never ended";
+
+	if (c->proc.restarts > 0 || c->proc.state == PROC_BACKOFF)
+		child_describe_end(c, what);
+	log_info("dump: %s: %s, pid %ld, %" PRIu32 " restarts, %" PRIu32
+		 " failures, last %s%s%s",
+	    c->name, proc_state_name(c->proc.state), (long)c->process.pid,
+	    c->proc.restarts, c->proc.failures, what,
+	    c->text[0] == '\0' ? "" : ": ", c->text);
 }
 
 /* An agent ends by itself, and rightly, when queue-send lets go of it. Once the
@@ -314,9 +342,9 @@ child_describe_end(int status, char *out, size_t size)
 static bool
 followed_its_leader(const struct child *c)
 {
-	const struct proc *leader = &c->queue->children[ROLE_QUEUE_SEND].proc;
+	const struct proc *leader = leader_of(c);
 
-	return c->role != ROLE_QUEUE_SEND && c->last_status == 0 &&
+	return leader != NULL && c->last_status == 0 &&
 	    (leader->state == PROC_STOPPING || leader->state == PROC_KILLED);
 }
 
@@ -326,20 +354,18 @@ tell_end(const struct child *c, long pid, bool asked)
 	const int status = c->last_status;
 	char what[CHILD_END_SIZE];
 
-	child_describe_end(status, what, sizeof(what));
+	child_describe_end(c, what);
 	if (!asked)
-		log_error("%s/%" PRIu32 " (pid %ld) %s: again in %.2f s",
-		    role_names[c->role], c->queue->number, pid, what,
-		    seconds(c->proc.deadline - clock_mono()));
-	/* TERM comes before the child hears of it, KILL was told. */
+		log_error("%s (pid %ld) %s: again in %.2f s", c->name, pid,
+		    what, seconds(c->proc.deadline - clock_mono()));
+	/* TERM comes before the child hears of STOP; KILL was told. */
 	else if (status == 0 ||
 	    (WIFSIGNALED(status) &&
 		(WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL)))
-		log_debug("%s/%" PRIu32 " (pid %ld) %s", role_names[c->role],
-		    c->queue->number, pid, what);
+		log_debug("%s (pid %ld) %s", c->name, pid, what);
 	else
-		log_warning("%s/%" PRIu32 " (pid %ld) was asked to stop and %s",
-		    role_names[c->role], c->queue->number, pid, what);
+		log_warning("%s (pid %ld) was asked to stop and %s", c->name,
+		    pid, what);
 }
 
 static void
@@ -349,8 +375,7 @@ judge_end(struct child *c, pid_t pid)
 
 	if (proc_is_there(&c->proc) && followed_its_leader(c))
 		child_event(c,
-		    queue_is_leaving(c->queue) ? PROC_EV_WANT_DOWN
-					       : PROC_EV_WANT_AGAIN);
+		    c->group->leaving ? PROC_EV_WANT_DOWN : PROC_EV_WANT_AGAIN);
 	asked = c->proc.state == PROC_STOPPING || c->proc.state == PROC_KILLED;
 	child_event(c, PROC_EV_EXITED);
 	tell_end(c, (long)pid, asked);
@@ -369,20 +394,20 @@ child_judge(struct child *c)
 }
 
 /* A process that dies lets go of its links long before it can be seen to be
- * gone: it has others to close, a core to write, threads to end. So who ended
- * well while queue-send seems to be up is judged a little later. */
+ * gone: it has others to close, a core to write, threads to end. So a child
+ * that ended well while its leader seems to be up is judged a little later. */
 static bool
 may_be_judged(const struct child *c)
 {
 	const struct timeval later = clock_timeval(JUDGE_AFTER);
+	const struct proc *leader = leader_of(c);
 
-	return c->role == ROLE_QUEUE_SEND || c->last_status != 0 ||
-	    c->proc.state != PROC_UP ||
-	    c->queue->children[ROLE_QUEUE_SEND].proc.state != PROC_UP ||
+	return leader == NULL || c->last_status != 0 ||
+	    c->proc.state != PROC_UP || leader->state != PROC_UP ||
 	    evtimer_add(c->judge, &later) < 0;
 }
 
-static void
+void
 child_ended(struct child *c)
 {
 	const pid_t pid = c->process.pid;
@@ -394,57 +419,4 @@ child_ended(struct child *c)
 		judge_end(c, pid);
 	else
 		c->unjudged = pid;
-}
-
-/* Of what ended together, queue-send ended first: the others followed it. */
-static void
-reap_leader(struct queue *q)
-{
-	struct child *leader = &q->children[ROLE_QUEUE_SEND];
-	siginfo_t info = { 0 };
-
-	if (leader->process.pid > 0 &&
-	    waitid(P_PID, (id_t)leader->process.pid, &info,
-		WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	    info.si_pid != 0)
-		child_ended(leader);
-}
-
-static struct child *
-find_child(struct super *s, pid_t pid)
-{
-	uint32_t i;
-	int role;
-
-	for (i = 0; i < s->nqueues; i++)
-		for (role = 0; role < NROLES; role++)
-			if (s->queues[i]->children[role].process.pid == pid)
-				return &s->queues[i]->children[role];
-	return NULL;
-}
-
-void
-children_reap(struct super *s)
-{
-	siginfo_t info;
-	struct child *c;
-
-	for (;;) {
-		info.si_pid = 0;
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 &&
-		    errno == EINTR)
-			continue;
-		if (info.si_pid == 0)
-			return;
-		c = find_child(s, info.si_pid);
-		if (c != NULL) {
-			reap_leader(c->queue);
-			if (c->process.pid == info.si_pid)
-				child_ended(c);
-			continue;
-		}
-		log_debug("process %ld ended, which is none of ours",
-		    (long)info.si_pid);
-		(void)waitpid(info.si_pid, NULL, WNOHANG);
-	}
 }

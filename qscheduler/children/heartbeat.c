@@ -1,7 +1,6 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/children/children.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,9 +29,9 @@ heartbeat_init(struct child *c)
 static unsigned
 limit_ticks(const struct child *c)
 {
-	const usec_t limit = c->queue->super->conf->heartbeat_time_limit;
+	const struct conf *conf = c->group->all->instance->conf;
 
-	return (unsigned)(limit / SUPER_TICK) + 1;
+	return (unsigned)(conf->heartbeat_time_limit / EVERY_TICK) + 1;
 }
 
 static unsigned
@@ -49,8 +48,7 @@ is_alive(struct child *c)
 	struct heartbeat *h = &c->heartbeat;
 
 	if (h->roused || h->told)
-		log_info("%s/%" PRIu32 " (pid %ld) answers again",
-		    role_names[c->role], c->queue->number,
+		log_info("%s (pid %ld) answers again", c->name,
 		    (long)c->process.pid);
 	h->quiet = h->asked = 0;
 	h->roused = h->told = false;
@@ -63,20 +61,15 @@ heartbeat_pong(struct child *c, uint32_t serial)
 		is_alive(c);
 }
 
-/* Read, never mapped: who may write to it may cut it off. */
 static bool
 has_page_beaten(struct child *c)
 {
-	const int fd = c->queue->page_fd;
-	struct page_head head;
+	int64_t beat;
 
-	if (c->role != ROLE_QUEUE_SEND || fd < 0 ||
-	    pread(fd, &head, sizeof(head), offsetof(struct queue_page, head)) !=
-		sizeof(head) ||
-	    head.pid != (uint32_t)c->process.pid ||
-	    head.beat_mono == c->heartbeat.page_beat)
+	if (!c->role->beats || !c->group->events->page_beat(c, &beat) ||
+	    beat == c->heartbeat.page_beat)
 		return false;
-	c->heartbeat.page_beat = head.beat_mono;
+	c->heartbeat.page_beat = beat;
 	return true;
 }
 
@@ -88,7 +81,7 @@ ask(struct child *c)
 	const struct msg ping = { .type = MSG_PING,
 		.u.PING = { .serial = ++h->serial } };
 
-	if (child_send(c, &ping, -1) < 0 || c->channel == NULL)
+	if (child_send(c, &ping, -1) < 0 || c->channel.wire == NULL)
 		return;
 	h->asked = 1;
 	channel_hold(c);
@@ -130,15 +123,13 @@ process_state(pid_t pid)
 static void
 alert(const struct child *c, const char *what)
 {
-	log_error("ALERT: %s/%" PRIu32 " (pid %ld) has given no sign of life "
-		  "for %u s: %s",
-	    role_names[c->role], c->queue->number, (long)c->process.pid,
-	    c->heartbeat.quiet, what);
+	log_error("ALERT: %s (pid %ld) has given no sign of life for %u s: %s",
+	    c->name, (long)c->process.pid, c->heartbeat.quiet, what);
 }
 
-/* One that sleeps in the kernel (a disk, a file system of another host) cannot
- * be ended, and goes on by itself when that answers. */
-static void
+/* A process that sleeps in the kernel (a disk, a file system of another host)
+ * cannot be ended, and goes on by itself when that answers. */
+static enum heartbeat_verdict
 deal_with(struct child *c)
 {
 	struct heartbeat *h = &c->heartbeat;
@@ -154,13 +145,13 @@ deal_with(struct child *c)
 		(void)process_signal(&c->process, SIGCONT);
 	} else {
 		alert(c, "it hangs; it is killed and started again");
-		child_event(c, PROC_EV_SILENT);
-		return;
+		return HEARTBEAT_SILENT;
 	}
 	h->asked = 1; /* once more the whole limit */
+	return HEARTBEAT_FINE;
 }
 
-/* Or it cannot be known. */
+/* True also where that cannot be known. */
 static bool
 is_in_kernel(const struct child *c)
 {
@@ -169,27 +160,28 @@ is_in_kernel(const struct child *c)
 	return state == 'D' || state == '?';
 }
 
-void
+enum heartbeat_verdict
 heartbeat_tick(struct child *c)
 {
 	struct heartbeat *h = &c->heartbeat;
 	unsigned wait = ask_ticks(c);
 
 	if (c->proc.state != PROC_UP)
-		return;
+		return HEARTBEAT_FINE;
 	if (has_page_beaten(c)) {
 		is_alive(c);
-		return;
+		return HEARTBEAT_FINE;
 	}
 	h->quiet++;
-	if (c->role == ROLE_QUEUE_SEND && h->page_beat != 0)
+	if (h->page_beat != 0)
 		wait += PAGE_GRACE;
 	if (h->asked == 0) {
-		if (h->quiet >= wait && c->channel != NULL)
+		if (h->quiet >= wait && c->channel.wire != NULL)
 			ask(c);
-	} else if (++h->asked > limit_ticks(c)) {
-		deal_with(c);
-	} else if (h->asked > SLOW && is_in_kernel(c)) {
-		queue_suspect(c->queue, clock_mono());
+		return HEARTBEAT_FINE;
 	}
+	if (++h->asked > limit_ticks(c))
+		return deal_with(c);
+	return h->asked > SLOW && is_in_kernel(c) ? HEARTBEAT_SLOW
+						  : HEARTBEAT_FINE;
 }

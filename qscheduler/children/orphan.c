@@ -1,4 +1,4 @@
-#include "qscheduler/children/orphan.h"
+#include "qscheduler/children/children.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -16,31 +16,27 @@
 #include "ipc/names.h"
 #include "ipc/page.h"
 #include "log/log.h"
-#include "qscheduler/children/roster.h"
-#include "qscheduler/supervisor/super.h"
 
-/* With nobody to report to there is no use in more time. */
+/* For an orphan whose leader is gone: it has nobody to report to, and more time
+ * is of no use. */
 #define FOLLOW_LIMIT (2 * USEC_PER_SEC)
-/* Beside stop_time_limit, for who still has deliveries to end. */
+/* Beside stop_time_limit, to end deliveries. */
 #define END_GRACE    (5 * USEC_PER_SEC)
 /* What SIGKILL does not end hangs in the kernel. */
 #define STUCK_AFTER  (10 * USEC_PER_SEC)
 #define STUCK_AGAIN  (60 * USEC_PER_SEC)
-#define TRIES        3
-
-_Static_assert(NROLES == ROSTER_PLACES, "one for each");
 
 /* ---- the roster ---- */
 
 static void
-open_roster(struct super *s)
+open_roster(struct children *all)
 {
 	char name[IPC_NAME_MAX];
 	int r;
 
-	s->orphans.fd = -1;
-	ipc_name_children(s->instance, name);
-	r = roster_open(name, &s->orphans.fd);
+	all->orphans.fd = -1;
+	ipc_name_children(all->instance->name, name);
+	r = roster_open(name, &all->orphans.fd);
 	if (r < 0)
 		log_error("ALERT: shared memory %s: %s: after a kill of this "
 			  "process, agents that are stopped will not be known",
@@ -48,37 +44,36 @@ open_roster(struct super *s)
 }
 
 static void
-write_down(const struct super *s, uint32_t queue, uint32_t generation,
-    enum role role, pid_t pid)
+write_down(const struct children *all, const char *child, uint32_t queue,
+    uint32_t generation, uint32_t place, pid_t pid)
 {
-	int r;
+	const int fd = all->orphans.fd;
+	int r = fd < 0 ? 0 : roster_write(fd, queue, generation, place, pid);
 
-	if (s->orphans.fd < 0)
-		return;
-	r = roster_write(s->orphans.fd, queue, generation, role, pid);
 	if (r < 0)
-		log_warning("%s/%" PRIu32 " (pid %ld): not written down: %s",
-		    role_names[role], queue, (long)pid, strerror(-r));
+		log_warning("%s (pid %ld): not written down: %s", child,
+		    (long)pid, strerror(-r));
 }
 
 void
 orphans_record(const struct child *c)
 {
-	const struct queue *q = c->queue;
+	const struct group *g = c->group;
 
-	write_down(q->super, q->number, q->group, c->role, c->process.pid);
+	write_down(g->all, c->name, g->number, g->generation,
+	    (uint32_t)(c - g->child), c->process.pid);
 }
 
 /* ---- orphans ---- */
 
 struct orphan {
 	LIST_ENTRY(orphan) link;
-	struct super *super;
-	uint32_t queue, generation;
-	enum role role;
+	struct children *all;
+	uint32_t queue, generation, place;
+	char name[CHILD_NAME_SIZE];
 	struct process process;
 	struct event *gone;
-	bool sure;   /* its start time is the one that was written down */
+	bool sure;   /* its start time is the one in the roster */
 	bool killed; /* or told to end, where it may not be killed */
 	bool stuck;  /* though it was killed: nothing of it runs any more */
 	usec_t act_at;
@@ -87,45 +82,46 @@ struct orphan {
 static bool
 has_ended(const struct orphan *o)
 {
-	struct pollfd look = { o->process.pidfd, POLLIN, 0 };
+	struct pollfd wait = { o->process.pidfd, POLLIN, 0 };
 
-	return poll(&look, 1, 0) == 1;
+	return poll(&wait, 1, 0) == 1;
 }
 
 bool
-orphans_any(const struct super *s)
+orphans_any(const struct children *all)
 {
-	return !LIST_EMPTY(&s->orphans.list);
+	return !LIST_EMPTY(&all->orphans.list);
 }
 
 bool
-orphans_any_to_count(const struct super *s)
+orphans_any_to_count(const struct children *all)
 {
 	const struct orphan *o;
 
-	LIST_FOREACH (o, &s->orphans.list, link)
+	LIST_FOREACH (o, &all->orphans.list, link)
 		if (!o->stuck)
 			return true;
 	return false;
 }
 
 bool
-orphans_of(const struct super *s, uint32_t queue)
+orphans_of(const struct children *all, uint32_t queue)
 {
 	const struct orphan *o;
 
-	LIST_FOREACH (o, &s->orphans.list, link)
+	LIST_FOREACH (o, &all->orphans.list, link)
 		if (o->queue == queue)
 			return true;
 	return false;
 }
 
 bool
-orphans_of_group(const struct super *s, uint32_t queue, uint32_t generation)
+orphans_of_generation(
+    const struct children *all, uint32_t queue, uint32_t generation)
 {
 	const struct orphan *o;
 
-	LIST_FOREACH (o, &s->orphans.list, link)
+	LIST_FOREACH (o, &all->orphans.list, link)
 		if (o->queue == queue && o->generation == generation)
 			return true;
 	return false;
@@ -151,11 +147,10 @@ hurry(struct orphan *o, usec_t now)
 		o->act_at = now + FOLLOW_LIMIT;
 }
 
-/* Agents have nobody to report to then. */
 static void
-leader_gone(struct super *s, uint32_t queue, usec_t now)
+hurry_others(struct children *all, uint32_t queue, usec_t now)
 {
-	struct orphan *o = LIST_FIRST(&s->orphans.list);
+	struct orphan *o = LIST_FIRST(&all->orphans.list);
 
 	for (; o != NULL; o = LIST_NEXT(o, link))
 		if (o->queue == queue)
@@ -163,12 +158,18 @@ leader_gone(struct super *s, uint32_t queue, usec_t now)
 }
 
 static bool
-has_leader(const struct super *s, uint32_t queue)
+is_leader(const struct orphan *o)
+{
+	return o->queue != 0 && o->place == ROLE_QUEUE_SEND;
+}
+
+static bool
+has_leader(const struct children *all, uint32_t queue)
 {
 	const struct orphan *o;
 
-	LIST_FOREACH (o, &s->orphans.list, link)
-		if (o->queue == queue && o->role == ROLE_QUEUE_SEND)
+	LIST_FOREACH (o, &all->orphans.list, link)
+		if (o->queue == queue && is_leader(o))
 			return true;
 	return false;
 }
@@ -176,23 +177,23 @@ has_leader(const struct super *s, uint32_t queue)
 static void
 orphan_end(struct orphan *o)
 {
-	struct super *s = o->super;
+	struct children *all = o->all;
 	const uint32_t queue = o->queue, generation = o->generation;
-	const bool leader = o->role == ROLE_QUEUE_SEND;
+	const bool leader = is_leader(o);
 
 	LIST_REMOVE(o, link);
-	log_debug("%s/%" PRIu32 " (pid %ld) of an earlier supervisor has ended",
-	    role_names[o->role], queue, (long)o->process.pid);
+	log_debug("%s (pid %ld) of an earlier supervisor has ended", o->name,
+	    (long)o->process.pid);
 	orphan_free(o);
 	if (leader)
-		leader_gone(s, queue, clock_mono());
-	if (orphans_of(s, queue))
+		hurry_others(all, queue, clock_mono());
+	if (orphans_of(all, queue))
 		return;
-	log_info("queue %" PRIu32 ": the processes of an earlier supervisor "
-		 "have ended",
-	    queue);
-	sites_forget(s, queue, generation);
-	queue_orphans_gone(s, queue);
+	if (queue != 0)
+		log_info("queue %" PRIu32 ": the processes of an earlier "
+			 "supervisor have ended",
+		    queue);
+	all->orphans_gone(all->ctx, queue, generation);
 }
 
 static void
@@ -212,7 +213,7 @@ enum identity {
 	IDENTITY_SURE,
 };
 
-/* Looked at when the pidfd is there: it stands for that process. */
+/* When the pidfd is there: it stands for that process. */
 static enum identity
 identify(const struct roster_record *r)
 {
@@ -225,8 +226,14 @@ identify(const struct roster_record *r)
 	return ticks == r->start_ticks ? IDENTITY_SURE : IDENTITY_ANOTHER;
 }
 
+static const char *
+waits_for(const struct orphan *o)
+{
+	return o->queue == 0 ? "the next one" : "its queue";
+}
+
 static void
-orphan_add(struct super *s, const struct orphan *like)
+orphan_add(const struct orphan *like)
 {
 	struct orphan *o = malloc(sizeof(*o));
 	int pidfd = like->process.pidfd;
@@ -237,106 +244,107 @@ orphan_add(struct super *s, const struct orphan *like)
 	}
 	*o = *like;
 	/* Without it the tick finds its end, too. */
-	o->gone = event_new(s->loop, pidfd, EV_READ, on_gone, o);
+	o->gone = event_new(o->all->instance->loop, pidfd, EV_READ, on_gone, o);
 	if (o->gone != NULL)
 		(void)event_add(o->gone, NULL);
-	LIST_INSERT_HEAD(&s->orphans.list, o, link);
-	log_info("%s/%" PRIu32 " (pid %ld) of an earlier supervisor is still "
-		 "there: its queue waits for its end",
-	    role_names[o->role], o->queue, (long)o->process.pid);
-	if (o->sure) /* one that is stopped has to see that it is alone */
+	role_describe(o->queue, o->place, o->name);
+	LIST_INSERT_HEAD(&o->all->orphans.list, o, link);
+	log_info("%s (pid %ld) of an earlier supervisor is still there: %s "
+		 "waits for its end",
+	    o->name, (long)o->process.pid, waits_for(o));
+	if (o->sure) /* if it is stopped it has to see that it is alone */
 		(void)process_signal(&o->process, SIGCONT);
 }
 
 static void
-find(struct super *s, uint32_t queue, const struct roster_row *row,
-    enum role role)
+find(struct children *all, uint32_t queue, const struct roster_row *row,
+    uint32_t place)
 {
-	const struct roster_record *r = &row->records[role];
-	enum identity who;
+	const usec_t limit = all->instance->conf->stop_time_limit;
+	const struct roster_record *r = &row->records[place];
+	enum identity identity;
 	int pidfd;
 
 	if (r->pid == 0 || r->pid > INT32_MAX)
 		return;
 	pidfd = pidfd_open((pid_t)r->pid, 0);
-	who = pidfd < 0 ? IDENTITY_ANOTHER : identify(r);
-	if (who == IDENTITY_ANOTHER) {
+	identity = pidfd < 0 ? IDENTITY_ANOTHER : identify(r);
+	if (identity == IDENTITY_ANOTHER) {
 		io_close(&pidfd);
 		return;
 	}
-	orphan_add(s,
-	    &(struct orphan){
-		.super = s,
-		.queue = queue,
-		.generation = row->generation,
-		.role = role,
-		.process = { (pid_t)r->pid, pidfd },
-		.sure = who == IDENTITY_SURE,
-		.act_at = clock_mono() + s->conf->stop_time_limit + END_GRACE,
-	    });
+	orphan_add(&(struct orphan){
+	    .all = all,
+	    .queue = queue,
+	    .generation = row->generation,
+	    .place = place,
+	    .process = { (pid_t)r->pid, pidfd },
+	    .sure = identity == IDENTITY_SURE,
+	    .act_at = clock_mono() + limit + END_GRACE,
+	});
 }
 
+/* Agents without their queue-send have nobody to report to. */
 static void
-find_all(struct super *s, const struct roster *roster)
+find_all(struct children *all, const struct roster *roster)
 {
-	uint32_t queue;
-	int role;
+	uint32_t queue, place;
 
-	for (queue = 0; queue <= QUEUE_NUM_MAX; queue++) {
-		for (role = 0; role < NROLES; role++)
-			find(s, queue, &roster->rows[queue], (enum role)role);
-		if (!has_leader(s, queue))
-			leader_gone(s, queue, clock_mono());
+	for (queue = 0; queue <= CONF_QUEUE_NUM_MAX; queue++) {
+		for (place = 0; place < GROUP_MAX; place++)
+			find(all, queue, &roster->rows[queue], place);
+		if (queue != 0 && !has_leader(all, queue))
+			hurry_others(all, queue, clock_mono());
 	}
 }
 
 void
-orphans_open(struct super *s)
+orphans_open(struct children *all)
 {
 	struct roster *roster;
 
-	LIST_INIT(&s->orphans.list);
-	open_roster(s);
-	s->orphans.made_at = clock_mono();
-	if (s->orphans.fd < 0)
+	LIST_INIT(&all->orphans.list);
+	open_roster(all);
+	all->orphans.made_at = clock_mono();
+	if (all->orphans.fd < 0)
 		return;
-	s->orphans.made_at = 0;
+	all->orphans.made_at = 0;
 	roster = malloc(sizeof(*roster));
-	if (roster != NULL && roster_read(s->orphans.fd, roster) == 0)
-		find_all(s, roster);
+	if (roster != NULL && roster_read(all->orphans.fd, roster) == 0)
+		find_all(all, roster);
 	else
 		log_error("processes of an earlier supervisor are not known");
 	free(roster);
 }
 
 void
-orphans_close(struct super *s, bool anybody_left)
+orphans_close(struct children *all, bool anybody_left)
 {
 	char name[IPC_NAME_MAX];
 	struct orphan *o;
 
-	anybody_left |= orphans_any(s);
-	while ((o = LIST_FIRST(&s->orphans.list)) != NULL) {
+	anybody_left |= orphans_any(all);
+	while ((o = LIST_FIRST(&all->orphans.list)) != NULL) {
 		LIST_REMOVE(o, link);
 		orphan_free(o);
 	}
-	if (s->orphans.fd < 0)
+	if (all->orphans.fd < 0)
 		return;
-	ipc_name_children(s->instance, name);
-	if (!anybody_left && publish_is_same(name, s->orphans.fd))
+	ipc_name_children(all->instance->name, name);
+	if (!anybody_left && segment_is_same(name, all->orphans.fd))
 		(void)shm_unlink(name);
-	io_close(&s->orphans.fd);
+	io_close(&all->orphans.fd);
 }
 
 /* ---- those that do not end ---- */
 
-/* Its group has its number as long as it is there itself. */
+/* Its process group has its number as long as the orphan is there. */
 static void
 orphan_kill(struct orphan *o, usec_t now)
 {
-	log_warning("%s/%" PRIu32 " (pid %ld) of an earlier supervisor does "
-		    "not end: killed",
-	    role_names[o->role], o->queue, (long)o->process.pid);
+	log_warning("%s (pid %ld) of an earlier supervisor does not end: "
+		    "killed",
+	    o->name, (long)o->process.pid);
 	(void)kill(-o->process.pid, SIGKILL);
 	(void)process_signal(&o->process, SIGKILL);
 	o->killed = true;
@@ -348,19 +356,19 @@ static bool
 orphan_act(struct orphan *o, usec_t now)
 {
 	if (!o->sure) {
-		log_error("ALERT: pid %ld, perhaps %s/%" PRIu32
-			  " of an earlier supervisor, does not end: its queue "
-			  "goes on without knowing",
-		    (long)o->process.pid, role_names[o->role], o->queue);
+		log_error("ALERT: pid %ld, perhaps %s of an earlier "
+			  "supervisor, does not end: %s goes on without "
+			  "knowing",
+		    (long)o->process.pid, o->name, waits_for(o));
 		return false;
 	}
 	if (!o->killed) {
 		orphan_kill(o, now);
 		return true;
 	}
-	log_error("ALERT: %s/%" PRIu32 " (pid %ld) of an earlier supervisor "
-		  "does not end, though it was killed: its queue waits for it",
-	    role_names[o->role], o->queue, (long)o->process.pid);
+	log_error("ALERT: %s (pid %ld) of an earlier supervisor does not end, "
+		  "though it was killed: %s waits for it",
+	    o->name, (long)o->process.pid, waits_for(o));
 	o->stuck = true;
 	o->act_at = now + STUCK_AGAIN;
 	return true;
@@ -374,48 +382,49 @@ orphan_tick(struct orphan *o, usec_t now)
 }
 
 static void
-write_down_all(const struct super *s)
+write_down_all(const struct children *all)
 {
 	const struct orphan *o;
-	uint32_t i;
-	int role;
+	const struct group *g;
+	unsigned i;
 
-	LIST_FOREACH (o, &s->orphans.list, link)
-		write_down(s, o->queue, o->generation, o->role, o->process.pid);
-	for (i = 0; i < s->nqueues; i++)
-		for (role = 0; role < NROLES; role++)
-			if (s->queues[i]->children[role].process.pid > 0)
-				orphans_record(&s->queues[i]->children[role]);
+	LIST_FOREACH (o, &all->orphans.list, link)
+		write_down(all, o->name, o->queue, o->generation, o->place,
+		    o->process.pid);
+	LIST_FOREACH (g, &all->groups, link)
+		for (i = 0; i < g->n; i++)
+			if (g->child[i].process.pid > 0)
+				orphans_record(&g->child[i]);
 }
 
-/* One that is damaged is made again; one that was not to be had is tried again
- * every minute. */
+/* A roster that is damaged is made again; one that was not to be had is tried
+ * again every minute. */
 static void
-look_after_roster(struct super *s, usec_t now)
+mend_roster(struct children *all, usec_t now)
 {
-	struct orphans *all = &s->orphans;
+	struct orphans *o = &all->orphans;
 
-	if (all->fd >= 0 && roster_is_whole(all->fd))
+	if (o->fd >= 0 && roster_is_whole(o->fd))
 		return;
-	if (!log_due(now, SUPER_HEALTH, &all->made_at))
+	if (!log_due(now, EVERY_HEALTH, &o->made_at))
 		return;
-	if (all->fd >= 0)
+	if (o->fd >= 0)
 		log_warning("shared memory of this process's children was "
 			    "taken away, cut off or written over: made again");
-	io_close(&all->fd);
-	open_roster(s);
-	write_down_all(s);
-	if (all->fd >= 0)
-		all->made_at = 0;
+	io_close(&o->fd);
+	open_roster(all);
+	write_down_all(all);
+	if (o->fd >= 0)
+		o->made_at = 0;
 }
 
 void
-orphans_tick(struct super *s, usec_t now)
+orphans_tick(struct children *all, usec_t now)
 {
 	struct orphan *o, *next;
 
-	look_after_roster(s, now);
-	for (o = LIST_FIRST(&s->orphans.list); o != NULL; o = next) {
+	mend_roster(all, now);
+	for (o = LIST_FIRST(&all->orphans.list); o != NULL; o = next) {
 		next = LIST_NEXT(o, link);
 		orphan_tick(o, now);
 	}

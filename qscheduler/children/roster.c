@@ -1,4 +1,4 @@
-#include "qscheduler/children/roster.h"
+#include "qscheduler/children/children.h"
 
 #include <errno.h>
 #include <fcntl.h>

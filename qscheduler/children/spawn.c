@@ -1,4 +1,4 @@
-#include "qscheduler/children/spawn.h"
+#include "qscheduler/children/children.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "daemon/daemon.h"
 
 #define EXEC_WAIT_MSEC 2000
 
@@ -79,6 +78,8 @@ child_exec(const struct spawn *how, int null, int report)
 
 	(void)setpgid(0, 0);
 	error = -child_fds(how->channel, null);
+	if (error == 0 && how->users != NULL && how->user != DAEMON_AS_ROOT)
+		error = -daemon_become(how->users, how->user);
 	if (error == 0) {
 		child_signals();
 		limit_memory(how->memory);
@@ -139,11 +140,11 @@ fork_blocked(const struct spawn *how, int null, int report)
 static int
 take_report(int report, pid_t pid)
 {
-	struct pollfd look = { report, POLLIN, 0 };
+	struct pollfd wait = { report, POLLIN, 0 };
 	int error = 0, r;
 
 	do
-		r = poll(&look, 1, EXEC_WAIT_MSEC);
+		r = poll(&wait, 1, EXEC_WAIT_MSEC);
 	while (r < 0 && errno == EINTR);
 	if (r == 0)
 		return 0;

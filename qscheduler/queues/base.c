@@ -263,7 +263,7 @@ base_check(const struct base *b, uint32_t queue)
 }
 
 void
-base_look(const struct base *b, uint32_t queue, struct queue_facts *facts)
+base_inspect(const struct base *b, uint32_t queue, struct queue_facts *facts)
 {
 	char name[32];
 	struct stat st;
@@ -357,7 +357,7 @@ take_lock_of(const struct spool *sp, const char *name, int *ret_lock)
 /* 1: nothing is there; 0: something is. Whoever has one of the locks may still
  * move files. */
 static int
-look_sealed(const struct spool *sp)
+inspect_sealed(const struct spool *sp)
 {
 	int locks[2] = { -1, -1 };
 	int r = take_lock_of(sp, "queue-send", &locks[0]);
@@ -381,7 +381,7 @@ base_seal(const struct base *b, uint32_t queue)
 		return r;
 	r = spool_set_closed(b->path, queue, true);
 	if (r == 0)
-		r = look_sealed(&sp);
+		r = inspect_sealed(&sp);
 	if (r != 1)
 		(void)spool_set_closed(b->path, queue, false);
 	spool_close(&sp);

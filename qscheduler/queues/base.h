@@ -59,12 +59,13 @@ enum verdict {
 	VERDICT_LAST = VERDICT_DISABLE,
 };
 
-void base_look(const struct base *b, uint32_t queue, struct queue_facts *facts);
+void
+base_inspect(const struct base *b, uint32_t queue, struct queue_facts *facts);
 enum verdict base_judge(const struct queue_facts *facts);
 /* In words, what VERDICT_DISABLE is about, and what to do. */
 int base_describe_lost(const struct base *b, uint32_t queue,
     const struct queue_facts *facts, struct buf *out);
-/* All of these read the disk, which may not answer: from a loop by look.h.
+/* All of these read the disk, which may not answer: a worker asks it.
  *
  * Is this queue's directory still what it was? 0 or -errno. Its disk has
  * answered, to a write as well. */

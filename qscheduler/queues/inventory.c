@@ -1,7 +1,7 @@
-/* Which queues there are, and their first start: every disk is looked at by a
- * process of its own (look.h), all at once. What has not answered in time is in
- * the table, put aside, and is judged when it answers. */
-#include "qscheduler/supervisor/super.h"
+/* Every disk is asked by a worker of its own, all at once. A queue whose disk
+ * has not answered in time is in the table, put aside, and is judged when it
+ * answers. */
+#include "qscheduler/queues/queues.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -19,8 +19,8 @@
 /* The knowledge of a number while the table is made. */
 enum known {
 	KNOWN_NOTHING, /* it does not concern us */
-	KNOWN_WANTED,  /* it is to be looked at */
-	KNOWN_ASKED,   /* it has not answered */
+	KNOWN_WANTED,  /* its disk is to be asked */
+	KNOWN_ASKED,   /* its disk has not answered */
 	KNOWN_FACTS,
 };
 
@@ -32,51 +32,53 @@ struct inventory {
 };
 
 static bool
-is_in_range(const struct super *s, uint32_t number, uint32_t count)
+is_in_range(const struct queues *all, uint32_t number, uint32_t count)
 {
-	return number >= s->queue_start && number - s->queue_start < count;
+	return number >= all->start && number - all->start < count;
 }
 
 /* -n: those that are there; the first start makes QUEUE_COUNT of them. */
 static bool
-is_wanted(const struct super *s, const struct queue_facts *facts,
+is_wanted(const struct queues *all, const struct queue_facts *facts,
     uint32_t number, bool any_there)
 {
-	if (s->options.mode == MODE_KEEP && any_there)
+	if (all->keep && any_there)
 		return facts->marked || facts->listed;
-	return is_in_range(s, number, s->queue_count);
+	return is_in_range(all, number, all->count);
 }
 
 /* What a load made is there for the load: a restart in the midst of it keeps
  * the queues that have mail, and those that it does not need close by its
  * rules, from the top. */
 static bool
-is_kept(const struct super *s, const struct queue_facts *facts, uint32_t number)
+is_kept(
+    const struct queues *all, const struct queue_facts *facts, uint32_t number)
 {
-	return s->options.mode == MODE_DYNAMIC && facts->mail &&
-	    is_in_range(s, number, s->queue_max);
+	return all->dynamic && facts->mail &&
+	    is_in_range(all, number, all->max);
 }
 
 static enum verdict
-judge(const struct super *s, uint32_t number, struct queue_facts *facts)
+judge(const struct queues *all, uint32_t number, struct queue_facts *facts)
 {
-	facts->wanted = is_wanted(s, facts, number, s->any_there) ||
-	    is_kept(s, facts, number);
+	facts->wanted = is_wanted(all, facts, number, all->any_there) ||
+	    is_kept(all, facts, number);
 	return base_judge(facts);
 }
 
 /* ---- one queue ---- */
 
+static const struct worker_task making = { "make", disk_make, queue_on_made };
+
 static void
 make(struct queue *q)
 {
-	struct super *s = q->super;
-	int r = look_start(s, LOOK_MAKE, q->number, queue_on_made);
+	int r = worker_start(q->all->workers, &making, q->number, q->all);
 
 	q->unchecked = r == -EAGAIN;
 	if (r < 0 && r != -EAGAIN && r != -EBUSY) {
-		q->first_look = FIRST_DONE;
-		queue_disable(q, strerror(-r));
+		q->first_check = FIRST_DONE;
+		queue_fault(q, strerror(-r));
 	}
 }
 
@@ -84,16 +86,15 @@ make(struct queue *q)
 static void
 settle(struct queue *q, const struct queue_facts *facts, enum verdict verdict)
 {
-	struct super *s = q->super;
 	struct buf error = { 0 };
 
-	q->first_look = FIRST_MAKE;
+	q->first_check = FIRST_MAKE;
 	if (facts->stuck < 0)
 		log_warning("queue %" PRIu32 ": drops of an earlier version "
 			    "stay in maildrop: %s",
 		    q->number, strerror(-facts->stuck));
 	if (verdict == VERDICT_DRAIN) {
-		retire_begin(q, "not among those wanted", clock_mono());
+		retirement_begin(q, "not among those wanted", clock_mono());
 		log_info("queue %" PRIu32 " holds mail and is not among those "
 			 "wanted: drained",
 		    q->number);
@@ -102,29 +103,29 @@ settle(struct queue *q, const struct queue_facts *facts, enum verdict verdict)
 		make(q);
 		return;
 	}
-	q->first_look = FIRST_DONE;
-	(void)base_describe_lost(&s->base, q->number, facts, &error);
-	queue_disable(q, buf_str(&error));
+	q->first_check = FIRST_DONE;
+	(void)base_describe_lost(q->all->base, q->number, facts, &error);
+	queue_fault(q, buf_str(&error));
 	buf_done(&error);
 }
 
-/* Disabled until its first looks have ended. */
+/* Not run until its first checks have ended. */
 static int
-add_queue(struct super *s, uint32_t number, struct queue **ret_queue)
+add_queue(struct queues *all, uint32_t number, struct queue **ret_queue)
 {
 	struct queue *q;
 
-	if (s->nqueues == PAGE_QUEUES_MAX) {
+	if (all->nqueues == PAGE_QUEUES_MAX) {
 		log_error("ALERT: queue %" PRIu32 " is one too many: not run "
 			  "before another one is retired",
 		    number);
 		return 0;
 	}
-	q = queue_new(s, number, QUEUE_STATE_OPEN);
+	q = queue_new(all, number, QUEUE_STATE_OPEN);
 	if (q == NULL)
 		return -ENOMEM;
-	q->disabled = true;
-	q->first_look = FIRST_FACTS;
+	q->faulty = true;
+	q->first_check = FIRST_FACTS;
 	(void)queue_insert(q);
 	*ret_queue = q;
 	return 0;
@@ -133,52 +134,56 @@ add_queue(struct super *s, uint32_t number, struct queue **ret_queue)
 /* After the start: what its disk says at last. */
 static void
 on_late_facts(
-    struct queue *q, const struct look_result *result, enum verdict verdict)
+    struct queue *q, const struct queue_facts *facts, enum verdict verdict)
 {
-	struct super *s = q->super;
+	struct queues *all = q->all;
 	const uint32_t number = q->number;
 
 	q->unanswered = false;
 	if (verdict != VERDICT_SKIP) {
-		settle(q, &result->facts, verdict);
+		settle(q, facts, verdict);
 		return;
 	}
 	log_info("queue %" PRIu32 " is not wanted and holds no mail: not run",
 	    number);
 	queue_remove(q);
-	objects_remove_stale(s, number);
-	publish(s, clock_mono());
+	queue_remove_stale(all, number);
+	all->events->show(all->ctx, clock_mono());
 }
 
 static void
-on_facts(struct super *s, uint32_t number, const struct look_result *result,
-    struct buf *more UNUSED)
+on_facts(void *ctx, uint32_t number, const struct worker_result *result,
+    struct buf *more)
 {
-	struct queue *q = queue_find(s, number);
-	struct look_result judged = *result;
+	struct queues *all = ctx;
+	struct queue *q = queue_find(all, number);
+	struct queue_facts facts = disk_facts_of(more);
 
-	if (s->inventory != NULL && result->r != -ETIMEDOUT) {
-		s->inventory->facts[number] = result->facts;
-		s->inventory->known[number] = KNOWN_FACTS;
+	if (all->inventory != NULL && result->r != -ETIMEDOUT) {
+		all->inventory->facts[number] = facts;
+		all->inventory->known[number] = KNOWN_FACTS;
 	}
-	if (q == NULL || q->first_look != FIRST_FACTS || q->closing)
+	if (q == NULL || q->first_check != FIRST_FACTS || q->stopping)
 		return;
 	if (result->r == -ETIMEDOUT)
 		q->unanswered = true;
 	else
-		on_late_facts(q, &judged, judge(s, number, &judged.facts));
+		on_late_facts(q, &facts, judge(all, number, &facts));
 }
 
+static const struct worker_task asking = { "first check", disk_facts,
+	on_facts };
+
 void
-inventory_look(struct queue *q)
+inventory_check(struct queue *q)
 {
 	int r;
 
-	if (q->first_look == FIRST_MAKE) {
+	if (q->first_check == FIRST_MAKE) {
 		make(q);
 		return;
 	}
-	r = look_start(q->super, LOOK_FACTS, q->number, on_facts);
+	r = worker_start(q->all->workers, &asking, q->number, q->all);
 	q->unchecked = r < 0 && r != -EBUSY;
 }
 
@@ -186,7 +191,7 @@ inventory_look(struct queue *q)
 
 /* False: all were asked. */
 static bool
-ask(struct super *s, struct inventory *inv)
+ask(struct queues *all, struct inventory *inv)
 {
 	uint32_t number;
 	int r;
@@ -194,40 +199,41 @@ ask(struct super *s, struct inventory *inv)
 	for (number = 1; number <= QUEUE_NUM_MAX; number++) {
 		if (inv->known[number] != KNOWN_WANTED)
 			continue;
-		r = look_start(s, LOOK_FACTS, number, on_facts);
+		r = worker_start(all->workers, &asking, number, all);
 		if (r == -EAGAIN)
 			return true;
-		/* Without a process it is as one that does not answer. */
+		/* Without a worker the disk counts as one that does not
+		 * answer. */
 		inv->known[number] = KNOWN_ASKED;
 		if (r < 0)
-			log_error("queue %" PRIu32 ": not looked at: %s",
-			    number, strerror(-r));
+			log_error("queue %" PRIu32 ": not checked: %s", number,
+			    strerror(-r));
 	}
 	return false;
 }
 
 static bool
-are_facts_known(struct super *s)
+are_facts_known(struct queues *all)
 {
-	bool all = !ask(s, s->inventory);
+	bool known = !ask(all, all->inventory);
 	uint32_t number;
 
-	for (number = 1; all && number <= QUEUE_NUM_MAX; number++)
-		all = s->inventory->known[number] != KNOWN_ASKED;
-	return all;
+	for (number = 1; known && number <= QUEUE_NUM_MAX; number++)
+		known = all->inventory->known[number] != KNOWN_ASKED;
+	return known;
 }
 
 static bool
-are_all_made(struct super *s)
+are_all_made(struct queues *all)
 {
 	uint32_t i;
 
-	for (i = 0; i < s->nqueues; i++) {
-		struct queue *q = s->queues[i];
+	for (i = 0; i < all->nqueues; i++) {
+		struct queue *q = all->queues[i];
 
 		if (q->unchecked)
-			inventory_look(q);
-		if (q->first_look == FIRST_MAKE && !q->unanswered)
+			inventory_check(q);
+		if (q->first_check == FIRST_MAKE && !q->unanswered)
 			return false;
 	}
 	return true;
@@ -238,35 +244,35 @@ on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
 {
 }
 
-/* The loop as it will be, with nothing in it yet but looks and signals. One
- * turn of it ends with a look, or soon, for those that wait for room. */
+/* The loop as it will be, with nothing in it yet but workers and signals. One
+ * turn of it ends with a worker, or soon, for queues that wait for room. */
 static void
-wait_until(struct super *s, bool (*is_so)(struct super *s), usec_t end)
+wait_until(struct queues *all, bool (*is_so)(struct queues *all), usec_t end)
 {
-	while (!s->stopping && !is_so(s)) {
+	while (!all->stopping && !is_so(all)) {
 		const usec_t left = end - clock_mono();
 		const struct timeval tv = clock_timeval(
-		    left < LOOK_YOUNG / 8 ? left : LOOK_YOUNG / 8);
+		    left < WORKER_YOUNG / 8 ? left : WORKER_YOUNG / 8);
 
-		if (left <= 0 || event_add(s->inventory->timer, &tv) < 0)
+		if (left <= 0 || event_add(all->inventory->timer, &tv) < 0)
 			return;
-		(void)event_base_loop(s->loop, EVLOOP_ONCE);
+		(void)event_base_loop(all->instance->loop, EVLOOP_ONCE);
 	}
 }
 
 static int
-add_known(struct super *s, uint32_t number, bool with_mail)
+add_known(struct queues *all, uint32_t number, bool with_mail)
 {
-	struct queue_facts *facts = &s->inventory->facts[number];
-	const enum verdict verdict = judge(s, number, facts);
+	struct queue_facts *facts = &all->inventory->facts[number];
+	const enum verdict verdict = judge(all, number, facts);
 	struct queue *q = NULL;
 	int r = 0;
 
 	if (verdict == VERDICT_SKIP) {
-		objects_remove_stale(s, number);
-		s->inventory->known[number] = KNOWN_NOTHING;
+		queue_remove_stale(all, number);
+		all->inventory->known[number] = KNOWN_NOTHING;
 	} else if (facts->mail == with_mail) {
-		r = add_queue(s, number, &q);
+		r = add_queue(all, number, &q);
 		if (q != NULL)
 			settle(q, facts, verdict);
 	}
@@ -274,31 +280,31 @@ add_known(struct super *s, uint32_t number, bool with_mail)
 }
 
 static int
-add_unknown(struct super *s, uint32_t number)
+add_unknown(struct queues *all, uint32_t number)
 {
 	struct queue *q = NULL;
-	int r = add_queue(s, number, &q);
+	int r = add_queue(all, number, &q);
 
 	if (q != NULL) {
 		q->unanswered = true;
-		q->unchecked = !look_runs(s, number);
+		q->unchecked = !worker_runs(all->workers, number);
 	}
 	return r;
 }
 
 static int
-add(struct super *s, uint32_t number, enum known known, bool with_mail)
+add(struct queues *all, uint32_t number, enum known known, bool with_mail)
 {
-	if (s->inventory->known[number] != known ||
-	    queue_find(s, number) != NULL)
+	if (all->inventory->known[number] != known ||
+	    queue_find(all, number) != NULL)
 		return 0;
-	return known == KNOWN_FACTS ? add_known(s, number, with_mail)
-				    : add_unknown(s, number);
+	return known == KNOWN_FACTS ? add_known(all, number, with_mail)
+				    : add_unknown(all, number);
 }
 
 /* Where there is not room for all, those with mail come first. */
 static int
-fill_table(struct super *s)
+fill_table(struct queues *all)
 {
 	static const struct {
 		enum known known;
@@ -316,76 +322,77 @@ fill_table(struct super *s)
 	for (i = 0; r == 0 && i < ARRAY_LEN(passes); i++)
 		for (number = 1; r == 0 && number <= QUEUE_NUM_MAX; number++)
 			r = add(
-			    s, number, passes[i].known, passes[i].with_mail);
+			    all, number, passes[i].known, passes[i].with_mail);
 	return r;
 }
 
 static int
-list(struct super *s, struct inventory *inv)
+list(struct queues *all, struct inventory *inv)
 {
 	uint32_t disk[QUEUE_NUM_MAX], number;
-	int i, n = spool_list(s->base.path, disk, ARRAY_LEN(disk));
+	int i, n = spool_list(all->base->path, disk, ARRAY_LEN(disk));
 
 	if (n < 0) {
-		log_error("%s: %s", s->base.path, strerror(-n));
+		log_error("%s: %s", all->base->path, strerror(-n));
 		return n;
 	}
 	for (i = 0; i < n; i++)
-		queue_note_disk(s, disk[i]);
-	s->any_there = n > 0;
+		queue_note_disk(all, disk[i]);
+	all->any_there = n > 0;
 	for (number = 1; number <= QUEUE_NUM_MAX; number++)
-		if (s->on_disk[number] || s->base.listed[number] ||
-		    is_in_range(s, number, s->queue_count))
+		if (all->on_disk[number] || all->base->listed[number] ||
+		    is_in_range(all, number, all->count))
 			inv->known[number] = KNOWN_WANTED;
 		/* A supervisor that was killed while it made one left what it
 		 * had for it by then. */
-		else if (is_in_range(s, number, s->queue_max))
-			objects_remove_stale(s, number);
+		else if (is_in_range(all, number, all->max))
+			queue_remove_stale(all, number);
 	return 0;
 }
 
 static usec_t
-patience(const struct super *s)
+patience(const struct queues *all)
 {
-	const usec_t limit = s->conf->disk_time_limit;
+	const usec_t limit = all->instance->conf->disk_time_limit;
 
 	return clock_mono() + (limit < START_WAIT ? limit : START_WAIT);
 }
 
 static int
-make_table(struct super *s)
+make_table(struct queues *all)
 {
 	uint32_t i;
-	int r = list(s, s->inventory);
+	int r = list(all, all->inventory);
 
 	if (r < 0)
 		return r;
-	wait_until(s, are_facts_known, patience(s));
-	if (s->stopping)
+	wait_until(all, are_facts_known, patience(all));
+	if (all->stopping)
 		return 0;
-	r = fill_table(s);
+	r = fill_table(all);
 	if (r == 0)
-		wait_until(s, are_all_made, patience(s));
-	for (i = 0; i < s->nqueues; i++)
-		s->queues[i]->unanswered |=
-		    s->queues[i]->first_look != FIRST_DONE;
+		wait_until(all, are_all_made, patience(all));
+	for (i = 0; i < all->nqueues; i++)
+		all->queues[i]->unanswered |=
+		    all->queues[i]->first_check != FIRST_DONE;
 	return r;
 }
 
 int
-inventory(struct super *s)
+inventory(struct queues *all)
 {
 	int r = -ENOMEM;
 
-	s->inventory = calloc(1, sizeof(*s->inventory));
-	if (s->inventory == NULL)
+	all->inventory = calloc(1, sizeof(*all->inventory));
+	if (all->inventory == NULL)
 		return -ENOMEM;
-	s->inventory->timer = event_new(s->loop, -1, 0, on_time, NULL);
-	if (s->inventory->timer != NULL) {
-		r = make_table(s);
-		event_free(s->inventory->timer);
+	all->inventory->timer =
+	    event_new(all->instance->loop, -1, 0, on_time, NULL);
+	if (all->inventory->timer != NULL) {
+		r = make_table(all);
+		event_free(all->inventory->timer);
 	}
-	free(s->inventory);
-	s->inventory = NULL;
+	free(all->inventory);
+	all->inventory = NULL;
 	return r;
 }

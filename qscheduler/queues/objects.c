@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/queues/queues.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +21,10 @@
 static int
 page_make(struct queue *q, const char *name, uint32_t *ret_pid)
 {
-	const struct super *s = q->super;
-	const bool private = s->users.private;
+	const struct daemon_users *users = &q->all->instance->users;
 	const struct page_owner owner = {
-		.uid = private ? (uid_t)-1 : s->users.qmails,
-		.gid = private ? (gid_t)-1 : s->users.qmail,
+		.uid = users->private ? (uid_t)-1 : users->qmails,
+		.gid = users->private ? (gid_t)-1 : users->qmail,
 		.mode = 0644,
 	};
 	void *page = NULL;
@@ -54,6 +53,20 @@ objects_show_shut(struct queue *q, bool shut)
 	(void)!pwrite(q->page_fd, &flag, sizeof(flag), at);
 }
 
+bool
+objects_beat(const struct queue *q, pid_t pid, int64_t *ret_beat)
+{
+	struct page_head head;
+
+	if (q->page_fd < 0 ||
+	    pread(q->page_fd, &head, sizeof(head),
+		offsetof(struct queue_page, head)) != sizeof(head) ||
+	    head.pid != (uint32_t)pid)
+		return false;
+	*ret_beat = head.beat_mono;
+	return true;
+}
+
 static int
 page_open(struct queue *q)
 {
@@ -61,7 +74,7 @@ page_open(struct queue *q)
 	uint32_t pid = 0;
 	int r;
 
-	ipc_name_queue(q->super->instance, q->number, name);
+	ipc_name_queue(q->all->instance->name, q->number, name);
 	r = page_make(q, name, &pid);
 	if (r == -EBUSY) {
 		/* A queue-send of a supervisor that was killed is about to
@@ -77,7 +90,8 @@ page_open(struct queue *q)
 			  " runs without it; tried again every minute",
 		    name, strerror(-r), q->number);
 	if (r == 0)
-		link_object(&q->children[ROLE_QUEUE_SEND], "page", q->page_fd);
+		child_give(
+		    &q->group.child[ROLE_QUEUE_SEND], "page", q->page_fd);
 	return r;
 }
 
@@ -86,16 +100,15 @@ page_open(struct queue *q)
 static int
 bell_open(struct queue *q)
 {
-	const struct super *s = q->super;
-	const bool private = s->users.private;
+	const struct daemon_users *users = &q->all->instance->users;
 	char name[IPC_NAME_MAX];
 	uint32_t depth;
 	int r;
 
-	ipc_name_queue(s->instance, q->number, name);
+	ipc_name_queue(q->all->instance->name, q->number, name);
 	r = mq_create(name, &(struct mq_shape){ BELL_DEPTH, MQ_MESSAGE_SIZE },
-	    private ? (uid_t)-1 : s->users.qmailq,
-	    private ? (gid_t)-1 : s->users.qmail, 0640, &q->bell, &depth);
+	    users->private ? (uid_t)-1 : users->qmailq,
+	    users->private ? (gid_t)-1 : users->qmail, 0640, &q->bell, &depth);
 	if (r < 0) {
 		q->bell = -1;
 		if (!q->complained)
@@ -105,7 +118,7 @@ bell_open(struct queue *q)
 			    name, strerror(-r), q->number);
 		return r;
 	}
-	link_object(&q->children[ROLE_TODO_PROC], "bell", q->bell);
+	child_give(&q->group.child[ROLE_TODO_PROC], "bell", q->bell);
 	return 0;
 }
 
@@ -127,7 +140,7 @@ static void
 forget_page(struct queue *q, const char *name, const char *why)
 {
 	log_warning("shared memory %s %s: made again", name, why);
-	if (publish_is_same(name, q->page_fd))
+	if (segment_is_same(name, q->page_fd))
 		(void)shm_unlink(name);
 	io_close(&q->page_fd);
 }
@@ -137,14 +150,14 @@ forget_page(struct queue *q, const char *name, const char *why)
 void
 objects_tick(struct queue *q)
 {
-	const char *why = "cannot be looked at";
+	const char *why = "cannot be checked";
 	char name[IPC_NAME_MAX];
 
 	if (q->page_fd < 0 || queue_is_leaving(q) ||
 	    page_check(q->page_fd, sizeof(struct queue_page), QUEUE_PAGE_MAGIC,
 		&why) == 0)
 		return;
-	ipc_name_queue(q->super->instance, q->number, name);
+	ipc_name_queue(q->all->instance->name, q->number, name);
 	forget_page(q, name, why);
 	objects_open(q);
 }
@@ -152,7 +165,7 @@ objects_tick(struct queue *q)
 static void
 forget_lost(struct queue *q, const char *name)
 {
-	if (q->page_fd >= 0 && !publish_is_same(name, q->page_fd))
+	if (q->page_fd >= 0 && !segment_is_same(name, q->page_fd))
 		forget_page(q, name, "was taken away");
 	if (q->bell >= 0 && !mq_same(name, q->bell)) {
 		log_warning(
@@ -167,7 +180,7 @@ objects_health(struct queue *q)
 {
 	char name[IPC_NAME_MAX];
 
-	ipc_name_queue(q->super->instance, q->number, name);
+	ipc_name_queue(q->all->instance->name, q->number, name);
 	forget_lost(q, name);
 	objects_open(q);
 }
@@ -177,8 +190,8 @@ objects_close(struct queue *q)
 {
 	char name[IPC_NAME_MAX];
 
-	ipc_name_queue(q->super->instance, q->number, name);
-	if (q->page_fd >= 0 && publish_is_same(name, q->page_fd))
+	ipc_name_queue(q->all->instance->name, q->number, name);
+	if (q->page_fd >= 0 && segment_is_same(name, q->page_fd))
 		(void)shm_unlink(name);
 	io_close(&q->page_fd);
 	if (q->bell >= 0) {
@@ -187,40 +200,4 @@ objects_close(struct queue *q)
 		mq_close(q->bell);
 	}
 	q->bell = -1;
-}
-
-static bool
-is_there(const char *name)
-{
-	int fd = shm_open(name, O_RDONLY | O_NONBLOCK, 0);
-	mqd_t mq;
-
-	if (fd >= 0 || errno != ENOENT) {
-		io_close(&fd);
-		return true;
-	}
-	mq = mq_open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (mq < 0)
-		return errno != ENOENT;
-	mq_close(mq);
-	return true;
-}
-
-void
-objects_remove_stale(struct super *s, uint32_t number)
-{
-	char name[IPC_NAME_MAX];
-	struct queue *q;
-
-	ipc_name_queue(s->instance, number, name);
-	if (!is_there(name))
-		return;
-	q = queue_new(s, number, QUEUE_STATE_CLOSING);
-	if (q == NULL)
-		return;
-	/* Ours in their place, by the rules, which go with the queue. What is
-	 * somebody else's is no loss to a queue that is not run. */
-	q->complained = true;
-	objects_open(q);
-	queue_free(&q);
 }

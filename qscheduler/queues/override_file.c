@@ -1,4 +1,4 @@
-#include "qscheduler/queues/override_file.h"
+#include "qscheduler/queues/queues.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ cut_word(char **rest)
 }
 
 static const char *
-parse_row(char *line, struct byhand_row *ret_row)
+parse_row(char *line, struct override_row *ret_row)
 {
 	char *reason = line;
 	const char *number = cut_word(&reason), *until = cut_word(&reason);
@@ -54,7 +54,7 @@ parse_row(char *line, struct byhand_row *ret_row)
 }
 
 static bool
-has_queue(const struct byhand *rows, uint32_t queue)
+has_queue(const struct override_rows *rows, uint32_t queue)
 {
 	uint32_t i;
 
@@ -65,9 +65,9 @@ has_queue(const struct byhand *rows, uint32_t queue)
 }
 
 static const char *
-take_line(char *line, struct byhand *rows)
+take_line(char *line, struct override_rows *rows)
 {
-	struct byhand_row row;
+	struct override_row row;
 	const char *why;
 
 	if (line[0] == '#' || line[0] == '\0')
@@ -85,7 +85,7 @@ take_line(char *line, struct byhand *rows)
 
 /* NULL, or what is wrong in *ret_line. */
 static const char *
-parse(struct buf *text, struct byhand *rows, uint32_t *ret_line)
+parse(struct buf *text, struct override_rows *rows, uint32_t *ret_line)
 {
 	struct line_cursor c;
 	const char *why = NULL;
@@ -131,7 +131,7 @@ read_text(int dir, struct buf *text)
 	int r, fd;
 
 	fd = openat(
-	    dir, BYHAND_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	    dir, OVERRIDE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	r = check(fd);
@@ -148,8 +148,8 @@ read_text(int dir, struct buf *text)
 }
 
 int
-byhand_read(
-    int dir, const char *path, struct byhand *ret, struct buf *ret_error)
+override_file_read(
+    int dir, const char *path, struct override_rows *ret, struct buf *ret_error)
 {
 	struct buf text = { 0 };
 	const char *why = NULL;
@@ -158,7 +158,7 @@ byhand_read(
 
 	ret->n = 0;
 	if (r < 0)
-		(void)buf_printf(ret_error, "%s/" BYHAND_NAME ": %s", path,
+		(void)buf_printf(ret_error, "%s/" OVERRIDE_NAME ": %s", path,
 		    r == -EPERM ? "not ours, or others may write it"
 				: strerror(-r));
 	if (r > 0)
@@ -166,7 +166,7 @@ byhand_read(
 	buf_done(&text);
 	if (why != NULL) {
 		(void)buf_printf(ret_error,
-		    "%s/" BYHAND_NAME ":%" PRIu32 ": %s", path, line, why);
+		    "%s/" OVERRIDE_NAME ":%" PRIu32 ": %s", path, line, why);
 		r = -EBADMSG;
 	}
 	if (r < 0)
@@ -177,7 +177,7 @@ byhand_read(
 /* ---- writing ---- */
 
 static int
-print(const struct byhand *rows, struct buf *out)
+print(const struct override_rows *rows, struct buf *out)
 {
 	uint32_t i;
 	int r = buf_add_str(out,
@@ -195,24 +195,25 @@ print(const struct byhand *rows, struct buf *out)
 static int
 remove_file(int dir)
 {
-	if (unlinkat(dir, BYHAND_NAME, 0) == 0)
+	if (unlinkat(dir, OVERRIDE_NAME, 0) == 0)
 		return fsync(dir) < 0 ? -errno : 0;
 	return errno == ENOENT ? 0 : -errno;
 }
 
 int
-byhand_write(
-    int dir, const char *path, const struct byhand *rows, struct buf *ret_error)
+override_file_write(int dir, const char *path, const struct override_rows *rows,
+    struct buf *ret_error)
 {
 	struct buf text = { 0 };
 	int r = rows->n == 0 ? 0 : print(rows, &text);
 
 	if (r == 0)
-		r = rows->n == 0 ? remove_file(dir)
-				 : file_replace(dir, BYHAND_NAME, 0644, &text);
+		r = rows->n == 0
+		    ? remove_file(dir)
+		    : file_replace(dir, OVERRIDE_NAME, 0644, &text);
 	buf_done(&text);
 	if (r < 0)
 		(void)buf_printf(
-		    ret_error, "%s/" BYHAND_NAME ": %s", path, strerror(-r));
+		    ret_error, "%s/" OVERRIDE_NAME ": %s", path, strerror(-r));
 	return r;
 }

@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/queues/queues.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,46 +9,34 @@
 #include "ipc/msg.h"
 #include "log/log.h"
 
-/* Between two looks at the directories of a queue: when it says that it is
+/* Between two scans of the directories of a queue: when it says that it is
  * empty, and when it says something else or nothing. */
-#define LOOK_EMPTY   (1 * USEC_PER_SEC)
-#define LOOK_BLIND   (3 * USEC_PER_SEC)
-/* A queue that cannot be sealed, or be run again, now: a full or broken disk
- * is not helped by more tries, or by more lines of it in the log. */
+#define SCAN_EMPTY   (1 * USEC_PER_SEC)
+#define SCAN_BLIND   (3 * USEC_PER_SEC)
+/* A queue that cannot be sealed, or be run again, waits: more tries, or more
+ * lines of them in the log, do not help a full or broken disk. */
 #define SEAL_AGAIN   (10 * USEC_PER_SEC)
 #define UNSEAL_AGAIN (10 * USEC_PER_SEC)
 #define SAY_EVERY    (60 * USEC_PER_SEC)
 /* Queues that get files are told at most so often. */
 #define RESCAN_EVERY (3 * USEC_PER_SEC)
-/* Directories of queues that are not run are looked at so often. */
+/* Directories of queues that do not run are scanned so often. */
 #define SWEEP_EVERY  (60 * USEC_PER_SEC)
 
 static const char *const steps[] = {
 	[RETIRE_NO] = "open",
-	[RETIRE_CLOSING] = "closing",
-	[RETIRE_GIVING] = "giving its mail to others",
+	[RETIRE_DRAINING] = "draining",
+	[RETIRE_EVACUATING] = "evacuating",
 	[RETIRE_STOPPING] = "empty, stopping",
 	[RETIRE_SEALING] = "sealed",
 	[RETIRE_UNSEALING] = "with mail, starting again",
 };
 
 static void
-enter(struct queue *q, enum retire_step step)
+enter(struct queue *q, enum retirement_step step)
 {
 	log_debug("queue %" PRIu32 ": %s", q->number, steps[step]);
-	q->retire.step = step;
-}
-
-usec_t
-retire_gives_at(const struct queue *q)
-{
-	usec_t at;
-
-	if (q->retire.step == RETIRE_NO ||
-	    __builtin_add_overflow(
-		q->retire.since, q->super->conf->queue_drain_time, &at))
-		return USEC_NEVER;
-	return at;
+	q->retirement.step = step;
 }
 
 /* Seen by injectors from this moment on. */
@@ -60,41 +48,35 @@ show(struct queue *q, enum queue_state want)
 }
 
 void
-retire_begin(struct queue *q, const char *why, usec_t now)
+retirement_begin(struct queue *q, const char *why, usec_t now)
 {
-	q->retire =
-	    (struct retire){ .since = now, .looked_at = now - LOOK_BLIND };
-	snprintf(q->retire.why, sizeof(q->retire.why), "%s", why);
+	q->retirement =
+	    (struct retirement){ .since = now, .scanned_at = now - SCAN_BLIND };
+	snprintf(q->retirement.why, sizeof(q->retirement.why), "%s", why);
 	show(q, QUEUE_STATE_CLOSING);
-	enter(q, RETIRE_CLOSING);
+	enter(q, RETIRE_DRAINING);
 }
 
-void
-retire_adopt(struct queue *q, const char *why, usec_t now)
+/* A queue that does not run, with mail in it: it drains from the first moment,
+ * and its mark is taken away before it starts. */
+static void
+begin_sealed(struct queue *q, const char *why, usec_t now)
 {
-	retire_begin(q, why, now);
-	q->closing = true;
+	retirement_begin(q, why, now);
+	q->stopping = true;
 	enter(q, RETIRE_UNSEALING);
 }
 
-/* ---- handing over ---- */
-
-static bool
-is_up(const struct queue *q)
-{
-	const struct child *send = &q->children[ROLE_QUEUE_SEND];
-
-	return send->proc.state == PROC_UP && child_is_joinable(send);
-}
+/* ---- evacuation ---- */
 
 static uint32_t
-list_open(const struct super *s, usec_t now, uint32_t out[PAGE_QUEUES_MAX])
+list_open(const struct queues *all, usec_t now, uint32_t out[PAGE_QUEUES_MAX])
 {
 	uint32_t i, n = 0;
 
-	for (i = 0; i < s->nqueues; i++)
-		if (queue_is_usable(s->queues[i], now))
-			out[n++] = s->queues[i]->number;
+	for (i = 0; i < all->nqueues; i++)
+		if (queue_is_usable(all->queues[i], now))
+			out[n++] = all->queues[i]->number;
 	return n;
 }
 
@@ -109,142 +91,149 @@ send_list(struct queue *q, const uint32_t *queues, uint32_t n)
 	for (i = 0; i < n; i++)
 		for (j = 0; j < 4; j++)
 			bytes[4 * i + j] = (uint8_t)(queues[i] >> (8 * j));
-	return child_send(&q->children[ROLE_QUEUE_SEND], &msg, -1);
+	return child_send(&q->group.child[ROLE_QUEUE_SEND], &msg, -1);
 }
 
-/* Each new queue-send is told, and each list that is not the last one. */
+/* A new queue-send is told, and so is a list that differs from the last one. */
 static void
 tell_list(struct queue *q, const uint32_t *queues, uint32_t n)
 {
-	struct retire *t = &q->retire;
+	struct retirement *t = &q->retirement;
 
-	if (t->told_group != q->group)
+	if (t->told_generation != q->group.generation)
 		t->told = false;
-	if (!is_up(q) ||
-	    (t->told && t->ngiven == n &&
-		memcmp(t->given, queues, n * sizeof(*queues)) == 0))
+	if (!queue_hears(q) ||
+	    (t->told && t->ntargets == n &&
+		memcmp(t->targets, queues, n * sizeof(*queues)) == 0))
 		return;
 	if (send_list(q, queues, n) < 0)
 		return;
 	if (!t->told) {
 		/* The one before may have died before it told what it moved. */
-		q->super->rescan |= t->told_group != 0;
+		q->all->rescan |= t->told_generation != 0;
 		t->moved_before += t->moved;
 		t->moved = 0;
 	}
 	t->told = true;
 	t->empty = false;
-	t->told_group = q->group;
-	memcpy(t->given, queues, n * sizeof(*queues));
-	t->ngiven = n;
+	t->told_generation = q->group.generation;
+	memcpy(t->targets, queues, n * sizeof(*queues));
+	t->ntargets = n;
 }
 
 void
-retire_on_handed(struct queue *q, const struct msg_HANDED *frame)
+retirement_on_handed(struct queue *q, uint64_t moved, uint64_t left)
 {
-	if (q->retire.step != RETIRE_GIVING || !q->retire.told)
+	if (q->retirement.step != RETIRE_EVACUATING || !q->retirement.told)
 		return;
-	q->super->rescan |= frame->moved != q->retire.moved;
-	q->retire.moved = frame->moved;
-	q->retire.empty = frame->left == 0;
+	q->all->rescan |= moved != q->retirement.moved;
+	q->retirement.moved = moved;
+	q->retirement.empty = left == 0;
 }
 
 /* ---- is it empty? ---- */
 
 static void
-on_mail(struct super *s, uint32_t number, const struct look_result *result,
-    struct buf *more UNUSED)
+on_mail(void *ctx, uint32_t number, const struct worker_result *result,
+    struct buf *more)
 {
-	struct queue *q = queue_find(s, number);
+	struct queues *all = ctx;
+	struct queue *q = queue_find(all, number);
 
-	if (q == NULL || s->stopping || q->disabled ||
-	    (q->retire.step != RETIRE_CLOSING &&
-		q->retire.step != RETIRE_GIVING) ||
-	    result->r < 0 || result->facts.mail)
+	if (q == NULL || all->stopping || q->faulty ||
+	    (q->retirement.step != RETIRE_DRAINING &&
+		q->retirement.step != RETIRE_EVACUATING) ||
+	    result->r < 0 || disk_facts_of(more).mail)
 		return;
 	/* The last of it may not have been told. */
-	s->rescan |= q->retire.step == RETIRE_GIVING;
+	all->rescan |= q->retirement.step == RETIRE_EVACUATING;
 	enter(q, RETIRE_STOPPING);
-	queue_close(q);
+	queue_stop(q);
 }
 
-/* The page says when a look is worth it, the look what is so. */
+static const struct worker_task scan = { "scan for mail", disk_mail, on_mail };
+
+/* The page says when a scan is worth it, the scan whether mail is there. */
 static void
-look_for_mail(struct queue *q, usec_t now)
+scan_for_mail(struct queue *q, usec_t now)
 {
-	struct retire *t = &q->retire;
-	usec_t pause = LOOK_BLIND;
+	struct retirement *t = &q->retirement;
+	usec_t pause = SCAN_BLIND;
 
 	if (t->empty || (q->seen.fresh && q->seen.backlog == 0))
-		pause = LOOK_EMPTY;
-	if (now - t->looked_at < pause || now < t->stop_at)
+		pause = SCAN_EMPTY;
+	if (now - t->scanned_at < pause || now < t->stop_at)
 		return;
-	t->looked_at = now;
-	(void)look_start(q->super, LOOK_MAIL, q->number, on_mail);
+	t->scanned_at = now;
+	(void)worker_start(q->all->workers, &scan, q->number, q->all);
 }
 
 static void
-tick_closing(struct queue *q, usec_t now)
+tick_draining(struct queue *q, usec_t now)
 {
-	if (now >= retire_gives_at(q)) {
+	if (now >= retirement_evacuates_at(q)) {
 		log_info("queue %" PRIu32 ": what is left of its mail is "
 			 "handed to the others",
 		    q->number);
-		enter(q, RETIRE_GIVING);
+		enter(q, RETIRE_EVACUATING);
 	}
-	look_for_mail(q, now);
+	scan_for_mail(q, now);
 }
 
 static void
-tick_giving(struct queue *q, usec_t now)
+tick_evacuating(struct queue *q, usec_t now)
 {
 	uint32_t queues[PAGE_QUEUES_MAX];
-	const uint32_t n = list_open(q->super, now, queues);
+	const uint32_t n = list_open(q->all, now, queues);
 
 	tell_list(q, queues, n);
-	look_for_mail(q, now);
+	scan_for_mail(q, now);
 }
 
 /* ---- the seal ---- */
 
 static void
-on_unsealed(struct super *s, uint32_t number, const struct look_result *result,
+on_unsealed(void *ctx, uint32_t number, const struct worker_result *result,
     struct buf *more UNUSED)
 {
-	struct queue *q = queue_find(s, number);
+	struct queues *all = ctx;
+	struct queue *q = queue_find(all, number);
 
-	if (q == NULL || q->retire.step != RETIRE_UNSEALING || s->stopping)
+	if (q == NULL || q->retirement.step != RETIRE_UNSEALING ||
+	    all->stopping)
 		return;
 	if (result->r < 0) {
 		const usec_t now = clock_mono();
 
-		q->retire.unseal_at = now + UNSEAL_AGAIN;
-		if (log_due(now, SAY_EVERY, &q->retire.said))
+		q->retirement.unseal_at = now + UNSEAL_AGAIN;
+		if (log_due(now, SAY_EVERY, &q->retirement.said))
 			log_error("ALERT: queue %" PRIu32 " cannot be run "
 				  "again: %s: tried again every %d s",
 			    number, result->text,
 			    (int)(UNSEAL_AGAIN / USEC_PER_SEC));
 		return;
 	}
-	q->closing = false;
-	q->retire.told = false;
-	enter(q, RETIRE_CLOSING);
+	q->stopping = false;
+	q->retirement.told = false;
+	enter(q, RETIRE_DRAINING);
 	queue_start(q);
 }
+
+static const struct worker_task unsealing = { "make", disk_make, on_unsealed };
 
 static void
 unseal(struct queue *q, usec_t now)
 {
-	if (now < q->retire.unseal_at)
+	if (now < q->retirement.unseal_at)
 		return;
-	q->retire.unseal_at = now + LOOK_EMPTY;
-	(void)look_start(q->super, LOOK_MAKE, q->number, on_unsealed);
+	q->retirement.unseal_at = now + SCAN_EMPTY;
+	(void)worker_start(q->all->workers, &unsealing, q->number, q->all);
 }
 
 static void
 tell_gone(const struct queue *q)
 {
-	const uint64_t moved = q->retire.moved_before + q->retire.moved;
+	const uint64_t moved = q->retirement.moved_before + q->retirement.moved;
 
 	if (moved > 0)
 		log_info("queue %" PRIu32 " is retired: %" PRIu64
@@ -255,7 +244,7 @@ tell_gone(const struct queue *q)
 }
 
 static void
-not_sealed(struct queue *q, const struct look_result *result, usec_t now)
+not_sealed(struct queue *q, const struct worker_result *result, usec_t now)
 {
 	if (result->r == 0) {
 		log_info("queue %" PRIu32 " got mail while it was sealed: it "
@@ -265,25 +254,26 @@ not_sealed(struct queue *q, const struct look_result *result, usec_t now)
 		log_error("queue %" PRIu32 " could not be sealed: %s: it is "
 			  "run again",
 		    q->number, result->text);
-		q->retire.stop_at = now + SEAL_AGAIN;
+		q->retirement.stop_at = now + SEAL_AGAIN;
 	}
 	enter(q, RETIRE_UNSEALING);
 	unseal(q, now);
 }
 
 static void
-on_sealed(struct super *s, uint32_t number, const struct look_result *result,
+on_sealed(void *ctx, uint32_t number, const struct worker_result *result,
     struct buf *more UNUSED)
 {
-	struct queue *q = queue_find(s, number);
+	struct queues *all = ctx;
+	struct queue *q = queue_find(all, number);
 	const usec_t now = clock_mono();
 
-	if (q == NULL || q->retire.step != RETIRE_SEALING || s->stopping)
+	if (q == NULL || q->retirement.step != RETIRE_SEALING || all->stopping)
 		return;
 	if (result->r == 1) {
 		tell_gone(q);
 		queue_remove(q);
-		publish(s, now);
+		all->events->show(all->ctx, now);
 		return;
 	}
 	/* A process of an earlier supervisor, which is about to end. */
@@ -291,22 +281,24 @@ on_sealed(struct super *s, uint32_t number, const struct look_result *result,
 		not_sealed(q, result, now);
 }
 
+static const struct worker_task sealing = { "seal", disk_seal, on_sealed };
+
 static void
 seal(struct queue *q, usec_t now)
 {
-	if (now - q->retire.looked_at < LOOK_EMPTY)
+	if (now - q->retirement.scanned_at < SCAN_EMPTY)
 		return;
-	q->retire.looked_at = now;
-	(void)look_start(q->super, LOOK_SEAL, q->number, on_sealed);
+	q->retirement.scanned_at = now;
+	(void)worker_start(q->all->workers, &sealing, q->number, q->all);
 }
 
 void
-retire_progress(struct queue *q)
+retirement_progress(struct queue *q)
 {
-	if (q->retire.step != RETIRE_STOPPING || q->super->stopping ||
-	    !queue_is_down(q))
+	if (q->retirement.step != RETIRE_STOPPING || q->all->stopping ||
+	    !group_is_down(&q->group))
 		return;
-	q->retire.looked_at = 0;
+	q->retirement.scanned_at = 0;
 	enter(q, RETIRE_SEALING);
 	seal(q, clock_mono());
 }
@@ -314,40 +306,40 @@ retire_progress(struct queue *q)
 /* ---- each second ---- */
 
 void
-retire_tick(struct queue *q, usec_t now)
+retirement_tick(struct queue *q, usec_t now)
 {
 	static void (*const ticks[])(struct queue * q, usec_t now) = {
-		[RETIRE_CLOSING] = tick_closing,
-		[RETIRE_GIVING] = tick_giving,
+		[RETIRE_DRAINING] = tick_draining,
+		[RETIRE_EVACUATING] = tick_evacuating,
 		[RETIRE_SEALING] = seal,
 		[RETIRE_UNSEALING] = unseal,
 	};
-	const enum retire_step step = q->retire.step;
+	const enum retirement_step step = q->retirement.step;
 
-	if (q->super->stopping || q->disabled || step >= ARRAY_LEN(ticks) ||
+	if (q->all->stopping || q->faulty || step >= ARRAY_LEN(ticks) ||
 	    ticks[step] == NULL)
 		return;
 	ticks[step](q, now);
 }
 
 bool
-retire_cancel(struct queue *q, usec_t now UNUSED)
+retirement_cancel(struct queue *q)
 {
-	if (q->disabled ||
-	    (q->retire.step != RETIRE_CLOSING &&
-		q->retire.step != RETIRE_GIVING))
+	if (q->faulty ||
+	    (q->retirement.step != RETIRE_DRAINING &&
+		q->retirement.step != RETIRE_EVACUATING))
 		return false;
-	if (q->retire.told && is_up(q))
+	if (q->retirement.told && queue_hears(q))
 		(void)send_list(q, NULL, 0);
-	q->retire = (struct retire){ 0 };
+	q->retirement = (struct retirement){ 0 };
 	show(q, QUEUE_STATE_OPEN);
 	return true;
 }
 
 static void
-adopt(struct super *s, uint32_t number, usec_t now)
+adopt(struct queues *all, uint32_t number, usec_t now)
 {
-	struct queue *q = queue_new(s, number, QUEUE_STATE_CLOSING);
+	struct queue *q = queue_new(all, number, QUEUE_STATE_CLOSING);
 
 	if (q == NULL || queue_insert(q) < 0) {
 		log_error("ALERT: queue %" PRIu32 " holds mail and cannot be "
@@ -360,53 +352,60 @@ adopt(struct super *s, uint32_t number, usec_t now)
 	log_info("queue %" PRIu32 " is not among those that run and holds "
 		 "mail: drained",
 	    number);
-	queue_note_disk(s, number);
-	retire_adopt(q, "mail was found in it", now);
+	queue_note_disk(all, number);
+	begin_sealed(q, "mail was found in it", now);
 }
 
 static void
-on_swept(struct super *s, uint32_t from UNUSED,
-    const struct look_result *result, struct buf *more UNUSED)
+on_swept(void *ctx, uint32_t from UNUSED, const struct worker_result *result,
+    struct buf *more)
 {
-	const usec_t now = s->grow.looked_at;
+	struct queues *all = ctx;
+	const usec_t now = clock_mono();
 	uint32_t number;
+	size_t at;
 
-	if (result->r < 0 || s->stopping)
+	if (result->r < 0 || all->stopping)
 		return;
-	for (number = 1; number <= QUEUE_NUM_MAX; number++)
-		if (result->mail[number] && queue_find(s, number) == NULL &&
-		    (s->grow.coming == NULL ||
-			s->grow.coming->number != number))
-			adopt(s, number, now);
+	for (at = 0; at + sizeof(number) <= more->len; at += sizeof(number)) {
+		memcpy(&number, more->data + at, sizeof(number));
+		if (queue_find(all, number) == NULL &&
+		    (all->coming == NULL || all->coming->number != number))
+			adopt(all, number, now);
+	}
 }
 
-/* Also to those that are closed or disabled now: they may have been given
- * something when they were not. One that is down looks when it starts. */
+static const struct worker_task sweep = { "scan of directories that do not run",
+	disk_sweep, on_swept };
+
+/* Queues that drain or are disabled now are told as well: they may have got
+ * something when they were not. A queue-send that is down scans when it starts.
+ */
 static void
-tell_rescan(struct super *s, usec_t now)
+tell_rescan(struct queues *all, usec_t now)
 {
 	const struct msg again = { .type = MSG_RESCAN };
 	uint32_t i;
 
-	if (!s->rescan || now < s->rescan_at)
+	if (!all->rescan || now < all->rescan_at)
 		return;
-	s->rescan = false;
-	s->rescan_at = now + RESCAN_EVERY;
-	for (i = 0; i < s->nqueues; i++)
-		if (is_up(s->queues[i]) &&
-		    child_send(&s->queues[i]->children[ROLE_QUEUE_SEND], &again,
-			-1) < 0)
-			s->rescan = true;
+	all->rescan = false;
+	all->rescan_at = now + RESCAN_EVERY;
+	for (i = 0; i < all->nqueues; i++)
+		if (queue_hears(all->queues[i]) &&
+		    child_send(&all->queues[i]->group.child[ROLE_QUEUE_SEND],
+			&again, -1) < 0)
+			all->rescan = true;
 }
 
 void
-retire_tick_all(struct super *s, usec_t now)
+retirement_tick_all(struct queues *all, usec_t now)
 {
-	if (s->stopping)
+	if (all->stopping)
 		return;
-	tell_rescan(s, now);
-	if (now >= s->sweep_at) {
-		s->sweep_at = now + SWEEP_EVERY;
-		(void)look_start(s, LOOK_SWEEP, LOOK_ALL, on_swept);
+	tell_rescan(all, now);
+	if (now >= all->sweep_at) {
+		all->sweep_at = now + SWEEP_EVERY;
+		(void)worker_start(all->workers, &sweep, WORKER_ALL, all);
 	}
 }

@@ -6,7 +6,7 @@
 #include "base/version.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
-#include "qscheduler/supervisor/files.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 static int
 finish(int r, FILE *out)

@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/files.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>

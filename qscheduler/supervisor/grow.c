@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,15 +69,15 @@ fill_input(struct super *s, usec_t now, struct scale_queue *queues)
 {
 	uint32_t i;
 
-	for (i = 0; i < s->nqueues; i++) {
-		struct queue *q = s->queues[i];
-		const bool by_hand = hand_has_load(q, now);
+	for (i = 0; i < s->queues.nqueues; i++) {
+		struct queue *q = s->queues.queues[i];
+		const bool by_hand = override_has_load(q, now);
 		const bool usable = queue_is_usable(q, now);
 
 		read_page(q, now);
 		queues[i] = (struct scale_queue){
 			.load_pct =
-			    by_hand ? q->hand.load_pct : q->seen.load_pct,
+			    by_hand ? q->override.load_pct : q->seen.load_pct,
 			.wanted = q->want == QUEUE_STATE_OPEN,
 			.usable = usable,
 			.known = usable && (by_hand || q->seen.fresh),
@@ -94,12 +94,12 @@ fill_params(const struct super *s, struct scale_params *p)
 	*p = (struct scale_params){
 		.dynamic = s->options.mode == MODE_DYNAMIC,
 		/* -n keeps what is there, be it less. */
-		.min = s->options.mode == MODE_KEEP ? 0 : s->queue_count,
-		.max = s->queue_max,
-		.threshold_pct = s->conf->queue_load_pct,
-		.grow_time = s->conf->queue_grow_time,
-		.shrink_time = s->conf->queue_shrink_time,
-		.interval = s->conf->queue_change_interval,
+		.min = s->options.mode == MODE_KEEP ? 0 : s->queues.count,
+		.max = s->queues.max,
+		.threshold_pct = s->instance.conf->queue_load_pct,
+		.grow_time = s->instance.conf->queue_grow_time,
+		.shrink_time = s->instance.conf->queue_shrink_time,
+		.interval = s->instance.conf->queue_change_interval,
 	};
 }
 
@@ -123,12 +123,13 @@ describe(const struct super *s, const struct scale_decision *d, char *out,
 		    " %%), %" PRIu64 " waiting",
 		    d->act == SCALE_GROW ? f->mean_pct : f->without_pct,
 		    d->act == SCALE_GROW ? "" : " without it",
-		    seconds(d->held_for), s->conf->queue_load_pct, f->waiting);
+		    seconds(d->held_for), s->instance.conf->queue_load_pct,
+		    f->waiting);
 	else if (s->grow.held > 0)
 		snprintf(
 		    out, size, "%" PRIu32 " wanted by setqload", s->grow.held);
 	else
-		snprintf(out, size, "%" PRIu32 " wanted", s->queue_count);
+		snprintf(out, size, "%" PRIu32 " wanted", s->queues.count);
 }
 
 static void
@@ -154,8 +155,8 @@ tell_failure(struct super *s, uint32_t number, const char *why)
 	log_error("queue %" PRIu32 " could not be added: %s; tried again after "
 		  "%.0f s",
 	    number, why,
-	    seconds(s->conf->queue_change_interval > RETRY_MIN
-		    ? s->conf->queue_change_interval
+	    seconds(s->instance.conf->queue_change_interval > RETRY_MIN
+		    ? s->instance.conf->queue_change_interval
 		    : RETRY_MIN));
 }
 
@@ -166,8 +167,8 @@ count_usable(const struct super *s, usec_t now)
 {
 	uint32_t i, n = 0;
 
-	for (i = 0; i < s->nqueues; i++)
-		n += queue_is_usable(s->queues[i], now);
+	for (i = 0; i < s->queues.nqueues; i++)
+		n += queue_is_usable(s->queues.queues[i], now);
 	return n;
 }
 
@@ -179,13 +180,13 @@ find_number(const struct super *s, usec_t now, struct queue **ret_closing)
 	uint32_t number;
 
 	*ret_closing = NULL;
-	for (number = s->queue_start; number <= QUEUE_NUM_MAX; number++) {
-		struct queue *q = queue_find(s, number);
+	for (number = s->queues.start; number <= QUEUE_NUM_MAX; number++) {
+		struct queue *q = queue_find(&s->queues, number);
 
 		if (q == NULL && now >= s->grow.avoid[number] &&
-		    !look_runs(s, number))
+		    !worker_runs(&s->workers, number))
 			return number;
-		if (q != NULL && retire_cancel(q, now)) {
+		if (q != NULL && retirement_cancel(q)) {
 			*ret_closing = q;
 			return number;
 		}
@@ -223,16 +224,18 @@ open_objects(struct queue *q)
 }
 
 static void
-on_made(struct super *s, uint32_t number, const struct look_result *result,
+on_made(void *ctx, uint32_t number, const struct worker_result *result,
     struct buf *more UNUSED)
 {
-	struct queue *q = s->grow.coming;
+	struct queues *all = ctx;
+	struct super *s = all->ctx;
+	struct queue *q = all->coming;
 	const usec_t now = clock_mono();
 	int r = result->r;
 
 	if (q == NULL || q->number != number)
 		return;
-	s->grow.coming = NULL;
+	s->queues.coming = NULL;
 	if (s->stopping) { /* the others have been asked to end */
 		queue_free(&q);
 		return;
@@ -246,13 +249,15 @@ on_made(struct super *s, uint32_t number, const struct look_result *result,
 		    s, number, result->r < 0 ? result->text : strerror(-r));
 		return;
 	}
-	queue_note_disk(s, number);
+	queue_note_disk(&s->queues, number);
 	queue_start(q);
 	tell_change(s, number, "added", &s->grow.why, count_usable(s, now));
 	publish(s, now);
 	if (s->grow.held > 0)
 		grow_tick(s, now);
 }
+
+static const struct worker_task making = { "make", disk_make, on_made };
 
 static int
 begin(struct super *s, uint32_t number)
@@ -261,18 +266,18 @@ begin(struct super *s, uint32_t number)
 	int r;
 
 	/* Closing ones keep their rows until they are gone. */
-	if (s->nqueues == PAGE_QUEUES_MAX)
+	if (s->queues.nqueues == PAGE_QUEUES_MAX)
 		return -ENOSPC;
-	q = queue_new(s, number, QUEUE_STATE_OPEN);
+	q = queue_new(&s->queues, number, QUEUE_STATE_OPEN);
 	if (q == NULL)
 		return -ENOMEM;
 	r = open_objects(q);
 	if (r == 0)
-		r = look_start(s, LOOK_MAKE, number, on_made);
+		r = worker_start(&s->workers, &making, number, &s->queues);
 	if (r < 0)
 		queue_free(&q);
 	else
-		s->grow.coming = q;
+		s->queues.coming = q;
 	return r;
 }
 
@@ -298,12 +303,12 @@ grow_one(struct super *s, const struct scale_decision *d, usec_t now)
 static void
 close_one(struct super *s, const struct scale_decision *d, usec_t now)
 {
-	struct queue *q = s->queues[d->index];
+	struct queue *q = s->queues.queues[d->index];
 	char why[100];
 
 	describe(s, d, why, sizeof(why));
-	retire_begin(q, why, now);
-	retire_tick(q, now);
+	retirement_begin(q, why, now);
+	retirement_tick(q, now);
 	tell_change(s, q->number, "closed", d, count_usable(s, now));
 	publish(s, now);
 }
@@ -313,7 +318,7 @@ close_one(struct super *s, const struct scale_decision *d, usec_t now)
 static bool
 may_try(const struct super *s, usec_t now)
 {
-	const usec_t interval = s->conf->queue_change_interval;
+	const usec_t interval = s->instance.conf->queue_change_interval;
 	const usec_t pause = interval > RETRY_MIN ? interval : RETRY_MIN;
 
 	return s->grow.failed_at == 0 || now - s->grow.failed_at >= pause;
@@ -328,9 +333,9 @@ let_go(struct super *s, usec_t now)
 	if (g->held == 0)
 		return;
 	if (g->held_until > 0 ? now >= g->held_until
-			      : g->coming == NULL &&
+			      : s->queues.coming == NULL &&
 		    (g->figures.usable == g->held ||
-			g->figures.wanted >= s->queue_max))
+			g->figures.wanted >= s->queues.max))
 		g->held = 0;
 }
 
@@ -344,15 +349,15 @@ look(struct super *s, usec_t now)
 	const struct scale_input in = {
 		.now = now,
 		.queues = queues,
-		.n = s->nqueues,
+		.n = s->queues.nqueues,
 		.held = s->grow.held,
-		.busy = s->grow.coming != NULL || !may_try(s, now),
+		.busy = s->queues.coming != NULL || !may_try(s, now),
 	};
 
-	s->grow.looked_at = now;
+	s->grow.decided_at = now;
 	fill_params(s, &params);
 	fill_input(s, now, queues);
-	scale_look(&s->grow.scale, &params, &in, &d);
+	scale_decide(&s->grow.scale, &params, &in, &d);
 	s->grow.figures = d.figures;
 	if (d.act == SCALE_GROW)
 		grow_one(s, &d, now);
@@ -377,15 +382,15 @@ grow_tick(struct super *s, usec_t now)
 void
 grow_soon(struct super *s, usec_t now)
 {
-	if (now - s->grow.looked_at >= LOOK_EVERY)
+	if (now - s->grow.decided_at >= LOOK_EVERY)
 		grow_tick(s, now);
 }
 
 void
 grow_stop(struct super *s)
 {
-	if (s->grow.coming != NULL)
-		queue_free(&s->grow.coming);
+	if (s->queues.coming != NULL)
+		queue_free(&s->queues.coming);
 }
 
 /* ---- by hand ---- */
@@ -401,9 +406,9 @@ grow_set_count(
 		snprintf(out, size, "the supervisor is stopping");
 		return -EBUSY;
 	}
-	if (count < s->queue_count || count > s->queue_max) {
+	if (count < s->queues.count || count > s->queues.max) {
 		snprintf(out, size, "%" PRIu32 " to %" PRIu32 " queues can be",
-		    s->queue_count, s->queue_max);
+		    s->queues.count, s->queues.max);
 		return -ERANGE;
 	}
 	usable = count_usable(s, now);

@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/inforce.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
-/* HUP: the operator's file is read and judged, and what is right is put in
- * force on disk, by a process (look.h): any of these files may lie on a disk
- * that does not answer. The loop gets the text of what is in force from it. */
-#include "qscheduler/supervisor/super.h"
+/* A worker reads and judges the operator's file, and puts what is right in
+ * force on disk: any of these files may lie on a disk that does not answer. The
+ * loop gets the text of what is in force from it. */
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,12 +12,11 @@
 #include "base/line.h"
 #include "ipc/msg.h"
 #include "log/log.h"
-#include "qscheduler/supervisor/files.h"
 
 #define SETTINGS_MAX 4096
 #define OLD_STAYS    "the old configuration stays in force"
 
-/* ---- in the process ---- */
+/* ---- in the worker ---- */
 
 static int
 print(const struct conf *conf, struct buf *out)
@@ -40,15 +39,15 @@ static int
 put_in_force(
     struct super *s, struct conf *fresh, struct buf *error, struct buf *more)
 {
-	int r = conf_frozen_changes(s->conf, fresh, more);
+	int r = conf_frozen_changes(s->instance.conf, fresh, more);
 
 	if (r == 0)
 		r = buf_add_str(more, "\n");
 	/* Sizes and indexes that are built on them go on. */
 	if (r == 0)
-		r = conf_keep_frozen(s->conf, fresh);
+		r = conf_keep_frozen(s->instance.conf, fresh);
 	if (r == 0)
-		r = files_check(fresh, &s->users, error);
+		r = files_check(fresh, &s->instance.users, error);
 	if (r == 0)
 		r = print(fresh, more);
 	if (r == 0)
@@ -56,15 +55,16 @@ put_in_force(
 	return r;
 }
 
-int
-reload_judge(struct super *s, struct buf *error, struct buf *more)
+static int
+judge(const struct worker_call *call)
 {
+	struct super *s = call->ctx;
 	struct conf fresh = { 0 };
-	int r = conf_load(s->options.conf_path, &fresh, error);
+	int r = conf_load(s->options.conf_path, &fresh, call->error);
 
 	if (r < 0)
 		return r;
-	r = put_in_force(s, &fresh, error, more);
+	r = put_in_force(s, &fresh, call->error, call->more);
 	conf_done(&fresh);
 	return r;
 }
@@ -112,7 +112,7 @@ parse(struct super *s, struct buf *text, struct conf *ret_conf,
 	}
 	if (r == 0)
 		r = conf_from_settings(
-		    conf_path(s->conf), settings, n, ret_conf, error);
+		    conf_path(s->instance.conf), settings, n, ret_conf, error);
 	free(settings);
 	return r;
 }
@@ -124,8 +124,9 @@ tell_children(struct super *s)
 		.u.RELOAD = { .generation = s->reloads } };
 	uint32_t i;
 
-	for (i = 0; i < s->nqueues; i++)
-		queue_send_all(s->queues[i], &msg);
+	for (i = 0; i < s->queues.nqueues; i++)
+		group_send_all(&s->queues.queues[i]->group, &msg);
+	group_send_all(&s->services.group, &msg);
 }
 
 static int
@@ -144,11 +145,11 @@ apply(struct super *s, struct buf *text, struct buf *error)
 		log_warning("reload: changed, but needs a restart: %s",
 		    buf_str(&names));
 	buf_done(&names);
-	conf_free(&s->conf);
-	s->conf = fresh;
+	conf_free(&s->instance.conf);
+	s->instance.conf = fresh;
 	inforce_keep(&s->base, &s->in_force);
 	s->reloads++;
-	daemon_open_log(s->conf, "qscheduler");
+	daemon_open_log(s->instance.conf, "qscheduler");
 	tell_children(s);
 	log_info("configuration reloaded");
 	return 0;
@@ -160,17 +161,19 @@ over(struct super *s)
 {
 	uint32_t i;
 
-	for (i = 0; i < s->nqueues; i++)
-		(void)quarantine_release(s->queues[i]);
+	for (i = 0; i < s->queues.nqueues; i++)
+		(void)quarantine_release(s->queues.queues[i]);
+	(void)group_release(&s->services.group);
 	if (s->reload_told)
 		notify_ready(&s->notify, s->status);
 	s->reload_told = false;
 }
 
 static void
-on_judged(struct super *s, uint32_t number UNUSED,
-    const struct look_result *result, struct buf *more)
+on_judged(void *ctx, uint32_t number UNUSED, const struct worker_result *result,
+    struct buf *more)
 {
+	struct super *s = ctx;
 	struct buf error = { 0 };
 	int r = result->r;
 
@@ -188,10 +191,13 @@ on_judged(struct super *s, uint32_t number UNUSED,
 	over(s);
 }
 
+static const struct worker_task judging = { "read the configuration", judge,
+	on_judged };
+
 static void
 begin(struct super *s)
 {
-	int r = look_start(s, LOOK_JUDGE, LOOK_CONF, on_judged);
+	int r = worker_start(&s->workers, &judging, WORKER_CONF, s);
 
 	if (r < 0) {
 		log_error("reload: %s: " OLD_STAYS, strerror(-r));
@@ -207,12 +213,13 @@ begin(struct super *s)
 void
 super_reload_if_wanted(struct super *s, usec_t now)
 {
-	if (!s->reload_wanted || s->stopping || !s->started ||
-	    now - s->last_reload < SUPER_TICK || look_runs(s, LOOK_CONF))
+	if (!s->reload_wanted || s->stopping || !s->queues.started ||
+	    now - s->last_reload < EVERY_TICK ||
+	    worker_runs(&s->workers, WORKER_CONF))
 		return;
 	s->reload_wanted = false;
 	s->last_reload = now;
-	/* Whatever was put right is seen at once. */
-	s->next_health = s->sweep_at = now;
+	/* What was put right is seen at once. */
+	s->next_health = s->queues.sweep_at = now;
 	begin(s);
 }

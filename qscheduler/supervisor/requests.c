@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -23,7 +23,7 @@
 static int
 take_report(struct super *s, const struct load_report *report)
 {
-	struct queue *q = queue_find(s, report->queue);
+	struct queue *q = queue_find(&s->queues, report->queue);
 
 	if (q == NULL || report->load_pct > LOAD_PCT_MAX)
 		return -EINVAL;
@@ -91,11 +91,13 @@ judge_time(const struct request *r, uint32_t seconds)
 static int
 take_queue(struct request *r, int32_t number)
 {
-	r->queue = number < 1 ? NULL : queue_find(r->s, (uint64_t)number);
+	r->queue =
+	    number < 1 ? NULL : queue_find(&r->s->queues, (uint64_t)number);
 	if (r->queue != NULL)
 		return 0;
 	return answer(r, -ENOENT, "%s",
-	    number >= 1 && number <= QUEUE_NUM_MAX && r->s->on_disk[number]
+	    number >= 1 && number <= QUEUE_NUM_MAX &&
+		    r->s->queues.on_disk[number]
 		? "is not run (closed)"
 		: "there is no such queue");
 }
@@ -155,7 +157,7 @@ set_load_for(
 		return -ERANGE;
 	if (seconds == 0)
 		seconds = ASK_LOAD_SECONDS;
-	hand_set_load(r->queue, pct, r->now + seconds * USEC_PER_SEC);
+	override_set_load(r->queue, pct, r->now + seconds * USEC_PER_SEC);
 	(void)answer(
 	    r, 0, "queue %" PRIu32 ": load %" PRIu32 " %%", load->queue, pct);
 	add_time(r, seconds);
@@ -188,9 +190,9 @@ clear_all_loads(struct request *r)
 {
 	uint32_t i, cleared = 0;
 
-	for (i = 0; i < r->s->nqueues; i++) {
-		cleared += hand_has_load(r->s->queues[i], r->now);
-		hand_clear_load(r->s->queues[i]);
+	for (i = 0; i < r->s->queues.nqueues; i++) {
+		cleared += override_has_load(r->s->queues.queues[i], r->now);
+		override_clear_load(r->s->queues.queues[i]);
 	}
 	return answer(r, 0, "loads by hand cleared: %" PRIu32, cleared);
 }
@@ -207,8 +209,8 @@ clear_load(struct request *r, const struct msg *msg)
 	code = take_queue(r, number);
 	if (code < 0)
 		return code;
-	had = hand_has_load(r->queue, r->now);
-	hand_clear_load(r->queue);
+	had = override_has_load(r->queue, r->now);
+	override_clear_load(r->queue);
 	return answer(r, 0, "queue %" PRIi32 ": %s", number,
 	    had ? "load by hand cleared" : "had no load by hand");
 }
@@ -221,8 +223,9 @@ is_any_chosen(const struct super *s, usec_t now)
 {
 	uint32_t i;
 
-	for (i = 0; i < s->nqueues; i++) {
-		const enum queue_state state = queue_state(s->queues[i], now);
+	for (i = 0; i < s->queues.nqueues; i++) {
+		const enum queue_state state =
+		    queue_state(s->queues.queues[i], now);
 
 		if (state == QUEUE_STATE_OPEN ||
 		    state == QUEUE_STATE_QUARANTINED)
@@ -246,7 +249,7 @@ disable(struct request *r, const struct msg *msg)
 		return -ERANGE;
 	if (queue_state(r->queue, r->now) == QUEUE_STATE_CLOSING)
 		return answer(r, -EBUSY, "is closing: takes no new mail");
-	hand_disable(r->queue,
+	override_disable(r->queue,
 	    m->seconds == 0 ? USEC_NEVER : r->now + m->seconds * USEC_PER_SEC,
 	    m->reason.data, m->reason.len);
 	r->reason = m->reason;
@@ -277,10 +280,10 @@ enable(struct request *r, const struct msg *msg)
 
 	if (code < 0)
 		return code;
-	by_hand = hand_is_disabled(r->queue, r->now);
+	by_hand = override_is_disabled(r->queue, r->now);
 	failing = quarantine_of(r->queue, r->now) != NULL;
 	if (by_hand)
-		hand_enable(r->queue);
+		override_enable(r->queue);
 	else if (queue_is_faulty(r->queue))
 		return enable_faulty(r);
 	else if (!failing && r->queue->want == QUEUE_STATE_CLOSING)
@@ -291,8 +294,9 @@ enable(struct request *r, const struct msg *msg)
 			  : "was not disabled");
 	if (failing && quarantine_release(r->queue))
 		add(r, ", tried again %s",
-		    queue_is_clear(r->queue) ? "at once"
-					     : "when its processes have ended");
+		    group_is_clear(&r->queue->group)
+			? "at once"
+			: "when its processes have ended");
 	if (queue_is_faulty(r->queue))
 		add(r, "; but it is disabled for a fault");
 	r->stored = by_hand;
@@ -386,7 +390,7 @@ on_requests(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	int i, r;
 
 	for (i = 0; i < REQUESTS_TURN; i++) {
-		r = ask_take(s->requests, &ask);
+		r = ask_take(s->requests.mq, &ask);
 		if (r == 0)
 			return;
 		if (r == 1)
@@ -404,7 +408,7 @@ on_requests(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			return;
 		}
 		if (r < 0 && r != -ETIME)
-			s->bad_requests++;
+			s->requests.bad++;
 	}
 }
 
@@ -415,19 +419,19 @@ requests_try(struct super *s)
 	uint32_t depth;
 	int r;
 
-	ipc_name_scheduler(s->instance, name);
+	ipc_name_scheduler(s->instance.name, name);
 	r = mq_create(name, &(struct mq_shape){ ASK_DEPTH, ASK_MESSAGE_SIZE },
-	    (uid_t)-1, (gid_t)-1, 0600, &s->requests, &depth);
+	    (uid_t)-1, (gid_t)-1, 0600, &s->requests.mq, &depth);
 	if (r < 0) {
-		s->requests = -1;
+		s->requests.mq = -1;
 		return r;
 	}
 	/* A child may tell its load, and not take what others ask. */
-	s->reports = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	s->requests_event = event_new(
-	    s->loop, s->requests, EV_READ | EV_PERSIST, on_requests, s);
-	if (s->reports < 0 || s->requests_event == NULL ||
-	    event_add(s->requests_event, NULL) < 0) {
+	s->queues.reports = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	s->requests.event = event_new(s->instance.loop, s->requests.mq,
+	    EV_READ | EV_PERSIST, on_requests, s);
+	if (s->queues.reports < 0 || s->requests.event == NULL ||
+	    event_add(s->requests.event, NULL) < 0) {
 		requests_close(s);
 		return -ENOMEM;
 	}
@@ -450,18 +454,18 @@ requests_close(struct super *s)
 {
 	char name[IPC_NAME_MAX];
 
-	if (s->requests_event != NULL)
-		event_free(s->requests_event);
-	s->requests_event = NULL;
-	if (s->requests < 0)
+	if (s->requests.event != NULL)
+		event_free(s->requests.event);
+	s->requests.event = NULL;
+	if (s->requests.mq < 0)
 		return;
-	ipc_name_scheduler(s->instance, name);
-	if (mq_same(name, s->requests))
+	ipc_name_scheduler(s->instance.name, name);
+	if (mq_same(name, s->requests.mq))
 		(void)mq_unlink(name);
-	mq_close(s->requests);
-	if (s->reports >= 0)
-		mq_close(s->reports);
-	s->requests = s->reports = -1;
+	mq_close(s->requests.mq);
+	if (s->queues.reports >= 0)
+		mq_close(s->queues.reports);
+	s->requests.mq = s->queues.reports = -1;
 }
 
 /* One system call, so in each tick: who asks is not heard meanwhile. */
@@ -470,7 +474,7 @@ requests_tick(struct super *s)
 {
 	struct stat st;
 
-	if (s->requests >= 0 && fstat(s->requests, &st) == 0 &&
+	if (s->requests.mq >= 0 && fstat(s->requests.mq, &st) == 0 &&
 	    st.st_nlink == 0)
 		requests_health(s);
 }
@@ -481,14 +485,15 @@ requests_health(struct super *s)
 	char name[IPC_NAME_MAX];
 	uint32_t i;
 
-	ipc_name_scheduler(s->instance, name);
-	if (s->requests >= 0 && mq_same(name, s->requests))
+	ipc_name_scheduler(s->instance.name, name);
+	if (s->requests.mq >= 0 && mq_same(name, s->requests.mq))
 		return;
 	requests_close(s);
 	if (requests_try(s) < 0)
 		return;
 	log_info("message queue %s: made again", name);
-	for (i = 0; i < s->nqueues; i++)
-		link_object(&s->queues[i]->children[ROLE_QUEUE_SEND],
-		    "qscheduler", s->reports);
+	for (i = 0; i < s->queues.nqueues; i++)
+		child_give(&s->queues.queues[i]->group.child[ROLE_QUEUE_SEND],
+		    "qscheduler", s->queues.reports);
+	services_link_reports(s);
 }

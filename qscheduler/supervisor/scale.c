@@ -248,7 +248,7 @@ remember(struct scale *s, const struct scale_decision *d, usec_t now)
 }
 
 enum scale_act
-scale_look(struct scale *scale, const struct scale_params *params,
+scale_decide(struct scale *scale, const struct scale_params *params,
     const struct scale_input *in, struct scale_decision *ret_decision)
 {
 	struct scale_decision d = { .act = SCALE_NOTHING };

@@ -86,7 +86,7 @@ struct scale {
 void scale_init(struct scale *scale);
 /* The figures are filled in whatever the decision. */
 enum scale_act
-scale_look(struct scale *scale, const struct scale_params *params,
+scale_decide(struct scale *scale, const struct scale_params *params,
     const struct scale_input *in, struct scale_decision *ret_decision);
 /* The last decision could not be carried out: it counts for the interval, and
  * is not judged by what it brought. */

@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -29,8 +29,9 @@ on_flush(struct super *s)
 	if (s->stopping)
 		return;
 	log_info("flush: everything is tried again now");
-	for (i = 0; i < s->nqueues; i++) {
-		struct child *c = &s->queues[i]->children[ROLE_QUEUE_SEND];
+	for (i = 0; i < s->queues.nqueues; i++) {
+		struct child *c =
+		    &s->queues.queues[i]->group.child[ROLE_QUEUE_SEND];
 
 		if (child_is_joinable(c))
 			(void)child_send(c, &msg, -1);
@@ -44,9 +45,16 @@ on_dump(struct super *s)
 
 	log_info("dump: %s; %" PRIu64 " bad requests, %" PRIu64
 		 " log lines dropped",
-	    s->status, s->bad_requests, log_dropped());
-	for (i = 0; i < s->nqueues; i++)
-		queue_dump(s->queues[i]);
+	    s->status, s->requests.bad, log_dropped());
+	for (i = 0; i < s->queues.nqueues; i++)
+		queue_dump(s->queues.queues[i]);
+	group_dump(&s->services.group);
+}
+
+static void
+on_child(struct super *s)
+{
+	children_reap(&s->children);
 }
 
 static const struct {
@@ -58,7 +66,7 @@ static const struct {
 	{ SIGHUP, on_reload },
 	{ SIGALRM, on_flush },
 	{ SIGUSR1, on_dump },
-	{ SIGCHLD, children_reap },
+	{ SIGCHLD, on_child },
 };
 
 static void
@@ -97,8 +105,8 @@ super_signals_open(struct super *s)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(signals); i++) {
-		s->signals[i] =
-		    evsignal_new(s->loop, signals[i].signal, on_signal, s);
+		s->signals[i] = evsignal_new(
+		    s->instance.loop, signals[i].signal, on_signal, s);
 		if (s->signals[i] == NULL ||
 		    evsignal_add(s->signals[i], NULL) < 0)
 			return -ENOMEM;

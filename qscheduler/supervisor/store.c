@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,9 +81,10 @@ not_saved(struct super *s, int error, const char *why)
 }
 
 static void
-on_saved(struct super *s, uint32_t number UNUSED,
-    const struct look_result *result, struct buf *more UNUSED)
+on_saved(void *ctx, uint32_t number UNUSED, const struct worker_result *result,
+    struct buf *more UNUSED)
 {
+	struct super *s = ctx;
 	struct store *st = &s->store;
 
 	if (result->r == -ETIMEDOUT) {
@@ -99,6 +100,18 @@ on_saved(struct super *s, uint32_t number UNUSED,
 		store_save(s, clock_mono());
 }
 
+/* In the worker. */
+static int
+save(const struct worker_call *call)
+{
+	const struct super *s = call->ctx;
+
+	return override_write(&s->queues, s->store.as_of, call->error);
+}
+
+static const struct worker_task saving = { "write what is disabled by hand",
+	save, on_saved };
+
 void
 store_save(struct super *s, usec_t now)
 {
@@ -113,7 +126,7 @@ store_save(struct super *s, usec_t now)
 	st->saving = st->change;
 	st->as_of = now;
 	st->unsaved = false;
-	r = look_start(s, LOOK_SAVE, LOOK_BY_HAND, on_saved);
+	r = worker_start(&s->workers, &saving, WORKER_OVERRIDES, s);
 	if (r < 0) {
 		not_saved(s, r, strerror(-r));
 		st->saving = 0;
@@ -155,7 +168,7 @@ void
 store_await(const char *path, usec_t limit)
 {
 	const pid_t self = getpid();
-	struct pollfd look = { .events = POLLIN };
+	struct pollfd wait = { .events = POLLIN };
 	int report[2];
 	pid_t pid;
 
@@ -165,12 +178,12 @@ store_await(const char *path, usec_t limit)
 	if (pid == 0)
 		try(path, report[1], self);
 	io_close(&report[1]);
-	look.fd = report[0];
-	if (pid > 0 && poll(&look, 1, (int)(limit / USEC_PER_MSEC)) == 0) {
+	wait.fd = report[0];
+	if (pid > 0 && poll(&wait, 1, (int)(limit / USEC_PER_MSEC)) == 0) {
 		log_error("ALERT: %s: its disk has not answered for %d s: "
 			  "nothing is started before it does",
 		    path, (int)(limit / USEC_PER_SEC));
-		(void)poll(&look, 1, -1);
+		(void)poll(&wait, 1, -1);
 		log_info("%s: its disk answers", path);
 	}
 	io_close(&report[0]);

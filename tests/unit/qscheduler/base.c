@@ -336,15 +336,15 @@ Test(base, D20_what_counts_as_mail)
 	cr_assert_eq(open_it(path), 0);
 	cr_assert_eq(base_make(&base, 1, 2, &error), 0);
 	cr_expect(base.listed[1]);
-	base_look(&base, 1, &facts);
+	base_inspect(&base, 1, &facts);
 	cr_expect(facts.there && facts.marked && facts.listed && !facts.mail);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		put_file(rows[i].file);
-		base_look(&base, 1, &facts);
+		base_inspect(&base, 1, &facts);
 		cr_expect_eq(facts.mail, rows[i].want, "%s", rows[i].file);
 		drop_file(rows[i].file);
 	}
-	base_look(&base, 2, &facts);
+	base_inspect(&base, 2, &facts);
 	cr_expect(!facts.there && !facts.marked);
 	cr_expect_eq(facts.error, -ENOENT);
 	base_close(&base);
@@ -361,12 +361,12 @@ Test(base, D16_what_is_no_file_in_maildrop_is_no_mail)
 	snprintf(drop, sizeof(drop),
 	    "%s/queue1/gate/maildrop/7.0123456789abcdef", path);
 	cr_assert_eq(mkdir(drop, 0700), 0);
-	base_look(&base, 1, &facts);
+	base_inspect(&base, 1, &facts);
 	cr_expect_not(facts.mail);
 	cr_expect_eq(base_seal(&base, 1), 1);
 	cr_assert_eq(rmdir(drop), 0);
 	cr_assert_eq(symlink("/etc/passwd", drop), 0);
-	base_look(&base, 1, &facts);
+	base_inspect(&base, 1, &facts);
 	cr_expect_not(facts.mail);
 	base_close(&base);
 }

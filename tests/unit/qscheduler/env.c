@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/env.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <criterion/criterion.h>
 

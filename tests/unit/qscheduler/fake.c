@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "ipc/page.h"
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #define LIMIT_MSEC 30000
 
@@ -49,15 +49,15 @@ link_programs(void)
 {
 	char self[256], path[64];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int role;
+	size_t role;
 
 	cr_assert(n > 0);
 	self[n] = '\0';
 	snprintf(path, sizeof(path), "%s/bin", st.dir);
 	cr_assert_eq(mkdir(path, 0755), 0);
-	for (role = 0; role < NROLES; role++) {
-		snprintf(
-		    path, sizeof(path), "%s/bin/%s", st.dir, role_names[role]);
+	for (role = 0; role < stage_roles.n; role++) {
+		snprintf(path, sizeof(path), "%s/bin/%s", st.dir,
+		    stage_roles.rows[role].name);
 		cr_assert_eq(symlink(self, path), 0);
 	}
 }
@@ -77,7 +77,7 @@ stage_init(void)
 	st.pid = 0;
 	st.ready = st.log = -1;
 	st.logged_len = st.nkept = 0;
-	st.inherit = false;
+	st.inherit = st.services = false;
 	open_said();
 	link_programs();
 	setenv("QSCHED_FAKE", st.dir, 1);
@@ -173,6 +173,8 @@ run_super(const char *option, int ready, int log)
 
 	setpgid(0, 0);
 	dup2(log, 2);
+	if (st.services)
+		role_table = stage_roles;
 	if (st.inherit && fork() == 0)
 		_exit(0);
 	if (options_parse(4, argv, &options, &error) < 0)

@@ -7,7 +7,7 @@
 #ifndef TESTS_QSCHEDULER_FAKE_H
 #define TESTS_QSCHEDULER_FAKE_H
 
-#include "base/base.h"
+#include "qscheduler/children/children.h"
 
 #include <sys/types.h>
 
@@ -18,18 +18,22 @@ struct stage {
 	char base[48];
 	char conf[48];
 	char instance[32];
-	int pipe;     /* what children say */
-	bool inherit; /* the supervisor starts with a child that it did not
-			 start */
-	pid_t pid;    /* the supervisor, 0: none */
-	int ready;    /* its --ready-fd */
-	int log;      /* its standard error */
+	int pipe;      /* what children say */
+	bool services; /* the supervisor has two programs of the instance */
+	bool inherit;  /* the supervisor starts with a child that it did not
+			  start */
+	pid_t pid;     /* the supervisor, 0: none */
+	int ready;     /* its --ready-fd */
+	int log;       /* its standard error */
 	char said[SAID_SIZE];
 	char kept[2000][SAID_SIZE]; /* heard, and not yet waited for */
 	size_t nkept;
 	char logged[65536];
 	size_t logged_len;
 };
+
+/* The programs that the stage has. */
+extern const struct role_table stage_roles;
 
 /* Names of the scratch instance; the test suite's init and fini. */
 struct stage *stage(void);

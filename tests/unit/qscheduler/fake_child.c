@@ -17,7 +17,30 @@
 #include "base/io.h"
 #include "daemon/daemon.h"
 #include "ipc/msg.h"
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
+
+/* The four of a queue, and two that the product does not have. */
+static const struct role roles[] = {
+	{ .name = "queue-send",
+	    .user = DAEMON_AS_ROOT,
+	    .objects = OBJECT(PAGE) | OBJECT(REPORTS) | OBJECT(SITES),
+	    .leads = true,
+	    .beats = true },
+	{ .name = "todo-proc",
+	    .user = DAEMON_AS_ROOT,
+	    .objects = OBJECT(BELL) },
+	{ .name = "deliver-local", .user = DAEMON_AS_ROOT, .stops_last = true },
+	{ .name = "deliver-smtp", .user = DAEMON_AS_ROOT, .stops_last = true },
+	{ .name = "fake-server",
+	    .scope = SCOPE_INSTANCE,
+	    .user = DAEMON_AS_ROOT,
+	    .objects = OBJECT(REPORTS),
+	    .args = { "--listen", "25" } },
+	{ .name = "fake-second",
+	    .scope = SCOPE_INSTANCE,
+	    .user = DAEMON_AS_ROOT },
+};
+const struct role_table stage_roles = { roles, ARRAY_LEN(roles) };
 
 static int say_fd = -1;
 
@@ -228,6 +251,13 @@ hang(void)
 		pause();
 }
 
+static void
+hang_orphan(void)
+{
+	alarm(60);
+	hang();
+}
+
 /* Everything that a child may not send, without end, each with a descriptor;
  * well, too, now and then. */
 static void
@@ -282,6 +312,7 @@ static const struct {
 	{ "complain", say_and_end_badly },
 	{ "crash", crash },
 	{ "hang", hang },
+	{ "hang-orphan", hang_orphan },
 	{ "flood", flood },
 	{ "close-channel", close_channel },
 	{ "leave-child", leave_child },
@@ -298,8 +329,9 @@ run_mode(const char *dir, const char *role)
 	f = fopen(path, "r");
 	if (f != NULL && fscanf(f, "%31s", mode) != 1)
 		_exit(99);
-	/* "ready" sees the end by itself, which is what a test asks. */
-	if (strcmp(mode, "ready") != 0)
+	/* "ready" sees the end by itself, which is what a test asks, and an
+	 * orphan outlives the supervisor. */
+	if (strcmp(mode, "ready") != 0 && strcmp(mode, "hang-orphan") != 0)
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (i = 0; i < ARRAY_LEN(modes); i++)
 		if (strcmp(modes[i].name, mode) == 0)
@@ -310,10 +342,10 @@ run_mode(const char *dir, const char *role)
 static bool
 is_child_role(const char *name)
 {
-	int role;
+	size_t role;
 
-	for (role = 0; role < NROLES; role++)
-		if (strcmp(role_names[role], name) == 0)
+	for (role = 0; role < stage_roles.n; role++)
+		if (strcmp(stage_roles.rows[role].name, name) == 0)
 			return true;
 	return false;
 }

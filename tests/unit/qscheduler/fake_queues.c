@@ -20,7 +20,7 @@
 #include "ipc/bell.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #define QUICK                     \
 	"queue_grow_time = 0\n"   \

@@ -1,4 +1,4 @@
-#include "qscheduler/supervisor/notify.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /* Single looks at the queues: what leads to which decision. */
-#include "proc_scale_look.h"
+#include "proc_scale_decide.h"
 
 #include <criterion/criterion.h>
 
@@ -27,7 +27,7 @@ scale_look_at(struct scale *s, const struct scale_params *p, usec_t now,
 			.usable = true,
 			.known = true,
 			.waiting = waiting };
-	return scale_look(s, p, &in, d);
+	return scale_decide(s, p, &in, d);
 }
 
 static struct scale_params
@@ -148,7 +148,7 @@ Test(scale, loads_by_hand_need_no_mail_and_no_success)
 			.by_hand = true };
 	for (i = 0; i < 600; i++, now += USEC_PER_SEC) {
 		in.now = now;
-		if (scale_look(&s, &scale_defaults, &in, &d) == SCALE_GROW) {
+		if (scale_decide(&s, &scale_defaults, &in, &d) == SCALE_GROW) {
 			grown++;
 			in.n++;
 		}
@@ -174,14 +174,14 @@ Test(scale, what_is_not_usable_does_not_count)
 			.known = i < 6,
 			.load_pct = i < 6 ? 10 : 1000 };
 	scale_init(&s);
-	cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_CLOSE);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_CLOSE);
 	cr_expect_eq(d.index, 5, "the highest that is known to be idle");
 	cr_expect_eq(d.figures.mean_pct, 10);
 	cr_expect_eq(d.figures.wanted, 8);
 	cr_expect_eq(d.figures.usable, 7);
 	cr_expect_eq(d.figures.known, 6);
 	queues[5].wanted = queues[5].usable = queues[5].known = false;
-	cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_NOTHING);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_NOTHING);
 }
 
 Test(scale, a_held_count_outranks)
@@ -202,27 +202,27 @@ Test(scale, a_held_count_outranks)
 	p.dynamic = false;
 	scale_init(&s);
 	in.held = 9;
-	cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_GROW);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_GROW);
 	cr_expect_not(d.by_load);
 	in.busy = true;
-	cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_NOTHING);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_NOTHING);
 	in.busy = false;
 	for (in.n = 7; in.n < 9; in.n++)
-		cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_GROW);
+		cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_GROW);
 	p.dynamic = true;
 	for (i = 0; i < 600; i++, in.now += USEC_PER_SEC)
-		cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_NOTHING);
+		cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_NOTHING);
 	in.held = 7;
-	cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_CLOSE);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_CLOSE);
 	cr_expect_eq(d.index, 8);
 	in.n = 5;
 	in.held = 1; /* below QUEUE_COUNT */
-	cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_NOTHING);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_NOTHING);
 	in.n = 20;
 	in.held = 1000; /* above QUEUE_MAX */
-	cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_NOTHING);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_NOTHING);
 	queues[3].usable = queues[3].known = false;
-	cr_expect_eq(scale_look(&s, &p, &in, &d), SCALE_NOTHING);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_NOTHING);
 }
 
 Test(scale, a_failed_attempt_waits_for_the_interval_and_is_not_judged)

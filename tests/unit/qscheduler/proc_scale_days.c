@@ -1,5 +1,5 @@
 /* The number of queues over days of load, in virtual time. */
-#include "proc_scale_look.h"
+#include "proc_scale_decide.h"
 
 #include <criterion/criterion.h>
 
@@ -121,7 +121,7 @@ step(struct world *w)
 
 	fill(w, serve(w), queues);
 	in.n = w->open;
-	if (scale_look(&w->scale, &w->params, &in, &d) != SCALE_NOTHING)
+	if (scale_decide(&w->scale, &w->params, &in, &d) != SCALE_NOTHING)
 		note_change(w, d.act, now);
 	if (d.act == SCALE_CLOSE)
 		cr_assert_eq(d.index, in.n - 1, "not from the top");

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "ipc/ask.h"
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 Test(request, loads_that_can_be_and_cannot)
 {

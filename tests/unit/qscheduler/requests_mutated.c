@@ -1,6 +1,6 @@
 /* Requests of strangers, on a supervisor whose QUEUE_BASE cannot be written
  * to. */
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <criterion/criterion.h>
 #include <event2/event.h>
@@ -27,22 +27,25 @@ set_up(void)
 
 	cr_assert(dup2(null, STDERR_FILENO) >= 0); /* the log */
 	close(null);
-	s.loop = event_base_new();
-	cr_assert_not_null(s.loop);
+	super_init(&s, &(struct options){ 0 });
+	s.instance.loop = event_base_new();
+	cr_assert_not_null(s.instance.loop);
 	s.base.path = none;
 	s.base.fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	s.conf = &conf;
-	s.page = &page;
+	s.workers.path = none;
+	s.workers.keep = s.base.fd;
+	s.instance.conf = &conf;
+	s.publisher.page = &page;
 	conf.disk_time_limit = 20 * USEC_PER_SEC;
 	for (i = 0; i < ARRAY_LEN(wants); i++) {
 		struct queue *q = calloc(1, sizeof(*q));
 
 		cr_assert_not_null(q);
-		*q = (struct queue){ .super = &s,
+		*q = (struct queue){ .all = &s.queues,
 			.number = i + 1,
 			.want = wants[i],
 			.page_fd = -1 };
-		s.queues[s.nqueues++] = q;
+		s.queues.queues[s.queues.nqueues++] = q;
 	}
 }
 
@@ -83,8 +86,8 @@ Test(requests_mutated, I7_mutated_requests)
 	}
 	cr_expect_gt(taken, 1000);
 	while (s.store.saving != 0)
-		(void)event_base_loop(s.loop, EVLOOP_ONCE);
-	looks_close(&s);
-	event_base_free(s.loop);
+		(void)event_base_loop(s.instance.loop, EVLOOP_ONCE);
+	workers_close(&s.workers);
+	event_base_free(s.instance.loop);
 	buf_done(&frame);
 }

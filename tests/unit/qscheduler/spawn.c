@@ -1,4 +1,4 @@
-#include "qscheduler/children/spawn.h"
+#include "qscheduler/children/children.h"
 
 #include <criterion/criterion.h>
 
@@ -39,7 +39,8 @@ start(const char *path, const char *script, int channel, pid_t (*forks)(void),
 	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" },
 		(char *)(uintptr_t)script, NULL };
 	char *envp[] = { (char[]){ "ONLY=this" }, NULL };
-	const struct spawn how = { path, argv, envp, channel, 0, forks };
+	const struct spawn how = { path, argv, envp, channel, 0, forks, NULL,
+		DAEMON_AS_ROOT };
 
 	return process_spawn(&how, ret, ret_step);
 }

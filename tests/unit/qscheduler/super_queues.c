@@ -16,7 +16,7 @@
 #include "ipc/bell.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
-#include "qscheduler/supervisor/look.h"
+#include "qscheduler/ground/ground.h"
 
 TestSuite(super_queues, .init = stage_init, .fini = stage_done, .timeout = 100);
 
@@ -139,7 +139,7 @@ Test(super_queues, D19_a_line_taken_out_is_a_queue_made_anew)
 /* More than are looked at together. */
 Test(super_queues, D19_the_last_of_many_that_are_lost_comes_back)
 {
-	const int last = LOOKS_MAX + 4;
+	const int last = WORKERS_MAX + 4;
 	char conf[60], list[200] = "", told[40];
 	size_t before = 0, n = 0;
 	int i;

@@ -20,7 +20,7 @@
 #include "ipc/bell.h"
 #include "ipc/names.h"
 #include "ipc/page.h"
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 TestSuite(super_retire, .init = stage_init, .fini = stage_done, .timeout = 100);
 
@@ -129,7 +129,7 @@ wait_ticks(int ticks)
 	int64_t end;
 
 	stage_page(&page);
-	end = page.head.beat_mono + ticks * SUPER_TICK;
+	end = page.head.beat_mono + ticks * EVERY_TICK;
 	while (page.head.beat_mono < end) {
 		nanosleep(&between, NULL);
 		stage_page(&page);

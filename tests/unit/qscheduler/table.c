@@ -6,18 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
-static struct super *s;
+static struct super *super;
+static struct queues *s;
 
 static void
 set_up(void)
 {
-	s = calloc(1, sizeof(*s));
-	cr_assert_not_null(s);
-	s->loop = event_base_new();
-	cr_assert_not_null(s->loop);
-	s->instance = strdup("none");
+	super = calloc(1, sizeof(*super));
+	cr_assert_not_null(super);
+	super_init(super, &(struct options){ 0 });
+	s = &super->queues;
+	super->instance.loop = event_base_new();
+	cr_assert_not_null(super->instance.loop);
+	super->instance.name = strdup("none");
 }
 
 static void
@@ -25,9 +28,9 @@ tear_down(void)
 {
 	while (s->nqueues > 0)
 		queue_remove(s->queues[0]);
-	event_base_free(s->loop);
-	free(s->instance);
-	free(s);
+	event_base_free(super->instance.loop);
+	free(super->instance.name);
+	free(super);
 }
 
 TestSuite(table, .init = set_up, .fini = tear_down);

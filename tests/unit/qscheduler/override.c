@@ -1,5 +1,5 @@
 /* Requests of operators, on a supervisor that has queues and no processes. */
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "ipc/ask.h"
-#include "qscheduler/queues/override_file.h"
+#include "qscheduler/queues/queues.h"
 
 #define NOW (1000 * USEC_PER_SEC)
 
@@ -30,12 +30,12 @@ add_queue(uint32_t number, enum queue_state want)
 	struct queue *q = calloc(1, sizeof(*q));
 
 	cr_assert_not_null(q);
-	q->super = &s;
+	q->all = &s.queues;
 	q->number = number;
 	q->want = want;
 	q->page_fd = memfd_create("page", MFD_CLOEXEC);
 	cr_assert(q->page_fd >= 0);
-	s.queues[s.nqueues++] = q;
+	s.queues.queues[s.queues.nqueues++] = q;
 }
 
 /* Until what is to be on disk is there. */
@@ -43,7 +43,7 @@ static void
 pump(void)
 {
 	while (s.store.saving != 0)
-		(void)event_base_loop(s.loop, EVLOOP_ONCE);
+		(void)event_base_loop(s.instance.loop, EVLOOP_ONCE);
 }
 
 static void
@@ -60,13 +60,16 @@ setup(void)
 
 	cr_assert(dup2(null, STDERR_FILENO) >= 0); /* the log */
 	close(null);
+	super_init(&s, &(struct options){ 0 });
 	cr_assert_not_null(mkdtemp(dir));
 	s.base.path = dir;
 	s.base.fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	s.conf = &conf;
-	s.page = &page;
-	s.loop = event_base_new();
-	cr_assert_not_null(s.loop);
+	s.workers.path = dir;
+	s.workers.keep = s.base.fd;
+	s.instance.conf = &conf;
+	s.publisher.page = &page;
+	s.instance.loop = event_base_new();
+	cr_assert_not_null(s.instance.loop);
 	conf.queue_load_pct = 90;
 	conf.disk_time_limit = 20 * USEC_PER_SEC;
 	add_queue(1, QUEUE_STATE_OPEN);
@@ -80,19 +83,19 @@ teardown(void)
 	uint32_t i;
 
 	pump();
-	looks_close(&s);
-	event_base_free(s.loop);
-	for (i = 0; i < s.nqueues; i++) {
-		close(s.queues[i]->page_fd);
-		free(s.queues[i]);
+	workers_close(&s.workers);
+	event_base_free(s.instance.loop);
+	for (i = 0; i < s.queues.nqueues; i++) {
+		close(s.queues.queues[i]->page_fd);
+		free(s.queues.queues[i]);
 	}
-	(void)unlinkat(s.base.fd, BYHAND_NAME, 0);
-	(void)unlinkat(s.base.fd, BYHAND_NAME ".new", AT_REMOVEDIR);
+	(void)unlinkat(s.base.fd, OVERRIDE_NAME, 0);
+	(void)unlinkat(s.base.fd, OVERRIDE_NAME ".new", AT_REMOVEDIR);
 	cr_expect_eq(rmdir(dir), 0);
 	close(s.base.fd);
 }
 
-TestSuite(hand, .init = setup, .fini = teardown);
+TestSuite(override, .init = setup, .fini = teardown);
 
 /* Ask and find the answer: what was returned is what was answered. */
 static int
@@ -159,7 +162,7 @@ ask_enable(int32_t queue)
 
 /* ---- loads ---- */
 
-Test(hand, load_holds_for_its_time_and_can_be_0)
+Test(override, load_holds_for_its_time_and_can_be_0)
 {
 	static const struct {
 		uint32_t used, limit, seconds;
@@ -185,14 +188,14 @@ Test(hand, load_holds_for_its_time_and_can_be_0)
 		cr_expect_eq(page.rows[0].load_pct, rows[i].pct);
 		cr_expect_eq(page.rows[0].manual_until_mono, until);
 		cr_expect_eq(page.rows[1].flags, 0);
-		cr_expect(hand_has_load(s.queues[0], until - 1));
-		cr_expect_not(hand_has_load(s.queues[0], until));
+		cr_expect(override_has_load(s.queues.queues[0], until - 1));
+		cr_expect_not(override_has_load(s.queues.queues[0], until));
 	}
-	hand_tick(s.queues[0], INT64_MAX - 1);
-	cr_expect_eq(s.queues[0]->hand.load_until, 0);
+	override_tick(s.queues.queues[0], INT64_MAX - 1);
+	cr_expect_eq(s.queues.queues[0]->override.load_until, 0);
 }
 
-Test(hand, loads_are_cleared_of_one_and_of_all)
+Test(override, loads_are_cleared_of_one_and_of_all)
 {
 	cr_expect_eq(ask_clear(1), 0);
 	cr_expect_str_eq(text, "queue 1: had no load by hand");
@@ -209,7 +212,7 @@ Test(hand, loads_are_cleared_of_one_and_of_all)
 
 /* ---- queue numbers ---- */
 
-Test(hand, I7_an_unchecked_queue_number_from_the_message_queue)
+Test(override, I7_an_unchecked_queue_number_from_the_message_queue)
 {
 	static const int32_t numbers[] = { -1, INT32_MIN, INT32_MAX, 3, 256,
 		4095, 4096, 99999, 65537 };
@@ -227,23 +230,23 @@ Test(hand, I7_an_unchecked_queue_number_from_the_message_queue)
 	cr_expect_eq(ask_load(0, 50, 100, 0), -ENOENT);
 	cr_expect_eq(ask_disable(0, 0, ""), -ENOENT, "all of them?");
 	cr_expect_eq(ask_enable(0), -ENOENT);
-	for (i = 0; i < s.nqueues; i++)
-		cr_expect_eq(s.queues[i]->hand.load_until |
-			s.queues[i]->hand.disabled_until,
+	for (i = 0; i < s.queues.nqueues; i++)
+		cr_expect_eq(s.queues.queues[i]->override.load_until |
+			s.queues.queues[i]->override.disabled_until,
 		    0);
 }
 
-Test(hand, a_number_on_disk_that_is_not_run)
+Test(override, a_number_on_disk_that_is_not_run)
 {
-	s.on_disk[3] = true;
+	s.queues.on_disk[3] = true;
 	cr_expect_eq(ask_enable(3), -ENOENT);
 	cr_expect_str_eq(text, "is not run (closed)");
 	cr_expect_eq(ask_load(3, 1, 2, 0), -ENOENT);
 	cr_expect_str_eq(text, "is not run (closed)");
-	s.on_disk[3] = false;
+	s.queues.on_disk[3] = false;
 }
 
-Test(hand, refused_and_nothing_else)
+Test(override, refused_and_nothing_else)
 {
 	char reason[SCHED_REASON_SIZE + 1];
 
@@ -261,13 +264,13 @@ Test(hand, refused_and_nothing_else)
 	cr_expect_eq(ask_disable(1, 0, "a\nb"), -EINVAL);
 	cr_expect_eq(ask_disable(7, 0, ""), -EBUSY);
 	cr_expect_eq(ask_enable(7), -EBUSY);
-	cr_expect_eq(s.queues[0]->hand.load_until, 0);
-	cr_expect_eq(s.queues[0]->hand.disabled_until, 0);
-	cr_expect_eq(faccessat(s.base.fd, BYHAND_NAME, F_OK, 0), -1);
+	cr_expect_eq(s.queues.queues[0]->override.load_until, 0);
+	cr_expect_eq(s.queues.queues[0]->override.disabled_until, 0);
+	cr_expect_eq(faccessat(s.base.fd, OVERRIDE_NAME, F_OK, 0), -1);
 }
 
 /* A frame of another link never comes this far; one that does is nobody's. */
-Test(hand, not_a_request)
+Test(override, not_a_request)
 {
 	const struct msg msg = { .type = MSG_RELOAD };
 
@@ -278,7 +281,7 @@ Test(hand, not_a_request)
 /* ---- how many ---- */
 
 /* What holds for a time is the count, not what is done about it. */
-Test(hand, a_count_is_answered_with_what_is_done)
+Test(override, a_count_is_answered_with_what_is_done)
 {
 	static const struct {
 		uint32_t count, seconds;
@@ -294,8 +297,8 @@ Test(hand, a_count_is_answered_with_what_is_done)
 	struct msg msg = { .type = MSG_COUNT };
 	size_t i;
 
-	s.queue_count = 1;
-	s.queue_max = 4;
+	s.queues.count = 1;
+	s.queues.max = 4;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		msg.u.COUNT.count = rows[i].count;
 		msg.u.COUNT.seconds = rows[i].seconds;
@@ -316,7 +319,7 @@ flag_of(const struct queue *q)
 	return flag;
 }
 
-Test(hand, disable_a_queue_that_no_program_can_set)
+Test(override, disable_a_queue_that_no_program_can_set)
 {
 	cr_expect_eq(ask_disable(2, 90, "new disk"), 0);
 	cr_expect_str_eq(text, "queue 2: disabled for 90s");
@@ -324,41 +327,42 @@ Test(hand, disable_a_queue_that_no_program_can_set)
 	cr_expect_eq(page.rows[1].flags, SCHED_ROW_HAND);
 	cr_expect_eq(page.rows[1].until_mono, NOW + 90 * USEC_PER_SEC);
 	cr_expect_str_eq(page.rows[1].reason, "new disk");
-	cr_expect_not(s.queues[1]->disabled, "its children go on");
-	cr_expect_not(queue_is_leaving(s.queues[1]));
+	cr_expect_not(s.queues.queues[1]->faulty, "its children go on");
+	cr_expect_not(queue_is_leaving(s.queues.queues[1]));
 	cr_expect_eq(page.qcount, 1);
-	cr_expect_eq(flag_of(s.queues[0]), 0);
-	cr_expect_eq(flag_of(s.queues[1]), 1);
-	cr_expect_eq(flag_of(s.queues[2]), 1, "closing");
+	cr_expect_eq(flag_of(s.queues.queues[0]), 0);
+	cr_expect_eq(flag_of(s.queues.queues[1]), 1);
+	cr_expect_eq(flag_of(s.queues.queues[2]), 1, "closing");
 	cr_expect_eq(ask_disable(2, 0, ""), 0);
 	cr_expect_str_eq(text, "queue 2: disabled for ever");
 	cr_expect_eq(page.rows[1].until_mono, 0);
 	cr_expect_str_eq(page.rows[1].reason, "");
 	cr_expect_eq(ask_enable(2), 0);
 	cr_expect_str_eq(text, "queue 2: enabled");
-	cr_expect_eq(flag_of(s.queues[1]), 0);
+	cr_expect_eq(flag_of(s.queues.queues[1]), 0);
 	cr_expect_eq(page.rows[1].state, QUEUE_STATE_OPEN);
 	cr_expect_eq(page.rows[1].flags, 0);
 	cr_expect_eq(ask_enable(2), 0, "twice");
 	cr_expect_str_eq(text, "queue 2: was not disabled");
 }
 
-Test(hand, enabled_when_its_time_is_over)
+Test(override, enabled_when_its_time_is_over)
 {
 	cr_expect_eq(ask_disable(2, 5, ""), 0);
-	hand_tick(s.queues[1], NOW + 5 * USEC_PER_SEC - 1);
-	cr_expect_eq(queue_state(s.queues[1], NOW + 5 * USEC_PER_SEC - 1),
-	    QUEUE_STATE_DISABLED);
-	hand_tick(s.queues[1], NOW + 5 * USEC_PER_SEC);
+	override_tick(s.queues.queues[1], NOW + 5 * USEC_PER_SEC - 1);
 	cr_expect_eq(
-	    queue_state(s.queues[1], NOW + 5 * USEC_PER_SEC), QUEUE_STATE_OPEN);
+	    queue_state(s.queues.queues[1], NOW + 5 * USEC_PER_SEC - 1),
+	    QUEUE_STATE_DISABLED);
+	override_tick(s.queues.queues[1], NOW + 5 * USEC_PER_SEC);
+	cr_expect_eq(queue_state(s.queues.queues[1], NOW + 5 * USEC_PER_SEC),
+	    QUEUE_STATE_OPEN);
 	cr_expect(s.store.unsaved);
 	tick(NOW + 120 * USEC_PER_SEC);
 	cr_expect_not(s.store.unsaved);
-	cr_expect_eq(faccessat(s.base.fd, BYHAND_NAME, F_OK, 0), -1);
+	cr_expect_eq(faccessat(s.base.fd, OVERRIDE_NAME, F_OK, 0), -1);
 }
 
-Test(hand, I13_the_last_open_queue_is_told_of)
+Test(override, I13_the_last_open_queue_is_told_of)
 {
 	cr_expect_eq(ask_disable(1, 0, ""), 0);
 	cr_expect_null(strstr(text, "NO QUEUE"));
@@ -368,9 +372,9 @@ Test(hand, I13_the_last_open_queue_is_told_of)
 }
 
 /* Disabled for a fault comes first: that is not in the operator's hand. */
-Test(hand, a_fault_is_not_hidden)
+Test(override, a_fault_is_not_hidden)
 {
-	s.queues[0]->disabled = true;
+	s.queues.queues[0]->faulty = true;
 	cr_expect_eq(ask_disable(1, 0, "why"), 0);
 	cr_expect_eq(page.rows[0].state, QUEUE_STATE_DISABLED);
 	cr_expect_eq(page.rows[0].flags & SCHED_ROW_HAND, 0);
@@ -381,7 +385,7 @@ Test(hand, a_fault_is_not_hidden)
 	cr_expect_eq(ask_enable(1), -EBUSY);
 	cr_expect_not_null(strstr(text, "looked at again"), "%s", text);
 	cr_expect_eq(ask_disable(1, 0, "why"), 0);
-	s.queues[0]->disabled = false;
+	s.queues.queues[0]->faulty = false;
 	publish(&s, NOW);
 	cr_expect_eq(page.rows[0].flags & SCHED_ROW_HAND, SCHED_ROW_HAND);
 	cr_expect_str_eq(page.rows[0].reason, "why");
@@ -394,22 +398,24 @@ restart(usec_t now)
 {
 	uint32_t i;
 
-	for (i = 0; i < s.nqueues; i++)
-		memset(&s.queues[i]->hand, 0, sizeof(s.queues[i]->hand));
+	for (i = 0; i < s.queues.nqueues; i++)
+		memset(&s.queues.queues[i]->override, 0,
+		    sizeof(s.queues.queues[i]->override));
 	s.store.unsaved = false;
-	hand_restore(&s, now);
+	s.store.unsaved = override_restore(&s.queues, now);
 }
 
-Test(hand, disabled_queues_stay_so_with_the_rest_of_their_time)
+Test(override, disabled_queues_stay_so_with_the_rest_of_their_time)
 {
 	const usec_t later = 3 * NOW;
-	const struct hand *one = &s.queues[0]->hand, *two = &s.queues[1]->hand;
+	const struct override *one = &s.queues.queues[0]->override,
+			      *two = &s.queues.queues[1]->override;
 
 	cr_expect_eq(ask_disable(1, 3600, "new disk"), 0);
 	cr_expect_eq(ask_disable(2, 0, ""), 0);
 	cr_expect_eq(ask_load(2, 1, 2, 0), 0);
 	restart(later);
-	cr_expect(hand_is_disabled(s.queues[0], later));
+	cr_expect(override_is_disabled(s.queues.queues[0], later));
 	cr_expect_str_eq(one->reason, "new disk");
 	cr_expect_leq(one->disabled_until, later + 3601 * USEC_PER_SEC);
 	cr_expect_geq(one->disabled_until, later + 3540 * USEC_PER_SEC);
@@ -418,63 +424,64 @@ Test(hand, disabled_queues_stay_so_with_the_rest_of_their_time)
 	cr_expect_not(s.store.unsaved);
 }
 
-Test(hand, rows_that_mean_nothing_any_more)
+Test(override, rows_that_mean_nothing_any_more)
 {
-	const struct byhand rows = {
+	const struct override_rows rows = {
 		.n = 3,
 		.rows = { { 1, 1, "over" }, { 2, INT64_C(1) << 39, "far" },
 		    { 99, 0, "not run" } },
 	};
 	struct buf error = { 0 };
 
-	cr_assert_eq(byhand_write(s.base.fd, dir, &rows, &error), 0);
+	cr_assert_eq(override_file_write(s.base.fd, dir, &rows, &error), 0);
 	restart(NOW);
-	cr_expect_not(hand_is_disabled(s.queues[0], NOW));
-	cr_expect_eq(s.queues[1]->hand.disabled_until,
+	cr_expect_not(override_is_disabled(s.queues.queues[0], NOW));
+	cr_expect_eq(s.queues.queues[1]->override.disabled_until,
 	    NOW + (usec_t)ASK_SECONDS_MAX * USEC_PER_SEC);
 	cr_expect(s.store.unsaved, "queue 99 is to be forgotten");
 	tick(NOW);
 	cr_expect_not(s.store.unsaved);
 }
 
-Test(hand, a_damaged_file_is_told_and_ignored)
+Test(override, a_damaged_file_is_told_and_ignored)
 {
-	int fd = openat(s.base.fd, BYHAND_NAME, O_WRONLY | O_CREAT, 0644);
+	int fd = openat(s.base.fd, OVERRIDE_NAME, O_WRONLY | O_CREAT, 0644);
 
 	cr_assert_eq(write(fd, "1 0 x\n", 6), 6);
 	close(fd);
 	restart(NOW);
-	cr_expect_not(hand_is_disabled(s.queues[0], NOW));
+	cr_expect_not(override_is_disabled(s.queues.queues[0], NOW));
 	cr_expect_not(s.store.unsaved, "it is kept for a person to look at");
 	cr_expect_eq(ask_disable(2, 0, ""), 0);
 	restart(NOW);
-	cr_expect_not(hand_is_disabled(s.queues[0], NOW));
-	cr_expect(hand_is_disabled(s.queues[1], NOW));
+	cr_expect_not(override_is_disabled(s.queues.queues[0], NOW));
+	cr_expect(override_is_disabled(s.queues.queues[1], NOW));
 }
 
-Test(hand, what_cannot_be_written_is_told_and_tried_again)
+Test(override, what_cannot_be_written_is_told_and_tried_again)
 {
 	const usec_t later = NOW + 60 * USEC_PER_SEC;
 
-	cr_assert_eq(mkdirat(s.base.fd, BYHAND_NAME ".new", 0755), 0);
+	cr_assert_eq(mkdirat(s.base.fd, OVERRIDE_NAME ".new", 0755), 0);
 	cr_expect_eq(ask_disable(1, 0, ""), 0);
 	cr_expect_str_eq(text,
 	    "queue 1: disabled for ever; a restart may forget it: Is a "
 	    "directory");
 	cr_expect(s.store.unsaved);
-	cr_assert_eq(unlinkat(s.base.fd, BYHAND_NAME ".new", AT_REMOVEDIR), 0);
+	cr_assert_eq(
+	    unlinkat(s.base.fd, OVERRIDE_NAME ".new", AT_REMOVEDIR), 0);
 	tick(later - 1);
 	cr_expect(s.store.unsaved, "too early");
 	tick(later);
 	cr_expect_not(s.store.unsaved);
 	restart(NOW);
-	cr_expect(hand_is_disabled(s.queues[0], NOW));
+	cr_expect(override_is_disabled(s.queues.queues[0], NOW));
 }
 
 /* A number that is used again begins anew. */
-Test(hand, a_queue_that_goes_takes_it_along)
+Test(override, a_queue_that_goes_takes_it_along)
 {
 	cr_expect_eq(ask_disable(2, 0, ""), 0);
-	hand_gone(s.queues[1]);
+	override_gone(s.queues.queues[1]);
 	cr_expect(s.store.unsaved);
 }

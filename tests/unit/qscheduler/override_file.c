@@ -1,5 +1,5 @@
 /* QUEUE_BASE/by-hand: believed whole or not at all. */
-#include "qscheduler/queues/override_file.h"
+#include "qscheduler/queues/queues.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 static char dir[] = "/tmp/byhand.XXXXXX";
 static int fd = -1;
-static struct byhand rows;
+static struct override_rows rows;
 static struct buf error;
 
 static void
@@ -28,20 +28,20 @@ setup(void)
 static void
 teardown(void)
 {
-	(void)unlinkat(fd, BYHAND_NAME, 0);
-	(void)unlinkat(fd, BYHAND_NAME, AT_REMOVEDIR);
-	(void)unlinkat(fd, BYHAND_NAME ".new", AT_REMOVEDIR);
+	(void)unlinkat(fd, OVERRIDE_NAME, 0);
+	(void)unlinkat(fd, OVERRIDE_NAME, AT_REMOVEDIR);
+	(void)unlinkat(fd, OVERRIDE_NAME ".new", AT_REMOVEDIR);
 	cr_expect_eq(rmdir(dir), 0, "something was left behind");
 	buf_done(&error);
 }
 
-TestSuite(byhand, .init = setup, .fini = teardown);
+TestSuite(override_file, .init = setup, .fini = teardown);
 
 static void
 put(const char *text, size_t len)
 {
 	int f = openat(
-	    fd, BYHAND_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	    fd, OVERRIDE_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	cr_assert_geq(f, 0);
 	cr_assert_eq(io_write_all(f, text, len), 0);
@@ -52,19 +52,19 @@ static int
 get(void)
 {
 	buf_reset(&error);
-	return byhand_read(fd, "BASE", &rows, &error);
+	return override_file_read(fd, "BASE", &rows, &error);
 }
 
-Test(byhand, none)
+Test(override_file, none)
 {
 	rows.n = 7;
 	cr_expect_eq(get(), 0);
 	cr_expect_eq(rows.n, 0);
 }
 
-Test(byhand, what_was_written_is_read)
+Test(override_file, what_was_written_is_read)
 {
-	const struct byhand written = {
+	const struct override_rows written = {
 		.n = 3,
 		.rows = {
 			{ 1, 0, "" },
@@ -74,7 +74,7 @@ Test(byhand, what_was_written_is_read)
 	};
 	uint32_t i;
 
-	cr_assert_eq(byhand_write(fd, "BASE", &written, &error), 0);
+	cr_assert_eq(override_file_write(fd, "BASE", &written, &error), 0);
 	cr_assert_eq(get(), 0, "%s", buf_str(&error));
 	cr_assert_eq(rows.n, 3);
 	for (i = 0; i < 3; i++) {
@@ -84,28 +84,29 @@ Test(byhand, what_was_written_is_read)
 		cr_expect_str_eq(rows.rows[i].reason, written.rows[i].reason);
 	}
 	rows.n = 0;
-	cr_assert_eq(byhand_write(fd, "BASE", &rows, &error), 0);
-	cr_expect_eq(faccessat(fd, BYHAND_NAME, F_OK, 0), -1, "still there");
-	cr_expect_eq(byhand_write(fd, "BASE", &rows, &error), 0, "again");
+	cr_assert_eq(override_file_write(fd, "BASE", &rows, &error), 0);
+	cr_expect_eq(faccessat(fd, OVERRIDE_NAME, F_OK, 0), -1, "still there");
+	cr_expect_eq(
+	    override_file_write(fd, "BASE", &rows, &error), 0, "again");
 }
 
-Test(byhand, all_queues_with_the_longest_reasons)
+Test(override_file, all_queues_with_the_longest_reasons)
 {
 	uint32_t i;
 
 	for (i = 0; i < PAGE_QUEUES_MAX; i++) {
 		rows.rows[i] =
-		    (struct byhand_row){ 4095 - i, INT64_C(1) << 40, "" };
+		    (struct override_row){ 4095 - i, INT64_C(1) << 40, "" };
 		memset(rows.rows[i].reason, 'x', SCHED_REASON_SIZE - 1);
 	}
 	rows.n = PAGE_QUEUES_MAX;
-	cr_assert_eq(byhand_write(fd, "BASE", &rows, &error), 0);
+	cr_assert_eq(override_file_write(fd, "BASE", &rows, &error), 0);
 	rows.n = 0;
 	cr_assert_eq(get(), 0, "%s", buf_str(&error));
 	cr_expect_eq(rows.n, PAGE_QUEUES_MAX);
 }
 
-Test(byhand, damaged_files_are_not_believed)
+Test(override_file, damaged_files_are_not_believed)
 {
 	static const struct {
 		const char *text, *want;
@@ -139,7 +140,7 @@ Test(byhand, damaged_files_are_not_believed)
 }
 
 /* Whatever is cut off, it is noticed. */
-Test(byhand, cut_anywhere)
+Test(override_file, cut_anywhere)
 {
 	static const char whole[] = "# comment\n3 0 x\n4 17 why\nend\n";
 	size_t len;
@@ -154,45 +155,45 @@ Test(byhand, cut_anywhere)
 	cr_expect_eq(rows.n, 2);
 }
 
-Test(byhand, too_long_and_of_no_kind)
+Test(override_file, too_long_and_of_no_kind)
 {
 	static char large[1 << 17];
 
 	memset(large, 'x', sizeof(large));
 	put(large, sizeof(large));
 	cr_expect_eq(get(), -EFBIG);
-	(void)unlinkat(fd, BYHAND_NAME, 0);
-	cr_assert_eq(mkdirat(fd, BYHAND_NAME, 0755), 0);
+	(void)unlinkat(fd, OVERRIDE_NAME, 0);
+	cr_assert_eq(mkdirat(fd, OVERRIDE_NAME, 0755), 0);
 	cr_expect_eq(get(), -EINVAL);
-	(void)unlinkat(fd, BYHAND_NAME, AT_REMOVEDIR);
-	cr_assert_eq(mkfifoat(fd, BYHAND_NAME, 0644), 0);
+	(void)unlinkat(fd, OVERRIDE_NAME, AT_REMOVEDIR);
+	cr_assert_eq(mkfifoat(fd, OVERRIDE_NAME, 0644), 0);
 	cr_expect_eq(get(), -EINVAL, "waited");
-	(void)unlinkat(fd, BYHAND_NAME, 0);
-	cr_assert_eq(symlinkat("/etc/passwd", fd, BYHAND_NAME), 0);
+	(void)unlinkat(fd, OVERRIDE_NAME, 0);
+	cr_assert_eq(symlinkat("/etc/passwd", fd, OVERRIDE_NAME), 0);
 	cr_expect_eq(get(), -ELOOP);
 }
 
-Test(byhand, F8_that_others_may_write)
+Test(override_file, F8_that_others_may_write)
 {
 	put("3 0 x\nend\n", 10);
-	cr_assert_eq(fchmodat(fd, BYHAND_NAME, 0664, 0), 0);
+	cr_assert_eq(fchmodat(fd, OVERRIDE_NAME, 0664, 0), 0);
 	cr_expect_eq(get(), -EPERM);
 	cr_expect_eq(rows.n, 0);
 	if (geteuid() != 0)
 		cr_skip_test("needs two users, that is root");
-	cr_assert_eq(fchmodat(fd, BYHAND_NAME, 0644, 0), 0);
+	cr_assert_eq(fchmodat(fd, OVERRIDE_NAME, 0644, 0), 0);
 	cr_expect_eq(get(), 0);
-	cr_assert_eq(fchownat(fd, BYHAND_NAME, 65534, 0, 0), 0);
+	cr_assert_eq(fchownat(fd, OVERRIDE_NAME, 65534, 0, 0), 0);
 	cr_expect_eq(get(), -EPERM);
 }
 
 /* What cannot be written leaves the one before. */
-Test(byhand, whole_or_not_at_all)
+Test(override_file, whole_or_not_at_all)
 {
 	put("3 0 x\nend\n", 10);
-	cr_assert_eq(mkdirat(fd, BYHAND_NAME ".new", 0755), 0);
-	rows = (struct byhand){ .n = 1, .rows = { { 9, 0, "" } } };
-	cr_expect_eq(byhand_write(fd, "BASE", &rows, &error), -EISDIR);
+	cr_assert_eq(mkdirat(fd, OVERRIDE_NAME ".new", 0755), 0);
+	rows = (struct override_rows){ .n = 1, .rows = { { 9, 0, "" } } };
+	cr_expect_eq(override_file_write(fd, "BASE", &rows, &error), -EISDIR);
 	cr_expect_str_eq(buf_str(&error), "BASE/by-hand: Is a directory");
 	cr_expect_eq(get(), 0);
 	cr_expect_eq(rows.rows[0].queue, 3);

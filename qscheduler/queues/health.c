@@ -1,0 +1,112 @@
+#include "qscheduler/queues/queues.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "log/log.h"
+
+/* The disk of a queue that runs is asked so often, and so soon when a process
+ * of the queue sleeps in the kernel. */
+#define CHECK_EVERY   (20 * USEC_PER_SEC)
+#define SUSPECT_AFTER (2 * USEC_PER_SEC)
+
+static void
+on_check(void *all, uint32_t number, const struct worker_result *result,
+    struct buf *more UNUSED)
+{
+	struct queue *q = queue_find(all, number);
+	const int r = result->r;
+	char why[100];
+
+	if (r == 1)
+		log_warning("queue %" PRIu32 ": it is open, and was marked "
+			    "closed on disk: the mark is taken away",
+		    number);
+	if (q == NULL || q->stopping)
+		return;
+	q->unanswered = r == -ETIMEDOUT;
+	if (q->faulty || (r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
+		return;
+	snprintf(why, sizeof(why),
+	    "its directory is gone (%s): is a file system not mounted?",
+	    strerror(-r));
+	queue_fault(q, why);
+}
+
+static const struct worker_task check = { "check", disk_check, on_check };
+static const struct worker_task make = { "make", disk_make, queue_on_made };
+
+/* When too many workers run, the queue waits for a tick in which there is room;
+ * a worker that is still busy with the last check says nothing new. */
+static void
+check_directory(struct queue *q)
+{
+	int r = 0;
+
+	if (q->stopping) {
+		q->unchecked = false;
+		return;
+	}
+	if (q->first_check != FIRST_DONE) {
+		inventory_check(q);
+		return;
+	}
+	r = worker_start(
+	    q->all->workers, q->faulty ? &make : &check, q->number, q->all);
+	q->unchecked = r == -EAGAIN;
+}
+
+void
+queue_suspect(struct queue *q, usec_t now)
+{
+	if (q->check_at > now + SUSPECT_AFTER)
+		q->check_at = now + SUSPECT_AFTER;
+}
+
+/* Whether the disk of a queue that runs answers. queue_health() checks those
+ * that do not run. */
+static void
+check_disk(struct queue *q, usec_t now)
+{
+	if (q->faulty || now < q->check_at)
+		return;
+	/* Not all in one tick. */
+	if (q->check_at == 0) {
+		q->check_at =
+		    now + (q->number % (CHECK_EVERY / EVERY_TICK)) * EVERY_TICK;
+		return;
+	}
+	q->check_at = now + CHECK_EVERY;
+	check_directory(q);
+}
+
+void
+queue_health(struct queue *q)
+{
+	if (q->stopping)
+		return;
+	if (!q->faulty)
+		objects_health(q);
+	check_directory(q);
+}
+
+void
+queue_tick(struct queue *q, usec_t now)
+{
+	enum queue_state state;
+
+	group_tick(&q->group);
+	objects_tick(q);
+	override_tick(q, now);
+	quarantine_tick(q, now);
+	retirement_tick(q, now);
+	check_disk(q, now);
+	if (q->unchecked)
+		check_directory(q);
+	state = queue_state(q, now);
+	if (state != q->shown) {
+		q->shown = state;
+		q->changes++;
+	}
+}

@@ -1,0 +1,351 @@
+/* qscheduler/queues/queues.h - queues: what each of them is, and what becomes
+ *of it.
+ *
+ *	queues 1──n queue 1──1 group 1──n child
+ *
+ * table.c       the queues, by number      inventory.c  which there are, at the
+ * state.c       what a queue is now                     start
+ * queue.c       start, stop, fault         health.c     each tick, its disk
+ * objects.c     its IPC objects            sites.c      table of destinations
+ * override.c    what operators have set    override_file.c  QUEUE_BASE/by-hand
+ * quarantine.c  it keeps failing           retirement.c its end
+ * disk.c        what its workers do        base.c       QUEUE_BASE (base.h)
+ * events.c      what its children tell     base_list.c  queues ever made in it
+ *
+ * This floor knows no supervisor; that one fills struct queue_events. */
+#ifndef QSCHEDULER_QUEUES_QUEUES_H
+#define QSCHEDULER_QUEUES_QUEUES_H
+
+#include "ipc/page.h"
+#include "qscheduler/children/children.h"
+#include "qscheduler/queues/base.h"
+#include "site/shared.h"
+
+#include <mqueue.h>
+
+struct queue;
+struct queues;
+
+/* An operator's setting of a queue holds until it is taken back or its time is
+ * over; USEC_NEVER: for ever, 0: not set. */
+struct override {
+	uint32_t load_pct;
+	usec_t load_until;
+	usec_t disabled_until;
+	char reason[SCHED_REASON_SIZE];
+};
+
+/* What the page of a queue said last. */
+struct queue_seen {
+	bool fresh;
+	uint32_t load_pct;
+	uint64_t waiting; /* for a delivery */
+	uint64_t rate;    /* deliveries in 100 s */
+	uint64_t backlog; /* files that a queue must not go with */
+};
+
+/* The end of a queue (docs/SUPERVISION.md). */
+enum retirement_step {
+	RETIRE_NO,
+	RETIRE_DRAINING,
+	RETIRE_EVACUATING,
+	RETIRE_STOPPING,  /* it is empty: its processes are to end */
+	RETIRE_SEALING,   /* they have: the mark, and the last scan */
+	RETIRE_UNSEALING, /* mail was found, or it was not yet run */
+};
+struct retirement {
+	enum retirement_step step;
+	usec_t since;
+	usec_t scanned_at;
+	usec_t unseal_at; /* not before */
+	usec_t stop_at;   /* not before: it could not be sealed */
+	usec_t said;      /* log_due() */
+	bool told;        /* queue-send knows `targets` */
+	uint32_t told_generation;
+	uint32_t targets[PAGE_QUEUES_MAX]; /* the queues that get its mail */
+	uint32_t ntargets;
+	uint64_t moved, moved_before; /* by this queue-send, by those before */
+	bool empty;                   /* queue-send says so */
+	char why[SCHED_REASON_SIZE];
+};
+
+/* Questions to the disk that are open before the first run. */
+enum first_check {
+	FIRST_DONE,
+	FIRST_FACTS,
+	FIRST_MAKE,
+};
+
+struct queue {
+	struct queues *all;
+	uint32_t number;
+	enum queue_state want;  /* OPEN, or CLOSING: it drains, nothing new */
+	enum queue_state shown; /* as it was published last */
+	bool faulty;    /* not run; reason says why; tried every EVERY_HEALTH */
+	bool stopping;  /* to end with its children */
+	bool unchecked; /* its directory is to be checked, and could not be */
+	bool unanswered; /* its disk does not answer: no new mail, but its
+			  * processes go on */
+	enum first_check first_check;
+	usec_t check_at; /* its disk, not before */
+	char reason[160];
+	bool uncounted;   /* places of it may be in no table but an older one */
+	uint32_t changes; /* of the state that is shown */
+	uint32_t quarantine_told; /* failures that reason speaks of, 0: none */
+	int32_t last_status;
+	struct group group;         /* its children */
+	int page_fd;                /* shm /queueN, -1: it runs without */
+	bool complained;            /* of the page or the bell, once */
+	mqd_t bell;                 /* mq /queueN, -1: it runs by the scan */
+	uint32_t reported_load_pct; /* of the last load report */
+	struct override override;
+	struct queue_seen seen;
+	struct retirement retirement;
+};
+
+/* shm /qscheduler.sites */
+struct sites {
+	int fd; /* -1: none, and no delivery starts */
+	struct shared_shape shape;
+	struct shared_id id;
+	bool renewed;
+	usec_t complained; /* log_due() */
+};
+
+/* What this floor tells the one above. */
+struct queue_events {
+	/* A queue came, went or changed: show it now. */
+	void (*show)(void *ctx, usec_t now);
+	/* A child has changed: is all ready, or down? */
+	void (*progress)(void *ctx);
+	/* Queues that operators have disabled are to be written to disk. */
+	void (*overrides_changed)(void *ctx);
+};
+
+struct inventory;
+struct queues {
+	struct instance *instance;
+	struct workers *workers;
+	struct children *children;
+	struct base *base;
+	const struct child_events *child_events; /* queue_child_events */
+	const struct queue_events *events;
+	void *ctx;
+	uint32_t start, count, max;            /* as they were at the start */
+	bool dynamic;                          /* -d */
+	bool keep;                             /* -n: those that are on disk */
+	struct queue *queues[PAGE_QUEUES_MAX]; /* ascending numbers */
+	uint32_t nqueues;
+	bool on_disk[QUEUE_NUM_MAX + 1]; /* directories queueN */
+	uint32_t nqueues_disk;           /* so many */
+	struct queue *coming;            /* is being made; in no table yet */
+	struct inventory *inventory;     /* while the table is made */
+	bool any_there;                  /* a directory, at the start */
+	bool started, stopping;
+	bool rescan; /* files went from queue to queue */
+	usec_t rescan_at, sweep_at;
+	mqd_t reports; /* mq /qscheduler, to write, for queue-send; -1: none */
+	struct sites sites;
+};
+
+/* ---- table.c ---- */
+/* Neither in the table nor started. NULL: no memory. */
+struct queue *
+queue_new(struct queues *all, uint32_t number, enum queue_state want);
+/* Removes the IPC objects; children that are still there see the end of their
+ * channel. */
+void queue_free(struct queue **q);
+/* NULL: there is none of this number. */
+struct queue *queue_find(const struct queues *all, uint64_t number);
+/* Into the table, by its number. -ENOSPC: there is no room. */
+int queue_insert(struct queue *q);
+/* Out of the table, and freed. */
+void queue_remove(struct queue *q);
+/* There is a directory of this number. */
+void queue_note_disk(struct queues *all, uint32_t number);
+/* At the start: what a supervisor that was killed left of a queue that is not
+ * run now. */
+void queue_remove_stale(struct queues *all, uint32_t number);
+
+/* ---- state.c: nothing here changes anything ---- */
+enum queue_state queue_state(const struct queue *q, usec_t now);
+/* New mail may come, and it is neither disabled nor quarantined. */
+bool queue_is_usable(const struct queue *q, usec_t now);
+/* A fault keeps it from running, or its disk does not answer. */
+bool queue_is_faulty(const struct queue *q);
+/* It is to end: of the supervisor's stop, or of a fault. */
+bool queue_is_leaving(const struct queue *q);
+/* Its processes are up, or not to be waited for. */
+bool queue_is_ready(const struct queue *q);
+const char *queue_reason(const struct queue *q);
+bool override_has_load(const struct queue *q, usec_t now);
+bool override_is_disabled(const struct queue *q, usec_t now);
+/* The child that keeps failing; NULL: the queue is not in quarantine. */
+const struct child *quarantine_of(const struct queue *q, usec_t now);
+/* When it is tried again, 0: it is there, or not in quarantine. */
+usec_t quarantine_until(const struct queue *q, usec_t now);
+/* When its mail moves to others, USEC_NEVER if it does not drain. */
+usec_t retirement_evacuates_at(const struct queue *q);
+/* queue-send is up and can be told something. */
+bool queue_hears(const struct queue *q);
+bool queues_are_ready(const struct queues *all);
+bool queues_are_down(const struct queues *all);
+
+/* ---- queue.c ---- */
+void queue_start(struct queue *q);
+/* It is to end with its children. */
+void queue_stop(struct queue *q);
+/* A fault ends its children until it is put right. */
+void queue_fault(struct queue *q, const char *reason);
+/* The worker that makes a queue has ended: run it, if it is still to be. */
+void queue_on_made(void *all, uint32_t number,
+    const struct worker_result *result, struct buf *more);
+void queue_dump(const struct queue *q);
+
+/* ---- health.c ---- */
+void queue_tick(struct queue *q, usec_t now);
+/* Every EVERY_HEALTH: what the disk says is heard of later. */
+void queue_health(struct queue *q);
+/* A process of it sleeps in the kernel: ask its disk soon. */
+void queue_suspect(struct queue *q, usec_t now);
+
+/* ---- events.c ---- */
+extern const struct child_events queue_child_events;
+/* struct children: orphans_gone; ctx is struct queues. */
+void queues_orphans_gone(void *all, uint32_t queue, uint32_t generation);
+
+/* ---- objects.c ---- */
+void objects_open(struct queue *q);
+/* The flag `disabled` of its page, for readers of that alone: no new mail is to
+ * choose it. Ours to write, all else there is queue-send's; not mapped, since
+ * others can make the segment shrink. */
+void objects_show_shut(struct queue *q, bool shut);
+void objects_close(struct queue *q);
+/* True: *ret_beat is the last beat of this process in the page. Read, never
+ * mapped, for the same reason. */
+bool objects_beat(const struct queue *q, pid_t pid, int64_t *ret_beat);
+/* A page that was taken away, cut off or written over is made again. */
+void objects_tick(struct queue *q);
+/* What is missing or was unlinked is made again, and linked. */
+void objects_health(struct queue *q);
+
+/* ---- override.c ---- */
+/* Every tick: what is over. */
+void override_tick(struct queue *q, usec_t now);
+void override_set_load(struct queue *q, uint32_t load_pct, usec_t until);
+void override_clear_load(struct queue *q);
+/* Injectors do not choose it, its children go on. A reason that
+ * ask_judge_reason() has let pass. */
+void
+override_disable(struct queue *q, usec_t until, const char *reason, size_t len);
+void override_enable(struct queue *q);
+/* The queue is about to be freed. */
+void override_gone(struct queue *q);
+/* Its part of the row, whose state is there. */
+void override_show(const struct queue *q, usec_t now, struct sched_row *row);
+/* QUEUE_BASE/by-hand: written by a worker, as it was at as_of; read at the
+ * start, when the queues are there. True: it is to be written again. */
+int
+override_write(const struct queues *all, usec_t as_of, struct buf *ret_error);
+bool override_restore(struct queues *all, usec_t now);
+
+/* ---- override_file.c: QUEUE_BASE/by-hand ----
+ * The queues that operators have disabled, so that they stay so when the
+ * supervisor is started again.
+ *
+ *	# comment
+ *	QUEUE UNTIL REASON
+ *	end
+ *
+ * UNTIL is a second of the wall clock, 0 for ever; REASON may be empty. The
+ * file is written whole, and believed whole or not at all: only when it belongs
+ * to us and no other may write it, each line is right, no queue is there twice,
+ * and `end` is the last line.
+ *
+ * Soft: -errno with the words in *ret_error. Never logs. */
+#define OVERRIDE_NAME "by-hand"
+
+struct override_row {
+	uint32_t queue;
+	int64_t until_wall; /* seconds, 0: for ever */
+	char reason[SCHED_REASON_SIZE];
+};
+struct override_rows {
+	uint32_t n;
+	struct override_row rows[PAGE_QUEUES_MAX];
+};
+/* dir is QUEUE_BASE, path its name for words. No file: no rows. */
+int override_file_read(int dir, const char *path, struct override_rows *ret,
+    struct buf *ret_error);
+/* Without rows the file is removed. */
+int override_file_write(int dir, const char *path,
+    const struct override_rows *rows, struct buf *ret_error);
+
+/* ---- quarantine.c ---- */
+/* Say in q->reason why, and tell of the beginning and the end of it. */
+void quarantine_tick(struct queue *q, usec_t now);
+/* An operator says that the cause is gone: everything of the queue that waits
+ * is tried at once. False: nothing waited, and nothing was in quarantine. */
+bool quarantine_release(struct queue *q);
+
+/* ---- retirement.c ---- */
+/* Nothing new comes from now on; it drains, its mail moves to others after
+ * queue_drain_time, it is scanned again with its mark on disk, and goes. */
+void retirement_begin(struct queue *q, const char *why, usec_t now);
+/* It is wanted after all. False: too late. */
+bool retirement_cancel(struct queue *q);
+void retirement_tick(struct queue *q, usec_t now);
+/* A child of it has changed. */
+void retirement_progress(struct queue *q);
+void retirement_on_handed(struct queue *q, uint64_t moved, uint64_t left);
+/* After the ticks of all: queues that got mail scan again, and the directories
+ * of queues that do not run are scanned. */
+void retirement_tick_all(struct queues *all, usec_t now);
+
+/* ---- inventory.c ---- */
+/* Make the table of what is wanted, listed and on disk. A queue whose disk does
+ * not answer for a while is in it, put aside. */
+int inventory(struct queues *all);
+/* The first check of a queue, which could not be begun before. */
+void inventory_check(struct queue *q);
+
+/* ---- disk.c: what workers run (struct worker_task) ----
+ * The context is struct queues; struct queue_facts is in `more`. */
+int disk_facts(const struct worker_call *call);
+/* Is its directory still what it was, and can it be written to? 1: yes, but for
+ * a mark of a queue that is gone, which was taken away. */
+int disk_check(const struct worker_call *call);
+int disk_mail(const struct worker_call *call); /* facts.mail, or -errno */
+/* base_make(), unless it was made once and is lost. */
+int disk_make(const struct worker_call *call);
+int disk_seal(const struct worker_call *call); /* base_seal() */
+/* All that are not run: `more` has the numbers, uint32_t, of those with mail.
+ */
+int disk_sweep(const struct worker_call *call);
+/* Out of `more`; without any: all 0. */
+struct queue_facts disk_facts_of(const struct buf *more);
+
+/* ---- sites.c: the table of destinations ---- */
+/* After inventory(). Without it no delivery starts; it is tried again every
+ * tick. */
+void sites_open(struct queues *all);
+/* Before the queues are freed: while processes of one are left behind the name
+ * stays, for the next supervisor. */
+void sites_close(struct queues *all);
+/* Every tick: a table that was taken away, cut off or written over is replaced,
+ * and open when all that is held is counted in it. */
+void sites_tick(struct queues *all);
+void sites_on_lost(struct queue *q, uint32_t table);
+void sites_on_counted(struct queue *q, uint32_t table);
+/* Every EVERY_HEALTH: members whose group is gone are free. */
+void sites_collect(struct queues *all);
+/* Before the links with agents: queue-send begins with it, or without. */
+void sites_link(struct child *c);
+/* No process of this generation is there any more: what they held is free. */
+void sites_group_gone(struct queue *q);
+/* The same, of any queue. */
+void sites_forget(struct queues *all, uint32_t queue, uint32_t generation);
+/* A child hangs in the kernel though it was killed. */
+void sites_child_stuck(struct child *c);
+
+#endif

@@ -1,0 +1,271 @@
+/* qscheduler/supervisor/supervisor.h - the supervisor: one process, its queues,
+ * the programs of the instance, and those who ask it something.
+ *
+ * start.c     start, loop, end            super.c      each tick, the stop
+ * services.c  programs of the instance    signals.c    TERM, HUP, ALRM, USR1
+ * grow.c      how many queues             scale.c      by load, pure (scale.h)
+ * publish.c   the page of /qscheduler     requests.c   its message queue
+ * store.c     QUEUE_BASE/by-hand          reload.c     HUP
+ * inforce.c   the configuration in force  files.c      routing and programs
+ * notify.c    systemd and s6              env.c        environment of children
+ * options.c   the command line            command.c    --dump, --check, ...
+ */
+#ifndef QSCHEDULER_SUPERVISOR_SUPERVISOR_H
+#define QSCHEDULER_SUPERVISOR_SUPERVISOR_H
+
+#include "qscheduler/queues/queues.h"
+#include "qscheduler/supervisor/options.h"
+#include "qscheduler/supervisor/scale.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+struct super;
+
+/* ---- services.c: programs of the instance ----
+ * A service is a row of the role table with SCOPE_INSTANCE: one process beside
+ * those of the queues. It lives alone: its end ends no other. */
+struct services {
+	struct group group;
+	uint32_t told[GROUP_MAX]; /* failures that were logged, 0: none */
+};
+int services_open(struct super *s);
+void services_tick(struct super *s, usec_t now);
+/* All are up, or not to be waited for. */
+bool services_are_ready(const struct super *s);
+/* Add those that are not up to the status: ", smtp-server backoff". */
+void services_describe(const struct super *s, char *out, size_t size);
+/* The message queue of reports is another one. */
+void services_link_reports(struct super *s);
+
+/* ---- grow.c: the number of queues ---- */
+struct grow {
+	struct scale scale;
+	struct scale_figures figures; /* of the last decision */
+	uint32_t held;                /* so many, by setqload; 0: by the load */
+	usec_t held_until;            /* 0: when it is reached */
+	struct scale_decision why;    /* queues.coming is made for it */
+	usec_t decided_at, failed_at;
+	usec_t avoid[QUEUE_NUM_MAX + 1]; /* numbers not to be tried until */
+	uint64_t changes;
+	usec_t change_wall;
+	char change[SCHED_CHANGE_SIZE];
+};
+/* Every tick, when ready: read the pages, add or retire a queue if the load
+ * says so. */
+void grow_tick(struct super *s, usec_t now);
+/* A load report came: do not wait for the next tick. */
+void grow_soon(struct super *s, usec_t now);
+/* What is being made is given up. */
+void grow_stop(struct super *s);
+/* So many open queues now, and no change by load until then; 0: not longer than
+ * it takes. It goes on by itself, a queue after the other; what fails is logged
+ * and tried again. -ERANGE, -EBUSY while all stops; with words for the operator
+ * in any case: what is done about it, or why not. */
+int grow_set_count(
+    struct super *s, uint32_t count, usec_t until, char *out, size_t size);
+
+/* ---- publish.c ---- */
+struct publisher {
+	struct sched_page *page; /* the segment, or memory of our own */
+	int fd;                  /* -1: memory of our own */
+	usec_t complained;       /* log_due() */
+};
+/* -EBUSY: another supervisor of this instance lives, *ret_pid says which. */
+int publish_open(struct super *s, uint32_t *ret_pid);
+void publish_close(struct super *s);
+void publish(struct super *s, usec_t now);
+void publish_answer(
+    struct super *s, uint32_t pid, uint32_t nonce, int code, const char *text);
+/* Make our segment again if it is not there: when it was taken away, cut off or
+ * written over, every tick; when its name leads elsewhere, or there was none,
+ * every EVERY_HEALTH. */
+void publish_tick(struct super *s);
+void publish_health(struct super *s);
+
+/* ---- requests.c ---- */
+struct requests {
+	mqd_t mq; /* /qscheduler, -1: none */
+	struct event *event;
+	uint64_t bad;
+};
+void requests_open(struct super *s);
+void requests_close(struct super *s);
+void requests_health(struct super *s);
+/* Every tick: was it unlinked? */
+void requests_tick(struct super *s);
+/* One request, answered in the page; returned is what was answered, or
+ * -EBADMSG. */
+int request_handle(struct super *s, const struct msg *msg, usec_t now);
+/* Whether the ratios of a SET_LOAD can be; the load in percent. -EINVAL,
+ * -ERANGE with words. Pure. */
+struct msg_SET_LOAD;
+int request_load(
+    const struct msg_SET_LOAD *r, uint32_t *ret_load_pct, const char **ret_why);
+
+/* ---- store.c: our own file in QUEUE_BASE, whose disk may not answer ----
+ * QUEUE_BASE/by-hand is written by a worker, one at a time, as it should be
+ * when that begins. A request that changes it is answered when that is on disk,
+ * or soon with words. */
+struct store_answer {
+	uint32_t pid, nonce;
+	uint64_t change; /* that is to be on disk */
+	usec_t until;
+	char text[SCHED_ANSWER_SIZE];
+};
+struct store {
+	bool unsaved;    /* it is not as it should be */
+	usec_t save_at;  /* not before, unless asked */
+	uint64_t change; /* the last one */
+	uint64_t saving; /* the last that is being written, 0: none is */
+	usec_t as_of;    /* it is written as it was then */
+	struct store_answer waiting[16]; /* the oldest first */
+	size_t nwaiting;
+};
+/* Behind an answer that QUEUE_BASE keeps waiting. */
+#define STORE_LATER "; not yet on disk"
+/* The content of QUEUE_BASE/by-hand has changed. */
+void store_changed(struct super *s);
+/* Write it, unless it is being written: then again after that. */
+void store_save(struct super *s, usec_t now);
+/* Answer a request when all changes are on disk, or soon with words. */
+void store_answer(struct super *s, uint32_t pid, uint32_t nonce,
+    const char *text, usec_t now);
+void store_tick(struct super *s, usec_t now);
+/* At the start, while TERM still ends this process: wait until the disk of
+ * QUEUE_BASE answers, and say so if that takes long. */
+void store_await(const char *path, usec_t limit);
+
+/* ---- inforce.c: the configuration in force, as children read it ----
+ * QUEUE_BASE/conf is what --dump prints, but that it names copies of the
+ * routing and programs files, QUEUE_BASE/routing and QUEUE_BASE/programs.
+ *
+ * So a child that is started again is configured as its brothers are, whatever
+ * has become of the operator's files meanwhile: changed and not yet reloaded,
+ * wrong, or gone. Written at start and at each reload. It stays when the
+ * supervisor ends: submitters, and the next supervisor, use it while the
+ * operator's file is wrong (conf_load_in_force()).
+ *
+ * Soft: -errno with the words in *ret_error, nothing changed. */
+int inforce_write(
+    const struct base *b, const struct conf *conf, struct buf *ret_error);
+/* Keep them in memory, names and content: a child that is started while the
+ * disk of QUEUE_BASE does not answer reads them nevertheless. What was kept
+ * before is let go; what cannot be kept is read from the disk. */
+#define INFORCE_NFILES 3
+struct inforce_file {
+	bool open;
+	int fd;
+	void *text;
+	size_t len;
+};
+struct inforce_kept {
+	struct inforce_file file[INFORCE_NFILES];
+};
+void inforce_keep(const struct base *b, struct inforce_kept *kept);
+void inforce_let_go(struct inforce_kept *kept);
+/* "QSCHED_CONF_IN_FORCE=QUEUE_BASE/conf", for the environment of children;
+ * NULL: no memory. */
+char *inforce_variable(const struct base *b);
+
+/* ---- files.c: files that children read, judged before they do ----
+ * A wrong file stops the start, and not each child in turn; on a reload the old
+ * ones stay in force everywhere.
+ *
+ * Soft: -errno with "FILE:LINE: what is wrong". Never logs. */
+/* routing_file, also whether its readers may read it, and programs_file. Either
+ * may be absent. */
+int files_check(const struct conf *conf, const struct daemon_users *users,
+    struct buf *ret_error);
+/* For --check: that each rule for a pipe names a program that there is. Such a
+ * rule stops no start, since the program may come later. */
+int files_check_pipes(const struct conf *conf, struct buf *ret_error);
+
+/* ---- env.c: the environment and limits that children get ----
+ * Started as root, only what is known to be needed is passed on, so that
+ * nothing that the supervisor was started with reaches the programs. A private
+ * instance passes on its user's, but for what belongs to the service manager: a
+ * child must not speak to that in our name. */
+/* NULL: no memory. pins: "NAME=value" that replace what is there, ended by
+ * NULL: what the supervisor was started with and a changed file must not change
+ * for one child alone. */
+char **env_make(char *const *from, bool private, char *const *pins);
+void env_free(char ***env);
+/* As many descriptors and message queues as we may have. */
+void env_raise_limits(void);
+
+/* ---- notify.c: what the service manager is told ----
+ * systemd: datagrams to NOTIFY_SOCKET (sd_notify(3)), READY=1, STATUS=…,
+ * RELOADING=1, STOPPING=1, EXTEND_TIMEOUT_USEC=…, WATCHDOG=1. s6: a newline on
+ * the descriptor of --ready-fd, which is closed after it. With neither,
+ * nothing.
+ *
+ * Never fails and never blocks: a service manager that does not listen is no
+ * reason not to move mail. */
+struct notify {
+	int sock;                     /* -1: no systemd */
+	int ready_fd;                 /* -1: no s6 */
+	usec_t alive_every, alive_at; /* USEC_NEVER: nobody watches */
+	struct sockaddr_un to;
+	socklen_t to_len;
+};
+/* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. */
+void notify_init(struct notify *n, int ready_fd);
+void notify_done(struct notify *n);
+void notify_ready(struct notify *n, const char *status);
+void notify_status(const struct notify *n, const char *status);
+void notify_reloading(const struct notify *n, usec_t now);
+/* The stop may take so long, whatever the manager has been told before. */
+void notify_stopping(const struct notify *n, usec_t limit);
+/* Once a second: says so four times in the time of the watchdog. */
+void notify_alive(struct notify *n, usec_t now);
+
+/* ---- signals.c ---- */
+/* Until they are open: a HUP must not end what is about to start. */
+void super_signals_hold(void);
+int super_signals_open(struct super *s);
+void super_signals_close(struct super *s);
+
+/* ---- reload.c ---- */
+/* Not more than once in a tick, not two at a time. */
+void super_reload_if_wanted(struct super *s, usec_t now);
+
+/* ---- super.c, start.c ---- */
+#define SUPER_NSIGNALS 6
+struct super {
+	struct options options;
+	struct instance instance;
+	struct base base;
+	struct workers workers;
+	struct children children;
+	struct queues queues;
+	struct services services;
+	struct event *signals[SUPER_NSIGNALS];
+	struct event *tick;
+	struct grow grow;
+	struct publisher publisher;
+	struct requests requests;
+	struct store store;
+	struct inforce_kept in_force;
+	struct notify notify;
+	char status[160]; /* as it was told last */
+	usec_t started_at, next_health, last_reload;
+	usec_t stop_deadline;
+	usec_t stop_queues_at; /* at the latest; 0: they are asked to end */
+	uint32_t reloads;
+	bool reload_wanted, reload_told, ready, stopping, done;
+	int exit_status;
+};
+
+/* ---- start.c ---- */
+/* Run until the end: an exit code. */
+int super_run(const struct options *options);
+
+/* ---- super.c ---- */
+/* Empty, with its floors joined; nothing is opened or started. */
+void super_init(struct super *s, const struct options *options);
+void super_start(struct super *s);
+void super_stop(struct super *s);
+void super_tick(struct super *s);
+
+#endif
