@@ -24,8 +24,8 @@ active_forget(struct send *s, struct message *m)
 	s->pub.changed = true;
 }
 
-/* Rows of transports that we do not have are skipped: todo-proc may have read
- * another configuration. */
+/* Rows of unknown transports are skipped: todo-proc may have read another
+ * configuration. */
 static int
 tell_census(struct message *m, const char *census, size_t len)
 {
@@ -63,8 +63,8 @@ log_active(const struct message *m)
 	log_write(&event);
 }
 
-/* Trailer and identity of what was moved: the name may by now be that of
- * another message, since inode numbers are reused. */
+/* Read the trailer, and compare it with the offer: the name may by now be that
+ * of another message, since inode numbers are reused. */
 static int
 read_trailer(struct send *s, struct message *m)
 {
@@ -97,7 +97,7 @@ enter(struct send *s, struct message *m, const char *census, size_t len)
 	return r < 0 ? r : tell_census(m, census, len);
 }
 
-/* It is in active/; from here on finish.c says where it goes. */
+/* The message is in active/; from here on finish.c says where it goes. */
 static void
 begin(struct send *s, struct message *m)
 {
@@ -109,7 +109,8 @@ begin(struct send *s, struct message *m)
 	share_admit(s, m);
 	deferred_forget(s, m->inode);
 	m->dir = SPOOL_ACTIVE;
-	/* No recipient has failed: these are of another message (D22). */
+	/* No recipient has failed, so these reasons are of another message:
+	 * inode numbers are reused. */
 	if (m->pending == m->file.rcpt_count)
 		(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
 	census = message_activate(m, s->now, &census_len);
@@ -139,7 +140,8 @@ refused(struct send *s, struct message *m, int error)
 		return false;
 	}
 	if (error == -ENOENT) {
-		/* What was parked after it was offered twice stays so. */
+		/* A message that was offered twice, and parked, stays
+		 * parked. */
 		if (m->dir != SPOOL_INCOMING)
 			deferred_forget(s, m->inode);
 		reasons_clear(s, m->inode);
@@ -148,12 +150,12 @@ refused(struct send *s, struct message *m, int error)
 		if (d != NULL && d->asked)
 			share_unask(s, d, s->now + s->retry.minimal);
 	}
-	/* One that still lies in incoming is found again by the scan. */
+	/* A file that still lies in incoming/ is found again by the scan. */
 	messages_drop(&s->messages, m);
 	return true;
 }
 
-/* Where it goes: what is new is moved there. */
+/* Move the file to dir, unless it lies there; a new message is counted. */
 static int
 move_to(struct send *s, struct message *m, enum spool_dir dir)
 {
@@ -168,15 +170,15 @@ move_to(struct send *s, struct message *m, enum spool_dir dir)
 	return r;
 }
 
-/* Its destinations have their share: to deferred/ with it, or it stays there.
- * By its arrival it is in the backlog, or by when it was due. */
+/* Its destinations have their share: the file goes to deferred/, or stays
+ * there. Its place in the backlog is by its arrival, or by when it was due. */
 static void
 park(struct send *s, struct message *m, struct backlog *b)
 {
 	usec_t age = s->now_wall - m->file.arrival_wall;
 
 	if (m->dir == SPOOL_INCOMING) {
-		/* A due time there would be another message's. */
+		/* A due time in defer/ would be another message's. */
 		(void)reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 		deferred_add(s, m, s->now - (age > 0 ? age : 0));
 	}

@@ -40,8 +40,8 @@ move_hours(struct ages *a, uint32_t hour, uint32_t to)
 	}
 }
 
-/* Slots of the time that comes were those of the time that leaves. A clock
- * that goes back changes nothing. */
+/* A slot is used again for a later time, and emptied before. A clock that goes
+ * back changes nothing. */
 static void
 move_on(struct ages *a, usec_t now_wall)
 {

@@ -88,7 +88,7 @@ claims_end(struct send *s, struct message *m, const struct sched_entry *e)
 		drop(s, m, c);
 }
 
-/* One that may hold a message more. */
+/* The first backlog that may hold a message more. */
 static struct backlog *
 with_room(struct send *s, struct message *m)
 {

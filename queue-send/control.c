@@ -12,8 +12,8 @@
 
 /* ---- start ---- */
 
-/* A descriptor for each message that is delivered, and one in flight for each
- * delivery: as many as we may have. */
+/* Descriptors are needed for each message that is delivered and for each that
+ * is on its way to an agent: the limit is raised as far as it goes. */
 static void
 raise_descriptors(void)
 {
@@ -83,7 +83,7 @@ send_done(struct send *s)
 	route_free(&s->routes);
 }
 
-/* What the last run left in active/. */
+/* Deal with files that the last run left in active/. */
 static void
 recover(struct send *s)
 {
@@ -92,8 +92,8 @@ recover(struct send *s)
 	recover_active(&s->sp, &done);
 	s->want_scan = done.returned > 0;
 	if (done.unmarked > 0)
-		log_warning("recipients that had failed, the reason lost in a "
-			    "power cut: %llu: they are tried again",
+		log_warning("%llu recipients that had failed lost their "
+			    "reasons in a power cut: they are tried again",
 		    (unsigned long long)done.unmarked);
 	if (done.returned + done.removed + done.held > 0)
 		log_info("active queue of the last run: %llu back to incoming, "

@@ -9,7 +9,7 @@
 #define DEFERRED_PER_TURN 20 /* recipients: each is a write */
 #define SUSPENDED         "delivery temporarily suspended: "
 
-/* The reason as delivery_end() was given it: the code, a blank, the text. */
+/* delivery_end() was given the reason: the code, a blank, the text. */
 static const char *
 split_reason(const char *why, char dsn[AGENT_DSN_MAX + 1])
 {
@@ -67,7 +67,7 @@ put_off(struct send *s, struct sched_entry *e)
 		sched_done(s->sched, e, SITE_UNTRIED, NULL, s->now);
 		settle_message(s, m);
 	}
-	send_wake(s); /* there is room for what is unread */
+	send_wake(s); /* there is room for unread recipients */
 }
 
 usec_t

@@ -16,7 +16,7 @@ judge(struct message *m, bool alone)
 		m->fate = FATE_SUSPECT;
 }
 
-/* An agent that was asked to stop is not the message's doing. */
+/* The death of an agent that was asked to stop is not counted. */
 static void
 count_death(struct send *s, struct message *m, bool alone)
 {
@@ -29,7 +29,7 @@ count_death(struct send *s, struct message *m, bool alone)
 	judge(m, alone);
 }
 
-/* What stands in bounce/ for a message that is put aside. */
+/* Write the reasons in bounce/ of a message that is put aside. */
 static void
 add_poison_reasons(struct send *s, const struct delivery *d)
 {

@@ -28,7 +28,7 @@ deferred_walk(struct send *s)
 	s->walk_at = s->now + WALK_INTERVAL;
 }
 
-/* A file in deferred/ that nobody knew. */
+/* A file was found in deferred/: one that is not known gets a node. */
 static void
 found(struct send *s, const struct spool_item *item)
 {
@@ -40,14 +40,14 @@ found(struct send *s, const struct spool_item *item)
 		return;
 	if (!s->walk_flush)
 		at = retry_due_mono(&s->retry, item->mtime_wall, &now);
-	/* What has waited longest comes first. */
+	/* The message that has waited longest comes first. */
 	if (at <= s->now && item->mtime_wall < s->now_wall)
 		at = s->now - (s->now_wall - item->mtime_wall);
 	if (due_put(&s->due, item->inode, at) == NULL)
 		s->walks[WALK_DEFERRED].wanted = true; /* no memory: again */
 }
 
-/* A file in active/. One that is not a message of ours was left there: the
+/* A file was found in active/. If it is no message of this queue-send, the
  * start could not move it, or somebody put it there. */
 static void
 found_active(struct send *s, const struct spool_item *item)

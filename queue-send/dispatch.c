@@ -47,8 +47,8 @@ read_rcpts(struct send *s, const struct message *m, const struct sched_entry *e,
 	return r;
 }
 
-/* Does all of it fit into the frame? What else is in there, but the
- * recipients, is less than FRAME_REST. */
+/* Does the message fit into the frame, beside its recipients and FRAME_REST
+ * bytes of other fields? */
 static bool
 fits_whole(const struct message *m, const struct buf *rcpts)
 {
@@ -56,8 +56,9 @@ fits_whole(const struct message *m, const struct buf *rcpts)
 	    rcpts->len + m->file.content_len + FRAME_REST <= MSG_FRAME_MAX;
 }
 
-/* A message that is not small goes as a descriptor, with which the agent could
- * read all of its queue file. */
+/* A message that is not small goes as a descriptor of its queue file. The
+ * descriptor is opened anew, read-only: a copy of m->fd would let the agent
+ * write marks. */
 static int
 send_by_file(struct send *s, const struct message *m, struct agent_link *agent,
     const struct msg_DELIVER_WHOLE *f)
@@ -154,11 +155,11 @@ start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent)
 	return 0;
 }
 
-/* Not the message's fault, and the same entry may start later. */
+/* The error is not the message's fault, and the same entry may start later. */
 static bool
 wait_with(struct send *s, struct agent_link *agent, int error)
 {
-	/* The wire's owner hears of its end in this turn. */
+	/* links.c hears of the end of the link in this turn. */
 	if (error == -ENOBUFS || error == -EPIPE) {
 		agent->full = true;
 		schedule_limits(s);

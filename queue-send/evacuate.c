@@ -96,9 +96,9 @@ pause_target(struct send *s, struct target *t, int error)
 	t->not_before = s->now + s->conf->error_interval;
 	close_target(e, t);
 	if (log_due(s->now, SAY_EVERY, &e->said))
-		log_warning("queue%" PRIu32 ": takes nothing over: %s",
+		log_warning("queue%" PRIu32 ": takes no mail of this queue: %s",
 		    t->queue,
-		    error == -ESHUTDOWN    ? "it is closed"
+		    error == -ESHUTDOWN    ? "it is sealed"
 			: error == -ESTALE ? "its directory is gone"
 					   : strerror(-error));
 }
@@ -159,7 +159,7 @@ is_of_target(int error)
 	return false;
 }
 
-/* -EBUSY: no target takes anything now; else what the last one said. */
+/* -EBUSY: no target takes anything now; else the answer of the last one. */
 static int
 move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
 {
@@ -186,7 +186,7 @@ move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
 
 /* ---- one file ---- */
 
-/* -EAGAIN: somebody else is not done with it. */
+/* -EAGAIN: its writer has not committed it. */
 static int
 check_incoming(const struct send *s, uint64_t inode)
 {
@@ -236,12 +236,13 @@ move_file(struct send *s, enum spool_dir dir, uint64_t inode)
 	if (r == -EBUSY)
 		return r;
 	if (r != -EAGAIN && log_due(s->now, SAY_EVERY, &e->said))
-		log_error("%s/%" PRIu64 ": cannot be handed over: %s",
+		log_error("%s/%" PRIu64
+			  ": cannot be moved to another queue: %s",
 		    spool_dirs[dir].name, inode, strerror(-r));
 	return 0;
 }
 
-/* What a crash between the name and its reasons has left. */
+/* Remove reasons that a crash left without their message. */
 static int
 clear_left_reasons(struct send *s, enum spool_dir dir UNUSED, uint64_t inode)
 {
@@ -286,7 +287,7 @@ begin_pass(struct send *s)
 	spool_scan_begin(&e->scan, &s->sp, steps[0].dir);
 }
 
-/* False: that was the last. */
+/* False: that was the last step. */
 static bool
 next_step(struct send *s)
 {
@@ -340,8 +341,8 @@ pass(struct send *s)
 
 /* ---- what was in memory ---- */
 
-/* Messages that wait are put aside; those that are delivered keep what runs,
- * and are put aside after it, or finish if that was all of them. */
+/* Put messages that wait aside. A message of which deliveries run is put aside
+ * after them, or finishes if that was all of it. */
 static void
 put_aside(struct send *s)
 {
@@ -379,14 +380,14 @@ begin(struct send *s)
 
 	if (e == NULL)
 		return -ENOMEM;
-	/* Nothing is known to be empty before it was looked at. */
+	/* Nothing is known to be empty before the first pass: hence the 1. */
 	e->left = 1 + s->active + s->due.count + s->todo_counts.incoming +
 	    s->todo_counts.maildrop + s->walks[WALK_HOLD].count;
 	e->incoming = s->todo_counts.incoming;
 	s->evacuation = e;
 	offers_drop(s);
-	log_info("its mail is handed over to other queues: %u deliveries to "
-		 "end",
+	log_info("the mail of this queue goes to other queues: %u deliveries "
+		 "to end",
 	    sched_figures(s->sched).running);
 	return 0;
 }
@@ -400,7 +401,8 @@ evacuate_told(struct send *s, const struct msg *msg)
 		return -EBADMSG;
 	if (queues->len == 0) {
 		if (s->evacuation != NULL) {
-			log_info("its mail is delivered here again");
+			log_info(
+			    "the mail of this queue is delivered here again");
 			end(s);
 		}
 		return 0;
@@ -462,8 +464,9 @@ evacuate_work(struct send *s)
 	if (pass(s) != -EBUSY)
 		return e->running || e->tell_at <= s->now ? s->now : next;
 	if (all_foreign(e)) {
-		log_warning("no other queue is on this file system: its mail "
-			    "is delivered here");
+		log_warning(
+		    "no other queue is on this file system: the mail of "
+		    "this queue is delivered here");
 		end(s);
 		return s->now;
 	}

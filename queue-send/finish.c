@@ -12,8 +12,8 @@
 
 /* ---- where its file goes ---- */
 
-/* The reasons before the file: inode numbers are reused, and the next message
- * of this one would inherit them. */
+/* The reasons go before the file: inode numbers are reused, and the next
+ * message would inherit them. */
 static int
 go_away(struct send *s, struct message *m)
 {
@@ -257,8 +257,8 @@ fate_of(const struct send *s, const struct message *m)
 	return m->failed > 0 ? FATE_FAILED : FATE_DELIVERED;
 }
 
-/* False: nothing can be moved now. One that alone cannot be holds up no other.
- */
+/* False: nothing can be moved now. A message that alone cannot be moved holds
+ * up no other. */
 static bool
 finish_one(struct send *s, struct message *m)
 {

@@ -50,7 +50,8 @@ links_work(struct send *s)
 	struct agent_link *agent, *next;
 	usec_t at = USEC_NEVER;
 
-	if (s->hung_up) /* they did not die, and the next start has the mail */
+	if (s->hung_up) /* agents did not die, and the next start finds the mail
+			 */
 		return USEC_NEVER;
 	for (agent = TAILQ_FIRST(&s->agents); agent != NULL; agent = next) {
 		next = TAILQ_NEXT(agent, link);

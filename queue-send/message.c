@@ -117,7 +117,7 @@ messages_close(struct messages *ms, struct message *m)
 	io_close(&m->fd);
 }
 
-/* The oldest slot of the ring becomes free. */
+/* Free the oldest slot of the ring. */
 static void
 end_rest(struct messages *ms)
 {

@@ -28,8 +28,8 @@ is_right(const struct send *s, const struct msg_MESSAGE *f)
 	    share_names_are_right(&f->destinations);
 }
 
-/* False: we have this message. Another one of the same inode means that the
- * file of the one we had is gone (D22). */
+/* False: the message is known. An offer of another message with its inode means
+ * that the file of the known one is gone, since inode numbers are reused. */
 static bool
 is_new(struct send *s, const struct msg_MESSAGE *f)
 {
@@ -46,7 +46,7 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 		return true;
 	}
 	if (m->fd >= 0 &&
-	    m->rest == 0) /* its inode is in use, so the offer is wrong */
+	    m->rest == 0) /* it is in use, so no other file has its inode */
 		return false;
 	message_id(m, id);
 	log_warning("%s: status=removed (another message has its inode)", id);
@@ -65,7 +65,7 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f)
 	if (f->dir == SPOOL_INCOMING)
 		s->credit--;
 	else if (d == NULL || !d->asked)
-		return 0; /* nobody asked, or not any more */
+		return 0; /* it was not asked for, or is not any more */
 	send_wake(s);
 	if (send_is_evacuating(s) || !is_new(s, f))
 		return 0;
@@ -156,7 +156,7 @@ put(struct send *s, const struct msg *msg)
 {
 	int r = wire_send(s->todo, msg, -1);
 
-	/* -EPIPE is told by the wire's end. */
+	/* links.c hears of the end of the link (-EPIPE). */
 	if (r < 0 && r != -EPIPE &&
 	    log_due(s->now, USEC_PER_SEC, &s->said_offer))
 		log_warning("%s to todo-proc: not sent", msg_name(msg->type));
@@ -198,13 +198,13 @@ has_suspect(struct send *s)
 	    messages_find(&s->messages, s->suspect) != NULL;
 }
 
-/* One suspect at a time; others look again. */
+/* One suspect at a time is in the active queue; others are due again later. */
 static bool
 must_wait(struct send *s, struct due *d)
 {
 	if (d->deaths < RETRY_SUSPECT_DEATHS)
 		return false;
-	/* It is asked for by now, and may be the one of last time. */
+	/* d is asked for by now, and may be the last suspect itself. */
 	if (s->suspect != d->inode && has_suspect(s)) {
 		share_unask(s, d, s->now + SUSPECT_WAIT);
 		return true;
@@ -213,8 +213,8 @@ must_wait(struct send *s, struct due *d)
 	return false;
 }
 
-/* The next by its due time; those whose destination has its share are put in
- * its backlog, so many in a turn. */
+/* The next by its due time. Messages whose destination has its share are parked
+ * on the way, a bounded number in a turn. */
 static struct due *
 next_by_time(struct send *s, uint32_t *held)
 {
@@ -229,7 +229,7 @@ next_by_time(struct send *s, uint32_t *held)
 	return NULL;
 }
 
-/* One that was parked and one by its time, in turn. */
+/* Parked messages and messages that are due take turns. */
 static struct due *
 next_due(struct send *s, uint32_t *held)
 {

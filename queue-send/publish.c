@@ -8,8 +8,8 @@
 #include "log/log.h"
 #include "queue-send/road.h"
 
-/* Injectors believe what it says for as long: a burst must not all go to the
- * queue that was idle when it began. */
+/* Injectors go by the page for as long: a burst must not all go to the queue
+ * that was idle when it began. */
 #define PUBLISH_EVERY (USEC_PER_SEC / 10)
 #define PUBLISH_IDLE  (5 * USEC_PER_SEC)
 #define LOAD_EVERY    (10 * USEC_PER_SEC)
@@ -129,7 +129,7 @@ publish_fill(struct send *s, struct queue_page *page)
 	fill_counters(s, page);
 }
 
-/* Best effort: the supervisor looks at the pages, too. */
+/* Nothing depends on it: the supervisor reads the pages, too. */
 static void
 report_load(struct send *s)
 {
@@ -161,9 +161,9 @@ publish(struct send *s)
 	report_load(s);
 }
 
-/* False: nothing of it is left; the supervisor makes another one. */
+/* False: there is no page, and the supervisor makes another one. */
 static bool
-look_after_page(struct send *s)
+check_page(struct send *s)
 {
 	struct queue_page *page = s->pub.page;
 
@@ -175,7 +175,7 @@ look_after_page(struct send *s)
 	    !page_is_own(&page->head, sizeof(*page), QUEUE_PAGE_MAGIC)) {
 		log_warning("the shared memory of this queue was written over: "
 			    "nothing is published until there is another one");
-		page->head.magic = 0; /* so that the supervisor sees it, too */
+		page->head.magic = 0; /* for the supervisor to see */
 		unmap(s);
 	}
 	return s->pub.page != NULL;
@@ -186,7 +186,7 @@ publish_work(struct send *s)
 {
 	usec_t at = s->pub.published_at;
 
-	if (!look_after_page(s))
+	if (!check_page(s))
 		return USEC_NEVER;
 	at += s->pub.changed ? PUBLISH_EVERY : PUBLISH_IDLE;
 	if (s->now < at)

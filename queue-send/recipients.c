@@ -8,7 +8,7 @@
 
 #define READ_PER_TURN 2000
 
-/* No agent sees it: the outcome is known as it is read. */
+/* No agent gets this recipient: its outcome is known as it is read. */
 static void
 settle_unrouted(struct send *s, struct message *m,
     const struct queue_rcpt *rcpt, enum agent_outcome outcome, const char *text)
@@ -64,7 +64,8 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 	r = sched_rcpt_add(m->sched, (uint32_t)transport, nexthop,
 	    route_is_mailbox(&route) ? NULL : rcpt->address, &handle);
 	if (r == -EINVAL) {
-		no_route(s, m, rcpt, "transport is new: needs a restart");
+		no_route(
+		    s, m, rcpt, "the transport is new: it needs a restart");
 		return 0;
 	}
 	if (r < 0)
@@ -105,7 +106,7 @@ seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
 	queue_rcpt_seek(&s->cursor, &file, offset, index);
 }
 
-/* Up to the end of the batch or of the turn; the number read. */
+/* Read up to the end of the batch or of the turn: the number of recipients. */
 static int
 read_some(struct send *s, struct message *m, int left)
 {
@@ -141,7 +142,7 @@ next_to_read(struct send *s)
 	}
 	if (m->room == 0)
 		m->room = sched_message_room(m->sched);
-	if (m->room == 0) /* it must go on, whatever was promised */
+	if (m->room == 0) /* it must go on, without room as well */
 		m->room = 1;
 	return m;
 }
@@ -179,7 +180,8 @@ recipients_read(struct send *s, const struct message *m,
 	const struct sched_rcpt *at = &e->rcpts[place];
 	int r;
 
-	/* The cursor is everybody's: it follows on only within an entry. */
+	/* The cursor is shared by all messages: it goes on only within an
+	 * entry. */
 	if (place == 0 || s->cursor.index != at->index)
 		seek(s, m, at->offset, at->index);
 	r = queue_rcpt_next(&s->cursor, m->fd, ret_rcpt);

@@ -9,7 +9,7 @@
 #include "log/log.h"
 #include "spool/reason.h"
 
-/* How many recipients have which mark. */
+/* The number of recipients with each mark. */
 struct marks {
 	uint32_t pending, done, failed;
 };
@@ -35,7 +35,7 @@ read_marks(int fd, struct marks *ret_marks)
 }
 
 static int
-look(const struct spool *sp, uint64_t inode, struct marks *ret_marks)
+count_marks(const struct spool *sp, uint64_t inode, struct marks *ret_marks)
 {
 	int fd = spool_open_file(sp, SPOOL_ACTIVE, inode, O_RDONLY);
 	int r = fd < 0 ? fd : read_marks(fd, ret_marks);
@@ -83,7 +83,7 @@ unmark(const struct spool *sp, int fd, const struct queue_file *file,
 	return r;
 }
 
-/* Recipients that failed and do not say why are pending again. */
+/* Recipients that failed, without a reason in bounce/, are pending again. */
 static int
 compare_reasons(const struct spool *sp, uint64_t inode, struct recovered *done)
 {
@@ -157,28 +157,29 @@ leave(const struct spool *sp, uint64_t inode, const struct marks *marks,
 	return r;
 }
 
-/* What cannot be read is judged by todo-proc, with everything else. */
+/* A file that cannot be read goes back, and todo-proc judges it. */
 static const struct marks unread = { .pending = 1 };
 
 int
 recover_message(const struct spool *sp, uint64_t inode, struct recovered *done)
 {
 	struct marks marks = { 0 };
-	int r = look(sp, inode, &marks);
+	int r = count_marks(sp, inode, &marks);
 
 	return leave(sp, inode, r < 0 ? &unread : &marks, done);
 }
 
-/* One that a power cut left with two names gets one first, maybe not this. */
+/* A file that a power cut left with two names keeps one of them first, which
+ * may be the other one. */
 static int
-look_at_start(const struct spool *sp, uint64_t inode, struct marks *ret_marks)
+count_at_start(const struct spool *sp, uint64_t inode, struct marks *ret_marks)
 {
 	char leaf[SPOOL_PATH_MAX];
-	int r = look(sp, inode, ret_marks);
+	int r = count_marks(sp, inode, ret_marks);
 
 	spool_leaf(sp, SPOOL_ACTIVE, inode, leaf, sizeof(leaf));
 	if (r == -EPERM && spool_keep_one_name(sp, SPOOL_ACTIVE, leaf) == 0)
-		r = look(sp, inode, ret_marks);
+		r = count_marks(sp, inode, ret_marks);
 	return r;
 }
 
@@ -187,7 +188,7 @@ recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
 {
 	const uint64_t before = done->unmarked;
 	struct marks marks = { 0 };
-	int r = look_at_start(sp, inode, &marks);
+	int r = count_at_start(sp, inode, &marks);
 
 	if (r == -ENOENT)
 		return r;

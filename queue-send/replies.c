@@ -131,7 +131,7 @@ replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
 	}
 }
 
-/* A reason without site_failed is trouble of the agent's own. */
+/* A reason without site_failed is trouble of the agent itself. */
 static enum site_result
 site_result(const struct msg_DONE *f)
 {

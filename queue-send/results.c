@@ -34,7 +34,7 @@ write_mark(struct send *s, struct message *m, const struct report *r)
 	return error;
 }
 
-/* It is on disk: now it may be told. */
+/* The mark is on disk: the result is logged and counted. */
 static void
 tell(struct send *s, struct message *m, const struct report *r)
 {
@@ -80,7 +80,7 @@ keep_unrecorded(struct send *s, struct message *m, const struct report *r)
 	    malloc(sizeof(*p) + sizeof(struct report) + strings);
 	char *at;
 
-	if (p == NULL) { /* it stays, and may be delivered twice */
+	if (p == NULL) { /* it is deferred, and may be delivered twice */
 		log_error("out of memory for a delivery that is not recorded");
 		message_fail(m, -ENOMEM);
 		return;
@@ -134,7 +134,7 @@ fail(struct send *s, struct message *m, struct report *r)
 		record(s, m, r);
 		return;
 	}
-	/* D3: without its reason on disk no recipient fails. */
+	/* No recipient fails without its reason on disk. */
 	disk_write_failed(s, m, "write a reason", error);
 	snprintf(text, sizeof(text), "cannot write down why it failed: %s",
 	    strerror(-error));
@@ -211,8 +211,9 @@ results_drop_unrecorded(struct send *s)
 	}
 }
 
-/* One byte written in place, as a mark is, in the file of our lock. It is open
- * for that long only: nothing here keeps a file system from going read-only. */
+/* Write one byte in place, as a mark, in the file of our lock. That is open
+ * for writing only here, and keeps no file system from being remounted read-
+ * only. */
 static int
 write_probe(struct send *s)
 {

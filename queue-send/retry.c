@@ -6,8 +6,8 @@ clamp(usec_t value, usec_t min, usec_t max)
 	return value < min ? min : value > max ? max : value;
 }
 
-/* The half width of the spread; parameters are percents below 100 and at most
- * 30 days, so nothing overflows (T4). */
+/* The half width of the spread. Parameters are percents below 100 and at most
+ * 30 days, so nothing overflows. */
 static usec_t
 spread(usec_t delay, uint32_t jitter_pct)
 {

@@ -94,7 +94,7 @@ say_parked(struct send *s, const struct backlog *b)
 	    !log_due(s->now, SAY_EVERY, &s->share.said))
 		return;
 	log_info("destination=%s/%s has its share of the active queue, %u "
-		 "messages: what comes for it waits in deferred/",
+		 "messages: further mail for it waits in deferred/",
 	    s->conf->transports[b->transport].name, b->name, b->held);
 }
 
@@ -195,8 +195,7 @@ struct name {
 	char text[ROUTE_DESTINATION_MAX + 1];
 };
 
-/* The first of the list, which begins behind it then; false: no more, or no
- * list. */
+/* Take the first name off the list; false: it is empty, or no list of names. */
 static bool
 next_name(const char **list, size_t *left, struct name *ret)
 {
@@ -230,7 +229,7 @@ share_names_are_right(const msg_blob *names)
 	return left == 0;
 }
 
-/* The backlog that it was asked for as the next of; NULL: of none. */
+/* The backlog from which the message was asked for; NULL: from none. */
 static struct backlog *
 backlog_of_turn(struct send *s, const struct message *m)
 {
@@ -260,7 +259,7 @@ share_judge(struct send *s, const struct message *m)
 		b = backlog_find(s, name.transport, name.text);
 		if (b == NULL || !backlog_is_beyond(s, b))
 			return NULL;
-		/* One that lives comes to the message first. */
+		/* A destination that is not dead comes to the message first. */
 		if (found == NULL || backlog_is_dead(s, found))
 			found = b;
 	}
@@ -283,7 +282,7 @@ share_hold(struct send *s, struct message *m, struct backlog *b)
 	}
 }
 
-/* Of those that it names the first that has room, and how many they are. */
+/* The first named destination that has room, and the number of all. */
 static struct backlog *
 choose(struct send *s, const struct message *m, uint32_t *ret_count)
 {

@@ -146,7 +146,7 @@ on_ready(void *arg, void *destination)
 	sched_site_ready(s->sched, destination, s->now);
 }
 
-/* What should not happen often, and then somebody wants to know. */
+/* Events that should be rare are told, so that an operator can ask why. */
 static void
 tell_trouble(struct send *s)
 {

@@ -52,7 +52,7 @@ failed(struct send *s, struct message *m, int error)
 	leaves(s, m);
 }
 
-/* The message may have gone meanwhile, and its inode be another one's. */
+/* The message may have gone meanwhile, and another one have its inode. */
 static void
 one_is_done(struct send *s, const struct sync_job *job)
 {
@@ -173,7 +173,7 @@ start_whole(struct send *s)
 	return 0;
 }
 
-/* Those that wait for their turn to leave. */
+/* Start syncs of messages that wait for one. */
 static int
 start_waiting(struct send *s)
 {
@@ -185,7 +185,7 @@ start_waiting(struct send *s)
 		r = start_one(s, m);
 		if (disk_is_shortage(r) || r == -EAGAIN)
 			return r;
-		if (r == -ENOENT) /* vanished, finish.c will find */
+		if (r == -ENOENT) /* its file is gone: finish.c deals with it */
 			leaves(s, m);
 		else if (r < 0)
 			failed(s, m, r);

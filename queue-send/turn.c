@@ -33,8 +33,8 @@ stop_work(struct send *s)
 	return USEC_NEVER;
 }
 
-/* The order matters: what leaves makes room for what comes, and what came is
- * dispatched. */
+/* The order matters: messages that leave make room for those that come, and
+ * those that came are dispatched. */
 static usec_t (*const works[])(struct send *s) = {
 	links_work,
 	results_work,

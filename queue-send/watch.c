@@ -69,7 +69,7 @@ dead_drop(struct watch *w, struct dead_site *d)
 	free(d);
 }
 
-/* Without memory its end is not told, and nothing else is lost. */
+/* Without memory the opening is not told, and nothing else is lost. */
 static void
 dead_add(struct watch *w, uint32_t transport, const char *name, usec_t until)
 {
@@ -203,7 +203,7 @@ static const char *const preemptions[] = {
 
 #define SELECTION_FIELDS 13
 
-/* The job on the other side: whom it preempted, or who would have. */
+/* The other job: the one that was preempted, or the candidate. */
 static size_t
 add_other(const struct sched_job_view *other, const char *score,
     char id[QUEUE_ID_SIZE], struct log_field *fields)
@@ -262,8 +262,9 @@ on_selected(void *ctx, const struct sched_decision *decision)
 	say_selection(ctx, decision);
 }
 
-/* Why a destination that we saw die is open. A success is the end of a row of
- * deaths, the passing of time is not; so what others did is known. */
+/* Why a destination that this queue saw die is open. A success ends a row of
+ * deaths, the passing of time does not: so a success that another queue had is
+ * known. */
 #define TIME_OVER  "its time is over"
 #define SUCCEEDED  "a delivery that had begun before succeeded"
 #define BY_ANOTHER "a delivery of another queue succeeded"
@@ -275,9 +276,9 @@ opened(struct send *s, struct dead_site *d, const char *why)
 	dead_drop(&s->watch, d);
 }
 
-/* As all queues see it; nothing is to be known without memory. */
+/* The destination as all queues see it; without memory it counts as open. */
 static void
-look_at(const struct send *s, const struct dead_site *d, struct site_view *v)
+read_view(const struct send *s, const struct dead_site *d, struct site_view *v)
 {
 	const struct site_table *t = shared_table(s->sites.shared);
 	struct site *site = t->open(t->table, d->transport, d->name, s->now);
@@ -290,13 +291,13 @@ look_at(const struct send *s, const struct dead_site *d, struct site_view *v)
 	t->close(t->table, site, s->now);
 }
 
-/* It may be dead again, for another queue. */
+/* Its time is over: it is open, or dead again for another queue. */
 static void
 time_over(struct send *s, struct dead_site *d)
 {
 	struct site_view v;
 
-	look_at(s, d, &v);
+	read_view(s, d, &v);
 	if (v.state != SITE_DEAD || v.dead_until <= s->now) {
 		opened(s, d, v.deaths > 0 ? TIME_OVER : BY_ANOTHER);
 		return;
