@@ -119,7 +119,7 @@ all_of(const struct world *w)
 
 Test(evacuate, all_that_lies_there_goes_to_where_it_belongs)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	uint64_t incoming, deferred, held;
 
 	begin(&b);
@@ -143,7 +143,7 @@ Test(evacuate, all_that_lies_there_goes_to_where_it_belongs)
 
 Test(evacuate, what_is_offered_or_waits_goes_what_runs_ends_first)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	struct world *w = &b.w;
 	struct world_delivery delivery, other;
 	uint64_t running, offered, half;
@@ -186,7 +186,7 @@ Test(evacuate, what_is_offered_or_waits_goes_what_runs_ends_first)
 /* Fifty destinations, and room for a few deliveries: most wait. */
 Test(evacuate, a_message_that_is_half_delivered_goes_when_nothing_of_it_runs)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	struct world *w = &b.w;
 	struct world_delivery delivery;
 	uint64_t inode;
@@ -214,7 +214,7 @@ Test(evacuate, a_message_that_is_half_delivered_goes_when_nothing_of_it_runs)
 
 Test(evacuate, nothing_is_offered_and_moved)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	struct world *w = &b.w;
 	uint64_t inode, gone = 4711;
 
@@ -240,7 +240,7 @@ Test(evacuate, nothing_is_offered_and_moved)
 
 Test(evacuate, the_end_of_it_everything_is_delivered_here)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	struct world *w = &b.w;
 	struct world_delivery delivery;
 	uint64_t inode, later;
@@ -282,7 +282,7 @@ Test(evacuate, D2_D9_another_target_and_none)
 		{ "another file system", EXDEV, false },
 		{ "P12 descriptors", EMFILE, true },
 	};
-	struct beside b;
+	struct beside b = { 0 };
 	uint64_t inode;
 	size_t i;
 
@@ -312,7 +312,7 @@ Test(evacuate, D2_D9_another_target_and_none)
 
 Test(evacuate, targets_that_are_closed_missing_or_absurd)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	uint64_t inode;
 
 	begin(&b);
@@ -337,7 +337,7 @@ Test(evacuate, targets_that_are_closed_missing_or_absurd)
 Test(evacuate, as_many_targets_as_there_are_queues)
 {
 	char list[4 * PAGE_QUEUES_MAX] = "";
-	struct beside b;
+	struct beside b = { 0 };
 	uint64_t inode;
 	size_t i;
 
@@ -356,7 +356,7 @@ Test(evacuate, as_many_targets_as_there_are_queues)
 /* A file with a trouble of its own holds up no other. */
 Test(evacuate, D17_D21_one_that_cannot_be_moved_stays_alone)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	uint64_t first, second;
 	char path[160];
 	int fd;
@@ -385,7 +385,7 @@ Test(evacuate, D17_D21_one_that_cannot_be_moved_stays_alone)
 Test(evacuate, what_is_not_settled_is_left_for_the_next_look)
 {
 	const struct accept_options options = { .dir = SPOOL_INCOMING };
-	struct beside b;
+	struct beside b = { 0 };
 	struct queue_id id;
 	struct accept a;
 
@@ -429,7 +429,7 @@ check_one(struct beside *b, uint64_t inode, enum spool_dir dir, unsigned nth)
 
 Test(evacuate, P1_D24_death_at_every_call_and_the_next_start)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	uint64_t inodes[ARRAY_LEN(laid)];
 	bool cut = true;
 	unsigned nth;
@@ -463,7 +463,7 @@ Test(evacuate, P1_D24_death_at_every_call_and_the_next_start)
 
 Test(evacuate, a_rescan_finds_what_came_and_passes_over_what_is_known)
 {
-	struct beside b;
+	struct beside b = { 0 };
 	struct world *w = &b.w;
 	uint64_t known, came;
 
