@@ -119,7 +119,7 @@ configure(
 		    r == -EINVAL ? EXIT_PERMANENT : EXIT_TEMPORARY,
 		    error.len > 0 ? buf_str(&error) : strerror(-r));
 	for (i = 0; r == 0 && p->fifo && i < ret_conf->ntransports; i++)
-		ret_conf->transports[i].delivery_slot_cost = 0;
+		ret_conf->transports[i].sched.delivery_slot_cost = 0;
 	buf_done(&error);
 	return code;
 }

@@ -45,7 +45,7 @@ say_off(
     const struct explain *x, const struct sched_decision *d, struct buf *out)
 {
 	return buf_printf(out, "not preempted: delivery_slot_cost is %" PRIu32,
-	    transport_of(x, d->entry)->delivery_slot_cost);
+	    transport_of(x, d->entry)->sched.delivery_slot_cost);
 }
 
 static int
@@ -64,7 +64,8 @@ say_small(
 	return buf_printf(out,
 	    "not preempted: its %" PRIu32 " entries are fewer than %" PRIu32
 	    " minimum slots at a cost of %" PRIu32,
-	    d->current.total, t->minimum_delivery_slots, t->delivery_slot_cost);
+	    d->current.total, t->sched.minimum_delivery_slots,
+	    t->sched.delivery_slot_cost);
 }
 
 /* Rule 5.2: the most that it can pay for to its end. */
@@ -73,7 +74,7 @@ affordable(const struct explain *x, const struct sched_decision *d)
 {
 	return ((int64_t)d->current.total - d->current.selected +
 		   d->current.slots) /
-	    transport_of(x, d->entry)->delivery_slot_cost;
+	    transport_of(x, d->entry)->sched.delivery_slot_cost;
 }
 
 static int
@@ -93,7 +94,7 @@ add_price(
 {
 	const struct conf_transport *t = transport_of(x, d->entry);
 	uint32_t needed = d->candidate.total - d->candidate.selected;
-	uint32_t after = needed * (100 - t->delivery_slot_discount);
+	uint32_t after = needed * (100 - t->sched.delivery_slot_discount);
 	int r = buf_printf(out,
 	    "message %" PRIu32 " is the best candidate (score %.3f s per "
 	    "entry, needs %" PRIu32 "): ",
@@ -104,9 +105,10 @@ add_price(
 	return buf_printf(out,
 	    "%" PRId64 " whole slots + loan %" PRIu32 " are %s %" PRIu32
 	    ".%02" PRIu32 " (%" PRIu32 " less %" PRIu32 " %%)",
-	    d->current.slots / t->delivery_slot_cost, t->delivery_slot_loan,
+	    d->current.slots / t->sched.delivery_slot_cost,
+	    t->sched.delivery_slot_loan,
 	    d->preemption == SCHED_PREEMPT_DONE ? "at least" : "less than",
-	    after / 100, after % 100, needed, t->delivery_slot_discount);
+	    after / 100, after % 100, needed, t->sched.delivery_slot_discount);
 }
 
 static int
@@ -147,7 +149,7 @@ add_current(
 
 	if (r == 0)
 		r = add_job(x, &d->current,
-		    transport_of(x, d->entry)->delivery_slot_cost, out);
+		    transport_of(x, d->entry)->sched.delivery_slot_cost, out);
 	if (r == 0)
 		r = buf_add_str(out, "; ");
 	if (r == 0)

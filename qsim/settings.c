@@ -329,7 +329,7 @@ scenario_configure(const struct scenario *sc, const char *where,
 	if (r == 0)
 		r = conf_from_settings(sc->path, all, n, ret_conf, ret_error);
 	if (r == 0 && !is_set(all, n, "backoff_jitter"))
-		ret_conf->backoff_jitter_pct = 0;
+		ret_conf->backoff.jitter_pct = 0;
 	free(all);
 	return r;
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "limits/limits.h"
 #include "qsim/simulate_parts.h"
 
 #define IDLE_SITES_MAX 1000000
@@ -79,21 +78,17 @@ new_sched(struct run *run, const struct conf *conf, uint64_t seed)
 		.selected = keep_decision,
 		.step = keep_step,
 	};
-	struct site_backoff backoff;
-	struct sched_params sched;
 	uint32_t i;
 	int r;
 
 	for (i = 0; i < conf->ntransports; i++) {
-		limits_transport(conf, i, &transports[i]);
-		limits_site(conf, i, &params[i]);
+		transports[i] = conf->transports[i].sched;
+		conf_site_params(conf, i, &params[i]);
 	}
-	limits_backoff(conf, &backoff);
-	limits_sched(conf, &sched);
-	r = local_new(params, conf->ntransports, &backoff, IDLE_SITES_MAX, seed,
-	    &run->sites);
+	r = local_new(params, conf->ntransports, &conf->backoff, IDLE_SITES_MAX,
+	    seed, &run->sites);
 	if (r == 0)
-		r = sched_new(&sched, transports, conf->ntransports,
+		r = sched_new(&conf->sched, transports, conf->ntransports,
 		    local_table(run->sites), &run->sched);
 	if (r == 0)
 		sched_set_watch(run->sched, &watch);

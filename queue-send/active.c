@@ -215,7 +215,7 @@ active_work(struct send *s)
 	if (s->now < s->admission_blocked_until)
 		return s->admission_blocked_until;
 	for (n = 0; n < TAKEN_PER_TURN; n++) {
-		if (s->active >= s->conf->message_active_limit)
+		if (s->active >= s->conf->sched.message_active_limit)
 			return USEC_NEVER;
 		waiting[ADMISSION_INCOMING] = count[LIST_OFFERED_INCOMING];
 		waiting[ADMISSION_DEFERRED] = count[LIST_OFFERED_DEFERRED];

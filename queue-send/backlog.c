@@ -128,7 +128,7 @@ backlog_is_stale(const struct send *s, const struct backlog *b)
 uint32_t
 backlog_limit(const struct send *s)
 {
-	uint64_t limit = s->conf->message_active_limit,
+	uint64_t limit = s->conf->sched.message_active_limit,
 		 pct = s->conf->destination_active_share_pct,
 		 used = s->active + s->due.asked, n;
 

@@ -270,7 +270,7 @@ ask_for_due(struct send *s, uint32_t window)
 usec_t
 offers_work(struct send *s)
 {
-	uint32_t window = admission_window(s->conf->message_active_limit);
+	uint32_t window = admission_window(s->conf->sched.message_active_limit);
 	usec_t scan, due;
 
 	if (s->todo == NULL || s->stopping || send_is_evacuating(s))

@@ -65,9 +65,9 @@ fill_load(const struct send *s, struct queue_page *page)
 		int local = agent_kinds[t->kind].program == AGENT_PROGRAM_LOCAL;
 
 		used[local] += running;
-		limit[local] += t->process_limit;
-		if (running * 100 / t->process_limit > busiest)
-			busiest = running * 100 / t->process_limit;
+		limit[local] += t->sched.process_limit;
+		if (running * 100 / t->sched.process_limit > busiest)
+			busiest = running * 100 / t->sched.process_limit;
 	}
 	for (i = 0; i < 2; i++)
 		limit[i] = limit[i] > INT32_MAX ? INT32_MAX : limit[i];

@@ -58,9 +58,8 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 		return 0;
 	}
 	by_itself = !route_is_mailbox(&route) &&
-	    sched_recipient_limit(
-		s->conf->transports[transport].destination_recipient_limit) ==
-		1;
+	    sched_recipient_limit(s->conf->transports[transport]
+				      .sched.destination_recipient_limit) == 1;
 	r = sched_rcpt_add(m->sched, (uint32_t)transport, nexthop,
 	    route_is_mailbox(&route) ? NULL : rcpt->address, &handle);
 	if (r == -EINVAL) {

@@ -18,9 +18,9 @@ struct retry_params
 retry_params(const struct conf *conf)
 {
 	return (struct retry_params){
-		.minimal = conf->minimal_backoff_time,
-		.maximal = conf->maximal_backoff_time,
-		.jitter_pct = conf->backoff_jitter_pct,
+		.minimal = conf->backoff.minimal_backoff_time,
+		.maximal = conf->backoff.maximal_backoff_time,
+		.jitter_pct = conf->backoff.jitter_pct,
 		.lifetime = conf->maximal_queue_lifetime,
 		.lifetime_null = conf->bounce_queue_lifetime,
 	};

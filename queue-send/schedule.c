@@ -1,11 +1,9 @@
 #include "queue-send/schedule.h"
 
-#include "limits/limits.h"
 #include "queue-send/peers.h"
 #include "site/shared.h"
 
 struct parameters {
-	struct sched_params sched;
 	struct sched_transport_params transports[CONF_TRANSPORTS_MAX];
 };
 
@@ -23,9 +21,8 @@ fill(const struct send *s, struct parameters *p)
 	const struct conf *conf = s->conf;
 	uint32_t i;
 
-	limits_sched(conf, &p->sched);
 	for (i = 0; i < conf->ntransports; i++) {
-		limits_transport(conf, i, &p->transports[i]);
+		p->transports[i] = conf->transports[i].sched;
 		if (!has_agent(s, &conf->transports[i]))
 			p->transports[i].process_limit = 0;
 	}
@@ -42,7 +39,7 @@ schedule_init(struct send *s)
 	fill(s, &p);
 	r = site_table_init(s);
 	if (r == 0)
-		r = sched_new(&p.sched, p.transports, count,
+		r = sched_new(&s->conf->sched, p.transports, count,
 		    shared_table(s->sites.shared), &s->sched);
 	if (r == 0)
 		watch_set(s);
@@ -68,7 +65,7 @@ schedule_configure(struct send *s)
 	r = site_table_configure(s);
 	if (r == 0)
 		r = sched_configure(
-		    s->sched, &p.sched, p.transports, count, s->now);
+		    s->sched, &s->conf->sched, p.transports, count, s->now);
 	ASSERT(r == 0); /* the list of transports needs a restart */
 	watch_set(s);
 	s->pub.changed = true;
@@ -92,7 +89,7 @@ schedule_limits(struct send *s)
 
 	for (i = 0; i < s->conf->ntransports; i++, t++)
 		sched_set_process_limit(
-		    s->sched, i, has_agent(s, t) ? t->process_limit : 0);
+		    s->sched, i, has_agent(s, t) ? t->sched.process_limit : 0);
 	s->pub.changed = true;
 	send_wake(s);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "limits/limits.h"
 #include "log/log.h"
 #include "site/shared.h"
 
@@ -30,12 +29,12 @@ fill(const struct send *s, struct parameters *p)
 		.sites = p->sites,
 		.names = p->names,
 		.count = conf->ntransports,
+		.backoff = conf->backoff,
 	};
 	uint32_t i;
 
-	limits_backoff(conf, &shared.backoff);
 	for (i = 0; i < conf->ntransports; i++) {
-		limits_site(conf, i, &p->sites[i]);
+		conf_site_params(conf, i, &p->sites[i]);
 		p->names[i] = conf->transports[i].name;
 	}
 	return shared;

@@ -47,7 +47,7 @@ census_begin(struct census *c, const struct conf *conf, uint32_t recipients)
 	c->ntransports = conf->ntransports;
 	for (i = 0; i < conf->ntransports; i++)
 		c->limit[i] = sched_recipient_limit(
-		    conf->transports[i].destination_recipient_limit);
+		    conf->transports[i].sched.destination_recipient_limit);
 	return 0;
 }
 

@@ -53,7 +53,8 @@ check_numbers(struct conf *conf, struct buf *error)
 static int
 check_backoff(struct conf *conf, struct buf *error)
 {
-	if (conf->minimal_backoff_time <= conf->maximal_backoff_time)
+	if (conf->backoff.minimal_backoff_time <=
+	    conf->backoff.maximal_backoff_time)
 		return 0;
 	return complain(conf, "minimal_backoff_time", "maximal_backoff_time",
 	    error, "minimal_backoff_time is above maximal_backoff_time");
@@ -68,11 +69,11 @@ cap_initial(struct conf *conf, struct buf *error UNUSED)
 
 	for (i = 0; i < conf->ntransports; i++) {
 		t = &conf->transports[i];
-		if (t->destination_concurrency_limit != 0 &&
-		    t->initial_destination_concurrency >
-			t->destination_concurrency_limit)
-			t->initial_destination_concurrency =
-			    t->destination_concurrency_limit;
+		if (t->site.destination_concurrency_limit != 0 &&
+		    t->site.initial_destination_concurrency >
+			t->site.destination_concurrency_limit)
+			t->site.initial_destination_concurrency =
+			    t->site.destination_concurrency_limit;
 	}
 	return 0;
 }

@@ -24,6 +24,8 @@
 #define CONFIG_CONF_H
 
 #include "base/buf.h"
+#include "sched/params.h"
+#include "site/params.h"
 
 #include <stdio.h>
 
@@ -60,34 +62,14 @@ extern const struct agent_kind_row {
 	bool content; /* the content of the message is needed */
 } agent_kinds[AGENT_NKINDS];
 
-/* How far a window moves: x, x/y, x/concurrency or x/sqrt_concurrency. */
-enum feedback_form {
-	FEEDBACK_FIXED,
-	FEEDBACK_PER_CONCURRENCY,
-	FEEDBACK_PER_SQRT_CONCURRENCY,
-};
-struct conf_feedback {
-	double amount;
-	enum feedback_form form;
-};
-
 /* One transport: its name, its agent, and every per-transport parameter
  * with the override already applied. */
 struct conf_transport {
 	char *name;
 	enum agent_kind kind;
-	uint32_t initial_destination_concurrency;
-	uint32_t destination_concurrency_limit;
-	struct conf_feedback positive_feedback, negative_feedback;
-	double failed_cohort_limit;
-	uint32_t destination_recipient_limit;
-	uint32_t delivery_slot_cost, delivery_slot_discount, delivery_slot_loan;
-	uint32_t minimum_delivery_slots;
-	uint32_t recipient_limit, extra_recipient_limit;
-	uint32_t recipient_refill_limit;
-	usec_t recipient_refill_delay;
-	uint32_t process_limit; /* deliveries at once in one queue */
-	bool domain_literals;   /* user@[192.0.2.1] makes a next hop */
+	struct site_params site;
+	struct sched_transport_params sched;
+	bool domain_literals; /* user@[192.0.2.1] makes a next hop */
 };
 
 struct conf {
@@ -119,12 +101,9 @@ struct conf {
 	char *routing_file, *programs_file;
 	usec_t scan_interval;
 	/* scheduling, queue runs */
-	uint32_t message_active_limit; /* qmgr_message_active_limit */
 	uint32_t destination_active_share_pct;
-	uint32_t message_recipient_limit_mem; /* qmgr_message_recipient_limit */
-	uint32_t message_recipient_minimum;
-	usec_t minimal_backoff_time, maximal_backoff_time;
-	uint32_t backoff_jitter_pct;
+	struct sched_params sched;
+	struct site_backoff backoff;
 	usec_t maximal_queue_lifetime, bounce_queue_lifetime;
 	usec_t delay_warning_time;
 	usec_t in_flow_delay;
@@ -238,6 +217,10 @@ void conf_transport_names(
 void conf_host(const struct conf *conf, char out[CONF_HOST_SIZE]);
 /* mydomain, else the host's name. */
 void conf_domain(const struct conf *conf, char out[CONF_HOST_SIZE]);
+/* What its destinations are judged by: `site` of the transport, but of local
+ * mail no account has more than its share of the slots. */
+void conf_site_params(const struct conf *conf, uint32_t transport,
+    struct site_params *ret_params);
 /* -1 if there is none. */
 int conf_transport_find(const struct conf *conf, const char *name);
 

@@ -12,7 +12,7 @@
 #define CTYPE_DURATION   usec_t
 #define CTYPE_PERCENT    uint32_t
 #define CTYPE_DECIMAL    double
-#define CTYPE_FEEDBACK   struct conf_feedback
+#define CTYPE_FEEDBACK   struct window_feedback
 #define CTYPE_BOOL       bool
 #define CTYPE_WORD       char *
 #define CTYPE_PATH       char *

@@ -189,3 +189,34 @@ conf_transport_find(const struct conf *conf, const char *name)
 			return (int)i;
 	return -1;
 }
+
+/* An account is one user's: what its children or its mailbox hold is never more
+ * than a share of the slots, whatever windows are allowed. */
+static uint32_t
+account_limit(const struct conf *conf, const struct conf_transport *t)
+{
+	uint64_t share =
+	    (uint64_t)t->sched.process_limit * conf->local_account_share / 100;
+	uint32_t limit = t->site.destination_concurrency_limit;
+
+	if (share == 0)
+		share = 1;
+	return limit == 0 || limit > share ? (uint32_t)share : limit;
+}
+
+void
+conf_site_params(
+    const struct conf *conf, uint32_t transport, struct site_params *ret_params)
+{
+	const struct conf_transport *t = &conf->transports[transport];
+	struct site_params p = t->site;
+
+	if (t->kind == AGENT_LOCAL) {
+		p.destination_concurrency_limit = account_limit(conf, t);
+		if (p.initial_destination_concurrency >
+		    p.destination_concurrency_limit)
+			p.initial_destination_concurrency =
+			    p.destination_concurrency_limit;
+	}
+	*ret_params = p;
+}

@@ -134,24 +134,24 @@ parse_decimal(
 }
 
 static const char *const feedback_below[] = {
-	[FEEDBACK_FIXED] = "",
-	[FEEDBACK_PER_CONCURRENCY] = "/concurrency",
-	[FEEDBACK_PER_SQRT_CONCURRENCY] = "/sqrt_concurrency",
+	[WINDOW_FIXED] = "",
+	[WINDOW_PER_N] = "/concurrency",
+	[WINDOW_PER_ROOT_N] = "/sqrt_concurrency",
 };
 
 /* What stands behind x: nothing, /y, or a word. -EINVAL. */
 static int
-read_below(const char *rest, struct conf_feedback *ret_f, double *ret_y)
+read_below(const char *rest, struct window_feedback *ret_f, double *ret_y)
 {
 	size_t i;
 
 	*ret_y = 1;
 	for (i = 0; i < ARRAY_LEN(feedback_below); i++)
 		if (strcmp(rest, feedback_below[i]) == 0) {
-			ret_f->form = (enum feedback_form)i;
+			ret_f->form = (enum window_form)i;
 			return 0;
 		}
-	ret_f->form = FEEDBACK_FIXED;
+	ret_f->form = WINDOW_FIXED;
 	return num_decimal(rest + 1, 0, 1e9, ret_y) < 0 || *ret_y <= 0 ? -EINVAL
 								       : 0;
 }
@@ -161,7 +161,7 @@ static int
 parse_feedback(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
-	struct conf_feedback f;
+	struct window_feedback f;
 	size_t len = strcspn(value, "/");
 	char x[32];
 	double y;
@@ -176,7 +176,7 @@ parse_feedback(
 	f.amount /= y;
 	if (f.amount > 1)
 		return wrong_number(p, -ERANGE, "", why);
-	*(struct conf_feedback *)field = f;
+	*(struct window_feedback *)field = f;
 	return 0;
 }
 
@@ -381,7 +381,7 @@ static int
 format_feedback(
     const struct param *p UNUSED, const void *field, struct buf *out)
 {
-	const struct conf_feedback *f = field;
+	const struct window_feedback *f = field;
 	int r = num_add_decimal(out, f->amount);
 
 	return r < 0 ? r : buf_add_str(out, feedback_below[f->form]);

@@ -26,7 +26,6 @@ static void
 transport_set(struct transport *t, const struct sched_transport_params *params)
 {
 	t->params = *params;
-	t->params.name = NULL; /* the caller's; nothing here needs it */
 	t->params.destination_recipient_limit =
 	    sched_recipient_limit(params->destination_recipient_limit);
 	/* Slots of a pool are counted in 32 bits. */

@@ -16,20 +16,6 @@
 #include "base/base.h"
 #include "site/window.h"
 
-struct site_params {                              /* of one transport */
-	uint32_t initial_destination_concurrency; /* 0 counts as 1 */
-	uint32_t destination_concurrency_limit;   /* 0: none */
-	struct window_feedback positive, negative;
-	double failed_cohort_limit; /* 0: never dead */
-};
-/* Of all transports: how long a dead one is left alone. Doubled and capped
- * first, then spread, so that those at the maximum do not meet: times are from
- * jitter_pct below the minimum to jitter_pct above the maximum. */
-struct site_backoff {
-	usec_t minimal_backoff_time, maximal_backoff_time;
-	uint32_t jitter_pct; /* either way; 100 at most */
-};
-
 enum site_result {
 	SITE_DELIVERED,  /* the site talked to us, whatever it said */
 	SITE_FAILED,     /* connection or handshake failure */

@@ -7,19 +7,10 @@
 #ifndef SITE_WINDOW_H
 #define SITE_WINDOW_H
 
-#include "base/base.h"
+#include "site/params.h"
 
 #define WINDOW_EPSILON 1e-9
 
-enum window_form {
-	WINDOW_FIXED,     /* x */
-	WINDOW_PER_N,     /* x/concurrency */
-	WINDOW_PER_ROOT_N /* x/sqrt_concurrency */
-};
-struct window_feedback {
-	double amount; /* 0 to 1 */
-	enum window_form form;
-};
 /* g or f of a window, which is at least 1. */
 double window_amount(const struct window_feedback *f, uint32_t window);
 

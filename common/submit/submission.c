@@ -242,7 +242,7 @@ submission_pause(const struct submission *m)
 {
 	const struct conf *conf = m->submit->conf;
 
-	if (m->incoming == 0 || m->active < conf->message_active_limit)
+	if (m->incoming == 0 || m->active < conf->sched.message_active_limit)
 		return 0;
 	return conf->in_flow_delay;
 }

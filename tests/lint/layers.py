@@ -39,7 +39,7 @@ def allowed(user, used, layer, only):
         return True
     if user in only:
         return used in only[user]
-    return used in layer and layer[used] < layer.get(user, 6)
+    return used in layer and layer[used] < layer.get(user, 7)
 
 
 def goes_up(source, target, floors):

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "config/conf.h"
-#include "limits/limits.h"
 
 /* The text of --dump without the remarks where a value came from. */
 static void
@@ -38,23 +37,17 @@ dump(const struct conf *conf, struct buf *out)
 static void
 check_limits(const struct conf *conf)
 {
-	struct sched_transport_params tp;
-	struct sched_params params;
 	struct site_params site;
-	struct site_backoff backoff;
 	uint32_t i;
 
-	limits_sched(conf, &params);
-	limits_backoff(conf, &backoff);
-	for (i = 0; i < conf->ntransports; i++) {
-		limits_transport(conf, i, &tp);
-		limits_site(conf, i, &site);
-	}
+	for (i = 0; i < conf->ntransports; i++)
+		conf_site_params(conf, i, &site);
 	MUST(
 	    conf->ntransports >= 1 && conf->ntransports <= CONF_TRANSPORTS_MAX);
 	MUST(conf->queue_count >= 1 && conf->queue_count <= conf->queue_max);
 	MUST(conf->queue_max <= CONF_QUEUES_MAX);
-	MUST(conf->minimal_backoff_time <= conf->maximal_backoff_time);
+	MUST(conf->backoff.minimal_backoff_time <=
+	    conf->backoff.maximal_backoff_time);
 }
 
 /* Was this text seen before? Then it reads back as it did then. */

@@ -50,8 +50,8 @@ is_same(const struct rcpt *a, const struct rcpt *b)
 	if (a->transport != b->transport ||
 	    strcasecmp(a->nexthop, b->nexthop) != 0)
 		return false;
-	return sched_recipient_limit(
-		   conf.transports[a->transport].destination_recipient_limit) !=
+	return sched_recipient_limit(conf.transports[a->transport]
+					 .sched.destination_recipient_limit) !=
 	    1 ||
 	    (len == address_local_len(b->address) &&
 		strncasecmp(a->address, b->address, len) == 0);
@@ -63,9 +63,9 @@ model(size_t n, struct census_row *rows)
 	size_t i, j;
 
 	for (i = 0; i < n; i++) {
-		uint32_t limit =
-		    sched_recipient_limit(conf.transports[rcpts[i].transport]
-					      .destination_recipient_limit);
+		uint32_t limit = sched_recipient_limit(
+		    conf.transports[rcpts[i].transport]
+			.sched.destination_recipient_limit);
 		struct census_row *row = &rows[rcpts[i].transport];
 		uint32_t before = 0;
 
@@ -90,7 +90,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	conf.ntransports = 1 + (uint32_t)fuzz_number(&in, 1) % 4;
 	for (i = 0; i < conf.ntransports; i++)
-		conf.transports[i].destination_recipient_limit =
+		conf.transports[i].sched.destination_recipient_limit =
 		    limits[fuzz_number(&in, 1) % ARRAY_LEN(limits)];
 	/* What the file says and what it has may differ: then it is damaged,
 	 * and the count has to end all the same. */

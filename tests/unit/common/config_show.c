@@ -274,10 +274,10 @@ Test(config_show, what_needs_a_restart_can_be_kept)
 	cr_expect_eq(conf_transport_find(&fresh, "smtp"), 0);
 	cr_expect_eq(conf_transport_find(&fresh, "slow"), 1);
 	cr_expect_eq(conf_transport_find(&fresh, "local"), 2);
-	cr_expect_eq(fresh.transports[0].process_limit, 100);
-	cr_expect_eq(fresh.transports[1].process_limit, 5);
+	cr_expect_eq(fresh.transports[0].sched.process_limit, 100);
+	cr_expect_eq(fresh.transports[1].sched.process_limit, 5);
 	cr_expect_eq(fresh.transports[2].kind, AGENT_LOCAL);
-	cr_expect_eq(fresh.transports[2].process_limit, 4);
+	cr_expect_eq(fresh.transports[2].sched.process_limit, 4);
 	cr_expect_eq(conf_frozen_changes(&old, &fresh, &names), 0);
 	cr_expect_str_eq(buf_str(&names), "");
 	buf_done(&names);

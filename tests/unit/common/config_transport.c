@@ -88,27 +88,27 @@ Test(config_transport, defaults_of_the_scheduler_documents)
 
 	load_text("", &conf);
 	t = transport(&conf, "smtp");
-	cr_expect_eq(t->initial_destination_concurrency, 5);
-	cr_expect_eq(t->destination_concurrency_limit, 20);
-	cr_expect(t->positive_feedback.amount == 1);
-	cr_expect_eq(t->positive_feedback.form, FEEDBACK_FIXED);
-	cr_expect(t->negative_feedback.amount == 1);
-	cr_expect(t->failed_cohort_limit == 1);
-	cr_expect_eq(t->destination_recipient_limit, 50);
-	cr_expect_eq(t->delivery_slot_cost, 5);
-	cr_expect_eq(t->delivery_slot_discount, 50);
-	cr_expect_eq(t->delivery_slot_loan, 3);
-	cr_expect_eq(t->minimum_delivery_slots, 3);
-	cr_expect_eq(t->recipient_limit, 20000);
-	cr_expect_eq(t->extra_recipient_limit, 1000);
-	cr_expect_eq(t->recipient_refill_limit, 100);
-	cr_expect_eq(t->recipient_refill_delay, 5 * USEC_PER_SEC);
-	cr_expect_eq(t->process_limit, 100);
+	cr_expect_eq(t->site.initial_destination_concurrency, 5);
+	cr_expect_eq(t->site.destination_concurrency_limit, 20);
+	cr_expect(t->site.positive.amount == 1);
+	cr_expect_eq(t->site.positive.form, WINDOW_FIXED);
+	cr_expect(t->site.negative.amount == 1);
+	cr_expect(t->site.failed_cohort_limit == 1);
+	cr_expect_eq(t->sched.destination_recipient_limit, 50);
+	cr_expect_eq(t->sched.delivery_slot_cost, 5);
+	cr_expect_eq(t->sched.delivery_slot_discount, 50);
+	cr_expect_eq(t->sched.delivery_slot_loan, 3);
+	cr_expect_eq(t->sched.minimum_delivery_slots, 3);
+	cr_expect_eq(t->sched.recipient_limit, 20000);
+	cr_expect_eq(t->sched.extra_recipient_limit, 1000);
+	cr_expect_eq(t->sched.recipient_refill_limit, 100);
+	cr_expect_eq(t->sched.recipient_refill_delay, 5 * USEC_PER_SEC);
+	cr_expect_eq(t->sched.process_limit, 100);
 	t = transport(&conf, "local");
-	cr_expect_eq(t->destination_concurrency_limit, 2);
-	cr_expect_eq(t->destination_recipient_limit, 1);
+	cr_expect_eq(t->site.destination_concurrency_limit, 2);
+	cr_expect_eq(t->sched.destination_recipient_limit, 1);
 	cr_expect_eq(
-	    t->initial_destination_concurrency, 2, "capped at the limit");
+	    t->site.initial_destination_concurrency, 2, "capped at the limit");
 	conf_done(&conf);
 }
 
@@ -126,17 +126,22 @@ Test(config_transport, a_name_of_its_own_has_limits_of_its_own)
 	cr_expect_eq(conf.ntransports, 4);
 	cr_expect_eq(transport(&conf, "slow")->kind, AGENT_SMTP);
 	cr_expect_eq(transport(&conf, "slow-2")->kind, AGENT_LMTP);
-	cr_expect_eq(transport(&conf, "slow")->destination_recipient_limit, 7);
-	cr_expect_eq(transport(&conf, "smtp")->destination_recipient_limit, 50);
 	cr_expect_eq(
-	    transport(&conf, "slow")->destination_concurrency_limit, 9);
+	    transport(&conf, "slow")->sched.destination_recipient_limit, 7);
 	cr_expect_eq(
-	    transport(&conf, "slow-2")->destination_concurrency_limit, 1);
-	cr_expect_eq(transport(&conf, "smtp")->initial_destination_concurrency,
-	    9, "capped at the limit");
+	    transport(&conf, "smtp")->sched.destination_recipient_limit, 50);
+	cr_expect_eq(
+	    transport(&conf, "slow")->site.destination_concurrency_limit, 9);
+	cr_expect_eq(
+	    transport(&conf, "slow-2")->site.destination_concurrency_limit, 1);
+	cr_expect_eq(
+	    transport(&conf, "smtp")->site.initial_destination_concurrency, 9,
+	    "capped at the limit");
 	/* What kind local has by default stands above default_…. */
-	cr_expect_eq(transport(&conf, "box")->destination_concurrency_limit, 2);
-	cr_expect_eq(transport(&conf, "box")->destination_recipient_limit, 3);
+	cr_expect_eq(
+	    transport(&conf, "box")->site.destination_concurrency_limit, 2);
+	cr_expect_eq(
+	    transport(&conf, "box")->sched.destination_recipient_limit, 3);
 	conf_done(&conf);
 }
 
@@ -237,7 +242,8 @@ Test(config_transport, no_limit_caps_nothing)
 		  "initial_destination_concurrency = 500\n",
 	    &conf);
 	cr_expect_eq(
-	    transport(&conf, "smtp")->initial_destination_concurrency, 500);
+	    transport(&conf, "smtp")->site.initial_destination_concurrency,
+	    500);
 	conf_done(&conf);
 }
 
@@ -325,18 +331,18 @@ Test(config_transport, feedback_amounts)
 		const char *text;
 		int want;
 		double amount;
-		enum feedback_form form;
+		enum window_form form;
 	} rows[] = {
-		{ "1", 0, 1, FEEDBACK_FIXED },
-		{ "0", 0, 0, FEEDBACK_FIXED },
-		{ "0.25", 0, 0.25, FEEDBACK_FIXED },
-		{ "1/4", 0, 0.25, FEEDBACK_FIXED },
-		{ "3/4", 0, 0.75, FEEDBACK_FIXED },
-		{ "0.5/2", 0, 0.25, FEEDBACK_FIXED },
-		{ "5/5", 0, 1, FEEDBACK_FIXED },
-		{ "1/concurrency", 0, 1, FEEDBACK_PER_CONCURRENCY },
-		{ "0.5/concurrency", 0, 0.5, FEEDBACK_PER_CONCURRENCY },
-		{ "1/sqrt_concurrency", 0, 1, FEEDBACK_PER_SQRT_CONCURRENCY },
+		{ "1", 0, 1, WINDOW_FIXED },
+		{ "0", 0, 0, WINDOW_FIXED },
+		{ "0.25", 0, 0.25, WINDOW_FIXED },
+		{ "1/4", 0, 0.25, WINDOW_FIXED },
+		{ "3/4", 0, 0.75, WINDOW_FIXED },
+		{ "0.5/2", 0, 0.25, WINDOW_FIXED },
+		{ "5/5", 0, 1, WINDOW_FIXED },
+		{ "1/concurrency", 0, 1, WINDOW_PER_N },
+		{ "0.5/concurrency", 0, 0.5, WINDOW_PER_N },
+		{ "1/sqrt_concurrency", 0, 1, WINDOW_PER_ROOT_N },
 		{ "", -EINVAL, 0, 0 },
 		{ "2", -EINVAL, 0, 0 },
 		{ "5/4", -EINVAL, 0, 0 },
@@ -346,10 +352,10 @@ Test(config_transport, feedback_amounts)
 		{ "1/", -EINVAL, 0, 0 },
 		{ "/2", -EINVAL, 0, 0 },
 		{ "1/2/3", -EINVAL, 0, 0 },
-		{ "1/8", 0, 0.125, FEEDBACK_FIXED },
-		{ "8/8", 0, 1, FEEDBACK_FIXED },
-		{ "0/concurrency", 0, 0, FEEDBACK_PER_CONCURRENCY },
-		{ "1.0/1.5", 0, 1 / 1.5, FEEDBACK_FIXED },
+		{ "1/8", 0, 0.125, WINDOW_FIXED },
+		{ "8/8", 0, 1, WINDOW_FIXED },
+		{ "0/concurrency", 0, 0, WINDOW_PER_N },
+		{ "1.0/1.5", 0, 1 / 1.5, WINDOW_FIXED },
 		{ "1/0.5", -EINVAL, 0, 0 },
 		{ "9/8", -EINVAL, 0, 0 },
 		{ "1.1/sqrt_concurrency", -EINVAL, 0, 0 },
@@ -374,19 +380,55 @@ Test(config_transport, feedback_amounts)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct conf_transport t = { .positive_feedback.amount = 7 };
+		struct conf_transport t = { .site.positive.amount = 7 };
 		struct buf why = { 0 };
 
 		cr_expect_eq(param_set(p, &t, rows[i].text, &why), rows[i].want,
 		    "\"%s\"", rows[i].text);
 		if (rows[i].want == 0) {
-			cr_expect(t.positive_feedback.amount == rows[i].amount,
+			cr_expect(t.site.positive.amount == rows[i].amount,
 			    "\"%s\"", rows[i].text);
-			cr_expect_eq(t.positive_feedback.form, rows[i].form);
+			cr_expect_eq(t.site.positive.form, rows[i].form);
 		} else {
-			cr_expect(t.positive_feedback.amount == 7);
+			cr_expect(t.site.positive.amount == 7);
 			cr_expect_gt(why.len, 0);
 		}
 		buf_done(&why);
+	}
+}
+
+/* mutation: account_limit() gives the limit of the transport, or
+ * conf_site_params() asks it for no kind. */
+Test(config_transport, X12_an_account_has_a_share_of_the_slots)
+{
+	static const struct {
+		uint32_t process_limit, share, limit, want;
+	} rows[] = {
+		{ 100, 10, 2, 2 },
+		{ 100, 10, 0, 10 },
+		{ 100, 10, 100000, 10 },
+		{ 100, 10, 11, 10 },
+		{ 5, 10, 2, 1 },
+		{ 1, 1, 0, 1 },
+		{ 10000, 100, 0, 10000 },
+	};
+	struct conf conf = { .ntransports = 2 };
+	struct site_params p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		conf.local_account_share = rows[i].share;
+		conf.transports[1].kind = AGENT_LOCAL;
+		conf.transports[1].sched.process_limit = rows[i].process_limit;
+		conf.transports[1].site.destination_concurrency_limit =
+		    rows[i].limit;
+		conf_site_params(&conf, 1, &p);
+		cr_expect_eq(p.destination_concurrency_limit, rows[i].want,
+		    "row %zu: %u", i, p.destination_concurrency_limit);
+		cr_expect_leq(p.initial_destination_concurrency,
+		    p.destination_concurrency_limit);
+		conf.transports[1].kind = AGENT_PIPE;
+		conf_site_params(&conf, 1, &p);
+		cr_expect_eq(p.destination_concurrency_limit, rows[i].limit);
 	}
 }

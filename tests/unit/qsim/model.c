@@ -72,7 +72,7 @@ select_one(struct model *m)
 
 	for (i = 0; i < m->nturn; i++) {
 		t = m->turn[i];
-		if (m->busy[t] >= model_rules(m, t)->process_limit)
+		if (m->busy[t] >= model_rules(m, t)->sched.process_limit)
 			continue;
 		j = current_job(m, t);
 		if (j == NULL)
@@ -207,7 +207,8 @@ add_spec(struct model *m, struct job *j, const struct scenario_rcpts *r)
 	const char *nexthop = m->sc->destinations[r->destination].name;
 	uint32_t i, site;
 
-	if (model_rules(m, r->transport)->destination_recipient_limit > 1) {
+	if (model_rules(m, r->transport)->sched.destination_recipient_limit >
+	    1) {
 		site = site_of(m, r->destination, nexthop);
 		add_recipients(j, site, r->count);
 		return;
@@ -224,7 +225,7 @@ static void
 complete(struct model *m, struct job *j)
 {
 	uint32_t limit =
-	    model_rules(m, j->transport)->destination_recipient_limit;
+	    model_rules(m, j->transport)->sched.destination_recipient_limit;
 	uint32_t i, k;
 	struct peer p;
 

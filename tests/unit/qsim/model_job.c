@@ -96,8 +96,8 @@ leave_tree(struct model *m, struct job *j)
 	uint32_t i;
 
 	if (j->parent != NULL && j->account)
-		j->parent->slots +=
-		    unused * model_rules(m, j->transport)->delivery_slot_cost;
+		j->parent->slots += unused *
+		    model_rules(m, j->transport)->sched.delivery_slot_cost;
 	for (i = 0; i < l->n; i++)
 		if (l->jobs[i]->parent == j) {
 			l->jobs[i]->parent = j->parent;
@@ -124,7 +124,7 @@ static void
 cut_entry(struct model *m, struct job *j, struct peer *p, bool deferred)
 {
 	uint32_t limit =
-	    model_rules(m, j->transport)->destination_recipient_limit;
+	    model_rules(m, j->transport)->sched.destination_recipient_limit;
 	uint32_t size = p->left < limit ? p->left : limit;
 
 	p->left -= size;
@@ -202,7 +202,8 @@ static struct job *
 candidate(struct model *m, const struct job *current)
 {
 	const struct list *l = &m->lists[current->transport];
-	int64_t cost = model_rules(m, current->transport)->delivery_slot_cost;
+	int64_t cost =
+	    model_rules(m, current->transport)->sched.delivery_slot_cost;
 	int64_t most = (needed(current) + current->slots) / cost;
 	struct job *best = NULL;
 	uint32_t i;
@@ -219,10 +220,10 @@ static bool
 can_pay(const struct model *m, const struct job *current, const struct job *c)
 {
 	const struct conf_transport *r = model_rules(m, current->transport);
-	int64_t have = current->slots / r->delivery_slot_cost;
+	int64_t have = current->slots / r->sched.delivery_slot_cost;
 
-	return (have + r->delivery_slot_loan) * 100 >=
-	    needed(c) * (100 - (int64_t)r->delivery_slot_discount);
+	return (have + r->sched.delivery_slot_loan) * 100 >=
+	    needed(c) * (100 - (int64_t)r->sched.delivery_slot_discount);
 }
 
 struct job *
@@ -230,11 +231,11 @@ model_preempted(struct model *m, struct job *current)
 {
 	const struct conf_transport *r = model_rules(m, current->transport);
 	struct list *l = &m->lists[current->transport];
-	int64_t cost = r->delivery_slot_cost;
+	int64_t cost = r->sched.delivery_slot_cost;
 	struct job *c;
 
 	if (cost <= 1 || current->slots <= 0 ||
-	    current->total < (int64_t)r->minimum_delivery_slots * cost)
+	    current->total < (int64_t)r->sched.minimum_delivery_slots * cost)
 		return current;
 	c = candidate(m, current);
 	if (c == NULL || !can_pay(m, current, c))

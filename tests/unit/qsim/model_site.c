@@ -5,14 +5,14 @@
 #define TOLERANCE 1e-9
 
 static double
-amount(const struct conf_feedback *f, uint32_t window)
+amount(const struct window_feedback *f, uint32_t window)
 {
 	switch (f->form) {
-	case FEEDBACK_PER_CONCURRENCY:
+	case WINDOW_PER_N:
 		return f->amount / window;
-	case FEEDBACK_PER_SQRT_CONCURRENCY:
+	case WINDOW_PER_ROOT_N:
 		return f->amount / sqrt(window);
-	case FEEDBACK_FIXED:
+	case WINDOW_FIXED:
 	default:
 		return f->amount;
 	}
@@ -29,14 +29,14 @@ open_with(struct model_site *s, uint32_t window)
 void
 model_site_init(struct model_site *s)
 {
-	open_with(s, s->rules->initial_destination_concurrency);
+	open_with(s, s->rules->site.initial_destination_concurrency);
 }
 
 bool
 model_site_is_dead(struct model_site *s, usec_t now)
 {
 	if (s->dead && s->dead_until <= now)
-		open_with(s, s->rules->initial_destination_concurrency);
+		open_with(s, s->rules->site.initial_destination_concurrency);
 	return s->dead;
 }
 
@@ -49,14 +49,14 @@ model_site_has_room(struct model_site *s, usec_t now)
 static void
 die(struct model_site *s, usec_t now)
 {
-	usec_t pause = s->conf->minimal_backoff_time;
+	usec_t pause = s->conf->backoff.minimal_backoff_time;
 	uint32_t i;
 
 	for (i = 0; i < s->deaths; i++)
-		if (pause < s->conf->maximal_backoff_time)
+		if (pause < s->conf->backoff.maximal_backoff_time)
 			pause *= 2;
-	if (pause > s->conf->maximal_backoff_time)
-		pause = s->conf->maximal_backoff_time;
+	if (pause > s->conf->backoff.maximal_backoff_time)
+		pause = s->conf->backoff.maximal_backoff_time;
 	s->deaths++;
 	s->dead = true;
 	s->dead_until = now + pause;
@@ -65,7 +65,7 @@ die(struct model_site *s, usec_t now)
 static void
 succeeded(struct model_site *s)
 {
-	uint32_t limit = s->rules->destination_concurrency_limit;
+	uint32_t limit = s->rules->site.destination_concurrency_limit;
 
 	s->deaths = 0;
 	if (s->dead) {
@@ -75,9 +75,10 @@ succeeded(struct model_site *s)
 	s->fail_cohorts = 0;
 	if (limit != 0 && s->window >= limit)
 		return;
-	if (s->window >= s->busy + s->rules->initial_destination_concurrency)
+	if (s->window >=
+	    s->busy + s->rules->site.initial_destination_concurrency)
 		return;
-	s->success += amount(&s->rules->positive_feedback, s->window);
+	s->success += amount(&s->rules->site.positive, s->window);
 	while (s->success >= 1 - TOLERANCE) {
 		s->window += 1;
 		s->success -= 1;
@@ -90,7 +91,7 @@ succeeded(struct model_site *s)
 static void
 did_not_connect(struct model_site *s, usec_t now)
 {
-	double cohorts = s->rules->failed_cohort_limit;
+	double cohorts = s->rules->site.failed_cohort_limit;
 
 	if (s->dead)
 		return;
@@ -99,7 +100,7 @@ did_not_connect(struct model_site *s, usec_t now)
 		die(s, now);
 		return;
 	}
-	s->failure -= amount(&s->rules->negative_feedback, s->window);
+	s->failure -= amount(&s->rules->site.negative, s->window);
 	while (s->failure < -TOLERANCE) {
 		if (s->window > 1)
 			s->window -= 1;

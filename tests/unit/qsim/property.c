@@ -62,14 +62,15 @@ within_limits(struct log *l, const struct sched_decision *d)
 {
 	uint32_t t = d->entry->transport;
 	const struct conf_transport *rules = &l->sc->conf.transports[t];
-	uint32_t limit = rules->destination_concurrency_limit;
+	uint32_t limit = rules->site.destination_concurrency_limit;
 
 	cr_assert_leq(d->site.busy, d->site.window, "window:\n%s", l->text);
 	cr_assert(limit == 0 || d->site.window <= limit, "limit:\n%s", l->text);
 	l->running[t]++;
 	cr_assert_leq(
-	    l->running[t], rules->process_limit, "agents:\n%s", l->text);
-	cr_assert_leq(d->entry->nrcpts, rules->destination_recipient_limit);
+	    l->running[t], rules->sched.process_limit, "agents:\n%s", l->text);
+	cr_assert_leq(
+	    d->entry->nrcpts, rules->sched.destination_recipient_limit);
 }
 
 static int
@@ -179,7 +180,7 @@ fifo(const struct log *l, bool preemption)
 			if (a->destination != b->destination)
 				continue;
 			if (l->sc->conf.transports[a->transport]
-				.destination_recipient_limit == 1)
+				.sched.destination_recipient_limit == 1)
 				continue;
 			if (a->message == b->message)
 				cr_assert_lt(a->last, b->first, "%s", l->text);
@@ -296,7 +297,7 @@ struct bounds_seen {
 static void
 bounds(const struct log *l, struct bounds_seen *seen)
 {
-	uint64_t k = l->sc->conf.transports[0].delivery_slot_cost, n, i;
+	uint64_t k = l->sc->conf.transports[0].sched.delivery_slot_cost, n, i;
 	struct stay *stay = stays(l), *s;
 
 	for (i = 0; i < l->sc->nmessages; i++) {

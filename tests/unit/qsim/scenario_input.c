@@ -298,7 +298,7 @@ Test(scenario_input, messages_in_order_of_lines)
 	cr_expect_eq(sc.seed, 7);
 	cr_expect_eq(sc.conf.ntransports, 2);
 	cr_expect_str_eq(sc.conf.transports[1].name, "t2");
-	cr_expect_eq(sc.conf.transports[1].process_limit, 3);
+	cr_expect_eq(sc.conf.transports[1].sched.process_limit, 3);
 	scenario_done(&sc);
 }
 
@@ -348,16 +348,16 @@ Test(scenario_input, defaults)
 	cr_assert_eq(sc.conf.ntransports, 2);
 	t = &sc.conf.transports[0];
 	cr_expect_str_eq(t->name, "smtp");
-	cr_expect_eq(t->initial_destination_concurrency, 5);
-	cr_expect_eq(t->destination_concurrency_limit, 20);
-	cr_expect_eq(t->destination_recipient_limit, 50);
-	cr_expect_eq(t->delivery_slot_cost, 5);
-	cr_expect_eq(t->delivery_slot_discount, 50);
-	cr_expect_eq(t->delivery_slot_loan, 3);
-	cr_expect_eq(t->minimum_delivery_slots, 3);
-	cr_expect_eq(t->process_limit, 100);
-	cr_expect_eq(t[1].destination_concurrency_limit, 2);
-	cr_expect_eq(t[1].destination_recipient_limit, 1);
+	cr_expect_eq(t->site.initial_destination_concurrency, 5);
+	cr_expect_eq(t->site.destination_concurrency_limit, 20);
+	cr_expect_eq(t->sched.destination_recipient_limit, 50);
+	cr_expect_eq(t->sched.delivery_slot_cost, 5);
+	cr_expect_eq(t->sched.delivery_slot_discount, 50);
+	cr_expect_eq(t->sched.delivery_slot_loan, 3);
+	cr_expect_eq(t->sched.minimum_delivery_slots, 3);
+	cr_expect_eq(t->sched.process_limit, 100);
+	cr_expect_eq(t[1].site.destination_concurrency_limit, 2);
+	cr_expect_eq(t[1].sched.destination_recipient_limit, 1);
 	cr_expect_not(sc.jitter_set);
 	cr_expect_eq(sc.destinations[0].duration, 1000000);
 	scenario_done(&sc);
@@ -377,10 +377,10 @@ Test(scenario_input, settings)
 	cr_expect_str_eq(sc.conf.transports[1].name, "t2");
 	cr_expect_eq(sc.conf.transports[1].kind, AGENT_LOCAL);
 	cr_expect_str_eq(sc.conf.transports[2].name, "smtp");
-	cr_expect_eq(sc.conf.transports[2].delivery_slot_cost, 8);
-	cr_expect_eq(sc.conf.transports[1].delivery_slot_cost, 9);
+	cr_expect_eq(sc.conf.transports[2].sched.delivery_slot_cost, 8);
+	cr_expect_eq(sc.conf.transports[1].sched.delivery_slot_cost, 9);
 	cr_expect(sc.jitter_set);
-	cr_expect_eq(sc.conf.backoff_jitter_pct, 20);
+	cr_expect_eq(sc.conf.backoff.jitter_pct, 20);
 	cr_expect_eq(sc.rcpts[0].transport, 2);
 	cr_expect_eq(sc.rcpts[1].transport, 1);
 	cr_expect_eq(sc.rcpts[2].transport, 3);
@@ -426,8 +426,10 @@ Test(scenario_input, other_settings_on_top)
 		if (r == 0) {
 			int t2 = conf_transport_find(&conf, "t2");
 
-			cr_expect_eq(conf.transports[0].delivery_slot_loan, 1);
-			cr_expect_eq(conf.transports[t2].delivery_slot_cost, 0);
+			cr_expect_eq(
+			    conf.transports[0].sched.delivery_slot_loan, 1);
+			cr_expect_eq(
+			    conf.transports[t2].sched.delivery_slot_cost, 0);
 			conf_done(&conf);
 		}
 		buf_done(&error);

@@ -53,7 +53,6 @@ Test(memory, at_most_1_KiB_per_active_message_and_128_bytes_for_its_line)
 	static struct send send;
 	const struct sched_params params = { N, 1, N };
 	const struct sched_transport_params transport = {
-		.name = "t",
 		.process_limit = 1,
 		.destination_recipient_limit = 1,
 		.delivery_slot_cost = 5,

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "limits/limits.h"
 #include "queue-send/control.h"
 #include "queue-send/peers.h"
 #include "queue-send/schedule.h"
@@ -34,14 +33,14 @@ static struct shared_id first;
 static struct shared_params
 params(struct site_params *sites, const char **names)
 {
-	struct shared_params p = {
-		.sites = sites, .names = names, .count = w.conf.ntransports
-	};
+	struct shared_params p = { .sites = sites,
+		.names = names,
+		.count = w.conf.ntransports,
+		.backoff = w.conf.backoff };
 	uint32_t i;
 
-	limits_backoff(&w.conf, &p.backoff);
 	for (i = 0; i < p.count; i++) {
-		limits_site(&w.conf, i, &sites[i]);
+		conf_site_params(&w.conf, i, &sites[i]);
 		names[i] = w.conf.transports[i].name;
 	}
 	return p;

@@ -235,9 +235,9 @@ Test(bells, I7_what_nobody_who_rings_sends)
 
 static struct conf conf = {
 	.transports = {
-		{ .destination_recipient_limit = 3 },
-		{ .destination_recipient_limit = 1 },
-		{ .destination_recipient_limit = 50 },
+		{ .sched.destination_recipient_limit = 3 },
+		{ .sched.destination_recipient_limit = 1 },
+		{ .sched.destination_recipient_limit = 50 },
 	},
 	.ntransports = 3,
 };
