@@ -1,16 +1,16 @@
 /* deliver-local/child.h - one delivery, in a process of its own: become the
  * recipient, and only then open anything.
  *
- *	child.c    the process: who to become, which mailbox or program
+ *	child.c    the process: its user, its mailbox or program
  *	account.c  accounts of this system, and becoming one
  *	mailbox.c  from an address to a name and a path
  *	message.c  the two header lines of ours, the content, loops
  *	maildir.c  a message into a maildir; walk.c goes down to it
  *	command.c  a program with a message on its standard input
- *	verdict.c  what became of the recipient
+ *	verdict.c  the result for the recipient
  *
  * Privileges are dropped before the mailbox or even the header is read;
- * after that the kernel refuses what the user may not do.
+ * after that the kernel refuses all that the user may not do.
  */
 #ifndef DELIVER_LOCAL_CHILD_H
 #define DELIVER_LOCAL_CHILD_H
@@ -37,7 +37,7 @@ struct verdict {
 	char dsn[AGENT_DSN_MAX];
 	char text[VERDICT_TEXT_MAX];
 };
-/* The bytes up to the end of the text are what travels. */
+/* The bytes up to the end of the text travel. */
 _Static_assert(sizeof(struct verdict) <= 4096, "one write to a pipe is whole");
 
 void verdict_set(struct verdict *v, enum agent_outcome outcome, const char *dsn,
@@ -203,7 +203,7 @@ struct maildir {
 	 * error ends the delivery, while the file has no name in new/ yet. */
 	int (*progress)(void *arg);
 	void *arg;
-	const char *step; /* out: what was being done when it failed */
+	const char *step; /* out: the step that failed */
 };
 
 /* Makes the maildir (0700) when its parent exists. -errno, with ->step. */

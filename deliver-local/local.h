@@ -4,7 +4,7 @@
  *	local.c       the daemon: deliveries by kind, reload, stop
  *	task.c        the recipients of one delivery, one after the other
  *	stray.c       processes of deliveries that do not end
- *	privileges.c  what the agent keeps of root
+ *	privileges.c  the rights of root that the agent keeps
  *
  * How many deliveries run at once is for queue-send to say. No result is waited
  * for anywhere but in the loop.
@@ -59,7 +59,7 @@ bool strays_allow(const struct strays *s, const char *name);
 /* ---- privileges.c ----
  *
  *	CAP_SETUID, CAP_SETGID	to become the recipient
- *	CAP_KILL		to end what runs as the recipient
+ *	CAP_KILL		to end processes of the recipient
  *
  * The bounding set stays as it is, since programs that mail is piped to may be
  * set-user-id; a process that becomes another user has no capability at all. */
@@ -92,9 +92,9 @@ int local_main(int argc, char **argv);
 
 /* The delivery is the task's until it has been answered. */
 void task_begin(struct local *l, struct agent_delivery *delivery);
-/* Give up those that wait for a process to be had. */
+/* Give up tasks that wait for a process to be had. */
 void task_end_waiting(struct local *l);
-/* SIGTERM to those that run a program, for a stop in good order. */
+/* SIGTERM to tasks that run a program, for a stop in good order. */
 void task_ask_all(struct local *l);
 /* SIGKILL to all, and forget them. */
 void task_end_all(struct local *l);

@@ -66,7 +66,7 @@ struct line {
 	size_t len; /* without its end */
 };
 
-/* The next line; false at the end of what there is. */
+/* The next line; false at the end. */
 static bool
 next_line(struct line *left, struct line *ret)
 {
@@ -90,7 +90,7 @@ is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Is this the field? Then *ret_value gets what is behind the colon. */
+/* Is this the field? Then *ret_value is the text behind the colon. */
 static bool
 is_field(const struct line *l, const char *name, struct line *ret_value)
 {

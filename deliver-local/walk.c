@@ -41,7 +41,7 @@ go_to(struct walk *w, int fd)
 	return 0;
 }
 
-/* The target of the link takes its place in what is still to go. */
+/* The target of the link takes its place in the rest of the path. */
 static int
 follow(struct walk *w, const char *name, const char *behind)
 {

@@ -5,20 +5,20 @@
  *	transaction.c  MAIL to the last reply
  *	command.c, screen.c, verdict.c   its words (steps.h)
  *
- * Pure: octets of the server and events go in, commands come out in d->out,
- * what became of a recipient goes to the callback. No sockets, no clock. The
- * caller sends what is in d->out (and empties it), gives each state its time
- * limit, sends the content in DIALOG_CONTENT, and closes the connection in
+ * Pure: octets of the server and events go in, commands come out in d->out, the
+ * verdict of a recipient goes to the callback. No sockets, no clock. The caller
+ * sends what is in d->out (and empties it), gives each state its time limit,
+ * sends the content in DIALOG_CONTENT, and closes the connection in
  * DIALOG_CLOSED, where d->end says how it went.
  *
- * With PIPELINING, MAIL, all RCPT and DATA go out together. What becomes of
- * recipients is then held back until the reply to DATA shows that replies and
+ * With PIPELINING, MAIL, all RCPT and DATA go out together. The verdicts of
+ * recipients are then held back until the reply to DATA shows that replies and
  * commands still match; if they do not, nothing was learned, and end.lockstep
  * asks for a new connection without pipelining.
  *
- * Recipients are named by their place in task.rcpts; those that are reported
- * there when the dialog begins are left out. The caller keeps the task's
- * strings while the dialog lives.
+ * Recipients are named by their place in task.rcpts; a recipient that is
+ * reported there when the dialog begins is left out. The caller keeps the
+ * task's strings while the dialog lives.
  */
 #ifndef DELIVER_SMTP_DIALOG_H
 #define DELIVER_SMTP_DIALOG_H
@@ -28,7 +28,7 @@
 
 /* ---- verdicts ---- */
 
-/* Text of a report, at most; what a server said in it is cleaned. */
+/* Text of a report, at most; the words of a server in it are cleaned. */
 #define VERDICT_TEXT_MAX 800
 
 struct verdict {
@@ -111,12 +111,12 @@ struct dialog {
 	struct smtp_reply_parser parser;
 	struct smtp_ehlo ehlo;
 	struct dialog_rcpt *rcpts; /* task.nrcpts of them */
-	uint32_t next;             /* RCPT, DOT: who is replied for next */
+	uint32_t next; /* RCPT, DOT: the next reply is for this one */
 	uint32_t accepted;
 	struct verdict refusal; /* of MAIL */
 	bool pipelined;         /* this transaction is */
-	bool refused; /* MAIL was: what is said to RCPT is of no interest */
-	bool early;   /* the reply was sent before its command */
+	bool refused;           /* MAIL was: replies to RCPT do not count */
+	bool early;             /* the reply was sent before its command */
 	bool no_memory;
 };
 

@@ -34,8 +34,8 @@ static const int calls[] = {
 	SCMP_SYS(execveat),
 };
 
-/* Refused with this argument: who is to get the signals of a descriptor, and
- * which one. */
+/* Refused with this argument: the process that gets the signals of a
+ * descriptor, and the signal. */
 static const struct {
 	int call;
 	unsigned arg;

@@ -6,8 +6,8 @@
  *	talk.c     one dialogue over one connected socket
  *	content.c  the content of the message, encoded, in slices
  *
- * Soft: -errno. What is begun here calls back from the loop, never from inside
- * the call that begins it, and not after it was cancelled.
+ * Soft: -errno. Callbacks come from the loop, never from inside the call that
+ * begins the work, and not after the work was cancelled.
  */
 #ifndef DELIVER_SMTP_NET_H
 #define DELIVER_SMTP_NET_H
@@ -97,7 +97,7 @@ int content_add(struct content *c, struct evbuffer *out);
  *
  * Reports go to report() as they become known. When the dialogue is over
  * ended() is called, as the talk's last act; the owner frees the talk there, or
- * before it, at any time. What `end` points to lives until then. */
+ * before it, at any time. `end` lives until then. */
 
 struct talk;
 

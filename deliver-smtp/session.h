@@ -3,7 +3,7 @@
  *
  *	session.c   the delivery
  *	peers.c     servers with which pipelining went wrong
- *	settings.c  what sessions need of the configuration
+ *	settings.c  the part of the configuration that sessions need
  *
  * A session owns its delivery and ends with agent_done(); then, as its last
  * act, it is freed and calls ended() of its context, which outlives it.
@@ -57,7 +57,7 @@ TAILQ_HEAD(session_list, session);
 struct session_context {
 	struct event_base *base;
 	struct resolver *resolver;
-	/* A session has its own copy: a reload is for those that begin after
+	/* A session has its own copy: a reload is for sessions that begin after
 	 * it. */
 	struct settings settings;
 	struct peers peers;

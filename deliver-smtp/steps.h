@@ -1,9 +1,9 @@
-/* deliver-smtp/steps.h - what the sources of the dialogue share; for them only.
+/* deliver-smtp/steps.h - shared by the sources of the dialogue only.
  *
  *	dialog.c       calls the steps by its table of states
  *	transaction.c  the steps from MAIL to the last reply
  *	command.c      the commands as octets
- *	screen.c       what a server cannot be asked
+ *	screen.c       requests that a server cannot take
  */
 #ifndef DELIVER_SMTP_STEPS_H
 #define DELIVER_SMTP_STEPS_H
@@ -48,7 +48,8 @@ struct dialog_rcpt {
 	struct verdict verdict; /* RCPT_HELD */
 };
 
-/* Report one recipient; every one without a report; those held back. */
+/* Report one recipient; every recipient without a report; the verdicts held
+ * back. */
 void step_settle(struct dialog *d, uint32_t place, const struct verdict *v);
 void step_settle_all(struct dialog *d, const struct verdict *v);
 void step_release_held(struct dialog *d);

@@ -35,7 +35,7 @@ struct talk {
 
 /* ---- the end ---- */
 
-/* Of what was sent, something has not arrived. */
+/* Octets that were sent have not all arrived. */
 static bool
 is_stuck(const struct talk *t, int sock)
 {
@@ -158,7 +158,7 @@ send_commands(struct talk *t)
 	buf_reset(out);
 }
 
-/* After each event: what the dialogue wants now. `progress`: octets of the
+/* Do what the dialogue wants now, after each event. `progress`: octets of the
  * message have gone. The talk may be gone when it returns. */
 static void
 proceed(struct talk *t, bool progress)

@@ -22,7 +22,7 @@ step_settle_all(struct dialog *d, const struct verdict *v)
 			step_settle(d, i, v);
 }
 
-/* Replies and commands match: what was held back is true. */
+/* Replies and commands match: the verdicts held back are true. */
 void
 step_release_held(struct dialog *d)
 {
@@ -183,7 +183,7 @@ step_data_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 	d->state = DIALOG_CONTENT;
 	if (d->next < d->task.nrcpts)
 		return;
-	/* Pipelined, and nobody was accepted: RFC 2920 section 3.1. */
+	/* Pipelined, and no recipient was accepted: RFC 2920 section 3.1. */
 	step_said(d, command_plain(&d->out, "."));
 	d->state = DIALOG_ABORT;
 }

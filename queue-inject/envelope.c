@@ -69,7 +69,7 @@ enum state {
 	AT_END,
 };
 
-/* The byte that says what comes next. */
+/* The byte that announces an address or the end. */
 static int
 take_letter(struct envelope_reader *rd, char c, struct refusal *why)
 {

@@ -61,7 +61,7 @@ struct face {
 int inject_run(struct inject *inject, struct queue_id *ret_id);
 void inject_done(struct inject *inject);
 
-/* Copy what is left of the source: as content() answers. */
+/* Copy the rest of the source; the answer is that of content(). */
 int inject_copy(struct inject *inject);
 
 /* mail_face.c, qmail_face.c */

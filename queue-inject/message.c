@@ -214,7 +214,8 @@ message_write(const struct message *m, struct submission *s)
 
 	if (r == 0)
 		r = write_fields(m, s);
-	/* The empty line that is there comes with what was read of the body. */
+	/* An empty line that is there comes with the part of the body that was
+	 * read. */
 	if (r == 0 && !h->separated &&
 	    (h->data.len > h->end || h->end == h->begin))
 		r = submission_added(s, m->eol, strlen(m->eol));

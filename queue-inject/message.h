@@ -1,5 +1,5 @@
 /* queue-inject/message.h - a message as it comes in: its bytes, its header, its
- * addresses, and what the mail faces add.
+ * addresses, and the fields that the mail faces add.
  *
  *	source.c        the bytes of a descriptor, in pieces
  *	header.c        where the header ends, and its fields
@@ -124,7 +124,7 @@ const char *header_eol(const struct header *h);
 /* ---- address_list.c ----
  *
  * RFC 5322 section 3.4, with the obsolete forms of 4.4. Understood: display
- * names (any words, also those that should have been quoted), angle addresses,
+ * names (any words, also words that should have been quoted), angle addresses,
  * source routes (dropped), groups, comments nested to any depth, quoted
  * strings, domain literals, folds, blanks around dots and at signs, empty
  * elements, `;` in the place of `,`, octets above 127.
@@ -160,7 +160,8 @@ struct envelope {
 };
 
 void envelope_done(struct envelope *e);
-/* Both refuse what may not stand in an envelope; a recipient may not be "". */
+/* Both refuse an address that may not stand in an envelope; a recipient may not
+ * be "". */
 int envelope_set_sender(
     struct envelope *e, const char *address, size_t len, struct refusal *why);
 int envelope_add_rcpt(
@@ -183,7 +184,7 @@ int envelope_finish(
 
 /* ---- identity.c ----
  *
- * The user is the real one of the process, never what the environment says.
+ * The user is the real one of the process, never that of the environment.
  * Names that could not stand in a header field are replaced. The user is looked
  * up when the name is first needed: many submissions never need it. */
 
@@ -233,7 +234,7 @@ struct message {
 	const char *eol;
 };
 
-/* Everything up to the body; what is left in src is body. */
+/* Read all up to the body; the rest of src is body. */
 int message_read(struct message *m, struct source *src, struct refusal *why);
 /* The recipients of To, Cc and Bcc, or of Resent-To, -Cc and -Bcc. */
 int message_recipients(const struct message *m, const char *domain,
@@ -247,7 +248,7 @@ struct message_author {
 /* Make the fields that are missing. */
 int message_complete(struct message *m, const struct message_author *author,
     struct refusal *why);
-/* Write all but what is left in the source: -errno of submission_content(). */
+/* Write all but the rest of the source: -errno of submission_content(). */
 int message_write(const struct message *m, struct submission *s);
 void message_done(struct message *m);
 

@@ -1,7 +1,7 @@
-/* queue-inject/options.h - what the command line of each face asks for.
+/* queue-inject/options.h - the command line of each face.
  *
- * Strings point into argv. Refuses with REFUSAL_USAGE what it does not know,
- * and with REFUSAL_UNSUPPORTED what another program is for.
+ * Strings point into argv. An unknown option is REFUSAL_USAGE, the task of
+ * another program REFUSAL_UNSUPPORTED.
  */
 #ifndef QUEUE_INJECT_OPTIONS_H
 #define QUEUE_INJECT_OPTIONS_H

@@ -3,7 +3,7 @@
  *
  * One table: a kind of refusal, its two exit codes, its enhanced status code.
  * A function that can refuse fills *why and returns -1; the text names the
- * object and the error, what came from outside is cleaned.
+ * object and the error; words from outside are cleaned.
  */
 #ifndef QUEUE_INJECT_REFUSAL_H
 #define QUEUE_INJECT_REFUSAL_H

@@ -52,7 +52,8 @@ wait_readable(const struct source *s)
 	return n == 0 ? -ETIMEDOUT : 0;
 }
 
-/* Room at the end of the buffer: what was taken goes, and with it the mark. */
+/* Make room at the end of the buffer: bytes that were taken go, and with them
+ * the mark. */
 static void
 make_room(struct source *s)
 {

@@ -184,7 +184,7 @@ is_in_use(struct agent *a, uint64_t number)
 	return true;
 }
 
-/* r, what: of making the delivery. */
+/* r, what: the result of making the delivery. */
 static void
 begin(struct agent *a, uint64_t number, struct agent_delivery *d, int r,
     const char *what)

@@ -4,18 +4,18 @@
  * one that is larger than AGENT_WHOLE_MAX, with an open, read-only descriptor
  * of the queue file; the agent answers per recipient (RESULT), then DONE. An
  * agent that dies, or says something it may not say (a delivery that it does
- * not have, a recipient twice or out of range), loses the delivery: what was
- * not reported is deferred.
+ * not have, a recipient twice or out of range), loses the delivery: recipients
+ * without a report are deferred.
  *
  * The agent's end: agent_new() on the wire that the supervisor passes; each
- * delivery goes to deliver(), which owns it until agent_done(). What queue-send
- * says is checked as if it came from a stranger: a frame that is not right is
- * dropped and answered with DONE for its delivery, and ends nothing.
+ * delivery goes to deliver(), which owns it until agent_done(). Frames of
+ * queue-send are checked as if they came from a stranger: a frame that is not
+ * right is dropped and answered with DONE for its delivery, and ends nothing.
  *
  * A link that is gone (queue-send ended, or our answers cannot be queued any
  * more) is told once, by orphaned(), from the event loop and never from inside
- * a call of this module. Deliveries stay their owner's until agent_done(); what
- * is reported then goes nowhere.
+ * a call of this module. Deliveries stay their owner's until agent_done();
+ * their reports go nowhere then.
  *
  * Soft: -errno. Panics: misuse only. Never logs.
  */
@@ -123,8 +123,8 @@ int agent_rcpt_add(
     struct buf *rcpts, uint32_t index, const char *address, size_t len);
 
 /* Judge a DELIVER frame and make the delivery of it; the descriptor is the
- * delivery's when 0 is returned. -EBADMSG with *ret_what, which names what is
- * wrong; -ENOMEM. agent_new() does this; apart for tests. */
+ * delivery's when 0 is returned. -EBADMSG with *ret_what, which names the
+ * fault; -ENOMEM. agent_new() does this; apart for tests. */
 int agent_delivery_new(const struct msg_DELIVER *frame, int fd,
     struct agent_delivery **ret_delivery, const char **ret_what);
 /* The same of a frame that has the content. */

@@ -1,15 +1,15 @@
-/* daemon/agent.h - what every delivery agent has in common: its link to
- * queue-send (agent/agent.h), the stop, the end.
+/* daemon/agent.h - the common part of delivery agents: the link to queue-send
+ * (agent/agent.h), the stop, the end.
  *
  * A delivery goes to deliver(); the program calls daemon_agent_idle() when the
  * last one has ended. While the agent stops, a new delivery is deferred here.
  *
  * The process ends when a stop was asked for, nothing runs, and queue-send has
- * every answer: a result that is lost is a delivery done twice. What still runs
- * when the time of the stop is over is ended by end_all(). Without queue-send
- * no result can be recorded any more: that is a stop, too.
+ * every answer: a result that is lost is a delivery done twice. end_all() ends
+ * deliveries that still run when the time of the stop is over. Without
+ * queue-send no result can be recorded any more: that is a stop, too.
  *
- * All functions log what fails. The owner calls daemon_agent_done().
+ * All functions log failures. The owner calls daemon_agent_done().
  */
 #ifndef DAEMON_AGENT_H
 #define DAEMON_AGENT_H
@@ -22,11 +22,11 @@ struct event;
 struct daemon_agent_ops {
 	void (*deliver)(void *arg, struct agent_delivery *delivery);
 	bool (*is_idle)(const void *arg); /* nothing runs */
-	/* Optional: a stop begins; what runs has so long. */
+	/* Optional: a stop begins; deliveries that run have so long. */
 	void (*stop)(void *arg, usec_t limit);
 	/* queue-send is gone; a stop may have begun before. */
 	void (*orphaned)(void *arg);
-	void (*end_all)(void *arg); /* end what runs, now */
+	void (*end_all)(void *arg); /* end every delivery, now */
 	/* A second link takes the place of the first, whose deliveries are
 	 * ended. Else it shows that the end of the first was not seen yet: the
 	 * agent ends, and is started anew. */

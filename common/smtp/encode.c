@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The length that a first octet promises; 1 for what is not UTF-8. */
+/* The length that a first octet promises; 1 for an octet that is not UTF-8. */
 static size_t
 utf8_promise(unsigned char c)
 {

@@ -2,7 +2,7 @@
  * socket, no clock.
  *
  *	reply.c   replies: reading them in bounded memory, status codes, text
- *	ehlo.c    what a server offers in its answer to EHLO or LHLO
+ *	ehlo.c    the offer of a server in its answer to EHLO or LHLO
  *	path.c    an envelope address as the argument of MAIL and RCPT
  *	encode.c  message content as it goes over the wire
  *
@@ -115,12 +115,12 @@ bool smtp_path_is_utf8(const char *address);
 
 /* RFC 5321 section 4.5.3.1.6: 1000 with the line end. */
 #define SMTP_LINE_MAX        998
-/* Room for what `len` octets can become; the end needs SMTP_ENCODE_MAX(0). */
+/* Room for `len` octets, encoded; the end needs SMTP_ENCODE_MAX(0). */
 #define SMTP_ENCODE_MAX(len) (3 * (len) + 16)
 
 struct smtp_encode {
 	size_t column; /* octets in this line, without the dot put before it */
-	bool cr;       /* a CR came last, its fate depends on what follows */
+	bool cr;       /* a CR came last; the next octet decides its fate */
 };
 
 /* Encode the next slice into out, which has room for SMTP_ENCODE_MAX(len); the

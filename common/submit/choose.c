@@ -1,6 +1,6 @@
 #include "submit/parts.h"
 
-/* A page that is fresh, and is what its name says. */
+/* A page that is fresh and of the queue that its name says. */
 static bool
 page_usable(const struct queue_page *page, uint32_t queue, usec_t now_mono)
 {

@@ -186,7 +186,7 @@ judge(struct through_door *t, int status, const char *said)
 	return -EIO;
 }
 
-/* The end of it: 0, or what it says. */
+/* Wait for the end of the door: 0, or its error. */
 static int
 hear(struct through_door *t, char *id, size_t size)
 {

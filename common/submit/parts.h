@@ -1,7 +1,7 @@
-/* submit/parts.h - what the sources of common/submit share; for them only.
+/* submit/parts.h - shared by the sources of common/submit only.
  *
  *	submission.c  one message: begin to commit
- *	submit.c      what is known of the queues, and their open directories
+ *	submit.c      facts about the queues, and their open directories
  *	choose.c      which queue a message goes to; pure
  *	door.c        a message through the program queue-drop
  */
@@ -17,10 +17,10 @@
 /* ---- choose.c ----
  *
  * A message goes to the open queue with the least load; of equal ones to that
- * with the smallest backlog; of equal ones to each in turn. What is known comes
- * from shared memory (docs/IPC.md), which is believed no further than this
- * choice: a page that is missing, short, stale or absurd only makes a queue
- * less attractive, and where the supervisor's page says nothing, the queue
+ * with the smallest backlog; of equal ones to each in turn. The facts come from
+ * shared memory (docs/IPC.md), which is believed no further than this choice: a
+ * page that is missing, short, stale or absurd only makes a queue less
+ * attractive, and where the supervisor's page says nothing, the queue
  * directories on disk are the queues. Shared memory can refuse one thing: mail
  * for an instance whose queues are all disabled or draining.
  *
@@ -56,12 +56,12 @@ struct choose_reader {
 	void *arg;
 };
 
-/* Read what shared memory says. Without a usable page of the supervisor there
+/* Read shared memory. Without a usable page of the supervisor there
  * are no rows. */
 void choose_judge(const struct choose_reader *reader, usec_t now_mono,
     struct queue_facts *ret_facts);
-/* Add queues that are known by their directories only; those whose own page
- * is fresh and says disabled are never chosen. */
+/* Add queues that are known by their directories only; a queue whose own page
+ * is fresh and says disabled is never chosen. */
 void choose_add_disk(struct queue_facts *facts, const uint32_t *queues,
     size_t count, const struct choose_reader *reader, usec_t now_mono);
 /* The row to try next, or -1. `turn` goes up by one a message. */

@@ -17,7 +17,7 @@ struct submission {
 	struct accept accept;
 	bool by_door; /* `door` takes the message instead of `accept` */
 	struct through_door door;
-	uint64_t content_len; /* without what was added here */
+	uint64_t content_len; /* of the submitter, without added fields */
 	char reason[160];
 };
 
@@ -70,7 +70,7 @@ put_received(struct submission *m, const struct submit_origin *origin)
 	return n < 0 ? n : submission_added(m, line, (size_t)n);
 }
 
-/* For what this process may not write itself. */
+/* For a queue that this process may not write to. */
 static int
 begin_door(struct submission *m)
 {

@@ -1,7 +1,7 @@
 /* submit/submit.h - put messages into the queues of an instance: the one way
  * in for everything that accepts mail.
  *
- * struct submit is what a program knows of the queues: their load, read anew
+ * struct submit has what a program knows of the queues: their load, read anew
  * after SUBMIT_FACTS_AGE, and their open directories. struct submission is one
  * message on its way in, and after that the next one. A program has one
  * submit, and one submission for each message that it takes at the same time.
@@ -70,7 +70,7 @@ int submission_rcpt(struct submission *m, const char *address, size_t len);
 usec_t submission_pause(const struct submission *m);
 /* 0: accepted, and *ret_id names it. */
 int submission_commit(struct submission *m, struct queue_id *ret_id);
-/* Nothing of the message stays. error: what a call above returned, noted
+/* Nothing of the message stays. error: the result of a call above, noted
  * against the queue; 0: the message was refused, the queue is well. */
 void submission_abort(struct submission *m, int error);
 /* After submission_abort() with this error: begin the same message in another
