@@ -37,6 +37,20 @@ def parent_of(pid):
         return int(f.read().rsplit(")", 1)[1].split()[1])
 
 
+
+def replace(path, content):
+    """As an editor writes a file: whole or not at all. On a full disk an empty
+    routing file would be left, which is a configuration, too. False: it is as
+    it was."""
+    new = path.with_name(path.name + ".new")
+    try:
+        new.write_bytes(content)
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        return False
+    return True
+
 class Acts:
     def __init__(self, world, ledger, submitters, hostile=None):
         self.world, self.ledger = world, ledger
@@ -153,7 +167,7 @@ class Acts:
         if how in ("routing", "programs"):
             path = world.routing_file if how == "routing" else world.programs_file
             self.right[path] = path.read_bytes()
-            path.write_text("* nowhere:at:all\n" if how == "routing" else "name\n")
+            replace(path, b"* nowhere:at:all\n" if how == "routing" else b"name\n")
         elif how == "gone":
             world.conf_file.unlink()
         elif how == "directory":
@@ -170,9 +184,8 @@ class Acts:
     def do_wrong_over(self, **_):
         if self.world.conf_file.is_dir():
             self.world.conf_file.rmdir()
-        for path, text in self.right.items():
-            path.write_bytes(text)
-        self.right.clear()
+        for path in [path for path, text in self.right.items() if replace(path, text)]:
+            del self.right[path]
         self.world.write_conf()
         self.world.signal(signal.SIGHUP)
 
