@@ -174,11 +174,11 @@ class Acts:
             world.conf_file.unlink()
             world.conf_file.mkdir()
         elif how == "empty":
-            world.conf_file.write_text("queue_base =\n")
+            replace(world.conf_file, b"queue_base =\n")
         else:
-            text = world.conf_file.read_text()
-            world.conf_file.write_text(text + ("no_such_parameter = 1\n" if how == "unknown key"
-                                               else "scan_interval = quickly\n"))
+            text = world.conf_file.read_bytes()
+            replace(world.conf_file, text + (b"no_such_parameter = 1\n" if how == "unknown key"
+                                             else b"scan_interval = quickly\n"))
         world.signal(signal.SIGHUP)
 
     def do_wrong_over(self, **_):
