@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "spool/door.h"
-#include "spool/received.h"
+#include "submit/submit.h"
 
 /* ---- why not ---- */
 
@@ -164,14 +164,8 @@ door_open(struct door *d, int argc, char *const *argv, bool secure)
 static int
 begin(struct door *d)
 {
-	const uint64_t limit = d->conf.message_size_limit;
-	const struct accept_options opt = {
-		.dir = SPOOL_MAILDROP,
-		.max_content = limit == 0 ? 0 : limit + ACCEPT_ADDED_MAX,
-		.reserve_bytes = d->conf.queue_minfree_bytes,
-		.reserve_inodes = d->conf.queue_minfree_inodes,
-		.strict = d->conf.strict_sync,
-	};
+	const struct accept_options opt =
+	    submit_accept_options(&d->conf, SPOOL_MAILDROP);
 	int r = accept_begin(&d->accept, &d->sp, &opt, clock_wall(), d->uid);
 
 	d->begun = true;
@@ -184,9 +178,9 @@ put_received(struct door *d, const char *data, size_t len)
 {
 	const char *lf = len == 0 ? NULL : memchr(data, '\n', len);
 	const bool crlf = lf != NULL && lf > data && lf[-1] == '\r';
-	char line[RECEIVED_MAX];
+	char line[SUBMIT_RECEIVED_MAX];
 	int n =
-	    received_format(&d->accept, d->host, crlf ? "\r\n" : "\n", line);
+	    submit_received(&d->accept, d->host, crlf ? "\r\n" : "\n", line);
 
 	return n < 0 ? n : accept_content(&d->accept, line, (size_t)n);
 }

@@ -1,6 +1,7 @@
 /* submit/parts.h - shared by the sources of common/submit only.
  *
  *	submission.c  one message: begin to commit
+ *	accept.c      options of an acceptance, the Received field
  *	submit.c      facts about the queues, and their open directories
  *	choose.c      which queue a message goes to; pure
  *	door.c        a message through the program queue-drop

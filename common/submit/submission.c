@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "ipc/bell.h"
-#include "spool/received.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,31 +29,17 @@ error_text(int error)
 
 /* ---- begin ---- */
 
-static uint64_t
-max_content(const struct conf *conf)
-{
-	uint64_t limit = conf->message_size_limit;
-
-	return limit == 0 ? 0 : limit + ACCEPT_ADDED_MAX;
-}
-
 static int
 begin_accept(struct submission *m, const struct submit_origin *origin)
 {
-	const struct conf *conf = m->submit->conf;
-	const struct accept_options opt = {
-		.dir = SPOOL_INCOMING,
-		.max_content = max_content(conf),
-		.reserve_bytes = conf->queue_minfree_bytes,
-		.reserve_inodes = conf->queue_minfree_inodes,
-		.announced = origin->announced,
-		.strict = conf->strict_sync,
-	};
+	struct accept_options opt =
+	    submit_accept_options(m->submit->conf, SPOOL_INCOMING);
 	const struct spool *sp = &m->queue->spool;
 	int r;
 
 	if (sp->dir[SPOOL_INCOMING] < 0)
 		return -EACCES;
+	opt.announced = origin->announced;
 	r = accept_begin(&m->accept, sp, &opt, clock_wall(), origin->uid);
 	if (r < 0)
 		accept_end(&m->accept);
@@ -64,8 +49,8 @@ begin_accept(struct submission *m, const struct submit_origin *origin)
 static int
 put_received(struct submission *m, const struct submit_origin *origin)
 {
-	char line[RECEIVED_MAX];
-	int n = received_format(&m->accept, origin->host, origin->eol, line);
+	char line[SUBMIT_RECEIVED_MAX];
+	int n = submit_received(&m->accept, origin->host, origin->eol, line);
 
 	return n < 0 ? n : submission_added(m, line, (size_t)n);
 }

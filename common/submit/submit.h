@@ -82,4 +82,18 @@ int submission_again(
 /* Of the last failure: "queue3: No space left on device". */
 const char *submission_reason(const struct submission *m);
 
+/* ---- parts of an acceptance, for queue-drop, which has its queue ---- */
+
+/* Limits and reserves of the configuration. */
+struct accept_options
+submit_accept_options(const struct conf *conf, enum spool_dir dir);
+
+#define SUBMIT_RECEIVED_MAX 512
+
+/* The Received field: by which host, from which user, under which id, when. eol
+ * is that of the message: "\n" or "\r\n". The id is known before the file has
+ * a name: its inode is. The length, or -errno. */
+int submit_received(const struct accept *a, const char *host, const char *eol,
+    char out[SUBMIT_RECEIVED_MAX]);
+
 #endif

@@ -25,7 +25,7 @@
 /* Envelope, Received field and trailer of such a message, about. */
 #define QUEUE_FILE_EXTRA 330
 
-struct job {
+struct load {
 	const char *where; /* configuration file, or directory */
 	const char *rcpt;
 	uint64_t submitters, messages, bytes;
@@ -55,39 +55,39 @@ message(uint64_t bytes)
 
 static int
 accept_one(struct submission *m, const struct submit_origin *origin,
-    const struct job *job, const char *text)
+    const struct load *load, const char *text)
 {
 	struct queue_id id;
 	int r = submission_begin(m, origin);
 
 	if (r == 0)
-		r = submission_content(m, text, job->bytes);
+		r = submission_content(m, text, load->bytes);
 	if (r == 0)
 		r = submission_sender(m, "bench@test.example", 18);
 	if (r == 0)
-		r = submission_rcpt(m, job->rcpt, strlen(job->rcpt));
+		r = submission_rcpt(m, load->rcpt, strlen(load->rcpt));
 	return r == 0 ? submission_commit(m, &id) : r;
 }
 
 static void
-accept_loop(const struct job *job, uint64_t count)
+accept_loop(const struct load *load, uint64_t count)
 {
 	const struct submit_origin origin = {
 		.uid = getuid(), .host = "test.example", .eol = "\n"
 	};
-	char *text = message(job->bytes);
+	char *text = message(load->bytes);
 	struct buf error = { 0 };
 	struct submission *m = NULL;
 	struct submit *s = NULL;
 	struct conf conf;
 
-	if (conf_load(job->where, &conf, &error) < 0)
-		fail(job->where, buf_str(&error));
+	if (conf_load(load->where, &conf, &error) < 0)
+		fail(load->where, buf_str(&error));
 	if (submit_new(&conf, &spool_sys_real, &s) < 0 ||
 	    submission_new(s, &m) < 0)
 		fail("submit_new", "no memory");
 	for (uint64_t i = 0; i < count; i++)
-		if (accept_one(m, &origin, job, text) < 0)
+		if (accept_one(m, &origin, load, text) < 0)
 			fail("accept", submission_reason(m));
 	submission_free(&m);
 	submit_free(&s);
@@ -115,24 +115,24 @@ bare_one(int dir, const char *text, size_t len)
 }
 
 static void
-bare_loop(const struct job *job, uint64_t count)
+bare_loop(const struct load *load, uint64_t count)
 {
-	size_t len = job->bytes + QUEUE_FILE_EXTRA;
+	size_t len = load->bytes + QUEUE_FILE_EXTRA;
 	char *text = message(len);
-	int dir = open(job->where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int dir = open(load->where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (dir < 0)
-		fail(job->where, "cannot be opened");
+		fail(load->where, "cannot be opened");
 	for (uint64_t i = 0; i < count; i++)
 		if (bare_one(dir, text, len) < 0)
-			fail(job->where, "a system call failed");
+			fail(load->where, "a system call failed");
 	close(dir);
 	free(text);
 }
 
 /* All start at once: at the end of the pipe's last writer. */
 static void
-run(const struct job *job, void (*loop)(const struct job *, uint64_t))
+run(const struct load *load, void (*loop)(const struct load *, uint64_t))
 {
 	int gate[2], status, bad = 0;
 	usec_t began;
@@ -140,13 +140,13 @@ run(const struct job *job, void (*loop)(const struct job *, uint64_t))
 
 	if (pipe2(gate, O_CLOEXEC) < 0)
 		fail("pipe", "failed");
-	for (uint64_t n = 0; n < job->submitters; n++) {
+	for (uint64_t n = 0; n < load->submitters; n++) {
 		if (fork() != 0)
 			continue;
 		close(gate[1]);
 		if (read(gate[0], &c, 1) != 0)
 			_exit(1);
-		loop(job, job->messages / job->submitters);
+		loop(load, load->messages / load->submitters);
 		_exit(0);
 	}
 	close(gate[0]);
@@ -157,21 +157,21 @@ run(const struct job *job, void (*loop)(const struct job *, uint64_t))
 	if (bad != 0)
 		fail("a submitter", "failed");
 	printf("%.1f\n",
-	    (double)(job->messages / job->submitters * job->submitters) /
+	    (double)(load->messages / load->submitters * load->submitters) /
 		((double)(clock_mono() - began) / 1e6));
 }
 
 int
 main(int argc, char **argv)
 {
-	struct job job = { 0 };
+	struct load load = { 0 };
 
-	if (argc < 6 || num_u64(argv[3], 1, 1000, &job.submitters) < 0 ||
-	    num_u64(argv[4], 1, 10000000, &job.messages) < 0 ||
-	    num_u64(argv[5], 64, 1 << 24, &job.bytes) < 0)
+	if (argc < 6 || num_u64(argv[3], 1, 1000, &load.submitters) < 0 ||
+	    num_u64(argv[4], 1, 10000000, &load.messages) < 0 ||
+	    num_u64(argv[5], 64, 1 << 24, &load.bytes) < 0)
 		fail("usage", "accept|bare WHERE SUBMITTERS MESSAGES BYTES");
-	job.where = argv[2];
-	job.rcpt = argc > 6 ? argv[6] : "bench@test.example";
-	run(&job, strcmp(argv[1], "bare") == 0 ? bare_loop : accept_loop);
+	load.where = argv[2];
+	load.rcpt = argc > 6 ? argv[6] : "bench@test.example";
+	run(&load, strcmp(argv[1], "bare") == 0 ? bare_loop : accept_loop);
 	return 0;
 }
