@@ -13,16 +13,13 @@
 #include "ipc/wire.h"
 #include "log/log.h"
 
-/* For a child whose leader is gone: it has nobody to report to, and more time
- * is of no use. */
-#define FOLLOW_LIMIT (2 * USEC_PER_SEC)
 /* A start includes the wait for the lock of a queue-send of before, which may
  * take as long as a stop, and the scan of what a crash left. */
-#define READY_LIMIT  (60 * USEC_PER_SEC)
+#define READY_LIMIT (60 * USEC_PER_SEC)
 /* Ticks that a child may be there without a channel: at its end the channel
  * closes a moment before the process is seen to be gone. */
-#define MUTE_MAX     3
-#define JUDGE_AFTER  (500 * USEC_PER_MSEC)
+#define MUTE_MAX    3
+#define JUDGE_AFTER (500 * USEC_PER_MSEC)
 
 static void
 tell(struct child *c, void (*what)(struct child *c))
@@ -65,7 +62,7 @@ static const struct child_frame own_frames[] = {
 };
 static const struct child_frames frames = { own_frames, ARRAY_LEN(own_frames) };
 
-/* ---- what the table says ---- */
+/* ---- actions of the table ---- */
 
 static double
 seconds(usec_t t)
@@ -170,7 +167,7 @@ set_timer(struct child *c, usec_t now)
 		log_error("%s: no timer", c->name);
 }
 
-/* NULL: its group has none, or the child leads itself. */
+/* NULL: the group has no leader, or the child leads itself. */
 static const struct proc *
 leader_of(const struct child *c)
 {

@@ -36,7 +36,7 @@ enum role_scope {
 	SCOPE_QUEUE,    /* one process for each queue */
 	SCOPE_INSTANCE, /* one process for all of them */
 };
-/* What a process is linked to, in this order, beside its peers. */
+/* Objects that a process is linked to, in this order, beside its peers. */
 enum object {
 	OBJECT_PAGE,    /* shared memory of its queue */
 	OBJECT_REPORTS, /* message queue of the supervisor, to write */
@@ -54,11 +54,11 @@ struct role {
 	 * its user itself (daemon_ops.user). */
 	enum daemon_user user;
 	unsigned objects; /* OBJECT(...) | ... */
-	bool leads;       /* its end ends its group; the others are linked to it
-			   * and to nobody else */
+	bool leads;       /* the end of this one ends its group; the others are
+			   * linked to it alone */
 	bool stops_last;  /* asked to end when its leader has ended, so that the
 			   * leader hears of what it delivers */
-	bool beats;       /* its page says that it lives, beside PONG */
+	bool beats; /* a beat in a page says that it lives, as PONG does */
 	/* Arguments between -c FILE and the number of the queue. */
 	const char *args[ROLE_ARGS_MAX + 1];
 };
@@ -119,11 +119,11 @@ int process_signal(const struct process *p, int sig);
 int process_collect(struct process *p);
 
 /* ---- launch.c ---- */
-/* Its process and its channel, by its role. *ret_step as process_spawn(), and
- * "memory", "socket". */
+/* Start the process and open the channel, by the role. *ret_step as
+ * process_spawn(), and "memory", "socket". */
 int child_launch(struct child *c, const char **ret_step);
 
-/* ---- what this floor tells the one above ---- */
+/* ---- events for the floor above ---- */
 
 struct child_frame {
 	uint32_t type; /* enum msg_type */
@@ -148,7 +148,7 @@ struct child_events {
 	void (*changed)(struct group *g);
 	/* No process of g->generation is left; the next one begins. */
 	void (*over)(struct group *g);
-	/* What the owner takes beside READY, STATUS and PONG. */
+	/* Frames that the owner takes beside READY, STATUS and PONG. */
 	struct child_frames frames;
 };
 
@@ -165,10 +165,10 @@ struct channel {
 };
 /* -ENOMEM: sock is still the caller's. */
 int channel_open(struct child *c, int sock);
-/* Not read until the next tick: the child says too much, or what it says can
+/* Read nothing until the next tick: the child says too much, or its answer can
  * wait. */
 void channel_hold(struct child *c);
-/* There, and not asked to end. */
+/* The process is there, and not asked to end. */
 bool child_is_joinable(const struct child *c);
 int child_send(struct child *c, const struct msg *msg, int fd);
 /* LINK, with the descriptor unless it is -1. */
@@ -188,13 +188,13 @@ struct heartbeat {
 	unsigned quiet;  /* ticks since the last sign */
 	unsigned asked;  /* ticks since the PING that has no answer, 0: none */
 	int64_t page_beat; /* as it was read last */
-	bool roused;       /* it was stopped, and was told to go on */
-	bool told;         /* its sleep in the kernel was logged */
+	bool roused;       /* the child was stopped, and was told to go on */
+	bool told;         /* a sleep in the kernel was logged */
 };
 enum heartbeat_verdict {
 	HEARTBEAT_FINE,
 	HEARTBEAT_SLOW,   /* struct child_events */
-	HEARTBEAT_SILENT, /* it hangs, and was logged */
+	HEARTBEAT_SILENT, /* the child hangs; an alert was logged */
 };
 void heartbeat_init(struct child *c);
 /* Every tick: ask, and judge a child that gives no sign. */
@@ -203,12 +203,15 @@ void heartbeat_pong(struct child *c, uint32_t serial);
 
 /* ---- child.c ---- */
 #define CHILD_TEXT_MAX 120
+/* For a child whose leader is gone: it has nobody to report to, and more time
+ * is of no use. */
+#define FOLLOW_LIMIT   (2 * USEC_PER_SEC)
 
 struct child {
 	struct group *group;
 	const struct role *role;
 	char name[CHILD_NAME_SIZE];
-	const struct child_frames *frames; /* those of this floor */
+	const struct child_frames *frames; /* of this floor */
 	struct proc proc;
 	struct process process;
 	struct channel channel;
@@ -218,7 +221,7 @@ struct child {
 	pid_t unjudged;      /* ended with 0, perhaps rightly; 0: none */
 	unsigned mute;       /* ticks that it is there without a channel */
 	int last_status;     /* wait status of its last end */
-	bool not_started;    /* it could not be started again */
+	bool not_started;    /* the last start failed */
 	char text[CHILD_TEXT_MAX + 1];      /* of its last STATUS */
 	char last_text[CHILD_TEXT_MAX + 1]; /* the same, of its last life */
 };
@@ -226,7 +229,7 @@ struct child {
 int child_init(struct child *c, struct group *g, const struct role *role);
 void child_done(struct child *c);
 void child_event(struct child *c, enum proc_event event);
-/* Not there, and has to wait until it is tried again. */
+/* The process is not there, and waits until it is tried again. */
 bool child_is_failing(const struct child *c);
 void child_tick(struct child *c);
 /* The process has ended and was not waited for. */
@@ -253,8 +256,8 @@ struct group {
 	void *owner;
 	uint32_t number;     /* of its queue; 0: of the instance */
 	uint32_t generation; /* of its processes, which they know */
-	bool going;          /* its leader has ended, others are still there */
-	bool leaving;        /* it is to end */
+	bool going;          /* the leader has ended, others are still there */
+	bool leaving;        /* all of it is to end */
 	unsigned n;
 	struct child child[GROUP_MAX];
 };

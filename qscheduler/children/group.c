@@ -63,7 +63,7 @@ group_child_started(struct child *c)
 
 /* ---- a group ---- */
 
-/* Not a generation that processes of an earlier supervisor may have. */
+/* A random number: processes of an earlier supervisor have another one. */
 static uint32_t
 first_generation(void)
 {
@@ -218,7 +218,7 @@ leader_ended(struct group *g, const struct child *leader)
 		}
 }
 
-/* What a generation held in the table of destinations is free only when no
+/* Places of a generation in the table of destinations are free only when no
  * process of it can have a connection any more, so nothing of the next one is
  * started before. */
 void

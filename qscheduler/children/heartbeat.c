@@ -13,8 +13,8 @@
 #include "log/log.h"
 
 #define ASK_EVERY  5 /* ticks without a sign */
-/* queue-send publishes every 5 s when it has nothing to do; that it is not
- * asked as well saves a wake-up. */
+/* queue-send publishes every 5 s when it has nothing to do; not to ask it as
+ * well saves a wake-up. */
 #define PAGE_GRACE 2
 /* Ticks without an answer after which a process that sleeps in the kernel makes
  * its disk suspect. */
@@ -73,7 +73,7 @@ has_page_beaten(struct child *c)
 	return true;
 }
 
-/* The answer is read with the next tick: it costs us no wake-up. */
+/* The answer is read with the next tick, so that it wakes nobody. */
 static void
 ask(struct child *c)
 {
@@ -151,7 +151,7 @@ deal_with(struct child *c)
 	return HEARTBEAT_FINE;
 }
 
-/* True also where that cannot be known. */
+/* True also where the state of a process cannot be read. */
 static bool
 is_in_kernel(const struct child *c)
 {

@@ -17,14 +17,11 @@
 #include "ipc/page.h"
 #include "log/log.h"
 
-/* For an orphan whose leader is gone: it has nobody to report to, and more time
- * is of no use. */
-#define FOLLOW_LIMIT (2 * USEC_PER_SEC)
 /* Beside stop_time_limit, to end deliveries. */
-#define END_GRACE    (5 * USEC_PER_SEC)
-/* What SIGKILL does not end hangs in the kernel. */
-#define STUCK_AFTER  (10 * USEC_PER_SEC)
-#define STUCK_AGAIN  (60 * USEC_PER_SEC)
+#define END_GRACE   (5 * USEC_PER_SEC)
+/* A process that SIGKILL does not end by then hangs in the kernel. */
+#define STUCK_AFTER (10 * USEC_PER_SEC)
+#define STUCK_AGAIN (60 * USEC_PER_SEC)
 
 /* ---- the roster ---- */
 
@@ -73,9 +70,9 @@ struct orphan {
 	char name[CHILD_NAME_SIZE];
 	struct process process;
 	struct event *gone;
-	bool sure;   /* its start time is the one in the roster */
-	bool killed; /* or told to end, where it may not be killed */
-	bool stuck;  /* though it was killed: nothing of it runs any more */
+	bool sure;   /* the start time is the one in the roster */
+	bool killed; /* SIGKILL was sent */
+	bool stuck;  /* it hangs though it was killed: nothing of it runs */
 	usec_t act_at;
 };
 
@@ -213,7 +210,7 @@ enum identity {
 	IDENTITY_SURE,
 };
 
-/* When the pidfd is there: it stands for that process. */
+/* The pidfd is open by then, and stands for the process that was identified. */
 static enum identity
 identify(const struct roster_record *r)
 {
@@ -243,7 +240,7 @@ orphan_add(const struct orphan *like)
 		return;
 	}
 	*o = *like;
-	/* Without it the tick finds its end, too. */
+	/* Without this event the tick finds the end of the orphan. */
 	o->gone = event_new(o->all->instance->loop, pidfd, EV_READ, on_gone, o);
 	if (o->gone != NULL)
 		(void)event_add(o->gone, NULL);
@@ -336,9 +333,9 @@ orphans_close(struct children *all, bool anybody_left)
 	io_close(&all->orphans.fd);
 }
 
-/* ---- those that do not end ---- */
+/* ---- orphans that do not end ---- */
 
-/* Its process group has its number as long as the orphan is there. */
+/* The process group has this number as long as the orphan is there. */
 static void
 orphan_kill(struct orphan *o, usec_t now)
 {

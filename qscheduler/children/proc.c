@@ -149,7 +149,8 @@ forgive(struct proc *p)
 static void
 count_failure(struct proc *p, usec_t now)
 {
-	/* One that was never ready did not run, however long it was there. */
+	/* A child that was never ready did not run, however long it was there.
+	 */
 	if (p->was_ready && now - p->started_at >= PROC_STEADY) {
 		forgive(p);
 		p->failures = 0;

@@ -7,7 +7,7 @@
  * here, no clock is read: deadlines are computed from the time passed in.
  * 0 is never a valid cell, so a hole cannot hide (docs/SUPERVISION.md).
  *
- * A child that ends, with whatever status, exit 0 included (P7), is started
+ * A child that ends, with whatever status, exit 0 included, is started
  * again after a delay that doubles from PROC_DELAY_MIN to the limit; a run of
  * PROC_STEADY that became ready resets it. One that was asked to stop for its
  * group comes back after the least delay: it is not to blame.
@@ -17,7 +17,7 @@
  * quarantine_max, or when it is released. One that cannot be started stays in
  * back-off: what is missing may be the machine's.
  *
- * Nothing is started without asking: whoever owns the children answers with
+ * Nothing is started without asking: the owner of the children answers with
  * CLEAR when nothing of the child's last group is left.
  *
  * The table is total: an event that cannot happen in a state, or comes late,
@@ -31,10 +31,10 @@
 
 #define PROC_DELAY_MIN (1 * USEC_PER_SEC / 4)
 #define PROC_STEADY    (60 * USEC_PER_SEC)
-/* So many failures without a steady run between are a crash loop (P6). */
+/* So many failures without a steady run between are a crash loop. */
 #define PROC_LOOPING   5
 
-/* What even SIGKILL has not ended by then hangs in the kernel. */
+/* A process that SIGKILL has not ended by then hangs in the kernel. */
 #define PROC_STUCK     (10 * USEC_PER_SEC)
 
 enum proc_state {
@@ -52,7 +52,7 @@ enum proc_state {
 enum proc_event {
 	PROC_EV_WANT_UP,
 	PROC_EV_WANT_DOWN,  /* for good: stop of the queue or of all */
-	PROC_EV_WANT_AGAIN, /* its group went: stop, then start again */
+	PROC_EV_WANT_AGAIN, /* the group went: stop, then start again */
 	PROC_EV_CLEAR,      /* nothing of its last group is left */
 	PROC_EV_RELEASE,    /* an operator says: try at once */
 	PROC_EV_SPAWNED,
@@ -60,7 +60,7 @@ enum proc_event {
 	PROC_EV_READY,
 	PROC_EV_SILENT, /* no sign of life */
 	PROC_EV_EXITED,
-	PROC_EV_TIMER, /* its deadline has passed */
+	PROC_EV_TIMER, /* the deadline has passed */
 	PROC_NEVENTS,
 };
 
@@ -120,7 +120,7 @@ void proc_init(struct proc *p);
 /* The event happens at `now`; the action is for the caller to carry out. */
 enum proc_action proc_event(struct proc *p, enum proc_event event, usec_t now,
     const struct proc_limits *limits);
-/* It keeps dying: shown, and its queue is quarantined. */
+/* The child keeps dying: it is shown, and its queue quarantined. */
 bool proc_is_looping(const struct proc *p, usec_t now);
 /* Is there, as far as is known, a process? */
 bool proc_is_there(const struct proc *p);

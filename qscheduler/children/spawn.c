@@ -15,21 +15,6 @@
 
 #define EXEC_WAIT_MSEC 2000
 
-/* Handlers are the parent's: none may run in the child, where it would write
- * into the parent's wake-up socket. All signals are blocked until here. */
-static void
-child_signals(void)
-{
-	struct sigaction sa = { .sa_handler = SIG_DFL };
-	sigset_t none;
-	int sig;
-
-	for (sig = 1; sig <= SIGRTMAX; sig++)
-		(void)sigaction(sig, &sa, NULL);
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static int
 child_fds(int channel, int null)
 {
@@ -41,8 +26,8 @@ child_fds(int channel, int null)
 	} else if (fcntl(channel, F_SETFD, 0) < 0) {
 		return -errno;
 	}
-	/* What others left open is not for children; older kernels know no
-	 * such call, and ours are marked one by one. */
+	/* Descriptors that others left open are not for children; older kernels
+	 * know no such call, and ours are marked one by one. */
 	(void)close_range(DAEMON_CHANNEL_FD + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
 	return 0;
 }
@@ -81,7 +66,9 @@ child_exec(const struct spawn *how, int null, int report)
 	if (error == 0 && how->users != NULL && how->user != DAEMON_AS_ROOT)
 		error = -daemon_become(how->users, how->user);
 	if (error == 0) {
-		child_signals();
+		/* All are blocked until here: a handler of the parent would
+		 * write into its wake-up socket. */
+		signals_reset();
 		limit_memory(how->memory);
 		execve(how->path, how->argv, how->envp);
 		error = errno;

@@ -64,7 +64,7 @@ struct worker_result {
 	char text[320]; /* words to a negative r */
 };
 
-/* What a worker has, in its own process. */
+/* All that a worker has, in its own process. */
 struct worker_call {
 	void *ctx;
 	uint32_t number;
@@ -81,6 +81,9 @@ struct worker_task {
 	void (*done)(void *ctx, uint32_t number,
 	    const struct worker_result *result, struct buf *more);
 };
+
+/* In a process that was just forked: default actions, nothing blocked. */
+void signals_reset(void);
 
 struct worker;
 struct workers {

@@ -27,7 +27,7 @@ struct worker {
 	uint32_t number;
 	volatile uint32_t *at; /* struct worker_call */
 	usec_t began;
-	bool late; /* it was answered for */
+	bool late; /* -ETIMEDOUT was answered for it */
 	pid_t pid;
 	int fd, pidfd;
 	struct event *event;
@@ -40,15 +40,12 @@ void (*worker_seam)(const char *task, uint32_t number);
 
 /* ---- in the worker ---- */
 
-static void
-default_signals(void)
+void
+signals_reset(void)
 {
-	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t none;
-	int sig;
 
-	for (sig = 1; sig <= SIGRTMAX; sig++)
-		(void)sigaction(sig, &sa, NULL);
+	io_default_signals();
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -60,7 +57,7 @@ shed(const struct workers *all, int report)
 	const int low = report < all->keep ? report : all->keep;
 	const int high = report < all->keep ? all->keep : report;
 
-	default_signals();
+	signals_reset();
 	(void)close(all->lock);
 	(void)close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
 	if (high - low > 1)

@@ -29,7 +29,7 @@ fail(struct buf *ret_error, int r, const char *path, const char *what)
 
 /* ---- the directory ---- */
 
-/* Whoever may rename it can put another one in its place. */
+/* A user who may rename it can put another one in its place. */
 static int
 check_above(const char *path, struct buf *ret_error)
 {
@@ -185,8 +185,8 @@ base_identity(const struct base *b)
 
 /* ---- one queue ---- */
 
-/* A name that is no file cannot be mail, and may be what cannot be moved to
- * corrupt/: no queue is kept alive by it. */
+/* A name that is no file cannot be mail, and may be a name that cannot be moved
+ * to corrupt/: it keeps no queue alive. */
 static bool
 is_mail(
     const struct spool *sp, enum spool_dir dir, const struct spool_item *item)
@@ -210,7 +210,7 @@ has_file(const struct spool *sp, enum spool_dir dir)
 	int r, bad = 0;
 
 	spool_scan_begin(&scan, sp, dir);
-	/* One subdirectory that cannot be read says nothing of the others. */
+	/* A subdirectory that cannot be read says nothing of the others. */
 	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
 		if (r > 0 && is_mail(sp, dir, &item))
 			break;
@@ -220,8 +220,8 @@ has_file(const struct spool *sp, enum spool_dir dir)
 	return r > 0 ? 1 : bad;
 }
 
-/* Not in corrupt/, which is for a person. What cannot be read may hold mail.
- */
+/* corrupt/ does not count, it is for a person. A directory that cannot be read
+ * may hold mail. */
 static bool
 has_mail(const struct spool *sp)
 {
@@ -235,8 +235,8 @@ has_mail(const struct spool *sp)
 	return false;
 }
 
-/* Everything that was asked so far may have been answered from memory. That
- * the disk is full, or may only be read, is noticed elsewhere. */
+/* Everything that was asked so far may have been answered from memory. A disk
+ * that is full, or may only be read, is noticed elsewhere. */
 static void
 write_probe(const struct spool *sp)
 {
@@ -289,13 +289,14 @@ base_judge(const struct queue_facts *facts)
 		return facts->wanted ? VERDICT_OPEN
 		    : facts->mail    ? VERDICT_DRAIN
 				     : VERDICT_SKIP;
-	/* One that was made and is not there may hold mail where it is. */
+	/* A queue that was made and is not there may hold mail where it is. */
 	if (facts->listed)
 		return VERDICT_DISABLE;
 	if (!facts->wanted)
 		return VERDICT_SKIP;
-	/* Without a marker it may be a place to mount a file system on, or a
-	 * file system that has just been made for it: spool_create() tells. */
+	/* A directory without a marker may be a place to mount a file system
+	 * on, or a file system that has just been made: spool_create() tells.
+	 */
 	return VERDICT_MAKE;
 }
 
@@ -334,8 +335,8 @@ base_make(struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error)
 
 /* ---- the end of one ---- */
 
-/* A lock that was never made is nobody's, and is not made here: it is to
- * belong to who takes it. */
+/* A lock that was never made has no holder, and is not made here: it is to
+ * belong to the process that takes it. */
 static int
 take_lock_of(const struct spool *sp, const char *name, int *ret_lock)
 {
@@ -354,8 +355,8 @@ take_lock_of(const struct spool *sp, const char *name, int *ret_lock)
 	return r;
 }
 
-/* 1: nothing is there; 0: something is. Whoever has one of the locks may still
- * move files. */
+/* 1: nothing is there; 0: something is. The holder of one of the locks may
+ * still move files. */
 static int
 inspect_sealed(const struct spool *sp)
 {

@@ -1,11 +1,10 @@
 /* qscheduler/queues/base.h - QUEUE_BASE: the one supervisor on it, the queues
  * that were ever made in it, and what is to be done with each number.
  *
- * QUEUE_BASE/lock is held as long as the supervisor lives (fcntl, which no
- * child inherits). QUEUE_BASE/queues
+ * QUEUE_BASE/lock is held as long as the supervisor lives. QUEUE_BASE/queues
  * lists the numbers of all queues ever made, one a line: one that is listed
  * but not there, or there without its marker, is a file system that is not
- * mounted and not a first start (D19). The operator takes the line out to
+ * mounted and not a first start. The operator takes the line out to
  * have it made anew.
  *
  * Soft: -errno with the words in *ret_error. Never logs. */
@@ -26,7 +25,7 @@ struct base {
 	bool listed[QUEUE_NUM_MAX + 1];
 };
 
-/* Make QUEUE_BASE if its parent is there, check it (F5), lock it, read the
+/* Make QUEUE_BASE if its parent is there, check it, lock it, read the
  * list. -EBUSY: another supervisor runs on it. */
 int base_open(struct base *b, const char *path,
     const struct daemon_users *users, struct buf *ret_error);
@@ -53,9 +52,9 @@ struct queue_facts {
 enum verdict {
 	VERDICT_SKIP = 1,
 	VERDICT_OPEN,    /* run it */
-	VERDICT_DRAIN,   /* run it, but nothing new comes (D20) */
+	VERDICT_DRAIN,   /* run it, but nothing new comes */
 	VERDICT_MAKE,    /* a first start: make it, then run it */
-	VERDICT_DISABLE, /* shown, not run, nothing is made (D19) */
+	VERDICT_DISABLE, /* shown, not run, nothing is made */
 	VERDICT_LAST = VERDICT_DISABLE,
 };
 
@@ -65,16 +64,16 @@ enum verdict base_judge(const struct queue_facts *facts);
 /* In words, what VERDICT_DISABLE is about, and what to do. */
 int base_describe_lost(const struct base *b, uint32_t queue,
     const struct queue_facts *facts, struct buf *out);
-/* All of these read the disk, which may not answer: a worker asks it.
+/* All of these read the disk, which may not answer: workers call them.
  *
- * Is this queue's directory still what it was? 0 or -errno. Its disk has
+ * Is this queue's directory still what it was? 0 or -errno. The disk has
  * answered, to a write as well. */
 int base_check(const struct base *b, uint32_t queue);
 /* Make or complete it, take its mark `closed` away, and list it. */
 int base_make(
     struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error);
 /* Of a queue whose processes are gone: set its mark, take their locks, and
- * look. 1: it is empty, and nothing can come any more; 0: it is not, and the
+ * scan. 1: it is empty, and nothing can come any more; 0: it is not, and the
  * mark is gone again. -EAGAIN: another process has a lock. */
 int base_seal(const struct base *b, uint32_t queue);
 

@@ -114,9 +114,9 @@ write_list(struct base *b, struct buf *ret_error)
 	return r;
 }
 
-/* A lock of the list alone, until the descriptor is closed. Of a file that
- * nobody else can open: whoever can open the list, or the directory, could hold
- * a lock of that for ever. */
+/* A lock of the list alone, until the descriptor is closed. The file
+ * is one that no other user can open: a user who can open the list, or the
+ * directory, could hold a lock of that for ever. */
 static int
 lock_list(const struct base *b, struct buf *ret_error)
 {

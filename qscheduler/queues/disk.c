@@ -1,4 +1,4 @@
-/* All of this may wait for a disk for ever. */
+/* Each of these may wait for a disk for ever. */
 #include "qscheduler/queues/queues.h"
 
 #include <errno.h>

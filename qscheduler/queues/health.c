@@ -64,14 +64,14 @@ queue_suspect(struct queue *q, usec_t now)
 		q->check_at = now + SUSPECT_AFTER;
 }
 
-/* Whether the disk of a queue that runs answers. queue_health() checks those
- * that do not run. */
+/* Ask the disk of a queue that runs whether it answers. queue_health() checks
+ * queues that do not run. */
 static void
 check_disk(struct queue *q, usec_t now)
 {
 	if (q->faulty || now < q->check_at)
 		return;
-	/* Not all in one tick. */
+	/* Queues take turns over the ticks. */
 	if (q->check_at == 0) {
 		q->check_at =
 		    now + (q->number % (CHECK_EVERY / EVERY_TICK)) * EVERY_TICK;

@@ -12,15 +12,15 @@
 #include "base/clock.h"
 #include "log/log.h"
 
-/* The start waits so long for disks: those that answer are not to wait for
- * those that do not. */
+/* The start waits so long for disks: queues whose disks answer are not to wait
+ * for the others. */
 #define START_WAIT (5 * USEC_PER_SEC)
 
 /* The knowledge of a number while the table is made. */
 enum known {
-	KNOWN_NOTHING, /* it does not concern us */
-	KNOWN_WANTED,  /* its disk is to be asked */
-	KNOWN_ASKED,   /* its disk has not answered */
+	KNOWN_NOTHING, /* no queue of ours */
+	KNOWN_WANTED,  /* the disk is to be asked */
+	KNOWN_ASKED,   /* the disk has not answered */
 	KNOWN_FACTS,
 };
 
@@ -37,7 +37,7 @@ is_in_range(const struct queues *all, uint32_t number, uint32_t count)
 	return number >= all->start && number - all->start < count;
 }
 
-/* -n: those that are there; the first start makes QUEUE_COUNT of them. */
+/* With -n the queues that are there; the first start makes QUEUE_COUNT. */
 static bool
 is_wanted(const struct queues *all, const struct queue_facts *facts,
     uint32_t number, bool any_there)
@@ -47,8 +47,8 @@ is_wanted(const struct queues *all, const struct queue_facts *facts,
 	return is_in_range(all, number, all->count);
 }
 
-/* What a load made is there for the load: a restart in the midst of it keeps
- * the queues that have mail, and those that it does not need close by its
+/* Queues that a load made are there for the load: a restart in the midst of it
+ * keeps those that have mail, and those that are not needed retire by the
  * rules, from the top. */
 static bool
 is_kept(
@@ -82,7 +82,7 @@ make(struct queue *q)
 	}
 }
 
-/* What cannot be made or is lost is in the table nevertheless, disabled. */
+/* A queue that cannot be made, or is lost, is in the table nevertheless. */
 static void
 settle(struct queue *q, const struct queue_facts *facts, enum verdict verdict)
 {
@@ -109,7 +109,7 @@ settle(struct queue *q, const struct queue_facts *facts, enum verdict verdict)
 	buf_done(&error);
 }
 
-/* Not run until its first checks have ended. */
+/* The queue does not run until its first checks have ended. */
 static int
 add_queue(struct queues *all, uint32_t number, struct queue **ret_queue)
 {
@@ -131,7 +131,7 @@ add_queue(struct queues *all, uint32_t number, struct queue **ret_queue)
 	return 0;
 }
 
-/* After the start: what its disk says at last. */
+/* After the start: the disk has answered at last. */
 static void
 on_late_facts(
     struct queue *q, const struct queue_facts *facts, enum verdict verdict)
@@ -343,8 +343,8 @@ list(struct queues *all, struct inventory *inv)
 		if (all->on_disk[number] || all->base->listed[number] ||
 		    is_in_range(all, number, all->count))
 			inv->known[number] = KNOWN_WANTED;
-		/* A supervisor that was killed while it made one left what it
-		 * had for it by then. */
+		/* A supervisor that was killed while it made a queue left the
+		 * objects of that. */
 		else if (is_in_range(all, number, all->max))
 			queue_remove_stale(all, number);
 	return 0;

@@ -12,8 +12,8 @@
 #include "ipc/names.h"
 #include "log/log.h"
 
-/* More rings than stock Linux allows one queue, where we may; it is 10 where
- * we may not. */
+/* Rings that wait in a doorbell: more than stock Linux allows, where we may; 10
+ * where we may not. */
 #define BELL_DEPTH 256
 
 /* ---- shared memory ---- */
@@ -78,7 +78,8 @@ page_open(struct queue *q)
 	r = page_make(q, name, &pid);
 	if (r == -EBUSY) {
 		/* A queue-send of a supervisor that was killed is about to
-		 * end. The instance is ours, it may write to what it has. */
+		 * end. The instance is ours; that process may go on writing to
+		 * its old page. */
 		log_info("shared memory %s: pid %" PRIu32
 			 " of an earlier supervisor still has it: replaced",
 		    name, pid);

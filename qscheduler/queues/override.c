@@ -80,7 +80,7 @@ override_show(const struct queue *q, usec_t now, struct sched_row *row)
 
 /* ---- over a restart ---- */
 
-/* Rounded up: not over before its time. */
+/* Rounded up, so that it is not over before its time. */
 static int64_t
 wall_second(usec_t until, usec_t now, usec_t wall)
 {

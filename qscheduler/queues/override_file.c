@@ -83,7 +83,7 @@ take_line(char *line, struct override_rows *rows)
 	return NULL;
 }
 
-/* NULL, or what is wrong in *ret_line. */
+/* NULL, or words about the line *ret_line. */
 static const char *
 parse(struct buf *text, struct override_rows *rows, uint32_t *ret_line)
 {
@@ -108,7 +108,7 @@ parse(struct buf *text, struct override_rows *rows, uint32_t *ret_line)
 	return why;
 }
 
-/* Ours, and nobody else's to write. */
+/* The file is believed when it is ours and no other user may write it. */
 static int
 check(int fd)
 {

@@ -35,7 +35,7 @@ struct override {
 	char reason[SCHED_REASON_SIZE];
 };
 
-/* What the page of a queue said last. */
+/* The page of a queue, as it was read last. */
 struct queue_seen {
 	bool fresh;
 	uint32_t load_pct;
@@ -49,8 +49,8 @@ enum retirement_step {
 	RETIRE_NO,
 	RETIRE_DRAINING,
 	RETIRE_EVACUATING,
-	RETIRE_STOPPING,  /* it is empty: its processes are to end */
-	RETIRE_SEALING,   /* they have: the mark, and the last scan */
+	RETIRE_STOPPING,  /* the queue is empty: its processes are to end */
+	RETIRE_SEALING,   /* all have ended: the mark, and the last scan */
 	RETIRE_UNSEALING, /* mail was found, or it was not yet run */
 };
 struct retirement {
@@ -83,17 +83,17 @@ struct queue {
 	enum queue_state shown; /* as it was published last */
 	bool faulty;    /* not run; reason says why; tried every EVERY_HEALTH */
 	bool stopping;  /* to end with its children */
-	bool unchecked; /* its directory is to be checked, and could not be */
-	bool unanswered; /* its disk does not answer: no new mail, but its
+	bool unchecked; /* the directory is to be checked, and could not be */
+	bool unanswered; /* the disk does not answer: no new mail, but the
 			  * processes go on */
 	enum first_check first_check;
-	usec_t check_at; /* its disk, not before */
+	usec_t check_at; /* check the disk, not before */
 	char reason[160];
 	bool uncounted;   /* places of it may be in no table but an older one */
 	uint32_t changes; /* of the state that is shown */
 	uint32_t quarantine_told; /* failures that reason speaks of, 0: none */
 	int32_t last_status;
-	struct group group;         /* its children */
+	struct group group;
 	int page_fd;                /* shm /queueN, -1: it runs without */
 	bool complained;            /* of the page or the bell, once */
 	mqd_t bell;                 /* mq /queueN, -1: it runs by the scan */
@@ -112,7 +112,7 @@ struct sites {
 	usec_t complained; /* log_due() */
 };
 
-/* What this floor tells the one above. */
+/* Events for the floor above. */
 struct queue_events {
 	/* A queue came, went or changed: show it now. */
 	void (*show)(void *ctx, usec_t now);
@@ -173,9 +173,9 @@ enum queue_state queue_state(const struct queue *q, usec_t now);
 bool queue_is_usable(const struct queue *q, usec_t now);
 /* A fault keeps it from running, or its disk does not answer. */
 bool queue_is_faulty(const struct queue *q);
-/* It is to end: of the supervisor's stop, or of a fault. */
+/* The queue is to end: of the supervisor's stop, or of a fault. */
 bool queue_is_leaving(const struct queue *q);
-/* Its processes are up, or not to be waited for. */
+/* The processes are up, or not to be waited for. */
 bool queue_is_ready(const struct queue *q);
 const char *queue_reason(const struct queue *q);
 bool override_has_load(const struct queue *q, usec_t now);
@@ -193,7 +193,7 @@ bool queues_are_down(const struct queues *all);
 
 /* ---- queue.c ---- */
 void queue_start(struct queue *q);
-/* It is to end with its children. */
+/* The queue is to end with its children. */
 void queue_stop(struct queue *q);
 /* A fault ends its children until it is put right. */
 void queue_fault(struct queue *q, const char *reason);
@@ -226,11 +226,11 @@ void objects_close(struct queue *q);
 bool objects_beat(const struct queue *q, pid_t pid, int64_t *ret_beat);
 /* A page that was taken away, cut off or written over is made again. */
 void objects_tick(struct queue *q);
-/* What is missing or was unlinked is made again, and linked. */
+/* An object that is missing or was unlinked is made again, and linked. */
 void objects_health(struct queue *q);
 
 /* ---- override.c ---- */
-/* Every tick: what is over. */
+/* Every tick: take back settings whose time is over. */
 void override_tick(struct queue *q, usec_t now);
 void override_set_load(struct queue *q, uint32_t load_pct, usec_t until);
 void override_clear_load(struct queue *q);
@@ -241,7 +241,7 @@ override_disable(struct queue *q, usec_t until, const char *reason, size_t len);
 void override_enable(struct queue *q);
 /* The queue is about to be freed. */
 void override_gone(struct queue *q);
-/* Its part of the row, whose state is there. */
+/* Fill the part of the override in a row whose state is there. */
 void override_show(const struct queue *q, usec_t now, struct sched_row *row);
 /* QUEUE_BASE/by-hand: written by a worker, as it was at as_of; read at the
  * start, when the queues are there. True: it is to be written again. */
@@ -289,10 +289,11 @@ void quarantine_tick(struct queue *q, usec_t now);
 bool quarantine_release(struct queue *q);
 
 /* ---- retirement.c ---- */
-/* Nothing new comes from now on; it drains, its mail moves to others after
- * queue_drain_time, it is scanned again with its mark on disk, and goes. */
+/* Nothing new comes from now on: the queue drains, its mail moves to others
+ * after queue_drain_time, it is scanned again with its mark on disk, and goes.
+ */
 void retirement_begin(struct queue *q, const char *why, usec_t now);
-/* It is wanted after all. False: too late. */
+/* The queue is wanted after all. False: too late. */
 bool retirement_cancel(struct queue *q);
 void retirement_tick(struct queue *q, usec_t now);
 /* A child of it has changed. */

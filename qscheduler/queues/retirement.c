@@ -39,7 +39,7 @@ enter(struct queue *q, enum retirement_step step)
 	q->retirement.step = step;
 }
 
-/* Seen by injectors from this moment on. */
+/* Injectors see the new state from this moment on. */
 static void
 show(struct queue *q, enum queue_state want)
 {
@@ -109,7 +109,8 @@ tell_list(struct queue *q, const uint32_t *queues, uint32_t n)
 	if (send_list(q, queues, n) < 0)
 		return;
 	if (!t->told) {
-		/* The one before may have died before it told what it moved. */
+		/* The queue-send before it may have died before it told what it
+		 * moved. */
 		q->all->rescan |= t->told_generation != 0;
 		t->moved_before += t->moved;
 		t->moved = 0;
@@ -145,7 +146,7 @@ on_mail(void *ctx, uint32_t number, const struct worker_result *result,
 		q->retirement.step != RETIRE_EVACUATING) ||
 	    result->r < 0 || disk_facts_of(more).mail)
 		return;
-	/* The last of it may not have been told. */
+	/* The last files that moved may not have been told. */
 	all->rescan |= q->retirement.step == RETIRE_EVACUATING;
 	enter(q, RETIRE_STOPPING);
 	queue_stop(q);
@@ -276,7 +277,8 @@ on_sealed(void *ctx, uint32_t number, const struct worker_result *result,
 		all->events->show(all->ctx, now);
 		return;
 	}
-	/* A process of an earlier supervisor, which is about to end. */
+	/* -EAGAIN: a process of an earlier supervisor, which is about to end,
+	 * has a lock. */
 	if (result->r != -EAGAIN)
 		not_sealed(q, result, now);
 }

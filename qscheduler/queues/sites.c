@@ -255,8 +255,8 @@ sites_on_counted(struct queue *q, uint32_t table)
 		open_if_counted(all);
 }
 
-/* A queue-send that can still count does so. What the others hold may exceed a
- * limit for as long as they hang. */
+/* A queue-send that is there counts the places itself. Places of the others may
+ * exceed a limit for as long as they hang. */
 void
 sites_child_stuck(struct child *c)
 {
@@ -283,7 +283,7 @@ sites_link(struct child *c)
 		child_event(c, PROC_EV_WANT_AGAIN);
 }
 
-/* One of them clears the member; all are told, since any may be stopped. */
+/* One queue-send clears the member; all are told, since any may be stopped. */
 void
 sites_forget(struct queues *all, uint32_t queue, uint32_t generation)
 {

@@ -113,8 +113,8 @@ queue_remove_stale(struct queues *all, uint32_t number)
 	q = queue_new(all, number, QUEUE_STATE_CLOSING);
 	if (q == NULL)
 		return;
-	/* Ours in their place, by the rules, which go with the queue. What is
-	 * somebody else's is no loss to a queue that is not run. */
+	/* Objects of ours replace them, by the rules, and go with the queue.
+	 * An object of another user is no loss to a queue that does not run. */
 	q->complained = true;
 	objects_open(q);
 	queue_free(&q);

@@ -9,7 +9,7 @@
 	"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define STRING_MAX 4096
 
-/* A name ends with "=", the beginning of names with anything else. */
+/* With "=" at its end a row is a name, without it the beginning of names. */
 static const char *const passed[] = {
 	"QUEUE_",
 	"QSCHED_",

@@ -12,16 +12,16 @@
 #include "base/io.h"
 #include "log/log.h"
 
-/* A load report does not make us look more often than this. */
-#define LOOK_EVERY  (USEC_PER_SEC / 4)
+/* A load report does not lead to a decision more often than this. */
+#define DECIDE_EVERY (USEC_PER_SEC / 4)
 /* Descriptors that a queue takes, and some to work with. */
-#define DESCRIPTORS 24
-/* What cannot be made now is not tried at each tick. */
-#define RETRY_MIN   (5 * USEC_PER_SEC)
+#define DESCRIPTORS  24
+/* A queue that cannot be made now is not tried at each tick. */
+#define RETRY_MIN    (5 * USEC_PER_SEC)
 /* A number whose directory could not be had: others are tried first. */
-#define AVOID_TIME  (600 * USEC_PER_SEC)
+#define AVOID_TIME   (600 * USEC_PER_SEC)
 
-/* ---- what the pages say ---- */
+/* ---- the pages of queues ---- */
 
 static uint64_t
 add(uint64_t a, uint64_t b)
@@ -48,7 +48,7 @@ judge_page(const struct queue_page *page, struct queue_seen *seen)
 	    add(add(fresh, page->active), add(page->deferred, page->hold));
 }
 
-/* One that is being written to is as it was a moment ago. */
+/* A page that is being written to is as it was a moment ago. */
 static void
 read_page(struct queue *q, usec_t now)
 {
@@ -93,7 +93,7 @@ fill_params(const struct super *s, struct scale_params *p)
 {
 	*p = (struct scale_params){
 		.dynamic = s->options.mode == MODE_DYNAMIC,
-		/* -n keeps what is there, be it less. */
+		/* -n keeps the queues that are there, be they fewer. */
 		.min = s->options.mode == MODE_KEEP ? 0 : s->queues.count,
 		.max = s->queues.max,
 		.threshold_pct = s->instance.conf->queue_load_pct,
@@ -103,7 +103,7 @@ fill_params(const struct super *s, struct scale_params *p)
 	};
 }
 
-/* ---- what is told of a change ---- */
+/* ---- words of a change ---- */
 
 static double
 seconds(usec_t t)
@@ -172,14 +172,14 @@ count_usable(const struct super *s, usec_t now)
 	return n;
 }
 
-/* The lowest from QUEUE_START on that is not run; one that is closing is
- * opened again instead. 0: there is none. */
+/* The lowest from QUEUE_START on that is not run; a queue that drains is opened
+ * again instead. 0: there is none. */
 static uint32_t
-find_number(const struct super *s, usec_t now, struct queue **ret_closing)
+find_number(const struct super *s, usec_t now, struct queue **ret_draining)
 {
 	uint32_t number;
 
-	*ret_closing = NULL;
+	*ret_draining = NULL;
 	for (number = s->queues.start; number <= QUEUE_NUM_MAX; number++) {
 		struct queue *q = queue_find(&s->queues, number);
 
@@ -187,14 +187,14 @@ find_number(const struct super *s, usec_t now, struct queue **ret_closing)
 		    !worker_runs(&s->workers, number))
 			return number;
 		if (q != NULL && retirement_cancel(q)) {
-			*ret_closing = q;
+			*ret_draining = q;
 			return number;
 		}
 	}
 	return 0;
 }
 
-/* Descriptors enough for a queue and its processes, or it is not begun. */
+/* A queue is begun only with descriptors enough for it and its processes. */
 static int
 check_descriptors(void)
 {
@@ -210,8 +210,8 @@ check_descriptors(void)
 	return r;
 }
 
-/* Another queue without one of these is no help: unlike those that are there,
- * it is not to be. */
+/* A queue that is there lives without one of these; another one without them
+ * would help nobody. */
 static int
 open_objects(struct queue *q)
 {
@@ -265,7 +265,7 @@ begin(struct super *s, uint32_t number)
 	struct queue *q;
 	int r;
 
-	/* Closing ones keep their rows until they are gone. */
+	/* Queues that drain keep their rows until they are gone. */
 	if (s->queues.nqueues == PAGE_QUEUES_MAX)
 		return -ENOSPC;
 	q = queue_new(&s->queues, number, QUEUE_STATE_OPEN);
@@ -284,11 +284,11 @@ begin(struct super *s, uint32_t number)
 static void
 grow_one(struct super *s, const struct scale_decision *d, usec_t now)
 {
-	struct queue *closing;
-	const uint32_t number = find_number(s, now, &closing);
+	struct queue *draining;
+	const uint32_t number = find_number(s, now, &draining);
 	int r = number == 0 ? -ENOSPC : 0;
 
-	if (closing != NULL) {
+	if (draining != NULL) {
 		tell_change(s, number, "opened again", d, count_usable(s, now));
 		publish(s, now);
 		return;
@@ -301,7 +301,7 @@ grow_one(struct super *s, const struct scale_decision *d, usec_t now)
 }
 
 static void
-close_one(struct super *s, const struct scale_decision *d, usec_t now)
+retire_one(struct super *s, const struct scale_decision *d, usec_t now)
 {
 	struct queue *q = s->queues.queues[d->index];
 	char why[100];
@@ -324,7 +324,7 @@ may_try(const struct super *s, usec_t now)
 	return s->grow.failed_at == 0 || now - s->grow.failed_at >= pause;
 }
 
-/* What was asked for holds no longer than it takes, or than its time. */
+/* A count that was asked for holds until it is reached, or for its time. */
 static void
 let_go(struct super *s, usec_t now)
 {
@@ -339,9 +339,9 @@ let_go(struct super *s, usec_t now)
 		g->held = 0;
 }
 
-/* True: something was done, and more of it may be asked for by hand. */
+/* True: something was done, and a held count may ask for more. */
 static bool
-look(struct super *s, usec_t now)
+decide(struct super *s, usec_t now)
 {
 	struct scale_queue queues[PAGE_QUEUES_MAX];
 	struct scale_params params;
@@ -361,8 +361,8 @@ look(struct super *s, usec_t now)
 	s->grow.figures = d.figures;
 	if (d.act == SCALE_GROW)
 		grow_one(s, &d, now);
-	else if (d.act == SCALE_CLOSE)
-		close_one(s, &d, now);
+	else if (d.act == SCALE_RETIRE)
+		retire_one(s, &d, now);
 	else
 		let_go(s, now);
 	return d.act != SCALE_NOTHING && s->grow.held > 0;
@@ -375,14 +375,14 @@ grow_tick(struct super *s, usec_t now)
 
 	if (!s->ready || s->stopping)
 		return;
-	for (i = 0; i < PAGE_QUEUES_MAX && look(s, now); i++)
+	for (i = 0; i < PAGE_QUEUES_MAX && decide(s, now); i++)
 		;
 }
 
 void
 grow_soon(struct super *s, usec_t now)
 {
-	if (now - s->grow.decided_at >= LOOK_EVERY)
+	if (now - s->grow.decided_at >= DECIDE_EVERY)
 		grow_tick(s, now);
 }
 

@@ -80,8 +80,8 @@ put_copy(const struct base *b, const char *name, const char *source,
 	return 0;
 }
 
-/* The copy's path, or the file's own where there is no file: what is absent
- * has a meaning too. */
+/* The path of the copy, or of the file itself where there is none: a file that
+ * is absent has a meaning too. */
 static int
 copy(const struct base *b, const char *name, const char *source,
     char **ret_path, struct buf *ret_error)
@@ -115,7 +115,7 @@ copy(const struct base *b, const char *name, const char *source,
 	return r < 0 ? r : 0;
 }
 
-/* Copies first, so that what names them finds them. */
+/* Copies first, so that the file that names them finds them. */
 static int
 with_copies(const struct base *b, const struct conf *conf,
     struct conf *ret_named, struct buf *ret_error)

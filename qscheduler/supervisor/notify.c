@@ -28,7 +28,7 @@ set_address(struct notify *n, const char *name)
 	return true;
 }
 
-/* Is it us who is watched, and how often must we say something? */
+/* How often the watchdog has to hear of us; USEC_NEVER: it watches another. */
 static usec_t
 watchdog_period(void)
 {

@@ -2,7 +2,7 @@
  * (qscheduler(8)).
  *
  * Soft: -EINVAL with what is wrong in *ret_error; the caller shows the usage
- * and exits 100 (A1). */
+ * and exits 100. */
 #ifndef QSCHEDULER_SUPERVISOR_OPTIONS_H
 #define QSCHEDULER_SUPERVISOR_OPTIONS_H
 

@@ -30,8 +30,8 @@ set_constants(struct super *s)
 	page_write_end(&page->head, clock_mono(), clock_wall());
 }
 
-/* 0; without a segment the page is memory of our own, so that nothing else
- * has to know. */
+/* Without a segment the page is memory of our own, so that no caller has to
+ * know. */
 int
 publish_open(struct super *s, uint32_t *ret_pid)
 {
@@ -92,7 +92,7 @@ shown_time(usec_t at)
 }
 
 static void
-show_closing(struct sched_row *row, const struct queue *q)
+show_draining(struct sched_row *row, const struct queue *q)
 {
 	if (row->state != QUEUE_STATE_CLOSING)
 		return;
@@ -126,7 +126,7 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 	    (int)sizeof(row->reason) - 1, queue_reason(q));
 	if (row->state == QUEUE_STATE_QUARANTINED)
 		row->until_mono = quarantine_until(q, now);
-	show_closing(row, q);
+	show_draining(row, q);
 	if (row->state == QUEUE_STATE_QUARANTINED)
 		row->until_mono = quarantine_until(q, now);
 	override_show(q, now, row);
@@ -172,8 +172,8 @@ publish(struct super *s, usec_t now)
 	page_write_end(&page->head, now, clock_wall());
 }
 
-/* Looked at through our own descriptor: a fault of the mapping alone shows
- * when the page is written. */
+/* Read through our own descriptor: a fault of the mapping alone shows when the
+ * page is written. */
 static bool
 is_whole(const struct super *s, const char **ret_why)
 {
@@ -186,7 +186,7 @@ is_whole(const struct super *s, const char **ret_why)
 void
 publish_tick(struct super *s)
 {
-	const char *why = "cannot be looked at";
+	const char *why = "cannot be checked";
 	struct page_head *head = &s->publisher.page->head;
 	char name[IPC_NAME_MAX];
 
@@ -222,7 +222,7 @@ publish_health(struct super *s)
 	if (old_fd >= 0 && is_whole(s, &why) && segment_is_same(name, old_fd))
 		return;
 	if (publish_open(s, &pid) < 0 || s->publisher.fd < 0) {
-		/* What we have serves as well as before. */
+		/* The page that we have serves as before. */
 		if (s->publisher.page != old)
 			free(s->publisher.page);
 		s->publisher.page = old;

@@ -34,7 +34,8 @@ print(const struct conf *conf, struct buf *out)
 	return r;
 }
 
-/* The first line of `more` names what needs a restart; the rest is in force. */
+/* The first line of `more` names parameters that need a restart; the rest is in
+ * force. */
 static int
 put_in_force(
     struct super *s, struct conf *fresh, struct buf *error, struct buf *more)
@@ -155,7 +156,7 @@ apply(struct super *s, struct buf *text, struct buf *error)
 	return 0;
 }
 
-/* What failed is tried at once, now that it may be put right. */
+/* Children that failed are tried at once: the cause may have been put right. */
 static void
 over(struct super *s)
 {
@@ -219,7 +220,8 @@ super_reload_if_wanted(struct super *s, usec_t now)
 		return;
 	s->reload_wanted = false;
 	s->last_reload = now;
-	/* What was put right is seen at once. */
+	/* Disks and queues are checked at once: the cause may have been put
+	 * right. */
 	s->next_health = s->queues.sweep_at = now;
 	begin(s);
 }

@@ -32,17 +32,17 @@ take_report(struct super *s, const struct load_report *report)
 	return 0;
 }
 
-/* ---- what requests have in common ---- */
+/* ---- common to requests ---- */
 
-/* A request that is being handled; the handler returns 0 or -errno, with words
- * for who asked. */
+/* A request that is being handled. The handler returns 0 or -errno, with words
+ * for the process that asked. */
 struct request {
 	struct super *s;
 	usec_t now;
 	struct queue *queue;
 	char *answer;          /* [SCHED_ANSWER_SIZE] */
 	struct msg_str reason; /* for the log, clean */
-	bool stored;           /* it is to be on disk */
+	bool stored;           /* the change is to be on disk */
 };
 
 static int
@@ -217,7 +217,7 @@ clear_load(struct request *r, const struct msg *msg)
 
 /* ---- disabled ---- */
 
-/* Injectors put mail into one in quarantine when there is no other. */
+/* Injectors put mail into a queue in quarantine when there is no other. */
 static bool
 is_any_chosen(const struct super *s, usec_t now)
 {
@@ -261,8 +261,8 @@ disable(struct request *r, const struct msg *msg)
 	return 0;
 }
 
-/* One whose directory is not there is not in the operator's hand; but it is
- * looked for at once, by another process. */
+/* A faulty queue does not come back because an operator says so; but its disk
+ * is checked at once, by a worker. */
 static int
 enable_faulty(struct request *r)
 {
@@ -341,7 +341,7 @@ static const struct {
 	{ MSG_COUNT, set_count },
 };
 
-/* Who asks and which request it is stand first in all of them. */
+/* The pid that asks and the nonce stand first in all of them. */
 #define SAME_HEAD(type)                                         \
 	_Static_assert(offsetof(struct msg_##type, pid) == 0 && \
 		offsetof(struct msg_##type, nonce) == 4,        \
@@ -468,7 +468,7 @@ requests_close(struct super *s)
 	s->requests.mq = s->queues.reports = -1;
 }
 
-/* One system call, so in each tick: who asks is not heard meanwhile. */
+/* One system call, so in each tick: no request is heard meanwhile. */
 void
 requests_tick(struct super *s)
 {

@@ -50,7 +50,7 @@ take_figures(const struct scale_input *in, struct scale_figures *f)
 	}
 	if (f->known > 0)
 		f->mean_pct = (uint32_t)(sum / f->known);
-	/* Rounded up: what is only nearly low enough is not. */
+	/* Rounded up: a load that is only nearly low enough is not. */
 	f->without_pct = f->known < 2
 	    ? UINT32_MAX
 	    : (uint32_t)((sum + f->known - 2) / (f->known - 1));
@@ -90,8 +90,8 @@ static void
 follow_all(struct scale *s, const struct scale_params *p,
     const struct scale_figures *f, usec_t now)
 {
-	const bool anew = !s->looked || now < s->looked_at ||
-	    elapsed(now, s->looked_at) > SCALE_GAP;
+	const bool anew = !s->decided || now < s->decided_at ||
+	    elapsed(now, s->decided_at) > SCALE_GAP;
 
 	/* A clock that went back must not hold changes off for ever. */
 	if (s->changed && now < s->changed_at)
@@ -99,8 +99,8 @@ follow_all(struct scale *s, const struct scale_params *p,
 	follow(is_over(p, f), anew, now, &s->over, &s->over_since);
 	follow(is_under(p, f), anew, now, &s->under, &s->under_since);
 	follow(is_low(p, f), anew, now, &s->low, &s->low_since);
-	s->looked = true;
-	s->looked_at = now;
+	s->decided = true;
+	s->decided_at = now;
 }
 
 static bool
@@ -109,7 +109,7 @@ has_held(bool holds, usec_t since, usec_t now, usec_t time)
 	return holds && elapsed(now, since) >= time;
 }
 
-/* ---- what the last one that was added brought ---- */
+/* ---- the effect of the last queue that was added ---- */
 
 /* Half of the share of one of so many. */
 static uint64_t
@@ -193,7 +193,7 @@ act_on_count(const struct scale_params *p, const struct scale_input *in,
 	if (f->usable < held)
 		return f->wanted < p->max ? SCALE_GROW : SCALE_NOTHING;
 	return f->usable > held && find_highest(in, false, ret_index)
-	    ? SCALE_CLOSE
+	    ? SCALE_RETIRE
 	    : SCALE_NOTHING;
 }
 
@@ -213,7 +213,7 @@ act_on_load(const struct scale *s, const struct scale_params *p,
 	    may_change(s, in->now, p->interval) &&
 	    find_highest(in, true, &d->index)) {
 		d->held_for = elapsed(in->now, s->under_since);
-		return SCALE_CLOSE;
+		return SCALE_RETIRE;
 	}
 	return SCALE_NOTHING;
 }

@@ -1,17 +1,17 @@
 /* qscheduler/supervisor/scale.h - how many queues: when to add one and when to
- * close one, pure.
+ * retire one, pure.
  *
  * What the queues' pages said at one moment goes in, once a second; a decision
  * comes out, with the figures that led to it. No clock is read, nothing is
  * carried out here (docs/SUPERVISION.md, "How many queues").
  *
- * A condition has to hold for its time, seen at each look: one look at which it
- * does not hold, or a gap between two looks, and its time begins anew. Between
- * two changes by load lies the interval, however they end. A queue that was
- * added and brought neither in deliveries nor in load half of what its share
- * would be (1 of n) doubles the time to the next one, until one helps or the
- * load goes away. A count that is held (setqload) outranks the load: one step
- * at each look until it is reached.
+ * A condition has to hold for its time, seen at each decision: one at which it
+ * does not hold, or a gap between two of them, and its time begins anew.
+ * Between two changes by load lies the interval, however they end. A queue that
+ * was added and brought neither in deliveries nor in load half of what its
+ * share would be (1 of n) doubles the time to the next one, until one helps or
+ * the load goes away. A count that is held (setqload) outranks the load: one
+ * step at each decision until it is reached.
  *
  * Never fails; absurd figures and a clock that steps give late decisions at
  * worst, never one out of bounds. */
@@ -20,7 +20,7 @@
 
 #include "base/base.h"
 
-/* A longer time without a look says nothing of what was between. */
+/* A longer time between two decisions says nothing of what was between. */
 #define SCALE_GAP         (10 * USEC_PER_SEC)
 /* The interval is doubled at most so often. */
 #define SCALE_DOUBLED_MAX 6
@@ -53,12 +53,12 @@ struct scale_input {
 enum scale_act {
 	SCALE_NOTHING,
 	SCALE_GROW,
-	SCALE_CLOSE,
+	SCALE_RETIRE,
 };
 
 struct scale_figures {
 	uint32_t mean_pct;    /* of those known */
-	uint32_t without_pct; /* if one of them were closed */
+	uint32_t without_pct; /* if one of them were retired */
 	uint32_t wanted, usable, known;
 	uint64_t waiting, rate; /* of those known */
 	bool by_hand;           /* at least one of the loads */
@@ -66,17 +66,17 @@ struct scale_figures {
 
 struct scale_decision {
 	enum scale_act act;
-	uint32_t index;  /* SCALE_CLOSE: which of the input */
+	uint32_t index;  /* SCALE_RETIRE: which of the input */
 	bool by_load;    /* else the held count, or too few to begin with */
 	usec_t held_for; /* how long the condition has held */
 	struct scale_figures figures;
 };
 
 struct scale {
-	bool looked, changed, judging;
+	bool decided, changed, judging;
 	bool over, under, low; /* conditions that hold */
 	usec_t over_since, under_since, low_since;
-	usec_t looked_at, changed_at;
+	usec_t decided_at, changed_at;
 	unsigned doubled;
 	/* When the last one was added: */
 	uint32_t base_pct, base_known;

@@ -120,7 +120,7 @@ super_signals_close(struct super *s)
 {
 	size_t i;
 
-	/* Another TERM would make a clean stop look like a death (P10). */
+	/* Another TERM would make a clean stop look like a death. */
 	mask(SIG_BLOCK, true);
 	for (i = 0; i < ARRAY_LEN(signals); i++) {
 		if (s->signals[i] != NULL)

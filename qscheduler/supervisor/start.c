@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "log/log.h"
 
-/* A configuration as it was read, with what it names. */
+/* The configuration that was read, with the users and files that it names. */
 static int
 judge_conf(struct super *s, struct buf *error)
 {
@@ -22,8 +22,8 @@ judge_conf(struct super *s, struct buf *error)
 		      : r;
 }
 
-/* The one that was last in force, so that an error in the operator's file does
- * not keep the supervisor from coming back. */
+/* The configuration that was last in force, so that an error in the operator's
+ * file does not keep the supervisor from coming back. */
 static int
 load_last(struct super *s, const struct buf *wrong)
 {
@@ -75,7 +75,7 @@ load_conf(struct super *s)
 	return r;
 }
 
-/* Beside our own program unless the configuration says otherwise. */
+/* Programs lie beside ours unless the configuration says otherwise. */
 static char *
 find_programs(const struct conf *conf)
 {
@@ -91,8 +91,8 @@ find_programs(const struct conf *conf)
 	return strdup(dirname(self));
 }
 
-/* What must not differ between children that were started before and after a
- * change of the file. */
+/* Settings that must not differ between children that were started before and
+ * after a change of the file. */
 static int
 make_env(struct super *s, bool in_force)
 {

@@ -65,7 +65,7 @@ store_changed(struct super *s)
 	s->store.change++;
 }
 
-/* What was done is done, whether or not it could be written down. */
+/* The change is in force, whether or not it could be written down. */
 static void
 not_saved(struct super *s, int error, const char *why)
 {
@@ -120,7 +120,8 @@ store_save(struct super *s, usec_t now)
 
 	if (st->saving != 0)
 		return;
-	if (st->change == 0) /* what the start has found is not right */
+	if (st->change ==
+	    0) /* the file that the start has found is not right */
 		st->change = 1;
 	st->save_at = now + SAVE_AGAIN;
 	st->saving = st->change;
@@ -146,7 +147,7 @@ store_tick(struct super *s, usec_t now)
 
 /* ---- at the start ---- */
 
-/* What base_open() will do, before there is anything that could hang. */
+/* The steps of base_open(), before there is anything that could hang. */
 static _Noreturn void
 try(const char *path, int report, pid_t parent)
 {

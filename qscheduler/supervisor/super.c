@@ -9,8 +9,6 @@
 #include "log/log.h"
 
 #define READY_AFTER    (10 * USEC_PER_SEC) /* at the latest, from the start */
-/* Agents whose queue-send is gone, and todo-proc, end within this. */
-#define FOLLOW_TIME    (2 * USEC_PER_SEC)
 /* A process that not even SIGKILL ends is left behind after this. */
 #define STOP_GRACE     (5 * USEC_PER_SEC)
 /* Queues are asked to end when the services have, and after this in any case:
@@ -99,7 +97,7 @@ super_stop(struct super *s)
 	s->stopping = s->queues.stopping = true;
 	s->stop_queues_at = now + SERVICES_FIRST;
 	s->stop_deadline = now + s->instance.conf->stop_time_limit +
-	    (services ? SERVICES_FIRST : 0) + FOLLOW_TIME + STOP_GRACE;
+	    (services ? SERVICES_FIRST : 0) + FOLLOW_LIMIT + STOP_GRACE;
 	log_info("stopping");
 	notify_stopping(&s->notify, s->stop_deadline - now + STOP_GRACE);
 	group_leave(&s->services.group);

@@ -1,5 +1,5 @@
 /* qscheduler/supervisor/supervisor.h - the supervisor: one process, its queues,
- * the programs of the instance, and those who ask it something.
+ * the programs of the instance, and requests to it.
  *
  * start.c     start, loop, end            super.c      each tick, the stop
  * services.c  programs of the instance    signals.c    TERM, HUP, ALRM, USR1
@@ -56,7 +56,7 @@ struct grow {
 void grow_tick(struct super *s, usec_t now);
 /* A load report came: do not wait for the next tick. */
 void grow_soon(struct super *s, usec_t now);
-/* What is being made is given up. */
+/* Give up the queue that is being made. */
 void grow_stop(struct super *s);
 /* So many open queues now, and no change by load until then; 0: not longer than
  * it takes. It goes on by itself, a queue after the other; what fails is logged
@@ -227,7 +227,7 @@ int super_signals_open(struct super *s);
 void super_signals_close(struct super *s);
 
 /* ---- reload.c ---- */
-/* Not more than once in a tick, not two at a time. */
+/* At most once in a tick, and one at a time. */
 void super_reload_if_wanted(struct super *s, usec_t now);
 
 /* ---- super.c, start.c ---- */

@@ -74,7 +74,7 @@ Test(scale, conditions_have_to_hold)
 		{ "nothing waits", 8, 100, 0, SCALE_NOTHING },
 		{ "as many as there may be", 20, 100, 1, SCALE_NOTHING },
 		{ "more than there may be", 22, 100, 1, SCALE_NOTHING },
-		{ "the others can carry it", 10, 40, 1, SCALE_CLOSE },
+		{ "the others can carry it", 10, 40, 1, SCALE_RETIRE },
 		{ "just not", 10, 41, 1, SCALE_NOTHING },
 		{ "as few as there must be", 5, 0, 0, SCALE_NOTHING },
 		{ "fewer than there must be", 4, 0, 0, SCALE_GROW },
@@ -174,7 +174,7 @@ Test(scale, what_is_not_usable_does_not_count)
 			.known = i < 6,
 			.load_pct = i < 6 ? 10 : 1000 };
 	scale_init(&s);
-	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_CLOSE);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_RETIRE);
 	cr_expect_eq(d.index, 5, "the highest that is known to be idle");
 	cr_expect_eq(d.figures.mean_pct, 10);
 	cr_expect_eq(d.figures.wanted, 8);
@@ -213,7 +213,7 @@ Test(scale, a_held_count_outranks)
 	for (i = 0; i < 600; i++, in.now += USEC_PER_SEC)
 		cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_NOTHING);
 	in.held = 7;
-	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_CLOSE);
+	cr_expect_eq(scale_decide(&s, &p, &in, &d), SCALE_RETIRE);
 	cr_expect_eq(d.index, 8);
 	in.n = 5;
 	in.held = 1; /* below QUEUE_COUNT */

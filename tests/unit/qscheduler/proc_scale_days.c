@@ -123,7 +123,7 @@ step(struct world *w)
 	in.n = w->open;
 	if (scale_decide(&w->scale, &w->params, &in, &d) != SCALE_NOTHING)
 		note_change(w, d.act, now);
-	if (d.act == SCALE_CLOSE)
+	if (d.act == SCALE_RETIRE)
 		cr_assert_eq(d.index, in.n - 1, "not from the top");
 	w->second++;
 }
