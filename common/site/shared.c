@@ -3,15 +3,6 @@
 
 #include "site/shared_parts.h"
 
-void
-shared_lose(struct shared *s, const char *why)
-{
-	if (s->lost != NULL)
-		return;
-	s->lost = why;
-	shared_waker_kick(&s->waker); /* the caller asks for another one */
-}
-
 static struct site *
 shared_open(
     void *table, uint32_t transport, const char *name, usec_t now UNUSED)

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "site/shared_parts.h"
@@ -200,6 +201,20 @@ find(struct shared_access *a, int index)
 		a->h->has_ticket = false;
 }
 
+const char *
+shared_handle_keep_why(struct shared_handle *h, const char *why)
+{
+	size_t len = site_why_len(why);
+
+	if (h->why == NULL)
+		h->why = malloc(SITE_WHY_MAX + 1);
+	if (h->why == NULL || len == 0)
+		return SITE_WHY_UNKNOWN;
+	memmove(h->why, why, len);
+	h->why[len] = '\0';
+	return h->why;
+}
+
 bool
 shared_access_begin(
     struct shared_access *a, struct shared_handle *h, usec_t now)
@@ -388,27 +403,4 @@ shared_access_pass_on(struct shared_access *a)
 	shared_access_leave(a);
 	if (a->slot != NULL)
 		settle(a);
-}
-
-void
-shared_set_flush(struct shared *s, struct shared_set *set)
-{
-	uint32_t left;
-
-	for (left = set->dead; left != 0; left &= left - 1)
-		shared_set_slot(&s->seg, set, (uint32_t)__builtin_ctz(left))
-		    ->dead_until = 0;
-}
-
-void
-shared_set_wake_refused(struct shared_set *set, struct shared_mask *woken)
-{
-	size_t i;
-
-	if (!shared_set_has_spare(set))
-		return;
-	for (i = 0; i < ARRAY_LEN(woken->bits); i++) {
-		woken->bits[i] |= set->refused[i];
-		set->refused[i] = 0;
-	}
 }

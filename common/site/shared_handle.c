@@ -144,20 +144,6 @@ shared_handle_set_ready(struct shared_handle *h, bool ready)
 		TAILQ_REMOVE(&h->shared->ready, h, ready);
 }
 
-const char *
-shared_handle_keep_why(struct shared_handle *h, const char *why)
-{
-	size_t len = site_why_len(why);
-
-	if (h->why == NULL)
-		h->why = malloc(SITE_WHY_MAX + 1);
-	if (h->why == NULL || len == 0)
-		return SITE_WHY_UNKNOWN;
-	memmove(h->why, why, len);
-	h->why[len] = '\0';
-	return h->why;
-}
-
 static void
 leave_segment(struct shared_handle *h)
 {

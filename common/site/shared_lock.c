@@ -143,19 +143,6 @@ give_back(uint32_t *word)
 	return (old & FUTEX_TID_MASK) == robust.tid;
 }
 
-bool
-shared_lock_is_possible(const struct shared_segment *seg, uint32_t word)
-{
-	const uint32_t tid = word & FUTEX_TID_MASK;
-	uint32_t i;
-
-	for (i = 0; tid != 0 && i < seg->members; i++)
-		if (__atomic_load_n(&shared_segment_member(seg, i)->tid,
-			__ATOMIC_RELAXED) == tid)
-			return true;
-	return tid == 0;
-}
-
 /* ---- the lock of a set ---- */
 
 static uint32_t

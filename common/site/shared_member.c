@@ -32,12 +32,6 @@ owner_change(struct shared *s, uint32_t member, uint64_t from, uint64_t to)
 	    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-bool
-shared_member_is_ours(const struct shared *s)
-{
-	return owner_of(s, s->member) == s->owner;
-}
-
 /* The member that the queue had before, or one that is nobody's. False: there
  * is none, or somebody else was faster. */
 static bool

@@ -404,7 +404,6 @@ void shared_set_wake_refused(struct shared_set *set, struct shared_mask *woken);
 /* -ENOSPC */
 int shared_member_claim(struct shared *s, uint64_t owner);
 void shared_member_give_up(struct shared *s, usec_t now);
-bool shared_member_is_ours(const struct shared *s);
 uint64_t shared_member_owner(uint32_t queue, uint32_t generation);
 void shared_member_clear_locked(struct shared *s, uint32_t set, uint32_t member,
     struct shared_mask *woken, usec_t now);

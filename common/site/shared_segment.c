@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -124,6 +125,19 @@ static mode_t
 mode_of(const struct shared_owner *owner)
 {
 	return owner->gid == (gid_t)-1 ? 0600 : 0640;
+}
+
+bool
+shared_lock_is_possible(const struct shared_segment *seg, uint32_t word)
+{
+	const uint32_t tid = word & FUTEX_TID_MASK;
+	uint32_t i;
+
+	for (i = 0; tid != 0 && i < seg->members; i++)
+		if (__atomic_load_n(&shared_segment_member(seg, i)->tid,
+			__ATOMIC_RELAXED) == tid)
+			return true;
+	return tid == 0;
 }
 
 static bool

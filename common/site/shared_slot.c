@@ -129,6 +129,18 @@ shared_slot_make(struct shared *s, struct shared_set *set,
 	return index;
 }
 
+uint32_t
+shared_slot_busy(const struct shared_segment *seg, struct shared_slot *slot)
+{
+	const uint32_t *busy = shared_slot_busy_cells(slot);
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < seg->members; i++)
+		sum += busy[i];
+	return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+}
+
 bool
 shared_slot_note_use(
     const struct shared_segment *seg, struct shared_set *set, uint32_t index)
@@ -150,7 +162,8 @@ shared_slot_clear_cell(
     const struct shared_segment *seg, struct shared_slot *slot, uint32_t member)
 {
 	shared_slot_busy_cells(slot)[member] = 0;
-	shared_waiters_remove(seg, slot, member);
+	shared_slot_tickets(seg, slot)[member] = 0;
+	shared_slot_grants(seg, slot)[member] = 0;
 }
 
 /* ---- what the dead leave, and damage ---- */
@@ -215,4 +228,29 @@ shared_slot_scrub(const struct shared_segment *seg, struct shared_slot *slot)
 		changed = true;
 	}
 	return changed;
+}
+
+/* ---- what concerns all slots of a set ---- */
+
+void
+shared_set_flush(struct shared *s, struct shared_set *set)
+{
+	uint32_t left;
+
+	for (left = set->dead; left != 0; left &= left - 1)
+		shared_set_slot(&s->seg, set, (uint32_t)__builtin_ctz(left))
+		    ->dead_until = 0;
+}
+
+void
+shared_set_wake_refused(struct shared_set *set, struct shared_mask *woken)
+{
+	size_t i;
+
+	if (!shared_set_has_spare(set))
+		return;
+	for (i = 0; i < ARRAY_LEN(woken->bits); i++) {
+		woken->bits[i] |= set->refused[i];
+		set->refused[i] = 0;
+	}
 }

@@ -240,28 +240,6 @@ shared_is_attached(const struct shared *shared)
 	return shared->seg.base != NULL;
 }
 
-const char *
-shared_lost_why(const struct shared *shared)
-{
-	return shared->lost;
-}
-
-/* A look costs nothing: lines of memory that nobody writes. */
-bool
-shared_is_lost(struct shared *shared)
-{
-	if (shared->owner == 0)
-		return true;
-	if (shared->lost == NULL && !shared_segment_is_sound(&shared->seg))
-		shared_lose(shared,
-		    mapping_is_lost(shared->seg.base)
-			? "it was cut off"
-			: "its head was written over");
-	if (shared->lost == NULL && !shared_member_is_ours(shared))
-		shared_lose(shared, "a member was written over");
-	return shared->lost != NULL;
-}
-
 uint32_t
 shared_number(const struct shared *shared)
 {

@@ -1,17 +1,5 @@
 #include "site/shared_parts.h"
 
-uint32_t
-shared_slot_busy(const struct shared_segment *seg, struct shared_slot *slot)
-{
-	const uint32_t *busy = shared_slot_busy_cells(slot);
-	uint64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < seg->members; i++)
-		sum += busy[i];
-	return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
-}
-
 static uint32_t
 free_places(const struct shared_segment *seg, struct shared_slot *slot)
 {

@@ -169,3 +169,31 @@ shared_wake_members(
 		}
 	}
 }
+
+/* ---- the loop of this process ---- */
+
+static void
+want(struct shared *s, usec_t *next, usec_t when)
+{
+	if (when < *next)
+		*next = when;
+	if (*next < s->told) {
+		s->told = *next;
+		shared_waker_kick(&s->waker);
+	}
+}
+
+void
+shared_work_at(struct shared *s, usec_t when)
+{
+	want(s, &s->next_check, when);
+}
+
+void
+shared_work_note_grant(struct shared_handle *h, usec_t now)
+{
+	if (!h->has_ticket || h->granted_at != 0)
+		return;
+	h->granted_at = now;
+	want(h->shared, &h->shared->next_pass_on, now + SHARED_GRANT_TIME);
+}

@@ -307,7 +307,7 @@ Test(site_shared_waiters, what_is_forgotten_is_of_its_generation)
 	s.ends[1].shared->forgets[member] = old; /* it looked before */
 	cr_expect(shared_member_forget(s.ends[1].shared, member, 0));
 	end_full(&s.ends[1], s.sites[1], 0);
-	cr_expect(shared_member_is_ours(s.ends[0].shared));
+	cr_expect_not(shared_is_lost(s.ends[0].shared));
 	several_end(&s);
 }
 
