@@ -35,7 +35,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
 	-Wimplicit-fallthrough -Wswitch-enum -Wnull-dereference -Werror
 HARD := -fno-common -fPIE -fstack-protector-strong -fstack-clash-protection \
 	$(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
-CPPFLAGS += -D_GNU_SOURCE -Icommon -I. -I$(B)/gen $(if $(SAN),-DORDER_GAP=2)
+CPPFLAGS += -D_GNU_SOURCE -Icommon -I. -I$(B)/gen
 CFLAGS   += -std=c17 -O$(O) -g $(WARN) $(HARD) \
 	    $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))

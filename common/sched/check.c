@@ -37,9 +37,9 @@ by_rank(const struct rank *x, const struct rank *y)
 static int
 by_place(const struct destination *a, const struct destination *b)
 {
-	if (a->at != b->at)
-		return a->at < b->at ? -1 : 1;
-	return label_order(a->ring_at, b->ring_at);
+	if (a->order_key != b->order_key)
+		return a->order_key < b->order_key ? -1 : 1;
+	return label_order(a->ring_key, b->ring_key);
 }
 
 static int
@@ -153,16 +153,16 @@ check_destination(struct destination *d, struct counts *n)
 		lined++;
 	}
 	CHECK_TREE(line_tree, peer, &d->line, by_label, lined);
-	ASSERT(d->front == RB_MIN(line_tree, &d->line));
+	ASSERT(d->first_peer == RB_MIN(line_tree, &d->line));
 	ASSERT(lined <= d->peers);
 	ASSERT(d->open == (d->state == SITE_ROOM));
 	ASSERT(d->dying == (d->state == SITE_DEAD));
 	/* Nobody else tells it that there is room again. */
 	ASSERT(d->waits || d->state != SITE_FULL ||
-	    d->front->job->transport->sched->sites->wait == NULL);
+	    d->first_peer->job->transport->sched->sites->wait == NULL);
 	if (d->open) {
-		ASSERT(d->at == d->front->job->order.label);
-		ASSERT(d->ring_at == d->front->ring.label);
+		ASSERT(d->order_key == d->first_peer->job->order.label);
+		ASSERT(d->ring_key == d->first_peer->ring.label);
 	}
 	n->open += d->open;
 	n->dying += d->dying;
@@ -181,13 +181,13 @@ check_ring(struct job *job, struct counts *n)
 	TAILQ_FOREACH (node, &job->ring, link) {
 		p = ORDER_OF(node, struct peer, ring);
 		ASSERT(last == NULL || last->label < node->label);
-		ASSERT(p->job == job && p->lined && !p->fresh);
+		ASSERT(p->job == job && p->lined && !p->loading);
 		ASSERT((p->rank != NULL) == (job->index == INDEX_PARKED));
 		rcpts += check_entries(p, &entries);
 		waiting += entries;
 		peers++;
 		turn |= job->turn == p;
-		if (p->destination->front == p)
+		if (p->destination->first_peer == p)
 			check_destination(p->destination, n);
 		last = node;
 	}

@@ -12,9 +12,9 @@ line_compare(const struct peer *a, const struct peer *b)
 static int
 open_compare(const struct destination *a, const struct destination *b)
 {
-	int r = label_order(a->at, b->at);
+	int r = label_order(a->order_key, b->order_key);
 
-	return r != 0 ? r : label_order(a->ring_at, b->ring_at);
+	return r != 0 ? r : label_order(a->ring_key, b->ring_key);
 }
 
 TREE_GENERATE(line_tree, peer, line, line_compare)
@@ -27,14 +27,14 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 	usec_t now = t->sched->now;
 	struct site *site = sites->open(sites->table, t->index, name, now);
 	struct destination *d;
-	void **mine;
+	void **user;
 
 	if (site == NULL)
 		return NULL;
-	mine = sites->user(site);
-	if (*mine != NULL) {
+	user = sites->user(site);
+	if (*user != NULL) {
 		sites->close(sites->table, site, now);
-		return *mine;
+		return *user;
 	}
 	d = calloc(1, sizeof(*d));
 	if (d == NULL) {
@@ -47,7 +47,7 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 	RB_INIT(&d->line);
 	RB_INIT(&d->ranks);
 	LIST_INIT(&d->aside);
-	*mine = d;
+	*user = d;
 	t->sched->figures.destinations++;
 	return d;
 }
@@ -59,7 +59,7 @@ destination_release(struct transport *t, struct destination *d)
 
 	if (d->peers > 0)
 		return;
-	ASSERT(!d->open && !d->dying && !d->waits && d->front == NULL);
+	ASSERT(!d->open && !d->dying && !d->waits && d->first_peer == NULL);
 	s->figures.destinations--;
 	*s->sites->user(d->site) = NULL;
 	s->sites->close(s->sites->table, d->site, s->now);
@@ -71,13 +71,13 @@ place_open(struct transport *t, struct destination *d, bool open)
 {
 	struct open_tree *tree = &t->open;
 	bool was = d->open;
-	uint64_t at = 0, ring_at = 0;
+	uint64_t order_key = 0, ring_key = 0;
 
 	if (open) {
-		at = d->front->job->order.label;
-		ring_at = d->front->ring.label;
+		order_key = d->first_peer->job->order.label;
+		ring_key = d->first_peer->ring.label;
 	}
-	if (was && open && d->at == at && d->ring_at == ring_at)
+	if (was && open && d->order_key == order_key && d->ring_key == ring_key)
 		return;
 	if (was) {
 		if (t->first == d)
@@ -86,8 +86,8 @@ place_open(struct transport *t, struct destination *d, bool open)
 	}
 	d->open = open;
 	if (open) {
-		d->at = at;
-		d->ring_at = ring_at;
+		d->order_key = order_key;
+		d->ring_key = ring_key;
 		RB_INSERT(open_tree, tree, d);
 		if (t->first == NULL || open_compare(d, t->first) < 0)
 			t->first = d;
@@ -115,8 +115,8 @@ place_dead(struct transport *t, struct destination *d, bool dying)
 static bool
 waiting_differs(const struct destination *d)
 {
-	return d->waits ? d->front == NULL
-			: d->front != NULL && d->state == SITE_FULL;
+	return d->waits ? d->first_peer == NULL
+			: d->first_peer != NULL && d->state == SITE_FULL;
 }
 
 void
@@ -126,8 +126,8 @@ destination_place(struct transport *t, struct destination *d)
 
 	if (t->sched->sites->wait != NULL && waiting_differs(d))
 		destination_ask(t, d);
-	open = d->front != NULL && d->state == SITE_ROOM;
-	dying = d->front != NULL && d->state == SITE_DEAD;
+	open = d->first_peer != NULL && d->state == SITE_ROOM;
+	dying = d->first_peer != NULL && d->state == SITE_DEAD;
 	if (!open)
 		place_open(t, d, false);
 	place_dead(t, d, dying);
@@ -140,7 +140,7 @@ destination_ask(struct transport *t, struct destination *d)
 {
 	const struct site_table *sites = t->sched->sites;
 	usec_t now = t->sched->now;
-	bool waits = d->front != NULL;
+	bool waits = d->first_peer != NULL;
 
 	if (sites->wait == NULL) {
 		d->state = (uint8_t)sites->state(sites->table, d->site, now);
@@ -175,8 +175,8 @@ destination_line_in(struct peer *p)
 	struct peer *there = RB_INSERT(line_tree, &d->line, p);
 
 	ASSERT(there == NULL);
-	if (d->front == NULL || line_compare(p, d->front) < 0)
-		d->front = p;
+	if (d->first_peer == NULL || line_compare(p, d->first_peer) < 0)
+		d->first_peer = p;
 }
 
 void
@@ -184,8 +184,8 @@ destination_line_out(struct peer *p)
 {
 	struct destination *d = p->destination;
 
-	if (d->front == p)
-		d->front = RB_NEXT(line_tree, &d->line, p);
+	if (d->first_peer == p)
+		d->first_peer = RB_NEXT(line_tree, &d->line, p);
 	RB_REMOVE(line_tree, &d->line, p);
 }
 
@@ -194,7 +194,7 @@ destination_find(struct destination *d, struct job *job)
 {
 	struct peer key;
 
-	if (d->front == NULL || !job->listed)
+	if (d->first_peer == NULL || !job->listed)
 		return NULL;
 	key.job = job;
 	return RB_FIND(line_tree, &d->line, &key);
@@ -203,7 +203,7 @@ destination_find(struct destination *d, struct job *job)
 struct job *
 transport_current(struct transport *t)
 {
-	return t->first == NULL ? NULL : t->first->front->job;
+	return t->first == NULL ? NULL : t->first->first_peer->job;
 }
 
 /* No job before the current one has room anywhere, so every open destination
@@ -214,15 +214,15 @@ transport_turn(struct transport *t, struct job *current)
 {
 	struct destination key, *d = current->turn->destination;
 
-	if (d->open && d->front == current->turn)
-		return d->front;
-	key.at = current->order.label;
-	key.ring_at = current->turn->ring.label;
+	if (d->open && d->first_peer == current->turn)
+		return d->first_peer;
+	key.order_key = current->order.label;
+	key.ring_key = current->turn->ring.label;
 	d = RB_NFIND(open_tree, &t->open, &key);
-	if (d == NULL || d->at != key.at)
+	if (d == NULL || d->order_key != key.order_key)
 		d = t->first;
 	ASSERT(d != NULL);
-	return d->front;
+	return d->first_peer;
 }
 
 /* Labels have changed, their order has not: the copies follow. */
@@ -235,8 +235,8 @@ job_order_moved(struct order_node *node)
 
 	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
-		if (p->destination->open && p->destination->front == p)
-			p->destination->at = node->label;
+		if (p->destination->open && p->destination->first_peer == p)
+			p->destination->order_key = node->label;
 	}
 }
 
@@ -245,6 +245,6 @@ peer_ring_moved(struct order_node *node)
 {
 	struct peer *p = ORDER_OF(node, struct peer, ring);
 
-	if (p->destination->open && p->destination->front == p)
-		p->destination->ring_at = node->label;
+	if (p->destination->open && p->destination->first_peer == p)
+		p->destination->ring_key = node->label;
 }

@@ -29,7 +29,7 @@ job_get(struct sched_message *m, struct transport *t)
 		return NULL;
 	}
 	job->reading->job = job;
-	RB_INIT(&job->reading->fresh);
+	RB_INIT(&job->reading->loading);
 	job->message = m;
 	job->transport = t;
 	LIST_INIT(&job->children);
@@ -77,8 +77,8 @@ job_list_in(struct job *job)
 	struct transport *t = job->transport;
 
 	ASSERT(!job->listed);
-	order_insert(
-	    &t->jobs, place_by_arrival(job), &job->order, job_order_moved);
+	order_insert(&t->jobs, place_by_arrival(job), &job->order,
+	    &t->sched->job_labels);
 	job->listed = true;
 	job->moved = false;
 	RB_INSERT(arrival_tree, &t->by_arrival, job);
@@ -101,12 +101,6 @@ job_list_out(struct job *job)
 	job->moved = false;
 	t->njobs--;
 	t->sched->figures.jobs--;
-}
-
-struct job *
-job_parent(const struct job *job)
-{
-	return job->moved ? job->parent : NULL;
 }
 
 void
@@ -146,16 +140,11 @@ job_move_before(struct job *job, struct job *current)
 	}
 	job->moved = true;
 	TAILQ_REMOVE(&t->jobs, &job->order, link);
-	order_insert(&t->jobs, &current->order, &job->order, job_order_moved);
+	order_insert(
+	    &t->jobs, &current->order, &job->order, &t->sched->job_labels);
 	job_enter_lines(job);
 	if (index != INDEX_NONE)
 		candidate_update(job);
-}
-
-uint32_t
-job_needed(const struct job *job)
-{
-	return job->total - job->selected;
 }
 
 void
@@ -182,7 +171,7 @@ job_read(struct job *job)
 
 	if (reading == NULL)
 		return;
-	ASSERT(RB_EMPTY(&reading->fresh));
+	ASSERT(RB_EMPTY(&reading->loading));
 	job->reading = NULL;
 	pool_read(job, reading);
 	free(reading);

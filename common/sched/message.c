@@ -52,18 +52,6 @@ sched_message_expect(
 	return 0;
 }
 
-void
-message_held(struct sched_message *m, struct job *job, int64_t change)
-{
-	struct sched *s = m->sched;
-
-	s->above -= held_above(s, m->held);
-	job->held = (uint32_t)(job->held + change);
-	m->held = (uint32_t)(m->held + change);
-	s->above += held_above(s, m->held);
-	s->figures.recipients = (uint32_t)(s->figures.recipients + change);
-}
-
 /* nexthop, or local@nexthop; where nexthop begins, or -EINVAL. */
 static int
 make_name(
@@ -125,7 +113,7 @@ sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
 		return r;
 	}
 	transport_use(t);
-	message_held(m, job, 1);
+	pool_held(m, job, 1);
 	m->waiting++;
 	s->figures.waiting++;
 	return 0;
@@ -139,9 +127,9 @@ job_batch_end(struct job *job, bool all_read)
 	if (job->reading == NULL)
 		return;
 	candidate_drop(job);
-	if (!was && !RB_EMPTY(&job->reading->fresh))
+	if (!was && !RB_EMPTY(&job->reading->loading))
 		job_list_in(job);
-	job_take_fresh(job);
+	job_take_loading(job);
 	if (job->listed && !was)
 		pool_link(job);
 	if (all_read)
@@ -195,7 +183,7 @@ sched_message_cancel(struct sched_message *m)
 
 	SLIST_FOREACH (job, &m->jobs, of_message) {
 		candidate_drop(job);
-		job_drop_fresh(job);
+		job_drop_loading(job);
 		job_read(job);
 		job_drop_waiting(job);
 		if (job->listed)

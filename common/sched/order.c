@@ -1,10 +1,5 @@
-#include "sched/order.h"
+#include "sched/parts.h"
 
-/* Neighbours at the end of the list begin with this much between them. Builds
- * with sanitizers make it small, so that labels run out and are spread. */
-#ifndef ORDER_GAP
-#define ORDER_GAP ((uint64_t)1 << 32)
-#endif
 #define MIDDLE   ((uint64_t)1 << 63)
 /* A range of 2^n labels may be spread when it holds less than (2/T)^n nodes. */
 #define CROWDING 1.4
@@ -13,7 +8,7 @@
  * never given, so both ends have room once they were spread. */
 static bool
 between(const struct order_node *prev, const struct order_node *next,
-    uint64_t *ret_label)
+    uint64_t most, uint64_t *ret_label)
 {
 	uint64_t low = prev == NULL ? 0 : prev->label;
 	uint64_t high = next == NULL ? UINT64_MAX : next->label;
@@ -24,9 +19,9 @@ between(const struct order_node *prev, const struct order_node *next,
 	if (prev == NULL && next == NULL)
 		*ret_label = MIDDLE;
 	else if (next == NULL)
-		*ret_label = low + (gap / 2 < ORDER_GAP ? gap / 2 : ORDER_GAP);
+		*ret_label = low + (gap / 2 < most ? gap / 2 : most);
 	else if (prev == NULL)
-		*ret_label = high - (gap / 2 < ORDER_GAP ? gap / 2 : ORDER_GAP);
+		*ret_label = high - (gap / 2 < most ? gap / 2 : most);
 	else
 		*ret_label = low + gap / 2;
 	return true;
@@ -81,20 +76,21 @@ make_room(struct order_node *node, void (*moved)(struct order_node *node))
 }
 
 void
-order_insert(struct order_list *o, struct order_node *at,
-    struct order_node *node, void (*moved)(struct order_node *node))
+order_insert(struct order_list *o, struct order_node *before,
+    struct order_node *node, const struct order_labels *labels)
 {
-	struct order_node *prev = at == NULL ? TAILQ_LAST(o, order_list)
-					     : TAILQ_PREV(at, order_list, link);
+	struct order_node *prev = before == NULL
+	    ? TAILQ_LAST(o, order_list)
+	    : TAILQ_PREV(before, order_list, link);
 	uint64_t label = 0;
 
-	while (!between(prev, at, &label))
-		make_room(prev != NULL ? prev : at, moved);
+	while (!between(prev, before, labels->gap, &label))
+		make_room(prev != NULL ? prev : before, labels->moved);
 	node->label = label;
-	if (at == NULL)
+	if (before == NULL)
 		TAILQ_INSERT_TAIL(o, node, link);
 	else
-		TAILQ_INSERT_BEFORE(at, node, link);
+		TAILQ_INSERT_BEFORE(before, node, link);
 }
 
 struct order_node *

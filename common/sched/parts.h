@@ -20,11 +20,44 @@
 #ifndef SCHED_PARTS_H
 #define SCHED_PARTS_H
 
-#include "sched/order.h"
 #include "sched/sched.h"
 
 #include <sys/queue.h>
 #include <bsd/sys/tree.h>
+
+/* ---- order.c ---- */
+
+/* A list whose elements can be compared: a label in each follows the order of
+ * the list, so that trees can be sorted by it.
+ *
+ * Inserting costs O(log n), amortized, and mostly nothing: where there is no
+ * label between two neighbours, the labels around them are spread. That keeps
+ * their order, so trees that compare labels stay right; copies of labels are
+ * mended by `moved`. */
+struct order_node {
+	TAILQ_ENTRY(order_node) link;
+	uint64_t label;
+};
+TAILQ_HEAD(order_list, order_node);
+
+/* How the labels of a list are given. */
+struct order_labels {
+	uint64_t gap; /* between neighbours at the end; small: soon spread */
+	void (*moved)(struct order_node *node); /* a label has changed; NULL */
+};
+#define ORDER_GAP ((uint64_t)1 << 32)
+
+#define ORDER_OF(node, type, field) \
+	((type *)(void *)((char *)(node)-offsetof(type, field)))
+
+/* Directly before `before`; NULL: at the end. */
+void order_insert(struct order_list *o, struct order_node *before,
+    struct order_node *node, const struct order_labels *labels);
+/* The next one of the ring; the first follows the last. */
+struct order_node *
+order_next(const struct order_list *o, const struct order_node *node);
+
+/* ---- the structs ---- */
 
 struct total_class;
 
@@ -66,13 +99,13 @@ struct peer {
 	struct entry_queue entries;
 	struct rank *rank; /* NULL unless its job is parked */
 	uint32_t running;  /* entries taken and not done */
-	bool fresh;        /* in the job's fresh: its batch is being read */
+	bool loading;      /* its batch is being read */
 	bool lined;        /* in the ring and the line: entries wait */
 	struct order_node ring;
-	RB_ENTRY(peer) line; /* of the destination; if fresh, in fresh */
+	RB_ENTRY(peer) line; /* of the destination; in loading if that */
 };
 RB_HEAD(line_tree, peer);
-RB_HEAD(fresh_tree, peer);
+RB_HEAD(loading_tree, peer);
 
 struct destination {
 	struct site *site;
@@ -83,12 +116,12 @@ struct destination {
 	bool dying;          /* in sched->dead: dead, and a line */
 	bool waits;          /* the table was told so (site_table.wait) */
 	struct line_tree line;
-	struct peer *front; /* first of the line */
+	struct peer *first_peer; /* of the line */
 	union {
 		RB_ENTRY(destination) link;    /* if open */
 		TAILQ_ENTRY(destination) dead; /* if dying */
 	};
-	uint64_t at, ring_at; /* its key in open: the labels of front */
+	uint64_t order_key, ring_key; /* in open: labels of first_peer */
 	struct rank_tree ranks;
 	struct aside_list aside; /* first of their class there, not heads */
 };
@@ -107,8 +140,8 @@ struct job_reading {
 	struct job *job;
 	bool unread; /* in transport->unread: the job is listed */
 	RB_ENTRY(job_reading) link;
-	struct fresh_tree fresh; /* peers of the batch that is being read */
-	struct peer *last_fresh;
+	struct loading_tree loading; /* peers of that batch */
+	struct peer *last_loading;
 	uint32_t expected; /* entries, by the census */
 };
 RB_HEAD(unread_tree, job_reading);
@@ -196,8 +229,8 @@ struct reading {
 	struct sched_message *message;
 	bool begun; /* its first batch was read */
 	bool asked; /* a batch is being read, or is to be */
-	bool due;   /* in sched->due, by `at` */
-	usec_t read_at, at;
+	bool due;   /* in sched->due, by due_at */
+	usec_t read_at, due_at;
 	RB_ENTRY(reading) link;
 };
 RB_HEAD(due_tree, reading);
@@ -219,6 +252,7 @@ TAILQ_HEAD(message_list, sched_message);
 struct sched {
 	struct sched_params params;
 	const struct site_table *sites;
+	struct order_labels job_labels, ring_labels;
 	struct sched_watch watch;
 	struct transport *transports;
 	uint32_t count;
@@ -240,15 +274,14 @@ struct sched {
 /* message.c */
 /* No more will be read of it. */
 void message_read(struct sched_message *m);
-void message_held(struct sched_message *m, struct job *job, int64_t change);
 
 /* peer.c */
 int peer_add_rcpt(
     struct job *job, struct destination *d, const struct sched_rcpt *rcpt);
 /* What was read becomes part of the job, which is listed. */
-void job_take_fresh(struct job *job);
+void job_take_loading(struct job *job);
 /* Everything that is being read is dropped. */
-void job_drop_fresh(struct job *job);
+void job_drop_loading(struct job *job);
 struct taken *taken_get(struct sched *s); /* NULL: no memory */
 void taken_spare(struct sched *s, struct taken *taken);
 /* The first entry that waits is no more among those, but in *taken. */
@@ -302,8 +335,6 @@ void job_leave_tree(struct job *job);
 void job_move_before(struct job *job, struct job *current);
 /* total and class as they follow from what is known now. */
 void job_recount(struct job *job);
-uint32_t job_needed(const struct job *job);
-struct job *job_parent(const struct job *job);
 /* No more entries will come. */
 void job_read(struct job *job);
 
@@ -330,10 +361,25 @@ void pool_resize(struct transport *t, uint32_t was);
 /* When its next batch is due. */
 void message_refill(struct sched_message *m);
 int64_t message_room(const struct sched_message *m);
+/* So many recipients of the job more, or less, are in memory. */
+void pool_held(struct sched_message *m, struct job *job, int64_t change);
 /* Of a message with so many in memory: those above its minimum. */
 int64_t held_above(const struct sched *s, uint32_t held);
 /* The bound follows from the parameters. */
 void pool_set_bound(struct sched *s);
+
+/* Entries that are still to be selected. */
+static inline uint32_t
+job_needed(const struct job *job)
+{
+	return job->total - job->selected;
+}
+/* The job that it preempted, or NULL. */
+static inline struct job *
+job_parent(const struct job *job)
+{
+	return job->moved ? job->parent : NULL;
+}
 
 #define MESSAGE_BEFORE(a, b)                                        \
 	((a)->arrival != (b)->arrival ? (a)->arrival < (b)->arrival \

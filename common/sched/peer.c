@@ -7,14 +7,14 @@
 
 /* Rule 4: peers of one batch start in the order of their destinations. */
 static int
-fresh_compare(const struct peer *a, const struct peer *b)
+loading_compare(const struct peer *a, const struct peer *b)
 {
 	if (a->destination == b->destination)
 		return 0;
 	return strcasecmp(peer_name(a), peer_name(b));
 }
 
-TREE_GENERATE(fresh_tree, peer, line, fresh_compare)
+TREE_GENERATE(loading_tree, peer, line, loading_compare)
 
 static void
 entry_free(struct entry *e)
@@ -84,8 +84,8 @@ peer_new(struct job *job, struct destination *d)
 	p->job = job;
 	p->destination = d;
 	STAILQ_INIT(&p->entries);
-	p->fresh = true;
-	RB_INSERT(fresh_tree, &job->reading->fresh, p);
+	p->loading = true;
+	RB_INSERT(loading_tree, &job->reading->loading, p);
 	d->peers++;
 	return p;
 }
@@ -94,42 +94,42 @@ peer_new(struct job *job, struct destination *d)
 static void
 peer_free(struct peer *p)
 {
-	ASSERT(!p->fresh && !p->lined && p->rank == NULL && p->running == 0);
+	ASSERT(!p->loading && !p->lined && p->rank == NULL && p->running == 0);
 	p->destination->peers--;
 	free(p);
 }
 
 static struct peer *
-fresh_peer(struct job *job, struct destination *d)
+loading_peer(struct job *job, struct destination *d)
 {
-	struct peer key, *p = job->reading->last_fresh;
+	struct peer key, *p = job->reading->last_loading;
 
 	if (p != NULL && p->destination == d)
 		return p;
 	key.job = job;
 	key.destination = d;
-	p = RB_FIND(fresh_tree, &job->reading->fresh, &key);
+	p = RB_FIND(loading_tree, &job->reading->loading, &key);
 	if (p == NULL)
 		p = peer_new(job, d);
 	if (p != NULL)
-		job->reading->last_fresh = p;
+		job->reading->last_loading = p;
 	return p;
 }
 
 static void
-unfresh(struct peer *p)
+end_loading(struct peer *p)
 {
-	RB_REMOVE(fresh_tree, &p->job->reading->fresh, p);
-	if (p->job->reading->last_fresh == p)
-		p->job->reading->last_fresh = NULL;
-	p->fresh = false;
+	RB_REMOVE(loading_tree, &p->job->reading->loading, p);
+	if (p->job->reading->last_loading == p)
+		p->job->reading->last_loading = NULL;
+	p->loading = false;
 }
 
 int
 peer_add_rcpt(
     struct job *job, struct destination *d, const struct sched_rcpt *rcpt)
 {
-	struct peer *p = fresh_peer(job, d);
+	struct peer *p = loading_peer(job, d);
 	struct entry *e;
 	int r = -ENOMEM;
 
@@ -149,7 +149,7 @@ peer_add_rcpt(
 	if (r == 0)
 		e->rcpts[e->nrcpts++] = *rcpt;
 	else if (STAILQ_EMPTY(&p->entries)) {
-		unfresh(p);
+		end_loading(p);
 		peer_free(p);
 	}
 	return r;
@@ -176,7 +176,8 @@ peer_line(struct peer *p)
 	ASSERT(!p->lined && !STAILQ_EMPTY(&p->entries));
 	if (job->turn != NULL && TAILQ_FIRST(&job->ring) != &job->turn->ring)
 		turn = &job->turn->ring;
-	order_insert(&job->ring, turn, &p->ring, peer_ring_moved);
+	order_insert(
+	    &job->ring, turn, &p->ring, &job->transport->sched->ring_labels);
 	if (job->turn == NULL)
 		job->turn = p;
 	p->lined = true;
@@ -242,12 +243,12 @@ peer_join(struct peer *to, struct peer *from)
 }
 
 static void
-take_fresh(struct peer *p, bool first_batch)
+take_loading(struct peer *p, bool first_batch)
 {
 	struct job *job = p->job;
 	struct peer *there = NULL;
 
-	unfresh(p);
+	end_loading(p);
 	if (!first_batch)
 		there = destination_find(p->destination, job);
 	if (there == NULL) {
@@ -260,15 +261,15 @@ take_fresh(struct peer *p, bool first_batch)
 }
 
 void
-job_take_fresh(struct job *job)
+job_take_loading(struct job *job)
 {
 	bool first_batch = TAILQ_EMPTY(&job->ring);
 	struct peer *p, *next;
 
-	for (p = RB_MIN(fresh_tree, &job->reading->fresh); p != NULL;
+	for (p = RB_MIN(loading_tree, &job->reading->loading); p != NULL;
 	     p = next) {
-		next = RB_NEXT(fresh_tree, &job->reading->fresh, p);
-		take_fresh(p, first_batch);
+		next = RB_NEXT(loading_tree, &job->reading->loading, p);
+		take_loading(p, first_batch);
 	}
 }
 
@@ -283,22 +284,22 @@ drop_entries(struct peer *p)
 		STAILQ_REMOVE_HEAD(&p->entries, link);
 		m->waiting -= e->nrcpts;
 		m->sched->figures.waiting -= e->nrcpts;
-		message_held(m, p->job, -(int64_t)e->nrcpts);
+		pool_held(m, p->job, -(int64_t)e->nrcpts);
 		entry_free(e);
 	}
 }
 
 void
-job_drop_fresh(struct job *job)
+job_drop_loading(struct job *job)
 {
 	struct destination *d;
 	struct peer *p;
 
 	if (job->reading == NULL)
 		return;
-	while ((p = RB_MIN(fresh_tree, &job->reading->fresh)) != NULL) {
+	while ((p = RB_MIN(loading_tree, &job->reading->loading)) != NULL) {
 		d = p->destination;
-		unfresh(p);
+		end_loading(p);
 		job->made -= count_entries(p);
 		drop_entries(p);
 		peer_free(p);
@@ -424,9 +425,9 @@ taken_end(struct taken *taken)
 
 	p->running--;
 	m->running--;
-	message_held(m, p->job, -(int64_t)taken->entry->nrcpts);
+	pool_held(m, p->job, -(int64_t)taken->entry->nrcpts);
 	entry_free(taken->entry);
-	if (!p->lined && !p->fresh && p->running == 0)
+	if (!p->lined && !p->loading && p->running == 0)
 		peer_free(p);
 	taken_spare(m->sched, taken);
 }

@@ -11,8 +11,8 @@ unread_compare(const struct job_reading *a, const struct job_reading *b)
 static int
 due_compare(const struct reading *a, const struct reading *b)
 {
-	if (a->at != b->at)
-		return a->at < b->at ? -1 : 1;
+	if (a->due_at != b->due_at)
+		return a->due_at < b->due_at ? -1 : 1;
 	return message_order(a->message, b->message);
 }
 
@@ -208,11 +208,11 @@ due_at(struct reading *r, usec_t at)
 {
 	struct due_tree *tree = &r->message->sched->due;
 
-	if (r->due && r->at == at)
+	if (r->due && r->due_at == at)
 		return;
 	if (r->due)
 		RB_REMOVE(due_tree, tree, r);
-	r->at = at;
+	r->due_at = at;
 	r->due = at != USEC_NEVER;
 	if (r->due)
 		RB_INSERT(due_tree, tree, r);
@@ -245,9 +245,9 @@ sched_next_unread(struct sched *s, usec_t now)
 	struct reading *r;
 
 	s->now = now;
-	while ((r = RB_MIN(due_tree, &s->due)) != NULL && r->at <= now) {
+	while ((r = RB_MIN(due_tree, &s->due)) != NULL && r->due_at <= now) {
 		message_refill(r->message);
-		if (!r->due || r->at > now)
+		if (!r->due || r->due_at > now)
 			continue;
 		r->asked = true;
 		message_refill(r->message);
@@ -262,7 +262,7 @@ sched_unread_at(const struct sched *s)
 	const struct reading *r =
 	    RB_MIN(due_tree, (struct due_tree *)(uintptr_t)&s->due);
 
-	return r == NULL ? USEC_NEVER : r->at;
+	return r == NULL ? USEC_NEVER : r->due_at;
 }
 
 uint32_t
@@ -281,4 +281,16 @@ sched_message_room(const struct sched_message *m)
 		room = params->message_recipient_minimum;
 	room = within_bound(m, room);
 	return room < 0 ? 0 : room > UINT32_MAX ? UINT32_MAX : (uint32_t)room;
+}
+
+void
+pool_held(struct sched_message *m, struct job *job, int64_t change)
+{
+	struct sched *s = m->sched;
+
+	s->above -= held_above(s, m->held);
+	job->held = (uint32_t)(job->held + change);
+	m->held = (uint32_t)(m->held + change);
+	s->above += held_above(s, m->held);
+	s->figures.recipients = (uint32_t)(s->figures.recipients + change);
 }

@@ -76,6 +76,8 @@ sched_new(const struct sched_params *params,
 	}
 	s->count = count;
 	s->sites = sites;
+	s->job_labels = (struct order_labels){ ORDER_GAP, job_order_moved };
+	s->ring_labels = (struct order_labels){ ORDER_GAP, peer_ring_moved };
 	TAILQ_INIT(&s->turns);
 	TAILQ_INIT(&s->messages);
 	TAILQ_INIT(&s->dead);
@@ -132,7 +134,7 @@ refresh_job(struct job *job)
 
 	TAILQ_FOREACH (n, &job->ring, link) {
 		p = ORDER_OF(n, struct peer, ring);
-		if (p->destination->front == p)
+		if (p->destination->first_peer == p)
 			destination_refresh(job->transport, p->destination);
 	}
 }
@@ -194,7 +196,7 @@ sched_flush(struct sched *s, usec_t now)
 	s->sites->flush(s->sites->table, now);
 	for (d = TAILQ_FIRST(&s->dead); d != NULL; d = next) {
 		next = TAILQ_NEXT(d, dead);
-		destination_refresh(d->front->job->transport, d);
+		destination_refresh(d->first_peer->job->transport, d);
 	}
 }
 

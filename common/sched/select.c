@@ -193,11 +193,11 @@ sched_take_dead(struct sched *s, usec_t now)
 		return NULL;
 	s->now = now;
 	while ((d = TAILQ_FIRST(&s->dead)) != NULL) {
-		job = d->front->job;
+		job = d->first_peer->job;
 		destination_refresh(job->transport, d);
 		if (d->state != SITE_DEAD)
 			continue;
-		peer_take(d->front, false, taken);
+		peer_take(d->first_peer, false, taken);
 		destination_place(job->transport, d);
 		s->sites->view(d->site, &view);
 		taken->pub.why = view.why;
@@ -278,9 +278,9 @@ sched_site_ready(struct sched *s, void *destination, usec_t now)
 	struct transport *t;
 
 	s->now = now;
-	if (d->front == NULL) /* it is asked when somebody comes */
+	if (d->first_peer == NULL) /* it is asked when somebody comes */
 		return;
-	t = d->front->job->transport;
+	t = d->first_peer->job->transport;
 	if (d->waits && t->busy >= t->params.process_limit)
 		destination_step_aside(t, d);
 	else

@@ -1,4 +1,5 @@
 #include "sched_drive.h"
+#include "sched/parts.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -378,6 +379,9 @@ drive_begin(struct drive *d, const struct drive_style *style)
 	cr_assert_eq(sched_new(&d->params, d->transports, d->ntransports,
 			 sites_begin(d), &d->sched),
 	    0);
+	/* In half of the drives labels run out and are spread. */
+	if (d->dice % 2 != 0)
+		d->sched->job_labels.gap = d->sched->ring_labels.gap = 2;
 	sched_set_watch(d->sched, &watch);
 }
 

@@ -1,5 +1,5 @@
 /* A list whose labels follow it, wherever its elements come in. */
-#include "sched/order.h"
+#include "sched/parts.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -15,10 +15,14 @@ moved(struct order_node *node)
 	copies[node - nodes] = node->label;
 }
 
+/* Many labels between neighbours, and so few that they are soon spread. */
+static const uint64_t gaps[] = { ORDER_GAP, 2 };
+static struct order_labels labels = { ORDER_GAP, moved };
+
 static void
 insert(struct order_list *list, struct order_node *at, int i)
 {
-	order_insert(list, at, &nodes[i], moved);
+	order_insert(list, at, &nodes[i], &labels);
 	copies[i] = nodes[i].label;
 }
 
@@ -63,10 +67,13 @@ Test(order, labels_follow_the_list)
 	size_t p;
 	int i;
 
-	for (p = 0; p < ARRAY_LEN(places); p++) {
+	for (p = 0; p < ARRAY_LEN(places) * ARRAY_LEN(gaps); p++) {
+		labels.gap = gaps[p % ARRAY_LEN(gaps)];
 		TAILQ_INIT(&list);
 		for (i = 0; i < N; i++) {
-			insert(&list, choose(&list, places[p].at, i), i);
+			insert(&list,
+			    choose(&list, places[p / ARRAY_LEN(gaps)].at, i),
+			    i);
 			if (i % 97 == 0)
 				must_be_in_order(&list, (size_t)i + 1);
 		}
