@@ -34,7 +34,7 @@ address_local_len(const char *address)
 	return at == NULL ? strlen(address) : (size_t)(at - address);
 }
 
-/* "john \"d\" doe" as an envelope quotes it, in place. */
+/* Unquotes `"john \"d\" doe"` of an envelope, in place. */
 static size_t
 unquote(char *s, size_t len)
 {

@@ -6,24 +6,25 @@
 
 #include "base/base.h"
 
-/* The longest address that is accepted; a path of RFC 5321 section 4.5.3.1
- * is 256 octets, more is only what this system can carry and refuse later. */
+/* The longest address that is accepted. A path of RFC 5321 section 4.5.3.1 has
+ * 256 octets; this system carries longer ones, and refuses them later. */
 #define ADDRESS_MAX 512
 
-/* May this stand in an envelope? 0, or -EINVAL for an empty one, -EILSEQ for
+/* Checks an address of an envelope. 0, or -EINVAL for an empty one, -EILSEQ for
  * CR, LF or NUL or another control character, -ENAMETOOLONG above
- * ADDRESS_MAX. The null sender is for the caller to allow. */
+ * ADDRESS_MAX. The caller may allow the null sender. */
 int address_check(const char *address, size_t len);
-/* The part after the last `@`, "" where there is none. Points into address. */
+/* The part after the last `@`, "" without one. Points into address. */
 const char *address_domain(const char *address);
-/* The length of the part before the last `@`, of all where there is none. */
+/* The length of the part before the last `@`, of the whole address without one.
+ */
 size_t address_local_len(const char *address);
 
 /* The name of a mailbox that a local part stands for: without its quotes, in
  * lower case (ASCII), cut to ADDRESS_MAX. Its length. */
 size_t address_user(const char *address, char out[ADDRESS_MAX + 1]);
-/* How much of that is the account: what stands before the first `+`, all of a
- * name that begins with one. */
+/* The length of the account in it: up to the first `+`; a name that begins with
+ * `+` is all account. */
 size_t address_account_len(const char *user);
 
 #endif

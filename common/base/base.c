@@ -19,7 +19,8 @@ base_assert_failed(const char *cond, const char *file, int line)
 
 	snprintf(text, sizeof(text), "bug: %s:%d: %s", file, line, cond);
 	fprintf(stderr, "%s\n", text);
-	on_bug = NULL; /* a bug there must not come back here */
+	on_bug =
+	    NULL; /* a failed ASSERT in the handler must not call it again */
 	if (tell != NULL)
 		tell(text);
 	abort();

@@ -1,4 +1,4 @@
-/* base/base.h - the few words that every file uses.
+/* base/base.h - types and macros that every file uses.
  *
  * Three grades of failure, never mixed:
  *   a bug              ASSERT: abort with a core
@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Microseconds. Of CLOCK_MONOTONIC for deadlines, of the wall clock only for
- * what is stored or shown; the name of the variable says which (…_wall). */
+/* Microseconds. Deadlines are of CLOCK_MONOTONIC; times that are stored or
+ * shown are of the wall clock, and their names end in _wall. */
 typedef int64_t usec_t;
 
 #define USEC_PER_MSEC  ((usec_t)1000)
@@ -31,17 +31,17 @@ typedef int64_t usec_t;
 #define PRINTF(f, a)   __attribute__((format(printf, f, a)))
 #define UNUSED         __attribute__((unused))
 
-/* The <sys/tree.h> of libbsd, without its unused functions warned about. */
+/* The <sys/tree.h> of libbsd, without warnings about its unused functions. */
 #define TREE_GENERATE(name, type, field, cmp) \
 	RB_GENERATE_INTERNAL(                 \
 	    name, type, field, cmp, static __attribute__((unused)))
 
-/* A broken promise between parts of one program. Never for input. */
+/* A promise between parts of one program. Never for input. */
 #define ASSERT(cond) \
 	((cond) ? (void)0 : base_assert_failed(#cond, __FILE__, __LINE__))
 
-/* Who is to hear of a failed ASSERT before the end; it is in no state to do
- * much. NULL: nobody but standard error. */
+/* A function that hears of a failed ASSERT before the process ends, in an
+ * unknown state. NULL: standard error alone. */
 void base_on_bug(void (*tell)(const char *text));
 _Noreturn void base_assert_failed(const char *cond, const char *file, int line);
 

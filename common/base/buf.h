@@ -1,5 +1,5 @@
 /* base/buf.h - a growing run of bytes, always followed by a NUL that is not
- * counted. {0} is an empty one. Failure: -ENOMEM, the content unchanged.
+ * counted. {0} is an empty buffer. Failure: -ENOMEM, the content unchanged.
  * The owner calls buf_done(); data moves when it grows. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
@@ -9,7 +9,7 @@
 #include <stdarg.h>
 
 struct buf {
-	char *data; /* NULL while nothing was ever added */
+	char *data; /* NULL before the first addition */
 	size_t len;
 	size_t cap;
 };
@@ -23,7 +23,8 @@ int buf_add_str(struct buf *b, const char *s);
 int buf_add_char(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
 int buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF(2, 0);
-/* The content as a string; "" for an empty one. Lives until the next change. */
+/* The content as a string; "" for an empty buffer. Lives until the next change.
+ */
 const char *buf_str(const struct buf *b);
 void buf_reset(struct buf *b); /* empty, memory kept */
 void buf_done(struct buf *b);  /* empty, memory freed */

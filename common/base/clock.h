@@ -1,5 +1,5 @@
 /* base/clock.h - the clocks. Programs read them once a turn of the loop
- * and pass the time on; common/site and common/sched never read one. */
+ * and pass the time on; common/site and common/sched never read a clock. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -8,10 +8,10 @@
 #include <sys/time.h>
 
 usec_t clock_mono(void); /* CLOCK_MONOTONIC: deadlines, delays */
-usec_t clock_wall(void); /* CLOCK_REALTIME: what is stored or shown */
-usec_t clock_boot(void); /* CLOCK_BOOTTIME: goes on in a suspend */
+usec_t clock_wall(void); /* CLOCK_REALTIME: times that are stored or shown */
+usec_t clock_boot(void); /* CLOCK_BOOTTIME: also runs in a suspend */
 
-/* The same length of time, as timers take it; 0 for what is past. */
+/* The duration as timers take it; 0 for a time in the past. */
 struct timeval clock_timeval(usec_t length);
 
 #endif

@@ -30,7 +30,8 @@ others_may_write(const struct stat *st)
 	return (st->st_mode & S_IWOTH) != 0;
 }
 
-/* A real, absolute directory and every one above it; cuts the path. */
+/* Checks a resolved, absolute directory and every one above it. Cuts the path.
+ */
 static int
 check_dirs(char *dir, struct buf *ret_why)
 {
@@ -52,7 +53,7 @@ check_dirs(char *dir, struct buf *ret_why)
 	}
 }
 
-/* The directories of the file itself, and of the name that led to it. */
+/* Checks the directories of the file itself, and of the name that led to it. */
 static int
 check_trust(const char *path, const struct stat *st, struct buf *ret_why)
 {
@@ -94,7 +95,7 @@ check_kind(const char *path, int fd, size_t max, struct buf *ret_why)
 	return geteuid() == 0 ? check_trust(path, &st, ret_why) : 0;
 }
 
-/* To the end, whatever fstat() said: the file may grow meanwhile. */
+/* Reads to the end, whatever fstat() said: the file may grow meanwhile. */
 static int
 read_all(int fd, size_t max, struct buf *out, struct buf *ret_why)
 {

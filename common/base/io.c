@@ -25,7 +25,7 @@ io_write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
-/* Where the descriptor stands; no offset of a file. */
+/* An offset that stands for the position of the descriptor. */
 #define HERE (-1)
 
 static int64_t

@@ -1,4 +1,4 @@
-/* base/io.h - whole reads and writes, and descriptors as they should be.
+/* base/io.h - whole reads and writes, and standard descriptors.
  * Every function loops over EINTR and short counts. Failure: -errno. */
 #ifndef BASE_IO_H
 #define BASE_IO_H
@@ -11,7 +11,7 @@ int64_t io_read_all(int fd, void *data, size_t len);
 int64_t io_pread_all(int fd, void *data, size_t len, int64_t off);
 
 /* Open /dev/null in the place of each of 0, 1, 2 that is closed, so that no
- * file of ours lands there (fault P18). */
+ * file opened later gets its number. */
 int io_std_fds(void);
 /* Every signal gets its default action: handlers that were inherited go. */
 void io_default_signals(void);

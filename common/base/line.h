@@ -1,8 +1,7 @@
 /* base/line.h - the lines of a file that people write, one at a time.
  *
- * CRLF and a missing last newline are read as if they were right. A byte-order
- * mark, a NUL, another control character and a line above the limit are
- * errors (F4).
+ * CRLF and a missing last newline are accepted. A byte-order
+ * mark, a NUL, another control character and a line above the limit are errors.
  */
 #ifndef BASE_LINE_H
 #define BASE_LINE_H
@@ -12,11 +11,11 @@
 struct line_cursor {
 	char *next, *end;
 	size_t max;      /* the longest line */
-	uint32_t number; /* of the line that was returned last, from 1 */
+	uint32_t number; /* number of the last line returned, from 1 */
 };
 
-/* text stays the caller's, is cut into strings in place, and must be followed
- * by a NUL as the content of a buf is. */
+/* text is cut into strings in place. The caller owns it; a NUL must follow it,
+ * as in a buf. */
 void line_begin(struct line_cursor *c, struct buf *text, size_t max);
 /* 1: *ret_line is the next line; 0: the end; -EINVAL with the reason. */
 int line_next(struct line_cursor *c, char **ret_line, const char **ret_why);

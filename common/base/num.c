@@ -118,7 +118,7 @@ num_decimal(const char *s, double min, double max, double *ret_value)
 	return 0;
 }
 
-/* The largest unit that leaves nothing over. */
+/* The largest unit that divides the value. */
 static int
 add_with_unit(struct buf *out, const struct unit *units, uint64_t value)
 {
@@ -176,7 +176,7 @@ num_add_size(struct buf *out, uint64_t value)
 	return add_with_unit(out, size_units, value);
 }
 
-/* By integers: printf() would follow the locale. */
+/* Written from integers, since printf() would follow the locale. */
 int
 num_add_decimal(struct buf *out, double value)
 {

@@ -1,6 +1,6 @@
 /* base/num.h - numbers as people write them, accepted exactly or not at all:
- * no sign, no blanks, no hexadecimal, no fraction, nothing left over (F2).
- * Failure: -EINVAL not a number of this kind, -ERANGE outside min..max. */
+ * no sign, no blanks, no hexadecimal, no fraction, no trailing characters.
+ * -EINVAL: not a number of this kind; -ERANGE: outside min..max. */
 #ifndef BASE_NUM_H
 #define BASE_NUM_H
 
@@ -17,8 +17,8 @@ int num_decimal(const char *s, double min, double max, double *ret_value);
 /* The shortest of the forms above that reads back as the same value. -ENOMEM.
  * A decimal is written with at most 12 places. */
 int num_add_duration(struct buf *out, usec_t value);
-/* About how long, in at most 5 characters, rounded down: 59s, 12m, 3h, 5d,
- * >999d; "-" for a negative one. */
+/* A duration in at most 5 characters, rounded down: 59s, 12m, 3h, 5d, >999d;
+ * "-" for a negative one. */
 int num_add_span(struct buf *out, usec_t value);
 int num_add_size(struct buf *out, uint64_t value);
 int num_add_decimal(struct buf *out, double value);

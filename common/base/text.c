@@ -28,7 +28,7 @@ utf8_len(const unsigned char *s, size_t left)
 	return n;
 }
 
-/* A character that may be shown as it is: its length, 0 for none. */
+/* The length of the printable character at s, 0 for none. */
 static size_t
 shown_len(const unsigned char *s, size_t left)
 {

@@ -1,5 +1,5 @@
-/* base/text.h - foreign bytes made fit to be shown: in log lines, reasons,
- * and terminals (faults A7, C4). */
+/* base/text.h - foreign bytes made printable: for log lines, reasons, and
+ * terminals. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
@@ -9,11 +9,11 @@
  * valid UTF-8 become `?`, at most max bytes are added, never half a
  * character. -ENOMEM. */
 int text_clean(struct buf *out, const char *s, size_t len, size_t max);
-/* Nothing in it would have to be changed. */
+/* True: text_clean() would change nothing. */
 bool text_is_clean(const char *s, size_t len);
 
-/* The same for what somebody typed, in a message: `s', with three dots for what
- * is longer than TEXT_QUOTE_MAX bytes. -ENOMEM. */
+/* Append `s' cleaned, for a message that repeats what a user typed; above
+ * TEXT_QUOTE_MAX bytes it ends in three dots. -ENOMEM. */
 #define TEXT_QUOTE_MAX 48
 int text_quote(struct buf *out, const char *s);
 

@@ -1,4 +1,4 @@
-/* base/version.h - the version that every program tells. */
+/* base/version.h - the version that every program shows. */
 #ifndef BASE_VERSION_H
 #define BASE_VERSION_H
 

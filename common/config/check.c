@@ -1,4 +1,4 @@
-/* What no single value can be wrong about. */
+/* Checks of several values together. */
 #include "config/param.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 static int complain(const struct conf *conf, const char *name,
     const char *other, struct buf *error, const char *fmt, ...) PRINTF(5, 6);
 
-/* Under the name of whichever of the two was set by somebody. */
+/* Reported under the name of the parameter that was set, not of a default. */
 static int
 complain(const struct conf *conf, const char *name, const char *other,
     struct buf *error, const char *fmt, ...)

@@ -1,9 +1,9 @@
-/* config/conf.h - what is in force: one struct, filled from one table.
+/* config/conf.h - the configuration: one struct, filled from one table.
  *
- * Rank, highest first: environment (where a parameter has a variable, as
- * operators of this design know them: QUEUE_BASE …), the file (`-c FILE`,
- * else QSCHED_CONF, else /etc/qscheduler/qscheduler.conf), a control file
- * (queue_base only, beside the configuration file), the default.
+ * Rank, highest first: environment (QUEUE_BASE and others, where the table
+ * names a variable), the file (`-c FILE`, else QSCHED_CONF, else
+ * /etc/qscheduler/qscheduler.conf), a control file (queue_base only, beside the
+ * configuration file), the default.
  *
  * The table (param.c, rows in param.def) makes the reader, --dump, the sample
  * file and the manual page; names are those of the scheduler documents, so
@@ -11,10 +11,10 @@
  *
  * File: `name = value`, one a line; `#` at the start of a line or behind a
  * blank begins a comment; no continuation. Blanks around name and value do not
- * count; CRLF and a missing last newline are read as if they were right; a NUL,
+ * count; CRLF and a missing last newline are accepted; a NUL,
  * a byte-order mark, a line above CONF_LINE_MAX, an unknown or repeated name
- * are errors (F4). The whole file is read before it is judged (F7). Root
- * refuses a file that others may change (F8, base/file.h).
+ * are errors. The whole file is read before it is parsed, and root refuses a
+ * file that others may change (base/file.h).
  *
  * Soft: -errno with the text in *ret_error: "FILE:LINE: NAME: what is wrong",
  * "environment VARIABLE: what is wrong".
@@ -33,7 +33,8 @@
 #define CONF_FILE_MAX       (1024 * 1024)
 #define CONF_LINE_MAX       4096
 #define CONF_TRANSPORTS_MAX 32
-/* Bounds queue_max; the page of /qscheduler has as many rows (ipc/page.h). */
+/* The limit of queue_max; the page of /qscheduler has as many rows
+ * (ipc/page.h). */
 #define CONF_QUEUES_MAX     256
 /* QUEUE_NUM_MAX of spool/id.h is the same. */
 #define CONF_QUEUE_NUM_MAX  4095
@@ -59,7 +60,7 @@ enum agent_kind {
 extern const struct agent_kind_row {
 	const char *name;
 	enum agent_program program;
-	bool content; /* the content of the message is needed */
+	bool content; /* its program reads the content */
 } agent_kinds[AGENT_NKINDS];
 
 /* One transport: its name, its agent, and every per-transport parameter
@@ -126,7 +127,7 @@ struct conf {
 	    smtp_data_done_timeout, smtp_quit_timeout;
 	char *smtp_helo_name; /* "": myhostname */
 	/* supervision */
-	usec_t stop_time_limit; /* TERM to KILL */
+	usec_t stop_time_limit; /* from TERM to KILL */
 	usec_t restart_delay_max, quarantine_delay_max;
 	usec_t heartbeat_time_limit;
 	usec_t disk_time_limit;
@@ -139,15 +140,15 @@ struct conf {
 	struct conf_origins *origins;
 };
 
-/* For tools that need nothing else: the instance that is meant. What was given
- * (option -i; NULL: nothing), else QSCHED_INSTANCE, else that of the
- * configuration. The configuration is read for the last, and when a path is
- * given, so that a wrong one is told: 1, with the words in ret_error, when the
- * configuration in force took its place. ret_instance is filled anew. */
+/* The instance that a tool is to use: `given` (option -i; NULL: none), else
+ * QSCHED_INSTANCE, else that of the configuration. The configuration is read in
+ * the last case, and whenever a path is given, so that a wrong file is
+ * reported: 1, with the text in ret_error, when the configuration in force took
+ * its place. ret_instance is replaced. */
 int conf_instance(const char *given, const char *path, struct buf *ret_instance,
     struct buf *ret_error);
 
-/* Where a value came from, for --dump. */
+/* The origin of a value, for --dump. */
 enum conf_source {
 	CONF_FROM_DEFAULT,
 	CONF_FROM_CONTROL,
@@ -156,29 +157,30 @@ enum conf_source {
 };
 
 /* Read everything. path NULL: QSCHED_CONF or the default; the default file may
- * be absent, one that was named may not. On failure *ret_conf is untouched. */
+ * be absent, a named file may not. On failure *ret_conf is untouched. */
 int conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error);
-/* conf_load(), and where it fails the configuration that was last in force:
+/* conf_load(), and if it fails the configuration that was last in force:
  * QUEUE_BASE/conf, which the supervisor writes and which stays when it ends. So
  * an error in the operator's file stops neither submission nor a restart.
  *
- * 0: the file is right. 1: *ret_conf is the one in force, conf_path() of it
- * says where it lies, and *ret_error what is wrong with the file, which the
- * caller tells once. -errno: there is nothing to use instead, *ret_error as of
- * conf_load().
+ * 0: the file is right. 1: *ret_conf is the configuration in force, conf_path()
+ * is its path, and *ret_error says what is wrong with the file; the caller
+ * reports that once. -errno: there is no configuration in force either;
+ * *ret_error as of conf_load().
  *
- * QUEUE_BASE is what the environment says; else the file, if one line of it
- * sets queue_base rightly, whatever is wrong with the others; else the control
- * file; else the default, but not for a named file that cannot be read.
- * QUEUE_BASE and conf are believed when they belong to root or to this user,
- * nobody else may write them, and conf names the QUEUE_BASE that it lies in. */
+ * QUEUE_BASE comes from the environment; else from the file, if one line of it
+ * sets queue_base rightly, whatever is wrong with the others; else from the
+ * control file; else it is the default, but not for a named file that cannot be
+ * read. QUEUE_BASE and conf are trusted when they belong to root or to this
+ * user, no other user may write them, and conf names the QUEUE_BASE that it
+ * lies in. */
 int conf_load_in_force(
     const char *path, struct conf *ret_conf, struct buf *ret_error);
-/* The second half of it: the one in force, whatever the file says. -errno. */
+/* The configuration in force alone, whatever the file says. -errno. */
 int conf_load_last(const char *path, struct conf *ret_conf);
 #define CONF_IN_FORCE_NAME "conf"
-/* The same of settings that stand elsewhere, on top of the defaults: no file is
- * read, no environment looked at. path only names where they stand. */
+/* conf_load() of settings in memory, on top of the defaults: no file and no
+ * environment is read. path names their origin in errors. */
 struct conf_setting {
 	const char *name, *value;
 	uint32_t line; /* of path */
@@ -186,36 +188,38 @@ struct conf_setting {
 int conf_from_settings(const char *path, const struct conf_setting *settings,
     size_t count, struct conf *ret_conf, struct buf *ret_error);
 void conf_done(struct conf *conf);
-/* conf_done() and free(), for one that malloc made; NULL is nothing. */
+/* conf_done() and free(); NULL is accepted. */
 void conf_free(struct conf **conf);
 
-/* `name = value  # from where`, in the order of the table, then what
- * transports override. */
+/* `name = value  # origin`, in the order of the table, then the overrides of
+ * transports. */
 int conf_dump(const struct conf *conf, FILE *out);
 /* The sample file and the list of the manual page (man macros), both from the
  * table. */
 int conf_sample(FILE *out);
 int conf_manual(FILE *out);
-/* Path of the file that was read, or would have been if it were there. */
+/* The path of the file that was read, or of the default file if it is absent.
+ */
 const char *conf_path(const struct conf *conf);
-/* Names of parameters that differ and that a reload cannot change, joined by
- * blanks; "" if none. */
+/* The names of parameters that differ and that a reload cannot change, joined
+ * by blanks; "" if none. */
 int conf_frozen_changes(
     const struct conf *old, const struct conf *new, struct buf *out);
 
-/* Put the old values of those into the fresh configuration, so that it can be
- * used. Transports keep their list; each takes its limits from the fresh one
- * where it is there. -ENOMEM: fresh is good for conf_done() only. */
+/* Put the old values of those parameters into the fresh configuration. The list
+ * of transports stays the old one; each takes its limits from the fresh
+ * transport of its name, if there is one. -ENOMEM: fresh can only be given to
+ * conf_done(). */
 int conf_keep_frozen(const struct conf *old, struct conf *fresh);
 
 /* Names of the transports, ended by NULL, for route_load(). They live as long
  * as conf. */
 void conf_transport_names(
     const struct conf *conf, const char *names[CONF_TRANSPORTS_MAX + 1]);
-/* myhostname, else the name that the system has, else localhost. */
+/* myhostname, else the name of the system, else localhost. */
 #define CONF_HOST_SIZE 256
 void conf_host(const struct conf *conf, char out[CONF_HOST_SIZE]);
-/* mydomain, else the host's name. */
+/* mydomain, else the name of the host. */
 void conf_domain(const struct conf *conf, char out[CONF_HOST_SIZE]);
 /* What its destinations are judged by: `site` of the transport, but of local
  * mail no account has more than its share of the slots. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Letters of a host name; anything else would need quoting somewhere. */
+/* The characters of a host name; any other would need quoting in a header. */
 static bool
 is_host_name(const char *s)
 {

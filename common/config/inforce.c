@@ -1,4 +1,5 @@
-/* The configuration in force, for when the operator's file is wrong. */
+/* The configuration in force, which is used when the operator's file is wrong.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -13,7 +14,7 @@
 
 /* ---- where QUEUE_BASE is ---- */
 
-/* A value that the parameter queue_base may have; *ret_base is filled anew. */
+/* A value that the parameter queue_base may have; *ret_base is replaced. */
 static bool
 take_base(const char *value, struct buf *ret_base)
 {
@@ -31,7 +32,7 @@ take_base(const char *value, struct buf *ret_base)
 	return good;
 }
 
-/* The value of a line of this name, in place; NULL: the line is another. */
+/* The value of a line that sets this name, in place; NULL: it sets another. */
 static char *
 line_value(char *line, const char *name)
 {
@@ -46,8 +47,8 @@ line_value(char *line, const char *name)
 						  : NULL;
 }
 
-/* The one line that sets it, however wrong the others are. Two that differ
- * say nothing. */
+/* The one line that sets it, however wrong the others are. Two lines that
+ * differ set nothing. */
 static bool
 find_base(struct buf *text, struct buf *ret_base)
 {
@@ -102,8 +103,8 @@ base_of_control(const char *path, struct buf *base)
 	return r;
 }
 
-/* By the rank of what conf_load() reads. A file that was named and is not
- * there does not mean the default instance: the name may be a slip. */
+/* The sources have the order of conf_load(). A named file that is absent does
+ * not mean the default instance: the name may be mistyped. */
 static int
 locate_base(const char *path, struct buf *base)
 {
@@ -123,7 +124,7 @@ locate_base(const char *path, struct buf *base)
 
 /* ---- what lies there ---- */
 
-/* Of root or of this user, and nobody else's to change. */
+/* Owned by root or by this user, and writable by no other. */
 static int
 check_owner(const char *path, mode_t kind)
 {
@@ -139,7 +140,7 @@ check_owner(const char *path, mode_t kind)
 	return 0;
 }
 
-/* A copy of another QUEUE_BASE names the other one. */
+/* False of a copy of another QUEUE_BASE: its conf names the original. */
 static int
 load_from(const char *base, struct conf *ret_conf, struct buf *why)
 {

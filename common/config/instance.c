@@ -1,4 +1,4 @@
-/* Which instance a tool speaks to. */
+/* The instance that a tool uses. */
 #include "config/param.h"
 
 #include <errno.h>

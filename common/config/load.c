@@ -1,5 +1,5 @@
-/* Reading: defaults, control file, file, environment, in this order, so that
- * what outranks comes later. */
+/* The reader: defaults, control file, file, environment, in this order; a later
+ * source overrides an earlier one. */
 #include "config/param.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ struct setting {
 	const char *name, *value; /* in the text of the file */
 	uint32_t line;
 	const struct param *param;
-	int transport; /* whose override it is; -1 */
+	int transport; /* transport that it overrides; -1 */
 };
 
 struct reading {
@@ -116,9 +116,9 @@ has_setting(const struct reading *rd, const char *name)
 	return false;
 }
 
-/* queue_base, beside the configuration file, which outranks it: then it is not
- * even looked for, so that the file in QUEUE_BASE that has all settings can be
- * read from memory while the disk does not answer. */
+/* The control file queue_base beside the configuration file. It is not opened
+ * when the configuration sets queue_base, so that a configuration in memory can
+ * be read while the disk does not answer. */
 static int
 read_control(struct reading *rd)
 {
@@ -217,7 +217,7 @@ fail_setting(struct reading *rd, const struct setting *s, const char *fmt, ...)
 	return r < 0 ? r : -EINVAL;
 }
 
-/* TRANSPORT_X: of which transport? */
+/* The transport of a name TRANSPORT_X. */
 static int
 resolve_override(struct reading *rd, struct setting *s)
 {
@@ -238,7 +238,7 @@ resolve_override(struct reading *rd, struct setting *s)
 	return 0;
 }
 
-/* What each line sets; a name stands in one line only. */
+/* The parameter that each line sets; a name stands in one line only. */
 static int
 resolve_settings(struct reading *rd)
 {
@@ -331,8 +331,8 @@ apply_environment(struct reading *rd)
 	return 0;
 }
 
-/* Every transport starts with what is set for all; what the table has for
- * transports of kind local stands above that, as elsewhere. */
+/* Every transport starts with the values for all; the default of kind local in
+ * the table overrides these. */
 static int
 inherit(struct reading *rd)
 {
@@ -386,7 +386,7 @@ out:
 	return r;
 }
 
-/* From what was read to what is in force. */
+/* The configuration from the settings that were read. */
 static int
 apply(struct reading *rd, bool environment)
 {

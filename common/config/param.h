@@ -1,14 +1,14 @@
-/* config/param.h - the rows of param.def and what can be done with a value of
- * each type. Private to common/config.
+/* config/param.h - the rows of param.def and the functions of each type.
+ * Private to common/config.
  *
- * Soft: -errno; -EINVAL with the reason, that goes behind "NAME: ", in why.
+ * Soft: -errno; -EINVAL with the reason in why, to follow "NAME: ".
  */
 #ifndef CONFIG_PARAM_H
 #define CONFIG_PARAM_H
 
 #include "config/conf.h"
 
-/* A package of a system with a place for spools sets another one. */
+/* Packages of systems with another place for spools define it. */
 #ifndef QUEUE_BASE_DEFAULT
 #define QUEUE_BASE_DEFAULT "/var/qscheduler/queue"
 #endif
@@ -55,7 +55,7 @@ struct param {
 extern const struct param params[];
 extern const size_t nparams;
 
-/* The row of a name as it is written for all transports; NULL. */
+/* The row of a name without a transport; NULL. */
 const struct param *param_find(const char *name);
 /* The row of TRANSPORT_X, with the length of TRANSPORT; NULL. */
 const struct param *
@@ -63,8 +63,7 @@ param_find_override(const char *name, size_t *ret_transport_len);
 /* X of TRANSPORT_X. */
 const char *param_suffix(const struct param *p);
 
-/* base is the struct that the row's field is of. A text that was there is
- * freed. */
+/* base is the struct with the field of the row. A previous text is freed. */
 int param_set(
     const struct param *p, void *base, const char *value, struct buf *why);
 int param_format(const struct param *p, const void *base, struct buf *out);
@@ -78,7 +77,8 @@ int transports_parse(
 int
 transports_format(const struct param *p, const void *field, struct buf *out);
 
-/* Where each value came from, one a row; and what transports inherit. */
+/* The origin of each value, a row each; and the values that transports inherit.
+ */
 struct conf_origin {
 	enum conf_source source;
 	uint32_t line; /* CONF_FROM_FILE */
@@ -90,13 +90,13 @@ struct conf_origins {
 	struct conf_origin *override; /* [CONF_TRANSPORTS_MAX][nparams] */
 };
 
-/* "FILE:LINE: NAME: ", as far as known; transport -1 for all. */
+/* Adds "FILE:LINE: NAME: ", as far as known; transport -1 for all. */
 int conf_add_origin(const struct conf *conf, const struct param *p,
     int transport, struct buf *out);
-/* The value of a control file, added to ret_value. 1: it is there; 0: it is
- * not; -errno with the words in error. */
+/* The value of a control file, added to ret_value. 1: it was read; 0: there is
+ * none; -errno with the text in error. */
 int control_read(const char *path, struct buf *ret_value, struct buf *error);
-/* What no single value can be wrong about (check.c). */
+/* Checks of several values together (check.c). */
 int conf_check(struct conf *conf, struct buf *error);
 
 #endif

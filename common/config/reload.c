@@ -1,4 +1,5 @@
-/* What a running instance keeps when its configuration is read again. */
+/* The values that a running instance keeps when its configuration is read
+ * again. */
 #include "config/param.h"
 
 #include <errno.h>
@@ -58,8 +59,8 @@ keep_value(const struct param *p, const struct conf *old, struct conf *fresh)
 	return r;
 }
 
-/* The old list, in its order; the values of a transport are the fresh ones
- * where there is one of that name and kind, else what they were. */
+/* The old list, in its order. A transport takes its values from the fresh
+ * transport of its name and kind, if there is one, else it keeps them. */
 static void
 keep_limits(const struct conf *old, const struct conf *was,
     const struct conf_origin *was_override, struct conf *fresh)
@@ -95,7 +96,7 @@ keep_transports(
 	uint32_t i;
 	int r = -ENOMEM;
 
-	/* The list that was read is kept aside until its values are taken. */
+	/* The fresh list stays until its values have been taken. */
 	if (override != NULL) {
 		memcpy(override, fresh->origins->override, size);
 		memset(fresh->transports, 0, sizeof(fresh->transports));

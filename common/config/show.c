@@ -1,5 +1,4 @@
-/* The table as people read it: what is in force, the sample file, the list of
- * the manual page. */
+/* The table as text: --dump, the sample file, the list of the manual page. */
 #include "config/param.h"
 
 #include <errno.h>
@@ -50,7 +49,7 @@ dump_row(const struct conf *conf, const struct param *p, FILE *out)
 	return r;
 }
 
-/* Only where it differs from what is set for all, or was set. */
+/* Shown if it differs from the value for all transports, or was set. */
 static int
 dump_override(
     const struct conf *conf, const struct param *p, uint32_t i, FILE *out)
@@ -139,7 +138,8 @@ conf_sample(FILE *out)
 	return flushed(out);
 }
 
-/* Text of a macro line: no backslash, no punctuation taken for a delimiter. */
+/* Text of a macro line: backslashes are escaped, and no punctuation is taken
+ * for a delimiter. */
 static void
 print_mdoc_arg(const char *text, FILE *out)
 {
@@ -152,7 +152,7 @@ print_mdoc_arg(const char *text, FILE *out)
 	fputc('"', out);
 }
 
-/* A sentence a line, as the macros want it. */
+/* A sentence a line, as man macros expect. */
 static void
 print_mdoc_text(const char *text, FILE *out)
 {

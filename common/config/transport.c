@@ -58,8 +58,8 @@ name_fits(const char *name, size_t len)
 	return true;
 }
 
-/* `default` would be every transport, `message` has a parameter
- * message_recipient_limit that is none of its own. */
+/* `default` would stand for every transport; `message` would own the parameter
+ * message_recipient_limit. */
 static bool
 name_is_ambiguous(const char *name)
 {

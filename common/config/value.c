@@ -1,5 +1,5 @@
-/* The types of parameters: how a value is read, and written so that it reads
- * back as the same. */
+/* The types of parameters: the reader of a value, and the writer, whose text
+ * reads back as the same value. */
 #include "config/param.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ struct type_ops {
 	    struct buf *why);
 	int (*format)(
 	    const struct param *p, const void *field, struct buf *out);
-	bool text; /* the field is a string of ours */
+	bool text; /* the field is a string that conf owns */
 };
 
 static int
@@ -26,7 +26,8 @@ wrong(struct buf *why, const char *text)
 	return r < 0 ? r : -EINVAL;
 }
 
-/* What a num_…() returned; the range as the table has it. */
+/* The reason for an error of num_…(), with the range in the notation of the
+ * table. */
 static int
 wrong_number(
     const struct param *p, int error, const char *what, struct buf *why)
@@ -70,7 +71,7 @@ parse_u32(
 	return r;
 }
 
-/* A percent sign may stand behind it. */
+/* A percent sign may follow. */
 static int
 parse_percent(
     const struct param *p, void *field, const char *value, struct buf *why)
@@ -139,7 +140,7 @@ static const char *const feedback_below[] = {
 	[WINDOW_PER_ROOT_N] = "/sqrt_concurrency",
 };
 
-/* What stands behind x: nothing, /y, or a word. -EINVAL. */
+/* The part after x: nothing, /y, or a word. -EINVAL. */
 static int
 read_below(const char *rest, struct window_feedback *ret_f, double *ret_y)
 {
@@ -220,8 +221,8 @@ check_length(const struct param *p, const char *value, struct buf *why)
 	return r < 0 ? r : -EINVAL;
 }
 
-/* A text of these characters; the first one not `-`, which tools take for an
- * option, nor `.`. */
+/* A text of these characters. It does not begin with `-`, which tools take for
+ * an option, nor with `.`. */
 static int
 parse_chars(const struct param *p, void *field, const char *value,
     const char *chars, struct buf *why)

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #define LOOK_EVERY_NSEC (10 * 1000 * 1000)
-/* A request is void after so many fifths of the time that its answer is waited
- * for; the rest is for the answer, which may wait for a disk. */
+/* A request is void after this many fifths of the time that its sender waits;
+ * the rest is for the answer, which may wait for a disk. */
 #define ASK_VOID_FIFTHS 2
 
 _Static_assert(SCHED_REASON_SIZE == 96, "the words above say so");
@@ -155,7 +155,7 @@ ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
 	snprintf(a->text, sizeof(a->text), "%s", text);
 }
 
-/* 2, or what is wrong; the request takes the place of what it came in. */
+/* 2, or -errno; the inner request replaces the frame around it. */
 static int
 unwrap(struct ask *ask)
 {

@@ -11,7 +11,8 @@
 #define TRIES         3
 #define STOCK_DEPTH   10
 #define MSG_MAX_FILE  "/proc/sys/fs/mqueue/msg_max"
-/* Above any record that may lie in a queue: a larger one would stay for ever.
+/* Larger than any record in the queue: a record that does not fit would stay
+ * for ever.
  */
 #define RECORD_BUFFER 8192
 
@@ -41,7 +42,8 @@ open_new(const char *name, uint32_t depth, uint32_t size)
 	    0600, &attr);
 }
 
-/* The deepest that is allowed: EINVAL is msg_max, EMFILE RLIMIT_MSGQUEUE. */
+/* The greatest depth that is allowed: EINVAL means msg_max, EMFILE
+ * RLIMIT_MSGQUEUE. */
 static mqd_t
 open_deepest(
     const char *name, const struct mq_shape *shape, uint32_t *ret_depth)
@@ -66,7 +68,7 @@ open_deepest(
 	return mq;
 }
 
-/* Remove and create; -EEXIST when somebody was faster. */
+/* Remove and create; -EEXIST when another process was faster. */
 static int
 replace(const char *name, const struct mq_shape *shape, mqd_t *ret_mq,
     uint32_t *ret_depth)
@@ -136,7 +138,7 @@ bell_ring(const char *instance, uint32_t queue, const struct bell *bell)
 int
 bell_take(mqd_t mq, struct bell *ret_bell)
 {
-	/* Long past: does not wait even if the descriptor would. */
+	/* A time in the past: no wait even if the descriptor blocks. */
 	const struct timespec past = { 0 };
 	_Alignas(struct bell) char record[RECORD_BUFFER];
 	ssize_t n;

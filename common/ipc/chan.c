@@ -6,12 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What stock Linux grants to everybody (wmem_max, doubled for the kernel's own
- * book-keeping): several of the largest frames. */
+/* The size that Linux grants to all by default (wmem_max, doubled for the
+ * kernel's own book-keeping): several of the largest frames. */
 #define CHAN_BUFFER 212992
 
 /* Room for more descriptors than a frame may have, so that a frame with too
- * many is seen as such. */
+ * many is recognized. */
 #define CHAN_FDS    4
 
 int
@@ -24,7 +24,7 @@ chan_pair(int ret_fds[2])
 		0, fds) < 0)
 		return -errno;
 	for (i = 0; i < 2; i++) {
-		/* Refusal leaves the default, which is enough for a frame. */
+		/* On refusal the default stays, which is enough for a frame. */
 		(void)setsockopt(
 		    fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 		(void)setsockopt(
@@ -66,7 +66,7 @@ chan_send_frame(int sock, const void *frame, size_t len, int fd)
 	} while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return 0;
-	/* A peer that went with frames of ours unread is told so once. */
+	/* The error of a peer that ended with frames unread comes once. */
 	return errno == ECONNRESET ? -EPIPE : -errno;
 }
 
@@ -82,8 +82,8 @@ chan_send(int sock, const struct msg *msg, int fd)
 	return r;
 }
 
-/* Take the descriptors out: the first to *ret_fd, the rest is closed. The
- * number of those that came. */
+/* Take the descriptors out: the first to *ret_fd, the rest is closed. Returns
+ * the number of all. */
 static size_t
 take_fds(struct msghdr *hdr, int *ret_fd)
 {
@@ -106,8 +106,8 @@ take_fds(struct msghdr *hdr, int *ret_fd)
 	return total;
 }
 
-/* The reset that tells of a peer gone with frames unread comes before the
- * frames that it had sent us: it is only a step on the way to end of file. */
+/* A peer that ended with frames unread causes a reset, which is reported before
+ * the frames that it had sent: read on until end of file. */
 static ssize_t
 receive(int sock, struct msghdr *hdr)
 {

@@ -6,11 +6,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* Read by the handler, so all of it is atomic: size is stored last and taken
- * away first. */
+/* The signal handler reads this, so all fields are atomic: size is stored last
+ * and cleared first. */
 struct place {
 	uintptr_t base;
-	size_t size; /* 0: the place is free */
+	size_t size; /* 0: the row is free */
 	int lost;
 };
 static struct place places[MAPPINGS_MAX];
@@ -45,8 +45,8 @@ put_zeros(struct place *p)
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == base;
 }
 
-/* The instruction is tried again when this returns: with memory under it, or
- * with the action of before. */
+/* The instruction runs again after the return: with memory at the address, or
+ * with the earlier action of the signal. */
 static void
 on_sigbus(int sig, siginfo_t *info, void *context UNUSED)
 {
@@ -59,7 +59,7 @@ on_sigbus(int sig, siginfo_t *info, void *context UNUSED)
 		__atomic_store_n(&p->lost, 1, __ATOMIC_RELEASE);
 	} else {
 		(void)sigaction(sig, &before, NULL);
-		if (info->si_code <= 0) /* sent, it does not come again */
+		if (info->si_code <= 0) /* a sent signal does not come again */
 			(void)raise(sig);
 	}
 	errno = error;

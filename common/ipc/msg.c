@@ -30,7 +30,7 @@ static const size_t widths[] = {
 	[FIELD_blob] = 0,
 };
 
-/* One function a message, because only there "self" can name its struct. */
+/* One function a message, so that "self" can name its struct. */
 #define F(type, name) { FIELD_##type, offsetof(self, name) },
 #define MSG(name, number, link, list)                          \
 	static const struct field *fields_##name(size_t *n)    \

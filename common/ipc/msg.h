@@ -5,7 +5,7 @@
  *
  * Soft: -EBADMSG for a record that is short, long, of an unknown number, or
  * has a NUL in a string; -EMSGSIZE for one that is too large to send. No byte
- * from a peer ends a process (I18).
+ * from a peer ends a process.
  */
 #ifndef IPC_MSG_H
 #define IPC_MSG_H
@@ -15,13 +15,13 @@
 #include <string.h>
 
 #define MSG_FRAME_MAX        65536
-/* Link PREP (docs/QUEUE.md): most messages of incoming/ that queue-send has
- * let come and not dealt with, and most PREPAREs without an answer. */
+/* Link PREP (docs/QUEUE.md): the most messages of incoming/ that queue-send has
+ * given credit for and not moved, and the most PREPAREs without an answer. */
 #define MSG_PREP_WINDOW      64
 /* One transport in the census of MESSAGE: four u32. */
 #define MSG_CENSUS_ROW       16
-/* Destinations that MESSAGE names at most, and what stands before each name:
- * two u32. */
+/* Destinations that MESSAGE names at most, and the head of each name: two u32.
+ */
 #define MSG_DESTINATIONS_MAX 16
 #define MSG_DESTINATION_HEAD 8
 
@@ -62,7 +62,7 @@ struct msg {
 	} u;
 };
 
-/* Which of the channels a message belongs to (msg.def). */
+/* The channel of a message (msg.def). */
 enum msg_link {
 	MSG_LINK_SUP,
 	MSG_LINK_PREP,
@@ -86,10 +86,10 @@ enum msg_link msg_link(enum msg_type type);
 /* Both ends non-blocking and close-on-exec. */
 int chan_pair(int ret_fds[2]);
 /* Send, with a descriptor when fd >= 0 (the caller keeps its own). -EAGAIN:
- * full, try when writable; -EPIPE: the peer is gone; -ETOOMANYREFS, -ENOBUFS,
- * -ENOMEM: not now, try again after a while. */
+ * full, try again when writable; -EPIPE: the peer is gone; -ETOOMANYREFS,
+ * -ENOBUFS, -ENOMEM: try again after a while. */
 int chan_send(int sock, const struct msg *msg, int fd);
-/* The same for a frame that msg_encode() made. */
+/* Send a frame that msg_encode() made. */
 int chan_send_frame(int sock, const void *frame, size_t len, int fd);
 /* Large: one for all channels of a process, on the stack. */
 struct chan_frame {
@@ -97,10 +97,10 @@ struct chan_frame {
 	int fd;         /* -1, or a descriptor that is now the caller's */
 	char data[MSG_FRAME_MAX];
 };
-/* 1 a frame; 0 end of file, after all that the peer sent before it went;
- * -EAGAIN; -EBADMSG: a bad frame (or one with more than one descriptor) was
- * taken and dropped, descriptors in it closed. A frame whose descriptor could
- * not be taken for want of a free number comes with fd -1. */
+/* 1: a frame; 0: end of file, after all frames of the peer; -EAGAIN; -EBADMSG:
+ * a bad frame (or one with more than one descriptor) was taken and dropped,
+ * descriptors in it closed. fd is -1 for a frame whose descriptor could not be
+ * received because this process has no free number. */
 int chan_recv(int sock, struct chan_frame *frame);
 
 #endif

@@ -1,6 +1,5 @@
-/* ipc/names.h - names of the IPC objects of an instance (docs/IPC.md), which is
- * "" for the nameless one, else a name that common/config has let through:
- * at most 63 of [A-Za-z0-9_-]. */
+/* ipc/names.h - names of the IPC objects of an instance (docs/IPC.md), whose
+ * name is "" or one that common/config accepts: at most 63 of [A-Za-z0-9_-]. */
 #ifndef IPC_NAMES_H
 #define IPC_NAMES_H
 

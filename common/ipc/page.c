@@ -34,10 +34,10 @@ page_head_offset(uint64_t magic)
 
 /* ---- who writes ---- */
 
-/* The 22nd field of /proc/PID/stat, 0 when it cannot be had. The second is the
- * command in parentheses and may hold blanks and parentheses itself, so the
- * count begins behind the last one. A process that is dead but not yet reaped
- * is none: -1. */
+/* The 22nd field of /proc/PID/stat, 0 when it cannot be read. The second field
+ * is the command in parentheses, and may hold blanks and parentheses itself, so
+ * the count begins behind the last one. -1 for a process that is dead but not
+ * yet reaped. */
 static int64_t
 start_ticks(const char *stat)
 {
@@ -77,7 +77,8 @@ page_start_ticks(pid_t pid)
 	return start_ticks(stat);
 }
 
-/* In doubt (no /proc, or one that hides others) it is alive. */
+/* Without an answer (no /proc, or one that hides other users) it counts as
+ * alive. */
 static bool
 writer_lives(const struct page_head *head)
 {
@@ -123,8 +124,8 @@ judge(int fd, uint64_t magic, uid_t owner, uint32_t *ret_pid)
 	return geteuid() == 0 ? 0 : -EPERM;
 }
 
-/* What is there may be anything, in a directory that all may write to: a link
- * is not followed, a pipe not waited for. */
+/* Any user can put an object into this directory: a link is not followed, a
+ * pipe not waited for. */
 static int
 remove_stale(const char *name, uint64_t magic, uid_t owner, uint32_t *ret_pid)
 {
@@ -278,7 +279,8 @@ page_write_begin(struct page_head *head)
 {
 	const uint32_t seq = __atomic_load_n(&head->seq, __ATOMIC_RELAXED);
 
-	/* Odd already only if the last writer died inside; stay odd. */
+	/* The number is odd already if the last writer died between begin and
+	 * end; it stays odd. */
 	__atomic_store_n(&head->seq, seq | 1, __ATOMIC_RELAXED);
 	page_fence_release(); /* the odd number before anything that changes */
 }

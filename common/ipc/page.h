@@ -1,15 +1,15 @@
 /* ipc/page.h - the published pages in shared memory (docs/IPC.md).
  *
- * Leading bytes as existing readers of these objects know them, native byte
- * order; behind them a versioned page: magic, version, size, sequence.
- * A page has one writer, which maps it; readers read() it into a copy of
- * their own, so that a segment that shrinks under them ends nobody (I11).
+ * Leading bytes are those that existing readers know, in native byte order; a
+ * versioned page follows: magic, version, size, sequence. A page has one
+ * writer, which maps it; readers read() it into a copy of their own, so that a
+ * segment that shrinks ends no reader.
  *
- * Sequence lock: odd while being written; a reader takes a copy whose two
- * readings of the number are the same even one.
+ * Sequence lock: the number is odd during a write; a reader keeps a copy if it
+ * read the same even number before and after.
  *
- * Everything read here is foreign: the reader clamps (I12), and judges
- * staleness by the heartbeat.
+ * Every value read here is foreign: the reader clamps it, and finds a stale
+ * page by its heartbeat.
  */
 #ifndef IPC_PAGE_H
 #define IPC_PAGE_H
@@ -22,7 +22,7 @@
 #define PAGE_QUEUES_MAX 256
 #define PAGE_ANSWERS    64 /* as many requests can wait (ipc/ask.h) */
 #define PAGE_VERSION    2
-#define PAGE_STALE      (10 * USEC_PER_SEC) /* heartbeat older: not chosen (I12) */
+#define PAGE_STALE      (10 * USEC_PER_SEC) /* older heartbeat: not chosen */
 #define PAGE_AGES       10 /* age histogram, by doubling from 5 minutes (qshape) */
 
 struct page_head {
@@ -44,7 +44,7 @@ enum queue_state {
 	QUEUE_STATE_QUARANTINED,
 };
 
-/* "open", "closing" …; "?" for what is none. */
+/* "open", "closing" …; "?" for an unknown one. */
 const char *queue_state_name(uint32_t state);
 
 #define SCHED_REASON_SIZE 96
@@ -52,26 +52,27 @@ const char *queue_state_name(uint32_t state);
 #define SCHED_ANSWER_SIZE 116
 
 /* Bits of sched_row.flags. */
-#define SCHED_ROW_MANUAL  1u /* load_pct was given by hand (setqload) */
-/* Disabled by hand; a DISABLED row without it is so for a fault. Beside
- * another state: it will be DISABLED when that is over. */
+#define SCHED_ROW_MANUAL  1u /* an operator set load_pct (setqload) */
+/* An operator disabled the queue; a DISABLED row without this bit is faulty.
+ * With another state: DISABLED follows when that state ends. */
 #define SCHED_ROW_HAND    2u
-#define SCHED_ROW_GIVING  4u /* closing: its mail is handed to other queues */
+#define SCHED_ROW_GIVING  4u /* CLOSING, and its mail moves to other queues */
 
 struct sched_row {
 	uint32_t queue; /* number */
 	uint32_t state; /* enum queue_state */
-	/* Goes up with every change of state and every new group of processes:
-	 * who chose the queue under another one looks again. */
+	/* Raised with every change of state and every new group of processes: a
+	 * program that chose the queue under another number chooses again. */
 	uint32_t generation;
 	uint32_t pid; /* of queue-send, 0 while it is down */
 	uint32_t restarts;
 	uint32_t flags;
-	uint32_t load_pct;          /* what counts in the mean */
+	uint32_t load_pct;          /* its part in the mean */
 	uint32_t reported_load_pct; /* of the last load report */
-	int64_t manual_until_mono;  /* of a load by hand; 0: none */
-	/* DISABLED by hand: until then; CLOSING: its mail is handed over from
-	 * then on; QUARANTINED: the next attempt. 0: not known, or for ever. */
+	int64_t manual_until_mono;  /* end of an operator's load; 0: none */
+	/* DISABLED by an operator: the end; CLOSING: the time when its mail
+	 * begins to move; QUARANTINED: the next attempt. 0: not known, or for
+	 * ever. */
 	int64_t until_mono;
 	int32_t last_status; /* wait status of the last child that ended */
 	uint32_t spare;
@@ -79,7 +80,7 @@ struct sched_row {
 };
 
 struct sched_answer {
-	uint32_t pid;   /* of who asked */
+	uint32_t pid;   /* of the sender */
 	uint32_t nonce; /* of the request */
 	int32_t code;   /* 0 or -errno */
 	char text[SCHED_ANSWER_SIZE];
@@ -95,10 +96,10 @@ struct sched_page {
 	uint32_t queue_max;
 	uint32_t dynamic;       /* 1: -d */
 	uint64_t bad_requests;  /* refused on the message queue */
-	uint32_t answer_next;   /* rows of answers[] are used in turn */
-	uint32_t qmails_uid;    /* whose /queueN are to be believed */
+	uint32_t answer_next;   /* the next row of answers[] */
+	uint32_t qmails_uid;    /* owner of trusted /queueN */
 	uint32_t queue_count;   /* QUEUE_COUNT */
-	uint32_t mean_load_pct; /* of the open queues, as growth sees it */
+	uint32_t mean_load_pct; /* mean of the open queues, for growth */
 	uint32_t held_count;    /* setqload --count; 0: none */
 	uint32_t spare;
 	int64_t held_until_mono; /* of held_count; 0: for ever */
@@ -114,8 +115,8 @@ struct queue_page {
 	int32_t local_used, remote_used;   /* deliveries running */
 	int32_t local_limit, remote_limit; /* 0: none of this kind */
 	int32_t disabled;
-	/* Of the transport that has the least room: the sums above count the
-	 * room of transports that nothing is for. */
+	/* Of the transport that has the least room: the sums above also count
+	 * room of transports that no mail waits for. */
 	int32_t busiest_pct;
 	struct page_head head;
 	uint32_t queue;
@@ -132,8 +133,8 @@ struct queue_page {
 	uint64_t rate_in, rate_out;
 	int64_t oldest_wall; /* arrival of the oldest message in the queue, 0 */
 	uint64_t age[PAGE_AGES]; /* messages by age: <5, <10, … minutes */
-	uint32_t read_only; /* marks cannot be written: no delivery starts */
-	uint32_t scan_only; /* no message queue: the scan does all */
+	uint32_t read_only; /* marks cannot be written, so no delivery starts */
+	uint32_t scan_only; /* no message queue: mail is found by the scan */
 };
 
 _Static_assert(offsetof(struct sched_page, qcount) == 0, "qread reads it");
@@ -161,33 +162,34 @@ struct page_owner {
 
 /* Create a segment: remove a stale one by the safe rule, O_EXCL, owner and
  * mode by descriptor, size, memory allocated (a full /dev/shm is an error here
- * and not a SIGBUS later); mapped, zeroed but for the head, which names this
+ * and not a SIGBUS later); mapped, zero except the head, which names this
  * process. The descriptor is open for writing. magic is one of ours.
  *
- * The safe rule: one that belongs to this user or to owner->uid is stale when
- * its writer, by pid and start time, is gone. One of somebody else is removed
- * by root whatever it says, and by nobody else (I14).
- * -EBUSY: its writer lives, *ret_pid says who; -EPERM: the name is somebody
- * else's; -EEXIST: it came back at every try. */
+ * The safe rule: a segment that belongs to this user or to owner->uid is stale
+ * when its writer, by pid and start time, has ended. A segment of another user
+ * is removed by root whatever it contains, and by no other user. -EBUSY: its
+ * writer, *ret_pid, lives; -EPERM: another user owns the name; -EEXIST: another
+ * process made it again at every try. */
 int page_create(const char *name, size_t size, uint64_t magic,
     const struct page_owner *owner, void **ret_page, int *ret_fd,
     uint32_t *ret_pid);
 /* Map a segment that the supervisor made and passed as a descriptor, after
- * fstat: -EBADMSG when size, magic or version are not ours. */
+ * fstat: -EBADMSG for another size, magic or version. */
 int page_map(int fd, size_t size, uint64_t magic, void **ret_page);
 void page_unmap(void **page, size_t size);
-/* Is the segment of fd still what was made? One that was cut off under a
- * mapping ends nobody (ipc/mapping.h), but nobody sees it any more either.
- * -ENOENT: its name was taken away; -EBADMSG: another size, or another head;
- * then *ret_why says so: "was taken away", to follow the name. */
+/* Is the segment of fd still as it was made? A truncated segment ends no
+ * process (ipc/mapping.h), but readers no longer see it. -ENOENT: its name was
+ * removed; -EBADMSG: another size, or another head; *ret_why then has text to
+ * follow the name: "was taken away". */
 int page_check(int fd, size_t size, uint64_t magic, const char **ret_why);
-/* Writer: the head of a page is as this process has made it; make it so. */
+/* Writer: restores the head of its page, which other processes could overwrite.
+ */
 bool page_is_own(const struct page_head *head, size_t size, uint64_t magic);
 void page_mend(struct page_head *head, size_t size, uint64_t magic);
-/* Start time of a process, as it is in a head: 0 unknown, -1 dead but not yet
- * reaped. With the pid it tells a process from all others of this boot. */
+/* The start time of a process for a head: 0 unknown, -1 dead but not yet
+ * reaped. Pid and start time identify a process within this boot. */
 int64_t page_start_ticks(pid_t pid);
-/* Writer: between these two the page may change. end stamps the heartbeat. */
+/* Writer: changes the page between these two. end sets the heartbeat. */
 void page_write_begin(struct page_head *head);
 void page_write_end(struct page_head *head, usec_t now_mono, usec_t now_wall);
 /* Take over as the writer: pid and start time. A page that its last writer left
@@ -196,26 +198,26 @@ void page_own(struct page_head *head);
 
 /* ---- readers ---- */
 
-/* A copy, clamped to what the types allow: counts to the size of the tables, an
+/* A copy, clamped to the types: counts to the size of the tables, an
  * unknown state to DISABLED, a text to its end, negative numbers to 0.
  *
- * Whom a reader believes: /qscheduler of root or of its own user; /queueN of
- * these two, or of the user that such a /qscheduler names in qmails_uid.
+ * A reader trusts /qscheduler of root or of its own user; /queueN of these two,
+ * or of the user that such a /qscheduler names in qmails_uid.
  *
- * -ENOENT, -EACCES; -EPERM: the owner is not to be believed; -EBADMSG: short,
+ * -ENOENT, -EACCES; -EPERM: the owner is not trusted; -EBADMSG: short,
  * wrong magic, version or size; -EAGAIN: torn at every try (about 10 ms). */
 int sched_page_read(const char *instance, struct sched_page *ret_page);
-/* The same, of root only. */
+/* sched_page_read() of a page of root alone. */
 int sched_page_read_root(const char *instance, struct sched_page *ret_page);
 int queue_page_read(
     const char *instance, uint32_t queue, struct queue_page *ret_page);
-/* The same from the descriptor of who made the segment, without a pause
- * between the tries: for a loop. */
+/* Reads through the descriptor of the segment's maker, without a pause between
+ * the tries: for an event loop. */
 int queue_page_read_fd(int fd, struct queue_page *ret_page);
 /* Load in percent: the largest of the two ratios and busiest_pct, clamped to
- * 0…1000 (I12). */
+ * 0…1000. */
 uint32_t queue_page_load(const struct queue_page *page);
-/* No publication for PAGE_STALE, or one of the future. */
+/* The last publication is older than PAGE_STALE, or in the future. */
 bool page_stale(const struct page_head *head, usec_t now_mono);
 
 #define SCHED_PAGE_MAGIC 0x31444548435351ull /* "QSCHED1" */

@@ -1,5 +1,5 @@
-/* ipc/page_layout.h - what the writer's and the readers' side of the pages
- * share. For page.c and page_read.c, and for tests of them. */
+/* ipc/page_layout.h - the layout that writers (page.c) and readers
+ * (page_read.c) of pages share, and their tests. */
 #ifndef IPC_PAGE_LAYOUT_H
 #define IPC_PAGE_LAYOUT_H
 
@@ -9,8 +9,8 @@
  */
 size_t page_head_offset(uint64_t magic);
 
-/* ThreadSanitizer does not follow fences, and gcc says so; what it checks
- * (tests/tsan) does not depend on them. */
+/* ThreadSanitizer does not follow fences, and gcc warns of it; the checks of
+ * tests/tsan do not depend on fences. */
 #if defined(__SANITIZE_THREAD__)
 #pragma GCC diagnostic ignored "-Wtsan"
 #endif

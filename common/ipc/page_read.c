@@ -1,4 +1,4 @@
-/* The readers' side of the pages: nothing in one is believed. */
+/* The readers' side of the pages. No value of a page is trusted. */
 #include "ipc/page.h"
 #include "ipc/page_layout.h"
 
@@ -29,7 +29,7 @@ queue_state_name(uint32_t state)
 	return state < ARRAY_LEN(names) ? names[state] : "?";
 }
 
-/* Whose segments are believed. */
+/* The owners whose segments are trusted. */
 struct trust {
 	uid_t uids[3];
 	size_t n;
@@ -71,7 +71,7 @@ read_exactly(int fd, void *data, size_t len, size_t off)
 
 	if (n < 0)
 		return (int)n;
-	return n == (int64_t)len ? 0 : -EBADMSG; /* it shrank (I11) */
+	return n == (int64_t)len ? 0 : -EBADMSG; /* the segment shrank */
 }
 
 /* One try: the copy lies between two readings of the number. */

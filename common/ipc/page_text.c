@@ -31,7 +31,7 @@ add_span(const char *before, usec_t until, usec_t now, struct buf *out)
 	return r < 0 ? r : num_add_span(out, page_time_left(until, now));
 }
 
-/* Behind ": " when something stands before it. */
+/* Adds text, after ": " unless it is the first. */
 static int
 add_reason(const char *reason, size_t start, struct buf *out)
 {

@@ -11,7 +11,7 @@
 
 #define SHM_DIR "/dev/shm" /* where shm_open(3) of glibc keeps them */
 
-/* A directory under our name cannot be unlinked, and need not be empty. */
+/* A directory of this name cannot be unlinked, and may have content. */
 static int
 set_aside(const char *name)
 {

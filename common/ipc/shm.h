@@ -1,14 +1,14 @@
-/* ipc/shm.h - names and memory of shared-memory segments, as those need them
- * that make one. Failure: -errno. */
+/* ipc/shm.h - names and memory of shared-memory segments, for their makers.
+ * Failure: -errno. */
 #ifndef IPC_SHM_H
 #define IPC_SHM_H
 
 #include "base/base.h"
 
-/* The name is free after it, whatever was there, or it was free before: root
- * sets aside what cannot be unlinked. -EPERM: it is somebody else's. */
+/* Frees the name; root renames an object that cannot be unlinked. 0 also when
+ * there was none. -EPERM: another user owns it. */
 int shm_remove(const char *name);
-/* Memory for all of it: a full file system is an error here and not a SIGBUS
+/* Allocates all of it: a full file system is an error here, and not a SIGBUS
  * later. */
 int shm_allocate(int fd, size_t size);
 

@@ -10,8 +10,8 @@
 
 #define FRAMES_PER_TURN 64
 #define QUEUED_MAX      ((size_t)4 << 20)
-/* For what the socket's being writable does not tell of: too many descriptors
- * in flight, no memory. */
+/* The wait after an error that the socket does not report the end of: too many
+ * descriptors in flight, no memory. */
 #define RETRY_AFTER     (50 * USEC_PER_MSEC)
 
 struct waiting {
@@ -31,7 +31,7 @@ struct wire {
 	bool paused;
 	bool cannot_send; /* the peer is gone, or the socket broken */
 	bool closed;
-	bool *freed; /* set when the wire goes during a callback */
+	bool *freed; /* set when the wire is freed during a callback */
 };
 
 static void
@@ -70,8 +70,8 @@ report_closed(struct wire *w)
 	w->ops->closed(w->arg, w);
 }
 
-/* Nothing more goes out. What the peer had sent is still read; the reading
- * side finds the end and reports it. */
+/* Sending ends. Frames that the peer had sent are still read; the reader finds
+ * the end and reports it. */
 static void
 stop_sending(struct wire *w)
 {
@@ -83,7 +83,7 @@ stop_sending(struct wire *w)
 		event_active(w->readable, EV_READ, 0);
 }
 
-/* False: the wire is gone, or is not to be read now. */
+/* False: the wire was freed, or is paused. */
 static bool
 give_frame(struct wire *w, struct chan_frame *frame, int r)
 {

@@ -2,8 +2,8 @@
  * through a queue that waits when the socket is full. Bounded work a turn.
  *
  * The owner frees it; it owns the socket. Callbacks may free the wire they
- * are called for. After `closed` (end of file, error) nothing is called again
- * and sends answer -EPIPE.
+ * are called for. After `closed` (end of file, error) no callback is called,
+ * and sends return -EPIPE.
  */
 #ifndef IPC_WIRE_H
 #define IPC_WIRE_H
@@ -14,13 +14,13 @@ struct event_base;
 struct wire;
 
 struct wire_ops {
-	/* A frame; whoever wants the descriptor takes it and sets it -1, what
-	 * is left is closed. */
+	/* A frame; a callback that keeps the descriptor sets it to -1, else it
+	 * is closed. */
 	void (*frame)(void *arg, struct wire *w, struct chan_frame *frame);
-	/* Optional: a frame that was bad was dropped. */
+	/* Optional: a bad frame was dropped. */
 	void (*bad)(void *arg, struct wire *w);
 	void (*closed)(void *arg, struct wire *w);
-	/* Optional: what was queued has gone out. */
+	/* Optional: all queued frames have been sent. */
 	void (*drained)(void *arg, struct wire *w);
 };
 
@@ -31,9 +31,9 @@ void wire_free(struct wire **w);
 /* Never blocks. fd >= 0 goes along; the wire keeps a duplicate if it must
  * wait, the caller keeps its own. -ENOBUFS above the limit of 4 MiB queued. */
 int wire_send(struct wire *w, const struct msg *msg, int fd);
-size_t wire_queued(const struct wire *w); /* bytes that wait */
-/* The peer has ended: take what it had sent, paused or not, at most so many
- * frames, by the callbacks as ever; the wire may be closed or gone then. */
+size_t wire_queued(const struct wire *w); /* bytes in the queue */
+/* The peer has ended: take the frames that it had sent, paused or not, at most
+ * this many, by the callbacks; the wire may be closed or freed afterwards. */
 void wire_take_rest(struct wire *w, unsigned max);
 /* Stop and start reading (back-pressure). */
 void wire_pause(struct wire *w, bool paused);

@@ -41,7 +41,7 @@ static const char *const level_names[] = {
 
 /* ---- text ---- */
 
-/* As much of it as fits, `keep` bytes left free behind it. */
+/* Adds the part of the text that fits and leaves `keep` bytes free. */
 static int
 add_clean(struct buf *out, const char *s, size_t keep)
 {
@@ -50,13 +50,13 @@ add_clean(struct buf *out, const char *s, size_t keep)
 	return text_clean(out, s, strlen(s), room);
 }
 
-/* What could end a value for a parser, or seem to begin another one. No
- * address without quotes has any of these; `=` stays, since addresses that
- * name a recipient within a sender have it, and nothing before it could end. */
+/* Characters that could end a value for a parser, or seem to begin another one.
+ * An address without quotes has none of them. `=` stays as it is: addresses
+ * that name a recipient within a sender have it, and it cannot end a value. */
 static const char ends_value[] = " \"(),;<>\\";
 
-/* The value of a field: what could end it as \xHH, all else as add_clean() has
- * it. An escape is whole or not there. */
+/* The value of a field: characters that could end it as \xHH, others as
+ * add_clean() does. An escape is never cut. */
 static int
 add_value(struct buf *out, const char *s, size_t keep)
 {
@@ -158,8 +158,8 @@ fits(const struct buf *out, size_t more)
 	return out->len + more + sizeof(JSON_TAIL) - 1 <= ROOM;
 }
 
-/* A string from outside; false when it was cut. What text_clean() leaves needs
- * no more than these two escapes. */
+/* A string from outside; false when it was cut. After text_clean() only these
+ * two characters need an escape. */
 static int
 add_json_string(struct buf *out, const char *s, bool *cut)
 {
@@ -173,7 +173,7 @@ add_json_string(struct buf *out, const char *s, bool *cut)
 		size_t n = 1;
 		bool escape = clean.data[i] == '"' || clean.data[i] == '\\';
 
-		/* A character of UTF-8 whole or not at all. */
+		/* A character of UTF-8 is never cut. */
 		while (i + n < clean.len &&
 		    ((unsigned char)clean.data[i + n] & 0xc0) == 0x80)
 			n++;
@@ -191,7 +191,7 @@ add_json_string(struct buf *out, const char *s, bool *cut)
 	return r < 0 ? r : buf_add_char(out, '"');
 }
 
-/* `,"name":`; 1, or 0 when it would not fit, with a small value. */
+/* `,"name":`; 1, or 0 when it does not fit with a small value. */
 static int
 add_json_name(struct buf *out, const char *name, bool *cut)
 {

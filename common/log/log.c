@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "log/parts.h"
 
-/* How this process logs: one of it, as there is one standard error. */
+/* The log of this process: one, as there is one standard error. */
 static struct {
 	char program[64];
 	enum log_target target;
@@ -48,12 +48,13 @@ log_open(const char *program, enum log_target target, enum log_format format,
 	state.format = format;
 	state.least = least;
 	io_close(&state.syslog_fd);
-	/* Memory for lines is had now: later there may be none. */
+	/* Memory for lines is allocated at the start: later there may be none.
+	 */
 	buf_reserve(&state.line, LOG_LINE_MAX);
 	if (target == LOG_TARGET_SYSLOG)
 		state.syslog_fd = log_sink_syslog(LOG_SYSLOG_PATH);
 	else if (!state.err.own)
-		/* Once had, it is kept: a process that has given up its
+		/* The descriptor is kept: a process that has given up its
 		 * privileges may not get it again. */
 		log_sink_open(&state.err, STDERR_FILENO);
 }
@@ -83,7 +84,7 @@ emit(const struct log_event *event)
 	    log_sink_write(&state.err, line->data, line->len);
 }
 
-/* How many lines were lost is told before the first one that fits again. */
+/* A line with the number of lost lines comes before the next line that fits. */
 static bool
 tell_dropped(void)
 {

@@ -9,9 +9,9 @@
  *
  * A line is one write of at most LOG_LINE_MAX bytes. A log reader that does
  * not read never stops mail: the line is dropped and counted, and the next
- * line that fits says how many were lost (fault P21). Bytes from outside are
- * cleaned here (base/text), and in text what could end a field is written
- * \xHH (log/parts.h), so callers pass them as they came.
+ * line that fits says how many were lost. Bytes from outside are
+ * cleaned here (base/text), and in text a character that could end a field is
+ * written \xHH (log/parts.h), so callers pass them unchanged.
  *
  * Only programs and common/daemon log; no other module of common/ does.
  * Message content and secrets are never passed in.
@@ -69,26 +69,26 @@ struct log_event {
 	bool plain;       /* text form: no parentheses around text */
 };
 
-/* Once, at start. `program` is kept and shown; a suffix names the queue:
+/* Called once, at start. `program` is kept and shown; a suffix names the queue:
  * "queue-send/3". */
 void log_open(const char *program, enum log_target target,
     enum log_format format, enum log_level least);
 void log_write(const struct log_event *event);
 
-/* A line that is only text, for humans: object, reason, what happens next. */
+/* A line of text alone, for people: object, reason, what happens next. */
 void log_text(enum log_level level, const char *fmt, ...) PRINTF(2, 3);
 #define log_debug(...)   log_text(LOG_DEBUG_L, __VA_ARGS__)
 #define log_info(...)    log_text(LOG_INFO_L, __VA_ARGS__)
 #define log_warning(...) log_text(LOG_WARNING_L, __VA_ARGS__)
 #define log_error(...)   log_text(LOG_ERROR_L, __VA_ARGS__)
 
-/* Say it at most once in `every` for each `*last` (0 at first): true when it
- * should be said now. */
+/* True when a message is to be logged now: at most once in `every` for each
+ * `*last` (0 at first). */
 bool log_due(usec_t now, usec_t every, usec_t *last);
 
-/* What is logged as a warning or an error is given to `watch` as well, as text
- * without the name of the program, whether the line could be written or not.
- * It may not log. NULL: to nobody. */
+/* `watch` gets each warning and error as well, as text without the name of the
+ * program, also when the line could not be written. It may not log. NULL: none.
+ */
 void log_watch(void (*watch)(const char *text));
 
 uint64_t log_dropped(void);

@@ -16,7 +16,7 @@
 #include "base/io.h"
 
 /* Opening a pipe by its descriptor makes a new open file description, whose
- * O_NONBLOCK is ours alone. */
+ * O_NONBLOCK no other process shares. */
 static int
 open_again(int fd)
 {
@@ -48,7 +48,7 @@ log_sink_open(struct log_sink *sink, int fd)
 }
 
 /* A terminal, or a pipe that may not be opened again: poll() says whether
- * PIPE_BUF bytes fit, which a line is not longer than. */
+ * PIPE_BUF bytes fit, which is more than a line has. */
 static bool
 can_write(int fd)
 {
@@ -121,7 +121,7 @@ log_sink_syslog_send(int *fd, const char *path, int priority,
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 	int tries;
 
-	/* A syslog daemon that was started again has a new socket. */
+	/* A restarted syslog daemon has a new socket. */
 	for (tries = 0; tries < 2; tries++) {
 		if (*fd < 0)
 			*fd = log_sink_syslog(path);

@@ -57,8 +57,8 @@ set_address(struct nexthop *hop)
 	}
 }
 
-/* "host", or what is inside of brackets, into hop->host; where the port may
- * follow, NULL when it is not well-formed. */
+/* "host", or the text in brackets, into hop->host. Returns the place where a
+ * port may follow, NULL when it is not well-formed. */
 static const char *
 split_host(const char *s, struct nexthop *hop)
 {
@@ -141,7 +141,8 @@ is_host_name(const char *domain)
 	    !ends_in_number(domain);
 }
 
-/* "[192.0.2.1]", "[IPv6:2001:db8::1]": the address without its clothes. */
+/* "[192.0.2.1]", "[IPv6:2001:db8::1]": the address without brackets and prefix.
+ */
 static bool
 is_literal(const char *domain, char out[NEXTHOP_HOST_MAX])
 {

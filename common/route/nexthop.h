@@ -1,17 +1,17 @@
-/* route/nexthop.h - judge the next hop of SMTP and LMTP. The reader of the
- * routing file, the programs that route, and the agent all ask here.
+/* route/nexthop.h - parse the next hop of SMTP and LMTP, for the reader of the
+ * routing file, the programs that route, and the agent.
  *
- * What a rule names is the operator's word:
+ * An operator may name in a rule:
  *
  *   host   host:port   [host]   [host]:port   1.2.3.4:port
  *   [::1]   [::1]:port   ::1   unix:/path
  *
- * Default ports: 25 for SMTP, 24 for LMTP. Brackets say that what is inside is
- * a host, not a domain; without them it is taken for one as well.
+ * Default ports: 25 for SMTP, 24 for LMTP. Brackets mark a host, not a domain;
+ * without them it is taken for a host as well.
  *
- * A next hop made of a domain is the word of anybody who submits, and
- * only ever a host name, or an address where the transport allows literals:
- * never a port, a socket, or an address without brackets.
+ * A next hop made of a domain comes from any submitter. It is a host name, or
+ * an address where the transport allows literals; never a port, a socket, or an
+ * address without brackets.
  */
 #ifndef ROUTE_NEXTHOP_H
 #define ROUTE_NEXTHOP_H
@@ -37,14 +37,14 @@ struct nexthop {
 	socklen_t address_len;
 };
 
-/* -EINVAL for anything else: port 0, a path that is relative or too long, an
+/* -EINVAL for any other text: port 0, a path that is relative or too long, an
  * address with a scope, octets that no host name has. */
 int
 nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
 
-/* The next hop that a domain makes, into out (room for NEXTHOP_HOST_MAX):
+/* The next hop of a domain, into out (room for NEXTHOP_HOST_MAX):
  * the name in lower case, or of `[192.0.2.1]` and `[IPv6:2001:db8::1]` the
- * address in brackets. -EDESTADDRREQ with *ret_why for anything else. */
+ * address in brackets. -EDESTADDRREQ with *ret_why for any other domain. */
 int nexthop_of_domain(const char *domain, bool literals,
     char out[NEXTHOP_HOST_MAX], const char **ret_why);
 

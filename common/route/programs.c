@@ -14,7 +14,7 @@ struct programs {
 	size_t count;
 };
 
-/* The words of one line while it is judged. */
+/* The words of one line while it is parsed. */
 struct words {
 	char *word[PROGRAMS_ARGS_MAX + 2]; /* NAME and USER too */
 	size_t count;
@@ -76,7 +76,7 @@ expand(const char *template, const char *const values[PROGRAM_NVALUES],
 	while (r == 0 && (at = strstr(template, "${")) != NULL) {
 		r = buf_add(out, template, (size_t)(at - template));
 		next = find_value(at, &value);
-		ASSERT(next != NULL); /* judged when it was loaded */
+		ASSERT(next != NULL); /* checked when it was loaded */
 		template = next;
 		if (r == 0)
 			r = buf_add_str(out, values[value]);

@@ -1,17 +1,17 @@
-/* route/programs.h - programs_file: what mail may be piped into
- * (qscheduler-programs(5)).
+/* route/programs.h - programs_file: the programs that mail may be piped into
+ *(qscheduler-programs(5)).
  *
  *	NAME USER PATH [ARGUMENT ...]
  *
  * USER `-` is the user of a private instance. Words are split at blanks;
  * "double quotes" group, and within them \" and \\ stand for themselves; `#` at
  * the start of a line comments. ${sender} ${recipient} ${user} ${domain}
- * ${nexthop} are put in place inside one argument, which is never split again
- * and never seen by a shell (X9).
+ * ${nexthop} are replaced inside one argument, which is never split again and
+ *never passed to a shell.
  *
- * The file is read as base/file.h says: whole before it is judged (F7), and as
- * root only if nobody else may write it, for it says what runs as whom. A
- * table does not change once loaded. Soft: -errno, with "FILE:LINE: what is
+ * The file is read by base/file.h: whole before it is parsed, and as root only
+ *if no other user may write it, since it names programs and their users. A
+ *table does not change once loaded. Soft: -errno, with "FILE:LINE: what is
  * wrong". Never logs.
  */
 #ifndef ROUTE_PROGRAMS_H
@@ -34,12 +34,13 @@ struct program {
 
 struct programs;
 
-/* A file that is absent is an empty table. -EINVAL and what file_read() has.
+/* A file that is absent is an empty table. -EINVAL, and the errors of
+ * file_read().
  */
 int programs_load(
     const char *path, struct programs **ret_programs, struct buf *ret_error);
 void programs_free(struct programs **programs);
-/* NULL: there is none of this name. */
+/* NULL: no program has this name. */
 const struct program *
 programs_find(const struct programs *programs, const char *name);
 

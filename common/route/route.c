@@ -53,7 +53,7 @@ domain_fits(const char *domain)
 	return true;
 }
 
-/* Brings the key into the form that lookups have; NULL when it is right. */
+/* Brings the key into the form of lookups; NULL, or the complaint. */
 static const char *
 check_key(char *key)
 {
@@ -150,7 +150,7 @@ unquote(char *s)
 	return s + 1;
 }
 
-/* 1: a rule; 0: none in this line; *ret_why when it is wrong. */
+/* 1: a rule; 0: none in this line; *ret_why for a wrong line. */
 static int
 parse_line(char *line, const struct route_transport *known,
     struct rule *ret_rule, const char **ret_why)
@@ -243,7 +243,7 @@ compare_rules(const void *a, const void *b)
 	return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Sorted for lookups; of two rules with one key none would be the right one. */
+/* Sorted for lookups; two rules with one key contradict each other. */
 static int
 sort_rules(struct route_table *table, const char *path, struct buf *error)
 {
@@ -296,7 +296,7 @@ route_default(const struct route_transport *transports)
 	struct rule rule = { .key = "*", .to.transport = "local" };
 	struct route_table *table = calloc(1, sizeof(*table));
 
-	/* Without that transport recipients are deferred where they are read.
+	/* Without that transport queue-send defers the recipients.
 	 */
 	(void)check_transport(&rule.to, transports);
 	if (table != NULL && add_rule(table, &rule) < 0)
@@ -339,7 +339,7 @@ find_best(const struct route_table *table, const char *key)
 
 	if (rule == NULL && *domain != '\0')
 		rule = find(table, domain);
-	/* Not at its start: `.domain` is not for the domain itself. */
+	/* The domain itself does not match `.domain`. */
 	while (rule == NULL && *domain != '\0') {
 		domain = strchr(domain + 1, '.');
 		if (domain == NULL)
@@ -381,8 +381,8 @@ route_rule(const struct route_table *table, size_t i, struct route *ret_route)
 
 /* ---- next hops ---- */
 
-/* As much as fits: what is cut is refused by the agent, under a name that stays
- * the same. */
+/* The part that fits: the agent refuses a next hop that was cut, whose name
+ * stays the same. */
 static void
 add_cut(char out[ROUTE_NEXTHOP_MAX + 1], const char *s, size_t len)
 {

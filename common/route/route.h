@@ -1,4 +1,4 @@
-/* route/route.h - which transport and nexthop a recipient goes to.
+/* route/route.h - the transport and nexthop of a recipient.
  *
  * A file, one rule a line, `#` comments:
  *
@@ -8,11 +8,11 @@
  *	*		transport[:nexthop]	everything else
  *
  * The most exact rule wins: user@domain, domain, the longest .domain, `*`.
- * Domains compare without case, local parts with. Without a nexthop one is made
- * of the recipient, as the kind of the transport asks (enum route_target). A
- * nexthop may hold colons: only the first one separates (`smtp:[::1]:25`);
- * one that its transport could never use is an error. In double quotes it may
- * hold blanks
+ * Domains compare without case, local parts with. A rule without a nexthop
+ *makes one of the recipient, by the kind of the transport (enum route_target).
+ *A nexthop may hold colons: only the first one separates (`smtp:[::1]:25`); a
+ *nexthop that its transport could never use is an error. In double quotes it
+ *may hold blanks
  * (`error:"5.1.1 gone since May"`), as a quoted local part may. The same key
  * twice is an error, as is a transport that is not known. Where there is no
  * file the caller takes route_default(): everything to `local`.
@@ -30,14 +30,14 @@
 /* A domain name (RFC 1035), or a host and port. */
 #define ROUTE_NEXTHOP_MAX 255
 
-/* What the next hop of a transport is, and what is made of a recipient where a
+/* The meaning of a transport's next hop, and how a recipient makes one where a
  * rule names none. */
 enum route_target {
 	ROUTE_TO_HOST,    /* nexthop.h; of a domain: nexthop_of_domain() */
-	ROUTE_TO_ACCOUNT, /* always the account, whatever rule and domain */
-	ROUTE_TO_MAILBOX, /* the same with its domain: account@domain */
+	ROUTE_TO_ACCOUNT, /* the account, whatever rule and domain */
+	ROUTE_TO_MAILBOX, /* the account with its domain: account@domain */
 	ROUTE_TO_PROGRAM, /* its name; of a domain: none */
-	ROUTE_TO_NOTHING, /* it says nothing; of a domain: the domain */
+	ROUTE_TO_NOTHING, /* without meaning; of a domain: the domain */
 	ROUTE_TO_REASON,  /* a sentence; of a domain: "" */
 };
 
@@ -56,13 +56,13 @@ struct route {
 	bool literals;
 };
 
-/* `transports` is a list of the known ones ended by one without a name; a rule
- * that names another is an error. The whole file is read before anything is
- * judged, so a file that is replaced by rename is the old one or the new (F7).
+/* `transports` lists the known ones, ended by one without a name; a rule that
+ * names another is an error. The whole file is read before it is parsed, so a
+ * file that is replaced by rename is the old one or the new.
  */
 int route_load(const char *path, const struct route_transport *transports,
     struct route_table **ret_table, struct buf *ret_error);
-/* The table of an absent file: `* local`. NULL when memory is out. */
+/* The table of an absent file: `* local`. NULL: no memory. */
 struct route_table *route_default(const struct route_transport *transports);
 void route_free(struct route_table **table);
 
@@ -84,8 +84,8 @@ route_is_mailbox(const struct route *route)
 	    route->target == ROUTE_TO_MAILBOX;
 }
 
-/* The rules in turn, for checks beyond their form: the line of rule number i;
- * 0 behind the last. */
+/* The rules one by one, for further checks: the line of rule number i; 0 behind
+ * the last. */
 uint32_t
 route_rule(const struct route_table *table, size_t i, struct route *ret_route);
 
