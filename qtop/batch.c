@@ -17,7 +17,7 @@ complain(const char *object, const char *why)
 	return 1;
 }
 
-/* 0; what is wrong is told, but an old page is shown all the same. */
+/* 0 also for an old page: it is shown, with a warning. */
 static int
 write_look(const struct model *model, const char *instance, struct buf *text)
 {

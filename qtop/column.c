@@ -18,7 +18,7 @@ row_is_total(const struct model_row *row)
 
 /* ---- numbers ---- */
 
-/* As it is up to max, else with a unit, in 4 characters at most. */
+/* The number itself up to max, else with a unit, in 4 characters at most. */
 static void
 count_format_above(uint64_t n, uint64_t max, char cell[CELL_MAX])
 {
@@ -82,7 +82,7 @@ ratio_format(int32_t used, int32_t limit, char cell[CELL_MAX])
 	snprintf(cell, CELL_MAX, "%.8s/%.8s", above, below);
 }
 
-/* What a queue has not told is not 0. */
+/* A value without a page is unknown, not 0. */
 static void
 count_of(const struct model_row *row, uint64_t n, char cell[CELL_MAX])
 {
@@ -177,7 +177,7 @@ fmt_restarts(const struct model_row *row, char cell[CELL_MAX])
 	count_format(row->sched.restarts, cell);
 }
 
-/* What its page, or the lack of it, says, and a load by hand; the gravest. */
+/* The gravest of: the state of its page, a missing page, an operator's load. */
 static int
 note_page(const struct model_row *row, struct buf *out)
 {

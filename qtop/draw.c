@@ -37,8 +37,8 @@ attribute(enum line_kind kind)
 			    : attributes[kind].plain;
 }
 
-/* What the terminal's character set does not have, or what has no width,
- * becomes `?`. Returns the number of columns of the next character. */
+/* A character that the terminal does not have, or that has no width, becomes
+ * `?`. Returns the columns of the next character. */
 static int
 next_char(const char **text, mbstate_t *state, wchar_t *ret_char)
 {
@@ -58,7 +58,7 @@ next_char(const char **text, mbstate_t *state, wchar_t *ret_char)
 	return 1;
 }
 
-/* Cut at the edge. */
+/* Draws a line, cut at the edge. */
 static void
 draw(int y, attr_t attributes, const char *text, bool whole_line)
 {
@@ -96,7 +96,7 @@ has_note(const struct model_row *row)
 	return has;
 }
 
-/* A third of what there is for queues, at most. */
+/* At most a third of the lines for queues. */
 static uint32_t
 note_lines(const struct view *v)
 {
@@ -141,7 +141,7 @@ draw_rows(struct view *v, const bool shown[NCOLS])
 	buf_done(&text);
 }
 
-/* Above the keys. */
+/* Draws the notes above the keys. */
 static void
 draw_notes(const struct view *v)
 {
@@ -168,7 +168,7 @@ draw_foot(const struct view *v)
 	const uint32_t n = draw_rows_shown(v);
 	int r;
 
-	if (LINES <= LINE_ROWS) /* the figures rather than the keys */
+	if (LINES <= LINE_ROWS) /* the figures, not the keys */
 		return;
 	r = buf_printf(&text, "q quit  space refresh  s sort: %s  h help",
 	    columns[v->sort].title);

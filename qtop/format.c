@@ -169,7 +169,7 @@ format_note(const struct model_row *row, struct buf *out)
 	return r;
 }
 
-/* What reading the page of the supervisor says. */
+/* The trouble of a page that could not be read. */
 static const struct {
 	int error;
 	const char *why;

@@ -10,7 +10,7 @@ const struct model_source model_source_shm = {
 	.read_queue = queue_page_read,
 };
 
-/* 0 for what lies in the future. */
+/* 0 for a time in the future. */
 static usec_t
 age(usec_t now, usec_t then)
 {

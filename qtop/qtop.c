@@ -70,7 +70,7 @@ qtop_main(int argc, char **argv)
 	struct buf error = { 0 };
 
 	(void)io_std_fds();
-	signal(SIGPIPE, SIG_IGN); /* a closed output is told (A6) */
+	signal(SIGPIPE, SIG_IGN); /* a closed output is an error of write */
 	if (options_parse(argc, argv, &o, &error) < 0) {
 		fprintf(
 		    stderr, "qtop: %s\n%s\n", buf_str(&error), OPTIONS_USAGE);

@@ -251,8 +251,8 @@ complain(int code, const char *text)
 	return code;
 }
 
-/* An instance that is not there is most likely a mistyped one. Later the
- * screen says so and goes on. */
+/* An absent instance is most likely mistyped. Later the screen shows its
+ * absence and goes on. */
 static int
 first_look(struct screen *s)
 {

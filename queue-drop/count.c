@@ -75,8 +75,8 @@ count_queue(const struct spool *sp, uid_t uid, struct count *c)
 	return 0;
 }
 
-/* A disk that is broken is not the user's doing, and counts for nothing; what
- * the user's own limits bring about must not. */
+/* A broken disk is no fault of the user, and its mail does not count. An error
+ * that the user's own process limits cause must not hide mail. */
 static int
 forgive(int error)
 {
@@ -91,8 +91,8 @@ forgive(int error)
 
 /* ---- all queues ---- */
 
-/* Put aside by the supervisor, who is root and runs: a page that anybody else
- * made says nothing. */
+/* Put aside by the supervisor: only the page of a root process that runs is
+ * trusted. */
 static bool
 is_aside(const struct sched_page *page, uint32_t queue)
 {

@@ -48,7 +48,7 @@ static const struct { int error, status; const char *code, *text; } errors[] = {
 };
 /* clang-format on */
 
-/* An error of the queue, or of the message that is put into it. */
+/* Refuses for an error of the queue, or of the message. */
 static int
 refuse_error(struct door *d, int error)
 {
@@ -74,7 +74,7 @@ refuse_share(struct door *d)
 
 /* ---- the instance ---- */
 
-/* A copy of an instance names the other one. */
+/* False of a copy of an instance: its conf names the original. */
 static bool
 is_own(const struct conf *conf, const char *base)
 {
@@ -84,7 +84,7 @@ is_own(const struct conf *conf, const char *base)
 	    named.st_dev == here.st_dev && named.st_ino == here.st_ino;
 }
 
-/* The configuration in force, whatever the caller has one of. */
+/* Loads the configuration in force, never one of the caller. */
 static int
 load(struct door *d)
 {
@@ -172,7 +172,8 @@ begin(struct door *d)
 	return r < 0 ? refuse_error(d, r) : 0;
 }
 
-/* Before the first byte; its line end is that of the message. */
+/* Puts the Received field before the first byte, with the line end of the
+ * message. */
 static int
 put_received(struct door *d, const char *data, size_t len)
 {
@@ -256,7 +257,7 @@ take_rcpt(struct door *d, struct stream_record *record)
 	return r < 0 ? refuse_error(d, r) : 0;
 }
 
-/* What may come after what, and what is done with it. */
+/* The order of records, and the function for each. */
 static const struct step {
 	char after, type;
 	int (*take)(struct door *d, struct stream_record *record);
@@ -304,8 +305,8 @@ take_records(struct door *d)
 	return r < 0 ? refuse_error(d, r) : 0;
 }
 
-/* Between the name and the end of the fsync no signal that can wait ends this
- * process: a message that has a name is told of. */
+/* No signal that can be blocked ends this process between the name and the
+ * answer, so that a message with a name is reported. */
 static int
 commit(struct door *d, struct queue_id *ret_id)
 {
@@ -341,7 +342,7 @@ door_done(struct door *d)
 
 /* ---- the answer ---- */
 
-/* An id that cannot be told does not unsay that the message is accepted. */
+/* The message is accepted even if its id cannot be written. */
 static void
 tell(const struct queue_id *id)
 {

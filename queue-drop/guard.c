@@ -14,13 +14,15 @@
 
 #include "base/io.h"
 
-#define FILES_MIN  32
-#define TIME_LIMIT (24 * 3600) /* seconds for all of it, as qmail-queue's */
+#define FILES_MIN 32
+#define TIME_LIMIT \
+	(24 * 3600) /* seconds for one submission, as qmail-queue has */
 
 /* ---- the process ---- */
 
-/* A signal ends this process as any other: what it has written has no name
- * then. Errors of writing are seen where they are made. */
+/* A signal may end this process: the file that it writes has no name yet.
+ * Errors of write() are checked at each call, so SIGPIPE and SIGXFSZ are
+ * ignored. */
 static void
 reset_signals(void)
 {
@@ -63,8 +65,8 @@ guard_process(void)
 	const uid_t uid = getuid();
 	int r;
 
-	/* Descriptors first: nothing of ours lands on 0 to 2, and nothing of
-	 * the caller's is left above. */
+	/* Descriptors first: no file of this process gets 0 to 2, and no
+	 * descriptor of the caller stays above. */
 	if (close_range(3, ~0u, 0) < 0)
 		return -errno;
 	r = io_std_fds();
@@ -72,7 +74,7 @@ guard_process(void)
 		return r;
 	if (clearenv() != 0)
 		return -ENOMEM;
-	/* The submitter is the real user, also of a set-user-id caller. */
+	/* The submitter is the real user, also under a set-user-id caller. */
 	if (setresuid(uid, uid, uid) < 0 ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || chdir("/") < 0)
 		return -errno;
@@ -102,7 +104,7 @@ check_root_owns(const struct stat *st)
 	return 0;
 }
 
-/* One step down; the descriptor of the next directory takes *dir's place. */
+/* One step down; the descriptor of the next directory replaces *dir. */
 static int
 enter(int *dir, const char *name)
 {

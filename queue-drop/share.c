@@ -56,8 +56,8 @@ on_alarm(int sig UNUSED)
 {
 }
 
-/* Wait, but not for a door that is stopped. The alarm of the whole process goes
- * on with what is left of it. */
+/* Waits, but not for a door that is stopped. The alarm of the whole process
+ * then continues with the rest of its time. */
 static int
 lock_within(int fd, off_t at, unsigned seconds)
 {
@@ -97,7 +97,7 @@ take_slot(struct share *s)
 		s->slot = (first + i) % s->slots;
 		r = lock(s->file, F_OFD_SETLK, LOCK_SLOT(s->slot), F_WRLCK);
 	}
-	if (r < 0) /* one of them, whichever */
+	if (r < 0) /* any of them */
 		r = lock_within(s->file, LOCK_SLOT(s->slot), SLOT_WAIT);
 	if (r < 0)
 		return refuse(s,
@@ -110,8 +110,8 @@ take_slot(struct share *s)
 	return 0;
 }
 
-/* What the other doors are reading: number and bytes. A number in a slot that
- * nobody holds was left by a door that was killed. */
+/* Adds the messages that other doors are reading, and their bytes. A number in
+ * a slot without lock was left by a killed door. */
 static void
 count_slots(const struct share *s, uint64_t *ret_doors, uint64_t *ret_bytes)
 {
@@ -134,8 +134,8 @@ count_slots(const struct share *s, uint64_t *ret_doors, uint64_t *ret_bytes)
 /* ---- the rate ---- */
 
 /* Each message moves a mark on by its share of a minute; the mark may be a
- * minute ahead of now (generic cell rate). A clock that was stepped back does
- * not hold a user for longer than that. */
+ * minute ahead of now (generic cell rate). So a clock that was stepped back
+ * delays a user by a minute at most. */
 static int
 pay_rate(struct share *s, bool pay)
 {

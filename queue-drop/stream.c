@@ -14,7 +14,7 @@ stream_init(struct stream *s, int fd)
 	s->from = s->to = 0;
 }
 
-/* Something in the buffer: the number of bytes, 0 at the end. */
+/* Fills an empty buffer. The number of bytes in it, 0 at the end. */
 static int64_t
 fill(struct stream *s)
 {

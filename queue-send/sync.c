@@ -54,7 +54,7 @@ failed(struct send *s, struct message *m, int error)
 
 /* The message may have gone meanwhile, and another one have its inode. */
 static void
-one_is_done(struct send *s, const struct sync_job *job)
+one_is_done(struct send *s, const struct sync_task *job)
 {
 	struct message *m = messages_find(&s->messages, job->inode);
 
@@ -68,7 +68,7 @@ one_is_done(struct send *s, const struct sync_job *job)
 }
 
 static void
-whole_is_done(struct send *s, const struct sync_job *job)
+whole_is_done(struct send *s, const struct sync_task *job)
 {
 	struct marks_sync *y = &s->sync;
 	uint32_t n = s->messages.count[LIST_UNSYNCED];
@@ -96,7 +96,7 @@ static void
 on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct send *s = arg;
-	struct sync_job *job;
+	struct sync_task *job;
 
 	send_read_clocks(s);
 	while ((job = sync_pool_take(s->sync.pool)) != NULL) {
@@ -104,7 +104,7 @@ on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 			whole_is_done(s, job);
 		else
 			one_is_done(s, job);
-		sync_job_free(job);
+		sync_task_free(job);
 	}
 	send_wake(s);
 }
@@ -113,7 +113,7 @@ on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* The reasons first: a mark says that there is one. */
 static int
-take_files(struct send *s, struct message *m, struct sync_job *job)
+take_files(struct send *s, struct message *m, struct sync_task *job)
 {
 	int r;
 
@@ -134,7 +134,7 @@ take_files(struct send *s, struct message *m, struct sync_job *job)
 static int
 start_one(struct send *s, struct message *m)
 {
-	struct sync_job *job = sync_job_new();
+	struct sync_task *job = sync_task_new();
 	int r = job == NULL ? -ENOMEM : take_files(s, m, job);
 
 	if (r == 0) {
@@ -143,7 +143,7 @@ start_one(struct send *s, struct message *m)
 		r = sync_pool_put(s->sync.pool, job);
 	}
 	if (r < 0) {
-		sync_job_free(job);
+		sync_task_free(job);
 		return r;
 	}
 	m->syncing = s->sync.serial;
@@ -156,7 +156,7 @@ static int
 start_whole(struct send *s)
 {
 	struct marks_sync *y = &s->sync;
-	struct sync_job *job = sync_job_new();
+	struct sync_task *job = sync_task_new();
 	int r = -ENOMEM;
 
 	if (job != NULL) {
@@ -165,7 +165,7 @@ start_whole(struct send *s)
 		r = job->fds[0] < 0 ? -errno : sync_pool_put(y->pool, job);
 	}
 	if (r < 0) {
-		sync_job_free(job);
+		sync_task_free(job);
 		return r;
 	}
 	y->whole = y->epoch++;

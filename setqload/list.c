@@ -9,7 +9,7 @@
 
 /* ---- for people ---- */
 
-/* Appends text behind before and ends the line; nothing when it is empty. */
+/* Appends `before`, the text and a line end; nothing for an empty text. */
 static int
 add_line(const char *before, const struct buf *text, struct buf *out)
 {

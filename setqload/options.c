@@ -102,7 +102,8 @@ take_ratio(
 	return 0;
 }
 
-/* Local, then remote; one word, two, or both in one quoted word. */
+/* The local load, then the remote one: one word, two, or both in one quoted
+ * word. */
 static int
 take_loads(struct options *o, struct buf *error)
 {

@@ -35,7 +35,7 @@ put(const char *text)
 
 /* ---- what went wrong ---- */
 
-/* Reading the page, or asking. */
+/* Reports a failure to read the page, or to ask. */
 static const struct failure {
 	int error, exit_code;
 	const char *why;
@@ -74,7 +74,7 @@ report_failure(const char *instance, int error)
 	return complain(code, text);
 }
 
-/* A request that the supervisor understood, and did not grant. */
+/* Reports a request that the supervisor understood, and refused. */
 static int
 exit_code_of(int refusal)
 {
@@ -88,7 +88,7 @@ exit_code_of(int refusal)
 	return EX_OSERR;
 }
 
-/* The words of the supervisor; memory of somebody else. */
+/* The text of the supervisor, in memory of another process. */
 static int
 report_answer(const struct options *o, int code, const char *answer)
 {
@@ -172,7 +172,7 @@ static const struct {
 	[COMMAND_COUNT] = { MSG_COUNT, fill_count },
 };
 
-/* The page of a supervisor that lives. */
+/* Reads the page of a running supervisor. */
 static int
 look(const char *instance, struct sched_page *ret_page)
 {
@@ -183,7 +183,8 @@ look(const char *instance, struct sched_page *ret_page)
 	return page_stale(&ret_page->head, clock_mono()) ? -ESTALE : 0;
 }
 
-/* A message queue outlives a supervisor that was killed: nobody would answer.
+/* The page is read first: a message queue outlives a killed supervisor, and no
+ * answer would come.
  */
 static int
 ask(const struct options *o, const char *instance)
@@ -199,7 +200,7 @@ ask(const struct options *o, const char *instance)
 		r = ask_request(
 		    instance, &request, who.nonce, ANSWER_LIMIT, &code, answer);
 	if (r == -ENOENT && page.head.pid != 0)
-		r = -ENOMSG; /* it was there a moment ago */
+		r = -ENOMSG; /* the page was there a moment ago */
 	return r < 0 ? report_failure(instance, r)
 		     : report_answer(o, code, answer);
 }
@@ -214,7 +215,7 @@ list(const struct options *o, const char *instance)
 	struct buf text = { 0 };
 	int code, r = look(instance, &page);
 
-	if (r < 0) /* torn at every try: it died while it wrote */
+	if (r < 0) /* torn at every try: its writer died */
 		return report_failure(instance, r == -EAGAIN ? -ESTALE : r);
 	r = o->json ? list_json(&view, &text) : list_text(&view, &text);
 	code = r < 0 ? complain(EX_OSERR, strerror(-r)) : put(buf_str(&text));
@@ -272,7 +273,7 @@ setqload_main(int argc, char **argv)
 	struct buf error = { 0 };
 
 	(void)io_std_fds();
-	signal(SIGPIPE, SIG_IGN); /* a closed output is told (A6) */
+	signal(SIGPIPE, SIG_IGN); /* a closed output is an error of write */
 	if (options_parse(argc, argv, &o, &error) < 0) {
 		(void)complain(EX_USAGE, buf_str(&error));
 		buf_done(&error);

@@ -16,7 +16,8 @@
 #include "log/log.h"
 #include "spool/id.h"
 
-/* Given to a program after the limit of its stop, before it is ended. */
+/* The time that a program has after the limit of its stop, before it is ended.
+ */
 #define STOP_GRACE    (2 * USEC_PER_SEC)
 #define STOP_MAX      (86400 * USEC_PER_SEC)
 #define LINK_NAME_MAX 32
@@ -88,7 +89,7 @@ send_up(struct daemon *d, const struct msg *msg)
 {
 	int r = d->channel == NULL ? -EPIPE : wire_send(d->channel, msg, -1);
 
-	/* -EPIPE is told by on_closed(). */
+	/* on_closed() reports -EPIPE. */
 	if (r < 0 && r != -EPIPE)
 		log_warning("%s to the supervisor: %s: not sent",
 		    msg_name(msg->type), strerror(-r));
@@ -140,7 +141,7 @@ on_stop(struct daemon *d, struct chan_frame *frame)
 	begin_stop(d, frame->msg.u.STOP.limit_usec);
 }
 
-/* Whoever gets to this has a loop that turns. */
+/* Only a loop that runs gets here. */
 static void
 on_ping(struct daemon *d, struct chan_frame *frame)
 {
@@ -346,8 +347,8 @@ open_loop(struct daemon *d)
 {
 	size_t i;
 
-	/* It came over an exec; the programs of deliver-local must not get
-	 * it. */
+	/* The channel came over an exec; the programs of deliver-local must not
+	 * get it. */
 	if (fcntl(DAEMON_CHANNEL_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
 	d->base = daemon_loop_new();

@@ -1,15 +1,15 @@
-/* daemon/daemon.h - what every process of a queue has in common: arguments,
+/* daemon/daemon.h - the common part of every process of a queue: arguments,
  * a sane process (standard descriptors, signals, limits, umask), configuration,
  * log, privileges, the event loop, the channel to the supervisor, the stop.
  *
- * A program fills struct daemon_ops and calls daemon_main() from main(). It is
- * started by qscheduler as `PROGRAM [-c FILE] QUEUE`, with the channel on
- * DAEMON_CHANNEL_FD (link SUP of ipc/msg.def); by hand it says so and exits
- * 100. Objects and links (shared page, bell, sockets to peers) come as LINK
- * frames. The end of the channel means that the supervisor is gone: stop (P2).
+ * A program fills struct daemon_ops and calls daemon_main() from main().
+ * qscheduler starts it as `PROGRAM [-c FILE] QUEUE`, with the channel on
+ * DAEMON_CHANNEL_FD (link SUP of ipc/msg.def); started by a user it says so and
+ * exits 100. Objects and links (shared page, bell, sockets to peers) come as
+ * LINK frames. The end of the channel means that the supervisor is gone: stop.
  *
  * Start-up may exit: 100 when trying again cannot help, 111 otherwise. After
- * start() nothing here does but through daemon_exit().
+ * start() a process ends through daemon_exit() only.
  */
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
@@ -21,9 +21,9 @@
 
 #define DAEMON_CHANNEL_FD    3
 #define DAEMON_NSIGNALS      4
-/* Names the copy of the configuration that the supervisor has in force, which
- * is read instead of FILE: a process that is started again must not differ
- * from its brothers because FILE has changed meanwhile. */
+/* The variable with the path of the configuration that the supervisor has in
+ * force, which is read instead of FILE: a process that is started again must
+ * not differ from the others because FILE has changed meanwhile. */
 #define DAEMON_CONF_VARIABLE "QSCHED_CONF_IN_FORCE"
 
 struct event_base;
@@ -39,27 +39,27 @@ enum daemon_user {
 struct daemon_ops {
 	const char *name;
 	enum daemon_user user;
-	/* Optional: give up rights that are not needed from here on, after the
-	 * user is the right one and before there is anybody to talk to. */
+	/* Optional: give up rights that are no longer needed, after the user
+	 * has changed and before any link is open. */
 	void (*lockdown)(const struct daemon *d);
-	/* Before the loop: make the state. -errno after having logged why. */
+	/* Before the loop: make the state. -errno, after logging it. */
 	int (*start)(struct daemon *d);
-	/* A link with its descriptor, which is now the program's. Named by
-	 * what it is or what is at its other end (docs/IPC.md). */
+	/* A link with its descriptor, which the program now owns. The name is
+	 * the object, or the process at the other end (docs/IPC.md). */
 	void (*linked)(struct daemon *d, const char *name, int fd);
-	/* Optional: what else the supervisor says to this program (FORGET,
-	 * HAND_OVER, RESCAN), and a LINK without a descriptor. What a program
-	 * does not know it says by -ENOENT, and it is dropped here. */
+	/* Optional: other frames for this program (FORGET, HAND_OVER, RESCAN),
+	 * and a LINK without a descriptor. -ENOENT for a frame that it does not
+	 * know, which is dropped. */
 	int (*told)(struct daemon *d, const struct msg *msg);
 	/* A checked new configuration; d->conf is the old one until this
-	 * returns, and freed after. fresh stays where it is. */
+	 * returns, and is freed then. fresh stays valid. */
 	void (*reload)(struct daemon *d, const struct conf *fresh);
 	void (*flush)(struct daemon *d);
-	/* Begin to stop; call daemon_exit() within limit. Called once. What has
-	 * not ended a little after it is ended here. */
+	/* Begin to stop; call daemon_exit() within limit. Called once. A
+	 * program that has not ended a little later is ended. */
 	void (*stop)(struct daemon *d, usec_t limit);
-	/* Optional: start() had succeeded and the loop has ended; free what
-	 * hangs on it. */
+	/* Optional: start() had succeeded and the loop has ended; free the
+	 * state. */
 	void (*done)(struct daemon *d);
 };
 
@@ -70,7 +70,7 @@ struct daemon {
 	const char *conf_path; /* NULL: the default */
 	uint32_t queue;
 	uint32_t generation; /* of its group, from LINK; 0 before the first */
-	bool private;        /* not started as root: one user owns everything */
+	bool private;        /* not started as root: one user owns all files */
 	void *state;         /* the program's */
 	/* private to common/daemon below */
 	struct wire *channel;
@@ -81,30 +81,30 @@ struct daemon {
 	int status;
 };
 
-/* A link that a program takes. linked(): 0, and the descriptor is its own, or
- * -errno. */
+/* A link that a program takes. linked(): 0, and the program owns the
+ * descriptor, or -errno. */
 struct daemon_link {
 	const char *name;
 	int (*linked)(void *state, int fd);
 };
-/* Give the descriptor to the row of that name; closed and logged when there is
- * none, or it is refused. */
+/* Give the descriptor to the row of that name; close and log it when there is
+ * none, or the program refuses it. */
 void daemon_take_link(const struct daemon_link *links, size_t count,
     void *state, const char *name, int fd);
 
 int
 daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state);
-/* Tell the supervisor: ready to work; what it does now. */
+/* Tell the supervisor: ready to work; a text about the present work. */
 void daemon_ready(struct daemon *d);
 void daemon_status(struct daemon *d, const char *text);
-/* Anything else of link SUP. */
+/* Any other frame of link SUP. */
 void daemon_tell(struct daemon *d, const struct msg *msg);
 void daemon_exit(struct daemon *d, int status);
 
-/* Users of the configuration, resolved. F6: -ENOENT for one that is unknown;
- * -EINVAL for uid or gid 0, and when agents would run as an owner of the spool
- * or in its group, which may read mail; *ret_error says
- * which. In a private instance all are this user. */
+/* Users of the configuration, resolved. -ENOENT: one is unknown; -EINVAL: uid
+ * or gid 0, or agents would run as an owner of the spool or in its group, which
+ * may read mail; *ret_error names it. In a private instance all are this user.
+ */
 struct daemon_users {
 	uid_t qmailq, qmails, qmailr;
 	gid_t qmail, qmailr_group, qdrop;
@@ -119,36 +119,35 @@ int daemon_become(const struct daemon_users *users, enum daemon_user user);
 
 /* For every program, commands too: closed 0-2 become /dev/null, ignored and
  * blocked signals are set back, SIGPIPE and SIGXFSZ ignored (both show as
- * errors of write), umask 077, no file size limit below the hard one (P18,
- * P19). */
+ * errors of write), umask 077, no file size limit below the hard one. */
 void daemon_sane_process(void);
-/* Read the configuration again, for a process that runs on old. What a reload
- * cannot change keeps its old value in *ret_fresh, and is named in the log.
- * -errno: the reason has been logged, and that the old one stays in force. */
+/* Read the configuration again, for a process that runs on old. Values that a
+ * reload cannot change stay the old ones in *ret_fresh, and are named in the
+ * log. -errno: the log has the reason, and the old one stays in force. */
 int daemon_load_again(
     const char *path, const struct conf *old, struct conf **ret_fresh);
 /* Open the log as the configuration says. */
 void daemon_open_log(const struct conf *conf, const char *program);
 /* The routing that the configuration names; without a file everything is
- * local. -errno, after having logged what is wrong with it. */
+ * local. -errno, after logging it. */
 struct route_table;
 int daemon_routes(const struct conf *conf, struct route_table **ret_table);
 /* The routing of a new configuration instead of *table. False: the old one
- * stays in force, and the log says so. */
+ * stays in force, as the log says. */
 bool daemon_reroute(const struct conf *fresh, struct route_table **table);
-/* The transports as the reader of the routing file wants them, with room for
+/* The transports for the reader of the routing file, with room for
  * CONF_TRANSPORTS_MAX + 1; names stay the configuration's. */
 struct route_transport;
 void daemon_route_transports(
     const struct conf *conf, struct route_transport *ret_transports);
 /* Open the directory of the queue, and wait for its lock of this program's
  * name: one process of a kind works on a queue. The descriptor of the lock;
- * -errno, after having logged it, with nothing left open. */
+ * -errno, after logging it, with nothing left open. */
 struct spool;
 int daemon_take_queue(const struct daemon *d, struct spool *ret_sp);
-/* Give both back; again is fine. */
+/* Close both; a second call does nothing. */
 void daemon_leave_queue(int *lock, struct spool *sp);
-/* The event loop as all daemons have it; NULL: no memory, no descriptors. */
+/* The event loop of all daemons; NULL: no memory, no descriptors. */
 struct event_base *daemon_loop_new(void);
 /* EXIT_TEMPORARY for an error that may go away by itself, else
  * EXIT_PERMANENT. */

@@ -9,8 +9,8 @@
 #include "base/io.h"
 #include "log/log.h"
 
-/* Whoever started us may have had signals ignored or blocked. Handlers are not
- * inherited; those that are there belong to a run-time library. */
+/* The parent process may have ignored or blocked signals. Handlers are not
+ * inherited; a handler at this point belongs to a run-time library. */
 static void
 reset_signals(void)
 {
@@ -102,8 +102,8 @@ daemon_loop_new(void)
 
 	if (cfg == NULL)
 		return NULL;
-	/* By the coarse clock a timer is a tick early or late, and the early
-	 * ones wake an idle process once more. */
+	/* With the coarse clock a timer is a tick early or late; an early one
+	 * wakes an idle process once more. */
 	if (event_config_set_flag(cfg, EVENT_BASE_FLAG_IGNORE_ENV) == 0 &&
 	    event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER) == 0 &&
 	    event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK) == 0)

@@ -26,7 +26,8 @@ daemon_load_again(
 
 	if (r == 0) {
 		warn_frozen(old, fresh);
-		/* What is built on them, sizes and indexes, goes on. */
+		/* Sizes and indexes that were built on these values stay right.
+		 */
 		r = conf_keep_frozen(old, fresh);
 	}
 	if (r == 0) {

@@ -43,8 +43,8 @@ turn_kick(struct turn *t)
 {
 	const struct timeval soon = { 0 };
 
-	/* To set a timer that is due takes it back: whoever kicks in each
-	 * round of the loop would see no turn. */
+	/* Setting a timer that is due postpones it: a program that kicks in
+	 * each round of the loop would never get a turn. */
 	if (t->kicked)
 		return;
 	t->kicked = true;

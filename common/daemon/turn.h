@@ -1,7 +1,7 @@
 /* daemon/turn.h - one turn of the loop: a bounded part of all work, then the
- * one timer of the program is set to what comes next. What leaves something
- * to do asks for another turn (turn_kick), so that no callback is long and no
- * work is forgotten.
+ * one timer of the program is set to the next time. A callback that leaves work
+ * asks for another turn (turn_kick), so that no callback is long and no work is
+ * forgotten.
  */
 #ifndef DAEMON_TURN_H
 #define DAEMON_TURN_H
@@ -11,13 +11,13 @@
 struct event;
 struct event_base;
 
-/* Do a part and say after how long to go on: 0 or less for at once,
- * USEC_NEVER when nothing is left. */
+/* Does a part and returns the time until the next one: 0 or less for at once,
+ * USEC_NEVER when no work is left. */
 typedef usec_t turn_fn(void *arg);
 
 /* Make `fn`, the turn_fn of a struct `type` with a member `now`: the clocks
- * are read, then each of `works` does a bounded part of its kind and says when
- * it wants to go on: a past time for at once, USEC_NEVER for nothing left. */
+ * are read, then each of `works` does a bounded part and returns the time of
+ * its next one: a past time for at once, USEC_NEVER when no work is left. */
 #define TURN_WORKS(fn, type, read_clocks, works)                            \
 	usec_t fn(void *arg)                                                \
 	{                                                                   \
@@ -44,7 +44,7 @@ struct turn {
 int
 turn_init(struct turn *t, struct event_base *base, turn_fn *work, void *arg);
 void turn_done(struct turn *t);
-/* There is something to do: a turn soon. Nothing before turn_init(). */
+/* Asks for a turn soon. Does nothing before turn_init(). */
 void turn_kick(struct turn *t);
 
 #endif

@@ -64,7 +64,7 @@ find_group(
 	return 0;
 }
 
-/* An agent that is taken over by a peer must find nothing that it may read. */
+/* An agent that a peer has taken over must have no right to read mail. */
 static int
 check_agents(const struct conf *conf, const struct daemon_users *users,
     struct buf *ret_error)
@@ -86,7 +86,7 @@ check_agents(const struct conf *conf, const struct daemon_users *users,
 	return 0;
 }
 
-/* Everybody runs queue-drop with this group: it must open nothing else. */
+/* Every user runs queue-drop with this group: it must give no other right. */
 static int
 check_door(const struct conf *conf, const struct daemon_users *users,
     struct buf *ret_error)
@@ -133,7 +133,7 @@ daemon_users(const struct conf *conf, struct daemon_users *ret_users,
 	return r;
 }
 
-/* All three ids, and proof that there is no way back. */
+/* Sets all three ids, and checks that there is no way back. */
 static int
 switch_ids(uid_t uid, gid_t gid)
 {

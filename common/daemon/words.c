@@ -17,8 +17,8 @@ static struct {
 	char text[WORDS_MAX + 1];
 } words = { .channel = -1 };
 
-/* By the side of the channel's wire: nothing depends on the order, and a
- * process that aborts has no loop any more. */
+/* Sent on the socket and not through the channel's wire: the order does not
+ * matter, and a process that aborts has no loop any more. */
 static void
 send_now(usec_t now)
 {

@@ -9,13 +9,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* How much is written between two looks at what the disk has left. */
+/* Bytes written between two checks of the free space. */
 #define ROOM_EVERY ((uint64_t)1 << 20)
 #define NAME_TRIES 8
 
-/* Refuse before any work, and while it grows. Room for others' mail and for
- * our own marks stays, whatever is still to come; a file system that does not
- * count inodes says 0 of 0. */
+/* Refuses a message before any work, and while it grows. The reserve stays free
+ * for other mail and for marks. A file system that does not count inodes
+ * reports 0 of 0. */
 static int
 check_room(const struct accept *a, uint64_t to_come)
 {
@@ -44,8 +44,8 @@ file_mode(const struct accept *a)
 	return a->sp->private ? 0600 : 0660;
 }
 
-/* A file system without O_TMPFILE: a name that no reader takes. It is locked
- * at once, and renamed at the end. */
+/* For a file system without O_TMPFILE: a name that readers ignore. The file is
+ * locked at once, and renamed at the end. */
 static int
 open_named(struct accept *a)
 {
@@ -96,7 +96,7 @@ accept_begin(struct accept *a, const struct spool *sp,
 	a->fd = -1;
 	if (sp->dir[opt->dir] < 0)
 		return -EACCES;
-	if (spool_is_closed(sp))
+	if (spool_is_sealed(sp))
 		return -ESHUTDOWN;
 	r = check_room(a, opt->announced);
 	if (r == 0)
@@ -141,8 +141,8 @@ accept_content(struct accept *a, const void *data, size_t len)
 	return r;
 }
 
-/* In a private instance all files are its user's, who reads no others: root,
- * too, submits for that user. */
+/* In a private instance one user owns and reads all files, so root submits for
+ * that user, too. */
 static int
 give_to_owner(const struct accept *a, const struct stat *st)
 {
@@ -153,7 +153,8 @@ give_to_owner(const struct accept *a, const struct stat *st)
 	return fchown(a->fd, owner, (gid_t)-1) < 0 ? -errno : 0;
 }
 
-/* The name, from the inode; owner and mode, whatever the umask made of it. */
+/* Sets the name, from the inode; the owner; and the mode, which the umask may
+ * have changed. */
 static int
 settle(struct accept *a, uint64_t *ret_inode)
 {
@@ -172,7 +173,7 @@ settle(struct accept *a, uint64_t *ret_inode)
 	return 0;
 }
 
-/* A drop's name cannot be foretold; elsewhere the inode names the file. */
+/* The name of a drop is random; in other directories it is the inode. */
 static void
 make_name(const struct accept *a, uint64_t inode, char name[SPOOL_PATH_MAX])
 {
@@ -242,7 +243,7 @@ sync_directory(const struct accept *a)
 	return r;
 }
 
-/* Steps 4 to 6 of docs/SPOOL.md: the order is what survives a power cut. */
+/* Steps 4 to 6 of docs/SPOOL.md, in the order that survives a power cut. */
 static int
 make_durable(struct accept *a, uint64_t inode)
 {
@@ -254,7 +255,7 @@ make_durable(struct accept *a, uint64_t inode)
 	r = take_name(a, inode);
 	if (r < 0)
 		return r;
-	if (spool_is_closed(a->sp))
+	if (spool_is_sealed(a->sp))
 		return -ESHUTDOWN;
 	if (sys->fsync(a->fd) < 0)
 		return -errno;
@@ -284,8 +285,8 @@ accept_commit(struct accept *a, struct queue_id *ret_id)
 	return 0;
 }
 
-/* The name goes before the lock: no reader may take what was refused. What a
- * close would still say, the fsync has said (D11). */
+/* The name goes before the lock, so that no reader takes a refused message. The
+ * fsync has reported all errors that a close could report. */
 void
 accept_end(struct accept *a)
 {
@@ -296,7 +297,7 @@ accept_end(struct accept *a)
 		sys->unlinkat(dir, a->temp_name, 0);
 	if (a->name[0] != '\0' && !a->accepted)
 		sys->unlinkat(dir, a->name, 0);
-	/* Before the close, which is what a reader of maildrop/ hears of. */
+	/* Before the close, which wakes the reader of maildrop/. */
 	if (a->accepted && a->opt.dir == SPOOL_MAILDROP)
 		sys->flock(a->fd, LOCK_UN);
 	if (a->fd >= 0)

@@ -1,17 +1,17 @@
 /* spool/accept.h - accepting a message: one file, one fsync (docs/SPOOL.md).
  *
- *   accept_begin    look at free space; open without a name
+ *   accept_begin    check free space; open without a name
  *   …               write through accept_content() and a->writer
  *   accept_commit   trailer, lock, link into incoming/, one fsync: accepted
  *
- * The order of link and fsync is the point: only this one survives power
- * loss. Until accept_commit() has returned 0 nothing was accepted, and
- * whatever fails leaves nothing behind. An fsync that failed is never tried
- * again as proof (D7).
+ * Only this order of link and fsync survives power loss. Until accept_commit()
+ * has returned 0 nothing is accepted, and a failure leaves nothing behind. A
+ * failed fsync is not tried again: a second one may succeed without having
+ * written.
  *
- * Soft: -errno. -ESHUTDOWN: the queue is closed, or was meanwhile: another.
- * -ENOSPC, -EDQUOT, -EROFS, -EIO and so on: temporary, say 4xx
- * or 75; -EFBIG, -EDESTADDRREQ, -EILSEQ, …: the message is refused for good.
+ * Soft: -errno. -ESHUTDOWN: the queue is sealed, maybe just now: choose
+ * another. -ENOSPC, -EDQUOT, -EROFS, -EIO and so on: temporary, 4xx or 75;
+ * -EFBIG, -EDESTADDRREQ, -EILSEQ, …: the message is refused for good.
  */
 #ifndef SPOOL_ACCEPT_H
 #define SPOOL_ACCEPT_H
@@ -19,17 +19,17 @@
 #include "spool/queue_file.h"
 #include "spool/spool.h"
 
-/* message_size_limit is for what was submitted; what this system puts in front
- * of it (Received and the like) comes on top, at most so much. Whoever judges
- * an accepted message by the limit allows for it, too. */
+/* message_size_limit is for the submitted content. The fields that this system
+ * puts in front of it (Received and the like) add at most this much, which any
+ * check of an accepted message allows for. */
 #define ACCEPT_ADDED_MAX (64 << 10)
 
 struct accept_options {
 	enum spool_dir dir;      /* SPOOL_INCOMING or SPOOL_MAILDROP */
-	uint64_t max_content;    /* with ACCEPT_ADDED_MAX, 0: none */
+	uint64_t max_content;    /* with ACCEPT_ADDED_MAX; 0: no limit */
 	uint64_t reserve_bytes;  /* refuse with less free than this … */
-	uint64_t reserve_inodes; /* … or than this (f_favail, D5) */
-	uint64_t announced;      /* … and what is still to come; 0: unknown */
+	uint64_t reserve_inodes; /* … or than this (f_favail) */
+	uint64_t announced;      /* … and the bytes to come; 0: unknown */
 	bool strict;             /* sync the directory too */
 };
 
@@ -39,8 +39,8 @@ struct accept {
 	struct queue_file_writer writer;
 	int fd;
 	uint32_t uid;
-	uint64_t unlooked; /* written since the last look at the disk */
-	char temp_name[SPOOL_PATH_MAX]; /* "" with O_TMPFILE; else beside */
+	uint64_t unlooked; /* written since the last check of free space */
+	char temp_name[SPOOL_PATH_MAX]; /* "" with O_TMPFILE */
 	char name[SPOOL_PATH_MAX];      /* once it is linked, else "" */
 	bool accepted;
 };
@@ -49,14 +49,14 @@ struct accept {
  * process may not enter the directory. */
 int accept_begin(struct accept *a, const struct spool *sp,
     const struct accept_options *opt, usec_t arrival_wall, uint32_t uid);
-/* queue_file_add_content(), with a look at what the disk has left at each MiB.
+/* queue_file_add_content(), with a check of free space at each MiB.
  */
 int accept_content(struct accept *a, const void *data, size_t len);
 /* 0: accepted; *ret_id names it. The exclusive lock of the file is held from
  * before the link until accept_end(), so no reader takes it earlier. */
 int accept_commit(struct accept *a, struct queue_id *ret_id);
-/* Always, also after a begin that failed: closes; removes what was not
- * accepted. */
+/* Always called, also after a begin that failed: closes the file, and removes
+ * it unless it was accepted. */
 void accept_end(struct accept *a);
 
 #endif

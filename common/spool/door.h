@@ -1,7 +1,6 @@
-/* spool/door.h - what queue-drop and its callers say to each other
- * (docs/DOOR.md).
+/* spool/door.h - the protocol of queue-drop and its callers (docs/DOOR.md).
  *
- * Standard input is records: u8 type, u32 length (little-endian), so many
+ * Standard input is records: u8 type, u32 length (little-endian), that many
  * bytes. Content first, in pieces of any length; one sender; recipients; the
  * end, of length 0, and nothing after it. Standard output gets the queue id
  * and a line end when the message is accepted, standard error one line that
@@ -16,10 +15,10 @@
 #define DOOR_RCPT    'T'
 #define DOOR_END     'E'
 
-/* Codes that tell a caller more than the exit code does. */
+/* Status codes that are more exact than the exit code. */
 #define DOOR_FULL    "4.3.1" /* this queue: another may have room */
 #define DOOR_CLOSED  "4.3.2" /* this queue, too */
-#define DOOR_SHARE   "4.7.1" /* of this user, whatever the queue */
+#define DOOR_SHARE   "4.7.1" /* of this user, in every queue */
 #define DOOR_SIZE    "5.3.4"
 #define DOOR_COUNT   "5.5.3" /* of recipients */
 #define DOOR_NO_RCPT "5.5.1"

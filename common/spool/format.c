@@ -58,8 +58,8 @@ format_refused(const char *reason)
 	return -EPERM;
 }
 
-/* The library's function takes an int length and a pointer that is not const,
- * and leaves the inversions before and after to the caller. */
+/* The function of the library takes an int length and a pointer that is not
+ * const, and its caller inverts before and after. */
 uint32_t
 format_crc(uint32_t crc, const void *data, size_t len)
 {

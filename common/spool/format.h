@@ -1,6 +1,6 @@
 /* spool/format.h - the bytes of a queue file (docs/SPOOL.md), shared by the
- * writer and the reader and nobody else: magics, records, the trailer as it
- * lies on disk, the checksum. */
+ * writer and the reader alone: magics, records, the trailer on disk, the
+ * checksum. */
 #ifndef SPOOL_FORMAT_H
 #define SPOOL_FORMAT_H
 
@@ -13,13 +13,13 @@
 #define FORMAT_RCPT_MAX  (FORMAT_RECORD + ADDRESS_MAX)
 #define FORMAT_FLAGS_ALL ((uint32_t)QUEUE_FILE_8BIT)
 
-/* What the trailer has beside struct queue_file. */
+/* The fields of the trailer that struct queue_file has not. */
 struct format_sums {
 	uint32_t content; /* CRC32C of header and content */
 	uint32_t env;     /* of envelope and recipients, marks as pending */
 };
 
-/* CRC32C (Castagnoli); go on from the value of what came before, 0 at first. */
+/* CRC32C (Castagnoli); crc is the value of the bytes before, 0 at first. */
 uint32_t format_crc(uint32_t crc, const void *data, size_t len);
 
 void format_put_header(unsigned char out[QUEUE_FILE_HEADER]);
@@ -31,11 +31,11 @@ size_t format_record_len(const unsigned char in[FORMAT_RECORD]);
 
 void format_put_trailer(unsigned char out[QUEUE_FILE_TRAILER],
     const struct queue_file *file, const struct format_sums *sums);
-/* Judges everything that can be judged without the rest of the file. */
+/* Checks all that can be checked without the rest of the file. */
 int format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
     struct queue_file *ret_file, struct format_sums *ret_sums);
 
-/* -EBADMSG, and -EPERM, with what queue_file_reason() then answers. */
+/* -EBADMSG, and -EPERM; queue_file_reason() then returns the reason. */
 int format_damaged(const char *reason);
 int format_refused(const char *reason);
 

@@ -33,7 +33,7 @@ read_marker(int fd, uint32_t *ret_split)
 	if (len < 0)
 		return (int)len;
 	line[len] = '\0';
-	/* A line that fills the buffer is longer than any of ours. */
+	/* A line that fills the buffer is too long for a marker. */
 	if (len == 0 || len == sizeof(line) - 1 || line[len - 1] != '\n' ||
 	    strlen(line) != (size_t)len ||
 	    strncmp(line, MARKER_PREFIX, prefix) != 0)
@@ -59,7 +59,7 @@ marker_read(int dir, uint32_t *ret_split)
 	return r;
 }
 
-/* Readable for everybody: who submits needs the split, and may not list. */
+/* Readable for all: submitters need the split, and may not list. */
 static int
 write_marker(int fd, uint32_t split)
 {
@@ -96,10 +96,10 @@ marker_write(int dir, uint32_t split)
 }
 
 static int
-make_closed(int dir)
+make_mark(int dir)
 {
 	int r = 0,
-	    fd = openat(dir, SPOOL_CLOSED,
+	    fd = openat(dir, SPOOL_SEALED,
 		O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 
 	if (fd < 0)
@@ -111,25 +111,25 @@ make_closed(int dir)
 }
 
 int
-marker_set_closed(int dir, bool closed)
+marker_set_sealed(int dir, bool sealed)
 {
 	int r = 0;
 
-	if (closed)
-		r = make_closed(dir);
-	else if (unlinkat(dir, SPOOL_CLOSED, 0) < 0)
+	if (sealed)
+		r = make_mark(dir);
+	else if (unlinkat(dir, SPOOL_SEALED, 0) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (r == 0 && fsync(dir) < 0)
 		r = -errno;
 	return r;
 }
 
-/* Whatever keeps us from knowing says no: the mark closes a queue that nobody
- * runs, and the look of the supervisor is the net below it. */
+/* An error counts as "not sealed": the supervisor scans the directories after
+ * it has set the mark, and finds a message that came in all the same. */
 bool
-marker_is_closed(int dir)
+marker_is_sealed(int dir)
 {
 	struct stat st;
 
-	return fstatat(dir, SPOOL_CLOSED, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return fstatat(dir, SPOOL_SEALED, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }

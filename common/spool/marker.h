@@ -1,5 +1,5 @@
-/* spool/marker.h - the file `queue` that makes a directory a queue (D19): one
- * line, the version of the format and the split, written once and whole. */
+/* spool/marker.h - the file `queue` that makes a directory a queue: one line,
+ * the version of the format and the split, written once and whole. */
 #ifndef SPOOL_MARKER_H
 #define SPOOL_MARKER_H
 
@@ -8,13 +8,13 @@
 
 #define MARKER_NAME "queue"
 
-/* -ENOENT: there is none; -EBADMSG: it is not one of ours. */
+/* -ENOENT: there is none; -EBADMSG: not a marker. */
 int marker_read(int dir, uint32_t *ret_split);
-/* Synced, also its name. */
+/* The file and its name are synced. */
 int marker_write(int dir, uint32_t split);
 
-/* A second file, empty: nothing comes into this queue any more. Both synced. */
-int marker_set_closed(int dir, bool closed);
-bool marker_is_closed(int dir);
+/* The mark, a second file, empty: the queue takes no new mail. Synced. */
+int marker_set_sealed(int dir, bool sealed);
+bool marker_is_sealed(int dir);
 
 #endif

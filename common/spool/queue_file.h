@@ -1,6 +1,6 @@
 /* spool/queue_file.h - the format of one message on disk (docs/SPOOL.md).
  *
- * content, then the envelope, then a trailer that says where all of it is:
+ * content, then the envelope, then a trailer with the place of each:
  *
  *   header      16 bytes  magic, version
  *   content     as it was submitted, plus the Received field put in front
@@ -10,13 +10,13 @@
  *               content, of envelope and recipients (marks taken as pending)
  *               and of itself; the file is exactly as long as it says
  *
- * Integers are little-endian, fixed width. Nothing changes after acceptance
- * but the marks, one byte each, in place. A file without a whole trailer was
- * never accepted (D13).
+ * Integers are little-endian, fixed width. After acceptance only the marks
+ * change, one byte each, in place. A file without a whole trailer was never
+ * accepted.
  *
- * Soft: -errno; -EBADMSG for a damaged file, with a reason that names what is
- * wrong from queue_file_reason(). Never logs. A reader or writer is owned by
- * its caller and keeps no descriptor: the caller passes and closes it.
+ * Soft: -errno; -EBADMSG for a damaged file, with a reason from
+ * queue_file_reason(). Never logs. The caller owns a reader or writer, and
+ * passes and closes the descriptor.
  */
 #ifndef SPOOL_QUEUE_FILE_H
 #define SPOOL_QUEUE_FILE_H
@@ -40,7 +40,7 @@ enum queue_file_flags {
 	QUEUE_FILE_8BIT = 1 << 0, /* content has octets above 127 */
 };
 
-/* What the trailer holds. */
+/* The fields of the trailer. */
 struct queue_file {
 	uint64_t size; /* of the file */
 	uint64_t content_off, content_len;
@@ -67,8 +67,8 @@ struct queue_file_writer {
 	struct buf out;
 };
 
-/* -ENOMEM. What is added out of order is a bug. The first error sticks: each
- * later call, finish too, answers it again. */
+/* -ENOMEM. Parts that are added out of order are a bug. The first error sticks:
+ * each later call, finish too, returns it again. */
 int queue_file_writer_init(struct queue_file_writer *w,
     const struct spool_sys *sys, int fd, uint64_t max_content);
 void queue_file_writer_done(struct queue_file_writer *w);
@@ -85,10 +85,10 @@ int queue_file_finish(struct queue_file_writer *w);
 
 /* ---- reading ---- */
 
-/* The trailer alone: where everything is. Checks file type, size, magic,
+/* Reads the trailer alone. Checks file type, size, magic,
  * version, the trailer's own CRC and that all regions fit each other. */
 int queue_file_read(int fd, struct queue_file *ret_file);
-/* Read all of it and compare the checksums; bounded memory (D14, D15). */
+/* Reads the whole file and compares the checksums; bounded memory. */
 int queue_file_verify(int fd, const struct queue_file *file);
 /* The sender; *ret_sender gets a string ("" for the null sender). */
 int queue_file_sender(
@@ -115,7 +115,7 @@ struct queue_rcpt_cursor {
 
 void
 queue_rcpt_begin(struct queue_rcpt_cursor *c, const struct queue_file *file);
-/* Go on from a record that was read before (a later batch). */
+/* Continue at a record that was read before (a later batch). */
 void queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
     uint64_t offset, uint32_t index);
 /* 1: *ret_rcpt is the next recipient; 0: there is none. */
@@ -126,7 +126,7 @@ int queue_rcpt_next(
 int queue_file_mark(const struct spool_sys *sys, int fd, uint64_t rcpt_offset,
     enum rcpt_mark mark);
 
-/* What the last -EBADMSG (here) or -EPERM (spool.h) of this thread was about:
+/* The reason of this thread's last -EBADMSG (here) or -EPERM (spool.h):
  * "trailer checksum". */
 const char *queue_file_reason(void);
 

@@ -13,7 +13,7 @@
 	(QUEUE_FILE_HEADER + FORMAT_RECORD + FORMAT_RCPT_MIN + \
 	    QUEUE_FILE_TRAILER)
 
-/* All of it or -EBADMSG: the file was longer when we looked at it. */
+/* All bytes or -EBADMSG: the file was longer a moment ago. */
 static int
 read_exact(int fd, void *out, size_t len, uint64_t off)
 {
@@ -84,8 +84,8 @@ verify_content(int fd, const struct queue_file *file, uint32_t want)
 	return crc == want ? 0 : format_damaged("content checksum");
 }
 
-/* The records are summed as the cursor gives them, so that nothing is summed
- * that is not also read, and nothing read that is not summed. */
+/* The checksum is over the records that the cursor returns, so that readers get
+ * the bytes that were summed, and no others. */
 static int
 verify_envelope(int fd, const struct queue_file *file, uint32_t want)
 {
@@ -171,7 +171,7 @@ queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
 	c->buf_len = 0;
 }
 
-/* Have len bytes from c->next on in the buffer; NULL: *ret_error says why. */
+/* Returns len bytes from c->next on, in the buffer; NULL with *ret_error. */
 static const unsigned char *
 cursor_peek(struct queue_rcpt_cursor *c, int fd, size_t len, int *ret_error)
 {

@@ -5,7 +5,7 @@
 
 #include "spool/format.h"
 
-/* A message of ordinary size goes to disk in one write. */
+/* A message of common size goes to disk in one write. */
 #define BUFFER_SIZE 65536
 
 enum phase {
@@ -49,8 +49,8 @@ flush(struct queue_file_writer *w)
 	return r;
 }
 
-/* Through the buffer, which never grows; what is longer than it goes out as it
- * is. */
+/* Writes through the buffer, which never grows; longer data are written
+ * directly. */
 static int
 put(struct queue_file_writer *w, const void *data, size_t len)
 {

@@ -13,7 +13,7 @@
 
 #define FIELDS         6
 #define TEXT_MAX       2000
-/* A line that reason_add() wrote is shorter; a longer one is not ours. */
+/* A line of reason_add() is shorter; a longer one is foreign. */
 #define LINE_MAX_BYTES 4096
 
 static int
@@ -58,8 +58,8 @@ write_all(const struct spool_sys *sys, int fd, const struct buf *line)
 	return 0;
 }
 
-/* A crash may have left half a line at the end: it is ended here, so that it
- * stands alone and is not read. */
+/* A crash may have left half a line at the end: a line end makes it a line of
+ * its own, which readers ignore. */
 static int
 append(const struct spool_sys *sys, int fd, const struct reason *reason)
 {
@@ -114,7 +114,7 @@ reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 	return r == -ENOENT ? 0 : r;
 }
 
-/* Take one line apart in place; false: not one of ours. */
+/* Parses one line in place; false: a foreign line. */
 static bool
 parse_line(char *line, struct reason *ret_reason)
 {
@@ -152,8 +152,7 @@ struct lines {
 	bool skip; /* in a line that is too long */
 };
 
-/* Each whole line of what is in the buffer; *ret_used is where the rest
- * begins. */
+/* Reads each whole line in the buffer; *ret_used is the start of the rest. */
 static int
 take_lines(struct lines *l, char *data, size_t len, size_t *ret_used)
 {

@@ -1,11 +1,12 @@
-/* spool/reason.h - why recipients wait (defer/) or failed (bounce/).
+/* spool/reason.h - the reasons of recipients that wait (defer/) or failed
+ *(bounce/).
  *
- * A text file beside the message, named as it is, a line a recipient:
+ * A text file with the name of the message, a line a recipient:
  *	INDEX <TAB> WALL_SECONDS <TAB> DSN <TAB> RELAY <TAB> ADDRESS <TAB> TEXT
- * cleaned, appended with one write; a line that is not whole at the end is
- * ignored; the last line of an index counts. defer/ is begun anew at each
- * attempt; bounce/ is appended before the recipient is marked RCPT_FAILED, so
- * a mark never stands without its reason but for a power cut.
+ * cleaned, appended with one write; a line cut off at the end is ignored; the
+ *last line of an index counts. Each attempt begins a new file in defer/; the
+ *line in bounce/ is written before the recipient is marked RCPT_FAILED, so only
+ *a power cut leaves a mark without its reason.
  */
 #ifndef SPOOL_REASON_H
 #define SPOOL_REASON_H
@@ -23,12 +24,13 @@ struct reason {
 
 int reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     const struct reason *reason);
-/* Remove the file; one that is not there is fine. */
+/* Remove the file, if there is one. */
 int reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* For fsync(); -ENOENT: no reasons. */
 int reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode);
-/* Calls for each whole line in file order; stops when each() is not 0 and
- * returns that. The strings live during the call. -ENOENT: no reasons. */
+/* Calls each() for every whole line in file order; stops when it returns other
+ * than 0, and returns that. The strings live during the call. -ENOENT: no
+ * reasons. */
 int reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     int (*each)(const struct reason *reason, void *arg), void *arg);
 

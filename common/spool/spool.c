@@ -30,8 +30,7 @@ const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
 
 #define OPEN_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Our descriptors only hold a place in the tree (O_PATH): the gate may be
- * passed and not read. */
+/* O_PATH, since the gate may be passed and not read. */
 static int
 open_dir(struct spool *sp, enum spool_dir dir)
 {
@@ -62,7 +61,7 @@ open_all(struct spool *sp)
 		r = open_dir(sp, dir);
 	if (r == 0 && fstat(sp->fd, &st) < 0)
 		r = -errno;
-	/* Nobody but the owner may enter: one user runs all of it. */
+	/* Only the owner may enter: one user runs the instance. */
 	if (r == 0)
 		sp->private = (st.st_mode & 0077) == 0;
 	if (r == 0)
@@ -104,7 +103,7 @@ spool_close(struct spool *sp)
 }
 
 int
-spool_set_closed(const char *base, uint32_t queue, bool closed)
+spool_set_sealed(const char *base, uint32_t queue, bool sealed)
 {
 	char *path;
 	int fd, r;
@@ -112,30 +111,30 @@ spool_set_closed(const char *base, uint32_t queue, bool closed)
 	if (asprintf(&path, "%s/queue%" PRIu32, base, queue) < 0)
 		return -ENOMEM;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = fd < 0 ? -errno : marker_set_closed(fd, closed);
+	r = fd < 0 ? -errno : marker_set_sealed(fd, sealed);
 	io_close(&fd);
 	free(path);
 	return r;
 }
 
 bool
-spool_is_closed(const struct spool *sp)
+spool_is_sealed(const struct spool *sp)
 {
-	return marker_is_closed(sp->fd);
+	return marker_is_sealed(sp->fd);
 }
 
 bool
-spool_is_closed_at(const char *base, uint32_t queue)
+spool_is_sealed_at(const char *base, uint32_t queue)
 {
 	char *path;
-	bool closed;
+	bool sealed;
 
-	if (asprintf(&path, "%s/queue%" PRIu32 "/" SPOOL_CLOSED, base, queue) <
+	if (asprintf(&path, "%s/queue%" PRIu32 "/" SPOOL_SEALED, base, queue) <
 	    0)
 		return false;
-	closed = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	sealed = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 	free(path);
-	return closed;
+	return sealed;
 }
 
 void

@@ -89,7 +89,7 @@ give_shape(int fd, const struct shape *want, const struct spool_owner *owner)
 	return 0;
 }
 
-/* F5: whoever may write to the parent can put another directory there. */
+/* A user who may write to the parent can put another directory there. */
 static int
 check_parent(int fd)
 {
@@ -269,7 +269,7 @@ make_dir(int queue, const struct spool_dir_info *info, uint32_t split,
 	return r;
 }
 
-/* D19: a directory that is there without a marker is a place where a file
+/* A directory that is there without a marker is a place where a file
  * system should be mounted, or has just been for the first time. */
 static int
 check_unmarked(int base, int queue)

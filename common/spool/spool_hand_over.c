@@ -89,7 +89,7 @@ static int
 look_again(const struct spool *from, enum spool_dir dir, const struct spool *to,
     uint64_t inode)
 {
-	if (!spool_is_closed(to) ||
+	if (!spool_is_sealed(to) ||
 	    move_across(to, roads[dir].to, from, dir, inode) < 0)
 		return 0;
 	return -ESHUTDOWN;
@@ -118,7 +118,7 @@ spool_hand_over(const struct spool *from, const struct spool *to,
 		return -EXDEV;
 	if (spool_has(to, inode))
 		return -EEXIST;
-	if (spool_is_closed(to))
+	if (spool_is_sealed(to))
 		return -ESHUTDOWN;
 	r = lend_reasons(from, to, SPOOL_DEFER, inode);
 	if (r == 0)

@@ -28,7 +28,7 @@ spool_scan_done(struct spool_scan *s)
 	s->stream = NULL;
 }
 
-/* This subdirectory is read, or cannot be: the next one. */
+/* This subdirectory was read, or cannot be read: the next one. */
 static void
 leave(struct spool_scan *s)
 {
@@ -82,7 +82,7 @@ sweep_temp(const struct spool_scan *s, const char *name)
 		s->sp->sys->unlinkat(fd, name, 0);
 }
 
-/* Where a message lies that was given this name: 0 if not here. */
+/* The inode of a name that belongs into this subdirectory, else 0. */
 static uint64_t
 inode_here(const struct spool_scan *s, const char *name)
 {
@@ -95,7 +95,7 @@ inode_here(const struct spool_scan *s, const char *name)
 	return inode;
 }
 
-/* Without one it is due at once: as old as it is. */
+/* Without a file in defer/ the message is due at once: its own mtime counts. */
 static usec_t
 due_time(const struct spool *sp, uint64_t inode, usec_t written)
 {
@@ -108,7 +108,7 @@ due_time(const struct spool *sp, uint64_t inode, usec_t written)
 	return mtime(&st);
 }
 
-/* false: it is gone already. */
+/* false: the file is gone already. */
 static bool
 fill(const struct spool_scan *s, const char *name, bool with_stat,
     struct spool_item *ret_item)
@@ -169,7 +169,7 @@ spool_scan_next(
 	return 0;
 }
 
-/* "queue7" and nothing that only looks like it. */
+/* Exactly "queue7". */
 static bool
 queue_number(int dir, const char *name, uint64_t *ret_queue)
 {

@@ -108,7 +108,8 @@ copy_drop(const struct upgrade *u, int from, const struct stat *st)
 	return r;
 }
 
-/* What would cost more than a message may, before any of it is copied. */
+/* Refuses a drop that is larger than a message may be, before any of it is
+ * copied. */
 static int
 judge_size(const struct upgrade *u, const struct stat *st)
 {

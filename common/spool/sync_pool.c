@@ -13,13 +13,13 @@
 #define THREADS_MAX 8
 #define STACK       (UINT32_C(64) * 1024)
 
-STAILQ_HEAD(sync_jobs, sync_job);
+STAILQ_HEAD(sync_tasks, sync_task);
 
 struct sync_pool {
 	const struct spool_sys *sys;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct sync_jobs waiting, done;
+	struct sync_tasks waiting, done;
 	unsigned nwaiting, nidle;
 	bool stop;
 	int fd;
@@ -27,62 +27,63 @@ struct sync_pool {
 	pthread_t threads[THREADS_MAX];
 };
 
-struct sync_job *
-sync_job_new(void)
+struct sync_task *
+sync_task_new(void)
 {
-	struct sync_job *job = calloc(1, sizeof(*job));
+	struct sync_task *task = calloc(1, sizeof(*task));
 	int i;
 
-	for (i = 0; job != NULL && i < SYNC_JOB_FDS; i++)
-		job->fds[i] = -1;
-	return job;
+	for (i = 0; task != NULL && i < SYNC_JOB_FDS; i++)
+		task->fds[i] = -1;
+	return task;
 }
 
 void
-sync_job_free(struct sync_job *job)
+sync_task_free(struct sync_task *task)
 {
 	int i;
 
-	for (i = 0; job != NULL && i < SYNC_JOB_FDS; i++)
-		io_close(&job->fds[i]);
-	free(job);
+	for (i = 0; task != NULL && i < SYNC_JOB_FDS; i++)
+		io_close(&task->fds[i]);
+	free(task);
 }
 
 static void
-run_job(const struct spool_sys *sys, struct sync_job *job)
+run_job(const struct spool_sys *sys, struct sync_task *task)
 {
-	int (*sync)(int fd) = job->whole ? sys->syncfs : sys->fsync;
+	int (*sync)(int fd) = task->whole ? sys->syncfs : sys->fsync;
 	int i;
 
 	for (i = 0; i < SYNC_JOB_FDS; i++) {
-		if (job->fds[i] < 0)
+		if (task->fds[i] < 0)
 			continue;
-		if (job->error == 0 && sync(job->fds[i]) < 0)
-			job->error = -errno;
-		io_close(&job->fds[i]);
+		if (task->error == 0 && sync(task->fds[i]) < 0)
+			task->error = -errno;
+		io_close(&task->fds[i]);
 	}
 }
 
 /* With the lock held. */
 static void
-finish_job(struct sync_pool *p, struct sync_job *job)
+finish_job(struct sync_pool *p, struct sync_task *task)
 {
 	const uint64_t one = 1;
 
-	STAILQ_INSERT_TAIL(&p->done, job, link);
-	(void)!write(p->fd, &one, sizeof(one)); /* full is readable, too */
+	STAILQ_INSERT_TAIL(&p->done, task, link);
+	(void)!write(
+	    p->fd, &one, sizeof(one)); /* a full pipe is readable, too */
 }
 
 static void *
 run_thread(void *arg)
 {
 	struct sync_pool *p = arg;
-	struct sync_job *job;
+	struct sync_task *task;
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
-		job = STAILQ_FIRST(&p->waiting);
-		if (job == NULL) {
+		task = STAILQ_FIRST(&p->waiting);
+		if (task == NULL) {
 			p->nidle++;
 			pthread_cond_wait(&p->work, &p->lock);
 			p->nidle--;
@@ -91,15 +92,15 @@ run_thread(void *arg)
 		STAILQ_REMOVE_HEAD(&p->waiting, link);
 		p->nwaiting--;
 		pthread_mutex_unlock(&p->lock);
-		run_job(p->sys, job);
+		run_job(p->sys, task);
 		pthread_mutex_lock(&p->lock);
-		finish_job(p, job);
+		finish_job(p, task);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
 
-/* Signals are for the loop of the process. With the lock held. */
+/* The loop of the process takes the signals. With the lock held. */
 static int
 start_thread(struct sync_pool *p)
 {
@@ -154,13 +155,13 @@ join_threads(struct sync_pool *p)
 }
 
 static void
-free_jobs(struct sync_jobs *jobs)
+free_tasks(struct sync_tasks *tasks)
 {
-	struct sync_job *job;
+	struct sync_task *task;
 
-	while ((job = STAILQ_FIRST(jobs)) != NULL) {
-		STAILQ_REMOVE_HEAD(jobs, link);
-		sync_job_free(job);
+	while ((task = STAILQ_FIRST(tasks)) != NULL) {
+		STAILQ_REMOVE_HEAD(tasks, link);
+		sync_task_free(task);
 	}
 }
 
@@ -176,10 +177,11 @@ sync_pool_free(struct sync_pool **pool)
 	p->stop = true;
 	pthread_cond_broadcast(&p->work);
 	pthread_mutex_unlock(&p->lock);
-	if (!join_threads(p)) /* a thread hangs in a disk, and uses this */
+	if (!join_threads(
+		p)) /* a thread that hangs in a disk still uses the pool */
 		return;
-	free_jobs(&p->waiting);
-	free_jobs(&p->done);
+	free_tasks(&p->waiting);
+	free_tasks(&p->done);
 	io_close(&p->fd);
 	pthread_cond_destroy(&p->work);
 	pthread_mutex_destroy(&p->lock);
@@ -193,20 +195,20 @@ sync_pool_fd(const struct sync_pool *p)
 }
 
 int
-sync_pool_put(struct sync_pool *p, struct sync_job *job)
+sync_pool_put(struct sync_pool *p, struct sync_task *task)
 {
 	int r = 0;
 
 	if (p->limit == 0) {
-		run_job(p->sys, job);
-		finish_job(p, job);
+		run_job(p->sys, task);
+		finish_job(p, task);
 		return 0;
 	}
 	pthread_mutex_lock(&p->lock);
 	if (p->nwaiting >= p->nidle && p->nthreads < p->limit)
 		r = start_thread(p);
-	if (p->nthreads > 0) { /* the others do it, if later */
-		STAILQ_INSERT_TAIL(&p->waiting, job, link);
+	if (p->nthreads > 0) { /* the other threads do it, later */
+		STAILQ_INSERT_TAIL(&p->waiting, task, link);
 		p->nwaiting++;
 		pthread_cond_signal(&p->work);
 		r = 0;
@@ -215,17 +217,17 @@ sync_pool_put(struct sync_pool *p, struct sync_job *job)
 	return r;
 }
 
-struct sync_job *
+struct sync_task *
 sync_pool_take(struct sync_pool *p)
 {
-	struct sync_job *job;
+	struct sync_task *task;
 	uint64_t count;
 
 	(void)!read(p->fd, &count, sizeof(count));
 	pthread_mutex_lock(&p->lock);
-	job = STAILQ_FIRST(&p->done);
-	if (job != NULL)
+	task = STAILQ_FIRST(&p->done);
+	if (task != NULL)
 		STAILQ_REMOVE_HEAD(&p->done, link);
 	pthread_mutex_unlock(&p->lock);
-	return job;
+	return task;
 }

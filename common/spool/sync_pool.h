@@ -1,11 +1,11 @@
 /* spool/sync_pool.h - files synced by threads, so that a loop never waits for
- * a disk. Several at once join one commit of the journal.
+ * a disk. Several syncs at once share one commit of the journal.
  *
- * A job is descriptors and an answer; threads share nothing else with their
- * owner. A finished job makes the descriptor of sync_pool_fd() readable.
+ * A task is descriptors and an answer; threads share nothing else with their
+ * owner. A finished task makes the descriptor of sync_pool_fd() readable.
  * Threads are started when there is work for them, block all signals, and stay.
  *
- * Soft: -errno. Ownership: a job is the pool's from sync_pool_put() until
+ * Soft: -errno. Ownership: a task is the pool's from sync_pool_put() until
  * sync_pool_take() gives it back; its descriptors are closed by then.
  */
 #ifndef SPOOL_SYNC_POOL_H
@@ -18,8 +18,8 @@
 
 #define SYNC_JOB_FDS 2
 
-struct sync_job {
-	STAILQ_ENTRY(sync_job) link;
+struct sync_task {
+	STAILQ_ENTRY(sync_task) link;
 	int fds[SYNC_JOB_FDS]; /* synced in this order; -1: none */
 	bool whole;            /* the file systems that they are on */
 	int error;             /* of the first that failed: -errno */
@@ -29,20 +29,21 @@ struct sync_job {
 
 struct sync_pool;
 
-/* At most so many threads; with 0 a job is done within sync_pool_put(). NULL:
- * no descriptor or no memory. */
+/* At most this many threads; with 0 a task is done within sync_pool_put().
+ * NULL: no descriptor or no memory. */
 struct sync_pool *sync_pool_new(const struct spool_sys *sys, unsigned threads);
-/* Waits a second for what is under way; a thread that hangs is left behind. */
+/* Waits a second for the running threads; a thread that hangs is left behind.
+ */
 void sync_pool_free(struct sync_pool **pool);
-/* Readable when a job is done. */
+/* Readable when a task is done. */
 int sync_pool_fd(const struct sync_pool *pool);
-/* -EAGAIN: not one thread can be started; the job stays the caller's. */
-int sync_pool_put(struct sync_pool *pool, struct sync_job *job);
-/* One that is done, for free(); NULL: none. */
-struct sync_job *sync_pool_take(struct sync_pool *pool);
-/* A job without descriptors; NULL: no memory. */
-struct sync_job *sync_job_new(void);
-/* One that was never put, or was taken. */
-void sync_job_free(struct sync_job *job);
+/* -EAGAIN: not one thread can be started; the caller keeps the task. */
+int sync_pool_put(struct sync_pool *pool, struct sync_task *task);
+/* A finished task, for free(); NULL: none. */
+struct sync_task *sync_pool_take(struct sync_pool *pool);
+/* A task without descriptors; NULL: no memory. */
+struct sync_task *sync_task_new(void);
+/* A task that was never put, or was taken. */
+void sync_task_free(struct sync_task *task);
 
 #endif

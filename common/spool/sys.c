@@ -12,9 +12,8 @@ real_openat(int dir, const char *name, int flags, mode_t mode)
 	return openat(dir, name, flags, mode);
 }
 
-/* A file system that does not know RENAME_NOREPLACE (NFS) gets the old call,
- * which no other writer of ours can make overwrite anything: a name is an
- * inode number, and a file has one. */
+/* A file system without RENAME_NOREPLACE (NFS) gets the old call. It overwrites
+ * no message: a name is an inode number, which no two files share. */
 static int
 real_renameat(int olddir, const char *old, int newdir, const char *name)
 {

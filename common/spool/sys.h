@@ -1,7 +1,7 @@
-/* spool/sys.h - the seam: every call of the spool that can fail for a reason
- * outside of the process, so that a test makes the Nth one fail (STYLE). The
- * rest of the system passes &spool_sys_real. Functions answer as the system
- * calls do: -1 and errno. */
+/* spool/sys.h - the system calls of the spool that can fail for a reason
+ * outside of the process, as a struct, so that a test makes the Nth one fail.
+ * Programs pass &spool_sys_real. Functions return as the system calls do: -1
+ * and errno. */
 #ifndef SPOOL_SYS_H
 #define SPOOL_SYS_H
 
@@ -17,7 +17,7 @@ struct spool_sys {
 	int (*ftruncate)(int fd, off_t len);
 	int (*linkat)(int olddir, const char *old, int newdir, const char *name,
 	    int flags);
-	/* Never onto a name that is taken: -1, EEXIST. */
+	/* Fails with EEXIST if the new name is taken. */
 	int (*renameat)(
 	    int olddir, const char *old, int newdir, const char *name);
 	int (*unlinkat)(int dir, const char *name, int flags);

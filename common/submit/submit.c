@@ -46,7 +46,7 @@ list_unsealed(const struct submit *s, uint32_t queues[PAGE_QUEUES_MAX])
 	int all = spool_list(base, queues, PAGE_QUEUES_MAX), n = 0, i;
 
 	for (i = 0; i < all; i++)
-		if (!spool_is_closed_at(base, queues[i]))
+		if (!spool_is_sealed_at(base, queues[i]))
 			queues[n++] = queues[i];
 	if (all > 0 && n == 0)
 		return -ESHUTDOWN;

@@ -327,7 +327,7 @@ base_make(struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error)
 	int r = spool_create(b->path, queue, split, &b->owner);
 
 	if (r == 0)
-		r = spool_set_closed(b->path, queue, false);
+		r = spool_set_sealed(b->path, queue, false);
 	if (r < 0)
 		return refuse(b, queue, r, ret_error);
 	return base_list_add(b, queue, ret_error);
@@ -380,11 +380,11 @@ base_seal(const struct base *b, uint32_t queue)
 
 	if (r < 0)
 		return r;
-	r = spool_set_closed(b->path, queue, true);
+	r = spool_set_sealed(b->path, queue, true);
 	if (r == 0)
 		r = inspect_sealed(&sp);
 	if (r != 1)
-		(void)spool_set_closed(b->path, queue, false);
+		(void)spool_set_sealed(b->path, queue, false);
 	spool_close(&sp);
 	return r;
 }

@@ -49,9 +49,9 @@ disk_check(const struct worker_call *call)
 	const struct base *b = all->base;
 	int r = base_check(b, call->number);
 
-	if (r < 0 || !spool_is_closed_at(b->path, call->number))
+	if (r < 0 || !spool_is_sealed_at(b->path, call->number))
 		return r;
-	r = spool_set_closed(b->path, call->number, false);
+	r = spool_set_sealed(b->path, call->number, false);
 	return r < 0 ? r : 1;
 }
 

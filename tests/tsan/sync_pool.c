@@ -23,7 +23,7 @@ static const struct spool_sys sys = { .fsync = no_sync, .syncfs = no_sync };
 static void
 put_one(struct sync_pool *p, uint32_t serial)
 {
-	struct sync_job *job = sync_job_new();
+	struct sync_task *job = sync_task_new();
 
 	if (job == NULL)
 		abort();
@@ -37,13 +37,13 @@ put_one(struct sync_pool *p, uint32_t serial)
 static uint32_t
 take_all(struct sync_pool *p)
 {
-	struct sync_job *job;
+	struct sync_task *job;
 	uint32_t n = 0;
 
 	while ((job = sync_pool_take(p)) != NULL) {
 		if (job->error != 0 || job->serial != job->inode)
 			abort();
-		sync_job_free(job);
+		sync_task_free(job);
 		n++;
 	}
 	return n;

@@ -130,11 +130,11 @@ hand_over(const struct spool *from, const struct spool *to)
 static void
 seal(const struct scratch *s, const struct spool *there)
 {
-	cr_assert_eq(spool_set_closed(s->base, 1, true), 0);
+	cr_assert_eq(spool_set_sealed(s->base, 1, true), 0);
 	while (count(&s->sp) > 0) {
-		cr_assert_eq(spool_set_closed(s->base, 1, false), 0);
+		cr_assert_eq(spool_set_sealed(s->base, 1, false), 0);
 		(void)hand_over(&s->sp, there);
-		cr_assert_eq(spool_set_closed(s->base, 1, true), 0);
+		cr_assert_eq(spool_set_sealed(s->base, 1, true), 0);
 	}
 }
 
@@ -190,7 +190,7 @@ Test(closing, nothing_ends_in_a_closed_queue)
 		await(shared, pipes[0], AFTER);
 		cr_expect_eq(
 		    hand_over(&s.sp, &there), 0u, "accepted after the closing");
-		cr_assert_eq(spool_set_closed(s.base, 1, false), 0);
+		cr_assert_eq(spool_set_sealed(s.base, 1, false), 0);
 	}
 	await(shared, pipes[0], AFTER);
 	seal(&s, &there);

@@ -136,7 +136,7 @@ files_of(const struct spool *sp)
 {
 	nfiles = 0;
 	cr_assert_eq(nftw(sp->path, count_one, 16, FTW_PHYS), 0);
-	return nfiles - 1 - spool_is_closed(sp);
+	return nfiles - 1 - spool_is_sealed(sp);
 }
 
 static const struct {
@@ -314,7 +314,7 @@ close_there(enum fault_call call, void *arg)
 	if (call != FAULT_RENAMEAT)
 		return;
 	fault_watch(NULL, NULL);
-	cr_assert_eq(spool_set_closed(p->s.base, OTHER, true), 0);
+	cr_assert_eq(spool_set_sealed(p->s.base, OTHER, true), 0);
 }
 
 Test(hand_over, a_target_that_is_closed_before_or_meanwhile)
@@ -324,10 +324,10 @@ Test(hand_over, a_target_that_is_closed_before_or_meanwhile)
 
 	pair_open(&p);
 	inode = put(&p, SPOOL_DEFERRED);
-	cr_assert_eq(spool_set_closed(p.s.base, OTHER, true), 0);
+	cr_assert_eq(spool_set_sealed(p.s.base, OTHER, true), 0);
 	cr_expect_eq(spool_hand_over(&p.s.sp, &p.there, SPOOL_DEFERRED, inode),
 	    -ESHUTDOWN);
-	cr_assert_eq(spool_set_closed(p.s.base, OTHER, false), 0);
+	cr_assert_eq(spool_set_sealed(p.s.base, OTHER, false), 0);
 	fault_watch(close_there, &p);
 	cr_expect_eq(spool_hand_over(&p.s.sp, &p.there, SPOOL_DEFERRED, inode),
 	    -ESHUTDOWN);
@@ -347,7 +347,7 @@ take_there(enum fault_call call, void *arg)
 	if (call != FAULT_RENAMEAT)
 		return;
 	fault_watch(NULL, NULL);
-	cr_assert_eq(spool_set_closed(p->s.base, OTHER, true), 0);
+	cr_assert_eq(spool_set_sealed(p->s.base, OTHER, true), 0);
 	cr_assert_eq(
 	    spool_move(&p->there, SPOOL_DEFERRED, SPOOL_ACTIVE, handed), 0);
 }

@@ -41,10 +41,10 @@ count_syncfs(int fd UNUSED)
 static const struct spool_sys sys = { .fsync = count_fsync,
 	.syncfs = count_syncfs };
 
-static struct sync_job *
+static struct sync_task *
 make_job(uint32_t serial, bool both)
 {
-	struct sync_job *job = sync_job_new();
+	struct sync_task *job = sync_task_new();
 
 	cr_assert_not_null(job);
 	job->serial = serial;
@@ -54,11 +54,11 @@ make_job(uint32_t serial, bool both)
 	return job;
 }
 
-static struct sync_job *
+static struct sync_task *
 take_one(struct sync_pool *p)
 {
 	struct pollfd ready = { .fd = sync_pool_fd(p), .events = POLLIN };
-	struct sync_job *job;
+	struct sync_task *job;
 
 	while ((job = sync_pool_take(p)) == NULL)
 		cr_assert_eq(poll(&ready, 1, 30000), 1, "no job ends");
@@ -70,7 +70,7 @@ all_jobs(unsigned threads)
 {
 	struct sync_pool *p = sync_pool_new(&sys, threads);
 	bool seen[JOBS] = { false };
-	struct sync_job *job;
+	struct sync_task *job;
 	uint32_t i;
 
 	cr_assert_not_null(p);
@@ -85,7 +85,7 @@ all_jobs(unsigned threads)
 		seen[job->serial] = true;
 		cr_assert_eq(job->error, 0);
 		cr_assert(job->fds[0] < 0 && job->fds[1] < 0);
-		sync_job_free(job);
+		sync_task_free(job);
 	}
 	cr_expect_null(sync_pool_take(p));
 	sync_pool_free(&p);
@@ -110,7 +110,7 @@ Test(spool_sync_pool, D32_each_job_is_done_once_without_threads, .timeout = 60)
 Test(spool_sync_pool, D7_the_first_error_is_kept_and_ends_the_job)
 {
 	struct sync_pool *p = sync_pool_new(&sys, 1);
-	struct sync_job *job = make_job(1, true);
+	struct sync_task *job = make_job(1, true);
 
 	failing = job->fds[0];
 	cr_assert_eq(sync_pool_put(p, job), 0);
@@ -118,7 +118,7 @@ Test(spool_sync_pool, D7_the_first_error_is_kept_and_ends_the_job)
 	cr_expect_eq(job->error, -EIO);
 	cr_expect(job->fds[0] < 0 && job->fds[1] < 0);
 	cr_expect_eq(atomic_load(&files), 1);
-	sync_job_free(job);
+	sync_task_free(job);
 	sync_pool_free(&p);
 }
 

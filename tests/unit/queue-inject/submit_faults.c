@@ -256,8 +256,8 @@ static const char *closing; /* QUEUE_BASE */
 static void
 close_both(void)
 {
-	cr_assert_eq(spool_set_closed(closing, 1, true), 0);
-	cr_assert_eq(spool_set_closed(closing, 2, true), 0);
+	cr_assert_eq(spool_set_sealed(closing, 1, true), 0);
+	cr_assert_eq(spool_set_sealed(closing, 2, true), 0);
 }
 
 /* Whichever queue it is, at the first message; then all others are open. */
@@ -277,7 +277,7 @@ close_one(int dir)
 	for (queue = 1; queue <= 2; queue++) {
 		snprintf(link, sizeof(link), "/queue%u/", queue);
 		if (strstr(path, link) != NULL)
-			cr_assert_eq(spool_set_closed(closing, queue, true), 0);
+			cr_assert_eq(spool_set_sealed(closing, queue, true), 0);
 	}
 }
 
@@ -319,8 +319,8 @@ begin_closing(const struct scratch *s)
 	fault.sys = spool_sys_real;
 	fault.times = 1;
 	closing = s->base;
-	spool_set_closed(closing, 1, false);
-	spool_set_closed(closing, 2, false);
+	spool_set_sealed(closing, 1, false);
+	spool_set_sealed(closing, 2, false);
 }
 
 /* In whichever order, and wherever the mark comes: nothing is in a queue whose
@@ -354,7 +354,7 @@ Test(faults, a_queue_that_is_closed_meanwhile_is_left_for_another)
 		    o.kind, rows[i].want, "%s: %s", rows[i].name, o.text);
 		if (rows[i].want == REFUSAL_NONE) {
 			cr_expect_eq(scratch_stored(&s, &m), 1);
-			cr_expect_not(spool_is_closed_at(s.base, m.queue));
+			cr_expect_not(spool_is_sealed_at(s.base, m.queue));
 		} else {
 			cr_expect_eq(scratch_stored(&s, NULL), 0);
 			cr_expect_eq(refusal_sysexit(o.kind), 75);
@@ -393,7 +393,7 @@ Test(faults, a_queue_with_the_mark_is_never_chosen)
 	begin_closing(&s);
 	fault.sys.write = bad_write;
 	fault.times = 0;
-	cr_assert_eq(spool_set_closed(s.base, 1, true), 0);
+	cr_assert_eq(spool_set_sealed(s.base, 1, true), 0);
 	for (i = 0; i < 6; i++) {
 		/* From disk; and by facts that were true a moment ago. */
 		if (i == 3)

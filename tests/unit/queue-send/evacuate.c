@@ -317,7 +317,7 @@ Test(evacuate, targets_that_are_closed_missing_or_absurd)
 
 	begin(&b);
 	inode = world_file(&b.w, "x", 1, 0);
-	cr_assert_eq(spool_set_closed(b.w.dir, 2, true), 0);
+	cr_assert_eq(spool_set_sealed(b.w.dir, 2, true), 0);
 	/* 2 is closed, 9 is not there, 1 is itself, 0 and the last are none. */
 	tell(&b, MSG_HAND_OVER,
 	    "\2\0\0\0\x9\0\0\0\1\0\0\0\0\0\0\0\377\377\377\377", 20);
