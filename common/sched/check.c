@@ -141,7 +141,7 @@ check_ranks(struct destination *d, struct counts *n)
 	}
 }
 
-/* Once for each destination: by the peer in front. */
+/* Once for each destination: by its first_peer. */
 static void
 check_destination(struct destination *d, struct counts *n)
 {
@@ -157,7 +157,7 @@ check_destination(struct destination *d, struct counts *n)
 	ASSERT(lined <= d->peers);
 	ASSERT(d->open == (d->state == SITE_ROOM));
 	ASSERT(d->dying == (d->state == SITE_DEAD));
-	/* Nobody else tells it that there is room again. */
+	/* Only as a waiter is it told of room. */
 	ASSERT(d->waits || d->state != SITE_FULL ||
 	    d->first_peer->job->transport->sched->sites->wait == NULL);
 	if (d->open) {

@@ -110,8 +110,8 @@ place_dead(struct transport *t, struct destination *d, bool dying)
 		TAILQ_REMOVE(list, d, dead);
 }
 
-/* Where places are shared, whoever has a line at a full site has to be in line
- * for it, and nobody else may. */
+/* Invariant: this scheduler is a waiter at a shared site if and only if the
+ * site is full and the destination has peers in line. */
 static bool
 waiting_differs(const struct destination *d)
 {
@@ -207,8 +207,8 @@ transport_current(struct transport *t)
 }
 
 /* No job before the current one has room anywhere, so every open destination
- * that it waits for has it in front: its selectable peers are one after the
- * other in the tree, in the order of its ring. */
+ * that it waits for has a peer of it first in line: its selectable peers are
+ * one after the other in the tree, in the order of its ring. */
 struct peer *
 transport_turn(struct transport *t, struct job *current)
 {
@@ -225,7 +225,7 @@ transport_turn(struct transport *t, struct job *current)
 	return d->first_peer;
 }
 
-/* Labels have changed, their order has not: the copies follow. */
+/* Labels were spread, their order is the same: copies of them are mended. */
 void
 job_order_moved(struct order_node *node)
 {

@@ -152,7 +152,7 @@ job_recount(struct job *job)
 {
 	uint32_t total = job->made;
 
-	/* What was counted for this job and did not come may come yet. */
+	/* Entries that the census counted and that were not read yet count. */
 	if (job->reading != NULL && job->reading->expected > total)
 		total = job->reading->expected;
 	job->total = total;

@@ -189,7 +189,7 @@ sched_message_cancel(struct sched_message *m)
 		if (job->listed)
 			job_list_out(job);
 		pool_pass(job);
-		/* Should what runs be put back, it preempts nobody. */
+		/* If running entries are put back, the job preempts nobody. */
 		class_leave(job);
 		job->total = job->made;
 	}

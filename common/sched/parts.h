@@ -4,18 +4,20 @@
  *	message.c      messages: recipients come in, batches, the end
  *	peer.c         peers and entries: the ring of a job, the line of a
  *	               destination
- *	destination.c  room and no room: the open ones
+ *	destination.c  destinations: open (room), full, dead
  *	job.c          the job list, the preemption tree
- *	candidate.c    who may preempt
+ *	candidate.c    jobs that may preempt the current one
  *	select.c       selecting and ending
  *	pool.c         how many recipients may be in memory
  *	order.c        a list whose elements can be compared
  *	check.c        what must hold between all of them
  *
- * Who owns what: the scheduler its transports, a message its jobs, a peer its
- * entries that wait. A job lives as long as its message, a peer while entries
- * of it wait or run, a destination while it has peers, a class while jobs use
- * it.
+ * The scheduler owns its transports, a message its jobs, a peer its entries
+ * that wait. A job lives as long as its message, a peer while entries of it
+ * wait or run, a destination while it has peers, a class while jobs use it.
+ *
+ * The ring of a job holds its peers with entries, in rotation. The line of a
+ * destination holds its peers with entries, in the order of the job list.
  */
 #ifndef SCHED_PARTS_H
 #define SCHED_PARTS_H
@@ -74,7 +76,7 @@ struct taken {
 	struct sched_entry pub; /* first: they are the same address */
 	struct entry *entry;
 	struct peer *peer;
-	bool has_place; /* at its site; else its destination was dead */
+	bool has_place; /* at its site; false: the site was dead */
 	SLIST_ENTRY(taken) spare;
 };
 SLIST_HEAD(taken_list, taken);
@@ -100,7 +102,7 @@ struct peer {
 	struct rank *rank; /* NULL unless its job is parked */
 	uint32_t running;  /* entries taken and not done */
 	bool loading;      /* its batch is being read */
-	bool lined;        /* in the ring and the line: entries wait */
+	bool lined;        /* in the ring and the line */
 	struct order_node ring;
 	RB_ENTRY(peer) line; /* of the destination; in loading if that */
 };
@@ -111,10 +113,10 @@ struct destination {
 	struct site *site;
 	uint32_t peers;
 	uint16_t nexthop_at; /* in the site's name */
-	uint8_t state;       /* enum site_state, as last heard */
-	bool open;           /* in transport->open: room, and a line */
-	bool dying;          /* in sched->dead: dead, and a line */
-	bool waits;          /* the table was told so (site_table.wait) */
+	uint8_t state;       /* enum site_state, at the last call */
+	bool open;  /* in transport->open: has room and peers in line */
+	bool dying; /* in sched->dead: dead, with peers in line */
+	bool waits; /* this scheduler waits there (site_table.wait) */
 	struct line_tree line;
 	struct peer *first_peer; /* of the line */
 	union {
@@ -135,7 +137,7 @@ enum job_index {
 	INDEX_PARKED, /* its peers, in the ranks of their destinations */
 };
 
-/* Of a job while its message is not read to the end. */
+/* The part of a job that is there while its message is still being read. */
 struct job_reading {
 	struct job *job;
 	bool unread; /* in transport->unread: the job is listed */
@@ -153,7 +155,7 @@ struct job {
 	SLIST_ENTRY(job) of_message;
 	struct job_reading *reading; /* NULL: no more entries will come */
 	bool listed;                 /* in transport->jobs */
-	bool moved;     /* has preempted: stands out of the order of arrival */
+	bool moved;     /* has preempted, so it is not in order of arrival */
 	uint8_t index;  /* enum job_index */
 	uint8_t octave; /* as indexed: 0 unbegun, else 1 + log2(needed) */
 	uint32_t price; /* cost when the parent paid; 0: no account */
@@ -171,11 +173,11 @@ struct job {
 	int64_t slots;                /* units of 1/cost slot */
 	/* entries */
 	struct order_list ring; /* lined peers in rotation */
-	struct peer *turn;      /* the one that comes first next time */
+	struct peer *turn;      /* comes first at the next selection */
 	uint32_t made;          /* that there ever were */
 	uint32_t waiting;       /* of those, in lined peers */
 	uint32_t total;         /* rule 6 */
-	uint32_t selected;      /* or dealt with without an attempt */
+	uint32_t selected;      /* or deferred without an attempt */
 	struct total_class *class;
 	RB_ENTRY(job) free; /* in its class, if INDEX_FREE */
 	uint32_t peers;     /* in the ring */
@@ -224,7 +226,7 @@ struct transport {
 
 TAILQ_HEAD(transport_turns, transport);
 
-/* Of a message that is not read to the end. */
+/* The part of a message that is there while it is still being read. */
 struct reading {
 	struct sched_message *message;
 	bool begun; /* its first batch was read */
@@ -278,19 +280,19 @@ void message_read(struct sched_message *m);
 /* peer.c */
 int peer_add_rcpt(
     struct job *job, struct destination *d, const struct sched_rcpt *rcpt);
-/* What was read becomes part of the job, which is listed. */
+/* The batch that was read becomes part of the job, which is listed. */
 void job_take_loading(struct job *job);
-/* Everything that is being read is dropped. */
+/* The batch that is being read is dropped. */
 void job_drop_loading(struct job *job);
 struct taken *taken_get(struct sched *s); /* NULL: no memory */
 void taken_spare(struct sched *s, struct taken *taken);
-/* The first entry that waits is no more among those, but in *taken. */
+/* The first waiting entry moves into *taken. */
 void peer_take(struct peer *p, bool has_place, struct taken *taken);
-/* And back again, at the head. */
+/* The entry moves back to the head. */
 void peer_untake(struct taken *taken);
 /* The entry is over. */
 void taken_end(struct taken *taken);
-/* Off and onto the lines while the job's place changes. */
+/* All peers of the job leave and enter their lines while its place changes. */
 void job_leave_lines(struct job *job);
 void job_enter_lines(struct job *job);
 void job_drop_waiting(struct job *job);
@@ -300,21 +302,22 @@ struct destination *
 destination_get(struct transport *t, const char *name, size_t nexthop_at);
 /* Free it if it has no peers. */
 void destination_release(struct transport *t, struct destination *d);
-/* Its place in open and dead is put right, by front and state. */
+/* The destination enters or leaves open and dead, by first_peer and state. */
 void destination_place(struct transport *t, struct destination *d);
-/* The site is asked for its state. */
+/* state is read from the site. */
 void destination_ask(struct transport *t, struct destination *d);
 /* Both. */
 void destination_refresh(struct transport *t, struct destination *d);
-/* Its turn has come, and nobody is free to use it: as long as that is so
- * others may. It is as if it had room, so it is tried when somebody is. */
+/* The site has room and no agent is free: the grant is given up, so that other
+ * queues can use it. The state stays as if there were room, so the destination
+ * is tried again when an agent is free. */
 void destination_step_aside(struct transport *t, struct destination *d);
 void destination_line_in(struct peer *p);
 void destination_line_out(struct peer *p);
 struct peer *destination_find(struct destination *d, struct job *job);
 /* The current job of the transport, or NULL. */
 struct job *transport_current(struct transport *t);
-/* Of the current job, the peer whose turn it is. */
+/* The peer of the current job that is next in its ring and has room. */
 struct peer *transport_turn(struct transport *t, struct job *current);
 void job_order_moved(struct order_node *node);
 void peer_ring_moved(struct order_node *node);
@@ -328,12 +331,13 @@ peer_name(const struct peer *p)
 /* job.c */
 struct job *job_get(struct sched_message *m, struct transport *t);
 void job_list_in(struct job *job);
-/* It leaves job list and preemption tree. */
+/* The job leaves job list and preemption tree. */
 void job_list_out(struct job *job);
-/* Out of the tree: what it did not use goes back, its children go up. */
+/* The job leaves the tree: slots that it did not use go back to its parent, its
+ * children become the parent's. */
 void job_leave_tree(struct job *job);
 void job_move_before(struct job *job, struct job *current);
-/* total and class as they follow from what is known now. */
+/* total and class are computed anew. */
 void job_recount(struct job *job);
 /* No more entries will come. */
 void job_read(struct job *job);
@@ -341,7 +345,7 @@ void job_read(struct job *job);
 /* candidate.c */
 int class_want(struct job *job, uint32_t total);
 void class_leave(struct job *job);
-/* Into the index it belongs to, or out of any. */
+/* The job enters the index that it belongs to, or leaves it. */
 void candidate_update(struct job *job);
 void candidate_drop(struct job *job);
 void candidate_forget_peer(struct peer *p);
@@ -352,7 +356,7 @@ struct job *candidate_best(
 
 /* pool.c */
 void pool_link(struct job *job);
-/* It is not among the unread any more. */
+/* The job is not among the unread any more. */
 void pool_read(struct job *job, struct job_reading *reading);
 void pool_pass(struct job *job);
 void pool_preempt(struct job *job);
@@ -363,9 +367,9 @@ void message_refill(struct sched_message *m);
 int64_t message_room(const struct sched_message *m);
 /* So many recipients of the job more, or less, are in memory. */
 void pool_held(struct sched_message *m, struct job *job, int64_t change);
-/* Of a message with so many in memory: those above its minimum. */
+/* Recipients above the minimum, of a message with `held` in memory. */
 int64_t held_above(const struct sched *s, uint32_t held);
-/* The bound follows from the parameters. */
+/* The bound is computed from the parameters. */
 void pool_set_bound(struct sched *s);
 
 /* Entries that are still to be selected. */

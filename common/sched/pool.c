@@ -27,9 +27,9 @@ give(struct job *job, int64_t slots)
 	message_refill(job->message);
 }
 
-/* What the job does not need, back to the pool; what it has lent to another job
- * of its message stays until that one's recipients are dealt with, or the next
- * message would borrow it again. */
+/* Slots that the job does not need go back to the pool. Slots that it has lent
+ * to another job of its message stay until the recipients of that job are done:
+ * else the next message would borrow them again. */
 static void
 give_back(struct job *job)
 {
@@ -42,7 +42,7 @@ give_back(struct job *job)
 		give(job, -unused);
 }
 
-/* What the pool has, to the first unread job. */
+/* The slots of the pool go to the first unread job. */
 static void
 hand_out(struct transport *t)
 {
@@ -52,7 +52,8 @@ hand_out(struct transport *t)
 		give(first->job, t->unused);
 }
 
-/* One that comes before the first unread job takes what that one has left. */
+/* A job that comes before the first unread one takes the slots that it has
+ * left. */
 void
 pool_link(struct job *job)
 {
@@ -119,8 +120,8 @@ held_above(const struct sched *s, uint32_t held)
 
 /* Rule 6 bounds all in memory by max(minimum * active_limit + sum over
  * transports(recipient_limit + extra_recipient_limit), recipient_limit). Slots
- * alone do not keep it: first batches need none. What each message may have
- * anyhow is its minimum, so the rest is bounded here. */
+ * alone do not keep it: first batches need none. Each message may have its
+ * minimum in any case, so recipients above the minima are bounded here. */
 void
 pool_set_bound(struct sched *s)
 {
@@ -140,8 +141,8 @@ pool_set_bound(struct sched *s)
 		s->above += held_above(s, m->held);
 }
 
-/* So much of `room` as the bound leaves; what it lacks of its minimum it gets
- * in any case. */
+/* The part of `room` that the bound leaves, and at least what the message lacks
+ * of its minimum. */
 static int64_t
 within_bound(const struct sched_message *m, int64_t room)
 {
@@ -237,8 +238,8 @@ message_read(struct sched_message *m)
 	m->reading = NULL;
 }
 
-/* What others have read meanwhile may have left it no room; its own deliveries
- * make it due again. */
+/* Other messages may have used the room meanwhile; the message is due again
+ * after its next delivery. */
 struct sched_message *
 sched_next_unread(struct sched *s, usec_t now)
 {

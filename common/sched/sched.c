@@ -125,7 +125,7 @@ sched_set_watch(struct sched *s, const struct sched_watch *watch)
 	s->watch = watch != NULL ? *watch : (struct sched_watch){ 0 };
 }
 
-/* Every destination with a place on a line, once each: by its front. */
+/* Every destination with peers in line, once each: by its first_peer. */
 static void
 refresh_job(struct job *job)
 {

@@ -1,5 +1,5 @@
 /* sched/sched.h - which entry is delivered next: the preemptive scheduler,
- * pure. Rules: docs/SCHEDULING.md, which a comment "rule N" below refers to.
+ * pure. "Rule N" in a comment is section N of docs/SCHEDULING.md.
  *
  *	            1       n       1       n
  *	  message ────▶ job ─────────▶ peer ─────────▶ entry ──▶ recipients
@@ -28,12 +28,14 @@
  * selection memory is only taken when one of two pools has to grow. Recipients
  * are handles (where the record lies in the queue file), not addresses.
  * Nexthops compare without case. What a destination has learned is behind
- * site.h, in this process or shared with others: nothing here knows which.
+ * site.h, in this process or shared with others.
  *
- * Selecting, ending, blocking, unblocking and arriving cost O(log n),
- *amortized, in messages, blocked jobs, destinations and recipients. Preemption
- *looks at one job of each different total, and passes over jobs that have
- *begun, have room, and need somewhat more than can be paid for.
+ * Cost, amortized: selecting, ending, blocking, unblocking and arriving take
+ * O(log n) in messages, blocked jobs, destinations and recipients. A search for
+ * a candidate takes more: one step for each different total below the best, and
+ * one for each job that has begun, has room and needs more than can be paid
+ * for, but less than the next power of two. A job that preempts moves its
+ * peers, O(log n) each.
  *
  * Soft: -ENOMEM, nothing changed; -EINVAL for a transport that is not there.
  * The scheduler owns everything it returns; an entry lives from sched_select()
@@ -134,8 +136,8 @@ sched_set_process_limit(struct sched *s, uint32_t transport, uint32_t limit);
 /* A message that came into the active queue at `now`. It has no job yet. */
 int sched_message_new(struct sched *s, void *owner, usec_t now,
     struct sched_message **ret_message);
-/* Its exact total of entries for a transport (todo-proc's census), so that
- * unread recipients count, too (rule 6). Before the first batch. */
+/* The exact total of entries for a transport (todo-proc's census), so that
+ * unread recipients count, too (rule 6). Called before the first batch. */
 int sched_message_expect(
     struct sched_message *m, uint32_t transport, uint32_t entries);
 /* A recipient that was read; `address` is used when the transport's
@@ -161,10 +163,9 @@ void *sched_message_owner(const struct sched_message *m);
 /* Recipients neither selected nor done, and entries being delivered. */
 uint32_t sched_message_waiting(const struct sched_message *m);
 uint32_t sched_message_running(const struct sched_message *m);
-/* What waits is dropped and nothing more is read, what runs goes on: the
- * message cannot go on. */
+/* Waiting entries are dropped and nothing more is read; running ones go on. */
 void sched_message_cancel(struct sched_message *m);
-/* With nothing running; what waits is dropped. */
+/* Nothing may run; waiting entries are dropped. */
 void sched_message_free(struct sched_message **m);
 
 /* The next entry, or NULL when none may start now, or there is no memory and

@@ -83,7 +83,7 @@ try_preempt(struct job *current, usec_t now, struct sched_decision *d)
 	return candidate;
 }
 
-/* Its last entry was taken and no more will come. */
+/* The last entry of the job was taken, and no more will come. */
 static void
 end_if_over(struct job *job)
 {
@@ -278,7 +278,7 @@ sched_site_ready(struct sched *s, void *destination, usec_t now)
 	struct transport *t;
 
 	s->now = now;
-	if (d->first_peer == NULL) /* it is asked when somebody comes */
+	if (d->first_peer == NULL) /* it is tried when an agent is free */
 		return;
 	t = d->first_peer->job->transport;
 	if (d->waits && t->busy >= t->params.process_limit)

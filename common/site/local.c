@@ -42,7 +42,7 @@ find_site(const struct local *local, uint32_t transport, uint64_t hash,
 	return site;
 }
 
-/* Without memory they stay as many as they are, and are longer. */
+/* Without memory the number of chains stays, and chains are longer. */
 static void
 chains_resize(struct local *local, uint64_t count)
 {
@@ -230,7 +230,7 @@ local_take(void *table, struct site *site, usec_t now)
 	return state;
 }
 
-/* A view whose reason stays when the death it is of does not. */
+/* A view whose reason outlives the death. */
 static void
 view_copy(const struct site *site, struct site_view *ret_view,
     char why[SITE_WHY_MAX + 1])

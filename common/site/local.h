@@ -1,14 +1,14 @@
-/* site/local.h - the table of one process, from the inside. Private to
- * local.c (the table: who is in it, and for how long) and local_life.c (what
- * befalls one site).
+/* site/local.h - the structs of the table of one process; private to local.c
+ * (finding sites, opening, forgetting) and local_life.c (windows and deaths of
+ * one site).
  *
- * A million sites may be in it, so a site is small: what it needs only while
- * it is open, idle, alive or dead lies in one place.
+ * The table may hold a million sites, so a site is small: fields that are
+ * needed only while it is open, idle, alive or dead share their room.
  *
- *	chains every site, by a hash of transport and name, with a secret in
- *	       it: who chooses names cannot choose where they meet
- *	dead   the dead ones: a flush looks at nothing else
- *	idle   those nobody has open, the least recently used first
+ *	chains every site, by a hash of transport and name with a secret in it:
+ *	       a sender who chooses names cannot choose which collide
+ *	dead   the dead sites: a flush reads no others
+ *	idle   the closed sites, the least recently used first
  */
 #ifndef SITE_LOCAL_H
 #define SITE_LOCAL_H
@@ -17,8 +17,8 @@
 
 #include "site/site.h"
 
-/* What is left of a window after a death is there to be shown: it opens with a
- * fresh one. */
+/* The window at the death is kept to be shown; the site opens with a fresh
+ * one. */
 struct local_death {
 	LIST_ENTRY(site) link;
 	usec_t until;
@@ -71,8 +71,8 @@ struct local {
 	struct window_rules rules[]; /* of each transport */
 };
 
-/* At the end of its rest, if that has come, a dead site opens with a fresh
- * window. Its deaths stay counted. */
+/* A dead site whose time has come opens with a fresh window. Its deaths stay
+ * counted. */
 void local_reopen_due(struct local *local, struct site *site, usec_t now);
 /* The same, whatever the time. */
 void local_reopen(struct local *local, struct site *site);
@@ -80,7 +80,7 @@ void local_reopen(struct local *local, struct site *site);
 void local_success(struct local *local, struct site *site);
 void local_failure(
     struct local *local, struct site *site, const char *why, usec_t now);
-/* Dead no more: its window is to be filled in, or the site freed. */
+/* The death is removed; the caller fills in a window or frees the site. */
 void local_bury(struct site *site);
 /* See struct site_table. */
 enum site_state local_site_state(const struct site *site);

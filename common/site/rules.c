@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Twice that and a spread can be added to any time. */
+/* Twice this and a spread still fit into a usec_t. */
 #define BACKOFF_MOST (USEC_NEVER / 8)
 
 static usec_t
@@ -75,8 +75,8 @@ site_dead_until(const struct site_backoff *backoff, uint32_t deaths,
 	return now > USEC_NEVER - time ? USEC_NEVER : now + time;
 }
 
-/* Twice the longest backoff: mail that was deferred for as long as can be
- * still finds what its destination has learned, its deaths among it. */
+/* Twice the longest backoff: mail that was deferred for the longest time still
+ * finds what its destination has learned, deaths included. */
 usec_t
 site_remembered(const struct site_backoff *b)
 {

@@ -39,7 +39,7 @@ shared_view(const struct site *site, struct site_view *ret_view)
 	*ret_view = ((const struct shared_handle *)(const void *)site)->seen;
 }
 
-/* Nothing is known of it for now. */
+/* The view while the site cannot be read: full. */
 static enum site_state
 unseen(struct shared_handle *h)
 {
@@ -118,8 +118,8 @@ shared_wait(void *table, struct site *site, bool waits, usec_t now)
 	return state;
 }
 
-/* What was seen before the place was taken may have been written over while it
- * was looked at. */
+/* The place counts when the set and slot are sound after it was taken: they may
+ * be written over at any moment. */
 static enum site_state
 take_in(struct shared_access *a)
 {
@@ -167,7 +167,7 @@ copy_view(struct shared_access *a, struct site_view *ret_view, char *why)
 	}
 }
 
-/* The place stays taken until it can be told. */
+/* The result is written later; until then the place stays taken. */
 static void
 owe(struct shared_handle *h, const struct site_step *step, const char *why,
     usec_t now)

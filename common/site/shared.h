@@ -2,17 +2,18 @@
  * of destinations in shared memory, behind site_table of site/site.h. Design:
  * docs/SITES.md. Rules of windows and deaths: docs/SCHEDULING.md, 2 and 3.
  *
- * The supervisor makes the segment and never maps it afterwards; each
- * queue-send maps it and has a member in it: the places that it holds at each
- * site, and its turn in line for one. All processes that map it are of one
- * user and believe each other, but not that the others live: a lock whose
- * owner died is taken over and what it guards made whole; one whose owner is
- * stopped is waited for a moment only, and what was to be told is told later.
+ * The supervisor makes the segment and never maps it afterwards. Each
+ * queue-send maps it and is a member of it: the member's cells say how many
+ * places it holds at each site, and whether it waits there. All processes that
+ * map the segment belong to one user and trust each other's data, but not each
+ * other's life: a lock whose owner died is taken over, and the set that it
+ * guards is mended; a lock whose owner is stopped is waited for a moment, and
+ * results are written later.
  *
- * A set of SHARED_SET_SLOTS slots has one lock; a site is in the set that its
- * name hashes to. A slot that nobody holds a place in or waits for may be taken
- * for another site, the least recently used first: what was learned is lost
- * then, a limit never. Where all slots of a set are in use, a site of it waits.
+ * A set of SHARED_SET_SLOTS slots has one lock; the hash of a site's name
+ * chooses its set. A slot without places and waiters may be taken for another
+ * site, the least recently used first: what was learned is lost then, a limit
+ * never is. A site whose set has no such slot waits for one.
  */
 #ifndef SITE_SHARED_H
 #define SITE_SHARED_H
@@ -43,25 +44,25 @@ struct shared_owner {
  * at every try; -ENOSPC, … */
 int shared_create(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, int *ret_fd);
-/* What tells one table from another. */
+/* The identity of a table. */
 struct shared_id {
 	uint64_t secret;
 	uint32_t number;
 	bool open;
 };
 int shared_identify(int fd, struct shared_id *ret);
-/* In the place of another one, whatever is there under the name: its number is
- * the next, its sets are those that sites had before. */
+/* A table in the place of `old`, whatever is there under the name. Its number
+ * is the next one; each site has the set that it had before. */
 int shared_renew(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, const struct shared_id *old, int *ret_fd);
-/* A new table is closed: nobody takes a place in it before this, so that all
- * that are held elsewhere can be counted first. */
+/* A new table is closed, and no place is taken in it before this call, so that
+ * all places that are held can be counted in it first. */
 int shared_open_up(int fd);
-/* -ENOENT, -EBADMSG: it is not what it was; then *ret_why says so, to follow
+/* -ENOENT, -EBADMSG: the table is not what it was; *ret_why says why, to follow
  * its name. */
 int shared_check(int fd, const struct shared_id *id, const char **ret_why);
-/* Owners of all members; visit returns false for one whose processes are all
- * gone: nobody else uses the segment now, and the member is free. */
+/* The owners of all members. visit returns false when all processes of that
+ * owner are gone: the member is free then. */
 int shared_owners(int fd,
     bool (*visit)(void *ctx, uint32_t queue, uint32_t generation), void *ctx);
 
@@ -79,10 +80,10 @@ struct shared;
  * spreads. */
 int shared_new(const struct shared_params *params, uint64_t seed,
     struct shared **ret_shared);
-/* Gives back all places, leaves all lines, gives up the member. */
+/* All places are given back, no site is waited for, the member is free. */
 void shared_free(struct shared **shared);
-/* Before that: nothing of this is done, since there may still be connections.
- * The member stays as it is until it is forgotten. */
+/* Called before shared_free(): all of that is left undone, since there may
+ * still be connections. The member stays as it is until it is forgotten. */
 void shared_abandon(struct shared *shared);
 const struct site_table *shared_table(const struct shared *shared);
 /* As local_configure(); names stay as they were. */
@@ -103,23 +104,24 @@ bool shared_is_attached(const struct shared *shared);
 bool shared_is_lost(struct shared *shared);
 /* Why, to follow "the table": a constant; NULL: it is not. */
 const char *shared_lost_why(const struct shared *shared);
-/* Of the table; 0 while there is none. */
+/* The number of the table; 0 while there is none. */
 uint32_t shared_number(const struct shared *shared);
-/* All places that are held are in its cells. */
+/* All places that are held stand in the cells of the table. */
 bool shared_is_counted(const struct shared *shared);
-/* All processes of that group are gone: its member is free, if it is still of
- * that generation. */
+/* All processes of that group are gone: its member becomes free, if it is still
+ * of that generation. */
 void shared_forget(
     struct shared *shared, uint32_t queue, uint32_t generation, usec_t now);
 
-/* Readable when somebody else made room at a site that this queue waits at, or
- * it died. A thread that sleeps on the member's word in shared memory makes it
- * so: nothing runs while nothing happens. */
+/* A descriptor that is readable when another process made room at a site that
+ * this queue waits at, or the site died. A thread that sleeps on the member's
+ * word in shared memory writes it; nothing runs while nothing happens. */
 int shared_wake_fd(const struct shared *shared);
-/* What to do then, and at the time returned (USEC_NEVER: none; the descriptor
- * is readable as well when it becomes an earlier one): call ready for
- * each site that may have room, with what site_table.user() points to; tell
- * what could not be told at once; as a net, look again at all that wait. */
+/* The work to do when it is readable, and at the time returned (USEC_NEVER:
+ * none; the descriptor is readable as well when that time becomes an earlier
+ * one): ready is called for each site that may have room, with the pointer of
+ * site_table.user(); results that could not be written are written; as a net,
+ * all sites that are waited at are checked once a second. */
 usec_t shared_work(struct shared *shared, usec_t now,
     void (*ready)(void *ctx, void *user), void *ctx);
 
@@ -134,17 +136,16 @@ void shared_figures(const struct shared *shared, struct shared_figures *ret);
 
 /* ---- readers: by pread, never mapped ---- */
 
-/* One site as seen, not locked: for lists on a screen. Names cut to what a
- * slot keeps. visit returns false to end. */
+/* One site, read without a lock, for lists on a screen. Names are cut to the
+ * part that a slot keeps. visit returns false to end. */
 struct shared_seen {
 	char name[128];        /* transport/nexthop */
 	struct site_view view; /* why points into the struct */
 	char why[SITE_WHY_MAX + 1];
-	uint32_t waiting; /* queues in line */
+	uint32_t waiting; /* queues that wait */
 };
-/* owner: whose it may be besides root's and this user's; (uid_t)-1: nobody's.
- * -ENOENT, -EACCES; -EPERM: it is not to be believed; -EBADMSG: not one of
- * ours; -ENOMEM. */
+/* owner: may own the table, besides root and this user; (uid_t)-1: nobody else.
+ * -ENOENT, -EACCES; -EPERM: another owner; -EBADMSG: not a table; -ENOMEM. */
 int shared_read(const char *name, uid_t owner,
     bool (*visit)(void *ctx, const struct shared_seen *seen), void *ctx);
 

@@ -3,7 +3,7 @@
 
 #include "site/shared_parts.h"
 
-/* ---- what befalls a slot ---- */
+/* ---- deaths and age of a slot ---- */
 
 static bool
 slot_is_dead(const struct shared_access *a)
@@ -25,7 +25,7 @@ slot_reopen(struct shared_access *a)
 	window_init(&a->slot->window, a->rules);
 }
 
-/* A time that nobody can have meant ends sooner. */
+/* A death that lasts longer than any can is damage, and ends sooner. */
 static void
 slot_reopen_due(struct shared_access *a)
 {
@@ -38,7 +38,7 @@ slot_reopen_due(struct shared_access *a)
 		slot_reopen(a);
 }
 
-/* Since it was used; a time that nobody can have written is now. */
+/* The time since the slot was used; an impossible one counts as now. */
 static usec_t
 slot_age(const struct shared_access *a)
 {
@@ -83,7 +83,7 @@ slot_kill(struct shared_access *a, const char *why)
 	keep_why(slot, why);
 	a->set->dead |= UINT32_C(1) << a->index;
 	shared_waiters_clear(&a->s->seg, slot, &a->woken);
-	/* Whoever has reported it knows. */
+	/* This process reports the death, so it need not be woken. */
 	shared_mask_remove(&a->woken, a->s->member);
 	a->h->has_ticket = false;
 }
@@ -102,7 +102,7 @@ slot_success(struct shared_access *a)
 	}
 }
 
-/* ---- a look ---- */
+/* ---- begin and end of an access ---- */
 
 static void
 note_in_use(struct shared_access *a)
@@ -110,7 +110,7 @@ note_in_use(struct shared_access *a)
 	a->set->in_use |= UINT32_C(1) << a->index;
 }
 
-/* Who knows how many places are held here is this process. */
+/* The handle knows how many places this process holds; the cell follows. */
 static void
 set_cell(struct shared_access *a)
 {
@@ -225,7 +225,7 @@ shared_access_begin(
 	*a = (struct shared_access){
 		.s = s, .h = h, .rules = &s->rules[h->transport], .now = now
 	};
-	if (shared_is_lost(s)) /* until it is moved to another one */
+	if (shared_is_lost(s)) /* until there is another one */
 		return false;
 	if (!shared_set_lock(s, h->set, now)) {
 		shared_work_at(s, now + TELL_AGAIN);
@@ -280,7 +280,7 @@ shared_access_view(struct shared_access *a, struct site_view *ret_view)
 	*ret_view = view;
 }
 
-/* A slot that nobody needs and that has learned nothing is free at once. */
+/* A slot that is not in use and has learned nothing is free at once. */
 static void
 leave(struct shared_access *a)
 {
@@ -308,7 +308,7 @@ shared_access_end(struct shared_access *a)
 	shared_wake_members(a->s, &a->woken, h->set);
 }
 
-/* ---- what is done in it ---- */
+/* ---- within an access ---- */
 
 static bool
 has_room(const struct shared_access *a)

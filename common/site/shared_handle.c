@@ -23,7 +23,8 @@ handle_compare(const struct shared_handle *a, const struct shared_handle *b)
 
 TREE_GENERATE(shared_handle_tree, shared_handle, link, handle_compare)
 
-/* Of transport/nexthop in lower case; 0 is a slot that is free. */
+/* The hash of transport/nexthop in lower case; never 0, which is a free slot.
+ */
 static uint64_t
 hash_of(const struct shared *s, uint32_t transport, const char *name)
 {
@@ -36,7 +37,7 @@ hash_of(const struct shared *s, uint32_t transport, const char *name)
 static void
 place(struct shared *s, struct shared_handle *h)
 {
-	if (s->seg.base != NULL) /* the low bits choose in no other table */
+	if (s->seg.base != NULL) /* no other table here uses the low bits */
 		h->set = (uint32_t)(h->hash % s->seg.sets);
 	RB_INSERT(shared_handle_tree, &s->handles, h);
 }
@@ -156,7 +157,7 @@ leave_segment(struct shared_handle *h)
 	h->index = 0;
 }
 
-/* s->sets are those of the new segment already. */
+/* s->sets and s->secret are those of the new segment already. */
 void
 shared_handles_move(struct shared *s)
 {

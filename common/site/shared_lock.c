@@ -1,8 +1,8 @@
 /* The lock of a set: a word with the number of the thread that has it, as the
  * kernel wants it of a robust futex. The robust mutex of the C library is not
- * used because it keeps pointers in the shared memory itself, which it follows:
- * what is written over there would end the process. Here the kernel alone
- * learns which word a thread may have, from memory of the thread.
+ * used: it keeps pointers in the shared memory itself and follows them, so that
+ * a write over them ends the process. Here the kernel alone learns which word a
+ * thread may have, from memory of the thread.
  */
 #include "site/shared_parts.h"
 
@@ -21,7 +21,7 @@
 
 /* ---- what the kernel knows of this thread ---- */
 
-/* One lock at a time: "pending" is all that is needed of a list. */
+/* A thread has one lock at a time, so "pending" is enough of the list. */
 static _Thread_local struct {
 	struct robust_list_head head;
 	uint32_t tid; /* 0: the kernel knows nothing yet */
@@ -55,7 +55,7 @@ shared_lock_thread(void)
 	return robust.tid;
 }
 
-/* From before the word may be ours until after it is not. */
+/* Set before the thread can own the word, cleared after it cannot any more. */
 static void
 set_pending(uint32_t *word)
 {
@@ -73,8 +73,8 @@ change(uint32_t *word, uint32_t from, uint32_t to)
 	    word, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* 0, EOWNERDEAD: it is ours; EBUSY. waiters: FUTEX_WAITERS, when others may
- * sleep at it. */
+/* 0, EOWNERDEAD: the lock is ours; EBUSY. waiters: FUTEX_WAITERS, when others
+ * may sleep at the word. */
 static int
 try_once(uint32_t *word, uint32_t waiters)
 {
@@ -151,8 +151,8 @@ passed(const struct shared_set *set)
 	return __atomic_load_n(&set->passed, __ATOMIC_RELAXED);
 }
 
-/* Its owner is stopped if nobody at all has let go of it for LOCK_LIMIT; where
- * many want it, and few of them run, it may take longer. */
+/* An owner counts as stopped when no thread has given the lock back for
+ * LOCK_LIMIT; where many threads want it and few run, it may take longer. */
 static int
 lock_within_limit(struct shared_set *set)
 {
@@ -168,8 +168,8 @@ lock_within_limit(struct shared_set *set)
 	return r;
 }
 
-/* Where it was not to be had lately it is not waited for, but the moment that
- * it is free it is taken. */
+/* A lock that could not be taken lately is not waited for, but taken when it is
+ * found free. */
 static int
 lock(struct shared_set *set, bool alone)
 {

@@ -9,7 +9,7 @@ shared_lose(struct shared *s, const char *why)
 	if (s->lost != NULL)
 		return;
 	s->lost = why;
-	shared_waker_kick(&s->waker); /* the caller asks for another one */
+	shared_waker_kick(&s->waker); /* the caller asks for another table */
 }
 
 static bool

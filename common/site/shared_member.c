@@ -2,13 +2,13 @@
 
 #include <errno.h>
 
-/* A member changes its owner by compare-and-swap, and its cells under the
- * locks of their sets. The supervisor alone knows when the processes that used
- * a member are gone, agents among them: a member is free when it has said so
- * (FORGET), or belongs to the next process of the same queue, which it starts
- * only then. Who clears for somebody else looks in each set, under its lock,
- * whether the member is still of that one: a new owner has put its name there
- * before it clears all of it itself, and takes nothing before that.
+/* The owner of a member changes by compare-and-swap; its cells change under the
+ * locks of their sets. The supervisor alone knows when all processes that used
+ * a member are gone, agents included: then it says FORGET, and the member is
+ * cleared and free; or it starts the next process of the same queue, to which
+ * the member belongs. A process that clears a member for another checks in each
+ * set, under the lock, that the owner is still the one to forget: a new owner
+ * stands there before it clears the member itself and takes places.
  */
 
 uint64_t
@@ -32,8 +32,8 @@ owner_change(struct shared *s, uint32_t member, uint64_t from, uint64_t to)
 	    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* The member that the queue had before, or one that is nobody's. False: there
- * is none, or somebody else was faster. */
+/* own: the member that the queue had before; else one without an owner. False:
+ * there is none, or another process was faster. */
 static bool
 claim(struct shared *s, uint64_t owner, bool own)
 {

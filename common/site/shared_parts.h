@@ -1,6 +1,7 @@
 /* site/shared_parts.h - the structs of the shared table; inside of the module.
  *
  *	shared_segment.c  the segment: made, kept, checked, mapped
+ *	shared_lost.c     whether the table can be believed
  *	shared_lock.c     the lock of a set, and what its dead owner left
  *	shared_slot.c     slots of a set: found, made, taken for another site
  *	shared_waiters.c  queues that wait at a site, and grants of free places
@@ -14,10 +15,9 @@
  *	shared_read.c     readers that do not map
  *
  * In the segment there are numbers only. How many places of a site are taken
- * is nowhere but in the cells of its members, each written by its owner with
- * one store: there is no count beside them that a death could leave wrong.
- * What is derived from cells (in_use, dead) is made anew when an owner of the
- * lock has died.
+ * is stored only in the cells of the members, each written by its owner with
+ * one store: no count beside them could be left wrong by a death. in_use,
+ * which follows from the cells, is made anew when an owner of the lock died.
  */
 #ifndef SITE_SHARED_PARTS_H
 #define SITE_SHARED_PARTS_H
@@ -37,18 +37,18 @@
 #define SHARED_MEMBERS_MAX 256
 #define SHARED_SLOTS_MAX   (UINT32_C(1) << 21)
 
-/* Nobody holds so many: what is above is damage. */
+/* More places than a queue can hold: damage. */
 #define BUSY_MOST          (UINT32_C(1) << 20)
 
-/* A turn is kept so long. */
+/* A grant that is not used ends after this time. */
 #define SHARED_GRANT_TIME  (100 * USEC_PER_MSEC)
-/* A lock is waited for so long, then its set is left alone: longer each time,
- * as its owner may only be waiting for a processor. */
+/* A lock is waited for so long, then avoided: longer each time, as its owner
+ * may only be waiting for a processor. */
 #define LOCK_LIMIT         (20 * USEC_PER_MSEC)
-#define LOCK_ROUNDS        10 /* so often, while others get it */
+#define LOCK_ROUNDS        10 /* as often, while others get it */
 #define LOCK_AVOID_LEAST   (100 * USEC_PER_MSEC)
 #define LOCK_AVOID_MOST    USEC_PER_SEC
-/* Who waits looks by itself; who has something to tell tries again. */
+/* When sites that are waited at are checked, and results written again. */
 #define CHECK_AGAIN        USEC_PER_SEC
 #define TELL_AGAIN         (100 * USEC_PER_MSEC)
 
@@ -67,9 +67,9 @@ struct shared_head {
 
 struct shared_member {
 	uint64_t owner; /* queue + 1, generation; 0: free. Atomic */
-	uint32_t word;  /* 1: look at the bits. Atomic; a futex */
+	uint32_t word;  /* 1: read the bits. Atomic; a futex */
 	uint32_t tid;   /* of the thread that takes locks for it. Atomic */
-	/* Of each set: there may be room in it. Atomic. */
+	/* A bit for each set: there may be room in it. Atomic. */
 	uint64_t bits[];
 };
 
@@ -81,19 +81,19 @@ struct shared_slot {
 	uint16_t name_len; /* of the whole name */
 	char name[127];    /* transport/nexthop, the first bytes; no NUL */
 	char why[SITE_WHY_MAX + 1];
-	/* Of each member: places held; its ticket, 0: not in line; when it was
-	 * told that it is its turn, 0: it was not. Behind them: the seal. */
+	/* Of each member: places held; its ticket, 0: it does not wait; the
+	 * time of its grant, 0: none. Behind them: the seal. */
 	uint32_t cells[];
 };
 
-/* Seals never change. Who writes over a page, or over all that follows, writes
- * over one of them. */
+/* Seals never change. A write over a page, or over all that follows, breaks
+ * one of them. */
 struct shared_set {
 	uint64_t seal;
 	uint32_t lock;   /* shared_lock.c */
 	uint32_t in_use; /* slots with a cell that is not 0 */
 	uint32_t dead;
-	uint32_t passed;                 /* how often the lock was given back */
+	uint32_t passed;                 /* times the lock was given back */
 	uint64_t hash[SHARED_SET_SLOTS]; /* 0: the slot is free */
 	usec_t used[SHARED_SET_SLOTS];
 	/* Members that found no slot. */
@@ -106,7 +106,7 @@ _Static_assert(sizeof(struct shared_head) == 64, "version 2");
 _Static_assert(sizeof(struct shared_set) == 576, "version 2");
 _Static_assert(offsetof(struct shared_slot, cells) == 380, "version 2");
 
-/* A segment as this process has mapped it: what its head says is read once. */
+/* A segment as this process has mapped it; the head is read once. */
 struct shared_segment {
 	char *base; /* NULL: there is none */
 	size_t size;
@@ -116,12 +116,12 @@ struct shared_segment {
 	size_t members_at, sets_at;
 };
 
-/* -EINVAL for what cannot be. */
+/* -EINVAL: a shape that cannot be. */
 int shared_segment_layout(
     uint32_t slots, uint32_t members, struct shared_segment *ret);
 int shared_segment_map(int fd, struct shared_segment *ret);
 void shared_segment_unmap(struct shared_segment *seg);
-/* What its head says, without a mapping. -EBADMSG: not one of ours. */
+/* The head, read without a mapping. -EBADMSG: not a table. */
 int shared_segment_read_head(int fd, struct shared_segment *ret);
 /* The same from a head that was read. */
 int shared_segment_check(
@@ -153,7 +153,7 @@ shared_segment_head(const struct shared_segment *seg)
 	return (void *)seg->base;
 }
 
-/* Still the table that was mapped; one that is lost is all zero. */
+/* Is it still the table that was mapped? One that was cut off is all zero. */
 static inline bool
 shared_segment_is_sound(const struct shared_segment *seg)
 {
@@ -191,7 +191,7 @@ shared_slot_seal(const struct shared_segment *seg, struct shared_slot *slot)
 	return slot->cells + (size_t)3 * seg->members;
 }
 
-/* Never 0, as memory is that was cut off. */
+/* Never 0: memory that was cut off is 0. */
 static inline uint32_t
 shared_slot_seal_value(const struct shared_segment *seg)
 {
@@ -223,7 +223,7 @@ shared_slot_grants(const struct shared_segment *seg, struct shared_slot *slot)
 	return slot->cells + (size_t)2 * seg->members;
 }
 
-/* Members, a bit for each. */
+/* A bit for each member. */
 struct shared_mask {
 	uint64_t bits[SHARED_MEMBERS_MAX / 64];
 };
@@ -242,25 +242,26 @@ shared_mask_remove(struct shared_mask *m, uint32_t member)
 
 /* ---- this process ---- */
 
-/* A site that somebody here has open, holds a place at, or has something to
- * tell of. What struct site is to the scheduler. */
+/* A site that this process has open, holds a place at, waits at, or has results
+ * to write for: struct site of the scheduler. */
 struct shared_handle {
 	struct shared *shared;
 	RB_ENTRY(shared_handle) link;
 	uint64_t hash;
 	void *user;
-	LIST_ENTRY(shared_handle) watch;  /* in its set's, while watched */
+	LIST_ENTRY(shared_handle) watch;  /* of its set, while watched */
 	TAILQ_ENTRY(shared_handle) ready; /* in shared->ready, while is_ready */
 	struct site_view seen;            /* as it was last looked at */
 	char *why;                        /* of seen; memory for one, or NULL */
-	usec_t granted_at;                /* its turn since; 0: it is not */
+	usec_t granted_at;                /* time of the grant; 0: none */
 	uint32_t opens, held, set;
-	uint32_t owed[SITE_AGENT_DIED + 1]; /* reports that are not told yet */
+	uint32_t
+	    owed[SITE_AGENT_DIED + 1]; /* results that are not written yet */
 	uint16_t transport, nexthop_at;
-	uint8_t index;   /* where it was last */
+	uint8_t index;   /* its slot at the last access */
 	bool waits;      /* the scheduler was told that there is no room */
 	bool has_ticket; /* its cell has, or may have, a ticket */
-	bool watched;    /* any of waits, has_ticket, owed */
+	bool watched;    /* waits, has_ticket, or owes results */
 	bool is_ready;
 	char name[]; /* transport/nexthop */
 };
@@ -268,13 +269,13 @@ RB_HEAD(shared_handle_tree, shared_handle);
 LIST_HEAD(shared_handle_list, shared_handle);
 TAILQ_HEAD(shared_handle_queue, shared_handle);
 
-/* What this process knows of a set. */
+/* What this process keeps of a set. */
 struct shared_set_state {
 	struct shared_handle_list watched;
-	usec_t avoid_until; /* its lock was not to be had */
+	usec_t avoid_until; /* its lock could not be taken */
 	usec_t avoid_for;
-	bool unclean; /* our member is not cleared in it yet */
-	bool flush;   /* its dead ones are still to be opened */
+	bool unclean; /* our member is still to be cleared in it */
+	bool flush;   /* its dead sites are still to be opened */
 };
 
 struct shared_waker {
@@ -289,21 +290,21 @@ struct shared {
 	struct site_table table;
 	struct shared_segment seg;
 	const char *lost; /* why no place is to be had; NULL: places are */
-	bool uncounted;   /* places are held that seg does not know yet */
-	bool borrowed;    /* the mapping is somebody else's */
+	bool uncounted;   /* places are held that are not in seg yet */
+	bool borrowed;    /* the mapping belongs to the caller */
 	uint32_t member;
 	uint64_t owner; /* of our member; 0: none */
 	struct shared_set_state *sets;
-	uint64_t *forgets; /* of each member: its owner, to be cleared; or 0 */
+	uint64_t *forgets; /* of each member: the owner to clear, or 0 */
 	struct shared_waker waker;
 	struct shared_handle_tree handles;
 	struct shared_handle_queue ready;
 	uint32_t held, watched;
 	bool untidy;         /* some forgets, unclean or flush */
-	usec_t next_check;   /* at all that is watched; USEC_NEVER: none */
-	usec_t next_pass_on; /* at grants that were not used */
-	usec_t told;         /* the caller looks again at this time */
-	uint64_t found; /* grants that have come, as this process saw them */
+	usec_t next_check;   /* of all that is watched; USEC_NEVER: none */
+	usec_t next_pass_on; /* of grants that were not used */
+	usec_t told;         /* shared_work() is called at this time */
+	uint64_t found;      /* grants that checks of this process found */
 	struct site_backoff backoff;
 	uint64_t random, secret;
 	char why_before[SITE_WHY_MAX + 1], why_after[SITE_WHY_MAX + 1];
@@ -314,33 +315,35 @@ struct shared {
 };
 
 /* ---- shared_lock.c ---- */
-/* Of the calling thread, as it is in the locks that it has. */
+/* The number of the calling thread, as it stands in locks that it has. */
 uint32_t shared_lock_thread(void);
-/* The word of a lock: nobody has it, or the owner of a member. */
+/* The word of a lock: free, or the thread of a member. */
 bool shared_lock_is_possible(const struct shared_segment *seg, uint32_t word);
-/* False: not to be had for now. */
+/* False: it cannot be taken for now. */
 bool shared_set_lock(struct shared *s, uint32_t set, usec_t now);
 void shared_set_unlock(struct shared *s, uint32_t set);
 
 /* ---- shared_slot.c ---- */
-/* -1: the site has no slot; -EBADMSG: its slot was written over. */
+/* SHARED_SLOT_NONE: the site has no slot; -EBADMSG: its slot was written over.
+ */
 #define SHARED_SLOT_NONE (-1)
 int shared_slot_find(const struct shared *s, struct shared_set *set,
     const struct shared_handle *h);
-/* A slot for it, as new. -1: all are in use. */
+/* A new slot for it. SHARED_SLOT_NONE: all are in use. */
 int shared_slot_make(struct shared *s, struct shared_set *set,
     const struct shared_handle *h, usec_t now);
 bool shared_set_has_spare(const struct shared_set *set);
-/* in_use as it follows from the cells; true: in use. */
+/* The bit of in_use is set or cleared by the cells; true: in use. */
 bool shared_slot_note_use(
     const struct shared_segment *seg, struct shared_set *set, uint32_t index);
-/* What no process writes is put into bounds. */
+/* Values that no process writes are put into bounds. */
 void shared_slot_mend(struct shared_slot *slot);
 void shared_set_mend(const struct shared_segment *seg, struct shared_set *set);
-/* Cells of members that nobody has, or that cannot be. True: there were. */
+/* Cells of members without an owner, and impossible ones, are cleared. True:
+ * there were some. */
 bool
 shared_slot_scrub(const struct shared_segment *seg, struct shared_slot *slot);
-/* The member has nothing any more in this slot. */
+/* The member has no place and no ticket in this slot. */
 void shared_slot_clear_cell(const struct shared_segment *seg,
     struct shared_slot *slot, uint32_t member);
 
@@ -353,11 +356,11 @@ void shared_waiters_add(const struct shared_segment *seg,
     struct shared_slot *slot, uint32_t member);
 void shared_waiters_remove(const struct shared_segment *seg,
     struct shared_slot *slot, uint32_t member);
-/* Everybody leaves, and is to be woken. */
+/* All waiters leave, and are to be woken. */
 void shared_waiters_clear(const struct shared_segment *seg,
     struct shared_slot *slot, struct shared_mask *woken);
-/* Those whose turn it has become are to be woken; those that did not use
- * theirs leave, but for self. */
+/* Free places are granted to the oldest waiters, who are to be woken. A waiter
+ * that did not use its grant in time leaves, except for self. */
 void
 shared_waiters_grant(const struct shared_segment *seg, struct shared_slot *slot,
     uint32_t self, usec_t now, struct shared_mask *woken);
@@ -373,13 +376,13 @@ struct shared_access {
 	uint32_t index;
 	struct shared_mask woken;
 };
-/* Locked; what is owed is told. False: not to be had for now. */
+/* The set is locked, and results that are owed are written. False: it cannot
+ * be locked for now, or the table is lost. */
 bool shared_access_begin(
     struct shared_access *a, struct shared_handle *h, usec_t now);
-/* What was seen is kept, others are woken. */
+/* The view is kept, the lock given back, others are woken. */
 void shared_access_end(struct shared_access *a);
-/* False: while it lasted, or before, somebody has written over what was seen.
- */
+/* False: the set or slot was written over, before the access or during it. */
 bool shared_access_is_sound(const struct shared_access *a);
 enum site_state shared_access_state(struct shared_access *a);
 void shared_access_wait(struct shared_access *a);
@@ -390,14 +393,14 @@ void shared_access_report(
     struct shared_access *a, enum site_result result, const char *why);
 void shared_access_give_back(struct shared_access *a);
 void shared_access_view(struct shared_access *a, struct site_view *ret_view);
-/* It leaves the line, and others have their turn. */
+/* This queue waits no more, and others get their grant. */
 void shared_access_pass_on(struct shared_access *a);
-/* Every dead one of a set that is locked is to be open when it is looked at. */
+/* Every dead site of a set, which is locked, opens at the next access. */
 void shared_set_flush(struct shared *s, struct shared_set *set);
-/* What was left to do in it is done; it is locked. */
+/* What was left for later in a set, which is locked, is done. */
 void shared_set_tidy(
     struct shared *s, uint32_t set, struct shared_mask *woken, usec_t now);
-/* There may be a slot to spare again. */
+/* Members that found no slot are to be woken, if there is one again. */
 void shared_set_wake_refused(struct shared_set *set, struct shared_mask *woken);
 
 /* ---- shared_member.c ---- */
@@ -407,7 +410,7 @@ void shared_member_give_up(struct shared *s, usec_t now);
 uint64_t shared_member_owner(uint32_t queue, uint32_t generation);
 void shared_member_clear_locked(struct shared *s, uint32_t set, uint32_t member,
     struct shared_mask *woken, usec_t now);
-/* False: not everywhere, for now. */
+/* False: not in all sets, for now. */
 bool shared_member_clear(
     struct shared *s, uint32_t member, uint64_t owner, usec_t now);
 bool shared_member_forget(struct shared *s, uint32_t member, usec_t now);
@@ -417,7 +420,7 @@ int shared_waker_open(struct shared_waker *w);
 int shared_waker_start(struct shared_waker *w, uint32_t *word);
 void shared_waker_stop(struct shared_waker *w);
 void shared_waker_close(struct shared_waker *w);
-/* The eventfd, by this process itself; and read. */
+/* The eventfd is written by this process itself; and read. */
 void shared_waker_kick(struct shared_waker *w);
 void shared_waker_clear(struct shared_waker *w);
 void shared_wake_members(
@@ -426,17 +429,17 @@ void shared_wake_members(
 /* ---- shared_handle.c ---- */
 struct shared_handle *
 shared_handle_get(struct shared *s, uint32_t transport, const char *name);
-/* Gone if nothing holds it. */
+/* The handle is freed if nothing holds it. */
 void shared_handle_release(struct shared_handle *h);
-/* watched, as it follows from the rest. */
+/* `watched` is set or cleared by the other fields. */
 void shared_handle_watch(struct shared_handle *h);
 void shared_handle_set_ready(struct shared_handle *h, bool ready);
-/* Memory that lives as long as the handle. */
+/* A copy of the reason that lives as long as the handle. */
 const char *shared_handle_keep_why(struct shared_handle *h, const char *why);
 /* Every handle finds its set in s->sets, which are those of a new segment; it
  * waits as before. */
 void shared_handles_move(struct shared *s);
-/* The places that are held are in the segment. False: not all. */
+/* The places that are held are written into the segment. False: not all. */
 bool shared_handles_count(struct shared *s, usec_t now);
 void shared_handles_free(struct shared *s);
 static inline struct site *
@@ -450,12 +453,12 @@ shared_handle_of(struct site *site)
 	return (struct shared_handle *)(void *)site;
 }
 /* ---- shared_work.c ---- */
-/* shared_work() is to be called then, to look again; to pass on grants. */
+/* shared_work() is to be called then: to check; to pass on grants. */
 void shared_work_at(struct shared *s, usec_t when);
 void shared_work_note_grant(struct shared_handle *h, usec_t now);
 
 /* ---- shared.c ---- */
-/* No place is taken any more; why: a constant. */
+/* No place is taken any more. why: a constant. */
 void shared_lose(struct shared *s, const char *why);
 extern const struct site_table shared_functions;
 

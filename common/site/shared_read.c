@@ -1,6 +1,5 @@
-/* Readers: they map nothing, so a segment that shrinks under them ends nobody,
- * and they lock nothing, so what they see may be half of one moment and half
- * of another. */
+/* Readers map nothing, so a segment that shrinks ends no reader, and lock
+ * nothing, so a site may be read half before and half after a change. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "base/io.h"
 #include "site/shared_parts.h"
 
-/* Fit to be shown, whatever is there. */
+/* Whatever the bytes are, the copy is fit to be shown. */
 static void
 show(char *out, size_t room, const char *s, size_t len)
 {

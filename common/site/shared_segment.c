@@ -14,7 +14,7 @@
 #include "ipc/shm.h"
 
 #define TRIES 3
-#define LINE  64 /* of a cache: sets do not share one */
+#define LINE  64 /* bytes of a cache line: sets do not share one */
 
 static size_t
 whole_lines(size_t size)
@@ -120,7 +120,7 @@ shared_segment_unmap(struct shared_segment *seg)
 
 /* ---- the supervisor ---- */
 
-/* The names in it are as private as the mail in the spool. */
+/* The names in the table are as private as the mail in the spool. */
 static mode_t
 mode_of(const struct shared_owner *owner)
 {
@@ -153,7 +153,7 @@ slots_are_whole(const struct shared_segment *seg, struct shared_set *set)
 	return true;
 }
 
-/* Locks that nobody can give back are damage, too. */
+/* Seals are right, and every lock can be given back. */
 static bool
 sets_are_whole(const struct shared_segment *seg)
 {
@@ -170,7 +170,7 @@ sets_are_whole(const struct shared_segment *seg)
 	return true;
 }
 
-/* All of it: what one set has lost would be a part of the window. */
+/* All sets are checked: places of a damaged one would not be counted. */
 static bool
 is_whole(int fd, const struct shared_segment *want)
 {
@@ -186,7 +186,7 @@ is_whole(int fd, const struct shared_segment *want)
 	return whole;
 }
 
-/* One that is there and right. 0: none; the descriptor otherwise. */
+/* The segment that is there, if it is right: its descriptor, else 0. */
 static int
 adopt(const char *name, const struct shared_segment *want,
     const struct shared_owner *owner)
@@ -234,7 +234,7 @@ head_init(const struct shared_segment *seg)
 	};
 }
 
-/* It is mapped while nobody else can open it. */
+/* The new segment is filled while its mode lets no other user open it. */
 static int
 fill(int fd, const struct shared_segment *seg)
 {
@@ -322,8 +322,8 @@ shared_create(const char *name, const struct shared_shape *shape,
 	return create(name, &seg, owner, true, ret_fd);
 }
 
-/* With the same secret a site has the same set: all that were in use there
- * together fit into it together. */
+/* With the same secret a site has the same set, so all sites that were in use
+ * find a slot again. */
 int
 shared_renew(const char *name, const struct shared_shape *shape,
     const struct shared_owner *owner, const struct shared_id *old, int *ret_fd)
@@ -339,7 +339,7 @@ shared_renew(const char *name, const struct shared_shape *shape,
 	return create(name, &seg, owner, false, ret_fd);
 }
 
-/* ---- of one that is there ---- */
+/* ---- a segment that is there ---- */
 
 int
 shared_identify(int fd, struct shared_id *ret)

@@ -47,7 +47,7 @@ index_of(const struct shared_set *set, const struct shared_handle *h)
 	return SHARED_SLOT_NONE;
 }
 
-/* Two names do not have one hash of 64 bits. */
+/* Two names with one hash of 64 bits do not occur: it is damage. */
 int
 shared_slot_find(const struct shared *s, struct shared_set *set,
     const struct shared_handle *h)
@@ -79,7 +79,7 @@ is_dead(
 	    shared_set_slot(&s->seg, set, index)->dead_until > now;
 }
 
-/* A free one, or the least recently used, the dead last. */
+/* A free slot, or the least recently used one, dead sites last. */
 static int
 choose(const struct shared *s, struct shared_set *set, usec_t now)
 {
@@ -115,7 +115,7 @@ shared_slot_make(struct shared *s, struct shared_set *set,
 		return SHARED_SLOT_NONE;
 	if (set->hash[index] != 0)
 		s->figures.evicted++;
-	/* Who finds it half made has no use for it. */
+	/* Without its hash a slot that is half made is free. */
 	set->hash[index] = 0;
 	set->dead &= ~(UINT32_C(1) << index);
 	slot = shared_set_slot(&s->seg, set, (uint32_t)index);
@@ -166,9 +166,9 @@ shared_slot_clear_cell(
 	shared_slot_grants(seg, slot)[member] = 0;
 }
 
-/* ---- what the dead leave, and damage ---- */
+/* ---- mending, after a death or damage ---- */
 
-/* Loops over steps end because counters are below one step. */
+/* Counters are below one step, so loops over steps end. */
 static double
 within(double value, double max)
 {

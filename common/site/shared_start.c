@@ -29,7 +29,7 @@ shared_configure(struct shared *shared, const struct shared_params *params)
 
 /* ---- start and end ---- */
 
-/* Reasons why no place is to be had, beside those of damage. */
+/* Why no place can be taken, beside damage. */
 #define NONE_YET "there is none yet"
 #define UNUSABLE "there is a new one, which cannot be used"
 #define ENDS     "this process ends"
@@ -79,8 +79,8 @@ shared_new(const struct shared_params *params, uint64_t seed,
 	return r;
 }
 
-/* What a process has of a segment. */
-struct place {
+/* The fields of struct shared that belong to one segment. */
+struct attachment {
 	struct shared_segment seg;
 	struct shared_set_state *sets;
 	uint64_t *forgets;
@@ -89,15 +89,15 @@ struct place {
 	bool borrowed;
 };
 
-static struct place
-place_of(const struct shared *s)
+static struct attachment
+attachment_of(const struct shared *s)
 {
-	return (struct place){ s->seg, s->sets, s->forgets, s->owner, s->member,
-		s->borrowed };
+	return (struct attachment){ s->seg, s->sets, s->forgets, s->owner,
+		s->member, s->borrowed };
 }
 
 static void
-place_set(struct shared *s, const struct place *p)
+attachment_set(struct shared *s, const struct attachment *p)
 {
 	s->seg = p->seg;
 	s->sets = p->sets;
@@ -108,7 +108,7 @@ place_set(struct shared *s, const struct place *p)
 }
 
 static void
-place_free(struct place *p)
+attachment_free(struct attachment *p)
 {
 	if (!p->borrowed)
 		shared_segment_unmap(&p->seg);
@@ -119,13 +119,13 @@ place_free(struct place *p)
 static void
 detach(struct shared *s)
 {
-	struct place old = place_of(s);
+	struct attachment old = attachment_of(s);
 
 	shared_waker_stop(&s->waker);
 	if (s->owner != 0 && !shared_is_lost(s))
 		shared_member_give_up(s, clock_mono());
-	place_free(&old);
-	place_set(s, &(struct place){ 0 });
+	attachment_free(&old);
+	attachment_set(s, &(struct attachment){ 0 });
 }
 
 void
@@ -156,7 +156,7 @@ shared_abandon(struct shared *shared)
 
 /* ---- the segment ---- */
 
-/* Threads and memory first: a member is taken when nothing can fail. */
+/* Memory first: a member is claimed when only the thread can fail. */
 static int
 attach(struct shared *s, uint64_t owner)
 {
@@ -187,25 +187,27 @@ begin(struct shared *s, uint64_t owner, usec_t now)
 	shared_work_at(s, now);
 }
 
-/* The member in the old one stays as it is: others may still count by it. */
+/* The member in the old segment stays as it is: others may still count its
+ * places. */
 int
 shared_attach_segment(struct shared *s, const struct shared_segment *seg,
     uint64_t owner, usec_t now)
 {
-	struct place old = place_of(s), fresh;
+	struct attachment old = attachment_of(s), fresh;
 	int r;
 
 	shared_waker_stop(&s->waker);
-	place_set(s, &(struct place){ .seg = *seg, .borrowed = s->borrowed });
+	attachment_set(
+	    s, &(struct attachment){ .seg = *seg, .borrowed = s->borrowed });
 	r = attach(s, owner);
 	if (r == 0) {
 		begin(s, owner, now);
-		place_free(&old);
+		attachment_free(&old);
 		return 0;
 	}
-	fresh = place_of(s);
-	place_set(s, &old);
-	place_free(&fresh);
+	fresh = attachment_of(s);
+	attachment_set(s, &old);
+	attachment_free(&fresh);
 	shared_lose(s, UNUSABLE);
 	if (s->seg.base != NULL)
 		(void)shared_waker_start(&s->waker,

@@ -8,14 +8,14 @@ free_places(const struct shared_segment *seg, struct shared_slot *slot)
 	return slot->window.window > busy ? slot->window.window - busy : 0;
 }
 
-/* Tickets go round; the older one is further behind the next. */
+/* Tickets wrap around; an older one is further behind the next. */
 static uint32_t
 age_of(const struct shared_slot *slot, uint32_t ticket)
 {
 	return slot->ticket - ticket;
 }
 
-/* Those in line before the member; all, if it is not in line. */
+/* Waiters before the member; all, if it does not wait itself. */
 static uint32_t
 before(
     const struct shared_segment *seg, struct shared_slot *slot, uint32_t member)
@@ -73,12 +73,11 @@ shared_waiters_clear(const struct shared_segment *seg, struct shared_slot *slot,
 		}
 }
 
-/* ---- whose turn it is ---- */
+/* ---- grants ---- */
 
 struct waiters {
 	uint32_t count;
-	uint16_t
-	    members[SHARED_MEMBERS_MAX]; /* those in line, the oldest first */
+	uint16_t members[SHARED_MEMBERS_MAX]; /* the oldest first */
 };
 
 static void
@@ -109,8 +108,8 @@ stamp_of(usec_t now)
 	return stamp == 0 ? 1 : stamp;
 }
 
-/* Clocks are read at the beginning of a turn of the loop: one that is behind
- * is no reason to take a turn away, one that is far behind is damage. */
+/* Each process reads its clock once in a turn of its loop: a grant slightly in
+ * the future is right, one far in the future is damage. */
 static bool
 is_over(uint32_t turn, usec_t now)
 {

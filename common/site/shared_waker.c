@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* More than it needs: it calls two system calls. */
+/* More than the thread needs, which makes two system calls. */
 #define STACK        (UINT32_C(64) * 1024)
-/* To the thread, from this process only. */
+/* Sent to the thread by this process only. */
 #define WAKER_SIGNAL SIGRTMIN
 
 static void
@@ -19,7 +19,8 @@ word_wait(uint32_t *word)
 	(void)syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0);
 }
 
-/* Whatever the word was: one who set it may have died before the call. */
+/* The call is made even if the word is 1 already: the process that set it may
+ * have died before its call. */
 static void
 word_wake(uint32_t *word)
 {
@@ -32,7 +33,7 @@ shared_waker_kick(struct shared_waker *w)
 {
 	const uint64_t one = 1;
 
-	/* Full means that it is readable. */
+	/* A counter that is full is readable. */
 	(void)!write(w->fd, &one, sizeof(one));
 }
 
@@ -69,8 +70,8 @@ on_interrupt(int sig UNUSED)
 {
 }
 
-/* A thread that sleeps on a word that was cut off meanwhile is not to be woken
- * through that word. */
+/* A thread that sleeps on a word that was cut off cannot be woken through that
+ * word. */
 static int
 interrupt_open(void)
 {
@@ -81,7 +82,7 @@ interrupt_open(void)
 }
 
 /* Signals are for the loop of the process; SIGBUS is the thread's own, since
- * the word that it looks at may be cut off (ipc/mapping.h). */
+ * the word that it reads may be cut off (ipc/mapping.h). */
 static int
 start_silent(struct shared_waker *w)
 {
@@ -124,7 +125,7 @@ shared_waker_stop(struct shared_waker *w)
 	if (!w->runs)
 		return;
 	__atomic_store_n(&w->stop, 1, __ATOMIC_RELEASE);
-	do { /* whatever others write into the word */
+	do { /* others may write the word meanwhile */
 		__atomic_store_n(w->word, 1, __ATOMIC_RELEASE);
 		(void)syscall(
 		    SYS_futex, w->word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
@@ -144,8 +145,8 @@ shared_waker_close(struct shared_waker *w)
 	w->fd = -1;
 }
 
-/* A bit each, and no list that could be full or half written: who dies in here
- * has told some and not others, who will look by themselves. */
+/* A bit for each member, no list that could be full or half written. A process
+ * that dies in here has woken some members; the others check by themselves. */
 void
 shared_wake_members(
     struct shared *s, const struct shared_mask *woken, uint32_t set)

@@ -1,8 +1,8 @@
-/* What is not done at once: looking again, telling what could not be told,
- * passing on a turn that is not used. */
+/* Work that is left for later: checks of sites that are waited at, results that
+ * could not be written, grants that were not used. */
 #include "site/shared_parts.h"
 
-/* False: it was not to be had. */
+/* False: the site could not be read. */
 static bool
 check(struct shared_handle *h, usec_t now)
 {
@@ -28,7 +28,7 @@ check(struct shared_handle *h, usec_t now)
 	return true;
 }
 
-/* True: to all that are watched in the set. */
+/* False: a site that is watched could not be read. */
 static bool
 check_set(struct shared *s, uint32_t set, usec_t now)
 {
@@ -63,7 +63,7 @@ check_where_told(struct shared *s, usec_t now)
 	}
 }
 
-/* ---- what is left over ---- */
+/* ---- what could not be cleared or flushed ---- */
 
 static bool
 tidy_set(struct shared *s, uint32_t set, usec_t now)
@@ -118,8 +118,8 @@ check_all(struct shared *s, usec_t now)
 
 /* ---- grants ---- */
 
-/* Its agents are busy, or it has nothing to send there any more: others may
- * have the place, and this queue is the last in line. */
+/* The agents of this queue are busy, or it has nothing to send there any more:
+ * the grant goes to others, and this queue becomes the last waiter. */
 static void
 pass(struct shared_handle *h, usec_t now)
 {
@@ -165,7 +165,7 @@ pass_on_grants(struct shared *s, usec_t now)
 
 /* ---- all of it ---- */
 
-/* Whoever is called may open and close sites. */
+/* ready() may open and close sites. */
 static void
 give_ready(struct shared *s, void (*ready)(void *ctx, void *user), void *ctx)
 {

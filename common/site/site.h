@@ -17,20 +17,20 @@
 #include "site/window.h"
 
 enum site_result {
-	SITE_DELIVERED,  /* the site talked to us, whatever it said */
+	SITE_DELIVERED,  /* the site answered, whatever it said */
 	SITE_FAILED,     /* connection or handshake failure */
-	SITE_AGENT_DIED, /* our own agent, or not started: says nothing */
+	SITE_AGENT_DIED, /* our own agent: says nothing of the site */
 	SITE_UNTRIED,    /* never had a place: the site was dead */
 };
 
 enum site_state {
 	SITE_ROOM, /* a delivery may begin */
-	SITE_FULL, /* busy >= window; somebody is told when that changes */
+	SITE_FULL, /* busy >= window */
 	SITE_DEAD,
 };
 
-/* While dead, window and fail_cohorts are as they were at the death, success
- * and failure are 0. */
+/* A site as it is now. While it is dead, window and fail_cohorts are as they
+ * were at the death, and success and failure are 0. */
 struct site_view {
 	enum site_state state;
 	uint32_t window, busy;
@@ -40,8 +40,8 @@ struct site_view {
 	const char *why;   /* while dead; never NULL then, and lives as long */
 };
 
-/* A delivery report and what it did to the site. Its reasons live until the
- * next one. */
+/* A delivery report and what it did to the site. The reasons in it live until
+ * the next report. */
 struct site_step {
 	enum site_result result;
 	struct site_view before, after;
@@ -52,31 +52,32 @@ struct site_step {
 
 struct site;
 
-/* table: of the struct it lies in. Each O(1), amortized, or O(log n) in sites.
- */
+/* The first argument of each function is `table` of the struct. Cost: O(1),
+ * amortized, or O(log n) in sites. */
 struct site_table {
 	void *table;
-	/* Found or made, and open; NULL when memory is out. Names compare
-	 * without case. Opened twice it must be closed twice. */
+	/* The site is found or made, and open; NULL when memory is out. Names
+	 * compare without case. A site opened twice must be closed twice. */
 	struct site *(*open)(
 	    void *table, uint32_t transport, const char *name, usec_t now);
 	void (*close)(void *table, struct site *site, usec_t now);
-	/* A word of the scheduler's, kept with the site while it is open; NULL
+	/* A pointer of the scheduler, kept with the site while it is open; NULL
 	 * at first. */
 	void **(*user)(struct site *site);
-	/* As it was given when the site was made. */
+	/* The name, as it was given when the site was made. */
 	const char *(*name)(const struct site *site);
-	/* Would take() give a place? A dead site whose time has come opens. */
+	/* Whether take() would give a place. A dead site whose time has come
+	 * opens. */
 	enum site_state (*state)(void *table, struct site *site, usec_t now);
-	/* As state(), and says whether there are entries for the site that wait
-	 * for a place. Who waits at a full site is in line for it, and
-	 * sched_site_ready() follows when there is room, or it has died. In
-	 * line until take() gives a place, or it waits no more; asking again
-	 * does not lose the turn. NULL where nobody else takes places: then
+	/* As state(); waits: there are entries that want a place. A scheduler
+	 * that waits at a full site is a waiter, and sched_site_ready() follows
+	 * when there is room or the site has died. It stays a waiter until
+	 * take() gives a place or waits is false; calling this again does not
+	 * lose its grant. NULL where no other process takes places: then
 	 * done() has told all there is to know. */
 	enum site_state (*wait)(
 	    void *table, struct site *site, bool waits, usec_t now);
-	/* SITE_ROOM: a place was taken, give it back by done(). */
+	/* SITE_ROOM: a place was taken; done() gives it back. */
 	enum site_state (*take)(void *table, struct site *site, usec_t now);
 	/* The place is given back. ret_step may be NULL. */
 	void (*done)(void *table, struct site *site, enum site_result result,
@@ -87,10 +88,10 @@ struct site_table {
 };
 
 /* The table of one process. seed: of the random spread; the same seed and
- * calls give the same times. idle_max: sites remembered while nobody has them
- * open; the least recently used goes first, and so does what was idle for
- * twice maximal_backoff_time, but for the dead: mail that was deferred for as
- * long as can be still finds what its destination has learned. */
+ * calls give the same times. idle_max: closed sites that are remembered. The
+ * least recently used is forgotten first, and each that was idle for twice
+ * maximal_backoff_time and is not dead: mail that was deferred for the longest
+ * time still finds what its destination has learned. */
 struct local;
 int local_new(const struct site_params *params, uint32_t count,
     const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed,

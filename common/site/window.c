@@ -16,8 +16,8 @@ window_amount(const struct window_feedback *f, uint32_t window)
 	}
 }
 
-/* What rounding left of a counter that came back to nothing. Otherwise it
- * would add up over the steps of a long life. */
+/* A counter that came back to nothing is 0: what rounding left of it would add
+ * up over the steps of a long life. */
 static double
 settled(double counter)
 {

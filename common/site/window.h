@@ -11,7 +11,7 @@
 
 #define WINDOW_EPSILON 1e-9
 
-/* g or f of a window, which is at least 1. */
+/* By how much one report moves a window, which is at least 1. */
 double window_amount(const struct window_feedback *f, uint32_t window);
 
 struct window {
@@ -24,14 +24,15 @@ struct window_rules {
 	double failed_cohort_limit; /* 0: never dead */
 };
 
-/* As at the start: initial, never above the limit; counters 0. */
+/* A window as it begins: initial, never above the limit, counters 0. */
 void window_init(struct window *w, const struct window_rules *rules);
 /* A delivery without connection or handshake failure; busy still counts it. */
 void window_success(
     struct window *w, const struct window_rules *rules, uint32_t busy);
-/* A failure. True: the destination is dead; the window is as it was. */
+/* A connection or handshake failure. True: the destination is dead; the window
+ * is as it was. */
 bool window_failure(struct window *w, const struct window_rules *rules);
-/* New rules: never above their limit. */
+/* The window is cut to the limit of new rules. */
 void window_fit(struct window *w, const struct window_rules *rules);
 /* A delivery that began before the death has succeeded. */
 void window_revive(

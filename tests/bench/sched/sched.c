@@ -67,7 +67,6 @@ open_bench(struct bench *b, const struct policy *p)
 		4000 * USEC_PER_SEC, 10 };
 	const struct sched_params params = { UINT32_MAX, 10, 20000 };
 	const struct sched_transport_params transport = {
-		.name = "smtp",
 		.process_limit = p->agents,
 		.destination_recipient_limit = p->rcpts_per_entry,
 		.delivery_slot_cost = p->cost,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+
 static void
 load(char *helo_name, char *myhostname, char *mydomain, struct settings *ret)
 {
