@@ -7,7 +7,7 @@
 
 #include "ipc/ask.h"
 #include "qscheduler/supervisor/options.h"
-#include "qscheduler/supervisor/super.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 static void
 check_load(struct fuzz_in *in)

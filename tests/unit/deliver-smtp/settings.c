@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 static void
 load(char *helo_name, char *myhostname, char *mydomain, struct settings *ret)
 {

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "ipc/ask.h"
-#include "qscheduler/queues/override_file.h"
+#include "qscheduler/queues/queues.h"
 
-/* What byhand_write() would put, without its fsyncs. */
+/* The file as override_file_write() makes it, without its fsyncs. */
 static void
-print(const struct byhand *rows, struct buf *out)
+print(const struct override_rows *rows, struct buf *out)
 {
 	uint32_t i;
 
@@ -23,13 +23,13 @@ print(const struct byhand *rows, struct buf *out)
 }
 
 static void
-check_rows(const struct byhand *b)
+check_rows(const struct override_rows *b)
 {
 	uint32_t i, j;
 
 	MUST(b->n <= PAGE_QUEUES_MAX);
 	for (i = 0; i < b->n; i++) {
-		const struct byhand_row *r = &b->rows[i];
+		const struct override_row *r = &b->rows[i];
 
 		MUST(r->queue >= 1 && r->queue <= 4095 && r->until_wall >= 0);
 		MUST(strnlen(r->reason, sizeof(r->reason)) < sizeof(r->reason));
@@ -40,15 +40,15 @@ check_rows(const struct byhand *b)
 }
 
 static void
-check_again(const struct byhand *b)
+check_again(const struct override_rows *b)
 {
-	static struct byhand again;
+	static struct override_rows again;
 	struct buf text = { 0 }, error = { 0 };
 	uint32_t i;
 
 	print(b, &text);
-	fuzz_file(BYHAND_NAME, text.data, text.len);
-	MUST(byhand_read(fuzz_dir(), "base", &again, &error) == 0);
+	fuzz_file(OVERRIDE_NAME, text.data, text.len);
+	MUST(override_file_read(fuzz_dir(), "base", &again, &error) == 0);
 	MUST(again.n == b->n);
 	for (i = 0; i < b->n; i++)
 		MUST(again.rows[i].queue == b->rows[i].queue &&
@@ -61,16 +61,16 @@ check_again(const struct byhand *b)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct byhand rows;
+	static struct override_rows rows;
 	struct buf error = { 0 };
 	int r;
 
-	fuzz_file(BYHAND_NAME, data, size);
+	fuzz_file(OVERRIDE_NAME, data, size);
 	rows.n = 77;
-	r = byhand_read(fuzz_dir(), "base", &rows, &error);
+	r = override_file_read(fuzz_dir(), "base", &rows, &error);
 	if (r < 0) {
 		MUST((r == -EBADMSG || r == -EFBIG) && rows.n == 0);
-		MUST(strncmp(buf_str(&error), "base/" BYHAND_NAME, 12) == 0);
+		MUST(strncmp(buf_str(&error), "base/" OVERRIDE_NAME, 12) == 0);
 	} else {
 		MUST(error.len == 0);
 		check_rows(&rows);
