@@ -133,8 +133,7 @@ messages_rest(struct messages *ms, struct message *m, usec_t now)
 {
 	const uint32_t slot = ms->rest_next % MESSAGES_REST_MAX;
 
-	messages_use(ms, m);
-	if (m->fd < 0)
+	if (m->fd < 0 || m->rest > 0)
 		return;
 	if (ms->rest_next - ms->rest_first == MESSAGES_REST_MAX)
 		end_rest(ms);

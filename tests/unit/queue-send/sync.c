@@ -70,7 +70,8 @@ before(const char *trace, char these, char those)
 	return last != NULL && first != NULL && last < first;
 }
 
-/* mutation: queue-send/finish.c: needs_marks is false in each row of leave[]. */
+/* mutation: queue-send/finish.c: needs_marks is false in each row of leave[].
+ */
 Test(sync, D32_marks_are_synced_before_the_move_to_deferred)
 {
 	uint64_t inode = two(AGENT_SENT, AGENT_DEFERRED);
