@@ -66,8 +66,10 @@ has_page_beaten(struct child *c)
 {
 	int64_t beat;
 
-	if (!c->role->beats || !c->group->events->page_beat(c, &beat) ||
-	    beat == c->heartbeat.page_beat)
+	const struct child_events *events = c->group->events;
+
+	if (!c->role->beats || events->page_beat == NULL ||
+	    !events->page_beat(c, &beat) || beat == c->heartbeat.page_beat)
 		return false;
 	c->heartbeat.page_beat = beat;
 	return true;

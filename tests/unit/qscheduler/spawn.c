@@ -107,6 +107,28 @@ Test(spawn, a_child_gets_what_it_is_to_get_and_no_more)
 	close(stray);
 }
 
+Test(spawn, a_child_is_started_as_the_user_of_its_role)
+{
+	const struct daemon_users users = { .qmails = 9, .qmail = 8 };
+	char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" },
+		(char[]){ "grep -q '^Uid:.9.9.9.9$' /proc/self/status && "
+			  "grep -q '^Gid:.8.8.8.8$' /proc/self/status && "
+			  "grep -q '^Groups:[[:space:]]*$' /proc/self/status" },
+		NULL };
+	char *envp[] = { NULL };
+	struct spawn how = { "/bin/sh", argv, envp, -1, 0, fork, &users,
+		DAEMON_AS_QMAILS };
+	struct process p = PROCESS_NONE;
+	const char *step;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root may become others");
+	how.channel = open("/dev/null", O_RDWR | O_CLOEXEC);
+	cr_assert_eq(process_spawn(&how, &p, &step), 0, "%s", step);
+	cr_expect_eq(collect(&p), 0);
+	close(how.channel);
+}
+
 /* The channel's own number is the one that it is to have. */
 Test(spawn, a_channel_that_is_descriptor_3)
 {

@@ -52,7 +52,7 @@ Test(super_services, the_product_has_the_four_of_a_queue_and_none_else)
 		cr_expect_eq(roles[i]->leads, i == ROLE_QUEUE_SEND);
 	}
 	cr_expect_eq(roles_of(SCOPE_INSTANCE, roles), 0);
-	cr_expect_eq(role_table.n, NROLES);
+	cr_expect_eq(role_table.n, NROLES, "each has room in its group");
 }
 
 /* One process for two queues; its arguments, its object, its frames. */
