@@ -263,7 +263,7 @@ base_check(const struct base *b, uint32_t queue)
 }
 
 void
-base_inspect(const struct base *b, uint32_t queue, struct queue_facts *facts)
+base_inspect(const struct base *b, uint32_t queue, struct base_facts *facts)
 {
 	char name[32];
 	struct stat st;
@@ -283,7 +283,7 @@ base_inspect(const struct base *b, uint32_t queue, struct queue_facts *facts)
 }
 
 enum verdict
-base_judge(const struct queue_facts *facts)
+base_judge(const struct base_facts *facts)
 {
 	if (facts->marked)
 		return facts->wanted ? VERDICT_OPEN
@@ -302,7 +302,7 @@ base_judge(const struct queue_facts *facts)
 
 int
 base_describe_lost(const struct base *b, uint32_t queue,
-    const struct queue_facts *facts, struct buf *out)
+    const struct base_facts *facts, struct buf *out)
 {
 	return buf_printf(out,
 	    "%s/queue%" PRIu32 ": was made once and is %s (%s); if it is gone "

@@ -39,7 +39,7 @@ int base_read_list(struct base *b, struct buf *ret_error);
  * have changed it, and several processes of ours may do this at once. */
 int base_list_add(struct base *b, uint32_t queue, struct buf *ret_error);
 
-struct queue_facts {
+struct base_facts {
 	bool wanted; /* by QUEUE_START, QUEUE_COUNT and the mode */
 	bool listed;
 	bool there;  /* a directory of this name */
@@ -59,11 +59,11 @@ enum verdict {
 };
 
 void
-base_inspect(const struct base *b, uint32_t queue, struct queue_facts *facts);
-enum verdict base_judge(const struct queue_facts *facts);
+base_inspect(const struct base *b, uint32_t queue, struct base_facts *facts);
+enum verdict base_judge(const struct base_facts *facts);
 /* In words, what VERDICT_DISABLE is about, and what to do. */
 int base_describe_lost(const struct base *b, uint32_t queue,
-    const struct queue_facts *facts, struct buf *out);
+    const struct base_facts *facts, struct buf *out);
 /* All of these read the disk, which may not answer: workers call them.
  *
  * Is this queue's directory still what it was? 0 or -errno. The disk has

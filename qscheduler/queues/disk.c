@@ -5,15 +5,15 @@
 #include <string.h>
 
 static int
-add_facts(const struct worker_call *call, const struct queue_facts *facts)
+add_facts(const struct worker_call *call, const struct base_facts *facts)
 {
 	return buf_add(call->more, facts, sizeof(*facts));
 }
 
-struct queue_facts
+struct base_facts
 disk_facts_of(const struct buf *more)
 {
-	struct queue_facts facts = { 0 };
+	struct base_facts facts = { 0 };
 
 	if (more->len == sizeof(facts))
 		memcpy(&facts, more->data, sizeof(facts));
@@ -24,7 +24,7 @@ int
 disk_facts(const struct worker_call *call)
 {
 	const struct queues *all = call->ctx;
-	struct queue_facts facts = { 0 };
+	struct base_facts facts = { 0 };
 
 	base_inspect(all->base, call->number, &facts);
 	return add_facts(call, &facts);
@@ -34,7 +34,7 @@ int
 disk_mail(const struct worker_call *call)
 {
 	const struct queues *all = call->ctx;
-	struct queue_facts facts = { 0 };
+	struct base_facts facts = { 0 };
 	int r;
 
 	base_inspect(all->base, call->number, &facts);
@@ -59,7 +59,7 @@ int
 disk_make(const struct worker_call *call)
 {
 	const struct queues *all = call->ctx;
-	struct queue_facts facts = { .wanted = true };
+	struct base_facts facts = { .wanted = true };
 	int r = base_read_list(all->base, call->error);
 
 	if (r < 0)
@@ -90,7 +90,7 @@ disk_sweep(const struct worker_call *call)
 	int i, r = 0, n = spool_list(all->base->path, disk, ARRAY_LEN(disk));
 
 	for (i = 0; i < n && r == 0; i++) {
-		struct queue_facts facts = { 0 };
+		struct base_facts facts = { 0 };
 
 		if (queue_find(all, disk[i]) != NULL ||
 		    worker_runs(all->workers, disk[i]))

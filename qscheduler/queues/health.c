@@ -35,7 +35,6 @@ on_check(void *all, uint32_t number, const struct worker_result *result,
 }
 
 static const struct worker_task check = { "check", disk_check, on_check };
-static const struct worker_task make = { "make", disk_make, queue_on_made };
 
 /* When too many workers run, the queue waits for a tick in which there is room;
  * a worker that is still busy with the last check says nothing new. */
@@ -52,8 +51,8 @@ check_directory(struct queue *q)
 		inventory_check(q);
 		return;
 	}
-	r = worker_start(
-	    q->all->workers, q->faulty ? &make : &check, q->number, q->all);
+	r = worker_start(q->all->workers, q->faulty ? &queue_making : &check,
+	    q->number, q->all);
 	q->unchecked = r == -EAGAIN;
 }
 

@@ -27,7 +27,7 @@ enum known {
 struct inventory {
 	bool any_there;
 	uint8_t known[QUEUE_NUM_MAX + 1]; /* enum known */
-	struct queue_facts facts[QUEUE_NUM_MAX + 1];
+	struct base_facts facts[QUEUE_NUM_MAX + 1];
 	struct event *timer; /* ends a turn of the loop */
 };
 
@@ -39,7 +39,7 @@ is_in_range(const struct queues *all, uint32_t number, uint32_t count)
 
 /* With -n the queues that are there; the first start makes QUEUE_COUNT. */
 static bool
-is_wanted(const struct queues *all, const struct queue_facts *facts,
+is_wanted(const struct queues *all, const struct base_facts *facts,
     uint32_t number, bool any_there)
 {
 	if (all->keep && any_there)
@@ -52,14 +52,14 @@ is_wanted(const struct queues *all, const struct queue_facts *facts,
  * rules, from the top. */
 static bool
 is_kept(
-    const struct queues *all, const struct queue_facts *facts, uint32_t number)
+    const struct queues *all, const struct base_facts *facts, uint32_t number)
 {
 	return all->dynamic && facts->mail &&
 	    is_in_range(all, number, all->max);
 }
 
 static enum verdict
-judge(const struct queues *all, uint32_t number, struct queue_facts *facts)
+judge(const struct queues *all, uint32_t number, struct base_facts *facts)
 {
 	facts->wanted = is_wanted(all, facts, number, all->any_there) ||
 	    is_kept(all, facts, number);
@@ -68,12 +68,10 @@ judge(const struct queues *all, uint32_t number, struct queue_facts *facts)
 
 /* ---- one queue ---- */
 
-static const struct worker_task making = { "make", disk_make, queue_on_made };
-
 static void
 make(struct queue *q)
 {
-	int r = worker_start(q->all->workers, &making, q->number, q->all);
+	int r = worker_start(q->all->workers, &queue_making, q->number, q->all);
 
 	q->unchecked = r == -EAGAIN;
 	if (r < 0 && r != -EAGAIN && r != -EBUSY) {
@@ -84,7 +82,7 @@ make(struct queue *q)
 
 /* A queue that cannot be made, or is lost, is in the table nevertheless. */
 static void
-settle(struct queue *q, const struct queue_facts *facts, enum verdict verdict)
+settle(struct queue *q, const struct base_facts *facts, enum verdict verdict)
 {
 	struct buf error = { 0 };
 
@@ -134,7 +132,7 @@ add_queue(struct queues *all, uint32_t number, struct queue **ret_queue)
 /* After the start: the disk has answered at last. */
 static void
 on_late_facts(
-    struct queue *q, const struct queue_facts *facts, enum verdict verdict)
+    struct queue *q, const struct base_facts *facts, enum verdict verdict)
 {
 	struct queues *all = q->all;
 	const uint32_t number = q->number;
@@ -157,7 +155,7 @@ on_facts(void *ctx, uint32_t number, const struct worker_result *result,
 {
 	struct queues *all = ctx;
 	struct queue *q = queue_find(all, number);
-	struct queue_facts facts = disk_facts_of(more);
+	struct base_facts facts = disk_facts_of(more);
 
 	if (all->inventory != NULL && result->r != -ETIMEDOUT) {
 		all->inventory->facts[number] = facts;
@@ -263,7 +261,7 @@ wait_until(struct queues *all, bool (*is_so)(struct queues *all), usec_t end)
 static int
 add_known(struct queues *all, uint32_t number, bool with_mail)
 {
-	struct queue_facts *facts = &all->inventory->facts[number];
+	struct base_facts *facts = &all->inventory->facts[number];
 	const enum verdict verdict = judge(all, number, facts);
 	struct queue *q = NULL;
 	int r = 0;

@@ -46,8 +46,8 @@ not_made(struct queue *q, const char *why)
 	queue_fault(q, why);
 }
 
-void
-queue_on_made(void *ctx, uint32_t number, const struct worker_result *result,
+static void
+on_made(void *ctx, uint32_t number, const struct worker_result *result,
     struct buf *more UNUSED)
 {
 	struct queues *all = ctx;
@@ -72,6 +72,8 @@ queue_on_made(void *ctx, uint32_t number, const struct worker_result *result,
 	else
 		q->faulty = false;
 }
+
+const struct worker_task queue_making = { "make", disk_make, on_made };
 
 void
 queue_dump(const struct queue *q)

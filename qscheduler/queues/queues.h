@@ -197,9 +197,8 @@ void queue_start(struct queue *q);
 void queue_stop(struct queue *q);
 /* A fault ends its children until it is put right. */
 void queue_fault(struct queue *q, const char *reason);
-/* The worker that makes a queue has ended: run it, if it is still to be. */
-void queue_on_made(void *all, uint32_t number,
-    const struct worker_result *result, struct buf *more);
+/* Make its directory, unless it is lost; then run it, if it is still to be. */
+extern const struct worker_task queue_making;
 void queue_dump(const struct queue *q);
 
 /* ---- health.c ---- */
@@ -311,7 +310,7 @@ int inventory(struct queues *all);
 void inventory_check(struct queue *q);
 
 /* ---- disk.c: what workers run (struct worker_task) ----
- * The context is struct queues; struct queue_facts is in `more`. */
+ * The context is struct queues; struct base_facts is in `more`. */
 int disk_facts(const struct worker_call *call);
 /* Is its directory still what it was, and can it be written to? 1: yes, but for
  * a mark of a queue that is gone, which was taken away. */
@@ -324,7 +323,7 @@ int disk_seal(const struct worker_call *call); /* base_seal() */
  */
 int disk_sweep(const struct worker_call *call);
 /* Out of `more`; without any: all 0. */
-struct queue_facts disk_facts_of(const struct buf *more);
+struct base_facts disk_facts_of(const struct buf *more);
 
 /* ---- sites.c: the table of destinations ---- */
 /* After inventory(). Without it no delivery starts; it is tried again every

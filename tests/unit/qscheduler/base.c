@@ -280,7 +280,7 @@ Test(base, D19_D20_what_is_done_with_a_queue)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		const struct queue_facts facts = {
+		const struct base_facts facts = {
 			.wanted = rows[i].wanted,
 			.listed = rows[i].listed,
 			.marked = rows[i].marked,
@@ -330,7 +330,7 @@ Test(base, D20_what_counts_as_mail)
 		{ "defer/0/10", false },
 		{ "incoming/0/core", false },
 	};
-	struct queue_facts facts = { 0 };
+	struct base_facts facts = { 0 };
 	size_t i;
 
 	cr_assert_eq(open_it(path), 0);
@@ -353,7 +353,7 @@ Test(base, D20_what_counts_as_mail)
 /* What an operator may have left there. */
 Test(base, D16_what_is_no_file_in_maildrop_is_no_mail)
 {
-	struct queue_facts facts = { 0 };
+	struct base_facts facts = { 0 };
 	char drop[128];
 
 	cr_assert_eq(open_it(path), 0);
