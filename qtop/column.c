@@ -289,7 +289,7 @@ const struct column columns[NCOLS] = {
 	    .help = "largest of both and the busiest transport, in percent; * by setqload; TOTAL: mean" },
 	[COL_IN] = { .key = "in", .title = "IN", .width = 5,
 	    .fmt = fmt_in, .value = value_in,
-	    .help = "messages accepted and not yet looked at" },
+	    .help = "messages accepted and not yet in the active queue" },
 	[COL_ACTIVE] = { .key = "active", .title = "ACTIVE", .width = 6,
 	    .fmt = fmt_active, .value = value_active,
 	    .help = "messages being delivered" },
@@ -301,7 +301,7 @@ const struct column columns[NCOLS] = {
 	    .help = "messages set aside: failed for good, or by the operator" },
 	[COL_CORRUPT] = { .key = "corrupt", .title = "CORRUPT", .width = 7,
 	    .rank = 6, .fmt = fmt_corrupt, .value = value_corrupt,
-	    .help = "damaged files kept for a person to look at" },
+	    .help = "damaged files, kept for the operator" },
 	[COL_RATE_IN] = { .key = "rate-in", .title = "RATE-IN", .width = 7,
 	    .rank = 4, .fmt = fmt_rate_in, .value = value_rate_in,
 	    .help = "messages taken in per second, last minute" },
@@ -316,7 +316,7 @@ const struct column columns[NCOLS] = {
 	    .help = "how often processes of the queue were started again" },
 	[COL_NOTE] = { .key = "note", .title = "NOTE", .width = 36,
 	    .left = true, .rest = true, .rank = 8, .fmt = fmt_note,
-	    .help = "why it is not open and until when, what is wrong, loads by hand" },
+	    .help = "why it is not open and until when, faults, loads that an operator set" },
 };
 /* clang-format on */
 

@@ -220,7 +220,7 @@ draw_help(void)
 {
 	static const char *const keys[] = {
 		"q           quit",
-		"space, r    look again now",
+		"space, r    read again now",
 		"s           sort by the next column, largest first",
 		"up, down    one row; page up, page down: a screen of rows",
 		"h, ?        this help; any key leaves it",

@@ -222,7 +222,7 @@ check_waiting(struct share *s, const struct spool *sp)
 	r = count_user(s->conf, sp, s->uid, &c);
 	if (r < 0)
 		return refuse(
-		    s, "what waits cannot be counted: %s", strerror(-r));
+		    s, "the waiting mail cannot be counted: %s", strerror(-r));
 	s->messages = c.messages;
 	s->bytes = c.bytes;
 	s->inodes = c.inodes;

@@ -48,7 +48,7 @@ found(struct send *s, const struct spool_item *item)
 }
 
 /* A file was found in active/. If it is no message of this queue-send, the
- * start could not move it, or somebody put it there. */
+ * start could not move it, or an operator put it there. */
 static void
 found_active(struct send *s, const struct spool_item *item)
 {

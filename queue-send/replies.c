@@ -72,6 +72,20 @@ find_rcpt(struct delivery *d, uint32_t index)
 	    &index, d->rcpts, d->nrcpts, sizeof(d->rcpts[0]), compare_rcpt);
 }
 
+/* The recipient has its result, of which the rest is the caller's. */
+static struct report
+begin_report(const struct delivery *d, struct delivery_rcpt *rcpt)
+{
+	rcpt->reported = true;
+	return (struct report){
+		.index = rcpt->index,
+		.offset = rcpt->offset,
+		.address = rcpt->address,
+		.relay = "none",
+		.selected_at = d->selected_at,
+	};
+}
+
 int
 replies_on_result(
     struct send *s, struct agent_link *agent, const struct msg_RESULT *f)
@@ -80,6 +94,7 @@ replies_on_result(
 	    text[AGENT_TEXT_MAX + 1];
 	struct delivery *d = delivery_find(s, f->job);
 	struct delivery_rcpt *rcpt;
+	struct report report;
 
 	if (d == NULL || d->agent != agent || f->outcome >= AGENT_NOUTCOMES)
 		return -EBADMSG;
@@ -89,20 +104,15 @@ replies_on_result(
 	    !copy_string(relay, sizeof(relay), &f->relay) ||
 	    !copy_string(text, sizeof(text), &f->text))
 		return -EBADMSG;
-	rcpt->reported = true;
-	results_apply(s, d->message,
-	    &(struct report){
-		.index = rcpt->index,
-		.offset = rcpt->offset,
-		.address = rcpt->address,
-		.outcome = (enum agent_outcome)f->outcome,
-		.dsn = dsn_for(dsn, (enum agent_outcome)f->outcome),
-		.relay = relay[0] == '\0' ? "none" : relay,
-		.text = text,
-		.conn = phase(f->conn_usec),
-		.xfer = phase(f->xfer_usec),
-		.selected_at = d->selected_at,
-	    });
+	report = begin_report(d, rcpt);
+	report.outcome = (enum agent_outcome)f->outcome;
+	report.dsn = dsn_for(dsn, report.outcome);
+	report.text = text;
+	report.conn = phase(f->conn_usec);
+	report.xfer = phase(f->xfer_usec);
+	if (relay[0] != '\0')
+		report.relay = relay;
+	results_apply(s, d->message, &report);
 	return 0;
 }
 
@@ -111,23 +121,17 @@ replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
     const char *text, bool ours)
 {
 	struct delivery_rcpt *rcpt;
+	struct report report;
 
 	for (rcpt = d->rcpts; rcpt < d->rcpts + d->nrcpts; rcpt++) {
 		if (rcpt->reported)
 			continue;
-		rcpt->reported = true;
-		results_apply(s, d->message,
-		    &(struct report){
-			.index = rcpt->index,
-			.offset = rcpt->offset,
-			.address = rcpt->address,
-			.outcome = AGENT_DEFERRED,
-			.dsn = dsn,
-			.relay = "none",
-			.text = text,
-			.selected_at = d->selected_at,
-			.ours = ours,
-		    });
+		report = begin_report(d, rcpt);
+		report.outcome = AGENT_DEFERRED;
+		report.dsn = dsn;
+		report.text = text;
+		report.ours = ours;
+		results_apply(s, d->message, &report);
 	}
 }
 

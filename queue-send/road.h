@@ -162,8 +162,8 @@ recover_message(const struct spool *sp, uint64_t inode, struct recovered *done);
  *	begin   offered messages are dropped; waiting messages of active/ are
  *	        put aside (FATE_ASIDE) as soon as nothing of them runs; nothing
  *	        new starts
- *	passes  over incoming/, deferred/, active/, hold/: each file that nobody
- *	        works on is moved to one of the targets, in turn
+ *	passes  over incoming/, deferred/, active/, hold/: each file that no
+ *	        process works on is moved to one of the targets, in turn
  *	end     an empty list: everything is looked for again, and delivered
  *
  * Not moved: messages that are delivered or not recorded yet, files that their

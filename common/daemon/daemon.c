@@ -173,8 +173,8 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 			return;
 		}
 	if (!is_known_to_program(arg, &frame->msg))
-		log_warning("the supervisor sent %s, which is not for us: "
-			    "dropped",
+		log_warning("the supervisor sent %s, which this program "
+			    "does not know: dropped",
 		    msg_name(frame->msg.type));
 }
 

@@ -122,7 +122,7 @@ queue_file_verify(int fd, const struct queue_file *file)
 	int r = read_trailer(fd, &now, &sums);
 
 	if (r == 0 && now.size != file->size)
-		r = format_damaged("file is not the one that was looked at");
+		r = format_damaged("file has changed since it was opened");
 	if (r == 0)
 		r = verify_content(fd, file, sums.content);
 	if (r == 0)

@@ -25,8 +25,6 @@ import layers
 import tree
 
 MOST = 3
-# Rooms that have a larger circle still: it may shrink, not grow.
-STILL = {"common/sched": 5, "common/site": 8}
 
 
 def objects(root, folder, built):
@@ -114,15 +112,14 @@ def check_room(root, name, folder, built, wanted):
     graph = arrows(found)
     groups = circles(graph)
     size = len(groups[0]) if groups else 1
-    most = STILL.get(name, MOST)
     print(f"{name}: largest circle {size} of {len(graph)} files")
     for group in groups:
-        if len(group) > most or name in wanted:
+        if len(group) > MOST or name in wanted:
             print(f"  circle of {len(group)}: {' '.join(group)}")
             tell(graph, group)
     up = list(upward(root, name, graph))
     print("\n".join(up), end="\n" if up else "")
-    return (size > most) + len(up)
+    return (size > MOST) + len(up)
 
 
 def control():

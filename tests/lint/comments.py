@@ -13,7 +13,7 @@ import sys
 
 import tree
 
-BUDGET = 221
+BUDGET = 116
 FIRST = re.compile(r"(it|its|it's|who|whoever|whom|whose|what|whatever|they|them|their|he|him|his|"
                    r"nobody|somebody|those)\b", re.I)
 STAR = re.compile(r"\s\*[.,;:]|\s\*$|^\*(?!\w)|[a-z] \* [a-z]")

@@ -59,3 +59,13 @@ Test(base_buf, an_impossible_size_leaves_it_unchanged)
 	cr_expect_str_eq(buf_str(&b), "kept");
 	buf_done(&b);
 }
+
+Test(base_buf, quotes_are_escaped)
+{
+	struct buf b = { 0 };
+
+	cr_assert_eq(buf_add_quoted(&b, "", 0), 0);
+	cr_assert_eq(buf_add_quoted(&b, "a \"b\" \\", 7), 0);
+	cr_expect_str_eq(buf_str(&b), "\"\"\"a \\\"b\\\" \\\\\"");
+	buf_done(&b);
+}

@@ -171,8 +171,7 @@ expect_done(uint64_t number)
 
 static const char *const bob[] = { "bob@x", NULL };
 
-/* mutation: deliver-local/child.c, child_deliver() without delivery->content.
- */
+/* mutation: deliver-local/child.c, child_deliver() without content. */
 Test(task, X14_the_content_in_the_frame_is_what_is_delivered, .init = setup,
     .fini = teardown)
 {

@@ -57,7 +57,7 @@ Test(session, one_message)
 	bench_close(&b);
 }
 
-/* mutation: deliver-smtp/session.c, talk() without job->content. */
+/* mutation: deliver-smtp/session.c, talk() without delivery->content. */
 Test(session, X14_the_content_in_the_frame_is_what_is_sent)
 {
 	struct bench b;

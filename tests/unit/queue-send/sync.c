@@ -83,7 +83,7 @@ Test(sync, D32_marks_are_synced_before_the_move_to_deferred)
 	cr_expect_null(strchr(trace, 's'), "%s", trace);
 }
 
-/* mutation: queue-send/sync.c: open_files() leaves the reasons out. */
+/* mutation: queue-send/sync.c: take_files() leaves the reasons out. */
 Test(sync, D32_reasons_are_synced_with_the_marks_before_hold)
 {
 	uint64_t inode = two(AGENT_SENT, AGENT_FAILED);
@@ -191,7 +191,7 @@ Test(sync, D32_marks_of_a_message_that_stays_are_synced_in_time)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/finish.c: remove_message() tells nobody. */
+/* mutation: queue-send/finish.c: go_away() does not tell. */
 Test(sync, D32_a_removal_is_synced_in_time)
 {
 	world_message(&w, "d", 1);
@@ -343,7 +343,8 @@ Test(sync_threads, D32_many_that_leave_are_synced_at_once)
 
 /* ---- at start ---- */
 
-/* mutation: queue-send/recover.c: look_at_start() does not ask for one name. */
+/* mutation: queue-send/recover.c: count_at_start() does not ask for one name.
+ */
 Test(sync, D12_an_active_message_with_a_second_name_has_one_after_the_start)
 {
 	uint64_t inode = world_message(&w, "d", 2);

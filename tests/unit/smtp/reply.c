@@ -220,3 +220,31 @@ Test(reply, N6_any_octets)
 		smtp_reply_done(&two);
 	}
 }
+
+Test(reply, the_length_of_a_status_code)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+	} codes[] = {
+		{ "2.0.0", 5 },
+		{ "5.1.1 no", 5 },
+		{ "4.22.333\tx", 8 },
+		{ "5.7.1\r\n", 5 },
+		{ "3.0.0", 0 },
+		{ "5.1", 0 },
+		{ "5.1.", 0 },
+		{ "5..1", 0 },
+		{ "5.1.1x", 0 },
+		{ "5.1.1.1", 0 },
+		{ "5.1.1234", 0 },
+		{ "55.1.1", 0 },
+		{ "", 0 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(codes); i++)
+		cr_expect_eq(smtp_dsn_len(codes[i].text, strlen(codes[i].text)),
+		    codes[i].len, "%s", codes[i].text);
+	cr_expect_eq(smtp_dsn_len("5.1.12", 5), 5, "no more than len octets");
+}
