@@ -23,11 +23,11 @@ struct screen {
 	struct event_base *loop;
 	struct model model;
 	struct view view;
-	uint64_t looks;
+	uint64_t readings;
 	int dead_reads;
 };
 
-/* ---- what happens ---- */
+/* ---- keys and readings ---- */
 
 static void
 end(struct screen *s)
@@ -36,7 +36,7 @@ end(struct screen *s)
 }
 
 static void
-look(struct screen *s)
+read_now(struct screen *s)
 {
 	model_sample(
 	    &s->model, s->source, s->instance, clock_mono(), clock_wall());
@@ -104,8 +104,8 @@ static const struct {
 } keys[] = {
 	{ 'q', key_quit },
 	{ 'Q', key_quit },
-	{ ' ', look },
-	{ 'r', look },
+	{ ' ', read_now },
+	{ 'r', read_now },
 	{ 's', key_sort },
 	{ 'h', key_help },
 	{ '?', key_help },
@@ -150,9 +150,9 @@ on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct screen *s = arg;
 
-	look(s);
+	read_now(s);
 	draw_view(&s->view);
-	if (++s->looks == s->options->count)
+	if (++s->readings == s->options->count)
 		end(s);
 }
 
@@ -235,7 +235,7 @@ run(struct screen *s)
 
 	if (r == 0) {
 		on_time(-1, 0, s);
-		if (s->looks != s->options->count)
+		if (s->readings != s->options->count)
 			(void)event_base_dispatch(s->loop);
 	}
 	for (i = 0; i < ARRAY_LEN(watches); i++)
@@ -258,7 +258,7 @@ first_look(struct screen *s)
 {
 	struct buf text = { 0 };
 
-	look(s);
+	read_now(s);
 	if (s->model.error == 0)
 		return 0;
 	if (format_trouble(&s->model, s->instance, &text) == 0)

@@ -176,7 +176,7 @@ check_rate(struct share *s, bool pay)
 	    (unsigned)s->uid, s->conf->user_message_rate);
 }
 
-/* ---- what waits ---- */
+/* ---- waiting mail ---- */
 
 static int
 check_messages(struct share *s, uint64_t others)

@@ -33,7 +33,7 @@ put(const char *text)
 	return complain(EX_IOERR, "standard output cannot be written");
 }
 
-/* ---- what went wrong ---- */
+/* ---- failures ---- */
 
 /* Reports a failure to read the page, or to ask. */
 static const struct failure {
@@ -174,7 +174,7 @@ static const struct {
 
 /* Reads the page of a running supervisor. */
 static int
-look(const char *instance, struct sched_page *ret_page)
+read_page(const char *instance, struct sched_page *ret_page)
 {
 	int r = sched_page_read(instance, ret_page);
 
@@ -193,7 +193,7 @@ ask(const struct options *o, const char *instance)
 	struct msg request = { .type = requests[o->command].type };
 	char answer[SCHED_ANSWER_SIZE];
 	struct sched_page page = { 0 };
-	int code = 0, r = look(instance, &page);
+	int code = 0, r = read_page(instance, &page);
 
 	requests[o->command].fill(o, who, &request);
 	if (r == 0 || r == -EAGAIN)
@@ -213,7 +213,7 @@ list(const struct options *o, const char *instance)
 	struct sched_page page;
 	const struct list_view view = { &page, clock_mono(), clock_wall() };
 	struct buf text = { 0 };
-	int code, r = look(instance, &page);
+	int code, r = read_page(instance, &page);
 
 	if (r < 0) /* torn at every try: its writer died */
 		return report_failure(instance, r == -EAGAIN ? -ESTALE : r);

@@ -176,7 +176,8 @@ census_pass_ends(struct census *c)
 {
 	memset(c->places, 0, c->nplaces * sizeof(*c->places));
 	c->used = 0;
-	if (c->overflow) { /* chance was against us: all of it, finer */
+	if (c->overflow) { /* too uneven a split: all passes again, twice as
+			      many */
 		memset(c->rows, 0, sizeof(c->rows));
 		c->overflow = false;
 		c->pass = 0;

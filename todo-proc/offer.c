@@ -6,7 +6,7 @@
 #include "log/log.h"
 
 #define FILES_PER_TURN 20
-#define FILES_PER_BELL 4 /* rings are ten at most in the message queue */
+#define FILES_PER_BELL 4          /* the message queue holds ten rings */
 #define READ_PER_TURN  (8u << 20) /* bytes verified */
 #define ERROR_WAIT     (60 * USEC_PER_SEC)
 #define COUNTS_EVERY   USEC_PER_SEC
@@ -122,7 +122,7 @@ offer_linked(void *todo, int fd)
 	t->credit = 0;
 	t->prepares.count = 0;
 	t->told_at = 0;
-	/* A new queue-send knows no message of ours. */
+	/* A new queue-send knows none of the offered messages. */
 	return on_scan(t, NULL);
 }
 

@@ -90,7 +90,7 @@ struct todo {
 	uint64_t left_out; /* files that the last scan saw and did not keep */
 	struct foreign foreign;
 
-	struct event *bell; /* its descriptor is the message queue; or NULL */
+	struct event *bell; /* on the message queue; or NULL */
 	struct event *watch;
 	struct wire *send;
 	uint32_t credit;

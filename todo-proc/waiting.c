@@ -148,7 +148,7 @@ walk(struct todo *t)
 	}
 }
 
-/* ---- what is told ---- */
+/* ---- the file gate/waiting ---- */
 
 void
 waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes)

@@ -16,7 +16,7 @@
 struct option_row {
 	const char *name;  /* --name; NULL: none */
 	char letter;       /* -x; 0: none */
-	const char *value; /* what the help calls its value; NULL: takes none */
+	const char *value; /* name of the value in the help; NULL: takes none */
 	const char *help;  /* lines; NULL: not in the help */
 	/* 0, OPTION_END, or -EINVAL. */
 	int (*take)(const struct option_row *row, void *options,

@@ -47,7 +47,7 @@ enum agent_program {
 };
 extern const char *const agent_program_names[AGENT_NPROGRAMS];
 
-/* What a transport can be; agent_kinds[] says which program serves it. */
+/* The kinds of transports; agent_kinds[] has the program of each. */
 enum agent_kind {
 	AGENT_SMTP,
 	AGENT_LMTP,
@@ -60,7 +60,7 @@ enum agent_kind {
 extern const struct agent_kind_row {
 	const char *name;
 	enum agent_program program;
-	bool content; /* its program reads the content */
+	bool content; /* the program reads the content */
 } agent_kinds[AGENT_NKINDS];
 
 /* One transport: its name, its agent, and every per-transport parameter

@@ -122,7 +122,7 @@ locate_base(const char *path, struct buf *base)
 	return take_base(p->fallback, base) ? 0 : -ENOMEM;
 }
 
-/* ---- what lies there ---- */
+/* ---- the file QUEUE_BASE/conf ---- */
 
 /* Owned by root or by this user, and writable by no other. */
 static int

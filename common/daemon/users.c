@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define TRACED_BY_ITSELF 1 /* its leak checker attaches to the process */
+#define TRACED_BY_ITSELF 1 /* the leak checker attaches to the process */
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define TRACED_BY_ITSELF 1

@@ -55,7 +55,8 @@ chan_send_frame(int sock, const void *frame, size_t len, int fd)
 	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
-	memcpy(&iov.iov_base, &frame, sizeof(frame)); /* it is only read */
+	memcpy(
+	    &iov.iov_base, &frame, sizeof(frame)); /* sendmsg() only reads it */
 	if (fd >= 0) {
 		hdr.msg_control = control;
 		hdr.msg_controllen = sizeof(control);

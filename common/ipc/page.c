@@ -32,7 +32,7 @@ page_head_offset(uint64_t magic)
 					 : offsetof(struct queue_page, head);
 }
 
-/* ---- who writes ---- */
+/* ---- the writer ---- */
 
 /* The 22nd field of /proc/PID/stat, 0 when it cannot be read. The second field
  * is the command in parentheses, and may hold blanks and parentheses itself, so

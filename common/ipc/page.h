@@ -67,7 +67,7 @@ struct sched_row {
 	uint32_t pid; /* of queue-send, 0 while it is down */
 	uint32_t restarts;
 	uint32_t flags;
-	uint32_t load_pct;          /* its part in the mean */
+	uint32_t load_pct;          /* the part in the mean */
 	uint32_t reported_load_pct; /* of the last load report */
 	int64_t manual_until_mono;  /* end of an operator's load; 0: none */
 	/* DISABLED by an operator: the end; CLOSING: the time when its mail

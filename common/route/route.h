@@ -36,7 +36,7 @@ enum route_target {
 	ROUTE_TO_HOST,    /* nexthop.h; of a domain: nexthop_of_domain() */
 	ROUTE_TO_ACCOUNT, /* the account, whatever rule and domain */
 	ROUTE_TO_MAILBOX, /* the account with its domain: account@domain */
-	ROUTE_TO_PROGRAM, /* its name; of a domain: none */
+	ROUTE_TO_PROGRAM, /* name of a program; of a domain: none */
 	ROUTE_TO_NOTHING, /* without meaning; of a domain: the domain */
 	ROUTE_TO_REASON,  /* a sentence; of a domain: "" */
 };

@@ -132,9 +132,9 @@ accept_content(struct accept *a, const void *data, size_t len)
 	for (; r == 0 && len > 0; from += part, len -= part) {
 		part = len < ROOM_EVERY ? len : ROOM_EVERY;
 		r = queue_file_add_content(&a->writer, from, part);
-		a->unlooked += part;
-		if (r == 0 && a->unlooked >= ROOM_EVERY) {
-			a->unlooked = 0;
+		a->unchecked += part;
+		if (r == 0 && a->unchecked >= ROOM_EVERY) {
+			a->unchecked = 0;
 			r = check_room(a, to_come(a));
 		}
 	}

@@ -39,7 +39,7 @@ struct accept {
 	struct queue_file_writer writer;
 	int fd;
 	uint32_t uid;
-	uint64_t unlooked; /* written since the last check of free space */
+	uint64_t unchecked; /* written since the last check of free space */
 	char temp_name[SPOOL_PATH_MAX]; /* "" with O_TMPFILE */
 	char name[SPOOL_PATH_MAX];      /* once it is linked, else "" */
 	bool accepted;

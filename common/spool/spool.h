@@ -51,7 +51,7 @@ extern const struct spool_dir_info spool_dirs[SPOOL_NDIRS];
 
 struct spool {
 	const struct spool_sys *sys;
-	uint32_t queue; /* its number */
+	uint32_t queue; /* number */
 	uint32_t split; /* read from the marker file */
 	int fd;         /* QUEUE_BASE/queueN */
 	int dir[SPOOL_NDIRS];

@@ -15,7 +15,7 @@
 
 #define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* How a directory is to be. */
+/* Owner, group and mode of a directory. */
 struct shape {
 	uid_t uid;
 	gid_t gid;
@@ -29,7 +29,7 @@ because(int r, const char *reason)
 	return r;
 }
 
-/* Open name below parent, a directory and not a link to one. */
+/* Opens a directory below parent, not a link to one. */
 static int
 open_dir(int parent, const char *name)
 {
@@ -45,8 +45,9 @@ open_dir(int parent, const char *name)
 	return because(-ENOTDIR, "not a directory");
 }
 
-/* Make it if it is missing; in any case a descriptor. Below a directory with
- * the set-group-id bit it has its mode from the beginning, with that bit. */
+/* Opens the directory, and makes it if it is missing. Below a directory with
+ * the set-group-id bit a new one has its mode from the beginning, with that
+ * bit. */
 static int
 open_or_make(int parent, const char *name, mode_t mode)
 {
@@ -58,9 +59,9 @@ open_or_make(int parent, const char *name, mode_t mode)
 	return r < 0 && error != EEXIST ? -error : open_dir(parent, name);
 }
 
-/* The set-group-id bit of a directory that need not have it does no harm, and
- * lets those below have it: a service manager may forbid us to set it
- * (RestrictSUIDSGID= of systemd), and starts us on a base that has it. */
+/* A set-group-id bit that is not needed stays: directories below inherit it,
+ * which matters where a service manager forbids setting it (RestrictSUIDSGID=
+ * of systemd) and provides a base that has it. */
 static bool
 has_mode(mode_t is, mode_t want)
 {
@@ -68,8 +69,8 @@ has_mode(mode_t is, mode_t want)
 	return is == want || is == (want | S_ISGID);
 }
 
-/* By descriptor, so that nobody can change what the name means meanwhile. The
- * mode comes last: a change of the owner takes bits away. */
+/* Works on a descriptor, so that the name cannot be given to another directory
+ * meanwhile. The mode comes last: a change of the owner clears bits. */
 static int
 give_shape(int fd, const struct shape *want, const struct spool_owner *owner)
 {
@@ -104,7 +105,7 @@ check_parent(int fd)
 	return 0;
 }
 
-/* Everybody may pass, whatever our umask says. */
+/* Any user may pass, whatever the umask. */
 static int
 make_above(const char *path)
 {
@@ -119,8 +120,8 @@ make_above(const char *path)
 	return r;
 }
 
-/* The directory above base, made with what is missing above it. Links on the
- * way are the operator's. */
+/* Opens the directory above base; missing directories on the way are made.
+ * Links on the way are the operator's. */
 static int
 open_parent(char *path)
 {
@@ -189,7 +190,7 @@ open_base(const char *base, const struct spool_owner *owner)
 	return fd;
 }
 
-/* One that is not split. */
+/* A directory that is not split. */
 static int
 make_plain(int parent, const char *name, const struct shape *shape,
     const struct spool_owner *owner)
@@ -270,7 +271,7 @@ make_dir(int queue, const struct spool_dir_info *info, uint32_t split,
 }
 
 /* A directory that is there without a marker is a place where a file
- * system should be mounted, or has just been for the first time. */
+ * system should be mounted, or has just been mounted for the first time. */
 static int
 check_unmarked(int base, int queue)
 {
@@ -290,7 +291,7 @@ queue_mode(const struct spool_owner *owner)
 	return owner->private ? 0700 : 0751;
 }
 
-/* The marker comes last: what has it is whole. */
+/* The marker comes last: a directory that has it is complete. */
 static int
 fill_queue(int queue, uint32_t split, const struct spool_owner *owner)
 {
@@ -336,8 +337,8 @@ complete(
 	return r;
 }
 
-/* A new queue is made under another name, so that a crash leaves either all
- * of it or something that is completed here the next time. */
+/* A new queue is made under another name, so that a crash leaves either a whole
+ * queue or a directory that the next start completes. */
 static int
 make_new(
     int base, const char *name, uint32_t split, const struct spool_owner *owner)
@@ -358,7 +359,7 @@ make_new(
 	return r;
 }
 
-/* The gate is closed before there is anything behind it. */
+/* The gate gets its mode before it has any content. */
 int
 spool_make_maildrop(int queue, const struct spool_owner *owner)
 {

@@ -18,8 +18,8 @@ widest_mode(const struct spool *sp)
 	return sp->private ? 0600 : 0660;
 }
 
-/* Shared: the submitter, whoever that is, but of the group that alone can make
- * names in our directories. Private: the one user, and root. */
+/* Shared: any owner, but the group that alone can make names in these
+ * directories. Private: the one user, and root. */
 static bool
 owner_fits(const struct spool *sp, const struct stat *st)
 {
@@ -29,7 +29,7 @@ owner_fits(const struct spool *sp, const struct stat *st)
 	    uid == sp->owner[SPOOL_INCOMING] || uid == sp->owner[SPOOL_ACTIVE];
 }
 
-/* What any file of ours is. */
+/* Checks that hold for every file of the spool. */
 static int
 judge_kind(const struct stat *st)
 {
@@ -44,7 +44,7 @@ judge_kind(const struct stat *st)
 	return 0;
 }
 
-/* Is this a queue file of ours? */
+/* Is this a queue file? */
 static int
 judge(const struct spool *sp, uint64_t inode, const struct stat *st)
 {
@@ -61,7 +61,7 @@ judge(const struct spool *sp, uint64_t inode, const struct stat *st)
 	return 0;
 }
 
-/* Why a name could not be opened: what it is may be the answer. */
+/* The reason why a name could not be opened: its kind, or the error. */
 static int
 explain(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     const char *leaf, int error)
@@ -178,7 +178,8 @@ spool_drop_move(const struct spool *sp, const char *name, uint64_t inode)
 	return 0;
 }
 
-/* A writer that refuses takes the name away before the lock goes. */
+/* A writer that refuses a message removes its name before it unlocks the file.
+ */
 int
 spool_file_settled(int fd)
 {

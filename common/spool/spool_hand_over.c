@@ -7,7 +7,7 @@
 
 #include "spool/reason.h"
 
-/* Where a message of one directory comes to lie in another queue. */
+/* The directory in the other queue, for a message of each directory. */
 static const struct {
 	bool moves;
 	enum spool_dir to;
@@ -40,9 +40,10 @@ spool_has(const struct spool *sp, uint64_t inode)
 	return false;
 }
 
-/* A second name for a file of reasons, over there: so both queues could go on
- * with the message, wherever its name is found after a crash. What has the name
- * there is of an earlier try, or of nobody. */
+/* Gives a file of reasons a second name in the other queue: so both queues
+ * could go on with the message, wherever its name is found after a crash. A
+ * file that has the name there already is left from an earlier try, or foreign.
+ */
 static int
 lend_reasons(const struct spool *from, const struct spool *to,
     enum spool_dir dir, uint64_t inode)
@@ -77,14 +78,15 @@ move_across(const struct spool *from, enum spool_dir from_dir,
 	if (from->sys->renameat(
 		from->dir[from_dir], old, to->dir[to_dir], new) == 0)
 		return 0;
-	/* Which of the two directories is the one that is not there? */
+	/* Finds the one of the two directories that is missing. */
 	if (errno == ENOENT && is_in(from, from_dir, inode))
 		return -ESTALE;
 	return -errno;
 }
 
-/* Closed while we moved: as in accept_commit(), who closes has seen the file
- * or is seen here. One that was taken over there meanwhile stays there. */
+/* The other queue may have been sealed during the move: as in accept_commit(),
+ * either the supervisor has seen the file, or its mark is seen here. A message
+ * that the other queue has begun to work on stays there. */
 static int
 look_again(const struct spool *from, enum spool_dir dir, const struct spool *to,
     uint64_t inode)
@@ -95,8 +97,8 @@ look_again(const struct spool *from, enum spool_dir dir, const struct spool *to,
 	return -ESHUTDOWN;
 }
 
-/* Inode numbers say nothing on another file system: a message of that number
- * there is a stranger, and so are its reasons. */
+/* On another file system the inode number belongs to another file, and so do
+ * the reasons of that name. */
 static bool
 is_foreign(const struct spool *from, const struct spool *to, enum spool_dir dir)
 {

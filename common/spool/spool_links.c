@@ -89,7 +89,7 @@ find_here(struct names *n, const struct spool *sp)
 	}
 }
 
-/* A message that was being handed over has a name in two queues. */
+/* A message that was moving to another queue has a name in both. */
 static void
 find_in_others(struct names *n, const struct spool *sp)
 {

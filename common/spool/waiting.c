@@ -36,7 +36,7 @@ write_file(const struct spool *sp, const struct buf *text)
 	if (fd < 0)
 		return -errno;
 	r = io_write_all(fd, text->data, text->len);
-	/* Only who passes the gate can read it. */
+	/* Only group qdrop passes the gate and can read the file. */
 	if (r == 0 && fchmod(fd, 0644) < 0)
 		r = -errno;
 	io_close(&fd);

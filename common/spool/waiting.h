@@ -1,9 +1,9 @@
-/* spool/waiting.h - what of each user waits in a queue: gate/waiting, written
- * by todo-proc, read by queue-drop. Lines "UID MESSAGES BYTES", the heaviest
- * users first, behind the line WAITING_HEAD; at most WAITING_USERS. Not synced:
- * after a crash it is made anew.
+/* spool/waiting.h - the waiting mail of each user in a queue: gate/waiting,
+ * written by todo-proc, read by queue-drop. Lines "UID MESSAGES BYTES", the
+ * heaviest users first, behind the line WAITING_HEAD; at most WAITING_USERS.
+ * Not synced: after a crash todo-proc writes it again.
  *
- * Soft: -errno; -EBADMSG for a file that is not one of ours. */
+ * Soft: -errno; -EBADMSG for a foreign file. */
 #ifndef SPOOL_WAITING_H
 #define SPOOL_WAITING_H
 
@@ -20,7 +20,7 @@ struct waiting_user {
 /* Sorts the rows. Replaces the file whole or not at all. */
 int
 waiting_write(const struct spool *sp, struct waiting_user *rows, size_t count);
-/* What this user has there: zeros where there is no file or no such row. */
+/* The row of this user: zeros if there is no file or no such row. */
 int waiting_read(const struct spool *sp, uid_t uid, struct waiting_user *ret);
 
 #endif
