@@ -170,7 +170,7 @@ move_to(struct send *s, struct message *m, enum spool_dir dir)
 	return r;
 }
 
-/* Its destinations have their share: the file goes to deferred/, or stays
+/* The destinations have their share: the file goes to deferred/, or stays
  * there. Its place in the backlog is by its arrival, or by when it was due. */
 static void
 park(struct send *s, struct message *m, struct backlog *b)

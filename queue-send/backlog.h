@@ -90,7 +90,7 @@ struct due *due_put(struct due_queue *q, uint64_t inode, usec_t at_mono);
 void due_drop(struct due_queue *q, uint64_t inode);
 /* The node that is due first, marked as asked for; NULL: none is due. */
 struct due *due_ask(struct due_queue *q, usec_t now);
-/* It is not to be had now: due again at. */
+/* The message is not to be had now: due again at. */
 void due_unask(struct due_queue *q, struct due *d, usec_t at_mono);
 /* The peer that was asked is gone: all nodes that were asked for are due again,
  * each at its own time if that is past. */
@@ -144,7 +144,7 @@ struct parking {
 		TAILQ_ENTRY(parking) resting;
 	};
 	usec_t ask_at; /* while it rests */
-	uint32_t load; /* its rank: held and asked for */
+	uint32_t load; /* rank: held and asked for */
 	enum parking_state state;
 };
 RB_HEAD(backlog_names, backlog);
@@ -274,7 +274,7 @@ void deferred_rescan(struct send *s);
 usec_t deferred_work(struct send *s);
 /* The message, just moved there, is due at. */
 void deferred_add(struct send *s, const struct message *m, usec_t at_mono);
-/* It is not there any more. */
+/* The message is not there any more. */
 void deferred_forget(struct send *s, uint64_t inode);
 /* Everything is due; files that the walk has not found yet, when it does. */
 void deferred_flush(struct send *s);

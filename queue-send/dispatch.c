@@ -200,7 +200,7 @@ start(struct send *s, struct sched_entry *e)
 	bool open = m->fate == FATE_OPEN;
 	int r = open ? disk_use(s, m) : m->error;
 
-	ASSERT(agent != NULL); /* its transports have limit 0 */
+	ASSERT(agent != NULL); /* transports of that program have limit 0 */
 	if (open && r == 0)
 		r = start_delivery(s, e, agent);
 	if (open && r == 0)

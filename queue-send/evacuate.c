@@ -339,7 +339,7 @@ pass(struct send *s)
 	return r;
 }
 
-/* ---- what was in memory ---- */
+/* ---- messages in memory ---- */
 
 /* Put messages that wait aside. A message of which deliveries run is put aside
  * after them, or finishes if that was all of it. */

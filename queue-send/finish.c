@@ -121,7 +121,7 @@ go_to_backlog(struct send *s, struct message *m)
 	return 0;
 }
 
-/* ---- what the log says ---- */
+/* ---- lines of the log ---- */
 
 struct names {
 	char id[QUEUE_ID_SIZE], file[QUEUE_FILE_MAX];
@@ -204,7 +204,7 @@ say_unreadable(const struct send *s UNUSED, const struct message *m)
 	    "%s: cannot be read: %s: deferred", n.id, strerror(-m->error));
 }
 
-/* ---- what becomes of it ---- */
+/* ---- fates ---- */
 
 /* needs_marks: the marks are on disk before the file moves, since a power cut
  * may keep the move and lose them. A file that is removed takes its marks
@@ -243,7 +243,7 @@ leave_as(struct send *s, struct message *m, enum message_fate fate)
 	return 0;
 }
 
-/* Its recipients say what becomes of it, unless that was decided before. */
+/* The recipients decide the fate, unless it was decided before. */
 static enum message_fate
 fate_of(const struct send *s, const struct message *m)
 {

@@ -37,7 +37,7 @@ enum message_list {
 	LIST_NLISTS,
 };
 
-/* What becomes of a message. What is decided before its recipients have been
+/* The fate of a message. One that is decided before its recipients have been
  * dealt with ends the attempt, and the rest of it is not delivered now. */
 enum message_fate {
 	FATE_OPEN,      /* not decided: its recipients will say */
@@ -51,8 +51,8 @@ enum message_fate {
 	FATE_POISON,  /* agents died of it, and of no other */
 	FATE_UNREADABLE, /* for now: error says why */
 	FATE_DAMAGED,    /* not a queue file, or not whole: why, or error */
-	FATE_REPLACED,   /* its file is gone, another message has the name */
-	FATE_VANISHED,   /* its file is gone */
+	FATE_REPLACED,   /* the file is gone, another message has the name */
+	FATE_VANISHED,   /* the file is gone */
 	NFATES,
 };
 
@@ -96,7 +96,7 @@ struct message {
 	struct claims claims;    /* unless it is for one alone */
 	int fd;                  /* of its file, O_RDWR, or -1 */
 	int error;       /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
-	const char *why; /* what is damaged, or NULL */
+	const char *why; /* the damage, or NULL */
 	union {
 		struct {              /* !active */
 			char *census; /* and the names behind it */
@@ -147,7 +147,7 @@ struct message *messages_first(struct messages *ms, enum message_list list);
 /* How many are about to leave, but for those that cannot. */
 uint32_t messages_to_leave(const struct messages *ms);
 
-/* Its file, if it is open, rests from now on; or is in use again. */
+/* The open file of a message rests from now on; or is in use again. */
 void messages_rest(struct messages *ms, struct message *m, usec_t now);
 void messages_use(struct messages *ms, struct message *m);
 /* Close its file. */
@@ -159,7 +159,7 @@ usec_t messages_close_resting(struct messages *ms, usec_t until);
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 /* Take over the trailer of its file; its recipients are to be read. */
 void message_set_file(struct message *m, const struct queue_file *file);
-/* It is in the active queue from here on, without a sched_message yet. The
+/* The message enters the active queue, without a sched_message yet. The
  * census, with the names behind it, is the caller's to free. */
 char *message_activate(struct message *m, usec_t now, size_t *ret_census_len);
 /* The first decision stands. */

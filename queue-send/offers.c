@@ -46,7 +46,7 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 		return true;
 	}
 	if (m->fd >= 0 &&
-	    m->rest == 0) /* it is in use, so no other file has its inode */
+	    m->rest == 0) /* in use, so no other file has its inode */
 		return false;
 	message_id(m, id);
 	log_warning("%s: status=removed (another message has its inode)", id);
@@ -65,7 +65,7 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f)
 	if (f->dir == SPOOL_INCOMING)
 		s->credit--;
 	else if (d == NULL || !d->asked)
-		return 0; /* it was not asked for, or is not any more */
+		return 0; /* not asked for, or not any more */
 	send_wake(s);
 	if (send_is_evacuating(s) || !is_new(s, f))
 		return 0;

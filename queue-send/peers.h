@@ -31,7 +31,7 @@ struct agent_link {
 	usec_t over_at;    /* lost: when its deliveries end */
 	enum agent_program program;
 	TAILQ_HEAD(delivery_list, delivery) deliveries;
-	bool full; /* its socket does not take more now */
+	bool full; /* the socket does not take more now */
 };
 
 /* A link of the supervisor: takes the descriptor. */
@@ -89,8 +89,8 @@ struct delivery *delivery_new(
 void
 delivery_begin(struct send *s, struct delivery *d, struct agent_link *agent);
 struct delivery *delivery_find(struct send *s, uint64_t id);
-/* It is over: its entry goes back, and it is freed. why: with SITE_FAILED,
- * "DSN TEXT". */
+/* The delivery is over: its entry goes back, and d is freed. why: with
+ * SITE_FAILED, "DSN TEXT". */
 void delivery_end(struct send *s, struct delivery *d, enum site_result result,
     const char *why);
 

@@ -141,7 +141,7 @@ next_to_read(struct send *s)
 	}
 	if (m->room == 0)
 		m->room = sched_message_room(m->sched);
-	if (m->room == 0) /* it must go on, without room as well */
+	if (m->room == 0) /* reading must go on, without room as well */
 		m->room = 1;
 	return m;
 }

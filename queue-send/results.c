@@ -80,7 +80,7 @@ keep_unrecorded(struct send *s, struct message *m, const struct report *r)
 	    malloc(sizeof(*p) + sizeof(struct report) + strings);
 	char *at;
 
-	if (p == NULL) { /* it is deferred, and may be delivered twice */
+	if (p == NULL) { /* deferred, and perhaps delivered twice */
 		log_error("out of memory for a delivery that is not recorded");
 		message_fail(m, -ENOMEM);
 		return;
@@ -169,7 +169,7 @@ results_apply(struct send *s, struct message *m, const struct report *report)
 	}
 }
 
-/* ---- what could not be recorded ---- */
+/* ---- results without their marks ---- */
 
 static void
 record_late(struct send *s, struct unrecorded *p)

@@ -48,7 +48,7 @@ int site_table_linked(void *send, int fd);
 void site_table_forget(struct send *s, uint32_t queue, uint32_t generation);
 /* Tell the scheduler where there is room now. */
 usec_t site_table_work(struct send *s);
-/* What the table has cost so far, in the log. */
+/* The cost of the table so far, in the log. */
 void site_table_tell(const struct send *s);
 
 /* ---- watch.c ----

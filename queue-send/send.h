@@ -77,7 +77,7 @@ struct publisher {
 
 struct send_sites {
 	struct shared *shared; /* the table; attached or not */
-	struct event *wake;    /* somebody made room */
+	struct event *wake;    /* another process made room */
 	bool lost;             /* the table is lost, and that was said */
 	usec_t lost_told_at;   /* to the supervisor; log_due() */
 	uint32_t counted;      /* the table that it was told of, if has_told */

@@ -85,7 +85,7 @@ share_backlog_of(const struct send *s, const struct due *d)
 	return p->backlog;
 }
 
-/* ---- what is parked ---- */
+/* ---- parked messages ---- */
 
 static void
 say_parked(struct send *s, const struct backlog *b)

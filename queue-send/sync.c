@@ -34,7 +34,7 @@ sync_is_wanting(const struct send *s, const struct message *m)
 	    (s->sync.distrusted || m->marked > s->sync.synced);
 }
 
-/* ---- what is done ---- */
+/* ---- tasks that are done ---- */
 
 static void
 leaves(struct send *s, struct message *m)
@@ -109,7 +109,7 @@ on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	send_wake(s);
 }
 
-/* ---- what is to be done ---- */
+/* ---- tasks to do ---- */
 
 /* The reasons first: a mark says that there is one. */
 static int
@@ -185,7 +185,7 @@ start_waiting(struct send *s)
 		r = start_one(s, m);
 		if (disk_is_shortage(r) || r == -EAGAIN)
 			return r;
-		if (r == -ENOENT) /* its file is gone: finish.c deals with it */
+		if (r == -ENOENT) /* gone: finish.c deals with that */
 			leaves(s, m);
 		else if (r < 0)
 			failed(s, m, r);

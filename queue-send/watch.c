@@ -254,7 +254,7 @@ say_selection(const struct send *s, const struct sched_decision *d)
 	log_write(&event);
 }
 
-/* ---- what the scheduler says ---- */
+/* ---- calls of the scheduler ---- */
 
 static void
 on_selected(void *ctx, const struct sched_decision *decision)
@@ -291,7 +291,8 @@ read_view(const struct send *s, const struct dead_site *d, struct site_view *v)
 	t->close(t->table, site, s->now);
 }
 
-/* Its time is over: it is open, or dead again for another queue. */
+/* The time of a death is over: the site is open, or dead again for another
+ * queue. */
 static void
 time_over(struct send *s, struct dead_site *d)
 {

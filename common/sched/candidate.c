@@ -1,4 +1,4 @@
-/* Who may preempt: docs/SCHEDULING.md, rule 5.
+/* Candidates for preemption: docs/SCHEDULING.md, rule 5.
  *
  * Jobs of one total and octave are in order of arrival, so the first that may
  * is the best. Nothing is done when destinations open and close: a job that is
@@ -229,7 +229,7 @@ candidate_heads(struct destination *d)
 	}
 }
 
-/* Its destination has closed since it came: until that opens. */
+/* The destination has closed since the rank came: aside until that opens. */
 static void
 put_aside(struct rank *r)
 {

@@ -1,4 +1,4 @@
-/* What must hold between the structures, by looking at all of them. Slow, for
+/* Invariants between the structures, by reading all of them. Slow, for
  * tests. The orders are stated here once more, so that a wrong one shows. */
 #include "sched/parts.h"
 

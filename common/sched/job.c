@@ -38,7 +38,7 @@ job_get(struct sched_message *m, struct transport *t)
 	return job;
 }
 
-/* It preempts nobody, and its message came first. */
+/* j has preempted no job, and its message came first. */
 static bool
 comes_before(const struct job *j, const struct job *job)
 {

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-/* What is not of one transport (rules 3 and 6). */
+/* Parameters of all transports together (rules 3 and 6). */
 struct sched_params {
 	uint32_t message_recipient_limit;   /* qmgr_message_recipient_limit */
 	uint32_t message_recipient_minimum; /* …_minimum; 0 counts as 1 */

@@ -101,7 +101,7 @@ struct peer {
 	struct entry_queue entries;
 	struct rank *rank; /* NULL unless its job is parked */
 	uint32_t running;  /* entries taken and not done */
-	bool loading;      /* its batch is being read */
+	bool loading;      /* the batch of the peer is being read */
 	bool lined;        /* in the ring and the line */
 	struct order_node ring;
 	RB_ENTRY(peer) line; /* of the destination; in loading if that */
@@ -134,7 +134,7 @@ TAILQ_HEAD(dead_list, destination);
 enum job_index {
 	INDEX_NONE,
 	INDEX_FREE,   /* itself, in its class */
-	INDEX_PARKED, /* its peers, in the ranks of their destinations */
+	INDEX_PARKED, /* peers of the job, in the ranks of their destinations */
 };
 
 /* The part of a job that is there while its message is still being read. */
@@ -229,7 +229,7 @@ TAILQ_HEAD(transport_turns, transport);
 /* The part of a message that is there while it is still being read. */
 struct reading {
 	struct sched_message *message;
-	bool begun; /* its first batch was read */
+	bool begun; /* the first batch was read */
 	bool asked; /* a batch is being read, or is to be */
 	bool due;   /* in sched->due, by due_at */
 	usec_t read_at, due_at;
@@ -258,7 +258,7 @@ struct sched {
 	struct sched_watch watch;
 	struct transport *transports;
 	uint32_t count;
-	struct transport_turns turns; /* those ever used, in rotation */
+	struct transport_turns turns; /* transports ever used, in rotation */
 	uint32_t seq;                 /* of the last message */
 	usec_t now;                   /* as it was last given */
 	struct message_list messages; /* by arrival */

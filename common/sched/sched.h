@@ -66,7 +66,7 @@ struct sched_entry {
 	struct sched_message *message;
 	void *owner;             /* as given to sched_message_new() */
 	uint32_t transport;      /* index into the parameters */
-	const char *destination; /* its name: nexthop, or local@nexthop */
+	const char *destination; /* name: nexthop, or local@nexthop */
 	const char *nexthop;
 	const struct sched_rcpt *rcpts;
 	uint32_t nrcpts;
@@ -83,7 +83,7 @@ enum sched_preemption {
 	SCHED_PREEMPT_SMALL,    /* total(C) < minimum * cost */
 	SCHED_PREEMPT_NOBODY,   /* no candidate */
 	SCHED_PREEMPT_UNPAID,   /* there is one, and not slots enough yet */
-	SCHED_PREEMPT_DONE,     /* it preempted the current job */
+	SCHED_PREEMPT_DONE,     /* the candidate preempted the current job */
 };
 
 /* A job as it was when the selection began. */

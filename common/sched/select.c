@@ -42,7 +42,7 @@ preempt(struct job *current, struct job *candidate)
 
 	job_leave_tree(candidate);
 	job_move_before(candidate, current);
-	candidate->parent = current; /* it has moved */
+	candidate->parent = current; /* the job has moved */
 	LIST_INSERT_HEAD(&current->children, candidate, sibling);
 	candidate_update(current);
 	current->slots -= price;
@@ -278,7 +278,7 @@ sched_site_ready(struct sched *s, void *destination, usec_t now)
 	struct transport *t;
 
 	s->now = now;
-	if (d->first_peer == NULL) /* it is tried when an agent is free */
+	if (d->first_peer == NULL) /* tried when an agent is free */
 		return;
 	t = d->first_peer->job->transport;
 	if (d->waits && t->busy >= t->params.process_limit)

@@ -19,7 +19,7 @@
  * the kernel could be asked. */
 #define SPINS 64
 
-/* ---- what the kernel knows of this thread ---- */
+/* ---- the robust list of this thread ---- */
 
 /* A thread has one lock at a time, so "pending" is enough of the list. */
 static _Thread_local struct {

@@ -258,9 +258,9 @@ struct shared_handle {
 	uint32_t
 	    owed[SITE_AGENT_DIED + 1]; /* results that are not written yet */
 	uint16_t transport, nexthop_at;
-	uint8_t index;   /* its slot at the last access */
+	uint8_t index;   /* slot at the last access */
 	bool waits;      /* the scheduler was told that there is no room */
-	bool has_ticket; /* its cell has, or may have, a ticket */
+	bool has_ticket; /* the cell has, or may have, a ticket */
 	bool watched;    /* waits, has_ticket, or owes results */
 	bool is_ready;
 	char name[]; /* transport/nexthop */
@@ -269,13 +269,13 @@ RB_HEAD(shared_handle_tree, shared_handle);
 LIST_HEAD(shared_handle_list, shared_handle);
 TAILQ_HEAD(shared_handle_queue, shared_handle);
 
-/* What this process keeps of a set. */
+/* State of a set in this process. */
 struct shared_set_state {
 	struct shared_handle_list watched;
-	usec_t avoid_until; /* its lock could not be taken */
+	usec_t avoid_until; /* the lock could not be taken */
 	usec_t avoid_for;
 	bool unclean; /* our member is still to be cleared in it */
-	bool flush;   /* its dead sites are still to be opened */
+	bool flush;   /* dead sites are still to be opened */
 };
 
 struct shared_waker {
@@ -397,7 +397,7 @@ void shared_access_view(struct shared_access *a, struct site_view *ret_view);
 void shared_access_pass_on(struct shared_access *a);
 /* Every dead site of a set, which is locked, opens at the next access. */
 void shared_set_flush(struct shared *s, struct shared_set *set);
-/* What was left for later in a set, which is locked, is done. */
+/* Do the work that was left for later in a set, which is locked. */
 void shared_set_tidy(
     struct shared *s, uint32_t set, struct shared_mask *woken, usec_t now);
 /* Members that found no slot are to be woken, if there is one again. */

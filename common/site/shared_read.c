@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "site/shared_parts.h"
 
-/* Whatever the bytes are, the copy is fit to be shown. */
+/* A copy that is fit to be shown, of any bytes. */
 static void
 show(char *out, size_t room, const char *s, size_t len)
 {

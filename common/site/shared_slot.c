@@ -230,7 +230,7 @@ shared_slot_scrub(const struct shared_segment *seg, struct shared_slot *slot)
 	return changed;
 }
 
-/* ---- what concerns all slots of a set ---- */
+/* ---- all slots of a set ---- */
 
 void
 shared_set_flush(struct shared *s, struct shared_set *set)

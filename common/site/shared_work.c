@@ -42,7 +42,7 @@ check_set(struct shared *s, uint32_t set, usec_t now)
 	return all;
 }
 
-/* What others have told. */
+/* Check the sets that others have told of. */
 static void
 check_where_told(struct shared *s, usec_t now)
 {
@@ -63,7 +63,7 @@ check_where_told(struct shared *s, usec_t now)
 	}
 }
 
-/* ---- what could not be cleared or flushed ---- */
+/* ---- sets that could not be cleared or flushed ---- */
 
 static bool
 tidy_set(struct shared *s, uint32_t set, usec_t now)

@@ -72,7 +72,7 @@ struct orphan {
 	struct event *gone;
 	bool sure;   /* the start time is the one in the roster */
 	bool killed; /* SIGKILL was sent */
-	bool stuck;  /* it hangs though it was killed: nothing of it runs */
+	bool stuck;  /* hangs though it was killed: nothing of it runs */
 	usec_t act_at;
 };
 

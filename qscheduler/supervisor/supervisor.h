@@ -114,11 +114,11 @@ struct store_answer {
 	char text[SCHED_ANSWER_SIZE];
 };
 struct store {
-	bool unsaved;    /* it is not as it should be */
+	bool unsaved;    /* the file is not as it should be */
 	usec_t save_at;  /* not before, unless asked */
 	uint64_t change; /* the last one */
 	uint64_t saving; /* the last that is being written, 0: none is */
-	usec_t as_of;    /* it is written as it was then */
+	usec_t as_of;    /* the file is written as of then */
 	struct store_answer waiting[16]; /* the oldest first */
 	size_t nwaiting;
 };
