@@ -221,7 +221,7 @@ void conf_transport_names(
 void conf_host(const struct conf *conf, char out[CONF_HOST_SIZE]);
 /* mydomain, else the name of the host. */
 void conf_domain(const struct conf *conf, char out[CONF_HOST_SIZE]);
-/* What its destinations are judged by: `site` of the transport, but of local
+/* The rules of its destinations: `site` of the transport, but of local
  * mail no account has more than its share of the slots. */
 void conf_site_params(const struct conf *conf, uint32_t transport,
     struct site_params *ret_params);
