@@ -83,7 +83,7 @@ enum line_kind
 format_row_kind(const struct model *model, const struct model_row *row)
 {
 	const struct queue_page *page = &row->page;
-	const bool by_hand = (row->sched.flags & SCHED_ROW_HAND) != 0;
+	const bool by_hand = (row->sched.flags & SCHED_ROW_OVERRIDE) != 0;
 
 	if (row_is_total(row))
 		return LINE_PLAIN;

@@ -32,7 +32,7 @@ tell_state(const struct list_view *v, const struct sched_row *row,
 		r = buf_printf(out, "%s%s%s%s%s\n", before,
 		    queue_state_name(row->state), detail.len > 0 ? ", " : "",
 		    buf_str(&detail),
-		    (row->flags & SCHED_ROW_HAND) != 0 &&
+		    (row->flags & SCHED_ROW_OVERRIDE) != 0 &&
 			    row->state != QUEUE_STATE_DISABLED
 			? " (and disabled by hand)"
 			: "");
@@ -195,10 +195,10 @@ print_queue(
 		r = add_string("state", queue_state_name(row->state), out);
 	if (r == 0)
 		r = add_bool(
-		    "by_hand", (row->flags & SCHED_ROW_HAND) != 0, out);
+		    "by_hand", (row->flags & SCHED_ROW_OVERRIDE) != 0, out);
 	if (r == 0)
 		r = add_bool(
-		    "giving", (row->flags & SCHED_ROW_GIVING) != 0, out);
+		    "giving", (row->flags & SCHED_ROW_EVACUATING) != 0, out);
 	if (r == 0)
 		r = add_left("left", row->until_mono, v->now_mono, out);
 	if (r == 0)

@@ -47,16 +47,17 @@ enum queue_state {
 /* "open", "closing" …; "?" for an unknown one. */
 const char *queue_state_name(uint32_t state);
 
-#define SCHED_REASON_SIZE 96
-#define SCHED_CHANGE_SIZE 160
-#define SCHED_ANSWER_SIZE 116
+#define SCHED_REASON_SIZE    96
+#define SCHED_CHANGE_SIZE    160
+#define SCHED_ANSWER_SIZE    116
 
 /* Bits of sched_row.flags. */
-#define SCHED_ROW_MANUAL  1u /* an operator set load_pct (setqload) */
+#define SCHED_ROW_MANUAL     1u /* an operator set load_pct (setqload) */
 /* An operator disabled the queue; a DISABLED row without this bit is faulty.
  * With another state: DISABLED follows when that state ends. */
-#define SCHED_ROW_HAND    2u
-#define SCHED_ROW_GIVING  4u /* CLOSING, and its mail moves to other queues */
+#define SCHED_ROW_OVERRIDE   2u
+/* CLOSING, and its mail moves to other queues. */
+#define SCHED_ROW_EVACUATING 4u
 
 struct sched_row {
 	uint32_t queue; /* number */

@@ -49,7 +49,7 @@ add_reason(const char *reason, size_t start, struct buf *out)
 static int
 tell_closing(const struct sched_row *row, usec_t now, struct buf *out)
 {
-	if ((row->flags & SCHED_ROW_GIVING) != 0)
+	if ((row->flags & SCHED_ROW_EVACUATING) != 0)
 		return buf_add_str(out, "hands its mail over");
 	if (row->until_mono == 0)
 		return 0;
@@ -59,7 +59,7 @@ tell_closing(const struct sched_row *row, usec_t now, struct buf *out)
 static int
 tell_disabled(const struct sched_row *row, usec_t now, struct buf *out)
 {
-	if ((row->flags & SCHED_ROW_HAND) == 0)
+	if ((row->flags & SCHED_ROW_OVERRIDE) == 0)
 		return buf_add_str(out, "for a fault");
 	if (row->until_mono == 0)
 		return buf_add_str(out, "by hand for ever");

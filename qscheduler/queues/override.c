@@ -69,7 +69,7 @@ override_show(const struct queue *q, usec_t now, struct sched_row *row)
 	}
 	if (!override_is_disabled(q, now) || queue_is_faulty(q))
 		return;
-	row->flags |= SCHED_ROW_HAND;
+	row->flags |= SCHED_ROW_OVERRIDE;
 	if (row->state != QUEUE_STATE_DISABLED)
 		return;
 	row->until_mono = q->override.disabled_until == USEC_NEVER

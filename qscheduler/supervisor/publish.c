@@ -99,7 +99,7 @@ show_draining(struct sched_row *row, const struct queue *q)
 	row->until_mono = shown_time(retirement_evacuates_at(q));
 	memcpy(row->reason, q->retirement.why, sizeof(row->reason));
 	if (q->retirement.step == RETIRE_EVACUATING)
-		row->flags |= SCHED_ROW_GIVING;
+		row->flags |= SCHED_ROW_EVACUATING;
 }
 
 static void

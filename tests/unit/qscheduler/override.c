@@ -324,7 +324,7 @@ Test(override, disable_a_queue_that_no_program_can_set)
 	cr_expect_eq(ask_disable(2, 90, "new disk"), 0);
 	cr_expect_str_eq(text, "queue 2: disabled for 90s");
 	cr_expect_eq(page.rows[1].state, QUEUE_STATE_DISABLED);
-	cr_expect_eq(page.rows[1].flags, SCHED_ROW_HAND);
+	cr_expect_eq(page.rows[1].flags, SCHED_ROW_OVERRIDE);
 	cr_expect_eq(page.rows[1].until_mono, NOW + 90 * USEC_PER_SEC);
 	cr_expect_str_eq(page.rows[1].reason, "new disk");
 	cr_expect_not(s.queues.queues[1]->faulty, "its children go on");
@@ -377,7 +377,7 @@ Test(override, a_fault_is_not_hidden)
 	s.queues.queues[0]->faulty = true;
 	cr_expect_eq(ask_disable(1, 0, "why"), 0);
 	cr_expect_eq(page.rows[0].state, QUEUE_STATE_DISABLED);
-	cr_expect_eq(page.rows[0].flags & SCHED_ROW_HAND, 0);
+	cr_expect_eq(page.rows[0].flags & SCHED_ROW_OVERRIDE, 0);
 	cr_expect_str_neq(page.rows[0].reason, "why");
 	cr_expect_eq(ask_enable(1), 0);
 	cr_expect_str_eq(
@@ -387,7 +387,8 @@ Test(override, a_fault_is_not_hidden)
 	cr_expect_eq(ask_disable(1, 0, "why"), 0);
 	s.queues.queues[0]->faulty = false;
 	publish(&s, NOW);
-	cr_expect_eq(page.rows[0].flags & SCHED_ROW_HAND, SCHED_ROW_HAND);
+	cr_expect_eq(
+	    page.rows[0].flags & SCHED_ROW_OVERRIDE, SCHED_ROW_OVERRIDE);
 	cr_expect_str_eq(page.rows[0].reason, "why");
 }
 

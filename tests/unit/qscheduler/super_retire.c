@@ -34,7 +34,7 @@ Test(super_retire, what_is_left_is_handed_over_after_the_time)
 	stage_hear("queue-send HAND_OVER 1 2 of");
 	stage_page(&page);
 	cr_expect_eq(page.rows[2].state, QUEUE_STATE_CLOSING);
-	cr_expect(page.rows[2].flags & SCHED_ROW_GIVING);
+	cr_expect(page.rows[2].flags & SCHED_ROW_EVACUATING);
 	cr_expect_str_eq(page.rows[2].reason, "2 wanted by setqload");
 	/* The list is another one. */
 	cr_assert_eq(set_count(1), 0);

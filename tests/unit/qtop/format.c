@@ -202,11 +202,12 @@ Test(qtop_format, reasons)
 		enum line_kind kind;
 	} rows[] = {
 		{ { .state = QUEUE_STATE_DISABLED,
-		      .flags = SCHED_ROW_HAND,
+		      .flags = SCHED_ROW_OVERRIDE,
 		      .until_mono = FAKE_MONO + 7200 * USEC_PER_SEC,
 		      .reason = "new disk" },
 		    "by hand for 2h: new disk", LINE_WARN },
-		{ { .state = QUEUE_STATE_DISABLED, .flags = SCHED_ROW_HAND },
+		{ { .state = QUEUE_STATE_DISABLED,
+		      .flags = SCHED_ROW_OVERRIDE },
 		    "by hand for ever", LINE_WARN },
 		{ { .state = QUEUE_STATE_DISABLED, .reason = "not mounted" },
 		    "for a fault: not mounted", LINE_BAD },
@@ -218,7 +219,7 @@ Test(qtop_format, reasons)
 		      .until_mono = FAKE_MONO + 600 * USEC_PER_SEC },
 		    "hands its mail over in 10m", LINE_WARN },
 		{ { .state = QUEUE_STATE_CLOSING,
-		      .flags = SCHED_ROW_GIVING,
+		      .flags = SCHED_ROW_EVACUATING,
 		      .reason = "idle" },
 		    "hands its mail over: idle", LINE_WARN },
 		{ { .state = QUEUE_STATE_CLOSING }, "", LINE_WARN },
@@ -228,7 +229,7 @@ Test(qtop_format, reasons)
 		      .manual_until_mono = FAKE_MONO + 99 * USEC_PER_SEC },
 		    "load by hand for 99s", LINE_WARN },
 		{ { .state = QUEUE_STATE_DISABLED,
-		      .flags = SCHED_ROW_HAND,
+		      .flags = SCHED_ROW_OVERRIDE,
 		      .reason = "\x1b[2J\x1b]0;x\x07\xff\xc2\x9b" },
 		    "by hand for ever: ?[2J?]0;x????", LINE_WARN },
 	};

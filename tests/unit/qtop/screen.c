@@ -94,7 +94,7 @@ static void
 disable_by_hand(struct sched_row *row, const char *reason)
 {
 	row->state = QUEUE_STATE_DISABLED;
-	row->flags = SCHED_ROW_HAND;
+	row->flags = SCHED_ROW_OVERRIDE;
 	/* Half a minute more than what is shown. */
 	row->until_mono = clock_mono() + (59 * 60 + 30) * USEC_PER_SEC;
 	snprintf(row->reason, sizeof(row->reason), "%s", reason);
