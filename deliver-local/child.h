@@ -177,8 +177,8 @@ int walk_to(const char *path, int *ret_dir, char ret_name[NAME_MAX + 1]);
 
 /* ---- maildir.c ----
  *
- * A message survives power loss from the moment that maildir_deliver() returns
- *0 (docs/DELIVERY.md):
+ * A message survives power loss once maildir_deliver() has returned 0
+ * (docs/DELIVERY.md):
  *
  *	write an unnamed file in new/, fsync it, link it to new/UNIQUE,
  *	fsync new/

@@ -1,5 +1,5 @@
-/* route/programs.h - programs_file: the programs that mail may be piped into
- *(qscheduler-programs(5)).
+/* route/programs.h - programs_file: programs that mail may be piped into, as
+ * qscheduler-programs(5) describes it.
  *
  *	NAME USER PATH [ARGUMENT ...]
  *
@@ -7,11 +7,11 @@
  * "double quotes" group, and within them \" and \\ stand for themselves; `#` at
  * the start of a line comments. ${sender} ${recipient} ${user} ${domain}
  * ${nexthop} are replaced inside one argument, which is never split again and
- *never passed to a shell.
+ * never passed to a shell.
  *
  * The file is read by base/file.h: whole before it is parsed, and as root only
- *if no other user may write it, since it names programs and their users. A
- *table does not change once loaded. Soft: -errno, with "FILE:LINE: what is
+ * if no other user may write it, since it names programs and their users. A
+ * table does not change once loaded. Soft: -errno, with "FILE:LINE: what is
  * wrong". Never logs.
  */
 #ifndef ROUTE_PROGRAMS_H

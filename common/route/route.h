@@ -9,13 +9,12 @@
  *
  * The most exact rule wins: user@domain, domain, the longest .domain, `*`.
  * Domains compare without case, local parts with. A rule without a nexthop
- *makes one of the recipient, by the kind of the transport (enum route_target).
- *A nexthop may hold colons: only the first one separates (`smtp:[::1]:25`); a
- *nexthop that its transport could never use is an error. In double quotes it
- *may hold blanks
- * (`error:"5.1.1 gone since May"`), as a quoted local part may. The same key
- * twice is an error, as is a transport that is not known. Where there is no
- * file the caller takes route_default(): everything to `local`.
+ * makes one of the recipient, by the kind of the transport (enum route_target).
+ * A nexthop may hold colons: only the first one separates (`smtp:[::1]:25`); a
+ * nexthop that its transport could never use is an error. In double quotes it
+ * may hold blanks (`error:"5.1.1 gone since May"`), as a quoted local part may.
+ * The same key twice is an error, as is a transport that is not known. Without
+ * a file the caller takes route_default(): everything to `local`.
  *
  * A table does not change once loaded; a reload loads another one and swaps.
  * Soft: -errno, -ENOENT for no file, -EINVAL for a wrong line, with the text

@@ -1,12 +1,12 @@
-/* spool/reason.h - the reasons of recipients that wait (defer/) or failed
- *(bounce/).
+/* spool/reason.h - reasons of recipients: in defer/ of those that wait, in
+ * bounce/ of those that failed.
  *
  * A text file with the name of the message, a line a recipient:
  *	INDEX <TAB> WALL_SECONDS <TAB> DSN <TAB> RELAY <TAB> ADDRESS <TAB> TEXT
  * cleaned, appended with one write; a line cut off at the end is ignored; the
- *last line of an index counts. Each attempt begins a new file in defer/; the
- *line in bounce/ is written before the recipient is marked RCPT_FAILED, so only
- *a power cut leaves a mark without its reason.
+ * last line of an index counts. Each attempt begins a new file in defer/; the
+ * line in bounce/ is written before the recipient is marked RCPT_FAILED, so
+ * that only a power cut leaves a mark without its reason.
  */
 #ifndef SPOOL_REASON_H
 #define SPOOL_REASON_H

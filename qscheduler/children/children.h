@@ -3,12 +3,16 @@
  *
  *	children 1──n group 1──n child
  *
- * proc.c     the supervision table, pure   roles.c      which programs there
- *are child.c    events of a child, its end    channel.c    frames of a child
- * group.c    children that belong together heartbeat.c  signs of life
- * launch.c   its process and channel       spawn.c      a process
- * roster.c   pids, for the next supervisor orphan.c     processes of one that
- *                                                       was killed
+ *	proc.c       the supervision table, pure
+ *	roles.c      the programs that there are
+ *	child.c      events of a child, and its end
+ *	channel.c    frames of a child
+ *	heartbeat.c  signs of life
+ *	group.c      children that belong together
+ *	launch.c     the process and the channel of a child
+ *	spawn.c      one process
+ *	roster.c     pids, for the next supervisor
+ *	orphan.c     processes of a supervisor that was killed
  *
  * A queue has a group: queue-send leads it, and its end takes the others along.
  * Programs of the instance have a group without a leader: each lives alone.

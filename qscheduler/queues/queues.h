@@ -1,16 +1,22 @@
-/* qscheduler/queues/queues.h - queues: what each of them is, and what becomes
- *of it.
+/* qscheduler/queues/queues.h - queues: state, objects, faults, the end.
  *
  *	queues 1──n queue 1──1 group 1──n child
  *
- * table.c       the queues, by number      inventory.c  which there are, at the
- * state.c       what a queue is now                     start
- * queue.c       start, stop, fault         health.c     each tick, its disk
- * objects.c     its IPC objects            sites.c      table of destinations
- * override.c    what operators have set    override_file.c  QUEUE_BASE/by-hand
- * quarantine.c  it keeps failing           retirement.c its end
- * disk.c        what its workers do        base.c       QUEUE_BASE (base.h)
- * events.c      what its children tell     base_list.c  queues ever made in it
+ *	table.c          the queues, by number
+ *	inventory.c      the queues that there are at the start
+ *	state.c          what a queue is now
+ *	queue.c          start, stop, fault
+ *	health.c         each tick, and the disk
+ *	objects.c        IPC objects
+ *	sites.c          the table of destinations
+ *	override.c       settings of operators
+ *	override_file.c  QUEUE_BASE/by-hand
+ *	quarantine.c     a queue whose child keeps failing
+ *	retirement.c     the end of a queue
+ *	disk.c           tasks of workers
+ *	base.c           QUEUE_BASE (base.h)
+ *	base_list.c      the queues that were ever made in it
+ *	events.c         what children report
  *
  * This floor knows no supervisor; that one fills struct queue_events. */
 #ifndef QSCHEDULER_QUEUES_QUEUES_H

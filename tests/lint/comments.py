@@ -16,6 +16,7 @@ import tree
 FIRST = re.compile(r"(it|its|it's|who|whoever|whom|whose|what|whatever|they|them|their|he|him|his|"
                    r"nobody|somebody|those)\b", re.I)
 STAR = re.compile(r"\s\*[.,;:]|\s\*$|^\*(?!\w)|[a-z] \* [a-z]")
+FRAME = re.compile(r"^[ \t]*\*[^\s*/]", re.M)  # " *word": clang-format broke a line so
 FORMULA = re.compile(r"`[^`]*`|\S+ \* \S+ [<>=+-]|[<>=+(-]\s*\S+ \* \S+")
 
 
@@ -25,7 +26,7 @@ def wrong(raw):
     first = FIRST.match(text)
     if first:
         return f'begins with "{first.group(0)}"'
-    if STAR.search(FORMULA.sub("", text)):
+    if FRAME.search(raw) or STAR.search(FORMULA.sub("", text)):
         return "has a stray star"
     return None
 
@@ -62,7 +63,8 @@ def check(root):
 def control():
     bad = ["/* Who waits. */", "/* It is late. */", "/* what is there */", "/* They go. */",
            "/* Nobody. */", "/* ---- who waits ---- */", "/*\n * Whoever asks. */",
-           "/* given up *. Pure: */", "/*\n * one\n * * two */", "// its owner"]
+           "/* given up *. Pure: */", "/*\n * one\n * * two */", "// its owner",
+           "/* One\n *two. */"]
     good = ["/* Italics. */", "/* The queue * 2 + 1 of it. */", "/* a < b * c */", "/* `dur *` */",
             "/* A heartbeat. Sent */", "/* Whole files. */", "/* *ret_n is set. */"]
     return ([f"passed: {c!r}" for c in bad if not wrong(c)] +
