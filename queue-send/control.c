@@ -225,7 +225,7 @@ flush(struct daemon *d)
 	sched_flush(s->sched, s->now);
 	log_info("flush: %llu deferred messages are due now, %u dead "
 		 "destinations are open",
-	    (unsigned long long)s->due.count, watch_flushed(s));
+	    (unsigned long long)s->due.count, schedule_log_flushed(s));
 	deferred_flush(s);
 	share_flush(s);
 	send_wake(s);

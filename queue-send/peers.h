@@ -1,12 +1,12 @@
 /* queue-send/peers.h - todo-proc, the agents, and the page.
  *
- *	links.c     frames in, agents that come and go
- *	offers.c    todo-proc offers messages, and is asked for them
- *	dispatch.c  entries are selected and given to agents
- *	delivery.c  an entry at an agent
- *	replies.c   RESULT and DONE of an agent
- *	deaths.c    an agent is gone: which message is to blame
- *	publish.c   the page /queueN, load reports
+ *	links.c         frames in, agents that come and go
+ *	offers.c        todo-proc offers messages, and is asked for them
+ *	dispatch.c      entries are selected and given to agents
+ *	delivery.c      an entry at an agent
+ *	replies.c       RESULT and DONE of an agent
+ *	agent_deaths.c  an agent is gone: which message is to blame
+ *	publish.c       the page /queueN, load reports
  */
 #ifndef QUEUE_SEND_PEERS_H
 #define QUEUE_SEND_PEERS_H
@@ -116,7 +116,7 @@ int replies_on_done(
 void replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
     const char *text, bool ours);
 
-/* ---- deaths.c ----
+/* ---- agent_deaths.c ----
  *
  * The deliveries of an agent that is gone are deferred for a short time, and
  * nothing of that is held against the destination. Its messages are counted,

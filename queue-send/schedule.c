@@ -35,14 +35,14 @@ schedule_init(struct send *s)
 	uint32_t count = s->conf->ntransports;
 	int r;
 
-	watch_init(s);
+	schedule_log_init(s);
 	fill(s, &p);
 	r = site_table_init(s);
 	if (r == 0)
 		r = sched_new(&s->conf->sched, p.transports, count,
 		    shared_table(s->sites.shared), &s->sched);
 	if (r == 0)
-		watch_set(s);
+		schedule_log_set(s);
 	return r;
 }
 
@@ -51,7 +51,7 @@ schedule_done(struct send *s)
 {
 	sched_free(&s->sched);
 	site_table_done(s);
-	watch_done(s);
+	schedule_log_done(s);
 }
 
 void
@@ -67,7 +67,7 @@ schedule_configure(struct send *s)
 		r = sched_configure(
 		    s->sched, &s->conf->sched, p.transports, count, s->now);
 	ASSERT(r == 0); /* the list of transports needs a restart */
-	watch_set(s);
+	schedule_log_set(s);
 	s->pub.changed = true;
 	send_wake(s);
 }

@@ -1,10 +1,10 @@
 /* queue-send/schedule.h - the scheduler of this queue and the table of
  * destinations that it works on.
  *
- *	schedule.c    the scheduler's life, and its parameters from the
- *	              configuration
- *	site_table.c  the windows of destinations, shared with all queues
- *	watch.c       what the scheduler does, in the log
+ *	schedule.c      the scheduler's life, and its parameters from the
+ *	                configuration
+ *	schedule_log.c  deaths of destinations and selections, in the log
+ *	site_table.c    the windows of destinations, shared with all queues
  */
 #ifndef QUEUE_SEND_SCHEDULE_H
 #define QUEUE_SEND_SCHEDULE_H
@@ -51,7 +51,7 @@ usec_t site_table_work(struct send *s);
 /* The cost of the table so far, in the log. */
 void site_table_tell(const struct send *s);
 
-/* ---- watch.c ----
+/* ---- schedule_log.c ----
  *
  * A line when a destination dies and when it opens again; with
  * destination_concurrency_feedback_debug every delivery report with the window
@@ -64,13 +64,13 @@ void site_table_tell(const struct send *s);
  * destinations are kept here, at most WATCH_DEAD_MAX. */
 #define WATCH_DEAD_MAX 20000
 
-void watch_init(struct send *s);
-void watch_done(struct send *s);
+void schedule_log_init(struct send *s);
+void schedule_log_done(struct send *s);
 /* Ask the scheduler for what the configuration wants to see. */
-void watch_set(struct send *s);
+void schedule_log_set(struct send *s);
 /* Tell of destinations whose time is over. */
-usec_t watch_work(struct send *s);
+usec_t schedule_log_work(struct send *s);
 /* A flush opened all of them; how many there were. */
-uint32_t watch_flushed(struct send *s);
+uint32_t schedule_log_flushed(struct send *s);
 
 #endif

@@ -103,8 +103,8 @@ struct marks_sync {
 RB_HEAD(dead_names, dead_site);
 RB_HEAD(dead_times, dead_site);
 
-/* Dead destinations whose opening is to be told (watch.c). */
-struct watch {
+/* Dead destinations whose opening is to be told (schedule_log.c). */
+struct schedule_log {
 	struct dead_names names;
 	struct dead_times times;
 	uint32_t count;
@@ -131,7 +131,7 @@ struct send {
 	struct route_table *routes;
 	struct send_sites sites;
 	struct sched *sched;
-	struct watch watch;
+	struct schedule_log schedule_log;
 	bool starts_nothing; /* schedule_pause() */
 
 	/* road.h */

@@ -56,7 +56,7 @@ on_wake(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 static int
-watch_wake(struct send *s)
+schedule_log_wake(struct send *s)
 {
 	struct event *wake = event_new(s->base, shared_wake_fd(s->sites.shared),
 	    EV_READ | EV_PERSIST, on_wake, s);
@@ -77,7 +77,7 @@ site_table_init(struct send *s)
 	s->sites = (struct send_sites){ 0 };
 	params = fill(s, &p);
 	r = shared_new(&params, random_seed(), &s->sites.shared);
-	return r < 0 ? r : watch_wake(s);
+	return r < 0 ? r : schedule_log_wake(s);
 }
 
 int

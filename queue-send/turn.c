@@ -49,7 +49,7 @@ static usec_t (*const works[])(struct send *s) = {
 	evacuate_work,
 	offers_work,
 	deferred_work,
-	watch_work,
+	schedule_log_work,
 	publish_work,
 	stop_work,
 };

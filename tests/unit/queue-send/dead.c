@@ -56,7 +56,7 @@ kill_one(void)
 	world_message(&w, "k@one.test", 1);
 	take(&delivery);
 	fail_site(&delivery);
-	cr_assert_eq(w.s.watch.count, 1);
+	cr_assert_eq(w.s.schedule_log.count, 1);
 }
 
 static void
@@ -170,7 +170,7 @@ Test(dead, a_flush_opens_it)
 	kill_one();
 	control_ops.flush(&(struct daemon){ .state = &w.s });
 	world_run(&w);
-	cr_expect_eq(w.s.watch.count, 0);
+	cr_expect_eq(w.s.schedule_log.count, 0);
 	inode = world_message(&w, "b@one.test", 1);
 	take(&delivery);
 	world_result(&w, &delivery, 0, AGENT_SENT);
@@ -187,8 +187,8 @@ Test(dead, its_time_ends)
 	world_message(&w, "b@one.test", 1);
 	cr_assert_not(world_take(&w, &delivery));
 	w.s.now += 400 * USEC_PER_SEC;
-	cr_expect_eq(watch_work(&w.s), USEC_NEVER);
-	cr_expect_eq(w.s.watch.count, 0, "and it was told");
+	cr_expect_eq(schedule_log_work(&w.s), USEC_NEVER);
+	cr_expect_eq(w.s.schedule_log.count, 0, "and it was told");
 }
 
 /* ---- what kills nothing ---- */
@@ -209,7 +209,7 @@ Test(dead, an_agent_in_trouble_or_dead_says_nothing_of_the_site)
 	close(w.agent);
 	w.agent = -1;
 	world_run(&w);
-	cr_expect_eq(w.s.watch.count, 0);
+	cr_expect_eq(w.s.schedule_log.count, 0);
 	world_link_agent(&w);
 	world_message(&w, "a@one.test", 1);
 	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
@@ -225,7 +225,7 @@ Test(dead, refused_mail_is_no_failure_of_the_site)
 		    world_deliver(&w, i % 2 ? AGENT_DEFERRED : AGENT_FAILED),
 		    1);
 	}
-	cr_expect_eq(w.s.watch.count, 0);
+	cr_expect_eq(w.s.schedule_log.count, 0);
 }
 
 /* ---- what goes wrong meanwhile ---- */

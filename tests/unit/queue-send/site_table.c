@@ -219,7 +219,7 @@ Test(site_table, a_destination_that_another_queue_found_dead_is_left_alone)
 	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, inode, 0),
 	    "4.4.1 delivery temporarily suspended: no connection", "%s",
 	    world_reason(&w, SPOOL_DEFER, inode, 0));
-	cr_expect_eq(w.s.watch.count, 0, "who found it tells of it");
+	cr_expect_eq(w.s.schedule_log.count, 0, "who found it tells of it");
 	other_closes(site);
 }
 

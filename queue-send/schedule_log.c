@@ -46,7 +46,7 @@ TREE_GENERATE(dead_times, dead_site, by_time, time_compare)
 /* ---- the dead ---- */
 
 static struct dead_site *
-dead_find(const struct watch *w, uint32_t transport, const char *name)
+dead_find(const struct schedule_log *w, uint32_t transport, const char *name)
 {
 	struct dead_site *d = RB_ROOT(&w->names);
 
@@ -61,7 +61,7 @@ dead_find(const struct watch *w, uint32_t transport, const char *name)
 }
 
 static void
-dead_drop(struct watch *w, struct dead_site *d)
+dead_drop(struct schedule_log *w, struct dead_site *d)
 {
 	RB_REMOVE(dead_names, &w->names, d);
 	RB_REMOVE(dead_times, &w->times, d);
@@ -71,7 +71,8 @@ dead_drop(struct watch *w, struct dead_site *d)
 
 /* Without memory the opening is not told, and nothing else is lost. */
 static void
-dead_add(struct watch *w, uint32_t transport, const char *name, usec_t until)
+dead_add(
+    struct schedule_log *w, uint32_t transport, const char *name, usec_t until)
 {
 	size_t size = strlen(name) + 1;
 	struct dead_site *d;
@@ -273,7 +274,7 @@ static void
 opened(struct send *s, struct dead_site *d, const char *why)
 {
 	say_open(s, d->transport, d->name, why);
-	dead_drop(&s->watch, d);
+	dead_drop(&s->schedule_log, d);
 }
 
 /* The destination as all queues see it; without memory it counts as open. */
@@ -303,9 +304,9 @@ time_over(struct send *s, struct dead_site *d)
 		opened(s, d, v.deaths > 0 ? TIME_OVER : BY_ANOTHER);
 		return;
 	}
-	RB_REMOVE(dead_times, &s->watch.times, d);
+	RB_REMOVE(dead_times, &s->schedule_log.times, d);
 	d->until = v.dead_until;
-	RB_INSERT(dead_times, &s->watch.times, d);
+	RB_INSERT(dead_times, &s->schedule_log.times, d);
 }
 
 static void
@@ -314,14 +315,14 @@ on_step(void *ctx, uint32_t transport, const char *name,
 {
 	struct send *s = ctx;
 	bool dead = step->after.state == SITE_DEAD;
-	struct dead_site *d = dead_find(&s->watch, transport, name);
+	struct dead_site *d = dead_find(&s->schedule_log, transport, name);
 
 	if (s->conf->destination_concurrency_feedback_debug &&
 	    step->result != SITE_UNTRIED)
 		say_step(s, transport, name, step);
 	if (d != NULL && d->until <= s->now) {
 		time_over(s, d);
-		d = dead_find(&s->watch, transport, name);
+		d = dead_find(&s->schedule_log, transport, name);
 	}
 	if (d != NULL && !dead) {
 		opened(s, d,
@@ -332,31 +333,32 @@ on_step(void *ctx, uint32_t transport, const char *name,
 		if (d != NULL)
 			opened(s, d, BY_ANOTHER);
 		say_dead(s, transport, name, &step->after);
-		dead_add(&s->watch, transport, name, step->after.dead_until);
+		dead_add(
+		    &s->schedule_log, transport, name, step->after.dead_until);
 	}
 }
 
 /* ---- from outside ---- */
 
 void
-watch_init(struct send *s)
+schedule_log_init(struct send *s)
 {
-	RB_INIT(&s->watch.names);
-	RB_INIT(&s->watch.times);
-	s->watch.count = 0;
+	RB_INIT(&s->schedule_log.names);
+	RB_INIT(&s->schedule_log.times);
+	s->schedule_log.count = 0;
 }
 
 void
-watch_done(struct send *s)
+schedule_log_done(struct send *s)
 {
 	struct dead_site *d;
 
-	while ((d = RB_ROOT(&s->watch.names)) != NULL)
-		dead_drop(&s->watch, d);
+	while ((d = RB_ROOT(&s->schedule_log.names)) != NULL)
+		dead_drop(&s->schedule_log, d);
 }
 
 void
-watch_set(struct send *s)
+schedule_log_set(struct send *s)
 {
 	bool debug = s->conf->destination_concurrency_feedback_debug;
 	const struct sched_watch watch = {
@@ -369,13 +371,13 @@ watch_set(struct send *s)
 }
 
 usec_t
-watch_work(struct send *s)
+schedule_log_work(struct send *s)
 {
 	struct dead_site *d;
 	int n;
 
 	for (n = 0; n < TOLD_PER_TURN; n++) {
-		d = RB_MIN(dead_times, &s->watch.times);
+		d = RB_MIN(dead_times, &s->schedule_log.times);
 		if (d == NULL)
 			return USEC_NEVER;
 		if (d->until > s->now)
@@ -386,10 +388,10 @@ watch_work(struct send *s)
 }
 
 uint32_t
-watch_flushed(struct send *s)
+schedule_log_flushed(struct send *s)
 {
-	uint32_t count = s->watch.count;
+	uint32_t count = s->schedule_log.count;
 
-	watch_done(s);
+	schedule_log_done(s);
 	return count;
 }
