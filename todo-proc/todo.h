@@ -99,9 +99,8 @@ struct todo {
 	struct todo_counts counts, told;
 	usec_t told_at;
 	bool drop_later;
-	usec_t
-	    drop_wait;  /* until drops that were not settled are tried again */
-	usec_t said_io; /* log_due() */
+	usec_t drop_wait;         /* until unsettled drops are tried again */
+	usec_t said_io;           /* log_due() */
 	usec_t said[TODO_CAUSES]; /* log_due() of each errno */
 };
 

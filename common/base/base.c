@@ -19,8 +19,7 @@ base_assert_failed(const char *cond, const char *file, int line)
 
 	snprintf(text, sizeof(text), "bug: %s:%d: %s", file, line, cond);
 	fprintf(stderr, "%s\n", text);
-	on_bug =
-	    NULL; /* a failed ASSERT in the handler must not call it again */
+	on_bug = NULL; /* the handler is not called for a bug of its own */
 	if (tell != NULL)
 		tell(text);
 	abort();
