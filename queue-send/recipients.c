@@ -3,10 +3,17 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/address.h"
 #include "base/io.h"
+#include "log/log.h"
 #include "queue-send/backlog.h"
 
 #define READ_PER_TURN 2000
+#define ALERT_EVERY   (60 * USEC_PER_SEC) /* of all domains together */
+
+#define NO_ROUTE                                                       \
+	"no route: no rule of the routing fits, the domain is not in " \
+	"mydestination, and relayhost is empty"
 
 /* No agent gets this recipient: its outcome is known as it is read. */
 static void
@@ -34,6 +41,14 @@ no_route(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
 	settle_unrouted(s, m, rcpt, AGENT_DEFERRED, text);
 }
 
+static void
+alert_unrouted(struct send *s, const char *address)
+{
+	if (log_due(s->now, ALERT_EVERY, &s->said_route))
+		log_error("ALERT: mail for domain %s is deferred: " NO_ROUTE,
+		    address_domain(address));
+}
+
 static int
 route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 {
@@ -45,7 +60,8 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 	int transport, r;
 
 	if (route_lookup(s->routes, rcpt->address, &route) < 0) {
-		no_route(s, m, rcpt, "no route");
+		alert_unrouted(s, rcpt->address);
+		no_route(s, m, rcpt, NO_ROUTE);
 		return 0;
 	}
 	transport = conf_transport_find(s->conf, route.transport);

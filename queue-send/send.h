@@ -181,7 +181,8 @@ struct send {
 	struct ages ages;
 	struct rate rate_in, rate_out;
 
-	usec_t said_offer, said_io, said_load, said_stray; /* log_due() */
+	usec_t said_offer, said_io, said_load, said_stray,
+	    said_route; /* log_due() */
 };
 
 /* Read the clocks; at the head of every callback. */

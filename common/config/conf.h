@@ -98,6 +98,8 @@ struct conf {
 	char *trusted_users;
 	char *myhostname; /* "" : gethostname() */
 	char *mydomain;   /* put behind addresses without one; "": myhostname */
+	char *mydestination; /* conf_destinations() */
+	char *relayhost;     /* "": none */
 	/* preparation */
 	char *routing_file, *programs_file;
 	usec_t scan_interval;
@@ -221,6 +223,14 @@ void conf_transport_names(
 void conf_host(const struct conf *conf, char out[CONF_HOST_SIZE]);
 /* mydomain, else the name of the host. */
 void conf_domain(const struct conf *conf, char out[CONF_HOST_SIZE]);
+/* The domains of mydestination with blanks between, $myhostname and $mydomain
+ * as they are now; `*` for every domain. -ENOMEM. */
+int conf_destinations(const struct conf *conf, struct buf *out);
+/* The parameter was set, by whatever means. */
+bool conf_is_set(const struct conf *conf, const char *name);
+/* Adds a line for each parameter that is set and does nothing, as far as its
+ * transports tell: "FILE:LINE: NAME: does nothing: why". -ENOMEM. */
+int conf_idle(const struct conf *conf, struct buf *out);
 /* The rules of its destinations: `site` of the transport, but of local
  * mail no account has more than its share of the slots. */
 void conf_site_params(const struct conf *conf, uint32_t transport,

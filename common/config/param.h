@@ -27,6 +27,8 @@ enum param_type {
 	PARAM_PATH, /* absolute */
 	PARAM_DIR,  /* absolute, or empty */
 	PARAM_HOST, /* a name, or the path of a file that has it */
+	PARAM_DOMAINS,
+	PARAM_NEXTHOP, /* or empty */
 	PARAM_USER,
 	PARAM_USERS,
 	PARAM_INSTANCE,
@@ -71,6 +73,15 @@ void param_free(const struct param *p, void *base);
 /* "NUMBER", "TIME", … for the manual. */
 const char *param_type_word(enum param_type type);
 
+/* A text of a length that the row allows. */
+int param_set_text(
+    const struct param *p, void *field, const char *value, struct buf *why);
+
+/* Own domains, and the next hop of mail for others (destination.c). */
+int domains_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int relay_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
 /* The list of transports (transport.c). */
 int transports_parse(
     const struct param *p, void *field, const char *value, struct buf *why);

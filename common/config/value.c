@@ -221,6 +221,15 @@ check_length(const struct param *p, const char *value, struct buf *why)
 	return r < 0 ? r : -EINVAL;
 }
 
+int
+param_set_text(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	int r = check_length(p, value, why);
+
+	return r < 0 ? r : store_text(field, value);
+}
+
 /* A text of these characters. It does not begin with `-`, which tools take for
  * an option, nor with `.`. */
 static int
@@ -414,6 +423,8 @@ static const struct type_ops types[PARAM_NTYPES] = {
 	[PARAM_PATH] = { "path", parse_path, format_text, true },
 	[PARAM_DIR] = { "path", parse_path, format_text, true },
 	[PARAM_HOST] = { "host name", parse_host, format_text, true },
+	[PARAM_DOMAINS] = { "domains", domains_parse, format_text, true },
+	[PARAM_NEXTHOP] = { "next hop", relay_parse, format_text, true },
 	[PARAM_USER] = { "name", parse_user, format_text, true },
 	[PARAM_USERS] = { "names", parse_users, format_text, true },
 	[PARAM_INSTANCE] = { "name", parse_instance, format_text, true },

@@ -128,8 +128,8 @@ int daemon_load_again(
     const char *path, const struct conf *old, struct conf **ret_fresh);
 /* Open the log as the configuration says. */
 void daemon_open_log(const struct conf *conf, const char *program);
-/* The routing that the configuration names; without a file everything is
- * local. -errno, after logging it. */
+/* The routing that the configuration names, with what mydestination and
+ * relayhost say of recipients without a rule. -errno, after logging it. */
 struct route_table;
 int daemon_routes(const struct conf *conf, struct route_table **ret_table);
 /* The routing of a new configuration instead of *table. False: the old one

@@ -42,21 +42,43 @@ daemon_route_transports(
 	ret_transports[i].name = NULL;
 }
 
+static int
+set_defaults(const struct conf *conf, const struct route_transport *known,
+    struct route_table *table)
+{
+	struct buf own = { 0 };
+	int r = conf_destinations(conf, &own);
+
+	if (r == 0)
+		r = route_set_defaults(
+		    table, buf_str(&own), conf->relayhost, known);
+	buf_done(&own);
+	return r;
+}
+
 int
 daemon_routes(const struct conf *conf, struct route_table **ret_table)
 {
 	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
+	struct route_table *table = NULL;
 	struct buf error = { 0 };
 	int r;
 
 	daemon_route_transports(conf, known);
-	r = route_load(conf->routing_file, known, ret_table, &error);
+	r = route_load(conf->routing_file, known, &table, &error);
 	if (r == -ENOENT) {
-		*ret_table = route_default(known);
-		r = *ret_table == NULL ? -ENOMEM : 0;
+		buf_reset(&error);
+		table = route_empty();
+		r = table == NULL ? -ENOMEM : 0;
 	}
-	if (r < 0)
+	if (r == 0)
+		r = set_defaults(conf, known, table);
+	if (r == 0) {
+		*ret_table = table;
+	} else {
 		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
+		route_free(&table);
+	}
 	buf_done(&error);
 	return r;
 }

@@ -164,8 +164,8 @@ is_literal(const char *domain, char out[NEXTHOP_HOST_MAX])
 	return true;
 }
 
-static void
-lower_case(char *s)
+void
+nexthop_lower_case(char *s)
 {
 	for (; *s != '\0'; s++)
 		if (*s >= 'A' && *s <= 'Z')
@@ -190,7 +190,7 @@ nexthop_of_domain(const char *domain, bool literals, char out[NEXTHOP_HOST_MAX],
 		*ret_why = "the domain of the address is no address literal";
 		return -EDESTADDRREQ;
 	}
-	lower_case(out);
+	nexthop_lower_case(out);
 	return 0;
 }
 

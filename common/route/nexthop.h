@@ -48,6 +48,9 @@ nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
 int nexthop_of_domain(const char *domain, bool literals,
     char out[NEXTHOP_HOST_MAX], const char **ret_why);
 
+/* In place. Domains and hosts are ASCII; tolower() follows the locale. */
+void nexthop_lower_case(char *s);
+
 /* "host[1.2.3.4]" and "host[1.2.3.4]:25"; for a path "localhost[/path]" both.
  */
 #define NEXTHOP_PEER_MAX (NEXTHOP_HOST_MAX + 128)

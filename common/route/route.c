@@ -25,16 +25,11 @@ struct route_table {
 	struct buf text; /* that the rules point into */
 	struct rule *rules;
 	size_t n, cap;
+	/* for recipients that no rule fits */
+	char *own;       /* domains in lower case; NULL: no defaults are set */
+	char *relayhost; /* NULL: none */
+	struct route local, relay;
 };
-
-/* Domains are ASCII here; toupper() and its kin follow the locale. */
-static void
-lower_case(char *s)
-{
-	for (; *s != '\0'; s++)
-		if (*s >= 'A' && *s <= 'Z')
-			*s = (char)(*s - 'A' + 'a');
-}
 
 static bool
 domain_fits(const char *domain)
@@ -70,7 +65,7 @@ check_key(char *key)
 	} else if (*key == '.') {
 		domain = key + 1;
 	}
-	lower_case(domain);
+	nexthop_lower_case(domain);
 	return domain_fits(domain) ? NULL : "not a domain";
 }
 
@@ -291,17 +286,37 @@ route_load(const char *path, const struct route_transport *transports,
 }
 
 struct route_table *
-route_default(const struct route_transport *transports)
+route_empty(void)
 {
-	struct rule rule = { .key = "*", .to.transport = "local" };
-	struct route_table *table = calloc(1, sizeof(*table));
+	return calloc(1, sizeof(struct route_table));
+}
 
-	/* Without that transport queue-send defers the recipients.
-	 */
-	(void)check_transport(&rule.to, transports);
-	if (table != NULL && add_rule(table, &rule) < 0)
-		route_free(&table);
-	return table;
+int
+route_set_defaults(struct route_table *table, const char *own,
+    const char *relayhost, const struct route_transport *transports)
+{
+	struct route local = { .transport = "local" };
+	struct route relay = { .transport = "smtp" };
+	char *domains = strdup(own), *host = strdup(relayhost);
+
+	relay.nexthop = host;
+	if (domains == NULL || host == NULL) {
+		free(domains);
+		free(host);
+		return -ENOMEM;
+	}
+	nexthop_lower_case(domains);
+	/* A transport that is not known defers the recipient, and a next hop
+	 * that cannot work was refused with the configuration. */
+	(void)check_transport(&local, transports);
+	(void)check_transport(&relay, transports);
+	free(table->own);
+	free(table->relayhost);
+	table->own = domains;
+	table->relayhost = host;
+	table->local = local;
+	table->relay = relay;
+	return 0;
 }
 
 void
@@ -311,6 +326,8 @@ route_free(struct route_table **table)
 		return;
 	buf_done(&(*table)->text);
 	free((*table)->rules);
+	free((*table)->own);
+	free((*table)->relayhost);
 	free(*table);
 	*table = NULL;
 }
@@ -349,124 +366,64 @@ find_best(const struct route_table *table, const char *key)
 	return rule != NULL ? rule : find(table, "*");
 }
 
+static bool
+is_own(const char *own, const char *domain)
+{
+	size_t len = strlen(domain), n;
+
+	for (own += strspn(own, " "); *own != '\0'; own += strspn(own, " ")) {
+		n = strcspn(own, " ");
+		if ((n == 1 && *own == '*') ||
+		    (n == len && memcmp(own, domain, len) == 0))
+			return true;
+		own += n;
+	}
+	return len == 0;
+}
+
+/* The route of a recipient that no rule fits; its domain is in lower case. */
+static const struct route *
+find_default(const struct route_table *table, const char *domain)
+{
+	if (table->own == NULL)
+		return NULL;
+	if (is_own(table->own, domain))
+		return &table->local;
+	return table->relayhost[0] == '\0' ? NULL : &table->relay;
+}
+
 int
 route_lookup(const struct route_table *table, const char *recipient,
     struct route *ret_route)
 {
-	char key[ADDRESS_MAX + 1];
-	size_t len = strlen(recipient);
+	char key[ADDRESS_MAX + 1] = "";
+	const char *domain = address_domain(recipient);
+	const struct route *to;
 	const struct rule *rule;
+	size_t len = strlen(recipient);
 
 	if (len > ADDRESS_MAX) {
 		rule = find(table, "*");
 	} else {
 		memcpy(key, recipient, len + 1);
-		lower_case(key + (address_domain(key) - key));
+		nexthop_lower_case(key + (domain - recipient));
+		domain = key + (domain - recipient);
 		rule = find_best(table, key);
 	}
-	if (rule == NULL)
+	to = rule != NULL ? &rule->to : find_default(table, domain);
+	if (to == NULL)
 		return -ENOENT;
-	*ret_route = rule->to;
+	*ret_route = *to;
 	return 0;
 }
 
 uint32_t
-route_rule(const struct route_table *table, size_t i, struct route *ret_route)
+route_rule(const struct route_table *table, size_t i, struct route *ret_route,
+    const char **ret_key)
 {
 	if (i >= table->n)
 		return 0;
 	*ret_route = table->rules[i].to;
+	*ret_key = table->rules[i].key;
 	return table->rules[i].line;
-}
-
-/* ---- next hops ---- */
-
-/* The part that fits: the agent refuses a next hop that was cut, whose name
- * stays the same. */
-static void
-add_cut(char out[ROUTE_NEXTHOP_MAX + 1], const char *s, size_t len)
-{
-	size_t used = strlen(out);
-
-	if (len > ROUTE_NEXTHOP_MAX - used)
-		len = ROUTE_NEXTHOP_MAX - used;
-	memcpy(out + used, s, len);
-	out[used + len] = '\0';
-}
-
-static void
-mailbox_of(const char *recipient, bool with_domain, char *out)
-{
-	char user[ADDRESS_MAX + 1];
-	const char *domain = address_domain(recipient);
-
-	(void)address_user(recipient, user);
-	out[0] = '\0';
-	add_cut(out, user, address_account_len(user));
-	if (!with_domain)
-		return;
-	add_cut(out, "@", 1);
-	add_cut(out, domain, strlen(domain));
-	lower_case(out);
-}
-
-/* The rule names none. */
-static int
-nexthop_of_recipient(const struct route *route, const char *recipient,
-    char *out, const char **ret_why)
-{
-	const char *domain = address_domain(recipient);
-
-	out[0] = '\0';
-	switch (route->target) {
-	case ROUTE_TO_HOST:
-		return nexthop_of_domain(domain, route->literals, out, ret_why);
-	case ROUTE_TO_PROGRAM:
-		*ret_why = "no program is named for this address";
-		return -EDESTADDRREQ;
-	case ROUTE_TO_NOTHING:
-		add_cut(out, domain, strlen(domain));
-		lower_case(out);
-		return 0;
-	case ROUTE_TO_REASON:
-	case ROUTE_TO_ACCOUNT:
-	case ROUTE_TO_MAILBOX:
-		break;
-	}
-	return 0;
-}
-
-int
-route_nexthop(const struct route *route, const char *recipient, char *out,
-    const char **ret_why)
-{
-	if (route_is_mailbox(route)) {
-		mailbox_of(recipient, route->target == ROUTE_TO_MAILBOX, out);
-		return 0;
-	}
-	if (route->nexthop == NULL)
-		return nexthop_of_recipient(route, recipient, out, ret_why);
-	memcpy(out, route->nexthop, strlen(route->nexthop) + 1);
-	/* The path of a socket and the words of a refusal stay as they are. */
-	if (strpbrk(out, "/ ") == NULL)
-		lower_case(out);
-	return 0;
-}
-
-int
-route_destination(const char *nexthop, const char *address,
-    char out[ROUTE_DESTINATION_MAX + 1])
-{
-	size_t local = address == NULL ? 0 : address_local_len(address);
-	size_t at = address == NULL ? 0 : local + 1, len = strlen(nexthop);
-
-	if (at + len > ROUTE_DESTINATION_MAX)
-		return -ENAMETOOLONG;
-	if (address != NULL) {
-		memcpy(out, address, local);
-		out[local] = '@';
-	}
-	memcpy(out + at, nexthop, len + 1);
-	lower_case(out);
-	return (int)(at + len);
 }

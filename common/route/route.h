@@ -13,8 +13,12 @@
  * A nexthop may hold colons: only the first one separates (`smtp:[::1]:25`); a
  * nexthop that its transport could never use is an error. In double quotes it
  * may hold blanks (`error:"5.1.1 gone since May"`), as a quoted local part may.
- * The same key twice is an error, as is a transport that is not known. Without
- * a file the caller takes route_default(): everything to `local`.
+ * The same key twice is an error, as is a transport that is not known.
+ *
+ * A recipient that no rule fits, with or without a file: mail of an own domain
+ * (mydestination), and of an address without a domain, goes to `local`, all
+ * other mail to `smtp:RELAYHOST`; without a relayhost it has no route.
+ * target.c makes the next hop.
  *
  * A table does not change once loaded; a reload loads another one and swaps.
  * Soft: -errno, -ENOENT for no file, -EINVAL for a wrong line, with the text
@@ -61,11 +65,16 @@ struct route {
  */
 int route_load(const char *path, const struct route_transport *transports,
     struct route_table **ret_table, struct buf *ret_error);
-/* The table of an absent file: `* local`. NULL: no memory. */
-struct route_table *route_default(const struct route_transport *transports);
+/* The table of an absent file, without a rule. NULL: no memory. */
+struct route_table *route_empty(void);
+/* What recipients get that no rule fits. own lists domains with blanks between,
+ * `*` for every domain; relayhost is a next hop, "" for none. Until this is
+ * called they have no route. -ENOMEM: the table is as it was. */
+int route_set_defaults(struct route_table *table, const char *own,
+    const char *relayhost, const struct route_transport *transports);
 void route_free(struct route_table **table);
 
-/* 0, or -ENOENT when no rule fits. */
+/* 0, or -ENOENT when no rule fits and no default does. */
 int route_lookup(const struct route_table *table, const char *recipient,
     struct route *ret_route);
 /* The nexthop of a route for this recipient into out (room for
@@ -84,9 +93,9 @@ route_is_mailbox(const struct route *route)
 }
 
 /* The rules one by one, for further checks: the line of rule number i; 0 behind
- * the last. */
-uint32_t
-route_rule(const struct route_table *table, size_t i, struct route *ret_route);
+ * the last. The key has its domain in lower case. */
+uint32_t route_rule(const struct route_table *table, size_t i,
+    struct route *ret_route, const char **ret_key);
 
 /* The name of a destination in lower case: the nexthop, or, with an address,
  * local@nexthop (the recipient is the destination). Its length; -ENAMETOOLONG

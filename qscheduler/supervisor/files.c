@@ -59,6 +59,7 @@ files_check_pipes(const struct conf *conf, struct buf *ret_error)
 	struct route_table *table = NULL;
 	struct programs *programs = NULL;
 	struct route to;
+	const char *key;
 	uint32_t line;
 	size_t i;
 	int r;
@@ -71,7 +72,8 @@ files_check_pipes(const struct conf *conf, struct buf *ret_error)
 	}
 	if (r == 0)
 		r = programs_load(conf->programs_file, &programs, ret_error);
-	for (i = 0; r == 0 && (line = route_rule(table, i, &to)) != 0; i++)
+	for (i = 0; r == 0 && (line = route_rule(table, i, &to, &key)) != 0;
+	     i++)
 		r = check_pipe(conf, programs, &to, line, ret_error);
 	programs_free(&programs);
 	route_free(&table);

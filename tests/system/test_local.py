@@ -75,7 +75,7 @@ class Local(SystemTest):
         delays = self.delays(i, made, "alice", count)
         self.assertLess(delays[count * 99 // 100 - 1], 1.0, delays[-5:])
 
-    # mutation: common/route/route.c, mailbox_of() takes the whole local part; or queue-send/recipients.c
+    # mutation: common/route/target.c, mailbox_of() takes the whole local part; or queue-send/recipients.c
     # gives the address to sched_rcpt_add() for local mail.
     @cost(20)
     def test_X12_attack_10_stopped_children_of_one_account(self):

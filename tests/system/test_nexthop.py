@@ -50,14 +50,14 @@ class Nexthop(SystemTest):
         self.untouched(inet)
         self.untouched(unix)
 
-    # mutation: common/route/route.c, nexthop_of_recipient() gives the domain for ROUTE_TO_HOST.
+    # mutation: common/route/target.c, nexthop_of_recipient() gives the domain for ROUTE_TO_HOST.
     def test_N18_attack_12_smtp(self):
         self.refused("smtp")
 
     def test_N18_attack_12_lmtp(self):
         self.refused("lmtp")
 
-    # mutation: common/route/route.c, nexthop_of_recipient() gives the domain for ROUTE_TO_PROGRAM.
+    # mutation: common/route/target.c, nexthop_of_recipient() gives the domain for ROUTE_TO_PROGRAM.
     def test_N18_attack_12_pipe(self):
         i = self.instance(queues=1, routing="* pipe\n")
         ran = i.dir / "ran"

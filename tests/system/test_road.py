@@ -1,8 +1,9 @@
 """The road of a message: in by each face, out by each transport."""
 import pathlib
+import subprocess
 
 from case import SystemTest, needs_root
-from instance import wait
+from instance import BIN, wait
 from peer import Peer
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -55,3 +56,120 @@ class Road(SystemTest):
         self.assertNotEqual(
             i.inject(largest + b"x", "alice@test.example", uid=65534, check=False).returncode, 0)
         i.stop()
+
+
+class Unruled(SystemTest):
+    """What no rule of the routing fits: mydestination, relayhost, or it waits."""
+    ALERT = r"queue-send/1: error: ALERT: mail for domain gmail\.com is deferred: no route: "
+
+    def deferred(self, i):
+        wait(lambda: i.files("deferred"), what="deferred mail")
+        wait(lambda: i.log_has(r"to=<alice@gmail\.com>.*dsn=4\.3\.5, status=deferred \(no route: "), what="its line")
+        self.assertTrue(i.log_has(self.ALERT))
+        self.assertFalse(i.maildir("alice"))
+
+    # mutation: common/route/route.c, find_default() gives the local route always.
+    def test_without_a_routing_file_foreign_mail_waits_for_a_relayhost(self):
+        i = self.instance(queues=1)
+        peer = Peer(i.dir / "peer")
+        self.addCleanup(peer.stop)
+        i.routing_file.unlink()
+        i.start()
+        i.inject(HELLO, "alice@gmail.com", "bob@test.example", "Bob@LOCALHOST", "bob@localhost.test.example")
+        i.wait_delivered("bob", 3)
+        self.deferred(i)
+        i.write_conf(relayhost=f"127.0.0.1:{peer.port}")
+        i.reload()
+        i.wait_empty()
+        self.assertEqual([r for e in peer.envelopes() for r in e["to"]], ["alice@gmail.com"])
+        i.inject(HELLO, "carol@test.example")
+        i.wait_delivered("carol", 1)
+        self.assertEqual(len([line for line in i.log().splitlines() if "ALERT: mail for" in line]), 1)
+        i.stop()
+
+    def test_without_a_routing_file_foreign_mail_waits_for_a_rule(self):
+        i = self.instance(queues=1)
+        i.routing_file.unlink()
+        i.start()
+        i.inject(HELLO, "alice@gmail.com")
+        self.deferred(i)
+        i.routing_file.write_text("gmail.com local\n")
+        i.reload()
+        i.wait_delivered("alice", 1)
+        i.stop()
+
+    def test_a_routing_file_that_loses_its_rules_makes_foreign_mail_not_local(self):
+        i = self.running(queues=1, routing="gmail.com discard\n")
+        i.inject(HELLO, "alice@gmail.com")
+        i.wait_empty()
+        i.routing_file.write_text("")
+        i.reload()
+        wait(lambda: i.log().count("configuration reloaded") >= 1 + 2, what="the reload")
+        i.inject(HELLO, "alice@gmail.com", "bob@test.example")
+        i.wait_delivered("bob", 1)
+        self.deferred(i)
+        i.stop()
+
+    def test_mydestination_changes_on_reload(self):
+        i = self.instance(queues=1, conf={"mydestination": "*"})
+        i.routing_file.unlink()
+        i.start()
+        i.inject(HELLO, "alice@gmail.com")
+        [mail] = i.wait_delivered("alice", 1)
+        pathlib.Path(mail).unlink()
+        i.write_conf(mydestination="other.example")
+        i.reload()
+        wait(lambda: i.log().count("configuration reloaded") >= 1 + 2, what="the reload")
+        i.inject(HELLO, "alice@gmail.com", "bob@other.example")
+        i.wait_delivered("bob", 1)
+        self.deferred(i)
+        i.stop()
+
+    def warned(self, i, status=0):
+        done = subprocess.run([BIN / "qscheduler", "--check", i.conf_file], capture_output=True,
+                              text=True, check=False, env=i.environment())
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr.splitlines()
+
+    # mutation: qscheduler/supervisor/command.c, run_check() without print_warnings().
+    def test_check_warns(self):
+        i = self.instance(routing="a.example local\n")
+        file = i.routing_file
+        self.assertEqual(self.warned(i), [])
+        own = "mail for test.example localhost.test.example localhost is local, all other mail "
+        waits = own + "is deferred until there is a rule or a relayhost"
+        relayed = own + "goes to relayhost relay.example"
+        for routing, conf, warnings in (
+                (None, {}, [f"{file}: is not there: {waits}"]),
+                ("# none\n", {}, [f"{file}: has no rule: {waits}"]),
+                (None, {"relayhost": "relay.example"}, [f"{file}: is not there: {relayed}"]),
+                (None, {"mydestination": "*"}, [f"{file}: is not there: all mail is local, by mydestination"]),
+                ("* smtp:r\n", {"relayhost": "relay.example", "mydestination": "a"},
+                 [f"mydestination: does nothing: {file}:1 routes everything",
+                  f"relayhost: does nothing: {file}:1 routes everything"]),
+                ("a local\n", {"relayhost": "relay.example", "mydestination": "*"},
+                 ["relayhost: does nothing: mydestination has every domain"]),
+                ("a local\n", {"relayhost": "relay.example", "transports": "out:smtp local pipe"},
+                 ["relayhost: cannot be reached: no transport is named smtp"]),
+                ("a smtp:b\n", {"transports": "smtp box:local pipe"},
+                 ["mydestination: mail for it is deferred: no transport is named local"]),
+                ("a local:b\n[192.0.2.1] smtp\nx@host:25 smtp\nc discard:d\n.sub smtp\ne smtp\n", {},
+                 [f"{file}:2: [192.0.2.1]: mail to an address literal is not sent",
+                  f"{file}:1: a: the transport does nothing with a next hop",
+                  f"{file}:4: c: the transport does nothing with a next hop",
+                  f"{file}:3: x@host:25: the domain of the address is no host name"])):
+            with self.subTest(routing=routing, conf=conf):
+                if routing is None:
+                    file.unlink(missing_ok=True)
+                else:
+                    file.write_text(routing)
+                i.write_conf(**{"relayhost": None, "mydestination": None, "transports": None} | conf)
+                self.assertEqual(self.warned(i), [f"qscheduler: warning: {w}" for w in warnings])
+        file.write_text("a local\n")
+        i.write_conf(relayhost="relay.example:0", mydestination=None, transports=None)
+        [said] = self.warned(i, 100)
+        self.assertRegex(said, rf"{i.conf_file}:\d+: relayhost: not a next hop")
+        i.write_conf(relayhost=None, transports="local discard", delay_warning_time="4h")
+        said = self.warned(i)
+        for name in ("delay_warning_time", "programs_file"):
+            self.assertRegex("\n".join(said), rf"warning: {i.conf_file}:\d+: {name}: does nothing: ")

@@ -151,16 +151,6 @@ Test(route_table, without_a_star_there_may_be_no_rule)
 	route_free(&table);
 }
 
-Test(route_table, without_a_file_everything_is_local)
-{
-	struct route_table *table = route_default(known);
-
-	cr_assert_not_null(table);
-	expect_route(table, "x@example.org", "local:x");
-	expect_route(table, "root", "local:root");
-	route_free(&table);
-}
-
 Test(route_table, S10_very_long_recipients)
 {
 	struct route_table *table =
@@ -187,7 +177,7 @@ Test(route_table, S10_very_long_recipients)
 	route_free(&table);
 }
 
-/* mutation: common/route/route.c, mailbox_of() takes the whole local part, or
+/* mutation: common/route/target.c, mailbox_of() takes the whole local part, or
  * leaves its case or quotes. */
 Test(route_table, X12_all_extensions_of_an_account_are_one_destination)
 {
@@ -224,7 +214,7 @@ Test(route_table, X12_all_extensions_of_an_account_are_one_destination)
 	route_free(&table);
 }
 
-/* mutation: common/route/route.c, nexthop_of_recipient() gives the domain for
+/* mutation: common/route/target.c, nexthop_of_recipient() gives the domain for
  * ROUTE_TO_HOST or ROUTE_TO_PROGRAM. */
 Test(route_table, N18_a_domain_is_no_socket_port_or_program)
 {
