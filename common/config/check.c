@@ -1,4 +1,4 @@
-/* Checks of several values together. */
+/* Checks of several values together, and of values that do nothing. */
 #include "config/param.h"
 
 #include <errno.h>
@@ -94,4 +94,124 @@ conf_check(struct conf *conf, struct buf *error)
 	for (i = 0; r == 0 && i < ARRAY_LEN(checks); i++)
 		r = checks[i](conf, error);
 	return r;
+}
+
+/* ---- parameters that are set and do nothing ---- */
+
+#define KIND(k) (1u << (k))
+#define NO_KIND 0u /* nothing reads the parameter */
+
+static const struct {
+	const char *name; /* of a parameter, or its beginning and `*` */
+	uint32_t kinds;   /* of transports, one of which must be there */
+} needs[] = {
+	{ "smtp_*", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
+	{ "maildir_*", KIND(AGENT_LOCAL) },
+	{ "local_account_share", KIND(AGENT_LOCAL) },
+	{ "programs_file", KIND(AGENT_PIPE) },
+	{ "command_time_limit", KIND(AGENT_PIPE) },
+	{ "default_domain_literals", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
+	{ "delay_warning_time", NO_KIND },
+};
+
+static int
+say(const struct conf *conf, const struct param *p, int transport,
+    struct buf *out, const char *why)
+{
+	int r = conf_add_origin(conf, p, transport, out);
+
+	return r < 0 ? r : buf_printf(out, "does nothing: %s\n", why);
+}
+
+static bool
+is_named(const char *pattern, const char *name)
+{
+	size_t len = strcspn(pattern, "*");
+
+	return strncmp(pattern, name, len) == 0 &&
+	    (pattern[len] == '*' || name[len] == '\0');
+}
+
+/* The kinds that a parameter needs; all of them where the table is silent. */
+static uint32_t
+kinds_of(const struct param *p)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(needs); i++)
+		if (is_named(needs[i].name, p->name))
+			return needs[i].kinds;
+	return UINT32_MAX;
+}
+
+static bool
+is_own_of_all(const struct conf *conf, const struct param *p)
+{
+	const struct conf_origin *from = conf->origins->override + (p - params);
+	uint32_t i;
+
+	for (i = 0; i < conf->ntransports; i++)
+		if (from[i * nparams].source == CONF_FROM_DEFAULT)
+			return false;
+	return true;
+}
+
+static int
+check_row(const struct conf *conf, const struct param *p, uint32_t there,
+    struct buf *out)
+{
+	uint32_t wanted = kinds_of(p);
+
+	if (wanted == NO_KIND)
+		return say(conf, p, -1, out, "it is not read by any program");
+	if ((wanted & there) == 0)
+		return say(conf, p, -1, out,
+		    "there is no transport of the kind that it is for");
+	if (p->per_transport && is_own_of_all(conf, p))
+		return say(
+		    conf, p, -1, out, "every transport has a value of its own");
+	return 0;
+}
+
+static int
+check_overrides(const struct conf *conf, const struct param *p, struct buf *out)
+{
+	const struct conf_origin *from = conf->origins->override + (p - params);
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < conf->ntransports; i++)
+		if (from[i * nparams].source != CONF_FROM_DEFAULT &&
+		    (kinds_of(p) & KIND(conf->transports[i].kind)) == 0)
+			r = say(conf, p, (int)i, out,
+			    "the transport is not of a kind that it is for");
+	return r;
+}
+
+int
+conf_idle(const struct conf *conf, struct buf *out)
+{
+	const struct param *p;
+	uint32_t there = 0, i;
+	int r = 0;
+
+	for (i = 0; i < conf->ntransports; i++)
+		there |= KIND(conf->transports[i].kind);
+	for (p = params; r == 0 && p < params + nparams; p++) {
+		if (p->type == PARAM_SECTION)
+			continue;
+		if (conf_is_set(conf, p->name))
+			r = check_row(conf, p, there, out);
+		if (r == 0 && p->per_transport)
+			r = check_overrides(conf, p, out);
+	}
+	return r;
+}
+
+bool
+conf_is_set(const struct conf *conf, const char *name)
+{
+	const struct param *p = param_find(name);
+
+	return conf->origins->all[p - params].source != CONF_FROM_DEFAULT;
 }

@@ -42,6 +42,25 @@ load(const struct options *o, bool files, struct conf *ret_conf)
 	return r;
 }
 
+/* What is read by people: the lines of a check that is passed. */
+static int
+print_warnings(const struct conf *conf)
+{
+	struct buf lines = { 0 }, error = { 0 };
+	int r = files_warnings(conf, &lines, &error);
+	char *rest = lines.data, *line;
+
+	while (r == 0 && (line = strsep(&rest, "\n")) != NULL)
+		if (*line != '\0')
+			fprintf(stderr, "qscheduler: warning: %s\n", line);
+	if (r < 0)
+		fprintf(stderr, "qscheduler: %s\n",
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&lines);
+	buf_done(&error);
+	return r;
+}
+
 static int
 run_dump(const struct options *o)
 {
@@ -63,6 +82,11 @@ run_check(const struct options *o)
 
 	if (r < 0)
 		return daemon_exit_code(r);
+	r = print_warnings(&conf);
+	if (r < 0) {
+		conf_done(&conf);
+		return daemon_exit_code(r);
+	}
 	printf("%s: %s\n", conf_path(&conf),
 	    access(conf_path(&conf), F_OK) == 0
 		? "ok"

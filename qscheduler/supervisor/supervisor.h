@@ -180,6 +180,12 @@ int files_check(const struct conf *conf, const struct daemon_users *users,
 /* For --check: that each rule for a pipe names a program that there is. Such a
  * rule stops no start, since the program may come later. */
 int files_check_pipes(const struct conf *conf, struct buf *ret_error);
+/* warnings.c, for --check: adds a line to out for each thing that is right and
+ * may not be meant: a routing file that is not there or empty, rules with a
+ * next hop that their transport cannot use, parameters that are set and do
+ * nothing. */
+int
+files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error);
 
 /* ---- env.c: the environment and limits that children get ----
  * Started as root, only what is known to be needed is passed on, so that

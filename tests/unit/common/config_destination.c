@@ -1,0 +1,222 @@
+/* Domains of the host, the relay host, and parameters that do nothing. */
+#include "config/conf.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "config/param.h"
+
+static int
+try(const struct conf_setting *settings, size_t n, struct conf *ret_conf,
+    struct buf *error)
+{
+	return conf_from_settings("c", settings, n, ret_conf, error);
+}
+
+Test(config_destination, names_and_variables)
+{
+	static const struct {
+		const char *value, *want;
+	} rows[] = {
+		{ NULL, "host.a localhost.dom.b localhost" },
+		{ "", "" },
+		{ " , ,", "" },
+		{ "*", "*" },
+		{ "a.example,b.example", "a.example b.example" },
+		{ ",a.example ,\tb.example,", "a.example b.example" },
+		{ "$mydomain", "dom.b" },
+		{ "mail.$mydomain, * $myhostname", "mail.dom.b * host.a" },
+		{ "$myhostname.$mydomain", "host.a.dom.b" },
+		{ "[192.0.2.1] [IPv6:::1]", "[192.0.2.1] [IPv6:::1]" },
+		{ "A.Example", "A.Example" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct conf_setting settings[] = {
+			{ "myhostname", "host.a", 1 },
+			{ "mydomain", "dom.b", 2 },
+			{ "mydestination", rows[i].value, 3 },
+		};
+		struct buf out = { 0 }, error = { 0 };
+		struct conf conf;
+
+		cr_assert_eq(
+		    try(settings, rows[i].value == NULL ? 2 : 3, &conf, &error),
+		    0, "%s: %s", rows[i].value, buf_str(&error));
+		cr_expect_eq(conf_destinations(&conf, &out), 0);
+		cr_expect_str_eq(buf_str(&out), rows[i].want, "%s: \"%s\"",
+		    rows[i].value, buf_str(&out));
+		conf_done(&conf);
+		buf_done(&out);
+		buf_done(&error);
+	}
+}
+
+Test(config_destination, the_default_has_the_name_of_the_host)
+{
+	char host[CONF_HOST_SIZE];
+	struct buf out = { 0 }, error = { 0 }, want = { 0 };
+	struct conf conf;
+
+	cr_assert_eq(try(NULL, 0, &conf, &error), 0);
+	conf_host(&conf, host);
+	cr_assert_eq(
+	    buf_printf(&want, "%s localhost.%s localhost", host, host), 0);
+	cr_assert_eq(conf_destinations(&conf, &out), 0);
+	cr_expect_str_eq(buf_str(&out), buf_str(&want));
+	cr_expect_str_eq(conf.relayhost, "");
+	conf_done(&conf);
+	buf_done(&out);
+	buf_done(&want);
+	buf_done(&error);
+}
+
+#define NO_HOP                                                         \
+	"c:1: relayhost: not a next hop: it must be host, host:port, " \
+	"[address]:port or unix:/path"
+
+Test(config_destination, F4_wrong_values)
+{
+	static const struct {
+		const char *name, *value, *want; /* NULL: right */
+	} rows[] = {
+		{ "mydestination", "a b..c",
+		    "c:1: mydestination: \"b..c\" is not a domain" },
+		{ "mydestination", ".a",
+		    "c:1: mydestination: \".a\" is not a domain" },
+		{ "mydestination", "-a",
+		    "c:1: mydestination: \"-a\" is not a domain" },
+		{ "mydestination", "a.",
+		    "c:1: mydestination: \"a.\" is not a domain" },
+		{ "mydestination", "*.a",
+		    "c:1: mydestination: \"*.a\" is not a domain" },
+		{ "mydestination", "x@a",
+		    "c:1: mydestination: \"x@a\" is not a domain" },
+		{ "mydestination", "/etc/domains",
+		    "c:1: mydestination: \"/etc/domains\" is not a domain" },
+		{ "mydestination", "a, $myorigin",
+		    "c:1: mydestination: \"$myorigin\" names neither "
+		    "$myhostname nor $mydomain" },
+		{ "mydestination", "$",
+		    "c:1: mydestination: \"$\" names neither $myhostname nor "
+		    "$mydomain" },
+		{ "mydestination", "$myhostnames",
+		    "c:1: mydestination: \"$myhostnames\" names neither "
+		    "$myhostname nor $mydomain" },
+		{ "relayhost", "relay.example", NULL },
+		{ "relayhost", "[relay.example]:587", NULL },
+		{ "relayhost", "[2001:db8::25]:26", NULL },
+		{ "relayhost", "unix:/run/relay", NULL },
+		{ "relayhost", "", NULL },
+		{ "relayhost", "relay.example:0", NO_HOP },
+		{ "relayhost", "relay.example:smtp", NO_HOP },
+		{ "relayhost", "smtp:relay.example", NO_HOP },
+		{ "relayhost", "a b", NO_HOP },
+		{ "relayhost", "-x", NO_HOP },
+		{ "relayhost", "unix:run/relay", NO_HOP },
+		{ "relayhost", "[relay.example", NO_HOP },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct conf_setting one = { rows[i].name, rows[i].value,
+			1 };
+		struct buf error = { 0 };
+		struct conf conf;
+		int r = try(&one, 1, &conf, &error);
+
+		cr_expect_eq(
+		    r, rows[i].want == NULL ? 0 : -EINVAL, "%s", rows[i].value);
+		cr_expect_str_eq(buf_str(&error),
+		    rows[i].want == NULL ? "" : rows[i].want, "%s: \"%s\"",
+		    rows[i].value, buf_str(&error));
+		if (r == 0)
+			conf_done(&conf);
+		buf_done(&error);
+	}
+}
+
+#define NO_KIND(name) \
+	"c:2: " name  \
+	": does nothing: there is no transport of the kind that it is for\n"
+
+Test(config_destination, parameters_that_do_nothing_are_named)
+{
+	static const struct {
+		const char *transports, *name, *value, *want;
+	} rows[] = {
+		{ "smtp local pipe", "smtp_helo_name", "a", "" },
+		{ "lmtp", "smtp_quit_timeout", "5s", "" },
+		{ "local", "smtp_quit_timeout", "5s",
+		    NO_KIND("smtp_quit_timeout") },
+		{ "out:smtp", "smtp_helo_name", "a", "" },
+		{ "smtp", "maildir_path", "/m/%u", NO_KIND("maildir_path") },
+		{ "box:local", "maildir_user", "u", "" },
+		{ "smtp", "local_account_share", "5",
+		    NO_KIND("local_account_share") },
+		{ "smtp", "programs_file", "/p", NO_KIND("programs_file") },
+		{ "smtp", "command_time_limit", "5s",
+		    NO_KIND("command_time_limit") },
+		{ "prog:pipe", "command_time_limit", "5s", "" },
+		{ "local", "default_domain_literals", "yes",
+		    NO_KIND("default_domain_literals") },
+		{ "smtp local", "local_domain_literals", "yes",
+		    "c:2: local_domain_literals: does nothing: the transport "
+		    "is not of a kind that it is for\n" },
+		{ "smtp local", "smtp_domain_literals", "yes", "" },
+		{ "smtp local", "default_delivery_slot_cost", "7", "" },
+		{ "smtp", "delay_warning_time", "4h",
+		    "c:2: delay_warning_time: does nothing: it is not read by "
+		    "any program\n" },
+		{ "smtp", "hopcount_limit", "7", "" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct conf_setting settings[] = {
+			{ "transports", rows[i].transports, 1 },
+			{ rows[i].name, rows[i].value, 2 },
+		};
+		struct buf out = { 0 }, error = { 0 };
+		struct conf conf;
+
+		cr_assert_eq(try(settings, 2, &conf, &error), 0, "%s: %s",
+		    rows[i].name, buf_str(&error));
+		cr_expect_eq(conf_idle(&conf, &out), 0);
+		cr_expect_str_eq(buf_str(&out), rows[i].want, "%s: \"%s\"",
+		    rows[i].name, buf_str(&out));
+		cr_expect(conf_is_set(&conf, "transports"));
+		cr_expect_not(conf_is_set(&conf, "relayhost"));
+		conf_done(&conf);
+		buf_done(&out);
+		buf_done(&error);
+	}
+}
+
+Test(config_destination, a_value_for_all_that_each_transport_replaces)
+{
+	const struct conf_setting settings[] = {
+		{ "transports", "smtp local", 1 },
+		{ "default_process_limit", "5", 2 },
+		{ "smtp_process_limit", "6", 3 },
+		{ "local_process_limit", "7", 4 },
+	};
+	struct buf out = { 0 }, error = { 0 };
+	struct conf conf;
+
+	cr_assert_eq(try(settings, 4, &conf, &error), 0);
+	cr_expect_eq(conf_idle(&conf, &out), 0);
+	cr_expect_str_eq(buf_str(&out),
+	    "c:2: default_process_limit: does nothing: every transport has a "
+	    "value of its own\n");
+	conf_done(&conf);
+	buf_reset(&out);
+	cr_assert_eq(try(settings, 3, &conf, &error), 0);
+	cr_expect_eq(conf_idle(&conf, &out), 0);
+	cr_expect_str_eq(buf_str(&out), "");
+	conf_done(&conf);
+	buf_done(&out);
+	buf_done(&error);
+}
