@@ -2,6 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog.h"
+#include "queue-send/road.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -388,6 +389,35 @@ Test(faults, D22_the_same_inode_is_another_message)
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS);
 	cr_assert_eq(w.s.counters.delivered, 1);
+}
+
+/* mutation: queue-send/offers.c: is_new() without nunrecorded. */
+Test(faults, D22_a_message_with_results_to_record_is_not_given_up)
+{
+	const struct report report = { .address = "r0@d0.test",
+		.outcome = AGENT_SENT,
+		.dsn = "2.0.0",
+		.relay = "none",
+		.text = "" };
+	struct message *m;
+	uint64_t inode;
+
+	close(w.agent);
+	w.agent = -1;
+	inode = world_message(&w, "d", 1);
+	m = messages_find(&w.s.messages, inode);
+	cr_assert_not_null(m);
+	world_fail(CALL_PWRITE, EIO, 1);
+	results_apply(&w.s, m, &report);
+	cr_assert_eq(m->nunrecorded, 1);
+	(void)messages_close_resting(&w.s.messages, INT64_MAX);
+	cr_assert_eq(spool_remove(&w.s.sp, SPOOL_ACTIVE, inode), 0);
+	offer_as(inode, 777, 7);
+	cr_assert_eq(messages_find(&w.s.messages, inode), m);
+	cr_expect_eq(w.scans, 1, "the other one is found later");
+	probe_now();
+	cr_expect_eq(w.s.counters.delivered, 1);
+	cr_expect(STAILQ_EMPTY(&w.s.unrecorded));
 }
 
 Test(faults, D22_a_waiting_message_gives_way_to_the_new_one)
