@@ -32,10 +32,13 @@ describe(struct super *s, usec_t now, char *out, size_t size)
 	for (i = 0; i < s->queues.nqueues; i++)
 		counts[queue_state(s->queues.queues[i], now)]++;
 	snprintf(out, size,
-	    "%s%u queues open, %u closing, %u disabled, %u quarantined",
+	    "%s%u queues open, %u closing, %u disabled, %u quarantined%s",
 	    s->stopping ? "stopping: " : "", counts[QUEUE_STATE_OPEN],
 	    counts[QUEUE_STATE_CLOSING], counts[QUEUE_STATE_DISABLED],
-	    counts[QUEUE_STATE_QUARANTINED]);
+	    counts[QUEUE_STATE_QUARANTINED],
+	    s->queues.sites.fd < 0 && !s->stopping
+		? ", no delivery: no table of destinations"
+		: "");
 	services_describe(s, out, size);
 }
 
