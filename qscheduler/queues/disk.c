@@ -10,10 +10,13 @@ add_facts(const struct worker_call *call, const struct base_facts *facts)
 	return buf_add(call->more, facts, sizeof(*facts));
 }
 
+/* A worker that died while it answered has not said that there is no mail. */
 struct base_facts
 disk_facts_of(const struct buf *more)
 {
-	struct base_facts facts = { 0 };
+	struct base_facts facts = {
+		.listed = true, .mail = true, .error = -EIO
+	};
 
 	if (more->len == sizeof(facts))
 		memcpy(&facts, more->data, sizeof(facts));

@@ -328,7 +328,7 @@ int disk_seal(const struct worker_call *call); /* base_seal() */
 /* All that are not run: `more` has the numbers, uint32_t, of those with mail.
  */
 int disk_sweep(const struct worker_call *call);
-/* Out of `more`; without any: all 0. */
+/* Out of `more`; when that is not whole: an error, and mail may be there. */
 struct base_facts disk_facts_of(const struct buf *more);
 
 /* ---- sites.c: the table of destinations ---- */

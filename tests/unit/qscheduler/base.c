@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "qscheduler/queues/queues.h"
 
 static char dir[32], path[64];
 static struct base base;
@@ -382,4 +383,23 @@ Test(base, D24_making_is_repeatable)
 	cr_assert_eq(base_make(&base, 3, 2, &error), 0);
 	cr_expect_eq(base_check(&base, 3), 0);
 	base_close(&base);
+}
+
+/* mutation: qscheduler/queues/disk.c: disk_facts_of() begins with all 0. */
+Test(base, an_answer_that_is_cut_off_is_no_empty_queue)
+{
+	const struct base_facts whole = { .marked = true, .wanted = true };
+	struct buf more = { 0 };
+	struct base_facts facts;
+
+	cr_assert_eq(buf_add(&more, &whole, sizeof(whole)), 0);
+	facts = disk_facts_of(&more);
+	cr_expect_eq(base_judge(&facts), VERDICT_OPEN);
+	cr_expect_not(facts.mail);
+	more.len--;
+	facts = disk_facts_of(&more);
+	cr_expect_eq(base_judge(&facts), VERDICT_DISABLE);
+	cr_expect(facts.mail);
+	cr_expect_eq(facts.error, -EIO);
+	buf_done(&more);
 }
