@@ -72,7 +72,7 @@ reload(struct daemon *d)
 		d->ops->reload(d, fresh);
 	conf_free(&d->conf);
 	d->conf = fresh;
-	log_info("configuration reloaded");
+	log_debug("configuration reloaded");
 }
 
 static void

@@ -32,6 +32,13 @@ format_number(const struct log_field *field, char out[NUMBER_SIZE])
 		snprintf(out, NUMBER_SIZE, "%" PRId64, field->num);
 }
 
+/* Has the field a number to be written by format_number()? */
+static bool
+is_number(const struct log_field *field)
+{
+	return field->kind == LOG_KIND_INT || field->kind == LOG_KIND_TIME;
+}
+
 static const char *const level_names[] = {
 	[LOG_DEBUG_L] = "debug",
 	[LOG_INFO_L] = "info",
@@ -94,7 +101,7 @@ add_text_field(struct buf *out, const struct log_field *field)
 		r = add_clean(out, address ? "=<" : "=", 0);
 	if (r < 0)
 		return r;
-	if (field->kind == LOG_KIND_STR || address) {
+	if (!is_number(field)) {
 		r = add_value(out, field->str == NULL ? "" : field->str, 1);
 		return r < 0 || !address ? r : add_clean(out, ">", 0);
 	}
@@ -214,18 +221,71 @@ add_json_member(struct buf *out, const char *name, const char *value, bool *cut)
 	return r <= 0 ? r : add_json_string(out, value, cut);
 }
 
+/* Is it a number as JSON has it: digits, with a point between digits? */
+static bool
+is_decimal(const char *s, size_t len)
+{
+	size_t whole = strspn(s, "0123456789");
+	size_t part;
+
+	if (whole == 0 || (s[0] == '0' && whole > 1))
+		return false;
+	if (whole == len)
+		return true;
+	part = s[whole] == '.' ? strspn(s + whole + 1, "0123456789") : 0;
+	return part > 0 && whole + 1 + part == len;
+}
+
+static int
+add_json_decimal(struct buf *out, const char *s, size_t len)
+{
+	return is_decimal(s, len) && len < NUMBER_SIZE
+	    ? buf_add(out, s, len)
+	    : buf_add_str(out, "null");
+}
+
+/* `{"a":1,"b":2}` of the values 1/2 and the names a/b. */
+static int
+add_json_decimals(struct buf *out, const struct log_field *field, bool *cut)
+{
+	const char *name = field->members, *value = field->str;
+	size_t name_len, value_len;
+	int r = buf_add_char(out, '{');
+
+	while (r == 0 && *name != '\0') {
+		name_len = strcspn(name, "/");
+		value_len = strcspn(value, "/");
+		if (!fits(out, name_len + NUMBER_SIZE + 8)) {
+			*cut = true;
+			break;
+		}
+		r = buf_printf(out,
+		    "%s\"%.*s\":", name == field->members ? "" : ",",
+		    (int)name_len, name);
+		if (r == 0)
+			r = add_json_decimal(out, value, value_len);
+		name += name_len + (name[name_len] == '/');
+		value += value_len + (value[value_len] == '/');
+	}
+	return r < 0 ? r : buf_add_char(out, '}');
+}
+
 static int
 add_json_field(struct buf *out, const struct log_field *field, bool *cut)
 {
+	const char *str = field->str == NULL ? "" : field->str;
 	char number[NUMBER_SIZE];
 	int r;
 
 	if (field->kind == LOG_KIND_STR || field->kind == LOG_KIND_ADDR)
-		return add_json_member(out, field->name,
-		    field->str == NULL ? "" : field->str, cut);
+		return add_json_member(out, field->name, str, cut);
 	r = add_json_name(out, field->name, cut);
 	if (r <= 0)
 		return r;
+	if (field->kind == LOG_KIND_DECIMALS)
+		return add_json_decimals(out, field, cut);
+	if (field->kind == LOG_KIND_DECIMAL)
+		return add_json_decimal(out, str, strlen(str));
 	format_number(field, number);
 	return buf_add_str(out, number);
 }

@@ -64,13 +64,17 @@ emit(const struct log_event *event)
 {
 	bool json = state.format == LOG_FORMAT_JSON;
 	bool to_syslog = state.target == LOG_TARGET_SYSLOG;
+	bool part = event->part != NULL && !json;
 	struct buf *line = &state.line;
+	char program[sizeof(state.program) + 32];
 	struct log_style style = {
-		.program = to_syslog && !json ? NULL : state.program,
+		.program = to_syslog && !json ? NULL : program,
 		.now_wall = json ? clock_wall() : 0,
 	};
 	int r;
 
+	snprintf(program, sizeof(program), "%s%s%.30s", state.program,
+	    part ? "/" : "", part ? event->part : "");
 	buf_reset(line);
 	r = json ? log_line_json(line, event, &style)
 		 : log_line_text(line, event, &style);
@@ -78,7 +82,7 @@ emit(const struct log_event *event)
 		return false;
 	if (to_syslog)
 		return log_sink_syslog_send(&state.syslog_fd, LOG_SYSLOG_PATH,
-		    priorities[event->level], state.program, buf_str(line),
+		    priorities[event->level], program, buf_str(line),
 		    line->len);
 	return buf_add_char(line, '\n') == 0 &&
 	    log_sink_write(&state.err, line->data, line->len);
@@ -137,24 +141,53 @@ log_write(const struct log_event *event)
 	errno = saved;
 }
 
-void
-log_text(enum log_level level, const char *fmt, ...)
+bool
+log_shows(enum log_level level)
+{
+	return level >= state.least;
+}
+
+PRINTF(4, 0)
+static void
+write_text(enum log_level level, const char *name, const char *id,
+    const char *fmt, va_list ap)
 {
 	char text[LOG_LINE_MAX];
-	struct log_event event = {
+	const struct log_event event = {
 		.level = level,
-		.name = "text",
+		.name = name,
+		.id = id,
 		.text = text,
 		.plain = true,
 	};
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	log_write(&event);
+}
+
+void
+log_text(enum log_level level, const char *file, const char *fmt, ...)
+{
 	va_list ap;
 
-	if (level < state.least)
+	if (!log_shows(level))
 		return;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	write_text(level, log_topic(file), NULL, fmt, ap);
 	va_end(ap);
-	log_write(&event);
+}
+
+void
+log_message(enum log_level level, const char *event, const char *id,
+    const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!log_shows(level))
+		return;
+	va_start(ap, fmt);
+	write_text(level, event, id, fmt, ap);
+	va_end(ap);
 }
 
 bool

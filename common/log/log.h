@@ -3,9 +3,10 @@
  * Text:  `ID: name=value, name=value (text)`, the shape that pflogsumm and
  *        its kin parse; without an id `name=value, … (text)`, or the text
  * alone. JSON:  one object a line: time, program, level, event, queue_id, the
- * fields by name, text. Names are stable. Text lines begin with `PROGRAM: `
- * (syslog shows that itself), then `warning: ` or `error: ` for such; they
- * carry no time, the supervisor of the process stamps them.
+ * fields by name (numbers as numbers), text. Names are stable;
+ * qscheduler-log(5) has all of them. Text lines begin with `PROGRAM: ` or
+ * `PROGRAM/PART: ` (syslog shows that itself), then `warning: ` or `error: `
+ * for such; they carry no time, the supervisor of the process stamps them.
  *
  * A line is one write of at most LOG_LINE_MAX bytes. A log reader that does
  * not read never stops mail: the line is dropped and counted, and the next
@@ -44,6 +45,8 @@ enum log_kind {
 	LOG_KIND_ADDR, /* name=<value>: an address */
 	LOG_KIND_INT,  /* a signed number */
 	LOG_KIND_TIME, /* usec_t, shown in seconds with one to three decimals */
+	LOG_KIND_DECIMAL,  /* a number that the caller has written in digits */
+	LOG_KIND_DECIMALS, /* such numbers, a/b/c; in JSON an object */
 };
 
 struct log_field {
@@ -51,18 +54,24 @@ struct log_field {
 	enum log_kind kind;
 	const char *str;
 	int64_t num;
+	const char *members; /* names of LOG_KIND_DECIMALS: "a/b/c" */
 };
 
-#define LOG_STR(n, s)  ((struct log_field){ n, LOG_KIND_STR, s, 0 })
-#define LOG_ADDR(n, s) ((struct log_field){ n, LOG_KIND_ADDR, s, 0 })
+#define LOG_STR(n, s)  ((struct log_field){ n, LOG_KIND_STR, s, 0, NULL })
+#define LOG_ADDR(n, s) ((struct log_field){ n, LOG_KIND_ADDR, s, 0, NULL })
 #define LOG_INT(n, v) \
-	((struct log_field){ n, LOG_KIND_INT, NULL, (int64_t)(v) })
-#define LOG_TIME(n, us) ((struct log_field){ n, LOG_KIND_TIME, NULL, us })
+	((struct log_field){ n, LOG_KIND_INT, NULL, (int64_t)(v), NULL })
+#define LOG_TIME(n, us) ((struct log_field){ n, LOG_KIND_TIME, NULL, us, NULL })
+#define LOG_DECIMAL(n, s) \
+	((struct log_field){ n, LOG_KIND_DECIMAL, s, 0, NULL })
+#define LOG_DECIMALS(n, s, names) \
+	((struct log_field){ n, LOG_KIND_DECIMALS, s, 0, names })
 
 struct log_event {
 	enum log_level level;
 	const char *name; /* the event's stable name: "delivery", "removed" */
 	const char *id;   /* queue id, or NULL */
+	const char *part; /* text: shown behind the program, or NULL */
 	const struct log_field *fields;
 	size_t nfields;
 	const char *text; /* free text, or NULL */
@@ -75,12 +84,21 @@ void log_open(const char *program, enum log_target target,
     enum log_format format, enum log_level least);
 void log_write(const struct log_event *event);
 
-/* A line of text alone, for people: object, reason, what happens next. */
-void log_text(enum log_level level, const char *fmt, ...) PRINTF(2, 3);
-#define log_debug(...)   log_text(LOG_DEBUG_L, __VA_ARGS__)
-#define log_info(...)    log_text(LOG_INFO_L, __VA_ARGS__)
-#define log_warning(...) log_text(LOG_WARNING_L, __VA_ARGS__)
-#define log_error(...)   log_text(LOG_ERROR_L, __VA_ARGS__)
+/* Is a line of this level written at all? */
+bool log_shows(enum log_level level);
+
+/* A line of text alone, for people: object, reason, what happens next. Its
+ * event is that of the source file, by the table of events.c. */
+void log_text(enum log_level level, const char *file, const char *fmt, ...)
+    PRINTF(3, 4);
+#define log_debug(...)   log_text(LOG_DEBUG_L, __FILE__, __VA_ARGS__)
+#define log_info(...)    log_text(LOG_INFO_L, __FILE__, __VA_ARGS__)
+#define log_warning(...) log_text(LOG_WARNING_L, __FILE__, __VA_ARGS__)
+#define log_error(...)   log_text(LOG_ERROR_L, __FILE__, __VA_ARGS__)
+
+/* A line of text about one message, whose queue id is no part of the text. */
+void log_message(enum log_level level, const char *event, const char *id,
+    const char *fmt, ...) PRINTF(4, 5);
 
 /* True when a message is to be logged now: at most once in `every` for each
  * `*last` (0 at first). */

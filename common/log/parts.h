@@ -1,6 +1,7 @@
 /* log/parts.h - the parts below log.c, private to common/log:
  *
  *	line   an event as a line
+ *	events the event of a line of text
  *	sink   the descriptor that lines are written to
  */
 #ifndef LOG_PARTS_H
@@ -27,6 +28,14 @@ int log_line_text(struct buf *out, const struct log_event *event,
     const struct log_style *style);
 int log_line_json(struct buf *out, const struct log_event *event,
     const struct log_style *style);
+
+/* ---- events: a const table ----
+ *
+ * Lines of text are of the event that their source file has in the table;
+ * "note" for a file without a row, which lint refuses. Several files share an
+ * event where an operator cannot tell them apart. */
+
+const char *log_topic(const char *file);
 
 /* ---- sink: false and -1 for failures ----
  *

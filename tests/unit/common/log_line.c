@@ -98,6 +98,44 @@ Test(log_line, C4_A7_bytes_from_outside_make_no_new_line)
 	buf_done(&line);
 }
 
+Test(log_line, json_decimals_are_numbers)
+{
+	static const struct {
+		const char *delay, *delays, *want;
+	} rows[] = {
+		{ "0", "0/0.02/1.5/73",
+		    "\"delay\":0,\"delays\":{\"a\":0,\"b\":0.02,\"c\":1.5,"
+		    "\"d\":73}}" },
+		{ "1.", "1",
+		    "\"delay\":null,\"delays\":{\"a\":1,\"b\":null,"
+		    "\"c\":null,\"d\":null}}" },
+		{ "01", "x/.5/1e3/",
+		    "\"delay\":null,\"delays\":{\"a\":null,\"b\":null,"
+		    "\"c\":null,\"d\":null}}" },
+	};
+	const struct log_style style = { "p", 0 };
+	struct buf line = { 0 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct log_field fields[] = {
+			LOG_DECIMAL("delay", rows[i].delay),
+			LOG_DECIMALS("delays", rows[i].delays, "a/b/c/d"),
+		};
+		const struct log_event event = { .fields = fields,
+			.nfields = ARRAY_LEN(fields) };
+
+		buf_reset(&line);
+		cr_assert_eq(log_line_json(&line, &event, &style), 0);
+		cr_expect_not_null(
+		    strstr(buf_str(&line), rows[i].want), "%s", buf_str(&line));
+		buf_reset(&line);
+		cr_assert_eq(log_line_text(&line, &event, &style), 0);
+		cr_expect_not_null(strstr(buf_str(&line), rows[i].delays));
+	}
+	buf_done(&line);
+}
+
 Test(log_line, json_has_time_and_numbers)
 {
 	const struct log_field fields[] = {

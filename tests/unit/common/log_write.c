@@ -87,9 +87,46 @@ Test(log_write, to_a_file)
 	give_stderr();
 	cr_assert_gt(io_pread_all(fd, output, sizeof(output) - 1, 0), 0);
 	cr_expect_not_null(strstr(output,
-	    "\"level\":\"debug\",\"event\":\"text\","
+	    "\"level\":\"debug\",\"event\":\"note\","
 	    "\"text\":\"a \\\"b\\\"\"}\n"));
 	io_close(&fd);
+}
+
+Test(log_write, a_part_of_the_program_and_a_message)
+{
+	const struct log_field field = LOG_INT("uid", 7);
+	const struct log_event event = { .level = LOG_INFO_L,
+		.name = "accepted",
+		.id = "5A",
+		.part = "pickup",
+		.fields = &field,
+		.nfields = 1 };
+	int p[2];
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	take_stderr(p[1]);
+	log_open(
+	    "queue-send/1", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	log_write(&event);
+	log_message(LOG_WARNING_L, "held", "5A", "held: %d", 2);
+	log_message(LOG_DEBUG_L, "held", "5A", "not shown");
+	log_open(
+	    "queue-send/1", LOG_TARGET_STDERR, LOG_FORMAT_JSON, LOG_INFO_L);
+	log_write(&event);
+	give_stderr();
+	drain(p[0]);
+	cr_expect_not_null(strstr(output,
+	    "queue-send/1/pickup: 5A: uid=7\n"
+	    "queue-send/1: warning: 5A: held: 2\n"));
+	cr_expect_not_null(strstr(output,
+	    "\"program\":\"queue-send/1\",\"level\":\"info\","
+	    "\"event\":\"accepted\",\"queue_id\":\"5A\",\"uid\":7}\n"));
+}
+
+Test(log_write, the_event_of_a_line_of_text)
+{
+	cr_expect_str_eq(log_topic("queue-send/loop.c"), "clock");
+	cr_expect_str_eq(log_topic("no/such.c"), "note");
 }
 
 /* Fill what stands for standard error until lines are lost, read it empty,

@@ -69,7 +69,7 @@ write_files(const char *programs)
 
 	buf_printf(&conf,
 	    "queue_base = %s\nmaildir_path = %s/%%u\nprograms_file = %s\n"
-	    "stop_time_limit = 20s\n",
+	    "stop_time_limit = 20s\nlog_level = debug\n",
 	    scratch(), scratch_path("mail"), scratch_path("programs"));
 	own(scratch_file("conf", conf.data, conf.len));
 	own(scratch_file("programs", programs, strlen(programs)));

@@ -1,0 +1,74 @@
+#include "log/parts.h"
+
+#include <string.h>
+
+/* The event of the lines of text of each source (qscheduler-log(5)). Lint
+ * compares this table with the sources and with the manual page. */
+static const struct {
+	const char *file, *event;
+} topics[] = {
+	{ "common/daemon/agent.c", "link" },
+	{ "common/daemon/daemon.c", "process" },
+	{ "common/daemon/queue.c", "process" },
+	{ "common/daemon/reload.c", "reload" },
+	{ "common/daemon/routes.c", "routing" },
+	{ "deliver-local/local.c", "agent" },
+	{ "deliver-local/stray.c", "stray-delivery" },
+	{ "deliver-smtp/smtp.c", "agent" },
+	{ "qscheduler/children/channel.c", "child" },
+	{ "qscheduler/children/child.c", "child" },
+	{ "qscheduler/children/group.c", "child" },
+	{ "qscheduler/children/heartbeat.c", "heartbeat" },
+	{ "qscheduler/children/orphan.c", "orphan" },
+	{ "qscheduler/ground/worker.c", "disk" },
+	{ "qscheduler/queues/health.c", "queue" },
+	{ "qscheduler/queues/inventory.c", "queue" },
+	{ "qscheduler/queues/objects.c", "shared-memory" },
+	{ "qscheduler/queues/override.c", "override" },
+	{ "qscheduler/queues/quarantine.c", "quarantine" },
+	{ "qscheduler/queues/queue.c", "queue" },
+	{ "qscheduler/queues/retirement.c", "retirement" },
+	{ "qscheduler/queues/sites.c", "site-table" },
+	{ "qscheduler/supervisor/grow.c", "growth" },
+	{ "qscheduler/supervisor/publish.c", "shared-memory" },
+	{ "qscheduler/supervisor/reload.c", "reload" },
+	{ "qscheduler/supervisor/requests.c", "request" },
+	{ "qscheduler/supervisor/services.c", "quarantine" },
+	{ "qscheduler/supervisor/signals.c", "signal" },
+	{ "qscheduler/supervisor/start.c", "start" },
+	{ "qscheduler/supervisor/store.c", "override" },
+	{ "qscheduler/supervisor/super.c", "process" },
+	{ "queue-send/control.c", "queue-send" },
+	{ "queue-send/deferred.c", "walk" },
+	{ "queue-send/disk.c", "disk" },
+	{ "queue-send/evacuate.c", "evacuation" },
+	{ "queue-send/links.c", "link" },
+	{ "queue-send/loop.c", "clock" },
+	{ "queue-send/offers.c", "link" },
+	{ "queue-send/publish.c", "shared-memory" },
+	{ "queue-send/recover.c", "recovery" },
+	{ "queue-send/results.c", "disk" },
+	{ "queue-send/share.c", "share" },
+	{ "queue-send/site_table.c", "site-table" },
+	{ "queue-send/sync.c", "disk" },
+	{ "queue-send/turn.c", "process" },
+	{ "todo-proc/bells.c", "doorbell" },
+	{ "todo-proc/control.c", "process" },
+	{ "todo-proc/examine.c", "damaged" },
+	{ "todo-proc/offer.c", "link" },
+	{ "todo-proc/pickup.c", "maildrop" },
+	{ "todo-proc/scan.c", "scan" },
+	{ "todo-proc/waiting.c", "user-shares" },
+	{ "todo-proc/watch.c", "maildrop" },
+};
+
+const char *
+log_topic(const char *file)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(topics); i++)
+		if (strcmp(topics[i].file, file) == 0)
+			return topics[i].event;
+	return "note";
+}
