@@ -74,15 +74,16 @@ read_trailer(struct send *s, struct message *m)
 	if (fd < 0)
 		return fd;
 	r = queue_file_read(fd, &file);
+	if (r == 0 && !message_is(m, file.arrival_wall, file.nonce)) {
+		message_decide(m, FATE_REPLACED);
+	} else if (r == 0) {
+		message_set_file(m, &file);
+		if (m->fresh)
+			accepted_log(s, m->inode, fd, &file, m->sender);
+	}
 	if (fd != m->fd)
 		io_close(&fd);
-	if (r < 0)
-		return r;
-	if (message_is(m, file.arrival_wall, file.nonce))
-		message_set_file(m, &file);
-	else
-		message_decide(m, FATE_REPLACED);
-	return 0;
+	return r;
 }
 
 /* Read its trailer, and announce it to the scheduler. */
@@ -108,6 +109,7 @@ begin(struct send *s, struct message *m)
 	m->deaths = d == NULL ? 0 : (uint8_t)d->deaths;
 	share_admit(s, m);
 	deferred_forget(s, m->inode);
+	m->fresh = m->dir == SPOOL_INCOMING;
 	m->dir = SPOOL_ACTIVE;
 	/* No recipient has failed, so these reasons are of another message:
 	 * inode numbers are reused. */
@@ -181,6 +183,7 @@ park(struct send *s, struct message *m, struct backlog *b)
 		/* A due time in defer/ would be another message's. */
 		(void)reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 		deferred_add(s, m, s->now - (age > 0 ? age : 0));
+		accepted_log_parked(s, m->inode);
 	}
 	share_park(s, b, m->inode);
 	messages_drop(&s->messages, m);

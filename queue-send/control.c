@@ -75,6 +75,7 @@ send_done(struct send *s)
 			messages_drop(&s->messages, m);
 		}
 	evacuate_done(s);
+	accepted_done(&s->accepted);
 	share_done(s);
 	deferred_done(s);
 	publish_done(s);
@@ -87,7 +88,7 @@ send_done(struct send *s)
 static void
 recover(struct send *s)
 {
-	struct recovered done;
+	struct recovered done = { .accepted = &s->accepted };
 
 	recover_active(&s->sp, &done);
 	s->want_scan = done.returned > 0;

@@ -52,7 +52,7 @@ found(struct send *s, const struct spool_item *item)
 static void
 found_active(struct send *s, const struct spool_item *item)
 {
-	struct recovered done = { 0 };
+	struct recovered done = { .accepted = &s->accepted };
 	int r;
 
 	if (messages_find(&s->messages, item->inode) != NULL)

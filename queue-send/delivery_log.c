@@ -43,8 +43,8 @@ delivery_log(
 	const struct log_field fields[] = {
 		LOG_ADDR("to", r->address),
 		LOG_STR("relay", r->relay),
-		LOG_STR("delay", delay),
-		LOG_STR("delays", delays),
+		LOG_DECIMAL("delay", delay),
+		LOG_DECIMALS("delays", delays, "before/active/connect/send"),
 		LOG_STR("dsn", r->dsn),
 		LOG_STR("status", status_of(r)),
 	};

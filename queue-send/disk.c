@@ -96,7 +96,8 @@ failed(struct send *s, const struct message *m, const char *what,
 	message_id(m, id);
 	s->pub.changed = true;
 	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
-		log_error("%s: cannot %s: %s", id, what, strerror(-error));
+		log_message(LOG_ERROR_L, "disk", id, "cannot %s: %s", what,
+		    strerror(-error));
 	disk_count_error(s, kind, error);
 }
 

@@ -186,17 +186,17 @@ move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
 
 /* ---- one file ---- */
 
-/* -EAGAIN: its writer has not committed it. */
+/* *ret_fd is to be closed, also after a failure; -1: no queue file, which is
+ * moved all the same. -EAGAIN: its writer has not committed it. */
 static int
-check_incoming(const struct send *s, uint64_t inode)
+open_incoming(const struct send *s, uint64_t inode, int *ret_fd)
 {
-	int fd = spool_open_file(&s->sp, SPOOL_INCOMING, inode, O_RDONLY), r;
+	int fd = spool_open_file(&s->sp, SPOOL_INCOMING, inode, O_RDONLY);
 
 	if (fd == -ENOENT || fd == -EMFILE || fd == -ENFILE)
 		return fd == -ENOENT ? fd : -EAGAIN;
-	r = fd < 0 ? 0 : spool_file_settled(fd);
-	io_close(&fd);
-	return r;
+	*ret_fd = fd < 0 ? -1 : fd;
+	return fd < 0 ? 0 : spool_file_settled(fd);
 }
 
 static void
@@ -219,16 +219,19 @@ static int
 move_file(struct send *s, enum spool_dir dir, uint64_t inode)
 {
 	struct evacuation *e = s->evacuation;
-	int r = 0;
+	int r = 0, fd = -1;
 
 	if (messages_find(&s->messages, inode) != NULL)
 		r = -EAGAIN;
 	else if (dir == SPOOL_INCOMING)
-		r = check_incoming(s, inode);
+		r = open_incoming(s, inode, &fd);
 	if (r == 0)
 		r = move_to_next(s, dir, inode);
 	if (r == 0)
 		moved(s, dir, inode);
+	if (r == 0 && fd >= 0)
+		accepted_log_file(s, inode, fd);
+	io_close(&fd);
 	if (r == 0 || r == -ENOENT)
 		return 0;
 	e->found++;

@@ -68,9 +68,11 @@ go_back(struct send *s, struct message *m)
 {
 	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_INCOMING, m->inode);
 
-	if (r == 0)
-		s->want_scan = true;
-	return r;
+	if (r < 0)
+		return r;
+	accepted_note(&s->accepted, m->inode, m->file.arrival_wall);
+	s->want_scan = true;
+	return 0;
 }
 
 /* While the mail of the queue is moved to others, evacuate.c takes it from
@@ -171,9 +173,10 @@ say_held(const struct send *s, const struct message *m)
 {
 	const struct names n = names_of(m);
 
-	log_warning("%s: held: recipients that failed for good: %u, the "
-		    "reasons are in bounce/%u/%s",
-	    n.id, m->failed, (uint32_t)(m->inode % s->sp.split), n.file);
+	log_message(LOG_WARNING_L, "held", n.id,
+	    "held: recipients that failed for good: %u, the reasons are in "
+	    "bounce/%u/%s",
+	    m->failed, (uint32_t)(m->inode % s->sp.split), n.file);
 }
 
 static void
@@ -181,9 +184,10 @@ say_quarantined(const struct send *s UNUSED, const struct message *m)
 {
 	const struct names n = names_of(m);
 
-	log_error("%s: quarantined: %u agents died while delivering it: moved "
-		  "to hold/%s",
-	    n.id, m->deaths, n.file);
+	log_message(LOG_ERROR_L, "quarantined", n.id,
+	    "quarantined: %u agents died while delivering it: moved to "
+	    "hold/%s",
+	    m->deaths, n.file);
 }
 
 static void
@@ -191,7 +195,8 @@ say_damaged(const struct send *s UNUSED, const struct message *m)
 {
 	const struct names n = names_of(m);
 
-	log_error("%s: damaged (%s): moved to corrupt/", n.id,
+	log_message(LOG_ERROR_L, "damaged", n.id,
+	    "damaged (%s): moved to corrupt/",
 	    m->why == NULL ? strerror(-m->error) : m->why);
 }
 
@@ -200,8 +205,8 @@ say_unreadable(const struct send *s UNUSED, const struct message *m)
 {
 	const struct names n = names_of(m);
 
-	log_error(
-	    "%s: cannot be read: %s: deferred", n.id, strerror(-m->error));
+	log_message(LOG_ERROR_L, "unreadable", n.id,
+	    "cannot be read: %s: deferred", strerror(-m->error));
 }
 
 /* ---- fates ---- */

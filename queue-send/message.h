@@ -79,6 +79,7 @@ struct message {
 	bool agent_died : 1;    /* in this attempt */
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */
+	bool fresh : 1;         /* came from incoming/ */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */
 	uint64_t next;            /* offset of the next recipient to read */

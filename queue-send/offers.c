@@ -53,7 +53,8 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 		return false;
 	}
 	message_id(m, id);
-	log_warning("%s: status=removed (another message has its inode)", id);
+	log_message(LOG_WARNING_L, "vanished", id,
+	    "status=removed (another message has its inode)");
 	active_forget(s, m);
 	return true;
 }

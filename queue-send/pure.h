@@ -7,6 +7,7 @@
  *	admission.c  which side's message comes into the active queue next
  *	ages.c       how old the messages are
  *	rate.c       events of the last minute
+ *	header.c     the Message-ID in the header of a message
  */
 #ifndef QUEUE_SEND_PURE_H
 #define QUEUE_SEND_PURE_H
@@ -182,5 +183,12 @@ struct rate {
 void rate_add(struct rate *r, usec_t now);
 /* In 1/100 per second, over the last RATE_SECONDS. */
 uint64_t rate_read(struct rate *r, usec_t now);
+
+/* ---- header.c ---- */
+
+/* The first Message-ID of a header, without its brackets, as it stands there:
+ * "" without one, and for one that the end of `head` cuts. A longer one is cut
+ * to size - 1. */
+void header_message_id(const char *head, size_t len, char *out, size_t size);
 
 #endif

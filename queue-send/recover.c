@@ -12,6 +12,7 @@
 /* The number of recipients with each mark. */
 struct marks {
 	uint32_t pending, done, failed;
+	usec_t arrival_wall; /* of the message; 0: not read */
 };
 
 static int
@@ -25,6 +26,7 @@ read_marks(int fd, struct marks *ret_marks)
 	*ret_marks = (struct marks){ 0 };
 	if (r < 0)
 		return r;
+	ret_marks->arrival_wall = file.arrival_wall;
 	queue_rcpt_begin(&cursor, &file);
 	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
 		ret_marks->pending += rcpt.mark == RCPT_PENDING;
@@ -148,6 +150,9 @@ leave(const struct spool *sp, uint64_t inode, const struct marks *marks,
 	if (marks->pending > 0) {
 		r = spool_move(sp, SPOOL_ACTIVE, SPOOL_INCOMING, inode);
 		done->returned += r == 0;
+		if (r == 0 && marks->arrival_wall != 0)
+			accepted_note(
+			    done->accepted, inode, marks->arrival_wall);
 		return r;
 	}
 	if (marks->failed == 0)
@@ -201,22 +206,21 @@ recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
 }
 
 void
-recover_active(const struct spool *sp, struct recovered *ret_done)
+recover_active(const struct spool *sp, struct recovered *done)
 {
 	struct spool_scan scan;
 	struct spool_item item;
 	int r;
 
-	*ret_done = (struct recovered){ 0 };
 	spool_scan_begin(&scan, sp, SPOOL_ACTIVE);
 	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
 		if (r > 0 && item.inode == 0)
 			continue;
 		if (r > 0)
-			r = recover_at_start(sp, item.inode, ret_done);
+			r = recover_at_start(sp, item.inode, done);
 		if (r >= 0 || r == -ENOENT)
 			continue;
-		ret_done->errors++;
+		done->errors++;
 		log_error("%s/active: %s: cannot be moved back", sp->path,
 		    strerror(-r));
 	}

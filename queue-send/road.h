@@ -11,9 +11,10 @@
  *	sync.c          marks are on disk before the file moves
  *	finish.c        removed, or moved to deferred/, hold/, corrupt/
  *
- * Beside it: recover.c deals with what a crash left in active/, evacuate.c
- * moves the mail of the queue to other queues, disk.c has the files, reasons
- * and errors that all of these share.
+ * Beside it: accepted.c writes that a message was accepted, recover.c deals
+ * with what a crash left in active/, evacuate.c moves the mail of the queue to
+ * other queues, disk.c has the files, reasons and errors that all of these
+ * share.
  */
 #ifndef QUEUE_SEND_ROAD_H
 #define QUEUE_SEND_ROAD_H
@@ -27,6 +28,30 @@ usec_t active_work(struct send *s);
 /* Nothing may be done with this message any more: take it out of the active
  * queue and out of memory. The file is not touched. */
 void active_forget(struct send *s, struct message *m);
+
+/* ---- accepted.c ----
+ *
+ * The line of a message that was accepted, by whatever way it came:
+ *
+ *	ID: uid=1000, size=2041, from=<s>, message-id=<m>
+ *
+ * Submitters have no log, so it is written when the message leaves incoming/:
+ * what lies there has no line yet. Exceptions are messages of other queues,
+ * which log them before they give them away, and messages that came back to
+ * incoming/, which are noted in memory, so that the line is not repeated. */
+
+/* This message, whose line is in the log, goes back to incoming/. Without
+ * memory its line is repeated. */
+void
+accepted_note(struct accepted_tree *tree, uint64_t inode, usec_t arrival_wall);
+void accepted_done(struct accepted_tree *tree);
+/* The message left incoming/; fd is its open file. */
+void accepted_log(struct send *s, uint64_t inode, int fd,
+    const struct queue_file *file, const char *sender);
+/* The same where the trailer and the sender are to be read. */
+void accepted_log_file(struct send *s, uint64_t inode, int fd);
+/* The same of a message that lies in deferred/ now. */
+void accepted_log_parked(struct send *s, uint64_t inode);
 
 /* ---- recipients.c ----
  *
@@ -141,15 +166,17 @@ usec_t finish_work(struct send *s);
  * "failed" without a reason in bounce/ is left by a power cut: that recipient
  * is pending again. */
 struct recovered {
-	uint64_t returned; /* to incoming/ */
+	struct accepted_tree *accepted; /* gets the returned ones */
+	uint64_t returned;
 	uint64_t removed, held;
 	uint64_t errors;
 	uint64_t unmarked; /* recipients whose reason was lost */
 	bool synced;
 };
 
-/* With the queue's lock held. Logs files that it cannot move. */
-void recover_active(const struct spool *sp, struct recovered *ret_done);
+/* With the queue's lock held. Counts in *done; logs files that it cannot move.
+ */
+void recover_active(const struct spool *sp, struct recovered *done);
 /* One file of active/ that is no message of the running queue-send. Counts in
  * *done; -errno, -ENOENT when it is not there. Nothing is synced here. */
 int

@@ -175,9 +175,9 @@ say_step(const struct send *s, uint32_t transport, const char *name,
 		LOG_INT("window_before", step->before.window),
 		LOG_INT("window", v->window),
 		LOG_INT("busy", step->before.busy),
-		LOG_STR("success", success),
-		LOG_STR("failure", failure),
-		LOG_STR("fail_cohorts", cohorts),
+		LOG_DECIMAL("success", success),
+		LOG_DECIMAL("failure", failure),
+		LOG_DECIMAL("fail_cohorts", cohorts),
 	};
 	const struct log_event event = {
 		.level = LOG_INFO_L,
@@ -214,7 +214,7 @@ add_other(const struct sched_job_view *other, const char *score,
 	fields[1] = LOG_INT("other_selected", other->selected);
 	fields[2] = LOG_INT("other_total", other->total);
 	fields[3] = LOG_INT("other_slots", other->slots);
-	fields[4] = LOG_STR("score", score);
+	fields[4] = LOG_DECIMAL("score", score);
 	return 5;
 }
 

@@ -100,6 +100,7 @@ struct marks_sync {
 	usec_t not_before;  /* descriptors, memory or threads had run out */
 };
 
+RB_HEAD(accepted_tree, accepted_before);
 RB_HEAD(dead_names, dead_site);
 RB_HEAD(dead_times, dead_site);
 
@@ -148,6 +149,7 @@ struct send {
 	usec_t finish_at;              /* not before: nothing could be moved */
 	usec_t stuck_at;               /* when to try LIST_STUCK again */
 	struct evacuation *evacuation; /* NULL: the queue keeps its mail */
+	struct accepted_tree accepted; /* accepted.c */
 
 	/* backlog.h */
 	struct due_queue due;

@@ -60,7 +60,7 @@ picked_up(struct todo *t, const struct drop *drop)
 	char text[QUEUE_ID_SIZE];
 
 	queue_id_format(&id, text);
-	log_info("%s: picked up: uid=%u", text, (unsigned)drop->st.st_uid);
+	log_message(LOG_DEBUG_L, "picked-up", text, "picked up");
 	waiting_picked_up(t, drop->st.st_uid, drop->file.size);
 	(void)inbox_add(&t->inbox, id.inode, todo_mtime(&drop->st));
 }

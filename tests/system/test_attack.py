@@ -303,7 +303,7 @@ sys.stdin.read()
 
     # mutation: deliver-smtp/smtp.c without .lockdown; deliver-local/local.c without .lockdown.
     def test_X8_agents_keep_no_right_that_they_do_not_need(self):
-        i = self.running(queues=1)
+        i = self.running(queues=1, conf={"log_level": "debug"})
 
         def status(program):
             [pid] = i.pids(program)

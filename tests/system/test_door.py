@@ -373,7 +373,7 @@ class Promises(Doors):
         told = i.inject(HELLO, "bob@test.example", uid=MALLORY, face="queue-inject").stdout.decode().strip()
         i.wait_delivered("bob", 1)
         wait(lambda: i.log_has(rf"{told}: removed"), what="the end of it in the log")
-        self.assertTrue(i.log_has(rf"{told}: picked up: uid=65534"))
+        self.assertTrue(i.log_has(rf"queue-send/1/pickup: {told}: uid=65534, "))
         self.assertTrue(i.log_has(rf"{told}: to=<bob@test\.example>"))
         i.stop()
 

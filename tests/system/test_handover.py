@@ -142,7 +142,7 @@ class Handover(SystemTest):
     def test_D21_two_queues_hold_the_same_message(self):
         """A restored backup: put in again it has an id of its own, and so it is
         delivered; under the old name, which is not its inode, it is not."""
-        i = self.two_queues(self.silent_port())
+        i = self.two_queues(self.silent_port(), log_level="debug")
         i.inject(HELLO, "u0@later.example")
         [here] = wait(lambda: i.files("deferred"), what="it is deferred")
         where = 1 if here.is_relative_to(i.queue(1)) else 2

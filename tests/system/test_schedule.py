@@ -281,7 +281,8 @@ class Dead(Scheduling):
 class Reload(Scheduling):
     def test_P22_limits_and_slots_change_while_deliveries_run(self):
         site = self.site(hold=True)
-        i = self.routed(site, smtp_destination_concurrency_limit=4, smtp_destination_recipient_limit=5)
+        i = self.routed(site, log_level="debug", smtp_destination_concurrency_limit=4,
+                        smtp_destination_recipient_limit=5)
         i.inject(HELLO, *[f"b{n}@away.example" for n in range(2000)], sender="bulk@test.example")
 
         def held(count):

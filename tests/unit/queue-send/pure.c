@@ -300,3 +300,41 @@ Test(rate, of_the_last_minute)
 	rate_add(&r, 900000 * S);
 	cr_assert_eq(rate_read(&r, 900000 * S), 1);
 }
+
+/* ---- the Message-ID ---- */
+
+Test(header, message_id)
+{
+	static const struct {
+		const char *head, *want;
+	} cases[] = {
+		{ "Message-ID: <a@b>\n\nx", "a@b" },
+		{ "Received: x\n\tby y\nMESSAGE-id : <a@b> (c)\r\n\r\n",
+		    "a@b" },
+		{ "Message-Id:\n  <a@b>\n", "a@b" },
+		{ "Message-ID:\r\n\t<a@b>\r\n", "a@b" },
+		{ "Message-ID: a@b\nTo: x\n", "a@b" },
+		{ "Message-ID: <a@b>\nMessage-ID: <c@d>\n", "a@b" },
+		{ "Message-ID:\nTo: x\n", "" },
+		{ "Message-ID: <>\n", "" },
+		{ "Subject: x\n\nMessage-ID: <a@b>\n", "" },
+		{ "Subject: x\r\n\r\nMessage-ID: <a@b>\n", "" },
+		{ " Message-ID: <a@b>\n", "" },
+		{ "X-Message-ID: <a@b>\n", "" },
+		{ "Message-IDs: <a@b>\n", "" },
+		{ "Message-ID: <a@", "" },
+		{ "Message-ID: ", "" },
+		{ "Message-ID", "" },
+		{ "Message-ID: <0123456789abcdefgh@x>\n", "0123456789abcde" },
+		{ "", "" },
+		{ "\n", "" },
+	};
+	char out[16];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		header_message_id(
+		    cases[i].head, strlen(cases[i].head), out, sizeof(out));
+		cr_expect_str_eq(out, cases[i].want, "%zu: \"%s\"", i, out);
+	}
+}

@@ -125,7 +125,7 @@ world_start(struct world *w, const char *conf)
 void
 world_again(struct world *w)
 {
-	struct recovered done;
+	struct recovered done = { .accepted = &w->s.accepted };
 
 	finish(w);
 	world_fail(CALL_NONE, 0, 0);
