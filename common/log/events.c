@@ -46,6 +46,7 @@ static const struct {
 	{ "queue-send/loop.c", "clock" },
 	{ "queue-send/offers.c", "link" },
 	{ "queue-send/publish.c", "shared-memory" },
+	{ "queue-send/recipients.c", "routing" },
 	{ "queue-send/recover.c", "recovery" },
 	{ "queue-send/results.c", "disk" },
 	{ "queue-send/share.c", "share" },

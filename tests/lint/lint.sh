@@ -26,7 +26,7 @@ c_files() {
 check format clang-format --dry-run -Werror $(c_files)
 check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
-for lint in layers circles users comments references rows; do
+for lint in layers circles users comments references rows events; do
 	check $lint python3 -B tests/lint/$lint.py
 	check $lint-control python3 -B tests/lint/$lint.py --control
 done
