@@ -78,28 +78,13 @@ catch_signals(const bool ignored[ARRAY_LEN(stop_signals)])
 
 /* ---- tasks ---- */
 
-/* `mailq` and `sendmail -bp` are qctl's, which lies beside this program. */
+/* `mailq` and `sendmail -bp`. */
 static int
-exec_list(struct refusal *why)
+list_messages(struct refusal *why)
 {
-	static const char name[] = "qctl";
-	char path[4096];
-	ssize_t n =
-	    readlink("/proc/self/exe", path, sizeof(path) - sizeof(name) - 1);
-	char *slash;
-	sigset_t none;
-
-	path[n < 0 ? 0 : n] = '\0';
-	slash = strrchr(path, '/');
-	if (slash != NULL) {
-		memcpy(slash + 1, name, sizeof(name));
-		sigemptyset(&none);
-		(void)sigprocmask(SIG_SETMASK, &none, NULL);
-		execl(path, name, "list", (char *)NULL);
-	}
 	return refuse(why, REFUSAL_UNSUPPORTED,
-	    "listing messages is done by `qctl list', which is not installed "
-	    "beside this program; `qtop' and `setqload --list' show queues");
+	    "single messages are not listed by this version; `qtop' and "
+	    "`setqload --list' show the queues");
 }
 
 /* Scripts of other packages call newaliases, and must not fail. */
@@ -162,7 +147,7 @@ run_task(struct inject *inject)
 	if (inject->options.task == TASK_VERSION)
 		return say("queue-inject " QSCHED_VERSION, &inject->why);
 	if (inject->options.task == TASK_LIST)
-		return exec_list(&inject->why);
+		return list_messages(&inject->why);
 	if (inject->options.task == TASK_ALIASES)
 		return build_aliases();
 	if (load_conf(inject) < 0 || inject_run(inject, &id) < 0)

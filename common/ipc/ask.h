@@ -2,7 +2,8 @@
  *
  * A 16-byte record is a load report, as existing writers send it; anything
  * else is a frame of ipc/msg.h, link ASK. The supervisor answers a request in
- * its page (struct sched_answer), found by pid and nonce.
+ * its page (struct sched_answer), found by pid and nonce. A new request is a
+ * row of msg.def, and then one of qscheduler/supervisor/requests.c.
  */
 #ifndef IPC_ASK_H
 #define IPC_ASK_H

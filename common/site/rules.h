@@ -1,6 +1,7 @@
 /* site/rules.h - the rules that the table of one process (local.c) and the
- * shared one (shared.c) have in common; pure. docs/SCHEDULING.md, sections 2
- * and 3.
+ * shared one (shared.c) have in common: how long a dead destination rests, what
+ * it is after that; pure. How failures are counted until it is dead says
+ * window.h. docs/SCHEDULING.md, sections 2 and 3.
  */
 #ifndef SITE_RULES_H
 #define SITE_RULES_H
