@@ -15,11 +15,12 @@ static usec_t (*const works[])(struct todo *t) = {
 	offer_counts_work,
 };
 
-static TURN_WORKS(turn, todo, todo_tick, works)
+static turn_fn turn; /* at the end of this file */
 
-    /* ---- start ---- */
+/* ---- start ---- */
 
-    int todo_init(struct todo *t)
+int
+todo_init(struct todo *t)
 {
 	int r;
 
@@ -140,3 +141,7 @@ const struct daemon_ops control_ops = {
 	.stop = stop,
 	.done = done,
 };
+
+/* ---- turns ---- */
+
+static TURN_WORKS(turn, todo, todo_tick, works)

@@ -109,8 +109,6 @@ on_link(struct daemon *d, struct chan_frame *frame)
 	int fd = frame->fd;
 
 	d->generation = frame->msg.u.LINK.generation;
-	if (fd < 0 && is_known_to_program(d, &frame->msg))
-		return;
 	if (fd < 0 || name->len >= sizeof(copy) || d->ops->linked == NULL) {
 		log_warning("a link without a descriptor or a use: dropped");
 		return;

@@ -47,9 +47,8 @@ struct daemon_ops {
 	/* A link with its descriptor, which the program now owns. The name is
 	 * the object, or the process at the other end (docs/IPC.md). */
 	void (*linked)(struct daemon *d, const char *name, int fd);
-	/* Optional: other frames for this program (FORGET, HAND_OVER, RESCAN),
-	 * and a LINK without a descriptor. -ENOENT for a frame that it does not
-	 * know, which is dropped. */
+	/* Optional: other frames for this program (FORGET, HAND_OVER, RESCAN).
+	 * -ENOENT for a frame that it does not know, which is dropped. */
 	int (*told)(struct daemon *d, const struct msg *msg);
 	/* A checked new configuration; d->conf is the old one until this
 	 * returns, and is freed then. fresh stays valid. */
