@@ -67,9 +67,9 @@ int route_load(const char *path, const struct route_transport *transports,
     struct route_table **ret_table, struct buf *ret_error);
 /* The table of an absent file, without a rule. NULL: no memory. */
 struct route_table *route_empty(void);
-/* What recipients get that no rule fits. own lists domains with blanks between,
- * `*` for every domain; relayhost is a next hop, "" for none. Until this is
- * called they have no route. -ENOMEM: the table is as it was. */
+/* The routes of recipients that no rule fits. own lists domains with blanks
+ * between, `*` for every domain; relayhost is a next hop, "" for none. Until
+ * this is called they have no route. -ENOMEM: the table is as it was. */
 int route_set_defaults(struct route_table *table, const char *own,
     const char *relayhost, const struct route_transport *transports);
 void route_free(struct route_table **table);

@@ -42,7 +42,7 @@ load(const struct options *o, bool files, struct conf *ret_conf)
 	return r;
 }
 
-/* What is read by people: the lines of a check that is passed. */
+/* Warnings of a check that is passed. */
 static int
 print_warnings(const struct conf *conf)
 {

@@ -1,5 +1,5 @@
-/* What --check says of a configuration that is right and may not do what was
- * meant. */
+/* Warnings of --check: a configuration that is right may not do what was meant.
+ */
 #include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
