@@ -99,7 +99,7 @@ class Unruled(SystemTest):
         i.stop()
 
     def test_a_routing_file_that_loses_its_rules_makes_foreign_mail_not_local(self):
-        i = self.running(queues=1, routing="gmail.com discard\n")
+        i = self.running(queues=1, routing="gmail.com discard\n", conf={"log_level": "debug"})
         i.inject(HELLO, "alice@gmail.com")
         i.wait_empty()
         i.routing_file.write_text("")
@@ -111,7 +111,7 @@ class Unruled(SystemTest):
         i.stop()
 
     def test_mydestination_changes_on_reload(self):
-        i = self.instance(queues=1, conf={"mydestination": "*"})
+        i = self.instance(queues=1, conf={"mydestination": "*", "log_level": "debug"})
         i.routing_file.unlink()
         i.start()
         i.inject(HELLO, "alice@gmail.com")

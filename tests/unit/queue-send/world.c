@@ -49,11 +49,12 @@ read_conf(struct world *w, const char *conf)
 }
 
 static void
-begin(struct world *w)
+begin(struct world *w, struct accepted_tree accepted)
 {
 	struct send *s = &w->s;
 
 	memset(s, 0, sizeof(*s));
+	s->accepted = accepted;
 	s->conf = &w->conf;
 	s->d = &w->daemon;
 	s->pub.requests = -1;
@@ -119,13 +120,13 @@ world_start(struct world *w, const char *conf)
 	cr_assert_eq(
 	    spool_create(w->dir, 1, 3, &owner), 0, "%s", queue_file_reason());
 	w->segment = w->no_segment ? -1 : make_segment();
-	begin(w);
+	begin(w, (struct accepted_tree){ 0 });
 }
 
 void
 world_again(struct world *w)
 {
-	struct recovered done = { .accepted = &w->s.accepted };
+	struct recovered done = { .accepted = &(struct accepted_tree){ 0 } };
 
 	finish(w);
 	world_fail(CALL_NONE, 0, 0);
@@ -133,7 +134,7 @@ world_again(struct world *w)
 	cr_assert_eq(spool_open(&w->s.sp, &world_sys, w->dir, 1), 0);
 	recover_active(&w->s.sp, &done);
 	spool_close(&w->s.sp);
-	begin(w);
+	begin(w, *done.accepted);
 }
 
 void
