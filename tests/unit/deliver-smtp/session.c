@@ -134,10 +134,27 @@ Test(session, next_hops_that_are_none)
 
 /* ---- names ---- */
 
+/* A root that debootstrap has just made has no such file. */
+static void
+need_localhost(void)
+{
+	FILE *f = fopen("/etc/hosts", "re");
+	char line[1024];
+	bool found = false;
+
+	while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL)
+		found = line[0] != '#' && strstr(line, "localhost") != NULL;
+	if (f != NULL)
+		fclose(f);
+	if (!found)
+		cr_skip_test("/etc/hosts has no localhost");
+}
+
 Test(session, a_name_of_etc_hosts)
 {
 	struct bench b;
 
+	need_localhost();
 	/* Whatever its addresses are: of ::1 nobody listens. */
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
 	bench_serve(&b, NULL, bench_plain);
@@ -234,6 +251,7 @@ Test(session, a_name_is_looked_up_after_a_reload)
 {
 	struct bench b;
 
+	need_localhost();
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
 	bench_serve(&b, NULL, bench_plain);
 	cr_assert_eq(resolver_reload(b.context.resolver), 0);
