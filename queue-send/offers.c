@@ -48,7 +48,7 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 	if (m->fd >= 0 &&
 	    m->rest == 0) /* in use, so no other file has its inode */
 		return false;
-	if (m->nunrecorded > 0) { /* its results are not recorded yet */
+	if (m->nunrecorded > 0) { /* results are not recorded yet */
 		s->want_scan = true;
 		return false;
 	}
