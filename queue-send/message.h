@@ -49,7 +49,7 @@ enum message_fate {
 	FATE_ASIDE,   /* the mail of this queue is moved to other queues */
 	FATE_SUSPECT, /* agents died of it: delivered alone next time */
 	FATE_POISON,  /* agents died of it, and of no other */
-	FATE_UNREADABLE, /* for now: error says why */
+	FATE_UNREADABLE, /* this time: error says why */
 	FATE_DAMAGED,    /* not a queue file, or not whole: why, or error */
 	FATE_REPLACED,   /* the file is gone, another message has the name */
 	FATE_VANISHED,   /* the file is gone */

@@ -161,7 +161,7 @@ usec_t finish_work(struct send *s);
  * then (a full or read-only file system) are tried again by the walks of
  * deferred.c.
  *
- * Nobody knows which marks the last queue-send has synced, so the file system
+ * Which marks the last queue-send has synced is unknown, so the file system
  * is synced once before the first marked message moves. A mark that says
  * "failed" without a reason in bounce/ is left by a power cut: that recipient
  * is pending again. */

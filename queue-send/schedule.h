@@ -22,7 +22,7 @@ void schedule_configure(struct send *s);
 /* An agent came, went, is full or not any more: transports without one that
  * can take deliveries have a process limit of 0. */
 void schedule_limits(struct send *s);
-/* Nothing is to start for now, whatever agents there are; or again. A queue
+/* Nothing is to start meanwhile, whatever agents there are; or again. A queue
  * that may not start anything must not keep its grant at destinations. */
 void schedule_pause(struct send *s, bool pause);
 

@@ -319,7 +319,7 @@ struct shared {
 uint32_t shared_lock_thread(void);
 /* The word of a lock: free, or the thread of a member. */
 bool shared_lock_is_possible(const struct shared_segment *seg, uint32_t word);
-/* False: it cannot be taken for now. */
+/* False: it cannot be taken at the moment. */
 bool shared_set_lock(struct shared *s, uint32_t set, usec_t now);
 void shared_set_unlock(struct shared *s, uint32_t set);
 
@@ -377,7 +377,7 @@ struct shared_access {
 	struct shared_mask woken;
 };
 /* The set is locked, and results that are owed are written. False: it cannot
- * be locked for now, or the table is lost. */
+ * be locked at the moment, or the table is lost. */
 bool shared_access_begin(
     struct shared_access *a, struct shared_handle *h, usec_t now);
 /* The view is kept, the lock given back, others are woken. */
@@ -410,7 +410,7 @@ void shared_member_give_up(struct shared *s, usec_t now);
 uint64_t shared_member_owner(uint32_t queue, uint32_t generation);
 void shared_member_clear_locked(struct shared *s, uint32_t set, uint32_t member,
     struct shared_mask *woken, usec_t now);
-/* False: not in all sets, for now. */
+/* False: not in all sets yet. */
 bool shared_member_clear(
     struct shared *s, uint32_t member, uint64_t owner, usec_t now);
 bool shared_member_forget(struct shared *s, uint32_t member, usec_t now);

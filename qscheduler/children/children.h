@@ -91,9 +91,9 @@ unsigned roles_of(enum role_scope scope, const struct role *ret[GROUP_MAX]);
 void role_describe(uint32_t queue, uint32_t place, char out[CHILD_NAME_SIZE]);
 
 /* ---- spawn.c: one process, started and signalled ----
- * It has /dev/null on 0, our 1 and 2, its channel on DAEMON_CHANNEL_FD, nothing
- * else; a process group of its own; default signals. An exec that fails is
- * known here, with its errno, by a pipe that exec closes.
+ * The process has /dev/null on 0, our 1 and 2, its channel on
+ * DAEMON_CHANNEL_FD, nothing else; a process group of its own; default signals.
+ * An exec that fails is known here, with its errno, by a pipe that exec closes.
  *
  * Soft: -errno. Never logs. Waiting for the process is the caller's. */
 

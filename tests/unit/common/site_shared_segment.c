@@ -155,7 +155,7 @@ Test(site_shared_segment, shapes)
 		    rows[i].want, "row %zu", i);
 }
 
-/* Who waits before there is a segment is told when there is one. */
+/* A queue that waits before there is a segment is told when there is one. */
 Test(site_shared_segment, no_place_before_there_is_one)
 {
 	struct scratch t;

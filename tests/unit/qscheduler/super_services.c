@@ -127,7 +127,8 @@ Test(super_services, P3_one_that_hangs_is_killed_and_started_again)
 	cr_expect_eq(stage_stop(), 0);
 }
 
-/* It does not keep the queues from being ready. */
+/* The failure of a program of the instance does not keep the queues from being
+ * ready. */
 Test(super_services, P6_one_that_keeps_failing_is_quarantined_alone)
 {
 	struct sched_page page;
