@@ -242,9 +242,10 @@ next_due(struct send *s, uint32_t *held)
 	struct due *d = first ? share_ask(s) : next_by_time(s, held);
 
 	s->parked_turn = !first;
-	if (d != NULL)
-		return d;
-	return first ? next_by_time(s, held) : share_ask(s);
+	if (d == NULL && first)
+		d = next_by_time(s, held);
+	/* A message that was parked on the way may have room by now. */
+	return d != NULL ? d : share_ask(s);
 }
 
 static usec_t

@@ -330,7 +330,10 @@ Test(share, a_corrected_route_is_followed)
 	close(delivery.fd);
 }
 
-Test(share, another_todo_proc_is_asked_again)
+/* mutation: next_due() tries what is parked only once; one of the two orders
+ * notices. */
+static void
+ask_another_todo_proc(bool parked_first)
 {
 	uint32_t i, before;
 
@@ -339,11 +342,22 @@ Test(share, another_todo_proc_is_asked_again)
 	world_deliver(&w, AGENT_SENT);
 	before = w.nprepared;
 	cr_assert_gt(before, 0);
+	w.s.parked_turn = parked_first;
 	world_link_todo(&w);
 	world_run(&w);
 	cr_expect_eq(w.nprepared, 2 * before, "the same again");
 	(void)answer(before);
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 4);
+}
+
+Test(share, another_todo_proc_is_asked_again)
+{
+	ask_another_todo_proc(false);
+}
+
+Test(share, another_todo_proc_is_asked_again_the_parked_first)
+{
+	ask_another_todo_proc(true);
 }
 
 /* One is removed by hand, one is damaged: the others go on. */
