@@ -1,0 +1,68 @@
+/* route/alias.h - names whose mail goes to other recipients (docs/ALIASES.md).
+ *
+ * The file has the form of /etc/aliases: `name: member, member`, continued by
+ * lines that begin with a blank, `#` comments. A table does not change once
+ * loaded; a reload loads another one and swaps.
+ *
+ * Soft: -errno, -ENOENT for no file, -EINVAL for a wrong line, with the text
+ * in *ret_error ("FILE:LINE: what was wrong"). Never logs. One owner; results
+ * of a lookup point into the table.
+ */
+#ifndef ROUTE_ALIAS_H
+#define ROUTE_ALIAS_H
+
+#include "base/buf.h"
+
+#include <sys/types.h>
+
+enum alias_member_kind {
+	ALIAS_ADDRESS, /* name or name@domain, unquoted as an address is */
+	ALIAS_PROGRAM, /* the command behind `|` */
+	ALIAS_INCLUDE, /* the absolute path of a file of members */
+	ALIAS_NOTHING, /* /dev/null */
+};
+
+struct alias_member {
+	enum alias_member_kind kind;
+	const char *text;
+};
+
+struct alias {
+	const char *key; /* as in the file, in lower case */
+	size_t nmembers;
+	const struct alias_member *members;
+	uint32_t line;
+};
+
+struct alias_table;
+
+int alias_load(
+    const char *path, struct alias_table **ret_table, struct buf *ret_error);
+void alias_free(struct alias_table **table);
+/* The owner of the file, for its programs and include files. */
+uid_t alias_owner(const struct alias_table *table);
+
+/* NULL: there is none. Both accept a table that is NULL. The address as a
+ * whole, with and without its extension: `a+x@d`, `a@d`. */
+const struct alias *alias_find_address(
+    const struct alias_table *table, const char *address);
+/* The local part of an address of an account: `a+x`, `a`. */
+const struct alias *alias_find_account(
+    const struct alias_table *table, const char *address);
+/* `@domain`. */
+const struct alias *alias_find_domain(
+    const struct alias_table *table, const char *address);
+/* By its key. */
+const struct alias *alias_find_key(
+    const struct alias_table *table, const char *key);
+/* Alias number i, for checks; NULL behind the last. */
+const struct alias *alias_at(const struct alias_table *table, size_t i);
+
+/* The members of one line of an include file: kinds and quotes as in the alias
+ * file, no key. Calls `each` for each member; its negative result ends the
+ * line. -EINVAL with *ret_why. */
+int alias_parse_members(const char *line, size_t len,
+    int (*each)(void *arg, const struct alias_member *member), void *arg,
+    const char **ret_why);
+
+#endif
