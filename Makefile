@@ -111,7 +111,7 @@ $(foreach u,$(UNITS),$(eval $(call unit,$(u))))
 units: $(UNITS:%=$(B)/unit/%)
 check-unit: units
 	@bad=0; for u in $(UNITS); do echo "unit: $$u ($(VARIANT))"; \
-	    $(B)/unit/$$u -j4 --timeout $(UNIT_LIMIT) || bad=1; done; exit $$bad
+	    $(B)/unit/$$u -j8 --timeout $(UNIT_LIMIT) || bad=1; done; exit $$bad
 
 # ---- everything that is checked -------------------------------------------
 
