@@ -18,7 +18,7 @@ void
 active_forget(struct send *s, struct message *m)
 {
 	s->active--;
-	ages_remove(&s->ages, m->minute, s->now_wall);
+	ages_remove(&s->ages, m->second, s->now_wall);
 	claims_leave(s, m);
 	messages_drop(&s->messages, m);
 	s->pub.changed = true;
@@ -117,7 +117,7 @@ begin(struct send *s, struct message *m)
 		(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
 	census = message_activate(m, s->now, &census_len);
 	s->active++;
-	m->minute = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
+	m->second = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
 	s->pub.changed = true;
 	message_fail(m, enter(s, m, census, census_len));
 	free(census);

@@ -41,17 +41,17 @@ struct send;
  * Nodes are keyed by inode. The code that removes a file drops its node, since
  * inode numbers are reused. */
 #define DUE_DEATHS_MAX 7u
-#define DUE_MINUTE_MAX 0x3ffffffu
+#define DUE_NUMBER_MAX 0x3ffffffu /* of a backlog */
 
 struct due {
 	RB_ENTRY(due) by_inode;
 	RB_ENTRY(due) by_time; /* in a tree of the queue, or of its backlog */
 	uint64_t inode;
 	usec_t at_mono;
-	uint32_t backlog;     /* number of its backlog, 0: none is known */
-	uint32_t minute : 26; /* for ages_remove(), 0: it is not counted */
-	uint32_t deaths : 3;  /* of agents that had the message */
-	uint32_t epoch : 1;   /* of the tree it is in */
+	uint32_t second;       /* for ages_remove(), 0: it is not counted */
+	uint32_t backlog : 26; /* number of its backlog, 0: none is known */
+	uint32_t deaths : 3;   /* of agents that had the message */
+	uint32_t epoch : 1;    /* of the tree it is in */
 	uint32_t asked : 1;
 	uint32_t parked : 1;
 };

@@ -172,8 +172,8 @@ deferred_add(struct send *s, const struct message *m, usec_t at_mono)
 	d->deaths = !m->agent_died       ? 0
 	    : m->deaths < DUE_DEATHS_MAX ? m->deaths & DUE_DEATHS_MAX
 					 : DUE_DEATHS_MAX;
-	if (d->minute == 0)
-		d->minute = DUE_MINUTE_MAX &
+	if (d->second == 0)
+		d->second =
 		    ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
 	share_remember(s, m, d);
 }
@@ -186,8 +186,8 @@ deferred_forget(struct send *s, uint64_t inode)
 
 	if (d == NULL)
 		return;
-	if (d->minute != 0)
-		ages_remove(&s->ages, d->minute, s->now_wall);
+	if (d->second != 0)
+		ages_remove(&s->ages, d->second, s->now_wall);
 	b = share_backlog_of(s, d);
 	due_drop(&s->due, inode);
 	share_changed(s, b);

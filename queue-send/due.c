@@ -207,8 +207,11 @@ static int
 more_numbers(struct due_queue *q)
 {
 	uint32_t n = q->nnumbers < 16 ? 16 : q->nnumbers * 2, i;
-	struct due_number *more = reallocarray(q->numbers, n, sizeof(*more));
+	struct due_number *more;
 
+	if (n > DUE_NUMBER_MAX + 1)
+		return -ENOMEM;
+	more = reallocarray(q->numbers, n, sizeof(*more));
 	if (more == NULL)
 		return -ENOMEM;
 	q->numbers = more;
@@ -253,7 +256,7 @@ due_set_backlog(struct due_queue *q, struct due *d, struct due_backlog *b)
 		old->nodes--;
 		old->nasked -= d->asked;
 	}
-	d->backlog = b == NULL ? 0 : b->number;
+	d->backlog = b == NULL ? 0 : b->number & DUE_NUMBER_MAX;
 	if (b != NULL) {
 		b->nodes++;
 		b->nasked += d->asked;

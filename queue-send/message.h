@@ -90,7 +90,7 @@ struct message {
 	uint32_t failed;         /* for good, ever */
 	uint32_t death;          /* the last one counted in deaths */
 	uint32_t nunrecorded;    /* results that are not recorded */
-	uint32_t minute;         /* for ages_remove() */
+	uint32_t second;         /* for ages_remove() */
 	uint32_t marked;         /* epoch of the last mark (sync.c), 0: none */
 	uint32_t syncing;        /* serial of the sync, 0: none */
 	struct backlog *backlog; /* the destination that holds it, or NULL */

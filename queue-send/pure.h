@@ -151,22 +151,25 @@ uint32_t admission_grant(uint32_t window, uint32_t granted, uint32_t waiting);
 
 /* ---- ages.c: a histogram of ages, kept without walking the messages ----
  *
- * Arrivals are counted by the minute for as long as the histogram tells ages
- * apart, and by the hour for all of AGES_HOURS; older ones together. So ages
- * are exact to a minute, and the oldest to an hour when it is older than a day.
+ * Arrivals are counted by the second, the minute and the hour, each for as long
+ * as its ring goes back; older ones together. So the histogram is exact to a
+ * minute, and the oldest to the second for two hours, to the minute for two
+ * days and to the hour beyond.
  */
-#define AGES_MINUTES 2048 /* above the last step of the histogram */
+#define AGES_SECONDS 8192 /* above two hours */
+#define AGES_MINUTES 4096 /* above two days, and the histogram's last step */
 #define AGES_HOURS   4096 /* above the longest lifetime, 100 days */
 
 struct ages {
-	uint32_t minute; /* the newest slot, minutes since the epoch */
-	uint32_t minutes[AGES_MINUTES], hours[AGES_HOURS];
+	uint32_t second; /* the newest slot, seconds since the epoch */
+	uint32_t seconds[AGES_SECONDS], minutes[AGES_MINUTES];
+	uint32_t hours[AGES_HOURS];
 	uint64_t older, count;
 };
 
-/* A message that arrived then. The answer is the minute for ages_remove(). */
+/* A message that arrived then. The answer is the second for ages_remove(). */
 uint32_t ages_add(struct ages *a, usec_t arrival_wall, usec_t now_wall);
-void ages_remove(struct ages *a, uint32_t minute, usec_t now_wall);
+void ages_remove(struct ages *a, uint32_t second, usec_t now_wall);
 /* Messages by age, and the arrival of the oldest, 0 when there is none. */
 void ages_read(struct ages *a, usec_t now_wall, uint64_t ret_age[PAGE_AGES],
     usec_t *ret_oldest_wall);

@@ -54,7 +54,7 @@ Test(due, D22_a_dropped_inode_carries_nothing_over)
 	due_init(&q);
 	d = due_put(&q, 7, 100);
 	d->deaths = 7;
-	d->minute = 5;
+	d->second = 5;
 	cr_assert_eq(ask(&q, 100), 7);
 	due_drop(&q, 7);
 	due_drop(&q, 7);
@@ -62,7 +62,7 @@ Test(due, D22_a_dropped_inode_carries_nothing_over)
 	cr_assert_eq(q.asked, 0);
 	d = due_put(&q, 7, 900);
 	cr_assert_eq(d->deaths, 0);
-	cr_assert_eq(d->minute, 0);
+	cr_assert_eq(d->second, 0);
 	cr_assert_not(d->asked);
 	cr_assert_eq(due_next(&q), 900);
 	due_done(&q);

@@ -186,6 +186,44 @@ Test(ages, histogram_and_oldest)
 	free(a);
 }
 
+/* The oldest of two: exact to the second, the minute or the hour by its age. */
+Test(ages, the_oldest_is_exact)
+{
+	static const struct {
+		usec_t age, want; /* seconds; of what is told */
+	} rows[] = {
+		{ 0, 0 },
+		{ 6, 6 },
+		{ 59, 59 },
+		{ 61, 61 },
+		{ 7199, 7199 },
+		{ 8000, 8000 },
+		/* T0 is 20 s after a minute began, 800 s after an hour. */
+		{ 9000, 9020 },
+		{ 48 * 3600, 48 * 3600 + 20 },
+		{ 80 * 3600, 80 * 3600 + 800 },
+		{ 2400 * 3600, 2400 * 3600 + 800 },
+	};
+	uint64_t counts[PAGE_AGES];
+	usec_t oldest;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct ages *a = calloc(1, sizeof(*a));
+		uint32_t key;
+
+		key = ages_add(a, T0 - rows[i].age * S, T0);
+		ages_read(a, T0, counts, &oldest);
+		cr_expect_eq(T0 - oldest, rows[i].want * S, "row %zu: %lld", i,
+		    (long long)(T0 - oldest) / S);
+		ages_add(a, T0 - 2 * S, T0);
+		ages_remove(a, key, T0);
+		ages_read(a, T0, counts, &oldest);
+		cr_expect_eq(T0 - oldest, 2 * S, "row %zu: the next one", i);
+		free(a);
+	}
+}
+
 /* Any sequence of comings, goings and clock steps ends at zero. */
 Test(ages, T2_nothing_is_left_whatever_the_clock_does)
 {
