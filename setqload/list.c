@@ -172,9 +172,10 @@ print_instance(const struct list_view *v, struct buf *out)
 	if (r == 0)
 		r = add_number("threshold", p->threshold_pct, out);
 	if (r == 0)
-		r = add_number("held_count", p->held_count, out);
+		r = add_number("count_by_hand", p->held_count, out);
 	if (r == 0)
-		r = add_left("held_left", p->held_until_mono, v->now_mono, out);
+		r = add_left(
+		    "count_left", p->held_until_mono, v->now_mono, out);
 	if (r == 0)
 		r = add_number("changes", p->changes, out);
 	if (r == 0)

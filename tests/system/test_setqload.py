@@ -240,7 +240,7 @@ class Setqload(SystemTest):
         i.numbers = [1, 2, 3]
         self.granted(i, "--count", "3", "--for", "1h")
         wait(lambda: listed(i)[0]["open"] == 3, 20, "three queues")
-        self.assertEqual(listed(i)[0]["held_count"], 3)
+        self.assertEqual(listed(i)[0]["count_by_hand"], 3)
         self.assertIn("3 queues wanted by hand for", ask(i, "--list").stdout)
         self.assertIn("last change", ask(i, "--list").stdout)
         self.granted(i, "--count", "1")

@@ -166,8 +166,8 @@ Test(setqload_list, for_programs)
 	cr_assert_eq(list_json(&view, &text), 0);
 	cr_expect_str_eq(buf_str(&text),
 	    "{\"open\":2,\"count_min\":2,\"count_max\":20,\"dynamic\":false,"
-	    "\"mean_load\":45,\"threshold\":90,\"held_count\":3,"
-	    "\"held_left\":null,\"changes\":0,\"change_age\":null,"
+	    "\"mean_load\":45,\"threshold\":90,\"count_by_hand\":3,"
+	    "\"count_left\":null,\"changes\":0,\"change_age\":null,"
 	    "\"change\":\"\"}\n"
 	    "{\"queue\":1,\"state\":\"open\",\"by_hand\":false,"
 	    "\"giving\":false,\"left\":null,\"reason\":\"\",\"load\":0,"
