@@ -136,6 +136,18 @@ say(const char *text, struct refusal *why)
 	    why, REFUSAL_READ, "standard output: %s", strerror(errno));
 }
 
+static int
+help(struct refusal *why)
+{
+	struct buf text = { 0 };
+	int r = options_help(&text);
+
+	r = r < 0 ? refuse(why, REFUSAL_MEMORY, "%s", strerror(-r))
+		  : say(buf_str(&text), why);
+	buf_done(&text);
+	return r;
+}
+
 /* The reason of a failure is in inject->why. */
 static int
 run_task(struct inject *inject)
@@ -143,7 +155,7 @@ run_task(struct inject *inject)
 	struct queue_id id;
 
 	if (inject->options.task == TASK_HELP)
-		return say(OPTIONS_USAGE, &inject->why);
+		return help(&inject->why);
 	if (inject->options.task == TASK_VERSION)
 		return say("queue-inject " QSCHED_VERSION, &inject->why);
 	if (inject->options.task == TASK_LIST)

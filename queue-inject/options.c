@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/option.h"
+#include "config/conf.h"
 
 static int
 take_task(const struct option_row *row, void *options, const char *value UNUSED,
@@ -14,28 +15,56 @@ take_task(const struct option_row *row, void *options, const char *value UNUSED,
 	return 0;
 }
 
-#define STRING(letter, field)                               \
-	{                                                   \
-		NULL, letter, "", NULL, option_take_string, \
-		    offsetof(struct options, field)         \
+#define STRING(letter, value, field, help)                     \
+	{                                                      \
+		NULL, letter, value, help, option_take_string, \
+		    offsetof(struct options, field)            \
 	}
-#define FLAG(name, letter, field)                           \
+#define FLAG(name, letter, field, help)                     \
 	{                                                   \
-		name, letter, NULL, NULL, option_take_flag, \
+		name, letter, NULL, help, option_take_flag, \
 		    offsetof(struct options, field)         \
 	}
 static const struct option_row rows[] = {
-	STRING('c', conf_path),
-	STRING('f', sender),
-	STRING('F', full_name),
-	FLAG(NULL, 'i', ignore_dot),
-	FLAG(NULL, 't', from_header),
-	FLAG("print-id", 'v', print_id),
-	{ "help", 0, NULL, NULL, take_task, TASK_HELP },
-	{ "version", 0, NULL, NULL, take_task, TASK_VERSION },
+	STRING('f', "SENDER", sender,
+	    "sender of the envelope, who gets reports of failure;\n"
+	    "\"\" or <>: nobody; by default you"),
+	STRING('F', "NAME", full_name,
+	    "your name, for a From field if one has to be added"),
+	FLAG(
+	    NULL, 't', from_header, "take recipients from To, Cc and Bcc, too"),
+	FLAG(NULL, 'i', ignore_dot,
+	    "a line with a single dot does not end the message"),
+	FLAG("print-id", 'v', print_id, "print the queue id"),
+	STRING('c', "FILE", conf_path,
+	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE),
+	{ "help", 0, NULL, "show this help", take_task, TASK_HELP },
+	{ "version", 0, NULL, "show the version", take_task, TASK_VERSION },
 };
 
 static const struct option_table table = { rows, ARRAY_LEN(rows), false, NULL };
+
+int
+options_help(struct buf *out)
+{
+	int r = buf_add_str(out,
+	    OPTIONS_USAGE
+	    "\n\nSubmit the message on standard input to each recipient. "
+	    "Exit code 0: it is on disk.\n"
+	    "Behind -- a recipient may begin with a dash.\n\n");
+
+	if (r == 0)
+		r = option_help(&table, out);
+	if (r == 0)
+		r = buf_add_str(out,
+		    "\nExit codes: 0 accepted; 64 usage; 65 refused; 75 try "
+		    "again; 77 not permitted.\n"
+		    "Under the names sendmail, mailq, newaliases and "
+		    "qmail-queue this program is\n"
+		    "what these names say: qscheduler-sendmail(1), "
+		    "qmail-queue(8).");
+	return r;
+}
 
 int
 options_check_rcpts(const struct options *o, struct refusal *why)

@@ -6,6 +6,7 @@
 #ifndef QUEUE_INJECT_OPTIONS_H
 #define QUEUE_INJECT_OPTIONS_H
 
+#include "base/buf.h"
 #include "queue-inject/refusal.h"
 
 enum task {
@@ -32,6 +33,9 @@ struct options {
 #define OPTIONS_USAGE                                                \
 	"usage: queue-inject [-it] [-c FILE] [-f SENDER] [-F NAME] " \
 	"[--print-id] [--] [RECIPIENT...]"
+
+/* The help text of queue-inject, without its last newline. -ENOMEM. */
+int options_help(struct buf *out);
 
 int options_own(
     int argc, char **argv, struct options *ret_options, struct refusal *why);

@@ -286,3 +286,5 @@ class Arguments(SystemTest):
                 done = subprocess.run([BIN / program, word], capture_output=True, check=False, timeout=10)
                 self.assertEqual(done.returncode, 0, f"{program} {word}")
                 self.assertTrue(done.stdout, f"{program} {word}")
+                if word == "--help":
+                    self.assertRegex(done.stdout, rb"\n  --version +show the version\n", program)
