@@ -97,7 +97,7 @@ on_closed(void *arg, struct wire *w UNUSED)
 {
 	struct todo *t = arg;
 
-	log_info("queue-send is gone: stopping");
+	log_info("queue-send has ended: stopping");
 	offer_done(t);
 	daemon_exit(t->d, 0);
 }

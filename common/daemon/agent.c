@@ -70,7 +70,7 @@ on_orphaned(void *arg)
 	struct daemon_agent *a = arg;
 
 	if (!a->stopping) {
-		log_info("queue-send is gone: stopping");
+		log_info("queue-send has ended: stopping");
 		begin_stop(a, a->daemon->conf->stop_time_limit);
 	}
 	a->ops->orphaned(a->arg);
