@@ -5,6 +5,8 @@ A private instance of two queues, as an ordinary user. The sample messages of
 tests/mail go in through the sendmail face and out three ways: to maildirs,
 into a program, and over SMTP to aiosmtpd, a server of Debian's. What came out
 is compared with what went in, byte by byte. Exit 0 only if all of it is true.
+
+    demo.py [UID]    root shows it as this user, who needs no account; nobody by default
 """
 import os
 import pathlib
@@ -35,19 +37,18 @@ def say(text):
     print(f"   {text}", flush=True)
 
 
-def as_ordinary_user():
-    """Root shows it as nobody, from a copy that nobody can read."""
-    user = pwd.getpwnam("nobody")
+def as_ordinary_user(uid, gid):
+    """Root shows it as another user, from a copy that this one can read."""
     top = pathlib.Path(tempfile.mkdtemp(prefix="qsched-demo-"))
     try:
         shutil.copytree(ROOT / "build/bin", top / "build/bin", symlinks=True)
         shutil.copytree(TESTS, top / "tests", symlinks=True)
         subprocess.run(["chmod", "-R", "a+rX", top], check=True)
         (top / "tmp").mkdir()
-        shutil.chown(top / "tmp", user.pw_uid, user.pw_gid)
+        shutil.chown(top / "tmp", uid, gid)
         done = subprocess.run(
             [sys.executable, "-B", top / "tests/demo/demo.py"], check=False, cwd=top,
-            user=user.pw_uid, group=user.pw_gid, extra_groups=[],
+            user=uid, group=gid, extra_groups=[],
             env={"PATH": os.environ["PATH"], "TMPDIR": str(top / "tmp"), "HOME": str(top / "tmp")})
         return done.returncode
     finally:
@@ -80,6 +81,14 @@ def wire_form(content):
     return b"".join(line + b"\r\n" for line in out)
 
 
+def user_name():
+    """The user, or the number of one that has no account, as in a container."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}, which has no account"
+
+
 class Tour:
     def __init__(self):
         from instance import Instance
@@ -104,7 +113,7 @@ class Tour:
     def start(self):
         step("A private instance of two queues")
         i = self.instance
-        say(f"as {pwd.getpwuid(os.geteuid()).pw_name}, below {i.dir}")
+        say(f"as {user_name()}, below {i.dir}")
         i.start()
         say(f"running: {', '.join(sorted(self.program(p) for p in i.pids()))}")
         say(f"SMTP server: aiosmtpd on 127.0.0.1:{self.peer.port}")
@@ -230,9 +239,12 @@ class Tour:
 
 
 def main():
-    if os.geteuid() == 0:
-        return as_ordinary_user()
-    return Tour().run()
+    if os.geteuid() != 0:
+        return Tour().run()
+    if len(sys.argv) > 1:
+        return as_ordinary_user(int(sys.argv[1]), int(sys.argv[1]))
+    nobody = pwd.getpwnam("nobody")
+    return as_ordinary_user(nobody.pw_uid, nobody.pw_gid)
 
 
 sys.exit(main())
