@@ -80,7 +80,8 @@ check_trust(const char *path, const struct stat *st, struct buf *ret_why)
 }
 
 static int
-check_kind(const char *path, int fd, size_t max, struct buf *ret_why)
+check_kind(
+    const char *path, int fd, size_t max, uid_t *ret_owner, struct buf *ret_why)
 {
 	struct stat st;
 
@@ -92,6 +93,7 @@ check_kind(const char *path, int fd, size_t max, struct buf *ret_why)
 		return refuse(ret_why, EINVAL, "is not a regular file");
 	if (st.st_size > 0 && (uint64_t)st.st_size > max)
 		return refuse(ret_why, EFBIG, "is too large");
+	*ret_owner = st.st_uid;
 	return geteuid() == 0 ? check_trust(path, &st, ret_why) : 0;
 }
 
@@ -122,18 +124,30 @@ read_all(int fd, size_t max, struct buf *out, struct buf *ret_why)
 }
 
 int
-file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why)
+file_read_owned(const char *path, size_t max, struct buf *out, uid_t *ret_owner,
+    struct buf *ret_why)
 {
+	uid_t owner = 0;
 	int r, fd;
 
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return refuse(ret_why, errno, strerror(errno));
-	r = check_kind(path, fd, max, ret_why);
+	r = check_kind(path, fd, max, &owner, ret_why);
 	if (r == 0)
 		r = read_all(fd, max, out, ret_why);
 	io_close(&fd);
+	if (r == 0)
+		*ret_owner = owner;
 	return r;
+}
+
+int
+file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why)
+{
+	uid_t ignored;
+
+	return file_read_owned(path, max, out, &ignored, ret_why);
 }
 
 static int

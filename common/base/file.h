@@ -19,6 +19,9 @@
  * not a regular file, -EFBIG above max bytes, -EPERM writable by others. */
 int
 file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why);
+/* With the owner of the file that was read. */
+int file_read_owned(const char *path, size_t max, struct buf *out,
+    uid_t *ret_owner, struct buf *ret_why);
 
 /* Writes a file of this process, whole or not at all, and synced: to NAME.new,
  * which is then renamed. -errno. */

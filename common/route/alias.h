@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 enum alias_member_kind {
-	ALIAS_ADDRESS, /* name or name@domain, unquoted as an address is */
+	ALIAS_ADDRESS, /* name or name@domain, as an envelope has it */
 	ALIAS_PROGRAM, /* the command behind `|` */
 	ALIAS_INCLUDE, /* the absolute path of a file of members */
 	ALIAS_NOTHING, /* /dev/null */
@@ -28,13 +28,17 @@ struct alias_member {
 };
 
 struct alias {
-	const char *key; /* as in the file, in lower case */
+	const char *key; /* in lower case, without quotes */
 	size_t nmembers;
 	const struct alias_member *members;
 	uint32_t line;
 };
 
 struct alias_table;
+
+/* The longest key, which is a next hop. Each member fits in an address of
+ * ADDRESS_MAX bytes, with the `|` or `:include:` in front. */
+#define ALIAS_KEY_MAX 255
 
 int alias_load(
     const char *path, struct alias_table **ret_table, struct buf *ret_error);
@@ -44,25 +48,34 @@ uid_t alias_owner(const struct alias_table *table);
 
 /* NULL: there is none. Both accept a table that is NULL. The address as a
  * whole, with and without its extension: `a+x@d`, `a@d`. */
-const struct alias *alias_find_address(
-    const struct alias_table *table, const char *address);
+const struct alias *
+alias_find_address(const struct alias_table *table, const char *address);
 /* The local part of an address of an account: `a+x`, `a`. */
-const struct alias *alias_find_account(
-    const struct alias_table *table, const char *address);
+const struct alias *
+alias_find_account(const struct alias_table *table, const char *address);
 /* `@domain`. */
-const struct alias *alias_find_domain(
-    const struct alias_table *table, const char *address);
+const struct alias *
+alias_find_domain(const struct alias_table *table, const char *address);
 /* By its key. */
-const struct alias *alias_find_key(
-    const struct alias_table *table, const char *key);
+const struct alias *
+alias_find_key(const struct alias_table *table, const char *key);
 /* Alias number i, for checks; NULL behind the last. */
 const struct alias *alias_at(const struct alias_table *table, size_t i);
 
 /* The members of one line of an include file: kinds and quotes as in the alias
- * file, no key. Calls `each` for each member; its negative result ends the
- * line. -EINVAL with *ret_why. */
+ * file, no key, `#` comments. Calls `each` for each member, which lives as long
+ * as the call; a negative result ends the line. -EINVAL and -ENOMEM with
+ * *ret_why. */
 int alias_parse_members(const char *line, size_t len,
     int (*each)(void *arg, const struct alias_member *member), void *arg,
     const char **ret_why);
+
+/* One line of either file, cut in place (alias_line.c). alias_line_key():
+ * `key:` at *at, which moves behind the colon; NULL, or the complaint.
+ * alias_line_member(): 1: the next member, and *at moves behind it; 0: there is
+ * none; -EINVAL with the complaint. */
+const char *alias_line_key(char **at, const char **ret_key);
+int
+alias_line_member(char **at, struct alias_member *ret, const char **ret_why);
 
 #endif

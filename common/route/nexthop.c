@@ -164,6 +164,23 @@ is_literal(const char *domain, char out[NEXTHOP_HOST_MAX])
 	return true;
 }
 
+bool
+nexthop_fits_domain(const char *domain)
+{
+	static const char chars[] =
+	    "abcdefghijklmnopqrstuvwxyz0123456789-._:[]";
+	size_t len = strlen(domain);
+
+	if (len == 0 || len > NEXTHOP_DOMAIN_MAX || domain[0] == '.' ||
+	    domain[len - 1] == '.' || strstr(domain, "..") != NULL)
+		return false;
+	for (; *domain != '\0'; domain++)
+		if (strchr(chars, *domain) == NULL &&
+		    (unsigned char)*domain < 0x80)
+			return false;
+	return true;
+}
+
 void
 nexthop_lower_case(char *s)
 {

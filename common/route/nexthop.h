@@ -48,6 +48,11 @@ nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
 int nexthop_of_domain(const char *domain, bool literals,
     char out[NEXTHOP_HOST_MAX], const char **ret_why);
 
+/* A domain as keys of the routing and alias files have it: in lower case, no
+ * longer than NEXTHOP_DOMAIN_MAX; an address literal too. */
+#define NEXTHOP_DOMAIN_MAX 255
+bool nexthop_fits_domain(const char *domain);
+
 /* In place. Domains and hosts are ASCII; tolower() follows the locale. */
 void nexthop_lower_case(char *s);
 

@@ -31,23 +31,6 @@ struct route_table {
 	struct route local, relay;
 };
 
-static bool
-domain_fits(const char *domain)
-{
-	static const char chars[] =
-	    "abcdefghijklmnopqrstuvwxyz0123456789-._:[]";
-	size_t len = strlen(domain);
-
-	if (len == 0 || len > ROUTE_NEXTHOP_MAX || domain[0] == '.' ||
-	    domain[len - 1] == '.' || strstr(domain, "..") != NULL)
-		return false;
-	for (; *domain != '\0'; domain++)
-		if (strchr(chars, *domain) == NULL &&
-		    (unsigned char)*domain < 0x80)
-			return false;
-	return true;
-}
-
 /* Brings the key into the form of lookups; NULL, or the complaint. */
 static const char *
 check_key(char *key)
@@ -66,7 +49,7 @@ check_key(char *key)
 		domain = key + 1;
 	}
 	nexthop_lower_case(domain);
-	return domain_fits(domain) ? NULL : "not a domain";
+	return nexthop_fits_domain(domain) ? NULL : "not a domain";
 }
 
 static const char no_such_transport[] = "there is no such transport: ";
@@ -104,6 +87,8 @@ check_transport(struct route *to, const struct route_transport *known)
 	known = find_transport(known, to->transport);
 	if (known == NULL)
 		return no_such_transport;
+	if (known->target == ROUTE_TO_ALIAS)
+		return "mail goes there by the alias file alone";
 	to->target = known->target;
 	to->literals = known->literals;
 	return check_nexthop(to);

@@ -42,6 +42,7 @@ enum route_target {
 	ROUTE_TO_PROGRAM, /* name of a program; of a domain: none */
 	ROUTE_TO_NOTHING, /* without meaning; of a domain: the domain */
 	ROUTE_TO_REASON,  /* a sentence; of a domain: "" */
+	ROUTE_TO_ALIAS,   /* the key of the alias; no rule names this one */
 };
 
 struct route_transport {
@@ -84,12 +85,14 @@ int route_lookup(const struct route_table *table, const char *recipient,
 int route_nexthop(const struct route *route, const char *recipient, char *out,
     const char **ret_why);
 
-/* The nexthop is the recipient's mailbox, and a destination by itself. */
+/* The nexthop stands for one mailbox or alias, and is a destination by itself.
+ */
 static inline bool
 route_is_mailbox(const struct route *route)
 {
 	return route->target == ROUTE_TO_ACCOUNT ||
-	    route->target == ROUTE_TO_MAILBOX;
+	    route->target == ROUTE_TO_MAILBOX ||
+	    route->target == ROUTE_TO_ALIAS;
 }
 
 /* The rules one by one, for further checks: the line of rule number i; 0 behind

@@ -56,6 +56,7 @@ nexthop_of_recipient(const struct route *route, const char *recipient,
 		return 0;
 	case ROUTE_TO_REASON:
 	case ROUTE_TO_ACCOUNT:
+	case ROUTE_TO_ALIAS:
 	case ROUTE_TO_MAILBOX:
 		break;
 	}
@@ -66,7 +67,7 @@ int
 route_nexthop(const struct route *route, const char *recipient, char *out,
     const char **ret_why)
 {
-	if (route_is_mailbox(route)) {
+	if (route_is_mailbox(route) && route->target != ROUTE_TO_ALIAS) {
 		mailbox_of(recipient, route->target == ROUTE_TO_MAILBOX, out);
 		return 0;
 	}

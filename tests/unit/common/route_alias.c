@@ -1,0 +1,424 @@
+/* The reader of alias files, and lookups in the table. */
+#include "route/alias.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/address.h"
+
+static void
+setup(void)
+{
+	char dir[] = "/tmp/qscheduler-alias-XXXXXX";
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+}
+
+static void
+teardown(void)
+{
+	char cwd[256];
+
+	unlink("a");
+	cr_assert_not_null(getcwd(cwd, sizeof(cwd)));
+	cr_assert_eq(rmdir(cwd), 0);
+}
+
+TestSuite(route_alias, .init = setup, .fini = teardown);
+
+static int
+try(const void *text, size_t len, struct alias_table **ret, struct buf *error)
+{
+	FILE *f = fopen("a", "w");
+
+	cr_assert_not_null(f);
+	cr_assert_eq(fwrite(text, 1, len, f), len);
+	cr_assert_eq(fclose(f), 0);
+	return alias_load("a", ret, error);
+}
+
+static struct alias_table *
+load(const char *text)
+{
+	struct alias_table *table = NULL;
+	struct buf error = { 0 };
+
+	cr_assert_eq(try(text, strlen(text), &table, &error), 0, "\"%s\": %s",
+	    text, buf_str(&error));
+	buf_done(&error);
+	return table;
+}
+
+static void
+add_member(struct buf *out, const struct alias_member *member)
+{
+	static const char *const prefix[] = {
+		[ALIAS_ADDRESS] = "<",
+		[ALIAS_PROGRAM] = "<|",
+		[ALIAS_INCLUDE] = "<:include:",
+		[ALIAS_NOTHING] = "<nothing ",
+	};
+
+	buf_add_str(out, prefix[member->kind]);
+	buf_add_str(out, member->text);
+	buf_add_str(out, ">");
+}
+
+/* Each alias as `key=<member><member>;`. */
+static void
+show(const struct alias_table *table, struct buf *out)
+{
+	const struct alias *alias;
+	size_t i, k;
+
+	for (i = 0; (alias = alias_at(table, i)) != NULL; i++) {
+		buf_printf(out, "%s=", alias->key);
+		for (k = 0; k < alias->nmembers; k++)
+			add_member(out, &alias->members[k]);
+		buf_add_str(out, ";");
+	}
+}
+
+Test(route_alias, files_that_are_right)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "", "" },
+		{ "# nothing\n\n \t\n  # nothing\n", "" },
+		{ "root: alice", "root=<alice>;" },
+		{ "root:alice\r\nbob : carol\r\n",
+		    "root=<alice>;bob=<carol>;" },
+		{ "Root: Alice@Example.ORG\n", "root=<Alice@Example.ORG>;" },
+		{ "a: b, c,d ,\n", "a=<b><c><d>;" },
+		{ "a:\n b\n\tc,\n# between\n\n d\ne: f\n",
+		    "a=<b><c><d>;e=<f>;" },
+		{ "a: |/bin/true\n", "a=<|/bin/true>;" },
+		{ "a: \"|/bin/sh -c 'x, \\\"y\\\" \\\\z'\", b\n",
+		    "a=<|/bin/sh -c 'x, \"y\" \\z'><b>;" },
+		{ "a: |\"/bin/echo a, b\"\n", "a=<|/bin/echo a, b>;" },
+		{ "a: \"| /bin/true\"\n", "a=<|/bin/true>;" },
+		{ "a: :include:/l/i-s.t, :INCLUDE: /m\n",
+		    "a=<:include:/l/i-s.t><:include:/m>;" },
+		{ "a: \":include:/a b,c\"\n", "a=<:include:/a b,c>;" },
+		{ "a: /dev/null\n", "a=<nothing /dev/null>;" },
+		{ "a: \"/dev/null\"\n", "a=<nothing /dev/null>;" },
+		{ "\"a b\": \"c d\"\n", "a b=<\"c d\">;" },
+		{ "\"a:b\"@X.org: c\n", "a:b@x.org=<c>;" },
+		{ "\"Q\\\"u\\\\\": \"c \\\"d\\\\\"@e\n",
+		    "q\"u\\=<\"c \\\"d\\\\\"@e>;" },
+		{ "a: \"b\", \"c@d\", \"c d@e\"\n", "a=<b><c@d><\"c d\"@e>;" },
+		{ "eric: \\eric, x\n", "eric=<eric><x>;" },
+		{ "a@Example.org: b\n@EXAMPLE.com: c\n",
+		    "a@example.org=<b>;@example.com=<c>;" },
+		{ "a@[IPv6:2001:db8::1]: b@[192.0.2.1]\n",
+		    "a@[ipv6:2001:db8::1]=<b@[192.0.2.1]>;" },
+		{ "a: b@[IPv6:::1]\n", "a=<b@[IPv6:::1]>;" },
+		{ "a+b: c+d@e\n", "a+b=<c+d@e>;" },
+		{ "j\xc3\xbcrg: j\xfcrg@\xc3\xbc.de\n",
+		    "j\xc3\xbcrg=<j\xfcrg@\xc3\xbc.de>;" },
+		{ "owner-l: a!b%c/d=e\n", "owner-l=<a!b%c/d=e>;" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct alias_table *table = load(cases[i].text);
+		struct buf out = { 0 };
+
+		show(table, &out);
+		cr_expect_str_eq(buf_str(&out), cases[i].want, "\"%s\": %s",
+		    cases[i].text, buf_str(&out));
+		buf_done(&out);
+		alias_free(&table);
+		cr_expect_null(table);
+	}
+}
+
+Test(route_alias, files_that_are_wrong)
+{
+#define BLANK                                                             \
+	"a blank within an address: members stand between commas, names " \
+	"with blanks in quotes"
+	static const struct {
+		const char *text, *error;
+	} cases[] = {
+		{ "root\n", "a:1: no colon behind the name" },
+		{ "\nroot:\n", "a:2: no recipient (/dev/null drops mail)" },
+		{ "a: ,\n# x\nb: c\n",
+		    "a:1: no recipient (/dev/null drops mail)" },
+		{ " a: b\n",
+		    "a:1: a line that begins with a blank continues an alias, "
+		    "and there is none" },
+		{ ": b\n", "a:1: an empty name" },
+		{ "\"\": b\n", "a:1: an empty name" },
+		{ "a b: c\n", "a:1: a blank within a name that is not quoted" },
+		{ "\"a\"b: c\n", "a:1: this is no name" },
+		{ "a,b: c\n", "a:1: this is no name" },
+		{ "\"a@b\"@c: d\n", "a:1: more than one @" },
+		{ "a@: d\n", "a:1: not a domain" },
+		{ "@: d\n", "a:1: not a domain" },
+		{ "a@.b: d\n", "a:1: not a domain" },
+		{ "\"a: b\n", "a:1: a quote is not closed" },
+		{ "a: \"b, c\n", "a:1: a quote is not closed" },
+		{ "a: b\nc: d\nA: e\n", "a:3: `a': already in line 1" },
+		{ "a: b c\n", "a:1: " BLANK },
+		{ "a: b\n c d\n", "a:2: " BLANK },
+		{ "a: b # c\n", "a:1: a comment needs a line of its own" },
+		{ "a: Bob <b@c>\n", "a:1: " BLANK },
+		{ "a: <b@c>\n", "a:1: this is no plain address" },
+		{ "a: b\"c\"@d\n", "a:1: this is no plain address" },
+		{ "a: \"b\"c@d\n", "a:1: a quote within an address" },
+		{ "a: b@c@d\n", "a:1: this is no plain address" },
+		{ "a: @d\n", "a:1: no user in front of the @" },
+		{ "a: b@\n", "a:1: not a domain" },
+		{ "a: b@c..d\n", "a:1: not a domain" },
+		{ "a: \"\"\n", "a:1: an empty name" },
+		{ "a: /var/mail/a\n",
+		    "a:1: mail is not appended to files: /dev/null is the only "
+		    "path" },
+		{ "a: \"/tmp/a b\"\n",
+		    "a:1: mail is not appended to files: /dev/null is the only "
+		    "path" },
+		{ "a: |\n", "a:1: no command behind the |" },
+		{ "a: \"| \"\n", "a:1: no command behind the |" },
+		{ "a: |/bin/x -y\n",
+		    "a:1: a command with blanks stands in quotes: \"|command "
+		    "word\"" },
+		{ "a: :include:list\n",
+		    "a:1: the path of an include file is not absolute" },
+		{ "a: :include:\n",
+		    "a:1: the path of an include file is not absolute" },
+		{ "a: :include:/a b\n",
+		    "a:1: a path with blanks stands in quotes: \":include:/a "
+		    "path\"" },
+		{ "a: \":include:/a:|b\"\n",
+		    "a:1: the path of an include file has :| in it" },
+		{ "a: :fail: gone\n",
+		    "a:1: a member that begins with a colon is "
+		    ":include:/path" },
+		{ "a: b\001\n", "a:1: control character" },
+		{ "\xef\xbb\xbf"
+		  "a: b\n",
+		    "a:1: byte-order mark" },
+	};
+	struct alias_table *table = NULL;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct buf error = { 0 };
+		const char *want = cases[i].error;
+
+		cr_expect_eq(
+		    try(cases[i].text, strlen(cases[i].text), &table, &error),
+		    -EINVAL, "\"%s\"", cases[i].text);
+		cr_expect_str_eq(buf_str(&error), want, "\"%s\": %s",
+		    cases[i].text, buf_str(&error));
+		cr_expect_null(table);
+		buf_done(&error);
+	}
+}
+
+Test(route_alias, lengths_and_bytes)
+{
+	struct alias_table *table = NULL;
+	struct buf text = { 0 }, error = { 0 };
+
+	cr_expect_eq(try("a: b\0c\n", 8, &table, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "a:1: NUL");
+	buf_reset(&error);
+	buf_printf(&text, "%0*d: a\n", ALIAS_KEY_MAX, 7);
+	table = load(buf_str(&text));
+	alias_free(&table);
+	buf_reset(&text);
+	buf_printf(&text, "%0*d: a\n", ALIAS_KEY_MAX + 1, 7);
+	cr_expect_eq(try(buf_str(&text), text.len, &table, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error), "a:1: the name is too long");
+	buf_done(&text);
+	buf_done(&error);
+}
+
+/* Each kind of member fits in an address to the last byte. */
+Test(route_alias, the_longest_member)
+{
+	static const struct {
+		const char *before, *why;
+		size_t counted;
+	} kinds[] = {
+		{ "a: ", "a:1: the address is too long", 0 },
+		{ "a: \"x ", "a:1: the address is too long", 4 },
+		{ "a: |", "a:1: the command is too long", 1 },
+		{ "a: :include:/", "a:1: the path is too long", 10 },
+	};
+	struct alias_table *table = NULL;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(kinds); i++) {
+		struct buf text = { 0 }, error = { 0 };
+		const char *end =
+		    strchr(kinds[i].before, '"') == NULL ? "" : "\"";
+		int fill = (int)(ADDRESS_MAX - kinds[i].counted);
+
+		buf_printf(&text, "%s%0*d%s", kinds[i].before, fill, 7, end);
+		table = load(buf_str(&text));
+		alias_free(&table);
+		buf_reset(&text);
+		buf_printf(
+		    &text, "%s%0*d%s", kinds[i].before, fill + 1, 7, end);
+		cr_expect_eq(try(buf_str(&text), text.len, &table, &error),
+		    -EINVAL, "%s", kinds[i].before);
+		cr_expect_str_eq(buf_str(&error), kinds[i].why);
+		buf_done(&text);
+		buf_done(&error);
+	}
+}
+
+Test(route_alias, no_file)
+{
+	struct alias_table *table = NULL;
+	struct buf error = { 0 };
+
+	cr_expect_eq(alias_load("a", &table, &error), -ENOENT);
+	cr_expect_str_eq(buf_str(&error), "a: No such file or directory");
+	cr_expect_null(table);
+	buf_done(&error);
+}
+
+Test(route_alias, the_owner_of_the_file)
+{
+	struct alias_table *table = load("a: b\n");
+
+	cr_expect_eq(alias_owner(table), geteuid());
+	alias_free(&table);
+}
+
+#define SMALL                                                               \
+	"a: 1\na@d: 2\na+x: 3\na+x@d: 4\n@d: 5\n\"q r\": 6\n\"q r\"@e: 7\n" \
+	"+x: 8\n"
+
+typedef const struct alias *
+find_fn(const struct alias_table *table, const char *key);
+
+Test(route_alias, lookups)
+{
+	static const struct {
+		find_fn *find;
+		const char *address;
+		uint32_t line; /* 0: none */
+	} cases[] = {
+		{ alias_find_address, "a@d", 2 },
+		{ alias_find_address, "A@D", 2 },
+		{ alias_find_address, "\"a\"@d", 2 },
+		{ alias_find_address, "a+x@d", 4 },
+		{ alias_find_address, "a+y@d", 2 },
+		{ alias_find_address, "a+x+y@d", 2 },
+		{ alias_find_address, "b@d", 0 },
+		{ alias_find_address, "a@e", 0 },
+		{ alias_find_address, "a", 0 },
+		{ alias_find_address, "@d", 0 },
+		{ alias_find_address, "\"q r\"@E", 7 },
+		{ alias_find_address, "\"a@d\"@", 0 },
+		{ alias_find_account, "a", 1 },
+		{ alias_find_account, "A@anything", 1 },
+		{ alias_find_account, "a+x@e", 3 },
+		{ alias_find_account, "a+y@e", 1 },
+		{ alias_find_account, "b", 0 },
+		{ alias_find_account, "", 0 },
+		{ alias_find_account, "@d", 0 },
+		{ alias_find_account, "\"q R\"@e", 6 },
+		{ alias_find_account, "\"a@d\"@e", 0 },
+		{ alias_find_account, "\"@d\"@e", 0 },
+		{ alias_find_account, "+x@e", 8 },
+		{ alias_find_domain, "x@d", 5 },
+		{ alias_find_domain, "x@D", 5 },
+		{ alias_find_domain, "x@e", 0 },
+		{ alias_find_domain, "x", 0 },
+		{ alias_find_key, "a+x@d", 4 },
+		{ alias_find_key, "Q R", 6 },
+		{ alias_find_key, "@d", 5 },
+		{ alias_find_key, "b", 0 },
+	};
+	struct alias_table *table = load(SMALL);
+	const struct alias *alias;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		alias = cases[i].find(table, cases[i].address);
+		cr_expect_eq(alias == NULL ? 0 : alias->line, cases[i].line,
+		    "case %zu, %s", i, cases[i].address);
+		cr_expect_null(cases[i].find(NULL, cases[i].address));
+	}
+	alias_free(&table);
+}
+
+/* The longest addresses meet the longest keys. */
+Test(route_alias, lookups_of_long_addresses)
+{
+	char address[2 * ADDRESS_MAX + 8], text[ALIAS_KEY_MAX + 16];
+	struct alias_table *table;
+	int i;
+
+	snprintf(text, sizeof(text), "%0*d: a\n@%0*d: b\n", 99, 7, 100, 7);
+	table = load(text);
+	for (i = 1; i < 2 * ADDRESS_MAX; i++) {
+		snprintf(address, sizeof(address), "%0*d+x@d", i, 7);
+		cr_expect_eq(
+		    alias_find_account(table, address) != NULL, i == 99);
+		cr_expect_null(alias_find_address(table, address));
+		snprintf(address, sizeof(address), "x+y@%0*d", i, 7);
+		cr_expect_eq(
+		    alias_find_domain(table, address) != NULL, i == 100);
+		cr_expect_null(alias_find_address(table, address));
+		cr_expect_null(alias_find_key(table, address));
+	}
+	alias_free(&table);
+}
+
+static int
+collect(void *arg, const struct alias_member *member)
+{
+	if (strcmp(member->text, "stop") == 0)
+		return -ECANCELED;
+	add_member(arg, member);
+	return 7;
+}
+
+Test(route_alias, lines_of_include_files)
+{
+	static const struct {
+		const char *line, *want, *why;
+		int r;
+	} cases[] = {
+		{ "", "", "", 0 },
+		{ " \t", "", "", 0 },
+		{ "# x", "", "", 0 },
+		{ "  # x", "", "", 0 },
+		{ "a", "<a>", "", 0 },
+		{ " a@b , \"c d\"\r", "<a@b><\"c d\">", "", 0 },
+		{ "\"|/bin/x y\", :include:/z, /dev/null",
+		    "<|/bin/x y><:include:/z><nothing /dev/null>", "", 0 },
+		{ "a, stop, b", "<a>", "", -ECANCELED },
+		{ "a, /b", "<a>",
+		    "mail is not appended to files: /dev/null is the only path",
+		    -EINVAL },
+		{ "a\001", "", "control character", -EINVAL },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct buf out = { 0 };
+		const char *why = "";
+
+		cr_expect_eq(alias_parse_members(cases[i].line,
+				 strlen(cases[i].line), collect, &out, &why),
+		    cases[i].r, "\"%s\"", cases[i].line);
+		cr_expect_str_eq(buf_str(&out), cases[i].want);
+		cr_expect_str_eq(why, cases[i].why);
+		buf_done(&out);
+	}
+}
