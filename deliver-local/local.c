@@ -61,6 +61,7 @@ static void (*const kinds[AGENT_NKINDS])(
 	[AGENT_PIPE] = task_begin,
 	[AGENT_DISCARD] = discard,
 	[AGENT_ERROR] = refuse,
+	[AGENT_ALIAS] = not_ours,
 };
 
 static void

@@ -38,7 +38,7 @@ names_transport(struct names *names, const char *name, bool *ret_new,
 	while (
 	    i < names->ntransports && strcmp(names->transports[i], name) != 0)
 		i++;
-	if (i == CONF_TRANSPORTS_MAX)
+	if (i == CONF_TRANSPORTS_LISTED_MAX)
 		return -ENOSPC;
 	*ret_new = i == names->ntransports;
 	if (*ret_new) {

@@ -93,7 +93,8 @@ reader_transport(struct reader *rd, char **word, uint32_t *ret_transport)
 	r = names_transport(&rd->names, name, &new, ret_transport);
 	if (r == -ENOSPC)
 		return reader_expected(rd,
-		    "at most " READER_TEXT(CONF_TRANSPORTS_MAX) " transports",
+		    "at most " READER_TEXT(
+			CONF_TRANSPORTS_LISTED_MAX) " transports",
 		    name);
 	return r == 0 && new ? reader_check_transport(rd, name) : r;
 }

@@ -73,7 +73,8 @@ reader_agents(struct reader *rd)
 	r = names_transport(&rd->names, word, &new, &transport);
 	if (r == -ENOSPC)
 		return reader_expected(rd,
-		    "at most " READER_TEXT(CONF_TRANSPORTS_MAX) " transports",
+		    "at most " READER_TEXT(
+			CONF_TRANSPORTS_LISTED_MAX) " transports",
 		    word);
 	if (r == 0 && new)
 		r = reader_check_transport(rd, word);

@@ -109,7 +109,7 @@ static const struct {
 	{ "maildir_*", KIND(AGENT_LOCAL) },
 	{ "local_account_share", KIND(AGENT_LOCAL) },
 	{ "programs_file", KIND(AGENT_PIPE) },
-	{ "command_time_limit", KIND(AGENT_PIPE) },
+	{ "command_time_limit", KIND(AGENT_PIPE) | KIND(AGENT_ALIAS) },
 	{ "default_domain_literals", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
 	{ "delay_warning_time", NO_KIND },
 };

@@ -29,15 +29,18 @@
 
 #include <stdio.h>
 
-#define CONF_DEFAULT_FILE   "/etc/qscheduler/qscheduler.conf"
-#define CONF_FILE_MAX       (1024 * 1024)
-#define CONF_LINE_MAX       4096
-#define CONF_TRANSPORTS_MAX 32
+#define CONF_DEFAULT_FILE          "/etc/qscheduler/qscheduler.conf"
+#define CONF_FILE_MAX              (1024 * 1024)
+#define CONF_LINE_MAX              4096
+/* Transports of the parameter `transports`, and behind them the transport of
+ * aliases, which is always there. */
+#define CONF_TRANSPORTS_LISTED_MAX 32
+#define CONF_TRANSPORTS_MAX        (CONF_TRANSPORTS_LISTED_MAX + 1)
 /* The limit of queue_max; the page of /qscheduler has as many rows
  * (ipc/page.h). */
-#define CONF_QUEUES_MAX     256
+#define CONF_QUEUES_MAX            256
 /* QUEUE_NUM_MAX of spool/id.h is the same. */
-#define CONF_QUEUE_NUM_MAX  4095
+#define CONF_QUEUE_NUM_MAX         4095
 
 /* The programs that deliver. */
 enum agent_program {
@@ -55,6 +58,7 @@ enum agent_kind {
 	AGENT_PIPE,    /* a program of programs_file */
 	AGENT_DISCARD, /* delivered, to nowhere */
 	AGENT_ERROR,   /* refused; nexthop is the reason */
+	AGENT_ALIAS,   /* expanded (docs/ALIASES.md); of one transport */
 	AGENT_NKINDS,
 };
 extern const struct agent_kind_row {
@@ -101,7 +105,8 @@ struct conf {
 	char *mydestination; /* conf_destinations() */
 	char *relayhost;     /* "": none */
 	/* preparation */
-	char *routing_file, *programs_file;
+	char *routing_file, *programs_file, *alias_file;
+	char *admin_recipient; /* of root and postmaster; "": a mailbox */
 	usec_t scan_interval;
 	/* scheduling, queue runs */
 	uint32_t destination_active_share_pct;
@@ -119,6 +124,8 @@ struct conf {
 	char *maildir_path; /* %u user, %d domain, %h home directory */
 	char *maildir_user; /* "": the recipient's own */
 	uint32_t local_account_share; /* percent of process_limit */
+	uint32_t alias_expansion_limit;
+	char *default_privs; /* of programs in aliases of root */
 	uint32_t hopcount_limit;
 	usec_t command_time_limit, maildir_time_limit;
 	usec_t smtp_connect_timeout;

@@ -331,8 +331,8 @@ apply_environment(struct reading *rd)
 	return 0;
 }
 
-/* Every transport starts with the values for all; the default of kind local in
- * the table overrides these. */
+/* Every transport starts with the values for all; the default of kinds local
+ * and alias in the table overrides these. */
 static int
 inherit(struct reading *rd)
 {
@@ -350,7 +350,8 @@ inherit(struct reading *rd)
 		fresh.kind = t->kind;
 		*t = fresh;
 		for (p = params; p < params + nparams; p++) {
-			if (p->fallback_local == NULL || t->kind != AGENT_LOCAL)
+			if (p->fallback_local == NULL ||
+			    (t->kind != AGENT_LOCAL && t->kind != AGENT_ALIAS))
 				continue;
 			r = set_value(rd, p, (int)i, p->fallback_local, from);
 			if (r < 0)

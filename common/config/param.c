@@ -21,6 +21,7 @@
 #define CTYPE_DOMAINS    char *
 #define CTYPE_NEXTHOP    char *
 #define CTYPE_USER       char *
+#define CTYPE_ADDRESS    char *
 #define CTYPE_USERS      char *
 #define CTYPE_INSTANCE   char *
 #define CTYPE_MAILDIR    char *

@@ -30,6 +30,7 @@ enum param_type {
 	PARAM_DOMAINS,
 	PARAM_NEXTHOP, /* or empty */
 	PARAM_USER,
+	PARAM_ADDRESS, /* of one mailbox, or empty */
 	PARAM_USERS,
 	PARAM_INSTANCE,
 	PARAM_MAILDIR,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 32
+#define ALIAS          "alias"
 
 const char *const agent_program_names[AGENT_NPROGRAMS] = {
 	[AGENT_PROGRAM_LOCAL] = "deliver-local",
@@ -19,6 +20,7 @@ const struct agent_kind_row agent_kinds[AGENT_NKINDS] = {
 	[AGENT_PIPE] = { "pipe", AGENT_PROGRAM_LOCAL, true },
 	[AGENT_DISCARD] = { "discard", AGENT_PROGRAM_LOCAL, false },
 	[AGENT_ERROR] = { "error", AGENT_PROGRAM_LOCAL, false },
+	[AGENT_ALIAS] = { ALIAS, AGENT_PROGRAM_LOCAL, true },
 };
 
 struct list {
@@ -81,6 +83,39 @@ bad_item(struct buf *why, const char *item, size_t len, const char *text)
 	return r < 0 ? r : -EINVAL;
 }
 
+/* The transport of aliases is there in any case, so an item that names it is
+ * passed over. 1: it is another item. */
+static int
+judge_alias(
+    const char *item, size_t len, size_t name_len, int kind, struct buf *why)
+{
+	bool named =
+	    name_len == strlen(ALIAS) && memcmp(item, ALIAS, name_len) == 0;
+
+	if (named && kind == AGENT_ALIAS)
+		return 0;
+	if (named)
+		return bad_item(why, item, len,
+		    "the transport of this name is of the kind alias");
+	if (kind == AGENT_ALIAS)
+		return bad_item(why, item, len,
+		    "the kind alias has one transport, which is always there");
+	return 1;
+}
+
+static int
+append(struct list *list, const char *name, size_t len, enum agent_kind kind)
+{
+	struct conf_transport *t = &list->rows[list->n];
+
+	t->name = strndup(name, len);
+	if (t->name == NULL)
+		return -ENOMEM;
+	t->kind = kind;
+	list->n++;
+	return 0;
+}
+
 /* One NAME or NAME:KIND. */
 static int
 add_item(struct list *list, const char *item, size_t len, struct buf *why)
@@ -89,8 +124,8 @@ add_item(struct list *list, const char *item, size_t len, struct buf *why)
 	size_t name_len = colon == NULL ? len : (size_t)(colon - item);
 	const char *kind_name = colon == NULL ? item : colon + 1;
 	int kind = kind_find(kind_name, (size_t)(item + len - kind_name));
-	struct conf_transport *t = &list->rows[list->n];
 	uint32_t i;
+	int r;
 
 	if (!name_fits(item, name_len))
 		return bad_item(why, item, len,
@@ -99,18 +134,19 @@ add_item(struct list *list, const char *item, size_t len, struct buf *why)
 		return bad_item(why, item, len,
 		    "the kind must be smtp, lmtp, local, pipe, discard or "
 		    "error");
+	r = judge_alias(item, len, name_len, kind, why);
+	if (r <= 0)
+		return r;
 	for (i = 0; i < list->n; i++)
 		if (strlen(list->rows[i].name) == name_len &&
 		    memcmp(list->rows[i].name, item, name_len) == 0)
 			return bad_item(why, item, len, "is there twice");
-	if (list->n == CONF_TRANSPORTS_MAX)
+	if (list->n == CONF_TRANSPORTS_LISTED_MAX)
 		return bad_item(why, item, len, "too many transports");
-	t->name = strndup(item, name_len);
-	if (t->name == NULL)
-		return -ENOMEM;
-	t->kind = (enum agent_kind)kind;
-	list->n++;
-	if (name_is_ambiguous(t->name))
+	r = append(list, item, name_len, (enum agent_kind)kind);
+	if (r < 0)
+		return r;
+	if (name_is_ambiguous(list->rows[list->n - 1].name))
 		return bad_item(why, item, len,
 		    "its parameters would have names that others have");
 	return 0;
@@ -146,6 +182,8 @@ transports_parse(const struct param *p UNUSED, void *field, const char *value,
 	}
 	if (r == 0 && list.n == 0)
 		r = buf_add_str(why, "must name one") < 0 ? -ENOMEM : -EINVAL;
+	if (r == 0)
+		r = append(&list, ALIAS, strlen(ALIAS), AGENT_ALIAS);
 	if (r < 0) {
 		list_done(rows, list.n);
 		return r;
@@ -167,6 +205,8 @@ transports_format(
 	for (i = 0; i < CONF_TRANSPORTS_MAX && rows[i].name != NULL; i++) {
 		const char *kind = agent_kinds[rows[i].kind].name;
 
+		if (rows[i].kind == AGENT_ALIAS)
+			continue;
 		if (i > 0)
 			r = buf_add_char(out, ' ');
 		if (r == 0)

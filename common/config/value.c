@@ -284,6 +284,20 @@ parse_user(
 	return parse_chars(p, field, value, LOWER UPPER DIGIT "._-", why);
 }
 
+/* One plain address, with a domain or without. */
+static int
+parse_address(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	const char *at = strchr(value, '@');
+
+	if (at != NULL && (at == value || strchr(at + 1, '@') != NULL))
+		return wrong(why, "must be name or name@domain");
+	if (at != NULL && (at[1] == '\0' || at[1] == '.' || at[1] == '-'))
+		return wrong(why, "has no domain behind the @");
+	return parse_chars(p, field, value, LOWER UPPER DIGIT "._+=-@", why);
+}
+
 static int
 parse_instance(
     const struct param *p, void *field, const char *value, struct buf *why)
@@ -426,6 +440,7 @@ static const struct type_ops types[PARAM_NTYPES] = {
 	[PARAM_DOMAINS] = { "domains", domains_parse, format_text, true },
 	[PARAM_NEXTHOP] = { "next hop", relay_parse, format_text, true },
 	[PARAM_USER] = { "name", parse_user, format_text, true },
+	[PARAM_ADDRESS] = { "address", parse_address, format_text, true },
 	[PARAM_USERS] = { "names", parse_users, format_text, true },
 	[PARAM_INSTANCE] = { "name", parse_instance, format_text, true },
 	[PARAM_MAILDIR] = { "path", parse_maildir, format_text, true },

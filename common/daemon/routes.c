@@ -16,6 +16,7 @@ target_of(const struct conf *conf, enum agent_kind kind)
 		[AGENT_PIPE] = ROUTE_TO_PROGRAM,
 		[AGENT_DISCARD] = ROUTE_TO_NOTHING,
 		[AGENT_ERROR] = ROUTE_TO_REASON,
+		[AGENT_ALIAS] = ROUTE_TO_ALIAS,
 	};
 
 	/* Domains with mailboxes of their own, all of one user of the system.

@@ -157,8 +157,7 @@ Test(config_destination, parameters_that_do_nothing_are_named)
 		{ "smtp", "local_account_share", "5",
 		    NO_KIND("local_account_share") },
 		{ "smtp", "programs_file", "/p", NO_KIND("programs_file") },
-		{ "smtp", "command_time_limit", "5s",
-		    NO_KIND("command_time_limit") },
+		{ "smtp", "command_time_limit", "5s", "" },
 		{ "prog:pipe", "command_time_limit", "5s", "" },
 		{ "local", "default_domain_literals", "yes",
 		    NO_KIND("default_domain_literals") },
@@ -202,18 +201,19 @@ Test(config_destination, a_value_for_all_that_each_transport_replaces)
 		{ "default_process_limit", "5", 2 },
 		{ "smtp_process_limit", "6", 3 },
 		{ "local_process_limit", "7", 4 },
+		{ "alias_process_limit", "8", 5 },
 	};
 	struct buf out = { 0 }, error = { 0 };
 	struct conf conf;
 
-	cr_assert_eq(try(settings, 4, &conf, &error), 0);
+	cr_assert_eq(try(settings, 5, &conf, &error), 0);
 	cr_expect_eq(conf_idle(&conf, &out), 0);
 	cr_expect_str_eq(buf_str(&out),
 	    "c:2: default_process_limit: does nothing: every transport has a "
 	    "value of its own\n");
 	conf_done(&conf);
 	buf_reset(&out);
-	cr_assert_eq(try(settings, 3, &conf, &error), 0);
+	cr_assert_eq(try(settings, 4, &conf, &error), 0);
 	cr_expect_eq(conf_idle(&conf, &out), 0);
 	cr_expect_str_eq(buf_str(&out), "");
 	conf_done(&conf);

@@ -25,14 +25,14 @@ Test(config_settings, on_top_of_the_defaults)
 	cr_assert_eq(conf_from_settings(
 			 "where", settings, ARRAY_LEN(settings), &conf, &error),
 	    0, "%s", buf_str(&error));
-	cr_assert_eq(conf.ntransports, 2);
+	cr_assert_eq(conf.ntransports, 2 + 1);
 	cr_expect_eq(conf.transports[0].sched.delivery_slot_cost, 7);
 	cr_expect_eq(conf.transports[1].sched.delivery_slot_cost, 9);
 	cr_expect_eq(conf.transports[1].sched.delivery_slot_loan, 3);
 	cr_expect_eq(conf.queue_count, 5);
 	conf_done(&conf);
 	cr_assert_eq(conf_from_settings("where", NULL, 0, &conf, &error), 0);
-	cr_expect_eq(conf.ntransports, 6);
+	cr_expect_eq(conf.ntransports, AGENT_NKINDS);
 	conf_done(&conf);
 	cr_expect_eq(error.len, 0);
 	buf_done(&error);

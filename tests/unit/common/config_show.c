@@ -265,12 +265,13 @@ Test(config_show, what_needs_a_restart_can_be_kept)
 	    &old);
 	load_text("queue_count = 3\nhopcount_limit = 9\n"
 		  "transports = box:local slow:smtp local:lmtp\n"
-		  "slow_process_limit = 5\nlocal_process_limit = 6\n",
+		  "slow_process_limit = 5\nlocal_process_limit = 6\n"
+		  "alias_process_limit = 7\n",
 	    &fresh);
 	cr_assert_eq(conf_keep_frozen(&old, &fresh), 0);
 	cr_expect_eq(fresh.queue_count, 2);
 	cr_expect_eq(fresh.hopcount_limit, 9);
-	cr_assert_eq(fresh.ntransports, 3);
+	cr_assert_eq(fresh.ntransports, 3 + 1);
 	cr_expect_eq(conf_transport_find(&fresh, "smtp"), 0);
 	cr_expect_eq(conf_transport_find(&fresh, "slow"), 1);
 	cr_expect_eq(conf_transport_find(&fresh, "local"), 2);
@@ -278,6 +279,9 @@ Test(config_show, what_needs_a_restart_can_be_kept)
 	cr_expect_eq(fresh.transports[1].sched.process_limit, 5);
 	cr_expect_eq(fresh.transports[2].kind, AGENT_LOCAL);
 	cr_expect_eq(fresh.transports[2].sched.process_limit, 4);
+	cr_expect_eq(conf_transport_find(&fresh, "alias"), 3);
+	cr_expect_eq(fresh.transports[3].kind, AGENT_ALIAS);
+	cr_expect_eq(fresh.transports[3].sched.process_limit, 7);
 	cr_expect_eq(conf_frozen_changes(&old, &fresh, &names), 0);
 	cr_expect_str_eq(buf_str(&names), "");
 	buf_done(&names);

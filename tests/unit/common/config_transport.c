@@ -123,7 +123,7 @@ Test(config_transport, a_name_of_its_own_has_limits_of_its_own)
 		  "smtp_initial_destination_concurrency = 30\n"
 		  "box_destination_recipient_limit = 3\n",
 	    &conf);
-	cr_expect_eq(conf.ntransports, 4);
+	cr_expect_eq(conf.ntransports, 4 + 1);
 	cr_expect_eq(transport(&conf, "slow")->kind, AGENT_SMTP);
 	cr_expect_eq(transport(&conf, "slow-2")->kind, AGENT_LMTP);
 	cr_expect_eq(
@@ -279,6 +279,12 @@ Test(config_transport, F4_wrong_lists)
 		    "\"a23456789012345678901234567890123:smtp\": a name is "
 		    "lower-case letters, digits and hyphens" },
 		{ "smtp local smtp", "\"smtp\": is there twice" },
+		{ "smtp alias:local",
+		    "\"alias:local\": the transport of this name is of the "
+		    "kind alias" },
+		{ "smtp list:alias",
+		    "\"list:alias\": the kind alias has one transport, which "
+		    "is always there" },
 		{ "smtp smtp:lmtp", "\"smtp:lmtp\": is there twice" },
 		{ "default:smtp",
 		    "\"default:smtp\": its parameters would have names that "
@@ -305,6 +311,40 @@ Test(config_transport, F4_wrong_lists)
 	}
 }
 
+/* Its place is the last, and the parameter shows the others alone. */
+Test(config_transport, the_transport_of_aliases_is_always_there)
+{
+	static const char *const lists[] = {
+		"smtp local",
+		"alias smtp local",
+		"smtp alias:alias local alias",
+	};
+	const struct param *p = param_find("transports");
+	struct conf conf;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(lists); i++) {
+		const struct conf_transport *t;
+		struct buf text = { 0 };
+
+		buf_printf(&text, "transports = %s\nalias_process_limit = 7\n",
+		    lists[i]);
+		load_text(buf_str(&text), &conf);
+		cr_assert_eq(conf.ntransports, 3);
+		t = &conf.transports[2];
+		cr_expect_str_eq(t->name, "alias");
+		cr_expect_eq(t->kind, AGENT_ALIAS);
+		cr_expect_eq(t->sched.process_limit, 7);
+		cr_expect_eq(t->sched.destination_recipient_limit, 1);
+		cr_expect_eq(t->site.destination_concurrency_limit, 2);
+		buf_reset(&text);
+		cr_expect_eq(param_format(p, &conf, &text), 0);
+		cr_expect_str_eq(buf_str(&text), "smtp local");
+		buf_done(&text);
+		conf_done(&conf);
+	}
+}
+
 Test(config_transport, as_many_as_there_is_room_for)
 {
 	struct buf text = { 0 }, error = { 0 };
@@ -312,10 +352,12 @@ Test(config_transport, as_many_as_there_is_room_for)
 	int i;
 
 	buf_add_str(&text, "transports =");
-	for (i = 0; i < CONF_TRANSPORTS_MAX; i++)
+	for (i = 0; i < CONF_TRANSPORTS_LISTED_MAX; i++)
 		buf_printf(&text, " t%d:smtp", i);
 	load_text(buf_str(&text), &conf);
 	cr_expect_eq(conf.ntransports, CONF_TRANSPORTS_MAX);
+	cr_expect_str_eq(
+	    conf.transports[CONF_TRANSPORTS_MAX - 1].name, "alias");
 	conf_done(&conf);
 	buf_add_str(&text, " one-more:smtp");
 	cr_expect_eq(try_text(buf_str(&text), &conf, &error), -EINVAL);
