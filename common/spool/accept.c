@@ -109,6 +109,7 @@ accept_begin(struct accept *a, const struct spool *sp,
 	a->writer.file.arrival_wall = clamp_arrival(arrival_wall);
 	a->writer.file.queue = sp->queue;
 	a->writer.file.uid = uid;
+	a->writer.file.flags = opt->flags;
 	a->writer.file.nonce = (uint8_t)arc4random_uniform(UINT8_MAX + 1);
 	return 0;
 }
@@ -173,12 +174,17 @@ settle(struct accept *a, uint64_t *ret_inode)
 	return 0;
 }
 
-/* The name of a drop is random; in other directories it is the inode. */
+/* The name of a drop is random, that of a prepared message its caller's; in
+ * other directories it is the inode. */
 static void
 make_name(const struct accept *a, uint64_t inode, char name[SPOOL_PATH_MAX])
 {
 	uint64_t random;
 
+	if (a->opt.dir == SPOOL_PREPARED) {
+		snprintf(name, SPOOL_PATH_MAX, "%s", a->opt.name);
+		return;
+	}
 	if (a->opt.dir != SPOOL_MAILDROP) {
 		spool_leaf(a->sp, a->opt.dir, inode, name, SPOOL_PATH_MAX);
 		return;

@@ -25,7 +25,9 @@
 #define ACCEPT_ADDED_MAX (64 << 10)
 
 struct accept_options {
-	enum spool_dir dir;      /* SPOOL_INCOMING or SPOOL_MAILDROP */
+	enum spool_dir dir; /* SPOOL_INCOMING, SPOOL_MAILDROP, SPOOL_PREPARED */
+	const char *name;   /* in SPOOL_PREPARED (spool/prepared.h) */
+	uint32_t flags;     /* enum queue_file_flags */
 	uint64_t max_content;    /* with ACCEPT_ADDED_MAX; 0: no limit */
 	uint64_t reserve_bytes;  /* refuse with less free than this … */
 	uint64_t reserve_inodes; /* … or than this (f_favail) */

@@ -11,7 +11,7 @@
 #define FORMAT_RECORD    4 /* type, mark or 0, u16 length */
 #define FORMAT_RCPT_MIN  (FORMAT_RECORD + 1)
 #define FORMAT_RCPT_MAX  (FORMAT_RECORD + ADDRESS_MAX)
-#define FORMAT_FLAGS_ALL ((uint32_t)QUEUE_FILE_8BIT)
+#define FORMAT_FLAGS_ALL ((uint32_t)(QUEUE_FILE_8BIT | QUEUE_FILE_EXPANDED))
 
 /* The fields of the trailer that struct queue_file has not. */
 struct format_sums {

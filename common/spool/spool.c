@@ -17,6 +17,7 @@ const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
 	/*                     name       split  qmailq shared private */
 	[SPOOL_MAILDROP] = { SPOOL_GATE "/maildrop",
 				         false, true,  03777, 0700 },
+	[SPOOL_PREPARED] = { "prepared", false, false, 02770, 0700 },
 	[SPOOL_INCOMING] = { "incoming", true,  true,  02770, 0700 },
 	[SPOOL_ACTIVE]   = { "active",   true,  false, 02770, 0700 },
 	[SPOOL_DEFERRED] = { "deferred", true,  false, 02770, 0700 },
@@ -30,6 +31,14 @@ const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
 
 #define OPEN_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
+/* A program of this version may find a queue that the supervisor has not
+ * brought to this version yet. */
+static bool
+is_made_later(enum spool_dir dir, int error)
+{
+	return dir == SPOOL_PREPARED && error == ENOENT;
+}
+
 /* O_PATH, since the gate may be passed and not read. */
 static int
 open_dir(struct spool *sp, enum spool_dir dir)
@@ -39,7 +48,8 @@ open_dir(struct spool *sp, enum spool_dir dir)
 	int fd;
 
 	if (fstatat(sp->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == EACCES ? 0 : -errno;
+		return errno == EACCES || is_made_later(dir, errno) ? 0
+								    : -errno;
 	sp->owner[dir] = st.st_uid;
 	if (faccessat(sp->fd, name, X_OK, AT_EACCESS) < 0)
 		return errno == EACCES ? 0 : -errno;

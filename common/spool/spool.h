@@ -25,9 +25,12 @@
 #define SPOOL_GATE          "gate"
 /* In QUEUE_BASE: a file for each user who has submitted through the door. */
 #define SPOOL_USERS         "users"
+/* In QUEUE_BASE: mail for root and postmaster that leads nowhere else. */
+#define SPOOL_MAILBOX       "mailbox"
 
 enum spool_dir {
 	SPOOL_MAILDROP,
+	SPOOL_PREPARED, /* messages of an expansion that is not done yet */
 	SPOOL_INCOMING,
 	SPOOL_ACTIVE,
 	SPOOL_DEFERRED,
@@ -82,9 +85,14 @@ int spool_create(const char *base, uint32_t queue, uint32_t split,
     const struct spool_owner *owner);
 /* In QUEUE_BASE: only the door makes files there, each owned by its user. */
 int spool_make_users(int base, const struct spool_owner *owner);
+/* In QUEUE_BASE: the maildir for root and postmaster without an alias. */
+int spool_make_mailbox(int base, const struct spool_owner *owner);
 /* Makes the gate and maildrop/ alone, in the directory of a queue. */
 int spool_make_maildrop(int queue, const struct spool_owner *owner);
-/* Open the directories; those that this process may not enter stay -1. */
+/* Makes prepared/ alone. */
+int spool_make_prepared(int queue, const struct spool_owner *owner);
+/* Open the directories; those that this process may not enter stay -1, and so
+ * does prepared/ in a queue of an earlier version. */
 int spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
     uint32_t queue);
 /* Called after a failed spool_open(), too. */
@@ -108,16 +116,17 @@ int spool_list(const char *base, uint32_t *ret_queues, size_t max);
 /* Bring a queue of an earlier version to this one: gate/ is made, drops in the
  * old maildrop/, which anybody could write to, are copied behind it, and the
  * old directory goes. The supervisor calls this before spool_open(); on a queue
- * of this version nothing is done. A drop above `largest` bytes (0: none), or
- * one that is mostly a hole, goes to corrupt/ uncopied. -errno: what could not
- * be moved stays where no user can add to it. */
+ * of this version nothing is done. prepared/ is made where it is missing. A
+ * drop above `largest` bytes (0: none), or one that is mostly a hole, goes to
+ * corrupt/ uncopied. -errno: what could not be moved stays where no user can
+ * add to it. */
 int spool_upgrade(const char *base, uint32_t queue,
     const struct spool_owner *owner, uint64_t largest);
 /* The size of the largest queue file under these limits of a submission; 0: no
  * limit of content. */
 uint64_t spool_largest(uint64_t max_content, uint32_t max_rcpts);
 
-#define SPOOL_PATH_MAX 48
+#define SPOOL_PATH_MAX 64
 /* "incoming/7/4711" relative to the queue's directory. */
 void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size);

@@ -230,6 +230,18 @@ spool_make_users(int base, const struct spool_owner *owner)
 	return make_plain(base, SPOOL_USERS, &shape, owner);
 }
 
+int
+spool_make_mailbox(int base, const struct spool_owner *owner)
+{
+	const struct shape shape = {
+		.uid = owner->qmails,
+		.gid = owner->qmail,
+		.mode = 0700,
+	};
+
+	return make_plain(base, SPOOL_MAILBOX, &shape, owner);
+}
+
 static int
 make_splits(int dir, uint32_t split, const struct shape *shape,
     const struct spool_owner *owner)
@@ -368,6 +380,12 @@ spool_make_maildrop(int queue, const struct spool_owner *owner)
 	if (r == 0)
 		r = make_dir(queue, &spool_dirs[SPOOL_MAILDROP], 0, owner);
 	return r;
+}
+
+int
+spool_make_prepared(int queue, const struct spool_owner *owner)
+{
+	return make_dir(queue, &spool_dirs[SPOOL_PREPARED], 0, owner);
 }
 
 int

@@ -19,7 +19,8 @@
  * that a message reaches last. An active message goes back to incoming at a
  * start, so active comes after incoming. */
 static const enum spool_dir order[] = { SPOOL_CORRUPT, SPOOL_HOLD,
-	SPOOL_DEFERRED, SPOOL_INCOMING, SPOOL_ACTIVE, SPOOL_MAILDROP };
+	SPOOL_DEFERRED, SPOOL_INCOMING, SPOOL_ACTIVE, SPOOL_MAILDROP,
+	SPOOL_PREPARED };
 
 struct name {
 	uint32_t rank, queue;
@@ -57,16 +58,22 @@ add(struct names *n, const struct spool *sp, uint32_t rank, const char *leaf)
 		n->count++;
 }
 
-/* The name of a drop does not follow from its inode. */
+/* Names of drops, and of prepared messages, do not follow from the inode. */
+static bool
+has_other_names(enum spool_dir dir)
+{
+	return dir == SPOOL_MAILDROP || dir == SPOOL_PREPARED;
+}
+
 static void
-find_drop(struct names *n, const struct spool *sp, uint32_t rank)
+find_by_walk(struct names *n, const struct spool *sp, uint32_t rank)
 {
 	struct spool_scan scan;
 	struct spool_item item;
 
-	if (sp->dir[SPOOL_MAILDROP] < 0)
+	if (sp->dir[order[rank]] < 0)
 		return;
-	spool_scan_begin(&scan, sp, SPOOL_MAILDROP);
+	spool_scan_begin(&scan, sp, order[rank]);
 	while (spool_scan_next(&scan, false, &item) != 0)
 		add(n, sp, rank, item.name);
 	spool_scan_done(&scan);
@@ -79,8 +86,8 @@ find_here(struct names *n, const struct spool *sp)
 	uint32_t rank;
 
 	for (rank = 0; rank < ARRAY_LEN(order); rank++) {
-		if (order[rank] == SPOOL_MAILDROP) {
-			find_drop(n, sp, rank);
+		if (has_other_names(order[rank])) {
+			find_by_walk(n, sp, rank);
 			continue;
 		}
 		spool_leaf(sp, order[rank], (uint64_t)n->st.st_ino, leaf,

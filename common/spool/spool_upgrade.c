@@ -220,15 +220,24 @@ empty_old(int queue, int old, struct upgrade u)
 	return r;
 }
 
+static bool
+is_missing(int queue, enum spool_dir dir)
+{
+	struct stat st;
+
+	return fstatat(queue, spool_dirs[dir].name, &st, AT_SYMLINK_NOFOLLOW) <
+	    0;
+}
+
 static int
 upgrade(int queue, const struct upgrade *u)
 {
-	struct stat st;
 	int r = 0, old;
 
-	if (fstatat(queue, spool_dirs[SPOOL_MAILDROP].name, &st,
-		AT_SYMLINK_NOFOLLOW) < 0)
+	if (is_missing(queue, SPOOL_MAILDROP))
 		r = spool_make_maildrop(queue, u->owner);
+	if (r == 0 && is_missing(queue, SPOOL_PREPARED))
+		r = spool_make_prepared(queue, u->owner);
 	old = openat(queue, OLD_NAME, OPEN_DIR);
 	if (r == 0 && old >= 0)
 		r = empty_old(queue, old, *u);

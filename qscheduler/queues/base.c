@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "spool/prepared.h"
 
 #define LIST_LOCK  "queues.lock"
 #define LOCK_NAME  "lock"
@@ -147,6 +148,8 @@ base_open(struct base *b, const char *path, const struct daemon_users *users,
 			    : take_lock(b, ret_error);
 	if (r == 0 && (r = spool_make_users(b->fd, &b->owner)) < 0)
 		r = fail(ret_error, r, b->path, NULL);
+	if (r == 0 && (r = spool_make_mailbox(b->fd, &b->owner)) < 0)
+		r = fail(ret_error, r, b->path, NULL);
 	if (r == 0)
 		r = base_read_list(b, ret_error);
 	if (r < 0)
@@ -191,12 +194,17 @@ static bool
 is_mail(
     const struct spool *sp, enum spool_dir dir, const struct spool_item *item)
 {
+	struct prepared prepared;
 	struct stat st;
+	bool named;
 	uid_t uid;
 
-	if (dir != SPOOL_MAILDROP)
+	if (dir != SPOOL_MAILDROP && dir != SPOOL_PREPARED)
 		return item->inode != 0;
-	return spool_drop_parse(item->name, &uid) &&
+	named = dir == SPOOL_MAILDROP
+	    ? spool_drop_parse(item->name, &uid)
+	    : prepared_parse(item->name, &prepared) == 0;
+	return named &&
 	    (fstatat(sp->dir[dir], item->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		S_ISREG(st.st_mode));
 }
@@ -221,12 +229,12 @@ has_file(const struct spool *sp, enum spool_dir dir)
 }
 
 /* corrupt/ does not count, it is for a person. A directory that cannot be read
- * may hold mail. */
+ * may hold mail. prepared/ comes before incoming/, where its messages go. */
 static bool
 has_mail(const struct spool *sp)
 {
-	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
-		SPOOL_DEFERRED, SPOOL_MAILDROP, SPOOL_HOLD };
+	static const enum spool_dir dirs[] = { SPOOL_PREPARED, SPOOL_INCOMING,
+		SPOOL_ACTIVE, SPOOL_DEFERRED, SPOOL_MAILDROP, SPOOL_HOLD };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(dirs); i++)

@@ -325,6 +325,8 @@ Test(base, D20_what_counts_as_mail)
 		{ "deferred/1/5", true },
 		{ "gate/maildrop/1000.0123456789abcdef", true },
 		{ "gate/maildrop/6", false },
+		{ "prepared/00060A24181E40A50012A.0.0", true },
+		{ "prepared/core", false },
 		{ "hold/7", true },
 		{ "corrupt/8", false },
 		{ "bounce/1/9", false },

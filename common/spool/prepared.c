@@ -1,0 +1,319 @@
+#include "spool/prepared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/num.h"
+
+/* ---- names ---- */
+
+void
+prepared_name(const struct prepared *p, char out[PREPARED_NAME_MAX])
+{
+	char id[QUEUE_ID_SIZE];
+
+	queue_id_format(&p->parent, id);
+	snprintf(out, PREPARED_NAME_MAX, "%s.%" PRIu32 ".%" PRIu32, id,
+	    p->index, p->number);
+}
+
+/* "ID.I.K", and nothing that prepared_name() would write in another way. */
+int
+prepared_parse(const char *name, struct prepared *ret)
+{
+	char id[QUEUE_ID_SIZE], again[PREPARED_NAME_MAX], *dot;
+	const size_t len = strcspn(name, ".");
+	char rest[PREPARED_NAME_MAX];
+	uint64_t index, number;
+	struct prepared p;
+
+	if (len >= sizeof(id) || strlen(name) >= sizeof(again) ||
+	    name[len] == '\0')
+		return -EINVAL;
+	snprintf(id, sizeof(id), "%.*s", (int)len, name);
+	snprintf(rest, sizeof(rest), "%s", name + len + 1);
+	dot = strchr(rest, '.');
+	if (dot == NULL)
+		return -EINVAL;
+	*dot = '\0';
+	if (queue_id_parse(id, &p.parent) < 0 ||
+	    num_u64(rest, 0, UINT32_MAX, &index) < 0 ||
+	    num_u64(dot + 1, 0, UINT32_MAX, &number) < 0)
+		return -EINVAL;
+	p.index = (uint32_t)index;
+	p.number = (uint32_t)number;
+	prepared_name(&p, again);
+	if (strcmp(again, name) != 0)
+		return -EINVAL;
+	*ret = p;
+	return 0;
+}
+
+static bool
+same_id(const struct queue_id *a, const struct queue_id *b)
+{
+	return a->inode == b->inode && a->arrival_wall == b->arrival_wall &&
+	    a->nonce == b->nonce && a->queue == b->queue;
+}
+
+static struct queue_id
+id_of(const struct queue_file *file, uint64_t inode)
+{
+	return (struct queue_id){ .arrival_wall = file->arrival_wall,
+		.nonce = file->nonce,
+		.queue = file->queue,
+		.inode = inode };
+}
+
+/* ---- the parent ---- */
+
+int
+prepared_lock(int fd)
+{
+	struct stat st;
+	int r;
+
+	do
+		r = flock(fd, LOCK_EX | LOCK_NB);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_nlink == 0 ? -ENOENT : 0;
+}
+
+int
+prepared_find_rcpt(int fd, const struct queue_file *file, uint32_t index,
+    struct queue_rcpt *ret_rcpt)
+{
+	struct queue_rcpt_cursor cursor;
+	int r;
+
+	queue_rcpt_begin(&cursor, file);
+	while ((r = queue_rcpt_next(&cursor, fd, ret_rcpt)) > 0)
+		if (ret_rcpt->index == index)
+			return 0;
+	return r < 0 ? r : -EBADMSG;
+}
+
+/* A parent that is open and locked; or the reason why there is none. */
+struct parent {
+	int fd;
+	struct queue_file file;
+	struct queue_id id;
+};
+
+/* -ENOENT: not there, or the inode is another message's. The lock comes after
+ * the id: a lock on another message says nothing of ours. */
+static int
+take_parent(const struct spool *sp, enum spool_dir dir,
+    const struct queue_id *id, struct parent *ret)
+{
+	struct parent p = { .id = *id };
+	struct queue_id there;
+	int r;
+
+	p.fd = spool_open_file(sp, dir, id->inode, O_RDONLY);
+	if (p.fd < 0)
+		return p.fd;
+	r = queue_file_read(p.fd, &p.file);
+	there = id_of(&p.file, id->inode);
+	if (r == 0 && !same_id(&there, id))
+		r = -ENOENT;
+	if (r == 0)
+		r = prepared_lock(p.fd);
+	if (r < 0)
+		io_close(&p.fd);
+	else
+		*ret = p;
+	return r;
+}
+
+/* A message that moves while it is looked for can be missed in a pass, if it
+ * leaves a directory that is still to come for one that was looked into. Each
+ * such pass costs a move of its own, and a message moves once an attempt. */
+#define PASSES 4
+
+static int
+find_parent(const struct spool *sp, const struct queue_id *id,
+    struct parent *ret, enum spool_dir *ret_dir)
+{
+	static const enum spool_dir places[] = { SPOOL_ACTIVE, SPOOL_INCOMING,
+		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_CORRUPT };
+	size_t i;
+	int r;
+
+	for (i = 0; i < PASSES * ARRAY_LEN(places); i++) {
+		*ret_dir = places[i % ARRAY_LEN(places)];
+		r = take_parent(sp, *ret_dir, id, ret);
+		if (r != -ENOENT)
+			return r;
+	}
+	return -ENOENT;
+}
+
+/* ---- one name ---- */
+
+/* A file there that has the name of our inode is not named by its own: it is
+ * foreign, and goes to corrupt/. */
+static int
+release(const struct spool *sp, const char *name, uint64_t *ret_inode)
+{
+	char leaf[SPOOL_PATH_MAX], file[QUEUE_FILE_MAX];
+	const int from = sp->dir[SPOOL_PREPARED];
+	struct stat st;
+	uint64_t inode;
+	int i, r = -EEXIST;
+
+	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	inode = (uint64_t)st.st_ino;
+	spool_leaf(sp, SPOOL_INCOMING, inode, leaf, sizeof(leaf));
+	queue_file_name(inode, file);
+	for (i = 0; r == -EEXIST && i < 2; i++) {
+		r = sp->sys->renameat(
+			from, name, sp->dir[SPOOL_INCOMING], leaf) < 0
+		    ? -errno
+		    : SETTLED_INCOMING;
+		if (r == -EEXIST && i == 0)
+			(void)spool_move_corrupt(sp, SPOOL_INCOMING,
+			    (uint32_t)(inode % sp->split), file);
+	}
+	*ret_inode = inode;
+	return r;
+}
+
+static int
+remove_name(const struct spool *sp, const char *name)
+{
+	return sp->sys->unlinkat(sp->dir[SPOOL_PREPARED], name, 0) < 0
+	    ? -errno
+	    : SETTLED_AWAY;
+}
+
+/* By the mark of the recipient; the parent is locked. */
+static int
+settle_by(const struct spool *sp, const char *name, uint32_t index, int fd,
+    const struct queue_file *file, uint64_t *ret_inode)
+{
+	struct queue_rcpt rcpt;
+	int r = prepared_find_rcpt(fd, file, index, &rcpt);
+
+	if (r < 0)
+		return r;
+	return rcpt.mark == RCPT_DONE ? release(sp, name, ret_inode)
+				      : remove_name(sp, name);
+}
+
+/* Only regular files with one link; of two names that a power cut left, this is
+ * the one that goes. */
+static int
+judge(const struct spool *sp, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(sp->dir[SPOOL_PREPARED], name, &st, AT_SYMLINK_NOFOLLOW) <
+	    0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_nlink == 1)
+		return 0;
+	if (spool_keep_one_name(sp, SPOOL_PREPARED, name) < 0)
+		return -EINVAL;
+	return faccessat(
+		   sp->dir[SPOOL_PREPARED], name, F_OK, AT_SYMLINK_NOFOLLOW) < 0
+	    ? -errno
+	    : 0;
+}
+
+int
+spool_settle_prepared(
+    const struct spool *sp, const char *name, uint64_t *ret_inode)
+{
+	struct prepared p;
+	struct parent parent;
+	enum spool_dir dir;
+	int r = prepared_parse(name, &p);
+
+	if (r == 0)
+		r = judge(sp, name);
+	if (r < 0)
+		return r;
+	r = find_parent(sp, &p.parent, &parent, &dir);
+	if (r == -ENOENT)
+		return release(sp, name, ret_inode);
+	if (dir == SPOOL_CORRUPT && (r == -EBADMSG || r == -EPERM)) {
+		r = spool_move_corrupt(sp, SPOOL_PREPARED, 0, name);
+		return r < 0 ? r : SETTLED_CORRUPT;
+	}
+	if (r < 0)
+		return r;
+	r = settle_by(sp, name, p.index, parent.fd, &parent.file, ret_inode);
+	io_close(&parent.fd);
+	return r;
+}
+
+/* ---- all names of a message ---- */
+
+int
+spool_settle_message(const struct spool *sp, int fd,
+    const struct queue_file *file, uint64_t inode,
+    void (*each)(void *arg, uint64_t inode), void *arg)
+{
+	const struct queue_id id = id_of(file, inode);
+	struct spool_scan scan;
+	struct spool_item item;
+	struct prepared p;
+	uint64_t released = 0;
+	int r, bad = 0;
+
+	if (sp->dir[SPOOL_PREPARED] < 0)
+		return 0;
+	spool_scan_begin(&scan, sp, SPOOL_PREPARED);
+	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
+		if (r > 0 &&
+		    (prepared_parse(item.name, &p) < 0 ||
+			!same_id(&p.parent, &id)))
+			continue;
+		if (r > 0)
+			r = settle_by(
+			    sp, item.name, p.index, fd, file, &released);
+		if (r == SETTLED_INCOMING && each != NULL)
+			each(arg, released);
+		bad = bad == 0 && r < 0 && r != -ENOENT ? r : bad;
+	}
+	spool_scan_done(&scan);
+	return bad;
+}
+
+int
+spool_drop_prepared(
+    const struct spool *sp, const struct queue_id *parent, uint32_t index)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	struct prepared p;
+	int r, bad = 0;
+
+	spool_scan_begin(&scan, sp, SPOOL_PREPARED);
+	while ((r = spool_scan_next(&scan, false, &item)) != 0) {
+		if (r > 0 &&
+		    (prepared_parse(item.name, &p) < 0 || p.index != index ||
+			!same_id(&p.parent, parent)))
+			continue;
+		if (r > 0)
+			r = remove_name(sp, item.name);
+		bad = bad == 0 && r < 0 && r != -ENOENT ? r : bad;
+	}
+	spool_scan_done(&scan);
+	return bad;
+}
