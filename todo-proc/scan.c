@@ -22,6 +22,7 @@ scan_init(struct todo *t)
 void
 scan_done(struct todo *t)
 {
+	prepared_done(t);
 	if (t->incoming.running)
 		spool_scan_done(&t->incoming.walk);
 	if (t->maildrop.running)
@@ -32,10 +33,12 @@ static void
 begin(struct todo *t, struct todo_scan *s, enum spool_dir dir)
 {
 	spool_scan_begin(&s->walk, &t->sp, dir);
-	if (dir == SPOOL_INCOMING)
+	if (dir == SPOOL_INCOMING) {
 		inbox_scan_begins(&t->inbox);
-	else
+		prepared_begin(t);
+	} else {
 		t->drop_later = false;
+	}
 	s->running = true;
 	s->wanted = false;
 	s->started_at = t->now;
@@ -142,6 +145,8 @@ scan_incoming_work(struct todo *t)
 	at = begin_when_due(t, s, SPOOL_INCOMING);
 	if (at != 0)
 		return at;
+	if (prepared_work(t))
+		return t->now;
 	for (n = 0; n < NAMES_PER_TURN; n++) {
 		r = next(t, s, true, &item);
 		if (r == 0) {

@@ -3,6 +3,7 @@
  *	control   start, reload, stop: the daemon's calls; the one timer
  *	offer     the link with queue-send
  *	scan      the directories are read
+ *	prepared  messages of expansions that were interrupted
  *	watch     inotify on maildrop/
  *	bells     doorbells
  *	pickup    a drop is moved into incoming/
@@ -42,6 +43,11 @@ struct todo_scan {
 	usec_t not_before; /* so that scanning takes a small part of the time */
 	usec_t due_at;     /* the next one, wanted or not */
 	uint64_t seen;     /* files that wait */
+};
+
+struct prepared_walk {
+	struct spool_scan walk;
+	bool running;
 };
 
 /* Deferred messages to be prepared, in the order of the requests. */
@@ -86,6 +92,7 @@ struct todo {
 	struct offered offered;
 	struct prepares prepares;
 	struct todo_scan incoming, maildrop;
+	struct prepared_walk prepared;
 	struct waiting waiting;
 	uint64_t left_out; /* files that the last scan saw and did not keep */
 	struct foreign foreign;
@@ -183,6 +190,18 @@ int examine_corrupt_name(struct todo *t, enum spool_dir dir, uint32_t split,
 /* One drop. 0: it is in incoming/; -EAGAIN: its writer is not done; -EBADMSG:
  * moved to corrupt/; -ENOENT; other -errno: it waits. */
 int pickup_drop(struct todo *t, const char *name);
+
+/* ---- prepared ----
+ *
+ * Names in prepared/ that an expansion left when it was killed are settled by
+ * their parents (spool/prepared.h), before each scan of incoming/, which then
+ * finds what was moved there. An expansion that is under way keeps its names.
+ */
+
+void prepared_begin(struct todo *t);
+void prepared_done(struct todo *t);
+/* A bounded part. False: the walk has ended. */
+bool prepared_work(struct todo *t);
 
 /* ---- bells ----
  *

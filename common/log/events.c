@@ -58,6 +58,7 @@ static const struct {
 	{ "todo-proc/examine.c", "damaged" },
 	{ "todo-proc/offer.c", "link" },
 	{ "todo-proc/pickup.c", "maildrop" },
+	{ "todo-proc/prepared.c", "expansion" },
 	{ "todo-proc/scan.c", "scan" },
 	{ "todo-proc/waiting.c", "user-shares" },
 	{ "todo-proc/watch.c", "maildrop" },
