@@ -12,6 +12,7 @@
 #include "log/log.h"
 #include "queue-send/backlog.h"
 #include "queue-send/peers.h"
+#include "spool/prepared.h"
 
 #define MOVED_PER_TURN 100
 #define ASIDE_PER_TURN 500
@@ -186,17 +187,38 @@ move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
 
 /* ---- one file ---- */
 
-/* *ret_fd is to be closed, also after a failure; -1: no queue file, which is
- * moved all the same. -EAGAIN: its writer has not committed it. */
+/* The place and the marks of a message settle its prepared messages, so that
+ * comes before the move, and no expansion begins meanwhile: the caller keeps
+ * the lock. */
 static int
-open_incoming(const struct send *s, uint64_t inode, int *ret_fd)
+settle_prepared(const struct send *s, uint64_t inode, int fd)
 {
-	int fd = spool_open_file(&s->sp, SPOOL_INCOMING, inode, O_RDONLY);
+	struct queue_file file;
+
+	/* todo-proc judges a damaged one, where it goes. */
+	if (queue_file_read(fd, &file) < 0)
+		return 0;
+	return spool_settle_message(&s->sp, fd, &file, inode, NULL, NULL) < 0
+	    ? -EAGAIN
+	    : 0;
+}
+
+/* Opens and locks it. *ret_fd is to be closed, also after a failure; -1: no
+ * queue file, which is moved all the same. -EAGAIN: its writer has not
+ * committed it, or it is being expanded. */
+static int
+take_file(const struct send *s, enum spool_dir dir, uint64_t inode, int *ret_fd)
+{
+	int fd = spool_open_file(&s->sp, dir, inode, O_RDONLY);
+	int r;
 
 	if (fd == -ENOENT || fd == -EMFILE || fd == -ENFILE)
 		return fd == -ENOENT ? fd : -EAGAIN;
 	*ret_fd = fd < 0 ? -1 : fd;
-	return fd < 0 ? 0 : spool_file_settled(fd);
+	if (fd < 0)
+		return 0;
+	r = prepared_lock(fd);
+	return r == 0 ? settle_prepared(s, inode, fd) : r;
 }
 
 static void
@@ -223,13 +245,13 @@ move_file(struct send *s, enum spool_dir dir, uint64_t inode)
 
 	if (messages_find(&s->messages, inode) != NULL)
 		r = -EAGAIN;
-	else if (dir == SPOOL_INCOMING)
-		r = open_incoming(s, inode, &fd);
+	else
+		r = take_file(s, dir, inode, &fd);
 	if (r == 0)
 		r = move_to_next(s, dir, inode);
 	if (r == 0)
 		moved(s, dir, inode);
-	if (r == 0 && fd >= 0)
+	if (r == 0 && fd >= 0 && dir == SPOOL_INCOMING)
 		accepted_log_file(s, inode, fd);
 	io_close(&fd);
 	if (r == 0 || r == -ENOENT)

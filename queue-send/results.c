@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "log/log.h"
 #include "queue-send/peers.h"
 #include "spool/reason.h"
@@ -123,11 +124,39 @@ defer(struct send *s, struct message *m, struct report *r)
 	record(s, m, r);
 }
 
+/* An expansion marks its recipient by itself, and may die before it says so:
+ * its messages are on their way, whatever is reported. */
+static bool
+is_marked_done(struct send *s, struct message *m, const struct report *r)
+{
+	char mark = RCPT_PENDING;
+
+	return disk_open(s, m) == 0 &&
+	    io_pread_all(m->fd, &mark, 1, (int64_t)r->offset + 1) == 1 &&
+	    mark == RCPT_DONE;
+}
+
+static void
+pass_as_sent(struct send *s, struct message *m, struct report *r)
+{
+	r->outcome = AGENT_SENT;
+	r->dsn = "2.0.0";
+	r->text = "expanded by an agent that died before it said so";
+	r->expired = false;
+	record(s, m, r);
+}
+
 static void
 fail(struct send *s, struct message *m, struct report *r)
 {
 	char text[128];
-	int error = reasons_add(s, m, SPOOL_BOUNCE, r);
+	int error;
+
+	if (is_marked_done(s, m, r)) {
+		pass_as_sent(s, m, r);
+		return;
+	}
+	error = reasons_add(s, m, SPOOL_BOUNCE, r);
 
 	if (error == 0) {
 		r->outcome = AGENT_FAILED;
