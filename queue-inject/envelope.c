@@ -2,14 +2,72 @@
 
 #include "base/address.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 void
 envelope_done(struct envelope *e)
 {
 	buf_done(&e->sender);
 	buf_done(&e->rcpts);
+	free(e->slots);
+	e->slots = NULL;
+	e->nslots = 0;
+}
+
+/* ---- each recipient once ---- */
+
+static size_t
+hash_address(const char *address, size_t len)
+{
+	uint64_t h = 14695981039346656037u; /* FNV-1a */
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		h = (h ^ (unsigned char)tolower((unsigned char)address[i])) *
+		    1099511628211u;
+	return (size_t)(h ^ h >> 32);
+}
+
+/* The slot of this address, or the free one that it would get. */
+static size_t *
+find_slot(const struct envelope *e, const char *address, size_t len)
+{
+	size_t i = hash_address(address, len);
+	size_t *slot = &e->slots[i & (e->nslots - 1)];
+
+	while (*slot != 0) {
+		const char *known = e->rcpts.data + (*slot - 1);
+
+		if (strncasecmp(known, address, len) == 0 && known[len] == '\0')
+			break;
+		slot = &e->slots[++i & (e->nslots - 1)];
+	}
+	return slot;
+}
+
+/* At most half of the slots are used. */
+static int
+make_slots(struct envelope *e)
+{
+	size_t pos = 0, at = 0, len, *old = e->slots;
+	const char *address;
+
+	if (e->rcpt_count < e->nslots / 2)
+		return 0;
+	e->nslots = e->nslots == 0 ? 64 : 2 * e->nslots;
+	e->slots = calloc(e->nslots, sizeof(*e->slots));
+	free(old);
+	if (e->slots == NULL)
+		return -ENOMEM;
+	while ((address = envelope_next_rcpt(e, &pos, &len)) != NULL) {
+		*find_slot(e, address, len) = at + 1;
+		at = pos;
+	}
+	return 0;
 }
 
 int
@@ -31,10 +89,18 @@ int
 envelope_add_rcpt(
     struct envelope *e, const char *address, size_t len, struct refusal *why)
 {
+	size_t at = e->rcpts.len, *slot = NULL;
 	int r = address_check(address, len);
 
 	if (r < 0)
 		return refuse_address(why, r, address, len);
+	if (e->once) {
+		if (make_slots(e) < 0)
+			return refuse(why, REFUSAL_MEMORY, "out of memory");
+		slot = find_slot(e, address, len);
+		if (*slot != 0)
+			return 0;
+	}
 	if (e->rcpt_limit != 0 && e->rcpt_count >= e->rcpt_limit)
 		return refuse(why, REFUSAL_TOO_MANY,
 		    "more than %u recipients (message_recipient_limit)",
@@ -42,6 +108,8 @@ envelope_add_rcpt(
 	if (buf_add(&e->rcpts, address, len) < 0 ||
 	    buf_add_char(&e->rcpts, '\0') < 0)
 		return refuse(why, REFUSAL_MEMORY, "out of memory");
+	if (slot != NULL)
+		*slot = at + 1;
 	e->rcpt_count++;
 	return 0;
 }

@@ -49,11 +49,11 @@ is_name_char(unsigned char c)
 static void
 not_a_field(struct header *h)
 {
-	static const char mbox[] = "From ";
-	size_t len = h->data.len - h->line;
+	static const char mbox[] = ">From ";
+	size_t quoted = h->data.data[0] == '>' ? 0 : 1;
 
-	if (h->line == 0 && len >= sizeof(mbox) - 1 &&
-	    memcmp(h->data.data, mbox, sizeof(mbox) - 1) == 0)
+	if (h->line == 0 && h->data.len >= sizeof(mbox) - 1 - quoted &&
+	    memcmp(h->data.data, mbox + quoted, sizeof(mbox) - 1 - quoted) == 0)
 		h->state = IN_MBOX;
 	else
 		end_before_line(h);

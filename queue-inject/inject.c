@@ -87,12 +87,13 @@ list_messages(struct refusal *why)
 	    "`setqload --list' show the queues");
 }
 
-/* Scripts of other packages call newaliases, and must not fail. */
+/* Scripts of other packages call newaliases or `sendmail -bi`, and must not
+ * fail. */
 static int
-build_aliases(void)
+build_aliases(const char *name)
 {
-	fputs(
-	    "newaliases: nothing to do: there is no alias database\n", stderr);
+	fprintf(
+	    stderr, "%s: nothing to do: there is no alias database\n", name);
 	return 0;
 }
 
@@ -161,7 +162,7 @@ run_task(struct inject *inject)
 	if (inject->options.task == TASK_LIST)
 		return list_messages(&inject->why);
 	if (inject->options.task == TASK_ALIASES)
-		return build_aliases();
+		return build_aliases(inject->face->name);
 	if (load_conf(inject) < 0 || inject_run(inject, &id) < 0)
 		return -1;
 	if (inject->options.print_id)

@@ -148,13 +148,13 @@ complete_header(struct inject *inject)
 int
 mail_prepare(struct inject *inject)
 {
+	inject->envelope.once = true;
 	/* Without a header to look into, recipients are known at once. */
 	if (!inject->options.from_header && inject->options.nrcpts == 0)
 		return add_recipients(inject);
 	if (set_sender(inject) < 0 ||
 	    message_read(&inject->message, &inject->source, &inject->why) < 0)
 		return -1;
-	inject->message.drop_bcc = inject->options.from_header;
 	inject->eol = inject->message.eol;
 	if (add_recipients(inject) < 0)
 		return -1;

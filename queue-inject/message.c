@@ -180,11 +180,16 @@ message_complete(
 /* ---- writing ---- */
 
 static bool
-is_left_away(const struct message *m, const struct header_field *field)
+is_left_away(const struct header_field *field)
 {
-	return m->drop_bcc &&
-	    (header_field_is(field, "Bcc") ||
-		header_field_is(field, "Resent-Bcc"));
+	static const char *const names[] = { "Bcc", "Resent-Bcc", "Return-Path",
+		"Content-Length" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names); i++)
+		if (header_field_is(field, names[i]))
+			return true;
+	return false;
 }
 
 static int
@@ -195,13 +200,8 @@ write_fields(const struct message *m, struct submission *s)
 	size_t pos = 0;
 	int r = 0;
 
-	if (!m->drop_bcc)
-		return h->end == h->begin
-		    ? 0
-		    : submission_content(
-			  s, h->data.data + h->begin, h->end - h->begin);
 	while (r == 0 && header_next(h, &pos, &field))
-		if (!is_left_away(m, &field))
+		if (!is_left_away(&field))
 			r = submission_content(s, field.raw, field.raw_len);
 	return r;
 }

@@ -30,7 +30,8 @@
  * again, to another queue.
  *
  * With `dot`, a line that is a dot alone ends the message, and the rest of the
- * input is not read as part of it.
+ * input is not read as part of it. With `lf`, lines end in LF alone: CRs in
+ * front of a LF are left out, at most half a buffer of them.
  *
  * Soft: -errno of read(), -ETIMEDOUT, -ECANCELED after a signal. */
 
@@ -39,12 +40,14 @@
 struct source {
 	int fd;
 	bool dot;
+	bool lf; /* set before the first byte is read */
 	usec_t deadline_mono;
 	int stop_fd; /* readable when a signal asks to stop, or -1 */
 	/* private */
 	size_t next, limit, len; /* of buf: handed out next, may be handed
 				    out, holds */
-	size_t mark;             /* in buf, unless lost */
+	size_t known; /* without CRs at the end that may have to go */
+	size_t mark;  /* in buf, unless lost */
 	bool mark_lost;
 	bool line_start; /* the byte at `limit` begins a line */
 	bool eof;        /* nothing more comes, limit is the end */
@@ -74,8 +77,9 @@ bool source_rewind(struct source *s);
  * line that begins with a blank belongs to the field before it, and is body
  * where there is none. Lines end in LF or CRLF; every byte is kept as it came.
  *
- * A first line "From ..." in front of a field is the separator line of a
- * mailbox file: it is passed over. In front of anything else it is body.
+ * A first line "From ..." or ">From ..." in front of a field is the separator
+ * line of a mailbox file: it is passed over. In front of anything else it is
+ * body.
  *
  * data:  [mailbox line] fields [empty line] [body that was already taken]
  *        0..begin       begin..end         body..data.len
@@ -149,7 +153,8 @@ int address_list_parse(const char *list, size_t len, const char *domain,
  *
  * Addresses are checked (base/address) as they are put in, and counted against
  * a limit, so memory is bounded by it. Recipients stay in the order they came
- * in, doubles too. */
+ * in, doubles too, unless each is wanted `once`: then one that differs from an
+ * earlier one in the case of letters at most is left out. */
 
 struct envelope {
 	bool has_sender;
@@ -157,6 +162,9 @@ struct envelope {
 	struct buf rcpts;  /* each ended by NUL */
 	uint32_t rcpt_count;
 	uint32_t rcpt_limit; /* 0: none */
+	bool once;
+	/* private: places in rcpts by hash, plus 1; 0: free */
+	size_t *slots, nslots;
 };
 
 void envelope_done(struct envelope *e);
@@ -222,15 +230,15 @@ int compose_message_id(
 /* ---- message.c ----
  *
  * The message is passed on byte for byte, but for three things: a mailbox line
- * "From ..." in front of the fields is left out, Bcc and Resent-Bcc are left
- * out with -t, and where no empty line separates fields and body one is put, so
- * that the body stays body. Fields are added at the beginning. */
+ * "From ..." in front of the fields is left out, fields that are not for
+ * readers are left out (Bcc, Resent-Bcc, and Return-Path and Content-Length,
+ * which others set), and where no empty line separates fields and body one is
+ * put, so that the body stays body. Fields are added at the beginning. */
 
 struct message {
 	struct header header;
 	struct buf added; /* fields that were missing */
-	bool drop_bcc;
-	bool resent; /* has Resent- fields: they count, not the others */
+	bool resent;      /* has Resent- fields: they count, not the others */
 	const char *eol;
 };
 

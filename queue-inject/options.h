@@ -24,6 +24,7 @@ struct options {
 	const char *full_name; /* NULL: of the user database */
 	bool from_header;      /* -t */
 	bool ignore_dot;       /* -i */
+	bool lf;               /* lines are to end in LF, whatever comes */
 	bool print_id;
 	bool literal; /* arguments are one address each, as they stand */
 	char *const *rcpts;

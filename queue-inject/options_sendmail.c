@@ -26,12 +26,16 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 		{ "s", "SMTP is not spoken here" },
 		{ "d", "the daemon is qscheduler" },
 		{ "D", "the daemon is qscheduler" },
-		{ "i", "there is no alias database" },
 		{ "t", "addresses are tested with the routing file" },
 		{ "v", "addresses are tested with the routing file" },
 		{ "h", "there is no host status database" },
 		{ "H", "there is no host status database" },
 	};
+	static const struct {
+		const char *name;
+		enum task task;
+	} tasks[] = { { "m", TASK_SUBMIT }, { "p", TASK_LIST },
+		{ "i", TASK_ALIASES } };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(others); i++)
@@ -39,11 +43,13 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 			return refuse(why, REFUSAL_UNSUPPORTED,
 			    "-b%s is not supported: %s", value,
 			    others[i].whose);
-	if (strcmp(value, "m") != 0 && strcmp(value, "p") != 0)
-		return refuse(why, REFUSAL_USAGE, "-b%.16s: unknown mode; %s",
-		    value, "-bm submits, -bp lists");
-	o->task = *value == 'p' ? TASK_LIST : TASK_SUBMIT;
-	return 0;
+	for (i = 0; i < ARRAY_LEN(tasks); i++)
+		if (strcmp(value, tasks[i].name) == 0) {
+			o->task = tasks[i].task;
+			return 0;
+		}
+	return refuse(why, REFUSAL_USAGE, "-b%.16s: unknown mode; %s", value,
+	    "-bm submits, -bp lists");
 }
 
 static int
@@ -111,10 +117,20 @@ set_flush(
 
 static int
 set_aliases(
-    UNUSED struct options *o, UNUSED const char *value, struct refusal *why)
+    struct options *o, UNUSED const char *value, UNUSED struct refusal *why)
 {
-	return refuse(why, REFUSAL_UNSUPPORTED,
-	    "-I is not supported: there is no alias database");
+	o->task = TASK_ALIASES;
+	return 0;
+}
+
+/* -XV asks for a sender of its own for each recipient; another value names a
+ * file for all traffic, which is not written. */
+static int
+set_traffic(UNUSED struct options *o, const char *value, struct refusal *why)
+{
+	if (*value != 'V')
+		return 0;
+	return refuse(why, REFUSAL_UNSUPPORTED, "-XV: VERP is not supported");
 }
 
 /* clang-format off */
@@ -131,7 +147,7 @@ static const struct letter letters[] = {
 	{ 'R', VALUE_NEEDED,   NULL },
 	{ 'U', VALUE_NONE,     NULL },
 	{ 'V', VALUE_NEEDED,   NULL },
-	{ 'X', VALUE_NEEDED,   NULL },
+	{ 'X', VALUE_NEEDED,   set_traffic },
 	{ 'b', VALUE_NEEDED,   set_mode },
 	{ 'c', VALUE_NONE,     NULL },
 	{ 'd', VALUE_ATTACHED, NULL },
@@ -200,7 +216,7 @@ int
 options_sendmail(
     int argc, char **argv, struct options *ret_options, struct refusal *why)
 {
-	struct options o = { .task = TASK_SUBMIT };
+	struct options o = { .task = TASK_SUBMIT, .lf = true };
 	int next = argc > 0 ? 1 : 0, r = 0;
 	bool ended = false;
 

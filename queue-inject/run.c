@@ -138,6 +138,7 @@ inject_run(struct inject *inject, struct queue_id *ret_id)
 	    submit_new(&inject->conf, inject->sys, &inject->submit) < 0 ||
 	    submission_new(inject->submit, &inject->submission) < 0)
 		return refuse(&inject->why, REFUSAL_MEMORY, "out of memory");
+	inject->source.lf = inject->options.lf;
 	if (inject->face->prepare(inject) < 0)
 		return -1;
 	source_mark(&inject->source);

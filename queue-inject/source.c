@@ -52,6 +52,8 @@ wait_readable(const struct source *s)
 	return n == 0 ? -ETIMEDOUT : 0;
 }
 
+#define CRS_MAX (SOURCE_BUFFER / 2) /* held back for the LF that may follow */
+
 /* Make room at the end of the buffer: bytes that were taken go, and with them
  * the mark. */
 static void
@@ -65,8 +67,29 @@ make_room(struct source *s)
 	s->mark_lost |= s->mark < s->next;
 	s->mark = 0;
 	s->limit -= s->next;
+	s->known -= s->next;
 	s->next = 0;
 	s->len = keep;
+}
+
+/* CRs in front of a LF go; those at the end wait for what follows them. */
+static void
+drop_crs(struct source *s)
+{
+	const char *cr = memchr(s->buf + s->known, '\r', s->len - s->known);
+	size_t in = cr == NULL ? s->len : (size_t)(cr - s->buf), out = in;
+	size_t first = s->known;
+
+	for (; in < s->len; in++) {
+		if (s->buf[in] == '\n')
+			while (out > first && s->buf[out - 1] == '\r')
+				out--;
+		s->buf[out++] = s->buf[in];
+	}
+	s->len = s->known = out;
+	while (!s->eof && s->known > first && out - s->known < CRS_MAX &&
+	    s->buf[s->known - 1] == '\r')
+		s->known--;
 }
 
 static int
@@ -85,6 +108,10 @@ fill(struct source *s)
 	if (n == 0)
 		s->eof = true;
 	s->len += (size_t)n;
+	if (s->lf)
+		drop_crs(s);
+	else
+		s->known = s->len;
 	return 0;
 }
 
@@ -94,7 +121,7 @@ static int
 lone_dot(const struct source *s, size_t from)
 {
 	const char *p = s->buf + from;
-	size_t left = s->len - from;
+	size_t left = s->known - from;
 
 	if (left == 0 || p[0] != '.')
 		return left == 0 && !s->eof ? -1 : 0;
@@ -114,7 +141,7 @@ lone_dot(const struct source *s, size_t from)
 static void
 find_limit(struct source *s)
 {
-	while (s->limit < s->len) {
+	while (s->limit < s->known) {
 		const char *lf;
 
 		if (s->line_start) {
@@ -124,13 +151,13 @@ find_limit(struct source *s)
 				return;
 			if (dot > 0) {
 				s->eof = true;
-				s->len = s->limit;
+				s->len = s->known = s->limit;
 				return;
 			}
 		}
-		lf = memchr(s->buf + s->limit, '\n', s->len - s->limit);
+		lf = memchr(s->buf + s->limit, '\n', s->known - s->limit);
 		s->line_start = lf != NULL;
-		s->limit = lf == NULL ? s->len : (size_t)(lf - s->buf) + 1;
+		s->limit = lf == NULL ? s->known : (size_t)(lf - s->buf) + 1;
 	}
 }
 
@@ -148,7 +175,7 @@ source_peek(struct source *s, const char **ret_data, size_t *ret_len)
 		if (s->dot)
 			find_limit(s);
 		else
-			s->limit = s->len;
+			s->limit = s->known;
 	}
 	*ret_data = s->buf + s->next;
 	*ret_len = s->limit - s->next;

@@ -1,5 +1,6 @@
-/* The input of a message: pieces of any size, a lone dot or none, come out as
- * one definition says; going back to a mark gives the same again. */
+/* The input of a message: pieces of any size, a lone dot or none, line ends as
+ * they are or in LF, come out as one definition says; going back to a mark
+ * gives the same again. */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -25,6 +26,20 @@ model_end(const char *s, size_t len, bool dot)
 	return len;
 }
 
+/* Without CRs in front of a LF. */
+static size_t
+model_lf(char *s, size_t len)
+{
+	size_t in, out = 0;
+
+	for (in = 0; in < len; in++) {
+		while (s[in] == '\n' && out > 0 && s[out - 1] == '\r')
+			out--;
+		s[out++] = s[in];
+	}
+	return out;
+}
+
 static void
 read_some(struct source *s, size_t max, size_t piece, struct buf *out)
 {
@@ -45,16 +60,21 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = { data, size };
-	bool dot = fuzz_number(&in, 1) & 1;
+	uint64_t form = fuzz_number(&in, 1);
+	bool dot = form & 1, lf = form & 2;
 	size_t piece = 1 + fuzz_number(&in, 1);
-	size_t before = fuzz_number(&in, 2), want, len;
+	size_t before = fuzz_number(&in, 2), want, len, whole;
 	struct buf first = { 0 }, second = { 0 };
 	char *s = fuzz_rest(&in, &len);
 	struct source src;
 
-	want = model_end(s, len, dot);
 	MUST(source_init(
 		 &src, fuzz_file("input", s, len), dot, USEC_NEVER, -1) == 0);
+	src.lf = lf;
+	whole = len;
+	if (lf)
+		len = model_lf(s, len);
+	want = model_end(s, len, dot);
 	read_some(&src, before, piece, &first);
 	source_mark(&src);
 	read_some(&src, SIZE_MAX, piece, &first);
@@ -65,7 +85,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(second.len == want - before);
 		MUST(memcmp(buf_str(&second), s + before, second.len) == 0);
 	} else {
-		MUST(len > SOURCE_BUFFER);
+		MUST(whole > SOURCE_BUFFER);
 	}
 	source_done(&src);
 	buf_done(&first);

@@ -88,6 +88,27 @@ Test(envelope, S10_S13_forms)
 			check_case(&cases[i], piece);
 }
 
+Test(envelope, once_whatever_their_number)
+{
+	struct envelope e = { .rcpt_limit = 5000, .once = true };
+	struct refusal why = { 0 };
+	char address[32];
+	int i, round;
+
+	for (round = 0; round < 2; round++)
+		for (i = 0; i < 5000; i++) {
+			snprintf(address, sizeof(address),
+			    round ? "USER%d@x" : "user%d@X", i);
+			cr_assert_eq(envelope_add_rcpt(
+					 &e, address, strlen(address), &why),
+			    0);
+		}
+	cr_expect_eq(e.rcpt_count, 5000);
+	cr_expect_eq(envelope_add_rcpt(&e, "one more", 8, &why), -1);
+	cr_expect_eq(why.kind, REFUSAL_TOO_MANY);
+	envelope_done(&e);
+}
+
 Test(envelope, S10_length_is_limited)
 {
 	static char address[ADDRESS_MAX + 3];

@@ -57,8 +57,8 @@ drain(struct source *s, size_t take, struct buf *out)
 }
 
 static void
-check(const char *data, size_t len, const char *want, size_t want_len, bool dot,
-    size_t piece)
+check_form(const char *data, size_t len, const char *want, size_t want_len,
+    bool dot, bool lf, size_t piece)
 {
 	struct feeder f = { .data = data, .len = len, .piece = piece };
 	struct buf out = { 0 };
@@ -70,6 +70,7 @@ check(const char *data, size_t len, const char *want, size_t want_len, bool dot,
 	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
 	f.fd = fds[1];
 	cr_assert_eq(source_init(&s, fds[0], dot, LATER, -1), 0);
+	s.lf = lf;
 	cr_assert_eq(pthread_create(&thread, NULL, feed, &f), 0);
 	cr_expect_eq(drain(&s, piece + 3, &out), 0);
 	close(fds[0]);
@@ -80,6 +81,64 @@ check(const char *data, size_t len, const char *want, size_t want_len, bool dot,
 	    data, piece);
 	source_done(&s);
 	buf_done(&out);
+}
+
+static void
+check(const char *data, size_t len, const char *want, size_t want_len, bool dot,
+    size_t piece)
+{
+	check_form(data, len, want, want_len, dot, false, piece);
+}
+
+Test(source, lines_end_in_lf)
+{
+	static const struct {
+		const char *data, *want, *dot;
+	} cases[] = {
+		{ "a\r\nb\n", "a\nb\n", "a\nb\n" },
+		{ "a\rb\r\r\r\nc\r", "a\rb\nc\r", "a\rb\nc\r" },
+		{ "\r\n\r\n", "\n\n", "\n\n" },
+		{ "\r", "\r", "\r" },
+		{ "\r\r\r", "\r\r\r", "\r\r\r" },
+		{ "\r\ra", "\r\ra", "\r\ra" },
+		{ "a\r\n.\r\nb\r\n", "a\n.\nb\n", "a\n" },
+		{ "a\n.\r\r\nb", "a\n.\nb", "a\n" },
+		{ "a\n.\r", "a\n.\r", "a\n.\r" },
+		{ ".\rb\r\n", ".\rb\n", ".\rb\n" },
+	};
+	size_t i, piece;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++)
+		for (piece = 1; piece < 9; piece++) {
+			const char *d = cases[i].data;
+
+			check_form(d, strlen(d), cases[i].want,
+			    strlen(cases[i].want), false, true, piece);
+			check_form(d, strlen(d), cases[i].dot,
+			    strlen(cases[i].dot), true, true, piece);
+		}
+}
+
+Test(source, crs_without_end_are_passed_on)
+{
+	size_t len = 3 * SOURCE_BUFFER + 5, i;
+	char *data = malloc(len), *want = malloc(len);
+
+	cr_assert(data != NULL && want != NULL);
+	memset(data, '\r', len);
+	check_form(data, len, data, len, false, true, 60000);
+	check_form(data, len, data, len, true, true, 60000);
+	/* CRLF at each place around the end of the buffer. */
+	for (i = SOURCE_BUFFER - 4; i < SOURCE_BUFFER + 4; i++) {
+		memset(data, 'x', len);
+		memset(want, 'x', len);
+		memcpy(data + i, "\r\n", 2);
+		want[i] = '\n';
+		check_form(data, len, want, len - 1, true, true, 60000);
+		check_form(data, len, want, len - 1, false, true, 60000);
+	}
+	free(data);
+	free(want);
 }
 
 Test(source, a_lone_dot_ends_the_message)
