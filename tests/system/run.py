@@ -78,7 +78,8 @@ def as_user(options):
     top = pathlib.Path(tempfile.mkdtemp(prefix="qsched-user-"))
     try:
         shutil.copytree(BINARIES, top / "build/bin", symlinks=True)
-        shutil.copytree(ROOT / "etc", top / "etc")
+        for folder in ("etc", "docs"):
+            shutil.copytree(ROOT / folder, top / folder)
         shutil.copytree(ROOT / "tests", top / "tests", symlinks=True,
                         ignore=shutil.ignore_patterns("__pycache__"))
         subprocess.run(["chmod", "-R", "a+rX", top], check=True)
