@@ -98,7 +98,7 @@ def as_user(options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("-j", dest="jobs", type=int, default=4)
+    parser.add_argument("-j", dest="jobs", type=int, default=5)
     parser.add_argument("--as-user", action="store_true", help="only as an ordinary user (needs root)")
     parser.add_argument("--as-root", action="store_true", help="only as root")
     parser.add_argument("patterns", nargs="*")

@@ -5,7 +5,7 @@ import signal
 import struct
 import subprocess
 
-from case import SystemTest, needs_root, needs_user
+from case import SystemTest, cost, needs_root, needs_user
 from instance import AS_ROOT, BIN, Failed, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -60,6 +60,7 @@ class Bells(SystemTest):
         self.assertLessEqual(i.page(1)["found_by_scan"], 2)
         i.stop()
 
+    @cost(60)
     def test_I5_I8_removed_while_in_use(self):
         i = self.running(queues=1)
         librt.mq_unlink(f"/{i.name}.queue1".encode())

@@ -31,6 +31,7 @@ class Supervision(SystemTest):
         return sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
                       for fd in os.listdir(f"/proc/{pid}/fd"))
 
+    @cost(15)
     def test_P5_P6_P7_an_agent_that_cannot_be(self):
         for script, said in (("no program\n", "exec: Exec format error"),
                              ("#!/no/such/shell\n", "exec: No such file or directory"),
