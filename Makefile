@@ -10,7 +10,7 @@
 
 PROGRAMS := qscheduler queue-send todo-proc queue-inject queue-drop deliver-local \
 	    deliver-smtp setqload qtop qsim
-MODULES  := base log config ipc spool route smtp site sched agent submit daemon
+MODULES  := base log config ipc spool route smtp report site sched agent submit daemon
 
 CC       ?= cc
 ifeq ($(origin CC),default)

@@ -1,0 +1,150 @@
+#include "report/parts.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "base/date.h"
+
+static const struct kind {
+	const char *subject;
+	const char *what; /* paragraphs */
+} kinds[] = {
+	[REPORT_FAILURE] = { "Undelivered Mail Returned to Sender",
+	    "Your message could not be delivered to the recipients below. "
+	    "These failures are final: the message is not tried again for "
+	    "them. To reach them you have to send it again, when the reason "
+	    "is gone." },
+	[REPORT_DELAY] = { "Delayed Mail (still being retried)",
+	    "Your message has not been delivered yet to the recipients below. "
+	    "You need not send it again: delivery goes on being tried." },
+	[REPORT_SUCCESS] = { "Successful Mail Delivery Report",
+	    "This is the report that was asked for: your message has been "
+	    "delivered, or handed on, to the recipients below." },
+	[REPORT_DOUBLE] = { "Postmaster Copy: Undelivered Mail",
+	    "A message with no sender to report to, such as a report of this "
+	    "system, could not be delivered to the recipients below. No other "
+	    "report of this is sent, and the message is not tried again." },
+};
+
+const char *
+prose_subject(const struct report_facts *r)
+{
+	return kinds[r->kind].subject;
+}
+
+static int
+    PRINTF(3, 4) say(struct buf *out, const char *indent, const char *fmt, ...)
+{
+	struct buf text = { 0 };
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	if (r == 0)
+		r = quoted_fill(out, indent, buf_str(&text));
+	buf_done(&text);
+	return r;
+}
+
+static int
+say_blank(struct buf *out)
+{
+	return buf_add_char(out, '\n');
+}
+
+static int
+say_message(const struct report_facts *r, struct buf *out)
+{
+	char date[DATE_SIZE];
+	int e;
+
+	date_format(r->arrival_wall, date);
+	e = say(out, "", "The message: queue id %s, from <%s>, accepted on %s.",
+	    r->id, r->sender, date);
+	if (e == 0 && r->kind == REPORT_DELAY && r->until_wall > 0) {
+		date_format(r->until_wall, date);
+		e = say(out, "", "It is tried until %s.", date);
+	}
+	return e;
+}
+
+int
+prose_begin(const struct report_facts *r, struct buf *out)
+{
+	int e = buf_add_str(out,
+	    "Content-Description: Notification\n"
+	    "Content-Type: text/plain; charset=utf-8\n"
+	    "Content-Transfer-Encoding: quoted-printable\n\n");
+
+	if (e == 0)
+		e = say(
+		    out, "", "This is the mail system at host %s.", r->host);
+	if (e == 0)
+		e = say_blank(out);
+	if (e == 0)
+		e = say(out, "", "%s", kinds[r->kind].what);
+	if (e == 0)
+		e = say_blank(out);
+	if (e == 0)
+		e = say_message(r, out);
+	return e < 0 ? e : say_blank(out);
+}
+
+int
+prose_rcpt(const struct report_rcpt *to, struct buf *out)
+{
+	static const char *const became[REPORT_NACTIONS] = {
+		[REPORT_FAILED] = "",
+		[REPORT_DELAYED] = "",
+		[REPORT_DELIVERED] = "delivered: ",
+		[REPORT_RELAYED] =
+		    "handed on to a system that sends no such reports: ",
+		[REPORT_EXPANDED] = "handed on to the members of a list: ",
+	};
+	int e = say(out, "    ", "<%s>: %s%s%s%s%s", to->address,
+	    became[to->action], to->text, to->dsn[0] != '\0' ? " (status " : "",
+	    to->dsn, to->dsn[0] != '\0' ? ")" : "");
+
+	return e < 0 ? e : say_blank(out);
+}
+
+static int
+say_return(const struct report_facts *r, struct buf *out)
+{
+	const enum original_form form = (enum original_form)r->form;
+	const bool header =
+	    form == ORIGINAL_HEADER || form == ORIGINAL_HEADER_ENCODED;
+
+	if (header && r->whole)
+		return say(out, "",
+		    "The header of the message is below; its content cannot "
+		    "be returned unchanged by mail.");
+	return say(out, "", "The %s below, behind the same facts for programs.",
+	    header ? "header of the message is" : "message is");
+}
+
+int
+prose_end(const struct report_facts *r, struct buf *out)
+{
+	int e = 0;
+
+	if (r->said > REPORT_SAID_MAX) {
+		e = say(out, "",
+		    "Recipients that are not named here: %" PRIu32
+		    ". The part for programs has all of them.",
+		    r->said - REPORT_SAID_MAX);
+		if (e == 0)
+			e = say_blank(out);
+	}
+	if (e == 0)
+		e = say_return(r, out);
+	if (e == 0)
+		e = say_blank(out);
+	return e < 0 ? e
+		     : say(out, "",
+			   "For help write to postmaster of this system, and "
+			   "include this report; you may leave out your own "
+			   "text.");
+}

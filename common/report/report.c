@@ -1,0 +1,197 @@
+#include "report/parts.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/address.h"
+#include "base/date.h"
+
+#define TOKEN_MAX 40
+#define HOST_MAX  255
+
+/* ---- the boundary ---- */
+
+/* `=_` stands in no line of quoted-printable, and fields begin with a name or
+ * a blank: only a message that is returned as it is can have the boundary. */
+static void
+make_boundary(struct report_facts *r)
+{
+	char token[TOKEN_MAX + 1];
+	size_t n = 0;
+	unsigned turn = 0;
+	const char *s;
+
+	for (s = r->token; *s != '\0' && n < TOKEN_MAX; s++)
+		if (isalnum((unsigned char)*s))
+			token[n++] = *s;
+	token[n] = '\0';
+	ASSERT(n > 0);
+	do
+		snprintf(
+		    r->boundary, sizeof(r->boundary), "%s=_%u", token, turn++);
+	while (r->content_len > 0 &&
+	    memmem(r->content, r->content_len, r->boundary,
+		strlen(r->boundary)) != NULL);
+}
+
+static int
+add_boundary(const struct report_facts *r, struct buf *out)
+{
+	return buf_printf(out, "\n--%s\n", r->boundary);
+}
+
+/* ---- the header ---- */
+
+static bool
+is_atext(char c)
+{
+	return isalnum((unsigned char)c) ||
+	    (c != '\0' && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
+}
+
+/* Atoms with a dot between each two. */
+static bool
+is_dot_atom(const char *s, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (!is_atext(s[i]) &&
+		    (s[i] != '.' || i == 0 || i + 1 == len || s[i - 1] == '.'))
+			return false;
+	return len > 0;
+}
+
+static bool
+is_quoted(const char *s, size_t len)
+{
+	size_t i;
+
+	if (len < 2 || s[0] != '"' || s[len - 1] != '"')
+		return false;
+	for (i = 1; i < len - 1; i++) {
+		if (s[i] == '\\')
+			i++;
+		else if (s[i] == '"')
+			return false;
+		if (i == len - 1 || s[i] < ' ' || s[i] > '~')
+			return false;
+	}
+	return true;
+}
+
+/* An address that a header can have as it is (RFC 5322 section 3.4.1). */
+static bool
+is_addr_spec(const char *s)
+{
+	const char *at = strrchr(s, '@');
+	const size_t len = at == NULL ? 0 : (size_t)(at - s);
+
+	return at != NULL && strlen(s) <= ADDRESS_MAX &&
+	    (is_dot_atom(s, len) || is_quoted(s, len)) &&
+	    is_dot_atom(at + 1, strlen(at + 1));
+}
+
+/* Another address stands in the words alone: the envelope has the recipient. */
+static int
+add_address(struct buf *out, const char *field, const char *display,
+    const char *address, const char *otherwise)
+{
+	if (is_addr_spec(address))
+		return buf_printf(out, "%s: %s<%s>\n", field, display, address);
+	return buf_printf(out, "%s: %s\n", field, otherwise);
+}
+
+static int
+add_message_id(const struct report_facts *r, struct buf *out)
+{
+	const size_t len = strlen(r->host);
+
+	return buf_printf(out, "Message-ID: <%.*s@%s>\n",
+	    (int)strcspn(r->boundary, "="), r->boundary,
+	    len <= HOST_MAX && is_dot_atom(r->host, len) ? r->host
+							 : "localhost");
+}
+
+static int
+add_header(const struct report_facts *r, struct buf *out)
+{
+	char date[DATE_SIZE];
+	int e = add_address(out, "From", "Mail Delivery System ", r->from,
+	    "Mail Delivery System <MAILER-DAEMON@localhost>");
+
+	date_format(r->now_wall, date);
+	if (e == 0)
+		e = add_address(
+		    out, "To", "", r->to, "undisclosed-recipients:;");
+	if (e == 0)
+		e = buf_printf(
+		    out, "Subject: %s\nDate: %s\n", prose_subject(r), date);
+	if (e == 0)
+		e = add_message_id(r, out);
+	if (e == 0)
+		e = buf_printf(out,
+		    "Auto-Submitted: auto-replied\n"
+		    "MIME-Version: 1.0\n"
+		    "Content-Type: multipart/report;\n"
+		    "\treport-type=delivery-status;\n"
+		    "\tboundary=\"%s\"\n"
+		    "Content-Transfer-Encoding: %s\n"
+		    "\n"
+		    "This is a message in MIME format.\n",
+		    r->boundary, original_is_8bit(r) ? "8bit" : "7bit");
+	return e;
+}
+
+/* ---- the parts ---- */
+
+int
+report_begin(struct report_facts *r, struct buf *out)
+{
+	int e;
+
+	ASSERT(r->kind < REPORT_NKINDS);
+	r->said = 0;
+	r->form = (int)original_judge(r);
+	make_boundary(r);
+	e = add_header(r, out);
+	if (e == 0)
+		e = add_boundary(r, out);
+	return e < 0 ? e : prose_begin(r, out);
+}
+
+int
+report_say(
+    struct report_facts *r, const struct report_rcpt *to, struct buf *out)
+{
+	ASSERT(to->action < REPORT_NACTIONS);
+	return r->said++ < REPORT_SAID_MAX ? prose_rcpt(to, out) : 0;
+}
+
+int
+report_middle(struct report_facts *r, struct buf *out)
+{
+	int e = prose_end(r, out);
+
+	if (e == 0)
+		e = add_boundary(r, out);
+	return e < 0 ? e : status_begin(r, out);
+}
+
+int
+report_state(
+    struct report_facts *r, const struct report_rcpt *to, struct buf *out)
+{
+	return status_rcpt(r, to, out);
+}
+
+int
+report_end(struct report_facts *r, struct buf *out)
+{
+	int e = add_boundary(r, out);
+
+	if (e == 0)
+		e = original_add(r, out);
+	return e < 0 ? e : buf_printf(out, "\n--%s--\n", r->boundary);
+}
