@@ -9,7 +9,7 @@
 # sanitizers, so that variants never meet.
 
 PROGRAMS := qscheduler queue-send todo-proc queue-inject queue-drop deliver-local \
-	    deliver-smtp setqload qtop qsim
+	    deliver-smtp setqload qtop qctl qsim
 MODULES  := base log config ipc spool route smtp report site sched agent submit daemon
 
 CC       ?= cc
@@ -61,11 +61,12 @@ BUILT    := $(foreach p,$(PROGRAMS),$(if $(call prog_c,$(p)),$(p)))
 UNITS    := $(patsubst tests/unit/%/,%,$(sort $(dir $(wildcard tests/unit/*/*.c))))
 unit_o    = $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/$(1)/*.c))
 
-# Names of queue-inject, each with a face of its own.
-FACES    := sendmail mailq newaliases qmail-queue
+# Names of queue-inject and of qctl, each with a face of its own.
+FACES    := sendmail newaliases qmail-queue
+LISTERS  := mailq postqueue
 
 .PHONY: all
-all: $(BUILT:%=$(BIN)/%) $(FACES:%=$(BIN)/%)
+all: $(BUILT:%=$(BIN)/%) $(FACES:%=$(BIN)/%) $(LISTERS:%=$(BIN)/%)
 
 # What is built is named; V=1 shows the commands.
 Q := $(if $(V),,@)
@@ -94,6 +95,8 @@ $(foreach p,$(BUILT),$(eval $(call program,$(p))))
 
 $(FACES:%=$(BIN)/%): $(BIN)/queue-inject
 	$(Q)ln -sf queue-inject $@
+$(LISTERS:%=$(BIN)/%): $(BIN)/qctl
+	$(Q)ln -sf qctl $@
 
 # A folder of tests/unit is one Criterion program: "common" has the library,
 # a program's folder has its objects without main. A test that hangs fails.
@@ -184,7 +187,7 @@ INSTALL ?= install
 MANUALS := $(wildcard etc/man/*.[1-8]) $(CONF5)
 # Programs that the supervisor starts lie beside it, out of people's PATH.
 INSTALLED_sbin    := setqload
-INSTALLED_bin     := queue-inject qtop qsim
+INSTALLED_bin     := queue-inject qctl qtop qsim
 INSTALLED_libexec := qscheduler queue-send todo-proc deliver-local deliver-smtp
 # The door for local mail, set-group-id for this group where there is one.
 qdrop_group       ?= qdrop
@@ -210,6 +213,8 @@ install: all
 	ln -sf ../libexec/qscheduler/qscheduler $(DESTDIR)$(sbindir)/qscheduler
 	for face in $(FACES); do \
 	    ln -sf ../../bin/queue-inject $(DESTDIR)$(libexecdir)/$$face; done
+	for face in $(LISTERS); do \
+	    ln -sf ../../bin/qctl $(DESTDIR)$(libexecdir)/$$face; done
 	for page in $(MANUALS); do \
 	    $(INSTALL) -d $(DESTDIR)$(mandir)/man$${page##*.} && \
 	    $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/man$${page##*.} || exit 1; done

@@ -58,11 +58,21 @@ write_all(const struct spool_sys *sys, int fd, const struct buf *line)
 	return 0;
 }
 
+/* Members of the queue's group read why mail waits; queue files are as open to
+ * them. A reason that they cannot read is no reason not to write it. */
+static void
+share(const struct spool *sp, int fd)
+{
+	if (!sp->private)
+		(void)fchmod(fd, 0640);
+}
+
 /* A crash may have left half a line at the end: a line end makes it a line of
  * its own, which readers ignore. */
 static int
-append(const struct spool_sys *sys, int fd, const struct reason *reason)
+append(const struct spool *sp, int fd, const struct reason *reason)
 {
+	const struct spool_sys *sys = sp->sys;
 	struct buf line = { 0 };
 	struct stat st;
 	char last = '\n';
@@ -72,6 +82,8 @@ append(const struct spool_sys *sys, int fd, const struct reason *reason)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EPERM;
+	if (st.st_size == 0)
+		share(sp, fd);
 	if (st.st_size > 0 &&
 	    io_pread_all(fd, &last, 1, (int64_t)st.st_size - 1) < 0)
 		last = '\0';
@@ -100,7 +112,7 @@ reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	    0600);
 	if (fd < 0)
 		return -errno;
-	r = append(sp->sys, fd, reason);
+	r = append(sp, fd, reason);
 	if (sp->sys->close(fd) < 0 && r == 0)
 		r = -errno;
 	return r;

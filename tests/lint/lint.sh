@@ -19,7 +19,7 @@ check() { # NAME COMMAND...
 
 c_files() {
 	find common qscheduler queue-send todo-proc queue-inject queue-drop deliver-local \
-	    deliver-smtp setqload qtop qsim tests -name '*.[ch]' "$@"
+	    deliver-smtp setqload qtop qctl qsim tests -name '*.[ch]' "$@"
 }
 
 # shellcheck disable=SC2046 # names without blanks

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.." || exit 1
 status=0
 
 sources=$(find common qscheduler queue-send todo-proc queue-inject queue-drop \
-    deliver-local deliver-smtp setqload qtop qsim -name '*.[ch]')
+    deliver-local deliver-smtp setqload qtop qctl qsim -name '*.[ch]')
 
 refuse() { # REGEX, what is said
 	# shellcheck disable=SC2086 # a list of names without blanks

@@ -10,7 +10,7 @@ from case import SystemTest, needs_root
 from instance import AS_ROOT, BIN, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
-PROGRAMS = ("qscheduler", "queue-inject", "setqload", "qtop", "qsim", "queue-send", "todo-proc",
+PROGRAMS = ("qscheduler", "queue-inject", "setqload", "qtop", "qctl", "qsim", "queue-send", "todo-proc",
             "deliver-local", "deliver-smtp")
 
 
@@ -281,7 +281,7 @@ class Arguments(SystemTest):
         self.assertEqual(i.files(), [])
 
     def test_help_and_version(self):
-        for program in ("qscheduler", "queue-inject", "setqload", "qtop"):
+        for program in ("qscheduler", "queue-inject", "setqload", "qtop", "qctl"):
             for word in ("--help", "--version"):
                 done = subprocess.run([BIN / program, word], capture_output=True, check=False, timeout=10)
                 self.assertEqual(done.returncode, 0, f"{program} {word}")

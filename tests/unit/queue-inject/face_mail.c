@@ -262,8 +262,6 @@ static const struct refusal_case refusals[] = {
 	{ "-XV", ARGS("sendmail", "-XV", "a@b"), "\n", 69, "VERP" },
 	{ "-q", ARGS("sendmail", "-q"), "\n", 69, "supervisor" },
 	{ "-qI", ARGS("sendmail", "-qI", "4711"), "\n", 69, "supervisor" },
-	{ "-bp", ARGS("sendmail", "-bp"), "\n", 69, "qtop" },
-	{ "mailq", ARGS("/usr/bin/mailq", "-v"), "\n", 69, "setqload --list" },
 	{ "newaliases", ARGS("newaliases", "-v"), "\n", 0, "nothing to do" },
 	{ "none in the header", ARGS("sendmail", "-t"), "Subject: x\n\n", 64,
 	    "no recipient in the header" },

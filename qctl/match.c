@@ -1,0 +1,208 @@
+/* Does a message fit a selection? Cheap keys first: recipients and reasons are
+ * read for a message that fits the others. */
+#include "qctl/select.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/address.h"
+
+#define KEYS_OF_RECIPIENTS \
+	(1u << SELECT_RECIPIENT | 1u << SELECT_DOMAIN | 1u << SELECT_REASON)
+
+static char
+lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Goes back to the last `*` alone, so time is the product of the lengths. */
+bool
+select_matches(const char *pattern, const char *text)
+{
+	const char *star = NULL, *resume = NULL;
+
+	while (*text != '\0') {
+		if (*pattern == '*') {
+			star = ++pattern;
+			resume = text;
+		} else if (lower(*pattern) == lower(*text)) {
+			pattern++;
+			text++;
+		} else if (star != NULL) {
+			pattern = star;
+			text = ++resume;
+		} else
+			return false;
+	}
+	while (*pattern == '*')
+		pattern++;
+	return *pattern == '\0';
+}
+
+unsigned
+select_states(const struct select *s)
+{
+	unsigned all = 0;
+	size_t i;
+
+	if ((s->keys & 1u << SELECT_STATE) != 0)
+		return s->states;
+	for (i = 0; i < MESSAGE_STATES; i++)
+		all |= 1u << message_states[i];
+	return s->nids > 0 ? all : all & ~(1u << SPOOL_CORRUPT);
+}
+
+bool
+select_queue(const struct select *s, uint32_t queue)
+{
+	return (s->keys & 1u << SELECT_QUEUE) == 0 || s->queues[queue];
+}
+
+/* ---- the comparison of each key ---- */
+
+struct facts {
+	const char *sender, *recipient, *reason;
+	uint64_t age, size;
+};
+
+static bool
+fits_sender(const struct select_term *t, const struct facts *f)
+{
+	return select_matches(t->text, f->sender);
+}
+
+static bool
+fits_recipient(const struct select_term *t, const struct facts *f)
+{
+	return select_matches(t->text, f->recipient);
+}
+
+static bool
+fits_domain(const struct select_term *t, const struct facts *f)
+{
+	return select_matches(t->text, address_domain(f->recipient));
+}
+
+static bool
+fits_reason(const struct select_term *t, const struct facts *f)
+{
+	return f->reason != NULL && strcasestr(f->reason, t->text) != NULL;
+}
+
+static bool
+fits_older(const struct select_term *t, const struct facts *f)
+{
+	return f->age > t->number;
+}
+
+static bool
+fits_younger(const struct select_term *t, const struct facts *f)
+{
+	return f->age < t->number;
+}
+
+static bool
+fits_larger(const struct select_term *t, const struct facts *f)
+{
+	return f->size > t->number;
+}
+
+static bool
+fits_smaller(const struct select_term *t, const struct facts *f)
+{
+	return f->size < t->number;
+}
+
+/* NULL: the key has no terms. */
+static bool (*const fits_term[SELECT_NKEYS])(
+    const struct select_term *t, const struct facts *f) = {
+	[SELECT_SENDER] = fits_sender,
+	[SELECT_RECIPIENT] = fits_recipient,
+	[SELECT_DOMAIN] = fits_domain,
+	[SELECT_REASON] = fits_reason,
+	[SELECT_OLDER] = fits_older,
+	[SELECT_YOUNGER] = fits_younger,
+	[SELECT_LARGER] = fits_larger,
+	[SELECT_SMALLER] = fits_smaller,
+};
+
+/* Of each of these keys that is given one term fits. */
+static bool
+fits_keys(const struct select *s, unsigned wanted, const struct facts *f)
+{
+	unsigned fits = 0;
+	size_t i;
+
+	for (i = 0; i < s->nterms; i++) {
+		const unsigned bit = 1u << s->terms[i].key;
+
+		if ((wanted & bit) != 0 && (fits & bit) == 0 &&
+		    fits_term[s->terms[i].key](&s->terms[i], f))
+			fits |= bit;
+	}
+	return fits == wanted;
+}
+
+struct looking {
+	const struct select *s;
+	unsigned keys;
+};
+
+/* 1: this recipient fits. */
+static int
+look_at(const struct recipient *r, void *arg)
+{
+	const struct looking *l = arg;
+	const struct facts f = { .recipient = r->rcpt->address,
+		.reason = r->reason };
+
+	return r->rcpt->mark != RCPT_DONE && fits_keys(l->s, l->keys, &f);
+}
+
+static int
+fits_recipients(const struct select *s, const struct message *m, unsigned keys)
+{
+	struct looking l = { s, keys };
+
+	return message_recipients(
+	    m, (keys & 1u << SELECT_REASON) != 0, look_at, &l);
+}
+
+#define KEYS_OF_MESSAGES                                                   \
+	(1u << SELECT_SENDER | 1u << SELECT_OLDER | 1u << SELECT_YOUNGER | \
+	    1u << SELECT_LARGER | 1u << SELECT_SMALLER)
+
+/* A damaged file has a place and a size, and nothing else that is known. */
+static int
+fits_damaged(const struct select *s, const struct message *m)
+{
+	const struct facts f = { .size = m->file_size };
+	const unsigned known = 1u << SELECT_QUEUE | 1u << SELECT_STATE |
+	    1u << SELECT_LARGER | 1u << SELECT_SMALLER;
+
+	return (s->keys & ~known) == 0 &&
+	    fits_keys(s, s->keys & KEYS_OF_MESSAGES, &f);
+}
+
+int
+select_fits(const struct select *s, const struct message *m, usec_t now_wall)
+{
+	const usec_t age = now_wall - m->file.arrival_wall;
+	const struct facts f = {
+		.sender = buf_str(&m->sender),
+		.age = age < 0 ? 0 : (uint64_t)age,
+		.size = m->file.content_len,
+	};
+
+	if ((select_states(s) & 1u << m->dir) == 0 ||
+	    !select_queue(s, m->sp->queue))
+		return 0;
+	if (m->damage[0] != '\0')
+		return fits_damaged(s, m);
+	if (!fits_keys(s, s->keys & KEYS_OF_MESSAGES, &f))
+		return 0;
+	if ((s->keys & KEYS_OF_RECIPIENTS) == 0)
+		return 1;
+	return fits_recipients(s, m, s->keys & KEYS_OF_RECIPIENTS);
+}

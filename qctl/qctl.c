@@ -1,0 +1,450 @@
+#include "qctl/qctl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/version.h"
+#include "config/conf.h"
+
+/* The work of one command. */
+struct task {
+	struct options options;
+	struct view view;
+	char *base; /* QUEUE_BASE */
+	usec_t silence_limit;
+	bool elsewhere; /* second round: ids in queues that they do not name */
+	int error;      /* of a row */
+};
+
+static const struct {
+	int (*text)(
+	    struct worker *w, const struct message *m, const struct view *v);
+	int (*json)(
+	    struct worker *w, const struct message *m, const struct view *v);
+} shown[NVERBS] = {
+	[VERB_LIST] = { list_text, list_json },
+	[VERB_SHOW] = { show_text, show_text },
+	[VERB_SHAPE] = { shape_count, shape_count },
+};
+
+static int
+complain(const struct options *o, int code, const char *text)
+{
+	fprintf(stderr, "%s: %s\n", o->program, text);
+	return code;
+}
+
+/* ---- in the process that reads one queue ---- */
+
+struct reader {
+	struct worker *w;
+	struct task *task;
+};
+
+/* A message whose recipients cannot be read is shown as far as it can be. */
+static int
+show_message(struct message *m, void *arg)
+{
+	const struct reader *r = arg;
+	const struct options *o = &r->task->options;
+	const bool json = o->json;
+	int rc = select_fits(&o->select, m, r->task->view.now_wall);
+
+	if (rc > 0) {
+		rc = (json ? shown[o->verb].json : shown[o->verb].text)(
+		    r->w, m, &r->task->view);
+		worker_message(r->w,
+		    m->damage[0] == '\0' ? m->file.content_len : m->file_size);
+	}
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc < 0)
+		worker_note(r->w, "%s/%s: %s", spool_dirs[m->dir].name, m->name,
+		    rc == -EBADMSG ? queue_file_reason() : strerror(-rc));
+	return 0;
+}
+
+static void
+tell_trouble(const char *what, int error, void *arg)
+{
+	const struct reader *r = arg;
+
+	worker_note(r->w, "%s: %s", what, strerror(-error));
+}
+
+static void
+take_step(void *arg)
+{
+	worker_step(((const struct reader *)arg)->w);
+}
+
+/* Is this id to be looked for in this queue, in this round? */
+static bool
+look_here(const struct reader *r, const struct select_id *id)
+{
+	const bool named = id->id.queue == r->w->queue;
+
+	return !id->found && named != r->task->elsewhere;
+}
+
+static int
+show_ids(struct reader *r, const struct spool *sp)
+{
+	const struct select *s = &r->task->options.select;
+	struct message m;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < s->nids; i++) {
+		if (!look_here(r, &s->ids[i]))
+			continue;
+		worker_step(r->w);
+		rc = message_find(&m, sp, &s->ids[i].id);
+		if (rc == 0) {
+			worker_row(r->w, &i, sizeof(i));
+			rc = show_message(&m, r);
+		} else if (rc != -ENOENT)
+			tell_trouble(spool_dirs[m.dir].name, rc, r);
+		message_close(&m);
+		if (rc != -ENOMEM)
+			rc = 0;
+	}
+	return rc;
+}
+
+static int
+show_all(struct reader *r, const struct spool *sp)
+{
+	const struct message_walk walk = {
+		.states = select_states(&r->task->options.select),
+		.each = show_message,
+		.trouble = tell_trouble,
+		.step = take_step,
+		.arg = r,
+	};
+
+	return message_walk(sp, &walk);
+}
+
+static int
+read_queue(struct reader *r, const struct spool *sp)
+{
+	int rc;
+
+	if (r->task->options.verb == VERB_SHAPE &&
+	    (r->task->view.rows = shape_new()) == NULL)
+		return -ENOMEM;
+	rc = r->task->options.select.nids > 0 ? show_ids(r, sp)
+					      : show_all(r, sp);
+	if (r->task->view.rows != NULL)
+		shape_send(r->task->view.rows, r->w);
+	shape_free(&r->task->view.rows);
+	return rc;
+}
+
+static int
+run_worker(struct worker *w, void *arg)
+{
+	struct reader r = { w, arg };
+	struct spool sp;
+	int rc = message_queue_open(&sp, r.task->base, w->queue);
+
+	if (rc == -EACCES) {
+		worker_denied(w);
+		return 0;
+	}
+	if (rc == 0)
+		rc = read_queue(&r, &sp);
+	if (rc < 0)
+		worker_note(w, "%s",
+		    rc == -EBADMSG ? queue_file_reason() : strerror(-rc));
+	spool_close(&sp);
+	return 0;
+}
+
+/* ---- in the command's process ---- */
+
+/* A row is an id that was found, or a domain. */
+static void
+take_row(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
+{
+	struct task *t = arg;
+	size_t i;
+
+	if (t->options.verb != VERB_SHAPE) {
+		memcpy(&i, data, sizeof(i));
+		if (len == sizeof(i) && i < t->options.select.nids)
+			t->options.select.ids[i].found = true;
+	} else if (shape_take(t->view.rows, data, len) < 0)
+		t->error = -ENOMEM;
+}
+
+/* Is there an id for this queue in this round? Without ids every queue is read.
+ */
+static bool
+queue_wanted(const struct task *t, uint32_t queue)
+{
+	const struct select *s = &t->options.select;
+	size_t i;
+
+	if (!select_queue(s, queue))
+		return false;
+	for (i = 0; i < s->nids; i++)
+		if (!s->ids[i].found &&
+		    (s->ids[i].id.queue == queue) != t->elsewhere)
+			return true;
+	return s->nids == 0;
+}
+
+static int
+read_round(struct task *t, uint32_t *queues, size_t count,
+    struct worker_totals *totals)
+{
+	const bool head = t->options.verb == VERB_LIST && !t->options.json;
+	const struct worker_job job = {
+		.program = t->options.program,
+		.queues = queues,
+		.nqueues = count,
+		.silence_limit = t->silence_limit,
+		.run = run_worker,
+		.head = head && totals->messages == 0 ? list_head : NULL,
+		.take_row = take_row,
+		.arg = t,
+	};
+	struct worker_totals more;
+	int r = worker_run_all(&job, &more);
+
+	totals->messages += more.messages;
+	totals->bytes += more.bytes;
+	totals->silent += more.silent;
+	totals->troubled += more.troubled;
+	totals->denied += more.denied;
+	return r;
+}
+
+/* First the queues that ids name, then for those not found the others: a
+ * message may have gone to another queue. */
+static int
+read_queues(struct task *t, const uint32_t *all, size_t count,
+    struct worker_totals *totals)
+{
+	uint32_t wanted[QUEUE_NUM_MAX];
+	int round, r = 0;
+
+	for (round = 0; r == 0 && round < 2; round++) {
+		size_t i, n = 0;
+
+		t->elsewhere = round == 1;
+		if (round == 1 && t->options.select.nids == 0)
+			break;
+		for (i = 0; i < count; i++)
+			if (queue_wanted(t, all[i]))
+				wanted[n++] = all[i];
+		r = read_round(t, wanted, n, totals);
+	}
+	return r;
+}
+
+static int
+put(const struct options *o, int r, const struct buf *text)
+{
+	if (r < 0)
+		return complain(o, EX_OSERR, strerror(-r));
+	if (fputs(buf_str(text), stdout) >= 0 && fflush(stdout) == 0)
+		return EX_OK;
+	return complain(o, EX_IOERR, "standard output cannot be written");
+}
+
+static int
+print_total(const struct task *t, const struct worker_totals *totals)
+{
+	const struct options *o = &t->options;
+	struct buf text = { 0 };
+	int code, r = 0;
+
+	if (o->verb == VERB_SHAPE)
+		r = shape_print(t->view.rows, &text);
+	else if (o->verb == VERB_LIST && !o->json && totals->messages > 0)
+		r = list_total(totals, &text);
+	else if (o->verb == VERB_LIST && !o->json &&
+	    totals->silent + totals->troubled == 0)
+		r = buf_add_str(&text,
+		    o->select.nids > 0 || o->select.keys != 0
+			? "No message fits\n"
+			: "Mail queue is empty\n");
+	code = put(o, r, &text);
+	buf_done(&text);
+	return code;
+}
+
+static int
+tell_missing(const struct options *o)
+{
+	char id[QUEUE_ID_SIZE];
+	size_t i;
+	int code = EX_OK;
+
+	for (i = 0; i < o->select.nids; i++)
+		if (!o->select.ids[i].found) {
+			queue_id_format(&o->select.ids[i].id, id);
+			fprintf(stderr, "%s: %s: no such message\n", o->program,
+			    id);
+			code = EX_DATAERR;
+		}
+	return code;
+}
+
+static int
+finish(const struct task *t, const struct worker_totals *totals)
+{
+	const struct options *o = &t->options;
+	int code;
+
+	if (t->error < 0)
+		return complain(o, EX_OSERR, strerror(-t->error));
+	if (totals->denied > 0)
+		return complain(o, EX_NOPERM,
+		    "no permission to read the queues; this is for root and "
+		    "members of the group qmail");
+	code = print_total(t, totals);
+	if (code == EX_OK)
+		code = tell_missing(o);
+	return code == EX_OK && totals->silent + totals->troubled > 0
+	    ? EX_TEMPFAIL
+	    : code;
+}
+
+static int
+read_base(struct task *t)
+{
+	uint32_t queues[QUEUE_NUM_MAX];
+	struct worker_totals totals = { 0 };
+	int r, count = spool_list(t->base, queues, ARRAY_LEN(queues));
+
+	if (count < 0) {
+		fprintf(stderr, "%s: %s: %s\n", t->options.program, t->base,
+		    strerror(-count));
+		return count == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
+	}
+	if (t->options.verb == VERB_SHAPE &&
+	    (t->view.rows = shape_new()) == NULL)
+		return complain(&t->options, EX_OSERR, strerror(ENOMEM));
+	r = read_queues(t, queues, (size_t)count, &totals);
+	if (r == -EIO)
+		return complain(
+		    &t->options, EX_IOERR, "standard output cannot be written");
+	if (r < 0)
+		return complain(&t->options, EX_OSERR, strerror(-r));
+	return finish(t, &totals);
+}
+
+/* ---- the command ---- */
+
+/* The configuration in force takes the place of a wrong file. */
+static int
+load_conf(struct task *t)
+{
+	struct buf error = { 0 };
+	struct conf conf;
+	int r = conf_load_in_force(t->options.conf_path, &conf, &error);
+
+	if (r < 0)
+		complain(&t->options, EX_CONFIG,
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+	if (r == 1)
+		fprintf(stderr, "%s: %s: the configuration in force is used\n",
+		    t->options.program, buf_str(&error));
+	buf_done(&error);
+	if (r < 0)
+		return EX_CONFIG;
+	t->base = strdup(conf.queue_base);
+	t->silence_limit = conf.disk_time_limit;
+	conf_done(&conf);
+	return t->base == NULL ? EX_OSERR : EX_OK;
+}
+
+static int
+read_stdin(struct options *o)
+{
+	struct buf error = { 0 };
+	int code = EX_OK, r;
+
+	if (!o->select.from_stdin)
+		return EX_OK;
+	r = select_read_ids(&o->select, STDIN_FILENO, &error);
+	if (r < 0)
+		code = complain(o, r == -EINVAL ? EX_DATAERR : EX_OSERR,
+		    error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
+	return code;
+}
+
+static int
+run(struct task *t)
+{
+	int code = read_stdin(&t->options);
+
+	if (code != EX_OK)
+		return code;
+	/* No id on standard input selects nothing, not everything. */
+	if (t->options.select.from_stdin && t->options.select.nids == 0)
+		return EX_OK;
+	code = load_conf(t);
+	t->view = (struct view){ &t->options, clock_wall(),
+		isatty(STDOUT_FILENO) == 1, NULL };
+	if (code == EX_OK)
+		code = read_base(t);
+	shape_free(&t->view.rows);
+	free(t->base);
+	return code;
+}
+
+static int
+help(const struct options *o)
+{
+	struct buf text = { 0 };
+	int code, r = options_help(&text);
+
+	code = put(o, r, &text);
+	buf_done(&text);
+	return code;
+}
+
+static int
+usage(const struct options *o, int error, const struct buf *text)
+{
+	return complain(o, error == -EOPNOTSUPP ? EX_UNAVAILABLE : EX_USAGE,
+	    text->len > 0 ? buf_str(text) : strerror(-error));
+}
+
+int
+qctl_main(int argc, char **argv)
+{
+	static struct task task;
+	struct buf error = { 0 };
+	int code, r;
+
+	(void)io_std_fds();
+	io_default_signals();
+	task = (struct task){ 0 };
+	r = options_parse(argc, argv, &task.options, &error);
+	if (r < 0)
+		code = usage(&task.options, r, &error);
+	else if (task.options.verb == VERB_HELP)
+		code = help(&task.options);
+	else if (task.options.verb == VERB_VERSION)
+		code = puts("qctl " QSCHED_VERSION) < 0 ? EX_IOERR : EX_OK;
+	else
+		code = run(&task);
+	buf_done(&error);
+	select_done(&task.options.select);
+	return code;
+}

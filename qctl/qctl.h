@@ -1,0 +1,84 @@
+/* qctl/qctl.h - the command qctl(8), and the source of each part:
+ *
+ *	qctl       the command: selection, queues, exit code
+ *	options    the command line of each of its names
+ *	select     words of a selection; match: does a message fit it
+ *	message    one message and the walk over them; recipient: with reasons
+ *	worker     a process for each queue; workers: their parent
+ *	list, show, shape   what is shown of a message, or of many
+ *
+ * The spool is read as it is: no lock, no process of the instance is asked, so
+ * it works while the instance is stopped.
+ */
+#ifndef QCTL_QCTL_H
+#define QCTL_QCTL_H
+
+#include "qctl/message.h"
+#include "qctl/select.h"
+#include "qctl/worker.h"
+
+/* All but main(). Exit codes: 0; 64 usage; 65 a message that was named is not
+ * there; 69 this name cannot do that; 74 output; 75 a queue did not answer, or
+ * could not be read; 77 permission; 78 configuration. */
+int qctl_main(int argc, char **argv);
+
+/* ---- options: -errno with the complaint in *ret_error ---- */
+
+enum verb {
+	VERB_NONE,
+	VERB_LIST,
+	VERB_SHOW,
+	VERB_SHAPE,
+	VERB_HELP,
+	VERB_VERSION,
+	NVERBS,
+};
+
+struct options {
+	const char *program; /* the name it was called by */
+	enum verb verb;
+	bool json, senders, content;
+	unsigned given;        /* private to options.c */
+	const char *conf_path; /* -c, NULL */
+	struct select select;
+};
+
+/* -EINVAL: usage; -EOPNOTSUPP: the option is known, and not for this command.
+ * The caller calls select_done() in either case. */
+int options_parse(
+    int argc, char **argv, struct options *ret_options, struct buf *ret_error);
+/* -ENOMEM. */
+int options_help(struct buf *out);
+
+/* ---- output ---- */
+
+/* The time of all ages is one. */
+struct view {
+	const struct options *options;
+	usec_t now_wall;
+	bool clean;         /* content is for a terminal */
+	struct shape *rows; /* of VERB_SHAPE */
+};
+
+/* Each shows one message; -errno: of this message, or -ENOMEM. */
+int list_text(struct worker *w, const struct message *m, const struct view *v);
+int list_json(struct worker *w, const struct message *m, const struct view *v);
+int show_text(struct worker *w, const struct message *m, const struct view *v);
+int
+shape_count(struct worker *w, const struct message *m, const struct view *v);
+
+/* The line above the list. */
+extern const char list_head[];
+/* The line below it: the totals of all queues. */
+int list_total(const struct worker_totals *t, struct buf *out);
+
+/* Recipients, or with --senders messages, by domain and age. -ENOMEM. */
+struct shape *shape_new(void);
+void shape_free(struct shape **s);
+/* A row for each domain, for the parent's table. */
+void shape_send(struct shape *s, struct worker *w);
+/* -ENOMEM; what is no row of shape_send() is passed over. */
+int shape_take(struct shape *s, const void *data, size_t len);
+int shape_print(struct shape *s, struct buf *out);
+
+#endif

@@ -1,0 +1,73 @@
+#include "qctl/qctl.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ID "0660DBE6B105A6EF001A9EFE2"
+
+static const struct {
+	const char *line; /* words with blanks between */
+	int want;
+	enum verb verb;
+	const char *says;
+} rows[] = {
+	{ "qctl list", 0, VERB_LIST, "" },
+	{ "/usr/bin/qctl --json list sender=a", 0, VERB_LIST, "" },
+	{ "qctl show " ID " --content", 0, VERB_SHOW, "" },
+	{ "qctl show", -EINVAL, VERB_SHOW, "nothing is selected" },
+	{ "qctl shape --senders state=deferred", 0, VERB_SHAPE, "" },
+	{ "qctl list --senders", -EINVAL, VERB_LIST,
+	    "--senders does not go with list" },
+	{ "qctl shape --json", -EINVAL, VERB_SHAPE, "--json does not go" },
+	{ "qctl", -EINVAL, VERB_NONE, "no verb given" },
+	{ "qctl \033[2J", -EINVAL, VERB_NONE, "unknown verb `?[2J'" },
+	{ "qctl --help", 0, VERB_HELP, "" },
+	{ "qctl --version", 0, VERB_VERSION, "" },
+	{ "qctl list -x", -EINVAL, VERB_LIST, "unknown option `-x'" },
+	{ "mailq", 0, VERB_LIST, "" },
+	{ "mailq -Ac -v x", 0, VERB_LIST, "" },
+	{ "postqueue -p", 0, VERB_LIST, "" },
+	{ "postqueue -j -v", 0, VERB_LIST, "" },
+	{ "postqueue -jp", -EINVAL, VERB_LIST, "one of -j and -p" },
+	{ "postqueue", -EINVAL, VERB_NONE, "-p lists" },
+	{ "postqueue -f", -EOPNOTSUPP, VERB_NONE, "-f is not supported" },
+	{ "postqueue -s x", -EOPNOTSUPP, VERB_NONE, "-s is not supported" },
+	{ "postqueue -i x", -EOPNOTSUPP, VERB_NONE, "-i is not supported" },
+	{ "postqueue -p x", -EINVAL, VERB_LIST, "too many arguments" },
+};
+
+Test(options, A1_names_and_verbs)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		char line[128], *argv[8], *word;
+		struct buf error = { 0 };
+		struct options o;
+		int argc = 0;
+
+		snprintf(line, sizeof(line), "%s", rows[i].line);
+		for (word = line; word != NULL; argc++)
+			argv[argc] = strsep(&word, " ");
+		argv[argc] = NULL;
+		cr_expect_eq(options_parse(argc, argv, &o, &error),
+		    rows[i].want, "%s", rows[i].line);
+		cr_expect_eq(o.verb, rows[i].verb, "%s", rows[i].line);
+		cr_expect_not_null(strstr(buf_str(&error), rows[i].says),
+		    "%s: %s", rows[i].line, buf_str(&error));
+		select_done(&o.select);
+		buf_done(&error);
+	}
+}
+
+Test(options, help_has_every_key)
+{
+	struct buf out = { 0 };
+
+	cr_expect_eq(options_help(&out), 0);
+	cr_expect_not_null(strstr(buf_str(&out), "  smaller=SIZE"));
+	cr_expect_not_null(strstr(buf_str(&out), "  --senders "));
+	buf_done(&out);
+}
