@@ -59,7 +59,8 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 	bool by_itself; /* the recipient is the destination */
 	int transport, r;
 
-	if (route_lookup(s->routes, rcpt->address, &route) < 0) {
+	if (route_lookup(s->routes, rcpt->address,
+		(m->file.flags & QUEUE_FILE_EXPANDED) != 0, &route) < 0) {
 		alert_unrouted(s, rcpt->address);
 		no_route(s, m, rcpt, NO_ROUTE);
 		return 0;

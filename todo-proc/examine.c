@@ -56,7 +56,8 @@ examine_corrupt(
 }
 
 static void
-count_one(struct todo *t, struct census *census, const struct queue_rcpt *rcpt)
+count_one(struct todo *t, struct census *census, const struct queue_rcpt *rcpt,
+    bool expanded)
 {
 	char nexthop[ROUTE_NEXTHOP_MAX + 1];
 	struct route route;
@@ -64,7 +65,7 @@ count_one(struct todo *t, struct census *census, const struct queue_rcpt *rcpt)
 	int transport;
 
 	/* queue-send alone judges a recipient without a route or next hop. */
-	if (route_lookup(t->routes, rcpt->address, &route) < 0 ||
+	if (route_lookup(t->routes, rcpt->address, expanded, &route) < 0 ||
 	    route_nexthop(&route, rcpt->address, nexthop, &why) < 0)
 		return;
 	transport = conf_transport_find(t->conf, route.transport);
@@ -86,7 +87,8 @@ count_pass(struct todo *t, struct census *census, int fd,
 		if (rcpt.mark != RCPT_PENDING)
 			continue;
 		++*ret_pending;
-		count_one(t, census, &rcpt);
+		count_one(
+		    t, census, &rcpt, (file->flags & QUEUE_FILE_EXPANDED) != 0);
 	}
 	return r;
 }

@@ -127,10 +127,15 @@ int daemon_load_again(
     const char *path, const struct conf *old, struct conf **ret_fresh);
 /* Open the log as the configuration says. */
 void daemon_open_log(const struct conf *conf, const char *program);
-/* The routing that the configuration names, with what mydestination and
- * relayhost say of recipients without a rule. -errno, after logging it. */
+/* The routing and aliases that the configuration names, with what mydestination
+ * and relayhost say of recipients without a rule. -errno, after logging it. */
 struct route_table;
 int daemon_routes(const struct conf *conf, struct route_table **ret_table);
+/* The aliases that it names: NULL where there is no file. -errno with the words
+ * in *ret_error, nothing logged. */
+struct alias_table;
+int daemon_aliases(const struct conf *conf, struct alias_table **ret_aliases,
+    struct buf *ret_error);
 /* The routing of a new configuration instead of *table. False: the old one
  * stays in force, as the log says. */
 bool daemon_reroute(const struct conf *fresh, struct route_table **table);

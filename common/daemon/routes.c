@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "route/alias.h"
 #include "route/route.h"
 
 static enum route_target
@@ -58,6 +59,38 @@ set_defaults(const struct conf *conf, const struct route_transport *known,
 }
 
 int
+daemon_aliases(const struct conf *conf, struct alias_table **ret_aliases,
+    struct buf *ret_error)
+{
+	size_t before = ret_error->len;
+	int r = -ENOENT;
+
+	if (conf->alias_file[0] != '\0')
+		r = alias_load(conf->alias_file, ret_aliases, ret_error);
+	if (r != -ENOENT)
+		return r;
+	*ret_aliases = NULL;
+	if (ret_error->len > before) {
+		ret_error->len = before;
+		ret_error->data[before] = '\0';
+	}
+	return 0;
+}
+
+static int
+set_aliases(const struct conf *conf, const struct route_transport *known,
+    struct route_table *table, struct buf *error)
+{
+	struct alias_table *aliases = NULL;
+	int r = daemon_aliases(conf, &aliases, error);
+
+	if (r == 0)
+		route_set_aliases(
+		    table, &aliases, conf->admin_recipient[0] != '\0', known);
+	return r;
+}
+
+int
 daemon_routes(const struct conf *conf, struct route_table **ret_table)
 {
 	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
@@ -74,6 +107,8 @@ daemon_routes(const struct conf *conf, struct route_table **ret_table)
 	}
 	if (r == 0)
 		r = set_defaults(conf, known, table);
+	if (r == 0)
+		r = set_aliases(conf, known, table, &error);
 	if (r == 0) {
 		*ret_table = table;
 	} else {
@@ -90,7 +125,7 @@ daemon_reroute(const struct conf *fresh, struct route_table **table)
 	struct route_table *routes;
 
 	if (daemon_routes(fresh, &routes) < 0) {
-		log_error("reload: the old routing stays in force");
+		log_error("reload: the old routing and aliases stay in force");
 		return false;
 	}
 	route_free(table);

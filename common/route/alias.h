@@ -36,9 +36,10 @@ struct alias {
 
 struct alias_table;
 
+#define ALIAS_INCLUDE_PREFIX ":include:"
 /* The longest key, which is a next hop. Each member fits in an address of
  * ADDRESS_MAX bytes, with the `|` or `:include:` in front. */
-#define ALIAS_KEY_MAX 255
+#define ALIAS_KEY_MAX        255
 
 int alias_load(
     const char *path, struct alias_table **ret_table, struct buf *ret_error);

@@ -181,9 +181,9 @@ take_program(char *text, bool quoted, struct alias_member *ret)
 static const char *
 take_include(char *text, bool quoted, struct alias_member *ret)
 {
-	const size_t len = strlen(INCLUDE);
+	const size_t len = strlen(ALIAS_INCLUDE_PREFIX);
 
-	if (strncasecmp(text, INCLUDE, len) != 0)
+	if (strncasecmp(text, ALIAS_INCLUDE_PREFIX, len) != 0)
 		return "a member that begins with a colon is :include:/path";
 	ret->kind = ALIAS_INCLUDE;
 	text += len + strspn(text + len, " \t");

@@ -8,28 +8,14 @@
 #include "base/file.h"
 #include "base/line.h"
 #include "base/text.h"
+#include "route/alias.h"
 #include "route/nexthop.h"
+#include "route/table.h"
 
 #define LINE_MAX_BYTES 2048
 #define FILE_MAX_BYTES (64u << 20)
 
 _Static_assert(NEXTHOP_HOST_MAX <= ROUTE_NEXTHOP_MAX + 1, "a name fits");
-
-struct rule {
-	const char *key; /* as written, the domain in lower case */
-	struct route to;
-	uint32_t line;
-};
-
-struct route_table {
-	struct buf text; /* that the rules point into */
-	struct rule *rules;
-	size_t n, cap;
-	/* for recipients that no rule fits */
-	char *own;       /* domains in lower case; NULL: no defaults are set */
-	char *relayhost; /* NULL: none */
-	struct route local, relay;
-};
 
 /* Brings the key into the form of lookups; NULL, or the complaint. */
 static const char *
@@ -313,6 +299,7 @@ route_free(struct route_table **table)
 	free((*table)->rules);
 	free((*table)->own);
 	free((*table)->relayhost);
+	alias_free(&(*table)->aliases);
 	free(*table);
 	*table = NULL;
 }
@@ -351,8 +338,8 @@ find_best(const struct route_table *table, const char *key)
 	return rule != NULL ? rule : find(table, "*");
 }
 
-static bool
-is_own(const char *own, const char *domain)
+bool
+route_is_own(const char *own, const char *domain)
 {
 	size_t len = strlen(domain), n;
 
@@ -372,13 +359,13 @@ find_default(const struct route_table *table, const char *domain)
 {
 	if (table->own == NULL)
 		return NULL;
-	if (is_own(table->own, domain))
+	if (route_is_own(table->own, domain))
 		return &table->local;
 	return table->relayhost[0] == '\0' ? NULL : &table->relay;
 }
 
 int
-route_lookup(const struct route_table *table, const char *recipient,
+route_by_rules(const struct route_table *table, const char *recipient,
     struct route *ret_route)
 {
 	char key[ADDRESS_MAX + 1] = "";

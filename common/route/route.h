@@ -20,6 +20,8 @@
  * other mail to `smtp:RELAYHOST`; without a relayhost it has no route.
  * target.c makes the next hop.
  *
+ * Aliases stand above all of it, by the order of docs/ALIASES.md.
+ *
  * A table does not change once loaded; a reload loads another one and swaps.
  * Soft: -errno, -ENOENT for no file, -EINVAL for a wrong line, with the text
  * in *ret_error ("FILE:LINE: what was wrong"). Never logs. One owner; results
@@ -55,7 +57,8 @@ struct route_table;
 
 struct route {
 	const char *transport; /* one of the known names */
-	const char *nexthop;   /* NULL: the rule names none */
+	const char *nexthop;   /* NULL: the rule names none. Of an alias: its
+				* key, or the recipient */
 	enum route_target target;
 	bool literals;
 };
@@ -73,11 +76,20 @@ struct route_table *route_empty(void);
  * this is called they have no route. -ENOMEM: the table is as it was. */
 int route_set_defaults(struct route_table *table, const char *own,
     const char *relayhost, const struct route_transport *transports);
+/* Aliases of recipients (docs/ALIASES.md): the table owns *aliases from now on,
+ * which may be NULL and becomes it. administered: root and postmaster have an
+ * alias in any case. Until this is called nothing has one. */
+struct alias_table;
+void route_set_aliases(struct route_table *table, struct alias_table **aliases,
+    bool administered, const struct route_transport *transports);
 void route_free(struct route_table **table);
 
-/* 0, or -ENOENT when no rule fits and no default does. */
+/* 0, or -ENOENT when no rule fits and no default does. expanded: the recipient
+ * is of a message that an expansion made, so that no alias is looked up; what
+ * names a program or an include file has the transport of aliases, with the
+ * recipient itself as next hop. */
 int route_lookup(const struct route_table *table, const char *recipient,
-    struct route *ret_route);
+    bool expanded, struct route *ret_route);
 /* The nexthop of a route for this recipient into out (room for
  * ROUTE_NEXTHOP_MAX + 1), in lower case unless it has a slash or a blank, as
  * paths and sentences have. -EDESTADDRREQ with *ret_why: the recipient makes

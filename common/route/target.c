@@ -67,7 +67,12 @@ int
 route_nexthop(const struct route *route, const char *recipient, char *out,
     const char **ret_why)
 {
-	if (route_is_mailbox(route) && route->target != ROUTE_TO_ALIAS) {
+	if (route->target == ROUTE_TO_ALIAS) {
+		out[0] = '\0';
+		add_cut(out, route->nexthop, strlen(route->nexthop));
+		return 0;
+	}
+	if (route_is_mailbox(route)) {
 		mailbox_of(recipient, route->target == ROUTE_TO_MAILBOX, out);
 		return 0;
 	}

@@ -63,7 +63,8 @@ def mq_exists(name):
 
 
 class Instance:
-    def __init__(self, queues=2, start=1, conf=None, routing=None, programs=None):
+    def __init__(self, queues=2, start=1, conf=None, routing=None, programs=None,
+                 aliases=None):
         self.name = f"t{os.getpid()}x{next(_number)}"
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"qsched-{self.name}-"))
         os.chmod(self.dir, 0o755)
@@ -74,6 +75,7 @@ class Instance:
         self.conf_file = self.dir / "qscheduler.conf"
         self.routing_file = self.dir / "routing"
         self.programs_file = self.dir / "programs"
+        self.alias_file = self.dir / "aliases"
         self.log_file = self.dir / "log"
         self.process = None
         self.settings = {
@@ -82,7 +84,8 @@ class Instance:
             "minimal_backoff_time": "1s", "maximal_backoff_time": "2s",
             "scan_interval": "1s", "myhostname": "test.example",
             "maildir_path": f"{self.mail}/%u/", "routing_file": self.routing_file,
-            "programs_file": self.programs_file, "stop_time_limit": "10s",
+            "programs_file": self.programs_file, "alias_file": self.alias_file,
+            "stop_time_limit": "10s",
             "queue_minfree_bytes": "1m", "queue_minfree_inodes": "10",
             "in_flow_delay": "0s",
         }
@@ -93,6 +96,8 @@ class Instance:
         self.write_conf()
         self.routing_file.write_text(routing or "* local\n")
         self.programs_file.write_text(programs or "")
+        if aliases is not None:
+            self.alias_file.write_text(aliases)
 
     # ---- configuration, start, stop ----
 

@@ -138,7 +138,7 @@ check_model(struct fuzz_in *in)
 		snprintf(
 		    recipient, sizeof(recipient), "%s@%s", label(in), domain);
 		want = model_lookup(rules, n, recipient);
-		r = route_lookup(table, recipient, &route);
+		r = route_lookup(table, recipient, false, &route);
 		MUST(r == (want == NULL ? -ENOENT : 0));
 		MUST(want == NULL || strcmp(route.transport, want) == 0);
 		r = 0;
@@ -177,7 +177,7 @@ check_lookup(const struct route_table *table, const char *recipient)
 	char hop[ROUTE_NEXTHOP_MAX + 1];
 	const char *why = NULL;
 	struct route route;
-	int r = route_lookup(table, recipient, &route);
+	int r = route_lookup(table, recipient, false, &route);
 
 	if (r < 0) {
 		MUST(r == -ENOENT);

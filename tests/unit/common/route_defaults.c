@@ -52,7 +52,7 @@ expect_route(
 	struct route route;
 	const char *why;
 
-	if (route_lookup(table, recipient, &route) == 0) {
+	if (route_lookup(table, recipient, false, &route) == 0) {
 		cr_assert_eq(
 		    route_nexthop(&route, recipient, nexthop, &why), 0);
 		snprintf(got, sizeof(got), "%s:%s", route.transport, nexthop);
@@ -134,10 +134,10 @@ Test(route_defaults, S10_long_recipients)
 
 	memset(address, 'a', sizeof(address));
 	memcpy(address + sizeof(address) - 3, "@b", 3);
-	cr_assert_eq(route_lookup(table, address, &route), 0);
+	cr_assert_eq(route_lookup(table, address, false, &route), 0);
 	cr_expect_str_eq(route.transport, "local");
 	address[sizeof(address) - 2] = 'c';
-	cr_assert_eq(route_lookup(table, address, &route), 0);
+	cr_assert_eq(route_lookup(table, address, false, &route), 0);
 	cr_expect_str_eq(route.transport, "smtp");
 	route_free(&table);
 }
@@ -170,9 +170,9 @@ Test(route_defaults, the_transports_may_be_absent)
 
 	cr_assert_not_null(table);
 	cr_assert_eq(route_set_defaults(table, "a", "r.example", none), 0);
-	cr_assert_eq(route_lookup(table, "x@a", &route), 0);
+	cr_assert_eq(route_lookup(table, "x@a", false, &route), 0);
 	cr_expect_str_eq(route.transport, "local");
-	cr_assert_eq(route_lookup(table, "x@b", &route), 0);
+	cr_assert_eq(route_lookup(table, "x@b", false, &route), 0);
 	cr_expect_str_eq(route.transport, "smtp");
 	route_free(&table);
 }

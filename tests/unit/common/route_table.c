@@ -75,7 +75,7 @@ expect_route(
 	struct route route = { 0 };
 	struct buf got = { 0 };
 	const char *why;
-	int r = route_lookup(table, recipient, &route);
+	int r = route_lookup(table, recipient, false, &route);
 
 	if (r == -ENOENT) {
 		buf_add_str(&got, "-");
@@ -208,7 +208,7 @@ Test(route_table, X12_all_extensions_of_an_account_are_one_destination)
 		expect_route(table, rows[i].recipient, rows[i].want);
 	memset(address, 'x', ADDRESS_MAX);
 	address[ADDRESS_MAX] = '\0';
-	cr_assert_eq(route_lookup(table, address, &route), 0);
+	cr_assert_eq(route_lookup(table, address, false, &route), 0);
 	cr_expect_eq(route_nexthop(&route, address, nexthop, &why), 0);
 	cr_expect_eq(strlen(nexthop), (size_t)ROUTE_NEXTHOP_MAX);
 	route_free(&table);

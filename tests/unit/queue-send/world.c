@@ -277,7 +277,7 @@ add_name(struct world *w, struct buf *names, const char *address)
 	const char *why;
 	uint32_t head[2];
 
-	cr_assert_eq(route_lookup(w->s.routes, address, &route), 0);
+	cr_assert_eq(route_lookup(w->s.routes, address, false, &route), 0);
 	cr_assert_eq(route_nexthop(&route, address, nexthop, &why), 0);
 	head[0] = (uint32_t)conf_transport_find(&w->conf, route.transport);
 	head[1] = (uint32_t)route_destination(nexthop, NULL, name);

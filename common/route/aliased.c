@@ -1,0 +1,106 @@
+/* Recipients that have an alias (docs/ALIASES.md). */
+#include <string.h>
+
+#include "base/address.h"
+#include "route/alias.h"
+#include "route/nexthop.h"
+#include "route/table.h"
+
+void
+route_set_aliases(struct route_table *table, struct alias_table **aliases,
+    bool administered, const struct route_transport *transports)
+{
+	alias_free(&table->aliases);
+	table->aliases = *aliases;
+	*aliases = NULL;
+	table->administered = administered;
+	table->alias_transport = NULL;
+	for (; transports->name != NULL; transports++)
+		if (transports->target == ROUTE_TO_ALIAS)
+			table->alias_transport = transports->name;
+}
+
+/* root and postmaster, for whom there is somebody else. NULL: another name. */
+static const char *
+administrator(const char *recipient)
+{
+	static const char *const names[] = { "root", "postmaster" };
+	char user[ADDRESS_MAX + 1];
+	size_t i, len;
+
+	(void)address_user(recipient, user);
+	len = address_account_len(user);
+	for (i = 0; i < ARRAY_LEN(names); i++)
+		if (strlen(names[i]) == len && memcmp(names[i], user, len) == 0)
+			return names[i];
+	return NULL;
+}
+
+/* The key of a recipient that the routing sends to this mailbox. */
+static const char *
+key_of_account(const struct route_table *table, const char *recipient,
+    enum route_target target)
+{
+	char domain[ADDRESS_MAX + 1] = "";
+	const struct alias *alias;
+
+	/* A mailbox of a foreign domain is nobody's account. */
+	if (target == ROUTE_TO_MAILBOX) {
+		strncat(domain, address_domain(recipient), ADDRESS_MAX);
+		nexthop_lower_case(domain);
+		if (table->own != NULL && !route_is_own(table->own, domain))
+			return NULL;
+	}
+	alias = alias_find_account(table->aliases, recipient);
+	if (alias != NULL)
+		return alias->key;
+	return table->administered ? administrator(recipient) : NULL;
+}
+
+/* r and to are what the rules and defaults say. NULL: they decide. */
+static const char *
+key_of(const struct route_table *table, const char *recipient, int r,
+    const struct route *to)
+{
+	const struct alias *alias;
+
+	alias = alias_find_address(table->aliases, recipient);
+	if (alias != NULL)
+		return alias->key;
+	if (r == 0 && route_is_mailbox(to))
+		return key_of_account(table, recipient, to->target);
+	alias = alias_find_domain(table->aliases, recipient);
+	return alias == NULL ? NULL : alias->key;
+}
+
+static bool
+is_instruction(const char *recipient)
+{
+	return recipient[0] == '|' ||
+	    strncmp(recipient, ALIAS_INCLUDE_PREFIX,
+		strlen(ALIAS_INCLUDE_PREFIX)) == 0;
+}
+
+int
+route_lookup(const struct route_table *table, const char *recipient,
+    bool expanded, struct route *ret_route)
+{
+	const char *key = NULL;
+	struct route to;
+	int r = route_by_rules(table, recipient, &to);
+
+	if (table->alias_transport == NULL)
+		key = NULL;
+	else if (!expanded)
+		key = key_of(table, recipient, r, &to);
+	else if (is_instruction(recipient))
+		key = recipient;
+	if (key != NULL)
+		to = (struct route){ .transport = table->alias_transport,
+			.nexthop = key,
+			.target = ROUTE_TO_ALIAS };
+	else if (r < 0)
+		return r;
+	*ret_route = to;
+	return 0;
+}
