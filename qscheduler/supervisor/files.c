@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "route/alias.h"
 #include "route/programs.h"
 #include "route/route.h"
 
@@ -31,6 +32,24 @@ check_programs(const struct conf *conf, struct buf *ret_error)
 
 	if (r >= 0)
 		programs_free(&programs);
+	return r;
+}
+
+bool
+files_have_aliases(const struct conf *conf, bool private)
+{
+	return conf->alias_file[0] != '\0' &&
+	    (!private || conf_is_set(conf, "alias_file"));
+}
+
+static int
+check_aliases(const struct conf *conf, struct buf *ret_error)
+{
+	struct alias_table *table = NULL;
+	int r = alias_load(conf->alias_file, &table, ret_error);
+
+	if (r >= 0)
+		alias_free(&table);
 	return r;
 }
 
@@ -108,22 +127,36 @@ check_readable(const char *path, uid_t uid, const char *name,
 	return r;
 }
 
+/* A file that todo-proc and queue-send read, each as its user. It may be
+ * absent. */
+static int
+check_file(const struct conf *conf, const char *path,
+    int (*judge)(const struct conf *conf, struct buf *ret_error),
+    const struct daemon_users *users, struct buf *ret_error)
+{
+	int r = judge(conf, ret_error);
+
+	if (r == 0)
+		r = check_readable(
+		    path, users->qmailq, conf->qmailq_user, users, ret_error);
+	if (r == 0)
+		r = check_readable(
+		    path, users->qmails, conf->qmails_user, users, ret_error);
+	if (r != -ENOENT)
+		return r;
+	buf_reset(ret_error);
+	return 0;
+}
+
 int
 files_check(const struct conf *conf, const struct daemon_users *users,
     struct buf *ret_error)
 {
-	const char *routing = conf->routing_file;
-	int r = check_routing(conf, ret_error);
+	int r = check_file(
+	    conf, conf->routing_file, check_routing, users, ret_error);
 
-	if (r == 0)
-		r = check_readable(routing, users->qmailq, conf->qmailq_user,
-		    users, ret_error);
-	if (r == 0)
-		r = check_readable(routing, users->qmails, conf->qmails_user,
-		    users, ret_error);
-	if (r == -ENOENT) {
-		buf_reset(ret_error);
-		r = 0;
-	}
+	if (r == 0 && files_have_aliases(conf, users->private))
+		r = check_file(
+		    conf, conf->alias_file, check_aliases, users, ret_error);
 	return r < 0 ? r : check_programs(conf, ret_error);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #define TEMP     NAME ".new"
 #define ROUTING  "routing"
 #define PROGRAMS "programs"
+#define ALIASES  "aliases"
 #define COPY_MAX (64u << 20) /* as much as routing may have */
 
 static int
@@ -125,11 +127,17 @@ with_copies(const struct base *b, const struct conf *conf,
 	*ret_named = *conf;
 	ret_named->routing_file = NULL;
 	ret_named->programs_file = NULL;
+	ret_named->alias_file = NULL;
 	r = copy(b, ROUTING, conf->routing_file, &ret_named->routing_file,
 	    ret_error);
 	if (r == 0)
 		r = copy(b, PROGRAMS, conf->programs_file,
 		    &ret_named->programs_file, ret_error);
+	if (r == 0 && !files_have_aliases(conf, b->owner.private))
+		r = (ret_named->alias_file = strdup("")) == NULL ? -ENOMEM : 0;
+	else if (r == 0)
+		r = copy(b, ALIASES, conf->alias_file, &ret_named->alias_file,
+		    ret_error);
 	return r;
 }
 
@@ -146,6 +154,7 @@ inforce_write(
 		r = dump(b->fd, &named, b->owner.private ? 0600 : 0644);
 	free(named.routing_file);
 	free(named.programs_file);
+	free(named.alias_file);
 	if (r == 0)
 		r = try(b, ret_error);
 	if (r == 0 && renameat(b->fd, TEMP, b->fd, NAME) < 0)
@@ -161,7 +170,7 @@ inforce_write(
 
 /* ---- in memory ---- */
 
-static const char *const kept_names[] = { NAME, ROUTING, PROGRAMS };
+static const char *const kept_names[] = { NAME, ROUTING, PROGRAMS, ALIASES };
 _Static_assert(ARRAY_LEN(kept_names) == INFORCE_NFILES, "inforce.h");
 
 void

@@ -138,7 +138,7 @@ void store_await(const char *path, usec_t limit);
 
 /* ---- inforce.c: the configuration in force, as children read it ----
  * QUEUE_BASE/conf is what --dump prints, but that it names copies of the
- * routing and programs files, QUEUE_BASE/routing and QUEUE_BASE/programs.
+ * routing, programs and alias files in QUEUE_BASE: routing, programs, aliases.
  *
  * So a child that is started again is configured as its brothers are, whatever
  * has become of the operator's files meanwhile: changed and not yet reloaded,
@@ -152,7 +152,7 @@ int inforce_write(
 /* Keep them in memory, names and content: a child that is started while the
  * disk of QUEUE_BASE does not answer reads them nevertheless. What was kept
  * before is let go; what cannot be kept is read from the disk. */
-#define INFORCE_NFILES 3
+#define INFORCE_NFILES 4
 struct inforce_file {
 	bool open;
 	int fd;
@@ -173,10 +173,13 @@ char *inforce_variable(const struct base *b);
  * ones stay in force everywhere.
  *
  * Soft: -errno with "FILE:LINE: what is wrong". Never logs. */
-/* routing_file, also whether its readers may read it, and programs_file. Either
- * may be absent. */
+/* routing_file and alias_file, also whether their readers may read them, and
+ * programs_file. Each may be absent. */
 int files_check(const struct conf *conf, const struct daemon_users *users,
     struct buf *ret_error);
+/* There is a file of aliases to read: a private instance is not to follow those
+ * of the host unless its configuration names them. */
+bool files_have_aliases(const struct conf *conf, bool private);
 /* For --check: that each rule for a pipe names a program that there is. Such a
  * rule stops no start, since the program may come later. */
 int files_check_pipes(const struct conf *conf, struct buf *ret_error);
