@@ -59,6 +59,10 @@ class Filter:
         assert self.lib.seccomp_rule_add_array(self.ctx, ctypes.c_uint32(ALLOW), number, len(compare),
                                                rules) == 0, call
 
+    def privileges(self, none):
+        """What is executed later gets no new ones, or does."""
+        assert self.lib.seccomp_attr_set(self.ctx, 3, ctypes.c_uint32(none)) == 0  # SCMP_FLTATR_CTL_NNP
+
     def load(self):
         assert self.lib.seccomp_load(self.ctx) == 0
 
@@ -80,6 +84,7 @@ def main():
     assert re.search(r"^RestrictSUIDSGID=yes$", unit, re.M)
     for call, arg in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2)):
         wanted.allow(call, Compare(arg, MASKED_EQUAL, SUID_SGID, 0))
+    wanted.privileges(bool(re.search(r"^NoNewPrivileges=yes$", unit, re.M)))
     wanted.load()
     os.execv(sys.argv[2], sys.argv[2:])
 
