@@ -106,7 +106,7 @@ class Protocol(Doors):
         [mail] = i.wait_delivered("bob", 1)
         head = mail.read_bytes()
         self.assertIn(b"Received: by test.example (qscheduler, from uid 65534)\n\tid " + said.encode() + b";", head)
-        self.assertEqual(i.files(), [])
+        wait(lambda: not i.files(), what="nothing is left of it")
         i.stop()
 
     def test_X10_descriptors_limits_signals(self):
