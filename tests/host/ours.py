@@ -3,6 +3,7 @@ queued stays."""
 import os
 import pathlib
 import pwd
+import shutil
 import struct
 import sys
 
@@ -10,7 +11,7 @@ import cases
 import outcome
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "system"))
-from instance import AS_ROOT, Instance  # noqa: E402
+from instance import AS_ROOT, BIN, Instance  # noqa: E402
 
 NOBODY = 65534
 HEAD = struct.Struct("<7Q")
@@ -62,6 +63,8 @@ class Ours:
             self._made[state] = i = self._make(queues=1, conf=STATES[state] | {
                 "mydomain": cases.DOMAIN, "myhostname": cases.DOMAIN, "message_size_limit": cases.SIZE_LIMIT,
                 "user_message_rate": 0})
+            # For `mailq`, and beside `sendmail` for `sendmail -bp`.
+            shutil.copy(BIN / "qctl", i.dir / "qctl")
             i.start()
             i.stop()
             if state == "unwritable":
@@ -76,7 +79,8 @@ class Ours:
     def run(self, case):
         i = self.instance(case.state)
         who = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if AS_ROOT else {}
-        status, said = outcome.run(case, [case.face, *case.args], executable=i.face(case.face),
+        program = i.dir / "qctl" if case.face == "mailq" else i.face(case.face)
+        status, said = outcome.run(case, [case.face, *case.args], executable=program,
                                    env=i.environment(), cwd="/", **who)
         said = said.replace(str(i.dir).encode(), b"DIR")
         messages = []

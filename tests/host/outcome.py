@@ -61,8 +61,8 @@ def of_message(stored, case, login):
             drops.append(field)
     sender = "OWN" if stored.sender == mine else f"<{stored.sender}>"
     lines = [f"from {sender} to " + " ".join(f"<{r}>" for r in sorted(stored.rcpts))]
-    lines += [f"  adds {shown(f.encode()) if len(f) > 60 else f}" for f in sorted(adds)]
-    lines += [f"  drops {shown(f.encode()) if len(f) > 60 else f}" for f in sorted(drops)]
+    lines += [f"  adds {f if f.isprintable() and len(f) <= 60 else shown(f.encode())}" for f in sorted(adds)]
+    lines += [f"  drops {f if f.isprintable() and len(f) <= 60 else shown(f.encode())}" for f in sorted(drops)]
     if any(f[1].endswith(b"\r") for f in got):
         lines.append("  header in CRLF")
     return lines + ["  text " + shown(text[1:] if text[:1] == b"\n" or not text else b"no empty line, " + text)]

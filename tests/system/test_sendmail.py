@@ -27,6 +27,8 @@ class Sendmail(SystemTest):
                 # In a private instance it is not the door that speaks of disks.
                 if case.state and not AS_ROOT:
                     mine, want = table.compared(mine), table.compared(want)
+                if case.why == cases.LIST and not AS_ROOT:
+                    want = ["exit 0", "says Mail queue is empty"]  # who owns the queues may read them
                 self.assertEqual(mine, want)
         self.assertEqual(list(golden), [], "rows without a case")
 
