@@ -126,6 +126,18 @@ open_env(struct super *s)
 	return make_env(s, r == 0);
 }
 
+/* Mail for root that no one is known to read. */
+static void
+warn_administrators(const struct conf *conf)
+{
+	struct buf line = { 0 }, error = { 0 };
+
+	if (files_warn_administrators(conf, &line, &error) == 0 && line.len > 0)
+		log_warning("%.*s", (int)(line.len - 1), line.data);
+	buf_done(&line);
+	buf_done(&error);
+}
+
 static int
 freeze(struct super *s)
 {
@@ -213,6 +225,8 @@ open_all(struct super *s)
 		orphans_open(&s->children);
 	if (r == 0)
 		r = open_env(s);
+	if (r == 0)
+		warn_administrators(s->instance.conf);
 	if (r == 0)
 		r = services_open(s);
 	if (r == 0)

@@ -189,6 +189,13 @@ int files_check_pipes(const struct conf *conf, struct buf *ret_error);
  * nothing. */
 int
 files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error);
+/* warn_aliases.c: the same of aliases: members that no account has, include
+ * files that cannot be read, owners of no list, root and postmaster without
+ * anybody. files_warn_administrators(): the last of these alone. */
+int files_warn_aliases(
+    const struct conf *conf, struct buf *out, struct buf *ret_error);
+int files_warn_administrators(
+    const struct conf *conf, struct buf *out, struct buf *ret_error);
 
 /* ---- env.c: the environment and limits that children get ----
  * Started as root, only what is known to be needed is passed on, so that

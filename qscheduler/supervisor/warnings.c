@@ -185,6 +185,8 @@ files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 	if (r == 0)
 		r = warn_rules(conf, &routing, out);
 	if (r == 0)
+		r = files_warn_aliases(conf, out, ret_error);
+	if (r == 0)
 		r = conf_idle(conf, out);
 	route_free(&routing.table);
 	buf_done(&own);

@@ -11,6 +11,7 @@ import errno
 import itertools
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -64,7 +65,7 @@ def mq_exists(name):
 
 class Instance:
     def __init__(self, queues=2, start=1, conf=None, routing=None, programs=None,
-                 aliases=None):
+                 aliases=""):
         self.name = f"t{os.getpid()}x{next(_number)}"
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix=f"qsched-{self.name}-"))
         os.chmod(self.dir, 0o755)
@@ -89,6 +90,8 @@ class Instance:
             "queue_minfree_bytes": "1m", "queue_minfree_inodes": "10",
             "in_flow_delay": "0s",
         }
+        if not AS_ROOT:  # for whom there is no other account
+            self.settings["admin_recipient"] = pwd.getpwuid(os.geteuid()).pw_name
         if AS_ROOT:
             self.settings |= USERS
             shutil.chown(self.mail, USERS["maildir_user"])

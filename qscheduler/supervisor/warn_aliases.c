@@ -1,0 +1,362 @@
+/* Aliases that are right and cannot do what was meant. */
+#include "qscheduler/supervisor/supervisor.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/address.h"
+#include "base/text.h"
+#include "route/alias.h"
+#include "route/route.h"
+
+#define LINES_MAX 20 /* a list may have very many members that are wrong */
+
+struct names {
+	const struct conf *conf;
+	struct alias_table *aliases;
+	struct route_table *routes; /* without aliases */
+	char domain[CONF_HOST_SIZE];
+	struct buf *out;
+	uint32_t lines;
+	bool programs, absent;
+};
+
+/* ---- one line of the output ---- */
+
+static int
+say(struct names *n, const struct alias *alias, const char *member,
+    const char *why)
+{
+	int r;
+
+	if (++n->lines > LINES_MAX)
+		return 0;
+	r = buf_printf(n->out, "%s:%u: ", n->conf->alias_file, alias->line);
+	if (r == 0)
+		r = text_clean(n->out, alias->key, strlen(alias->key), 255);
+	if (r == 0 && member != NULL)
+		r = buf_add_str(n->out, ": ");
+	if (r == 0 && member != NULL)
+		r = text_clean(n->out, member, strlen(member), ADDRESS_MAX);
+	return r < 0 ? r : buf_printf(n->out, ": %s\n", why);
+}
+
+/* ---- where an address leads ---- */
+
+static bool
+is_administrator(const char *account)
+{
+	return strcmp(account, "root") == 0 ||
+	    strcmp(account, "postmaster") == 0;
+}
+
+static bool
+has_account(const struct conf *conf, const char *address)
+{
+	char user[ADDRESS_MAX + 1];
+
+	if (conf->maildir_user[0] != '\0')
+		return true; /* every name has a mailbox */
+	(void)address_user(address, user);
+	user[address_account_len(user)] = '\0';
+	return is_administrator(user) || getpwnam(user) != NULL;
+}
+
+/* NULL: an alias, in *ret_alias, or a place that can take mail; else why the
+ * mail gets nowhere. */
+static const char *
+judge_address(
+    struct names *n, const char *address, const struct alias **ret_alias)
+{
+	char full[ADDRESS_MAX + CONF_HOST_SIZE + 2];
+	struct route to;
+	int r;
+
+	snprintf(full, sizeof(full), "%s%s%s", address,
+	    *address_domain(address) == '\0' ? "@" : "",
+	    *address_domain(address) == '\0' ? n->domain : "");
+	*ret_alias = alias_find_address(n->aliases, full);
+	if (*ret_alias != NULL)
+		return NULL;
+	r = route_lookup(n->routes, full, false, &to);
+	if (r == 0 && route_is_mailbox(&to))
+		*ret_alias = alias_find_account(n->aliases, full);
+	if (*ret_alias != NULL ||
+	    (r == 0 &&
+		(to.target != ROUTE_TO_ACCOUNT || has_account(n->conf, full))))
+		return NULL;
+	*ret_alias = alias_find_domain(n->aliases, full);
+	if (*ret_alias != NULL)
+		return NULL;
+	return r < 0 ? "no route leads there: it will be deferred"
+		     : "there is no such account, and no such alias";
+}
+
+/* ---- members ---- */
+
+/* NULL: the agent will read it. */
+static const char *
+judge_include(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? "is not there" : strerror(errno);
+	if (S_ISLNK(st.st_mode))
+		return "is a link: mail for it is deferred";
+	if (!S_ISREG(st.st_mode))
+		return "is not a regular file: mail for it is deferred";
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return "others than its owner may write it: mail for it is "
+		       "deferred";
+	return NULL;
+}
+
+static int
+check_member(struct names *n, const struct alias *alias,
+    const struct alias_member *member)
+{
+	const struct alias *next;
+	const char *why = NULL;
+
+	if (member->kind == ALIAS_ADDRESS)
+		why = judge_address(n, member->text, &next);
+	else if (member->kind == ALIAS_INCLUDE)
+		why = judge_include(member->text);
+	n->programs |= member->kind == ALIAS_PROGRAM;
+	return why == NULL ? 0 : say(n, alias, member->text, why);
+}
+
+static int
+check_owner(struct names *n, const struct alias *alias)
+{
+	static const char prefix[] = "owner-";
+	const size_t len = sizeof(prefix) - 1;
+
+	if (strncmp(alias->key, prefix, len) != 0 ||
+	    strchr(alias->key, '@') != NULL ||
+	    alias_find_key(n->aliases, alias->key + len) != NULL)
+		return 0;
+	return say(n, alias, NULL,
+	    "owns no list: there is no alias behind "
+	    "owner-");
+}
+
+static int
+check_alias(struct names *n, const struct alias *alias)
+{
+	size_t i;
+	int r = check_owner(n, alias);
+
+	for (i = 0; r == 0 && i < alias->nmembers; i++)
+		r = check_member(n, alias, &alias->members[i]);
+	return r;
+}
+
+/* ---- root and postmaster ---- */
+
+/* Aliases that were met and are still to be followed; each is met once. */
+struct walk {
+	bool *met;
+	const struct alias **list;
+	size_t n;
+};
+
+static void
+meet(struct names *n, struct walk *w, const struct alias *alias)
+{
+	size_t i = (size_t)(alias - alias_at(n->aliases, 0));
+
+	if (!w->met[i])
+		w->list[w->n++] = alias;
+	w->met[i] = true;
+}
+
+static bool
+member_leads(struct names *n, struct walk *w, const struct alias_member *member)
+{
+	const struct alias *next = NULL;
+
+	if (member->kind != ALIAS_ADDRESS)
+		return member->kind != ALIAS_NOTHING;
+	if (judge_address(n, member->text, &next) != NULL)
+		return false;
+	if (next != NULL)
+		meet(n, w, next);
+	return next == NULL;
+}
+
+static bool
+walk_leads(struct names *n, struct walk *w)
+{
+	size_t i, k;
+
+	for (i = 0; i < w->n; i++)
+		for (k = 0; k < w->list[i]->nmembers; k++)
+			if (member_leads(n, w, &w->list[i]->members[k]))
+				return true;
+	return false;
+}
+
+static int
+check_reach(struct names *n, const struct alias *alias)
+{
+	size_t count = 0;
+	struct walk w = { 0 };
+	int r = 0;
+
+	while (alias_at(n->aliases, count) != NULL)
+		count++;
+	w.met = calloc(count, sizeof(*w.met));
+	w.list = calloc(count, sizeof(*w.list));
+	if (w.met == NULL || w.list == NULL) {
+		r = -ENOMEM;
+	} else {
+		meet(n, &w, alias);
+		if (!walk_leads(n, &w))
+			r = say(n, alias, NULL,
+			    "leads nowhere: no member of it can take mail");
+	}
+	free(w.met);
+	free(w.list);
+	return r;
+}
+
+/* Mail for this name is local and has no alias. */
+static bool
+is_left(struct names *n, const char *name)
+{
+	const struct alias *alias;
+	struct route to;
+
+	if (judge_address(n, name, &alias) != NULL || alias != NULL)
+		return false;
+	return route_lookup(n->routes, name, false, &to) == 0 &&
+	    to.target == ROUTE_TO_ACCOUNT && n->conf->maildir_user[0] == '\0';
+}
+
+static int
+check_administrators(struct names *n)
+{
+	const bool root = is_left(n, "root"),
+		   postmaster = is_left(n, "postmaster");
+	const struct alias *alias;
+	const char *why;
+	int r;
+
+	if (!root && !postmaster)
+		return 0;
+	if (n->conf->admin_recipient[0] == '\0')
+		return buf_printf(n->out,
+		    "mail for %s%s%s goes to the maildir %s/mailbox: there is "
+		    "no alias, and admin_recipient is empty\n",
+		    root ? "root" : "", root && postmaster ? " and " : "",
+		    postmaster ? "postmaster" : "", n->conf->queue_base);
+	why = judge_address(n, n->conf->admin_recipient, &alias);
+	if (why == NULL)
+		return 0;
+	r = buf_printf(
+	    n->out, "admin_recipient: %s: ", n->conf->admin_recipient);
+	return r < 0 ? r : buf_printf(n->out, "%s\n", why);
+}
+
+/* ---- all of it ---- */
+
+static int
+check_file(struct names *n)
+{
+	const struct alias *alias;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && (alias = alias_at(n->aliases, i)) != NULL; i++) {
+		r = check_alias(n, alias);
+		if (r == 0 && is_administrator(alias->key))
+			r = check_reach(n, alias);
+	}
+	if (r == 0 && n->lines > LINES_MAX)
+		r = buf_printf(n->out, "%s: %u more warnings\n",
+		    n->conf->alias_file, n->lines - LINES_MAX);
+	if (r == 0 && n->programs && geteuid() == 0 &&
+	    getpwnam(n->conf->default_privs) == NULL)
+		r = buf_printf(n->out,
+		    "default_privs: there is no user %s: programs of %s are "
+		    "not run\n",
+		    n->conf->default_privs, n->conf->alias_file);
+	if (r == 0 && n->absent && conf_is_set(n->conf, "alias_file"))
+		r = buf_printf(n->out, "%s: is not there: there is no alias\n",
+		    n->conf->alias_file);
+	return r;
+}
+
+/* Where recipients go that have no alias. */
+static int
+read_routes(const struct conf *conf, struct route_table **ret_routes)
+{
+	static char none[] = "";
+	struct conf plain = *conf;
+
+	plain.alias_file = none;
+	plain.admin_recipient = none;
+	return daemon_routes(&plain, ret_routes);
+}
+
+static void
+close_names(struct names *n)
+{
+	alias_free(&n->aliases);
+	route_free(&n->routes);
+}
+
+static int
+open_names(const struct conf *conf, struct buf *out, struct names *ret,
+    struct buf *ret_error)
+{
+	int r;
+
+	*ret = (struct names){ .conf = conf, .out = out };
+	conf_domain(conf, ret->domain);
+	r = read_routes(conf, &ret->routes);
+	if (r == 0 && files_have_aliases(conf, geteuid() != 0)) {
+		r = daemon_aliases(conf, &ret->aliases, ret_error);
+		ret->absent = ret->aliases == NULL;
+	}
+	if (r < 0)
+		close_names(ret);
+	return r;
+}
+
+int
+files_warn_aliases(
+    const struct conf *conf, struct buf *out, struct buf *ret_error)
+{
+	struct names n;
+	int r = open_names(conf, out, &n, ret_error);
+
+	if (r < 0)
+		return r;
+	r = check_file(&n);
+	if (r == 0)
+		r = check_administrators(&n);
+	close_names(&n);
+	return r;
+}
+
+int
+files_warn_administrators(
+    const struct conf *conf, struct buf *out, struct buf *ret_error)
+{
+	struct names n;
+	int r = open_names(conf, out, &n, ret_error);
+
+	if (r < 0)
+		return r;
+	r = check_administrators(&n);
+	close_names(&n);
+	return r;
+}
