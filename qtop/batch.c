@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,30 +12,42 @@
 #include "qtop/model.h"
 
 static int
-complain(const char *object, const char *why)
+complain(int code, const char *object, const char *why)
 {
 	fprintf(stderr, "qtop: %s%s\n", object, why);
-	return 1;
+	return code;
 }
 
-/* 0 also for an old page: it is shown, with a warning. */
+int
+model_exit_code(const struct model *model)
+{
+	if (model->error == -EPERM || model->error == -EACCES)
+		return EX_NOPERM;
+	if (model->error == -ENOMEM)
+		return EX_OSERR;
+	return model->error < 0 || model->stale ? EX_UNAVAILABLE : EX_OK;
+}
+
+/* An old page is shown, with a warning. */
 static int
 write_look(const struct model *model, const char *instance, struct buf *text)
 {
+	const int code = model_exit_code(model);
 	struct buf trouble = { 0 };
-	int code = 0, r = format_trouble(model, instance, &trouble);
+	int r = format_trouble(model, instance, &trouble);
 
 	if (r == 0 && trouble.len > 0)
-		code = complain("", buf_str(&trouble));
+		(void)complain(code, "", buf_str(&trouble));
 	buf_done(&trouble);
 	if (r == 0 && model->error < 0)
-		return 1;
+		return code;
 	if (r == 0)
 		r = format_batch(model, instance, text);
 	if (r < 0)
-		return complain("", strerror(-r));
+		return complain(EX_OSERR, "", strerror(-r));
 	r = io_write_all(STDOUT_FILENO, text->data, text->len);
-	return r < 0 ? complain("standard output: ", strerror(-r)) : code;
+	return r < 0 ? complain(EX_IOERR, "standard output: ", strerror(-r))
+		     : code;
 }
 
 static void

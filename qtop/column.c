@@ -16,6 +16,19 @@ row_is_total(const struct model_row *row)
 	return row->sched.state == QUEUE_STATE_NONE;
 }
 
+bool
+row_is_faulty(const struct model_row *row)
+{
+	const bool by_hand = (row->sched.flags & SCHED_ROW_OVERRIDE) != 0;
+
+	if (row_is_total(row))
+		return false;
+	return row->error < 0 || row->stale || row->page.read_only != 0 ||
+	    row->page.scan_only != 0 ||
+	    (row->sched.state == QUEUE_STATE_DISABLED && !by_hand) ||
+	    row->sched.state == QUEUE_STATE_QUARANTINED;
+}
+
 /* ---- numbers ---- */
 
 /* The number itself up to max, else with a unit, in 4 characters at most. */
@@ -151,6 +164,10 @@ COUNT_CELL(active, page.active)
 COUNT_CELL(deferred, page.deferred)
 COUNT_CELL(hold, page.hold)
 COUNT_CELL(corrupt, page.corrupt)
+COUNT_CELL(recipients, page.active_recipients)
+COUNT_CELL(failed, page.failed)
+COUNT_CELL(expired, page.expired)
+COUNT_CELL(errors, page.io_errors)
 /* clang-format on */
 
 static void
@@ -238,6 +255,15 @@ value_queue(const struct model_row *row)
 	return UINT32_MAX - row->sched.queue;
 }
 
+/* The gravest is the largest. */
+static uint64_t
+value_state(const struct model_row *row)
+{
+	if (row_is_faulty(row))
+		return 2;
+	return row->sched.state != QUEUE_STATE_OPEN;
+}
+
 static uint64_t
 value_load(const struct model_row *row)
 {
@@ -276,49 +302,63 @@ const struct column columns[NCOLS] = {
 	    .fmt = fmt_queue, .value = value_queue,
 	    .help = "number of the queue" },
 	[COL_STATE] = { .key = "state", .title = "STATE", .width = STATE_WIDTH,
-	    .left = true, .fmt = fmt_state,
+	    .rank = 1, .left = true, .fmt = fmt_state, .value = value_state,
 	    .help = "open, closing, disabled, or quarantine: it keeps failing" },
 	[COL_LOCAL] = { .key = "local", .title = "LOCAL", .width = 9,
-	    .rank = 2, .fmt = fmt_local,
+	    .rank = 11, .fmt = fmt_local,
 	    .help = "local deliveries running, and how many may" },
 	[COL_REMOTE] = { .key = "remote", .title = "REMOTE", .width = 9,
-	    .rank = 1, .fmt = fmt_remote,
+	    .rank = 10, .fmt = fmt_remote,
 	    .help = "remote deliveries running, and how many may" },
 	[COL_LOAD] = { .key = "load", .title = "LOAD%", .width = 5,
-	    .fmt = fmt_load, .value = value_load,
-	    .help = "largest of both and the busiest transport, in percent; * by setqload; TOTAL: mean" },
+	    .rank = 5, .fmt = fmt_load, .value = value_load,
+	    .help = "largest of both and the busiest transport; * by hand; TOTAL: mean of open ones" },
 	[COL_IN] = { .key = "in", .title = "IN", .width = 5,
-	    .fmt = fmt_in, .value = value_in,
+	    .rank = 8, .fmt = fmt_in, .value = value_in,
 	    .help = "messages accepted and not yet in the active queue" },
 	[COL_ACTIVE] = { .key = "active", .title = "ACTIVE", .width = 6,
-	    .fmt = fmt_active, .value = value_active,
-	    .help = "messages being delivered" },
+	    .rank = 9, .fmt = fmt_active, .value = value_active,
+	    .help = "messages being delivered, or waiting for a delivery that is free" },
 	[COL_DEFERRED] = { .key = "deferred", .title = "DEFERRED", .width = 8,
-	    .fmt = fmt_deferred, .value = value_deferred,
+	    .rank = 6, .fmt = fmt_deferred, .value = value_deferred,
 	    .help = "messages that wait for their next attempt" },
 	[COL_HOLD] = { .key = "hold", .title = "HOLD", .width = 5,
-	    .rank = 5, .fmt = fmt_hold, .value = value_hold,
-	    .help = "messages set aside: failed for good, or by the operator" },
+	    .rank = 3, .is_alarm = true, .fmt = fmt_hold, .value = value_hold,
+	    .help = "messages in hold/: failed for good, or put aside; not tried again" },
 	[COL_CORRUPT] = { .key = "corrupt", .title = "CORRUPT", .width = 7,
-	    .rank = 6, .fmt = fmt_corrupt, .value = value_corrupt,
+	    .rank = 4, .is_alarm = true, .fmt = fmt_corrupt, .value = value_corrupt,
 	    .help = "damaged files, kept for the operator" },
 	[COL_RATE_IN] = { .key = "rate-in", .title = "RATE-IN", .width = 7,
-	    .rank = 4, .fmt = fmt_rate_in, .value = value_rate_in,
+	    .rank = 13, .fmt = fmt_rate_in, .value = value_rate_in,
 	    .help = "messages taken in per second, last minute" },
 	[COL_RATE_OUT] = { .key = "rate-out", .title = "RATE-OUT", .width = 8,
-	    .rank = 3, .fmt = fmt_rate_out, .value = value_rate_out,
+	    .rank = 12, .fmt = fmt_rate_out, .value = value_rate_out,
 	    .help = "messages finished per second, last minute" },
 	[COL_OLDEST] = { .key = "oldest", .title = "OLDEST", .width = 6,
-	    .fmt = fmt_oldest, .value = value_oldest,
-	    .help = "age of the oldest message in the queue, to the minute" },
+	    .rank = 7, .fmt = fmt_oldest, .value = value_oldest,
+	    .help = "age of the oldest message that is active or deferred" },
 	[COL_RESTARTS] = { .key = "restarts", .title = "RESTARTS", .width = 8,
-	    .rank = 7, .fmt = fmt_restarts, .value = value_restarts,
+	    .rank = 15, .is_alarm = true, .fmt = fmt_restarts, .value = value_restarts,
 	    .help = "how often processes of the queue were started again" },
+	[COL_RECIPIENTS] = { .key = "recipients", .title = "RCPTS", .width = 5,
+	    .rank = 19, .fmt = fmt_recipients, .value = value_recipients,
+	    .help = "recipients of active messages that are in memory" },
+	[COL_FAILED] = { .key = "failed", .title = "FAILED", .width = 6,
+	    .rank = 17, .fmt = fmt_failed, .value = value_failed,
+	    .help = "recipients that failed for good, since queue-send started" },
+	[COL_EXPIRED] = { .key = "expired", .title = "EXPIRED", .width = 7,
+	    .rank = 18, .fmt = fmt_expired, .value = value_expired,
+	    .help = "recipients given up as too old, since queue-send started" },
+	[COL_ERRORS] = { .key = "errors", .title = "IO-ERR", .width = 6,
+	    .rank = 16, .is_alarm = true, .fmt = fmt_errors, .value = value_errors,
+	    .help = "errors of the disk, since queue-send started" },
 	[COL_NOTE] = { .key = "note", .title = "NOTE", .width = 36,
-	    .left = true, .rest = true, .rank = 8, .fmt = fmt_note,
+	    .rank = 14, .left = true, .rest = true, .fmt = fmt_note,
 	    .help = "why it is not open and until when, faults, loads that an operator set" },
 };
 /* clang-format on */
+
+/* ---- the order of rows ---- */
 
 enum column_id
 column_next_sort(enum column_id column)
@@ -329,25 +369,40 @@ column_next_sort(enum column_id column)
 	return column;
 }
 
+enum column_id
+column_last_sort(enum column_id column)
+{
+	do {
+		column = (column + NCOLS - 1) % NCOLS;
+	} while (columns[column].value == NULL);
+	return column;
+}
+
+struct order {
+	enum column_id column;
+	bool reversed;
+};
+
 static int
 compare(const void *a, const void *b, void *arg)
 {
 	const struct model_row *x = a, *y = b;
-	const struct column *column = arg;
-	const uint64_t vx = column->value(x), vy = column->value(y);
+	const struct order *order = arg;
+	const uint64_t vx = columns[order->column].value(x);
+	const uint64_t vy = columns[order->column].value(y);
 
 	if (vx != vy)
-		return vx > vy ? -1 : 1;
+		return (vx > vy) != order->reversed ? -1 : 1;
 	return (x->sched.queue > y->sched.queue) -
 	    (x->sched.queue < y->sched.queue);
 }
 
 void
-model_sort(struct model *model, enum column_id column)
+model_sort(struct model *model, enum column_id column, bool reversed)
 {
-	struct column by = columns[column];
+	struct order order = { column, reversed };
 
-	ASSERT(by.value != NULL);
+	ASSERT(columns[column].value != NULL);
 	qsort_r(
-	    model->rows, model->nrows, sizeof(model->rows[0]), compare, &by);
+	    model->rows, model->nrows, sizeof(model->rows[0]), compare, &order);
 }

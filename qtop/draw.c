@@ -16,9 +16,9 @@
 #define LINE_MAX_LEN 512 /* characters; no screen shows more */
 
 enum pair {
-	PAIR_WARN = 1,
+	PAIR_LOADED = 1,
+	PAIR_CLOSED,
 	PAIR_BAD,
-	PAIR_GOOD,
 };
 
 static attr_t
@@ -29,7 +29,8 @@ attribute(enum line_kind kind)
 	} attributes[] = {
 		[LINE_PLAIN] = { A_NORMAL, A_NORMAL },
 		[LINE_DIM] = { A_NORMAL, A_DIM },
-		[LINE_WARN] = { A_BOLD, COLOR_PAIR(PAIR_WARN) },
+		[LINE_LOADED] = { A_BOLD, COLOR_PAIR(PAIR_LOADED) },
+		[LINE_CLOSED] = { A_UNDERLINE, COLOR_PAIR(PAIR_CLOSED) },
 		[LINE_BAD] = { A_REVERSE, COLOR_PAIR(PAIR_BAD) | A_BOLD },
 	};
 
@@ -84,7 +85,25 @@ draw(int y, attr_t attributes, const char *text, bool whole_line)
 	(void)attrset(A_NORMAL);
 }
 
-/* ---- the table ---- */
+void
+draw_text(int y, enum line_kind kind, const char *text)
+{
+	draw(y, attribute(kind), text, false);
+}
+
+void
+draw_heading(int y, const char *text)
+{
+	draw(y, A_REVERSE, text, true);
+}
+
+/* ---- where what is ---- */
+
+static void
+lay_out(const struct view *v, struct layout *ret_layout)
+{
+	layout_choose(v->model, COLS, v->columns, ret_layout);
+}
 
 static bool
 has_note(const struct model_row *row)
@@ -96,20 +115,29 @@ has_note(const struct model_row *row)
 	return has;
 }
 
-/* At most a third of the lines for queues. */
+static uint32_t
+count_notes(const struct model *model)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < model->nrows; i++)
+		n += has_note(&model->rows[i]);
+	return n;
+}
+
+/* At most a third of the lines for queues, while their column is not shown. */
 static uint32_t
 note_lines(const struct view *v)
 {
 	const int room = (LINES - LINE_ROWS - 1) / 3;
-	bool shown[NCOLS];
-	uint32_t i, n = 0;
+	struct layout layout;
+	uint32_t n;
 
-	format_choose(COLS, shown);
-	if (shown[COL_NOTE] || room <= 0)
+	lay_out(v, &layout);
+	if (layout.shown[COL_NOTE] || room <= 0)
 		return 0;
-	for (i = 0; i < v->model->nrows && n < (uint32_t)room; i++)
-		n += has_note(&v->model->rows[i]);
-	return n;
+	n = count_notes(v->model);
+	return n < (uint32_t)room ? n : (uint32_t)room;
 }
 
 uint32_t
@@ -120,79 +148,113 @@ draw_rows_shown(const struct view *v)
 	return rows > 0 ? (uint32_t)rows : 0;
 }
 
+/* ---- the table ---- */
+
 static void
 draw_rows(struct view *v, const bool shown[NCOLS])
 {
-	const struct model *model = v->model;
 	struct buf text = { 0 };
 	uint32_t i, n = draw_rows_shown(v);
 
-	if (v->first > model->nrows || v->first + n > model->nrows)
-		v->first = model->nrows > n ? model->nrows - n : 0;
-	for (i = 0; i < n && v->first + i < model->nrows; i++) {
-		const struct model_row *row = &model->rows[v->first + i];
+	if (v->first > v->nrows || v->first + n > v->nrows)
+		v->first = v->nrows > n ? v->nrows - n : 0;
+	for (i = 0; i < n && v->first + i < v->nrows; i++) {
+		const struct model_row *row = v->rows[v->first + i];
 
 		buf_reset(&text);
 		if (format_row(row, shown, &text) == 0)
-			draw(LINE_ROWS + (int)i,
-			    attribute(format_row_kind(model, row)),
-			    buf_str(&text), false);
+			draw_text(LINE_ROWS + (int)i,
+			    format_row_kind(v->model, row), buf_str(&text));
 	}
 	buf_done(&text);
 }
 
-/* Draws the notes above the keys. */
+static void
+draw_age_row(const struct view *v, int y, const struct model_row *row)
+{
+	struct buf text = { 0 };
+
+	if (format_age_row(row, &text) == 0)
+		draw_text(y, format_row_kind(v->model, row), buf_str(&text));
+	buf_done(&text);
+}
+
+/* Messages by age take the lines that the queues leave: a blank line, titles,
+ * the total, and as many queues as fit. */
+static void
+draw_ages(const struct view *v)
+{
+	const uint32_t rows = draw_rows_shown(v);
+	int y = LINE_ROWS + (int)v->nrows + 1;
+	const int end = LINE_ROWS + (int)rows;
+	struct buf text = { 0 };
+	uint32_t i;
+
+	if (v->nrows == 0 || v->nrows >= rows || end - y < 3 ||
+	    COLS < FORMAT_AGES_WIDTH)
+		return;
+	if (format_age_titles(&text) == 0)
+		draw_heading(y++, buf_str(&text));
+	buf_done(&text);
+	draw_age_row(v, y++, &v->model->total);
+	for (i = 0; i < v->nrows && y < end; i++)
+		draw_age_row(v, y++, v->rows[i]);
+}
+
+/* ---- the lines below ---- */
+
+/* Draws the notes above the keys; the last line counts those without one. */
 static void
 draw_notes(const struct view *v)
 {
 	const struct model *model = v->model;
-	uint32_t i, n = note_lines(v);
-	int y = LINES - 1 - (int)n;
+	const uint32_t notes = count_notes(model), lines = note_lines(v);
+	const uint32_t told = notes > lines && lines > 0 ? lines - 1 : lines;
 	struct buf text = { 0 };
+	uint32_t i, n;
 
-	for (i = 0; i < model->nrows && y < LINES - 1 && n > 0; i++) {
-		const struct model_row *row = &model->rows[i];
-
+	for (i = 0, n = 0; i < model->nrows && n < told; i++) {
 		buf_reset(&text);
-		if (format_note(row, &text) == 0 && text.len > 0)
-			draw(y++, attribute(format_row_kind(model, row)),
-			    buf_str(&text), false);
+		if (format_note(&model->rows[i], &text) < 0 || text.len == 0)
+			continue;
+		draw_text(LINES - 1 - (int)(lines - n++),
+		    format_row_kind(model, &model->rows[i]), buf_str(&text));
 	}
+	buf_reset(&text);
+	if (told < lines &&
+	    buf_printf(
+		&text, "and %" PRIu32 " notes more: right", notes - told) == 0)
+		draw_text(LINES - 2, LINE_PLAIN, buf_str(&text));
 	buf_done(&text);
 }
 
 static void
-draw_foot(const struct view *v)
+draw_foot(const struct view *v, const struct layout *layout)
 {
+	const struct view_extent extent = { layout, draw_rows_shown(v) };
 	struct buf text = { 0 };
-	const uint32_t n = draw_rows_shown(v);
-	int r;
 
 	if (LINES <= LINE_ROWS) /* the figures, not the keys */
 		return;
-	r = buf_printf(&text, "q quit  space refresh  s sort: %s  h help",
-	    columns[v->sort].title);
-	if (r == 0 && n > 0 && v->model->nrows > n)
-		r = buf_printf(&text,
-		    "  up/down %" PRIu32 "-%" PRIu32 " of %" PRIu32,
-		    v->first + 1, v->first + n, v->model->nrows);
-	if (r == 0)
-		draw(LINES - 1, A_DIM, buf_str(&text), false);
+	if (view_keys(v, &extent, COLS, &text) == 0)
+		draw_text(LINES - 1, LINE_DIM, buf_str(&text));
 	buf_done(&text);
 }
+
+/* ---- the whole ---- */
 
 static void
 draw_head(const struct view *v)
 {
 	struct buf text = { 0 };
 
-	if (format_summary(v->model, v->instance, &text) == 0)
+	if (format_summary(v->model, v->instance, COLS, &text) == 0)
 		draw(LINE_SUMMARY, A_BOLD, buf_str(&text), false);
 	buf_reset(&text);
 	if (format_trouble(v->model, v->instance, &text) == 0 && text.len > 0)
-		draw(LINE_TROUBLE, attribute(LINE_BAD), buf_str(&text), false);
+		draw_text(LINE_TROUBLE, LINE_BAD, buf_str(&text));
 	else if (format_change(v->model, &text) == 0)
-		draw(LINE_TROUBLE, A_NORMAL, buf_str(&text), false);
+		draw_text(LINE_TROUBLE, LINE_PLAIN, buf_str(&text));
 	buf_done(&text);
 }
 
@@ -200,44 +262,21 @@ static void
 draw_table(struct view *v)
 {
 	struct buf text = { 0 };
-	bool shown[NCOLS];
+	struct layout layout;
 
-	format_choose(COLS, shown);
+	lay_out(v, &layout);
+	v->columns = layout.page;
 	draw_head(v);
-	if (format_titles(shown, &text) == 0)
-		draw(LINE_TITLES, A_REVERSE, buf_str(&text), true);
+	if (format_titles(layout.shown, &text) == 0)
+		draw_heading(LINE_TITLES, buf_str(&text));
 	buf_reset(&text);
-	if (format_row(&v->model->total, shown, &text) == 0)
+	if (format_row(&v->model->total, layout.shown, &text) == 0)
 		draw(LINE_TOTAL, A_BOLD, buf_str(&text), false);
 	buf_done(&text);
-	draw_rows(v, shown);
+	draw_rows(v, layout.shown);
+	draw_ages(v);
 	draw_notes(v);
-	draw_foot(v);
-}
-
-static void
-draw_help(void)
-{
-	static const char *const keys[] = {
-		"q           quit",
-		"space, r    read again now",
-		"s           sort by the next column, largest first",
-		"up, down    one row; page up, page down: a screen of rows",
-		"h, ?        this help; any key leaves it",
-	};
-	char line[160];
-	size_t i;
-	int y = 0;
-
-	draw(y++, A_REVERSE, "qtop: columns", true);
-	for (i = 0; i < NCOLS; i++) {
-		snprintf(line, sizeof(line), "%-11s %s", columns[i].title,
-		    columns[i].help);
-		draw(y++, A_NORMAL, line, false);
-	}
-	draw(y++, A_REVERSE, "keys", true);
-	for (i = 0; i < ARRAY_LEN(keys); i++)
-		draw(y++, A_NORMAL, keys[i], false);
+	draw_foot(v, &layout);
 }
 
 void
@@ -245,7 +284,7 @@ draw_view(struct view *v)
 {
 	(void)erase();
 	if (v->help)
-		draw_help();
+		help_draw(v);
 	else
 		draw_table(v);
 	(void)refresh();
@@ -258,6 +297,7 @@ draw_prepare(void)
 		return;
 	(void)start_color();
 	(void)use_default_colors();
-	(void)init_pair(PAIR_WARN, COLOR_YELLOW, -1);
+	(void)init_pair(PAIR_LOADED, COLOR_YELLOW, -1);
+	(void)init_pair(PAIR_CLOSED, COLOR_CYAN, -1);
 	(void)init_pair(PAIR_BAD, COLOR_RED, -1);
 }

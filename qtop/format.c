@@ -2,31 +2,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ipc/page_text.h"
-
-void
-format_choose(int width, bool ret_shown[NCOLS])
-{
-	int sum = -1, last, i;
-
-	for (i = 0; i < NCOLS; i++) {
-		ret_shown[i] = true;
-		sum += columns[i].width + 1;
-	}
-	while (sum > width) {
-		last = -1;
-		for (i = 0; i < NCOLS; i++)
-			if (ret_shown[i] && columns[i].rank > 0 &&
-			    (last < 0 || columns[i].rank > columns[last].rank))
-				last = i;
-		if (last < 0)
-			return;
-		ret_shown[last] = false;
-		sum -= columns[last].width + 1;
-	}
-}
 
 static int
 add_cell(
@@ -83,41 +63,143 @@ enum line_kind
 format_row_kind(const struct model *model, const struct model_row *row)
 {
 	const struct queue_page *page = &row->page;
-	const bool by_hand = (row->sched.flags & SCHED_ROW_OVERRIDE) != 0;
 
 	if (row_is_total(row))
 		return LINE_PLAIN;
-	if (row->error < 0 || row->stale || page->read_only != 0 ||
-	    (row->sched.state == QUEUE_STATE_DISABLED && !by_hand) ||
-	    row->sched.state == QUEUE_STATE_QUARANTINED)
+	if (row_is_faulty(row))
 		return LINE_BAD;
-	if (row->load_pct >= model->sched.threshold_pct ||
-	    row->sched.state != QUEUE_STATE_OPEN || page->scan_only != 0)
-		return LINE_WARN;
+	if (row->sched.state != QUEUE_STATE_OPEN)
+		return LINE_CLOSED;
+	if (row->load_pct >= model->sched.threshold_pct)
+		return LINE_LOADED;
 	if (page->local_used == 0 && page->remote_used == 0 && row->in == 0 &&
 	    page->active == 0)
 		return LINE_DIM;
 	return LINE_PLAIN;
 }
 
+/* ---- messages by age ---- */
+
+int
+format_age_titles(struct buf *out)
+{
+	uint32_t minutes = 5;
+	int i, r = buf_add_str(out, "QUEUE");
+	char title[16];
+
+	for (i = 0; i < PAGE_AGES && r == 0; i++, minutes *= 2) {
+		if (i < PAGE_AGES - 1)
+			snprintf(title, sizeof(title), "<%" PRIu32, minutes);
+		else
+			snprintf(
+			    title, sizeof(title), "%" PRIu32 "+", minutes / 2);
+		r = buf_printf(out, " %5s", title);
+	}
+	return r < 0 ? r : buf_add_str(out, " minutes old");
+}
+
+int
+format_age_row(const struct model_row *row, struct buf *out)
+{
+	char cell[CELL_MAX];
+	int i, r;
+
+	columns[COL_QUEUE].fmt(row, cell);
+	r = buf_printf(out, "%5.5s", cell);
+	for (i = 0; i < PAGE_AGES && r == 0; i++) {
+		count_format(row->page.age[i], cell);
+		r = buf_printf(out, " %5.5s", row->error < 0 ? "?" : cell);
+	}
+	return r;
+}
+
+/* ---- lines of parts ---- */
+
+void
+part_set(struct line_part *part, int rank, const char *format, ...)
+{
+	va_list args;
+
+	part->rank = rank;
+	va_start(args, format);
+	vsnprintf(part->text, sizeof(part->text), format, args);
+	va_end(args);
+}
+
+/* The part of the lowest rank that is not taken and fits; nparts: none. */
+static size_t
+next_part(const struct line_part *parts, size_t nparts, const bool *taken,
+    size_t between, size_t room)
+{
+	size_t i, best = nparts;
+
+	for (i = 0; i < nparts; i++)
+		if (!taken[i] && parts[i].text[0] != '\0' &&
+		    strlen(parts[i].text) + between <= room &&
+		    (best == nparts || parts[i].rank < parts[best].rank))
+			best = i;
+	return best;
+}
+
+int
+format_parts(const struct line_part *parts, size_t nparts, const char *between,
+    int width, struct buf *out)
+{
+	const size_t gap = strlen(between), start = out->len;
+	size_t i, room = (size_t)(width > 0 ? width : 0) + gap;
+	bool taken[PARTS_MAX] = { false };
+	int r = 0;
+
+	ASSERT(nparts <= PARTS_MAX);
+	while ((i = next_part(parts, nparts, taken, gap, room)) < nparts) {
+		taken[i] = true;
+		room -= strlen(parts[i].text) + gap;
+	}
+	for (i = 0; i < nparts && r == 0; i++)
+		if (taken[i])
+			r = buf_printf(out, "%s%s",
+			    out->len > start ? between : "", parts[i].text);
+	return r;
+}
+
 /* ---- the whole ---- */
 
-static int
-add_count(const struct model *model, struct buf *out)
-{
-	struct buf text = { 0 };
-	int r = page_text_count(&model->sched, model->now_mono, &text);
+enum {
+	PART_PID,
+	PART_OPEN,
+	PART_DISK,
+	PART_LOAD,
+	PART_MODE,
+	PART_COUNT,
+	NPARTS,
+};
 
-	if (r == 0 && text.len > 0)
-		r = buf_printf(out, ", %s", buf_str(&text));
-	buf_done(&text);
+static int
+make_parts(const struct model *model, struct line_part p[NPARTS])
+{
+	const struct sched_page *s = &model->sched;
+	struct buf count = { 0 };
+	int r = page_text_count(s, model->now_mono, &count);
+
+	part_set(&p[PART_PID], 3, "pid %" PRIu32, s->head.pid);
+	part_set(&p[PART_OPEN], 1,
+	    "%" PRIu32 " open (%" PRIu32 " to %" PRIu32 ")", s->qcount,
+	    s->queue_count, s->queue_max);
+	part_set(&p[PART_DISK], 6, "%" PRIu32 " on disk", s->qconf);
+	part_set(&p[PART_LOAD], 2, "load %" PRIu32 "%% of %" PRIu32 "%%",
+	    model->total.load_pct, s->threshold_pct);
+	part_set(&p[PART_MODE], 5, "%s", s->dynamic != 0 ? "dynamic" : "fixed");
+	part_set(&p[PART_COUNT], 4, "%s", r < 0 ? "" : buf_str(&count));
+	buf_done(&count);
 	return r;
 }
 
 int
-format_summary(const struct model *model, const char *instance, struct buf *out)
+format_summary(
+    const struct model *model, const char *instance, int width, struct buf *out)
 {
-	const struct sched_page *s = &model->sched;
+	struct line_part parts[NPARTS];
+	const size_t start = out->len;
 	int r;
 
 	r = buf_printf(
@@ -125,14 +207,10 @@ format_summary(const struct model *model, const char *instance, struct buf *out)
 	if (r == 0 && model->error < 0)
 		return buf_add_str(out, "not running");
 	if (r == 0)
-		r = buf_printf(out,
-		    "pid %" PRIu32 ", %" PRIu32 " open (%" PRIu32 " to %" PRIu32
-		    "), %" PRIu32 " on disk, load %" PRIu32 "%% of %" PRIu32
-		    "%%, %s",
-		    s->head.pid, s->qcount, s->queue_count, s->queue_max,
-		    s->qconf, s->mean_load_pct, s->threshold_pct,
-		    s->dynamic != 0 ? "dynamic" : "fixed");
-	return r < 0 ? r : add_count(model, out);
+		r = make_parts(model, parts);
+	return r < 0 ? r
+		     : format_parts(parts, NPARTS, ", ",
+			   width - (int)(out->len - start), out);
 }
 
 int
@@ -151,9 +229,10 @@ format_threshold(const struct model *model, struct buf *out)
 	return buf_printf(out,
 	    "threshold = %" PRIu32 ".00 , qcount = %" PRIu32
 	    ", qconf = %" PRIu32 ", qmin = %" PRIu32 ", qmax = %" PRIu32
-	    ", mean = %" PRIu32 ".00, held = %" PRIu32 ", changes = %" PRIu64,
+	    ", mean = %" PRIu32 ".00, count_by_hand = %" PRIu32
+	    ", changes = %" PRIu64,
 	    s->threshold_pct, s->qcount, s->qconf, s->queue_count, s->queue_max,
-	    s->mean_load_pct, s->held_count, s->changes);
+	    model->total.load_pct, s->held_count, s->changes);
 }
 
 int
@@ -210,12 +289,13 @@ end_line(int r, struct buf *out)
 int
 format_batch(const struct model *model, const char *instance, struct buf *out)
 {
-	bool shown[NCOLS];
+	struct layout wide;
+	const bool *shown = wide.shown;
 	uint32_t i;
 	int r;
 
-	format_choose(FORMAT_WIDE, shown);
-	r = end_line(format_summary(model, instance, out), out);
+	layout_choose(model, LAYOUT_WIDE, 0, &wide);
+	r = end_line(format_summary(model, instance, LAYOUT_WIDE, out), out);
 	if (r == 0 && model->stale)
 		r = end_line(format_trouble(model, instance, out), out);
 	if (r == 0 && model->sched.change_wall != 0)

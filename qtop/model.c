@@ -68,6 +68,7 @@ sum_row(struct model_row *total, const struct model_row *row)
 {
 	struct queue_page *t = &total->page;
 	const struct queue_page *p = &row->page;
+	size_t i;
 
 	t->local_used = sum_i32(t->local_used, p->local_used);
 	t->local_limit = sum_i32(t->local_limit, p->local_limit);
@@ -79,6 +80,13 @@ sum_row(struct model_row *total, const struct model_row *row)
 	t->corrupt = sum_u64(t->corrupt, p->corrupt);
 	t->rate_in = sum_u64(t->rate_in, p->rate_in);
 	t->rate_out = sum_u64(t->rate_out, p->rate_out);
+	t->active_recipients =
+	    sum_u64(t->active_recipients, p->active_recipients);
+	t->failed = sum_u64(t->failed, p->failed);
+	t->expired = sum_u64(t->expired, p->expired);
+	t->io_errors = sum_u64(t->io_errors, p->io_errors);
+	for (i = 0; i < PAGE_AGES; i++)
+		t->age[i] = sum_u64(t->age[i], p->age[i]);
 	total->in = sum_u64(total->in, row->in);
 	if (row->oldest_age > total->oldest_age)
 		total->oldest_age = row->oldest_age;
@@ -87,10 +95,18 @@ sum_row(struct model_row *total, const struct model_row *row)
 		total->sched.restarts = UINT32_MAX;
 }
 
+/* As the supervisor judges it (qscheduler/supervisor/grow.c). */
+static bool
+has_known_load(const struct model_row *row)
+{
+	return row->sched.state == QUEUE_STATE_OPEN &&
+	    (row->manual || (row->error == 0 && !row->stale));
+}
+
 static void
 sum_rows(struct model *model)
 {
-	uint64_t load = 0, open = 0;
+	uint64_t load = 0, known = 0;
 	uint32_t i;
 
 	model->total = (struct model_row){ .oldest_age = -1 };
@@ -98,13 +114,13 @@ sum_rows(struct model *model)
 		const struct model_row *row = &model->rows[i];
 
 		sum_row(&model->total, row);
-		if (row->sched.state != QUEUE_STATE_OPEN)
+		if (!has_known_load(row))
 			continue;
 		load += row->load_pct;
-		open++;
+		known++;
 	}
-	if (open > 0)
-		model->total.load_pct = (uint32_t)(load / open);
+	if (known > 0)
+		model->total.load_pct = (uint32_t)(load / known);
 }
 
 static bool

@@ -1,7 +1,8 @@
 /* qtop/model.h - what qtop shows, without terminal and clock:
  *
  *	model    the pages of an instance at one moment, checked
- *	column   the table of columns
+ *	column   the table of columns, and the order of rows
+ *	layout   the columns that fit, and those behind the arrow keys
  *	format   a model as lines of text
  */
 #ifndef QTOP_MODEL_H
@@ -47,7 +48,9 @@ struct model {
 	struct sched_page sched; /* zeroed when it could not be read */
 	struct model_row rows[PAGE_QUEUES_MAX];
 	uint32_t nrows;
-	struct model_row total; /* sums; load_pct is the mean of open queues */
+	/* Sums; load_pct is the mean of the open queues whose load is known, by
+	 * the rule of the supervisor. */
+	struct model_row total;
 };
 
 void model_sample(struct model *model, const struct model_source *source,
@@ -75,6 +78,10 @@ enum column_id {
 	COL_RATE_OUT,
 	COL_OLDEST,
 	COL_RESTARTS,
+	COL_RECIPIENTS,
+	COL_FAILED,
+	COL_EXPIRED,
+	COL_ERRORS,
 	COL_NOTE,
 	NCOLS,
 };
@@ -84,9 +91,10 @@ struct column {
 	int width;
 	bool left; /* text, not a number */
 	bool rest; /* the last: as long as its text */
-	/* A narrow screen drops the column of the highest rank first; 0 is
-	 * never dropped. */
+	/* A narrow screen shows the columns of the lowest ranks. A column with
+	 * a value that is not normal ranks as if it had RANK_ALARM. */
 	int rank;
+	bool is_alarm; /* any value but 0 is not normal */
 	void (*fmt)(const struct model_row *row, char cell[CELL_MAX]);
 	/* For sorting, largest first; NULL: not sortable. */
 	uint64_t (*value)(const struct model_row *row);
@@ -97,6 +105,9 @@ extern const struct column columns[NCOLS];
 
 /* The total row has a state that no queue has. */
 bool row_is_total(const struct model_row *row);
+/* A fault that somebody has to see to: of the directory or disk, of processes
+ * that keep failing, of the page. */
+bool row_is_faulty(const struct model_row *row);
 /* The reason of an unusual state, or nothing. -ENOMEM. */
 int note_add(const struct model_row *row, struct buf *out);
 /* At most 5 characters: 99999, 123k, 1.2M … */
@@ -104,33 +115,66 @@ void count_format(uint64_t n, char cell[CELL_MAX]);
 /* At most 5 characters: 59s, 12m, 3h, 5d, >999d; "-" for -1. */
 void age_format(usec_t age, char cell[CELL_MAX]);
 
-/* The next column that rows can be sorted by, around the end. */
+/* The next column that rows can be sorted by, or the last one before, around
+ * the end. */
 enum column_id column_next_sort(enum column_id column);
-/* Largest first, equal ones by number; by number for COL_QUEUE. */
-void model_sort(struct model *model, enum column_id column);
+enum column_id column_last_sort(enum column_id column);
+/* Largest first, or smallest first if reversed, equal ones by number; by number
+ * for COL_QUEUE. */
+void model_sort(struct model *model, enum column_id column, bool reversed);
+
+/* ---- layout ---- */
+
+#define LAYOUT_WIDE INT32_MAX /* a width that all columns fit */
+
+struct layout {
+	bool shown[NCOLS];
+	uint32_t page;   /* 0: the columns that matter most */
+	uint32_t hidden; /* columns that are not shown on this page */
+	uint32_t after;  /* columns that are first shown on a later page */
+};
+
+/* The columns of a page that fit into this number of characters. Each column is
+ * shown on one page, but QUEUE and STATE on all that have room. A page behind
+ * the last one is the last one. */
+void layout_choose(const struct model *model, int width, uint32_t page,
+    struct layout *ret_layout);
 
 /* ---- format: -ENOMEM, the line is cut then ----
  *
  * Lines for the screen and for batch output. */
 
-#define FORMAT_WIDE INT32_MAX /* a width that all columns fit */
-
-/* The look of a line on the screen. */
+/* The look of a line on the screen: one meaning each (qtop(8), COLOURS). */
 enum line_kind {
 	LINE_PLAIN,
-	LINE_DIM,  /* an idle queue */
-	LINE_WARN, /* loaded, draining, disabled by an operator */
-	LINE_BAD,  /* stale, faulty, failing */
+	LINE_DIM,    /* an idle queue */
+	LINE_LOADED, /* at the load at which a queue is added */
+	LINE_CLOSED, /* takes no new mail, as somebody wants: closing, by hand
+		      */
+	LINE_BAD,    /* a fault */
 };
 
-/* The columns that fit into this number of characters. */
-void format_choose(int width, bool ret_shown[NCOLS]);
+#define PARTS_MAX 12
+
+/* A part of a line. Of parts that do not fit all, those with a lower rank
+ * stay. */
+struct line_part {
+	char text[160]; /* "": none */
+	int rank;
+};
+
+void part_set(struct line_part *part, int rank, const char *format, ...)
+    PRINTF(3, 4);
+/* Appends the parts (PARTS_MAX) that fit into this number of characters, in
+ * their order. */
+int format_parts(const struct line_part *parts, size_t nparts,
+    const char *between, int width, struct buf *out);
 
 /* Each appends one line without its newline. */
 
 /* "qscheduler mine: pid 4711, 2 open (1 to 20), 2 on disk, …" */
-int format_summary(
-    const struct model *model, const char *instance, struct buf *out);
+int format_summary(const struct model *model, const char *instance, int width,
+    struct buf *out);
 int format_titles(const bool shown[NCOLS], struct buf *out);
 int format_row(
     const struct model_row *row, const bool shown[NCOLS], struct buf *out);
@@ -140,6 +184,10 @@ format_row_kind(const struct model *model, const struct model_row *row);
 int format_change(const struct model *model, struct buf *out);
 /* "3: by hand for 2h: new disk", or nothing. */
 int format_note(const struct model_row *row, struct buf *out);
+/* Messages by age. */
+int format_age_titles(struct buf *out);
+int format_age_row(const struct model_row *row, struct buf *out);
+#define FORMAT_AGES_WIDTH 77
 /* "threshold = 90.00 , qcount = 5, qconf = 5", as parsers of the original know
  * it, and more behind it. */
 int format_threshold(const struct model *model, struct buf *out);

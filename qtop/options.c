@@ -7,8 +7,8 @@
 #include "config/conf.h"
 
 #define DELAY_DEFAULT     (2 * USEC_PER_SEC)
-#define DELAY_MIN_SECONDS 0.1
-#define DELAY_MAX_SECONDS 86400.0
+#define DELAY_MIN_SECONDS ((double)DELAY_MIN / (double)USEC_PER_SEC)
+#define DELAY_MAX_SECONDS ((double)DELAY_MAX / (double)USEC_PER_SEC)
 #define COUNT_MAX         1000000000
 
 static int

@@ -15,7 +15,7 @@ say(const char *text)
 	if (puts(text) >= 0 && fflush(stdout) == 0)
 		return 0;
 	fprintf(stderr, "qtop: standard output cannot be written\n");
-	return 1;
+	return EX_IOERR;
 }
 
 static int

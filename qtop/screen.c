@@ -6,12 +6,14 @@
 #include <ncurses.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "qtop/model.h"
 
 #define DEAD_READS_MAX 3 /* readable without a key: the terminal is gone */
@@ -21,6 +23,7 @@ struct screen {
 	const char *instance;
 	const struct model_source *source;
 	struct event_base *loop;
+	struct event *timer;
 	struct model model;
 	struct view view;
 	uint64_t readings;
@@ -35,12 +38,31 @@ end(struct screen *s)
 	(void)event_base_loopbreak(s->loop);
 }
 
+/* Puts what was read into the order that is asked for. */
+static void
+arrange(struct screen *s)
+{
+	model_sort(&s->model, s->view.sort, s->view.reversed);
+	view_filter(&s->view);
+}
+
 static void
 read_now(struct screen *s)
 {
 	model_sample(
 	    &s->model, s->source, s->instance, clock_mono(), clock_wall());
-	model_sort(&s->model, s->view.sort);
+	arrange(s);
+}
+
+static int
+start_timer(struct screen *s)
+{
+	const struct timeval delay = {
+		.tv_sec = s->view.delay / USEC_PER_SEC,
+		.tv_usec = s->view.delay % USEC_PER_SEC,
+	};
+
+	return event_add(s->timer, &delay) < 0 ? -ENOMEM : 0;
 }
 
 static void
@@ -50,28 +72,97 @@ key_quit(struct screen *s)
 }
 
 static void
-key_sort(struct screen *s)
+sort_by(struct screen *s, enum column_id column, bool reversed)
 {
-	s->view.sort = column_next_sort(s->view.sort);
+	s->view.sort = column;
+	s->view.reversed = reversed;
 	s->view.first = 0;
-	model_sort(&s->model, s->view.sort);
+	arrange(s);
+}
+
+static void
+key_sort_next(struct screen *s)
+{
+	sort_by(s, column_next_sort(s->view.sort), false);
+}
+
+static void
+key_sort_last(struct screen *s)
+{
+	sort_by(s, column_last_sort(s->view.sort), false);
+}
+
+static void
+key_reverse(struct screen *s)
+{
+	sort_by(s, s->view.sort, !s->view.reversed);
+}
+
+static void
+key_filter(struct screen *s)
+{
+	s->view.filter = (s->view.filter + 1) % NFILTERS;
+	s->view.first = 0;
+	view_filter(&s->view);
+}
+
+static void
+key_freeze(struct screen *s)
+{
+	s->view.frozen = !s->view.frozen;
+	if (!s->view.frozen)
+		read_now(s);
+}
+
+static void
+key_longer(struct screen *s)
+{
+	s->view.delay = view_longer(s->view.delay);
+	(void)start_timer(s);
+}
+
+static void
+key_shorter(struct screen *s)
+{
+	s->view.delay = view_shorter(s->view.delay);
+	(void)start_timer(s);
 }
 
 static void
 key_help(struct screen *s)
 {
 	s->view.help = true;
+	s->view.help_first = 0;
 }
 
 static void
+key_right(struct screen *s)
+{
+	struct layout layout;
+
+	layout_choose(&s->model, COLS, s->view.columns, &layout);
+	if (layout.after > 0)
+		s->view.columns = layout.page + 1;
+}
+
+static void
+key_left(struct screen *s)
+{
+	if (s->view.columns > 0)
+		s->view.columns--;
+}
+
+/* Rows of queues, or lines of the help. */
+static void
 scroll_by(struct screen *s, int64_t rows)
 {
-	const int64_t first = (int64_t)s->view.first + rows;
+	uint32_t *at = s->view.help ? &s->view.help_first : &s->view.first;
+	const int64_t last = s->view.help ? UINT16_MAX
+	    : s->view.nrows > 0           ? s->view.nrows - 1
+					  : 0;
+	const int64_t first = (int64_t)*at + rows;
 
-	s->view.first = first < 0 ? 0
-	    : first >= s->model.nrows
-	    ? (s->model.nrows > 0 ? s->model.nrows - 1 : 0)
-	    : (uint32_t)first;
+	*at = (uint32_t)(first < 0 ? 0 : first > last ? last : first);
 }
 
 static void
@@ -101,32 +192,41 @@ key_page_down(struct screen *s)
 static const struct {
 	int key;
 	void (*act)(struct screen *s);
+	bool in_help; /* does not end the help */
 } keys[] = {
-	{ 'q', key_quit },
-	{ 'Q', key_quit },
-	{ ' ', read_now },
-	{ 'r', read_now },
-	{ 's', key_sort },
-	{ 'h', key_help },
-	{ '?', key_help },
-	{ KEY_UP, key_up },
-	{ KEY_DOWN, key_down },
-	{ KEY_PPAGE, key_page_up },
-	{ KEY_NPAGE, key_page_down },
+	{ 'q', key_quit, true },
+	{ 'Q', key_quit, true },
+	{ ' ', read_now, false },
+	{ 'r', read_now, false },
+	{ 's', key_sort_next, false },
+	{ '>', key_sort_next, false },
+	{ '<', key_sort_last, false },
+	{ 'S', key_reverse, false },
+	{ 'f', key_filter, false },
+	{ 'p', key_freeze, false },
+	{ '+', key_longer, false },
+	{ '-', key_shorter, false },
+	{ 'h', key_help, false },
+	{ '?', key_help, false },
+	{ KEY_RIGHT, key_right, false },
+	{ KEY_LEFT, key_left, false },
+	{ KEY_UP, key_up, true },
+	{ KEY_DOWN, key_down, true },
+	{ KEY_PPAGE, key_page_up, true },
+	{ KEY_NPAGE, key_page_down, true },
 };
 
 static void
 press(struct screen *s, int key)
 {
-	size_t i;
+	size_t i = 0;
 
-	if (s->view.help && key != 'q' && key != 'Q') {
+	while (i < ARRAY_LEN(keys) && keys[i].key != key)
+		i++;
+	if (s->view.help && (i == ARRAY_LEN(keys) || !keys[i].in_help))
 		s->view.help = false;
-		return;
-	}
-	for (i = 0; i < ARRAY_LEN(keys); i++)
-		if (keys[i].key == key)
-			keys[i].act(s);
+	else if (i < ARRAY_LEN(keys))
+		keys[i].act(s);
 }
 
 static void
@@ -150,7 +250,9 @@ on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
 	struct screen *s = arg;
 
-	read_now(s);
+	if (!s->view.frozen)
+		read_now(s);
+	s->view.age = clock_mono() - s->model.now_mono;
 	draw_view(&s->view);
 	if (++s->readings == s->options->count)
 		end(s);
@@ -195,22 +297,20 @@ static const struct watch watches[] = {
 static int
 watch_all(struct screen *s, struct event *events[ARRAY_LEN(watches)])
 {
-	const struct timeval delay = {
-		.tv_sec = s->options->delay / USEC_PER_SEC,
-		.tv_usec = s->options->delay % USEC_PER_SEC,
-	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(watches); i++) {
 		const struct watch *w = &watches[i];
 
 		events[i] = event_new(s->loop, w->fd, w->what, w->act, s);
-		if (events[i] == NULL ||
-		    event_add(events[i],
-			(w->what & EV_TIMEOUT) != 0 ? &delay : NULL) < 0)
+		if (events[i] == NULL)
+			return -ENOMEM;
+		if ((w->what & EV_TIMEOUT) != 0)
+			s->timer = events[i];
+		else if (event_add(events[i], NULL) < 0)
 			return -ENOMEM;
 	}
-	return 0;
+	return start_timer(s);
 }
 
 static void
@@ -262,9 +362,32 @@ first_look(struct screen *s)
 	if (s->model.error == 0)
 		return 0;
 	if (format_trouble(&s->model, s->instance, &text) == 0)
-		(void)complain(1, buf_str(&text));
+		(void)complain(EX_OK, buf_str(&text));
 	buf_done(&text);
-	return 1;
+	return model_exit_code(&s->model);
+}
+
+static int
+check_terminal(void)
+{
+	const char *term = getenv("TERM");
+	const int r = terminal_check();
+	struct buf text = { 0 };
+
+	if (r == -ENOTTY)
+		return complain(EX_USAGE,
+		    "standard input or output is not a terminal: `qtop -b' "
+		    "writes plain text");
+	if (r == 0)
+		return 0;
+	if (buf_add_str(&text, "TERM ") == 0 &&
+	    text_quote(&text, term == NULL ? "" : term) == 0 &&
+	    buf_add_str(&text,
+		": no terminal that a screen can be drawn on: `qtop -b' writes "
+		"plain text") == 0)
+		(void)complain(EX_USAGE, buf_str(&text));
+	buf_done(&text);
+	return EX_USAGE;
 }
 
 int
@@ -273,23 +396,24 @@ screen_run(const struct options *options, const char *instance,
 {
 	static struct screen s;
 	SCREEN *terminal;
-	int r = -ENOMEM;
+	int r = -ENOMEM, code;
 
 	s = (struct screen){ .options = options,
 		.instance = instance,
 		.source = source,
 		.view = { .model = &s.model,
 		    .instance = instance,
-		    .sort = COL_QUEUE } };
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return complain(EX_USAGE,
-		    "standard input or output is not a terminal; use -b");
-	if (first_look(&s) != 0)
-		return 1;
+		    .sort = COL_QUEUE,
+		    .delay = options->delay } };
+	code = check_terminal();
+	if (code == 0)
+		code = first_look(&s);
+	if (code != 0)
+		return code;
 	(void)setlocale(LC_ALL, "");
 	terminal = newterm(NULL, stdout, stdin);
 	if (terminal == NULL)
-		return complain(1, "TERM names no terminal that can be used");
+		return complain(EX_OSERR, "the terminal cannot be used");
 	prepare_terminal();
 	s.loop = event_base_new();
 	if (s.loop != NULL)
@@ -298,5 +422,5 @@ screen_run(const struct options *options, const char *instance,
 	delscreen(terminal);
 	if (s.loop != NULL)
 		event_base_free(s.loop);
-	return r < 0 ? complain(1, strerror(-r)) : 0;
+	return r < 0 ? complain(EX_OSERR, strerror(-r)) : 0;
 }

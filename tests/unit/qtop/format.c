@@ -108,6 +108,10 @@ Test(qtop_format, cells)
 		{ COL_RATE_OUT, "12.30" },
 		{ COL_OLDEST, "61s" },
 		{ COL_RESTARTS, "9" },
+		{ COL_RECIPIENTS, "10" },
+		{ COL_FAILED, "11" },
+		{ COL_EXPIRED, "12" },
+		{ COL_ERRORS, "13" },
 		{ COL_NOTE, "" },
 	};
 	char cell[CELL_MAX];
@@ -123,6 +127,10 @@ Test(qtop_format, cells)
 	fake.queues[0].deferred = 123456;
 	fake.queues[0].hold = 6;
 	fake.queues[0].corrupt = 7;
+	fake.queues[0].active_recipients = 10;
+	fake.queues[0].failed = 11;
+	fake.queues[0].expired = 12;
+	fake.queues[0].io_errors = 13;
 	fake.queues[0].rate_in = 105;
 	fake.queues[0].rate_out = 1230;
 	fake.queues[0].oldest_wall = FAKE_WALL - 61 * USEC_PER_SEC;
@@ -150,15 +158,16 @@ Test(qtop_format, notes_and_kinds)
 	} rows[] = {
 		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 0, LINE_DIM },
 		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 1, LINE_PLAIN },
-		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 9, LINE_WARN },
-		{ "", QUEUE_STATE_CLOSING, 0, 1, 0, 0, 0, 0, LINE_WARN },
+		{ "", QUEUE_STATE_OPEN, 0, 1, 0, 0, 0, 9, LINE_LOADED },
+		{ "", QUEUE_STATE_CLOSING, 0, 1, 0, 0, 0, 0, LINE_CLOSED },
+		{ "", QUEUE_STATE_CLOSING, 0, 1, 0, 0, 0, 9, LINE_CLOSED },
 		{ "for a fault", QUEUE_STATE_DISABLED, 0, 1, 0, 0, 0, 0,
 		    LINE_BAD },
 		{ "", QUEUE_STATE_QUARANTINED, 0, 1, 0, 0, 0, 0, LINE_BAD },
 		{ "load by hand for 7s", QUEUE_STATE_OPEN, 0, 1, 7, 0, 0, 1,
 		    LINE_PLAIN },
 		{ "no doorbell: scanning", QUEUE_STATE_OPEN, 0, 1, 7, 0, 1, 1,
-		    LINE_WARN },
+		    LINE_BAD },
 		{ "disk: no delivery starts", QUEUE_STATE_OPEN, 0, 1, 0, 1, 1,
 		    1, LINE_BAD },
 		{ "stale for 11s", QUEUE_STATE_OPEN, 0, 11, 0, 1, 0, 1,
@@ -205,10 +214,10 @@ Test(qtop_format, reasons)
 		      .flags = SCHED_ROW_OVERRIDE,
 		      .until_mono = FAKE_MONO + 7200 * USEC_PER_SEC,
 		      .reason = "new disk" },
-		    "by hand for 2h: new disk", LINE_WARN },
+		    "by hand for 2h: new disk", LINE_CLOSED },
 		{ { .state = QUEUE_STATE_DISABLED,
 		      .flags = SCHED_ROW_OVERRIDE },
-		    "by hand for ever", LINE_WARN },
+		    "by hand for ever", LINE_CLOSED },
 		{ { .state = QUEUE_STATE_DISABLED, .reason = "not mounted" },
 		    "for a fault: not mounted", LINE_BAD },
 		{ { .state = QUEUE_STATE_QUARANTINED,
@@ -217,21 +226,21 @@ Test(qtop_format, reasons)
 		    "tried again in 5s: todo-proc, signal 11", LINE_BAD },
 		{ { .state = QUEUE_STATE_CLOSING,
 		      .until_mono = FAKE_MONO + 600 * USEC_PER_SEC },
-		    "hands its mail over in 10m", LINE_WARN },
+		    "hands its mail over in 10m", LINE_CLOSED },
 		{ { .state = QUEUE_STATE_CLOSING,
 		      .flags = SCHED_ROW_EVACUATING,
 		      .reason = "idle" },
-		    "hands its mail over: idle", LINE_WARN },
-		{ { .state = QUEUE_STATE_CLOSING }, "", LINE_WARN },
+		    "hands its mail over: idle", LINE_CLOSED },
+		{ { .state = QUEUE_STATE_CLOSING }, "", LINE_CLOSED },
 		{ { .state = QUEUE_STATE_OPEN,
 		      .flags = SCHED_ROW_MANUAL,
 		      .load_pct = 95,
 		      .manual_until_mono = FAKE_MONO + 99 * USEC_PER_SEC },
-		    "load by hand for 99s", LINE_WARN },
+		    "load by hand for 99s", LINE_LOADED },
 		{ { .state = QUEUE_STATE_DISABLED,
 		      .flags = SCHED_ROW_OVERRIDE,
 		      .reason = "\x1b[2J\x1b]0;x\x07\xff\xc2\x9b" },
-		    "by hand for ever: ?[2J?]0;x????", LINE_WARN },
+		    "by hand for ever: ?[2J?]0;x????", LINE_CLOSED },
 	};
 	char cell[CELL_MAX];
 	size_t i;
@@ -325,66 +334,6 @@ Test(qtop_format, I12_absurd_values_fit_their_columns)
 
 /* ---- lines ---- */
 
-static int
-longest_line(const char *s)
-{
-	int longest = 0, n;
-
-	for (; *s != '\0'; s += n + (s[n] == '\n')) {
-		n = (int)strcspn(s, "\n");
-		longest = n > longest ? n : longest;
-	}
-	return longest;
-}
-
-Test(qtop_format, narrow_screens_drop_columns)
-{
-	static const struct {
-		int width;
-		enum column_id gone[8];
-		int ngone;
-	} rows[] = {
-		{ 160, { 0 }, 0 },
-		{ 120, { COL_NOTE }, 1 },
-		{ 80,
-		    { COL_NOTE, COL_RESTARTS, COL_CORRUPT, COL_HOLD,
-			COL_RATE_IN },
-		    5 },
-	};
-	bool shown[NCOLS];
-	int i, j, n;
-
-	for (i = 0; i < (int)ARRAY_LEN(rows); i++) {
-		format_choose(rows[i].width, shown);
-		for (n = 0, j = 0; j < NCOLS; j++)
-			n += !shown[j];
-		cr_expect_eq(n, rows[i].ngone, "width %d", rows[i].width);
-		for (j = 0; j < rows[i].ngone; j++)
-			cr_expect_not(shown[rows[i].gone[j]], "width %d: %s",
-			    rows[i].width, columns[rows[i].gone[j]].key);
-	}
-}
-
-Test(qtop_format, lines_are_no_wider_than_asked)
-{
-	bool shown[NCOLS];
-	int width;
-
-	fake_make(1);
-	fake_sample(&model);
-	for (width = 60; width < 160; width++) {
-		format_choose(width, shown);
-		buf_reset(&text);
-		cr_assert_eq(format_titles(shown, &text), 0);
-		cr_expect_leq(longest_line(buf_str(&text)), width);
-		buf_reset(&text);
-		cr_assert_eq(format_row(&model.rows[0], shown, &text), 0);
-		cr_expect_leq(longest_line(buf_str(&text)), width);
-	}
-	format_choose(-1, shown); /* ends, and something is left */
-	cr_expect(shown[COL_QUEUE]);
-}
-
 Test(qtop_format, batch)
 {
 	fake_make(2);
@@ -392,18 +341,22 @@ Test(qtop_format, batch)
 	fake_sample(&model);
 	cr_assert_eq(format_batch(&model, "mine", &text), 0);
 	cr_expect_str_eq(buf_str(&text),
-	    "qscheduler mine: pid 4711, 2 open (1 to 20), 2 on disk, load 0% "
-	    "of 90%, fixed\n"
+	    "qscheduler mine: pid 4711, 2 open (1 to 20), 2 on disk, load "
+	    "25% of 90%, fixed\n"
 	    "QUEUE STATE          LOCAL    REMOTE LOAD%    IN ACTIVE DEFERRED"
-	    "  HOLD CORRUPT RATE-IN RATE-OUT OLDEST RESTARTS NOTE\n"
+	    "  HOLD CORRUPT RATE-IN RATE-OUT OLDEST RESTARTS RCPTS FAILED "
+	    "EXPIRED IO-ERR NOTE\n"
 	    "TOTAL                 5/20      0/40    25     0      0        0"
-	    "     0       0    0.00     0.00      -        0\n"
+	    "     0       0    0.00     0.00      -        0     0      0 "
+	    "      0      0\n"
 	    "    1 open            0/10      0/20     0     0      0        0"
-	    "     0       0    0.00     0.00      -        0\n"
+	    "     0       0    0.00     0.00      -        0     0      0 "
+	    "      0      0\n"
 	    "    2 open            5/10      0/20    50     0      0        0"
-	    "     0       0    0.00     0.00      -        0\n"
+	    "     0       0    0.00     0.00      -        0     0      0 "
+	    "      0      0\n"
 	    "threshold = 90.00 , qcount = 2, qconf = 2, qmin = 1, qmax = 20, "
-	    "mean = 0.00, held = 0, changes = 0\n");
+	    "mean = 25.00, count_by_hand = 0, changes = 0\n");
 }
 
 Test(qtop_format, A5_trouble_is_told)
@@ -442,30 +395,31 @@ Test(qtop_format, summary)
 {
 	fake_make(2);
 	fake.sched.dynamic = 1;
-	fake.sched.mean_load_pct = 45;
+	fake.sched.mean_load_pct = 45; /* of a second ago */
+	fake.queues[1].local_used = 8;
 	fake.sched.held_count = 4;
 	fake.sched.held_until_mono = FAKE_MONO + 120 * USEC_PER_SEC;
 	fake_sample(&model);
-	cr_assert_eq(format_summary(&model, "", &text), 0);
+	cr_assert_eq(format_summary(&model, "", LAYOUT_WIDE, &text), 0);
 	cr_expect_str_eq(buf_str(&text),
-	    "qscheduler: pid 4711, 2 open (1 to 20), 2 on disk, load 45% of "
+	    "qscheduler: pid 4711, 2 open (1 to 20), 2 on disk, load 40% of "
 	    "90%, dynamic, 4 queues wanted by hand for 2m");
 	buf_reset(&text);
 	fake.sched_error = -ENOENT;
 	fake_sample(&model);
-	cr_assert_eq(format_summary(&model, "x", &text), 0);
+	cr_assert_eq(format_summary(&model, "x", LAYOUT_WIDE, &text), 0);
 	cr_expect_str_eq(buf_str(&text), "qscheduler x: not running");
 }
 
 /* ---- order ---- */
 
 static const char *
-order(enum column_id column)
+order(enum column_id column, bool reversed)
 {
 	uint32_t i;
 
 	buf_reset(&text);
-	model_sort(&model, column);
+	model_sort(&model, column, reversed);
 	for (i = 0; i < model.nrows; i++)
 		cr_assert_eq(
 		    buf_printf(&text, "%u", model.rows[i].sched.queue), 0);
@@ -479,21 +433,30 @@ Test(qtop_format, sorted)
 	fake.queues[3].local_used = 9;
 	fake.queues[2].deferred = UINT64_MAX;
 	fake.queues[0].oldest_wall = 1;
+	fake.queues[3].read_only = 1;
+	fake.sched.rows[2].state = QUEUE_STATE_CLOSING;
 	fake_sample(&model);
-	cr_expect_str_eq(order(COL_LOAD), "4213");
-	cr_expect_str_eq(order(COL_DEFERRED), "3124", "equal: by number");
-	cr_expect_str_eq(order(COL_OLDEST), "1234");
-	cr_expect_str_eq(order(COL_QUEUE), "1234");
+	cr_expect_str_eq(order(COL_LOAD, false), "4213");
+	cr_expect_str_eq(order(COL_LOAD, true), "1324", "equal: by number");
+	cr_expect_str_eq(order(COL_DEFERRED, false), "3124");
+	cr_expect_str_eq(order(COL_OLDEST, false), "1234");
+	cr_expect_str_eq(order(COL_OLDEST, true), "2341");
+	cr_expect_str_eq(order(COL_QUEUE, false), "1234");
+	cr_expect_str_eq(order(COL_QUEUE, true), "4321");
+	cr_expect_str_eq(order(COL_STATE, false), "4312", "the gravest first");
 }
 
-Test(qtop_format, sort_key_goes_round)
+Test(qtop_format, sort_key_goes_round_both_ways)
 {
 	enum column_id c = COL_QUEUE;
 	int n = 0;
 
 	do {
+		const enum column_id before = c;
+
 		c = column_next_sort(c);
 		cr_assert_not_null(columns[c].value);
+		cr_assert_eq(column_last_sort(c), before);
 		cr_assert_lt(++n, NCOLS + 1);
 	} while (c != COL_QUEUE);
 	cr_expect_gt(n, 5);

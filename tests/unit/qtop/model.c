@@ -39,7 +39,8 @@ Test(qtop_model, rows_and_sums)
 	cr_expect_eq(model.total.oldest_age, 90 * USEC_PER_SEC);
 }
 
-/* Only open queues count for the mean, as for growth. */
+/* Only open queues count for the mean, and only those whose load is known, as
+ * for growth. */
 Test(qtop_model, mean_load_of_the_open)
 {
 	fake_make(2);
@@ -50,6 +51,22 @@ Test(qtop_model, mean_load_of_the_open)
 	fake.sched.rows[0].state = QUEUE_STATE_QUARANTINED;
 	fake_sample(&model);
 	cr_expect_eq(model.total.load_pct, 0, "none is open");
+}
+
+Test(qtop_model, mean_load_of_those_that_tell_it)
+{
+	fake_make(3);
+	fake.queues[0].local_used = 8;
+	fake.queues[1].local_used = 6;
+	fake.queues[1].head.beat_mono = FAKE_MONO - PAGE_STALE - 1;
+	fake.queues[2].head.beat_mono = FAKE_MONO - PAGE_STALE - 1;
+	fake_sample(&model);
+	cr_expect_eq(model.total.load_pct, 80, "two are stale");
+	fake.sched.rows[1].flags = SCHED_ROW_MANUAL;
+	fake.sched.rows[1].load_pct = 20;
+	fake.sched.rows[1].manual_until_mono = FAKE_MONO + USEC_PER_SEC;
+	fake_sample(&model);
+	cr_expect_eq(model.total.load_pct, 50, "one is stale");
 }
 
 Test(qtop_model, load_of_setqload_until_it_ends)

@@ -208,11 +208,28 @@ Test(qtop_batch, A5_no_supervisor)
 	make_current();
 	fake.sched_error = -ENOENT;
 	r = run(new_output(), batch, &n);
-	cr_expect_eq(r.code, 1);
+	cr_expect_eq(r.code, 69);
 	cr_expect_str_empty(r.out);
 	cr_expect_str_eq(r.err,
 	    "qtop: /t.qscheduler: no supervisor of this instance is "
 	    "running\n");
+}
+
+Test(qtop_batch, A4_another_user)
+{
+	static const int errors[] = { -EPERM, -EACCES };
+	uint64_t n = 5;
+	struct run r;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++) {
+		make_current();
+		fake.sched_error = errors[i];
+		r = run(new_output(), batch, &n);
+		cr_expect_eq(r.code, 77);
+		cr_expect_str_empty(r.out);
+		cr_expect(strstr(r.err, "/t.qscheduler: ") != NULL);
+	}
 }
 
 Test(qtop_batch, A5_I12_stale_is_shown_and_told)
@@ -223,7 +240,7 @@ Test(qtop_batch, A5_I12_stale_is_shown_and_told)
 	make_current();
 	fake.sched.head.beat_mono = 1;
 	r = run(new_output(), batch, &n);
-	cr_expect_eq(r.code, 1);
+	cr_expect_eq(r.code, 69);
 	cr_expect(strstr(r.err, "STALE") != NULL);
 	cr_expect(strstr(r.out, "STALE") != NULL);
 	cr_expect(strstr(r.out, "threshold = ") != NULL);
@@ -236,7 +253,7 @@ Test(qtop_batch, A6_full_output)
 
 	make_current();
 	r = run(open("/dev/full", O_WRONLY | O_CLOEXEC), batch, &n);
-	cr_expect_eq(r.code, 1);
+	cr_expect_eq(r.code, 74);
 	cr_expect(strstr(r.err, "standard output: ") != NULL, "%s", r.err);
 }
 
@@ -263,7 +280,7 @@ Test(qtop, A6_closed_pipe)
 	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
 	close(fds[0]);
 	r = run(fds[1], whole, &w);
-	cr_expect_eq(r.code, 1);
+	cr_expect_eq(r.code, 74);
 	cr_expect(strstr(r.err, "standard output") != NULL, "%s", r.err);
 	free_words(w.argv);
 }
@@ -281,7 +298,7 @@ Test(qtop, A1_exit_codes)
 		{ { "qtop", "-d" }, 64 },
 		{ { "qtop", "-b", "-i", "a/b" }, 64 },
 		{ { "qtop", "-b", "-c", "/none" }, 78 },
-		{ { "qtop", "-b", "-n", "1", "-i", "no-such-one" }, 1 },
+		{ { "qtop", "-b", "-n", "1", "-i", "no-such-one" }, 69 },
 		{ { "qtop", "--help" }, 0 },
 		{ { "qtop", "--version" }, 0 },
 	};

@@ -1,8 +1,5 @@
 /* The live screen, on a terminal of this test. */
-#include "qtop/qtop.h"
-
-#include "fake.h"
-#include "terminal.h"
+#include "live.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -10,99 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-/* Shared with the child that draws, so that pages change under it; fresh at
- * each look. */
-static struct fake *shared;
-static struct terminal t;
-
-static int
-read_sched(const char *instance UNUSED, struct sched_page *ret_page)
-{
-	*ret_page = shared->sched;
-	ret_page->head.beat_mono = clock_mono();
-	return shared->sched_error;
-}
-
-static int
-read_queue(
-    const char *instance UNUSED, uint32_t queue, struct queue_page *ret_page)
-{
-	uint32_t i;
-
-	for (i = 0; i < PAGE_QUEUES_MAX; i++)
-		if (shared->sched.rows[i].queue == queue) {
-			*ret_page = shared->queues[i];
-			ret_page->head.beat_mono = clock_mono();
-			return shared->queue_error;
-		}
-	return -ENOENT;
-}
-
-static void
-setup(void)
-{
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	cr_assert_neq(shared, MAP_FAILED);
-	setenv("LC_ALL", "C", 1);
-}
-
-static void
-teardown(void)
-{
-	munmap(shared, sizeof(*shared));
-}
-
-TestSuite(qtop_screen, .init = setup, .fini = teardown, .timeout = 60);
-
-static void
-show(uint32_t queues)
-{
-	fake_make(queues);
-	*shared = fake;
-}
-
-static int
-draw(void *arg UNUSED)
-{
-	static const struct model_source source = { read_sched, read_queue };
-	const struct options o = { .task = TASK_SCREEN,
-		.delay = USEC_PER_SEC / 10 };
-
-	return screen_run(&o, "t", &source);
-}
-
-/* It was known all that was written, and it ends well. */
-static void
-quit(void)
-{
-	int status;
-
-	terminal_type(&t, "q");
-	status = terminal_finish(&t);
-	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
-	cr_expect_str_empty(t.unknown, "to the terminal: %s", t.unknown);
-}
-
-static void
-disable_by_hand(struct sched_row *row, const char *reason)
-{
-	row->state = QUEUE_STATE_DISABLED;
-	row->flags = SCHED_ROW_OVERRIDE;
-	/* Half a minute more than what is shown. */
-	row->until_mono = clock_mono() + (59 * 60 + 30) * USEC_PER_SEC;
-	snprintf(row->reason, sizeof(row->reason), "%s", reason);
-}
+TestSuite(
+    qtop_screen, .init = live_setup, .fini = live_teardown, .timeout = 60);
 
 Test(qtop_screen, golden_80x24)
 {
-	show(3);
+	live_show(3);
 	shared->sched.qcount = 2;
 	shared->sched.mean_load_pct = 45;
 	shared->sched.dynamic = 1;
@@ -111,78 +26,92 @@ Test(qtop_screen, golden_80x24)
 	    "queue 3 added: load 95 %%");
 	shared->queues[1].local_used = 9;
 	shared->queues[1].deferred = 1234567;
-	disable_by_hand(&shared->sched.rows[2], "new disk");
-	terminal_start(&t, 24, 80, draw, NULL);
+	shared->queues[0].hold = 7;
+	shared->queues[0].corrupt = 1;
+	shared->queues[0].age[0] = 8;
+	live_disable_by_hand(&shared->sched.rows[2], "new disk");
+	terminal_start(&t, 24, 80, live_draw, NULL);
 	cr_expect(terminal_is(&t,
 	    "qscheduler t: pid 4711, 2 open (1 to 20), 3 on disk, load 45% of "
 	    "90%, dynamic\n"
 	    "last change 5m ago: queue 3 added: load 95 %\n"
-	    "QUEUE STATE          LOCAL    REMOTE LOAD%    IN ACTIVE DEFERRED "
-	    "RATE-OUT OLDEST\n"
-	    "TOTAL                 9/30      0/60    45     0      0     1.2M "
-	    "    0.00      -\n"
-	    "    1 open            0/10      0/20     0     0      0        0 "
-	    "    0.00      -\n"
-	    "    2 open            9/10      0/20    90     0      0     1.2M "
-	    "    0.00      -\n"
-	    "    3 disabled        0/10      0/20     0     0      0        0 "
-	    "    0.00      -\n"
-	    "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
+	    "QUEUE STATE         REMOTE LOAD%    IN ACTIVE DEFERRED  HOLD "
+	    "CORRUPT OLDEST\n"
+	    "TOTAL                 0/60    45     0      0     1.2M     7 "
+	    "      1      -\n"
+	    "    1 open            0/20     0     0      0        0     7 "
+	    "      1      -\n"
+	    "    2 open            0/20    90     0      0     1.2M     0 "
+	    "      0      -\n"
+	    "    3 disabled        0/20     0     0      0        0     0 "
+	    "      0      -\n"
+	    "\n"
+	    "QUEUE    <5   <10   <20   <40   <80  <160  <320  <640 <1280 "
+	    "1280+ minutes old\n"
+	    "TOTAL     8     0     0     0     0     0     0     0     0     "
+	    "0\n"
+	    "    1     8     0     0     0     0     0     0     0     0     "
+	    "0\n"
+	    "    2     0     0     0     0     0     0     0     0     0     "
+	    "0\n"
+	    "    3     0     0     0     0     0     0     0     0     0     "
+	    "0\n"
+	    "\n\n\n\n\n\n\n\n\n"
 	    "3: by hand for 59m: new disk\n"
-	    "q quit  space refresh  s sort: QUEUE  h help\n"));
-	quit();
+	    "q quit  h help  right: +9 columns  p freeze  f show: all  "
+	    "s sort: QUEUE\n"));
+	live_quit();
 }
 
 Test(qtop_screen, golden_40x10)
 {
-	show(20);
+	live_show(20);
 	shared->sched.rows[18].queue = 1000;
 	shared->sched.rows[19].queue = 4095;
 	shared->sched.rows[3].state = QUEUE_STATE_QUARANTINED;
 	snprintf(shared->sched.rows[3].reason, SCHED_REASON_SIZE,
 	    "todo-proc failed 5 times in a row, signal 11");
-	terminal_start(&t, 10, 40, draw, NULL);
+	terminal_start(&t, 10, 40, live_draw, NULL);
 	cr_expect(terminal_is(&t,
-	    "qscheduler t: pid 4711, 20 open (1 to 20\n"
+	    "qscheduler t: 20 open (1 to 20), fixed\n"
 	    "\n"
-	    "QUEUE STATE      LOAD%    IN ACTIVE DEFE\n"
-	    "TOTAL                0     0      0\n"
-	    "    1 open           0     0      0\n"
-	    "    2 open           0     0      0\n"
-	    "    3 open           0     0      0\n"
-	    "    4 quarantine     0     0      0\n"
+	    "QUEUE STATE      LOAD%  HOLD CORRUPT\n"
+	    "TOTAL                0     0       0\n"
+	    "    1 open           0     0       0\n"
+	    "    2 open           0     0       0\n"
+	    "    3 open           0     0       0\n"
+	    "    4 quarantine     0     0       0\n"
 	    "4: todo-proc failed 5 times in a row, si\n"
-	    "q quit  space refresh  s sort: QUEUE  h\n"));
-	quit();
+	    "q quit  h help  right: +14 columns\n"));
+	live_quit();
 }
 
 Test(qtop_screen, wide_has_the_reason_in_the_row)
 {
-	show(2);
-	disable_by_hand(&shared->sched.rows[1], "new disk");
-	terminal_start(&t, 24, 160, draw, NULL);
-	cr_expect(terminal_shows(&t,
-	    "       0     0       0    0.00     0.00      -        0 by hand "
-	    "for 59m: new disk\n"));
+	live_show(2);
+	live_disable_by_hand(&shared->sched.rows[1], "new disk");
+	terminal_start(&t, 24, 200, live_draw, NULL);
+	cr_expect(terminal_shows(
+	    &t, "     0      0       0      0 by hand for 59m: new disk\n"));
 	cr_expect(terminal_hides(&t, "2: by hand"));
-	quit();
+	live_quit();
 }
 
 /* ---- sizes ---- */
 
 Test(qtop_screen, resized_while_it_runs)
 {
-	show(3);
-	terminal_start(&t, 24, 80, draw, NULL);
-	cr_expect(terminal_shows(&t, "RATE-OUT OLDEST"));
+	live_show(3);
+	terminal_start(&t, 24, 80, live_draw, NULL);
+	cr_expect(terminal_shows(&t, "CORRUPT OLDEST"));
 	terminal_resize(&t, 50, 200);
-	cr_expect(terminal_shows(&t, "RESTARTS NOTE"));
+	cr_expect(terminal_shows(&t, "IO-ERR NOTE"));
 	cr_expect(terminal_shows(&t, "h help"));
 	cr_expect(strncmp(terminal_line(&t, 49), "q quit", 6) == 0);
 	terminal_resize(&t, 6, 30);
 	cr_expect(terminal_hides(&t, "OLDEST"));
 	cr_expect(terminal_shows(&t, "q quit"));
-	quit();
+	live_quit();
 }
 
 /* Whatever is left over of it, it goes on. */
@@ -192,18 +121,19 @@ Test(qtop_screen, no_room_at_all)
 		{ 3, 80 }, { 4, 10 }, { 5, 3 }, { 24, 1 } };
 	size_t i;
 
-	show(5);
-	disable_by_hand(&shared->sched.rows[1], "new disk");
-	terminal_start(&t, 24, 80, draw, NULL);
+	live_show(5);
+	live_disable_by_hand(&shared->sched.rows[1], "new disk");
+	terminal_start(&t, 24, 80, live_draw, NULL);
 	for (i = 0; i < ARRAY_LEN(sizes); i++) {
 		cr_expect(terminal_shows(&t, "TOTAL"));
 		terminal_resize(&t, sizes[i][0], sizes[i][1]);
-		terminal_type(&t, "sssjk \033[B\033[A");
+		terminal_type(
+		    &t, "sssjk \033[B\033[A\033[C\033[C\033[D\033[Dhh");
 		cr_expect(terminal_hides(&t, "TOTAL ") || sizes[i][0] >= 4);
 		terminal_resize(&t, 24, 80);
 	}
 	cr_expect(terminal_shows(&t, "q quit"));
-	quit();
+	live_quit();
 }
 
 /* ---- rows that come and go ---- */
@@ -212,41 +142,41 @@ Test(qtop_screen, rows_come_and_go)
 {
 	uint32_t i;
 
-	show(2);
-	terminal_start(&t, 24, 80, draw, NULL);
+	live_show(2);
+	terminal_start(&t, 24, 80, live_draw, NULL);
 	cr_expect(terminal_shows(&t, "\n    2 open"));
-	show(256);
+	live_show(256);
 	for (i = 0; i < 256; i++)
 		shared->sched.rows[i].queue = 7 + 15 * i;
 	cr_expect(terminal_shows(&t, "\n    7 open"));
 	cr_expect(terminal_hides(&t, "\n    2 open"));
-	cr_expect(terminal_shows(&t, "up/down 1-19 of 256"));
+	cr_expect(terminal_shows(&t, "up, down: 1-19 of 256"));
 	for (i = 0; i < 14; i++)
 		terminal_type(&t, "\033[6~"); /* page down */
 	cr_expect(terminal_shows(&t, "238-256 of 256"));
 	cr_expect(terminal_shows(&t, "\n 3832 open"));
-	show(3); /* the top row is there no more */
+	live_show(3); /* the top row is there no more */
 	cr_expect(terminal_shows(&t, "\n    1 open"));
 	cr_expect(terminal_hides(&t, "of 256"));
 	shared->sched.rows[1].state = QUEUE_STATE_NONE;
 	cr_expect(terminal_hides(&t, "\n    2 open"));
 	memset(&shared->sched.rows, 0, sizeof(shared->sched.rows));
 	cr_expect(terminal_hides(&t, "open    "));
-	quit();
+	live_quit();
 }
 
 Test(qtop_screen, A5_supervisor_goes_and_comes_back)
 {
-	show(1);
-	terminal_start(&t, 24, 80, draw, NULL);
+	live_show(1);
+	terminal_start(&t, 24, 80, live_draw, NULL);
 	cr_expect(terminal_shows(&t, "\n    1 open"));
 	shared->sched_error = -ENOENT;
 	cr_expect(terminal_shows(&t,
 	    "qscheduler t: not running\n"
 	    "/t.qscheduler: no supervisor of this instance is running\n"));
-	show(1);
+	live_show(1);
 	cr_expect(terminal_shows(&t, "\n    1 open"));
-	quit();
+	live_quit();
 }
 
 /* ---- what it is shown ---- */
@@ -264,20 +194,20 @@ Test(qtop_screen, A7_hostile_texts)
 	};
 	uint32_t i;
 
-	show(ARRAY_LEN(reasons));
+	live_show(ARRAY_LEN(reasons));
 	for (i = 0; i < ARRAY_LEN(reasons); i++)
-		disable_by_hand(&shared->sched.rows[i], reasons[i]);
+		live_disable_by_hand(&shared->sched.rows[i], reasons[i]);
 	snprintf(shared->sched.change, sizeof(shared->sched.change), "%s",
 	    reasons[0]);
 	shared->sched.change_wall = clock_wall();
-	terminal_start(&t, 24, 80, draw, NULL);
+	terminal_start(&t, 24, 80, live_draw, NULL);
 	cr_expect(terminal_shows(&t, "1: by hand for 59m: ?[2J?[1;1Howned\n"));
 	cr_expect(terminal_shows(&t, "2: by hand for 59m: ?]0;title?\n"));
 	cr_expect(terminal_shows(&t, "3: by hand for 59m: ?(0????"));
 	cr_expect(terminal_shows(&t, "4: by hand for 59m: ?2J??2J???\n"));
 	terminal_resize(&t, 30, 200);
 	cr_expect(terminal_shows(&t, "0 by hand for 59m: ?]0;title?\n"));
-	quit();
+	live_quit();
 }
 
 /* A longest reason, of characters that are two columns wide. */
@@ -289,21 +219,21 @@ make_chinese(void)
 
 	for (i = 0; i + 3 < sizeof(reason); i += 3)
 		memcpy(reason + i, "\344\270\255", 4);
-	show(3);
-	disable_by_hand(&shared->sched.rows[0], reason);
-	disable_by_hand(&shared->sched.rows[1], "\303\244 b");
+	live_show(3);
+	live_disable_by_hand(&shared->sched.rows[0], reason);
+	live_disable_by_hand(&shared->sched.rows[1], "\303\244 b");
 }
 
 Test(qtop_screen, A7_cut_at_the_edge)
 {
 	make_chinese();
-	terminal_start(&t, 14, 40, draw, NULL);
+	terminal_start(&t, 14, 40, live_draw, NULL);
 	cr_expect(terminal_shows(&t,
 	    "1: by hand for 59m: ????????????????????\n"
 	    "2: by hand for 59m: ?? b\n"
 	    "q quit"));
 	cr_expect(strncmp(terminal_line(&t, 4), "    1 disabled", 14) == 0);
-	quit();
+	live_quit();
 }
 
 Test(qtop_screen, A7_cut_at_the_edge_by_columns)
@@ -311,19 +241,19 @@ Test(qtop_screen, A7_cut_at_the_edge_by_columns)
 	make_chinese();
 	setenv("LC_ALL", "C.UTF-8", 1);
 	t.utf8 = true;
-	terminal_start(&t, 14, 41, draw, NULL);
+	terminal_start(&t, 14, 41, live_draw, NULL);
 	cr_expect(terminal_shows(&t,
 	    "1: by hand for 59m: wwwwwwwwwwwwwwwwwwww\n"
 	    "2: by hand for 59m: u b\n"
 	    "q quit"));
-	quit();
+	live_quit();
 }
 
 Test(qtop_screen, I12_absurd_pages)
 {
 	uint32_t i;
 
-	show(256);
+	live_show(256);
 	for (i = 0; i < 256; i++) {
 		memset(&shared->queues[i], i % 2 == 0 ? 0xff : 0x7f,
 		    sizeof(shared->queues[i]));
@@ -332,37 +262,43 @@ Test(qtop_screen, I12_absurd_pages)
 		shared->sched.rows[i].state = i;
 		memset(shared->sched.rows[i].reason, 'x', 95);
 	}
-	terminal_start(&t, 40, 200, draw, NULL);
+	terminal_start(&t, 40, 200, live_draw, NULL);
 	cr_expect(terminal_shows(&t, "h help"));
 	terminal_resize(&t, 40, 80);
 	cr_expect(terminal_hides(&t, "NOTE"));
 	cr_expect(terminal_shows(&t, "h help"));
-	quit();
+	live_quit();
 }
 
-/* ---- keys ---- */
+/* ---- terminals that cannot show it ---- */
 
-Test(qtop_screen, keys)
+static int
+draw_all_the_same(void *arg)
 {
-	show(40);
-	shared->queues[30].deferred = 5;
-	terminal_start(&t, 24, 80, draw, NULL);
-	cr_expect(terminal_shows(&t, "1-19 of 40"));
-	terminal_type(&t, "\033[B\033[B"); /* down, twice */
-	cr_expect(terminal_shows(&t, "3-21 of 40"));
-	terminal_type(&t, "\033[A");
-	cr_expect(terminal_shows(&t, "2-20 of 40"));
-	terminal_type(&t, "\033[5~");
-	cr_expect(terminal_shows(&t, "1-19 of 40"));
-	terminal_type(&t, "h");
-	cr_expect(terminal_shows(&t, "qtop: columns"));
-	cr_expect(terminal_shows(&t, "STATE       open, closing, disabled"));
-	terminal_type(&t, "x");
-	cr_expect(terminal_shows(&t, "s sort: QUEUE"));
-	terminal_type(&t, "ssss");
-	cr_expect(terminal_shows(&t, "s sort: DEFERRED"));
-	cr_expect(strncmp(terminal_line(&t, 4), "   31 open", 10) == 0);
-	quit();
+	dup2(STDOUT_FILENO, STDERR_FILENO);
+	return live_draw(arg);
+}
+
+Test(qtop_screen, terminals_without_a_cursor_are_refused)
+{
+	static const char *const terms[] = { "dumb", "unknown", "",
+		"no-such-terminal", "\x1b[2J" };
+	size_t i;
+	int status;
+
+	live_show(1);
+	for (i = 0; i < ARRAY_LEN(terms); i++) {
+		t.term = terms[i];
+		terminal_start(&t, 24, 120, draw_all_the_same, NULL);
+		cr_expect(terminal_shows(&t,
+			      "no terminal that a screen can be drawn on: "
+			      "`qtop -b' writes plain text"),
+		    "%s", terms[i]);
+		status = terminal_finish(&t);
+		cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 64,
+		    "%s: %d", terms[i], status);
+		cr_expect_str_empty(t.unknown, "%s", terms[i]);
+	}
 }
 
 /* ---- ends ---- */
@@ -374,8 +310,8 @@ Test(qtop_screen, signals_restore_the_terminal)
 	int status;
 
 	for (i = 0; i < ARRAY_LEN(signals); i++) {
-		show(1);
-		terminal_start(&t, 24, 80, draw, NULL);
+		live_show(1);
+		terminal_start(&t, 24, 80, live_draw, NULL);
 		cr_expect(terminal_shows(&t, "q quit"));
 		kill(t.pid, signals[i]);
 		status = terminal_finish(&t);
@@ -390,8 +326,8 @@ Test(qtop_screen, A6_terminal_gone)
 {
 	int status;
 
-	show(1);
-	terminal_start(&t, 24, 80, draw, NULL);
+	live_show(1);
+	terminal_start(&t, 24, 80, live_draw, NULL);
 	cr_expect(terminal_shows(&t, "q quit"));
 	close(t.fd);
 	cr_assert_eq(waitpid(t.pid, &status, 0), t.pid);

@@ -345,11 +345,13 @@ terminal_start(
     struct terminal *t, int rows, int cols, int (*body)(void *arg), void *arg)
 {
 	const bool utf8 = t->utf8;
+	const char *term = t->term == NULL ? "vt220" : t->term;
 	struct winsize size = { .ws_row = (unsigned short)rows,
 		.ws_col = (unsigned short)cols };
 
 	memset(t, 0, sizeof(*t));
 	t->utf8 = utf8;
+	t->term = term;
 	t->rows = rows;
 	t->cols = cols;
 	t->bottom = rows - 1;
@@ -358,7 +360,10 @@ terminal_start(
 	cr_assert_geq(t->pid, 0);
 	if (t->pid > 0)
 		return;
-	setenv("TERM", "vt220", 1);
+	if (*term == '\0')
+		unsetenv("TERM");
+	else
+		setenv("TERM", term, 1);
 	unsetenv("LINES");
 	unsetenv("COLUMNS");
 	_exit(body(arg));

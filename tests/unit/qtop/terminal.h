@@ -16,9 +16,10 @@ struct terminal {
 	pid_t pid;
 	int rows, cols;
 	int y, x;
-	int top, bottom; /* scrolling region */
-	bool utf8;       /* Chinese is shown as `ww`, other letters as `u` */
-	bool wrap;       /* the next character goes to the next line */
+	int top, bottom;  /* scrolling region */
+	const char *term; /* TERM instead of vt220; "": none */
+	bool utf8;        /* Chinese is shown as `ww`, other letters as `u` */
+	bool wrap;        /* the next character goes to the next line */
 	char sequence[64];
 	size_t sequence_len; /* being read */
 	char cells[TERMINAL_ROWS][TERMINAL_COLS];
@@ -26,7 +27,8 @@ struct terminal {
 	char text[TERMINAL_ROWS * (TERMINAL_COLS + 1) + 1];
 };
 
-/* Run body in a child whose terminal this is; utf8 may be set before. */
+/* Run body in a child whose terminal this is; utf8 and term may be
+ * set before. */
 void terminal_start(
     struct terminal *t, int rows, int cols, int (*body)(void *arg), void *arg);
 void terminal_resize(struct terminal *t, int rows, int cols);
