@@ -224,9 +224,9 @@ site_table_tell(const struct send *s)
 	if (!shared_is_attached(s->sites.shared))
 		return;
 	shared_figures(s->sites.shared, &f);
-	log_info("table of destinations: %" PRIu64 " places taken, %" PRIu64
-		 " not to be had, %" PRIu64 " waits, %" PRIu64
-		 " wake-ups, %" PRIu64 " without one, %" PRIu64
-		 " destinations forgotten for others",
+	log_info("table of destinations, since the start: %" PRIu64
+		 " places taken, %" PRIu64 " not to be had, %" PRIu64
+		 " waits, %" PRIu64 " wake-ups, %" PRIu64
+		 " without one, %" PRIu64 " destinations forgotten for others",
 	    f.takes, f.full, f.waits, f.wakes, f.wakes_lost, f.evicted);
 }
