@@ -4,7 +4,8 @@
 A private instance of two queues, as an ordinary user. The sample messages of
 tests/mail go in through the sendmail face and out three ways: to maildirs,
 into a program, and over SMTP to aiosmtpd, a server of Debian's. What came out
-is compared with what went in, byte by byte. Exit 0 only if all of it is true.
+is compared with what went in, byte by byte; `sendmail` makes LF of CRLF
+(docs/SENDMAIL.md). Exit 0 only if all of it is true.
 
     demo.py [UID]    root shows it as this user, who needs no account; nobody by default
 """
@@ -133,7 +134,8 @@ class Tour:
                  if p.suffix == ".eml"]
         for number, path in enumerate(files):
             name = f"s{number:02d}"
-            self.samples[name] = content = path.read_bytes()
+            content = path.read_bytes()
+            self.samples[name] = re.sub(rb"\r+\n", b"\n", content)
             self.instance.inject(content, *[f"{name}@{way}.example" for way in WAYS])
             say(f"{name}  {len(content):>10} bytes  {path.name}")
         self.rcpts = [f"list{n}@{'smtp' if n % 5 else 'maildir'}.example" for n in range(BULK)]
