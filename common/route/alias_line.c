@@ -15,6 +15,7 @@
 #define SPECIALS " \t\"\\()<>,;:[]@"
 
 static const char no_quote[] = "a quote is not closed";
+static const char tab[] = "a tab within quotes: no address has one";
 
 static bool
 is_blank(char c)
@@ -103,7 +104,8 @@ judge_local(const char *address, size_t len)
 		return NULL;
 	if (!is_blank(address[fit]))
 		return "this is no plain address";
-	return address[fit + strspn(address + fit, " \t")] == '#'
+	return *address == '#' ||
+		address[fit + strspn(address + fit, " \t")] == '#'
 	    ? "a comment needs a line of its own"
 	    : "a blank within an address: members stand between commas, names "
 	      "with blanks in quotes";
@@ -158,8 +160,8 @@ take_address(char *text, bool quoted, struct alias_member *ret)
 		return "the address is too long";
 	if (quoted)
 		requote(text);
-	else if (*text == '\\')
-		text++;
+	else if (*text == '\\' && strchr("\"\\|:/", text[1]) == NULL)
+		text++; /* \name: the name, and never an instruction */
 	ret->text = text;
 	return judge_address(text);
 }
@@ -169,10 +171,13 @@ take_program(char *text, bool quoted, struct alias_member *ret)
 {
 	ret->kind = ALIAS_PROGRAM;
 	text += 1 + strspn(text + 1, " \t");
-	ret->text = text;
-	if (!quoted && !take_quotes(text) && strpbrk(text, " \t\"") != NULL)
+	if (!quoted)
+		quoted = take_quotes(text); /* |"command word" */
+	if (!quoted && strpbrk(text, " \t\"") != NULL)
 		return "a command with blanks stands in quotes: "
 		       "\"|command word\"";
+	text += strspn(text, " \t");
+	ret->text = text;
 	if (*text == '\0')
 		return "no command behind the |";
 	return strlen(text) < ADDRESS_MAX ? NULL : "the command is too long";
@@ -243,6 +248,8 @@ alias_line_member(char **at, struct alias_member *ret, const char **ret_why)
 		*at = *end == '\0' ? end : end + 1;
 		cut_blanks(text, end);
 		why = take_text(text, &member);
+		if (why == NULL && strchr(member.text, '\t') != NULL)
+			why = tab;
 	}
 	if (why != NULL) {
 		*ret_why = why;
@@ -259,9 +266,10 @@ static char *
 find_colon(char *line)
 {
 	char *colon = find_outside(line, ':');
-	char *literal = strstr(line, "@[");
+	char *literal = find_outside(line, '@');
 
-	if (colon == NULL || literal == NULL || literal > colon)
+	if (colon == NULL || literal == NULL || literal > colon ||
+	    literal[1] != '[')
 		return colon;
 	literal = strchr(literal, ']');
 	return literal == NULL ? colon : find_outside(literal, ':');
@@ -293,6 +301,8 @@ judge_key(char *key)
 	at = strchr(key, '@');
 	if (*key == '\0')
 		return "an empty name";
+	if (strchr(key, '\t') != NULL)
+		return tab;
 	if (strlen(key) > ALIAS_KEY_MAX)
 		return "the name is too long";
 	nexthop_lower_case(key);

@@ -22,7 +22,7 @@ class AliasFile(SystemTest):
         return i
 
     # mutation: qscheduler/supervisor/files.c, files_check() without aliases.
-    def test_check_names_file_and_line(self):
+    def test_F10_check_names_file_and_line(self):
         i = self.instance(aliases="root: alice\n\n# list\nx: b\n c d\n")
         [said] = self.check(i, 100)
         self.assertTrue(said.startswith(f"{i.alias_file}:5: a blank within an address"), said)
@@ -37,7 +37,7 @@ class AliasFile(SystemTest):
             self.assertRegex(said, r"cannot be read by user \w+: Permission denied")
 
     # mutation: qscheduler/supervisor/warn_aliases.c, each check by itself.
-    def test_check_warns_of_what_cannot_be_meant(self):
+    def test_F10_check_warns_of_what_cannot_be_meant(self):
         me = pwd.getpwuid(os.geteuid()).pw_name
         user = "games" if AS_ROOT else me
         i = self.accounts()
@@ -86,7 +86,7 @@ class AliasFile(SystemTest):
                                              f"programs of {f} are not run"])
 
     # mutation: qscheduler/supervisor/inforce.c, with_copies() without aliases.
-    def test_a_wrong_file_keeps_the_old_one_in_force(self):
+    def test_F10_a_wrong_file_keeps_the_old_one_in_force(self):
         i = self.running(aliases="root: alice\n")
         copy = i.base / "aliases"
         self.assertEqual(copy.read_text(), "root: alice\n")

@@ -104,6 +104,7 @@ Test(route_alias, files_that_are_right)
 		    "a=<|/bin/sh -c 'x, \"y\" \\z'><b>;" },
 		{ "a: |\"/bin/echo a, b\"\n", "a=<|/bin/echo a, b>;" },
 		{ "a: \"| /bin/true\"\n", "a=<|/bin/true>;" },
+		{ "a: |\" /bin/true\"\n", "a=<|/bin/true>;" },
 		{ "a: :include:/l/i-s.t, :INCLUDE: /m\n",
 		    "a=<:include:/l/i-s.t><:include:/m>;" },
 		{ "a: \":include:/a b,c\"\n", "a=<:include:/a b,c>;" },
@@ -119,6 +120,7 @@ Test(route_alias, files_that_are_right)
 		    "a@example.org=<b>;@example.com=<c>;" },
 		{ "a@[IPv6:2001:db8::1]: b@[192.0.2.1]\n",
 		    "a@[ipv6:2001:db8::1]=<b@[192.0.2.1]>;" },
+		{ "\"a@[IPv6:::1]\": b\n", "a@[ipv6:::1]=<b>;" },
 		{ "a: b@[IPv6:::1]\n", "a=<b@[IPv6:::1]>;" },
 		{ "a+b: c+d@e\n", "a+b=<c+d@e>;" },
 		{ "j\xc3\xbcrg: j\xfcrg@\xc3\xbc.de\n",
@@ -140,7 +142,7 @@ Test(route_alias, files_that_are_right)
 	}
 }
 
-Test(route_alias, files_that_are_wrong)
+Test(route_alias, F10_files_that_are_wrong)
 {
 #define BLANK                                                             \
 	"a blank within an address: members stand between commas, names " \
@@ -170,10 +172,15 @@ Test(route_alias, files_that_are_wrong)
 		{ "a: b c\n", "a:1: " BLANK },
 		{ "a: b\n c d\n", "a:2: " BLANK },
 		{ "a: b # c\n", "a:1: a comment needs a line of its own" },
+		{ "a: b, # c\n", "a:1: a comment needs a line of its own" },
 		{ "a: Bob <b@c>\n", "a:1: " BLANK },
 		{ "a: <b@c>\n", "a:1: this is no plain address" },
 		{ "a: b\"c\"@d\n", "a:1: this is no plain address" },
 		{ "a: \"b\"c@d\n", "a:1: a quote within an address" },
+		{ "a: \\|b\n", "a:1: this is no plain address" },
+		{ "a: \\/b\n", "a:1: this is no plain address" },
+		{ "a: \\\"b\"\n", "a:1: this is no plain address" },
+		{ "a: \\\n", "a:1: this is no plain address" },
 		{ "a: b@c@d\n", "a:1: this is no plain address" },
 		{ "a: @d\n", "a:1: no user in front of the @" },
 		{ "a: b@\n", "a:1: not a domain" },
@@ -202,6 +209,12 @@ Test(route_alias, files_that_are_wrong)
 		{ "a: :fail: gone\n",
 		    "a:1: a member that begins with a colon is "
 		    ":include:/path" },
+		{ "\"a\tb\": c\n",
+		    "a:1: a tab within quotes: no address has one" },
+		{ "a: \"|b\tc\"\n",
+		    "a:1: a tab within quotes: no address has one" },
+		{ "a: \"b\tc\"@d\n",
+		    "a:1: a tab within quotes: no address has one" },
 		{ "a: b\001\n", "a:1: control character" },
 		{ "\xef\xbb\xbf"
 		  "a: b\n",

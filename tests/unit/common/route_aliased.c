@@ -84,7 +84,7 @@ expect_route(const struct route_table *table, const char *recipient,
 
 /* mutation: common/route/route.c, key_of(): the domain before the account, or
  * also for accounts. */
-Test(route_aliased, the_first_that_is_there)
+Test(route_aliased, F10_the_first_that_is_there)
 {
 	static const struct {
 		const char *recipient, *want, *expanded;
