@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/version.h"
 #include "daemon/daemon.h"
+#include "route/alias.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -127,12 +128,29 @@ list_messages(const struct options *o, struct refusal *why)
 }
 
 /* Scripts of other packages call newaliases or `sendmail -bi`, and must not
- * fail. */
+ * fail, whatever the operator wrote; a person who calls it sees what is wrong.
+ */
 static int
-build_aliases(const char *name)
+build_aliases(const struct options *o, const char *name)
 {
-	fprintf(
-	    stderr, "%s: nothing to do: there is no alias database\n", name);
+	struct alias_table *aliases = NULL;
+	struct buf error = { 0 };
+	struct conf conf;
+
+	if (conf_load(o->conf_path, &conf, &error) == 0) {
+		if (conf.alias_file[0] != '\0' &&
+		    alias_load(conf.alias_file, &aliases, &error) == -ENOENT)
+			buf_reset(&error);
+		conf_done(&conf);
+	}
+	alias_free(&aliases);
+	if (error.len > 0)
+		fprintf(stderr, "%s: %s\n", name, buf_str(&error));
+	fprintf(stderr,
+	    "%s: nothing to do: aliases are read when qscheduler starts or "
+	    "reloads\n",
+	    name);
+	buf_done(&error);
 	return 0;
 }
 
@@ -201,7 +219,7 @@ run_task(struct inject *inject)
 	if (inject->options.task == TASK_LIST)
 		return list_messages(&inject->options, &inject->why);
 	if (inject->options.task == TASK_ALIASES)
-		return build_aliases(inject->face->name);
+		return build_aliases(&inject->options, inject->face->name);
 	if (load_conf(inject) < 0 || inject_run(inject, &id) < 0)
 		return -1;
 	if (inject->options.print_id)
