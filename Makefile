@@ -220,7 +220,7 @@ install: all
 	    $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/man$${page##*.} || exit 1; done
 	$(INSTALL) -m 644 README.md CHANGES.md LICENSE $(DESTDIR)$(docdir)
 	$(INSTALL) -m 644 docs/*.md $(DESTDIR)$(docdir)/docs
-	$(INSTALL) -m 644 $(SAMPLE) $(DESTDIR)$(etcdir)
+	$(INSTALL) -m 644 $(SAMPLE) etc/aliases $(DESTDIR)$(etcdir)
 	$(INSTALL) -m 644 etc/workloads/*.scn $(DESTDIR)$(etcdir)/workloads
 	for way in daemontools runit s6; do \
 	    cp -R etc/$$way $(DESTDIR)$(etcdir)/ || exit 1; done

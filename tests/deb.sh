@@ -228,7 +228,7 @@ logged() {
 kept_files() {
 	files >/packages/after
 	diff /packages/before /packages/after | sed -n 's/^> //p' |
-	    grep -Ev '^(/etc/(mailname|passwd-|group-|shadow-|gshadow-|subuid-?|subgid-?)|/var/spool/qscheduler(/.*)?)$'
+	    grep -Ev '^(/etc/(mailname|aliases|passwd-|group-|shadow-|gshadow-|subuid-?|subgid-?)|/var/spool/qscheduler(/.*)?)$'
 }
 mail_left() {
 	find /var/spool/qscheduler -type f ! -name queue \
@@ -252,6 +252,7 @@ installed() {
 	want 'the door' door_is 'root:qdrop 2711'
 	want '/etc/mailname' has /etc/mailname host.example.test
 	want 'routing' has /etc/qscheduler/routing 'host.example.test  local'
+	want '/etc/aliases' has /etc/aliases 'postmaster: root'
 	want 'the configuration is right' qscheduler --check
 	want 'mydomain' sh -c \
 		'qscheduler --dump | grep "^mydomain = host.example.test "'
