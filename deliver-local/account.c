@@ -59,6 +59,12 @@ account_find(const char *name, struct account *ret_account)
 	return look_up(name, 0, ret_account);
 }
 
+int
+account_of(uid_t uid, struct account *ret_account)
+{
+	return look_up(NULL, uid, ret_account);
+}
+
 void
 account_own(struct account *ret_account)
 {
@@ -73,17 +79,25 @@ account_own(struct account *ret_account)
 }
 
 static int
-verify(const struct account *account)
+verify(uid_t uid, gid_t gid)
 {
 	uid_t ru, eu, su;
 	gid_t rg, eg, sg;
 
 	if (getresuid(&ru, &eu, &su) < 0 || getresgid(&rg, &eg, &sg) < 0)
 		return -errno;
-	if (ru != account->uid || eu != account->uid || su != account->uid ||
-	    rg != account->gid || eg != account->gid || sg != account->gid)
+	if (ru != uid || eu != uid || su != uid || rg != gid || eg != gid ||
+	    sg != gid)
 		return -EPERM;
 	return setresuid((uid_t)-1, 0, (uid_t)-1) == 0 ? -EPERM : 0;
+}
+
+static int
+become(uid_t uid, gid_t gid)
+{
+	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -errno;
+	return verify(uid, gid);
 }
 
 int
@@ -91,9 +105,17 @@ account_become(const struct account *account)
 {
 	if (account->uid == 0)
 		return -EPERM;
-	if (initgroups(account->name, account->gid) < 0 ||
-	    setresgid(account->gid, account->gid, account->gid) < 0 ||
-	    setresuid(account->uid, account->uid, account->uid) < 0)
+	if (initgroups(account->name, account->gid) < 0)
 		return -errno;
-	return verify(account);
+	return become(account->uid, account->gid);
+}
+
+int
+account_become_ids(uid_t uid, gid_t gid)
+{
+	if (uid == 0)
+		return -EPERM;
+	if (setgroups(0, NULL) < 0)
+		return -errno;
+	return become(uid, gid);
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "config/conf.h"
+#include "deliver-local/expand.h"
 
 #define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
 #define RESULT_FD    4
@@ -20,8 +21,8 @@
 
 /* ---- privileges ---- */
 
-static bool
-is_system(const struct child_plan *plan, uid_t uid)
+bool
+child_is_system(const struct child_plan *plan, uid_t uid)
 {
 	size_t i;
 
@@ -43,15 +44,16 @@ bind_to_parent(const struct child_plan *plan)
 	/* The memory that was copied holds mail of others. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)prctl(PR_SET_PDEATHSIG,
-	    plan->delivery->kind == AGENT_PIPE ? SIGTERM : SIGKILL);
+	    child_runs_program(plan->delivery, plan->recipient) ? SIGTERM
+								: SIGKILL);
 	if (getppid() != plan->parent)
 		_exit(EXIT_TEMPORARY);
 }
 
 /* From here on the kernel says what may be done; in a private instance it did
  * so from the start. */
-static bool
-drop(const struct child_plan *plan, const struct account *account,
+bool
+child_become(const struct child_plan *plan, const struct account *account,
     struct verdict *v)
 {
 	int r = plan->private ? 0 : account_become(account);
@@ -64,9 +66,23 @@ drop(const struct child_plan *plan, const struct account *account,
 	return true;
 }
 
+bool
+child_become_owner(const struct child_plan *plan, struct verdict *v)
+{
+	int r =
+	    plan->private ? 0 : account_become_ids(plan->qmails, plan->qmail);
+
+	if (r < 0) {
+		verdict_error(v, r, "become the owner of the queue");
+		return false;
+	}
+	bind_to_parent(plan);
+	return true;
+}
+
 /* The user that the configuration names for this transport. */
-static bool
-find_service_user(const struct child_plan *plan, const char *name,
+bool
+child_service_user(const struct child_plan *plan, const char *name,
     struct account *ret_account, struct verdict *v)
 {
 	int r;
@@ -80,7 +96,7 @@ find_service_user(const struct child_plan *plan, const char *name,
 		verdict_error(v, r, "look up the user of the transport");
 		return false;
 	}
-	if (r == 0 || is_system(plan, ret_account->uid)) {
+	if (r == 0 || child_is_system(plan, ret_account->uid)) {
 		verdict_set(v, AGENT_DEFERRED, "4.3.5",
 		    r == 0 ? "user %s of this transport does not exist"
 			   : "user %s of this transport must not get mail",
@@ -113,8 +129,8 @@ find_recipient(const struct mailbox *m, struct account *ret_account,
 	return r == 1;
 }
 
-static bool
-no_loop(const struct message *m, uint32_t limit, struct verdict *v)
+bool
+child_no_loop(const struct message *m, uint32_t limit, struct verdict *v)
 {
 	int r = message_find_loop(m, limit);
 
@@ -128,16 +144,8 @@ no_loop(const struct message *m, uint32_t limit, struct verdict *v)
 	return r == MESSAGE_NO_LOOP;
 }
 
-/* The child tells its parent now and then that it gets on; the parent gives up
- * a delivery that does not. When too much time lies between two steps the
- * parent has given up already, another process may have delivered meanwhile,
- * and this one must do nothing more. */
-struct pulse {
-	usec_t limit, last, told; /* monotonic */
-};
-
-static int
-beat(void *arg)
+int
+child_beat(void *arg)
 {
 	static const unsigned char octet = VERDICT_PROGRESS;
 	struct pulse *p = arg;
@@ -152,15 +160,15 @@ beat(void *arg)
 	return 0;
 }
 
-static void
-put_into_maildir(const struct child_plan *plan, const char *path,
+void
+child_put_maildir(const struct child_plan *plan, const char *path,
     struct message *m, struct verdict *v)
 {
 	struct pulse pulse = { .limit = plan->maildir_time_limit,
 		.last = plan->started_at,
 		.told = plan->started_at };
 	struct maildir md = { .sys = &spool_sys_real,
-		.progress = plan->maildir_time_limit > 0 ? beat : NULL,
+		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
 		.arg = &pulse,
 		.path = path,
 		.host = plan->host,
@@ -197,10 +205,10 @@ find_target(const struct child_plan *plan, const struct mailbox *m,
 	    !find_recipient(m, &t->recipient, &t->user, v))
 		return false;
 	if (!own)
-		return find_service_user(
+		return child_service_user(
 		    plan, plan->maildir_user, &t->owner, v);
 	t->owner = t->recipient;
-	if (!is_system(plan, t->owner.uid))
+	if (!child_is_system(plan, t->owner.uid))
 		return true;
 	verdict_set(v, AGENT_FAILED, "5.2.1",
 	    "\"%s\" is an account of the system and has no mailbox", t->user);
@@ -242,10 +250,15 @@ deliver_maildir(
 		    "bad mailbox address: it %s", why);
 		return;
 	}
+	if (alias_needs_mailbox(plan, &mailbox)) {
+		alias_deliver_mailbox(plan, m, v);
+		return;
+	}
 	if (find_target(plan, &mailbox, &target, v) &&
 	    target_path(plan, &mailbox, &target, &path, v) == 0 &&
-	    drop(plan, &target.owner, v) && no_loop(m, plan->hopcount_limit, v))
-		put_into_maildir(plan, buf_str(&path), m, v);
+	    child_become(plan, &target.owner, v) &&
+	    child_no_loop(m, plan->hopcount_limit, v))
+		child_put_maildir(plan, buf_str(&path), m, v);
 	buf_done(&path);
 }
 
@@ -284,52 +297,61 @@ make_environment(const struct child_plan *plan, const char *local,
 
 #define ENV_MAX 16
 
-/* Vectors of one run, and the memory behind them. */
-struct invocation {
-	char **argv;
-	char *envp[ENV_MAX + 1];
-	struct buf env[ENV_MAX], local;
-};
-
-static int
-prepare_invocation(const struct child_plan *plan, const struct program *program,
-    const struct account *account, struct invocation *in)
+void
+child_run(const struct child_plan *plan, const char *name, char *const *argv,
+    const struct account *account, struct message *m, struct verdict *v)
 {
-	const char *values[PROGRAM_NVALUES];
+	struct buf env[ENV_MAX] = { 0 }, local = { 0 };
+	char *envp[ENV_MAX + 1] = { NULL };
 	size_t i;
 	int r = buf_add(
-	    &in->local, plan->recipient, address_local_len(plan->recipient));
+	    &local, plan->recipient, address_local_len(plan->recipient));
+
+	if (r == 0)
+		r = make_environment(
+		    plan, buf_str(&local), account, env, ENV_MAX);
+	for (i = 0; i < ENV_MAX && env[i].len > 0; i++)
+		envp[i] = env[i].data;
+	if (r < 0)
+		verdict_error(v, r, "make the environment");
+	else
+		command_run(&(struct command){ .name = name,
+				.argv = argv,
+				.envp = envp,
+				.home = account->home,
+				.limit = plan->command_time_limit },
+		    m, v);
+	for (i = 0; i < ENV_MAX; i++)
+		buf_done(&env[i]);
+	buf_done(&local);
+}
+
+static int
+make_arguments(const struct child_plan *plan, const struct program *program,
+    char ***ret_argv)
+{
+	const char *values[PROGRAM_NVALUES];
+	struct buf local = { 0 };
+	int r = buf_add(
+	    &local, plan->recipient, address_local_len(plan->recipient));
 
 	values[PROGRAM_SENDER] = plan->delivery->sender;
 	values[PROGRAM_RECIPIENT] = plan->recipient;
-	values[PROGRAM_USER] = buf_str(&in->local);
+	values[PROGRAM_USER] = buf_str(&local);
 	values[PROGRAM_DOMAIN] = address_domain(plan->recipient);
 	values[PROGRAM_NEXTHOP] = plan->delivery->nexthop;
 	if (r == 0)
-		r = make_environment(
-		    plan, buf_str(&in->local), account, in->env, ENV_MAX);
-	for (i = 0; i < ENV_MAX && in->env[i].len > 0; i++)
-		in->envp[i] = in->env[i].data;
-	return r < 0 ? r : program_argv(program, values, &in->argv);
-}
-
-static void
-invocation_done(struct invocation *in)
-{
-	size_t i;
-
-	program_argv_free(&in->argv);
-	for (i = 0; i < ENV_MAX; i++)
-		buf_done(&in->env[i]);
-	buf_done(&in->local);
+		r = program_argv(program, values, ret_argv);
+	buf_done(&local);
+	return r;
 }
 
 static void
 run_program(const struct child_plan *plan, const struct program *program,
     const struct account *account, struct message *m, struct verdict *v)
 {
-	struct invocation in = { 0 };
-	int r = prepare_invocation(plan, program, account, &in);
+	char **argv = NULL;
+	int r = make_arguments(plan, program, &argv);
 
 	if (r == -EPERM)
 		verdict_set(v, AGENT_FAILED, "5.1.3",
@@ -337,13 +359,8 @@ run_program(const struct child_plan *plan, const struct program *program,
 	else if (r < 0)
 		verdict_error(v, r, "make the arguments");
 	else
-		command_run(&(struct command){ .name = program->name,
-				.argv = in.argv,
-				.envp = in.envp,
-				.home = account->home,
-				.limit = plan->command_time_limit },
-		    m, v);
-	invocation_done(&in);
+		child_run(plan, program->name, argv, account, m, v);
+	program_argv_free(&argv);
 }
 
 static void
@@ -359,9 +376,25 @@ deliver_program(
 		    "there is no program \"%s\"", plan->delivery->nexthop);
 		return;
 	}
-	if (find_service_user(plan, program->user, &account, v) &&
-	    drop(plan, &account, v) && no_loop(m, plan->hopcount_limit, v))
+	if (child_service_user(plan, program->user, &account, v) &&
+	    child_become(plan, &account, v) &&
+	    child_no_loop(m, plan->hopcount_limit, v))
 		run_program(plan, program, &account, m, v);
+}
+
+static void (*const deliver[AGENT_NKINDS])(const struct child_plan *plan,
+    struct message *m, struct verdict *ret_verdict) = {
+	[AGENT_LOCAL] = deliver_maildir,
+	[AGENT_PIPE] = deliver_program,
+	[AGENT_ALIAS] = alias_deliver,
+};
+
+bool
+child_runs_program(const struct agent_delivery *d, const char *recipient)
+{
+	return d->kind == AGENT_PIPE ||
+	    (d->kind == AGENT_ALIAS && (d->flags & QUEUE_FILE_EXPANDED) != 0 &&
+		alias_is_program(recipient));
 }
 
 void
@@ -374,10 +407,7 @@ child_deliver(const struct child_plan *plan, struct verdict *ret_verdict)
 		.sender = plan->delivery->sender,
 		.recipient = plan->recipient };
 
-	if (plan->delivery->kind == AGENT_PIPE)
-		deliver_program(plan, &m, ret_verdict);
-	else
-		deliver_maildir(plan, &m, ret_verdict);
+	deliver[plan->delivery->kind](plan, &m, ret_verdict);
 	message_done(&m);
 }
 
@@ -386,14 +416,14 @@ child_deliver(const struct child_plan *plan, struct verdict *ret_verdict)
 /* The handlers of the loop write to descriptors that the parent shares, so they
  * go before any signal is let in. */
 static void
-reset_signals(uint8_t kind)
+reset_signals(bool runs_program)
 {
 	sigset_t blocked;
 
 	io_default_signals();
 	io_ignore_write_signals();
 	sigemptyset(&blocked);
-	if (kind == AGENT_PIPE) { /* command_run() takes them */
+	if (runs_program) { /* command_run() takes them */
 		sigaddset(&blocked, SIGTERM);
 		sigaddset(&blocked, SIGCHLD);
 	}
@@ -425,7 +455,7 @@ child_main(const struct child_plan *plan, int result_fd)
 	struct child_plan mine = *plan;
 	struct verdict v;
 
-	reset_signals(delivery.kind);
+	reset_signals(child_runs_program(&delivery, plan->recipient));
 	(void)setsid();
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	umask(077);

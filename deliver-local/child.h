@@ -8,6 +8,7 @@
  *	maildir.c  a message into a maildir; walk.c goes down to it
  *	command.c  a program with a message on its standard input
  *	verdict.c  the result for the recipient
+ *	alias.c    an alias, or a program of one (expand.h)
  *
  * Privileges are dropped before the mailbox or even the header is read;
  * after that the kernel refuses all that the user may not do.
@@ -82,12 +83,15 @@ struct account {
 
 /* 1 found, 0 there is none, -errno: the answer is not known. */
 int account_find(const char *name, struct account *ret_account);
+int account_of(uid_t uid, struct account *ret_account);
 /* The account of this process, made up from its number if it has no entry. */
 void account_own(struct account *ret_account);
 
 /* Groups, group, user: real, effective, saved; verified, and proved to be
  * without a way back. -EPERM for uid 0, which nothing is delivered as. */
 int account_become(const struct account *account);
+/* The same without other groups. */
+int account_become_ids(uid_t uid, gid_t gid);
 
 /* ---- mailbox.c ----
  *
@@ -174,6 +178,11 @@ int message_find_loop(const struct message *m, uint32_t hopcount_limit);
  * caller's), and the name of the last part in it, which need not exist, and was
  * no link when it was checked. -errno. */
 int walk_to(const char *path, int *ret_dir, char ret_name[NAME_MAX + 1]);
+/* The same; denied() is told of a directory that this process may not enter,
+ * and answers whether it may be tried again, since it is another user now. */
+typedef bool walk_denied_fn(void *arg, int dir);
+int walk_to_as(const char *path, walk_denied_fn *denied, void *arg,
+    int *ret_dir, char ret_name[NAME_MAX + 1]);
 
 /* ---- maildir.c ----
  *
@@ -251,6 +260,12 @@ struct child_plan {
 	const struct programs *programs;
 	usec_t started_at; /* monotonic; the limits count from it */
 	uint64_t number;   /* of the delivery, counted by the parent */
+	/* of aliases, and for mail of root without one */
+	const struct conf *conf;
+	const struct route_table *routes;
+	uint32_t queue, rcpt_index;
+	uid_t qmails; /* owns the queue */
+	gid_t qmail;
 };
 
 /* The whole child: never returns. All signals are blocked on entry; the
@@ -259,5 +274,36 @@ _Noreturn void child_main(const struct child_plan *plan, int result_fd);
 typedef void child_fn(const struct child_plan *plan, int result_fd);
 /* The delivery, after the child has set itself up; apart for tests. */
 void child_deliver(const struct child_plan *plan, struct verdict *ret_verdict);
+/* Deliveries that a program has its own time for. */
+bool child_runs_program(
+    const struct agent_delivery *delivery, const char *recipient);
+
+/* Steps of a delivery. False: *v has the reason. */
+
+/* From here on the kernel says what may be done. */
+bool child_become(const struct child_plan *plan, const struct account *account,
+    struct verdict *v);
+bool child_become_owner(const struct child_plan *plan, struct verdict *v);
+/* The user that the configuration names. */
+bool child_service_user(const struct child_plan *plan, const char *name,
+    struct account *ret_account, struct verdict *v);
+/* Root, or a user of the mail system: nothing is delivered as one. */
+bool child_is_system(const struct child_plan *plan, uid_t uid);
+void child_put_maildir(const struct child_plan *plan, const char *path,
+    struct message *m, struct verdict *v);
+bool child_no_loop(const struct message *m, uint32_t limit, struct verdict *v);
+/* A program as this process, which is its user already. */
+void
+child_run(const struct child_plan *plan, const char *name, char *const *argv,
+    const struct account *account, struct message *m, struct verdict *v);
+
+/* The child tells its parent now and then that it gets on; the parent gives up
+ * a delivery that does not. When too much time lies between two steps the
+ * parent has given up already, another process may have delivered meanwhile,
+ * and this one must do nothing more: -ETIMEDOUT. */
+struct pulse {
+	usec_t limit, last, told; /* monotonic */
+};
+int child_beat(void *pulse);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "log/log.h"
+#include "route/route.h"
 
 /* Of the time that a stop has, so much is left for programs to be ended. */
 #define ASK_BEFORE (5 * USEC_PER_SEC)
@@ -61,7 +62,7 @@ static void (*const kinds[AGENT_NKINDS])(
 	[AGENT_PIPE] = task_begin,
 	[AGENT_DISCARD] = discard,
 	[AGENT_ERROR] = refuse,
-	[AGENT_ALIAS] = not_ours,
+	[AGENT_ALIAS] = task_begin,
 };
 
 static void
@@ -169,6 +170,7 @@ find_users(struct local *l)
 		l->system_uids[0] = users.qmailq;
 		l->system_uids[1] = users.qmails;
 		l->system_uids[2] = users.qmailr;
+		l->qmail = users.qmail;
 	}
 	buf_done(&error);
 	return r;
@@ -183,6 +185,7 @@ done(struct daemon *d)
 	strays_done(&l->strays);
 	daemon_agent_done(&l->link);
 	programs_free(&l->programs);
+	route_free(&l->routes);
 	if (l->ask != NULL)
 		event_free(l->ask);
 }
@@ -209,6 +212,7 @@ start(struct daemon *d)
 
 	l->base = d->base;
 	l->private = d->private;
+	l->queue = d->queue;
 	l->idle = on_idle;
 	l->child = child_main;
 	l->kill = kill;
@@ -217,6 +221,8 @@ start(struct daemon *d)
 	r = find_users(l);
 	if (r == 0)
 		r = load_programs(d->conf, &l->programs);
+	if (r == 0)
+		r = daemon_routes(d->conf, &l->routes);
 	if (r < 0)
 		return r;
 	l->ask = evtimer_new(l->base, on_ask, l);
@@ -247,6 +253,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	struct programs *programs;
 
 	set_conf(l, fresh);
+	(void)daemon_reroute(fresh, &l->routes);
 	if (load_programs(fresh, &programs) < 0) {
 		log_warning("programs: what was in force stays");
 		return;

@@ -78,6 +78,9 @@ struct local {
 	uid_t system_uids[3];
 	char host[256];
 	struct programs *programs;
+	struct route_table *routes; /* with the aliases */
+	uint32_t queue;
+	gid_t qmail;
 	LIST_HEAD(task_list, task) tasks;
 	struct strays strays;
 	child_fn *child;         /* child_main(); the seam for tests */

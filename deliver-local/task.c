@@ -80,7 +80,8 @@ report(struct task *t, const struct verdict *v)
 	if (t->delivery->kind == AGENT_PIPE)
 		snprintf(relay, sizeof(relay), "pipe:%s", t->delivery->nexthop);
 	else
-		snprintf(relay, sizeof(relay), "local");
+		snprintf(relay, sizeof(relay), "%s",
+		    t->delivery->kind == AGENT_ALIAS ? "alias" : "local");
 	agent_result(t->delivery, t->place,
 	    &(struct agent_report){ .outcome = (enum agent_outcome)v->outcome,
 		.dsn = v->dsn,
@@ -112,12 +113,19 @@ has_ended(pid_t pid, int *ret_status)
 	return waitpid(pid, ret_status, WNOHANG) != 0;
 }
 
+/* Of the recipient that is being delivered to. */
+static bool
+runs_program(const struct task *t)
+{
+	return child_runs_program(
+	    t->delivery, t->delivery->rcpts[t->place].address);
+}
+
 static void
 verdict_of_time(struct verdict *v, const struct task *t)
 {
-	usec_t limit = t->delivery->kind == AGENT_PIPE
-	    ? t->l->conf->command_time_limit
-	    : t->l->conf->maildir_time_limit;
+	usec_t limit = runs_program(t) ? t->l->conf->command_time_limit
+				       : t->l->conf->maildir_time_limit;
 
 	verdict_set(v, AGENT_DEFERRED, "4.3.0",
 	    "the delivery was given up: no progress in %lld s",
@@ -259,6 +267,12 @@ make_plan(const struct task *t)
 		.started_at = t->started_at,
 		.programs = l->programs,
 		.number = l->deliveries,
+		.conf = l->conf,
+		.routes = l->routes,
+		.queue = l->queue,
+		.rcpt_index = t->delivery->rcpts[t->place].index,
+		.qmails = l->system_uids[1],
+		.qmail = l->qmail,
 	};
 
 	memcpy(plan.system_uids, l->system_uids, sizeof(plan.system_uids));
@@ -287,7 +301,8 @@ fork_child(child_fn *child, const struct child_plan *plan, int result_fd)
 	return pid;
 }
 
-/* A program has its own time limit; a maildir is to get on. */
+/* A program has its own time limit; a maildir is to get on, and so is an
+ * expansion, which may take long in all. */
 static void
 begin_time(struct task *t)
 {
@@ -298,7 +313,9 @@ begin_time(struct task *t)
 
 	t->killed = false;
 	t->deadline = t->started_at + whole;
-	if (t->delivery->kind == AGENT_PIPE || step > whole)
+	if (t->delivery->kind == AGENT_ALIAS && !runs_program(t))
+		t->deadline = USEC_NEVER;
+	else if (runs_program(t) || step > whole)
 		step = whole;
 	set_timer(t->event, step);
 }
@@ -425,7 +442,7 @@ task_ask_all(struct local *l)
 	struct task *t;
 
 	LIST_FOREACH (t, &l->tasks, entry)
-		if (t->pid > 0 && t->delivery->kind == AGENT_PIPE)
+		if (t->pid > 0 && runs_program(t))
 			(void)l->kill(t->pid, SIGTERM);
 }
 

@@ -12,6 +12,8 @@
 #define LINKS_MAX  8
 
 struct walk {
+	walk_denied_fn *denied;
+	void *arg;
 	int dir;
 	int links;
 	char rest[PATH_MAX]; /* the parts that are still to go */
@@ -78,6 +80,9 @@ step(struct walk *w, char ret_name[NAME_MAX + 1])
 	if (len == 0)
 		memcpy(ret_name, ".", 2);
 	fd = openat(w->dir, ret_name, STEP_FLAGS);
+	if (fd < 0 && errno == EACCES && w->denied != NULL &&
+	    w->denied(w->arg, w->dir))
+		fd = openat(w->dir, ret_name, STEP_FLAGS);
 	if (fd < 0 && errno == ENOTDIR)
 		return follow(w, ret_name, behind);
 	if (last && (fd >= 0 || errno == ENOENT)) {
@@ -91,7 +96,14 @@ step(struct walk *w, char ret_name[NAME_MAX + 1])
 int
 walk_to(const char *path, int *ret_dir, char ret_name[NAME_MAX + 1])
 {
-	struct walk w = { .dir = -1 };
+	return walk_to_as(path, NULL, NULL, ret_dir, ret_name);
+}
+
+int
+walk_to_as(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir,
+    char ret_name[NAME_MAX + 1])
+{
+	struct walk w = { .denied = denied, .arg = arg, .dir = -1 };
 	size_t len = strlen(path);
 	int r;
 

@@ -20,6 +20,12 @@ route_set_aliases(struct route_table *table, struct alias_table **aliases,
 			table->alias_transport = transports->name;
 }
 
+const struct alias_table *
+route_aliases(const struct route_table *table)
+{
+	return table->aliases;
+}
+
 /* root and postmaster, for whom there is somebody else. NULL: another name. */
 static const char *
 administrator(const char *recipient)

@@ -82,6 +82,8 @@ int route_set_defaults(struct route_table *table, const char *own,
 struct alias_table;
 void route_set_aliases(struct route_table *table, struct alias_table **aliases,
     bool administered, const struct route_transport *transports);
+/* NULL: there are none. They live as long as the table. */
+const struct alias_table *route_aliases(const struct route_table *table);
 void route_free(struct route_table **table);
 
 /* 0, or -ENOENT when no rule fits and no default does. expanded: the recipient

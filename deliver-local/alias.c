@@ -1,0 +1,278 @@
+#include "deliver-local/expand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+bool
+alias_is_program(const char *recipient)
+{
+	return recipient[0] == '|' ||
+	    strncmp(recipient, ALIAS_INCLUDE_PREFIX,
+		strlen(ALIAS_INCLUDE_PREFIX)) == 0;
+}
+
+/* ---- programs ---- */
+
+/* A recipient that names a program, cut into its parts. */
+struct instruction {
+	char include[ADDRESS_MAX + 1]; /* "": the alias file names it */
+	const char *command;
+};
+
+static bool
+parse_instruction(const char *recipient, struct instruction *ret)
+{
+	const size_t prefix = strlen(ALIAS_INCLUDE_PREFIX);
+	const char *bar;
+
+	ret->include[0] = '\0';
+	ret->command = recipient + 1;
+	if (recipient[0] == '|')
+		return true;
+	bar = strstr(recipient + prefix, ":|");
+	if (bar == NULL)
+		return false;
+	snprintf(ret->include, sizeof(ret->include), "%.*s",
+	    (int)(bar - recipient - (ptrdiff_t)prefix), recipient + prefix);
+	ret->command = bar + 2;
+	return true;
+}
+
+/* Does an alias have this member? */
+static bool
+is_member(const struct alias_table *table, enum alias_member_kind kind,
+    const char *text)
+{
+	const struct alias *alias;
+	size_t i, j;
+
+	for (i = 0; (alias = alias_at(table, i)) != NULL; i++)
+		for (j = 0; j < alias->nmembers; j++)
+			if (alias->members[j].kind == kind &&
+			    strcmp(alias->members[j].text, text) == 0)
+				return true;
+	return false;
+}
+
+/* Read as the user of the program, who is the owner of the file or nobody.
+ * Takes the descriptor. */
+static bool
+file_names(int fd, const char *command)
+{
+	struct alias_member member;
+	struct include_file file;
+	const char *why = "";
+	bool found = false;
+
+	include_begin(&file, fd);
+	while (!found && include_next(&file, &member, &why) > 0)
+		found = member.kind == ALIAS_PROGRAM &&
+		    strcmp(member.text, command) == 0;
+	include_end(&file);
+	return found;
+}
+
+static void
+say_not_named(struct verdict *v, const struct instruction *in)
+{
+	verdict_set(v, AGENT_FAILED, "5.1.1",
+	    in->include[0] == '\0'
+		? "no alias names the program |%s any more"
+		: "the include file does not name the program |%s any more",
+	    in->command);
+}
+
+/* *ret_fd: the include file, -1 without one. */
+static bool
+find_owner(const struct child_plan *plan, const struct instruction *in,
+    uid_t *ret_owner, int *ret_fd, struct verdict *v)
+{
+	const struct alias_table *table = route_aliases(plan->routes);
+	const bool include = in->include[0] != '\0';
+	struct buf why = { 0 };
+	struct includes opener;
+	int r;
+
+	if (table == NULL ||
+	    !is_member(table, include ? ALIAS_INCLUDE : ALIAS_PROGRAM,
+		include ? in->include : in->command)) {
+		say_not_named(v, in);
+		return false;
+	}
+	*ret_owner = alias_owner(table);
+	if (!include)
+		return true;
+	r = includes_begin(&opener, plan->private);
+	if (r == 0)
+		r = *ret_fd = includes_open(
+		    &opener, in->include, *ret_owner, ret_owner, &why);
+	includes_done(&opener);
+	if (r < 0)
+		verdict_set(v, AGENT_DEFERRED, "4.2.4", "include file %s: %s",
+		    in->include, why.len > 0 ? buf_str(&why) : strerror(-r));
+	buf_done(&why);
+	return r >= 0;
+}
+
+/* The owner of the file; for root there is default_privs. */
+static bool
+find_user(const struct child_plan *plan, uid_t owner, struct account *ret,
+    struct verdict *v)
+{
+	int r;
+
+	if (plan->private || owner == 0)
+		return child_service_user(
+		    plan, plan->conf->default_privs, ret, v);
+	r = account_of(owner, ret);
+	if (r < 0) {
+		verdict_error(v, r, "look up the user of the program");
+		return false;
+	}
+	if (r == 1 && !child_is_system(plan, owner))
+		return true;
+	verdict_set(v, AGENT_DEFERRED, "4.3.5",
+	    r == 0 ? "user %u, who names the program, has no account"
+		   : "user %u, who names the program, must not get mail",
+	    (unsigned)owner);
+	return false;
+}
+
+static void
+run(const struct child_plan *plan, const char *command,
+    const struct account *account, struct message *m, struct verdict *v)
+{
+	static char shell[] = "/bin/sh", option[] = "-c";
+	char copy[ADDRESS_MAX + 1];
+	char *argv[] = { shell, option, copy, NULL };
+
+	snprintf(copy, sizeof(copy), "%s", command);
+	child_run(plan, "sh", argv, account, m, v);
+}
+
+static void
+deliver_program(
+    const struct child_plan *plan, struct message *m, struct verdict *v)
+{
+	struct account account;
+	struct instruction in;
+	uid_t owner = 0;
+	int fd = -1;
+
+	if (!parse_instruction(plan->recipient, &in)) {
+		verdict_set(v, AGENT_FAILED, "5.1.3", "names no program");
+		return;
+	}
+	if (find_owner(plan, &in, &owner, &fd, v) &&
+	    find_user(plan, owner, &account, v) &&
+	    child_become(plan, &account, v)) {
+		if (fd >= 0 && !file_names(fd, in.command))
+			say_not_named(v, &in);
+		else if (child_no_loop(m, plan->hopcount_limit, v))
+			run(plan, in.command, &account, m, v);
+		return;
+	}
+	io_close(&fd);
+}
+
+/* ---- the mailbox of root and postmaster ---- */
+
+bool
+alias_needs_mailbox(const struct child_plan *plan, const struct mailbox *m)
+{
+	const bool virtual = plan->maildir_user[0] != '\0' || plan->private;
+	struct account account;
+	int r;
+
+	if (names_admin(m->base) == NULL ||
+	    (virtual && !mailbox_path_uses(plan->maildir_path, 'h')))
+		return false;
+	r = account_find(m->base, &account);
+	if (plan->private)
+		return r == 0 || (r == 1 && account.uid != geteuid());
+	return r == 0 || (r == 1 && child_is_system(plan, account.uid));
+}
+
+void
+alias_deliver_mailbox(
+    const struct child_plan *plan, struct message *m, struct verdict *v)
+{
+	struct buf path = { 0 };
+
+	if (buf_printf(&path, "%s/" SPOOL_MAILBOX, plan->conf->queue_base) < 0)
+		verdict_error(v, -ENOMEM, "path of the mailbox");
+	else if (child_become_owner(plan, v) &&
+	    child_no_loop(m, plan->hopcount_limit, v))
+		child_put_maildir(plan, buf_str(&path), m, v);
+	buf_done(&path);
+}
+
+/* ---- the expansion ---- */
+
+static void
+expand(const struct child_plan *plan, const struct includes *includes,
+    struct pulse *pulse, struct verdict *v)
+{
+	const struct agent_delivery *d = plan->delivery;
+	char mydomain[CONF_HOST_SIZE];
+	const struct members_names names = {
+		.routes = plan->routes,
+		.aliases = route_aliases(plan->routes),
+		.mydomain = mydomain,
+		.admin_recipient = plan->conf->admin_recipient,
+		.limit = plan->conf->alias_expansion_limit,
+	};
+	struct expansion x = {
+		.conf = plan->conf,
+		.host = plan->host,
+		.names = &names,
+		.includes = includes,
+		.id = d->id,
+		.index = plan->rcpt_index,
+		.of = { d->nexthop, plan->recipient, d->sender },
+		.lock_limit = plan->maildir_time_limit / 2,
+		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
+		.arg = pulse,
+	};
+	struct spool sp;
+	int r = spool_open(
+	    &sp, &spool_sys_real, plan->conf->queue_base, plan->queue);
+
+	conf_domain(plan->conf, mydomain);
+	x.sp = &sp;
+	if (r < 0)
+		verdict_error(v, r, "open the queue");
+	else
+		expand_run(&x, v);
+	spool_close(&sp);
+}
+
+void
+alias_deliver(
+    const struct child_plan *plan, struct message *m, struct verdict *v)
+{
+	struct pulse pulse = { .limit = plan->maildir_time_limit,
+		.last = plan->started_at,
+		.told = plan->started_at };
+	struct includes includes;
+	int r;
+
+	if (alias_is_program(plan->recipient) &&
+	    (plan->delivery->flags & QUEUE_FILE_EXPANDED) != 0) {
+		deliver_program(plan, m, v);
+		return;
+	}
+	r = includes_begin(&includes, plan->private);
+	if (r < 0)
+		verdict_error(v, r, "start the process for include files");
+	else if (child_become_owner(plan, v) &&
+	    child_no_loop(m, plan->hopcount_limit, v))
+		expand(plan, &includes, &pulse, v);
+	includes_done(&includes);
+}

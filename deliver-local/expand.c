@@ -1,0 +1,453 @@
+#include "deliver-local/expand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "ipc/bell.h"
+#include "spool/prepared.h"
+#include "submit/submit.h"
+
+#define LOCK_EVERY (20 * USEC_PER_MSEC)
+#define IDS_TOLD   10 /* in the text of the result */
+
+/* One run; the steps are those of docs/ALIASES.md. */
+struct run {
+	const struct expansion *x;
+	struct verdict *verdict;
+	struct queue_id parent;
+	struct queue_file file;
+	struct queue_rcpt rcpt;
+	int fd; /* of the parent, locked */
+	/* the message that is written */
+	struct accept accept;
+	char name[PREPARED_NAME_MAX];
+	bool writing;
+	char *chunk;
+	/* done */
+	uint32_t nmessages, nrcpts;
+	struct buf ids, why;
+	const char *step; /* that failed */
+};
+
+static int
+progress(const struct run *u)
+{
+	return u->x->progress == NULL ? 0 : u->x->progress(u->x->arg);
+}
+
+static int
+at(struct run *u, const char *step, int r)
+{
+	if (r < 0)
+		u->step = step;
+	return r;
+}
+
+/* ---- 1, 2: the parent ---- */
+
+/* Another recipient of the same message may be expanded at this moment. */
+static int
+wait_for_lock(const struct run *u)
+{
+	const struct timespec pause = { 0, LOCK_EVERY * 1000 };
+	const usec_t until = clock_mono() + u->x->lock_limit;
+	int r;
+
+	while ((r = prepared_lock(u->fd)) == -EAGAIN && clock_mono() < until)
+		(void)nanosleep(&pause, NULL);
+	return r;
+}
+
+/* The message may have left the active queue before the lock was ours, since
+ * queue-send had given this delivery up. */
+static int
+is_still_here(const struct run *u)
+{
+	const struct spool *sp = u->x->sp;
+	char leaf[SPOOL_PATH_MAX];
+	struct stat named, open;
+
+	spool_leaf(sp, SPOOL_ACTIVE, u->parent.inode, leaf, sizeof(leaf));
+	if (fstat(u->fd, &open) < 0 ||
+	    fstatat(sp->dir[SPOOL_ACTIVE], leaf, &named, AT_SYMLINK_NOFOLLOW) <
+		0)
+		return -errno;
+	return named.st_ino == open.st_ino && named.st_dev == open.st_dev
+	    ? 0
+	    : -ENOENT;
+}
+
+static int
+check_identity(const struct run *u)
+{
+	return u->file.arrival_wall == u->parent.arrival_wall &&
+		u->file.nonce == u->parent.nonce &&
+		u->file.queue == u->parent.queue
+	    ? 0
+	    : -ENOENT;
+}
+
+static int
+take_parent(struct run *u)
+{
+	const struct spool *sp = u->x->sp;
+	int r = queue_id_parse(u->x->id, &u->parent);
+
+	if (r == 0 && sp->dir[SPOOL_PREPARED] < 0)
+		r = -ENOTDIR;
+	if (r < 0)
+		return r;
+	u->fd = spool_open_file(sp, SPOOL_ACTIVE, u->parent.inode, O_RDWR);
+	if (u->fd < 0)
+		return u->fd;
+	r = wait_for_lock(u);
+	if (r == 0)
+		r = is_still_here(u);
+	if (r == 0)
+		r = queue_file_read(u->fd, &u->file);
+	if (r == 0)
+		r = check_identity(u);
+	if (r == 0)
+		r = prepared_find_rcpt(u->fd, &u->file, u->x->index, &u->rcpt);
+	return r;
+}
+
+/* ---- 4: messages ---- */
+
+/* "\r\n" where the first line of the message ends so. */
+static const char *
+line_end(const struct run *u)
+{
+	const size_t len = u->file.content_len < MESSAGE_CHUNK
+	    ? (size_t)u->file.content_len
+	    : MESSAGE_CHUNK;
+	const char *lf;
+
+	if (io_pread_all(u->fd, u->chunk, len, (int64_t)u->file.content_off) !=
+	    (int64_t)len)
+		return "\n";
+	lf = memchr(u->chunk, '\n', len);
+	return lf != NULL && lf > u->chunk && lf[-1] == '\r' ? "\r\n" : "\n";
+}
+
+static int
+add_received(struct run *u)
+{
+	char line[SUBMIT_RECEIVED_MAX];
+	int n = submit_received(&u->accept, u->x->host, line_end(u), line);
+
+	return n < 0 ? n : accept_content(&u->accept, line, (size_t)n);
+}
+
+static int
+copy_content(struct run *u)
+{
+	uint64_t off, left;
+	int64_t n;
+	int r = 0;
+
+	for (off = 0; r == 0 && off < u->file.content_len; off += (uint64_t)n) {
+		left = u->file.content_len - off;
+		n = io_pread_all(u->fd, u->chunk,
+		    left < MESSAGE_CHUNK ? (size_t)left : MESSAGE_CHUNK,
+		    (int64_t)(u->file.content_off + off));
+		if (n <= 0)
+			return n < 0 ? (int)n : -EIO;
+		r = accept_content(&u->accept, u->chunk, (size_t)n);
+		if (r == 0)
+			r = progress(u);
+	}
+	return r;
+}
+
+static void
+note_id(struct run *u, const struct queue_id *id)
+{
+	char text[QUEUE_ID_SIZE];
+
+	queue_id_format(id, text);
+	if (u->nmessages < IDS_TOLD)
+		(void)buf_printf(
+		    &u->ids, "%s%s", u->nmessages == 0 ? "" : ", ", text);
+	u->nmessages++;
+}
+
+static int
+commit_message(struct run *u)
+{
+	struct queue_id id;
+	int r;
+
+	if (!u->writing)
+		return 0;
+	r = accept_commit(&u->accept, &id);
+	accept_end(&u->accept);
+	u->writing = false;
+	if (r == 0)
+		note_id(u, &id);
+	return r < 0 ? at(u, "write its message", r) : progress(u);
+}
+
+static int
+begin_message(struct run *u)
+{
+	const struct prepared name = { u->parent, u->x->index, u->nmessages };
+	struct accept_options opt =
+	    submit_accept_options(u->x->conf, SPOOL_PREPARED);
+
+	prepared_name(&name, u->name);
+	opt.name = u->name;
+	opt.flags = QUEUE_FILE_EXPANDED;
+	opt.max_content = 0; /* limits bind at acceptance only */
+	opt.announced = u->file.content_len;
+	u->writing = true;
+	return accept_begin(
+	    &u->accept, u->x->sp, &opt, clock_wall(), u->file.uid);
+}
+
+static int
+on_sender(void *arg, const char *sender)
+{
+	struct run *u = arg;
+	int r = commit_message(u);
+
+	if (r < 0)
+		return r;
+	r = begin_message(u);
+	if (r == 0)
+		r = add_received(u);
+	if (r == 0)
+		r = copy_content(u);
+	if (r == 0)
+		r = queue_file_add_sender(
+		    &u->accept.writer, sender, strlen(sender));
+	return at(u, "write its message", r);
+}
+
+static int
+on_rcpt(void *arg, const char *address)
+{
+	struct run *u = arg;
+
+	u->nrcpts++;
+	return at(u, "write its message",
+	    queue_file_add_rcpt(&u->accept.writer, address, strlen(address)));
+}
+
+static int
+on_progress(void *arg)
+{
+	return progress(arg);
+}
+
+static int
+write_messages(struct run *u)
+{
+	const struct members_sink sink = { .sender = on_sender,
+		.rcpt = on_rcpt,
+		.progress = on_progress,
+		.arg = u };
+	int r = members_expand(
+	    u->x->names, u->x->includes, &u->x->of, &sink, &u->why);
+
+	return r < 0 ? r : commit_message(u);
+}
+
+/* Names that were taken away do not come back after a power cut, beside the
+ * messages of this expansion. */
+static int
+sync_prepared(const struct run *u)
+{
+	const struct spool *sp = u->x->sp;
+	int fd = sp->sys->openat(sp->dir[SPOOL_PREPARED], ".",
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (sp->sys->fsync(fd) < 0)
+		r = -errno;
+	sp->sys->close(fd);
+	return r;
+}
+
+/* ---- 5, 6: the mark, and what follows ---- */
+
+/* From the mark on the messages count. A sync that fails changes nothing of
+ * that: whether the mark is on disk is not known, so a power cut may have the
+ * recipient expanded again, and nothing is lost. */
+static int
+mark_done(const struct run *u)
+{
+	const struct spool_sys *sys = u->x->sp->sys;
+	int r = queue_file_mark(sys, u->fd, u->rcpt.offset, RCPT_DONE);
+
+	if (r == 0)
+		(void)sys->fsync(u->fd);
+	return r;
+}
+
+static void
+ring(void *arg, uint64_t inode)
+{
+	const struct run *u = arg;
+	const struct spool *sp = u->x->sp;
+	const struct bell bell = {
+		.pid = (int32_t)getpid(),
+		.split = (uint32_t)(inode % sp->split),
+		.inode = inode,
+	};
+
+	(void)bell_ring(u->x->conf->instance, sp->queue, &bell);
+}
+
+/* todo-proc settles names that stay in prepared/. */
+static void
+release(struct run *u)
+{
+	(void)spool_settle_message(
+	    u->x->sp, u->fd, &u->file, u->parent.inode, ring, u);
+}
+
+/* ---- the steps ---- */
+
+static int
+prepare(struct run *u)
+{
+	int r = at(u, "clear what an earlier expansion left",
+	    spool_drop_prepared(u->x->sp, &u->parent, u->x->index));
+
+	if (r == 0)
+		r = write_messages(u);
+	if (r == 0 && u->nmessages > 0)
+		r = at(u, "sync its messages", sync_prepared(u));
+	if (r == 0)
+		r = at(u, "note that it is done", mark_done(u));
+	return r;
+}
+
+/* The recipient is pending: what was prepared does not count. */
+static void
+undo(struct run *u)
+{
+	if (u->writing)
+		accept_end(&u->accept);
+	u->writing = false;
+	(void)spool_drop_prepared(u->x->sp, &u->parent, u->x->index);
+}
+
+static void
+tell_done(const struct run *u)
+{
+	const char *key = u->x->of.key;
+
+	if (u->nmessages == 0)
+		verdict_set(u->verdict, AGENT_SENT, "2.0.0",
+		    "alias %s: no recipients", key);
+	else
+		verdict_set(u->verdict, AGENT_SENT, "2.0.0",
+		    "alias %s: %" PRIu32 " recipient%s as %s%s", key, u->nrcpts,
+		    u->nrcpts == 1 ? "" : "s", buf_str(&u->ids),
+		    u->nmessages > IDS_TOLD ? ", …" : "");
+}
+
+/* Errors with a reason of their own; the others are of the system. */
+static const struct {
+	int error;
+	enum agent_outcome outcome;
+	const char *dsn;
+} reasons[] = {
+	{ ENOENT, AGENT_DEFERRED, "4.2.4" },  /* reloaded meanwhile */
+	{ EUCLEAN, AGENT_DEFERRED, "4.2.4" }, /* an include file */
+	{ E2BIG, AGENT_FAILED, "5.2.4" },     /* too many recipients */
+	{ ELOOP, AGENT_FAILED, "5.4.6" },
+};
+
+static void
+tell_failed(const struct run *u, int error)
+{
+	const char *key = u->x->of.key;
+	char what[320];
+	size_t i;
+
+	for (i = 0; u->why.len > 0 && i < ARRAY_LEN(reasons); i++)
+		if (error == -reasons[i].error) {
+			verdict_set(u->verdict, reasons[i].outcome,
+			    reasons[i].dsn, "alias %s: %s", key,
+			    buf_str(&u->why));
+			return;
+		}
+	if (error == -ESHUTDOWN) {
+		verdict_set(u->verdict, AGENT_DEFERRED, "4.3.2",
+		    "alias %s: the queue is being closed", key);
+		return;
+	}
+	snprintf(what, sizeof(what), "alias %s: %s", key, u->step);
+	verdict_error(u->verdict, error, what);
+}
+
+static void
+run_locked(struct run *u)
+{
+	int r = 0;
+
+	if (u->rcpt.mark == RCPT_FAILED) {
+		verdict_set(u->verdict, AGENT_DEFERRED, "4.3.0",
+		    "alias %s: the recipient has failed already", u->x->of.key);
+		return;
+	}
+	if (u->rcpt.mark == RCPT_PENDING)
+		r = prepare(u);
+	if (r < 0) {
+		undo(u);
+		tell_failed(u, r);
+		return;
+	}
+	release(u);
+	if (u->rcpt.mark == RCPT_PENDING)
+		tell_done(u);
+	else
+		verdict_set(u->verdict, AGENT_SENT, "2.0.0",
+		    "alias %s: expanded before", u->x->of.key);
+}
+
+static void
+tell_no_parent(const struct run *u, int error)
+{
+	if (error == -EAGAIN)
+		verdict_set(u->verdict, AGENT_DEFERRED, "4.3.0",
+		    "alias %s: another process works on the message",
+		    u->x->of.key);
+	else
+		tell_failed(u, error);
+}
+
+void
+expand_run(const struct expansion *x, struct verdict *ret_verdict)
+{
+	struct run u = { .x = x,
+		.verdict = ret_verdict,
+		.fd = -1,
+		.step = "open the message" };
+	int r;
+
+	u.chunk = malloc(MESSAGE_CHUNK);
+	r = u.chunk == NULL ? -ENOMEM : take_parent(&u);
+	if (r == 0)
+		run_locked(&u);
+	else
+		tell_no_parent(&u, r);
+	free(u.chunk);
+	buf_done(&u.ids);
+	buf_done(&u.why);
+	io_close(&u.fd);
+}

@@ -1,0 +1,158 @@
+/* deliver-local/expand.h - an alias becomes its recipients (docs/ALIASES.md).
+ *
+ *	alias.c    a recipient of the transport of aliases: what is done with it
+ *	expand.c   the messages of an expansion, each exactly once
+ *	members.c  from an alias to recipients: nested aliases, owners, loops
+ *	names.c    what a name means
+ *	seen.c     a set of strings
+ *	include.c  include files, opened as their reader; include_lines.c
+ *	           reads them
+ *
+ * The child of a delivery becomes the owner of the queue before it reads an
+ * include file or the message. A process of its own keeps the right to become
+ * the reader of an include file, and gets nothing but paths.
+ *
+ * Soft: -errno, with the reason in a buffer where there is one.
+ */
+#ifndef DELIVER_LOCAL_EXPAND_H
+#define DELIVER_LOCAL_EXPAND_H
+
+#include "base/address.h"
+#include "config/conf.h"
+#include "deliver-local/child.h"
+#include "route/alias.h"
+#include "route/route.h"
+#include "spool/spool.h"
+
+/* ---- seen.c ---- */
+
+/* Strings are compared as they are; 0 is an empty set. */
+struct seen {
+	struct buf text;  /* all strings, each with its NUL */
+	uint32_t *places; /* offset in text + 1; 0: free */
+	uint32_t nplaces; /* a power of two */
+	uint32_t count;
+	uint64_t seed;
+};
+
+/* 1: it is new; 0: it was there; -ENOMEM. */
+int seen_add(struct seen *s, const char *string);
+void seen_done(struct seen *s);
+
+/* ---- include.c ---- */
+
+struct includes {
+	int sock; /* to the process that opens; -1: this process does */
+	pid_t pid;
+};
+
+/* Before the rights of root are given up. private: files are opened by this
+ * process, as the user that it is. */
+int includes_begin(struct includes *in, bool private);
+void includes_done(struct includes *in);
+/* A descriptor, open for reading, of a regular file that nobody but its owner
+ * may write; *ret_owner owns it. -errno with the reason. */
+int includes_open(const struct includes *in, const char *path, uid_t reader,
+    uid_t *ret_owner, struct buf *ret_why);
+
+/* ---- include_lines.c ---- */
+
+/* The members of an include file, one after the other, as long as it was when
+ * it was opened; at most a line of it is in memory. */
+struct include_file {
+	int fd; /* owned */
+	uint64_t left;
+	uint32_t line; /* of the last member, counted from 1 */
+	/* private */
+	struct buf text, members;
+	size_t text_at, member_at;
+};
+
+void include_begin(struct include_file *f, int fd);
+void include_end(struct include_file *f);
+/* 1: *ret, which lives until the next call; 0: there is none; -ENOMEM; other
+ * -errno, with *ret_why. */
+int include_next(
+    struct include_file *f, struct alias_member *ret, const char **ret_why);
+
+/* ---- names.c ---- */
+
+/* The names that an expansion knows. */
+struct members_names {
+	const struct route_table *routes;
+	const struct alias_table *aliases; /* NULL: there are none */
+	const char *mydomain;
+	const char *admin_recipient; /* of root and postmaster; "" */
+	uint32_t limit;              /* of recipients */
+};
+
+/* The meaning of an address. */
+struct meaning {
+	bool is_alias;
+	bool is_account; /* of this host, whatever its domain */
+	const char *key;
+	const struct alias *alias;
+};
+struct meaning
+names_look_up(const struct members_names *names, const char *address);
+/* root, postmaster and MAILER-DAEMON lead somewhere in any case: the name in
+ * the form of keys, for good; NULL: another name. */
+const char *names_admin(const char *key);
+void names_lower(char *s);
+
+/* ---- members.c ---- */
+
+/* Where recipients go: sender() begins a message for those that follow. */
+struct members_sink {
+	int (*sender)(void *arg, const char *sender);
+	int (*rcpt)(void *arg, const char *address);
+	int (*progress)(void *arg); /* or NULL */
+	void *arg;
+};
+
+struct members_of {
+	const char *key;       /* of the alias */
+	const char *recipient; /* the address that has it */
+	const char *sender;    /* of the message */
+};
+
+/* 0: all recipients were told; none at all: the alias leads to nowhere. With
+ * the reason: -ENOENT no such alias; -E2BIG more than the limit; -ELOOP a loop
+ * and no recipient; -EUCLEAN an include file is missing or wrong. Others are
+ * the sink's, and -ENOMEM. */
+int members_expand(const struct members_names *names, const struct includes *in,
+    const struct members_of *of, const struct members_sink *sink,
+    struct buf *ret_why);
+
+/* ---- expand.c ---- */
+
+struct expansion {
+	const struct spool *sp;
+	const struct conf *conf;
+	const char *host; /* of the Received field */
+	const struct members_names *names;
+	const struct includes *includes;
+	const char *id; /* of the message */
+	uint32_t index; /* of the recipient in it */
+	struct members_of of;
+	usec_t lock_limit; /* waits so long for another expansion of it */
+	int (*progress)(void *arg);
+	void *arg;
+};
+
+void expand_run(const struct expansion *x, struct verdict *ret_verdict);
+
+/* ---- alias.c ---- */
+
+/* A delivery of the kind alias that runs a program. */
+bool alias_is_program(const char *recipient);
+/* root and postmaster lead somewhere in any case: without an alias, and without
+ * an account that may get mail, to the mailbox of the instance. */
+bool
+alias_needs_mailbox(const struct child_plan *plan, const struct mailbox *m);
+void alias_deliver_mailbox(const struct child_plan *plan, struct message *m,
+    struct verdict *ret_verdict);
+void alias_deliver(const struct child_plan *plan, struct message *m,
+    struct verdict *ret_verdict);
+
+#endif
