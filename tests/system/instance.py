@@ -28,7 +28,7 @@ PYTHON = "/usr/bin/python3"
 USERS = {"qmailq_user": "uucp", "qmails_user": "news", "qmailr_user": "proxy",
          "qmail_group": "mail", "qdrop_group": "irc", "maildir_user": "games"}
 AS_ROOT = os.geteuid() == 0
-STATES = ("gate/maildrop", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
+STATES = ("gate/maildrop", "prepared", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
 
 PAGE = struct.Struct("=6i48x2I17Q")
 PAGE_FIELDS = """local_used remote_used local_limit remote_limit disabled busiest queue generation maildrop
@@ -297,5 +297,5 @@ class Instance:
         """Two looks: a message that goes back, from deferred or active, can pass
         behind one; it does not do so twice at once."""
         def empty():
-            return not self.files("gate/maildrop", "incoming", "active", "deferred")
+            return not self.files("gate/maildrop", "prepared", "incoming", "active", "deferred")
         wait(lambda: empty() and empty(), limit, "empty queues")
