@@ -25,7 +25,8 @@ tell_state(const struct list_view *v, const struct sched_row *row,
 	struct buf detail = { 0 };
 	int r;
 
-	if (row->state == QUEUE_STATE_OPEN)
+	if (row->state == QUEUE_STATE_OPEN &&
+	    (row->flags & SCHED_ROW_SILENT) == 0)
 		return 0;
 	r = page_text_row(row, v->now_mono, &detail);
 	if (r == 0)
@@ -217,6 +218,9 @@ print_queue(
 		    v->now_mono, out);
 	if (r == 0)
 		r = add_number("restarts", row->restarts, out);
+	if (r == 0)
+		r = add_bool(
+		    "silent", (row->flags & SCHED_ROW_SILENT) != 0, out);
 	return r < 0 ? r : buf_add_str(out, "}\n");
 }
 

@@ -58,6 +58,8 @@ const char *queue_state_name(uint32_t state);
 #define SCHED_ROW_OVERRIDE   2u
 /* CLOSING, and its mail moves to other queues. */
 #define SCHED_ROW_EVACUATING 4u
+/* A process of the queue hangs; with OPEN the reason names it. */
+#define SCHED_ROW_SILENT     8u
 
 struct sched_row {
 	uint32_t queue; /* number */
@@ -77,7 +79,7 @@ struct sched_row {
 	int64_t until_mono;
 	int32_t last_status; /* wait status of the last child that ended */
 	uint32_t spare;
-	char reason[SCHED_REASON_SIZE]; /* why it is not open; "" */
+	char reason[SCHED_REASON_SIZE]; /* why it is not open, or silent; "" */
 };
 
 struct sched_answer {

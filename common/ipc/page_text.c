@@ -44,7 +44,15 @@ add_reason(const char *reason, size_t start, struct buf *out)
 	return r < 0 ? r : text_clean(out, reason, strlen(reason), SIZE_MAX);
 }
 
-/* ---- a queue that is not open ---- */
+/* ---- a queue that is not open, or not well ---- */
+
+static int
+tell_open(const struct sched_row *row, usec_t now UNUSED, struct buf *out)
+{
+	if ((row->flags & SCHED_ROW_SILENT) == 0)
+		return 0;
+	return buf_add_str(out, "a process hangs");
+}
 
 static int
 tell_closing(const struct sched_row *row, usec_t now, struct buf *out)
@@ -76,6 +84,7 @@ tell_quarantined(const struct sched_row *row, usec_t now, struct buf *out)
 
 static int (*const tellers[])(
     const struct sched_row *row, usec_t now, struct buf *out) = {
+	[QUEUE_STATE_OPEN] = tell_open,
 	[QUEUE_STATE_CLOSING] = tell_closing,
 	[QUEUE_STATE_DISABLED] = tell_disabled,
 	[QUEUE_STATE_QUARANTINED] = tell_quarantined,
@@ -90,7 +99,9 @@ page_text_row(const struct sched_row *row, usec_t now_mono, struct buf *out)
 	if (row->state >= ARRAY_LEN(tellers) || tellers[row->state] == NULL)
 		return 0;
 	r = tellers[row->state](row, now_mono, out);
-	return r < 0 ? r : add_reason(row->reason, start, out);
+	if (r < 0 || (row->state == QUEUE_STATE_OPEN && out->len == start))
+		return r;
+	return add_reason(row->reason, start, out);
 }
 
 /* ---- the others ---- */

@@ -9,7 +9,8 @@
 #include "ipc/page.h"
 
 /* The text after the state of a queue: "by hand for 2h: new disk", "tried again
- * in 5s: signal 11", "hands its mail over: idle". */
+ * in 5s: signal 11", "hands its mail over: idle"; of an open one "a process
+ * hangs: …" or nothing. */
 int
 page_text_row(const struct sched_row *row, usec_t now_mono, struct buf *out);
 /* "load 45 % by hand for 52s". */

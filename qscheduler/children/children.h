@@ -204,6 +204,9 @@ void heartbeat_init(struct child *c);
 /* Every tick: ask, and judge a child that gives no sign. */
 enum heartbeat_verdict heartbeat_tick(struct child *c);
 void heartbeat_pong(struct child *c, uint32_t serial);
+/* For how many ticks a child has given no sign that owes an answer; 0: all is
+ * well, or it has not been waited for long. */
+unsigned heartbeat_silence(const struct child *c);
 
 /* ---- child.c ---- */
 #define CHILD_TEXT_MAX 120

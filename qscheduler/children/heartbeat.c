@@ -19,6 +19,8 @@
 /* Ticks without an answer after which a process that sleeps in the kernel makes
  * its disk suspect. */
 #define SLOW       2
+/* Ticks without an answer after which people are told. */
+#define SILENT     4
 
 void
 heartbeat_init(struct child *c)
@@ -160,6 +162,14 @@ is_in_kernel(const struct child *c)
 	const char state = shown_state(c->process.pid);
 
 	return state == 'D' || state == '?';
+}
+
+unsigned
+heartbeat_silence(const struct child *c)
+{
+	const struct heartbeat *h = &c->heartbeat;
+
+	return c->proc.state == PROC_UP && h->asked > SILENT ? h->quiet : 0;
 }
 
 enum heartbeat_verdict

@@ -102,6 +102,26 @@ show_draining(struct sched_row *row, const struct queue *q)
 		row->flags |= SCHED_ROW_EVACUATING;
 }
 
+/* A child that hangs is shown before its time is over. */
+static void
+show_silent(struct sched_row *row, const struct queue *q)
+{
+	unsigned i;
+
+	for (i = 0; i < q->group.n; i++) {
+		const struct child *c = &q->group.child[i];
+		const unsigned ticks = heartbeat_silence(c);
+
+		if (ticks == 0)
+			continue;
+		row->flags |= SCHED_ROW_SILENT;
+		if (row->state == QUEUE_STATE_OPEN && row->reason[0] == '\0')
+			snprintf(row->reason, sizeof(row->reason),
+			    "%s has given no sign of life for %u s", c->name,
+			    ticks);
+	}
+}
+
 static void
 fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 {
@@ -130,6 +150,7 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 	if (row->state == QUEUE_STATE_QUARANTINED)
 		row->until_mono = quarantine_until(q, now);
 	override_show(q, now, row);
+	show_silent(row, q);
 }
 
 static void

@@ -151,9 +151,23 @@ Test(setqload_list, A7_I12_hostile_page)
 	cr_expect_null(strstr(buf_str(&text), "\n\n"));
 }
 
+/* A queue that is open, with a process that hangs. */
+Test(setqload_list, a_process_that_hangs)
+{
+	page.rows[0].flags = SCHED_ROW_SILENT;
+	snprintf(page.rows[0].reason, sizeof(page.rows[0].reason),
+	    "deliver-smtp/1 has given no sign of life for 12 s");
+	cr_assert_eq(list_text(&view, &text), 0);
+	cr_expect_not_null(strstr(buf_str(&text),
+			       "queue 1: open, a process hangs: deliver-smtp/1 "
+			       "has given no sign of life for 12 s\n"),
+	    "%s", buf_str(&text));
+}
+
 Test(setqload_list, for_programs)
 {
 	page.held_count = 3;
+	page.rows[0].flags = SCHED_ROW_SILENT;
 	page.rows[1] = (struct sched_row){
 		.queue = 12,
 		.state = QUEUE_STATE_DISABLED,
@@ -171,9 +185,11 @@ Test(setqload_list, for_programs)
 	    "\"change\":\"\"}\n"
 	    "{\"queue\":1,\"state\":\"open\",\"by_hand\":false,"
 	    "\"giving\":false,\"left\":null,\"reason\":\"\",\"load\":0,"
-	    "\"load_by_hand\":false,\"load_left\":null,\"restarts\":0}\n"
+	    "\"load_by_hand\":false,\"load_left\":null,\"restarts\":0,"
+	    "\"silent\":true}\n"
 	    "{\"queue\":12,\"state\":\"disabled\",\"by_hand\":true,"
 	    "\"giving\":false,\"left\":90,"
 	    "\"reason\":\"say \\\"why\\\" \\\\ \xc3\xa4\",\"load\":0,"
-	    "\"load_by_hand\":true,\"load_left\":30,\"restarts\":2}\n");
+	    "\"load_by_hand\":true,\"load_left\":30,\"restarts\":2,"
+	    "\"silent\":false}\n");
 }
