@@ -26,11 +26,12 @@ route_aliases(const struct route_table *table)
 	return table->aliases;
 }
 
-/* root and postmaster, for whom there is somebody else. NULL: another name. */
+/* A name of the administrator, who has a reader in any case. NULL: another. */
 static const char *
 administrator(const char *recipient)
 {
-	static const char *const names[] = { "root", "postmaster" };
+	static const char *const names[] = { "root", "postmaster",
+		"mailer-daemon" };
 	char user[ADDRESS_MAX + 1];
 	size_t i, len;
 

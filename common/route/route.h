@@ -77,8 +77,9 @@ struct route_table *route_empty(void);
 int route_set_defaults(struct route_table *table, const char *own,
     const char *relayhost, const struct route_transport *transports);
 /* Aliases of recipients (docs/ALIASES.md): the table owns *aliases from now on,
- * which may be NULL and becomes it. administered: root and postmaster have an
- * alias in any case. Until this is called nothing has one. */
+ * which may be NULL and becomes it. administered: root, postmaster and
+ * mailer-daemon have an alias in any case. Until this is called nothing has
+ * one. */
 struct alias_table;
 void route_set_aliases(struct route_table *table, struct alias_table **aliases,
     bool administered, const struct route_transport *transports);

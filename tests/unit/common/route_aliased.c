@@ -131,6 +131,7 @@ Test(route_aliased, the_administrator_has_one_in_any_case)
 		{ "Root@host.example", "alias:root" },
 		{ "root+cron@host.example", "alias:root" },
 		{ "postmaster@host.example", "alias:postmaster" },
+		{ "MAILER-DAEMON@host.example", "alias:mailer-daemon" },
 		{ "postmaster@far.example", "smtp:mx.far.example" },
 		{ "rooted@host.example", "local:rooted" },
 		{ "roo@host.example", "local:roo" },
