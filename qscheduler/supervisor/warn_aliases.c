@@ -48,11 +48,21 @@ say(struct names *n, const struct alias *alias, const char *member,
 
 /* ---- where an address leads ---- */
 
+/* Names whose mail is kept for them, by deliver-local. */
 static bool
 is_administrator(const char *account)
 {
 	return strcmp(account, "root") == 0 ||
-	    strcmp(account, "postmaster") == 0;
+	    strcmp(account, "postmaster") == 0 ||
+	    strcmp(account, "mailer-daemon") == 0;
+}
+
+/* No account is needed, as deliver-local has it. */
+static bool
+has_mailbox_for_all(const struct conf *conf)
+{
+	return (conf->maildir_user[0] != '\0' || geteuid() != 0) &&
+	    strstr(conf->maildir_path, "%h") == NULL;
 }
 
 static bool
@@ -60,9 +70,11 @@ has_account(const struct conf *conf, const char *address)
 {
 	char user[ADDRESS_MAX + 1];
 
-	if (conf->maildir_user[0] != '\0')
-		return true; /* every name has a mailbox */
+	if (has_mailbox_for_all(conf))
+		return true;
 	(void)address_user(address, user);
+	if (getpwnam(user) != NULL) /* NAME+EXTENSION may be an account */
+		return true;
 	user[address_account_len(user)] = '\0';
 	return is_administrator(user) || getpwnam(user) != NULL;
 }
@@ -231,13 +243,16 @@ check_reach(struct names *n, const struct alias *alias)
 static bool
 is_left(struct names *n, const char *name)
 {
+	const struct passwd *account = getpwnam(name);
 	const struct alias *alias;
 	struct route to;
 
-	if (judge_address(n, name, &alias) != NULL || alias != NULL)
+	if ((account != NULL && account->pw_uid != 0) ||
+	    has_mailbox_for_all(n->conf) ||
+	    judge_address(n, name, &alias) != NULL || alias != NULL)
 		return false;
 	return route_lookup(n->routes, name, false, &to) == 0 &&
-	    to.target == ROUTE_TO_ACCOUNT && n->conf->maildir_user[0] == '\0';
+	    to.target == ROUTE_TO_ACCOUNT;
 }
 
 static int

@@ -11,7 +11,6 @@ import errno
 import itertools
 import os
 import pathlib
-import pwd
 import re
 import shutil
 import signal
@@ -63,14 +62,6 @@ def mq_exists(name):
     return ctypes.get_errno() != errno.ENOENT
 
 
-def account():
-    """The name of this user; None where a number has none, as in a container."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return None
-
-
 class Instance:
     def __init__(self, queues=2, start=1, conf=None, routing=None, programs=None,
                  aliases=""):
@@ -98,8 +89,6 @@ class Instance:
             "queue_minfree_bytes": "1m", "queue_minfree_inodes": "10",
             "in_flow_delay": "0s",
         }
-        if not AS_ROOT and account() is not None:  # for whom there is no other account
-            self.settings["admin_recipient"] = account()
         if AS_ROOT:
             self.settings |= USERS
             shutil.chown(self.mail, USERS["maildir_user"])
