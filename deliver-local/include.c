@@ -88,6 +88,15 @@ open_path(const char *path, walk_denied_fn *denied, void *arg, struct answer *a)
 	return r < 0 ? r : fd;
 }
 
+/* The memory that was copied holds mail of others. The kernel forgets both when
+ * ids change. */
+static void
+guard(void)
+{
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 /* ---- the process that opens ----
  *
  * It keeps the right to become any user, sees nothing but paths of alias and
@@ -104,6 +113,7 @@ become_owner(void *arg, int dir)
 	    account_of(st.st_uid, &account) != 1 ||
 	    account_become(&account) < 0)
 		return false;
+	guard();
 	*is_root = false;
 	return true;
 }
@@ -148,12 +158,11 @@ send_answer(int sock, const struct answer *a, int fd)
 	(void)sendmsg(sock, &msg, MSG_NOSIGNAL);
 }
 
-/* The kernel forgets this when ids change, and the child ends with the socket
- * in any case, unless a file system of the reader's holds it. */
+/* A process whose file system does not answer ends when that is over. */
 static void
 end_with(pid_t parent)
 {
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	guard();
 	if (getppid() != parent)
 		_exit(EXIT_TEMPORARY);
 }

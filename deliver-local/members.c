@@ -11,6 +11,7 @@
 #define DEPTH_MAX      50 /* of aliases and include files in each other */
 #define PROGRESS_EVERY 256
 #define NO_NODE        UINT32_MAX
+#define OWNER          "owner-"
 
 /* Keys of the set: recipients are themselves, other names have a prefix that
  * no address begins with. */
@@ -136,24 +137,40 @@ add_group(struct expander *x, uint32_t node, char *sender)
 	return r;
 }
 
+/* Does mail to this address go to an alias for owners? */
+static bool
+is_owner(
+    const struct expander *x, const struct meaning *list, const char *address)
+{
+	char key[ADDRESS_MAX + 1];
+	struct meaning m;
+
+	if (strchr(list->key, '@') == NULL) {
+		snprintf(key, sizeof(key), OWNER "%s", list->key);
+		return alias_find_key(x->names->aliases, key) != NULL;
+	}
+	m = names_look_up(x->names, address);
+	return m.alias != NULL && strncmp(m.key, OWNER, strlen(OWNER)) == 0;
+}
+
 /* *ret_sender: owner-NAME@domain where there is such an alias, else NULL. The
- * null sender stays. */
+ * domain is that of the list, if its alias has one. The null sender stays. */
 static int
 find_owner(const struct expander *x, const struct meaning *m,
     const char *address, char **ret_sender)
 {
+	const bool domain = strchr(m->key, '@') != NULL;
 	const char *name = m->key[0] == '@' ? address : m->key;
-	struct meaning owner;
 	char *sender;
 
 	*ret_sender = NULL;
 	if (x->of->sender[0] == '\0' || strpbrk(name, "\" ") != NULL)
 		return 0;
-	if (asprintf(&sender, "owner-%.*s@%s", (int)address_local_len(name),
-		name, address_domain(address)) < 0)
+	if (asprintf(&sender, OWNER "%.*s@%s", (int)address_local_len(name),
+		name,
+		domain ? address_domain(address) : x->names->mydomain) < 0)
 		return -ENOMEM;
-	owner = names_look_up(x->names, sender);
-	if (owner.alias != NULL && strncmp(owner.key, "owner-", 6) == 0 &&
+	if (is_owner(x, m, sender) &&
 	    address_check(sender, strlen(sender)) == 0)
 		*ret_sender = sender;
 	else
