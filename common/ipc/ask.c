@@ -1,11 +1,13 @@
 #include "ipc/ask.h"
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/text.h"
 #include "ipc/names.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,12 +58,56 @@ wait_a_little(void)
 	nanosleep(&t, NULL);
 }
 
+/* The way to the supervisor: the socket, else the message queue. */
+struct way {
+	int socket;
+	mqd_t mq;
+};
+
 static int
-send_until(mqd_t mq, const struct buf *frame, usec_t deadline)
+open_way(const char *instance, struct way *ret_way)
 {
-	while (mq_send(mq, frame->data, frame->len, 0) < 0) {
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
+	struct way way = { -1, (mqd_t)-1 };
+	int r = ask_socket_connect(instance, &way.socket);
+
+	if (r == -ENOENT)
+		r = open_scheduler(instance, &way.mq);
+	if (r == 0)
+		*ret_way = way;
+	return r;
+}
+
+static void
+close_way(struct way *way)
+{
+	if (way->mq != (mqd_t)-1)
+		mq_close(way->mq);
+	io_close(&way->socket);
+}
+
+static int
+send_frame(const struct way *way, const struct buf *frame)
+{
+	ssize_t n;
+
+	if (way->socket >= 0)
+		n = send(way->socket, frame->data, frame->len,
+		    MSG_DONTWAIT | MSG_NOSIGNAL);
+	else
+		n = mq_send(way->mq, frame->data, frame->len, 0);
+	return n < 0 ? -errno : 0;
+}
+
+static int
+send_until(const struct way *way, const struct buf *frame, usec_t deadline)
+{
+	int r;
+
+	while ((r = send_frame(way, frame)) < 0) {
+		if (r == -ECONNREFUSED)
+			return -ENOENT;
+		if (r != -EAGAIN && r != -EINTR)
+			return r;
 		if (clock_mono() >= deadline)
 			return -EAGAIN;
 		wait_a_little();
@@ -107,39 +153,68 @@ wait_for_answer(const char *instance, uint32_t nonce, usec_t deadline,
 }
 
 static int
-wrap(const struct msg *request, usec_t until, struct buf *frame)
+wrap(const struct msg *request, bool judge, usec_t until, struct buf *frame)
 {
 	struct buf inner = { 0 };
-	struct msg outer = { .type = MSG_UNTIL };
+	struct msg outer = { .type = judge ? MSG_JUDGE : MSG_UNTIL };
+	struct msg_str text;
 	int r = msg_encode(request, &inner);
 
-	outer.u.UNTIL.until_usec = until;
-	outer.u.UNTIL.request = (struct msg_str){ inner.data, inner.len };
+	text = (struct msg_str){ inner.data, inner.len };
+	if (judge)
+		outer.u.JUDGE = (struct msg_JUDGE){ until, text };
+	else
+		outer.u.UNTIL = (struct msg_UNTIL){ until, text };
 	if (r == 0)
 		r = msg_encode(&outer, frame);
 	buf_done(&inner);
 	return r;
 }
 
+/* The answer that an asker waits for. */
+struct question {
+	const char *instance;
+	uint32_t nonce;
+	usec_t limit;
+};
+
+static int
+ask_frame(const struct question *q, const struct msg *request, bool judge,
+    int *ret_code, char text[SCHED_ANSWER_SIZE])
+{
+	const usec_t now = clock_mono(), deadline = now + q->limit;
+	struct buf frame = { 0 };
+	struct way way;
+	int r = open_way(q->instance, &way);
+
+	if (r < 0)
+		return r;
+	r = wrap(request, judge, now + q->limit / 5 * ASK_VOID_FIFTHS, &frame);
+	if (r == 0)
+		r = send_until(&way, &frame, deadline);
+	buf_done(&frame);
+	close_way(&way);
+	if (r < 0)
+		return r;
+	return wait_for_answer(q->instance, q->nonce, deadline, ret_code, text);
+}
+
 int
 ask_request(const char *instance, const struct msg *request, uint32_t nonce,
     usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE])
 {
-	const usec_t now = clock_mono(), deadline = now + limit;
-	struct buf frame = { 0 };
-	mqd_t mq;
-	int r = open_scheduler(instance, &mq);
+	const struct question q = { instance, nonce, limit };
 
-	if (r < 0)
-		return r;
-	r = wrap(request, now + limit / 5 * ASK_VOID_FIFTHS, &frame);
-	if (r == 0)
-		r = send_until(mq, &frame, deadline);
-	buf_done(&frame);
-	mq_close(mq);
-	if (r < 0)
-		return r;
-	return wait_for_answer(instance, nonce, deadline, ret_code, text);
+	return ask_frame(&q, request, false, ret_code, text);
+}
+
+int
+ask_judge(const char *instance, const struct msg *request, uint32_t nonce,
+    usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE])
+{
+	const struct question q = { instance, nonce, limit };
+
+	return ask_frame(&q, request, true, ret_code, text);
 }
 
 void
@@ -155,21 +230,42 @@ ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
 	snprintf(a->text, sizeof(a->text), "%s", text);
 }
 
+_Static_assert(offsetof(struct msg_JUDGE, until_usec) ==
+	    offsetof(struct msg_UNTIL, until_usec) &&
+	offsetof(struct msg_JUDGE, request) ==
+	    offsetof(struct msg_UNTIL, request),
+    "two kinds of one frame");
+
+static bool
+is_outer(enum msg_type type)
+{
+	return type == MSG_UNTIL || type == MSG_JUDGE;
+}
+
 /* 2, or -errno; the inner request replaces the frame around it. */
 static int
 unwrap(struct ask *ask)
 {
 	struct msg outer;
 
-	if (ask->msg.type != MSG_UNTIL)
+	if (!is_outer(ask->msg.type))
 		return 2;
 	outer = ask->msg;
+	ask->from.judge = outer.type == MSG_JUDGE;
 	if (msg_decode(outer.u.UNTIL.request.data, outer.u.UNTIL.request.len,
 		&ask->msg) < 0 ||
-	    msg_link(ask->msg.type) != MSG_LINK_ASK ||
-	    ask->msg.type == MSG_UNTIL)
+	    msg_link(ask->msg.type) != MSG_LINK_ASK || is_outer(ask->msg.type))
 		return -EBADMSG;
 	return clock_mono() > outer.u.UNTIL.until_usec ? -ETIME : 2;
+}
+
+int
+ask_judge_frame(struct ask *ask, size_t len)
+{
+	if (msg_decode(ask->data, len, &ask->msg) < 0 ||
+	    msg_link(ask->msg.type) != MSG_LINK_ASK)
+		return -EBADMSG;
+	return unwrap(ask);
 }
 
 int
@@ -189,8 +285,6 @@ ask_take(mqd_t mq, struct ask *ret_ask)
 		    &ret_ask->report, ret_ask->data, sizeof(ret_ask->report));
 		return 1;
 	}
-	if (msg_decode(ret_ask->data, (size_t)n, &ret_ask->msg) < 0 ||
-	    msg_link(ret_ask->msg.type) != MSG_LINK_ASK)
-		return -EBADMSG;
-	return unwrap(ret_ask);
+	ret_ask->from = (struct ask_source){ 0 };
+	return ask_judge_frame(ret_ask, (size_t)n);
 }

@@ -1,9 +1,12 @@
-/* ipc/ask.h - the message queue /qscheduler: load reports and requests.
+/* ipc/ask.h - the socket of requests, and the message queue /qscheduler of load
+ * reports.
  *
- * A 16-byte record is a load report, as existing writers send it; anything
- * else is a frame of ipc/msg.h, link ASK. The supervisor answers a request in
- * its page (struct sched_answer), found by pid and nonce. A new request is a
- * row of msg.def, and then one of qscheduler/supervisor/requests.c.
+ * A request is a frame of ipc/msg.h, link ASK. It comes by the socket, with
+ * pid and user of its sender by the word of the kernel, or by the message
+ * queue, as earlier commands send it; there a 16-byte record is a load report.
+ * The supervisor answers in its page (struct sched_answer), found by pid and
+ * nonce. A new request is a row of msg.def, and then one of
+ * qscheduler/supervisor/requests.c.
  */
 #ifndef IPC_ASK_H
 #define IPC_ASK_H
@@ -42,10 +45,21 @@ int load_report_put(mqd_t mq, const struct load_report *report);
  * its records. */
 int ask_request(const char *instance, const struct msg *request, uint32_t nonce,
     usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
+/* The same, but the request is only judged: *ret_code and the text say whether
+ * it would be carried out. */
+int ask_judge(const char *instance, const struct msg *request, uint32_t nonce,
+    usec_t limit, int *ret_code, char text[SCHED_ANSWER_SIZE]);
 /* Supervisor: puts the answer to pid and nonce into the page, over the oldest
  * answer; between page_write_begin() and page_write_end(). */
 void ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
     const char *text);
+
+struct ask_source {
+	bool judge; /* the request is to be judged, and not carried out */
+	bool known; /* by the word of the kernel: */
+	uint32_t pid;
+	uid_t uid; /* the real one */
+};
 
 /* Supervisor: takes one record. 1: a report; 2: a request of link ASK (points
  * into data); 0: none; -EBADMSG: taken, to be counted; -ETIME: taken, and void,
@@ -53,8 +67,29 @@ void ask_answer(struct sched_page *page, uint32_t pid, uint32_t nonce, int code,
 struct ask {
 	struct load_report report;
 	struct msg msg;
+	struct ask_source from;
 	char data[8192];
 };
 int ask_take(mqd_t mq, struct ask *ret_ask);
+
+/* ---- ask_socket.c: /dev/shm/qscheduler.ask, datagrams ---- */
+struct ask_socket {
+	int fd; /* -1: none */
+	dev_t dev;
+	ino_t ino;
+};
+/* Supervisor: in the place of what has the name. -EPERM: another user's. */
+int ask_socket_open(const char *instance, struct ask_socket *ret_socket);
+/* The name goes if it is still this socket's. */
+void ask_socket_close(const char *instance, struct ask_socket *socket);
+bool ask_socket_is_there(const char *instance, const struct ask_socket *socket);
+/* ask_take() of the socket, where no reports come. */
+int ask_socket_take(int fd, struct ask *ret_ask);
+/* Command: connects to the socket of root or of this user. -ENOENT: there is
+ * none, or nobody behind it; -EACCES. */
+int ask_socket_connect(const char *instance, int *ret_fd);
+/* Of both ways: a request of so many bytes in ask->data. 2, or an error of
+ * ask_take(). */
+int ask_judge_frame(struct ask *ask, size_t len);
 
 #endif

@@ -29,6 +29,13 @@ ipc_name_children(const char *instance, char out[IPC_NAME_MAX])
 }
 
 void
+ipc_name_ask(const char *instance, char out[IPC_NAME_MAX])
+{
+	snprintf(
+	    out, IPC_NAME_MAX, "/%s%sqscheduler.ask", instance, dot(instance));
+}
+
+void
 ipc_name_queue(const char *instance, uint32_t queue, char out[IPC_NAME_MAX])
 {
 	snprintf(

@@ -9,8 +9,6 @@
 
 #include "ipc/names.h"
 
-#define SHM_DIR "/dev/shm" /* where shm_open(3) of glibc keeps them */
-
 /* A directory of this name cannot be unlinked, and may have content. */
 static int
 set_aside(const char *name)

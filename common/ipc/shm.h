@@ -5,6 +5,8 @@
 
 #include "base/base.h"
 
+#define SHM_DIR "/dev/shm" /* where shm_open(3) of glibc keeps them */
+
 /* Frees the name; root renames an object that cannot be unlinked. 0 also when
  * there was none. -EPERM: another user owns it. */
 int shm_remove(const char *name);
