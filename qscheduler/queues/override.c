@@ -1,27 +1,32 @@
 #include "qscheduler/queues/queues.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "ipc/ask.h"
 #include "log/log.h"
-#include "qscheduler/queues/queues.h"
+
+/* ---- setting ---- */
+
+static void
+tell_changed(const struct queues *all)
+{
+	all->events->overrides_changed(all->ctx);
+}
 
 void
 override_set_load(struct queue *q, uint32_t load_pct, usec_t until)
 {
 	q->override.load_pct = load_pct;
 	q->override.load_until = until;
+	tell_changed(q->all);
 }
 
 void
 override_clear_load(struct queue *q)
 {
-	override_set_load(q, 0, 0);
+	if (q->override.load_until != 0)
+		override_set_load(q, 0, 0);
 }
 
 void
@@ -30,7 +35,7 @@ override_disable(struct queue *q, usec_t until, const char *reason, size_t len)
 	q->override.disabled_until = until;
 	snprintf(q->override.reason, sizeof(q->override.reason), "%.*s",
 	    (int)len, reason);
-	q->all->events->overrides_changed(q->all->ctx);
+	tell_changed(q->all);
 }
 
 void
@@ -42,8 +47,11 @@ override_enable(struct queue *q)
 void
 override_tick(struct queue *q, usec_t now)
 {
-	if (q->override.load_until != 0 && !override_has_load(q, now))
+	if (q->override.load_until != 0 && !override_has_load(q, now)) {
+		log_info("queue %" PRIu32 ": load by hand: its time is over",
+		    q->number);
 		override_clear_load(q);
+	}
 	if (q->override.disabled_until != 0 && !override_is_disabled(q, now)) {
 		log_info("queue %" PRIu32 ": no longer disabled by hand: its "
 			 "time is over",
@@ -52,11 +60,22 @@ override_tick(struct queue *q, usec_t now)
 	}
 }
 
+static bool
+is_set(const struct override *o)
+{
+	return o->load_until != 0 || o->disabled_until != 0;
+}
+
 void
 override_gone(struct queue *q)
 {
-	if (q->override.disabled_until != 0)
-		q->all->events->overrides_changed(q->all->ctx);
+	if (!is_set(&q->override))
+		return;
+	if (!q->all->stopping)
+		log_info("queue %" PRIu32
+			 " is gone, and what was set for it by hand",
+		    q->number);
+	tell_changed(q->all);
 }
 
 void
@@ -78,109 +97,95 @@ override_show(const struct queue *q, usec_t now, struct sched_row *row)
 	memcpy(row->reason, q->override.reason, sizeof(row->reason));
 }
 
-/* ---- over a restart ---- */
+/* ---- of queues that are not run ---- */
 
-/* Rounded up, so that it is not over before its time. */
-static int64_t
-wall_second(usec_t until, usec_t now, usec_t wall)
+void
+override_tick_waiting(struct queues *all, usec_t now)
 {
-	if (until == USEC_NEVER)
-		return 0;
-	return (wall + (until - now) + USEC_PER_SEC - 1) / USEC_PER_SEC;
-}
+	uint32_t n;
 
-static void
-gather(const struct queues *all, usec_t now, struct override_rows *rows)
-{
-	const usec_t wall = clock_wall();
-	uint32_t i;
+	for (n = 1; all->waiting != NULL && n <= QUEUE_NUM_MAX; n++) {
+		struct override *o = &all->waiting[n];
 
-	for (i = 0; i < all->nqueues; i++) {
-		const struct queue *q = all->queues[i];
-		struct override_row *row = &rows->rows[rows->n];
-
-		if (!override_is_disabled(q, now))
-			continue;
-		row->queue = q->number;
-		row->until_wall =
-		    wall_second(q->override.disabled_until, now, wall);
-		memcpy(row->reason, q->override.reason, sizeof(row->reason));
-		rows->n++;
+		if (o->load_until != 0 && now >= o->load_until)
+			(void)override_drop_waiting_load(all, n);
+		if (o->disabled_until != 0 && now >= o->disabled_until)
+			(void)override_drop_waiting_disabled(all, n);
 	}
 }
 
-int
-override_write(const struct queues *all, usec_t as_of, struct buf *ret_error)
+void
+override_take_waiting(struct queue *q)
 {
-	struct override_rows *rows = calloc(1, sizeof(*rows));
-	int r;
+	struct queues *all = q->all;
 
-	if (rows == NULL) {
-		(void)buf_add_str(ret_error, "out of memory");
-		return -ENOMEM;
-	}
-	gather(all, as_of, rows);
-	r = override_file_write(
-	    all->base->fd, all->base->path, rows, ret_error);
-	free(rows);
-	return r;
-}
-
-static const struct override_row *
-find_row(const struct override_rows *rows, uint32_t queue)
-{
-	uint32_t i;
-
-	for (i = 0; i < rows->n; i++)
-		if (rows->rows[i].queue == queue)
-			return &rows->rows[i];
-	return NULL;
-}
-
-static void
-take_row(struct queue *q, const struct override_row *row, usec_t now)
-{
-	const int64_t wall = clock_wall() / USEC_PER_SEC;
-	int64_t left = row->until_wall - wall;
-
-	if (row->until_wall != 0 && left <= 0)
+	if (all->waiting == NULL || !is_set(&all->waiting[q->number]))
 		return;
-	if (left > ASK_SECONDS_MAX) /* the clock was set back */
-		left = ASK_SECONDS_MAX;
-	override_disable(q,
-	    row->until_wall == 0 ? USEC_NEVER : now + left * USEC_PER_SEC,
-	    row->reason, strlen(row->reason));
-	log_info("queue %" PRIu32 ": still disabled by hand%s%s", q->number,
-	    row->reason[0] == '\0' ? "" : ": ", row->reason);
+	q->override = all->waiting[q->number];
+	all->waiting[q->number] = (struct override){ 0 };
+	log_info("queue %" PRIu32 ": %s by hand, as was set before it ran",
+	    q->number,
+	    q->override.disabled_until == 0   ? "has a load"
+		: q->override.load_until == 0 ? "disabled"
+					      : "disabled, and has a load");
 }
 
 bool
-override_restore(struct queues *all, usec_t now)
+override_waits_with_load(const struct queues *all, uint32_t number)
 {
-	struct override_rows *rows = calloc(1, sizeof(*rows));
-	struct buf error = { 0 };
-	uint32_t i, taken = 0;
-	bool unsaved;
-	int r = -ENOMEM;
+	return all->waiting != NULL && number <= QUEUE_NUM_MAX &&
+	    all->waiting[number].load_until != 0;
+}
 
-	if (rows != NULL)
-		r = override_file_read(
-		    all->base->fd, all->base->path, rows, &error);
-	if (r < 0)
-		log_warning("%s: ignored: no queue is disabled by hand",
-		    error.len > 0 ? buf_str(&error) : strerror(-r));
-	for (i = 0; r == 0 && i < all->nqueues; i++) {
-		const struct override_row *row =
-		    find_row(rows, all->queues[i]->number);
+bool
+override_waits_disabled(const struct queues *all, uint32_t number)
+{
+	return all->waiting != NULL && number <= QUEUE_NUM_MAX &&
+	    all->waiting[number].disabled_until != 0;
+}
 
-		if (row == NULL)
-			continue;
-		take_row(all->queues[i], row, now);
-		taken++;
-	}
-	/* A damaged file stays until there is something to write. */
-	unsaved = r == 0 && taken < rows->n;
-	free(rows);
-	buf_done(&error);
-	return unsaved;
+bool
+override_drop_waiting_load(struct queues *all, uint32_t number)
+{
+	if (!override_waits_with_load(all, number))
+		return false;
+	all->waiting[number].load_pct = 0;
+	all->waiting[number].load_until = 0;
+	tell_changed(all);
+	return true;
+}
+
+bool
+override_drop_waiting_disabled(struct queues *all, uint32_t number)
+{
+	if (!override_waits_disabled(all, number))
+		return false;
+	all->waiting[number].disabled_until = 0;
+	all->waiting[number].reason[0] = '\0';
+	tell_changed(all);
+	return true;
+}
+
+uint32_t
+override_drop_waiting_loads(struct queues *all)
+{
+	uint32_t n, dropped = 0;
+
+	for (n = 1; n <= QUEUE_NUM_MAX; n++)
+		dropped += override_drop_waiting_load(all, n);
+	return dropped;
+}
+
+bool
+override_is_any(const struct queues *all)
+{
+	uint32_t i;
+
+	for (i = 0; i < all->nqueues; i++)
+		if (is_set(&all->queues[i]->override))
+			return true;
+	for (i = 1; all->waiting != NULL && i <= QUEUE_NUM_MAX; i++)
+		if (is_set(&all->waiting[i]))
+			return true;
+	return false;
 }

@@ -10,6 +10,7 @@
  *	objects.c        IPC objects
  *	sites.c          the table of destinations
  *	override.c       settings of operators
+ *	override_saved.c the same over a restart
  *	override_file.c  QUEUE_BASE/by-hand
  *	quarantine.c     a queue whose child keeps failing
  *	retirement.c     the end of a queue
@@ -124,7 +125,7 @@ struct queue_events {
 	void (*show)(void *ctx, usec_t now);
 	/* A child has changed: is all ready, or down? */
 	void (*progress)(void *ctx);
-	/* Queues that operators have disabled are to be written to disk. */
+	/* Settings of operators are to be written to disk. */
 	void (*overrides_changed)(void *ctx);
 };
 
@@ -148,6 +149,9 @@ struct queues {
 	struct inventory *inventory;     /* while the table is made */
 	bool any_there;                  /* a directory, at the start */
 	bool started, stopping;
+	/* [QUEUE_NUM_MAX + 1], settings of queues that are not run; NULL: none
+	 * was read. */
+	struct override *waiting;
 	bool rescan; /* files went from queue to queue */
 	usec_t rescan_at, sweep_at;
 	mqd_t reports; /* mq /qscheduler, to write, for queue-send; -1: none */
@@ -248,43 +252,105 @@ void override_enable(struct queue *q);
 void override_gone(struct queue *q);
 /* Fill the part of the override in a row whose state is there. */
 void override_show(const struct queue *q, usec_t now, struct sched_row *row);
-/* QUEUE_BASE/by-hand: written by a worker, as it was at as_of; read at the
- * start, when the queues are there. True: it is to be written again. */
+
+/* Settings of a queue that is not run wait for it, until their time is over. */
+/* Every tick. */
+void override_tick_waiting(struct queues *all, usec_t now);
+/* The queue comes into the table: what waited for it is in force. */
+void override_take_waiting(struct queue *q);
+bool override_waits_with_load(const struct queues *all, uint32_t number);
+bool override_waits_disabled(const struct queues *all, uint32_t number);
+/* Take back what waits: true when there was something. */
+bool override_drop_waiting_load(struct queues *all, uint32_t number);
+bool override_drop_waiting_disabled(struct queues *all, uint32_t number);
+/* The loads that waited, all taken back. */
+uint32_t override_drop_waiting_loads(struct queues *all);
+
+/* Is anything set? */
+bool override_is_any(const struct queues *all);
+
+/* ---- override_saved.c ---- */
+/* The number of queues that an operator wants. */
+struct override_count {
+	uint32_t count; /* 0: none */
+	usec_t until;   /* 0: until it is reached */
+};
+struct override_moment;
+/* QUEUE_BASE/by-hand: written by a worker, as it was at that moment; read at
+ * the start, when the queues are there. True: it is to be written again. */
 int
-override_write(const struct queues *all, usec_t as_of, struct buf *ret_error);
-bool override_restore(struct queues *all, usec_t now);
+override_write(const struct queues *all, const struct override_moment *moment,
+    const struct override_count *count, struct buf *ret_error);
+bool override_restore(struct queues *all, const struct override_moment *now,
+    struct override_count *ret_count);
 
 /* ---- override_file.c: QUEUE_BASE/by-hand ----
- * The queues that operators have disabled, so that they stay so when the
- * supervisor is started again.
+ * All that operators have set, so that a restart changes nothing of it.
  *
+ *	by-hand 2
  *	# comment
- *	QUEUE UNTIL REASON
+ *	written WALL MONO BOOT
+ *	disabled QUEUE LEFT REASON
+ *	load QUEUE LEFT PERCENT
+ *	count LEFT QUEUES
  *	end
  *
- * UNTIL is a second of the wall clock, 0 for ever; REASON may be empty. The
- * file is written whole, and believed whole or not at all: only when it belongs
- * to us and no other may write it, each line is right, no queue is there twice,
- * and `end` is the last line.
+ * LEFT is the time that was left at the moment of writing, in seconds; 0: there
+ * is no end, or of a count: when it is reached. REASON may be empty. WALL and
+ * MONO are that moment on both clocks, in microseconds, BOOT is the boot that
+ * MONO belongs to, `-` when it is not known. The first version had no first
+ * line and no words, only QUEUE UNTIL REASON of disabled queues, UNTIL a second
+ * of the wall clock; it is read.
+ *
+ * The file is written whole, and believed whole or not at all: only when it
+ * belongs to us and no other may write it, each line is right, nothing is there
+ * twice, and `end` is the last line.
  *
  * Soft: -errno with the words in *ret_error. Never logs. */
-#define OVERRIDE_NAME "by-hand"
+#define OVERRIDE_NAME     "by-hand"
+#define OVERRIDE_ROWS_MAX (2 * QUEUE_NUM_MAX + 1)
+#define OVERRIDE_BOOT_MAX 36
 
+enum override_kind {
+	OVERRIDE_DISABLED,
+	OVERRIDE_LOAD,
+	OVERRIDE_COUNT,
+	NOVERRIDES,
+};
 struct override_row {
-	uint32_t queue;
-	int64_t until_wall; /* seconds, 0: for ever */
+	enum override_kind kind;
+	uint32_t queue; /* 0: of a count */
+	int64_t left;   /* seconds from the moment of writing; 0: no end */
+	uint32_t value; /* percent, or queues */
 	char reason[SCHED_REASON_SIZE];
 };
-struct override_rows {
-	uint32_t n;
-	struct override_row rows[PAGE_QUEUES_MAX];
+struct override_moment {
+	usec_t wall, mono;
+	char boot[OVERRIDE_BOOT_MAX + 1]; /* "-": not known */
 };
+struct override_rows {
+	uint32_t version; /* of the file that was read, 0: there was none */
+	struct override_moment written; /* version 1: all 0, boot "-" */
+	uint32_t n;
+	struct override_row rows[OVERRIDE_ROWS_MAX];
+};
+/* Now is mono. */
+void override_moment_now(usec_t mono, struct override_moment *ret_now);
+/* The rest now of the seconds that were left at the moment of writing; never
+ * more than these. 0: nothing. In one boot the clock that nobody sets decides,
+ * else the wall clock. Pure. */
+usec_t override_time_left(const struct override_moment *written, int64_t left,
+    const struct override_moment *now);
 /* dir is QUEUE_BASE, path its name for words. No file: no rows. */
 int override_file_read(int dir, const char *path, struct override_rows *ret,
     struct buf *ret_error);
 /* Without rows the file is removed. */
 int override_file_write(int dir, const char *path,
     const struct override_rows *rows, struct buf *ret_error);
+/* A file that is not believed gets a name that is free, by-hand.aside-1 …, in
+ * *ret_name. -EEXIST: all 99 are there. */
+#define OVERRIDE_ASIDE_MAX 99
+int override_file_set_aside(int dir, char ret_name[32]);
 
 /* ---- quarantine.c ---- */
 /* Say in q->reason why, and tell of the beginning and the end of it. */

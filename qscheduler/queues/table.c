@@ -61,6 +61,7 @@ queue_insert(struct queue *q)
 		all->queues[i] = all->queues[i - 1];
 	all->queues[i] = q;
 	all->nqueues++;
+	override_take_waiting(q);
 	return 0;
 }
 

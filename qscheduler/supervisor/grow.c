@@ -324,6 +324,17 @@ may_try(const struct super *s, usec_t now)
 	return s->grow.failed_at == 0 || now - s->grow.failed_at >= pause;
 }
 
+/* Where no load changes the number of queues, a count that was reached stays
+ * until the end, and is sought again after it. */
+static uint32_t
+stays(const struct super *s)
+{
+	return s->options.mode != MODE_DYNAMIC && s->grow.held_until == 0 &&
+		s->grow.held != s->queues.count
+	    ? s->grow.held
+	    : 0;
+}
+
 /* A count that was asked for holds until it is reached, or for its time. */
 static void
 let_go(struct super *s, usec_t now)
@@ -335,8 +346,12 @@ let_go(struct super *s, usec_t now)
 	if (g->held_until > 0 ? now >= g->held_until
 			      : s->queues.coming == NULL &&
 		    (g->figures.usable == g->held ||
-			g->figures.wanted >= s->queues.max))
+			g->figures.wanted >= s->queues.max)) {
+		g->reached = stays(s);
 		g->held = 0;
+		g->held_until = 0;
+		s->queues.events->overrides_changed(s->queues.ctx);
+	}
 }
 
 /* True: something was done, and a held count may ask for more. */
@@ -396,12 +411,8 @@ grow_stop(struct super *s)
 /* ---- by hand ---- */
 
 int
-grow_set_count(
-    struct super *s, uint32_t count, usec_t until, char *out, size_t size)
+grow_judge_count(const struct super *s, uint32_t count, char *out, size_t size)
 {
-	const usec_t now = clock_mono();
-	uint32_t usable;
-
 	if (s->stopping) {
 		snprintf(out, size, "the supervisor is stopping");
 		return -EBUSY;
@@ -411,9 +422,30 @@ grow_set_count(
 		    s->queues.count, s->queues.max);
 		return -ERANGE;
 	}
-	usable = count_usable(s, now);
+	return 0;
+}
+
+static void
+hold(struct super *s, uint32_t count, usec_t until)
+{
 	s->grow.held = count;
 	s->grow.held_until = until;
+	s->grow.reached = 0;
+	s->queues.events->overrides_changed(s->queues.ctx);
+}
+
+int
+grow_set_count(
+    struct super *s, uint32_t count, usec_t until, char *out, size_t size)
+{
+	const usec_t now = clock_mono();
+	const int r = grow_judge_count(s, count, out, size);
+	uint32_t usable;
+
+	if (r < 0)
+		return r;
+	usable = count_usable(s, now);
+	hold(s, count, until);
 	s->grow.failed_at = 0;
 	if (count > usable)
 		snprintf(out, size, "%" PRIu32 " to come", count - usable);
@@ -423,4 +455,33 @@ grow_set_count(
 		snprintf(out, size, "as it is");
 	grow_tick(s, now);
 	return 0;
+}
+
+struct override_count
+grow_count_by_hand(const struct super *s)
+{
+	const struct grow *g = &s->grow;
+
+	return g->held > 0 ? (struct override_count){ g->held, g->held_until }
+			   : (struct override_count){ g->reached, 0 };
+}
+
+bool
+grow_restore_count(struct super *s, const struct override_count *count)
+{
+	char why[SCHED_ANSWER_SIZE];
+
+	if (count->count == 0)
+		return true;
+	if (grow_judge_count(s, count->count, why, sizeof(why)) < 0) {
+		log_warning("%" PRIu32 " queues, wanted by hand, are "
+			    "forgotten: %s",
+		    count->count, why);
+		return false;
+	}
+	s->grow.held = count->count;
+	s->grow.held_until = count->until;
+	log_info("%" PRIu32 " queue%s, still wanted by hand", count->count,
+	    count->count == 1 ? "" : "s");
+	return true;
 }

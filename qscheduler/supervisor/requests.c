@@ -1,36 +1,13 @@
 #include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
-#include <event2/event.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/num.h"
-#include "ipc/ask.h"
-#include "ipc/names.h"
 #include "log/log.h"
-
-#define REQUESTS_TURN 32 /* taken in one turn of the loop */
-#define LOAD_PCT_MAX  1000
-
-/* ---- load reports ---- */
-
-static int
-take_report(struct super *s, const struct load_report *report)
-{
-	struct queue *q = queue_find(&s->queues, report->queue);
-
-	if (q == NULL || report->load_pct > LOAD_PCT_MAX)
-		return -EINVAL;
-	q->reported_load_pct = (uint32_t)report->load_pct;
-	grow_soon(s, clock_mono());
-	return 0;
-}
 
 /* ---- common to requests ---- */
 
@@ -42,7 +19,7 @@ struct request {
 	struct queue *queue;
 	char *answer;          /* [SCHED_ANSWER_SIZE] */
 	struct msg_str reason; /* for the log, clean */
-	bool stored;           /* the change is to be on disk */
+	bool judge;            /* only: nothing is to change */
 };
 
 static int
@@ -155,6 +132,8 @@ set_load_for(
 		return answer(r, code, "%s", why);
 	if (!judge_time(r, seconds))
 		return -ERANGE;
+	if (r->judge)
+		return answer(r, 0, "would be set");
 	if (seconds == 0)
 		seconds = ASK_LOAD_SECONDS;
 	override_set_load(r->queue, pct, r->now + seconds * USEC_PER_SEC);
@@ -190,11 +169,30 @@ clear_all_loads(struct request *r)
 {
 	uint32_t i, cleared = 0;
 
+	if (r->judge)
+		return answer(r, 0, "would be cleared");
 	for (i = 0; i < r->s->queues.nqueues; i++) {
 		cleared += override_has_load(r->s->queues.queues[i], r->now);
 		override_clear_load(r->s->queues.queues[i]);
 	}
+	cleared += override_drop_waiting_loads(&r->s->queues);
 	return answer(r, 0, "loads by hand cleared: %" PRIu32, cleared);
+}
+
+/* A queue that is not run may have what was set before a restart. */
+static int
+take_back_waiting(struct request *r, int32_t number,
+    bool (*has)(const struct queues *all, uint32_t number),
+    bool (*drop)(struct queues *all, uint32_t number), const char *what)
+{
+	struct queues *all = &r->s->queues;
+
+	if (number < 1 || !has(all, (uint32_t)number))
+		return -ENOENT;
+	if (!r->judge)
+		(void)drop(all, (uint32_t)number);
+	return answer(
+	    r, 0, "queue %" PRIi32 ": %s; it is not run", number, what);
 }
 
 static int
@@ -207,10 +205,15 @@ clear_load(struct request *r, const struct msg *msg)
 	if (number == 0)
 		return clear_all_loads(r);
 	code = take_queue(r, number);
+	if (code == -ENOENT &&
+	    take_back_waiting(r, number, override_waits_with_load,
+		override_drop_waiting_load, "load by hand cleared") == 0)
+		return 0;
 	if (code < 0)
 		return code;
 	had = override_has_load(r->queue, r->now);
-	override_clear_load(r->queue);
+	if (!r->judge)
+		override_clear_load(r->queue);
 	return answer(r, 0, "queue %" PRIi32 ": %s", number,
 	    had ? "load by hand cleared" : "had no load by hand");
 }
@@ -249,6 +252,8 @@ disable(struct request *r, const struct msg *msg)
 		return -ERANGE;
 	if (queue_state(r->queue, r->now) == QUEUE_STATE_CLOSING)
 		return answer(r, -EBUSY, "is closing: takes no new mail");
+	if (r->judge)
+		return answer(r, 0, "would be disabled");
 	override_disable(r->queue,
 	    m->seconds == 0 ? USEC_NEVER : r->now + m->seconds * USEC_PER_SEC,
 	    m->reason.data, m->reason.len);
@@ -257,7 +262,6 @@ disable(struct request *r, const struct msg *msg)
 	add_time(r, m->seconds);
 	if (!is_any_chosen(r->s, r->now))
 		add(r, "; NO QUEUE IS OPEN: who submits is to try again");
-	r->stored = true;
 	return 0;
 }
 
@@ -266,28 +270,19 @@ disable(struct request *r, const struct msg *msg)
 static int
 enable_faulty(struct request *r)
 {
+	if (r->judge)
+		return answer(r, 0, "would be looked at again");
 	queue_health(r->queue);
 	return answer(r, -EBUSY,
 	    "is looked at again; is disabled for a fault: %.65s",
 	    queue_reason(r->queue));
 }
 
-static int
-enable(struct request *r, const struct msg *msg)
+static void
+enable_now(struct request *r, bool by_hand, bool failing)
 {
-	bool by_hand, failing;
-	int code = take_queue(r, msg->u.ENABLE.queue);
-
-	if (code < 0)
-		return code;
-	by_hand = override_is_disabled(r->queue, r->now);
-	failing = quarantine_of(r->queue, r->now) != NULL;
 	if (by_hand)
 		override_enable(r->queue);
-	else if (queue_is_faulty(r->queue))
-		return enable_faulty(r);
-	else if (!failing && r->queue->want == QUEUE_STATE_CLOSING)
-		return answer(r, -EBUSY, "is closing");
 	(void)answer(r, 0, "queue %" PRIu32 ": %s", r->queue->number,
 	    by_hand       ? "enabled"
 		: failing ? "was in quarantine"
@@ -299,7 +294,29 @@ enable(struct request *r, const struct msg *msg)
 			: "when its processes have ended");
 	if (queue_is_faulty(r->queue))
 		add(r, "; but it is disabled for a fault");
-	r->stored = by_hand;
+}
+
+static int
+enable(struct request *r, const struct msg *msg)
+{
+	bool by_hand, failing;
+	int code = take_queue(r, msg->u.ENABLE.queue);
+
+	if (code == -ENOENT &&
+	    take_back_waiting(r, msg->u.ENABLE.queue, override_waits_disabled,
+		override_drop_waiting_disabled, "enabled") == 0)
+		return 0;
+	if (code < 0)
+		return code;
+	by_hand = override_is_disabled(r->queue, r->now);
+	failing = quarantine_of(r->queue, r->now) != NULL;
+	if (!by_hand && queue_is_faulty(r->queue))
+		return enable_faulty(r);
+	if (!by_hand && !failing && r->queue->want == QUEUE_STATE_CLOSING)
+		return answer(r, -EBUSY, "is closing");
+	if (r->judge)
+		return answer(r, 0, "would be enabled");
+	enable_now(r, by_hand, failing);
 	return 0;
 }
 
@@ -314,6 +331,10 @@ set_count(struct request *r, const struct msg *msg)
 
 	if (!judge_time(r, m->seconds))
 		return -ERANGE;
+	if (r->judge) {
+		code = grow_judge_count(r->s, m->count, what, sizeof(what));
+		return answer(r, code, "%s", code < 0 ? what : "would be done");
+	}
 	code = grow_set_count(r->s, m->count,
 	    m->seconds == 0 ? 0 : r->now + m->seconds * USEC_PER_SEC, what,
 	    sizeof(what));
@@ -353,12 +374,61 @@ SAME_HEAD(DISABLE);
 SAME_HEAD(ENABLE);
 SAME_HEAD(COUNT);
 
+/* ---- the log ---- */
+
+/* "root, uid 0, pid 4711"; of a request by the message queue only the pid that
+ * stands in it. */
+static void
+describe_asker(const struct super *s, const struct ask_source *from,
+    uint32_t pid, char *out, size_t size)
+{
+	const char *name = "";
+	size_t i;
+
+	if (!from->known) {
+		snprintf(out, size, "pid %" PRIu32 ", user not known", pid);
+		return;
+	}
+	for (i = 0; i < ARRAY_LEN(s->requests.users); i++)
+		if (s->requests.users[i].uid == from->uid)
+			name = s->requests.users[i].name;
+	snprintf(out, size, "%s%suid %lu, pid %" PRIu32, name,
+	    name[0] == '\0' ? "" : ", ", (unsigned long)from->uid, from->pid);
+}
+
+static void
+tell(const struct request *r, const struct ask_source *from, uint32_t pid)
+{
+	char asker[REQUEST_USER_SIZE + 64];
+
+	describe_asker(r->s, from, pid, asker, sizeof(asker));
+	log_info("%s (asked by %s%s%.*s)", r->answer, asker,
+	    r->reason.len > 0 ? ": " : "", (int)r->reason.len,
+	    r->reason.len > 0 ? r->reason.data : "");
+}
+
+/* Changes are answered when they are on disk. */
+static void
+give_answer(struct request *r, const struct msg *msg, uint64_t change, int code)
+{
+	const uint32_t pid = msg->u.SET_LOAD.pid;
+	const uint32_t nonce = msg->u.SET_LOAD.nonce;
+
+	if (r->s->store.change != change)
+		store_answer(r->s, pid, nonce, r->answer, r->now);
+	else
+		publish_answer(r->s, pid, nonce, code, r->answer);
+}
+
 int
-request_handle(struct super *s, const struct msg *msg, usec_t now)
+request_handle(struct super *s, const struct msg *msg,
+    const struct ask_source *from, usec_t now)
 {
 	char text[SCHED_ANSWER_SIZE] = "";
-	struct request r = { .s = s, .now = now, .answer = text };
-	const uint32_t pid = msg->u.SET_LOAD.pid;
+	struct request r = {
+		.s = s, .now = now, .answer = text, .judge = from->judge
+	};
+	const uint64_t change = s->store.change;
 	size_t i = 0;
 	int code;
 
@@ -367,133 +437,10 @@ request_handle(struct super *s, const struct msg *msg, usec_t now)
 	if (i == ARRAY_LEN(requests))
 		return -EBADMSG;
 	code = requests[i].handle(&r, msg);
-	if (code == 0) {
-		log_info("%s (asked by pid %" PRIu32 "%s%.*s)", text, pid,
-		    r.reason.len > 0 ? ": " : "", (int)r.reason.len,
-		    r.reason.len > 0 ? r.reason.data : "");
+	if (code == 0 && !r.judge) {
+		tell(&r, from, msg->u.SET_LOAD.pid);
 		publish(s, now);
 	}
-	if (r.stored)
-		store_answer(s, pid, msg->u.SET_LOAD.nonce, text, now);
-	else
-		publish_answer(s, pid, msg->u.SET_LOAD.nonce, code, text);
+	give_answer(&r, msg, change, code);
 	return code;
-}
-
-/* ---- the message queue ---- */
-
-static void
-on_requests(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
-{
-	struct super *s = arg;
-	struct ask ask;
-	int i, r;
-
-	for (i = 0; i < REQUESTS_TURN; i++) {
-		r = ask_take(s->requests.mq, &ask);
-		if (r == 0)
-			return;
-		if (r == 1)
-			r = take_report(s, &ask.report);
-		else if (r == 2)
-			r = request_handle(s, &ask.msg, clock_mono());
-		else if (r == -ETIME)
-			log_warning("a request of setqload came too late: "
-				    "dropped");
-		else if (r != -EBADMSG) {
-			log_error("message queue of requests: %s: closed, "
-				  "made again within a minute",
-			    strerror(-r));
-			requests_close(s);
-			return;
-		}
-		if (r < 0 && r != -ETIME)
-			s->requests.bad++;
-	}
-}
-
-static int
-requests_try(struct super *s)
-{
-	char name[IPC_NAME_MAX];
-	uint32_t depth;
-	int r;
-
-	ipc_name_scheduler(s->instance.name, name);
-	r = mq_create(name, &(struct mq_shape){ ASK_DEPTH, ASK_MESSAGE_SIZE },
-	    (uid_t)-1, (gid_t)-1, 0600, &s->requests.mq, &depth);
-	if (r < 0) {
-		s->requests.mq = -1;
-		return r;
-	}
-	/* A child may tell its load, and not take what others ask. */
-	s->queues.reports = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	s->requests.event = event_new(s->instance.loop, s->requests.mq,
-	    EV_READ | EV_PERSIST, on_requests, s);
-	if (s->queues.reports < 0 || s->requests.event == NULL ||
-	    event_add(s->requests.event, NULL) < 0) {
-		requests_close(s);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-void
-requests_open(struct super *s)
-{
-	int r = requests_try(s);
-
-	if (r < 0)
-		log_warning("message queue of requests: %s: setqload is not "
-			    "heard; tried again every minute",
-		    strerror(-r));
-}
-
-void
-requests_close(struct super *s)
-{
-	char name[IPC_NAME_MAX];
-
-	if (s->requests.event != NULL)
-		event_free(s->requests.event);
-	s->requests.event = NULL;
-	if (s->requests.mq < 0)
-		return;
-	ipc_name_scheduler(s->instance.name, name);
-	if (mq_same(name, s->requests.mq))
-		(void)mq_unlink(name);
-	mq_close(s->requests.mq);
-	if (s->queues.reports >= 0)
-		mq_close(s->queues.reports);
-	s->requests.mq = s->queues.reports = -1;
-}
-
-/* One system call, so in each tick: no request is heard meanwhile. */
-void
-requests_tick(struct super *s)
-{
-	struct stat st;
-
-	if (s->requests.mq >= 0 && fstat(s->requests.mq, &st) == 0 &&
-	    st.st_nlink == 0)
-		requests_health(s);
-}
-
-void
-requests_health(struct super *s)
-{
-	char name[IPC_NAME_MAX];
-	uint32_t i;
-
-	ipc_name_scheduler(s->instance.name, name);
-	if (s->requests.mq >= 0 && mq_same(name, s->requests.mq))
-		return;
-	requests_close(s);
-	if (requests_try(s) < 0)
-		return;
-	log_info("message queue %s: made again", name);
-	for (i = 0; i < s->queues.nqueues; i++)
-		child_give(&s->queues.queues[i]->group.child[ROLE_QUEUE_SEND],
-		    "qscheduler", s->queues.reports);
-	services_link_reports(s);
 }

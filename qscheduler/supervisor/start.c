@@ -232,7 +232,7 @@ open_all(struct super *s)
 	if (r == 0)
 		r = inventory(&s->queues);
 	if (r == 0) {
-		s->store.unsaved = override_restore(&s->queues, clock_mono());
+		store_restore(s, clock_mono());
 		requests_open(s);
 		sites_open(&s->queues);
 	}
@@ -266,6 +266,7 @@ close_all(struct super *s)
 	env_free(&s->children.env);
 	free(s->children.program_dir);
 	free(s->instance.name);
+	free(s->queues.waiting);
 	conf_free(&s->instance.conf);
 }
 

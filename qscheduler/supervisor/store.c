@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #define SAVE_AGAIN  (60 * USEC_PER_SEC) /* after one that failed */
 #define ANSWER_WAIT (1 * USEC_PER_SEC)  /* askers wait for five */
+#define CLOCK_STEP  (5 * USEC_PER_SEC)  /* less is no step of the clock */
 
 /* ---- answers ---- */
 
@@ -72,10 +74,11 @@ not_saved(struct super *s, int error, const char *why)
 	char more[SCHED_ANSWER_SIZE];
 
 	s->store.unsaved = true;
+	s->store.save_at = s->store.as_of.mono + SAVE_AGAIN;
 	snprintf(more, sizeof(more), "; a restart may forget it: %s",
 	    strerror(-error));
 	answer_up_to(s, s->store.saving, more);
-	log_warning("%s: what is disabled by hand would be forgotten by a "
+	log_warning("%s: what was set by hand would be forgotten by a "
 		    "restart; tried again within a minute",
 	    why);
 }
@@ -106,11 +109,12 @@ save(const struct worker_call *call)
 {
 	const struct super *s = call->ctx;
 
-	return override_write(&s->queues, s->store.as_of, call->error);
+	return override_write(
+	    &s->queues, &s->store.as_of, &s->store.count, call->error);
 }
 
-static const struct worker_task saving = { "write what is disabled by hand",
-	save, on_saved };
+static const struct worker_task saving = { "write what was set by hand", save,
+	on_saved };
 
 void
 store_save(struct super *s, usec_t now)
@@ -123,9 +127,11 @@ store_save(struct super *s, usec_t now)
 	if (st->change ==
 	    0) /* the file that the start has found is not right */
 		st->change = 1;
-	st->save_at = now + SAVE_AGAIN;
+	st->save_at = 0;
 	st->saving = st->change;
-	st->as_of = now;
+	override_moment_now(now, &st->as_of);
+	st->count = grow_count_by_hand(s);
+	st->offset = st->as_of.wall - now;
 	st->unsaved = false;
 	r = worker_start(&s->workers, &saving, WORKER_OVERRIDES, s);
 	if (r < 0) {
@@ -134,11 +140,26 @@ store_save(struct super *s, usec_t now)
 	}
 }
 
+/* The times in the file are of the wall clock as it was: after a step they are
+ * written anew, for a start after the next boot. */
+static void
+follow_clock(struct super *s, usec_t now)
+{
+	const usec_t offset = clock_wall() - now;
+
+	if (llabs(offset - s->store.offset) < CLOCK_STEP)
+		return;
+	s->store.offset = offset;
+	if (override_is_any(&s->queues) || grow_count_by_hand(s).count > 0)
+		store_changed(s);
+}
+
 void
 store_tick(struct super *s, usec_t now)
 {
 	struct store *st = &s->store;
 
+	follow_clock(s, now);
 	while (st->nwaiting > 0 && now >= st->waiting[0].until)
 		answer_first(s, STORE_LATER);
 	if (st->unsaved && now >= st->save_at)
@@ -146,6 +167,19 @@ store_tick(struct super *s, usec_t now)
 }
 
 /* ---- at the start ---- */
+
+void
+store_restore(struct super *s, usec_t now)
+{
+	struct override_moment moment;
+	struct override_count count;
+
+	override_moment_now(now, &moment);
+	s->store.unsaved = override_restore(&s->queues, &moment, &count);
+	s->store.offset = moment.wall - now;
+	if (!grow_restore_count(s, &count))
+		s->store.unsaved = true;
+}
 
 /* The steps of base_open(), before there is anything that could hang. */
 static _Noreturn void

@@ -188,6 +188,7 @@ tick_floors(struct super *s, usec_t now)
 	orphans_tick(&s->children, now);
 	sites_tick(&s->queues);
 	retirement_tick_all(&s->queues, now);
+	override_tick_waiting(&s->queues, now);
 }
 
 void
@@ -253,6 +254,7 @@ super_init(struct super *s, const struct options *options)
 	s->queues.dynamic = options->mode == MODE_DYNAMIC;
 	s->queues.keep = options->mode == MODE_KEEP;
 	s->queues.reports = s->requests.mq = -1;
+	s->requests.socket.fd = -1;
 	s->queues.sites.fd = -1;
 	s->publisher.fd = -1;
 }

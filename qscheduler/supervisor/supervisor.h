@@ -4,8 +4,9 @@
  * start.c     start, loop, end            super.c      each tick, the stop
  * services.c  programs of the instance    signals.c    TERM, HUP, ALRM, USR1
  * grow.c      how many queues             scale.c      by load, pure (scale.h)
- * publish.c   the page of /qscheduler     requests.c   its message queue
- * store.c     QUEUE_BASE/by-hand          reload.c     HUP
+ * publish.c   the page of /qscheduler     requests.c   what setqload asks
+ * inbox.c     requests and load reports   reload.c     HUP
+ * store.c     QUEUE_BASE/by-hand
  * inforce.c   the configuration in force  files.c      routing and programs
  * notify.c    systemd and s6              env.c        environment of children
  * options.c   the command line            command.c    --dump, --check, ...
@@ -13,6 +14,7 @@
 #ifndef QSCHEDULER_SUPERVISOR_SUPERVISOR_H
 #define QSCHEDULER_SUPERVISOR_SUPERVISOR_H
 
+#include "ipc/ask.h"
 #include "qscheduler/queues/queues.h"
 #include "qscheduler/supervisor/options.h"
 #include "qscheduler/supervisor/scale.h"
@@ -44,6 +46,7 @@ struct grow {
 	struct scale_figures figures; /* of the last decision */
 	uint32_t held;                /* so many, by setqload; 0: by the load */
 	usec_t held_until;            /* 0: when it is reached */
+	uint32_t reached;             /* a count by hand that no load changes */
 	struct scale_decision why;    /* queues.coming is made for it */
 	usec_t decided_at, failed_at;
 	usec_t avoid[QUEUE_NUM_MAX + 1]; /* numbers not to be tried until */
@@ -64,6 +67,14 @@ void grow_stop(struct super *s);
  * in any case: what is done about it, or why not. */
 int grow_set_count(
     struct super *s, uint32_t count, usec_t until, char *out, size_t size);
+/* Why grow_set_count() would refuse; 0: it would not. */
+int
+grow_judge_count(const struct super *s, uint32_t count, char *out, size_t size);
+/* The count by hand, also one that was reached and stays since no load changes
+ * the number of queues: it is sought again after a restart. */
+struct override_count grow_count_by_hand(const struct super *s);
+/* At the start, the count by hand of before. False: it cannot be any more. */
+bool grow_restore_count(struct super *s, const struct override_count *count);
 
 /* ---- publish.c ---- */
 struct publisher {
@@ -83,20 +94,33 @@ void publish_answer(
 void publish_tick(struct super *s);
 void publish_health(struct super *s);
 
-/* ---- requests.c ---- */
+/* ---- inbox.c: the ways that requests come ----
+ * The socket, which says by the word of the kernel who asks, and the message
+ * queue, for load reports and earlier setqloads. */
+#define REQUEST_USER_SIZE 64
+struct request_user {
+	uid_t uid;
+	char name[REQUEST_USER_SIZE]; /* "": none */
+};
 struct requests {
 	mqd_t mq; /* /qscheduler, -1: none */
 	struct event *event;
+	struct ask_socket socket;
+	struct event *socket_event;
+	struct request_user users[2]; /* root, and this one */
 	uint64_t bad;
 };
 void requests_open(struct super *s);
 void requests_close(struct super *s);
 void requests_health(struct super *s);
-/* Every tick: was it unlinked? */
+/* Every tick: was one unlinked? */
 void requests_tick(struct super *s);
+
+/* ---- requests.c ---- */
 /* One request, answered in the page; returned is what was answered, or
  * -EBADMSG. */
-int request_handle(struct super *s, const struct msg *msg, usec_t now);
+int request_handle(struct super *s, const struct msg *msg,
+    const struct ask_source *from, usec_t now);
 /* Whether the ratios of a SET_LOAD can be; the load in percent. -EINVAL,
  * -ERANGE with words. Pure. */
 struct msg_SET_LOAD;
@@ -115,10 +139,12 @@ struct store_answer {
 };
 struct store {
 	bool unsaved;    /* the file is not as it should be */
-	usec_t save_at;  /* not before, unless asked */
+	usec_t save_at;  /* not before, unless asked: it has failed */
 	uint64_t change; /* the last one */
 	uint64_t saving; /* the last that is being written, 0: none is */
-	usec_t as_of;    /* the file is written as of then */
+	struct override_moment as_of; /* the file is written as of then */
+	struct override_count count;
+	usec_t offset; /* between the clocks, when it was written */
 	struct store_answer waiting[16]; /* the oldest first */
 	size_t nwaiting;
 };
@@ -132,6 +158,8 @@ void store_save(struct super *s, usec_t now);
 void store_answer(struct super *s, uint32_t pid, uint32_t nonce,
     const char *text, usec_t now);
 void store_tick(struct super *s, usec_t now);
+/* At the start, when the queues are there. */
+void store_restore(struct super *s, usec_t now);
 /* At the start, while TERM still ends this process: wait until the disk of
  * QUEUE_BASE answers, and say so if that takes long. */
 void store_await(const char *path, usec_t limit);

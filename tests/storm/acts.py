@@ -6,6 +6,7 @@ import fcntl
 import os
 import random
 import signal
+import stat
 import struct
 import subprocess
 import threading
@@ -207,7 +208,7 @@ class Acts:
             return "none there"
         path = f"/dev/shm/{name}"
         size = os.stat(path).st_size
-        if how == "gone":
+        if how == "gone" or stat.S_ISSOCK(os.stat(path).st_mode):
             os.unlink(path)
         elif how in ("empty", "short"):
             os.truncate(path, 0 if how == "empty" else size // 2)

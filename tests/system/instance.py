@@ -182,7 +182,7 @@ class Instance:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"/dev/shm{name}")
             _librt.mq_unlink(name.encode())
-        for name in ("sites", "children"):
+        for name in ("sites", "children", "ask"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"/dev/shm/{self.name}.qscheduler.{name}")
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -79,11 +79,12 @@ librt = ctypes.CDLL(None, use_errno=True)
 for name in sys.argv[1:]:
     os.close(os.open("/dev/shm" + name, os.O_CREAT | os.O_RDWR, 0o666))
     librt.mq_open(name.encode(), os.O_CREAT | os.O_RDWR, 0o666, None)
-os.close(os.open("/dev/shm" + sys.argv[1] + ".sites", os.O_CREAT | os.O_RDWR, 0o666))
+for more in (".sites", ".ask"):
+    os.close(os.open("/dev/shm" + sys.argv[1] + more, os.O_CREAT | os.O_RDWR, 0o666))
 """, *i.ipc_names())
         i.start()
         self.delivers(i)
-        for name in [*i.ipc_names(), f"{i.ipc_names()[0]}.sites"]:
+        for name in [*i.ipc_names(), f"{i.ipc_names()[0]}.sites", f"{i.ipc_names()[0]}.ask"]:
             self.assertNotEqual(os.stat(f"/dev/shm{name}").st_uid, ATTACKER)
         i.stop()
 

@@ -60,7 +60,8 @@ for words in (["--disable", "-q", "1"], ["-q", "1", "100"], ["--count", "7"], ["
         i.stop()
 
     def test_attack_9_end_a_daemon_with_any_bytes_on_any_socket(self):
-        """Nothing of the instance listens, and no channel has a name that one could open."""
+        """Nothing of the instance listens, and no channel has a name that one could open; requests have one socket,
+        with the name and the mode of its own."""
         i = self.running()
         inodes = set()
         for pid in i.pids():
@@ -68,13 +69,25 @@ for words in (["--disable", "-q", "1"], ["-q", "1", "100"], ["--count", "7"], ["
                 m = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(fd))
                 inodes |= {m.group(1)} if m else set()
         self.assertTrue(inodes)
+        ours = f"/dev/shm/{i.name}.qscheduler.ask"
         for table in ("tcp", "tcp6", "udp", "udp6"):
             for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
                 self.assertNotIn(line.split()[9], inodes, line)
         for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
             words = line.split()
             if words[6] in inodes:
-                self.assertEqual(words[7:], [], "it has a name")
+                self.assertIn(words[7:], ([], [ours]), "it has a name")
+        self.assertEqual(os.stat(ours).st_mode & 0o7777, 0o600)
+        said = attack(TRY + """
+import socket
+def send(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.sendto(b"x" * 100, path)
+attempt(send, sys.argv[1])
+attempt(os.unlink, sys.argv[1])
+attempt(os.chmod, sys.argv[1], 0o666)
+""", ours)
+        self.assertEqual(set(said) - {"EACCES", "EPERM"}, set())
         before = i.pids()
         attack("""
 import random, subprocess

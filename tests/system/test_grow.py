@@ -129,12 +129,22 @@ class Growing(SystemTest):
         return made
 
     def resources(self, i):
+        """Of the supervisor; None while it works, or a worker of it does."""
         pid = i.process.pid
-        fds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0].split(".")[0]
-                     for fd in os.listdir(f"/proc/{pid}/fd"))
         with open(f"/proc/{pid}/status", encoding="ascii") as f:
             status = f.read()
+        if i.pids("qscheduler") != [pid] or "\nState:\tS" not in status:
+            return None
+        try:
+            fds = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0].split(".")[0]
+                         for fd in os.listdir(f"/proc/{pid}/fd"))
+        except FileNotFoundError:
+            return None
         return fds, int(re.search(r"VmData:\s+(\d+)", status).group(1))
+
+    def as_before(self, i, before):
+        now = self.resources(i)
+        return now if now and now[0] == before[0] else None
 
     def once(self, site, flow):
         """Every accepted message was delivered, and none twice."""
@@ -147,7 +157,7 @@ class Growing(SystemTest):
         # 27 deliveries at once are 90 % of three queues: 18 a second are enough.
         site = self.site(service=1.5)
         i = self.dynamic(site)
-        before = self.resources(i)
+        before = wait(lambda: self.resources(i), 30, "rest")
         flow = self.flow(i)
         wait(lambda: states(i) == [1, 2, 3, 4], 40, "queues up to QUEUE_MAX")
         self.assertEqual(sched(i)[0]["qcount"], 4)
@@ -161,8 +171,8 @@ class Growing(SystemTest):
         for n in (2, 3, 4):
             self.assertTrue((i.queue(n) / "closed").exists())
             self.assertFalse(os.path.exists(f"/dev/shm/{i.name}.queue{n}"))
-        wait(lambda: self.resources(i)[0] == before[0], 20, "as many descriptors as before")
-        self.assertLess(self.resources(i)[1] - before[1], 400, "kilobytes")
+        after = wait(lambda: self.as_before(i, before), 20, "as many descriptors as before")
+        self.assertLess(after[1] - before[1], 400, "kilobytes")
         self.assertRegex(i.log(), r"queue 2 added: mean load \d+ % for \d s \(threshold 90 %\), \d+ waiting; 2 queues")
         fields, _ = sched(i)
         self.assertEqual(fields["changes"], 6)
@@ -226,7 +236,7 @@ class Growing(SystemTest):
         wait(lambda: len(states(i)) == 6, 30, "six")
         self.assertEqual(self.setqload(i, "--count", "2").returncode, 0)
         wait(lambda: list(sched(i)[1]) == [1, 2], 40, "two again")
-        before = self.resources(i)
+        before = wait(lambda: self.resources(i), 30, "rest")
         load = Load(i)
         self.addCleanup(load.stop)
         if flood:
@@ -252,8 +262,8 @@ class Growing(SystemTest):
         self.assertEqual([s for s in load.accepted if s not in delivered], [], "lost")
         self.assertEqual([s for s in delivered if s not in load.accepted], [], "from nowhere")
         self.assertLessEqual(sum(n - 1 for n in delivered.values()), acts * limit, "repeated")
-        wait(lambda: self.resources(i)[0] == before[0], 30, "as many descriptors as before")
-        self.assertLess(self.resources(i)[1] - before[1], 400, "kilobytes")
+        after = wait(lambda: self.as_before(i, before), 30, "as many descriptors as before")
+        self.assertLess(after[1] - before[1], 400, "kilobytes")
         self.assertNotEqual(sched(i)[0]["changes"], 0)
         i.stop()
         self.assertEqual(i.files(), [])

@@ -8,18 +8,67 @@
 #include "ipc/ask.h"
 #include "qscheduler/queues/queues.h"
 
-/* The file as override_file_write() makes it, without its fsyncs. */
+/* The file as override_file_write() makes it, without its fsyncs; of version 2,
+ * whatever was read, as at a start. */
+static void
+print_row(const struct override_row *row, struct buf *out)
+{
+	const long long left =
+	    row->left > ASK_SECONDS_MAX ? ASK_SECONDS_MAX : row->left;
+
+	if (row->kind == OVERRIDE_DISABLED)
+		MUST(buf_printf(out, "disabled %u %lld %s\n", row->queue, left,
+			 row->reason) == 0);
+	else if (row->kind == OVERRIDE_LOAD)
+		MUST(buf_printf(out, "load %u %lld %u\n", row->queue, left,
+			 row->value) == 0);
+	else
+		MUST(buf_printf(out, "count %lld %u\n", left, row->value) == 0);
+}
+
 static void
 print(const struct override_rows *rows, struct buf *out)
 {
 	uint32_t i;
 
-	MUST(buf_add_str(out, "# comment\n") == 0);
+	MUST(buf_printf(out, "by-hand 2\n# comment\nwritten %lld %lld %s\n",
+		 (long long)rows->written.wall, (long long)rows->written.mono,
+		 rows->written.boot) == 0);
 	for (i = 0; i < rows->n; i++)
-		MUST(buf_printf(out, "%u %lld %s\n", rows->rows[i].queue,
-			 (long long)rows->rows[i].until_wall,
-			 rows->rows[i].reason) == 0);
+		print_row(&rows->rows[i], out);
 	MUST(buf_add_str(out, "end\n") == 0);
+}
+
+static void
+check_row(const struct override_rows *b, const struct override_row *r)
+{
+	const bool of_queue = r->kind != OVERRIDE_COUNT;
+
+	MUST(r->kind < NOVERRIDES && r->left >= 0);
+	MUST(of_queue ? r->queue >= 1 && r->queue <= 4095 : r->queue == 0);
+	MUST(b->version == 2 ? r->left <= ASK_SECONDS_MAX
+			     : r->kind == OVERRIDE_DISABLED);
+	MUST(r->kind != OVERRIDE_LOAD || (r->value <= 100 && r->left > 0));
+	MUST(of_queue || (r->value >= 1 && r->value <= PAGE_QUEUES_MAX));
+	MUST(strnlen(r->reason, sizeof(r->reason)) < sizeof(r->reason));
+	MUST(fuzz_is_shown(r->reason, strlen(r->reason)));
+}
+
+/* What is left at any moment is not more than was left. */
+static void
+check_left(const struct override_rows *b, const struct override_row *r)
+{
+	const usec_t all = r->left * USEC_PER_SEC;
+	struct override_moment now = b->written;
+	usec_t left;
+
+	MUST(override_time_left(&b->written, r->left, &now) == all);
+	now.wall = 1763712345 * USEC_PER_SEC;
+	left = override_time_left(&b->written, r->left, &now);
+	MUST(left >= 0 && left <= all);
+	now.boot[0] ^= 1;
+	left = override_time_left(&b->written, r->left, &now);
+	MUST(left >= 0 && left <= all);
 }
 
 static void
@@ -27,15 +76,16 @@ check_rows(const struct override_rows *b)
 {
 	uint32_t i, j;
 
-	MUST(b->n <= PAGE_QUEUES_MAX);
+	MUST(b->version == 1 || b->version == 2);
+	MUST(b->n <= OVERRIDE_ROWS_MAX);
 	for (i = 0; i < b->n; i++) {
 		const struct override_row *r = &b->rows[i];
 
-		MUST(r->queue >= 1 && r->queue <= 4095 && r->until_wall >= 0);
-		MUST(strnlen(r->reason, sizeof(r->reason)) < sizeof(r->reason));
-		MUST(fuzz_is_shown(r->reason, strlen(r->reason)));
+		check_row(b, r);
+		check_left(b, r);
 		for (j = 0; j < i; j++)
-			MUST(b->rows[j].queue != r->queue);
+			MUST(b->rows[j].queue != r->queue ||
+			    b->rows[j].kind != r->kind);
 	}
 }
 
@@ -49,10 +99,14 @@ check_again(const struct override_rows *b)
 	print(b, &text);
 	fuzz_file(OVERRIDE_NAME, text.data, text.len);
 	MUST(override_file_read(fuzz_dir(), "base", &again, &error) == 0);
-	MUST(again.n == b->n);
+	MUST(again.n == b->n && again.version == 2);
+	MUST(again.written.wall == b->written.wall &&
+	    again.written.mono == b->written.mono &&
+	    strcmp(again.written.boot, b->written.boot) == 0);
 	for (i = 0; i < b->n; i++)
 		MUST(again.rows[i].queue == b->rows[i].queue &&
-		    again.rows[i].until_wall == b->rows[i].until_wall &&
+		    again.rows[i].kind == b->rows[i].kind &&
+		    again.rows[i].value == b->rows[i].value &&
 		    strcmp(again.rows[i].reason, b->rows[i].reason) == 0);
 	buf_done(&text);
 	buf_done(&error);

@@ -79,7 +79,8 @@ Test(requests_mutated, I7_mutated_requests)
 		if (msg_decode(frame.data, frame.len, &msg) < 0 ||
 		    msg_link(msg.type) != MSG_LINK_ASK)
 			continue;
-		(void)request_handle(&s, &msg, NOW);
+		(void)request_handle(&s, &msg,
+		    &(struct ask_source){ .judge = random() % 4 == 0 }, NOW);
 		taken++;
 		cr_assert_leq(page.rows[0].load_pct, 100);
 		cr_assert_eq(page.rows[3].state, QUEUE_STATE_NONE);
