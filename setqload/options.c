@@ -2,12 +2,18 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/option.h"
 #include "config/conf.h"
 #include "ipc/ask.h"
+
+/* Of the value of one -q: room for 256 numbers. */
+#define QUEUES_TEXT_MAX 2048
+
+_Static_assert(CONF_QUEUES_MAX == 256, "a complaint says so");
 
 /* Options that go with some commands only. */
 enum {
@@ -24,7 +30,8 @@ static const struct {
 	const char *name, *missing;
 } givens[] = {
 	{ GIVEN_QUEUE, "-q", "no queue given (-q)" },
-	{ GIVEN_LOAD, "a load", "no load given" },
+	{ GIVEN_LOAD, "a load",
+	    "no load given, and no command (--disable, --enable, --clear)" },
 	{ GIVEN_TIME, "--for", "no time given (--for)" },
 	{ GIVEN_REASON, "--reason", "no reason given (--reason)" },
 	{ GIVEN_JSON, "--json", "" },
@@ -137,19 +144,80 @@ take_command(struct options *o, enum command command, struct buf *error)
 	return 0;
 }
 
+/* ---- queues: `3`, `1,3-5`; -q may stand more than once ---- */
+
+static bool
+is_named(const struct options *o, uint64_t queue)
+{
+	uint32_t i;
+
+	for (i = 0; i < o->nqueues; i++)
+		if ((uint64_t)o->queues[i] == queue)
+			return true;
+	return false;
+}
+
+/* NULL, or the complaint, which may be in words. */
+static const char *
+add_queues(struct options *o, uint64_t first, uint64_t last, char words[64])
+{
+	uint64_t n;
+
+	if (first > last)
+		return ": a range begins with the lower number";
+	if (last - first >= ARRAY_LEN(o->queues) - o->nqueues)
+		return ": more than 256 queues";
+	for (n = first; n <= last; n++) {
+		if (is_named(o, n)) {
+			snprintf(words, 64, ": queue %u is named twice",
+			    (unsigned)n);
+			return words;
+		}
+		o->queues[o->nqueues++] = (int32_t)n;
+	}
+	return NULL;
+}
+
+/* One of a list: a number, or two with a dash between them. */
+static const char *
+take_item(struct options *o, char *item, char words[64])
+{
+	char *dash = strchr(item, '-');
+	uint64_t first, last;
+
+	if (dash != NULL)
+		*dash = '\0';
+	if (num_u64(item, 1, CONF_QUEUE_NUM_MAX, &first) < 0 ||
+	    num_u64(dash == NULL ? item : dash + 1, 1, CONF_QUEUE_NUM_MAX,
+		&last) < 0)
+		return ": not queue numbers (1 to 4095; several: 1,3-5)";
+	return add_queues(o, first, last, words);
+}
+
+static const char *
+take_list(struct options *o, const char *value, char words[64])
+{
+	char list[QUEUES_TEXT_MAX], *rest = list, *item;
+	const char *why = NULL;
+
+	if (strlen(value) >= sizeof(list))
+		return ": too long";
+	memcpy(list, value, strlen(value) + 1);
+	while (why == NULL && (item = strsep(&rest, ",")) != NULL)
+		why = take_item(o, item, words);
+	return why;
+}
+
 static int
 take_queue(const struct option_row *row UNUSED, void *options,
     const char *value, struct buf *error)
 {
 	struct options *o = options;
-	uint64_t n;
+	char words[64];
+	const char *why = take_list(o, value, words);
 
-	if (num_u64(value, 1, CONF_QUEUE_NUM_MAX, &n) < 0)
-		return option_wrong(
-		    error, "-q ", value, ": not a queue number (1 to 4095)");
-	o->queue = (int32_t)n;
 	o->given |= GIVEN_QUEUE;
-	return 0;
+	return why == NULL ? 0 : option_wrong(error, "-q ", value, why);
 }
 
 static int
@@ -230,7 +298,8 @@ take_word(void *options, const char *word, struct buf *error)
 	struct options *o = options;
 
 	if (o->nwords == ARRAY_LEN(o->words)) {
-		(void)buf_add_str(error, "too many arguments");
+		(void)buf_add_str(error,
+		    "too many arguments: a load is LOCAL or LOCAL REMOTE");
 		return -EINVAL;
 	}
 	o->words[o->nwords++] = word;
@@ -240,15 +309,16 @@ take_word(void *options, const char *word, struct buf *error)
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "queue", 'q', "QUEUE", "number of the queue, 1 to 4095",
+	{ "queue", 'q', "QUEUES",
+	    "numbers, 1 to 4095: 2, or 1,3-5; -q can be repeated",
 	    take_queue, 0 },
-	{ "clear", 0, NULL, "end the loads that were set: of one queue, or of all",
+	{ "clear", 0, NULL, "end the loads that were set: of these queues, or of all",
 	    take_action, COMMAND_CLEAR },
 	{ "disable", 0, NULL,
-	    "give the queue no new mail; it goes on with what it has",
+	    "give the queues no new mail; they deliver what they have",
 	    take_action, COMMAND_DISABLE },
 	{ "enable", 0, NULL,
-	    "end --disable; try a queue in quarantine at once",
+	    "end --disable; try queues in quarantine at once",
 	    take_action, COMMAND_ENABLE },
 	{ "count", 0, "NUMBER", "run this number of queues from now on",
 	    take_count, 0 },
@@ -256,9 +326,9 @@ static const struct option_row rows[] = {
 	    "show what was set; root's instance is open to all users",
 	    take_action, COMMAND_LIST },
 	{ "for", 0, "TIME",
-	    "how long the setting lasts: 90, 90s, 5m, 2h, 1d\n"
-	    "(default: a load 60s, the others for ever)", take_time, 0 },
-	{ "reason", 0, "TEXT", "text shown with the queue, up to 95 bytes",
+	    "how long the setting lasts: 90, 90s, 5m, 2h, 1d (default:\n"
+	    "a load 60s, --disable for ever, --count until reached)", take_time, 0 },
+	{ "reason", 0, "TEXT", "text shown with the queues, up to 95 bytes",
 	    take_reason, 0 },
 	{ "json", 0, NULL, "the list for programs: an object a line",
 	    take_json, 0 },
@@ -279,25 +349,45 @@ static const struct option_table table = { rows, ARRAY_LEN(rows), false,
 /* ---- the whole ---- */
 
 static int
-judge(const struct options *o, struct buf *error)
+refuse_what_does_not_fit(const struct options *o, struct buf *error)
 {
-	const uint32_t needs = commands[o->command].needs;
-	const uint32_t may = commands[o->command].may | needs;
+	const uint32_t may =
+	    commands[o->command].may | commands[o->command].needs;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(givens); i++) {
-		const bool given = (o->given & givens[i].bit) != 0;
+		const uint32_t bit = givens[i].bit;
 
-		if (!given && (needs & givens[i].bit) != 0) {
+		if ((o->given & bit) == 0 || (may & bit) != 0)
+			continue;
+		(void)buf_printf(error, "%s does not go with %s%s",
+		    givens[i].name, commands[o->command].name,
+		    bit == GIVEN_LOAD && (may & GIVEN_QUEUE) != 0
+			? ": queues are named by -q"
+			: "");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int
+judge(const struct options *o, struct buf *error)
+{
+	const uint32_t missing = commands[o->command].needs & ~o->given;
+	size_t i;
+	int r = refuse_what_does_not_fit(o, error);
+
+	if (r < 0)
+		return r;
+	if (missing != 0 && o->given == 0) {
+		(void)buf_add_str(error, "nothing to do; see setqload --help");
+		return -EINVAL;
+	}
+	for (i = 0; i < ARRAY_LEN(givens); i++)
+		if ((missing & givens[i].bit) != 0) {
 			(void)buf_add_str(error, givens[i].missing);
 			return -EINVAL;
 		}
-		if (given && (may & givens[i].bit) == 0) {
-			(void)buf_printf(error, "%s does not go with %s",
-			    givens[i].name, commands[o->command].name);
-			return -EINVAL;
-		}
-	}
 	return 0;
 }
 

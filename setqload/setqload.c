@@ -51,17 +51,25 @@ static const struct failure {
 	{ -EPERM, EX_NOPERM, "the shared memory belongs to another user" },
 	{ -ETIMEDOUT, EX_TEMPFAIL,
 	    "the supervisor does not answer: nothing is done" },
-	{ -EAGAIN, EX_TEMPFAIL, "the message queue is full" },
+	{ -EAGAIN, EX_TEMPFAIL, "the queue of requests is full" },
 	{ -ENOMSG, EX_TEMPFAIL,
-	    "the supervisor has no message queue at the moment" },
+	    "the supervisor has neither socket nor message queue now" },
 };
 
+/* "queue 3: "; nothing for 0, which is none. */
 static int
-report_failure(const char *instance, int error)
+add_queue(int32_t queue, struct buf *out)
+{
+	return queue == 0 ? 0 : buf_printf(out, "queue %" PRIi32 ": ", queue);
+}
+
+static int
+report_failure(const char *instance, int32_t queue, int error)
 {
 	const char *why = strerror(-error);
-	int code = EX_OSERR;
-	char name[IPC_NAME_MAX], text[IPC_NAME_MAX + 128];
+	int r, code = EX_OSERR;
+	char name[IPC_NAME_MAX];
+	struct buf text = { 0 };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(failures); i++)
@@ -70,8 +78,12 @@ report_failure(const char *instance, int error)
 			code = failures[i].exit_code;
 		}
 	ipc_name_scheduler(instance, name);
-	snprintf(text, sizeof(text), "%s: %s", name, why);
-	return complain(code, text);
+	r = add_queue(queue, &text);
+	if (r == 0)
+		r = buf_printf(&text, "%s: %s", name, why);
+	(void)complain(code, r < 0 ? why : buf_str(&text));
+	buf_done(&text);
+	return code;
 }
 
 /* Reports a request that the supervisor understood, and refused. */
@@ -88,15 +100,16 @@ exit_code_of(int refusal)
 	return EX_OSERR;
 }
 
-/* The text of the supervisor, in memory of another process. */
+/* Reports what the supervisor answered: its text, which lies in memory of
+ * another process. */
 static int
-report_answer(const struct options *o, int code, const char *answer)
+report_answer(int32_t queue, int code, const char *answer)
 {
 	struct buf text = { 0 };
 	int r = 0, exit_code;
 
-	if (code != 0 && o->queue != 0)
-		r = buf_printf(&text, "queue %" PRIi32 ": ", o->queue);
+	if (code != 0)
+		r = add_queue(queue, &text);
 	if (r == 0)
 		r = text_clean(
 		    &text, answer, strlen(answer), SCHED_ANSWER_SIZE);
@@ -116,6 +129,7 @@ report_answer(const struct options *o, int code, const char *answer)
 
 struct asker {
 	uint32_t pid, nonce;
+	int32_t queue; /* 0: none, or all */
 };
 
 static void
@@ -124,7 +138,7 @@ fill_set(const struct options *o, struct asker who, struct msg *msg)
 	msg->u.SET_LOAD_FOR = (struct msg_SET_LOAD_FOR){
 		.pid = who.pid,
 		.nonce = who.nonce,
-		.queue = o->queue,
+		.queue = who.queue,
 		.local_used = o->local.used,
 		.local_limit = o->local.limit,
 		.remote_used = o->remote.used,
@@ -134,23 +148,23 @@ fill_set(const struct options *o, struct asker who, struct msg *msg)
 }
 
 static void
-fill_clear(const struct options *o, struct asker who, struct msg *msg)
+fill_clear(const struct options *o UNUSED, struct asker who, struct msg *msg)
 {
 	msg->u.CLEAR_LOAD =
-	    (struct msg_CLEAR_LOAD){ who.pid, who.nonce, o->queue };
+	    (struct msg_CLEAR_LOAD){ who.pid, who.nonce, who.queue };
 }
 
 static void
 fill_disable(const struct options *o, struct asker who, struct msg *msg)
 {
-	msg->u.DISABLE = (struct msg_DISABLE){ who.pid, who.nonce, o->queue,
+	msg->u.DISABLE = (struct msg_DISABLE){ who.pid, who.nonce, who.queue,
 		o->seconds, MSG_S(o->reason) };
 }
 
 static void
-fill_enable(const struct options *o, struct asker who, struct msg *msg)
+fill_enable(const struct options *o UNUSED, struct asker who, struct msg *msg)
 {
-	msg->u.ENABLE = (struct msg_ENABLE){ who.pid, who.nonce, o->queue };
+	msg->u.ENABLE = (struct msg_ENABLE){ who.pid, who.nonce, who.queue };
 }
 
 static void
@@ -183,13 +197,19 @@ read_page(const char *instance, struct sched_page *ret_page)
 	return page_stale(&ret_page->head, clock_mono()) ? -ESTALE : 0;
 }
 
-/* The page is read first: a message queue outlives a killed supervisor, and no
- * answer would come.
- */
+enum mode {
+	MODE_DO,
+	MODE_JUDGE, /* would it be done? */
+};
+
+/* One request, or only its judgement: an exit code. *ret_answered is false when
+ * the supervisor did not answer. The page is read first: a message queue
+ * outlives a killed supervisor, and no answer would come. */
 static int
-ask(const struct options *o, const char *instance)
+ask(const struct options *o, const char *instance, int32_t queue,
+    enum mode mode, bool *ret_answered)
 {
-	const struct asker who = { (uint32_t)getpid(), arc4random() };
+	const struct asker who = { (uint32_t)getpid(), arc4random(), queue };
 	struct msg request = { .type = requests[o->command].type };
 	char answer[SCHED_ANSWER_SIZE];
 	struct sched_page page = { 0 };
@@ -197,12 +217,75 @@ ask(const struct options *o, const char *instance)
 
 	requests[o->command].fill(o, who, &request);
 	if (r == 0 || r == -EAGAIN)
-		r = ask_request(
+		r = (mode == MODE_JUDGE ? ask_judge : ask_request)(
 		    instance, &request, who.nonce, ANSWER_LIMIT, &code, answer);
 	if (r == -ENOENT && page.head.pid != 0)
 		r = -ENOMSG; /* the page was there a moment ago */
-	return r < 0 ? report_failure(instance, r)
-		     : report_answer(o, code, answer);
+	*ret_answered = r == 0;
+	if (r < 0)
+		return report_failure(instance, o->nqueues > 1 ? queue : 0, r);
+	return mode == MODE_JUDGE && code == 0
+	    ? EX_OK
+	    : report_answer(queue, code, answer);
+}
+
+/* "queues 4, 5 and 6 are left as they are", from the one at `first` on. */
+static void
+report_rest(const struct options *o, uint32_t first)
+{
+	struct buf text = { 0 };
+	uint32_t i;
+	int r = 0;
+
+	for (i = first; r == 0 && i < o->nqueues; i++)
+		r = buf_printf(&text, "%s%" PRIi32,
+		    i == first
+			? (first + 1 == o->nqueues ? "queue " : "queues ")
+			: ", ",
+		    o->queues[i]);
+	if (r == 0 && text.len > 0)
+		r = buf_add_str(&text, ": not asked for");
+	if (r == 0 && text.len > 0)
+		(void)complain(0, buf_str(&text));
+	buf_done(&text);
+}
+
+/* One after the other, until the supervisor answers no more: the exit code of
+ * the first that fails. A judgement goes on to the last in any case, so that
+ * all that is wrong is told at once. */
+static int
+ask_each(const struct options *o, const char *instance, enum mode mode)
+{
+	int code, first = EX_OK;
+	bool answered = true;
+	uint32_t i;
+
+	for (i = 0; answered && i < o->nqueues; i++) {
+		code = ask(o, instance, o->queues[i], mode, &answered);
+		if (first == EX_OK)
+			first = code;
+	}
+	if (mode == MODE_DO)
+		report_rest(o, i);
+	return first;
+}
+
+/* Several queues are several requests, which are sent when the supervisor
+ * would carry out each of them. */
+static int
+ask_all(const struct options *o, const char *instance)
+{
+	bool answered;
+	int code;
+
+	if (o->nqueues == 0)
+		return ask(o, instance, 0, MODE_DO, &answered);
+	if (o->nqueues > 1) {
+		code = ask_each(o, instance, MODE_JUDGE);
+		if (code != EX_OK)
+			return complain(code, "nothing is done");
+	}
+	return ask_each(o, instance, MODE_DO);
 }
 
 /* ---- the list ---- */
@@ -216,7 +299,7 @@ list(const struct options *o, const char *instance)
 	int code, r = read_page(instance, &page);
 
 	if (r < 0) /* torn at every try: its writer died */
-		return report_failure(instance, r == -EAGAIN ? -ESTALE : r);
+		return report_failure(instance, 0, r == -EAGAIN ? -ESTALE : r);
 	r = o->json ? list_json(&view, &text) : list_text(&view, &text);
 	code = r < 0 ? complain(EX_OSERR, strerror(-r)) : put(buf_str(&text));
 	buf_done(&text);
@@ -243,7 +326,7 @@ run(const struct options *o)
 	if (r >= 0 && o->command == COMMAND_LIST)
 		code = list(o, buf_str(&instance));
 	else if (r >= 0)
-		code = ask(o, buf_str(&instance));
+		code = ask_all(o, buf_str(&instance));
 	buf_done(&instance);
 	buf_done(&error);
 	return code;
@@ -256,9 +339,12 @@ help(void)
 	int code, r;
 
 	r = buf_add_str(&text,
-	    OPTIONS_USAGE "\n\nAdjust the queues of a running qscheduler.\n"
-			  "LOCAL and REMOTE are PERCENT or USED/LIMIT: 45, "
-			  "45/100, 2/10.\n\n");
+	    OPTIONS_USAGE
+	    "\n\nAdjust the queues of a running qscheduler. QUEUES: 2, or "
+	    "1,3-5.\n"
+	    "LOCAL and REMOTE, the load of the queues, are PERCENT or "
+	    "USED/LIMIT: 45,\n45/100, 2/10. All that is set survives a "
+	    "restart.\n\n");
 	if (r == 0)
 		r = options_help(&text);
 	code = r < 0 ? complain(EX_OSERR, strerror(-r)) : put(buf_str(&text));

@@ -8,6 +8,7 @@
 #define SETQLOAD_SETQLOAD_H
 
 #include "base/buf.h"
+#include "config/conf.h"
 #include "ipc/page.h"
 
 /* All but main(). An exit code of sysexits.h; the reason is on standard error
@@ -21,12 +22,12 @@ int setqload_main(int argc, char **argv);
 
 #define LOAD_LIMIT_BARE 100 /* of a number without a limit: percent */
 
-#define OPTIONS_USAGE                                                       \
-	"usage: setqload -q QUEUE [--for TIME] LOCAL [REMOTE]\n"            \
-	"       setqload --clear [-q QUEUE]\n"                              \
-	"       setqload --disable -q QUEUE [--for TIME] [--reason TEXT]\n" \
-	"       setqload --enable -q QUEUE\n"                               \
-	"       setqload --count NUMBER [--for TIME]\n"                     \
+#define OPTIONS_USAGE                                                        \
+	"usage: setqload -q QUEUES [--for TIME] LOCAL [REMOTE]\n"            \
+	"       setqload --clear [-q QUEUES]\n"                              \
+	"       setqload --disable -q QUEUES [--for TIME] [--reason TEXT]\n" \
+	"       setqload --enable -q QUEUES\n"                               \
+	"       setqload --count NUMBER [--for TIME]\n"                      \
 	"       setqload --list [--json]"
 
 enum command {
@@ -48,7 +49,10 @@ struct ratio {
 struct options {
 	enum command command;
 	uint32_t given; /* bits, private to options.c */
-	int32_t queue;  /* 1..CONF_QUEUE_NUM_MAX, 0: all */
+	/* Each 1..CONF_QUEUE_NUM_MAX and once, as they were named; none: the
+	 * command is not of queues, or of all. */
+	int32_t queues[CONF_QUEUES_MAX];
+	uint32_t nqueues;
 	struct ratio local, remote;
 	uint32_t seconds;   /* 0: not given */
 	uint32_t count;     /* 1..CONF_QUEUES_MAX */

@@ -1,13 +1,15 @@
 """Settings by hand, and who may make them."""
+import contextlib
 import ctypes
 import json
 import os
 import pathlib
+import pwd
 import shutil
 import signal
 import subprocess
 
-from case import SystemTest, cost, needs_root
+from case import AS_ROOT, SystemTest, cost, needs_root
 from instance import BIN, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -74,6 +76,8 @@ class Setqload(SystemTest):
                       ["-q", "1", "50", "--for", "-1"], ["--disable"], ["--bad"], [],
                       ["--disable", "-q", "1", "--reason", "\033[2J"],
                       ["--disable", "-q", "1", "--reason", "x" * 96],
+                      ["--disable", "-q", "1,1"], ["--disable", "-q", "2", "-q", "2"], ["-q", "3-1", "50"],
+                      ["--enable", "-q", "1-4095"], ["--clear", "-q", "1,"],
                       ["--count", "0"], ["--count", "-1"], ["--count", "257"]):
             self.refused(i, 64, *words)
         self.assertEqual(bad_requests(i), 0)
@@ -143,42 +147,173 @@ class Setqload(SystemTest):
         i.wait_delivered("alice", 1)
         i.stop()
 
-    def test_disabled_over_a_restart(self):
-        """With the rest of its time; a load does not survive."""
-        i = self.running(queues=3)
+    def test_several_queues(self):
+        """One request each, when each can be."""
+        i = self.running(queues=4)
+        done = ask(i, "--disable", "-q", "1", "-q", "3-4", "--reason", "new disk")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, "queue 1: disabled for ever\nqueue 3: disabled for ever\n"
+                                      "queue 4: disabled for ever\n")
+        self.assertEqual([r["state"] for r in listed(i)[1].values()],
+                         ["disabled", "open", "disabled", "disabled"])
+        self.assertEqual(ask(i, "--enable", "-q", "1,3").returncode, 0)
+        self.assertEqual(ask(i, "-q", "2,4", "45").stdout, "queue 2: load 45 % for 1m\nqueue 4: load 45 % for 1m\n")
+        self.assertEqual(ask(i, "--clear", "-q", "4,2").stdout,
+                         "queue 4: load by hand cleared\nqueue 2: load by hand cleared\n")
+        self.assertEqual([r["state"] for r in listed(i)[1].values()], ["open", "open", "open", "disabled"])
+        i.stop()
+
+    def test_several_queues_all_or_none(self):
+        i = self.running(queues=2)
+        for words in (["--disable"], ["--enable"], ["--clear"], ["45"]):
+            done = ask(i, "-q", "1,7,2,9", *words)
+            self.assertEqual((done.returncode, done.stdout), (65, ""), words)
+            self.assertEqual(done.stderr, "setqload: queue 7: there is no such queue\n"
+                                          "setqload: queue 9: there is no such queue\n"
+                                          "setqload: nothing is done\n")
+        self.assertEqual([(r["state"], r["load_by_hand"]) for r in listed(i)[1].values()], [("open", False)] * 2)
+        self.assertFalse((i.base / "by-hand").exists())
+        self.assertFalse(i.log_has("asked by"))
+        i.stop()
+
+    def test_the_log_names_the_user(self):
+        """By the word of the kernel: the process is gone by then."""
+        i = self.running(queues=2)
+        name = pwd.getpwuid(os.geteuid()).pw_name
+        self.granted(i, "--disable", "-q", "2", "--reason", "new disk")
+        self.assertTrue(i.log_has(rf"queue 2: disabled for ever \(asked by {name}, uid {os.geteuid()}, "
+                                  r"pid \d+: new disk\)"), i.log())
+        # Without the socket by the message queue, as earlier commands ask.
+        os.unlink(f"/dev/shm/{i.name}.qscheduler.ask")
+        os.mkdir(f"/dev/shm/{i.name}.qscheduler.ask")
+        self.granted(i, "--enable", "-q", "2")
+        self.assertTrue(i.log_has(r"queue 2: enabled \(asked by (pid \d+, user not known|.*, uid \d+, pid \d+)\)"),
+                        i.log())
+        with contextlib.suppress(OSError):  # root's supervisor has put it aside
+            os.rmdir(f"/dev/shm/{i.name}.qscheduler.ask")
+        wait(lambda: i.log_has(r"socket .*qscheduler.ask: made again"), 90, "the socket, again")
+        for aside in pathlib.Path("/dev/shm").glob("not-qscheduler.*"):
+            if AS_ROOT and aside.is_dir():
+                aside.rmdir()
+        before = i.log().count(f"uid {os.geteuid()}, ")
+        self.granted(i, "-q", "1", "50")
+        self.assertGreater(i.log().count(f"uid {os.geteuid()}, "), before)
+        i.stop()
+
+    def test_all_over_a_restart(self):
+        """With the rest of its time."""
+        i = self.running(queues=3, conf={"queue_max": 6})
         self.granted(i, "--disable", "-q", "1", "--for", "1h", "--reason", "new disk")
         self.granted(i, "--disable", "-q", "2", "--for", "1s")
         self.granted(i, "-q", "3", "50", "--for", "1h")
+        self.granted(i, "--count", "3", "--for", "2h")
         i.stop()
         i.start()
-        rows = listed(i)[1]
+        instance, rows = listed(i)
         self.assertEqual((rows[1]["state"], rows[1]["reason"]), ("disabled", "new disk"))
         self.assertEqual(i.page(1)["disabled"], 1)
         self.assertTrue(3500 < rows[1]["left"] <= 3601, rows[1])
-        self.assertFalse(rows[3]["load_by_hand"])
+        self.assertEqual((rows[3]["load_by_hand"], rows[3]["load"]), (True, 50))
+        self.assertTrue(3500 < rows[3]["load_left"] <= 3601, rows[3])
+        self.assertEqual(instance["held_count"], 3)
+        self.assertTrue(7100 < instance["held_left"] <= 7201, instance)
         wait(lambda: listed(i)[1][2]["state"] == "open", 5, "its second is over")
         self.granted(i, "--enable", "-q", "1")
-        self.assertFalse((i.base / "by-hand").exists())
+        self.granted(i, "--clear")
+        self.granted(i, "--count", "3")
+        wait(lambda: not (i.base / "by-hand").exists(), what="nothing to be kept")
         i.stop()
 
-    def test_disabled_over_a_kill(self):
-        i = self.running(queues=2)
-        self.granted(i, "--disable", "-q", "2")
-        i.kill()
-        wait(lambda: not i.pids(), 20, "the children's end")
+    def reboot(self, i, passed):
+        """The file as a machine finds it whose clock has gone on so far meanwhile."""
+        path = i.base / "by-hand"
+        words = path.read_text().split("\n")
+        at = [n for n, line in enumerate(words) if line.startswith("written ")][0]
+        wall = int(words[at].split()[1]) - passed * 10 ** 6
+        words[at] = f"written {wall} 5000000 00000000-1111-2222-3333-444455556666"
+        path.write_text("\n".join(words))
+
+    def test_all_over_a_reboot(self):
+        """The wall clock says what has passed; one that is behind takes nothing away."""
+        i = self.running(queues=2, conf={"queue_max": 6})
+        self.granted(i, "--disable", "-q", "1", "--for", "1h")
+        self.granted(i, "-q", "2", "50", "--for", "1h")
+        self.granted(i, "--count", "2", "--for", "1h")
+        for passed, least, most in ((600, 2900, 3001), (-86400, 2900, 3001)):
+            i.stop()
+            self.reboot(i, passed)
+            i.start()
+            instance, rows = listed(i)
+            for left in (rows[1]["left"], rows[2]["load_left"], instance["held_left"]):
+                self.assertTrue(least < left <= most, (passed, left))
+            wait(lambda: "00000000-1111" not in (i.base / "by-hand").read_text(), what="times of this boot")
+        i.stop()
+        self.reboot(i, 7200)
         i.start()
-        self.assertEqual(listed(i)[1][2]["state"], "disabled")
+        instance, rows = listed(i)
+        self.assertEqual((rows[1]["state"], rows[2]["load_by_hand"], instance["held_count"]), ("open", False, 0))
+        wait(lambda: not (i.base / "by-hand").exists(), what="what is over goes")
+        i.stop()
+
+    @cost(8)
+    def test_a_count_that_was_reached_over_a_restart(self):
+        """No load changes the number of queues; what is set for the third waits for it."""
+        i = self.running(queues=1, conf={"queue_max": 4})
+        i.numbers = [1, 2, 3, 4]
+        self.granted(i, "--count", "3")
+        wait(lambda: listed(i)[0]["open"] == 3, 20, "three queues")
+        self.granted(i, "-q", "3", "50", "--for", "1h")
+        i.stop()
+        i.start()
+        wait(lambda: listed(i)[0]["open"] == 3, 20, "three queues again")
+        self.assertEqual(listed(i)[1][3]["load"], 50)
+        self.granted(i, "--count", "1")
+        wait(lambda: len(listed(i)[1]) == 1, 20, "one queue")
+        wait(lambda: not (i.base / "by-hand").exists(), what="as without a count")
+        i.stop()
+        i.start()
+        self.assertEqual(len(listed(i)[1]), 1)
+        i.stop()
+
+    @cost(8)
+    def test_set_over_kills(self):
+        """What was answered is in force after a kill at any moment, what was not is so or not."""
+        i = self.running(queues=2)
+        for turn in range(6):
+            self.granted(i, "--disable", "-q", "2", "--reason", f"turn {turn}")
+            self.granted(i, "-q", "1", str(turn), "--for", "1h")
+            asker = subprocess.Popen([BIN / "setqload", "-i", i.name, "-q", "1", "99", "--for", "1h"],
+                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=i.environment())
+            if turn % 2:
+                asker.stdout.read(1)
+            i.kill()
+            answered = asker.communicate()[0].startswith(b"queue" if turn % 2 == 0 else b"ueue")
+            wait(lambda: not i.pids(), 20, "the children's end")
+            i.start()
+            rows = listed(i)[1]
+            self.assertEqual((rows[2]["state"], rows[2]["reason"]), ("disabled", f"turn {turn}"))
+            self.assertIn(rows[1]["load"], [99] if answered else [turn, 99])
+        self.assertEqual([p.name for p in i.base.glob("by-hand.aside*")], [])
         i.stop()
 
     def test_a_damaged_file_is_told(self):
-        i = self.running(queues=1)
+        """Nothing is set by hand then; the file is kept, and what is set later survives."""
+        i = self.running(queues=2)
         self.granted(i, "--disable", "-q", "1")
-        i.stop()
         path = i.base / "by-hand"
-        path.write_text(path.read_text().replace("end\n", ""))
+        for number in (1, 2):
+            i.stop()
+            damaged = path.read_bytes()[:-4]
+            path.write_bytes(damaged)
+            i.start()
+            self.assertTrue(i.log_has(rf"error: ALERT: .*/by-hand:\d+: cut off: nothing is set by hand; "
+                                      rf"the file is kept as by-hand\.aside-{number}"), i.log())
+            self.assertEqual((i.base / f"by-hand.aside-{number}").read_bytes(), damaged)
+            self.assertEqual(listed(i)[1][1]["state"], "open")
+            self.granted(i, "--disable", "-q", "1")
+        i.stop()
         i.start()
-        self.assertTrue(i.log_has(r"warning: .*/by-hand:2: cut off: ignored"), i.log())
-        self.assertEqual(listed(i)[1][1]["state"], "open")
+        self.assertEqual(listed(i)[1][1]["state"], "disabled")
         i.stop()
 
     def test_quarantined_is_tried_at_once(self):

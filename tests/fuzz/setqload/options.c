@@ -17,20 +17,33 @@ check_ratio(const struct ratio *r)
 }
 
 static void
+check_queues(const struct options *o)
+{
+	uint32_t i, j;
+
+	MUST(o->nqueues <= CONF_QUEUES_MAX);
+	for (i = 0; i < o->nqueues; i++) {
+		MUST(o->queues[i] >= 1 && o->queues[i] <= CONF_QUEUE_NUM_MAX);
+		for (j = 0; j < i; j++)
+			MUST(o->queues[j] != o->queues[i]);
+	}
+}
+
+static void
 check_options(const struct options *o)
 {
 	MUST(o->command < NCOMMANDS);
-	MUST(o->queue >= 0 && o->queue <= CONF_QUEUE_NUM_MAX);
+	check_queues(o);
 	MUST(o->seconds <= ASK_SECONDS_MAX && o->nwords <= 2);
 	if (o->command == COMMAND_SET) {
-		MUST(o->queue >= 1 && o->local.limit >= 1);
+		MUST(o->nqueues >= 1 && o->local.limit >= 1);
 		check_ratio(&o->local);
 		check_ratio(&o->remote);
 	}
 	if (o->command == COMMAND_COUNT)
 		MUST(o->count >= 1 && o->count <= CONF_QUEUES_MAX);
 	if (o->command == COMMAND_DISABLE || o->command == COMMAND_ENABLE)
-		MUST(o->queue >= 1);
+		MUST(o->nqueues >= 1);
 	MUST(ask_judge_reason(o->reason, strlen(o->reason)) == NULL);
 }
 

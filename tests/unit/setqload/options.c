@@ -59,7 +59,8 @@ Test(setqload_options, loads)
 
 		cr_assert_eq(parse(rows[i].words, &o, &error), 0, "row %zu: %s",
 		    i, buf_str(&error));
-		cr_expect_eq(o.queue, 1);
+		cr_expect_eq(o.nqueues, 1);
+		cr_expect_eq(o.queues[0], 1);
 		cr_expect_eq(o.local.used, rows[i].local.used, "row %zu", i);
 		cr_expect_eq(o.local.limit, rows[i].local.limit, "row %zu", i);
 		cr_expect_eq(o.remote.used, rows[i].remote.used, "row %zu", i);
@@ -75,31 +76,48 @@ Test(setqload_options, commands)
 		struct options want;
 	} rows[] = {
 		{ { "x", "-q", "3", "45", "--for", "5m" },
-		    { .command = COMMAND_SET, .queue = 3, .seconds = 300 } },
+		    { .command = COMMAND_SET,
+			.queues = { 3 },
+			.nqueues = 1,
+			.seconds = 300 } },
 		{ { "x", "--for", "90", "-q", "3", "45" },
-		    { .command = COMMAND_SET, .queue = 3, .seconds = 90 } },
+		    { .command = COMMAND_SET,
+			.queues = { 3 },
+			.nqueues = 1,
+			.seconds = 90 } },
 		{ { "x", "45", "-q", "3" },
-		    { .command = COMMAND_SET, .queue = 3 } },
+		    { .command = COMMAND_SET, .queues = { 3 }, .nqueues = 1 } },
 		{ { "x", "--clear" }, { .command = COMMAND_CLEAR } },
 		{ { "x", "--clear", "-q", "3" },
-		    { .command = COMMAND_CLEAR, .queue = 3 } },
+		    { .command = COMMAND_CLEAR,
+			.queues = { 3 },
+			.nqueues = 1 } },
 		{ { "x", "-q3", "--disable" },
-		    { .command = COMMAND_DISABLE, .queue = 3 } },
+		    { .command = COMMAND_DISABLE,
+			.queues = { 3 },
+			.nqueues = 1 } },
 		{ { "x", "--disable", "-q", "3", "--for", "2h", "--reason",
 		      "new disk" },
 		    { .command = COMMAND_DISABLE,
-			.queue = 3,
+			.queues = { 3 },
+			.nqueues = 1,
 			.seconds = 7200,
 			.reason = "new disk" } },
 		{ { "x", "--disable", "--queue=3", "--for=1500ms",
 		      "--reason=" },
-		    { .command = COMMAND_DISABLE, .queue = 3, .seconds = 2 } },
+		    { .command = COMMAND_DISABLE,
+			.queues = { 3 },
+			.nqueues = 1,
+			.seconds = 2 } },
 		{ { "x", "--disable", "-q", "3", "--for", "365d" },
 		    { .command = COMMAND_DISABLE,
-			.queue = 3,
+			.queues = { 3 },
+			.nqueues = 1,
 			.seconds = 365 * 86400 } },
 		{ { "x", "--enable", "-q", "3" },
-		    { .command = COMMAND_ENABLE, .queue = 3 } },
+		    { .command = COMMAND_ENABLE,
+			.queues = { 3 },
+			.nqueues = 1 } },
 		{ { "x", "--count", "7" },
 		    { .command = COMMAND_COUNT, .count = 7 } },
 		{ { "x", "--count", "256", "--for", "1d" },
@@ -109,6 +127,22 @@ Test(setqload_options, commands)
 		{ { "x", "--list" }, { .command = COMMAND_LIST } },
 		{ { "x", "--list", "--json" },
 		    { .command = COMMAND_LIST, .json = true } },
+		{ { "x", "--disable", "-q", "1", "-q", "2" },
+		    { .command = COMMAND_DISABLE,
+			.queues = { 1, 2 },
+			.nqueues = 2 } },
+		{ { "x", "--clear", "-q", "7,3-5", "-q9" },
+		    { .command = COMMAND_CLEAR,
+			.queues = { 7, 3, 4, 5, 9 },
+			.nqueues = 5 } },
+		{ { "x", "--enable", "-q", "4094-4095,1-1" },
+		    { .command = COMMAND_ENABLE,
+			.queues = { 4094, 4095, 1 },
+			.nqueues = 3 } },
+		{ { "x", "-q1-2", "45" },
+		    { .command = COMMAND_SET,
+			.queues = { 1, 2 },
+			.nqueues = 2 } },
 	};
 	size_t i;
 
@@ -120,7 +154,9 @@ Test(setqload_options, commands)
 		cr_assert_eq(parse(rows[i].words, &o, &error), 0, "row %zu: %s",
 		    i, buf_str(&error));
 		cr_expect_eq(o.command, want->command, "row %zu", i);
-		cr_expect_eq(o.queue, want->queue, "row %zu", i);
+		cr_expect_eq(o.nqueues, want->nqueues, "row %zu", i);
+		cr_expect_eq(memcmp(o.queues, want->queues, sizeof(o.queues)),
+		    0, "row %zu", i);
 		cr_expect_eq(o.seconds, want->seconds, "row %zu", i);
 		cr_expect_eq(o.count, want->count, "row %zu", i);
 		cr_expect_eq(o.json, want->json, "row %zu", i);
@@ -146,7 +182,12 @@ Test(setqload_options, what_does_not_go_together)
 		    "-q does not go with --count" },
 		{ { "x", "--count", "3", "4" },
 		    "a load does not go with --count" },
-		{ { "x", "--clear", "45" }, "a load does not go with --clear" },
+		{ { "x", "--clear", "45" },
+		    "a load does not go with --clear: queues are named by -q" },
+		{ { "x", "--disable", "1" },
+		    "a load does not go with --disable: queues are named by "
+		    "-q" },
+		{ { "x", "--json" }, "--json does not go with a load" },
 		{ { "x", "--enable", "-q", "1", "--for", "5m" },
 		    "--for does not go with --enable" },
 		{ { "x", "--clear", "--for", "5m" },
@@ -156,6 +197,25 @@ Test(setqload_options, what_does_not_go_together)
 		{ { "x", "--list", "-q", "1" }, "-q does not go with --list" },
 		{ { "x", "--json", "-q", "1", "45" },
 		    "--json does not go with a load" },
+		{ { "x", "-q", "1,2", "-q", "2" },
+		    "-q `2': queue 2 is named twice" },
+		{ { "x", "-q", "1-3,2" },
+		    "-q `1-3,2': queue 2 is named twice" },
+		{ { "x", "-q", "5-3" },
+		    "-q `5-3': a range begins with the lower number" },
+		{ { "x", "-q", "1-257" }, "-q `1-257': more than 256 queues" },
+		{ { "x", "-q", "1-256", "-q", "300" },
+		    "-q `300': more than 256 queues" },
+		{ { "x", "-q", "1-4095" }, "more than 256 queues" },
+		{ { "x", "-q", "1," },
+		    "-q `1,': not queue numbers (1 to 4095; several: 1,3-5)" },
+		{ { "x", "-q", ",1" }, "-q `,1': not queue numbers" },
+		{ { "x", "-q", "1,,2" }, "-q `1,,2': not queue numbers" },
+		{ { "x", "-q", "1, 2" }, "-q `1, 2': not queue numbers" },
+		{ { "x", "-q", "1-" }, "-q `1-': not queue numbers" },
+		{ { "x", "-q", "1-2-3" }, "-q `1-2-3': not queue numbers" },
+		{ { "x", "-q", "1-4096" }, "-q `1-4096': not queue numbers" },
+		{ { "x", "-q", "0-2" }, "-q `0-2': not queue numbers" },
 		{ { "x", "--count", "0" },
 		    "--count `0': not a number of queues (1 to 256)" },
 		{ { "x", "--count", "257" }, "--count `257'" },
@@ -176,12 +236,12 @@ Test(setqload_options, what_does_not_go_together)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct options o = { .queue = 77 };
+		struct options o = { .nqueues = 77 };
 		struct buf error = { 0 };
 
 		cr_expect_eq(
 		    parse(rows[i].words, &o, &error), -EINVAL, "row %zu", i);
-		cr_expect_eq(o.queue, 77, "row %zu: changed", i);
+		cr_expect_eq(o.nqueues, 77, "row %zu: changed", i);
 		cr_expect(strstr(buf_str(&error), rows[i].want) != NULL,
 		    "row %zu: %s", i, buf_str(&error));
 		buf_done(&error);
@@ -212,8 +272,8 @@ Test(setqload_options, F2_A1_refused)
 	static const struct {
 		const char *words[WORDS], *want;
 	} rows[] = {
-		{ { "x" }, "no queue" },
-		{ { NULL }, "no queue" },
+		{ { "x" }, "nothing to do; see setqload --help" },
+		{ { NULL }, "nothing to do" },
 		{ { "x", "45" }, "no queue" },
 		{ { "x", "--", "45" }, "no queue" },
 		{ { "x", "-q", "1" }, "no load" },
@@ -264,12 +324,12 @@ Test(setqload_options, F2_A1_refused)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct options o = { .queue = 77 };
+		struct options o = { .nqueues = 77 };
 		struct buf error = { 0 };
 
 		cr_expect_eq(
 		    parse(rows[i].words, &o, &error), -EINVAL, "row %zu", i);
-		cr_expect_eq(o.queue, 77, "row %zu: changed", i);
+		cr_expect_eq(o.nqueues, 77, "row %zu: changed", i);
 		cr_expect(strstr(buf_str(&error), rows[i].want) != NULL,
 		    "row %zu: %s", i, buf_str(&error));
 		buf_done(&error);
@@ -290,7 +350,7 @@ Test(setqload_options, what_is_not_a_load)
 	cr_assert_eq(parse(version, &o, &error), 0);
 	cr_expect_eq(o.command, COMMAND_VERSION);
 	cr_assert_eq(parse(where, &o, &error), 0);
-	cr_expect_eq(o.queue, 4095);
+	cr_expect_eq(o.queues[0], 4095);
 	cr_expect_not_null(o.instance);
 	cr_expect_not_null(o.conf_path);
 }

@@ -1,14 +1,11 @@
 /* The whole command, with a supervisor that is this test. */
-#include "setqload/setqload.h"
+#include "command.h"
 
 #include "base/clock.h"
-#include "ipc/ask.h"
-#include "ipc/page.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,106 +16,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#define NOBODY 65534
-
-static char instance[32], name[IPC_NAME_MAX];
-static struct sched_page *page;
-static mqd_t requests = -1;
-
-static void
-setup(void)
-{
-	snprintf(instance, sizeof(instance), "t%ld", (long)getpid());
-	ipc_name_scheduler(instance, name);
-	unsetenv("QSCHED_INSTANCE");
-	unsetenv("QSCHED_CONF");
-}
-
-static void
-teardown(void)
-{
-	shm_unlink(name);
-	mq_unlink(name);
-}
-
-TestSuite(setqload, .init = setup, .fini = teardown);
-
-static void
-start_supervisor(void)
-{
-	const struct page_owner owner = { (uid_t)-1, (gid_t)-1, 0644 };
-	uint32_t pid, depth;
-	void *p = NULL;
-	int fd;
-
-	cr_assert_eq(page_create(name, sizeof(*page), SCHED_PAGE_MAGIC, &owner,
-			 &p, &fd, &pid),
-	    0);
-	page = p;
-	page_write_begin(&page->head);
-	page_write_end(&page->head, clock_mono(), clock_wall());
-	cr_assert_eq(mq_create(name, &(struct mq_shape){ 10, ASK_MESSAGE_SIZE },
-			 (uid_t)-1, (gid_t)-1, 0600, &requests, &depth),
-	    0);
-}
-
-/* What a run of the command said. */
-struct run {
-	int code;
-	char out[2048], err[2048];
-};
-
-static void
-read_back(int fd, char *text, size_t size)
-{
-	ssize_t n = pread(fd, text, size - 1, 0);
-
-	text[n < 0 ? 0 : n] = '\0';
-	close(fd);
-}
-
-/* Writable, as those of main() are. */
-static char **
-copy_words(int argc, const char *const *words)
-{
-	char **argv = calloc((size_t)argc + 1, sizeof(*argv));
-	int i;
-
-	cr_assert_not_null(argv);
-	for (i = 0; i < argc; i++) {
-		argv[i] = strdup(words[i]);
-		cr_assert_not_null(argv[i]);
-	}
-	return argv;
-}
-
-static void
-free_words(char **argv)
-{
-	size_t i;
-
-	for (i = 0; argv[i] != NULL; i++)
-		free(argv[i]);
-	free(argv);
-}
-
-/* In a child, as a command is; as nobody if asked. */
-static pid_t
-start(int argc, char **argv, const int fds[2], bool nobody)
-{
-	pid_t pid = fork();
-
-	cr_assert_geq(pid, 0);
-	if (pid > 0)
-		return pid;
-	dup2(fds[0], STDOUT_FILENO);
-	dup2(fds[1], STDERR_FILENO);
-	if (nobody &&
-	    (setgroups(0, NULL) < 0 || setgid(NOBODY) < 0 ||
-		setuid(NOBODY) < 0))
-		_exit(126);
-	_exit(setqload_main(argc, argv));
-}
+TestSuite(setqload, .init = command_setup, .fini = command_teardown);
 
 static void
 answer_one(int code, const char *text)
@@ -298,7 +196,7 @@ Test(setqload, I2_no_message_queue)
 	mq_unlink(name);
 	r = run_usual(PLAIN);
 	cr_expect_eq(r.code, EX_TEMPFAIL);
-	cr_expect(strstr(r.err, "no message queue") != NULL, "%s", r.err);
+	cr_expect(strstr(r.err, "nor message queue") != NULL, "%s", r.err);
 }
 
 /* ---- the list ---- */
