@@ -253,7 +253,7 @@ uninstall: uninstall-mta
 # ---- the Debian package ---------------------------------------------------
 
 # Built from a copy, so that nothing of it is left in the tree.
-.PHONY: deb check-deb
+.PHONY: deb check-deb check-host
 deb:
 	rm -rf build/deb
 	mkdir -p build/deb/source
@@ -264,6 +264,8 @@ deb:
 	@ls build/deb/*.deb
 check-deb:
 	tests/deb.sh
+check-host:
+	tests/host.sh
 
 .PHONY: clean
 clean:

@@ -3,54 +3,16 @@
 # lintian, installed into a bare Debian in the place of another MTA, used,
 # upgraded, removed and purged. Needs root, the network of apt, and a bare root
 # in DEB_ROOT, or debootstrap, which makes one in build/deb-root.
+# shellcheck disable=SC2317 # steps are called by want
 cd "$(dirname "$0")/.." || exit 1
-top=$PWD
-passed=0 failed=0 skipped=0
-PATH=$PATH:/usr/sbin:/sbin
-
-want() { # NAME COMMAND...
-	name=$1
-	shift
-	if "$@" >"$scratch/out" 2>&1; then
-		passed=$((passed + 1))
-		[ -z "${V-}" ] || echo "deb: $name: ok"
-	else
-		failed=$((failed + 1))
-		echo "deb: $name: FAILED: $*"
-		tail -40 "$scratch/out"
-	fi
-}
-skip() { # NAME REASON
-	echo "SKIP $1: $2"
-	skipped=$((skipped + 1))
-}
-refused() {
-	! "$@"
-}
-finish() {
-	echo "$passed passed, $failed failed, $skipped skipped"
-	[ "$failed" -eq 0 ]
-	exit
-}
+test=deb
+shared=$PWD/tests/bare-root.sh
+[ "${1-}" != --inside ] || shared=/packages/bare-root.sh
+# shellcheck source=tests/bare-root.sh
+. "$shared"
 
 # ---- outside: lintian, and a root to work in ------------------------------
 
-package() {
-	set -- build/deb/qscheduler_*.deb
-	[ -f "$1" ] && echo "$1"
-}
-make_root() {
-	if [ -n "${DEB_ROOT-}" ]; then
-		cp -a --reflink=auto "$DEB_ROOT" "$root"
-		return
-	fi
-	[ -d build/deb-root ] || {
-		rm -rf build/deb-root.new
-		debootstrap --variant=minbase bookworm build/deb-root.new &&
-		    mv build/deb-root.new build/deb-root || return
-	}
-	cp -a build/deb-root "$root"
-}
 # A package that is an MTA as well, and says what it was called with.
 other_mta() { # DIR
 	mkdir -p "$1/DEBIAN" "$1/usr/sbin" "$1/usr/lib"
@@ -74,36 +36,6 @@ next_version() { # DEB DIR
 	    dpkg-deb --build --root-owner-group "$2" \
 		"$root/packages/next.deb"
 }
-prepare() {
-	mkdir -p "$root/packages" &&
-	    cp "$deb" "$root/packages/qscheduler.deb" &&
-	    cp "$0" "$root/packages/test" &&
-	    cp /etc/resolv.conf "$root/etc/resolv.conf" &&
-	    echo '127.0.1.1 host.example.test host' >>"$root/etc/hosts" &&
-	    other_mta "$scratch/other" && next_version "$deb" "$scratch/next"
-}
-# All that a chroot needs, in namespaces that go with this test.
-enter() {
-	cat >"$scratch/enter" <<-END
-	set -e
-	mount --make-rprivate /
-	hostname host
-	cd "$root"
-	mount -t proc proc proc
-	mount -t tmpfs -o mode=755 tmpfs dev
-	for d in null zero full random urandom tty; do
-		cp -a /dev/\$d dev/
-	done
-	mkdir dev/shm dev/mqueue
-	mount -t tmpfs -o mode=1777 tmpfs dev/shm
-	mount -t mqueue mqueue dev/mqueue
-	exec chroot . env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-	    DEBIAN_FRONTEND=noninteractive V="${V-}" \
-	    http_proxy="${http_proxy-}" /bin/sh /packages/test --inside
-	END
-	unshare --mount --ipc --pid --uts --fork --kill-child \
-	    sh "$scratch/enter"
-}
 outside() {
 	scratch=$(mktemp -d /var/tmp/deb.XXXXXX) || exit 1
 	trap 'rm -rf "$scratch"' EXIT
@@ -117,68 +49,17 @@ outside() {
 	else
 		skip lintian 'not installed'
 	fi
-	if [ "$(id -u)" != 0 ]; then
-		skip 'the package in use' 'needs root'
-		finish
-	fi
-	if ! unshare --mount --ipc --pid --uts --fork true 2>/dev/null; then
-		skip 'the package in use' 'no namespaces'
-		finish
-	fi
-	if ! make_root >"$scratch/out" 2>&1; then
-		tail -3 "$scratch/out"
-		skip 'the package in use' 'no bare root: DEB_ROOT, or debootstrap and network'
-		finish
-	fi
-	want 'packages beside it' prepare
-	enter >"$scratch/inside" 2>&1
-	[ -z "${V-}" ] || cat "$root/packages/log"
-	sed '$d' "$scratch/inside"
-	# shellcheck disable=SC2046 # three numbers
-	set -- $(tail -n 1 "$scratch/inside" | tr -cd '0-9 ')
-	[ $# = 3 ] || {
-		cat "$scratch/inside"
-		set -- 0 1 0
-	}
-	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+	prepare_root 'the package in use'
+	want 'another MTA' other_mta "$scratch/other"
+	want 'a next version' next_version "$deb" "$scratch/next"
+	enter
 	finish
 }
 
 # ---- inside ---------------------------------------------------------------
 
-base=/var/spool/qscheduler/queue
-log=/packages/log
-
-apt() { # WORDS OF apt-get...
-	apt-get -q -y -o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root \
-	    -o APT::Install-Recommends=false -o Dpkg::Options::=--force-confold "$@"
-}
-# What the package needs, but for itself; no systemd.
-dependencies() {
-	# shellcheck disable=SC2046 # names
-	apt update && apt install systemd-standalone-sysusers $(
-		dpkg-deb -f /packages/qscheduler.deb Depends |
-		    tr , '\n' | grep -v '|' | sed 's/(.*)//')
-}
-files() {
-	find / -xdev \( -path /packages -o -path /var/cache -o -path /var/log \
-	    -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /home \
-	    -o -path /tmp -o -path /run \) -prune -o -print | sort
-}
-exits() { # CODE COMMAND...
-	code=$1
-	shift
-	"$@"
-	[ $? = "$code" ]
-}
-same() { # WHAT EXPECTED
-	[ "$1" = "$2" ] || {
-		echo "is '$1', not '$2'"
-		return 1
-	}
-}
-is_ours() { # NAME
-	same "$(readlink -f "$1")" /usr/bin/queue-inject
+is_ours() { # NAME [PROGRAM]
+	same "$(readlink -f "$1")" "/usr/bin/${2:-queue-inject}"
 }
 door_is() { # OWNER:GROUP MODE
 	same "$(stat -c '%U:%G %a' /usr/libexec/qscheduler/queue-drop)" "$1"
@@ -190,50 +71,17 @@ has() { # FILE LINE
 		return 1
 	}
 }
-until_true() { # COMMAND...
-	n=0
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 150 ] || return 1
-		sleep 0.2
-	done
-}
 start() {
 	mkfifo /packages/ready
-	qscheduler -s --ready-fd 3 3>/packages/ready 2>>$log &
+	qscheduler -s --ready-fd 3 3>/packages/ready 2>>"$log" &
 	pid=$!
 	timeout 60 head -n 1 /packages/ready
 	code=$?
 	rm /packages/ready
-	return $code
+	return "$code"
 }
 stop() {
 	kill -TERM "$pid" && wait "$pid"
-}
-as() { # USER COMMAND
-	setpriv --reuid "$1" --regid "$1" --init-groups sh -c "$2"
-}
-arrived() { # USER TEXT
-	grep -rqs "$2" "/home/$1/Maildir/new"
-}
-delivered() { # USER TEXT
-	until_true arrived "$1" "$2" || {
-		tail -20 $log
-		return 1
-	}
-}
-logged() {
-	grep -E "$1" $log
-}
-kept_files() {
-	files >/packages/after
-	diff /packages/before /packages/after | sed -n 's/^> //p' |
-	    grep -Ev '^(/etc/(mailname|aliases|passwd-|group-|shadow-|gshadow-|subuid-?|subgid-?)|/var/spool/qscheduler(/.*)?)$'
-}
-mail_left() {
-	find /var/spool/qscheduler -type f ! -name queue \
-	    ! -path '*/lock/*' ! -path '*/defer/*' ! -path '*/bounce/*' \
-	    ! -name waiting
 }
 
 installed() {
@@ -242,10 +90,11 @@ installed() {
 	want 'installs, in the place of the other MTA' \
 		apt install /packages/qscheduler.deb
 	want 'the other MTA is gone' refused dpkg -L other-mta
-	for name in /usr/sbin/sendmail /usr/lib/sendmail /usr/bin/mailq \
-	    /usr/bin/newaliases /usr/libexec/qscheduler/qmail-queue; do
+	for name in /usr/sbin/sendmail /usr/lib/sendmail /usr/bin/newaliases \
+	    /usr/libexec/qscheduler/qmail-queue; do
 		want "$name" is_ours $name
 	done
+	want /usr/bin/mailq is_ours /usr/bin/mailq qctl
 	for user in qmailq qmails qmailr; do
 		want "user $user" getent passwd $user
 	done
@@ -306,13 +155,13 @@ upgraded() {
 	want 'stops' stop
 }
 removed() {
-	: >$log
+	: >"$log"
 	want 'another MTA takes the place' apt install /packages/other.deb
 	want 'sendmail is its own' same "$(/usr/sbin/sendmail me)" 'other me'
 	want 'the configuration is kept' has /etc/qscheduler/routing '# Mine.'
 	want 'purges' apt purge qscheduler
 	want 'nothing else is left' refused kept_files
-	want 'mail is left' grep -rqs fifth $base
+	want 'mail is left' grep -rqs fifth "$base"
 	want 'and nothing but mail' same "$(mail_left | xargs grep -L fifth |
 	    xargs grep -L fourth)" ''
 	want 'installs again' apt install /packages/qscheduler.deb
@@ -322,13 +171,14 @@ removed() {
 	want 'what was left is delivered' delivered bob fifth
 	want 'all queues are open' refused logged 'ALERT'
 	want 'stops' stop
-	rm -f $base/queue*/hold/*
+	rm -f "$base"/queue*/hold/*
 	want 'purges' apt purge qscheduler
 	want 'no queue is left' test ! -e /var/spool/qscheduler
 	want 'no configuration is left' test ! -e /etc/qscheduler
 }
 inside() {
 	scratch=/packages
+	# shellcheck disable=SC2119 # no packages of its own
 	if ! dependencies >/packages/out 2>&1; then
 		tail -3 /packages/out
 		skip 'the package in use' 'apt cannot fetch what it needs'
@@ -345,5 +195,5 @@ inside() {
 
 case ${1-} in
 --inside) inside ;;
-*) cd "$top" && outside ;;
+*) outside ;;
 esac

@@ -1,0 +1,245 @@
+#!/bin/sh
+# make check-host: the package of `make deb` in the place of Postfix, in a bare
+# Debian, as README says it, for the programs that send mail on a host: cron,
+# mail, mutt, s-nail, PHP, git, swaks, logwatch, a program that mail is piped to,
+# a list; then removal, after which all is as it was. Needs root, the network of
+# apt, and a bare root in DEB_ROOT, or debootstrap; V=1 shows each step.
+# shellcheck disable=SC2317 # steps are called by want
+cd "$(dirname "$0")/.." || exit 1
+test=host
+shared=$PWD/tests/bare-root.sh
+[ "${1-}" != --inside ] || shared=/packages/bare-root.sh
+# shellcheck source=tests/bare-root.sh
+. "$shared"
+
+outside() {
+	scratch=$(mktemp -d /var/tmp/host.XXXXXX) || exit 1
+	trap 'rm -rf "$scratch"' EXIT
+	root=$scratch/root
+	deb=$(package) || {
+		echo "host: there is no package: make deb"
+		exit 1
+	}
+	prepare_root 'a host with its mail programs'
+	cp etc/system-mta tests/system/smtp_sink.py "$root/packages"
+	enter
+	finish
+}
+
+# ---- inside: what stood there before --------------------------------------
+
+service=/etc/service/qscheduler
+members=2000
+
+# Postfix, and all that calls sendmail. cron's and runit's own services are not
+# started: there is no init in here.
+programs() {
+	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+	chmod 755 /usr/sbin/policy-rc.d
+	dependencies postfix cron bsd-mailx mutt s-nail php-cli git-email libmailtools-perl swaks \
+	    logwatch runit python3-aiosmtpd
+}
+owner_is() { # FILE PACKAGE
+	same "$(dpkg -S "$1" | cut -d : -f 1)" "$2"
+}
+stood_before() {
+	want 'sendmail is of Postfix' owner_is /usr/sbin/sendmail postfix
+	sha256sum /usr/sbin/sendmail /usr/bin/mailq >/packages/sums
+	files >/packages/before
+}
+
+# ---- installed and started, as README says --------------------------------
+
+sink() {
+	mkdir /packages/sink
+	mkfifo /packages/stop
+	python3 /packages/smtp_sink.py /packages/sink \
+	    </packages/stop >/packages/port 2>>"$log" &
+	exec 4>/packages/stop
+	until_true test -s /packages/port
+}
+route() { # RULE
+	echo "$1" >>/etc/qscheduler/routing
+}
+ready() {
+	until_true sv check "$service"
+}
+start_service() {
+	cp -R /usr/share/qscheduler/runit /etc/sv/qscheduler &&
+	    mkdir -p /etc/service &&
+	    ln -s /etc/sv/qscheduler "$service" &&
+	    { runsv "$service" >>"$log" 2>&1 & } &&
+	    ready
+}
+taken_into_place() {
+	want 'the package, in the place of Postfix' \
+		apt install /packages/qscheduler.deb
+	want 'Postfix is gone' refused test -e /usr/sbin/postfix
+	want 'sendmail is ours' owner_is /usr/sbin/sendmail qscheduler
+	want 'a server of SMTP for the list' sink
+	route "list.test  smtp:127.0.0.1:$(cat /packages/port)"
+	route 'away.test  pipe:vacation'
+	echo "vacation alice /usr/sbin/sendmail -i -f <> -- bob" \
+		>>/etc/qscheduler/programs
+	want 'the configuration is right' qscheduler --check
+	want 'the service, by runit' start_service
+	ln -sf "$service/log/main/current" "$log.service"
+	log=$log.service
+}
+
+# ---- programs that send ---------------------------------------------------
+
+# What arrived with this text is from this user of this host, and has LF alone.
+from() { # USER TO TEXT
+	delivered "$2" "$3" || return
+	file=$(grep -rl "$3" "/home/$2/Maildir/new" | head -n 1)
+	if ! grep -q "^From: .*$1@host.example.test" "$file" ||
+	    grep -q "$(printf '\r')" "$file"; then
+		cat -A "$file"
+		return 1
+	fi
+}
+a_patch() {
+	as alice 'cd && git init -q work && cd work &&
+	    git config user.email alice@host.example.test &&
+	    git config user.name Alice && echo x >f && git add f &&
+	    git commit -q -m "git-text: a change"'
+}
+programs_send() {
+	want 'mail (bsd-mailx)' as alice 'echo mailx-text | bsd-mailx -s s bob'
+	want 'it is there' from alice bob mailx-text
+	want 's-nail' as alice 'echo snail-text | s-nail -s s bob'
+	want 'it is there' from alice bob snail-text
+	want 'mutt, with a blind copy' as alice \
+		'echo mutt-text | mutt -s s -b root-copy@list.test -- bob'
+	want 'it is there' from alice bob mutt-text
+	want 'nobody sees the blind copy' refused \
+		grep -rqs root-copy /home/bob/Maildir/new
+	want 'PHP, mail()' as alice "php -r 'exit(mail(\"bob\", \"s\",
+	    \"php-text\nsecond\n\", \"X-A: b\r\nX-C: d\") ? 0 : 1);'"
+	want 'it is there' from alice bob php-text
+	want 'a repository' a_patch
+	want 'git send-email' as alice 'cd ~/work && git send-email --quiet \
+	    --to=bob@host.example.test --confirm=never -1'
+	want 'it is there' from alice bob git-text
+	want 'logwatch' sh -c \
+		'logwatch --service qscheduler --service cron --range all \
+		--output mail --mailto bob --format text 2>&1 | tail -3;
+		printf "To: bob\nSubject: s\n\nlogwatch-text\n" | sendmail -t'
+	want 'it is there' from root bob logwatch-text
+	want 'a program that mail is piped to answers' as bob \
+		'echo answer-text | sendmail someone@away.test'
+	want 'it is there' delivered bob 'for <bob@host.example.test>\|answer-text'
+	want 'swaks, which speaks SMTP to sendmail -bs, is told that it is not served' \
+		as alice 'swaks --pipe "sendmail -bs" --to bob 2>&1 |
+		grep "sendmail: 5.3.3 -bs is not supported"'
+}
+
+# ---- cron, root, lists, mailq ---------------------------------------------
+
+crontabs() {
+	echo '* * * * * echo cron-text' | crontab -u bob - &&
+	    echo '* * * * * echo root-cron-text' | crontab -u root - &&
+	    cron
+}
+list_members() {
+	seq -f 'm%04g@list.test' "$members"
+}
+to_list() {
+	{
+		echo "To: the members <bob>"
+		list_members | sed 's/.*/Bcc: &/'
+		printf 'Subject: s\n\nlist-text\n'
+	} | as alice '/usr/sbin/sendmail -t'
+}
+got_list() {
+	python3 -c 'import glob, json
+for path in glob.glob("/packages/sink/*.env"):
+    for member in json.load(open(path))["to"]:
+        print(member)' | grep '^m....@' | sort >/packages/got
+	list_members | cmp - /packages/got
+}
+mailq_shows() { # TEXT
+	mailq >/packages/mailq && grep -q "$1" /packages/mailq
+}
+cron_and_list() {
+	want 'cron' crontabs
+	want 'a message to 2000 members' to_list
+	want 'each has it once' until_true got_list
+	want 'no member is named in it' refused \
+		grep -rq 'm0001@' /packages/sink --include='*.eml'
+	want 'mail that waits' sh -c 'echo waits-text | sendmail x@far.test'
+	want 'mailq shows it' until_true mailq_shows x@far.test
+	want 'newaliases' newaliases
+	want 'a restart' sv -w 60 restart "$service"
+	want 'it is ready' ready
+	want 'mail after it' as alice 'echo later-text | sendmail bob'
+	want 'it is there' from alice bob later-text
+	patience=600
+	want "cron's mail for a user" delivered bob '^cron-text'
+	want "it is cron's" grep -rqs '^From: root (Cron Daemon)' /home/bob/Maildir/new
+	want "cron's mail for root" until_true grep -rqs '^root-cron-text' "$base"
+	patience=150
+}
+
+# ---- and back -------------------------------------------------------------
+
+postfix_delivers() {
+	postfix start && echo postfix-text | sendmail bob &&
+	    until_true grep -qs postfix-text /var/mail/bob && postfix stop
+}
+removed() {
+	crontab -u bob -r
+	crontab -u root -r
+	kill "$(cat /run/crond.pid)"
+	exec 4>&-
+	want 'stops' sv -w 60 force-shutdown "$service"
+	rm -r "$service" /etc/sv/qscheduler
+	want 'Postfix again' apt install postfix
+	want 'sendmail and mailq are what they were' \
+		sha256sum --quiet -c /packages/sums
+	want 'it delivers' postfix_delivers
+	want 'purges' apt purge qscheduler
+	want 'no program of ours is left' refused sh -c \
+		'find / -xdev -path /packages -prune -o -name "*qscheduler*" \
+		! -path "/var/*" -print | grep .'
+	want 'mail that waits is left' grep -rqs waits-text "$base"
+}
+diverted() {
+	want 'our faces beside Postfix, by dpkg-divert' sh -c \
+		'mkdir -p /opt/q && ln -s /bin/echo /opt/q/sendmail &&
+		ln -s /bin/echo /opt/q/mailq && ln -s /bin/echo /opt/q/newaliases &&
+		sh /packages/system-mta install /opt/q'
+	want 'sendmail is ours' same "$(sendmail -t)" -t
+	want 'an upgrade of Postfix does not touch it' \
+		apt install --reinstall postfix
+	want 'sendmail is ours' same "$(sendmail -t)" -t
+	want 'and back' sh /packages/system-mta remove /opt/q
+	want 'sendmail is what it was' sha256sum --quiet -c /packages/sums
+	want 'no diversion is left' refused sh -c \
+		'dpkg-divert --list | grep qscheduler'
+}
+inside() {
+	scratch=/packages
+	if ! programs >/packages/out 2>&1; then
+		tail -3 /packages/out
+		skip 'a host with its mail programs' \
+			'apt cannot fetch what it needs'
+		finish
+	fi
+	useradd -m alice
+	useradd -m bob
+	touch "$log"
+	stood_before
+	taken_into_place
+	programs_send
+	cron_and_list
+	removed
+	diverted
+	finish
+}
+
+case ${1-} in
+--inside) inside ;;
+*) outside ;;
+esac
