@@ -216,8 +216,8 @@ alias_deliver_mailbox(
 /* ---- the expansion ---- */
 
 static void
-expand(const struct child_plan *plan, const struct includes *includes,
-    struct pulse *pulse, struct verdict *v)
+expand(const struct child_plan *plan, const char *key,
+    const struct includes *includes, struct pulse *pulse, struct verdict *v)
 {
 	const struct agent_delivery *d = plan->delivery;
 	char mydomain[CONF_HOST_SIZE];
@@ -235,7 +235,7 @@ expand(const struct child_plan *plan, const struct includes *includes,
 		.includes = includes,
 		.id = d->id,
 		.index = plan->rcpt_index,
-		.of = { d->nexthop, plan->recipient, d->sender },
+		.of = { key, plan->recipient, d->sender },
 		.lock_limit = plan->maildir_time_limit / 2,
 		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
 		.arg = pulse,
@@ -254,25 +254,45 @@ expand(const struct child_plan *plan, const struct includes *includes,
 }
 
 void
-alias_deliver(
-    const struct child_plan *plan, struct message *m, struct verdict *v)
+alias_expand(const struct child_plan *plan, const char *key, struct message *m,
+    struct verdict *v)
 {
 	struct pulse pulse = { .limit = plan->maildir_time_limit,
 		.last = plan->started_at,
 		.told = plan->started_at };
 	struct includes includes;
-	int r;
+	int r = includes_begin(&includes, plan->private);
 
-	if (alias_is_program(plan->recipient) &&
-	    (plan->delivery->flags & QUEUE_FILE_EXPANDED) != 0) {
-		deliver_program(plan, m, v);
-		return;
-	}
-	r = includes_begin(&includes, plan->private);
 	if (r < 0)
 		verdict_error(v, r, "start the process for include files");
 	else if (child_become_owner(plan, v) &&
 	    child_no_loop(m, plan->hopcount_limit, v))
-		expand(plan, &includes, &pulse, v);
+		expand(plan, key, &includes, &pulse, v);
 	includes_done(&includes);
+}
+
+void
+alias_deliver(
+    const struct child_plan *plan, struct message *m, struct verdict *v)
+{
+	if (alias_is_program(plan->recipient) &&
+	    (plan->delivery->flags & QUEUE_FILE_EXPANDED) != 0)
+		deliver_program(plan, m, v);
+	else
+		alias_expand(plan, plan->delivery->nexthop, m, v);
+}
+
+const char *
+alias_of_domain(const struct child_plan *plan, const struct mailbox *m)
+{
+	const struct alias *alias;
+	struct account account;
+
+	if ((plan->delivery->flags & QUEUE_FILE_EXPANDED) != 0)
+		return NULL;
+	alias = alias_find_domain(route_aliases(plan->routes), plan->recipient);
+	if (alias == NULL || account_find(m->user, &account) != 0 ||
+	    account_find(m->base, &account) != 0)
+		return NULL;
+	return alias->key;
 }

@@ -194,17 +194,27 @@ struct target {
 };
 
 static bool
+is_own(const struct child_plan *plan)
+{
+	return !plan->private && plan->maildir_user[0] == '\0';
+}
+
+static bool
+needs_account(const struct child_plan *plan)
+{
+	return is_own(plan) || mailbox_path_uses(plan->maildir_path, 'h');
+}
+
+static bool
 find_target(const struct child_plan *plan, const struct mailbox *m,
     struct target *t, struct verdict *v)
 {
-	bool own = !plan->private && plan->maildir_user[0] == '\0';
-
 	t->user = m->base;
 	t->recipient.home[0] = '\0';
-	if ((own || mailbox_path_uses(plan->maildir_path, 'h')) &&
+	if (needs_account(plan) &&
 	    !find_recipient(m, &t->recipient, &t->user, v))
 		return false;
-	if (!own)
+	if (!is_own(plan))
 		return child_service_user(
 		    plan, plan->maildir_user, &t->owner, v);
 	t->owner = t->recipient;
@@ -237,13 +247,26 @@ target_path(const struct child_plan *plan, const struct mailbox *m,
 }
 
 static void
+deliver_account(const struct child_plan *plan, const struct mailbox *mailbox,
+    struct message *m, struct verdict *v)
+{
+	struct target target;
+	struct buf path = { 0 };
+
+	if (find_target(plan, mailbox, &target, v) &&
+	    target_path(plan, mailbox, &target, &path, v) == 0 &&
+	    child_become(plan, &target.owner, v) &&
+	    child_no_loop(m, plan->hopcount_limit, v))
+		child_put_maildir(plan, buf_str(&path), m, v);
+	buf_done(&path);
+}
+
+static void
 deliver_maildir(
     const struct child_plan *plan, struct message *m, struct verdict *v)
 {
 	struct mailbox mailbox;
-	struct target target;
-	struct buf path = { 0 };
-	const char *why = "";
+	const char *why = "", *key = NULL;
 
 	if (mailbox_parse(plan->recipient, &mailbox, &why) < 0) {
 		verdict_set(v, AGENT_FAILED, "5.1.3",
@@ -254,12 +277,12 @@ deliver_maildir(
 		alias_deliver_mailbox(plan, m, v);
 		return;
 	}
-	if (find_target(plan, &mailbox, &target, v) &&
-	    target_path(plan, &mailbox, &target, &path, v) == 0 &&
-	    child_become(plan, &target.owner, v) &&
-	    child_no_loop(m, plan->hopcount_limit, v))
-		child_put_maildir(plan, buf_str(&path), m, v);
-	buf_done(&path);
+	if (needs_account(plan))
+		key = alias_of_domain(plan, &mailbox);
+	if (key != NULL)
+		alias_expand(plan, key, m, v);
+	else
+		deliver_account(plan, &mailbox, m, v);
 }
 
 /* ---- program ---- */

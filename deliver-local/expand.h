@@ -154,5 +154,11 @@ void alias_deliver_mailbox(const struct child_plan *plan, struct message *m,
     struct verdict *ret_verdict);
 void alias_deliver(const struct child_plan *plan, struct message *m,
     struct verdict *ret_verdict);
+/* The key of an alias that catches mail of a domain, where there is no such
+ * account; NULL: the account decides. */
+const char *
+alias_of_domain(const struct child_plan *plan, const struct mailbox *m);
+void alias_expand(const struct child_plan *plan, const char *key,
+    struct message *m, struct verdict *ret_verdict);
 
 #endif

@@ -23,7 +23,7 @@ route_set_aliases(struct route_table *table, struct alias_table **aliases,
 const struct alias_table *
 route_aliases(const struct route_table *table)
 {
-	return table->aliases;
+	return table == NULL ? NULL : table->aliases;
 }
 
 /* A name of the administrator, who has a reader in any case. NULL: another. */

@@ -83,7 +83,8 @@ int route_set_defaults(struct route_table *table, const char *own,
 struct alias_table;
 void route_set_aliases(struct route_table *table, struct alias_table **aliases,
     bool administered, const struct route_transport *transports);
-/* NULL: there are none. They live as long as the table. */
+/* NULL: there are none, nor of a table that is NULL. They live as long as the
+ * table. */
 const struct alias_table *route_aliases(const struct route_table *table);
 void route_free(struct route_table **table);
 

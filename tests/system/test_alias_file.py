@@ -60,7 +60,8 @@ class AliasFile(SystemTest):
                 ("a: nosuch, nosuch@test.example, x@away.example\n", user,
                  [f"{f}:1: a: nosuch: {no_account}", f"{f}:1: a: nosuch@test.example: {no_account}",
                   f"{f}:1: a: x@away.example: no route leads there: it will be deferred"]),
-                (f"@test.example: {user}\n@away.example: {user}\na: nosuch, x@away.example\n", user, []),
+                (f"@test.example: {user}\n@away.example: {user}\na: nosuch, x@away.example\n", user,
+                 [f"{f}:3: a: nosuch: {no_account}"]),
                 (f"owner-a: {user}\nowner-b: {user}\nb: {user}\n", user,
                  [f"{f}:1: owner-a: owns no list: there is no alias behind owner-"]),
                 (f"a: :include:{include}\n", user, []),
@@ -102,6 +103,51 @@ class AliasFile(SystemTest):
         i.alias_file.write_text("root: bob\n")
         i.reload()
         wait(lambda: copy.read_text() == "root: bob\n")
+        i.stop()
+
+    # mutation: common/daemon/routes.c, daemon_reroute() keeps the old table.
+    def test_the_aliases_in_force_decide(self):
+        i = self.running(aliases="root: alice\n")
+        i.inject(b"Subject: 1\n\n1\n", "root@test.example")
+        i.wait_delivered("alice", 1)
+        i.alias_file.write_text("root: bob\nx\n")
+        i.reload()
+        wait(lambda: i.log_has("no colon behind the name"))
+        i.inject(b"Subject: 2\n\n2\n", "root")
+        i.wait_delivered("alice", 2)
+        i.alias_file.write_text("root: bob\n")
+        i.reload()
+        wait(lambda: i.log_has("configuration reloaded"))
+        i.inject(b"Subject: 3\n\n3\n", "root+cron@test.example")
+        i.wait_delivered("bob", 1)
+        i.stop()
+        self.assertEqual(len(i.maildir("alice")), 2)
+        self.assertEqual(i.maildir("root"), [])
+
+    # mutation: deliver-local/alias.c, alias_of_domain() is always NULL, or looks
+    # at members too.
+    def test_F10_a_domain_catches_what_no_account_has(self):
+        i = self.accounts(aliases="@test.example: x@far.example\n@away.example: y@far.example\n"
+                                  "team@test.example: nosuch\n")
+        i.write_conf(mydestination="test.example")
+        i.start()
+        if not AS_ROOT:
+            user = pwd.getpwuid(os.geteuid()).pw_name
+        else:
+            user = "games"  # whose home has no maildir: deferred or failed, never caught
+        for name in ("nosuch", "nosuch+x", user):
+            i.inject(b"Subject: 1\n\n1\n", f"{name}@test.example")
+        i.inject(b"Subject: 1\n\n1\n", "any@away.example")
+        i.inject(b"Subject: 1\n\n1\n", "team@test.example")
+        for name in ("nosuch", r"nosuch\+x"):
+            wait(lambda n=name: i.log_has(rf"to=<{n}@test\.example>, relay=local, .*status=sent "
+                                          r"\(alias @test\.example: 1 recipient"), what=name)
+        wait(lambda: i.log_has(rf"to=<{user}@test\.example>, relay=local"), what="the account")
+        self.assertFalse(i.log_has(rf"to=<{user}@test\.example>, .*alias @test"))
+        wait(lambda: i.log_has(r"to=<any@away\.example>, relay=alias, .*status=sent"), what="the foreign domain")
+        wait(lambda: i.log_has(r"to=<y@far\.example>, relay=discard, .*status=sent"), what="its member")
+        # A member is no more caught than a recipient of an expansion is.
+        wait(lambda: i.log_has(r"to=<nosuch@test\.example>, relay=local, .*5\.1\.1"), what="the member without account")
         i.stop()
 
     # mutation: qscheduler/supervisor/start.c, open_all() without
