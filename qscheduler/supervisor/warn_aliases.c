@@ -96,17 +96,16 @@ judge_address(
 	if (*ret_alias != NULL)
 		return NULL;
 	r = route_lookup(n->routes, full, false, &to);
-	if (r == 0 && route_is_mailbox(&to))
-		*ret_alias = alias_find_account(n->aliases, full);
-	if (*ret_alias != NULL ||
-	    (r == 0 &&
-		(to.target != ROUTE_TO_ACCOUNT || has_account(n->conf, full))))
-		return NULL;
-	*ret_alias = alias_find_domain(n->aliases, full);
+	*ret_alias = r == 0 && route_is_mailbox(&to)
+	    ? alias_find_account(n->aliases, full)
+	    : alias_find_domain(n->aliases, full);
 	if (*ret_alias != NULL)
 		return NULL;
-	return r < 0 ? "no route leads there: it will be deferred"
-		     : "there is no such account, and no such alias";
+	if (r < 0)
+		return "no route leads there: it will be deferred";
+	return to.target != ROUTE_TO_ACCOUNT || has_account(n->conf, full)
+	    ? NULL
+	    : "there is no such account, and no such alias";
 }
 
 /* ---- members ---- */
