@@ -215,8 +215,8 @@ class Setqload(SystemTest):
         self.assertTrue(3500 < rows[1]["left"] <= 3601, rows[1])
         self.assertEqual((rows[3]["load_by_hand"], rows[3]["load"]), (True, 50))
         self.assertTrue(3500 < rows[3]["load_left"] <= 3601, rows[3])
-        self.assertEqual(instance["held_count"], 3)
-        self.assertTrue(7100 < instance["held_left"] <= 7201, instance)
+        self.assertEqual(instance["count_by_hand"], 3)
+        self.assertTrue(7100 < instance["count_left"] <= 7201, instance)
         wait(lambda: listed(i)[1][2]["state"] == "open", 5, "its second is over")
         self.granted(i, "--enable", "-q", "1")
         self.granted(i, "--clear")
@@ -244,14 +244,14 @@ class Setqload(SystemTest):
             self.reboot(i, passed)
             i.start()
             instance, rows = listed(i)
-            for left in (rows[1]["left"], rows[2]["load_left"], instance["held_left"]):
+            for left in (rows[1]["left"], rows[2]["load_left"], instance["count_left"]):
                 self.assertTrue(least < left <= most, (passed, left))
             wait(lambda: "00000000-1111" not in (i.base / "by-hand").read_text(), what="times of this boot")
         i.stop()
         self.reboot(i, 7200)
         i.start()
         instance, rows = listed(i)
-        self.assertEqual((rows[1]["state"], rows[2]["load_by_hand"], instance["held_count"]), ("open", False, 0))
+        self.assertEqual((rows[1]["state"], rows[2]["load_by_hand"], instance["count_by_hand"]), ("open", False, 0))
         wait(lambda: not (i.base / "by-hand").exists(), what="what is over goes")
         i.stop()
 
