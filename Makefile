@@ -150,7 +150,8 @@ $(B)/tests/bench/places: $(B)/tests/bench/sites/sites.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/tests/bench/decide: $(B)/tests/bench/sched/sched.o $(LIB)
+$(B)/tests/bench/decide: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/sched/*.c)) \
+    $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 

@@ -82,8 +82,7 @@ say_nobody(
     const struct explain *x, const struct sched_decision *d, struct buf *out)
 {
 	return buf_printf(out,
-	    "not preempted: no other job that may go needs at most %" PRId64
-	    " entries",
+	    "not preempted: no candidate needs at most %" PRId64 " entries",
 	    affordable(x, d));
 }
 
@@ -141,6 +140,23 @@ static int (*const say[])(const struct explain *x,
 
 /* ---- lines ---- */
 
+/* The job that would have given an entry had no room for it. */
+static int
+add_gone_by(
+    const struct explain *x, const struct sched_decision *d, struct buf *out)
+{
+	void *first = d->preemption == SCHED_PREEMPT_DONE ? d->candidate.owner
+							  : d->current.owner;
+
+	if (first == d->entry->owner)
+		return 0;
+	return buf_printf(out,
+	    "; message %" PRIu32 " is full, message %" PRIu32
+	    " is the next that is not",
+	    simulate_number(x->sc, first),
+	    simulate_number(x->sc, d->entry->owner));
+}
+
 static int
 add_current(
     const struct explain *x, const struct sched_decision *d, struct buf *out)
@@ -154,6 +170,8 @@ add_current(
 		r = buf_add_str(out, "; ");
 	if (r == 0)
 		r = say[d->preemption](x, d, out);
+	if (r == 0)
+		r = add_gone_by(x, d, out);
 	return r < 0 ? r : buf_add_char(out, '\n');
 }
 

@@ -9,32 +9,6 @@ by_label(const struct peer *a, const struct peer *b)
 }
 
 static int
-by_age(const struct job *a, const struct job *b)
-{
-	if (a->message->arrival != b->message->arrival)
-		return a->message->arrival < b->message->arrival ? -1 : 1;
-	return label_order(a->order.label, b->order.label);
-}
-
-static int
-by_total(const struct total_class *a, const struct total_class *b)
-{
-	return (a->total > b->total) - (a->total < b->total);
-}
-
-static int
-by_rank(const struct rank *x, const struct rank *y)
-{
-	const struct peer *a = x->peer, *b = y->peer;
-
-	if (a->job->class != b->job->class)
-		return by_total(a->job->class, b->job->class);
-	if (a->job->octave != b->job->octave)
-		return a->job->octave < b->job->octave ? -1 : 1;
-	return by_age(a->job, b->job);
-}
-
-static int
 by_place(const struct destination *a, const struct destination *b)
 {
 	if (a->order_key != b->order_key)
@@ -54,23 +28,8 @@ unread_by_message(const struct job_reading *a, const struct job_reading *b)
 	return by_message(a->job, b->job);
 }
 
-static int
-heads_by_age(const struct rank *x, const struct rank *y)
-{
-	const struct peer *a = x->peer, *b = y->peer;
-	int r = by_age(a->job, b->job);
-
-	return r != 0
-	    ? r
-	    : label_order((uintptr_t)a->destination, (uintptr_t)b->destination);
-}
-
 TREE_GENERATE(line_tree, peer, line, by_label)
-TREE_GENERATE(rank_tree, rank, link, by_rank)
-TREE_GENERATE(head_tree, rank, heads, heads_by_age)
 TREE_GENERATE(open_tree, destination, link, by_place)
-TREE_GENERATE(class_tree, total_class, link, by_total)
-TREE_GENERATE(free_tree, job, free, by_age)
 TREE_GENERATE(arrival_tree, job, arrival, by_message)
 TREE_GENERATE(unread_tree, job_reading, link, unread_by_message)
 
@@ -90,7 +49,7 @@ TREE_GENERATE(unread_tree, job_reading, link, unread_by_message)
 
 /* Counted on the way, compared at the end. */
 struct counts {
-	size_t jobs, open, unmoved, unread, free, begun, heads, dying;
+	size_t jobs, open, unmoved, unread, dying;
 	uint64_t running, waiting, held, messages;
 	int64_t limit;
 };
@@ -111,34 +70,14 @@ check_entries(const struct peer *p, uint32_t *ret_entries)
 	return rcpts;
 }
 
-static bool
-leads(const struct rank *a, const struct rank *b)
-{
-	const struct job *x, *y = b->peer->job;
-
-	if (a == NULL)
-		return true;
-	x = a->peer->job;
-	return x->class != y->class || x->octave != y->octave;
-}
-
+/* The job can go: it stands at or behind the current one. */
 static void
-check_ranks(struct destination *d, struct counts *n)
+check_not_gone_by(const struct job *job)
 {
-	struct rank *r, *last = NULL, *other;
-	bool aside;
+	const struct job *current = job->transport->current;
 
-	RB_FOREACH (r, rank_tree, &d->ranks) {
-		ASSERT(r->peer->rank == r && r->peer->lined);
-		ASSERT(last == NULL || by_rank(last, r) < 0);
-		aside = false;
-		LIST_FOREACH (other, &d->aside, aside)
-			aside |= other == r;
-		ASSERT((aside || r->head) == leads(last, r));
-		ASSERT(!aside || (!r->head && !d->open));
-		n->heads += r->head;
-		last = r;
-	}
+	ASSERT(current != NULL && current->listed);
+	ASSERT(job->order.label >= current->order.label);
 }
 
 /* Once for each destination: by its first_peer. */
@@ -163,17 +102,17 @@ check_destination(struct destination *d, struct counts *n)
 	if (d->open) {
 		ASSERT(d->order_key == d->first_peer->job->order.label);
 		ASSERT(d->ring_key == d->first_peer->ring.label);
+		check_not_gone_by(d->first_peer->job);
 	}
 	n->open += d->open;
 	n->dying += d->dying;
-	check_ranks(d, n);
 }
 
 static uint64_t
 check_ring(struct job *job, struct counts *n)
 {
 	struct order_node *node, *last = NULL;
-	uint32_t entries, waiting = 0, peers = 0;
+	uint32_t entries, waiting = 0;
 	bool turn = job->turn == NULL;
 	uint64_t rcpts = 0;
 	struct peer *p;
@@ -182,17 +121,15 @@ check_ring(struct job *job, struct counts *n)
 		p = ORDER_OF(node, struct peer, ring);
 		ASSERT(last == NULL || last->label < node->label);
 		ASSERT(p->job == job && p->lined && !p->loading);
-		ASSERT((p->rank != NULL) == (job->index == INDEX_PARKED));
 		rcpts += check_entries(p, &entries);
 		waiting += entries;
-		peers++;
 		turn |= job->turn == p;
 		if (p->destination->first_peer == p)
 			check_destination(p->destination, n);
 		last = node;
 	}
 	ASSERT(turn && (job->turn == NULL) == TAILQ_EMPTY(&job->ring));
-	ASSERT(waiting == job->waiting && peers == job->peers);
+	ASSERT(waiting == job->waiting);
 	return rcpts;
 }
 
@@ -210,36 +147,17 @@ check_tree(const struct job *job)
 }
 
 static void
-check_index(const struct job *job, struct counts *n)
-{
-	bool should = job->class != NULL && job->listed && job->waiting > 0 &&
-	    LIST_EMPTY(&job->children);
-	uint32_t needed = job->total - job->selected;
-	uint8_t octave = 0;
-
-	ASSERT((job->index != INDEX_NONE) == should);
-	if (!should)
-		return;
-	ASSERT(job->class->total == job->total);
-	for (; job->selected > 0 && needed > 0; needed /= 2)
-		octave++;
-	ASSERT(job->octave == octave);
-	n->free += job->index == INDEX_FREE;
-	n->begun += octave > 0;
-}
-
-static void
 check_job(struct job *job, struct counts *n)
 {
 	ASSERT(job->total >= job->selected + job->waiting);
 	ASSERT(job->reading != NULL || job->total == job->made);
 	ASSERT(job->listed || job->waiting == 0);
 	ASSERT(!job->listed || job->waiting > 0 || job->reading != NULL);
+	ASSERT(job->listed || job->segment == NULL);
 	ASSERT(job->reading == NULL || job->reading->unread == job->listed);
 	ASSERT(job->reading != NULL || job->limit <= (int64_t)job->held ||
 	    message_room(job->message) <= 0);
 	check_tree(job);
-	check_index(job, n);
 	n->jobs += job->listed;
 	n->unmoved += job->listed && !job->moved;
 	n->unread += job->reading != NULL && job->reading->unread;
@@ -262,29 +180,80 @@ check_message(struct sched_message *m, struct transport *t, struct counts *n)
 	return rcpts;
 }
 
+/* The part of the leaf is right for the job. */
 static void
-check_classes(struct transport *t, const struct counts *n)
+check_part(const struct job *job)
 {
-	struct total_class *c, *last = NULL;
-	size_t free = 0, heads = 0, begun = 0;
-	struct class_octave *o;
-	struct rank *r;
-	struct job *job;
+	const struct segment_part *p =
+	    &job->segment->part[segment_place_of_job(job)];
+	uint32_t needed = job->total - job->selected;
+	bool counts = needed > 0 && LIST_EMPTY(&job->children);
+	bool begun = job->selected > 0;
 
-	RB_FOREACH (c, class_tree, &t->classes) {
-		ASSERT(last == NULL || last->total < c->total);
-		ASSERT(c->users > 0);
-		begun += c->begun;
-		for (o = c->octave; o < c->octave + c->octaves; o++) {
-			RB_FOREACH (job, free_tree, &o->free)
-				free++;
-			RB_FOREACH (r, head_tree, &o->heads)
-				heads++;
+	ASSERT(p->since == (counts ? job->message->arrival : INT64_MAX));
+	ASSERT(p->unbegun == (counts && !begun ? job->total : UINT32_MAX));
+	ASSERT(p->begun == (counts && begun ? job->total : UINT32_MAX));
+	ASSERT(p->needed == (counts && begun ? needed : UINT32_MAX));
+}
+
+/* The sum above is that of the parts. */
+static void
+check_sum(struct segment *s)
+{
+	struct segment_part sum = segment_sum(s), *above;
+
+	ASSERT(s->n > 0 && s->n <= SEGMENT_PARTS);
+	if (s->up == NULL)
+		return;
+	ASSERT(!s->up->leaf && segment_place(s) < s->up->n);
+	above = &s->up->part[segment_place(s)];
+	ASSERT(above->since == sum.since && above->unbegun == sum.unbegun);
+	ASSERT(above->begun == sum.begun && above->needed == sum.needed);
+}
+
+/* The leaf behind this one, NULL: none. */
+static struct segment *
+next_leaf(struct segment *s)
+{
+	while (s->up != NULL && segment_place(s) + 1 == s->up->n)
+		s = s->up;
+	if (s->up == NULL)
+		return NULL;
+	s = s->up->part[segment_place(s) + 1].below;
+	while (!s->leaf)
+		s = s->part[0].below;
+	return s;
+}
+
+/* The leaves, one after the other, are the list; without memory jobs have no
+ * place. */
+static void
+check_segments(const struct transport *t)
+{
+	struct segment *s = t->segments, *leaf = NULL, *up;
+	struct order_node *n;
+	struct job *job;
+	unsigned at = 0;
+
+	ASSERT(s == NULL || s->up == NULL);
+	for (; s != NULL; s = s->leaf ? NULL : s->part[0].below)
+		leaf = s;
+	TAILQ_FOREACH (n, &t->jobs, link) {
+		job = ORDER_OF(n, struct job, order);
+		if (job->segment == NULL)
+			continue;
+		if (at == leaf->n) {
+			leaf = next_leaf(leaf);
+			at = 0;
 		}
-		last = c;
+		ASSERT(leaf != NULL && leaf->leaf && job->segment == leaf);
+		ASSERT(leaf->part[at].job == job);
+		check_part(job);
+		at++;
+		for (up = leaf; at == leaf->n && up != NULL; up = up->up)
+			check_sum(up);
 	}
-	ASSERT(free == n->free && heads == n->heads);
-	ASSERT(begun == n->begun);
+	ASSERT(leaf == NULL || (at == leaf->n && next_leaf(leaf) == NULL));
 }
 
 static void
@@ -306,7 +275,8 @@ check_transport(struct transport *t)
 	CHECK_TREE(arrival_tree, job, &t->by_arrival, by_message, n.unmoved);
 	CHECK_TREE(
 	    unread_tree, job_reading, &t->unread, unread_by_message, n.unread);
-	check_classes(t, &n);
+	check_segments(t);
+	ASSERT(t->current == NULL || t->current->transport == t);
 	/* Slots are lent, never made. */
 	ASSERT(n.limit + t->unused == t->params.recipient_limit);
 }

@@ -45,8 +45,6 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 	d->nexthop_at = (uint16_t)nexthop_at;
 	d->state = (uint8_t)sites->state(sites->table, site, now);
 	RB_INIT(&d->line);
-	RB_INIT(&d->ranks);
-	LIST_INIT(&d->aside);
 	*user = d;
 	t->sched->figures.destinations++;
 	return d;
@@ -92,8 +90,14 @@ place_open(struct transport *t, struct destination *d, bool open)
 		if (t->first == NULL || open_compare(d, t->first) < 0)
 			t->first = d;
 	}
-	if (open && !was)
-		candidate_heads(d);
+}
+
+/* Rule 4.5: room for an entry of a blocker. */
+static void
+start_again(struct transport *t, const struct destination *d)
+{
+	if (t->current == NULL || d->order_key < t->current->order.label)
+		t->current = ORDER_OF(TAILQ_FIRST(&t->jobs), struct job, order);
 }
 
 static void
@@ -131,8 +135,10 @@ destination_place(struct transport *t, struct destination *d)
 	if (!open)
 		place_open(t, d, false);
 	place_dead(t, d, dying);
-	if (open)
+	if (open) {
 		place_open(t, d, true);
+		start_again(t, d);
+	}
 }
 
 void
@@ -201,23 +207,23 @@ destination_find(struct destination *d, struct job *job)
 }
 
 struct job *
-transport_current(struct transport *t)
+transport_first(struct transport *t)
 {
 	return t->first == NULL ? NULL : t->first->first_peer->job;
 }
 
-/* No job before the current one has room anywhere, so every open destination
- * that it waits for has a peer of it first in line: its selectable peers are
- * one after the other in the tree, in the order of its ring. */
+/* All jobs before the first are full, so every open destination that it waits
+ * for has a peer of it first in line: its selectable peers are one after the
+ * other in the tree, in the order of its ring. */
 struct peer *
-transport_turn(struct transport *t, struct job *current)
+transport_turn(struct transport *t, struct job *first)
 {
-	struct destination key, *d = current->turn->destination;
+	struct destination key, *d = first->turn->destination;
 
-	if (d->open && d->first_peer == current->turn)
+	if (d->open && d->first_peer == first->turn)
 		return d->first_peer;
-	key.order_key = current->order.label;
-	key.ring_key = current->turn->ring.label;
+	key.order_key = first->order.label;
+	key.ring_key = first->turn->ring.label;
 	d = RB_NFIND(open_tree, &t->open, &key);
 	if (d == NULL || d->order_key != key.order_key)
 		d = t->first;

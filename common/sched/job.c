@@ -79,11 +79,23 @@ job_list_in(struct job *job)
 	ASSERT(!job->listed);
 	order_insert(&t->jobs, place_by_arrival(job), &job->order,
 	    &t->sched->job_labels);
+	segment_insert(job);
+	/* Selection has not gone by the job. */
+	if (t->current == NULL || job->order.label < t->current->order.label)
+		t->current = job;
 	job->listed = true;
 	job->moved = false;
 	RB_INSERT(arrival_tree, &t->by_arrival, job);
 	t->njobs++;
 	t->sched->figures.jobs++;
+}
+
+static struct job *
+next_job(const struct job *job)
+{
+	struct order_node *n = TAILQ_NEXT(&job->order, link);
+
+	return n == NULL ? NULL : ORDER_OF(n, struct job, order);
 }
 
 void
@@ -92,10 +104,12 @@ job_list_out(struct job *job)
 	struct transport *t = job->transport;
 
 	ASSERT(job->listed && job->waiting == 0);
-	candidate_drop(job);
 	job_leave_tree(job);
 	if (!job->moved)
 		RB_REMOVE(arrival_tree, &t->by_arrival, job);
+	if (t->current == job)
+		t->current = next_job(job);
+	segment_remove(job);
 	TAILQ_REMOVE(&t->jobs, &job->order, link);
 	job->listed = false;
 	job->moved = false;
@@ -123,16 +137,16 @@ job_leave_tree(struct job *job)
 	}
 	job->price = 0;
 	if (parent != NULL)
-		candidate_update(parent);
+		segment_update(parent);
 }
 
 void
-job_move_before(struct job *job, struct job *current)
+job_pass_current(struct job *job)
 {
 	struct transport *t = job->transport;
-	uint8_t index = job->index;
+	struct job *current = t->current;
 
-	candidate_drop(job);
+	segment_remove(job);
 	job_leave_lines(job);
 	if (!job->moved) {
 		RB_REMOVE(arrival_tree, &t->by_arrival, job);
@@ -142,9 +156,9 @@ job_move_before(struct job *job, struct job *current)
 	TAILQ_REMOVE(&t->jobs, &job->order, link);
 	order_insert(
 	    &t->jobs, &current->order, &job->order, &t->sched->job_labels);
+	segment_insert(job);
+	t->current = job;
 	job_enter_lines(job);
-	if (index != INDEX_NONE)
-		candidate_update(job);
 }
 
 void
@@ -156,12 +170,7 @@ job_recount(struct job *job)
 	if (job->reading != NULL && job->reading->expected > total)
 		total = job->reading->expected;
 	job->total = total;
-	if (class_want(job, total) < 0) {
-		/* Without memory for its class it preempts nobody. */
-		candidate_drop(job);
-		class_leave(job);
-	}
-	candidate_update(job);
+	segment_update(job);
 }
 
 void

@@ -126,7 +126,6 @@ job_batch_end(struct job *job, bool all_read)
 
 	if (job->reading == NULL)
 		return;
-	candidate_drop(job);
 	if (!was && !RB_EMPTY(&job->reading->loading))
 		job_list_in(job);
 	job_take_loading(job);
@@ -182,15 +181,12 @@ sched_message_cancel(struct sched_message *m)
 	struct job *job;
 
 	SLIST_FOREACH (job, &m->jobs, of_message) {
-		candidate_drop(job);
 		job_drop_loading(job);
 		job_read(job);
 		job_drop_waiting(job);
 		if (job->listed)
 			job_list_out(job);
 		pool_pass(job);
-		/* If running entries are put back, the job preempts nobody. */
-		class_leave(job);
 		job->total = job->made;
 	}
 	message_read(m);
@@ -209,7 +205,6 @@ sched_message_free(struct sched_message **message)
 	ASSERT(m->held == 0);
 	while ((job = SLIST_FIRST(&m->jobs)) != NULL) {
 		SLIST_REMOVE_HEAD(&m->jobs, of_message);
-		class_leave(job);
 		free(job);
 	}
 	TAILQ_REMOVE(&m->sched->messages, m, link);

@@ -6,7 +6,8 @@
  *	               destination
  *	destination.c  destinations: open (room), full, dead
  *	job.c          the job list, the preemption tree
- *	candidate.c    jobs that may preempt the current one
+ *	candidate.c    the job that may preempt the current one
+ *	segment.c      the job list in segments, for that search
  *	select.c       selecting and ending
  *	pool.c         how many recipients may be in memory
  *	order.c        a list whose elements can be compared
@@ -14,7 +15,7 @@
  *
  * The scheduler owns its transports, a message its jobs, a peer its entries
  * that wait. A job lives as long as its message, a peer while entries of it
- * wait or run, a destination while it has peers, a class while jobs use it.
+ * wait or run, a destination while it has peers.
  *
  * The ring of a job holds its peers with entries, in rotation. The line of a
  * destination holds its peers with entries, in the order of the job list.
@@ -61,8 +62,6 @@ order_next(const struct order_list *o, const struct order_node *node);
 
 /* ---- the structs ---- */
 
-struct total_class;
-
 struct entry {
 	STAILQ_ENTRY(entry) link; /* in peer->entries, while it waits */
 	struct sched_rcpt *rcpts; /* `one`, or memory of ours */
@@ -81,28 +80,13 @@ struct taken {
 };
 SLIST_HEAD(taken_list, taken);
 
-/* A peer of a parked job, see candidate.c. */
-struct rank {
-	struct peer *peer;
-	RB_ENTRY(rank) link;    /* in destination->ranks */
-	RB_ENTRY(rank) heads;   /* in its class's heads, if head */
-	LIST_ENTRY(rank) aside; /* in destination->aside */
-	SLIST_ENTRY(rank) spare;
-	bool head;
-};
-RB_HEAD(rank_tree, rank);
-RB_HEAD(head_tree, rank);
-LIST_HEAD(aside_list, rank);
-SLIST_HEAD(rank_list, rank);
-
 struct peer {
 	struct job *job;
 	struct destination *destination;
 	struct entry_queue entries;
-	struct rank *rank; /* NULL unless its job is parked */
-	uint32_t running;  /* entries taken and not done */
-	bool loading;      /* the batch of the peer is being read */
-	bool lined;        /* in the ring and the line */
+	uint32_t running; /* entries taken and not done */
+	bool loading;     /* the batch of the peer is being read */
+	bool lined;       /* in the ring and the line */
 	struct order_node ring;
 	RB_ENTRY(peer) line; /* of the destination; in loading if that */
 };
@@ -124,18 +108,9 @@ struct destination {
 		TAILQ_ENTRY(destination) dead; /* if dying */
 	};
 	uint64_t order_key, ring_key; /* in open: labels of first_peer */
-	struct rank_tree ranks;
-	struct aside_list aside; /* first of their class there, not heads */
 };
 RB_HEAD(open_tree, destination);
 TAILQ_HEAD(dead_list, destination);
-
-/* Where candidate.c finds a job. */
-enum job_index {
-	INDEX_NONE,
-	INDEX_FREE,   /* itself, in its class */
-	INDEX_PARKED, /* peers of the job, in the ranks of their destinations */
-};
 
 /* The part of a job that is there while its message is still being read. */
 struct job_reading {
@@ -156,10 +131,9 @@ struct job {
 	struct job_reading *reading; /* NULL: no more entries will come */
 	bool listed;                 /* in transport->jobs */
 	bool moved;     /* has preempted, so it is not in order of arrival */
-	uint8_t index;  /* enum job_index */
-	uint8_t octave; /* as indexed: 0 unbegun, else 1 + log2(needed) */
 	uint32_t price; /* cost when the parent paid; 0: no account */
 	struct order_node order;
+	struct segment *segment; /* with the job; NULL: no memory for that */
 	union {
 		RB_ENTRY(job) arrival; /* in by_arrival: listed, not moved */
 		struct {               /* moved */
@@ -178,33 +152,33 @@ struct job {
 	uint32_t waiting;       /* of those, in lined peers */
 	uint32_t total;         /* rule 6 */
 	uint32_t selected;      /* or deferred without an attempt */
-	struct total_class *class;
-	RB_ENTRY(job) free; /* in its class, if INDEX_FREE */
-	uint32_t peers;     /* in the ring */
 	/* recipients */
 	uint32_t held; /* in memory */
 	int32_t limit; /* slots of the pool */
 };
 SLIST_HEAD(job_list, job);
 RB_HEAD(arrival_tree, job);
-RB_HEAD(free_tree, job);
 
-/* Jobs of one total, see candidate.c. */
-struct class_octave {
-	struct free_tree free;
-	struct head_tree heads;
+/* A part of the job list. What a node has of each of its parts: a job, or all
+ * jobs of a node below it. A job with children is none of them, nor is one that
+ * needs nothing. */
+#define SEGMENT_PARTS 16
+struct segment_part {
+	usec_t since; /* the first arrival */
+	/* The least total of those that have begun nothing, and of the others;
+	 * the least that one of the others needs. UINT32_MAX: there is none. */
+	uint32_t unbegun, begun, needed;
+	union {
+		struct job *job;       /* in a leaf */
+		struct segment *below; /* in other nodes */
+	};
 };
-struct total_class {
-	RB_ENTRY(total_class) link;
-	uint32_t total;
-	uint32_t users;                     /* jobs whose class it is */
-	uint32_t begun;                     /* jobs in its octaves above 0 */
-	LIST_ENTRY(total_class) with_begun; /* in transport->begun, if any */
-	uint8_t octaves;
-	struct class_octave octave[];
+struct segment {
+	struct segment *up; /* or the next spare one */
+	uint16_t n;
+	bool leaf;
+	struct segment_part part[SEGMENT_PARTS]; /* in the order of the list */
 };
-RB_HEAD(class_tree, total_class);
-LIST_HEAD(class_list, total_class);
 
 struct transport {
 	struct sched *sched;
@@ -213,12 +187,14 @@ struct transport {
 	TAILQ_ENTRY(transport) turn;
 	struct sched_transport_params params;
 	struct order_list jobs;
+	/* Where selection stands; NULL: behind the last job. Invariant: no job
+	 * before the current one has an entry for a destination with room. */
+	struct job *current;
+	struct segment *segments; /* the root, NULL without jobs */
 	struct open_tree open;
 	struct destination *first; /* of open */
 	struct arrival_tree by_arrival;
 	struct unread_tree unread;
-	struct class_tree classes;
-	struct class_list begun;
 	uint32_t busy, njobs;
 	int64_t unused; /* slots of the pool; below 0 what the extra pool lent,
 			   or a reload took away */
@@ -265,8 +241,9 @@ struct sched {
 	struct due_tree due;
 	struct dead_list dead;
 	struct taken_list spare_taken;
-	struct rank_list spare_ranks;
-	uint32_t nspare_ranks;
+	unsigned segment_most; /* parts to a node; fewer in tests */
+	struct segment *spare_segments;
+	uint32_t nspare_segments;
 	/* Recipients in memory above the minimum of their message, and the
 	 * most that there may be: see pool.c. */
 	int64_t above, above_most;
@@ -315,10 +292,10 @@ void destination_step_aside(struct transport *t, struct destination *d);
 void destination_line_in(struct peer *p);
 void destination_line_out(struct peer *p);
 struct peer *destination_find(struct destination *d, struct job *job);
-/* The current job of the transport, or NULL. */
-struct job *transport_current(struct transport *t);
-/* The peer of the current job that is next in its ring and has room. */
-struct peer *transport_turn(struct transport *t, struct job *current);
+/* The first job of the list that is not full, or NULL. */
+struct job *transport_first(struct transport *t);
+/* The peer of that job that is next in its ring and has room. */
+struct peer *transport_turn(struct transport *t, struct job *first);
 void job_order_moved(struct order_node *node);
 void peer_ring_moved(struct order_node *node);
 
@@ -336,23 +313,34 @@ void job_list_out(struct job *job);
 /* The job leaves the tree: slots that it did not use go back to its parent, its
  * children become the parent's. */
 void job_leave_tree(struct job *job);
-void job_move_before(struct job *job, struct job *current);
-/* total and class are computed anew. */
-void job_recount(struct job *job);
+/* The job moves directly before the current one and is current. */
+void job_pass_current(struct job *job);
+void job_recount(struct job *job); /* total is computed anew */
 /* No more entries will come. */
 void job_read(struct job *job);
 
+/* segment.c */
+/* The job is listed, or moved: it gets a place, if there is memory. */
+void segment_insert(struct job *job);
+void segment_remove(struct job *job);
+/* total, selected or children of the job have changed. */
+void segment_update(struct job *job);
+/* The next job of the list that has a place, or NULL. */
+struct job *segment_next_job(const struct job *job);
+/* The place of a node in the one above it, of a job in its leaf. */
+unsigned segment_place(const struct segment *s);
+unsigned segment_place_of_job(const struct job *job);
+/* The least that a candidate needs, anywhere in the list; UINT32_MAX: there is
+ * none. */
+uint32_t segment_least_needed(const struct transport *t);
+/* All jobs of the node, as the one above it knows them. */
+struct segment_part segment_sum(struct segment *s);
+
 /* candidate.c */
-int class_want(struct job *job, uint32_t total);
-void class_leave(struct job *job);
-/* The job enters the index that it belongs to, or leaves it. */
-void candidate_update(struct job *job);
-void candidate_drop(struct job *job);
-void candidate_forget_peer(struct peer *p);
-/* A destination has opened. */
-void candidate_heads(struct destination *d);
+/* The job behind the current one with the best score that needs at most so
+ * many entries, or NULL. */
 struct job *candidate_best(
-    struct job *current, uint32_t most, usec_t now, double *ret_score);
+    const struct job *current, uint32_t most, usec_t now, double *ret_score);
 
 /* pool.c */
 void pool_link(struct job *job);

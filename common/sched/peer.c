@@ -94,7 +94,7 @@ peer_new(struct job *job, struct destination *d)
 static void
 peer_free(struct peer *p)
 {
-	ASSERT(!p->loading && !p->lined && p->rank == NULL && p->running == 0);
+	ASSERT(!p->loading && !p->lined && p->running == 0);
 	p->destination->peers--;
 	free(p);
 }
@@ -181,7 +181,6 @@ peer_line(struct peer *p)
 	if (job->turn == NULL)
 		job->turn = p;
 	p->lined = true;
-	job->peers++;
 	destination_line_in(p);
 	destination_refresh(job->transport, p->destination);
 }
@@ -197,9 +196,7 @@ peer_unline(struct peer *p)
 		job->turn =
 		    next == &p->ring ? NULL : ORDER_OF(next, struct peer, ring);
 	}
-	candidate_forget_peer(p);
 	TAILQ_REMOVE(&job->ring, &p->ring, link);
-	job->peers--;
 	p->lined = false;
 	destination_line_out(p);
 	destination_place(job->transport, p->destination);

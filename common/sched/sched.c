@@ -47,8 +47,6 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 	RB_INIT(&t->open);
 	RB_INIT(&t->by_arrival);
 	RB_INIT(&t->unread);
-	RB_INIT(&t->classes);
-	LIST_INIT(&t->begun);
 	transport_set(t, params);
 	t->unused = t->params.recipient_limit;
 }
@@ -78,6 +76,7 @@ sched_new(const struct sched_params *params,
 	s->sites = sites;
 	s->job_labels = (struct order_labels){ ORDER_GAP, job_order_moved };
 	s->ring_labels = (struct order_labels){ ORDER_GAP, peer_ring_moved };
+	s->segment_most = SEGMENT_PARTS;
 	TAILQ_INIT(&s->turns);
 	TAILQ_INIT(&s->messages);
 	TAILQ_INIT(&s->dead);
@@ -95,15 +94,15 @@ static void
 pools_free(struct sched *s)
 {
 	struct taken *taken;
-	struct rank *rank;
+	struct segment *segment;
 
 	while ((taken = SLIST_FIRST(&s->spare_taken)) != NULL) {
 		SLIST_REMOVE_HEAD(&s->spare_taken, spare);
 		free(taken);
 	}
-	while ((rank = SLIST_FIRST(&s->spare_ranks)) != NULL) {
-		SLIST_REMOVE_HEAD(&s->spare_ranks, spare);
-		free(rank);
+	while ((segment = s->spare_segments) != NULL) {
+		s->spare_segments = segment->up;
+		free(segment);
 	}
 }
 
@@ -140,7 +139,7 @@ refresh_job(struct job *job)
 }
 
 static void
-refresh_all(struct sched *s, bool recount)
+refresh_all(struct sched *s)
 {
 	struct sched_message *m;
 	struct job *job;
@@ -148,8 +147,6 @@ refresh_all(struct sched *s, bool recount)
 	TAILQ_FOREACH (m, &s->messages, link) {
 		SLIST_FOREACH (job, &m->jobs, of_message) {
 			refresh_job(job);
-			if (recount && job->listed)
-				job_recount(job);
 			pool_pass(job);
 		}
 		message_refill(m);
@@ -161,7 +158,6 @@ sched_configure(struct sched *s, const struct sched_params *params,
     const struct sched_transport_params *transports, uint32_t count, usec_t now)
 {
 	struct sched_transport_params old;
-	bool recount = false;
 	uint32_t i;
 
 	if (count != s->count)
@@ -171,12 +167,10 @@ sched_configure(struct sched *s, const struct sched_params *params,
 	for (i = 0; i < count; i++) {
 		old = s->transports[i].params;
 		transport_set(&s->transports[i], &transports[i]);
-		recount |= (old.delivery_slot_cost < 2) !=
-		    (transports[i].delivery_slot_cost < 2);
 		pool_resize(&s->transports[i], old.recipient_limit);
 	}
 	pool_set_bound(s);
-	refresh_all(s, recount);
+	refresh_all(s);
 	return 0;
 }
 

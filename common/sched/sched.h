@@ -16,8 +16,11 @@
  *   entry        a batch of at most destination_recipient_limit recipients of
  *                one peer: what is selected and handed to a delivery agent
  *   window,busy  how many deliveries a destination may have at once, and has
- *   current job  the first job of the job list that is no blocker
- *   blocker      a job none of whose destinations has room
+ *   full         of a job: it has entries, none for a destination with room
+ *   current job  where selection stands in the job list: mostly the job whose
+ *                entry was selected last
+ *   blocker      a full job that selection has gone by: those before the
+ *                current one
  *
  * A message has a job in each transport that its recipients use, a job has a
  * peer for each destination that it still has entries for. A transport keeps
@@ -32,10 +35,9 @@
  *
  * Cost, amortized: selecting, ending, blocking, unblocking and arriving take
  * O(log n) in messages, blocked jobs, destinations and recipients. A search for
- * a candidate takes more: one step for each different total below the best, and
- * one for each job that has begun, has room and needs more than can be paid
- * for, but less than the next power of two. A job that preempts moves its
- * peers, O(log n) each.
+ * a candidate takes O(log n) steps, and one more for each piece of the job list
+ * whose bound misleads the search (rule 5 says which). A job that preempts
+ * moves its peers, O(log n) each.
  *
  * Soft: -ENOMEM, nothing changed; -EINVAL for a transport that is not there.
  * The scheduler owns everything it returns; an entry lives from sched_select()

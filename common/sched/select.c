@@ -23,14 +23,25 @@ affordable(const struct job *job)
 
 /* Rule 5.3. Whole slots on the left, hundredths on both sides. */
 static bool
-is_paid(const struct job *current, const struct job *candidate)
+is_paid(const struct job *current, uint32_t needed)
 {
 	const struct sched_transport_params *p = &current->transport->params;
 	int64_t slots = current->slots / p->delivery_slot_cost;
 
 	return (slots + p->delivery_slot_loan) * 100 >=
-	    (int64_t)job_needed(candidate) *
-	    (100 - (int64_t)p->delivery_slot_discount);
+	    (int64_t)needed * (100 - (int64_t)p->delivery_slot_discount);
+}
+
+/* No job of the transport, wherever it stands, can preempt now. People who
+ * watch want to know the best candidate, too. */
+static bool
+is_hopeless(const struct job *current, uint32_t most)
+{
+	uint32_t least = segment_least_needed(current->transport);
+
+	return least > most ||
+	    (current->transport->sched->watch.selected == NULL &&
+		!is_paid(current, least));
 }
 
 /* Rule 5.4. */
@@ -41,46 +52,48 @@ preempt(struct job *current, struct job *candidate)
 	int64_t price = (int64_t)job_needed(candidate) * cost;
 
 	job_leave_tree(candidate);
-	job_move_before(candidate, current);
+	job_pass_current(candidate);
 	candidate->parent = current; /* the job has moved */
 	LIST_INSERT_HEAD(&current->children, candidate, sibling);
-	candidate_update(current);
+	segment_update(current);
 	current->slots -= price;
 	candidate->credit = price;
 	candidate->price = cost;
 	pool_preempt(candidate);
 }
 
-/* Rule 5; the job that is current after it. */
-static struct job *
+/* Rule 5. */
+static void
 try_preempt(struct job *current, usec_t now, struct sched_decision *d)
 {
 	const struct sched_transport_params *p = &current->transport->params;
 	uint32_t cost = p->delivery_slot_cost;
+	uint32_t most;
 	struct job *candidate;
 
 	d->current = view_of(current);
 	d->preemption = SCHED_PREEMPT_OFF;
 	if (cost < 2)
-		return current;
+		return;
 	d->preemption = SCHED_PREEMPT_NO_SLOTS;
 	if (current->slots <= 0)
-		return current;
+		return;
 	d->preemption = SCHED_PREEMPT_SMALL;
 	if (current->total < (uint64_t)p->minimum_delivery_slots * cost)
-		return current;
+		return;
 	d->preemption = SCHED_PREEMPT_NOBODY;
-	candidate =
-	    candidate_best(current, affordable(current), now, &d->score);
+	most = affordable(current);
+	if (is_hopeless(current, most))
+		return;
+	candidate = candidate_best(current, most, now, &d->score);
 	if (candidate == NULL)
-		return current;
+		return;
 	d->candidate = view_of(candidate);
 	d->preemption = SCHED_PREEMPT_UNPAID;
-	if (!is_paid(current, candidate))
-		return current;
+	if (!is_paid(current, job_needed(candidate)))
+		return;
 	d->preemption = SCHED_PREEMPT_DONE;
 	preempt(current, candidate);
-	return candidate;
 }
 
 /* The last entry of the job was taken, and no more will come. */
@@ -90,7 +103,7 @@ end_if_over(struct job *job)
 	if (job->waiting == 0 && job->reading == NULL)
 		job_list_out(job);
 	else
-		candidate_update(job);
+		segment_update(job);
 }
 
 static void
@@ -129,12 +142,13 @@ select_from(struct transport *t, usec_t now, struct taken *taken)
 {
 	const struct site_table *sites = t->sched->sites;
 	struct sched_decision decision = { 0 };
-	struct job *current;
 	struct peer *p;
 
-	while ((current = transport_current(t)) != NULL) {
-		current = try_preempt(current, now, &decision);
-		p = transport_turn(t, current);
+	if (t->first != NULL)
+		try_preempt(t->current, now, &decision);
+	while (t->first != NULL) {
+		t->current = transport_first(t);
+		p = transport_turn(t, t->current);
 		if (sites->take(sites->table, p->destination->site, now) ==
 		    SITE_ROOM) {
 			p->destination->waits = false;
@@ -260,14 +274,13 @@ sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now)
 	ASSERT(taken->has_place);
 	s->now = now;
 	site_report(taken, SITE_AGENT_DIED, NULL);
-	candidate_drop(job);
 	if (!job->listed)
 		job_list_in(job);
 	peer_untake(taken);
 	job->slots--;
 	if (job->price > 0)
 		job->credit += job->price;
-	candidate_update(job);
+	segment_update(job);
 	destination_refresh(job->transport, d);
 }
 

@@ -61,7 +61,7 @@ class Simulator(SystemTest):
 
     def test_vectors(self):
         vectors = sorted((ROOT / "tests/vectors").glob("*.scn"))
-        self.assertGreaterEqual(len(vectors), 69)
+        self.assertGreaterEqual(len(vectors), 129)
         for scenario in vectors:
             done = self.qsim("replay", scenario)
             self.assertEqual(done.stdout, scenario.with_suffix(".picks").read_text(), scenario.name)
@@ -75,13 +75,15 @@ class Simulator(SystemTest):
         said = self.qsim("explain", self.file(PREEMPTED.replace("b#0-5", "b#0-6"))).stdout
         self.assertIn("not preempted yet: message 2 is the best candidate", said)
         said = self.qsim("explain", self.file(PREEMPTED.replace("b#0-5", "b#0-99"))).stdout
-        self.assertIn("not preempted: no other job that may go needs at most 8 entries", said)
+        self.assertIn("not preempted: no candidate needs at most 8 entries", said)
 
         said = self.qsim("explain", ROOT / "tests/vectors/S11.scn").stdout
         self.assertIn("2 whole slots + loan 0 are less than 3.00 (3 less 0 %)", said)
+        said = self.qsim("explain", ROOT / "tests/vectors/B002.scn").stdout
+        self.assertRegex(said, r"message (\d+) is full, message (\d+) is the next that is not")
 
     def test_explain_has_the_lines_of_replay(self):
-        for scenario in sorted((ROOT / "tests/vectors").glob("[AB]00*.scn")):
+        for scenario in sorted((ROOT / "tests/vectors").glob("[ABM]00*.scn")):
             lines = [line for line in self.qsim("explain", scenario).stdout.splitlines(True)
                      if not line.startswith(" ") and " at " not in line]
             self.assertEqual("".join(lines), scenario.with_suffix(".picks").read_text())

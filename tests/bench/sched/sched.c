@@ -1,159 +1,32 @@
 /* tests/bench/sched/sched.c - what a decision of the scheduler costs.
  *
- *	sched [CASE]
+ *	decide [CASE [N]]
  *
  * A decision is one selection with its completion: sched_select(),
  * sched_done(), and the end of the message if that was its last. Each case is
- * set up in four sizes; setting up is not timed, but in `stream`, where mail
- * arrives between the decisions. Sizes alternate, the median of the rounds is
- * printed: case, size, decisions, ns per decision. The line `memory` has bytes
- * per recipient.
+ * set up in its sizes; setting up is not timed, but in `stream`, where mail
+ * arrives between the decisions. Sizes alternate. Medians of the rounds are
+ * printed, in ns of the thread's processor time: case, size, the mean of a
+ * decision, its 99.9th percentile and the maximum. The last two are of runs of
+ * their own, in which the clock is read for each decision; that is in them. The
+ * line `memory` has bytes per recipient.
  */
-#include "sched/sched.h"
+#include "bench.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define ROUNDS    3
-#define DECISIONS 1000000 /* at least, for each size and round */
-
-struct bench {
-	struct local *sites;
-	struct sched *s;
-	struct sched_entry **flying; /* ring, in the order of selection */
-	uint32_t agents, first, count;
-	usec_t now;
-	uint64_t left; /* decisions still wanted */
-	uint32_t next_id;
-};
-
-struct policy {
-	uint32_t agents, rcpts_per_entry, window, cost;
-};
-
-static void *
-need(void *p)
-{
-	if (p == NULL) {
-		fprintf(stderr, "sched: out of memory\n");
-		exit(111);
-	}
-	return p;
-}
+#define DECISIONS 250000 /* at least, for each size and round */
+#define LAPS      100000
 
 static void
-check(int r)
-{
-	if (r < 0) {
-		fprintf(stderr, "sched: %s\n", strerror(-r));
-		exit(111);
-	}
-}
-
-static void
-open_bench(struct bench *b, const struct policy *p)
-{
-	const struct site_params site = {
-		.initial_destination_concurrency = p->window,
-		.destination_concurrency_limit = p->window,
-		.positive = { 1, WINDOW_FIXED },
-		.negative = { 1, WINDOW_FIXED },
-		.failed_cohort_limit = 1,
-	};
-	const struct site_backoff backoff = { 300 * USEC_PER_SEC,
-		4000 * USEC_PER_SEC, 10 };
-	const struct sched_params params = { UINT32_MAX, 10, 20000 };
-	const struct sched_transport_params transport = {
-		.process_limit = p->agents,
-		.destination_recipient_limit = p->rcpts_per_entry,
-		.delivery_slot_cost = p->cost,
-		.delivery_slot_discount = 50,
-		.delivery_slot_loan = 3,
-		.minimum_delivery_slots = 3,
-		.recipient_limit = 20000,
-		.extra_recipient_limit = 1000,
-		.recipient_refill_limit = 100,
-		.recipient_refill_delay = 5 * USEC_PER_SEC,
-	};
-
-	memset(b, 0, sizeof(*b));
-	b->agents = p->agents;
-	b->flying = need(calloc(p->agents, sizeof(struct sched_entry *)));
-	check(local_new(&site, 1, &backoff, 1000, 1, &b->sites));
-	check(sched_new(&params, &transport, 1, local_table(b->sites), &b->s));
-}
-
-/* One decision more; false when nothing can be decided. */
-static bool
-start(struct bench *b)
-{
-	struct sched_entry *e = sched_select(b->s, b->now);
-
-	if (e == NULL)
-		return false;
-	b->flying[(b->first + b->count++) % b->agents] = e;
-	return true;
-}
-
-static void
-finish(struct bench *b)
-{
-	struct sched_entry *e = b->flying[b->first];
-	struct sched_message *m = e->message;
-
-	b->first = (b->first + 1) % b->agents;
-	b->count--;
-	sched_done(b->s, e, SITE_DELIVERED, NULL, b->now);
-	if (sched_message_waiting(m) == 0 && sched_message_running(m) == 0)
-		sched_message_free(&m);
-	b->now += 100;
-}
-
-static void
-drain(struct bench *b)
-{
-	while (b->left > 0) {
-		if (b->count < b->agents && start(b))
-			b->left--;
-		else if (b->count > 0)
-			finish(b);
-		else
-			break;
-	}
-}
-
-static void
-close_bench(struct bench *b)
-{
-	b->left = UINT64_MAX;
-	drain(b);
-	sched_free(&b->s);
-	local_free(&b->sites);
-	free(b->flying);
-}
-
-static struct sched_message *
 mail(struct bench *b, const char *prefix, uint32_t rcpts, uint32_t first,
     uint32_t destinations)
 {
-	struct sched_message *m = NULL;
-	struct sched_rcpt rcpt = { 0 };
-	char name[64];
-	uint32_t i;
-
-	b->next_id++;
-	check(sched_message_new(b->s, NULL, b->now, &m));
-	for (i = 0; i < rcpts; i++) {
-		rcpt.index = i;
-		snprintf(name, sizeof(name), "mx%u.%s.example",
-		    (first + i) % destinations, prefix);
-		check(sched_rcpt_add(m, 0, name, "user@example.org", &rcpt));
-	}
-	sched_batch_end(m, true, b->now);
-	return m;
+	(void)bench_mail(b, prefix, rcpts, first, destinations, 0);
 }
 
 static uint32_t
@@ -169,7 +42,7 @@ bulk(struct bench *b, uint32_t n)
 {
 	const struct policy p = { 100, 10, 20, 5 };
 
-	open_bench(b, &p);
+	bench_open(b, &p);
 	mail(b, "bulk", n, 0, at_least(n / 10, 1));
 }
 
@@ -178,7 +51,7 @@ personal(struct bench *b, uint32_t n)
 {
 	const struct policy p = { 100, 2, 20, 5 };
 
-	open_bench(b, &p);
+	bench_open(b, &p);
 	mail(b, "bulk", n, 0, n);
 }
 
@@ -188,7 +61,7 @@ singles(struct bench *b, uint32_t n)
 	const struct policy p = { 100, 50, 20, 5 };
 	uint32_t i;
 
-	open_bench(b, &p);
+	bench_open(b, &p);
 	for (i = 0; i < n; i++)
 		mail(b, "single", 1, i, at_least(n / 100, 1));
 }
@@ -201,14 +74,14 @@ full(struct bench *b, uint32_t n)
 	const struct policy p = { n + 1, 50, 1, 0 };
 	uint32_t i;
 
-	open_bench(b, &p);
+	bench_open(b, &p);
 	for (i = 0; i < 2 * n; i++)
 		mail(b, "full", 1, i, n);
 	for (i = 0; i < n; i++)
-		if (!start(b))
+		if (!bench_start(b))
 			abort();
 	/* These never end while the rest is timed. */
-	b->flying = need(
+	b->flying = bench_need(
 	    realloc(b->flying, 2 * (n + 1) * sizeof(struct sched_entry *)));
 	for (i = 0; i < 100000; i++)
 		mail(b, "free", 1, 0, 1);
@@ -218,18 +91,19 @@ static void
 drain_free(struct bench *b)
 {
 	struct bench one = *b;
+	uint64_t wanted = b->left < 90000 ? b->left : 90000;
 
 	one.flying = b->flying + b->agents;
 	one.agents = 1;
 	one.first = one.count = 0;
-	one.left = b->left < 90000 ? b->left : 90000;
+	one.left = wanted;
 	while (one.left > 0) {
-		drain(&one);
+		bench_drain(&one);
 		if (one.count > 0)
-			finish(&one);
+			bench_finish(&one);
 	}
 	b->now = one.now;
-	b->left = 0;
+	b->left -= wanted;
 }
 
 static void
@@ -238,11 +112,11 @@ slow(struct bench *b, uint32_t n)
 	const struct policy p = { 55, 50, 5, 5 };
 	uint32_t i;
 
-	open_bench(b, &p);
+	bench_open(b, &p);
 	for (i = 0; i < n; i++)
 		mail(b, "slow", 1, 0, 1);
 	for (i = 0; i < 5; i++)
-		if (!start(b))
+		if (!bench_start(b))
 			abort();
 	for (i = 0; i < 100000; i++)
 		mail(b, "busy", 1, i, 10);
@@ -252,12 +126,13 @@ slow(struct bench *b, uint32_t n)
 static void
 drain_slow(struct bench *b)
 {
+	uint64_t rest = b->left < 90000 ? 0 : b->left - 90000;
 	uint32_t others = 0;
 	struct sched_entry *e;
 
-	b->left = b->left < 90000 ? b->left : 90000;
+	b->left -= rest;
 	while (b->left > 0) {
-		if (b->count < b->agents && start(b)) {
+		if (b->count < b->agents && bench_start(b)) {
 			b->left--;
 			continue;
 		}
@@ -270,8 +145,9 @@ drain_slow(struct bench *b)
 			if (strstr(e->destination, "slow") != NULL)
 				continue;
 		}
-		finish(b);
+		bench_finish(b);
 	}
+	b->left += rest;
 }
 
 static void
@@ -279,7 +155,7 @@ stream(struct bench *b, uint32_t n)
 {
 	const struct policy p = { 20, 50, 20, 5 };
 
-	open_bench(b, &p);
+	bench_open(b, &p);
 	mail(b, "bulk", n, 0, at_least(n / 10, 1));
 }
 
@@ -290,12 +166,12 @@ drain_stream(struct bench *b)
 	uint32_t turn = 0;
 
 	while (b->left > 0) {
-		if (b->count < b->agents && start(b)) {
+		if (b->count < b->agents && bench_start(b)) {
 			b->left--;
 			if (++turn % 5 == 0)
 				mail(b, "small", 1 + turn % 3, turn, 1000);
 		} else if (b->count > 0) {
-			finish(b);
+			bench_finish(b);
 		} else {
 			break;
 		}
@@ -309,7 +185,7 @@ mixed(struct bench *b, uint32_t n)
 	const struct policy p = { 20, 50, 20, 5 };
 	uint32_t i, made = 0;
 
-	open_bench(b, &p);
+	bench_open(b, &p);
 	mail(b, "bulk", n, 0, n);
 	for (i = 0; made < n; i++) {
 		b->now += 1000;
@@ -318,58 +194,90 @@ mixed(struct bench *b, uint32_t n)
 	}
 }
 
-static const struct bench_case {
-	const char *name, *what;
-	void (*setup)(struct bench *b, uint32_t n);
-	void (*drain)(struct bench *b);
-} cases[] = {
-	{ "bulk", "1 message of N recipients, 10 to an entry", bulk, drain },
+static const struct bench_case usual[] = {
+	{ "bulk", "1 message of N recipients, 10 to an entry", bulk,
+	    bench_drain, 0, 0 },
 	{ "personal", "1 message of N recipients, each its own destination",
-	    personal, drain },
-	{ "singles", "N messages of one recipient", singles, drain },
+	    personal, bench_drain, 0, 0 },
+	{ "singles", "N messages of one recipient", singles, bench_drain, 0,
+	    0 },
 	{ "full", "N destinations with full windows and one free", full,
-	    drain_free },
+	    drain_free, 0, 0 },
 	{ "slow", "N jobs blocked behind one slow destination, ten others busy",
-	    slow, drain_slow },
+	    slow, drain_slow, 0, 0 },
 	{ "stream",
 	    "small mail past bulk mail of N recipients, arrivals "
 	    "included",
-	    stream, drain_stream },
+	    stream, drain_stream, 0, 0 },
 	{ "mixed", "mail of 1 to 40 recipients, N in all, past bulk mail of N",
-	    mixed, drain },
+	    mixed, bench_drain, 0, 0 },
 };
 static const uint32_t sizes[] = { 1000, 10000, 100000, 1000000 };
 #define NSIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-static double
-seconds(void)
+static void
+close_bench(struct bench *b)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	b->laps = NULL;
+	b->left = UINT64_MAX;
+	bench_drain(b);
+	sched_free(&b->s);
+	local_free(&b->sites);
+	free(b->flying);
 }
 
-/* Set up and drained until there are decisions enough; ns per decision. */
-static double
-measure(const struct bench_case *c, uint32_t n)
+/* Set up and drained until there are decisions enough; ns of all. */
+static uint64_t
+spend(const struct bench_case *c, uint32_t n, uint64_t wanted, uint32_t *laps,
+    uint64_t *ret_done)
 {
-	uint64_t done = 0, wanted = DECISIONS / 4, before;
-	double spent = 0, began;
+	uint64_t done = 0, spent = 0, before, began;
 	struct bench b;
 
+	if (c->decisions > 0 && wanted > c->decisions)
+		wanted = c->decisions;
 	while (done < wanted) {
 		c->setup(&b, n);
 		before = b.left = wanted - done;
-		began = seconds();
+		b.laps = laps == NULL ? NULL : laps + done;
+		began = b.lap_began = bench_cpu_ns();
 		c->drain(&b);
-		spent += seconds() - began;
-		done += c->drain == drain_free || c->drain == drain_slow
-		    ? (before < 90000 ? before : 90000)
-		    : before - b.left;
+		spent += bench_cpu_ns() - began;
+		done += before - b.left;
 		close_bench(&b);
 	}
-	return spent * 1e9 / (double)done;
+	*ret_done = done;
+	return spent;
+}
+
+static int
+by_lap(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+enum column {
+	MEAN,
+	SLOW,
+	WORST,
+	COLUMNS
+};
+
+static void
+measure(const struct bench_case *c, uint32_t n, double ret_ns[COLUMNS])
+{
+	uint32_t *laps = bench_need(calloc(LAPS, sizeof(*laps)));
+	uint64_t done;
+
+	ret_ns[MEAN] = (double)spend(c, n, DECISIONS, NULL, &done);
+	ret_ns[MEAN] /= (double)done;
+	(void)spend(c, n, LAPS, laps, &done);
+	qsort(laps, done, sizeof(*laps), by_lap);
+	ret_ns[SLOW] = laps[done - 1 - done / 1000];
+	ret_ns[WORST] = laps[done - 1];
+	free(laps);
 }
 
 static int
@@ -381,20 +289,41 @@ by_value(const void *a, const void *b)
 }
 
 static void
-run(const struct bench_case *c)
+print_row(const struct bench_case *c, uint32_t n, double ns[ROUNDS][COLUMNS])
 {
-	double ns[NSIZES][ROUNDS];
-	size_t i, round;
+	double of_rounds[ROUNDS];
+	size_t column, round;
 
-	for (round = 0; round < ROUNDS; round++)
-		for (i = 0; i < NSIZES; i++)
-			ns[i][round] = measure(c, sizes[i]);
-	for (i = 0; i < NSIZES; i++) {
-		qsort(ns[i], ROUNDS, sizeof(double), by_value);
-		printf("%s\t%u\t%.1f\t%s\n", c->name, sizes[i],
-		    ns[i][ROUNDS / 2], c->what);
+	printf("%s\t%u", c->name, n);
+	for (column = 0; column < COLUMNS; column++) {
+		for (round = 0; round < ROUNDS; round++)
+			of_rounds[round] = ns[round][column];
+		qsort(of_rounds, ROUNDS, sizeof(double), by_value);
+		printf("\t%.1f", of_rounds[ROUNDS / 2]);
 	}
+	printf("\t%s\n", c->what);
 	fflush(stdout);
+}
+
+/* only: of the sizes; 0: all of the case. */
+static void
+run(const struct bench_case *c, uint32_t only)
+{
+	double ns[NSIZES][ROUNDS][COLUMNS];
+	size_t i, round, from = 0, to = NSIZES;
+
+	while (to > 0 &&
+	    sizes[to - 1] > (only > 0                ? only
+				    : c->largest > 0 ? c->largest
+						     : UINT32_MAX))
+		to--;
+	while (only > 0 && from < to && sizes[from] < only)
+		from++;
+	for (round = 0; round < ROUNDS; round++)
+		for (i = from; i < to; i++)
+			measure(c, sizes[i], ns[i][round]);
+	for (i = from; i < to; i++)
+		print_row(c, sizes[i], ns[i]);
 }
 
 static size_t
@@ -417,15 +346,24 @@ memory(const char *name, void (*setup)(struct bench *b, uint32_t n))
 	close_bench(&b);
 }
 
+static void
+run_those(
+    const struct bench_case *c, size_t count, const char *name, uint32_t only)
+{
+	for (; count > 0; c++, count--)
+		if (name == NULL || strcmp(name, c->name) == 0)
+			run(c, only);
+}
+
 int
 main(int argc, char *argv[])
 {
-	size_t i;
+	const char *name = argc < 2 ? NULL : argv[1];
+	uint32_t n = argc < 3 ? 0 : (uint32_t)strtoul(argv[2], NULL, 10);
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (argc < 2 || strcmp(argv[1], cases[i].name) == 0)
-			run(&cases[i]);
-	if (argc < 2 || strcmp(argv[1], "memory") == 0) {
+	run_those(usual, sizeof(usual) / sizeof(usual[0]), name, n);
+	run_those(bench_hard, bench_nhard, name, n);
+	if (name == NULL || strcmp(name, "memory") == 0) {
 		memory("1000000 recipients in 100000 entries", bulk);
 		memory("1000000 messages of one recipient", singles);
 	}

@@ -379,9 +379,12 @@ drive_begin(struct drive *d, const struct drive_style *style)
 	cr_assert_eq(sched_new(&d->params, d->transports, d->ntransports,
 			 sites_begin(d), &d->sched),
 	    0);
-	/* In half of the drives labels run out and are spread. */
+	/* In half of the drives labels run out and are spread, in half of them
+	 * the tree of segments is high. */
 	if (d->dice % 2 != 0)
 		d->sched->job_labels.gap = d->sched->ring_labels.gap = 2;
+	if (d->dice / 2 % 2 != 0)
+		d->sched->segment_most = 3;
 	sched_set_watch(d->sched, &watch);
 }
 

@@ -7,16 +7,31 @@
 
 /* ---- selection ---- */
 
-static struct job *
-current_job(struct model *m, uint32_t transport)
+static bool
+every_job_is_full(struct model *m, const struct list *l)
 {
-	const struct list *l = &m->lists[transport];
 	uint32_t i;
 
 	for (i = 0; i < l->n; i++)
-		if (!model_is_blocker(m, l->jobs[i]))
-			return l->jobs[i];
-	return NULL;
+		if (!model_is_full(m, l->jobs[i]))
+			return false;
+	return true;
+}
+
+/* From the current job on there is one that is not full: no blocker has an
+ * entry for a destination with room. */
+static struct job *
+chosen_job(struct model *m, struct list *l)
+{
+	uint32_t i;
+
+	model_preempt(m, l);
+	for (i = model_list_place(l, l->current); i < l->n; i++)
+		if (!model_is_full(m, l->jobs[i]))
+			break;
+	ASSERT(i < l->n);
+	l->current = l->jobs[i];
+	return l->current;
 }
 
 static void
@@ -68,16 +83,14 @@ static bool
 select_one(struct model *m)
 {
 	uint32_t i, t;
-	struct job *j;
 
 	for (i = 0; i < m->nturn; i++) {
 		t = m->turn[i];
 		if (m->busy[t] >= model_rules(m, t)->sched.process_limit)
 			continue;
-		j = current_job(m, t);
-		if (j == NULL)
+		if (every_job_is_full(m, &m->lists[t]))
 			continue;
-		select_from(m, model_preempted(m, j));
+		select_from(m, chosen_job(m, &m->lists[t]));
 		turn(m, i);
 		return true;
 	}
@@ -106,11 +119,24 @@ defer_dead(struct model *m)
 	}
 }
 
+static bool
+a_blocker_waits_for(const struct list *l, uint32_t site)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < model_list_place(l, l->current); i++)
+		for (k = 0; k < l->jobs[i]->npeers; k++)
+			if (l->jobs[i]->peers[k].site == site)
+				return true;
+	return false;
+}
+
 static void
 end_delivery(struct model *m, uint32_t i)
 {
 	struct delivery d = m->running[i];
 	struct model_site *s = &m->sites[d.site];
+	struct list *l = &m->lists[s->transport];
 
 	for (m->nrunning--; i < m->nrunning; i++)
 		m->running[i] = m->running[i + 1];
@@ -119,6 +145,8 @@ end_delivery(struct model *m, uint32_t i)
 	m->busy[s->transport]--;
 	if (d.connected)
 		m->connected[s->nexthop]--;
+	if (model_site_has_room(s, m->now) && a_blocker_waits_for(l, d.site))
+		l->current = l->jobs[0];
 }
 
 static void
@@ -165,6 +193,8 @@ job_of(struct model *m, uint32_t message, uint32_t transport)
 	j->transport = transport;
 	j->since = m->now;
 	model_list_insert(l, l->n, j);
+	if (l->current == NULL)
+		l->current = j;
 	return j;
 }
 

@@ -46,12 +46,12 @@ note(struct model *m, const struct job *j, uint32_t site, uint32_t nrcpts,
 
 /* ---- the job list and the preemption tree ---- */
 
-static uint32_t
-place_of(const struct list *l, const struct job *j)
+uint32_t
+model_list_place(const struct list *l, const struct job *j)
 {
 	uint32_t i = 0;
 
-	while (l->jobs[i] != j)
+	while (i < l->n && l->jobs[i] != j)
 		i++;
 	return i;
 }
@@ -61,7 +61,7 @@ list_remove(struct list *l, const struct job *j)
 {
 	uint32_t i;
 
-	for (i = place_of(l, j); i + 1 < l->n; i++)
+	for (i = model_list_place(l, j); i + 1 < l->n; i++)
 		l->jobs[i] = l->jobs[i + 1];
 	l->n--;
 }
@@ -110,10 +110,16 @@ leave_tree(struct model *m, struct job *j)
 void
 model_leave_list_if_done(struct model *m, struct job *j)
 {
+	struct list *l = &m->lists[j->transport];
+	uint32_t next;
+
 	if (j->npeers > 0)
 		return;
 	leave_tree(m, j);
-	list_remove(&m->lists[j->transport], j);
+	next = model_list_place(l, j) + 1;
+	if (l->current == j)
+		l->current = next < l->n ? l->jobs[next] : NULL;
+	list_remove(l, j);
 	free(j->peers);
 	free(j);
 }
@@ -177,7 +183,7 @@ model_selectable_peer(struct model *m, const struct job *j)
 }
 
 bool
-model_is_blocker(struct model *m, const struct job *j)
+model_is_full(struct model *m, const struct job *j)
 {
 	return model_selectable_peer(m, j) == j->npeers;
 }
@@ -208,9 +214,8 @@ candidate(struct model *m, const struct job *current)
 	struct job *best = NULL;
 	uint32_t i;
 
-	for (i = place_of(l, current) + 1; i < l->n; i++)
-		if (!model_is_blocker(m, l->jobs[i]) &&
-		    !has_child(l, l->jobs[i]) && needed(l->jobs[i]) <= most &&
+	for (i = model_list_place(l, current) + 1; i < l->n; i++)
+		if (!has_child(l, l->jobs[i]) && needed(l->jobs[i]) <= most &&
 		    (best == NULL || scores_higher(m, l->jobs[i], best)))
 			best = l->jobs[i];
 	return best;
@@ -226,27 +231,30 @@ can_pay(const struct model *m, const struct job *current, const struct job *c)
 	    needed(c) * (100 - (int64_t)r->sched.delivery_slot_discount);
 }
 
-struct job *
-model_preempted(struct model *m, struct job *current)
+void
+model_preempt(struct model *m, struct list *l)
 {
-	const struct conf_transport *r = model_rules(m, current->transport);
-	struct list *l = &m->lists[current->transport];
-	int64_t cost = r->sched.delivery_slot_cost;
-	struct job *c;
+	struct job *current = l->current, *c;
+	const struct conf_transport *r;
+	int64_t cost;
 
+	if (current == NULL)
+		return;
+	r = model_rules(m, current->transport);
+	cost = r->sched.delivery_slot_cost;
 	if (cost <= 1 || current->slots <= 0 ||
 	    current->total < (int64_t)r->sched.minimum_delivery_slots * cost)
-		return current;
+		return;
 	c = candidate(m, current);
 	if (c == NULL || !can_pay(m, current, c))
-		return current;
+		return;
 	leave_tree(m, c);
 	list_remove(l, c);
-	model_list_insert(l, place_of(l, current), c);
+	model_list_insert(l, model_list_place(l, current), c);
 	current->slots -= needed(c) * cost;
 	c->parent = current;
 	c->account = true;
 	c->needed = (uint32_t)needed(c);
 	c->used = 0;
-	return c;
+	l->current = c;
 }

@@ -29,6 +29,8 @@ struct job {
 struct list { /* of jobs, in order */
 	struct job **jobs;
 	uint32_t n;
+	/* The jobs before the current one are the blockers; NULL: all are. */
+	struct job *current;
 };
 
 struct delivery {
@@ -60,16 +62,18 @@ void *model_grown(void *p, size_t n, size_t size);
 
 const struct conf_transport *
 model_rules(const struct model *m, uint32_t transport);
+/* l->n: the job is NULL. */
+uint32_t model_list_place(const struct list *l, const struct job *j);
 void model_list_insert(struct list *l, uint32_t at, struct job *j);
-/* The first selectable peer in rotation; npeers: the job is a blocker. */
+/* The first selectable peer in rotation; npeers: the job is full. */
 uint32_t model_selectable_peer(struct model *m, const struct job *j);
-bool model_is_blocker(struct model *m, const struct job *j);
+bool model_is_full(struct model *m, const struct job *j);
 /* The next entry of a peer, by its place in the rotation, is selected. */
 void model_take_entry(struct model *m, struct job *j, uint32_t peer);
 /* All entries for a site are deferred. */
 void model_defer(struct model *m, struct job *j, uint32_t site);
 void model_leave_list_if_done(struct model *m, struct job *j);
-/* The job to select from: the current one, or the one that preempts it. */
-struct job *model_preempted(struct model *m, struct job *current);
+/* The job that preempts the current one, if one may, is the current one. */
+void model_preempt(struct model *m, struct list *l);
 
 #endif

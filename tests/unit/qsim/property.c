@@ -94,7 +94,7 @@ see_selected(void *ctx, const struct simulate_selection *s)
 		.first = e->rcpts[0].index,
 		.last = e->rcpts[e->nrcpts - 1].index };
 	if (d->preemption == SCHED_PREEMPT_DONE)
-		l->parent[p->message] =
+		l->parent[simulate_number(l->sc, d->candidate.owner) - 1] =
 		    simulate_number(l->sc, d->current.owner) - 1;
 	within_limits(l, d);
 	each_once(l, p, e);

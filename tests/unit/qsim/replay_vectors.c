@@ -106,5 +106,5 @@ Test(replay, all_vectors)
 		n++;
 	}
 	closedir(dir);
-	cr_expect_geq(n, 69);
+	cr_expect_geq(n, 129);
 }

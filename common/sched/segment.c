@@ -1,0 +1,377 @@
+/* The job list in segments: a tree whose leaves hold the jobs in the order of
+ * the list, each node at most SEGMENT_PARTS of them or of nodes below it, and
+ * of each what a search for a candidate can expect there. Two neighbours in one
+ * node that would fill three quarters of one at most become one. */
+#include "sched/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Two neighbours with so many parts together become one. So two of them hold
+ * more, and the tree of a million jobs has seven floors at most. */
+#define MERGED         ((unsigned)SEGMENT_PARTS * 3 / 4)
+/* A split may reach the root and give the tree another floor: of 2^32 jobs, six
+ * to a node in the mean, there are thirteen. */
+#define NEEDED_AT_ONCE 14
+
+static const struct segment_part nobody = { INT64_MAX, UINT32_MAX, UINT32_MAX,
+	UINT32_MAX, { NULL } };
+
+static struct segment_part
+part_of_job(struct job *job)
+{
+	struct segment_part p = nobody;
+
+	p.job = job;
+	if (job_needed(job) == 0 || !LIST_EMPTY(&job->children))
+		return p;
+	p.since = job->message->arrival;
+	if (job->selected == 0) {
+		p.unbegun = job->total;
+	} else {
+		p.begun = job->total;
+		p.needed = job_needed(job);
+	}
+	return p;
+}
+
+struct segment_part
+segment_sum(struct segment *s)
+{
+	struct segment_part sum = nobody;
+	const struct segment_part *p;
+
+	for (p = s->part; p < s->part + s->n; p++) {
+		if (p->since < sum.since)
+			sum.since = p->since;
+		if (p->unbegun < sum.unbegun)
+			sum.unbegun = p->unbegun;
+		if (p->begun < sum.begun)
+			sum.begun = p->begun;
+		if (p->needed < sum.needed)
+			sum.needed = p->needed;
+	}
+	sum.below = s;
+	return sum;
+}
+
+unsigned
+segment_place(const struct segment *s)
+{
+	unsigned i = 0;
+
+	while (s->up->part[i].below != s)
+		i++;
+	return i;
+}
+
+unsigned
+segment_place_of_job(const struct job *job)
+{
+	unsigned i = 0;
+
+	while (job->segment->part[i].job != job)
+		i++;
+	return i;
+}
+
+static bool
+same(const struct segment_part *a, const struct segment_part *b)
+{
+	return a->since == b->since && a->unbegun == b->unbegun &&
+	    a->begun == b->begun && a->needed == b->needed;
+}
+
+/* The sums above are right again. */
+static void
+sum_up(struct segment *s)
+{
+	struct segment_part *above, sum;
+
+	for (; s->up != NULL; s = s->up) {
+		sum = segment_sum(s);
+		above = &s->up->part[segment_place(s)];
+		if (same(above, &sum))
+			break;
+		*above = sum;
+	}
+}
+
+uint32_t
+segment_least_needed(const struct transport *t)
+{
+	const struct segment *root = t->segments;
+	const struct segment_part *p;
+	uint32_t least = UINT32_MAX;
+
+	if (root == NULL)
+		return least;
+	for (p = root->part; p < root->part + root->n; p++) {
+		least = p->unbegun < least ? p->unbegun : least;
+		least = p->needed < least ? p->needed : least;
+	}
+	return least;
+}
+
+/* ---- memory ---- */
+
+/* Nodes are of a pool, so that nothing fails half way. */
+static bool
+reserve(struct sched *s)
+{
+	struct segment *new;
+
+	for (; s->nspare_segments < NEEDED_AT_ONCE; s->nspare_segments++) {
+		new = malloc(sizeof(*new));
+		if (new == NULL)
+			return false;
+		new->up = s->spare_segments;
+		s->spare_segments = new;
+	}
+	return true;
+}
+
+static struct segment *
+node_get(struct transport *t, bool leaf)
+{
+	struct sched *s = t->sched;
+	struct segment *new = s->spare_segments;
+
+	s->spare_segments = new->up;
+	s->nspare_segments--;
+	new->up = NULL;
+	new->leaf = leaf;
+	new->n = 0;
+	return new;
+}
+
+static void
+node_spare(struct transport *t, struct segment *node)
+{
+	struct sched *s = t->sched;
+
+	node->up = s->spare_segments;
+	s->spare_segments = node;
+	s->nspare_segments++;
+}
+
+/* ---- parts come, move and go ---- */
+
+/* Parts from `from` on know where they are. */
+static void
+own(struct segment *s, unsigned from)
+{
+	for (; from < s->n; from++)
+		if (s->leaf)
+			s->part[from].job->segment = s;
+		else
+			s->part[from].below->up = s;
+}
+
+static void
+move_parts(
+    struct segment *to, unsigned at, struct segment *from, unsigned first)
+{
+	unsigned n = from->n - first;
+
+	memcpy(&to->part[at], &from->part[first], n * sizeof(to->part[0]));
+	from->n = (uint16_t)first;
+	to->n = (uint16_t)(at + n);
+	own(to, at);
+}
+
+static void
+put(struct segment *s, unsigned at, const struct segment_part *part)
+{
+	memmove(
+	    &s->part[at + 1], &s->part[at], (s->n - at) * sizeof(s->part[0]));
+	s->part[at] = *part;
+	s->n++;
+	if (s->leaf)
+		part->job->segment = s;
+	else
+		part->below->up = s;
+}
+
+/* The full node becomes two; what only grows at its end stays full. The part of
+ * the right one, which still has no place above. */
+static struct segment_part
+split(struct transport *t, struct segment *s, unsigned at,
+    const struct segment_part *part)
+{
+	struct segment *right = node_get(t, s->leaf);
+	unsigned cut = at == s->n ? s->n : s->n / 2u;
+	struct segment_part sum;
+
+	move_parts(right, 0, s, cut);
+	if (at > cut || right->n == 0)
+		put(right, at - cut, part);
+	else
+		put(s, at, part);
+	sum = segment_sum(s);
+	if (s->up == NULL) {
+		t->segments = node_get(t, false);
+		put(t->segments, 0, &sum);
+	} else {
+		s->up->part[segment_place(s)] = sum;
+	}
+	return segment_sum(right);
+}
+
+static void
+insert_at(struct transport *t, struct segment *s, unsigned at,
+    struct segment_part part)
+{
+	while (s->n == t->sched->segment_most) {
+		part = split(t, s, at, &part);
+		at = segment_place(s) + 1;
+		s = s->up;
+	}
+	put(s, at, &part);
+	sum_up(s);
+}
+
+/* The first job at or behind the node that has a place, or NULL. */
+static struct job *
+placed_from(struct order_node *n)
+{
+	struct job *job;
+
+	for (; n != NULL; n = TAILQ_NEXT(n, link)) {
+		job = ORDER_OF(n, struct job, order);
+		if (job->segment != NULL)
+			return job;
+	}
+	return NULL;
+}
+
+struct job *
+segment_next_job(const struct job *job)
+{
+	return placed_from(TAILQ_NEXT(&job->order, link));
+}
+
+void
+segment_insert(struct job *job)
+{
+	struct transport *t = job->transport;
+	struct job *next = segment_next_job(job);
+	struct segment *s = t->segments;
+
+	ASSERT(job->segment == NULL);
+	if (!reserve(t->sched))
+		return;
+	if (next != NULL) {
+		insert_at(t, next->segment, segment_place_of_job(next),
+		    part_of_job(job));
+		return;
+	}
+	if (s == NULL)
+		s = t->segments = node_get(t, true);
+	while (!s->leaf)
+		s = s->part[s->n - 1].below;
+	insert_at(t, s, s->n, part_of_job(job));
+}
+
+static void
+erase(struct segment *s, unsigned at)
+{
+	s->n--;
+	memmove(
+	    &s->part[at], &s->part[at + 1], (s->n - at) * sizeof(s->part[0]));
+}
+
+/* The node takes in its neighbour on the right if both are small. */
+static bool
+merge(struct transport *t, struct segment *up, unsigned left)
+{
+	struct segment *a, *b;
+
+	if (left + 1 >= up->n)
+		return false;
+	a = up->part[left].below;
+	b = up->part[left + 1].below;
+	if (a->n + b->n > t->sched->segment_most * 3 / 4)
+		return false;
+	move_parts(a, a->n, b, 0);
+	up->part[left] = segment_sum(a);
+	erase(up, left + 1);
+	node_spare(t, b);
+	return true;
+}
+
+/* A root with one part is none. */
+static void
+lower_root(struct transport *t)
+{
+	struct segment *root = t->segments;
+
+	while (!root->leaf && root->n == 1) {
+		t->segments = root->part[0].below;
+		t->segments->up = NULL;
+		node_spare(t, root);
+		root = t->segments;
+	}
+	if (root->n == 0) {
+		t->segments = NULL;
+		node_spare(t, root);
+	}
+}
+
+void
+segment_remove(struct job *job)
+{
+	struct transport *t = job->transport;
+	struct segment *s = job->segment, *up;
+	unsigned at;
+
+	if (s == NULL)
+		return;
+	erase(s, segment_place_of_job(job));
+	job->segment = NULL;
+	sum_up(s);
+	for (; (up = s->up) != NULL; s = up) {
+		at = segment_place(s);
+		if (s->n == 0) {
+			erase(up, at);
+			node_spare(t, s);
+		} else if (!merge(t, up, at) &&
+		    (at == 0 || !merge(t, up, at - 1))) {
+			break;
+		}
+	}
+	lower_root(t);
+}
+
+/* Of one part the least need has become less. */
+static void
+lower_needed(struct segment *s, uint32_t needed)
+{
+	struct segment_part *above;
+
+	for (; s->up != NULL; s = s->up) {
+		above = &s->up->part[segment_place(s)];
+		if (above->needed <= needed)
+			break;
+		above->needed = needed;
+	}
+}
+
+void
+segment_update(struct job *job)
+{
+	struct segment *s = job->segment;
+	struct segment_part part, *p;
+
+	if (s == NULL)
+		return;
+	part = part_of_job(job);
+	p = &s->part[segment_place_of_job(job)];
+	if (part.begun == p->begun && part.needed < p->needed) {
+		p->needed = part.needed; /* as by most selections */
+		lower_needed(s, part.needed);
+	} else if (!same(p, &part)) {
+		*p = part;
+		sum_up(s);
+	}
+}

@@ -1,0 +1,141 @@
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void *
+bench_need(void *p)
+{
+	if (p == NULL) {
+		fprintf(stderr, "sched: out of memory\n");
+		exit(111);
+	}
+	return p;
+}
+
+void
+bench_check(int r)
+{
+	if (r < 0) {
+		fprintf(stderr, "sched: %s\n", strerror(-r));
+		exit(111);
+	}
+}
+
+void
+bench_open(struct bench *b, const struct policy *p)
+{
+	const struct site_params site = {
+		.initial_destination_concurrency = p->window,
+		.destination_concurrency_limit = p->window,
+		.positive = { 1, WINDOW_FIXED },
+		.negative = { 1, WINDOW_FIXED },
+		.failed_cohort_limit = 1,
+	};
+	const struct site_backoff backoff = { 300 * USEC_PER_SEC,
+		4000 * USEC_PER_SEC, 10 };
+	const struct sched_params params = { UINT32_MAX, 10, 20000 };
+	const struct sched_transport_params transport = {
+		.process_limit = p->agents,
+		.destination_recipient_limit = p->rcpts_per_entry,
+		.delivery_slot_cost = p->cost,
+		.delivery_slot_discount = 50,
+		.delivery_slot_loan = 3,
+		.minimum_delivery_slots = 3,
+		.recipient_limit = 20000,
+		.extra_recipient_limit = 1000,
+		.recipient_refill_limit = 100,
+		.recipient_refill_delay = 5 * USEC_PER_SEC,
+	};
+
+	*b = (struct bench){ .agents = p->agents };
+	b->flying = bench_need(calloc(p->agents, sizeof(struct sched_entry *)));
+	bench_check(local_new(&site, 1, &backoff, 1000, 1, &b->sites));
+	bench_check(
+	    sched_new(&params, &transport, 1, local_table(b->sites), &b->s));
+}
+
+uint64_t
+bench_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* From the end of one selection to that of the next. */
+static void
+lap(struct bench *b)
+{
+	uint64_t now = bench_cpu_ns(), took = now - b->lap_began;
+
+	b->laps[b->nlaps++] = took > UINT32_MAX ? UINT32_MAX : (uint32_t)took;
+	b->lap_began = bench_cpu_ns();
+}
+
+bool
+bench_start(struct bench *b)
+{
+	struct sched_entry *e = sched_select(b->s, b->now);
+
+	if (e == NULL)
+		return false;
+	b->flying[(b->first + b->count++) % b->agents] = e;
+	if (b->laps != NULL)
+		lap(b);
+	return true;
+}
+
+void
+bench_finish(struct bench *b)
+{
+	struct sched_entry *e = b->flying[b->first];
+	struct sched_message *m = e->message;
+
+	b->first = (b->first + 1) % b->agents;
+	b->count--;
+	sched_done(b->s, e, SITE_DELIVERED, NULL, b->now);
+	if (sched_message_waiting(m) == 0 && sched_message_running(m) == 0)
+		sched_message_free(&m);
+	b->now += 100;
+}
+
+void
+bench_drain(struct bench *b)
+{
+	while (b->left > 0) {
+		if (b->count < b->agents && bench_start(b))
+			b->left--;
+		else if (b->count > 0)
+			bench_finish(b);
+		else
+			break;
+	}
+}
+
+struct sched_message *
+bench_mail(struct bench *b, const char *prefix, uint32_t rcpts, uint32_t first,
+    uint32_t destinations, uint32_t total)
+{
+	struct sched_message *m = NULL;
+	struct sched_rcpt rcpt = { 0 };
+	char name[64];
+	uint32_t i;
+
+	b->next_id++;
+	bench_check(sched_message_new(b->s, NULL, b->now, &m));
+	if (total > 0)
+		bench_check(sched_message_expect(m, 0, total));
+	for (i = 0; i < rcpts; i++) {
+		rcpt.index = i;
+		snprintf(name, sizeof(name), "mx%u.%s.example",
+		    (first + i) % destinations, prefix);
+		bench_check(
+		    sched_rcpt_add(m, 0, name, "user@example.org", &rcpt));
+	}
+	sched_batch_end(m, total == 0, b->now);
+	return m;
+}

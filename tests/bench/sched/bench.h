@@ -1,0 +1,50 @@
+/* What the cases of the scheduler's benchmark are made of: see sched.c. */
+#ifndef TESTS_BENCH_SCHED_BENCH_H
+#define TESTS_BENCH_SCHED_BENCH_H
+
+#include "sched/sched.h"
+
+struct bench {
+	struct local *sites;
+	struct sched *s;
+	struct sched_entry **flying; /* ring, in the order of selection */
+	uint32_t agents, first, count;
+	usec_t now;
+	uint64_t left; /* decisions still wanted */
+	uint32_t next_id;
+	/* What each decision took, in ns of processor time; NULL: only the sum
+	 * is wanted. */
+	uint32_t *laps;
+	uint64_t nlaps, lap_began;
+};
+
+struct policy {
+	uint32_t agents, rcpts_per_entry, window, cost;
+};
+
+struct bench_case {
+	const char *name, *what;
+	void (*setup)(struct bench *b, uint32_t n);
+	void (*drain)(struct bench *b);
+	uint32_t largest;   /* N; 0: all sizes */
+	uint64_t decisions; /* that are enough; 0: the usual number */
+};
+extern const struct bench_case bench_hard[];
+extern const size_t bench_nhard;
+
+uint64_t bench_cpu_ns(void);
+void *bench_need(void *p);
+void bench_check(int r);
+/* *b is cleared, but for the laps. */
+void bench_open(struct bench *b, const struct policy *p);
+/* One decision more; false when nothing can be decided. */
+bool bench_start(struct bench *b);
+/* The delivery that began first ends, and its message if that was its last. */
+void bench_finish(struct bench *b);
+void bench_drain(struct bench *b);
+/* rcpts of one entry each, from the given one of so many destinations on;
+ * total: entries in all, of which the others are never read; 0: no more. */
+struct sched_message *bench_mail(struct bench *b, const char *prefix,
+    uint32_t rcpts, uint32_t first, uint32_t destinations, uint32_t total);
+
+#endif

@@ -1,0 +1,207 @@
+/* Queues that are hard to decide about: many jobs that may not preempt, or may
+ * not go, so that what looks at one after the other takes long. */
+#include "bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ENTRY 2 /* recipients */
+
+static uint32_t
+mail_to_own(struct bench *b, uint32_t i, uint32_t entries, uint32_t total)
+{
+	char prefix[32];
+
+	snprintf(prefix, sizeof(prefix), "own%u", i);
+	(void)bench_mail(b, prefix, entries * ENTRY, 0, 1, total);
+	return entries;
+}
+
+static void
+start_all(struct bench *b, uint32_t count)
+{
+	for (; count > 0; count--)
+		if (!bench_start(b))
+			abort();
+}
+
+/* Each is full: what ends is what is selected next. */
+static void
+drain_in_turn(struct bench *b)
+{
+	while (b->left > 0) {
+		bench_finish(b);
+		if (!bench_start(b))
+			break;
+		b->left--;
+	}
+}
+
+/* ---- begun messages ---- */
+
+/* Each message has a destination of its own, and is half delivered. */
+static void
+half(struct bench *b, uint32_t n)
+{
+	const struct policy p = { n + 1, ENTRY, 1, 5 };
+	uint32_t i;
+
+	bench_open(b, &p);
+	for (i = 0; i < n; i++) {
+		b->now += 1000;
+		mail_to_own(b, i, 8, 30 + i);
+	}
+	start_all(b, n);
+	b->left = 2 * (uint64_t)n;
+	drain_in_turn(b);
+}
+
+/* The current job can pay for 10000 entries; each of the others has begun, can
+ * go, and needs some more. */
+static void
+dear(struct bench *b, uint32_t n)
+{
+	const struct policy p = { n + 20, ENTRY, 20, 5 };
+	uint32_t i;
+
+	bench_open(b, &p);
+	(void)bench_mail(b, "bulk", 50000 * ENTRY, 0, 1, 0);
+	for (i = 0; i < n; i++) {
+		b->now += 1000;
+		mail_to_own(b, i, 2, 10010 + i % 6000);
+	}
+	start_all(b, n + 20);
+	while (b->count > 10)
+		bench_finish(b);
+	sched_set_process_limit(b->s, 0, 10);
+}
+
+/* ---- blocked messages ---- */
+
+#define HELD 5 /* deliveries that do not end */
+
+/* The destination `slow` is full, and there is bulk mail of 20000 entries. */
+static void
+open_slow(struct bench *b)
+{
+	const struct policy p = { HELD + 50, ENTRY, HELD, 5 };
+	uint32_t i;
+
+	bench_open(b, &p);
+	for (i = 0; i < HELD; i++)
+		(void)bench_mail(b, "slow", 1, 0, 1, 0);
+	start_all(b, HELD);
+	(void)bench_mail(b, "bulk", 20000 * ENTRY, 0, 10, 5000000);
+}
+
+static void
+blocked(struct bench *b, uint32_t n)
+{
+	uint32_t i;
+
+	open_slow(b);
+	for (i = 0; i < n; i++) {
+		b->now += 1000;
+		(void)bench_mail(b, "slow", 1, 0, 1, 15 + i);
+	}
+}
+
+static void
+first(struct bench *b, uint32_t n)
+{
+	uint32_t i;
+
+	open_slow(b);
+	for (i = 0; i < n; i++)
+		(void)bench_mail(b, "slow", 1 + i % 5, 0, 5, 0);
+}
+
+static void
+drain_up_to(struct bench *b, uint64_t most)
+{
+	struct bench one = *b;
+	uint64_t wanted = b->left < most ? b->left : most;
+
+	one.agents = b->agents - HELD;
+	one.flying =
+	    bench_need(calloc(one.agents, sizeof(struct sched_entry *)));
+	one.first = one.count = 0;
+	one.left = wanted;
+	bench_drain(&one);
+	b->left -= wanted - one.left;
+	one.laps = NULL;
+	while (one.count > 0)
+		bench_finish(&one);
+	b->now = one.now;
+	free(one.flying);
+}
+
+static void
+drain_bulk(struct bench *b)
+{
+	drain_up_to(b, 20000);
+}
+
+static void
+drain_first(struct bench *b)
+{
+	drain_up_to(b, 500);
+}
+
+/* ---- two messages in turn ---- */
+
+/* The older one has one slow destination, the other one N, of which nine tenths
+ * are full. */
+static void
+in_turn(struct bench *b, uint32_t n)
+{
+	const struct policy p = { n + 1, ENTRY, 1, 5 };
+
+	bench_open(b, &p);
+	(void)bench_mail(b, "slow", 2 * n * ENTRY, 0, 1, 0);
+	b->now += 1000;
+	(void)bench_mail(b, "many", 6 * n * ENTRY, 0, n, 0);
+	start_all(b, n + 1);
+}
+
+static void
+drain_two(struct bench *b)
+{
+	uint32_t n = b->agents - 1, i;
+	struct bench older = *b, other;
+
+	/* The ring: the older message, then those of the other one. */
+	ASSERT(b->first == 0 && b->count == n + 1);
+	older.agents = older.count = 1;
+	other = older;
+	other.agents = other.count = n / 10;
+	other.flying = b->flying + b->agents - other.agents;
+	for (i = 0; b->left > 0 && i < n / 10 * 4; i++, b->left--) {
+		struct bench *one = i % 2 == 0 ? &older : &other;
+		const struct bench *last = i % 2 == 0 ? &other : &older;
+
+		one->now = last->now;
+		one->nlaps = last->nlaps;
+		one->lap_began = last->lap_began;
+		bench_finish(one);
+		start_all(one, 1);
+	}
+	b->now += USEC_PER_SEC;
+}
+
+const struct bench_case bench_hard[] = {
+	{ "half", "N messages half delivered, all full, all totals different",
+	    half, drain_in_turn, 100000, 0 },
+	{ "blocked", "N messages blocked, all totals different, beside bulk",
+	    blocked, drain_bulk, 100000, 0 },
+	{ "dear",
+	    "N messages begun, each needs more than the current one can pay",
+	    dear, bench_drain, 100000, 0 },
+	{ "two",
+	    "a message at a slow site in turn with one of N sites, nine tenths "
+	    "full",
+	    in_turn, drain_two, 100000, 0 },
+	{ "first", "the first decisions beside N blocked messages", first,
+	    drain_first, 100000, 2000 },
+};
+const size_t bench_nhard = sizeof(bench_hard) / sizeof(bench_hard[0]);
