@@ -144,7 +144,7 @@ class Cut:
             "minimal_backoff_time": "1s", "maximal_backoff_time": "1s", "error_interval": "1s",
             "mark_sync_interval": f"{INTERVAL:.0f}s" if not lying else "5s",
             "maildir_path": f"{mail}/%u/", "process_memory_limit": "0"} | (
-                {"program_dir": self.liar(top)} if lying else {}), routing=self.routing(closed.getsockname()[1]))
+                {"program_dir": self.liar(top)} if lying else {}), routing=self.routing(closed.getsockname()[1]), aliases=self.aliases())
         shutil.rmtree(self.i.mail)
         self.i.mail, self.i.base = mail, disk.mounted / "queue"
         shutil.chown(mail, self.i.settings["maildir_user"])
@@ -152,6 +152,15 @@ class Cut:
     @staticmethod
     def routing(port):
         return f"later.example smtp:127.0.0.1:{port}\nnever.example error\n* local\n"
+
+    @staticmethod
+    def aliases():
+        """uN of the list is two users, by way of another list with an owner."""
+        return "".join(f"u{n}@list.example: both{n}, u{n}\nboth{n}: u{n}, v{n}\n" for n in range(3)) + "owner-both1: u9\n"
+
+    @staticmethod
+    def members(user, domain):
+        return [user, user.replace("u", "v")] if domain == "list.example" else [user]
 
     def liar(self, top):
         """The programs, with a queue-send whose syncs do nothing."""
@@ -173,7 +182,7 @@ class Cut:
             self.number += 1
             name = f"{self.number}"
             domains = self.dice.choice([["x"], ["x", "x"], ["x", "later"], ["x", "x", "never"], ["never"], ["later"],
-                                        ["x", "later", "never"]])
+                                        ["x", "later", "never"], ["list"], ["x", "list"], ["list", "later", "list"]])
             body = self.dice.randbytes(self.dice.choice([10, 3000, 20000])).hex()
         rcpts = [f"u{n}@{d}.example" for n, d in enumerate(domains)]
         text = f"Subject: cut\nX-Cut-Id: {name}.\n\n{body}\n".encode()
@@ -285,15 +294,17 @@ class Cut:
         repeats, oldest = 0, 0.0
         for name, sent in self.sent.items():
             for user, domain in (r.split("@") for r in sent.rcpts):
-                times = sorted(have.get((name, user), []))
                 if domain == "never.example":
                     if not any(m.get(user, "")[0] == "F" for m, _ in held.get(name, [])):
                         raise Wrong(f"{name}: {user} has failed and is not held as that")
-                elif not times:
-                    raise Wrong(f"{name}: accepted, and lost for {user}")
-                if len(times) > 1:
-                    repeats += 1
-                    oldest = max(oldest, self.cut_at - times[0])
+                    continue
+                for member in self.members(user, domain):
+                    times = sorted(have.get((name, member), []))
+                    if not times:
+                        raise Wrong(f"{name}: accepted, and lost for {member} ({user}@{domain})")
+                    if len(times) > 1:
+                        repeats += 1
+                        oldest = max(oldest, self.cut_at - times[0])
         if oldest > INTERVAL + SLACK:
             raise Wrong(f"delivered again {oldest:.1f} s after it was delivered")
         for name, files in held.items():
