@@ -435,3 +435,36 @@ Test(route_alias, lines_of_include_files)
 		buf_done(&out);
 	}
 }
+
+#define MANY 100000
+
+Test(route_alias, as_many_as_a_large_site_has)
+{
+	struct buf text = { 0 };
+	struct alias_table *table;
+	const struct alias *list;
+	char address[64];
+	uint32_t i;
+
+	cr_assert_eq(buf_add_str(&text, "list:"), 0);
+	for (i = 0; i < MANY; i++)
+		buf_printf(
+		    &text, "%s m%u@elsewhere.example", i == 0 ? "" : ",", i);
+	for (i = 0; i < MANY; i++)
+		buf_printf(&text, "\nu%u: m%u", (i * 7919) % MANY, i);
+	table = load(buf_str(&text));
+	buf_done(&text);
+	list = alias_find_key(table, "list");
+	cr_assert_eq(list->nmembers, MANY);
+	cr_expect_str_eq(
+	    list->members[MANY - 1].text, "m99999@elsewhere.example");
+	for (i = 0; i < MANY; i++) {
+		snprintf(address, sizeof(address), "u%u+x@host", i);
+		cr_assert_not_null(alias_find_account(table, address));
+		cr_assert_null(alias_find_address(table, address));
+	}
+	cr_expect_eq(alias_at(table, 1)->line, 2);
+	cr_expect_str_eq(alias_at(table, 2)->members[0].text, "m1");
+	cr_expect_null(alias_at(table, MANY + 1));
+	alias_free(&table);
+}
