@@ -9,6 +9,9 @@
 
 #include "base/io.h"
 
+/* Where deliveries may take any time. */
+#define LOCK_LIMIT (30 * USEC_PER_SEC)
+
 bool
 alias_is_program(const char *recipient)
 {
@@ -236,7 +239,9 @@ expand(const struct child_plan *plan, const char *key,
 		.id = d->id,
 		.index = plan->rcpt_index,
 		.of = { key, plan->recipient, d->sender },
-		.lock_limit = plan->maildir_time_limit / 2,
+		.lock_limit = plan->maildir_time_limit > 0
+		    ? plan->maildir_time_limit / 2
+		    : LOCK_LIMIT,
 		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
 		.arg = pulse,
 	};
