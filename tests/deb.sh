@@ -162,8 +162,9 @@ removed() {
 	want 'purges' apt purge qscheduler
 	want 'nothing else is left' refused kept_files
 	want 'mail is left' grep -rqs fifth "$base"
+	want "root's mail, too" grep -rqs fourth "$base"
 	want 'and nothing but mail' same "$(mail_left | xargs grep -L fifth |
-	    xargs grep -L fourth)" ''
+	    xargs -r grep -L fourth)" ''
 	want 'installs again' apt install /packages/qscheduler.deb
 	echo 'far.test  local' >>/etc/qscheduler/routing
 	want 'starts' start
@@ -171,7 +172,7 @@ removed() {
 	want 'what was left is delivered' delivered bob fifth
 	want 'all queues are open' refused logged 'ALERT'
 	want 'stops' stop
-	rm -f "$base"/queue*/hold/*
+	rm -f "$base"/queue*/hold/* "$base"/mailbox/new/*
 	want 'purges' apt purge qscheduler
 	want 'no queue is left' test ! -e /var/spool/qscheduler
 	want 'no configuration is left' test ! -e /etc/qscheduler
