@@ -147,7 +147,7 @@ find_parent(const struct spool *sp, const struct queue_id *id,
     struct parent *ret, enum spool_dir *ret_dir)
 {
 	static const enum spool_dir places[] = { SPOOL_ACTIVE, SPOOL_INCOMING,
-		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_CORRUPT };
+		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_DELETED, SPOOL_CORRUPT };
 	size_t i;
 	int r;
 

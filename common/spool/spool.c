@@ -23,6 +23,7 @@ const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
 	[SPOOL_DEFERRED] = { "deferred", true,  false, 02770, 0700 },
 	[SPOOL_HOLD]     = { "hold",     false, false, 02770, 0700 },
 	[SPOOL_CORRUPT]  = { "corrupt",  false, false, 02770, 0700 },
+	[SPOOL_DELETED]  = { "deleted",  false, false, 02770, 0700 },
 	[SPOOL_DEFER]    = { "defer",    true,  false, 02770, 0700 },
 	[SPOOL_BOUNCE]   = { "bounce",   true,  false, 02770, 0700 },
 	[SPOOL_LOCK]     = { "lock",     false, false, 02770, 0700 },
@@ -36,7 +37,8 @@ const struct spool_dir_info spool_dirs[SPOOL_NDIRS] = {
 static bool
 is_made_later(enum spool_dir dir, int error)
 {
-	return dir == SPOOL_PREPARED && error == ENOENT;
+	return (dir == SPOOL_PREPARED || dir == SPOOL_DELETED) &&
+	    error == ENOENT;
 }
 
 /* O_PATH, since the gate may be passed and not read. */

@@ -36,8 +36,9 @@ enum spool_dir {
 	SPOOL_DEFERRED,
 	SPOOL_HOLD,
 	SPOOL_CORRUPT,
-	SPOOL_DEFER,  /* reasons */
-	SPOOL_BOUNCE, /* reasons */
+	SPOOL_DELETED, /* by an operator, for a day */
+	SPOOL_DEFER,   /* reasons */
+	SPOOL_BOUNCE,  /* reasons */
 	SPOOL_LOCK,
 	SPOOL_NDIRS,
 };
@@ -89,10 +90,11 @@ int spool_make_users(int base, const struct spool_owner *owner);
 int spool_make_mailbox(int base, const struct spool_owner *owner);
 /* Makes the gate and maildrop/ alone, in the directory of a queue. */
 int spool_make_maildrop(int queue, const struct spool_owner *owner);
-/* Makes prepared/ alone. */
-int spool_make_prepared(int queue, const struct spool_owner *owner);
+/* Makes a directory that is not split, alone: prepared/, deleted/. */
+int
+spool_make_dir(int queue, enum spool_dir dir, const struct spool_owner *owner);
 /* Open the directories; those that this process may not enter stay -1, and so
- * does prepared/ in a queue of an earlier version. */
+ * do prepared/ and deleted/ in a queue of an earlier version. */
 int spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
     uint32_t queue);
 /* Called after a failed spool_open(), too. */
@@ -116,7 +118,8 @@ int spool_list(const char *base, uint32_t *ret_queues, size_t max);
 /* Bring a queue of an earlier version to this one: gate/ is made, drops in the
  * old maildrop/, which anybody could write to, are copied behind it, and the
  * old directory goes. The supervisor calls this before spool_open(); on a queue
- * of this version nothing is done. prepared/ is made where it is missing. A
+ * of this version nothing is done. prepared/ and deleted/ are made where they
+ * are missing. A
  * drop above `largest` bytes (0: none), or one that is mostly a hole, goes to
  * corrupt/ uncopied. -errno: what could not be moved stays where no user can
  * add to it. */
@@ -218,7 +221,8 @@ struct spool_item {
 	uint32_t split;
 	uint64_t inode; /* 0: a foreign name, or in a wrong subdirectory */
 	/* 0 unless asked for: */
-	usec_t mtime_wall; /* in deferred/ the due time, if it has one */
+	/* In deferred/ the due time, in deleted/ the end, if it has one. */
+	usec_t mtime_wall;
 	uint64_t size;
 };
 void spool_scan_begin(

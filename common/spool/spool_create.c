@@ -383,9 +383,9 @@ spool_make_maildrop(int queue, const struct spool_owner *owner)
 }
 
 int
-spool_make_prepared(int queue, const struct spool_owner *owner)
+spool_make_dir(int queue, enum spool_dir dir, const struct spool_owner *owner)
 {
-	return make_dir(queue, &spool_dirs[SPOOL_PREPARED], 0, owner);
+	return make_dir(queue, &spool_dirs[dir], 0, owner);
 }
 
 int

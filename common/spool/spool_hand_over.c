@@ -31,7 +31,7 @@ bool
 spool_has(const struct spool *sp, uint64_t inode)
 {
 	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
-		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_CORRUPT };
+		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_CORRUPT, SPOOL_DELETED };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(dirs); i++)

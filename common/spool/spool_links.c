@@ -18,9 +18,9 @@
 /* The name that stays is the one in the first of these directories, the one
  * that a message reaches last. An active message goes back to incoming at a
  * start, so active comes after incoming. */
-static const enum spool_dir order[] = { SPOOL_CORRUPT, SPOOL_HOLD,
-	SPOOL_DEFERRED, SPOOL_INCOMING, SPOOL_ACTIVE, SPOOL_MAILDROP,
-	SPOOL_PREPARED };
+static const enum spool_dir order[] = { SPOOL_CORRUPT, SPOOL_DELETED,
+	SPOOL_HOLD, SPOOL_DEFERRED, SPOOL_INCOMING, SPOOL_ACTIVE,
+	SPOOL_MAILDROP, SPOOL_PREPARED };
 
 struct name {
 	uint32_t rank, queue;

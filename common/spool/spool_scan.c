@@ -125,7 +125,7 @@ fill(const struct spool_scan *s, const char *name, bool with_stat,
 		return errno != ENOENT;
 	ret_item->size = (uint64_t)st.st_size;
 	ret_item->mtime_wall = mtime(&st);
-	if (s->dir == SPOOL_DEFERRED)
+	if (s->dir == SPOOL_DEFERRED || s->dir == SPOOL_DELETED)
 		ret_item->mtime_wall =
 		    due_time(s->sp, ret_item->inode, ret_item->mtime_wall);
 	return true;

@@ -237,7 +237,9 @@ upgrade(int queue, const struct upgrade *u)
 	if (is_missing(queue, SPOOL_MAILDROP))
 		r = spool_make_maildrop(queue, u->owner);
 	if (r == 0 && is_missing(queue, SPOOL_PREPARED))
-		r = spool_make_prepared(queue, u->owner);
+		r = spool_make_dir(queue, SPOOL_PREPARED, u->owner);
+	if (r == 0 && is_missing(queue, SPOOL_DELETED))
+		r = spool_make_dir(queue, SPOOL_DELETED, u->owner);
 	old = openat(queue, OLD_NAME, OPEN_DIR);
 	if (r == 0 && old >= 0)
 		r = empty_old(queue, old, *u);

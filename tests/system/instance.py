@@ -27,7 +27,7 @@ PYTHON = "/usr/bin/python3"
 USERS = {"qmailq_user": "uucp", "qmails_user": "news", "qmailr_user": "proxy",
          "qmail_group": "mail", "qdrop_group": "irc", "maildir_user": "games"}
 AS_ROOT = os.geteuid() == 0
-STATES = ("gate/maildrop", "prepared", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
+STATES = ("gate/maildrop", "prepared", "incoming", "active", "deferred", "hold", "corrupt", "deleted", "defer", "bounce")
 
 PAGE = struct.Struct("=6i48x2I17Q")
 PAGE_FIELDS = """local_used remote_used local_limit remote_limit disabled busiest queue generation maildrop

@@ -14,7 +14,7 @@ world_where(const struct world *w, uint64_t inode)
 	char leaf[SPOOL_PATH_MAX];
 	int dir;
 
-	for (dir = SPOOL_MAILDROP; dir <= SPOOL_CORRUPT; dir++) {
+	for (dir = SPOOL_MAILDROP; dir <= SPOOL_DELETED; dir++) {
 		spool_leaf(
 		    &w->s.sp, (enum spool_dir)dir, inode, leaf, sizeof(leaf));
 		if (faccessat(w->s.sp.dir[dir], leaf, F_OK, 0) == 0)

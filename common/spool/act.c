@@ -1,0 +1,150 @@
+#include "spool/act.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "spool/reason.h"
+
+#define DIR_BIT(dir) (1u << (dir))
+#define WAITING      (DIR_BIT(SPOOL_INCOMING) | DIR_BIT(SPOOL_DEFERRED))
+
+enum due {
+	DUE_KEPT,
+	DUE_NOW,
+	DUE_END, /* when a deleted message goes */
+};
+
+static const struct {
+	const char *name, *past;
+	unsigned from;
+	enum spool_dir to;
+	enum due due;
+} acts[NACTS] = {
+	[ACT_HOLD] = { "hold", "held", WAITING | DIR_BIT(SPOOL_ACTIVE),
+	    SPOOL_HOLD, DUE_KEPT },
+	[ACT_RELEASE] = { "release", "released", DIR_BIT(SPOOL_HOLD),
+	    SPOOL_DEFERRED, DUE_NOW },
+	[ACT_REQUEUE] = { "requeue", "requeued",
+	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD),
+	    SPOOL_DEFERRED, DUE_NOW },
+	[ACT_DELETE] = { "delete", "deleted",
+	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD),
+	    SPOOL_DELETED, DUE_END },
+	[ACT_UNDELETE] = { "undelete", "undeleted", DIR_BIT(SPOOL_DELETED),
+	    SPOOL_HOLD, DUE_KEPT },
+	[ACT_RETRY] = { "retry", "retried", DIR_BIT(SPOOL_DEFERRED),
+	    SPOOL_DEFERRED, DUE_NOW },
+};
+
+const char *
+act_name(unsigned act)
+{
+	return act < ACT_HOLD || act >= NACTS ? "?" : acts[act].name;
+}
+
+const char *
+act_past(unsigned act)
+{
+	return act < ACT_HOLD || act >= NACTS ? "?" : acts[act].past;
+}
+
+bool
+act_applies(enum spool_act act, enum spool_dir dir)
+{
+	return (acts[act].from & DIR_BIT(dir)) != 0;
+}
+
+enum spool_dir
+act_target(enum spool_act act)
+{
+	return acts[act].to;
+}
+
+/* ---- finding ---- */
+
+/* The message with this id at this name; -ENOENT: another one, or none. */
+static int
+open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
+{
+	struct queue_file file;
+	int r, fd;
+
+	if (sp->dir[dir] < 0)
+		return -ENOENT;
+	fd = spool_open_file(sp, dir, id->inode, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	r = spool_file_settled(fd);
+	if (r == 0)
+		r = queue_file_read(fd, &file);
+	if (r == 0 &&
+	    (file.arrival_wall != id->arrival_wall || file.nonce != id->nonce ||
+		file.queue != id->queue))
+		r = -ENOENT;
+	if (r == 0)
+		return fd;
+	sp->sys->close(fd);
+	return r;
+}
+
+int
+act_find(
+    const struct spool *sp, const struct queue_id *id, enum spool_dir *ret_dir)
+{
+	static const enum spool_dir dirs[] = { SPOOL_DEFERRED, SPOOL_INCOMING,
+		SPOOL_ACTIVE, SPOOL_HOLD, SPOOL_DELETED };
+	int r = -ENOENT;
+	size_t i;
+
+	for (i = 0; r == -ENOENT && i < ARRAY_LEN(dirs); i++) {
+		r = open_here(sp, dirs[i], id);
+		if (r >= 0)
+			*ret_dir = dirs[i];
+	}
+	return r;
+}
+
+/* ---- moving ---- */
+
+static int
+sync_reasons(const struct spool *sp, uint64_t inode)
+{
+	int r = 0, fd = reason_open(sp, SPOOL_BOUNCE, inode);
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	if (sp->sys->fsync(fd) < 0)
+		r = -errno;
+	sp->sys->close(fd);
+	return r;
+}
+
+/* Marks of the last process of the queue may not be on disk. */
+static int
+sync_marks(const struct spool *sp, uint64_t inode, int fd)
+{
+	int r = sync_reasons(sp, inode);
+
+	return r == 0 && sp->sys->fsync(fd) < 0 ? -errno : r;
+}
+
+int
+act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
+    uint64_t inode, int fd, usec_t now_wall)
+{
+	const usec_t due =
+	    acts[act].due == DUE_END ? now_wall + ACT_DELETED_TIME : now_wall;
+	int r = 0;
+
+	if (!act_applies(act, dir))
+		return -EINVAL;
+	if (sp->dir[acts[act].to] < 0)
+		return -ENOTSUP; /* of an earlier version */
+	if (acts[act].due != DUE_KEPT)
+		r = spool_set_due(sp, inode, due);
+	if (r == 0 && dir == SPOOL_ACTIVE)
+		r = sync_marks(sp, inode, fd);
+	if (r == 0 && acts[act].to != dir)
+		r = spool_move(sp, dir, acts[act].to, inode);
+	return r;
+}

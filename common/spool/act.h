@@ -1,0 +1,47 @@
+/* spool/act.h - what an operator does with a message, as one move on disk
+ * (docs/QCTL.md, "Acts").
+ *
+ * Called by the one process that has the lock of the queue: queue-send, or qctl
+ * while that does not run. The caller knows that nothing else is done with the
+ * message, and where it lies.
+ *
+ * Soft: -errno.
+ */
+#ifndef SPOOL_ACT_H
+#define SPOOL_ACT_H
+
+#include "spool/spool.h"
+
+/* Numbers are for ever: frames have them. */
+enum spool_act {
+	ACT_HOLD = 1, /* to hold/, until it is released */
+	ACT_RELEASE,  /* from hold/: due at once */
+	ACT_REQUEUE,  /* from anywhere: due at once */
+	ACT_DELETE,   /* to deleted/, for ACT_DELETED_TIME */
+	ACT_UNDELETE, /* from there to hold/ */
+	ACT_RETRY,    /* of deferred/: due at once */
+	NACTS,
+};
+
+#define ACT_DELETED_TIME (24 * 3600 * USEC_PER_SEC)
+
+/* "hold", "release" …; of a number that is no act "?". */
+const char *act_name(unsigned act);
+/* "held", "released" … */
+const char *act_past(unsigned act);
+/* May the act be done with a message that lies there? */
+bool act_applies(enum spool_act act, enum spool_dir dir);
+/* The directory that the message is in afterwards. */
+enum spool_dir act_target(enum spool_act act);
+
+/* Opens the message with this id and tells where it lies: deferred/, incoming/,
+ * active/, hold/ or deleted/. The descriptor, for reading. -ENOENT: there is
+ * none; -EAGAIN: its writer has not committed it. */
+int act_find(
+    const struct spool *sp, const struct queue_id *id, enum spool_dir *ret_dir);
+/* The due time, or the end of a deleted message, then one rename. In active/
+ * the marks that are in fd, and the reasons, are synced before it. */
+int act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
+    uint64_t inode, int fd, usec_t now_wall);
+
+#endif
