@@ -6,6 +6,7 @@
 
 #include "log/log.h"
 #include "queue-send/backlog.h"
+#include "queue-send/operators.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
 #include "queue-send/schedule.h"
@@ -125,6 +126,7 @@ start(struct daemon *d)
 		daemon_leave_queue(&s->lock, &s->sp);
 		return r;
 	}
+	operators_init(s);
 	send_wake(s);
 	daemon_ready(d);
 	return 0;
@@ -135,6 +137,7 @@ done(struct daemon *d)
 {
 	struct send *s = d->state;
 
+	operators_done(s);
 	send_done(s);
 	daemon_leave_queue(&s->lock, &s->sp);
 }

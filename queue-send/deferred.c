@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "log/log.h"
 #include "queue-send/road.h"
+#include "spool/act.h"
+#include "spool/reason.h"
 
 #define WALKED_PER_TURN 300
 #define WALK_INTERVAL   (3600 * USEC_PER_SEC)
@@ -16,6 +19,7 @@ static const enum spool_dir walk_dirs[WALK_NKINDS] = {
 	[WALK_ACTIVE] = SPOOL_ACTIVE,
 	[WALK_HOLD] = SPOOL_HOLD,
 	[WALK_CORRUPT] = SPOOL_CORRUPT,
+	[WALK_DELETED] = SPOOL_DELETED,
 };
 
 void
@@ -67,6 +71,41 @@ found_active(struct send *s, const struct spool_item *item)
 		    s->sp.path, item->name, strerror(-r));
 }
 
+/* The end of the day is known until the file is gone. */
+static int
+remove_deleted(struct send *s, uint64_t inode)
+{
+	int r = reason_clear(&s->sp, SPOOL_BOUNCE, inode);
+
+	if (r == 0)
+		r = spool_remove(&s->sp, SPOOL_DELETED, inode);
+	if (r == 0)
+		r = reason_clear(&s->sp, SPOOL_DEFER, inode);
+	if (r == 0)
+		sync_changed(s);
+	return r;
+}
+
+/* A file was found in deleted/: its day may be over. */
+static void
+found_deleted(struct send *s, const struct spool_item *item)
+{
+	int r, fd = reason_open(&s->sp, SPOOL_DEFER, item->inode);
+
+	/* A restore may lose the end of its day: a day from now, then. */
+	if (fd < 0)
+		r = spool_set_due(
+		    &s->sp, item->inode, s->now_wall + ACT_DELETED_TIME);
+	else if (item->mtime_wall > s->now_wall)
+		r = 0;
+	else
+		r = remove_deleted(s, item->inode);
+	io_close(&fd);
+	if (r < 0)
+		log_warning(
+		    "%s/deleted/%s: %s", s->sp.path, item->name, strerror(-r));
+}
+
 static void
 walk_end(struct send *s, enum walk_kind kind)
 {
@@ -96,7 +135,8 @@ step(struct send *s, enum walk_kind kind)
 		w->found = 0;
 	}
 	for (n = 0; n < WALKED_PER_TURN; n++) {
-		r = spool_scan_next(&w->scan, kind == WALK_DEFERRED, &item);
+		r = spool_scan_next(&w->scan,
+		    kind == WALK_DEFERRED || kind == WALK_DELETED, &item);
 		if (r < 0)
 			log_warning("%s/%s: %s: a part of it was not read",
 			    s->sp.path, spool_dirs[walk_dirs[kind]].name,
@@ -112,6 +152,8 @@ step(struct send *s, enum walk_kind kind)
 			found(s, &item);
 		else if (kind == WALK_ACTIVE)
 			found_active(s, &item);
+		else if (kind == WALK_DELETED)
+			found_deleted(s, &item);
 	}
 }
 

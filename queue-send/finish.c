@@ -6,6 +6,7 @@
 
 #include "log/log.h"
 #include "queue-send/backlog.h"
+#include "spool/act.h"
 #include "spool/reason.h"
 
 #define FINISHED_PER_TURN 50
@@ -47,6 +48,28 @@ go_to_hold(struct send *s, struct message *m)
 	reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 	s->walks[WALK_HOLD].count++;
 	return 0;
+}
+
+/* Reasons stay: they say why the message was waiting. */
+static int
+go_to_rest(struct send *s, struct message *m)
+{
+	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_HOLD, m->inode);
+
+	if (r == 0)
+		s->walks[WALK_HOLD].count++;
+	return r;
+}
+
+/* The end of its day is on disk before the move. */
+static int
+go_to_deleted(struct send *s, struct message *m)
+{
+	int r = spool_set_due(&s->sp, m->inode, s->now_wall + ACT_DELETED_TIME);
+
+	return r < 0
+	    ? r
+	    : spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DELETED, m->inode);
 }
 
 static int
@@ -108,6 +131,18 @@ go_to_deferred(struct send *s, struct message *m)
 	r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
 	if (r == 0)
 		deferred_add(s, m, s->now + delay);
+	return r;
+}
+
+static int
+go_to_due(struct send *s, struct message *m)
+{
+	int r = spool_set_due(&s->sp, m->inode, s->now_wall);
+
+	if (r == 0)
+		r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_DEFERRED, m->inode);
+	if (r == 0)
+		deferred_add(s, m, s->now);
 	return r;
 }
 
@@ -180,6 +215,19 @@ say_held(const struct send *s, const struct message *m)
 }
 
 static void
+say_put_aside(const struct send *s UNUSED, const struct message *m)
+{
+	say(m, LOG_INFO_L, "held-by-operator", "held by an operator");
+}
+
+static void
+say_deleted(const struct send *s UNUSED, const struct message *m)
+{
+	say(m, LOG_INFO_L, "deleted",
+	    "deleted by an operator: in deleted/ for a day");
+}
+
+static void
 say_quarantined(const struct send *s UNUSED, const struct message *m)
 {
 	const struct names n = names_of(m);
@@ -227,6 +275,9 @@ static const struct {
 	[FATE_EVICTED]    = { go_to_backlog, NULL, false, true },
 	[FATE_ASIDE]      = { go_aside, NULL, false, true },
 	[FATE_SUSPECT]    = { go_to_deferred, NULL, false, true },
+	[FATE_REQUEUED]   = { go_to_due, NULL, false, true },
+	[FATE_HELD]       = { go_to_rest, say_put_aside, false, true },
+	[FATE_DELETED]    = { go_to_deleted, say_deleted, true, true },
 	[FATE_POISON]     = { go_to_hold, say_quarantined, true, true },
 	[FATE_UNREADABLE] = { go_to_deferred, say_unreadable, false, true },
 	[FATE_DAMAGED]    = { go_to_corrupt, say_damaged, false, true },
@@ -248,13 +299,22 @@ leave_as(struct send *s, struct message *m, enum message_fate fate)
 	return 0;
 }
 
+/* There is nothing left to hold or to delete: all of it is delivered or has
+ * failed. */
+static bool
+came_too_late(const struct message *m)
+{
+	return m->fate >= FATE_REQUEUED && m->fate <= FATE_DELETED &&
+	    m->settled >= m->pending;
+}
+
 /* The recipients decide the fate, unless it was decided before. */
 static enum message_fate
 fate_of(const struct send *s, const struct message *m)
 {
 	if (m->fate == FATE_EVICTED && send_is_evacuating(s))
 		return FATE_ASIDE;
-	if (m->fate != FATE_OPEN &&
+	if (m->fate != FATE_OPEN && !came_too_late(m) &&
 	    (m->fate != FATE_EVICTED || m->deferred == 0))
 		return (enum message_fate)m->fate;
 	if (m->deferred > 0)

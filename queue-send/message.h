@@ -48,7 +48,11 @@ enum message_fate {
 	FATE_EVICTED, /* the rest is for destinations that have their share */
 	FATE_ASIDE,   /* the mail of this queue is moved to other queues */
 	FATE_SUSPECT, /* agents died of it: delivered alone next time */
-	FATE_POISON,  /* agents died of it, and of no other */
+	/* an operator decided, while a recipient is pending: */
+	FATE_REQUEUED, /* due at once */
+	FATE_HELD,
+	FATE_DELETED,
+	FATE_POISON,     /* agents died of it, and of no other */
 	FATE_UNREADABLE, /* this time: error says why */
 	FATE_DAMAGED,    /* not a queue file, or not whole: why, or error */
 	FATE_REPLACED,   /* the file is gone, another message has the name */
@@ -88,6 +92,7 @@ struct message {
 	uint32_t pending;        /* of all, when it was prepared */
 	uint32_t deferred;       /* in this attempt */
 	uint32_t failed;         /* for good, ever */
+	uint32_t settled;        /* of pending: delivered, or failed since */
 	uint32_t death;          /* the last one counted in deaths */
 	uint32_t nunrecorded;    /* results that are not recorded */
 	uint32_t second;         /* for ages_remove() */

@@ -42,10 +42,12 @@ tell(struct send *s, struct message *m, const struct report *r)
 	delivery_log(s, m, r);
 	switch (r->outcome) {
 	case AGENT_SENT:
+		m->settled++;
 		s->counters.delivered++;
 		s->counters.bytes_delivered += m->file.content_len;
 		break;
 	case AGENT_FAILED:
+		m->settled++;
 		m->failed++;
 		if (r->expired)
 			s->counters.expired++;

@@ -7,6 +7,7 @@
  *	schedule.h  the scheduler, and the table of destinations
  *	backlog.h   messages that wait, and shares of the active queue
  *	message.h   one message, and the lists that it can be on
+ *	operators.h acts of an operator on messages
  *	pure.h      decisions and figures, without all of this
  *
  * `now` is read once in each callback, by send_read_clocks(). Everything below
@@ -31,6 +32,7 @@ struct dead_site;
 struct delivery;
 struct event;
 struct evacuation;
+struct operators;
 struct sync_pool;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
@@ -64,6 +66,7 @@ enum walk_kind {
 	WALK_ACTIVE,
 	WALK_HOLD,
 	WALK_CORRUPT,
+	WALK_DELETED,
 	WALK_NKINDS,
 };
 
@@ -182,6 +185,8 @@ struct send {
 	struct todo_counts todo_counts;
 	struct ages ages;
 	struct rate rate_in, rate_out;
+
+	struct operators *operators; /* operators.h; NULL: no socket */
 
 	usec_t said_offer, said_io, said_load, said_stray,
 	    said_route; /* log_due() */

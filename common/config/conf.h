@@ -90,6 +90,7 @@ struct conf {
 	/* users; ignored unless started as root */
 	char *qmailq_user, *qmails_user, *qmailr_user, *qmail_group;
 	char *qdrop_group;
+	char *operator_group; /* "": none */
 	/* submission */
 	uint64_t message_size_limit;
 	uint64_t process_memory_limit;

@@ -68,6 +68,7 @@ enum msg_link {
 	MSG_LINK_PREP,
 	MSG_LINK_WORK,
 	MSG_LINK_ASK,
+	MSG_LINK_ACT,
 };
 
 #define MSG_S(s) ((struct msg_str){ (s), strlen(s) })

@@ -1,0 +1,170 @@
+#include "queue-send/operators.h"
+
+#include <errno.h>
+
+#include "base/io.h"
+#include "queue-send/backlog.h"
+#include "queue-send/peers.h"
+#include "queue-send/road.h"
+#include "queue-send/schedule.h"
+
+/* ---- in the active queue ---- */
+
+static const enum message_fate fates[NACTS] = {
+	[ACT_HOLD] = FATE_HELD,
+	[ACT_REQUEUE] = FATE_REQUEUED,
+	[ACT_DELETE] = FATE_DELETED,
+};
+
+/* The attempt ends, and what runs of it is waited for. A later act replaces an
+ * earlier one; what was decided for other reasons stands. */
+static int
+act_on_active(struct send *s, struct message *m, enum spool_act act,
+    uint32_t *ret_running)
+{
+	if (act == ACT_RETRY)
+		return 0;
+	if (fates[act] == FATE_OPEN)
+		return -EINVAL;
+	if (m->sched == NULL || m->fate > FATE_DELETED)
+		return -EAGAIN;
+	*ret_running = 1 + sched_message_running(m->sched);
+	m->fate = (uint8_t)fates[act];
+	if (m->list == LIST_NONE || m->list == LIST_READING)
+		settle_message(s, m);
+	send_wake(s);
+	return 0;
+}
+
+/* ---- on disk ---- */
+
+/* The message waits in deferred/ and is due at once. Parked in its backlog it
+ * would wait for its turn, which is not at once. */
+static void
+make_due(struct send *s, uint64_t inode)
+{
+	struct due *d = due_find(&s->due, inode);
+	struct backlog *b = d == NULL ? NULL : share_backlog_of(s, d);
+
+	if (due_put(&s->due, inode, s->now) == NULL)
+		s->walks[WALK_DEFERRED].wanted = true;
+	share_changed(s, b);
+}
+
+static void
+count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
+{
+	struct walk *hold = &s->walks[WALK_HOLD];
+
+	if (from == SPOOL_HOLD && to != SPOOL_HOLD && hold->count > 0)
+		hold->count--;
+	if (to == SPOOL_HOLD && from != SPOOL_HOLD)
+		hold->count++;
+}
+
+/* After the move: what memory knows of the message follows. */
+static void
+moved(struct send *s, enum spool_act act, enum spool_dir from, uint64_t inode)
+{
+	const enum spool_dir to = act_target(act);
+
+	if (to == SPOOL_DEFERRED)
+		make_due(s, inode);
+	else if (from == SPOOL_DEFERRED)
+		deferred_forget(s, inode);
+	count_walk(s, from, to);
+	sync_changed(s);
+	s->pub.changed = true;
+	send_wake(s);
+}
+
+/* The line of an acceptance is written when a message leaves incoming/. */
+static void
+note_accepted(struct send *s, enum spool_dir from, uint64_t inode, int fd)
+{
+	if (from != SPOOL_INCOMING)
+		return;
+	accepted_log_file(s, inode, fd);
+	s->counters.accepted++;
+}
+
+/* An answer of todo-proc to a question that was asked before the act would be
+ * taken for one about the message where it is then. */
+static bool
+is_asked_for(const struct send *s, uint64_t inode)
+{
+	const struct due *d = due_find(&s->due, inode);
+
+	return d != NULL && d->asked;
+}
+
+static int
+act_on_file(struct send *s, enum spool_act act, const struct queue_id *id)
+{
+	enum spool_dir dir = SPOOL_DEFERRED;
+	int r, fd = act_find(&s->sp, id, &dir);
+
+	if (fd < 0)
+		return fd;
+	if (dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
+		r = -EAGAIN;
+	else
+		r = act_move(&s->sp, act, dir, id->inode, fd, s->now_wall);
+	if (r == 0) {
+		note_accepted(s, dir, id->inode, fd);
+		moved(s, act, dir, id->inode);
+	}
+	io_close(&fd);
+	return r;
+}
+
+/* ---- one act ---- */
+
+/* An offer is forgotten: its answer has come, and the file lies where it lay.
+ */
+static int
+act_on_offered(struct send *s, struct message *m, enum spool_act act,
+    const struct queue_id *id)
+{
+	struct due *d = due_find(&s->due, m->inode);
+	int r;
+
+	if (act == ACT_RETRY)
+		return 0;
+	if (d != NULL && d->asked)
+		share_unask(s, d, s->now);
+	messages_drop(&s->messages, m);
+	r = act_on_file(s, act, id);
+	/* One that still lies in incoming/ is to be offered again. */
+	s->want_scan |= r < 0;
+	return r;
+}
+
+int
+acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
+    uint32_t *ret_running)
+{
+	struct message *m = messages_find(&s->messages, id->inode);
+
+	*ret_running = 0;
+	if (send_is_evacuating(s) || s->stopping)
+		return -EBUSY;
+	if (s->health.read_only)
+		return -EROFS;
+	if (m == NULL)
+		return is_asked_for(s, id->inode) ? -EAGAIN
+						  : act_on_file(s, act, id);
+	if (!message_is(m, id->arrival_wall, id->nonce))
+		return -ENOENT;
+	return m->active ? act_on_active(s, m, act, ret_running)
+			 : act_on_offered(s, m, act, id);
+}
+
+void
+acts_flush(struct send *s)
+{
+	sched_flush(s->sched, s->now);
+	deferred_flush(s);
+	share_flush(s);
+	send_wake(s);
+}

@@ -1,0 +1,29 @@
+/* queue-send/operators.h - acts of an operator on messages (docs/QCTL.md).
+ *
+ *	operators.c   the socket lock/operate: peers, frames, their log
+ *	acts.c        one act on one message, wherever it is
+ */
+#ifndef QUEUE_SEND_OPERATORS_H
+#define QUEUE_SEND_OPERATORS_H
+
+#include "queue-send/send.h"
+#include "spool/act.h"
+
+#define OPERATORS_SOCKET "operate" /* in lock/ */
+#define OPERATORS_MAX    16        /* at a time */
+
+/* Without a socket the queue goes on, and operators act when it is stopped:
+ * that is logged. */
+void operators_init(struct send *s);
+void operators_done(struct send *s);
+/* An act on one message; *ret_running: 0 when it is done, else the message is
+ * in the active queue, and the act follows when its deliveries have ended: 1
+ * and their number. -ENOENT: no such message here; -EINVAL:
+ * not where it lies; -EAGAIN: it is being prepared, or about to leave; -EBUSY:
+ * the mail of this queue goes to other queues; -EROFS. */
+int acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
+    uint32_t *ret_running);
+/* Everything that is deferred is due, and all destinations are open. */
+void acts_flush(struct send *s);
+
+#endif
