@@ -63,7 +63,7 @@ unit_o    = $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/$(1)/*.c))
 
 # Names of queue-inject and of qctl, each with a face of its own.
 FACES    := sendmail newaliases qmail-queue
-LISTERS  := mailq postqueue
+LISTERS  := mailq postqueue postsuper
 
 .PHONY: all
 all: $(BUILT:%=$(BIN)/%) $(FACES:%=$(BIN)/%) $(LISTERS:%=$(BIN)/%)

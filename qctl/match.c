@@ -50,7 +50,8 @@ select_states(const struct select *s)
 		return s->states;
 	for (i = 0; i < MESSAGE_STATES; i++)
 		all |= 1u << message_states[i];
-	return s->nids > 0 ? all : all & ~(1u << SPOOL_CORRUPT);
+	return s->nids > 0 ? all
+			   : all & ~(1u << SPOOL_CORRUPT | 1u << SPOOL_DELETED);
 }
 
 bool

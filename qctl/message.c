@@ -12,7 +12,7 @@
 /* In the order in which mail goes through them: a message that moves on while
  * they are read is met again, not missed. */
 const enum spool_dir message_states[MESSAGE_STATES] = { SPOOL_MAILDROP,
-	SPOOL_INCOMING, SPOOL_ACTIVE, SPOOL_DEFERRED, SPOOL_HOLD,
+	SPOOL_INCOMING, SPOOL_ACTIVE, SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_DELETED,
 	SPOOL_CORRUPT };
 
 const char *
@@ -118,7 +118,7 @@ read_due(struct message *m)
 	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 
-	if (m->dir != SPOOL_DEFERRED)
+	if (m->dir != SPOOL_DEFERRED && m->dir != SPOOL_DELETED)
 		return;
 	spool_leaf(m->sp, SPOOL_DEFER, m->inode, leaf, sizeof(leaf));
 	if (fstatat(m->sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) ==

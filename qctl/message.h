@@ -27,7 +27,8 @@ struct message {
 	struct queue_file file;
 	char id[QUEUE_ID_SIZE]; /* the name, when damaged */
 	struct buf sender;
-	/* Of a deferred message; 0: at once, or does not apply. */
+	/* Of a deferred message, 0: at once; the end of a deleted one; else 0.
+	 */
 	usec_t due_wall;
 };
 
@@ -40,7 +41,7 @@ struct recipient {
 };
 
 /* The states that people see: names of directories. */
-#define MESSAGE_STATES 6
+#define MESSAGE_STATES 7
 extern const enum spool_dir message_states[MESSAGE_STATES];
 /* "deferred"; of any directory in message_states. */
 const char *message_state_name(enum spool_dir dir);

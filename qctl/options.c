@@ -11,17 +11,33 @@ enum given {
 	GIVEN_JSON = 1,
 	GIVEN_SENDERS = 2,
 	GIVEN_CONTENT = 4,
+	GIVEN_DRY_RUN = 8,
+	GIVEN_YES = 16,
+	GIVEN_FAILED = 32,
+	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
 
-static const struct {
+static const struct verb_row {
 	const char *name;
+	enum verb verb;
+	enum spool_act act;
 	unsigned may; /* bits of enum given */
 	bool needs_words;
-} verbs[NVERBS] = {
-	[VERB_LIST] = { "list", GIVEN_JSON, false },
-	[VERB_SHOW] = { "show", GIVEN_CONTENT, true },
-	[VERB_SHAPE] = { "shape", GIVEN_SENDERS, false },
+} verbs[] = {
+	{ "list", VERB_LIST, 0, GIVEN_JSON, false },
+	{ "show", VERB_SHOW, 0, GIVEN_CONTENT, true },
+	{ "shape", VERB_SHAPE, 0, GIVEN_SENDERS, false },
+	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS, true },
+	{ "release", VERB_ACT, ACT_RELEASE, GIVEN_WITH_ACTS, true },
+	{ "requeue", VERB_ACT, ACT_REQUEUE, GIVEN_WITH_ACTS | GIVEN_FAILED,
+	    true },
+	{ "delete", VERB_ACT, ACT_DELETE, GIVEN_WITH_ACTS, true },
+	{ "undelete", VERB_ACT, ACT_UNDELETE, GIVEN_WITH_ACTS, true },
+	{ "retry", VERB_ACT, ACT_RETRY, GIVEN_WITH_ACTS, true },
 };
+
+#define VERBS \
+	"list, show, shape, hold, release, requeue, delete, undelete, retry"
 
 static const struct {
 	unsigned bit;
@@ -30,6 +46,9 @@ static const struct {
 	{ GIVEN_JSON, "--json" },
 	{ GIVEN_SENDERS, "--senders" },
 	{ GIVEN_CONTENT, "--content" },
+	{ GIVEN_DRY_RUN, "--dry-run" },
+	{ GIVEN_YES, "--yes" },
+	{ GIVEN_FAILED, "--failed" },
 };
 
 /* ---- qctl ---- */
@@ -61,13 +80,14 @@ take_word(void *options, const char *word, struct buf *error)
 
 	if (o->verb != VERB_NONE)
 		return select_add(&o->select, word, error);
-	for (i = 0; i < NVERBS; i++)
-		if (verbs[i].name != NULL && strcmp(verbs[i].name, word) == 0) {
-			o->verb = (enum verb)i;
+	for (i = 0; i < ARRAY_LEN(verbs); i++)
+		if (strcmp(verbs[i].name, word) == 0) {
+			o->verb = verbs[i].verb;
+			o->act = verbs[i].act;
+			o->row = i;
 			return 0;
 		}
-	return option_wrong(
-	    error, "unknown verb ", word, ": list, show, or shape");
+	return option_wrong(error, "unknown verb ", word, ": " VERBS);
 }
 
 /* clang-format off */
@@ -78,6 +98,13 @@ static const struct option_row rows[] = {
 	    take_given, GIVEN_SENDERS },
 	{ "content", 0, NULL, "show: the content, too",
 	    take_given, GIVEN_CONTENT },
+	{ "dry-run", 0, NULL, "only tell how many messages it would be",
+	    take_given, GIVEN_DRY_RUN },
+	{ "yes", 0, NULL, "do not ask, also on a terminal",
+	    take_given, GIVEN_YES },
+	{ "failed", 0, NULL,
+	    "requeue: recipients that failed are tried again, too",
+	    take_given, GIVEN_FAILED },
 	{ NULL, 'c', "FILE",
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
 	    option_take_string, offsetof(struct options, conf_path) },
@@ -95,30 +122,48 @@ has_words(const struct select *s)
 	return s->all || s->from_stdin || s->nids > 0 || s->keys != 0;
 }
 
+/* Messages that are deleted are meant by undelete alone. */
+static void
+finish_act(struct options *o)
+{
+	struct select *s = &o->select;
+
+	if (o->verb != VERB_ACT || o->act != ACT_UNDELETE || s->nids > 0 ||
+	    (s->keys & 1u << SELECT_STATE) != 0)
+		return;
+	s->keys |= 1u << SELECT_STATE;
+	s->states = 1u << SPOOL_DELETED;
+}
+
 static int
 judge(struct options *o, struct buf *error)
 {
+	const struct verb_row *row = &verbs[o->row];
 	size_t i;
 
 	if (o->verb == VERB_NONE) {
-		(void)buf_add_str(error, "no verb given: list, show, or shape");
+		(void)buf_add_str(error, "no verb given: " VERBS);
 		return -EINVAL;
 	}
 	for (i = 0; i < ARRAY_LEN(givens); i++)
-		if ((o->given & givens[i].bit & ~verbs[o->verb].may) != 0) {
+		if ((o->given & givens[i].bit & ~row->may) != 0) {
 			(void)buf_printf(error, "%s does not go with %s",
-			    givens[i].name, verbs[o->verb].name);
+			    givens[i].name, row->name);
 			return -EINVAL;
 		}
-	if (verbs[o->verb].needs_words && !has_words(&o->select)) {
+	if (row->needs_words && !has_words(&o->select)) {
 		(void)buf_printf(error,
 		    "%s needs ids, filters, or ALL: nothing is selected",
-		    verbs[o->verb].name);
+		    row->name);
 		return -EINVAL;
 	}
 	o->json = (o->given & GIVEN_JSON) != 0;
 	o->senders = (o->given & GIVEN_SENDERS) != 0;
 	o->content = (o->given & GIVEN_CONTENT) != 0;
+	o->dry_run = (o->given & GIVEN_DRY_RUN) != 0;
+	o->yes = (o->given & GIVEN_YES) != 0;
+	o->failed = (o->given & GIVEN_FAILED) != 0;
+	finish_act(o);
 	return 0;
 }
 
@@ -147,15 +192,48 @@ take_list(const struct option_row *row, void *options, const char *value UNUSED,
 	return 0;
 }
 
+/* One act for a command. */
 static int
-refuse_retry(const struct option_row *row, void *options UNUSED,
+set_act(struct options *o, enum spool_act act, struct buf *error)
+{
+	if (o->verb != VERB_NONE && (o->verb != VERB_ACT || o->act != act)) {
+		(void)buf_add_str(error, "one thing at a time");
+		return -EINVAL;
+	}
+	o->verb = VERB_ACT;
+	o->act = act;
+	o->yes = true;
+	return 0;
+}
+
+static int
+take_flush(const struct option_row *row UNUSED, void *options,
     const char *value UNUSED, struct buf *error)
 {
-	(void)buf_printf(error,
-	    "-%c is not supported: retries are the supervisor's; SIGALRM to "
-	    "qscheduler tries all mail at once",
-	    row->letter);
-	return -EOPNOTSUPP;
+	struct options *o = options;
+	int r = set_act(o, ACT_RETRY, error);
+
+	return r < 0 ? r : select_add(&o->select, "ALL", error);
+}
+
+static int
+take_id(const struct option_row *row UNUSED, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+	int r = set_act(o, ACT_RETRY, error);
+
+	return r < 0 ? r : select_add_id(&o->select, value, error);
+}
+
+static int
+take_site(const struct option_row *row UNUSED, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+	int r = set_act(o, ACT_RETRY, error);
+
+	return r < 0 ? r : select_add_domain(&o->select, value, error);
 }
 
 static int
@@ -169,9 +247,9 @@ static const struct option_row queue_rows[] = {
 	{ NULL, 'p', NULL, NULL, take_list, 0 },
 	{ NULL, 'j', NULL, NULL, take_list, 0 },
 	{ NULL, 'v', NULL, NULL, pass_over, 0 },
-	{ NULL, 'f', NULL, NULL, refuse_retry, 0 },
-	{ NULL, 's', "", NULL, refuse_retry, 0 },
-	{ NULL, 'i', "", NULL, refuse_retry, 0 },
+	{ NULL, 'f', NULL, NULL, take_flush, 0 },
+	{ NULL, 's', "", NULL, take_site, 0 },
+	{ NULL, 'i', "", NULL, take_id, 0 },
 	{ NULL, 'c', "", NULL, option_take_string,
 	    offsetof(struct options, conf_path) },
 };
@@ -185,8 +263,75 @@ parse_postqueue(int argc, char **argv, struct options *o, struct buf *error)
 	int r = option_parse(&queue_table, argc, argv, o, error);
 
 	if (r == 0 && o->verb == VERB_NONE) {
+		(void)buf_add_str(error,
+		    "-p lists the queues, -j does so for programs; -f, -i ID "
+		    "and "
+		    "-s SITE try mail again");
+		r = -EINVAL;
+	}
+	return r;
+}
+
+/* ---- postsuper ---- */
+
+/* ID, ALL, or - for ids from standard input. */
+static int
+take_super(const struct option_row *row, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+	int r = set_act(o, (enum spool_act)row->arg, error);
+
+	if (r < 0)
+		return r;
+	if (strcmp(value, "ALL") == 0 || strcmp(value, "-") == 0)
+		return select_add(&o->select, value, error);
+	return select_add_id(&o->select, value, error);
+}
+
+static int
+refuse_super(const struct option_row *row, void *options UNUSED,
+    const char *value UNUSED, struct buf *error)
+{
+	(void)buf_printf(error,
+	    "-%c is not supported here; -h, -H, -r and -d are", row->letter);
+	return -EOPNOTSUPP;
+}
+
+/* Words are names of queues, which are states here. */
+static int
+take_super_word(void *options, const char *word, struct buf *error)
+{
+	return select_add_state(
+	    &((struct options *)options)->select, word, error);
+}
+
+static const struct option_row super_rows[] = {
+	{ NULL, 'h', "", NULL, take_super, ACT_HOLD },
+	{ NULL, 'H', "", NULL, take_super, ACT_RELEASE },
+	{ NULL, 'r', "", NULL, take_super, ACT_REQUEUE },
+	{ NULL, 'd', "", NULL, take_super, ACT_DELETE },
+	{ NULL, 'e', "", NULL, refuse_super, 0 },
+	{ NULL, 'f', "", NULL, refuse_super, 0 },
+	{ NULL, 'p', NULL, NULL, refuse_super, 0 },
+	{ NULL, 's', NULL, NULL, refuse_super, 0 },
+	{ NULL, 'S', NULL, NULL, refuse_super, 0 },
+	{ NULL, 'v', NULL, NULL, pass_over, 0 },
+	{ NULL, 'c', "", NULL, option_take_string,
+	    offsetof(struct options, conf_path) },
+};
+
+static const struct option_table super_table = { super_rows,
+	ARRAY_LEN(super_rows), false, take_super_word };
+
+static int
+parse_postsuper(int argc, char **argv, struct options *o, struct buf *error)
+{
+	int r = option_parse(&super_table, argc, argv, o, error);
+
+	if (r == 0 && o->verb == VERB_NONE) {
 		(void)buf_add_str(
-		    error, "-p lists the queues, -j does so for programs");
+		    error, "-h, -H, -r or -d, each with an id, - or ALL");
 		r = -EINVAL;
 	}
 	return r;
@@ -211,6 +356,7 @@ static const struct name {
 	{ "qctl", parse_qctl },
 	{ "mailq", parse_mailq },
 	{ "postqueue", parse_postqueue },
+	{ "postsuper", parse_postsuper },
 };
 
 /* The first is for names that are none of these. */
@@ -244,11 +390,15 @@ options_help(struct buf *out)
 {
 	int r = buf_add_str(out,
 	    "usage: qctl VERB [OPTION ...] [SELECTION ...]\n\n"
-	    "Show the messages in the queues.\n\n"
+	    "Show the messages in the queues, and act on them.\n\n"
 	    "  list                a row for each message, as postqueue -p\n"
 	    "  show                the envelope and the last replies of "
 	    "messages\n"
-	    "  shape               recipients by domain and age in minutes\n\n"
+	    "  shape               recipients by domain and age in minutes\n"
+	    "  hold, release       put messages aside; back, due at once\n"
+	    "  requeue             due at once, from hold too\n"
+	    "  delete, undelete    for a day; back on hold\n"
+	    "  retry               deferred messages are due at once\n\n"
 	    "OPTION\n");
 
 	if (r == 0)

@@ -1,4 +1,4 @@
-#include "qctl/qctl.h"
+#include "qctl/task.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,29 +11,13 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "config/conf.h"
 
-/* The work of one command. */
-struct task {
-	struct options options;
-	struct view view;
-	char *base; /* QUEUE_BASE */
-	usec_t silence_limit;
-	bool elsewhere; /* second round: ids in queues that they do not name */
-	int error;      /* of a row */
-};
-
-static const struct {
-	int (*text)(
-	    struct worker *w, const struct message *m, const struct view *v);
-	int (*json)(
-	    struct worker *w, const struct message *m, const struct view *v);
-} shown[NVERBS] = {
-	[VERB_LIST] = { list_text, list_json },
-	[VERB_SHOW] = { show_text, show_text },
-	[VERB_SHAPE] = { shape_count, shape_count },
-};
+#define DENIED                                                    \
+	"no permission to read the queues; this is for root and " \
+	"members of the group qmail"
 
 static int
 complain(const struct options *o, int code, const char *text)
@@ -42,149 +26,54 @@ complain(const struct options *o, int code, const char *text)
 	return code;
 }
 
-/* ---- in the process that reads one queue ---- */
-
-struct reader {
-	struct worker *w;
-	struct task *task;
-};
-
-/* A message whose recipients cannot be read is shown as far as it can be. */
-static int
-show_message(struct message *m, void *arg)
-{
-	const struct reader *r = arg;
-	const struct options *o = &r->task->options;
-	const bool json = o->json;
-	int rc = select_fits(&o->select, m, r->task->view.now_wall);
-
-	if (rc > 0) {
-		rc = (json ? shown[o->verb].json : shown[o->verb].text)(
-		    r->w, m, &r->task->view);
-		worker_message(r->w,
-		    m->damage[0] == '\0' ? m->file.content_len : m->file_size);
-	}
-	if (rc == -ENOMEM)
-		return rc;
-	if (rc < 0)
-		worker_note(r->w, "%s/%s: %s", spool_dirs[m->dir].name, m->name,
-		    rc == -EBADMSG ? queue_file_reason() : strerror(-rc));
-	return 0;
-}
-
-static void
-tell_trouble(const char *what, int error, void *arg)
-{
-	const struct reader *r = arg;
-
-	worker_note(r->w, "%s: %s", what, strerror(-error));
-}
-
-static void
-take_step(void *arg)
-{
-	worker_step(((const struct reader *)arg)->w);
-}
-
-/* Is this id to be looked for in this queue, in this round? */
-static bool
-look_here(const struct reader *r, const struct select_id *id)
-{
-	const bool named = id->id.queue == r->w->queue;
-
-	return !id->found && named != r->task->elsewhere;
-}
-
-static int
-show_ids(struct reader *r, const struct spool *sp)
-{
-	const struct select *s = &r->task->options.select;
-	struct message m;
-	size_t i;
-	int rc = 0;
-
-	for (i = 0; rc == 0 && i < s->nids; i++) {
-		if (!look_here(r, &s->ids[i]))
-			continue;
-		worker_step(r->w);
-		rc = message_find(&m, sp, &s->ids[i].id);
-		if (rc == 0) {
-			worker_row(r->w, &i, sizeof(i));
-			rc = show_message(&m, r);
-		} else if (rc != -ENOENT)
-			tell_trouble(spool_dirs[m.dir].name, rc, r);
-		message_close(&m);
-		if (rc != -ENOMEM)
-			rc = 0;
-	}
-	return rc;
-}
-
-static int
-show_all(struct reader *r, const struct spool *sp)
-{
-	const struct message_walk walk = {
-		.states = select_states(&r->task->options.select),
-		.each = show_message,
-		.trouble = tell_trouble,
-		.step = take_step,
-		.arg = r,
-	};
-
-	return message_walk(sp, &walk);
-}
-
-static int
-read_queue(struct reader *r, const struct spool *sp)
-{
-	int rc;
-
-	if (r->task->options.verb == VERB_SHAPE &&
-	    (r->task->view.rows = shape_new()) == NULL)
-		return -ENOMEM;
-	rc = r->task->options.select.nids > 0 ? show_ids(r, sp)
-					      : show_all(r, sp);
-	if (r->task->view.rows != NULL)
-		shape_send(r->task->view.rows, r->w);
-	shape_free(&r->task->view.rows);
-	return rc;
-}
-
-static int
-run_worker(struct worker *w, void *arg)
-{
-	struct reader r = { w, arg };
-	struct spool sp;
-	int rc = message_queue_open(&sp, r.task->base, w->queue);
-
-	if (rc == -EACCES) {
-		worker_denied(w);
-		return 0;
-	}
-	if (rc == 0)
-		rc = read_queue(&r, &sp);
-	if (rc < 0)
-		worker_note(w, "%s",
-		    rc == -EBADMSG ? queue_file_reason() : strerror(-rc));
-	spool_close(&sp);
-	return 0;
-}
-
 /* ---- in the command's process ---- */
 
-/* A row is an id that was found, or a domain. */
+static int
+add_target(struct task *t, const struct target *target)
+{
+	const size_t want = t->targets_cap == 0 ? 64 : t->targets_cap * 2;
+	struct target *more;
+
+	if (t->ntargets == t->targets_cap) {
+		more = reallocarray(t->targets, want, sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		t->targets = more;
+		t->targets_cap = want;
+	}
+	t->targets[t->ntargets++] = *target;
+	return 0;
+}
+
+/* The index of an id that was found. */
+static void
+take_id(struct task *t, const void *data)
+{
+	size_t i;
+
+	memcpy(&i, data, sizeof(i));
+	if (i < t->options.select.nids)
+		t->options.select.ids[i].found = true;
+}
+
+/* A row is an id that was found, a domain, or a message to act on. */
 static void
 take_row(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
 {
 	struct task *t = arg;
-	size_t i;
+	struct target target;
+	int r = 0;
 
-	if (t->options.verb != VERB_SHAPE) {
-		memcpy(&i, data, sizeof(i));
-		if (len == sizeof(i) && i < t->options.select.nids)
-			t->options.select.ids[i].found = true;
-	} else if (shape_take(t->view.rows, data, len) < 0)
-		t->error = -ENOMEM;
+	if (t->options.verb == VERB_SHAPE)
+		r = shape_take(t->view.rows, data, len);
+	else if (len == sizeof(size_t))
+		take_id(t, data);
+	else if (len == sizeof(target)) {
+		memcpy(&target, data, sizeof(target));
+		r = add_target(t, &target);
+	}
+	if (r < 0)
+		t->error = r;
 }
 
 /* Is there an id for this queue in this round? Without ids every queue is read.
@@ -214,7 +103,9 @@ read_round(struct task *t, uint32_t *queues, size_t count,
 		.queues = queues,
 		.nqueues = count,
 		.silence_limit = t->silence_limit,
-		.run = run_worker,
+		.silent =
+		    "its disk does not answer; what it holds is not shown",
+		.run = task_read,
 		.head = head && totals->messages == 0 ? list_head : NULL,
 		.take_row = take_row,
 		.arg = t,
@@ -311,9 +202,7 @@ finish(const struct task *t, const struct worker_totals *totals)
 	if (t->error < 0)
 		return complain(o, EX_OSERR, strerror(-t->error));
 	if (totals->denied > 0)
-		return complain(o, EX_NOPERM,
-		    "no permission to read the queues; this is for root and "
-		    "members of the group qmail");
+		return complain(o, EX_NOPERM, DENIED);
 	code = print_total(t, totals);
 	if (code == EX_OK)
 		code = tell_missing(o);
@@ -322,12 +211,26 @@ finish(const struct task *t, const struct worker_totals *totals)
 	    : code;
 }
 
+/* A command that acts: messages that are not there, and queues that could not
+ * be read, are told however the others fared. */
+static int
+finish_act(struct task *t, const uint32_t *queues, size_t count,
+    const struct worker_totals *totals)
+{
+	const int missing = tell_missing(&t->options);
+	const int code = task_act_all(t, queues, count);
+
+	if (code != EX_OK || missing != EX_OK)
+		return code != EX_OK ? code : missing;
+	return totals->silent + totals->troubled > 0 ? EX_TEMPFAIL : EX_OK;
+}
+
 static int
 read_base(struct task *t)
 {
 	uint32_t queues[QUEUE_NUM_MAX];
 	struct worker_totals totals = { 0 };
-	int r, count = spool_list(t->base, queues, ARRAY_LEN(queues));
+	int r = 0, count = spool_list(t->base, queues, ARRAY_LEN(queues));
 
 	if (count < 0) {
 		fprintf(stderr, "%s: %s: %s\n", t->options.program, t->base,
@@ -337,12 +240,15 @@ read_base(struct task *t)
 	if (t->options.verb == VERB_SHAPE &&
 	    (t->view.rows = shape_new()) == NULL)
 		return complain(&t->options, EX_OSERR, strerror(ENOMEM));
-	r = read_queues(t, queues, (size_t)count, &totals);
+	if (!(t->options.verb == VERB_ACT && task_is_flush(t)))
+		r = read_queues(t, queues, (size_t)count, &totals);
 	if (r == -EIO)
 		return complain(
 		    &t->options, EX_IOERR, "standard output cannot be written");
 	if (r < 0)
 		return complain(&t->options, EX_OSERR, strerror(-r));
+	if (t->options.verb == VERB_ACT && t->error == 0 && totals.denied == 0)
+		return finish_act(t, queues, (size_t)count, &totals);
 	return finish(t, &totals);
 }
 
@@ -403,6 +309,8 @@ run(struct task *t)
 	if (code == EX_OK)
 		code = read_base(t);
 	shape_free(&t->view.rows);
+	free(t->targets);
+	buf_done(&t->selection);
 	free(t->base);
 	return code;
 }
@@ -425,6 +333,20 @@ usage(const struct options *o, int error, const struct buf *text)
 	    text->len > 0 ? buf_str(text) : strerror(-error));
 }
 
+/* The command as it was typed, for the log. */
+static int
+note_selection(struct task *t, int argc, char **argv)
+{
+	int i, r = 0;
+
+	for (i = 1; r == 0 && i < argc && t->selection.len < 300; i++)
+		r = i > 1 ? buf_add_char(&t->selection, ' ') : 0,
+		r = r < 0
+		    ? r
+		    : text_clean(&t->selection, argv[i], strlen(argv[i]), 100);
+	return r;
+}
+
 int
 qctl_main(int argc, char **argv)
 {
@@ -436,6 +358,8 @@ qctl_main(int argc, char **argv)
 	io_default_signals();
 	task = (struct task){ 0 };
 	r = options_parse(argc, argv, &task.options, &error);
+	if (r == 0)
+		r = note_selection(&task, argc, argv);
 	if (r < 0)
 		code = usage(&task.options, r, &error);
 	else if (task.options.verb == VERB_HELP)

@@ -6,6 +6,8 @@
  *	message    one message and the walk over them; recipient: with reasons
  *	worker     a process for each queue; workers: their parent
  *	list, show, shape   what is shown of a message, or of many
+ *	read       the process that reads a queue
+ *	act, peer  the process that acts on messages of a queue
  *
  * The spool is read as it is: no lock, no process of the instance is asked, so
  * it works while the instance is stopped.
@@ -16,6 +18,7 @@
 #include "qctl/message.h"
 #include "qctl/select.h"
 #include "qctl/worker.h"
+#include "spool/act.h"
 
 /* All but main(). Exit codes: 0; 64 usage; 65 a message that was named is not
  * there; 69 this name cannot do that; 74 output; 75 a queue did not answer, or
@@ -29,6 +32,7 @@ enum verb {
 	VERB_LIST,
 	VERB_SHOW,
 	VERB_SHAPE,
+	VERB_ACT, /* options.act says which */
 	VERB_HELP,
 	VERB_VERSION,
 	NVERBS,
@@ -37,8 +41,9 @@ enum verb {
 struct options {
 	const char *program; /* the name it was called by */
 	enum verb verb;
-	bool json, senders, content;
-	unsigned given;        /* private to options.c */
+	enum spool_act act;
+	bool json, senders, content, dry_run, yes, failed;
+	unsigned given, row;   /* private to options.c */
 	const char *conf_path; /* -c, NULL */
 	struct select select;
 };
@@ -66,6 +71,9 @@ int list_json(struct worker *w, const struct message *m, const struct view *v);
 int show_text(struct worker *w, const struct message *m, const struct view *v);
 int
 shape_count(struct worker *w, const struct message *m, const struct view *v);
+/* Tells the parent of a message to act on. */
+int
+act_collect(struct worker *w, const struct message *m, const struct view *v);
 
 /* The line above the list. */
 extern const char list_head[];

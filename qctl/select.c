@@ -158,8 +158,8 @@ static const struct key {
 	    "text in its last reason" },
 	[SELECT_QUEUE] = { "queue", "NUMBERS", take_list, "3, 1,4, 2-5" },
 	[SELECT_STATE] = { "state", "STATES", take_list,
-	    "maildrop, incoming, active, deferred, hold, corrupt;\n"
-	    "without it all but corrupt" },
+	    "maildrop, incoming, active, deferred, hold, deleted,\n"
+	    "corrupt; without it all but the last two" },
 	[SELECT_OLDER] = { "older", "TIME", take_time,
 	    "came before that time: 90s, 5m, 2h, 1d, 1w" },
 	[SELECT_YOUNGER] = { "younger", "TIME", take_time, "came after it" },
@@ -213,6 +213,40 @@ select_add(struct select *s, const char *word, struct buf *error)
 		return add_id(s, &id);
 	return option_wrong(
 	    error, "", word, ": neither a queue id, nor KEY=VALUE, nor ALL");
+}
+
+int
+select_add_id(struct select *s, const char *word, struct buf *error)
+{
+	struct queue_id id;
+
+	return queue_id_parse(word, &id) == 0
+	    ? add_id(s, &id)
+	    : option_wrong(error, "", word, ": not a queue id");
+}
+
+static int
+add_value(
+    struct select *s, enum select_key key, const char *value, struct buf *error)
+{
+	int r = keys[key].take(s, key, value);
+
+	s->keys |= 1u << key;
+	return r == -EINVAL ? option_wrong(error, keys[key].name, value,
+				  ": not a value of this key")
+			    : r;
+}
+
+int
+select_add_domain(struct select *s, const char *word, struct buf *error)
+{
+	return add_value(s, SELECT_DOMAIN, word, error);
+}
+
+int
+select_add_state(struct select *s, const char *word, struct buf *error)
+{
+	return add_value(s, SELECT_STATE, word, error);
 }
 
 /* ---- ids from a stream ---- */

@@ -53,6 +53,10 @@ struct select {
 
 /* A word: ALL, -, an id, or KEY=VALUE. */
 int select_add(struct select *s, const char *word, struct buf *error);
+/* The same for a word of one kind. */
+int select_add_id(struct select *s, const char *word, struct buf *error);
+int select_add_domain(struct select *s, const char *word, struct buf *error);
+int select_add_state(struct select *s, const char *word, struct buf *error);
 /* Ids from a stream, the first word of each line, until its end; `*` or `!`
  * behind an id is passed over, as are empty lines. */
 int select_read_ids(struct select *s, int fd, struct buf *error);
@@ -61,7 +65,8 @@ void select_done(struct select *s);
 int select_help(struct buf *out);
 
 /* The bits of the states that are wanted: those given, else all of messages
- * that are named, else all but corrupt/, whose files are no mail that waits. */
+ * that are named, else all but corrupt/ and deleted/, whose files are no mail
+ * that waits. */
 unsigned select_states(const struct select *s);
 /* Is any of its messages wanted, as far as the number says? */
 bool select_queue(const struct select *s, uint32_t queue);

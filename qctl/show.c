@@ -108,6 +108,8 @@ add_numbers(struct page *p, const struct message *m)
 static int
 add_due(struct page *p, const struct message *m)
 {
+	if (m->dir == SPOOL_DELETED)
+		return add_time(p, "Removed", m->due_wall);
 	if (m->dir != SPOOL_DEFERRED)
 		return 0;
 	if (m->due_wall <= p->v->now_wall)

@@ -59,6 +59,7 @@ struct worker_job {
 	const uint32_t *queues;
 	size_t nqueues;
 	usec_t silence_limit;
+	const char *silent; /* the complaint about a queue that is silent */
 	/* In the worker; an exit code. */
 	int (*run)(struct worker *w, void *arg);
 	/* In the parent. Text goes to standard output, behind head, which is

@@ -126,8 +126,7 @@ leave_behind(struct crowd *c)
 		const struct place *p = &c->places[c->count - 1];
 
 		kill(p->pid, SIGKILL);
-		complain(c, p->queue,
-		    "its disk does not answer; what it holds is not shown");
+		complain(c, p->queue, c->job->silent);
 		c->totals->silent++;
 		forget(c, c->count - 1);
 	}

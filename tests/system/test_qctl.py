@@ -5,18 +5,19 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 from case import SystemTest, cost, needs_root
 from hung_disk import HungDisk, missing
-from instance import BIN, USERS, wait
+from instance import AS_ROOT, BIN, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 LATER = 'later.example smtp:127.0.0.1:1\nbad.example error:"no"\n* local\n'  # 1: refused
 PLUGINS = pathlib.Path("/usr/lib/nagios/plugins")
 
 
-class Lists(SystemTest):
+class Queues(SystemTest):
     def call(self, i, *words, name="qctl", status=0, text=None, **options):
         done = subprocess.run([name, *words], executable=BIN / "qctl", input=text, text=True,
                               capture_output=True, check=False, env=i.environment(), **options)
@@ -38,6 +39,8 @@ class Lists(SystemTest):
              not i.files("active", "incoming"), what="all deferred")
         return i
 
+
+class Lists(Queues):
     def test_empty(self):
         i = self.running()
         self.assertEqual(self.call(i, "list").stdout, "Mail queue is empty\n")
@@ -210,3 +213,170 @@ class Lists(SystemTest):
             self.assertEqual({json.loads(line)["queue"] for line in done.stdout.splitlines()}, {1})
             self.assertEqual(done.stderr, "qctl: queue 2: its disk does not answer; what it holds is "
                                           "not shown\n")
+
+
+class Acts(Queues):
+    def counts(self, i):
+        return tuple(len(i.files(state)) for state in ("deferred", "hold", "deleted"))
+
+    def act(self, i, *words, **options):
+        """The number of messages that it was done with."""
+        said = self.call(i, *words, **options).stderr
+        return int(re.search(r": [A-Z][a-z]+: (\d+) messages?\n", said).group(1))
+
+    def test_each_act_while_the_queue_runs(self):
+        i = self.waiting()
+        self.assertEqual(self.call(i, "hold", "ALL", "--dry-run").stdout, "would hold 4 messages\n")
+        self.assertEqual(self.counts(i), (4, 1, 0))
+        self.assertEqual(self.act(i, "hold", "sender=s1@*", "sender=s2@*"), 2)
+        self.assertEqual(self.counts(i), (2, 3, 0))
+        self.assertEqual(self.act(i, "release", "domain=later.example"), 2)
+        self.assertEqual(self.act(i, "delete", "domain=later.example"), 4)
+        self.assertEqual(self.counts(i), (0, 1, 4))
+        self.assertEqual(len(self.rows(i)), 1, "what is deleted does not wait")
+        self.assertEqual(self.act(i, "undelete", "sender=s3@*"), 1)
+        self.assertEqual(self.act(i, "undelete", "ALL"), 3)
+        self.assertEqual(self.counts(i), (0, 5, 0))
+        self.assertEqual(self.act(i, "requeue", "domain=later.example"), 4)
+        wait(lambda: self.counts(i) == (4, 1, 0), what="tried again")
+        i.stop()
+        self.assertRegex(i.log(), r"operator uid=\d+: hold \d messages \(hold sender=s1@\* sender=s2@\*\)")
+
+    def test_retry_delivers_at_once(self):
+        i = self.waiting()
+        i.routing_file.write_text("* local\n")
+        i.reload()
+        wait(lambda: i.log_has("reloaded"), what="the reload")
+        for words, name in ((["retry", "sender=s0@*"], "qctl"), (["-i", self.rows(i, "sender=s1@*")[0]["queue_id"]],
+                            "postqueue"), (["-s", "later.example"], "postqueue"), (["-f"], "postqueue")):
+            self.act(i, *words, name=name)
+        for n in range(4):
+            i.wait_delivered(f"r{n}", 1)
+
+    def test_requeue_with_failed_recipients(self):
+        i = self.waiting()
+        i.routing_file.write_text("* local\n")
+        i.reload()
+        wait(lambda: i.log_has("reloaded"), what="the reload")
+        self.assertEqual(self.act(i, "requeue", "ALL", "--failed"), 5)
+        i.wait_delivered("b", 5)
+        i.wait_empty()
+        self.assertEqual(i.files("hold", "defer", "bounce"), [])
+
+    def test_stopped(self):
+        i = self.waiting()
+        i.stop()
+        self.assertEqual(self.act(i, "hold", "ALL"), 4)
+        self.assertEqual(self.act(i, "delete", "sender=s0@*"), 1)
+        self.assertEqual(self.act(i, "release", "domain=later.example"), 3)
+        self.assertEqual(self.act(i, "retry", "ALL"), 3)
+        self.assertEqual(self.counts(i), (3, 1, 1))
+        owners = {p.stat().st_uid for p in i.files("defer")}
+        self.assertEqual(len(owners), 1, "files of one user")
+        i.routing_file.write_text("* local\n")
+        i.start()
+        for n in (1, 2, 3):
+            i.wait_delivered(f"r{n}", 1)
+        self.assertEqual(self.act(i, "undelete", "ALL"), 1)
+        self.assertEqual(self.act(i, "release", "sender=s0@*"), 1)
+        i.wait_delivered("r0", 1)
+
+    def test_faces_of_postsuper(self):
+        i = self.waiting()
+        links = i.dir / "bin"
+        links.mkdir()
+        for name in ("postsuper", "postqueue"):
+            (links / name).symlink_to(BIN / "qctl")
+        env = i.environment() | {"PATH": f"{links}:{os.environ['PATH']}"}
+        done = subprocess.run("postqueue -p | tail -n +2 | awk 'BEGIN { RS = \"\" } $7 == \"s2@test.example\" "
+                              "{ print $1 }' | tr -d '*!' | postsuper -d -",
+                              shell=True, env=env, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, "postsuper: Deleted: 1 message\n")
+        self.assertEqual(self.act(i, "-h", "ALL", "deferred", name="postsuper"), 3)
+        self.assertEqual(self.act(i, "-H", self.rows(i, "sender=s1@*")[0]["queue_id"], name="postsuper"), 1)
+        self.assertEqual(self.act(i, "-r", "ALL", name="postsuper"), 4)
+        self.call(i, "-d", "nonsense", name="postsuper", status=64)
+        self.call(i, "-f", "ALL", name="postsuper", status=69)
+
+    def slow(self, count=1, rcpts=("a@slow.example", "b@test.example")):
+        """An instance whose program delivers when there is a file to say so."""
+        i = self.instance(queues=1, routing="slow.example pipe:slow\n* local\n",
+                          conf={"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"})
+        go = i.dir / "go"
+        i.programs_file.write_text(f"slow {USERS['maildir_user'] if AS_ROOT else '-'} /bin/sh -c "
+                                   f'"until test -e {go}; do sleep 0.1; done"\n')
+        i.start()
+        for n in range(count):
+            i.inject(HELLO, *rcpts, sender=f"s{n}@test.example")
+        i.wait_delivered("b", count)
+        wait(lambda: len(i.files("active")) == count, what="in delivery")
+        return i, go
+
+    def test_what_is_in_delivery_is_held_when_that_has_ended(self):
+        i, go = self.slow(rcpts=("a@slow.example", "b@test.example", "c@slow.example"))
+        (row,) = self.rows(i)
+        acting = subprocess.Popen([BIN / "qctl", "hold", row["queue_id"]], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, env=i.environment())
+        wait(lambda: len(self.rows(i, "state=active")) == 1, what="still there")
+        go.touch()
+        out, err = acting.communicate(timeout=60)
+        # Deliveries to the program that ran have ended, others were not started.
+        self.assertEqual(acting.returncode, 0, err)
+        held = re.search(r"was being delivered: 2 recipients have it, 1 do not", out)
+        self.assertTrue(held or "had been delivered" in out, out)
+        self.assertEqual(len(i.files("hold")), 1 if held else 0)
+        self.assertEqual(i.files("active"), [])
+
+    def test_P_a_kill_between_act_and_move_is_told(self):
+        i, go = self.slow()
+        (row,) = self.rows(i)
+        i.write_conf(disk_time_limit="2s")
+        acting = subprocess.Popen([BIN / "qctl", "delete", row["queue_id"]], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, env=i.environment())
+        # Whenever it comes: what qctl says is so.
+        os.kill(i.pids("queue-send")[0], signal.SIGKILL)
+        out, err = acting.communicate(timeout=60)
+        self.assertEqual(len(i.files("incoming", "active", "deferred", "deleted")), 1, out + err)
+        if acting.returncode == 0:
+            self.assertEqual(len(i.files("deleted")), 1)
+        else:
+            self.assertEqual(acting.returncode, 75)
+            self.assertEqual(i.files("deleted"), [])
+        go.touch()
+
+    @cost(20)
+    def test_P_kills_of_queue_send_lose_nothing_of_a_bulk_act(self):
+        i = self.waiting(count=60)
+        for n, words in enumerate((["hold", "domain=later.example"], ["release", "domain=later.example"],
+                                   ["delete", "domain=later.example"], ["undelete", "ALL"])):
+            acting = subprocess.Popen([BIN / "qctl", *words], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.PIPE, text=True, env=i.environment())
+            for pid in i.pids("queue-send"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            acting.communicate(timeout=120)
+            self.assertEqual(len(i.files("incoming", "active", "deferred", "hold", "deleted")), 61, words)
+
+            def done():
+                subprocess.run([BIN / "qctl", *words], capture_output=True, check=False, env=i.environment())
+                return self.counts(i) == ((0, 61, 0), (60, 1, 0), (0, 1, 60), (0, 61, 0))[n]
+            wait(done, 60, f"{words} in the end")
+
+    @needs_root
+    def test_operators_are_members_of_the_group(self):
+        i = self.instance(queues=1, routing=LATER, conf={"operator_group": "operator"})
+        i.start()
+        i.inject(HELLO, "r@later.example")
+        wait(lambda: len(i.files("deferred")) == 1, what="deferred")
+        qctl = shutil.copy(BIN / "qctl", i.dir / "qctl")
+        for groups, status in (([USERS["qmail_group"]], 77), ([USERS["qmail_group"], "operator"], 0)):
+            done = subprocess.run([qctl, "hold", "ALL"], capture_output=True, text=True, check=False,
+                                  env=i.environment(), user="nobody", group="nogroup", extra_groups=groups)
+            self.assertEqual(done.returncode, status, done.stderr)
+        self.assertEqual(self.counts(i), (0, 1, 0))
+        i.stop()
+        done = subprocess.run([qctl, "release", "ALL"], capture_output=True, text=True, check=False,
+                              env=i.environment(), user="nobody", group="nogroup", extra_groups=groups)
+        self.assertEqual(done.returncode, 77, "a stopped queue is root's")
+        self.assertEqual(self.counts(i), (0, 1, 0))
+        self.assertRegex(i.log(), r"operator uid=\d+: refused")

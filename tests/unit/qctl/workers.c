@@ -79,7 +79,8 @@ slurp(FILE *f)
 Test(workers, one_that_hangs_or_dies_stops_no_other)
 {
 	const struct worker_job job = { "qctl", queues, ARRAY_LEN(queues),
-		15 * USEC_PER_SEC, be, "head\n", take_row, NULL };
+		15 * USEC_PER_SEC, "its disk does not answer", be, "head\n",
+		take_row, NULL };
 	struct worker_totals t;
 	const char *out, *at;
 	int line = 0;

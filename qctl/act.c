@@ -1,0 +1,309 @@
+/* The process that acts on the messages of one queue. */
+#include "qctl/actor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "log/log.h"
+#include "spool/reason.h"
+
+#define LOCK_NAME "queue-send"
+
+/* ---- requeue --failed ---- */
+
+/* The message is on hold, so nothing else touches its file. */
+static int
+take_marks_back(int fd, bool *ret_any)
+{
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	struct queue_file file;
+	int r = queue_file_read(fd, &file);
+
+	*ret_any = false;
+	if (r < 0)
+		return r;
+	queue_rcpt_begin(&cursor, &file);
+	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
+		if (rcpt.mark != RCPT_FAILED)
+			continue;
+		*ret_any = true;
+		r = queue_file_mark(
+		    &spool_sys_real, fd, rcpt.offset, RCPT_PENDING);
+		if (r < 0)
+			return r;
+	}
+	return r == 0 && *ret_any && fsync(fd) < 0 ? -errno : r;
+}
+
+/* Marks first, synced; then the reasons: a mark of failure without its reason
+ * would be pending again, too. */
+static int
+forget_failures(struct actor *a, const struct target *t)
+{
+	bool any_failed = false;
+	int r, fd = spool_open_file(&a->sp, SPOOL_HOLD, t->id.inode, O_RDWR);
+
+	if (fd < 0)
+		return fd;
+	r = take_marks_back(fd, &any_failed);
+	if (r == 0 && any_failed)
+		r = reason_clear(&a->sp, SPOOL_BOUNCE, t->id.inode);
+	io_close(&fd);
+	return r;
+}
+
+/* On hold first, where nothing is done with it; what dies in between leaves it
+ * there. */
+static int
+requeue_failed(struct actor *a)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < a->count; i++)
+		if (a->works[i].target->dir == SPOOL_HOLD)
+			a->works[i].error = 0;
+	r = actor_do(a, ACT_HOLD);
+	if (r < 0)
+		return r;
+	actor_await(a, ACT_HOLD);
+	for (i = 0; i < a->count; i++) {
+		struct work *k = &a->works[i];
+
+		worker_step(a->w);
+		if (k->error != 0 || k->waits)
+			continue;
+		k->error = forget_failures(a, k->target);
+		if (k->error == 0)
+			k->error = 1; /* to be released */
+	}
+	return actor_do(a, ACT_RELEASE);
+}
+
+/* ---- the lock of a queue that does not run ---- */
+
+/* Files that are made belong to the user of the queue. */
+static int
+become_owner(const struct spool *sp)
+{
+	const uid_t uid = sp->owner[SPOOL_LOCK];
+
+	if (geteuid() != 0 || uid == 0)
+		return 0;
+	if (setgroups(1, &sp->group) < 0 ||
+	    setresgid(sp->group, sp->group, sp->group) < 0 ||
+	    setresuid(uid, uid, uid) < 0)
+		return -errno;
+	return 0;
+}
+
+static int
+go_offline(struct actor *a)
+{
+	int r = become_owner(&a->sp);
+
+	if (r < 0)
+		return r;
+	a->lock = spool_lock(&a->sp, LOCK_NAME, false);
+	if (a->lock == -EAGAIN)
+		return -EBUSY; /* queue-send runs, and has no socket */
+	a->offline = true;
+	return a->lock < 0 ? a->lock : 0;
+}
+
+/* There is no queue-send to do that. */
+static void
+log_offline(const struct actor *a, uid_t uid)
+{
+	log_open("qctl", LOG_TARGET_SYSLOG, LOG_FORMAT_TEXT, LOG_INFO_L);
+	log_info("queue %u: operator uid=%u: %s %llu messages, %llu not (%s)",
+	    a->sp.queue, (unsigned)uid, act_name(a->t->options.act),
+	    (unsigned long long)a->tally.done,
+	    (unsigned long long)a->tally.refused, buf_str(&a->t->selection));
+}
+
+/* ---- all of a queue ---- */
+
+static int
+fill_works(struct actor *a)
+{
+	const struct task *t = a->t;
+	size_t i;
+
+	a->works = calloc(t->ntargets + 1, sizeof(*a->works));
+	if (a->works == NULL)
+		return -ENOMEM;
+	for (i = 0; i < t->ntargets; i++)
+		if (t->targets[i].queue == a->w->queue)
+			a->works[a->count++] =
+			    (struct work){ .target = &t->targets[i],
+				    .error = 1 };
+	return 0;
+}
+
+static const char *
+text_of(int error)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} texts[] = {
+		{ -ENOENT, "no such message any more" },
+		{ -EINVAL, "is not where this can be done" },
+		{ -EAGAIN, "is about to move: try again" },
+		{ -EINPROGRESS, "is still being delivered: look again" },
+		{ -EBUSY,
+		    "the mail of this queue goes to other queues, or it "
+		    "stops: try again" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(texts); i++)
+		if (texts[i].error == error)
+			return texts[i].text;
+	return strerror(-error);
+}
+
+static void
+tell(struct actor *a)
+{
+	char id[QUEUE_ID_SIZE];
+	size_t i;
+
+	for (i = 0; i < a->count; i++) {
+		const struct work *k = &a->works[i];
+
+		a->tally.done += k->error == 0;
+		a->tally.refused += k->error != 0;
+		if (k->error == 0 || k->error == -ENODATA)
+			continue;
+		queue_id_format(&k->target->id, id);
+		worker_note(a->w, "%s: %s", id, text_of(k->error));
+	}
+	worker_row(a->w, &a->tally, sizeof(a->tally));
+}
+
+static int
+flush(struct actor *a)
+{
+	const struct queue_id all = { 0 };
+	uint32_t running = 0;
+	int error = 0, r = peer_send(&a->peer, ACT_RETRY, &all);
+
+	if (r == 0)
+		r = peer_answer(&a->peer, &error, &running);
+	a->tally.done = running;
+	return r < 0 ? r : error;
+}
+
+/* The same where no queue-send runs. */
+static int
+make_due(struct message *m, void *arg)
+{
+	struct actor *a = arg;
+	int r =
+	    act_move(&a->sp, ACT_RETRY, m->dir, m->inode, m->fd, clock_wall());
+
+	a->tally.done += r == 0;
+	a->tally.refused += r < 0;
+	return r == -ENOENT ? 0 : r;
+}
+
+static void
+tell_trouble(const char *what, int error, void *arg)
+{
+	worker_note(((struct actor *)arg)->w, "%s: %s", what, strerror(-error));
+}
+
+static void
+take_step(void *arg)
+{
+	worker_step(((struct actor *)arg)->w);
+}
+
+static int
+flush_offline(struct actor *a)
+{
+	const struct message_walk walk = {
+		.states = 1u << SPOOL_DEFERRED,
+		.each = make_due,
+		.trouble = tell_trouble,
+		.step = take_step,
+		.arg = a,
+	};
+
+	return message_walk(&a->sp, &walk);
+}
+
+static int
+act(struct actor *a)
+{
+	const struct options *o = &a->t->options;
+	const uid_t uid = getuid();
+	int r = peer_connect(&a->peer, &a->sp, a->t->silence_limit);
+
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		r = go_offline(a);
+	if (r < 0)
+		return r;
+	if (task_is_flush(a->t))
+		r = a->offline ? flush_offline(a) : flush(a);
+	else if (o->failed)
+		r = requeue_failed(a);
+	else {
+		r = actor_do(a, o->act);
+		if (r == 0)
+			actor_await(a, o->act);
+	}
+	if (r < 0)
+		return r;
+	tell(a);
+	if (a->offline)
+		log_offline(a, uid);
+	else
+		(void)peer_end(&a->peer, o->act, buf_str(&a->t->selection));
+	return 0;
+}
+
+static void
+complain(struct worker *w, int error)
+{
+	if (error == -EPERM || error == -EACCES)
+		worker_denied(w);
+	else
+		worker_note(w, "%s",
+		    error == -EBUSY ? "queue-send has it and cannot be "
+				      "asked: nothing is done"
+			: error == -ETIMEDOUT ? "queue-send does not answer"
+					      : strerror(-error));
+}
+
+int
+task_act(struct worker *w, void *task)
+{
+	struct actor a = {
+		.w = w, .t = task, .peer = { .fd = -1 }, .lock = -1
+	};
+	int r = spool_open(&a.sp, &spool_sys_real, a.t->base, w->queue);
+
+	if (r == 0 && a.sp.dir[SPOOL_LOCK] < 0)
+		r = -EACCES;
+	if (r == 0)
+		r = fill_works(&a);
+	if (r == 0)
+		r = act(&a);
+	if (r < 0)
+		complain(w, r);
+	peer_close(&a.peer);
+	io_close(&a.lock);
+	spool_close(&a.sp);
+	free(a.works);
+	return 0;
+}

@@ -1,0 +1,137 @@
+/* A command that acts, in its own process: the count, the question, the queues,
+ * the result. */
+#include "qctl/task.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+static const char *
+plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* "4711 messages", "all deferred messages". */
+static int
+describe(const struct task *t, struct buf *out)
+{
+	return task_is_flush(t) ? buf_add_str(out, "all deferred messages")
+				: buf_printf(out, "%zu message%s", t->ntargets,
+				      plural(t->ntargets));
+}
+
+/* One answer on a terminal; anything but y is no. */
+static bool
+ask(const struct task *t, const char *what)
+{
+	char line[16] = "";
+
+	fprintf(stderr, "%s %s? [y/N] ", act_name(t->options.act), what);
+	return fgets(line, sizeof(line), stdin) != NULL &&
+	    (line[0] == 'y' || line[0] == 'Y');
+}
+
+/* Messages that were named are meant; many that a filter met may not be. */
+static bool
+is_to_be_asked(const struct task *t)
+{
+	const struct options *o = &t->options;
+
+	return !o->yes && o->select.nids == 0 && isatty(STDIN_FILENO) == 1 &&
+	    isatty(STDERR_FILENO) == 1;
+}
+
+/* The queues with targets, or all. */
+static size_t
+choose_queues(const struct task *t, const uint32_t *queues, size_t count,
+    uint32_t *ret_queues)
+{
+	bool wanted[QUEUE_NUM_MAX + 1] = { false };
+	size_t i, n = 0;
+
+	for (i = 0; i < t->ntargets; i++)
+		wanted[t->targets[i].queue] = true;
+	for (i = 0; i < count; i++)
+		if (task_is_flush(t) || wanted[queues[i]])
+			ret_queues[n++] = queues[i];
+	return n;
+}
+
+static void
+take_tally(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
+{
+	struct task *t = arg;
+	struct tally tally;
+
+	if (len != sizeof(tally))
+		return;
+	memcpy(&tally, data, sizeof(tally));
+	t->tally.done += tally.done;
+	t->tally.refused += tally.refused;
+}
+
+/* As postsuper tells it: "postsuper: Deleted: 2 messages". */
+static void
+tell(const struct task *t)
+{
+	const char *past = act_past(t->options.act);
+
+	fprintf(stderr, "%s: %c%s: %llu message%s\n", t->options.program,
+	    past[0] - 'a' + 'A', past + 1, (unsigned long long)t->tally.done,
+	    plural(t->tally.done));
+}
+
+static int
+act(struct task *t, const uint32_t *queues, size_t count)
+{
+	uint32_t chosen[QUEUE_NUM_MAX];
+	struct worker_totals totals;
+	const struct worker_job job = {
+		.program = t->options.program,
+		.queues = chosen,
+		.nqueues = choose_queues(t, queues, count, chosen),
+		/* The worker waits as long for queue-send. */
+		.silence_limit = 2 * t->silence_limit,
+		.silent = "it does not answer; what became of its messages is "
+			  "not known",
+		.run = task_act,
+		.take_row = take_tally,
+		.arg = t,
+	};
+	int r = worker_run_all(&job, &totals);
+
+	if (r < 0)
+		fprintf(stderr, "%s: %s\n", t->options.program, strerror(-r));
+	tell(t);
+	if (totals.denied > 0) {
+		fprintf(stderr,
+		    "%s: no permission to act on messages of %u queues; this "
+		    "is for root and members of operator_group, and while the "
+		    "instance is stopped for root\n",
+		    t->options.program, totals.denied);
+		return EX_NOPERM;
+	}
+	return r < 0                              ? EX_OSERR
+	    : totals.silent + totals.troubled > 0 ? EX_TEMPFAIL
+						  : EX_OK;
+}
+
+int
+task_act_all(struct task *t, const uint32_t *queues, size_t count)
+{
+	struct buf what = { 0 };
+	bool go = !t->options.dry_run;
+
+	if (describe(t, &what) < 0)
+		return EX_OSERR;
+	if (t->options.dry_run)
+		printf(
+		    "would %s %s\n", act_name(t->options.act), buf_str(&what));
+	else if (is_to_be_asked(t) && (t->ntargets > 0 || task_is_flush(t)))
+		go = ask(t, buf_str(&what));
+	buf_done(&what);
+	return go ? act(t, queues, count) : EX_OK;
+}

@@ -1,0 +1,37 @@
+/* qctl/actor.h - the process that acts on the messages of one queue, and its
+ * rounds over all of them (rounds.c). */
+#ifndef QCTL_ACTOR_H
+#define QCTL_ACTOR_H
+
+#include "qctl/task.h"
+
+/* One message in the hands of this process. */
+struct work {
+	const struct target *target;
+	int error;  /* 1: to be done; 0: done; -errno */
+	bool waits; /* until its deliveries have ended */
+	bool again; /* not at this moment */
+};
+
+struct actor {
+	struct worker *w;
+	struct task *t;
+	struct spool sp;
+	struct peer peer;
+	bool offline; /* under the lock of the queue */
+	int lock;
+	struct work *works;
+	size_t count;
+	struct tally tally;
+};
+
+/* Asks queue-send for the act for each message whose error is 1, or does it
+ * under the lock, until each has its answer. -errno: queue-send does not
+ * answer.
+ */
+int actor_do(struct actor *a, enum spool_act act);
+/* Waits for messages that were in delivery; deliveries that have been made
+ * cannot be undone, and are told. */
+void actor_await(struct actor *a, enum spool_act act);
+
+#endif

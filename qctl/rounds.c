@@ -1,0 +1,221 @@
+#include "qctl/actor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+
+#define WINDOW     32 /* acts without their answers */
+#define PAUSE_MSEC 20 /* between two looks */
+#define TRIES      100
+
+/* ---- one round over all messages ---- */
+
+static void
+note_answer(struct work *k, int error, uint32_t running)
+{
+	k->error = error;
+	k->again = error == -EAGAIN;
+	k->waits =
+	    error == 0 && (running > 0 || k->target->dir == SPOOL_ACTIVE);
+}
+
+/* Up to WINDOW acts are on their way. */
+static int
+ask_all(
+    struct actor *a, enum spool_act act, bool (*wants)(const struct work *k))
+{
+	size_t sent = 0, got = 0, flying = 0;
+	uint32_t running;
+	int r = 0, error;
+
+	while (r == 0 && (got < a->count)) {
+		for (; sent < a->count && flying < WINDOW && r == 0; sent++)
+			if (wants(&a->works[sent])) {
+				r = peer_send(
+				    &a->peer, act, &a->works[sent].target->id);
+				flying++;
+			}
+		while (got < sent && !wants(&a->works[got]))
+			got++;
+		if (r < 0 || got == sent)
+			continue;
+		r = peer_answer(&a->peer, &error, &running);
+		if (r == 0)
+			note_answer(&a->works[got++], error, running);
+		flying--;
+		worker_step(a->w);
+	}
+	return r;
+}
+
+static void
+move_all(
+    struct actor *a, enum spool_act act, bool (*wants)(const struct work *k))
+{
+	enum spool_dir dir;
+	size_t i;
+	int fd, r;
+
+	for (i = 0; i < a->count; i++) {
+		struct work *k = &a->works[i];
+
+		if (!wants(k))
+			continue;
+		worker_step(a->w);
+		fd = act_find(&a->sp, &k->target->id, &dir);
+		r = fd < 0 ? fd
+			   : act_move(&a->sp, act, dir, k->target->id.inode, fd,
+				 clock_wall());
+		io_close(&fd);
+		note_answer(k, r, 0);
+		k->waits = false;
+	}
+}
+
+/* Every message was asked about once, and its work says so by `error'. */
+static bool
+wants_first(const struct work *k)
+{
+	return k->error == 1;
+}
+
+static bool
+wants_again(const struct work *k)
+{
+	return k->again;
+}
+
+static void
+pause_a_while(struct actor *a)
+{
+	(void)poll(NULL, 0, PAUSE_MSEC);
+	worker_step(a->w);
+}
+
+static bool
+any(const struct actor *a, bool (*wants)(const struct work *k))
+{
+	size_t i;
+
+	for (i = 0; i < a->count; i++)
+		if (wants(&a->works[i]))
+			return true;
+	return false;
+}
+
+/* A message that is about to leave, or is being prepared, is asked about
+ * again. */
+int
+actor_do(struct actor *a, enum spool_act act)
+{
+	bool (*wants)(const struct work *k) = wants_first;
+	unsigned try;
+	int r = 0;
+
+	for (try = 0; r == 0 && try < TRIES && any(a, wants); try++) {
+		if (try > 0)
+			pause_a_while(a);
+		if (a->offline)
+			move_all(a, act, wants);
+		else
+			r = ask_all(a, act, wants);
+		wants = wants_again;
+	}
+	return r;
+}
+
+/* ---- messages that were in delivery ---- */
+
+struct marks {
+	uint32_t done, pending;
+};
+
+static int
+count_marks(struct actor *a, int fd, struct marks *ret)
+{
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	struct queue_file file;
+	int r = queue_file_read(fd, &file);
+
+	*ret = (struct marks){ 0 };
+	if (r < 0)
+		return r;
+	queue_rcpt_begin(&cursor, &file);
+	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
+		ret->done += rcpt.mark == RCPT_DONE;
+		ret->pending += rcpt.mark == RCPT_PENDING;
+		worker_step(a->w);
+	}
+	return r;
+}
+
+/* 1: it is where the act leads, or nowhere any more; 0: not yet. */
+static int
+look(struct actor *a, const struct work *k, enum spool_act act,
+    struct marks *ret, bool *ret_gone)
+{
+	enum spool_dir dir = SPOOL_NDIRS;
+	int fd = act_find(&a->sp, &k->target->id, &dir), r = 0;
+
+	*ret_gone = fd == -ENOENT;
+	if (fd >= 0 && dir == act_target(act))
+		r = count_marks(a, fd, ret) < 0 ? 0 : 1;
+	io_close(&fd);
+	return *ret_gone ? 1 : r;
+}
+
+/* NULL: all of it was delivered, or has failed, and it is gone. */
+static void
+say(struct actor *a, const struct work *k, const struct marks *marks)
+{
+	char id[QUEUE_ID_SIZE], text[128];
+
+	queue_id_format(&k->target->id, id);
+	if (marks == NULL)
+		snprintf(text, sizeof(text), "%s: it had been delivered\n", id);
+	else
+		snprintf(text, sizeof(text),
+		    "%s: was being delivered: %u recipients have it, %u do "
+		    "not\n",
+		    id, marks->done, marks->pending);
+	(void)worker_text(a->w, text, strlen(text));
+	worker_message(a->w, 0);
+}
+
+/* Deliveries that have been made are told. */
+static void
+await(struct actor *a, struct work *k, enum spool_act act)
+{
+	const usec_t until = clock_mono() + a->t->silence_limit;
+	struct marks marks;
+	bool gone = false;
+
+	while (look(a, k, act, &marks, &gone) == 0) {
+		if (clock_mono() > until) {
+			k->error = -EINPROGRESS;
+			return;
+		}
+		pause_a_while(a);
+	}
+	k->waits = false;
+	if (gone) {
+		k->error = -ENODATA;
+		say(a, k, NULL);
+	} else if (marks.done > 0)
+		say(a, k, &marks);
+}
+
+void
+actor_await(struct actor *a, enum spool_act act)
+{
+	size_t i;
+
+	for (i = 0; i < a->count; i++)
+		if (a->works[i].waits)
+			await(a, &a->works[i], act);
+}

@@ -1,0 +1,70 @@
+/* qctl/task.h - the work of one command: queues are read by a process each
+ * (read.c), and for verbs that act the messages that were found are acted on by
+ * a process for each queue (act.c), through its queue-send where that runs
+ * (peer.c), else under the lock of the queue. */
+#ifndef QCTL_TASK_H
+#define QCTL_TASK_H
+
+#include "qctl/qctl.h"
+#include "spool/act.h"
+
+/* A message to act on, as the reader found it. */
+struct target {
+	struct queue_id id;
+	uint32_t queue; /* where it lies */
+	uint32_t dir;   /* enum spool_dir */
+};
+
+/* The targets of a queue, counted; a row of the acting process. */
+struct tally {
+	uint64_t done, refused;
+};
+
+struct task {
+	struct options options;
+	struct view view;
+	char *base; /* QUEUE_BASE */
+	usec_t silence_limit;
+	bool elsewhere; /* second round: ids in queues that they do not name */
+	int error;      /* of a row */
+	struct target *targets;
+	size_t ntargets, targets_cap;
+	struct buf selection; /* the words, for the log */
+	struct tally tally;
+};
+
+/* Acts on the targets, after the count, or a question on a terminal: an exit
+ * code. queues: all that there are. */
+int task_act_all(struct task *t, const uint32_t *queues, size_t count);
+
+/* The worker_job.run of both kinds. */
+int task_read(struct worker *w, void *task);
+int task_act(struct worker *w, void *task);
+
+/* All deferred mail of all queues: queue-send does that by itself. */
+static inline bool
+task_is_flush(const struct task *t)
+{
+	const struct select *s = &t->options.select;
+
+	return t->options.act == ACT_RETRY && s->nids == 0 && s->keys == 0;
+}
+
+/* ---- peer.c: a connection to queue-send ---- */
+
+struct peer {
+	int fd;
+	usec_t limit; /* of silence */
+};
+
+/* -ENOENT, -ECONNREFUSED: no queue-send has the queue. */
+int peer_connect(struct peer *p, const struct spool *sp, usec_t limit);
+void peer_close(struct peer *p);
+/* Sends an act; the answers come in the same order. -ETIMEDOUT, -EPIPE. */
+int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id);
+/* 0: an answer. -EPERM: this user may not act. */
+int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);
+/* For the log of queue-send. */
+int peer_end(struct peer *p, enum spool_act act, const char *selection);
+
+#endif
