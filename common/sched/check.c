@@ -225,8 +225,8 @@ next_leaf(struct segment *s)
 	return s;
 }
 
-/* The leaves, one after the other, are the list; without memory jobs have no
- * place. */
+/* The leaves, one after the other, are the list; without memory or preemption
+ * jobs have no place. */
 static void
 check_segments(const struct transport *t)
 {
@@ -240,6 +240,8 @@ check_segments(const struct transport *t)
 		leaf = s;
 	TAILQ_FOREACH (n, &t->jobs, link) {
 		job = ORDER_OF(n, struct job, order);
+		ASSERT(
+		    job->segment != NULL || t->params.delivery_slot_cost < 2);
 		if (job->segment == NULL)
 			continue;
 		if (at == leaf->n) {

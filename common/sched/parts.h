@@ -133,7 +133,7 @@ struct job {
 	bool moved;     /* has preempted, so it is not in order of arrival */
 	uint32_t price; /* cost when the parent paid; 0: no account */
 	struct order_node order;
-	struct segment *segment; /* with the job; NULL: no memory for that */
+	struct segment *segment; /* with the job; NULL: it has no place */
 	union {
 		RB_ENTRY(job) arrival; /* in by_arrival: listed, not moved */
 		struct {               /* moved */
@@ -320,8 +320,11 @@ void job_recount(struct job *job); /* total is computed anew */
 void job_read(struct job *job);
 
 /* segment.c */
-/* The job is listed, or moved: it gets a place, if there is memory. */
+/* The job is listed, or moved: it gets a place, if there is preemption, and
+ * memory. */
 void segment_insert(struct job *job);
+/* Jobs of the list without a place get one: there may be preemption now. */
+void segment_fill(struct transport *t);
 void segment_remove(struct job *job);
 /* total, selected or children of the job have changed. */
 void segment_update(struct job *job);

@@ -167,6 +167,7 @@ sched_configure(struct sched *s, const struct sched_params *params,
 	for (i = 0; i < count; i++) {
 		old = s->transports[i].params;
 		transport_set(&s->transports[i], &transports[i]);
+		segment_fill(&s->transports[i]);
 		pool_resize(&s->transports[i], old.recipient_limit);
 	}
 	pool_set_bound(s);

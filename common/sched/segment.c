@@ -259,7 +259,7 @@ segment_insert(struct job *job)
 	struct segment *s = t->segments;
 
 	ASSERT(job->segment == NULL);
-	if (!reserve(t->sched))
+	if (t->params.delivery_slot_cost < 2 || !reserve(t->sched))
 		return;
 	if (next != NULL) {
 		insert_at(t, next->segment, segment_place_of_job(next),
@@ -271,6 +271,21 @@ segment_insert(struct job *job)
 	while (!s->leaf)
 		s = s->part[s->n - 1].below;
 	insert_at(t, s, s->n, part_of_job(job));
+}
+
+/* From the end: so the next job has a place already. */
+void
+segment_fill(struct transport *t)
+{
+	struct order_node *n;
+	struct job *job;
+
+	for (n = TAILQ_LAST(&t->jobs, order_list); n != NULL;
+	     n = TAILQ_PREV(n, order_list, link)) {
+		job = ORDER_OF(n, struct job, order);
+		if (job->segment == NULL)
+			segment_insert(job);
+	}
 }
 
 static void
