@@ -136,14 +136,21 @@ check_ring(struct job *job, struct counts *n)
 static void
 check_tree(const struct job *job)
 {
+	const struct transport *t = job->transport;
 	const struct job *child;
+	struct order_node *n;
+	uint32_t children = 0;
 
-	LIST_FOREACH (child, &job->children, sibling) {
-		ASSERT(child->parent == job && child->listed && child->moved);
+	ASSERT(job->listed || job->below == NULL);
+	ASSERT(job->price == 0 || (job->moved && job->above != NULL));
+	TAILQ_FOREACH (n, &t->jobs, link) {
+		child = ORDER_OF(n, struct job, order);
+		if (job_parent(child) != job)
+			continue;
 		ASSERT(child->order.label < job->order.label);
+		children++;
 	}
-	ASSERT(job_parent(job) == NULL || job->parent->listed);
-	ASSERT(job->price == 0 || job_parent(job) != NULL);
+	ASSERT(children == (job->below == NULL ? 0 : job->below->children));
 }
 
 static void
@@ -187,7 +194,7 @@ check_part(const struct job *job)
 	const struct segment_part *p =
 	    &job->segment->part[segment_place_of_job(job)];
 	uint32_t needed = job->total - job->selected;
-	bool counts = needed > 0 && LIST_EMPTY(&job->children);
+	bool counts = needed > 0 && !job_has_children(job);
 	bool begun = job->selected > 0;
 
 	ASSERT(p->since == (counts ? job->message->arrival : INT64_MAX));

@@ -32,7 +32,6 @@ job_get(struct sched_message *m, struct transport *t)
 	RB_INIT(&job->reading->loading);
 	job->message = m;
 	job->transport = t;
-	LIST_INIT(&job->children);
 	TAILQ_INIT(&job->ring);
 	SLIST_INSERT_HEAD(&m->jobs, job, of_message);
 	return job;
@@ -117,24 +116,84 @@ job_list_out(struct job *job)
 	t->sched->figures.jobs--;
 }
 
+/* ---- the preemption tree ---- */
+
+struct branch *
+branch_root(struct branch *b)
+{
+	while (b->into != NULL)
+		b = b->into;
+	return b;
+}
+
+static void
+branch_unuse(struct branch *b)
+{
+	struct branch *into;
+
+	for (; b != NULL && --b->users == 0; b = into) {
+		into = b->into;
+		free(b);
+	}
+}
+
+bool
+job_can_branch(struct job *job)
+{
+	if (job->below != NULL)
+		return true;
+	job->below = calloc(1, sizeof(*job->below));
+	if (job->below == NULL)
+		return false;
+	job->below->job = job;
+	job->below->users = 1;
+	return true;
+}
+
+void
+job_enter_tree(struct job *job, struct job *parent)
+{
+	job->above = parent->below;
+	job->above->children++;
+	job->above->users++;
+	segment_update(parent);
+}
+
+/* The children become those of the branch, which may be NULL. */
+static void
+pass_children_on(struct job *job, struct branch *to)
+{
+	struct branch *own = job->below;
+
+	if (own == NULL)
+		return;
+	job->below = NULL;
+	own->job = NULL;
+	if (to != NULL && own->children > 0) {
+		own->into = to;
+		to->children += own->children;
+		to->users++;
+	}
+	branch_unuse(own);
+}
+
+/* The account with the parent is closed when that has left the list. */
 void
 job_leave_tree(struct job *job)
 {
-	struct job *parent = job_parent(job), *child;
+	struct branch *above = job->moved ? job->above : NULL, *root = NULL;
+	struct job *parent = NULL;
 
-	if (parent != NULL) {
-		if (job->price > 0)
+	if (above != NULL) {
+		root = branch_root(above);
+		parent = root->job;
+		root->children--;
+		if (parent != NULL && above == root && job->price > 0)
 			parent->slots += job->credit;
-		LIST_REMOVE(job, sibling);
-		job->parent = NULL;
+		job->above = NULL;
 	}
-	while ((child = LIST_FIRST(&job->children)) != NULL) {
-		LIST_REMOVE(child, sibling);
-		child->parent = parent;
-		child->price = 0;
-		if (parent != NULL)
-			LIST_INSERT_HEAD(&parent->children, child, sibling);
-	}
+	pass_children_on(job, root);
+	branch_unuse(above);
 	job->price = 0;
 	if (parent != NULL)
 		segment_update(parent);
@@ -150,7 +209,7 @@ job_pass_current(struct job *job)
 	job_leave_lines(job);
 	if (!job->moved) {
 		RB_REMOVE(arrival_tree, &t->by_arrival, job);
-		job->parent = NULL;
+		job->above = NULL;
 	}
 	job->moved = true;
 	TAILQ_REMOVE(&t->jobs, &job->order, link);

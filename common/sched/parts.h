@@ -123,7 +123,16 @@ struct job_reading {
 };
 RB_HEAD(unread_tree, job_reading);
 
-LIST_HEAD(job_children, job);
+/* The children of one job in the preemption tree. When the job leaves, they are
+ * those of its parent: nothing is done for each of them. A chain of these is no
+ * longer than the tree was high. */
+struct branch {
+	struct job *job;     /* the parent; NULL: there is none */
+	struct branch *into; /* NULL: the branch is no part of another */
+	uint32_t children;   /* of job, all of them */
+	uint32_t users;      /* job, direct children, what is part of this */
+};
+
 struct job {
 	struct sched_message *message;
 	struct transport *transport;
@@ -137,14 +146,13 @@ struct job {
 	union {
 		RB_ENTRY(job) arrival; /* in by_arrival: listed, not moved */
 		struct {               /* moved */
-			struct job *parent;
-			LIST_ENTRY(job) sibling;
-			int64_t credit; /* paid for and not used, units of
-					   1/price slot */
+			struct branch *above; /* NULL: none */
+			int64_t credit;       /* paid for and not used, units of
+						 1/price slot */
 		};
 	};
-	struct job_children children; /* that preempted it */
-	int64_t slots;                /* units of 1/cost slot */
+	struct branch *below; /* the children; NULL: there were none */
+	int64_t slots;        /* units of 1/cost slot */
 	/* entries */
 	struct order_list ring; /* lined peers in rotation */
 	struct peer *turn;      /* comes first at the next selection */
@@ -313,6 +321,12 @@ void job_list_out(struct job *job);
 /* The job leaves the tree: slots that it did not use go back to its parent, its
  * children become the parent's. */
 void job_leave_tree(struct job *job);
+/* The job can have children: false without memory. */
+bool job_can_branch(struct job *job);
+/* The job, which has moved, is a child of this one. */
+void job_enter_tree(struct job *job, struct job *parent);
+/* The branch that it is part of now. */
+struct branch *branch_root(struct branch *b);
 /* The job moves directly before the current one and is current. */
 void job_pass_current(struct job *job);
 void job_recount(struct job *job); /* total is computed anew */
@@ -369,11 +383,17 @@ job_needed(const struct job *job)
 {
 	return job->total - job->selected;
 }
-/* The job that it preempted, or NULL. */
+/* The job that it preempted, or that has taken it over, or NULL. */
 static inline struct job *
 job_parent(const struct job *job)
 {
-	return job->moved ? job->parent : NULL;
+	return job->moved && job->above != NULL ? branch_root(job->above)->job
+						: NULL;
+}
+static inline bool
+job_has_children(const struct job *job)
+{
+	return job->below != NULL && job->below->children > 0;
 }
 
 #define MESSAGE_BEFORE(a, b)                                        \

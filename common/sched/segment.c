@@ -23,7 +23,7 @@ part_of_job(struct job *job)
 	struct segment_part p = nobody;
 
 	p.job = job;
-	if (job_needed(job) == 0 || !LIST_EMPTY(&job->children))
+	if (job_needed(job) == 0 || job_has_children(job))
 		return p;
 	p.since = job->message->arrival;
 	if (job->selected == 0) {

@@ -53,9 +53,7 @@ preempt(struct job *current, struct job *candidate)
 
 	job_leave_tree(candidate);
 	job_pass_current(candidate);
-	candidate->parent = current; /* the job has moved */
-	LIST_INSERT_HEAD(&current->children, candidate, sibling);
-	segment_update(current);
+	job_enter_tree(candidate, current);
 	current->slots -= price;
 	candidate->credit = price;
 	candidate->price = cost;
@@ -90,7 +88,8 @@ try_preempt(struct job *current, usec_t now, struct sched_decision *d)
 		return;
 	d->candidate = view_of(candidate);
 	d->preemption = SCHED_PREEMPT_UNPAID;
-	if (!is_paid(current, job_needed(candidate)))
+	if (!is_paid(current, job_needed(candidate)) ||
+	    !job_can_branch(current))
 		return;
 	d->preemption = SCHED_PREEMPT_DONE;
 	preempt(current, candidate);
