@@ -274,7 +274,7 @@ parse(struct buf *text, struct override_rows *rows, uint32_t *ret_line)
 
 /* The file is believed when it is ours and no other user may write it. */
 static int
-check(int fd)
+check(int fd, size_t *ret_size)
 {
 	struct stat st;
 
@@ -284,13 +284,17 @@ check(int fd)
 		return -EINVAL;
 	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
 		return -EPERM;
-	return st.st_size > FILE_MAX ? -EFBIG : 0;
+	if (st.st_size > FILE_MAX)
+		return -EFBIG;
+	*ret_size = (size_t)st.st_size;
+	return 0;
 }
 
 /* 1 when there is a file. */
 static int
 read_text(int dir, struct buf *text)
 {
+	size_t size = 0;
 	int64_t n = 0;
 	int r, fd;
 
@@ -298,11 +302,11 @@ read_text(int dir, struct buf *text)
 	    dir, OVERRIDE_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	r = check(fd);
+	r = check(fd, &size);
 	if (r == 0)
-		r = buf_reserve(text, FILE_MAX);
+		r = buf_reserve(text, size);
 	if (r == 0)
-		n = io_read_all(fd, text->data, FILE_MAX);
+		n = io_read_all(fd, text->data, size);
 	io_close(&fd);
 	if (r < 0 || n < 0)
 		return r < 0 ? r : (int)n;
