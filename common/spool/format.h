@@ -6,12 +6,13 @@
 
 #include "spool/queue_file.h"
 
-#define FORMAT_SENDER    'S'
-#define FORMAT_RCPT      'R'
-#define FORMAT_RECORD    4 /* type, mark or 0, u16 length */
-#define FORMAT_RCPT_MIN  (FORMAT_RECORD + 1)
-#define FORMAT_RCPT_MAX  (FORMAT_RECORD + ADDRESS_MAX)
-#define FORMAT_FLAGS_ALL ((uint32_t)(QUEUE_FILE_8BIT | QUEUE_FILE_EXPANDED))
+#define FORMAT_SENDER   'S'
+#define FORMAT_RCPT     'R'
+#define FORMAT_RECORD   4 /* type, mark or 0, u16 length */
+#define FORMAT_RCPT_MIN (FORMAT_RECORD + 1)
+#define FORMAT_RCPT_MAX (FORMAT_RECORD + ADDRESS_MAX)
+#define FORMAT_FLAGS_ALL \
+	((uint32_t)(QUEUE_FILE_8BIT | QUEUE_FILE_EXPANDED | QUEUE_FILE_FINAL))
 
 /* The fields of the trailer that struct queue_file has not. */
 struct format_sums {

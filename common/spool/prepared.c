@@ -11,6 +11,9 @@
 
 #include "base/io.h"
 #include "base/num.h"
+#include "spool/reason.h"
+
+#define REPORT "report"
 
 /* ---- names ---- */
 
@@ -20,11 +23,16 @@ prepared_name(const struct prepared *p, char out[PREPARED_NAME_MAX])
 	char id[QUEUE_ID_SIZE];
 
 	queue_id_format(&p->parent, id);
-	snprintf(out, PREPARED_NAME_MAX, "%s.%" PRIu32 ".%" PRIu32, id,
-	    p->index, p->number);
+	if (p->index == PREPARED_REPORT)
+		snprintf(out, PREPARED_NAME_MAX, "%s." REPORT ".%" PRIu32, id,
+		    p->number);
+	else
+		snprintf(out, PREPARED_NAME_MAX, "%s.%" PRIu32 ".%" PRIu32, id,
+		    p->index, p->number);
 }
 
-/* "ID.I.K", and nothing that prepared_name() would write in another way. */
+/* "ID.I.K" or "ID.report.K", and nothing that prepared_name() would write in
+ * another way. */
 int
 prepared_parse(const char *name, struct prepared *ret)
 {
@@ -43,8 +51,10 @@ prepared_parse(const char *name, struct prepared *ret)
 	if (dot == NULL)
 		return -EINVAL;
 	*dot = '\0';
+	index = PREPARED_REPORT;
 	if (queue_id_parse(id, &p.parent) < 0 ||
-	    num_u64(rest, 0, UINT32_MAX, &index) < 0 ||
+	    (strcmp(rest, REPORT) != 0 &&
+		num_u64(rest, 0, PREPARED_REPORT - 1, &index) < 0) ||
 	    num_u64(dot + 1, 0, UINT32_MAX, &number) < 0)
 		return -EINVAL;
 	p.index = (uint32_t)index;
@@ -199,18 +209,36 @@ remove_name(const struct spool *sp, const char *name)
 	    : SETTLED_AWAY;
 }
 
-/* By the mark of the recipient; the parent is locked. */
+/* 1: it was done; 0: it was not. */
 static int
-settle_by(const struct spool *sp, const char *name, uint32_t index, int fd,
-    const struct queue_file *file, uint64_t *ret_inode)
+was_expanded(const struct prepared *p, int fd, const struct queue_file *file)
 {
 	struct queue_rcpt rcpt;
-	int r = prepared_find_rcpt(fd, file, index, &rcpt);
+	int r = prepared_find_rcpt(fd, file, p->index, &rcpt);
+
+	return r < 0 ? r : rcpt.mark == RCPT_DONE;
+}
+
+static int
+was_reported(const struct spool *sp, const struct prepared *p)
+{
+	uint32_t count = 0;
+	int r = reason_count_reports(sp, p->parent.inode, &count);
+
+	return r < 0 ? r : p->number < count;
+}
+
+/* By the mark of the recipient, or by the reports; the parent is locked. */
+static int
+settle_by(const struct spool *sp, const char *name, const struct prepared *p,
+    int fd, const struct queue_file *file, uint64_t *ret_inode)
+{
+	int r = p->index == PREPARED_REPORT ? was_reported(sp, p)
+					    : was_expanded(p, fd, file);
 
 	if (r < 0)
 		return r;
-	return rcpt.mark == RCPT_DONE ? release(sp, name, ret_inode)
-				      : remove_name(sp, name);
+	return r > 0 ? release(sp, name, ret_inode) : remove_name(sp, name);
 }
 
 /* Only regular files with one link; of two names that a power cut left, this is
@@ -257,7 +285,7 @@ spool_settle_prepared(
 	}
 	if (r < 0)
 		return r;
-	r = settle_by(sp, name, p.index, parent.fd, &parent.file, ret_inode);
+	r = settle_by(sp, name, &p, parent.fd, &parent.file, ret_inode);
 	io_close(&parent.fd);
 	return r;
 }
@@ -285,8 +313,7 @@ spool_settle_message(const struct spool *sp, int fd,
 			!same_id(&p.parent, &id)))
 			continue;
 		if (r > 0)
-			r = settle_by(
-			    sp, item.name, p.index, fd, file, &released);
+			r = settle_by(sp, item.name, &p, fd, file, &released);
 		if (r == SETTLED_INCOMING && each != NULL)
 			each(arg, released);
 		bad = bad == 0 && r < 0 && r != -ENOENT ? r : bad;

@@ -1,9 +1,12 @@
-/* spool/prepared.h - messages that the expansion of an alias makes, before they
- * count (docs/ALIASES.md, "Exactly once").
+/* spool/prepared.h - messages that this system makes of another one, before
+ * they count: by the expansion of an alias (docs/ALIASES.md, "Exactly once"),
+ * and reports (docs/REPORTS.md, "Exactly once").
  *
  * Recipient number I of message ID is expanded into files ID.I.0, ID.I.1 … of
- * prepared/. Nobody delivers them there. The parent alone decides about them:
- * by the mark of recipient I, under the exclusive lock of the parent's file.
+ * prepared/; report number K of its failures is ID.report.K. Nobody delivers
+ * them there. The parent alone decides about them: by the mark of recipient I,
+ * or by the reports that its reasons say were made, under the exclusive lock of
+ * the parent's file.
  * Settling moves them to incoming/ or away, by the table of that page; whoever
  * does it, and how often, the result is the same.
  *
@@ -16,9 +19,11 @@
 
 struct prepared {
 	struct queue_id parent;
-	uint32_t index;  /* of the recipient in the parent */
+	uint32_t index;  /* of the recipient in the parent; PREPARED_REPORT */
 	uint32_t number; /* of the message among those of this recipient */
 };
+/* A message has fewer recipients. */
+#define PREPARED_REPORT   UINT32_MAX
 
 #define PREPARED_NAME_MAX (QUEUE_ID_SIZE + 22)
 _Static_assert(PREPARED_NAME_MAX <= SPOOL_PATH_MAX, "a name in prepared/");

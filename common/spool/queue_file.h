@@ -39,6 +39,7 @@ enum rcpt_mark {
 enum queue_file_flags {
 	QUEUE_FILE_8BIT = 1 << 0,     /* content has octets above 127 */
 	QUEUE_FILE_EXPANDED = 1 << 1, /* made by the expansion of an alias */
+	QUEUE_FILE_FINAL = 1 << 2,    /* no failure of it is reported */
 };
 
 /* The fields of the trailer. */

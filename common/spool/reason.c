@@ -12,6 +12,7 @@
 #include "base/text.h"
 
 #define FIELDS         6
+#define REPORT         "report"
 #define TEXT_MAX       2000
 /* A line of reason_add() is shorter; a longer one is foreign. */
 #define LINE_MAX_BYTES 4096
@@ -70,38 +71,47 @@ share(const struct spool *sp, int fd)
 /* A crash may have left half a line at the end: a line end makes it a line of
  * its own, which readers ignore. */
 static int
-append(const struct spool *sp, int fd, const struct reason *reason)
+end_half_line(int fd, const struct stat *st, struct buf *line)
+{
+	char last = '\n';
+
+	if (!S_ISREG(st->st_mode))
+		return -EPERM;
+	if (st->st_size > 0 &&
+	    io_pread_all(fd, &last, 1, (int64_t)st->st_size - 1) < 0)
+		last = '\0';
+	return last == '\n' ? 0 : buf_add_char(line, '\n');
+}
+
+/* The line behind the others, or not at all; synced if asked for. */
+static int
+append(const struct spool *sp, int fd, const struct buf *text, bool sync)
 {
 	const struct spool_sys *sys = sp->sys;
 	struct buf line = { 0 };
 	struct stat st;
-	char last = '\n';
-	int r = 0;
+	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EPERM;
-	if (st.st_size == 0)
+	r = end_half_line(fd, &st, &line);
+	if (r == 0 && st.st_size == 0)
 		share(sp, fd);
-	if (st.st_size > 0 &&
-	    io_pread_all(fd, &last, 1, (int64_t)st.st_size - 1) < 0)
-		last = '\0';
-	if (last != '\n')
-		r = buf_add_char(&line, '\n');
 	if (r == 0)
-		r = format_line(reason, &line);
+		r = buf_add(&line, text->data, text->len);
 	if (r == 0)
 		r = write_all(sys, fd, &line);
-	if (r < 0)
+	if (r == 0 && sync && sys->fsync(fd) < 0)
+		r = -errno;
+	if (r < 0 && r != -EPERM)
 		sys->ftruncate(fd, st.st_size);
 	buf_done(&line);
 	return r;
 }
 
-int
-reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
-    const struct reason *reason)
+static int
+append_to(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    const struct buf *line, bool sync)
 {
 	char leaf[SPOOL_PATH_MAX];
 	int fd, r;
@@ -112,9 +122,37 @@ reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	    0600);
 	if (fd < 0)
 		return -errno;
-	r = append(sp, fd, reason);
-	if (sp->sys->close(fd) < 0 && r == 0)
+	r = append(sp, fd, line, sync);
+	/* A sync has told all errors that a close could tell. */
+	if (sp->sys->close(fd) < 0 && r == 0 && !sync)
 		r = -errno;
+	return r;
+}
+
+int
+reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    const struct reason *reason)
+{
+	struct buf line = { 0 };
+	int r = format_line(reason, &line);
+
+	if (r == 0)
+		r = append_to(sp, dir, inode, &line, false);
+	buf_done(&line);
+	return r;
+}
+
+int
+reason_add_report(
+    const struct spool *sp, uint64_t inode, usec_t when_wall, const char *id)
+{
+	struct buf line = { 0 };
+	int r = buf_printf(
+	    &line, REPORT "\t%" PRId64 "\t%s\n", when_wall / USEC_PER_SEC, id);
+
+	if (r == 0)
+		r = append_to(sp, SPOOL_BOUNCE, inode, &line, true);
+	buf_done(&line);
 	return r;
 }
 
@@ -159,16 +197,32 @@ parse_line(char *line, struct reason *ret_reason)
 }
 
 struct lines {
-	int (*each)(const struct reason *reason, void *arg);
+	int (*each)(const struct reason *reason, void *arg); /* NULL: none */
 	void *arg;
-	bool skip; /* in a line that is too long */
+	uint32_t from;    /* reports in front of the first reason */
+	uint32_t reports; /* so far */
+	bool skip;        /* in a line that is too long */
 };
+
+static int
+take_line(struct lines *l, char *line)
+{
+	struct reason reason;
+
+	if (strncmp(line, REPORT "\t", sizeof(REPORT)) == 0) {
+		l->reports++;
+		return 0;
+	}
+	if (l->each == NULL || l->reports < l->from ||
+	    !parse_line(line, &reason))
+		return 0;
+	return l->each(&reason, l->arg);
+}
 
 /* Reads each whole line in the buffer; *ret_used is the start of the rest. */
 static int
 take_lines(struct lines *l, char *data, size_t len, size_t *ret_used)
 {
-	struct reason reason;
 	size_t used = 0;
 	char *end;
 	int r = 0;
@@ -179,9 +233,8 @@ take_lines(struct lines *l, char *data, size_t len, size_t *ret_used)
 
 		*end = '\0';
 		used = (size_t)(end - data) + 1;
-		if (!l->skip && strlen(line) == (size_t)(end - line) &&
-		    parse_line(line, &reason))
-			r = l->each(&reason, l->arg);
+		if (!l->skip && strlen(line) == (size_t)(end - line))
+			r = take_line(l, line);
 		l->skip = false;
 	}
 	*ret_used = used;
@@ -223,19 +276,49 @@ reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 	return fd < 0 ? -errno : fd;
 }
 
-int
-reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
-    int (*each)(const struct reason *reason, void *arg), void *arg)
+static int
+read_file(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    struct lines *lines)
 {
-	struct lines lines = { .each = each, .arg = arg };
 	int r, fd = reason_open(sp, dir, inode);
 	struct stat st;
 
 	if (fd < 0)
 		return fd;
 	r = fstat(fd, &st) < 0    ? -errno
-	    : S_ISREG(st.st_mode) ? read_lines(fd, &lines)
+	    : S_ISREG(st.st_mode) ? read_lines(fd, lines)
 				  : -EPERM;
 	sp->sys->close(fd);
 	return r;
+}
+
+int
+reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int (*each)(const struct reason *reason, void *arg), void *arg)
+{
+	struct lines lines = { .each = each, .arg = arg };
+
+	return read_file(sp, dir, inode, &lines);
+}
+
+int
+reason_read_after(const struct spool *sp, uint64_t inode, uint32_t reports,
+    int (*each)(const struct reason *reason, void *arg), void *arg)
+{
+	struct lines lines = { .each = each, .arg = arg, .from = reports };
+
+	return read_file(sp, SPOOL_BOUNCE, inode, &lines);
+}
+
+int
+reason_count_reports(
+    const struct spool *sp, uint64_t inode, uint32_t *ret_count)
+{
+	struct lines lines = { 0 };
+	int r = read_file(sp, SPOOL_BOUNCE, inode, &lines);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	*ret_count = lines.reports;
+	return 0;
 }

@@ -7,6 +7,10 @@
  * last line of an index counts. Each attempt begins a new file in defer/; the
  * line in bounce/ is written before the recipient is marked RCPT_FAILED, so
  * that only a power cut leaves a mark without its reason.
+ *
+ * A line of bounce/ says that the reasons in front of it were reported to the
+ * sender, in message ID (docs/REPORTS.md, "Exactly once"):
+ *	report <TAB> WALL_SECONDS <TAB> ID
  */
 #ifndef SPOOL_REASON_H
 #define SPOOL_REASON_H
@@ -26,12 +30,21 @@ int reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     const struct reason *reason);
 /* Remove the file, if there is one. */
 int reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode);
+/* The reasons were reported: this line is on disk, or it was taken back. */
+int reason_add_report(
+    const struct spool *sp, uint64_t inode, usec_t when_wall, const char *id);
+/* Reports that were made of the message; without reasons 0. */
+int reason_count_reports(
+    const struct spool *sp, uint64_t inode, uint32_t *ret_count);
 /* For fsync(); -ENOENT: no reasons. */
 int reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* Calls each() for every whole line in file order; stops when it returns other
  * than 0, and returns that. The strings live during the call. -ENOENT: no
  * reasons. */
 int reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int (*each)(const struct reason *reason, void *arg), void *arg);
+/* The same of bounce/, behind so many reports. */
+int reason_read_after(const struct spool *sp, uint64_t inode, uint32_t reports,
     int (*each)(const struct reason *reason, void *arg), void *arg);
 
 #endif

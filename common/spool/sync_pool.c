@@ -11,7 +11,7 @@
 #include "base/io.h"
 
 #define THREADS_MAX 8
-#define STACK       (UINT32_C(64) * 1024)
+#define STACK       (UINT32_C(256) * 1024)
 
 STAILQ_HEAD(sync_tasks, sync_task);
 
@@ -54,10 +54,13 @@ run_job(const struct spool_sys *sys, struct sync_task *task)
 	int (*sync)(int fd) = task->whole ? sys->syncfs : sys->fsync;
 	int i;
 
+	if (task->work != NULL)
+		task->error = task->work(task);
 	for (i = 0; i < SYNC_JOB_FDS; i++) {
 		if (task->fds[i] < 0)
 			continue;
-		if (task->error == 0 && sync(task->fds[i]) < 0)
+		if (task->work == NULL && task->error == 0 &&
+		    sync(task->fds[i]) < 0)
 			task->error = -errno;
 		io_close(&task->fds[i]);
 	}

@@ -22,8 +22,12 @@ struct sync_task {
 	STAILQ_ENTRY(sync_task) link;
 	int fds[SYNC_JOB_FDS]; /* synced in this order; -1: none */
 	bool whole;            /* the file systems that they are on */
-	int error;             /* of the first that failed: -errno */
-	uint32_t serial;       /* these two are the owner's */
+	/* Another task: done by this function, in place of the syncs, with its
+	 * -errno as the error. The task stands first in what is its own, which
+	 * is one piece of memory. */
+	int (*work)(struct sync_task *task);
+	int error;       /* of the first that failed: -errno */
+	uint32_t serial; /* these two are the owner's */
 	uint64_t inode;
 };
 
