@@ -206,7 +206,7 @@ begin_message(struct run *u)
 
 	prepared_name(&name, u->name);
 	opt.name = u->name;
-	opt.flags = QUEUE_FILE_EXPANDED;
+	opt.flags = QUEUE_FILE_EXPANDED | (u->file.flags & QUEUE_FILE_FINAL);
 	opt.max_content = 0; /* limits bind at acceptance only */
 	opt.announced = u->file.content_len;
 	u->writing = true;

@@ -50,6 +50,8 @@ send_init(struct send *s)
 		r = turn_init(&s->turn, s->base, send_turn, s);
 	if (r == 0)
 		r = sync_init(s);
+	if (r == 0)
+		r = reports_init(s);
 	if (r < 0) {
 		send_done(s);
 		return r;
@@ -69,6 +71,7 @@ send_done(struct send *s)
 		site_table_abandon(s);
 	links_done(s);
 	sync_done(s);
+	reports_done(s);
 	results_drop_unrecorded(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
 		while ((m = messages_first(&s->messages, list)) != NULL) {
@@ -97,12 +100,11 @@ recover(struct send *s)
 		log_warning("%llu recipients that had failed lost their "
 			    "reasons in a power cut: they are tried again",
 		    (unsigned long long)done.unmarked);
-	if (done.returned + done.removed + done.held > 0)
+	if (done.returned + done.removed > 0)
 		log_info("active queue of the last run: %llu back to incoming, "
-			 "%llu done, %llu held",
+			 "%llu done",
 		    (unsigned long long)done.returned,
-		    (unsigned long long)done.removed,
-		    (unsigned long long)done.held);
+		    (unsigned long long)done.removed);
 }
 
 static int

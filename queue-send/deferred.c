@@ -10,17 +10,11 @@
 #include "spool/reason.h"
 
 #define WALKED_PER_TURN 300
+#define HELD_STEPS      15 /* a file that is opened and read takes as long */
+#define REASON_STEPS    5  /* the message is looked for */
 #define WALK_INTERVAL   (3600 * USEC_PER_SEC)
 #define STRAY_RETRY     (10 * USEC_PER_SEC)
 #define RESCAN_GAP      9 /* a tenth of the time at most */
-
-static const enum spool_dir walk_dirs[WALK_NKINDS] = {
-	[WALK_DEFERRED] = SPOOL_DEFERRED,
-	[WALK_ACTIVE] = SPOOL_ACTIVE,
-	[WALK_HOLD] = SPOOL_HOLD,
-	[WALK_CORRUPT] = SPOOL_CORRUPT,
-	[WALK_DELETED] = SPOOL_DELETED,
-};
 
 void
 deferred_walk(struct send *s)
@@ -106,11 +100,65 @@ found_deleted(struct send *s, const struct spool_item *item)
 		    "%s/deleted/%s: %s", s->sp.path, item->name, strerror(-r));
 }
 
+/* Failed mail of a version without reports. */
+static void
+found_held(struct send *s, const struct spool_item *item)
+{
+	struct recovered done = { .accepted = &s->accepted };
+	struct walk *w = &s->walks[WALK_HOLD];
+
+	w->failed += recover_held(&s->sp, item->inode,
+			 s->conf->report_held_failures, &done) == 1;
+	w->found -= done.returned;
+	s->want_scan |= done.returned > 0;
+}
+
+/* A crash may have left it, when its message had gone. */
+static void
+found_reasons(struct send *s, const struct spool_item *item)
+{
+	if (messages_find(&s->messages, item->inode) == NULL)
+		reasons_clear(s, item->inode);
+}
+
+/* Once for a number: what stays is not told of each hour. */
+static void
+say_held(struct walk *w, bool taken)
+{
+	if (w->failed > 0 && taken)
+		log_info("hold/: failed messages of an earlier version: %llu "
+			 "are reported and go",
+		    (unsigned long long)w->failed);
+	else if (w->failed > 0 && w->failed != w->said)
+		log_warning("hold/: failed messages of an earlier version: "
+			    "%llu stay there, and their senders know nothing "
+			    "(report_held_failures = no)",
+		    (unsigned long long)w->failed);
+	w->said = w->failed;
+}
+
+/* A walk, and what is done with each file that is found; steps that this takes.
+ */
+static const struct {
+	enum spool_dir dir;
+	void (*found)(struct send *s, const struct spool_item *item);
+	int steps;
+} kinds[WALK_NKINDS] = {
+	[WALK_DEFERRED] = { SPOOL_DEFERRED, found, 1 },
+	[WALK_ACTIVE] = { SPOOL_ACTIVE, found_active, 1 },
+	[WALK_HOLD] = { SPOOL_HOLD, found_held, HELD_STEPS },
+	[WALK_CORRUPT] = { SPOOL_CORRUPT, NULL, 1 },
+	[WALK_DELETED] = { SPOOL_DELETED, found_deleted, 1 },
+	[WALK_BOUNCE] = { SPOOL_BOUNCE, found_reasons, REASON_STEPS },
+};
+
 static void
 walk_end(struct send *s, enum walk_kind kind)
 {
 	struct walk *w = &s->walks[kind];
 
+	if (kind == WALK_HOLD)
+		say_held(w, s->conf->report_held_failures);
 	spool_scan_done(&w->scan);
 	w->running = false;
 	w->ended_at = s->now;
@@ -128,18 +176,18 @@ step(struct send *s, enum walk_kind kind)
 	int n, r;
 
 	if (!w->running) {
-		spool_scan_begin(&w->scan, &s->sp, walk_dirs[kind]);
+		spool_scan_begin(&w->scan, &s->sp, kinds[kind].dir);
 		w->running = true;
 		w->wanted = false;
 		w->began_at = s->now;
-		w->found = 0;
+		w->found = w->failed = 0;
 	}
-	for (n = 0; n < WALKED_PER_TURN; n++) {
+	for (n = 0; n < WALKED_PER_TURN; n += kinds[kind].steps) {
 		r = spool_scan_next(&w->scan,
 		    kind == WALK_DEFERRED || kind == WALK_DELETED, &item);
 		if (r < 0)
 			log_warning("%s/%s: %s: a part of it was not read",
-			    s->sp.path, spool_dirs[walk_dirs[kind]].name,
+			    s->sp.path, spool_dirs[kinds[kind].dir].name,
 			    strerror(-r));
 		if (r == 0) {
 			walk_end(s, kind);
@@ -148,12 +196,8 @@ step(struct send *s, enum walk_kind kind)
 		if (r < 0 || item.inode == 0)
 			continue;
 		w->found++;
-		if (kind == WALK_DEFERRED)
-			found(s, &item);
-		else if (kind == WALK_ACTIVE)
-			found_active(s, &item);
-		else if (kind == WALK_DELETED)
-			found_deleted(s, &item);
+		if (kinds[kind].found != NULL)
+			kinds[kind].found(s, &item);
 	}
 }
 

@@ -31,6 +31,25 @@ go_away(struct send *s, struct message *m)
 	return 0;
 }
 
+/* Of a message that was reported the file goes first: a failure without a
+ * reason would be tried again, and reported again. Reasons that a crash leaves
+ * then are found by a walk (deferred.c), or cleared by the next message of the
+ * inode, since none of its recipients has failed (active.c). */
+static int
+go_reported(struct send *s, struct message *m)
+{
+	int r = reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+
+	if (r == 0)
+		r = spool_remove(&s->sp, SPOOL_ACTIVE, m->inode);
+	if (r < 0)
+		return r;
+	(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+	sync_changed(s);
+	rate_add(&s->rate_out, s->now);
+	return 0;
+}
+
 static int
 go_nowhere(struct send *s, struct message *m)
 {
@@ -203,15 +222,18 @@ say_vanished(const struct send *s UNUSED, const struct message *m)
 	    "status=removed (the file is gone from the active queue)");
 }
 
+/* A message that nobody can be told of says so here. */
 static void
-say_held(const struct send *s, const struct message *m)
+say_failed(const struct send *s, const struct message *m)
 {
 	const struct names n = names_of(m);
 
-	log_message(LOG_WARNING_L, "held", n.id,
-	    "held: recipients that failed for good: %u, the reasons are in "
-	    "bounce/%u/%s",
-	    m->failed, (uint32_t)(m->inode % s->sp.split), n.file);
+	if (!m->reported)
+		log_message(LOG_WARNING_L, "unreported", n.id,
+		    "recipients that failed for good, without a report: %u "
+		    "(the message has no sender)",
+		    m->failed);
+	say_removed(s, m);
 }
 
 static void
@@ -271,7 +293,7 @@ static const struct {
 	/* clang-format off */
 	[FATE_DELIVERED]  = { go_away, say_removed, true, false },
 	[FATE_DEFERRED]   = { go_to_deferred, NULL, false, true },
-	[FATE_FAILED]     = { go_to_hold, say_held, true, true },
+	[FATE_FAILED]     = { go_reported, say_failed, true, true },
 	[FATE_EVICTED]    = { go_to_backlog, NULL, false, true },
 	[FATE_ASIDE]      = { go_aside, NULL, false, true },
 	[FATE_SUSPECT]    = { go_to_deferred, NULL, false, true },
@@ -319,7 +341,18 @@ fate_of(const struct send *s, const struct message *m)
 		return (enum message_fate)m->fate;
 	if (m->deferred > 0)
 		return FATE_DEFERRED;
+	/* Another queue reports it, when it has come there. */
+	if (m->failed > 0 && send_is_evacuating(s))
+		return FATE_ASIDE;
 	return m->failed > 0 ? FATE_FAILED : FATE_DELIVERED;
+}
+
+static bool
+is_to_report(
+    const struct send *s, const struct message *m, enum message_fate fate)
+{
+	return (fate == FATE_FAILED || fate == FATE_DEFERRED) &&
+	    reports_is_wanting(s, m);
 }
 
 /* False: nothing can be moved now. A message that alone cannot be moved holds
@@ -332,6 +365,10 @@ finish_one(struct send *s, struct message *m)
 
 	if (leave[fate].needs_marks && sync_is_wanting(s, m)) {
 		messages_put(&s->messages, m, LIST_UNSYNCED);
+		return true;
+	}
+	if (is_to_report(s, m, fate)) {
+		messages_put(&s->messages, m, LIST_UNREPORTED);
 		return true;
 	}
 	r = leave_as(s, m, fate);

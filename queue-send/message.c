@@ -207,7 +207,8 @@ uint32_t
 messages_to_leave(const struct messages *ms)
 {
 	return ms->count[LIST_FINISHED] + ms->count[LIST_UNSYNCED] +
-	    ms->count[LIST_SYNCING];
+	    ms->count[LIST_SYNCING] + ms->count[LIST_UNREPORTED] +
+	    ms->count[LIST_REPORTING];
 }
 
 void

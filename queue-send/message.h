@@ -34,6 +34,8 @@ enum message_list {
 	LIST_STUCK,    /* finished, its file could not be moved: again later */
 	LIST_UNSYNCED, /* finished, its marks wait to be synced */
 	LIST_SYNCING,  /* that is under way */
+	LIST_UNREPORTED, /* finished, its failures are to be reported */
+	LIST_REPORTING,  /* that is under way */
 	LIST_NLISTS,
 };
 
@@ -84,6 +86,7 @@ struct message {
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */
 	bool fresh : 1;         /* came from incoming/ */
+	bool reported : 1;      /* by this attempt, or not to be by it */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */
 	uint64_t next;            /* offset of the next recipient to read */

@@ -37,9 +37,10 @@ read_marks(int fd, struct marks *ret_marks)
 }
 
 static int
-count_marks(const struct spool *sp, uint64_t inode, struct marks *ret_marks)
+count_marks(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    struct marks *ret_marks)
 {
-	int fd = spool_open_file(sp, SPOOL_ACTIVE, inode, O_RDONLY);
+	int fd = spool_open_file(sp, dir, inode, O_RDONLY);
 	int r = fd < 0 ? fd : read_marks(fd, ret_marks);
 
 	io_close(&fd);
@@ -142,24 +143,25 @@ remove_done(const struct spool *sp, uint64_t inode, struct recovered *done)
 }
 
 static int
+go_back(const struct spool *sp, enum spool_dir from, uint64_t inode,
+    const struct marks *marks, struct recovered *done)
+{
+	int r = spool_move(sp, from, SPOOL_INCOMING, inode);
+
+	done->returned += r == 0;
+	if (r == 0 && marks->arrival_wall != 0)
+		accepted_note(done->accepted, inode, marks->arrival_wall);
+	return r;
+}
+
+/* Failures may not have been reported: such a message goes its way again. */
+static int
 leave(const struct spool *sp, uint64_t inode, const struct marks *marks,
     struct recovered *done)
 {
-	int r;
-
-	if (marks->pending > 0) {
-		r = spool_move(sp, SPOOL_ACTIVE, SPOOL_INCOMING, inode);
-		done->returned += r == 0;
-		if (r == 0 && marks->arrival_wall != 0)
-			accepted_note(
-			    done->accepted, inode, marks->arrival_wall);
-		return r;
-	}
-	if (marks->failed == 0)
-		return remove_done(sp, inode, done);
-	r = spool_move(sp, SPOOL_ACTIVE, SPOOL_HOLD, inode);
-	done->held += r == 0;
-	return r;
+	return marks->pending + marks->failed > 0
+	    ? go_back(sp, SPOOL_ACTIVE, inode, marks, done)
+	    : remove_done(sp, inode, done);
 }
 
 /* A file that cannot be read goes back, and todo-proc judges it. */
@@ -169,9 +171,24 @@ int
 recover_message(const struct spool *sp, uint64_t inode, struct recovered *done)
 {
 	struct marks marks = { 0 };
-	int r = count_marks(sp, inode, &marks);
+	int r = count_marks(sp, SPOOL_ACTIVE, inode, &marks);
 
 	return leave(sp, inode, r < 0 ? &unread : &marks, done);
+}
+
+int
+recover_held(
+    const struct spool *sp, uint64_t inode, bool take, struct recovered *done)
+{
+	struct marks marks = { 0 };
+	int r = count_marks(sp, SPOOL_HOLD, inode, &marks);
+
+	if (r < 0)
+		return r;
+	if (marks.pending > 0 || marks.failed == 0)
+		return 0;
+	r = take ? go_back(sp, SPOOL_HOLD, inode, &marks, done) : 0;
+	return r < 0 ? r : 1;
 }
 
 /* A file that a power cut left with two names keeps one of them first, which
@@ -180,18 +197,17 @@ static int
 count_at_start(const struct spool *sp, uint64_t inode, struct marks *ret_marks)
 {
 	char leaf[SPOOL_PATH_MAX];
-	int r = count_marks(sp, inode, ret_marks);
+	int r = count_marks(sp, SPOOL_ACTIVE, inode, ret_marks);
 
 	spool_leaf(sp, SPOOL_ACTIVE, inode, leaf, sizeof(leaf));
 	if (r == -EPERM && spool_keep_one_name(sp, SPOOL_ACTIVE, leaf) == 0)
-		r = count_marks(sp, inode, ret_marks);
+		r = count_marks(sp, SPOOL_ACTIVE, inode, ret_marks);
 	return r;
 }
 
 static int
 recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
 {
-	const uint64_t before = done->unmarked;
 	struct marks marks = { 0 };
 	int r = count_at_start(sp, inode, &marks);
 
@@ -199,7 +215,6 @@ recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
 		return r;
 	if (r == 0 && marks.failed > 0)
 		r = compare_reasons(sp, inode, done);
-	marks.pending += done->unmarked > before;
 	if (r == 0 && marks.failed + marks.done > 0)
 		sync_marks(sp, done);
 	return leave(sp, inode, r < 0 ? &unread : &marks, done);

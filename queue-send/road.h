@@ -9,6 +9,7 @@
  *	delivery_log.c  the line of the log
  *	settle.c        has all of it been dealt with?
  *	sync.c          marks are on disk before the file moves
+ *	reports.c       failures are reported to the sender
  *	finish.c        removed, or moved to deferred/, hold/, corrupt/
  *
  * Beside it: accepted.c writes that a message was accepted, recover.c deals
@@ -148,6 +149,18 @@ void sync_changed(struct send *s);
 bool sync_is_wanting(const struct send *s, const struct message *m);
 usec_t sync_work(struct send *s);
 
+/* ---- reports.c ----
+ *
+ * The failures of an attempt are reported to the sender of the message, or, of
+ * one without a sender, to double_bounce_recipient, before the message leaves:
+ * exactly once (docs/REPORTS.md). Threads do it, as they sync. A report that
+ * cannot be written now defers the message. */
+int reports_init(struct send *s);
+void reports_done(struct send *s);
+/* Has the message failures that may not have been reported? */
+bool reports_is_wanting(const struct send *s, const struct message *m);
+usec_t reports_work(struct send *s);
+
 /* ---- finish.c ---- */
 
 /* By its fate (message.h), a finished message leaves the active queue. */
@@ -156,9 +169,9 @@ usec_t finish_work(struct send *s);
 /* ---- recover.c ----
  *
  * At start, files that the last queue-send left in active/ go back to
- * incoming/, but for messages whose marks say that nothing is pending: those
- * leave right then. All of it may be done twice. Files that could not be moved
- * then (a full or read-only file system) are tried again by the walks of
+ * incoming/, but for messages whose marks say that all of it was delivered:
+ * those leave right then. All of it may be done twice. Files that could not be
+ * moved then (a full or read-only file system) are tried again by the walks of
  * deferred.c.
  *
  * Which marks the last queue-send has synced is unknown, so the file system
@@ -168,7 +181,7 @@ usec_t finish_work(struct send *s);
 struct recovered {
 	struct accepted_tree *accepted; /* gets the returned ones */
 	uint64_t returned;
-	uint64_t removed, held;
+	uint64_t removed;
 	uint64_t errors;
 	uint64_t unmarked; /* recipients whose reason was lost */
 	bool synced;
@@ -181,6 +194,12 @@ void recover_active(const struct spool *sp, struct recovered *done);
  * *done; -errno, -ENOENT when it is not there. Nothing is synced here. */
 int
 recover_message(const struct spool *sp, uint64_t inode, struct recovered *done);
+
+/* A file of hold/: failed mail that an earlier version left there, with nothing
+ * pending. 1: that; 0: another; -errno. With `take` it goes to incoming/, where
+ * its failures are reported. */
+int recover_held(
+    const struct spool *sp, uint64_t inode, bool take, struct recovered *done);
 
 /* ---- evacuate.c: the mail of this queue goes to other queues ----
  *

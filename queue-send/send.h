@@ -58,6 +58,8 @@ struct walk {
 	bool running, wanted;
 	usec_t began_at, ended_at; /* the last one */
 	uint64_t found;            /* so far */
+	uint64_t failed;           /* of hold/: failed mail among these */
+	uint64_t said;             /* that this many stay, in the log */
 	uint64_t count; /* by the last whole walk, and by moves since then */
 };
 
@@ -67,6 +69,7 @@ enum walk_kind {
 	WALK_HOLD,
 	WALK_CORRUPT,
 	WALK_DELETED,
+	WALK_BOUNCE,
 	WALK_NKINDS,
 };
 
@@ -101,6 +104,13 @@ struct marks_sync {
 	bool distrusted;    /* such a task has failed: it proves nothing */
 	usec_t changed_at;  /* first change that none covers; 0: no change */
 	usec_t not_before;  /* descriptors, memory or threads had run out */
+};
+
+struct reports {
+	struct sync_pool *pool;
+	struct event *done; /* a task has ended */
+	uint32_t tasks;     /* under way */
+	usec_t not_before;  /* a lock was held, or something had run out */
 };
 
 RB_HEAD(accepted_tree, accepted_before);
@@ -144,6 +154,7 @@ struct send {
 	struct retry_params retry;
 	struct health health;
 	struct marks_sync sync;
+	struct reports reports;
 	struct admission admission;
 	usec_t admission_blocked_until;
 	struct queue_rcpt_cursor cursor;   /* scratch: 16 KiB, one is enough */

@@ -49,6 +49,7 @@ failed(struct send *s, struct message *m, int error)
 	disk_mark_failed(
 	    s, m, "sync what was delivered (a power cut may repeat it)", error);
 	m->deferred++;
+	m->reported = true; /* not now: by the next attempt */
 	leaves(s, m);
 }
 

@@ -40,6 +40,7 @@ static usec_t (*const works[])(struct send *s) = {
 	results_work,
 	finish_work,
 	sync_work,
+	reports_work,
 	active_work,
 	recipients_work,
 	site_table_work,

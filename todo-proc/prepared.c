@@ -34,20 +34,27 @@ say_error(struct todo *t, const char *name, int error)
 		    spool_dirs[SPOOL_PREPARED].name, name, strerror(-error));
 }
 
-/* Under the id of the message that was expanded. */
+/* Under the id of the message that was expanded or reported. */
 static void
 say_settled(const char *name, int how)
 {
+	const char *next =
+	    how == SETTLED_INCOMING ? "goes on" : "is to be made again";
 	struct prepared p = { 0 };
 	char id[QUEUE_ID_SIZE];
 
 	(void)prepared_parse(name, &p);
 	queue_id_format(&p.parent, id);
-	log_message(LOG_INFO_L, "expansion", id,
-	    "expansion: message %u of recipient %u, left by a process that "
-	    "died: %s",
-	    p.number, p.index,
-	    how == SETTLED_INCOMING ? "goes on" : "is to be made again");
+	if (p.index == PREPARED_REPORT)
+		log_message(LOG_INFO_L, "report", id,
+		    "report %u of its failures, left by a process that died: "
+		    "%s",
+		    p.number, next);
+	else
+		log_message(LOG_INFO_L, "expansion", id,
+		    "expansion: message %u of recipient %u, left by a process "
+		    "that died: %s",
+		    p.number, p.index, next);
 }
 
 static void

@@ -115,6 +115,10 @@ struct conf {
 	struct site_backoff backoff;
 	usec_t maximal_queue_lifetime, bounce_queue_lifetime;
 	usec_t delay_warning_time;
+	/* reports */
+	uint64_t bounce_size_limit;    /* 0: the header alone */
+	char *double_bounce_recipient; /* "": none */
+	bool report_held_failures;
 	usec_t in_flow_delay;
 	usec_t mark_sync_interval; /* 0: left to the kernel */
 	bool destination_concurrency_feedback_debug;

@@ -47,11 +47,11 @@ class Mail(SystemTest):
 
     # mutation: common/log/line.c, ends_value without `>`, `,` or the blank.
     def test_X14_attack_11_a_recipient_forges_no_line_of_the_log(self):
-        i = self.running(queues=1, routing="* error:no\n")
+        i = self.running(queues=1, routing="* error:no\n", conf={"double_bounce_recipient": ""})
         hostile = ['"x>, relay=h[1.2.3.4]:25, delay=1, dsn=2.0.0, status=sent (250 ok) to=<y"@test.example',
                    '"a, b=c"@test.example', '"<>"@test.example', '"a (status=sent)"@test.example']
         for recipient in hostile:
-            i.inject(HELLO, recipient, face="queue-inject")
+            i.inject(HELLO, recipient, face="queue-inject", sender="")  # nobody gets a report
         wait(lambda: i.log().count("status=bounced") == len(hostile), what="all refused")
         lines = [line for line in i.log().splitlines() if "status=bounced" in line]
         self.assertEqual(len(lines), len(hostile))

@@ -208,7 +208,8 @@ class Configuration(SystemTest):
     def test_F7_routing_reload(self):
         i = self.running(routing='* error:"5.1.1 closed"\n')
         i.inject(HELLO, "alice@test.example")
-        wait(lambda: i.files("hold"), what="the first one held")
+        wait(lambda: i.log_has(r"to=<alice@test\.example>.*status=bounced"), what="the first one refused")
+        i.wait_empty()
         i.routing_file.write_text("* local\n")
         i.reload()
         wait(lambda: i.log_has("reload"), what="the reload")

@@ -193,14 +193,19 @@ class Accepted(SystemTest):
         bytes_in = sum(CONTENT_LEN.unpack_from(p.read_bytes()[-128:])[2] for p in files)
         i.start()
         everything = [r for rcpts in sent for r in rcpts]
-        wait(lambda: i.log().count(", status=") == len(everything), what="all results")
+        reports = sum(any("never" in r for r in rcpts) for rcpts in sent)  # mail as any other
+        wait(lambda: i.log().count(", status=") == len(everything) + reports, what="all results")
+        made = re.findall(r"(?:sender|postmaster) non-delivery notification: (\w+)$", i.log(), re.M)
+        self.assertEqual(len(made), reports)
+        bytes_in += sum(int(re.search(rf"{id}: uid=\d+, size=(\d+), from=<>", i.log()).group(1)) for id in made)
         i.stop()
         i.start()  # what was deferred does not count as received again
         i.stop()
-        want = {"received": len(sent), "delivered": sum("@test" in r for r in everything),
+        want = {"received": len(sent) + reports, "delivered": sum("@test" in r for r in everything) + reports,
                 "deferred": sum(any("later" in r for r in rcpts) for rcpts in sent),
                 "bounced": sum("never" in r for r in everything), "bytes received": bytes_in,
-                "senders": 3, "sending hosts/domains": 3, "recipients": 2, "recipient hosts/domains": 1}
+                "senders": 3, "sending hosts/domains": 3,
+                "recipients": 5, "recipient hosts/domains": 4}  # two senders and postmaster get reports
         self.assertEqual(len(files), len(sent))
         forms = {"syslog": lambda line: re.sub(r"^([^:]+): ", r"\1[77]: ", line),
                  "journal": lambda line: "qscheduler[77]: " + line}
@@ -215,7 +220,7 @@ class Form(SystemTest):
                           routing='never.example error:"5.1.1 no such user"\n* local\n')
         i.start()
         done = i.inject(HELLO % 1, "bob@test.example", "x@never.example", face="queue-inject")
-        wait(lambda: '"event":"held"' in i.log(), what="its end")
+        wait(lambda: i.log().count('"event":"removed"') == 2, what="its end, and that of its report")
         i.reload()
         wait(lambda: i.log().count("configuration reloaded") == 5, what="a reload by all")
         i.stop()
@@ -226,7 +231,7 @@ class Form(SystemTest):
             self.assertNotEqual(event["event"], "note", event)
             self.assertNotRegex(event.get("text", ""), r"\b[0-9A-F]{19,}\b: ")
         of = {e["event"]: e for e in events if e.get("queue_id") == told(done)}
-        self.assertEqual(set(of), {"accepted", "active", "delivery", "held"} | ({"picked-up"} & set(of)))
+        self.assertEqual(set(of), {"accepted", "active", "delivery", "notification", "removed"} | ({"picked-up"} & set(of)))
         accepted, delivery = of["accepted"], of["delivery"]
         self.assertEqual((accepted["uid"], accepted["from"], accepted["message-id"], accepted["program"]),
                          (os.geteuid(), "sender@test.example", "m.1@test.example", "queue-send/1"))

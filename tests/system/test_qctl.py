@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 from case import SystemTest, cost, needs_root
 from hung_disk import HungDisk, missing
@@ -30,14 +31,33 @@ class Queues(SystemTest):
     def waiting(self, count=4, **options):
         """An instance with so many messages that wait, in two queues, and one
         that has failed; nothing of it moves any more."""
-        i = self.running(queues=2, routing=LATER, conf={
+        i = self.instance(queues=2, routing=LATER, conf={
             "minimal_backoff_time": "1h", "maximal_backoff_time": "1h"}, **options)
+        i.start()
+        i.stop()
+        self.fail_by_hand(i)
+        i.start()
         for n in range(count):
             i.inject(HELLO, f"r{n}@later.example", "b@bad.example", sender=f"s{n}@test.example")
-        i.inject(HELLO, "b@bad.example", sender="")
+            i.wait_delivered(f"s{n}", 1)  # the report
         wait(lambda: len(i.files("deferred")) == count and len(i.files("hold")) == 1 and
-             not i.files("active", "incoming"), what="all deferred")
+             not i.files("active", "incoming", "prepared"), what="all deferred")
         return i
+
+    @staticmethod
+    def fail_by_hand(i):
+        """A message in hold/ that has failed, as versions without reports left it."""
+        i.inject(HELLO, "b@bad.example", sender="")
+        [message] = i.files("incoming")
+        at = message.read_bytes().rindex(b"R.")
+        with open(message, "r+b") as f:
+            f.seek(at + 1)
+            f.write(b"F")
+        queue, split = message.parents[2], message.parent.name
+        message.rename(queue / "hold" / message.name)
+        reason = queue / "bounce" / split / message.name
+        reason.write_text(f"0\t{int(time.time())}\t5.1.1\tnone\tb@bad.example\tno such user\n")
+        shutil.chown(reason, (queue / "bounce").owner(), (queue / "bounce").group())
 
 
 class Lists(Queues):

@@ -1,5 +1,6 @@
 """Retries: of which mail, when, for how long, and over a restart."""
 import os
+import re
 import signal
 import time
 
@@ -54,16 +55,19 @@ class Retry(SystemTest):
         self.assertGreater(max(delays) - min(delays), 20)
         i.stop()
 
-    def test_expired_mail_is_held_with_its_reason(self):
+    def test_expired_mail_is_reported_with_its_reason(self):
         i = self.running(queues=1, routing=LATER, conf={"maximal_queue_lifetime": "2s"})
         i.inject(HELLO, "x@later.example", "alice@test.example")
         i.wait_delivered("alice", 1)
-        wait(lambda: i.files("hold"), what="it is given up")
+        [report] = i.wait_delivered("sender", 1)
         self.assertTrue(i.log_has(r"to=<x@later\.example>.*status=deferred"))
         self.assertTrue(i.log_has(r"to=<x@later\.example>.*dsn=4\.4\.7.*status=expired"))
-        self.assertEqual(len(i.files("bounce")), 1)
+        text = report.read_text()
+        self.assertIn("\nFinal-Recipient: rfc822; x@later.example\n", text)
+        self.assertIn("\nStatus: 4.4.7\n", text)
         i.wait_empty()
         i.stop()
+        self.assertEqual(i.files(), [])
         self.assertEqual(len(i.maildir("alice")), 1)
 
     def test_P1_done_recipients_are_done_after_a_kill_and_after_a_restart(self):
@@ -131,7 +135,7 @@ class Steering(SystemTest):
         """Load comes first: the queue with less of it has more backlog."""
         i, gate = self.with_gate(("one", "two"), queues=2, conf={
             "transports": "smtp lmtp local pipe discard error one:pipe two:pipe",
-            "one_process_limit": "1", "two_process_limit": "4",
+            "one_process_limit": "1", "two_process_limit": "4", "double_bounce_recipient": "",
             "two_destination_concurrency_limit": "1"})
         i.start()
         i.inject(HELLO, "x@one.example")
@@ -142,11 +146,11 @@ class Steering(SystemTest):
             i.inject(HELLO, "y@two.example")
         wait(lambda: i.page(other)["active"] == 3 and i.page(other)["local_used"] == 1, what="a backlog")
         count = 8
-        for n in range(count):  # refused at once: they make no load of their own
-            i.inject(HELLO, f"z{n}@bad.example")
-        wait(lambda: len(i.files("hold")) == count, what="all of them held")
-        queues = {f.relative_to(i.base).parts[0] for f in i.files("hold")}
-        self.assertEqual(queues, {f"queue{other}"})
+        for n in range(count):  # refused at once, without a report: they make no load of their own
+            i.inject(HELLO, f"z{n}@bad.example", sender="")
+        refused = rf"queue-send/(\d+): .*to=<z\d+@bad\.example>.*status=bounced"
+        wait(lambda: len(re.findall(refused, i.log())) == count, what="all of them refused")
+        self.assertEqual(set(re.findall(refused, i.log())), {str(other)})
         self.opened(gate, 4)
         i.wait_empty()
         i.stop()

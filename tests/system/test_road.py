@@ -37,14 +37,15 @@ class Road(SystemTest):
         self.assertLessEqual(max(len(e["to"]) for e in peer.envelopes()), 50)
         i.stop()
 
-    def test_failed_recipient_goes_to_hold_with_its_reason(self):
+    def test_failed_recipient_is_reported_with_its_reason(self):
         i = self.running(routing="bad.example error:\"no such place\"\n* local\n")
         i.inject(HELLO, "x@bad.example")
-        wait(lambda: i.files("hold"), what="a held message")
+        [report] = i.wait_delivered("sender", 1)
+        self.assertIn("no such place", report.read_text())
         self.assertTrue(i.log_has(r"to=<x@bad\.example>.*status=bounced \(.*no such place"))
-        self.assertEqual(len(i.files("bounce")), 1)
+        i.wait_empty()
         i.stop()
-        self.assertEqual(len(i.files("hold")), 1)
+        self.assertEqual(i.files(), [])
 
     @needs_root
     def test_X11_largest_message_passes_through_the_door(self):

@@ -61,7 +61,7 @@ class Smtp(SystemTest):
     def test_N10_each_recipient_has_its_own_answer(self):
         i = self.instance(queues=1)
         peer = self.peer(i)
-        i.routing_file.write_text(f"* smtp:127.0.0.1:{peer.port}\n")
+        i.routing_file.write_text(f"test.example local\n* smtp:127.0.0.1:{peer.port}\n")
         i.start()
         i.inject(HELLO, "good@away.example", "451-x@away.example", "550-y@away.example",
                  "fine@away.example")
@@ -71,6 +71,11 @@ class Smtp(SystemTest):
         self.assertEqual(i.log().count("to=<550-y@away.example>"), 1, "failed is failed")
         self.assertEqual([e["to"] for e in peer.envelopes()], [["good@away.example", "fine@away.example"]])
         self.assertEqual((len(i.files("bounce")), len(i.files("defer"))), (1, 1))
+        [report] = i.wait_delivered("sender", 1)
+        text = report.read_text()
+        self.assertIn("\nFinal-Recipient: rfc822; 550-y@away.example\n", text)
+        self.assertRegex(text, r"\nDiagnostic-Code: smtp; 550 ")
+        self.assertNotIn("451-x@", text)
         i.stop()
         self.assertEqual(len(peer.messages()), 1)
 

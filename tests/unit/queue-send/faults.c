@@ -196,12 +196,12 @@ Test(faults, D2_what_cannot_be_moved_waits_where_it_is)
 		inode = world_message(&w, "d", 1);
 		take(&delivery);
 		world_fail(CALL_RENAME, errors[i], 1);
-		world_result(&w, &delivery, 0, AGENT_FAILED);
+		world_result(&w, &delivery, 0, AGENT_DEFERRED);
 		world_done(&w, &delivery);
 		world_run(&w);
 		cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
 		probe_now();
-		cr_assert_eq(world_where(&w, inode), SPOOL_HOLD);
+		cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	}
 	/* Into the active queue. */
 	world_fail(CALL_RENAME, ENOSPC, 1);
@@ -217,12 +217,12 @@ Test(faults, D8_one_that_cannot_be_moved_holds_up_no_other)
 	uint64_t other = world_message(&w, "e", 1);
 
 	world_fail(CALL_RENAME, EACCES, 1);
-	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 2);
+	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 2);
 	world_run(&w);
 	cr_expect_eq(world_where(&w, stuck), SPOOL_ACTIVE);
-	cr_expect_eq(world_where(&w, other), SPOOL_HOLD);
+	cr_expect_eq(world_where(&w, other), SPOOL_DEFERRED);
 	probe_now();
-	cr_expect_eq(world_where(&w, stuck), SPOOL_HOLD);
+	cr_expect_eq(world_where(&w, stuck), SPOOL_DEFERRED);
 	cr_expect_eq(w.s.active, 0);
 }
 

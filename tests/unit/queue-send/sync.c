@@ -84,13 +84,14 @@ Test(sync, D32_marks_are_synced_before_the_move_to_deferred)
 }
 
 /* mutation: queue-send/sync.c: take_files() leaves the reasons out. */
-Test(sync, D32_reasons_are_synced_with_the_marks_before_hold)
+Test(sync, D32_reasons_are_synced_with_the_marks_before_a_report)
 {
 	uint64_t inode = two(AGENT_SENT, AGENT_FAILED);
 	const char *trace = world_trace();
 
-	cr_assert_eq(world_where(&w, inode), SPOOL_HOLD);
-	cr_expect_not_null(strstr(trace, "ffr"), "%s", trace);
+	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS);
+	/* Reasons and marks; the report, its commit, its move. */
+	cr_expect_not_null(strstr(trace, "papffafafr"), "%s", trace);
 }
 
 /* mutation: queue-send/sync.c: sync_is_wanting() looks at no epoch. */

@@ -238,37 +238,6 @@ world_send(int sock, const struct msg *msg)
 
 /* ---- messages ---- */
 
-uint64_t
-world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
-{
-	const struct accept_options options = { .dir = SPOOL_INCOMING };
-	struct spool_sys sys = world_sys;
-	struct spool sp = w->s.sp;
-	struct queue_id id;
-	struct accept a;
-	char rcpt[64];
-	uint32_t i;
-
-	/* What is made to happen to syncs is meant for queue-send. */
-	sys.fsync = spool_sys_real.fsync;
-	sp.sys = &sys;
-	cr_assert_eq(accept_begin(&a, &sp, &options,
-			 clock_wall() - age_s * USEC_PER_SEC, getuid()),
-	    0);
-	cr_assert_eq(queue_file_add_content(&a.writer, "a\n\nb\n", 5), 0);
-	cr_assert_eq(queue_file_add_sender(&a.writer, "s@here.test", 11), 0);
-	for (i = 0; i < n; i++) {
-		snprintf(rcpt, sizeof(rcpt), "r%u@%s%u.test", i, format, i);
-		if (strchr(format, '@') != NULL)
-			snprintf(rcpt, sizeof(rcpt), "%s", format);
-		cr_assert_eq(
-		    queue_file_add_rcpt(&a.writer, rcpt, strlen(rcpt)), 0);
-	}
-	cr_assert_eq(accept_commit(&a, &id), 0);
-	accept_end(&a);
-	return id.inode;
-}
-
 static void
 add_name(struct world *w, struct buf *names, const char *address)
 {
@@ -308,7 +277,7 @@ void
 world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 {
 	struct msg msg = { .type = MSG_MESSAGE };
-	struct buf names = { 0 };
+	struct buf names = { 0 }, sender = { 0 };
 	struct queue_file file;
 	uint32_t pending = 0;
 	const char *mark;
@@ -316,6 +285,7 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(queue_file_read(fd, &file), 0);
+	cr_assert_eq(queue_file_sender(fd, &file, &sender), 0);
 	name_destinations(w, &file, fd, &names);
 	close(fd);
 	for (mark = world_marks(w, dir, inode); *mark != '\0'; mark++)
@@ -336,11 +306,12 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 		.content_len = file.content_len,
 		.recipients = file.rcpt_count,
 		.pending = pending,
-		.sender = MSG_S("s@here.test"),
+		.sender = { sender.data, (uint32_t)sender.len },
 		.destinations = { names.data, names.len },
 	};
 	world_send(w->todo, &msg);
 	buf_done(&names);
+	buf_done(&sender);
 }
 
 uint64_t

@@ -29,6 +29,7 @@ struct world {
 	uint64_t prepared[256];
 	uint32_t nprepared, scans;
 	bool unnamed;          /* offers do not name destinations */
+	const char *sender;    /* of files; NULL: s@here.test */
 	unsigned sync_threads; /* set before world_start(); 0: none */
 	bool no_segment;       /* set before world_start() */
 	int segment;           /* the table of destinations; -1 */
@@ -102,6 +103,8 @@ world_marks(const struct world *w, enum spool_dir dir, uint64_t inode);
 /* The last reason of a recipient: "DSN TEXT", "" if none. */
 const char *world_reason(
     const struct world *w, enum spool_dir dir, uint64_t inode, uint32_t index);
+/* The content of the report in incoming/; "" without one, or with two. */
+const char *world_report(const struct world *w);
 /* Files in a directory. */
 uint32_t world_count(const struct world *w, enum spool_dir dir);
 

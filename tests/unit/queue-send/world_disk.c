@@ -1,12 +1,48 @@
 /* What lies in the spool of a world. */
 #include "tests/unit/queue-send/world.h"
 
+#include "base/clock.h"
+#include "base/io.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+uint64_t
+world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
+{
+	const struct accept_options options = { .dir = SPOOL_INCOMING };
+	const char *sender = w->sender == NULL ? "s@here.test" : w->sender;
+	struct spool_sys sys = world_sys;
+	struct spool sp = w->s.sp;
+	struct queue_id id;
+	struct accept a;
+	char rcpt[64];
+	uint32_t i;
+
+	/* What is made to happen to syncs is meant for queue-send. */
+	sys.fsync = spool_sys_real.fsync;
+	sp.sys = &sys;
+	cr_assert_eq(accept_begin(&a, &sp, &options,
+			 clock_wall() - age_s * USEC_PER_SEC, getuid()),
+	    0);
+	cr_assert_eq(queue_file_add_content(&a.writer, "a\n\nb\n", 5), 0);
+	cr_assert_eq(
+	    queue_file_add_sender(&a.writer, sender, strlen(sender)), 0);
+	for (i = 0; i < n; i++) {
+		snprintf(rcpt, sizeof(rcpt), "r%u@%s%u.test", i, format, i);
+		if (strchr(format, '@') != NULL)
+			snprintf(rcpt, sizeof(rcpt), "%s", format);
+		cr_assert_eq(
+		    queue_file_add_rcpt(&a.writer, rcpt, strlen(rcpt)), 0);
+	}
+	cr_assert_eq(accept_commit(&a, &id), 0);
+	accept_end(&a);
+	return id.inode;
+}
 
 enum spool_dir
 world_where(const struct world *w, uint64_t inode)
@@ -69,6 +105,50 @@ world_reason(
 	want = (struct wanted){ .index = index };
 	(void)reason_read(&w->s.sp, dir, inode, each_reason, &want);
 	return want.text;
+}
+
+/* The content of a message from the null sender; false: another message. */
+static bool
+read_report(const struct world *w, uint64_t inode, struct buf *text)
+{
+	int fd = spool_open_file(&w->s.sp, SPOOL_INCOMING, inode, O_RDONLY);
+	struct queue_file file;
+	struct buf sender = { 0 };
+	bool is_report;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	cr_assert_eq(queue_file_verify(fd, &file), 0);
+	cr_assert_eq(queue_file_sender(fd, &file, &sender), 0);
+	is_report = sender.len == 0;
+	buf_done(&sender);
+	cr_assert_eq(buf_reserve(text, file.content_len), 0);
+	if (is_report) {
+		cr_assert_eq(
+		    io_pread_all(fd, text->data, (size_t)file.content_len,
+			(int64_t)file.content_off),
+		    (int64_t)file.content_len);
+		text->len = (size_t)file.content_len;
+		text->data[text->len] = '\0';
+	}
+	close(fd);
+	return is_report;
+}
+
+const char *
+world_report(const struct world *w)
+{
+	static struct buf text;
+	struct spool_scan scan;
+	struct spool_item item;
+	int found = 0;
+
+	buf_reset(&text);
+	spool_scan_begin(&scan, &w->s.sp, SPOOL_INCOMING);
+	while (spool_scan_next(&scan, false, &item) == 1)
+		found += read_report(w, item.inode, &text);
+	spool_scan_done(&scan);
+	return found == 1 ? buf_str(&text) : "";
 }
 
 uint32_t

@@ -1,0 +1,111 @@
+"""Senders learn what became of their mail, once."""
+import email
+import os
+import random
+import signal
+import time
+
+from case import SystemTest, cost
+from instance import wait
+
+HELLO = b"Subject: hello\n\nhello\n"
+ROUTING = 'never.example error:"5.1.1 no such user"\nlater.example smtp:127.0.0.1:1\n* local\n'
+
+
+class Report(SystemTest):
+    def reports(self, i, user, count=1):
+        return [email.message_from_bytes(p.read_bytes()) for p in i.wait_delivered(user, count)]
+
+    def fields(self, report):
+        """The fields of each recipient."""
+        self.assertEqual(report.get_content_type(), "multipart/report")
+        return report.get_payload()[1].get_payload()[1:]
+
+    def test_a_report_has_the_recipients_and_the_message(self):
+        i = self.running(routing=ROUTING)
+        i.inject(HELLO, "x@never.example", "alice@test.example", "y@never.example", sender="bob@test.example")
+        [report] = self.reports(i, "bob")
+        i.wait_delivered("alice", 1)
+        i.wait_empty()
+        i.stop()
+        self.assertEqual([f["Final-Recipient"] for f in self.fields(report)],
+                         ["rfc822; x@never.example", "rfc822; y@never.example"])
+        self.assertEqual({f["Status"] for f in self.fields(report)}, {"5.1.1"})
+        self.assertEqual(report["Return-Path"], "<>")
+        self.assertEqual(report["Auto-Submitted"], "auto-replied")
+        self.assertTrue(report.get_payload()[2].as_bytes().endswith(b"\n" + HELLO))
+        self.assertTrue(i.log_has(r": sender non-delivery notification: [0-9A-F]+$"))
+        self.assertEqual(i.files(), [])
+        self.assertEqual(len(i.maildir("bob")), 1)
+
+    def test_D36_a_report_that_fails_goes_to_postmaster_once(self):
+        i = self.running(queues=1, routing='* error:"5.1.1 closed"\n')
+        i.inject(HELLO, "x@never.example")
+        wait(lambda: i.log_has("without a report"), what="the end")
+        i.wait_empty()
+        i.stop()
+        self.assertEqual([i.log().count(f"{who} non-delivery notification") for who in ("sender", "postmaster")],
+                         [1, 1])
+        self.assertEqual(i.log().count("status=bounced"), 3)
+        self.assertEqual(i.files(), [])
+
+    def test_D36_aliases_of_postmaster_make_no_circle(self):
+        i = self.running(queues=1, routing='never.example error:"5.1.1 closed"\n* local\n',
+                         aliases="postmaster: p@never.example\n")
+        i.inject(HELLO, "x@never.example", sender="s@never.example")
+        wait(lambda: i.log_has("without a report"), what="the end")
+        i.wait_empty()
+        i.stop()
+        self.assertEqual([i.log().count(f"{who} non-delivery notification") for who in ("sender", "postmaster")],
+                         [1, 1])
+        self.assertEqual(i.files(), [])
+
+    @cost(30)
+    def test_D36_P1_each_sender_has_one_report_under_kill_9(self):
+        """Copies of one report are what any mail may have that was in flight; its Message-ID tells."""
+        i = self.running(queues=1, routing=ROUTING,
+                         conf={"restart_delay_max": "1s", "quarantine_delay_max": "1s"})
+        dice, count, kills = random.Random(5), 60, 0
+        for n in range(count):
+            i.inject(HELLO, f"x{n}@never.example", sender=f"s{n}@test.example")
+            if n % 4 == 3:
+                wait(lambda: i.pids("queue-send"), what="a queue-send")
+                time.sleep(dice.random() * 0.03)  # somewhere in its work
+                for pid in i.pids("queue-send"):
+                    os.kill(pid, signal.SIGKILL)
+                    kills += 1
+        i.wait_empty(120)
+        wait(lambda: not i.files(), what="reasons without a message to go")
+        i.stop()
+        self.assertGreater(kills, 10)
+        for n in range(count):
+            self.assertEqual(len({r["Message-ID"] for r in self.reports(i, f"s{n}")}), 1, f"s{n}")
+
+    def fail_by_hand(self, i):
+        """What a version without reports left in hold/."""
+        i.inject(HELLO, "x@later.example", sender="bob@test.example")
+        [message] = wait(lambda: i.files("deferred"), what="a deferred message")
+        i.stop()
+        data = message.read_bytes()
+        at = data.rindex(b"R.")
+        with open(message, "r+b") as f:
+            f.seek(at + 1)
+            f.write(b"F")
+        queue, split = message.parents[2], message.parent.name
+        message.rename(queue / "hold" / message.name)
+        (queue / "defer" / split / message.name).rename(queue / "bounce" / split / message.name)
+
+    def test_failed_mail_in_hold_is_kept_or_reported_and_never_silently(self):
+        i = self.running(queues=1, routing=ROUTING)
+        self.fail_by_hand(i)
+        i.start()
+        wait(lambda: i.log_has("failed messages of an earlier version: 1 stay there"), what="the warning")
+        self.assertEqual(len(i.files("hold")), 1)
+        i.stop()
+        i.write_conf(report_held_failures="yes")
+        i.start()
+        [report] = self.reports(i, "bob")
+        self.assertEqual([f["Final-Recipient"] for f in self.fields(report)], ["rfc822; x@later.example"])
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(i.files(), [])

@@ -1,0 +1,402 @@
+/* Failures are reported to the sender, exactly once (docs/REPORTS.md). */
+#include "tests/unit/queue-send/world.h"
+
+#include "queue-send/backlog.h"
+#include "spool/prepared.h"
+#include "spool/reason.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct world w;
+
+static void
+start(void)
+{
+	world_start(&w, "error_interval = 1h\n");
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(reports, .init = start, .fini = end, .timeout = 120);
+
+static void
+take(struct world_delivery *ret)
+{
+	cr_assert(world_take(&w, ret));
+	close(ret->fd);
+}
+
+/* What todo-proc does with each scan. */
+static void
+settle(void)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	uint64_t inode;
+
+	spool_scan_begin(&scan, &w.s.sp, SPOOL_PREPARED);
+	while (spool_scan_next(&scan, false, &item) == 1)
+		cr_assert_geq(
+		    spool_settle_prepared(&w.s.sp, item.name, &inode), 0);
+	spool_scan_done(&scan);
+}
+
+/* The message is offered wherever it waits. */
+static void
+offer_again(uint64_t inode)
+{
+	if (world_where(&w, inode) == SPOOL_DEFERRED) {
+		deferred_flush(&w.s);
+		send_wake(&w.s);
+		world_run(&w);
+		world_offer(&w, SPOOL_DEFERRED, inode);
+	} else if (world_where(&w, inode) == SPOOL_INCOMING) {
+		world_offer(&w, SPOOL_INCOMING, inode);
+	}
+	world_run(&w);
+}
+
+/* Files in incoming/ are taken away. */
+static uint32_t
+clear_incoming(uint64_t *ret_inode)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	uint32_t n = 0;
+
+	spool_scan_begin(&scan, &w.s.sp, SPOOL_INCOMING);
+	while (spool_scan_next(&scan, false, &item) == 1) {
+		*ret_inode = item.inode;
+		n++;
+		cr_assert_eq(
+		    spool_remove(&w.s.sp, SPOOL_INCOMING, item.inode), 0);
+	}
+	spool_scan_done(&scan);
+	return n;
+}
+
+static void
+nothing_is_left(void)
+{
+	static const enum spool_dir dirs[] = { SPOOL_ACTIVE, SPOOL_DEFERRED,
+		SPOOL_HOLD, SPOOL_CORRUPT, SPOOL_DEFER, SPOOL_BOUNCE,
+		SPOOL_PREPARED };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++)
+		cr_expect_eq(world_count(&w, dirs[i]), 0, "%s",
+		    spool_dirs[dirs[i]].name);
+	cr_expect_eq(w.s.active, 0);
+}
+
+/* Who gets the only message in incoming/, and its flags. */
+static void
+is_for(const char *recipient, uint32_t flags)
+{
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	struct queue_file file;
+	struct spool_scan scan;
+	struct spool_item item;
+	int fd;
+
+	spool_scan_begin(&scan, &w.s.sp, SPOOL_INCOMING);
+	cr_assert_eq(spool_scan_next(&scan, false, &item), 1);
+	spool_scan_done(&scan);
+	fd = spool_open_file(&w.s.sp, SPOOL_INCOMING, item.inode, O_RDONLY);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	queue_rcpt_begin(&cursor, &file);
+	cr_assert_eq(queue_rcpt_next(&cursor, fd, &rcpt), 1);
+	close(fd);
+	cr_expect_str_eq(rcpt.address, recipient);
+	cr_expect_eq(file.flags, flags);
+}
+
+static bool
+reported(const char *what)
+{
+	return strstr(world_report(&w), what) != NULL;
+}
+
+/* ---- what is reported ---- */
+
+Test(reports, one_report_of_all_failures_of_an_attempt)
+{
+	static const enum agent_outcome outcomes[] = { AGENT_FAILED, AGENT_SENT,
+		AGENT_FAILED };
+	uint64_t inode = world_message(&w, "d", 3);
+	struct world_delivery delivery;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(outcomes); i++) {
+		take(&delivery);
+		world_result(&w, &delivery, 0, outcomes[i]);
+		world_done(&w, &delivery);
+		world_run(&w);
+	}
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect(reported("\nFinal-Recipient: rfc822; r0@d0.test\n"));
+	cr_expect_not(reported("r1@d1.test"));
+	cr_expect(reported("\nFinal-Recipient: rfc822; r2@d2.test\n"));
+	cr_expect(reported("\nX-Qscheduler-Sender: rfc822; s@here.test\n"));
+	cr_expect(reported("\nTo: <s@here.test>\n"));
+	cr_expect(reported("\nContent-Type: message/rfc822\n"));
+	is_for("s@here.test", 0);
+	nothing_is_left();
+}
+
+Test(reports, a_later_failure_has_a_report_of_its_own)
+{
+	uint64_t inode = world_message(&w, "d", 2), first;
+	struct world_delivery delivery;
+
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_done(&w, &delivery);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect(reported("r0@d0.test"));
+	cr_expect_not(reported("r1@d1.test"));
+	cr_assert_eq(clear_incoming(&first), 1);
+	offer_again(inode);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	cr_expect_not(reported("r0@d0.test"));
+	cr_expect(reported("r1@d1.test"));
+	nothing_is_left();
+}
+
+Test(reports, an_attempt_without_a_failure_makes_none)
+{
+	uint64_t inode = world_message(&w, "d", 2), first;
+	struct world_delivery delivery;
+
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_done(&w, &delivery);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_assert_eq(clear_incoming(&first), 1);
+	offer_again(inode);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	world_run(&w);
+	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
+	nothing_is_left();
+}
+
+/* mutation: queue-send/reports.c: told_to() looks at no flag. */
+Test(reports, D36_a_report_that_fails_goes_to_postmaster_and_that_is_the_end)
+{
+	uint64_t inode;
+
+	w.sender = "";
+	world_message(&w, "d", 1);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	is_for("postmaster", QUEUE_FILE_FINAL);
+	cr_expect(reported("\nSubject: Postmaster Copy: Undelivered Mail\n"));
+	/* That one fails, too. */
+	{
+		struct spool_scan scan;
+		struct spool_item item;
+
+		spool_scan_begin(&scan, &w.s.sp, SPOOL_INCOMING);
+		cr_assert_eq(spool_scan_next(&scan, false, &item), 1);
+		spool_scan_done(&scan);
+		inode = item.inode;
+	}
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
+	nothing_is_left();
+}
+
+Test(reports, nobody_is_told_where_there_is_no_postmaster)
+{
+	world_reload(&w, "error_interval = 1h\ndouble_bounce_recipient =\n");
+	w.sender = "";
+	world_message(&w, "d", 1);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
+	nothing_is_left();
+}
+
+Test(reports, a_large_message_returns_its_header)
+{
+	world_reload(&w, "error_interval = 1h\nbounce_size_limit = 4\n");
+	world_message(&w, "d", 1);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	cr_expect(reported("\nContent-Type: text/rfc822-headers\n"));
+	nothing_is_left();
+}
+
+Test(reports, a_failure_without_a_reason_is_told_all_the_same)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+	struct world_delivery delivery;
+
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_assert_eq(reason_clear(&w.s.sp, SPOOL_BOUNCE, inode), 0);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	world_run(&w);
+	cr_expect(reported("\nFinal-Recipient: rfc822; r0@d0.test\n"));
+	cr_expect(reported("the reason was lost"));
+	nothing_is_left();
+}
+
+/* ---- exactly once ---- */
+
+/* A death at step n of the end of a message; what is left then goes on, with
+ * the settling of todo-proc first or last. False: there is no such step. */
+static bool
+die_at(unsigned n, bool settle_first)
+{
+	uint64_t inode = world_message(&w, "d", 2), report;
+	struct world_delivery delivery;
+	bool cut;
+
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_run(&w);
+	world_cut(n);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cut = world_was_cut();
+	world_again(&w);
+	if (settle_first)
+		settle();
+	offer_again(inode);
+	settle();
+	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS, "step %u", n);
+	cr_assert(reported("\nFinal-Recipient: rfc822; r1@d1.test\n"),
+	    "step %u: one report", n);
+	cr_assert_eq(clear_incoming(&report), 1, "step %u", n);
+	cr_assert_eq(world_count(&w, SPOOL_PREPARED), 0, "step %u", n);
+	cr_assert_eq(world_count(&w, SPOOL_BOUNCE), 0, "step %u", n);
+	return cut;
+}
+
+/* mutation: queue-send/finish.c: go_reported() removes the reasons first. */
+Test(reports, D36_a_death_at_any_step_makes_one_report)
+{
+	unsigned n, steps = 0;
+
+	for (n = 1; die_at(n, (n & 1) != 0); n++)
+		steps++;
+	for (n = 1; die_at(n, (n & 1) == 0); n++)
+		;
+	cr_expect_geq(steps, 10, "%u", steps);
+}
+
+static uint64_t
+fail_with(enum world_call call, int error, int times)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+	struct world_delivery delivery;
+
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_run(&w);
+	/* The marks are on disk: the next sync is of the report. */
+	w.s.sync.synced = w.s.sync.epoch++;
+	world_fail(call, error, times);
+	world_done(&w, &delivery);
+	world_run(&w);
+	return inode;
+}
+
+/* mutation: queue-send/report_task.c: make_report() goes on after an error. */
+Test(reports, D36_what_the_disk_refuses_is_reported_later_and_once)
+{
+	static const struct {
+		const char *name;
+		enum world_call call;
+		int error;
+	} rows[] = {
+		{ "no room for the name", CALL_LINK, ENOSPC },
+		{ "no room for the text", CALL_WRITE, ENOSPC },
+		{ "the sync of the report", CALL_FSYNC, EIO },
+		{ "no room in incoming/", CALL_RENAME, ENOSPC },
+	};
+	uint64_t inode, report;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		inode = fail_with(rows[i].call, rows[i].error, 1);
+		cr_expect_eq(
+		    world_where(&w, inode), SPOOL_DEFERRED, "%s", rows[i].name);
+		offer_again(inode);
+		cr_expect_eq(
+		    world_where(&w, inode), SPOOL_NDIRS, "%s", rows[i].name);
+		cr_expect(reported("r1@d1.test"), "%s", rows[i].name);
+		cr_expect_eq(clear_incoming(&report), 1, "%s", rows[i].name);
+		nothing_is_left();
+	}
+}
+
+Test(reports, D36_a_sealed_queue_keeps_the_message)
+{
+	uint64_t inode = world_message(&w, "d", 1), report;
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/queue1/" SPOOL_SEALED, w.dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_geq(fd, 0);
+	close(fd);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_eq(w.s.health.errors, 0);
+	cr_assert_eq(unlink(path), 0);
+	offer_again(inode);
+	cr_expect(reported("r0@d0.test"));
+	cr_expect_eq(clear_incoming(&report), 1);
+	nothing_is_left();
+}
+
+/* mutation: queue-send/reports.c: failed() puts -EAGAIN off. */
+Test(reports, D36_a_message_that_is_being_settled_waits_for_that)
+{
+	uint64_t inode = world_message(&w, "d", 1), report;
+	int fd = spool_open_file(&w.s.sp, SPOOL_ACTIVE, inode, O_RDONLY);
+
+	cr_assert_eq(prepared_lock(fd), 0);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	close(fd);
+	w.s.reports.not_before = 0;
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect(reported("r0@d0.test"));
+	cr_expect_eq(clear_incoming(&report), 1);
+	nothing_is_left();
+}
