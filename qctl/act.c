@@ -14,6 +14,7 @@
 #include "spool/reason.h"
 
 #define LOCK_NAME "queue-send"
+#define NAMED_MAX 20 /* refused messages of a queue */
 
 /* ---- requeue --failed ---- */
 
@@ -171,10 +172,12 @@ text_of(int error)
 	return strerror(-error);
 }
 
+/* The first that were refused are named, the others are counted. */
 static void
 tell(struct actor *a)
 {
 	char id[QUEUE_ID_SIZE];
+	uint64_t named = 0;
 	size_t i;
 
 	for (i = 0; i < a->count; i++) {
@@ -182,11 +185,16 @@ tell(struct actor *a)
 
 		a->tally.done += k->error == 0;
 		a->tally.refused += k->error != 0;
-		if (k->error == 0 || k->error == -ENODATA)
+		if (k->error == 0 || k->error == -ENODATA ||
+		    ++named > NAMED_MAX)
 			continue;
 		queue_id_format(&k->target->id, id);
 		worker_note(a->w, "%s: %s", id, text_of(k->error));
 	}
+	if (named > NAMED_MAX)
+		worker_note(a->w, "%llu more messages could not be %s",
+		    (unsigned long long)(named - NAMED_MAX),
+		    act_past(a->t->options.act));
 	worker_row(a->w, &a->tally, sizeof(a->tally));
 }
 

@@ -161,7 +161,8 @@ class Lists(Queues):
             path = there
             shown = self.call(i, "show", row["queue_id"]).stdout
             self.assertIn(f"File: {path}\n", shown)
-        self.call(i, "show", row["queue_id"][:-1] + "F", status=65)
+        other = row["queue_id"][:-1] + ("E" if row["queue_id"].endswith("F") else "F")
+        self.call(i, "show", other, status=65)
         self.assertEqual(len(self.rows(i)), 4, "corrupt is no mail that waits")
         self.assertEqual(len(self.rows(i, "state=corrupt")), 1)
 
