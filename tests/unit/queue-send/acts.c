@@ -181,6 +181,17 @@ Test(acts, offered_ones_are_forgotten)
 /* ---- in the active queue ---- */
 
 /* mutation: act_on_active() does not settle the message. */
+Test(acts, what_only_waits_moves_at_once)
+{
+	uint64_t inode = world_message(&w, "x@smtp.test", 1); /* no agent */
+
+	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	cr_expect_eq(act(ACT_HOLD, inode), 0);
+	cr_expect_eq(running, 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_expect_eq(w.s.active, 0);
+}
+
 Test(acts, what_waits_is_not_started_and_what_runs_is_waited_for)
 {
 	static const struct {
