@@ -7,7 +7,7 @@ Mail comes in by every door, is delivered to maildirs, deferred, held, and
 handed over while queues come and go; then the power goes at any block write
 (tests/disk/block.h), at some cuts twice more while the instance starts again.
 After that it runs to the end, and each message that was acknowledged is looked
-for by its identity: delivered to each recipient, or held with its reason, whole;
+for by its identity: delivered to each recipient, or reported to its sender, whole;
 delivered twice only where docs/SPOOL.md, "Power cuts", says so.
 """
 import collections
@@ -259,6 +259,8 @@ class Cut:
         for path in self.i.mail.glob("*/new/*"):
             data = path.read_bytes()
             head, _, body = data.partition(b"\n\n")
+            if b"multipart/report" in head:
+                continue
             name = re.search(rb"X-Cut-Id: (\d+)\.", head)
             if name is None:
                 raise Wrong(f"{path} is torn")
@@ -280,6 +282,20 @@ class Cut:
                 found[name.group(1).decode()].append(({u.decode(): (m.decode(), d.decode()) for m, u, d in marks}, path))
         return found
 
+    def reported(self):
+        """{(identity, user): reports} of failures that the sender was told of."""
+        found = collections.Counter()
+        for path in self.i.mail.glob("sender/new/*"):
+            data = path.read_bytes()
+            name = re.search(rb"X-Cut-Id: (\d+)\.", data)
+            ends = re.search(rb'boundary="([^"]+)"', data)
+            if name is None or not data.endswith(b"--" + ends[1] + b"--\n"):
+                raise Wrong(f"{path}: a report that is torn")
+            message_id = re.search(rb"^Message-ID: (.*)$", data, re.M)[1]
+            for user in re.findall(rb"^Final-Recipient: rfc822; (u\d+)@", data, re.M):
+                found[name[1].decode(), user.decode(), message_id] += 1
+        return collections.Counter((name, user) for name, user, _ in found)
+
     def judge_moved(self):
         """Messages that have moved have their marks: not delivered and pending at once."""
         have = self.delivered()
@@ -290,13 +306,13 @@ class Cut:
                         raise Wrong(f"{path}: moved before the mark of {user}, who has it, was on disk")
 
     def judge_end(self):
-        have, held = self.delivered(), self.queued("hold", "corrupt")
+        have, held, reported = self.delivered(), self.queued("hold", "corrupt"), self.reported()
         repeats, oldest = 0, 0.0
         for name, sent in self.sent.items():
             for user, domain in (r.split("@") for r in sent.rcpts):
                 if domain == "never.example":
-                    if not any(m.get(user, "")[0] == "F" for m, _ in held.get(name, [])):
-                        raise Wrong(f"{name}: {user} has failed and is not held as that")
+                    if reported[name, user] != 1:
+                        raise Wrong(f"{name}: {user} has failed, and {reported[name, user]} reports tell of it")
                     continue
                 for member in self.members(user, domain):
                     times = sorted(have.get((name, member), []))

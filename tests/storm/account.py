@@ -8,7 +8,7 @@ import struct
 from ledger import ACCEPTED, FAILING, IDENTITY, NEVER, REFUSED, UNKNOWN
 from namespace import HOSTILE
 
-STATES = ("maildrop", "gate/maildrop", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
+STATES = ("maildrop", "gate/maildrop", "prepared", "incoming", "active", "deferred", "hold", "corrupt", "defer", "bounce")
 TRAILER = struct.Struct("<7Qq6I")  # docs/SPOOL.md, "Queue file, version 1"
 TRAILER_SIZE = 128
 CRASH = re.compile(r"died of signal (4|6|7|8|11|31)\b|assertion|AddressSanitizer|runtime error")
@@ -116,7 +116,7 @@ class Account:
             self.words["delivered"] += 1
             if domain in FAILING | NEVER:
                 self.failed_wrongly.append(f"{what} delivered")
-        elif s.number in self.ledger.returned:
+        elif s.number in self.ledger.returned and domain in FAILING:
             self.words["returned"] += 1
         elif mark == "F" and reasons and (state == "hold" or self.waits_for_nobody(s)):
             self.words["refused for good"] += 1
