@@ -251,7 +251,7 @@ class Storm:
                 except (OSError, IndexError):
                     continue
                 if command and state[0] != "Z":
-                    found.append((int(entry), command[:80]))
+                    found.append((int(entry), f"{state[0]} {command[:80]}"))
         return found
 
     def run(self):
