@@ -10,9 +10,9 @@
 /* Two neighbours with so many parts together become one. So two of them hold
  * more, and the tree of a million jobs has seven floors at most. */
 #define MERGED         ((unsigned)SEGMENT_PARTS * 3 / 4)
-/* A split may reach the root and give the tree another floor: of 2^32 jobs, six
- * to a node in the mean, there are thirteen. */
-#define NEEDED_AT_ONCE 14
+/* A split may reach the root and give the tree another floor: of 2^32 jobs,
+ * four to a node in the mean, there are sixteen. */
+#define NEEDED_AT_ONCE 18
 
 static const struct segment_part nobody = { INT64_MAX, UINT32_MAX, UINT32_MAX,
 	UINT32_MAX, { NULL } };
@@ -338,14 +338,16 @@ segment_remove(struct job *job)
 {
 	struct transport *t = job->transport;
 	struct segment *s = job->segment, *up;
-	unsigned at;
+	unsigned most = t->sched->segment_most, at;
 
 	if (s == NULL)
 		return;
 	erase(s, segment_place_of_job(job));
 	job->segment = NULL;
 	sum_up(s);
-	for (; (up = s->up) != NULL; s = up) {
+	/* Of two that would fit into three quarters, one is no larger than half
+	 * of these: that one looks at the other. */
+	for (; (up = s->up) != NULL && s->n <= most * 3 / 8; s = up) {
 		at = segment_place(s);
 		if (s->n == 0) {
 			erase(up, at);
