@@ -340,6 +340,22 @@ open_message(struct work *w)
 	return r < 0 ? r : prepared_lock(w->fd);
 }
 
+/* Only of a message that is ours and locked. -ENOENT says that the message is
+ * gone, so that no other name that is missing may say it. */
+static int
+tell_failures(struct work *w)
+{
+	int r = settle(w);
+
+	if (r == 0)
+		r = find_failures(w);
+	if (r == 0 && w->t->count > 0)
+		r = make_report(w);
+	if (r < 0)
+		(void)settle(w);
+	return r == -ENOENT ? -EIO : r;
+}
+
 int
 report_task_work(struct sync_task *task)
 {
@@ -349,13 +365,7 @@ report_task_work(struct sync_task *task)
 
 	t->count = 0;
 	if (r == 0)
-		r = settle(&w);
-	if (r == 0)
-		r = find_failures(&w);
-	if (r == 0 && t->count > 0)
-		r = make_report(&w);
-	if (r < 0 && w.fd >= 0 && r != -EAGAIN)
-		(void)settle(&w);
+		r = tell_failures(&w);
 	io_close(&w.fd);
 	free(w.last);
 	buf_done(&w.content);

@@ -68,8 +68,9 @@ share(const struct spool *sp, int fd)
 		(void)fchmod(fd, 0640);
 }
 
-/* A crash may have left half a line at the end: a line end makes it a line of
- * its own, which readers ignore. */
+/* A crash may have left half a line at the end: a NUL and a line end make it a
+ * line of its own, which readers ignore. Without the NUL half the line of a
+ * report would count as a report. */
 static int
 end_half_line(int fd, const struct stat *st, struct buf *line)
 {
@@ -80,7 +81,7 @@ end_half_line(int fd, const struct stat *st, struct buf *line)
 	if (st->st_size > 0 &&
 	    io_pread_all(fd, &last, 1, (int64_t)st->st_size - 1) < 0)
 		last = '\0';
-	return last == '\n' ? 0 : buf_add_char(line, '\n');
+	return last == '\n' ? 0 : buf_add(line, "\0\n", 2);
 }
 
 /* The line behind the others, or not at all; synced if asked for. */

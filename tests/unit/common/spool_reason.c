@@ -186,6 +186,38 @@ Test(reason, every_torn_end)
 	scratch_close(&s);
 }
 
+/* Every length that a crash may leave of the line of a report: the failure in
+ * front of it counts as told only when all of it is there.
+ * mutation: common/spool/reason.c: end_half_line() adds a line end alone. */
+Test(reason, D36_half_the_line_of_a_report_is_no_report)
+{
+	static const char text[] = "1\t2\t5.0.0\tr\ta\tfirst\n"
+				   "report\t1700000000\tid\n";
+	const size_t first = (size_t)(strchr(text, '\n') - text) + 1;
+	uint32_t reports;
+	struct got g;
+	struct scratch s;
+	size_t len;
+
+	scratch_open(&s);
+	for (len = first; len < sizeof(text); len++) {
+		char part[sizeof(text)] = "";
+		const bool whole = len == sizeof(text) - 1;
+
+		memcpy(part, text, len);
+		scratch_spill(scratch_path(&s, SPOOL_BOUNCE, INODE), part);
+		cr_assert_eq(
+		    reason_add(&s.sp, SPOOL_BOUNCE, INODE, &refused), 0);
+		cr_assert_eq(reason_count_reports(&s.sp, INODE, &reports), 0);
+		cr_expect_eq(reports, whole ? 1u : 0u, "%zu", len);
+		g = (struct got){ 0 };
+		cr_assert_eq(
+		    reason_read_after(&s.sp, INODE, reports, take, &g), 0);
+		cr_expect_eq(g.n, whole ? 1u : 2u, "%zu", len);
+	}
+	scratch_close(&s);
+}
+
 /* In bounded memory; and what stands at its end is not taken for a line, where
  * ever the reader's buffer happens to end. */
 Test(reason, a_line_that_is_too_long_is_passed_over)

@@ -341,6 +341,7 @@ Test(reports, D36_what_the_disk_refuses_is_reported_later_and_once)
 		int error;
 	} rows[] = {
 		{ "no room for the name", CALL_LINK, ENOSPC },
+		{ "no /proc for the name", CALL_LINK, ENOENT },
 		{ "no room for the text", CALL_WRITE, ENOSPC },
 		{ "the sync of the report", CALL_FSYNC, EIO },
 		{ "no room in incoming/", CALL_RENAME, ENOSPC },
