@@ -89,7 +89,8 @@ struct members_names {
 /* The meaning of an address. */
 struct meaning {
 	bool is_alias;
-	bool is_account; /* of this host, whatever its domain */
+	bool is_account; /* of this host, whatever its domain; an alias: as a
+			    recipient of an expansion */
 	const char *key;
 	const struct alias *alias;
 };

@@ -181,13 +181,15 @@ find_owner(const struct expander *x, const struct meaning *m,
 /* ---- recipients ---- */
 
 /* The same mailbox is the same recipient: accounts by their names, others by
- * their address, whose domain has no case. */
+ * their address, whose domain has no case; a program has all its octets. */
 static int
 meet_rcpt(struct expander *x, const char *address, bool is_account)
 {
 	char key[ADDRESS_MAX + 1];
 	const size_t local = address_local_len(address);
 
+	if (address[0] == '|' || address[0] == ':')
+		return meet(x, "", address);
 	snprintf(key, sizeof(key), "%s", address);
 	names_lower(is_account ? key : key + local);
 	if (!is_account)
@@ -345,7 +347,7 @@ take_address(struct expander *x, const struct frame *f, const char *text)
 	if (!m.is_alias)
 		return add_rcpt(x, address, m.is_account);
 	if (is_below(x, f->node, m.key))
-		return add_rcpt(x, address, true);
+		return add_rcpt(x, address, m.is_account);
 	r = meet(x, SEEN_ALIAS, m.key);
 	x->looped |= r == 0;
 	return r <= 0 ? r : enter(x, f->node, &m, address);

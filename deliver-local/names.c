@@ -27,17 +27,18 @@ struct meaning
 names_look_up(const struct members_names *names, const char *address)
 {
 	struct meaning m = { 0 };
-	struct route route;
+	struct route route, to;
 
 	if (route_lookup(names->routes, address, false, &route) < 0)
 		return m;
 	m.is_account = route.target == ROUTE_TO_ACCOUNT;
 	if (route.target != ROUTE_TO_ALIAS || route.nexthop == NULL)
 		return m;
+	m.is_account = route_lookup(names->routes, address, true, &to) == 0 &&
+	    to.target == ROUTE_TO_ACCOUNT;
 	m.alias = alias_find_key(names->aliases, route.nexthop);
 	m.key = m.alias != NULL ? m.alias->key : names_admin(route.nexthop);
 	m.is_alias = m.alias != NULL ||
 	    (m.key != NULL && names->admin_recipient[0] != '\0');
-	m.is_account = m.alias == NULL && m.key != NULL && !m.is_alias;
 	return m;
 }

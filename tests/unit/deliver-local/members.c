@@ -58,24 +58,27 @@ end(void)
 
 TestSuite(members, .fini = end, .timeout = 60);
 
-#define TABLE                                                           \
-	"root: ann\n"                                                   \
-	"alice: alice, bob@far.test\n"                                  \
-	"a: b\nb: a\n"                                                  \
-	"x: y, z, carl\ny: z\nz: dora\n"                                \
-	"all: l1, l2, bob@far.test\nl1: l2\nl2: l1\n"                   \
-	"pure: p1, p2\np1: p2\np2: p1\n"                                \
-	"nobody: /dev/null\n"                                           \
-	"twice: ann, ANN, ann@ONE.test, Bob@Far.test, Bob@far.TEST, "   \
-	"bob@far.test\n"                                                \
-	"prog: |cat, \"|cat -n\", ann\n"                                \
-	"list: m1, m2@far.test\nowner-list: boss\n"                     \
-	"both: list, ann, list\nowner-both: chief@far.test\n"           \
-	"ring: sub, ann\nowner-ring: r\nsub: ring, eve\nowner-sub: s\n" \
-	"owner-own: own\nown: ann, own\n"                               \
-	"admin: postmaster, ann\n"                                      \
-	"far@far.test: ann\nowner-far@far.test: boss\n"                 \
-	"@all.test: eve\nowner-eve: boss\n"
+#define TABLE                                                              \
+	"root: ann\n"                                                      \
+	"alice: alice, bob@far.test\n"                                     \
+	"a: b\nb: a\n"                                                     \
+	"x: y, z, carl\ny: z\nz: dora\n"                                   \
+	"all: l1, l2, bob@far.test\nl1: l2\nl2: l1\n"                      \
+	"pure: p1, p2\np1: p2\np2: p1\n"                                   \
+	"nobody: /dev/null\n"                                              \
+	"twice: ann, ANN, ann@ONE.test, Bob@Far.test, Bob@far.TEST, "      \
+	"bob@far.test\n"                                                   \
+	"prog: |cat, \"|cat -n\", ann\n"                                   \
+	"list: m1, m2@far.test\nowner-list: boss\n"                        \
+	"both: list, ann, list\nowner-both: chief@far.test\n"              \
+	"ring: sub, ann\nowner-ring: r\nsub: ring, eve\nowner-sub: s\n"    \
+	"owner-own: own\nown: ann, own\n"                                  \
+	"admin: postmaster, ann\n"                                         \
+	"far@far.test: ann\nowner-far@far.test: boss\n"                    \
+	"@all.test: eve\nowner-eve: boss\n"                                \
+	"bill@far.test: bill@far.test, bill\n"                             \
+	"@one.far: fay@one.far, fay@two.far, fay\n@two.far: fay@two.far\n" \
+	"tools: \"|put a@b/X\", \"|put a@b/x\"\n"
 
 /* mutations: deliver-local/members.c: is_below() is always false; find_owner()
  * finds none; meet_rcpt() answers 1. */
@@ -116,6 +119,12 @@ Test(members, each_name_becomes_what_the_page_says)
 		{ "far@far.test", "s@far.test",
 		    "owner-far@far.test: ann@one.test", 0 },
 		{ "@all.test", "s@far.test", "s@far.test: eve@one.test", 0 },
+		{ "bill@far.test", "s@far.test",
+		    "s@far.test: bill@far.test bill@one.test", 0 },
+		{ "@one.far", "s@far.test",
+		    "s@far.test: fay@one.far fay@two.far fay@one.test", 0 },
+		{ "tools", "s@far.test", "s@far.test: |put a@b/X |put a@b/x",
+		    0 },
 		{ "none", "s@far.test", "", -ENOENT },
 		{ "root+x", "s@far.test", "", -ENOENT },
 		{ "admin", "s@far.test",
