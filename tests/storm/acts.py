@@ -1,5 +1,6 @@
 """The acts of a storm. Each says in a word what it met; an act whose
 name ends in -over puts right what the act of that name did."""
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -61,6 +62,7 @@ class Acts:
         self.inodes = threading.Lock()  # held by who makes or removes them
         self.frozen = 0
         self.killed = set()  # processes, by the storm
+        self.stopped = []  # agents that the next supervisor has to find
         self.failed = []
         self.right = {}  # the configuration that is right at the moment
 
@@ -124,6 +126,7 @@ class Acts:
             agent = pick(self.victims("deliver-smtp"), chance)
             if agent is not None:
                 os.kill(agent, signal.SIGSTOP)
+                self.stopped.append(agent)
         pid = pick(pids, chance)
         self.kill_supervisor()
         if pid is not None:
@@ -218,7 +221,16 @@ class Acts:
                 f.seek(dice.randrange(max(1, size)))
                 f.write(bytes(4096) if how == "zeros" else dice.randbytes(4096))
             os.truncate(path, size)
+        if name.endswith(".qscheduler.children"):
+            self.resume_stopped()
         return name
+
+    def resume_stopped(self):
+        """Without the roster no supervisor can know of them."""
+        for pid in self.stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self.stopped = []
 
     def do_mq(self, how, chance):
         name = pick([n for n in self.world.ipc_names() if not n.endswith(".sites")], chance)
