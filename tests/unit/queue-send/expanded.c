@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -140,4 +141,30 @@ Test(expanded, D35_what_is_prepared_is_settled_before_its_parent_moves)
 	hand_over();
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS, "moved");
 	cr_expect_eq(world_count(&w, SPOOL_PREPARED), 0, "was pending");
+}
+
+/* mutation: replies_on_result() asks for no scan. */
+Test(expanded, what_an_agent_expanded_is_looked_for)
+{
+	char path[128], conf[256];
+	struct world_delivery delivery;
+	uint32_t scans;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/aliases", w.dir);
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	fputs("team@a.test: bob@b.test\n", f);
+	cr_assert_eq(fclose(f), 0);
+	snprintf(conf, sizeof(conf), "alias_file = %s\n", path);
+	world_reload(&w, conf);
+	world_message(&w, "team@a.test", 1);
+	scans = w.scans;
+	cr_assert(world_take(&w, &delivery));
+	cr_assert_str_eq(delivery.nexthop, "team@a.test");
+	close(delivery.fd);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(w.scans, scans + 1);
 }
