@@ -60,8 +60,8 @@ for words in (["--disable", "-q", "1"], ["-q", "1", "100"], ["--count", "7"], ["
         i.stop()
 
     def test_attack_9_end_a_daemon_with_any_bytes_on_any_socket(self):
-        """Nothing of the instance listens, and no channel has a name that one could open; requests have one socket,
-        with the name and the mode of its own."""
+        """Nothing of the instance listens on the network, and no channel has a name that one could open; requests
+        have a socket, and operators have one in each queue, with the modes of their own."""
         i = self.running()
         inodes = set()
         for pid in i.pids():
@@ -70,14 +70,19 @@ for words in (["--disable", "-q", "1"], ["-q", "1", "100"], ["--count", "7"], ["
                 inodes |= {m.group(1)} if m else set()
         self.assertTrue(inodes)
         ours = f"/dev/shm/{i.name}.qscheduler.ask"
+        operators = sorted(str(p) for p in i.base.glob("queue*/lock/operate"))
+        self.assertTrue(operators)
         for table in ("tcp", "tcp6", "udp", "udp6"):
             for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
                 self.assertNotIn(line.split()[9], inodes, line)
         for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
             words = line.split()
             if words[6] in inodes:
-                self.assertIn(words[7:], ([], [ours]), "it has a name")
+                name = " ".join(words[7:])
+                self.assertTrue(name in ("", ours) or name.endswith("/operate"), f"{name}: it has a name")
         self.assertEqual(os.stat(ours).st_mode & 0o7777, 0o600)
+        for path in operators:
+            self.assertEqual(os.stat(path).st_mode & 0o7777, 0o660)
         said = attack(TRY + """
 import socket
 def send(path):
@@ -86,7 +91,14 @@ def send(path):
 attempt(send, sys.argv[1])
 attempt(os.unlink, sys.argv[1])
 attempt(os.chmod, sys.argv[1], 0o666)
-""", ours)
+def join(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(path)
+        s.send(b"x" * 100)
+for path in sys.argv[2:]:
+    attempt(join, path)
+    attempt(os.unlink, path)
+""", ours, *operators)
         self.assertEqual(set(said) - {"EACCES", "EPERM"}, set())
         before = i.pids()
         attack("""
