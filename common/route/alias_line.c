@@ -268,8 +268,8 @@ find_colon(char *line)
 	char *colon = find_outside(line, ':');
 	char *literal = find_outside(line, '@');
 
-	if (colon == NULL || literal == NULL || literal > colon ||
-	    literal[1] != '[')
+	if (colon == NULL || literal == NULL || *literal == '\0' ||
+	    literal > colon || literal[1] != '[')
 		return colon;
 	literal = strchr(literal, ']');
 	return literal == NULL ? colon : find_outside(literal, ':');

@@ -468,3 +468,22 @@ Test(route_alias, as_many_as_a_large_site_has)
 	cr_expect_null(alias_at(table, MANY + 1));
 	alias_free(&table);
 }
+
+/* The last line may end with the memory that it lies in; sanitized builds see
+ * a reader that goes on. */
+Test(route_alias, X8_nothing_is_read_behind_a_line)
+{
+	static const char *const lines[] = { "", "x", "x@", "x@[", "\"", "\"\\",
+		"x@d" };
+	const char *key, *why;
+	char *line, *at;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(lines); i++) {
+		at = line = strdup(lines[i]);
+		cr_assert_not_null(line);
+		why = alias_line_key(&at, &key);
+		cr_expect_not_null(why, "%s", lines[i]);
+		free(line);
+	}
+}
