@@ -90,6 +90,12 @@ keep_member(void *arg, const struct alias_member *member)
 	return r < 0 ? r : buf_add(&f->members, text, strlen(text) + 1);
 }
 
+static bool
+has_mark(const char *line, size_t len)
+{
+	return len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0;
+}
+
 static int
 read_members(struct include_file *f, const char **ret_why)
 {
@@ -99,6 +105,10 @@ read_members(struct include_file *f, const char **ret_why)
 	f->line++;
 	if (r <= 0)
 		return r;
+	if (f->line == 1 && has_mark(f->text.data + f->text_at, len)) {
+		*ret_why = "byte-order mark"; /* as in the alias file */
+		return -EINVAL;
+	}
 	buf_reset(&f->members);
 	f->member_at = 0;
 	r = alias_parse_members(

@@ -205,7 +205,8 @@ Test(members, include_files)
 	cr_expect_str_eq(buf_str(&told), want, "%s", buf_str(&told));
 }
 
-/* mutation: deliver-local/include.c: judge() does not look at the mode. */
+/* mutations: deliver-local/include.c: judge() does not look at the mode;
+ * deliver-local/include_lines.c: has_mark() is always false. */
 Test(members, include_files_that_are_wrong_wait)
 {
 	static const struct {
@@ -217,6 +218,10 @@ Test(members, include_files_that_are_wrong_wait)
 		{ "group", "ann\n", "others than its owner may write it",
 		    0664 },
 		{ "bad", "ann\nbob@far.test, /tmp/file\n", "line 2: ", 0644 },
+		{ "mark",
+		    "\xef\xbb\xbf"
+		    "ann\n",
+		    "line 1: byte-order mark", 0644 },
 	};
 	char link_path[256];
 	size_t i;
