@@ -210,11 +210,17 @@ await(struct actor *a, struct work *k, enum spool_act act)
 		say(a, k, &marks);
 }
 
+/* A message that is requeued is tried again at once: it may be in delivery
+ * again before it is looked for. That queue-send has taken it is all there is
+ * to know.
+ */
 void
 actor_await(struct actor *a, enum spool_act act)
 {
 	size_t i;
 
+	if (act == ACT_REQUEUE)
+		return;
 	for (i = 0; i < a->count; i++)
 		if (a->works[i].waits)
 			await(a, &a->works[i], act);

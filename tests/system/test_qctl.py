@@ -348,6 +348,15 @@ class Acts(Queues):
         self.assertEqual(len(i.files("hold")), 1 if held else 0)
         self.assertEqual(i.files("active"), [])
 
+    def test_what_is_in_delivery_is_requeued_without_a_wait(self):
+        # It is tried again at once, so nobody could see it waiting.
+        i, go = self.slow()
+        i.write_conf(disk_time_limit="2s")
+        self.assertEqual(self.act(i, "requeue", self.rows(i)[0]["queue_id"]), 1)
+        self.assertEqual(len(i.files("active")), 1)
+        go.touch()
+        i.wait_empty()
+
     def test_P_a_kill_between_act_and_move_is_told(self):
         i, go = self.slow()
         (row,) = self.rows(i)
