@@ -1,7 +1,9 @@
 #include "queue-send/backlog.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "log/log.h"
@@ -113,11 +115,26 @@ found_held(struct send *s, const struct spool_item *item)
 	s->want_scan |= done.returned > 0;
 }
 
+/* A second name: the queue that gives the message away lends them, and the
+ * message comes after them (spool_hand_over()). */
+static bool
+are_lent(const struct spool *sp, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+
+	spool_leaf(sp, SPOOL_BOUNCE, inode, leaf, sizeof(leaf));
+	return fstatat(sp->dir[SPOOL_BOUNCE], leaf, &st, AT_SYMLINK_NOFOLLOW) ==
+	    0 &&
+	    st.st_nlink > 1;
+}
+
 /* A crash may have left it, when its message had gone. */
 static void
 found_reasons(struct send *s, const struct spool_item *item)
 {
-	if (messages_find(&s->messages, item->inode) == NULL)
+	if (messages_find(&s->messages, item->inode) == NULL &&
+	    !are_lent(&s->sp, item->inode))
 		reasons_clear(s, item->inode);
 }
 

@@ -401,3 +401,33 @@ Test(reports, D36_a_message_that_is_being_settled_waits_for_that)
 	cr_expect_eq(clear_incoming(&report), 1);
 	nothing_is_left();
 }
+
+static void
+walk(void)
+{
+	deferred_walk(&w.s);
+	send_wake(&w.s);
+	world_run(&w);
+}
+
+/* A queue that gives a message away lends its reasons before the message.
+ * mutation: queue-send/deferred.c: found_reasons() looks at no link. */
+Test(reports, reasons_that_another_queue_lends_wait_for_their_message)
+{
+	const struct reason reason = { .dsn = "5.1.1",
+		.relay = "none",
+		.address = "a@d.test",
+		.text = "no such user" };
+	char leaf[SPOOL_PATH_MAX], other[128];
+
+	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, 4711, &reason), 0);
+	spool_leaf(&w.s.sp, SPOOL_BOUNCE, 4711, leaf, sizeof(leaf));
+	snprintf(other, sizeof(other), "%s/lent", w.dir);
+	cr_assert_eq(
+	    linkat(w.s.sp.dir[SPOOL_BOUNCE], leaf, AT_FDCWD, other, 0), 0);
+	walk();
+	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 1);
+	cr_assert_eq(unlink(other), 0);
+	walk();
+	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0);
+}
