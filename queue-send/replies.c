@@ -112,7 +112,7 @@ replies_on_result(
 	report.xfer = phase(f->xfer_usec);
 	if (relay[0] != '\0')
 		report.relay = relay;
-	/* What an expansion made lies in incoming/: the agent may not ring. */
+	/* New messages of an expansion lie in incoming/: no bell rang. */
 	if (s->conf->transports[d->entry->transport].kind == AGENT_ALIAS)
 		s->want_scan = true;
 	results_apply(s, d->message, &report);
