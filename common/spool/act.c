@@ -87,6 +87,8 @@ open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 	return r;
 }
 
+#define PASSES 3 /* a message may move back meanwhile */
+
 int
 act_find(
     const struct spool *sp, const struct queue_id *id, enum spool_dir *ret_dir)
@@ -96,10 +98,9 @@ act_find(
 	int r = -ENOENT;
 	size_t i;
 
-	for (i = 0; r == -ENOENT && i < ARRAY_LEN(dirs); i++) {
-		r = open_here(sp, dirs[i], id);
-		if (r >= 0)
-			*ret_dir = dirs[i];
+	for (i = 0; r == -ENOENT && i < PASSES * ARRAY_LEN(dirs); i++) {
+		*ret_dir = dirs[i % ARRAY_LEN(dirs)];
+		r = open_here(sp, *ret_dir, id);
 	}
 	return r;
 }

@@ -1,0 +1,51 @@
+/* Messages are found by their id, also while they move. */
+#include "spool/act.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spool_scratch.h"
+
+static struct scratch s;
+static uint64_t inode;
+static bool back;
+
+/* What a start of queue-send does, between two looks. */
+static int
+openat_behind(int dir, const char *name, int flags, mode_t mode)
+{
+	if (back && dir == s.sp.dir[SPOOL_ACTIVE]) {
+		back = false;
+		cr_assert_eq(
+		    spool_move(&s.sp, SPOOL_ACTIVE, SPOOL_INCOMING, inode), 0);
+	}
+	return fault_sys.openat(dir, name, flags, mode);
+}
+
+/* mutation: common/spool/act.c: act_find() looks once. */
+Test(spool_act, D36_a_message_that_moves_back_is_found)
+{
+	struct spool_sys sys = fault_sys;
+	enum spool_dir dir;
+	struct queue_id id;
+	int fd;
+
+	scratch_open(&s);
+	id = scratch_put(&s);
+	inode = id.inode;
+	cr_assert_eq(spool_move(&s.sp, SPOOL_INCOMING, SPOOL_ACTIVE, inode), 0);
+	sys.openat = openat_behind;
+	s.sp.sys = &sys;
+	back = true;
+	fd = act_find(&s.sp, &id, &dir);
+	cr_expect_geq(fd, 0, "%s", strerror(-fd));
+	cr_expect_not(back);
+	cr_expect_eq(dir, SPOOL_INCOMING);
+	close(fd);
+	id.nonce++;
+	cr_expect_eq(act_find(&s.sp, &id, &dir), -ENOENT);
+	s.sp.sys = &fault_sys;
+	scratch_close(&s);
+}
