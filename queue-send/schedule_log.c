@@ -264,11 +264,12 @@ on_selected(void *ctx, const struct sched_decision *decision)
 }
 
 /* Why a destination that this queue saw die is open. A success ends a row of
- * deaths, the passing of time does not: so a success that another queue had is
- * known. */
+ * deaths, the passing of time and an operator do not: so a success that another
+ * queue had is known. */
 #define TIME_OVER  "its time is over"
 #define SUCCEEDED  "a delivery that had begun before succeeded"
 #define BY_ANOTHER "a delivery of another queue succeeded"
+#define RETRIED    "a flush or retry opened it"
 
 static void
 opened(struct send *s, struct dead_site *d, const char *why)
@@ -290,6 +291,14 @@ read_view(const struct send *s, const struct dead_site *d, struct site_view *v)
 	(void)t->state(t->table, site, s->now);
 	t->view(site, v);
 	t->close(t->table, site, s->now);
+}
+
+static const char *
+why_open(const struct site_view *before)
+{
+	if (before->state == SITE_DEAD)
+		return SUCCEEDED;
+	return before->deaths > 0 ? RETRIED : BY_ANOTHER;
 }
 
 /* The time of a death is over: the site is open, or dead again for another
@@ -325,13 +334,12 @@ on_step(void *ctx, uint32_t transport, const char *name,
 		d = dead_find(&s->schedule_log, transport, name);
 	}
 	if (d != NULL && !dead) {
-		opened(s, d,
-		    step->before.state == SITE_DEAD ? SUCCEEDED : BY_ANOTHER);
+		opened(s, d, why_open(&step->before));
 		d = NULL;
 	}
 	if (dead && step->before.state != SITE_DEAD) {
 		if (d != NULL)
-			opened(s, d, BY_ANOTHER);
+			opened(s, d, why_open(&step->before));
 		say_dead(s, transport, name, &step->after);
 		dead_add(
 		    &s->schedule_log, transport, name, step->after.dead_until);

@@ -261,6 +261,21 @@ class Dead(Scheduling):
         self.assertFalse(i.log_has(r"selected=|report="), "that is for the debug parameter")
         i.stop()
 
+    def test_a_retry_by_hand_opens_it(self):
+        """The log does not take it for a success of another queue."""
+        site = self.site(mute=True)
+        i = self.routed(site, initial_destination_concurrency=1)
+        i.inject(HELLO, "x@away.example")
+        wait(lambda: site.connections == 1, what="a connection")
+        site.mute = False
+        site.drop()
+        wait(lambda: i.page(1)["deferred"] == 1, what="it is deferred")
+        subprocess.run([BIN / "qctl", "retry", "domain=away.example"], check=True,
+                       capture_output=True, env=i.environment())
+        i.wait_empty()
+        wait(lambda: i.log_has(r"state=open \(a flush or retry opened it\)"), what="the line of its return")
+        i.stop()
+
     def test_a_late_success_opens_it(self):
         """Of two deliveries one is lost and kills it, the other ends well."""
         site = self.site(hold=True)
