@@ -99,8 +99,8 @@ guard(void)
 
 /* ---- the process that opens ----
  *
- * It keeps the right to become any user, sees nothing but paths of alias and
- * include files, and forks for each of them. */
+ * This process keeps the right to become any user, sees nothing but paths of
+ * alias and include files, and forks for each of them. */
 
 static bool
 become_owner(void *arg, int dir)

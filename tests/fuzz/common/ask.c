@@ -57,7 +57,7 @@ check_ask(mqd_t mq, const char *record, size_t len)
 		MUST(ask.msg.type >= 0x0300 && ask.msg.type < 0x0400);
 		MUST(ask.msg.type != MSG_UNTIL && ask.msg.type != MSG_JUDGE);
 		MUST(msg_encode(&ask.msg, &again) == 0);
-		/* It is the end of the record, or all of it. */
+		/* The field ends the record, or is all of it. */
 		MUST(again.len <= len &&
 		    memcmp(again.data, record + len - again.len, again.len) ==
 			0);

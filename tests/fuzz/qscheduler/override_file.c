@@ -54,7 +54,7 @@ check_row(const struct override_rows *b, const struct override_row *r)
 	MUST(fuzz_is_shown(r->reason, strlen(r->reason)));
 }
 
-/* What is left at any moment is not more than was left. */
+/* The time that is left never grows. */
 static void
 check_left(const struct override_rows *b, const struct override_row *r)
 {

@@ -67,7 +67,7 @@ Test(qtop_layout, the_columns_that_matter_stay)
 	}
 }
 
-/* What is not normal is shown at 80 columns whatever it is. */
+/* Each thing that is not normal is shown at 80 columns. */
 Test(qtop_layout, what_is_not_normal_is_always_shown)
 {
 	struct layout l;

@@ -98,7 +98,7 @@ nothing_is_left(void)
 	cr_expect_eq(w.s.active, 0);
 }
 
-/* Who gets the only message in incoming/, and its flags. */
+/* The recipient of the only message in incoming/, and its flags. */
 static void
 is_for(const char *recipient, uint32_t flags)
 {
