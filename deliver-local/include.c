@@ -135,7 +135,7 @@ become_reader(uid_t reader, struct answer *a)
 	return r < 0 ? because(a, r, strerror(-r)) : 0;
 }
 
-static void
+static bool
 send_answer(int sock, const struct answer *a, int fd)
 {
 	union {
@@ -155,7 +155,7 @@ send_answer(int sock, const struct answer *a, int fd)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
-	(void)sendmsg(sock, &msg, MSG_NOSIGNAL);
+	return sendmsg(sock, &msg, MSG_NOSIGNAL) >= 0;
 }
 
 /* A process whose file system does not answer ends when that is over. */
@@ -177,8 +177,8 @@ answer_one(int sock, const struct request *q, pid_t parent)
 	end_with(parent);
 	if (fd == 0)
 		fd = open_path(q->path, become_owner, &is_root, &a);
-	send_answer(sock, &a, fd < 0 ? -1 : fd);
-	_exit(0);
+	/* Its user may have more descriptors on their way than are allowed. */
+	_exit(send_answer(sock, &a, fd < 0 ? -1 : fd) ? 0 : EXIT_TEMPORARY);
 }
 
 static _Noreturn void
@@ -203,7 +203,7 @@ serve(int sock, pid_t parent)
 		if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
 			continue;
 		(void)because(&a, -EAGAIN, "the process that opens it died");
-		send_answer(sock, &a, -1);
+		(void)send_answer(sock, &a, -1);
 	}
 }
 

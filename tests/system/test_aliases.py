@@ -5,15 +5,32 @@ import os
 import pwd
 import random
 import re
+import resource
 import signal
+import subprocess
 import time
 
 from case import SystemTest, cost, needs_root
-from instance import AS_ROOT, wait
+from instance import AS_ROOT, PYTHON, wait
 
 ID = r"[0-9A-F]{20,}"
 MESSAGE = b"Subject: one\n\nhello\n"
 LOCAL = "far.test discard\n* local\n"
+FILES = 4096
+# A user with more than so many descriptors on their way to nobody.
+HOARD = """
+import os, resource, socket, sys
+uid, most = int(sys.argv[1]), int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (3 * most, 3 * most))
+os.setuid(uid)
+null, kept, sent = os.open("/dev/null", 0), [], 0
+while sent < 2 * most:
+    kept += socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    socket.send_fds(kept[-1], [b"x"], [null] * 250)
+    sent += 250
+print("ready", flush=True)
+sys.stdin.read()
+"""
 
 
 class Aliases(SystemTest):
@@ -141,6 +158,25 @@ class Aliases(SystemTest):
         i.flush()
         i.wait_delivered("ann", 1)
         i.wait_delivered("carl", 1)
+
+    # mutation: deliver-local/include.c, answer_one() ends with 0 always.
+    @needs_root
+    def test_an_include_file_that_cannot_be_handed_over_is_deferred_at_once(self):
+        i = self.with_aliases("", conf={"maildir_time_limit": "1h"})
+        man = pwd.getpwnam("man")
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 3 * FILES:
+            self.skipTest("no process may have so many files")
+        hoard = subprocess.Popen([PYTHON, "-c", HOARD, str(man.pw_uid), str(FILES)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(hoard.communicate)
+        self.assertEqual(hoard.stdout.readline(), b"ready\n")
+        theirs, inner = i.dir / "list", i.dir / "inner"
+        theirs.write_text(f":include:{inner}\n")
+        inner.write_text("ann\n")
+        os.chown(theirs, man.pw_uid, -1)
+        i.alias_file.write_text(f"list: :include:{theirs}\n")
+        i.start(prefix=("prlimit", f"--nofile={FILES}:{FILES}"))
+        self.send(i, "list@test.example")
+        wait(lambda: i.log_has(r"dsn=4\.2\.4, status=deferred \(alias list: include file .*inner: the process that opens it died"), what="the deferral")
 
     def test_a_program_that_is_no_longer_named_fails(self):
         i = self.with_aliases('prog: "|exit 75"\n').start()
