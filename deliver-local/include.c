@@ -177,7 +177,7 @@ answer_one(int sock, const struct request *q, pid_t parent)
 	end_with(parent);
 	if (fd == 0)
 		fd = open_path(q->path, become_owner, &is_root, &a);
-	/* Its user may have more descriptors on their way than are allowed. */
+	/* A user may have too many descriptors on their way already. */
 	_exit(send_answer(sock, &a, fd < 0 ? -1 : fd) ? 0 : EXIT_TEMPORARY);
 }
 
