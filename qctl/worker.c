@@ -31,14 +31,14 @@ send_frame(
 static void
 send_text(struct worker *w, enum worker_frame type)
 {
-	size_t done = 0;
+	const char *text = buf_str(&w->out);
+	size_t left = w->out.len;
 
-	while (w->out.len - done > WORKER_FRAME_MAX) {
-		send_frame(
-		    w, WORKER_PART, w->out.data + done, WORKER_FRAME_MAX);
-		done += WORKER_FRAME_MAX;
+	for (; left > WORKER_FRAME_MAX; left -= WORKER_FRAME_MAX) {
+		send_frame(w, WORKER_PART, text, WORKER_FRAME_MAX);
+		text += WORKER_FRAME_MAX;
 	}
-	send_frame(w, type, w->out.data + done, w->out.len - done);
+	send_frame(w, type, text, left);
 	buf_reset(&w->out);
 }
 
@@ -94,7 +94,7 @@ worker_row(struct worker *w, const void *data, size_t len)
 void
 worker_denied(struct worker *w)
 {
-	send_frame(w, WORKER_DENIED, NULL, 0);
+	send_frame(w, WORKER_DENIED, "", 0);
 }
 
 int
@@ -104,7 +104,7 @@ worker_main(const struct worker_job *job, int fd, uint32_t queue)
 	int code = job->run(&w, job->arg);
 
 	send_text(&w, WORKER_TEXT);
-	send_frame(&w, WORKER_DONE, NULL, 0);
+	send_frame(&w, WORKER_DONE, "", 0);
 	buf_done(&w.out);
 	return code;
 }
