@@ -54,6 +54,7 @@ struct expander {
 	uint32_t nnodes, ngroups, nrcpts, steps;
 	bool begun; /* the message of this group */
 	bool looped;
+	bool discards;      /* /dev/null is a member */
 	const char *sender; /* of this group */
 	struct frame *frames;
 	uint32_t depth;
@@ -382,9 +383,10 @@ take_include(struct expander *x, const struct frame *f, const char *path)
 }
 
 static int
-take_nothing(struct expander *x UNUSED, const struct frame *f UNUSED,
-    const char *text UNUSED)
+take_nothing(
+    struct expander *x, const struct frame *f UNUSED, const char *text UNUSED)
 {
+	x->discards = true;
 	return 0;
 }
 
@@ -486,6 +488,9 @@ members_expand(const struct members_names *names, const struct includes *in,
 	}
 	if (r == 0 && x.nrcpts == 0 && x.looped)
 		r = fail(&x, -ELOOP, "names name each other, and nobody else");
+	/* A list may be empty for the moment in which it is written anew. */
+	else if (r == 0 && x.nrcpts == 0 && !x.discards)
+		r = fail(&x, -EUCLEAN, "no member, and no /dev/null");
 	done(&x);
 	return r;
 }

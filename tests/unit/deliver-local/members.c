@@ -249,6 +249,21 @@ Test(members, include_files_that_are_wrong_wait)
 	cr_expect_not_null(strstr(buf_str(&why), "not a regular file"));
 }
 
+/* mutation: members_expand() does not ask whether there is a /dev/null. */
+Test(members, a_list_without_a_member_waits)
+{
+	char text[512];
+
+	put("empty", "# none yet\n", 0644);
+	snprintf(text, sizeof(text),
+	    "bare: :include:%s\nnone: :include:%s, /dev/null\n",
+	    scratch_path("empty"), scratch_path("empty"));
+	names_begin(&names, text, "");
+	cr_expect_eq(expand("bare", "s@far.test"), -EUCLEAN);
+	cr_expect_str_eq(buf_str(&why), "no member, and no /dev/null");
+	cr_expect_eq(expand("none", "s@far.test"), 0);
+}
+
 Test(members, a_program_in_a_file_that_no_alias_names_is_refused)
 {
 	char text[512];
