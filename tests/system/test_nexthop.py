@@ -1,5 +1,6 @@
 """Next hops that the domain of a recipient makes: a host name on the transport's
 own port, and nothing that a submitter could aim elsewhere."""
+import re
 import socket
 import subprocess
 
@@ -44,8 +45,9 @@ class Nexthop(SystemTest):
         for recipient in hostile:
             i.inject(HELLO, recipient, face="queue-inject")
         wait(lambda: i.log().count("dsn=5.1.2, status=bounced") == len(hostile), what="all refused for good")
-        self.assertFalse(i.log_has(r"status=(sent|deferred)"))
-        self.assertEqual(i.log().count("relay=none"), len(hostile), "no agent saw them")
+        lines = re.findall(r"to=<x@.*", i.log())  # their reports go elsewhere
+        self.assertFalse([line for line in lines if re.search(r"status=(sent|deferred)", line)])
+        self.assertEqual(sum("relay=none" in line for line in lines), len(hostile), "no agent saw them")
         i.stop()
         self.untouched(inet)
         self.untouched(unix)
