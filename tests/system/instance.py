@@ -54,6 +54,14 @@ def wait(condition, limit=30.0, what="condition"):
         time.sleep(0.02)  # between two looks, never instead of one
 
 
+def status_of(pid):
+    """What the kernel says of a process; "" of one that has ended meanwhile."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def mq_exists(name):
     fd = _librt.mq_open(name.encode(), os.O_RDONLY | os.O_NONBLOCK)
     if fd >= 0:

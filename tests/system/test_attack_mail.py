@@ -2,13 +2,12 @@
 addresses, programs and mailboxes."""
 import ast
 import os
-import pathlib
 import re
 import subprocess
 
 from accounts import Accounts
 from case import SystemTest, needs_root
-from instance import AS_ROOT, PYTHON, USERS, wait
+from instance import AS_ROOT, PYTHON, USERS, status_of, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 PROGRAM_USER = USERS["maildir_user"] if AS_ROOT else "-"
@@ -126,7 +125,7 @@ class Mail(SystemTest):
 
         def child():
             for p in i.pids("deliver-local"):
-                if f"\nUid:\t{uid}\t" in pathlib.Path(f"/proc/{p}/status").read_text():
+                if f"\nUid:\t{uid}\t" in status_of(p):
                     return p
             return None
         wait(child, what="a delivery that waits")

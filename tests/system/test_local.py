@@ -6,7 +6,7 @@ import time
 
 from accounts import Accounts
 from case import SystemTest, cost, needs_root
-from instance import Failed, USERS, wait
+from instance import Failed, USERS, status_of, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 OWN = {"maildir_user": "", "maildir_path": "%h/Maildir"}
@@ -38,7 +38,7 @@ class Local(SystemTest):
     def agent(self, i):
         """Children of the agent have its command line, too."""
         [pid] = [p for p in i.pids("deliver-local")
-                 if f"\nPPid:\t{i.process.pid}\n" in pathlib.Path(f"/proc/{p}/status").read_text()]
+                 if f"\nPPid:\t{i.process.pid}\n" in status_of(p)]
         return pid
 
     def waits(self, uid, states):
