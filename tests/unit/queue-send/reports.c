@@ -154,9 +154,10 @@ Test(reports, one_report_of_all_failures_of_an_attempt)
 	nothing_is_left();
 }
 
-Test(reports, a_later_failure_has_a_report_of_its_own)
+/* An attempt at two recipients: the first fails, the second is deferred. */
+static void
+fail_one_of_two(void)
 {
-	uint64_t inode = world_message(&w, "d", 2), first;
 	struct world_delivery delivery;
 
 	take(&delivery);
@@ -166,6 +167,13 @@ Test(reports, a_later_failure_has_a_report_of_its_own)
 	world_result(&w, &delivery, 0, AGENT_DEFERRED);
 	world_done(&w, &delivery);
 	world_run(&w);
+}
+
+Test(reports, a_later_failure_has_a_report_of_its_own)
+{
+	uint64_t inode = world_message(&w, "d", 2), first;
+
+	fail_one_of_two();
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect(reported("r0@d0.test"));
 	cr_expect_not(reported("r1@d1.test"));
@@ -181,15 +189,8 @@ Test(reports, a_later_failure_has_a_report_of_its_own)
 Test(reports, an_attempt_without_a_failure_makes_none)
 {
 	uint64_t inode = world_message(&w, "d", 2), first;
-	struct world_delivery delivery;
 
-	take(&delivery);
-	world_result(&w, &delivery, 0, AGENT_FAILED);
-	world_done(&w, &delivery);
-	take(&delivery);
-	world_result(&w, &delivery, 0, AGENT_DEFERRED);
-	world_done(&w, &delivery);
-	world_run(&w);
+	fail_one_of_two();
 	cr_assert_eq(clear_incoming(&first), 1);
 	offer_again(inode);
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);

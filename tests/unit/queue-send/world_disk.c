@@ -23,7 +23,7 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 	char rcpt[64];
 	uint32_t i;
 
-	/* What is made to happen to syncs is meant for queue-send. */
+	/* Faults of syncs are meant for queue-send. */
 	sys.fsync = spool_sys_real.fsync;
 	sp.sys = &sys;
 	cr_assert_eq(accept_begin(&a, &sp, &options,
