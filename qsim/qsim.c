@@ -31,6 +31,8 @@ help_main(const struct options *o UNUSED)
 	    "  --set NAME=VALUE,...  settings to compare; may be repeated\n"
 	    "  --plot                draw the delays in the terminal\n"
 	    "  --progress            show it, also without a terminal\n"
+	    "  --help                show this help\n"
+	    "  --version             show the version\n"
 	    "\n"
 	    "The format of scenarios is in qsim(1).");
 	return qsim_ended(0);

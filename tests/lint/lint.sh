@@ -26,7 +26,7 @@ c_files() {
 check format clang-format --dry-run -Werror $(c_files)
 check sizes python3 tests/lint/sizes.py
 check words sh tests/lint/words.sh
-for lint in layers circles users comments references rows events; do
+for lint in layers circles users comments references rows events manuals; do
 	check $lint python3 -B tests/lint/$lint.py
 	check $lint-control python3 -B tests/lint/$lint.py --control
 done
@@ -43,7 +43,7 @@ check cppcheck cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -Icommon -I. \
 check shellcheck shellcheck -x bootstrap .ci/run $(find tests -name '*.sh') \
 	$(find etc -name run -type f) etc/system-mta debian/postinst debian/postrm
 # shellcheck disable=SC2046
-check manuals mandoc -Tlint -Wwarning $(find etc/man -name '*.[1-8]')
+check mandoc mandoc -Tlint -Wwarning $(find etc/man -name '*.[1-8]')
 # shellcheck disable=SC2046
 check python python3 -c 'import ast,sys
 for f in sys.argv[1:]: ast.parse(open(f).read(), f)' \
