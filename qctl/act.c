@@ -54,7 +54,8 @@ forget_failures(struct actor *a, const struct target *t)
 	if (fd < 0)
 		return fd;
 	r = take_marks_back(fd, &any_failed);
-	if (r == 0 && any_failed)
+	/* The mark of a message that was given up goes, too. */
+	if (r == 0 && (any_failed || reason_has_expiry(&a->sp, &t->id) == 1))
 		r = reason_clear(&a->sp, SPOOL_BOUNCE, t->id.inode);
 	io_close(&fd);
 	return r;

@@ -44,10 +44,15 @@ send_line(struct rows *r)
 	return rc;
 }
 
-static char
-mark(enum spool_dir dir)
+/* "*", "!#": what stands behind an id. */
+static int
+add_marks(struct buf *out, const struct message *m)
 {
-	return dir == SPOOL_ACTIVE ? '*' : dir == SPOOL_HOLD ? '!' : ' ';
+	int rc = 0;
+
+	if (m->dir == SPOOL_ACTIVE || m->dir == SPOOL_HOLD)
+		rc = buf_add_char(out, m->dir == SPOOL_ACTIVE ? '*' : '!');
+	return rc == 0 && message_is_given_up(m) ? buf_add_char(out, '#') : rc;
 }
 
 /* "Sat Nov 22 11:25:01", local time. */
@@ -82,7 +87,7 @@ add_row(struct rows *r, const struct message *m)
 	if (whole)
 		format_time(m->file.arrival_wall, when);
 	if (rc == 0)
-		rc = buf_add_char(&id, mark(m->dir));
+		rc = add_marks(&id, m);
 	if (rc == 0)
 		rc = buf_printf(&r->line, "%-29s %8" PRIu64 " %20.20s ",
 		    buf_str(&id), whole ? m->file.content_len : m->file_size,
@@ -226,7 +231,8 @@ add_envelope(struct buf *out, const struct message *m)
 		rc = add_number(out, "message_size",
 		    (int64_t)(whole ? m->file.content_len : m->file_size));
 	if (rc == 0)
-		rc = buf_add_str(out, ", \"forced_expire\": false");
+		rc = buf_printf(out, ", \"forced_expire\": %s",
+		    message_is_given_up(m) ? "true" : "false");
 	if (rc == 0)
 		rc = add_member(out, "sender",
 		    m->sender.len > 0 || !whole ? buf_str(&m->sender)

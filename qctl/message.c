@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "spool/reason.h"
 
 /* In the order in which mail goes through them: a message that moves on while
  * they are read is met again, not missed. */
@@ -152,6 +153,16 @@ message_open(struct message *m, const struct spool *sp, enum spool_dir dir,
 		note_damage(m, r);
 	read_due(m);
 	return 0;
+}
+
+bool
+message_is_given_up(const struct message *m)
+{
+	struct queue_id id;
+
+	return m->damage[0] == '\0' && m->sp->dir[SPOOL_BOUNCE] >= 0 &&
+	    queue_id_parse(m->id, &id) == 0 &&
+	    reason_has_expiry(m->sp, &id) == 1;
 }
 
 void

@@ -61,6 +61,8 @@ int message_open(struct message *m, const struct spool *sp, enum spool_dir dir,
  * search, but for drops, whose names are read. -ENOENT: not in this queue. */
 int message_find(
     struct message *m, const struct spool *sp, const struct queue_id *id);
+/* Was it given up by an operator? */
+bool message_is_given_up(const struct message *m);
 /* Called after a failed open, too. */
 void message_close(struct message *m);
 

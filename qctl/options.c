@@ -14,6 +14,7 @@ enum given {
 	GIVEN_DRY_RUN = 8,
 	GIVEN_YES = 16,
 	GIVEN_FAILED = 32,
+	GIVEN_FORCE = 64,
 	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
 
@@ -34,10 +35,12 @@ static const struct verb_row {
 	{ "delete", VERB_ACT, ACT_DELETE, GIVEN_WITH_ACTS, true },
 	{ "undelete", VERB_ACT, ACT_UNDELETE, GIVEN_WITH_ACTS, true },
 	{ "retry", VERB_ACT, ACT_RETRY, GIVEN_WITH_ACTS, true },
+	{ "expire", VERB_ACT, ACT_EXPIRE, GIVEN_WITH_ACTS | GIVEN_FORCE, true },
 };
 
-#define VERBS \
-	"list, show, shape, hold, release, requeue, delete, undelete, retry"
+#define VERBS                                                                  \
+	"list, show, shape, hold, release, requeue, delete, undelete, retry, " \
+	"expire"
 
 static const struct {
 	unsigned bit;
@@ -49,6 +52,7 @@ static const struct {
 	{ GIVEN_DRY_RUN, "--dry-run" },
 	{ GIVEN_YES, "--yes" },
 	{ GIVEN_FAILED, "--failed" },
+	{ GIVEN_FORCE, "--force" },
 };
 
 /* ---- qctl ---- */
@@ -105,6 +109,8 @@ static const struct option_row rows[] = {
 	{ "failed", 0, NULL,
 	    "requeue: recipients that failed are tried again, too",
 	    take_given, GIVEN_FAILED },
+	{ "force", 'f', NULL, "expire: messages on hold are released, too",
+	    take_given, GIVEN_FORCE },
 	{ NULL, 'c', "FILE",
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
 	    option_take_string, offsetof(struct options, conf_path) },
@@ -163,6 +169,8 @@ judge(struct options *o, struct buf *error)
 	o->dry_run = (o->given & GIVEN_DRY_RUN) != 0;
 	o->yes = (o->given & GIVEN_YES) != 0;
 	o->failed = (o->given & GIVEN_FAILED) != 0;
+	if (o->act == ACT_EXPIRE && (o->given & GIVEN_FORCE) != 0)
+		o->act = ACT_EXPIRE_HELD;
 	finish_act(o);
 	return 0;
 }
@@ -294,7 +302,8 @@ refuse_super(const struct option_row *row, void *options UNUSED,
     const char *value UNUSED, struct buf *error)
 {
 	(void)buf_printf(error,
-	    "-%c is not supported here; -h, -H, -r and -d are", row->letter);
+	    "-%c is not supported here; -h, -H, -r, -d, -e and -f are",
+	    row->letter);
 	return -EOPNOTSUPP;
 }
 
@@ -311,8 +320,8 @@ static const struct option_row super_rows[] = {
 	{ NULL, 'H', "", NULL, take_super, ACT_RELEASE },
 	{ NULL, 'r', "", NULL, take_super, ACT_REQUEUE },
 	{ NULL, 'd', "", NULL, take_super, ACT_DELETE },
-	{ NULL, 'e', "", NULL, refuse_super, 0 },
-	{ NULL, 'f', "", NULL, refuse_super, 0 },
+	{ NULL, 'e', "", NULL, take_super, ACT_EXPIRE },
+	{ NULL, 'f', "", NULL, take_super, ACT_EXPIRE_HELD },
 	{ NULL, 'p', NULL, NULL, refuse_super, 0 },
 	{ NULL, 's', NULL, NULL, refuse_super, 0 },
 	{ NULL, 'S', NULL, NULL, refuse_super, 0 },
@@ -330,8 +339,8 @@ parse_postsuper(int argc, char **argv, struct options *o, struct buf *error)
 	int r = option_parse(&super_table, argc, argv, o, error);
 
 	if (r == 0 && o->verb == VERB_NONE) {
-		(void)buf_add_str(
-		    error, "-h, -H, -r or -d, each with an id, - or ALL");
+		(void)buf_add_str(error,
+		    "-h, -H, -r, -d, -e or -f, each with an id, - or ALL");
 		r = -EINVAL;
 	}
 	return r;
@@ -398,7 +407,9 @@ options_help(struct buf *out)
 	    "  hold, release       put messages aside; back, due at once\n"
 	    "  requeue             due at once, from hold too\n"
 	    "  delete, undelete    for a day; back on hold\n"
-	    "  retry               deferred messages are due at once\n\n"
+	    "  retry               deferred messages are due at once\n"
+	    "  expire              returned to their senders unless they can "
+	    "be\n                      delivered at once\n\n"
 	    "OPTION\n");
 
 	if (r == 0)

@@ -163,7 +163,7 @@ look(struct actor *a, const struct work *k, enum spool_act act,
 	int fd = act_find(&a->sp, &k->target->id, &dir), r = 0;
 
 	*ret_gone = fd == -ENOENT;
-	if (fd >= 0 && dir == act_target(act))
+	if (fd >= 0 && dir == act_target(act, SPOOL_ACTIVE))
 		r = count_marks(a, fd, ret) < 0 ? 0 : 1;
 	io_close(&fd);
 	return *ret_gone ? 1 : r;
@@ -212,14 +212,14 @@ await(struct actor *a, struct work *k, enum spool_act act)
 
 /* A message that is requeued is tried again at once: it may be in delivery
  * again before it is looked for. That queue-send has taken it is all there is
- * to know.
+ * to know. Of one that is given up the mark is on disk.
  */
 void
 actor_await(struct actor *a, enum spool_act act)
 {
 	size_t i;
 
-	if (act == ACT_REQUEUE)
+	if (act == ACT_REQUEUE || act_gives_up(act))
 		return;
 	for (i = 0; i < a->count; i++)
 		if (a->works[i].waits)

@@ -257,7 +257,7 @@ take_line(struct select *s, char *line, struct buf *error)
 	struct queue_id id;
 	char *word = line + strspn(line, " \t\r");
 
-	word[strcspn(word, " \t\r*!")] = '\0';
+	word[strcspn(word, " \t\r*!#")] = '\0';
 	if (*word == '\0')
 		return 0;
 	if (queue_id_parse(word, &id) < 0)

@@ -57,8 +57,8 @@ int select_add(struct select *s, const char *word, struct buf *error);
 int select_add_id(struct select *s, const char *word, struct buf *error);
 int select_add_domain(struct select *s, const char *word, struct buf *error);
 int select_add_state(struct select *s, const char *word, struct buf *error);
-/* Ids from a stream, the first word of each line, until its end; `*` or `!`
- * behind an id is passed over, as are empty lines. */
+/* Ids from a stream, the first word of each line, until its end; `*`, `!` or
+ * `#` behind an id is passed over, as are empty lines. */
 int select_read_ids(struct select *s, int fd, struct buf *error);
 void select_done(struct select *s);
 /* Each key with its values, for the help. -ENOMEM. */

@@ -131,6 +131,9 @@ add_head(struct page *p, const struct message *m)
 	rc = add_time(p, "Arrived", m->file.arrival_wall);
 	if (rc == 0)
 		rc = add_due(p, m);
+	if (rc == 0 && message_is_given_up(m))
+		rc = add_field(
+		    p, "Expires", "by an operator, in its next attempt");
 	if (rc == 0)
 		rc = add_numbers(p, m);
 	return rc < 0 ? rc : add_address(p, "Sender", buf_str(&m->sender));

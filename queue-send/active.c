@@ -98,6 +98,20 @@ enter(struct send *s, struct message *m, const char *census, size_t len)
 	return r < 0 ? r : tell_census(m, census, len);
 }
 
+/* When no recipient has failed, reasons without the mark of this message are of
+ * another one: inode numbers are reused. */
+static void
+look_at_reasons(struct send *s, struct message *m)
+{
+	const struct queue_id id = { m->file.arrival_wall, m->file.nonce,
+		m->file.queue, m->inode };
+	const int r = reason_has_expiry(&s->sp, &id);
+
+	m->expires = r == 1;
+	if (r == 0 && m->pending == m->file.rcpt_count)
+		(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+}
+
 /* The message is in active/; from here on finish.c says where it goes. */
 static void
 begin(struct send *s, struct message *m)
@@ -111,10 +125,7 @@ begin(struct send *s, struct message *m)
 	deferred_forget(s, m->inode);
 	m->fresh = m->dir == SPOOL_INCOMING;
 	m->dir = SPOOL_ACTIVE;
-	/* No recipient has failed, so these reasons are of another message:
-	 * inode numbers are reused. */
-	if (m->pending == m->file.rcpt_count)
-		(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+	look_at_reasons(s, m);
 	census = message_activate(m, s->now, &census_len);
 	s->active++;
 	m->second = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);

@@ -7,6 +7,7 @@
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
 #include "queue-send/schedule.h"
+#include "spool/reason.h"
 
 /* ---- in the active queue ---- */
 
@@ -16,14 +17,33 @@ static const enum message_fate fates[NACTS] = {
 	[ACT_DELETE] = FATE_DELETED,
 };
 
+/* Recipients that cannot be delivered in this attempt fail. One that is about
+ * to leave is asked about again where it is then. */
+static int
+give_up(struct send *s, struct message *m, const struct queue_id *id)
+{
+	int r;
+
+	if (m->list != LIST_NONE && m->list != LIST_READING)
+		return -EAGAIN;
+	r = reason_add_expiry(&s->sp, id, s->now_wall);
+	if (r < 0)
+		return r;
+	m->expires = true;
+	sync_changed(s);
+	return 0;
+}
+
 /* The attempt ends, and what runs of it is waited for. A later act replaces an
  * earlier one; what was decided for other reasons stands. */
 static int
 act_on_active(struct send *s, struct message *m, enum spool_act act,
-    uint32_t *ret_running)
+    const struct queue_id *id, uint32_t *ret_running)
 {
 	if (act == ACT_RETRY)
 		return 0;
+	if (act_gives_up(act))
+		return give_up(s, m, id);
 	if (fates[act] == FATE_OPEN)
 		return -EINVAL;
 	if (m->sched == NULL || m->fate > FATE_DELETED)
@@ -66,7 +86,7 @@ count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
 static void
 moved(struct send *s, enum spool_act act, enum spool_dir from, uint64_t inode)
 {
-	const enum spool_dir to = act_target(act);
+	const enum spool_dir to = act_target(act, from);
 
 	if (to == SPOOL_DEFERRED)
 		make_due(s, inode);
@@ -156,7 +176,7 @@ acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
 						  : act_on_file(s, act, id);
 	if (!message_is(m, id->arrival_wall, id->nonce))
 		return -ENOENT;
-	return m->active ? act_on_active(s, m, act, ret_running)
+	return m->active ? act_on_active(s, m, act, id, ret_running)
 			 : act_on_offered(s, m, act, id);
 }
 

@@ -132,6 +132,9 @@ delay_of(struct send *s, const struct message *m)
 	usec_t soon;
 	usec_t delay = retry_delay(&s->retry, age, arc4random());
 
+	/* Recipients deferred before the act have their end soon. */
+	if (m->expires && delay > s->retry.minimal)
+		delay = s->retry.minimal;
 	if (!m->agent_died)
 		return delay;
 	soon = retry_agent_delay(&s->retry, m->deaths);

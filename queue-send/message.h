@@ -87,6 +87,7 @@ struct message {
 	bool sole : 1;          /* and there is one */
 	bool fresh : 1;         /* came from incoming/ */
 	bool reported : 1;      /* by this attempt, or not to be by it */
+	bool expires : 1;       /* given up by an operator */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */
 	uint64_t next;            /* offset of the next recipient to read */

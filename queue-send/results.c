@@ -13,6 +13,7 @@
 
 #define EXPIRED_DSN  "4.4.7"
 #define EXPIRED_TEXT "delivery time expired"
+#define GIVEN_UP     "expired by an operator"
 
 /* ---- one recipient ---- */
 
@@ -175,18 +176,26 @@ fail(struct send *s, struct message *m, struct report *r)
 	defer(s, m, r);
 }
 
+static bool
+is_over(const struct send *s, const struct message *m)
+{
+	const usec_t age =
+	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
+
+	return m->expires ||
+	    (s->now >= s->expire_after &&
+		retry_expired(&s->retry, age, m->sender[0] == '\0'));
+}
+
 void
 results_apply(struct send *s, struct message *m, const struct report *report)
 {
-	char text[AGENT_TEXT_MAX + sizeof(EXPIRED_TEXT) + 32];
-	usec_t age = jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
+	char text[AGENT_TEXT_MAX + sizeof(GIVEN_UP) + 32];
 	struct report r = *report;
 
-	if (r.outcome == AGENT_DEFERRED && !r.ours &&
-	    s->now >= s->expire_after &&
-	    retry_expired(&s->retry, age, m->sender[0] == '\0')) {
-		snprintf(
-		    text, sizeof(text), EXPIRED_TEXT ": %s %s", r.dsn, r.text);
+	if (r.outcome == AGENT_DEFERRED && !r.ours && is_over(s, m)) {
+		snprintf(text, sizeof(text), "%s: %s %s",
+		    m->expires ? GIVEN_UP : EXPIRED_TEXT, r.dsn, r.text);
 		r.dsn = EXPIRED_DSN;
 		r.text = text;
 		r.expired = true;

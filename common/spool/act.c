@@ -19,6 +19,7 @@ static const struct {
 	unsigned from;
 	enum spool_dir to;
 	enum due due;
+	unsigned stays; /* bits of directories that it is not moved out of */
 } acts[NACTS] = {
 	[ACT_HOLD] = { "hold", "held", WAITING | DIR_BIT(SPOOL_ACTIVE),
 	    SPOOL_HOLD, DUE_KEPT },
@@ -34,6 +35,12 @@ static const struct {
 	    SPOOL_HOLD, DUE_KEPT },
 	[ACT_RETRY] = { "retry", "retried", DIR_BIT(SPOOL_DEFERRED),
 	    SPOOL_DEFERRED, DUE_NOW },
+	[ACT_EXPIRE] = { "expire", "expired",
+	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD),
+	    SPOOL_DEFERRED, DUE_NOW, DIR_BIT(SPOOL_HOLD) },
+	[ACT_EXPIRE_HELD] = { "expire", "expired",
+	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD),
+	    SPOOL_DEFERRED, DUE_NOW, 0 },
 };
 
 const char *
@@ -55,9 +62,9 @@ act_applies(enum spool_act act, enum spool_dir dir)
 }
 
 enum spool_dir
-act_target(enum spool_act act)
+act_target(enum spool_act act, enum spool_dir dir)
 {
-	return acts[act].to;
+	return (acts[act].stays & DIR_BIT(dir)) != 0 ? dir : acts[act].to;
 }
 
 /* ---- finding ---- */
@@ -129,23 +136,42 @@ sync_marks(const struct spool *sp, uint64_t inode, int fd)
 	return r == 0 && sp->sys->fsync(fd) < 0 ? -errno : r;
 }
 
+/* The mark is before the move: a message that is found moved has it. */
+static int
+give_up(const struct spool *sp, uint64_t inode, int fd, usec_t now_wall)
+{
+	struct queue_file file;
+	struct queue_id id = { .inode = inode };
+	int r = queue_file_read(fd, &file);
+
+	if (r < 0)
+		return r;
+	id.arrival_wall = file.arrival_wall;
+	id.nonce = file.nonce;
+	id.queue = file.queue;
+	return reason_add_expiry(sp, &id, now_wall);
+}
+
 int
 act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall)
 {
 	const usec_t due =
 	    acts[act].due == DUE_END ? now_wall + ACT_DELETED_TIME : now_wall;
+	const enum spool_dir to = act_target(act, dir);
 	int r = 0;
 
 	if (!act_applies(act, dir))
 		return -EINVAL;
-	if (sp->dir[acts[act].to] < 0)
+	if (sp->dir[to] < 0)
 		return -ENOTSUP; /* of an earlier version */
-	if (acts[act].due != DUE_KEPT)
+	if (act_gives_up(act))
+		r = give_up(sp, inode, fd, now_wall);
+	if (r == 0 && acts[act].due != DUE_KEPT && to != SPOOL_HOLD)
 		r = spool_set_due(sp, inode, due);
 	if (r == 0 && dir == SPOOL_ACTIVE)
 		r = sync_marks(sp, inode, fd);
-	if (r == 0 && acts[act].to != dir)
-		r = spool_move(sp, dir, acts[act].to, inode);
+	if (r == 0 && to != dir)
+		r = spool_move(sp, dir, to, inode);
 	return r;
 }

@@ -14,12 +14,14 @@
 
 /* Numbers are for ever: frames have them. */
 enum spool_act {
-	ACT_HOLD = 1, /* to hold/, until it is released */
-	ACT_RELEASE,  /* from hold/: due at once */
-	ACT_REQUEUE,  /* from anywhere: due at once */
-	ACT_DELETE,   /* to deleted/, for ACT_DELETED_TIME */
-	ACT_UNDELETE, /* from there to hold/ */
-	ACT_RETRY,    /* of deferred/: due at once */
+	ACT_HOLD = 1,    /* to hold/, until it is released */
+	ACT_RELEASE,     /* from hold/: due at once */
+	ACT_REQUEUE,     /* from anywhere: due at once */
+	ACT_DELETE,      /* to deleted/, for ACT_DELETED_TIME */
+	ACT_UNDELETE,    /* from there to hold/ */
+	ACT_RETRY,       /* of deferred/: due at once */
+	ACT_EXPIRE,      /* given up: due at once, but on hold */
+	ACT_EXPIRE_HELD, /* on hold, too: due at once */
 	NACTS,
 };
 
@@ -31,15 +33,22 @@ const char *act_name(unsigned act);
 const char *act_past(unsigned act);
 /* May the act be done with a message that lies there? */
 bool act_applies(enum spool_act act, enum spool_dir dir);
-/* The directory that the message is in afterwards. */
-enum spool_dir act_target(enum spool_act act);
+/* The directory that a message is in afterwards that lay in `dir`. */
+enum spool_dir act_target(enum spool_act act, enum spool_dir dir);
+/* Does the act mark a message as given up? */
+static inline bool
+act_gives_up(enum spool_act act)
+{
+	return act == ACT_EXPIRE || act == ACT_EXPIRE_HELD;
+}
 
 /* Opens the message with this id and tells where it lies: deferred/, incoming/,
  * active/, hold/ or deleted/. The descriptor, for reading. -ENOENT: there is
  * none; -EAGAIN: its writer has not committed it. */
 int act_find(
     const struct spool *sp, const struct queue_id *id, enum spool_dir *ret_dir);
-/* The due time, or the end of a deleted message, then one rename. In active/
+/* The mark of a message that is given up; the due time, or the end of a deleted
+ * message; then one rename. In active/
  * the marks that are in fd, and the reasons, are synced before it. */
 int act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall);

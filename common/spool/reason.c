@@ -13,6 +13,8 @@
 
 #define FIELDS         6
 #define REPORT         "report"
+#define EXPIRY         "expire"
+#define EXPIRY_BIT     0100u /* in the mode: there may be such a line */
 #define TEXT_MAX       2000
 /* A line of reason_add() is shorter; a longer one is foreign. */
 #define LINE_MAX_BYTES 4096
@@ -157,6 +159,34 @@ reason_add_report(
 	return r;
 }
 
+/* The line before the bit, which makes it count. */
+int
+reason_add_expiry(
+    const struct spool *sp, const struct queue_id *id, usec_t when_wall)
+{
+	char text[QUEUE_ID_SIZE];
+	struct buf line = { 0 };
+	struct stat st;
+	int r, fd;
+
+	queue_id_format(id, text);
+	r = buf_printf(&line, EXPIRY "\t%" PRId64 "\t%s\n",
+	    when_wall / USEC_PER_SEC, text);
+	if (r == 0)
+		r = append_to(sp, SPOOL_BOUNCE, id->inode, &line, false);
+	buf_done(&line);
+	if (r < 0)
+		return r;
+	fd = reason_open(sp, SPOOL_BOUNCE, id->inode);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 ||
+	    fchmod(fd, (st.st_mode & 07777) | EXPIRY_BIT) < 0)
+		r = -errno;
+	sp->sys->close(fd);
+	return r;
+}
+
 int
 reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 {
@@ -202,14 +232,30 @@ struct lines {
 	void *arg;
 	uint32_t from;    /* reports in front of the first reason */
 	uint32_t reports; /* so far */
-	bool skip;        /* in a line that is too long */
+	const char *id;   /* of a line of expiry that is looked for, or NULL */
+	bool found;
+	bool skip; /* in a line that is too long */
 };
+
+/* "expire <TAB> WALL_SECONDS <TAB> ID" */
+static bool
+is_expiry(const char *line, const char *id)
+{
+	const char *at = strrchr(line, '\t');
+
+	return strncmp(line, EXPIRY "\t", sizeof(EXPIRY)) == 0 && at != NULL &&
+	    strcmp(at + 1, id) == 0;
+}
 
 static int
 take_line(struct lines *l, char *line)
 {
 	struct reason reason;
 
+	if (l->id != NULL && is_expiry(line, l->id)) {
+		l->found = true;
+		return 1;
+	}
 	if (strncmp(line, REPORT "\t", sizeof(REPORT)) == 0) {
 		l->reports++;
 		return 0;
@@ -322,4 +368,22 @@ reason_count_reports(
 		return r;
 	*ret_count = lines.reports;
 	return 0;
+}
+
+int
+reason_has_expiry(const struct spool *sp, const struct queue_id *id)
+{
+	char leaf[SPOOL_PATH_MAX], text[QUEUE_ID_SIZE];
+	struct lines lines = { .id = text };
+	struct stat st;
+	int r;
+
+	spool_leaf(sp, SPOOL_BOUNCE, id->inode, leaf, sizeof(leaf));
+	if (fstatat(sp->dir[SPOOL_BOUNCE], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if ((st.st_mode & EXPIRY_BIT) == 0)
+		return 0;
+	queue_id_format(id, text);
+	r = read_file(sp, SPOOL_BOUNCE, id->inode, &lines);
+	return r < 0 ? r : lines.found;
 }

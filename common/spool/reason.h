@@ -11,6 +11,10 @@
  * A line of bounce/ says that the reasons in front of it were reported to the
  * sender, in message ID (docs/REPORTS.md, "Exactly once"):
  *	report <TAB> WALL_SECONDS <TAB> ID
+ *
+ * Another one says that an operator gave up message ID, and the mode of the
+ * file then has a bit that tells of this line (docs/SPOOL.md):
+ *	expire <TAB> WALL_SECONDS <TAB> ID
  */
 #ifndef SPOOL_REASON_H
 #define SPOOL_REASON_H
@@ -36,6 +40,11 @@ int reason_add_report(
 /* Reports that were made of the message; without reasons 0. */
 int reason_count_reports(
     const struct spool *sp, uint64_t inode, uint32_t *ret_count);
+/* The message is given up; not synced. */
+int reason_add_expiry(
+    const struct spool *sp, const struct queue_id *id, usec_t when_wall);
+/* 1: it was given up; 0; -ENOENT: bounce/ has no file for it. */
+int reason_has_expiry(const struct spool *sp, const struct queue_id *id);
 /* For fsync(); -ENOENT: no reasons. */
 int reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* Calls each() for every whole line in file order; stops when it returns other

@@ -317,7 +317,32 @@ class Acts(Queues):
         self.assertEqual(self.act(i, "-H", self.rows(i, "sender=s1@*")[0]["queue_id"], name="postsuper"), 1)
         self.assertEqual(self.act(i, "-r", "ALL", name="postsuper"), 4)
         self.call(i, "-d", "nonsense", name="postsuper", status=64)
-        self.call(i, "-f", "ALL", name="postsuper", status=69)
+        self.call(i, "-p", name="postsuper", status=69)
+
+    def test_given_up_mail_is_returned(self):
+        i = self.waiting()
+        rows = self.rows(i)
+        self.assertEqual({row["forced_expire"] for row in rows}, {False})
+        ids = {row["sender"]: row["queue_id"] for row in rows}
+        self.assertEqual(self.act(i, "-h", ids["s0@test.example"], name="postsuper"), 1)
+        self.assertEqual(self.act(i, "-e", ids["s0@test.example"], name="postsuper"), 1)
+        self.assertEqual([row["forced_expire"] for row in self.rows(i, ids["s0@test.example"])], [True])
+        self.assertIn(ids["s0@test.example"] + "!# ", self.call(i, "list").stdout)
+        self.assertEqual(self.act(i, "-e", "-", name="postsuper", text=ids["s1@test.example"] + "\n"), 1)
+        i.wait_delivered("s1", 2)
+        self.assertEqual(self.counts(i), (2, 2, 0), "what is on hold stays there")
+        self.assertEqual(self.act(i, "-f", ids["s0@test.example"], name="postsuper"), 1)
+        i.wait_delivered("s0", 2)
+        self.assertIn("expired by an operator: 4.4.1",
+                      re.sub(r"\s+", " ", "".join(path.read_text() for path in i.maildir("s0"))))
+        i.stop()
+        self.assertEqual(self.act(i, "expire", "sender=s2@*", "sender=s3@*"), 2)
+        i.routing_file.write_text(LATER.replace("later.example smtp", "other.example smtp"))
+        i.start()  # r2 and r3 can be delivered now, and are
+        i.wait_delivered("r2", 1)
+        i.wait_delivered("r3", 1)
+        self.assertEqual(self.counts(i), (0, 1, 0))
+        self.assertEqual(len(i.files("bounce")), 1, "of the one on hold")
 
     def slow(self, count=1, rcpts=("a@slow.example", "b@test.example")):
         """An instance whose program delivers when there is a file to say so."""

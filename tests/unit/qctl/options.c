@@ -47,8 +47,12 @@ static const struct {
 	{ "postsuper -d ALL -h ALL", -EINVAL, VERB_ACT, "one thing" },
 	{ "postsuper -d sender=x", -EINVAL, VERB_ACT, "not a queue id" },
 	{ "postsuper -d ALL bounce", -EINVAL, VERB_ACT, "not a value" },
-	{ "postsuper -f ALL", -EOPNOTSUPP, VERB_NONE, "-f is not supported" },
-	{ "postsuper", -EINVAL, VERB_NONE, "-h, -H, -r or -d" },
+	{ "postsuper -f ALL", 0, VERB_ACT, "" },
+	{ "postsuper -e ALL -f ALL", -EINVAL, VERB_ACT, "one thing" },
+	{ "postsuper -p", -EOPNOTSUPP, VERB_NONE, "-p is not supported" },
+	{ "postsuper", -EINVAL, VERB_NONE, "-h, -H, -r, -d, -e or -f" },
+	{ "qctl expire ALL -f", 0, VERB_ACT, "" },
+	{ "qctl hold ALL --force", -EINVAL, VERB_ACT, "--force does not go" },
 	{ "postqueue -p x", -EINVAL, VERB_LIST, "too many arguments" },
 };
 

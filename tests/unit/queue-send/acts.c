@@ -97,6 +97,11 @@ Test(acts, each_goes_where_it_may)
 		{ ACT_UNDELETE, SPOOL_HOLD, SPOOL_HOLD, -EINVAL },
 		{ ACT_RETRY, SPOOL_DEFERRED, SPOOL_DEFERRED, 0 },
 		{ ACT_RETRY, SPOOL_HOLD, SPOOL_HOLD, -EINVAL },
+		{ ACT_EXPIRE, SPOOL_INCOMING, SPOOL_DEFERRED, 0 },
+		{ ACT_EXPIRE, SPOOL_DEFERRED, SPOOL_DEFERRED, 0 },
+		{ ACT_EXPIRE, SPOOL_HOLD, SPOOL_HOLD, 0 },
+		{ ACT_EXPIRE, SPOOL_DELETED, SPOOL_DELETED, -EINVAL },
+		{ ACT_EXPIRE_HELD, SPOOL_HOLD, SPOOL_DEFERRED, 0 },
 	};
 	size_t i;
 
@@ -326,6 +331,8 @@ Test(acts, D24_a_death_leaves_the_message_before_or_after)
 		{ ACT_DELETE, SPOOL_DEFERRED },
 		{ ACT_RELEASE, SPOOL_HOLD },
 		{ ACT_UNDELETE, SPOOL_DELETED },
+		{ ACT_EXPIRE, SPOOL_DEFERRED },
+		{ ACT_EXPIRE_HELD, SPOOL_HOLD },
 	};
 	unsigned nth;
 	size_t i;
@@ -348,7 +355,7 @@ Test(acts, D24_a_death_leaves_the_message_before_or_after)
 			world_again(&w);
 			cr_expect(world_where(&w, inode) == rows[i].from ||
 				world_where(&w, inode) ==
-				    act_target(rows[i].act),
+				    act_target(rows[i].act, rows[i].from),
 			    "%s, call %u", act_name(rows[i].act), nth);
 			if (!cut)
 				break;
