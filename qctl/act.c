@@ -150,24 +150,38 @@ fill_works(struct actor *a)
 	return 0;
 }
 
+struct error_text {
+	int error;
+	const char *text;
+};
+
+static const struct error_text of_message[] = {
+	{ -ENOENT, "no such message any more" },
+	{ -EINVAL, "is not where this can be done" },
+	{ -EAGAIN, "is about to move: try again" },
+	{ -EINPROGRESS, "is still being delivered: look again" },
+	{ -EBUSY,
+	    "the mail of this queue goes to other queues, or it stops: try "
+	    "again" },
+};
+
+static const struct error_text of_queue[] = {
+	{ -EBUSY, "queue-send has it and cannot be asked: nothing is done" },
+	{ -ETIMEDOUT, "queue-send does not answer" },
+	{ -EUSERS,
+	    "too many operators are connected: nothing is done, try again" },
+	{ -ETIME,
+	    "queue-send gave this connection's place to another operator: "
+	    "run the command again" },
+	{ -EPIPE, "queue-send ended the connection: run the command again" },
+};
+
 static const char *
-text_of(int error)
+text_in(const struct error_text *texts, size_t count, int error)
 {
-	static const struct {
-		int error;
-		const char *text;
-	} texts[] = {
-		{ -ENOENT, "no such message any more" },
-		{ -EINVAL, "is not where this can be done" },
-		{ -EAGAIN, "is about to move: try again" },
-		{ -EINPROGRESS, "is still being delivered: look again" },
-		{ -EBUSY,
-		    "the mail of this queue goes to other queues, or it "
-		    "stops: try again" },
-	};
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(texts); i++)
+	for (i = 0; i < count; i++)
 		if (texts[i].error == error)
 			return texts[i].text;
 	return strerror(-error);
@@ -190,7 +204,8 @@ tell(struct actor *a)
 		    ++named > NAMED_MAX)
 			continue;
 		queue_id_format(&k->target->id, id);
-		worker_note(a->w, "%s: %s", id, text_of(k->error));
+		worker_note(a->w, "%s: %s", id,
+		    text_in(of_message, ARRAY_LEN(of_message), k->error));
 	}
 	if (named > NAMED_MAX)
 		worker_note(a->w, "%llu more messages could not be %s",
@@ -251,6 +266,17 @@ flush_offline(struct actor *a)
 	return message_walk(&a->sp, &walk);
 }
 
+/* The words of the command for the log of queue-send. Said before a wait, in
+ * which the place may go to another operator; a second time there is nothing
+ * left to log. */
+static void
+say_end(struct actor *a)
+{
+	if (!a->offline && a->peer.fd >= 0)
+		(void)peer_end(
+		    &a->peer, a->t->options.act, buf_str(&a->t->selection));
+}
+
 static int
 act(struct actor *a)
 {
@@ -268,6 +294,7 @@ act(struct actor *a)
 		r = requeue_failed(a);
 	else {
 		r = actor_do(a, o->act);
+		say_end(a);
 		if (r == 0)
 			actor_await(a, o->act);
 	}
@@ -277,7 +304,7 @@ act(struct actor *a)
 	if (a->offline)
 		log_offline(a, uid);
 	else
-		(void)peer_end(&a->peer, o->act, buf_str(&a->t->selection));
+		say_end(a);
 	return 0;
 }
 
@@ -287,11 +314,8 @@ complain(struct worker *w, int error)
 	if (error == -EPERM || error == -EACCES)
 		worker_denied(w);
 	else
-		worker_note(w, "%s",
-		    error == -EBUSY ? "queue-send has it and cannot be "
-				      "asked: nothing is done"
-			: error == -ETIMEDOUT ? "queue-send does not answer"
-					      : strerror(-error));
+		worker_note(
+		    w, "%s", text_in(of_queue, ARRAY_LEN(of_queue), error));
 }
 
 int

@@ -79,8 +79,8 @@ peer_send(struct peer *p, enum spool_act act, const struct queue_id *id)
 	uint32_t running;
 
 	/* A connection that is refused is closed behind the reason. */
-	if (r == -EPIPE && peer_answer(p, &error, &running) == -EPERM)
-		r = -EPERM;
+	if (r == -EPIPE && (error = peer_answer(p, &error, &running)) < 0)
+		r = error;
 	return r;
 }
 

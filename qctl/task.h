@@ -60,9 +60,11 @@ struct peer {
 /* -ENOENT, -ECONNREFUSED: no queue-send has the queue. */
 int peer_connect(struct peer *p, const struct spool *sp, usec_t limit);
 void peer_close(struct peer *p);
-/* Sends an act; the answers come in the same order. -ETIMEDOUT, -EPIPE. */
+/* Sends an act; the answers come in the same order. -ETIMEDOUT, -EPIPE, or the
+ * reason of a refusal. */
 int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id);
-/* 0: an answer. -EPERM: this user may not act. */
+/* 0: an answer. The connection is refused: -EPERM: this user may not act;
+ * -EUSERS: no place; -ETIME: silent for too long. */
 int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);
 /* For the log of queue-send. */
 int peer_end(struct peer *p, enum spool_act act, const char *selection);

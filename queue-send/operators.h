@@ -1,6 +1,6 @@
 /* queue-send/operators.h - acts of an operator on messages (docs/QCTL.md).
  *
- *	operators.c   the socket lock/operate: peers, frames, their log
+ *	operators.c   connections, their frames and log (operators_door.h)
  *	acts.c        one act on one message, wherever it is
  */
 #ifndef QUEUE_SEND_OPERATORS_H
@@ -10,7 +10,9 @@
 #include "spool/act.h"
 
 #define OPERATORS_SOCKET "operate" /* in lock/ */
-#define OPERATORS_MAX    16        /* at a time */
+#define OPERATORS_MAX    16        /* at a time, and one more for root */
+/* A silent connection gives its place to the next one. */
+#define OPERATORS_IDLE   (10 * USEC_PER_SEC)
 
 /* Without a socket the queue goes on, and operators act when it is stopped:
  * that is logged. */

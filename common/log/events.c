@@ -49,6 +49,7 @@ static const struct {
 	{ "queue-send/loop.c", "clock" },
 	{ "queue-send/offers.c", "link" },
 	{ "queue-send/operators.c", "operator" },
+	{ "queue-send/operators_door.c", "operator" },
 	{ "queue-send/publish.c", "shared-memory" },
 	{ "queue-send/recipients.c", "routing" },
 	{ "queue-send/recover.c", "recovery" },

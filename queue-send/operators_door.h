@@ -1,0 +1,57 @@
+/* queue-send/operators_door.h - where operators come in: the socket operate in
+ * lock/, who may connect, how many, and for how long without a word.
+ *
+ *	operators_door.c   listens, asks the kernel who calls; admits or refuses
+ *	operators.c        connections that were admitted, and their frames
+ *
+ * A refusal is ACTED with serial 0: -EPERM, -EUSERS (no place), -ETIME (idle,
+ * and the place was needed), -ENOMEM. Never waits, and never ends the process.
+ */
+#ifndef QUEUE_SEND_OPERATORS_DOOR_H
+#define QUEUE_SEND_OPERATORS_DOOR_H
+
+#include "ipc/wire.h"
+#include "queue-send/operators.h"
+
+struct event;
+
+/* One connection: one command of an operator. */
+struct operator
+{
+	TAILQ_ENTRY(operator) link;
+	struct send *send;
+	struct wire *wire;
+	uid_t uid;
+	usec_t heard;           /* the last frame */
+	uint64_t done, refused; /* since the last ACT_END */
+	uint32_t act;           /* the last one */
+	bool opened;            /* destinations, for ACT_RETRY */
+};
+
+TAILQ_HEAD(operator_list, operator);
+
+struct door {
+	struct event *listening, *again;
+	int fd;
+	gid_t group;         /* (gid_t)-1: none */
+	usec_t said_refused; /* log_due() */
+	uint64_t unsaid;     /* refused since then */
+	usec_t said_full;    /* log_due() */
+};
+
+struct operators {
+	struct door door;
+	uint32_t count;
+	struct operator_list list;
+};
+
+/* -errno: there is no socket. */
+int door_open(struct door *door, struct send *s);
+void door_close(struct door *door, struct send *s);
+
+/* The socket is theirs; -ENOMEM: still the caller's. */
+int operators_welcome(struct send *s, int fd, uid_t uid);
+/* Ends the connection that has been silent longest, if that is long enough. */
+bool operators_end_idle(struct send *s);
+
+#endif

@@ -1,0 +1,158 @@
+/* The door of operators: places, idle connections, no descriptor left. */
+#include "tests/unit/queue-send/world.h"
+
+#include "queue-send/operators_door.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+
+static struct world w;
+static struct chan_frame frame; /* large */
+
+static void
+start(void)
+{
+	world_start(&w, "");
+	operators_init(&w.s);
+	cr_assert_not_null(w.s.operators);
+}
+
+static void
+end(void)
+{
+	operators_done(&w.s);
+	world_end(&w);
+}
+
+TestSuite(operators, .init = start, .fini = end, .timeout = 60);
+
+static int
+connect_to(void)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	cr_assert_geq(fd, 0);
+	snprintf(to.sun_path, sizeof(to.sun_path),
+	    "/proc/self/fd/%d/" OPERATORS_SOCKET, w.s.sp.dir[SPOOL_LOCK]);
+	cr_assert_eq(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+	world_run(&w);
+	return fd;
+}
+
+/* What the peer was told: the error of ACTED; 1: nothing, 0: the end. */
+static int
+told(int fd)
+{
+	int r = chan_recv(fd, &frame);
+
+	if (r == -EAGAIN)
+		return 1;
+	if (r == 0)
+		return 0;
+	cr_assert_eq(r, 1);
+	cr_assert_eq(frame.msg.type, MSG_ACTED);
+	cr_assert_eq(frame.msg.u.ACTED.serial, 0);
+	return frame.msg.u.ACTED.error;
+}
+
+static void
+fill(int fds[OPERATORS_MAX + 1])
+{
+	unsigned i;
+
+	for (i = 0; i < OPERATORS_MAX + 1; i++) {
+		fds[i] = connect_to();
+		cr_assert_eq(told(fds[i]), 1);
+	}
+	cr_assert_eq(w.s.operators->count, OPERATORS_MAX + 1);
+}
+
+/* The user of this process has the last place, too. */
+Test(operators, places_are_counted)
+{
+	int fds[OPERATORS_MAX + 1], more;
+
+	fill(fds);
+	more = connect_to();
+	cr_assert_eq(told(more), -EUSERS);
+	cr_assert_eq(told(more), 0);
+	close(more);
+	close(fds[3]);
+	world_run(&w);
+	more = connect_to();
+	cr_assert_eq(told(more), 1);
+}
+
+Test(operators, an_idle_place_goes_to_the_next)
+{
+	int fds[OPERATORS_MAX + 1], more;
+	struct operator* o;
+
+	fill(fds);
+	TAILQ_FOREACH (o, &w.s.operators->list, link)
+		o->heard -= OPERATORS_IDLE / 2;
+	more = connect_to();
+	cr_assert_eq(told(more), -EUSERS, "none was silent for so long");
+	close(more);
+	TAILQ_FOREACH (o, &w.s.operators->list, link)
+		o->heard -= OPERATORS_IDLE;
+	o = TAILQ_FIRST(&w.s.operators->list);
+	o->heard += 3 * OPERATORS_IDLE;
+	more = connect_to();
+	cr_assert_eq(told(more), 1);
+	cr_assert_eq(told(fds[0]), 1, "the first was heard last");
+	cr_assert_eq(told(fds[1]), -ETIME);
+	cr_assert_eq(told(fds[1]), 0);
+	cr_assert_eq(told(fds[2]), 1);
+	cr_assert_eq(w.s.operators->count, OPERATORS_MAX + 1);
+}
+
+/* No place is left at the last one: the next descriptor is above the limit. */
+static struct rlimit
+no_descriptor_more(void)
+{
+	struct rlimit limit, low;
+	int fd = dup(0);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	low.rlim_cur = (rlim_t)fd;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	return limit;
+}
+
+Test(operators, P12_without_a_descriptor_the_loop_waits)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	struct rlimit limit;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	usec_t before;
+
+	snprintf(to.sun_path, sizeof(to.sun_path),
+	    "/proc/self/fd/%d/" OPERATORS_SOCKET, w.s.sp.dir[SPOOL_LOCK]);
+	cr_assert_eq(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+	limit = no_descriptor_more();
+	before = clock_mono();
+	world_run(&w);
+	cr_assert_eq(w.s.operators->count, 0);
+	cr_assert_not(
+	    event_pending(w.s.operators->door.listening, EV_READ, NULL));
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (w.s.operators->count == 0)
+		event_base_loop(w.s.base, EVLOOP_ONCE);
+	cr_assert_geq(clock_mono() - before, USEC_PER_SEC / 2);
+	cr_assert_eq(told(fd), 1);
+}
