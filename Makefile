@@ -128,7 +128,7 @@ lint: all
 format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
-.PHONY: demo bench bench-beside bench-share
+.PHONY: demo bench bench-beside bench-share bench-road
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -138,6 +138,9 @@ bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
 bench-beside: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/beside.py $(BESIDE)
 
+# BEFORE=DIR: another checkout, built there with the same two targets.
+bench-road: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/road.py
 bench-share: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/share.py
 

@@ -18,6 +18,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/system"))
+sys.path.insert(0, str(ROOT / "tests/bench"))
+import road  # noqa: E402
 from counting_site import CountingSite  # noqa: E402
 from instance import Instance, wait  # noqa: E402
 
@@ -455,6 +457,7 @@ def main():
     window()
     acceptance()
     command_per_message()
+    road.say_counts(say)
     end_to_end()
     memory()
     idle()

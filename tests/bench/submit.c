@@ -1,9 +1,10 @@
 /* tests/bench/submit.c - submitters for the benchmark.
  *
- *	submit accept CONF SUBMITTERS MESSAGES BYTES RCPT
+ *	submit accept CONF SUBMITTERS MESSAGES BYTES RCPT [times]
  *	submit bare   DIR  SUBMITTERS MESSAGES BYTES
  *
- * SUBMITTERS processes put MESSAGES in all; prints messages per second.
+ * SUBMITTERS processes put MESSAGES in all; prints messages per second, and
+ *with `times` the 99th percentile of the times of acceptance, in milliseconds.
  * `accept` is what queue-inject does for each message, by the same module.
  *`bare` is the loop of system calls that no acceptance can do without: open
  *without a name, one write of as many bytes as a queue file has, link, fsync,
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@ struct load {
 	const char *where; /* configuration file, or directory */
 	const char *rcpt;
 	uint64_t submitters, messages, bytes;
+	usec_t *times; /* of each message, shared by all submitters, or NULL */
 };
 
 static void
@@ -86,9 +89,14 @@ accept_loop(const struct load *load, uint64_t count)
 	if (submit_new(&conf, &spool_sys_real, &s) < 0 ||
 	    submission_new(s, &m) < 0)
 		fail("submit_new", "no memory");
-	for (uint64_t i = 0; i < count; i++)
+	for (uint64_t i = 0; i < count; i++) {
+		const usec_t began = clock_mono();
+
 		if (accept_one(m, &origin, load, text) < 0)
 			fail("accept", submission_reason(m));
+		if (load->times != NULL)
+			load->times[i] = clock_mono() - began;
+	}
 	submission_free(&m);
 	submit_free(&s);
 	conf_done(&conf);
@@ -130,10 +138,31 @@ bare_loop(const struct load *load, uint64_t count)
 	free(text);
 }
 
+static int
+compare(const void *a, const void *b)
+{
+	const usec_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void
+print(const struct load *load, uint64_t messages, usec_t took)
+{
+	printf("%.1f", (double)messages / ((double)took / 1e6));
+	if (load->times != NULL && messages > 0) {
+		qsort(load->times, messages, sizeof(usec_t), compare);
+		printf(" %.3f",
+		    (double)load->times[(messages - 1) * 99 / 100] / 1e3);
+	}
+	putchar('\n');
+}
+
 /* All start at once: at the end of the pipe's last writer. */
 static void
-run(const struct load *load, void (*loop)(const struct load *, uint64_t))
+run(struct load *load, void (*loop)(const struct load *, uint64_t))
 {
+	const uint64_t each = load->messages / load->submitters;
 	int gate[2], status, bad = 0;
 	usec_t began;
 	char c;
@@ -146,7 +175,9 @@ run(const struct load *load, void (*loop)(const struct load *, uint64_t))
 		close(gate[1]);
 		if (read(gate[0], &c, 1) != 0)
 			_exit(1);
-		loop(load, load->messages / load->submitters);
+		if (load->times != NULL)
+			load->times += n * each;
+		loop(load, each);
 		_exit(0);
 	}
 	close(gate[0]);
@@ -156,9 +187,18 @@ run(const struct load *load, void (*loop)(const struct load *, uint64_t))
 		bad |= status;
 	if (bad != 0)
 		fail("a submitter", "failed");
-	printf("%.1f\n",
-	    (double)(load->messages / load->submitters * load->submitters) /
-		((double)(clock_mono() - began) / 1e6));
+	print(load, each * load->submitters, clock_mono() - began);
+}
+
+static usec_t *
+make_times(uint64_t messages)
+{
+	void *times = mmap(NULL, messages * sizeof(usec_t),
+	    PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (times == MAP_FAILED)
+		fail("times", "no memory");
+	return times;
 }
 
 int
@@ -172,6 +212,8 @@ main(int argc, char **argv)
 		fail("usage", "accept|bare WHERE SUBMITTERS MESSAGES BYTES");
 	load.where = argv[2];
 	load.rcpt = argc > 6 ? argv[6] : "bench@test.example";
+	if (argc > 7)
+		load.times = make_times(load.messages);
 	run(&load, strcmp(argv[1], "bare") == 0 ? bare_loop : accept_loop);
 	return 0;
 }
