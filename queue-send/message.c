@@ -170,6 +170,7 @@ message_set_file(struct message *m, const struct queue_file *file)
 		.queue = file->queue,
 		.flags = file->flags,
 		.nonce = file->nonce,
+		.version = file->version,
 	};
 	m->next = file->rcpt_off;
 }

@@ -69,7 +69,7 @@ struct message_file {
 	usec_t arrival_wall;
 	uint32_t rcpt_count;
 	uint32_t queue, flags;
-	uint8_t nonce;
+	uint8_t nonce, version;
 };
 
 struct message {

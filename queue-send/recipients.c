@@ -117,6 +117,7 @@ seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
 		.rcpt_off = m->file.rcpt_off,
 		.rcpt_len = m->file.rcpt_len,
 		.rcpt_count = m->file.rcpt_count,
+		.version = m->file.version,
 	};
 
 	queue_rcpt_seek(&s->cursor, &file, offset, index);

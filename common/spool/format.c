@@ -6,7 +6,8 @@
 
 #include "base/bytes.h"
 
-#define MAGIC_LEN 8
+#define MAGIC_LEN      8
+#define HEADER_VERSION 1 /* of the header; the trailer has that of the file */
 static const char header_magic[] = "QSMAIL\r\n";
 static const char trailer_magic[] = "QSEND\r\n";
 
@@ -82,7 +83,7 @@ format_put_header(unsigned char out[QUEUE_FILE_HEADER])
 {
 	memset(out, 0, QUEUE_FILE_HEADER);
 	memcpy(out, header_magic, MAGIC_LEN);
-	bytes_put_u32(out + MAGIC_LEN, QUEUE_FILE_VERSION);
+	bytes_put_u32(out + MAGIC_LEN, HEADER_VERSION);
 }
 
 int
@@ -92,7 +93,7 @@ format_check_header(const unsigned char in[QUEUE_FILE_HEADER])
 
 	if (memcmp(in, header_magic, MAGIC_LEN) != 0)
 		return format_damaged("header magic");
-	if (bytes_get_u32(in + MAGIC_LEN) != QUEUE_FILE_VERSION)
+	if (bytes_get_u32(in + MAGIC_LEN) != HEADER_VERSION)
 		return format_damaged("header version unknown");
 	format_put_header(want);
 	if (memcmp(in, want, sizeof(want)) != 0)
@@ -133,7 +134,7 @@ format_put_trailer(unsigned char out[QUEUE_FILE_TRAILER],
 	bytes_put_u32(out + AT_UID, file->uid);
 	bytes_put_u32(out + AT_FLAGS, file->flags);
 	bytes_put_u32(out + AT_NONCE, file->nonce);
-	bytes_put_u32(out + AT_VERSION, QUEUE_FILE_VERSION);
+	bytes_put_u32(out + AT_VERSION, file->version);
 	bytes_put_u32(out + AT_CRC_CONTENT, sums->content);
 	bytes_put_u32(out + AT_CRC_ENV, sums->env);
 	memcpy(out + AT_MAGIC, trailer_magic, MAGIC_LEN);
@@ -160,10 +161,15 @@ regions_fit(const struct queue_file *f)
 static bool
 counts_fit(const struct queue_file *f)
 {
-	return f->env_len >= FORMAT_RECORD && f->env_len <= FORMAT_RCPT_MAX &&
+	const bool wishes = f->version > QUEUE_FILE_PLAIN;
+	const uint64_t env_max = wishes ? FORMAT_ENV_MAX : FORMAT_RCPT_MAX;
+	const uint64_t rcpt_max =
+	    FORMAT_RCPT_MAX + (wishes ? FORMAT_WISH_MAX : 0);
+
+	return f->env_len >= FORMAT_RECORD && f->env_len <= env_max &&
 	    f->rcpt_count > 0 &&
 	    f->rcpt_len >= (uint64_t)f->rcpt_count * FORMAT_RCPT_MIN &&
-	    f->rcpt_len <= (uint64_t)f->rcpt_count * FORMAT_RCPT_MAX;
+	    f->rcpt_len <= (uint64_t)f->rcpt_count * rcpt_max;
 }
 
 static int
@@ -182,7 +188,7 @@ judge(const unsigned char in[QUEUE_FILE_TRAILER], const struct queue_file *f)
 	if ((f->flags & ~FORMAT_FLAGS_ALL) != 0 ||
 	    bytes_get_u32(in + AT_NONCE) > UINT8_MAX ||
 	    memcmp(in + AT_ZEROS, zeros, sizeof(zeros)) != 0)
-		return format_damaged("trailer: not as version 1 has it");
+		return format_damaged("trailer: not as its version has it");
 	return 0;
 }
 
@@ -204,6 +210,7 @@ format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
 		.uid = bytes_get_u32(in + AT_UID),
 		.flags = bytes_get_u32(in + AT_FLAGS),
 		.nonce = in[AT_NONCE],
+		.version = in[AT_VERSION],
 	};
 	int r;
 
@@ -211,7 +218,8 @@ format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
 		return format_damaged("no trailer");
 	if (bytes_get_u32(in + AT_CRC) != format_crc(0, in, AT_CRC))
 		return format_damaged("trailer checksum");
-	if (bytes_get_u32(in + AT_VERSION) != QUEUE_FILE_VERSION)
+	if (bytes_get_u32(in + AT_VERSION) < QUEUE_FILE_PLAIN ||
+	    bytes_get_u32(in + AT_VERSION) > QUEUE_FILE_VERSION)
 		return format_damaged("trailer version unknown");
 	r = judge(in, &f);
 	if (r < 0)

@@ -8,9 +8,14 @@
 
 #define FORMAT_SENDER   'S'
 #define FORMAT_RCPT     'R'
-#define FORMAT_RECORD   4 /* type, mark or 0, u16 length */
+#define FORMAT_MAIL_DSN 'M' /* version 2, behind the sender */
+#define FORMAT_RCPT_DSN 'N' /* version 2, behind a recipient */
+#define FORMAT_RECORD   4   /* type, mark or 0, u16 length */
 #define FORMAT_RCPT_MIN (FORMAT_RECORD + 1)
 #define FORMAT_RCPT_MAX (FORMAT_RECORD + ADDRESS_MAX)
+/* The most of an envelope, and of a recipient, of any version. */
+#define FORMAT_ENV_MAX  (FORMAT_RCPT_MAX + FORMAT_RECORD + DSN_ENVID_MAX)
+#define FORMAT_WISH_MAX (FORMAT_RECORD + DSN_ORCPT_MAX)
 #define FORMAT_FLAGS_ALL \
 	((uint32_t)(QUEUE_FILE_8BIT | QUEUE_FILE_EXPANDED | QUEUE_FILE_FINAL))
 

@@ -4,8 +4,10 @@
  *
  *   header      16 bytes  magic, version
  *   content     as it was submitted, plus the Received field put in front
- *   envelope    records: type, 0, u16 length, bytes. One sender
- *   recipients  records: 'R', mark, u16 length, bytes
+ *   envelope    records: type, 0, u16 length, bytes. One sender; version 2:
+ *               what he asked of reports
+ *   recipients  records: 'R', mark, u16 length, bytes; version 2: what the
+ *               sender asked of reports about this recipient
  *   trailer     QUEUE_FILE_TRAILER bytes: offsets, lengths, times, CRC32C of
  *               content, of envelope and recipients (marks taken as pending)
  *               and of itself; the file is exactly as long as it says
@@ -23,17 +25,32 @@
 
 #include "base/address.h"
 #include "base/buf.h"
+#include "base/dsn.h"
 #include "spool/id.h"
 #include "spool/sys.h"
 
 #define QUEUE_FILE_HEADER  16
 #define QUEUE_FILE_TRAILER 128
-#define QUEUE_FILE_VERSION 1
+#define QUEUE_FILE_PLAIN   1 /* version of a file without wishes */
+#define QUEUE_FILE_VERSION 2 /* the newest */
 
 enum rcpt_mark {
 	RCPT_PENDING = '.', /* to be delivered */
 	RCPT_DONE = 'D',    /* delivered */
 	RCPT_FAILED = 'F',  /* failed for good; the reason is in bounce/ */
+	/* On disk, version 2 alone; a reader gets RCPT_DONE and enum rcpt_done:
+	 */
+	RCPT_RELAYED = 'R',
+	RCPT_EXPANDED = 'E',
+	RCPT_PASSED = 'P',
+};
+
+/* How a recipient with RCPT_DONE was dealt with. */
+enum rcpt_done {
+	DONE_DELIVERED,
+	DONE_RELAYED,  /* no notice of success comes from beyond */
+	DONE_EXPANDED, /* an alias of several recipients */
+	DONE_PASSED,   /* an alias of one, who has the wishes of the sender */
 };
 
 enum queue_file_flags {
@@ -54,6 +71,7 @@ struct queue_file {
 	uint32_t uid;        /* of the submitter */
 	uint32_t flags;      /* enum queue_file_flags */
 	uint8_t nonce;       /* of the queue id */
+	uint8_t version;
 };
 
 /* ---- writing: strictly in this order, through a buffer ---- */
@@ -66,6 +84,7 @@ struct queue_file_writer {
 	uint32_t crc_content, crc_env;
 	uint64_t max_content; /* 0: no limit */
 	int phase, error;     /* private; the first error sticks */
+	bool may_wish;        /* private: a wish may follow */
 	struct buf out;
 };
 
@@ -82,6 +101,12 @@ int queue_file_add_sender(
     struct queue_file_writer *w, const char *sender, size_t len);
 int
 queue_file_add_rcpt(struct queue_file_writer *w, const char *rcpt, size_t len);
+/* Right behind the sender; and right behind the recipient that it is of. What
+ * is empty adds nothing; else the file gets version 2. -EINVAL: no value that
+ * RFC 3461 allows. */
+int queue_file_add_dsn(struct queue_file_writer *w, const struct dsn_mail *dsn);
+int queue_file_add_rcpt_dsn(
+    struct queue_file_writer *w, const struct dsn_rcpt *dsn);
 /* Trailer and flush; nothing is synced. -EDESTADDRREQ without a recipient. */
 int queue_file_finish(struct queue_file_writer *w);
 
@@ -96,10 +121,16 @@ int queue_file_verify(int fd, const struct queue_file *file);
 int queue_file_sender(
     int fd, const struct queue_file *file, struct buf *ret_sender);
 
+/* The wishes of the sender about the message (base/dsn.h). */
+int
+queue_file_dsn(int fd, const struct queue_file *file, struct dsn_mail *ret_dsn);
+
 struct queue_rcpt {
 	uint32_t index;  /* counted from 0 in the file */
 	uint64_t offset; /* of the record, for queue_file_mark() */
 	enum rcpt_mark mark;
+	enum rcpt_done done; /* with RCPT_DONE */
+	struct dsn_rcpt dsn; /* wishes of the sender about it */
 	size_t len;
 	char address[ADDRESS_MAX + 1];
 };
@@ -110,6 +141,7 @@ struct queue_rcpt_cursor {
 	uint64_t end;   /* of the last one */
 	uint32_t index; /* of the next record */
 	uint32_t left;  /* records still to come, by the trailer */
+	uint8_t version;
 	uint64_t buf_off;
 	size_t buf_len;
 	char buf[16384];
@@ -120,7 +152,8 @@ queue_rcpt_begin(struct queue_rcpt_cursor *c, const struct queue_file *file);
 /* Continue at a record that was read before (a later batch). */
 void queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
     uint64_t offset, uint32_t index);
-/* 1: *ret_rcpt is the next recipient; 0: there is none. */
+/* 1: *ret_rcpt is the next recipient; 0: there is none. After a failure
+ * *ret_rcpt is not to be used. */
 int queue_rcpt_next(
     struct queue_rcpt_cursor *c, int fd, struct queue_rcpt *ret_rcpt);
 

@@ -84,31 +84,106 @@ verify_content(int fd, const struct queue_file *file, uint32_t want)
 	return crc == want ? 0 : format_damaged("content checksum");
 }
 
+/* ---- the envelope ---- */
+
+/* All of it that is behind the sender. */
+static int
+parse_wishes(const unsigned char *record, size_t len, struct dsn_mail *ret_dsn)
+{
+	const char *envid = (const char *)record + FORMAT_RECORD;
+	struct dsn_mail dsn = { 0 };
+
+	if (len < FORMAT_RECORD || record[0] != FORMAT_MAIL_DSN ||
+	    format_record_len(record) != len - FORMAT_RECORD)
+		return format_damaged("record behind the sender");
+	len -= FORMAT_RECORD;
+	dsn.ret = record[1];
+	if (!dsn_ret_is_valid(dsn.ret) || (dsn.ret == 0 && len == 0))
+		return format_damaged("RET");
+	if (len > 0 && dsn_envid_set(&dsn, envid, len) < 0)
+		return format_damaged("ENVID");
+	*ret_dsn = dsn;
+	return 0;
+}
+
+/* Outputs are set when all is right. */
+static int
+read_envelope(int fd, const struct queue_file *file, struct buf *ret_sender,
+    struct dsn_mail *ret_dsn)
+{
+	unsigned char record[FORMAT_ENV_MAX];
+	const size_t all = (size_t)file->env_len - FORMAT_RECORD;
+	const char *text = (const char *)record + FORMAT_RECORD;
+	struct dsn_mail dsn = { 0 };
+	size_t len;
+	int r;
+
+	ASSERT(
+	    file->env_len >= FORMAT_RECORD && file->env_len <= sizeof(record));
+	r = read_exact(fd, record, (size_t)file->env_len, file->env_off);
+	if (r < 0)
+		return r;
+	len = format_record_len(record);
+	if (record[0] != FORMAT_SENDER || record[1] != 0 || len > all ||
+	    (file->version == QUEUE_FILE_PLAIN && len != all))
+		return format_damaged("sender record");
+	if (len > 0 && address_check(text, len) < 0)
+		return format_damaged("sender address");
+	if (len < all)
+		r = parse_wishes(record + FORMAT_RECORD + len, all - len, &dsn);
+	if (r < 0)
+		return r;
+	buf_reset(ret_sender);
+	*ret_dsn = dsn;
+	return buf_add(ret_sender, text, len);
+}
+
+static uint32_t
+crc_record(uint32_t crc, int type, int value, const char *text, size_t len)
+{
+	unsigned char record[FORMAT_RECORD];
+
+	format_put_record(record, type, value, len);
+	crc = format_crc(crc, record, sizeof(record));
+	return format_crc(crc, text, len);
+}
+
+static uint32_t
+crc_rcpt(uint32_t crc, const struct queue_rcpt *rcpt)
+{
+	const struct dsn_rcpt *dsn = &rcpt->dsn;
+
+	crc = crc_record(
+	    crc, FORMAT_RCPT, RCPT_PENDING, rcpt->address, rcpt->len);
+	if (dsn_rcpt_is_empty(dsn))
+		return crc;
+	return crc_record(
+	    crc, FORMAT_RCPT_DSN, dsn->notify, dsn->orcpt, strlen(dsn->orcpt));
+}
+
 /* The checksum is over the records that the cursor returns, so that readers get
  * the bytes that were summed, and no others. */
 static int
 verify_envelope(int fd, const struct queue_file *file, uint32_t want)
 {
-	unsigned char record[FORMAT_RECORD];
 	struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
 	struct buf sender = { 0 };
+	struct dsn_mail dsn;
 	uint32_t crc;
-	int r = queue_file_sender(fd, file, &sender);
+	int r = read_envelope(fd, file, &sender, &dsn);
 
 	if (r < 0)
 		return r;
-	format_put_record(record, FORMAT_SENDER, 0, sender.len);
-	crc = format_crc(0, record, sizeof(record));
-	crc = format_crc(crc, buf_str(&sender), sender.len);
+	crc = crc_record(0, FORMAT_SENDER, 0, buf_str(&sender), sender.len);
+	if (!dsn_mail_is_empty(&dsn))
+		crc = crc_record(crc, FORMAT_MAIL_DSN, dsn.ret, dsn.envid,
+		    strlen(dsn.envid));
 	buf_done(&sender);
 
 	queue_rcpt_begin(&cursor, file);
-	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
-		format_put_record(record, FORMAT_RCPT, RCPT_PENDING, rcpt.len);
-		crc = format_crc(crc, record, sizeof(record));
-		crc = format_crc(crc, rcpt.address, rcpt.len);
-	}
+	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0)
+		crc = crc_rcpt(crc, &rcpt);
 	if (r < 0)
 		return r;
 	return crc == want ? 0 : format_damaged("envelope checksum");
@@ -133,23 +208,19 @@ queue_file_verify(int fd, const struct queue_file *file)
 int
 queue_file_sender(int fd, const struct queue_file *file, struct buf *ret_sender)
 {
-	unsigned char record[FORMAT_RCPT_MAX];
-	size_t len = (size_t)file->env_len - FORMAT_RECORD;
-	const char *text = (const char *)record + FORMAT_RECORD;
-	int r;
+	struct dsn_mail dsn;
 
-	ASSERT(
-	    file->env_len >= FORMAT_RECORD && file->env_len <= sizeof(record));
-	r = read_exact(fd, record, (size_t)file->env_len, file->env_off);
-	if (r < 0)
-		return r;
-	if (record[0] != FORMAT_SENDER || record[1] != 0 ||
-	    format_record_len(record) != len)
-		return format_damaged("sender record");
-	if (len > 0 && address_check(text, len) < 0)
-		return format_damaged("sender address");
-	buf_reset(ret_sender);
-	return buf_add(ret_sender, text, len);
+	return read_envelope(fd, file, ret_sender, &dsn);
+}
+
+int
+queue_file_dsn(int fd, const struct queue_file *file, struct dsn_mail *ret_dsn)
+{
+	struct buf sender = { 0 };
+	int r = read_envelope(fd, file, &sender, ret_dsn);
+
+	buf_done(&sender);
+	return r;
 }
 
 void
@@ -167,6 +238,7 @@ queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
 	c->end = file->rcpt_off + file->rcpt_len;
 	c->index = index;
 	c->left = file->rcpt_count - index;
+	c->version = file->version;
 	c->buf_off = 0;
 	c->buf_len = 0;
 }
@@ -195,10 +267,63 @@ cursor_peek(struct queue_rcpt_cursor *c, int fd, size_t len, int *ret_error)
 	return (const unsigned char *)c->buf + (c->next - c->buf_off);
 }
 
+static const struct {
+	char byte;
+	uint8_t version; /* that has it first */
+	enum rcpt_mark mark;
+	enum rcpt_done done;
+} marks[] = {
+	{ RCPT_PENDING, 1, RCPT_PENDING, DONE_DELIVERED },
+	{ RCPT_DONE, 1, RCPT_DONE, DONE_DELIVERED },
+	{ RCPT_FAILED, 1, RCPT_FAILED, DONE_DELIVERED },
+	{ RCPT_RELAYED, 2, RCPT_DONE, DONE_RELAYED },
+	{ RCPT_EXPANDED, 2, RCPT_DONE, DONE_EXPANDED },
+	{ RCPT_PASSED, 2, RCPT_DONE, DONE_PASSED },
+};
+
 static bool
-is_mark(int mark)
+take_mark(int byte, uint8_t version, struct queue_rcpt *ret_rcpt)
 {
-	return mark == RCPT_PENDING || mark == RCPT_DONE || mark == RCPT_FAILED;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(marks); i++) {
+		if (marks[i].byte != byte || marks[i].version > version)
+			continue;
+		ret_rcpt->mark = marks[i].mark;
+		ret_rcpt->done = marks[i].done;
+		return true;
+	}
+	return false;
+}
+
+/* Behind the recipient, if there is one. */
+static int
+next_wish(struct queue_rcpt_cursor *c, int fd, struct dsn_rcpt *ret_dsn)
+{
+	const unsigned char *record;
+	size_t len;
+	int r = 0;
+
+	ret_dsn->notify = 0;
+	ret_dsn->orcpt[0] = '\0';
+	if (c->version == QUEUE_FILE_PLAIN || c->next == c->end)
+		return 0;
+	record = cursor_peek(c, fd, FORMAT_RECORD, &r);
+	if (record == NULL || record[0] != FORMAT_RCPT_DSN)
+		return r;
+	len = format_record_len(record);
+	record = cursor_peek(c, fd, FORMAT_RECORD + len, &r);
+	if (record == NULL)
+		return r;
+	ret_dsn->notify = record[1];
+	if (!dsn_notify_is_valid(record[1]) || (record[1] == 0 && len == 0))
+		return format_damaged("NOTIFY");
+	if (len > 0 &&
+	    dsn_orcpt_set(ret_dsn, (const char *)record + FORMAT_RECORD, len) <
+		0)
+		return format_damaged("ORCPT");
+	c->next += FORMAT_RECORD + len;
+	return 0;
 }
 
 int
@@ -216,7 +341,8 @@ queue_rcpt_next(
 	record = cursor_peek(c, fd, FORMAT_RECORD, &r);
 	if (record == NULL)
 		return r;
-	if (record[0] != FORMAT_RCPT || !is_mark(record[1]))
+	if (record[0] != FORMAT_RCPT ||
+	    !take_mark(record[1], c->version, ret_rcpt))
 		return format_damaged("recipient record");
 	len = format_record_len(record);
 	record = cursor_peek(c, fd, FORMAT_RECORD + len, &r);
@@ -224,13 +350,17 @@ queue_rcpt_next(
 		return r;
 	if (address_check((const char *)record + FORMAT_RECORD, len) < 0)
 		return format_damaged("recipient address");
-	ret_rcpt->index = c->index++;
 	ret_rcpt->offset = c->next;
-	ret_rcpt->mark = (enum rcpt_mark)record[1];
 	ret_rcpt->len = len;
 	memcpy(ret_rcpt->address, record + FORMAT_RECORD, len);
 	ret_rcpt->address[len] = '\0';
 	c->next += FORMAT_RECORD + len;
+	r = next_wish(c, fd, &ret_rcpt->dsn);
+	if (r < 0) {
+		c->next = ret_rcpt->offset;
+		return r;
+	}
+	ret_rcpt->index = c->index++;
 	c->left--;
 	return 1;
 }

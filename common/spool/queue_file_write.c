@@ -78,6 +78,7 @@ queue_file_writer_init(struct queue_file_writer *w, const struct spool_sys *sys,
 		.fd = fd,
 		.max_content = max_content,
 		.phase = PHASE_CONTENT,
+		.file.version = QUEUE_FILE_PLAIN,
 	};
 	if (buf_reserve(&w->out, BUFFER_SIZE) < 0)
 		return fail(w, -ENOMEM);
@@ -151,6 +152,7 @@ queue_file_add_sender(
 	if (r < 0)
 		return fail(w, r);
 	w->phase = PHASE_RCPTS;
+	w->may_wish = true;
 	w->file.env_off = w->file.content_off + w->file.content_len;
 	w->file.env_len = FORMAT_RECORD + len;
 	w->file.rcpt_off = w->file.env_off + w->file.env_len;
@@ -169,9 +171,59 @@ queue_file_add_rcpt(struct queue_file_writer *w, const char *rcpt, size_t len)
 		return fail(w, r);
 	if (w->file.rcpt_count == UINT32_MAX)
 		return fail(w, -EFBIG);
+	w->may_wish = true;
 	w->file.rcpt_count++;
 	w->file.rcpt_len += FORMAT_RECORD + len;
 	return put_record(w, FORMAT_RCPT, RCPT_PENDING, rcpt, len);
+}
+
+/* A record of wishes, and its place in the trailer. */
+static int
+add_wish(struct queue_file_writer *w, int type, int value, const char *text)
+{
+	const size_t len = strlen(text);
+	struct queue_file *f = &w->file;
+
+	ASSERT(w->phase == PHASE_RCPTS && w->may_wish);
+	w->may_wish = false;
+	f->version = QUEUE_FILE_VERSION;
+	if (type == FORMAT_MAIL_DSN) {
+		ASSERT(f->rcpt_count == 0);
+		f->env_len += FORMAT_RECORD + len;
+		f->rcpt_off += FORMAT_RECORD + len;
+	} else {
+		ASSERT(f->rcpt_count > 0);
+		f->rcpt_len += FORMAT_RECORD + len;
+	}
+	return put_record(w, type, value, text, len);
+}
+
+int
+queue_file_add_dsn(struct queue_file_writer *w, const struct dsn_mail *dsn)
+{
+	if (w->error != 0)
+		return w->error;
+	if (dsn_mail_is_empty(dsn))
+		return 0;
+	if (!dsn_ret_is_valid(dsn->ret) ||
+	    (dsn->envid[0] != '\0' &&
+		dsn_envid_check(dsn->envid, strlen(dsn->envid)) < 0))
+		return fail(w, -EINVAL);
+	return add_wish(w, FORMAT_MAIL_DSN, dsn->ret, dsn->envid);
+}
+
+int
+queue_file_add_rcpt_dsn(struct queue_file_writer *w, const struct dsn_rcpt *dsn)
+{
+	if (w->error != 0)
+		return w->error;
+	if (dsn_rcpt_is_empty(dsn))
+		return 0;
+	if (!dsn_notify_is_valid(dsn->notify) ||
+	    (dsn->orcpt[0] != '\0' &&
+		dsn_orcpt_check(dsn->orcpt, strlen(dsn->orcpt)) < 0))
+		return fail(w, -EINVAL);
+	return add_wish(w, FORMAT_RCPT_DSN, dsn->notify, dsn->orcpt);
 }
 
 int

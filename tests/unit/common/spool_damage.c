@@ -23,17 +23,24 @@ struct sample {
 };
 
 static void
-sample_open(struct sample *s)
+sample_open_wishes(struct sample *s, const struct scratch_wishes *wishes)
 {
 	int fd = memfd_create("sample", MFD_CLOEXEC);
 
 	cr_assert_geq(fd, 0);
 	fault_reset();
-	cr_assert_eq(
-	    scratch_write(fd, &spool_sys_real, &scratch_mail, &s->file), 0);
+	cr_assert_eq(scratch_write_wishes(
+			 fd, &spool_sys_real, &scratch_mail, wishes, &s->file),
+	    0);
 	s->fd = fd;
 	s->len = (size_t)io_pread_all(fd, s->data, sizeof(s->data), 0);
 	cr_assert_lt(s->len, sizeof(s->data));
+}
+
+static void
+sample_open(struct sample *s)
+{
+	sample_open_wishes(s, NULL);
 }
 
 static void
@@ -125,6 +132,49 @@ Test(damage, D14_every_flipped_bit_is_seen)
 	close(s.fd);
 }
 
+/* The same of version 2, but for the marks, which have their own test. */
+Test(damage, D14_damage_of_wishes_is_seen)
+{
+	struct sample s;
+	size_t at, len;
+	unsigned bit;
+
+	sample_open_wishes(&s, &scratch_wishes);
+	for (len = 0; len < s.len; len++) {
+		store(s.fd, s.data, len);
+		cr_assert_eq(read_all(s.fd), -EBADMSG, "%zu bytes", len);
+	}
+	for (at = 0; at < s.len; at++) {
+		for (bit = 0; bit < 8; bit++) {
+			s.data[at] ^= (unsigned char)(1u << bit);
+			store(s.fd, s.data, s.len);
+			cr_assert_eq(read_all(s.fd), -EBADMSG,
+			    "byte %zu, bit %u", at, bit);
+			s.data[at] ^= (unsigned char)(1u << bit);
+		}
+	}
+	store(s.fd, s.data, s.len);
+	cr_expect_eq(read_all(s.fd), 0);
+	close(s.fd);
+}
+
+Test(damage, D14_a_legal_mark_of_version_2)
+{
+	static const char legal[] = ".DFREP";
+	struct sample s;
+	int mark;
+
+	sample_open_wishes(&s, &scratch_wishes);
+	for (mark = 1; mark < 256; mark++) {
+		s.data[s.file.rcpt_off + 1] = (unsigned char)mark;
+		store(s.fd, s.data, s.len);
+		cr_assert_eq(read_all(s.fd),
+		    strchr(legal, mark) != NULL ? 0 : -EBADMSG, "mark %d",
+		    mark);
+	}
+	close(s.fd);
+}
+
 /* Marks are the one thing that may change; and only among the three. */
 Test(damage, D14_a_legal_mark_is_no_damage)
 {
@@ -194,19 +244,60 @@ sum_again(struct sample *s)
 enum place {
 	IN_HEADER,
 	IN_SENDER,
+	IN_WISH, /* behind the sender */
 	IN_RCPTS,
+	IN_RCPT_WISH, /* behind the first recipient */
 	IN_TRAILER,
 };
 
+static size_t
+place_of(const struct sample *s, enum place place)
+{
+	const size_t base[] = {
+		[IN_HEADER] = 0,
+		[IN_SENDER] = s->file.env_off,
+		[IN_WISH] = s->file.env_off + FORMAT_RECORD +
+		    strlen(scratch_mail.sender),
+		[IN_RCPTS] = s->file.rcpt_off,
+		[IN_RCPT_WISH] = s->file.rcpt_off + FORMAT_RECORD +
+		    strlen(scratch_mail.rcpts[0]),
+		[IN_TRAILER] = s->len - QUEUE_FILE_TRAILER,
+	};
+
+	return base[place];
+}
+
+/* A reason of NULL: the file stays valid. */
+struct foreign {
+	const char *name;
+	enum place place;
+	size_t at;
+	int to;
+	const char *reason;
+};
+
+static void
+check_foreign(const struct foreign *row, const struct scratch_wishes *wishes)
+{
+	struct sample s;
+	int r;
+
+	sample_open_wishes(&s, wishes);
+	s.data[place_of(&s, row->place) + row->at] = (unsigned char)row->to;
+	sum_again(&s);
+	store(s.fd, s.data, s.len);
+	r = read_all(s.fd);
+	cr_expect_eq(
+	    r, row->reason == NULL ? 0 : -EBADMSG, "%s: %d", row->name, r);
+	if (row->reason != NULL && r < 0)
+		cr_expect_str_eq(queue_file_reason(), row->reason, "%s: %s",
+		    row->name, queue_file_reason());
+	close(s.fd);
+}
+
 Test(damage, D15_what_is_whole_but_not_ours)
 {
-	static const struct {
-		const char *name;
-		enum place place;
-		size_t at;
-		int to;
-		const char *reason; /* NULL: it stays valid */
-	} rows[] = {
+	static const struct foreign rows[] = {
 		{ "header: version 2", IN_HEADER, 8, 2,
 		    "header version unknown" },
 		{ "header: reserved", IN_HEADER, 12, 1,
@@ -222,16 +313,22 @@ Test(damage, D15_what_is_whole_but_not_ours)
 		    "recipients end in a record" },
 		{ "rcpt: NUL", IN_RCPTS, 5, 0, "recipient address" },
 		{ "rcpt: another address", IN_RCPTS, 5, 'z', NULL },
-		{ "trailer: version 2", IN_TRAILER, 84, 2,
+		{ "trailer: version 0", IN_TRAILER, 84, 0,
 		    "trailer version unknown" },
+		{ "trailer: version 3", IN_TRAILER, 84, 3,
+		    "trailer version unknown" },
+		{ "trailer: version 257", IN_TRAILER, 85, 1,
+		    "trailer version unknown" },
+		{ "trailer: version 2 without a wish", IN_TRAILER, 84, 2,
+		    NULL },
 		{ "trailer: a flag of the future", IN_TRAILER, 76, 0x80,
-		    "trailer: not as version 1 has it" },
+		    "trailer: not as its version has it" },
 		{ "trailer: nonce", IN_TRAILER, 81, 1,
-		    "trailer: not as version 1 has it" },
+		    "trailer: not as its version has it" },
 		{ "trailer: reserved", IN_TRAILER, 96, 1,
-		    "trailer: not as version 1 has it" },
+		    "trailer: not as its version has it" },
 		{ "trailer: reserved, its end", IN_TRAILER, 115, 1,
-		    "trailer: not as version 1 has it" },
+		    "trailer: not as its version has it" },
 		{ "trailer: arrival before 1970", IN_TRAILER, 63, 0x80,
 		    "trailer: arrival time out of range" },
 		{ "trailer: queue 4103", IN_TRAILER, 69, 0x10,
@@ -257,27 +354,41 @@ Test(damage, D15_what_is_whole_but_not_ours)
 	};
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sample s;
-		size_t base;
-		int r;
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		check_foreign(&rows[i], NULL);
+}
 
-		sample_open(&s);
-		base = rows[i].place == IN_HEADER ? 0
-		    : rows[i].place == IN_SENDER  ? s.file.env_off
-		    : rows[i].place == IN_RCPTS   ? s.file.rcpt_off
-						  : s.len - QUEUE_FILE_TRAILER;
-		s.data[base + rows[i].at] = (unsigned char)rows[i].to;
-		sum_again(&s);
-		store(s.fd, s.data, s.len);
-		r = read_all(s.fd);
-		cr_expect_eq(r, rows[i].reason == NULL ? 0 : -EBADMSG, "%s: %d",
-		    rows[i].name, r);
-		if (rows[i].reason != NULL && r < 0)
-			cr_expect_str_eq(queue_file_reason(), rows[i].reason,
-			    "%s: %s", rows[i].name, queue_file_reason());
-		close(s.fd);
-	}
+Test(damage, D15_wishes_that_are_whole_but_not_ours)
+{
+	static const struct foreign rows[] = {
+		{ "version 1 with wishes", IN_TRAILER, 84, 1, "sender record" },
+		{ "wish: another type", IN_WISH, 0, 'R',
+		    "record behind the sender" },
+		{ "wish: RET", IN_WISH, 1, 'X', "RET" },
+		{ "wish: no RET", IN_WISH, 1, 0, NULL },
+		{ "wish: length", IN_WISH, 2, 3, "record behind the sender" },
+		{ "wish: ENVID with a line end", IN_WISH, 5, '\n', "ENVID" },
+		{ "wish: ENVID with a NUL", IN_WISH, 5, 0, "ENVID" },
+		{ "rcpt wish: another type", IN_RCPT_WISH, 0, 'X',
+		    "recipient record" },
+		{ "rcpt wish: NOTIFY", IN_RCPT_WISH, 1, 3, "NOTIFY" },
+		{ "rcpt wish: another NOTIFY", IN_RCPT_WISH, 1, 1, NULL },
+		{ "rcpt wish: no NOTIFY", IN_RCPT_WISH, 1, 0, NULL },
+		{ "rcpt wish: length 0", IN_RCPT_WISH, 2, 0,
+		    "recipient record" },
+		{ "rcpt wish: length above all", IN_RCPT_WISH, 3, 9,
+		    "recipients end in a record" },
+		{ "rcpt wish: ORCPT with a line end", IN_RCPT_WISH, 14, '\n',
+		    "ORCPT" },
+		{ "rcpt wish: ORCPT without a type", IN_RCPT_WISH, 4, ';',
+		    "ORCPT" },
+		{ "recipients beyond what version 2 can have", IN_TRAILER, 66,
+		    0x80, "trailer: counts do not fit" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		check_foreign(&rows[i], &scratch_wishes);
 }
 
 /* Bytes from anywhere: never a crash, never accepted, never beyond the file.

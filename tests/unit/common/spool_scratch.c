@@ -86,7 +86,8 @@ scratch_close(struct scratch *s)
 }
 
 static int
-fill(struct queue_file_writer *w, const struct scratch_mail *mail)
+fill(struct queue_file_writer *w, const struct scratch_mail *mail,
+    const struct scratch_wishes *wishes)
 {
 	const char *const *rcpt;
 	int r = queue_file_add_content(w, mail->content, strlen(mail->content));
@@ -94,10 +95,25 @@ fill(struct queue_file_writer *w, const struct scratch_mail *mail)
 	if (r == 0)
 		r = queue_file_add_sender(
 		    w, mail->sender, strlen(mail->sender));
-	for (rcpt = mail->rcpts; r == 0 && *rcpt != NULL; rcpt++)
+	if (r == 0 && wishes != NULL)
+		r = queue_file_add_dsn(w, &wishes->mail);
+	for (rcpt = mail->rcpts; r == 0 && *rcpt != NULL; rcpt++) {
 		r = queue_file_add_rcpt(w, *rcpt, strlen(*rcpt));
+		if (r == 0 && wishes != NULL)
+			r = queue_file_add_rcpt_dsn(
+			    w, &wishes->rcpts[rcpt - mail->rcpts]);
+	}
 	return r;
 }
+
+const struct scratch_wishes scratch_wishes = {
+	.mail = { .ret = DSN_RET_HDRS, .envid = "QQ+2B314159" },
+	.rcpts = {
+		{ .notify = DSN_SUCCESS | DSN_FAILURE,
+		    .orcpt = "rfc822;Bob+40example.org" },
+		{ .notify = DSN_NEVER },
+	},
+};
 
 int
 scratch_accept(struct scratch *s, const struct accept_options *opt,
@@ -107,7 +123,7 @@ scratch_accept(struct scratch *s, const struct accept_options *opt,
 	int r = accept_begin(&a, &s->sp, opt, clock_wall(), getuid());
 
 	if (r == 0)
-		r = fill(&a.writer, mail);
+		r = fill(&a.writer, mail, NULL);
 	if (r == 0)
 		r = accept_commit(&a, ret_id);
 	accept_end(&a);
@@ -128,6 +144,14 @@ int
 scratch_write(int fd, const struct spool_sys *sys,
     const struct scratch_mail *mail, struct queue_file *ret_file)
 {
+	return scratch_write_wishes(fd, sys, mail, NULL, ret_file);
+}
+
+int
+scratch_write_wishes(int fd, const struct spool_sys *sys,
+    const struct scratch_mail *mail, const struct scratch_wishes *wishes,
+    struct queue_file *ret_file)
+{
 	struct queue_file_writer w;
 	int r = queue_file_writer_init(&w, sys, fd, 0);
 
@@ -136,7 +160,7 @@ scratch_write(int fd, const struct spool_sys *sys,
 		w.file.queue = 7;
 		w.file.uid = 1000;
 		w.file.nonce = 0xa5;
-		r = fill(&w, mail);
+		r = fill(&w, mail, wishes);
 	}
 	if (r == 0)
 		r = queue_file_finish(&w);

@@ -36,6 +36,16 @@ struct queue_id scratch_put(struct scratch *s);
 int scratch_write(int fd, const struct spool_sys *sys,
     const struct scratch_mail *mail, struct queue_file *ret_file);
 
+/* What the sender asked of reports, of as many recipients. */
+struct scratch_wishes {
+	struct dsn_mail mail;
+	struct dsn_rcpt rcpts[8];
+};
+extern const struct scratch_wishes scratch_wishes; /* for scratch_mail */
+int scratch_write_wishes(int fd, const struct spool_sys *sys,
+    const struct scratch_mail *mail, const struct scratch_wishes *wishes,
+    struct queue_file *ret_file);
+
 /* Files below the queue, the marker and the directories apart. */
 unsigned scratch_files(const struct scratch *s);
 /* Open descriptors of this process. */
