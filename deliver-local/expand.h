@@ -58,17 +58,23 @@ int includes_open(const struct includes *in, const char *path, uid_t reader,
 /* ---- include_lines.c ---- */
 
 /* The members of an include file, one after the other, as long as it was when
- * it was opened; at most a line of it is in memory. */
+ * it was opened; at most a line of it is in memory. A file that was changed
+ * until its end is reached is an error: half of it may be old. */
 struct include_file {
-	int fd; /* owned */
-	uint64_t left;
-	uint32_t line; /* of the last member, counted from 1 */
+	int fd;               /* owned */
+	uint64_t left, bytes; /* to read; of the whole file */
+	uint32_t line;        /* of the last member, counted from 1 */
 	/* private */
+	struct timespec changed; /* when it was opened */
 	struct buf text, members;
 	size_t text_at, member_at;
 };
 
 void include_begin(struct include_file *f, int fd);
+/* Bytes of all include files of an expansion to so many recipients; and whether
+ * this file fits, before any of it is read. */
+uint64_t include_room(uint32_t nrcpts);
+bool include_fits(const struct include_file *f, uint64_t *room);
 void include_end(struct include_file *f);
 /* 1: *ret, which lives until the next call; 0: there is none; -ENOMEM; other
  * -errno, with *ret_why. */

@@ -8,6 +8,8 @@
 
 #define LINE_BYTES ((size_t)1 << 16)
 #define READ_BYTES 16384
+#define BYTES_EACH 1024
+#define BYTES_MORE ((uint64_t)1 << 20)
 
 void
 include_begin(struct include_file *f, int fd)
@@ -15,7 +17,45 @@ include_begin(struct include_file *f, int fd)
 	struct stat st;
 
 	*f = (struct include_file){ .fd = fd };
-	f->left = fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+	if (fstat(fd, &st) < 0)
+		return;
+	f->left = f->bytes = (uint64_t)st.st_size;
+	f->changed = st.st_mtim;
+}
+
+/* An address with its line has fewer; comments have the rest. */
+uint64_t
+include_room(uint32_t nrcpts)
+{
+	return (uint64_t)nrcpts * BYTES_EACH + BYTES_MORE;
+}
+
+bool
+include_fits(const struct include_file *f, uint64_t *room)
+{
+	if (f->bytes > *room)
+		return false;
+	*room -= f->bytes;
+	return true;
+}
+
+/* At the end of the file. */
+static int
+judge_end(const struct include_file *f, const char **ret_why)
+{
+	struct stat st;
+	int r = fstat(f->fd, &st) < 0 ? -errno : 0;
+
+	if (r < 0) {
+		*ret_why = strerror(-r);
+		return r;
+	}
+	if ((uint64_t)st.st_size == f->bytes &&
+	    st.st_mtim.tv_sec == f->changed.tv_sec &&
+	    st.st_mtim.tv_nsec == f->changed.tv_nsec)
+		return 0;
+	*ret_why = "the file was changed while it was read";
+	return -EAGAIN;
 }
 
 void
@@ -104,7 +144,7 @@ read_members(struct include_file *f, const char **ret_why)
 
 	f->line++;
 	if (r <= 0)
-		return r;
+		return r < 0 ? r : judge_end(f, ret_why);
 	if (f->line == 1 && has_mark(f->text.data + f->text_at, len)) {
 		*ret_why = "byte-order mark"; /* as in the alias file */
 		return -EINVAL;

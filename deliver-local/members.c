@@ -13,8 +13,7 @@
 #define NO_NODE        UINT32_MAX
 #define OWNER          "owner-"
 
-/* Keys of the set: recipients are themselves, other names have a prefix that
- * no address begins with. */
+/* Keys of the set that are no recipients; no address begins with these. */
 #define SEEN_ALIAS     "\001"
 #define SEEN_INCLUDE   "\002"
 #define SEEN_ACCOUNT   "\003"
@@ -52,7 +51,8 @@ struct expander {
 	struct node *nodes;
 	struct group *groups;
 	uint32_t nnodes, ngroups, nrcpts, steps;
-	bool begun; /* the message of this group */
+	uint64_t room; /* for bytes of include files */
+	bool begun;    /* the message of this group */
 	bool looped;
 	bool discards;      /* /dev/null is a member */
 	const char *sender; /* of this group */
@@ -284,6 +284,10 @@ push_include(struct expander *x, const struct frame *from, const char *path)
 	include_begin(&f->file, fd);
 	f->nested = from->path != NULL;
 	f->path = strdup(path);
+	if (!include_fits(&f->file, &x->room))
+		return fail(x, -E2BIG,
+		    "include file %s: too large for alias_expansion_limit",
+		    path);
 	return f->path == NULL ? -ENOMEM : 0;
 }
 
@@ -314,8 +318,7 @@ next_member(const struct expander *x, struct frame *f, struct alias_member *ret)
 
 /* ---- kinds of members ---- */
 
-/* An alias that was not met before: its members come here, or into a message of
- * their own. */
+/* A new alias: its members come here, or into a message of their own. */
 static int
 enter(struct expander *x, uint32_t parent, const struct meaning *m,
     const char *address)
@@ -475,6 +478,7 @@ members_expand(const struct members_names *names, const struct includes *in,
 		.includes = in,
 		.of = of,
 		.sink = sink,
+		.room = include_room(names->limit),
 		.why = ret_why };
 	struct group g;
 	uint32_t i;

@@ -15,6 +15,7 @@
 static struct buf told, why;
 static struct names_scratch names;
 static uint32_t nrcpts;
+static const char *written; /* a file that somebody writes meanwhile */
 
 static int
 on_sender(void *arg UNUSED, const char *sender)
@@ -25,7 +26,13 @@ on_sender(void *arg UNUSED, const char *sender)
 static int
 on_rcpt(void *arg UNUSED, const char *address)
 {
+	FILE *f = written == NULL ? NULL : fopen(written, "a");
+
 	nrcpts++;
+	if (f != NULL) {
+		cr_assert_gt(fputs("more@far.test\n", f), 0);
+		cr_assert_eq(fclose(f), 0);
+	}
 	return told.len > 4000 ? 0 : buf_printf(&told, " %s", address);
 }
 
@@ -247,6 +254,49 @@ Test(members, include_files_that_are_wrong_wait)
 	with_include("fifo");
 	cr_expect_eq(expand("list", "s@far.test"), -EUCLEAN);
 	cr_expect_not_null(strstr(buf_str(&why), "not a regular file"));
+}
+
+/* mutation: deliver-local/include_lines.c: judge_end() is always 0. */
+Test(members, F10_an_include_file_that_changes_meanwhile_waits)
+{
+	char path[256];
+
+	put("list", "bob@far.test\ncarl@far.test\n", 0644);
+	snprintf(path, sizeof(path), "%s", scratch_path("list"));
+	with_include("list");
+	written = path;
+	cr_expect_eq(expand("list", "s@far.test"), -EUCLEAN);
+	written = NULL;
+	cr_expect_not_null(
+	    strstr(buf_str(&why), "list: line 3: the file was changed while"),
+	    "%s", buf_str(&why));
+	cr_expect_eq(expand("list", "s@far.test"), 0, "%s", buf_str(&why));
+	cr_expect_eq(nrcpts, 4u);
+}
+
+/* mutation: deliver-local/include_lines.c: include_fits() is always true. */
+Test(members, F10_more_bytes_than_a_list_may_have_are_not_read)
+{
+	char text[512];
+
+	put("huge", "# nothing\n", 0644);
+	cr_assert_eq(truncate(scratch_path("huge"), (off_t)1 << 40), 0);
+	with_include("huge");
+	names.names.limit = 10;
+	cr_expect_eq(expand("list", "s@far.test"), -E2BIG);
+	cr_expect_not_null(
+	    strstr(buf_str(&why), "huge: too large for "), "%s", buf_str(&why));
+	end();
+	put("half", "bob@far.test\n", 0644);
+	cr_assert_eq(truncate(scratch_path("half"), (off_t)700 << 10), 0);
+	snprintf(text, sizeof(text), ":include:%s\n", scratch_path("half"));
+	put("both", text, 0644);
+	cr_assert_eq(truncate(scratch_path("both"), (off_t)700 << 10), 0);
+	with_include("both");
+	names.names.limit = 10;
+	cr_expect_eq(expand("list", "s@far.test"), -E2BIG);
+	cr_expect_not_null(
+	    strstr(buf_str(&why), "half: too large"), "%s", buf_str(&why));
 }
 
 /* mutation: members_expand() does not ask whether there is a /dev/null. */
