@@ -127,29 +127,39 @@ list_messages(const struct options *o, struct refusal *why)
 	    strerror(-r));
 }
 
+static void
+print_lines(const char *name, const char *text)
+{
+	size_t n;
+
+	for (; *text != '\0'; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		fprintf(stderr, "%s: %.*s\n", name, (int)n, text);
+	}
+}
+
 /* Scripts of other packages call newaliases or `sendmail -bi`, and must not
  * fail, whatever the operator wrote; a person who calls it sees what is wrong.
  */
 static int
 build_aliases(const struct options *o, const char *name)
 {
-	struct alias_table *aliases = NULL;
 	struct buf error = { 0 };
 	struct conf conf;
 
 	if (conf_load(o->conf_path, &conf, &error) == 0) {
 		if (conf.alias_file[0] != '\0' &&
-		    alias_load(conf.alias_file, &aliases, &error) == -ENOENT)
+		    alias_judge(conf.alias_file, &error) == -ENOENT)
 			buf_reset(&error);
 		conf_done(&conf);
 	}
-	alias_free(&aliases);
 	if (error.len > 0)
-		fprintf(stderr, "%s: %s\n", name, buf_str(&error));
-	fprintf(stderr,
-	    "%s: nothing to do: aliases are read when qscheduler starts or "
-	    "reloads\n",
-	    name);
+		print_lines(name, buf_str(&error));
+	fprintf(stderr, "%s: %s\n", name,
+	    error.len > 0
+		? "not right: qscheduler keeps the aliases that are in force"
+		: "nothing to do: aliases are read when qscheduler starts or "
+		  "reloads");
 	buf_done(&error);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "route/nexthop.h"
 
 #define FILE_MAX_BYTES ((size_t)64 << 20)
+#define LINES_MAX      20
 
 struct alias_table {
 	struct buf text;             /* that keys and members point into */
@@ -26,14 +27,36 @@ struct reading {
 	const char *path;
 	uint32_t line;
 	struct buf *error;
+	/* For alias_judge(), which goes on behind a wrong line. */
+	bool all;
+	bool lost;      /* the alias has no name, or something wrong told */
+	uint32_t wrong; /* lines, of which LINES_MAX are told */
 };
+
+/* The complaint about a line begins: 1. 0: it is not told. */
+static int
+begin_wrong(struct reading *rd, uint32_t line)
+{
+	int r = 0;
+
+	rd->lost = true;
+	if (++rd->wrong > LINES_MAX)
+		return 0;
+	if (rd->wrong > 1)
+		r = buf_add_char(rd->error, '\n');
+	if (r == 0)
+		r = buf_printf(rd->error, "%s:%u: ", rd->path, line);
+	return r < 0 ? r : 1;
+}
 
 static int
 fail(struct reading *rd, uint32_t line, const char *why)
 {
-	int r = buf_printf(rd->error, "%s:%u: %s", rd->path, line, why);
+	int r = begin_wrong(rd, line);
 
-	return r < 0 ? r : -EINVAL;
+	if (r > 0)
+		r = buf_add_str(rd->error, why);
+	return r < 0 ? r : rd->all ? 0 : -EINVAL;
 }
 
 /* Room for one more in an array of things of this size. */
@@ -86,7 +109,7 @@ end_alias(struct reading *rd)
 {
 	const struct alias_table *t = rd->table;
 
-	if (t->n == 0 || t->aliases[t->n - 1].nmembers > 0)
+	if (rd->lost || t->n == 0 || t->aliases[t->n - 1].nmembers > 0)
 		return 0;
 	return fail(rd, t->aliases[t->n - 1].line,
 	    "no recipient (/dev/null drops mail)");
@@ -115,6 +138,7 @@ take_alias(struct reading *rd, char *line)
 
 	if (r < 0)
 		return r;
+	rd->lost = false;
 	why = alias_line_key(&line, &key);
 	if (why != NULL)
 		return fail(rd, rd->line, why);
@@ -131,6 +155,8 @@ take_line(struct reading *rd, char *line)
 		return 0;
 	if (blanks == 0)
 		return take_alias(rd, line);
+	if (rd->table->n == 0 && rd->lost)
+		return 0;
 	if (rd->table->n == 0)
 		return fail(rd, rd->line,
 		    "a line that begins with a blank continues an alias, and "
@@ -169,13 +195,13 @@ compare(const void *a, const void *b)
 static int
 fail_twice(struct reading *rd, const struct alias *first, const struct alias *a)
 {
-	int r = buf_printf(rd->error, "%s:%u: ", rd->path, a->line);
+	int r = begin_wrong(rd, a->line);
 
-	if (r == 0)
+	if (r > 0)
 		r = text_quote(rd->error, a->key);
-	if (r == 0)
+	if (r == 0 && rd->wrong <= LINES_MAX)
 		r = buf_printf(rd->error, ": already in line %u", first->line);
-	return r < 0 ? r : -EINVAL;
+	return r < 0 ? r : rd->all ? 0 : -EINVAL;
 }
 
 /* Members stand where they stay; keys are sorted for lookups. */
@@ -185,6 +211,7 @@ finish(struct reading *rd)
 	struct alias_table *t = rd->table;
 	const struct alias_member *member = t->pool;
 	size_t i;
+	int r = 0;
 
 	if (t->n == 0)
 		return 0;
@@ -197,10 +224,10 @@ finish(struct reading *rd)
 		t->by_key[i] = &t->aliases[i];
 	}
 	qsort(t->by_key, t->n, sizeof(*t->by_key), compare);
-	for (i = 1; i < t->n; i++)
+	for (i = 1; r == 0 && i < t->n; i++)
 		if (strcmp(t->by_key[i - 1]->key, t->by_key[i]->key) == 0)
-			return fail_twice(rd, t->by_key[i - 1], t->by_key[i]);
-	return 0;
+			r = fail_twice(rd, t->by_key[i - 1], t->by_key[i]);
+	return r;
 }
 
 static int
@@ -216,26 +243,47 @@ read_text(struct reading *rd)
 	return r;
 }
 
+static int
+load(struct reading *rd)
+{
+	int r;
+
+	rd->table = calloc(1, sizeof(*rd->table));
+	if (rd->table == NULL)
+		return -ENOMEM;
+	r = read_text(rd);
+	if (r == 0)
+		r = take_file(rd);
+	if (r == 0)
+		r = finish(rd);
+	if (r < 0)
+		alias_free(&rd->table);
+	return r;
+}
+
 int
 alias_load(
     const char *path, struct alias_table **ret_table, struct buf *ret_error)
 {
-	struct alias_table *table = calloc(1, sizeof(*table));
-	struct reading rd = { table, path, 0, ret_error };
-	int r;
+	struct reading rd = { .path = path, .error = ret_error };
+	int r = load(&rd);
 
-	if (table == NULL)
-		return -ENOMEM;
-	r = read_text(&rd);
 	if (r == 0)
-		r = take_file(&rd);
-	if (r == 0)
-		r = finish(&rd);
-	if (r < 0)
-		alias_free(&table);
-	else
-		*ret_table = table;
+		*ret_table = rd.table;
 	return r;
+}
+
+int
+alias_judge(const char *path, struct buf *ret_errors)
+{
+	struct reading rd = { .path = path, .error = ret_errors, .all = true };
+	int r = load(&rd);
+
+	alias_free(&rd.table);
+	if (r == 0 && rd.wrong > LINES_MAX)
+		r = buf_printf(ret_errors, "\n%s: %u more wrong lines", path,
+		    rd.wrong - LINES_MAX);
+	return r < 0 ? r : rd.wrong > 0 ? -EINVAL : 0;
 }
 
 void

@@ -44,6 +44,9 @@ struct alias_table;
 int alias_load(
     const char *path, struct alias_table **ret_table, struct buf *ret_error);
 void alias_free(struct alias_table **table);
+/* Each wrong line of the file, up to 20, a line of *ret_errors each, without a
+ * line end behind the last. 0: the file is right. */
+int alias_judge(const char *path, struct buf *ret_errors);
 /* The owner of the file, for its programs and include files. */
 uid_t alias_owner(const struct alias_table *table);
 

@@ -254,6 +254,52 @@ is_left(struct names *n, const char *name)
 	    to.target == ROUTE_TO_ACCOUNT;
 }
 
+/* Of the rule for everything; 0: there is none. */
+static uint32_t
+find_star(const struct names *n, struct route *ret_to)
+{
+	const char *key;
+	uint32_t line;
+	size_t i;
+
+	for (i = 0; (line = route_rule(n->routes, i, ret_to, &key)) != 0; i++)
+		if (strcmp(key, "*") == 0)
+			return line;
+	return 0;
+}
+
+/* The rule for everything, and none before it, sends mail for this name of this
+ * host to another one, where no alias of this host is looked up. */
+static bool
+goes_away(const struct names *n, const char *name, const struct route *star)
+{
+	char full[CONF_HOST_SIZE + 16];
+	struct route to;
+
+	snprintf(full, sizeof(full), "%s@%s", name, n->domain);
+	return alias_find_address(n->aliases, full) == NULL &&
+	    route_lookup(n->routes, full, false, &to) == 0 &&
+	    to.target == ROUTE_TO_HOST && to.transport == star->transport &&
+	    to.nexthop == star->nexthop;
+}
+
+/* A private instance has no mail of the host's administrators. */
+static int
+check_away(struct names *n)
+{
+	struct route star;
+	const uint32_t line = geteuid() == 0 ? find_star(n, &star) : 0;
+
+	if (line == 0 ||
+	    !(goes_away(n, "root", &star) || goes_away(n, "postmaster", &star)))
+		return 0;
+	return buf_printf(n->out,
+	    "%s:%u: * sends mail for root@%s and postmaster@%s to another "
+	    "host, too: a rule for %s, or relayhost in place of this rule, "
+	    "keeps it here\n",
+	    n->conf->routing_file, line, n->domain, n->domain, n->domain);
+}
+
 static int
 check_administrators(struct names *n)
 {
@@ -302,6 +348,8 @@ check_file(struct names *n)
 		    "default_privs: there is no user %s: programs of %s are "
 		    "not run\n",
 		    n->conf->default_privs, n->conf->alias_file);
+	if (r == 0)
+		r = check_away(n);
 	if (r == 0 && n->absent && conf_is_set(n->conf, "alias_file"))
 		r = buf_printf(n->out, "%s: is not there: there is no alias\n",
 		    n->conf->alias_file);

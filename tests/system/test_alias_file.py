@@ -86,6 +86,36 @@ class AliasFile(SystemTest):
             self.assertEqual(self.check(i), ["warning: default_privs: there is no user nosuch: "
                                              f"programs of {f} are not run"])
 
+    def test_F10_newaliases_shows_each_wrong_line(self):
+        i = self.instance(aliases="root: alice\nx\na: /b\nroot: c\n")
+        for name, words in (("newaliases", ()), ("sendmail", ("-bi",))):
+            done = subprocess.run([i.face(name), *words], capture_output=True, text=True,
+                                  env=i.environment(), check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, ""))
+            self.assertEqual(done.stderr, "".join(f"{name}: {line}\n" for line in (
+                f"{i.alias_file}:2: no colon behind the name",
+                f"{i.alias_file}:3: mail is not appended to files: /dev/null is the only path",
+                f"{i.alias_file}:4: `root': already in line 1",
+                "not right: qscheduler keeps the aliases that are in force")))
+        i.alias_file.write_text("root: alice\n")
+        done = subprocess.run([i.face("newaliases")], capture_output=True, text=True,
+                              env=i.environment(), check=False)
+        self.assertEqual(done.stderr, "newaliases: nothing to do: aliases are read when qscheduler starts or reloads\n")
+
+    # mutation: qscheduler/supervisor/warn_aliases.c, goes_away() is always false.
+    def test_F10_check_warns_of_roots_mail_that_goes_away(self):
+        i = self.accounts()
+        i.alias_file.write_text(f"root: {pwd.getpwuid(1).pw_name}\npostmaster: root\n")
+        away = f"warning: {i.routing_file}:{{}}: * sends mail for root@test.example and postmaster@test.example " \
+            "to another host, too: a rule for test.example, or relayhost in place of this rule, keeps it here"
+        for rules, line in (("* smtp:hub.example\n", 1), ("far.example discard\n\n* smtp:[192.0.2.1]:25\n", 3),
+                            ("* smtp:hub.example\ntest.example local\n", 0), ("* local\n", 0),
+                            ("* smtp:hub.example\ntest.example smtp:mail.example\n", 0), ("", 0)):
+            with self.subTest(rules):
+                i.routing_file.write_text(rules)
+                said = [line for line in self.check(i) if " sends mail for root@" in line]
+                self.assertEqual(said, [away.format(line)] if line and AS_ROOT else [])
+
     # mutation: qscheduler/supervisor/inforce.c, with_copies() without aliases.
     def test_F10_a_wrong_file_keeps_the_old_one_in_force(self):
         i = self.running(aliases="root: alice\n")
