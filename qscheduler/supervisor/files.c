@@ -127,6 +127,16 @@ check_readable(const char *path, uid_t uid, const char *name,
 	return r;
 }
 
+/* Absent is right. */
+static int
+unless_absent(int r, struct buf *ret_error)
+{
+	if (r != -ENOENT)
+		return r;
+	buf_reset(ret_error);
+	return 0;
+}
+
 /* A file that todo-proc and queue-send read, each as its user. It may be
  * absent. */
 static int
@@ -142,10 +152,17 @@ check_file(const struct conf *conf, const char *path,
 	if (r == 0)
 		r = check_readable(
 		    path, users->qmails, conf->qmails_user, users, ret_error);
-	if (r != -ENOENT)
-		return r;
-	buf_reset(ret_error);
-	return 0;
+	return unless_absent(r, ret_error);
+}
+
+int
+files_judge(const struct conf *conf, bool private, struct buf *ret_error)
+{
+	int r = unless_absent(check_routing(conf, ret_error), ret_error);
+
+	if (r == 0 && files_have_aliases(conf, private))
+		r = unless_absent(check_aliases(conf, ret_error), ret_error);
+	return r < 0 ? r : check_programs(conf, ret_error);
 }
 
 int

@@ -60,7 +60,31 @@ try(const struct base *b, struct buf *ret_error)
 	return r;
 }
 
-/* ---- the files that it names ---- */
+/* ---- the files that it names ----
+ *
+ * A file may change between its judgement and its copy. So a copy lies under a
+ * name of its own until its own bytes are judged. */
+
+enum {
+	COPY_ROUTING,
+	COPY_PROGRAMS,
+	COPY_ALIASES,
+	NCOPIES
+};
+
+#define NEXT ".next" /* behind the name of a copy */
+
+struct copy {
+	const char *source;
+	char *path; /* of the copy; of the file where there is none */
+	bool fresh; /* lies under the name with NEXT */
+};
+
+static const char *const copy_names[NCOPIES] = {
+	[COPY_ROUTING] = ROUTING,
+	[COPY_PROGRAMS] = PROGRAMS,
+	[COPY_ALIASES] = ALIASES,
+};
 
 /* Readers of the operator's file may read the copy, and so may the users of the
  * mail system. */
@@ -82,79 +106,159 @@ put_copy(const struct base *b, const char *name, const char *source,
 	return 0;
 }
 
-/* The path of the copy, or of the file itself where there is none: a file that
- * is absent has a meaning too. */
+/* 0; -ENOENT: there is no such file, which has a meaning too; other errors with
+ * the words in *ret_error. */
 static int
-copy(const struct base *b, const char *name, const char *source,
-    char **ret_path, struct buf *ret_error)
+read_and_put(const struct base *b, const char *name, const char *source,
+    struct buf *ret_error)
 {
 	struct buf text = { 0 }, why = { 0 };
-	char *path = NULL;
-	int r = asprintf(&path, "%s/%s", b->path, name) < 0 ? -ENOMEM : 0;
+	char next[32];
+	int r = file_read(source, COPY_MAX, &text, &why);
 
-	/* A file in force that is used after an error is its own copy. */
-	if (r == 0 && strcmp(path, source) != 0) {
-		r = file_read(source, COPY_MAX, &text, &why);
-		if (r == -ENOENT) {
-			buf_reset(&why);
-			r = asprintf(ret_path, "%s", source) < 0 ? -ENOMEM : 1;
-		}
-		if (r == 0)
-			r = put_copy(b, name, source, &text);
-	}
+	snprintf(next, sizeof(next), "%s" NEXT, name);
 	if (r == 0) {
-		*ret_path = path;
-		path = NULL;
-	} else if (why.len > 0) {
+		r = put_copy(b, next, source, &text);
+		if (r < 0)
+			(void)buf_printf(ret_error, "%s/%s: %s", b->path, next,
+			    strerror(-r));
+	} else if (r != -ENOENT) {
 		(void)buf_printf(ret_error, "%s: %s", source, buf_str(&why));
-	} else if (r < 0) {
-		(void)buf_printf(
-		    ret_error, "%s/%s: %s", b->path, name, strerror(-r));
 	}
-	free(path);
 	buf_done(&text);
 	buf_done(&why);
-	return r < 0 ? r : 0;
+	return r;
+}
+
+static int
+copy(const struct base *b, const char *name, struct copy *c,
+    struct buf *ret_error)
+{
+	int r;
+
+	if (asprintf(&c->path, "%s/%s", b->path, name) < 0) {
+		c->path = NULL;
+		return -ENOMEM;
+	}
+	/* A file in force that is used after an error is its own copy. */
+	if (strcmp(c->path, c->source) == 0)
+		return 0;
+	r = read_and_put(b, name, c->source, ret_error);
+	c->fresh = r == 0;
+	if (r != -ENOENT)
+		return r;
+	free(c->path);
+	c->path = strdup(c->source);
+	return c->path == NULL ? -ENOMEM : 0;
+}
+
+static int
+judge_copies(const struct base *b, const struct conf *conf,
+    const struct copy *copies, struct buf *ret_error)
+{
+	struct conf next = *conf;
+	char *path[NCOPIES] = { 0 };
+	struct buf why = { 0 };
+	int i, r = 0;
+
+	for (i = 0; r == 0 && i < NCOPIES; i++)
+		if (asprintf(&path[i], "%s%s", copies[i].path,
+			copies[i].fresh ? NEXT : "") < 0) {
+			path[i] = NULL;
+			r = -ENOMEM;
+		}
+	next.routing_file = path[COPY_ROUTING];
+	next.programs_file = path[COPY_PROGRAMS];
+	next.alias_file = path[COPY_ALIASES];
+	if (r == 0)
+		r = files_judge(&next, b->owner.private, &why);
+	if (r < 0 && r != -ENOMEM)
+		(void)buf_printf(
+		    ret_error, "changed meanwhile: %s", buf_str(&why));
+	buf_done(&why);
+	for (i = 0; i < NCOPIES; i++)
+		free(path[i]);
+	return r;
+}
+
+/* All of them, or those that follow the first that the disk refuses are old. */
+static int
+take_copies(
+    const struct base *b, const struct copy *copies, struct buf *ret_error)
+{
+	char next[32];
+	int i;
+
+	for (i = 0; i < NCOPIES; i++) {
+		snprintf(next, sizeof(next), "%s" NEXT, copy_names[i]);
+		if (!copies[i].fresh ||
+		    renameat(b->fd, next, b->fd, copy_names[i]) == 0)
+			continue;
+		(void)buf_printf(ret_error, "%s/%s: %s", b->path, copy_names[i],
+		    strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+static void
+drop_copies(const struct base *b, struct copy *copies)
+{
+	char next[32];
+	int i;
+
+	for (i = 0; i < NCOPIES; i++) {
+		snprintf(next, sizeof(next), "%s" NEXT, copy_names[i]);
+		(void)unlinkat(b->fd, next, 0);
+		free(copies[i].path);
+	}
 }
 
 /* Copies first, so that the file that names them finds them. */
 static int
-with_copies(const struct base *b, const struct conf *conf,
-    struct conf *ret_named, struct buf *ret_error)
+with_copies(const struct base *b, const struct conf *conf, struct copy *copies,
+    struct buf *ret_error)
 {
-	int r;
+	int i, r = 0;
 
-	*ret_named = *conf;
-	ret_named->routing_file = NULL;
-	ret_named->programs_file = NULL;
-	ret_named->alias_file = NULL;
-	r = copy(b, ROUTING, conf->routing_file, &ret_named->routing_file,
-	    ret_error);
+	copies[COPY_ROUTING].source = conf->routing_file;
+	copies[COPY_PROGRAMS].source = conf->programs_file;
+	copies[COPY_ALIASES].source = conf->alias_file;
+	for (i = 0; r == 0 && i < NCOPIES; i++)
+		if (i != COPY_ALIASES ||
+		    files_have_aliases(conf, b->owner.private))
+			r = copy(b, copy_names[i], &copies[i], ret_error);
+		else
+			r = (copies[i].path = strdup("")) == NULL ? -ENOMEM : 0;
 	if (r == 0)
-		r = copy(b, PROGRAMS, conf->programs_file,
-		    &ret_named->programs_file, ret_error);
-	if (r == 0 && !files_have_aliases(conf, b->owner.private))
-		r = (ret_named->alias_file = strdup("")) == NULL ? -ENOMEM : 0;
-	else if (r == 0)
-		r = copy(b, ALIASES, conf->alias_file, &ret_named->alias_file,
-		    ret_error);
-	return r;
+		r = judge_copies(b, conf, copies, ret_error);
+	return r < 0 ? r : take_copies(b, copies, ret_error);
 }
 
 /* ---- all of it ---- */
+
+static int
+dump_with_copies(
+    const struct base *b, const struct conf *conf, const struct copy *copies)
+{
+	struct conf named = *conf;
+
+	named.routing_file = copies[COPY_ROUTING].path;
+	named.programs_file = copies[COPY_PROGRAMS].path;
+	named.alias_file = copies[COPY_ALIASES].path;
+	return dump(b->fd, &named, b->owner.private ? 0600 : 0644);
+}
 
 int
 inforce_write(
     const struct base *b, const struct conf *conf, struct buf *ret_error)
 {
-	struct conf named;
-	int r = with_copies(b, conf, &named, ret_error);
+	struct copy copies[NCOPIES] = { 0 };
+	int r = with_copies(b, conf, copies, ret_error);
 
 	if (r == 0)
-		r = dump(b->fd, &named, b->owner.private ? 0600 : 0644);
-	free(named.routing_file);
-	free(named.programs_file);
-	free(named.alias_file);
+		r = dump_with_copies(b, conf, copies);
+	drop_copies(b, copies);
 	if (r == 0)
 		r = try(b, ret_error);
 	if (r == 0 && renameat(b->fd, TEMP, b->fd, NAME) < 0)

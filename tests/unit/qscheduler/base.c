@@ -7,13 +7,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
-#include "qscheduler/queues/queues.h"
+#include "qscheduler/supervisor/supervisor.h"
 
 static char dir[32], path[64];
 static struct base base;
@@ -404,4 +405,83 @@ Test(base, an_answer_that_is_cut_off_is_no_empty_queue)
 	cr_expect(facts.mail);
 	cr_expect_eq(facts.error, -EIO);
 	buf_done(&more);
+}
+
+/* ---- the configuration in force ---- */
+
+static void
+put(const char *name, const char *text)
+{
+	char file[96];
+	FILE *f;
+
+	snprintf(file, sizeof(file), "%s/%s", dir, name);
+	f = fopen(file, "w");
+	cr_assert_not_null(f);
+	cr_assert_geq(fputs(text, f), 0);
+	cr_assert_eq(fclose(f), 0);
+}
+
+static void
+expect(const char *name, const char *text)
+{
+	char file[96], got[256] = "";
+	FILE *f;
+
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	f = fopen(file, "r");
+	cr_assert_not_null(f, "%s", file);
+	cr_assert_eq(fread(got, 1, sizeof(got) - 1, f), strlen(text));
+	cr_assert_eq(fclose(f), 0);
+	cr_expect_str_eq(got, text);
+}
+
+/* The files change when they have been judged: inforce_write() takes none that
+ * is wrong, and none of the others. mutation: qscheduler/supervisor/inforce.c:
+ * judge_copies() is always 0. */
+Test(base, F10_what_is_in_force_was_judged_itself)
+{
+	static const struct {
+		const char *name, *wrong, *why;
+	} rows[] = {
+		{ "aliases", "b: c\nx\n", ":2: no colon behind the name" },
+		{ "routing", "b.test nosuch\n", ":1: " },
+		{ "programs", "x\n", ":1: " },
+	};
+	char text[512], file[96];
+	struct conf conf = { 0 };
+	size_t i;
+
+	cr_assert_eq(open_it(path), 0);
+	snprintf(text, sizeof(text),
+	    "queue_base = %s\nalias_file = %s/aliases\n"
+	    "routing_file = %s/routing\nprograms_file = %s/programs\n",
+	    path, dir, dir, dir);
+	put("conf", text);
+	put("aliases", "a: b\n");
+	put("routing", "a.test local\n");
+	put("programs", "");
+	snprintf(file, sizeof(file), "%s/conf", dir);
+	cr_assert_eq(conf_load(file, &conf, &error), 0, "%s", buf_str(&error));
+	cr_expect_eq(inforce_write(&base, &conf, &error), 0);
+	expect("aliases", "a: b\n");
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		put("aliases", "b: c\n");
+		put("routing", "b.test local\n");
+		put(rows[i].name, rows[i].wrong);
+		buf_reset(&error);
+		cr_expect_eq(inforce_write(&base, &conf, &error), -EINVAL);
+		cr_expect_not_null(strstr(buf_str(&error), rows[i].why), "%s",
+		    buf_str(&error));
+		cr_expect_not_null(
+		    strstr(buf_str(&error), "changed meanwhile"));
+		expect("aliases", "a: b\n");
+		expect("routing", "a.test local\n");
+		expect("programs", "");
+		snprintf(file, sizeof(file), "%s/%s.next", path, rows[i].name);
+		cr_expect_eq(access(file, F_OK), -1);
+		put("programs", "");
+	}
+	conf_done(&conf);
+	base_close(&base);
 }
