@@ -32,9 +32,12 @@ override_clear_load(struct queue *q)
 void
 override_disable(struct queue *q, usec_t until, const char *reason, size_t len)
 {
+	const bool again = until != 0 && q->override.disabled_until != 0;
+
 	q->override.disabled_until = until;
-	snprintf(q->override.reason, sizeof(q->override.reason), "%.*s",
-	    (int)len, reason);
+	if (!again || len > 0)
+		snprintf(q->override.reason, sizeof(q->override.reason), "%.*s",
+		    (int)len, reason);
 	tell_changed(q->all);
 }
 

@@ -244,7 +244,8 @@ void override_tick(struct queue *q, usec_t now);
 void override_set_load(struct queue *q, uint32_t load_pct, usec_t until);
 void override_clear_load(struct queue *q);
 /* Injectors do not choose it, its children go on. A reason that
- * ask_judge_reason() has let pass. */
+ * ask_judge_reason() has let pass; without one the reason stays of a queue that
+ * is disabled already. */
 void
 override_disable(struct queue *q, usec_t until, const char *reason, size_t len);
 void override_enable(struct queue *q);

@@ -194,7 +194,12 @@ Test(override, disable_a_queue_that_no_program_can_set)
 	cr_expect_eq(hand_disable(2, 0, ""), 0);
 	cr_expect_str_eq(hand.text, "queue 2: disabled for ever");
 	cr_expect_eq(hand.page.rows[1].until_mono, 0);
-	cr_expect_str_eq(hand.page.rows[1].reason, "");
+	cr_expect_str_eq(hand.page.rows[1].reason, "new disk", "as it was");
+	cr_expect_eq(hand_disable(2, 0, "newer disk"), 0);
+	cr_expect_str_eq(hand.page.rows[1].reason, "newer disk");
+	cr_expect_eq(hand_enable(2), 0);
+	cr_expect_eq(hand_disable(2, 0, ""), 0);
+	cr_expect_str_eq(hand.page.rows[1].reason, "", "of the last time");
 	cr_expect_eq(hand_enable(2), 0);
 	cr_expect_str_eq(hand.text, "queue 2: enabled");
 	cr_expect_eq(flag_of(hand.s.queues.queues[1]), 0);
