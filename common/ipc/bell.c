@@ -135,6 +135,54 @@ bell_ring(const char *instance, uint32_t queue, const struct bell *bell)
 	return r;
 }
 
+/* The name of a queue that is replaced is unlinked. */
+static bool
+is_replaced(mqd_t mq)
+{
+	struct stat st;
+
+	return fstat(mq, &st) < 0 || st.st_nlink == 0;
+}
+
+void
+bell_let_go(struct bell_rope *rope)
+{
+	if (rope->mq != BELL_NO_MQ)
+		mq_close(rope->mq);
+	rope->mq = BELL_NO_MQ;
+}
+
+static int
+take_hold(struct bell_rope *rope, const char *instance, uint32_t queue)
+{
+	char name[IPC_NAME_MAX];
+
+	ipc_name_queue(instance, queue, name);
+	rope->mq = mq_open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	return rope->mq == BELL_NO_MQ ? -errno : 0;
+}
+
+int
+bell_pull(struct bell_rope *rope, const char *instance, uint32_t queue,
+    const struct bell *bell, usec_t now)
+{
+	int r = 0;
+
+	if (rope->mq != BELL_NO_MQ && now - rope->looked_at >= BELL_BELIEVED) {
+		rope->looked_at = now;
+		if (is_replaced(rope->mq))
+			bell_let_go(rope);
+	}
+	if (rope->mq == BELL_NO_MQ) {
+		rope->looked_at = now;
+		r = take_hold(rope, instance, queue);
+	}
+	if (r == 0 &&
+	    mq_send(rope->mq, (const char *)bell, sizeof(*bell), 0) < 0)
+		r = -errno;
+	return r;
+}
+
 int
 bell_take(mqd_t mq, struct bell *ret_bell)
 {

@@ -42,6 +42,19 @@ bool mq_same(const char *name, mqd_t mq);
 
 /* Ring without blocking: 0, -EAGAIN full, -ENOENT, -EACCES … */
 int bell_ring(const char *instance, uint32_t queue, const struct bell *bell);
+
+/* The same for those who ring often: the message queue stays open, and is
+ * looked at again when the last look is BELL_BELIEVED old, since the supervisor
+ * may have made another one. */
+#define BELL_BELIEVED (10 * USEC_PER_MSEC)
+struct bell_rope {
+	mqd_t mq; /* BELL_NO_MQ: none is open */
+	usec_t looked_at;
+};
+#define BELL_NO_MQ ((mqd_t)-1)
+int bell_pull(struct bell_rope *rope, const char *instance, uint32_t queue,
+    const struct bell *bell, usec_t now);
+void bell_let_go(struct bell_rope *rope);
 /* One record: 1, 0 when there is none, -EBADMSG wrong length (taken, to be
  * counted), -errno. The fields are not checked; the caller drops a record that
  * is out of range. */

@@ -10,14 +10,18 @@
 #include <unistd.h>
 
 /* Bytes written between two checks of the free space. */
-#define ROOM_EVERY ((uint64_t)1 << 20)
-#define NAME_TRIES 8
+#define ROOM_EVERY   ((uint64_t)1 << 20)
+#define NAME_TRIES   8
+/* Room beyond the reserve that is ample: more than is written within the moment
+ * for which a caller believes that. */
+#define AMPLE_BYTES  ((uint64_t)256 << 20)
+#define AMPLE_INODES 65536
 
 /* Refuses a message before any work, and while it grows. The reserve stays free
  * for other mail and for marks. A file system that does not count inodes
  * reports 0 of 0. */
 static int
-check_room(const struct accept *a, uint64_t to_come)
+check_room(struct accept *a, uint64_t to_come)
 {
 	const struct accept_options *opt = &a->opt;
 	struct statvfs v;
@@ -35,7 +39,19 @@ check_room(const struct accept *a, uint64_t to_come)
 		return -ENOSPC;
 	if (v.f_files > 0 && v.f_favail < opt->reserve_inodes)
 		return -ENOSPC;
+	a->ample = free_bytes - opt->reserve_bytes - to_come > AMPLE_BYTES &&
+	    (v.f_files == 0 || v.f_favail - opt->reserve_inodes > AMPLE_INODES);
 	return 0;
+}
+
+/* Before any work. */
+static int
+look(struct accept *a)
+{
+	if (a->opt.looked)
+		return 0;
+	return spool_is_sealed(a->sp) ? -ESHUTDOWN
+				      : check_room(a, a->opt.announced);
 }
 
 static mode_t
@@ -75,6 +91,35 @@ open_file(struct accept *a)
 	return -errno;
 }
 
+/* The inode names the file; the umask may have changed the mode. */
+static int
+note_file(struct accept *a)
+{
+	struct stat st;
+
+	if (fstat(a->fd, &st) < 0)
+		return -errno;
+	a->inode = (uint64_t)st.st_ino;
+	a->owner = st.st_uid;
+	a->mode = st.st_mode & 07777;
+	return 0;
+}
+
+/* One byte tells messages of one inode and one microsecond apart. Bytes are had
+ * from the kernel many at a time. */
+static uint8_t
+make_nonce(void)
+{
+	static _Thread_local uint8_t stock[64];
+	static _Thread_local unsigned left;
+
+	if (left == 0) {
+		arc4random_buf(stock, sizeof(stock));
+		left = sizeof(stock);
+	}
+	return stock[--left];
+}
+
 static usec_t
 clamp_arrival(usec_t wall)
 {
@@ -96,11 +141,11 @@ accept_begin(struct accept *a, const struct spool *sp,
 	a->fd = -1;
 	if (sp->dir[opt->dir] < 0)
 		return -EACCES;
-	if (spool_is_sealed(sp))
-		return -ESHUTDOWN;
-	r = check_room(a, opt->announced);
+	r = look(a);
 	if (r == 0)
 		r = open_file(a);
+	if (r == 0)
+		r = note_file(a);
 	if (r == 0)
 		r = queue_file_writer_init(
 		    &a->writer, sp->sys, a->fd, opt->max_content);
@@ -110,7 +155,7 @@ accept_begin(struct accept *a, const struct spool *sp,
 	a->writer.file.queue = sp->queue;
 	a->writer.file.uid = uid;
 	a->writer.file.flags = opt->flags;
-	a->writer.file.nonce = (uint8_t)arc4random_uniform(UINT8_MAX + 1);
+	a->writer.file.nonce = make_nonce();
 	return 0;
 }
 
@@ -145,39 +190,32 @@ accept_content(struct accept *a, const void *data, size_t len)
 /* In a private instance one user owns and reads all files, so root submits for
  * that user, too. */
 static int
-give_to_owner(const struct accept *a, const struct stat *st)
+give_to_owner(const struct accept *a)
 {
 	const uid_t owner = a->sp->owner[a->opt.dir];
 
-	if (!a->sp->private || geteuid() != 0 || st->st_uid == owner)
+	if (!a->sp->private || a->owner == owner || geteuid() != 0)
 		return 0;
 	return fchown(a->fd, owner, (gid_t)-1) < 0 ? -errno : 0;
 }
 
-/* Sets the name, from the inode; the owner; and the mode, which the umask may
- * have changed. */
+/* The owner and the mode that a queue file has. */
 static int
-settle(struct accept *a, uint64_t *ret_inode)
+settle(struct accept *a)
 {
-	struct stat st;
-	int r;
+	int r = give_to_owner(a);
 
-	if (fstat(a->fd, &st) < 0)
-		return -errno;
-	r = give_to_owner(a, &st);
 	if (r < 0)
 		return r;
-	if ((st.st_mode & 07777) != file_mode(a) &&
-	    fchmod(a->fd, file_mode(a)) < 0)
+	if (a->mode != file_mode(a) && fchmod(a->fd, file_mode(a)) < 0)
 		return -errno;
-	*ret_inode = (uint64_t)st.st_ino;
 	return 0;
 }
 
 /* The name of a drop is random, that of a prepared message its caller's; in
  * other directories it is the inode. */
 static void
-make_name(const struct accept *a, uint64_t inode, char name[SPOOL_PATH_MAX])
+make_name(const struct accept *a, char name[SPOOL_PATH_MAX])
 {
 	uint64_t random;
 
@@ -186,7 +224,7 @@ make_name(const struct accept *a, uint64_t inode, char name[SPOOL_PATH_MAX])
 		return;
 	}
 	if (a->opt.dir != SPOOL_MAILDROP) {
-		spool_leaf(a->sp, a->opt.dir, inode, name, SPOOL_PATH_MAX);
+		spool_leaf(a->sp, a->opt.dir, a->inode, name, SPOOL_PATH_MAX);
 		return;
 	}
 	arc4random_buf(&random, sizeof(random));
@@ -214,13 +252,13 @@ give_name(struct accept *a, const char *name)
 }
 
 static int
-take_name(struct accept *a, uint64_t inode)
+take_name(struct accept *a)
 {
 	char name[sizeof(a->name)] = "";
 	int tries, r = -EEXIST;
 
 	for (tries = 0; r == -EEXIST && tries < NAME_TRIES; tries++) {
-		make_name(a, inode, name);
+		make_name(a, name);
 		r = give_name(a, name);
 		if (a->opt.dir != SPOOL_MAILDROP)
 			break;
@@ -251,14 +289,14 @@ sync_directory(const struct accept *a)
 
 /* Steps 4 to 6 of docs/SPOOL.md, in the order that survives a power cut. */
 static int
-make_durable(struct accept *a, uint64_t inode)
+make_durable(struct accept *a)
 {
 	const struct spool_sys *sys = a->sp->sys;
 	int r;
 
 	if (sys->flock(a->fd, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
-	r = take_name(a, inode);
+	r = take_name(a);
 	if (r < 0)
 		return r;
 	if (spool_is_sealed(a->sp))
@@ -272,13 +310,12 @@ int
 accept_commit(struct accept *a, struct queue_id *ret_id)
 {
 	const struct queue_file *file = &a->writer.file;
-	uint64_t inode = 0;
 	int r = queue_file_finish(&a->writer);
 
 	if (r == 0)
-		r = settle(a, &inode);
+		r = settle(a);
 	if (r == 0)
-		r = make_durable(a, inode);
+		r = make_durable(a);
 	if (r < 0)
 		return r;
 	a->accepted = true;
@@ -286,7 +323,7 @@ accept_commit(struct accept *a, struct queue_id *ret_id)
 		.arrival_wall = file->arrival_wall,
 		.nonce = file->nonce,
 		.queue = file->queue,
-		.inode = inode,
+		.inode = a->inode,
 	};
 	return 0;
 }

@@ -33,6 +33,10 @@ struct accept_options {
 	uint64_t reserve_inodes; /* … or than this (f_favail) */
 	uint64_t announced;      /* … and the bytes to come; 0: unknown */
 	bool strict;             /* sync the directory too */
+	/* The queue was found open, and with ample room, just now:
+	 * accept_begin() does not look again. accept_commit() looks at the seal
+	 * all the same. */
+	bool looked;
 };
 
 struct accept {
@@ -41,6 +45,10 @@ struct accept {
 	struct queue_file_writer writer;
 	int fd;
 	uint32_t uid;
+	uint64_t inode; /* of the open file, and its owner and mode then */
+	uid_t owner;
+	mode_t mode;
+	bool ample;         /* found room for many more messages */
 	uint64_t unchecked; /* written since the last check of free space */
 	char temp_name[SPOOL_PATH_MAX]; /* "" with O_TMPFILE */
 	char name[SPOOL_PATH_MAX];      /* once it is linked, else "" */

@@ -1,8 +1,6 @@
 #include "submit/submit.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "base/date.h"
 
@@ -27,13 +25,10 @@ submit_received(const struct accept *a, const char *host, const char *eol,
 	const struct queue_file *file = &a->writer.file;
 	struct queue_id id = { .arrival_wall = file->arrival_wall,
 		.nonce = file->nonce,
-		.queue = file->queue };
+		.queue = file->queue,
+		.inode = a->inode };
 	char text[QUEUE_ID_SIZE], date[DATE_SIZE];
-	struct stat st;
 
-	if (fstat(a->fd, &st) < 0)
-		return -errno;
-	id.inode = (uint64_t)st.st_ino;
 	queue_id_format(&id, text);
 	date_format(file->arrival_wall, date);
 	return snprintf(out, SUBMIT_RECEIVED_MAX,

@@ -9,6 +9,7 @@
 #ifndef SUBMIT_PARTS_H
 #define SUBMIT_PARTS_H
 
+#include "ipc/bell.h"
 #include "ipc/page.h"
 #include "submit/submit.h"
 
@@ -76,8 +77,10 @@ struct queue_fact *choose_find(struct queue_facts *facts, uint32_t queue);
 struct submit_queue {
 	TAILQ_ENTRY(submit_queue) link;
 	struct spool spool;
-	uint32_t users; /* submissions that write to it */
-	bool listed;    /* else it is closed by its last user */
+	struct bell_rope bell;
+	usec_t looked_at; /* found open and with ample room; 0: not */
+	uint32_t users;   /* submissions that write to it */
+	bool listed;      /* else it is closed by its last user */
 };
 TAILQ_HEAD(submit_queue_list, submit_queue);
 
@@ -87,6 +90,8 @@ struct submit {
 	struct choose_reader reader;
 	struct queue_facts facts;
 	usec_t judged_mono; /* when the facts were read */
+	usec_t now_mono;    /* of this submission */
+	int32_t pid;        /* for the bell */
 	bool judged;        /* the facts are valid, */
 	bool disk;          /* and have the directories too */
 	uint32_t turn;

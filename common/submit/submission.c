@@ -1,13 +1,13 @@
 #include "submit/parts.h"
 
 #include "base/clock.h"
-#include "ipc/bell.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#define LARGE ((uint64_t)1 << 20)
 
 struct submission {
 	struct submit *submit;
@@ -29,6 +29,17 @@ error_text(int error)
 
 /* ---- begin ---- */
 
+/* A look at the queue is believed as long as the facts; not for a large
+ * message. */
+static bool
+is_looked(const struct submission *m, const struct submit_origin *origin)
+{
+	const usec_t at = m->queue->looked_at;
+
+	return at != 0 && m->submit->now_mono - at < SUBMIT_FACTS_AGE &&
+	    origin->announced < LARGE;
+}
+
 static int
 begin_accept(struct submission *m, const struct submit_origin *origin)
 {
@@ -40,9 +51,13 @@ begin_accept(struct submission *m, const struct submit_origin *origin)
 	if (sp->dir[SPOOL_INCOMING] < 0)
 		return -EACCES;
 	opt.announced = origin->announced;
+	opt.looked = is_looked(m, origin);
 	r = accept_begin(&m->accept, sp, &opt, clock_wall(), origin->uid);
 	if (r < 0)
 		accept_end(&m->accept);
+	if (r < 0 || !opt.looked)
+		m->queue->looked_at =
+		    r == 0 && m->accept.ample ? m->submit->now_mono : 0;
 	return r;
 }
 
@@ -239,12 +254,13 @@ static void
 ring(const struct submission *m, const struct queue_id *id)
 {
 	const struct bell bell = {
-		.pid = (int32_t)getpid(),
+		.pid = m->submit->pid,
 		.split = (uint32_t)(id->inode % m->queue->spool.split),
 		.inode = id->inode,
 	};
 
-	(void)bell_ring(m->submit->conf->instance, id->queue, &bell);
+	(void)bell_pull(&m->queue->bell, m->submit->conf->instance, id->queue,
+	    &bell, clock_mono());
 }
 
 int

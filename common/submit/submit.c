@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define OPEN_QUEUES_MAX 32 /* about ten descriptors each */
 
@@ -28,7 +29,7 @@ read_queue(void *arg, uint32_t queue, struct queue_page *ret_page)
 void
 submit_judge(struct submit *s)
 {
-	usec_t now = clock_mono();
+	const usec_t now = s->now_mono = clock_mono();
 
 	if (s->judged && now - s->judged_mono < SUBMIT_FACTS_AGE)
 		return;
@@ -74,6 +75,7 @@ submit_judge_disk(struct submit *s)
 static void
 close_queue(struct submit_queue *q)
 {
+	bell_let_go(&q->bell);
 	spool_close(&q->spool);
 	free(q);
 }
@@ -119,6 +121,7 @@ open_new(struct submit *s, uint32_t queue, struct submit_queue **ret_queue)
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return -ENOMEM;
+	q->bell.mq = BELL_NO_MQ;
 	r = spool_open(&q->spool, s->sys, s->conf->queue_base, queue);
 	if (r < 0) {
 		close_queue(q);
@@ -186,6 +189,7 @@ submit_new(const struct conf *conf, const struct spool_sys *sys,
 	s->reader = (struct choose_reader){ read_sched, read_queue, s };
 	/* Processes begin at different queues. */
 	s->turn = arc4random();
+	s->pid = (int32_t)getpid();
 	TAILQ_INIT(&s->open);
 	*ret_submit = s;
 	return 0;

@@ -47,6 +47,31 @@ Test(ipc_bell, rung_and_taken)
 	cr_assert_eq(bell_take(mq, &out), 0);
 }
 
+/* Between two looks the old queue may still be rung; after the next one never.
+ */
+Test(ipc_bell, I8_a_kept_bell_is_looked_at_again)
+{
+	const struct bell bell = { 1, 2, 3 };
+	struct bell_rope rope = { .mq = BELL_NO_MQ };
+	const usec_t now = USEC_PER_SEC;
+	struct bell out;
+	uint32_t depth;
+	mqd_t old, fresh;
+
+	cr_expect_eq(bell_pull(&rope, ipc_scratch(), 1, &bell, now), -ENOENT);
+	old = make(10, &depth);
+	cr_expect_eq(bell_pull(&rope, ipc_scratch(), 1, &bell, now), 0);
+	cr_expect_eq(bell_take(old, &out), 1);
+	fresh = make(10, &depth);
+	cr_expect_eq(bell_pull(&rope, ipc_scratch(), 1, &bell, now + 1), 0);
+	cr_expect_eq(bell_take(fresh, &out), 0, "looked too early");
+	cr_expect_eq(
+	    bell_pull(&rope, ipc_scratch(), 1, &bell, now + BELL_BELIEVED), 0);
+	cr_expect_eq(bell_take(fresh, &out), 1, "the old one is still rung");
+	bell_let_go(&rope);
+	cr_expect_eq(rope.mq, BELL_NO_MQ);
+}
+
 Test(ipc_bell, owner_mode_and_close_on_exec)
 {
 	struct stat st;

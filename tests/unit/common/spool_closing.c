@@ -27,9 +27,14 @@ no_fsync(int fd UNUSED)
 static bool
 try(const struct spool *sp)
 {
+	struct accept_options opt = scratch_options;
 	struct accept a;
 	struct queue_id id;
-	int r = accept_begin(&a, sp, &scratch_options, clock_wall(), 0);
+	int r;
+
+	/* With and without a look before the message is written. */
+	opt.looked = arc4random_uniform(2) == 0;
+	r = accept_begin(&a, sp, &opt, clock_wall(), 0);
 
 	if (r == 0)
 		r = queue_file_add_content(&a.writer, "x\n", 2);

@@ -75,3 +75,30 @@ Test(accept_room, X11_the_reserve_is_looked_at_each_mebibyte)
 	cr_expect_eq(scratch_files(&s), 0);
 	scratch_close(&s);
 }
+
+/* Room for many messages is ample; a queue that was found with ample room is
+ * not looked at again. */
+Test(accept_room, X11_ample_room_is_believed_for_a_moment)
+{
+	struct accept_options opt = { .dir = SPOOL_INCOMING,
+		.reserve_bytes = MIB };
+	struct scratch s;
+	struct accept a;
+
+	scratch_open(&s);
+	leave_free(257);
+	cr_assert_eq(accept_begin(&a, &s.sp, &opt, clock_wall(), 0), 0);
+	cr_expect_not(a.ample);
+	accept_end(&a);
+	leave_free(258);
+	cr_assert_eq(accept_begin(&a, &s.sp, &opt, clock_wall(), 0), 0);
+	cr_expect(a.ample);
+	accept_end(&a);
+	leave_free(0);
+	cr_expect_eq(accept_begin(&a, &s.sp, &opt, clock_wall(), 0), -ENOSPC);
+	accept_end(&a);
+	opt.looked = true;
+	cr_expect_eq(accept_begin(&a, &s.sp, &opt, clock_wall(), 0), 0);
+	accept_end(&a);
+	scratch_close(&s);
+}
