@@ -79,6 +79,8 @@ tell(const struct task *t)
 {
 	const char *past = act_past(t->options.act);
 
+	if (t->options.quiet)
+		return;
 	fprintf(stderr, "%s: %c%s: %llu message%s\n", t->options.program,
 	    past[0] - 'a' + 'A', past + 1, (unsigned long long)t->tally.done,
 	    plural(t->tally.done));

@@ -63,20 +63,33 @@ select_queue(const struct select *s, uint32_t queue)
 /* ---- the comparison of each key ---- */
 
 struct facts {
-	const char *sender, *recipient, *reason;
+	const char *id, *sender, *recipient, *reason;
 	uint64_t age, size;
 };
 
 static bool
+fits_text(const struct select_term *t, const char *text)
+{
+	return t->part ? strcasestr(text, t->text) != NULL
+		       : select_matches(t->text, text);
+}
+
+static bool
+fits_id(const struct select_term *t, const struct facts *f)
+{
+	return fits_text(t, f->id);
+}
+
+static bool
 fits_sender(const struct select_term *t, const struct facts *f)
 {
-	return select_matches(t->text, f->sender);
+	return fits_text(t, f->sender);
 }
 
 static bool
 fits_recipient(const struct select_term *t, const struct facts *f)
 {
-	return select_matches(t->text, f->recipient);
+	return fits_text(t, f->recipient);
 }
 
 static bool
@@ -118,6 +131,7 @@ fits_smaller(const struct select_term *t, const struct facts *f)
 /* NULL: the key has no terms. */
 static bool (*const fits_term[SELECT_NKEYS])(
     const struct select_term *t, const struct facts *f) = {
+	[SELECT_ID] = fits_id,
 	[SELECT_SENDER] = fits_sender,
 	[SELECT_RECIPIENT] = fits_recipient,
 	[SELECT_DOMAIN] = fits_domain,
@@ -139,6 +153,7 @@ fits_keys(const struct select *s, unsigned wanted, const struct facts *f)
 		const unsigned bit = 1u << s->terms[i].key;
 
 		if ((wanted & bit) != 0 && (fits & bit) == 0 &&
+		    !s->terms[i].leaves_out &&
 		    fits_term[s->terms[i].key](&s->terms[i], f))
 			fits |= bit;
 	}
@@ -148,6 +163,7 @@ fits_keys(const struct select *s, unsigned wanted, const struct facts *f)
 struct looking {
 	const struct select *s;
 	unsigned keys;
+	const struct select_term *term; /* of what is left out */
 };
 
 /* 1: this recipient fits. */
@@ -164,15 +180,52 @@ look_at(const struct recipient *r, void *arg)
 static int
 fits_recipients(const struct select *s, const struct message *m, unsigned keys)
 {
-	struct looking l = { s, keys };
+	struct looking l = { .s = s, .keys = keys };
 
 	return message_recipients(
 	    m, (keys & 1u << SELECT_REASON) != 0, look_at, &l);
 }
 
-#define KEYS_OF_MESSAGES                                                   \
-	(1u << SELECT_SENDER | 1u << SELECT_OLDER | 1u << SELECT_YOUNGER | \
-	    1u << SELECT_LARGER | 1u << SELECT_SMALLER)
+/* ---- exclusion ---- */
+
+static int
+look_for(const struct recipient *r, void *arg)
+{
+	const struct looking *l = arg;
+	const struct facts f = { .recipient = r->rcpt->address,
+		.reason = r->reason };
+
+	return r->rcpt->mark != RCPT_DONE &&
+	    fits_term[l->term->key](l->term, &f);
+}
+
+/* 1: some term leaves it out. */
+static int
+is_left_out(
+    const struct select *s, const struct message *m, const struct facts *f)
+{
+	size_t i;
+	int r = 0;
+
+	if ((s->keys & 1u << SELECT_NOT) == 0)
+		return 0;
+	for (i = 0; r == 0 && i < s->nterms; i++) {
+		const struct select_term *t = &s->terms[i];
+		struct looking l = { .term = t };
+
+		if (!t->leaves_out)
+			continue;
+		r = (KEYS_OF_RECIPIENTS & 1u << t->key) == 0
+		    ? fits_term[t->key](t, f)
+		    : message_recipients(
+			  m, t->key == SELECT_REASON, look_for, &l);
+	}
+	return r;
+}
+
+#define KEYS_OF_MESSAGES                                              \
+	(1u << SELECT_ID | 1u << SELECT_SENDER | 1u << SELECT_OLDER | \
+	    1u << SELECT_YOUNGER | 1u << SELECT_LARGER | 1u << SELECT_SMALLER)
 
 /* A damaged file has a place and a size, and nothing else that is known. */
 static int
@@ -191,10 +244,12 @@ select_fits(const struct select *s, const struct message *m, usec_t now_wall)
 {
 	const usec_t age = now_wall - m->file.arrival_wall;
 	const struct facts f = {
+		.id = m->id,
 		.sender = buf_str(&m->sender),
 		.age = age < 0 ? 0 : (uint64_t)age,
 		.size = m->file.content_len,
 	};
+	int r;
 
 	if ((select_states(s) & 1u << m->dir) == 0 ||
 	    !select_queue(s, m->sp->queue))
@@ -203,7 +258,11 @@ select_fits(const struct select *s, const struct message *m, usec_t now_wall)
 		return fits_damaged(s, m);
 	if (!fits_keys(s, s->keys & KEYS_OF_MESSAGES, &f))
 		return 0;
-	if ((s->keys & KEYS_OF_RECIPIENTS) == 0)
-		return 1;
-	return fits_recipients(s, m, s->keys & KEYS_OF_RECIPIENTS);
+	r = (s->keys & KEYS_OF_RECIPIENTS) == 0
+	    ? 1
+	    : fits_recipients(s, m, s->keys & KEYS_OF_RECIPIENTS);
+	if (r != 1)
+		return r;
+	r = is_left_out(s, m, &f);
+	return r < 0 ? r : r == 0;
 }

@@ -348,22 +348,14 @@ parse_postsuper(int argc, char **argv, struct options *o, struct buf *error)
 
 /* ---- names ---- */
 
-/* Other programs give mailq options of theirs, none of which changes a list. */
-static int
-parse_mailq(int argc UNUSED, char **argv UNUSED, struct options *o,
-    struct buf *error UNUSED)
-{
-	o->verb = VERB_LIST;
-	return 0;
-}
-
 static const struct name {
 	const char *name;
 	int (*parse)(
 	    int argc, char **argv, struct options *o, struct buf *error);
 } names[] = {
 	{ "qctl", parse_qctl },
-	{ "mailq", parse_mailq },
+	{ "mailq", face_mailq },
+	{ "sendmail", face_sendmail },
 	{ "postqueue", parse_postqueue },
 	{ "postsuper", parse_postsuper },
 };

@@ -1,7 +1,7 @@
 /* qctl/qctl.h - the command qctl(8), and the source of each part:
  *
  *	qctl       the command: selection, queues, exit code
- *	options    the command line of each of its names
+ *	options    the command line of each of its names; faces, of two names
  *	select     words of a selection; match: does a message fit it
  *	message    one message and the walk over them; recipient: with reasons
  *	worker     a process for each queue; workers: their parent
@@ -43,6 +43,7 @@ struct options {
 	enum verb verb;
 	enum spool_act act;
 	bool json, senders, content, dry_run, yes, failed;
+	bool quiet;            /* says nothing of what was done */
 	unsigned given, row;   /* private to options.c */
 	const char *conf_path; /* -c, NULL */
 	struct select select;
@@ -52,6 +53,10 @@ struct options {
  * The caller calls select_done() in either case. */
 int options_parse(
     int argc, char **argv, struct options *ret_options, struct buf *ret_error);
+/* The same for names of one kind (faces.c): `mailq`, and `sendmail -q` that
+ * sendmail handed on. */
+int face_mailq(int argc, char **argv, struct options *o, struct buf *error);
+int face_sendmail(int argc, char **argv, struct options *o, struct buf *error);
 /* -ENOMEM. */
 int options_help(struct buf *out);
 

@@ -148,8 +148,10 @@ static const struct key {
 	int (*take)(struct select *s, enum select_key key, const char *value);
 	const char *help;
 } keys[SELECT_NKEYS] = {
+	[SELECT_ID] = { "id", "ID", take_text,
+	    "`*' stands for any text, as in the next three" },
 	[SELECT_SENDER] = { "sender", "ADDRESS", take_text,
-	    "`*' stands for any text; <> is the null sender" },
+	    "<> is the null sender" },
 	[SELECT_RECIPIENT] = { "recipient", "ADDRESS", take_text,
 	    "a recipient that is not delivered yet" },
 	[SELECT_DOMAIN] = { "domain", "DOMAIN", take_text,
@@ -170,11 +172,27 @@ static const struct key {
 };
 /* clang-format on */
 
+#define KEYS_OF_TEXT                                                      \
+	(1u << SELECT_ID | 1u << SELECT_SENDER | 1u << SELECT_RECIPIENT | \
+	    1u << SELECT_DOMAIN | 1u << SELECT_REASON)
+
+/* The last term, which KEY!=VALUE has made. */
+static int
+leave_out(struct select *s, enum select_key key)
+{
+	if ((KEYS_OF_TEXT & 1u << key) == 0)
+		return -EINVAL;
+	s->terms[s->nterms - 1].leaves_out = true;
+	s->keys |= 1u << SELECT_NOT;
+	return 0;
+}
+
 static int
 take_key(
     struct select *s, const char *word, const char *equals, struct buf *error)
 {
-	const size_t len = (size_t)(equals - word);
+	const bool leaves = equals > word && equals[-1] == '!';
+	const size_t len = (size_t)(equals - word) - (leaves ? 1 : 0);
 	unsigned i;
 	int r;
 
@@ -184,10 +202,13 @@ take_key(
 			break;
 	if (i == SELECT_NKEYS)
 		return option_wrong(error, "filter ", word,
-		    ": the keys are sender, recipient, domain, reason, queue, "
-		    "state, older, younger, larger, smaller");
+		    ": the keys are id, sender, recipient, domain, reason, "
+		    "queue, state, older, younger, larger, smaller");
 	r = keys[i].take(s, (enum select_key)i, equals + 1);
-	s->keys |= 1u << i;
+	if (r == 0 && leaves)
+		r = leave_out(s, (enum select_key)i);
+	else
+		s->keys |= 1u << i;
 	return r == -EINVAL
 	    ? option_wrong(error, "filter ", word, ": not a value of this key")
 	    : r;
@@ -247,6 +268,18 @@ int
 select_add_state(struct select *s, const char *word, struct buf *error)
 {
 	return add_value(s, SELECT_STATE, word, error);
+}
+
+int
+select_add_part(
+    struct select *s, enum select_key key, const char *text, bool leave)
+{
+	const struct select_term term = {
+		.key = key, .text = text, .part = true, .leaves_out = leave
+	};
+
+	s->keys |= leave ? 1u << SELECT_NOT : 1u << key;
+	return add_term(s, &term);
 }
 
 /* ---- ids from a stream ---- */
@@ -323,7 +356,9 @@ int
 select_help(struct buf *out)
 {
 	size_t i;
-	int r = 0;
+	int r = buf_add_str(out,
+	    "  KEY!=VALUE          leaves out what KEY=VALUE selects: id, "
+	    "sender, recipient,\n                      domain, reason\n");
 
 	for (i = 0; r == 0 && i < SELECT_NKEYS; i++) {
 		const char *help = keys[i].help;

@@ -4,7 +4,8 @@
  * Ids name messages, filters narrow: a message is selected when it is named
  * (or none is), and every key that is given fits. Of one key given several
  * times one value has to fit. Keys about recipients (recipient, domain, reason)
- * fit when one recipient that is not delivered yet fits all of them.
+ * fit when one recipient that is not delivered yet fits all of them. KEY!=VALUE
+ * leaves out what KEY=VALUE selects.
  *
  * Soft: -EINVAL with the complaint in *error, which is printable; -ENOMEM.
  * Ownership: values of filters point into the words, which outlive the select.
@@ -20,6 +21,7 @@ struct select_id {
 };
 
 enum select_key {
+	SELECT_ID,
 	SELECT_SENDER,
 	SELECT_RECIPIENT,
 	SELECT_DOMAIN,
@@ -31,12 +33,15 @@ enum select_key {
 	SELECT_LARGER,
 	SELECT_SMALLER,
 	SELECT_NKEYS,
+	SELECT_NOT = SELECT_NKEYS, /* a bit of select.keys: some leave out */
 };
 
 struct select_term {
 	enum select_key key;
 	const char *text; /* of an address, a domain, a reason */
 	uint64_t number;  /* of a size or a time */
+	bool part;        /* any part of it may be the text */
+	bool leaves_out;
 };
 
 struct select {
@@ -57,6 +62,10 @@ int select_add(struct select *s, const char *word, struct buf *error);
 int select_add_id(struct select *s, const char *word, struct buf *error);
 int select_add_domain(struct select *s, const char *word, struct buf *error);
 int select_add_state(struct select *s, const char *word, struct buf *error);
+/* `text` is a part of what the key is about. leave_out: what fits is not
+ * selected. */
+int select_add_part(
+    struct select *s, enum select_key key, const char *text, bool leave_out);
 /* Ids from a stream, the first word of each line, until its end; `*`, `!` or
  * `#` behind an id is passed over, as are empty lines. */
 int select_read_ids(struct select *s, int fd, struct buf *error);

@@ -81,52 +81,6 @@ catch_signals(const bool ignored[ARRAY_LEN(stop_signals)])
 
 /* ---- tasks ---- */
 
-#define LISTER "qctl"
-
-/* The path of a program that lies beside this one, whatever name this one was
- * called by. */
-static int
-find_beside(const char *name, char out[PATH_MAX])
-{
-	const ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-	char *slash;
-
-	if (n < 0)
-		return -errno;
-	out[n] = '\0';
-	slash = strrchr(out, '/');
-	if (slash == NULL || slash + 1 + strlen(name) >= out + PATH_MAX)
-		return -ENAMETOOLONG;
-	memcpy(slash + 1, name, strlen(name) + 1);
-	return 0;
-}
-
-/* `mailq` and `sendmail -bp` become qctl, as they were called but for the
- * signals that catch_signals() blocked. */
-static int
-list_messages(const struct options *o, struct refusal *why)
-{
-	char path[PATH_MAX], list[] = "list", self[] = LISTER, conf[] = "-c";
-	char *argv[] = { self, list, NULL, NULL, NULL };
-	char *given = o->conf_path == NULL ? NULL : strdup(o->conf_path);
-	sigset_t none;
-	int r = find_beside(LISTER, path);
-
-	if (given != NULL) {
-		argv[2] = conf;
-		argv[3] = given;
-	}
-	sigemptyset(&none);
-	if (r == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
-		execv(path, argv);
-	if (r == 0)
-		r = -errno;
-	free(given);
-	return refuse(why, REFUSAL_UNSUPPORTED,
-	    LISTER ", which lists messages, cannot be started: %s",
-	    strerror(-r));
-}
-
 static void
 print_lines(const char *name, const char *text)
 {
@@ -226,8 +180,11 @@ run_task(struct inject *inject)
 		return help(&inject->why);
 	if (inject->options.task == TASK_VERSION)
 		return say("queue-inject " QSCHED_VERSION, &inject->why);
-	if (inject->options.task == TASK_LIST)
-		return list_messages(&inject->options, &inject->why);
+	if (inject->options.task == TASK_NOTHING)
+		return 0;
+	if (inject->options.task == TASK_LIST ||
+	    inject->options.task == TASK_RETRY)
+		return beside_start(&inject->options, &inject->why);
 	if (inject->options.task == TASK_ALIASES)
 		return build_aliases(&inject->options, inject->face->name);
 	if (load_conf(inject) < 0 || inject_run(inject, &id) < 0)

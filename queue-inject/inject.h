@@ -3,6 +3,7 @@
  *
  *	inject.c      the table of faces, signals, tasks
  *	options.c     command lines; options_sendmail.c that of sendmail
+ *	beside.c      tasks of qctl: a list, a retry
  *	mail_face.c   a message with its header: queue-inject, sendmail
  *	qmail_face.c  a message and its envelope apart: qmail-queue
  *	run.c         the message into a queue (submit/submit.h)
@@ -63,6 +64,10 @@ void inject_done(struct inject *inject);
 
 /* Copy the rest of the source; the answer is that of content(). */
 int inject_copy(struct inject *inject);
+
+/* beside.c: becomes qctl, which lies beside this program; returns on failure.
+ */
+int beside_start(const struct options *o, struct refusal *why);
 
 /* mail_face.c, qmail_face.c */
 int mail_prepare(struct inject *inject);

@@ -13,6 +13,8 @@ enum task {
 	TASK_SUBMIT,
 	TASK_LIST,    /* sendmail -bp, mailq */
 	TASK_ALIASES, /* newaliases */
+	TASK_RETRY,   /* sendmail -q, -qIPART … */
+	TASK_NOTHING, /* sendmail -q30m */
 	TASK_HELP,
 	TASK_VERSION,
 };
@@ -22,6 +24,7 @@ struct options {
 	const char *conf_path; /* NULL: the default */
 	const char *sender;    /* NULL: the user */
 	const char *full_name; /* NULL: of the user database */
+	const char *retry;     /* of TASK_RETRY: what is behind -q */
 	bool from_header;      /* -t */
 	bool ignore_dot;       /* -i */
 	bool lf;               /* lines are to end in LF, whatever comes */

@@ -107,12 +107,29 @@ set_o(struct options *o, const char *value, UNUSED struct refusal *why)
 	return 0;
 }
 
+/* An interval is for a daemon that runs the queue; here every message has its
+ * own due time. The value of another form is checked where it is read. */
 static int
-set_flush(
-    UNUSED struct options *o, UNUSED const char *value, struct refusal *why)
+set_flush(struct options *o, const char *value, struct refusal *why)
 {
-	return refuse(why, REFUSAL_UNSUPPORTED,
-	    "-q: retries are the supervisor's: send SIGALRM to qscheduler");
+	const char *letter = value + (*value == '!');
+
+	if (*value >= '0' && *value <= '9') {
+		o->task = TASK_NOTHING;
+		return 0;
+	}
+	if (*value != '\0' &&
+	    (*letter == '\0' || strchr("IRS", *letter) == NULL))
+		return refuse(why, REFUSAL_UNSUPPORTED,
+		    "-q%.16s is not supported: -q, -qI, -qR and -qS are",
+		    value);
+	if (*value != '\0' && letter[1] == '\0')
+		return refuse(why, REFUSAL_USAGE,
+		    "-q%.16s lacks its value: -qIPART, -qRPART, -qSPART",
+		    value);
+	o->task = TASK_RETRY;
+	o->retry = value;
+	return 0;
 }
 
 static int
@@ -233,5 +250,9 @@ options_sendmail(
 	o.rcpts = argv + next;
 	o.nrcpts = (size_t)(argc - next);
 	*ret_options = o;
+	if ((o.task == TASK_RETRY || o.task == TASK_NOTHING) &&
+	    (o.nrcpts > 0 || o.from_header))
+		return refuse(why, REFUSAL_USAGE,
+		    "-q sends no message: neither -t nor a recipient");
 	return ended ? 0 : options_check_rcpts(&o, why);
 }

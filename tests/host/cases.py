@@ -44,7 +44,7 @@ CODE = "refused by both; Postfix's code is always 75"
 SMTP = "SMTP on standard input is not served by this version, which the caller learns at once; `-t`, or recipients as arguments, do the same"
 DAEMON = "the daemon is `qscheduler`, and the service manager starts it; Postfix starts itself by this name"
 REPORT = "Postfix mails a report of a delivery; there are no reports of success here"
-FLUSH = "Postfix tries all mail again; here SIGALRM to the supervisor does, and a caller must not believe that it happened"
+FLUSH = "a retry is for root and members of `operator_group` ([QCTL.md](QCTL.md)); Postfix lets everybody"
 LIST = "the list shows addresses of others, and is for root and members of group qmail; there it is as Postfix's"
 SILENT = "Postfix says nothing and does nothing"
 DASH = "a switch that stands behind a recipient is a mistake; Postfix sends to it, and returns the message"
@@ -192,9 +192,9 @@ case("-bH", "-bH", why=SILENT)
 case("-b with another value", "-bz", BOB, why=CODE)
 case("-b without a value", "-b", why=CODE)
 case("-q", "-q", why=FLUSH)
-case("-q15m", "-q15m", why=FLUSH)
-case("-qR", "-qRsite.test")
-case("-qS", "-qSsite.test", why=CODE)
+case("-q15m", "-q15m")
+case("-qR", "-qRsite.test", why="a part of an address of a recipient; Postfix knows domains that it was told of (`fast_flush_domains`). A retry is for root and members of `operator_group`")
+case("-qS", "-qSsite.test", why="a part of the sender; a retry is for root and members of `operator_group`")
 case("-qI", "-qI123ABC", why=FLUSH)
 case("mailq", face="mailq", why=LIST)
 case("newaliases", face="newaliases")

@@ -136,6 +136,13 @@ class Lists(Queues):
                              (["smaller=1m", "ALL"], 5)):
             self.assertEqual(len(self.rows(i, *words)), count, words)
         self.assertEqual(self.call(i, "list", "older=1h").stdout, "No message fits\n")
+        for words, count in ((["sender!=s1@*"], 4), (["sender!=s1@*", "sender!=<>"], 3), (["domain!=later.example"], 1),
+                             (["recipient!=r2@*", "state=deferred"], 3), (["reason!=refused"], 1),
+                             (["id=" + self.rows(i, "sender=s3@*")[0]["queue_id"][:-1] + "*"], 1)):
+            self.assertEqual(len(self.rows(i, *words)), count, words)
+        for words, count in ((["-qSs1@"], 1), (["-qS!s1@"], 4), (["-q!Rr2@", "-Ac", "-qRlater"], 3), (["-qI"], 5)):
+            listed = self.call(i, *words, name="mailq").stdout
+            self.assertRegex(listed, rf"in {count} Request", words)
         ids = [row["queue_id"] for row in self.rows(i)]
         some = self.call(i, "list", "--json", "-", "state=deferred",
                          text="".join(f"{id}*  x\n" for id in ids))
@@ -274,6 +281,22 @@ class Acts(Queues):
             self.act(i, *words, name=name)
         for n in range(4):
             i.wait_delivered(f"r{n}", 1)
+
+    def test_requests_of_sendmail(self):
+        i = self.waiting()
+        i.routing_file.write_text("* local\n")
+        i.reload()
+        wait(lambda: i.log_has("reloaded"), what="the reload")
+        shutil.copy(BIN / "qctl", i.dir / "qctl")
+        id2 = self.rows(i, "sender=s2@*")[0]["queue_id"]
+        for argument, names in (("-q30m", ()), ("-qSs0@", "0"), (f"-qI{id2}", "02"),
+                                ("-q!Rr3@later", "012"), ("-q", "0123")):
+            done = subprocess.run([i.face("sendmail"), argument], capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, check=False, env=i.environment())
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""), argument)
+            for n in names:
+                i.wait_delivered(f"r{n}", 1)
+            self.assertEqual(self.counts(i)[0], 4 - len(names), argument)
 
     def test_requeue_with_failed_recipients(self):
         i = self.waiting()

@@ -29,6 +29,8 @@ class Sendmail(SystemTest):
                     mine, want = table.compared(mine), table.compared(want)
                 if case.why == cases.LIST and not AS_ROOT:
                     want = ["exit 0", "says Mail queue is empty"]  # who owns the queues may read them
+                if case.name in ("-q", "-qR", "-qS", "-qI") and not AS_ROOT:
+                    want = ["exit 0"]  # and act
                 self.assertEqual(mine, want)
         self.assertEqual(list(golden), [], "rows without a case")
 
