@@ -78,7 +78,7 @@ def as_user(options):
     top = pathlib.Path(tempfile.mkdtemp(prefix="qsched-user-"))
     try:
         shutil.copytree(BINARIES, top / "build/bin", symlinks=True)
-        for folder in ("etc", "docs"):
+        for folder in ("etc", "docs", "common/config"):
             shutil.copytree(ROOT / folder, top / folder)
         shutil.copytree(ROOT / "tests", top / "tests", symlinks=True,
                         ignore=shutil.ignore_patterns("__pycache__"))

@@ -214,6 +214,29 @@ class Accepted(SystemTest):
             self.assertEqual({key: got.get(key) for key in want}, want, name)
 
 
+    @unittest.skipUnless(PFLOGSUMM, "pflogsumm is not installed")
+    def test_pflogsumm_counts_expansions_and_reports(self):
+        """A name that becomes several recipients is delivered, and what it became
+        is a message of its own; a report, and what its owner's name became, too."""
+        i = self.mixed()
+        i.alias_file.write_text("team: bob, eve, x@never.example\nowner-team: carl\n")
+        i.start()
+        for n in range(3):
+            i.inject(HELLO % n, "team@test.example", sender="boss@one.example")
+        # Of each: itself, its expansion, a report to the owner, and that one's expansion.
+        wait(lambda: i.log().count(": removed") == 12, what="the end of all")
+        i.stop()
+        for user, count in (("bob", 3), ("eve", 3), ("carl", 3)):
+            self.assertEqual(len(i.maildir(user)), count)
+        sizes = re.findall(r"/pickup: \w+: uid=\d+, size=(\d+),", i.log())
+        want = {"received": 12, "delivered": 3 + 6 + 3 + 3, "bounced": 3, "deferred": 0,
+                "bytes received": sum(map(int, sizes)), "senders": 3, "recipients": 5}
+        self.assertEqual(len(sizes), 12)
+        for form in (lambda line: re.sub(r"^([^:]+): ", r"\1[77]: ", line), lambda line: "qscheduler[77]: " + line):
+            got = self.summary(i, form)
+            self.assertEqual({key: got.get(key, 0) for key in want}, want)
+
+
 class Form(SystemTest):
     def test_json_has_events_ids_and_numbers(self):
         i = self.instance(queues=1, conf={"log_format": "json", "log_level": "debug"},

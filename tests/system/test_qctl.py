@@ -2,7 +2,6 @@
 import contextlib
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -16,7 +15,6 @@ from instance import AS_ROOT, BIN, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 LATER = 'later.example smtp:127.0.0.1:1\nbad.example error:"no"\n* local\n'  # 1: refused
-PLUGINS = pathlib.Path("/usr/lib/nagios/plugins")
 
 
 class Queues(SystemTest):
@@ -93,37 +91,6 @@ class Lists(Queues):
         done = subprocess.run([i.dir / "mailq", "-Ac"], capture_output=True, text=True, check=False,
                               env=i.environment())
         self.assertIn("in 5 Requests.", done.stdout, done.stderr)
-
-    def test_programs_that_read_lists(self):
-        i = self.waiting()
-        links = i.dir / "bin"
-        links.mkdir()
-        for name in ("mailq", "postqueue"):
-            (links / name).symlink_to(BIN / "qctl")
-        env = i.environment() | {"PATH": f"{links}:{os.environ['PATH']}"}
-        # The idiom of twenty years: ids of one sender, by paragraphs.
-        done = subprocess.run("postqueue -p | tail -n +2 | awk 'BEGIN { RS = \"\" } "
-                              "$7 == \"s2@test.example\" { print $1 }' | tr -d '*!'",
-                              shell=True, env=env, capture_output=True, text=True, check=True)
-        (row,) = self.rows(i, "sender=s2@test.example")
-        self.assertEqual(done.stdout.split(), [row["queue_id"]])
-        done = subprocess.run("mailq | grep -c '^[0-9A-F]'; mailq | tail -n 1 | cut -d' ' -f5",
-                              shell=True, env=env, capture_output=True, text=True, check=True)
-        self.assertEqual(done.stdout.split(), ["5", "5"])
-
-    def test_a_monitoring_plugin_reads_the_total(self):
-        if not (PLUGINS / "check_mailq").exists():
-            self.skipTest(f"no check_mailq in {PLUGINS}")
-        i = self.waiting()
-        (i.dir / "mailq").symlink_to(BIN / "qctl")
-        shutil.copy(PLUGINS / "check_mailq", i.dir)
-        paths = (PLUGINS / "utils.pm").read_text()  # where the programs of this system are
-        (i.dir / "utils.pm").write_text(re.sub(r'(PATH_TO_MAILQ *=).*', rf'\1 "{i.dir}/mailq";', paths))
-        for warn, status in (("9", 0), ("3", 1)):
-            done = subprocess.run([i.dir / "check_mailq", "-M", "postfix", "-w", warn, "-c", "10"],
-                                  env=i.environment(), capture_output=True, text=True, check=False)
-            self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-            self.assertIn("mailq (5) is", done.stdout) if warn == "9" else self.assertIn("is 5", done.stdout)
 
     def test_filters(self):
         i = self.waiting()
