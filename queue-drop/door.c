@@ -44,6 +44,8 @@ static const struct { int error, status; const char *code, *text; } errors[] = {
 	    "control character in an address" },
 	{ ENAMETOOLONG, EX_DATAERR,  DOOR_ADDRESS, "address too long" },
 	{ EINVAL,       EX_DATAERR,  DOOR_ADDRESS, "empty address" },
+	{ EBADRQC,      EX_DATAERR,  DOOR_WISH,
+	    "wrong NOTIFY, RET, ENVID or ORCPT" },
 	{ EPROTO,       EX_DATAERR,  DOOR_STREAM, "input is not as agreed" },
 };
 /* clang-format on */
@@ -257,6 +259,51 @@ take_rcpt(struct door *d, struct stream_record *record)
 	return r < 0 ? refuse_error(d, r) : 0;
 }
 
+/* A byte, and a text behind it: its length, or -errno. */
+static int
+take_wish(struct door *d, struct stream_record *record, uint8_t *ret_value,
+    char text[DSN_ORCPT_MAX])
+{
+	char bytes[1 + DSN_ORCPT_MAX];
+	const uint32_t len = record->left;
+	int r = len == 0 ? -EPROTO
+			 : stream_short(&d->in, record, bytes, sizeof(bytes));
+
+	if (r < 0)
+		return r;
+	*ret_value = (uint8_t)bytes[0];
+	memcpy(text, bytes + 1, len - 1);
+	return (int)len - 1;
+}
+
+static int
+take_dsn(struct door *d, struct stream_record *record)
+{
+	struct dsn_mail dsn = { 0 };
+	char text[DSN_ORCPT_MAX];
+	int r = take_wish(d, record, &dsn.ret, text);
+
+	if (r > 0 && dsn_envid_set(&dsn, text, (size_t)r) < 0)
+		r = -EBADRQC;
+	if (r >= 0)
+		r = queue_file_add_dsn(&d->accept.writer, &dsn);
+	return r < 0 ? refuse_error(d, r) : 0;
+}
+
+static int
+take_rcpt_dsn(struct door *d, struct stream_record *record)
+{
+	struct dsn_rcpt dsn = { 0 };
+	char text[DSN_ORCPT_MAX];
+	int r = take_wish(d, record, &dsn.notify, text);
+
+	if (r > 0 && dsn_orcpt_set(&dsn, text, (size_t)r) < 0)
+		r = -EBADRQC;
+	if (r >= 0)
+		r = queue_file_add_rcpt_dsn(&d->accept.writer, &dsn);
+	return r < 0 ? refuse_error(d, r) : 0;
+}
+
 /* The order of records, and the function for each. */
 static const struct step {
 	char after, type;
@@ -265,7 +312,11 @@ static const struct step {
 	{ DOOR_CONTENT, DOOR_CONTENT, take_content },
 	{ DOOR_CONTENT, DOOR_SENDER, take_sender },
 	{ DOOR_SENDER, DOOR_RCPT, take_rcpt },
+	{ DOOR_SENDER, DOOR_DSN, take_dsn },
+	{ DOOR_DSN, DOOR_RCPT, take_rcpt },
 	{ DOOR_RCPT, DOOR_RCPT, take_rcpt },
+	{ DOOR_RCPT, DOOR_RCPT_DSN, take_rcpt_dsn },
+	{ DOOR_RCPT_DSN, DOOR_RCPT, take_rcpt },
 };
 
 static int
@@ -297,9 +348,9 @@ take_records(struct door *d)
 		if (take_record(d, &state, &record) < 0)
 			return -1;
 	}
-	if (state == DOOR_SENDER)
+	if (state == DOOR_SENDER || state == DOOR_DSN)
 		return refuse_error(d, -EDESTADDRREQ);
-	if (state != DOOR_RCPT || record.left > 0)
+	if (state == DOOR_CONTENT || record.left > 0)
 		return refuse_error(d, -EPROTO);
 	r = stream_end(&d->in);
 	return r < 0 ? refuse_error(d, r) : 0;

@@ -15,6 +15,55 @@ take_task(const struct option_row *row, void *options, const char *value UNUSED,
 	return 0;
 }
 
+/* ---- wishes of the sender (base/dsn.h) ---- */
+
+static int
+take_notify(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
+{
+	struct options *o = options;
+
+	if (dsn_notify_parse(value, &o->rcpt_dsn.notify) == 0)
+		return 0;
+	return option_wrong(error, "--notify ", value,
+	    " is neither never nor some of success,failure,delay");
+}
+
+static int
+take_return(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
+{
+	struct options *o = options;
+
+	if (dsn_ret_parse(value, &o->dsn.ret) == 0)
+		return 0;
+	return option_wrong(
+	    error, "--return ", value, " is neither full nor hdrs");
+}
+
+static int
+take_envid(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
+{
+	struct options *o = options;
+
+	if (dsn_envid_set(&o->dsn, value, strlen(value)) == 0)
+		return 0;
+	return option_wrong(error, "--envid ", value, " is not " OPTIONS_ENVID);
+}
+
+static int
+take_orcpt(const struct option_row *row UNUSED, void *options,
+    const char *value, struct buf *error)
+{
+	struct options *o = options;
+
+	if (dsn_orcpt_set(&o->rcpt_dsn, value, strlen(value)) == 0)
+		return 0;
+	return option_wrong(error, "--orcpt ", value,
+	    " is not rfc822; and an address as xtext, 500 characters at most");
+}
+
 #define STRING(letter, value, field, help)                     \
 	{                                                      \
 		NULL, letter, value, help, option_take_string, \
@@ -36,6 +85,20 @@ static const struct option_row rows[] = {
 	FLAG(NULL, 'i', ignore_dot,
 	    "a line with a single dot does not end the message"),
 	FLAG("print-id", 'v', print_id, "print the queue id"),
+	{ "notify", 0, "WHEN",
+	    "never, or some of success,failure,delay: reports to\n"
+	    "the sender about each recipient",
+	    take_notify, 0 },
+	{ "return", 0, "PART",
+	    "full or hdrs: how much of the message a report of\n"
+	    "failure returns",
+	    take_return, 0 },
+	{ "envid", 0, "ID", "your name for the message, in reports (xtext)",
+	    take_envid, 0 },
+	{ "orcpt", 0, "ADDRESS",
+	    "original address of the only RECIPIENT, with its type:\n"
+	    "rfc822;bob@example.org (xtext)",
+	    take_orcpt, 0 },
 	STRING('c', "FILE", conf_path,
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE),
 	{ "help", 0, NULL, "show this help", take_task, TASK_HELP },
@@ -96,6 +159,9 @@ options_own(
 		return r;
 	o.rcpts = argv + optind;
 	o.nrcpts = (size_t)(argc - optind);
+	if (o.rcpt_dsn.orcpt[0] != '\0' && (o.from_header || o.nrcpts != 1))
+		return refuse(why, REFUSAL_USAGE,
+		    "--orcpt is for one RECIPIENT, without -t");
 	*ret_options = o;
 	if (strcmp(argv[optind - 1], "--") == 0)
 		return 0;

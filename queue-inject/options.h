@@ -7,6 +7,7 @@
 #define QUEUE_INJECT_OPTIONS_H
 
 #include "base/buf.h"
+#include "base/dsn.h"
 #include "queue-inject/refusal.h"
 
 enum task {
@@ -29,14 +30,19 @@ struct options {
 	bool ignore_dot;       /* -i */
 	bool lf;               /* lines are to end in LF, whatever comes */
 	bool print_id;
+	struct dsn_mail dsn;      /* -R, -V */
+	struct dsn_rcpt rcpt_dsn; /* -N; of each recipient */
 	bool literal; /* arguments are one address each, as they stand */
 	char *const *rcpts;
 	size_t nrcpts;
 };
 
+#define OPTIONS_ENVID                                                   \
+	"1 to 100 characters: printable ASCII without = and blanks, + " \
+	"before two digits of a code (xtext)"
 #define OPTIONS_USAGE                                                \
 	"usage: queue-inject [-it] [-c FILE] [-f SENDER] [-F NAME] " \
-	"[--print-id] [--] [RECIPIENT...]"
+	"[OPTION...] [--] [RECIPIENT...]"
 
 /* The help text of queue-inject, without its last newline. -ENOMEM. */
 int options_help(struct buf *out);

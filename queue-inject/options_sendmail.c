@@ -140,6 +140,31 @@ set_aliases(
 	return 0;
 }
 
+static int
+set_notify(struct options *o, const char *value, struct refusal *why)
+{
+	if (dsn_notify_parse(value, &o->rcpt_dsn.notify) == 0)
+		return 0;
+	return refuse(why, REFUSAL_USAGE,
+	    "-N takes never, or some of success,failure,delay");
+}
+
+static int
+set_return(struct options *o, const char *value, struct refusal *why)
+{
+	if (dsn_ret_parse(value, &o->dsn.ret) == 0)
+		return 0;
+	return refuse(why, REFUSAL_USAGE, "-R takes full or hdrs");
+}
+
+static int
+set_envid(struct options *o, const char *value, struct refusal *why)
+{
+	if (dsn_envid_set(&o->dsn, value, strlen(value)) == 0)
+		return 0;
+	return refuse(why, REFUSAL_USAGE, "-V takes " OPTIONS_ENVID);
+}
+
 /* -XV asks for a sender of its own for each recipient; another value names a
  * file for all traffic, which is not written. */
 static int
@@ -159,11 +184,11 @@ static const struct letter letters[] = {
 	{ 'G', VALUE_NONE,     NULL },
 	{ 'I', VALUE_NONE,     set_aliases },
 	{ 'L', VALUE_NEEDED,   NULL },
-	{ 'N', VALUE_NEEDED,   NULL },
+	{ 'N', VALUE_NEEDED,   set_notify },
 	{ 'O', VALUE_NEEDED,   NULL },
-	{ 'R', VALUE_NEEDED,   NULL },
+	{ 'R', VALUE_NEEDED,   set_return },
 	{ 'U', VALUE_NONE,     NULL },
-	{ 'V', VALUE_NEEDED,   NULL },
+	{ 'V', VALUE_NEEDED,   set_envid },
 	{ 'X', VALUE_NEEDED,   set_traffic },
 	{ 'b', VALUE_NEEDED,   set_mode },
 	{ 'c', VALUE_NONE,     NULL },

@@ -51,6 +51,7 @@ static const struct { int error; enum refusal_kind kind; } errors[] = {
 	{ EDESTADDRREQ, REFUSAL_NO_RECIPIENT },
 	{ EILSEQ,       REFUSAL_ADDRESS },
 	{ EINVAL,       REFUSAL_ADDRESS },
+	{ EBADRQC,      REFUSAL_USAGE },
 	{ ENAMETOOLONG, REFUSAL_ADDRESS_LONG },
 	{ EACCES,       REFUSAL_PERMISSION },
 	{ EPERM,        REFUSAL_PERMISSION },

@@ -27,13 +27,20 @@ static int
 put_envelope(struct inject *inject)
 {
 	const struct envelope *e = &inject->envelope;
+	const struct options *o = &inject->options;
 	const char *rcpt;
 	size_t pos = 0, len;
 	int r = submission_sender(
 	    inject->submission, buf_str(&e->sender), e->sender.len);
 
-	while (r == 0 && (rcpt = envelope_next_rcpt(e, &pos, &len)) != NULL)
+	if (r == 0)
+		r = submission_dsn(inject->submission, &o->dsn);
+	while (r == 0 && (rcpt = envelope_next_rcpt(e, &pos, &len)) != NULL) {
 		r = submission_rcpt(inject->submission, rcpt, len);
+		if (r == 0)
+			r = submission_rcpt_dsn(
+			    inject->submission, &o->rcpt_dsn);
+	}
 	return r;
 }
 

@@ -102,7 +102,7 @@ int queue_file_add_sender(
 int
 queue_file_add_rcpt(struct queue_file_writer *w, const char *rcpt, size_t len);
 /* Right behind the sender; and right behind the recipient that it is of. What
- * is empty adds nothing; else the file gets version 2. -EINVAL: no value that
+ * is empty adds nothing; else the file gets version 2. -EBADRQC: no value that
  * RFC 3461 allows. */
 int queue_file_add_dsn(struct queue_file_writer *w, const struct dsn_mail *dsn);
 int queue_file_add_rcpt_dsn(

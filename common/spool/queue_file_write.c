@@ -208,7 +208,7 @@ queue_file_add_dsn(struct queue_file_writer *w, const struct dsn_mail *dsn)
 	if (!dsn_ret_is_valid(dsn->ret) ||
 	    (dsn->envid[0] != '\0' &&
 		dsn_envid_check(dsn->envid, strlen(dsn->envid)) < 0))
-		return fail(w, -EINVAL);
+		return fail(w, -EBADRQC);
 	return add_wish(w, FORMAT_MAIL_DSN, dsn->ret, dsn->envid);
 }
 
@@ -222,7 +222,7 @@ queue_file_add_rcpt_dsn(struct queue_file_writer *w, const struct dsn_rcpt *dsn)
 	if (!dsn_notify_is_valid(dsn->notify) ||
 	    (dsn->orcpt[0] != '\0' &&
 		dsn_orcpt_check(dsn->orcpt, strlen(dsn->orcpt)) < 0))
-		return fail(w, -EINVAL);
+		return fail(w, -EBADRQC);
 	return add_wish(w, FORMAT_RCPT_DSN, dsn->notify, dsn->orcpt);
 }
 

@@ -162,6 +162,7 @@ static const struct { const char *code; int error; } codes[] = {
 	{ DOOR_COUNT,   E2BIG },
 	{ DOOR_NO_RCPT, EDESTADDRREQ },
 	{ DOOR_ADDRESS, EINVAL },
+	{ DOOR_WISH,    EBADRQC },
 };
 /* clang-format on */
 
@@ -269,6 +270,34 @@ int
 through_door_rcpt(struct through_door *t, const char *address, size_t len)
 {
 	return put(t, DOOR_RCPT, address, len);
+}
+
+/* A byte, and the text behind it. */
+static int
+put_wish(struct through_door *t, char type, uint8_t value, const char *text)
+{
+	char record[1 + DSN_ORCPT_MAX];
+	const size_t len = strlen(text);
+
+	record[0] = (char)value;
+	memcpy(record + 1, text, len);
+	return put(t, type, record, 1 + len);
+}
+
+int
+through_door_dsn(struct through_door *t, const struct dsn_mail *dsn)
+{
+	return dsn_mail_is_empty(dsn)
+	    ? 0
+	    : put_wish(t, DOOR_DSN, dsn->ret, dsn->envid);
+}
+
+int
+through_door_rcpt_dsn(struct through_door *t, const struct dsn_rcpt *dsn)
+{
+	return dsn_rcpt_is_empty(dsn)
+	    ? 0
+	    : put_wish(t, DOOR_RCPT_DSN, dsn->notify, dsn->orcpt);
 }
 
 int

@@ -133,6 +133,8 @@ int through_door_content(struct through_door *t, const void *data, size_t len);
 int
 through_door_sender(struct through_door *t, const char *address, size_t len);
 int through_door_rcpt(struct through_door *t, const char *address, size_t len);
+int through_door_dsn(struct through_door *t, const struct dsn_mail *dsn);
+int through_door_rcpt_dsn(struct through_door *t, const struct dsn_rcpt *dsn);
 int through_door_commit(struct through_door *t, struct queue_id *ret_id);
 /* Always: a message that is not committed is not accepted. */
 void through_door_end(struct through_door *t);

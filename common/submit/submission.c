@@ -236,6 +236,22 @@ submission_rcpt(struct submission *m, const char *address, size_t len)
 	return queue_file_add_rcpt(&m->accept.writer, address, len);
 }
 
+int
+submission_dsn(struct submission *m, const struct dsn_mail *dsn)
+{
+	if (m->by_door)
+		return through_door_dsn(&m->door, dsn);
+	return queue_file_add_dsn(&m->accept.writer, dsn);
+}
+
+int
+submission_rcpt_dsn(struct submission *m, const struct dsn_rcpt *dsn)
+{
+	if (m->by_door)
+		return through_door_rcpt_dsn(&m->door, dsn);
+	return queue_file_add_rcpt_dsn(&m->accept.writer, dsn);
+}
+
 /* With a full active queue each file in incoming/ is one too many. */
 usec_t
 submission_pause(const struct submission *m)

@@ -65,6 +65,11 @@ int submission_added(struct submission *m, const void *data, size_t len);
 /* One sender, "" for the null sender, then at least one recipient. */
 int submission_sender(struct submission *m, const char *address, size_t len);
 int submission_rcpt(struct submission *m, const char *address, size_t len);
+/* Wishes of the sender (base/dsn.h): right behind the sender, and right behind
+ * the recipient that it is of; or not at all. -EBADRQC: no value that RFC 3461
+ * allows. */
+int submission_dsn(struct submission *m, const struct dsn_mail *dsn);
+int submission_rcpt_dsn(struct submission *m, const struct dsn_rcpt *dsn);
 /* How long to wait before the commit, because new mail outruns the active queue
  * of this queue: in_flow_delay, or 0. */
 usec_t submission_pause(const struct submission *m);

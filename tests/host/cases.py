@@ -43,7 +43,9 @@ def section(title):
 CODE = "refused by both; Postfix's code is always 75"
 SMTP = "SMTP on standard input is not served by this version, which the caller learns at once; `-t`, or recipients as arguments, do the same"
 DAEMON = "the daemon is `qscheduler`, and the service manager starts it; Postfix starts itself by this name"
-REPORT = "Postfix mails a report of a delivery; there are no reports of success here"
+REPORT = "Postfix mails a report of a delivery; here `-N success` asks for one"
+SUCCESS = "both report the delivery; Postfix has delivered, and its report is queued, while here nothing was running"
+WISH = "a wish that is not understood cannot be kept, which the caller learns; Postfix takes the message without it"
 FLUSH = "a retry is for root and members of `operator_group` ([QCTL.md](QCTL.md)); Postfix lets everybody"
 LIST = "the list shows addresses of others, and is for root and members of group qmail; there it is as Postfix's"
 SILENT = "Postfix says nothing and does nothing"
@@ -140,12 +142,12 @@ case("-B 8BITMIME", "-B", "8BITMIME", BOB)
 case("-B7BIT", "-B7BIT", BOB)
 case("-B with another value", "-B", "9BIT", BOB, why=CODE)
 case("-N never", "-N", "never", BOB)
-case("-N with a list", "-N", "success,failure,delay", BOB, why=REPORT)
-case("-N with another value", "-N", "perhaps", BOB)
+case("-N with a list", "-N", "success,failure,delay", BOB, why=SUCCESS)
+case("-N with another value", "-N", "perhaps", BOB, why=WISH)
 case("-R hdrs", "-R", "hdrs", BOB)
 case("-R full", "-R", "full", BOB)
-case("-R with another value", "-R", "half", BOB)
-case("-V", "-V", "id", BOB, why="the envelope id of sendmail, taken without effect; for Postfix -V is VERP and has no value, so that it sends to the id")
+case("-R with another value", "-R", "half", BOB, why=WISH)
+case("-V", "-V", "id", BOB, why="the envelope id of sendmail; for Postfix -V is VERP and has no value, so that it sends to the id")
 case("-XV, VERP", "-XV", BOB, why="VERP is not served, which the caller learns; its bounces would go to nobody")
 case("-X", "-X", "/nonexistent/log", BOB, why="a log of all traffic, which is not written; Postfix refuses it")
 case("-O", "-O", "Timeout=1", BOB)

@@ -28,11 +28,13 @@ def queue_file(path):
     """Envelope and content, as docs/SPOOL.md has them."""
     data = path.read_bytes()
     _, at, length, env_at, env_len, rcpt_at, rcpt_len = HEAD.unpack_from(data, len(data) - 128)
-    sender = data[env_at + 4:env_at + env_len]
+    sender_len = int.from_bytes(data[env_at + 2:env_at + 4], "little")
+    sender = data[env_at + 4:env_at + 4 + sender_len]
     rcpts, records = [], data[rcpt_at:rcpt_at + rcpt_len]
     while records:
         size = int.from_bytes(records[2:4], "little")
-        rcpts.append(records[4:4 + size].decode())
+        if records[:1] == b"R":
+            rcpts.append(records[4:4 + size].decode())
         records = records[4 + size:]
     return outcome.MESSAGE(sender.decode(), rcpts, data[at:at + length])
 

@@ -54,6 +54,7 @@ class Protocol(Doors):
     def test_S13_what_is_not_as_agreed_is_refused_and_nothing_is_kept(self):
         i = self.running_shared(queues=1, conf={"message_size_limit": "64k", "message_recipient_limit": "100"})
         c, f, t, e = record(b"C", HELLO), record(b"F", b"s@x.example"), record(b"T", b"bob@test.example"), record(b"E")
+        m, n = record(b"M", b"HQQ+2B1"), record(b"N", b"\4rfc822;bob+40test.example")
         for data, code in (
                 (b"", "5.5.2"), (b"C", "5.5.2"), (c, "5.5.2"), (c + f, "5.5.2"), (c + f + t, "5.5.2"),
                 (c + f + t + e + b"x", "5.5.2"), (c + f + t + e + e, "5.5.2"), (c + f + t + record(b"E", b"x"), "5.5.2"),
@@ -65,13 +66,22 @@ class Protocol(Doors):
                 (c + f + record(b"T", b"a" * 513) + e, "5.5.2"), (c + f + b"T\xff\xff\xff\xff", "5.5.2"),
                 (record(b"C", b"x" * (130 << 10)) + f + t + e, "5.3.4"), (c * 10000 + f + t + e, "5.3.4"),
                 (b"C\xff\xff\xff\xff" + b"x" * (200 << 10), "5.3.4"), (c + f + t * 101 + e, "5.5.3"),
-                (c + f + t * 1000000 + e, "5.5.3")):
+                (c + f + t * 1000000 + e, "5.5.3"),
+                (c + f + m + m + t + e, "5.5.2"), (c + f + t + m + e, "5.5.2"), (c + m + f + t + e, "5.5.2"),
+                (c + f + n + t + e, "5.5.2"), (c + f + t + n + n + e, "5.5.2"), (c + f + m + e, "5.5.1"),
+                (c + f + record(b"M") + t + e, "5.5.2"), (c + f + t + record(b"N") + e, "5.5.2"),
+                (c + f + record(b"M", b"Xid") + t + e, "5.5.4"), (c + f + record(b"M", b"Fi\nd") + t + e, "5.5.4"),
+                (c + f + record(b"M", b"F" + b"x" * 101) + t + e, "5.5.4"),
+                (c + f + record(b"M", b"F" + b"x" * 600) + t + e, "5.5.2"),
+                (c + f + t + record(b"N", b"\3") + e, "5.5.4"), (c + f + t + record(b"N", b"\0bob") + e, "5.5.4"),
+                (c + f + t + record(b"N", b"\0rfc822;" + b"x" * 494) + e, "5.5.2")):
             exit_code, said, why = self.door(i, data)
             self.assertEqual((exit_code, said, why.split()[0]), (65, "", code), data[:80])
         self.assertEqual(i.files(), [])
         self.assertEqual(self.door(i, message(sender=b""))[0], 0)
         self.assertEqual(self.door(i, record(b"C") + f + t + e)[0], 0, "no content is no mistake")
-        i.wait_delivered("bob", 2)
+        self.assertEqual(self.door(i, c + f + m + t + n + t + n + e)[0], 0)
+        i.wait_delivered("bob", 4)
         i.stop()
 
     def test_X10_arguments_and_environment(self):

@@ -120,7 +120,7 @@ model_wish(uint8_t notify, const char *orcpt)
 	return (notify == 1 || (notify < 16 && notify % 2 == 0)) &&
 		model_xtext(orcpt, true)
 	    ? 0
-	    : -EINVAL;
+	    : -EBADRQC;
 }
 
 /* What the writer is to answer. */
@@ -134,7 +134,7 @@ model_write(const struct mail *m)
 	if (r == 0 &&
 	    ((m->dsn.ret != 0 && m->dsn.ret != 'F' && m->dsn.ret != 'H') ||
 		!model_xtext(m->dsn.envid, false)))
-		r = -EINVAL;
+		r = -EBADRQC;
 	for (size_t i = 0; r == 0 && i < m->nrcpts; i++) {
 		r = address_check(m->rcpts[i], strlen(m->rcpts[i]));
 		if (r == 0)

@@ -25,6 +25,7 @@
 
 struct mail {
 	struct buf content, sender, rcpts; /* addresses ended by LF */
+	struct buf wishes; /* "Hid\n" of the message, then of recipients */
 	uint32_t nrcpts;
 };
 
@@ -32,6 +33,27 @@ static bool
 fits(const char *s, size_t len, bool may_be_empty)
 {
 	return len == 0 ? may_be_empty : address_check(s, len) == 0;
+}
+
+/* A wish as it is noted: its value in decimal, its text. One that says nothing
+ * is none. */
+static bool
+takes_wish(const char *s, size_t len, bool of_rcpt, struct buf *out)
+{
+	const uint8_t value = len == 0 ? 0 : (uint8_t)s[0];
+
+	if (len == 0 || len > DSN_ORCPT_MAX + 1)
+		return false;
+	if (of_rcpt ? !dsn_notify_is_valid(value) : !dsn_ret_is_valid(value))
+		return false;
+	if (len > 1 &&
+	    (of_rcpt ? dsn_orcpt_check(s + 1, len - 1)
+		     : dsn_envid_check(s + 1, len - 1)) < 0)
+		return false;
+	if (value != 0 || len > 1)
+		MUST(buf_printf(out, "%c%u %.*s\n", of_rcpt ? 'N' : 'M', value,
+			 (int)len - 1, s + 1) == 0);
+	return true;
 }
 
 /* Is all of it one message? */
@@ -47,8 +69,8 @@ model(const uint8_t *p, size_t left, struct mail *m)
 
 		memcpy(&len, p + 1, sizeof(len));
 		if (type == 'E')
-			return state == 'T' && len == 0 && left == 5 &&
-			    m->nrcpts <= RCPTS_MAX;
+			return (state == 'T' || state == 'N') && len == 0 &&
+			    left == 5 && m->nrcpts <= RCPTS_MAX;
 		if (len > left - 5)
 			return false;
 		if (type == 'C' && state == 'C')
@@ -58,7 +80,10 @@ model(const uint8_t *p, size_t left, struct mail *m)
 		else if (type == 'T' && state != 'C' && fits(s, len, false))
 			MUST(buf_add(&m->rcpts, s, len) == 0 &&
 			    buf_add_char(&m->rcpts, '\n') == 0);
-		else
+		else if (!(type == 'M' && state == 'F' &&
+			     takes_wish(s, len, false, &m->wishes)) &&
+		    !(type == 'N' && state == 'T' &&
+			takes_wish(s, len, true, &m->wishes)))
 			return false;
 		m->nrcpts += type == 'T';
 		state = type;
@@ -74,6 +99,7 @@ mail_done(struct mail *m)
 	buf_done(&m->content);
 	buf_done(&m->sender);
 	buf_done(&m->rcpts);
+	buf_done(&m->wishes);
 }
 
 /* ---- what lies in maildrop/ ---- */
@@ -121,7 +147,8 @@ check_drop(int fd, const struct mail *m, const struct queue_id *id)
 	struct queue_rcpt_cursor c;
 	struct queue_rcpt rcpt;
 	struct queue_file file;
-	struct buf sender = { 0 }, rcpts = { 0 };
+	struct buf sender = { 0 }, rcpts = { 0 }, wishes = { 0 };
+	struct dsn_mail dsn;
 
 	MUST(queue_file_read(fd, &file) == 0);
 	MUST(queue_file_verify(fd, &file) == 0);
@@ -131,10 +158,19 @@ check_drop(int fd, const struct mail *m, const struct queue_id *id)
 	check_content(fd, &file, &m->content);
 	MUST(queue_file_sender(fd, &file, &sender) == 0);
 	MUST(strcmp(buf_str(&sender), buf_str(&m->sender)) == 0);
+	MUST(queue_file_dsn(fd, &file, &dsn) == 0);
+	if (!dsn_mail_is_empty(&dsn))
+		MUST(buf_printf(&wishes, "M%u %s\n", dsn.ret, dsn.envid) == 0);
 	queue_rcpt_begin(&c, &file);
-	while (queue_rcpt_next(&c, fd, &rcpt) > 0)
+	while (queue_rcpt_next(&c, fd, &rcpt) > 0) {
 		MUST(buf_add_str(&rcpts, rcpt.address) == 0 &&
 		    buf_add_char(&rcpts, '\n') == 0);
+		if (!dsn_rcpt_is_empty(&rcpt.dsn))
+			MUST(buf_printf(&wishes, "N%u %s\n", rcpt.dsn.notify,
+				 rcpt.dsn.orcpt) == 0);
+	}
+	MUST(strcmp(buf_str(&wishes), buf_str(&m->wishes)) == 0);
+	buf_done(&wishes);
 	MUST(strcmp(buf_str(&rcpts), buf_str(&m->rcpts)) == 0);
 	buf_done(&sender);
 	buf_done(&rcpts);

@@ -102,7 +102,7 @@ Test(wishes, wishes_that_no_sender_can_have)
 
 		cr_expect_eq(scratch_write_wishes(fd, &fault_sys, &scratch_mail,
 				 &rows[i].wishes, NULL),
-		    -EINVAL, "%s", rows[i].name);
+		    -EBADRQC, "%s", rows[i].name);
 		close(fd);
 	}
 }

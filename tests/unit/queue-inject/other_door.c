@@ -127,12 +127,27 @@ Test(door, X10_without_one_nothing_is_taken)
 	cr_expect_eq(scratch_stored(&s, NULL), 0);
 }
 
-/* The records, and what the caller does not add. */
-Test(door, S13_the_stream)
+/* What the door got: its arguments, the records, its environment. */
+static size_t
+got(char *text, size_t size)
+{
+	char path[128];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/got", s.dir);
+	f = fopen(path, "re");
+	cr_assert_not_null(f);
+	n = fread(text, 1, size - 1, f);
+	cr_assert_eq(fclose(f), 0);
+	return n;
+}
+
+static void
+recording_door(void)
 {
 	char path[128], text[512] = "";
 	FILE *f;
-	size_t n;
 
 	snprintf(path, sizeof(path), "%s/got", s.dir);
 	f = fopen(path, "we");
@@ -142,11 +157,39 @@ Test(door, S13_the_stream)
 	snprintf(text, sizeof(text),
 	    "echo \"$@\" >%s; cat >>%s; env >>%s; echo " ID, path, path, path);
 	door(text);
+}
+
+Test(door, what_the_sender_asks_of_reports)
+{
+	const char *const argv[] = { "sendmail", "-Nnever", "-Rhdrs", "-Vid",
+		"-f", "s@x", "a@b", "c@d", NULL };
+	struct run run = {
+		.argv = argv, .input = "\nbody\n", .len = 6, .as_nobody = true
+	};
+	char text[2048];
+	size_t n;
+
+	recording_door();
+	scratch_run(&s, &run);
+	cr_expect_eq(WEXITSTATUS(run.status), 0, "%s", run.err);
+	n = got(text, sizeof(text));
+	cr_expect_not_null(memmem(text, n,
+	    "F\3\0\0\0s@xM\3\0\0\0Hid"
+	    "T\3\0\0\0a@bN\1\0\0\0\1"
+	    "T\3\0\0\0c@dN\1\0\0\0\1"
+	    "E\0\0\0\0",
+	    8 + 8 + 8 + 6 + 8 + 6 + 5));
+}
+
+/* The records, and what the caller does not add. */
+Test(door, S13_the_stream)
+{
+	char text[512];
+	size_t n;
+
+	recording_door();
 	check("qmail-queue", "Subject: x\n\nbody\n", 17, 0, "");
-	f = fopen(path, "re");
-	cr_assert_not_null(f);
-	n = fread(text, 1, sizeof(text) - 1, f);
-	cr_assert_eq(fclose(f), 0);
+	n = got(text, sizeof(text));
 	cr_expect_eq(strncmp(text, s.base, strlen(s.base)), 0);
 	cr_expect_not_null(memmem(text, n,
 	    " 5\nC\x11\0\0\0Subject: x\n\nbody\n"

@@ -193,6 +193,8 @@ load(const struct spool *sp, const struct spool_item *item, enum spool_dir dir,
 {
 	static struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
+	struct dsn_mail dsn;
+	char notify[DSN_NOTIFY_MAX];
 	int fd = spool_open_file(sp, dir, item->inode, O_RDONLY);
 
 	stored_done(out);
@@ -208,11 +210,15 @@ load(const struct spool *sp, const struct spool_item *item, enum spool_dir dir,
 	out->content.len = out->file.content_len;
 	out->content.data[out->content.len] = '\0';
 	cr_assert_eq(queue_file_sender(fd, &out->file, &out->sender), 0);
+	cr_assert_eq(queue_file_dsn(fd, &out->file, &dsn), 0);
+	buf_printf(&out->wishes, "%s %s", dsn_ret_name(dsn.ret), dsn.envid);
 	queue_rcpt_begin(&cursor, &out->file);
 	while (queue_rcpt_next(&cursor, fd, &rcpt) > 0) {
 		if (out->rcpts.len > 0)
 			buf_add_char(&out->rcpts, '|');
 		buf_add(&out->rcpts, rcpt.address, rcpt.len);
+		dsn_notify_format(rcpt.dsn.notify, notify);
+		buf_printf(&out->wishes, "|%s %s", notify, rcpt.dsn.orcpt);
 	}
 	close(fd);
 }
@@ -269,6 +275,7 @@ stored_done(struct stored *stored)
 	buf_done(&stored->content);
 	buf_done(&stored->sender);
 	buf_done(&stored->rcpts);
+	buf_done(&stored->wishes);
 }
 
 /* ---- pages ---- */

@@ -50,6 +50,9 @@ struct stored {
 	enum spool_dir dir;
 	struct queue_file file;
 	struct buf content, sender, rcpts; /* joined by `|` */
+	/* "hdrs id": of the message; then " success,failure orcpt" of each
+	 * recipient, joined by `|`. */
+	struct buf wishes;
 };
 /* How many files there are in incoming and maildrop of all queues, and of
  * other names; *ret_last is filled with one of them, unless NULL. */
