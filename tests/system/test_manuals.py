@@ -38,11 +38,12 @@ def section(text, name):
     return found.group(1) if found else ""
 
 
-def flags(line):
-    """The options of a line of macros: `.Fl s | Fl d`, `.Op Fl Fl for Ar time`."""
+def flags(line, bundled=True):
+    """The options of a line of macros: `.Fl s | Fl d`, `.Op Fl Fl for Ar time`.
+    `Fl itv` is three letters, or (bundled is false) a letter with its value."""
     found = {"--" + name for name in re.findall(r"Fl Fl ([a-z][a-z-]*)", line)}
     for word in re.findall(r"(?<!Fl )Fl (?!Fl )(\w+)", line):
-        found |= {"-" + letter for letter in word}
+        found |= {"-" + letter for letter in (word if bundled else word[0])}
     return found
 
 
@@ -59,7 +60,7 @@ def of_synopsis(text, name, main):
 
 def of_lists(text):
     """Options that a list explains, of all sections."""
-    return set().union(*(flags(line) for line in text.splitlines() if line.startswith(".It Fl")))
+    return set().union(*(flags(line, False) for line in text.splitlines() if line.startswith(".It Fl")))
 
 
 class Manuals(unittest.TestCase):
