@@ -157,6 +157,7 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 		free(agent);
 		return r;
 	}
+	wire_gather(agent->wire);
 	agent_succeeded(s, program);
 	TAILQ_INSERT_TAIL(&s->agents, agent, link);
 	s->agent[program] = agent;
@@ -242,6 +243,7 @@ todo_linked(void *send, int fd)
 
 	if (r < 0)
 		return r;
+	wire_gather(fresh);
 	todo_drop(s);
 	s->todo = fresh;
 	return 0;

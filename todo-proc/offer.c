@@ -117,6 +117,7 @@ offer_linked(void *todo, int fd)
 
 	if (r < 0)
 		return r;
+	wire_gather(fresh);
 	offer_done(t);
 	t->send = fresh;
 	t->credit = 0;

@@ -294,6 +294,7 @@ agent_new(struct event_base *base, int sock, const struct agent_ops *ops,
 		free(a);
 		return r;
 	}
+	wire_gather(a->wire);
 	*ret_agent = a;
 	return 0;
 }

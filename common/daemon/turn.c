@@ -13,7 +13,9 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	usec_t wait;
 
 	t->kicked = false;
+	t->runs = true;
 	wait = t->work(t->arg);
+	t->runs = false;
 	if (t->kicked)
 		wait = 0;
 	if (wait == USEC_NEVER)
@@ -41,13 +43,11 @@ turn_done(struct turn *t)
 void
 turn_kick(struct turn *t)
 {
-	const struct timeval soon = { 0 };
-
-	/* Setting a timer that is due postpones it: a program that kicks in
-	 * each round of the loop would never get a turn. */
+	/* Once, and behind the events that are active now: a program that kicks
+	 * in each of their callbacks gets one turn for all. */
 	if (t->kicked)
 		return;
-	t->kicked = true;
-	if (t->timer != NULL)
-		(void)evtimer_add(t->timer, &soon);
+	t->kicked = true; /* a turn that runs sets the timer itself */
+	if (t->timer != NULL && !t->runs)
+		event_active(t->timer, EV_TIMEOUT, 0);
 }

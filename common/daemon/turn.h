@@ -37,7 +37,8 @@ struct turn {
 	struct event *timer; /* NULL: not running */
 	turn_fn *work;
 	void *arg;
-	bool kicked; /* also while a turn runs, which sets the timer */
+	bool kicked; /* also while a turn runs */
+	bool runs;
 };
 
 /* -ENOMEM. */

@@ -72,6 +72,28 @@ chan_send_frame(int sock, const void *frame, size_t len, int fd)
 }
 
 int
+chan_send_many(int sock, const struct buf frames[], unsigned count)
+{
+	struct mmsghdr headers[CHAN_MANY] = { 0 };
+	struct iovec iov[CHAN_MANY];
+	unsigned i;
+	int n;
+
+	count = count < CHAN_MANY ? count : CHAN_MANY;
+	for (i = 0; i < count; i++) {
+		iov[i] = (struct iovec){ frames[i].data, frames[i].len };
+		headers[i].msg_hdr.msg_iov = &iov[i];
+		headers[i].msg_hdr.msg_iovlen = 1;
+	}
+	do
+		n = sendmmsg(sock, headers, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return n;
+	return errno == ECONNRESET ? -EPIPE : -errno;
+}
+
+int
 chan_send(int sock, const struct msg *msg, int fd)
 {
 	struct buf frame = { 0 };
@@ -107,44 +129,75 @@ take_fds(struct msghdr *hdr, int *ret_fd)
 	return total;
 }
 
+/* One received frame: what chan_recv() returns of it. */
+static int
+judge(struct msghdr *hdr, size_t len, struct chan_frame *frame)
+{
+	const size_t nfds = take_fds(hdr, &frame->fd);
+
+	if (len == 0)
+		return 0;
+	if (nfds > 1 || (hdr->msg_flags & MSG_TRUNC) != 0 ||
+	    msg_decode(frame->data, len, &frame->msg) < 0) {
+		io_close(&frame->fd);
+		return -EBADMSG;
+	}
+	return 1;
+}
+
+/* Where a frame is received. */
+struct receiver {
+	_Alignas(
+	    struct cmsghdr) char control[CMSG_SPACE(CHAN_FDS * sizeof(int))];
+	struct iovec iov;
+};
+
+static struct msghdr
+make_header(struct receiver *r, struct chan_frame *frame)
+{
+	frame->fd = -1;
+	r->iov = (struct iovec){ frame->data, sizeof(frame->data) };
+	return (struct msghdr){
+		.msg_iov = &r->iov,
+		.msg_iovlen = 1,
+		.msg_control = r->control,
+		.msg_controllen = sizeof(r->control),
+	};
+}
+
 /* A peer that ended with frames unread causes a reset, which is reported before
  * the frames that it had sent: read on until end of file. */
-static ssize_t
-receive(int sock, struct msghdr *hdr)
+int
+chan_recv_many(
+    int sock, struct chan_frame frames[], int ret_results[], unsigned max)
 {
-	const size_t room = hdr->msg_controllen;
-	ssize_t n;
+	struct receiver receivers[CHAN_MANY];
+	struct mmsghdr headers[CHAN_MANY];
+	unsigned i;
+	int n;
 
+	max = max < CHAN_MANY ? max : CHAN_MANY;
 	do {
-		hdr->msg_controllen = room;
-		n = recvmsg(sock, hdr, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		for (i = 0; i < max; i++)
+			headers[i] =
+			    (struct mmsghdr){ .msg_hdr = make_header(
+						  &receivers[i], &frames[i]) };
+		n = recvmmsg(
+		    sock, headers, max, MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL);
 	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	return n < 0 ? -errno : n;
+	if (n < 0)
+		return -errno;
+	for (i = 0; i < (unsigned)n; i++)
+		ret_results[i] =
+		    judge(&headers[i].msg_hdr, headers[i].msg_len, &frames[i]);
+	return n > 0 && ret_results[0] == 0 ? 0 : n;
 }
 
 int
 chan_recv(int sock, struct chan_frame *frame)
 {
-	_Alignas(
-	    struct cmsghdr) char control[CMSG_SPACE(CHAN_FDS * sizeof(int))];
-	struct iovec iov = { frame->data, sizeof(frame->data) };
-	struct msghdr hdr = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = receive(sock, &hdr);
-	size_t nfds;
+	int result;
+	int n = chan_recv_many(sock, frame, &result, 1);
 
-	frame->fd = -1;
-	if (n <= 0)
-		return (int)n;
-	nfds = take_fds(&hdr, &frame->fd);
-	if (nfds > 1 || (hdr.msg_flags & MSG_TRUNC) != 0 ||
-	    msg_decode(frame->data, (size_t)n, &frame->msg) < 0) {
-		io_close(&frame->fd);
-		return -EBADMSG;
-	}
-	return 1;
+	return n == 1 ? result : n;
 }

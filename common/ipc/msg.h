@@ -92,7 +92,11 @@ int chan_pair(int ret_fds[2]);
 int chan_send(int sock, const struct msg *msg, int fd);
 /* Send a frame that msg_encode() made. */
 int chan_send_frame(int sock, const void *frame, size_t len, int fd);
-/* Large: one for all channels of a process, on the stack. */
+#define CHAN_MANY 16 /* frames that one call sends or receives at most */
+/* Several frames that msg_encode() made, without descriptors: how many were
+ * sent, from the first on, or -errno of the first. */
+int chan_send_many(int sock, const struct buf frames[], unsigned count);
+/* Large: few for all channels of a process. */
 struct chan_frame {
 	struct msg msg; /* points into data */
 	int fd;         /* -1, or a descriptor that is now the caller's */
@@ -103,5 +107,10 @@ struct chan_frame {
  * descriptors in it closed. fd is -1 for a frame whose descriptor could not be
  * received because this process has no free number. */
 int chan_recv(int sock, struct chan_frame *frame);
+/* As many as there are, at most CHAN_MANY: their number, and of each 1, 0 or
+ * -EBADMSG, which is what chan_recv() would have returned. 0: end of file;
+ * -errno. With fewer than `max` there are no more. */
+int chan_recv_many(
+    int sock, struct chan_frame frames[], int ret_results[], unsigned max);
 
 #endif

@@ -16,9 +16,16 @@
 
 struct waiting {
 	TAILQ_ENTRY(waiting) entry;
-	size_t len;
+	struct buf frame;
 	int fd; /* ours, or -1 */
-	char frame[];
+};
+
+/* Frames that one call has received, and that are given one by one. */
+struct received {
+	struct chan_frame frames[CHAN_MANY];
+	int results[CHAN_MANY];
+	int next, count;
+	bool full; /* the call took as many as it could */
 };
 
 struct wire {
@@ -28,6 +35,9 @@ struct wire {
 	struct event *readable, *writable, *retry;
 	TAILQ_HEAD(waiting_list, waiting) queue;
 	size_t queued;
+	struct received *received; /* NULL while the frames of one are given */
+	bool gathers;
+	bool due; /* the queue is sent later in this turn, or waits for room */
 	bool paused;
 	bool cannot_send; /* the peer is gone, or the socket broken */
 	bool closed;
@@ -40,8 +50,9 @@ drop_first(struct wire *w)
 	struct waiting *first = TAILQ_FIRST(&w->queue);
 
 	TAILQ_REMOVE(&w->queue, first, entry);
-	w->queued -= first->len;
+	w->queued -= first->frame.len;
 	io_close(&first->fd);
+	buf_done(&first->frame);
 	free(first);
 }
 
@@ -83,8 +94,15 @@ stop_sending(struct wire *w)
 		event_active(w->readable, EV_READ, 0);
 }
 
-/* False: the wire was freed, or is paused. */
-static bool
+enum taken {
+	TAKEN_SOME, /* there may be more */
+	TAKEN_ALL,
+	TAKEN_STOP, /* the wire is paused, or closed */
+	TAKEN_END,  /* end of file, or an error */
+	TAKEN_FREED,
+};
+
+static enum taken
 give_frame(struct wire *w, struct chan_frame *frame, int r)
 {
 	bool freed = false;
@@ -96,31 +114,77 @@ give_frame(struct wire *w, struct chan_frame *frame, int r)
 		w->ops->bad(w->arg, w);
 	io_close(&frame->fd);
 	if (freed)
-		return false;
+		return TAKEN_FREED;
 	w->freed = NULL;
-	return !w->paused && !w->closed;
+	return w->paused || w->closed ? TAKEN_STOP : TAKEN_SOME;
+}
+
+/* Frames that are left by a pause come first. TAKEN_SOME: there are some. */
+static enum taken
+receive(struct wire *w, struct received *r, unsigned max)
+{
+	int n;
+
+	if (r->next < r->count)
+		return TAKEN_SOME;
+	r->next = r->count = 0;
+	n = chan_recv_many(w->sock, r->frames, r->results, max);
+	if (n > 0)
+		r->count = n;
+	r->full = n >= CHAN_MANY;
+	if (n == -EAGAIN && !w->cannot_send)
+		return TAKEN_ALL;
+	return n > 0 ? TAKEN_SOME : TAKEN_END;
+}
+
+/* Give what one call receives, at most *left frames. */
+static enum taken
+take_some(struct wire *w, struct received *r, unsigned *left)
+{
+	enum taken taken = receive(w, r, *left);
+	int at;
+
+	while (taken == TAKEN_SOME && r->next < r->count) {
+		at = r->next++;
+		if (r->results[at] == 0)
+			return TAKEN_END;
+		--*left;
+		taken = give_frame(w, &r->frames[at], r->results[at]);
+	}
+	/* The loop tells of what comes later, and of the end. */
+	if (taken == TAKEN_SOME && !r->full && *left > 0 && !w->cannot_send)
+		return TAKEN_ALL;
+	return taken;
+}
+
+static void
+free_received(struct received *r)
+{
+	while (r != NULL && r->next < r->count)
+		io_close(&r->frames[r->next++].fd);
+	free(r);
 }
 
 /* True: there may be more. */
 static bool
 take_frames(struct wire *w, unsigned max)
 {
-	struct chan_frame frame;
-	unsigned i;
-	int r;
+	struct received *r = w->received;
+	enum taken taken = TAKEN_SOME;
 
-	for (i = 0; i < max; i++) {
-		r = chan_recv(w->sock, &frame);
-		if (r == -EAGAIN && !w->cannot_send)
-			return false;
-		if (r != 1 && r != -EBADMSG) {
-			report_closed(w);
-			return false;
-		}
-		if (!give_frame(w, &frame, r))
-			return false;
+	if (r == NULL) /* called by a callback of this wire */
+		return false;
+	w->received = NULL;
+	while (taken == TAKEN_SOME && max > 0)
+		taken = take_some(w, r, &max);
+	if (taken == TAKEN_FREED) {
+		free_received(r);
+		return false;
 	}
-	return true;
+	w->received = r;
+	if (taken == TAKEN_END)
+		report_closed(w);
+	return taken == TAKEN_SOME;
 }
 
 static void
@@ -152,28 +216,65 @@ wait_to_send(struct wire *w, int r)
 {
 	const struct timeval after = { .tv_usec = RETRY_AFTER };
 
+	w->due = true;
 	if (is_passing(r))
 		event_add(w->retry, &after);
 	else
 		event_add(w->writable, NULL);
 }
 
+/* The first frames, up to one with a descriptor. */
+static unsigned
+first_frames(const struct wire *w, struct buf frames[CHAN_MANY])
+{
+	const struct waiting *f;
+	unsigned n = 0;
+
+	TAILQ_FOREACH (f, &w->queue, entry) {
+		if (f->fd >= 0 || n == CHAN_MANY)
+			break;
+		frames[n++] = f->frame;
+	}
+	return n;
+}
+
+/* Sends one frame with a descriptor, or several without: their number, or
+ * -errno. */
+static int
+send_some(struct wire *w)
+{
+	const struct waiting *first = TAILQ_FIRST(&w->queue);
+	struct buf frames[CHAN_MANY];
+	unsigned n = first_frames(w, frames);
+	int r;
+
+	if (n > 0)
+		return chan_send_many(w->sock, frames, n);
+	r = chan_send_frame(
+	    w->sock, first->frame.data, first->frame.len, first->fd);
+	return r < 0 ? r : 1;
+}
+
+static int
+send_queue(struct wire *w)
+{
+	int sent = 0, r = 0;
+
+	while (r >= 0 && sent < FRAMES_PER_TURN && !TAILQ_EMPTY(&w->queue)) {
+		r = send_some(w);
+		for (sent += r > 0 ? r : 0; r > 0; r--)
+			drop_first(w);
+	}
+	return r;
+}
+
 static void
 on_writable(int sock UNUSED, short what UNUSED, void *arg)
 {
 	struct wire *w = arg;
-	struct waiting *first;
-	int i, r = 0;
+	int r = send_queue(w);
 
-	for (i = 0; r == 0 && i < FRAMES_PER_TURN; i++) {
-		first = TAILQ_FIRST(&w->queue);
-		if (first == NULL)
-			break;
-		r = chan_send_frame(
-		    w->sock, first->frame, first->len, first->fd);
-		if (r == 0)
-			drop_first(w);
-	}
+	w->due = false;
 	if (r < 0 && r != -EAGAIN && !is_passing(r))
 		stop_sending(w);
 	else if (!TAILQ_EMPTY(&w->queue))
@@ -191,6 +292,8 @@ wire_new(struct event_base *base, int sock, const struct wire_ops *ops,
 	if (w == NULL)
 		return -ENOMEM;
 	w->sock = -1;
+	/* Memory that is touched only as far as frames come. */
+	w->received = calloc(1, sizeof(*w->received));
 	w->ops = ops;
 	w->arg = arg;
 	TAILQ_INIT(&w->queue);
@@ -199,7 +302,7 @@ wire_new(struct event_base *base, int sock, const struct wire_ops *ops,
 	w->writable = event_new(base, sock, EV_WRITE, on_writable, w);
 	w->retry = evtimer_new(base, on_writable, w);
 	if (w->readable == NULL || w->writable == NULL || w->retry == NULL ||
-	    event_add(w->readable, NULL) < 0) {
+	    w->received == NULL || event_add(w->readable, NULL) < 0) {
 		wire_free(&w);
 		return -ENOMEM;
 	}
@@ -218,6 +321,9 @@ wire_free(struct wire **wire)
 	*wire = NULL;
 	if (w->freed != NULL)
 		*w->freed = true;
+	if (w->gathers && w->sock >= 0 && !w->cannot_send)
+		(void)send_queue(w);
+	free_received(w->received);
 	drop_queue(w);
 	if (w->readable != NULL)
 		event_free(w->readable);
@@ -230,14 +336,14 @@ wire_free(struct wire **wire)
 }
 
 static int
-enqueue(struct wire *w, const struct buf *frame, int fd)
+enqueue(struct wire *w, struct buf *frame, int fd)
 {
 	struct waiting *last;
 	int r;
 
 	if (w->queued + frame->len > QUEUED_MAX)
 		return -ENOBUFS;
-	last = malloc(sizeof(*last) + frame->len);
+	last = malloc(sizeof(*last));
 	if (last == NULL)
 		return -ENOMEM;
 	last->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -246,15 +352,28 @@ enqueue(struct wire *w, const struct buf *frame, int fd)
 		free(last);
 		return r;
 	}
-	last->len = frame->len;
-	memcpy(last->frame, frame->data, frame->len);
+	last->frame = *frame;
+	*frame = (struct buf){ 0 };
 	TAILQ_INSERT_TAIL(&w->queue, last, entry);
-	w->queued += last->len;
+	w->queued += last->frame.len;
 	return 0;
 }
 
+/* The queue goes out before the loop looks for the next events. */
 static int
-send_or_enqueue(struct wire *w, const struct buf *frame, int fd)
+gather(struct wire *w, struct buf *frame, int fd)
+{
+	int r = enqueue(w, frame, fd);
+
+	if (r == 0 && !w->due) {
+		w->due = true;
+		event_active(w->writable, EV_WRITE, 0);
+	}
+	return r;
+}
+
+static int
+send_or_enqueue(struct wire *w, struct buf *frame, int fd)
 {
 	const bool first = TAILQ_EMPTY(&w->queue);
 	int r = -EAGAIN, sent;
@@ -284,9 +403,16 @@ wire_send(struct wire *w, const struct msg *msg, int fd)
 		return -EPIPE;
 	r = msg_encode(msg, &frame);
 	if (r == 0)
-		r = send_or_enqueue(w, &frame, fd);
+		r = w->gathers ? gather(w, &frame, fd)
+			       : send_or_enqueue(w, &frame, fd);
 	buf_done(&frame);
 	return r;
+}
+
+void
+wire_gather(struct wire *w)
+{
+	w->gathers = true;
 }
 
 size_t
@@ -306,6 +432,7 @@ wire_pause(struct wire *w, bool paused)
 		return;
 	}
 	event_add(w->readable, NULL);
-	if (w->cannot_send)
+	if (w->cannot_send ||
+	    (w->received != NULL && w->received->next < w->received->count))
 		event_active(w->readable, EV_READ, 0);
 }

@@ -155,6 +155,37 @@ Test(ipc_wire, more_than_the_socket_holds_arrives_in_order)
 	cr_expect_eq(b.drained, 0);
 }
 
+/* Frames of one turn go together, in order; a pause in the middle of those that
+ * one call received keeps the rest. */
+Test(ipc_wire, gathered_frames_arrive_in_order)
+{
+	uint32_t n;
+
+	wire_gather(a.wire);
+	for (n = 0; n < 20000; n++)
+		cr_assert_eq(send_number(a.wire, n, -1), 0);
+	cr_expect_gt(wire_queued(a.wire), 0);
+	b.pause_at = 5;
+	turns();
+	cr_expect_eq(b.frames, 5);
+	wire_pause(b.wire, false);
+	turns();
+	cr_expect_eq(b.frames, 20000);
+	cr_expect(b.in_order);
+	cr_expect_eq(wire_queued(a.wire), 0);
+}
+
+Test(ipc_wire, gathered_frames_go_out_before_the_end)
+{
+	wire_gather(a.wire);
+	send_number(a.wire, 0, -1);
+	send_number(a.wire, 1, -1);
+	wire_free(&a.wire);
+	turns();
+	cr_expect_eq(b.frames, 2);
+	cr_expect_eq(b.closed, 1);
+}
+
 static struct chan_frame frame; /* large */
 
 /* Room came before the loop knew of it. */
@@ -319,6 +350,24 @@ Test(ipc_wire, I18_bad_frames_are_told_and_the_next_is_read)
 	turns();
 	cr_expect_null(b.wire);
 	close(s[0]);
+}
+
+/* Those with descriptors too, and none leaks when the reader goes in between.
+ */
+Test(ipc_wire, gathered_descriptors_do_not_leak)
+{
+	const int before = fds_open();
+	uint32_t n;
+
+	wire_gather(a.wire);
+	for (n = 0; n < 10; n++)
+		send_number(a.wire, n, n % 3 == 0 ? 0 : -1);
+	b.free_at = 5;
+	turns();
+	cr_expect_eq(b.frames, 5);
+	cr_expect_eq(b.fds, 2);
+	wire_free(&a.wire);
+	cr_expect_eq(fds_open(), before - 2);
 }
 
 /* Freed in each callback, with more to come (ASan watches). */
