@@ -63,7 +63,7 @@ unit_o    = $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/$(1)/*.c))
 
 # Names of queue-inject and of qctl, each with a face of its own.
 FACES    := sendmail newaliases qmail-queue
-LISTERS  := mailq postqueue postsuper
+LISTERS  := mailq postqueue postsuper qread
 
 .PHONY: all
 all: $(BUILT:%=$(BIN)/%) $(FACES:%=$(BIN)/%) $(LISTERS:%=$(BIN)/%)

@@ -3,7 +3,7 @@
  * sender. `!` may stand behind the letter, too, and leaves out what has that
  * part.
  */
-#include "qctl/qctl.h"
+#include "qctl/qread.h"
 
 #include <errno.h>
 #include <string.h>
@@ -81,5 +81,39 @@ face_sendmail(int argc, char **argv, struct options *o, struct buf *error)
 			return option_wrong(error, "", argv[i],
 			    ": not a request to try mail again");
 	}
+	return r;
+}
+
+/* ---- qread ---- */
+
+static int
+take_wish(const struct option_row *row, void *options, const char *value UNUSED,
+    struct buf *error UNUSED)
+{
+	((struct options *)options)->qread |= (unsigned)row->arg;
+	return 0;
+}
+
+static const struct option_row wishes[] = {
+	{ NULL, 'a', NULL, NULL, take_wish, QREAD_MESSAGES | QREAD_QUEUES },
+	{ NULL, 'l', NULL, NULL, take_wish, QREAD_LOCAL },
+	{ NULL, 'r', NULL, NULL, take_wish, QREAD_REMOTE },
+	{ NULL, 't', NULL, NULL, take_wish, QREAD_TODO },
+	{ NULL, 'c', NULL, NULL, take_wish, QREAD_COUNTS },
+	{ NULL, 's', NULL, NULL, take_wish, QREAD_SILENT },
+	{ NULL, 'i', NULL, NULL, take_wish, QREAD_QUEUES },
+};
+
+static const struct option_table wish_table = { wishes, ARRAY_LEN(wishes),
+	false, option_no_word };
+
+int
+face_qread(int argc, char **argv, struct options *o, struct buf *error)
+{
+	int r = option_parse(&wish_table, argc, argv, o, error);
+
+	o->verb = VERB_READ;
+	if ((o->qread & (QREAD_MESSAGES | QREAD_QUEUES)) == 0)
+		o->qread |= QREAD_LOCAL | QREAD_REMOTE;
 	return r;
 }

@@ -357,6 +357,7 @@ static const struct name {
 	{ "mailq", face_mailq },
 	{ "sendmail", face_sendmail },
 	{ "postqueue", parse_postqueue },
+	{ "qread", face_qread },
 	{ "postsuper", parse_postsuper },
 };
 

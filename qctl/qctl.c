@@ -1,3 +1,4 @@
+#include "qctl/qread.h"
 #include "qctl/task.h"
 
 #include <errno.h>
@@ -66,6 +67,8 @@ take_row(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
 
 	if (t->options.verb == VERB_SHAPE)
 		r = shape_take(t->view.rows, data, len);
+	else if (t->options.verb == VERB_READ)
+		qread_take(data, len);
 	else if (len == sizeof(size_t))
 		take_id(t, data);
 	else if (len == sizeof(target)) {
@@ -163,6 +166,8 @@ print_total(const struct task *t, const struct worker_totals *totals)
 
 	if (o->verb == VERB_SHAPE)
 		r = shape_print(t->view.rows, &text);
+	else if (o->verb == VERB_READ)
+		r = qread_print(o, &text);
 	else if (o->verb == VERB_LIST && !o->json && totals->messages > 0)
 		r = list_total(totals, &text);
 	else if (o->verb == VERB_LIST && !o->json &&
@@ -293,6 +298,41 @@ read_stdin(struct options *o)
 	return code;
 }
 
+/* The table of queues, from shared memory. */
+static int
+print_queues(const struct options *o)
+{
+	struct buf text = { 0 };
+	int code, r = qread_queues(o, &text);
+
+	if (r == -ENOMEM)
+		code = put(o, r, &text);
+	else if (r < 0)
+		code = complain(o,
+		    r == -EACCES || r == -EPERM ? EX_NOPERM : EX_UNAVAILABLE,
+		    r == -ENOENT ? "no supervisor of this instance is running"
+				 : strerror(-r));
+	else
+		code = put(o, r, &text);
+	buf_done(&text);
+	return code;
+}
+
+static int
+run_qread(struct task *t)
+{
+	const struct options *o = &t->options;
+	int code = EX_OK;
+
+	if ((o->qread & QREAD_MESSAGES) != 0) {
+		qread_begin(o);
+		code = read_base(t);
+		qread_end();
+	}
+	return code == EX_OK && (o->qread & QREAD_QUEUES) != 0 ? print_queues(o)
+							       : code;
+}
+
 static int
 run(struct task *t)
 {
@@ -307,7 +347,8 @@ run(struct task *t)
 	t->view = (struct view){ &t->options, clock_wall(),
 		isatty(STDOUT_FILENO) == 1, NULL };
 	if (code == EX_OK)
-		code = read_base(t);
+		code =
+		    t->options.verb == VERB_READ ? run_qread(t) : read_base(t);
 	shape_free(&t->view.rows);
 	free(t->targets);
 	buf_done(&t->selection);

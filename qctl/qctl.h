@@ -5,7 +5,7 @@
  *	select     words of a selection; match: does a message fit it
  *	message    one message and the walk over them; recipient: with reasons
  *	worker     a process for each queue; workers: their parent
- *	list, show, shape   what is shown of a message, or of many
+ *	list, show, shape, qread   what is shown of a message, or of many
  *	read       the process that reads a queue
  *	act, peer  the process that acts on messages of a queue
  *
@@ -32,7 +32,8 @@ enum verb {
 	VERB_LIST,
 	VERB_SHOW,
 	VERB_SHAPE,
-	VERB_ACT, /* options.act says which */
+	VERB_ACT,  /* options.act says which */
+	VERB_READ, /* qread.h */
 	VERB_HELP,
 	VERB_VERSION,
 	NVERBS,
@@ -44,6 +45,7 @@ struct options {
 	enum spool_act act;
 	bool json, senders, content, dry_run, yes, failed;
 	bool quiet;            /* says nothing of what was done */
+	unsigned qread;        /* of VERB_READ: bits of enum qread_wish */
 	unsigned given, row;   /* private to options.c */
 	const char *conf_path; /* -c, NULL */
 	struct select select;
@@ -53,10 +55,11 @@ struct options {
  * The caller calls select_done() in either case. */
 int options_parse(
     int argc, char **argv, struct options *ret_options, struct buf *ret_error);
-/* The same for names of one kind (faces.c): `mailq`, and `sendmail -q` that
- * sendmail handed on. */
+/* The same for other names (faces.c): `mailq`, `sendmail -q` that sendmail
+ * handed on, `qread`. */
 int face_mailq(int argc, char **argv, struct options *o, struct buf *error);
 int face_sendmail(int argc, char **argv, struct options *o, struct buf *error);
+int face_qread(int argc, char **argv, struct options *o, struct buf *error);
 /* -ENOMEM. */
 int options_help(struct buf *out);
 

@@ -1,4 +1,5 @@
 /* The process that reads one queue. */
+#include "qctl/qread.h"
 #include "qctl/task.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@ static const struct {
 	[VERB_SHOW] = { show_text, show_text },
 	[VERB_SHAPE] = { shape_count, shape_count },
 	[VERB_ACT] = { act_collect, act_collect },
+	[VERB_READ] = { qread_text, qread_text },
 };
 
 struct reader {
@@ -134,6 +136,8 @@ read_queue(struct reader *r, const struct spool *sp)
 					      : show_all(r, sp);
 	if (r->task->view.rows != NULL)
 		shape_send(r->task->view.rows, r->w);
+	if (r->task->options.verb == VERB_READ)
+		qread_send(r->w);
 	shape_free(&r->task->view.rows);
 	return rc;
 }

@@ -58,7 +58,8 @@ want 'paths are filled in' no_marks_left
 want 'links of the pages lead somewhere' pages_link_somewhere
 for f in sbin/qscheduler sbin/setqload bin/qctl bin/qtop bin/qsim bin/queue-inject \
     libexec/qscheduler/queue-send libexec/qscheduler/sendmail \
-    libexec/qscheduler/mailq libexec/qscheduler/postqueue libexec/qscheduler/newaliases \
+    libexec/qscheduler/mailq libexec/qscheduler/postqueue \
+    libexec/qscheduler/postsuper libexec/qscheduler/qread libexec/qscheduler/newaliases \
     libexec/qscheduler/queue-drop share/man/man8/queue-drop.8 \
     share/doc/qscheduler/docs/DOOR.md \
     share/man/man8/qscheduler.8 share/man/man5/qscheduler.conf.5 \

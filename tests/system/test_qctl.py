@@ -92,6 +92,34 @@ class Lists(Queues):
                               env=i.environment())
         self.assertIn("in 5 Requests.", done.stdout, done.stderr)
 
+    def test_qread(self):
+        i = self.waiting()
+        ids = {row["queue_id"]: row for row in self.rows(i, "state=deferred")}
+        listed = self.call(i, name="qread").stdout
+        found = re.findall(r"^\d+ \w{3} \d{4} \d\d:\d\d:\d\d GMT  #(\w+)  (\d+)  <(\S*)>  bouncing\n"
+                           r"\tremote\t(\S+)\n  done\tlocal\t(\S+)\n", listed, re.M)
+        self.assertEqual({row[0] for row in found}, set(ids), listed)
+        for id, size, sender, *rcpts in found:
+            self.assertEqual((int(size), sender), (ids[id]["message_size"], ids[id]["sender"]))
+            self.assertEqual(rcpts, [r["address"] for r in ids[id]["recipients"]])
+        self.assertEqual(listed.count("\n"), 12)
+        self.assertEqual(re.findall("\n.*\t.*", self.call(i, "-l", name="qread").stdout),
+                         ["\n  done\tlocal\tb@bad.example"] * 4)
+        self.assertEqual(self.call(i, "-cs", name="qread").stdout,
+                         "Total Messages in local  queue: 0\nTotal Messages in remote queue: 4\n"
+                         "Total Messages in bounce queue: 4\n")
+        queues = self.call(i, "-i", name="qread").stdout.splitlines()
+        self.assertEqual(queues[0], "queue      local  Remote   +/- flag")
+        for line in queues[1:3]:
+            self.assertRegex(line, r"^queue[12]   +0/\d+ +0/\d+ +- enabled$")
+        self.assertRegex(queues[3], r"^threshold = \d+\.00 , qcount = 2, qconf = 2, ")
+        i.stop()
+        self.assertEqual(self.call(i, name="qread").stdout, listed)
+        self.assertIn("no supervisor", self.call(i, "-i", name="qread", status=69).stderr)
+        i.inject(HELLO, "x@later.example", "y@test.example", sender="t@test.example")
+        self.assertEqual(self.call(i, "-t", name="qread").stdout.splitlines()[1:],
+                         ["\ttodo\tx@later.example", "\ttodo\ty@test.example"])
+
     def test_filters(self):
         i = self.waiting()
         for words, count in ((["sender=s1@*"], 1), (["sender=<>"], 1), (["sender=s1@*", "sender=s2@*"], 2),
