@@ -7,15 +7,6 @@
 #include "base/line.h"
 
 static int
-fail(struct buf *error, const char *path, uint32_t line, const char *why)
-{
-	int r = line == 0 ? buf_printf(error, "%s: %s", path, why)
-			  : buf_printf(error, "%s:%u: %s", path, line, why);
-
-	return r < 0 ? r : -EINVAL;
-}
-
-static int
 parse(const char *path, struct buf *text, struct buf *ret_value,
     struct buf *error)
 {
@@ -30,14 +21,14 @@ parse(const char *path, struct buf *text, struct buf *ret_value,
 		if (*line == '\0')
 			continue;
 		if (value != NULL)
-			return fail(
+			return conf_fail(
 			    error, path, cursor.number, "more than one line");
 		value = line;
 	}
 	if (r < 0)
-		return fail(error, path, cursor.number, why);
+		return conf_fail(error, path, cursor.number, why);
 	if (value == NULL)
-		return fail(error, path, 0, "is empty");
+		return conf_fail(error, path, 0, "is empty");
 	r = buf_add_str(ret_value, value);
 	return r < 0 ? r : 1;
 }
@@ -53,7 +44,7 @@ control_read(const char *path, struct buf *ret_value, struct buf *error)
 	else if (r == -ENOENT || r == -ENOTDIR)
 		r = 0;
 	else
-		(void)fail(error, path, 0, buf_str(&why));
+		(void)conf_fail(error, path, 0, buf_str(&why));
 	buf_done(&text);
 	buf_done(&why);
 	return r;

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/line.h"
+#include "base/text.h"
 
 /* One line of the file. */
 struct setting {
@@ -26,12 +28,14 @@ struct reading {
 	struct buf *error;
 };
 
-static int
-fail(struct buf *error, const char *path, uint32_t line, const char *why)
+int
+conf_fail(struct buf *error, const char *path, uint32_t line, const char *why)
 {
-	int r = line == 0 ? buf_printf(error, "%s: %s", path, why)
-			  : buf_printf(error, "%s:%u: %s", path, line, why);
+	int r = text_clean(error, path, strlen(path), PATH_MAX);
 
+	if (r == 0)
+		r = line == 0 ? buf_printf(error, ": %s", why)
+			      : buf_printf(error, ":%u: %s", line, why);
 	return r < 0 ? r : -EINVAL;
 }
 
@@ -48,10 +52,12 @@ conf_add_origin(const struct conf *conf, const struct param *p, int transport,
 
 	if (from.source == CONF_FROM_ENV)
 		return buf_printf(out, "environment %s: ", p->env);
-	if (from.source == CONF_FROM_FILE)
-		r = buf_printf(out, "%s:%u: ", o->file, from.line);
-	if (from.source == CONF_FROM_CONTROL)
-		r = buf_printf(out, "%s: ", o->control);
+	if (from.source == CONF_FROM_FILE &&
+	    conf_fail(out, o->file, from.line, "") == -ENOMEM)
+		r = -ENOMEM;
+	if (from.source == CONF_FROM_CONTROL &&
+	    conf_fail(out, o->control, 0, "") == -ENOMEM)
+		r = -ENOMEM;
 	if (r < 0)
 		return r;
 	if (transport < 0)
@@ -168,7 +174,7 @@ read_line(struct reading *rd, char *line, uint32_t number)
 		return 0;
 	equals = strchr(line, '=');
 	if (equals == NULL)
-		return fail(rd->error, path, number, "not `name = value`");
+		return conf_fail(rd->error, path, number, "not `name = value`");
 	*equals = '\0';
 	return add_setting(rd, line_trim(line), line_trim(equals + 1), number);
 }
@@ -187,7 +193,7 @@ read_file(struct reading *rd, bool may_be_absent)
 		return 0;
 	}
 	if (r < 0)
-		fail(rd->error, path, 0, buf_str(&why));
+		conf_fail(rd->error, path, 0, buf_str(&why));
 	buf_done(&why);
 	if (r < 0)
 		return r;
@@ -197,7 +203,7 @@ read_file(struct reading *rd, bool may_be_absent)
 		if (r < 0)
 			return r;
 	}
-	return r == 0 ? 0 : fail(rd->error, path, cursor.number, text_why);
+	return r == 0 ? 0 : conf_fail(rd->error, path, cursor.number, text_why);
 }
 
 static int fail_setting(struct reading *rd, const struct setting *s,
@@ -428,7 +434,7 @@ static int
 finish(struct reading *rd, const char *path, int r, struct conf *ret_conf)
 {
 	if (r == -ENOMEM && rd->error->len == 0)
-		(void)buf_printf(rd->error, "%s: %s", path, strerror(ENOMEM));
+		(void)conf_fail(rd->error, path, 0, strerror(ENOMEM));
 	buf_done(&rd->text);
 	free(rd->settings);
 	if (r < 0)
@@ -451,7 +457,8 @@ conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error)
 		may_be_absent = true;
 	}
 	if (*path == '\0')
-		return fail(ret_error, "QSCHED_CONF", 0, "must not be empty");
+		return conf_fail(
+		    ret_error, "QSCHED_CONF", 0, "must not be empty");
 	return finish(&rd, path, load(&rd, path, may_be_absent), ret_conf);
 }
 

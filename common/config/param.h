@@ -102,6 +102,10 @@ struct conf_origins {
 	struct conf_origin *override; /* [CONF_TRANSPORTS_MAX][nparams] */
 };
 
+/* Adds "FILE:LINE: WHY", or without a line (0), the path made printable, since
+ * somebody may have typed it; -EINVAL. */
+int
+conf_fail(struct buf *error, const char *path, uint32_t line, const char *why);
 /* Adds "FILE:LINE: NAME: ", as far as known; transport -1 for all. */
 int conf_add_origin(const struct conf *conf, const struct param *p,
     int transport, struct buf *out);

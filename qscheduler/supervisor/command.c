@@ -1,8 +1,10 @@
 #include "qscheduler/supervisor/options.h"
 
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/version.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
@@ -74,6 +76,22 @@ run_dump(const struct options *o)
 	return r;
 }
 
+/* The path may be one that somebody typed. */
+static int
+print_judged(const char *path)
+{
+	struct buf line = { 0 };
+	int r = text_clean(&line, path, strlen(path), PATH_MAX);
+
+	if (r == 0)
+		printf("%s: %s\n", buf_str(&line),
+		    access(path, F_OK) == 0
+			? "ok"
+			: "not there, the defaults are in force");
+	buf_done(&line);
+	return r;
+}
+
 static int
 run_check(const struct options *o)
 {
@@ -87,12 +105,9 @@ run_check(const struct options *o)
 		conf_done(&conf);
 		return daemon_exit_code(r);
 	}
-	printf("%s: %s\n", conf_path(&conf),
-	    access(conf_path(&conf), F_OK) == 0
-		? "ok"
-		: "not there, the defaults are in force");
+	r = print_judged(conf_path(&conf));
 	conf_done(&conf);
-	return finish(0, stdout);
+	return finish(r, stdout);
 }
 
 static int
