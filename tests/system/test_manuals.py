@@ -15,7 +15,8 @@ HELPED = {"qscheduler": "qscheduler.8", "queue-inject": "queue-inject.1", "setql
           "qtop": "qtop.8", "qctl": "qctl.8", "qsim": "qsim.1"}
 # Faces: the page, and what a face says to a switch that it does not know.
 FACES = {"sendmail": ("qscheduler-sendmail.1", "unknown switch"),
-         "postqueue": ("qctl.8", "unknown option"), "postsuper": ("qctl.8", "unknown option")}
+         "postqueue": ("qctl.8", "unknown option"), "postsuper": ("qctl.8", "unknown option"),
+         "qread": ("qctl.8", "unknown option")}
 # Programs without a switch: daemons, the door, and names that look at no argument.
 PLAIN = {"queue-send", "todo-proc", "deliver-local", "deliver-smtp", "queue-drop", "mailq",
          "newaliases", "qmail-queue"}
