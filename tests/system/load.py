@@ -1,5 +1,6 @@
 """Submitters that go on while a test does something else to an instance."""
 import collections
+import concurrent.futures
 import pathlib
 import random
 import re
@@ -22,10 +23,9 @@ class Load:
         self.running = []  # submitters that may be killed
         self._end = threading.Event()
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=self._submit, args=(n, random.Random(seed + n)))
-                         for n in range(threads)]
-        for thread in self._threads:
-            thread.start()
+        self._face = instance.face("queue-inject")  # made once, before all want it
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads)
+        self._submitters = [self._pool.submit(self._submit, n, random.Random(seed + n)) for n in range(threads)]
 
     def _submit(self, number, dice):
         count = 0
@@ -33,7 +33,7 @@ class Load:
             count += 1
             subject = f"m{number}-{count}"
             message = f"Subject: {subject}\n\n{'x' * dice.randrange(4000)}\n".encode()
-            command = [self.instance.face("queue-inject"), "-c", self.instance.conf_file, "-f",
+            command = [self._face, "-c", self.instance.conf_file, "-f",
                        "sender@test.example", "--", f"u{dice.randrange(self.users)}@{self.domain}"]
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.PIPE, env=self.instance.environment())
@@ -54,9 +54,11 @@ class Load:
                 dice.choice(self.running).kill()
 
     def stop(self):
+        """The end of all; raises what ended one of them before."""
         self._end.set()
-        for thread in self._threads:
-            thread.join()
+        self._pool.shutdown()
+        for submitter in self._submitters:
+            submitter.result()
 
     def delivered(self):
         """How often each subject lies in the maildirs."""
