@@ -3,7 +3,7 @@ import json
 import pathlib
 import subprocess
 
-from instance import PYTHON
+from instance import HANG, PYTHON
 
 
 class Peer:
@@ -23,5 +23,5 @@ class Peer:
 
     def stop(self):
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(HANG)
         self.process.stdout.close()

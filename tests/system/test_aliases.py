@@ -208,7 +208,7 @@ class Aliases(SystemTest):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         i.flush()
-        i.wait_empty(120)
+        i.wait_empty()
         got = collections.Counter(re.findall(r"to=<(m\d+@far\.test)>, .*status=sent", i.log()))
         self.assertEqual(len(got), members)
         self.assertEqual({n for n in got.values()}, {mails}, got.most_common(5))

@@ -6,7 +6,7 @@ import stat
 import subprocess
 
 from case import SystemTest, needs_root
-from instance import USERS, wait
+from instance import HANG, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 ATTACKER = 65534
@@ -17,7 +17,7 @@ def attack(code, *words):
     done = subprocess.run(
         ["setpriv", "--reuid", str(ATTACKER), "--regid", str(ATTACKER), "--clear-groups",
          "/usr/bin/python3", "-c", "import ctypes, errno, os, sys\n" + code, *map(str, words)],
-        capture_output=True, text=True, check=False, timeout=60)
+        capture_output=True, text=True, check=False, timeout=HANG)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -235,7 +235,7 @@ for pid in map(int, sys.argv[1].split(",") + sys.argv[2:]):
 """
         done = subprocess.run(["setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid),
                                "--clear-groups", "/usr/bin/python3", "-c", code, ",".join(map(str, agents)),
-                               *map(str, others)], capture_output=True, text=True, check=True, timeout=60)
+                               *map(str, others)], capture_output=True, text=True, check=True, timeout=HANG)
         self.assertEqual(done.stdout, "", "they are not dumpable")
         i.stop()
 

@@ -7,7 +7,7 @@ import subprocess
 
 from accounts import Accounts
 from case import SystemTest, needs_root
-from instance import AS_ROOT, PYTHON, USERS, status_of, wait
+from instance import AS_ROOT, HANG, PYTHON, USERS, status_of, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 PROGRAM_USER = USERS["maildir_user"] if AS_ROOT else "-"
@@ -156,7 +156,7 @@ for entry in set(os.listdir("/proc")) - {sys.argv[1]}:
         for reader in (ATTACKER, made.uids["alice"], uid):
             done = subprocess.run(["setpriv", "--reuid", str(reader), "--regid", str(reader), "--clear-groups",
                                    PYTHON, "-c", code, str(made.holder.pid), *map(str, i.pids())], capture_output=True, text=True,
-                                  check=True, timeout=60)
+                                  check=True, timeout=HANG)
             self.assertEqual(done.stdout, "", f"read by {reader}")
 
     # mutation: deliver-local/verdict.c, a class 5 for ENOTDIR, ELOOP or EACCES.

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from case import SystemTest, needs_root
-from instance import AS_ROOT, BIN, USERS, wait
+from instance import AS_ROOT, BIN, HANG, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 PROGRAMS = ("qscheduler", "queue-inject", "setqload", "qtop", "qctl", "qsim", "queue-send", "todo-proc",
@@ -55,12 +55,12 @@ class Configuration(SystemTest):
         i = self.instance()
         for path in (i.dir / "missing", i.dir, "/dev/null/x"):
             done = subprocess.run([BIN / "qscheduler", "-s", "-c", path], capture_output=True,
-                                  text=True, check=False, timeout=20, env=i.environment())
+                                  text=True, check=False, timeout=HANG, env=i.environment())
             self.assertEqual(done.returncode, 100, path)
             self.assertIn(str(path), done.stderr)
         os.mkfifo(i.dir / "fifo")
         done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.dir / "fifo"], capture_output=True,
-                              check=False, timeout=20, env=i.environment())
+                              check=False, timeout=HANG, env=i.environment())
         self.assertEqual(done.returncode, 100)
 
     def test_F1_reload_keeps_the_old_when_the_new_is_wrong(self):
@@ -159,7 +159,7 @@ class Configuration(SystemTest):
         (i.base / "conf").chmod(0o666)
         i.write_conf(nonsense="1")
         done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
-                              text=True, check=False, timeout=20, env=i.environment())
+                              text=True, check=False, timeout=HANG, env=i.environment())
         self.assertEqual(done.returncode, 100)
 
     def test_F1_files_of_children_are_judged_before_the_start(self):
@@ -172,7 +172,7 @@ class Configuration(SystemTest):
             path.write_text(text)
             for command in (("-s",), ("--check",)):
                 done = subprocess.run([BIN / "qscheduler", *command, "-c", i.conf_file], check=False,
-                                      capture_output=True, text=True, timeout=20, env=i.environment())
+                                      capture_output=True, text=True, timeout=HANG, env=i.environment())
                 self.assertEqual(done.returncode, 100, f"{command} {text!r}: {done.stderr}")
                 self.assertIn(f"{path}:{line}: ", done.stderr)
             path.write_text(good)
@@ -189,7 +189,7 @@ class Configuration(SystemTest):
         i = self.instance()
         i.routing_file.chmod(0o600)
         done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
-                              text=True, check=False, timeout=20, env=i.environment())
+                              text=True, check=False, timeout=HANG, env=i.environment())
         self.assertEqual(done.returncode, 100)
         self.assertIn(f"{i.routing_file}: cannot be read by user {USERS['qmailq_user']}", done.stderr)
 
@@ -245,7 +245,7 @@ class Configuration(SystemTest):
                 continue  # users are looked at when it is started as root
             i = self.instance(conf=change)
             done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
-                                  text=True, check=False, timeout=20, env=i.environment())
+                                  text=True, check=False, timeout=HANG, env=i.environment())
             self.assertEqual(done.returncode, 100, done.stderr)
             self.assertIn(word, done.stderr)
 
@@ -255,7 +255,7 @@ class Configuration(SystemTest):
         os.chmod(open_to_all, 0o777)
         i = self.instance(conf={"queue_base": open_to_all / "queue"})
         done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], capture_output=True,
-                              text=True, check=False, timeout=20, env=i.environment())
+                              text=True, check=False, timeout=HANG, env=i.environment())
         self.assertEqual(done.returncode, 100, done.stderr)
         self.assertIn(str(open_to_all / "queue"), done.stderr)
 
@@ -274,7 +274,7 @@ class Arguments(SystemTest):
         for program in PROGRAMS:
             for words in (["--no-such-option"], ["-c"], ["--"] + ["x"] * 50000, ["x" * 128000]):
                 done = subprocess.run([BIN / program, *words], capture_output=True, check=False,
-                                      stdin=subprocess.DEVNULL, timeout=30, env=i.environment())
+                                      stdin=subprocess.DEVNULL, timeout=HANG, env=i.environment())
                 self.assertIn(done.returncode, (1, 64, 65, 69, 75, 77, 100, 111),
                               f"{program} {words[0][:20]}: {done.stderr[-500:]!r}")
                 self.assertTrue(done.stderr, program)
@@ -284,7 +284,7 @@ class Arguments(SystemTest):
     def test_help_and_version(self):
         for program in ("qscheduler", "queue-inject", "setqload", "qtop", "qctl"):
             for word in ("--help", "--version"):
-                done = subprocess.run([BIN / program, word], capture_output=True, check=False, timeout=10)
+                done = subprocess.run([BIN / program, word], capture_output=True, check=False, timeout=HANG)
                 self.assertEqual(done.returncode, 0, f"{program} {word}")
                 self.assertTrue(done.stdout, f"{program} {word}")
                 if word == "--help":

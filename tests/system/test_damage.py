@@ -162,7 +162,7 @@ class Damage(SystemTest):
         i.stop()
         away = i.base / "away"
         i.queue(1).rename(i.dir / "away")
-        i.start(limit=40)
+        i.start()
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
         self.assertTrue(i.log_has(r"queue ?1\b"))

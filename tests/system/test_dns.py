@@ -36,7 +36,7 @@ class Dns(SystemTest):
         def said(n):
             return i.log_has(rf"to=<x@to-{n}>.*dsn=(\S+), status=(\w+)")
         for n, host in enumerate(hosts):
-            found = wait(lambda n=n: said(n), 60, f"an attempt for {host}")
+            found = wait(lambda n=n: said(n), what=f"an attempt for {host}")
             self.assertEqual(found.group(2), "deferred", host)
             want = ("4.4.4" if host.startswith(("nxdomain", "nodata", "loop")) else
                     "4.4.1" if host.startswith("many") else "4.4.3")

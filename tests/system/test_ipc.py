@@ -6,7 +6,7 @@ import struct
 import subprocess
 
 from case import SystemTest, cost, needs_root, needs_user
-from instance import AS_ROOT, BIN, Failed, wait
+from instance import AS_ROOT, BIN, HANG, Failed, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 librt = ctypes.CDLL(None, use_errno=True)
@@ -65,10 +65,10 @@ class Bells(SystemTest):
         i = self.running(queues=1)
         librt.mq_unlink(f"/{i.name}.queue1".encode())
         i.inject(HELLO, "alice@test.example")
-        i.wait_delivered("alice", 1, 10)
-        wait(lambda: f"mq /{i.name}.queue1" in i.ipc_objects(), 75, "made again")
+        i.wait_delivered("alice", 1)
+        wait(lambda: f"mq /{i.name}.queue1" in i.ipc_objects(), what="made again")
         i.inject(HELLO, "alice@test.example")
-        i.wait_delivered("alice", 2, 10)
+        i.wait_delivered("alice", 2)
         i.stop()
 
     def test_I6_I7_lies(self):
@@ -95,7 +95,7 @@ class Bells(SystemTest):
         self.assertEqual([n for n in i.ipc_objects() if n.startswith("mq")], [])
         for n in range(6):
             i.inject(HELLO, "alice@test.example")
-        i.wait_delivered("alice", 6, 10)
+        i.wait_delivered("alice", 6)
         self.assertTrue(i.log_has(r"(?i)message queue"))
         i.stop()
 
@@ -105,7 +105,7 @@ class Bells(SystemTest):
         i.start(prefix=["unshare", "-i", "setpriv", "--bounding-set", "-sys_resource", "sh", "-c",
                         'echo 0 >/proc/sys/fs/mqueue/queues_max && exec "$0" "$@"'])
         i.inject(HELLO, "alice@test.example")
-        i.wait_delivered("alice", 1, 10)
+        i.wait_delivered("alice", 1)
         i.stop()
 
     def depth(self, i, prefix=()):
@@ -214,7 +214,7 @@ class SharedMemory(SystemTest):
 
     def refused(self, i):
         other = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], env=i.environment(),
-                               capture_output=True, check=False, timeout=30)
+                               capture_output=True, check=False, timeout=HANG)
         self.assertIn(other.returncode, (100, 111), other.stderr)
         return other.stderr.decode()
 
@@ -255,7 +255,7 @@ class SharedMemory(SystemTest):
 
         def ask(*words):
             return subprocess.run([BIN / "setqload", "-i", i.name, *words], capture_output=True,
-                                  text=True, check=False, timeout=20)
+                                  text=True, check=False, timeout=HANG)
         for load in ("45", "45/100", "2/10 5/20"):
             done = ask("-q", "1", *load.split())
             self.assertEqual(done.returncode, 0, f"{load}: {done.stderr}")

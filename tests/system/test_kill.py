@@ -27,9 +27,9 @@ class Kill(SystemTest):
         """The negative control of the count: no kill, no duplicate."""
         i = self.running()
         load = Load(i)
-        wait(lambda: len(load.accepted) >= 50, 60, "50 accepted messages")
+        wait(lambda: len(load.accepted) >= 50, what="50 accepted messages")
         load.stop()
-        i.wait_empty(60)
+        i.wait_empty()
         self.assertEqual(load.delivered(), {s: 1 for s in load.accepted})
         i.stop()
         self.assertEqual(i.files(), [])
@@ -48,16 +48,16 @@ class Kill(SystemTest):
             if program == "queue-inject":
                 load.kill_one(dice)
             else:
-                pid = dice.choice(wait(lambda p=program: self.children(i, p), 30, f"a running {program}"))
+                pid = dice.choice(wait(lambda p=program: self.children(i, p), what=f"a running {program}"))
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
                 if program in ("queue-send", "deliver-local"):
                     duplicates_allowed += IN_FLIGHT
-            wait(lambda n=before + dice.randrange(4): len(load.accepted) > n, 30, "submission goes on")
+            wait(lambda n=before + dice.randrange(4): len(load.accepted) > n, what="submission goes on")
         load.stop()
-        i.wait_empty(90)
+        i.wait_empty()
         self.assertIsNone(i.process.poll(), "the supervisor outlives its children")
         i.stop()
         delivered = load.delivered()
@@ -94,11 +94,11 @@ class Kill(SystemTest):
         kills = 8
         for _ in range(kills):
             before = len(load.accepted)
-            wait(lambda n=before + 5: len(load.accepted) > n, 30, "submission goes on")
+            wait(lambda n=before + 5: len(load.accepted) > n, what="submission goes on")
             i.kill()
             i.start()  # the children of the dead one still run: it waits for their locks
         load.stop()
-        i.wait_empty(60)
+        i.wait_empty()
         i.stop()
         delivered = load.delivered()
         self.assertEqual([s for s in load.accepted if s not in delivered], [])
@@ -115,8 +115,8 @@ class Kill(SystemTest):
         with open(i.queue(1) / "lock/queue-send", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             i.start(ready=False)
-            [pid] = wait(lambda: i.pids("queue-send"), 20, "a queue-send")
-            wait(lambda: waits_for_a_lock(pid), 20, "it waits for the lock")
+            [pid] = wait(lambda: i.pids("queue-send"), what="a queue-send")
+            wait(lambda: waits_for_a_lock(pid), what="it waits for the lock")
             i.inject(b"Subject: one\n\n", "alice@test.example")
             self.assertEqual(i.maildir("alice"), [])
         i.wait_delivered("alice", 1)
@@ -171,7 +171,7 @@ class Kill(SystemTest):
             os.kill(pid, signal.SIGKILL)
         wait(lambda: len(self.children_in(i.process.pid, "Z")) == 12, what="twelve ends that nobody has seen")
         os.kill(i.process.pid, signal.SIGCONT)
-        wait(lambda: self.children_in(i.process.pid, "Z") == [], 10, "all are waited for")
+        wait(lambda: self.children_in(i.process.pid, "Z") == [], what="all are waited for")
         wait(lambda: len(set(i.pids()) - old) == 13, what="twelve new ones")
         i.inject(b"Subject: one\n\n", "alice@test.example")
         i.wait_delivered("alice", 1)

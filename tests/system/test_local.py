@@ -6,7 +6,7 @@ import time
 
 from accounts import Accounts
 from case import SystemTest, cost, needs_root
-from instance import Failed, USERS, status_of, wait
+from instance import HANG, USERS, Failed, status_of, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 OWN = {"maildir_user": "", "maildir_path": "%h/Maildir"}
@@ -65,7 +65,7 @@ class Local(SystemTest):
             i.inject(HELLO, f"{name}@test.example", face="queue-inject")
             began = time.monotonic()
             while len(made.maildir(name)) <= n:
-                if time.monotonic() - began > 20:
+                if time.monotonic() - began > HANG:
                     raise Failed(f"message {n} for {name} waits")
                 time.sleep(0.002)  # between two looks
             found.append(time.monotonic() - began)
@@ -106,7 +106,7 @@ class Local(SystemTest):
         self.stopper(made.uids["mallory"])
         self.attack(i)
         wait(lambda: i.log().count("dsn=4.3.0, status=deferred (the delivery was given up: no progress in 1 s)") >= 2,
-             60, "two that were stopped, and deferred")
+             what="two that were stopped, and deferred")
         self.honest(i, made, 20)
         self.assertFalse(i.log_has("cannot be ended"), "SIGKILL ends stopped processes")
 
@@ -119,7 +119,7 @@ class Local(SystemTest):
         i.start(prefix=made.prefix)
         uid = made.uids["mallory"]
         i.inject(HELLO, *[f"mallory+{k}@test.example" for k in range(12)], face="queue-inject")
-        wait(lambda: i.log_has("4 such processes"), 60, "four that cannot be ended")
+        wait(lambda: i.log_has("4 such processes"), what="four that cannot be ended")
         wait(lambda: i.log_has("earlier deliveries to mallory hang and cannot be ended"), what="no fifth")
         self.assertEqual(self.waits(uid, "D"), 4)
         self.honest(i, made, 20)

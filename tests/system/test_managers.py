@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 from case import SystemTest, cost, needs_root
-from instance import AS_ROOT, BIN, ROOT, status_of, wait
+from instance import AS_ROOT, BIN, HANG, ROOT, status_of, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 
@@ -56,19 +56,19 @@ class Directories(SystemTest):
         return i.log() + (main.read_text(errors="replace") if main.exists() else "")
 
     def wait_said(self, i, place, pattern, times=1):
-        wait(lambda: len(re.findall(pattern, self.said(i, place))) >= times, 30, pattern)
+        wait(lambda: len(re.findall(pattern, self.said(i, place))) >= times, what=pattern)
 
     def one(self, i):
-        return wait(lambda: i.pids("qscheduler"), 20, "the supervisor")[0]
+        return wait(lambda: i.pids("qscheduler"), what="the supervisor")[0]
 
     def do(self, *command):
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False,
-                              timeout=90)
+                              timeout=HANG)
         self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def wait_does(self, *command):
-        wait(lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0, 20, command)
+        wait(lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0, what=command)
 
     def lives(self, i, place):
         """Up, mail, killed and up again."""
@@ -76,13 +76,13 @@ class Directories(SystemTest):
         i.wait_delivered("alice", 1)
         before = self.one(i)
         os.kill(before, signal.SIGKILL)
-        wait(lambda: i.pids("qscheduler") not in ([], [before]), 20, "another one")
+        wait(lambda: i.pids("qscheduler") not in ([], [before]), what="another one")
         self.wait_said(i, place, "ready: 3 queues open", 2)
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 2)
 
     def gone(self, i):
-        wait(lambda: not i.pids(), 20, "the end of all processes")
+        wait(lambda: not i.pids(), what="the end of all processes")
         self.assertEqual(i.ipc_objects(), [])
 
     @needs("svscan", "supervise", "svc", "svstat", "envdir")
@@ -160,12 +160,12 @@ class Unit(SystemTest):
     def test_verify_and_security(self):
         i = self.instance()
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", self.write_unit(i)],
-                              capture_output=True, text=True, check=False, timeout=60)
+                              capture_output=True, text=True, check=False, timeout=HANG)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         for home, threshold in ((False, 22), (True, 24)):
             done = subprocess.run(
                 ["systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={threshold}",
-                 self.write_unit(i, home)], capture_output=True, text=True, check=False, timeout=60)
+                 self.write_unit(i, home)], capture_output=True, text=True, check=False, timeout=HANG)
             self.assertEqual(done.returncode, 0, done.stdout[-300:])
 
     CAPABILITIES = re.compile(r"^CapabilityBoundingSet=(.*)$", re.M)

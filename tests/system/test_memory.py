@@ -10,7 +10,7 @@ import time
 
 from case import SystemTest, cost
 from counting_site import CountingSite
-from instance import AS_ROOT, BIN, PYTHON, wait
+from instance import AS_ROOT, BIN, HANG, PYTHON, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 LIMIT = 6
@@ -91,7 +91,7 @@ class Lost(SystemTest):
     def finish(self, i, site, flow, pids, limit=LIMIT):
         self.assertEqual(self.all_pids(i), pids, "a process has ended")
         flow.stop()
-        i.wait_empty(60)
+        i.wait_empty()
         i.stop()
         self.assertEqual(sorted(set(flow.wanted) - set(site.rcpts)), [], "lost")
         self.assertEqual(len(site.rcpts), len(set(site.rcpts)), "twice")
@@ -154,9 +154,9 @@ class Lost(SystemTest):
     def seen(self, i):
         """By the tools that read it, and by what answers there."""
         top = subprocess.run([BIN / "qtop", "-b", "-n", "1", "-i", i.name], capture_output=True,
-                             text=True, check=False, timeout=20)
+                             text=True, check=False, timeout=HANG)
         load = subprocess.run([BIN / "setqload", "-i", i.name, "-q", "1", "5"],
-                              capture_output=True, check=False, timeout=20)
+                              capture_output=True, check=False, timeout=HANG)
         return top.returncode == 0 and load.returncode == 0 and "open" in top.stdout
 
     @cost(10)

@@ -11,7 +11,7 @@ import time
 
 from case import SystemTest, cost, needs_root
 from hung_disk import HungDisk, missing
-from instance import AS_ROOT, BIN, USERS, wait
+from instance import AS_ROOT, BIN, HANG, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 LATER = 'later.example smtp:127.0.0.1:1\nbad.example error:"no"\n* local\n'  # 1: refused
@@ -384,7 +384,7 @@ class Acts(Queues):
                                   stderr=subprocess.PIPE, text=True, env=i.environment())
         wait(lambda: len(self.rows(i, "state=active")) == 1, what="still there")
         go.touch()
-        out, err = acting.communicate(timeout=60)
+        out, err = acting.communicate(timeout=HANG)
         # Deliveries to the program that ran have ended, others were not started.
         self.assertEqual(acting.returncode, 0, err)
         held = re.search(r"was being delivered: 2 recipients have it, 1 do not", out)
@@ -409,7 +409,7 @@ class Acts(Queues):
                                   stderr=subprocess.PIPE, text=True, env=i.environment())
         # Whenever it comes: what qctl says is so.
         os.kill(i.pids("queue-send")[0], signal.SIGKILL)
-        out, err = acting.communicate(timeout=60)
+        out, err = acting.communicate(timeout=HANG)
         self.assertEqual(len(i.files("incoming", "active", "deferred", "deleted")), 1, out + err)
         if acting.returncode == 0:
             self.assertEqual(len(i.files("deleted")), 1)
@@ -428,13 +428,13 @@ class Acts(Queues):
             for pid in i.pids("queue-send"):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            acting.communicate(timeout=120)
+            acting.communicate(timeout=HANG)
             self.assertEqual(len(i.files("incoming", "active", "deferred", "hold", "deleted")), 61, words)
 
             def done():
                 subprocess.run([BIN / "qctl", *words], capture_output=True, check=False, env=i.environment())
                 return self.counts(i) == ((0, 61, 0), (60, 1, 0), (0, 1, 60), (0, 61, 0))[n]
-            wait(done, 60, f"{words} in the end")
+            wait(done, what=f"{words} in the end")
 
     @needs_root
     def test_operators_are_members_of_the_group(self):

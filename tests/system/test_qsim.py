@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 
 from case import SystemTest
-from instance import BIN
+from instance import BIN, HANG
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -54,7 +54,7 @@ class Simulator(SystemTest):
         return path
 
     def qsim(self, *arguments, want=0, **options):
-        done = subprocess.run([BIN / "qsim", *arguments], check=False, timeout=120,
+        done = subprocess.run([BIN / "qsim", *arguments], check=False, timeout=HANG,
                               **{"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options})
         self.assertEqual(done.returncode, want, f"{arguments}: {done.stdout}{done.stderr}")
         return done

@@ -74,7 +74,7 @@ class Report(SystemTest):
                 for pid in i.pids("queue-send"):
                     os.kill(pid, signal.SIGKILL)
                     kills += 1
-        i.wait_empty(120)
+        i.wait_empty()
         wait(lambda: not i.files(), what="reasons without a message to go")
         i.stop()
         self.assertGreater(kills, 10)

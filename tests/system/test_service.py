@@ -8,7 +8,7 @@ import socket
 import time
 
 from case import SystemTest, cost, needs_root
-from instance import wait
+from instance import HANG, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 
@@ -21,7 +21,7 @@ class Manager:
         test.addCleanup(self.socket.close)
         name = f"qsched-test-{os.getpid()}"
         self.socket.bind("\0" + name)
-        self.socket.settimeout(20)
+        self.socket.settimeout(HANG)
         self.told = []
         os.environ["NOTIFY_SOCKET"] = "@" + name
         os.environ["WATCHDOG_USEC"] = "30000000"
@@ -75,7 +75,7 @@ class Service(SystemTest):
             while True:  # what was under way when it was stopped
                 manager.hear("^WATCHDOG=1$")
         i.process.send_signal(signal.SIGCONT)
-        manager.socket.settimeout(20)
+        manager.socket.settimeout(HANG)
         manager.hear("^WATCHDOG=1$")
         i.stop()
 
@@ -108,7 +108,7 @@ class Service(SystemTest):
         with contextlib.suppress(ProcessLookupError):
             while i.process.poll() is None:
                 os.kill(pid, signal.SIGTERM)
-        self.assertEqual(i.process.wait(20), 0)
+        self.assertEqual(i.process.wait(HANG), 0)
         i.process = None
         i.stop()
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 from case import AS_ROOT, SystemTest, cost, needs_root
-from instance import BIN, wait
+from instance import BIN, HANG, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 NOBODY = 65534
@@ -27,7 +27,7 @@ def ask(i, *words, uid=None, program="setqload"):
             shutil.copy(BIN / program, path)
         who = {"user": uid, "group": uid, "extra_groups": []}
     return subprocess.run([path, "-i", i.name, *words], capture_output=True, text=True, check=False,
-                          timeout=20, env=i.environment() | {"TERM": "dumb"}, **who)
+                          timeout=HANG, env=i.environment() | {"TERM": "dumb"}, **who)
 
 
 def listed(i):
@@ -62,7 +62,7 @@ class Setqload(SystemTest):
         row = listed(i)[1][1]
         self.assertEqual((row["load"], row["load_by_hand"]), (0, True))
         self.assertIn("queue 1: load 0 % by hand for", ask(i, "--list").stdout)
-        wait(lambda: not listed(i)[1][2]["load_by_hand"], 5, "the second is over")
+        wait(lambda: not listed(i)[1][2]["load_by_hand"], what="the second is over")
         self.assertTrue(listed(i)[1][1]["load_by_hand"])
         self.assertEqual(self.granted(i, "--clear"), "loads by hand cleared: 1\n")
         self.assertFalse(listed(i)[1][1]["load_by_hand"])
@@ -88,7 +88,7 @@ class Setqload(SystemTest):
         for words in (["-q", "9", "45"], ["--clear", "-q", "9"], ["--disable", "-q", "9"],
                       ["--enable", "-q", "9"], ["--count", "1"], ["--count", "5"]):
             self.refused(i, 65, *words)
-        wait(lambda: bad_requests(i) == 6, 5, "six are counted")
+        wait(lambda: bad_requests(i) == 6, what="six are counted")
         i.stop()
         self.refused(i, 69, "-q", "1", "45")
         self.refused(i, 69, "--list")
@@ -191,7 +191,7 @@ class Setqload(SystemTest):
                         i.log())
         with contextlib.suppress(OSError):  # root's supervisor has put it aside
             os.rmdir(f"/dev/shm/{i.name}.qscheduler.ask")
-        wait(lambda: i.log_has(r"socket .*qscheduler.ask: made again"), 90, "the socket, again")
+        wait(lambda: i.log_has(r"socket .*qscheduler.ask: made again"), what="the socket, again")
         for aside in pathlib.Path("/dev/shm").glob("not-qscheduler.*"):
             if AS_ROOT and aside.is_dir():
                 aside.rmdir()
@@ -217,7 +217,7 @@ class Setqload(SystemTest):
         self.assertTrue(3500 < rows[3]["load_left"] <= 3601, rows[3])
         self.assertEqual(instance["count_by_hand"], 3)
         self.assertTrue(7100 < instance["count_left"] <= 7201, instance)
-        wait(lambda: listed(i)[1][2]["state"] == "open", 5, "its second is over")
+        wait(lambda: listed(i)[1][2]["state"] == "open", what="its second is over")
         self.granted(i, "--enable", "-q", "1")
         self.granted(i, "--clear")
         self.granted(i, "--count", "3")
@@ -261,14 +261,14 @@ class Setqload(SystemTest):
         i = self.running(queues=1, conf={"queue_max": 4})
         i.numbers = [1, 2, 3, 4]
         self.granted(i, "--count", "3")
-        wait(lambda: listed(i)[0]["open"] == 3, 20, "three queues")
+        wait(lambda: listed(i)[0]["open"] == 3, what="three queues")
         self.granted(i, "-q", "3", "50", "--for", "1h")
         i.stop()
         i.start()
-        wait(lambda: listed(i)[0]["open"] == 3, 20, "three queues again")
+        wait(lambda: listed(i)[0]["open"] == 3, what="three queues again")
         self.assertEqual(listed(i)[1][3]["load"], 50)
         self.granted(i, "--count", "1")
-        wait(lambda: len(listed(i)[1]) == 1, 20, "one queue")
+        wait(lambda: len(listed(i)[1]) == 1, what="one queue")
         wait(lambda: not (i.base / "by-hand").exists(), what="as without a count")
         i.stop()
         i.start()
@@ -288,7 +288,7 @@ class Setqload(SystemTest):
                 asker.stdout.read(1)
             i.kill()
             answered = asker.communicate()[0].startswith(b"queue" if turn % 2 == 0 else b"ueue")
-            wait(lambda: not i.pids(), 20, "the children's end")
+            wait(lambda: not i.pids(), what="the children's end")
             i.start()
             rows = listed(i)[1]
             self.assertEqual((rows[2]["state"], rows[2]["reason"]), ("disabled", f"turn {turn}"))
@@ -336,11 +336,11 @@ class Setqload(SystemTest):
                if b"2" in pathlib.Path(f"/proc/{p}/cmdline").read_bytes().split(b"\0")][0]
         os.kill(pid, 9)
         wait(lambda: listed(i)[1][2]["state"] == "quarantined" and listed(i)[1][2]["left"] is not None,
-             20, "quarantine")
+             what="quarantine")
         self.assertRegex(ask(i, "--list").stdout, r"queue 2: quarantined, tried again in \d+\w: todo-proc")
         stop.unlink()
         self.assertIn("tried again ", self.granted(i, "--enable", "-q", "2"))
-        wait(lambda: listed(i)[1][2]["state"] == "open", 10, "an open queue")
+        wait(lambda: listed(i)[1][2]["state"] == "open", what="an open queue")
         i.stop()
 
     @cost(10)
@@ -349,7 +349,7 @@ class Setqload(SystemTest):
         i = self.running()
         i.process.send_signal(signal.SIGSTOP)
         done = subprocess.run([BIN / "setqload", "-c", i.conf_file, "--disable", "-q", "2"], capture_output=True,
-                              text=True, check=False, timeout=30, env=i.environment())
+                              text=True, check=False, timeout=HANG, env=i.environment())
         i.process.send_signal(signal.SIGCONT)
         self.assertEqual(done.returncode, 75, done.stderr)
         wait(lambda: i.log_has("a request of setqload came too late: dropped"), what="the end of the request")
@@ -365,7 +365,7 @@ class Setqload(SystemTest):
 
         def heard():
             return subprocess.run([BIN / "setqload", "-c", i.conf_file, "-q", "1", "50"], capture_output=True,
-                                  check=False, timeout=30, env=i.environment()).returncode == 0
+                                  check=False, timeout=HANG, env=i.environment()).returncode == 0
         wait(heard, 15, "an answer")  # one look a second; a minute before
         i.stop()
 
@@ -374,12 +374,12 @@ class Setqload(SystemTest):
         i = self.running(queues=1, conf={"queue_max": 3, "queue_change_interval": "1s"})
         i.numbers = [1, 2, 3]
         self.granted(i, "--count", "3", "--for", "1h")
-        wait(lambda: listed(i)[0]["open"] == 3, 20, "three queues")
+        wait(lambda: listed(i)[0]["open"] == 3, what="three queues")
         self.assertEqual(listed(i)[0]["count_by_hand"], 3)
         self.assertIn("3 queues wanted by hand for", ask(i, "--list").stdout)
         self.assertIn("last change", ask(i, "--list").stdout)
         self.granted(i, "--count", "1")
-        wait(lambda: len(listed(i)[1]) == 1, 20, "one queue")
+        wait(lambda: len(listed(i)[1]) == 1, what="one queue")
         i.stop()
 
     def test_garbage_on_the_message_queue(self):
@@ -393,7 +393,7 @@ class Setqload(SystemTest):
             self.assertEqual(librt.mq_send(mq, data, length, 0), 0)
         os.close(mq)
         self.granted(i, "-q", "1", "45")
-        wait(lambda: bad_requests(i) == 257, 5, "all are counted")
+        wait(lambda: bad_requests(i) == 257, what="all are counted")
         self.assertLess(len(i.log()) - before, 1000, "a flood")
         self.assertEqual([r["state"] for r in listed(i)[1].values()], ["open"] * 2)
         i.stop()

@@ -10,7 +10,7 @@ import signal
 
 from case import SystemTest, cost
 from counting_site import CountingSite
-from instance import wait
+from instance import HANG, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 SENT = re.compile(r"queue-send/(\d+)\b.*status=sent")
@@ -69,7 +69,7 @@ class Limit(Sites):
                     kills += 1
             before = len(site.rcpts)
             wait(lambda: len(site.rcpts) > before + 20, what="deliveries between two kills")
-        i.wait_empty(60)
+        i.wait_empty()
         i.stop()
         self.assertGreater(kills, 10)
         self.assertEqual(site.peak, LIMIT)
@@ -87,7 +87,7 @@ class Limit(Sites):
             wait(lambda: len(site.rcpts) > before + 100, what="deliveries")
             i.kill()
             i.start()
-        i.wait_empty(60)
+        i.wait_empty()
         i.stop()
         self.assertEqual(site.peak, LIMIT)
         self.assertEqual(set(site.rcpts), set(wanted))
@@ -135,9 +135,9 @@ class Pairs(Sites):
                 os.kill(pid, signal.SIGKILL)
         if i.process is None:
             i.start(session=False)
-        wait(lambda: site.connections > before, 60, "a connection of the next ones")
+        wait(lambda: site.connections > before, what="a connection of the next ones")
         site.hold = False
-        i.wait_empty(90)
+        i.wait_empty()
         self.assertEqual(set(site.rcpts), set(wanted))
         self.assertLessEqual(site.peak, self.LIMIT)
         i.stop()
@@ -257,4 +257,4 @@ class Without(Sites):
         self.assertEqual(sorted(site.rcpts), sorted(wanted))
         for pid in i.pids("qscheduler"):  # strace passes no signal on
             os.kill(pid, signal.SIGTERM)
-        i.process.wait(30)
+        i.process.wait(HANG)

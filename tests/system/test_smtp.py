@@ -4,7 +4,7 @@ import signal
 import socket
 
 from case import SystemTest
-from instance import wait
+from instance import HANG, wait
 from peer import Peer
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -96,12 +96,12 @@ class Smtp(SystemTest):
         """The server reads no further than DATA; then the agent is killed."""
         own, port = self.bound()
         own.listen(1)
-        own.settimeout(30)
+        own.settimeout(HANG)
         i = self.routed(port, conf={"smtp_connect_timeout": "5s", "restart_delay_max": "1s", "quarantine_delay_max": "1s"})
         message = HELLO + b"0123456789abcde\n" * (1 << 20)
         i.inject(message, "x@away.example", "y@away.example")
         server, _ = own.accept()
-        server.settimeout(30)
+        server.settimeout(HANG)
         lines = server.makefile("rwb", buffering=0)
         lines.write(b"220 hello\r\n")
         answers = {b"EHLO": b"250 hello", b"MAIL": b"250 fine", b"RCPT": b"250 fine", b"DATA": b"354 go on"}

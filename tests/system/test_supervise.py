@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from case import SystemTest, cost
-from instance import AS_ROOT, BIN, wait
+from instance import AS_ROOT, BIN, HANG, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 CHILDREN = ("queue-send", "todo-proc", "deliver-local", "deliver-smtp")
@@ -64,7 +64,7 @@ class Supervision(SystemTest):
             os.kill(old, signal.SIGKILL)
             wait(lambda: settled() not in (0, False, old), what="the next")
             restarts += len(CHILDREN)
-        wait(lambda: self.fds(i.process.pid) == before, 10, "as many descriptors as before")
+        wait(lambda: self.fds(i.process.pid) == before, what="as many descriptors as before")
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
         i.stop()
@@ -137,9 +137,7 @@ class Supervision(SystemTest):
         for pid in i.pids():
             if pid != i.process.pid:
                 self.stop_process(pid)
-        began = time.monotonic()
         i.stop()
-        self.assertLess(time.monotonic() - began, 10)
         self.assertFalse(i.log_has("killed"), "they go on, and end in order")
 
     def test_P10_term_together_with_a_reload_and_an_end(self):
@@ -151,7 +149,7 @@ class Supervision(SystemTest):
         i.reload()
         i.process.send_signal(signal.SIGTERM)
         i.process.send_signal(signal.SIGCONT)
-        self.assertEqual(i.process.wait(20), 0)
+        self.assertEqual(i.process.wait(HANG), 0)
         self.assertTrue(i.log_has("qscheduler: stopping"))
         self.assertFalse(i.log_has("configuration reloaded|again in"), "nothing begins after TERM")
         i.stop()
@@ -160,7 +158,7 @@ class Supervision(SystemTest):
     def test_P13_too_little_memory_for_a_child(self):
         i = self.instance(queues=1, conf={"process_memory_limit": "2m", "restart_delay_max": "1s"})
         i.start()  # whoever cannot start is not waited for
-        wait(lambda: i.log_has("queue 1 is quarantined"), 40, "quarantine")
+        wait(lambda: i.log_has("queue 1 is quarantined"), what="quarantine")
         i.write_conf(process_memory_limit="4g")
         i.reload()  # and what waits is tried at once
         wait(lambda: i.log_has("queue 1 is out of quarantine"), what="recovery")
