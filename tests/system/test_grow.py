@@ -255,7 +255,8 @@ class Growing(SystemTest):
         for n in range(1, 7):
             self.setqload(i, "--enable", "-q", str(n))
         self.setqload(i, "--clear")
-        wait(lambda: self.setqload(i, "--count", "2").returncode == 0, what="heard")
+        # Held: else the load, which goes on, opens a third as soon as it fills two.
+        wait(lambda: self.setqload(i, "--count", "2", "--for", "1h").returncode == 0, what="heard")
         wait(lambda: list(sched(i)[1]) == [1, 2], what="all others are retired")
         load.stop()
         i.wait_empty()
