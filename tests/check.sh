@@ -1,6 +1,7 @@
 #!/bin/sh
 # make check: every part in turn, its output in build/check/, one line of
-# result each; what failed is shown whole. Ends with the sum.
+# result each; what failed is shown whole. Ends with a line for each test that
+# failed, and the sum.
 cd "$(dirname "$0")/.." || exit 1
 out=build/check
 rm -rf "$out"
@@ -29,6 +30,20 @@ count() { # FILE
 	END { print ok + 0, bad + 0, left + 0 }'
 }
 
+# What failed in a part, a line for each: of Criterion the test, place and
+# words of its assertions; else the lines that say FAILED, or the last one.
+reasons() { # FILE
+	sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
+	function keep(line) { if (!(line in seen)) { seen[line] = 1; print line; n++ } }
+	/[^ ]/ && !/^make/ { last = $0 }
+	/^\[----\] / { sub(/^\[----\] +/, ""); if ($0 != "") words = words " " $0; next }
+	/^\[FAIL\] / { keep($2 words) }
+	/^\[/ { words = "" }
+	/ FAILED: / || /: FAILED$/ || /^FAILED [a-z]/ || /ERROR: [A-Za-z]*Sanitizer/ { keep($0) }
+	/^[^ ]+:[0-9]+(:[0-9]+)?: (fatal )?error: / { keep($0) }
+	END { if (n == 0) print last }'
+}
+
 part() { # NAME COMMAND...
 	name=$1
 	shift
@@ -42,6 +57,7 @@ part() { # NAME COMMAND...
 	if [ $word = FAILED ]; then
 		[ "$2" -gt 0 ] || set -- "$1" 1 "$3"
 		cat "$out/$name"
+		reasons "$out/$name" | sed "s|^|check: $name: FAILED: |" | tee -a "$out/failures"
 	fi
 	grep -E '^SKIP |\[SKIP\]|: skipped ' "$out/$name" | sed 's/^/    /'
 	echo "check: $name: $word: $1 passed, $2 failed, $3 skipped ($took s)"
@@ -66,5 +82,6 @@ part system-sanitized make -j2 SAN=address,undefined check-system T="-j 2 --as-r
 part storm make storm S=40 SEED=20261122 STORM_OPTIONS="--relaxed --controls"
 
 echo "check: $(($(date +%s) - began)) s in all; the output of each part is in $out"
+[ ! -e "$out/failures" ] || cat "$out/failures"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,8 +1,9 @@
 """The base of every system test: unittest, and instances that go away."""
 import os
+import signal
 import unittest
 
-from instance import AS_ROOT, Instance
+from instance import AS_ROOT, HANG, Failed, Instance
 
 
 def cost(seconds):
@@ -18,8 +19,17 @@ needs_user = unittest.skipIf(AS_ROOT, "is about an ordinary user")
 
 
 class SystemTest(unittest.TestCase):
+    LIMIT = int(4 * HANG)  # of a test that hangs in several places
+
     def setUp(self):
         os.umask(0o022)
+        signal.signal(signal.SIGALRM, self.give_up)
+        signal.alarm(self.LIMIT)
+        self.addCleanup(signal.alarm, 0)
+
+    def give_up(self, *_):
+        """Raised where the test hangs: its place is shown, its instances go."""
+        raise Failed(f"no end within {self.LIMIT} s")
 
     def instance(self, **options):
         made = Instance(**options)

@@ -21,7 +21,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIMIT = 600
+LIMIT = 1200  # above those of the tests themselves, which name the place (case.py)
 BINARIES = pathlib.Path(os.environ.get("QSCHED_BIN", ROOT / "build/bin")).resolve()
 
 
@@ -45,13 +45,29 @@ def listed(patterns):
     return [n for n in names if not patterns or any(p in n for p in patterns)]
 
 
+def told(text):
+    """One line of each failure that unittest tells: place and assertion."""
+    rule = r"(?:=|-){70}$"
+    for block in re.findall(rf"^(?:FAIL|ERROR): (?:[^\n]*\n)+?-{{70}}\n(.*?)^{rule}", text, re.M | re.S):
+        trace = block.rsplit("Traceback (most recent call last):\n", 1)[-1]
+        places = re.findall(r'^  File ".*?([^/"]+)", line (\d+)', trace, re.M)
+        place = next((p for p in reversed(places) if p[0].startswith("test_")), ("?", "?"))
+        words = " ".join(re.sub(r"\A(?: .*\n)*", "", trace).split())
+        yield f"{':'.join(place)}: {words if len(words) < 600 else words[:400] + ' ... ' + words[-180:]}"
+
+
+def last_words(text):
+    return list(told(text)) or [line for line in text.splitlines() if line.strip()][-1:] or ["no words"]
+
+
 def run_one(name):
     began = time.monotonic()
     try:
         done = subprocess.run([sys.executable, "-B", "-m", "unittest", "-v", name], cwd=HERE,
                               text=True, capture_output=True, check=False, timeout=LIMIT,
                               errors="replace")
-        text, status = done.stderr + done.stdout, done.returncode
+        # What instances logged comes before what failed.
+        text, status = done.stdout + done.stderr, done.returncode
     except subprocess.TimeoutExpired:
         text, status = f"no end within {LIMIT} s\n", 1
     word = "FAILED" if status else "skipped" if re.search(r"skipped=\d", text) else "ok"
@@ -60,6 +76,7 @@ def run_one(name):
 
 def run_all(names, jobs, who):
     count = {"ok": 0, "FAILED": 0, "skipped": 0}
+    failures = []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(run_one, n) for n in names]
         for done in concurrent.futures.as_completed(running):
@@ -68,7 +85,11 @@ def run_all(names, jobs, who):
             why = re.search(r"skipped (['\"].*)", text) if word == "skipped" else None
             print(f"system: {who}: {name}: {word} {why.group(1) if why else ''}({took:.1f} s)", flush=True)
             if word == "FAILED":
-                print(text, flush=True)
+                lines = [f"system: {who}: {name}: FAILED: {line}" for line in last_words(text)]
+                failures += lines
+                print(text, *lines, sep="\n", flush=True)
+    for line in failures:
+        print(line, flush=True)
     return count
 
 
