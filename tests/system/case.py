@@ -5,6 +5,8 @@ import unittest
 
 from instance import AS_ROOT, HANG, Failed, Instance
 
+TEST_LIMIT = int(4 * HANG)  # of a test that hangs in several places
+
 
 def cost(seconds):
     """About how long it takes: long ones are started first."""
@@ -19,17 +21,15 @@ needs_user = unittest.skipIf(AS_ROOT, "is about an ordinary user")
 
 
 class SystemTest(unittest.TestCase):
-    LIMIT = int(4 * HANG)  # of a test that hangs in several places
-
     def setUp(self):
         os.umask(0o022)
         signal.signal(signal.SIGALRM, self.give_up)
-        signal.alarm(self.LIMIT)
+        signal.alarm(TEST_LIMIT)
         self.addCleanup(signal.alarm, 0)
 
     def give_up(self, *_):
         """Raised where the test hangs: its place is shown, its instances go."""
-        raise Failed(f"no end within {self.LIMIT} s")
+        raise Failed(f"no end within {TEST_LIMIT} s")
 
     def instance(self, **options):
         made = Instance(**options)
