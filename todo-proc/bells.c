@@ -40,15 +40,20 @@ bells_rung(struct todo *t, const struct bell *bell)
 		t->counts.rings_stale++;
 }
 
-static void
+/* How many rings there are to take, at most BELLS_PER_TURN. */
+static int
 check_if_full(struct todo *t, mqd_t mq)
 {
 	struct mq_attr attr;
 
-	if (mq_getattr(mq, &attr) < 0 || attr.mq_curmsgs < attr.mq_maxmsg)
-		return;
-	t->counts.lost_rings++;
-	t->incoming.wanted = true;
+	if (mq_getattr(mq, &attr) < 0)
+		return BELLS_PER_TURN;
+	if (attr.mq_curmsgs >= attr.mq_maxmsg) {
+		t->counts.lost_rings++;
+		t->incoming.wanted = true;
+	}
+	return attr.mq_curmsgs < BELLS_PER_TURN ? (int)attr.mq_curmsgs
+						: BELLS_PER_TURN;
 }
 
 static void
@@ -65,13 +70,13 @@ bells_take(struct todo *t)
 {
 	struct bell bell;
 	mqd_t mq;
-	int i, r = 1;
+	int i, left, r = 1;
 
 	if (t->bell == NULL)
 		return;
 	mq = (mqd_t)event_get_fd(t->bell);
-	check_if_full(t, mq);
-	for (i = 0; r != 0 && i < BELLS_PER_TURN; i++) {
+	left = check_if_full(t, mq);
+	for (i = 0; r != 0 && i < left; i++) {
 		r = bell_take(mq, &bell);
 		if (r == 1) {
 			bells_rung(t, &bell);

@@ -114,22 +114,17 @@ take_census(struct todo *t, int fd, struct examined *e)
 
 static int
 inspect(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
-    struct examined *e)
+    const struct stat *st, struct examined *e)
 {
-	struct stat st;
 	int r;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	e->mtime_wall = todo_mtime(&st);
-	if (dir == SPOOL_INCOMING) {
-		if (offered_has(&t->offered, inode, e->mtime_wall, t->now))
-			return -EALREADY;
-		r = spool_file_settled(fd);
-		if (r < 0)
-			return r;
-	}
-	r = queue_file_read(fd, &e->file);
+	e->mtime_wall = todo_mtime(st);
+	if (dir == SPOOL_INCOMING &&
+	    offered_has(&t->offered, inode, e->mtime_wall, t->now))
+		return -EALREADY;
+	r = queue_file_hold(fd, (uint64_t)st->st_size, &t->bytes);
+	if (r == 0)
+		r = queue_file_read(fd, &e->file);
 	if (r == 0)
 		r = queue_file_verify(fd, &e->file);
 	if (r == 0)
@@ -139,19 +134,29 @@ inspect(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
 	return r;
 }
 
+static int
+open_settled(const struct todo *t, enum spool_dir dir, uint64_t inode,
+    struct stat *ret_st)
+{
+	if (dir == SPOOL_INCOMING)
+		return spool_open_settled(&t->sp, dir, inode, ret_st);
+	return spool_open_stat(&t->sp, dir, inode, O_RDONLY, ret_st);
+}
+
 /* A file that a power cut left with two names loses one first, maybe this. */
 static int
-open_file(const struct todo *t, enum spool_dir dir, uint64_t inode)
+open_file(const struct todo *t, enum spool_dir dir, uint64_t inode,
+    struct stat *ret_st)
 {
 	char leaf[SPOOL_PATH_MAX];
-	int fd = spool_open_file(&t->sp, dir, inode, O_RDONLY);
+	int fd = open_settled(t, dir, inode, ret_st);
 
 	if (fd != -EPERM)
 		return fd;
 	spool_leaf(&t->sp, dir, inode, leaf, sizeof(leaf));
 	if (spool_keep_one_name(&t->sp, dir, leaf) < 0)
 		return fd;
-	return spool_open_file(&t->sp, dir, inode, O_RDONLY);
+	return open_settled(t, dir, inode, ret_st);
 }
 
 int
@@ -160,9 +165,11 @@ examine(
 {
 	struct examined e = { 0 };
 	char path[SPOOL_PATH_MAX];
-	int fd = open_file(t, dir, inode);
-	int r = fd < 0 ? fd : inspect(t, dir, inode, fd, &e);
+	struct stat st;
+	int fd = open_file(t, dir, inode, &st);
+	int r = fd < 0 ? fd : inspect(t, dir, inode, fd, &st, &e);
 
+	queue_file_let_go();
 	io_close(&fd);
 	if (r == 0) {
 		*ret = e;

@@ -103,6 +103,7 @@ struct todo {
 	uint32_t credit;
 
 	struct queue_rcpt_cursor cursor; /* scratch */
+	struct queue_file_bytes bytes;   /* of the file that is examined */
 	struct todo_counts counts, told;
 	usec_t told_at;
 	bool drop_later;

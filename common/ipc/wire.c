@@ -227,14 +227,12 @@ wait_to_send(struct wire *w, int r)
 static unsigned
 first_frames(const struct wire *w, struct buf frames[CHAN_MANY])
 {
-	const struct waiting *f;
+	const struct waiting *f = TAILQ_FIRST(&w->queue);
 	unsigned n = 0;
 
-	TAILQ_FOREACH (f, &w->queue, entry) {
-		if (f->fd >= 0 || n == CHAN_MANY)
-			break;
+	for (; f != NULL && f->fd < 0 && n < CHAN_MANY;
+	     f = TAILQ_NEXT(f, entry))
 		frames[n++] = f->frame;
-	}
 	return n;
 }
 

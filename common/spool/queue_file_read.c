@@ -13,30 +13,84 @@
 	(QUEUE_FILE_HEADER + FORMAT_RECORD + FORMAT_RCPT_MIN + \
 	    QUEUE_FILE_TRAILER)
 
+/* The file that is held, of this thread. */
+static _Thread_local struct {
+	const struct queue_file_bytes *bytes; /* NULL: none */
+	int fd;
+	size_t len;
+} held;
+
+int
+queue_file_hold(int fd, uint64_t size, struct queue_file_bytes *room)
+{
+	int64_t n;
+
+	held.bytes = NULL;
+	if (size > sizeof(room->data))
+		return 0;
+	n = io_pread_all(fd, room->data, (size_t)size, 0);
+	if (n < 0)
+		return (int)n;
+	held.fd = fd;
+	held.len = (size_t)n;
+	held.bytes = n == (int64_t)size ? room : NULL;
+	return 0;
+}
+
+void
+queue_file_let_go(void)
+{
+	held.bytes = NULL;
+}
+
+static bool
+is_held(int fd)
+{
+	return held.bytes != NULL && held.fd == fd;
+}
+
 /* All bytes or -EBADMSG: the file was longer a moment ago. */
 static int
 read_exact(int fd, void *out, size_t len, uint64_t off)
 {
-	int64_t n = io_pread_all(fd, out, len, (int64_t)off);
+	int64_t n;
 
+	if (is_held(fd) && off <= held.len && len <= held.len - off) {
+		memcpy(out, held.bytes->data + off, len);
+		return 0;
+	}
+	n = io_pread_all(fd, out, len, (int64_t)off);
 	if (n < 0)
 		return (int)n;
 	return (size_t)n == len ? 0 : format_damaged("file became shorter");
 }
 
 static int
-read_trailer(int fd, struct queue_file *ret_file, struct format_sums *ret_sums)
+find_size(int fd, uint64_t *ret_size)
 {
-	unsigned char trailer[QUEUE_FILE_TRAILER];
 	struct stat st;
-	uint64_t size;
-	int r;
 
+	if (is_held(fd)) {
+		*ret_size = held.len;
+		return 0;
+	}
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return format_damaged("not a regular file");
-	size = (uint64_t)st.st_size;
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int
+read_trailer(int fd, struct queue_file *ret_file, struct format_sums *ret_sums)
+{
+	unsigned char trailer[QUEUE_FILE_TRAILER];
+	uint64_t size = 0;
+	int r = find_size(fd, &size);
+
+	if (r < 0)
+		return r;
 	if (size < SIZE_MIN)
 		return format_damaged("no trailer: file too short");
 	r = read_exact(fd, trailer, sizeof(trailer), size - sizeof(trailer));

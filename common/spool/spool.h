@@ -144,9 +144,15 @@ void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
  * O_RDWR. */
 int spool_open_file(
     const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags);
+/* The same, and what fstat() says. */
+int spool_open_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int flags, struct stat *ret_st);
 /* -EAGAIN while its writer has neither committed nor died: try later. -ENOENT
  * when its writer refused it after it was opened. */
 int spool_file_settled(int fd);
+/* A file to read that is settled; the shared lock goes with the descriptor. */
+int spool_open_settled(const struct spool *sp, enum spool_dir dir,
+    uint64_t inode, struct stat *ret_st);
 
 /* ---- drops: files in maildrop/, named UID.RANDOM by queue-drop ---- */
 

@@ -76,24 +76,51 @@ explain(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	return r < 0 ? r : -error;
 }
 
-int
-spool_open_file(
-    const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags)
+/* locked: with the shared lock; what is no queue file is told all the same. */
+static int
+open_and_judge(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int flags, bool locked, struct stat *ret_st)
 {
 	char leaf[SPOOL_PATH_MAX];
-	struct stat st;
-	int fd, r;
+	int fd, r = 0, lock = 0;
 
 	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
 	fd = sp->sys->openat(sp->dir[dir], leaf,
 	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return explain(sp, dir, inode, leaf, errno);
-	r = fstat(fd, &st) < 0 ? -errno : judge(sp, inode, &st);
+	if (locked && flock(fd, LOCK_SH | LOCK_NB) < 0)
+		lock = -errno;
+	r = fstat(fd, ret_st) < 0 ? -errno : judge(sp, inode, ret_st);
+	if (r == 0)
+		r = lock;
 	if (r == 0)
 		return fd;
 	sp->sys->close(fd);
 	return r;
+}
+
+int
+spool_open_file(
+    const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags)
+{
+	struct stat st;
+
+	return open_and_judge(sp, dir, inode, flags, false, &st);
+}
+
+int
+spool_open_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int flags, struct stat *ret_st)
+{
+	return open_and_judge(sp, dir, inode, flags, false, ret_st);
+}
+
+int
+spool_open_settled(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    struct stat *ret_st)
+{
+	return open_and_judge(sp, dir, inode, O_RDONLY, true, ret_st);
 }
 
 void
