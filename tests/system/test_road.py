@@ -147,7 +147,9 @@ class Unruled(SystemTest):
                 (None, {"mydestination": "*"}, [f"{file}: is not there: all mail is local, by mydestination"]),
                 ("* smtp:r\n", {"relayhost": "relay.example", "mydestination": "a"},
                  [f"mydestination: does nothing: {file}:1 routes everything",
-                  f"relayhost: does nothing: {file}:1 routes everything"]),
+                  f"relayhost: does nothing: {file}:1 routes everything",
+                  f"{file}:1: * sends mail for root@test.example and postmaster@test.example to another host, too: "
+                  "a rule for test.example, or relayhost in place of this rule, keeps it here"]),
                 ("a local\n", {"relayhost": "relay.example", "mydestination": "*"},
                  ["relayhost: does nothing: mydestination has every domain"]),
                 ("a local\n", {"relayhost": "relay.example", "transports": "out:smtp local pipe"},
