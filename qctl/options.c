@@ -15,6 +15,7 @@ enum given {
 	GIVEN_YES = 16,
 	GIVEN_FAILED = 32,
 	GIVEN_FORCE = 64,
+	GIVEN_REPAIR = 128,
 	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
 
@@ -36,11 +37,12 @@ static const struct verb_row {
 	{ "undelete", VERB_ACT, ACT_UNDELETE, GIVEN_WITH_ACTS, true },
 	{ "retry", VERB_ACT, ACT_RETRY, GIVEN_WITH_ACTS, true },
 	{ "expire", VERB_ACT, ACT_EXPIRE, GIVEN_WITH_ACTS | GIVEN_FORCE, true },
+	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
 };
 
 #define VERBS                                                                  \
 	"list, show, shape, hold, release, requeue, delete, undelete, retry, " \
-	"expire"
+	"expire, check"
 
 static const struct {
 	unsigned bit;
@@ -53,6 +55,7 @@ static const struct {
 	{ GIVEN_YES, "--yes" },
 	{ GIVEN_FAILED, "--failed" },
 	{ GIVEN_FORCE, "--force" },
+	{ GIVEN_REPAIR, "--repair" },
 };
 
 /* ---- qctl ---- */
@@ -100,7 +103,7 @@ static const struct option_row rows[] = {
 	    take_given, GIVEN_JSON },
 	{ "senders", 0, NULL, "shape: messages by the domain of their sender",
 	    take_given, GIVEN_SENDERS },
-	{ "content", 0, NULL, "show: the content, too",
+	{ "content", 0, NULL, "show: the content, too; check: its sums",
 	    take_given, GIVEN_CONTENT },
 	{ "dry-run", 0, NULL, "only tell how many messages it would be",
 	    take_given, GIVEN_DRY_RUN },
@@ -111,6 +114,8 @@ static const struct option_row rows[] = {
 	    take_given, GIVEN_FAILED },
 	{ "force", 'f', NULL, "expire: messages on hold are released, too",
 	    take_given, GIVEN_FORCE },
+	{ "repair", 0, NULL, "check: mend what is found, of a queue that is stopped",
+	    take_given, GIVEN_REPAIR },
 	{ NULL, 'c', "FILE",
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
 	    option_take_string, offsetof(struct options, conf_path) },
@@ -126,6 +131,13 @@ static bool
 has_words(const struct select *s)
 {
 	return s->all || s->from_stdin || s->nids > 0 || s->keys != 0;
+}
+
+static bool
+is_about_queues(const struct select *s)
+{
+	return !s->from_stdin && s->nids == 0 &&
+	    (s->keys & ~(1u << SELECT_QUEUE)) == 0;
 }
 
 /* Messages that are deleted are meant by undelete alone. */
@@ -163,6 +175,11 @@ judge(struct options *o, struct buf *error)
 		    row->name);
 		return -EINVAL;
 	}
+	if (o->verb == VERB_CHECK && !is_about_queues(&o->select)) {
+		(void)buf_add_str(error, "check takes queue=NUMBER alone");
+		return -EINVAL;
+	}
+	o->repair = (o->given & GIVEN_REPAIR) != 0;
 	o->json = (o->given & GIVEN_JSON) != 0;
 	o->senders = (o->given & GIVEN_SENDERS) != 0;
 	o->content = (o->given & GIVEN_CONTENT) != 0;
@@ -307,6 +324,22 @@ refuse_super(const struct option_row *row, void *options UNUSED,
 	return -EOPNOTSUPP;
 }
 
+/* The names of files, and what else is wrong. */
+static int
+take_structure(const struct option_row *row UNUSED, void *options,
+    const char *value UNUSED, struct buf *error)
+{
+	struct options *o = options;
+
+	if (o->verb != VERB_NONE) {
+		(void)buf_add_str(error, "one thing at a time");
+		return -EINVAL;
+	}
+	o->verb = VERB_CHECK;
+	o->repair = true;
+	return 0;
+}
+
 /* Words are names of queues, which are states here. */
 static int
 take_super_word(void *options, const char *word, struct buf *error)
@@ -323,7 +356,7 @@ static const struct option_row super_rows[] = {
 	{ NULL, 'e', "", NULL, take_super, ACT_EXPIRE },
 	{ NULL, 'f', "", NULL, take_super, ACT_EXPIRE_HELD },
 	{ NULL, 'p', NULL, NULL, refuse_super, 0 },
-	{ NULL, 's', NULL, NULL, refuse_super, 0 },
+	{ NULL, 's', NULL, NULL, take_structure, 0 },
 	{ NULL, 'S', NULL, NULL, refuse_super, 0 },
 	{ NULL, 'v', NULL, NULL, pass_over, 0 },
 	{ NULL, 'c', "", NULL, option_take_string,
@@ -402,7 +435,8 @@ options_help(struct buf *out)
 	    "  delete, undelete    for a day; back on hold\n"
 	    "  retry               deferred messages are due at once\n"
 	    "  expire              returned to their senders unless they can "
-	    "be\n                      delivered at once\n\n"
+	    "be\n                      delivered at once\n"
+	    "  check               is the spool as it should be\n\n"
 	    "OPTION\n");
 
 	if (r == 0)

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "config/conf.h"
+#include "qctl/check.h"
 
 #define DENIED                                                    \
 	"no permission to read the queues; this is for root and " \
@@ -242,6 +243,8 @@ read_base(struct task *t)
 		    strerror(-count));
 		return count == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
 	}
+	if (t->options.verb == VERB_CHECK)
+		return task_check_all(t, queues, (size_t)count);
 	if (t->options.verb == VERB_SHAPE &&
 	    (t->view.rows = shape_new()) == NULL)
 		return complain(&t->options, EX_OSERR, strerror(ENOMEM));

@@ -8,6 +8,7 @@
  *	list, show, shape, qread   what is shown of a message, or of many
  *	read       the process that reads a queue
  *	act, peer  the process that acts on messages of a queue
+ *	checking, check.h   is a queue as it should be
  *
  * The spool is read as it is: no lock, no process of the instance is asked, so
  * it works while the instance is stopped.
@@ -34,6 +35,7 @@ enum verb {
 	VERB_SHAPE,
 	VERB_ACT,  /* options.act says which */
 	VERB_READ, /* qread.h */
+	VERB_CHECK,
 	VERB_HELP,
 	VERB_VERSION,
 	NVERBS,
@@ -43,7 +45,7 @@ struct options {
 	const char *program; /* the name it was called by */
 	enum verb verb;
 	enum spool_act act;
-	bool json, senders, content, dry_run, yes, failed;
+	bool json, senders, content, dry_run, yes, failed, repair;
 	bool quiet;            /* says nothing of what was done */
 	unsigned qread;        /* of VERB_READ: bits of enum qread_wish */
 	unsigned given, row;   /* private to options.c */

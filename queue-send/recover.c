@@ -47,64 +47,16 @@ count_marks(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	return r;
 }
 
-/* ---- reasons ---- */
-
-struct told {
-	uint32_t count;
-	unsigned char *bits; /* of recipients with a reason */
-};
-
-static int
-note_reason(const struct reason *reason, void *arg)
-{
-	struct told *told = arg;
-
-	if (reason->index < told->count)
-		told->bits[reason->index / 8] |=
-		    (unsigned char)(1u << reason->index % 8);
-	return 0;
-}
-
-static int
-unmark(const struct spool *sp, int fd, const struct queue_file *file,
-    const struct told *told, struct recovered *done)
-{
-	struct queue_rcpt_cursor cursor;
-	struct queue_rcpt rcpt;
-	int r;
-
-	queue_rcpt_begin(&cursor, file);
-	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
-		if (rcpt.mark != RCPT_FAILED ||
-		    (told->bits[rcpt.index / 8] & 1u << rcpt.index % 8) != 0)
-			continue;
-		r = queue_file_mark(sp->sys, fd, rcpt.offset, RCPT_PENDING);
-		if (r < 0)
-			break;
-		done->unmarked++;
-	}
-	return r;
-}
-
 /* Recipients that failed, without a reason in bounce/, are pending again. */
 static int
 compare_reasons(const struct spool *sp, uint64_t inode, struct recovered *done)
 {
 	int fd = spool_open_file(sp, SPOOL_ACTIVE, inode, O_RDWR);
-	struct told told = { 0 };
-	struct queue_file file;
-	int r = fd < 0 ? fd : queue_file_read(fd, &file);
+	uint32_t unmarked = 0;
+	int r =
+	    fd < 0 ? fd : reason_compare_marks(sp, fd, inode, true, &unmarked);
 
-	if (r == 0) {
-		told.count = file.rcpt_count;
-		told.bits = calloc(1, told.count / 8 + 1);
-		r = told.bits == NULL ? -ENOMEM : 0;
-	}
-	if (r == 0)
-		r = reason_read(sp, SPOOL_BOUNCE, inode, note_reason, &told);
-	if (r == 0 || r == -ENOENT)
-		r = unmark(sp, fd, &file, &told, done);
-	free(told.bits);
+	done->unmarked += unmarked;
 	io_close(&fd);
 	return r;
 }

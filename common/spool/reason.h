@@ -45,6 +45,10 @@ int reason_add_expiry(
     const struct spool *sp, const struct queue_id *id, usec_t when_wall);
 /* 1: it was given up; 0; -ENOENT: bounce/ has no file for it. */
 int reason_has_expiry(const struct spool *sp, const struct queue_id *id);
+/* Adds to *count the recipients of an open message that are marked as failed
+ * and have no reason under this name; unmark: they become pending. */
+int reason_compare_marks(const struct spool *sp, int fd, uint64_t name,
+    bool unmark, uint32_t *count);
 /* For fsync(); -ENOENT: no reasons. */
 int reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* Calls each() for every whole line in file order; stops when it returns other

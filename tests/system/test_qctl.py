@@ -436,6 +436,21 @@ class Acts(Queues):
                 return self.counts(i) == ((0, 61, 0), (60, 1, 0), (0, 1, 60), (0, 61, 0))[n]
             wait(done, what=f"{words} in the end")
 
+    def test_A3_two_operators_at_once(self):
+        """Each message is acted on once, whoever was first; the same act again finds nothing to do."""
+        i = self.waiting(count=20)
+        acting = [subprocess.Popen([BIN / "qctl", "delete", "domain=later.example", "--yes"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, env=i.environment()) for _ in range(3)]
+        said = [(p.communicate(timeout=120)[1], p.returncode) for p in acting]
+        done = [int(re.search(r"Deleted: (\d+) message", err).group(1)) for err, _ in said]
+        self.assertEqual(sum(done), 20, said)
+        for err, code in said:  # a message that another one had is named
+            self.assertEqual(code, 75 if "no such" in err or "is not where" in err else 0, err)
+        self.assertEqual(self.counts(i), (0, 1, 20))
+        self.assertEqual(self.act(i, "delete", "domain=later.example"), 0)
+        (first, *_) = self.rows(i, "state=deleted")
+        self.assertIn("is in deleted: it cannot be deleted", self.call(i, "delete", first["queue_id"], status=75).stderr)
+
     @needs_root
     def test_operators_are_members_of_the_group(self):
         i = self.instance(queues=1, routing=LATER, conf={"operator_group": "operator"})
