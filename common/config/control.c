@@ -2,9 +2,23 @@
 #include "config/param.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/line.h"
+#include "base/text.h"
+
+int
+conf_fail(struct buf *error, const char *path, uint32_t line, const char *why)
+{
+	int r = text_clean(error, path, strlen(path), PATH_MAX);
+
+	if (r == 0)
+		r = line == 0 ? buf_printf(error, ": %s", why)
+			      : buf_printf(error, ":%u: %s", line, why);
+	return r < 0 ? r : -EINVAL;
+}
 
 static int
 parse(const char *path, struct buf *text, struct buf *ret_value,

@@ -4,13 +4,11 @@
 
 #include <errno.h>
 #include <libgen.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/line.h"
-#include "base/text.h"
 
 /* One line of the file. */
 struct setting {
@@ -27,17 +25,6 @@ struct reading {
 	size_t nsettings, cap;
 	struct buf *error;
 };
-
-int
-conf_fail(struct buf *error, const char *path, uint32_t line, const char *why)
-{
-	int r = text_clean(error, path, strlen(path), PATH_MAX);
-
-	if (r == 0)
-		r = line == 0 ? buf_printf(error, ": %s", why)
-			      : buf_printf(error, ":%u: %s", line, why);
-	return r < 0 ? r : -EINVAL;
-}
 
 int
 conf_add_origin(const struct conf *conf, const struct param *p, int transport,

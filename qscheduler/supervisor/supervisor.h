@@ -205,7 +205,7 @@ char *inforce_variable(const struct base *b);
  * programs_file. Each may be absent. */
 int files_check(const struct conf *conf, const struct daemon_users *users,
     struct buf *ret_error);
-/* Their content alone. private: of the user's own instance. */
+/* The content of these files alone. private: of the user's own instance. */
 int files_judge(const struct conf *conf, bool private, struct buf *ret_error);
 /* There is a file of aliases to read: a private instance is not to follow those
  * of the host unless its configuration names them. */

@@ -19,7 +19,7 @@ import sys
 
 import tree
 
-PAGE = re.compile(r"(?<![\w/])((?:docs/|\.\./docs/|tests/)?([A-Z][A-Z_]+)\.md)\b")
+PAGE = re.compile(r"(?<![\w/])((?:docs/|\.\./docs/|tests/)?([A-Z][A-Z_-]+)\.md)\b")
 AFTER_NUMBER = re.compile(r"^\)?,? (?:sections?|rules?)? ?(\d+)(?:\.\d+)?(?:(?:,| and| to) (\d+)\b)?")
 AFTER_NAME = re.compile(r'^\)?, "([^"]+)"')
 RULE = re.compile(r"(?<!\w)[Rr]ules? (\d+)(?:\.\d+)?(?:(?:,| and| to) (\d+)\b)?")
