@@ -43,20 +43,31 @@ take_marks_back(int fd, bool *ret_any)
 	return r == 0 && *ret_any && fsync(fd) < 0 ? -errno : r;
 }
 
+static bool
+has(int marks, enum reason_mark mark)
+{
+	return marks > 0 && ((unsigned)marks & mark) != 0;
+}
+
 /* Marks first, synced; then the reasons: a mark of failure without its reason
  * would be pending again, too. */
 static int
 forget_failures(struct actor *a, const struct target *t)
 {
-	bool any_failed = false;
+	const int marks = reason_marks(&a->sp, &t->id);
+	bool any_failed = false, clears;
 	int r, fd = spool_open_file(&a->sp, SPOOL_HOLD, t->id.inode, O_RDWR);
 
 	if (fd < 0)
 		return fd;
 	r = take_marks_back(fd, &any_failed);
-	/* The mark of a message that was given up goes, too. */
-	if (r == 0 && (any_failed || reason_has_expiry(&a->sp, &t->id) == 1))
+	/* The mark of a message that was given up goes, too; that of a sender
+	 * who was warned stays. */
+	clears = any_failed || has(marks, REASON_GIVEN_UP);
+	if (r == 0 && clears)
 		r = reason_clear(&a->sp, SPOOL_BOUNCE, t->id.inode);
+	if (r == 0 && clears && has(marks, REASON_WARNED))
+		r = reason_add_warning(&a->sp, &t->id, clock_wall(), "none");
 	io_close(&fd);
 	return r;
 }

@@ -159,10 +159,13 @@ bool
 message_is_given_up(const struct message *m)
 {
 	struct queue_id id;
+	int marks;
 
-	return m->damage[0] == '\0' && m->sp->dir[SPOOL_BOUNCE] >= 0 &&
-	    queue_id_parse(m->id, &id) == 0 &&
-	    reason_has_expiry(m->sp, &id) == 1;
+	if (m->damage[0] != '\0' || m->sp->dir[SPOOL_BOUNCE] < 0 ||
+	    queue_id_parse(m->id, &id) < 0)
+		return false;
+	marks = reason_marks(m->sp, &id);
+	return marks > 0 && (marks & REASON_GIVEN_UP) != 0;
 }
 
 void

@@ -98,16 +98,18 @@ enter(struct send *s, struct message *m, const char *census, size_t len)
 	return r < 0 ? r : tell_census(m, census, len);
 }
 
-/* When no recipient has failed, reasons without the mark of this message are of
+/* When no recipient has failed, reasons without a mark of this message are of
  * another one: inode numbers are reused. */
 static void
 look_at_reasons(struct send *s, struct message *m)
 {
 	const struct queue_id id = { m->file.arrival_wall, m->file.nonce,
 		m->file.queue, m->inode };
-	const int r = reason_has_expiry(&s->sp, &id);
+	const int r = reason_marks(&s->sp, &id);
 
-	m->expires = r == 1;
+	m->expires = r > 0 && (r & REASON_GIVEN_UP) != 0;
+	/* Marks that cannot be read may say it: no warning by this attempt. */
+	m->warned = r < 0 ? r != -ENOENT : (r & REASON_WARNED) != 0;
 	if (r == 0 && m->pending == m->file.rcpt_count)
 		(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
 }

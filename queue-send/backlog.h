@@ -276,6 +276,9 @@ usec_t deferred_work(struct send *s);
 void deferred_add(struct send *s, const struct message *m, usec_t at_mono);
 /* The message is not there any more. */
 void deferred_forget(struct send *s, uint64_t inode);
+/* todo-proc cannot read it (-errno), so it is never offered. When it has not
+ * changed for longer than mail is kept it goes to corrupt/: true. */
+bool deferred_give_up(struct send *s, uint64_t inode, int error);
 /* Everything is due; files that the walk has not found yet, when it does. */
 void deferred_flush(struct send *s);
 void deferred_done(struct send *s);

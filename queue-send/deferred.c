@@ -296,6 +296,43 @@ deferred_forget(struct send *s, uint64_t inode)
 	share_changed(s, b);
 }
 
+/* The time of the last mark, or of the acceptance, stands for its age. */
+static bool
+is_hopeless(struct send *s, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+	usec_t changed;
+
+	spool_leaf(&s->sp, SPOOL_DEFERRED, inode, leaf, sizeof(leaf));
+	if (s->now < s->expire_after ||
+	    fstatat(s->sp.dir[SPOOL_DEFERRED], leaf, &st, AT_SYMLINK_NOFOLLOW) <
+		0)
+		return false;
+	changed = (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC;
+	return retry_is_hopeless(
+	    &s->retry, jumps_age(&s->jumps, changed, s->now_wall), false);
+}
+
+bool
+deferred_give_up(struct send *s, uint64_t inode, int error)
+{
+	char name[QUEUE_FILE_MAX];
+
+	if (error != -EIO || !is_hopeless(s, inode))
+		return false;
+	queue_file_name(inode, name);
+	if (spool_move_corrupt(&s->sp, SPOOL_DEFERRED,
+		(uint32_t)(inode % s->sp.split), name) < 0)
+		return false;
+	log_error("%s/deferred/%s: cannot be read, for longer than mail is "
+		  "kept: %s: moved to corrupt/",
+	    s->sp.path, name, strerror(-error));
+	s->walks[WALK_CORRUPT].count++;
+	deferred_forget(s, inode);
+	return true;
+}
+
 void
 deferred_flush(struct send *s)
 {

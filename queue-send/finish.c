@@ -132,6 +132,11 @@ delay_of(struct send *s, const struct message *m)
 	usec_t soon;
 	usec_t delay = retry_delay(&s->retry, age, arc4random());
 
+	/* Nothing is to be delivered: the message waits for its report. */
+	if (m->wait_s > 0 && m->settled >= m->pending) {
+		soon = (usec_t)m->wait_s * USEC_PER_SEC;
+		return soon < s->retry.maximal ? soon : s->retry.maximal;
+	}
 	/* Recipients deferred before the act have their end soon. */
 	if (m->expires && delay > s->retry.minimal)
 		delay = s->retry.minimal;
@@ -248,6 +253,13 @@ say_put_aside(const struct send *s UNUSED, const struct message *m)
 static void
 say_deleted(const struct send *s UNUSED, const struct message *m)
 {
+	const struct names n = names_of(m);
+
+	if (m->untold)
+		log_message(LOG_WARNING_L, "unreported", n.id,
+		    "recipients that failed for good, without a report: %u "
+		    "(it could not be made now)",
+		    m->failed);
 	say(m, LOG_INFO_L, "deleted",
 	    "deleted by an operator: in deleted/ for a day");
 }
@@ -268,6 +280,14 @@ say_damaged(const struct send *s UNUSED, const struct message *m)
 {
 	const struct names n = names_of(m);
 
+	if (m->error == -EIO) {
+		log_message(LOG_ERROR_L, "damaged", n.id,
+		    "damaged (%s: %s, for longer than mail is kept): moved to "
+		    "corrupt/",
+		    m->why == NULL ? "cannot be read" : m->why,
+		    strerror(-m->error));
+		return;
+	}
 	log_message(LOG_ERROR_L, "damaged", n.id,
 	    "damaged (%s): moved to corrupt/",
 	    m->why == NULL ? strerror(-m->error) : m->why);
@@ -286,28 +306,31 @@ say_unreadable(const struct send *s UNUSED, const struct message *m)
 
 /* needs_marks: the marks are on disk before the file moves, since a power cut
  * may keep the move and lose them. A file that is removed takes its marks
- * along; one that is gone or another message's has none of this one. */
+ * along; one that is gone or another message's has none of this one.
+ * tells: failures are reported before it moves. Where it does not, the next
+ * attempt is soon and tells of them, or nothing can be told. */
 static const struct {
 	int (*go)(struct send *s, struct message *m);
 	void (*say)(const struct send *s, const struct message *m);
 	bool for_good; /* counted as finished */
 	bool needs_marks;
+	bool tells;
 } leave[NFATES] = {
 	/* clang-format off */
-	[FATE_DELIVERED]  = { go_away, say_removed, true, false },
-	[FATE_DEFERRED]   = { go_to_deferred, NULL, false, true },
-	[FATE_FAILED]     = { go_reported, say_failed, true, true },
-	[FATE_EVICTED]    = { go_to_backlog, NULL, false, true },
-	[FATE_ASIDE]      = { go_aside, NULL, false, true },
-	[FATE_SUSPECT]    = { go_to_deferred, NULL, false, true },
-	[FATE_REQUEUED]   = { go_to_due, NULL, false, true },
-	[FATE_HELD]       = { go_to_rest, say_put_aside, false, true },
-	[FATE_DELETED]    = { go_to_deleted, say_deleted, true, true },
-	[FATE_POISON]     = { go_to_hold, say_quarantined, true, true },
-	[FATE_UNREADABLE] = { go_to_deferred, say_unreadable, false, true },
-	[FATE_DAMAGED]    = { go_to_corrupt, say_damaged, false, true },
-	[FATE_REPLACED]   = { go_back, NULL, false, false },
-	[FATE_VANISHED]   = { go_nowhere, say_vanished, false, false },
+	[FATE_DELIVERED]  = { go_away, say_removed, true, false, false },
+	[FATE_DEFERRED]   = { go_to_deferred, NULL, false, true, true },
+	[FATE_FAILED]     = { go_reported, say_failed, true, true, true },
+	[FATE_EVICTED]    = { go_to_backlog, NULL, false, true, false },
+	[FATE_ASIDE]      = { go_aside, NULL, false, true, false },
+	[FATE_SUSPECT]    = { go_to_deferred, NULL, false, true, false },
+	[FATE_REQUEUED]   = { go_to_due, NULL, false, true, false },
+	[FATE_HELD]       = { go_to_rest, say_put_aside, false, true, true },
+	[FATE_DELETED]    = { go_to_deleted, say_deleted, true, true, true },
+	[FATE_POISON]     = { go_to_hold, say_quarantined, true, true, true },
+	[FATE_UNREADABLE] = { go_to_deferred, say_unreadable, false, true, false },
+	[FATE_DAMAGED]    = { go_to_corrupt, say_damaged, false, true, false },
+	[FATE_REPLACED]   = { go_back, NULL, false, false, false },
+	[FATE_VANISHED]   = { go_nowhere, say_vanished, false, false, false },
 	/* clang-format on */
 };
 
@@ -333,12 +356,25 @@ came_too_late(const struct message *m)
 	    m->settled >= m->pending;
 }
 
+bool
+message_is_hopeless(const struct send *s, const struct message *m)
+{
+	const usec_t age =
+	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
+
+	return s->now >= s->expire_after &&
+	    retry_is_hopeless(&s->retry, age, m->sender[0] == '\0');
+}
+
 /* The recipients decide the fate, unless it was decided before. */
 static enum message_fate
 fate_of(const struct send *s, const struct message *m)
 {
 	if (m->fate == FATE_EVICTED && send_is_evacuating(s))
 		return FATE_ASIDE;
+	if (m->fate == FATE_UNREADABLE && m->error == -EIO &&
+	    message_is_hopeless(s, m))
+		return FATE_DAMAGED;
 	if (m->fate != FATE_OPEN && !came_too_late(m) &&
 	    (m->fate != FATE_EVICTED || m->deferred == 0))
 		return (enum message_fate)m->fate;
@@ -354,8 +390,7 @@ static bool
 is_to_report(
     const struct send *s, const struct message *m, enum message_fate fate)
 {
-	return (fate == FATE_FAILED || fate == FATE_DEFERRED) &&
-	    reports_is_wanting(s, m);
+	return leave[fate].tells && reports_is_wanting(s, m);
 }
 
 /* False: nothing can be moved now. A message that alone cannot be moved holds

@@ -88,6 +88,9 @@ struct message {
 	bool fresh : 1;         /* came from incoming/ */
 	bool reported : 1;      /* by this attempt, or not to be by it */
 	bool expires : 1;       /* given up by an operator */
+	bool untold : 1;        /* not by it, though it had failures */
+	bool warned : 1;        /* the sender knows that it is late */
+	uint8_t locked;         /* tries to report it that met a lock */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */
 	uint64_t next;            /* offset of the next recipient to read */
@@ -102,6 +105,7 @@ struct message {
 	uint32_t second;         /* for ages_remove() */
 	uint32_t marked;         /* epoch of the last mark (sync.c), 0: none */
 	uint32_t syncing;        /* serial of the sync, 0: none */
+	uint32_t wait_s;         /* until its report may go, 0: none waits */
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
 	int fd;                  /* of its file, O_RDWR, or -1 */

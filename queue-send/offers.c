@@ -105,7 +105,8 @@ offers_on_gone(struct send *s, const struct msg_GONE *f)
 		deferred_forget(s, f->inode);
 		break;
 	default:
-		share_unask(s, d, s->now + s->retry.minimal);
+		if (!deferred_give_up(s, f->inode, f->error))
+			share_unask(s, d, s->now + s->retry.minimal);
 	}
 	s->pub.changed = true;
 	send_wake(s);

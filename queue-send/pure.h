@@ -7,7 +7,8 @@
  *	admission.c  which side's message comes into the active queue next
  *	ages.c       how old the messages are
  *	rate.c       events of the last minute
- *	header.c     the Message-ID in the header of a message
+ *	header.c     fields in the header of a message
+ *	told.c       the rate of reports to one address
  */
 #ifndef QUEUE_SEND_PURE_H
 #define QUEUE_SEND_PURE_H
@@ -50,6 +51,10 @@ usec_t retry_agent_delay(const struct retry_params *p, uint32_t deaths);
 bool retry_is_poison(uint32_t deaths, bool alone);
 usec_t retry_grace(const struct retry_params *p);
 bool retry_expired(const struct retry_params *p, usec_t age, bool null_sender);
+/* Longer by RETRY_GRACE: a message that cannot even be read is no longer
+ * tried. */
+bool
+retry_is_hopeless(const struct retry_params *p, usec_t age, bool null_sender);
 
 struct retry_now {
 	usec_t mono, wall;
@@ -193,5 +198,37 @@ uint64_t rate_read(struct rate *r, usec_t now);
  * "" without one, and for one that the end of `head` cuts. A longer one is cut
  * to size - 1. */
 void header_message_id(const char *head, size_t len, char *out, size_t size);
+/* Does it say that no person waits for this message: a list's (List-*), bulk
+ * (Precedence: bulk, list, junk), sent by a program (Auto-Submitted, but `no';
+ * RFC 3834)? */
+bool header_is_automatic(const char *head, size_t len);
+
+/* ---- told.c: the rate of reports to one address ----
+ *
+ * An address may get `limit' reports at once, and as many an hour; one that is
+ * above it waits for its time. Addresses are kept by a hash, the busiest
+ * TOLD_ADDRESSES of them: one that is forgotten begins anew, as does all of it
+ * with a restart. Reports that wait are counted, so that each gets a time of
+ * its own. */
+#define TOLD_ADDRESSES 1024
+#define TOLD_PERIOD    (3600 * USEC_PER_SEC)
+
+struct told_rate {
+	uint64_t seed;
+	struct told_address {
+		uint64_t hash;    /* 0: free */
+		usec_t full;      /* until then all of `limit' is not there */
+		uint32_t waiting; /* that were told to wait, since then */
+	} addresses[TOLD_ADDRESSES];
+};
+
+/* The time until a report to this address may go: 0, it may now, and is counted
+ * by told_count(). limit 0: no bound. */
+usec_t
+told_wait(struct told_rate *t, const char *address, uint32_t limit, usec_t now);
+void told_count(
+    struct told_rate *t, const char *address, uint32_t limit, usec_t now);
+/* A report that was counted is not made. */
+void told_take_back(struct told_rate *t, const char *address, uint32_t limit);
 
 #endif

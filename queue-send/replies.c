@@ -74,7 +74,8 @@ find_rcpt(struct delivery *d, uint32_t index)
 
 /* The recipient has its result, of which the rest is the caller's. */
 static struct report
-begin_report(const struct delivery *d, struct delivery_rcpt *rcpt)
+begin_report(
+    const struct send *s, const struct delivery *d, struct delivery_rcpt *rcpt)
 {
 	rcpt->reported = true;
 	return (struct report){
@@ -83,6 +84,8 @@ begin_report(const struct delivery *d, struct delivery_rcpt *rcpt)
 		.address = rcpt->address,
 		.relay = "none",
 		.selected_at = d->selected_at,
+		.expands = s->conf->transports[d->entry->transport].kind ==
+		    AGENT_ALIAS,
 	};
 }
 
@@ -104,7 +107,7 @@ replies_on_result(
 	    !copy_string(relay, sizeof(relay), &f->relay) ||
 	    !copy_string(text, sizeof(text), &f->text))
 		return -EBADMSG;
-	report = begin_report(d, rcpt);
+	report = begin_report(s, d, rcpt);
 	report.outcome = (enum agent_outcome)f->outcome;
 	report.dsn = dsn_for(dsn, report.outcome);
 	report.text = text;
@@ -113,8 +116,7 @@ replies_on_result(
 	if (relay[0] != '\0')
 		report.relay = relay;
 	/* New messages of an expansion lie in incoming/: no bell rang. */
-	if (s->conf->transports[d->entry->transport].kind == AGENT_ALIAS)
-		s->want_scan = true;
+	s->want_scan |= report.expands;
 	results_apply(s, d->message, &report);
 	return 0;
 }
@@ -129,7 +131,7 @@ replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
 	for (rcpt = d->rcpts; rcpt < d->rcpts + d->nrcpts; rcpt++) {
 		if (rcpt->reported)
 			continue;
-		report = begin_report(d, rcpt);
+		report = begin_report(s, d, rcpt);
 		report.outcome = AGENT_DEFERRED;
 		report.dsn = dsn;
 		report.text = text;

@@ -8,92 +8,23 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "queue-send/pure.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 #include "submit/submit.h"
-
-#define NOT_FAILED UINT32_MAX
-#define LOST_TEXT  "the reason was lost with its file"
 
 /* The work on one message: its file is locked. */
 struct work {
 	struct report_task *t;
 	int fd;
 	struct queue_file file;
-	uint32_t reports; /* that were made before */
-	/* Of each recipient: which line of the reasons is its last one, from 1;
-	 * 0: none; NOT_FAILED. */
-	uint32_t *last;
-	uint32_t line;
+	struct report_rcpts rcpts;
 	struct report_facts facts;
 	struct buf content, out;
 	struct accept accept;
 	int (*add)(struct report_facts *r, const struct report_rcpt *to,
 	    struct buf *out);
 };
-
-/* ---- the failures ---- */
-
-static int
-find_failed(struct work *w)
-{
-	struct queue_rcpt_cursor *cursor = malloc(sizeof(*cursor));
-	struct queue_rcpt rcpt;
-	int r = 0;
-
-	w->last = malloc(w->file.rcpt_count * sizeof(*w->last));
-	if (cursor == NULL || w->last == NULL)
-		r = -ENOMEM;
-	if (r == 0)
-		queue_rcpt_begin(cursor, &w->file);
-	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0) {
-		w->last[rcpt.index] = rcpt.mark == RCPT_FAILED ? 0 : NOT_FAILED;
-		r = 0;
-	}
-	free(cursor);
-	return r;
-}
-
-static int
-note_line(const struct reason *reason, void *arg)
-{
-	struct work *w = arg;
-
-	w->line++;
-	if (reason->index >= w->file.rcpt_count ||
-	    w->last[reason->index] == NOT_FAILED)
-		return 0;
-	w->t->count += w->last[reason->index] == 0;
-	w->last[reason->index] = w->line;
-	return 0;
-}
-
-/* Recipients that failed without a reason are told of by the first report. */
-static void
-count_lost(struct work *w)
-{
-	uint32_t i;
-
-	for (i = 0; w->reports == 0 && i < w->file.rcpt_count; i++)
-		w->t->count += w->last[i] == 0;
-}
-
-static int
-find_failures(struct work *w)
-{
-	int r = reason_count_reports(w->t->sp, w->t->id.inode, &w->reports);
-
-	if (r == 0)
-		r = find_failed(w);
-	if (r == 0)
-		r = reason_read_after(
-		    w->t->sp, w->t->id.inode, w->reports, note_line, w);
-	if (r == -ENOENT)
-		r = 0;
-	if (r == 0)
-		count_lost(w);
-	return r;
-}
 
 /* ---- the text ---- */
 
@@ -108,53 +39,12 @@ flush(struct work *w)
 }
 
 static int
-add_rcpt(struct work *w, const struct report_rcpt *to)
+add_rcpt(void *arg, const struct report_rcpt *to)
 {
+	struct work *w = arg;
 	int r = w->add(&w->facts, to, &w->out);
 
 	return r < 0 ? r : flush(w);
-}
-
-static int
-add_line(const struct reason *reason, void *arg)
-{
-	struct work *w = arg;
-	const struct report_rcpt to = {
-		.address = reason->address,
-		.action = REPORT_FAILED,
-		.dsn = reason->dsn,
-		.relay = reason->relay,
-		.text = reason->text,
-		.when_wall = reason->when_wall,
-	};
-
-	w->line++;
-	if (reason->index >= w->file.rcpt_count ||
-	    w->last[reason->index] != w->line)
-		return 0;
-	return add_rcpt(w, &to);
-}
-
-static int
-add_lost(struct work *w)
-{
-	struct queue_rcpt_cursor *cursor = malloc(sizeof(*cursor));
-	struct queue_rcpt rcpt;
-	const struct report_rcpt to = {
-		.address = rcpt.address,
-		.action = REPORT_FAILED,
-		.dsn = "",
-		.relay = "none",
-		.text = LOST_TEXT,
-	};
-	int r = cursor == NULL ? -ENOMEM : 0;
-
-	if (r == 0)
-		queue_rcpt_begin(cursor, &w->file);
-	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0)
-		r = w->last[rcpt.index] == 0 ? add_rcpt(w, &to) : 0;
-	free(cursor);
-	return r;
 }
 
 /* Each recipient once, by `add`. */
@@ -163,28 +53,24 @@ add_all(struct work *w,
     int (*add)(
 	struct report_facts *r, const struct report_rcpt *to, struct buf *out))
 {
-	int r;
-
 	w->add = add;
-	w->line = 0;
-	r = reason_read_after(
-	    w->t->sp, w->t->id.inode, w->reports, add_line, w);
-	if (r == -ENOENT)
-		r = 0;
-	return r < 0 || w->reports > 0 ? r : add_lost(w);
+	return report_rcpts_tell(&w->rcpts, add_rcpt, w);
 }
 
+/* Of a message that is only late the header is enough. */
 static int
-read_content(struct work *w)
+read_content(struct work *w, enum report_kind kind)
 {
 	const uint64_t len = w->file.content_len;
-	const bool whole = len <= w->t->size_limit;
+	const bool whole = kind != REPORT_DELAY && len <= w->t->size_limit;
 	const size_t want = (size_t)(whole ? len
 		: len < REPORT_HEADER_MAX  ? len
 					   : REPORT_HEADER_MAX);
 	int64_t n;
-	int r = buf_reserve(&w->content, want);
+	int r;
 
+	buf_reset(&w->content);
+	r = buf_reserve(&w->content, want);
 	if (r < 0)
 		return r;
 	n = io_pread_all(
@@ -247,29 +133,38 @@ make_token(char out[33])
 		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
 }
 
+/* The facts that are the same in each report of the message. */
+static void
+set_facts(struct work *w, enum report_kind kind)
+{
+	struct report_task *t = w->t;
+
+	w->facts.kind = kind;
+	w->facts.host = t->host;
+	w->facts.sender = t->sender;
+	w->facts.now_wall = t->now_wall;
+	w->facts.arrival_wall = w->file.arrival_wall;
+	w->facts.until_wall = t->until_wall;
+}
+
 static int
-write_report(struct work *w)
+write_report(struct work *w, enum report_kind kind)
 {
 	struct report_task *t = w->t;
 	char to[ADDRESS_MAX + CONF_HOST_SIZE + 2];
 	char from[CONF_HOST_SIZE + 16], id[QUEUE_ID_SIZE], token[33];
-	int r = read_content(w);
+	int r;
 
 	complete(w, t->to, to, sizeof(to));
 	complete(w, "MAILER-DAEMON", from, sizeof(from));
 	queue_id_format(&t->id, id);
 	make_token(token);
-	w->facts.kind = t->kind;
-	w->facts.host = t->host;
+	set_facts(w, kind);
 	w->facts.from = from;
 	w->facts.to = to;
-	w->facts.sender = t->sender;
 	w->facts.id = id;
 	w->facts.token = token;
-	w->facts.now_wall = t->now_wall;
-	w->facts.arrival_wall = w->file.arrival_wall;
-	if (r == 0)
-		r = add_received(w);
+	r = add_received(w);
 	if (r == 0)
 		r = add_text(w);
 	if (r == 0)
@@ -277,15 +172,15 @@ write_report(struct work *w)
 	if (r == 0)
 		r = queue_file_add_rcpt(
 		    &w->accept.writer, t->to, strlen(t->to));
-	return r < 0 ? r : accept_commit(&w->accept, &t->made);
+	return r < 0 ? r : accept_commit(&w->accept, &t->made[kind].id);
 }
 
 static int
-prepare_report(struct work *w)
+prepare_report(struct work *w, enum report_kind kind)
 {
 	const struct prepared name = { .parent = w->t->id,
 		.index = PREPARED_REPORT,
-		.number = w->reports };
+		.number = w->rcpts.reports };
 	char text[PREPARED_NAME_MAX];
 	int r;
 
@@ -295,7 +190,7 @@ prepare_report(struct work *w)
 	r = accept_begin(&w->accept, w->t->sp, &w->t->opt, w->t->now_wall,
 	    (uint32_t)getuid());
 	if (r == 0)
-		r = write_report(w);
+		r = write_report(w, kind);
 	accept_end(&w->accept);
 	return r;
 }
@@ -309,18 +204,50 @@ settle(struct work *w)
 	    w->t->sp, w->fd, &w->file, w->t->id.inode, NULL, NULL);
 }
 
+static int
+add_commit(struct work *w, enum report_kind kind)
+{
+	const struct report_task *t = w->t;
+	char made[QUEUE_ID_SIZE];
+
+	queue_id_format(&t->made[kind].id, made);
+	return kind == REPORT_DELAY
+	    ? reason_add_warning(t->sp, &t->id, t->now_wall, made)
+	    : reason_add_report(t->sp, t->id.inode, t->now_wall, made);
+}
+
 /* The line in bounce/ is the commit. */
 static int
-make_report(struct work *w)
+make_report(struct work *w, enum report_kind kind)
 {
-	char id[QUEUE_ID_SIZE];
-	int r = prepare_report(w);
+	int r = prepare_report(w, kind);
 
-	if (r < 0)
-		return r;
-	queue_id_format(&w->t->made, id);
-	r = reason_add_report(w->t->sp, w->t->id.inode, w->t->now_wall, id);
+	if (r == 0)
+		r = add_commit(w, kind);
+	if (r == 0)
+		w->t->made[kind].count = w->rcpts.count;
 	return r < 0 ? r : settle(w);
+}
+
+/* The message was read, or could not be; -EBADMSG and -EPERM are kept for what
+ * is wrong with it, and -ENOENT says that it is gone. */
+static int
+of_message(struct work *w, int error)
+{
+	if (error == -EIO)
+		w->t->trouble = REPORT_READING;
+	return error;
+}
+
+/* The same of everything beside it: its reasons, other names in prepared/. */
+static int
+beside_message(struct work *w, int error, enum report_trouble trouble)
+{
+	if (error == -ENOENT || error == -EPERM || error == -EBADMSG)
+		error = -EIO;
+	if (error == -EIO)
+		w->t->trouble = trouble;
+	return error;
 }
 
 static int
@@ -340,20 +267,81 @@ open_message(struct work *w)
 	return r < 0 ? r : prepared_lock(w->fd);
 }
 
-/* Only of a message that is ours and locked. -ENOENT says that the message is
- * gone, so that no other name that is missing may say it. */
+static int
+find(struct work *w, enum report_kind kind)
+{
+	int r;
+
+	w->rcpts.sp = w->t->sp;
+	w->rcpts.fd = w->fd;
+	w->rcpts.file = &w->file;
+	w->rcpts.inode = w->t->id.inode;
+	r = report_rcpts_find(&w->rcpts, kind);
+	return w->rcpts.beside ? beside_message(w, r, REPORT_READING)
+			       : of_message(w, r);
+}
+
+static int
+tell(struct work *w, enum report_kind kind)
+{
+	int r = of_message(w, read_content(w, kind));
+
+	return r < 0 ? r
+		     : beside_message(w, make_report(w, kind), REPORT_WRITING);
+}
+
 static int
 tell_failures(struct work *w)
 {
-	int r = settle(w);
+	int r = find(w, w->t->kind);
+
+	return r < 0 || w->rcpts.count == 0 ? r : tell(w, w->t->kind);
+}
+
+/* 1: the sender is to be warned. Nobody waits for bulk mail and for what
+ * programs send, unless a warning was asked for. */
+static int
+is_to_warn(struct work *w)
+{
+	int r = reason_marks(w->t->sp, &w->t->id);
+
+	if (r < 0 && r != -ENOENT)
+		return beside_message(w, r, REPORT_READING);
+	if (r > 0 && (r & REASON_WARNED) != 0)
+		return 0;
+	r = of_message(w, read_content(w, REPORT_DELAY));
+	w->rcpts.asked_only =
+	    r == 0 && header_is_automatic(w->content.data, w->content.len);
+	return r < 0 ? r : 1;
+}
+
+/* Behind the report of failures: no reason in front of the line of a warning
+ * is untold. */
+static int
+warn(struct work *w)
+{
+	int r = is_to_warn(w);
+
+	if (r == 1)
+		r = find(w, REPORT_DELAY);
+	else
+		w->rcpts.count = 0;
+	return r < 0 || w->rcpts.count == 0 ? r : tell(w, REPORT_DELAY);
+}
+
+/* Only of a message that is ours and locked. */
+static int
+tell_all(struct work *w)
+{
+	int r = beside_message(w, settle(w), REPORT_WRITING);
 
 	if (r == 0)
-		r = find_failures(w);
-	if (r == 0 && w->t->count > 0)
-		r = make_report(w);
+		r = tell_failures(w);
+	if (r == 0 && w->t->warn)
+		r = warn(w);
 	if (r < 0)
 		(void)settle(w);
-	return r == -ENOENT ? -EIO : r;
+	return r;
 }
 
 int
@@ -361,13 +349,12 @@ report_task_work(struct sync_task *task)
 {
 	struct report_task *t = (struct report_task *)(void *)task;
 	struct work w = { .t = t, .fd = -1 };
-	int r = open_message(&w);
+	int r = of_message(&w, open_message(&w));
 
-	t->count = 0;
 	if (r == 0)
-		r = tell_failures(&w);
+		r = tell_all(&w);
 	io_close(&w.fd);
-	free(w.last);
+	report_rcpts_done(&w.rcpts);
 	buf_done(&w.content);
 	buf_done(&w.out);
 	return r;

@@ -1,5 +1,9 @@
-/* queue-send/report_task.h - one report, made in a thread (docs/REPORTS.md,
- * "Exactly once"): all that it needs is copied, but for the queue.
+/* queue-send/report_task.h - the reports of one message, made in a thread
+ * (docs/REPORTS.md, "Exactly once"): all that it needs is copied, but for the
+ * queue.
+ *
+ *	report_task.c   the lock, the file, the commit
+ *	report_rcpts.c  the recipients that a report names, and their reasons
  *
  * Soft: -errno. Nothing is left of a report that failed but, after a crash, a
  * name in prepared/, which the message settles. */
@@ -12,6 +16,12 @@
 #include "spool/accept.h"
 #include "spool/sync_pool.h"
 
+/* The part of a task that an error such as -EIO is of. */
+enum report_trouble {
+	REPORT_WRITING, /* of the report, or of the line in bounce/ */
+	REPORT_READING, /* of the message or of its reasons */
+};
+
 struct report_task {
 	struct sync_task task; /* first: task.inode is the message's */
 
@@ -19,6 +29,8 @@ struct report_task {
 	const struct spool *sp;
 	struct queue_id id;        /* of the message */
 	enum report_kind kind;     /* REPORT_FAILURE or REPORT_DOUBLE */
+	bool warn;                 /* of a delay, too */
+	usec_t until_wall;         /* of a delay: the end of the attempts */
 	struct accept_options opt; /* with the flags of the report */
 	uint64_t size_limit;       /* of a content that is returned whole */
 	usec_t now_wall;
@@ -27,13 +39,46 @@ struct report_task {
 	char host[CONF_HOST_SIZE], domain[CONF_HOST_SIZE];
 
 	/* Done. */
-	uint32_t count; /* recipients in the report; 0: none was needed */
-	struct queue_id made;
+	struct {
+		uint32_t count; /* recipients in it; 0: none was needed */
+		struct queue_id id;
+	} made[REPORT_NKINDS];
+	enum report_trouble trouble;
 };
 
-/* Make the report of the failures that no report has told, and settle reports
- * that were made before. -EAGAIN: the message is locked by a process that
- * settles it; -ENOENT: it is gone; -ESHUTDOWN: the queue is sealed. */
+/* Make the report of the failures that no report has told, then a warning that
+ * was not made yet, and settle reports that were made before. -EAGAIN: the
+ * message is locked by a process that settles it; -ENOENT: it is gone; -EBADMSG
+ * and -EPERM: it is damaged, and nothing else is; -ESHUTDOWN: the queue is
+ * sealed. */
 int report_task_work(struct sync_task *task);
+
+/* ---- report_rcpts.c ---- */
+
+struct report_rcpts {
+	const struct spool *sp;
+	int fd; /* of the message, which is locked */
+	const struct queue_file *file;
+	uint64_t inode;
+	bool asked_only;  /* only recipients whose sender asked for it */
+	uint32_t reports; /* that were made before */
+	uint32_t count;
+	bool beside; /* the error is not of the message, but of its reasons */
+
+	/* Private. Of each recipient: which line of the reasons is its last
+	 * one, from 1; 0: none; or it is not meant. */
+	uint32_t *last;
+	uint32_t line;
+	enum report_kind kind;
+	int (*each)(void *arg, const struct report_rcpt *to);
+	void *arg;
+};
+
+/* Count the recipients that a report of this kind is to name. */
+int report_rcpts_find(struct report_rcpts *w, enum report_kind kind);
+/* Each of them once. Stops when each() returns below 0, and returns that. */
+int report_rcpts_tell(struct report_rcpts *w,
+    int (*each)(void *arg, const struct report_rcpt *to), void *arg);
+void report_rcpts_done(struct report_rcpts *w);
 
 #endif

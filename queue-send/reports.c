@@ -1,5 +1,6 @@
 #include "queue-send/road.h"
 
+#include <bsd/stdlib.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <stdio.h>
@@ -10,8 +11,9 @@
 #include "queue-send/report_task.h"
 #include "submit/submit.h"
 
-#define TASKS_MAX   8
-#define LOCKED_WAIT (100 * USEC_PER_MSEC) /* settled by another process */
+#define TASKS_MAX    8
+#define LOCKED_WAIT  (100 * USEC_PER_MSEC) /* settled by another process */
+#define LOCKED_TRIES 100                   /* 10 s: no settling takes as long */
 
 /* ---- to whom ---- */
 
@@ -25,10 +27,24 @@ told_to(const struct send *s, const struct message *m)
 	    : s->conf->double_bounce_recipient;
 }
 
+/* Late, with a recipient pending, of an attempt that nothing else has ended.
+ * Mail that will have been given up by then is told of once. */
+static bool
+is_to_warn(const struct send *s, const struct message *m)
+{
+	const usec_t after = s->conf->delay_warning_time;
+
+	return after > 0 && after < s->retry.lifetime && !m->warned &&
+	    !m->expires && m->sender[0] != '\0' && m->deferred > 0 &&
+	    (m->fate == FATE_OPEN || m->fate == FATE_EVICTED) &&
+	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall) >= after;
+}
+
 bool
 reports_is_wanting(const struct send *s, const struct message *m)
 {
-	return m->failed > 0 && !m->reported && told_to(s, m)[0] != '\0';
+	return !m->reported &&
+	    ((m->failed > 0 && told_to(s, m)[0] != '\0') || is_to_warn(s, m));
 }
 
 /* ---- tasks that are done ---- */
@@ -41,31 +57,93 @@ leaves(struct send *s, struct message *m)
 }
 
 static void
-say_made(const struct message *m, const struct report_task *t)
+say_made(struct send *s, const struct message *m, const struct report_task *t)
 {
+	static const char *const names[REPORT_NKINDS] = {
+		[REPORT_FAILURE] = "sender non-delivery",
+		[REPORT_DOUBLE] = "postmaster non-delivery",
+		[REPORT_DELAY] = "sender delay",
+	};
 	char id[QUEUE_ID_SIZE], made[QUEUE_ID_SIZE];
+	size_t i;
 
 	message_id(m, id);
-	queue_id_format(&t->made, made);
-	log_message(LOG_INFO_L, "notification", id,
-	    "%s non-delivery notification: %s",
-	    t->kind == REPORT_DOUBLE ? "postmaster" : "sender", made);
+	for (i = 0; i < REPORT_NKINDS; i++) {
+		if (t->made[i].count == 0)
+			continue;
+		queue_id_format(&t->made[i].id, made);
+		log_message(LOG_INFO_L, "notification", id,
+		    "%s notification: %s", names[i], made);
+		s->want_scan = true; /* only qmailq may ring the bell */
+	}
 }
 
 /* The next attempt tells of the failures. */
 static void
-put_off(struct send *s, struct message *m, int error)
+put_off(struct send *s, struct message *m)
 {
-	if (error != -ESHUTDOWN)
-		disk_write_failed(s, m, "write a report", error);
 	m->deferred++;
+	m->untold = m->failed > 0;
+	leaves(s, m);
+}
+
+/* A message that cannot be read, and could not for longer than mail is kept, is
+ * put where an operator finds it. */
+static void
+give_up(struct send *s, struct message *m, int error)
+{
+	m->error = error;
+	m->why = "it or its reasons cannot be read to report its failures";
+	message_decide(m, FATE_DAMAGED);
 	leaves(s, m);
 }
 
 static void
-failed(struct send *s, struct message *m, int error)
+not_made(struct send *s, struct message *m, const struct report_task *t)
 {
-	if (error == -EAGAIN || disk_is_shortage(error)) {
+	const int error = t->task.error;
+
+	if (t->trouble == REPORT_READING && message_is_hopeless(s, m)) {
+		give_up(s, m, error);
+		return;
+	}
+	if (error != -ESHUTDOWN)
+		disk_write_failed(s, m,
+		    t->trouble == REPORT_READING ? "read what is to be reported"
+						 : "write a report",
+		    error);
+	put_off(s, m);
+}
+
+/* Settling takes moments. A lock that is held for longer is not of ours, and
+ * holds up this report alone. */
+static void
+is_locked(struct send *s, struct message *m)
+{
+	char id[QUEUE_ID_SIZE];
+
+	if (m->locked++ < LOCKED_TRIES) {
+		messages_put(&s->messages, m, LIST_UNREPORTED);
+		return;
+	}
+	message_id(m, id);
+	log_message(LOG_WARNING_L, "report-waits", id,
+	    "the report of its failures waits for the next attempt: another "
+	    "process holds a lock on active/%llu",
+	    (unsigned long long)m->inode);
+	m->locked = 0;
+	put_off(s, m);
+}
+
+static void
+failed(struct send *s, struct message *m, const struct report_task *t)
+{
+	const int error = t->task.error;
+
+	if (error == -EAGAIN) {
+		s->reports.not_before = s->now + LOCKED_WAIT;
+		is_locked(s, m);
+	} else if (disk_is_shortage(error)) {
 		s->reports.not_before = s->now + LOCKED_WAIT;
 		messages_put(&s->messages, m, LIST_UNREPORTED);
 	} else if (error == -EBADMSG || error == -EPERM) {
@@ -75,8 +153,24 @@ failed(struct send *s, struct message *m, int error)
 	} else if (error == -ENOENT) { /* finish.c deals with that */
 		leaves(s, m);
 	} else {
-		put_off(s, m, error);
+		not_made(s, m, t);
 	}
+}
+
+/* One report was counted when the task began. */
+static void
+count_made(struct send *s, const struct report_task *t)
+{
+	const uint32_t limit = s->conf->report_rate_limit;
+	struct told_rate *told = &s->reports.told;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < REPORT_NKINDS; i++)
+		n += t->made[i].count > 0;
+	if (n == 0)
+		told_take_back(told, t->to, limit);
+	for (i = 1; i < n; i++)
+		told_count(told, t->to, limit, s->now);
 }
 
 static bool
@@ -92,17 +186,14 @@ one_is_done(struct send *s, struct report_task *t)
 	struct message *m = messages_find(&s->messages, t->id.inode);
 
 	s->reports.tasks--;
+	count_made(s, t);
 	if (!is_of(m, t))
 		return;
-	if (t->task.error < 0) {
-		failed(s, m, t->task.error);
-		return;
-	}
-	if (t->count > 0) {
-		say_made(m, t);
-		s->want_scan = true; /* only qmailq may ring the bell */
-	}
-	leaves(s, m);
+	say_made(s, m, t);
+	if (t->task.error < 0)
+		failed(s, m, t);
+	else
+		leaves(s, m);
 }
 
 static void
@@ -120,6 +211,14 @@ on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 /* ---- tasks to do ---- */
+
+/* The end of the attempts. */
+static usec_t
+until_of(const struct send *s, const struct message *m)
+{
+	return s->now_wall + s->retry.lifetime -
+	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
+}
 
 static struct report_task *
 task_of(struct send *s, const struct message *m)
@@ -139,6 +238,8 @@ task_of(struct send *s, const struct message *m)
 		.queue = m->file.queue,
 		.inode = m->inode };
 	t->kind = m->sender[0] == '\0' ? REPORT_DOUBLE : REPORT_FAILURE;
+	t->warn = is_to_warn(s, m);
+	t->until_wall = until_of(s, m);
 	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED);
 	t->opt.max_content = 0;
 	t->opt.flags = t->kind == REPORT_DOUBLE ? QUEUE_FILE_FINAL : 0;
@@ -162,8 +263,29 @@ start_one(struct send *s, struct message *m)
 		return r;
 	}
 	s->reports.tasks++;
+	told_count(&s->reports.told, told_to(s, m), s->conf->report_rate_limit,
+	    s->now);
 	messages_put(&s->messages, m, LIST_REPORTING);
 	return 0;
+}
+
+/* An address that has had its reports gets the others later. */
+static bool
+has_to_wait(struct send *s, struct message *m)
+{
+	const char *to = told_to(s, m);
+	const usec_t wait =
+	    told_wait(&s->reports.told, to, s->conf->report_rate_limit, s->now);
+	char id[QUEUE_ID_SIZE];
+
+	if (wait == 0)
+		return false;
+	message_id(m, id);
+	log_message(LOG_INFO_L, "report-waits", id,
+	    "its report to <%s> waits: more than report_rate_limit", to);
+	m->wait_s = (uint32_t)(wait / USEC_PER_SEC) + 1;
+	put_off(s, m);
+	return true;
 }
 
 usec_t
@@ -175,6 +297,10 @@ reports_work(struct send *s)
 		return s->reports.not_before;
 	while (s->reports.tasks < TASKS_MAX &&
 	    (m = messages_first(&s->messages, LIST_UNREPORTED)) != NULL) {
+		if (has_to_wait(s, m)) {
+			send_wake(s);
+			continue;
+		}
 		if (start_one(s, m) == 0)
 			continue;
 		s->reports.not_before = s->now + LOCKED_WAIT;
@@ -190,6 +316,7 @@ reports_init(struct send *s)
 {
 	struct reports *p = &s->reports;
 
+	arc4random_buf(&p->told.seed, sizeof(p->told.seed));
 	p->pool = sync_pool_new(s->sp.sys, s->sync.threads);
 	if (p->pool == NULL)
 		return -ENOMEM;

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/peers.h"
+#include "spool/prepared.h"
 #include "spool/reason.h"
 
 #define EXPIRED_DSN  "4.4.7"
@@ -149,8 +151,23 @@ pass_as_sent(struct send *s, struct message *m, struct report *r)
 	record(s, m, r);
 }
 
+/* The lock of the message: no expansion marks it meanwhile. A child that was
+ * killed may live on for a while, in a call that nothing ends. */
+static bool
+take_lock(struct send *s, struct message *m)
+{
+	return disk_open(s, m) < 0 || prepared_lock(m->fd) != -EAGAIN;
+}
+
 static void
-fail(struct send *s, struct message *m, struct report *r)
+give_lock(struct send *s, const struct message *m)
+{
+	if (m->fd >= 0)
+		(void)s->sp.sys->flock(m->fd, LOCK_UN);
+}
+
+static void
+fail_now(struct send *s, struct message *m, struct report *r)
 {
 	char text[128];
 	int error;
@@ -160,7 +177,6 @@ fail(struct send *s, struct message *m, struct report *r)
 		return;
 	}
 	error = reasons_add(s, m, SPOOL_BOUNCE, r);
-
 	if (error == 0) {
 		r->outcome = AGENT_FAILED;
 		record(s, m, r);
@@ -174,6 +190,23 @@ fail(struct send *s, struct message *m, struct report *r)
 	r->text = text;
 	r->expired = false;
 	defer(s, m, r);
+}
+
+static void
+fail(struct send *s, struct message *m, struct report *r)
+{
+	const bool may_be_marked = r->expands && r->expired;
+
+	if (may_be_marked && !take_lock(s, m)) {
+		r->dsn = "4.3.0";
+		r->text = "the expansion of the alias has not ended";
+		r->expired = false;
+		defer(s, m, r);
+		return;
+	}
+	fail_now(s, m, r);
+	if (may_be_marked)
+		give_lock(s, m);
 }
 
 static bool

@@ -67,6 +67,12 @@ retry_expired(const struct retry_params *p, usec_t age, bool null_sender)
 	return age >= (null_sender ? p->lifetime_null : p->lifetime);
 }
 
+bool
+retry_is_hopeless(const struct retry_params *p, usec_t age, bool null_sender)
+{
+	return retry_expired(p, age - RETRY_GRACE, null_sender);
+}
+
 usec_t
 retry_due_mono(
     const struct retry_params *p, usec_t due_wall, const struct retry_now *now)

@@ -89,6 +89,7 @@ struct report {
 	usec_t selected_at;
 	bool ours;    /* a failure of our own: never the end of the message */
 	bool expired; /* failed because the message is too old */
+	bool expands; /* of an alias: a child of the agent marks it */
 };
 
 void
@@ -153,15 +154,21 @@ usec_t sync_work(struct send *s);
  *
  * The failures of an attempt are reported to the sender of the message, or, of
  * one without a sender, to double_bounce_recipient, before the message leaves:
- * exactly once (docs/REPORTS.md). Threads do it, as they sync. A report that
- * cannot be written now defers the message. */
+ * exactly once (docs/REPORTS.md); and the sender is warned once of a delay.
+ * Threads do it, as they sync. A report that cannot be written now defers the
+ * message. */
 int reports_init(struct send *s);
 void reports_done(struct send *s);
-/* Has the message failures that may not have been reported? */
+/* Has the message failures that may not have been reported, or is its sender to
+ * be warned? */
 bool reports_is_wanting(const struct send *s, const struct message *m);
 usec_t reports_work(struct send *s);
 
 /* ---- finish.c ---- */
+
+/* Has the message been kept for longer than any mail, and tried for an hour
+ * since the start? */
+bool message_is_hopeless(const struct send *s, const struct message *m);
 
 /* By its fate (message.h), a finished message leaves the active queue. */
 usec_t finish_work(struct send *s);

@@ -108,9 +108,10 @@ struct marks_sync {
 
 struct reports {
 	struct sync_pool *pool;
-	struct event *done; /* a task has ended */
-	uint32_t tasks;     /* under way */
-	usec_t not_before;  /* a lock was held, or something had run out */
+	struct event *done;    /* a task has ended */
+	uint32_t tasks;        /* under way */
+	usec_t not_before;     /* a lock was held, or something had run out */
+	struct told_rate told; /* to whom, how many */
 };
 
 RB_HEAD(accepted_tree, accepted_before);

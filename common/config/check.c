@@ -99,7 +99,6 @@ conf_check(struct conf *conf, struct buf *error)
 /* ---- parameters that are set and do nothing ---- */
 
 #define KIND(k) (1u << (k))
-#define NO_KIND 0u /* nothing reads the parameter */
 
 static const struct {
 	const char *name; /* of a parameter, or its beginning and `*` */
@@ -111,7 +110,6 @@ static const struct {
 	{ "programs_file", KIND(AGENT_PIPE) },
 	{ "command_time_limit", KIND(AGENT_PIPE) | KIND(AGENT_ALIAS) },
 	{ "default_domain_literals", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
-	{ "delay_warning_time", NO_KIND },
 };
 
 static int
@@ -156,14 +154,22 @@ is_own_of_all(const struct conf *conf, const struct param *p)
 	return true;
 }
 
+static bool
+warns_nobody(const struct conf *conf)
+{
+	return conf->delay_warning_time > 0 &&
+	    conf->delay_warning_time >= conf->maximal_queue_lifetime;
+}
+
 static int
 check_row(const struct conf *conf, const struct param *p, uint32_t there,
     struct buf *out)
 {
 	uint32_t wanted = kinds_of(p);
 
-	if (wanted == NO_KIND)
-		return say(conf, p, -1, out, "it is not read by any program");
+	if (strcmp(p->name, "delay_warning_time") == 0 && warns_nobody(conf))
+		return say(conf, p, -1, out,
+		    "maximal_queue_lifetime is no longer than that");
 	if ((wanted & there) == 0)
 		return say(conf, p, -1, out,
 		    "there is no transport of the kind that it is for");

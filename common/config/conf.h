@@ -114,8 +114,9 @@ struct conf {
 	struct sched_params sched;
 	struct site_backoff backoff;
 	usec_t maximal_queue_lifetime, bounce_queue_lifetime;
-	usec_t delay_warning_time;
 	/* reports */
+	usec_t delay_warning_time;
+	uint32_t report_rate_limit;    /* 0: none */
 	uint64_t bounce_size_limit;    /* 0: the header alone */
 	char *double_bounce_recipient; /* "": none */
 	bool report_held_failures;

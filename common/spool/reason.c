@@ -14,7 +14,8 @@
 #define FIELDS         6
 #define REPORT         "report"
 #define EXPIRY         "expire"
-#define EXPIRY_BIT     0100u /* in the mode: there may be such a line */
+#define DELAY          "delay"
+#define MARKED_BIT     0100u /* in the mode: there may be lines of marks */
 #define TEXT_MAX       2000
 /* A line of reason_add() is shorter; a longer one is foreign. */
 #define LINE_MAX_BYTES 4096
@@ -98,7 +99,7 @@ append(const struct spool *sp, int fd, const struct buf *text, bool sync)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	r = end_half_line(fd, &st, &line);
-	if (r == 0 && st.st_size == 0)
+	if (r == 0 && st.st_size == 0 && (st.st_mode & MARKED_BIT) == 0)
 		share(sp, fd);
 	if (r == 0)
 		r = buf_add(&line, text->data, text->len);
@@ -145,6 +146,39 @@ reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	return r;
 }
 
+static int
+set_marked(const struct spool *sp, uint64_t inode)
+{
+	int r = 0, fd = reason_open(sp, SPOOL_BOUNCE, inode);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 ||
+	    fchmod(fd, (st.st_mode & 07777) | MARKED_BIT) < 0)
+		r = -errno;
+	sp->sys->close(fd);
+	return r;
+}
+
+/* The line before the bit, which makes it count. */
+int
+reason_add_expiry(
+    const struct spool *sp, const struct queue_id *id, usec_t when_wall)
+{
+	char text[QUEUE_ID_SIZE];
+	struct buf line = { 0 };
+	int r;
+
+	queue_id_format(id, text);
+	r = buf_printf(&line, EXPIRY "\t%" PRId64 "\t%s\n",
+	    when_wall / USEC_PER_SEC, text);
+	if (r == 0)
+		r = append_to(sp, SPOOL_BOUNCE, id->inode, &line, false);
+	buf_done(&line);
+	return r < 0 ? r : set_marked(sp, id->inode);
+}
+
 int
 reason_add_report(
     const struct spool *sp, uint64_t inode, usec_t when_wall, const char *id)
@@ -159,31 +193,26 @@ reason_add_report(
 	return r;
 }
 
-/* The line before the bit, which makes it count. */
+/* The line counts with its sync, so the bit comes first. */
 int
-reason_add_expiry(
-    const struct spool *sp, const struct queue_id *id, usec_t when_wall)
+reason_add_warning(const struct spool *sp, const struct queue_id *id,
+    usec_t when_wall, const char *report)
 {
 	char text[QUEUE_ID_SIZE];
 	struct buf line = { 0 };
-	struct stat st;
-	int r, fd;
+	int r;
 
 	queue_id_format(id, text);
-	r = buf_printf(&line, EXPIRY "\t%" PRId64 "\t%s\n",
-	    when_wall / USEC_PER_SEC, text);
+	r = buf_printf(&line, REPORT "\t%" PRId64 "\t%s\t" DELAY "\t%s\n",
+	    when_wall / USEC_PER_SEC, report, text);
 	if (r == 0)
-		r = append_to(sp, SPOOL_BOUNCE, id->inode, &line, false);
+		r = append_to(
+		    sp, SPOOL_BOUNCE, id->inode, &(struct buf){ 0 }, false);
+	if (r == 0)
+		r = set_marked(sp, id->inode);
+	if (r == 0)
+		r = append_to(sp, SPOOL_BOUNCE, id->inode, &line, true);
 	buf_done(&line);
-	if (r < 0)
-		return r;
-	fd = reason_open(sp, SPOOL_BOUNCE, id->inode);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0 ||
-	    fchmod(fd, (st.st_mode & 07777) | EXPIRY_BIT) < 0)
-		r = -errno;
-	sp->sys->close(fd);
 	return r;
 }
 
@@ -232,19 +261,28 @@ struct lines {
 	void *arg;
 	uint32_t from;    /* reports in front of the first reason */
 	uint32_t reports; /* so far */
-	const char *id;   /* of a line of expiry that is looked for, or NULL */
-	bool found;
+	const char *id; /* of the message whose marks are looked for, or NULL */
+	int marks;
 	bool skip; /* in a line that is too long */
 };
 
-/* "expire <TAB> WALL_SECONDS <TAB> ID" */
-static bool
-is_expiry(const char *line, const char *id)
+/* "expire <TAB> WALL_SECONDS <TAB> ID" and
+ * "report <TAB> WALL_SECONDS <TAB> ID <TAB> delay <TAB> ID" */
+static int
+mark_of(const char *line, const char *id)
 {
 	const char *at = strrchr(line, '\t');
+	const size_t len = sizeof(DELAY) - 1;
 
-	return strncmp(line, EXPIRY "\t", sizeof(EXPIRY)) == 0 && at != NULL &&
-	    strcmp(at + 1, id) == 0;
+	if (at == NULL || strcmp(at + 1, id) != 0)
+		return 0;
+	if (strncmp(line, EXPIRY "\t", sizeof(EXPIRY)) == 0)
+		return REASON_GIVEN_UP;
+	return strncmp(line, REPORT "\t", sizeof(REPORT)) == 0 &&
+		(size_t)(at - line) > sizeof(REPORT) + len &&
+		strncmp(at - len - 1, "\t" DELAY, len + 1) == 0
+	    ? REASON_WARNED
+	    : 0;
 }
 
 static int
@@ -252,10 +290,8 @@ take_line(struct lines *l, char *line)
 {
 	struct reason reason;
 
-	if (l->id != NULL && is_expiry(line, l->id)) {
-		l->found = true;
-		return 1;
-	}
+	if (l->id != NULL)
+		l->marks |= mark_of(line, l->id);
 	if (strncmp(line, REPORT "\t", sizeof(REPORT)) == 0) {
 		l->reports++;
 		return 0;
@@ -371,7 +407,7 @@ reason_count_reports(
 }
 
 int
-reason_has_expiry(const struct spool *sp, const struct queue_id *id)
+reason_marks(const struct spool *sp, const struct queue_id *id)
 {
 	char leaf[SPOOL_PATH_MAX], text[QUEUE_ID_SIZE];
 	struct lines lines = { .id = text };
@@ -381,9 +417,9 @@ reason_has_expiry(const struct spool *sp, const struct queue_id *id)
 	spool_leaf(sp, SPOOL_BOUNCE, id->inode, leaf, sizeof(leaf));
 	if (fstatat(sp->dir[SPOOL_BOUNCE], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if ((st.st_mode & EXPIRY_BIT) == 0)
+	if ((st.st_mode & MARKED_BIT) == 0)
 		return 0;
 	queue_id_format(id, text);
 	r = read_file(sp, SPOOL_BOUNCE, id->inode, &lines);
-	return r < 0 ? r : lines.found;
+	return r < 0 ? r : lines.marks;
 }

@@ -11,10 +11,16 @@
  * A line of bounce/ says that the reasons in front of it were reported to the
  * sender, in message ID (docs/REPORTS.md, "Exactly once"):
  *	report <TAB> WALL_SECONDS <TAB> ID
+ * A report that warned of a delay has the message behind it; no reason in front
+ * of it is untold:
+ *	report <TAB> WALL_SECONDS <TAB> ID <TAB> delay <TAB> MESSAGE
  *
- * Another one says that an operator gave up message ID, and the mode of the
- * file then has a bit that tells of this line (docs/SPOOL.md):
+ * Another one says that an operator gave up message ID:
  *	expire <TAB> WALL_SECONDS <TAB> ID
+ *
+ * The last two are marks of one message, since a file that a crash left meets
+ * the next message of its inode. The mode of the file has a bit that tells of
+ * them (docs/SPOOL.md).
  */
 #ifndef SPOOL_REASON_H
 #define SPOOL_REASON_H
@@ -37,18 +43,26 @@ int reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* The reasons were reported: this line is on disk, or it was taken back. */
 int reason_add_report(
     const struct spool *sp, uint64_t inode, usec_t when_wall, const char *id);
-/* Reports that were made of the message; without reasons 0. */
+/* The same of a warning of delay. */
+int reason_add_warning(const struct spool *sp, const struct queue_id *id,
+    usec_t when_wall, const char *report);
+/* Reports that were made of the message, warnings too; without reasons 0. */
 int reason_count_reports(
     const struct spool *sp, uint64_t inode, uint32_t *ret_count);
 /* The message is given up; not synced. */
 int reason_add_expiry(
     const struct spool *sp, const struct queue_id *id, usec_t when_wall);
-/* 1: it was given up; 0; -ENOENT: bounce/ has no file for it. */
-int reason_has_expiry(const struct spool *sp, const struct queue_id *id);
 /* Adds to *count the recipients of an open message that are marked as failed
  * and have no reason under this name; unmark: they become pending. */
 int reason_compare_marks(const struct spool *sp, int fd, uint64_t name,
     bool unmark, uint32_t *count);
+enum reason_mark {
+	REASON_GIVEN_UP = 1 << 0, /* by an operator */
+	REASON_WARNED = 1 << 1,   /* the sender knows of the delay */
+};
+/* The marks of this message, 0 for none; -ENOENT: bounce/ has no file for it.
+ */
+int reason_marks(const struct spool *sp, const struct queue_id *id);
 /* For fsync(); -ENOENT: no reasons. */
 int reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* Calls each() for every whole line in file order; stops when it returns other

@@ -81,6 +81,61 @@ class Report(SystemTest):
         for n in range(count):
             self.assertEqual(len({r["Message-ID"] for r in self.reports(i, f"s{n}")}), 1, f"s{n}")
 
+    DELAYS = {"delay_warning_time": "1s", "minimal_backoff_time": "1s", "maximal_backoff_time": "1s",
+              "restart_delay_max": "1s", "quarantine_delay_max": "1s"}
+
+    def test_D37_the_sender_of_late_mail_is_told_once(self):
+        """Not of a list, nor before its time, and with a failure beside it in a report of its own."""
+        i = self.running(queues=1, routing=ROUTING, conf=self.DELAYS)
+        i.inject(HELLO, "x@later.example", "y@never.example", "alice@test.example", sender="bob@test.example")
+        i.inject(b"List-Id: <l.test.example>\n" + HELLO, "x@later.example", sender="list@test.example")
+        reports = self.reports(i, "bob", 2)
+        wait(lambda: i.log().count("status=deferred") >= 12, what="more attempts")
+        i.stop()
+        fields = sorted((f["Action"], f["Final-Recipient"]) for r in reports for f in self.fields(r))
+        self.assertEqual(fields, [("delayed", "rfc822; x@later.example"), ("failed", "rfc822; y@never.example")])
+        [late] = [r for r in reports if r["Subject"].startswith("Delayed")]
+        self.assertIn("Will-Retry-Until", self.fields(late)[0])
+        self.assertEqual(late["Auto-Submitted"], "auto-replied")
+        self.assertEqual(i.log().count("sender delay notification"), 1)
+        self.assertEqual(len(i.maildir("bob")), 2)
+        self.assertEqual(len(i.maildir("list")), 0)
+
+    @cost(30)
+    def test_D37_P1_each_sender_is_warned_once_under_kill_9(self):
+        i = self.running(queues=1, routing=ROUTING, conf=self.DELAYS)
+        dice, count = random.Random(7), 40
+        for n in range(count):
+            i.inject(HELLO, f"x{n}@later.example", sender=f"s{n}@test.example")
+        for _ in range(15):
+            wait(lambda: i.pids("queue-send"), what="a queue-send")
+            time.sleep(dice.random() * 0.3)  # somewhere in its work
+            for pid in i.pids("queue-send"):
+                os.kill(pid, signal.SIGKILL)
+        for n in range(count):
+            i.wait_delivered(f"s{n}", 1)
+        seen = i.log().count("status=deferred")
+        wait(lambda: i.log().count("status=deferred") > seen + 2 * count, what="more attempts")
+        i.stop()
+        for n in range(count):
+            self.assertEqual(len({r["Message-ID"] for r in self.reports(i, f"s{n}")}), 1, f"s{n}")
+
+    def test_C9_reports_above_the_rate_go_later(self):
+        i = self.running(queues=1, routing=ROUTING,
+                         conf={"report_rate_limit": "3", "minimal_backoff_time": "1s", "maximal_backoff_time": "1s"})
+        for n in range(5):
+            i.inject(HELLO, f"x{n}@never.example", sender="bob@test.example")
+        wait(lambda: i.log_has("waits: more than report_rate_limit"), what="a report that waits")
+        self.reports(i, "bob", 3)
+        wait(lambda: len(i.files("deferred")) == 2, what="two that wait")
+        i.write_conf(report_rate_limit="0")
+        i.stop()
+        i.start()
+        self.assertEqual(len(self.reports(i, "bob", 5)), 5)
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(i.files(), [])
+
     def fail_by_hand(self, i):
         """What a version without reports left in hold/."""
         i.inject(HELLO, "x@later.example", sender="bob@test.example")

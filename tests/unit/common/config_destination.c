@@ -166,9 +166,10 @@ Test(config_destination, parameters_that_do_nothing_are_named)
 		    "is not of a kind that it is for\n" },
 		{ "smtp local", "smtp_domain_literals", "yes", "" },
 		{ "smtp local", "default_delivery_slot_cost", "7", "" },
-		{ "smtp", "delay_warning_time", "4h",
-		    "c:2: delay_warning_time: does nothing: it is not read by "
-		    "any program\n" },
+		{ "smtp", "delay_warning_time", "4h", "" },
+		{ "smtp", "delay_warning_time", "5d",
+		    "c:2: delay_warning_time: does nothing: "
+		    "maximal_queue_lifetime is no longer than that\n" },
 		{ "smtp", "hopcount_limit", "7", "" },
 	};
 	size_t i;

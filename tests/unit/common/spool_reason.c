@@ -80,6 +80,47 @@ Test(reason, what_was_added_is_read)
 	scratch_close(&s);
 }
 
+/* In the queue of an instance that several users share the file gets a mode
+ * for its group, too. A line that names no other message, or names ours in
+ * another field, is no mark.
+ * mutation: common/spool/reason.c: append() shares a file that is marked. */
+Test(reason, D37_a_warning_is_a_mark_of_one_message)
+{
+	const struct queue_id id = { 1700000000 * USEC_PER_SEC, 7, 1, INODE };
+	const struct queue_id other = { 1700000000 * USEC_PER_SEC, 8, 1,
+		INODE };
+	char text[QUEUE_ID_SIZE];
+	struct scratch s;
+	uint32_t count;
+	int shared;
+
+	queue_id_format(&id, text);
+	for (shared = 0; shared < 2; shared++) {
+		scratch_open(&s);
+		s.sp.private = shared == 0;
+		cr_expect_eq(reason_marks(&s.sp, &id), -ENOENT);
+		cr_assert_eq(
+		    reason_add_report(&s.sp, INODE, id.arrival_wall, text), 0);
+		cr_expect_eq(reason_marks(&s.sp, &id), 0);
+		cr_assert_eq(reason_clear(&s.sp, SPOOL_BOUNCE, INODE), 0);
+		cr_assert_eq(
+		    reason_add_warning(&s.sp, &other, id.arrival_wall, text),
+		    0);
+		cr_expect_eq(reason_marks(&s.sp, &id), 0);
+		cr_expect_eq(reason_marks(&s.sp, &other), REASON_WARNED);
+		cr_assert_eq(
+		    reason_add_warning(&s.sp, &id, id.arrival_wall, "A"), 0);
+		cr_expect_eq(reason_marks(&s.sp, &id), REASON_WARNED);
+		cr_assert_eq(reason_add_expiry(&s.sp, &id, id.arrival_wall), 0);
+		cr_expect_eq(
+		    reason_marks(&s.sp, &id), REASON_WARNED | REASON_GIVEN_UP);
+		cr_assert_eq(reason_count_reports(&s.sp, INODE, &count), 0);
+		cr_expect_eq(count, 2);
+		cr_assert_eq(reason_clear(&s.sp, SPOOL_BOUNCE, INODE), 0);
+		scratch_close(&s);
+	}
+}
+
 Test(reason, C6_hostile_text_stays_on_its_line)
 {
 	struct reason hostile = refused;

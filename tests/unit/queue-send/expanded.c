@@ -3,6 +3,7 @@
 
 #include "queue-send/backlog.h"
 #include "queue-send/peers.h"
+#include "queue-send/road.h"
 #include "spool/prepared.h"
 
 #include <criterion/criterion.h>
@@ -65,6 +66,42 @@ Test(expanded, D35_a_recipient_that_is_marked_done_never_fails)
 	}
 	cr_expect_eq(w.s.counters.failed + w.s.counters.expired, 0);
 	cr_expect_eq(w.s.counters.delivered, 2);
+}
+
+/* A child that was killed, and lives on in a call that nothing ends, has the
+ * lock of its message.
+ * mutation: queue-send/results.c: take_lock() takes none. */
+Test(expanded, D35_what_a_child_may_still_mark_does_not_expire)
+{
+	uint64_t inode = world_file(&w, "d", 1, 6 * 86400);
+	struct world_delivery delivery;
+	struct report report = { .address = "r0@d0.test",
+		.outcome = AGENT_DEFERRED,
+		.dsn = "4.3.0",
+		.relay = "none",
+		.text = "took too long",
+		.expands = true };
+	struct message *m;
+	int child;
+
+	w.s.expire_after = 0;
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	world_take_one(&w, &delivery);
+	m = messages_find(&w.s.messages, inode);
+	report.offset = m->file.rcpt_off;
+	child = spool_open_file(&w.s.sp, SPOOL_ACTIVE, inode, O_RDWR);
+	cr_assert_eq(prepared_lock(child), 0);
+	results_apply(&w.s, m, &report);
+	cr_expect_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), ".");
+	cr_expect_eq(m->deferred, 1);
+	close(child);
+	results_apply(&w.s, m, &report);
+	cr_expect_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), "F");
+	/* The lock is free again. */
+	child = spool_open_file(&w.s.sp, SPOOL_ACTIVE, inode, O_RDONLY);
+	cr_expect_eq(prepared_lock(child), 0);
+	close(child);
 }
 
 /* Deferred for its agent's death, with the mark of the expansion: nothing is

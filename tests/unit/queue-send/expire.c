@@ -156,7 +156,7 @@ Test(expire, D24_another_queue_send_knows_it)
 	cr_expect_not_null(strstr(world_report(&w), "expired by an operator"));
 }
 
-/* mutation: take_line() does not compare the id. */
+/* mutation: mark_of() does not compare the id. */
 Test(expire, D22_the_mark_of_another_message_is_no_mark)
 {
 	uint64_t inode = world_file(&w, "d", 2, 0);
@@ -164,9 +164,9 @@ Test(expire, D22_the_mark_of_another_message_is_no_mark)
 
 	id.nonce ^= 1;
 	cr_assert_eq(reason_add_expiry(&w.s.sp, &id, w.s.now_wall), 0);
-	cr_expect_eq(reason_has_expiry(&w.s.sp, &id), 1);
+	cr_expect_eq(reason_marks(&w.s.sp, &id), REASON_GIVEN_UP);
 	id.nonce ^= 1;
-	cr_expect_eq(reason_has_expiry(&w.s.sp, &id), 0);
+	cr_expect_eq(reason_marks(&w.s.sp, &id), 0);
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_run(&w);
 	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0, "cleared");
@@ -174,7 +174,7 @@ Test(expire, D22_the_mark_of_another_message_is_no_mark)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: reason_has_expiry() does not look at the mode. */
+/* mutation: reason_marks() does not look at the mode. */
 Test(expire, the_line_counts_with_its_bit)
 {
 	const struct reason reason = {
@@ -184,15 +184,15 @@ Test(expire, the_line_counts_with_its_bit)
 	struct queue_id id = id_of(inode);
 	char leaf[SPOOL_PATH_MAX];
 
-	cr_expect_eq(reason_has_expiry(&w.s.sp, &id), -ENOENT);
+	cr_expect_eq(reason_marks(&w.s.sp, &id), -ENOENT);
 	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &reason), 0);
-	cr_expect_eq(reason_has_expiry(&w.s.sp, &id), 0);
+	cr_expect_eq(reason_marks(&w.s.sp, &id), 0);
 	cr_assert_eq(reason_add_expiry(&w.s.sp, &id, w.s.now_wall), 0);
 	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &reason), 0);
-	cr_expect_eq(reason_has_expiry(&w.s.sp, &id), 1);
+	cr_expect_eq(reason_marks(&w.s.sp, &id), REASON_GIVEN_UP);
 	spool_leaf(&w.s.sp, SPOOL_BOUNCE, inode, leaf, sizeof(leaf));
 	cr_assert_eq(fchmodat(w.s.sp.dir[SPOOL_BOUNCE], leaf, 0600, 0), 0);
-	cr_expect_eq(reason_has_expiry(&w.s.sp, &id), 0);
+	cr_expect_eq(reason_marks(&w.s.sp, &id), 0);
 }
 
 Test(expire, what_is_about_to_leave_is_asked_for_again)

@@ -341,6 +341,46 @@ Test(rate, of_the_last_minute)
 
 /* ---- the Message-ID ---- */
 
+Test(header, automatic)
+{
+	static const struct {
+		const char *head;
+		bool want;
+	} cases[] = {
+		{ "Precedence: bulk\n\n", true },
+		{ "Subject: x\r\nPRECEDENCE:list\r\n\r\n", true },
+		{ "Precedence: junk (x)\n", true },
+		{ "Precedence:\n bulk\n", true },
+		{ "Precedence: first-class\n", false },
+		{ "Precedence: bulky\n", false },
+		{ "Precedence:\n\nbulk\n", false },
+		{ "Auto-Submitted: auto-generated\n", true },
+		{ "Auto-Submitted: auto-replied; owner-email=\"a@b\"\n", true },
+		{ "Auto-Submitted: no\n", false },
+		{ "Auto-Submitted: NO (really)\n", false },
+		{ "Auto-Submitted:\n", true },
+		{ "Auto-Submitted: none\n", true },
+		{ "List-Id: <a.b>\n", true },
+		{ "List-Unsubscribe: <mailto:a@b>\n", true },
+		{ "List-x\n", false },
+		{ "Listing: x\n", false },
+		{ "Subject: x\n List-Id: y\n", false },
+		{ "Subject: x\n\nList-Id: y\n", false },
+		{ "\nList-Id: y\n", false },
+		{ "\r\nList-Id: y\n", false },
+		{ "X-Precedence: bulk\n", false },
+		{ "Precedence", false },
+		{ "Precedence: bul", false },
+		{ "", false },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++)
+		cr_expect_eq(
+		    header_is_automatic(cases[i].head, strlen(cases[i].head)),
+		    cases[i].want, "%zu", i);
+}
+
 Test(header, message_id)
 {
 	static const struct {

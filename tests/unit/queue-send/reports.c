@@ -28,76 +28,6 @@ end(void)
 
 TestSuite(reports, .init = start, .fini = end, .timeout = 120);
 
-static void
-take(struct world_delivery *ret)
-{
-	cr_assert(world_take(&w, ret));
-	close(ret->fd);
-}
-
-/* What todo-proc does with each scan. */
-static void
-settle(void)
-{
-	struct spool_scan scan;
-	struct spool_item item;
-	uint64_t inode;
-
-	spool_scan_begin(&scan, &w.s.sp, SPOOL_PREPARED);
-	while (spool_scan_next(&scan, false, &item) == 1)
-		cr_assert_geq(
-		    spool_settle_prepared(&w.s.sp, item.name, &inode), 0);
-	spool_scan_done(&scan);
-}
-
-/* The message is offered wherever it waits. */
-static void
-offer_again(uint64_t inode)
-{
-	if (world_where(&w, inode) == SPOOL_DEFERRED) {
-		deferred_flush(&w.s);
-		send_wake(&w.s);
-		world_run(&w);
-		world_offer(&w, SPOOL_DEFERRED, inode);
-	} else if (world_where(&w, inode) == SPOOL_INCOMING) {
-		world_offer(&w, SPOOL_INCOMING, inode);
-	}
-	world_run(&w);
-}
-
-/* Files in incoming/ are taken away. */
-static uint32_t
-clear_incoming(uint64_t *ret_inode)
-{
-	struct spool_scan scan;
-	struct spool_item item;
-	uint32_t n = 0;
-
-	spool_scan_begin(&scan, &w.s.sp, SPOOL_INCOMING);
-	while (spool_scan_next(&scan, false, &item) == 1) {
-		*ret_inode = item.inode;
-		n++;
-		cr_assert_eq(
-		    spool_remove(&w.s.sp, SPOOL_INCOMING, item.inode), 0);
-	}
-	spool_scan_done(&scan);
-	return n;
-}
-
-static void
-nothing_is_left(void)
-{
-	static const enum spool_dir dirs[] = { SPOOL_ACTIVE, SPOOL_DEFERRED,
-		SPOOL_HOLD, SPOOL_CORRUPT, SPOOL_DEFER, SPOOL_BOUNCE,
-		SPOOL_PREPARED };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(dirs); i++)
-		cr_expect_eq(world_count(&w, dirs[i]), 0, "%s",
-		    spool_dirs[dirs[i]].name);
-	cr_expect_eq(w.s.active, 0);
-}
-
 /* The recipient of the only message in incoming/, and its flags. */
 static void
 is_for(const char *recipient, uint32_t flags)
@@ -138,7 +68,7 @@ Test(reports, one_report_of_all_failures_of_an_attempt)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(outcomes); i++) {
-		take(&delivery);
+		world_take_one(&w, &delivery);
 		world_result(&w, &delivery, 0, outcomes[i]);
 		world_done(&w, &delivery);
 		world_run(&w);
@@ -151,7 +81,7 @@ Test(reports, one_report_of_all_failures_of_an_attempt)
 	cr_expect(reported("\nTo: <s@here.test>\n"));
 	cr_expect(reported("\nContent-Type: message/rfc822\n"));
 	is_for("s@here.test", 0);
-	nothing_is_left();
+	world_is_empty(&w);
 }
 
 /* An attempt at two recipients: the first fails, the second is deferred. */
@@ -160,10 +90,10 @@ fail_one_of_two(void)
 {
 	struct world_delivery delivery;
 
-	take(&delivery);
+	world_take_one(&w, &delivery);
 	world_result(&w, &delivery, 0, AGENT_FAILED);
 	world_done(&w, &delivery);
-	take(&delivery);
+	world_take_one(&w, &delivery);
 	world_result(&w, &delivery, 0, AGENT_DEFERRED);
 	world_done(&w, &delivery);
 	world_run(&w);
@@ -177,13 +107,13 @@ Test(reports, a_later_failure_has_a_report_of_its_own)
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect(reported("r0@d0.test"));
 	cr_expect_not(reported("r1@d1.test"));
-	cr_assert_eq(clear_incoming(&first), 1);
-	offer_again(inode);
+	cr_assert_eq(world_clear_incoming(&w, &first), 1);
+	world_offer_again(&w, inode);
 	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
 	world_run(&w);
 	cr_expect_not(reported("r0@d0.test"));
 	cr_expect(reported("r1@d1.test"));
-	nothing_is_left();
+	world_is_empty(&w);
 }
 
 Test(reports, an_attempt_without_a_failure_makes_none)
@@ -191,12 +121,12 @@ Test(reports, an_attempt_without_a_failure_makes_none)
 	uint64_t inode = world_message(&w, "d", 2), first;
 
 	fail_one_of_two();
-	cr_assert_eq(clear_incoming(&first), 1);
-	offer_again(inode);
+	cr_assert_eq(world_clear_incoming(&w, &first), 1);
+	world_offer_again(&w, inode);
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
 	world_run(&w);
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
-	nothing_is_left();
+	world_is_empty(&w);
 }
 
 /* mutation: queue-send/reports.c: told_to() looks at no flag. */
@@ -225,7 +155,7 @@ Test(reports, D36_a_report_that_fails_goes_to_postmaster_and_that_is_the_end)
 	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
 	world_run(&w);
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
-	nothing_is_left();
+	world_is_empty(&w);
 }
 
 Test(reports, nobody_is_told_where_there_is_no_postmaster)
@@ -236,7 +166,7 @@ Test(reports, nobody_is_told_where_there_is_no_postmaster)
 	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
 	world_run(&w);
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
-	nothing_is_left();
+	world_is_empty(&w);
 }
 
 Test(reports, a_large_message_returns_its_header)
@@ -246,7 +176,7 @@ Test(reports, a_large_message_returns_its_header)
 	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
 	world_run(&w);
 	cr_expect(reported("\nContent-Type: text/rfc822-headers\n"));
-	nothing_is_left();
+	world_is_empty(&w);
 }
 
 Test(reports, a_failure_without_a_reason_is_told_all_the_same)
@@ -254,7 +184,7 @@ Test(reports, a_failure_without_a_reason_is_told_all_the_same)
 	uint64_t inode = world_message(&w, "d", 2);
 	struct world_delivery delivery;
 
-	take(&delivery);
+	world_take_one(&w, &delivery);
 	world_result(&w, &delivery, 0, AGENT_FAILED);
 	world_done(&w, &delivery);
 	world_run(&w);
@@ -263,7 +193,7 @@ Test(reports, a_failure_without_a_reason_is_told_all_the_same)
 	world_run(&w);
 	cr_expect(reported("\nFinal-Recipient: rfc822; r0@d0.test\n"));
 	cr_expect(reported("the reason was lost"));
-	nothing_is_left();
+	world_is_empty(&w);
 }
 
 /* ---- exactly once ---- */
@@ -277,10 +207,10 @@ die_at(unsigned n, bool settle_first)
 	struct world_delivery delivery;
 	bool cut;
 
-	take(&delivery);
+	world_take_one(&w, &delivery);
 	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_done(&w, &delivery);
-	take(&delivery);
+	world_take_one(&w, &delivery);
 	world_result(&w, &delivery, 0, AGENT_FAILED);
 	world_run(&w);
 	world_cut(n);
@@ -289,13 +219,13 @@ die_at(unsigned n, bool settle_first)
 	cut = world_was_cut();
 	world_again(&w);
 	if (settle_first)
-		settle();
-	offer_again(inode);
-	settle();
+		world_settle(&w);
+	world_offer_again(&w, inode);
+	world_settle(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_NDIRS, "step %u", n);
 	cr_assert(reported("\nFinal-Recipient: rfc822; r1@d1.test\n"),
 	    "step %u: one report", n);
-	cr_assert_eq(clear_incoming(&report), 1, "step %u", n);
+	cr_assert_eq(world_clear_incoming(&w, &report), 1, "step %u", n);
 	cr_assert_eq(world_count(&w, SPOOL_PREPARED), 0, "step %u", n);
 	cr_assert_eq(world_count(&w, SPOOL_BOUNCE), 0, "step %u", n);
 	return cut;
@@ -319,10 +249,10 @@ fail_with(enum world_call call, int error, int times)
 	uint64_t inode = world_message(&w, "d", 2);
 	struct world_delivery delivery;
 
-	take(&delivery);
+	world_take_one(&w, &delivery);
 	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_done(&w, &delivery);
-	take(&delivery);
+	world_take_one(&w, &delivery);
 	world_result(&w, &delivery, 0, AGENT_FAILED);
 	world_run(&w);
 	/* The marks are on disk: the next sync is of the report. */
@@ -354,12 +284,13 @@ Test(reports, D36_what_the_disk_refuses_is_reported_later_and_once)
 		inode = fail_with(rows[i].call, rows[i].error, 1);
 		cr_expect_eq(
 		    world_where(&w, inode), SPOOL_DEFERRED, "%s", rows[i].name);
-		offer_again(inode);
+		world_offer_again(&w, inode);
 		cr_expect_eq(
 		    world_where(&w, inode), SPOOL_NDIRS, "%s", rows[i].name);
 		cr_expect(reported("r1@d1.test"), "%s", rows[i].name);
-		cr_expect_eq(clear_incoming(&report), 1, "%s", rows[i].name);
-		nothing_is_left();
+		cr_expect_eq(
+		    world_clear_incoming(&w, &report), 1, "%s", rows[i].name);
+		world_is_empty(&w);
 	}
 }
 
@@ -378,10 +309,10 @@ Test(reports, D36_a_sealed_queue_keeps_the_message)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect_eq(w.s.health.errors, 0);
 	cr_assert_eq(unlink(path), 0);
-	offer_again(inode);
+	world_offer_again(&w, inode);
 	cr_expect(reported("r0@d0.test"));
-	cr_expect_eq(clear_incoming(&report), 1);
-	nothing_is_left();
+	cr_expect_eq(world_clear_incoming(&w, &report), 1);
+	world_is_empty(&w);
 }
 
 /* mutation: queue-send/reports.c: failed() puts -EAGAIN off. */
@@ -399,8 +330,8 @@ Test(reports, D36_a_message_that_is_being_settled_waits_for_that)
 	send_wake(&w.s);
 	world_run(&w);
 	cr_expect(reported("r0@d0.test"));
-	cr_expect_eq(clear_incoming(&report), 1);
-	nothing_is_left();
+	cr_expect_eq(world_clear_incoming(&w, &report), 1);
+	world_is_empty(&w);
 }
 
 static void

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "log/log.h"
+#include "queue-send/backlog.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
 #include "site/shared.h"
@@ -324,6 +325,21 @@ world_message(struct world *w, const char *format, uint32_t n)
 	return inode;
 }
 
+void
+world_offer_again(struct world *w, uint64_t inode)
+{
+	const enum spool_dir dir = world_where(w, inode);
+
+	if (dir == SPOOL_DEFERRED) {
+		deferred_flush(&w->s);
+		send_wake(&w->s);
+		world_run(w);
+	}
+	if (dir == SPOOL_DEFERRED || dir == SPOOL_INCOMING)
+		world_offer(w, dir, inode);
+	world_run(w);
+}
+
 /* ---- the agent ---- */
 
 static void
@@ -402,6 +418,13 @@ world_take(struct world *w, struct world_delivery *ret)
 	}
 	cr_assert_eq(rcpts.len, 0);
 	return true;
+}
+
+void
+world_take_one(struct world *w, struct world_delivery *ret)
+{
+	cr_assert(world_take(w, ret));
+	close(ret->fd);
 }
 
 void

@@ -30,6 +30,8 @@ struct world {
 	uint32_t nprepared, scans;
 	bool unnamed;          /* offers do not name destinations */
 	const char *sender;    /* of files; NULL: s@here.test */
+	const char *content;   /* of files; NULL: a short one */
+	uint8_t notify;        /* of their recipients, enum dsn_notify */
 	unsigned sync_threads; /* set before world_start(); 0: none */
 	bool no_segment;       /* set before world_start() */
 	int segment;           /* the table of destinations; -1 */
@@ -83,6 +85,8 @@ struct world_delivery {
 	int fd;
 };
 bool world_take(struct world *w, struct world_delivery *ret);
+/* There is one, and its file is not needed. */
+void world_take_one(struct world *w, struct world_delivery *ret);
 void world_result(struct world *w, const struct world_delivery *delivery,
     uint32_t place, enum agent_outcome outcome);
 void world_done(struct world *w, const struct world_delivery *delivery);
@@ -105,6 +109,16 @@ const char *world_reason(
     const struct world *w, enum spool_dir dir, uint64_t inode, uint32_t index);
 /* The content of the report in incoming/; "" without one, or with two. */
 const char *world_report(const struct world *w);
+/* Is there a report in incoming/ with this text? */
+bool world_has_report(const struct world *w, const char *what);
+/* Settle what is prepared, as todo-proc does with each scan. */
+void world_settle(struct world *w);
+/* Offer the message again, if it waits in deferred/ or incoming/. */
+void world_offer_again(struct world *w, uint64_t inode);
+/* Take the files in incoming/ away: their number, and the last of them. */
+uint32_t world_clear_incoming(struct world *w, uint64_t *ret_inode);
+/* Nothing is left of any message, but in incoming/. */
+void world_is_empty(const struct world *w);
 /* Files in a directory. */
 uint32_t world_count(const struct world *w, enum spool_dir dir);
 

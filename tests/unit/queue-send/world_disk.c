@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "spool/prepared.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -16,6 +17,8 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 {
 	const struct accept_options options = { .dir = SPOOL_INCOMING };
 	const char *sender = w->sender == NULL ? "s@here.test" : w->sender;
+	const char *content = w->content == NULL ? "a\n\nb\n" : w->content;
+	const struct dsn_rcpt dsn = { .notify = w->notify };
 	struct spool_sys sys = world_sys;
 	struct spool sp = w->s.sp;
 	struct queue_id id;
@@ -29,7 +32,8 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 	cr_assert_eq(accept_begin(&a, &sp, &options,
 			 clock_wall() - age_s * USEC_PER_SEC, getuid()),
 	    0);
-	cr_assert_eq(queue_file_add_content(&a.writer, "a\n\nb\n", 5), 0);
+	cr_assert_eq(
+	    queue_file_add_content(&a.writer, content, strlen(content)), 0);
 	cr_assert_eq(
 	    queue_file_add_sender(&a.writer, sender, strlen(sender)), 0);
 	for (i = 0; i < n; i++) {
@@ -38,6 +42,7 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 			snprintf(rcpt, sizeof(rcpt), "%s", format);
 		cr_assert_eq(
 		    queue_file_add_rcpt(&a.writer, rcpt, strlen(rcpt)), 0);
+		cr_assert_eq(queue_file_add_rcpt_dsn(&a.writer, &dsn), 0);
 	}
 	cr_assert_eq(accept_commit(&a, &id), 0);
 	accept_end(&a);
@@ -149,6 +154,71 @@ world_report(const struct world *w)
 		found += read_report(w, item.inode, &text);
 	spool_scan_done(&scan);
 	return found == 1 ? buf_str(&text) : "";
+}
+
+bool
+world_has_report(const struct world *w, const char *what)
+{
+	struct buf text = { 0 };
+	struct spool_scan scan;
+	struct spool_item item;
+	bool found = false;
+
+	spool_scan_begin(&scan, &w->s.sp, SPOOL_INCOMING);
+	while (spool_scan_next(&scan, false, &item) == 1) {
+		buf_reset(&text);
+		found |= read_report(w, item.inode, &text) &&
+		    strstr(buf_str(&text), what) != NULL;
+	}
+	spool_scan_done(&scan);
+	buf_done(&text);
+	return found;
+}
+
+void
+world_settle(struct world *w)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	uint64_t inode;
+
+	spool_scan_begin(&scan, &w->s.sp, SPOOL_PREPARED);
+	while (spool_scan_next(&scan, false, &item) == 1)
+		cr_assert_geq(
+		    spool_settle_prepared(&w->s.sp, item.name, &inode), 0);
+	spool_scan_done(&scan);
+}
+
+uint32_t
+world_clear_incoming(struct world *w, uint64_t *ret_inode)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	uint32_t n = 0;
+
+	spool_scan_begin(&scan, &w->s.sp, SPOOL_INCOMING);
+	while (spool_scan_next(&scan, false, &item) == 1) {
+		*ret_inode = item.inode;
+		n++;
+		cr_assert_eq(
+		    spool_remove(&w->s.sp, SPOOL_INCOMING, item.inode), 0);
+	}
+	spool_scan_done(&scan);
+	return n;
+}
+
+void
+world_is_empty(const struct world *w)
+{
+	static const enum spool_dir dirs[] = { SPOOL_ACTIVE, SPOOL_DEFERRED,
+		SPOOL_HOLD, SPOOL_CORRUPT, SPOOL_DEFER, SPOOL_BOUNCE,
+		SPOOL_PREPARED };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++)
+		cr_expect_eq(
+		    world_count(w, dirs[i]), 0, "%s", spool_dirs[dirs[i]].name);
+	cr_expect_eq(w->s.active, 0);
 }
 
 uint32_t
