@@ -16,7 +16,6 @@
 #include "deliver-local/expand.h"
 
 #define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
-#define RESULT_FD    4
 #define MESSAGE_FD   3
 
 /* ---- privileges ---- */
@@ -155,7 +154,7 @@ child_beat(void *arg)
 		return -ETIMEDOUT;
 	p->last = now;
 	if (now - p->told > p->limit / PULSE_PARTS &&
-	    write(RESULT_FD, &octet, 1) == 1)
+	    write(CHILD_RESULT_FD, &octet, 1) == 1)
 		p->told = now;
 	return 0;
 }
@@ -462,8 +461,8 @@ keep_descriptors(int message, int result)
 	int r = fcntl(result, F_DUPFD_CLOEXEC, 10);
 
 	if ((message >= 0 && (m < 0 || dup3(m, MESSAGE_FD, O_CLOEXEC) < 0)) ||
-	    r < 0 || dup3(r, RESULT_FD, O_CLOEXEC) < 0 ||
-	    close_range(RESULT_FD + 1, ~0u, 0) < 0)
+	    r < 0 || dup3(r, CHILD_RESULT_FD, O_CLOEXEC) < 0 ||
+	    close_range(CHILD_RESULT_FD + 1, ~0u, 0) < 0)
 		return -errno;
 	if (message < 0)
 		close(MESSAGE_FD);
@@ -488,5 +487,5 @@ child_main(const struct child_plan *plan, int result_fd)
 	mine.delivery = &delivery;
 	bind_to_parent(&mine);
 	child_deliver(&mine, &v);
-	_exit(verdict_write(&v, RESULT_FD) < 0 ? EXIT_TEMPORARY : 0);
+	_exit(verdict_write(&v, CHILD_RESULT_FD) < 0 ? EXIT_TEMPORARY : 0);
 }

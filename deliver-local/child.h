@@ -268,6 +268,11 @@ struct child_plan {
 	gid_t qmail;
 };
 
+/* The verdict is written there, once the child has set itself up. A process
+ * that the child starts, and may leave behind, has it too: the agent sees that
+ * it is there. */
+#define CHILD_RESULT_FD 4
+
 /* The whole child: never returns. All signals are blocked on entry; the
  * verdict is written to result_fd. */
 _Noreturn void child_main(const struct child_plan *plan, int result_fd);

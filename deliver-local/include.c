@@ -191,7 +191,9 @@ serve(int sock, pid_t parent)
 	pid_t pid;
 
 	end_with(parent);
-	(void)close_range(3, (unsigned)sock - 1, 0);
+	_Static_assert(CHILD_RESULT_FD == 4, "which stays open");
+	(void)close_range(3, 3, 0);
+	(void)close_range(CHILD_RESULT_FD + 1, (unsigned)sock - 1, 0);
 	(void)close_range((unsigned)sock + 1, ~0u, 0);
 	for (;;) {
 		n = recv(sock, &q, sizeof(q), 0);

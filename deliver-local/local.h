@@ -53,6 +53,10 @@ void strays_done(struct strays *s);
 /* This child is not waited for any more. Without memory it is not counted, and
  * stays a zombie. */
 void strays_add(struct strays *s, const char *name, pid_t pid, usec_t now);
+/* The child has ended, and a process that it started has not: one that opens an
+ * include file. Its end of *fd, the pipe of the verdict, ends with it; *fd is
+ * -1 then, and stays the caller's without memory. */
+void strays_add_behind(struct strays *s, const char *name, int *fd, usec_t now);
 /* May a process be started for this name? */
 bool strays_allow(const struct strays *s, const char *name);
 

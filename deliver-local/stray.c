@@ -4,17 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <event2/event.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "log/log.h"
 
 #define CHECK_EVERY USEC_PER_SEC
 
 struct stray {
 	LIST_ENTRY(stray) entry;
-	pid_t pid;
+	pid_t pid; /* 0: it is not a child of this process */
+	int fd;    /* then: the pipe whose other end that process has; or -1 */
 	usec_t since;
 	char name[];
 };
@@ -28,6 +31,43 @@ check_later(struct strays *s)
 		(void)event_add(s->timer, &tv);
 }
 
+static bool
+has_ended(const struct stray *t)
+{
+	char rest[64];
+	ssize_t n;
+
+	if (t->fd < 0)
+		return waitpid(t->pid, NULL, WNOHANG) != 0;
+	do
+		n = read(t->fd, rest, sizeof(rest));
+	while (n > 0 || (n < 0 && errno == EINTR));
+	return n == 0 || errno != EAGAIN;
+}
+
+static void
+remove_one(struct stray *t)
+{
+	LIST_REMOVE(t, entry);
+	io_close(&t->fd);
+	free(t);
+}
+
+static void
+tell_end(const struct strays *s, const struct stray *t, usec_t now)
+{
+	const long long seconds = (long long)((now - t->since) / USEC_PER_SEC);
+
+	if (t->fd >= 0)
+		log_info("delivery to %s: the process that it started has "
+			 "ended after all, after %lld s: %u such processes",
+		    t->name, seconds, s->count);
+	else
+		log_info("delivery to %s: process %ld has ended after all, "
+			 "after %lld s: %u such processes",
+		    t->name, (long)t->pid, seconds, s->count);
+}
+
 static void
 on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 {
@@ -37,15 +77,11 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 	for (t = LIST_FIRST(&s->list); t != NULL; t = next) {
 		next = LIST_NEXT(t, entry);
-		if (waitpid(t->pid, NULL, WNOHANG) == 0)
+		if (!has_ended(t))
 			continue;
 		s->count--;
-		log_info("delivery to %s: process %ld has ended after all, "
-			 "after %lld s: %u such processes",
-		    t->name, (long)t->pid,
-		    (long long)((now - t->since) / USEC_PER_SEC), s->count);
-		LIST_REMOVE(t, entry);
-		free(t);
+		tell_end(s, t, now);
+		remove_one(t);
 	}
 	check_later(s);
 }
@@ -64,36 +100,58 @@ strays_done(struct strays *s)
 {
 	struct stray *t;
 
-	while ((t = LIST_FIRST(&s->list)) != NULL) {
-		LIST_REMOVE(t, entry);
-		free(t);
-	}
+	while ((t = LIST_FIRST(&s->list)) != NULL)
+		remove_one(t);
 	if (s->timer != NULL)
 		event_free(s->timer);
 	s->timer = NULL;
 }
 
-void
-strays_add(struct strays *s, const char *name, pid_t pid, usec_t now)
+static bool
+add(struct strays *s, const char *name, pid_t pid, int fd, usec_t now)
 {
 	size_t size = strlen(name) + 1;
 	struct stray *t = malloc(sizeof(*t) + size);
 
-	if (t == NULL) {
-		log_error("delivery to %s: process %ld cannot be ended, and "
-			  "there is no memory to remember it",
-		    name, (long)pid);
-		return;
-	}
+	if (t == NULL)
+		return false;
 	t->pid = pid;
+	t->fd = fd;
 	t->since = now;
 	memcpy(t->name, name, size);
 	LIST_INSERT_HEAD(&s->list, t, entry);
 	s->count++;
-	log_warning("delivery to %s: process %ld cannot be ended, its slot is "
-		    "given back: %u such processes",
-	    name, (long)pid, s->count);
 	check_later(s);
+	return true;
+}
+
+void
+strays_add(struct strays *s, const char *name, pid_t pid, usec_t now)
+{
+	if (add(s, name, pid, -1, now))
+		log_warning("delivery to %s: process %ld cannot be ended, its "
+			    "slot is given back: %u such processes",
+		    name, (long)pid, s->count);
+	else
+		log_error("delivery to %s: process %ld cannot be ended, and "
+			  "there is no memory to remember it",
+		    name, (long)pid);
+}
+
+void
+strays_add_behind(struct strays *s, const char *name, int *fd, usec_t now)
+{
+	if (add(s, name, 0, *fd, now)) {
+		*fd = -1;
+		log_warning("delivery to %s: a process that it started cannot "
+			    "be ended, its slot is given back: %u such "
+			    "processes",
+		    name, s->count);
+		return;
+	}
+	log_error("delivery to %s: a process that it started cannot be ended, "
+		  "and there is no memory to remember it",
+	    name);
 }
 
 bool

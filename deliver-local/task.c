@@ -191,11 +191,31 @@ pipe_has_ended(struct task *t)
 		reap(t);
 }
 
+/* The pipe has not ended, though all that have it were killed. */
+static void
+give_up(struct task *t)
+{
+	int status = 0, fd;
+
+	if (!has_ended(t->pid, &status)) {
+		reap(t);
+		return;
+	}
+	fd = t->fd;
+	t->fd = -1;
+	event_free(t->event);
+	t->event = NULL;
+	strays_add_behind(
+	    &t->l->strays, t->delivery->nexthop, &fd, clock_mono());
+	io_close(&fd);
+	finish(t, status);
+}
+
 static void
 time_is_over(struct task *t)
 {
 	if (t->killed) {
-		reap(t);
+		give_up(t);
 		return;
 	}
 	(void)t->l->kill(t->pid, SIGKILL);

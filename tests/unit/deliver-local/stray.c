@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -265,6 +266,45 @@ Test(stray, X12_a_late_child_delivers_nothing)
 	send_delivery(2, "bob");
 	expect(AGENT_DEFERRED, "maildir ");
 	cr_expect_eq(delivered("bob"), 1);
+}
+
+/* As the process that opens an include file, where that hangs. */
+static pid_t *left_behind;
+
+static void
+leaves_one_behind(const struct child_plan *plan, int fd)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		hangs(plan, fd);
+	*left_behind = pid;
+	hangs(plan, fd);
+}
+
+/* mutation: deliver-local/task.c, time_is_over() calls reap(). */
+Test(stray, X12_a_process_that_a_child_left_behind_counts)
+{
+	uint64_t i;
+
+	left_behind = mmap(NULL, sizeof(*left_behind), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(left_behind, MAP_FAILED);
+	local.child = leaves_one_behind;
+	send_delivery(1, "bob");
+	expect(AGENT_DEFERRED, "the delivery was given up: no progress");
+	cr_expect_eq(local.strays.count, 1u);
+	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
+	for (i = 0; i < STRAYS_MANY; i++)
+		local.strays.count++; /* the limit of one each */
+	cr_expect_not(strays_allow(&local.strays, "bob"));
+	cr_expect(strays_allow(&local.strays, "alice"));
+	local.strays.count -= STRAYS_MANY;
+	cr_assert_eq(kill(*left_behind, SIGKILL), 0);
+	while (local.strays.count > 0)
+		event_base_loop(local.base, EVLOOP_ONCE);
+	cr_expect(strays_allow(&local.strays, "bob"));
+	cr_assert_eq(munmap(left_behind, sizeof(*left_behind)), 0);
 }
 
 static void
