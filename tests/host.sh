@@ -21,7 +21,8 @@ outside() {
 		exit 1
 	}
 	prepare_root 'a host with its mail programs'
-	cp etc/system-mta tests/system/smtp_sink.py "$root/packages"
+	cp etc/system-mta etc/man/qscheduler-log.5 tests/system/smtp_sink.py \
+	    tests/system/queue_exporter.py "$root/packages"
 	enter
 	finish
 }
@@ -37,7 +38,7 @@ programs() {
 	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 	chmod 755 /usr/sbin/policy-rc.d
 	dependencies postfix cron bsd-mailx mutt s-nail php-cli git-email libmailtools-perl swaks \
-	    logwatch runit python3-aiosmtpd
+	    logwatch runit python3-aiosmtpd pflogsumm monitoring-plugins-standard
 }
 owner_is() { # FILE PACKAGE
 	same "$(dpkg -S "$1" | cut -d : -f 1)" "$2"
@@ -137,6 +138,53 @@ programs_send() {
 		grep "sendmail: 5.3.3 -bs is not supported"'
 }
 
+# ---- programs that read lists and logs ------------------------------------
+
+# The log of the service as syslog would have it.
+whole_log() {
+	cat "$service"/log/main/@* "$service"/log/main/current 2>/dev/null |
+	    sed 's/^[^ ]* //'
+}
+summary() {
+	programs=$(sed -n "s/.*--syslog-name='\([^']*\)'.*/\1/p" /packages/qscheduler-log.5 |
+	    sed 's/\\e/\\/g')
+	whole_log >/packages/plain
+	sed 's/^\([^:]*\): /Nov 22 09:00:00 host \1[77]: /' /packages/plain |
+	    pflogsumm --syslog-name="$programs" >/packages/summary
+}
+sums_are_right() {
+	summary || return
+	for row in 'received /pickup: [0-9A-F]*: uid=' 'delivered status=sent' \
+	    'bounced status=bounced'; do
+		word=${row%% *}
+		counted=$(grep -c -e "${row#* }" /packages/plain)
+		got=$(sed -n "s/^ *\([0-9]*\)   $word.*/\1/p" /packages/summary | head -n 1)
+		echo "$word: $got of $counted"
+		[ "$got" = "$counted" ] || return
+	done
+}
+waiting() {
+	mailq | grep -c '^[0-9A-F]'
+}
+deletes_by_sender() {
+	echo x | sendmail -f flood@host.example.test y@far.test &&
+	    until_true mailq_shows y@far.test && before=$(waiting) &&
+	    mailq | tail -n +2 | grep -v '^ *(' |
+		awk 'BEGIN { RS = "" } $7 == "flood@host.example.test" { print $1 }' |
+		tr -d '*!' | postsuper -d - &&
+	    same "$(waiting)" "$((before - 1))" && refused mailq_shows y@far.test
+}
+existing_programs() {
+	want 'check_mailq of the monitoring plugins: below its threshold' exits 0 \
+		/usr/lib/nagios/plugins/check_mailq -M postfix -w 1000 -c 2000
+	want 'and above it' exits 2 \
+		/usr/lib/nagios/plugins/check_mailq -M postfix -w 0 -c 1
+	want 'an exporter that reads postqueue -j' sh -c \
+		'python3 /packages/queue_exporter.py | grep "^mailqueue_messages{queue=.deferred.} [1-9]"'
+	want 'mailq through awk into postsuper -d -' deletes_by_sender
+	want 'the sums of pflogsumm are those of the log' sums_are_right
+}
+
 # ---- cron, root, lists, mailq ---------------------------------------------
 
 crontabs() {
@@ -178,6 +226,7 @@ cron_and_list() {
 		grep -rq 'm0001@' /packages/sink --include='*.eml'
 	want 'mail that waits' sh -c 'echo waits-text | sendmail x@far.test'
 	want 'mailq shows it' until_true mailq_shows x@far.test
+	existing_programs
 	want 'newaliases' newaliases
 	want 'a restart' sv -w 60 restart "$service"
 	want 'it is ready' ready
