@@ -216,6 +216,37 @@ class Tour:
             print(line)
         self.check(len(story) >= 5 and "removed" in story[-1], "from taken in to removed")
 
+    def call(self, *words):
+        """A command of the operator, as he types it and with what it prints."""
+        from instance import BIN
+        say(f"$ {' '.join(words)}")
+        done = subprocess.run([BIN / words[0], *words[1:]], capture_output=True, text=True,
+                              check=False, env=self.instance.environment())
+        print(done.stdout + done.stderr, end="", flush=True)
+        self.check(done.returncode == 0, " ".join(words))
+        return done.stdout + done.stderr
+
+    def operate(self):
+        """Mail that waits for a route: found, put aside, let go, and delivered."""
+        step("Mail that waits, in the operator's hands")
+        from instance import wait
+        i = self.instance
+        i.inject(b"Subject: where to?\n\nhello\n", "friend@away.example")
+        wait(lambda: i.files("deferred"), what="the message is deferred")
+        self.check("no route" in self.call("qctl", "list"), "the list says why")
+        self.call("qctl", "hold", "domain=away.example", "--yes")
+        self.check("State: hold" in self.call("qctl", "show", "recipient=friend@*"), "on hold")
+        self.call("qctl", "release", "ALL", "--yes")
+        say("routing: away.example local; reload")
+        with open(i.routing_file, "a", encoding="ascii") as routing:
+            routing.write("away.example local\n")
+        i.reload()
+        wait(lambda: i.log_has("configuration reloaded"), what="the reload")
+        self.call("qctl", "requeue", "ALL", "--yes")
+        i.wait_delivered("friend", 1)
+        i.wait_empty()
+        self.check(self.call("qctl", "list") == "Mail queue is empty\n", "nothing waits any more")
+
     def stop(self):
         step("A clean stop")
         self.instance.stop()
@@ -229,6 +260,7 @@ class Tour:
             self.deliver()
             self.compare()
             self.show()
+            self.operate()
             self.stop()
         except AssertionError as failed:
             self.check(False, failed)
