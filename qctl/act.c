@@ -158,6 +158,8 @@ fill_works(struct actor *a)
 			a->works[a->count++] =
 			    (struct work){ .target = &t->targets[i],
 				    .error = 1 };
+	for (i = 0; i < a->count; i++)
+		a->works[i].due_wall = pace_due(t, i, a->count);
 	return 0;
 }
 
@@ -170,6 +172,7 @@ static const struct error_text of_message[] = {
 	{ -ENOENT, "no such message any more" },
 	{ -EINVAL, "is not where this can be done" },
 	{ -EAGAIN, "is about to move: try again" },
+	{ -ERANGE, "would be due after maximal_backoff_time" },
 	{ -EINPROGRESS, "is still being delivered: look again" },
 	{ -EBUSY,
 	    "the mail of this queue goes to other queues, or it stops: try "
@@ -230,7 +233,7 @@ flush(struct actor *a)
 {
 	const struct queue_id all = { 0 };
 	uint32_t running = 0;
-	int error = 0, r = peer_send(&a->peer, ACT_RETRY, &all);
+	int error = 0, r = peer_send(&a->peer, ACT_RETRY, &all, 0);
 
 	if (r == 0)
 		r = peer_answer(&a->peer, &error, &running);

@@ -8,6 +8,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/num.h"
+
 static const char *
 plural(uint64_t n)
 {
@@ -86,6 +88,33 @@ tell(const struct task *t)
 	    plural(t->tally.done));
 }
 
+/* With --rate: when the last one is due. Messages that are retried are due by
+ * themselves before any later time; of those that are released a start would
+ * take such a time for that of another clock. */
+static int
+tell_pace(const struct task *t)
+{
+	const usec_t span = pace_span(&t->options, t->ntargets);
+	const bool release = t->options.act == ACT_RELEASE;
+	struct buf text = { 0 };
+
+	if (t->options.rate_count == 0 || t->ntargets == 0)
+		return 0;
+	if (num_add_span(&text, span) == 0)
+		fprintf(stderr,
+		    "%s: %zu message%s at this rate: the last in %s\n",
+		    t->options.program, t->ntargets, plural(t->ntargets),
+		    buf_str(&text));
+	buf_done(&text);
+	if (!release || span <= t->backoff_max)
+		return 0;
+	fprintf(stderr,
+	    "%s: that is longer than maximal_backoff_time: release fewer of "
+	    "them, or faster; nothing is done\n",
+	    t->options.program);
+	return -ERANGE;
+}
+
 static int
 act(struct task *t, const uint32_t *queues, size_t count)
 {
@@ -129,6 +158,10 @@ task_act_all(struct task *t, const uint32_t *queues, size_t count)
 
 	if (describe(t, &what) < 0)
 		return EX_OSERR;
+	if (tell_pace(t) < 0) {
+		buf_done(&what);
+		return EX_DATAERR;
+	}
 	if (t->options.dry_run)
 		printf(
 		    "would %s %s\n", act_name(t->options.act), buf_str(&what));

@@ -8,9 +8,10 @@
 /* One message in the hands of this process. */
 struct work {
 	const struct target *target;
-	int error;  /* 1: to be done; 0: done; -errno */
-	bool waits; /* until its deliveries have ended */
-	bool again; /* not at this moment */
+	usec_t due_wall; /* 0: at once */
+	int error;       /* 1: to be done; 0: done; -errno */
+	bool waits;      /* until its deliveries have ended */
+	bool again;      /* not at this moment */
 };
 
 struct actor {

@@ -1,4 +1,4 @@
-#include "qctl/qctl.h"
+#include "qctl/task.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -16,6 +16,7 @@ enum given {
 	GIVEN_FAILED = 32,
 	GIVEN_FORCE = 64,
 	GIVEN_REPAIR = 128,
+	GIVEN_RATE = 256,
 	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
 
@@ -30,12 +31,13 @@ static const struct verb_row {
 	{ "show", VERB_SHOW, 0, GIVEN_CONTENT, true },
 	{ "shape", VERB_SHAPE, 0, GIVEN_SENDERS, false },
 	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS, true },
-	{ "release", VERB_ACT, ACT_RELEASE, GIVEN_WITH_ACTS, true },
+	{ "release", VERB_ACT, ACT_RELEASE, GIVEN_WITH_ACTS | GIVEN_RATE,
+	    true },
 	{ "requeue", VERB_ACT, ACT_REQUEUE, GIVEN_WITH_ACTS | GIVEN_FAILED,
 	    true },
 	{ "delete", VERB_ACT, ACT_DELETE, GIVEN_WITH_ACTS, true },
 	{ "undelete", VERB_ACT, ACT_UNDELETE, GIVEN_WITH_ACTS, true },
-	{ "retry", VERB_ACT, ACT_RETRY, GIVEN_WITH_ACTS, true },
+	{ "retry", VERB_ACT, ACT_RETRY, GIVEN_WITH_ACTS | GIVEN_RATE, true },
 	{ "expire", VERB_ACT, ACT_EXPIRE, GIVEN_WITH_ACTS | GIVEN_FORCE, true },
 	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
 };
@@ -56,6 +58,7 @@ static const struct {
 	{ GIVEN_FAILED, "--failed" },
 	{ GIVEN_FORCE, "--force" },
 	{ GIVEN_REPAIR, "--repair" },
+	{ GIVEN_RATE, "--rate" },
 };
 
 /* ---- qctl ---- */
@@ -68,6 +71,19 @@ take_given(const struct option_row *row, void *options,
 
 	o->given |= (unsigned)row->arg;
 	return 0;
+}
+
+static int
+take_rate(const struct option_row *row, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+
+	o->given |= (unsigned)row->arg;
+	return pace_parse(value, &o->rate_count, &o->rate_unit) == 0
+	    ? 0
+	    : option_wrong(error, "--rate ", value,
+		  ": not a rate as 20/s, 100/m or 5/h");
 }
 
 static int
@@ -116,6 +132,8 @@ static const struct option_row rows[] = {
 	    take_given, GIVEN_FORCE },
 	{ "repair", 0, NULL, "check: mend what is found, of a queue that is stopped",
 	    take_given, GIVEN_REPAIR },
+	{ "rate", 0, "N/s", "retry, release: so many a second, /m minute, /h hour",
+	    take_rate, GIVEN_RATE },
 	{ NULL, 'c', "FILE",
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
 	    option_take_string, offsetof(struct options, conf_path) },

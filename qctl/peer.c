@@ -62,10 +62,21 @@ put(struct peer *p, const struct msg *msg)
 	return r;
 }
 
-int
-peer_send(struct peer *p, enum spool_act act, const struct queue_id *id)
+static struct msg
+act_of(enum spool_act act, const struct queue_id *id, usec_t due_wall)
 {
-	const struct msg msg = { .type = MSG_ACT,
+	if (due_wall > 0)
+		return (struct msg){ .type = MSG_ACT_AT,
+			.u.ACT_AT = {
+			    .serial = 1,
+			    .act = act,
+			    .due_wall = due_wall,
+			    .arrival_wall = id->arrival_wall,
+			    .nonce = id->nonce,
+			    .queue = id->queue,
+			    .inode = id->inode,
+			} };
+	return (struct msg){ .type = MSG_ACT,
 		.u.ACT = {
 		    .serial = 1,
 		    .act = act,
@@ -74,7 +85,13 @@ peer_send(struct peer *p, enum spool_act act, const struct queue_id *id)
 		    .queue = id->queue,
 		    .inode = id->inode,
 		} };
+}
 
+int
+peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
+    usec_t due_wall)
+{
+	const struct msg msg = act_of(act, id, due_wall);
 	int r = put(p, &msg), error;
 	uint32_t running;
 

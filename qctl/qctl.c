@@ -281,6 +281,7 @@ load_conf(struct task *t)
 		return EX_CONFIG;
 	t->base = strdup(conf.queue_base);
 	t->silence_limit = conf.disk_time_limit;
+	t->backoff_max = conf.backoff.maximal_backoff_time;
 	conf_done(&conf);
 	return t->base == NULL ? EX_OSERR : EX_OK;
 }

@@ -46,6 +46,8 @@ struct options {
 	enum verb verb;
 	enum spool_act act;
 	bool json, senders, content, dry_run, yes, failed, repair;
+	uint32_t rate_count; /* --rate: so many in rate_unit; 0: at once */
+	usec_t rate_unit;
 	bool quiet;            /* says nothing of what was done */
 	unsigned qread;        /* of VERB_READ: bits of enum qread_wish */
 	unsigned given, row;   /* private to options.c */

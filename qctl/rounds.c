@@ -35,8 +35,9 @@ ask_all(
 	while (r == 0 && (got < a->count)) {
 		for (; sent < a->count && flying < WINDOW && r == 0; sent++)
 			if (wants(&a->works[sent])) {
-				r = peer_send(
-				    &a->peer, act, &a->works[sent].target->id);
+				r = peer_send(&a->peer, act,
+				    &a->works[sent].target->id,
+				    a->works[sent].due_wall);
 				flying++;
 			}
 		while (got < sent && !wants(&a->works[got]))
@@ -69,7 +70,7 @@ move_all(
 		fd = act_find(&a->sp, &k->target->id, &dir);
 		r = fd < 0 ? fd
 			   : act_move(&a->sp, act, dir, k->target->id.inode, fd,
-				 clock_wall());
+				 k->due_wall > 0 ? k->due_wall : clock_wall());
 		io_close(&fd);
 		note_answer(k, r, 0);
 		k->waits = false;

@@ -25,6 +25,7 @@ struct task {
 	struct view view;
 	char *base; /* QUEUE_BASE */
 	usec_t silence_limit;
+	usec_t backoff_max; /* maximal_backoff_time */
 	bool elsewhere; /* second round: ids in queues that they do not name */
 	int error;      /* of a row */
 	struct target *targets;
@@ -47,8 +48,22 @@ task_is_flush(const struct task *t)
 {
 	const struct select *s = &t->options.select;
 
-	return t->options.act == ACT_RETRY && s->nids == 0 && s->keys == 0;
+	return t->options.act == ACT_RETRY && s->nids == 0 && s->keys == 0 &&
+	    t->options.rate_count == 0;
 }
+
+/* ---- pace.c: --rate ----
+ *
+ * Each message has a due time of its own, evenly from now on, which is on disk
+ * before the command ends: nothing has to go on for it. */
+
+/* "20/s", "100/m", "5/h", "20". -EINVAL. */
+int pace_parse(const char *text, uint32_t *ret_count, usec_t *ret_unit);
+/* The time that so many messages take. */
+usec_t pace_span(const struct options *o, size_t count);
+/* When the index-th of `own` messages of a queue is due, of `all`; 0: at once.
+ */
+usec_t pace_due(const struct task *t, size_t index, size_t own);
 
 /* ---- peer.c: a connection to queue-send ---- */
 
@@ -60,9 +75,10 @@ struct peer {
 /* -ENOENT, -ECONNREFUSED: no queue-send has the queue. */
 int peer_connect(struct peer *p, const struct spool *sp, usec_t limit);
 void peer_close(struct peer *p);
-/* Sends an act; the answers come in the same order. -ETIMEDOUT, -EPIPE, or the
- * reason of a refusal. */
-int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id);
+/* Sends an act; the answers come in the same order. due_wall 0: at once.
+ * -ETIMEDOUT, -EPIPE, or the reason of a refusal. */
+int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
+    usec_t due_wall);
 /* 0: an answer. The connection is refused: -EPERM: this user may not act;
  * -EUSERS: no place; -ETIME: silent for too long. */
 int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);

@@ -61,12 +61,14 @@ act_on_active(struct send *s, struct message *m, enum spool_act act,
 /* The message waits in deferred/ and is due at once. Parked in its backlog it
  * would wait for its turn, which is not at once. */
 static void
-make_due(struct send *s, uint64_t inode)
+make_due(struct send *s, uint64_t inode, usec_t due_wall)
 {
 	struct due *d = due_find(&s->due, inode);
 	struct backlog *b = d == NULL ? NULL : share_backlog_of(s, d);
+	const usec_t at =
+	    due_wall > s->now_wall ? s->now + (due_wall - s->now_wall) : s->now;
 
-	if (due_put(&s->due, inode, s->now) == NULL)
+	if (due_put(&s->due, inode, at) == NULL)
 		s->walks[WALK_DEFERRED].wanted = true;
 	share_changed(s, b);
 }
@@ -84,12 +86,13 @@ count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
 
 /* After the move: what memory knows of the message follows. */
 static void
-moved(struct send *s, enum spool_act act, enum spool_dir from, uint64_t inode)
+moved(struct send *s, enum spool_act act, enum spool_dir from, uint64_t inode,
+    usec_t due_wall)
 {
 	const enum spool_dir to = act_target(act, from);
 
 	if (to == SPOOL_DEFERRED)
-		make_due(s, inode);
+		make_due(s, inode, due_wall);
 	else if (from == SPOOL_DEFERRED)
 		deferred_forget(s, inode);
 	count_walk(s, from, to);
@@ -118,8 +121,25 @@ is_asked_for(const struct send *s, uint64_t inode)
 	return d != NULL && d->asked;
 }
 
+/* Is a message that is to be retried at that time due before it? One that is
+ * parked waits for its turn already; one that no walk has found yet keeps the
+ * earlier time on disk. */
+static bool
+is_due_before(struct send *s, uint64_t inode, usec_t due_wall)
+{
+	const struct due *d = due_find(&s->due, inode);
+
+	if (due_wall <= s->now_wall)
+		return false;
+	if (d == NULL)
+		s->walks[WALK_DEFERRED].wanted = true;
+	return d == NULL || d->parked ||
+	    d->at_mono <= s->now + (due_wall - s->now_wall);
+}
+
 static int
-act_on_file(struct send *s, enum spool_act act, const struct queue_id *id)
+act_on_file(struct send *s, enum spool_act act, const struct queue_id *id,
+    usec_t due_wall)
 {
 	enum spool_dir dir = SPOOL_DEFERRED;
 	int r, fd = act_find(&s->sp, id, &dir);
@@ -129,10 +149,14 @@ act_on_file(struct send *s, enum spool_act act, const struct queue_id *id)
 	if (dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
 		r = -EAGAIN;
 	else
-		r = act_move(&s->sp, act, dir, id->inode, fd, s->now_wall);
-	if (r == 0) {
+		r = act_move(&s->sp, act, dir, id->inode, fd,
+		    due_wall > s->now_wall ? due_wall : s->now_wall);
+	if (r == 0 && act == ACT_RETRY &&
+	    is_due_before(s, id->inode, due_wall)) {
+		send_wake(s);
+	} else if (r == 0) {
 		note_accepted(s, dir, id->inode, fd);
-		moved(s, act, dir, id->inode);
+		moved(s, act, dir, id->inode, due_wall);
 	}
 	io_close(&fd);
 	return r;
@@ -144,7 +168,7 @@ act_on_file(struct send *s, enum spool_act act, const struct queue_id *id)
  */
 static int
 act_on_offered(struct send *s, struct message *m, enum spool_act act,
-    const struct queue_id *id)
+    const struct queue_id *id, usec_t due_wall)
 {
 	struct due *d = due_find(&s->due, m->inode);
 	int r;
@@ -154,7 +178,7 @@ act_on_offered(struct send *s, struct message *m, enum spool_act act,
 	if (d != NULL && d->asked)
 		share_unask(s, d, s->now);
 	messages_drop(&s->messages, m);
-	r = act_on_file(s, act, id);
+	r = act_on_file(s, act, id, due_wall);
 	/* One that still lies in incoming/ is to be offered again. */
 	s->want_scan |= r < 0;
 	return r;
@@ -162,7 +186,7 @@ act_on_offered(struct send *s, struct message *m, enum spool_act act,
 
 int
 acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
-    uint32_t *ret_running)
+    usec_t due_wall, uint32_t *ret_running)
 {
 	struct message *m = messages_find(&s->messages, id->inode);
 
@@ -171,13 +195,17 @@ acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
 		return -EBUSY;
 	if (s->health.read_only)
 		return -EROFS;
+	/* A start would take a later time for one of another clock. */
+	if (due_wall > s->now_wall && due_wall - s->now_wall > s->retry.maximal)
+		return -ERANGE;
 	if (m == NULL)
-		return is_asked_for(s, id->inode) ? -EAGAIN
-						  : act_on_file(s, act, id);
+		return is_asked_for(s, id->inode)
+		    ? -EAGAIN
+		    : act_on_file(s, act, id, due_wall);
 	if (!message_is(m, id->arrival_wall, id->nonce))
 		return -ENOENT;
 	return m->active ? act_on_active(s, m, act, id, ret_running)
-			 : act_on_offered(s, m, act, id);
+			 : act_on_offered(s, m, act, id, due_wall);
 }
 
 void

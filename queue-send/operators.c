@@ -59,7 +59,7 @@ answer(struct operator* o, uint64_t serial, int error, uint32_t running)
 }
 
 static void
-take_act(struct operator* o, const struct msg_ACT *f)
+take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 {
 	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
 		f->inode };
@@ -78,7 +78,7 @@ take_act(struct operator* o, const struct msg_ACT *f)
 		answer(o, f->serial, -EINVAL, 0);
 		return;
 	}
-	r = acts_do(s, (enum spool_act)f->act, &id, &running);
+	r = acts_do(s, (enum spool_act)f->act, &id, due_wall, &running);
 	/* A message that is to be tried now is not to wait for a destination
 	 * that was dead. */
 	if (r == 0 && f->act == ACT_RETRY && !o->opened) {
@@ -90,6 +90,19 @@ take_act(struct operator* o, const struct msg_ACT *f)
 }
 
 static void
+take_act_at(struct operator* o, const struct msg_ACT_AT *f)
+{
+	const struct msg_ACT act = { f->serial, f->act, f->arrival_wall,
+		f->nonce, f->queue, f->inode };
+
+	if ((f->act != ACT_RELEASE && f->act != ACT_RETRY) || f->inode == 0 ||
+	    f->due_wall <= 0)
+		answer(o, f->serial, -EINVAL, 0);
+	else
+		take_act(o, &act, f->due_wall);
+}
+
+static void
 on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 {
 	struct operator* o = arg;
@@ -98,7 +111,9 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 	send_read_clocks(o->send);
 	o->heard = o->send->now;
 	if (msg->type == MSG_ACT)
-		take_act(o, &msg->u.ACT);
+		take_act(o, &msg->u.ACT, 0);
+	else if (msg->type == MSG_ACT_AT)
+		take_act_at(o, &msg->u.ACT_AT);
 	else if (msg->type == MSG_ACT_END) {
 		o->act = msg->u.ACT_END.act;
 		say_acts(o, msg->u.ACT_END.selection.data,

@@ -22,9 +22,11 @@ void operators_done(struct send *s);
  * in the active queue, and the act follows when its deliveries have ended: 1
  * and their number. -ENOENT: no such message here; -EINVAL:
  * not where it lies; -EAGAIN: it is being prepared, or about to leave; -EBUSY:
- * the mail of this queue goes to other queues; -EROFS. */
+ * the mail of this queue goes to other queues; -EROFS.
+ * due_wall: of ACT_RELEASE and ACT_RETRY the time when it is due, 0: at once;
+ * -ERANGE: later than maximal_backoff_time. */
 int acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
-    uint32_t *ret_running);
+    usec_t due_wall, uint32_t *ret_running);
 /* Everything that is deferred is due, and all destinations are open. */
 void acts_flush(struct send *s);
 

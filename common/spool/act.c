@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "spool/reason.h"
 
@@ -152,6 +153,21 @@ give_up(const struct spool *sp, uint64_t inode, int fd, usec_t now_wall)
 	return reason_add_expiry(sp, &id, now_wall);
 }
 
+/* A message that is retried keeps a due time that is earlier. */
+static int
+set_due(
+    const struct spool *sp, enum spool_act act, uint64_t inode, usec_t due_wall)
+{
+	struct stat st;
+	int fd = act == ACT_RETRY ? reason_open(sp, SPOOL_DEFER, inode) : -1;
+	const bool earlier = fd >= 0 && fstat(fd, &st) == 0 &&
+	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC <= due_wall;
+
+	if (fd >= 0)
+		sp->sys->close(fd);
+	return earlier ? 0 : spool_set_due(sp, inode, due_wall);
+}
+
 int
 act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall)
@@ -168,7 +184,7 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 	if (act_gives_up(act))
 		r = give_up(sp, inode, fd, now_wall);
 	if (r == 0 && acts[act].due != DUE_KEPT && to != SPOOL_HOLD)
-		r = spool_set_due(sp, inode, due);
+		r = set_due(sp, act, inode, due);
 	if (r == 0 && dir == SPOOL_ACTIVE)
 		r = sync_marks(sp, inode, fd);
 	if (r == 0 && to != dir)

@@ -48,7 +48,8 @@ act_gives_up(enum spool_act act)
 int act_find(
     const struct spool *sp, const struct queue_id *id, enum spool_dir *ret_dir);
 /* The mark of a message that is given up; the due time, or the end of a deleted
- * message; then one rename. In active/
+ * message; then one rename. A message that is released or retried is due at
+ * now_wall, and one that is retried not later than it was. In active/
  * the marks that are in fd, and the reasons, are synced before it. */
 int act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall);

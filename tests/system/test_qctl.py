@@ -277,6 +277,33 @@ class Acts(Queues):
         for n in range(4):
             i.wait_delivered(f"r{n}", 1)
 
+    def due_times(self, i):
+        return sorted(row["due_time"] for row in self.rows(i, "state=deferred"))
+
+    def test_a_rate_is_kept_by_times_on_disk(self):
+        i = self.waiting()
+        before = time.time()
+        done = self.call(i, "retry", "ALL", "--rate=6/h")
+        self.assertIn("4 messages at this rate: the last in 30m", done.stderr)
+        # The first one is tried at once, and waits for its hour again.
+        wait(lambda: len(self.due_times(i)) == 4, what="deferred again")
+        due = [t - before for t in self.due_times(i)]
+        used = len({row["queue"] for row in self.rows(i, "state=deferred")})
+        self.assertEqual(len([t for t in due if 5 < t < 2100]), 4 - used, due)
+        self.assertIn("would retry 4", self.call(i, "retry", "ALL", "--rate=6/h", "--dry-run").stdout)
+        self.assertEqual(self.act(i, "hold", "domain=later.example"), 4)
+        done = self.call(i, "release", "domain=later.example", "--rate=1/h", status=65)
+        self.assertIn("longer than maximal_backoff_time", done.stderr)
+        self.assertEqual(self.counts(i)[:2], (0, 5))
+        i.stop()
+        self.call(i, "release", "domain=later.example", "--rate=6/h")
+        due = [t - before for t in self.due_times(i)]
+        self.assertTrue(all(t < 2400 for t in due), due)
+        i.routing_file.write_text("* local\n")
+        i.start()
+        wait(lambda: 1 <= self.counts(i)[0] <= 3, what="those that are due, and no others")
+        self.assertLessEqual(max(self.due_times(i)) - before, 2400, "a restart keeps the times")
+
     def test_requests_of_sendmail(self):
         i = self.waiting()
         i.routing_file.write_text("* local\n")

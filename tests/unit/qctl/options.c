@@ -60,6 +60,9 @@ static const struct {
 	{ "postsuper -p", -EOPNOTSUPP, VERB_NONE, "-p is not supported" },
 	{ "postsuper", -EINVAL, VERB_NONE, "-h, -H, -r, -d, -e or -f" },
 	{ "qctl expire ALL -f", 0, VERB_ACT, "" },
+	{ "qctl retry ALL --rate=20/s", 0, VERB_ACT, "" },
+	{ "qctl retry ALL --rate x", -EINVAL, VERB_ACT, "`x': not a rate" },
+	{ "qctl hold ALL --rate=1", -EINVAL, VERB_ACT, "--rate does not go" },
 	{ "qctl hold ALL --force", -EINVAL, VERB_ACT, "--force does not go" },
 	{ "postqueue -p x", -EINVAL, VERB_LIST, "too many arguments" },
 };

@@ -56,7 +56,7 @@ act(enum spool_act what, uint64_t inode)
 	int r;
 
 	send_read_clocks(&w.s);
-	r = acts_do(&w.s, what, &id, &running);
+	r = acts_do(&w.s, what, &id, 0, &running);
 	world_run(&w);
 	return r;
 }
@@ -143,10 +143,10 @@ Test(acts, another_message_of_the_inode_is_not_touched)
 	struct queue_id id = id_of(inode);
 
 	id.nonce ^= 1;
-	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, &running), -ENOENT);
+	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
 	id = id_of(world_message(&w, "d", 1));
 	id.arrival_wall++;
-	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, &running), -ENOENT);
+	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect_eq(world_count(&w, SPOOL_DELETED), 0);
 }
@@ -396,4 +396,49 @@ Test(acts, a_lost_end_is_another_day)
 	walk();
 	cr_expect_eq(world_where(&w, inode), SPOOL_DELETED);
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 1);
+}
+
+/* ---- at a time of its own ---- */
+
+static int
+act_at(enum spool_act what, uint64_t inode, usec_t after)
+{
+	const struct queue_id id = id_of(inode);
+	int r;
+
+	send_read_clocks(&w.s);
+	r = acts_do(&w.s, what, &id, w.s.now_wall + after, &running);
+	world_run(&w);
+	return r;
+}
+
+static usec_t
+left(uint64_t inode)
+{
+	const struct due *d = due_find(&w.s.due, inode);
+
+	cr_assert_not_null(d);
+	return d->at_mono - w.s.now;
+}
+
+/* mutation: is_due_before() is always false. */
+Test(acts, a_pace_is_on_disk_and_never_later_than_before)
+{
+	const usec_t minute = 60 * USEC_PER_SEC;
+	uint64_t inode = deferred_message(); /* due in an hour */
+
+	cr_expect_eq(act_at(ACT_RETRY, inode, minute), 0);
+	cr_expect(left(inode) > 0 && left(inode) <= minute);
+	cr_expect_eq(act_at(ACT_RETRY, inode, 10 * minute), 0);
+	cr_expect_leq(left(inode), minute, "an earlier time stays");
+	cr_assert_eq(act(ACT_HOLD, inode), 0);
+	cr_expect_eq(act_at(ACT_RELEASE, inode, 5 * minute), 0);
+	cr_expect(left(inode) > minute && left(inode) <= 5 * minute);
+	world_again(&w);
+	walk();
+	cr_expect(left(inode) > minute && left(inode) <= 5 * minute,
+	    "after a restart");
+	cr_assert_eq(act(ACT_HOLD, inode), 0);
+	cr_expect_eq(act_at(ACT_RELEASE, inode, 100 * minute), -ERANGE);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
 }

@@ -53,7 +53,7 @@ act(enum spool_act what, uint64_t inode)
 	int r;
 
 	send_read_clocks(&w.s);
-	r = acts_do(&w.s, what, &id, &running);
+	r = acts_do(&w.s, what, &id, 0, &running);
 	world_run(&w);
 	return r;
 }
@@ -208,7 +208,7 @@ Test(expire, what_is_about_to_leave_is_asked_for_again)
 	world_done(&w, &first);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
-	cr_expect_eq(acts_do(&w.s, ACT_EXPIRE, &id, &running), -EAGAIN);
+	cr_expect_eq(acts_do(&w.s, ACT_EXPIRE, &id, 0, &running), -EAGAIN);
 	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0);
 	world_fail(CALL_RENAME, 0, 1);
 }

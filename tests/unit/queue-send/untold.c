@@ -233,7 +233,7 @@ act(enum spool_act what, uint64_t inode)
 	r = acts_do(&w.s, what,
 	    &(struct queue_id){
 		file.arrival_wall, file.nonce, file.queue, inode },
-	    &running);
+	    0, &running);
 	world_run(&w);
 	return r;
 }
