@@ -121,7 +121,7 @@ class Escapes(SystemTest):
             for words in ([TYPED], ["ALL", "--dry-run"], ["--" + TYPED]):
                 self.run_it(i, BIN / "qctl", verb, *words, name="qctl")
         for words in (["list"], ["show", "ALL"], ["shape"], ["shape", "--senders"], ["list", "state=corrupt,deleted,hold"],
-                      ["list", "reason=" + TYPED], [TYPED], ["list", "state=" + TYPED], ["list", "--json"]):
+                      ["check"], ["check", "--content"], ["list", "reason=" + TYPED], [TYPED], ["list", "state=" + TYPED], ["list", "--json"]):
             said = self.run_it(i, BIN / "qctl", *words, name="qctl")
         for line in said.splitlines():
             if line.startswith("{"):
