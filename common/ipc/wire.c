@@ -22,10 +22,17 @@ struct waiting {
 
 /* Frames that one call has received, and that are given one by one. */
 struct received {
-	struct chan_frame frames[CHAN_MANY];
+	struct chan_frame *frames;
+	unsigned room; /* of frames, at most CHAN_MANY */
 	int results[CHAN_MANY];
 	int next, count;
 	bool full; /* the call took as many as it could */
+};
+
+/* A megabyte: for the few wires that carry many frames. */
+struct many {
+	struct received received;
+	struct chan_frame frames[CHAN_MANY];
 };
 
 struct wire {
@@ -35,7 +42,8 @@ struct wire {
 	struct event *readable, *writable, *retry;
 	TAILQ_HEAD(waiting_list, waiting) queue;
 	size_t queued;
-	struct received *received; /* NULL while the frames of one are given */
+	struct many *many; /* NULL: one frame a call */
+	bool giving;       /* a callback runs for a frame */
 	bool gathers;
 	bool due; /* the queue is sent later in this turn, or waits for room */
 	bool paused;
@@ -128,10 +136,11 @@ receive(struct wire *w, struct received *r, unsigned max)
 	if (r->next < r->count)
 		return TAKEN_SOME;
 	r->next = r->count = 0;
+	max = max < r->room ? max : r->room;
 	n = chan_recv_many(w->sock, r->frames, r->results, max);
 	if (n > 0)
 		r->count = n;
-	r->full = n >= CHAN_MANY;
+	r->full = n > 0 && (unsigned)n >= r->room;
 	if (n == -EAGAIN && !w->cannot_send)
 		return TAKEN_ALL;
 	return n > 0 ? TAKEN_SOME : TAKEN_END;
@@ -158,30 +167,37 @@ take_some(struct wire *w, struct received *r, unsigned *left)
 }
 
 static void
-free_received(struct received *r)
+free_many(struct many *many)
 {
+	struct received *r = many == NULL ? NULL : &many->received;
+
 	while (r != NULL && r->next < r->count)
 		io_close(&r->frames[r->next++].fd);
-	free(r);
+	free(many);
 }
 
 /* True: there may be more. */
 static bool
 take_frames(struct wire *w, unsigned max)
 {
-	struct received *r = w->received;
+	struct chan_frame frame;
+	struct received one = { .frames = &frame, .room = 1 };
+	struct many *many = w->many;
+	struct received *r = many == NULL ? &one : &many->received;
 	enum taken taken = TAKEN_SOME;
 
-	if (r == NULL) /* called by a callback of this wire */
+	if (w->giving) /* called by a callback of this wire */
 		return false;
-	w->received = NULL;
+	w->giving = true;
+	w->many = NULL; /* a callback may free the wire */
 	while (taken == TAKEN_SOME && max > 0)
 		taken = take_some(w, r, &max);
 	if (taken == TAKEN_FREED) {
-		free_received(r);
+		free_many(many);
 		return false;
 	}
-	w->received = r;
+	w->giving = false;
+	w->many = many;
 	if (taken == TAKEN_END)
 		report_closed(w);
 	return taken == TAKEN_SOME;
@@ -290,8 +306,6 @@ wire_new(struct event_base *base, int sock, const struct wire_ops *ops,
 	if (w == NULL)
 		return -ENOMEM;
 	w->sock = -1;
-	/* Memory that is touched only as far as frames come. */
-	w->received = calloc(1, sizeof(*w->received));
 	w->ops = ops;
 	w->arg = arg;
 	TAILQ_INIT(&w->queue);
@@ -300,7 +314,7 @@ wire_new(struct event_base *base, int sock, const struct wire_ops *ops,
 	w->writable = event_new(base, sock, EV_WRITE, on_writable, w);
 	w->retry = evtimer_new(base, on_writable, w);
 	if (w->readable == NULL || w->writable == NULL || w->retry == NULL ||
-	    w->received == NULL || event_add(w->readable, NULL) < 0) {
+	    event_add(w->readable, NULL) < 0) {
 		wire_free(&w);
 		return -ENOMEM;
 	}
@@ -321,7 +335,7 @@ wire_free(struct wire **wire)
 		*w->freed = true;
 	if (w->gathers && w->sock >= 0 && !w->cannot_send)
 		(void)send_queue(w);
-	free_received(w->received);
+	free_many(w->many);
 	drop_queue(w);
 	if (w->readable != NULL)
 		event_free(w->readable);
@@ -410,7 +424,16 @@ wire_send(struct wire *w, const struct msg *msg, int fd)
 void
 wire_gather(struct wire *w)
 {
+	struct many *many = w->gathers ? NULL : malloc(sizeof(*many));
+
 	w->gathers = true;
+	if (many == NULL)
+		return;
+	many->received = (struct received){
+		.frames = many->frames,
+		.room = CHAN_MANY,
+	};
+	w->many = many;
 }
 
 size_t
@@ -431,6 +454,7 @@ wire_pause(struct wire *w, bool paused)
 	}
 	event_add(w->readable, NULL);
 	if (w->cannot_send ||
-	    (w->received != NULL && w->received->next < w->received->count))
+	    (w->many != NULL &&
+		w->many->received.next < w->many->received.count))
 		event_active(w->readable, EV_READ, 0);
 }

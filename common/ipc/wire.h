@@ -31,8 +31,10 @@ void wire_free(struct wire **w);
 /* Never blocks. fd >= 0 goes along; the wire keeps a duplicate if it must
  * wait, the caller keeps its own. -ENOBUFS above the limit of 4 MiB queued. */
 int wire_send(struct wire *w, const struct msg *msg, int fd);
-/* From now on frames wait until the callbacks of this turn of the loop have
- * run, and go together then: a peer that is gone is heard of by `closed`. */
+/* Before the first turn: frames wait until the callbacks of a turn of the loop
+ * have run, and go together then; a peer that is gone is heard of by `closed`.
+ * Several are received at once as well, which takes a megabyte; without that
+ * memory they come one by one. */
 void wire_gather(struct wire *w);
 size_t wire_queued(const struct wire *w); /* bytes in the queue */
 /* The peer has ended: take the frames that it had sent, paused or not, at most

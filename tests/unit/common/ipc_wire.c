@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -173,6 +174,22 @@ Test(ipc_wire, gathered_frames_arrive_in_order)
 	cr_expect_eq(b.frames, 20000);
 	cr_expect(b.in_order);
 	cr_expect_eq(wire_queued(a.wire), 0);
+}
+
+/* All zero under a sanitizer. */
+static size_t
+memory(void)
+{
+	return mallinfo2().uordblks + mallinfo2().hblkhd;
+}
+
+Test(ipc_wire, I17_a_wire_that_does_not_gather_takes_little_memory)
+{
+	const size_t with = memory();
+
+	wire_free(&a.wire);
+	wire_free(&b.wire);
+	cr_expect_lt(with, memory() + 8192);
 }
 
 Test(ipc_wire, gathered_frames_go_out_before_the_end)
