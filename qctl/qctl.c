@@ -231,6 +231,19 @@ finish_act(struct task *t, const uint32_t *queues, size_t count,
 	return totals->silent + totals->troubled > 0 ? EX_TEMPFAIL : EX_OK;
 }
 
+/* Does queue= name queues, and none that is there? */
+static bool
+names_no_queue(const struct task *t, const uint32_t *queues, size_t count)
+{
+	const struct select *s = &t->options.select;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (select_queue(s, queues[i]))
+			return false;
+	return (s->keys & 1u << SELECT_QUEUE) != 0;
+}
+
 static int
 read_base(struct task *t)
 {
@@ -243,6 +256,9 @@ read_base(struct task *t)
 		    strerror(-count));
 		return count == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
 	}
+	if (names_no_queue(t, queues, (size_t)count))
+		return complain(&t->options, EX_DATAERR,
+		    "no queue that queue= names is there");
 	if (t->options.verb == VERB_CHECK)
 		return task_check_all(t, queues, (size_t)count);
 	if (t->options.verb == VERB_SHAPE &&

@@ -131,6 +131,10 @@ class Lists(Queues):
                              (["smaller=1m", "ALL"], 5)):
             self.assertEqual(len(self.rows(i, *words)), count, words)
         self.assertEqual(self.call(i, "list", "older=1h").stdout, "No message fits\n")
+        for verb in ("list", "shape", "retry"):
+            done = self.call(i, verb, "queue=9,11", status=65)
+            self.assertEqual((done.stdout, done.stderr), ("", "qctl: no queue that queue= names is there\n"))
+        self.assertEqual(len(self.rows(i, "queue=2-9")), len(self.rows(i, "queue=2")), "some are there")
         for words, count in ((["sender!=s1@*"], 4), (["sender!=s1@*", "sender!=<>"], 3), (["domain!=later.example"], 1),
                              (["recipient!=r2@*", "state=deferred"], 3), (["reason!=refused"], 1),
                              (["id=" + self.rows(i, "sender=s3@*")[0]["queue_id"][:-1] + "*"], 1)):
