@@ -123,6 +123,7 @@ begin(struct send *s, struct message *m)
 	char *census;
 
 	m->deaths = d == NULL ? 0 : (uint8_t)d->deaths;
+	m->owed = d != NULL && d->owed;
 	share_admit(s, m);
 	deferred_forget(s, m->inode);
 	m->fresh = m->dir == SPOOL_INCOMING;

@@ -61,15 +61,18 @@ act_on_active(struct send *s, struct message *m, enum spool_act act,
 /* The message waits in deferred/ and is due at once. Parked in its backlog it
  * would wait for its turn, which is not at once. */
 static void
-make_due(struct send *s, uint64_t inode, usec_t due_wall)
+make_due(struct send *s, uint64_t inode, usec_t due_wall, bool was_held)
 {
 	struct due *d = due_find(&s->due, inode);
 	struct backlog *b = d == NULL ? NULL : share_backlog_of(s, d);
 	const usec_t at =
 	    due_wall > s->now_wall ? s->now + (due_wall - s->now_wall) : s->now;
 
-	if (due_put(&s->due, inode, at) == NULL)
+	d = due_put(&s->due, inode, at);
+	if (d == NULL)
 		s->walks[WALK_DEFERRED].wanted = true;
+	else
+		d->owed |= was_held;
 	share_changed(s, b);
 }
 
@@ -92,7 +95,7 @@ moved(struct send *s, enum spool_act act, enum spool_dir from, uint64_t inode,
 	const enum spool_dir to = act_target(act, from);
 
 	if (to == SPOOL_DEFERRED)
-		make_due(s, inode, due_wall);
+		make_due(s, inode, due_wall, from == SPOOL_HOLD);
 	else if (from == SPOOL_DEFERRED)
 		deferred_forget(s, inode);
 	count_walk(s, from, to);

@@ -41,7 +41,7 @@ struct send;
  * Nodes are keyed by inode. The code that removes a file drops its node, since
  * inode numbers are reused. */
 #define DUE_DEATHS_MAX 7u
-#define DUE_NUMBER_MAX 0x3ffffffu /* of a backlog */
+#define DUE_NUMBER_MAX 0x1ffffffu /* of a backlog */
 
 struct due {
 	RB_ENTRY(due) by_inode;
@@ -49,11 +49,12 @@ struct due {
 	uint64_t inode;
 	usec_t at_mono;
 	uint32_t second;       /* for ages_remove(), 0: it is not counted */
-	uint32_t backlog : 26; /* number of its backlog, 0: none is known */
+	uint32_t backlog : 25; /* number of its backlog, 0: none is known */
 	uint32_t deaths : 3;   /* of agents that had the message */
 	uint32_t epoch : 1;    /* of the tree it is in */
 	uint32_t asked : 1;
 	uint32_t parked : 1;
+	uint32_t owed : 1; /* the message was on hold, and has not been tried */
 };
 RB_HEAD(due_inodes, due);
 RB_HEAD(due_times, due);

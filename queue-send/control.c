@@ -31,8 +31,9 @@ send_init(struct send *s)
 {
 	int r;
 
-	send_read_clocks(s);
 	s->retry = retry_params(s->conf);
+	clock_file_load(s);
+	send_read_clocks(s);
 	s->expire_after = s->now + retry_grace(&s->retry);
 	s->health.probe_every = s->conf->error_interval;
 	messages_init(&s->messages);

@@ -46,6 +46,7 @@ defer_rcpts(struct send *s, struct message *m, const struct sched_entry *e)
 			.relay = "none",
 			.text = text,
 			.selected_at = s->now,
+			.untried = true,
 		    });
 	}
 	return 0;

@@ -278,6 +278,7 @@ deferred_add(struct send *s, const struct message *m, usec_t at_mono)
 	if (d->second == 0)
 		d->second =
 		    ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
+	d->owed = m->owed && (!m->tried || m->passed_over);
 	share_remember(s, m, d);
 }
 

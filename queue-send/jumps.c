@@ -14,6 +14,20 @@ jumps_find(struct jumps *j, usec_t wall, usec_t boot)
 	return size;
 }
 
+void
+jumps_resume(struct jumps *j, const struct jumps *saved, bool same_boot,
+    usec_t wall, usec_t boot, usec_t believed)
+{
+	const usec_t gap = wall - saved->wall;
+
+	*j = *saved;
+	if (same_boot)
+		return;
+	j->boot = gap >= 0 && gap <= believed ? boot - gap : boot;
+	if (j->boot == 0) /* which would be "none yet" */
+		j->boot = 1;
+}
+
 static bool
 has_seen(const struct jump *jump, usec_t arrival_wall, usec_t now_wall)
 {

@@ -12,6 +12,7 @@ check_for_jump(struct send *s, usec_t boot)
 
 	if (jump == 0)
 		return;
+	s->clock_at = s->now;
 	(void)num_add_span(&text, jump < 0 ? -jump : jump);
 	log_warning("ALERT: the clock was set %s by %s: messages do not age "
 		    "by it",

@@ -89,6 +89,9 @@ struct message {
 	bool reported : 1;      /* by this attempt, or not to be by it */
 	bool expires : 1;       /* given up by an operator */
 	bool untold : 1;        /* not by it, though it had failures */
+	bool owed : 1;          /* was on hold, and has not been tried since */
+	bool tried : 1;         /* some of its recipients, in this attempt */
+	bool passed_over : 1;   /* others, whose destination is dead */
 	bool warned : 1;        /* the sender knows that it is late */
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint64_t inode;

@@ -50,6 +50,10 @@ usec_t retry_delay(const struct retry_params *p, usec_t age, uint32_t random);
 usec_t retry_agent_delay(const struct retry_params *p, uint32_t deaths);
 bool retry_is_poison(uint32_t deaths, bool alone);
 usec_t retry_grace(const struct retry_params *p);
+/* A start this long after the last run, by the wall clock, is believed to be
+ * that; a longer time, or one below 0, is taken for a wrong clock: a fifth of
+ * the shortest lifetime, so that no wrong clock ends one. */
+usec_t retry_believed_gap(const struct retry_params *p);
 bool retry_expired(const struct retry_params *p, usec_t age, bool null_sender);
 /* Longer by RETRY_GRACE: a message that cannot even be read is no longer
  * tried. */
@@ -105,8 +109,7 @@ bool health_probed(struct health *h, int error, usec_t now);
  * else, so a jump forward counts for messages that had arrived before it; a
  * jump back for those that had arrived before the time that the clock was set
  * to, and for those that seem to arrive in the future. Between these two
- * nothing can be known, and the message is taken for a younger one. Jumps are
- * forgotten at a restart, which RETRY_GRACE covers. */
+ * nothing can be known, and the message is taken for a younger one. */
 #define JUMPS_MAX   8                   /* the oldest is forgotten */
 #define JUMPS_LEAST (60 * USEC_PER_SEC) /* less is not told from slewing */
 
@@ -121,6 +124,12 @@ struct jumps {
 	uint32_t next;
 };
 
+/* Begin with those of the last run, before the first comparison. Within one
+ * boot CLOCK_BOOTTIME tells how long the process was gone. Over a boot nothing
+ * does: a wall clock that is between 0 and `believed' ahead is believed, any
+ * other is one that jumped by all of the difference. */
+void jumps_resume(struct jumps *j, const struct jumps *saved, bool same_boot,
+    usec_t wall, usec_t boot, usec_t believed);
 /* Compare the clocks: the size of the jump since the last time, 0: none. */
 usec_t jumps_find(struct jumps *j, usec_t wall, usec_t boot);
 /* The time since the arrival, jumps taken out; below 0 when it is not known. */

@@ -298,34 +298,19 @@ tell_failures(struct work *w)
 	return r < 0 || w->rcpts.count == 0 ? r : tell(w, w->t->kind);
 }
 
-/* 1: the sender is to be warned. Nobody waits for bulk mail and for what
- * programs send, unless a warning was asked for. */
-static int
-is_to_warn(struct work *w)
-{
-	int r = reason_marks(w->t->sp, &w->t->id);
-
-	if (r < 0 && r != -ENOENT)
-		return beside_message(w, r, REPORT_READING);
-	if (r > 0 && (r & REASON_WARNED) != 0)
-		return 0;
-	r = of_message(w, read_content(w, REPORT_DELAY));
-	w->rcpts.asked_only =
-	    r == 0 && header_is_automatic(w->content.data, w->content.len);
-	return r < 0 ? r : 1;
-}
-
-/* Behind the report of failures: no reason in front of the line of a warning
- * is untold. */
+/* Behind the report of failures: no reason in front of the line of a warning is
+ * untold. Nobody waits for bulk mail and for what programs send, unless a
+ * warning was asked for. */
 static int
 warn(struct work *w)
 {
-	int r = is_to_warn(w);
+	int r = of_message(w, read_content(w, REPORT_DELAY));
 
-	if (r == 1)
-		r = find(w, REPORT_DELAY);
-	else
-		w->rcpts.count = 0;
+	if (r < 0)
+		return r;
+	w->rcpts.asked_only =
+	    header_is_automatic(w->content.data, w->content.len);
+	r = find(w, REPORT_DELAY);
 	return r < 0 || w->rcpts.count == 0 ? r : tell(w, REPORT_DELAY);
 }
 

@@ -209,15 +209,19 @@ fail(struct send *s, struct message *m, struct report *r)
 		give_lock(s, m);
 }
 
+/* A message that was on hold is tried before it expires: a destination that is
+ * dead does not end it. */
 static bool
-is_over(const struct send *s, const struct message *m)
+is_over(
+    const struct send *s, const struct message *m, const struct report *report)
 {
 	const usec_t age =
 	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
 
-	return m->expires ||
-	    (s->now >= s->expire_after &&
-		retry_expired(&s->retry, age, m->sender[0] == '\0'));
+	if (m->expires)
+		return true;
+	return s->now >= s->expire_after && !(report->untried && m->owed) &&
+	    retry_expired(&s->retry, age, m->sender[0] == '\0');
 }
 
 void
@@ -226,7 +230,9 @@ results_apply(struct send *s, struct message *m, const struct report *report)
 	char text[AGENT_TEXT_MAX + sizeof(GIVEN_UP) + 32];
 	struct report r = *report;
 
-	if (r.outcome == AGENT_DEFERRED && !r.ours && is_over(s, m)) {
+	m->tried |= !r.untried && !r.ours;
+	m->passed_over |= r.untried;
+	if (r.outcome == AGENT_DEFERRED && !r.ours && is_over(s, m, &r)) {
 		snprintf(text, sizeof(text), "%s: %s %s",
 		    m->expires ? GIVEN_UP : EXPIRED_TEXT, r.dsn, r.text);
 		r.dsn = EXPIRED_DSN;

@@ -61,6 +61,14 @@ retry_grace(const struct retry_params *p)
 	return shortest < RETRY_GRACE ? shortest : RETRY_GRACE;
 }
 
+usec_t
+retry_believed_gap(const struct retry_params *p)
+{
+	return (p->lifetime_null < p->lifetime ? p->lifetime_null
+					       : p->lifetime) /
+	    5;
+}
+
 bool
 retry_expired(const struct retry_params *p, usec_t age, bool null_sender)
 {

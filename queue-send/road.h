@@ -89,6 +89,7 @@ struct report {
 	usec_t selected_at;
 	bool ours;    /* a failure of our own: never the end of the message */
 	bool expired; /* failed because the message is too old */
+	bool untried; /* the destination is dead */
 	bool expands; /* of an alias: a child of the agent marks it */
 };
 

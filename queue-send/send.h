@@ -136,6 +136,7 @@ struct send {
 	struct turn turn;
 	usec_t now, now_wall;
 	struct jumps jumps;  /* of the wall clock */
+	usec_t clock_at;     /* when to save them */
 	usec_t expire_after; /* monotonic: no message expires before */
 	struct spool sp;
 	int lock; /* SEND_LOCK */

@@ -52,6 +52,7 @@ static usec_t (*const works[])(struct send *s) = {
 	deferred_work,
 	schedule_log_work,
 	publish_work,
+	clock_file_work,
 	stop_work,
 };
 

@@ -41,6 +41,7 @@ static const struct {
 	{ "qscheduler/supervisor/start.c", "start" },
 	{ "qscheduler/supervisor/store.c", "override" },
 	{ "qscheduler/supervisor/super.c", "process" },
+	{ "queue-send/clock_file.c", "clock" },
 	{ "queue-send/control.c", "queue-send" },
 	{ "queue-send/deferred.c", "walk" },
 	{ "queue-send/disk.c", "disk" },

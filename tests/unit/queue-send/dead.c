@@ -3,11 +3,13 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog.h"
+#include "queue-send/operators.h"
 #include "queue-send/schedule.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -145,6 +147,53 @@ Test(dead, a_message_for_others_too_gets_both)
 	world_run(&w);
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
 	is_suspended(inode, ".D");
+}
+
+/* Offered again, as often as it is in deferred/. */
+static void
+offer_again(uint64_t inode)
+{
+	world_offer(&w, SPOOL_DEFERRED, inode);
+	world_run(&w);
+}
+
+/* mutation: queue-send/results.c: is_over() looks at no hold. */
+Test(dead, T1_what_was_on_hold_is_tried_before_it_expires)
+{
+	uint64_t inode = world_file(&w, "b@one.test", 1, 30 * 86400);
+	struct world_delivery delivery;
+	struct queue_file file;
+	struct due *d;
+	uint32_t running;
+	int i, fd;
+
+	kill_one();
+	w.s.expire_after = 0; /* it runs for long */
+	cr_assert_eq(spool_move(&w.s.sp, SPOOL_INCOMING, SPOOL_HOLD, inode), 0);
+	fd = spool_open_file(&w.s.sp, SPOOL_HOLD, inode, O_RDONLY);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	close(fd);
+	cr_assert_eq(acts_do(&w.s, ACT_RELEASE,
+			 &(struct queue_id){
+			     file.arrival_wall, file.nonce, file.queue, inode },
+			 0, &running),
+	    0);
+	for (i = 0; i < 3; i++) {
+		d = due_find(&w.s.due, inode);
+		cr_assert_not_null(d);
+		cr_expect_eq(d->owed, 1);
+		offer_again(inode);
+		cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED, "%d", i);
+	}
+	control_ops.flush(&(struct daemon){ .state = &w.s });
+	world_run(&w);
+	offer_again(inode);
+	take(&delivery);
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_eq(w.s.counters.expired, 1);
 }
 
 Test(dead, what_is_too_old_expires)

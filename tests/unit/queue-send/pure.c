@@ -307,6 +307,64 @@ Test(jumps, T1_slewing_and_suspends_are_none)
 	cr_expect_eq(jumps_age(&j, 99 * DAY, 100 * DAY), DAY);
 }
 
+/* Between the last run, on day 100, and this one. */
+Test(jumps, T1_a_wrong_clock_at_the_start)
+{
+	static const struct {
+		const char *name;
+		bool same_boot;
+		usec_t boot;         /* days, of this one */
+		usec_t wall, jump;   /* days */
+		usec_t arrival, age; /* of a message, then */
+	} rows[] = {
+		{ "at once", true, 50, 100, 0, 96, 4 },
+		{ "down for a day", true, 51, 101, 0, 96, 5 },
+		{ "down for ten", true, 60, 110, 0, 96, 14 },
+		{ "set meanwhile", true, 51, 109, 8, 96, 5 },
+		{ "booted after a day", false, 0, 101, 0, 96, 5 },
+		{ "booted, eight days ahead", false, 0, 108, 8, 96, 4 },
+		{ "booted, in the past", false, 0, 10, -90, 96, 4 },
+		{ "booted, a day back", false, 0, 99, -1, 96, 4 },
+	};
+	const struct jumps saved = { .wall = 100 * DAY, .boot = 50 * DAY };
+	struct jumps j;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		jumps_resume(&j, &saved, rows[i].same_boot, rows[i].wall * DAY,
+		    rows[i].boot * DAY + 1, DAY);
+		cr_expect_leq(llabs(jumps_find(&j, rows[i].wall * DAY,
+					rows[i].boot * DAY + 1) -
+				  rows[i].jump * DAY),
+		    1, "%s", rows[i].name);
+		cr_expect_leq(llabs(jumps_age(&j, rows[i].arrival * DAY,
+					rows[i].wall * DAY) -
+				  rows[i].age * DAY),
+		    1, "%s", rows[i].name);
+	}
+}
+
+/* The clock is put right an hour later; that jump counts as well. */
+Test(jumps, T1_T2_a_wrong_clock_that_is_put_right)
+{
+	static const usec_t wrong[] = { 8, -8, -90, 3650 };
+	const struct jumps saved = { .wall = 100 * DAY, .boot = 50 * DAY };
+	const usec_t hour = DAY / 24;
+	struct jumps j;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(wrong); i++) {
+		const usec_t wall = 100 * DAY + wrong[i] * DAY;
+
+		jumps_resume(&j, &saved, false, wall, 1, DAY);
+		(void)jumps_find(&j, wall, 1);
+		cr_expect_eq(jumps_age(&j, 96 * DAY, wall), 4 * DAY, "%zu", i);
+		(void)jumps_find(&j, 100 * DAY + hour, hour + 1);
+		cr_expect_eq(jumps_age(&j, 96 * DAY, 100 * DAY + hour),
+		    4 * DAY + hour, "%zu", i);
+	}
+}
+
 /* There and back again, more often than is kept. */
 Test(jumps, T1_many)
 {

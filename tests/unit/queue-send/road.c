@@ -160,46 +160,6 @@ Test(road, permanent_failure_is_reported_with_its_reason)
 	cr_assert_eq(w.s.walks[WALK_HOLD].count, 0);
 }
 
-/* Set forward by eight days between two looks at it. */
-static void
-set_forward(void)
-{
-	w.s.jumps.wall -= (usec_t)8 * 86400 * USEC_PER_SEC;
-}
-
-Test(road, T1_a_clock_set_forward_expires_nothing)
-{
-	uint64_t old = world_file(&w, "d", 1, 8 * 86400 + 60), new;
-
-	w.s.expire_after = 0;
-	world_run(&w);
-	set_forward();
-	world_offer(&w, SPOOL_INCOMING, old);
-	world_run(&w);
-	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
-	cr_expect_eq(world_where(&w, old), SPOOL_DEFERRED, "a minute old");
-	/* What comes after it ages as ever. */
-	new = world_file(&w, "e", 1, 6 * 86400);
-	w.s.jumps.last[0].before_wall -= (usec_t)8 * 86400 * USEC_PER_SEC;
-	world_offer(&w, SPOOL_INCOMING, new);
-	world_run(&w);
-	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
-	cr_expect_eq(world_where(&w, new), SPOOL_NDIRS);
-	cr_expect_eq(w.s.counters.expired, 1);
-}
-
-Test(road, T1_after_a_start_nothing_expires_for_a_while)
-{
-	uint64_t inode = world_file(&w, "d", 1, 60 * 86400);
-
-	cr_expect_gt(w.s.expire_after, w.s.now + RETRY_GRACE / 2);
-	world_offer(&w, SPOOL_INCOMING, inode);
-	world_run(&w);
-	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
-	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
-	cr_expect_eq(w.s.counters.expired, 0);
-}
-
 Test(road, what_is_too_old_expires_after_an_attempt)
 {
 	uint64_t inode = world_file(&w, "d", 1, 6 * 86400);
