@@ -128,7 +128,7 @@ lint: all
 format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
-.PHONY: demo bench bench-beside bench-share bench-road
+.PHONY: demo bench bench-beside bench-share bench-road bench-qctl
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -143,6 +143,8 @@ bench-road: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/road.py
 bench-share: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/share.py
+bench-qctl: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/qctl.py
 
 $(B)/tests/bench/submit: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) \
     $(LIB)

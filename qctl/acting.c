@@ -150,11 +150,23 @@ act(struct task *t, const uint32_t *queues, size_t count)
 						  : EX_OK;
 }
 
+static int
+tell_would(const struct task *t, const char *what)
+{
+	if (printf("would %s %s\n", act_name(t->options.act), what) >= 0 &&
+	    fflush(stdout) == 0)
+		return EX_OK;
+	fprintf(stderr, "%s: standard output cannot be written\n",
+	    t->options.program);
+	return EX_IOERR;
+}
+
 int
 task_act_all(struct task *t, const uint32_t *queues, size_t count)
 {
 	struct buf what = { 0 };
 	bool go = !t->options.dry_run;
+	int code = EX_OK;
 
 	if (describe(t, &what) < 0)
 		return EX_OSERR;
@@ -163,10 +175,9 @@ task_act_all(struct task *t, const uint32_t *queues, size_t count)
 		return EX_DATAERR;
 	}
 	if (t->options.dry_run)
-		printf(
-		    "would %s %s\n", act_name(t->options.act), buf_str(&what));
+		code = tell_would(t, buf_str(&what));
 	else if (is_to_be_asked(t) && (t->ntargets > 0 || task_is_flush(t)))
 		go = ask(t, buf_str(&what));
 	buf_done(&what);
-	return go ? act(t, queues, count) : EX_OK;
+	return go ? act(t, queues, count) : code;
 }

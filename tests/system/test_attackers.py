@@ -1,8 +1,10 @@
 """Forbidden to an unprivileged local user: the local attacks 5, 9, 11 and 15
 of the fault catalogue, by uid 65534 against an instance of root."""
+import json
 import os
 import pathlib
 import re
+import subprocess
 
 from case import SystemTest, needs_root
 from instance import BIN, ROOT, wait
@@ -58,6 +60,35 @@ for words in (["--disable", "-q", "1"], ["-q", "1", "100"], ["--count", "7"], ["
         self.assertTrue(f.exists())
         self.delivers(i)
         i.stop()
+
+    def test_attack_4_attack_5_by_the_command_of_operators(self):
+        """No verb shows or changes anything, whether the instance runs or not, and no message leaks an address."""
+        i = self.running(queues=1, routing=LATER)
+        i.inject(HELLO, "secret@later.example", sender="hidden@test.example")
+        [f] = wait(lambda: i.files("deferred"), what="a deferred message")
+        (i.dir / "qctl").write_bytes((BIN / "qctl").read_bytes())
+        (i.dir / "qctl").chmod(0o755)
+        made = subprocess.run([BIN / "qctl", "list", "--json"], env=i.environment(), capture_output=True, text=True,
+                              check=True)
+        one = json.loads(made.stdout)["queue_id"]
+        before = f.stat()
+        for _ in range(2):
+            said = attack("""
+import subprocess
+qctl, conf, one = sys.argv[1:4]
+for name, *words in (["qctl", "list"], ["qctl", "list", "--json"], ["mailq"], ["postqueue", "-p"], ["qctl", "show", one],
+        ["qctl", "show", "--content", one], ["qctl", "shape"], ["qctl", "check"], ["qctl", "check", "--repair"],
+        ["qctl", "hold", one], ["qctl", "delete", "ALL", "--yes"], ["qctl", "retry", "ALL"], ["postqueue", "-f"],
+        ["qctl", "expire", one], ["qctl", "requeue", "--failed", one], ["postsuper", "-d", "ALL"], ["postsuper", "-s"],
+        ["postqueue", "-i", one]):
+    done = subprocess.run([name, *words], executable=qctl, env={"QSCHED_CONF": conf}, capture_output=True)
+    text = done.stdout + done.stderr
+    print(done.returncode, "LEAK" if b"@" in text or b"example" in text else "-")
+""", i.dir / "qctl", i.conf_file, one)
+            self.assertEqual(set(said), {"77", "-"}, said)
+            self.assertEqual((f.stat().st_ino, f.stat().st_mtime), (before.st_ino, before.st_mtime))
+            if i.process is not None:
+                i.stop()
 
     def test_attack_9_end_a_daemon_with_any_bytes_on_any_socket(self):
         """Nothing of the instance listens on the network, and no channel has a name that one could open; requests

@@ -2,10 +2,12 @@
 import contextlib
 import json
 import os
+import random
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import time
 
@@ -481,6 +483,46 @@ class Acts(Queues):
         self.assertEqual(self.act(i, "delete", "domain=later.example"), 0)
         (first, *_) = self.rows(i, "state=deleted")
         self.assertIn("is in deleted: it cannot be deleted", self.call(i, "delete", first["queue_id"], status=75).stderr)
+
+    def test_attack_9_bytes_on_the_socket_of_operators(self):
+        """By one who may connect: frames that are none, frames of other links, numbers without meaning."""
+        i = self.waiting(count=1)
+        dice = random.Random(9)
+        pids = i.pids("queue-send")
+        head = [struct.pack("<II", 0x0403, 0x0401)[:4], b""]
+        for n in range(200):
+            body = dice.randbytes(dice.choice([0, 1, 7, 29, 33, 400]))
+            kind = dice.choice([0x0001, 0x0101, 0x0201, 0x0301, 0x0401, 0x0401, 0x0401, 0x0402, 0x0403, 0xffff])
+            frame = struct.pack("<II", len(body) + 8, kind) + body if n % 4 else head[n % 2] + body
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s, contextlib.suppress(OSError):
+                s.connect(str(i.base / f"queue{1 + n % 2}/lock/operate"))
+                s.send(frame)
+                s.send(frame)
+        self.assertEqual(self.act(i, "hold", "ALL"), 1)
+        self.assertEqual(i.pids("queue-send"), pids)
+
+    def test_A1_A2_arguments(self):
+        i = self.instance(queues=1, routing=LATER)
+        for words in ([], ["nonsense"], ["list", "--nonsense"], ["list", "-c"], ["list", "sender"], ["hold"],
+                      ["hold", "older=1000000y"], ["list", "queue=0"], ["list", "queue=99999999999"],
+                      ["show", "../../../etc/passwd"], ["show", "/etc/passwd"], ["show", "0"], ["delete", "a\nb"],
+                      ["show", "0" * 100000], ["show"] + ["x"] * 100000, ["check", "ALL", "sender=x"]):
+            done = self.call(i, *words, status=64)
+            self.assertEqual(done.stdout, "", words[:3])
+            self.assertEqual(len(done.stderr.splitlines()), 1, words[:3])
+            self.assertNotIn("passwd:", done.stderr)
+
+    def test_A6_output_that_cannot_be_written(self):
+        i = self.waiting(count=3)
+        for words in (["list"], ["list", "--json"], ["shape"], ["check"], ["hold", "ALL", "--dry-run"], ["--help"]):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([BIN / "qctl", *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      check=False, env=i.environment())
+            self.assertEqual(done.returncode, 74, f"{words}: {done.stderr}")
+        early = subprocess.run(f"'{BIN}/qctl' list | head -n 1", shell=True, env=i.environment(),
+                               capture_output=True, text=True, check=True)
+        self.assertTrue(early.stdout.startswith("-Queue ID-"))
+        self.assertEqual(len(i.files("deferred")), 3)
 
     @needs_root
     def test_operators_are_members_of_the_group(self):
