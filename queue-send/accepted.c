@@ -55,6 +55,16 @@ accepted_done(struct accepted_tree *tree)
 	}
 }
 
+bool
+accepted_is_noted(
+    struct accepted_tree *tree, uint64_t inode, usec_t arrival_wall)
+{
+	struct accepted_before key = { .inode = inode };
+	const struct accepted_before *b = RB_FIND(accepted_tree, tree, &key);
+
+	return b != NULL && b->arrival_wall == arrival_wall;
+}
+
 /* Was the message noted? Then it is forgotten. */
 static bool
 take_note(struct accepted_tree *tree, uint64_t inode, usec_t arrival_wall)
@@ -79,9 +89,10 @@ read_message_id(int fd, const struct queue_file *file, char out[MESSAGE_ID_MAX])
 	size_t len = file->content_len < sizeof(head)
 	    ? (size_t)file->content_len
 	    : sizeof(head);
-	int64_t n = io_pread_all(fd, head, len, (int64_t)file->content_off);
 
-	header_message_id(head, n < 0 ? 0 : (size_t)n, out, MESSAGE_ID_MAX);
+	if (queue_file_content(fd, file->content_off, head, len) < 0)
+		len = 0;
+	header_message_id(head, len, out, MESSAGE_ID_MAX);
 }
 
 static void

@@ -73,7 +73,9 @@ read_trailer(struct send *s, struct message *m)
 
 	if (fd < 0)
 		return fd;
-	r = queue_file_read(fd, &file);
+	r = queue_file_hold(fd, &s->bytes);
+	if (r == 0)
+		r = queue_file_read(fd, &file);
 	if (r == 0 && !message_is(m, file.arrival_wall, file.nonce)) {
 		message_decide(m, FATE_REPLACED);
 	} else if (r == 0) {
@@ -105,13 +107,33 @@ look_at_reasons(struct send *s, struct message *m)
 {
 	const struct queue_id id = { m->file.arrival_wall, m->file.nonce,
 		m->file.queue, m->inode };
-	const int r = reason_marks(&s->sp, &id);
+	int r;
 
+	m->first = m->fresh && m->pending == m->file.rcpt_count &&
+	    m->file.queue == s->sp.queue &&
+	    !accepted_is_noted(&s->accepted, m->inode, m->file.arrival_wall);
+	if (m->first) /* reasons of others go before its own come */
+		return;
+	r = reason_marks(&s->sp, &id);
 	m->expires = r > 0 && (r & REASON_GIVEN_UP) != 0;
 	/* Marks that cannot be read may say it: no warning by this attempt. */
 	m->warned = r < 0 ? r != -ENOENT : (r & REASON_WARNED) != 0;
 	if (r == 0 && m->pending == m->file.rcpt_count)
 		(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+}
+
+/* From here on finish.c says where a message goes that cannot be delivered. */
+static void
+start(struct send *s, struct message *m)
+{
+	if (m->fate != FATE_OPEN) {
+		messages_put(&s->messages, m, LIST_FINISHED);
+		send_wake(s);
+		return;
+	}
+	log_active(m);
+	messages_put(&s->messages, m, LIST_READING);
+	recipients_read_few(s, m);
 }
 
 /* The message is in active/; from here on finish.c says where it goes. */
@@ -135,13 +157,8 @@ begin(struct send *s, struct message *m)
 	s->pub.changed = true;
 	message_fail(m, enter(s, m, census, census_len));
 	free(census);
-	if (m->fate != FATE_OPEN) {
-		messages_put(&s->messages, m, LIST_FINISHED);
-		send_wake(s);
-		return;
-	}
-	log_active(m);
-	messages_put(&s->messages, m, LIST_READING);
+	start(s, m);
+	queue_file_let_go();
 }
 
 /* The move failed: false when nothing else can be moved either. */

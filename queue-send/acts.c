@@ -26,6 +26,7 @@ give_up(struct send *s, struct message *m, const struct queue_id *id)
 
 	if (m->list != LIST_NONE && m->list != LIST_READING)
 		return -EAGAIN;
+	reasons_begin_bounce(s, m);
 	r = reason_add_expiry(&s->sp, id, s->now_wall);
 	if (r < 0)
 		return r;

@@ -50,12 +50,19 @@ is_gone(const struct message *m)
 	return m->rest > 0 && fstat(m->fd, &st) == 0 && st.st_nlink == 0;
 }
 
+/* Not of one that was opened in this turn. */
+static bool
+has_rested(const struct send *s, const struct message *m)
+{
+	return messages_rests_since(&s->messages, m) < s->now;
+}
+
 int
 disk_use(struct send *s, struct message *m)
 {
 	int r;
 
-	if (is_gone(m))
+	if (has_rested(s, m) && is_gone(m))
 		messages_close(&s->messages, m);
 	r = disk_open(s, m);
 	messages_use(&s->messages, m);
@@ -117,6 +124,14 @@ disk_write_failed(
 
 /* ---- reasons ---- */
 
+void
+reasons_begin_bounce(struct send *s, struct message *m)
+{
+	if (m->first && !m->bounce_begun)
+		reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+	m->bounce_begun = true;
+}
+
 int
 reasons_add(struct send *s, struct message *m, enum spool_dir dir,
     const struct report *r)
@@ -134,7 +149,35 @@ reasons_add(struct send *s, struct message *m, enum spool_dir dir,
 		reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 		m->reasons_begun = true;
 	}
+	if (dir == SPOOL_BOUNCE)
+		reasons_begin_bounce(s, m);
 	return reason_add(&s->sp, dir, m->inode, &reason);
+}
+
+/* In its first attempt a message has the reasons that were written in it. */
+static bool
+may_have_reasons(const struct message *m, enum spool_dir dir)
+{
+	return !m->first ||
+	    (dir == SPOOL_DEFER ? m->reasons_begun : m->bounce_begun);
+}
+
+int
+reasons_remove(struct send *s, const struct message *m, enum spool_dir dir)
+{
+	return may_have_reasons(m, dir) ? reason_clear(&s->sp, dir, m->inode)
+					: 0;
+}
+
+void
+reasons_settle(struct send *s, const struct message *m)
+{
+	static const enum spool_dir dirs[] = { SPOOL_DEFER, SPOOL_BOUNCE };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++)
+		if (!may_have_reasons(m, dirs[i]))
+			(void)reason_clear(&s->sp, dirs[i], m->inode);
 }
 
 void

@@ -12,6 +12,7 @@
 #include "queue-send/schedule.h"
 
 #define STARTED_PER_TURN 100
+#define HOLD_MAX         16384 /* bytes of a message that is read at once */
 #define DESCRIPTORS_WAIT USEC_PER_SEC
 
 /* Any entry fits into a frame: its recipients, and the strings before them. */
@@ -96,13 +97,10 @@ send_whole(const struct message *m, struct agent_link *agent, struct msg *msg)
 	struct msg_DELIVER_WHOLE *f = &msg->u.DELIVER_WHOLE;
 	size_t len =
 	    agent_kinds[f->kind].content ? (size_t)m->file.content_len : 0;
-	int64_t n =
-	    io_pread_all(m->fd, content, len, (int64_t)m->file.content_off);
+	int r = queue_file_content(m->fd, m->file.content_off, content, len);
 
-	if (n < 0)
-		return (int)n;
-	if ((size_t)n < len)
-		return -EBADMSG;
+	if (r < 0)
+		return r;
 	f->content = (struct msg_str){ content, len };
 	return wire_send(agent->wire, msg, -1);
 }
@@ -134,17 +132,31 @@ send_deliver(struct send *s, const struct delivery *d, struct agent_link *agent,
 	return send_by_file(s, m, agent, &msg.u.DELIVER_WHOLE);
 }
 
+/* Recipients and content come with one read. */
+static int
+hold_small(struct send *s, const struct message *m)
+{
+	const struct message_file *f = &m->file;
+
+	if (f->rcpt_off + f->rcpt_len >= HOLD_MAX)
+		return 0;
+	return queue_file_hold(m->fd, &s->bytes);
+}
+
 static int
 start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent)
 {
 	struct deliver_frame h = { 0 };
 	struct delivery *d = NULL;
-	int r = read_rcpts(s, e->owner, e, &h);
+	int r = hold_small(s, e->owner);
 
+	if (r >= 0)
+		r = read_rcpts(s, e->owner, e, &h);
 	if (r >= 0) {
 		d = delivery_new(s, e, &h.addresses);
 		r = d == NULL ? -ENOMEM : send_deliver(s, d, agent, &h.frame);
 	}
+	queue_file_let_go();
 	buf_done(&h.frame);
 	buf_done(&h.addresses);
 	if (r < 0) {

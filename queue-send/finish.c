@@ -18,10 +18,10 @@
 static int
 go_away(struct send *s, struct message *m)
 {
-	int r = reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+	int r = reasons_remove(s, m, SPOOL_DEFER);
 
 	if (r == 0)
-		r = reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+		r = reasons_remove(s, m, SPOOL_BOUNCE);
 	if (r == 0)
 		r = spool_remove(&s->sp, SPOOL_ACTIVE, m->inode);
 	if (r < 0)
@@ -38,7 +38,7 @@ go_away(struct send *s, struct message *m)
 static int
 go_reported(struct send *s, struct message *m)
 {
-	int r = reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+	int r = reasons_remove(s, m, SPOOL_DEFER);
 
 	if (r == 0)
 		r = spool_remove(&s->sp, SPOOL_ACTIVE, m->inode);
@@ -337,8 +337,11 @@ static const struct {
 static int
 leave_as(struct send *s, struct message *m, enum message_fate fate)
 {
-	int r = leave[fate].go(s, m);
+	int r;
 
+	if (fate != FATE_DELIVERED && fate != FATE_FAILED)
+		reasons_settle(s, m);
+	r = leave[fate].go(s, m);
 	if (r < 0)
 		return r;
 	s->counters.finished += leave[fate].for_good;

@@ -110,6 +110,12 @@ messages_use(struct messages *ms, struct message *m)
 	m->rest = 0;
 }
 
+usec_t
+messages_rests_since(const struct messages *ms, const struct message *m)
+{
+	return m->rest > 0 ? ms->resting[m->rest - 1].since : USEC_NEVER;
+}
+
 void
 messages_close(struct messages *ms, struct message *m)
 {

@@ -88,6 +88,8 @@ struct message {
 	bool fresh : 1;         /* came from incoming/ */
 	bool reported : 1;      /* by this attempt, or not to be by it */
 	bool expires : 1;       /* given up by an operator */
+	bool first : 1;         /* no attempt was made before this one */
+	bool bounce_begun : 1;  /* bounce/ holds reasons of this message */
 	bool untold : 1;        /* not by it, though it had failures */
 	bool owed : 1;          /* was on hold, and has not been tried since */
 	bool tried : 1;         /* some of its recipients, in this attempt */
@@ -167,6 +169,8 @@ uint32_t messages_to_leave(const struct messages *ms);
 /* The open file of a message rests from now on; or is in use again. */
 void messages_rest(struct messages *ms, struct message *m, usec_t now);
 void messages_use(struct messages *ms, struct message *m);
+/* Since when its file rests; USEC_NEVER: it does not. */
+usec_t messages_rests_since(const struct messages *ms, const struct message *m);
 /* Close its file. */
 void messages_close(struct messages *ms, struct message *m);
 /* Close the files that rest since that time or longer. When the next one has

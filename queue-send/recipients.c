@@ -9,6 +9,7 @@
 #include "queue-send/backlog.h"
 
 #define READ_PER_TURN 2000
+#define FEW           20
 #define ALERT_EVERY   (60 * USEC_PER_SEC) /* of all domains together */
 
 #define NO_ROUTE                                                       \
@@ -171,6 +172,19 @@ end_batch(struct send *s, struct message *m)
 	sched_batch_end(m->sched, !message_has_unread(m), s->now);
 	messages_put(&s->messages, m, LIST_NONE);
 	settle_message(s, m);
+}
+
+void
+recipients_read_few(struct send *s, struct message *m)
+{
+	if (m->file.rcpt_count > FEW)
+		return;
+	m->room = sched_message_room(m->sched);
+	if (m->room < m->file.rcpt_count)
+		return;
+	(void)read_some(s, m, FEW);
+	if (!message_has_unread(m))
+		end_batch(s, m);
 }
 
 usec_t

@@ -256,7 +256,10 @@ static int
 start_one(struct send *s, struct message *m)
 {
 	struct report_task *t = task_of(s, m);
-	int r = t == NULL ? -ENOMEM : sync_pool_put(s->reports.pool, &t->task);
+	int r;
+
+	reasons_begin_bounce(s, m);
+	r = t == NULL ? -ENOMEM : sync_pool_put(s->reports.pool, &t->task);
 
 	if (r < 0) {
 		free(t);

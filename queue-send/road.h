@@ -45,6 +45,9 @@ void active_forget(struct send *s, struct message *m);
  * memory its line is repeated. */
 void
 accepted_note(struct accepted_tree *tree, uint64_t inode, usec_t arrival_wall);
+/* Was it noted, and has not left incoming/ since? */
+bool accepted_is_noted(
+    struct accepted_tree *tree, uint64_t inode, usec_t arrival_wall);
 void accepted_done(struct accepted_tree *tree);
 /* The message left incoming/; fd is its open file. */
 void accepted_log(struct send *s, uint64_t inode, int fd,
@@ -62,6 +65,9 @@ void accepted_log_parked(struct send *s, uint64_t inode);
  * nothing of it is selected before its end. A recipient without a route is
  * deferred (4.3.5). */
 usec_t recipients_work(struct send *s);
+/* Read all of a message of few recipients, which is on LIST_READING, in the
+ * turn in which its file is opened. */
+void recipients_read_few(struct send *s, struct message *m);
 /* Read the record again that a handle of the entry stands for; the handles of
  * an entry one after the other. 0 or -errno. */
 int recipients_read(struct send *s, const struct message *m,
@@ -264,9 +270,16 @@ void disk_count_error(struct send *s, enum health_write kind, int error);
 bool disk_is_shortage(int error);
 
 /* Append the reason of one recipient; defer/ is begun anew with the first of
- * an attempt. 0 or -errno. */
+ * an attempt, and bounce/ with the first of a new message, since what lies
+ * there is another message's: inode numbers are reused. 0 or -errno. */
 int reasons_add(struct send *s, struct message *m, enum spool_dir dir,
     const struct report *report);
+/* Before anything of this message is written into bounce/. */
+void reasons_begin_bounce(struct send *s, struct message *m);
+/* The message stays in the queue: reasons that are another message's go. */
+void reasons_settle(struct send *s, const struct message *m);
+/* Remove its reasons, where it can have any. 0 or -errno. */
+int reasons_remove(struct send *s, const struct message *m, enum spool_dir dir);
 /* The file is gone from where it was. Its reasons go too, lest they meet the
  * next file of that inode, unless the file lies elsewhere in the queue. */
 void reasons_clear(struct send *s, uint64_t inode);

@@ -160,6 +160,7 @@ struct send {
 	struct admission admission;
 	usec_t admission_blocked_until;
 	struct queue_rcpt_cursor cursor;   /* scratch: 16 KiB, one is enough */
+	struct queue_file_bytes bytes;     /* of the file that is held */
 	struct unrecorded_list unrecorded; /* results without their marks */
 	usec_t record_at;                  /* when to try them again */
 	usec_t finish_at;              /* not before: nothing could be moved */

@@ -122,7 +122,7 @@ inspect(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
 	if (dir == SPOOL_INCOMING &&
 	    offered_has(&t->offered, inode, e->mtime_wall, t->now))
 		return -EALREADY;
-	r = queue_file_hold(fd, (uint64_t)st->st_size, &t->bytes);
+	r = queue_file_hold(fd, &t->bytes);
 	if (r == 0)
 		r = queue_file_read(fd, &e->file);
 	if (r == 0)

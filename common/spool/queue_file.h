@@ -112,18 +112,21 @@ int queue_file_finish(struct queue_file_writer *w);
 
 /* ---- reading ---- */
 
-/* Reads a regular file of this size into the room, if it fits: until another
- * one is held, or none, the functions below read this descriptor from there, in
- * this thread. The caller knows the size of the open file, and that nobody
- * writes to it meanwhile. -errno: nothing is held. */
+/* Reads a regular file into the room, if it fits: until another one is held, or
+ * none, the functions below read this descriptor from there, in this thread.
+ * The caller knows that nobody writes to it meanwhile. -errno: nothing is held.
+ */
 struct queue_file_bytes {
 	char data[65536];
 };
-int queue_file_hold(int fd, uint64_t size, struct queue_file_bytes *room);
+int queue_file_hold(int fd, struct queue_file_bytes *room);
 void queue_file_let_go(void);
 /* Reads the trailer alone. Checks file type, size, magic,
  * version, the trailer's own CRC and that all regions fit each other. */
 int queue_file_read(int fd, struct queue_file *ret_file);
+/* Reads so many bytes of the content, from its beginning; -EBADMSG: there are
+ * fewer. */
+int queue_file_content(int fd, uint64_t content_off, void *out, size_t len);
 /* Reads the whole file and compares the checksums; bounded memory. */
 int queue_file_verify(int fd, const struct queue_file *file);
 /* The sender; *ret_sender gets a string ("" for the null sender). */

@@ -21,19 +21,17 @@ static _Thread_local struct {
 } held;
 
 int
-queue_file_hold(int fd, uint64_t size, struct queue_file_bytes *room)
+queue_file_hold(int fd, struct queue_file_bytes *room)
 {
-	int64_t n;
+	ssize_t n;
 
 	held.bytes = NULL;
-	if (size > sizeof(room->data))
-		return 0;
-	n = io_pread_all(fd, room->data, (size_t)size, 0);
+	n = pread(fd, room->data, sizeof(room->data), 0);
 	if (n < 0)
-		return (int)n;
+		return -errno;
 	held.fd = fd;
 	held.len = (size_t)n;
-	held.bytes = n == (int64_t)size ? room : NULL;
+	held.bytes = held.len < sizeof(room->data) ? room : NULL;
 	return 0;
 }
 
@@ -63,6 +61,12 @@ read_exact(int fd, void *out, size_t len, uint64_t off)
 	if (n < 0)
 		return (int)n;
 	return (size_t)n == len ? 0 : format_damaged("file became shorter");
+}
+
+int
+queue_file_content(int fd, uint64_t content_off, void *out, size_t len)
+{
+	return read_exact(fd, out, len, content_off);
 }
 
 static int

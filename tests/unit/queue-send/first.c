@@ -1,0 +1,136 @@
+/* The first attempt of a message: nothing is removed that was never made, and
+ * reasons that another message of its inode has left never count. */
+#include "tests/unit/queue-send/world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "queue-send/operators.h"
+#include "spool/reason.h"
+
+static struct world w;
+
+static void
+start(void)
+{
+	world_start(
+	    &w, "minimal_backoff_time = 1h\nmaximal_backoff_time = 10h\n");
+	world_link_todo(&w);
+	world_link_agent(&w);
+	world_run(&w);
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(first, .init = start, .fini = end, .timeout = 60);
+
+static void
+leave_reasons(uint64_t inode)
+{
+	const struct reason old = { .index = 0,
+		.dsn = "5.0.0",
+		.relay = "none",
+		.address = "old@other.test",
+		.text = "of another message" };
+
+	cr_assert_eq(reason_add(&w.s.sp, SPOOL_DEFER, inode, &old), 0);
+	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &old), 0);
+}
+
+/* mutation: queue-send/disk.c: may_have_reasons() is true. */
+Test(first, one_name_is_removed_for_a_message_that_was_delivered)
+{
+	uint64_t inode = world_file(&w, "d", 1, 0);
+
+	world_offer(&w, SPOOL_INCOMING, inode);
+	(void)world_trace();
+	(void)world_opens();
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_str_eq(world_trace(), "rpu", "moved, marked, removed");
+	cr_expect_eq(world_opens(), 1);
+}
+
+/* mutation: queue-send/disk.c: reasons_add() does not look at m->first. */
+Test(first, D22_reasons_of_another_message_are_not_reported)
+{
+	uint64_t inode = world_file(&w, "d", 1, 0);
+
+	leave_reasons(inode);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_FAILED), 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_not_null(strstr(world_report(&w), "r0@d0.test"));
+	cr_expect_null(strstr(world_report(&w), "old@other.test"));
+	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0);
+}
+
+/* mutation: queue-send/finish.c: reasons_settle() is not called. */
+Test(first, D22_reasons_of_another_message_do_not_go_along)
+{
+	uint64_t inode = world_file(&w, "d", 1, 0);
+
+	leave_reasons(inode);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0);
+	cr_expect_null(strstr(
+	    world_reason(&w, SPOOL_DEFER, inode, 0), "of another message"));
+}
+
+/* A message that came back from active/ has reasons of its own. */
+/* mutation: queue-send/active.c: accepted_is_noted() is not asked. */
+Test(first, D24_an_attempt_that_was_cut_is_no_first_one)
+{
+	struct world_delivery delivery;
+	uint64_t inode = world_message(&w, "d", 2);
+
+	world_run(&w);
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	world_run(&w);
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 1);
+	world_again(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
+	world_link_todo(&w);
+	world_link_agent(&w);
+	world_run(&w);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 2);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
+}
+
+/* mutation: queue-send/acts.c: give_up() does not begin bounce/. */
+Test(first, D24_an_act_in_the_first_attempt_stays_known)
+{
+	uint64_t inode = world_message(&w, "d", 1);
+	struct world_delivery delivery;
+	const struct message *m;
+	struct queue_id id;
+	uint32_t running;
+
+	world_run(&w);
+	cr_assert(world_take(&w, &delivery));
+	m = messages_find(&w.s.messages, inode);
+	cr_assert(m != NULL && m->first);
+	id = (struct queue_id){ m->file.arrival_wall, m->file.nonce,
+		m->file.queue, inode };
+	leave_reasons(inode);
+	cr_expect_eq(acts_do(&w.s, ACT_EXPIRE, &id, 0, &running), 0);
+	cr_expect_eq(reason_marks(&w.s.sp, &id), REASON_GIVEN_UP);
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_null(strstr(world_report(&w), "old@other.test"));
+}
