@@ -1,5 +1,6 @@
 #include "deliver-local/child.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -51,6 +52,55 @@ look_up(const char *name, uid_t uid, struct account *ret)
 		r = error == ENOENT || error == ESRCH ? 0 : -error;
 	free(room);
 	return r;
+}
+
+/* ---- sources of accounts ---- */
+
+static bool
+is_of_accounts(const char *line)
+{
+	static const char *const names[] = {
+		"passwd:", "group:", "initgroups:"
+	};
+	size_t i;
+
+	line += strspn(line, " \t");
+	for (i = 0; i < ARRAY_LEN(names); i++)
+		if (strncmp(line, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+static void
+load_source(const char *name)
+{
+	char library[64];
+
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") !=
+		strlen(name) ||
+	    snprintf(library, sizeof(library), "libnss_%s.so.2", name) >=
+		(int)sizeof(library))
+		return;
+	(void)dlopen(library, RTLD_LAZY);
+}
+
+void
+account_load_sources(void)
+{
+	FILE *f = fopen("/etc/nsswitch.conf", "re");
+	char line[512], *word, *rest;
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		line[strcspn(line, "#\n")] = '\0';
+		if (!is_of_accounts(line))
+			continue;
+		rest = strchr(line, ':') + 1;
+		while ((word = strsep(&rest, " \t")) != NULL)
+			if (*word != '\0' && *word != '[')
+				load_source(word);
+	}
+	if (f != NULL)
+		fclose(f);
 }
 
 int

@@ -442,7 +442,7 @@ reset_signals(bool runs_program)
 {
 	sigset_t blocked;
 
-	io_default_signals();
+	io_default_set_signals();
 	io_ignore_write_signals();
 	sigemptyset(&blocked);
 	if (runs_program) { /* command_run() takes them */

@@ -81,6 +81,10 @@ struct account {
 	char shell[256];
 };
 
+/* Loads the libraries of the name service that nsswitch.conf names for
+ * accounts, so that not each child has to; nothing is looked up. One that is
+ * not there, or comes later, is the children's. */
+void account_load_sources(void);
 /* 1 found, 0 there is none, -errno: the answer is not known. */
 int account_find(const char *name, struct account *ret_account);
 int account_of(uid_t uid, struct account *ret_account);

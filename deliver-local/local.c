@@ -217,6 +217,7 @@ start(struct daemon *d)
 	l->child = child_main;
 	l->kill = kill;
 	LIST_INIT(&l->tasks);
+	account_load_sources();
 	set_conf(l, d->conf);
 	r = find_users(l);
 	if (r == 0)

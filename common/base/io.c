@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int
@@ -69,6 +71,56 @@ io_default_signals(void)
 
 	for (sig = 1; sig <= SIGRTMAX; sig++)
 		(void)sigaction(sig, &sa, NULL);
+}
+
+/* The set of signals in one line of /proc/self/status; false: there is none. */
+static bool
+read_set(const char *status, const char *name, uint64_t *ret_set)
+{
+	const char *line = strstr(status, name);
+	char *end;
+
+	if (line == NULL)
+		return false;
+	line += strlen(name);
+	*ret_set = strtoull(line, &end, 16);
+	return end != line && *end == '\n';
+}
+
+/* Signals that are ignored or caught. */
+static bool
+find_set_signals(uint64_t *ret_set)
+{
+	char status[4096];
+	uint64_t ignored = 0, caught = 0;
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	int64_t n = fd < 0 ? -1 : io_read_all(fd, status, sizeof(status) - 1);
+
+	io_close(&fd);
+	if (n < 0)
+		return false;
+	status[n] = '\0';
+	if (!read_set(status, "\nSigIgn:\t", &ignored) ||
+	    !read_set(status, "\nSigCgt:\t", &caught))
+		return false;
+	*ret_set = ignored | caught;
+	return true;
+}
+
+void
+io_default_set_signals(void)
+{
+	const struct sigaction sa = { .sa_handler = SIG_DFL };
+	uint64_t set = 0;
+	int sig;
+
+	if (!find_set_signals(&set)) {
+		io_default_signals();
+		return;
+	}
+	for (sig = 1; sig <= SIGRTMAX; sig++)
+		if ((set >> (sig - 1) & 1) != 0)
+			(void)sigaction(sig, &sa, NULL);
 }
 
 void

@@ -15,6 +15,9 @@ int64_t io_pread_all(int fd, void *data, size_t len, int64_t off);
 int io_std_fds(void);
 /* Every signal gets its default action: handlers that were inherited go. */
 void io_default_signals(void);
+/* The same with fewer system calls: the kernel says which have another one. For
+ * a program whose /proc is the system's. */
+void io_default_set_signals(void);
 /* SIGPIPE and SIGXFSZ are ignored: both show as errors of write. */
 void io_ignore_write_signals(void);
 int io_nonblock(int fd);

@@ -103,3 +103,25 @@ Test(base_io, P18_closed_standard_descriptors_are_filled)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0);
 }
+
+static void
+on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* mutation: io_default_set_signals() looks at those that are caught alone. */
+Test(base_io, signals_that_are_caught_or_ignored_get_their_default)
+{
+	struct sigaction sa;
+	int sig;
+
+	signal(SIGUSR1, on_signal);
+	signal(SIGRTMAX, on_signal);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	io_default_set_signals();
+	for (sig = 1; sig <= SIGRTMAX; sig++)
+		if (sigaction(sig, NULL, &sa) == 0)
+			cr_expect_eq(sa.sa_handler, SIG_DFL, "%d", sig);
+}
