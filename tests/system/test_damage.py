@@ -273,6 +273,8 @@ class FileSystem(SystemTest):
         self.assertFalse(i.log_has("status=sent"), "told before it was recorded")
         i.stop()
         subprocess.run(["umount", i.base], check=True)
+        # Tests beside this one have mounts of their own, and this one among them.
+        wait(lambda: not pathlib.Path(f"/sys/fs/ext4/{loop}").exists(), what="the end of the file system")
         subprocess.run(["fsck.ext4", "-fy", image], capture_output=True, check=False)
         mount()
         i.start()

@@ -3,7 +3,7 @@ import pathlib
 import subprocess
 
 from case import SystemTest, needs_root
-from instance import BIN, wait
+from instance import AS_ROOT, BIN, wait
 from peer import Peer
 
 HELLO = b"Subject: hello\n\nhello\n"
@@ -148,8 +148,8 @@ class Unruled(SystemTest):
                 ("* smtp:r\n", {"relayhost": "relay.example", "mydestination": "a"},
                  [f"mydestination: does nothing: {file}:1 routes everything",
                   f"relayhost: does nothing: {file}:1 routes everything",
-                  f"{file}:1: * sends mail for root@test.example and postmaster@test.example to another host, too: "
-                  "a rule for test.example, or relayhost in place of this rule, keeps it here"]),
+                  *[f"{file}:1: * sends mail for root@test.example and postmaster@test.example to another host, too: "
+                    "a rule for test.example, or relayhost in place of this rule, keeps it here"] * AS_ROOT]),
                 ("a local\n", {"relayhost": "relay.example", "mydestination": "*"},
                  ["relayhost: does nothing: mydestination has every domain"]),
                 ("a local\n", {"relayhost": "relay.example", "transports": "out:smtp local pipe"},

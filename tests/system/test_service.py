@@ -142,6 +142,7 @@ class Service(SystemTest):
             name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
             # scan_interval is 1 s here: todo-proc has two reasons, queue-send hears of them.
             # The disk of each queue is asked every 20 s: a process begins, and is heard of.
-            limit = took + 1 + 2 * 2 if name == "qscheduler" else 3 * took + 2
+            # Five more: what has just started settles late on a busy machine.
+            limit = took + 1 + 2 * 2 if name == "qscheduler" else 3 * took + 5
             self.assertLessEqual(count - before[pid], limit, name)
         i.stop()
