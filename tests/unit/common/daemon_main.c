@@ -18,7 +18,7 @@
 #include "daemon/daemon.h"
 #include "log/log.h"
 
-#define LIMIT_MSEC 20000
+#define LIMIT_MSEC 120000
 
 /* A program that tells its supervisor what happens to it. */
 static bool hangs, complains, has_bug;

@@ -76,7 +76,7 @@ answer_one(int code, const char *text)
 {
 	struct pollfd fd = { mq, POLLIN, 0 };
 
-	if (poll(&fd, 1, 10000) != 1 || ask_take(mq, &ask) != 2)
+	if (poll(&fd, 1, 120000) != 1 || ask_take(mq, &ask) != 2)
 		_exit(1);
 	page_write_begin(&page->head);
 	ask_answer(page, 1, 2, 3, "to somebody else");

@@ -140,7 +140,7 @@ stuck_reader(int read_fd, int write_fd)
 
 	take_stderr(write_fd);
 	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
-	alarm(20); /* a write that waits ends the test as a crash */
+	alarm(120); /* a write that waits ends the test as a crash */
 	for (i = 0; i < 100000 && log_dropped() < 10; i++)
 		log_info("%0100d", i);
 	cr_assert_eq(log_dropped(), 10);
@@ -191,7 +191,7 @@ Test(log_write, P21_a_pipe_that_cannot_be_opened_again)
 	cr_assert_eq(fcntl(p[1], F_SETFL, 0), 0);
 	sink = (struct log_sink){ .fd = p[1], .waits = true };
 	memset(line, 'x', sizeof(line));
-	alarm(20);
+	alarm(120);
 	cr_expect_not(log_sink_write(&sink, line, sizeof(line)));
 	drain(p[0]);
 	cr_expect(log_sink_write(&sink, line, sizeof(line)));
@@ -247,7 +247,7 @@ Test(log_write, P21_syslog_that_stops_and_comes_back)
 
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/log", dir);
-	alarm(20);
+	alarm(120);
 	cr_expect_not(
 	    log_sink_syslog_send(&fd, path, LOG_INFO, "p/1", "text", 4));
 	server = syslog_server(path);

@@ -87,7 +87,7 @@ Test(site_shared_slot, a_crowded_set)
 	end_done(&e, s[7], SITE_AGENT_DIED, 0);
 	p = (struct pollfd){ .fd = shared_wake_fd(other.shared),
 		.events = POLLIN };
-	cr_expect_eq(poll(&p, 1, 5000), 1);
+	cr_expect_eq(poll(&p, 1, 120000), 1);
 	end_work(&other, 0);
 	cr_expect_eq(told, 1);
 	end_take(&other, more, 0);

@@ -61,7 +61,7 @@ take_one(struct sync_pool *p)
 	struct sync_task *job;
 
 	while ((job = sync_pool_take(p)) == NULL)
-		cr_assert_eq(poll(&ready, 1, 30000), 1, "no job ends");
+		cr_assert_eq(poll(&ready, 1, 120000), 1, "no job ends");
 	return job;
 }
 

@@ -381,12 +381,12 @@ Test(child, P1_programs_end_with_the_agent, .init = setup, .fini = teardown)
 			pause();
 	}
 	p = (struct pollfd){ .fd = fd, .events = POLLIN };
-	cr_assert_eq(poll(&p, 1, 20000), 1, "the program runs");
+	cr_assert_eq(poll(&p, 1, 120000), 1, "the program runs");
 	cr_assert_eq(read(fd, &byte, 1), 1);
 	cr_assert(kill(agent, SIGKILL) == 0);
 	cr_assert_eq(waitpid(agent, NULL, 0), agent);
 	p.events = 0;
-	cr_expect_eq(poll(&p, 1, 20000), 1, "its end");
+	cr_expect_eq(poll(&p, 1, 120000), 1, "its end");
 	cr_expect(p.revents & POLLHUP);
 	close(fd);
 	buf_done(&text);

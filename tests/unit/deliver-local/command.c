@@ -209,7 +209,7 @@ fence_falls(void)
 	struct pollfd p = { .fd = fence[0] };
 
 	close(fence[1]);
-	return poll(&p, 1, 20000) == 1 && (p.revents & POLLHUP) != 0;
+	return poll(&p, 1, 120000) == 1 && (p.revents & POLLHUP) != 0;
 }
 
 static void

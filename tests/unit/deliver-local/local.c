@@ -83,7 +83,7 @@ receive(int sock)
 	int r;
 
 	do {
-		cr_assert_eq(poll(&p, 1, 20000), 1, "no answer");
+		cr_assert_eq(poll(&p, 1, 120000), 1, "no answer");
 		r = chan_recv(sock, &in);
 	} while (r == -EAGAIN);
 	if (r != 1)
@@ -292,7 +292,7 @@ wait_for_log(const char *text)
 	struct pollfd p = { .fd = log_out, .events = POLLIN };
 
 	while (strstr(said, text) == NULL) {
-		cr_assert_eq(poll(&p, 1, 20000), 1, "not said: %s", text);
+		cr_assert_eq(poll(&p, 1, 120000), 1, "not said: %s", text);
 		ssize_t n = read(log_out, said + len, sizeof(said) - 1 - len);
 
 		cr_assert_gt(n, 0, "not said: %s", text);

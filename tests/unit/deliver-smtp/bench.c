@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "config/conf.h"
 
-#define PATIENCE 20 /* seconds; a test that needs them has failed */
+#define PATIENCE 120 /* seconds; a test that needs them has failed */
 
 /* ---- queue-send's end ---- */
 

@@ -96,7 +96,7 @@ start_holder(bool with_child, int *ret_said)
 		if (with_child && fork() == 0)
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pid = getpid();
-		alarm(60);
+		alarm(240);
 		if (write(said[1], &pid, sizeof(pid)) == sizeof(pid))
 			pause();
 		_exit(0);

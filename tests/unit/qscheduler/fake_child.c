@@ -254,7 +254,7 @@ hang(void)
 static void
 hang_orphan(void)
 {
-	alarm(60);
+	alarm(240);
 	hang();
 }
 
@@ -291,7 +291,7 @@ static void
 leave_child(void)
 {
 	if (fork() == 0) {
-		alarm(60);
+		alarm(240);
 		say("left");
 		for (;;)
 			pause();

@@ -44,7 +44,7 @@ state_of(uint32_t queue)
 void
 wait_state(uint32_t queue, uint32_t state)
 {
-	const usec_t end = clock_mono() + 30 * USEC_PER_SEC;
+	const usec_t end = clock_mono() + 120 * USEC_PER_SEC;
 
 	while (state_of(queue) != state) {
 		const struct timespec between = { 0, 5 * 1000 * 1000 };

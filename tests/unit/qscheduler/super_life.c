@@ -459,7 +459,7 @@ Test(super_life, P17_nothing_is_left_of_a_process_group)
 	left = stage_pid(stage_hear("deliver-local left"));
 	look.fd = pidfd_open(left, 0);
 	if (look.fd >= 0)
-		cr_expect_eq(poll(&look, 1, 30000), 1);
+		cr_expect_eq(poll(&look, 1, 120000), 1);
 	cr_expect_eq(stage_stop(), 0);
 }
 

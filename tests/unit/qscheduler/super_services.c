@@ -234,7 +234,7 @@ open_manager(void)
 static void
 wait_told(const char *what)
 {
-	const usec_t end = clock_mono() + 30 * USEC_PER_SEC;
+	const usec_t end = clock_mono() + 120 * USEC_PER_SEC;
 	const size_t len = strlen(what);
 	char text[512];
 	ssize_t n;

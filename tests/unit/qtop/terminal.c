@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-#define PATIENCE (20 * USEC_PER_SEC)
+#define PATIENCE (120 * USEC_PER_SEC)
 
 /* ---- the screen ---- */
 

@@ -22,7 +22,7 @@
 #define LIMIT      4
 #define OTHER      2 /* the queue of the others */
 #define GENERATION 70
-#define LIMIT_MSEC 20000
+#define LIMIT_MSEC 120000
 
 static struct world w;
 static struct shared *other;

@@ -272,7 +272,7 @@ await_sync(void)
 		.events = POLLIN
 	};
 
-	cr_assert_eq(poll(&p, 1, 30000), 1);
+	cr_assert_eq(poll(&p, 1, 120000), 1);
 	world_run(&w);
 }
 

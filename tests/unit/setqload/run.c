@@ -24,7 +24,7 @@ answer_one(int code, const char *text)
 	struct pollfd p = { .fd = requests, .events = POLLIN };
 	struct ask ask;
 
-	cr_assert_eq(poll(&p, 1, 10000), 1);
+	cr_assert_eq(poll(&p, 1, 120000), 1);
 	cr_assert_eq(ask_take(requests, &ask), 2);
 	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.queue, 3);
 	cr_expect_eq(ask.msg.u.SET_LOAD_FOR.local_used, 2);

@@ -26,7 +26,7 @@ answer_step(const struct step *step)
 	struct pollfd p = { .fd = requests, .events = POLLIN };
 	struct ask ask;
 
-	cr_assert_eq(poll(&p, 1, 10000), 1);
+	cr_assert_eq(poll(&p, 1, 120000), 1);
 	cr_assert_eq(ask_take(requests, &ask), 2);
 	cr_expect_eq(ask.msg.type, MSG_DISABLE);
 	cr_expect_eq(ask.msg.u.DISABLE.queue, step->queue);
