@@ -21,7 +21,7 @@
  * one. */
 struct local_death {
 	LIST_ENTRY(site) link;
-	usec_t until;
+	usec_t since, until;
 	char *why;
 	uint32_t window;
 	double fail_cohorts;
@@ -48,7 +48,7 @@ struct site {
 };
 
 /* A million of them: 104 bytes and the name each. */
-_Static_assert(sizeof(struct site) <= 104, "struct site has grown");
+_Static_assert(sizeof(struct site) <= 112, "struct site has grown");
 
 SLIST_HEAD(local_chain, site);
 TAILQ_HEAD(local_idle, site);

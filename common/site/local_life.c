@@ -35,6 +35,7 @@ kill_site(struct local *local, struct site *site, const char *why, usec_t now)
 	site->death = (struct local_death){
 		.until = site_dead_until(
 		    &local->backoff, site->deaths, &local->random, now),
+		.since = now,
 		.why = why_copy(why),
 		.window = last.window,
 		.fail_cohorts = last.fail_cohorts,
@@ -84,6 +85,7 @@ local_site_view(const struct site *site, struct site_view *ret_view)
 	if (site->dead) {
 		view.window = site->death.window;
 		view.fail_cohorts = site->death.fail_cohorts;
+		view.dead_since = site->death.since;
 		view.dead_until = site->death.until;
 		view.why = site->death.why;
 	} else {

@@ -79,6 +79,7 @@ slot_kill(struct shared_access *a, const char *why)
 		slot->deaths++;
 	slot->dead_until = site_dead_until(
 	    &a->s->backoff, slot->deaths, &a->s->random, a->now);
+	slot->dead_since = a->now;
 	slot->window.success = slot->window.failure = 0;
 	keep_why(slot, why);
 	a->set->dead |= UINT32_C(1) << a->index;
@@ -274,6 +275,7 @@ shared_access_view(struct shared_access *a, struct site_view *ret_view)
 	view.state = view.busy < w.window ? SITE_ROOM : SITE_FULL;
 	if (a->slot != NULL && slot_is_dead(a)) {
 		view.state = SITE_DEAD;
+		view.dead_since = a->slot->dead_since;
 		view.dead_until = a->slot->dead_until;
 		view.why = a->slot->why;
 	}

@@ -33,7 +33,7 @@
 /* ---- the segment ---- */
 
 #define SHARED_MAGIC       UINT64_C(0x31534554495351) /* "QSITES1" */
-#define SHARED_VERSION     2
+#define SHARED_VERSION     3
 #define SHARED_MEMBERS_MAX 256
 #define SHARED_SLOTS_MAX   (UINT32_C(1) << 21)
 
@@ -75,7 +75,8 @@ struct shared_member {
 
 struct shared_slot {
 	struct window window; /* while dead: as it was at the death */
-	usec_t dead_until;    /* in set->dead */
+	usec_t dead_since;    /* in set->dead */
+	usec_t dead_until;    /* the same */
 	uint32_t deaths;
 	uint32_t ticket;   /* the next one */
 	uint16_t name_len; /* of the whole name */
@@ -102,9 +103,9 @@ struct shared_set {
 };
 
 _Static_assert(SHARED_SET_SLOTS == 32, "a bit of in_use and dead for each");
-_Static_assert(sizeof(struct shared_head) == 64, "version 2");
-_Static_assert(sizeof(struct shared_set) == 576, "version 2");
-_Static_assert(offsetof(struct shared_slot, cells) == 380, "version 2");
+_Static_assert(sizeof(struct shared_head) == 64, "version 3");
+_Static_assert(sizeof(struct shared_set) == 576, "version 3");
+_Static_assert(offsetof(struct shared_slot, cells) == 388, "version 3");
 
 /* A segment as this process has mapped it; the head is read once. */
 struct shared_segment {

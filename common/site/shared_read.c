@@ -48,6 +48,7 @@ see(const struct shared_segment *seg, struct shared_set *set, uint32_t index,
 	if ((set->dead >> index & 1) != 0 && slot->dead_until > clock_mono()) {
 		show(seen->why, sizeof(seen->why), slot->why, SITE_WHY_MAX);
 		v->state = SITE_DEAD;
+		v->dead_since = slot->dead_since;
 		v->dead_until = slot->dead_until;
 		v->why = seen->why;
 	}

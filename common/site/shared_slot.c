@@ -182,7 +182,8 @@ shared_slot_mend(struct shared_slot *slot)
 
 	if (slot->dead_until < 0)
 		slot->dead_until = 0;
-
+	if (slot->dead_since < 0)
+		slot->dead_since = 0;
 	if (w->window == 0)
 		w->window = 1;
 	w->success = within(w->success, 1);

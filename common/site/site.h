@@ -35,9 +35,9 @@ struct site_view {
 	enum site_state state;
 	uint32_t window, busy;
 	double success, failure, fail_cohorts;
-	uint32_t deaths;   /* in a row, without a success between */
-	usec_t dead_until; /* while dead */
-	const char *why;   /* while dead; never NULL then, and lives as long */
+	uint32_t deaths;               /* in a row, without a success between */
+	usec_t dead_since, dead_until; /* while dead */
+	const char *why; /* while dead; never NULL then, and lives as long */
 };
 
 /* A delivery report and what it did to the site. The reasons in it live until

@@ -65,6 +65,7 @@ expect_same_view(const struct site_view *a, const struct site_view *b)
 	cr_assert_eq(a->window, b->window);
 	cr_assert_eq(a->busy, b->busy);
 	cr_assert_eq(a->deaths, b->deaths);
+	cr_assert_eq(a->dead_since, b->dead_since);
 	cr_assert_eq(a->dead_until, b->dead_until);
 	cr_assert(a->success == b->success && a->failure == b->failure &&
 	    a->fail_cohorts == b->fail_cohorts);
