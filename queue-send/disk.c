@@ -136,7 +136,7 @@ int
 reasons_add(struct send *s, struct message *m, enum spool_dir dir,
     const struct report *r)
 {
-	const struct reason reason = {
+	struct reason reason = {
 		.index = r->index,
 		.when_wall = s->now_wall,
 		.dsn = r->dsn,
@@ -146,6 +146,7 @@ reasons_add(struct send *s, struct message *m, enum spool_dir dir,
 	};
 
 	if (dir == SPOOL_DEFER && !m->reasons_begun) {
+		reason.attempt = 1 + reason_attempts(&s->sp, m->inode);
 		reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 		m->reasons_begun = true;
 	}

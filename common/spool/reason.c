@@ -16,6 +16,7 @@
 #define EXPIRY         "expire"
 #define DELAY          "delay"
 #define MARKED_BIT     0100u /* in the mode: there may be lines of marks */
+#define ATTEMPT        "attempt"
 #define TEXT_MAX       2000
 /* A line of reason_add() is shorter; a longer one is foreign. */
 #define LINE_MAX_BYTES 4096
@@ -33,8 +34,13 @@ format_line(const struct reason *reason, struct buf *out)
 		{ reason->text, TEXT_MAX },
 	};
 	size_t i;
-	int r = buf_printf(out, "%" PRIu32 "\t%" PRId64, reason->index,
-	    reason->when_wall / USEC_PER_SEC);
+	int r = reason->attempt == 0
+	    ? 0
+	    : buf_printf(out, ATTEMPT "\t%" PRIu32 "\n", reason->attempt);
+
+	if (r == 0)
+		r = buf_printf(out, "%" PRIu32 "\t%" PRId64, reason->index,
+		    reason->when_wall / USEC_PER_SEC);
 
 	for (i = 0; r == 0 && i < ARRAY_LEN(fields); i++) {
 		r = buf_add_char(out, '\t');
@@ -263,7 +269,8 @@ struct lines {
 	uint32_t reports; /* so far */
 	const char *id; /* of the message whose marks are looked for, or NULL */
 	int marks;
-	bool skip; /* in a line that is too long */
+	uint32_t *attempt; /* of the first line, or NULL */
+	bool skip;         /* in a line that is too long */
 };
 
 /* "expire <TAB> WALL_SECONDS <TAB> ID" and
@@ -285,6 +292,18 @@ mark_of(const char *line, const char *id)
 	    : 0;
 }
 
+/* The first line of a file in defer/. */
+static int
+take_attempt(const char *line, uint32_t *attempt)
+{
+	uint64_t number;
+
+	if (strncmp(line, ATTEMPT "\t", sizeof(ATTEMPT)) == 0 &&
+	    num_u64(line + sizeof(ATTEMPT), 1, UINT32_MAX, &number) == 0)
+		*attempt = (uint32_t)number;
+	return 1;
+}
+
 static int
 take_line(struct lines *l, char *line)
 {
@@ -292,6 +311,8 @@ take_line(struct lines *l, char *line)
 
 	if (l->id != NULL)
 		l->marks |= mark_of(line, l->id);
+	if (l->attempt != NULL)
+		return take_attempt(line, l->attempt);
 	if (strncmp(line, REPORT "\t", sizeof(REPORT)) == 0) {
 		l->reports++;
 		return 0;
@@ -422,4 +443,14 @@ reason_marks(const struct spool *sp, const struct queue_id *id)
 	queue_id_format(id, text);
 	r = read_file(sp, SPOOL_BOUNCE, id->inode, &lines);
 	return r < 0 ? r : lines.marks;
+}
+
+uint32_t
+reason_attempts(const struct spool *sp, uint64_t inode)
+{
+	uint32_t attempt = 0;
+	struct lines lines = { .attempt = &attempt };
+
+	(void)read_file(sp, SPOOL_DEFER, inode, &lines);
+	return attempt;
 }

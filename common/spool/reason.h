@@ -8,6 +8,10 @@
  * line in bounce/ is written before the recipient is marked RCPT_FAILED, so
  * that only a power cut leaves a mark without its reason.
  *
+ * A file in defer/ begins with the number of the attempt, from 1 on; one of an
+ * earlier version has no such line:
+ *	attempt <TAB> NUMBER
+ *
  * A line of bounce/ says that the reasons in front of it were reported to the
  * sender, in message ID (docs/REPORTS.md, "Exactly once"):
  *	report <TAB> WALL_SECONDS <TAB> ID
@@ -34,10 +38,13 @@ struct reason {
 	const char *relay;   /* "host[ip]:25" or "none" */
 	const char *address; /* the recipient */
 	const char *text;    /* begins with neither the code nor a blank */
+	uint32_t attempt;    /* of the first reason of an attempt, else 0 */
 };
 
 int reason_add(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     const struct reason *reason);
+/* How many attempts have left reasons in defer/: 0, when it is not known. */
+uint32_t reason_attempts(const struct spool *sp, uint64_t inode);
 /* Remove the file, if there is one. */
 int reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* The reasons were reported: this line is on disk, or it was taken back. */

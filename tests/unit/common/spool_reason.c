@@ -293,8 +293,9 @@ Test(reason, D11_a_close_that_fails_is_a_write_that_failed)
 	scratch_open(&s);
 	inode = scratch_put(&s).inode;
 	fail_nth(FAULT_CLOSE, 1, EIO);
-	cr_expect_eq(reason_add(&s.sp, SPOOL_BOUNCE, inode,
-			 &(struct reason){ 0, 0, "5.1.1", "none", "a", "no" }),
+	cr_expect_eq(
+	    reason_add(&s.sp, SPOOL_BOUNCE, inode,
+		&(struct reason){ 0, 0, "5.1.1", "none", "a", "no", 0 }),
 	    -EIO);
 	scratch_close(&s);
 }
@@ -352,5 +353,29 @@ Test(reason, X1_no_link_is_followed)
 	cr_assert_eq(mkfifo(path, 0600), 0);
 	cr_expect_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), -EPERM);
 	cr_expect_eq(read_back(&s, &g), -EPERM);
+	scratch_close(&s);
+}
+
+/* mutation: common/spool/reason.c: take_attempt() takes any line. */
+Test(reason, attempts_are_counted_by_their_line)
+{
+	struct reason first = refused;
+	struct got g = { 0 };
+	struct scratch s;
+
+	scratch_open(&s);
+	cr_expect_eq(reason_attempts(&s.sp, INODE), 0, "no file");
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), 0);
+	cr_expect_eq(reason_attempts(&s.sp, INODE), 0, "an earlier version's");
+	cr_assert_eq(reason_clear(&s.sp, SPOOL_DEFER, INODE), 0);
+	first.attempt = 7;
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &first), 0);
+	cr_assert_eq(reason_add(&s.sp, SPOOL_DEFER, INODE, &refused), 0);
+	cr_expect_eq(reason_attempts(&s.sp, INODE), 7);
+	cr_assert_eq(read_back(&s, &g), 0);
+	cr_expect_eq(g.n, 2u, "the line is no reason");
+	scratch_spill(scratch_path(&s, SPOOL_DEFER, INODE),
+	    "attempt\t99999999999\n1\t2\t4.0.0\tr\ta\tt\n");
+	cr_expect_eq(reason_attempts(&s.sp, INODE), 0, "no number");
 	scratch_close(&s);
 }

@@ -169,7 +169,7 @@ picks_up(struct shared *x)
 static int
 works_on_it(struct shared *x)
 {
-	const struct reason reason = { 0, 0, "4.0.0", "none", "a", "later" };
+	const struct reason reason = { 0, 0, "4.0.0", "none", "a", "later", 0 };
 	const struct spool *sp = &x->s.sp;
 	const uint64_t inode = x->id.inode;
 	struct queue_file file;
