@@ -128,7 +128,7 @@ lint: all
 format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
-.PHONY: demo bench bench-beside bench-share bench-road bench-qctl
+.PHONY: demo bench bench-beside bench-explain bench-share bench-road bench-qctl
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -141,6 +141,8 @@ bench-beside: all $(B)/tests/bench/submit
 # BEFORE=DIR: another checkout, built there with the same two targets.
 bench-road: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/road.py
+bench-explain: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/explain.py
 bench-share: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/share.py
 bench-qctl: all $(B)/tests/bench/submit

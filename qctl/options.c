@@ -29,6 +29,7 @@ static const struct verb_row {
 } verbs[] = {
 	{ "list", VERB_LIST, 0, GIVEN_JSON, false },
 	{ "show", VERB_SHOW, 0, GIVEN_CONTENT, true },
+	{ "explain", VERB_EXPLAIN, 0, 0, true },
 	{ "shape", VERB_SHAPE, 0, GIVEN_SENDERS, false },
 	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS, true },
 	{ "release", VERB_ACT, ACT_RELEASE, GIVEN_WITH_ACTS | GIVEN_RATE,
@@ -42,9 +43,9 @@ static const struct verb_row {
 	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
 };
 
-#define VERBS                                                                  \
-	"list, show, shape, hold, release, requeue, delete, undelete, retry, " \
-	"expire, check"
+#define VERBS                                                          \
+	"list, show, explain, shape, hold, release, requeue, delete, " \
+	"undelete, retry, expire, check"
 
 static const struct {
 	unsigned bit;
@@ -447,6 +448,7 @@ options_help(struct buf *out)
 	    "  list                a row for each message, as postqueue -p\n"
 	    "  show                the envelope and the last replies of "
 	    "messages\n"
+	    "  explain             why messages wait, and what happens next\n"
 	    "  shape               recipients by domain and age in minutes\n"
 	    "  hold, release       put messages aside; back, due at once\n"
 	    "  requeue             due at once, from hold too\n"

@@ -51,8 +51,8 @@ wait_for(const struct peer *p, short events)
 	return n < 0 ? -errno : n == 0 ? -ETIMEDOUT : 0;
 }
 
-static int
-put(struct peer *p, const struct msg *msg)
+int
+peer_put(struct peer *p, const struct msg *msg)
 {
 	int r;
 
@@ -92,7 +92,7 @@ peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
     usec_t due_wall)
 {
 	const struct msg msg = act_of(act, id, due_wall);
-	int r = put(p, &msg), error;
+	int r = peer_put(p, &msg), error;
 	uint32_t running;
 
 	/* A connection that is refused is closed behind the reason. */
@@ -102,16 +102,22 @@ peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
 }
 
 int
+peer_take(struct peer *p, struct chan_frame *frame)
+{
+	int r;
+
+	while ((r = chan_recv(p->fd, frame)) == -EAGAIN)
+		if ((r = wait_for(p, POLLIN)) < 0)
+			return r;
+	return r == 0 ? -EPIPE : r < 0 ? r : 0;
+}
+
+int
 peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running)
 {
 	static struct chan_frame frame; /* large */
-	int r;
+	int r = peer_take(p, &frame);
 
-	while ((r = chan_recv(p->fd, &frame)) == -EAGAIN)
-		if ((r = wait_for(p, POLLIN)) < 0)
-			return r;
-	if (r == 0)
-		return -EPIPE;
 	if (r < 0)
 		return r;
 	io_close(&frame.fd);
@@ -134,5 +140,5 @@ peer_end(struct peer *p, enum spool_act act, const char *selection)
 		    .selection = {
 			selection, strnlen(selection, SELECTION_MAX) } } };
 
-	return put(p, &msg);
+	return peer_put(p, &msg);
 }

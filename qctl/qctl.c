@@ -365,7 +365,7 @@ run(struct task *t)
 		return EX_OK;
 	code = load_conf(t);
 	t->view = (struct view){ &t->options, clock_wall(),
-		isatty(STDOUT_FILENO) == 1, NULL };
+		isatty(STDOUT_FILENO) == 1, NULL, NULL };
 	if (code == EX_OK)
 		code =
 		    t->options.verb == VERB_READ ? run_qread(t) : read_base(t);

@@ -6,12 +6,13 @@
  *	message    one message and the walk over them; recipient: with reasons
  *	worker     a process for each queue; workers: their parent
  *	list, show, shape, qread   what is shown of a message, or of many
+ *	explain, asker, sentence   why a message waits
  *	read       the process that reads a queue
  *	act, peer  the process that acts on messages of a queue
  *	checking, check.h   is a queue as it should be
  *
- * The spool is read as it is: no lock, no process of the instance is asked, so
- * it works while the instance is stopped.
+ * The spool is read as it is: no lock is taken, and no process is asked but by
+ * `explain` and by acts, which work on the spool alone while there is none.
  */
 #ifndef QCTL_QCTL_H
 #define QCTL_QCTL_H
@@ -33,6 +34,7 @@ enum verb {
 	VERB_LIST,
 	VERB_SHOW,
 	VERB_SHAPE,
+	VERB_EXPLAIN,
 	VERB_ACT,  /* options.act says which */
 	VERB_READ, /* qread.h */
 	VERB_CHECK,
@@ -73,14 +75,17 @@ int options_help(struct buf *out);
 struct view {
 	const struct options *options;
 	usec_t now_wall;
-	bool clean;         /* content is for a terminal */
-	struct shape *rows; /* of VERB_SHAPE */
+	bool clean;          /* content is for a terminal */
+	struct shape *rows;  /* of VERB_SHAPE */
+	struct asker *asker; /* of VERB_EXPLAIN */
 };
 
 /* Each shows one message; -errno: of this message, or -ENOMEM. */
 int list_text(struct worker *w, const struct message *m, const struct view *v);
 int list_json(struct worker *w, const struct message *m, const struct view *v);
 int show_text(struct worker *w, const struct message *m, const struct view *v);
+int
+explain_text(struct worker *w, const struct message *m, const struct view *v);
 int
 shape_count(struct worker *w, const struct message *m, const struct view *v);
 /* Tells the parent of a message to act on. */

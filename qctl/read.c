@@ -1,6 +1,6 @@
 /* The process that reads one queue. */
+#include "qctl/explain.h"
 #include "qctl/qread.h"
-#include "qctl/task.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,15 +13,35 @@ static const struct {
 } shown[NVERBS] = {
 	[VERB_LIST] = { list_text, list_json },
 	[VERB_SHOW] = { show_text, show_text },
+	[VERB_EXPLAIN] = { explain_text, explain_text },
 	[VERB_SHAPE] = { shape_count, shape_count },
 	[VERB_ACT] = { act_collect, act_collect },
 	[VERB_READ] = { qread_text, qread_text },
 };
 
+/* Of messages that a filter met: each is a question to queue-send. */
+#define EXPLAINED_MAX 1000
+
 struct reader {
 	struct worker *w;
 	struct task *task;
+	uint32_t explained;
 };
+
+/* Has enough been explained? */
+static bool
+is_enough(struct reader *r)
+{
+	const struct options *o = &r->task->options;
+
+	if (o->verb != VERB_EXPLAIN || o->select.nids > 0 ||
+	    r->explained++ < EXPLAINED_MAX)
+		return false;
+	worker_note(r->w,
+	    "more than %d messages fit: the others are not explained",
+	    EXPLAINED_MAX);
+	return true;
+}
 
 /* A message that does not go where it lies is told when it was named, and
  * passed over when a filter met it. */
@@ -43,11 +63,13 @@ act_collect(struct worker *w, const struct message *m, const struct view *v)
 static int
 show_message(struct message *m, void *arg)
 {
-	const struct reader *r = arg;
+	struct reader *r = arg;
 	const struct options *o = &r->task->options;
 	const bool json = o->json;
 	int rc = select_fits(&o->select, m, r->task->view.now_wall);
 
+	if (rc > 0 && is_enough(r))
+		return 1;
 	if (rc > 0) {
 		rc = (json ? shown[o->verb].json : shown[o->verb].text)(
 		    r->w, m, &r->task->view);
@@ -127,8 +149,10 @@ show_all(struct reader *r, const struct spool *sp)
 static int
 read_queue(struct reader *r, const struct spool *sp)
 {
+	struct asker asker = { .sp = sp, .limit = r->task->silence_limit };
 	int rc;
 
+	r->task->view.asker = &asker;
 	if (r->task->options.verb == VERB_SHAPE &&
 	    (r->task->view.rows = shape_new()) == NULL)
 		return -ENOMEM;
@@ -139,13 +163,15 @@ read_queue(struct reader *r, const struct spool *sp)
 	if (r->task->options.verb == VERB_READ)
 		qread_send(r->w);
 	shape_free(&r->task->view.rows);
+	asker_close(&asker);
+	r->task->view.asker = NULL;
 	return rc;
 }
 
 int
 task_read(struct worker *w, void *arg)
 {
-	struct reader r = { w, arg };
+	struct reader r = { .w = w, .task = arg };
 	struct spool sp;
 	int rc = message_queue_open(&sp, r.task->base, w->queue);
 

@@ -5,6 +5,7 @@
 #ifndef QCTL_TASK_H
 #define QCTL_TASK_H
 
+#include "ipc/msg.h"
 #include "qctl/qctl.h"
 #include "spool/act.h"
 
@@ -82,6 +83,9 @@ int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
 /* 0: an answer. The connection is refused: -EPERM: this user may not act;
  * -EUSERS: no place; -ETIME: silent for too long. */
 int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);
+/* Any frame out, any frame in; its descriptor is the caller's. */
+int peer_put(struct peer *p, const struct msg *msg);
+int peer_take(struct peer *p, struct chan_frame *frame);
 /* For the log of queue-send. */
 int peer_end(struct peer *p, enum spool_act act, const char *selection);
 

@@ -112,6 +112,9 @@ void due_set_backlog(struct due_queue *q, struct due *d, struct due_backlog *b);
 void due_park(struct due_queue *q, struct due *d);
 /* The first of a backlog, marked as asked for; NULL: none waits. */
 struct due *due_ask_backlog(struct due_queue *q, struct due_backlog *b);
+/* How many stand before a parked node in its backlog, counted up to most. */
+uint32_t due_parked_before(const struct due_queue *q, const struct due *d,
+    uint32_t most, bool *ret_more);
 /* When the next node is due: a past time if one is; USEC_NEVER for none. */
 usec_t due_next(const struct due_queue *q);
 

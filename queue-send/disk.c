@@ -146,7 +146,8 @@ reasons_add(struct send *s, struct message *m, enum spool_dir dir,
 	};
 
 	if (dir == SPOOL_DEFER && !m->reasons_begun) {
-		reason.attempt = 1 + reason_attempts(&s->sp, m->inode);
+		reason.attempt =
+		    m->first ? 1 : 1 + reason_attempts(&s->sp, m->inode);
 		reason_clear(&s->sp, SPOOL_DEFER, m->inode);
 		m->reasons_begun = true;
 	}

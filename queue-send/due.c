@@ -286,3 +286,19 @@ due_ask_backlog(struct due_queue *q, struct due_backlog *b)
 	stop_waiting(q, d);
 	return ask(q, d);
 }
+
+uint32_t
+due_parked_before(const struct due_queue *q, const struct due *d, uint32_t most,
+    bool *ret_more)
+{
+	struct due_backlog *b = due_backlog_of(q, d);
+	struct due *before;
+	uint32_t n = 0;
+
+	ASSERT(b != NULL);
+	before = RB_MIN(due_times, &b->waiting);
+	for (; before != d && n < most; n++)
+		before = RB_NEXT(due_times, &b->waiting, before);
+	*ret_more = before != d;
+	return n;
+}

@@ -98,6 +98,10 @@ agent_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 		r = replies_on_result(s, agent, &msg->u.RESULT);
 	else if (msg->type == MSG_DONE)
 		r = replies_on_done(s, agent, &msg->u.DONE);
+	else if (msg->type == MSG_AGENT) {
+		agent->pid = msg->u.AGENT.pid;
+		r = 0;
+	}
 	if (r < 0)
 		agent_misbehaves(agent, msg_name(msg->type));
 }

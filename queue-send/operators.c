@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "queue-send/explain.h"
 #include "queue-send/operators_door.h"
 #include "queue-send/schedule.h"
 
@@ -90,8 +91,9 @@ take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 }
 
 static void
-take_act_at(struct operator* o, const struct msg_ACT_AT *f)
+take_act_at(struct operator* o, const struct msg *msg)
 {
+	const struct msg_ACT_AT *f = &msg->u.ACT_AT;
 	const struct msg_ACT act = { f->serial, f->act, f->arrival_wall,
 		f->nonce, f->queue, f->inode };
 
@@ -103,23 +105,58 @@ take_act_at(struct operator* o, const struct msg_ACT_AT *f)
 }
 
 static void
+take_frame_act(struct operator* o, const struct msg *msg)
+{
+	take_act(o, &msg->u.ACT, 0);
+}
+
+static void
+take_end(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_END *f = &msg->u.ACT_END;
+
+	o->act = f->act;
+	say_acts(o, f->selection.data, f->selection.len);
+}
+
+static void
+take_explain(struct operator* o, const struct msg *msg)
+{
+	explain_message(o->send, o->wire, &msg->u.EXPLAIN);
+}
+
+static void
+take_explain_to(struct operator* o, const struct msg *msg)
+{
+	explain_address(o->send, o->wire, &msg->u.EXPLAIN_TO);
+}
+
+static const struct {
+	enum msg_type type;
+	void (*take)(struct operator* o, const struct msg *msg);
+} frames[] = {
+	{ MSG_ACT, take_frame_act },
+	{ MSG_ACT_AT, take_act_at },
+	{ MSG_ACT_END, take_end },
+	{ MSG_EXPLAIN, take_explain },
+	{ MSG_EXPLAIN_TO, take_explain_to },
+};
+
+static void
 on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 {
 	struct operator* o = arg;
 	const struct msg *msg = &frame->msg;
+	size_t i;
 
 	send_read_clocks(o->send);
 	o->heard = o->send->now;
-	if (msg->type == MSG_ACT)
-		take_act(o, &msg->u.ACT, 0);
-	else if (msg->type == MSG_ACT_AT)
-		take_act_at(o, &msg->u.ACT_AT);
-	else if (msg->type == MSG_ACT_END) {
-		o->act = msg->u.ACT_END.act;
-		say_acts(o, msg->u.ACT_END.selection.data,
-		    msg->u.ACT_END.selection.len);
-	} else
-		drop(o);
+	for (i = 0; i < ARRAY_LEN(frames); i++)
+		if (frames[i].type == msg->type) {
+			frames[i].take(o, msg);
+			return;
+		}
+	drop(o);
 }
 
 static void

@@ -30,6 +30,7 @@ struct agent_link {
 	struct wire *wire; /* NULL: lost */
 	usec_t over_at;    /* lost: when its deliveries end */
 	enum agent_program program;
+	uint32_t pid; /* as it says; 0: not known */
 	TAILQ_HEAD(delivery_list, delivery) deliveries;
 	bool full; /* the socket does not take more now */
 };

@@ -12,9 +12,9 @@
 #define FEW           20
 #define ALERT_EVERY   (60 * USEC_PER_SEC) /* of all domains together */
 
-#define NO_ROUTE                                                       \
-	"no route: no rule of the routing fits, the domain is not in " \
-	"mydestination, and relayhost is empty"
+static const char no_rule[] =
+    "no route: no rule of the routing fits, the domain is not in "
+    "mydestination, and relayhost is empty";
 
 /* No agent gets this recipient: its outcome is known as it is read. */
 static void
@@ -46,40 +46,55 @@ static void
 alert_unrouted(struct send *s, const char *address)
 {
 	if (log_due(s->now, ALERT_EVERY, &s->said_route))
-		log_error("ALERT: mail for domain %s is deferred: " NO_ROUTE,
-		    address_domain(address));
+		log_error("ALERT: mail for domain %s is deferred: %s",
+		    address_domain(address), no_rule);
+}
+
+int
+recipients_route(const struct send *s, const char *address, bool expanded,
+    struct recipient_route *ret)
+{
+	struct route route;
+	int transport;
+
+	ret->why = no_rule;
+	if (route_lookup(s->routes, address, expanded, &route) < 0)
+		return -ENOENT;
+	transport = conf_transport_find(s->conf, route.transport);
+	ret->why = "no such transport";
+	if (transport < 0)
+		return -ENOENT;
+	ret->transport = (uint32_t)transport;
+	ret->mailbox = route_is_mailbox(&route);
+	ret->by_itself = !ret->mailbox &&
+	    sched_recipient_limit(s->conf->transports[transport]
+				      .sched.destination_recipient_limit) == 1;
+	ret->why = "";
+	return route_nexthop(&route, address, ret->nexthop, &ret->why) < 0
+	    ? -EDESTADDRREQ
+	    : 0;
 }
 
 static int
 route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 {
 	const struct sched_rcpt handle = { rcpt->offset, rcpt->index };
-	char nexthop[ROUTE_NEXTHOP_MAX + 1];
-	const char *why = "";
-	struct route route;
-	bool by_itself; /* the recipient is the destination */
-	int transport, r;
+	struct recipient_route to;
+	int r = recipients_route(
+	    s, rcpt->address, (m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to);
 
-	if (route_lookup(s->routes, rcpt->address,
-		(m->file.flags & QUEUE_FILE_EXPANDED) != 0, &route) < 0) {
-		alert_unrouted(s, rcpt->address);
-		no_route(s, m, rcpt, NO_ROUTE);
+	if (r == -EDESTADDRREQ) {
+		settle_unrouted(s, m, rcpt, AGENT_FAILED, to.why);
 		return 0;
 	}
-	transport = conf_transport_find(s->conf, route.transport);
-	if (transport < 0) {
-		no_route(s, m, rcpt, "no such transport");
+	if (r < 0) {
+		if (to.why == no_rule)
+			alert_unrouted(s, rcpt->address);
+		no_route(s, m, rcpt, to.why);
 		return 0;
 	}
-	if (route_nexthop(&route, rcpt->address, nexthop, &why) < 0) {
-		settle_unrouted(s, m, rcpt, AGENT_FAILED, why);
-		return 0;
-	}
-	by_itself = !route_is_mailbox(&route) &&
-	    sched_recipient_limit(s->conf->transports[transport]
-				      .sched.destination_recipient_limit) == 1;
-	r = sched_rcpt_add(m->sched, (uint32_t)transport, nexthop,
-	    route_is_mailbox(&route) ? NULL : rcpt->address, &handle);
+	r = sched_rcpt_add(m->sched, to.transport, to.nexthop,
+	    to.mailbox ? NULL : rcpt->address, &handle);
 	if (r == -EINVAL) {
 		no_route(
 		    s, m, rcpt, "the transport is new: it needs a restart");
@@ -88,8 +103,8 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 	if (r < 0)
 		return r;
 	m->room--;
-	return claims_add(s, m, (uint32_t)transport, nexthop,
-	    by_itself ? rcpt->address : NULL);
+	return claims_add(s, m, to.transport, to.nexthop,
+	    to.by_itself ? rcpt->address : NULL);
 }
 
 static int

@@ -8,6 +8,7 @@
  *	backlog.h   messages that wait, and shares of the active queue
  *	message.h   one message, and the lists that it can be on
  *	operators.h acts of an operator on messages
+ *	explain.h   why a message waits
  *	pure.h      decisions and figures, without all of this
  *
  * `now` is read once in each callback, by send_read_clocks(). Everything below

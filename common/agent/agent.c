@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <event2/event.h>
 
@@ -272,6 +273,15 @@ static const struct wire_ops wire_ops = {
 	.closed = on_closed,
 	.drained = on_drained,
 };
+
+void
+agent_introduce(struct agent *a)
+{
+	const struct msg msg = { .type = MSG_AGENT,
+		.u.AGENT = { .pid = (uint32_t)getpid() } };
+
+	send_answer(a, &msg);
+}
 
 int
 agent_new(struct event_base *base, int sock, const struct agent_ops *ops,

@@ -87,6 +87,8 @@ struct agent_ops {
 /* The socket is the agent's from here on; on failure it stays the caller's. */
 int agent_new(struct event_base *base, int sock, const struct agent_ops *ops,
     void *arg, struct agent **ret_agent);
+/* Tells queue-send which process this is, for people. */
+void agent_introduce(struct agent *agent);
 /* Deliveries that are not done stay, without an agent. Not from inside
  * deliver() or bad(). */
 void agent_free(struct agent **agent);

@@ -129,7 +129,9 @@ daemon_agent_linked(struct daemon_agent *a, const char *name, int fd)
 		close(fd);
 		log_error("link to queue-send: %s", strerror(-r));
 		daemon_exit(a->daemon, EXIT_TEMPORARY);
+		return;
 	}
+	agent_introduce(a->agent);
 }
 
 /* ---- the beginning ---- */

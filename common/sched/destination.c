@@ -195,6 +195,18 @@ destination_line_out(struct peer *p)
 	RB_REMOVE(line_tree, &d->line, p);
 }
 
+uint32_t
+destination_line_before(struct peer *p, uint32_t most, bool *ret_more)
+{
+	struct peer *before = RB_PREV(line_tree, &p->destination->line, p);
+	uint32_t n = 0;
+
+	for (; before != NULL && n < most; n++)
+		before = RB_PREV(line_tree, &p->destination->line, before);
+	*ret_more = before != NULL;
+	return n;
+}
+
 struct peer *
 destination_find(struct destination *d, struct job *job)
 {

@@ -1,6 +1,6 @@
 /* sched/parts.h - the structs of the scheduler; inside of the module.
  *
- *	sched.c        start, parameters, figures
+ *	sched.c        start, parameters, figures, and why a message waits
  *	message.c      messages: recipients come in, batches, the end
  *	peer.c         peers and entries: the ring of a job, the line of a
  *	               destination
@@ -299,6 +299,9 @@ void destination_refresh(struct transport *t, struct destination *d);
 void destination_step_aside(struct transport *t, struct destination *d);
 void destination_line_in(struct peer *p);
 void destination_line_out(struct peer *p);
+/* How many peers stand before it in its line; they are counted up to most, and
+ * *ret_more says whether there are more. */
+uint32_t destination_line_before(struct peer *p, uint32_t most, bool *ret_more);
 struct peer *destination_find(struct destination *d, struct job *job);
 /* The first job of the list that is not full, or NULL. */
 struct job *transport_first(struct transport *t);

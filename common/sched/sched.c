@@ -206,3 +206,157 @@ sched_transport_running(const struct sched *s, uint32_t transport)
 {
 	return s->transports[transport].busy;
 }
+
+/* ---- why a message waits, for people: nothing is decided here ---- */
+
+struct explanation {
+	uint32_t left; /* destinations that may still be told */
+	uint32_t *budget;
+	uint32_t told; /* recipients */
+	void (*each)(void *ctx, const struct sched_wait *wait);
+	void *ctx;
+};
+
+static bool
+spend(struct explanation *x)
+{
+	if (*x->budget == 0)
+		return false;
+	--*x->budget;
+	return true;
+}
+
+static uint32_t
+count_recipients(struct explanation *x, const struct peer *p)
+{
+	const struct entry *e;
+	uint32_t n = 0;
+
+	STAILQ_FOREACH (e, &p->entries, link) {
+		n += e->nrcpts;
+		if (!spend(x))
+			break;
+	}
+	return n;
+}
+
+/* Peers before it in line for the destination. */
+static void
+count_line(struct explanation *x, struct peer *p, struct sched_wait *w)
+{
+	const uint32_t most = *x->budget;
+
+	w->ahead = destination_line_before(p, most, &w->more);
+	*x->budget -= w->ahead;
+}
+
+/* Jobs from the current one up to this one, which is behind it. */
+static void
+count_jobs(struct explanation *x, struct job *job, struct sched_wait *w)
+{
+	struct order_node *n = &job->order;
+	const struct job *current = job->transport->current;
+
+	if (current == NULL || current == job)
+		return;
+	do {
+		n = TAILQ_PREV(n, order_list, link);
+		w->ahead += n != NULL;
+	} while (n != NULL && n != &current->order && spend(x));
+	w->more = n != NULL && n != &current->order;
+}
+
+/* Rule 5: the current job is one that smaller ones may overtake. */
+static bool
+is_behind(const struct job *job)
+{
+	const struct job *current = job->transport->current;
+	const struct sched_transport_params *p = &job->transport->params;
+
+	return current != NULL && current != job &&
+	    label_order(current->order.label, job->order.label) < 0 &&
+	    p->delivery_slot_cost > 1 &&
+	    current->total >=
+	    (uint64_t)p->minimum_delivery_slots * p->delivery_slot_cost;
+}
+
+/* Rules 5.2 and 5.3, in hundredths of slots. */
+static void
+explain_slots(const struct job *job, struct sched_wait *w)
+{
+	const struct job *current = job->transport->current;
+	const struct sched_transport_params *p = &job->transport->params;
+	const int64_t cost = p->delivery_slot_cost;
+	const int64_t needed = job_needed(job);
+
+	w->other = (struct sched_job_view){ current->message->owner,
+		current->slots, current->total, current->selected };
+	w->have =
+	    current->slots * 100 / cost + (int64_t)p->delivery_slot_loan * 100;
+	if (((int64_t)job_needed(current) + current->slots) / cost >= needed)
+		w->need = needed * (100 - (int64_t)p->delivery_slot_discount);
+}
+
+/* In the order of what would have to change first. */
+static enum sched_reason
+judge(const struct transport *t, const struct peer *p, enum site_state state)
+{
+	if (state == SITE_DEAD)
+		return SCHED_WAITS_DEAD;
+	if (t->params.process_limit == 0)
+		return SCHED_WAITS_AGENT;
+	if (state == SITE_FULL)
+		return SCHED_WAITS_WINDOW;
+	if (is_behind(p->job))
+		return SCHED_WAITS_BEHIND;
+	return t->busy >= t->params.process_limit ? SCHED_WAITS_LIMIT
+						  : SCHED_WAITS_TURN;
+}
+
+static void
+explain_peer(struct explanation *x, struct peer *p)
+{
+	const struct transport *t = p->job->transport;
+	const struct site_table *sites = t->sched->sites;
+	struct sched_wait w = {
+		.transport = t->index,
+		.destination = peer_name(p),
+		.busy = t->busy,
+		.limit = t->params.process_limit,
+	};
+
+	sites->view(p->destination->site, &w.site);
+	/* The view is of the last look: what the scheduler goes by. */
+	w.site.state = (enum site_state)p->destination->state;
+	w.reason = judge(t, p, w.site.state);
+	w.recipients = count_recipients(x, p);
+	if (w.reason == SCHED_WAITS_WINDOW)
+		count_line(x, p, &w);
+	else if (w.reason == SCHED_WAITS_BEHIND ||
+	    w.reason == SCHED_WAITS_LIMIT)
+		count_jobs(x, p->job, &w);
+	if (w.reason == SCHED_WAITS_BEHIND)
+		explain_slots(p->job, &w);
+	x->told += w.recipients;
+	x->left--;
+	x->each(x->ctx, &w);
+}
+
+uint32_t
+sched_explain(const struct sched_message *m, uint32_t most, uint32_t *budget,
+    void (*each)(void *ctx, const struct sched_wait *wait), void *ctx)
+{
+	struct explanation x = {
+		.left = most, .budget = budget, .each = each, .ctx = ctx
+	};
+	struct order_node *n;
+	struct job *job;
+
+	SLIST_FOREACH (job, &m->jobs, of_message)
+		TAILQ_FOREACH (n, &job->ring, link) {
+			if (x.left == 0)
+				return x.told;
+			explain_peer(&x, ORDER_OF(n, struct peer, ring));
+		}
+	return x.told;
+}

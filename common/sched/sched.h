@@ -202,6 +202,40 @@ struct sched_figures sched_figures(const struct sched *s);
 /* Deliveries of one transport that run now. */
 uint32_t sched_transport_running(const struct sched *s, uint32_t transport);
 
+/* The reason why some recipients of a message wait, for people: those of one
+ * destination that were not selected. */
+enum sched_reason {
+	SCHED_WAITS_AGENT,  /* the transport has a process limit of 0 */
+	SCHED_WAITS_DEAD,   /* about to be deferred */
+	SCHED_WAITS_WINDOW, /* the destination is full */
+	SCHED_WAITS_BEHIND, /* a large job is current: rule 5 */
+	SCHED_WAITS_LIMIT,  /* all agents of the transport are busy */
+	SCHED_WAITS_TURN,   /* for the next selection */
+};
+struct sched_wait {
+	enum sched_reason reason;
+	uint32_t transport;
+	const char *destination;
+	uint32_t recipients;
+	struct site_view site;
+	uint32_t busy, limit; /* of the transport */
+	/* WINDOW: messages before it in line for the destination; LIMIT,
+	 * BEHIND: jobs between the current one and its own. */
+	uint32_t ahead;
+	bool more;                   /* and more than that */
+	struct sched_job_view other; /* BEHIND: the current job */
+	/* BEHIND, in hundredths of slots: what overtaking costs, 0: it cannot
+	 * overtake; what there is. */
+	int64_t need, have;
+};
+/* Calls each() for at most `most` destinations, and counts for at most *budget
+ * steps of lists, which it takes off: bounded work for a message of any size.
+ * The number of recipients that were told of, or were counted. each() must not
+ * call the scheduler. */
+uint32_t
+sched_explain(const struct sched_message *m, uint32_t most, uint32_t *budget,
+    void (*each)(void *ctx, const struct sched_wait *wait), void *ctx);
+
 /* Walk everything and ASSERT what must hold between the structures: tests. */
 void sched_check(const struct sched *s);
 

@@ -333,3 +333,10 @@ Test(agent_link, answers_beyond_the_limit_end_the_link, .init = setup,
 	cr_expect_eq(orphans, 1);
 	cr_expect_eq(agent_queued(agent), 0);
 }
+
+Test(agent_link, the_process_is_told, .init = setup, .fini = teardown)
+{
+	agent_introduce(agent);
+	cr_assert_eq(answer(), MSG_AGENT);
+	cr_expect_eq(in.msg.u.AGENT.pid, (uint32_t)getpid());
+}

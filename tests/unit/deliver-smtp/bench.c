@@ -49,6 +49,8 @@ take_frame(struct bench *b, const struct msg *msg)
 	const struct msg_RESULT *r = &msg->u.RESULT;
 	const struct msg_DONE *d = &msg->u.DONE;
 
+	if (msg->type == MSG_AGENT) /* the first frame of the program */
+		return;
 	if (msg->type == MSG_RESULT) {
 		buf_printf(&b->results, "%u%c%.*s:%.*s:%.*s\n", r->rcpt,
 		    "SDF"[r->outcome], (int)r -> dsn.len, r->dsn.data,

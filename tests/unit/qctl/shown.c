@@ -19,7 +19,8 @@ in_utc(void)
 TestSuite(shown, .init = in_utc);
 
 static const struct options options = { .content = true };
-static const struct view view = { &options, 1700000060000000, true, NULL };
+static const struct view view = { &options, 1700000060000000, true, NULL,
+	NULL };
 
 Test(shown, A7_list_as_postqueue_does)
 {
