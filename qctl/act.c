@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "log/log.h"
+#include "spool/prepared.h"
 #include "spool/reason.h"
 
 #define LOCK_NAME "queue-send"
@@ -60,7 +61,10 @@ forget_failures(struct actor *a, const struct target *t)
 
 	if (fd < 0)
 		return fd;
-	r = take_marks_back(fd, &any_failed);
+	/* queue-send may be taking it, to report what failed. */
+	r = prepared_lock(fd);
+	if (r == 0)
+		r = take_marks_back(fd, &any_failed);
 	/* The mark of a message that was given up goes, too; that of a sender
 	 * who was warned stays. */
 	clears = any_failed || has(marks, REASON_GIVEN_UP);

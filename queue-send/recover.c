@@ -7,6 +7,7 @@
 
 #include "base/io.h"
 #include "log/log.h"
+#include "spool/prepared.h"
 #include "spool/reason.h"
 
 /* The number of recipients with each mark. */
@@ -133,14 +134,18 @@ recover_held(
     const struct spool *sp, uint64_t inode, bool take, struct recovered *done)
 {
 	struct marks marks = { 0 };
-	int r = count_marks(sp, SPOOL_HOLD, inode, &marks);
+	int r, fd = spool_open_file(sp, SPOOL_HOLD, inode, O_RDONLY);
 
-	if (r < 0)
-		return r;
-	if (marks.pending > 0 || marks.failed == 0)
-		return 0;
-	r = take ? go_back(sp, SPOOL_HOLD, inode, &marks, done) : 0;
-	return r < 0 ? r : 1;
+	/* An operator may be taking its marks back. */
+	r = fd < 0 || !take ? fd : prepared_lock(fd);
+	if (r >= 0)
+		r = read_marks(fd, &marks);
+	if (r >= 0 && marks.pending == 0 && marks.failed > 0) {
+		r = take ? go_back(sp, SPOOL_HOLD, inode, &marks, done) : 0;
+		r = r < 0 ? r : 1;
+	}
+	io_close(&fd);
+	return r;
 }
 
 /* A file that a power cut left with two names keeps one of them first, which
