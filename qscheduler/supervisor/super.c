@@ -43,6 +43,16 @@ describe(struct super *s, usec_t now, char *out, size_t size)
 }
 
 static void
+warn_discard(const struct super *s)
+{
+	struct buf line = { 0 };
+
+	if (discard_warnings(s->instance.conf, &line) == 0 && line.len > 0)
+		log_warning("%.*s", (int)(line.len - 1), line.data);
+	buf_done(&line);
+}
+
+static void
 be_ready(struct super *s, usec_t now)
 {
 	s->ready = true;
@@ -50,6 +60,7 @@ be_ready(struct super *s, usec_t now)
 	publish(s, now);
 	notify_ready(&s->notify, s->status);
 	log_info("ready: %s", s->status);
+	warn_discard(s);
 }
 
 /* ---- the stop ---- */

@@ -210,6 +210,15 @@ int files_judge(const struct conf *conf, bool private, struct buf *ret_error);
 /* There is a file of aliases to read: a private instance is not to follow those
  * of the host unless its configuration names them. */
 bool files_have_aliases(const struct conf *conf, bool private);
+/* ---- discard.c ---- */
+
+/* A line for the first queue whose file system is mounted with discard. */
+int discard_warnings(const struct conf *conf, struct buf *out);
+/* Pure: by the text of /proc/self/mountinfo, is the file system of the path? */
+bool discard_is_on(const char *mountinfo, const char *path);
+
+/* ---- files.c ---- */
+
 /* For --check: that each rule for a pipe names a program that there is. Such a
  * rule stops no start, since the program may come later. */
 int files_check_pipes(const struct conf *conf, struct buf *ret_error);

@@ -188,6 +188,8 @@ files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 		r = files_warn_aliases(conf, out, ret_error);
 	if (r == 0)
 		r = conf_idle(conf, out);
+	if (r == 0)
+		r = discard_warnings(conf, out);
 	route_free(&routing.table);
 	buf_done(&own);
 	return r;

@@ -122,7 +122,8 @@ class Service(SystemTest):
         wait(lambda: i.log_has("qscheduler: configuration reloaded"), what="the reload")
         i.inject(HELLO, "late@test.example")
         i.stop()
-        self.assertFalse(i.log_has("warning:|error:"), i.log())
+        # What the disk of this machine is mounted with is no fault of the life.
+        self.assertFalse(i.log_has("warning:(?!.*mounted with discard)|error:"), i.log())
 
     @cost(8)
     def test_I9_idle_wakes_up_once_a_second(self):
