@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """make bench-qctl: what an operator's command costs those whose mail goes on.
 
-    WHERE=memory,disk QUEUED=100000 LISTED=1000000 ROUNDS=5 make bench-qctl
+    WHERE=memory,disk QUEUED=100000 LISTED=1000000 ROUNDS=5 RATES=200,0 make bench-qctl
 
 The first part acts on QUEUED messages of one queue by a filter, again and
 again, while other mail goes through the same queue: as much as there can be
 (submitters that do not wait), and at a steady rate. Each round measures the
 deliveries of other mail while the command runs, and as long without it; the
-ratio is of the two. The second part lists LISTED messages: the time to the
+ratio is of the two. RATES are those of the other mail per second, 0 being all that goes. The second part lists LISTED messages: the time to the
 first line, the whole time, and the memory of the command. LISTED=0 leaves it
 out.
 """
@@ -33,6 +33,7 @@ QUEUED = int(os.environ.get("QUEUED", "100000"))
 LISTED = int(os.environ.get("LISTED", "1000000"))
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
 STEADY = int(os.environ.get("STEADY", "200"))  # messages per second
+RATES = [int(r) for r in os.environ.get("RATES", f"{STEADY},0").split(",")]
 PLACES = {"memory": "/dev/shm", "disk": None}
 LATER = "later.example smtp:127.0.0.1:1\n* discard\n"
 
@@ -139,7 +140,7 @@ def bulk(place):
         wait(lambda: i.page(1)["deferred"] > QUEUED - 8, what="all are known")
         hold = qctl(i, "hold", "sender=bulk@*")
         print(f"  {place}: hold of {QUEUED} by filter without a load: {hold:.1f} s", flush=True)
-        for rate in (STEADY, 0):
+        for rate in RATES:
             with Load(i, rate) as load:
                 ratios, times, rates = [], [], []
                 for n in range(ROUNDS):
