@@ -111,6 +111,7 @@ look_at_reasons(struct send *s, struct message *m)
 
 	m->first = m->fresh && m->pending == m->file.rcpt_count &&
 	    m->file.queue == s->sp.queue &&
+	    m->file.arrival_wall >= s->began_wall &&
 	    !accepted_is_noted(&s->accepted, m->inode, m->file.arrival_wall);
 	if (m->first) /* reasons of others go before its own come */
 		return;

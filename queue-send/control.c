@@ -34,6 +34,7 @@ send_init(struct send *s)
 	s->retry = retry_params(s->conf);
 	clock_file_load(s);
 	send_read_clocks(s);
+	s->began_wall = s->now_wall;
 	s->expire_after = s->now + retry_grace(&s->retry);
 	s->health.probe_every = s->conf->error_interval;
 	messages_init(&s->messages);

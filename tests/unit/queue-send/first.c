@@ -111,6 +111,28 @@ Test(first, D24_an_attempt_that_was_cut_is_no_first_one)
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
 }
 
+/* The second queue-send dies before it takes what the first one had begun, and
+ * the third one knows nothing of it. */
+/* mutation: queue-send/active.c: arrival_wall is not compared. */
+Test(first, D24_an_attempt_before_two_deaths_is_no_first_one)
+{
+	struct world_delivery delivery;
+	uint64_t inode = world_message(&w, "d", 2);
+
+	world_run(&w);
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_DEFERRED);
+	world_run(&w);
+	world_again(&w);
+	world_again(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 2);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
+}
+
 /* mutation: queue-send/acts.c: give_up() does not begin bounce/. */
 Test(first, D24_an_act_in_the_first_attempt_stays_known)
 {
