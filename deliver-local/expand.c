@@ -32,6 +32,7 @@ struct run {
 	char name[PREPARED_NAME_MAX];
 	bool writing;
 	char *chunk;
+	struct inherit inherit;
 	/* done */
 	uint32_t nmessages, nrcpts;
 	struct buf ids, why;
@@ -118,6 +119,9 @@ take_parent(struct run *u)
 		r = check_identity(u);
 	if (r == 0)
 		r = prepared_find_rcpt(u->fd, &u->file, u->x->index, &u->rcpt);
+	if (r == 0)
+		r = inherit_begin(
+		    &u->inherit, u->fd, &u->file, &u->rcpt, u->x->of.sender);
 	return r;
 }
 
@@ -182,14 +186,16 @@ note_id(struct run *u, const struct queue_id *id)
 }
 
 static int
-commit_message(struct run *u)
+commit_message(struct run *u, bool last)
 {
 	struct queue_id id;
 	int r;
 
 	if (!u->writing)
 		return 0;
-	r = accept_commit(&u->accept, &id);
+	r = inherit_end(&u->inherit, &u->accept.writer, last);
+	if (r == 0)
+		r = accept_commit(&u->accept, &id);
 	accept_end(&u->accept);
 	u->writing = false;
 	if (r == 0)
@@ -218,7 +224,7 @@ static int
 on_sender(void *arg, const char *sender)
 {
 	struct run *u = arg;
-	int r = commit_message(u);
+	int r = commit_message(u, false);
 
 	if (r < 0)
 		return r;
@@ -230,6 +236,8 @@ on_sender(void *arg, const char *sender)
 	if (r == 0)
 		r = queue_file_add_sender(
 		    &u->accept.writer, sender, strlen(sender));
+	if (r == 0)
+		r = inherit_sender(&u->inherit, &u->accept.writer, sender);
 	return at(u, "write its message", r);
 }
 
@@ -237,10 +245,14 @@ static int
 on_rcpt(void *arg, const char *address)
 {
 	struct run *u = arg;
+	struct queue_file_writer *w = &u->accept.writer;
+	int r = inherit_before_rcpt(&u->inherit, w);
 
 	u->nrcpts++;
-	return at(u, "write its message",
-	    queue_file_add_rcpt(&u->accept.writer, address, strlen(address)));
+	if (r == 0)
+		r = queue_file_add_rcpt(w, address, strlen(address));
+	inherit_after_rcpt(&u->inherit);
+	return at(u, "write its message", r);
 }
 
 static int
@@ -259,7 +271,7 @@ write_messages(struct run *u)
 	int r = members_expand(
 	    u->x->names, u->x->includes, &u->x->of, &sink, &u->why);
 
-	return r < 0 ? r : commit_message(u);
+	return r < 0 ? r : commit_message(u, true);
 }
 
 /* Names that were taken away do not come back after a power cut, beside the
@@ -289,7 +301,8 @@ static int
 mark_done(const struct run *u)
 {
 	const struct spool_sys *sys = u->x->sp->sys;
-	int r = queue_file_mark(sys, u->fd, u->rcpt.offset, RCPT_DONE);
+	int r = queue_file_mark(
+	    sys, u->fd, u->rcpt.offset, inherit_mark(&u->inherit, &u->file));
 
 	if (r == 0)
 		(void)sys->fsync(u->fd);

@@ -2,6 +2,7 @@
  *
  *	alias.c    a recipient of the transport of aliases: what is done with it
  *	expand.c   the messages of an expansion, each exactly once
+ *	inherit.c  which wishes of the sender its messages have
  *	members.c  from an alias to recipients: nested aliases, owners, loops
  *	names.c    what a name means
  *	seen.c     a set of strings
@@ -22,6 +23,7 @@
 #include "deliver-local/child.h"
 #include "route/alias.h"
 #include "route/route.h"
+#include "spool/queue_file.h"
 #include "spool/spool.h"
 
 /* ---- seen.c ---- */
@@ -167,5 +169,37 @@ const char *
 alias_of_domain(const struct child_plan *plan, const struct mailbox *m);
 void alias_expand(const struct child_plan *plan, const char *key,
     struct message *m, struct verdict *ret_verdict);
+
+/* ---- inherit.c ----
+ *
+ * What the sender asked of reports, in the messages of an expansion
+ * (docs/REPORTS.md, "What the sender asks for"): an alias of one recipient
+ * passes all of it on, one of several all but the wish for success, a list
+ * nothing. How many there are is known at the end, so the wish of a recipient
+ * is written when the next one comes, or when the message ends. */
+
+struct inherit {
+	struct dsn_mail mail; /* of the parent */
+	struct dsn_rcpt rcpt; /* of the recipient that is expanded */
+	const char *sender;   /* of the parent */
+	uint32_t rcpts;       /* in messages of that sender */
+	uint32_t lists;       /* messages of other senders: of owners */
+	bool own;             /* the message that is written is of that sender,
+			       */
+	bool due;             /* and a wish is to be written */
+};
+
+int inherit_begin(struct inherit *h, int fd, const struct queue_file *file,
+    const struct queue_rcpt *rcpt, const char *sender);
+/* Right behind the sender; around each recipient; at the end of a message,
+ * which may be the last one. */
+int inherit_sender(
+    struct inherit *h, struct queue_file_writer *w, const char *sender);
+int inherit_before_rcpt(struct inherit *h, struct queue_file_writer *w);
+void inherit_after_rcpt(struct inherit *h);
+int inherit_end(struct inherit *h, struct queue_file_writer *w, bool last);
+/* How the recipient of the parent was dealt with. */
+enum rcpt_mark
+inherit_mark(const struct inherit *h, const struct queue_file *file);
 
 #endif

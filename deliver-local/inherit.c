@@ -1,0 +1,76 @@
+#include "deliver-local/expand.h"
+
+#include <string.h>
+
+int
+inherit_begin(struct inherit *h, int fd, const struct queue_file *file,
+    const struct queue_rcpt *rcpt, const char *sender)
+{
+	*h = (struct inherit){ .sender = sender, .rcpt = rcpt->dsn };
+	return queue_file_dsn(fd, file, &h->mail);
+}
+
+/* RFC 3461 section 5.2.7.3: the report of the alias is that of success. */
+static uint8_t
+without_success(uint8_t notify)
+{
+	const uint8_t left = (uint8_t)(notify & ~DSN_SUCCESS);
+
+	return notify != 0 && left == 0 ? DSN_NEVER : left;
+}
+
+/* The wish of the recipient that was added last. */
+static int
+add_wish(struct inherit *h, struct queue_file_writer *w, bool only)
+{
+	struct dsn_rcpt dsn = h->rcpt;
+
+	if (!h->due)
+		return 0;
+	h->due = false;
+	if (!only)
+		dsn.notify = without_success(dsn.notify);
+	return queue_file_add_rcpt_dsn(w, &dsn);
+}
+
+int
+inherit_sender(
+    struct inherit *h, struct queue_file_writer *w, const char *sender)
+{
+	h->own = strcmp(sender, h->sender) == 0;
+	h->lists += !h->own;
+	return h->own ? queue_file_add_dsn(w, &h->mail) : 0;
+}
+
+int
+inherit_before_rcpt(struct inherit *h, struct queue_file_writer *w)
+{
+	return add_wish(h, w, false);
+}
+
+void
+inherit_after_rcpt(struct inherit *h)
+{
+	h->due = h->own;
+	h->rcpts += h->own;
+}
+
+static bool
+is_one(const struct inherit *h)
+{
+	return h->rcpts == 1 && h->lists == 0;
+}
+
+int
+inherit_end(struct inherit *h, struct queue_file_writer *w, bool last)
+{
+	return add_wish(h, w, last && is_one(h));
+}
+
+enum rcpt_mark
+inherit_mark(const struct inherit *h, const struct queue_file *file)
+{
+	if (file->version == QUEUE_FILE_PLAIN || h->rcpts == 0)
+		return RCPT_DONE;
+	return is_one(h) ? RCPT_PASSED : RCPT_EXPANDED;
+}
