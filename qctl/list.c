@@ -220,6 +220,13 @@ add_number(struct buf *out, const char *name, int64_t value)
 	return buf_printf(out, ", \"%s\": %" PRId64, name, value);
 }
 
+/* Nothing, where the sender gave nothing. */
+static int
+add_given(struct buf *out, const char *name, const char *value)
+{
+	return value[0] == '\0' ? 0 : add_member(out, name, value);
+}
+
 static int
 add_envelope(struct buf *out, const struct message *m)
 {
@@ -238,6 +245,10 @@ add_envelope(struct buf *out, const struct message *m)
 		    m->sender.len > 0 || !whole ? buf_str(&m->sender)
 						: NULL_SENDER);
 	if (rc == 0)
+		rc = add_given(out, "ret", dsn_ret_name(m->dsn.ret));
+	if (rc == 0)
+		rc = add_given(out, "envid", m->dsn.envid);
+	if (rc == 0)
 		rc = add_number(out, "queue", m->sp->queue);
 	if (rc == 0 && m->due_wall != 0)
 		rc = add_number(out, "due_time", m->due_wall / USEC_PER_SEC);
@@ -250,10 +261,12 @@ static int
 add_object(const struct recipient *one, void *arg)
 {
 	struct rows *r = arg;
+	char notify[DSN_NOTIFY_MAX];
 	int rc;
 
 	if (one->rcpt->mark == RCPT_DONE)
 		return 0;
+	dsn_notify_format(one->rcpt->dsn.notify, notify);
 	rc = buf_printf(&r->line, "%s{\"address\": ", r->any ? ", " : "");
 	r->any = true;
 	if (rc == 0)
@@ -262,6 +275,10 @@ add_object(const struct recipient *one, void *arg)
 		rc = add_member(&r->line, "delay_reason", one->reason);
 	if (rc == 0 && one->rcpt->mark == RCPT_FAILED)
 		rc = buf_add_str(&r->line, ", \"failed\": true");
+	if (rc == 0)
+		rc = add_given(&r->line, "notify", notify);
+	if (rc == 0)
+		rc = add_given(&r->line, "orcpt", one->rcpt->dsn.orcpt);
 	if (rc == 0)
 		rc = buf_add_char(&r->line, '}');
 	return rc < 0 ? rc : send_line(r);

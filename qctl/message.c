@@ -93,6 +93,8 @@ read_envelope(struct message *m)
 
 	if (r == 0)
 		r = queue_file_sender(m->fd, &m->file, &m->sender);
+	if (r == 0)
+		r = queue_file_dsn(m->fd, &m->file, &m->dsn);
 	if (r < 0)
 		return r;
 	id = (struct queue_id){ m->file.arrival_wall, m->file.nonce,

@@ -117,6 +117,13 @@ add_due(struct page *p, const struct message *m)
 	return add_time(p, "Due", m->due_wall);
 }
 
+/* Nothing, where the sender gave nothing. */
+static int
+add_given(struct page *p, const char *name, const char *value)
+{
+	return value[0] == '\0' ? 0 : add_field(p, name, value);
+}
+
 static int
 add_head(struct page *p, const struct message *m)
 {
@@ -136,15 +143,38 @@ add_head(struct page *p, const struct message *m)
 		    p, "Expires", "by an operator, in its next attempt");
 	if (rc == 0)
 		rc = add_numbers(p, m);
-	return rc < 0 ? rc : add_address(p, "Sender", buf_str(&m->sender));
+	if (rc == 0)
+		rc = add_address(p, "Sender", buf_str(&m->sender));
+	if (rc == 0)
+		rc = add_given(p, "Return", dsn_ret_name(m->dsn.ret));
+	return rc < 0 ? rc : add_given(p, "Envelope id", m->dsn.envid);
 }
 
 static const char *
-mark_name(enum rcpt_mark mark)
+mark_name(const struct queue_rcpt *rcpt)
 {
-	return mark == RCPT_DONE  ? "delivered"
-	    : mark == RCPT_FAILED ? "failed"
-				  : "pending";
+	static const char *const done[] = {
+		[DONE_DELIVERED] = "delivered",
+		[DONE_RELAYED] = "relayed",
+		[DONE_EXPANDED] = "expanded",
+		[DONE_PASSED] = "passed on",
+	};
+
+	return rcpt->mark == RCPT_DONE  ? done[rcpt->done]
+	    : rcpt->mark == RCPT_FAILED ? "failed"
+					: "pending";
+}
+
+/* Wishes of the sender about reports. */
+static int
+add_wishes(struct page *p, const struct dsn_rcpt *dsn)
+{
+	char notify[DSN_NOTIFY_MAX];
+	int rc;
+
+	dsn_notify_format(dsn->notify, notify);
+	rc = add_given(p, "  Notify", notify);
+	return rc < 0 ? rc : add_given(p, "  Original", dsn->orcpt);
 }
 
 static int
@@ -154,9 +184,10 @@ add_recipient(const struct recipient *one, void *arg)
 	char name[32];
 	int rc;
 
-	snprintf(
-	    name, sizeof(name), "Recipient (%s)", mark_name(one->rcpt->mark));
+	snprintf(name, sizeof(name), "Recipient (%s)", mark_name(one->rcpt));
 	rc = add_address(p, name, one->rcpt->address);
+	if (rc == 0)
+		rc = add_wishes(p, &one->rcpt->dsn);
 	/* A reason from before the delivery says nothing any more. */
 	if (rc < 0 || one->reason == NULL || one->rcpt->mark == RCPT_DONE)
 		return rc;

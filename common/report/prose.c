@@ -85,6 +85,10 @@ prose_begin(const struct report_facts *r, struct buf *out)
 		e = say_blank(out);
 	if (e == 0)
 		e = say(out, "", "%s", kinds[r->kind].what);
+	if (e == 0 && r->mixed)
+		e = say(out, "",
+		    "Others below have it, which you asked to be told of: "
+		    "they say so.");
 	if (e == 0)
 		e = say_blank(out);
 	if (e == 0)
@@ -101,7 +105,7 @@ prose_rcpt(const struct report_rcpt *to, struct buf *out)
 		[REPORT_DELIVERED] = "delivered: ",
 		[REPORT_RELAYED] =
 		    "handed on to a system that sends no such reports: ",
-		[REPORT_EXPANDED] = "handed on to the members of a list: ",
+		[REPORT_EXPANDED] = "handed on to the recipients of an alias: ",
 	};
 	int e = say(out, "    ", "<%s>: %s%s%s%s%s", to->address,
 	    became[to->action], to->text, to->dsn[0] != '\0' ? " (status " : "",

@@ -63,6 +63,7 @@ struct report_facts {
 	const char *content; /* of the message, or its beginning */
 	size_t content_len;
 	bool whole; /* content is all of it, and is to be returned */
+	bool mixed; /* a failure, and some recipients have the message */
 
 	/* Private. */
 	char boundary[REPORT_BOUNDARY_MAX];

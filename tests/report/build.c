@@ -82,6 +82,8 @@ take(char *key, const char *value)
 		    value, actions, ARRAY_LEN(actions));
 	else if (strcmp(key, "whole") == 0)
 		facts.whole = true;
+	else if (strcmp(key, "mixed") == 0)
+		facts.mixed = true;
 	else if (strcmp(key, "until") == 0)
 		facts.until_wall = atoll(value) * USEC_PER_SEC;
 	else if (strcmp(key, "when") == 0)

@@ -142,6 +142,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct report_facts r = {
 		.kind = bits % REPORT_NKINDS,
 		.whole = (bits & 0x100) != 0,
+		.mixed = (bits & 0x1000) != 0,
 		.token = "t",
 		.now_wall = (usec_t)(bits << 20),
 		.arrival_wall = (usec_t)(bits << 19),

@@ -11,7 +11,8 @@
 static const char content[] = "Subject: x\n\n1\033\t\n";
 
 static void
-write_file(struct paper *p, const char *sender, const char *const *rcpts)
+write_file(struct paper *p, const char *sender, const char *const *rcpts,
+    const struct dsn_mail *mail, const struct dsn_rcpt *wish)
 {
 	struct queue_file_writer w;
 	struct queue_rcpt_cursor cursor;
@@ -26,9 +27,12 @@ write_file(struct paper *p, const char *sender, const char *const *rcpts)
 	cr_assert_eq(
 	    queue_file_add_content(&w, content, sizeof(content) - 1), 0);
 	cr_assert_eq(queue_file_add_sender(&w, sender, strlen(sender)), 0);
-	for (; *rcpts != NULL; rcpts++)
+	cr_assert_eq(queue_file_add_dsn(&w, mail), 0);
+	for (; *rcpts != NULL; rcpts++) {
 		cr_assert_eq(
 		    queue_file_add_rcpt(&w, *rcpts, strlen(*rcpts)), 0);
+		cr_assert_eq(queue_file_add_rcpt_dsn(&w, wish), 0);
+	}
 	cr_assert_eq(queue_file_finish(&w), 0);
 	p->m.file = w.file;
 	queue_file_writer_done(&w);
@@ -45,6 +49,16 @@ write_file(struct paper *p, const char *sender, const char *const *rcpts)
 void
 paper_open(struct paper *p, const char *sender, const char *const *rcpts)
 {
+	static const struct dsn_mail no_mail;
+	static const struct dsn_rcpt no_wish;
+
+	paper_open_wishes(p, sender, rcpts, &no_mail, &no_wish);
+}
+
+void
+paper_open_wishes(struct paper *p, const char *sender, const char *const *rcpts,
+    const struct dsn_mail *mail, const struct dsn_rcpt *wish)
+{
 	unsigned dir;
 
 	*p = (struct paper){ .sp = { .path = strdup("/q/queue7"),
@@ -58,7 +72,8 @@ paper_open(struct paper *p, const char *sender, const char *const *rcpts)
 		.inode = 4711,
 		.name = "4711",
 		.id = "ID1" };
-	write_file(p, sender, rcpts);
+	write_file(p, sender, rcpts, mail, wish);
+	p->m.dsn = *mail;
 	cr_assert_eq(buf_add_str(&p->m.sender, sender), 0);
 	cr_assert_eq(pipe2(p->ends, O_NONBLOCK), 0);
 	p->w = (struct worker){ .fd = p->ends[1], .queue = 7 };

@@ -15,6 +15,10 @@ struct paper {
  * is delivered, the third one has failed. Content is "Subject: x\n\n1\033\t\n".
  */
 void paper_open(struct paper *p, const char *sender, const char *const *rcpts);
+/* The same, with what the sender asked of reports, of each recipient. */
+void
+paper_open_wishes(struct paper *p, const char *sender, const char *const *rcpts,
+    const struct dsn_mail *mail, const struct dsn_rcpt *wish);
 void paper_close(struct paper *p);
 /* The text that the worker has written since the last call. */
 const char *paper_text(struct paper *p);

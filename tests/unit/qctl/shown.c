@@ -74,6 +74,42 @@ Test(shown, json_is_escaped)
 	paper_close(&p);
 }
 
+Test(shown, what_the_sender_asked_of_reports)
+{
+	static const struct dsn_mail mail = { DSN_RET_HDRS, "QQ+2B1" };
+	static const struct dsn_rcpt wish = { DSN_SUCCESS | DSN_DELAY,
+		"rfc822;q+40x" };
+	static const char *const two[] = { "a@b.example", "done@b.example",
+		NULL };
+	struct paper p;
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+
+	paper_open_wishes(&p, "s@x.example", two, &mail, &wish);
+	cr_expect_eq(list_json(&p.w, &p.m, &view), 0);
+	cr_expect_str_eq(paper_text(&p),
+	    "{\"queue_name\": \"deferred\", \"queue_id\": \"ID1\", "
+	    "\"arrival_time\": 1700000000, \"message_size\": 16, "
+	    "\"forced_expire\": false, \"sender\": \"s@x.example\", "
+	    "\"ret\": \"hdrs\", \"envid\": \"QQ+2B1\", \"queue\": 7, "
+	    "\"recipients\": [{\"address\": \"a@b.example\", "
+	    "\"notify\": \"success,delay\", \"orcpt\": "
+	    "\"rfc822;q+40x\"}]}\n");
+	queue_rcpt_begin(&cursor, &p.m.file);
+	while (queue_rcpt_next(&cursor, p.m.fd, &rcpt) > 0)
+		if (rcpt.index == 1)
+			queue_file_mark(
+			    &spool_sys_real, p.m.fd, rcpt.offset, RCPT_RELAYED);
+	cr_expect_eq(show_text(&p.w, &p.m, &view), 0);
+	cr_expect_not_null(strstr(paper_text(&p),
+	    "Sender: <s@x.example>\nReturn: hdrs\nEnvelope id: QQ+2B1\n"
+	    "Recipient (pending): <a@b.example>\n"
+	    "  Notify: success,delay\n  Original: rfc822;q+40x\n"
+	    "Recipient (relayed): <done@b.example>\n"
+	    "  Notify: success,delay\n  Original: rfc822;q+40x\n"));
+	paper_close(&p);
+}
+
 Test(shown, damage)
 {
 	struct paper p;
