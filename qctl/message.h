@@ -27,7 +27,7 @@ struct message {
 	struct queue_file file;
 	char id[QUEUE_ID_SIZE]; /* the name, when damaged */
 	struct buf sender;
-	struct dsn_mail dsn; /* what the sender asked of reports */
+	struct dsn_mail dsn; /* wishes of the sender (base/dsn.h) */
 	/* Of a deferred message, 0: at once; the end of a deleted one; else 0.
 	 */
 	usec_t due_wall;

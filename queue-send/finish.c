@@ -318,6 +318,7 @@ static const struct {
 } leave[NFATES] = {
 	/* clang-format off */
 	[FATE_DELIVERED]  = { go_away, say_removed, true, false, false },
+	[FATE_TOLD]       = { go_reported, say_removed, true, true, true },
 	[FATE_DEFERRED]   = { go_to_deferred, NULL, false, true, true },
 	[FATE_FAILED]     = { go_reported, say_failed, true, true, true },
 	[FATE_EVICTED]    = { go_to_backlog, NULL, false, true, false },
@@ -384,9 +385,11 @@ fate_of(const struct send *s, const struct message *m)
 	if (m->deferred > 0)
 		return FATE_DEFERRED;
 	/* Another queue reports it, when it has come there. */
-	if (m->failed > 0 && send_is_evacuating(s))
+	if ((m->failed > 0 || m->succeeded) && send_is_evacuating(s))
 		return FATE_ASIDE;
-	return m->failed > 0 ? FATE_FAILED : FATE_DELIVERED;
+	return m->failed > 0 ? FATE_FAILED
+	    : m->succeeded   ? FATE_TOLD
+			     : FATE_DELIVERED;
 }
 
 static bool

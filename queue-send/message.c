@@ -181,6 +181,17 @@ message_set_file(struct message *m, const struct queue_file *file)
 	m->next = file->rcpt_off;
 }
 
+struct queue_file
+message_queue_file(const struct message *m)
+{
+	return (struct queue_file){
+		.rcpt_off = m->file.rcpt_off,
+		.rcpt_len = m->file.rcpt_len,
+		.rcpt_count = m->file.rcpt_count,
+		.version = m->file.version,
+	};
+}
+
 char *
 message_activate(struct message *m, usec_t now, size_t *ret_census_len)
 {

@@ -44,6 +44,7 @@ enum message_list {
 enum message_fate {
 	FATE_OPEN,      /* not decided: its recipients will say */
 	FATE_DELIVERED, /* to all recipients */
+	FATE_TOLD,      /* the same, and its sender is told */
 	FATE_DEFERRED,  /* a recipient is pending */
 	FATE_FAILED,    /* some recipients failed, none is pending */
 	/* decided before: */
@@ -86,6 +87,7 @@ struct message {
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */
 	bool fresh : 1;         /* came from incoming/ */
+	bool succeeded : 1;     /* a delivery may have to be reported */
 	bool reported : 1;      /* by this attempt, or not to be by it */
 	bool expires : 1;       /* given up by an operator */
 	bool first : 1;         /* no attempt was made before this one */
@@ -180,6 +182,8 @@ usec_t messages_close_resting(struct messages *ms, usec_t until);
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 /* Take over the trailer of its file; its recipients are to be read. */
 void message_set_file(struct message *m, const struct queue_file *file);
+/* The fields that a cursor over its recipients needs. */
+struct queue_file message_queue_file(const struct message *m);
 /* The message enters the active queue, without a sched_message yet. The
  * census, with the names behind it, is the caller's to free. */
 char *message_activate(struct message *m, usec_t now, size_t *ret_census_len);

@@ -119,6 +119,8 @@ read_one(struct send *s, struct message *m, int fd)
 		m->failed++;
 	else if (rcpt.mark == RCPT_PENDING)
 		r = route_one(s, m, &rcpt);
+	else
+		m->succeeded |= success_is_wanted(m, &rcpt);
 	if (r < 0)
 		return r;
 	m->next = s->cursor.next;
@@ -129,12 +131,7 @@ read_one(struct send *s, struct message *m, int fd)
 static void
 seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
 {
-	const struct queue_file file = {
-		.rcpt_off = m->file.rcpt_off,
-		.rcpt_len = m->file.rcpt_len,
-		.rcpt_count = m->file.rcpt_count,
-		.version = m->file.version,
-	};
+	const struct queue_file file = message_queue_file(m);
 
 	queue_rcpt_seek(&s->cursor, &file, offset, index);
 }

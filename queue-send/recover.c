@@ -13,6 +13,7 @@
 /* The number of recipients with each mark. */
 struct marks {
 	uint32_t pending, done, failed;
+	uint32_t succeeded;  /* of done: perhaps to be reported */
 	usec_t arrival_wall; /* of the message; 0: not read */
 };
 
@@ -33,6 +34,8 @@ read_marks(int fd, struct marks *ret_marks)
 		ret_marks->pending += rcpt.mark == RCPT_PENDING;
 		ret_marks->done += rcpt.mark == RCPT_DONE;
 		ret_marks->failed += rcpt.mark == RCPT_FAILED;
+		ret_marks->succeeded += rcpt.mark == RCPT_DONE &&
+		    (rcpt.dsn.notify & DSN_SUCCESS) != 0;
 	}
 	return r;
 }
@@ -107,12 +110,13 @@ go_back(const struct spool *sp, enum spool_dir from, uint64_t inode,
 	return r;
 }
 
-/* Failures may not have been reported: such a message goes its way again. */
+/* Failures, and deliveries whose sender is to be told, may not have been
+ * reported: such a message goes its way again. */
 static int
 leave(const struct spool *sp, uint64_t inode, const struct marks *marks,
     struct recovered *done)
 {
-	return marks->pending + marks->failed > 0
+	return marks->pending + marks->failed + marks->succeeded > 0
 	    ? go_back(sp, SPOOL_ACTIVE, inode, marks, done)
 	    : remove_done(sp, inode, done);
 }

@@ -84,8 +84,7 @@ begin_report(
 		.address = rcpt->address,
 		.relay = "none",
 		.selected_at = d->selected_at,
-		.expands = s->conf->transports[d->entry->transport].kind ==
-		    AGENT_ALIAS,
+		.kind = (uint8_t)s->conf->transports[d->entry->transport].kind,
 	};
 }
 
@@ -116,7 +115,7 @@ replies_on_result(
 	if (relay[0] != '\0')
 		report.relay = relay;
 	/* New messages of an expansion lie in incoming/: no bell rang. */
-	s->want_scan |= report.expands;
+	s->want_scan |= report.kind == AGENT_ALIAS;
 	results_apply(s, d->message, &report);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "spool/reason.h"
 
 #define NOT_MEANT UINT32_MAX
+#define LOST_DONE "the answer was lost with its file"
 
 /* The recipients that a report of each kind names, and their reasons. */
 static const struct notice {
@@ -14,14 +15,22 @@ static const struct notice {
 	enum dsn_notify wish; /* of the sender */
 	enum spool_dir reasons;
 	bool untold;            /* only reasons behind the last report */
+	bool successes;         /* deliveries too, where the sender asked */
 	const char *dsn, *text; /* of a recipient without a reason */
 } notices[REPORT_NKINDS] = {
 	[REPORT_FAILURE] = { RCPT_FAILED, REPORT_FAILED, DSN_FAILURE,
-	    SPOOL_BOUNCE, true, "", "the reason was lost with its file" },
+	    SPOOL_BOUNCE, true, true, "", "the reason was lost with its file" },
 	[REPORT_DOUBLE] = { RCPT_FAILED, REPORT_FAILED, DSN_FAILURE,
-	    SPOOL_BOUNCE, true, "", "the reason was lost with its file" },
+	    SPOOL_BOUNCE, true, false, "",
+	    "the reason was lost with its file" },
 	[REPORT_DELAY] = { RCPT_PENDING, REPORT_DELAYED, DSN_DELAY, SPOOL_DEFER,
-	    false, "4.0.0", "waits for its turn" },
+	    false, false, "4.0.0", "waits for its turn" },
+};
+
+static const enum report_action actions[] = {
+	[DONE_DELIVERED] = REPORT_DELIVERED,
+	[DONE_RELAYED] = REPORT_RELAYED,
+	[DONE_EXPANDED] = REPORT_EXPANDED,
 };
 
 /* ---- recipients ---- */
@@ -30,10 +39,27 @@ static bool
 is_meant(const struct report_rcpts *w, const struct notice *n,
     const struct queue_rcpt *rcpt)
 {
+	if (n->successes && rcpt->mark == RCPT_DONE)
+		return rcpt->done != DONE_PASSED &&
+		    dsn_wants(rcpt->dsn.notify, DSN_SUCCESS);
 	if (rcpt->mark != n->mark)
 		return false;
 	return w->asked_only ? (rcpt->dsn.notify & n->wish) != 0
 			     : dsn_wants(rcpt->dsn.notify, n->wish);
+}
+
+static void
+find_mark(struct report_rcpts *w, const struct notice *n,
+    const struct queue_rcpt *rcpt)
+{
+	struct report_place *place = &w->places[rcpt->index];
+
+	*place = (struct report_place){
+		.offset = rcpt->offset,
+		.line = is_meant(w, n, rcpt) ? 0 : NOT_MEANT,
+		.done = rcpt->mark == RCPT_DONE,
+	};
+	w->unwanted += rcpt->mark == RCPT_FAILED && place->line == NOT_MEANT;
 }
 
 static int
@@ -43,14 +69,14 @@ find_marks(struct report_rcpts *w, const struct notice *n)
 	struct queue_rcpt rcpt;
 	int r = 0;
 
-	free(w->last);
-	w->last = malloc(w->file->rcpt_count * sizeof(*w->last));
-	if (cursor == NULL || w->last == NULL)
+	free(w->places);
+	w->places = calloc(w->file->rcpt_count, sizeof(*w->places));
+	if (cursor == NULL || w->places == NULL)
 		r = -ENOMEM;
 	if (r == 0)
 		queue_rcpt_begin(cursor, w->file);
 	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0) {
-		w->last[rcpt.index] = is_meant(w, n, &rcpt) ? 0 : NOT_MEANT;
+		find_mark(w, n, &rcpt);
 		r = 0;
 	}
 	free(cursor);
@@ -72,17 +98,28 @@ read_reasons(
 	return r == -ENOENT ? 0 : r;
 }
 
+static void
+count(struct report_rcpts *w, const struct report_place *place)
+{
+	w->count++;
+	w->done += place->done;
+}
+
 static int
 note_line(const struct reason *reason, void *arg)
 {
 	struct report_rcpts *w = arg;
+	struct report_place *place;
 
 	w->line++;
-	if (reason->index >= w->file->rcpt_count ||
-	    w->last[reason->index] == NOT_MEANT)
+	if (reason->index >= w->file->rcpt_count)
 		return 0;
-	w->count += w->last[reason->index] == 0;
-	w->last[reason->index] = w->line;
+	place = &w->places[reason->index];
+	if (place->line == NOT_MEANT)
+		return 0;
+	if (place->line == 0)
+		count(w, place);
+	place->line = w->line;
 	return 0;
 }
 
@@ -100,7 +137,7 @@ report_rcpts_find(struct report_rcpts *w, enum report_kind kind)
 	int r;
 
 	w->kind = kind;
-	w->count = 0;
+	w->count = w->done = w->unwanted = 0;
 	w->beside = false;
 	r = find_marks(w, &notices[kind]);
 	if (r < 0)
@@ -110,51 +147,86 @@ report_rcpts_find(struct report_rcpts *w, enum report_kind kind)
 	if (r == 0)
 		r = read_reasons(w, note_line);
 	for (i = 0; r == 0 && has_lost(w) && i < w->file->rcpt_count; i++)
-		w->count += w->last[i] == 0;
+		if (w->places[i].line == 0)
+			count(w, &w->places[i]);
 	return r;
 }
 
 /* ---- each of them ---- */
 
+static enum report_action
+action_of(const struct report_rcpts *w, const struct queue_rcpt *rcpt)
+{
+	return rcpt->mark == RCPT_DONE ? actions[rcpt->done]
+				       : notices[w->kind].action;
+}
+
+static const char *
+orcpt_of(const struct queue_rcpt *rcpt)
+{
+	return rcpt->dsn.orcpt[0] == '\0' ? NULL : rcpt->dsn.orcpt;
+}
+
 static int
 tell_line(const struct reason *reason, void *arg)
 {
 	struct report_rcpts *w = arg;
-	const struct report_rcpt to = {
+	const struct report_place *place;
+	struct queue_rcpt rcpt;
+	struct report_rcpt to = {
 		.address = reason->address,
-		.action = notices[w->kind].action,
 		.dsn = reason->dsn,
 		.relay = reason->relay,
 		.text = reason->text,
 		.when_wall = reason->when_wall,
 	};
+	int r;
 
 	w->line++;
-	if (reason->index >= w->file->rcpt_count ||
-	    w->last[reason->index] != w->line)
+	if (reason->index >= w->file->rcpt_count)
 		return 0;
+	place = &w->places[reason->index];
+	if (place->line != w->line)
+		return 0;
+	r = queue_file_rcpt(
+	    w->fd, w->file, place->offset, reason->index, &rcpt);
+	if (r < 0)
+		return r;
+	to.action = action_of(w, &rcpt);
+	to.orcpt = orcpt_of(&rcpt);
+	return w->each(w->arg, &to);
+}
+
+/* A recipient without a reason. */
+static int
+tell_one_lost(struct report_rcpts *w, const struct queue_rcpt *rcpt)
+{
+	const struct notice *n = &notices[w->kind];
+	const bool done = rcpt->mark == RCPT_DONE;
+	const struct report_rcpt to = {
+		.address = rcpt->address,
+		.orcpt = orcpt_of(rcpt),
+		.action = action_of(w, rcpt),
+		.dsn = done ? "" : n->dsn,
+		.relay = "none",
+		.text = done ? LOST_DONE : n->text,
+	};
+
 	return w->each(w->arg, &to);
 }
 
 static int
 tell_lost(struct report_rcpts *w)
 {
-	const struct notice *n = &notices[w->kind];
 	struct queue_rcpt_cursor *cursor = malloc(sizeof(*cursor));
 	struct queue_rcpt rcpt;
-	const struct report_rcpt to = {
-		.address = rcpt.address,
-		.action = n->action,
-		.dsn = n->dsn,
-		.relay = "none",
-		.text = n->text,
-	};
 	int r = cursor == NULL ? -ENOMEM : 0;
 
 	if (r == 0)
 		queue_rcpt_begin(cursor, w->file);
 	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0)
-		r = w->last[rcpt.index] == 0 ? w->each(w->arg, &to) : 0;
+		r = w->places[rcpt.index].line == 0 ? tell_one_lost(w, &rcpt)
+						    : 0;
 	free(cursor);
 	return r;
 }
@@ -174,6 +246,6 @@ report_rcpts_tell(struct report_rcpts *w,
 void
 report_rcpts_done(struct report_rcpts *w)
 {
-	free(w->last);
-	w->last = NULL;
+	free(w->places);
+	w->places = NULL;
 }

@@ -18,6 +18,7 @@ struct work {
 	struct report_task *t;
 	int fd;
 	struct queue_file file;
+	struct dsn_mail dsn;
 	struct report_rcpts rcpts;
 	struct report_facts facts;
 	struct buf content, out;
@@ -57,12 +58,20 @@ add_all(struct work *w,
 	return report_rcpts_tell(&w->rcpts, add_rcpt, w);
 }
 
-/* Of a message that is only late the header is enough. */
+/* A message that has not failed is not returned (RFC 3461 section 4.3). */
+static bool
+is_returned(const struct work *w, enum report_kind kind)
+{
+	return (kind == REPORT_FAILURE || kind == REPORT_DOUBLE) &&
+	    w->dsn.ret != DSN_RET_HDRS &&
+	    w->file.content_len <= w->t->size_limit;
+}
+
 static int
 read_content(struct work *w, enum report_kind kind)
 {
 	const uint64_t len = w->file.content_len;
-	const bool whole = kind != REPORT_DELAY && len <= w->t->size_limit;
+	const bool whole = is_returned(w, kind);
 	const size_t want = (size_t)(whole ? len
 		: len < REPORT_HEADER_MAX  ? len
 					   : REPORT_HEADER_MAX);
@@ -140,6 +149,8 @@ set_facts(struct work *w, enum report_kind kind)
 	struct report_task *t = w->t;
 
 	w->facts.kind = kind;
+	w->facts.mixed = kind == REPORT_FAILURE && w->rcpts.done > 0;
+	w->facts.envid = w->dsn.envid[0] == '\0' ? NULL : w->dsn.envid;
 	w->facts.host = t->host;
 	w->facts.sender = t->sender;
 	w->facts.now_wall = t->now_wall;
@@ -264,6 +275,8 @@ open_message(struct work *w)
 	    (w->file.arrival_wall != t->id.arrival_wall ||
 		w->file.nonce != t->id.nonce))
 		r = -ENOENT;
+	if (r == 0)
+		r = queue_file_dsn(w->fd, &w->file, &w->dsn);
 	return r < 0 ? r : prepared_lock(w->fd);
 }
 
@@ -290,12 +303,19 @@ tell(struct work *w, enum report_kind kind)
 		     : beside_message(w, make_report(w, kind), REPORT_WRITING);
 }
 
+/* Deliveries too, where the sender asked to be told of them. */
 static int
 tell_failures(struct work *w)
 {
 	int r = find(w, w->t->kind);
 
-	return r < 0 || w->rcpts.count == 0 ? r : tell(w, w->t->kind);
+	if (r < 0)
+		return r;
+	w->t->unwanted = w->rcpts.unwanted;
+	if (w->rcpts.count == 0)
+		return 0;
+	return tell(
+	    w, w->rcpts.done == w->rcpts.count ? REPORT_SUCCESS : w->t->kind);
 }
 
 /* Behind the report of failures: no reason in front of the line of a warning is

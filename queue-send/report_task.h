@@ -43,6 +43,8 @@ struct report_task {
 		uint32_t count; /* recipients in it; 0: none was needed */
 		struct queue_id id;
 	} made[REPORT_NKINDS];
+	uint32_t unwanted; /* recipients that failed, of whom the sender wants
+			      no report */
 	enum report_trouble trouble;
 };
 
@@ -55,6 +57,13 @@ int report_task_work(struct sync_task *task);
 
 /* ---- report_rcpts.c ---- */
 
+struct report_place {
+	uint64_t offset; /* of its record */
+	uint32_t line;   /* the last one in the reasons, from 1; 0: none; or the
+			    recipient is not meant */
+	bool done;       /* the recipient has the message */
+};
+
 struct report_rcpts {
 	const struct spool *sp;
 	int fd; /* of the message, which is locked */
@@ -63,11 +72,12 @@ struct report_rcpts {
 	bool asked_only;  /* only recipients whose sender asked for it */
 	uint32_t reports; /* that were made before */
 	uint32_t count;
+	uint32_t done;     /* of these: have the message */
+	uint32_t unwanted; /* failed, and the sender asked for no report */
 	bool beside; /* the error is not of the message, but of its reasons */
 
-	/* Private. Of each recipient: which line of the reasons is its last
-	 * one, from 1; 0: none; or it is not meant. */
-	uint32_t *last;
+	/* Private. */
+	struct report_place *places; /* of each recipient */
 	uint32_t line;
 	enum report_kind kind;
 	int (*each)(void *arg, const struct report_rcpt *to);

@@ -44,7 +44,8 @@ bool
 reports_is_wanting(const struct send *s, const struct message *m)
 {
 	return !m->reported &&
-	    ((m->failed > 0 && told_to(s, m)[0] != '\0') || is_to_warn(s, m));
+	    ((m->failed > 0 && told_to(s, m)[0] != '\0') || m->succeeded ||
+		is_to_warn(s, m));
 }
 
 /* ---- tasks that are done ---- */
@@ -63,6 +64,7 @@ say_made(struct send *s, const struct message *m, const struct report_task *t)
 		[REPORT_FAILURE] = "sender non-delivery",
 		[REPORT_DOUBLE] = "postmaster non-delivery",
 		[REPORT_DELAY] = "sender delay",
+		[REPORT_SUCCESS] = "sender delivery status",
 	};
 	char id[QUEUE_ID_SIZE], made[QUEUE_ID_SIZE];
 	size_t i;
@@ -76,6 +78,21 @@ say_made(struct send *s, const struct message *m, const struct report_task *t)
 		    "%s notification: %s", names[i], made);
 		s->want_scan = true; /* only qmailq may ring the bell */
 	}
+}
+
+/* Said when the message has no recipient left. */
+static void
+say_unwanted(const struct message *m, uint32_t count)
+{
+	char id[QUEUE_ID_SIZE];
+
+	if (count == 0 || m->deferred > 0)
+		return;
+	message_id(m, id);
+	log_message(LOG_INFO_L, "unreported", id,
+	    "recipients that failed for good, without a report: %u (the sender "
+	    "asked for none)",
+	    count);
 }
 
 /* The next attempt tells of the failures. */
@@ -190,10 +207,12 @@ one_is_done(struct send *s, struct report_task *t)
 	if (!is_of(m, t))
 		return;
 	say_made(s, m, t);
-	if (t->task.error < 0)
+	if (t->task.error < 0) {
 		failed(s, m, t);
-	else
-		leaves(s, m);
+		return;
+	}
+	say_unwanted(m, t->unwanted);
+	leaves(s, m);
 }
 
 static void

@@ -31,8 +31,9 @@ write_mark(struct send *s, struct message *m, const struct report *r)
 		return 0;
 	if (error < 0)
 		return error;
-	error = queue_file_mark(s->sp.sys, m->fd, r->offset,
-	    r->outcome == AGENT_SENT ? RCPT_DONE : RCPT_FAILED);
+	error = r->outcome == AGENT_SENT
+	    ? success_mark(s, m, r)
+	    : queue_file_mark(s->sp.sys, m->fd, r->offset, RCPT_FAILED);
 	if (error == 0)
 		sync_marked(s, m);
 	return error;
@@ -134,11 +135,12 @@ defer(struct send *s, struct message *m, struct report *r)
 static bool
 is_marked_done(struct send *s, struct message *m, const struct report *r)
 {
-	char mark = RCPT_PENDING;
+	const struct queue_file file = message_queue_file(m);
+	struct queue_rcpt rcpt;
 
 	return disk_open(s, m) == 0 &&
-	    io_pread_all(m->fd, &mark, 1, (int64_t)r->offset + 1) == 1 &&
-	    mark == RCPT_DONE;
+	    queue_file_rcpt(m->fd, &file, r->offset, r->index, &rcpt) == 0 &&
+	    rcpt.mark == RCPT_DONE;
 }
 
 static void
@@ -195,7 +197,7 @@ fail_now(struct send *s, struct message *m, struct report *r)
 static void
 fail(struct send *s, struct message *m, struct report *r)
 {
-	const bool may_be_marked = r->expands && r->expired;
+	const bool may_be_marked = r->kind == AGENT_ALIAS && r->expired;
 
 	if (may_be_marked && !take_lock(s, m)) {
 		r->dsn = "4.3.0";

@@ -105,10 +105,10 @@ struct report {
 	const char *dsn, *relay, *text;
 	usec_t conn, xfer;
 	usec_t selected_at;
+	uint8_t kind; /* enum agent_kind of its transport */
 	bool ours;    /* a failure of our own: never the end of the message */
 	bool expired; /* failed because the message is too old */
 	bool untried; /* the destination is dead */
-	bool expands; /* of an alias: a child of the agent marks it */
 };
 
 void
@@ -116,6 +116,17 @@ results_apply(struct send *s, struct message *m, const struct report *report);
 /* The probe of a queue that cannot write, and unrecorded results. */
 usec_t results_work(struct send *s);
 void results_drop_unrecorded(struct send *s);
+
+/* ---- success.c ----
+ *
+ * Deliveries whose sender asked to be told (docs/REPORTS.md, "What the sender
+ * asks for"). */
+
+/* Is a report to tell of this recipient, who has the message? */
+bool success_is_wanted(const struct message *m, const struct queue_rcpt *rcpt);
+/* Write the mark of a delivery, how it was dealt with included; before that the
+ * line in bounce/, if a report is to tell. The file is open. */
+int success_mark(struct send *s, struct message *m, const struct report *r);
 
 /* ---- delivery_log.c ----
  *

@@ -118,7 +118,7 @@ take_files(struct send *s, struct message *m, struct sync_task *job)
 {
 	int r;
 
-	if (m->failed > 0) {
+	if (m->failed > 0 || m->succeeded) {
 		job->fds[0] = reason_open(&s->sp, SPOOL_BOUNCE, m->inode);
 		if (job->fds[0] < 0 && job->fds[0] != -ENOENT)
 			return job->fds[0];

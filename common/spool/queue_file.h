@@ -169,6 +169,10 @@ void queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
 int queue_rcpt_next(
     struct queue_rcpt_cursor *c, int fd, struct queue_rcpt *ret_rcpt);
 
+/* The recipient at this place again. -EBADMSG: there is none. */
+int queue_file_rcpt(int fd, const struct queue_file *file, uint64_t offset,
+    uint32_t index, struct queue_rcpt *ret_rcpt);
+
 /* Write a recipient's mark in place: one byte, before it is reported. */
 int queue_file_mark(const struct spool_sys *sys, int fd, uint64_t rcpt_offset,
     enum rcpt_mark mark);

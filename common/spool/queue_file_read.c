@@ -424,6 +424,18 @@ queue_rcpt_next(
 }
 
 int
+queue_file_rcpt(int fd, const struct queue_file *file, uint64_t offset,
+    uint32_t index, struct queue_rcpt *ret_rcpt)
+{
+	struct queue_rcpt_cursor cursor;
+	int r;
+
+	queue_rcpt_seek(&cursor, file, offset, index);
+	r = queue_rcpt_next(&cursor, fd, ret_rcpt);
+	return r == 0 ? format_damaged("no such recipient") : r < 0 ? r : 0;
+}
+
+int
 queue_file_mark(const struct spool_sys *sys, int fd, uint64_t rcpt_offset,
     enum rcpt_mark mark)
 {

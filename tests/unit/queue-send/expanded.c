@@ -80,7 +80,7 @@ Test(expanded, D35_what_a_child_may_still_mark_does_not_expire)
 		.dsn = "4.3.0",
 		.relay = "none",
 		.text = "took too long",
-		.expands = true };
+		.kind = AGENT_ALIAS };
 	struct message *m;
 	int child;
 

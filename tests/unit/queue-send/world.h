@@ -32,6 +32,8 @@ struct world {
 	const char *sender;    /* of files; NULL: s@here.test */
 	const char *content;   /* of files; NULL: a short one */
 	uint8_t notify;        /* of their recipients, enum dsn_notify */
+	const char *orcpt;     /* of their recipients; NULL: none */
+	struct dsn_mail dsn;   /* of files */
 	unsigned sync_threads; /* set before world_start(); 0: none */
 	bool no_segment;       /* set before world_start() */
 	int segment;           /* the table of destinations; -1 */

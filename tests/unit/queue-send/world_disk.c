@@ -18,7 +18,7 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 	const struct accept_options options = { .dir = SPOOL_INCOMING };
 	const char *sender = w->sender == NULL ? "s@here.test" : w->sender;
 	const char *content = w->content == NULL ? "a\n\nb\n" : w->content;
-	const struct dsn_rcpt dsn = { .notify = w->notify };
+	struct dsn_rcpt dsn = { .notify = w->notify };
 	struct spool_sys sys = world_sys;
 	struct spool sp = w->s.sp;
 	struct queue_id id;
@@ -36,6 +36,9 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 	    queue_file_add_content(&a.writer, content, strlen(content)), 0);
 	cr_assert_eq(
 	    queue_file_add_sender(&a.writer, sender, strlen(sender)), 0);
+	cr_assert_eq(queue_file_add_dsn(&a.writer, &w->dsn), 0);
+	snprintf(dsn.orcpt, sizeof(dsn.orcpt), "%s",
+	    w->orcpt == NULL ? "" : w->orcpt);
 	for (i = 0; i < n; i++) {
 		snprintf(rcpt, sizeof(rcpt), "r%u@%s%u.test", i, format, i);
 		if (strchr(format, '@') != NULL)

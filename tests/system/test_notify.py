@@ -1,0 +1,158 @@
+"""What a sender asks of reports (RFC 3461) is kept on every way, and done."""
+import email
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+
+from case import SystemTest, cost, needs_root
+from instance import BIN, wait
+from peer import Peer
+
+HELLO = b"Subject: hello\n\nhello\n"
+ROUTING = 'never.example error:"5.1.1 no such user"\nlater.example smtp:127.0.0.1:1\n* local\n'
+ALIASES = "one: alice\ntwo: alice, carol\nlist: alice, carol\nowner-list: boss\ngone: x@never.example\n"
+
+
+class Notify(SystemTest):
+    def reports(self, i, user, count=1):
+        return [email.message_from_bytes(p.read_bytes()) for p in i.wait_delivered(user, count)]
+
+    def parts(self, report):
+        """Fields of the message, and of each recipient."""
+        self.assertEqual(report.get_content_type(), "multipart/report")
+        head, *rest = report.get_payload()[1].get_payload()
+        return head, rest
+
+    def ended(self, i):
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(i.files(), [])
+
+    def test_a_delivery_is_reported_where_it_was_asked_for(self):
+        i = self.running(routing=ROUTING)
+        i.inject(HELLO, "alice@test.example", sender="bob@test.example",
+                 args=["-N", "success,failure", "-V", "QQ+2B1", "-R", "full"])
+        [report] = self.reports(i, "bob")
+        head, [rcpt] = self.parts(report)
+        self.ended(i)
+        self.assertEqual(report["Subject"], "Successful Mail Delivery Report")
+        self.assertEqual(head["Original-Envelope-Id"], "QQ+1")
+        self.assertEqual((rcpt["Action"], rcpt["Final-Recipient"], rcpt["Original-Recipient"]),
+                         ("delivered", "rfc822; alice@test.example", None))
+        self.assertEqual(report.get_payload()[2].get_content_type(), "text/rfc822-headers")
+        self.assertTrue(i.log_has(r": sender delivery status notification: [0-9A-F]+$"))
+        self.assertEqual(len(i.maildir("bob")), 1)
+
+    def test_no_failure_is_reported_where_none_is_wanted(self):
+        i = self.running(routing=ROUTING)
+        i.inject(HELLO, "x@never.example", "alice@test.example", sender="bob@test.example", args=["-N", "never"])
+        i.inject(HELLO, "y@never.example", sender="bob@test.example", args=["-N", "success,delay"])
+        i.wait_delivered("alice", 1)
+        self.ended(i)
+        self.assertEqual(len(i.maildir("bob")), 0)
+        self.assertEqual(i.log().count("status=bounced"), 2)
+        self.assertEqual(i.log().count("without a report: 1 (the sender asked for none)"), 2)
+
+    def test_a_failure_returns_what_was_asked_for(self):
+        i = self.running(routing=ROUTING)
+        i.inject(HELLO, "x@never.example", sender="bob@test.example", face="queue-inject",
+                 args=["--return", "hdrs", "--envid", "id", "--orcpt", "rfc822;Old+40test.example"])
+        [report] = self.reports(i, "bob")
+        head, [rcpt] = self.parts(report)
+        self.ended(i)
+        self.assertEqual(head["Original-Envelope-Id"], "id")
+        self.assertEqual(rcpt["Original-Recipient"], "rfc822; Old@test.example")
+        self.assertEqual(report.get_payload()[2].get_content_type(), "text/rfc822-headers")
+
+    def test_another_host_takes_it(self):
+        i = self.instance(queues=1)
+        peer = Peer(i.dir / "peer")
+        self.addCleanup(peer.stop)
+        i.routing_file.write_text(f"away.example smtp:127.0.0.1:{peer.port}\n* local\n")
+        i.start()
+        i.inject(HELLO, "x@away.example", sender="bob@test.example", args=["-N", "success"])
+        [report] = self.reports(i, "bob")
+        _, [rcpt] = self.parts(report)
+        self.ended(i)
+        self.assertEqual(rcpt["Action"], "relayed")
+        self.assertEqual(rcpt["Remote-MTA"], "dns; 127.0.0.1")
+        self.assertTrue(rcpt["Status"].startswith("2."))
+
+    def test_aliases(self):
+        """One recipient: told of at its delivery. Several: of the expansion. A list: of its delivery."""
+        i = self.running(queues=1, routing=ROUTING, aliases=ALIASES)
+        for name, sender in (("one", "s1"), ("two", "s2"), ("list", "s3"), ("gone", "s4")):
+            i.inject(HELLO, f"{name}@test.example", sender=f"{sender}@test.example", face="queue-inject",
+                     args=["--notify", "success,failure", "--envid", f"id-{name}",
+                           "--orcpt", f"rfc822;{name.upper()}@test.example"])
+        found = {}
+        for sender in ("s1", "s2", "s3", "s4"):
+            [report] = self.reports(i, sender)
+            head, rcpts = self.parts(report)
+            found[sender] = (head["Original-Envelope-Id"], [(r["Action"], r["Original-Recipient"], r["Final-Recipient"])
+                                                            for r in rcpts])
+        i.wait_delivered("alice", 3)
+        i.wait_delivered("carol", 2)
+        self.ended(i)
+        self.assertEqual(found, {
+            "s1": ("id-one", [("delivered", "rfc822; ONE@test.example", "rfc822; alice@test.example")]),
+            "s2": ("id-two", [("expanded", "rfc822; TWO@test.example", "rfc822; two@test.example")]),
+            "s3": ("id-list", [("delivered", "rfc822; LIST@test.example", "rfc822; list@test.example")]),
+            "s4": ("id-gone", [("failed", "rfc822; GONE@test.example", "rfc822; x@never.example")])})
+        self.assertEqual([len(i.maildir(s)) for s in ("s1", "s2", "s3", "s4", "boss")], [1, 1, 1, 1, 0])
+
+    def listed(self, i):
+        done = subprocess.run([BIN / "qctl", "list", "--json", "-c", i.conf_file], capture_output=True, check=True)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def count(self, i, number):
+        subprocess.run([BIN / "setqload", "-c", i.conf_file, "--count", str(number)], check=True, capture_output=True)
+
+    @needs_root
+    def test_through_the_door_and_into_another_queue(self):
+        i = self.instance(queues=1, routing=ROUTING, conf={
+            "queue_count": 1, "queue_max": 3, "queue_drain_time": "0s", "minimal_backoff_time": "1h",
+            "maximal_backoff_time": "2h"})
+        i.numbers = [1, 2]
+        i.start()
+        self.count(i, 2)
+        wait(lambda: len(i.pids("queue-send")) == 2, what="queue 2")
+        i.door()
+        for _ in range(6):
+            i.inject(HELLO, "x@later.example", uid=65534, args=["-N", "success,delay", "-R", "hdrs", "-V", "QQ+2B1"])
+        wait(lambda: [m["queue_name"] for m in self.listed(i)] == ["deferred"] * 6, what="the messages")
+        before = [m["queue"] for m in self.listed(i)]
+        self.count(i, 1)
+        wait(lambda: {m["queue"] for m in self.listed(i)} == {1}, what="all in queue 1")
+        self.assertIn(2, before, "one was handed over")
+        for message in self.listed(i):
+            self.assertEqual((message["ret"], message["envid"]), ("hdrs", "QQ+2B1"))
+            self.assertEqual([r["notify"] for r in message["recipients"]], ["success,delay"])
+        self.assertEqual(len(self.listed(i)), 6)
+        i.stop()
+
+    @cost(30)
+    def test_D39_P1_each_delivery_is_reported_once_under_kill_9(self):
+        """Copies of one report are what any mail may have that was in flight; its Message-ID tells."""
+        i = self.running(queues=1, routing=ROUTING,
+                         conf={"restart_delay_max": "1s", "quarantine_delay_max": "1s"})
+        dice, count, kills = random.Random(11), 60, 0
+        for n in range(count):
+            i.inject(HELLO, f"a{n}@test.example", sender=f"s{n}@test.example", args=["-N", "success"])
+            if n % 4 == 3:
+                wait(lambda: i.pids("queue-send"), what="a queue-send")
+                time.sleep(dice.random() * 0.03)  # somewhere in its work
+                for pid in i.pids("queue-send"):
+                    os.kill(pid, signal.SIGKILL)
+                    kills += 1
+        i.wait_empty()
+        wait(lambda: not i.files(), what="reasons without a message to go")
+        i.stop()
+        self.assertGreater(kills, 10)
+        for n in range(count):
+            reports = self.reports(i, f"s{n}")
+            self.assertEqual(len({r["Message-ID"] for r in reports}), 1, f"s{n}")
+            self.assertEqual(self.parts(reports[0])[1][0]["Action"], "delivered")
