@@ -187,8 +187,8 @@ list_total(const struct worker_totals *t, struct buf *out)
 /* ---- for programs ---- */
 
 /* Cleaned text has no control characters: two are left to be escaped. */
-static int
-add_string(struct buf *out, const char *s)
+int
+json_add_string(struct buf *out, const char *s)
 {
 	struct buf clean = { 0 };
 	int rc = text_clean(&clean, s, strlen(s), SIZE_MAX);
@@ -211,7 +211,7 @@ add_member(struct buf *out, const char *name, const char *value)
 {
 	int rc = buf_printf(out, ", \"%s\": ", name);
 
-	return rc < 0 ? rc : add_string(out, value);
+	return rc < 0 ? rc : json_add_string(out, value);
 }
 
 static int
@@ -270,7 +270,7 @@ add_object(const struct recipient *one, void *arg)
 	rc = buf_printf(&r->line, "%s{\"address\": ", r->any ? ", " : "");
 	r->any = true;
 	if (rc == 0)
-		rc = add_string(&r->line, one->rcpt->address);
+		rc = json_add_string(&r->line, one->rcpt->address);
 	if (rc == 0 && one->reason != NULL)
 		rc = add_member(&r->line, "delay_reason", one->reason);
 	if (rc == 0 && one->rcpt->mark == RCPT_FAILED)

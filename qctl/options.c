@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/option.h"
+#include "base/num.h"
 #include "config/conf.h"
+#include "qctl/sites.h"
 
 enum given {
 	GIVEN_JSON = 1,
@@ -17,6 +19,7 @@ enum given {
 	GIVEN_FORCE = 64,
 	GIVEN_REPAIR = 128,
 	GIVEN_RATE = 256,
+	GIVEN_TOP = 512,
 	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
 
@@ -30,6 +33,7 @@ static const struct verb_row {
 	{ "list", VERB_LIST, 0, GIVEN_JSON, false },
 	{ "show", VERB_SHOW, 0, GIVEN_CONTENT, true },
 	{ "explain", VERB_EXPLAIN, 0, 0, true },
+	{ "sites", VERB_SITES, 0, GIVEN_JSON | GIVEN_TOP, false },
 	{ "shape", VERB_SHAPE, 0, GIVEN_SENDERS, false },
 	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS, true },
 	{ "release", VERB_ACT, ACT_RELEASE, GIVEN_WITH_ACTS | GIVEN_RATE,
@@ -43,8 +47,8 @@ static const struct verb_row {
 	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
 };
 
-#define VERBS                                                          \
-	"list, show, explain, shape, hold, release, requeue, delete, " \
+#define VERBS                                                                 \
+	"list, show, explain, sites, shape, hold, release, requeue, delete, " \
 	"undelete, retry, expire, check"
 
 static const struct {
@@ -57,6 +61,7 @@ static const struct {
 	{ GIVEN_DRY_RUN, "--dry-run" },
 	{ GIVEN_YES, "--yes" },
 	{ GIVEN_FAILED, "--failed" },
+	{ GIVEN_TOP, "--top" },
 	{ GIVEN_FORCE, "--force" },
 	{ GIVEN_REPAIR, "--repair" },
 	{ GIVEN_RATE, "--rate" },
@@ -95,6 +100,21 @@ take_end(const struct option_row *row, void *options, const char *value UNUSED,
 	return OPTION_END;
 }
 
+static int
+take_top(const struct option_row *row UNUSED, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+	uint64_t top;
+
+	if (num_u64(value, 1, SITES_TOP_MAX, &top) < 0)
+		return option_wrong(error, "--top ", value,
+		    ": a number from 1 to 10000 is needed");
+	o->given |= GIVEN_TOP;
+	o->sites.top = (uint32_t)top;
+	return 0;
+}
+
 /* The first word is the verb. */
 static int
 take_word(void *options, const char *word, struct buf *error)
@@ -102,6 +122,8 @@ take_word(void *options, const char *word, struct buf *error)
 	struct options *o = options;
 	unsigned i;
 
+	if (o->verb == VERB_SITES)
+		return sites_add_pattern(o, word, error);
 	if (o->verb != VERB_NONE)
 		return select_add(&o->select, word, error);
 	for (i = 0; i < ARRAY_LEN(verbs); i++)
@@ -116,12 +138,14 @@ take_word(void *options, const char *word, struct buf *error)
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "json", 0, NULL, "list: an object a line, for programs",
+	{ "json", 0, NULL, "list, sites: an object a line, for programs",
 	    take_given, GIVEN_JSON },
 	{ "senders", 0, NULL, "shape: messages by the domain of their sender",
 	    take_given, GIVEN_SENDERS },
 	{ "content", 0, NULL, "show: the content, too; check: its sums",
 	    take_given, GIVEN_CONTENT },
+	{ "top", 0, "N", "sites: so many, the dead and the busiest first",
+	    take_top, GIVEN_TOP },
 	{ "dry-run", 0, NULL, "only tell how many messages it would be",
 	    take_given, GIVEN_DRY_RUN },
 	{ "yes", 0, NULL, "do not ask, also on a terminal",
@@ -449,6 +473,8 @@ options_help(struct buf *out)
 	    "  show                the envelope and the last replies of "
 	    "messages\n"
 	    "  explain             why messages wait, and what happens next\n"
+	    "  sites               destinations: windows, deaths, queues that "
+	    "wait\n"
 	    "  shape               recipients by domain and age in minutes\n"
 	    "  hold, release       put messages aside; back, due at once\n"
 	    "  requeue             due at once, from hold too\n"

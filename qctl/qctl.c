@@ -1,4 +1,5 @@
 #include "qctl/qread.h"
+#include "qctl/sites.h"
 #include "qctl/task.h"
 
 #include <errno.h>
@@ -296,10 +297,11 @@ load_conf(struct task *t)
 	if (r < 0)
 		return EX_CONFIG;
 	t->base = strdup(conf.queue_base);
+	t->instance = strdup(conf.instance);
 	t->silence_limit = conf.disk_time_limit;
 	t->backoff_max = conf.backoff.maximal_backoff_time;
 	conf_done(&conf);
-	return t->base == NULL ? EX_OSERR : EX_OK;
+	return t->base == NULL || t->instance == NULL ? EX_OSERR : EX_OK;
 }
 
 static int
@@ -367,12 +369,15 @@ run(struct task *t)
 	t->view = (struct view){ &t->options, clock_wall(),
 		isatty(STDOUT_FILENO) == 1, NULL, NULL };
 	if (code == EX_OK)
-		code =
-		    t->options.verb == VERB_READ ? run_qread(t) : read_base(t);
+		code = t->options.verb == VERB_READ ? run_qread(t)
+		    : t->options.verb == VERB_SITES
+		    ? sites_show(&t->options, t->instance)
+		    : read_base(t);
 	shape_free(&t->view.rows);
 	free(t->targets);
 	buf_done(&t->selection);
 	free(t->base);
+	free(t->instance);
 	return code;
 }
 

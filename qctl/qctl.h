@@ -7,6 +7,7 @@
  *	worker     a process for each queue; workers: their parent
  *	list, show, shape, qread   what is shown of a message, or of many
  *	explain, asker, sentence   why a message waits
+ *	sites      the destinations of all queues
  *	read       the process that reads a queue
  *	act, peer  the process that acts on messages of a queue
  *	checking, check.h   is a queue as it should be
@@ -35,13 +36,16 @@ enum verb {
 	VERB_SHOW,
 	VERB_SHAPE,
 	VERB_EXPLAIN,
-	VERB_ACT,  /* options.act says which */
-	VERB_READ, /* qread.h */
+	VERB_SITES, /* sites.h */
+	VERB_ACT,   /* options.act says which */
+	VERB_READ,  /* qread.h */
 	VERB_CHECK,
 	VERB_HELP,
 	VERB_VERSION,
 	NVERBS,
 };
+
+#define OPTIONS_PATTERNS_MAX 64
 
 struct options {
 	const char *program; /* the name it was called by */
@@ -55,6 +59,12 @@ struct options {
 	unsigned given, row;   /* private to options.c */
 	const char *conf_path; /* -c, NULL */
 	struct select select;
+	struct {
+		/* Of TRANSPORT/DESTINATION; none: all of them. */
+		const char *patterns[OPTIONS_PATTERNS_MAX];
+		size_t npatterns;
+		uint32_t top; /* so many at most; 0: all, as they come */
+	} sites;
 };
 
 /* -EINVAL: usage; -EOPNOTSUPP: the option is known, and not for this command.
@@ -92,6 +102,8 @@ shape_count(struct worker *w, const struct message *m, const struct view *v);
 int
 act_collect(struct worker *w, const struct message *m, const struct view *v);
 
+/* A string of JSON, its text cleaned. -ENOMEM. */
+int json_add_string(struct buf *out, const char *s);
 /* The line above the list. */
 extern const char list_head[];
 /* The line below it: the totals of all queues. */

@@ -25,6 +25,7 @@ struct task {
 	struct options options;
 	struct view view;
 	char *base; /* QUEUE_BASE */
+	char *instance;
 	usec_t silence_limit;
 	usec_t backoff_max; /* maximal_backoff_time */
 	bool elsewhere; /* second round: ids in queues that they do not name */

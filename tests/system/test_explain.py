@@ -1,5 +1,6 @@
 """Why a message waits: each situation is made, and the sentence of
-`qctl explain` compared (docs/QCTL.md)."""
+`qctl explain` compared (docs/QCTL.md); and the destinations of `qctl sites`."""
+import json
 import os
 import pathlib
 import re
@@ -347,3 +348,40 @@ class Places(Explain):
             self.assertIn("Tried: 1 time", done.stdout)
             self.assertEqual("could not be asked: this is for root" in done.stdout, not asked, done.stdout)
             self.assertEqual("Next: the message is due" in done.stdout, asked, done.stdout)
+
+
+class Destinations(Explain):
+    def sites(self, i, *words, status=0):
+        done = subprocess.run([BIN / "qctl", "sites", *words], capture_output=True, text=True, check=False,
+                              env=i.environment())
+        self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def objects(self, i, *words):
+        return [json.loads(line) for line in self.sites(i, "--json", *words).splitlines()]
+
+    def test_windows_and_deaths(self):
+        site, port = self.site(hold=True), self.closed_port()
+        i = self.running(queues=2, conf=HOUR | {"smtp_destination_concurrency_limit": 1,
+                                                "smtp_initial_destination_concurrency": 1},
+                         routing=f"dead.example smtp:127.0.0.1:{port}\n* smtp:127.0.0.1:{site.port}\n")
+        i.inject(HELLO, "a@dead.example")
+        for _ in range(10):  # to one of the queues, or to both
+            i.inject(HELLO, "a@away.example")
+        dead, full = f"smtp/127.0.0.1:{port}", f"smtp/127.0.0.1:{site.port}"
+        wait(lambda: [(o["state"], o["busy"], o["waiting_queues"] > 0) for o in self.objects(i, full)] ==
+             [("full", 1, True)] and [o["state"] for o in self.objects(i, dead)] == ["dead"], what="full and dead")
+        [row] = self.objects(i, dead)
+        self.assertEqual((row["transport"], row["destination"]), ("smtp", f"127.0.0.1:{port}"))
+        self.assertEqual(row["reason"], f"4.4.1 connect to 127.0.0.1[127.0.0.1]:{port}: Connection refused")
+        self.assertLess(row["dead_since"], row["dead_until"])
+        text = self.sites(i, "smtp/*")
+        self.assertEqual(text.splitlines()[0], "STATE  WINDOW  BUSY  WAITING  DESTINATION")
+        self.assertRegex(text, rf"(?m)^full +1 +1 +[12]  {full}$")
+        self.assertRegex(text, rf"(?m)^dead +1 +0 +0  {dead}: since {AGO}, until {IN}: 4\.4\.1 connect to .*refused$")
+        self.assertEqual([o["state"] for o in self.objects(i, "--top", "1")], ["dead"])
+        self.assertEqual([o["state"] for o in self.objects(i, "--top", "2")], ["dead", "full"])
+        self.assertEqual(self.sites(i, "local/*"), "No destination fits\n")
+        self.sites(i, "--top", "0", status=64)
+        i.stop()
+        self.sites(i, status=69)
