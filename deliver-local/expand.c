@@ -121,7 +121,7 @@ take_parent(struct run *u)
 		r = prepared_find_rcpt(u->fd, &u->file, u->x->index, &u->rcpt);
 	if (r == 0)
 		r = inherit_begin(
-		    &u->inherit, u->fd, &u->file, &u->rcpt, u->x->of.sender);
+		    &u->inherit, u->fd, &u->file, &u->rcpt, &u->x->of);
 	return r;
 }
 
@@ -251,7 +251,7 @@ on_rcpt(void *arg, const char *address)
 	u->nrcpts++;
 	if (r == 0)
 		r = queue_file_add_rcpt(w, address, strlen(address));
-	inherit_after_rcpt(&u->inherit);
+	inherit_after_rcpt(&u->inherit, alias_is_program(address));
 	return at(u, "write its message", r);
 }
 

@@ -187,16 +187,19 @@ struct inherit {
 	bool own;             /* the message that is written is of that sender,
 			       */
 	bool due;             /* and a wish is to be written */
+	const char *written;  /* the address that has the alias: ORCPT of
+			       * programs, whose commands no report names */
+	bool program;         /* the recipient that was added last is one */
 };
 
 int inherit_begin(struct inherit *h, int fd, const struct queue_file *file,
-    const struct queue_rcpt *rcpt, const char *sender);
+    const struct queue_rcpt *rcpt, const struct members_of *of);
 /* Right behind the sender; around each recipient; at the end of a message,
  * which may be the last one. */
 int inherit_sender(
     struct inherit *h, struct queue_file_writer *w, const char *sender);
 int inherit_before_rcpt(struct inherit *h, struct queue_file_writer *w);
-void inherit_after_rcpt(struct inherit *h);
+void inherit_after_rcpt(struct inherit *h, bool program);
 int inherit_end(struct inherit *h, struct queue_file_writer *w, bool last);
 /* How the recipient of the parent was dealt with. */
 enum rcpt_mark

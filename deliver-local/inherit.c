@@ -4,9 +4,11 @@
 
 int
 inherit_begin(struct inherit *h, int fd, const struct queue_file *file,
-    const struct queue_rcpt *rcpt, const char *sender)
+    const struct queue_rcpt *rcpt, const struct members_of *of)
 {
-	*h = (struct inherit){ .sender = sender, .rcpt = rcpt->dsn };
+	*h = (struct inherit){ .sender = of->sender,
+		.written = of->recipient,
+		.rcpt = rcpt->dsn };
 	return queue_file_dsn(fd, file, &h->mail);
 }
 
@@ -23,13 +25,18 @@ without_success(uint8_t notify)
 static int
 add_wish(struct inherit *h, struct queue_file_writer *w, bool only)
 {
-	struct dsn_rcpt dsn = h->rcpt;
+	struct dsn_rcpt dsn = { 0 };
 
-	if (!h->due)
+	if (!h->due && !h->program)
 		return 0;
-	h->due = false;
-	if (!only)
+	if (h->due)
+		dsn = h->rcpt;
+	if (h->due && !only)
 		dsn.notify = without_success(dsn.notify);
+	/* An address that ORCPT cannot have is left out. */
+	if (h->program && dsn.orcpt[0] == '\0')
+		(void)dsn_orcpt_write(&dsn, h->written);
+	h->due = h->program = false;
 	return queue_file_add_rcpt_dsn(w, &dsn);
 }
 
@@ -49,9 +56,10 @@ inherit_before_rcpt(struct inherit *h, struct queue_file_writer *w)
 }
 
 void
-inherit_after_rcpt(struct inherit *h)
+inherit_after_rcpt(struct inherit *h, bool program)
 {
 	h->due = h->own;
+	h->program = program;
 	h->rcpts += h->own;
 }
 

@@ -104,6 +104,28 @@ dsn_orcpt_set(struct dsn_rcpt *dsn, const char *orcpt, size_t len)
 	return 0;
 }
 
+int
+dsn_orcpt_write(struct dsn_rcpt *dsn, const char *address)
+{
+	static const char type[] = "rfc822;";
+	char text[DSN_ORCPT_MAX + 4];
+	size_t n = sizeof(type) - 1;
+
+	memcpy(text, type, n);
+	for (; *address != '\0'; address++) {
+		const unsigned char c = (unsigned char)*address;
+
+		if (n > DSN_ORCPT_MAX)
+			return -ENAMETOOLONG;
+		if (c > ' ' && c < 0x7f && c != '+' && c != '=')
+			text[n++] = *address;
+		else
+			n += (size_t)snprintf(
+			    text + n, sizeof(text) - n, "+%02X", c);
+	}
+	return dsn_orcpt_set(dsn, text, n);
+}
+
 /* ---- NOTIFY and RET ---- */
 
 static const struct event {

@@ -56,6 +56,9 @@ int dsn_ret_parse(const char *text, uint8_t *ret_ret);
 /* -EINVAL, -ENAMETOOLONG: as the checks. */
 int dsn_envid_set(struct dsn_mail *dsn, const char *envid, size_t len);
 int dsn_orcpt_set(struct dsn_rcpt *dsn, const char *orcpt, size_t len);
+/* The ORCPT of an address as somebody wrote it: of type rfc822. -EINVAL: there
+ * is none, or it is not ASCII; -ENAMETOOLONG. */
+int dsn_orcpt_write(struct dsn_rcpt *dsn, const char *address);
 
 /* Does the sender want to hear of this event? Without NOTIFY: of failures and
  * delays. */

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/address.h"
 #include "base/date.h"
@@ -161,12 +162,43 @@ report_begin(struct report_facts *r, struct buf *out)
 	return e < 0 ? e : prose_begin(r, out);
 }
 
+/* A program of an alias has the address that was written: its command is of no
+ * use to the sender, and not for everybody to read. */
+static int
+as_written(const struct report_rcpt *to, struct buf *address,
+    struct report_rcpt *ret_to)
+{
+	static const char type[] = "rfc822;", include[] = ":include:";
+	int e;
+
+	*ret_to = *to;
+	if (to->orcpt == NULL ||
+	    strncasecmp(to->orcpt, type, sizeof(type) - 1) != 0 ||
+	    (to->address[0] != '|' &&
+		strncmp(to->address, include, sizeof(include) - 1) != 0))
+		return 0;
+	e = xtext_decode(address, to->orcpt + sizeof(type) - 1);
+	if (e == 0)
+		ret_to->address = buf_str(address);
+	return e;
+}
+
 int
 report_say(
     struct report_facts *r, const struct report_rcpt *to, struct buf *out)
 {
+	struct report_rcpt written;
+	struct buf address = { 0 };
+	int e;
+
 	ASSERT(to->action < REPORT_NACTIONS);
-	return r->said++ < REPORT_SAID_MAX ? prose_rcpt(to, out) : 0;
+	if (r->said++ >= REPORT_SAID_MAX)
+		return 0;
+	e = as_written(to, &address, &written);
+	if (e == 0)
+		e = prose_rcpt(&written, out);
+	buf_done(&address);
+	return e;
 }
 
 int
@@ -183,7 +215,14 @@ int
 report_state(
     struct report_facts *r, const struct report_rcpt *to, struct buf *out)
 {
-	return status_rcpt(r, to, out);
+	struct report_rcpt written;
+	struct buf address = { 0 };
+	int e = as_written(to, &address, &written);
+
+	if (e == 0)
+		e = status_rcpt(r, &written, out);
+	buf_done(&address);
+	return e;
 }
 
 int

@@ -188,6 +188,19 @@ class Aliases(SystemTest):
         i.flush()
         wait(lambda: i.log_has(r"dsn=5\.1\.1, status=bounced \(no alias names the program \|exit 75 any more"), what="the failure")
 
+    # mutation: common/report/report.c, as_written() leaves the address.
+    def test_a_report_of_a_program_names_what_was_written(self):
+        i = self.with_aliases('prog: "|/bin/echo secret; exit 67", ann\n').start()
+        self.send(i, "prog@test.example", sender="eve@test.example")
+        [report] = i.wait_delivered("eve", 1)
+        text = report.read_text()
+        self.assertIn("<prog@test.example>:", text)
+        self.assertIn("\nFinal-Recipient: rfc822; prog@test.example\n", text)
+        self.assertIn("\nOriginal-Recipient: rfc822; prog@test.example\n", text)
+        self.assertNotIn("/bin/echo", text)
+        i.wait_delivered("ann", 1)
+        i.stop()
+
     # mutation: deliver-local/expand.c, mark_done() is not called.
     @cost(20)
     def test_P1_each_of_2000_members_once_while_agents_are_killed(self):

@@ -147,6 +147,33 @@ Test(dsn, limits_are_exact)
 	cr_expect_eq(strlen(rcpt.orcpt), (size_t)DSN_ORCPT_MAX);
 }
 
+Test(dsn, an_address_as_it_was_written)
+{
+	static const struct {
+		const char *address, *want;
+	} rows[] = {
+		{ "team@one.test", "rfc822;team@one.test" },
+		{ "a+b=c@x", "rfc822;a+2Bb+3Dc@x" },
+		{ "\"a b\"@x", "rfc822;\"a+20b\"@x" },
+	};
+	struct dsn_rcpt rcpt = { 0 };
+	char text[DSN_ORCPT_MAX + 2] = "";
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		cr_expect_eq(dsn_orcpt_write(&rcpt, rows[i].address), 0);
+		cr_expect_str_eq(rcpt.orcpt, rows[i].want);
+	}
+	cr_expect_eq(dsn_orcpt_write(&rcpt, "b\xc3\xa4r@x"), -EINVAL);
+	cr_expect_eq(dsn_orcpt_write(&rcpt, ""), -EINVAL);
+	memset(text, 'x', DSN_ORCPT_MAX - 7);
+	cr_expect_eq(dsn_orcpt_write(&rcpt, text), 0);
+	for (i = 0; i < 4; i++) {
+		memset(text, i % 2 == 0 ? 'x' : '+', DSN_ORCPT_MAX - 6 + i);
+		cr_expect_eq(dsn_orcpt_write(&rcpt, text), -ENAMETOOLONG);
+	}
+}
+
 Test(dsn, what_is_empty)
 {
 	cr_expect(dsn_mail_is_empty(&(struct dsn_mail){ 0 }));

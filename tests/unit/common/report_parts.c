@@ -90,6 +90,44 @@ Test(report_parts, C5_fields_of_a_recipient)
 	}
 }
 
+/* mutation: common/report/report.c: as_written() leaves the address. */
+Test(report_parts, a_program_has_the_address_that_was_written)
+{
+	static const struct {
+		const char *address, *orcpt, *want;
+	} rows[] = {
+		{ "|secret -x", "rfc822;te+2Bam@x.org", "te+am@x.org" },
+		{ ":include:/l:|secret", "RFC822;team@x.org", "team@x.org" },
+		{ "b@x.org", "rfc822;team@x.org", "b@x.org" },
+		{ "|secret", NULL, "|secret" },
+		{ "|secret", "x400;team", "|secret" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct report_rcpt to = { rows[i].address, rows[i].orcpt,
+			REPORT_FAILED, "5.3.0", "none", "no", 0 };
+		struct report_facts r = usual;
+		struct buf out = { 0 }, want = { 0 };
+
+		build(&r, &to, &out);
+		cr_assert_eq(buf_printf(&want, "<%s>: no", rows[i].want), 0);
+		cr_expect_not_null(
+		    strstr(buf_str(&out), buf_str(&want)), "%s", buf_str(&out));
+		buf_reset(&want);
+		cr_assert_eq(buf_printf(&want, "Final-Recipient: rfc822; %s\n",
+				 rows[i].want),
+		    0);
+		cr_expect(strstr(buf_str(&out), buf_str(&want)) != NULL ||
+			rows[i].want[0] == '|',
+		    "%s", buf_str(&out));
+		cr_expect_eq(strstr(buf_str(&out), "secret") == NULL,
+		    rows[i].want[0] != '|');
+		buf_done(&want);
+		buf_done(&out);
+	}
+}
+
 Test(report_parts, C5_a_boundary_in_the_message_is_not_ours)
 {
 	static const char content[] = "X: t=_0\n\n--t=_1\n\n--t=_0--\n";

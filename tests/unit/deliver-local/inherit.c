@@ -78,6 +78,7 @@ expand(const char *const *words, const struct dsn_mail *mail,
 	struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
 	struct queue_file file;
+	const struct members_of of = { "te+am", "te+am@one.test", SENDER };
 	struct inherit h;
 	enum rcpt_mark mark;
 
@@ -86,7 +87,7 @@ expand(const char *const *words, const struct dsn_mail *mail,
 	cr_assert_eq(queue_file_read(parent, &file), 0);
 	queue_rcpt_begin(&cursor, &file);
 	cr_assert_eq(queue_rcpt_next(&cursor, parent, &rcpt), 1);
-	cr_assert_eq(inherit_begin(&h, parent, &file, &rcpt, SENDER), 0);
+	cr_assert_eq(inherit_begin(&h, parent, &file, &rcpt, &of), 0);
 	for (; *words != NULL; words++) {
 		const size_t len = strlen(*words);
 		const bool is_sender =
@@ -102,7 +103,7 @@ expand(const char *const *words, const struct dsn_mail *mail,
 		} else {
 			cr_assert_eq(inherit_before_rcpt(&h, &writer), 0);
 			queue_file_add_rcpt(&writer, *words, len);
-			inherit_after_rcpt(&h);
+			inherit_after_rcpt(&h, alias_is_program(*words));
 		}
 		if (words[1] != NULL && strcmp(words[1], SENDER) != 0 &&
 		    words[1][strlen(words[1]) - 1] != '!')
@@ -170,6 +171,24 @@ Test(inherit, whom_a_wish_goes_to)
 		cr_expect_str_eq(buf_str(&found), rows[i].want, "%s: %s",
 		    rows[i].name, buf_str(&found));
 	}
+}
+
+/* mutation: deliver-local/inherit.c: add_wish() without dsn_orcpt_write(). */
+Test(inherit, a_program_has_the_address_that_was_written)
+{
+	const struct dsn_mail mail = { 0 };
+	const struct dsn_rcpt none = { 0 }, wish = { DSN_FAILURE, "x;y" };
+
+	cr_expect_eq(
+	    expand(WORDS(SENDER, "a", "|run", "b"), &mail, &none), RCPT_DONE);
+	cr_expect_str_eq(
+	    buf_str(&found), "s@far.test a |run[ rfc822;te+2Bam@one.test] b; ");
+	cr_expect_eq(expand(WORDS("owner!", ":include:/l:|run"), &mail, &none),
+	    RCPT_DONE);
+	cr_expect_str_eq(buf_str(&found),
+	    "owner! :include:/l:|run[ rfc822;te+2Bam@one.test]; ");
+	cr_expect_eq(expand(WORDS(SENDER, "|run"), &mail, &wish), RCPT_PASSED);
+	cr_expect_str_eq(buf_str(&found), "s@far.test |run[failure x;y]; ");
 }
 
 Test(inherit, without_wishes_all_is_as_in_version_1)
