@@ -106,6 +106,7 @@ Test(first, D24_an_attempt_that_was_cut_is_no_first_one)
 	world_run(&w);
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_run(&w);
+	cr_expect_not(messages_find(&w.s.messages, inode)->first);
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 2);
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
@@ -151,6 +152,8 @@ Test(first, D24_an_act_in_the_first_attempt_stays_known)
 	leave_reasons(inode);
 	cr_expect_eq(acts_do(&w.s, ACT_EXPIRE, &id, 0, &running), 0);
 	cr_expect_eq(reason_marks(&w.s.sp, &id), REASON_GIVEN_UP);
+	cr_expect_eq(world_reason(&w, SPOOL_BOUNCE, inode, 0)[0], '\0',
+	    "another message's reason is in front of it");
 	world_result(&w, &delivery, 0, AGENT_DEFERRED);
 	world_done(&w, &delivery);
 	world_run(&w);
