@@ -299,7 +299,7 @@ static int
 act(struct actor *a)
 {
 	const struct options *o = &a->t->options;
-	const uid_t uid = getuid();
+	const uid_t uid = a->uid = getuid();
 	int r = peer_connect(&a->peer, &a->sp, a->t->silence_limit);
 
 	if (r == -ENOENT || r == -ECONNREFUSED)

@@ -21,6 +21,7 @@ struct actor {
 	struct peer peer;
 	bool offline; /* under the lock of the queue */
 	int lock;
+	uid_t uid; /* the user who acts */
 	struct work *works;
 	size_t count;
 	struct tally tally;

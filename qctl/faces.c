@@ -6,6 +6,7 @@
 #include "qctl/qread.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/option.h"
@@ -115,5 +116,94 @@ face_qread(int argc, char **argv, struct options *o, struct buf *error)
 	o->verb = VERB_READ;
 	if ((o->qread & (QREAD_MESSAGES | QREAD_QUEUES)) == 0)
 		o->qread |= QREAD_LOCAL | QREAD_REMOTE;
+	return r;
+}
+
+/* ---- postsuper ---- */
+
+static int
+pass_over(const struct option_row *row UNUSED, void *options UNUSED,
+    const char *value UNUSED, struct buf *error UNUSED)
+{
+	return 0;
+}
+
+/* ID, ALL, or - for ids from standard input. */
+static int
+take_super(const struct option_row *row, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+	int r = options_set_act(o, (enum spool_act)row->arg, error);
+
+	if (r < 0)
+		return r;
+	if (strcmp(value, "ALL") == 0 || strcmp(value, "-") == 0)
+		return select_add(&o->select, value, error);
+	return select_add_id(&o->select, value, error);
+}
+
+static int
+refuse_super(const struct option_row *row, void *options UNUSED,
+    const char *value UNUSED, struct buf *error)
+{
+	(void)buf_printf(error,
+	    "-%c is not supported here; -h, -H, -r, -d, -e and -f are",
+	    row->letter);
+	return -EOPNOTSUPP;
+}
+
+/* The names of files, and what else is wrong. */
+static int
+take_structure(const struct option_row *row UNUSED, void *options,
+    const char *value UNUSED, struct buf *error)
+{
+	struct options *o = options;
+
+	if (o->verb != VERB_NONE) {
+		(void)buf_add_str(error, "one thing at a time");
+		return -EINVAL;
+	}
+	o->verb = VERB_CHECK;
+	o->repair = true;
+	return 0;
+}
+
+/* Words are names of queues, which are states here. */
+static int
+take_super_word(void *options, const char *word, struct buf *error)
+{
+	return select_add_state(
+	    &((struct options *)options)->select, word, error);
+}
+
+static const struct option_row super_rows[] = {
+	{ NULL, 'h', "", NULL, take_super, ACT_HOLD },
+	{ NULL, 'H', "", NULL, take_super, ACT_RELEASE },
+	{ NULL, 'r', "", NULL, take_super, ACT_REQUEUE },
+	{ NULL, 'd', "", NULL, take_super, ACT_DELETE },
+	{ NULL, 'e', "", NULL, take_super, ACT_EXPIRE },
+	{ NULL, 'f', "", NULL, take_super, ACT_EXPIRE_HELD },
+	{ NULL, 'p', NULL, NULL, refuse_super, 0 },
+	{ NULL, 's', NULL, NULL, take_structure, 0 },
+	{ NULL, 'S', NULL, NULL, refuse_super, 0 },
+	{ NULL, 'v', NULL, NULL, pass_over, 0 },
+	{ NULL, 'c', "", NULL, option_take_string,
+	    offsetof(struct options, conf_path) },
+};
+
+static const struct option_table super_table = { super_rows,
+	ARRAY_LEN(super_rows), false, take_super_word };
+
+int
+face_postsuper(int argc, char **argv, struct options *o, struct buf *error)
+{
+	int r = option_parse(&super_table, argc, argv, o, error);
+
+	if (r == 0 && o->verb == VERB_NONE) {
+		(void)buf_add_str(error,
+		    "-h, -H, -r, -d, -e or -f, each with an id, - or ALL");
+		r = -EINVAL;
+	}
 	return r;
 }

@@ -4,10 +4,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/option.h"
 #include "base/num.h"
+#include "base/option.h"
 #include "config/conf.h"
 #include "qctl/sites.h"
+#include "spool/hold_note.h"
+
+#define HOLD_TIME_MAX (10 * 365 * 86400 * USEC_PER_SEC)
 
 enum given {
 	GIVEN_JSON = 1,
@@ -20,6 +23,9 @@ enum given {
 	GIVEN_REPAIR = 128,
 	GIVEN_RATE = 256,
 	GIVEN_TOP = 512,
+	GIVEN_REASON = 1024,
+	GIVEN_FOR = 2048,
+	GIVEN_WITH_HOLD = GIVEN_REASON | GIVEN_FOR,
 	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
 
@@ -35,7 +41,7 @@ static const struct verb_row {
 	{ "explain", VERB_EXPLAIN, 0, 0, true },
 	{ "sites", VERB_SITES, 0, GIVEN_JSON | GIVEN_TOP, false },
 	{ "shape", VERB_SHAPE, 0, GIVEN_SENDERS, false },
-	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS, true },
+	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS | GIVEN_WITH_HOLD, true },
 	{ "release", VERB_ACT, ACT_RELEASE, GIVEN_WITH_ACTS | GIVEN_RATE,
 	    true },
 	{ "requeue", VERB_ACT, ACT_REQUEUE, GIVEN_WITH_ACTS | GIVEN_FAILED,
@@ -65,6 +71,8 @@ static const struct {
 	{ GIVEN_FORCE, "--force" },
 	{ GIVEN_REPAIR, "--repair" },
 	{ GIVEN_RATE, "--rate" },
+	{ GIVEN_REASON, "--reason" },
+	{ GIVEN_FOR, "--for" },
 };
 
 /* ---- qctl ---- */
@@ -77,6 +85,24 @@ take_given(const struct option_row *row, void *options,
 
 	o->given |= (unsigned)row->arg;
 	return 0;
+}
+
+static int
+take_hold(const struct option_row *row, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+
+	o->given |= (unsigned)row->arg;
+	if ((unsigned)row->arg == GIVEN_FOR)
+		return num_duration(value, USEC_PER_SEC, HOLD_TIME_MAX,
+			   &o->hold_time) == 0
+		    ? 0
+		    : option_wrong(error, "--for ", value, ": not a time");
+	o->hold_reason = value;
+	return strlen(value) <= HOLD_REASON_MAX
+	    ? 0
+	    : option_wrong(error, "--reason ", value, ": too long");
 }
 
 static int
@@ -159,6 +185,10 @@ static const struct option_row rows[] = {
 	    take_given, GIVEN_REPAIR },
 	{ "rate", 0, "N/s", "retry, release: so many a second, /m minute, /h hour",
 	    take_rate, GIVEN_RATE },
+	{ "reason", 0, "TEXT", "hold: why, for those who look later",
+	    take_hold, GIVEN_REASON },
+	{ "for", 0, "TIME", "hold: released after 90s, 5m, 2h, 1d, 1w",
+	    take_hold, GIVEN_FOR },
 	{ NULL, 'c', "FILE",
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
 	    option_take_string, offsetof(struct options, conf_path) },
@@ -260,9 +290,8 @@ take_list(const struct option_row *row, void *options, const char *value UNUSED,
 	return 0;
 }
 
-/* One act for a command. */
-static int
-set_act(struct options *o, enum spool_act act, struct buf *error)
+int
+options_set_act(struct options *o, enum spool_act act, struct buf *error)
 {
 	if (o->verb != VERB_NONE && (o->verb != VERB_ACT || o->act != act)) {
 		(void)buf_add_str(error, "one thing at a time");
@@ -279,7 +308,7 @@ take_flush(const struct option_row *row UNUSED, void *options,
     const char *value UNUSED, struct buf *error)
 {
 	struct options *o = options;
-	int r = set_act(o, ACT_RETRY, error);
+	int r = options_set_act(o, ACT_RETRY, error);
 
 	return r < 0 ? r : select_add(&o->select, "ALL", error);
 }
@@ -289,7 +318,7 @@ take_id(const struct option_row *row UNUSED, void *options, const char *value,
     struct buf *error)
 {
 	struct options *o = options;
-	int r = set_act(o, ACT_RETRY, error);
+	int r = options_set_act(o, ACT_RETRY, error);
 
 	return r < 0 ? r : select_add_id(&o->select, value, error);
 }
@@ -299,7 +328,7 @@ take_site(const struct option_row *row UNUSED, void *options, const char *value,
     struct buf *error)
 {
 	struct options *o = options;
-	int r = set_act(o, ACT_RETRY, error);
+	int r = options_set_act(o, ACT_RETRY, error);
 
 	return r < 0 ? r : select_add_domain(&o->select, value, error);
 }
@@ -340,88 +369,6 @@ parse_postqueue(int argc, char **argv, struct options *o, struct buf *error)
 	return r;
 }
 
-/* ---- postsuper ---- */
-
-/* ID, ALL, or - for ids from standard input. */
-static int
-take_super(const struct option_row *row, void *options, const char *value,
-    struct buf *error)
-{
-	struct options *o = options;
-	int r = set_act(o, (enum spool_act)row->arg, error);
-
-	if (r < 0)
-		return r;
-	if (strcmp(value, "ALL") == 0 || strcmp(value, "-") == 0)
-		return select_add(&o->select, value, error);
-	return select_add_id(&o->select, value, error);
-}
-
-static int
-refuse_super(const struct option_row *row, void *options UNUSED,
-    const char *value UNUSED, struct buf *error)
-{
-	(void)buf_printf(error,
-	    "-%c is not supported here; -h, -H, -r, -d, -e and -f are",
-	    row->letter);
-	return -EOPNOTSUPP;
-}
-
-/* The names of files, and what else is wrong. */
-static int
-take_structure(const struct option_row *row UNUSED, void *options,
-    const char *value UNUSED, struct buf *error)
-{
-	struct options *o = options;
-
-	if (o->verb != VERB_NONE) {
-		(void)buf_add_str(error, "one thing at a time");
-		return -EINVAL;
-	}
-	o->verb = VERB_CHECK;
-	o->repair = true;
-	return 0;
-}
-
-/* Words are names of queues, which are states here. */
-static int
-take_super_word(void *options, const char *word, struct buf *error)
-{
-	return select_add_state(
-	    &((struct options *)options)->select, word, error);
-}
-
-static const struct option_row super_rows[] = {
-	{ NULL, 'h', "", NULL, take_super, ACT_HOLD },
-	{ NULL, 'H', "", NULL, take_super, ACT_RELEASE },
-	{ NULL, 'r', "", NULL, take_super, ACT_REQUEUE },
-	{ NULL, 'd', "", NULL, take_super, ACT_DELETE },
-	{ NULL, 'e', "", NULL, take_super, ACT_EXPIRE },
-	{ NULL, 'f', "", NULL, take_super, ACT_EXPIRE_HELD },
-	{ NULL, 'p', NULL, NULL, refuse_super, 0 },
-	{ NULL, 's', NULL, NULL, take_structure, 0 },
-	{ NULL, 'S', NULL, NULL, refuse_super, 0 },
-	{ NULL, 'v', NULL, NULL, pass_over, 0 },
-	{ NULL, 'c', "", NULL, option_take_string,
-	    offsetof(struct options, conf_path) },
-};
-
-static const struct option_table super_table = { super_rows,
-	ARRAY_LEN(super_rows), false, take_super_word };
-
-static int
-parse_postsuper(int argc, char **argv, struct options *o, struct buf *error)
-{
-	int r = option_parse(&super_table, argc, argv, o, error);
-
-	if (r == 0 && o->verb == VERB_NONE) {
-		(void)buf_add_str(error,
-		    "-h, -H, -r, -d, -e or -f, each with an id, - or ALL");
-		r = -EINVAL;
-	}
-	return r;
-}
-
 /* ---- names ---- */
 
 static const struct name {
@@ -434,7 +381,7 @@ static const struct name {
 	{ "sendmail", face_sendmail },
 	{ "postqueue", parse_postqueue },
 	{ "qread", face_qread },
-	{ "postsuper", parse_postsuper },
+	{ "postsuper", face_postsuper },
 };
 
 /* The first is for names that are none of these. */

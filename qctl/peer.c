@@ -62,6 +62,36 @@ peer_put(struct peer *p, const struct msg *msg)
 	return r;
 }
 
+/* A connection that is refused is closed behind the reason. */
+static int
+put_act(struct peer *p, const struct msg *msg)
+{
+	int r = peer_put(p, msg), error;
+	uint32_t running;
+
+	if (r == -EPIPE && (error = peer_answer(p, &error, &running)) < 0)
+		r = error;
+	return r;
+}
+
+int
+peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
+    const char *reason)
+{
+	const struct msg msg = { .type = MSG_ACT_HOLD_FOR,
+		.u.ACT_HOLD_FOR = {
+		    .serial = 1,
+		    .until_wall = until_wall,
+		    .arrival_wall = id->arrival_wall,
+		    .nonce = id->nonce,
+		    .queue = id->queue,
+		    .inode = id->inode,
+		    .reason = { reason, strlen(reason) },
+		} };
+
+	return put_act(p, &msg);
+}
+
 static struct msg
 act_of(enum spool_act act, const struct queue_id *id, usec_t due_wall)
 {
@@ -92,13 +122,8 @@ peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
     usec_t due_wall)
 {
 	const struct msg msg = act_of(act, id, due_wall);
-	int r = peer_put(p, &msg), error;
-	uint32_t running;
 
-	/* A connection that is refused is closed behind the reason. */
-	if (r == -EPIPE && (error = peer_answer(p, &error, &running)) < 0)
-		r = error;
-	return r;
+	return put_act(p, &msg);
 }
 
 int

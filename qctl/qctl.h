@@ -52,7 +52,9 @@ struct options {
 	enum verb verb;
 	enum spool_act act;
 	bool json, senders, content, dry_run, yes, failed, repair;
-	uint32_t rate_count; /* --rate: so many in rate_unit; 0: at once */
+	const char *hold_reason; /* --reason, NULL */
+	usec_t hold_time;        /* --for, 0: until it is released */
+	uint32_t rate_count;     /* --rate: so many in rate_unit; 0: at once */
 	usec_t rate_unit;
 	bool quiet;            /* says nothing of what was done */
 	unsigned qread;        /* of VERB_READ: bits of enum qread_wish */
@@ -75,6 +77,9 @@ int options_parse(
  * handed on, `qread`. */
 int face_mailq(int argc, char **argv, struct options *o, struct buf *error);
 int face_sendmail(int argc, char **argv, struct options *o, struct buf *error);
+int face_postsuper(int argc, char **argv, struct options *o, struct buf *error);
+/* One act for a command; -EINVAL: another was given. */
+int options_set_act(struct options *o, enum spool_act act, struct buf *error);
 int face_qread(int argc, char **argv, struct options *o, struct buf *error);
 /* -ENOMEM. */
 int options_help(struct buf *out);

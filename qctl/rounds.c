@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "spool/hold_note.h"
 
 #define WINDOW     32 /* acts without their answers */
 #define PAUSE_MSEC 20 /* between two looks */
@@ -23,6 +24,47 @@ note_answer(struct work *k, int error, uint32_t running)
 	    error == 0 && (running > 0 || k->target->dir == SPOOL_ACTIVE);
 }
 
+/* The note of a hold: until when. */
+static usec_t
+hold_until(const struct actor *a)
+{
+	const struct task *t = a->t;
+
+	return t->options.hold_time > 0
+	    ? t->view.now_wall + t->options.hold_time
+	    : 0;
+}
+
+static const char *
+hold_reason(const struct actor *a)
+{
+	const char *reason = a->t->options.hold_reason;
+
+	return reason == NULL ? "" : reason;
+}
+
+static int
+ask_one(struct actor *a, enum spool_act act, const struct work *k)
+{
+	return act == ACT_HOLD
+	    ? peer_hold(&a->peer, &k->target->id, hold_until(a), hold_reason(a))
+	    : peer_send(&a->peer, act, &k->target->id, k->due_wall);
+}
+
+/* Under the lock: the note comes before the move. */
+static int
+note_hold(struct actor *a, enum spool_act act, const struct queue_id *id)
+{
+	struct hold_note note = { .uid = a->uid,
+		.since_wall = clock_wall(),
+		.until_wall = hold_until(a) };
+
+	if (act != ACT_HOLD)
+		return 0;
+	snprintf(note.reason, sizeof(note.reason), "%s", hold_reason(a));
+	return hold_note_write(&a->sp, id, &note);
+}
+
 /* Up to WINDOW acts are on their way. */
 static int
 ask_all(
@@ -35,9 +77,7 @@ ask_all(
 	while (r == 0 && (got < a->count)) {
 		for (; sent < a->count && flying < WINDOW && r == 0; sent++)
 			if (wants(&a->works[sent])) {
-				r = peer_send(&a->peer, act,
-				    &a->works[sent].target->id,
-				    a->works[sent].due_wall);
+				r = ask_one(a, act, &a->works[sent]);
 				flying++;
 			}
 		while (got < sent && !wants(&a->works[got]))
@@ -68,9 +108,10 @@ move_all(
 			continue;
 		worker_step(a->w);
 		fd = act_find(&a->sp, &k->target->id, &dir);
-		r = fd < 0 ? fd
-			   : act_move(&a->sp, act, dir, k->target->id.inode, fd,
-				 k->due_wall > 0 ? k->due_wall : clock_wall());
+		r = fd < 0 ? fd : note_hold(a, act, &k->target->id);
+		if (r == 0)
+			r = act_move(&a->sp, act, dir, k->target->id.inode, fd,
+			    k->due_wall > 0 ? k->due_wall : clock_wall());
 		io_close(&fd);
 		note_answer(k, r, 0);
 		k->waits = false;

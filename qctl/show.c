@@ -1,6 +1,7 @@
 /* All that is known of one message. */
 #include "qctl/qctl.h"
 
+#include <pwd.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/text.h"
+#include "spool/hold_note.h"
 
 #define TEXT_MAX 2100
 
@@ -124,6 +126,32 @@ add_given(struct page *p, const char *name, const char *value)
 	return value[0] == '\0' ? 0 : add_field(p, name, value);
 }
 
+/* By whom, since when, until when, and why. */
+static int
+add_hold(struct page *p, const struct message *m)
+{
+	struct hold_note note;
+	struct queue_id id;
+	struct passwd *user;
+	char who[32];
+	int rc;
+
+	if (m->dir != SPOOL_HOLD || m->sp->dir[SPOOL_DEFER] < 0 ||
+	    queue_id_parse(m->id, &id) < 0 ||
+	    hold_note_read(m->sp, &id, &note) < 0)
+		return 0;
+	user = getpwuid(note.uid);
+	snprintf(who, sizeof(who), "uid %u", (unsigned)note.uid);
+	rc = add_field(p, "Held by", user == NULL ? who : user->pw_name);
+	if (rc == 0)
+		rc = add_time(p, "Held since", note.since_wall);
+	if (rc == 0 && note.until_wall > 0)
+		rc = add_time(p, "Held until", note.until_wall);
+	return rc < 0 || note.reason[0] == '\0'
+	    ? rc
+	    : add_field(p, "Held because", note.reason);
+}
+
 static int
 add_head(struct page *p, const struct message *m)
 {
@@ -138,6 +166,8 @@ add_head(struct page *p, const struct message *m)
 	rc = add_time(p, "Arrived", m->file.arrival_wall);
 	if (rc == 0)
 		rc = add_due(p, m);
+	if (rc == 0)
+		rc = add_hold(p, m);
 	if (rc == 0 && message_is_given_up(m))
 		rc = add_field(
 		    p, "Expires", "by an operator, in its next attempt");

@@ -81,6 +81,9 @@ void peer_close(struct peer *p);
  * -ETIMEDOUT, -EPIPE, or the reason of a refusal. */
 int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
     usec_t due_wall);
+/* The same of ACT_HOLD, with a reason, and an end; 0: none. */
+int peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
+    const char *reason);
 /* 0: an answer. The connection is refused: -EPERM: this user may not act;
  * -EUSERS: no place; -ETIME: silent for too long. */
 int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);

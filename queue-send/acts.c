@@ -1,8 +1,10 @@
 #include "queue-send/operators.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "base/io.h"
+#include "log/log.h"
 #include "queue-send/backlog.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
@@ -219,4 +221,97 @@ acts_flush(struct send *s)
 	deferred_flush(s);
 	share_flush(s);
 	send_wake(s);
+}
+
+/* ---- a hold with an end ---- */
+
+static void
+hold_ends(struct send *s, usec_t until_wall)
+{
+	if (until_wall > 0 &&
+	    (s->hold_until == 0 || until_wall < s->hold_until))
+		s->hold_until = until_wall;
+}
+
+/* Reasons of an attempt that goes on are appended to the note, and do not begin
+ * the file anew. */
+int
+acts_note_hold(
+    struct send *s, const struct queue_id *id, const struct hold_note *note)
+{
+	struct message *m = messages_find(&s->messages, id->inode);
+	enum spool_dir dir;
+	int r, fd;
+
+	if (s->health.read_only)
+		return -EROFS;
+	fd = act_find(&s->sp, id, &dir);
+	if (fd < 0)
+		return fd;
+	io_close(&fd);
+	if (!act_applies(ACT_HOLD, dir))
+		return -EINVAL;
+	r = hold_note_write(&s->sp, id, note);
+	if (r < 0)
+		return r;
+	if (m != NULL)
+		m->reasons_begun = true;
+	hold_ends(s, note->until_wall);
+	send_wake(s);
+	return 0;
+}
+
+static int
+release(struct send *s, const struct queue_id *id, int fd)
+{
+	int r = act_move(
+	    &s->sp, ACT_RELEASE, SPOOL_HOLD, id->inode, fd, s->now_wall);
+	char text[QUEUE_ID_SIZE];
+
+	if (r < 0)
+		return r;
+	queue_id_format(id, text);
+	moved(s, ACT_RELEASE, SPOOL_HOLD, id->inode, 0);
+	log_message(LOG_INFO_L, "hold-is-over", text,
+	    "released: the time of its hold is over");
+	return 0;
+}
+
+void
+acts_found_held(struct send *s, uint64_t inode)
+{
+	struct queue_file file;
+	struct hold_note note;
+	struct queue_id id;
+	int r, fd = spool_open_file(&s->sp, SPOOL_HOLD, inode, O_RDONLY);
+
+	if (fd < 0)
+		return;
+	r = queue_file_read(fd, &file);
+	if (r == 0) {
+		id = (struct queue_id){ file.arrival_wall, file.nonce,
+			file.queue, inode };
+		r = hold_note_read(&s->sp, &id, &note);
+	}
+	if (r == 0 && note.until_wall > 0 && note.until_wall <= s->now_wall)
+		r = release(s, &id, fd);
+	else if (r == 0)
+		hold_ends(s, note.until_wall);
+	if (r < 0 && r != -ENOENT && r != -EBADMSG)
+		hold_ends(s, s->now_wall + s->conf->error_interval);
+	io_close(&fd);
+}
+
+usec_t
+acts_hold_work(struct send *s)
+{
+	if (s->hold_until == 0)
+		return USEC_NEVER;
+	if (s->now_wall < s->hold_until)
+		return s->now + (s->hold_until - s->now_wall);
+	if (s->health.read_only)
+		return USEC_NEVER;
+	s->hold_until = 0; /* the walk finds the next one */
+	s->walks[WALK_HOLD].wanted = true;
+	return s->now;
 }

@@ -265,6 +265,14 @@ bool claims_settle(struct send *s, struct message *m, bool may_leave);
 /* The message leaves the active queue: no claims, no holder. */
 void claims_leave(struct send *s, struct message *m);
 
+/* ---- acts.c: a hold with an end ---- */
+
+/* A file of hold/ was found by the walk: it is released when its time is over.
+ */
+void acts_found_held(struct send *s, uint64_t inode);
+/* When the next hold ends, hold/ is walked. */
+usec_t acts_hold_work(struct send *s);
+
 /* ---- deferred.c: deferred messages on disk ----
  *
  * The walk of deferred/ reads due times (mtime) a bounded number of files a

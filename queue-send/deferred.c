@@ -113,6 +113,8 @@ found_held(struct send *s, const struct spool_item *item)
 			 s->conf->report_held_failures, &done) == 1;
 	w->found -= done.returned;
 	s->want_scan |= done.returned > 0;
+	if (done.returned == 0)
+		acts_found_held(s, item->inode);
 }
 
 /* A second name: the queue that gives the message away lends them, and the

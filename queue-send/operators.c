@@ -90,6 +90,37 @@ take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 	answer(o, f->serial, r, running);
 }
 
+/* The note comes before the move; of a message that is not there, or stays, it
+ * counts for nothing. */
+static void
+take_hold(struct operator* o, const struct msg_ACT *f, usec_t until_wall,
+    const char *reason, size_t len)
+{
+	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
+		f->inode };
+	struct hold_note note = { .uid = o->uid,
+		.since_wall = o->send->now_wall,
+		.until_wall = until_wall };
+	int r;
+
+	snprintf(note.reason, sizeof(note.reason), "%.*s", (int)len, reason);
+	r = until_wall < 0 ? -EINVAL : acts_note_hold(o->send, &id, &note);
+	if (r == 0)
+		take_act(o, f, 0);
+	else
+		answer(o, f->serial, r, 0);
+}
+
+static void
+take_hold_for(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_HOLD_FOR *f = &msg->u.ACT_HOLD_FOR;
+	const struct msg_ACT act = { f->serial, ACT_HOLD, f->arrival_wall,
+		f->nonce, f->queue, f->inode };
+
+	take_hold(o, &act, f->until_wall, f->reason.data, f->reason.len);
+}
+
 static void
 take_act_at(struct operator* o, const struct msg *msg)
 {
@@ -107,7 +138,10 @@ take_act_at(struct operator* o, const struct msg *msg)
 static void
 take_frame_act(struct operator* o, const struct msg *msg)
 {
-	take_act(o, &msg->u.ACT, 0);
+	if (msg->u.ACT.act == ACT_HOLD)
+		take_hold(o, &msg->u.ACT, 0, "", 0);
+	else
+		take_act(o, &msg->u.ACT, 0);
 }
 
 static void
@@ -137,6 +171,7 @@ static const struct {
 } frames[] = {
 	{ MSG_ACT, take_frame_act },
 	{ MSG_ACT_AT, take_act_at },
+	{ MSG_ACT_HOLD_FOR, take_hold_for },
 	{ MSG_ACT_END, take_end },
 	{ MSG_EXPLAIN, take_explain },
 	{ MSG_EXPLAIN_TO, take_explain_to },

@@ -8,6 +8,7 @@
 
 #include "queue-send/send.h"
 #include "spool/act.h"
+#include "spool/hold_note.h"
 
 #define OPERATORS_SOCKET "operate" /* in lock/ */
 #define OPERATORS_MAX    16        /* at a time, and one more for root */
@@ -27,6 +28,10 @@ void operators_done(struct send *s);
  * -ERANGE: later than maximal_backoff_time. */
 int acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
     usec_t due_wall, uint32_t *ret_running);
+/* Before ACT_HOLD: by whom, why, until when. -ENOENT: no such message here;
+ * -EROFS. */
+int acts_note_hold(
+    struct send *s, const struct queue_id *id, const struct hold_note *note);
 /* Everything that is deferred is due, and all destinations are open. */
 void acts_flush(struct send *s);
 

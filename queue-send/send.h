@@ -174,10 +174,11 @@ struct send {
 	struct due_queue due;
 	struct share share;
 	struct walk walks[WALK_NKINDS];
-	usec_t walk_at;   /* the next walk of everything */
-	bool walk_flush;  /* files that the walk finds are due */
-	usec_t stray_at;  /* when to walk active/ again: some did not move */
-	usec_t rescan_at; /* when to look for files of other queues */
+	usec_t walk_at;    /* the next walk of everything */
+	bool walk_flush;   /* files that the walk finds are due */
+	usec_t hold_until; /* wall clock: the next end of a hold; 0: none */
+	usec_t stray_at;   /* when to walk active/ again: some did not move */
+	usec_t rescan_at;  /* when to look for files of other queues */
 
 	/* peers.h: todo-proc */
 	struct wire *todo;

@@ -49,6 +49,7 @@ static usec_t (*const works[])(struct send *s) = {
 	disk_work,
 	evacuate_work,
 	offers_work,
+	acts_hold_work,
 	deferred_work,
 	schedule_log_work,
 	publish_work,

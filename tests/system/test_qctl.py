@@ -376,6 +376,24 @@ class Acts(Queues):
         self.call(i, "-d", "nonsense", name="postsuper", status=64)
         self.call(i, "-p", name="postsuper", status=69)
 
+    def test_a_hold_has_a_reason_and_an_end(self):
+        i = self.waiting()
+        self.assertEqual(self.act(i, "hold", "sender=s0@*", "--reason=new \033[2Jdisk", "--for=1d"), 1)
+        self.assertEqual(self.act(i, "hold", "sender=s1@*", "--for=1s"), 1)
+        (row,) = self.rows(i, "sender=s0@*")
+        shown = self.call(i, "show", row["queue_id"]).stdout
+        self.assertRegex(shown, r"Held by: \S+\nHeld since: .* ago\)\n"
+                                r"Held until: .*\(in 2[34]h.*\)\nHeld because: new \?\[2Jdisk\n")
+        wait(lambda: i.log_has("released: the time of its hold is over"), what="its end")
+        wait(lambda: self.counts(i)[:2] == (3, 2), what="deferred again")
+        i.stop()
+        self.assertEqual(self.act(i, "hold", "sender=s2@*", "--for=1s", "--reason=x"), 1)
+        self.assertIn("Held because: x\n", self.call(i, "show", "sender=s2@*").stdout)
+        i.routing_file.write_text("* local\n")
+        i.start()
+        i.wait_delivered("r2", 1)
+        self.assertEqual(len(self.rows(i, "sender=s0@*", "state=hold")), 1, "its day is not over")
+
     def test_given_up_mail_is_returned(self):
         i = self.waiting()
         rows = self.rows(i)

@@ -1,0 +1,81 @@
+#include "spool/hold_note.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "spool/reason.h"
+
+/* No recipient has this index, so readers of reasons pass over the line. */
+#define NOTE_INDEX UINT32_MAX
+#define NOTE_CODE  "hold"
+
+int
+hold_note_write(const struct spool *sp, const struct queue_id *id,
+    const struct hold_note *note)
+{
+	char text[QUEUE_ID_SIZE], who[64];
+	const struct reason line = {
+		.index = NOTE_INDEX,
+		.when_wall = note->since_wall,
+		.dsn = NOTE_CODE,
+		.relay = who,
+		.address = text,
+		.text = note->reason,
+	};
+
+	queue_id_format(id, text);
+	snprintf(who, sizeof(who), "%" PRIu32 "/%" PRId64, (uint32_t)note->uid,
+	    note->until_wall / USEC_PER_SEC);
+	return reason_add(sp, SPOOL_DEFER, id->inode, &line);
+}
+
+struct reading {
+	const char *id;
+	struct hold_note *note;
+	bool found;
+};
+
+static int
+take_line(const struct reason *line, void *arg)
+{
+	struct reading *r = arg;
+	char who[64];
+	char *slash;
+	uint64_t uid, until;
+
+	if (line->index != NOTE_INDEX || strcmp(line->dsn, NOTE_CODE) != 0 ||
+	    strcmp(line->address, r->id) != 0 ||
+	    snprintf(who, sizeof(who), "%s", line->relay) >= (int)sizeof(who) ||
+	    (slash = strchr(who, '/')) == NULL)
+		return 0;
+	*slash = '\0';
+	if (num_u64(who, 0, UINT32_MAX, &uid) < 0 ||
+	    num_u64(slash + 1, 0, INT64_MAX / USEC_PER_SEC, &until) < 0)
+		return 0;
+	r->note->uid = (uid_t)uid;
+	r->note->since_wall = line->when_wall;
+	r->note->until_wall = (usec_t)until * USEC_PER_SEC;
+	snprintf(r->note->reason, sizeof(r->note->reason), "%s", line->text);
+	r->found = true;
+	return 0;
+}
+
+int
+hold_note_read(const struct spool *sp, const struct queue_id *id,
+    struct hold_note *ret_note)
+{
+	char text[QUEUE_ID_SIZE];
+	struct hold_note note = { 0 };
+	struct reading reading = { .id = text, .note = &note };
+	int r;
+
+	queue_id_format(id, text);
+	r = reason_read(sp, SPOOL_DEFER, id->inode, take_line, &reading);
+	if (r < 0 || !reading.found)
+		return r < 0 ? r : -ENOENT;
+	*ret_note = note;
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* spool/hold_note.h - by whom a message is on hold, why, and until when: a line
+ * of its own in defer/, written before the move to hold/ (docs/SPOOL.md).
+ *
+ * Soft: -errno.
+ */
+#ifndef SPOOL_HOLD_NOTE_H
+#define SPOOL_HOLD_NOTE_H
+
+#include "spool/spool.h"
+
+#define HOLD_REASON_MAX 400
+
+struct hold_note {
+	uid_t uid;
+	usec_t since_wall;
+	usec_t until_wall;                /* 0: until it is released */
+	char reason[HOLD_REASON_MAX + 1]; /* "": none was given */
+};
+
+/* Not synced, as an act is. The reason is cleaned. */
+int hold_note_write(const struct spool *sp, const struct queue_id *id,
+    const struct hold_note *note);
+/* The last one of this message; -ENOENT: none. */
+int hold_note_read(const struct spool *sp, const struct queue_id *id,
+    struct hold_note *ret_note);
+
+#endif

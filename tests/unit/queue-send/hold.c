@@ -1,0 +1,150 @@
+/* Messages on hold with a note: by whom, why, until when. */
+#include "tests/unit/queue-send/world.h"
+
+#include "queue-send/backlog.h"
+#include "queue-send/operators.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/io.h"
+
+static struct world w;
+
+static void
+start(void)
+{
+	world_start(&w,
+	    "minimal_backoff_time = 1h\nmaximal_backoff_time = 1h\n"
+	    "error_interval = 1h\n");
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(hold, .init = start, .fini = end, .timeout = 60);
+
+static struct queue_id
+id_of(uint64_t inode)
+{
+	const enum spool_dir dir = world_where(&w, inode);
+	int fd = spool_open_file(&w.s.sp, dir, inode, O_RDONLY);
+	struct queue_file file;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	io_close(&fd);
+	return (struct queue_id){ file.arrival_wall, file.nonce, file.queue,
+		inode };
+}
+
+static void
+hold_for(uint64_t inode, usec_t time)
+{
+	const struct queue_id id = id_of(inode);
+	struct hold_note note = { .uid = 7, .reason = "new\tdisk" };
+	uint32_t running;
+
+	send_read_clocks(&w.s);
+	note.since_wall = w.s.now_wall;
+	note.until_wall = time == 0 ? 0 : w.s.now_wall + time;
+	cr_assert_eq(acts_note_hold(&w.s, &id, &note), 0);
+	cr_assert_eq(acts_do(&w.s, ACT_HOLD, &id, 0, &running), 0);
+	world_run(&w);
+}
+
+static void
+walk(void)
+{
+	deferred_walk(&w.s);
+	send_wake(&w.s);
+	world_run(&w);
+}
+
+static uint64_t
+deferred_message(void)
+{
+	uint64_t inode = world_message(&w, "d", 2);
+
+	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 2);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	return inode;
+}
+
+Test(hold, the_note_is_kept_with_the_reasons)
+{
+	uint64_t inode = deferred_message();
+	struct queue_id id = id_of(inode);
+	struct hold_note note;
+
+	cr_expect_eq(hold_note_read(&w.s.sp, &id, &note), -ENOENT);
+	hold_for(inode, 0);
+	world_again(&w);
+	walk();
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD, "no end");
+	cr_assert_eq(hold_note_read(&w.s.sp, &id, &note), 0);
+	cr_expect_eq(note.uid, 7);
+	cr_expect_eq(note.until_wall, 0);
+	cr_expect_str_eq(note.reason, "new?disk");
+	cr_expect_str_neq(world_reason(&w, SPOOL_DEFER, inode, 1), "");
+	id.nonce ^= 1;
+	cr_expect_eq(
+	    hold_note_read(&w.s.sp, &id, &note), -ENOENT, "of another message");
+}
+
+/* mutation: acts_found_held() does not look at the time. */
+Test(hold, D24_it_ends_at_its_time_after_a_restart_too)
+{
+	const struct hold_note past = { .uid = 7, .until_wall = USEC_PER_SEC };
+	uint64_t over = deferred_message(), stays = deferred_message();
+	struct queue_id id;
+
+	hold_for(over, 3600 * USEC_PER_SEC);
+	hold_for(stays, 3600 * USEC_PER_SEC);
+	id = id_of(over);
+	cr_assert_eq(hold_note_write(&w.s.sp, &id, &past), 0);
+	world_again(&w);
+	walk();
+	cr_expect_eq(world_where(&w, over), SPOOL_DEFERRED);
+	cr_expect_eq(world_where(&w, stays), SPOOL_HOLD);
+	cr_expect_gt(w.s.hold_until, w.s.now_wall);
+	cr_expect_leq(w.s.hold_until, w.s.now_wall + 3600 * USEC_PER_SEC);
+}
+
+/* Reasons of the attempt that goes on do not begin the file anew. */
+Test(hold, what_is_in_delivery_keeps_its_note)
+{
+	struct world_delivery first;
+	uint64_t inode = world_message(&w, "d", 1);
+	struct queue_id id = id_of(inode);
+	struct hold_note note;
+
+	cr_assert(world_take(&w, &first));
+	hold_for(inode, 3600 * USEC_PER_SEC);
+	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	world_result(&w, &first, 0, AGENT_DEFERRED);
+	world_done(&w, &first);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_expect_eq(hold_note_read(&w.s.sp, &id, &note), 0);
+}
+
+Test(hold, D6_without_a_note_nothing_is_held)
+{
+	uint64_t inode = deferred_message();
+	const struct queue_id id = id_of(inode);
+	const struct hold_note note = { .uid = 7 };
+
+	world_fail(CALL_WRITE, ENOSPC, 0);
+	cr_expect_eq(acts_note_hold(&w.s, &id, &note), -ENOSPC);
+	world_fail(CALL_WRITE, 0, 1);
+	w.s.health.read_only = true;
+	cr_expect_eq(acts_note_hold(&w.s, &id, &note), -EROFS);
+	w.s.health.read_only = false;
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+}
