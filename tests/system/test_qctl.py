@@ -439,7 +439,8 @@ class Acts(Queues):
         (row,) = self.rows(i)
         acting = subprocess.Popen([BIN / "qctl", "hold", row["queue_id"]], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, env=i.environment())
-        wait(lambda: len(self.rows(i, "state=active")) == 1, what="still there")
+        wait(lambda: i.log_has(r"operator uid=\d+: hold 1 messages"), what="the act")
+        self.assertEqual(len(self.rows(i, "state=active")), 1, "still there")
         go.touch()
         out, err = acting.communicate(timeout=HANG)
         # Deliveries to the program that ran have ended, others were not started.
