@@ -33,32 +33,12 @@ end(void)
 
 TestSuite(acts, .init = start, .fini = end, .timeout = 60);
 
-static struct queue_id
-id_of(uint64_t inode)
-{
-	const enum spool_dir dir = world_where(&w, inode);
-	int fd = spool_open_file(&w.s.sp, dir, inode, O_RDONLY);
-	struct queue_file file;
-
-	cr_assert_geq(fd, 0);
-	cr_assert_eq(queue_file_read(fd, &file), 0);
-	io_close(&fd);
-	return (struct queue_id){ file.arrival_wall, file.nonce, file.queue,
-		inode };
-}
-
 static uint32_t running;
 
 static int
 act(enum spool_act what, uint64_t inode)
 {
-	const struct queue_id id = id_of(inode);
-	int r;
-
-	send_read_clocks(&w.s);
-	r = acts_do(&w.s, what, &id, 0, &running);
-	world_run(&w);
-	return r;
+	return world_act(&w, what, inode, &running);
 }
 
 /* A message that was tried, and waits in deferred/. */
@@ -140,11 +120,11 @@ Test(acts, a_held_message_is_forgotten_and_released_at_once)
 Test(acts, another_message_of_the_inode_is_not_touched)
 {
 	uint64_t inode = deferred_message();
-	struct queue_id id = id_of(inode);
+	struct queue_id id = world_id(&w, inode);
 
 	id.nonce ^= 1;
 	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
-	id = id_of(world_message(&w, "d", 1));
+	id = world_id(&w, world_message(&w, "d", 1));
 	id.arrival_wall++;
 	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
@@ -403,7 +383,7 @@ Test(acts, a_lost_end_is_another_day)
 static int
 act_at(enum spool_act what, uint64_t inode, usec_t after)
 {
-	const struct queue_id id = id_of(inode);
+	const struct queue_id id = world_id(&w, inode);
 	int r;
 
 	send_read_clocks(&w.s);

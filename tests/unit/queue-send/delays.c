@@ -259,38 +259,30 @@ Test(delays, D37_a_death_at_any_step_makes_one_warning)
 /* mutation: queue-send/report_task.c: make_report() goes on after an error. */
 Test(delays, D37_what_the_disk_refuses_is_told_later_and_once)
 {
-	static const struct {
-		const char *name;
-		enum world_call call;
-		int error;
-	} rows[] = {
-		{ "no room for the name", CALL_LINK, ENOSPC },
-		{ "no room for the text", CALL_WRITE, ENOSPC },
-		{ "the sync of the report", CALL_FSYNC, EIO },
-		{ "no room in incoming/", CALL_RENAME, ENOSPC },
-	};
+	const struct world_refusal *row;
 	struct world_delivery delivery;
 	uint64_t inode, report;
 	uint32_t reports;
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
+	for (i = 0; i < WORLD_REFUSALS; i++) {
+		row = &world_refusals[i];
 		inode = world_file(&w, "d", 1, 5 * HOUR);
 		world_offer(&w, SPOOL_INCOMING, inode);
 		world_run(&w);
 		world_take_one(&w, &delivery);
 		world_result(&w, &delivery, 0, AGENT_DEFERRED);
 		world_run(&w);
-		world_fail(rows[i].call, rows[i].error, 1);
+		world_fail(row->call, row->error, 1);
 		world_done(&w, &delivery);
 		world_run(&w);
 		cr_expect_eq(
-		    world_where(&w, inode), SPOOL_DEFERRED, "%s", rows[i].name);
+		    world_where(&w, inode), SPOOL_DEFERRED, "%s", row->name);
 		reports = world_clear_incoming(&w, &report);
 		again(inode, AGENT_DEFERRED);
 		world_settle(&w);
 		reports += world_clear_incoming(&w, &report);
-		cr_expect_eq(reports, 1, "%s: %u", rows[i].name, reports);
+		cr_expect_eq(reports, 1, "%s: %u", row->name, reports);
 		again(inode, AGENT_SENT);
 		world_is_empty(&w);
 	}

@@ -31,31 +31,12 @@ end(void)
 
 TestSuite(expire, .init = start, .fini = end, .timeout = 60);
 
-static struct queue_id
-id_of(uint64_t inode)
-{
-	const enum spool_dir dir = world_where(&w, inode);
-	int fd = spool_open_file(&w.s.sp, dir, inode, O_RDONLY);
-	struct queue_file file;
-
-	cr_assert_geq(fd, 0);
-	cr_assert_eq(queue_file_read(fd, &file), 0);
-	io_close(&fd);
-	return (struct queue_id){ file.arrival_wall, file.nonce, file.queue,
-		inode };
-}
-
 static int
 act(enum spool_act what, uint64_t inode)
 {
-	const struct queue_id id = id_of(inode);
 	uint32_t running;
-	int r;
 
-	send_read_clocks(&w.s);
-	r = acts_do(&w.s, what, &id, 0, &running);
-	world_run(&w);
-	return r;
+	return world_act(&w, what, inode, &running);
 }
 
 static void
@@ -160,7 +141,7 @@ Test(expire, D24_another_queue_send_knows_it)
 Test(expire, D22_the_mark_of_another_message_is_no_mark)
 {
 	uint64_t inode = world_file(&w, "d", 2, 0);
-	struct queue_id id = id_of(inode);
+	struct queue_id id = world_id(&w, inode);
 
 	id.nonce ^= 1;
 	cr_assert_eq(reason_add_expiry(&w.s.sp, &id, w.s.now_wall), 0);
@@ -181,7 +162,7 @@ Test(expire, the_line_counts_with_its_bit)
 		.dsn = "5.1.1", .relay = "none", .address = "a", .text = "no"
 	};
 	uint64_t inode = world_file(&w, "d", 2, 0);
-	struct queue_id id = id_of(inode);
+	struct queue_id id = world_id(&w, inode);
 	char leaf[SPOOL_PATH_MAX];
 
 	cr_expect_eq(reason_marks(&w.s.sp, &id), -ENOENT);
@@ -199,7 +180,7 @@ Test(expire, what_is_about_to_leave_is_asked_for_again)
 {
 	struct world_delivery first;
 	uint64_t inode = world_message(&w, "d", 1);
-	struct queue_id id = id_of(inode);
+	struct queue_id id = world_id(&w, inode);
 	uint32_t running;
 
 	cr_assert(world_take(&w, &first));

@@ -29,24 +29,10 @@ end(void)
 
 TestSuite(hold, .init = start, .fini = end, .timeout = 60);
 
-static struct queue_id
-id_of(uint64_t inode)
-{
-	const enum spool_dir dir = world_where(&w, inode);
-	int fd = spool_open_file(&w.s.sp, dir, inode, O_RDONLY);
-	struct queue_file file;
-
-	cr_assert_geq(fd, 0);
-	cr_assert_eq(queue_file_read(fd, &file), 0);
-	io_close(&fd);
-	return (struct queue_id){ file.arrival_wall, file.nonce, file.queue,
-		inode };
-}
-
 static void
 hold_for(uint64_t inode, usec_t time)
 {
-	const struct queue_id id = id_of(inode);
+	const struct queue_id id = world_id(&w, inode);
 	struct hold_note note = { .uid = 7, .reason = "new\tdisk" };
 	uint32_t running;
 
@@ -79,7 +65,7 @@ deferred_message(void)
 Test(hold, the_note_is_kept_with_the_reasons)
 {
 	uint64_t inode = deferred_message();
-	struct queue_id id = id_of(inode);
+	struct queue_id id = world_id(&w, inode);
 	struct hold_note note;
 
 	cr_expect_eq(hold_note_read(&w.s.sp, &id, &note), -ENOENT);
@@ -106,7 +92,7 @@ Test(hold, D24_it_ends_at_its_time_after_a_restart_too)
 
 	hold_for(over, 3600 * USEC_PER_SEC);
 	hold_for(stays, 3600 * USEC_PER_SEC);
-	id = id_of(over);
+	id = world_id(&w, over);
 	cr_assert_eq(hold_note_write(&w.s.sp, &id, &past), 0);
 	world_again(&w);
 	walk();
@@ -121,7 +107,7 @@ Test(hold, what_is_in_delivery_keeps_its_note)
 {
 	struct world_delivery first;
 	uint64_t inode = world_message(&w, "d", 1);
-	struct queue_id id = id_of(inode);
+	struct queue_id id = world_id(&w, inode);
 	struct hold_note note;
 
 	cr_assert(world_take(&w, &first));
@@ -137,7 +123,7 @@ Test(hold, what_is_in_delivery_keeps_its_note)
 Test(hold, D6_without_a_note_nothing_is_held)
 {
 	uint64_t inode = deferred_message();
-	const struct queue_id id = id_of(inode);
+	const struct queue_id id = world_id(&w, inode);
 	const struct hold_note note = { .uid = 7 };
 
 	world_fail(CALL_WRITE, ENOSPC, 0);

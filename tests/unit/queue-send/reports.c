@@ -266,30 +266,21 @@ fail_with(enum world_call call, int error, int times)
 /* mutation: queue-send/report_task.c: make_report() goes on after an error. */
 Test(reports, D36_what_the_disk_refuses_is_reported_later_and_once)
 {
-	static const struct {
-		const char *name;
-		enum world_call call;
-		int error;
-	} rows[] = {
-		{ "no room for the name", CALL_LINK, ENOSPC },
-		{ "no /proc for the name", CALL_LINK, ENOENT },
-		{ "no room for the text", CALL_WRITE, ENOSPC },
-		{ "the sync of the report", CALL_FSYNC, EIO },
-		{ "no room in incoming/", CALL_RENAME, ENOSPC },
-	};
+	const struct world_refusal *row;
 	uint64_t inode, report;
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		inode = fail_with(rows[i].call, rows[i].error, 1);
+	for (i = 0; i < WORLD_REFUSALS; i++) {
+		row = &world_refusals[i];
+		inode = fail_with(row->call, row->error, 1);
 		cr_expect_eq(
-		    world_where(&w, inode), SPOOL_DEFERRED, "%s", rows[i].name);
+		    world_where(&w, inode), SPOOL_DEFERRED, "%s", row->name);
 		world_offer_again(&w, inode);
 		cr_expect_eq(
-		    world_where(&w, inode), SPOOL_NDIRS, "%s", rows[i].name);
-		cr_expect(reported("r1@d1.test"), "%s", rows[i].name);
+		    world_where(&w, inode), SPOOL_NDIRS, "%s", row->name);
+		cr_expect(reported("r1@d1.test"), "%s", row->name);
 		cr_expect_eq(
-		    world_clear_incoming(&w, &report), 1, "%s", rows[i].name);
+		    world_clear_incoming(&w, &report), 1, "%s", row->name);
 		world_is_empty(&w);
 	}
 }

@@ -331,39 +331,30 @@ Test(successes, D39_a_death_at_any_step_makes_one_report)
 
 Test(successes, D39_what_the_disk_refuses_is_told_later_and_once)
 {
-	static const struct {
-		const char *name;
-		enum world_call call;
-		int error;
-	} rows[] = {
-		{ "no room for the name", CALL_LINK, ENOSPC },
-		{ "no room for the text", CALL_WRITE, ENOSPC },
-		{ "the sync of the report", CALL_FSYNC, EIO },
-		{ "no room in incoming/", CALL_RENAME, ENOSPC },
-	};
+	const struct world_refusal *row;
 	struct world_delivery delivery;
 	uint64_t inode, report;
 	size_t i;
 
 	w.notify = DSN_SUCCESS;
-	for (i = 0; i < ARRAY_LEN(rows); i++) {
+	for (i = 0; i < WORLD_REFUSALS; i++) {
+		row = &world_refusals[i];
 		inode = world_message(&w, "d", 1);
 		world_take_one(&w, &delivery);
 		world_result(&w, &delivery, 0, AGENT_SENT);
 		world_run(&w);
 		w.s.sync.synced = w.s.sync.epoch++;
-		world_fail(rows[i].call, rows[i].error, 1);
+		world_fail(row->call, row->error, 1);
 		world_done(&w, &delivery);
 		world_run(&w);
 		cr_expect_eq(
-		    world_where(&w, inode), SPOOL_DEFERRED, "%s", rows[i].name);
+		    world_where(&w, inode), SPOOL_DEFERRED, "%s", row->name);
 		world_offer_again(&w, inode);
 		cr_expect_eq(
-		    world_where(&w, inode), SPOOL_NDIRS, "%s", rows[i].name);
-		cr_expect(
-		    world_has_report(&w, "r0@d0.test"), "%s", rows[i].name);
+		    world_where(&w, inode), SPOOL_NDIRS, "%s", row->name);
+		cr_expect(world_has_report(&w, "r0@d0.test"), "%s", row->name);
 		cr_expect_eq(
-		    world_clear_incoming(&w, &report), 1, "%s", rows[i].name);
+		    world_clear_incoming(&w, &report), 1, "%s", row->name);
 		world_is_empty(&w);
 	}
 }

@@ -221,21 +221,9 @@ Test(untold, D38_what_todo_proc_can_never_read_is_kept_where_it_is_found)
 static int
 act(enum spool_act what, uint64_t inode)
 {
-	const int fd =
-	    spool_open_file(&w.s.sp, world_where(&w, inode), inode, O_RDONLY);
-	struct queue_file file;
 	uint32_t running;
-	int r;
 
-	cr_assert_eq(queue_file_read(fd, &file), 0);
-	close(fd);
-	send_read_clocks(&w.s);
-	r = acts_do(&w.s, what,
-	    &(struct queue_id){
-		file.arrival_wall, file.nonce, file.queue, inode },
-	    0, &running);
-	world_run(&w);
-	return r;
+	return world_act(&w, what, inode, &running);
 }
 
 /* mutation: queue-send/finish.c: FATE_HELD and FATE_DELETED tell nothing. */

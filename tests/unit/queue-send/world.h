@@ -7,6 +7,7 @@
 #include "queue-send/control.h"
 
 #include "spool/accept.h"
+#include "spool/act.h"
 
 enum world_call {
 	CALL_NONE,
@@ -66,6 +67,13 @@ const char *world_trace(void);
 unsigned world_opens(void);
 /* From now on the call fails with errno, `times` times (0: for ever). */
 void world_fail(enum world_call call, int error, int times);
+/* What a disk can refuse while a report is made. */
+#define WORLD_REFUSALS 5
+extern const struct world_refusal {
+	const char *name;
+	enum world_call call;
+	int error;
+} world_refusals[WORLD_REFUSALS];
 
 /* A file in incoming/ with n recipients, "r0@d0.test" and so on, or those of
  * the format; its age in seconds. */
@@ -103,6 +111,11 @@ void world_send(int sock, const struct msg *msg);
 
 /* Where the file is: a directory, or SPOOL_NDIRS. */
 enum spool_dir world_where(const struct world *w, uint64_t inode);
+/* Its id, wherever it is. */
+struct queue_id world_id(const struct world *w, uint64_t inode);
+/* An act of an operator on it, and what follows: acts_do(). */
+int world_act(
+    struct world *w, enum spool_act act, uint64_t inode, uint32_t *ret_running);
 /* The marks of all recipients: "..D". */
 const char *
 world_marks(const struct world *w, enum spool_dir dir, uint64_t inode);

@@ -3,14 +3,24 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "queue-send/operators.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+const struct world_refusal world_refusals[WORLD_REFUSALS] = {
+	{ "no room for the name", CALL_LINK, ENOSPC },
+	{ "no /proc for the name", CALL_LINK, ENOENT },
+	{ "no room for the text", CALL_WRITE, ENOSPC },
+	{ "the sync of the report", CALL_FSYNC, EIO },
+	{ "no room in incoming/", CALL_RENAME, ENOSPC },
+};
 
 uint64_t
 world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
@@ -65,6 +75,33 @@ world_where(const struct world *w, uint64_t inode)
 			return (enum spool_dir)dir;
 	}
 	return SPOOL_NDIRS;
+}
+
+struct queue_id
+world_id(const struct world *w, uint64_t inode)
+{
+	const enum spool_dir dir = world_where(w, inode);
+	int fd = spool_open_file(&w->s.sp, dir, inode, O_RDONLY);
+	struct queue_file file;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	io_close(&fd);
+	return (struct queue_id){ file.arrival_wall, file.nonce, file.queue,
+		inode };
+}
+
+int
+world_act(
+    struct world *w, enum spool_act act, uint64_t inode, uint32_t *ret_running)
+{
+	const struct queue_id id = world_id(w, inode);
+	int r;
+
+	send_read_clocks(&w->s);
+	r = acts_do(&w->s, act, &id, 0, ret_running);
+	world_run(w);
+	return r;
 }
 
 const char *
