@@ -122,7 +122,8 @@ is_there(const struct check *c, const struct place *p)
 	    0;
 }
 
-/* The name may still be the one that the reasons have. */
+/* The name may still be the one that the reasons have. Reasons that a repair
+ * has taken along already follow later; no mark is without its reason then. */
 static void
 judge_marks(struct check *c, const struct place *p, uint32_t advanced)
 {
@@ -130,7 +131,8 @@ judge_marks(struct check *c, const struct place *p, uint32_t advanced)
 	uint32_t count = 0;
 	int r = 0;
 
-	if (advanced > 0 && p->item.inode != 0)
+	if (advanced > 0 && p->item.inode != 0 &&
+	    !renumber_left(c, SPOOL_BOUNCE, (uint64_t)p->st.st_ino))
 		r = reason_compare_marks(
 		    &c->sp, p->fd, p->item.inode, false, &count);
 	if (r < 0)
@@ -203,6 +205,20 @@ judge_message(struct check *c, struct place *p)
 
 /* ---- reasons, prepared messages, drops ---- */
 
+/* Reasons get their name before their message does: that one may still have
+ * the name which a repair gave it for a while. */
+static bool
+has_message(const struct check *c, uint64_t inode)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(holders); i++)
+		if (c->sp.dir[holders[i]] >= 0 &&
+		    renumber_left(c, holders[i], inode))
+			return true;
+	return spool_has(&c->sp, inode);
+}
+
 static int
 judge_reason(struct check *c, struct place *p)
 {
@@ -214,7 +230,7 @@ judge_reason(struct check *c, struct place *p)
 		(void)flaw_found(c, FLAW_FOREIGN, p, NULL);
 	else if (p->fd < 0)
 		(void)flaw_found(c, FLAW_KIND, p, NULL);
-	else if (!spool_has(&c->sp, p->item.inode) && is_there(c, p))
+	else if (!has_message(c, p->item.inode) && is_there(c, p))
 		(void)flaw_found(c, FLAW_REASON_ORPHAN, p, NULL);
 	else if (p->st.st_uid != c->sp.owner[p->dir])
 		(void)flaw_found(c, FLAW_REASON_OWNER, p, NULL);

@@ -88,6 +88,8 @@ void renumber_done(struct check *c);
 int renumber_prepared(struct check *c, const struct place *p);
 /* Is this a name that a repair gives for a while, to which inode? */
 bool renumber_is(const char *name, uint64_t *ret_inode);
+/* Has a repair that did not end left that name of this inode there? */
+bool renumber_left(const struct check *c, enum spool_dir dir, uint64_t inode);
 
 /* From the subdirectory and the name. */
 void place_set_leaf(struct place *p);

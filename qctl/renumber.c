@@ -38,6 +38,16 @@ mend_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 		snprintf(out, SPOOL_PATH_MAX, PREFIX "%" PRIu64, inode);
 }
 
+bool
+renumber_left(const struct check *c, enum spool_dir dir, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+
+	mend_leaf(&c->sp, dir, inode, leaf);
+	return fstatat(c->sp.dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int
 rename_in(const struct spool *sp, enum spool_dir dir, const char *from,
     const char *to)

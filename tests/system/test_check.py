@@ -129,6 +129,29 @@ class Check(Queues):
             self.assertIn(f"\tr{n}@later.example\t", self.reason(self.of(i, n)).read_text())
         self.all_arrive(i, 2)
 
+    def test_D28_a_repair_that_was_cut_off_keeps_all_reasons(self):
+        """Some of them have one name already, and the message has another."""
+        i = self.stopped(0)
+        i.start()
+        for n in range(3):
+            i.inject(HELLO, f"r{n}@later.example", "b@bad.example", sender=f"s{n}@test.example")
+            i.wait_delivered(f"s{n}", 1)  # the report
+        wait(lambda: len(i.files("deferred")) == len(i.files("defer")) == 3 and
+             not i.files("active", "incoming", "prepared"), what="all deferred")
+        i.stop()
+        paths = [self.of(i, n) for n in range(3)]
+        kept = [(p.read_bytes(), self.reason(p).read_text(), self.reason(p, "bounce").read_text()) for p in paths]
+        mend = [p.with_name(f"mend-{p.name}") for p in paths]
+        self.reason(paths[0]).rename(self.reason(mend[0]))
+        self.reason(paths[0], "bounce").rename(self.reason(mend[0], "bounce"))
+        paths[0].rename(paths[0].with_name(str(int(paths[0].name) + 23000)))  # before it has any of both
+        self.reason(paths[1], "bounce").rename(self.reason(mend[1], "bounce"))
+        for n in (1, 2):  # one of its reasons, or both, have their name again
+            paths[n].rename(mend[n])
+        self.mend(i, *["its name is not its inode .*renamed"] * 3)
+        self.assertEqual(kept, [(p.read_bytes(), self.reason(p).read_text(), self.reason(p, "bounce").read_text())
+                                for p in paths])
+
     def test_D14_damage_goes_to_corrupt(self):
         i = self.stopped(count=2)
         message = self.of(i, 0)
