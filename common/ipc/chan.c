@@ -135,8 +135,10 @@ judge(struct msghdr *hdr, size_t len, struct chan_frame *frame)
 {
 	const size_t nfds = take_fds(hdr, &frame->fd);
 
-	if (len == 0)
+	if (len == 0) { /* what is sent without a byte may carry descriptors */
+		io_close(&frame->fd);
 		return 0;
+	}
 	if (nfds > 1 || (hdr->msg_flags & MSG_TRUNC) != 0 ||
 	    msg_decode(frame->data, len, &frame->msg) < 0) {
 		io_close(&frame->fd);

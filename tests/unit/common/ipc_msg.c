@@ -305,6 +305,9 @@ Test(ipc_chan, I18_a_bad_frame_is_dropped_with_its_descriptors)
 	cr_assert_eq(chan_recv(s[1], &frame), -EBADMSG);
 	send_raw(s[0], good.data, good.len, 0, 8);
 	cr_assert_eq(chan_recv(s[1], &frame), -EBADMSG);
+	send_raw(s[0], "", 0, 0, 1);
+	cr_assert_eq(chan_recv(s[1], &frame), 0);
+	cr_assert_eq(frame.fd, -1);
 	cr_assert_eq(fds_open(), before);
 	send_raw(s[0], good.data, good.len, -1, 0);
 	cr_assert_eq(chan_recv(s[1], &frame), 1);
