@@ -95,7 +95,10 @@ has_place(struct send *s, const struct caller *who)
 {
 	const uint32_t places = OPERATORS_MAX + (who->owner ? 1 : 0);
 
-	return s->operators->count < places || operators_end_idle(s);
+	while (s->operators->count >= places)
+		if (!operators_end_idle(s))
+			return false;
+	return true;
 }
 
 static void

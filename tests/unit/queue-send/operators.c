@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -37,7 +38,7 @@ end(void)
 TestSuite(operators, .init = start, .fini = end, .timeout = 60);
 
 static int
-connect_to(void)
+connect_only(void)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -46,6 +47,14 @@ connect_to(void)
 	snprintf(to.sun_path, sizeof(to.sun_path),
 	    "/proc/self/fd/%d/" OPERATORS_SOCKET, w.s.sp.dir[SPOOL_LOCK]);
 	cr_assert_eq(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+static int
+connect_to(void)
+{
+	int fd = connect_only();
+
 	world_run(&w);
 	return fd;
 }
@@ -115,6 +124,45 @@ Test(operators, an_idle_place_goes_to_the_next)
 	cr_assert_eq(told(fds[1]), -ETIME);
 	cr_assert_eq(told(fds[1]), 0);
 	cr_assert_eq(told(fds[2]), 1);
+	cr_assert_eq(w.s.operators->count, OPERATORS_MAX + 1);
+}
+
+/* The kernel tells the user and the group of the moment of connect(). */
+static int
+connect_as_member(void)
+{
+	const gid_t group = 65533;
+	int fd;
+
+	w.s.operators->door.group = group;
+	cr_assert_eq(fchmodat(w.s.sp.dir[SPOOL_LOCK], ".", 0711, 0), 0);
+	cr_assert_eq(
+	    fchmodat(w.s.sp.dir[SPOOL_LOCK], OPERATORS_SOCKET, 0666, 0), 0);
+	cr_assert_eq(setegid(group), 0);
+	cr_assert_eq(seteuid(65534), 0);
+	fd = connect_only();
+	cr_assert_eq(seteuid(0), 0);
+	cr_assert_eq(setegid(0), 0);
+	world_run(&w);
+	return fd;
+}
+
+Test(operators, X5_the_last_place_stays_for_root)
+{
+	int fds[OPERATORS_MAX + 1], member, root;
+	struct operator* o;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root can be another user for a while");
+	fill(fds);
+	TAILQ_FOREACH (o, &w.s.operators->list, link)
+		o->heard -= 2 * OPERATORS_IDLE;
+	member = connect_as_member();
+	cr_assert_eq(told(member), 1);
+	TAILQ_FOREACH (o, &w.s.operators->list, link)
+		o->heard = w.s.now;
+	root = connect_to();
+	cr_assert_eq(told(root), 1);
 	cr_assert_eq(w.s.operators->count, OPERATORS_MAX + 1);
 }
 
