@@ -51,15 +51,17 @@ ask_one(struct actor *a, enum spool_act act, const struct work *k)
 	    : peer_send(&a->peer, act, &k->target->id, k->due_wall);
 }
 
-/* Under the lock: the note comes before the move. */
+/* Under the lock: the note comes before the move. A message that is on hold
+ * keeps its own. */
 static int
-note_hold(struct actor *a, enum spool_act act, const struct queue_id *id)
+note_hold(struct actor *a, enum spool_act act, enum spool_dir dir,
+    const struct queue_id *id)
 {
 	struct hold_note note = { .uid = a->uid,
 		.since_wall = clock_wall(),
 		.until_wall = hold_until(a) };
 
-	if (act != ACT_HOLD)
+	if (act != ACT_HOLD || !act_applies(act, dir))
 		return 0;
 	snprintf(note.reason, sizeof(note.reason), "%s", hold_reason(a));
 	return hold_note_write(&a->sp, id, &note);
@@ -108,10 +110,13 @@ move_all(
 			continue;
 		worker_step(a->w);
 		fd = act_find(&a->sp, &k->target->id, &dir);
-		r = fd < 0 ? fd : note_hold(a, act, &k->target->id);
+		r = fd < 0 ? fd : note_hold(a, act, dir, &k->target->id);
 		if (r == 0)
 			r = act_move(&a->sp, act, dir, k->target->id.inode, fd,
 			    k->due_wall > 0 ? k->due_wall : clock_wall());
+		if (r == 0 && act == ACT_UNDELETE)
+			hold_note_renew(
+			    &a->sp, &k->target->id, a->uid, clock_wall());
 		io_close(&fd);
 		note_answer(k, r, 0);
 		k->waits = false;

@@ -243,6 +243,8 @@ acts_note_hold(
 	enum spool_dir dir;
 	int r, fd;
 
+	if (send_is_evacuating(s) || s->stopping)
+		return -EBUSY;
 	if (s->health.read_only)
 		return -EROFS;
 	fd = act_find(&s->sp, id, &dir);

@@ -80,6 +80,8 @@ take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 		return;
 	}
 	r = acts_do(s, (enum spool_act)f->act, &id, due_wall, &running);
+	if (r == 0 && f->act == ACT_UNDELETE)
+		hold_note_renew(&s->sp, &id, o->uid, s->now_wall);
 	/* A message that is to be tried now is not to wait for a destination
 	 * that was dead. */
 	if (r == 0 && f->act == ACT_RETRY && !o->opened) {

@@ -29,7 +29,7 @@ void operators_done(struct send *s);
 int acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
     usec_t due_wall, uint32_t *ret_running);
 /* Before ACT_HOLD: by whom, why, until when. -ENOENT: no such message here;
- * -EROFS. */
+ * -EBUSY, -EROFS. */
 int acts_note_hold(
     struct send *s, const struct queue_id *id, const struct hold_note *note);
 /* Everything that is deferred is due, and all destinations are open. */

@@ -32,6 +32,17 @@ hold_note_write(const struct spool *sp, const struct queue_id *id,
 	return reason_add(sp, SPOOL_DEFER, id->inode, &line);
 }
 
+/* Without room for a note the old one goes, with all reasons. */
+void
+hold_note_renew(const struct spool *sp, const struct queue_id *id, uid_t uid,
+    usec_t now_wall)
+{
+	const struct hold_note note = { .uid = uid, .since_wall = now_wall };
+
+	if (hold_note_write(sp, id, &note) < 0)
+		(void)reason_clear(sp, SPOOL_DEFER, id->inode);
+}
+
 struct reading {
 	const char *id;
 	struct hold_note *note;

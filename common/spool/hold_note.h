@@ -20,6 +20,10 @@ struct hold_note {
 /* Not synced, as an act is. The reason is cleaned. */
 int hold_note_write(const struct spool *sp, const struct queue_id *id,
     const struct hold_note *note);
+/* A message was moved to hold/ by another act than a hold: a time that an
+ * earlier note has counts no more. */
+void hold_note_renew(const struct spool *sp, const struct queue_id *id,
+    uid_t uid, usec_t now_wall);
 /* The last one of this message; -ENOENT: none. */
 int hold_note_read(const struct spool *sp, const struct queue_id *id,
     struct hold_note *ret_note);

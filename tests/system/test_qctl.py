@@ -394,6 +394,28 @@ class Acts(Queues):
         i.wait_delivered("r2", 1)
         self.assertEqual(len(self.rows(i, "sender=s0@*", "state=hold")), 1, "its day is not over")
 
+    def test_undeleted_mail_stays_on_hold(self):
+        """A hold that has ended in the meantime does not send it."""
+        i = self.instance(queues=1, routing=LATER, conf={"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"})
+        i.start()
+        for n in range(3):
+            i.inject(HELLO, f"r{n}@later.example", sender=f"s{n}@test.example")
+        wait(lambda: len(i.files("deferred")) == 3, what="all deferred")
+        ids = {row["sender"][:2]: row["queue_id"] for row in self.rows(i)}
+        for n in (0, 1):
+            self.act(i, "hold", ids[f"s{n}"], "--for=1s")
+            self.act(i, "delete", ids[f"s{n}"])
+        end = time.time() + 2
+        wait(lambda: time.time() > end, what="the ends of both")
+        self.assertEqual(self.act(i, "undelete", ids["s0"]), 1)
+        i.stop()
+        self.assertEqual(self.act(i, "undelete", ids["s1"]), 1)
+        i.start()
+        for n in (1, 2):  # hold/ was walked
+            self.act(i, "hold", ids["s2"], "--for=1s")
+            wait(lambda n=n: i.log().count("released: the time of its hold is over") >= n, what="its end")
+        self.assertEqual({row["queue_id"] for row in self.rows(i, "state=hold")}, {ids["s0"], ids["s1"]})
+
     def test_given_up_mail_is_returned(self):
         i = self.waiting()
         rows = self.rows(i)

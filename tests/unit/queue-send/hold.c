@@ -132,5 +132,8 @@ Test(hold, D6_without_a_note_nothing_is_held)
 	w.s.health.read_only = true;
 	cr_expect_eq(acts_note_hold(&w.s, &id, &note), -EROFS);
 	w.s.health.read_only = false;
+	w.s.stopping = true;
+	cr_expect_eq(acts_note_hold(&w.s, &id, &note), -EBUSY);
+	w.s.stopping = false;
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
