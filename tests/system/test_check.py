@@ -129,7 +129,7 @@ class Check(Queues):
             self.assertIn(f"\tr{n}@later.example\t", self.reason(self.of(i, n)).read_text())
         self.all_arrive(i, 2)
 
-    def test_D28_a_repair_that_was_cut_off_keeps_all_reasons(self):
+    def test_a_repair_that_was_cut_off_keeps_all_reasons(self):
         """Some of them have one name already, and the message has another."""
         i = self.stopped(0)
         i.start()
