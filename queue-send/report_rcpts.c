@@ -60,6 +60,7 @@ find_mark(struct report_rcpts *w, const struct notice *n,
 		.done = rcpt->mark == RCPT_DONE,
 	};
 	w->unwanted += rcpt->mark == RCPT_FAILED && place->line == NOT_MEANT;
+	w->has_done |= place->done && place->line == 0;
 }
 
 static int
@@ -106,6 +107,53 @@ count(struct report_rcpts *w, const struct report_place *place)
 }
 
 static int
+note_known(const struct reason *reason, void *arg)
+{
+	struct report_rcpts *w = arg;
+
+	if (reason->index < w->file->rcpt_count)
+		w->places[reason->index].known = true;
+	return 0;
+}
+
+static int
+note_lost(const struct report_rcpts *w, uint32_t index)
+{
+	struct reason reason = {
+		.index = index, .dsn = "", .relay = "none", .text = LOST_DONE
+	};
+	struct queue_rcpt rcpt;
+	int r = queue_file_rcpt(
+	    w->fd, w->file, w->places[index].offset, index, &rcpt);
+
+	reason.address = rcpt.address;
+	return r < 0 ? r : reason_add(w->sp, SPOOL_BOUNCE, w->inode, &reason);
+}
+
+/* A recipient that has the message, and no line in all of the file, gets one:
+ * an expansion marks its recipient before it says so. The line is told of once,
+ * as any other, whatever was reported before. */
+static int
+note_all_lost(struct report_rcpts *w)
+{
+	const struct report_place *place;
+	uint32_t i;
+	int r;
+
+	if (!w->has_done)
+		return 0;
+	r = reason_read(w->sp, SPOOL_BOUNCE, w->inode, note_known, w);
+	if (r == -ENOENT)
+		r = 0;
+	for (i = 0; r == 0 && i < w->file->rcpt_count; i++) {
+		place = &w->places[i];
+		if (place->done && place->line == 0 && !place->known)
+			r = note_lost(w, i);
+	}
+	return r;
+}
+
+static int
 note_line(const struct reason *reason, void *arg)
 {
 	struct report_rcpts *w = arg;
@@ -138,12 +186,14 @@ report_rcpts_find(struct report_rcpts *w, enum report_kind kind)
 
 	w->kind = kind;
 	w->count = w->done = w->unwanted = 0;
-	w->beside = false;
+	w->beside = w->has_done = false;
 	r = find_marks(w, &notices[kind]);
 	if (r < 0)
 		return r;
 	w->beside = true;
 	r = reason_count_reports(w->sp, w->inode, &w->reports);
+	if (r == 0)
+		r = note_all_lost(w);
 	if (r == 0)
 		r = read_reasons(w, note_line);
 	for (i = 0; r == 0 && has_lost(w) && i < w->file->rcpt_count; i++)
@@ -202,14 +252,13 @@ static int
 tell_one_lost(struct report_rcpts *w, const struct queue_rcpt *rcpt)
 {
 	const struct notice *n = &notices[w->kind];
-	const bool done = rcpt->mark == RCPT_DONE;
 	const struct report_rcpt to = {
 		.address = rcpt->address,
 		.orcpt = orcpt_of(rcpt),
-		.action = action_of(w, rcpt),
-		.dsn = done ? "" : n->dsn,
+		.action = n->action,
+		.dsn = n->dsn,
 		.relay = "none",
-		.text = done ? LOST_DONE : n->text,
+		.text = n->text,
 	};
 
 	return w->each(w->arg, &to);

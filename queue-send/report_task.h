@@ -62,6 +62,7 @@ struct report_place {
 	uint32_t line;   /* the last one in the reasons, from 1; 0: none; or the
 			    recipient is not meant */
 	bool done;       /* the recipient has the message */
+	bool known;      /* of those: a line tells how it was delivered */
 };
 
 struct report_rcpts {
@@ -78,6 +79,7 @@ struct report_rcpts {
 
 	/* Private. */
 	struct report_place *places; /* of each recipient */
+	bool has_done;               /* some that have the message are meant */
 	uint32_t line;
 	enum report_kind kind;
 	int (*each)(void *arg, const struct report_rcpt *to);

@@ -135,7 +135,7 @@ judge(struct msghdr *hdr, size_t len, struct chan_frame *frame)
 {
 	const size_t nfds = take_fds(hdr, &frame->fd);
 
-	if (len == 0) { /* what is sent without a byte may carry descriptors */
+	if (len == 0) { /* a frame without a byte can carry some */
 		io_close(&frame->fd);
 		return 0;
 	}

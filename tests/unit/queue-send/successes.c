@@ -277,6 +277,38 @@ Test(successes, a_line_that_is_lost_leaves_the_action)
 
 /* ---- exactly once ---- */
 
+/* The answer of an expansion that has marked its recipient dies with the
+ * scheduler; the sender has had a report before.
+ * mutation: queue-send/report_rcpts.c: note_all_lost() writes no line. */
+Test(successes, D39_an_expansion_whose_answer_is_lost_is_told_of_once)
+{
+	struct world_delivery delivery;
+	uint64_t inode, report;
+
+	w.notify = DSN_SUCCESS;
+	inode = world_message(&w, "d", 3);
+	one(AGENT_SENT);
+	one(AGENT_DEFERRED);
+	one(AGENT_DEFERRED);
+	cr_assert_eq(world_clear_incoming(&w, &report), 1);
+	world_offer_again(&w, inode);
+	world_take_one(&w, &delivery);
+	set_mark(inode, 1, RCPT_EXPANDED);
+	world_again(&w);
+	world_offer_again(&w, inode);
+	one(AGENT_DEFERRED);
+	cr_expect(world_has_report(
+	    &w, "\nFinal-Recipient: rfc822; r1@d1.test\nAction: expanded\n"));
+	cr_expect_not(world_has_report(&w, "r0@d0.test"));
+	cr_assert_eq(world_clear_incoming(&w, &report), 1);
+	world_offer_again(&w, inode);
+	one(AGENT_SENT);
+	cr_expect_not(world_has_report(&w, "r1@d1.test"));
+	cr_expect(world_has_report(&w, "r2@d2.test"));
+	cr_assert_eq(world_clear_incoming(&w, &report), 1);
+	world_is_empty(&w);
+}
+
 /* A death at step n of the end of a message, the delivery itself included. A
  * delivery whose mark was not written is done again, and told of once. */
 static bool
