@@ -111,7 +111,7 @@ d5_on(const struct disk_test *test, const char *base)
 {
 	const struct accept_options careful = { .dir = SPOOL_INCOMING,
 		.reserve_inodes = 20 };
-	const struct reason reason = { 0, 0, "4.0.0", "none", "a", "later" };
+	const struct reason reason = { 0, 0, "4.0.0", "none", "a", "later", 1 };
 	unsigned accepted, whole, bad;
 	uint64_t inode = 0;
 	struct statvfs v;
@@ -164,7 +164,7 @@ full_d5(const struct disk_test *test)
 static enum disk_result
 d9_on(const struct disk_test *test, const char *where, const char *base)
 {
-	const struct reason reason = { 0, 0, "4.0.0", "none", "a", "later" };
+	const struct reason reason = { 0, 0, "4.0.0", "none", "a", "later", 1 };
 	struct queue_file file;
 	struct queue_id id, again;
 	struct spool sp;
