@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define LISTER    "qctl"
-#define WORDS_MAX 5
+#define WORDS_MAX (3 + OPTIONS_RETRY_MAX)
 
 /* The path of a program that lies beside this one, whatever name this one was
  * called by. */
@@ -40,12 +40,24 @@ add_word(char *words[WORDS_MAX + 1], size_t *n, const char *word)
 	return 0;
 }
 
+static int
+add_request(char *words[WORDS_MAX + 1], size_t *n, const char *value)
+{
+	struct buf request = { 0 };
+	int r = buf_printf(&request, "-q%s", value);
+
+	if (r == 0)
+		r = add_word(words, n, buf_str(&request));
+	buf_done(&request);
+	return r;
+}
+
 /* The words of qctl; its first one says how it reads the others. */
 static int
 add_words(const struct options *o, char *words[WORDS_MAX + 1], size_t *n)
 {
 	const bool retry = o->task == TASK_RETRY;
-	struct buf request = { 0 };
+	size_t i;
 	int r = add_word(words, n, retry ? "sendmail" : LISTER);
 
 	if (r == 0 && !retry)
@@ -54,11 +66,8 @@ add_words(const struct options *o, char *words[WORDS_MAX + 1], size_t *n)
 		r = add_word(words, n, "-c");
 	if (r == 0 && o->conf_path != NULL)
 		r = add_word(words, n, o->conf_path);
-	if (r == 0 && retry)
-		r = buf_printf(&request, "-q%s", o->retry);
-	if (r == 0 && retry)
-		r = add_word(words, n, buf_str(&request));
-	buf_done(&request);
+	for (i = 0; r == 0 && retry && i < o->nretry; i++)
+		r = add_request(words, n, o->retry[i]);
 	return r;
 }
 

@@ -20,15 +20,19 @@ enum task {
 	TASK_VERSION,
 };
 
+#define OPTIONS_RETRY_MAX 8
+
 struct options {
 	enum task task;
 	const char *conf_path; /* NULL: the default */
 	const char *sender;    /* NULL: the user */
 	const char *full_name; /* NULL: of the user database */
-	const char *retry;     /* of TASK_RETRY: what is behind -q */
-	bool from_header;      /* -t */
-	bool ignore_dot;       /* -i */
-	bool lf;               /* lines are to end in LF, whatever comes */
+	/* Of TASK_RETRY: what is behind each -q. */
+	const char *retry[OPTIONS_RETRY_MAX];
+	size_t nretry;
+	bool from_header; /* -t */
+	bool ignore_dot;  /* -i */
+	bool lf;          /* lines are to end in LF, whatever comes */
 	bool print_id;
 	struct dsn_mail dsn;      /* -R, -V */
 	struct dsn_rcpt rcpt_dsn; /* -N; of each recipient */

@@ -127,8 +127,11 @@ set_flush(struct options *o, const char *value, struct refusal *why)
 		return refuse(why, REFUSAL_USAGE,
 		    "-q%.16s lacks its value: -qIPART, -qRPART, -qSPART",
 		    value);
-	o->task = TASK_RETRY;
-	o->retry = value;
+	if (o->nretry == OPTIONS_RETRY_MAX)
+		return refuse(why, REFUSAL_USAGE, "too many -q");
+	o->retry[o->nretry++] = value;
+	if (o->task != TASK_LIST) /* -bp tries nothing again */
+		o->task = TASK_RETRY;
 	return 0;
 }
 

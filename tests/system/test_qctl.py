@@ -322,14 +322,15 @@ class Acts(Queues):
         wait(lambda: i.log_has("reloaded"), what="the reload")
         shutil.copy(BIN / "qctl", i.dir / "qctl")
         id2 = self.rows(i, "sender=s2@*")[0]["queue_id"]
-        for argument, names in (("-q30m", ()), ("-qSs0@", "0"), (f"-qI{id2}", "02"),
-                                ("-q!Rr3@later", "012"), ("-q", "0123")):
-            done = subprocess.run([i.face("sendmail"), argument], capture_output=True, text=True,
+        for words, names in (("-q30m", ()), ("-qSs0@ -qRr1@", ()), ("-qRr9@ -q", ()), ("-bp -q", ()), ("-q -bp", ()),
+                             ("-qSs0@", "0"), (f"-qI{id2}", "02"), ("-q!Rr3@later", "012"), ("-q", "0123")):
+            done = subprocess.run([i.face("sendmail"), *words.split()], capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, check=False, env=i.environment())
-            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""), argument)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+            self.assertEqual(done.stdout != "", "-bp" in words, words)
             for n in names:
                 i.wait_delivered(f"r{n}", 1)
-            self.assertEqual(self.counts(i)[0], 4 - len(names), argument)
+            self.assertEqual(self.counts(i)[0], 4 - len(names), words)
 
     def test_requeue_with_failed_recipients(self):
         i = self.waiting()
