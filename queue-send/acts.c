@@ -9,6 +9,7 @@
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
 #include "queue-send/schedule.h"
+#include "spool/prepared.h"
 #include "spool/reason.h"
 
 /* ---- in the active queue ---- */
@@ -279,29 +280,35 @@ release(struct send *s, const struct queue_id *id, int fd)
 	return 0;
 }
 
-void
+bool
 acts_found_held(struct send *s, uint64_t inode)
 {
 	struct queue_file file;
 	struct hold_note note;
 	struct queue_id id;
+	bool released = false;
 	int r, fd = spool_open_file(&s->sp, SPOOL_HOLD, inode, O_RDONLY);
 
 	if (fd < 0)
-		return;
+		return false;
 	r = queue_file_read(fd, &file);
 	if (r == 0) {
 		id = (struct queue_id){ file.arrival_wall, file.nonce,
 			file.queue, inode };
 		r = hold_note_read(&s->sp, &id, &note);
 	}
-	if (r == 0 && note.until_wall > 0 && note.until_wall <= s->now_wall)
-		r = release(s, &id, fd);
-	else if (r == 0)
+	if (r == 0 && note.until_wall > 0 && note.until_wall <= s->now_wall) {
+		/* An operator may be taking back marks of failure. */
+		r = prepared_lock(fd);
+		if (r == 0)
+			r = release(s, &id, fd);
+		released = r == 0;
+	} else if (r == 0)
 		hold_ends(s, note.until_wall);
 	if (r < 0 && r != -ENOENT && r != -EBADMSG)
 		hold_ends(s, s->now_wall + s->conf->error_interval);
 	io_close(&fd);
+	return released;
 }
 
 usec_t

@@ -267,9 +267,9 @@ void claims_leave(struct send *s, struct message *m);
 
 /* ---- acts.c: a hold with an end ---- */
 
-/* A file of hold/ was found by the walk: it is released when its time is over.
- */
-void acts_found_held(struct send *s, uint64_t inode);
+/* A file of hold/ was found by the walk: it is released when its time is over;
+ * true: now. */
+bool acts_found_held(struct send *s, uint64_t inode);
 /* When the next hold ends, hold/ is walked. */
 usec_t acts_hold_work(struct send *s);
 

@@ -114,7 +114,7 @@ found_held(struct send *s, const struct spool_item *item)
 	w->found -= done.returned;
 	s->want_scan |= done.returned > 0;
 	if (done.returned == 0)
-		acts_found_held(s, item->inode);
+		w->found -= acts_found_held(s, item->inode);
 }
 
 /* A second name: the queue that gives the message away lends them, and the

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "base/io.h"
 
@@ -100,6 +101,29 @@ Test(hold, D24_it_ends_at_its_time_after_a_restart_too)
 	cr_expect_eq(world_where(&w, stays), SPOOL_HOLD);
 	cr_expect_gt(w.s.hold_until, w.s.now_wall);
 	cr_expect_leq(w.s.hold_until, w.s.now_wall + 3600 * USEC_PER_SEC);
+}
+
+/* As qctl requeue --failed has it while it writes marks. */
+Test(hold, A3_what_an_operator_works_on_waits)
+{
+	const struct hold_note past = { .uid = 7, .until_wall = USEC_PER_SEC };
+	uint64_t inode = deferred_message();
+	const struct queue_id id = world_id(&w, inode);
+	int fd;
+
+	hold_for(inode, 3600 * USEC_PER_SEC);
+	cr_assert_eq(hold_note_write(&w.s.sp, &id, &past), 0);
+	fd = spool_open_file(&w.s.sp, SPOOL_HOLD, inode, O_RDONLY);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(flock(fd, LOCK_EX), 0);
+	world_again(&w);
+	walk();
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_expect_gt(w.s.hold_until, w.s.now_wall, "looked for again");
+	io_close(&fd);
+	walk();
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_eq(w.s.walks[WALK_HOLD].count, 0);
 }
 
 /* Reasons of the attempt that goes on do not begin the file anew. */
