@@ -257,8 +257,10 @@ acts_note_hold(
 	r = hold_note_write(&s->sp, id, note);
 	if (r < 0)
 		return r;
-	if (m != NULL)
+	if (m != NULL) {
 		m->reasons_begun = true;
+		m->held_for = note->until_wall > 0;
+	}
 	hold_ends(s, note->until_wall);
 	send_wake(s);
 	return 0;

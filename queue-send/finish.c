@@ -75,9 +75,12 @@ go_to_rest(struct send *s, struct message *m)
 {
 	int r = spool_move(&s->sp, SPOOL_ACTIVE, SPOOL_HOLD, m->inode);
 
-	if (r == 0)
-		s->walks[WALK_HOLD].count++;
-	return r;
+	if (r < 0)
+		return r;
+	s->walks[WALK_HOLD].count++;
+	/* Its deliveries may have lasted longer than its hold. */
+	s->walks[WALK_HOLD].wanted |= m->held_for;
+	return 0;
 }
 
 /* The end of its day is on disk before the move. */

@@ -83,6 +83,7 @@ struct message {
 	uint16_t rest;          /* slot, from 1, while its open file rests */
 	bool active : 1;        /* in the active queue */
 	bool reasons_begun : 1; /* defer/ holds this attempt's */
+	bool held_for : 1;      /* an operator's hold of it has an end */
 	bool agent_died : 1;    /* in this attempt */
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */

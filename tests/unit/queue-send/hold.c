@@ -144,6 +144,25 @@ Test(hold, what_is_in_delivery_keeps_its_note)
 	cr_expect_eq(hold_note_read(&w.s.sp, &id, &note), 0);
 }
 
+/* The walk at that time did not find it in hold/. */
+Test(hold, D24_a_delivery_may_outlast_the_time)
+{
+	struct world_delivery first;
+	uint64_t other = deferred_message(), inode;
+
+	hold_for(other, 3600 * USEC_PER_SEC);
+	inode = world_message(&w, "d", 1);
+	cr_assert(world_take(&w, &first));
+	hold_for(inode, 1);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	world_result(&w, &first, 0, AGENT_DEFERRED);
+	world_done(&w, &first);
+	world_run(&w);
+	cr_expect_neq(world_where(&w, inode), SPOOL_HOLD);
+	cr_expect_eq(world_where(&w, other), SPOOL_HOLD);
+}
+
 Test(hold, D6_without_a_note_nothing_is_held)
 {
 	uint64_t inode = deferred_message();
