@@ -78,7 +78,7 @@ go_to_rest(struct send *s, struct message *m)
 	if (r < 0)
 		return r;
 	s->walks[WALK_HOLD].count++;
-	/* Its deliveries may have lasted longer than its hold. */
+	/* Deliveries may have lasted longer than the hold. */
 	s->walks[WALK_HOLD].wanted |= m->held_for;
 	return 0;
 }
