@@ -74,7 +74,7 @@ task_check_all(struct task *t, const uint32_t *queues, size_t count)
 	if (totals.denied > 0)
 		fprintf(stderr,
 		    "%s: no permission; a check is for root and members of "
-		    "the group qmail, a repair for root\n",
+		    "qmail_group, a repair for root\n",
 		    t->options.program);
 	return r == -EIO ? EX_IOERR : r < 0 ? EX_OSERR : code_of(t, &totals);
 }

@@ -148,7 +148,7 @@ refuse_super(const struct option_row *row, void *options UNUSED,
     const char *value UNUSED, struct buf *error)
 {
 	(void)buf_printf(error,
-	    "-%c is not supported here; -h, -H, -r, -d, -e and -f are",
+	    "-%c is not supported here; -h, -H, -r, -d, -e, -f and -s are",
 	    row->letter);
 	return -EOPNOTSUPP;
 }
@@ -202,7 +202,8 @@ face_postsuper(int argc, char **argv, struct options *o, struct buf *error)
 
 	if (r == 0 && o->verb == VERB_NONE) {
 		(void)buf_add_str(error,
-		    "-h, -H, -r, -d, -e or -f, each with an id, - or ALL");
+		    "-h, -H, -r, -d, -e or -f, each with an id, - or ALL; or "
+		    "-s");
 		r = -EINVAL;
 	}
 	return r;

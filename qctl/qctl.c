@@ -20,7 +20,7 @@
 
 #define DENIED                                                    \
 	"no permission to read the queues; this is for root and " \
-	"members of the group qmail"
+	"members of qmail_group"
 
 static int
 complain(const struct options *o, int code, const char *text)

@@ -177,14 +177,37 @@ static const struct key {
 	    1u << SELECT_DOMAIN | 1u << SELECT_REASON)
 
 /* The last term, which KEY!=VALUE has made. */
-static int
-leave_out(struct select *s, enum select_key key)
+static void
+leave_out(struct select *s)
 {
-	if ((KEYS_OF_TEXT & 1u << key) == 0)
-		return -EINVAL;
 	s->terms[s->nterms - 1].leaves_out = true;
 	s->keys |= 1u << SELECT_NOT;
-	return 0;
+}
+
+static const struct {
+	const char *form, *values;
+} forms[] = {
+	{ "NUMBERS", "1 to 4095, as 3, 1,4, 2-5" },
+	{ "STATES",
+	    "maildrop, incoming, active, deferred, hold, deleted, corrupt" },
+	{ "TIME", "a time, as 90s, 5m, 2h, 1d, 1w" },
+	{ "SIZE", "bytes, as 100, 64k, 10m" },
+};
+
+/* "filter `state=foo': state takes maildrop, …" */
+static int
+wrong_value(const struct key *key, const char *what, const char *word,
+    struct buf *error)
+{
+	const char *values = "a text that is not empty";
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(forms); i++)
+		if (strcmp(forms[i].form, key->form) == 0)
+			values = forms[i].values;
+	(void)option_wrong(error, what, word, ": ");
+	(void)buf_printf(error, "%s takes %s", key->name, values);
+	return -EINVAL;
 }
 
 static int
@@ -204,14 +227,15 @@ take_key(
 		return option_wrong(error, "filter ", word,
 		    ": the keys are id, sender, recipient, domain, reason, "
 		    "queue, state, older, younger, larger, smaller");
+	if (leaves && (KEYS_OF_TEXT & 1u << i) == 0)
+		return option_wrong(error, "filter ", word,
+		    ": != goes with id, sender, recipient, domain and reason");
 	r = keys[i].take(s, (enum select_key)i, equals + 1);
 	if (r == 0 && leaves)
-		r = leave_out(s, (enum select_key)i);
+		leave_out(s);
 	else
 		s->keys |= 1u << i;
-	return r == -EINVAL
-	    ? option_wrong(error, "filter ", word, ": not a value of this key")
-	    : r;
+	return r == -EINVAL ? wrong_value(&keys[i], "filter ", word, error) : r;
 }
 
 int
@@ -253,9 +277,7 @@ add_value(
 	int r = keys[key].take(s, key, value);
 
 	s->keys |= 1u << key;
-	return r == -EINVAL ? option_wrong(error, keys[key].name, value,
-				  ": not a value of this key")
-			    : r;
+	return r == -EINVAL ? wrong_value(&keys[key], "", value, error) : r;
 }
 
 int

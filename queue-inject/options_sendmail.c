@@ -58,7 +58,8 @@ set_body_type(UNUSED struct options *o, const char *value, struct refusal *why)
 	if (strcasecmp(value, "8BITMIME") == 0 ||
 	    strcasecmp(value, "7BIT") == 0)
 		return 0;
-	return refuse(why, REFUSAL_USAGE, "-B takes 7BIT or 8BITMIME");
+	return refuse(why, REFUSAL_USAGE,
+	    "-B takes 7BIT or 8BITMIME, not `%.40s'", value);
 }
 
 static int
@@ -149,7 +150,9 @@ set_notify(struct options *o, const char *value, struct refusal *why)
 	if (dsn_notify_parse(value, &o->rcpt_dsn.notify) == 0)
 		return 0;
 	return refuse(why, REFUSAL_USAGE,
-	    "-N takes never, or some of success,failure,delay");
+	    "-N takes never, or some of success,failure,delay, not "
+	    "`%.40s'",
+	    value);
 }
 
 static int
@@ -157,7 +160,8 @@ set_return(struct options *o, const char *value, struct refusal *why)
 {
 	if (dsn_ret_parse(value, &o->dsn.ret) == 0)
 		return 0;
-	return refuse(why, REFUSAL_USAGE, "-R takes full or hdrs");
+	return refuse(
+	    why, REFUSAL_USAGE, "-R takes full or hdrs, not `%.40s'", value);
 }
 
 static int
@@ -165,7 +169,8 @@ set_envid(struct options *o, const char *value, struct refusal *why)
 {
 	if (dsn_envid_set(&o->dsn, value, strlen(value)) == 0)
 		return 0;
-	return refuse(why, REFUSAL_USAGE, "-V takes " OPTIONS_ENVID);
+	return refuse(
+	    why, REFUSAL_USAGE, "-V `%.40s' is not " OPTIONS_ENVID, value);
 }
 
 /* -XV asks for a sender of its own for each recipient; another value names a

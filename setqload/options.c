@@ -31,7 +31,8 @@ static const struct {
 } givens[] = {
 	{ GIVEN_QUEUE, "-q", "no queue given (-q)" },
 	{ GIVEN_LOAD, "a load",
-	    "no load given, and no command (--disable, --enable, --clear)" },
+	    "no load given, and no command (--disable, --enable, --clear, "
+	    "--count, --list)" },
 	{ GIVEN_TIME, "--for", "no time given (--for)" },
 	{ GIVEN_REASON, "--reason", "no reason given (--reason)" },
 	{ GIVEN_JSON, "--json", "" },

@@ -129,7 +129,7 @@ parse_line(char *line, const struct route_transport *known,
 	if (*ret_why != NULL)
 		return 0;
 	if (target == NULL || next_word(&line, ret_why) != NULL) {
-		*ret_why = "not `domain transport[:nexthop]`";
+		*ret_why = "not `key transport[:nexthop]`";
 		return 0;
 	}
 	ret_rule->key = key;

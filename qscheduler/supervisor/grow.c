@@ -418,8 +418,10 @@ grow_judge_count(const struct super *s, uint32_t count, char *out, size_t size)
 		return -EBUSY;
 	}
 	if (count < s->queues.count || count > s->queues.max) {
-		snprintf(out, size, "%" PRIu32 " to %" PRIu32 " queues can be",
-		    s->queues.count, s->queues.max);
+		snprintf(out, size,
+		    "count %" PRIu32 ": not between queue_count (%" PRIu32
+		    ") and queue_max (%" PRIu32 ")",
+		    count, s->queues.count, s->queues.max);
 		return -ERANGE;
 	}
 	return 0;

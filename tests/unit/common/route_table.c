@@ -253,11 +253,10 @@ Test(route_table, F4_wrong_files_name_the_line)
 	static const struct {
 		const char *text, *want;
 	} rows[] = {
-		{ "example.com", "r:1: not `domain transport[:nexthop]`" },
+		{ "example.com", "r:1: not `key transport[:nexthop]`" },
 		{ "\n\nexample.com smtp:a b",
-		    "r:3: not `domain transport[:nexthop]`" },
-		{ "example.com # smtp",
-		    "r:1: not `domain transport[:nexthop]`" },
+		    "r:3: not `key transport[:nexthop]`" },
+		{ "example.com # smtp", "r:1: not `key transport[:nexthop]`" },
 		{ "example.com uucp:a",
 		    "r:1: there is no such transport: `uucp'" },
 		{ "example.com SMTP",

@@ -148,8 +148,10 @@ Test(override, a_count_is_answered_with_what_is_done)
 		{ 1, 20, 0, "1 queue for 20s: 1 close" },
 		{ 4, 3600, 0, "4 queues for 1h: 2 to come" },
 		{ 2, 0, 0, "2 queues: as it is" },
-		{ 5, 0, -ERANGE, "1 to 4 queues can be" },
-		{ 0, 20, -ERANGE, "1 to 4 queues can be" },
+		{ 5, 0, -ERANGE,
+		    "count 5: not between queue_count (1) and queue_max (4)" },
+		{ 0, 20, -ERANGE,
+		    "count 0: not between queue_count (1) and queue_max (4)" },
 	};
 	struct msg msg = { .type = MSG_COUNT };
 	size_t i;

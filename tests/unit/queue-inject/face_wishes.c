@@ -55,13 +55,14 @@ Test(wishes, that_are_wrong_refuse_the_message)
 		const char *text; /* part of the reason */
 	} rows[] = {
 		{ "-N", ARGS("sendmail", "-N", "perhaps", "a@b"),
-		    "-N takes never" },
+		    "-N takes never, or some of success,failure,delay, "
+		    "not `perhaps'" },
 		{ "-N with two", ARGS("sendmail", "-N", "never,failure", "a@b"),
 		    "-N takes never" },
 		{ "-R", ARGS("sendmail", "-Rhalf", "a@b"),
-		    "-R takes full or hdrs" },
+		    "-R takes full or hdrs, not `half'" },
 		{ "-V with a blank", ARGS("sendmail", "-V", "a b", "a@b"),
-		    "xtext" },
+		    "-V `a b' is not 1 to 100 characters" },
 		{ "-V with a line end", ARGS("sendmail", "-V", "a\nb", "a@b"),
 		    "xtext" },
 		{ "-V with an encoded escape",
