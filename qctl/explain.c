@@ -331,19 +331,29 @@ add_since(struct page *p)
 static int
 say_held(struct page *p)
 {
+	char who[MESSAGE_WHO_SIZE];
+	struct hold_note note = { 0 };
 	int r = buf_add_str(&p->out, "    On hold: since ");
 
 	if (r == 0)
 		r = add_since(p);
-	return r < 0
-	    ? r
-	    : buf_printf(&p->out,
-		  ", %s. Next: nothing, until it is released (qctl "
-		  "release) or deleted.\n",
-		  is_poisonous(p)
-		      ? "since delivery agents died while they had it"
-		      : p->marks[0] == 0 ? "failed mail of an earlier version"
-					 : "by an operator");
+	if (r == 0)
+		r = buf_printf(&p->out, ", %s",
+		    is_poisonous(p)
+			? "since delivery agents died while they had it"
+			: p->marks[0] == 0 ? "failed mail of an earlier version"
+					   : "by an operator");
+	if (r == 0 && message_hold(p->m, &note, who) == 0)
+		r = sentence_add_hold(&p->out, &note, who);
+	if (r == 0 && note.until_wall == 0)
+		return buf_add_str(&p->out,
+		    ". Next: nothing, until it is released (qctl release) or "
+		    "deleted.\n");
+	if (r == 0)
+		r = buf_add_str(&p->out, ". Next: it is released on ");
+	if (r == 0)
+		r = sentence_add_time(&p->out, note.until_wall, p->v->now_wall);
+	return r < 0 ? r : buf_add_str(&p->out, ".\n");
 }
 
 static int

@@ -20,6 +20,9 @@ int sentence_add(
 int sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall);
 /* "1 recipient", "7 recipients". */
 int sentence_add_recipients(struct buf *out, uint64_t count);
+/* " (alice: new disk)": the operator, and the reason if there is one. */
+int sentence_add_hold(
+    struct buf *out, const struct hold_note *note, const char *who);
 
 /* ---- asker.c ---- */
 

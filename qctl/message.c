@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,6 +169,29 @@ message_is_given_up(const struct message *m)
 		return false;
 	marks = reason_marks(m->sp, &id);
 	return marks > 0 && (marks & REASON_GIVEN_UP) != 0;
+}
+
+int
+message_hold(const struct message *m, struct hold_note *ret_note,
+    char ret_who[static MESSAGE_WHO_SIZE])
+{
+	const struct passwd *user;
+	struct queue_id id;
+	int r;
+
+	if (m->dir != SPOOL_HOLD || m->sp->dir[SPOOL_DEFER] < 0 ||
+	    queue_id_parse(m->id, &id) < 0)
+		return -ENOENT;
+	r = hold_note_read(m->sp, &id, ret_note);
+	if (r < 0)
+		return r;
+	user = getpwuid(ret_note->uid);
+	if (user != NULL)
+		snprintf(ret_who, MESSAGE_WHO_SIZE, "%s", user->pw_name);
+	else
+		snprintf(ret_who, MESSAGE_WHO_SIZE, "uid %u",
+		    (unsigned)ret_note->uid);
+	return 0;
 }
 
 void

@@ -12,9 +12,10 @@
 #ifndef QCTL_MESSAGE_H
 #define QCTL_MESSAGE_H
 
-#include "spool/spool.h"
+#include "spool/hold_note.h"
 
-#define MESSAGE_BATCH 32768
+#define MESSAGE_BATCH    32768
+#define MESSAGE_WHO_SIZE 64
 
 struct message {
 	const struct spool *sp;
@@ -64,6 +65,9 @@ int message_find(
     struct message *m, const struct spool *sp, const struct queue_id *id);
 /* Was it given up by an operator? */
 bool message_is_given_up(const struct message *m);
+/* By whom it is on hold, an account or "uid 12"; -ENOENT: nothing says so. */
+int message_hold(const struct message *m, struct hold_note *ret_note,
+    char ret_who[static MESSAGE_WHO_SIZE]);
 /* Called after a failed open, too. */
 void message_close(struct message *m);
 

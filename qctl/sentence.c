@@ -77,6 +77,19 @@ sentence_add_recipients(struct buf *out, uint64_t count)
 }
 
 int
+sentence_add_hold(
+    struct buf *out, const struct hold_note *note, const char *who)
+{
+	int r =
+	    buf_printf(out, " (%s%s", who, note->reason[0] == '\0' ? "" : ": ");
+
+	if (r == 0)
+		r = text_clean(
+		    out, note->reason, strlen(note->reason), TEXT_MAX);
+	return r < 0 ? r : buf_add_char(out, ')');
+}
+
+int
 sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall)
 {
 	const usec_t away = wall - now_wall;

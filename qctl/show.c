@@ -1,7 +1,6 @@
 /* All that is known of one message. */
 #include "qctl/qctl.h"
 
-#include <pwd.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +10,6 @@
 #include "base/io.h"
 #include "base/num.h"
 #include "base/text.h"
-#include "spool/hold_note.h"
 
 #define TEXT_MAX 2100
 
@@ -130,19 +128,13 @@ add_given(struct page *p, const char *name, const char *value)
 static int
 add_hold(struct page *p, const struct message *m)
 {
+	char who[MESSAGE_WHO_SIZE];
 	struct hold_note note;
-	struct queue_id id;
-	struct passwd *user;
-	char who[32];
 	int rc;
 
-	if (m->dir != SPOOL_HOLD || m->sp->dir[SPOOL_DEFER] < 0 ||
-	    queue_id_parse(m->id, &id) < 0 ||
-	    hold_note_read(m->sp, &id, &note) < 0)
+	if (message_hold(m, &note, who) < 0)
 		return 0;
-	user = getpwuid(note.uid);
-	snprintf(who, sizeof(who), "uid %u", (unsigned)note.uid);
-	rc = add_field(p, "Held by", user == NULL ? who : user->pw_name);
+	rc = add_field(p, "Held by", who);
 	if (rc == 0)
 		rc = add_time(p, "Held since", note.since_wall);
 	if (rc == 0 && note.until_wall > 0)

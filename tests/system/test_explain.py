@@ -297,7 +297,7 @@ class Places(Explain):
         def act(verb):
             subprocess.run([BIN / "qctl", verb, "ALL", "--yes"], check=True, capture_output=True, env=i.environment())
         act("hold")
-        said = self.expect(i, ["ALL"], rf"On hold: since {AGO}, by an operator\. "
+        said = self.expect(i, ["ALL"], rf"On hold: since {AGO}, by an operator \(\S+\)\. "
                            r"Next: nothing, until it is released \(qctl release\) or deleted\.")
         name = said.split(":")[0]
         act("delete")

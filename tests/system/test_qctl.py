@@ -375,6 +375,8 @@ class Acts(Queues):
         self.assertEqual(self.act(i, "-H", self.rows(i, "sender=s1@*")[0]["queue_id"], name="postsuper"), 1)
         self.assertEqual(self.act(i, "-r", "ALL", name="postsuper"), 4)
         self.call(i, "-d", "nonsense", name="postsuper", status=64)
+        self.assertEqual(self.call(i, "-d", "ALL", "nowhere", name="postsuper", status=64).stderr,
+                         "postsuper: `nowhere': state takes maildrop, incoming, active, deferred, hold, deleted, corrupt\n")
         self.call(i, "-p", name="postsuper", status=69)
 
     def test_a_hold_has_a_reason_and_an_end(self):
@@ -385,6 +387,8 @@ class Acts(Queues):
         shown = self.call(i, "show", row["queue_id"]).stdout
         self.assertRegex(shown, r"Held by: \S+\nHeld since: .* ago\)\n"
                                 r"Held until: .*\(in 2[34]h.*\)\nHeld because: new \?\[2Jdisk\n")
+        self.assertRegex(self.call(i, "explain", row["queue_id"]).stdout,
+                         r"by an operator \(\S+: new \?\[2Jdisk\)\. Next: it is released on .* \(in 2[34]h\)\.\n")
         wait(lambda: i.log_has("released: the time of its hold is over"), what="its end")
         wait(lambda: self.counts(i)[:2] == (3, 2), what="deferred again")
         i.stop()
