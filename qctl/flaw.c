@@ -42,9 +42,13 @@ own_message(struct check *c, const struct place *p)
 	return 0;
 }
 
+/* The other name of a file may be anywhere: the user of the queue may have made
+ * this one. */
 static int
 own_reason(struct check *c, const struct place *p)
 {
+	if (p->st.st_nlink > 1)
+		return -EPERM;
 	return fchown(p->fd, c->sp.owner[p->dir], c->sp.group) < 0 ? -errno : 0;
 }
 

@@ -248,6 +248,18 @@ class Check(Queues):
         self.assertEqual(self.check(i), ["no flaw"], "the start has made it right")
 
     @needs_root
+    def test_A4_another_name_of_a_file_is_given_to_nobody(self):
+        """As the user of the queue may make it where links are not protected."""
+        i = self.stopped(count=1)
+        secret = i.base / "secret"
+        secret.write_text("of root\n")
+        reason = self.reason(self.of(i, 0))
+        reason.unlink()
+        os.link(secret, reason)
+        self.assertRegex(self.check(i, "--repair", status=65)[0], "reasons with a wrong owner: not mended")
+        self.assertEqual(secret.stat().st_uid, 0)
+
+    @needs_root
     def test_A4_a_repair_is_for_root(self):
         i = self.stopped(count=1)
         message = self.of(i, 0)
