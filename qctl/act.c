@@ -17,6 +17,24 @@
 #define LOCK_NAME "queue-send"
 #define NAMED_MAX 20 /* refused messages of a queue */
 
+/* ---- the user of the queue ---- */
+
+/* Files that are made belong to the user of the queue, who could not write to
+ * those of root. */
+static int
+become_owner(const struct spool *sp)
+{
+	const uid_t uid = sp->owner[SPOOL_LOCK];
+
+	if (geteuid() != 0 || uid == 0)
+		return 0;
+	if (setgroups(1, &sp->group) < 0 ||
+	    setresgid(sp->group, sp->group, sp->group) < 0 ||
+	    setresuid(uid, uid, uid) < 0)
+		return -errno;
+	return 0;
+}
+
 /* ---- requeue --failed ---- */
 
 /* The message is on hold, so nothing else touches its file. */
@@ -50,13 +68,66 @@ has(int marks, enum reason_mark mark)
 	return marks > 0 && ((unsigned)marks & mark) != 0;
 }
 
+/* Deliveries that the sender was told of get a line again, for none is told
+ * without one; their line of a report comes behind. */
+static int
+note_told(const struct spool *sp, int fd, uint64_t inode, bool *ret_any)
+{
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	struct queue_file file;
+	int r = queue_file_read(fd, &file);
+
+	*ret_any = false;
+	if (r < 0)
+		return r;
+	queue_rcpt_begin(&cursor, &file);
+	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
+		const struct reason line = { .index = rcpt.index,
+			.dsn = "",
+			.relay = "none",
+			.address = rcpt.address,
+			.text = "told of before it was requeued" };
+
+		if (rcpt.mark != RCPT_DONE ||
+		    !dsn_wants(rcpt.dsn.notify, DSN_SUCCESS))
+			continue;
+		*ret_any = true;
+		r = reason_add(sp, SPOOL_BOUNCE, inode, &line);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+/* The mark of a message that was given up goes, too; that of a sender who was
+ * warned stays. */
+static int
+forget_reasons(
+    const struct spool *sp, const struct queue_id *id, int fd, bool warned)
+{
+	uint32_t reports = 0;
+	bool any_told = false;
+	int r = reason_count_reports(sp, id->inode, &reports);
+
+	if (r == 0)
+		r = reason_clear(sp, SPOOL_BOUNCE, id->inode);
+	if (r == 0 && reports > 0)
+		r = note_told(sp, fd, id->inode, &any_told);
+	if (r == 0 && warned)
+		return reason_add_warning(sp, id, clock_wall(), "none");
+	if (r == 0 && any_told)
+		return reason_add_report(sp, id->inode, clock_wall(), "none");
+	return r;
+}
+
 /* Marks first, synced; then the reasons: a mark of failure without its reason
  * would be pending again, too. */
 static int
 forget_failures(struct actor *a, const struct target *t)
 {
 	const int marks = reason_marks(&a->sp, &t->id);
-	bool any_failed = false, clears;
+	bool any_failed = false;
 	int r, fd = spool_open_file(&a->sp, SPOOL_HOLD, t->id.inode, O_RDWR);
 
 	if (fd < 0)
@@ -65,13 +136,9 @@ forget_failures(struct actor *a, const struct target *t)
 	r = prepared_lock(fd);
 	if (r == 0)
 		r = take_marks_back(fd, &any_failed);
-	/* The mark of a message that was given up goes, too; that of a sender
-	 * who was warned stays. */
-	clears = any_failed || has(marks, REASON_GIVEN_UP);
-	if (r == 0 && clears)
-		r = reason_clear(&a->sp, SPOOL_BOUNCE, t->id.inode);
-	if (r == 0 && clears && has(marks, REASON_WARNED))
-		r = reason_add_warning(&a->sp, &t->id, clock_wall(), "none");
+	if (r == 0 && (any_failed || has(marks, REASON_GIVEN_UP)))
+		r = forget_reasons(
+		    &a->sp, &t->id, fd, has(marks, REASON_WARNED));
 	io_close(&fd);
 	return r;
 }
@@ -91,6 +158,9 @@ requeue_failed(struct actor *a)
 	if (r < 0)
 		return r;
 	actor_await(a, ACT_HOLD);
+	r = become_owner(&a->sp);
+	if (r < 0)
+		return r;
 	for (i = 0; i < a->count; i++) {
 		struct work *k = &a->works[i];
 
@@ -105,21 +175,6 @@ requeue_failed(struct actor *a)
 }
 
 /* ---- the lock of a queue that does not run ---- */
-
-/* Files that are made belong to the user of the queue. */
-static int
-become_owner(const struct spool *sp)
-{
-	const uid_t uid = sp->owner[SPOOL_LOCK];
-
-	if (geteuid() != 0 || uid == 0)
-		return 0;
-	if (setgroups(1, &sp->group) < 0 ||
-	    setresgid(sp->group, sp->group, sp->group) < 0 ||
-	    setresuid(uid, uid, uid) < 0)
-		return -errno;
-	return 0;
-}
 
 static int
 go_offline(struct actor *a)

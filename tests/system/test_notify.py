@@ -111,6 +111,44 @@ class Notify(SystemTest):
     def count(self, i, number):
         subprocess.run([BIN / "setqload", "-c", i.conf_file, "--count", str(number)], check=True, capture_output=True)
 
+    def qctl(self, i, *words):
+        subprocess.run([BIN / "qctl", *words, "--yes", "-c", i.conf_file], check=True, capture_output=True)
+
+    def test_what_is_requeued_tells_of_no_delivery_again(self):
+        i = self.running(queues=1, routing=ROUTING, conf={"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"})
+        i.inject(HELLO, "alice@test.example", "x@never.example", "y@later.example", sender="bob@test.example",
+                 args=["-N", "success,failure"])
+        self.reports(i, "bob")
+        wait(lambda: len(i.files("deferred")) == 1 and not i.files("active", "prepared"), what="the message to wait")
+        i.routing_file.write_text("* local\n")
+        i.reload()
+        wait(lambda: i.log_has("reloaded"), what="the reload")
+        self.qctl(i, "requeue", "ALL", "--failed")
+        i.wait_delivered("x", 1)
+        i.wait_delivered("y", 1)
+        reports = self.reports(i, "bob", 2)
+        self.ended(i)
+        self.assertEqual(sorted((f["Action"], f["Final-Recipient"]) for r in reports for f in self.parts(r)[1]), [
+            ("delivered", "rfc822; alice@test.example"), ("delivered", "rfc822; x@never.example"),
+            ("delivered", "rfc822; y@later.example"), ("failed", "rfc822; x@never.example")])
+        self.assertEqual(len(i.maildir("bob")), 2)
+
+    def test_a_message_that_was_warned_of_and_requeued_may_fail(self):
+        i = self.running(queues=1, routing=ROUTING, conf={
+            "delay_warning_time": "1s", "minimal_backoff_time": "1s", "maximal_backoff_time": "1s"})
+        i.inject(HELLO, "x@never.example", "y@later.example", sender="bob@test.example")
+        self.reports(i, "bob", 2)
+        self.qctl(i, "hold", "ALL")
+        i.routing_file.write_text('test.example local\n* error:"5.1.1 gone"\n')
+        i.reload()
+        wait(lambda: i.log_has("reloaded"), what="the reload")
+        self.qctl(i, "requeue", "ALL", "--failed")
+        reports = self.reports(i, "bob", 3)
+        self.ended(i)
+        self.assertEqual(sorted((f["Action"], f["Final-Recipient"]) for r in reports for f in self.parts(r)[1]), [
+            ("delayed", "rfc822; y@later.example"), ("failed", "rfc822; x@never.example"),
+            ("failed", "rfc822; x@never.example"), ("failed", "rfc822; y@later.example")])
+
     @needs_root
     def test_through_the_door_and_into_another_queue(self):
         i = self.instance(queues=1, routing=ROUTING, conf={
