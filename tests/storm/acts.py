@@ -63,6 +63,7 @@ class Acts:
         self.frozen = 0
         self.killed = set()  # processes, by the storm
         self.stopped = []  # agents that the next supervisor has to find
+        self.unknown = set()  # agents that it cannot find
         self.failed = []
         self.right = {}  # the configuration that is right at the moment
 
@@ -123,7 +124,7 @@ class Acts:
         program = others["with"]
         pids = self.victims(program)
         if stopped:
-            agent = pick(self.victims("deliver-smtp"), chance)
+            agent = pick([p for p in self.victims("deliver-smtp") if p not in self.unknown], chance)
             if agent is not None:
                 os.kill(agent, signal.SIGSTOP)
                 self.stopped.append(agent)
@@ -226,7 +227,9 @@ class Acts:
         return name
 
     def resume_stopped(self):
-        """Without the roster no supervisor can know of them."""
+        """Without the roster no supervisor can know of them, nor of others
+        that run now: one that is stopped later would stay."""
+        self.unknown.update(self.victims("deliver-smtp"))
         for pid in self.stopped:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)

@@ -1,5 +1,6 @@
 """Why a message waits: each situation is made, and the sentence of
 `qctl explain` compared (docs/QCTL.md); and the destinations of `qctl sites`."""
+import contextlib
 import json
 import os
 import pathlib
@@ -129,7 +130,8 @@ class Deferred(Explain):
             wait(lambda: i.page(1)["local_used"] == 1, 60, "in delivery")
             self.expect(i, ["ALL"], r"Delivering: .*")
             for pid in i.pids("deliver-local"):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # children end with the agent
+                    os.kill(pid, signal.SIGKILL)
             wait(lambda: not i.files("active"), what="back")
 
         kill_agent()
