@@ -514,7 +514,9 @@ class Acts(Queues):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             acting.communicate(timeout=HANG)
-            self.assertEqual(len(i.files("incoming", "active", "deferred", "hold", "deleted")), 61, words)
+            # What goes on its road while it is counted may be missed for once.
+            wait(lambda: len(i.files("incoming", "active", "deferred", "hold", "deleted")) == 61,
+                 what=f"all of them after {words}")
 
             def done():
                 subprocess.run([BIN / "qctl", *words], capture_output=True, check=False, env=i.environment())
