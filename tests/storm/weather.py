@@ -180,7 +180,13 @@ class Storm:
                 break
             self.acts.act("flush", {})
             time.sleep(1.0)  # between two looks
+        while self.goes_on() and time.monotonic() - moved < IDLE and time.monotonic() - began < DRAIN:
+            time.sleep(0.1)  # between two looks
         self.notes.append(f"drained in {time.monotonic() - began:.1f} s")
+
+    def goes_on(self):
+        """Reports of what failed are on their way after the last delivery."""
+        return self.world.files("prepared", "incoming", "active")
 
     @staticmethod
     def waits(submission):
