@@ -214,13 +214,22 @@ def sink(agent):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([smtp_sink(), "-c", f"127.0.0.1:{port}", "1000"], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL)
+    from instance import wait
+    user = ["-u", "nobody"] if os.geteuid() == 0 else []
+    server = subprocess.Popen([smtp_sink(), *user, f"127.0.0.1:{port}", "1000"], stdout=subprocess.DEVNULL)
     try:
+        wait(lambda: server.poll() is not None or listens(port))
+        if server.poll() is not None:
+            raise SystemExit(f"smtp-sink ended with {server.returncode}")
         yield port
     finally:
         server.kill()
         server.wait()
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def smtp_sink():
