@@ -1,7 +1,6 @@
 #include "deliver-smtp/net.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 
 #include "base/io.h"
 
@@ -36,26 +35,23 @@ read_slice(struct content *c, const char **ret_data, size_t *ret_len)
 }
 
 int
-content_add(struct content *c, struct evbuffer *out)
+content_add(struct content *c, struct buf *out)
 {
-	struct evbuffer_iovec room;
 	const char *data;
-	size_t len = 0, put;
+	size_t len = 0;
 	int r;
 
 	ASSERT(!c->ended);
 	r = read_slice(c, &data, &len);
+	if (r == 0)
+		r = buf_reserve(out, SMTP_ENCODE_MAX(len) + SMTP_ENCODE_MAX(0));
 	if (r < 0)
 		return r;
-	if (evbuffer_reserve_space(out,
-		(ev_ssize_t)(SMTP_ENCODE_MAX(len) + SMTP_ENCODE_MAX(0)), &room,
-		1) < 1)
-		return -ENOMEM;
-	put = smtp_encode_feed(&c->encode, data, len, room.iov_base);
-	if (c->left == 0) {
-		put += smtp_encode_end(&c->encode, (char *)room.iov_base + put);
-		c->ended = true;
-	}
-	room.iov_len = put;
-	return evbuffer_commit_space(out, &room, 1) < 0 ? -ENOMEM : 0;
+	out->len +=
+	    smtp_encode_feed(&c->encode, data, len, out->data + out->len);
+	if (c->left > 0)
+		return 0;
+	out->len += smtp_encode_end(&c->encode, out->data + out->len);
+	c->ended = true;
+	return 0;
 }

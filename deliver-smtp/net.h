@@ -3,7 +3,8 @@
  *
  *	resolve.c  addresses of host names
  *	connect.c  one connection attempt
- *	talk.c     one dialogue over one connected socket
+ *	stream.c   octets of a connection: nothing else reads or writes them
+ *	talk.c     one dialogue over one stream
  *	content.c  the content of the message, encoded, in slices
  *
  * Soft: -errno. Callbacks come from the loop, never from inside the call that
@@ -17,7 +18,6 @@
 #include <sys/socket.h>
 
 struct event_base;
-struct evbuffer;
 
 /* ---- resolve.c: c-ares ----
  *
@@ -91,7 +91,39 @@ void content_begin(
 /* Append the next slice to out, after the last one the dot. -errno: the file
  * cannot be read (-ENODATA: it is shorter than it was), -ENOMEM; the message
  * must not be ended then. */
-int content_add(struct content *c, struct evbuffer *out);
+int content_add(struct content *c, struct buf *out);
+
+/* ---- stream.c ----
+ *
+ * Everything that goes over a connection passes through here: a layer between,
+ * as TLS is one, lies below these functions. Octets are sent at once as far as
+ * the socket takes them. Callbacks may close the stream. */
+
+struct stream;
+
+struct stream_ops {
+	/* Octets, the end or an error can be read. */
+	void (*readable)(void *arg);
+	/* What waited has gone, or stream_ask() is answered: 0; -errno: it
+	 * cannot be sent. */
+	void (*written)(void *arg, int error);
+};
+
+/* The socket is the stream's from here on; on failure (-ENOMEM) too. */
+int stream_new(struct event_base *base, int sock, const struct stream_ops *ops,
+    void *arg, struct stream **ret_stream);
+/* The connection is gone when it returns. `last`, or NULL: octets that are sent
+ * before if the socket takes them. */
+void stream_close(struct stream **stream, const struct buf *last);
+/* One read. 0: nothing is there now; -EPIPE: the end; -errno. */
+ssize_t stream_read(struct stream *s, char *data, size_t size);
+/* What waits to be sent; more is appended here, then flushed. */
+struct buf *stream_out(struct stream *s);
+/* 1: all has gone; 0: written() comes when it has; -errno. */
+int stream_flush(struct stream *s);
+/* Have written() called in another turn of the loop. -ENOMEM. */
+int stream_ask(struct stream *s);
+bool stream_is_drained(const struct stream *s);
 
 /* ---- talk.c: octets in and out, the time limit of each state ----
  *

@@ -1,14 +1,9 @@
 #include "deliver-smtp/net.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/io.h"
@@ -22,7 +17,7 @@
 struct talk {
 	const struct talk_ops *ops;
 	void *arg;
-	struct bufferevent *bev;
+	struct stream *stream;
 	struct event *timer;
 	struct dialog dialog;
 	uint32_t turn; /* of the dialog, when the timer was set */
@@ -35,49 +30,6 @@ struct talk {
 
 /* ---- the end ---- */
 
-/* Octets that were sent have not all arrived. */
-static bool
-is_stuck(const struct talk *t, int sock)
-{
-	int unsent = 0;
-
-	return evbuffer_get_length(bufferevent_get_output(t->bev)) > 0 ||
-	    (ioctl(sock, SIOCOUTQ, &unsent) == 0 && unsent > 0);
-}
-
-/* A server that refuses us gets its QUIT, if the socket takes it. */
-static void
-send_last_words(const struct talk *t, int sock)
-{
-	const struct buf *out = &t->dialog.out;
-
-	if (out->len > 0)
-		(void)send(
-		    sock, out->data, out->len, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-/* Closed now, not when libevent is done with its buffers: the place of this
- * delivery becomes free when its owner says so, and the connection must be gone
- * by then. An orderly end would wait behind octets that the server does not
- * read, so a connection that is stuck is reset. */
-static void
-hang_up(struct talk *t)
-{
-	const struct linger reset = { .l_onoff = 1 };
-	int sock = bufferevent_getfd(t->bev);
-
-	if (is_stuck(t, sock))
-		(void)setsockopt(
-		    sock, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-	else
-		send_last_words(t, sock);
-	(void)bufferevent_disable(t->bev, EV_READ | EV_WRITE);
-	(void)bufferevent_setfd(t->bev, -1);
-	io_close(&sock);
-	bufferevent_free(t->bev);
-	t->bev = NULL;
-}
-
 void
 talk_free(struct talk **talk)
 {
@@ -86,8 +38,10 @@ talk_free(struct talk **talk)
 	*talk = NULL;
 	if (t == NULL)
 		return;
-	if (t->bev != NULL)
-		hang_up(t);
+	/* Closed now: the place of this delivery becomes free when its owner
+	 * says so, and the connection must be gone by then. A server that
+	 * refuses us gets its QUIT. */
+	stream_close(&t->stream, &t->dialog.out);
 	if (t->timer != NULL)
 		event_free(t->timer);
 	dialog_done(&t->dialog);
@@ -131,19 +85,54 @@ begin_content(struct talk *t, usec_t now)
 	    (usec_t)(task->size / DATA_RATE_MIN) * USEC_PER_SEC;
 }
 
-/* More of the message, when the last slice has gone. -errno: it cannot be
- * read. */
-static int
+/* We cannot send; perhaps the server has said why before it closed. */
+static void
+read_last_words(struct talk *t)
+{
+	char data[4096];
+	ssize_t n;
+
+	while (t->dialog.state != DIALOG_CLOSED) {
+		n = stream_read(t->stream, data, sizeof(data));
+		if (n <= 0)
+			break;
+		dialog_feed(&t->dialog, data, (size_t)n);
+	}
+	dialog_lost(&t->dialog, DIALOG_LOST_CLOSED);
+}
+
+static bool
+flush(struct talk *t)
+{
+	int r = stream_flush(t->stream);
+
+	if (r == -ENOMEM)
+		dialog_abandon(&t->dialog, "4.3.0", "out of memory");
+	else if (r < 0)
+		read_last_words(t);
+	return r == 1;
+}
+
+/* More of the message, when the last slice has gone; the rest of a long one in
+ * further turns of the loop. */
+static void
 pump(struct talk *t)
 {
-	struct evbuffer *out = bufferevent_get_output(t->bev);
+	struct dialog *d = &t->dialog;
 
-	if (t->dialog.state != DIALOG_CONTENT || evbuffer_get_length(out) > 0)
-		return 0;
-	if (!t->content.ended)
-		return content_add(&t->content, out);
-	dialog_content_sent(&t->dialog);
-	return 0;
+	if (d->state != DIALOG_CONTENT || !stream_is_drained(t->stream))
+		return;
+	if (!t->content.ended &&
+	    content_add(&t->content, stream_out(t->stream)) < 0) {
+		dialog_abandon(d, "4.3.0", "the queued message cannot be read");
+		return;
+	}
+	if (!flush(t) || d->state != DIALOG_CONTENT)
+		return;
+	if (t->content.ended)
+		dialog_content_sent(d);
+	else if (stream_ask(t->stream) < 0)
+		dialog_abandon(d, "4.3.0", "out of memory");
 }
 
 static void
@@ -153,9 +142,10 @@ send_commands(struct talk *t)
 
 	if (out->len == 0 || t->dialog.state == DIALOG_CLOSED)
 		return;
-	if (bufferevent_write(t->bev, out->data, out->len) < 0)
+	if (buf_add(stream_out(t->stream), out->data, out->len) < 0)
 		dialog_abandon(&t->dialog, "4.3.0", "out of memory");
 	buf_reset(out);
+	(void)flush(t);
 }
 
 /* Do what the dialogue wants now, after each event. `progress`: octets of the
@@ -171,8 +161,7 @@ proceed(struct talk *t, bool progress)
 	send_commands(t);
 	if (d->turn != t->turn && d->state == DIALOG_CONTENT)
 		begin_content(t, now);
-	if (pump(t) < 0)
-		dialog_abandon(d, "4.3.0", "the queued message cannot be read");
+	pump(t);
 	if (d->state == DIALOG_CLOSED) {
 		(void)evtimer_del(t->timer);
 		t->ops->ended(t->arg, &d->end);
@@ -186,54 +175,33 @@ proceed(struct talk *t, bool progress)
 /* ---- events ---- */
 
 static void
-on_read(struct bufferevent *bev, void *arg)
+on_readable(void *arg)
 {
 	struct talk *t = arg;
-	struct evbuffer *in = bufferevent_get_input(bev);
 	char data[4096];
-	int n;
+	ssize_t n = stream_read(t->stream, data, sizeof(data));
 
-	while (t->dialog.state != DIALOG_CLOSED &&
-	    (n = evbuffer_remove(in, data, sizeof(data))) > 0)
+	if (n > 0)
 		dialog_feed(&t->dialog, data, (size_t)n);
+	else if (n < 0)
+		dialog_lost(&t->dialog, DIALOG_LOST_CLOSED);
 	proceed(t, false);
 }
 
 static void
-on_written(struct bufferevent *bev UNUSED, void *arg)
+on_written(void *arg, int error)
 {
 	struct talk *t = arg;
 
-	if (t->dialog.state == DIALOG_CONTENT)
-		proceed(t, true);
-}
-
-/* We could not send; perhaps the server has said why before it closed. */
-static void
-read_last_words(struct talk *t)
-{
-	char data[4096];
-	ssize_t n;
-
-	while (t->dialog.state != DIALOG_CLOSED) {
-		n = recv(bufferevent_getfd(t->bev), data, sizeof(data),
-		    MSG_DONTWAIT);
-		if (n <= 0)
-			return;
-		dialog_feed(&t->dialog, data, (size_t)n);
-	}
-}
-
-static void
-on_event(struct bufferevent *bev UNUSED, short what, void *arg)
-{
-	struct talk *t = arg;
-
-	if (what & BEV_EVENT_WRITING)
+	if (error < 0)
 		read_last_words(t);
-	dialog_lost(&t->dialog, DIALOG_LOST_CLOSED);
-	proceed(t, false);
+	proceed(t, t->dialog.state == DIALOG_CONTENT);
 }
+
+static const struct stream_ops stream_ops = {
+	.readable = on_readable,
+	.written = on_written,
+};
 
 static void
 on_timer(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
@@ -252,16 +220,12 @@ open_talk(struct talk *t, struct event_base *base, int sock,
 {
 	int r = dialog_init(&t->dialog, &task->dialog, t->ops->report, t->arg);
 
-	t->bev = bufferevent_socket_new(base, sock, 0);
-	if (t->bev == NULL) {
+	t->timer = evtimer_new(base, on_timer, t);
+	if (r < 0 || t->timer == NULL) {
 		io_close(&sock);
 		return -ENOMEM;
 	}
-	t->timer = evtimer_new(base, on_timer, t);
-	if (r < 0 || t->timer == NULL)
-		return -ENOMEM;
-	bufferevent_setcb(t->bev, on_read, on_written, on_event, t);
-	return bufferevent_enable(t->bev, EV_READ | EV_WRITE) < 0 ? -ENOMEM : 0;
+	return stream_new(base, sock, &stream_ops, t, &t->stream);
 }
 
 int
