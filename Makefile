@@ -128,7 +128,8 @@ lint: all
 format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
-.PHONY: demo bench bench-beside bench-explain bench-share bench-road bench-qctl
+.PHONY: demo bench bench-beside bench-explain bench-share bench-road bench-qctl \
+    bench-queues bench-outage
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -141,6 +142,10 @@ bench-beside: all $(B)/tests/bench/submit
 # BEFORE=DIR: another checkout, built there with the same two targets.
 bench-road: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/road.py
+bench-queues: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/queues.py
+bench-outage: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/outage.py
 bench-explain: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/explain.py
 bench-share: all $(B)/tests/bench/submit
