@@ -232,6 +232,9 @@ static const struct error_text of_message[] = {
 	{ -EINVAL, "is not where this can be done" },
 	{ -EAGAIN, "is about to move: try again" },
 	{ -ERANGE, "would be due after maximal_backoff_time" },
+	{ -EXDEV, "the other queue is on another file system" },
+	{ -ESHUTDOWN, "the other queue is closed" },
+	{ -ESTALE, "the directory of the other queue is gone" },
 	{ -EINPROGRESS, "is still being delivered: look again" },
 	{ -EBUSY,
 	    "the mail of this queue goes to other queues, or it stops: try "
@@ -258,6 +261,19 @@ text_in(const struct error_text *texts, size_t count, int error)
 		if (texts[i].error == error)
 			return texts[i].text;
 	return strerror(-error);
+}
+
+/* A message that waited has begun to be delivered, or is gone: it does not wait
+ * any more. */
+static void
+pass_over_begun(struct actor *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->count; i++)
+		if (a->works[i].error == -ENOENT ||
+		    a->works[i].error == -EINVAL)
+			a->works[i].error = -ENODATA;
 }
 
 /* The first that were refused are named, the others are counted. */
@@ -361,7 +377,12 @@ act(struct actor *a)
 		r = go_offline(a);
 	if (r < 0)
 		return r;
-	if (task_is_flush(a->t))
+	if (o->act == ACT_SPREAD) {
+		r = actor_do(a, ACT_SPREAD);
+		if (a->offline || (r < 0 && r != -EPERM))
+			actor_tell_came(a);
+		pass_over_begun(a);
+	} else if (task_is_flush(a->t))
 		r = a->offline ? flush_offline(a) : flush(a);
 	else if (o->failed)
 		r = requeue_failed(a);
@@ -409,6 +430,8 @@ task_act(struct worker *w, void *task)
 		complain(w, r);
 	peer_close(&a.peer);
 	io_close(&a.lock);
+	if (a.to_open)
+		spool_close(&a.to);
 	spool_close(&a.sp);
 	free(a.works);
 	return 0;

@@ -1,6 +1,6 @@
 /* A command that acts, in its own process: the count, the question, the queues,
  * the result. */
-#include "qctl/task.h"
+#include "qctl/spread.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -168,6 +168,8 @@ task_act_all(struct task *t, const uint32_t *queues, size_t count)
 	bool go = !t->options.dry_run;
 	int code = EX_OK;
 
+	if (t->options.act == ACT_SPREAD && (code = spread_targets(t)) < 0)
+		return code == -ENOENT ? EX_UNAVAILABLE : EX_OSERR;
 	if (describe(t, &what) < 0)
 		return EX_OSERR;
 	if (tell_pace(t) < 0) {

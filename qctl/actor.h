@@ -19,6 +19,8 @@ struct actor {
 	struct task *t;
 	struct spool sp;
 	struct peer peer;
+	struct spool to; /* of ACT_SPREAD, under the lock */
+	bool to_open;
 	bool offline; /* under the lock of the queue */
 	int lock;
 	uid_t uid; /* the user who acts */
@@ -35,5 +37,8 @@ int actor_do(struct actor *a, enum spool_act act);
 /* Waits for messages that were in delivery; deliveries that have been made
  * cannot be undone, and are told. */
 void actor_await(struct actor *a, enum spool_act act);
+/* After ACT_SPREAD without queue-send, or where it died: queues that messages
+ * went to look for them. One that does not run does so when it starts. */
+void actor_tell_came(struct actor *a);
 
 #endif

@@ -50,12 +50,13 @@ static const struct verb_row {
 	{ "undelete", VERB_ACT, ACT_UNDELETE, GIVEN_WITH_ACTS, true },
 	{ "retry", VERB_ACT, ACT_RETRY, GIVEN_WITH_ACTS | GIVEN_RATE, true },
 	{ "expire", VERB_ACT, ACT_EXPIRE, GIVEN_WITH_ACTS | GIVEN_FORCE, true },
+	{ "spread", VERB_ACT, ACT_SPREAD, GIVEN_WITH_ACTS, true },
 	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
 };
 
 #define VERBS                                                                 \
 	"list, show, explain, sites, shape, hold, release, requeue, delete, " \
-	"undelete, retry, expire, check"
+	"undelete, retry, expire, spread, check"
 
 static const struct {
 	unsigned bit;
@@ -429,6 +430,8 @@ options_help(struct buf *out)
 	    "  retry               deferred messages are due at once\n"
 	    "  expire              returned to their senders unless they can "
 	    "be\n                      delivered at once\n"
+	    "  spread              waiting messages of full queues go to "
+	    "queues with\n                      room\n"
 	    "  check               is the spool as it should be\n\n"
 	    "OPTION\n");
 

@@ -92,6 +92,32 @@ peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
 	return put_act(p, &msg);
 }
 
+int
+peer_spread(struct peer *p, const struct queue_id *id, uint32_t to)
+{
+	const struct msg msg = { .type = MSG_ACT_TO,
+		.u.ACT_TO = {
+		    .serial = 1,
+		    .arrival_wall = id->arrival_wall,
+		    .nonce = id->nonce,
+		    .queue = id->queue,
+		    .inode = id->inode,
+		    .to = to,
+		} };
+
+	return put_act(p, &msg);
+}
+
+int
+peer_came(struct peer *p)
+{
+	const struct msg msg = { .type = MSG_ACT_CAME, .u.ACT_CAME.serial = 1 };
+	uint32_t running;
+	int error, r = put_act(p, &msg);
+
+	return r < 0 ? r : peer_answer(p, &error, &running);
+}
+
 static struct msg
 act_of(enum spool_act act, const struct queue_id *id, usec_t due_wall)
 {

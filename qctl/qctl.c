@@ -300,6 +300,7 @@ load_conf(struct task *t)
 	t->instance = strdup(conf.instance);
 	t->silence_limit = conf.disk_time_limit;
 	t->backoff_max = conf.backoff.maximal_backoff_time;
+	t->active_limit = conf.sched.message_active_limit;
 	conf_done(&conf);
 	return t->base == NULL || t->instance == NULL ? EX_OSERR : EX_OK;
 }

@@ -10,6 +10,7 @@
  *	sites      the destinations of all queues
  *	read       the process that reads a queue
  *	act, peer  the process that acts on messages of a queue
+ *	spread     which messages go to which queue
  *	checking, check.h   is a queue as it should be
  *
  * The spool is read as it is: no lock is taken, and no process is asked but by

@@ -46,6 +46,8 @@ hold_reason(const struct actor *a)
 static int
 ask_one(struct actor *a, enum spool_act act, const struct work *k)
 {
+	if (act == ACT_SPREAD)
+		return peer_spread(&a->peer, &k->target->id, k->target->to);
 	return act == ACT_HOLD
 	    ? peer_hold(&a->peer, &k->target->id, hold_until(a), hold_reason(a))
 	    : peer_send(&a->peer, act, &k->target->id, k->due_wall);
@@ -95,13 +97,49 @@ ask_all(
 	return r;
 }
 
+static int
+spread_one(struct actor *a, const struct work *k, enum spool_dir dir, int fd)
+{
+	const uint32_t to = k->target->to;
+	int r = 0;
+
+	if (a->to_open && a->to.queue != to) {
+		spool_close(&a->to);
+		a->to_open = false;
+	}
+	if (!a->to_open)
+		r = spool_open(&a->to, a->sp.sys, a->t->base, to);
+	a->to_open = r == 0;
+	if (r < 0)
+		return r == -ENOENT ? -ESTALE : r;
+	return act_spread(&a->sp, &a->to, dir, k->target->id.inode, fd);
+}
+
+static int
+move_one(struct actor *a, enum spool_act act, const struct work *k)
+{
+	enum spool_dir dir;
+	int r, fd = act_find(&a->sp, &k->target->id, &dir);
+
+	if (fd < 0)
+		return fd;
+	r = note_hold(a, act, dir, &k->target->id);
+	if (r == 0 && act == ACT_SPREAD)
+		r = spread_one(a, k, dir, fd);
+	else if (r == 0)
+		r = act_move(&a->sp, act, dir, k->target->id.inode, fd,
+		    k->due_wall > 0 ? k->due_wall : clock_wall());
+	if (r == 0 && act == ACT_UNDELETE)
+		hold_note_renew(&a->sp, &k->target->id, a->uid, clock_wall());
+	io_close(&fd);
+	return r;
+}
+
 static void
 move_all(
     struct actor *a, enum spool_act act, bool (*wants)(const struct work *k))
 {
-	enum spool_dir dir;
 	size_t i;
-	int fd, r;
 
 	for (i = 0; i < a->count; i++) {
 		struct work *k = &a->works[i];
@@ -109,16 +147,7 @@ move_all(
 		if (!wants(k))
 			continue;
 		worker_step(a->w);
-		fd = act_find(&a->sp, &k->target->id, &dir);
-		r = fd < 0 ? fd : note_hold(a, act, dir, &k->target->id);
-		if (r == 0)
-			r = act_move(&a->sp, act, dir, k->target->id.inode, fd,
-			    k->due_wall > 0 ? k->due_wall : clock_wall());
-		if (r == 0 && act == ACT_UNDELETE)
-			hold_note_renew(
-			    &a->sp, &k->target->id, a->uid, clock_wall());
-		io_close(&fd);
-		note_answer(k, r, 0);
+		note_answer(k, move_one(a, act, k), 0);
 		k->waits = false;
 	}
 }
@@ -173,6 +202,46 @@ actor_do(struct actor *a, enum spool_act act)
 		wants = wants_again;
 	}
 	return r;
+}
+
+/* ---- queues that messages went to ---- */
+
+static void
+tell_came(struct actor *a, uint32_t queue)
+{
+	struct peer peer = { .fd = -1 };
+	struct spool sp;
+	int r = spool_open(&sp, a->sp.sys, a->t->base, queue);
+
+	if (r == 0 && sp.dir[SPOOL_LOCK] >= 0)
+		r = peer_connect(&peer, &sp, a->t->silence_limit);
+	if (r == 0)
+		r = peer_came(&peer);
+	if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
+		worker_note(a->w,
+		    "queue %u was not told of what it got, and finds it within "
+		    "the hour: %s",
+		    queue, strerror(-r));
+	peer_close(&peer);
+	spool_close(&sp);
+}
+
+/* Messages for one queue are one after the other. */
+void
+actor_tell_came(struct actor *a)
+{
+	uint32_t told = 0;
+	size_t i;
+
+	for (i = 0; i < a->count; i++) {
+		const uint32_t to = a->works[i].target->to;
+
+		if (to == told)
+			continue;
+		told = to;
+		worker_step(a->w);
+		tell_came(a, to);
+	}
 }
 
 /* ---- messages that were in delivery ---- */

@@ -14,6 +14,7 @@ struct target {
 	struct queue_id id;
 	uint32_t queue; /* where it lies */
 	uint32_t dir;   /* enum spool_dir */
+	uint32_t to;    /* of ACT_SPREAD: the other queue */
 };
 
 /* The targets of a queue, counted; a row of the acting process. */
@@ -27,7 +28,8 @@ struct task {
 	char *base; /* QUEUE_BASE */
 	char *instance;
 	usec_t silence_limit;
-	usec_t backoff_max; /* maximal_backoff_time */
+	usec_t backoff_max;    /* maximal_backoff_time */
+	uint64_t active_limit; /* qmgr_message_active_limit */
 	bool elsewhere; /* second round: ids in queues that they do not name */
 	int error;      /* of a row */
 	struct target *targets;
@@ -84,6 +86,10 @@ int peer_send(struct peer *p, enum spool_act act, const struct queue_id *id,
 /* The same of ACT_HOLD, with a reason, and an end; 0: none. */
 int peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
     const char *reason);
+/* The same of ACT_SPREAD, to that queue. */
+int peer_spread(struct peer *p, const struct queue_id *id, uint32_t to);
+/* To the queue-send of a queue that got files. */
+int peer_came(struct peer *p);
 /* 0: an answer. The connection is refused: -EPERM: this user may not act;
  * -EUSERS: no place; -ETIME: silent for too long. */
 int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);

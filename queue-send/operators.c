@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log/log.h"
+#include "queue-send/backlog.h"
 #include "queue-send/explain.h"
 #include "queue-send/operators_door.h"
 #include "queue-send/schedule.h"
@@ -39,6 +40,7 @@ static void drop(struct operator* o)
 	struct operators *all = o->send->operators;
 
 	say_acts(o, "interrupted", strlen("interrupted"));
+	spread_end(o->send, &o->spread);
 	wire_free(&o->wire);
 	TAILQ_REMOVE(&all->list, o, link);
 	all->count--;
@@ -75,7 +77,7 @@ take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 		answer(o, f->serial, 0, running);
 		return;
 	}
-	if (f->act < ACT_HOLD || f->act >= NACTS || f->inode == 0) {
+	if (f->act < ACT_HOLD || f->act >= ACT_SPREAD || f->inode == 0) {
 		answer(o, f->serial, -EINVAL, 0);
 		return;
 	}
@@ -147,12 +149,38 @@ take_frame_act(struct operator* o, const struct msg *msg)
 }
 
 static void
+take_to(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_TO *f = &msg->u.ACT_TO;
+	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
+		f->inode };
+
+	o->act = ACT_SPREAD;
+	answer(o, f->serial,
+	    f->inode == 0 ? -EINVAL
+			  : spread_message(o->send, &o->spread, &id, f->to),
+	    0);
+}
+
+/* No act on a message, and nothing for the log. */
+static void
+take_came(struct operator* o, const struct msg *msg)
+{
+	deferred_rescan(o->send);
+	(void)wire_send(o->wire,
+	    &(struct msg){ .type = MSG_ACTED,
+		.u.ACTED = { .serial = msg->u.ACT_CAME.serial } },
+	    -1);
+}
+
+static void
 take_end(struct operator* o, const struct msg *msg)
 {
 	const struct msg_ACT_END *f = &msg->u.ACT_END;
 
 	o->act = f->act;
 	say_acts(o, f->selection.data, f->selection.len);
+	spread_end(o->send, &o->spread);
 }
 
 static void
@@ -174,6 +202,8 @@ static const struct {
 	{ MSG_ACT, take_frame_act },
 	{ MSG_ACT_AT, take_act_at },
 	{ MSG_ACT_HOLD_FOR, take_hold_for },
+	{ MSG_ACT_TO, take_to },
+	{ MSG_ACT_CAME, take_came },
 	{ MSG_ACT_END, take_end },
 	{ MSG_EXPLAIN, take_explain },
 	{ MSG_EXPLAIN_TO, take_explain_to },

@@ -2,6 +2,7 @@
  *
  *	operators.c   connections, their frames and log (operators_door.h)
  *	acts.c        one act on one message, wherever it is
+ *	spread.c      a message that waits goes to another queue
  */
 #ifndef QUEUE_SEND_OPERATORS_H
 #define QUEUE_SEND_OPERATORS_H
@@ -32,6 +33,21 @@ int acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
  * -EBUSY, -EROFS. */
 int acts_note_hold(
     struct send *s, const struct queue_id *id, const struct hold_note *note);
+
+/* Where the messages of one operator go. */
+struct spread {
+	struct spool to;
+	bool open;      /* `to' is a spool */
+	uint64_t moved; /* and the supervisor was not told */
+};
+/* ACT_SPREAD to queue `to`, which stays open for the next one. -ENOENT: no such
+ * message here; -EINVAL: it is in the active queue, or does not wait, or this
+ * is no other queue; -EAGAIN, -EBUSY, -EROFS as acts_do(); of the other queue
+ * as spool_hand_over(). */
+int spread_message(struct send *s, struct spread *spread,
+    const struct queue_id *id, uint32_t to);
+/* The other queues are told by the supervisor, and nothing stays open. */
+void spread_end(struct send *s, struct spread *spread);
 /* Everything that is deferred is due, and all destinations are open. */
 void acts_flush(struct send *s);
 

@@ -26,6 +26,7 @@ struct operator
 	uint64_t done, refused; /* since the last ACT_END */
 	uint32_t act;           /* the last one */
 	bool opened;            /* destinations, for ACT_RETRY */
+	struct spread spread;   /* for ACT_SPREAD */
 };
 
 TAILQ_HEAD(operator_list, operator);

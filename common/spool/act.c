@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "spool/prepared.h"
 #include "spool/reason.h"
 
 #define DIR_BIT(dir) (1u << (dir))
@@ -42,6 +43,9 @@ static const struct {
 	[ACT_EXPIRE_HELD] = { "expire", "expired",
 	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD),
 	    SPOOL_DEFERRED, DUE_NOW, 0 },
+	/* Never out of active/; the other queue is act_spread()'s. */
+	[ACT_SPREAD] = { "spread", "spread", WAITING, SPOOL_DEFERRED, DUE_KEPT,
+	    WAITING },
 };
 
 const char *
@@ -177,7 +181,7 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 	const enum spool_dir to = act_target(act, dir);
 	int r = 0;
 
-	if (!act_applies(act, dir))
+	if (act == ACT_SPREAD || !act_applies(act, dir))
 		return -EINVAL;
 	if (sp->dir[to] < 0)
 		return -ENOTSUP; /* of an earlier version */
@@ -190,4 +194,34 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 	if (r == 0 && to != dir)
 		r = spool_move(sp, dir, to, inode);
 	return r;
+}
+
+/* ---- to another queue ---- */
+
+/* The place and the marks of a message settle its prepared messages, so that
+ * comes before the move, and none is made meanwhile: the caller keeps the lock.
+ */
+static int
+settle(const struct spool *sp, uint64_t inode, int fd)
+{
+	struct queue_file file;
+	int r = prepared_lock(fd);
+
+	if (r == 0)
+		r = queue_file_read(fd, &file);
+	if (r < 0)
+		return r;
+	return spool_settle_message(sp, fd, &file, inode, NULL, NULL) < 0
+	    ? -EAGAIN
+	    : 0;
+}
+
+int
+act_spread(const struct spool *from, const struct spool *to, enum spool_dir dir,
+    uint64_t inode, int fd)
+{
+	int r =
+	    act_applies(ACT_SPREAD, dir) ? settle(from, inode, fd) : -EINVAL;
+
+	return r == 0 ? spool_hand_over(from, to, dir, inode) : r;
 }

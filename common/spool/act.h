@@ -22,6 +22,7 @@ enum spool_act {
 	ACT_RETRY,       /* of deferred/: due at once */
 	ACT_EXPIRE,      /* given up: due at once, but on hold */
 	ACT_EXPIRE_HELD, /* on hold, too: due at once */
+	ACT_SPREAD,      /* of incoming/ and deferred/: to another queue */
 	NACTS,
 };
 
@@ -53,5 +54,11 @@ int act_find(
  * the marks that are in fd, and the reasons, are synced before it. */
 int act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall);
+/* ACT_SPREAD: what is prepared of the message is settled, then it goes with its
+ * reasons and due time (spool_hand_over()). fd is locked on the way. -EINVAL:
+ * not out of this directory; -EAGAIN: it is being expanded or reported; and as
+ * spool_hand_over(). */
+int act_spread(const struct spool *from, const struct spool *to,
+    enum spool_dir dir, uint64_t inode, int fd);
 
 #endif

@@ -546,7 +546,8 @@ class Acts(Queues):
         head = [struct.pack("<II", 0x0403, 0x0401)[:4], b""]
         for n in range(200):
             body = dice.randbytes(dice.choice([0, 1, 7, 29, 33, 400]))
-            kind = dice.choice([0x0001, 0x0101, 0x0201, 0x0301, 0x0401, 0x0401, 0x0401, 0x0402, 0x0403, 0xffff])
+            kind = dice.choice([0x0001, 0x0101, 0x0201, 0x0301, 0x0401, 0x0401, 0x0401, 0x0402, 0x0403, 0x0406,
+                                0x0407, 0xffff])
             frame = struct.pack("<II", len(body) + 8, kind) + body if n % 4 else head[n % 2] + body
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s, contextlib.suppress(OSError):
                 s.connect(str(i.base / f"queue{1 + n % 2}/lock/operate"))

@@ -67,6 +67,9 @@ static const struct {
 	{ "qctl retry ALL --rate=20/s", 0, VERB_ACT, "" },
 	{ "qctl retry ALL --rate x", -EINVAL, VERB_ACT, "`x': not a rate" },
 	{ "qctl hold ALL --rate=1", -EINVAL, VERB_ACT, "--rate does not go" },
+	{ "qctl spread ALL queue=1 --dry-run --yes", 0, VERB_ACT, "" },
+	{ "qctl spread", -EINVAL, VERB_ACT, "nothing is selected" },
+	{ "qctl spread ALL --rate=1", -EINVAL, VERB_ACT, "--rate does not go" },
 	{ "qctl hold ALL --force", -EINVAL, VERB_ACT, "--force does not go" },
 	{ "postqueue -p x", -EINVAL, VERB_LIST, "too many arguments" },
 };

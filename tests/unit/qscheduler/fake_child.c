@@ -168,6 +168,19 @@ be_ready(void)
 	serve();
 }
 
+/* An operator has moved files of its queue to others. */
+static void
+tell_moved(void)
+{
+	const struct msg moved = { .type = MSG_HANDED,
+		.u.HANDED = { .moved = 3 } };
+
+	signal(SIGTERM, SIG_IGN);
+	send_ready();
+	send_up(&moved, -1);
+	serve();
+}
+
 /* A message that came while the others were asked to end, once. */
 static void
 put_late_mail(const char *dir)
@@ -305,6 +318,7 @@ static const struct {
 	void (*run)(void);
 } modes[] = {
 	{ "ready", be_ready },
+	{ "moved", tell_moved },
 	{ "late-mail", bring_late_mail },
 	{ "exit-0", end_well },
 	{ "exit-0-with-link", end_with_link },

@@ -66,6 +66,19 @@ Test(super_retire, P1_a_queue_send_that_died_giving_had_moved_files)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+Test(super_retire, P1_queues_look_for_files_that_an_operator_moved)
+{
+	start("-d", "queue_max = 3\n");
+	cr_assert_eq(set_count(2), 0);
+	wait_state(2, QUEUE_STATE_OPEN);
+	/* The next queue-send of 1 says so, and the other queue is told. */
+	stage_mode("queue-send", "moved");
+	stage_page(&page);
+	kill((pid_t)page.rows[0].pid, SIGKILL);
+	stage_hear("queue-send RESCAN");
+	cr_expect_eq(stage_stop(), 0);
+}
+
 Test(super_retire, one_that_is_closing_is_opened_again_when_it_is_wanted)
 {
 	uint32_t generation;
