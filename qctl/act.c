@@ -379,7 +379,7 @@ act(struct actor *a)
 		return r;
 	if (o->act == ACT_SPREAD) {
 		r = actor_do(a, ACT_SPREAD);
-		if (a->offline || (r < 0 && r != -EPERM))
+		if (r != -EPERM)
 			actor_tell_came(a);
 		pass_over_begun(a);
 	} else if (task_is_flush(a->t))

@@ -37,8 +37,8 @@ int actor_do(struct actor *a, enum spool_act act);
 /* Waits for messages that were in delivery; deliveries that have been made
  * cannot be undone, and are told. */
 void actor_await(struct actor *a, enum spool_act act);
-/* After ACT_SPREAD without queue-send, or where it died: queues that messages
- * went to look for them. One that does not run does so when it starts. */
+/* After ACT_SPREAD: queues that messages went to, or may have gone to, look for
+ * them. One that does not run does so when it starts. */
 void actor_tell_came(struct actor *a);
 
 #endif

@@ -226,7 +226,9 @@ tell_came(struct actor *a, uint32_t queue)
 	spool_close(&sp);
 }
 
-/* Messages for one queue are one after the other. */
+/* The queue-send that moved them may die before it has told the supervisor; one
+ * that did not answer may have moved some. Messages for one queue are one after
+ * the other. */
 void
 actor_tell_came(struct actor *a)
 {
@@ -235,8 +237,9 @@ actor_tell_came(struct actor *a)
 
 	for (i = 0; i < a->count; i++) {
 		const uint32_t to = a->works[i].target->to;
+		const int error = a->works[i].error;
 
-		if (to == told)
+		if (to == told || (error < 0 && error != -EAGAIN))
 			continue;
 		told = to;
 		worker_step(a->w);

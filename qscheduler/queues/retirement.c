@@ -125,13 +125,11 @@ tell_list(struct queue *q, const uint32_t *queues, uint32_t n)
 void
 retirement_on_handed(struct queue *q, uint64_t moved, uint64_t left)
 {
-	/* An operator spreads the mail of a queue that goes on. */
-	if (q->retirement.step != RETIRE_EVACUATING) {
+	/* An operator spreads the mail of a queue that is not asked for it. */
+	if (q->retirement.step != RETIRE_EVACUATING || !q->retirement.told) {
 		q->all->rescan |= moved > 0;
 		return;
 	}
-	if (!q->retirement.told)
-		return;
 	q->all->rescan |= moved != q->retirement.moved;
 	q->retirement.moved = moved;
 	q->retirement.empty = left == 0;

@@ -7,9 +7,11 @@ The first part acts on QUEUED messages of one queue by a filter, again and
 again, while other mail goes through the same queue: as much as there can be
 (submitters that do not wait), and at a steady rate. Each round measures the
 deliveries of other mail while the command runs, and as long without it; the
-ratio is of the two. RATES are those of the other mail per second, 0 being all that goes. The second part lists LISTED messages: the time to the
+ratio is of the two. RATES are those of the other mail per second, 0 being all that goes. Then all of them go
+to another queue (spread): the time of the command, and until the other queue knows them, and the processor
+time of the two queue-send. The second part lists LISTED messages: the time to the
 first line, the whole time, and the memory of the command. LISTED=0 leaves it
-out.
+out, SPREAD=0 the other queue.
 """
 import contextlib
 import multiprocessing
@@ -32,6 +34,7 @@ SUBMIT = ROOT / "build/gcc/tests/bench/submit"
 QUEUED = int(os.environ.get("QUEUED", "100000"))
 LISTED = int(os.environ.get("LISTED", "1000000"))
 ROUNDS = int(os.environ.get("ROUNDS", "5"))
+SPREAD = int(os.environ.get("SPREAD", str(QUEUED)))
 STEADY = int(os.environ.get("STEADY", "200"))  # messages per second
 RATES = [int(r) for r in os.environ.get("RATES", f"{STEADY},0").split(",")]
 PLACES = {"memory": "/dev/shm", "disk": None}
@@ -73,14 +76,16 @@ def fill(i, count, with_due):
 
 
 @contextlib.contextmanager
-def queued(place, count, with_due=True):
-    """A stopped instance of one queue with so many deferred messages of bulk@."""
+def queued(place, count, with_due=True, queues=1, active="20000"):
+    """A stopped instance with so many deferred messages of bulk@, all in queue 1."""
     old, tempfile.tempdir = tempfile.tempdir, PLACES[place]
-    i = Instance(queues=1, routing=LATER, conf={
+    i = Instance(queues=queues, routing=LATER, conf={
         "minimal_backoff_time": "1d", "maximal_backoff_time": "1d", "scan_interval": "1h",
-        "local_destination_concurrency_limit": "20", "qmgr_message_active_limit": "20000"})
+        "local_destination_concurrency_limit": "20", "qmgr_message_active_limit": active})
     try:
         i.start()
+        for n in range(2, queues + 1):
+            setqload(i, "--disable", "-q", str(n))
         i.inject(b"Subject: bulk\n\nbulk\n", "r@later.example", sender="bulk@test.example")
         wait(lambda: len(i.files("deferred")) == 1, what="deferred")
         i.stop()
@@ -89,6 +94,10 @@ def queued(place, count, with_due=True):
     finally:
         i.destroy()
         tempfile.tempdir = old
+
+
+def setqload(i, *words):
+    subprocess.run([BIN / "setqload", *words], env=i.environment(), capture_output=True, check=True)
 
 
 def qctl(i, *words):
@@ -159,6 +168,37 @@ def bulk(place):
                   f"{100 * statistics.median(ratios):.0f} % ({100 * min(ratios):.0f}-{100 * max(ratios):.0f} %)", flush=True)
 
 
+def processor_time(i):
+    """Of all queue-send, in seconds."""
+    ticks = 0
+    for pid in i.pids("queue-send"):
+        words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(words[11]) + int(words[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def would_spread(i):
+    done = subprocess.run([BIN / "qctl", "spread", "queue=1", "--dry-run"], env=i.environment(), capture_output=True,
+                          text=True, check=False)
+    return int(done.stdout.split()[2]) if done.returncode == 0 else -1
+
+
+def spreading(place):
+    """A queue that is out of use, and named, gives all it has."""
+    with queued(place, SPREAD, queues=2, active=str(2 * SPREAD)) as i:
+        i.start()
+        wait(lambda: i.page(1)["deferred"] > SPREAD - 8, what="all are known")
+        setqload(i, "--enable", "-q", "2")
+        setqload(i, "--disable", "-q", "1")
+        wait(lambda: would_spread(i) == SPREAD, what="room")
+        before, began = processor_time(i), time.monotonic()
+        took = qctl(i, "spread", "queue=1")
+        wait(lambda: i.page(2)["deferred"] > SPREAD - 8, what="all of it is known in the other queue")
+        print(f"  {place}: spread of {SPREAD} to another queue: {took:.1f} s, known there after "
+              f"{time.monotonic() - began:.1f} s, processor time of both queue-send "
+              f"{processor_time(i) - before:.1f} s, load {os.getloadavg()[0]:.0f}", flush=True)
+
+
 def listing(place):
     with queued(place, LISTED, with_due=False) as i:
         for words in (["list"], ["list", "--json"], ["list", "sender=bulk@*"]):
@@ -193,6 +233,8 @@ def main():
     for place in os.environ.get("WHERE", "memory,disk").split(","):
         if QUEUED:
             bulk(place)
+        if SPREAD:
+            spreading(place)
         if LISTED:
             listing(place)
     return 0

@@ -93,6 +93,27 @@ class Spread(Queues):
         self.assertIn("no supervisor of this instance is running", said)
         self.assertEqual(len(self.lies_in(i, 1)), 3)
 
+    def spread_alone(self, i):
+        """While the supervisor stands still; its page is believed for some seconds."""
+        os.kill(i.process.pid, signal.SIGSTOP)
+        try:
+            done = subprocess.run([BIN / "qctl", "spread", "ALL"], capture_output=True, text=True, check=False,
+                                  env=i.environment())
+            if done.returncode == 69:
+                return False
+            self.assertIn("Spread: 2 messages\n", done.stderr)
+            wait(lambda: i.page(2)["deferred"] == 2, what="queue 2 knows what it got")
+            return True
+        finally:
+            os.kill(i.process.pid, signal.SIGCONT)
+
+    def test_the_other_queue_is_told_without_the_supervisor(self):
+        """As when the queue-send that moved them dies before it has told anybody."""
+        i = self.in_queue_1(4)
+        wait(lambda: self.plan(i, "ALL")[0] == 2, what="queue 1 is known to be full")
+        wait(lambda: self.spread_alone(i), what="a spread while the page is fresh")
+        i.stop()
+
     def programs(self, i):
         """Programs as ever, but queue-send 1 ends at once while there is a file to say so."""
         programs, stop = i.dir / "programs.d", i.dir / "fail"
