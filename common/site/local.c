@@ -11,20 +11,12 @@
  * most, so two are enough to keep up. */
 #define AGED_AT_ONCE 2
 
-#define CHAINS_LEAST 64 /* a power of two */
-
 /* ---- finding ---- */
 
 static uint64_t
 hash_name(const struct local *local, uint32_t transport, const char *name)
 {
 	return site_hash(local->secret ^ transport, name);
-}
-
-static struct local_chain *
-chain_of(const struct local *local, uint64_t hash)
-{
-	return &local->chains[hash & (local->nchains - 1)];
 }
 
 static struct site *
@@ -35,55 +27,60 @@ find_site(const struct local *local, uint32_t transport, uint64_t hash,
 
 	if (local->nchains == 0)
 		return NULL;
-	SLIST_FOREACH (site, chain_of(local, hash), link)
+	SLIST_FOREACH (site, local_chain_of(local, hash), link)
 		if (site->hash == hash && site->transport == transport &&
 		    strcasecmp(site->name, name) == 0)
 			break;
 	return site;
 }
 
-/* Without memory the number of chains stays, and chains are longer. */
-static void
-chains_resize(struct local *local, uint64_t count)
+/* Of the sizes of slabs; SITE_NSLABS: larger than all. */
+static size_t
+slab_for(const char *name)
 {
-	struct local_chain *old = local->chains, *chains;
-	uint64_t i, n = local->nchains;
-	struct site *site;
+	size_t bytes = offsetof(struct site, name) + strlen(name) + 1;
+	size_t steps = (bytes + SITE_STEP - 1) / SITE_STEP;
 
-	chains = calloc(count, sizeof(*chains));
-	if (chains == NULL)
-		return;
-	local->chains = chains;
-	local->nchains = count;
-	for (i = 0; i < n; i++)
-		while ((site = SLIST_FIRST(&old[i])) != NULL) {
-			SLIST_REMOVE_HEAD(&old[i], link);
-			SLIST_INSERT_HEAD(
-			    chain_of(local, site->hash), site, link);
-		}
-	free(old);
+	return steps <= SITE_NSLABS ? steps - 1 : SITE_NSLABS;
+}
+
+static struct site *
+site_get(struct local *local, const char *name)
+{
+	size_t slab = slab_for(name);
+
+	if (slab < SITE_NSLABS)
+		return slab_get(&local->slabs[slab]);
+	return malloc(offsetof(struct site, name) + strlen(name) + 1);
+}
+
+static void
+site_put(struct local *local, struct site *site)
+{
+	size_t slab = slab_for(site->name);
+
+	if (slab < SITE_NSLABS)
+		slab_put(&local->slabs[slab], site);
+	else
+		free(site);
 }
 
 static struct site *
 make_site(
     struct local *local, uint32_t transport, uint64_t hash, const char *name)
 {
-	size_t len = strlen(name);
 	struct site *site;
 
-	if (local->nsites >= local->nchains)
-		chains_resize(local,
-		    local->nchains == 0 ? CHAINS_LEAST : 2 * local->nchains);
-	site = local->nchains == 0 ? NULL : malloc(sizeof(*site) + len + 1);
+	local_chains_grow(local);
+	site = local->nchains == 0 ? NULL : site_get(local, name);
 	if (site == NULL)
 		return NULL;
-	*site = (struct site){
-		.hash = hash,
-		.transport = (uint16_t)transport,
-	};
-	memcpy(site->name, name, len + 1);
+	memset(site, 0, offsetof(struct site, name));
+	site->hash = hash;
+	site->transport = (uint16_t)transport;
+	memcpy(site->name, name, strlen(name) + 1);
 	window_init(&site->window, &local->rules[transport]);
-	SLIST_INSERT_HEAD(chain_of(local, hash), site, link);
+	SLIST_INSERT_HEAD(local_chain_of(local, hash), site, link);
 	local->nsites++;
 	return site;
 }
@@ -91,21 +88,20 @@ make_site(
 /* ---- idleness ---- */
 
 static void
-free_site(struct site *site)
+free_site(struct local *local, struct site *site)
 {
 	if (site->dead)
 		local_bury(site);
-	free(site);
+	site_put(local, site);
 }
 
 static void
 drop_site(struct local *local, struct site *site)
 {
-	SLIST_REMOVE(chain_of(local, site->hash), site, site, link);
+	SLIST_REMOVE(local_chain_of(local, site->hash), site, site, link);
 	local->nsites--;
-	free_site(site);
-	if (local->nchains > CHAINS_LEAST && local->nsites < local->nchains / 8)
-		chains_resize(local, local->nchains / 2);
+	free_site(local, site);
+	local_chains_shrink(local);
 }
 
 static void
@@ -223,10 +219,13 @@ local_state(void *table, struct site *site, usec_t now)
 static enum site_state
 local_take(void *table, struct site *site, usec_t now)
 {
+	const struct local *local = table;
 	enum site_state state = local_state(table, site, now);
 
 	if (state == SITE_ROOM)
 		site->busy++;
+	/* The site may be dropped when this delivery ends. */
+	__builtin_prefetch(local_chain_of(local, site->hash));
 	return state;
 }
 
@@ -303,6 +302,15 @@ set_params(struct local *local, const struct site_params *params,
 		site_rules(&params[i], &local->rules[i]);
 }
 
+static void
+slabs_init(struct local *local)
+{
+	size_t i;
+
+	for (i = 0; i < SITE_NSLABS; i++)
+		slab_init(&local->slabs[i], (i + 1) * SITE_STEP);
+}
+
 int
 local_new(const struct site_params *params, uint32_t count,
     const struct site_backoff *backoff, uint32_t idle_max, uint64_t seed,
@@ -323,28 +331,32 @@ local_new(const struct site_params *params, uint32_t count,
 	local->random = seed;
 	local->secret = site_mix(~seed);
 	local->count = count;
+	slabs_init(local);
 	set_params(local, params, backoff);
 	*ret_local = local;
 	return 0;
 }
 
 void
-local_free(struct local **local)
+local_free(struct local **sites)
 {
+	struct local *local = *sites;
 	struct site *site;
 	uint64_t i;
 
-	if (*local == NULL)
+	if (local == NULL)
 		return;
-	for (i = 0; i < (*local)->nchains; i++)
-		while ((site = SLIST_FIRST(&(*local)->chains[i])) != NULL) {
+	for (i = 0; i < local->nchains; i++)
+		while ((site = SLIST_FIRST(local_chain_at(local, i))) != NULL) {
 			ASSERT(site->opens == 0);
-			SLIST_REMOVE_HEAD(&(*local)->chains[i], link);
-			free_site(site);
+			SLIST_REMOVE_HEAD(local_chain_at(local, i), link);
+			free_site(local, site);
 		}
-	free((*local)->chains);
-	free(*local);
-	*local = NULL;
+	local_chains_free(local);
+	for (i = 0; i < SITE_NSLABS; i++)
+		slab_done(&local->slabs[i]);
+	free(local);
+	*sites = NULL;
 }
 
 const struct site_table *
@@ -364,7 +376,7 @@ local_configure(struct local *local, const struct site_params *params,
 		return -EINVAL;
 	set_params(local, params, backoff);
 	for (i = 0; i < local->nchains; i++)
-		SLIST_FOREACH (site, &local->chains[i], link)
+		SLIST_FOREACH (site, local_chain_at(local, i), link)
 			if (!site->dead)
 				window_fit(&site->window,
 				    &local->rules[site->transport]);
