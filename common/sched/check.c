@@ -61,7 +61,7 @@ check_entries(const struct peer *p, uint32_t *ret_entries)
 	uint64_t rcpts = 0;
 
 	*ret_entries = 0;
-	STAILQ_FOREACH (e, &p->entries, link) {
+	for (e = p->entries.first; e != NULL; e = e->next) {
 		ASSERT(e->nrcpts > 0 && e->nrcpts <= e->room);
 		(*ret_entries)++;
 		rcpts += e->nrcpts;
@@ -93,6 +93,7 @@ check_destination(struct destination *d, struct counts *n)
 	}
 	CHECK_TREE(line_tree, peer, &d->line, by_label, lined);
 	ASSERT(d->first_peer == RB_MIN(line_tree, &d->line));
+	ASSERT(d->last_peer == RB_MAX(line_tree, &d->line));
 	ASSERT(lined <= d->peers);
 	ASSERT(d->open == (d->state == SITE_ROOM));
 	ASSERT(d->dying == (d->state == SITE_DEAD));
@@ -282,6 +283,7 @@ check_transport(struct transport *t)
 	CHECK_TREE(open_tree, destination, &t->open, by_place, n.open);
 	ASSERT(t->first == RB_MIN(open_tree, &t->open));
 	CHECK_TREE(arrival_tree, job, &t->by_arrival, by_message, n.unmoved);
+	ASSERT(t->youngest == RB_MAX(arrival_tree, &t->by_arrival));
 	CHECK_TREE(
 	    unread_tree, job_reading, &t->unread, unread_by_message, n.unread);
 	check_segments(t);

@@ -1,8 +1,5 @@
 #include "sched/parts.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 static int
 line_compare(const struct peer *a, const struct peer *b)
 {
@@ -36,7 +33,7 @@ destination_get(struct transport *t, const char *name, size_t nexthop_at)
 		sites->close(sites->table, site, now);
 		return *user;
 	}
-	d = calloc(1, sizeof(*d));
+	d = slab_get_zeroed(&t->sched->slabs.destination);
 	if (d == NULL) {
 		sites->close(sites->table, site, now);
 		return NULL;
@@ -61,7 +58,7 @@ destination_release(struct transport *t, struct destination *d)
 	s->figures.destinations--;
 	*s->sites->user(d->site) = NULL;
 	s->sites->close(s->sites->table, d->site, s->now);
-	free(d);
+	slab_put(&s->slabs.destination, d);
 }
 
 static void
@@ -86,9 +83,12 @@ place_open(struct transport *t, struct destination *d, bool open)
 	if (open) {
 		d->order_key = order_key;
 		d->ring_key = ring_key;
-		RB_INSERT(open_tree, tree, d);
-		if (t->first == NULL || open_compare(d, t->first) < 0)
+		if (t->first == NULL || open_compare(d, t->first) < 0) {
+			TREE_PUT_FIRST(open_tree, tree, t->first, d, link);
 			t->first = d;
+		} else {
+			RB_INSERT(open_tree, tree, d);
+		}
 	}
 }
 
@@ -178,11 +178,20 @@ void
 destination_line_in(struct peer *p)
 {
 	struct destination *d = p->destination;
-	struct peer *there = RB_INSERT(line_tree, &d->line, p);
+	struct peer *there;
 
-	ASSERT(there == NULL);
-	if (d->first_peer == NULL || line_compare(p, d->first_peer) < 0)
+	if (d->last_peer == NULL || line_compare(d->last_peer, p) < 0) {
+		TREE_PUT_LAST(line_tree, &d->line, d->last_peer, p, line);
+		d->last_peer = p;
+		if (d->first_peer == NULL)
+			d->first_peer = p;
+	} else if (line_compare(p, d->first_peer) < 0) {
+		TREE_PUT_FIRST(line_tree, &d->line, d->first_peer, p, line);
 		d->first_peer = p;
+	} else {
+		there = RB_INSERT(line_tree, &d->line, p);
+		ASSERT(there == NULL);
+	}
 }
 
 void
@@ -192,6 +201,8 @@ destination_line_out(struct peer *p)
 
 	if (d->first_peer == p)
 		d->first_peer = RB_NEXT(line_tree, &d->line, p);
+	if (d->last_peer == p)
+		d->last_peer = RB_PREV(line_tree, &d->line, p);
 	RB_REMOVE(line_tree, &d->line, p);
 }
 

@@ -13,6 +13,7 @@ TREE_GENERATE(arrival_tree, job, arrival, arrival_compare)
 struct job *
 job_get(struct sched_message *m, struct transport *t)
 {
+	struct slabs *slabs = &t->sched->slabs;
 	struct job *job;
 
 	SLIST_FOREACH (job, &m->jobs, of_message)
@@ -20,12 +21,12 @@ job_get(struct sched_message *m, struct transport *t)
 			return job;
 	if (m->reading == NULL)
 		return NULL;
-	job = calloc(1, sizeof(*job));
+	job = slab_get_zeroed(&slabs->job);
 	if (job == NULL)
 		return NULL;
-	job->reading = calloc(1, sizeof(*job->reading));
+	job->reading = slab_get_zeroed(&slabs->job_reading);
 	if (job->reading == NULL) {
-		free(job);
+		slab_put(&slabs->job, job);
 		return NULL;
 	}
 	job->reading->job = job;
@@ -70,6 +71,28 @@ place_by_arrival(struct job *job)
 	return at;
 }
 
+/* New mail comes last. */
+static void
+arrival_in(struct transport *t, struct job *job)
+{
+	struct job *last = t->youngest;
+
+	if (last != NULL && arrival_compare(job, last) < 0) {
+		RB_INSERT(arrival_tree, &t->by_arrival, job);
+		return;
+	}
+	TREE_PUT_LAST(arrival_tree, &t->by_arrival, last, job, arrival);
+	t->youngest = job;
+}
+
+static void
+arrival_out(struct transport *t, struct job *job)
+{
+	if (t->youngest == job)
+		t->youngest = RB_PREV(arrival_tree, &t->by_arrival, job);
+	RB_REMOVE(arrival_tree, &t->by_arrival, job);
+}
+
 void
 job_list_in(struct job *job)
 {
@@ -84,7 +107,7 @@ job_list_in(struct job *job)
 		t->current = job;
 	job->listed = true;
 	job->moved = false;
-	RB_INSERT(arrival_tree, &t->by_arrival, job);
+	arrival_in(t, job);
 	t->njobs++;
 	t->sched->figures.jobs++;
 }
@@ -105,7 +128,7 @@ job_list_out(struct job *job)
 	ASSERT(job->listed && job->waiting == 0);
 	job_leave_tree(job);
 	if (!job->moved)
-		RB_REMOVE(arrival_tree, &t->by_arrival, job);
+		arrival_out(t, job);
 	if (t->current == job)
 		t->current = next_job(job);
 	segment_remove(job);
@@ -208,7 +231,7 @@ job_pass_current(struct job *job)
 	segment_remove(job);
 	job_leave_lines(job);
 	if (!job->moved) {
-		RB_REMOVE(arrival_tree, &t->by_arrival, job);
+		arrival_out(t, job);
 		job->above = NULL;
 	}
 	job->moved = true;
@@ -242,5 +265,5 @@ job_read(struct job *job)
 	ASSERT(RB_EMPTY(&reading->loading));
 	job->reading = NULL;
 	pool_read(job, reading);
-	free(reading);
+	slab_put(&job->transport->sched->slabs.job_reading, reading);
 }

@@ -3,20 +3,19 @@
 #include "base/address.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 int
 sched_message_new(struct sched *s, void *owner, usec_t now,
     struct sched_message **ret_message)
 {
-	struct sched_message *m = calloc(1, sizeof(*m)), *before;
+	struct sched_message *m = slab_get_zeroed(&s->slabs.message), *before;
 
 	if (m == NULL)
 		return -ENOMEM;
-	m->reading = calloc(1, sizeof(*m->reading));
+	m->reading = slab_get_zeroed(&s->slabs.reading);
 	if (m->reading == NULL) {
-		free(m);
+		slab_put(&s->slabs.message, m);
 		return -ENOMEM;
 	}
 	m->reading->message = m;
@@ -196,19 +195,21 @@ void
 sched_message_free(struct sched_message **message)
 {
 	struct sched_message *m = *message;
+	struct sched *s;
 	struct job *job;
 
 	if (m == NULL)
 		return;
+	s = m->sched;
 	ASSERT(m->running == 0);
 	sched_message_cancel(m);
 	ASSERT(m->held == 0);
 	while ((job = SLIST_FIRST(&m->jobs)) != NULL) {
 		SLIST_REMOVE_HEAD(&m->jobs, of_message);
-		free(job);
+		slab_put(&s->slabs.job, job);
 	}
-	TAILQ_REMOVE(&m->sched->messages, m, link);
-	m->sched->figures.messages--;
-	free(m);
+	TAILQ_REMOVE(&s->messages, m, link);
+	s->figures.messages--;
+	slab_put(&s->slabs.message, m);
 	*message = NULL;
 }

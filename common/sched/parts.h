@@ -23,6 +23,7 @@
 #ifndef SCHED_PARTS_H
 #define SCHED_PARTS_H
 
+#include "base/slab.h"
 #include "sched/sched.h"
 
 #include <sys/queue.h>
@@ -51,7 +52,7 @@ struct order_labels {
 #define ORDER_GAP ((uint64_t)1 << 32)
 
 #define ORDER_OF(node, type, field) \
-	((type *)(void *)((char *)(node)-offsetof(type, field)))
+	((type *)(void *)((char *)(uintptr_t)(node)-offsetof(type, field)))
 
 /* Directly before `before`; NULL: at the end. */
 void order_insert(struct order_list *o, struct order_node *before,
@@ -60,15 +61,42 @@ void order_insert(struct order_list *o, struct order_node *before,
 struct order_node *
 order_next(const struct order_list *o, const struct order_node *node);
 
+/* ---- both ends of a tree ---- */
+
+/* elm is put before all others, of which `min` is the first, or after all, of
+ * which `max` is the last; NULL: the tree is empty. Unlike RB_INSERT() nothing
+ * is compared, and no node on the way from the root is read. */
+#define TREE_PUT_FIRST(name, head, min, elm, field) \
+	TREE_PUT(name, head, min, RB_LEFT, elm, field)
+#define TREE_PUT_LAST(name, head, max, elm, field) \
+	TREE_PUT(name, head, max, RB_RIGHT, elm, field)
+#define TREE_PUT(name, head, end, side, elm, field) \
+	do {                                        \
+		RB_SET(elm, end, field);            \
+		if ((end) == NULL)                  \
+			RB_ROOT(head) = (elm);      \
+		else                                \
+			side(end, field) = (elm);   \
+		name##_RB_INSERT_COLOR(head, elm);  \
+	} while (0)
+
 /* ---- the structs ---- */
 
+/* With room for one recipient it is of a slab, else of malloc(). */
 struct entry {
-	STAILQ_ENTRY(entry) link; /* in peer->entries, while it waits */
-	struct sched_rcpt *rcpts; /* `one`, or memory of ours */
+	struct entry *next; /* of the peer, while it waits */
 	uint16_t nrcpts, room;
-	struct sched_rcpt one;
+	struct sched_rcpt rcpts[];
 };
-STAILQ_HEAD(entry_queue, entry);
+#define ENTRY_BYTES(room) \
+	(offsetof(struct entry, rcpts) + (room) * sizeof(struct sched_rcpt))
+#define ENTRY_ONE ENTRY_BYTES(1)
+_Static_assert(ENTRY_ONE % 8 == 0, "an entry of a slab");
+/* First in, first out. The last one may move, since it grows. */
+struct entry_queue {
+	struct entry *first; /* NULL: empty */
+	struct entry **last; /* unless empty: what points to the last one */
+};
 
 /* An entry that was taken from its peer: what the caller holds. */
 struct taken {
@@ -102,7 +130,7 @@ struct destination {
 	bool dying; /* in sched->dead: dead, with peers in line */
 	bool waits; /* this scheduler waits there (site_table.wait) */
 	struct line_tree line;
-	struct peer *first_peer; /* of the line */
+	struct peer *first_peer, *last_peer; /* of the line */
 	union {
 		RB_ENTRY(destination) link;    /* if open */
 		TAILQ_ENTRY(destination) dead; /* if dying */
@@ -202,6 +230,7 @@ struct transport {
 	struct open_tree open;
 	struct destination *first; /* of open */
 	struct arrival_tree by_arrival;
+	struct job *youngest; /* of by_arrival, or NULL */
 	struct unread_tree unread;
 	uint32_t busy, njobs;
 	int64_t unused; /* slots of the pool; below 0 what the extra pool lent,
@@ -235,8 +264,15 @@ struct sched_message {
 };
 TAILQ_HEAD(message_list, sched_message);
 
+/* Where the structs of the scheduler come from. */
+struct slabs {
+	struct slab message, reading, job, job_reading, peer, entry,
+	    destination;
+};
+
 struct sched {
 	struct sched_params params;
+	struct slabs slabs;
 	const struct site_table *sites;
 	struct order_labels job_labels, ring_labels;
 	struct sched_watch watch;

@@ -17,55 +17,88 @@ loading_compare(const struct peer *a, const struct peer *b)
 TREE_GENERATE(loading_tree, peer, line, loading_compare)
 
 static void
-entry_free(struct entry *e)
+entry_free(struct sched *s, struct entry *e)
 {
-	if (e->rcpts != &e->one)
-		free(e->rcpts);
-	free(e);
+	if (e->room > 1)
+		free(e);
+	else
+		slab_put(&s->slabs.entry, e);
 }
 
 static struct entry *
-entry_new(void)
+entry_new(struct sched *s)
 {
-	struct entry *e = malloc(sizeof(*e));
+	struct entry *e = slab_get(&s->slabs.entry);
 
 	if (e == NULL)
 		return NULL;
-	e->rcpts = &e->one;
 	e->nrcpts = 0;
 	e->room = 1;
 	return e;
 }
 
-/* Room for one more: 1 in the entry itself, then 4, 8, … up to the limit. */
-static int
-entry_grow(struct entry *e, uint32_t limit)
-{
-	uint32_t room = e->room == 1 ? 4 : (uint32_t)e->room * 2;
-	struct sched_rcpt *rcpts;
-	bool inside = e->rcpts == &e->one;
+/* ---- the entries of a peer ---- */
 
-	if (e->nrcpts < e->room)
-		return 0;
-	if (room > limit)
-		room = limit;
-	rcpts = realloc(inside ? NULL : e->rcpts, room * sizeof(*rcpts));
-	if (rcpts == NULL)
-		return -ENOMEM;
-	if (inside)
-		rcpts[0] = e->one;
-	e->rcpts = rcpts;
-	e->room = (uint16_t)room;
-	return 0;
+static void
+entries_append(struct entry_queue *q, struct entry *e)
+{
+	e->next = NULL;
+	q->last = q->first == NULL ? &q->first : &(*q->last)->next;
+	*q->last = e;
+}
+
+static void
+entries_prepend(struct entry_queue *q, struct entry *e)
+{
+	e->next = q->first;
+	if (q->first == NULL)
+		q->last = &q->first;
+	else if (q->last == &q->first)
+		q->last = &e->next;
+	q->first = e;
 }
 
 static struct entry *
-last_entry(struct peer *p)
+entries_take(struct entry_queue *q)
 {
-	if (STAILQ_EMPTY(&p->entries))
+	struct entry *e = q->first;
+
+	if (e == NULL)
 		return NULL;
-	return (struct entry *)(void *)((char *)p->entries.stqh_last -
-	    offsetof(struct entry, link));
+	q->first = e->next;
+	if (q->last == &e->next)
+		q->last = &q->first;
+	return e;
+}
+
+static struct entry *
+entries_last(const struct entry_queue *q)
+{
+	return q->first == NULL ? NULL : *q->last;
+}
+
+/* Room in the last entry for one recipient more: 1 to begin with, then 4, 8, …
+ * up to the limit. The entry, which may have moved, or NULL without memory. */
+static struct entry *
+last_grow(struct sched *s, struct entry_queue *q, uint32_t limit)
+{
+	struct entry *e = *q->last, *large;
+	uint32_t room = e->room == 1 ? 4 : (uint32_t)e->room * 2;
+
+	if (e->nrcpts < e->room)
+		return e;
+	if (room > limit)
+		room = limit;
+	large = realloc(e->room > 1 ? e : NULL, ENTRY_BYTES(room));
+	if (large == NULL)
+		return NULL;
+	if (e->room == 1) {
+		memcpy(large, e, ENTRY_ONE);
+		entry_free(s, e);
+	}
+	large->room = (uint16_t)room;
+	*q->last = large;
+	return large;
 }
 
 static uint32_t
@@ -77,13 +110,12 @@ entry_limit(const struct peer *p)
 static struct peer *
 peer_new(struct job *job, struct destination *d)
 {
-	struct peer *p = calloc(1, sizeof(*p));
+	struct peer *p = slab_get_zeroed(&job->transport->sched->slabs.peer);
 
 	if (p == NULL)
 		return NULL;
 	p->job = job;
 	p->destination = d;
-	STAILQ_INIT(&p->entries);
 	p->loading = true;
 	RB_INSERT(loading_tree, &job->reading->loading, p);
 	d->peers++;
@@ -96,7 +128,7 @@ peer_free(struct peer *p)
 {
 	ASSERT(!p->loading && !p->lined && p->running == 0);
 	p->destination->peers--;
-	free(p);
+	slab_put(&p->job->transport->sched->slabs.peer, p);
 }
 
 static struct peer *
@@ -125,34 +157,43 @@ end_loading(struct peer *p)
 	p->loading = false;
 }
 
+/* The entry of the peer that has room for one recipient more, or NULL without
+ * memory. */
+static struct entry *
+entry_with_room(struct peer *p)
+{
+	struct sched *s = p->job->transport->sched;
+	struct entry *e = entries_last(&p->entries);
+
+	if (e != NULL && e->nrcpts < entry_limit(p))
+		return last_grow(s, &p->entries, entry_limit(p));
+	e = entry_new(s);
+	if (e == NULL)
+		return NULL;
+	entries_append(&p->entries, e);
+	p->job->made++;
+	return e;
+}
+
 int
 peer_add_rcpt(
     struct job *job, struct destination *d, const struct sched_rcpt *rcpt)
 {
 	struct peer *p = loading_peer(job, d);
 	struct entry *e;
-	int r = -ENOMEM;
 
 	if (p == NULL)
 		return -ENOMEM;
-	e = last_entry(p);
-	if (e != NULL && e->nrcpts < entry_limit(p)) {
-		r = entry_grow(e, entry_limit(p));
-	} else {
-		e = entry_new();
-		if (e != NULL) {
-			STAILQ_INSERT_TAIL(&p->entries, e, link);
-			job->made++;
-			r = 0;
-		}
-	}
-	if (r == 0)
+	e = entry_with_room(p);
+	if (e != NULL) {
 		e->rcpts[e->nrcpts++] = *rcpt;
-	else if (STAILQ_EMPTY(&p->entries)) {
+		return 0;
+	}
+	if (p->entries.first == NULL) {
 		end_loading(p);
 		peer_free(p);
 	}
-	return r;
+	return -ENOMEM;
 }
 
 static uint32_t
@@ -161,7 +202,7 @@ count_entries(const struct peer *p)
 	const struct entry *e;
 	uint32_t n = 0;
 
-	STAILQ_FOREACH (e, &p->entries, link)
+	for (e = p->entries.first; e != NULL; e = e->next)
 		n++;
 	return n;
 }
@@ -173,7 +214,7 @@ peer_line(struct peer *p)
 	struct job *job = p->job;
 	struct order_node *turn = NULL;
 
-	ASSERT(!p->lined && !STAILQ_EMPTY(&p->entries));
+	ASSERT(!p->lined && p->entries.first != NULL);
 	if (job->turn != NULL && TAILQ_FIRST(&job->ring) != &job->turn->ring)
 		turn = &job->turn->ring;
 	order_insert(
@@ -202,18 +243,21 @@ peer_unline(struct peer *p)
 	destination_place(job->transport, p->destination);
 }
 
-/* Recipients of src fill up dst, as far as there is memory. */
+/* Recipients of src fill up the last entry of the peer, as far as there is
+ * memory. */
 static void
-top_up(struct entry *dst, struct entry *src, uint32_t limit)
+top_up(struct peer *p, struct entry *src)
 {
-	struct sched_rcpt *rcpts = src->rcpts;
-	uint32_t n = 0;
+	struct entry *dst = entries_last(&p->entries);
+	uint32_t n = 0, limit = entry_limit(p);
 
-	while (n < src->nrcpts && dst->nrcpts < limit &&
-	    entry_grow(dst, limit) == 0)
-		dst->rcpts[dst->nrcpts++] = rcpts[n++];
+	while (dst != NULL && n < src->nrcpts && dst->nrcpts < limit) {
+		dst = last_grow(p->job->transport->sched, &p->entries, limit);
+		if (dst != NULL)
+			dst->rcpts[dst->nrcpts++] = src->rcpts[n++];
+	}
 	src->nrcpts = (uint16_t)(src->nrcpts - n);
-	memmove(rcpts, rcpts + n, src->nrcpts * sizeof(*rcpts));
+	memmove(src->rcpts, src->rcpts + n, src->nrcpts * sizeof(*src->rcpts));
 }
 
 /* A batch goes on where the last one ended: its entries follow those that
@@ -221,21 +265,17 @@ top_up(struct entry *dst, struct entry *src, uint32_t limit)
 static void
 peer_join(struct peer *to, struct peer *from)
 {
-	struct entry *last = last_entry(to), *e;
-	uint32_t limit = entry_limit(to);
+	struct entry *e;
 
-	while ((e = STAILQ_FIRST(&from->entries)) != NULL) {
-		STAILQ_REMOVE_HEAD(&from->entries, link);
-		if (last->nrcpts < limit)
-			top_up(last, e, limit);
+	while ((e = entries_take(&from->entries)) != NULL) {
+		top_up(to, e);
 		if (e->nrcpts == 0) {
 			to->job->made--;
-			entry_free(e);
+			entry_free(to->job->transport->sched, e);
 			continue;
 		}
-		STAILQ_INSERT_TAIL(&to->entries, e, link);
+		entries_append(&to->entries, e);
 		to->job->waiting++;
-		last = e;
 	}
 }
 
@@ -277,12 +317,11 @@ drop_entries(struct peer *p)
 	struct sched_message *m = p->job->message;
 	struct entry *e;
 
-	while ((e = STAILQ_FIRST(&p->entries)) != NULL) {
-		STAILQ_REMOVE_HEAD(&p->entries, link);
+	while ((e = entries_take(&p->entries)) != NULL) {
 		m->waiting -= e->nrcpts;
 		m->sched->figures.waiting -= e->nrcpts;
 		pool_held(m, p->job, -(int64_t)e->nrcpts);
-		entry_free(e);
+		entry_free(m->sched, e);
 	}
 }
 
@@ -364,13 +403,12 @@ fill(struct taken *taken, const struct peer *p, const struct entry *e)
 void
 peer_take(struct peer *p, bool has_place, struct taken *taken)
 {
-	struct entry *e = STAILQ_FIRST(&p->entries);
+	struct entry *e = entries_take(&p->entries);
 	struct job *job = p->job;
 	struct sched_message *m = job->message;
 	struct order_node *next;
 
 	ASSERT(e != NULL);
-	STAILQ_REMOVE_HEAD(&p->entries, link);
 	fill(taken, p, e);
 	taken->entry = e;
 	taken->peer = p;
@@ -385,7 +423,7 @@ peer_take(struct peer *p, bool has_place, struct taken *taken)
 		next = order_next(&job->ring, &p->ring);
 		job->turn = ORDER_OF(next, struct peer, ring);
 	}
-	if (STAILQ_EMPTY(&p->entries))
+	if (p->entries.first == NULL)
 		peer_unline(p);
 }
 
@@ -406,7 +444,7 @@ peer_untake(struct taken *taken)
 	m->running--;
 	m->waiting += e->nrcpts;
 	m->sched->figures.waiting += e->nrcpts;
-	STAILQ_INSERT_HEAD(&(there == NULL ? p : there)->entries, e, link);
+	entries_prepend(&(there == NULL ? p : there)->entries, e);
 	if (there == NULL)
 		peer_line(p);
 	else if (there != p && p->running == 0)
@@ -423,7 +461,7 @@ taken_end(struct taken *taken)
 	p->running--;
 	m->running--;
 	pool_held(m, p->job, -(int64_t)taken->entry->nrcpts);
-	entry_free(taken->entry);
+	entry_free(m->sched, taken->entry);
 	if (!p->lined && !p->loading && p->running == 0)
 		peer_free(p);
 	taken_spare(m->sched, taken);

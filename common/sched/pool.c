@@ -1,7 +1,5 @@
 #include "sched/parts.h"
 
-#include <stdlib.h>
-
 static int
 unread_compare(const struct job_reading *a, const struct job_reading *b)
 {
@@ -234,7 +232,7 @@ message_read(struct sched_message *m)
 	if (m->reading == NULL)
 		return;
 	due_at(m->reading, USEC_NEVER);
-	free(m->reading);
+	slab_put(&m->sched->slabs.reading, m->reading);
 	m->reading = NULL;
 }
 

@@ -51,6 +51,30 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 	t->unused = t->params.recipient_limit;
 }
 
+static void
+slabs_init(struct slabs *slabs)
+{
+	slab_init(&slabs->message, sizeof(struct sched_message));
+	slab_init(&slabs->reading, sizeof(struct reading));
+	slab_init(&slabs->job, sizeof(struct job));
+	slab_init(&slabs->job_reading, sizeof(struct job_reading));
+	slab_init(&slabs->peer, sizeof(struct peer));
+	slab_init(&slabs->entry, ENTRY_ONE);
+	slab_init(&slabs->destination, sizeof(struct destination));
+}
+
+static void
+slabs_done(struct slabs *slabs)
+{
+	slab_done(&slabs->message);
+	slab_done(&slabs->reading);
+	slab_done(&slabs->job);
+	slab_done(&slabs->job_reading);
+	slab_done(&slabs->peer);
+	slab_done(&slabs->entry);
+	slab_done(&slabs->destination);
+}
+
 int
 sched_new(const struct sched_params *params,
     const struct sched_transport_params *transports, uint32_t count,
@@ -81,6 +105,7 @@ sched_new(const struct sched_params *params,
 	TAILQ_INIT(&s->messages);
 	TAILQ_INIT(&s->dead);
 	RB_INIT(&s->due);
+	slabs_init(&s->slabs);
 	params_set(s, params);
 	for (i = 0; i < count; i++)
 		transport_init(&s->transports[i], s, i, &transports[i]);
@@ -113,6 +138,7 @@ sched_free(struct sched **s)
 		return;
 	ASSERT((*s)->figures.messages == 0);
 	pools_free(*s);
+	slabs_done(&(*s)->slabs);
 	free((*s)->transports);
 	free(*s);
 	*s = NULL;
@@ -232,7 +258,7 @@ count_recipients(struct explanation *x, const struct peer *p)
 	const struct entry *e;
 	uint32_t n = 0;
 
-	STAILQ_FOREACH (e, &p->entries, link) {
+	for (e = p->entries.first; e != NULL; e = e->next) {
 		n += e->nrcpts;
 		if (!spend(x))
 			break;

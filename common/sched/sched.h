@@ -59,10 +59,11 @@ struct sched_message;
 #define SCHED_ENTRY_RCPTS_MAX 100
 uint32_t sched_recipient_limit(uint32_t destination_recipient_limit);
 
+/* There are many: 12 bytes. */
 struct sched_rcpt {
 	uint64_t offset; /* of the record in the queue file */
 	uint32_t index;  /* of the recipient */
-};
+} __attribute__((packed, aligned(4)));
 
 struct sched_entry {
 	struct sched_message *message;

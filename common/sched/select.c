@@ -136,6 +136,52 @@ take_entry(struct peer *p, struct sched_decision *decision, struct taken *taken)
 	tell_selected(s, decision, d, taken);
 }
 
+/* ---- looking ahead ---- */
+
+/* The next selections mostly go along the ring of the current job, then along
+ * the list. What they will touch is fetched into the processor's cache before,
+ * one step of a chain of pointers with each selection, so that none is waited
+ * for. Nothing is decided here. */
+static void
+fetch(const void *at)
+{
+	__builtin_prefetch(at);
+	__builtin_prefetch((const char *)at + 64);
+}
+
+static void
+fetch_entry(const struct peer *p)
+{
+	fetch(p->destination->site);
+	if (p->entries.first != NULL)
+		__builtin_prefetch(p->entries.first->next);
+}
+
+static void
+look_along_ring(const struct job *job)
+{
+	const struct order_node *n = &job->turn->ring;
+	const struct peer *p = job->turn;
+
+	fetch_entry(p);
+	n = order_next(&job->ring, n);
+	p = ORDER_OF(n, const struct peer, ring);
+	fetch(p->destination);
+	__builtin_prefetch(p->entries.first);
+	n = TAILQ_NEXT(n, link);
+	if (n != NULL)
+		fetch(ORDER_OF(n, const struct peer, ring));
+}
+
+static void
+look_ahead(const struct transport *t)
+{
+	const struct job *job = t->current;
+
+	if (job != NULL && job->turn != NULL)
+		look_along_ring(job);
+}
+
 static bool
 select_from(struct transport *t, usec_t now, struct taken *taken)
 {
@@ -152,6 +198,7 @@ select_from(struct transport *t, usec_t now, struct taken *taken)
 		    SITE_ROOM) {
 			p->destination->waits = false;
 			take_entry(p, &decision, taken);
+			look_ahead(t);
 			return true;
 		}
 		/* Another queue was faster. */
