@@ -13,14 +13,14 @@
 #define THREADS_MAX 8
 #define STACK       (UINT32_C(256) * 1024)
 
-STAILQ_HEAD(sync_tasks, sync_task);
-
 struct sync_pool {
 	const struct spool_sys *sys;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	struct sync_tasks waiting, done;
-	unsigned nwaiting, nidle;
+	unsigned nwaiting, nrunning; /* tasks */
+	unsigned nidle, nwoken;      /* threads; a woken one is not idle */
+	unsigned share;
 	bool stop;
 	int fd;
 	unsigned limit, nthreads;
@@ -66,15 +66,26 @@ run_job(const struct spool_sys *sys, struct sync_task *task)
 	}
 }
 
-/* With the lock held. */
+/* The descriptor is readable as long as there is one: it is written to with
+ * the first and read with the last. With the lock held. */
 static void
 finish_job(struct sync_pool *p, struct sync_task *task)
 {
 	const uint64_t one = 1;
 
+	if (STAILQ_EMPTY(&p->done))
+		(void)!write(p->fd, &one, sizeof(one));
 	STAILQ_INSERT_TAIL(&p->done, task, link);
-	(void)!write(
-	    p->fd, &one, sizeof(one)); /* a full pipe is readable, too */
+}
+
+/* A thread is idle until another one has woken it. With the lock held. */
+static void
+be_idle(struct sync_pool *p)
+{
+	p->nidle++;
+	while (p->nwoken == 0 && !p->stop)
+		pthread_cond_wait(&p->work, &p->lock);
+	p->nwoken -= p->nwoken > 0;
 }
 
 static void *
@@ -87,16 +98,16 @@ run_thread(void *arg)
 	while (!p->stop) {
 		task = STAILQ_FIRST(&p->waiting);
 		if (task == NULL) {
-			p->nidle++;
-			pthread_cond_wait(&p->work, &p->lock);
-			p->nidle--;
+			be_idle(p);
 			continue;
 		}
 		STAILQ_REMOVE_HEAD(&p->waiting, link);
 		p->nwaiting--;
+		p->nrunning++;
 		pthread_mutex_unlock(&p->lock);
 		run_job(p->sys, task);
 		pthread_mutex_lock(&p->lock);
+		p->nrunning--;
 		finish_job(p, task);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -133,6 +144,7 @@ sync_pool_new(const struct spool_sys *sys, unsigned threads)
 		return NULL;
 	p->sys = sys;
 	p->limit = threads < THREADS_MAX ? threads : THREADS_MAX;
+	p->share = 1;
 	STAILQ_INIT(&p->waiting);
 	STAILQ_INIT(&p->done);
 	pthread_mutex_init(&p->lock, NULL);
@@ -197,6 +209,33 @@ sync_pool_fd(const struct sync_pool *p)
 	return p->fd;
 }
 
+void
+sync_pool_set_share(struct sync_pool *p, unsigned share)
+{
+	p->share = share;
+}
+
+/* Has each thread that is not idle its share? With the lock held. */
+static bool
+is_one_more_wanted(const struct sync_pool *p)
+{
+	const unsigned tasks = p->nwaiting + p->nrunning + 1;
+
+	return (p->nthreads - p->nidle) * p->share < tasks;
+}
+
+/* Wake a thread, or start one. With the lock held. */
+static int
+add_thread(struct sync_pool *p)
+{
+	if (p->nidle == 0)
+		return p->nthreads < p->limit ? start_thread(p) : 0;
+	p->nidle--;
+	p->nwoken++;
+	pthread_cond_signal(&p->work);
+	return 0;
+}
+
 int
 sync_pool_put(struct sync_pool *p, struct sync_task *task)
 {
@@ -204,16 +243,15 @@ sync_pool_put(struct sync_pool *p, struct sync_task *task)
 
 	if (p->limit == 0) {
 		run_job(p->sys, task);
-		finish_job(p, task);
+		finish_job(p, task); /* and no other thread uses it */
 		return 0;
 	}
 	pthread_mutex_lock(&p->lock);
-	if (p->nwaiting >= p->nidle && p->nthreads < p->limit)
-		r = start_thread(p);
+	if (is_one_more_wanted(p))
+		r = add_thread(p);
 	if (p->nthreads > 0) { /* the other threads do it, later */
 		STAILQ_INSERT_TAIL(&p->waiting, task, link);
 		p->nwaiting++;
-		pthread_cond_signal(&p->work);
 		r = 0;
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -226,11 +264,13 @@ sync_pool_take(struct sync_pool *p)
 	struct sync_task *task;
 	uint64_t count;
 
-	(void)!read(p->fd, &count, sizeof(count));
 	pthread_mutex_lock(&p->lock);
 	task = STAILQ_FIRST(&p->done);
-	if (task != NULL)
+	if (task != NULL) {
 		STAILQ_REMOVE_HEAD(&p->done, link);
+		if (STAILQ_EMPTY(&p->done))
+			(void)!read(p->fd, &count, sizeof(count));
+	}
 	pthread_mutex_unlock(&p->lock);
 	return task;
 }

@@ -1,5 +1,6 @@
 /* spool/sync_pool.h - files synced by threads, so that a loop never waits for
- * a disk. Several syncs at once share one commit of the journal.
+ * a disk. Several syncs at once share one commit of the journal. Other work
+ * that waits for a disk is done by such a pool, too.
  *
  * A task is descriptors and an answer; threads share nothing else with their
  * owner. A finished task makes the descriptor of sync_pool_fd() readable.
@@ -31,15 +32,20 @@ struct sync_task {
 	uint64_t inode;
 };
 
+STAILQ_HEAD(sync_tasks, sync_task);
+
 struct sync_pool;
 
 /* At most this many threads; with 0 a task is done within sync_pool_put().
  * NULL: no descriptor or no memory. */
 struct sync_pool *sync_pool_new(const struct spool_sys *sys, unsigned threads);
+/* A thread is woken, or started, for each so many tasks: 1, unless it was set,
+ * before the first task. More for short ones, which come many at a time. */
+void sync_pool_set_share(struct sync_pool *pool, unsigned share);
 /* Waits a second for the running threads; a thread that hangs is left behind.
  */
 void sync_pool_free(struct sync_pool **pool);
-/* Readable when a task is done. */
+/* Readable while a task is done and not taken. */
 int sync_pool_fd(const struct sync_pool *pool);
 /* -EAGAIN: not one thread can be started; the caller keeps the task. */
 int sync_pool_put(struct sync_pool *pool, struct sync_task *task);

@@ -49,8 +49,8 @@ take_all(struct sync_pool *p)
 	return n;
 }
 
-int
-main(void)
+static int
+run(unsigned share)
 {
 	struct sync_pool *p = sync_pool_new(&sys, THREADS);
 	struct pollfd ready = { .events = POLLIN };
@@ -58,6 +58,7 @@ main(void)
 
 	if (p == NULL)
 		return 1;
+	sync_pool_set_share(p, share);
 	ready.fd = sync_pool_fd(p);
 	while (taken < JOBS) {
 		while (put < JOBS && put - taken < AT_ONCE)
@@ -71,7 +72,16 @@ main(void)
 	}
 	put_one(p, 0); /* the end meets work */
 	sync_pool_free(&p);
-	printf("tsan: sync_pool: %u jobs by %d threads\n1 passed, 0 failed\n",
-	    taken, THREADS);
+	return 0;
+}
+
+int
+main(void)
+{
+	if (run(1) != 0 || run(8) != 0)
+		return 1;
+	printf("tsan: sync_pool: twice %d jobs by %d threads\n"
+	       "1 passed, 0 failed\n",
+	    JOBS, THREADS);
 	return 0;
 }

@@ -8,13 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define JOBS 200
 
-static atomic_int files, wholes;
+static atomic_int files, wholes, begun;
 static int failing = -1, gate[2] = { -1, -1 };
 
 static int
@@ -22,6 +23,7 @@ count_fsync(int fd)
 {
 	char c;
 
+	atomic_fetch_add(&begun, 1);
 	if (gate[0] >= 0)
 		(void)!read(gate[0], &c, 1);
 	atomic_fetch_add(&files, 1);
@@ -136,4 +138,33 @@ Test(spool_sync_pool, D25_a_sync_that_hangs_holds_up_no_end, .timeout = 60)
 	cr_expect_null(p);
 	cr_expect_eq(atomic_load(&files), 0);
 	close(gate[1]);
+}
+
+/* mutation: common/spool/sync_pool.c: is_one_more_wanted() is true. */
+Test(spool_sync_pool, D40_a_thread_has_its_share_before_the_next_begins,
+    .timeout = 60)
+{
+	struct sync_pool *p;
+	uint32_t i;
+
+	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
+	p = sync_pool_new(&sys, 4);
+	sync_pool_set_share(p, 4);
+	for (i = 0; i < 5; i++)
+		cr_assert_eq(sync_pool_put(p, make_job(i, false)), 0);
+	while (atomic_load(&begun) < 2)
+		sched_yield();
+	for (i = 5; i < 8; i++)
+		cr_assert_eq(sync_pool_put(p, make_job(i, false)), 0);
+	cr_expect_eq(atomic_load(&begun), 2);
+	close(gate[1]);
+	for (i = 0; i < 8; i++)
+		sync_task_free(take_one(p));
+	cr_expect_eq(atomic_load(&begun), 8);
+	/* Threads that sleep are woken. */
+	for (i = 0; i < 8; i++) {
+		cr_assert_eq(sync_pool_put(p, make_job(i, false)), 0);
+		sync_task_free(take_one(p));
+	}
+	sync_pool_free(&p);
 }
