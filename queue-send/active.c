@@ -238,11 +238,33 @@ take(struct send *s, enum admission_side side)
 	return true;
 }
 
+/* The side of the next message; below 0: none may come now. A message waits for
+ * the end of the removal of another one of its inode, which would remove it. */
+static int
+choose(struct send *s)
+{
+	const uint32_t *count = s->messages.count;
+	const uint32_t waiting[ADMISSION_NSIDES] = {
+		[ADMISSION_INCOMING] = count[LIST_OFFERED_INCOMING],
+		[ADMISSION_DEFERRED] = count[LIST_OFFERED_DEFERRED],
+	};
+	const struct message *m;
+	int side;
+
+	if (s->active >= s->conf->sched.message_active_limit ||
+	    removal_is_full(s))
+		return -1;
+	side = admission_choose(&s->admission, waiting);
+	if (side < 0)
+		return side;
+	m = messages_first(
+	    &s->messages, (enum message_list)(LIST_OFFERED_INCOMING + side));
+	return removal_is_under_way(s, m->inode) ? -1 : side;
+}
+
 usec_t
 active_work(struct send *s)
 {
-	const uint32_t *count = s->messages.count;
-	uint32_t waiting[ADMISSION_NSIDES];
 	int n, side;
 
 	if (s->stopping || send_is_evacuating(s))
@@ -250,11 +272,7 @@ active_work(struct send *s)
 	if (s->now < s->admission_blocked_until)
 		return s->admission_blocked_until;
 	for (n = 0; n < TAKEN_PER_TURN; n++) {
-		if (s->active >= s->conf->sched.message_active_limit)
-			return USEC_NEVER;
-		waiting[ADMISSION_INCOMING] = count[LIST_OFFERED_INCOMING];
-		waiting[ADMISSION_DEFERRED] = count[LIST_OFFERED_DEFERRED];
-		side = admission_choose(&s->admission, waiting);
+		side = choose(s);
 		if (side < 0)
 			return USEC_NEVER;
 		if (!take(s, (enum admission_side)side))

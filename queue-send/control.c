@@ -53,6 +53,8 @@ send_init(struct send *s)
 	if (r == 0)
 		r = sync_init(s);
 	if (r == 0)
+		r = removal_init(s);
+	if (r == 0)
 		r = reports_init(s);
 	if (r < 0) {
 		send_done(s);
@@ -73,6 +75,7 @@ send_done(struct send *s)
 		site_table_abandon(s);
 	links_done(s);
 	sync_done(s);
+	removal_done(s);
 	reports_done(s);
 	results_drop_unrecorded(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
@@ -94,7 +97,7 @@ send_done(struct send *s)
 static void
 recover(struct send *s)
 {
-	struct recovered done = { .accepted = &s->accepted };
+	struct recovered done = { .accepted = &s->accepted, .behind = s };
 
 	recover_active(&s->sp, &done);
 	s->want_scan = done.returned > 0;
@@ -122,14 +125,15 @@ start(struct daemon *d)
 	s->lock = daemon_take_queue(d, &s->sp);
 	if (s->lock < 0)
 		return s->lock;
-	recover(s);
 	s->sync.threads = SYNC_THREADS;
+	s->removals.threads = removal_threads(&s->sp);
 	r = send_init(s);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
 		daemon_leave_queue(&s->lock, &s->sp);
 		return r;
 	}
+	recover(s);
 	operators_init(s);
 	send_wake(s);
 	daemon_ready(d);

@@ -52,10 +52,11 @@ found(struct send *s, const struct spool_item *item)
 static void
 found_active(struct send *s, const struct spool_item *item)
 {
-	struct recovered done = { .accepted = &s->accepted };
+	struct recovered done = { .accepted = &s->accepted, .behind = s };
 	int r;
 
-	if (messages_find(&s->messages, item->inode) != NULL)
+	if (messages_find(&s->messages, item->inode) != NULL ||
+	    removal_is_under_way(s, item->inode))
 		return;
 	r = recover_message(&s->sp, item->inode, &done);
 	s->want_scan |= done.returned > 0;

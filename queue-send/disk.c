@@ -95,12 +95,9 @@ disk_count_error(struct send *s, enum health_write kind, int error)
 }
 
 static void
-failed(struct send *s, const struct message *m, const char *what,
-    enum health_write kind, int error)
+failed(struct send *s, const char *id, const char *what, enum health_write kind,
+    int error)
 {
-	char id[QUEUE_ID_SIZE];
-
-	message_id(m, id);
 	s->pub.changed = true;
 	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
 		log_message(LOG_ERROR_L, "disk", id, "cannot %s: %s", what,
@@ -112,14 +109,29 @@ void
 disk_mark_failed(
     struct send *s, const struct message *m, const char *what, int error)
 {
-	failed(s, m, what, HEALTH_MARK, error);
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
+	failed(s, id, what, HEALTH_MARK, error);
 }
 
 void
 disk_write_failed(
     struct send *s, const struct message *m, const char *what, int error)
 {
-	failed(s, m, what, HEALTH_OTHER, error);
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
+	failed(s, id, what, HEALTH_OTHER, error);
+}
+
+void
+disk_removal_failed(struct send *s, const struct queue_id *id, int error)
+{
+	char text[QUEUE_ID_SIZE];
+
+	queue_id_format(id, text);
+	failed(s, text, "remove what was delivered", HEALTH_OTHER, error);
 }
 
 /* ---- reasons ---- */
@@ -156,19 +168,11 @@ reasons_add(struct send *s, struct message *m, enum spool_dir dir,
 	return reason_add(&s->sp, dir, m->inode, &reason);
 }
 
-/* In its first attempt a message has the reasons that were written in it. */
-static bool
-may_have_reasons(const struct message *m, enum spool_dir dir)
+bool
+reasons_may_exist(const struct message *m, enum spool_dir dir)
 {
 	return !m->first ||
 	    (dir == SPOOL_DEFER ? m->reasons_begun : m->bounce_begun);
-}
-
-int
-reasons_remove(struct send *s, const struct message *m, enum spool_dir dir)
-{
-	return may_have_reasons(m, dir) ? reason_clear(&s->sp, dir, m->inode)
-					: 0;
 }
 
 void
@@ -178,7 +182,7 @@ reasons_settle(struct send *s, const struct message *m)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(dirs); i++)
-		if (!may_have_reasons(m, dirs[i]))
+		if (!reasons_may_exist(m, dirs[i]))
 			(void)reason_clear(&s->sp, dirs[i], m->inode);
 }
 

@@ -241,11 +241,10 @@ static int
 move_file(struct send *s, enum spool_dir dir, uint64_t inode)
 {
 	struct evacuation *e = s->evacuation;
-	int r = 0, fd = -1;
+	int r = -EAGAIN, fd = -1;
 
-	if (messages_find(&s->messages, inode) != NULL)
-		r = -EAGAIN;
-	else
+	if (messages_find(&s->messages, inode) == NULL &&
+	    !removal_is_under_way(s, inode))
 		r = take_file(s, dir, inode, &fd);
 	if (r == 0)
 		r = move_to_next(s, dir, inode);

@@ -418,6 +418,9 @@ explain_message(struct send *s, struct wire *peer, const struct msg_EXPLAIN *f)
 		explain_offered(&x, m);
 	else if (d != NULL)
 		explain_waiting(&x, d);
+	else if (removal_is_under_way(s, f->inode))
+		say(&x,
+		    (struct msg_EXPLAINED){ .situation = SITUATION_LEAVING });
 	else
 		explain_unknown(&x);
 	say_end(&x, 0, left_out);

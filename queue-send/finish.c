@@ -13,41 +13,24 @@
 
 /* ---- where its file goes ---- */
 
-/* The reasons go before the file: inode numbers are reused, and the next
- * message would inherit them. */
 static int
 go_away(struct send *s, struct message *m)
 {
-	int r = reasons_remove(s, m, SPOOL_DEFER);
+	int r = removal_begin(s, m, false);
 
 	if (r == 0)
-		r = reasons_remove(s, m, SPOOL_BOUNCE);
-	if (r == 0)
-		r = spool_remove(&s->sp, SPOOL_ACTIVE, m->inode);
-	if (r < 0)
-		return r;
-	sync_changed(s);
-	rate_add(&s->rate_out, s->now);
-	return 0;
+		rate_add(&s->rate_out, s->now);
+	return r;
 }
 
-/* Of a message that was reported the file goes first: a failure without a
- * reason would be tried again, and reported again. Reasons that a crash leaves
- * then are found by a walk (deferred.c), or cleared by the next message of the
- * inode, since none of its recipients has failed (active.c). */
 static int
 go_reported(struct send *s, struct message *m)
 {
-	int r = reasons_remove(s, m, SPOOL_DEFER);
+	int r = removal_begin(s, m, true);
 
 	if (r == 0)
-		r = spool_remove(&s->sp, SPOOL_ACTIVE, m->inode);
-	if (r < 0)
-		return r;
-	(void)reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
-	sync_changed(s);
-	rate_add(&s->rate_out, s->now);
-	return 0;
+		rate_add(&s->rate_out, s->now);
+	return r;
 }
 
 static int
@@ -221,12 +204,6 @@ say(const struct message *m, enum log_level level, const char *name,
 }
 
 static void
-say_removed(const struct send *s UNUSED, const struct message *m)
-{
-	say(m, LOG_INFO_L, "removed", "removed");
-}
-
-static void
 say_vanished(const struct send *s UNUSED, const struct message *m)
 {
 	say(m, LOG_WARNING_L, "vanished",
@@ -235,7 +212,7 @@ say_vanished(const struct send *s UNUSED, const struct message *m)
 
 /* A message that nobody can be told of says so here. */
 static void
-say_failed(const struct send *s, const struct message *m)
+say_failed(const struct send *s UNUSED, const struct message *m)
 {
 	const struct names n = names_of(m);
 
@@ -244,7 +221,6 @@ say_failed(const struct send *s, const struct message *m)
 		    "recipients that failed for good, without a report: %u "
 		    "(the message has no sender)",
 		    m->failed);
-	say_removed(s, m);
 }
 
 static void
@@ -320,8 +296,8 @@ static const struct {
 	bool tells;
 } leave[NFATES] = {
 	/* clang-format off */
-	[FATE_DELIVERED]  = { go_away, say_removed, true, false, false },
-	[FATE_TOLD]       = { go_reported, say_removed, true, true, true },
+	[FATE_DELIVERED]  = { go_away, NULL, true, false, false },
+	[FATE_TOLD]       = { go_reported, NULL, true, true, true },
 	[FATE_DEFERRED]   = { go_to_deferred, NULL, false, true, true },
 	[FATE_FAILED]     = { go_reported, say_failed, true, true, true },
 	[FATE_EVICTED]    = { go_to_backlog, NULL, false, true, false },

@@ -87,7 +87,7 @@ fill_backlog(struct send *s, struct queue_page *page)
 	page->maildrop = s->todo_counts.maildrop;
 	page->incoming = send_is_evacuating(s) ? evacuate_incoming(s)
 					       : s->todo_counts.incoming;
-	page->active = s->active;
+	page->active = (uint64_t)s->active + s->removals.count; /* files */
 	page->deferred = s->due.count;
 	page->hold = s->walks[WALK_HOLD].count;
 	page->corrupt = s->walks[WALK_CORRUPT].count;

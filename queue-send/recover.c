@@ -13,12 +13,12 @@
 /* The number of recipients with each mark. */
 struct marks {
 	uint32_t pending, done, failed;
-	uint32_t succeeded;  /* of done: perhaps to be reported */
-	usec_t arrival_wall; /* of the message; 0: not read */
+	uint32_t succeeded; /* of done: perhaps to be reported */
+	struct queue_id id; /* without an arrival: not read */
 };
 
 static int
-read_marks(int fd, struct marks *ret_marks)
+read_marks(int fd, uint64_t inode, struct marks *ret_marks)
 {
 	struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
@@ -28,7 +28,8 @@ read_marks(int fd, struct marks *ret_marks)
 	*ret_marks = (struct marks){ 0 };
 	if (r < 0)
 		return r;
-	ret_marks->arrival_wall = file.arrival_wall;
+	ret_marks->id = (struct queue_id){ file.arrival_wall, file.nonce,
+		file.queue, inode };
 	queue_rcpt_begin(&cursor, &file);
 	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
 		ret_marks->pending += rcpt.mark == RCPT_PENDING;
@@ -45,7 +46,7 @@ count_marks(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     struct marks *ret_marks)
 {
 	int fd = spool_open_file(sp, dir, inode, O_RDONLY);
-	int r = fd < 0 ? fd : read_marks(fd, ret_marks);
+	int r = fd < 0 ? fd : read_marks(fd, inode, ret_marks);
 
 	io_close(&fd);
 	return r;
@@ -86,14 +87,22 @@ sync_marks(const struct spool *sp, struct recovered *done)
 }
 
 static int
-remove_done(const struct spool *sp, uint64_t inode, struct recovered *done)
+remove_now(const struct spool *sp, uint64_t inode)
 {
 	int r = reason_clear(sp, SPOOL_DEFER, inode);
 
 	if (r == 0)
 		r = reason_clear(sp, SPOOL_BOUNCE, inode);
-	if (r == 0)
-		r = spool_remove(sp, SPOOL_ACTIVE, inode);
+	return r < 0 ? r : spool_remove(sp, SPOOL_ACTIVE, inode);
+}
+
+static int
+remove_done(
+    const struct spool *sp, const struct queue_id *id, struct recovered *done)
+{
+	int r = done->behind == NULL ? remove_now(sp, id->inode)
+				     : removal_begin_left(done->behind, id);
+
 	done->removed += r == 0;
 	return r;
 }
@@ -105,8 +114,8 @@ go_back(const struct spool *sp, enum spool_dir from, uint64_t inode,
 	int r = spool_move(sp, from, SPOOL_INCOMING, inode);
 
 	done->returned += r == 0;
-	if (r == 0 && marks->arrival_wall != 0)
-		accepted_note(done->accepted, inode, marks->arrival_wall);
+	if (r == 0 && marks->id.arrival_wall != 0)
+		accepted_note(done->accepted, inode, marks->id.arrival_wall);
 	return r;
 }
 
@@ -118,7 +127,7 @@ leave(const struct spool *sp, uint64_t inode, const struct marks *marks,
 {
 	return marks->pending + marks->failed + marks->succeeded > 0
 	    ? go_back(sp, SPOOL_ACTIVE, inode, marks, done)
-	    : remove_done(sp, inode, done);
+	    : remove_done(sp, &marks->id, done);
 }
 
 /* A file that cannot be read goes back, and todo-proc judges it. */
@@ -143,7 +152,7 @@ recover_held(
 	/* An operator may be taking its marks back. */
 	r = fd < 0 || !take ? fd : prepared_lock(fd);
 	if (r >= 0)
-		r = read_marks(fd, &marks);
+		r = read_marks(fd, inode, &marks);
 	if (r >= 0 && marks.pending == 0 && marks.failed > 0) {
 		r = take ? go_back(sp, SPOOL_HOLD, inode, &marks, done) : 0;
 		r = r < 0 ? r : 1;

@@ -319,6 +319,7 @@ probe(struct send *s)
 		return;
 	log_warning("%s: can be written again: deliveries go on", s->sp.path);
 	s->admission_blocked_until = s->finish_at = s->stuck_at = 0;
+	removal_probed(s);
 	s->record_at = s->now;
 	s->pub.changed = true;
 	send_wake(s);

@@ -10,7 +10,8 @@
  *	settle.c        has all of it been dealt with?
  *	sync.c          marks are on disk before the file moves
  *	reports.c       failures are reported to the sender
- *	finish.c        removed, or moved to deferred/, hold/, corrupt/
+ *	finish.c        moved to deferred/, hold/, corrupt/, or to be removed
+ *	removal.c       removed, behind the others
  *
  * Beside it: accepted.c writes that a message was accepted, recover.c deals
  * with what a crash left in active/, evacuate.c moves the mail of the queue to
@@ -203,6 +204,37 @@ bool message_is_hopeless(const struct send *s, const struct message *m);
 /* By its fate (message.h), a finished message leaves the active queue. */
 usec_t finish_work(struct send *s);
 
+/* ---- removal.c ----
+ *
+ * A message that is done is forgotten, and its file and its reasons are removed
+ * by threads, since some file systems take a millisecond for it. Until then the
+ * file lies in active/, its inode is known here, and no other message of that
+ * inode is taken. A start removes it, or has it go its way again, which
+ * delivers and reports nothing that was delivered or reported.
+ *
+ * As many as WAITING_MAX can wait; then no message comes into the active queue.
+ * Without threads, and on a file system in memory, the loop removes. */
+#define REMOVAL_THREADS 4
+
+int removal_init(struct send *s);
+void removal_done(struct send *s);
+/* REMOVAL_THREADS; 0: the file system has no disk to wait for. */
+unsigned removal_threads(const struct spool *sp);
+/* The message is done, and forgotten by the caller. reported: failures of it
+ * were; its reasons in bounce/ go after the file. 0, -ENOMEM, -EEXIST. */
+int removal_begin(struct send *s, const struct message *m, bool reported);
+/* The same of one that the last run had done. */
+int removal_begin_left(struct send *s, const struct queue_id *id);
+/* Is a file of that inode to be removed? */
+bool removal_is_under_way(struct send *s, uint64_t inode);
+/* So many wait that no message may come. */
+bool removal_is_full(const struct send *s);
+/* How many can be removed and were not yet. */
+uint32_t removal_to_do(const struct send *s);
+/* The queue can be written again. */
+void removal_probed(struct send *s);
+usec_t removal_work(struct send *s);
+
 /* ---- recover.c ----
  *
  * At start, files that the last queue-send left in active/ go back to
@@ -222,6 +254,7 @@ struct recovered {
 	uint64_t errors;
 	uint64_t unmarked; /* recipients whose reason was lost */
 	bool synced;
+	struct send *behind; /* removes what is done; NULL: at once */
 };
 
 /* With the queue's lock held. Counts in *done; logs files that it cannot move.
@@ -287,6 +320,8 @@ void disk_mark_failed(
     struct send *s, const struct message *m, const char *what, int error);
 void disk_write_failed(
     struct send *s, const struct message *m, const char *what, int error);
+/* The same of a file that cannot be removed. */
+void disk_removal_failed(struct send *s, const struct queue_id *id, int error);
 /* The part of these that is not about a message. */
 void disk_count_error(struct send *s, enum health_write kind, int error);
 /* Is it a shortage of descriptors, memory or threads, and not of the disk? */
@@ -301,8 +336,8 @@ int reasons_add(struct send *s, struct message *m, enum spool_dir dir,
 void reasons_begin_bounce(struct send *s, struct message *m);
 /* The message stays in the queue: reasons that are another message's go. */
 void reasons_settle(struct send *s, const struct message *m);
-/* Remove its reasons, where it can have any. 0 or -errno. */
-int reasons_remove(struct send *s, const struct message *m, enum spool_dir dir);
+/* In its first attempt a message has the reasons that were written in it. */
+bool reasons_may_exist(const struct message *m, enum spool_dir dir);
 /* The file is gone from where it was. Its reasons go too, lest they meet the
  * next file of that inode, unless the file lies elsewhere in the queue. */
 void reasons_clear(struct send *s, uint64_t inode);

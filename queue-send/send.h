@@ -27,6 +27,7 @@
 #include "route/route.h"
 #include "sched/sched.h"
 #include "spool/spool.h"
+#include "spool/sync_pool.h"
 
 struct agent_link;
 struct dead_site;
@@ -34,7 +35,7 @@ struct delivery;
 struct event;
 struct evacuation;
 struct operators;
-struct sync_pool;
+struct removal;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
 
@@ -115,6 +116,25 @@ struct reports {
 	struct told_rate told; /* to whom, how many */
 };
 
+RB_HEAD(removal_tree, removal);
+
+struct removals {
+	struct sync_pool *pool;
+	struct event *done;        /* a task has ended */
+	unsigned threads;          /* 0: in the loop */
+	uint32_t limit;            /* as many hold new messages back */
+	uint32_t count;            /* all of them */
+	uint32_t tasks;            /* of these: with the threads */
+	uint32_t nfailed;          /* of these: tried again */
+	struct removal_tree tree;  /* all of them */
+	struct sync_tasks waiting; /* for a thread */
+	struct sync_tasks failed;
+	usec_t again_at;   /* when to try those */
+	usec_t since;      /* of the first that waits */
+	usec_t delay;      /* of a few, for more to come */
+	usec_t not_before; /* nothing could be removed */
+};
+
 RB_HEAD(accepted_tree, accepted_before);
 RB_HEAD(dead_names, dead_site);
 RB_HEAD(dead_times, dead_site);
@@ -158,6 +178,7 @@ struct send {
 	struct retry_params retry;
 	struct health health;
 	struct marks_sync sync;
+	struct removals removals;
 	struct reports reports;
 	struct admission admission;
 	usec_t admission_blocked_until;

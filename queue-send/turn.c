@@ -13,7 +13,8 @@ stop_work(struct send *s)
 {
 	const uint32_t running = sched_figures(s->sched).running;
 	bool over = running == 0 && STAILQ_EMPTY(&s->unrecorded) &&
-	    (messages_to_leave(&s->messages) == 0 || s->health.read_only);
+	    (messages_to_leave(&s->messages) + removal_to_do(s) == 0 ||
+		s->health.read_only);
 
 	if (!s->stopping)
 		return USEC_NEVER;
@@ -27,7 +28,9 @@ stop_work(struct send *s)
 		return s->stop_at;
 	}
 	if (!over)
-		log_warning("stopped with %u deliveries running", running);
+		log_warning("stopped with %u deliveries running, %u messages "
+			    "to be removed",
+		    running, removal_to_do(s));
 	site_table_tell(s);
 	daemon_exit(s->d, 0);
 	return USEC_NEVER;
@@ -39,6 +42,7 @@ static usec_t (*const works[])(struct send *s) = {
 	links_work,
 	results_work,
 	finish_work,
+	removal_work,
 	sync_work,
 	reports_work,
 	active_work,

@@ -42,7 +42,7 @@ leave_reasons(uint64_t inode)
 	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &old), 0);
 }
 
-/* mutation: queue-send/disk.c: may_have_reasons() is true. */
+/* mutation: queue-send/disk.c: reasons_may_exist() is true. */
 Test(first, one_name_is_removed_for_a_message_that_was_delivered)
 {
 	uint64_t inode = world_file(&w, "d", 1, 0);

@@ -231,7 +231,8 @@ die_at(unsigned n, bool settle_first)
 	return cut;
 }
 
-/* mutation: queue-send/finish.c: go_reported() removes the reasons first. */
+/* mutation: queue-send/removal.c: remove_with_reasons() removes all reasons
+ * first. */
 Test(reports, D36_a_death_at_any_step_makes_one_report)
 {
 	unsigned n, steps = 0;

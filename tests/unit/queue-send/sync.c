@@ -193,7 +193,7 @@ Test(sync, D32_marks_of_a_message_that_stays_are_synced_in_time)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/finish.c: go_away() does not tell. */
+/* mutation: queue-send/removal.c: ended() does not tell. */
 Test(sync, D32_a_removal_is_synced_in_time)
 {
 	world_message(&w, "d", 1);

@@ -50,22 +50,25 @@ read_conf(struct world *w, const char *conf)
 }
 
 static void
-begin(struct world *w, struct accepted_tree accepted)
+begin(struct world *w, bool again)
 {
 	struct send *s = &w->s;
+	struct recovered done = { .accepted = &s->accepted, .behind = s };
 
 	memset(s, 0, sizeof(*s));
-	s->accepted = accepted;
 	s->conf = &w->conf;
 	s->d = &w->daemon;
 	s->pub.requests = -1;
 	s->sync.threads = w->sync_threads;
+	s->removals.threads = w->removal_threads;
 	s->base = daemon_loop_new();
 	cr_assert_not_null(s->base);
 	cr_assert_eq(spool_open(&s->sp, &world_sys, w->dir, 1), 0);
 	s->lock = spool_lock(&s->sp, SEND_LOCK, false);
 	cr_assert_geq(s->lock, 0);
 	cr_assert_eq(send_init(s), 0);
+	if (again)
+		recover_active(&s->sp, &done);
 	w->todo = w->agent = -1;
 	w->credit = w->nprepared = w->scans = 0;
 	world_link_todo(w);
@@ -121,21 +124,16 @@ world_start(struct world *w, const char *conf)
 	cr_assert_eq(
 	    spool_create(w->dir, 1, 3, &owner), 0, "%s", queue_file_reason());
 	w->segment = w->no_segment ? -1 : make_segment();
-	begin(w, (struct accepted_tree){ 0 });
+	begin(w, false);
 }
 
 void
 world_again(struct world *w)
 {
-	struct recovered done = { .accepted = &(struct accepted_tree){ 0 } };
-
 	finish(w);
 	world_fail(CALL_NONE, 0, 0);
 	world_cut(0);
-	cr_assert_eq(spool_open(&w->s.sp, &world_sys, w->dir, 1), 0);
-	recover_active(&w->s.sp, &done);
-	spool_close(&w->s.sp);
-	begin(w, *done.accepted);
+	begin(w, true);
 }
 
 void

@@ -129,8 +129,8 @@ static int
 sys_unlinkat(int dir, const char *name, int flags)
 {
 	note('u');
-	return fails(CALL_NONE) ? -1
-				: spool_sys_real.unlinkat(dir, name, flags);
+	return fails(CALL_UNLINK) ? -1
+				  : spool_sys_real.unlinkat(dir, name, flags);
 }
 
 static int
