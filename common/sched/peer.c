@@ -84,15 +84,16 @@ last_grow(struct sched *s, struct entry_queue *q, uint32_t limit)
 {
 	struct entry *e = *q->last, *large;
 	uint32_t room = e->room == 1 ? 4 : (uint32_t)e->room * 2;
+	bool of_slab = e->room == 1;
 
 	if (e->nrcpts < e->room)
 		return e;
 	if (room > limit)
 		room = limit;
-	large = realloc(e->room > 1 ? e : NULL, ENTRY_BYTES(room));
+	large = realloc(of_slab ? NULL : e, ENTRY_BYTES(room));
 	if (large == NULL)
 		return NULL;
-	if (e->room == 1) {
+	if (of_slab) {
 		memcpy(large, e, ENTRY_ONE);
 		entry_free(s, e);
 	}
