@@ -176,8 +176,7 @@ free_many(struct many *many)
 	free(many);
 }
 
-/* True: there may be more. */
-static bool
+static enum taken
 take_frames(struct wire *w, unsigned max)
 {
 	struct chan_frame frame;
@@ -187,20 +186,20 @@ take_frames(struct wire *w, unsigned max)
 	enum taken taken = TAKEN_SOME;
 
 	if (w->giving) /* called by a callback of this wire */
-		return false;
+		return TAKEN_STOP;
 	w->giving = true;
 	w->many = NULL; /* a callback may free the wire */
 	while (taken == TAKEN_SOME && max > 0)
 		taken = take_some(w, r, &max);
 	if (taken == TAKEN_FREED) {
 		free_many(many);
-		return false;
+		return taken;
 	}
 	w->giving = false;
 	w->many = many;
 	if (taken == TAKEN_END)
 		report_closed(w);
-	return taken == TAKEN_SOME;
+	return taken;
 }
 
 static void
@@ -208,8 +207,33 @@ on_readable(int sock UNUSED, short what UNUSED, void *arg)
 {
 	struct wire *w = arg;
 
-	if (!w->paused && take_frames(w, FRAMES_PER_TURN) && w->cannot_send)
+	if (w->paused)
+		return;
+	if (w->ops->ready != NULL) {
+		wire_pause(w, true);
+		w->ops->ready(w->arg, w);
+	} else if (take_frames(w, FRAMES_PER_TURN) == TAKEN_SOME &&
+	    w->cannot_send)
 		event_active(w->readable, EV_READ, 0);
+}
+
+bool
+wire_take(struct wire *w, unsigned max)
+{
+	enum taken taken;
+
+	if (w->closed)
+		return false;
+	w->paused = false; /* for the frames of this call */
+	taken = take_frames(w, max);
+	if (taken == TAKEN_FREED || taken == TAKEN_END)
+		return false;
+	if (taken == TAKEN_ALL) {
+		event_add(w->readable, NULL);
+		return false;
+	}
+	w->paused = true;
+	return true;
 }
 
 void

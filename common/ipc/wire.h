@@ -17,6 +17,9 @@ struct wire_ops {
 	/* A frame; a callback that keeps the descriptor sets it to -1, else it
 	 * is closed. */
 	void (*frame)(void *arg, struct wire *w, struct chan_frame *frame);
+	/* Optional: in place of reading, the wire is paused, and the owner
+	 * takes the frames when it wants them (wire_take()). */
+	void (*ready)(void *arg, struct wire *w);
 	/* Optional: a bad frame was dropped. */
 	void (*bad)(void *arg, struct wire *w);
 	void (*closed)(void *arg, struct wire *w);
@@ -40,6 +43,11 @@ size_t wire_queued(const struct wire *w); /* bytes in the queue */
 /* The peer has ended: take the frames that it had sent, paused or not, at most
  * this many, by the callbacks; the wire may be closed or freed afterwards. */
 void wire_take_rest(struct wire *w, unsigned max);
+/* Of a wire that is ready: gives at most this many frames, fewer when a
+ * callback pauses it. True: there may be more, and the wire stays paused.
+ * False: none is left and `ready` will tell of the next, or the wire is closed
+ * or freed. */
+bool wire_take(struct wire *w, unsigned max);
 /* Stop and start reading (back-pressure). */
 void wire_pause(struct wire *w, bool paused);
 
