@@ -151,7 +151,11 @@ struct spool;
 int daemon_take_queue(const struct daemon *d, struct spool *ret_sp);
 /* Close both; a second call does nothing. */
 void daemon_leave_queue(int *lock, struct spool *sp);
-/* The event loop of all daemons; NULL: no memory, no descriptors. */
+/* The event loop of all daemons; NULL: no memory, no descriptors. Events have
+ * DAEMON_PRIORITY unless they are given another one; those of DAEMON_IDLE run
+ * when the loop would sleep. */
+#define DAEMON_PRIORITY 1
+#define DAEMON_IDLE     2
 struct event_base *daemon_loop_new(void);
 /* EXIT_TEMPORARY for an error that may go away by itself, else
  * EXIT_PERMANENT. */

@@ -9,6 +9,9 @@
 #include "base/io.h"
 #include "log/log.h"
 
+#define PRIORITIES (DAEMON_IDLE + 1)
+_Static_assert(DAEMON_PRIORITY == PRIORITIES / 2, "what new events have");
+
 /* The parent process may have ignored or blocked signals. Handlers are not
  * inherited; a handler at this point belongs to a run-time library. */
 static void
@@ -109,6 +112,10 @@ daemon_loop_new(void)
 	    event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK) == 0)
 		base = event_base_new_with_config(cfg);
 	event_config_free(cfg);
+	if (base != NULL && event_base_priority_init(base, PRIORITIES) < 0) {
+		event_base_free(base);
+		return NULL;
+	}
 	return base;
 }
 
