@@ -124,6 +124,7 @@ act(struct task *t, const uint32_t *queues, size_t count)
 		.program = t->options.program,
 		.queues = chosen,
 		.nqueues = choose_queues(t, queues, count, chosen),
+		.gentle = task_is_bulk(t),
 		/* The worker waits as long for queue-send. */
 		.silence_limit = 2 * t->silence_limit,
 		.silent = "it does not answer; what became of its messages is "

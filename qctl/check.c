@@ -252,7 +252,7 @@ static bool
 has_parent(const struct check *c, const struct queue_id *id)
 {
 	enum spool_dir dir;
-	int fd = act_find(&c->sp, id, &dir);
+	int fd = act_find(&c->sp, SPOOL_DEFERRED, id, &dir);
 	bool found = fd >= 0 || fd == -EAGAIN;
 	char leaf[SPOOL_PATH_MAX];
 	struct stat st;

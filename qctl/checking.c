@@ -52,6 +52,7 @@ task_check_all(struct task *t, const uint32_t *queues, size_t count)
 	struct worker_job job = {
 		.program = t->options.program,
 		.queues = chosen,
+		.gentle = true,
 		.silence_limit = t->silence_limit,
 		.silent = "its disk does not answer; it is not checked",
 		.run = task_check,

@@ -107,6 +107,7 @@ read_round(struct task *t, uint32_t *queues, size_t count,
 		.program = t->options.program,
 		.queues = queues,
 		.nqueues = count,
+		.gentle = task_is_bulk(t),
 		.silence_limit = t->silence_limit,
 		.silent =
 		    "its disk does not answer; what it holds is not shown",

@@ -9,8 +9,8 @@
 #include "base/io.h"
 #include "spool/hold_note.h"
 
-#define WINDOW     32 /* acts without their answers */
-#define PAUSE_MSEC 20 /* between two looks */
+#define WINDOW     128 /* acts without their answers */
+#define PAUSE_MSEC 20  /* between two looks */
 #define TRIES      100
 
 /* ---- one round over all messages ---- */
@@ -69,17 +69,19 @@ note_hold(struct actor *a, enum spool_act act, enum spool_dir dir,
 	return hold_note_write(&a->sp, id, &note);
 }
 
-/* Up to WINDOW acts are on their way. */
+/* Up to WINDOW acts are on their way, and half of them go together: each call
+ * of either side is for many. */
 static int
 ask_all(
     struct actor *a, enum spool_act act, bool (*wants)(const struct work *k))
 {
-	size_t sent = 0, got = 0, flying = 0;
+	size_t sent = 0, got = 0, flying = 0, room;
 	uint32_t running;
 	int r = 0, error;
 
 	while (r == 0 && (got < a->count)) {
-		for (; sent < a->count && flying < WINDOW && r == 0; sent++)
+		room = flying <= WINDOW / 2 ? WINDOW : 0;
+		for (; sent < a->count && flying < room && r == 0; sent++)
 			if (wants(&a->works[sent])) {
 				r = ask_one(a, act, &a->works[sent]);
 				flying++;
@@ -119,7 +121,7 @@ static int
 move_one(struct actor *a, enum spool_act act, const struct work *k)
 {
 	enum spool_dir dir;
-	int r, fd = act_find(&a->sp, &k->target->id, &dir);
+	int r, fd = act_find(&a->sp, act_source(act), &k->target->id, &dir);
 
 	if (fd < 0)
 		return fd;
@@ -279,7 +281,9 @@ look(struct actor *a, const struct work *k, enum spool_act act,
     struct marks *ret, bool *ret_gone)
 {
 	enum spool_dir dir = SPOOL_NDIRS;
-	int fd = act_find(&a->sp, &k->target->id, &dir), r = 0;
+	int fd = act_find(
+		&a->sp, act_target(act, SPOOL_ACTIVE), &k->target->id, &dir),
+	    r = 0;
 
 	*ret_gone = fd == -ENOENT;
 	if (fd >= 0 && dir == act_target(act, SPOOL_ACTIVE))

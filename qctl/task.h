@@ -56,6 +56,13 @@ task_is_flush(const struct task *t)
 	    t->options.rate_count == 0;
 }
 
+/* Does it act on what a filter finds? */
+static inline bool
+task_is_bulk(const struct task *t)
+{
+	return t->options.act != 0 && t->options.select.nids == 0;
+}
+
 /* ---- pace.c: --rate ----
  *
  * Each message has a due time of its own, evenly from now on, which is on disk

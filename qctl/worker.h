@@ -68,6 +68,7 @@ struct worker_job {
 	void (*take_row)(
 	    uint32_t queue, const void *data, size_t len, void *arg);
 	void *arg;
+	bool gentle; /* other processes come first */
 };
 
 /* Reads all queues. 0, also with silent or troubled ones; -EIO: standard output

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "base/text.h"
 
 #define WORKERS_MAX 64 /* at a time */
+#define NICE        10 /* of gentle ones */
 
 struct place {
 	int fd;
@@ -45,6 +47,9 @@ be_worker(const struct worker_job *job, int fd, uint32_t queue)
 	    dup2(null, 2) < 0 || dup2(fd, 3) < 0)
 		_exit(1);
 	(void)close_range(4, ~0u, 0);
+	if (job->gentle)
+		(void)setpriority(
+		    PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + NICE);
 	_exit(worker_main(job, 3, queue));
 }
 

@@ -12,6 +12,32 @@
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
+struct act {
+	enum spool_act what;
+	const struct queue_id *id;
+	usec_t due_wall;
+	const struct hold_note *note; /* NULL: none */
+};
+
+static void
+hold_ends(struct send *s, usec_t until_wall)
+{
+	if (until_wall > 0 &&
+	    (s->hold_until == 0 || until_wall < s->hold_until))
+		s->hold_until = until_wall;
+}
+
+/* Before the act: by whom, why, until when. */
+static int
+write_note(struct send *s, const struct act *a)
+{
+	int r = a->note == NULL ? 0 : hold_note_write(&s->sp, a->id, a->note);
+
+	if (r == 0 && a->note != NULL)
+		hold_ends(s, a->note->until_wall);
+	return r;
+}
+
 /* ---- in the active queue ---- */
 
 static const enum message_fate fates[NACTS] = {
@@ -38,22 +64,41 @@ give_up(struct send *s, struct message *m, const struct queue_id *id)
 	return 0;
 }
 
+/* Reasons of an attempt that goes on are appended to the note, and do not begin
+ * the file anew. */
+static int
+note_active(struct send *s, struct message *m, const struct act *a)
+{
+	int r = write_note(s, a);
+
+	if (r == 0 && a->note != NULL) {
+		m->reasons_begun = true;
+		m->held_for = a->note->until_wall > 0;
+	}
+	return r;
+}
+
 /* The attempt ends, and what runs of it is waited for. A later act replaces an
  * earlier one; what was decided for other reasons stands. */
 static int
-act_on_active(struct send *s, struct message *m, enum spool_act act,
-    const struct queue_id *id, uint32_t *ret_running)
+act_on_active(struct send *s, struct message *m, const struct act *a,
+    uint32_t *ret_running)
 {
-	if (act == ACT_RETRY)
+	int r;
+
+	if (a->what == ACT_RETRY)
 		return 0;
-	if (act_gives_up(act))
-		return give_up(s, m, id);
-	if (fates[act] == FATE_OPEN)
+	if (act_gives_up(a->what))
+		return give_up(s, m, a->id);
+	if (fates[a->what] == FATE_OPEN)
 		return -EINVAL;
 	if (m->sched == NULL || m->fate > FATE_DELETED)
 		return -EAGAIN;
+	r = note_active(s, m, a);
+	if (r < 0)
+		return r;
 	*ret_running = 1 + sched_message_running(m->sched);
-	m->fate = (uint8_t)fates[act];
+	m->fate = (uint8_t)fates[a->what];
 	if (m->list == LIST_NONE || m->list == LIST_READING)
 		settle_message(s, m);
 	send_wake(s);
@@ -145,25 +190,35 @@ is_due_before(struct send *s, uint64_t inode, usec_t due_wall)
 }
 
 static int
-act_on_file(struct send *s, enum spool_act act, const struct queue_id *id,
-    usec_t due_wall)
+move(struct send *s, const struct act *a, enum spool_dir dir, int fd)
 {
+	const usec_t due =
+	    a->due_wall > s->now_wall ? a->due_wall : s->now_wall;
+	int r;
+
+	if (dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
+		return -EAGAIN;
+	r = act_applies(a->what, dir) ? write_note(s, a) : -EINVAL;
+	return r < 0 ? r
+		     : act_move(&s->sp, a->what, dir, a->id->inode, fd, due);
+}
+
+static int
+act_on_file(struct send *s, const struct act *a)
+{
+	const uint64_t inode = a->id->inode;
 	enum spool_dir dir = SPOOL_DEFERRED;
-	int r, fd = act_find(&s->sp, id, &dir);
+	int r, fd = act_find(&s->sp, act_source(a->what), a->id, &dir);
 
 	if (fd < 0)
 		return fd;
-	if (dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
-		r = -EAGAIN;
-	else
-		r = act_move(&s->sp, act, dir, id->inode, fd,
-		    due_wall > s->now_wall ? due_wall : s->now_wall);
-	if (r == 0 && act == ACT_RETRY &&
-	    is_due_before(s, id->inode, due_wall)) {
+	r = move(s, a, dir, fd);
+	if (r == 0 && a->what == ACT_RETRY &&
+	    is_due_before(s, inode, a->due_wall)) {
 		send_wake(s);
 	} else if (r == 0) {
-		note_accepted(s, dir, id->inode, fd);
-		moved(s, act, dir, id->inode, due_wall);
+		note_accepted(s, dir, inode, fd);
+		moved(s, a->what, dir, inode, a->due_wall);
 	}
 	io_close(&fd);
 	return r;
@@ -174,27 +229,26 @@ act_on_file(struct send *s, enum spool_act act, const struct queue_id *id,
 /* An offer is forgotten: its answer has come, and the file lies where it lay.
  */
 static int
-act_on_offered(struct send *s, struct message *m, enum spool_act act,
-    const struct queue_id *id, usec_t due_wall)
+act_on_offered(struct send *s, struct message *m, const struct act *a)
 {
 	struct due *d = due_find(&s->due, m->inode);
 	int r;
 
-	if (act == ACT_RETRY)
+	if (a->what == ACT_RETRY)
 		return 0;
 	if (d != NULL && d->asked)
 		share_unask(s, d, s->now);
 	messages_drop(&s->messages, m);
-	r = act_on_file(s, act, id, due_wall);
+	r = act_on_file(s, a);
 	/* One that still lies in incoming/ is to be offered again. */
 	s->want_scan |= r < 0;
 	return r;
 }
 
-int
-acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
-    usec_t due_wall, uint32_t *ret_running)
+static int
+act_on(struct send *s, const struct act *a, uint32_t *ret_running)
 {
+	const struct queue_id *id = a->id;
 	struct message *m = messages_find(&s->messages, id->inode);
 
 	*ret_running = 0;
@@ -203,16 +257,33 @@ acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
 	if (s->health.read_only)
 		return -EROFS;
 	/* A start would take a later time for one of another clock. */
-	if (due_wall > s->now_wall && due_wall - s->now_wall > s->retry.maximal)
+	if (a->due_wall > s->now_wall &&
+	    a->due_wall - s->now_wall > s->retry.maximal)
 		return -ERANGE;
 	if (m == NULL)
-		return is_asked_for(s, id->inode)
-		    ? -EAGAIN
-		    : act_on_file(s, act, id, due_wall);
+		return is_asked_for(s, id->inode) ? -EAGAIN : act_on_file(s, a);
 	if (!message_is(m, id->arrival_wall, id->nonce))
 		return -ENOENT;
-	return m->active ? act_on_active(s, m, act, id, ret_running)
-			 : act_on_offered(s, m, act, id, due_wall);
+	return m->active ? act_on_active(s, m, a, ret_running)
+			 : act_on_offered(s, m, a);
+}
+
+int
+acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
+    usec_t due_wall, uint32_t *ret_running)
+{
+	const struct act a = { .what = act, .id = id, .due_wall = due_wall };
+
+	return act_on(s, &a, ret_running);
+}
+
+int
+acts_hold(struct send *s, const struct queue_id *id,
+    const struct hold_note *note, uint32_t *ret_running)
+{
+	const struct act a = { .what = ACT_HOLD, .id = id, .note = note };
+
+	return act_on(s, &a, ret_running);
 }
 
 void
@@ -225,46 +296,6 @@ acts_flush(struct send *s)
 }
 
 /* ---- a hold with an end ---- */
-
-static void
-hold_ends(struct send *s, usec_t until_wall)
-{
-	if (until_wall > 0 &&
-	    (s->hold_until == 0 || until_wall < s->hold_until))
-		s->hold_until = until_wall;
-}
-
-/* Reasons of an attempt that goes on are appended to the note, and do not begin
- * the file anew. */
-int
-acts_note_hold(
-    struct send *s, const struct queue_id *id, const struct hold_note *note)
-{
-	struct message *m = messages_find(&s->messages, id->inode);
-	enum spool_dir dir;
-	int r, fd;
-
-	if (send_is_evacuating(s) || s->stopping)
-		return -EBUSY;
-	if (s->health.read_only)
-		return -EROFS;
-	fd = act_find(&s->sp, id, &dir);
-	if (fd < 0)
-		return fd;
-	io_close(&fd);
-	if (!act_applies(ACT_HOLD, dir))
-		return -EINVAL;
-	r = hold_note_write(&s->sp, id, note);
-	if (r < 0)
-		return r;
-	if (m != NULL) {
-		m->reasons_begun = true;
-		m->held_for = note->until_wall > 0;
-	}
-	hold_ends(s, note->until_wall);
-	send_wake(s);
-	return 0;
-}
 
 static int
 release(struct send *s, const struct queue_id *id, int fd)

@@ -1,16 +1,21 @@
 #include "queue-send/operators.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "log/log.h"
 #include "queue-send/backlog.h"
 #include "queue-send/explain.h"
 #include "queue-send/operators_door.h"
 #include "queue-send/schedule.h"
 
-#define SELECTION_MAX 400 /* in the log */
+#define SELECTION_MAX  400 /* in the log */
+/* For one connection, before the next one in line comes. */
+#define FRAMES_AT_ONCE 16
+#define TIME_AT_ONCE   (USEC_PER_MSEC / 4)
 
 /* ---- the log ---- */
 
@@ -35,12 +40,26 @@ say_acts(struct operator* o, const char *selection, size_t len)
 
 /* ---- peers ---- */
 
+static void join_line(struct operator* o)
+{
+	o->waits = true;
+	TAILQ_INSERT_TAIL(&o->send->operators->line, o, in_line);
+}
+
+static void leave_line(struct operator* o)
+{
+	if (o->waits)
+		TAILQ_REMOVE(&o->send->operators->line, o, in_line);
+	o->waits = false;
+}
+
 static void drop(struct operator* o)
 {
 	struct operators *all = o->send->operators;
 
 	say_acts(o, "interrupted", strlen("interrupted"));
 	spread_end(o->send, &o->spread);
+	leave_line(o);
 	wire_free(&o->wire);
 	TAILQ_REMOVE(&all->list, o, link);
 	all->count--;
@@ -94,8 +113,6 @@ take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 	answer(o, f->serial, r, running);
 }
 
-/* The note comes before the move; of a message that is not there, or stays, it
- * counts for nothing. */
 static void
 take_hold(struct operator* o, const struct msg_ACT *f, usec_t until_wall,
     const char *reason, size_t len)
@@ -105,14 +122,14 @@ take_hold(struct operator* o, const struct msg_ACT *f, usec_t until_wall,
 	struct hold_note note = { .uid = o->uid,
 		.since_wall = o->send->now_wall,
 		.until_wall = until_wall };
-	int r;
+	uint32_t running = 0;
+	int r = -EINVAL;
 
+	o->act = ACT_HOLD;
 	snprintf(note.reason, sizeof(note.reason), "%.*s", (int)len, reason);
-	r = until_wall < 0 ? -EINVAL : acts_note_hold(o->send, &id, &note);
-	if (r == 0)
-		take_act(o, f, 0);
-	else
-		answer(o, f->serial, r, 0);
+	if (until_wall >= 0 && f->inode != 0)
+		r = acts_hold(o->send, &id, &note, &running);
+	answer(o, f->serial, r, running);
 }
 
 static void
@@ -209,6 +226,18 @@ static const struct {
 	{ MSG_EXPLAIN_TO, take_explain_to },
 };
 
+/* Time that a system call slept counts, too: the loop slept with it. */
+static void pay(struct operator* o)
+{
+	struct operators *all = o->send->operators;
+	const usec_t now = clock_mono();
+
+	quota_spend(&all->quota, now - all->paid_at);
+	all->paid_at = now;
+	if (!quota_is_open(&all->quota) || now - all->began_at >= TIME_AT_ONCE)
+		wire_pause(o->wire, true);
+}
+
 static void
 on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 {
@@ -221,6 +250,7 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 	for (i = 0; i < ARRAY_LEN(frames); i++)
 		if (frames[i].type == msg->type) {
 			frames[i].take(o, msg);
+			pay(o);
 			return;
 		}
 	drop(o);
@@ -235,7 +265,61 @@ on_end(void *arg, struct wire *w UNUSED)
 	drop(o);
 }
 
+/* ---- when ---- */
+
+static void
+on_ready(void *arg, struct wire *w UNUSED)
+{
+	struct operator* o = arg;
+
+	join_line(o);
+	event_active(o->send->operators->idle, EV_TIMEOUT, 0);
+	send_wake(o->send);
+}
+
+/* In turn, each a little, while there is credit. */
+static void
+serve(struct operators *all)
+{
+	struct operator* o;
+
+	all->paid_at = clock_mono();
+	while (quota_is_open(&all->quota) &&
+	    (o = TAILQ_FIRST(&all->line)) != NULL) {
+		leave_line(o);
+		all->began_at = all->paid_at;
+		if (wire_take(o->wire, FRAMES_AT_ONCE))
+			join_line(o);
+	}
+	if (!TAILQ_EMPTY(&all->line))
+		event_active(all->idle, EV_TIMEOUT, 0);
+}
+
+usec_t
+operators_work(struct send *s)
+{
+	struct operators *all = s->operators;
+
+	if (all == NULL)
+		return USEC_NEVER;
+	quota_earn(&all->quota, s->now);
+	serve(all);
+	return TAILQ_EMPTY(&all->line) ? USEC_NEVER
+				       : quota_opens_at(&all->quota);
+}
+
+static void
+on_idle(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct send *s = arg;
+
+	send_read_clocks(s);
+	quota_fill(&s->operators->quota, s->now);
+	serve(s->operators);
+}
+
 static const struct wire_ops ops = {
+	.ready = on_ready,
 	.frame = on_frame,
 	.bad = on_end,
 	.closed = on_end,
@@ -259,6 +343,7 @@ operators_welcome(struct send *s, int fd, uid_t uid)
 		free(o);
 		return r;
 	}
+	wire_gather(o->wire);
 	TAILQ_INSERT_TAIL(&s->operators->list, o, link);
 	s->operators->count++;
 	return 0;
@@ -271,13 +356,31 @@ operators_end_idle(struct send *s)
 	struct operator* o, *idle = NULL;
 
 	TAILQ_FOREACH (o, &s->operators->list, link)
-		if (idle == NULL || o->heard < idle->heard)
+		if (!o->waits && (idle == NULL || o->heard < idle->heard))
 			idle = o;
 	if (idle == NULL || s->now - idle->heard < OPERATORS_IDLE)
 		return false;
 	(void)wire_send(idle->wire, &msg, -1);
 	drop(idle);
 	return true;
+}
+
+static struct event *
+idle_new(struct send *s)
+{
+	struct event *idle = event_new(s->base, -1, 0, on_idle, s);
+
+	if (idle != NULL)
+		(void)event_priority_set(idle, DAEMON_IDLE);
+	return idle;
+}
+
+static void
+free_all(struct operators *all)
+{
+	if (all != NULL && all->idle != NULL)
+		event_free(all->idle);
+	free(all);
 }
 
 void
@@ -288,13 +391,16 @@ operators_init(struct send *s)
 
 	if (all != NULL) {
 		TAILQ_INIT(&all->list);
-		r = door_open(&all->door, s);
+		TAILQ_INIT(&all->line);
+		quota_init(&all->quota, s->now);
+		all->idle = idle_new(s);
+		r = all->idle == NULL ? -ENOMEM : door_open(&all->door, s);
 	}
 	if (r < 0) {
 		log_warning("%s/lock/" OPERATORS_SOCKET ": %s: operators can "
 			    "act only while this queue is stopped",
 		    s->sp.path, strerror(-r));
-		free(all);
+		free_all(all);
 		return;
 	}
 	s->operators = all;
@@ -312,5 +418,5 @@ operators_done(struct send *s)
 		drop(o);
 	door_close(&all->door, s);
 	s->operators = NULL;
-	free(all);
+	free_all(all);
 }

@@ -20,6 +20,9 @@
  * that is logged. */
 void operators_init(struct send *s);
 void operators_done(struct send *s);
+/* Requests, as many as their part of the loop's time allows (struct quota); the
+ * time of the next one. */
+usec_t operators_work(struct send *s);
 /* An act on one message; *ret_running: 0 when it is done, else the message is
  * in the active queue, and the act follows when its deliveries have ended: 1
  * and their number. -ENOENT: no such message here; -EINVAL:
@@ -29,10 +32,10 @@ void operators_done(struct send *s);
  * -ERANGE: later than maximal_backoff_time. */
 int acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
     usec_t due_wall, uint32_t *ret_running);
-/* Before ACT_HOLD: by whom, why, until when. -ENOENT: no such message here;
- * -EBUSY, -EROFS. */
-int acts_note_hold(
-    struct send *s, const struct queue_id *id, const struct hold_note *note);
+/* ACT_HOLD with a note of by whom, why and until when, which is on disk before
+ * the move. */
+int acts_hold(struct send *s, const struct queue_id *id,
+    const struct hold_note *note, uint32_t *ret_running);
 
 /* Where the messages of one operator go. */
 struct spread {

@@ -18,7 +18,8 @@ struct event;
 /* One connection: one command of an operator. */
 struct operator
 {
-	TAILQ_ENTRY(operator) link;
+	TAILQ_ENTRY(operator) link, in_line;
+	bool waits; /* in the line: frames have come */
 	struct send *send;
 	struct wire *wire;
 	uid_t uid;
@@ -44,6 +45,11 @@ struct operators {
 	struct door door;
 	uint32_t count;
 	struct operator_list list;
+	struct operator_list line; /* in the order in which they are served */
+	struct event *idle;        /* the loop would sleep */
+	struct quota quota;
+	usec_t paid_at;  /* the loop's time is paid for up to here */
+	usec_t began_at; /* with the one that is served */
 };
 
 /* -errno: there is no socket. */

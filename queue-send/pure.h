@@ -9,6 +9,7 @@
  *	rate.c       events of the last minute
  *	header.c     fields in the header of a message
  *	told.c       the rate of reports to one address
+ *	quota.c      the part of the loop's time that operators get
  */
 #ifndef QUEUE_SEND_PURE_H
 #define QUEUE_SEND_PURE_H
@@ -239,5 +240,39 @@ void told_count(
     struct told_rate *t, const char *address, uint32_t limit, usec_t now);
 /* A report that was counted is not made. */
 void told_take_back(struct told_rate *t, const char *address, uint32_t limit);
+
+/* ---- quota.c: the part of the loop's time that requests of operators get ----
+ *
+ * Requests are done one after the other. Each is measured, and pays from a
+ * credit what it took; none begins without credit. Time brings credit, a
+ * QUOTA_PARTS-th of itself, up to QUOTA_SLICE; and the credit is full whenever
+ * the loop would sleep. So, with other work in every moment of a time T:
+ *
+ *	requests take at most T / QUOTA_PARTS + QUOTA_SLICE, and the last one
+ *	they may take at least T / QUOTA_PARTS
+ *	the next one begins within QUOTA_PARTS * QUOTA_DEBT
+ *
+ * What is owed is at most QUOTA_DEBT. Of requests that take longer each, on a
+ * slow disk, the third line holds and the first one does not. */
+#define QUOTA_PARTS 16
+#define QUOTA_SLICE (2 * USEC_PER_MSEC)
+#define QUOTA_DEBT  (50 * USEC_PER_MSEC)
+
+struct quota {
+	int64_t credit;
+	usec_t at; /* credit came up to here */
+};
+
+void quota_init(struct quota *q, usec_t now);
+/* Time has passed. A clock that stands still, or goes back, brings nothing. */
+void quota_earn(struct quota *q, usec_t now);
+/* The loop has nothing else to do. */
+void quota_fill(struct quota *q, usec_t now);
+/* A request took so long. */
+void quota_spend(struct quota *q, usec_t took);
+/* May a request begin? */
+bool quota_is_open(const struct quota *q);
+/* When one may, if nothing is spent until then. */
+usec_t quota_opens_at(const struct quota *q);
 
 #endif

@@ -49,7 +49,7 @@ static int
 move(struct send *s, struct spread *spread, const struct queue_id *id)
 {
 	enum spool_dir dir;
-	int r, fd = act_find(&s->sp, id, &dir);
+	int r, fd = act_find(&s->sp, SPOOL_DEFERRED, id, &dir);
 
 	if (fd < 0)
 		return fd;

@@ -2,6 +2,7 @@
 
 #include "log/log.h"
 #include "queue-send/backlog.h"
+#include "queue-send/operators.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
 #include "queue-send/schedule.h"
@@ -39,6 +40,7 @@ stop_work(struct send *s)
 /* The order matters: messages that leave make room for those that come, and
  * those that came are dispatched. */
 static usec_t (*const works[])(struct send *s) = {
+	operators_work,
 	links_work,
 	results_work,
 	finish_work,

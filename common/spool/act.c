@@ -74,21 +74,28 @@ act_target(enum spool_act act, enum spool_dir dir)
 
 /* ---- finding ---- */
 
+enum spool_dir
+act_source(enum spool_act act)
+{
+	return act == ACT_UNDELETE ? SPOOL_DELETED
+	    : act == ACT_RELEASE   ? SPOOL_HOLD
+				   : SPOOL_DEFERRED;
+}
+
 /* The message with this id at this name; -ENOENT: another one, or none. */
 static int
 open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 {
 	struct queue_file file;
+	struct stat st;
 	int r, fd;
 
 	if (sp->dir[dir] < 0)
 		return -ENOENT;
-	fd = spool_open_file(sp, dir, id->inode, O_RDONLY);
+	fd = spool_open_settled(sp, dir, id->inode, &st);
 	if (fd < 0)
 		return fd;
-	r = spool_file_settled(fd);
-	if (r == 0)
-		r = queue_file_read(fd, &file);
+	r = queue_file_trailer(fd, (uint64_t)st.st_size, &file);
 	if (r == 0 &&
 	    (file.arrival_wall != id->arrival_wall || file.nonce != id->nonce ||
 		file.queue != id->queue))
@@ -102,14 +109,15 @@ open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 #define PASSES 3 /* a message may move back meanwhile */
 
 int
-act_find(
-    const struct spool *sp, const struct queue_id *id, enum spool_dir *ret_dir)
+act_find(const struct spool *sp, enum spool_dir first,
+    const struct queue_id *id, enum spool_dir *ret_dir)
 {
 	static const enum spool_dir dirs[] = { SPOOL_DEFERRED, SPOOL_INCOMING,
 		SPOOL_ACTIVE, SPOOL_HOLD, SPOOL_DELETED };
-	int r = -ENOENT;
+	int r = open_here(sp, first, id);
 	size_t i;
 
+	*ret_dir = first;
 	for (i = 0; r == -ENOENT && i < PASSES * ARRAY_LEN(dirs); i++) {
 		*ret_dir = dirs[i % ARRAY_LEN(dirs)];
 		r = open_here(sp, *ret_dir, id);
@@ -162,14 +170,16 @@ static int
 set_due(
     const struct spool *sp, enum spool_act act, uint64_t inode, usec_t due_wall)
 {
+	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
-	int fd = act == ACT_RETRY ? reason_open(sp, SPOOL_DEFER, inode) : -1;
-	const bool earlier = fd >= 0 && fstat(fd, &st) == 0 &&
-	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC <= due_wall;
 
-	if (fd >= 0)
-		sp->sys->close(fd);
-	return earlier ? 0 : spool_set_due(sp, inode, due_wall);
+	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
+	if (act == ACT_RETRY &&
+	    fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) ==
+		0 &&
+	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC <= due_wall)
+		return 0;
+	return spool_set_due(sp, inode, due_wall);
 }
 
 int

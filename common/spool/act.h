@@ -43,11 +43,14 @@ act_gives_up(enum spool_act act)
 	return act == ACT_EXPIRE || act == ACT_EXPIRE_HELD;
 }
 
-/* Opens the message with this id and tells where it lies: deferred/, incoming/,
- * active/, hold/ or deleted/. The descriptor, for reading. -ENOENT: there is
- * none; -EAGAIN: its writer has not committed it. */
-int act_find(
-    const struct spool *sp, const struct queue_id *id, enum spool_dir *ret_dir);
+/* Where most messages are that the act is for. */
+enum spool_dir act_source(enum spool_act act);
+/* Opens the message with this id and tells where it lies: in `first`,
+ * deferred/, incoming/, active/, hold/ or deleted/. The descriptor, for
+ * reading, with the shared lock of the file. -ENOENT: there is none; -EAGAIN:
+ * its writer has not committed it, or another process works on it. */
+int act_find(const struct spool *sp, enum spool_dir first,
+    const struct queue_id *id, enum spool_dir *ret_dir);
 /* The mark of a message that is given up; the due time, or the end of a deleted
  * message; then one rename. A message that is released or retried is due at
  * now_wall, and one that is retried not later than it was. In active/

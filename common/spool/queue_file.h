@@ -124,6 +124,9 @@ void queue_file_let_go(void);
 /* Reads the trailer alone. Checks file type, size, magic,
  * version, the trailer's own CRC and that all regions fit each other. */
 int queue_file_read(int fd, struct queue_file *ret_file);
+/* The same of a regular file of that size, but for the magic at its start: for
+ * a question about the message's identity. */
+int queue_file_trailer(int fd, uint64_t size, struct queue_file *ret_file);
 /* Reads so many bytes of the content, from its beginning; -EBADMSG: there are
  * fewer. */
 int queue_file_content(int fd, uint64_t content_off, void *out, size_t len);

@@ -87,14 +87,12 @@ find_size(int fd, uint64_t *ret_size)
 }
 
 static int
-read_trailer(int fd, struct queue_file *ret_file, struct format_sums *ret_sums)
+read_trailer_at(int fd, uint64_t size, struct queue_file *ret_file,
+    struct format_sums *ret_sums)
 {
 	unsigned char trailer[QUEUE_FILE_TRAILER];
-	uint64_t size = 0;
-	int r = find_size(fd, &size);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (size < SIZE_MIN)
 		return format_damaged("no trailer: file too short");
 	r = read_exact(fd, trailer, sizeof(trailer), size - sizeof(trailer));
@@ -103,6 +101,27 @@ read_trailer(int fd, struct queue_file *ret_file, struct format_sums *ret_sums)
 	if (r == 0 && ret_file->size != size)
 		r = format_damaged("file is not as long as its trailer says");
 	return r;
+}
+
+int
+queue_file_trailer(int fd, uint64_t size, struct queue_file *ret_file)
+{
+	struct queue_file file;
+	struct format_sums sums;
+	int r = read_trailer_at(fd, size, &file, &sums);
+
+	if (r == 0)
+		*ret_file = file;
+	return r;
+}
+
+static int
+read_trailer(int fd, struct queue_file *ret_file, struct format_sums *ret_sums)
+{
+	uint64_t size = 0;
+	int r = find_size(fd, &size);
+
+	return r < 0 ? r : read_trailer_at(fd, size, ret_file, ret_sums);
 }
 
 int

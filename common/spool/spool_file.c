@@ -220,24 +220,43 @@ spool_file_settled(int fd)
 	return st.st_nlink == 0 ? -ENOENT : 0;
 }
 
+static int
+set_times(
+    const struct spool *sp, const char *leaf, const struct timespec times[2])
+{
+	return sp->sys->utimensat(
+		   sp->dir[SPOOL_DEFER], leaf, times, AT_SYMLINK_NOFOLLOW) < 0
+	    ? -errno
+	    : 0;
+}
+
+/* 1: it is there. */
+static int
+make_empty(const struct spool *sp, const char *leaf)
+{
+	int fd = sp->sys->openat(sp->dir[SPOOL_DEFER], leaf,
+	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	sp->sys->close(fd);
+	return 1;
+}
+
 int
 spool_set_due(const struct spool *sp, uint64_t inode, usec_t due_wall)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
 	char leaf[SPOOL_PATH_MAX];
-	int fd, r = 0;
+	int r;
 
 	times[1].tv_sec = due_wall / USEC_PER_SEC;
 	times[1].tv_nsec = due_wall % USEC_PER_SEC * 1000;
 	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
-	fd = sp->sys->openat(sp->dir[SPOOL_DEFER], leaf,
-	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	if (sp->sys->futimens(fd, times) < 0)
-		r = -errno;
-	sp->sys->close(fd);
-	return r;
+	r = set_times(sp, leaf, times);
+	if (r == -ENOENT)
+		r = make_empty(sp, leaf);
+	return r == 1 ? set_times(sp, leaf, times) : r;
 }
 
 int

@@ -21,7 +21,8 @@ struct spool_sys {
 	int (*renameat)(
 	    int olddir, const char *old, int newdir, const char *name);
 	int (*unlinkat)(int dir, const char *name, int flags);
-	int (*futimens)(int fd, const struct timespec times[2]);
+	int (*utimensat)(int dir, const char *name,
+	    const struct timespec times[2], int flags);
 	int (*flock)(int fd, int op);
 	int (*fsync)(int fd);
 	int (*syncfs)(int fd);

@@ -5,7 +5,7 @@
 
 The first part acts on QUEUED messages of one queue by a filter, again and
 again, while other mail goes through the same queue: as much as there can be
-(submitters that do not wait), and at a steady rate. Each round measures the
+(submitters that wait only while WAITING are on their way), and at a steady rate. Each round measures the
 deliveries of other mail while the command runs, and as long without it; the
 ratio is of the two. RATES are those of the other mail per second, 0 being all that goes. Then all of them go
 to another queue (spread): the time of the command, and until the other queue knows them, and the processor
@@ -37,6 +37,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "5"))
 SPREAD = int(os.environ.get("SPREAD", str(QUEUED)))
 STEADY = int(os.environ.get("STEADY", "200"))  # messages per second
 RATES = [int(r) for r in os.environ.get("RATES", f"{STEADY},0").split(",")]
+WAITING = int(os.environ.get("WAITING", "6000"))  # of other mail, at most
 PLACES = {"memory": "/dev/shm", "disk": None}
 LATER = "later.example smtp:127.0.0.1:1\n* discard\n"
 
@@ -118,6 +119,9 @@ class Load:
     def run(self):
         while not self.over:
             began = time.monotonic()
+            if self.rate == 0 and self.on_their_way() > WAITING:
+                time.sleep(0.01)
+                continue
             subprocess.run([SUBMIT, "accept", self.i.conf_file, "4", str(self.rate // 4 or 400), "4096", "x@test.example"],
                            stdout=subprocess.DEVNULL, check=True, preexec_fn=lambda: os.umask(0))
             if self.rate:
@@ -132,6 +136,10 @@ class Load:
     def __exit__(self, *_):
         self.over = True
         self.thread.join()
+
+    def on_their_way(self):
+        page = self.i.page(1)
+        return page["incoming"] + page["active"]
 
     def delivered(self):
         return self.i.page(1)["delivered"]

@@ -59,13 +59,13 @@ no_fsync(int fd UNUSED)
 	return 0;
 }
 
-#define SYS(open_call, link_call, rename_call, fsync_call)                  \
-	{                                                                   \
-		.openat = open_call, .write = note_write, .pwrite = pwrite, \
-		.ftruncate = ftruncate, .linkat = link_call,                \
-		.renameat = rename_call, .unlinkat = unlinkat,              \
-		.futimens = futimens, .flock = flock, .fsync = fsync_call,  \
-		.close = close, .fstatvfs = fstatvfs,                       \
+#define SYS(open_call, link_call, rename_call, fsync_call)                   \
+	{                                                                    \
+		.openat = open_call, .write = note_write, .pwrite = pwrite,  \
+		.ftruncate = ftruncate, .linkat = link_call,                 \
+		.renameat = rename_call, .unlinkat = unlinkat,               \
+		.utimensat = utimensat, .flock = flock, .fsync = fsync_call, \
+		.close = close, .fstatvfs = fstatvfs,                        \
 	}
 
 const struct spool_sys cut_sys_named = SYS(no_tmpfile, linkat, renameat, fsync);

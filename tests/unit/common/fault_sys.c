@@ -12,7 +12,7 @@ const char *const fault_names[FAULT_NCALLS] = {
 	[FAULT_LINKAT] = "linkat",
 	[FAULT_RENAMEAT] = "renameat",
 	[FAULT_UNLINKAT] = "unlinkat",
-	[FAULT_FUTIMENS] = "futimens",
+	[FAULT_UTIMENSAT] = "utimensat",
 	[FAULT_FLOCK] = "flock",
 	[FAULT_FSYNC] = "fsync",
 	[FAULT_CLOSE] = "close",
@@ -213,9 +213,10 @@ fault_unlinkat(int dir, const char *name, int flags)
 }
 
 static int
-fault_futimens(int fd, const struct timespec times[2])
+fault_utimensat(
+    int dir, const char *name, const struct timespec times[2], int flags)
 {
-	PASS(FAULT_FUTIMENS, int, futimens(fd, times));
+	PASS(FAULT_UTIMENSAT, int, utimensat(dir, name, times, flags));
 }
 
 static int
@@ -260,7 +261,7 @@ const struct spool_sys fault_sys = {
 	.linkat = fault_linkat,
 	.renameat = fault_renameat,
 	.unlinkat = fault_unlinkat,
-	.futimens = fault_futimens,
+	.utimensat = fault_utimensat,
 	.flock = fault_flock,
 	.fsync = fault_fsync,
 	.close = fault_close,

@@ -39,13 +39,13 @@ Test(spool_act, D36_a_message_that_moves_back_is_found)
 	sys.openat = openat_behind;
 	s.sp.sys = &sys;
 	back = true;
-	fd = act_find(&s.sp, &id, &dir);
+	fd = act_find(&s.sp, SPOOL_DEFERRED, &id, &dir);
 	cr_expect_geq(fd, 0, "%s", strerror(-fd));
 	cr_expect_not(back);
 	cr_expect_eq(dir, SPOOL_INCOMING);
 	close(fd);
 	id.nonce++;
-	cr_expect_eq(act_find(&s.sp, &id, &dir), -ENOENT);
+	cr_expect_eq(act_find(&s.sp, SPOOL_DEFERRED, &id, &dir), -ENOENT);
 	s.sp.sys = &fault_sys;
 	scratch_close(&s);
 }

@@ -231,8 +231,9 @@ Test(spool, the_due_time_is_kept)
 			cr_assert_eq(
 			    spool_set_due(&s.sp, id.inode, rows[i]), 0);
 	}
-	fail_nth(FAULT_FUTIMENS, 1, EROFS);
+	fail_nth(FAULT_UTIMENSAT, 1, EROFS);
 	cr_expect_eq(spool_set_due(&s.sp, id.inode, 1), -EROFS);
+	cr_assert_eq(spool_remove(&s.sp, SPOOL_DEFER, id.inode), 0);
 	fail_nth(FAULT_OPENAT, 1, ENOSPC);
 	cr_expect_eq(spool_set_due(&s.sp, id.inode, 1), -ENOSPC);
 	scratch_close(&s);

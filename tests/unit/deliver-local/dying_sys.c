@@ -63,7 +63,7 @@ dying_sys(struct spool_sys *ret, unsigned nth, bool fails)
 		.linkat = dying_linkat,
 		.renameat = dying_renameat,
 		.unlinkat = dying_unlinkat,
-		.futimens = futimens,
+		.utimensat = utimensat,
 		.flock = dying_flock,
 		.fsync = dying_fsync,
 		.syncfs = syncfs,

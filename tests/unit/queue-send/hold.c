@@ -13,6 +13,7 @@
 #include "base/io.h"
 
 static struct world w;
+static uint32_t running;
 
 static void
 start(void)
@@ -35,13 +36,11 @@ hold_for(uint64_t inode, usec_t time)
 {
 	const struct queue_id id = world_id(&w, inode);
 	struct hold_note note = { .uid = 7, .reason = "new\tdisk" };
-	uint32_t running;
 
 	send_read_clocks(&w.s);
 	note.since_wall = w.s.now_wall;
 	note.until_wall = time == 0 ? 0 : w.s.now_wall + time;
-	cr_assert_eq(acts_note_hold(&w.s, &id, &note), 0);
-	cr_assert_eq(acts_do(&w.s, ACT_HOLD, &id, 0, &running), 0);
+	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), 0);
 	world_run(&w);
 }
 
@@ -170,13 +169,13 @@ Test(hold, D6_without_a_note_nothing_is_held)
 	const struct hold_note note = { .uid = 7 };
 
 	world_fail(CALL_WRITE, ENOSPC, 0);
-	cr_expect_eq(acts_note_hold(&w.s, &id, &note), -ENOSPC);
+	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -ENOSPC);
 	world_fail(CALL_WRITE, 0, 1);
 	w.s.health.read_only = true;
-	cr_expect_eq(acts_note_hold(&w.s, &id, &note), -EROFS);
+	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -EROFS);
 	w.s.health.read_only = false;
 	w.s.stopping = true;
-	cr_expect_eq(acts_note_hold(&w.s, &id, &note), -EBUSY);
+	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -EBUSY);
 	w.s.stopping = false;
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }

@@ -204,3 +204,180 @@ Test(operators, P12_without_a_descriptor_the_loop_waits)
 	cr_assert_geq(clock_mono() - before, USEC_PER_SEC / 2);
 	cr_assert_eq(told(fd), 1);
 }
+
+/* ---- their part of the loop's time ---- */
+
+static struct queue_id
+some_id(uint64_t inode)
+{
+	return (struct queue_id){
+		.arrival_wall = 1, .nonce = 1, .queue = 1, .inode = inode
+	};
+}
+
+/* A question about a message that is not there: three frames come back. */
+static void
+ask(int fd, uint64_t serial)
+{
+	const struct queue_id id = some_id(4711);
+	const struct msg msg = { .type = MSG_EXPLAIN,
+		.u.EXPLAIN = { .serial = serial,
+		    .arrival_wall = id.arrival_wall,
+		    .nonce = id.nonce,
+		    .queue = id.queue,
+		    .inode = id.inode } };
+
+	cr_assert_eq(chan_send(fd, &msg, -1), 0);
+}
+
+/* Ends of answers that have come. */
+static uint32_t
+answers(int fd)
+{
+	uint32_t n = 0;
+
+	while (chan_recv(fd, &frame) == 1)
+		n += frame.msg.type == MSG_EXPLAINED_END;
+	return n;
+}
+
+static struct event *other;
+static int rounds;
+
+static void
+on_other(int fd UNUSED, short what UNUSED, void *arg UNUSED)
+{
+	send_wake(&w.s);
+	if (--rounds > 0)
+		event_active(other, EV_TIMEOUT, 0);
+	else
+		event_base_loopbreak(w.s.base);
+}
+
+/* A few rounds of the loop, and other work in each of them. */
+static void
+busy_rounds(void)
+{
+	other = event_new(w.s.base, -1, 0, on_other, NULL);
+	rounds = 5;
+	event_active(other, EV_TIMEOUT, 0);
+	event_base_loop(w.s.base, EVLOOP_NONBLOCK);
+	event_free(other);
+}
+
+/* Nothing is left to spend, and time brings nothing. */
+static void
+spend_all(void)
+{
+	quota_spend(&w.s.operators->quota, QUOTA_DEBT);
+	w.s.operators->quota.at = USEC_NEVER;
+}
+
+#define ASKED 12
+
+/* mutation: serve() does not ask for credit. */
+Test(operators, A9_beside_other_work_they_wait_for_their_part)
+{
+	int i, fd = connect_to();
+
+	for (i = 0; i < 200; i++) {
+		spend_all();
+		if (i == 0)
+			ask(fd, 1);
+		busy_rounds();
+		cr_assert_eq(answers(fd), 0, "round %d", i);
+	}
+	quota_init(&w.s.operators->quota, clock_mono());
+	busy_rounds();
+	cr_expect_eq(answers(fd), 1);
+}
+
+/* mutation: on_idle() fills nothing. */
+Test(operators, A9_a_loop_without_work_serves_them_all)
+{
+	int i, fd = connect_to();
+
+	spend_all();
+	for (i = 0; i < ASKED; i++)
+		ask(fd, 1);
+	world_run(&w);
+	cr_expect_eq(answers(fd), ASKED);
+}
+
+/* Answers come to the one that asks once, whoever came first, when there is
+ * credit for one request at a time. */
+static void
+one_beside_one_that_asks_on(bool first)
+{
+	int greedy = connect_to(), modest = connect_to();
+	uint32_t i, served = 0;
+
+	spend_all();
+	if (first)
+		ask(modest, 1);
+	busy_rounds();
+	for (i = 0; i < 100; i++)
+		ask(greedy, 1);
+	busy_rounds();
+	if (!first)
+		ask(modest, 1);
+	busy_rounds();
+	cr_assert_eq(answers(modest), 0);
+	for (i = 0; i < 20 && served == 0; i++) {
+		w.s.operators->quota.credit = 1;
+		busy_rounds();
+		served = answers(modest);
+	}
+	cr_expect_eq(served, 1);
+	cr_expect_leq(i, 2u, "its turn came: %u", i);
+	close(greedy);
+	close(modest);
+	world_run(&w);
+}
+
+/* mutation: join_line() puts one in front. */
+Test(operators, A9_one_that_asks_on_and_on_does_not_keep_others_waiting)
+{
+	one_beside_one_that_asks_on(true);
+	one_beside_one_that_asks_on(false);
+}
+
+Test(operators, A9_one_that_waits_in_line_is_not_idle)
+{
+	int fds[OPERATORS_MAX + 1], more;
+	struct operator* o;
+
+	fill(fds);
+	spend_all();
+	for (more = 0; more < OPERATORS_MAX + 1; more++)
+		ask(fds[more], 1);
+	busy_rounds();
+	TAILQ_FOREACH (o, &w.s.operators->list, link) {
+		cr_assert(o->waits);
+		o->heard -= 2 * OPERATORS_IDLE;
+	}
+	cr_expect_not(operators_end_idle(&w.s));
+	quota_init(&w.s.operators->quota, clock_mono());
+	world_run(&w);
+	cr_expect_eq(answers(fds[0]), 1);
+}
+
+/* One that goes while it waits leaves nothing behind. */
+Test(operators, P12_one_that_ends_in_line_is_forgotten)
+{
+	int fd = connect_to();
+
+	spend_all();
+	ask(fd, 1);
+	close(fd);
+	busy_rounds();
+	cr_assert_not(TAILQ_EMPTY(&w.s.operators->line));
+	operators_done(&w.s);
+	operators_init(&w.s);
+	fd = connect_to();
+	ask(fd, 1);
+	close(fd);
+	world_run(&w);
+	cr_expect_eq(w.s.operators->count, 0);
+	cr_expect(TAILQ_EMPTY(&w.s.operators->line));
+}

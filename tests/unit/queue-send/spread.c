@@ -135,7 +135,7 @@ Test(spread, reasons_due_time_and_id_go_along)
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
 	cr_expect_eq(world_count(&there, SPOOL_DEFER), 1);
 	cr_expect_str_neq(world_reason(&there, SPOOL_DEFER, inode, 0), "");
-	fd = act_find(&there.s.sp, &id, &dir);
+	fd = act_find(&there.s.sp, SPOOL_DEFERRED, &id, &dir);
 	cr_expect_geq(fd, 0, "its id stays");
 	io_close(&fd);
 	cr_expect_eq(spread.moved, 1);
