@@ -37,112 +37,6 @@ become_owner(const struct spool *sp)
 
 /* ---- requeue --failed ---- */
 
-/* The message is on hold, so nothing else touches its file. */
-static int
-take_marks_back(int fd, bool *ret_any)
-{
-	struct queue_rcpt_cursor cursor;
-	struct queue_rcpt rcpt;
-	struct queue_file file;
-	int r = queue_file_read(fd, &file);
-
-	*ret_any = false;
-	if (r < 0)
-		return r;
-	queue_rcpt_begin(&cursor, &file);
-	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
-		if (rcpt.mark != RCPT_FAILED)
-			continue;
-		*ret_any = true;
-		r = queue_file_mark(
-		    &spool_sys_real, fd, rcpt.offset, RCPT_PENDING);
-		if (r < 0)
-			return r;
-	}
-	return r == 0 && *ret_any && fsync(fd) < 0 ? -errno : r;
-}
-
-static bool
-has(int marks, enum reason_mark mark)
-{
-	return marks > 0 && ((unsigned)marks & mark) != 0;
-}
-
-/* Deliveries that the sender was told of get a line again, for none is told
- * without one; their line of a report comes behind. */
-static int
-note_told(const struct spool *sp, int fd, uint64_t inode, bool *ret_any)
-{
-	struct queue_rcpt_cursor cursor;
-	struct queue_rcpt rcpt;
-	struct queue_file file;
-	int r = queue_file_read(fd, &file);
-
-	*ret_any = false;
-	if (r < 0)
-		return r;
-	queue_rcpt_begin(&cursor, &file);
-	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
-		const struct reason line = { .index = rcpt.index,
-			.dsn = "",
-			.relay = "none",
-			.address = rcpt.address,
-			.text = "told of before it was requeued" };
-
-		if (rcpt.mark != RCPT_DONE ||
-		    !dsn_wants(rcpt.dsn.notify, DSN_SUCCESS))
-			continue;
-		*ret_any = true;
-		r = reason_add(sp, SPOOL_BOUNCE, inode, &line);
-		if (r < 0)
-			return r;
-	}
-	return r;
-}
-
-/* The mark of a message that was given up goes, too; that of a sender who was
- * warned stays. */
-static int
-forget_reasons(
-    const struct spool *sp, const struct queue_id *id, int fd, bool warned)
-{
-	uint32_t reports = 0;
-	bool any_told = false;
-	int r = reason_count_reports(sp, id->inode, &reports);
-
-	if (r == 0)
-		r = reason_clear(sp, SPOOL_BOUNCE, id->inode);
-	if (r == 0 && reports > 0)
-		r = note_told(sp, fd, id->inode, &any_told);
-	if (r == 0 && warned)
-		return reason_add_warning(sp, id, clock_wall(), "none");
-	if (r == 0 && any_told)
-		return reason_add_report(sp, id->inode, clock_wall(), "none");
-	return r;
-}
-
-/* Marks first, synced; then the reasons: a mark of failure without its reason
- * would be pending again, too. */
-static int
-forget_failures(struct actor *a, const struct target *t)
-{
-	const int marks = reason_marks(&a->sp, &t->id);
-	bool any_failed = false;
-	int r, fd = spool_open_file(&a->sp, SPOOL_HOLD, t->id.inode, O_RDWR);
-
-	if (fd < 0)
-		return fd;
-	/* queue-send may be taking it, to report what failed. */
-	r = prepared_lock(fd);
-	if (r == 0)
-		r = take_marks_back(fd, &any_failed);
-	if (r == 0 && (any_failed || has(marks, REASON_GIVEN_UP)))
-		r = forget_reasons(
-		    &a->sp, &t->id, fd, has(marks, REASON_WARNED));
-	io_close(&fd);
-	return r;
-}
-
 /* On hold first, where nothing is done with it; what dies in between leaves it
  * there. */
 static int
@@ -167,7 +61,7 @@ requeue_failed(struct actor *a)
 		worker_step(a->w);
 		if (k->error != 0 || k->waits)
 			continue;
-		k->error = forget_failures(a, k->target);
+		k->error = requeue_forget(&a->sp, &k->target->id);
 		if (k->error == 0)
 			k->error = 1; /* to be released */
 	}

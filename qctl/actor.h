@@ -1,5 +1,5 @@
-/* qctl/actor.h - the process that acts on the messages of one queue, and its
- * rounds over all of them (rounds.c). */
+/* qctl/actor.h - the process that acts on the messages of one queue (act.c),
+ * its rounds over all of them (rounds.c), and requeue --failed (requeue.c). */
 #ifndef QCTL_ACTOR_H
 #define QCTL_ACTOR_H
 
@@ -37,6 +37,11 @@ int actor_do(struct actor *a, enum spool_act act);
 /* Waits for messages that were in delivery; deliveries that have been made
  * cannot be undone, and are told. */
 void actor_await(struct actor *a, enum spool_act act);
+/* requeue.c, of a message on hold, as the user of the queue: marks of failure
+ * are pending again, then their reasons go, but for what the sender was told
+ * of. What dies in between leaves it on hold, and nothing that was told untold.
+ * -EAGAIN: queue-send has it. */
+int requeue_forget(const struct spool *sp, const struct queue_id *id);
 /* After ACT_SPREAD: queues that messages went to, or may have gone to, look for
  * them. One that does not run does so when it starts. */
 void actor_tell_came(struct actor *a);

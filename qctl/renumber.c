@@ -2,7 +2,9 @@
  *
  * Two rounds, since the name that one message needs may be the one that another
  * still has: first each gets the name mend-INODE, with its reasons, then each
- * its own. What dies in between is found again by that name. */
+ * its own. What dies in between is found again by that name. Reasons keep it
+ * until their message has its own, as a second name: a start removes reasons of
+ * no message that have one name alone. */
 #include "qctl/check.h"
 
 #include <errno.h>
@@ -115,7 +117,8 @@ begin_one(const struct spool *sp, const struct misnamed *m)
 
 /* ---- the second round ---- */
 
-/* A file under the new name is of a message that is gone. */
+/* A file under the new name is of a message that is gone, or of a repair that
+ * did not end. */
 static int
 give_reasons(const struct spool *sp, uint64_t inode)
 {
@@ -125,16 +128,30 @@ give_reasons(const struct spool *sp, uint64_t inode)
 	int r = 0;
 
 	for (i = 0; r == 0 && i < ARRAY_LEN(reasons); i++) {
+		const int dir = sp->dir[reasons[i]];
+
 		mend_leaf(sp, reasons[i], inode, from);
 		spool_leaf(sp, reasons[i], inode, to, sizeof(to));
-		if (fstatat(sp->dir[reasons[i]], from, &st,
-			AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(dir, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		r = reason_clear(sp, reasons[i], inode);
-		if (r == 0)
-			r = rename_in(sp, reasons[i], from, to);
+		if (r == 0 && sp->sys->linkat(dir, from, dir, to, 0) < 0)
+			r = -errno;
 	}
 	return r;
+}
+
+/* The next repair removes names that stay. */
+static void
+drop_second_names(const struct spool *sp, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(reasons); i++) {
+		mend_leaf(sp, reasons[i], inode, leaf);
+		(void)sp->sys->unlinkat(sp->dir[reasons[i]], leaf, 0);
+	}
 }
 
 static int
@@ -153,7 +170,11 @@ finish_one(const struct spool *sp, const struct misnamed *m)
 	if ((uint64_t)st.st_ino != inode)
 		return 0; /* the next check begins with it anew */
 	r = give_reasons(sp, inode);
-	return r < 0 ? r : rename_in(sp, dir, from, to);
+	if (r == 0)
+		r = rename_in(sp, dir, from, to);
+	if (r == 0)
+		drop_second_names(sp, inode);
+	return r;
 }
 
 /* ---- all of them ---- */

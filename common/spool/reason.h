@@ -56,6 +56,15 @@ int reason_add_warning(const struct spool *sp, const struct queue_id *id,
 /* Reports that were made of the message, warnings too; without reasons 0. */
 int reason_count_reports(
     const struct spool *sp, uint64_t inode, uint32_t *ret_count);
+/* The lines of the three above, for reason_replace(). */
+int reason_format(const struct reason *reason, struct buf *out);
+int reason_format_report(usec_t when_wall, const char *id, struct buf *out);
+int reason_format_warning(const struct queue_id *id, usec_t when_wall,
+    const char *report, struct buf *out);
+/* These lines, synced, are in bounce/ instead of all that was there; or nothing
+ * has changed. Without a line the file goes. marked: a mark is among them. */
+int reason_replace(const struct spool *sp, uint64_t inode,
+    const struct buf *lines, bool marked);
 /* The message is given up; not synced. */
 int reason_add_expiry(
     const struct spool *sp, const struct queue_id *id, usec_t when_wall);

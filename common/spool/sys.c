@@ -24,6 +24,12 @@ real_renameat(int olddir, const char *old, int newdir, const char *name)
 	return r;
 }
 
+static int
+real_replaceat(int dir, const char *old, const char *name)
+{
+	return renameat(dir, old, dir, name);
+}
+
 const struct spool_sys spool_sys_real = {
 	.openat = real_openat,
 	.write = write,
@@ -31,6 +37,7 @@ const struct spool_sys spool_sys_real = {
 	.ftruncate = ftruncate,
 	.linkat = linkat,
 	.renameat = real_renameat,
+	.replaceat = real_replaceat,
 	.unlinkat = unlinkat,
 	.utimensat = utimensat,
 	.flock = flock,

@@ -20,6 +20,8 @@ struct spool_sys {
 	/* Fails with EEXIST if the new name is taken. */
 	int (*renameat)(
 	    int olddir, const char *old, int newdir, const char *name);
+	/* Replaces the file of the new name, which is in the same directory. */
+	int (*replaceat)(int dir, const char *old, const char *name);
 	int (*unlinkat)(int dir, const char *name, int flags);
 	int (*utimensat)(int dir, const char *name,
 	    const struct timespec times[2], int flags);

@@ -11,6 +11,7 @@ const char *const fault_names[FAULT_NCALLS] = {
 	[FAULT_FTRUNCATE] = "ftruncate",
 	[FAULT_LINKAT] = "linkat",
 	[FAULT_RENAMEAT] = "renameat",
+	[FAULT_REPLACEAT] = "replaceat",
 	[FAULT_UNLINKAT] = "unlinkat",
 	[FAULT_UTIMENSAT] = "utimensat",
 	[FAULT_FLOCK] = "flock",
@@ -207,6 +208,12 @@ fault_renameat(int olddir, const char *old, int newdir, const char *name)
 }
 
 static int
+fault_replaceat(int dir, const char *old, const char *name)
+{
+	PASS(FAULT_REPLACEAT, int, replaceat(dir, old, name));
+}
+
+static int
 fault_unlinkat(int dir, const char *name, int flags)
 {
 	PASS(FAULT_UNLINKAT, int, unlinkat(dir, name, flags));
@@ -260,6 +267,7 @@ const struct spool_sys fault_sys = {
 	.ftruncate = fault_ftruncate,
 	.linkat = fault_linkat,
 	.renameat = fault_renameat,
+	.replaceat = fault_replaceat,
 	.unlinkat = fault_unlinkat,
 	.utimensat = fault_utimensat,
 	.flock = fault_flock,

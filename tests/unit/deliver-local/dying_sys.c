@@ -62,6 +62,7 @@ dying_sys(struct spool_sys *ret, unsigned nth, bool fails)
 		.ftruncate = ftruncate,
 		.linkat = dying_linkat,
 		.renameat = dying_renameat,
+		.replaceat = spool_sys_real.replaceat,
 		.unlinkat = dying_unlinkat,
 		.utimensat = utimensat,
 		.flock = dying_flock,

@@ -1,0 +1,238 @@
+#include "spool/reason_line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "base/num.h"
+
+#define FIELDS         6
+/* A line of reason_add() is shorter; a longer one is foreign. */
+#define LINE_MAX_BYTES 4096
+
+/* Parses one line in place; false: a foreign line. */
+static bool
+parse_line(char *line, struct reason *ret_reason)
+{
+	char *field[FIELDS];
+	uint64_t index, seconds;
+	size_t n;
+
+	for (n = 0; n < FIELDS; n++) {
+		field[n] = line;
+		if (n == FIELDS - 1)
+			break;
+		line = strchr(line, '\t');
+		if (line == NULL)
+			return false;
+		*line++ = '\0';
+	}
+	if (strchr(field[FIELDS - 1], '\t') != NULL ||
+	    num_u64(field[0], 0, UINT32_MAX, &index) < 0 ||
+	    num_u64(field[1], 0, INT64_MAX / USEC_PER_SEC, &seconds) < 0)
+		return false;
+	*ret_reason = (struct reason){
+		.index = (uint32_t)index,
+		.when_wall = (usec_t)seconds * USEC_PER_SEC,
+		.dsn = field[2],
+		.relay = field[3],
+		.address = field[4],
+		.text = field[5],
+	};
+	return true;
+}
+
+struct lines {
+	int (*each)(const struct reason *reason, void *arg); /* NULL: none */
+	void *arg;
+	uint32_t from;    /* reports in front of the first reason */
+	uint32_t reports; /* so far */
+	const char *id; /* of the message whose marks are looked for, or NULL */
+	int marks;
+	uint32_t *attempt; /* of the first line, or NULL */
+	bool skip;         /* in a line that is too long */
+};
+
+/* "expire <TAB> WALL_SECONDS <TAB> ID" and
+ * "report <TAB> WALL_SECONDS <TAB> ID <TAB> delay <TAB> ID" */
+static int
+mark_of(const char *line, const char *id)
+{
+	const char *at = strrchr(line, '\t');
+	const size_t len = sizeof(REASON_DELAY) - 1;
+
+	if (at == NULL || strcmp(at + 1, id) != 0)
+		return 0;
+	if (strncmp(line, REASON_EXPIRY "\t", sizeof(REASON_EXPIRY)) == 0)
+		return REASON_GIVEN_UP;
+	return strncmp(line, REASON_REPORT "\t", sizeof(REASON_REPORT)) == 0 &&
+		(size_t)(at - line) > sizeof(REASON_REPORT) + len &&
+		strncmp(at - len - 1, "\t" REASON_DELAY, len + 1) == 0
+	    ? REASON_WARNED
+	    : 0;
+}
+
+/* The first line of a file in defer/. */
+static int
+take_attempt(const char *line, uint32_t *attempt)
+{
+	uint64_t number;
+
+	if (strncmp(line, REASON_ATTEMPT "\t", sizeof(REASON_ATTEMPT)) == 0 &&
+	    num_u64(line + sizeof(REASON_ATTEMPT), 1, UINT32_MAX, &number) == 0)
+		*attempt = (uint32_t)number;
+	return 1;
+}
+
+static int
+take_line(struct lines *l, char *line)
+{
+	struct reason reason;
+
+	if (l->id != NULL)
+		l->marks |= mark_of(line, l->id);
+	if (l->attempt != NULL)
+		return take_attempt(line, l->attempt);
+	if (strncmp(line, REASON_REPORT "\t", sizeof(REASON_REPORT)) == 0) {
+		l->reports++;
+		return 0;
+	}
+	if (l->each == NULL || l->reports < l->from ||
+	    !parse_line(line, &reason))
+		return 0;
+	return l->each(&reason, l->arg);
+}
+
+/* Reads each whole line in the buffer; *ret_used is the start of the rest. */
+static int
+take_lines(struct lines *l, char *data, size_t len, size_t *ret_used)
+{
+	size_t used = 0;
+	char *end;
+	int r = 0;
+
+	while (
+	    r == 0 && (end = memchr(data + used, '\n', len - used)) != NULL) {
+		char *line = data + used;
+
+		*end = '\0';
+		used = (size_t)(end - data) + 1;
+		if (!l->skip && strlen(line) == (size_t)(end - line))
+			r = take_line(l, line);
+		l->skip = false;
+	}
+	*ret_used = used;
+	return r;
+}
+
+static int
+read_lines(int fd, struct lines *l)
+{
+	char data[4 * LINE_MAX_BYTES];
+	size_t len = 0, used;
+	int64_t n;
+	int r;
+
+	while ((n = io_read_all(fd, data + len, sizeof(data) - len)) > 0) {
+		len += (size_t)n;
+		r = take_lines(l, data, len, &used);
+		if (r != 0)
+			return r;
+		len -= used;
+		memmove(data, data + used, len);
+		if (len > LINE_MAX_BYTES) {
+			l->skip = true;
+			len = 0;
+		}
+	}
+	return (int)n;
+}
+
+int
+reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int fd;
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	fd = sp->sys->openat(sp->dir[dir], leaf,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int
+read_file(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    struct lines *lines)
+{
+	int r, fd = reason_open(sp, dir, inode);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	r = fstat(fd, &st) < 0    ? -errno
+	    : S_ISREG(st.st_mode) ? read_lines(fd, lines)
+				  : -EPERM;
+	sp->sys->close(fd);
+	return r;
+}
+
+int
+reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    int (*each)(const struct reason *reason, void *arg), void *arg)
+{
+	struct lines lines = { .each = each, .arg = arg };
+
+	return read_file(sp, dir, inode, &lines);
+}
+
+int
+reason_read_after(const struct spool *sp, uint64_t inode, uint32_t reports,
+    int (*each)(const struct reason *reason, void *arg), void *arg)
+{
+	struct lines lines = { .each = each, .arg = arg, .from = reports };
+
+	return read_file(sp, SPOOL_BOUNCE, inode, &lines);
+}
+
+int
+reason_count_reports(
+    const struct spool *sp, uint64_t inode, uint32_t *ret_count)
+{
+	struct lines lines = { 0 };
+	int r = read_file(sp, SPOOL_BOUNCE, inode, &lines);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	*ret_count = lines.reports;
+	return 0;
+}
+
+int
+reason_marks(const struct spool *sp, const struct queue_id *id)
+{
+	char leaf[SPOOL_PATH_MAX], text[QUEUE_ID_SIZE];
+	struct lines lines = { .id = text };
+	struct stat st;
+	int r;
+
+	spool_leaf(sp, SPOOL_BOUNCE, id->inode, leaf, sizeof(leaf));
+	if (fstatat(sp->dir[SPOOL_BOUNCE], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if ((st.st_mode & REASON_MARKED_BIT) == 0)
+		return 0;
+	queue_id_format(id, text);
+	r = read_file(sp, SPOOL_BOUNCE, id->inode, &lines);
+	return r < 0 ? r : lines.marks;
+}
+
+uint32_t
+reason_attempts(const struct spool *sp, uint64_t inode)
+{
+	uint32_t attempt = 0;
+	struct lines lines = { .attempt = &attempt };
+
+	(void)read_file(sp, SPOOL_DEFER, inode, &lines);
+	return attempt;
+}

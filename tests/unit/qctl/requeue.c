@@ -1,0 +1,141 @@
+/* requeue --failed, cut at every call. */
+#include "cut_queue.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "qctl/actor.h"
+#include "spool/prepared.h"
+#include "spool/reason.h"
+
+static struct cut_queue q;
+
+static void
+start(void)
+{
+	cut_queue_open(&q);
+}
+
+static void
+end(void)
+{
+	cut_queue_close(&q);
+}
+
+TestSuite(requeue, .init = start, .fini = end);
+
+/* On hold: one has it, one failed, one is pending; the sender, who had asked
+ * for both, was told of the first two. */
+static struct queue_id
+told_message(bool warned)
+{
+	const struct queue_id id =
+	    cut_queue_put(&q, 3, DSN_SUCCESS | DSN_FAILURE);
+
+	cut_queue_marks(&q, SPOOL_INCOMING, id.inode, "DF.");
+	cr_assert_eq(
+	    spool_move(&q.sp, SPOOL_INCOMING, SPOOL_HOLD, id.inode), 0);
+	cut_queue_add_reason(&q, SPOOL_BOUNCE, id.inode, 0);
+	cut_queue_add_reason(&q, SPOOL_BOUNCE, id.inode, 1);
+	cr_assert_eq(reason_add_report(&q.sp, id.inode, USEC_PER_SEC, "X"), 0);
+	if (warned)
+		cr_assert_eq(
+		    reason_add_warning(&q.sp, &id, USEC_PER_SEC, "X"), 0);
+	return id;
+}
+
+/* As queue-send asks before it makes a report: a delivery without a line gets
+ * one, and lines behind the last report are told. */
+static void
+nothing_told_is_untold(const struct queue_id *id, unsigned nth)
+{
+	uint32_t reports = 0;
+
+	cr_assert_eq(reason_count_reports(&q.sp, id->inode, &reports), 0);
+	cr_expect_gt(reports, 0, "call %u", nth);
+	cr_expect_gt(
+	    cut_queue_lines(&q, id->inode, 0, 0), 0, "call %u: its line", nth);
+	cr_expect_eq(cut_queue_lines(&q, id->inode, 0, reports), 0,
+	    "call %u: told again", nth);
+	cr_expect_eq(cut_queue_lines(&q, id->inode, 1, reports), 0,
+	    "call %u: told again", nth);
+}
+
+static bool
+is_warned(const struct queue_id *id)
+{
+	int marks = reason_marks(&q.sp, id);
+
+	return marks > 0 && ((unsigned)marks & REASON_WARNED) != 0;
+}
+
+Test(requeue, P1_death_at_every_call_repeats_no_notice)
+{
+	unsigned nth, warned;
+	bool was_cut;
+
+	for (warned = 0; warned < 2; warned++)
+		for (nth = 1, was_cut = true; was_cut; nth++) {
+			const struct queue_id id = told_message(warned == 1);
+
+			cut_queue_at(nth);
+			(void)requeue_forget(&q.sp, &id);
+			was_cut = cut_queue_was_cut();
+			cut_queue_at(0);
+			nothing_told_is_untold(&id, nth);
+			cr_expect_eq(is_warned(&id), warned == 1);
+			/* The same command again. */
+			cr_expect_eq(requeue_forget(&q.sp, &id), 0);
+			cr_expect_str_eq(
+			    cut_queue_marks(&q, SPOOL_HOLD, id.inode, NULL),
+			    "D..");
+			nothing_told_is_untold(&id, nth);
+			cr_expect_eq(is_warned(&id), warned == 1);
+			cr_assert_lt(nth, 40);
+		}
+}
+
+Test(requeue, what_failed_is_forgotten)
+{
+	const struct queue_id id = told_message(false);
+
+	cr_expect_eq(requeue_forget(&q.sp, &id), 0);
+	cr_expect_str_eq(
+	    cut_queue_marks(&q, SPOOL_HOLD, id.inode, NULL), "D..");
+	cr_expect_eq(cut_queue_lines(&q, id.inode, 1, 0), 0);
+}
+
+Test(requeue, nothing_is_left_where_nothing_was_told)
+{
+	const struct queue_id id = cut_queue_put(&q, 2, DSN_FAILURE);
+
+	cut_queue_marks(&q, SPOOL_INCOMING, id.inode, "F.");
+	cr_assert_eq(
+	    spool_move(&q.sp, SPOOL_INCOMING, SPOOL_HOLD, id.inode), 0);
+	cut_queue_add_reason(&q, SPOOL_BOUNCE, id.inode, 0);
+	cr_expect_eq(requeue_forget(&q.sp, &id), 0);
+	cr_expect_eq(reason_marks(&q.sp, &id), -ENOENT);
+}
+
+/* Its line would count for nothing any more. */
+Test(requeue, a_report_that_was_made_leaves_first)
+{
+	const struct queue_id id = cut_queue_put(&q, 2, DSN_FAILURE);
+	const struct queue_id report = cut_queue_put(&q, 1, 0);
+	const struct prepared p = { .parent = id, .index = PREPARED_REPORT };
+	char name[PREPARED_NAME_MAX], leaf[SPOOL_PATH_MAX];
+
+	cut_queue_marks(&q, SPOOL_INCOMING, id.inode, "F.");
+	cr_assert_eq(
+	    spool_move(&q.sp, SPOOL_INCOMING, SPOOL_HOLD, id.inode), 0);
+	cut_queue_add_reason(&q, SPOOL_BOUNCE, id.inode, 0);
+	cr_assert_eq(reason_add_report(&q.sp, id.inode, USEC_PER_SEC, "X"), 0);
+	prepared_name(&p, name);
+	spool_leaf(&q.sp, SPOOL_INCOMING, report.inode, leaf, sizeof(leaf));
+	cr_assert_eq(renameat(q.sp.dir[SPOOL_INCOMING], leaf,
+			 q.sp.dir[SPOOL_PREPARED], name),
+	    0);
+	cr_expect_eq(requeue_forget(&q.sp, &id), 0);
+	cr_expect(spool_has(&q.sp, report.inode));
+}
