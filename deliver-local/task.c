@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "log/log.h"
 
 /* A child keeps its own time; a child that is this late hangs. */
 #define HANG_MARGIN (30 * USEC_PER_SEC)
@@ -308,6 +309,7 @@ fork_child(child_fn *child, const struct child_plan *plan, int result_fd)
 	pid_t pid;
 	int error;
 
+	log_flush(); /* the child must not have these lines, too */
 	sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();

@@ -383,6 +383,22 @@ close_loop(struct daemon *d)
 		event_base_free(d->base);
 }
 
+/* The lines of a turn are written together, before the loop waits again. False:
+ * nobody asked for the end. */
+static bool
+loop(struct daemon *d)
+{
+	bool goes_on = true;
+
+	log_gather(true);
+	while (!d->exiting && goes_on) {
+		log_flush();
+		goes_on = event_base_loop(d->base, EVLOOP_ONCE) == 0;
+	}
+	log_gather(false);
+	return d->exiting;
+}
+
 static int
 run(struct daemon *d)
 {
@@ -398,11 +414,10 @@ run(struct daemon *d)
 	r = d->ops->start == NULL ? 0 : d->ops->start(d);
 	if (r < 0)
 		return daemon_exit_code(r);
-	while (!d->exiting)
-		if (event_base_dispatch(d->base) != 0 && !d->exiting) {
-			log_error("event loop ended by itself");
-			return EXIT_TEMPORARY;
-		}
+	if (!loop(d)) {
+		log_error("event loop ended by itself");
+		return EXIT_TEMPORARY;
+	}
 	if (d->ops->done != NULL)
 		d->ops->done(d);
 	return d->status;

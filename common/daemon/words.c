@@ -63,6 +63,7 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
 static void
 on_bug(const char *text)
 {
+	log_flush();
 	words_say(text);
 	if (words.waits)
 		send_now(clock_mono());

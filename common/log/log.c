@@ -10,6 +10,10 @@
 #include "base/io.h"
 #include "log/parts.h"
 
+/* A line, and what syslog(3) has in front of one. */
+#define LINE_ROOM (LOG_LINE_MAX + 160)
+_Static_assert(LINE_ROOM < LOG_BATCH_BYTES, "an empty batch takes any line");
+
 /* The log of this process: one, as there is one standard error. */
 static struct {
 	char program[64];
@@ -17,8 +21,11 @@ static struct {
 	enum log_format format;
 	enum log_level least;
 	struct log_sink err;
-	int syslog_fd; /* -1 */
-	struct buf line;
+	int syslog_fd;          /* -1 */
+	struct buf line, text;  /* room to make a line in */
+	struct log_batch batch; /* lines that are not yet written */
+	struct log_batch note;  /* the line that tells of lost ones */
+	bool gathers;
 	uint64_t dropped;
 	uint64_t told; /* of dropped */
 	void (*watch)(const char *text);
@@ -42,6 +49,7 @@ log_open(const char *program, enum log_target target, enum log_format format,
 {
 	size_t len = strnlen(program, sizeof(state.program) - 1);
 
+	log_flush(); /* lines are in the form of their target */
 	memmove(state.program, program, len);
 	state.program[len] = '\0';
 	state.target = target;
@@ -50,7 +58,10 @@ log_open(const char *program, enum log_target target, enum log_format format,
 	io_close(&state.syslog_fd);
 	/* Memory for lines is allocated at the start: later there may be none.
 	 */
-	buf_reserve(&state.line, LOG_LINE_MAX);
+	buf_reserve(&state.line, LINE_ROOM);
+	buf_reserve(&state.text, LINE_ROOM);
+	buf_reserve(&state.note.data, LINE_ROOM);
+	buf_reserve(&state.batch.data, LOG_BATCH_BYTES);
 	if (target == LOG_TARGET_SYSLOG)
 		state.syslog_fd = log_sink_syslog(LOG_SYSLOG_PATH);
 	else if (!state.err.own)
@@ -59,13 +70,14 @@ log_open(const char *program, enum log_target target, enum log_format format,
 		log_sink_open(&state.err, STDERR_FILENO);
 }
 
-static bool
-emit(const struct log_event *event)
+/* In the form of the target. */
+static int
+make_line(const struct log_event *event, struct buf *line)
 {
 	bool json = state.format == LOG_FORMAT_JSON;
 	bool to_syslog = state.target == LOG_TARGET_SYSLOG;
 	bool part = event->part != NULL && !json;
-	struct buf *line = &state.line;
+	struct buf *text = to_syslog ? &state.text : line;
 	char program[sizeof(state.program) + 32];
 	struct log_style style = {
 		.program = to_syslog && !json ? NULL : program,
@@ -76,16 +88,22 @@ emit(const struct log_event *event)
 	snprintf(program, sizeof(program), "%s%s%.30s", state.program,
 	    part ? "/" : "", part ? event->part : "");
 	buf_reset(line);
-	r = json ? log_line_json(line, event, &style)
-		 : log_line_text(line, event, &style);
-	if (r < 0)
-		return false;
-	if (to_syslog)
-		return log_sink_syslog_send(&state.syslog_fd, LOG_SYSLOG_PATH,
-		    priorities[event->level], program, buf_str(line),
-		    line->len);
-	return buf_add_char(line, '\n') == 0 &&
-	    log_sink_write(&state.err, line->data, line->len);
+	buf_reset(text);
+	r = json ? log_line_json(text, event, &style)
+		 : log_line_text(text, event, &style);
+	if (r < 0 || !to_syslog)
+		return r < 0 ? r : buf_add_char(line, '\n');
+	r = log_sink_syslog_head(line, priorities[event->level], program);
+	return r < 0 ? r : buf_add(line, text->data, text->len);
+}
+
+/* The first line from i on that is not written. */
+static size_t
+write_batch(struct log_batch *b, size_t i)
+{
+	return state.target == LOG_TARGET_SYSLOG
+	    ? log_sink_syslog_send(&state.syslog_fd, LOG_SYSLOG_PATH, b, i)
+	    : log_sink_write(&state.err, b, i);
 }
 
 /* A line with the number of lost lines comes before the next line that fits. */
@@ -104,10 +122,51 @@ tell_dropped(void)
 
 	if (lost == 0)
 		return true;
-	if (!emit(&event))
+	log_batch_reset(&state.note);
+	if (make_line(&event, &state.line) < 0 ||
+	    log_batch_add(&state.note, state.line.data, state.line.len) < 0 ||
+	    write_batch(&state.note, 0) == 0)
 		return false;
 	state.told += lost;
 	return true;
+}
+
+void
+log_flush(void)
+{
+	struct log_batch *b = &state.batch;
+	int saved = errno;
+	size_t i = 0;
+
+	while (i < b->count) {
+		if (tell_dropped())
+			i = write_batch(b, i);
+		if (i < b->count) {
+			state.dropped++;
+			i++;
+		}
+	}
+	log_batch_reset(b);
+	errno = saved;
+}
+
+void
+log_gather(bool on)
+{
+	state.gathers = on;
+	if (!on)
+		log_flush();
+}
+
+/* False: there is no memory for the line. */
+static bool
+add_line(const struct log_event *event)
+{
+	if (state.batch.count == LOG_BATCH_LINES ||
+	    state.batch.data.len + LINE_ROOM > LOG_BATCH_BYTES)
+		log_flush();
+	return make_line(event, &state.line) == 0 &&
+	    log_batch_add(&state.batch, state.line.data, state.line.len) == 0;
 }
 
 static void
@@ -135,8 +194,10 @@ log_write(const struct log_event *event)
 
 	if (event->level < state.least)
 		return;
-	if (!tell_dropped() || !emit(event))
+	if (!add_line(event))
 		state.dropped++;
+	if (!state.gathers)
+		log_flush();
 	show_watcher(event);
 	errno = saved;
 }

@@ -8,11 +8,14 @@
  * `PROGRAM/PART: ` (syslog shows that itself), then `warning: ` or `error: `
  * for such; they carry no time, the supervisor of the process stamps them.
  *
- * A line is one write of at most LOG_LINE_MAX bytes. A log reader that does
- * not read never stops mail: the line is dropped and counted, and the next
- * line that fits says how many were lost. Bytes from outside are
- * cleaned here (base/text), and in text a character that could end a field is
- * written \xHH (log/parts.h), so callers pass them unchanged.
+ * A line has at most LOG_LINE_MAX bytes, and is whole in one write. A log
+ * reader that does not read never stops mail: the line is dropped and counted,
+ * and the next line that fits says how many were lost. A program with a loop
+ * gathers the lines of a turn and writes them together; a program that is
+ * killed by SIGKILL, or by a fault of its own, may lose those of that turn. A
+ * failed ASSERT loses none. Bytes from outside are cleaned here (base/text),
+ * and in text a character that could end a field is written \xHH (log/parts.h),
+ * so callers pass them unchanged.
  *
  * Only programs and common/daemon log; no other module of common/ does.
  * Message content and secrets are never passed in.
@@ -83,6 +86,12 @@ struct log_event {
 void log_open(const char *program, enum log_target target,
     enum log_format format, enum log_level least);
 void log_write(const struct log_event *event);
+
+/* From now on lines wait for log_flush(), which the loop calls before it waits;
+ * off: each line is written at once. */
+void log_gather(bool on);
+/* Write the lines that wait. Also before a fork whose child may log. */
+void log_flush(void);
 
 /* Is a line of this level written at all? */
 bool log_shows(enum log_level level);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,24 @@ open_again(int fd)
 	return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
+/* Up to PIPE_BUF bytes a pipe takes all or nothing, and lines of several
+ * processes never mix. A stream socket does so with what fits into one buffer
+ * of the kernel. A file takes any number. A datagram has one line. */
+static size_t
+most_at_once(int fd, mode_t mode)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	if (S_ISREG(mode))
+		return LOG_BATCH_BYTES;
+	if (S_ISSOCK(mode) &&
+	    (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+		type != SOCK_STREAM))
+		return 0;
+	return S_ISSOCK(mode) || S_ISFIFO(mode) ? PIPE_BUF : 0;
+}
+
 void
 log_sink_open(struct log_sink *sink, int fd)
 {
@@ -37,6 +56,7 @@ log_sink_open(struct log_sink *sink, int fd)
 		return;
 	sink->socket = S_ISSOCK(st.st_mode);
 	sink->waits = !S_ISREG(st.st_mode) && !sink->socket;
+	sink->most = most_at_once(fd, st.st_mode);
 	if (!S_ISFIFO(st.st_mode))
 		return;
 	again = open_again(fd);
@@ -48,7 +68,7 @@ log_sink_open(struct log_sink *sink, int fd)
 }
 
 /* A terminal, or a pipe that may not be opened again: poll() says whether
- * PIPE_BUF bytes fit, which is more than a line has. */
+ * PIPE_BUF bytes fit, which is as much as is written at once. */
 static bool
 can_write(int fd)
 {
@@ -57,19 +77,55 @@ can_write(int fd)
 	return poll(&pfd, 1, 0) == 1 && (pfd.revents & POLLOUT) != 0;
 }
 
-bool
-log_sink_write(const struct log_sink *sink, const char *line, size_t len)
+/* The end in data of what was written whole or in part: `from` for nothing. */
+static size_t
+write_bytes(const struct log_sink *sink, const struct log_batch *b, size_t from,
+    size_t to)
 {
+	const char *data = b->data.data + from;
 	ssize_t n;
 
 	if (sink->waits && !can_write(sink->fd))
-		return false;
+		return from;
 	do
-		n = sink->socket
-		    ? send(sink->fd, line, len, MSG_DONTWAIT | MSG_NOSIGNAL)
-		    : write(sink->fd, line, len);
+		n = sink->socket ? send(sink->fd, data, to - from,
+				       MSG_DONTWAIT | MSG_NOSIGNAL)
+				 : write(sink->fd, data, to - from);
 	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)len;
+	return n < 0 ? from : from + (size_t)n;
+}
+
+/* The first line behind i that is not to go into one write with it. */
+static size_t
+end_of_write(const struct log_sink *sink, const struct log_batch *b, size_t i)
+{
+	const size_t from = log_batch_start(b, i);
+
+	for (i++; i < b->count && b->ends[i] - from <= sink->most; i++)
+		;
+	return i;
+}
+
+size_t
+log_sink_write(const struct log_sink *sink, const struct log_batch *b, size_t i)
+{
+	size_t from, to, end;
+
+	while (i < b->count) {
+		from = log_batch_start(b, i);
+		end = end_of_write(sink, b, i);
+		to = write_bytes(sink, b, from, b->ends[end - 1]);
+		/* The first of them may fit where all do not. */
+		if (to == from && end > i + 1)
+			to = write_bytes(sink, b, from, b->ends[i]);
+		if (to < b->ends[i])
+			break;
+		while (i < end && b->ends[i] <= to)
+			i++;
+		if (to > log_batch_start(b, i))
+			break; /* line i is torn */
+	}
+	return i;
 }
 
 int
@@ -90,48 +146,67 @@ log_sink_syslog(const char *path)
 	return fd;
 }
 
-static size_t
-syslog_head(int priority, const char *program, char *out, size_t size)
+int
+log_sink_syslog_head(struct buf *out, int priority, const char *program)
 {
 	static const char months[12][4] = { "Jan", "Feb", "Mar", "Apr", "May",
 		"Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
 	time_t now = time(NULL);
 	struct tm tm = { 0 };
-	int n;
 
 	localtime_r(&now, &tm);
-	n = snprintf(out, size,
+	return buf_printf(out,
 	    "<%d>%s %2d %02d:%02d:%02d %s[%d]: ", LOG_MAIL | priority,
 	    months[tm.tm_mon], tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
 	    program, (int)getpid());
-	return n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
 }
 
-bool
-log_sink_syslog_send(int *fd, const char *path, int priority,
-    const char *program, const char *line, size_t len)
+/* The number of lines from i on that were sent, or -errno. */
+static int
+send_lines(int fd, struct log_batch *b, size_t i)
 {
-	char head[160];
-	struct iovec iov[2] = {
-		{ .iov_base = head,
-		    .iov_len =
-			syslog_head(priority, program, head, sizeof(head)) },
-		{ .iov_base = (void *)(uintptr_t)line, .iov_len = len },
-	};
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-	int tries;
+	struct mmsghdr to_send[LOG_BATCH_LINES] = { 0 };
+	struct iovec iov[LOG_BATCH_LINES];
+	unsigned n = 0;
+	int sent;
 
-	/* A restarted syslog daemon has a new socket. */
-	for (tries = 0; tries < 2; tries++) {
-		if (*fd < 0)
-			*fd = log_sink_syslog(path);
-		if (*fd < 0)
-			return false;
-		if (sendmsg(*fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-			return true;
-		if (errno == EAGAIN || errno == ENOBUFS)
-			return false;
-		io_close(fd);
+	for (; i < b->count; i++, n++) {
+		const size_t from = log_batch_start(b, i);
+
+		iov[n] = (struct iovec){ .iov_base = b->data.data + from,
+			.iov_len = b->ends[i] - from };
+		to_send[n].msg_hdr =
+		    (struct msghdr){ .msg_iov = &iov[n], .msg_iovlen = 1 };
 	}
-	return false;
+	sent = sendmmsg(fd, to_send, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return sent < 0 ? -errno : sent;
+}
+
+size_t
+log_sink_syslog_send(int *fd, const char *path, struct log_batch *b, size_t i)
+{
+	bool fresh = false; /* connected for line i */
+	int n;
+
+	while (i < b->count) {
+		if (*fd < 0) {
+			*fd = log_sink_syslog(path);
+			fresh = true;
+		}
+		if (*fd < 0)
+			break;
+		n = send_lines(*fd, b, i);
+		if (n > 0) {
+			i += (size_t)n;
+			fresh = false;
+			continue;
+		}
+		if (n == -EAGAIN || n == -ENOBUFS)
+			break;
+		/* A restarted syslog daemon has a new socket. */
+		io_close(fd);
+		if (fresh)
+			break;
+	}
+	return i;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <syslog.h>
@@ -184,6 +185,7 @@ Test(log_write, P21_a_pipe_that_cannot_be_opened_again)
 	char line[128];
 	int p[2];
 	struct log_sink sink;
+	struct log_batch batch = { 0 };
 
 	cr_assert_eq(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
 	while (write(p[1], fill, sizeof(fill)) > 0)
@@ -191,12 +193,15 @@ Test(log_write, P21_a_pipe_that_cannot_be_opened_again)
 	cr_assert_eq(fcntl(p[1], F_SETFL, 0), 0);
 	sink = (struct log_sink){ .fd = p[1], .waits = true };
 	memset(line, 'x', sizeof(line));
+	cr_assert_eq(log_batch_add(&batch, line, sizeof(line)), 0);
+	cr_assert_eq(log_batch_add(&batch, line, sizeof(line)), 0);
 	alarm(120);
-	cr_expect_not(log_sink_write(&sink, line, sizeof(line)));
+	cr_expect_eq(log_sink_write(&sink, &batch, 0), 0);
 	drain(p[0]);
-	cr_expect(log_sink_write(&sink, line, sizeof(line)));
+	cr_expect_eq(log_sink_write(&sink, &batch, 1), 2);
 	cr_expect_eq(drain(p[0]), sizeof(line));
 	alarm(0);
+	buf_done(&batch.data);
 }
 
 Test(log_write, P21_a_reader_that_has_gone)
@@ -239,6 +244,23 @@ syslog_server(const char *path)
 	return fd;
 }
 
+/* One line, as log.c makes it. */
+static bool
+send_line(int *fd, const char *path, const char *text)
+{
+	struct log_batch batch = { 0 };
+	struct buf line = { 0 };
+	bool sent;
+
+	cr_assert_eq(log_sink_syslog_head(&line, LOG_INFO, "p/1"), 0);
+	cr_assert_eq(buf_add_str(&line, text), 0);
+	cr_assert_eq(log_batch_add(&batch, line.data, line.len), 0);
+	sent = log_sink_syslog_send(fd, path, &batch, 0) == 1;
+	buf_done(&line);
+	buf_done(&batch.data);
+	return sent;
+}
+
 Test(log_write, P21_syslog_that_stops_and_comes_back)
 {
 	char dir[] = "/tmp/log_write.XXXXXX", path[64];
@@ -248,10 +270,9 @@ Test(log_write, P21_syslog_that_stops_and_comes_back)
 	cr_assert_not_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/log", dir);
 	alarm(120);
-	cr_expect_not(
-	    log_sink_syslog_send(&fd, path, LOG_INFO, "p/1", "text", 4));
+	cr_expect_not(send_line(&fd, path, "text"));
 	server = syslog_server(path);
-	cr_expect(log_sink_syslog_send(&fd, path, LOG_INFO, "p/1", "text", 4));
+	cr_expect(send_line(&fd, path, "text"));
 	drain(server);
 	snprintf(head, sizeof(head), "<%d>", LOG_MAIL | LOG_INFO);
 	cr_expect_eq(strncmp(output, head, strlen(head)), 0);
@@ -259,21 +280,154 @@ Test(log_write, P21_syslog_that_stops_and_comes_back)
 	cr_expect_str_eq(output + strlen(output) - strlen(head), head);
 	/* Full: lost, not waited for. */
 	for (i = 0; i < 10000; i++)
-		if (!log_sink_syslog_send(
-			&fd, path, LOG_INFO, "p/1", "text", 4))
+		if (!send_line(&fd, path, "text"))
 			break;
 	cr_expect_lt(i, 10000);
 	/* Another one takes its place. */
 	io_close(&server);
 	cr_assert_eq(unlink(path), 0);
 	server = syslog_server(path);
-	cr_expect(log_sink_syslog_send(&fd, path, LOG_INFO, "p/1", "again", 5));
+	cr_expect(send_line(&fd, path, "again"));
 	cr_expect_gt(drain(server), 0);
 	alarm(0);
 	io_close(&server);
 	io_close(&fd);
 	cr_expect_eq(unlink(path), 0);
 	cr_expect_eq(rmdir(dir), 0);
+}
+
+/* Several lines: a datagram each, as many as fit. */
+Test(log_write, P21_lines_to_syslog_stay_apart)
+{
+	char dir[] = "/tmp/log_write.XXXXXX", path[64], got[16];
+	struct log_batch batch = { 0 };
+	int server, fd = -1;
+	size_t first = 0;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/log", dir);
+	server = syslog_server(path);
+	cr_assert_eq(io_nonblock(server), 0);
+	while (log_batch_add(&batch, "line", 4) == 0)
+		;
+	cr_expect_eq(batch.count, (size_t)LOG_BATCH_LINES);
+	/* A socket of this kind takes about ten datagrams. */
+	first = log_sink_syslog_send(&fd, path, &batch, 0);
+	cr_expect_gt(first, 0);
+	cr_expect_lt(first, batch.count);
+	for (; first > 0; first--)
+		cr_expect_eq(read(server, got, sizeof(got)), 4);
+	cr_expect_eq(read(server, got, sizeof(got)), -1);
+	io_close(&server);
+	io_close(&fd);
+	buf_done(&batch.data);
+	cr_expect_eq(unlink(path), 0);
+	cr_expect_eq(rmdir(dir), 0);
+}
+
+/* ---- lines of a turn ---- */
+
+Test(log_write, gathered_lines_are_one_write)
+{
+	int s[2];
+
+	cr_assert_eq(pipe2(s, O_CLOEXEC), 0);
+	take_stderr(s[1]);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	log_gather(true);
+	log_info("one");
+	log_warning("two");
+	cr_expect_eq(drain(s[0]), 0);
+	log_flush();
+	drain(s[0]);
+	cr_expect_str_eq(output, "p: one\np: warning: two\n");
+	log_info("three");
+	log_gather(false);
+	log_info("four");
+	give_stderr();
+	drain(s[0]);
+	cr_expect_str_eq(output, "p: three\np: four\n");
+}
+
+Test(log_write, more_lines_than_a_batch_has_keep_their_order)
+{
+	char path[] = "/tmp/log_write.XXXXXX", *at = output;
+	int fd = mkostemp(path, O_CLOEXEC), i;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(unlink(path), 0);
+	take_stderr(fd);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	log_gather(true);
+	for (i = 0; i < 5 * LOG_BATCH_LINES; i++)
+		log_info("%0*d", i % 7 == 0 ? 3000 : 5, i);
+	log_gather(false);
+	give_stderr();
+	cr_assert_gt(io_pread_all(fd, output, sizeof(output) - 1, 0), 0);
+	for (i = 0; i < 5 * LOG_BATCH_LINES; i++) {
+		cr_assert_eq(strncmp(at, "p: ", 3), 0);
+		cr_expect_eq(strtol(at + 3, &at, 10), i);
+		cr_assert_eq(*at++, '\n');
+	}
+	cr_expect_eq(*at, '\0');
+	cr_expect_eq(log_dropped(), 0);
+	io_close(&fd);
+}
+
+/* A pipe with room for some of the lines takes those, and the rest is counted.
+ */
+Test(log_write, P21_a_pipe_with_room_for_a_part_of_a_turn)
+{
+	static char fill[65536];
+	char *line;
+	int p[2], i, got;
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	cr_assert_eq(fcntl(p[1], F_SETPIPE_SZ, 8192), 8192);
+	/* A part of a page is left: two lines fit, four at once do not. */
+	cr_assert_eq(write(p[1], fill, 6096), 6096);
+	take_stderr(p[1]);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	log_gather(true);
+	for (i = 0; i < 50; i++)
+		log_info("%01019d", i); /* 1023 bytes */
+	log_flush();
+	cr_expect_eq(log_dropped(), 48);
+	cr_expect_eq(drain(p[0]), 6096 + 2 * 1023);
+	for (line = output + 6096, got = 0; got < 2; got++, line += 1023)
+		cr_expect_eq(strtol(line + 3, NULL, 10), got);
+	log_info("again");
+	log_flush();
+	drain(p[0]);
+	cr_expect_str_eq(output,
+	    "p: warning: lines=48 (lost: the reader of the log did not keep "
+	    "up)\np: again\n");
+	give_stderr();
+}
+
+Test(log_write, P21_a_line_that_is_torn_is_lost_and_not_repeated)
+{
+	const struct rlimit limit = { 25, RLIM_INFINITY };
+	char path[] = "/tmp/log_write.XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(unlink(path), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	take_stderr(fd);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_INFO_L);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	log_gather(true);
+	log_info("123456"); /* 10 bytes a line */
+	log_info("abcdef");
+	log_info("ABCDEF");
+	log_info("UVWXYZ");
+	log_flush();
+	give_stderr();
+	cr_expect_eq(log_dropped(), 2);
+	cr_assert_eq(io_pread_all(fd, output, sizeof(output) - 1, 0), 25);
+	cr_expect_eq(memcmp(output, "p: 123456\np: abcdef\np: AB", 25), 0);
+	io_close(&fd);
 }
 
 Test(log_write, due_at_most_once_in_a_while)
