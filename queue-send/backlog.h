@@ -27,11 +27,12 @@ struct send;
 /* ---- due.c: a small node for each deferred message, so that a million fit
  * ----
  *
- * A node waits in one of two trees by due time: `later`, or `flushed`, which is
- * due whatever the time. A flush makes the whole of `later` the flushed tree by
- * exchanging roots, so it costs nothing per message in the usual case. A node
- * that was asked for (PREPARE) is in neither, until it is put back or its
- * message is taken.
+ * A node waits in a tree by due time: that of the current epoch, or one of the
+ * epochs before it, whose nodes are due whatever the time. A flush begins the
+ * next epoch, so it costs nothing per message. While nodes of all other epochs
+ * wait it is put off until those of the oldest have been asked for. A node that
+ * was asked for (PREPARE) is in a tree of its own kind, until it is put back or
+ * its message is taken.
  *
  * A node may know the backlog of the one destination that its message is for.
  * A message that is due while that destination has its share is parked: its
@@ -41,7 +42,8 @@ struct send;
  * Nodes are keyed by inode. The code that removes a file drops its node, since
  * inode numbers are reused. */
 #define DUE_DEATHS_MAX 7u
-#define DUE_NUMBER_MAX 0x1ffffffu /* of a backlog */
+#define DUE_NUMBER_MAX 0xffffffu /* of a backlog */
+#define DUE_EPOCHS     4
 
 struct due {
 	RB_ENTRY(due) by_inode;
@@ -49,9 +51,9 @@ struct due {
 	uint64_t inode;
 	usec_t at_mono;
 	uint32_t second;       /* for ages_remove(), 0: it is not counted */
-	uint32_t backlog : 25; /* number of its backlog, 0: none is known */
+	uint32_t backlog : 24; /* number of its backlog, 0: none is known */
 	uint32_t deaths : 3;   /* of agents that had the message */
-	uint32_t epoch : 1;    /* of the tree it is in */
+	uint32_t epoch : 2;    /* of the tree it is in */
 	uint32_t asked : 1;
 	uint32_t parked : 1;
 	uint32_t owed : 1; /* the message was on hold, and has not been tried */
@@ -74,11 +76,12 @@ struct due_number {
 
 struct due_queue {
 	struct due_inodes nodes;
-	struct due_times later, flushed;
+	struct due_times times[DUE_EPOCHS], asking;
 	struct due_number *numbers; /* of backlogs, from 1 on */
 	uint32_t nnumbers, free_number;
-	uint32_t epoch : 1; /* of later; flushed nodes have the other one */
-	uint64_t count;     /* all nodes, asked and parked ones too */
+	uint32_t epoch;   /* nodes of the others are due */
+	bool flush_waits; /* for a tree */
+	uint64_t count;   /* all nodes, asked and parked ones too */
 	uint64_t asked, parked;
 };
 

@@ -23,10 +23,13 @@ TREE_GENERATE(due_times, due, by_time, time_compare)
 void
 due_init(struct due_queue *q)
 {
+	unsigned i;
+
 	*q = (struct due_queue){ 0 };
 	RB_INIT(&q->nodes);
-	RB_INIT(&q->later);
-	RB_INIT(&q->flushed);
+	RB_INIT(&q->asking);
+	for (i = 0; i < DUE_EPOCHS; i++)
+		RB_INIT(&q->times[i]);
 }
 
 void
@@ -51,18 +54,22 @@ due_find(const struct due_queue *q, uint64_t inode)
 	return RB_FIND(due_inodes, &nodes, &key);
 }
 
-static struct due_times *
-tree_of(struct due_queue *q, const struct due *d)
+/* The first node of the n-th tree from the oldest, which is 1; the current one
+ * is 0. */
+static struct due *
+first_of(const struct due_queue *q, unsigned n)
 {
-	return d->epoch == q->epoch ? &q->later : &q->flushed;
+	struct due_times times = q->times[(q->epoch + n) % DUE_EPOCHS];
+
+	return RB_MIN(due_times, &times); /* which takes no const */
 }
 
 static void
 wait_until(struct due_queue *q, struct due *d, usec_t at_mono)
 {
 	d->at_mono = at_mono;
-	d->epoch = q->epoch;
-	RB_INSERT(due_times, &q->later, d);
+	d->epoch = q->epoch % DUE_EPOCHS;
+	RB_INSERT(due_times, &q->times[d->epoch], d);
 }
 
 struct due_backlog *
@@ -77,6 +84,7 @@ stop_waiting(struct due_queue *q, struct due *d)
 	struct due_backlog *b = due_backlog_of(q, d);
 
 	if (d->asked) {
+		RB_REMOVE(due_times, &q->asking, d);
 		d->asked = false;
 		q->asked--;
 		if (b != NULL)
@@ -87,7 +95,9 @@ stop_waiting(struct due_queue *q, struct due *d)
 		b->nwaiting--;
 		q->parked--;
 	} else {
-		RB_REMOVE(due_times, tree_of(q, d), d);
+		RB_REMOVE(due_times, &q->times[d->epoch], d);
+		if (q->flush_waits)
+			due_flush(q);
 	}
 }
 
@@ -97,6 +107,7 @@ ask(struct due_queue *q, struct due *d)
 {
 	struct due_backlog *b = due_backlog_of(q, d);
 
+	RB_INSERT(due_times, &q->asking, d);
 	d->asked = true;
 	q->asked++;
 	if (b != NULL)
@@ -137,13 +148,24 @@ due_drop(struct due_queue *q, uint64_t inode)
 	free(d);
 }
 
+static struct due *
+first_flushed(const struct due_queue *q)
+{
+	struct due *d = NULL;
+	unsigned n;
+
+	for (n = 1; d == NULL && n < DUE_EPOCHS; n++)
+		d = first_of(q, n);
+	return d;
+}
+
 struct due *
 due_ask(struct due_queue *q, usec_t now)
 {
-	struct due *d = RB_MIN(due_times, &q->flushed);
+	struct due *d = first_flushed(q);
 
 	if (d == NULL) {
-		d = RB_MIN(due_times, &q->later);
+		d = first_of(q, 0);
 		if (d == NULL || d->at_mono > now)
 			return NULL;
 	}
@@ -164,40 +186,26 @@ due_unask_all(struct due_queue *q, usec_t now)
 {
 	struct due *d;
 
-	if (q->asked == 0)
-		return;
-	RB_FOREACH (d, due_inodes, &q->nodes)
-		if (d->asked)
-			due_unask(q, d, d->at_mono < now ? d->at_mono : now);
+	while ((d = RB_ROOT(&q->asking)) != NULL)
+		due_unask(q, d, d->at_mono < now ? d->at_mono : now);
 }
 
 void
 due_flush(struct due_queue *q)
 {
-	struct due *d, *next;
-
-	if (RB_EMPTY(&q->flushed)) {
-		q->flushed = q->later;
-		RB_INIT(&q->later);
-		q->epoch = !q->epoch;
-		return;
-	}
-	RB_FOREACH_SAFE (d, due_times, &q->later, next) {
-		RB_REMOVE(due_times, &q->later, d);
-		d->epoch = !q->epoch;
-		RB_INSERT(due_times, &q->flushed, d);
-	}
+	q->flush_waits = first_of(q, 1) != NULL;
+	if (!q->flush_waits)
+		q->epoch = (q->epoch + 1) % DUE_EPOCHS;
 }
 
 usec_t
 due_next(const struct due_queue *q)
 {
-	struct due_times later = q->later;
 	const struct due *d;
 
-	if (!RB_EMPTY(&q->flushed))
+	if (first_flushed(q) != NULL)
 		return INT64_MIN;
-	d = RB_MIN(due_times, &later);
+	d = first_of(q, 0);
 	return d == NULL ? USEC_NEVER : d->at_mono;
 }
 

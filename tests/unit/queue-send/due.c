@@ -112,6 +112,30 @@ Test(due, flush)
 	due_done(&q);
 }
 
+/* A flush takes the same few steps however many wait. mutation: due_flush()
+ * moves nodes. */
+Test(due, A9_flushes_while_others_go_on)
+{
+	struct due_queue q;
+	unsigned i, n;
+
+	due_init(&q);
+	for (i = 1; i <= 2 * DUE_EPOCHS; i++) {
+		due_put(&q, i, 1000 - i);
+		due_flush(&q);
+	}
+	due_put(&q, 100, 5000); /* after the last flush that had a tree */
+	cr_expect(q.flush_waits);
+	for (n = 1; n <= 2 * DUE_EPOCHS; n++)
+		cr_expect_neq(ask(&q, 0), 0, "%u", n);
+	cr_expect_eq(ask(&q, 0), 100, "the flush that waited");
+	cr_expect_not(q.flush_waits);
+	cr_expect_eq(ask(&q, 0), 0);
+	due_put(&q, 1, 5000);
+	cr_expect_eq(ask(&q, 4999), 0, "no flush is left");
+	due_done(&q);
+}
+
 /* Any sequence, beside a plain table. */
 Test(due, any_sequence)
 {
@@ -125,11 +149,13 @@ Test(due, any_sequence)
 		usec_t at;
 	} want[N] = { 0 };
 	usec_t now = 0;
-	int step, i;
+	int step, i, k, waited = 0;
 
 	due_init(&q);
 	srand(4);
 	for (step = 0; step < 100000; step++, now++) {
+		const bool waits = q.flush_waits;
+		bool flushes = false;
 		struct due *d;
 
 		i = rand() % (N - 1) + 1;
@@ -150,9 +176,8 @@ Test(due, any_sequence)
 			if (rand() % 100 != 0)
 				break;
 			due_flush(&q);
-			for (i = 1; i < N; i++)
-				want[i].flushed =
-				    want[i].there && !want[i].asked;
+			flushes = !q.flush_waits;
+			i = 0;
 			break;
 		case 5:
 			d = due_find(&q, (uint64_t)i);
@@ -179,6 +204,13 @@ Test(due, any_sequence)
 			cr_assert(want[i].flushed || want[i].at <= now);
 			want[i].asked = true;
 		}
+		/* One that waited comes when a node leaves its tree. */
+		for (k = 1; k < N && (flushes || waits > q.flush_waits); k++)
+			if (k != i)
+				want[k].flushed =
+				    want[k].there && !want[k].asked;
+		waited += waits > q.flush_waits;
 	}
+	cr_expect_gt(waited, 0);
 	due_done(&q);
 }
