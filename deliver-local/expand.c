@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "ipc/bell.h"
 #include "spool/prepared.h"
+#include "spool/reason.h"
 #include "submit/submit.h"
 
 #define LOCK_EVERY (20 * USEC_PER_MSEC)
@@ -203,6 +204,20 @@ commit_message(struct run *u, bool last)
 	return r < 0 ? at(u, "write its message", r) : progress(u);
 }
 
+/* Mail that an operator released is not held again in another form, and a
+ * report is one to whomever it goes. */
+static uint32_t
+kept_flags(const struct run *u)
+{
+	const int marks = reason_marks(u->x->sp, &u->parent);
+	const uint32_t kept =
+	    QUEUE_FILE_FINAL | QUEUE_FILE_REPORT | QUEUE_FILE_RELEASED;
+
+	return (u->file.flags & kept) |
+	    (marks > 0 && (marks & REASON_RELEASED) != 0 ? QUEUE_FILE_RELEASED
+							 : 0);
+}
+
 static int
 begin_message(struct run *u)
 {
@@ -212,7 +227,7 @@ begin_message(struct run *u)
 
 	prepared_name(&name, u->name);
 	opt.name = u->name;
-	opt.flags = QUEUE_FILE_EXPANDED | (u->file.flags & QUEUE_FILE_FINAL);
+	opt.flags = QUEUE_FILE_EXPANDED | kept_flags(u);
 	opt.max_content = 0; /* limits bind at acceptance only */
 	opt.announced = u->file.content_len;
 	u->writing = true;

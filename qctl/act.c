@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "log/log.h"
+#include "spool/hold_rule.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
@@ -70,6 +71,18 @@ requeue_failed(struct actor *a)
 
 /* ---- the lock of a queue that does not run ---- */
 
+/* Of a file that cannot be read, rules may be in force again later. */
+static bool
+has_rules(const char *base)
+{
+	struct hold_rules rules = { 0 };
+	const bool any = hold_rules_read(&spool_sys_real, base, &rules) < 0 ||
+	    rules.count > 0;
+
+	hold_rules_done(&rules);
+	return any;
+}
+
 static int
 go_offline(struct actor *a)
 {
@@ -81,6 +94,7 @@ go_offline(struct actor *a)
 	if (a->lock == -EAGAIN)
 		return -EBUSY; /* queue-send runs, and has no socket */
 	a->offline = true;
+	a->ruled = has_rules(a->t->base);
 	return a->lock < 0 ? a->lock : 0;
 }
 
@@ -125,6 +139,7 @@ static const struct error_text of_message[] = {
 	{ -ENOENT, "no such message any more" },
 	{ -EINVAL, "is not where this can be done" },
 	{ -EAGAIN, "is about to move: try again" },
+	{ -ESRCH, "the rule is not in force any more" },
 	{ -ERANGE, "would be due after maximal_backoff_time" },
 	{ -EXDEV, "the other queue is on another file system" },
 	{ -ESHUTDOWN, "the other queue is closed" },

@@ -23,7 +23,8 @@ struct actor {
 	bool to_open;
 	bool offline; /* under the lock of the queue */
 	int lock;
-	uid_t uid; /* the user who acts */
+	bool ruled; /* and there are rules of hold */
+	uid_t uid;  /* the user who acts */
 	struct work *works;
 	size_t count;
 	struct tally tally;

@@ -6,39 +6,12 @@
 #include <strings.h>
 
 #include "base/address.h"
+#include "base/text.h"
+#include "spool/hold_note.h"
 
-#define KEYS_OF_RECIPIENTS \
-	(1u << SELECT_RECIPIENT | 1u << SELECT_DOMAIN | 1u << SELECT_REASON)
-
-static char
-lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
-/* Goes back to the last `*` alone, so time is the product of the lengths. */
-bool
-select_matches(const char *pattern, const char *text)
-{
-	const char *star = NULL, *resume = NULL;
-
-	while (*text != '\0') {
-		if (*pattern == '*') {
-			star = ++pattern;
-			resume = text;
-		} else if (lower(*pattern) == lower(*text)) {
-			pattern++;
-			text++;
-		} else if (star != NULL) {
-			pattern = star;
-			text = ++resume;
-		} else
-			return false;
-	}
-	while (*pattern == '*')
-		pattern++;
-	return *pattern == '\0';
-}
+#define KEYS_OF_RECIPIENTS                              \
+	(1u << SELECT_RECIPIENT | 1u << SELECT_DOMAIN | \
+	    1u << SELECT_DESTINATION | 1u << SELECT_REASON)
 
 unsigned
 select_states(const struct select *s)
@@ -65,13 +38,14 @@ select_queue(const struct select *s, uint32_t queue)
 struct facts {
 	const char *id, *sender, *recipient, *reason;
 	uint64_t age, size;
+	const struct message *m;
 };
 
 static bool
 fits_text(const struct select_term *t, const char *text)
 {
 	return t->part ? strcasestr(text, t->text) != NULL
-		       : select_matches(t->text, text);
+		       : text_matches(t->text, text);
 }
 
 static bool
@@ -95,7 +69,27 @@ fits_recipient(const struct select_term *t, const struct facts *f)
 static bool
 fits_domain(const struct select_term *t, const struct facts *f)
 {
-	return select_matches(t->text, address_domain(f->recipient));
+	return text_matches(t->text, address_domain(f->recipient));
+}
+
+static bool
+fits_destination(const struct select_term *t, const struct facts *f)
+{
+	return select_fits_destination(t->text, f->recipient,
+	    (f->m->file.flags & QUEUE_FILE_EXPANDED) != 0);
+}
+
+/* On hold, and its note names the rule. */
+static bool
+fits_rule(const struct select_term *t, const struct facts *f)
+{
+	const struct message *m = f->m;
+	struct hold_note note;
+	struct queue_id id;
+
+	return m->dir == SPOOL_HOLD && m->sp->dir[SPOOL_DEFER] >= 0 &&
+	    queue_id_parse(m->id, &id) == 0 &&
+	    hold_note_read(m->sp, &id, &note) == 0 && note.rule == t->number;
 }
 
 static bool
@@ -135,11 +129,13 @@ static bool (*const fits_term[SELECT_NKEYS])(
 	[SELECT_SENDER] = fits_sender,
 	[SELECT_RECIPIENT] = fits_recipient,
 	[SELECT_DOMAIN] = fits_domain,
+	[SELECT_DESTINATION] = fits_destination,
 	[SELECT_REASON] = fits_reason,
 	[SELECT_OLDER] = fits_older,
 	[SELECT_YOUNGER] = fits_younger,
 	[SELECT_LARGER] = fits_larger,
 	[SELECT_SMALLER] = fits_smaller,
+	[SELECT_RULE] = fits_rule,
 };
 
 /* Of each of these keys that is given one term fits. */
@@ -162,6 +158,7 @@ fits_keys(const struct select *s, unsigned wanted, const struct facts *f)
 
 struct looking {
 	const struct select *s;
+	const struct message *m;
 	unsigned keys;
 	const struct select_term *term; /* of what is left out */
 };
@@ -171,8 +168,9 @@ static int
 look_at(const struct recipient *r, void *arg)
 {
 	const struct looking *l = arg;
-	const struct facts f = { .recipient = r->rcpt->address,
-		.reason = r->reason };
+	const struct facts f = {
+		.recipient = r->rcpt->address, .reason = r->reason, .m = l->m
+	};
 
 	return r->rcpt->mark != RCPT_DONE && fits_keys(l->s, l->keys, &f);
 }
@@ -180,7 +178,7 @@ look_at(const struct recipient *r, void *arg)
 static int
 fits_recipients(const struct select *s, const struct message *m, unsigned keys)
 {
-	struct looking l = { .s = s, .keys = keys };
+	struct looking l = { .s = s, .m = m, .keys = keys };
 
 	return message_recipients(
 	    m, (keys & 1u << SELECT_REASON) != 0, look_at, &l);
@@ -192,8 +190,9 @@ static int
 look_for(const struct recipient *r, void *arg)
 {
 	const struct looking *l = arg;
-	const struct facts f = { .recipient = r->rcpt->address,
-		.reason = r->reason };
+	const struct facts f = {
+		.recipient = r->rcpt->address, .reason = r->reason, .m = l->m
+	};
 
 	return r->rcpt->mark != RCPT_DONE &&
 	    fits_term[l->term->key](l->term, &f);
@@ -211,7 +210,7 @@ is_left_out(
 		return 0;
 	for (i = 0; r == 0 && i < s->nterms; i++) {
 		const struct select_term *t = &s->terms[i];
-		struct looking l = { .term = t };
+		struct looking l = { .m = m, .term = t };
 
 		if (!t->leaves_out)
 			continue;
@@ -225,7 +224,8 @@ is_left_out(
 
 #define KEYS_OF_MESSAGES                                              \
 	(1u << SELECT_ID | 1u << SELECT_SENDER | 1u << SELECT_OLDER | \
-	    1u << SELECT_YOUNGER | 1u << SELECT_LARGER | 1u << SELECT_SMALLER)
+	    1u << SELECT_YOUNGER | 1u << SELECT_LARGER |              \
+	    1u << SELECT_SMALLER | 1u << SELECT_RULE)
 
 /* A damaged file has a place and a size, and nothing else that is known. */
 static int
@@ -248,6 +248,7 @@ select_fits(const struct select *s, const struct message *m, usec_t now_wall)
 		.sender = buf_str(&m->sender),
 		.age = age < 0 ? 0 : (uint64_t)age,
 		.size = m->file.content_len,
+		.m = m,
 	};
 	int r;
 
@@ -256,7 +257,8 @@ select_fits(const struct select *s, const struct message *m, usec_t now_wall)
 		return 0;
 	if (m->damage[0] != '\0')
 		return fits_damaged(s, m);
-	if (!fits_keys(s, s->keys & KEYS_OF_MESSAGES, &f))
+	if ((s->no_reports && (m->file.flags & QUEUE_FILE_REPORT) != 0) ||
+	    !fits_keys(s, s->keys & KEYS_OF_MESSAGES, &f))
 		return 0;
 	r = (s->keys & KEYS_OF_RECIPIENTS) == 0
 	    ? 1

@@ -7,6 +7,7 @@
 #include "base/num.h"
 #include "base/option.h"
 #include "config/conf.h"
+#include "qctl/rules.h"
 #include "qctl/sites.h"
 #include "spool/hold_note.h"
 
@@ -25,7 +26,8 @@ enum given {
 	GIVEN_TOP = 512,
 	GIVEN_REASON = 1024,
 	GIVEN_FOR = 2048,
-	GIVEN_WITH_HOLD = GIVEN_REASON | GIVEN_FOR,
+	GIVEN_RULE = 4096,
+	GIVEN_WITH_HOLD = GIVEN_REASON | GIVEN_FOR | GIVEN_RULE,
 	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
 
@@ -42,8 +44,8 @@ static const struct verb_row {
 	{ "sites", VERB_SITES, 0, GIVEN_JSON | GIVEN_TOP, false },
 	{ "shape", VERB_SHAPE, 0, GIVEN_SENDERS, false },
 	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS | GIVEN_WITH_HOLD, true },
-	{ "release", VERB_ACT, ACT_RELEASE, GIVEN_WITH_ACTS | GIVEN_RATE,
-	    true },
+	{ "release", VERB_ACT, ACT_RELEASE,
+	    GIVEN_WITH_ACTS | GIVEN_RATE | GIVEN_RULE, true },
 	{ "requeue", VERB_ACT, ACT_REQUEUE, GIVEN_WITH_ACTS | GIVEN_FAILED,
 	    true },
 	{ "delete", VERB_ACT, ACT_DELETE, GIVEN_WITH_ACTS, true },
@@ -52,11 +54,12 @@ static const struct verb_row {
 	{ "expire", VERB_ACT, ACT_EXPIRE, GIVEN_WITH_ACTS | GIVEN_FORCE, true },
 	{ "spread", VERB_ACT, ACT_SPREAD, GIVEN_WITH_ACTS, true },
 	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
+	{ "rules", VERB_RULES, 0, GIVEN_JSON, false },
 };
 
 #define VERBS                                                                 \
 	"list, show, explain, sites, shape, hold, release, requeue, delete, " \
-	"undelete, retry, expire, spread, check"
+	"undelete, retry, expire, spread, check, rules"
 
 static const struct {
 	unsigned bit;
@@ -74,6 +77,7 @@ static const struct {
 	{ GIVEN_RATE, "--rate" },
 	{ GIVEN_REASON, "--reason" },
 	{ GIVEN_FOR, "--for" },
+	{ GIVEN_RULE, "--rule" },
 };
 
 /* ---- qctl ---- */
@@ -142,6 +146,21 @@ take_top(const struct option_row *row UNUSED, void *options, const char *value,
 	return 0;
 }
 
+/* `release --rule 7' is about messages that rule 7 holds. */
+static int
+take_selection(struct options *o, const char *word, struct buf *error)
+{
+	uint64_t number;
+
+	if (o->act != ACT_RELEASE || (o->given & GIVEN_RULE) == 0)
+		return select_add(&o->select, word, error);
+	if (o->rule_number != 0 || num_u64(word, 1, UINT32_MAX, &number) < 0)
+		return option_wrong(error, "", word,
+		    ": release --rule takes one number of a rule");
+	o->rule_number = (uint32_t)number;
+	return select_add_rule(&o->select, word, error);
+}
+
 /* The first word is the verb. */
 static int
 take_word(void *options, const char *word, struct buf *error)
@@ -152,7 +171,7 @@ take_word(void *options, const char *word, struct buf *error)
 	if (o->verb == VERB_SITES)
 		return sites_add_pattern(o, word, error);
 	if (o->verb != VERB_NONE)
-		return select_add(&o->select, word, error);
+		return take_selection(o, word, error);
 	for (i = 0; i < ARRAY_LEN(verbs); i++)
 		if (strcmp(verbs[i].name, word) == 0) {
 			o->verb = verbs[i].verb;
@@ -165,7 +184,7 @@ take_word(void *options, const char *word, struct buf *error)
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "json", 0, NULL, "list, sites: an object a line, for programs",
+	{ "json", 0, NULL, "list, sites, rules: an object a line, for programs",
 	    take_given, GIVEN_JSON },
 	{ "senders", 0, NULL, "shape: messages by the domain of their sender",
 	    take_given, GIVEN_SENDERS },
@@ -190,6 +209,9 @@ static const struct option_row rows[] = {
 	    take_hold, GIVEN_REASON },
 	{ "for", 0, "TIME", "hold: released after 90s, 5m, 2h, 1d, 1w",
 	    take_hold, GIVEN_FOR },
+	{ "rule", 0, NULL,
+	    "hold: mail to come, too; release: the rule of this number goes",
+	    take_given, GIVEN_RULE },
 	{ NULL, 'c', "FILE",
 	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
 	    option_take_string, offsetof(struct options, conf_path) },
@@ -243,7 +265,9 @@ judge(struct options *o, struct buf *error)
 			    givens[i].name, row->name);
 			return -EINVAL;
 		}
-	if (row->needs_words && !has_words(&o->select)) {
+	o->rule = (o->given & GIVEN_RULE) != 0;
+	if (row->needs_words && !has_words(&o->select) &&
+	    !(o->rule && o->act == ACT_RELEASE)) {
 		(void)buf_printf(error,
 		    "%s needs ids, filters, or ALL: nothing is selected",
 		    row->name);
@@ -262,8 +286,12 @@ judge(struct options *o, struct buf *error)
 	o->failed = (o->given & GIVEN_FAILED) != 0;
 	if (o->act == ACT_EXPIRE && (o->given & GIVEN_FORCE) != 0)
 		o->act = ACT_EXPIRE_HELD;
+	if (o->verb == VERB_RULES && has_words(&o->select)) {
+		(void)buf_add_str(error, "rules takes no selection");
+		return -EINVAL;
+	}
 	finish_act(o);
-	return 0;
+	return rules_judge(o, error);
 }
 
 static int
@@ -432,7 +460,8 @@ options_help(struct buf *out)
 	    "be\n                      delivered at once\n"
 	    "  spread              waiting messages of full queues go to "
 	    "queues with\n                      room\n"
-	    "  check               is the spool as it should be\n\n"
+	    "  check               is the spool as it should be\n"
+	    "  rules               rules of hold --rule\n\n"
 	    "OPTION\n");
 
 	if (r == 0)

@@ -118,6 +118,22 @@ peer_came(struct peer *p)
 	return r < 0 ? r : peer_answer(p, &error, &running);
 }
 
+int
+peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule)
+{
+	const struct msg msg = { .type = MSG_ACT_HOLD_RULE,
+		.u.ACT_HOLD_RULE = {
+		    .serial = 1,
+		    .rule = rule,
+		    .arrival_wall = id->arrival_wall,
+		    .nonce = id->nonce,
+		    .queue = id->queue,
+		    .inode = id->inode,
+		} };
+
+	return put_act(p, &msg);
+}
+
 static struct msg
 act_of(enum spool_act act, const struct queue_id *id, usec_t due_wall)
 {

@@ -1,4 +1,5 @@
 #include "qctl/qread.h"
+#include "qctl/rules.h"
 #include "qctl/sites.h"
 #include "qctl/task.h"
 
@@ -251,7 +252,8 @@ read_base(struct task *t)
 {
 	uint32_t queues[QUEUE_NUM_MAX];
 	struct worker_totals totals = { 0 };
-	int r = 0, count = spool_list(t->base, queues, ARRAY_LEN(queues));
+	bool troubled = false;
+	int code, r = 0, count = spool_list(t->base, queues, ARRAY_LEN(queues));
 
 	if (count < 0) {
 		fprintf(stderr, "%s: %s: %s\n", t->options.program, t->base,
@@ -266,6 +268,12 @@ read_base(struct task *t)
 	if (t->options.verb == VERB_SHAPE &&
 	    (t->view.rows = shape_new()) == NULL)
 		return complain(&t->options, EX_OSERR, strerror(ENOMEM));
+	if (t->options.rule && !t->options.dry_run) {
+		code = rules_change(t, queues, (size_t)count, &troubled);
+		if (code != EX_OK)
+			return code;
+		t->options.yes = true; /* mail to come cannot be counted */
+	}
 	if (!(t->options.verb == VERB_ACT && task_is_flush(t)))
 		r = read_queues(t, queues, (size_t)count, &totals);
 	if (r == -EIO)
@@ -273,6 +281,7 @@ read_base(struct task *t)
 		    &t->options, EX_IOERR, "standard output cannot be written");
 	if (r < 0)
 		return complain(&t->options, EX_OSERR, strerror(-r));
+	totals.troubled += troubled;
 	if (t->options.verb == VERB_ACT && t->error == 0 && totals.denied == 0)
 		return finish_act(t, queues, (size_t)count, &totals);
 	return finish(t, &totals);
@@ -357,6 +366,18 @@ run_qread(struct task *t)
 							       : code;
 }
 
+static bool
+uses_routing(const struct options *o)
+{
+	const struct select *s = &o->select;
+	size_t i;
+
+	for (i = 0; i < s->nterms; i++)
+		if (s->terms[i].key == SELECT_DESTINATION)
+			return true;
+	return false;
+}
+
 static int
 run(struct task *t)
 {
@@ -370,11 +391,15 @@ run(struct task *t)
 	code = load_conf(t);
 	t->view = (struct view){ &t->options, clock_wall(),
 		isatty(STDOUT_FILENO) == 1, NULL, NULL };
+	if (code == EX_OK && uses_routing(&t->options))
+		code = destination_begin(&t->options);
 	if (code == EX_OK)
 		code = t->options.verb == VERB_READ ? run_qread(t)
+		    : t->options.verb == VERB_RULES ? rules_show(t)
 		    : t->options.verb == VERB_SITES
 		    ? sites_show(&t->options, t->instance)
 		    : read_base(t);
+	destination_end();
 	shape_free(&t->view.rows);
 	free(t->targets);
 	buf_done(&t->selection);

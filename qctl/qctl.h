@@ -8,6 +8,7 @@
  *	list, show, shape, qread   what is shown of a message, or of many
  *	explain, asker, sentence   why a message waits
  *	sites      the destinations of all queues
+ *	rules      rules that hold mail to come; destination: the routing
  *	read       the process that reads a queue
  *	act, peer  the process that acts on messages of a queue
  *	spread     which messages go to which queue
@@ -41,6 +42,7 @@ enum verb {
 	VERB_ACT,   /* options.act says which */
 	VERB_READ,  /* qread.h */
 	VERB_CHECK,
+	VERB_RULES, /* rules.h */
 	VERB_HELP,
 	VERB_VERSION,
 	NVERBS,
@@ -53,6 +55,8 @@ struct options {
 	enum verb verb;
 	enum spool_act act;
 	bool json, senders, content, dry_run, yes, failed, repair;
+	bool rule;               /* --rule: of mail to come, too */
+	uint32_t rule_number;    /* of it; of hold, when it is written */
 	const char *hold_reason; /* --reason, NULL */
 	usec_t hold_time;        /* --for, 0: until it is released */
 	uint32_t rate_count;     /* --rate: so many in rate_unit; 0: at once */

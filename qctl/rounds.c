@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "spool/hold_note.h"
+#include "spool/reason.h"
 
 #define WINDOW     128 /* acts without their answers */
 #define PAUSE_MSEC 20  /* between two looks */
@@ -48,6 +49,9 @@ ask_one(struct actor *a, enum spool_act act, const struct work *k)
 {
 	if (act == ACT_SPREAD)
 		return peer_spread(&a->peer, &k->target->id, k->target->to);
+	if (act == ACT_HOLD && a->t->options.rule)
+		return peer_hold_rule(
+		    &a->peer, &k->target->id, a->t->options.rule_number);
 	return act == ACT_HOLD
 	    ? peer_hold(&a->peer, &k->target->id, hold_until(a), hold_reason(a))
 	    : peer_send(&a->peer, act, &k->target->id, k->due_wall);
@@ -61,12 +65,24 @@ note_hold(struct actor *a, enum spool_act act, enum spool_dir dir,
 {
 	struct hold_note note = { .uid = a->uid,
 		.since_wall = clock_wall(),
-		.until_wall = hold_until(a) };
+		.until_wall = hold_until(a),
+		.rule = a->t->options.rule_number };
 
 	if (act != ACT_HOLD || !act_applies(act, dir))
 		return 0;
 	snprintf(note.reason, sizeof(note.reason), "%s", hold_reason(a));
 	return hold_note_write(&a->sp, id, &note);
+}
+
+/* Rules pass by what an operator moves out of hold/. */
+static int
+note_release(struct actor *a, enum spool_act act, enum spool_dir dir,
+    const struct queue_id *id)
+{
+	return a->ruled && dir == SPOOL_HOLD &&
+		act_target(act, dir) == SPOOL_DEFERRED
+	    ? reason_add_release(&a->sp, id, clock_wall())
+	    : 0;
 }
 
 /* Up to WINDOW acts are on their way, and half of them go together: each call
@@ -126,6 +142,8 @@ move_one(struct actor *a, enum spool_act act, const struct work *k)
 	if (fd < 0)
 		return fd;
 	r = note_hold(a, act, dir, &k->target->id);
+	if (r == 0)
+		r = note_release(a, act, dir, &k->target->id);
 	if (r == 0 && act == ACT_SPREAD)
 		r = spread_one(a, k, dir, fd);
 	else if (r == 0)

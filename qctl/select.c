@@ -88,6 +88,16 @@ take_size(struct select *s, enum select_key key, const char *value)
 	return add_term(s, &term);
 }
 
+static int
+take_rule(struct select *s, enum select_key key, const char *value)
+{
+	struct select_term term = { .key = key };
+
+	if (num_u64(value, 1, UINT32_MAX, &term.number) < 0)
+		return -EINVAL;
+	return add_term(s, &term);
+}
+
 /* "7", "3-5". */
 static int
 take_range(struct select *s, const char *text, size_t len)
@@ -149,13 +159,16 @@ static const struct key {
 	const char *help;
 } keys[SELECT_NKEYS] = {
 	[SELECT_ID] = { "id", "ID", take_text,
-	    "`*' stands for any text, as in the next three" },
+	    "`*' stands for any text, as in the next four" },
 	[SELECT_SENDER] = { "sender", "ADDRESS", take_text,
 	    "<> is the null sender" },
 	[SELECT_RECIPIENT] = { "recipient", "ADDRESS", take_text,
 	    "a recipient that is not delivered yet" },
 	[SELECT_DOMAIN] = { "domain", "DOMAIN", take_text,
 	    "the domain of such a recipient" },
+	[SELECT_DESTINATION] = { "destination", "DESTINATION", take_text,
+	    "where mail for such a recipient goes: NEXTHOP, or\n"
+	    "TRANSPORT/NEXTHOP" },
 	[SELECT_REASON] = { "reason", "TEXT", take_text,
 	    "text in its last reason" },
 	[SELECT_QUEUE] = { "queue", "NUMBERS", take_list, "3, 1,4, 2-5" },
@@ -169,12 +182,15 @@ static const struct key {
 	    "content of more bytes: 100, 64k, 10m" },
 	[SELECT_SMALLER] = { "smaller", "SIZE", take_size,
 	    "content of less bytes" },
+	[SELECT_RULE] = { "rule", "NUMBER", take_rule,
+	    "on hold by that rule (qctl rules)" },
 };
 /* clang-format on */
 
 #define KEYS_OF_TEXT                                                      \
 	(1u << SELECT_ID | 1u << SELECT_SENDER | 1u << SELECT_RECIPIENT | \
-	    1u << SELECT_DOMAIN | 1u << SELECT_REASON)
+	    1u << SELECT_DOMAIN | 1u << SELECT_DESTINATION |              \
+	    1u << SELECT_REASON)
 
 /* The last term, which KEY!=VALUE has made. */
 static void
@@ -192,6 +208,7 @@ static const struct {
 	    "maildrop, incoming, active, deferred, hold, deleted, corrupt" },
 	{ "TIME", "a time, as 90s, 5m, 2h, 1d, 1w" },
 	{ "SIZE", "bytes, as 100, 64k, 10m" },
+	{ "NUMBER", "the number of a rule, from 1" },
 };
 
 /* "filter `state=foo': state takes maildrop, …" */
@@ -225,11 +242,13 @@ take_key(
 			break;
 	if (i == SELECT_NKEYS)
 		return option_wrong(error, "filter ", word,
-		    ": the keys are id, sender, recipient, domain, reason, "
-		    "queue, state, older, younger, larger, smaller");
+		    ": the keys are id, sender, recipient, domain, "
+		    "destination, reason, queue, state, older, younger, "
+		    "larger, smaller, rule");
 	if (leaves && (KEYS_OF_TEXT & 1u << i) == 0)
 		return option_wrong(error, "filter ", word,
-		    ": != goes with id, sender, recipient, domain and reason");
+		    ": != goes with id, sender, recipient, domain, "
+		    "destination and reason");
 	r = keys[i].take(s, (enum select_key)i, equals + 1);
 	if (r == 0 && leaves)
 		leave_out(s);
@@ -284,6 +303,12 @@ int
 select_add_domain(struct select *s, const char *word, struct buf *error)
 {
 	return add_value(s, SELECT_DOMAIN, word, error);
+}
+
+int
+select_add_rule(struct select *s, const char *word, struct buf *error)
+{
+	return add_value(s, SELECT_RULE, word, error);
 }
 
 int
@@ -380,7 +405,8 @@ select_help(struct buf *out)
 	size_t i;
 	int r = buf_add_str(out,
 	    "  KEY!=VALUE          leaves out what KEY=VALUE selects: id, "
-	    "sender, recipient,\n                      domain, reason\n");
+	    "sender, recipient,\n                      domain, destination, "
+	    "reason\n");
 
 	for (i = 0; r == 0 && i < SELECT_NKEYS; i++) {
 		const char *help = keys[i].help;

@@ -3,9 +3,9 @@
  *
  * Ids name messages, filters narrow: a message is selected when it is named
  * (or none is), and every key that is given fits. Of one key given several
- * times one value has to fit. Keys about recipients (recipient, domain, reason)
- * fit when one recipient that is not delivered yet fits all of them. KEY!=VALUE
- * leaves out what KEY=VALUE selects.
+ * times one value has to fit. Keys about recipients (recipient, domain,
+ * destination, reason) fit when one recipient that is not delivered yet fits
+ * all of them. KEY!=VALUE leaves out what KEY=VALUE selects.
  *
  * Soft: -EINVAL with the complaint in *error, which is printable; -ENOMEM.
  * Ownership: values of filters point into the words, which outlive the select.
@@ -25,6 +25,7 @@ enum select_key {
 	SELECT_SENDER,
 	SELECT_RECIPIENT,
 	SELECT_DOMAIN,
+	SELECT_DESTINATION,
 	SELECT_REASON,
 	SELECT_QUEUE,
 	SELECT_STATE,
@@ -32,6 +33,7 @@ enum select_key {
 	SELECT_YOUNGER,
 	SELECT_LARGER,
 	SELECT_SMALLER,
+	SELECT_RULE,
 	SELECT_NKEYS,
 	SELECT_NOT = SELECT_NKEYS, /* a bit of select.keys: some leave out */
 };
@@ -47,6 +49,7 @@ struct select_term {
 struct select {
 	bool all; /* ALL was given */
 	bool from_stdin;
+	bool no_reports; /* of this system: rules about the sender alone */
 	struct select_id *ids;
 	size_t nids, ids_cap;
 	struct select_term *terms;
@@ -61,6 +64,7 @@ int select_add(struct select *s, const char *word, struct buf *error);
 /* The same for a word of one kind. */
 int select_add_id(struct select *s, const char *word, struct buf *error);
 int select_add_domain(struct select *s, const char *word, struct buf *error);
+int select_add_rule(struct select *s, const char *word, struct buf *error);
 int select_add_state(struct select *s, const char *word, struct buf *error);
 /* `text` is a part of what the key is about. leave_out: what fits is not
  * selected. */
@@ -83,7 +87,8 @@ bool select_queue(const struct select *s, uint32_t queue);
 int
 select_fits(const struct select *s, const struct message *m, usec_t now_wall);
 
-/* `*` in pattern stands for any bytes; case is ignored (ASCII). */
-bool select_matches(const char *pattern, const char *text);
+/* Does mail for this recipient go there (destination.c)? */
+bool select_fits_destination(
+    const char *pattern, const char *recipient, bool expanded);
 
 #endif

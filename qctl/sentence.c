@@ -80,9 +80,12 @@ int
 sentence_add_hold(
     struct buf *out, const struct hold_note *note, const char *who)
 {
-	int r =
-	    buf_printf(out, " (%s%s", who, note->reason[0] == '\0' ? "" : ": ");
+	int r = buf_printf(out, " (%s", who);
 
+	if (r == 0 && note->rule != 0)
+		r = buf_printf(out, ", rule %" PRIu32, note->rule);
+	if (r == 0 && note->reason[0] != '\0')
+		r = buf_add_str(out, ": ");
 	if (r == 0)
 		r = text_clean(
 		    out, note->reason, strlen(note->reason), TEXT_MAX);

@@ -128,13 +128,16 @@ add_given(struct page *p, const char *name, const char *value)
 static int
 add_hold(struct page *p, const struct message *m)
 {
-	char who[MESSAGE_WHO_SIZE];
+	char who[MESSAGE_WHO_SIZE], rule[16];
 	struct hold_note note;
 	int rc;
 
 	if (message_hold(m, &note, who) < 0)
 		return 0;
 	rc = add_field(p, "Held by", who);
+	snprintf(rule, sizeof(rule), "%" PRIu32, note.rule);
+	if (rc == 0 && note.rule != 0)
+		rc = add_field(p, "Held by rule", rule);
 	if (rc == 0)
 		rc = add_time(p, "Held since", note.since_wall);
 	if (rc == 0 && note.until_wall > 0)

@@ -146,7 +146,7 @@ is_wanted(const struct options *o, const struct shared_seen *seen)
 	size_t i;
 
 	for (i = 0; i < o->sites.npatterns; i++)
-		if (select_matches(o->sites.patterns[i], seen->name))
+		if (text_matches(o->sites.patterns[i], seen->name))
 			return true;
 	return o->sites.npatterns == 0;
 }

@@ -97,6 +97,8 @@ int peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
 int peer_spread(struct peer *p, const struct queue_id *id, uint32_t to);
 /* To the queue-send of a queue that got files. */
 int peer_came(struct peer *p);
+/* The same by a rule, whose reason and end it has. */
+int peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule);
 /* 0: an answer. The connection is refused: -EPERM: this user may not act;
  * -EUSERS: no place; -ETIME: silent for too long. */
 int peer_answer(struct peer *p, int *ret_error, uint32_t *ret_running);

@@ -10,6 +10,7 @@
 #include "log/log.h"
 #include "queue-send/backlog.h"
 #include "queue-send/peers.h"
+#include "queue-send/rules.h"
 #include "spool/reason.h"
 
 #define TAKEN_PER_TURN 50
@@ -117,6 +118,7 @@ look_at_reasons(struct send *s, struct message *m)
 		return;
 	r = reason_marks(&s->sp, &id);
 	m->expires = r > 0 && (r & REASON_GIVEN_UP) != 0;
+	m->released = r > 0 && (r & REASON_RELEASED) != 0;
 	/* Marks that cannot be read may say it: no warning by this attempt. */
 	m->warned = r < 0 ? r != -ENOENT : (r & REASON_WARNED) != 0;
 	if (r == 0 && m->pending == m->file.rcpt_count)
@@ -271,6 +273,8 @@ active_work(struct send *s)
 		return USEC_NEVER;
 	if (s->now < s->admission_blocked_until)
 		return s->admission_blocked_until;
+	if (s->now < rules_wait(s))
+		return rules_wait(s);
 	for (n = 0; n < TAKEN_PER_TURN; n++) {
 		side = choose(s);
 		if (side < 0)

@@ -8,6 +8,7 @@
 #include "queue-send/backlog.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
+#include "queue-send/rules.h"
 #include "queue-send/schedule.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
@@ -19,8 +20,8 @@ struct act {
 	const struct hold_note *note; /* NULL: none */
 };
 
-static void
-hold_ends(struct send *s, usec_t until_wall)
+void
+acts_hold_ends(struct send *s, usec_t until_wall)
 {
 	if (until_wall > 0 &&
 	    (s->hold_until == 0 || until_wall < s->hold_until))
@@ -34,7 +35,7 @@ write_note(struct send *s, const struct act *a)
 	int r = a->note == NULL ? 0 : hold_note_write(&s->sp, a->id, a->note);
 
 	if (r == 0 && a->note != NULL)
-		hold_ends(s, a->note->until_wall);
+		acts_hold_ends(s, a->note->until_wall);
 	return r;
 }
 
@@ -199,6 +200,9 @@ move(struct send *s, const struct act *a, enum spool_dir dir, int fd)
 	if (dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
 		return -EAGAIN;
 	r = act_applies(a->what, dir) ? write_note(s, a) : -EINVAL;
+	if (r == 0 && dir == SPOOL_HOLD &&
+	    act_target(a->what, dir) == SPOOL_DEFERRED)
+		r = rules_release(s, a->id);
 	return r < 0 ? r
 		     : act_move(&s->sp, a->what, dir, a->id->inode, fd, due);
 }
@@ -337,9 +341,9 @@ acts_found_held(struct send *s, uint64_t inode)
 			r = release(s, &id, fd);
 		released = r == 0;
 	} else if (r == 0)
-		hold_ends(s, note.until_wall);
+		acts_hold_ends(s, note.until_wall);
 	if (r < 0 && r != -ENOENT && r != -EBADMSG)
-		hold_ends(s, s->now_wall + s->conf->error_interval);
+		acts_hold_ends(s, s->now_wall + s->conf->error_interval);
 	io_close(&fd);
 	return released;
 }

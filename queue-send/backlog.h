@@ -273,6 +273,8 @@ void claims_leave(struct send *s, struct message *m);
 /* A file of hold/ was found by the walk: it is released when its time is over;
  * true: now. */
 bool acts_found_held(struct send *s, uint64_t inode);
+/* A message is on hold until then; 0: no end. */
+void acts_hold_ends(struct send *s, usec_t until_wall);
 /* When the next hold ends, hold/ is walked. */
 usec_t acts_hold_work(struct send *s);
 

@@ -9,6 +9,7 @@
 #include "queue-send/operators.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
+#include "queue-send/rules.h"
 #include "queue-send/schedule.h"
 
 /* ---- start ---- */
@@ -56,6 +57,8 @@ send_init(struct send *s)
 		r = removal_init(s);
 	if (r == 0)
 		r = reports_init(s);
+	if (r == 0)
+		r = rules_init(s);
 	if (r < 0) {
 		send_done(s);
 		return r;
@@ -91,6 +94,7 @@ send_done(struct send *s)
 	turn_done(&s->turn);
 	schedule_done(s);
 	route_free(&s->routes);
+	rules_done(s);
 }
 
 /* Deal with files that the last run left in active/. */

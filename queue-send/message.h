@@ -98,6 +98,7 @@ struct message {
 	bool tried : 1;         /* some of its recipients, in this attempt */
 	bool passed_over : 1;   /* others, whose destination is dead */
 	bool warned : 1;        /* the sender knows that it is late */
+	bool released : 1;      /* by an operator, from a hold */
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */

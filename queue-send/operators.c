@@ -10,6 +10,7 @@
 #include "queue-send/backlog.h"
 #include "queue-send/explain.h"
 #include "queue-send/operators_door.h"
+#include "queue-send/rules.h"
 #include "queue-send/schedule.h"
 
 #define SELECTION_MAX  400 /* in the log */
@@ -142,6 +143,24 @@ take_hold_for(struct operator* o, const struct msg *msg)
 	take_hold(o, &act, f->until_wall, f->reason.data, f->reason.len);
 }
 
+/* The reason and the end are those of the rule. */
+static void
+take_hold_rule(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_HOLD_RULE *f = &msg->u.ACT_HOLD_RULE;
+	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
+		f->inode };
+	struct hold_note note;
+	uint32_t running = 0;
+	int r = rules_note(o->send, f->rule, &note);
+
+	o->act = ACT_HOLD;
+	if (r == 0)
+		r = f->inode == 0 ? -EINVAL
+				  : acts_hold(o->send, &id, &note, &running);
+	answer(o, f->serial, r, running);
+}
+
 static void
 take_act_at(struct operator* o, const struct msg *msg)
 {
@@ -221,7 +240,11 @@ static const struct {
 	{ MSG_ACT_HOLD_FOR, take_hold_for },
 	{ MSG_ACT_TO, take_to },
 	{ MSG_ACT_CAME, take_came },
+	{ MSG_ACT_HOLD_RULE, take_hold_rule },
 	{ MSG_ACT_END, take_end },
+	{ MSG_RULE_ADD, operators_rule_add },
+	{ MSG_RULE_DROP, operators_rule_drop },
+	{ MSG_RULES_READ, operators_rules_read },
 	{ MSG_EXPLAIN, take_explain },
 	{ MSG_EXPLAIN_TO, take_explain_to },
 };
@@ -338,6 +361,7 @@ operators_welcome(struct send *s, int fd, uid_t uid)
 	o->send = s;
 	o->uid = uid;
 	o->heard = s->now;
+	o->number = ++s->operators->last;
 	r = wire_new(s->base, fd, &ops, o, &o->wire);
 	if (r < 0) {
 		free(o);

@@ -3,6 +3,7 @@
  *
  *	operators_door.c   listens, asks the kernel who calls; admits or refuses
  *	operators.c        connections that were admitted, and their frames
+ *	operators_rules.c  frames about rules of hold, answered by a thread
  *
  * A refusal is ACTED with serial 0: -EPERM, -EUSERS (no place), -ETIME (idle,
  * and the place was needed), -ENOMEM. Never waits, and never ends the process.
@@ -23,6 +24,7 @@ struct operator
 	struct send *send;
 	struct wire *wire;
 	uid_t uid;
+	uint64_t number;        /* of all that came */
 	usec_t heard;           /* the last frame */
 	uint64_t done, refused; /* since the last ACT_END */
 	uint32_t act;           /* the last one */
@@ -44,6 +46,7 @@ struct door {
 struct operators {
 	struct door door;
 	uint32_t count;
+	uint64_t last; /* number of an operator */
 	struct operator_list list;
 	struct operator_list line; /* in the order in which they are served */
 	struct event *idle;        /* the loop would sleep */
@@ -60,5 +63,11 @@ void door_close(struct door *door, struct send *s);
 int operators_welcome(struct send *s, int fd, uid_t uid);
 /* Ends the connection that has been silent longest, if that is long enough. */
 bool operators_end_idle(struct send *s);
+
+/* ---- operators_rules.c: frames about rules of hold ---- */
+
+void operators_rule_add(struct operator* o, const struct msg *msg);
+void operators_rule_drop(struct operator* o, const struct msg *msg);
+void operators_rules_read(struct operator* o, const struct msg *msg);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/backlog.h"
+#include "queue-send/rules.h"
 
 #define READ_PER_TURN 2000
 #define FEW           20
@@ -75,14 +76,28 @@ recipients_route(const struct send *s, const char *address, bool expanded,
 	    : 0;
 }
 
+/* 1: a rule holds the message. */
+static int
+hold_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
+    const struct recipient_route *to)
+{
+	return rules_hold(s, m, rcpt,
+	    to == NULL ? NULL : s->conf->transports[to->transport].name,
+	    to == NULL ? NULL : to->nexthop);
+}
+
 static int
 route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 {
 	const struct sched_rcpt handle = { rcpt->offset, rcpt->index };
 	struct recipient_route to;
-	int r = recipients_route(
-	    s, rcpt->address, (m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to);
+	int held,
+	    r = recipients_route(s, rcpt->address,
+		(m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to);
 
+	held = hold_one(s, m, rcpt, r == 0 ? &to : NULL);
+	if (held != 0)
+		return held < 0 ? held : 0;
 	if (r == -EDESTADDRREQ) {
 		settle_unrouted(s, m, rcpt, AGENT_FAILED, to.why);
 		return 0;

@@ -261,7 +261,8 @@ task_of(struct send *s, const struct message *m)
 	t->until_wall = until_of(s, m);
 	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED);
 	t->opt.max_content = 0;
-	t->opt.flags = t->kind == REPORT_DOUBLE ? QUEUE_FILE_FINAL : 0;
+	t->opt.flags = QUEUE_FILE_REPORT |
+	    (t->kind == REPORT_DOUBLE ? QUEUE_FILE_FINAL : 0);
 	t->size_limit = s->conf->bounce_size_limit;
 	t->now_wall = s->now_wall;
 	snprintf(t->sender, sizeof(t->sender), "%s", m->sender);

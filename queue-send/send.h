@@ -26,6 +26,7 @@
 #include "queue-send/pure.h"
 #include "route/route.h"
 #include "sched/sched.h"
+#include "spool/hold_rule.h"
 #include "spool/spool.h"
 #include "spool/sync_pool.h"
 
@@ -135,6 +136,19 @@ struct removals {
 	usec_t not_before; /* nothing could be removed */
 };
 
+struct rules_file {
+	struct sync_pool *pool;
+	struct event *done; /* a task has ended */
+	unsigned threads;
+	uint32_t tasks; /* of operators, under way */
+	usec_t began;
+	bool known;         /* the first reading has ended, or lasted long */
+	usec_t look_at;     /* the next time */
+	usec_t looks_since; /* this one; 0: none is under way */
+	int wrong;          /* -errno of the last reading */
+	usec_t said;        /* log_due() */
+};
+
 RB_HEAD(accepted_tree, accepted_before);
 RB_HEAD(dead_names, dead_site);
 RB_HEAD(dead_times, dead_site);
@@ -225,6 +239,10 @@ struct send {
 	struct rate rate_in, rate_out;
 
 	struct operators *operators; /* operators.h; NULL: no socket */
+
+	/* rules.h */
+	struct hold_rules rules; /* in force */
+	struct rules_file rules_file;
 
 	usec_t said_offer, said_io, said_load, said_stray,
 	    said_route; /* log_due() */

@@ -5,6 +5,7 @@
 #include "queue-send/operators.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
+#include "queue-send/rules.h"
 #include "queue-send/schedule.h"
 
 /* The end of a stop: all deliveries are over, or the time is. Files in active/
@@ -41,6 +42,7 @@ stop_work(struct send *s)
  * those that came are dispatched. */
 static usec_t (*const works[])(struct send *s) = {
 	operators_work,
+	rules_work,
 	links_work,
 	results_work,
 	finish_work,

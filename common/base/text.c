@@ -83,3 +83,33 @@ text_quote(struct buf *out, const char *s)
 		r = buf_add_str(out, len > TEXT_QUOTE_MAX ? "...'" : "'");
 	return r;
 }
+
+static char
+lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/* Goes back to the last `*` alone, so time is the product of the lengths. */
+bool
+text_matches(const char *pattern, const char *text)
+{
+	const char *star = NULL, *resume = NULL;
+
+	while (*text != '\0') {
+		if (*pattern == '*') {
+			star = ++pattern;
+			resume = text;
+		} else if (lower(*pattern) == lower(*text)) {
+			pattern++;
+			text++;
+		} else if (star != NULL) {
+			pattern = star;
+			text = ++resume;
+		} else
+			return false;
+	}
+	while (*pattern == '*')
+		pattern++;
+	return *pattern == '\0';
+}

@@ -17,4 +17,7 @@ bool text_is_clean(const char *s, size_t len);
 #define TEXT_QUOTE_MAX 48
 int text_quote(struct buf *out, const char *s);
 
+/* `*` in pattern stands for any bytes; case is ignored (ASCII). */
+bool text_matches(const char *pattern, const char *text);
+
 #endif

@@ -16,8 +16,9 @@
 /* The most of an envelope, and of a recipient, of any version. */
 #define FORMAT_ENV_MAX  (FORMAT_RCPT_MAX + FORMAT_RECORD + DSN_ENVID_MAX)
 #define FORMAT_WISH_MAX (FORMAT_RECORD + DSN_ORCPT_MAX)
-#define FORMAT_FLAGS_ALL \
-	((uint32_t)(QUEUE_FILE_8BIT | QUEUE_FILE_EXPANDED | QUEUE_FILE_FINAL))
+#define FORMAT_FLAGS_ALL                                                       \
+	((uint32_t)(QUEUE_FILE_8BIT | QUEUE_FILE_EXPANDED | QUEUE_FILE_FINAL | \
+	    QUEUE_FILE_REPORT | QUEUE_FILE_RELEASED))
 
 /* The fields of the trailer that struct queue_file has not. */
 struct format_sums {

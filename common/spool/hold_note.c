@@ -27,8 +27,8 @@ hold_note_write(const struct spool *sp, const struct queue_id *id,
 	};
 
 	queue_id_format(id, text);
-	snprintf(who, sizeof(who), "%" PRIu32 "/%" PRId64, (uint32_t)note->uid,
-	    note->until_wall / USEC_PER_SEC);
+	snprintf(who, sizeof(who), "%" PRIu32 "/%" PRId64 "/%" PRIu32,
+	    (uint32_t)note->uid, note->until_wall / USEC_PER_SEC, note->rule);
 	return reason_add(sp, SPOOL_DEFER, id->inode, &line);
 }
 
@@ -49,26 +49,37 @@ struct reading {
 	bool found;
 };
 
+/* UID/UNTIL/RULE; of an earlier version UID/UNTIL. */
+static bool
+parse_who(const char *relay, struct hold_note *note)
+{
+	const uint64_t max[3] = { UINT32_MAX, INT64_MAX / USEC_PER_SEC,
+		UINT32_MAX };
+	uint64_t n[3] = { 0 };
+	char who[64], *rest = who, *field;
+	size_t i;
+
+	if (snprintf(who, sizeof(who), "%s", relay) >= (int)sizeof(who))
+		return false;
+	for (i = 0; i < 3 && (field = strsep(&rest, "/")) != NULL; i++)
+		if (num_u64(field, 0, max[i], &n[i]) < 0)
+			return false;
+	note->uid = (uid_t)n[0];
+	note->until_wall = (usec_t)n[1] * USEC_PER_SEC;
+	note->rule = (uint32_t)n[2];
+	return i >= 2 && rest == NULL;
+}
+
 static int
 take_line(const struct reason *line, void *arg)
 {
 	struct reading *r = arg;
-	char who[64];
-	char *slash;
-	uint64_t uid, until;
 
 	if (line->index != NOTE_INDEX || strcmp(line->dsn, NOTE_CODE) != 0 ||
 	    strcmp(line->address, r->id) != 0 ||
-	    snprintf(who, sizeof(who), "%s", line->relay) >= (int)sizeof(who) ||
-	    (slash = strchr(who, '/')) == NULL)
+	    !parse_who(line->relay, r->note))
 		return 0;
-	*slash = '\0';
-	if (num_u64(who, 0, UINT32_MAX, &uid) < 0 ||
-	    num_u64(slash + 1, 0, INT64_MAX / USEC_PER_SEC, &until) < 0)
-		return 0;
-	r->note->uid = (uid_t)uid;
 	r->note->since_wall = line->when_wall;
-	r->note->until_wall = (usec_t)until * USEC_PER_SEC;
 	snprintf(r->note->reason, sizeof(r->note->reason), "%s", line->text);
 	r->found = true;
 	return 0;

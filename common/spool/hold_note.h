@@ -14,6 +14,7 @@ struct hold_note {
 	uid_t uid;
 	usec_t since_wall;
 	usec_t until_wall;                /* 0: until it is released */
+	uint32_t rule;                    /* that put it there; 0: none */
 	char reason[HOLD_REASON_MAX + 1]; /* "": none was given */
 };
 

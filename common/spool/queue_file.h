@@ -57,6 +57,9 @@ enum queue_file_flags {
 	QUEUE_FILE_8BIT = 1 << 0,     /* content has octets above 127 */
 	QUEUE_FILE_EXPANDED = 1 << 1, /* made by the expansion of an alias */
 	QUEUE_FILE_FINAL = 1 << 2,    /* no failure of it is reported */
+	QUEUE_FILE_REPORT = 1 << 3,   /* made by this system */
+	QUEUE_FILE_RELEASED = 1 << 4, /* made of a message that an operator
+				       * released: no rule of hold fits it */
 };
 
 /* The fields of the trailer. */

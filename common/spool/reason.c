@@ -42,23 +42,6 @@ reason_format(const struct reason *reason, struct buf *out)
 	return r < 0 ? r : buf_add_char(out, '\n');
 }
 
-static int
-write_all(const struct spool_sys *sys, int fd, const struct buf *line)
-{
-	size_t done = 0;
-
-	while (done < line->len) {
-		ssize_t n = sys->write(fd, line->data + done, line->len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 /* Members of the queue's group read why mail waits; queue files are as open to
  * them. A reason that they cannot read is no reason not to write it. */
 static void
@@ -101,7 +84,7 @@ append(const struct spool *sp, int fd, const struct buf *text, bool sync)
 	if (r == 0)
 		r = buf_add(&line, text->data, text->len);
 	if (r == 0)
-		r = write_all(sys, fd, &line);
+		r = spool_write_all(sys, fd, line.data, line.len);
 	if (r == 0 && sync && sys->fsync(fd) < 0)
 		r = -errno;
 	if (r < 0 && r != -EPERM)
@@ -169,9 +152,9 @@ set_marked(const struct spool *sp, const char *leaf)
 }
 
 /* The line before the bit, which makes it count. */
-int
-reason_add_expiry(
-    const struct spool *sp, const struct queue_id *id, usec_t when_wall)
+static int
+add_mark(const struct spool *sp, const char *mark, const struct queue_id *id,
+    usec_t when_wall)
 {
 	char text[QUEUE_ID_SIZE], leaf[SPOOL_PATH_MAX];
 	struct buf line = { 0 };
@@ -179,12 +162,30 @@ reason_add_expiry(
 
 	queue_id_format(id, text);
 	spool_leaf(sp, SPOOL_BOUNCE, id->inode, leaf, sizeof(leaf));
-	r = buf_printf(&line, REASON_EXPIRY "\t%" PRId64 "\t%s\n",
+	r = buf_printf(&line, "%s\t%" PRId64 "\t%s\n", mark,
 	    when_wall / USEC_PER_SEC, text);
 	if (r == 0)
 		r = append_to_leaf(sp, SPOOL_BOUNCE, leaf, &line, false);
 	buf_done(&line);
 	return r < 0 ? r : set_marked(sp, leaf);
+}
+
+int
+reason_add_expiry(
+    const struct spool *sp, const struct queue_id *id, usec_t when_wall)
+{
+	return add_mark(sp, REASON_EXPIRY, id, when_wall);
+}
+
+int
+reason_add_release(
+    const struct spool *sp, const struct queue_id *id, usec_t when_wall)
+{
+	const int marks = reason_marks(sp, id);
+
+	return marks > 0 && (marks & REASON_RELEASED) != 0
+	    ? 0
+	    : add_mark(sp, REASON_RELEASE, id, when_wall);
 }
 
 int

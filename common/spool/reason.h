@@ -21,8 +21,10 @@
  *
  * Another one says that an operator gave up message ID:
  *	expire <TAB> WALL_SECONDS <TAB> ID
+ * And one that an operator released it while there were rules of hold:
+ *	release <TAB> WALL_SECONDS <TAB> ID
  *
- * The last two are marks of one message, since a file that a crash left meets
+ * The last three are marks of one message, since a file that a crash left meets
  * the next message of its inode. The mode of the file has a bit that tells of
  * them (docs/SPOOL.md).
  */
@@ -68,6 +70,9 @@ int reason_replace(const struct spool *sp, uint64_t inode,
 /* The message is given up; not synced. */
 int reason_add_expiry(
     const struct spool *sp, const struct queue_id *id, usec_t when_wall);
+/* Rules of hold pass the message by from now on; not synced. */
+int reason_add_release(
+    const struct spool *sp, const struct queue_id *id, usec_t when_wall);
 /* Adds to *count the recipients of an open message that are marked as failed
  * and have no reason under this name; unmark: they become pending. */
 int reason_compare_marks(const struct spool *sp, int fd, uint64_t name,
@@ -75,6 +80,7 @@ int reason_compare_marks(const struct spool *sp, int fd, uint64_t name,
 enum reason_mark {
 	REASON_GIVEN_UP = 1 << 0, /* by an operator */
 	REASON_WARNED = 1 << 1,   /* the sender knows of the delay */
+	REASON_RELEASED = 1 << 2, /* by an operator, from a hold */
 };
 /* The marks of this message, 0 for none; -ENOENT: bounce/ has no file for it.
  */

@@ -7,6 +7,7 @@
 
 #define REASON_REPORT     "report"
 #define REASON_EXPIRY     "expire"
+#define REASON_RELEASE    "release"
 #define REASON_DELAY      "delay"
 #define REASON_ATTEMPT    "attempt"
 /* In the mode of the file: there may be lines of marks. */

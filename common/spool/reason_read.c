@@ -55,7 +55,7 @@ struct lines {
 	bool skip;         /* in a line that is too long */
 };
 
-/* "expire <TAB> WALL_SECONDS <TAB> ID" and
+/* "expire <TAB> WALL_SECONDS <TAB> ID", the same of "release", and
  * "report <TAB> WALL_SECONDS <TAB> ID <TAB> delay <TAB> ID" */
 static int
 mark_of(const char *line, const char *id)
@@ -67,6 +67,8 @@ mark_of(const char *line, const char *id)
 		return 0;
 	if (strncmp(line, REASON_EXPIRY "\t", sizeof(REASON_EXPIRY)) == 0)
 		return REASON_GIVEN_UP;
+	if (strncmp(line, REASON_RELEASE "\t", sizeof(REASON_RELEASE)) == 0)
+		return REASON_RELEASED;
 	return strncmp(line, REASON_REPORT "\t", sizeof(REASON_REPORT)) == 0 &&
 		(size_t)(at - line) > sizeof(REASON_REPORT) + len &&
 		strncmp(at - len - 1, "\t" REASON_DELAY, len + 1) == 0

@@ -27,6 +27,8 @@
 #define SPOOL_USERS         "users"
 /* In QUEUE_BASE: mail for root and postmaster that leads nowhere else. */
 #define SPOOL_MAILBOX       "mailbox"
+/* In QUEUE_BASE: rules that put mail on hold (hold_rule.h). */
+#define SPOOL_RULES         "rules"
 
 enum spool_dir {
 	SPOOL_MAILDROP,
@@ -88,6 +90,8 @@ int spool_create(const char *base, uint32_t queue, uint32_t split,
 int spool_make_users(int base, const struct spool_owner *owner);
 /* In QUEUE_BASE: the maildir for root and postmaster without an alias. */
 int spool_make_mailbox(int base, const struct spool_owner *owner);
+/* In QUEUE_BASE: members of the group read rules, the queues write them. */
+int spool_make_rules(int base, const struct spool_owner *owner);
 /* Makes the gate and maildrop/ alone, in the directory of a queue. */
 int spool_make_maildrop(int queue, const struct spool_owner *owner);
 /* Makes a directory that is not split, alone: prepared/, deleted/. */

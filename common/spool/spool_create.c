@@ -242,6 +242,18 @@ spool_make_mailbox(int base, const struct spool_owner *owner)
 	return make_plain(base, SPOOL_MAILBOX, &shape, owner);
 }
 
+int
+spool_make_rules(int base, const struct spool_owner *owner)
+{
+	const struct shape shape = {
+		.uid = owner->qmails,
+		.gid = owner->qmail,
+		.mode = owner->private ? 0700 : 02750,
+	};
+
+	return make_plain(base, SPOOL_RULES, &shape, owner);
+}
+
 static int
 make_splits(int dir, uint32_t split, const struct shape *shape,
     const struct spool_owner *owner)

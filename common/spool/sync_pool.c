@@ -45,6 +45,8 @@ sync_task_free(struct sync_task *task)
 
 	for (i = 0; task != NULL && i < SYNC_JOB_FDS; i++)
 		io_close(&task->fds[i]);
+	if (task != NULL && task->drop != NULL)
+		task->drop(task);
 	free(task);
 }
 

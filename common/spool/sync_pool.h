@@ -27,6 +27,7 @@ struct sync_task {
 	 * -errno as the error. The task stands first in what is its own, which
 	 * is one piece of memory. */
 	int (*work)(struct sync_task *task);
+	void (*drop)(struct sync_task *task); /* other memory of it; NULL */
 	int error;       /* of the first that failed: -errno */
 	uint32_t serial; /* these two are the owner's */
 	uint64_t inode;

@@ -46,3 +46,22 @@ const struct spool_sys spool_sys_real = {
 	.close = close,
 	.fstatvfs = fstatvfs,
 };
+
+int
+spool_write_all(
+    const struct spool_sys *sys, int fd, const void *data, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n =
+		    sys->write(fd, (const char *)data + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}

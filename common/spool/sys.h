@@ -34,4 +34,8 @@ struct spool_sys {
 
 extern const struct spool_sys spool_sys_real;
 
+/* All of it, over interruptions and short writes: 0, -errno. */
+int spool_write_all(
+    const struct spool_sys *sys, int fd, const void *data, size_t len);
+
 #endif

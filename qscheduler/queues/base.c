@@ -150,6 +150,8 @@ base_open(struct base *b, const char *path, const struct daemon_users *users,
 		r = fail(ret_error, r, b->path, NULL);
 	if (r == 0 && (r = spool_make_mailbox(b->fd, &b->owner)) < 0)
 		r = fail(ret_error, r, b->path, NULL);
+	if (r == 0 && (r = spool_make_rules(b->fd, &b->owner)) < 0)
+		r = fail(ret_error, r, b->path, NULL);
 	if (r == 0)
 		r = base_read_list(b, ret_error);
 	if (r < 0)

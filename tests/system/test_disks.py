@@ -217,6 +217,42 @@ class Disks(SystemTest):
         wait(lambda: (i.base / "by-hand").exists(), what="what was set, on disk")
         i.stop()
 
+    @cost(25)
+    def test_D31_rules_of_hold_on_a_disk_that_hangs(self):
+        """mutation: queue-send/rules_file.c, put() takes a pool of no threads."""
+        i = self.instance(queues=1, conf=QUICK)
+        i.base.mkdir()
+        disk = HungDisk(i.dir / "disk", i.base / "rules")
+        self.addCleanup(disk.close)
+        i.start()
+        made = self.hold_rule(i, "sender=one@*")
+        self.assertEqual(made.communicate(timeout=HANG)[0], "rule 1\n")
+        disk.hang()
+        made = self.hold_rule(i, "sender=two@*")
+        wait(lambda: any(self.threads_in_kernel(pid) for pid in i.pids("queue-send")), what="a thread that waits")
+        self.inject(i, "alice", 6)
+        i.wait_delivered("alice", 6)
+        i.inject(HELLO, "bob@test.example", sender="one@test.example")
+        wait(lambda: len(i.files("hold")) == 1, what="mail that the rules in force hold")
+        wait(lambda: i.log_has(r"ALERT: .*/rules/hold: its disk does not answer: 1 rules of hold"), what="the alert")
+        disk.go_on()
+        made.communicate(timeout=HANG)
+        wait(lambda: i.log_has(r"operator uid=0: rule 2 holds mail: sender=two"), what="the rule, late")
+        wait(lambda: i.log_has(r"/rules/hold: \d rules of hold are read, and in force"), what="the end of the alert")
+        i.inject(HELLO, "bob@test.example", sender="two@test.example")
+        wait(lambda: len(i.files("hold")) == 2, what="mail that the new rule holds")
+        i.stop()
+
+    def hold_rule(self, i, *words):
+        return subprocess.Popen([BIN / "qctl", "-c", i.conf_file, "hold", "--rule", *words], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=i.environment())
+
+    def threads_in_kernel(self, pid):
+        with contextlib.suppress(OSError):
+            return any(path.read_text().rsplit(")", 1)[1].split()[0] == "D"
+                       for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"))
+        return False
+
     @cost(15)
     def test_D31_QUEUE_BASE_hangs_before_the_start(self):
         i, disk = self.base_on_disk()

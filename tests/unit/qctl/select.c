@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+
+#include "base/text.h"
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,7 +41,7 @@ Test(select, patterns)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++)
-		cr_expect_eq(select_matches(rows[i].pattern, rows[i].text),
+		cr_expect_eq(text_matches(rows[i].pattern, rows[i].text),
 		    rows[i].fits, "%s %s", rows[i].pattern, rows[i].text);
 }
 

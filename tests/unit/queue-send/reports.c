@@ -80,7 +80,7 @@ Test(reports, one_report_of_all_failures_of_an_attempt)
 	cr_expect(reported("\nX-Qscheduler-Sender: rfc822; s@here.test\n"));
 	cr_expect(reported("\nTo: <s@here.test>\n"));
 	cr_expect(reported("\nContent-Type: message/rfc822\n"));
-	is_for("s@here.test", 0);
+	is_for("s@here.test", QUEUE_FILE_REPORT);
 	world_is_empty(&w);
 }
 
@@ -138,7 +138,7 @@ Test(reports, D36_a_report_that_fails_goes_to_postmaster_and_that_is_the_end)
 	world_message(&w, "d", 1);
 	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
 	world_run(&w);
-	is_for("postmaster", QUEUE_FILE_FINAL);
+	is_for("postmaster", QUEUE_FILE_REPORT | QUEUE_FILE_FINAL);
 	cr_expect(reported("\nSubject: Postmaster Copy: Undelivered Mail\n"));
 	/* That one fails, too. */
 	{

@@ -6,6 +6,7 @@
 #include "queue-send/backlog.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
+#include "queue-send/rules.h"
 #include "site/shared.h"
 
 #include <criterion/criterion.h>
@@ -69,6 +70,8 @@ begin(struct world *w, bool again)
 	cr_assert_eq(send_init(s), 0);
 	if (again)
 		recover_active(&s->sp, &done);
+	while (rules_wait(s) > 0) /* a thread reads them */
+		event_base_loop(s->base, EVLOOP_ONCE);
 	w->todo = w->agent = -1;
 	w->credit = w->nprepared = w->scans = 0;
 	world_link_todo(w);
