@@ -162,11 +162,6 @@ $(B)/tests/bench/places: $(B)/tests/bench/sites/sites.o $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(B)/tests/bench/decide: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/sched/*.c)) \
-    $(LIB)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-
 # ---- what is made from the table of parameters ----------------------------
 
 CONF5  := build/man/qscheduler.conf.5

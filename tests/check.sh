@@ -72,6 +72,7 @@ part unit-clang make -j2 CC=clang check-unit
 part unit-gcc-sanitized make -j2 SAN=address,undefined check-unit
 part unit-clang-sanitized make -j2 CC=clang SAN=address,undefined check-unit
 part threads make -j2 check-tsan
+part steps make -j2 check-steps
 part fuzz make -j2 fuzz-check J=4
 part report make -j2 check-report
 part model make check-model

@@ -12,10 +12,11 @@ struct bench {
 	usec_t now;
 	uint64_t left; /* decisions still wanted */
 	uint32_t next_id;
-	/* What each decision took, in ns of processor time; NULL: only the sum
-	 * is wanted. */
+	/* What each decision took by bench_clock; NULL: only the sum is
+	 * wanted. */
 	uint32_t *laps;
 	uint64_t nlaps, lap_began;
+	bool finished; /* a delivery, in this lap */
 };
 
 struct policy {
@@ -26,13 +27,25 @@ struct bench_case {
 	const char *name, *what;
 	void (*setup)(struct bench *b, uint32_t n);
 	void (*drain)(struct bench *b);
-	uint32_t largest;   /* N; 0: all sizes */
-	uint64_t decisions; /* that are enough; 0: the usual number */
+	uint32_t largest;    /* N; 0: all sizes */
+	uint64_t decisions;  /* that are enough; 0: the usual number */
+	uint32_t steps_each; /* of the longest decision, for each of N; 0: it
+				does not grow with N */
 };
-extern const struct bench_case bench_hard[];
-extern const size_t bench_nhard;
+extern const struct bench_case bench_usual[], bench_hard[];
+extern const size_t bench_nusual, bench_nhard;
+extern const struct bench_case bench_mix;
 
+/* What is measured: ns of the thread's processor time, or steps (steps.c). */
+extern uint64_t (*bench_clock)(void);
 uint64_t bench_cpu_ns(void);
+uint64_t bench_steps(void);
+/* The case with so many is set up and drained until there are decisions enough;
+ * what all of them took, and each, unless laps is NULL. */
+uint64_t bench_spend(const struct bench_case *c, uint32_t n, uint64_t wanted,
+    uint32_t *laps, uint64_t *ret_done);
+/* The mix becomes one that costs more: tries changes of one. The most. */
+uint32_t bench_search(uint32_t tries, uint64_t seed, uint32_t (*cost)(void));
 void *bench_need(void *p);
 void bench_check(int r);
 /* *b is cleared, but for the laps. */
@@ -42,6 +55,8 @@ bool bench_start(struct bench *b);
 /* The delivery that began first ends, and its message if that was its last. */
 void bench_finish(struct bench *b);
 void bench_drain(struct bench *b);
+/* All is delivered, and freed. */
+void bench_close(struct bench *b);
 /* rcpts of one entry each, from the given one of so many destinations on;
  * total: entries in all, of which the others are never read; 0: no more. */
 struct sched_message *bench_mail(struct bench *b, const char *prefix,

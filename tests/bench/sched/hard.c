@@ -76,7 +76,35 @@ dear(struct bench *b, uint32_t n)
 	sched_set_process_limit(b->s, 0, 10);
 }
 
+/* Messages of 12 entries that need 11 stand among messages of 20 that need 8;
+ * the current one can pay for 10: each part of the list seems to offer more
+ * than the best job does. */
+static void
+misled(struct bench *b, uint32_t n)
+{
+	const struct policy p = { 13 * n / 2 + 20, ENTRY, 20, 5 };
+	uint32_t i;
+
+	bench_open(b, &p);
+	(void)bench_mail(b, "bulk", 50 * ENTRY, 0, 1, 0);
+	b->now += 1000 * USEC_PER_SEC;
+	for (i = 0; i < n; i++)
+		mail_to_own(b, i, i % 2 == 0 ? 1 : 12, i % 2 == 0 ? 12 : 20);
+	start_all(b, n / 2 * 13 + 20);
+	b->now += 1000 * USEC_PER_SEC;
+}
+
 /* As long as the bulk mail is current. */
+static void
+drain_misled(struct bench *b)
+{
+	uint64_t rest = b->left < 20 ? 0 : b->left - 20;
+
+	b->left -= rest;
+	drain_in_turn(b);
+	b->left += rest;
+}
+
 static void
 drain_dear(struct bench *b)
 {
@@ -200,19 +228,54 @@ drain_two(struct bench *b)
 	b->now += USEC_PER_SEC;
 }
 
+/* ---- a table of destinations that grows and shrinks ---- */
+
+/* Each message has a destination of its own: N / 2 to begin with. */
+static void
+sites(struct bench *b, uint32_t n)
+{
+	const struct policy p = { n, 1, 20, 5 };
+
+	bench_open(b, &p);
+	(void)bench_mail(b, "site", n / 2, 0, 2 * n, 0);
+}
+
+/* Two more destinations for each that goes, then none. */
+static void
+drain_sites(struct bench *b)
+{
+	uint64_t turns = b->left < b->agents ? b->left : b->agents, i;
+	uint32_t next = b->agents / 2, n = b->agents;
+
+	for (i = 0; i < turns; i++) {
+		if (i < turns / 2)
+			(void)bench_mail(b, "site", 2, next, 2 * n, 0);
+		next += 2;
+		start_all(b, 1);
+		bench_finish(b);
+		b->left--;
+	}
+}
+
 const struct bench_case bench_hard[] = {
 	{ "half", "N messages half delivered, all full, all totals different",
-	    half, drain_in_turn, 100000, 0 },
+	    half, drain_in_turn, 100000, 0, 0 },
 	{ "blocked", "N messages blocked, all totals different, beside bulk",
-	    blocked, drain_bulk, 100000, 0 },
+	    blocked, drain_bulk, 100000, 0, 0 },
 	{ "dear",
 	    "N messages begun, each needs more than the current one can pay",
-	    dear, drain_dear, 100000, 0 },
+	    dear, drain_dear, 100000, 0, 0 },
+	{ "misled",
+	    "N messages begun, half of them need too much and promise more",
+	    misled, drain_misled, 100000, 20, 16 },
 	{ "two",
 	    "a message at a slow site in turn with one of N sites, nine tenths "
 	    "full",
-	    in_turn, drain_two, 100000, 0 },
+	    in_turn, drain_two, 100000, 0, 0 },
 	{ "first", "the first decisions beside N blocked messages", first,
-	    drain_first, 100000, 2000 },
+	    drain_first, 100000, 2000, 0 },
+	{ "sites",
+	    "N / 2 destinations, one more for each decision, then one less",
+	    sites, drain_sites, 0, 0, 0 },
 };
 const size_t bench_nhard = sizeof(bench_hard) / sizeof(bench_hard[0]);
