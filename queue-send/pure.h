@@ -232,8 +232,11 @@ struct told_rate {
 	} addresses[TOLD_ADDRESSES];
 };
 
+/* Has this address had its reports? limit 0: no bound. */
+bool told_is_above(
+    struct told_rate *t, const char *address, uint32_t limit, usec_t now);
 /* The time until a report to this address may go: 0, it may now, and is counted
- * by told_count(). limit 0: no bound. */
+ * by told_count(); else it is counted among those that wait. */
 usec_t
 told_wait(struct told_rate *t, const char *address, uint32_t limit, usec_t now);
 void told_count(

@@ -297,8 +297,13 @@ find(struct work *w, enum report_kind kind)
 static int
 tell(struct work *w, enum report_kind kind)
 {
-	int r = of_message(w, read_content(w, kind));
+	int r;
 
+	if (w->t->look) {
+		w->t->wanting = true;
+		return 0;
+	}
+	r = of_message(w, read_content(w, kind));
 	return r < 0 ? r
 		     : beside_message(w, make_report(w, kind), REPORT_WRITING);
 }

@@ -30,6 +30,7 @@ struct report_task {
 	struct queue_id id;        /* of the message */
 	enum report_kind kind;     /* REPORT_FAILURE or REPORT_DOUBLE */
 	bool warn;                 /* of a delay, too */
+	bool look;                 /* nothing is made: would there be any? */
 	usec_t until_wall;         /* of a delay: the end of the attempts */
 	struct accept_options opt; /* with the flags of the report */
 	uint64_t size_limit;       /* of a content that is returned whole */
@@ -43,6 +44,7 @@ struct report_task {
 		uint32_t count; /* recipients in it; 0: none was needed */
 		struct queue_id id;
 	} made[REPORT_NKINDS];
+	bool wanting;      /* with `look`: there would */
 	uint32_t unwanted; /* recipients that failed, of whom the sender wants
 			      no report */
 	enum report_trouble trouble;

@@ -182,12 +182,34 @@ count_made(struct send *s, const struct report_task *t)
 	struct told_rate *told = &s->reports.told;
 	uint32_t i, n = 0;
 
+	if (t->look)
+		return; /* none was counted */
 	for (i = 0; i < REPORT_NKINDS; i++)
 		n += t->made[i].count > 0;
 	if (n == 0)
 		told_take_back(told, t->to, limit);
 	for (i = 1; i < n; i++)
 		told_count(told, t->to, limit, s->now);
+}
+
+/* An address that has had its reports gets the others later. */
+static void
+has_to_wait(struct send *s, struct message *m)
+{
+	const char *to = told_to(s, m);
+	const usec_t wait =
+	    told_wait(&s->reports.told, to, s->conf->report_rate_limit, s->now);
+	char id[QUEUE_ID_SIZE];
+
+	if (wait == 0) { /* by now */
+		messages_put(&s->messages, m, LIST_UNREPORTED);
+		return;
+	}
+	message_id(m, id);
+	log_message(LOG_INFO_L, "report-waits", id,
+	    "its report to <%s> waits: more than report_rate_limit", to);
+	m->wait_s = (uint32_t)(wait / USEC_PER_SEC) + 1;
+	put_off(s, m);
 }
 
 static bool
@@ -209,6 +231,10 @@ one_is_done(struct send *s, struct report_task *t)
 	say_made(s, m, t);
 	if (t->task.error < 0) {
 		failed(s, m, t);
+		return;
+	}
+	if (t->wanting) {
+		has_to_wait(s, m);
 		return;
 	}
 	say_unwanted(m, t->unwanted);
@@ -258,6 +284,8 @@ task_of(struct send *s, const struct message *m)
 		.inode = m->inode };
 	t->kind = m->sender[0] == '\0' ? REPORT_DOUBLE : REPORT_FAILURE;
 	t->warn = is_to_warn(s, m);
+	t->look = told_is_above(&s->reports.told, told_to(s, m),
+	    s->conf->report_rate_limit, s->now);
 	t->until_wall = until_of(s, m);
 	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED);
 	t->opt.max_content = 0;
@@ -286,29 +314,11 @@ start_one(struct send *s, struct message *m)
 		return r;
 	}
 	s->reports.tasks++;
-	told_count(&s->reports.told, told_to(s, m), s->conf->report_rate_limit,
-	    s->now);
+	if (!t->look)
+		told_count(&s->reports.told, t->to, s->conf->report_rate_limit,
+		    s->now);
 	messages_put(&s->messages, m, LIST_REPORTING);
 	return 0;
-}
-
-/* An address that has had its reports gets the others later. */
-static bool
-has_to_wait(struct send *s, struct message *m)
-{
-	const char *to = told_to(s, m);
-	const usec_t wait =
-	    told_wait(&s->reports.told, to, s->conf->report_rate_limit, s->now);
-	char id[QUEUE_ID_SIZE];
-
-	if (wait == 0)
-		return false;
-	message_id(m, id);
-	log_message(LOG_INFO_L, "report-waits", id,
-	    "its report to <%s> waits: more than report_rate_limit", to);
-	m->wait_s = (uint32_t)(wait / USEC_PER_SEC) + 1;
-	put_off(s, m);
-	return true;
 }
 
 usec_t
@@ -320,10 +330,6 @@ reports_work(struct send *s)
 		return s->reports.not_before;
 	while (s->reports.tasks < TASKS_MAX &&
 	    (m = messages_first(&s->messages, LIST_UNREPORTED)) != NULL) {
-		if (has_to_wait(s, m)) {
-			send_wake(s);
-			continue;
-		}
 		if (start_one(s, m) == 0)
 			continue;
 		s->reports.not_before = s->now + LOCKED_WAIT;

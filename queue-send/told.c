@@ -37,21 +37,35 @@ place_of(struct told_rate *t, uint64_t hash)
 	return idle;
 }
 
+/* Until the next report may go; not above 0: at once. */
+static usec_t
+until_next(const struct told_address *a, uint32_t limit, usec_t now)
+{
+	return a->full + TOLD_PERIOD / limit - (now + TOLD_PERIOD);
+}
+
+bool
+told_is_above(
+    struct told_rate *t, const char *address, uint32_t limit, usec_t now)
+{
+	return limit > 0 &&
+	    until_next(place_of(t, hash_of(t, address)), limit, now) > 0;
+}
+
 usec_t
 told_wait(struct told_rate *t, const char *address, uint32_t limit, usec_t now)
 {
 	struct told_address *a;
-	usec_t step, wait;
+	usec_t wait;
 
 	if (limit == 0)
 		return 0;
 	a = place_of(t, hash_of(t, address));
-	step = TOLD_PERIOD / limit;
-	wait = a->full + step - (now + TOLD_PERIOD);
+	wait = until_next(a, limit, now);
 	if (wait <= 0)
 		return 0;
 	/* Reports that wait already come first. */
-	return wait + step * (usec_t)a->waiting++;
+	return wait + TOLD_PERIOD / limit * (usec_t)a->waiting++;
 }
 
 void

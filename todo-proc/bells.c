@@ -116,6 +116,8 @@ bells_linked(void *todo, int fd)
 	t->bell = event;
 	/* Rings before this queue came were not heard. */
 	t->incoming.wanted = true;
+	todo_tick(t);
+	t->bell_known_at = t->now + BELL_BELIEVED;
 	return 0;
 }
 

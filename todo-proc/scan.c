@@ -119,6 +119,7 @@ incoming_ended(struct todo *t)
 	uint64_t kept = t->inbox.nready + t->inbox.nfresh;
 
 	end(t, s);
+	s->wanted |= s->started_at < t->bell_known_at;
 	t->left_out = t->inbox.more && s->seen > kept ? s->seen - kept : 0;
 }
 
@@ -151,7 +152,7 @@ scan_incoming_work(struct todo *t)
 		r = next(t, s, true, &item);
 		if (r == 0) {
 			incoming_ended(t);
-			return s->due_at;
+			return s->wanted ? s->not_before : s->due_at;
 		}
 		if (r < 0 ||
 		    offered_has(

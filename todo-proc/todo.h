@@ -98,6 +98,8 @@ struct todo {
 	struct foreign foreign;
 
 	struct event *bell; /* on the message queue; or NULL */
+	/* From then on nobody rings the one before it (ipc/bell.h). */
+	usec_t bell_known_at;
 	struct event *watch;
 	struct wire *send;
 	uint32_t credit;
@@ -234,9 +236,11 @@ void watch_done(struct todo *t);
  *
  * The directories are read: incoming/ as a net under the doorbells, maildrop/
  * for drops. At start, when queue-send asks, when rings may have been lost,
- * when the inbox runs low and had left files out, and every scan_interval; some
- * hundred names a turn. A scan does not begin before ten times its own duration
- * has passed, so it takes at most a tenth of the time. */
+ * again after a scan that began while some could still ring the message queue
+ * before this one, when the inbox runs low and had left files out, and every
+ * scan_interval; some hundred names a turn. A scan does not begin before ten
+ * times its own duration has passed, so it takes at most a tenth of the time.
+ */
 
 void scan_init(struct todo *t);
 void scan_done(struct todo *t);

@@ -315,6 +315,32 @@ queue_mode(const struct spool_owner *owner)
 	return owner->private ? 0700 : 0751;
 }
 
+/* No move may write over a name that is taken; a file system that cannot see to
+ * that says so of a name that is free alone. One without room is asked by the
+ * next start. */
+static int
+check_moves(int queue)
+{
+	static const char from[] = SPOOL_TEMP_PREFIX "from",
+			  to[] = SPOOL_TEMP_PREFIX "to";
+	int fd = openat(queue, from,
+	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	int r;
+
+	if (fd < 0)
+		return 0;
+	io_close(&fd);
+	r = renameat2(queue, from, queue, to, RENAME_NOREPLACE) < 0 &&
+		errno == EINVAL
+	    ? because(-ENOTSUP,
+		  "its file system cannot rename without replacing "
+		  "(RENAME_NOREPLACE)")
+	    : 0;
+	unlinkat(queue, from, 0);
+	unlinkat(queue, to, 0);
+	return r;
+}
+
 /* The marker comes last: a directory that has it is complete. */
 static int
 fill_queue(int queue, uint32_t split, const struct spool_owner *owner)
@@ -336,6 +362,8 @@ fill_queue(int queue, uint32_t split, const struct spool_owner *owner)
 		r = make_gate(queue, owner);
 	for (dir = 0; r == 0 && dir < SPOOL_NDIRS; dir++)
 		r = make_dir(queue, &spool_dirs[dir], marked, owner);
+	if (r == 0)
+		r = check_moves(queue);
 	if (r == 0 && has_marker < 0)
 		r = marker_write(queue, marked);
 	if (r == 0 && fsync(queue) < 0)

@@ -12,8 +12,8 @@ real_openat(int dir, const char *name, int flags, mode_t mode)
 	return openat(dir, name, flags, mode);
 }
 
-/* A file system without RENAME_NOREPLACE (NFS) gets the old call. It overwrites
- * no message: a name is an inode number, which no two files share. */
+/* A file system without RENAME_NOREPLACE (NFS) gets the old call, for maildirs,
+ * whose names are new ones; no queue is run there (spool_create()). */
 static int
 real_renameat(int olddir, const char *old, int newdir, const char *name)
 {

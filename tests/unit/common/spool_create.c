@@ -4,7 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "spool/marker.h"
@@ -342,5 +347,41 @@ Test(spool_create, D20_queues_are_listed_by_number)
 	cr_expect_eq(got[1], 2u);
 	snprintf(path, sizeof(path), "%s/nothing", s.top);
 	cr_expect_eq(spool_list(path, got, 2), -ENOENT);
+	scratch_close(&s);
+}
+
+/* renameat2() with a flag is EINVAL from here on, as on NFS. */
+static void
+lose_noreplace(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, args[4])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { ARRAY_LEN(code), code };
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+Test(spool_create, D21_a_file_system_that_writes_over_names_has_no_queue)
+{
+	struct scratch s;
+
+	scratch_open(&s);
+	cr_expect_eq(spool_create(s.base, 1, SCRATCH_SPLIT, &s.owner), 0);
+	cr_expect_eq(spool_create(s.base, 2, 3, &s.owner), 0);
+	lose_noreplace();
+	cr_expect_eq(
+	    spool_create(s.base, 1, SCRATCH_SPLIT, &s.owner), -ENOTSUP);
+	cr_expect_not_null(
+	    strstr(queue_file_reason(), "rename without replacing"));
+	cr_expect_eq(spool_create(s.base, 3, 3, &s.owner), -ENOTSUP);
 	scratch_close(&s);
 }

@@ -105,6 +105,42 @@ Test(untold, C9_failures_that_wait_are_told_together)
 	world_is_empty(&w);
 }
 
+static usec_t
+due_in(uint64_t inode)
+{
+	const struct due *d = due_find(&w.s.due, inode);
+
+	cr_assert_not_null(d);
+	return d->at_mono - w.s.now;
+}
+
+/* Its failure was told; the address has had its reports since then. */
+Test(untold, C9_a_message_with_nothing_to_tell_does_not_wait)
+{
+	const uint64_t inode = world_message(&w, "c", 2);
+	uint64_t report, never;
+
+	one(AGENT_FAILED);
+	one(AGENT_DEFERRED);
+	fail_all("a", 1);
+	cr_expect_eq(world_clear_incoming(&w, &report), 2);
+	world_offer_again(&w, inode);
+	one(AGENT_DEFERRED);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_leq(due_in(inode), w.s.retry.maximal);
+	cr_expect_lt(due_in(inode), TOLD_PERIOD / 2 - 10 * USEC_PER_SEC);
+	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
+	/* Nor does one whose sender wants no report; it goes. */
+	w.notify = DSN_NEVER;
+	never = fail_all("d", 1);
+	cr_expect_eq(world_where(&w, never), SPOOL_NDIRS);
+	/* The last recipient of the first one, too. */
+	world_offer_again(&w, inode);
+	one(AGENT_SENT);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
+}
+
 /* ---- a lock, and what cannot be read ---- */
 
 /* mutation: queue-send/reports.c: is_locked() has no end. */

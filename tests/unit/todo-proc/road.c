@@ -395,3 +395,23 @@ Test(road, D17_foreign_names_are_ignored)
 	cr_assert_eq(world_count(&w, SPOOL_INCOMING), ARRAY_LEN(names) + 1);
 	cr_assert_eq(world_count(&w, SPOOL_MAILDROP), ARRAY_LEN(names));
 }
+
+/* A submitter may have rung the bell before this one, of a file that the first
+ * scan did not find. */
+Test(road, I8_a_new_bell_is_scanned_for_until_all_know_it)
+{
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	w.t.incoming.wanted = false;
+	cr_assert_eq(bells_linked(&w.t, ends[0]), 0);
+	cr_expect(w.t.incoming.wanted);
+	cr_expect_eq(w.t.bell_known_at, w.t.now + BELL_BELIEVED);
+	w.t.bell_known_at += 3600 * USEC_PER_SEC; /* the clock goes on */
+	world_scan(&w);
+	cr_expect(w.t.incoming.wanted, "it began too early");
+	w.t.bell_known_at = 0;
+	world_scan(&w);
+	cr_expect_not(w.t.incoming.wanted);
+	close(ends[1]);
+}
