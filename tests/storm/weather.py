@@ -185,8 +185,9 @@ class Storm:
         self.notes.append(f"drained in {time.monotonic() - began:.1f} s")
 
     def goes_on(self):
-        """Reports of what failed are on their way after the last delivery."""
-        return self.world.files("prepared", "incoming", "active")
+        """Reports of what failed are on their way after the last delivery. A file that the storm put there is no
+        message; one in a queue that is closed is looked at each minute."""
+        return any(account.queue_file(account.read(p)) for p in self.world.files("prepared", "incoming", "active"))
 
     @staticmethod
     def waits(submission):
