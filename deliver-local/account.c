@@ -151,11 +151,27 @@ become(uid_t uid, gid_t gid)
 }
 
 int
+account_find_groups(struct account *account)
+{
+	int n = ACCOUNT_GROUPS_MAX;
+
+	account->ngroups = 0;
+	if (getgrouplist(account->name, account->gid, account->groups, &n) < 0)
+		return -E2BIG;
+	account->ngroups = (uint32_t)n;
+	return 0;
+}
+
+int
 account_become(const struct account *account)
 {
+	int r;
+
 	if (account->uid == 0)
 		return -EPERM;
-	if (initgroups(account->name, account->gid) < 0)
+	r = account->ngroups > 0 ? setgroups(account->ngroups, account->groups)
+				 : initgroups(account->name, account->gid);
+	if (r < 0)
 		return -errno;
 	return become(account->uid, account->gid);
 }

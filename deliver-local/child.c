@@ -90,7 +90,7 @@ child_service_user(const struct child_plan *plan, const char *name,
 		account_own(ret_account);
 		return true;
 	}
-	r = account_find(name, ret_account);
+	r = known_account(plan, name, ret_account);
 	if (r < 0) {
 		verdict_error(v, r, "look up the user of the transport");
 		return false;
@@ -110,14 +110,14 @@ child_service_user(const struct child_plan *plan, const char *name,
 /* The whole local part first, then without its extension; *ret_user is the
  * name that was found. */
 static bool
-find_recipient(const struct mailbox *m, struct account *ret_account,
-    const char **ret_user, struct verdict *v)
+find_recipient(const struct child_plan *plan, const struct mailbox *m,
+    struct account *ret_account, const char **ret_user, struct verdict *v)
 {
-	int r = account_find(m->user, ret_account);
+	int r = known_account(plan, m->user, ret_account);
 
 	*ret_user = m->user;
 	if (r == 0 && strcmp(m->user, m->base) != 0) {
-		r = account_find(m->base, ret_account);
+		r = known_account(plan, m->base, ret_account);
 		*ret_user = m->base;
 	}
 	if (r < 0)
@@ -211,7 +211,7 @@ find_target(const struct child_plan *plan, const struct mailbox *m,
 	t->user = m->base;
 	t->recipient.home[0] = '\0';
 	if (needs_account(plan) &&
-	    !find_recipient(m, &t->recipient, &t->user, v))
+	    !find_recipient(plan, m, &t->recipient, &t->user, v))
 		return false;
 	if (!is_own(plan))
 		return child_service_user(
@@ -475,6 +475,7 @@ child_main(const struct child_plan *plan, int result_fd)
 	const struct rlimit no_core = { 0, 0 };
 	struct agent_delivery delivery = *plan->delivery;
 	struct child_plan mine = *plan;
+	struct known_news news;
 	struct verdict v;
 
 	reset_signals(child_runs_program(&delivery, plan->recipient));
@@ -486,6 +487,8 @@ child_main(const struct child_plan *plan, int result_fd)
 	delivery.fd = delivery.content != NULL ? -1 : MESSAGE_FD;
 	mine.delivery = &delivery;
 	bind_to_parent(&mine);
+	if (known_ask(&mine, &news, CHILD_RESULT_FD) < 0)
+		_exit(EXIT_TEMPORARY);
 	child_deliver(&mine, &v);
 	_exit(verdict_write(&v, CHILD_RESULT_FD) < 0 ? EXIT_TEMPORARY : 0);
 }

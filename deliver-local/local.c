@@ -185,6 +185,7 @@ done(struct daemon *d)
 	strays_done(&l->strays);
 	daemon_agent_done(&l->link);
 	programs_free(&l->programs);
+	known_free(&l->known);
 	route_free(&l->routes);
 	if (l->ask != NULL)
 		event_free(l->ask);
@@ -229,6 +230,8 @@ start(struct daemon *d)
 	l->ask = evtimer_new(l->base, on_ask, l);
 	r = daemon_agent_init(&l->link, d, &agent_ops, l);
 	if (r == 0)
+		r = known_new(&l->known);
+	if (r == 0)
 		r = strays_init(&l->strays, l->base);
 	if (r < 0 || l->ask == NULL) {
 		log_error("out of memory");
@@ -254,6 +257,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	struct programs *programs;
 
 	set_conf(l, fresh);
+	known_forget(l->known);
 	(void)daemon_reroute(fresh, &l->routes);
 	if (load_programs(fresh, &programs) < 0) {
 		log_warning("programs: what was in force stays");

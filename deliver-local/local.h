@@ -87,6 +87,7 @@ struct local {
 	gid_t qmail;
 	LIST_HEAD(task_list, task) tasks;
 	struct strays strays;
+	struct known *known;     /* NULL: each delivery asks */
 	child_fn *child;         /* child_main(); the seam for tests */
 	int (*kill)(pid_t, int); /* kill(); the same */
 	uint64_t deliveries;     /* begun */

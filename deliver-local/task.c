@@ -36,7 +36,8 @@ struct task {
 	struct event *event;
 	unsigned failed_forks;
 	usec_t started_at, deadline;
-	bool killed; /* the time was over */
+	bool killed;                     /* the time was over */
+	char asks[MAILBOX_PART_MAX + 1]; /* the account that comes first; "" */
 	size_t got;
 	char data[sizeof(struct verdict) + 1]; /* one more shows one too long */
 };
@@ -225,12 +226,24 @@ time_is_over(struct task *t)
 }
 
 static void
-skip_progress(struct task *t)
+skip(struct task *t, size_t n)
 {
-	size_t n = verdict_progress_len(t->data, t->got);
-
 	memmove(t->data, t->data + n, t->got - n);
 	t->got -= n;
+}
+
+/* The account comes once, before anything else. */
+static void
+take_what_comes_first(struct task *t)
+{
+	if (t->asks[0] != '\0') {
+		if (t->got < sizeof(struct known_news))
+			return;
+		known_take(t->l->known, t->asks, t->data, t->started_at);
+		skip(t, sizeof(struct known_news));
+		t->asks[0] = '\0';
+	}
+	skip(t, verdict_progress_len(t->data, t->got));
 }
 
 /* Octets that do not fit are more than a verdict, and are read only to see
@@ -245,7 +258,7 @@ read_more(struct task *t, int fd)
 
 	if (n > 0 && room > 0) {
 		t->got += (size_t)n;
-		skip_progress(t);
+		take_what_comes_first(t);
 	}
 	return n;
 }
@@ -348,6 +361,10 @@ start_child(struct task *t)
 	struct child_plan plan = make_plan(t);
 	int fds[2];
 
+	known_plan(&plan, t->l->known, t->started_at);
+	memcpy(t->asks, plan.asks, sizeof(t->asks));
+	if (plan.account != NULL) /* the child sends none */
+		t->asks[0] = '\0';
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	t->event =

@@ -206,6 +206,81 @@ Test(task, X14_the_content_in_the_frame_is_what_is_delivered, .init = setup,
 	buf_done(&want);
 }
 
+/* ---- accounts that are known ---- */
+
+static void
+write_news(int fd, uid_t uid)
+{
+	const struct known_news news = { .tag = KNOWN_TAG,
+		.kept = 1,
+		.account = { .uid = uid, .ngroups = 1 } };
+
+	cr_assert_eq(io_write_all(fd, &news, sizeof(news)), 0);
+}
+
+static void
+send_verdict(const struct child_plan *plan, int fd)
+{
+	struct verdict v;
+
+	verdict_set(&v, AGENT_SENT, "2.0.0", "uid %d",
+	    plan->account == NULL ? -1 : (int)plan->account->uid);
+	(void)verdict_write(&v, fd);
+	_exit(0);
+}
+
+static void
+honest_child(const struct child_plan *plan, int fd)
+{
+	if (plan->account == NULL)
+		write_news(fd, 1000);
+	send_verdict(plan, fd);
+}
+
+/* A process that was taken over sends more than it was asked for. */
+static void
+forging_child(const struct child_plan *plan, int fd)
+{
+	if (plan->account == NULL)
+		write_news(fd, 1000);
+	write_news(fd, 1);
+	send_verdict(plan, fd);
+}
+
+Test(task, an_account_is_looked_up_once, .init = setup, .fini = teardown)
+{
+	local.private = false;
+	local.child = honest_child;
+	cr_assert_eq(known_new(&local.known), 0);
+	send_delivery(1, AGENT_LOCAL, "x", bob);
+	expect_result(10, AGENT_SENT, "2.0.0", "local", "uid -1");
+	expect_done(1);
+	send_delivery(2, AGENT_LOCAL, "x", bob);
+	expect_result(10, AGENT_SENT, "2.0.0", "local", "uid 1000");
+	expect_done(2);
+	known_free(&local.known);
+}
+
+/* mutation: deliver-local/task.c, asks[0] that stays. */
+Test(task, nothing_is_kept_but_the_first_account_that_was_asked_for,
+    .init = setup, .fini = teardown)
+{
+	local.private = false;
+	local.child = forging_child;
+	cr_assert_eq(known_new(&local.known), 0);
+	send_delivery(1, AGENT_LOCAL, "x", bob);
+	expect_result(10, AGENT_DEFERRED, "4.3.0", "local", "");
+	expect_done(1);
+	send_delivery(2, AGENT_LOCAL, "x", bob);
+	expect_result(10, AGENT_DEFERRED, "4.3.0", "local", "");
+	expect_done(2);
+	local.child = honest_child;
+	send_delivery(3, AGENT_LOCAL, "x", bob);
+	expect_result(10, AGENT_SENT, "2.0.0", "local", "uid 1000");
+	expect_done(3);
+	known_free(&local.known);
+}
+
 Test(task, a_result_for_each_recipient_in_turn, .init = setup, .fini = teardown)
 {
 	static const char *const three[] = { "bob@x", "../x@y", "eve@x", NULL };
