@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "log/log.h"
 #include "spool/hold_rule.h"
 #include "spool/prepared.h"
@@ -103,9 +104,9 @@ static void
 log_offline(const struct actor *a, uid_t uid)
 {
 	log_open("qctl", LOG_TARGET_SYSLOG, LOG_FORMAT_TEXT, LOG_INFO_L);
-	log_info("queue %u: operator uid=%u: %s %llu messages, %llu not (%s)",
+	log_info("queue %u: operator uid=%u: %s %llu message%s, %llu not (%s)",
 	    a->sp.queue, (unsigned)uid, act_name(a->t->options.act),
-	    (unsigned long long)a->tally.done,
+	    (unsigned long long)a->tally.done, text_plural(a->tally.done),
 	    (unsigned long long)a->tally.refused, buf_str(&a->t->selection));
 }
 
@@ -185,6 +186,16 @@ pass_over_begun(struct actor *a)
 			a->works[i].error = -ENODATA;
 }
 
+static void
+count(struct actor *a, const struct work *k)
+{
+	a->tally.done += k->error == 0;
+	a->tally.refused += k->error < 0;
+	a->tally.unknown += k->error > 0;
+	a->tally.marked += k->error == 0 && k->target->dir == SPOOL_HOLD &&
+	    a->t->options.act == ACT_EXPIRE;
+}
+
 /* The first that were refused are named, the others are counted. */
 static void
 tell(struct actor *a)
@@ -196,9 +207,8 @@ tell(struct actor *a)
 	for (i = 0; i < a->count; i++) {
 		const struct work *k = &a->works[i];
 
-		a->tally.done += k->error == 0;
-		a->tally.refused += k->error != 0;
-		if (k->error == 0 || k->error == -ENODATA ||
+		count(a, k);
+		if (k->error >= 0 || k->error == -ENODATA ||
 		    ++named > NAMED_MAX)
 			continue;
 		queue_id_format(&k->target->id, id);
@@ -206,8 +216,9 @@ tell(struct actor *a)
 		    text_in(of_message, ARRAY_LEN(of_message), k->error));
 	}
 	if (named > NAMED_MAX)
-		worker_note(a->w, "%llu more messages could not be %s",
+		worker_note(a->w, "%llu more message%s could not be %s",
 		    (unsigned long long)(named - NAMED_MAX),
+		    text_plural(named - NAMED_MAX),
 		    act_past(a->t->options.act));
 	worker_row(a->w, &a->tally, sizeof(a->tally));
 }
@@ -275,6 +286,15 @@ say_end(struct actor *a)
 		    &a->peer, a->t->options.act, buf_str(&a->t->selection));
 }
 
+/* A connection that was refused has done nothing. */
+static bool
+is_to_be_told(const struct actor *a, int r)
+{
+	return r == 0 ||
+	    (r != -EPERM && r != -EUSERS && !task_is_flush(a->t) &&
+		!a->t->options.failed);
+}
+
 static int
 act(struct actor *a)
 {
@@ -301,9 +321,11 @@ act(struct actor *a)
 		if (r == 0)
 			actor_await(a, o->act);
 	}
+	/* Answers that came before the connection ended are told. */
+	if (is_to_be_told(a, r))
+		tell(a);
 	if (r < 0)
 		return r;
-	tell(a);
 	if (a->offline)
 		log_offline(a, uid);
 	else

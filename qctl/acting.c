@@ -9,12 +9,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
-
-static const char *
-plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
+#include "base/text.h"
 
 /* "4711 messages", "all deferred messages". */
 static int
@@ -22,7 +17,7 @@ describe(const struct task *t, struct buf *out)
 {
 	return task_is_flush(t) ? buf_add_str(out, "all deferred messages")
 				: buf_printf(out, "%zu message%s", t->ntargets,
-				      plural(t->ntargets));
+				      text_plural(t->ntargets));
 }
 
 /* One answer on a terminal; anything but y is no. */
@@ -62,17 +57,25 @@ choose_queues(const struct task *t, const uint32_t *queues, size_t count,
 	return n;
 }
 
+/* A message on hold that is given up has its mark, and no attempt yet. */
 static void
-take_tally(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
+tell_marked(const struct task *t)
 {
-	struct task *t = arg;
-	struct tally tally;
+	const char *program = t->options.program;
+	const unsigned long long marked = t->tally.marked,
+				 due = t->tally.done - t->tally.marked;
 
-	if (len != sizeof(tally))
-		return;
-	memcpy(&tally, data, sizeof(tally));
-	t->tally.done += tally.done;
-	t->tally.refused += tally.refused;
+	if (due > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s due at once for a last attempt: "
+		    "recipients that it does not reach are returned\n",
+		    program, due, due == 1 ? " is" : "s are");
+	if (marked > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s on hold: marked for a last attempt, "
+		    "which comes with `qctl release', or with `qctl expire "
+		    "--force'\n",
+		    program, marked, marked == 1 ? " is" : "s are");
 }
 
 /* As postsuper tells it: "postsuper: Deleted: 2 messages". */
@@ -85,7 +88,15 @@ tell(const struct task *t)
 		return;
 	fprintf(stderr, "%s: %c%s: %llu message%s\n", t->options.program,
 	    past[0] - 'a' + 'A', past + 1, (unsigned long long)t->tally.done,
-	    plural(t->tally.done));
+	    text_plural(t->tally.done));
+	if (act_gives_up(t->options.act))
+		tell_marked(t);
+	if (t->tally.unknown > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s without an answer: what became of them "
+		    "is not known: run the command again\n",
+		    t->options.program, (unsigned long long)t->tally.unknown,
+		    text_plural(t->tally.unknown));
 }
 
 /* With --rate: when the last one is due. Messages that are retried are due by
@@ -103,7 +114,7 @@ tell_pace(const struct task *t)
 	if (num_add_span(&text, span) == 0)
 		fprintf(stderr,
 		    "%s: %zu message%s at this rate: the last in %s\n",
-		    t->options.program, t->ntargets, plural(t->ntargets),
+		    t->options.program, t->ntargets, text_plural(t->ntargets),
 		    buf_str(&text));
 	buf_done(&text);
 	if (!release || span <= t->backoff_max)
@@ -130,7 +141,7 @@ act(struct task *t, const uint32_t *queues, size_t count)
 		.silent = "it does not answer; what became of its messages is "
 			  "not known",
 		.run = task_act,
-		.take_row = take_tally,
+		.take_row = task_take_tally,
 		.arg = t,
 	};
 	int r = worker_run_all(&job, &totals);

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-static void
-take_tally(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
+#include "base/text.h"
+
+void
+task_take_tally(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
 {
 	struct task *t = arg;
 	struct tally tally;
@@ -17,6 +19,8 @@ take_tally(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
 	memcpy(&tally, data, sizeof(tally));
 	t->tally.done += tally.done;
 	t->tally.refused += tally.refused;
+	t->tally.unknown += tally.unknown;
+	t->tally.marked += tally.marked;
 }
 
 static int
@@ -27,9 +31,10 @@ tell(const struct task *t, const struct worker_totals *totals)
 	int n = 0;
 
 	if (mended > 0)
-		n = printf("%llu flaws mended, %llu left\n", mended, left);
+		n = printf("%llu flaw%s mended, %llu left\n", mended,
+		    text_plural(mended), left);
 	else if (left > 0)
-		n = printf("%llu flaws\n", left);
+		n = printf("%llu flaw%s\n", left, text_plural(left));
 	else if (totals->silent + totals->troubled + totals->denied == 0)
 		n = printf("no flaw\n");
 	return n < 0 || fflush(stdout) != 0 ? -EIO : 0;
@@ -56,7 +61,7 @@ task_check_all(struct task *t, const uint32_t *queues, size_t count)
 		.silence_limit = t->silence_limit,
 		.silent = "its disk does not answer; it is not checked",
 		.run = task_check,
-		.take_row = take_tally,
+		.take_row = task_take_tally,
 		.arg = t,
 	};
 	size_t i;

@@ -208,3 +208,50 @@ face_postsuper(int argc, char **argv, struct options *o, struct buf *error)
 	}
 	return r;
 }
+
+/* ---- help ---- */
+
+static const struct {
+	const char *name, *text;
+} helps[] = {
+	{ "mailq",
+	    "usage: mailq [-q[!]Ipart | -q[!]Rpart | -q[!]Spart ...]\n\n"
+	    "List the messages in the queues, as qctl list does: those with "
+	    "this part of\ntheir id (I), of a recipient (R), of the sender "
+	    "(S); "
+	    "! leaves them out.\n" },
+	{ "postqueue",
+	    "usage: postqueue -p | -j | -f | -i ID | -s DOMAIN [-c FILE]\n\n"
+	    "  -p         list the messages in the queues, as qctl list does\n"
+	    "  -j         the same for programs, an object a line\n"
+	    "  -f         deferred messages are due at once\n"
+	    "  -i ID      this one\n"
+	    "  -s DOMAIN  those with a recipient of the domain\n"
+	    "  -c FILE    configuration\n" },
+	{ "postsuper",
+	    "usage: postsuper -h | -H | -r | -d | -e | -f  ID | ALL | - "
+	    "[STATE ...]\n       postsuper -s\n\n"
+	    "  -h, -H     hold, release\n"
+	    "  -r         requeue: due at once, from hold too\n"
+	    "  -d         delete; qctl undelete brings back, for a day\n"
+	    "  -e, -f     expire; -f those on hold, too\n"
+	    "  -s         mend what qctl check finds\n"
+	    "  -c FILE    configuration\n\n"
+	    "-: ids from standard input. STATE: maildrop, incoming, active, "
+	    "deferred, hold.\n" },
+	{ "qread",
+	    "usage: qread [-acilrst]\n\n"
+	    "List messages and their recipients as programs around qmail read "
+	    "them.\nOptions: qctl(8), \"Other names\".\n" },
+};
+
+int
+face_help(const char *name, struct buf *out)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(helps); i++)
+		if (strcmp(helps[i].name, name) == 0)
+			return buf_add_str(out, helps[i].text);
+	return -ENOENT;
+}

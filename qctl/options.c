@@ -436,6 +436,11 @@ options_parse(
 	const struct name *name = find_name(argc, argv);
 
 	*ret_options = (struct options){ .program = name->name };
+	if (argc == 2 && strcmp(argv[1], "--help") == 0 &&
+	    name->parse != face_sendmail) {
+		ret_options->verb = VERB_HELP;
+		return 0;
+	}
 	return name->parse(argc, argv, ret_options, ret_error);
 }
 

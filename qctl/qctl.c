@@ -412,8 +412,10 @@ static int
 help(const struct options *o)
 {
 	struct buf text = { 0 };
-	int code, r = options_help(&text);
+	int code, r = face_help(o->program, &text);
 
+	if (r == -ENOENT)
+		r = options_help(&text);
 	code = put(o, r, &text);
 	buf_done(&text);
 	return code;

@@ -88,6 +88,8 @@ int options_set_act(struct options *o, enum spool_act act, struct buf *error);
 int face_qread(int argc, char **argv, struct options *o, struct buf *error);
 /* -ENOMEM. */
 int options_help(struct buf *out);
+/* --help of another name; -ENOENT: it has none. */
+int face_help(const char *name, struct buf *out);
 
 /* ---- output ---- */
 

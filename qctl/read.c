@@ -43,6 +43,27 @@ is_enough(struct reader *r)
 	return true;
 }
 
+/* The command that comes first, or instead. */
+static const char *const next_commands[SPOOL_NDIRS] = {
+	[SPOOL_MAILDROP] = "it is picked up first, by its queue",
+	[SPOOL_HOLD] = "`qctl release' makes it due",
+	[SPOOL_DELETED] = "`qctl undelete' puts it on hold",
+	[SPOOL_CORRUPT] = "`qctl show' says what is wrong with it",
+};
+
+static const char *
+next_command(enum spool_act act, enum spool_dir dir)
+{
+	if (act == ACT_HOLD && dir == SPOOL_HOLD)
+		return "it is on hold already";
+	if (next_commands[dir] != NULL)
+		return next_commands[dir];
+	return act == ACT_RELEASE ? "it is not on hold: `qctl retry' makes it "
+				    "due"
+	    : act == ACT_UNDELETE ? "it is not deleted"
+				  : "`qctl explain' says what it waits for";
+}
+
 /* A message that does not go where it lies is told when it was named, and
  * passed over when a filter met it. */
 int
@@ -54,8 +75,9 @@ act_collect(struct worker *w, const struct message *m, const struct view *v)
 	    queue_id_parse(m->id, &t.id) == 0)
 		worker_row(w, &t, sizeof(t));
 	else if (v->options->select.nids > 0)
-		worker_note(w, "%s: is in %s: it cannot be %s", m->id,
-		    message_state_name(m->dir), act_past(v->options->act));
+		worker_note(w, "%s: is in %s: it cannot be %s; %s", m->id,
+		    message_state_name(m->dir), act_past(v->options->act),
+		    next_command(v->options->act, m->dir));
 	return 0;
 }
 

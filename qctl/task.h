@@ -20,6 +20,8 @@ struct target {
 /* The targets of a queue, counted; a row of the acting process. */
 struct tally {
 	uint64_t done, refused;
+	uint64_t unknown; /* the connection ended without their answers */
+	uint64_t marked;  /* of done: given up on hold, where they stay */
 };
 
 struct task {
@@ -41,6 +43,9 @@ struct task {
 /* Acts on the targets, after the count, or a question on a terminal: an exit
  * code. queues: all that there are. */
 int task_act_all(struct task *t, const uint32_t *queues, size_t count);
+
+/* The worker_job.take_row of tallies; arg is the task. */
+void task_take_tally(uint32_t queue, const void *data, size_t len, void *arg);
 
 /* The worker_job.run of both kinds. */
 int task_read(struct worker *w, void *task);

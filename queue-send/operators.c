@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "log/log.h"
 #include "queue-send/backlog.h"
 #include "queue-send/explain.h"
@@ -27,8 +28,9 @@ say_acts(struct operator* o, const char *selection, size_t len)
 
 	if (o->done + o->refused == 0)
 		return;
-	if (buf_printf(&text, "operator uid=%u: %s %llu messages", o->uid,
-		act_name(o->act), (unsigned long long)o->done) == 0 &&
+	if (buf_printf(&text, "operator uid=%u: %s %llu message%s", o->uid,
+		act_name(o->act), (unsigned long long)o->done,
+		text_plural(o->done)) == 0 &&
 	    (o->refused == 0 ||
 		buf_printf(
 		    &text, ", %llu not", (unsigned long long)o->refused) == 0))

@@ -17,6 +17,13 @@ bool text_is_clean(const char *s, size_t len);
 #define TEXT_QUOTE_MAX 48
 int text_quote(struct buf *out, const char *s);
 
+/* "" of 1, else "s". */
+static inline const char *
+text_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* `*` in pattern stands for any bytes; case is ignored (ASCII). */
 bool text_matches(const char *pattern, const char *text);
 

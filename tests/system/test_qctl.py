@@ -275,7 +275,7 @@ class Acts(Queues):
         self.assertEqual(self.act(i, "requeue", "domain=later.example"), 4)
         wait(lambda: self.counts(i) == (4, 1, 0), what="tried again")
         i.stop()
-        self.assertRegex(i.log(), r"operator uid=\d+: hold \d messages \(hold sender=s1@\* sender=s2@\*\)")
+        self.assertRegex(i.log(), r"operator uid=\d+: hold \d messages? \(hold sender=s1@\* sender=s2@\*\)")
 
     def test_retry_delivers_at_once(self):
         i = self.waiting()
@@ -438,7 +438,8 @@ class Acts(Queues):
         self.assertIn("expired by an operator: 4.4.1",
                       re.sub(r"\s+", " ", "".join(path.read_text() for path in i.maildir("s0"))))
         i.stop()
-        self.assertEqual(self.act(i, "expire", "sender=s2@*", "sender=s3@*"), 2)
+        done = self.call(i, "expire", "sender=s2@*", "sender=s3@*")
+        self.assertIn("Expired: 2 messages\nqctl: 2 messages are due at once for a last attempt: ", done.stderr)
         i.routing_file.write_text(LATER.replace("later.example smtp", "other.example smtp"))
         i.start()  # r2 and r3 can be delivered now, and are
         i.wait_delivered("r2", 1)
@@ -466,7 +467,7 @@ class Acts(Queues):
         (row,) = self.rows(i)
         acting = subprocess.Popen([BIN / "qctl", "hold", row["queue_id"]], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, env=i.environment())
-        wait(lambda: i.log_has(r"operator uid=\d+: hold 1 messages"), what="the act")
+        wait(lambda: i.log_has(r"operator uid=\d+: hold 1 message "), what="the act")
         self.assertEqual(len(self.rows(i, "state=active")), 1, "still there")
         go.touch()
         out, err = acting.communicate(timeout=HANG)
@@ -537,6 +538,46 @@ class Acts(Queues):
         self.assertEqual(self.act(i, "delete", "domain=later.example"), 0)
         (first, *_) = self.rows(i, "state=deleted")
         self.assertIn("is in deleted: it cannot be deleted", self.call(i, "delete", first["queue_id"], status=75).stderr)
+
+    def test_what_was_done_and_what_comes_next_is_said(self):
+        i = self.waiting(count=2)
+        rows = {row["sender"]: row["queue_id"] for row in self.rows(i)}
+        one = rows["s0@test.example"]
+        self.assertEqual(self.act(i, "hold", one), 1)
+        self.assertIn(f"{one}: is in hold: it cannot be retried; `qctl release' makes it due",
+                      self.call(i, "retry", one, status=75).stderr)
+        self.assertIn("it is on hold already", self.call(i, "hold", one, status=75).stderr)
+        self.assertIn("it is not on hold: `qctl retry' makes it due",
+                      self.call(i, "release", rows["s1@test.example"], status=75).stderr)
+        self.assertIn("qctl: Expired: 1 message\nqctl: 1 message is on hold: marked for a last attempt, which comes "
+                      "with `qctl release'", self.call(i, "expire", one).stderr)
+
+    def test_a_connection_that_ends_is_no_answer(self):
+        """mutation: act() tells nothing of it."""
+        i = self.waiting(count=6)
+        ids = [row["queue_id"] for row in self.rows(i, "domain=later.example", "queue=1")]
+        self.assertGreater(len(ids), 1)
+        i.stop()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+            door.bind(f"/proc/self/fd/{os.open(i.queue(1) / 'lock', os.O_RDONLY)}/operate")
+            door.listen()
+            os.chmod(i.queue(1) / "lock/operate", 0o666)
+            acting = subprocess.Popen([BIN / "qctl", "hold", *ids], stderr=subprocess.PIPE, text=True,
+                                      env=i.environment())
+            peer = door.accept()[0]
+            peer.recv(4096)
+            peer.close()
+            said = acting.communicate(timeout=HANG)[1]
+        self.assertEqual(acting.returncode, 75, said)
+        self.assertIn("queue-send ended the connection", said)
+        self.assertIn(f"Held: 0 messages\nqctl: {len(ids)} messages without an answer: what became of them is not "
+                      "known", said)
+
+    def test_each_name_has_its_help(self):
+        i = self.instance(queues=1)
+        for name in ("mailq", "postqueue", "postsuper", "qread", "qctl"):
+            said = self.call(i, "--help", name=name).stdout
+            self.assertTrue(said.startswith(f"usage: {name} "), said)
 
     def test_attack_9_bytes_on_the_socket_of_operators(self):
         """By one who may connect: frames that are none, frames of other links, numbers without meaning."""
