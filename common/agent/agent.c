@@ -21,6 +21,7 @@ struct agent {
 	const struct agent_ops *ops;
 	void *arg;
 	struct delivery_tree deliveries;
+	struct msg_REUSE reuse; /* of the next delivery */
 	bool paused;
 };
 
@@ -152,6 +153,29 @@ agent_done(struct agent_delivery *d, bool site_failed, const char *dsn,
 }
 
 void
+agent_kept(struct agent_delivery *d)
+{
+	const struct msg msg = { .type = MSG_KEPT, .u.KEPT.job = d->number };
+	struct agent *a = d->agent;
+
+	ASSERT(d->may_keep);
+	if (a != NULL) {
+		RB_REMOVE(delivery_tree, &a->deliveries, d);
+		send_answer(a, &msg);
+	}
+	agent_delivery_free(&d);
+}
+
+void
+agent_connection_closed(struct agent *a, uint64_t connection)
+{
+	const struct msg msg = { .type = MSG_CLOSED,
+		.u.CLOSED.connection = connection };
+
+	send_answer(a, &msg);
+}
+
+void
 agent_defer(struct agent_delivery *d, const char *dsn, const char *text)
 {
 	const struct agent_report report = {
@@ -185,17 +209,32 @@ is_in_use(struct agent *a, uint64_t number)
 	return true;
 }
 
+static void
+close_connection(struct agent *a, uint64_t connection)
+{
+	if (a->ops->close != NULL && connection != 0)
+		a->ops->close(a->arg, connection);
+}
+
 /* r, what: the result of making the delivery. */
 static void
 begin(struct agent *a, uint64_t number, struct agent_delivery *d, int r,
     const char *what)
 {
+	const struct msg_REUSE reuse = a->reuse;
+	const bool meant = reuse.job == number && a->ops->close != NULL;
+
+	a->reuse = (struct msg_REUSE){ 0 };
 	if (r < 0) {
+		/* DONE gives its place back. */
+		close_connection(a, meant ? reuse.connection : 0);
 		say_bad(a, what);
 		send_done(a, number, false, "4.3.0", what);
 		return;
 	}
 	d->agent = a;
+	d->may_keep = meant;
+	d->connection = meant ? reuse.connection : 0;
 	RB_INSERT(delivery_tree, &a->deliveries, d);
 	a->ops->deliver(a->arg, d);
 }
@@ -239,6 +278,10 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 		take_deliver(a, &frame->msg.u.DELIVER, &frame->fd);
 	else if (frame->msg.type == MSG_DELIVER_WHOLE)
 		take_whole(a, &frame->msg.u.DELIVER_WHOLE);
+	else if (frame->msg.type == MSG_REUSE)
+		a->reuse = frame->msg.u.REUSE;
+	else if (frame->msg.type == MSG_CLOSE)
+		close_connection(a, frame->msg.u.CLOSE.connection);
 	else
 		say_bad(a, "frame that is not for an agent");
 }

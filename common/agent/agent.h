@@ -65,6 +65,10 @@ struct agent_delivery {
 	int fd;
 	uint64_t content_off, content_len;
 	uint32_t flags; /* enum queue_file_flags */
+	bool may_keep;  /* the connection: agent_kept() */
+	/* An earlier delivery whose connection was kept, to be used; 0: none.
+	 */
+	uint64_t connection;
 	uint32_t nrcpts;
 	struct agent_rcpt *rcpts;
 	usec_t received_at; /* monotonic */
@@ -80,6 +84,10 @@ struct agent_ops {
 	void (*orphaned)(void *arg);
 	/* Optional: a frame was dropped, and why; for the log. */
 	void (*bad)(void *arg, const char *what);
+	/* Optional, without it no connection is kept: close the connection that
+	 * this delivery had left open, and say agent_connection_closed(). One
+	 * that is closed already is no matter. */
+	void (*close)(void *arg, uint64_t connection);
 	/* Optional: answers that had to wait have gone out. */
 	void (*drained)(void *arg);
 };
@@ -118,6 +126,13 @@ agent_defer(struct agent_delivery *delivery, const char *dsn, const char *text);
  */
 void agent_done(struct agent_delivery *delivery, bool site_failed,
     const char *dsn, const char *text);
+
+/* In place of agent_done(), where may_keep says so: the site answered, and the
+ * connection of the delivery stays open under its number until a delivery
+ * brings that number as `connection`, or agent_connection_closed() comes. */
+void agent_kept(struct agent_delivery *delivery);
+/* The connection is closed. Not for one that a delivery has brought. */
+void agent_connection_closed(struct agent *agent, uint64_t connection);
 
 /* queue-send's end: the DELIVER frame. rcpts is filled with agent_rcpt_add().
  * -EINVAL, -EILSEQ, -ENAMETOOLONG: address_check(); -ENOMEM. */

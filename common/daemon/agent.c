@@ -87,6 +87,15 @@ on_bad(void *arg, const char *what)
 }
 
 static void
+on_close(void *arg, uint64_t connection)
+{
+	struct daemon_agent *a = arg;
+
+	if (a->ops->close != NULL)
+		a->ops->close(a->arg, connection);
+}
+
+static void
 on_drained(void *arg)
 {
 	daemon_agent_idle(arg);
@@ -96,6 +105,7 @@ static const struct agent_ops agent_ops = {
 	.deliver = on_deliver,
 	.orphaned = on_orphaned,
 	.bad = on_bad,
+	.close = on_close,
 	.drained = on_drained,
 };
 
