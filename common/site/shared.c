@@ -46,7 +46,7 @@ unseen(struct shared_handle *h)
 	h->seen = (struct site_view){
 		.state = SITE_FULL,
 		.window = h->seen.window > 0 ? h->seen.window : 1,
-		.busy = h->held,
+		.busy = h->held - h->kept,
 		.deaths = h->seen.deaths,
 	};
 	return SITE_FULL;
@@ -124,6 +124,7 @@ static enum site_state
 take_in(struct shared_access *a)
 {
 	enum site_state state = shared_access_state(a);
+	const uint32_t kept = a->h->kept;
 
 	if (state != SITE_ROOM)
 		return state;
@@ -131,7 +132,9 @@ take_in(struct shared_access *a)
 		return SITE_FULL;
 	if (shared_access_is_sound(a))
 		return SITE_ROOM;
-	shared_access_give_back(a);
+	if (a->h->kept == kept)
+		shared_access_give_back(a);
+	a->h->kept = kept;
 	shared_lose(a->s, "it was written over while a place was taken");
 	return SITE_FULL;
 }
@@ -217,6 +220,58 @@ shared_done(void *table UNUSED, struct site *site, enum site_result result,
 		*ret_step = step;
 	shared_handle_release(h);
 }
+
+/* ---- places that are kept ---- */
+
+/* The cell follows at the next access, which is that of done(). */
+void
+shared_keep(struct site *site)
+{
+	struct shared_handle *h = shared_handle_of(site);
+
+	h->held++;
+	h->shared->held++;
+	h->kept++;
+}
+
+void
+shared_keep_not(struct site *site)
+{
+	struct shared_handle *h = shared_handle_of(site);
+
+	ASSERT(h->kept > 0);
+	h->kept--;
+}
+
+enum shared_want
+shared_want(struct site *site, usec_t now)
+{
+	enum shared_want want;
+	struct shared_access a;
+
+	if (!shared_access_begin(&a, shared_handle_of(site), now))
+		return SHARED_WANT_NONE;
+	want = shared_access_want(&a);
+	shared_access_end(&a);
+	return want;
+}
+
+void
+shared_yield(struct site *site, usec_t now)
+{
+	struct shared_handle *h = shared_handle_of(site);
+	struct shared_access a;
+
+	if (!h->has_ticket || !shared_access_begin(&a, h, now))
+		return;
+	shared_access_pass_on(&a);
+	if (h->waits && shared_access_state(&a) == SITE_FULL)
+		shared_access_wait(&a);
+	shared_access_end(&a);
+	shared_handle_watch(h);
+}
+
+/* ---- all ---- */
 
 static void
 flush_set(struct shared *s, uint32_t set, usec_t now)

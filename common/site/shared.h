@@ -125,6 +125,32 @@ int shared_wake_fd(const struct shared *shared);
 usec_t shared_work(struct shared *shared, usec_t now,
     void (*ready)(void *ctx, void *user), void *ctx);
 
+/* ---- places that are kept (docs/SITES.md) ----
+ *
+ * A connection that is open between two deliveries has its place. Such a place
+ * is not among the deliveries of the site; take() of this process takes it
+ * before any other, also while other queues wait. */
+
+/* Before done(), or sched_done(), of a delivery: its place is kept. */
+void shared_keep(struct site *site);
+/* A kept place is taken by no delivery any more. Its connection may be open:
+ * done() with SITE_AGENT_DIED gives it back. */
+void shared_keep_not(struct site *site);
+/* Whether places that this queue holds are wanted by others. Its share is the
+ * window divided by the queues that hold places or wait. */
+enum shared_want {
+	SHARED_WANT_NONE, /* none waits */
+	SHARED_WANT_FAIR, /* some wait, and this queue holds its share */
+	SHARED_WANT_TURN, /* the same, and one place more */
+	/* and more than that; or the site is dead, or its window has become
+	 * smaller than the places that are held */
+	SHARED_WANT_NOW,
+};
+enum shared_want shared_want(struct site *site, usec_t now);
+/* A place is about to be given up for them: if this queue waits, too, it waits
+ * behind them from now on. */
+void shared_yield(struct site *site, usec_t now);
+
 struct shared_figures {
 	uint64_t takes, full, waits, wakes, wakes_lost;
 	uint64_t recovered; /* locks of the dead */

@@ -89,10 +89,19 @@ slot_kill(struct shared_access *a, const char *why)
 	a->h->has_ticket = false;
 }
 
+/* Places with a delivery; of the other queues all places are taken for such. */
+static uint32_t
+deliveries(const struct shared_access *a)
+{
+	uint32_t busy = shared_slot_busy(&a->s->seg, a->slot);
+
+	return busy > a->h->kept ? busy - a->h->kept : 0;
+}
+
 static void
 slot_success(struct shared_access *a)
 {
-	uint32_t busy = shared_slot_busy(&a->s->seg, a->slot);
+	uint32_t busy = deliveries(a);
 
 	a->slot->deaths = 0;
 	if (slot_is_dead(a)) {
@@ -258,12 +267,12 @@ shared_access_is_sound(const struct shared_access *a)
 void
 shared_access_view(struct shared_access *a, struct site_view *ret_view)
 {
-	struct site_view view = { .busy = a->h->held };
+	struct site_view view = { .busy = a->h->held - a->h->kept };
 	struct window w;
 
 	if (a->slot != NULL) {
 		w = a->slot->window;
-		view.busy = shared_slot_busy(&a->s->seg, a->slot);
+		view.busy = deliveries(a);
 		view.deaths = a->slot->deaths;
 	} else {
 		window_init(&w, a->rules);
@@ -272,7 +281,10 @@ shared_access_view(struct shared_access *a, struct site_view *ret_view)
 	view.success = w.success;
 	view.failure = w.failure;
 	view.fail_cohorts = w.fail_cohorts;
-	view.state = view.busy < w.window ? SITE_ROOM : SITE_FULL;
+	view.state = view.busy + a->h->kept < w.window ||
+		(a->slot != NULL && shared_access_has_kept(a))
+	    ? SITE_ROOM
+	    : SITE_FULL;
 	if (a->slot != NULL && slot_is_dead(a)) {
 		view.state = SITE_DEAD;
 		view.dead_since = a->slot->dead_since;
@@ -312,6 +324,33 @@ shared_access_end(struct shared_access *a)
 
 /* ---- within an access ---- */
 
+bool
+shared_access_has_kept(const struct shared_access *a)
+{
+	return a->h->kept > 0 && a->slot != NULL && !slot_is_dead(a) &&
+	    shared_slot_busy(&a->s->seg, a->slot) <= a->slot->window.window;
+}
+
+enum shared_want
+shared_access_want(const struct shared_access *a)
+{
+	uint32_t window, queues, others;
+
+	if (a->slot == NULL || slot_is_dead(a))
+		return SHARED_WANT_NOW;
+	window = a->slot->window.window;
+	if (shared_slot_busy(&a->s->seg, a->slot) > window)
+		return SHARED_WANT_NOW;
+	others =
+	    shared_waiters_count(&a->s->seg, a->slot, a->s->member, &queues);
+	if (others == 0)
+		return SHARED_WANT_NONE;
+	if (a->h->held <= window / queues)
+		return SHARED_WANT_FAIR;
+	return a->h->held <= (window + queues - 1) / queues ? SHARED_WANT_TURN
+							    : SHARED_WANT_NOW;
+}
+
 static bool
 has_room(const struct shared_access *a)
 {
@@ -336,7 +375,7 @@ shared_access_state(struct shared_access *a)
 	}
 	if (slot_is_dead(a))
 		return SITE_DEAD;
-	if (has_room(a))
+	if (shared_access_has_kept(a) || has_room(a))
 		return SITE_ROOM;
 	if (!shared_slot_scrub(&a->s->seg, a->slot))
 		return SITE_FULL;
@@ -370,9 +409,13 @@ shared_access_take(struct shared_access *a)
 {
 	if (a->slot == NULL && !make(a))
 		return false;
-	a->h->held++;
-	a->s->held++;
-	set_cell(a);
+	if (shared_access_has_kept(a)) {
+		a->h->kept--;
+	} else {
+		a->h->held++;
+		a->s->held++;
+		set_cell(a);
+	}
 	shared_access_leave(a);
 	return true;
 }

@@ -256,6 +256,7 @@ struct shared_handle {
 	char *why;                        /* of seen; memory for one, or NULL */
 	usec_t granted_at;                /* time of the grant; 0: none */
 	uint32_t opens, held, set;
+	uint32_t kept; /* of held: without a delivery, for the next one */
 	uint32_t
 	    owed[SITE_AGENT_DIED + 1]; /* results that are not written yet */
 	uint16_t transport, nexthop_at;
@@ -353,6 +354,9 @@ uint32_t
 shared_slot_busy(const struct shared_segment *seg, struct shared_slot *slot);
 bool shared_waiters_has_room(const struct shared_segment *seg,
     struct shared_slot *slot, uint32_t member);
+/* Waiters but this member; and queues that wait or hold places. */
+uint32_t shared_waiters_count(const struct shared_segment *seg,
+    struct shared_slot *slot, uint32_t member, uint32_t *ret_queues);
 void shared_waiters_add(const struct shared_segment *seg,
     struct shared_slot *slot, uint32_t member);
 void shared_waiters_remove(const struct shared_segment *seg,
@@ -393,6 +397,9 @@ bool shared_access_take(struct shared_access *a);
 void shared_access_report(
     struct shared_access *a, enum site_result result, const char *why);
 void shared_access_give_back(struct shared_access *a);
+/* A place that is kept here may be taken. */
+bool shared_access_has_kept(const struct shared_access *a);
+enum shared_want shared_access_want(const struct shared_access *a);
 void shared_access_view(struct shared_access *a, struct site_view *ret_view);
 /* This queue waits no more, and others get their grant. */
 void shared_access_pass_on(struct shared_access *a);

@@ -37,6 +37,22 @@ shared_waiters_has_room(
 	return free_places(seg, slot) > before(seg, slot, member);
 }
 
+uint32_t
+shared_waiters_count(const struct shared_segment *seg, struct shared_slot *slot,
+    uint32_t member, uint32_t *ret_queues)
+{
+	const uint32_t *tickets = shared_slot_tickets(seg, slot);
+	const uint32_t *busy = shared_slot_busy_cells(slot);
+	uint32_t i, others = 0, queues = 0;
+
+	for (i = 0; i < seg->members; i++) {
+		others += tickets[i] != 0 && i != member;
+		queues += tickets[i] != 0 || busy[i] != 0;
+	}
+	*ret_queues = queues;
+	return others;
+}
+
 void
 shared_waiters_add(
     const struct shared_segment *seg, struct shared_slot *slot, uint32_t member)
