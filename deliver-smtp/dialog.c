@@ -43,12 +43,17 @@ give_up(struct dialog *d)
 	if (fate == FATE_UNKNOWN)
 		(void)buf_add_str(&d->end.why.text,
 		    " -- the message may be sent more than once");
+	d->state = DIALOG_CLOSED;
+	d->end.open = false;
+	if (d->unanswered) {
+		d->end.stale = true;
+		return;
+	}
 	d->end.site_failed = fate != FATE_NOTHING;
 	d->end.try_next = fate == FATE_NEXT;
 	d->end.lockstep = fate == FATE_COMMAND && d->pipelined;
 	if (!d->end.try_next && !d->end.lockstep)
 		step_settle_all(d, &d->end.why);
-	d->state = DIALOG_CLOSED;
 }
 
 void
@@ -84,6 +89,10 @@ on_421(struct dialog *d, const struct smtp_reply *reply)
 		return;
 	}
 	verdict_refuse(&d->end.why, reply, d->task.peer, step_command(d));
+	if (d->unanswered) {
+		give_up(d);
+		return;
+	}
 	step_release_held(d);
 	step_settle_all(d, &d->end.why);
 	d->end.site_failed = true;
@@ -132,22 +141,34 @@ screen(struct dialog *d)
 }
 
 static void
-ehlo_ok(struct dialog *d, const struct smtp_reply *reply)
+begin(struct dialog *d)
 {
-	d->handshaken = true;
-	if (d->state == DIALOG_EHLO)
-		smtp_ehlo_parse(reply, &d->ehlo);
 	screen(d);
 	if (step_next_unsettled(d, 0) == d->task.nrcpts)
-		step_say_quit(d);
+		step_part(d, true);
 	else
 		step_begin_transaction(d);
 }
 
 static void
+ehlo_ok(struct dialog *d, const struct smtp_reply *reply)
+{
+	d->handshaken = true;
+	if (d->state == DIALOG_EHLO)
+		smtp_ehlo_parse(reply, &d->ehlo);
+	begin(d);
+}
+
+static void
 abort_over(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
-	step_say_quit(d);
+	step_part(d, true);
+}
+
+static void
+rset_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
+{
+	step_part(d, true);
 }
 
 static void
@@ -178,6 +199,10 @@ static const struct row rows[DIALOG_NSTATES] = {
 	    FATE_UNKNOWN, 2, step_dot_ok, step_dot_refused },
 	[DIALOG_ABORT] = { "end of an empty message", "sending an empty message",
 	    FATE_BODY, 2, abort_over, abort_over },
+	[DIALOG_RSET] = { "RSET", "sending RSET",
+	    FATE_NOTHING, 2, rset_ok, quit_over },
+	[DIALOG_IDLE] = { "nothing", "waiting for more mail",
+	    FATE_NOTHING, 2, quit_over, quit_over },
 	[DIALOG_QUIT] = { "QUIT", "sending QUIT",
 	    FATE_NOTHING, 2, quit_over, quit_over },
 	[DIALOG_CLOSED] = { "nothing", "closing",
@@ -187,28 +212,36 @@ static const struct row rows[DIALOG_NSTATES] = {
 
 /* ---- events ---- */
 
-int
-dialog_init(struct dialog *d, const struct dialog_task *task,
+static void
+check_memory(struct dialog *d)
+{
+	if (!d->no_memory)
+		return;
+	d->no_memory = false;
+	buf_reset(&d->out);
+	dialog_abandon(d, "4.3.0", "out of memory");
+}
+
+static int
+take_task(struct dialog *d, const struct dialog_task *task,
     dialog_report_fn *report, void *arg)
 {
 	uint32_t i;
 
-	memset(d, 0, sizeof(*d));
 	d->rcpts = calloc(task->nrcpts, sizeof(*d->rcpts));
 	if (d->rcpts == NULL)
 		return -ENOMEM;
 	d->task = *task;
 	d->report = report;
 	d->arg = arg;
-	smtp_reply_init(&d->parser);
 	for (i = 0; i < task->nrcpts; i++)
 		if (task->rcpts[i].reported)
 			d->rcpts[i].state = RCPT_OVER;
 	return 0;
 }
 
-void
-dialog_done(struct dialog *d)
+static void
+drop_task(struct dialog *d)
 {
 	uint32_t i;
 
@@ -216,10 +249,64 @@ dialog_done(struct dialog *d)
 		verdict_done(&d->rcpts[i].verdict);
 	free(d->rcpts);
 	d->rcpts = NULL;
-	buf_done(&d->out);
 	verdict_done(&d->refusal);
 	verdict_done(&d->end.why);
+}
+
+int
+dialog_init(struct dialog *d, const struct dialog_task *task,
+    dialog_report_fn *report, void *arg)
+{
+	memset(d, 0, sizeof(*d));
+	smtp_reply_init(&d->parser);
+	return take_task(d, task, report, arg);
+}
+
+int
+dialog_again(struct dialog *d, const struct dialog_task *task,
+    dialog_report_fn *report, void *arg)
+{
+	int r;
+
+	ASSERT(d->state == DIALOG_IDLE);
+	drop_task(d);
+	d->end = (struct dialog_end){ 0 };
+	d->next = d->accepted = 0;
+	d->pipelined = d->refused = d->early = false;
+	r = take_task(d, task, report, arg);
+	if (r < 0)
+		return r;
+	d->unanswered = true;
+	begin(d);
+	check_memory(d);
+	return 0;
+}
+
+void
+dialog_part(struct dialog *d)
+{
+	ASSERT(d->state == DIALOG_IDLE);
+	step_say_quit(d);
+}
+
+void
+dialog_done(struct dialog *d)
+{
+	drop_task(d);
+	buf_done(&d->out);
 	smtp_reply_done(&d->parser);
+}
+
+static void
+go_on(struct dialog *d, const struct smtp_reply *reply)
+{
+	const struct row *row = &rows[d->state];
+
+	d->unanswered = false;
+	if (reply->code / 100 == row->ok)
+		row->on_ok(d, reply);
+	else
+		row->on_refused(d, reply);
 }
 
 static void
@@ -231,18 +318,16 @@ take_reply(struct dialog *d, const struct smtp_reply *reply)
 
 	d->early = false;
 	d->turn++;
-	if (d->state == DIALOG_QUIT)
-		quit_over(d, reply);
+	if (row->fate == FATE_NOTHING)
+		(class == row->ok && !early ? row->on_ok : quit_over)(d, reply);
 	else if (reply->code == 421)
 		on_421(d, reply);
 	else if (early)
 		step_protocol_error(d, "a reply without a command");
-	else if (class == row->ok)
-		row->on_ok(d, reply);
-	else if (class == 4 || class == 5)
-		row->on_refused(d, reply);
-	else
+	else if (class != row->ok && class != 4 && class != 5)
 		step_protocol_error(d, "a reply of the wrong kind");
+	else
+		go_on(d, reply);
 }
 
 /* Are replies to come whose commands were sent before the last reply? */
@@ -255,16 +340,6 @@ replies_due(const struct dialog *d)
 	    (d->state == DIALOG_RCPT || d->state == DIALOG_DATA);
 }
 
-static void
-check_memory(struct dialog *d)
-{
-	if (!d->no_memory)
-		return;
-	d->no_memory = false;
-	buf_reset(&d->out);
-	dialog_abandon(d, "4.3.0", "out of memory");
-}
-
 void
 dialog_feed(struct dialog *d, const char *data, size_t len)
 {
@@ -272,6 +347,11 @@ dialog_feed(struct dialog *d, const char *data, size_t len)
 	int r;
 
 	while (len > 0 && d->state != DIALOG_CLOSED) {
+		if (d->state == DIALOG_IDLE) { /* nothing was asked */
+			d->end.open = false;
+			d->state = DIALOG_CLOSED;
+			return;
+		}
 		r = smtp_reply_feed(&d->parser, data, len, &used);
 		if (r == -EPROTO)
 			step_protocol_error(d, d->parser.error);
@@ -320,5 +400,6 @@ dialog_abandon(struct dialog *d, const char *dsn, const char *text)
 	verdict_set(&d->end.why, AGENT_DEFERRED, dsn, "%s", text);
 	give_up(d);
 	d->end.site_failed = d->end.try_next = d->end.lockstep = false;
+	d->end.stale = d->end.open = false;
 	step_settle_all(d, &d->end.why);
 }

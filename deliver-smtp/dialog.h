@@ -11,6 +11,11 @@
  * sends the content in DIALOG_CONTENT, and closes the connection in
  * DIALOG_CLOSED, where d->end says how it went.
  *
+ * With task.keep a transaction ends in DIALOG_IDLE, after RSET where the server
+ * may think that it goes on; dialog_again() begins the next one. A connection
+ * that turns out to be of no use before the first reply of a later transaction
+ * says nothing of the site: end.stale asks for a new one.
+ *
  * With PIPELINING, MAIL, all RCPT and DATA go out together. The verdicts of
  * recipients are then held back until the reply to DATA shows that replies and
  * commands still match; if they do not, nothing was learned, and end.lockstep
@@ -62,6 +67,8 @@ enum dialog_state { /* each waits for the reply that it names */
 	DIALOG_CONTENT, /* nothing: we send the message */
 	DIALOG_DOT,     /* one reply, of LMTP one for each accepted recipient */
 	DIALOG_ABORT, /* the reply to a dot alone: no recipient was accepted */
+	DIALOG_RSET,  /* before it is idle */
+	DIALOG_IDLE,  /* nothing: the connection is kept */
 	DIALOG_QUIT,
 	DIALOG_CLOSED,
 	DIALOG_NSTATES,
@@ -78,6 +85,7 @@ dialog_report_fn(void *arg, uint32_t place, const struct verdict *verdict);
 struct dialog_task {
 	bool lmtp;
 	bool lockstep; /* no pipelining even when offered */
+	bool keep;     /* leave the connection open behind it */
 	const char *helo, *sender;
 	const char *peer; /* "host[ip]" */
 	uint64_t size;    /* of the content */
@@ -94,6 +102,10 @@ struct dialog_end {
 	bool try_next;
 	/* Recipients are unreported: connect again, task.lockstep set. */
 	bool lockstep;
+	/* Recipients are unreported: the connection that was kept is of no use
+	 * any more. Nothing was learned of the site. */
+	bool stale;
+	bool open; /* DIALOG_IDLE */
 	struct verdict why;
 };
 
@@ -117,6 +129,7 @@ struct dialog {
 	bool pipelined;         /* this transaction is */
 	bool refused;           /* MAIL was: replies to RCPT do not count */
 	bool early;             /* the reply was sent before its command */
+	bool unanswered; /* over a kept connection, before the first reply */
 	bool no_memory;
 };
 
@@ -124,6 +137,12 @@ struct dialog {
 int dialog_init(struct dialog *d, const struct dialog_task *task,
     dialog_report_fn *report, void *arg);
 void dialog_done(struct dialog *d);
+
+/* In DIALOG_IDLE: the next transaction. -ENOMEM: only dialog_done() is left. */
+int dialog_again(struct dialog *d, const struct dialog_task *task,
+    dialog_report_fn *report, void *arg);
+/* In DIALOG_IDLE: we close it, after the QUIT in d->out. */
+void dialog_part(struct dialog *d);
 
 /* Octets from the server. */
 void dialog_feed(struct dialog *d, const char *data, size_t len);

@@ -104,8 +104,8 @@ struct stream;
 struct stream_ops {
 	/* Octets, the end or an error can be read. */
 	void (*readable)(void *arg);
-	/* What waited has gone, or stream_ask() is answered: 0; -errno: it
-	 * cannot be sent. */
+	/* 0: all that waited has gone, or stream_ask() is answered; -errno:
+	 * nothing can be sent any more. */
 	void (*written)(void *arg, int error);
 };
 
@@ -117,7 +117,7 @@ int stream_new(struct event_base *base, int sock, const struct stream_ops *ops,
 void stream_close(struct stream **stream, const struct buf *last);
 /* One read. 0: nothing is there now; -EPIPE: the end; -errno. */
 ssize_t stream_read(struct stream *s, char *data, size_t size);
-/* What waits to be sent; more is appended here, then flushed. */
+/* The octets that wait to be sent; more are appended here, then flushed. */
 struct buf *stream_out(struct stream *s);
 /* 1: all has gone; 0: written() comes when it has; -errno. */
 int stream_flush(struct stream *s);
@@ -129,7 +129,8 @@ bool stream_is_drained(const struct stream *s);
  *
  * Reports go to report() as they become known. When the dialogue is over
  * ended() is called, as the talk's last act; the owner frees the talk there, or
- * before it, at any time. `end` lives until then. */
+ * before it, at any time. `end` lives until then. With end->open the connection
+ * is open, and the owner may keep it: talk_rest(), then talk_again(). */
 
 struct talk;
 
@@ -151,6 +152,14 @@ int talk_start(struct event_base *base, int sock, const struct talk_task *task,
     const struct talk_ops *ops, void *arg, struct talk **ret_talk);
 /* The connection is closed when it returns. */
 void talk_free(struct talk **talk);
+/* The owner keeps a connection without a dialogue. gone(): the time is over,
+ * the server closed it, or said something unasked; the owner frees the talk. */
+void
+talk_rest(struct talk *t, usec_t limit, void (*gone)(void *arg), void *arg);
+/* One more dialogue over it. Calls may come before this returns. -ENOMEM: only
+ * talk_free() is left. */
+int talk_again(struct talk *t, const struct talk_task *task,
+    const struct talk_ops *ops, void *arg);
 /* Every recipient without a report is deferred, from here; ended() is not
  * called. */
 void talk_abandon(struct talk *t, const char *dsn, const char *text);

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "deliver-smtp/net.h"
-#include "route/nexthop.h"
 #include "spool/queue_file.h"
 
 #define SMTP_PORT 25
@@ -22,16 +21,16 @@ struct session {
 	/* At most one of the three is under way. */
 	struct resolve_request *request;
 	struct connect_attempt *attempt;
-	struct talk *talk;
+	struct connection c; /* talk, peer and relay of the address */
 	struct sockaddr_storage addresses[RESOLVE_MAX];
 	size_t naddresses, address; /* how many, the current one */
-	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
-	bool reached;       /* the current address was connected to */
-	bool lockstep;      /* pipelining went wrong in this session */
-	struct verdict why; /* the last failure */
+	bool reached;               /* the current address was connected to */
+	bool lockstep;              /* pipelining went wrong in this session */
+	struct verdict why;         /* the last failure */
 };
 
 static void try_address(struct session *s);
+static void look_up(struct session *s);
 
 /* ---- the end ---- */
 
@@ -40,7 +39,7 @@ disconnect(struct session *s)
 {
 	resolve_cancel(&s->request);
 	connect_cancel(&s->attempt);
-	talk_free(&s->talk);
+	talk_free(&s->c.talk);
 }
 
 static void
@@ -49,6 +48,17 @@ session_free(struct session *s)
 	disconnect(s);
 	verdict_done(&s->why);
 	free(s);
+}
+
+/* The delivery is over. */
+static void
+leave(struct session *s)
+{
+	struct session_context *context = s->context;
+
+	TAILQ_REMOVE(&context->running, s, entry);
+	session_free(s);
+	context->ended(context);
 }
 
 enum result {
@@ -64,11 +74,10 @@ static void
 finish(struct session *s, enum result result)
 {
 	bool why = result != RESULT_TALKED;
-	struct session_context *context = s->context;
 	struct agent_report report = {
 		.outcome = AGENT_DEFERRED,
 		.dsn = s->why.dsn,
-		.relay = s->reached ? s->relay : "none",
+		.relay = s->reached ? s->c.relay : "none",
 		.text = buf_str(&s->why.text),
 		.conn = clock_mono() - s->delivery->received_at,
 	};
@@ -77,9 +86,7 @@ finish(struct session *s, enum result result)
 	agent_result_rest(s->delivery, &report);
 	agent_done(s->delivery, result == RESULT_SITE_FAILED,
 	    why ? s->why.dsn : "", why ? buf_str(&s->why.text) : "");
-	TAILQ_REMOVE(&context->running, s, entry);
-	session_free(s);
-	context->ended(context);
+	leave(s);
 }
 
 static void
@@ -96,8 +103,8 @@ session_abandon_all(
 	struct session *s;
 
 	while ((s = TAILQ_FIRST(&context->running)) != NULL) {
-		if (s->talk != NULL)
-			talk_abandon(s->talk, dsn, text);
+		if (s->c.talk != NULL)
+			talk_abandon(s->c.talk, dsn, text);
 		verdict_set(&s->why, AGENT_DEFERRED, dsn, "%s", text);
 		finish(s, RESULT_OURS);
 	}
@@ -109,11 +116,11 @@ static void
 on_report(void *arg, uint32_t place, const struct verdict *v)
 {
 	struct session *s = arg;
-	usec_t now = clock_mono(), handshaken = talk_handshaken_at(s->talk);
+	usec_t now = clock_mono(), handshaken = talk_handshaken_at(s->c.talk);
 	struct agent_report report = {
 		.outcome = v->outcome,
 		.dsn = v->dsn,
-		.relay = s->relay,
+		.relay = s->c.relay,
 		.text = buf_str(&v->text),
 	};
 
@@ -124,27 +131,52 @@ on_report(void *arg, uint32_t place, const struct verdict *v)
 	agent_result(s->delivery, place, &report);
 }
 
-static void
-on_ended(void *arg, struct dialog_end *end)
+/* The delivery is over, its connection stays. */
+static bool
+keep(struct session *s)
 {
-	struct session *s = arg;
-	bool site_failed = end->site_failed, next = end->try_next;
-	bool lockstep = end->lockstep;
+	struct session_context *context = s->context;
 
-	verdict_done(&s->why);
-	s->why = end->why;
-	end->why = (struct verdict){ 0 };
-	talk_free(&s->talk);
-	if (lockstep) {
-		peers_add(&s->context->peers, s->relay, clock_mono());
+	if (context->stopping || s->delivery->agent == NULL ||
+	    !kept_add(context, &s->settings, s->delivery, &s->c))
+		return false;
+	agent_kept(s->delivery);
+	leave(s);
+	return true;
+}
+
+/* Without a connection any more; an open one is closed. */
+static void
+go_on(struct session *s, const struct dialog_end *end)
+{
+	if (end->stale) {
+		look_up(s);
+	} else if (end->lockstep) {
+		peers_add(&s->context->peers, s->c.relay, clock_mono());
 		s->lockstep = true;
-		try_address(s);
-	} else if (next) {
+		look_up(s);
+	} else if (end->try_next) {
 		s->address++;
 		try_address(s);
 	} else {
-		finish(s, site_failed ? RESULT_SITE_FAILED : RESULT_TALKED);
+		finish(
+		    s, end->site_failed ? RESULT_SITE_FAILED : RESULT_TALKED);
 	}
+}
+
+static void
+on_ended(void *arg, struct dialog_end *ended)
+{
+	struct session *s = arg;
+	const struct dialog_end end = *ended;
+
+	verdict_done(&s->why);
+	s->why = end.why;
+	ended->why = (struct verdict){ 0 };
+	if (end.open && keep(s))
+		return;
+	talk_free(&s->c.talk);
+	go_on(s, &end);
 }
 
 static const struct talk_ops talk_ops = {
@@ -152,18 +184,22 @@ static const struct talk_ops talk_ops = {
 	.ended = on_ended,
 };
 
-/* Takes the socket. */
-static void
-talk(struct session *s, int sock)
+static struct talk_task
+task_of(const struct session *s)
 {
 	const struct agent_delivery *delivery = s->delivery;
-	struct talk_task task = {
+
+	return (struct talk_task){
 		.dialog = {
 			.lmtp = delivery->kind == AGENT_LMTP,
-			.lockstep = s->lockstep,
+			.lockstep = s->lockstep ||
+			    peers_has(&s->context->peers, s->c.relay,
+				clock_mono()),
+			.keep = kept_may(
+			    s->context, &s->settings, delivery, &s->c),
 			.helo = s->settings.helo,
 			.sender = delivery->sender,
-			.peer = s->peer,
+			.peer = s->c.peer,
 			.size = delivery->content_len,
 			.eight_bit = (delivery->flags & QUEUE_FILE_8BIT) != 0,
 			.rcpts = delivery->rcpts,
@@ -174,12 +210,35 @@ talk(struct session *s, int sock)
 		.fd = delivery->fd,
 		.content_off = delivery->content_off,
 	};
+}
+
+/* Takes the socket. */
+static void
+talk(struct session *s, int sock)
+{
+	struct talk_task task;
 	int r;
 
 	s->reached = true;
-	if (peers_has(&s->context->peers, s->relay, clock_mono()))
-		task.dialog.lockstep = true;
-	r = talk_start(s->context->base, sock, &task, &talk_ops, s, &s->talk);
+	s->c.opened_at = clock_mono();
+	s->c.messages = 1;
+	task = task_of(s);
+	r = talk_start(s->context->base, sock, &task, &talk_ops, s, &s->c.talk);
+	if (r < 0)
+		fail_here(s, r);
+}
+
+/* Over a connection that was kept. */
+static void
+talk_on(struct session *s)
+{
+	struct talk_task task;
+	int r;
+
+	s->reached = true;
+	s->c.messages++;
+	task = task_of(s);
+	r = talk_again(s->c.talk, &task, &talk_ops, s);
 	if (r < 0)
 		fail_here(s, r);
 }
@@ -191,7 +250,7 @@ note_connect_failure(struct session *s, int error)
 {
 	verdict_set(&s->why, AGENT_DEFERRED,
 	    connect_error_is_local(error) ? "4.3.0" : "4.4.1",
-	    "connect to %s: %s", s->relay, strerror(-error));
+	    "connect to %s: %s", s->c.relay, strerror(-error));
 }
 
 static void
@@ -233,7 +292,7 @@ try_address(struct session *s)
 		    (const struct sockaddr *)&s->addresses[s->address];
 
 		s->reached = false;
-		nexthop_peer(&s->hop, sa, s->peer, s->relay);
+		nexthop_peer(&s->hop, sa, s->c.peer, s->c.relay);
 		r = connect_start(s->context->base, sa,
 		    address_len(s, sa->sa_family), s->settings.connect_limit,
 		    on_connected, s, &s->attempt);
@@ -274,6 +333,10 @@ look_up(struct session *s)
 {
 	int r;
 
+	if (s->naddresses > 0) {
+		try_address(s);
+		return;
+	}
 	if (s->hop.kind != NEXTHOP_NAME) {
 		s->addresses[0] = s->hop.address;
 		s->naddresses = 1;
@@ -307,8 +370,10 @@ void
 session_start(struct session_context *context, struct agent_delivery *delivery)
 {
 	struct session *s = calloc(1, sizeof(*s));
+	bool reused;
 
 	if (s == NULL) {
+		kept_close(context, delivery->connection);
 		agent_defer(delivery, "4.3.0", "out of memory");
 		return;
 	}
@@ -316,8 +381,11 @@ session_start(struct session_context *context, struct agent_delivery *delivery)
 	s->delivery = delivery;
 	s->settings = context->settings;
 	TAILQ_INSERT_TAIL(&context->running, s, entry);
-	if (take_nexthop(s))
-		look_up(s);
-	else
+	reused = kept_take(context, delivery, &s->c);
+	if (!take_nexthop(s))
 		finish(s, RESULT_SITE_FAILED);
+	else if (reused)
+		talk_on(s);
+	else
+		look_up(s);
 }

@@ -1,7 +1,9 @@
 /* deliver-smtp/session.h - one delivery on its way: look up the next hop,
- * connect to its addresses in turn, hold the dialogue, report.
+ * connect to its addresses in turn, or use a connection that was kept, hold the
+ * dialogue, report.
  *
  *	session.c   the delivery
+ *	kept.c      connections that wait for the next delivery
  *	peers.c     servers with which pipelining went wrong
  *	settings.c  the part of the configuration that sessions need
  *
@@ -16,6 +18,7 @@
 
 #include "config/conf.h"
 #include "deliver-smtp/net.h"
+#include "route/nexthop.h"
 
 /* ---- peers ----
  *
@@ -42,6 +45,10 @@ bool peers_has(const struct peers *p, const char *relay, usec_t now);
 struct settings {
 	char helo[SETTINGS_HELO_MAX];
 	usec_t connect_limit;
+	/* Of kept connections: without mail; in all; how many deliveries, 0:
+	 * any number. */
+	usec_t idle_limit, reuse_limit;
+	uint32_t reuse_count;
 	usec_t limits[DIALOG_NSTATES]; /* RFC 5321 section 4.5.3.2 */
 };
 
@@ -49,8 +56,19 @@ struct settings {
  * with mydomain, else "localdomain", behind it where it has no dot. */
 void settings_load(const struct conf *conf, struct settings *ret_settings);
 
+/* ---- connections ---- */
+
+struct connection {
+	struct talk *talk; /* NULL: none */
+	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
+	usec_t opened_at;
+	uint32_t messages; /* deliveries that it was opened or used for */
+};
+
 /* ---- sessions ---- */
 
+struct kept;
+TAILQ_HEAD(kept_list, kept);
 struct session;
 TAILQ_HEAD(session_list, session);
 
@@ -62,6 +80,8 @@ struct session_context {
 	struct settings settings;
 	struct peers peers;
 	struct session_list running;
+	struct kept_list kept;
+	bool stopping; /* no connection is kept any more */
 	void *owner;
 	void (*ended)(struct session_context *context);
 };
@@ -72,5 +92,27 @@ session_start(struct session_context *context, struct agent_delivery *delivery);
 /* End all that run, now: recipients without a report are deferred. */
 void session_abandon_all(
     struct session_context *context, const char *dsn, const char *text);
+
+/* ---- kept.c ----
+ *
+ * A connection that is kept has the number of the delivery that left it open,
+ * and belongs to queue-send's place at the destination: its end is told by
+ * agent_connection_closed(), unless a delivery has brought its number. Its
+ * server may close it or speak, and its time may end, at any moment. All are
+ * closed before the link to queue-send is. */
+
+/* Is the connection to stay open behind this delivery? */
+bool
+kept_may(const struct session_context *context, const struct settings *settings,
+    const struct agent_delivery *delivery, const struct connection *c);
+/* Takes c->talk; false, without memory: the caller keeps it. */
+bool kept_add(struct session_context *context, const struct settings *settings,
+    const struct agent_delivery *delivery, struct connection *c);
+/* The one that the delivery names, if it is still open and leads to its next
+ * hop. False: that one is closed, and a new one may be opened in its place. */
+bool kept_take(struct session_context *context,
+    const struct agent_delivery *delivery, struct connection *ret_connection);
+void kept_close(struct session_context *context, uint64_t number);
+void kept_close_all(struct session_context *context);
 
 #endif

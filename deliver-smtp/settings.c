@@ -41,6 +41,9 @@ settings_load(const struct conf *conf, struct settings *ret_settings)
 {
 	struct settings s = {
 		.connect_limit = conf->smtp_connect_timeout,
+		.idle_limit = conf->smtp_connection_cache_time_limit,
+		.reuse_limit = conf->smtp_connection_reuse_time_limit,
+		.reuse_count = conf->smtp_connection_reuse_count_limit,
 		.limits = {
 			[DIALOG_GREETING] = conf->smtp_greeting_timeout,
 			[DIALOG_EHLO] = conf->smtp_helo_timeout,
@@ -51,6 +54,7 @@ settings_load(const struct conf *conf, struct settings *ret_settings)
 			[DIALOG_CONTENT] = conf->smtp_data_xfer_timeout,
 			[DIALOG_DOT] = conf->smtp_data_done_timeout,
 			[DIALOG_ABORT] = conf->smtp_data_done_timeout,
+			[DIALOG_RSET] = conf->smtp_quit_timeout,
 			[DIALOG_QUIT] = conf->smtp_quit_timeout,
 		},
 	};

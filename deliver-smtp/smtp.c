@@ -23,10 +23,28 @@ is_idle(const void *arg)
 }
 
 static void
+close_connection(void *arg, uint64_t connection)
+{
+	struct smtp *smtp = arg;
+
+	kept_close(&smtp->context, connection);
+}
+
+static void
+stop_keeping(void *arg, usec_t limit UNUSED)
+{
+	struct smtp *smtp = arg;
+
+	smtp->context.stopping = true;
+	kept_close_all(&smtp->context);
+}
+
+static void
 end_all(void *arg)
 {
 	struct smtp *smtp = arg;
 
+	kept_close_all(&smtp->context);
 	session_abandon_all(&smtp->context, "4.3.2",
 	    "the delivery was ended by a stop of the mail system");
 }
@@ -36,6 +54,8 @@ end_all(void *arg)
 static const struct daemon_agent_ops agent_ops = {
 	.deliver = on_deliver,
 	.is_idle = is_idle,
+	.stop = stop_keeping,
+	.close = close_connection,
 	.orphaned = end_all,
 	.end_all = end_all,
 	.relinks = true,
@@ -72,6 +92,7 @@ smtp_start(struct daemon *d)
 	smtp->context.owner = smtp;
 	smtp->context.ended = on_session_ended;
 	TAILQ_INIT(&smtp->context.running);
+	TAILQ_INIT(&smtp->context.kept);
 	settings_load(d->conf, &smtp->context.settings);
 	r = daemon_agent_init(&smtp->link, d, &agent_ops, smtp);
 	if (r == 0)

@@ -59,6 +59,9 @@ uint32_t step_next_unsettled(const struct dialog *d, uint32_t from);
 /* Note the result of writing a command: short of memory the dialog ends. */
 void step_said(struct dialog *d, int r);
 void step_say_quit(struct dialog *d);
+/* Nothing is left to say for this task. clean: the server knows of no
+ * transaction. */
+void step_part(struct dialog *d, bool clean);
 void step_begin_transaction(struct dialog *d);
 /* "MAIL FROM", for messages. */
 const char *step_command(const struct dialog *d);

@@ -26,6 +26,8 @@ struct talk {
 	usec_t handshaken_at;
 	uint64_t content_off;
 	struct content content;
+	void (*gone)(void *arg); /* talk_rest(); else NULL */
+	void *gone_arg;
 };
 
 /* ---- the end ---- */
@@ -38,9 +40,11 @@ talk_free(struct talk **talk)
 	*talk = NULL;
 	if (t == NULL)
 		return;
+	if (t->dialog.state == DIALOG_IDLE)
+		dialog_part(&t->dialog);
 	/* Closed now: the place of this delivery becomes free when its owner
 	 * says so, and the connection must be gone by then. A server that
-	 * refuses us gets its QUIT. */
+	 * refuses us, or was kept, gets its QUIT. */
 	stream_close(&t->stream, &t->dialog.out);
 	if (t->timer != NULL)
 		event_free(t->timer);
@@ -162,7 +166,7 @@ proceed(struct talk *t, bool progress)
 	if (d->turn != t->turn && d->state == DIALOG_CONTENT)
 		begin_content(t, now);
 	pump(t);
-	if (d->state == DIALOG_CLOSED) {
+	if (d->state == DIALOG_CLOSED || d->state == DIALOG_IDLE) {
 		(void)evtimer_del(t->timer);
 		t->ops->ended(t->arg, &d->end);
 		return;
@@ -179,8 +183,13 @@ on_readable(void *arg)
 {
 	struct talk *t = arg;
 	char data[4096];
-	ssize_t n = stream_read(t->stream, data, sizeof(data));
+	ssize_t n;
 
+	if (t->gone != NULL) {
+		t->gone(t->gone_arg);
+		return;
+	}
+	n = stream_read(t->stream, data, sizeof(data));
 	if (n > 0)
 		dialog_feed(&t->dialog, data, (size_t)n);
 	else if (n < 0)
@@ -208,11 +217,27 @@ on_timer(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
 {
 	struct talk *t = arg;
 
+	if (t->gone != NULL) {
+		t->gone(t->gone_arg);
+		return;
+	}
 	dialog_lost(&t->dialog, DIALOG_LOST_TIMEOUT);
 	proceed(t, false);
 }
 
 /* ---- the start ---- */
+
+static void
+take_task(struct talk *t, const struct talk_task *task,
+    const struct talk_ops *ops, void *arg)
+{
+	t->ops = ops;
+	t->arg = arg;
+	memcpy(t->limits, task->limits, sizeof(t->limits));
+	t->content.data = task->content;
+	t->content.fd = task->fd;
+	t->content_off = task->content_off;
+}
 
 static int
 open_talk(struct talk *t, struct event_base *base, int sock,
@@ -240,12 +265,7 @@ talk_start(struct event_base *base, int sock, const struct talk_task *task,
 		io_close(&sock);
 		return -ENOMEM;
 	}
-	t->ops = ops;
-	t->arg = arg;
-	memcpy(t->limits, task->limits, sizeof(t->limits));
-	t->content.data = task->content;
-	t->content.fd = task->fd;
-	t->content_off = task->content_off;
+	take_task(t, task, ops, arg);
 	r = open_talk(t, base, sock, task);
 	if (r < 0) {
 		talk_free(&t);
@@ -254,5 +274,36 @@ talk_start(struct event_base *base, int sock, const struct talk_task *task,
 	t->deadline = now + TALK_LIMIT;
 	set_timer(t, now);
 	*ret_talk = t;
+	return 0;
+}
+
+/* ---- kept ---- */
+
+void
+talk_rest(struct talk *t, usec_t limit, void (*gone)(void *arg), void *arg)
+{
+	const struct timeval tv = clock_timeval(limit);
+
+	t->gone = gone;
+	t->gone_arg = arg;
+	(void)evtimer_add(t->timer, &tv);
+}
+
+int
+talk_again(struct talk *t, const struct talk_task *task,
+    const struct talk_ops *ops, void *arg)
+{
+	usec_t now = clock_mono();
+	int r;
+
+	t->gone = NULL;
+	take_task(t, task, ops, arg);
+	r = dialog_again(&t->dialog, &task->dialog, ops->report, arg);
+	if (r < 0)
+		return r;
+	t->handshaken_at = now;
+	t->deadline = now + TALK_LIMIT;
+	t->turn = t->dialog.turn - 1;
+	proceed(t, false);
 	return 0;
 }

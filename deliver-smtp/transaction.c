@@ -73,6 +73,21 @@ step_say_quit(struct dialog *d)
 	d->state = DIALOG_QUIT;
 }
 
+void
+step_part(struct dialog *d, bool clean)
+{
+	d->unanswered = false;
+	if (!d->task.keep) {
+		step_say_quit(d);
+	} else if (clean) {
+		d->end.open = true;
+		d->state = DIALOG_IDLE;
+	} else {
+		step_said(d, command_plain(&d->out, "RSET"));
+		d->state = DIALOG_RSET;
+	}
+}
+
 /* ---- the transaction ---- */
 
 static bool
@@ -126,7 +141,7 @@ advance(struct dialog *d, uint32_t from)
 	if (d->accepted > 0)
 		step_said(d, command_plain(&d->out, "DATA"));
 	else
-		step_say_quit(d);
+		step_part(d, false);
 }
 
 void
@@ -145,7 +160,7 @@ step_mail_refused(struct dialog *d, const struct smtp_reply *reply)
 		return;
 	}
 	step_release_held(d);
-	step_say_quit(d);
+	step_part(d, false);
 }
 
 void
@@ -197,7 +212,7 @@ step_data_refused(struct dialog *d, const struct smtp_reply *reply)
 	verdict_refuse(&v, reply, d->task.peer, step_command(d));
 	step_settle_all(d, &v);
 	verdict_done(&v);
-	step_say_quit(d);
+	step_part(d, false);
 }
 
 /* A reply came before the end of the message. Nothing was accepted, and the
@@ -231,7 +246,7 @@ finish(struct dialog *d, const struct verdict *v)
 		step_settle_all(d, v);
 	d->next = next_taken(d, d->next);
 	if (d->next == d->task.nrcpts)
-		step_say_quit(d);
+		step_part(d, true);
 }
 
 void

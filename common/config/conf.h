@@ -139,7 +139,9 @@ struct conf {
 	    smtp_greeting_timeout; /* RFC 5321 section 4.5.3.2, as all below */
 	usec_t smtp_helo_timeout, smtp_mail_timeout, smtp_rcpt_timeout;
 	usec_t smtp_data_init_timeout, smtp_data_xfer_timeout,
-	    smtp_data_done_timeout, smtp_quit_timeout;
+	    smtp_data_done_timeout, smtp_quit_timeout,
+	    smtp_connection_cache_time_limit, smtp_connection_reuse_time_limit;
+	uint32_t smtp_connection_reuse_count_limit;
 	char *smtp_helo_name; /* "": myhostname */
 	/* supervision */
 	usec_t stop_time_limit; /* from TERM to KILL */

@@ -46,7 +46,7 @@ static void
 check_line(const char *line)
 {
 	static const char *const verbs[] = { "EHLO ", "HELO ", "LHLO ",
-		"MAIL FROM:<", "RCPT TO:<", "DATA", "QUIT", "." };
+		"MAIL FROM:<", "RCPT TO:<", "DATA", "RSET", "QUIT", "." };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(verbs); i++)
@@ -82,6 +82,24 @@ our_turn(struct play *p)
 	}
 }
 
+/* The connection was kept: the same recipients once more. */
+static void
+begin_again(struct play *p)
+{
+	struct dialog *d = &p->dialog;
+	const struct dialog_task task = d->task;
+	uint32_t i;
+
+	MUST(d->end.open && task.keep);
+	for (i = 0; i < task.nrcpts; i++) {
+		MUST(p->rcpts[i].reported);
+		p->rcpts[i].reported = false;
+	}
+	p->content_sent = false;
+	MUST(dialog_again(d, &task, on_report, p) == 0);
+	our_turn(p);
+}
+
 static void
 speak(struct play *p, struct fuzz_in *in)
 {
@@ -98,6 +116,8 @@ speak(struct play *p, struct fuzz_in *in)
 		dialog_feed(&p->dialog, said, len);
 		free(said);
 		our_turn(p);
+		if (p->dialog.state == DIALOG_IDLE)
+			begin_again(p);
 	}
 }
 
@@ -113,8 +133,10 @@ finish(struct play *p, uint8_t how)
 	MUST(d->state == DIALOG_CLOSED);
 	for (i = 0; i < d->task.nrcpts; i++)
 		left += !p->rcpts[i].reported;
-	MUST(!(d->end.try_next && d->end.lockstep));
-	MUST(left == 0 || d->end.try_next || d->end.lockstep);
+	MUST(d->end.try_next + d->end.lockstep + d->end.stale <= 1);
+	MUST(left == 0 || d->end.try_next || d->end.lockstep || d->end.stale);
+	MUST(!d->end.stale || (left > 0 && !d->end.site_failed));
+	MUST(!d->end.open);
 	MUST(!d->end.site_failed || d->end.why.text.len > 0);
 }
 
@@ -138,6 +160,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct dialog_task task = {
 		.lmtp = how & 4,
 		.lockstep = how & 8,
+		.keep = how & 32,
 		.eight_bit = how & 16,
 		.helo = "me.example",
 		.peer = "mx[192.0.2.1]",
@@ -149,7 +172,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	for (i = 0; i < ARRAY_LEN(strings); i++)
 		strings[i] = fuzz_string(&in);
-	task.sender = smtp_path_is_fit(strings[0]) ? strings[0] : "s@y";
+	task.sender = address_of(strings[0]);
 	for (i = 0; i < task.nrcpts; i++)
 		p.rcpts[i].address = address_of(strings[1 + i % 2]);
 	MUST(dialog_init(&p.dialog, &task, on_report, &p) == 0);

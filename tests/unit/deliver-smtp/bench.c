@@ -29,12 +29,21 @@ on_deliver(void *arg, struct agent_delivery *delivery)
 }
 
 static void
+on_close(void *arg, uint64_t connection)
+{
+	struct bench *b = arg;
+
+	kept_close(&b->context, connection);
+}
+
+static void
 on_orphaned(void *arg UNUSED)
 {
 }
 
 static const struct agent_ops agent_ops = {
 	.deliver = on_deliver,
+	.close = on_close,
 	.orphaned = on_orphaned,
 };
 
@@ -60,8 +69,15 @@ take_frame(struct bench *b, const struct msg *msg)
 		cr_assert_geq(r->xfer_usec, 0);
 		return;
 	}
-	cr_assert_eq(msg->type, MSG_DONE);
+	if (msg->type == MSG_CLOSED) {
+		b->closed = msg->u.CLOSED.connection;
+		return;
+	}
 	b->done = true;
+	b->kept = msg->type == MSG_KEPT;
+	if (b->kept)
+		return;
+	cr_assert_eq(msg->type, MSG_DONE);
 	b->site_failed = d->site_failed;
 	buf_printf(&b->site, "%.*s %.*s", (int)d->dsn.len, d->dsn.data,
 	    (int)d->text.len, d->text.data);
@@ -114,6 +130,7 @@ set_limits(struct settings *s)
 	s->connect_limit = 10 * USEC_PER_SEC;
 	for (i = 0; i < DIALOG_NSTATES; i++)
 		s->limits[i] = 10 * USEC_PER_SEC;
+	s->idle_limit = s->reuse_limit = 3600 * USEC_PER_SEC;
 }
 
 void
@@ -132,6 +149,7 @@ bench_open(struct bench *b, const char *content, size_t len)
 	b->context.base = b->base;
 	b->context.ended = on_ended;
 	TAILQ_INIT(&b->context.running);
+	TAILQ_INIT(&b->context.kept);
 	set_limits(&b->context.settings);
 	cr_assert_eq(resolver_new(b->base, &b->context.resolver), 0);
 	make_file(b, content, len);
@@ -154,6 +172,15 @@ make_whole(const struct bench *b, struct msg *msg)
 		.rcpts = f.rcpts,
 		.content = { b->content, b->content_len },
 	};
+}
+
+static void
+say_reuse(struct bench *b)
+{
+	const struct msg msg = { .type = MSG_REUSE,
+		.u.REUSE = { b->number, b->connection } };
+
+	cr_assert_eq(chan_send(b->link, &msg, -1), 0);
 }
 
 void
@@ -187,11 +214,13 @@ bench_deliver(
 		.nrcpts = nrcpts,
 		.rcpts = { rcpts.data, rcpts.len },
 	};
-	b->done = false;
+	b->done = b->kept = b->site_failed = false;
 	buf_reset(&b->results);
 	buf_reset(&b->site);
 	if (b->whole)
 		make_whole(b, &msg);
+	if (b->reuse)
+		say_reuse(b);
 	cr_assert_eq(chan_send(b->link, &msg, b->whole ? -1 : b->fd), 0);
 	buf_done(&rcpts);
 	buf_done(&hop);
@@ -376,6 +405,7 @@ void
 bench_close(struct bench *b)
 {
 	session_abandon_all(&b->context, "4.3.2", "stop");
+	kept_close_all(&b->context);
 	agent_free(&b->agent);
 	resolver_free(&b->context.resolver);
 	server_close(&b->server);

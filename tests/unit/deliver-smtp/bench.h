@@ -38,9 +38,12 @@ struct bench {
 	const char *content;
 	size_t content_len;
 	bool whole; /* the next deliveries have the content in their frames */
-	uint64_t number;    /* the number of the next */
-	struct buf results; /* "S2.0.0:relay:text\n" by recipient */
-	bool done, site_failed;
+	bool reuse; /* the next deliveries may keep their connections, */
+	uint64_t connection; /* and are to use this one */
+	uint64_t closed;     /* the last one that was closed */
+	uint64_t number;     /* the number of the next */
+	struct buf results;  /* "S2.0.0:relay:text\n" by recipient */
+	bool done, kept, site_failed;
 	struct buf site; /* dsn and text of DONE */
 	struct server server;
 };
@@ -71,7 +74,7 @@ void bench_template(char ret_path[BENCH_PATH]);
 void bench_expect(struct bench *b, const char *result, bool site_failed);
 /* A port of 127.0.0.1 where nobody listens yet: the socket. */
 int bench_reserve_port(struct bench *b);
-/* Run the loop until DONE. */
+/* Run the loop until DONE or KEPT. */
 void bench_run(struct bench *b);
 /* Run it while it has something to do at once. */
 void bench_turn(struct bench *b);

@@ -77,8 +77,11 @@ judge(struct play *p)
 		else
 			buf_add_char(&p->results, '-');
 	}
-	cr_assert_not(e->try_next && e->lockstep);
-	p->end = e->try_next ? "site next"
+	cr_assert_leq(e->try_next + e->lockstep + e->stale + e->open, 1);
+	cr_assert_eq(e->open, p->dialog.state == DIALOG_IDLE);
+	p->end = e->open     ? "open"
+	    : e->stale       ? "stale"
+	    : e->try_next    ? "site next"
 	    : e->lockstep    ? "site lockstep"
 	    : e->site_failed ? "site"
 			     : "";
@@ -94,6 +97,10 @@ static void
 finish(struct play *p, char how)
 {
 	our_turn(p);
+	if (p->dialog.state == DIALOG_IDLE) {
+		judge(p);
+		return;
+	}
 	if (how == '#')
 		dialog_abandon(&p->dialog, "4.3.2", "stop");
 	dialog_lost(
@@ -118,14 +125,13 @@ turn_of(const char **script, struct buf *out)
 	*script = *s == '|' ? s + 1 : s;
 }
 
-void
-play_cut(struct play *p, const struct dialog_task *task, const char *script,
-    size_t cut)
+static void
+run(struct play *p, const char *script, size_t cut)
 {
 	struct buf turn = { 0 };
 	size_t i, n;
 
-	begin(p, task);
+	our_turn(p); /* the first one of a dialogue has nothing to say */
 	while (*script != '\0' && *script != '!' && *script != '#') {
 		turn_of(&script, &turn);
 		for (i = 0; i < turn.len; i += n) {
@@ -138,6 +144,30 @@ play_cut(struct play *p, const struct dialog_task *task, const char *script,
 	}
 	finish(p, *script);
 	buf_done(&turn);
+}
+
+void
+play_cut(struct play *p, const struct dialog_task *task, const char *script,
+    size_t cut)
+{
+	begin(p, task);
+	run(p, script, cut);
+}
+
+void
+play_again(struct play *p, const char *script)
+{
+	const struct dialog_task task = p->dialog.task;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(p->rcpts); i++) {
+		p->rcpts[i].reported = false;
+		buf_reset(&p->texts[i]);
+	}
+	buf_reset(&p->results);
+	buf_reset(&p->said);
+	cr_assert_eq(dialog_again(&p->dialog, &task, on_report, p), 0);
+	run(p, script, SIZE_MAX);
 }
 
 void

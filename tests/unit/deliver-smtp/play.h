@@ -13,7 +13,8 @@ struct play {
 	struct buf results; /* "S2.0.0 D4.4.2 F5.1.1 -", by recipient */
 	struct buf texts[8];
 	struct verdict got[8];
-	const char *end; /* "", "site", "site next", "site lockstep" */
+	const char *end; /* "", "site", "site next", "site lockstep", "stale",
+			  * "open" */
 };
 
 /* Script: what the server says, LF for CRLF; `|` waits until we have had our
@@ -23,6 +24,8 @@ void play(struct play *p, const struct dialog_task *task, const char *script);
 /* The same in slices of `cut` octets, never waiting for more than there is. */
 void play_cut(struct play *p, const struct dialog_task *task,
     const char *script, size_t cut);
+/* The same task once more, after an end that is "open". */
+void play_again(struct play *p, const char *script);
 void play_done(struct play *p);
 
 /* Recipients a@x, b@x, …, and what else is usual. */
