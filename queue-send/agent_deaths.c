@@ -75,7 +75,8 @@ deaths_of_agent(struct send *s, struct agent_link *agent)
 
 	s->agent_deaths++;
 	while ((d = TAILQ_FIRST(&agent->deliveries)) != NULL) {
-		count_death(s, d->message, alone);
+		if (!d->closing)
+			count_death(s, d->message, alone);
 		if (d->message->fate == FATE_POISON)
 			add_poison_reasons(s, d);
 		replies_defer_rest(

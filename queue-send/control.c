@@ -42,6 +42,7 @@ send_init(struct send *s)
 	STAILQ_INIT(&s->unrecorded);
 	TAILQ_INIT(&s->agents);
 	RB_INIT(&s->deliveries);
+	kept_init(s);
 	due_init(&s->due);
 	share_init(s);
 	s->stop_at = s->stray_at = s->rescan_at = USEC_NEVER;
@@ -74,7 +75,8 @@ send_done(struct send *s)
 	enum message_list list;
 
 	s->stopping = true;
-	if (s->sched != NULL && sched_figures(s->sched).running > 0)
+	if (s->sched != NULL &&
+	    (sched_figures(s->sched).running > 0 || s->kept.count > 0))
 		site_table_abandon(s);
 	links_done(s);
 	sync_done(s);

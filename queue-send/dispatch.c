@@ -144,7 +144,8 @@ hold_small(struct send *s, const struct message *m)
 }
 
 static int
-start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent)
+start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent,
+    const struct kept *kept)
 {
 	struct deliver_frame h = { 0 };
 	struct delivery *d = NULL;
@@ -154,7 +155,9 @@ start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent)
 		r = read_rcpts(s, e->owner, e, &h);
 	if (r >= 0) {
 		d = delivery_new(s, e, &h.addresses);
-		r = d == NULL ? -ENOMEM : send_deliver(s, d, agent, &h.frame);
+		r = d == NULL ? -ENOMEM : kept_say(s, d, kept, agent);
+		if (r >= 0)
+			r = send_deliver(s, d, agent, &h.frame);
 	}
 	queue_file_let_go();
 	buf_done(&h.frame);
@@ -209,14 +212,20 @@ start(struct send *s, struct sched_entry *e)
 	    s->agent[agent_kinds[s->conf->transports[e->transport].kind]
 			 .program];
 	struct message *m = e->owner;
+	struct kept *kept = kept_find(s, e);
 	bool open = m->fate == FATE_OPEN;
 	int r = open ? disk_use(s, m) : m->error;
 
 	ASSERT(agent != NULL); /* transports of that program have limit 0 */
 	if (open && r == 0)
-		r = start_delivery(s, e, agent);
-	if (open && r == 0)
+		r = start_delivery(s, e, agent, kept);
+	if (open && r == 0) {
+		if (kept != NULL)
+			kept_taken(s, kept);
 		return true;
+	}
+	if (kept != NULL)
+		kept_spared(kept);
 	if (open && wait_with(s, agent, r)) {
 		if (health_is_general(r))
 			disk_mark_failed(s, m, "open for delivery", r);

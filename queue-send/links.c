@@ -13,6 +13,7 @@ static void
 agent_end(struct agent_link *agent)
 {
 	deaths_of_agent(agent->send, agent);
+	kept_agent_ended(agent->send, agent);
 	TAILQ_REMOVE(&agent->send->agents, agent, link);
 	free(agent);
 }
@@ -26,7 +27,7 @@ agent_drop(struct agent_link *agent)
 	agent->over_at = s->now + LINKS_LOST;
 	if (s->agent[agent->program] == agent)
 		s->agent[agent->program] = NULL;
-	if (TAILQ_EMPTY(&agent->deliveries))
+	if (TAILQ_EMPTY(&agent->deliveries) && TAILQ_EMPTY(&agent->kept))
 		agent_end(agent);
 	schedule_limits(s);
 }
@@ -98,6 +99,10 @@ agent_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 		r = replies_on_result(s, agent, &msg->u.RESULT);
 	else if (msg->type == MSG_DONE)
 		r = replies_on_done(s, agent, &msg->u.DONE);
+	else if (msg->type == MSG_KEPT)
+		r = kept_on_kept(s, agent, &msg->u.KEPT);
+	else if (msg->type == MSG_CLOSED)
+		r = kept_on_closed(s, agent, &msg->u.CLOSED);
 	else if (msg->type == MSG_AGENT) {
 		agent->pid = msg->u.AGENT.pid;
 		r = 0;
@@ -156,6 +161,7 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 	agent->send = s;
 	agent->program = program;
 	TAILQ_INIT(&agent->deliveries);
+	TAILQ_INIT(&agent->kept);
 	r = wire_new(s->base, fd, &agent_ops, agent, &agent->wire);
 	if (r < 0) {
 		free(agent);

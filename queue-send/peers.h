@@ -5,6 +5,7 @@
  *	dispatch.c      entries are selected and given to agents
  *	delivery.c      an entry at an agent
  *	replies.c       RESULT and DONE of an agent
+ *	kept.c          connections that are open between two deliveries
  *	agent_deaths.c  an agent is gone: which message is to blame
  *	publish.c       the page /queueN, load reports
  */
@@ -32,6 +33,7 @@ struct agent_link {
 	enum agent_program program;
 	uint32_t pid; /* as it says; 0: not known */
 	TAILQ_HEAD(delivery_list, delivery) deliveries;
+	TAILQ_HEAD(kept_of_agent, kept) kept;
 	bool full; /* the socket does not take more now */
 };
 
@@ -79,6 +81,9 @@ struct delivery {
 	struct message *message;
 	struct sched_entry *entry;
 	usec_t selected_at;
+	usec_t turn_ends; /* of its connection: kept.c */
+	bool may_keep;    /* the connection */
+	bool closing;     /* all is reported, its connection is being closed */
 	uint32_t nrcpts, nreported;
 	struct delivery_rcpt rcpts[]; /* by index, ascending */
 };
@@ -116,6 +121,35 @@ int replies_on_done(
 /* Recipients of the delivery without a result; ours: of our own trouble. */
 void replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
     const char *text, bool ours);
+
+/* ---- kept.c: connections that are used again (docs/SITES.md) ----
+ *
+ * KEPT ends a delivery, and its connection keeps the place. The next entry for
+ * the destination that the scheduler selects takes place and connection. A
+ * connection is closed when its agent says so, and when other queues wait for a
+ * place: one without a delivery soon; one in use, between two deliveries, where
+ * this queue holds more than its share, the last of these after KEPT_TURN. */
+#define KEPT_TURN (100 * USEC_PER_MSEC)
+
+void kept_init(struct send *s);
+/* The connection, and so the place, that the selected entry gets; NULL: a new
+ * one. */
+struct kept *kept_find(struct send *s, const struct sched_entry *e);
+/* Tell the agent, before DELIVER; then one of the two: it has DELIVER, and *k
+ * is gone; it has not, and the entry goes back. */
+int kept_say(struct send *s, struct delivery *d, const struct kept *k,
+    struct agent_link *agent);
+void kept_taken(struct send *s, struct kept *k);
+void kept_spared(struct kept *k);
+/* Frames of an agent: -EBADMSG when it breaks the protocol. */
+int kept_on_kept(
+    struct send *s, struct agent_link *agent, const struct msg_KEPT *frame);
+int kept_on_closed(
+    struct send *s, struct agent_link *agent, const struct msg_CLOSED *frame);
+/* The connections of the agent are closed. */
+void kept_agent_ended(struct send *s, struct agent_link *agent);
+/* Close those that are too many or wanted; all, in a stop. */
+usec_t kept_work(struct send *s);
 
 /* ---- agent_deaths.c ----
  *

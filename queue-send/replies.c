@@ -98,7 +98,8 @@ replies_on_result(
 	struct delivery_rcpt *rcpt;
 	struct report report;
 
-	if (d == NULL || d->agent != agent || f->outcome >= AGENT_NOUTCOMES)
+	if (d == NULL || d->agent != agent || d->closing ||
+	    f->outcome >= AGENT_NOUTCOMES)
 		return -EBADMSG;
 	rcpt = find_rcpt(d, f->rcpt);
 	if (rcpt == NULL || rcpt->reported ||
@@ -156,8 +157,8 @@ replies_on_done(
 	char why[sizeof(dsn) + sizeof(text)];
 	struct delivery *d = delivery_find(s, f->job);
 
-	if (d == NULL || d->agent != agent || f->site_failed > 1 ||
-	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
+	if (d == NULL || d->agent != agent || d->closing ||
+	    f->site_failed > 1 || !copy_string(dsn, sizeof(dsn), &f->dsn) ||
 	    !copy_string(text, sizeof(text), &f->text))
 		return -EBADMSG;
 	replies_defer_rest(s, d, dsn_for(dsn, AGENT_DEFERRED),

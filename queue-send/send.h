@@ -35,6 +35,7 @@ struct dead_site;
 struct delivery;
 struct event;
 struct evacuation;
+struct kept;
 struct operators;
 struct removal;
 
@@ -163,6 +164,19 @@ struct schedule_log {
 TAILQ_HEAD(agent_links, agent_link);
 RB_HEAD(delivery_tree, delivery);
 
+RB_HEAD(kept_numbers, kept);
+RB_HEAD(kept_sites, kept);
+
+/* Connections between two deliveries (kept.c). */
+struct kept_all {
+	struct kept_numbers numbers;
+	struct kept_sites sites;            /* all that are not being closed; */
+	TAILQ_HEAD(kept_ages, kept) ages;   /* the same, the oldest first */
+	uint32_t open[CONF_TRANSPORTS_MAX]; /* the same, of a transport */
+	uint32_t count;                     /* all */
+	usec_t check_at;
+};
+
 struct send {
 	struct daemon *d;    /* NULL in unit tests */
 	uint32_t generation; /* of the link that came last */
@@ -227,6 +241,7 @@ struct send {
 	struct agent_links agents; /* all that live */
 	struct agent_link *agent[AGENT_NPROGRAMS];
 	struct delivery_tree deliveries;
+	struct kept_all kept;
 	uint64_t last_delivery;
 	uint32_t agent_deaths;
 	usec_t dispatch_at; /* not before: descriptors had run out */

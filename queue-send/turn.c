@@ -14,7 +14,8 @@ static usec_t
 stop_work(struct send *s)
 {
 	const uint32_t running = sched_figures(s->sched).running;
-	bool over = running == 0 && STAILQ_EMPTY(&s->unrecorded) &&
+	bool over = running == 0 && s->kept.count == 0 &&
+	    STAILQ_EMPTY(&s->unrecorded) &&
 	    (messages_to_leave(&s->messages) + removal_to_do(s) == 0 ||
 		s->health.read_only);
 
@@ -23,7 +24,7 @@ stop_work(struct send *s)
 	if (!over && s->now < s->stop_at)
 		return s->stop_at;
 	/* Places are given back when connections are closed. */
-	if (running > 0 && !s->hung_up) {
+	if ((running > 0 || s->kept.count > 0) && !s->hung_up) {
 		s->hung_up = true;
 		links_hang_up(s);
 		s->stop_at = s->now + LINKS_LOST;
@@ -54,6 +55,7 @@ static usec_t (*const works[])(struct send *s) = {
 	site_table_work,
 	dead_work,
 	dispatch_work,
+	kept_work,
 	disk_work,
 	evacuate_work,
 	offers_work,

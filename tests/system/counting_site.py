@@ -9,6 +9,7 @@ was there at one moment, that of the last accept().
     CountingSite(service=0.02)  the reply to a message takes that long
     site.hold = True            ... waits until it is False again
     site.refuse = True          a greeting that says 421: the site is dead
+    site.hang_up = True         closes behind each message
 """
 import heapq
 import itertools
@@ -35,7 +36,7 @@ class Client:
 class CountingSite:
     def __init__(self, service=0.0):
         self.service = service
-        self.hold = self.refuse = False
+        self.hold = self.refuse = self.hang_up = False
         self.peak = self.connections = 0
         self.rcpts = []  # of all messages, in the order of the replies
         self._clients = {}
@@ -149,3 +150,5 @@ class CountingSite:
                 self.rcpts += client.rcpts
                 client.rcpts = []
                 self._say(client, b"250 2.0.0 taken")
+                if self.hang_up:
+                    self._drop(client)

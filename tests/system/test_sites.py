@@ -73,6 +73,7 @@ class Limit(Sites):
         i.stop()
         self.assertGreater(kills, 10)
         self.assertEqual(site.peak, LIMIT)
+        self.assertLess(site.connections, len(site.rcpts) // 2, "connections are used again")
         self.assertEqual(set(site.rcpts), set(wanted))
         twice = sum(n - 1 for n in collections.Counter(site.rcpts).values())
         self.assertLessEqual(twice, 2 * LIMIT * kills, "more than what was in flight")

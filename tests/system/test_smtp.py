@@ -4,10 +4,45 @@ import signal
 import socket
 
 from case import SystemTest
+from counting_site import CountingSite
 from instance import HANG, wait
 from peer import Peer
 
 HELLO = b"Subject: hello\n\nhello\n"
+
+
+class Reuse(SystemTest):
+    MESSAGES = 40
+
+    def deliver(self, window, **conf):
+        """So many messages, one after the other; the site that got them."""
+        site = CountingSite()
+        self.addCleanup(site.stop)
+        site.hang_up = conf.pop("hang_up", False)
+        i = self.instance(queues=1, routing=f"* smtp:127.0.0.1:{site.port}\n",
+                          conf={"smtp_destination_concurrency_limit": window} | conf).start()
+        for m in range(self.MESSAGES):
+            i.inject(HELLO, f"m{m}@away.example")
+        i.wait_empty()
+        i.stop()
+        self.assertEqual(sorted(site.rcpts), sorted(f"m{m}@away.example" for m in range(self.MESSAGES)))
+        self.assertNotIn("status=deferred", i.log())
+        self.assertLessEqual(site.peak, window)
+        return site
+
+    def test_N14_messages_go_over_connections_that_are_open(self):
+        self.assertLessEqual(self.deliver(3, smtp_connection_cache_time_limit="10m").connections, 3)
+
+    def test_N14_a_server_that_closes_behind_each_message(self):
+        site = self.deliver(3, smtp_connection_cache_time_limit="10m", hang_up=True)
+        self.assertEqual(site.connections, self.MESSAGES)
+
+    def test_at_most_so_many_messages(self):
+        site = self.deliver(1, smtp_connection_cache_time_limit="10m", smtp_connection_reuse_count_limit=5)
+        self.assertEqual(site.connections, self.MESSAGES // 5)
+
+    def test_none_is_kept(self):
+        self.assertEqual(self.deliver(3, smtp_connection_cache_time_limit=0).connections, self.MESSAGES)
 
 
 class Smtp(SystemTest):

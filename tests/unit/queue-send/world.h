@@ -40,6 +40,8 @@ struct world {
 	unsigned removal_threads; /* the same */
 	bool no_segment;          /* set before world_start() */
 	int segment;              /* the table of destinations; -1 */
+	uint64_t closes[16];      /* the agent was told to; nclosed */
+	uint32_t ncloses;
 };
 
 /* conf: lines of a configuration file, "" for the defaults. Everything is
@@ -52,6 +54,8 @@ void world_again(struct world *w);
 void world_reload(struct world *w, const char *conf);
 void world_link_todo(struct world *w);
 void world_link_agent(struct world *w);
+/* deliver-smtp; our end takes the place of that of deliver-local. */
+void world_link_smtp(struct world *w);
 /* Let it work until it waits; takes in what it says to todo-proc. */
 void world_run(struct world *w);
 
@@ -94,6 +98,8 @@ struct world_delivery {
 	char first[ADDRESS_MAX + 1]; /* recipient */
 	char id[QUEUE_ID_SIZE], nexthop[256], sender[ADDRESS_MAX + 1];
 	struct msg_str content;
+	bool may_keep;       /* REUSE came before it, */
+	uint64_t connection; /* with this one */
 	int fd;
 };
 bool world_take(struct world *w, struct world_delivery *ret);
