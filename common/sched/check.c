@@ -143,7 +143,7 @@ check_tree(const struct job *job)
 	uint32_t children = 0;
 
 	ASSERT(job->listed || job->below == NULL);
-	ASSERT(job->price == 0 || (job->moved && job->above != NULL));
+	ASSERT(job_price(job) == 0 || job->above != NULL);
 	TAILQ_FOREACH (n, &t->jobs, link) {
 		child = ORDER_OF(n, struct job, order);
 		if (job_parent(child) != job)
@@ -158,7 +158,6 @@ static void
 check_job(struct job *job, struct counts *n)
 {
 	ASSERT(job->total >= job->selected + job->waiting);
-	ASSERT(job->reading != NULL || job->total == job->made);
 	ASSERT(job->listed || job->waiting == 0);
 	ASSERT(!job->listed || job->waiting > 0 || job->reading != NULL);
 	ASSERT(job->listed || job->segment == NULL);

@@ -217,7 +217,8 @@ job_leave_tree(struct job *job)
 	}
 	pass_children_on(job, root);
 	branch_unuse(above);
-	job->price = 0;
+	if (job->moved)
+		job->price = 0;
 	if (parent != NULL)
 		segment_update(parent);
 }
@@ -233,6 +234,7 @@ job_pass_current(struct job *job)
 	if (!job->moved) {
 		arrival_out(t, job);
 		job->above = NULL;
+		job->price = 0;
 	}
 	job->moved = true;
 	TAILQ_REMOVE(&t->jobs, &job->order, link);
@@ -246,12 +248,11 @@ job_pass_current(struct job *job)
 void
 job_recount(struct job *job)
 {
-	uint32_t total = job->made;
+	const struct job_reading *r = job->reading;
 
 	/* Entries that the census counted and that were not read yet count. */
-	if (job->reading != NULL && job->reading->expected > total)
-		total = job->reading->expected;
-	job->total = total;
+	if (r != NULL)
+		job->total = r->expected > r->made ? r->expected : r->made;
 	segment_update(job);
 }
 
@@ -264,6 +265,7 @@ job_read(struct job *job)
 		return;
 	ASSERT(RB_EMPTY(&reading->loading));
 	job->reading = NULL;
+	job->total = reading->made;
 	pool_read(job, reading);
 	slab_put(&job->transport->sched->slabs.job_reading, reading);
 }

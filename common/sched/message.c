@@ -186,7 +186,6 @@ sched_message_cancel(struct sched_message *m)
 		if (job->listed)
 			job_list_out(job);
 		pool_pass(job);
-		job->total = job->made;
 	}
 	message_read(m);
 }

@@ -148,6 +148,7 @@ struct job_reading {
 	struct loading_tree loading; /* peers of that batch */
 	struct peer *last_loading;
 	uint32_t expected; /* entries, by the census */
+	uint32_t made;     /* entries that there ever were */
 };
 RB_HEAD(unread_tree, job_reading);
 
@@ -167,8 +168,8 @@ struct job {
 	SLIST_ENTRY(job) of_message;
 	struct job_reading *reading; /* NULL: no more entries will come */
 	bool listed;                 /* in transport->jobs */
-	bool moved;     /* has preempted, so it is not in order of arrival */
-	uint32_t price; /* cost when the parent paid; 0: no account */
+	bool moved;    /* has preempted, so it is not in order of arrival */
+	uint32_t held; /* recipients in memory */
 	struct order_node order;
 	struct segment *segment; /* with the job; NULL: it has no place */
 	union {
@@ -177,6 +178,8 @@ struct job {
 			struct branch *above; /* NULL: none */
 			int64_t credit;       /* paid for and not used, units of
 						 1/price slot */
+			uint32_t price; /* cost when the parent paid; 0: no
+					   account */
 		};
 	};
 	struct branch *below; /* the children; NULL: there were none */
@@ -184,13 +187,10 @@ struct job {
 	/* entries */
 	struct order_list ring; /* lined peers in rotation */
 	struct peer *turn;      /* comes first at the next selection */
-	uint32_t made;          /* that there ever were */
 	uint32_t waiting;       /* of those, in lined peers */
 	uint32_t total;         /* rule 6 */
 	uint32_t selected;      /* or deferred without an attempt */
-	/* recipients */
-	uint32_t held; /* in memory */
-	int32_t limit; /* slots of the pool */
+	int32_t limit;          /* slots of the pool, for recipients */
 };
 SLIST_HEAD(job_list, job);
 RB_HEAD(arrival_tree, job);
@@ -428,6 +428,12 @@ job_parent(const struct job *job)
 {
 	return job->moved && job->above != NULL ? branch_root(job->above)->job
 						: NULL;
+}
+/* What its parent paid for each of its entries; 0: there is no account. */
+static inline uint32_t
+job_price(const struct job *job)
+{
+	return job->moved ? job->price : 0;
 }
 static inline bool
 job_has_children(const struct job *job)

@@ -172,7 +172,7 @@ entry_with_room(struct peer *p)
 	if (e == NULL)
 		return NULL;
 	entries_append(&p->entries, e);
-	p->job->made++;
+	p->job->reading->made++;
 	return e;
 }
 
@@ -271,7 +271,7 @@ peer_join(struct peer *to, struct peer *from)
 	while ((e = entries_take(&from->entries)) != NULL) {
 		top_up(to, e);
 		if (e->nrcpts == 0) {
-			to->job->made--;
+			to->job->reading->made--;
 			entry_free(to->job->transport->sched, e);
 			continue;
 		}
@@ -337,7 +337,7 @@ job_drop_loading(struct job *job)
 	while ((p = RB_MIN(loading_tree, &job->reading->loading)) != NULL) {
 		d = p->destination;
 		end_loading(p);
-		job->made -= count_entries(p);
+		job->reading->made -= count_entries(p);
 		drop_entries(p);
 		peer_free(p);
 		destination_release(job->transport, d);

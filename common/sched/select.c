@@ -127,7 +127,7 @@ take_entry(struct peer *p, struct sched_decision *decision, struct taken *taken)
 	peer_take(p, true, taken);
 	destination_place(job->transport, d);
 	job->slots++;
-	if (job->price > 0)
+	if (job_price(job) > 0)
 		job->credit -= job->price;
 	job->transport->busy++;
 	s->figures.running++;
@@ -324,7 +324,7 @@ sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now)
 		job_list_in(job);
 	peer_untake(taken);
 	job->slots--;
-	if (job->price > 0)
+	if (job_price(job) > 0)
 		job->credit += job->price;
 	segment_update(job);
 	destination_refresh(job->transport, d);
