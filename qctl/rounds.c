@@ -60,18 +60,18 @@ ask_one(struct actor *a, enum spool_act act, const struct work *k)
 /* Under the lock: the note comes before the move. A message that is on hold
  * keeps its own. */
 static int
-note_hold(struct actor *a, enum spool_act act, enum spool_dir dir,
-    const struct queue_id *id)
+note_hold(struct actor *a, enum spool_dir dir, const struct queue_id *id,
+    struct hold_note_before *ret_before)
 {
 	struct hold_note note = { .uid = a->uid,
 		.since_wall = clock_wall(),
 		.until_wall = hold_until(a),
 		.rule = a->t->options.rule_number };
 
-	if (act != ACT_HOLD || !act_applies(act, dir))
-		return 0;
+	if (!act_applies(ACT_HOLD, dir))
+		return -EINVAL;
 	snprintf(note.reason, sizeof(note.reason), "%s", hold_reason(a));
-	return hold_note_write(&a->sp, id, &note);
+	return hold_note_write(&a->sp, id, &note, ret_before);
 }
 
 /* Rules pass by what an operator moves out of hold/. */
@@ -136,12 +136,15 @@ spread_one(struct actor *a, const struct work *k, enum spool_dir dir, int fd)
 static int
 move_one(struct actor *a, enum spool_act act, const struct work *k)
 {
+	struct hold_note_before before;
 	enum spool_dir dir;
-	int r, fd = act_find(&a->sp, act_source(act), &k->target->id, &dir);
+	int r = 0, noted = -1,
+	    fd = act_find(&a->sp, act_source(act), &k->target->id, &dir);
 
 	if (fd < 0)
 		return fd;
-	r = note_hold(a, act, dir, &k->target->id);
+	if (act == ACT_HOLD)
+		r = noted = note_hold(a, dir, &k->target->id, &before);
 	if (r == 0)
 		r = note_release(a, act, dir, &k->target->id);
 	if (r == 0 && act == ACT_SPREAD)
@@ -149,6 +152,8 @@ move_one(struct actor *a, enum spool_act act, const struct work *k)
 	else if (r == 0)
 		r = act_move(&a->sp, act, dir, k->target->id.inode, fd,
 		    k->due_wall > 0 ? k->due_wall : clock_wall());
+	if (r < 0 && noted == 0)
+		hold_note_undo(&a->sp, k->target->id.inode, &before);
 	if (r == 0 && act == ACT_UNDELETE)
 		hold_note_renew(&a->sp, &k->target->id, a->uid, clock_wall());
 	io_close(&fd);

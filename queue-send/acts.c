@@ -30,9 +30,12 @@ acts_hold_ends(struct send *s, usec_t until_wall)
 
 /* Before the act: by whom, why, until when. */
 static int
-write_note(struct send *s, const struct act *a)
+write_note(
+    struct send *s, const struct act *a, struct hold_note_before *ret_before)
 {
-	int r = a->note == NULL ? 0 : hold_note_write(&s->sp, a->id, a->note);
+	int r = a->note == NULL
+	    ? 0
+	    : hold_note_write(&s->sp, a->id, a->note, ret_before);
 
 	if (r == 0 && a->note != NULL)
 		acts_hold_ends(s, a->note->until_wall);
@@ -70,7 +73,8 @@ give_up(struct send *s, struct message *m, const struct queue_id *id)
 static int
 note_active(struct send *s, struct message *m, const struct act *a)
 {
-	int r = write_note(s, a);
+	struct hold_note_before before;
+	int r = write_note(s, a, &before);
 
 	if (r == 0 && a->note != NULL) {
 		m->reasons_begun = true;
@@ -195,16 +199,21 @@ move(struct send *s, const struct act *a, enum spool_dir dir, int fd)
 {
 	const usec_t due =
 	    a->due_wall > s->now_wall ? a->due_wall : s->now_wall;
+	struct hold_note_before before;
 	int r;
 
 	if (dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
 		return -EAGAIN;
-	r = act_applies(a->what, dir) ? write_note(s, a) : -EINVAL;
-	if (r == 0 && dir == SPOOL_HOLD &&
-	    act_target(a->what, dir) == SPOOL_DEFERRED)
+	r = act_applies(a->what, dir) ? write_note(s, a, &before) : -EINVAL;
+	if (r < 0)
+		return r;
+	if (dir == SPOOL_HOLD && act_target(a->what, dir) == SPOOL_DEFERRED)
 		r = rules_release(s, a->id);
-	return r < 0 ? r
-		     : act_move(&s->sp, a->what, dir, a->id->inode, fd, due);
+	if (r == 0)
+		r = act_move(&s->sp, a->what, dir, a->id->inode, fd, due);
+	if (r < 0 && a->note != NULL)
+		hold_note_undo(&s->sp, a->id->inode, &before);
+	return r;
 }
 
 static int

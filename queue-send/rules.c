@@ -42,13 +42,14 @@ hold(struct send *s, struct message *m, const struct hold_rule *rule)
 {
 	const struct queue_id id = id_of(m);
 	struct hold_note note;
+	struct hold_note_before before;
 	char text[QUEUE_ID_SIZE];
 	int r;
 
 	fill_note(s, rule, &note);
 	if (m->first && !m->reasons_begun)
 		(void)reason_clear(&s->sp, SPOOL_DEFER, m->inode);
-	r = hold_note_write(&s->sp, &id, &note);
+	r = hold_note_write(&s->sp, &id, &note, &before);
 	if (r < 0)
 		return r;
 	m->reasons_begun = true;

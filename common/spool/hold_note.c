@@ -1,9 +1,11 @@
 #include "spool/hold_note.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/num.h"
 #include "spool/reason.h"
@@ -12,9 +14,52 @@
 #define NOTE_INDEX UINT32_MAX
 #define NOTE_CODE  "hold"
 
+static void
+look(const struct spool *sp, uint64_t inode, struct hold_note_before *ret)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+
+	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
+	*ret = (struct hold_note_before){ 0 };
+	if (fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		*ret =
+		    (struct hold_note_before){ true, st.st_size, st.st_mtim };
+}
+
+static void
+cut_to(const struct spool *sp, const char *leaf, off_t size)
+{
+	int fd = sp->sys->openat(sp->dir[SPOOL_DEFER], leaf,
+	    O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return;
+	(void)sp->sys->ftruncate(fd, size);
+	(void)sp->sys->close(fd);
+}
+
+void
+hold_note_undo(const struct spool *sp, uint64_t inode,
+    const struct hold_note_before *before)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+		before->changed };
+	char leaf[SPOOL_PATH_MAX];
+
+	if (!before->there) {
+		(void)reason_clear(sp, SPOOL_DEFER, inode);
+		return;
+	}
+	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
+	cut_to(sp, leaf, before->size);
+	(void)sp->sys->utimensat(
+	    sp->dir[SPOOL_DEFER], leaf, times, AT_SYMLINK_NOFOLLOW);
+}
+
 int
 hold_note_write(const struct spool *sp, const struct queue_id *id,
-    const struct hold_note *note)
+    const struct hold_note *note, struct hold_note_before *ret_before)
 {
 	char text[QUEUE_ID_SIZE], who[64];
 	const struct reason line = {
@@ -25,11 +70,16 @@ hold_note_write(const struct spool *sp, const struct queue_id *id,
 		.address = text,
 		.text = note->reason,
 	};
+	int r;
 
 	queue_id_format(id, text);
 	snprintf(who, sizeof(who), "%" PRIu32 "/%" PRId64 "/%" PRIu32,
 	    (uint32_t)note->uid, note->until_wall / USEC_PER_SEC, note->rule);
-	return reason_add(sp, SPOOL_DEFER, id->inode, &line);
+	look(sp, id->inode, ret_before);
+	r = reason_add(sp, SPOOL_DEFER, id->inode, &line);
+	if (r < 0)
+		hold_note_undo(sp, id->inode, ret_before);
+	return r;
 }
 
 /* Without room for a note the old one goes, with all reasons. */
@@ -38,8 +88,9 @@ hold_note_renew(const struct spool *sp, const struct queue_id *id, uid_t uid,
     usec_t now_wall)
 {
 	const struct hold_note note = { .uid = uid, .since_wall = now_wall };
+	struct hold_note_before before;
 
-	if (hold_note_write(sp, id, &note) < 0)
+	if (hold_note_write(sp, id, &note, &before) < 0)
 		(void)reason_clear(sp, SPOOL_DEFER, id->inode);
 }
 

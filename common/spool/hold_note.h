@@ -18,9 +18,20 @@ struct hold_note {
 	char reason[HOLD_REASON_MAX + 1]; /* "": none was given */
 };
 
-/* Not synced, as an act is. The reason is cleaned. */
+/* The file in defer/ as it was: its time is when the message is due. */
+struct hold_note_before {
+	bool there;
+	off_t size;
+	struct timespec changed;
+};
+
+/* Not synced, as an act is. The reason is cleaned. Failure: the file is as it
+ * was before. */
 int hold_note_write(const struct spool *sp, const struct queue_id *id,
-    const struct hold_note *note);
+    const struct hold_note *note, struct hold_note_before *ret_before);
+/* The message stays where it is: the note goes, as far as the disk lets it. */
+void hold_note_undo(const struct spool *sp, uint64_t inode,
+    const struct hold_note_before *before);
 /* A message was moved to hold/ by another act than a hold: a time that an
  * earlier note has counts no more. */
 void hold_note_renew(const struct spool *sp, const struct queue_id *id,

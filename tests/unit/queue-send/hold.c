@@ -9,11 +9,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/io.h"
+#include "spool/reason.h"
 
 static struct world w;
 static uint32_t running;
+static struct hold_note_before before;
 
 static void
 start(void)
@@ -93,7 +97,7 @@ Test(hold, D24_it_ends_at_its_time_after_a_restart_too)
 	hold_for(over, 3600 * USEC_PER_SEC);
 	hold_for(stays, 3600 * USEC_PER_SEC);
 	id = world_id(&w, over);
-	cr_assert_eq(hold_note_write(&w.s.sp, &id, &past), 0);
+	cr_assert_eq(hold_note_write(&w.s.sp, &id, &past, &before), 0);
 	world_again(&w);
 	walk();
 	cr_expect_eq(world_where(&w, over), SPOOL_DEFERRED);
@@ -111,7 +115,7 @@ Test(hold, A3_what_an_operator_works_on_waits)
 	int fd;
 
 	hold_for(inode, 3600 * USEC_PER_SEC);
-	cr_assert_eq(hold_note_write(&w.s.sp, &id, &past), 0);
+	cr_assert_eq(hold_note_write(&w.s.sp, &id, &past, &before), 0);
 	fd = spool_open_file(&w.s.sp, SPOOL_HOLD, inode, O_RDONLY);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(flock(fd, LOCK_EX), 0);
@@ -178,4 +182,43 @@ Test(hold, D6_without_a_note_nothing_is_held)
 	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -EBUSY);
 	w.s.stopping = false;
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+}
+
+/* mutation: move() leaves the note. */
+Test(hold, D7_a_hold_that_is_refused_leaves_the_due_time)
+{
+	uint64_t inode = deferred_message();
+	const struct queue_id id = world_id(&w, inode);
+	const struct hold_note note = { .uid = 7, .until_wall = USEC_PER_SEC };
+	struct hold_note found;
+	struct stat was, is;
+	int fd;
+
+	fd = reason_open(&w.s.sp, SPOOL_DEFER, inode);
+	cr_assert_eq(fstat(fd, &was), 0);
+	world_fail(CALL_RENAME, EIO, 1);
+	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), -EIO);
+	cr_assert_eq(fstat(fd, &is), 0);
+	close(fd);
+	cr_expect_eq(is.st_size, was.st_size);
+	cr_expect_eq(is.st_mtim.tv_sec, was.st_mtim.tv_sec, "due as before");
+	cr_expect_eq(is.st_mtim.tv_nsec, was.st_mtim.tv_nsec);
+	cr_expect_eq(hold_note_read(&w.s.sp, &id, &found), -ENOENT);
+	world_fail(CALL_WRITE, ENOSPC, 1);
+	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), -ENOSPC);
+	fd = reason_open(&w.s.sp, SPOOL_DEFER, inode);
+	cr_assert_eq(fstat(fd, &is), 0);
+	close(fd);
+	cr_expect_eq(is.st_mtim.tv_sec, was.st_mtim.tv_sec, "due as before");
+}
+
+Test(hold, D7_a_new_message_that_is_not_held_has_no_file_of_reasons)
+{
+	uint64_t inode = world_file(&w, "d", 1, 0);
+	const struct queue_id id = world_id(&w, inode);
+	const struct hold_note note = { .uid = 7 };
+
+	world_fail(CALL_RENAME, EIO, 1);
+	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), -EIO);
+	cr_expect_eq(reason_open(&w.s.sp, SPOOL_DEFER, inode), -ENOENT);
 }

@@ -193,10 +193,11 @@ Test(hold_rules, D24_a_note_without_a_move_is_no_release)
 	uint64_t inode = world_message(&w, "d", 1);
 	const struct queue_id id = world_id(&w, inode);
 	const struct hold_note note = { .uid = 7, .rule = 1 };
+	struct hold_note_before before;
 	struct world_delivery first;
 
 	cr_assert(world_take(&w, &first));
-	cr_assert_eq(hold_note_write(&w.s.sp, &id, &note), 0);
+	cr_assert_eq(hold_note_write(&w.s.sp, &id, &note, &before), 0);
 	rule("*");
 	world_again(&w);
 	world_offer_again(&w, inode);
