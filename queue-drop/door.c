@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/num.h"
 #include "spool/door.h"
 #include "submit/submit.h"
@@ -76,31 +77,12 @@ refuse_share(struct door *d)
 
 /* ---- the instance ---- */
 
-/* False of a copy of an instance: its conf names the original. */
-static bool
-is_own(const struct conf *conf, const char *base)
-{
-	struct stat named, here;
-
-	return stat(conf->queue_base, &named) == 0 && stat(base, &here) == 0 &&
-	    named.st_dev == here.st_dev && named.st_ino == here.st_ino;
-}
-
 /* Loads the configuration in force, never one of the caller. */
 static int
 load(struct door *d)
 {
-	struct buf path = { 0 }, why = { 0 };
-	int r = buf_printf(&path, "%s/" CONF_IN_FORCE_NAME, d->base);
+	int r = conf_load_base(d->base, &d->conf);
 
-	if (r == 0)
-		r = conf_load(buf_str(&path), &d->conf, &why);
-	if (r == 0 && !is_own(&d->conf, d->base)) {
-		r = -EXDEV;
-		conf_done(&d->conf);
-	}
-	buf_done(&path);
-	buf_done(&why);
 	if (r == 0)
 		return 0;
 	return refuse(d, EX_TEMPFAIL,

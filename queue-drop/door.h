@@ -5,30 +5,15 @@
  *	share    limits of one user
  *	count    the waiting mail of one user
  *	stream   the records on standard input
- *	guard    the process and the paths that it trusts
  *
- * A part calls only parts below it.
+ * A part calls only parts below it; base/guard.h has the process and the paths
+ * that it trusts.
  */
 #ifndef QUEUE_DROP_DOOR_H
 #define QUEUE_DROP_DOOR_H
 
 #include "config/conf.h"
 #include "spool/accept.h"
-
-/* ---- guard: -errno ----
- *
- * The caller made this process, and is not trusted; the directories above the
- * instance are. After guard_process() nothing of the caller is used: no
- * environment, descriptors above 2, signals, limits, umask or directory. */
-
-/* First of all. */
-int guard_process(void);
-/* Does this process have more rights than its caller? */
-bool guard_is_secure(void);
-/* An absolute path of directories, none of them a link, each owned by root and
- * writable by no other user unless it is sticky; in the last one a regular file
- * `name` of root's, the same. -EPERM, -ELOOP, -ENOTDIR, -ENOENT. */
-int guard_trust(const char *base, const char *name);
 
 /* ---- stream: -errno of read(), -EPROTO for anything but records ----
  *

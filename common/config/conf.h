@@ -196,6 +196,12 @@ int conf_load_in_force(
 /* The configuration in force alone, whatever the file says. -errno. */
 int conf_load_last(const char *path, struct conf *ret_conf);
 #define CONF_IN_FORCE_NAME "conf"
+/* The one in force in this directory. -EXDEV: a copy of an instance, whose
+ * configuration names the original. */
+int conf_load_base(const char *base, struct conf *ret_conf);
+/* A program of this installation: in program_dir, else beside this program or
+ * where an installation has it. path has PATH_MAX bytes. -ENOENT. */
+int conf_find_program(const struct conf *conf, const char *name, char *path);
 /* conf_load() of settings in memory, on top of the defaults: no file and no
  * environment is read. path names their origin in errors. */
 struct conf_setting {

@@ -193,3 +193,31 @@ conf_load_in_force(
 		return 1;
 	return r;
 }
+
+/* ---- of a directory ---- */
+
+static bool
+is_own(const struct conf *conf, const char *base)
+{
+	struct stat named, here;
+
+	return stat(conf->queue_base, &named) == 0 && stat(base, &here) == 0 &&
+	    named.st_dev == here.st_dev && named.st_ino == here.st_ino;
+}
+
+int
+conf_load_base(const char *base, struct conf *ret_conf)
+{
+	struct buf path = { 0 }, why = { 0 };
+	int r = buf_printf(&path, "%s/" CONF_IN_FORCE_NAME, base);
+
+	if (r == 0)
+		r = conf_load(buf_str(&path), ret_conf, &why);
+	if (r == 0 && !is_own(ret_conf, base)) {
+		r = -EXDEV;
+		conf_done(ret_conf);
+	}
+	buf_done(&path);
+	buf_done(&why);
+	return r;
+}

@@ -20,40 +20,6 @@
 
 /* ---- the program ---- */
 
-static bool
-is_program(const char *path)
-{
-	return access(path, X_OK) == 0;
-}
-
-/* In program_dir, else beside this program or where an installation has it. */
-static int
-find_program(const struct conf *conf, char path[PATH_MAX])
-{
-	static const char *const places[] = { NAME,
-		"../libexec/qscheduler/" NAME };
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
-	size_t i;
-
-	if (conf->program_dir[0] != '\0') {
-		snprintf(path, PATH_MAX, "%s/" NAME, conf->program_dir);
-		return is_program(path) ? 0 : -ENOENT;
-	}
-	self[n < 0 ? 0 : n] = '\0';
-	slash = strrchr(self, '/');
-	if (slash == NULL)
-		return -ENOENT;
-	slash[1] = '\0';
-	for (i = 0; i < ARRAY_LEN(places); i++)
-		if (snprintf(path, PATH_MAX, "%s%s", self, places[i]) <
-			PATH_MAX &&
-		    is_program(path))
-			return 0;
-	return -ENOENT;
-}
-
 static _Noreturn void
 become(const char *program, const char *base, uint32_t queue, const int ends[3])
 {
@@ -105,7 +71,7 @@ through_door_begin(
     struct through_door *t, const struct conf *conf, uint32_t queue)
 {
 	char program[PATH_MAX], real[PATH_MAX];
-	int r = find_program(conf, program);
+	int r = conf_find_program(conf, NAME, program);
 
 	*t = (struct through_door){ .in = -1, .out = -1, .err = -1 };
 	if (r < 0) {

@@ -1,5 +1,5 @@
 /* Which paths the door believes. */
-#include "queue-drop/door.h"
+#include "base/guard.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/base.h"
 
 static char top[64], base[256];
 

@@ -1,4 +1,4 @@
-#include "queue-drop/door.h"
+#include "base/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
