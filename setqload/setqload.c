@@ -47,7 +47,8 @@ static const struct failure {
 	{ -EBADMSG, EX_UNAVAILABLE,
 	    "the shared memory is damaged, or of another version" },
 	{ -EACCES, EX_NOPERM,
-	    "no permission; this is for the user who runs the instance" },
+	    "no permission; this is for the user who runs the instance and "
+	    "members of operator_group" },
 	{ -EPERM, EX_NOPERM, "the shared memory belongs to another user" },
 	{ -ETIMEDOUT, EX_TEMPFAIL,
 	    "the supervisor does not answer: nothing is done" },

@@ -111,6 +111,8 @@ struct daemon_users {
 };
 int daemon_users(const struct conf *conf, struct daemon_users *ret_users,
     struct buf *ret_error);
+/* May wait for a directory service; (gid_t)-1: "", or no such group. */
+gid_t daemon_group(const char *name);
 
 /* Become one of them for good, without other groups, without a core, and not
  * to be traced. DAEMON_AS_ROOT and private instances keep their user. */

@@ -64,6 +64,14 @@ find_group(
 	return 0;
 }
 
+gid_t
+daemon_group(const char *name)
+{
+	const struct group *gr = *name == '\0' ? NULL : getgrnam(name);
+
+	return gr == NULL ? (gid_t)-1 : gr->gr_gid;
+}
+
 /* An agent that a peer has taken over must have no right to read mail. */
 static int
 check_agents(const struct conf *conf, const struct daemon_users *users,

@@ -78,8 +78,10 @@ struct ask_socket {
 	dev_t dev;
 	ino_t ino;
 };
-/* Supervisor: in the place of what has the name. -EPERM: another user's. */
-int ask_socket_open(const char *instance, struct ask_socket *ret_socket);
+/* Supervisor: in the place of what has the name; open to the group, too, unless
+ * it is (gid_t)-1. -EPERM: another user's. */
+int ask_socket_open(
+    const char *instance, gid_t group, struct ask_socket *ret_socket);
 /* The name goes if it is still this socket's. */
 void ask_socket_close(const char *instance, struct ask_socket *socket);
 bool ask_socket_is_there(const char *instance, const struct ask_socket *socket);

@@ -75,8 +75,20 @@ open_bound(const char *path, const char *name, int *ret_fd)
 	return r;
 }
 
+/* No other user can take the name away: SHM_DIR is sticky. */
+static int
+give(const char *path, gid_t group)
+{
+	if (group == (gid_t)-1)
+		return 0;
+	return lchown(path, (uid_t)-1, group) < 0 || chmod(path, 0660) < 0
+	    ? -errno
+	    : 0;
+}
+
 int
-ask_socket_open(const char *instance, struct ask_socket *ret_socket)
+ask_socket_open(
+    const char *instance, gid_t group, struct ask_socket *ret_socket)
 {
 	char name[IPC_NAME_MAX], path[IPC_NAME_MAX];
 	struct stat st;
@@ -87,9 +99,11 @@ ask_socket_open(const char *instance, struct ask_socket *ret_socket)
 	r = open_bound(path, name, &fd);
 	if (r < 0)
 		return r;
-	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+	r = lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode) ? -ENOENT
+							  : give(path, group);
+	if (r < 0) {
 		io_close(&fd);
-		return -ENOENT;
+		return r;
 	}
 	*ret_socket = (struct ask_socket){ fd, st.st_dev, st.st_ino };
 	return 0;

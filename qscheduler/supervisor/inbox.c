@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/daemon.h"
 #include "ipc/names.h"
 #include "log/log.h"
 
@@ -181,7 +182,8 @@ on_datagrams(evutil_socket_t fd, short what UNUSED, void *arg)
 static int
 open_socket(struct super *s)
 {
-	int r = ask_socket_open(s->instance.name, &s->requests.socket);
+	int r = ask_socket_open(
+	    s->instance.name, s->requests.operators, &s->requests.socket);
 
 	if (r < 0)
 		return r;
@@ -218,7 +220,7 @@ check_socket(struct super *s)
 /* ---- both ---- */
 
 /* Names are looked up here alone, since that may wait for a directory service;
- * nobody else may ask. */
+ * members of operator_group are shown by number. */
 static void
 learn_user(struct request_user *user, uid_t uid)
 {
@@ -232,6 +234,10 @@ learn_user(struct request_user *user, uid_t uid)
 void
 requests_open(struct super *s)
 {
+	/* In a private instance there is no other user. */
+	s->requests.operators = geteuid() != 0
+	    ? (gid_t)-1
+	    : daemon_group(s->instance.conf->operator_group);
 	int r;
 
 	learn_user(&s->requests.users[0], 0);

@@ -108,6 +108,7 @@ struct requests {
 	struct ask_socket socket;
 	struct event *socket_event;
 	struct request_user users[2]; /* root, and this one */
+	gid_t operators;              /* may ask, too; (gid_t)-1: none */
 	uint64_t bad;
 };
 void requests_open(struct super *s);

@@ -45,7 +45,23 @@ TestSuite(ipc_ask_socket, .fini = teardown, .timeout = 60);
 static void
 open_ours(void)
 {
-	cr_assert_eq(ask_socket_open(ipc_scratch(), &ours), 0);
+	cr_assert_eq(ask_socket_open(ipc_scratch(), (gid_t)-1, &ours), 0);
+}
+
+/* Of a group of this process: another one needs root. */
+Test(ipc_ask_socket, attack_1_the_group_alone_may_ask)
+{
+	struct stat st;
+
+	open_ours();
+	cr_assert_eq(lstat(path(), &st), 0);
+	cr_assert_eq(st.st_mode & 07777, 0600);
+	ask_socket_close(ipc_scratch(), &ours);
+	cr_assert_eq(ask_socket_open(ipc_scratch(), getegid(), &ours), 0);
+	cr_assert_eq(lstat(path(), &st), 0);
+	cr_assert_eq(st.st_mode & 07777, 0660);
+	cr_assert_eq(st.st_gid, getegid());
+	cr_assert_eq(st.st_uid, geteuid());
 }
 
 static struct buf
