@@ -66,6 +66,7 @@ static void drop(struct operator* o)
 	wire_free(&o->wire);
 	TAILQ_REMOVE(&all->list, o, link);
 	all->count--;
+	all->askers -= o->may_act ? 0 : 1;
 	free(o);
 }
 
@@ -235,20 +236,21 @@ take_explain_to(struct operator* o, const struct msg *msg)
 
 static const struct {
 	enum msg_type type;
+	bool acts;
 	void (*take)(struct operator* o, const struct msg *msg);
 } frames[] = {
-	{ MSG_ACT, take_frame_act },
-	{ MSG_ACT_AT, take_act_at },
-	{ MSG_ACT_HOLD_FOR, take_hold_for },
-	{ MSG_ACT_TO, take_to },
-	{ MSG_ACT_CAME, take_came },
-	{ MSG_ACT_HOLD_RULE, take_hold_rule },
-	{ MSG_ACT_END, take_end },
-	{ MSG_RULE_ADD, operators_rule_add },
-	{ MSG_RULE_DROP, operators_rule_drop },
-	{ MSG_RULES_READ, operators_rules_read },
-	{ MSG_EXPLAIN, take_explain },
-	{ MSG_EXPLAIN_TO, take_explain_to },
+	{ MSG_ACT, true, take_frame_act },
+	{ MSG_ACT_AT, true, take_act_at },
+	{ MSG_ACT_HOLD_FOR, true, take_hold_for },
+	{ MSG_ACT_TO, true, take_to },
+	{ MSG_ACT_CAME, true, take_came },
+	{ MSG_ACT_HOLD_RULE, true, take_hold_rule },
+	{ MSG_ACT_END, true, take_end },
+	{ MSG_RULE_ADD, true, operators_rule_add },
+	{ MSG_RULE_DROP, true, operators_rule_drop },
+	{ MSG_RULES_READ, true, operators_rules_read },
+	{ MSG_EXPLAIN, false, take_explain },
+	{ MSG_EXPLAIN_TO, false, take_explain_to },
 };
 
 /* Time that a system call slept counts, too: the loop slept with it. */
@@ -263,6 +265,30 @@ static void pay(struct operator* o)
 		wire_pause(o->wire, true);
 }
 
+/* The reason, and the end of the connection. */
+static void
+turn_away(struct operator* o, int error)
+{
+	const struct msg msg = { .type = MSG_ACTED, .u.ACTED.error = error };
+
+	(void)wire_send(o->wire, &msg, -1);
+	drop(o);
+}
+
+static void
+take_frame(struct operator* o, size_t row, const struct msg *msg)
+{
+	struct send *s = o->send;
+
+	if (!frames[row].acts || o->may_act) {
+		frames[row].take(o, msg);
+		pay(o);
+		return;
+	}
+	door_say_refused(&s->operators->door, s->now, o->uid);
+	turn_away(o, -EPERM);
+}
+
 static void
 on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 {
@@ -274,8 +300,7 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 	o->heard = o->send->now;
 	for (i = 0; i < ARRAY_LEN(frames); i++)
 		if (frames[i].type == msg->type) {
-			frames[i].take(o, msg);
-			pay(o);
+			take_frame(o, i, msg);
 			return;
 		}
 	drop(o);
@@ -353,7 +378,7 @@ static const struct wire_ops ops = {
 /* ---- begin, end ---- */
 
 int
-operators_welcome(struct send *s, int fd, uid_t uid)
+operators_welcome(struct send *s, int fd, const struct caller *who)
 {
 	struct operator* o = calloc(1, sizeof(*o));
 	int r;
@@ -361,7 +386,8 @@ operators_welcome(struct send *s, int fd, uid_t uid)
 	if (o == NULL)
 		return -ENOMEM;
 	o->send = s;
-	o->uid = uid;
+	o->uid = who->uid;
+	o->may_act = who->may_act;
 	o->heard = s->now;
 	o->number = ++s->operators->last;
 	r = wire_new(s->base, fd, &ops, o, &o->wire);
@@ -372,22 +398,22 @@ operators_welcome(struct send *s, int fd, uid_t uid)
 	wire_gather(o->wire);
 	TAILQ_INSERT_TAIL(&s->operators->list, o, link);
 	s->operators->count++;
+	s->operators->askers += o->may_act ? 0 : 1;
 	return 0;
 }
 
 bool
-operators_end_idle(struct send *s)
+operators_end_idle(struct send *s, bool askers)
 {
-	const struct msg msg = { .type = MSG_ACTED, .u.ACTED.error = -ETIME };
 	struct operator* o, *idle = NULL;
 
 	TAILQ_FOREACH (o, &s->operators->list, link)
-		if (!o->waits && (idle == NULL || o->heard < idle->heard))
+		if (!o->waits && (!askers || !o->may_act) &&
+		    (idle == NULL || o->heard < idle->heard))
 			idle = o;
 	if (idle == NULL || s->now - idle->heard < OPERATORS_IDLE)
 		return false;
-	(void)wire_send(idle->wire, &msg, -1);
-	drop(idle);
+	turn_away(idle, -ETIME);
 	return true;
 }
 

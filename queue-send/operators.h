@@ -13,6 +13,7 @@
 
 #define OPERATORS_SOCKET "operate" /* in lock/ */
 #define OPERATORS_MAX    16        /* at a time, and one more for root */
+#define ASKERS_MAX       8         /* of them, who may not act */
 /* A silent connection gives its place to the next one. */
 #define OPERATORS_IDLE   (10 * USEC_PER_SEC)
 

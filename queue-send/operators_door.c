@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "daemon/daemon.h"
 #include "log/log.h"
 
 #define GROUPS_MAX  256
@@ -19,12 +19,6 @@
 #define LINES_EVERY (60 * USEC_PER_SEC)
 
 /* ---- permission ---- */
-
-struct caller {
-	uid_t uid;
-	bool may_act;
-	bool owner; /* root, or the user of this process */
-};
 
 static bool
 has_group(int fd, gid_t primary, gid_t wanted)
@@ -74,8 +68,8 @@ refuse(int fd, int error)
 }
 
 /* A user who is refused may try again at once, for ever. */
-static void
-say_refused(struct door *door, usec_t now, uid_t uid)
+void
+door_say_refused(struct door *door, usec_t now, uid_t uid)
 {
 	if (!log_due(now, LINES_EVERY, &door->said_refused)) {
 		door->unsaid++;
@@ -89,14 +83,18 @@ say_refused(struct door *door, usec_t now, uid_t uid)
 
 /* ---- connections ---- */
 
-/* The last place is for root: no other user can lock root out. */
-static bool
-has_place(struct send *s, const struct caller *who)
+/* The last place is for root: no other user can lock root out; and those who
+ * only ask cannot lock out those who act. */
+bool
+door_has_place(struct send *s, const struct caller *who)
 {
 	const uint32_t places = OPERATORS_MAX + (who->owner ? 1 : 0);
 
+	if (!who->may_act && s->operators->askers >= ASKERS_MAX &&
+	    !operators_end_idle(s, true))
+		return false;
 	while (s->operators->count >= places)
-		if (!operators_end_idle(s))
+		if (!operators_end_idle(s, !who->may_act))
 			return false;
 	return true;
 }
@@ -107,16 +105,13 @@ admit(struct send *s, int fd)
 	struct door *door = &s->operators->door;
 	const struct caller who = who_calls(door, fd);
 
-	if (!who.may_act) {
-		say_refused(door, s->now, who.uid);
-		refuse(fd, -EPERM);
-	} else if (!has_place(s, &who)) {
+	if (!door_has_place(s, &who)) {
 		if (log_due(s->now, LINES_EVERY, &door->said_full))
 			log_warning("operator uid=%u: refused: %u operators "
 				    "are connected",
 			    who.uid, s->operators->count);
 		refuse(fd, -EUSERS);
-	} else if (operators_welcome(s, fd, who.uid) < 0)
+	} else if (operators_welcome(s, fd, &who) < 0)
 		refuse(fd, -ENOMEM);
 }
 
@@ -160,13 +155,13 @@ on_connect(int listening, short what UNUSED, void *arg)
 static gid_t
 find_group(const char *name)
 {
-	const struct group *g = *name == '\0' ? NULL : getgrnam(name);
+	const gid_t group = daemon_group(name);
 
-	if (*name != '\0' && g == NULL)
+	if (*name != '\0' && group == (gid_t)-1)
 		log_warning("operator_group: no group `%s': only root and the "
 			    "user of this process act on messages",
 		    name);
-	return g == NULL ? (gid_t)-1 : g->gr_gid;
+	return group;
 }
 
 /* The name in lock/, which may be longer than an address of a socket. */

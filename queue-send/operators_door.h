@@ -25,6 +25,7 @@ struct operator
 	struct wire *wire;
 	uid_t uid;
 	uint64_t number;        /* of all that came */
+	bool may_act;           /* else it only asks */
 	usec_t heard;           /* the last frame */
 	uint64_t done, refused; /* since the last ACT_END */
 	uint32_t act;           /* the last one */
@@ -45,8 +46,8 @@ struct door {
 
 struct operators {
 	struct door door;
-	uint32_t count;
-	uint64_t last; /* number of an operator */
+	uint32_t count, askers; /* of count, those that may not act */
+	uint64_t last;          /* number of an operator */
 	struct operator_list list;
 	struct operator_list line; /* in the order in which they are served */
 	struct event *idle;        /* the loop would sleep */
@@ -59,10 +60,23 @@ struct operators {
 int door_open(struct door *door, struct send *s);
 void door_close(struct door *door, struct send *s);
 
+/* A line in the log of an act that is not allowed, once a minute. */
+void door_say_refused(struct door *door, usec_t now, uid_t uid);
+
+/* A peer of the socket, by its credentials. */
+struct caller {
+	uid_t uid;
+	bool may_act; /* else it only asks */
+	bool owner;   /* root, or the user of this process */
+};
+
+/* The silent lose their places, when there is no other. */
+bool door_has_place(struct send *s, const struct caller *who);
 /* The socket is theirs; -ENOMEM: still the caller's. */
-int operators_welcome(struct send *s, int fd, uid_t uid);
-/* Ends the connection that has been silent longest, if that is long enough. */
-bool operators_end_idle(struct send *s);
+int operators_welcome(struct send *s, int fd, const struct caller *who);
+/* Ends the connection that has been silent longest, if that is long enough;
+ * askers: of those that may not act. */
+bool operators_end_idle(struct send *s, bool askers);
 
 /* ---- operators_rules.c: frames about rules of hold ---- */
 

@@ -338,18 +338,18 @@ class Places(Explain):
         self.assertIn(b"?[2J", done.stdout)
 
     @needs_root
-    def test_readers_who_may_not_ask_see_the_spool(self):
+    def test_readers_ask_whether_they_may_act_or_not(self):
         i, _ = self.later(operator_group="operator")
         qctl = i.dir / "qctl"
         qctl.write_bytes(pathlib.Path(BIN / "qctl").read_bytes())
         qctl.chmod(0o755)
-        for groups, asked in (([USERS["qmail_group"]], False), ([USERS["qmail_group"], "operator"], True)):
+        for groups in ([USERS["qmail_group"]], [USERS["qmail_group"], "operator"]):
             done = subprocess.run([qctl, "explain", "ALL"], capture_output=True, text=True, check=False,
                                   env=i.environment(), user="nobody", group="nogroup", extra_groups=groups)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("Tried: 1 time", done.stdout)
-            self.assertEqual("could not be asked: this is for root" in done.stdout, not asked, done.stdout)
-            self.assertEqual("Next: the message is due" in done.stdout, asked, done.stdout)
+            self.assertNotIn("could not be asked", done.stdout)
+            self.assertIn("Next: the message is due", done.stdout)
 
 
 class Destinations(Explain):

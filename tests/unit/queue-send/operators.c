@@ -166,6 +166,83 @@ Test(operators, X5_the_last_place_stays_for_root)
 	cr_assert_eq(w.s.operators->count, OPERATORS_MAX + 1);
 }
 
+/* As a connection of a user who may not act. */
+static void be_asker(struct operator* o)
+{
+	if (o->may_act)
+		w.s.operators->askers++;
+	o->may_act = false;
+}
+
+static void
+send_to_queue(int fd, const struct msg *msg)
+{
+	cr_assert_eq(chan_send(fd, msg, -1), 0);
+	world_run(&w);
+}
+
+Test(operators, attack_5_an_asker_asks_and_does_not_act)
+{
+	static const struct msg acts[] = {
+		{ .type = MSG_ACT, .u.ACT = { .serial = 7, .act = ACT_RETRY } },
+		{ .type = MSG_ACT_AT },
+		{ .type = MSG_ACT_HOLD_FOR },
+		{ .type = MSG_ACT_TO },
+		{ .type = MSG_ACT_CAME },
+		{ .type = MSG_ACT_HOLD_RULE },
+		{ .type = MSG_RULE_ADD },
+		{ .type = MSG_RULE_DROP },
+		{ .type = MSG_RULES_READ },
+		{ .type = MSG_ACT_END },
+	};
+	const struct msg question = { .type = MSG_EXPLAIN,
+		.u.EXPLAIN = { .serial = 3, .inode = 1 } };
+	size_t i;
+	int fd;
+
+	for (i = 0; i < ARRAY_LEN(acts); i++) {
+		fd = connect_to();
+		be_asker(TAILQ_FIRST(&w.s.operators->list));
+		send_to_queue(fd, &question);
+		do
+			cr_assert_eq(chan_recv(fd, &frame), 1);
+		while (frame.msg.type == MSG_EXPLAINED);
+		cr_assert_eq(frame.msg.type, MSG_EXPLAINED_END);
+		send_to_queue(fd, &acts[i]);
+		cr_assert_eq(told(fd), -EPERM, "%zu", i);
+		cr_assert_eq(told(fd), 0);
+		close(fd);
+		cr_assert_eq(w.s.operators->count, 0);
+		cr_assert_eq(w.s.operators->askers, 0);
+	}
+}
+
+Test(operators, X5_askers_leave_places_to_those_who_act)
+{
+	const struct caller asker = { .uid = 1 };
+	struct operator* o;
+	int ends[ASKERS_MAX][2];
+	unsigned i;
+
+	for (i = 0; i < ASKERS_MAX; i++) {
+		cr_assert_eq(socketpair(AF_UNIX,
+				 SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+				 0, ends[i]),
+		    0);
+		cr_assert(door_has_place(&w.s, &asker));
+		cr_assert_eq(operators_welcome(&w.s, ends[i][0], &asker), 0);
+	}
+	cr_assert_not(door_has_place(&w.s, &asker));
+	cr_assert_eq(told(connect_to()), 1, "one who may act has a place");
+	TAILQ_FOREACH (o, &w.s.operators->list, link)
+		o->heard -= 2 * OPERATORS_IDLE;
+	TAILQ_LAST(&w.s.operators->list, operator_list)->heard -= 1;
+	cr_assert(door_has_place(&w.s, &asker));
+	cr_assert_eq(w.s.operators->askers, ASKERS_MAX - 1);
+	cr_assert_eq(w.s.operators->count, ASKERS_MAX,
+	    "of the silent an asker has gone, not the operator");
+}
+
 /* No place is left at the last one: the next descriptor is above the limit. */
 static struct rlimit
 no_descriptor_more(void)
@@ -356,7 +433,7 @@ Test(operators, A9_one_that_waits_in_line_is_not_idle)
 		cr_assert(o->waits);
 		o->heard -= 2 * OPERATORS_IDLE;
 	}
-	cr_expect_not(operators_end_idle(&w.s));
+	cr_expect_not(operators_end_idle(&w.s, false));
 	quota_init(&w.s.operators->quota, clock_mono());
 	world_run(&w);
 	cr_expect_eq(answers(fds[0]), 1);
