@@ -45,6 +45,8 @@ LDLIBS_deliver-smtp := -lcares -lseccomp
 LDLIBS_qsim := -lm
 # More rights than its caller: only the libraries that it needs.
 LDFLAGS_queue-drop := -Wl,--as-needed
+LDFLAGS_qctl := -Wl,--as-needed
+SAN_qctl := $(if $(SAN),$(B)/tests/san/qctl.o)
 SAN_queue-drop := $(if $(SAN),$(B)/tests/san/queue-drop.o)
 PYTHON   := /usr/bin/python3
 
@@ -197,8 +199,15 @@ MANUALS := $(wildcard etc/man/*.[1-8]) $(CONF5)
 INSTALLED_sbin    := setqload
 INSTALLED_bin     := queue-inject qctl qtop qsim
 INSTALLED_libexec := qscheduler queue-send todo-proc deliver-local deliver-smtp
-# The door for local mail, set-group-id for this group where there is one.
+# The door for local mail, and qctl for readers: set-group-id for these groups
+# where there are any.
 qdrop_group       ?= qdrop
+qmail_group       ?= qmail
+# FILE, GROUP, what only members of group qmail do without it.
+set_group_id = if [ "$$(id -u)" = 0 ] && chgrp $(2) $(DESTDIR)$(1); then \
+	    chmod 2711 $(DESTDIR)$(1); else \
+	    echo "$(1) is to be root:$(2) 2711: without it only members of" \
+	    "group qmail $(3)"; fi
 
 # What is installed names these places as they are here.
 in_place = sed -i -e 's|@libexecdir@|$(libexecdir)|g' \
@@ -213,11 +222,9 @@ install: all
 	$(INSTALL) -m 755 $(INSTALLED_bin:%=$(BIN)/%) $(DESTDIR)$(bindir)
 	$(INSTALL) -m 755 $(INSTALLED_libexec:%=$(BIN)/%) $(DESTDIR)$(libexecdir)
 	$(INSTALL) -m 755 $(BIN)/queue-drop $(DESTDIR)$(libexecdir)
-	@if [ "$$(id -u)" = 0 ] && \
-	    chgrp $(qdrop_group) $(DESTDIR)$(libexecdir)/queue-drop; then \
-	    chmod 2711 $(DESTDIR)$(libexecdir)/queue-drop; else \
-	    echo "$(libexecdir)/queue-drop is to be root:$(qdrop_group) 2711:" \
-	    "without it only members of group qmail submit"; fi
+	@$(call set_group_id,$(libexecdir)/queue-drop,$(qdrop_group),submit)
+	$(INSTALL) -m 755 $(BIN)/qctl $(DESTDIR)$(libexecdir)/queue-look
+	@$(call set_group_id,$(libexecdir)/queue-look,$(qmail_group),look)
 	ln -sf ../libexec/qscheduler/qscheduler $(DESTDIR)$(sbindir)/qscheduler
 	for face in $(FACES); do \
 	    ln -sf ../../bin/queue-inject $(DESTDIR)$(libexecdir)/$$face; done

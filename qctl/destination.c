@@ -12,11 +12,25 @@ static struct conf conf;
 static bool has_conf;
 static struct route_table *routes;
 
+static bool
+uses_routing(const struct options *o)
+{
+	const struct select *s = &o->select;
+	size_t i;
+
+	for (i = 0; i < s->nterms; i++)
+		if (s->terms[i].key == SELECT_DESTINATION)
+			return true;
+	return false;
+}
+
 int
 destination_begin(const struct options *o)
 {
 	struct buf error = { 0 };
 
+	if (!uses_routing(o))
+		return EX_OK;
 	has_conf = conf_load_in_force(o->conf_path, &conf, &error) >= 0;
 	buf_done(&error);
 	if (has_conf && daemon_routes(&conf, &routes) == 0)

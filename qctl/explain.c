@@ -142,7 +142,7 @@ say_not_asked(struct page *p, int error)
 	    "    Queue: its queue-send could not be asked: %s: this is what "
 	    "lies on disk.\n",
 	    error == -EPERM || error == -EACCES
-		? "this is for root and members of operator_group"
+		? "this is for root and members of qmail_group"
 		: strerror(-error));
 }
 

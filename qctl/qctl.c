@@ -18,10 +18,7 @@
 #include "base/version.h"
 #include "config/conf.h"
 #include "qctl/check.h"
-
-#define DENIED                                                    \
-	"no permission to read the queues; this is for root and " \
-	"members of qmail_group"
+#include "qctl/look.h"
 
 static int
 complain(const struct options *o, int code, const char *text)
@@ -211,7 +208,7 @@ finish(const struct task *t, const struct worker_totals *totals)
 	if (t->error < 0)
 		return complain(o, EX_OSERR, strerror(-t->error));
 	if (totals->denied > 0)
-		return complain(o, EX_NOPERM, DENIED);
+		return complain(o, EX_NOPERM, LOOK_DENIED);
 	code = print_total(t, totals);
 	if (code == EX_OK)
 		code = tell_missing(o);
@@ -289,13 +286,24 @@ read_base(struct task *t)
 
 /* ---- the command ---- */
 
+static int
+take_conf(struct task *t, const struct conf *conf)
+{
+	t->base = strdup(conf->queue_base);
+	t->instance = strdup(conf->instance);
+	t->silence_limit = conf->disk_time_limit;
+	t->backoff_max = conf->backoff.maximal_backoff_time;
+	t->active_limit = conf->sched.message_active_limit;
+	return t->base == NULL || t->instance == NULL ? EX_OSERR : EX_OK;
+}
+
 /* The configuration in force takes the place of a wrong file. */
 static int
 load_conf(struct task *t)
 {
 	struct buf error = { 0 };
 	struct conf conf;
-	int r = conf_load_in_force(t->options.conf_path, &conf, &error);
+	int code, r = conf_load_in_force(t->options.conf_path, &conf, &error);
 
 	if (r < 0)
 		complain(&t->options, EX_CONFIG,
@@ -306,13 +314,10 @@ load_conf(struct task *t)
 	buf_done(&error);
 	if (r < 0)
 		return EX_CONFIG;
-	t->base = strdup(conf.queue_base);
-	t->instance = strdup(conf.instance);
-	t->silence_limit = conf.disk_time_limit;
-	t->backoff_max = conf.backoff.maximal_backoff_time;
-	t->active_limit = conf.sched.message_active_limit;
+	look_become(&conf, &t->options, t->argv);
+	code = take_conf(t, &conf);
 	conf_done(&conf);
-	return t->base == NULL || t->instance == NULL ? EX_OSERR : EX_OK;
+	return code;
 }
 
 static int
@@ -338,9 +343,7 @@ print_queues(const struct options *o)
 	struct buf text = { 0 };
 	int code, r = qread_queues(o, &text);
 
-	if (r == -ENOMEM)
-		code = put(o, r, &text);
-	else if (r < 0)
+	if (r < 0 && r != -ENOMEM)
 		code = complain(o,
 		    r == -EACCES || r == -EPERM ? EX_NOPERM : EX_UNAVAILABLE,
 		    r == -ENOENT ? "no supervisor of this instance is running"
@@ -366,33 +369,20 @@ run_qread(struct task *t)
 							       : code;
 }
 
-static bool
-uses_routing(const struct options *o)
-{
-	const struct select *s = &o->select;
-	size_t i;
-
-	for (i = 0; i < s->nterms; i++)
-		if (s->terms[i].key == SELECT_DESTINATION)
-			return true;
-	return false;
-}
-
 static int
 run(struct task *t)
 {
-	int code = read_stdin(&t->options);
+	int code = t->look != NULL ? take_conf(t, t->look) : load_conf(t);
 
-	if (code != EX_OK)
-		return code;
+	if (code == EX_OK)
+		code = read_stdin(&t->options);
 	/* No id on standard input selects nothing, not everything. */
-	if (t->options.select.from_stdin && t->options.select.nids == 0)
-		return EX_OK;
-	code = load_conf(t);
+	if (code != EX_OK ||
+	    (t->options.select.from_stdin && t->options.select.nids == 0))
+		return code;
 	t->view = (struct view){ &t->options, clock_wall(),
 		isatty(STDOUT_FILENO) == 1, NULL, NULL };
-	if (code == EX_OK && uses_routing(&t->options))
-		code = destination_begin(&t->options);
+	code = destination_begin(&t->options);
 	if (code == EX_OK)
 		code = t->options.verb == VERB_READ ? run_qread(t)
 		    : t->options.verb == VERB_RULES ? rules_show(t)
@@ -400,11 +390,6 @@ run(struct task *t)
 		    ? sites_show(&t->options, t->instance)
 		    : read_base(t);
 	destination_end();
-	shape_free(&t->view.rows);
-	free(t->targets);
-	buf_done(&t->selection);
-	free(t->base);
-	free(t->instance);
 	return code;
 }
 
@@ -442,28 +427,73 @@ note_selection(struct task *t, int argc, char **argv)
 	return r;
 }
 
+static int
+command(struct task *t, int argc, char **argv)
+{
+	struct buf error = { 0 };
+	int code, r = options_parse(argc, argv, &t->options, &error);
+
+	t->argv = argv;
+	/* The file that the caller names is not for our rights. */
+	if (t->look != NULL)
+		t->options.conf_path = conf_path(t->look);
+	if (r == 0)
+		r = note_selection(t, argc, argv);
+	if (r < 0)
+		code = usage(&t->options, r, &error);
+	else if (t->look != NULL && !look_shows(&t->options))
+		code = complain(&t->options, EX_NOPERM, LOOK_DENIED);
+	else if (t->options.verb == VERB_HELP)
+		code = help(&t->options);
+	else if (t->options.verb == VERB_VERSION)
+		code = puts("qctl " QSCHED_VERSION) < 0 ? EX_IOERR : EX_OK;
+	else
+		code = run(t);
+	buf_done(&error);
+	return code;
+}
+
+static void
+task_done(struct task *t)
+{
+	shape_free(&t->view.rows);
+	free(t->targets);
+	buf_done(&t->selection);
+	free(t->base);
+	free(t->instance);
+	select_done(&t->options.select);
+}
+
+/* For users who may look, and cannot read the queues by themselves. */
+static int
+be_look(struct task *t, int argc, char **argv)
+{
+	static struct conf conf;
+	int code = look_begin(argc, argv, &conf);
+
+	if (code != EX_OK)
+		return code;
+	io_default_signals();
+	t->look = &conf;
+	code = command(t, argc - LOOK_WORDS, argv + LOOK_WORDS);
+	conf_done(&conf);
+	return code;
+}
+
 int
 qctl_main(int argc, char **argv)
 {
 	static struct task task;
-	struct buf error = { 0 };
-	int code, r;
+	int code;
 
-	(void)io_std_fds();
-	io_default_signals();
 	task = (struct task){ 0 };
-	r = options_parse(argc, argv, &task.options, &error);
-	if (r == 0)
-		r = note_selection(&task, argc, argv);
-	if (r < 0)
-		code = usage(&task.options, r, &error);
-	else if (task.options.verb == VERB_HELP)
-		code = help(&task.options);
-	else if (task.options.verb == VERB_VERSION)
-		code = puts("qctl " QSCHED_VERSION) < 0 ? EX_IOERR : EX_OK;
-	else
-		code = run(&task);
-	buf_done(&error);
-	select_done(&task.options.select);
+	if (look_is_called(argc, argv)) {
+		code = be_look(&task, argc, argv);
+	} else {
+		(void)io_std_fds();
+		io_default_signals();
+		code = command(&task, argc, argv);
+	}
+	task_done(&task);
 	return code;
 }

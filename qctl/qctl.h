@@ -13,6 +13,8 @@
  *	act, peer  the process that acts on messages of a queue
  *	spread     which messages go to which queue
  *	checking, check.h   is a queue as it should be
+ *	look       who reads without being a member of qmail_group; look_only:
+ *	           nothing can be written from there
  *
  * The spool is read as it is: no lock is taken, and no process is asked but by
  * `explain` and by acts, which work on the spool alone while there is none.

@@ -263,7 +263,7 @@ static const struct {
 	    "there is no table of destinations: the instance does not run" },
 	{ -EACCES, EX_NOPERM,
 	    "no permission to read the table of destinations; this is for "
-	    "root and members of qmail_group" },
+	    "root and members of qmail_group and reader_group" },
 	{ -EPERM, EX_UNAVAILABLE,
 	    "the table of destinations belongs to another user" },
 	{ -EBADMSG, EX_TEMPFAIL,

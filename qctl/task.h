@@ -27,7 +27,9 @@ struct tally {
 struct task {
 	struct options options;
 	struct view view;
-	char *base; /* QUEUE_BASE */
+	char **argv;             /* of the command */
+	const struct conf *look; /* of queue-look, else NULL */
+	char *base;              /* QUEUE_BASE */
 	char *instance;
 	usec_t silence_limit;
 	usec_t backoff_max;    /* maximal_backoff_time */

@@ -64,6 +64,9 @@ is_ours() { # NAME [PROGRAM]
 door_is() { # OWNER:GROUP MODE
 	same "$(stat -c '%U:%G %a' /usr/libexec/qscheduler/queue-drop)" "$1"
 }
+look_is() { # OWNER:GROUP MODE
+	same "$(stat -c '%U:%G %a' /usr/libexec/qscheduler/queue-look)" "$1"
+}
 # One line of a file, whatever stands around it.
 has() { # FILE LINE
 	grep -qx "$2" "$1" || {
@@ -99,6 +102,7 @@ installed() {
 		want "user $user" getent passwd $user
 	done
 	want 'the door' door_is 'root:qdrop 2711'
+	want 'for readers' look_is 'root:qmail 2711'
 	want '/etc/mailname' has /etc/mailname host.example.test
 	want 'routing' has /etc/qscheduler/routing 'host.example.test  local'
 	want '/etc/aliases' has /etc/aliases 'postmaster: root'

@@ -51,7 +51,7 @@ no_marks_left() {
 }
 
 want installs make install DESTDIR="$scratch/root" prefix=/opt/q \
-	qdrop_group=irc
+	qdrop_group=irc qmail_group=mail
 want 'stays below DESTDIR and prefix' below_prefix
 want 'links lead somewhere' links_lead_somewhere
 want 'paths are filled in' no_marks_left
@@ -61,6 +61,7 @@ for f in sbin/qscheduler sbin/setqload bin/qctl bin/qtop bin/qsim bin/queue-inje
     libexec/qscheduler/mailq libexec/qscheduler/postqueue \
     libexec/qscheduler/postsuper libexec/qscheduler/qread libexec/qscheduler/newaliases \
     libexec/qscheduler/queue-drop share/man/man8/queue-drop.8 \
+    libexec/qscheduler/queue-look share/man/man8/queue-look.8 \
     share/doc/qscheduler/docs/DOOR.md \
     share/man/man8/qscheduler.8 share/man/man5/qscheduler.conf.5 \
     share/qscheduler/qscheduler.conf.sample \
@@ -84,6 +85,9 @@ if [ "$(id -u)" = 0 ]; then
 	want 'the door is set-group-id' test "$(stat -c '%U:%G %a' \
 		"$scratch/root/opt/q/libexec/qscheduler/queue-drop")" = \
 		'root:irc 2711'
+	want 'queue-look is set-group-id' test "$(stat -c '%U:%G %a' \
+		"$scratch/root/opt/q/libexec/qscheduler/queue-look")" = \
+		'root:mail 2711'
 else
 	want 'the door is not set-group-id' test \
 		! -g "$scratch/root/opt/q/libexec/qscheduler/queue-drop"

@@ -77,6 +77,8 @@ struct conf_transport {
 	bool domain_literals; /* user@[192.0.2.1] makes a next hop */
 };
 
+#define CONF_READERS_ALL "everyone"
+
 struct conf {
 	/* queues */
 	char *queue_base;
@@ -91,6 +93,7 @@ struct conf {
 	char *qmailq_user, *qmails_user, *qmailr_user, *qmail_group;
 	char *qdrop_group;
 	char *operator_group; /* "": none */
+	char *reader_group;   /* "": none; CONF_READERS_ALL */
 	/* submission */
 	uint64_t message_size_limit;
 	uint64_t process_memory_limit;

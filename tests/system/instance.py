@@ -285,6 +285,18 @@ class Instance:
                 os.chmod(path, 0o2711)
         return path
 
+    def looker(self):
+        """qctl where any user can run it, and queue-look beside it."""
+        qctl, path = self.dir / "qctl", self.dir / "queue-look"
+        if not path.exists():
+            for copy in (qctl, path):
+                shutil.copy(BIN / "qctl", copy)
+                os.chmod(copy, 0o755)
+            if AS_ROOT:
+                shutil.chown(path, "root", self.settings.get("qmail_group", USERS["qmail_group"]))
+                os.chmod(path, 0o2711)
+        return qctl
+
     def maildir(self, user):
         new = self.mail / user / "new"
         return sorted(new.iterdir()) if new.is_dir() else []
