@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/ioprio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -59,6 +61,15 @@ reset_limits(void)
 	    : 0;
 }
 
+/* The kernel locks a directory while this process waits for the disk in it:
+ * a caller of the idle class would let the mail wait for an idle disk. */
+static void
+reset_io_priority(void)
+{
+	(void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
+	    IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM));
+}
+
 int
 guard_process(void)
 {
@@ -79,6 +90,7 @@ guard_process(void)
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || chdir("/") < 0)
 		return -errno;
 	umask(0);
+	reset_io_priority();
 	reset_signals();
 	return reset_limits();
 }

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/ioprio.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -116,4 +119,34 @@ Test(guard, X10_owners_and_modes_on_the_way)
 		cr_assert_eq(chown(path, 0, 0), 0);
 		cr_assert_eq(chmod(path, 0755), 0);
 	}
+}
+
+/* The exit code of the child: is the class of its caller gone? */
+static int
+be_guarded(void)
+{
+	const int idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
+
+	if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, idle) < 0)
+		return 77;
+	if (guard_process() != 0)
+		return 1;
+	return syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) ==
+		IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM)
+	    ? 0
+	    : 2;
+}
+
+Test(guard_process, attack_8_no_idle_disk_is_waited_for)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(be_guarded());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		cr_skip_test("a kernel without these classes");
+	cr_assert_eq(WEXITSTATUS(status), 0);
 }
