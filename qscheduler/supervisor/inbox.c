@@ -234,12 +234,12 @@ learn_user(struct request_user *user, uid_t uid)
 void
 requests_open(struct super *s)
 {
+	int r;
+
 	/* In a private instance there is no other user. */
 	s->requests.operators = geteuid() != 0
 	    ? (gid_t)-1
 	    : daemon_group(s->instance.conf->operator_group);
-	int r;
-
 	learn_user(&s->requests.users[0], 0);
 	learn_user(&s->requests.users[1], geteuid());
 	r = open_queue(s);
