@@ -147,7 +147,7 @@ make_safe(bool secure)
 
 	if (r == 0 && secure)
 		r = look_lock_down();
-	return r == -ENOSYS || r == -EOPNOTSUPP ? 0 : r;
+	return r == -EOPNOTSUPP ? 0 : r;
 }
 
 int

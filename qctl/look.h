@@ -42,8 +42,8 @@ gid_t look_find_group(const char *path, const char *name);
 bool look_is_reader(const struct conf *conf, const char *groups_path,
     const gid_t *groups, size_t count);
 /* From now on this process and its children open no file to write, but
- * /dev/null, and make and remove no name. -errno; -ENOSYS, -EOPNOTSUPP: the
- * kernel cannot do that. */
+ * /dev/null, and make and remove no name. -errno; -EOPNOTSUPP: the kernel
+ * cannot do that. */
 int look_lock_down(void);
 
 #endif
