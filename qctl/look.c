@@ -12,6 +12,7 @@
 
 #include "base/guard.h"
 #include "base/num.h"
+#include "qctl/qread.h"
 
 #define PROGRAM    "queue-look"
 #define GROUPS     "/etc/group"
@@ -209,6 +210,13 @@ reads_by_itself(const char *base)
 	    getegid() == st.st_gid || group_member(st.st_gid) != 0;
 }
 
+/* The pages of the queues, `qread -i`. */
+static bool
+is_open_to_all(const struct options *o)
+{
+	return o->verb == VERB_READ && (o->qread & QREAD_MESSAGES) == 0;
+}
+
 void
 look_become(const struct conf *conf, const struct options *o, char *const *argv)
 {
@@ -217,7 +225,8 @@ look_become(const struct conf *conf, const struct options *o, char *const *argv)
 	size_t n = 0;
 
 	/* Links are followed here: queue-look follows none. */
-	if (!look_shows(o) || reads_by_itself(conf->queue_base) ||
+	if (!look_shows(o) || is_open_to_all(o) ||
+	    reads_by_itself(conf->queue_base) ||
 	    realpath(conf->queue_base, base) == NULL ||
 	    conf_find_program(conf, PROGRAM, program) < 0)
 		return;

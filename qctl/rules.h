@@ -19,7 +19,8 @@ int rules_show(const struct task *t);
 
 /* ---- destination.c ---- */
 
-/* Reads the routing, in the command's process: an exit code. */
+/* Reads the routing, in the command's process, if a word of the selection needs
+ * it: an exit code. */
 int destination_begin(const struct options *o);
 void destination_end(void);
 
