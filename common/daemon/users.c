@@ -18,6 +18,9 @@
 #define TRACED_BY_ITSELF 0
 #endif
 
+#define HOW_TO_MAKE \
+	": `systemd-sysusers qscheduler.conf' makes those of the installation"
+
 static int
 find_user(const char *param, const char *name, uid_t *ret_uid, gid_t *ret_gid,
     struct buf *ret_error)
@@ -29,7 +32,7 @@ find_user(const char *param, const char *name, uid_t *ret_uid, gid_t *ret_gid,
 	if (pw == NULL) {
 		(void)buf_printf(ret_error, "%s: there is no user %s%s%s",
 		    param, name, errno != 0 ? ": " : "",
-		    errno != 0 ? strerror(errno) : "");
+		    errno != 0 ? strerror(errno) : HOW_TO_MAKE);
 		return -ENOENT;
 	}
 	if (pw->pw_uid == 0 || pw->pw_gid == 0) {
@@ -50,8 +53,8 @@ find_group(
 	const struct group *gr = getgrnam(name);
 
 	if (gr == NULL) {
-		(void)buf_printf(
-		    ret_error, "%s: there is no group %s", param, name);
+		(void)buf_printf(ret_error,
+		    "%s: there is no group %s" HOW_TO_MAKE, param, name);
 		return -ENOENT;
 	}
 	if (gr->gr_gid == 0) {

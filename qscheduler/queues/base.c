@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -116,18 +118,44 @@ lock_within_limit(int fd)
 	return 0;
 }
 
+/* The process that has the lock, as the kernel lists it; 0: not known. A file
+ * system may be listed there under another number than it says. */
+static int
+find_holder(int fd)
+{
+	char line[256], place[64];
+	struct stat st;
+	int pid = 0;
+	FILE *f = fstat(fd, &st) < 0 ? NULL : fopen("/proc/locks", "re");
+
+	if (f == NULL)
+		return 0;
+	snprintf(place, sizeof(place), " %02x:%02x:%ju ", major(st.st_dev),
+	    minor(st.st_dev), (uintmax_t)st.st_ino);
+	while (pid <= 0 && fgets(line, sizeof(line), f) != NULL)
+		if (strstr(line, place) == NULL ||
+		    sscanf(line, "%*s FLOCK %*s WRITE %d", &pid) != 1)
+			pid = 0;
+	fclose(f);
+	return pid > 0 ? pid : 0;
+}
+
 static int
 take_lock(struct base *b, struct buf *ret_error)
 {
-	int r;
+	char who[64] = "another qscheduler runs on it";
+	int r, pid;
 
 	b->lock = openat(b->fd, LOCK_NAME,
 	    O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = b->lock < 0 ? -errno : lock_within_limit(b->lock);
 	if (r == 0)
 		return 0;
-	return fail(ret_error, r, b->path,
-	    r == -EBUSY ? "another qscheduler runs on it" : NULL);
+	pid = r == -EBUSY ? find_holder(b->lock) : 0;
+	if (pid > 0)
+		snprintf(who, sizeof(who),
+		    "another qscheduler runs on it, pid %d", pid);
+	return fail(ret_error, r, b->path, r == -EBUSY ? who : NULL);
 }
 
 int

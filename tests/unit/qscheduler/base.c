@@ -109,11 +109,16 @@ start_holder(bool with_child, int *ret_said)
 Test(base, P2_one_supervisor_at_a_time)
 {
 	int said;
+	char holder[64];
 	pid_t pid = start_holder(false, &said), who;
 
 	cr_assert_eq(io_read_all(said, &who, sizeof(who)), sizeof(who));
 	cr_expect_eq(open_it(path), -EBUSY);
 	cr_expect(strstr(buf_str(&error), "another qscheduler") != NULL);
+	snprintf(holder, sizeof(holder), "runs on it, pid %d", (int)pid);
+	cr_expect(strstr(buf_str(&error), "pid") == NULL ||
+		strstr(buf_str(&error), holder) != NULL,
+	    "%s", buf_str(&error));
 	cr_assert_eq(kill(pid, SIGKILL), 0);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 	close(said);
