@@ -22,6 +22,7 @@ static size_t nheld;
 static uint32_t orphans, bads;
 static const char *last_bad;
 static bool answer_at_once;
+static uint64_t closed; /* the last that we are told to close */
 
 static const struct agent_report sent = {
 	.outcome = AGENT_SENT,
@@ -57,10 +58,18 @@ on_bad(void *arg UNUSED, const char *what)
 	last_bad = what;
 }
 
+static void
+on_close(void *arg UNUSED, uint64_t connection)
+{
+	closed = connection;
+	agent_connection_closed(agent, connection);
+}
+
 static const struct agent_ops ops = {
 	.deliver = on_deliver,
 	.orphaned = on_orphaned,
 	.bad = on_bad,
+	.close = on_close,
 };
 
 static void
@@ -339,4 +348,66 @@ Test(agent_link, the_process_is_told, .init = setup, .fini = teardown)
 	agent_introduce(agent);
 	cr_assert_eq(answer(), MSG_AGENT);
 	cr_expect_eq(in.msg.u.AGENT.pid, (uint32_t)getpid());
+}
+
+/* ---- connections that are kept ---- */
+
+static void
+send_reuse(uint64_t job, uint64_t connection)
+{
+	const struct msg msg = { .type = MSG_REUSE,
+		.u.REUSE = { job, connection } };
+
+	cr_assert_eq(chan_send(peer, &msg, -1), 0);
+}
+
+Test(agent_link, REUSE_is_for_the_next_delivery_alone, .init = setup,
+    .fini = teardown)
+{
+	send_reuse(7, 3);
+	send_deliver(7, 1, 0);
+	send_deliver(8, 1, 0);
+	send_reuse(9, 4);
+	send_deliver(10, 1, 0);
+	send_deliver(9, 1, 0);
+	turn();
+	cr_assert_eq(nheld, 4);
+	cr_expect(held[0]->may_keep);
+	cr_expect_eq(held[0]->connection, 3);
+	cr_expect_not(held[1]->may_keep);
+	cr_expect_eq(held[1]->connection, 0);
+	cr_expect_not(held[2]->may_keep, "the number of another");
+	cr_expect_not(held[3]->may_keep, "not the next one");
+}
+
+Test(agent_link, KEPT_in_place_of_DONE, .init = setup, .fini = teardown)
+{
+	send_reuse(7, 0);
+	send_deliver(7, 1, 0);
+	turn();
+	agent_result_rest(held[0], &sent);
+	agent_kept(held[0]);
+	nheld = 0;
+	cr_expect_eq(answer(), MSG_RESULT);
+	cr_assert_eq(answer(), MSG_KEPT);
+	cr_expect_eq(in.msg.u.KEPT.job, 7);
+	cr_assert_eq(
+	    chan_send(peer,
+		&(struct msg){ .type = MSG_CLOSE, .u.CLOSE.connection = 7 },
+		-1),
+	    0);
+	cr_assert_eq(answer(), MSG_CLOSED);
+	cr_expect_eq(in.msg.u.CLOSED.connection, 7);
+	cr_expect_eq(closed, 7);
+}
+
+/* mutation: common/agent/agent.c, begin() that answers DONE alone. */
+Test(agent_link, a_bad_job_closes_the_connection_it_was_given, .init = setup,
+    .fini = teardown)
+{
+	send_reuse(9, 6);
+	cr_assert_eq(send_deliver(9, 1, 101), 0);
+	cr_assert_eq(answer(), MSG_CLOSED);
+	cr_expect_eq(in.msg.u.CLOSED.connection, 6);
+	cr_assert_eq(answer(), MSG_DONE);
 }
