@@ -38,7 +38,7 @@ ROUNDS = int(os.environ.get("ROUNDS", "3"))
 COUNTED = int(os.environ.get("COUNTS", "2000"))
 SUBMITTERS = 20
 ALONE = 20
-DAEMONS = ("todo-proc", "queue-send", "deliver-local")
+DAEMONS = ("todo-proc", "queue-send", "deliver-local", "deliver-smtp")
 AGENTS = {"discard": ("* discard\n", "the discarding agent"), "maildir": ("* local\n", "maildirs"),
           "smtp": ("* smtp:127.0.0.1:{port}\n", "`smtp-sink`")}
 PLACES = {"memory": "in memory", "disk": "on disk", "ext4": "ext4 without discard"}
@@ -47,9 +47,9 @@ CONF = {"scan_interval": "1h", "local_destination_concurrency_limit": "20",
         "smtp_destination_concurrency_limit": "50", "smtp_initial_destination_concurrency": "50"}
 
 
-def instance(routing):
+def instance(routing, **conf):
     from instance import Instance
-    return Instance(queues=2, routing=routing, conf=CONF)
+    return Instance(queues=2, routing=routing, conf=CONF | conf)
 
 
 def submit_program():
@@ -118,9 +118,9 @@ def wait_through(i, messages):
     i.wait_empty(900)
 
 
-def count_daemons(routing, messages, alone):
+def count_daemons(routing, messages, alone, **conf):
     """Counts of each daemon for so many messages, one by one or all at once."""
-    i = instance(routing)
+    i = instance(routing, **conf)
     try:
         i.start()
         warm = SUBMITTERS * 2
@@ -169,6 +169,20 @@ def put_counts(say, what, counts, messages):
     say(f"| {what} | {sum(counts.values()) / messages:.1f} | {listed} |")
 
 
+def say_smtp_counts(say, messages):
+    """Over connections that are open: those of the first messages are kept."""
+    if smtp_sink() is None:
+        say("| `deliver-smtp` | | not counted: Postfix's smtp-sink is not installed |")
+        return
+    routing, name = AGENTS["smtp"]
+    for alone, words in ((True, "one message at a time"), (False, f"{messages} of {SUBMITTERS} submitters")):
+        number = ALONE if alone else messages
+        with sink("smtp") as port:
+            counts = count_daemons(routing.format(port=port), number, alone, smtp_connection_cache_time_limit="10m")
+        for program in ("queue-send", "deliver-smtp"):
+            put_counts(say, f"`{program}`, to {name}, {words}, connections open", counts[program], number)
+
+
 def say_counts(say, messages=COUNTED):
     say("## System calls of one message")
     say()
@@ -183,7 +197,9 @@ def say_counts(say, messages=COUNTED):
         for alone, words in ((True, "one message at a time"), (False, f"{messages} of {SUBMITTERS} submitters")):
             number = ALONE if alone else messages
             for program, counts in count_daemons(routing, number, alone).items():
-                put_counts(say, f"`{program}`, to {name}, {words}", counts, number)
+                if program != "deliver-smtp":
+                    put_counts(say, f"`{program}`, to {name}, {words}", counts, number)
+    say_smtp_counts(say, messages)
     put_counts(say, "one `queue-inject`, from its start to its end", count_command(), 1)
     say()
     say("Messages of 4 KiB for one recipient, delivered by the first attempt, by `strace -f -c`; two queues in memory.")
