@@ -10,8 +10,8 @@
 #include "ipc/wire.h"
 #include "queue-send/send.h"
 
-#define EXPLAIN_GROUPS 32    /* EXPLAINED about recipients, at most */
-#define EXPLAIN_STEPS  20000 /* of lists that are counted */
+#define EXPLAIN_GROUPS 32   /* EXPLAINED about recipients, at most */
+#define EXPLAIN_STEPS  5000 /* of lists that are counted */
 
 /* The answers to EXPLAIN and EXPLAIN_TO. A peer that does not take them gets
  * none. */

@@ -9,7 +9,7 @@
 #include "queue-send/backlog.h"
 #include "queue-send/rules.h"
 
-#define READ_PER_TURN 2000
+#define READ_PER_TURN 500
 #define FEW           20
 #define ALERT_EVERY   (60 * USEC_PER_SEC) /* of all domains together */
 
