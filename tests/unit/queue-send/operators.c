@@ -347,7 +347,7 @@ static void
 spend_all(void)
 {
 	quota_spend(&w.s.operators->quota, QUOTA_DEBT);
-	w.s.operators->quota.at = USEC_NEVER;
+	w.s.operators->quota.at = clock_mono() + 3600 * USEC_PER_SEC;
 }
 
 #define ASKED 12
