@@ -145,6 +145,7 @@ smtp_done(struct daemon *d)
 
 const struct daemon_ops smtp_ops = {
 	.name = "deliver-smtp",
+	.many = true,
 	.user = DAEMON_AS_QMAILR,
 	.lockdown = smtp_lockdown,
 	.start = smtp_start,

@@ -161,24 +161,34 @@ publish(struct send *s)
 	report_load(s);
 }
 
+static void
+give_up(struct send *s, const char *what)
+{
+	log_warning("the shared memory of this queue was %s: "
+		    "nothing is published until there is another one",
+	    what);
+	unmap(s);
+}
+
 /* False: there is no page, and the supervisor makes another one. */
 static bool
-check_page(struct send *s)
+has_page(struct send *s)
 {
-	struct queue_page *page = s->pub.page;
-
-	if (page != NULL && mapping_is_lost(page)) {
-		log_warning("the shared memory of this queue was cut off: "
-			    "nothing is published until there is another one");
-		unmap(s);
-	} else if (page != NULL &&
-	    !page_is_own(&page->head, sizeof(*page), QUEUE_PAGE_MAGIC)) {
-		log_warning("the shared memory of this queue was written over: "
-			    "nothing is published until there is another one");
-		page->head.magic = 0; /* for the supervisor to see */
-		unmap(s);
-	}
+	if (s->pub.page != NULL && mapping_is_lost(s->pub.page))
+		give_up(s, "cut off");
 	return s->pub.page != NULL;
+}
+
+static bool
+is_own(struct send *s)
+{
+	struct page_head *head = &s->pub.page->head;
+
+	if (page_is_own(head, sizeof(*s->pub.page), QUEUE_PAGE_MAGIC))
+		return true;
+	head->magic = 0; /* for the supervisor to see */
+	give_up(s, "written over");
+	return false;
 }
 
 usec_t
@@ -186,11 +196,13 @@ publish_work(struct send *s)
 {
 	usec_t at = s->pub.published_at;
 
-	if (!check_page(s))
+	if (!has_page(s))
 		return USEC_NEVER;
 	at += s->pub.changed ? PUBLISH_EVERY : PUBLISH_IDLE;
 	if (s->now < at)
 		return at;
+	if (!is_own(s))
+		return USEC_NEVER;
 	publish(s);
 	return s->now + PUBLISH_IDLE;
 }

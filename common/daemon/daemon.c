@@ -349,7 +349,7 @@ open_loop(struct daemon *d)
 	 * get it. */
 	if (fcntl(DAEMON_CHANNEL_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return -errno;
-	d->base = daemon_loop_new();
+	d->base = daemon_loop_new(d->ops->many);
 	if (d->base == NULL)
 		return -ENOMEM;
 	words_attach(d->base);

@@ -39,6 +39,7 @@ enum daemon_user {
 struct daemon_ops {
 	const char *name;
 	enum daemon_user user;
+	bool many; /* of daemon_loop_new() */
 	/* Optional: give up rights that are no longer needed, after the user
 	 * has changed and before any link is open. */
 	void (*lockdown)(const struct daemon *d);
@@ -155,10 +156,11 @@ int daemon_take_queue(const struct daemon *d, struct spool *ret_sp);
 void daemon_leave_queue(int *lock, struct spool *sp);
 /* The event loop of all daemons; NULL: no memory, no descriptors. Events have
  * DAEMON_PRIORITY unless they are given another one; those of DAEMON_IDLE run
- * when the loop would sleep. */
+ * when the loop would sleep. many: it has hundreds of descriptors, most of them
+ * silent. */
 #define DAEMON_PRIORITY 1
 #define DAEMON_IDLE     2
-struct event_base *daemon_loop_new(void);
+struct event_base *daemon_loop_new(bool many);
 /* EXIT_TEMPORARY for an error that may go away by itself, else
  * EXIT_PERMANENT. */
 int daemon_exit_code(int error);

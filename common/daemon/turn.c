@@ -4,6 +4,7 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
+#include "log/log.h"
 
 static void
 on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
@@ -16,6 +17,8 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	t->runs = true;
 	wait = t->work(t->arg);
 	t->runs = false;
+	/* Work of the last priority may keep the loop from sleeping. */
+	log_flush();
 	if (t->kicked)
 		wait = 0;
 	if (wait == USEC_NEVER)

@@ -284,7 +284,8 @@ struct shared_waker {
 	pthread_t thread;
 	int fd; /* eventfd, -1: none */
 	uint32_t *word;
-	int stop; /* atomic */
+	int stop;   /* atomic */
+	int kicked; /* atomic; fd may be read */
 	bool runs;
 };
 

@@ -35,6 +35,7 @@ shared_waker_kick(struct shared_waker *w)
 
 	/* A counter that is full is readable. */
 	(void)!write(w->fd, &one, sizeof(one));
+	__atomic_store_n(&w->kicked, 1, __ATOMIC_RELEASE);
 }
 
 void
@@ -42,7 +43,10 @@ shared_waker_clear(struct shared_waker *w)
 {
 	uint64_t count;
 
-	(void)!read(w->fd, &count, sizeof(count));
+	/* Set behind the write: while this is 0 there is nothing to read, or
+	 * the loop is woken again. */
+	if (__atomic_exchange_n(&w->kicked, 0, __ATOMIC_ACQ_REL) != 0)
+		(void)!read(w->fd, &count, sizeof(count));
 }
 
 static void *

@@ -160,7 +160,7 @@ on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 static int
 open_loop(struct super *s)
 {
-	s->instance.loop = daemon_loop_new();
+	s->instance.loop = daemon_loop_new(true);
 	if (s->instance.loop == NULL)
 		return -ENOMEM;
 	s->tick = event_new(s->instance.loop, -1, EV_PERSIST, on_tick, s);

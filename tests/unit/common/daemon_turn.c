@@ -49,7 +49,7 @@ Test(daemon_turn, goes_on_until_nothing_is_left)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(plans); i++) {
-		struct event_base *base = daemon_loop_new();
+		struct event_base *base = daemon_loop_new(false);
 		struct run r = { .plan = &plans[i] };
 
 		cr_assert_not_null(base);
@@ -86,7 +86,7 @@ on_ready(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 Test(daemon_turn, who_kicks_in_each_round_puts_nothing_off, .timeout = 30)
 {
 	static const struct plan plan = { "kicked", { USEC_NEVER }, 0, 1 };
-	struct event_base *base = daemon_loop_new();
+	struct event_base *base = daemon_loop_new(false);
 	struct run r = { .plan = &plan };
 	struct event *ready;
 	int ends[2];

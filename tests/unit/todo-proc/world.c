@@ -53,7 +53,7 @@ begin(struct world *w)
 	memset(t, 0, sizeof(*t));
 	t->conf = &w->conf;
 	t->lock = -1;
-	t->base = daemon_loop_new();
+	t->base = daemon_loop_new(false);
 	cr_assert_not_null(t->base);
 	cr_assert_eq(spool_open(&t->sp, &spool_sys_real, w->dir, 1), 0);
 	cr_assert_eq(todo_init(t), 0);
