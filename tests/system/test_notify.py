@@ -1,25 +1,16 @@
 """What a sender asks of reports (RFC 3461) is kept on every way, and done."""
-import email
 import json
-import os
-import random
-import signal
 import subprocess
-import time
 
-from case import SystemTest, cost, needs_root
+from case import cost, needs_root
 from instance import BIN, wait
 from peer import Peer
+from test_report import HELLO, ROUTING, Reports
 
-HELLO = b"Subject: hello\n\nhello\n"
-ROUTING = 'never.example error:"5.1.1 no such user"\nlater.example smtp:127.0.0.1:1\n* local\n'
 ALIASES = "one: alice\ntwo: alice, carol\nlist: alice, carol\nowner-list: boss\ngone: x@never.example\n"
 
 
-class Notify(SystemTest):
-    def reports(self, i, user, count=1):
-        return [email.message_from_bytes(p.read_bytes()) for p in i.wait_delivered(user, count)]
-
+class Notify(Reports):
     def parts(self, report):
         """Fields of the message, and of each recipient."""
         self.assertEqual(report.get_content_type(), "multipart/report")
@@ -174,23 +165,5 @@ class Notify(SystemTest):
 
     @cost(30)
     def test_D39_P1_each_delivery_is_reported_once_under_kill_9(self):
-        """Copies of one report are what any mail may have that was in flight; its Message-ID tells."""
-        i = self.running(queues=1, routing=ROUTING,
-                         conf={"restart_delay_max": "1s", "quarantine_delay_max": "1s"})
-        dice, count, kills = random.Random(11), 60, 0
-        for n in range(count):
-            i.inject(HELLO, f"a{n}@test.example", sender=f"s{n}@test.example", args=["-N", "success"])
-            if n % 4 == 3:
-                wait(lambda: i.pids("queue-send"), what="a queue-send")
-                time.sleep(dice.random() * 0.03)  # somewhere in its work
-                for pid in i.pids("queue-send"):
-                    os.kill(pid, signal.SIGKILL)
-                    kills += 1
-        i.wait_empty()
-        wait(lambda: not i.files(), what="reasons without a message to go")
-        i.stop()
-        self.assertGreater(kills, 10)
-        for n in range(count):
-            reports = self.reports(i, f"s{n}")
-            self.assertEqual(len({r["Message-ID"] for r in reports}), 1, f"s{n}")
+        for reports in self.under_kill_9(11, "a{}@test.example", ["-N", "success"]):
             self.assertEqual(self.parts(reports[0])[1][0]["Action"], "delivered")

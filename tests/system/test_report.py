@@ -12,10 +12,35 @@ HELLO = b"Subject: hello\n\nhello\n"
 ROUTING = 'never.example error:"5.1.1 no such user"\nlater.example smtp:127.0.0.1:1\n* local\n'
 
 
-class Report(SystemTest):
+class Reports(SystemTest):
     def reports(self, i, user, count=1):
         return [email.message_from_bytes(p.read_bytes()) for p in i.wait_delivered(user, count)]
 
+    def under_kill_9(self, seed, recipient, args=()):
+        """The reports of 60 senders, one message each, while queue-send is killed again and again. Copies of one
+        report are what any mail may have that was in flight; its Message-ID tells."""
+        i = self.running(queues=1, routing=ROUTING,
+                         conf={"restart_delay_max": "1s", "quarantine_delay_max": "1s"})
+        dice, count, kills = random.Random(seed), 60, 0
+        for n in range(count):
+            i.inject(HELLO, recipient.format(n), sender=f"s{n}@test.example", args=args)
+            if n % 4 == 3:
+                wait(lambda: i.pids("queue-send"), what="a queue-send")
+                time.sleep(dice.random() * 0.03)  # somewhere in its work
+                for pid in i.pids("queue-send"):
+                    os.kill(pid, signal.SIGKILL)
+                    kills += 1
+        i.wait_empty()
+        wait(lambda: not i.files(), what="reasons without a message to go")
+        i.stop()
+        self.assertGreater(kills, 10)
+        found = [self.reports(i, f"s{n}") for n in range(count)]
+        for n, reports in enumerate(found):
+            self.assertEqual(len({r["Message-ID"] for r in reports}), 1, f"s{n}")
+        return found
+
+
+class Report(Reports):
     def fields(self, report):
         """The fields of each recipient."""
         self.assertEqual(report.get_content_type(), "multipart/report")
@@ -62,24 +87,7 @@ class Report(SystemTest):
 
     @cost(30)
     def test_D36_P1_each_sender_has_one_report_under_kill_9(self):
-        """Copies of one report are what any mail may have that was in flight; its Message-ID tells."""
-        i = self.running(queues=1, routing=ROUTING,
-                         conf={"restart_delay_max": "1s", "quarantine_delay_max": "1s"})
-        dice, count, kills = random.Random(5), 60, 0
-        for n in range(count):
-            i.inject(HELLO, f"x{n}@never.example", sender=f"s{n}@test.example")
-            if n % 4 == 3:
-                wait(lambda: i.pids("queue-send"), what="a queue-send")
-                time.sleep(dice.random() * 0.03)  # somewhere in its work
-                for pid in i.pids("queue-send"):
-                    os.kill(pid, signal.SIGKILL)
-                    kills += 1
-        i.wait_empty()
-        wait(lambda: not i.files(), what="reasons without a message to go")
-        i.stop()
-        self.assertGreater(kills, 10)
-        for n in range(count):
-            self.assertEqual(len({r["Message-ID"] for r in self.reports(i, f"s{n}")}), 1, f"s{n}")
+        self.under_kill_9(5, "x{}@never.example")
 
     DELAYS = {"delay_warning_time": "1s", "minimal_backoff_time": "1s", "maximal_backoff_time": "1s",
               "restart_delay_max": "1s", "quarantine_delay_max": "1s"}

@@ -1,5 +1,5 @@
 /* The reader of alias files, and lookups in the table. */
-#include "route/alias.h"
+#include "alias_scratch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -10,36 +10,15 @@
 #include <unistd.h>
 
 #include "base/address.h"
+#include "route/alias.h"
 
-static void
-setup(void)
-{
-	char dir[] = "/tmp/qscheduler-alias-XXXXXX";
-
-	cr_assert_not_null(mkdtemp(dir));
-	cr_assert_eq(chdir(dir), 0);
-}
-
-static void
-teardown(void)
-{
-	char cwd[256];
-
-	unlink("a");
-	cr_assert_not_null(getcwd(cwd, sizeof(cwd)));
-	cr_assert_eq(rmdir(cwd), 0);
-}
-
-TestSuite(route_alias, .init = setup, .fini = teardown);
+TestSuite(
+    route_alias, .init = alias_scratch_enter, .fini = alias_scratch_leave);
 
 static int
 try(const void *text, size_t len, struct alias_table **ret, struct buf *error)
 {
-	FILE *f = fopen("a", "w");
-
-	cr_assert_not_null(f);
-	cr_assert_eq(fwrite(text, 1, len, f), len);
-	cr_assert_eq(fclose(f), 0);
+	alias_scratch_write(text, len);
 	return alias_load("a", ret, error);
 }
 

@@ -1,5 +1,5 @@
 /* All that is wrong in a file of aliases. */
-#include "route/alias.h"
+#include "alias_scratch.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -8,35 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static void
-setup(void)
-{
-	char dir[] = "/tmp/qscheduler-alias-XXXXXX";
+#include "route/alias.h"
 
-	cr_assert_not_null(mkdtemp(dir));
-	cr_assert_eq(chdir(dir), 0);
-}
-
-static void
-teardown(void)
-{
-	char cwd[256];
-
-	unlink("a");
-	cr_assert_not_null(getcwd(cwd, sizeof(cwd)));
-	cr_assert_eq(rmdir(cwd), 0);
-}
-
-TestSuite(route_alias_judge, .init = setup, .fini = teardown);
+TestSuite(route_alias_judge, .init = alias_scratch_enter,
+    .fini = alias_scratch_leave);
 
 static void
 judge(const char *text, struct buf *error, int want)
 {
-	FILE *f = fopen("a", "w");
-
-	cr_assert_not_null(f);
-	cr_assert_eq(fputs(text, f) >= 0, true);
-	cr_assert_eq(fclose(f), 0);
+	alias_scratch_write(text, strlen(text));
 	cr_expect_eq(alias_judge("a", error), want, "\"%s\"", text);
 }
 

@@ -66,18 +66,44 @@ read_all(int fd)
 	return r < 0 ? r : queue_file_verify(fd, &file);
 }
 
+static void
+refused_at_every_length(const struct sample *s)
+{
+	size_t len;
+
+	cr_assert_eq(read_all(s->fd), 0);
+	for (len = 0; len < s->len; len++) {
+		store(s->fd, s->data, len);
+		cr_assert_eq(read_all(s->fd), -EBADMSG, "%zu bytes", len);
+		cr_assert_neq(queue_file_reason()[0], '\0');
+	}
+}
+
+static void
+refused_with_any_bit_flipped(struct sample *s)
+{
+	size_t at;
+	unsigned bit;
+
+	for (at = 0; at < s->len; at++) {
+		for (bit = 0; bit < 8; bit++) {
+			s->data[at] ^= (unsigned char)(1u << bit);
+			store(s->fd, s->data, s->len);
+			cr_assert_eq(read_all(s->fd), -EBADMSG,
+			    "byte %zu, bit %u", at, bit);
+			s->data[at] ^= (unsigned char)(1u << bit);
+		}
+	}
+	store(s->fd, s->data, s->len);
+	cr_expect_eq(read_all(s->fd), 0);
+}
+
 Test(damage, D13_every_truncation_is_refused)
 {
 	struct sample s;
-	size_t len;
 
 	sample_open(&s);
-	cr_assert_eq(read_all(s.fd), 0);
-	for (len = 0; len < s.len; len++) {
-		store(s.fd, s.data, len);
-		cr_assert_eq(read_all(s.fd), -EBADMSG, "%zu bytes", len);
-		cr_assert_neq(queue_file_reason()[0], '\0');
-	}
+	refused_at_every_length(&s);
 	close(s.fd);
 }
 
@@ -114,21 +140,9 @@ is_mark_at(const struct sample *s, size_t at)
 Test(damage, D14_every_flipped_bit_is_seen)
 {
 	struct sample s;
-	size_t at;
-	unsigned bit;
 
 	sample_open(&s);
-	for (at = 0; at < s.len; at++) {
-		for (bit = 0; bit < 8; bit++) {
-			s.data[at] ^= (unsigned char)(1u << bit);
-			store(s.fd, s.data, s.len);
-			cr_assert_eq(read_all(s.fd), -EBADMSG,
-			    "byte %zu, bit %u", at, bit);
-			s.data[at] ^= (unsigned char)(1u << bit);
-		}
-	}
-	store(s.fd, s.data, s.len);
-	cr_expect_eq(read_all(s.fd), 0);
+	refused_with_any_bit_flipped(&s);
 	close(s.fd);
 }
 
@@ -136,25 +150,10 @@ Test(damage, D14_every_flipped_bit_is_seen)
 Test(damage, D14_damage_of_wishes_is_seen)
 {
 	struct sample s;
-	size_t at, len;
-	unsigned bit;
 
 	sample_open_wishes(&s, &scratch_wishes);
-	for (len = 0; len < s.len; len++) {
-		store(s.fd, s.data, len);
-		cr_assert_eq(read_all(s.fd), -EBADMSG, "%zu bytes", len);
-	}
-	for (at = 0; at < s.len; at++) {
-		for (bit = 0; bit < 8; bit++) {
-			s.data[at] ^= (unsigned char)(1u << bit);
-			store(s.fd, s.data, s.len);
-			cr_assert_eq(read_all(s.fd), -EBADMSG,
-			    "byte %zu, bit %u", at, bit);
-			s.data[at] ^= (unsigned char)(1u << bit);
-		}
-	}
-	store(s.fd, s.data, s.len);
-	cr_expect_eq(read_all(s.fd), 0);
+	refused_at_every_length(&s);
+	refused_with_any_bit_flipped(&s);
 	close(s.fd);
 }
 

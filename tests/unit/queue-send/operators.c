@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -38,22 +38,9 @@ end(void)
 TestSuite(operators, .init = start, .fini = end, .timeout = 60);
 
 static int
-connect_only(void)
-{
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	cr_assert_geq(fd, 0);
-	snprintf(to.sun_path, sizeof(to.sun_path),
-	    "/proc/self/fd/%d/" OPERATORS_SOCKET, w.s.sp.dir[SPOOL_LOCK]);
-	cr_assert_eq(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
-	return fd;
-}
-
-static int
 connect_to(void)
 {
-	int fd = connect_only();
+	int fd = world_operator(&w);
 
 	world_run(&w);
 	return fd;
@@ -140,7 +127,7 @@ connect_as_member(void)
 	    fchmodat(w.s.sp.dir[SPOOL_LOCK], OPERATORS_SOCKET, 0666, 0), 0);
 	cr_assert_eq(setegid(group), 0);
 	cr_assert_eq(seteuid(65534), 0);
-	fd = connect_only();
+	fd = world_operator(&w);
 	cr_assert_eq(seteuid(0), 0);
 	cr_assert_eq(setegid(0), 0);
 	world_run(&w);

@@ -116,6 +116,8 @@ void world_agent_failed(struct world *w, const struct world_delivery *delivery);
  */
 uint32_t world_deliver(struct world *w, enum agent_outcome outcome);
 void world_send(int sock, const struct msg *msg);
+/* The end of an operator who has just connected. */
+int world_operator(const struct world *w);
 
 /* Where the file is: a directory, or SPOOL_NDIRS. */
 enum spool_dir world_where(const struct world *w, uint64_t inode);

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 const struct world_refusal world_refusals[WORLD_REFUSALS] = {
@@ -273,4 +275,17 @@ world_count(const struct world *w, enum spool_dir dir)
 		n++;
 	spool_scan_done(&scan);
 	return n;
+}
+
+int
+world_operator(const struct world *w)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	cr_assert_geq(fd, 0);
+	snprintf(to.sun_path, sizeof(to.sun_path),
+	    "/proc/self/fd/%d/" OPERATORS_SOCKET, w->s.sp.dir[SPOOL_LOCK]);
+	cr_assert_eq(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
 }
