@@ -5,8 +5,9 @@
     Site(hold=True)      ... waits for release()
     Site(mute=True)      connections are taken, and never greeted
 
-`serving` counts from the greeting to the reply to the message, so a client that
-comes back at once never meets its own last connection.
+`serving` counts from the greeting, for a further message over the connection from
+MAIL, to the reply to the message, so a client that comes back at once never meets
+its own last connection.
 """
 import asyncio
 import random
@@ -39,14 +40,19 @@ class Client(asyncio.Protocol):
             self.say(b"421 4.7.0 too many connections")
             transport.close()
             return
-        self.counted = True
-        site.serving += 1
-        site.peak = max(site.peak, site.serving)
+        self.begun()
         self.say(b"220 site ESMTP")
 
     def connection_lost(self, error):
         self.site.clients.discard(self)
         self.over()
+
+    def begun(self):
+        site = self.site
+        if not self.counted:
+            self.counted = True
+            site.serving += 1
+            site.peak = max(site.peak, site.serving)
 
     def over(self):
         if self.counted:
@@ -72,6 +78,7 @@ class Client(asyncio.Protocol):
         if verb == b"EHLO":
             self.say(b"250-site\r\n250 PIPELINING")
         elif verb == b"MAIL":
+            self.begun()
             self.sender = line.partition(b"<")[2].partition(b">")[0].decode()
             self.say(b"250 2.1.0 ok")
         elif verb == b"RCPT":

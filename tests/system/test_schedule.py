@@ -160,13 +160,14 @@ class Preemption(Scheduling):
 
 class Feedback(Scheduling):
     def share(self, feedback):
-        """Percent of the recipients that a site refused that serves five."""
+        """Percent of the recipients that a site refused that serves five; each delivery
+        asks it by a connection of its own."""
         site = self.site(limit=5, service=0.04)
         i = self.routed(
             site, default_destination_concurrency_failed_cohort_limit=0,
             default_destination_concurrency_positive_feedback=feedback,
             default_destination_concurrency_negative_feedback=feedback,
-            smtp_destination_recipient_limit=2)
+            smtp_connection_cache_time_limit=0, smtp_destination_recipient_limit=2)
         i.inject(HELLO, *[f"b{n}@away.example" for n in range(1200)])
         wait(lambda: i.page(1)["delivered"] + i.page(1)["deferred_total"] == 1200, what="one attempt for each")
         self.assertEqual(site.peak, 5)
