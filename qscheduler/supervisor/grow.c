@@ -383,6 +383,17 @@ decide(struct super *s, usec_t now)
 	return d.act != SCALE_NOTHING && s->grow.held > 0;
 }
 
+uint32_t
+grow_mean_pct(struct super *s, usec_t now)
+{
+	struct scale_queue queues[PAGE_QUEUES_MAX];
+	const struct scale_input in = { .queues = queues,
+		.n = s->queues.nqueues };
+
+	fill_input(s, now, queues);
+	return scale_mean_pct(&in);
+}
+
 void
 grow_tick(struct super *s, usec_t now)
 {

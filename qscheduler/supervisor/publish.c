@@ -154,13 +154,13 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 }
 
 static void
-fill_grow(struct sched_page *page, const struct super *s)
+fill_grow(struct sched_page *page, const struct super *s, uint32_t mean_pct)
 {
 	const struct grow *g = &s->grow;
 	const struct override_count by_hand = grow_count_by_hand(s);
 
 	page->threshold_pct = s->instance.conf->queue_load_pct;
-	page->mean_load_pct = g->figures.mean_pct;
+	page->mean_load_pct = mean_pct;
 	page->held_count = by_hand.count;
 	page->held_until_mono = shown_time(by_hand.until);
 	page->changes = g->changes;
@@ -172,6 +172,7 @@ void
 publish(struct super *s, usec_t now)
 {
 	struct sched_page *page = s->publisher.page;
+	const uint32_t mean_pct = grow_mean_pct(s, now);
 	uint32_t i, open = 0;
 
 	page_write_begin(&page->head);
@@ -190,7 +191,7 @@ publish(struct super *s, usec_t now)
 	page->qcount = open;
 	page->qconf = s->queues.nqueues_disk;
 	page->bad_requests = s->requests.bad;
-	fill_grow(page, s);
+	fill_grow(page, s, mean_pct);
 	page_write_end(&page->head, now, clock_wall());
 }
 

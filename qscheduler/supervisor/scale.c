@@ -56,6 +56,15 @@ take_figures(const struct scale_input *in, struct scale_figures *f)
 	    : (uint32_t)((sum + f->known - 2) / (f->known - 1));
 }
 
+uint32_t
+scale_mean_pct(const struct scale_input *in)
+{
+	struct scale_figures f;
+
+	take_figures(in, &f);
+	return f.mean_pct;
+}
+
 /* ---- conditions and their times ---- */
 
 static bool

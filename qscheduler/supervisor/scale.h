@@ -84,6 +84,8 @@ struct scale {
 };
 
 void scale_init(struct scale *scale);
+/* Of this moment alone, by queues and n of the input. */
+uint32_t scale_mean_pct(const struct scale_input *in);
 /* The figures are filled in whatever the decision. */
 enum scale_act
 scale_decide(struct scale *scale, const struct scale_params *params,

@@ -57,6 +57,9 @@ struct grow {
 /* Every tick, when ready: read the pages, add or retire a queue if the load
  * says so. */
 void grow_tick(struct super *s, usec_t now);
+/* The mean load of this moment, with loads that were set since the last tick.
+ */
+uint32_t grow_mean_pct(struct super *s, usec_t now);
 /* A load report came: do not wait for the next tick. */
 void grow_soon(struct super *s, usec_t now);
 /* Give up the queue that is being made. */

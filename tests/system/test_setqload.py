@@ -64,8 +64,11 @@ class Setqload(SystemTest):
         self.assertIn("queue 1: load 0 % by hand for", ask(i, "--list").stdout)
         wait(lambda: not listed(i)[1][2]["load_by_hand"], what="the second is over")
         self.assertTrue(listed(i)[1][1]["load_by_hand"])
+        self.granted(i, "-q", "1", "80", "--for", "5m")
+        self.assertEqual(listed(i)[0]["mean_load"], 40, "at once")
         self.assertEqual(self.granted(i, "--clear"), "loads by hand cleared: 1\n")
         self.assertFalse(listed(i)[1][1]["load_by_hand"])
+        self.assertEqual(listed(i)[0]["mean_load"], 0, "at once")
         i.stop()
 
     def test_refused_at_once(self):
