@@ -8,6 +8,7 @@
  *	           them up again
  *	claims.c   the destinations that a message with several still has
  *	deferred.c the files in deferred/, by walks
+ *	walk.c     reads the directories for these
  *
  * due.c is pure: no disk, no clock. Soft: a backlog that cannot be had for want
  * of memory bounds nothing; a message without a node is found by the next walk.
@@ -16,6 +17,7 @@
 #define QUEUE_SEND_BACKLOG_H
 
 #include "ipc/msg.h"
+#include "spool/spool.h"
 
 #include <sys/queue.h>
 #include <bsd/sys/tree.h>
@@ -278,9 +280,27 @@ void acts_hold_ends(struct send *s, usec_t until_wall);
 /* When the next hold ends, hold/ is walked. */
 usec_t acts_hold_work(struct send *s);
 
+/* ---- walk.c: reading directories ----
+ *
+ * A thread reads a part of a directory, with the times of its files, while the
+ * loop does other things; then the loop deals with what was found. A file may
+ * have moved by then, as it may between readdir() and anything else. On a file
+ * system in memory, and when no thread can be had, the loop reads. */
+int walk_init(struct send *s);
+void walk_done(struct send *s);
+/* A walk over dir, in parts of at most so many items. -ENOMEM. */
+int walk_begin(struct send *s, enum spool_dir dir, bool with_stat, int most);
+/* Read the next part. False: not yet, send_wake() comes. */
+bool walk_read(struct send *s);
+/* The items of the part; more: the walk goes on after them. */
+int walk_count(const struct send *s, bool *ret_more);
+/* 0, or -errno: a part of the directory could not be read. */
+int walk_item(const struct send *s, int i, const struct spool_item **ret_item);
+void walk_end(struct send *s);
+
 /* ---- deferred.c: deferred messages on disk ----
  *
- * The walk of deferred/ reads due times (mtime) a bounded number of files a
+ * The walk of deferred/ reads due times (mtime), a bounded number of files a
  * turn, and nothing waits for its end. hold/ and corrupt/ are walked to count
  * them, active/ to find files that are no message of ours. All are walked at
  * start, at a flush, and every hour, for what came there behind our back. */

@@ -57,6 +57,8 @@ send_init(struct send *s)
 	if (r == 0)
 		r = removal_init(s);
 	if (r == 0)
+		r = walk_init(s);
+	if (r == 0)
 		r = reports_init(s);
 	if (r == 0)
 		r = rules_init(s);
@@ -133,6 +135,7 @@ start(struct daemon *d)
 		return s->lock;
 	s->sync.threads = SYNC_THREADS;
 	s->removals.threads = removal_threads(&s->sp);
+	s->reader.threads = s->removals.threads > 0;
 	r = send_init(s);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));

@@ -16,6 +16,7 @@
 #define REASON_STEPS    5  /* the message is looked for */
 #define WALK_INTERVAL   (3600 * USEC_PER_SEC)
 #define STRAY_RETRY     (10 * USEC_PER_SEC)
+#define SHORTAGE_WAIT   USEC_PER_SEC
 #define RESCAN_GAP      9 /* a tenth of the time at most */
 
 void
@@ -83,6 +84,16 @@ remove_deleted(struct send *s, uint64_t inode)
 	return r;
 }
 
+/* The message may have come there again since the walk looked. */
+static bool
+ends_later(const struct send *s, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ||
+	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC > s->now_wall;
+}
+
 /* A file was found in deleted/: its day may be over. */
 static void
 found_deleted(struct send *s, const struct spool_item *item)
@@ -93,7 +104,7 @@ found_deleted(struct send *s, const struct spool_item *item)
 	if (fd < 0)
 		r = spool_set_due(
 		    &s->sp, item->inode, s->now_wall + ACT_DELETED_TIME);
-	else if (item->mtime_wall > s->now_wall)
+	else if (item->mtime_wall > s->now_wall || ends_later(s, fd))
 		r = 0;
 	else
 		r = remove_deleted(s, item->inode);
@@ -173,13 +184,13 @@ static const struct {
 };
 
 static void
-walk_end(struct send *s, enum walk_kind kind)
+end_walk(struct send *s, enum walk_kind kind)
 {
 	struct walk *w = &s->walks[kind];
 
 	if (kind == WALK_HOLD)
 		say_held(w, s->conf->report_held_failures);
-	spool_scan_done(&w->scan);
+	walk_end(s);
 	w->running = false;
 	w->ended_at = s->now;
 	w->count = w->found;
@@ -188,37 +199,71 @@ walk_end(struct send *s, enum walk_kind kind)
 	s->pub.changed = true;
 }
 
-static void
-step(struct send *s, enum walk_kind kind)
+static int
+begin_walk(struct send *s, enum walk_kind kind)
 {
 	struct walk *w = &s->walks[kind];
-	struct spool_item item;
-	int n, r;
+	int r = walk_begin(s, kinds[kind].dir,
+	    kind == WALK_DEFERRED || kind == WALK_DELETED,
+	    WALKED_PER_TURN / kinds[kind].steps);
 
-	if (!w->running) {
-		spool_scan_begin(&w->scan, &s->sp, kinds[kind].dir);
-		w->running = true;
-		w->wanted = false;
-		w->began_at = s->now;
-		w->found = w->failed = 0;
+	if (r < 0)
+		return r;
+	w->running = true;
+	w->wanted = false;
+	w->began_at = s->now;
+	w->found = w->failed = 0;
+	return 0;
+}
+
+static void
+found_one(struct send *s, enum walk_kind kind, int i)
+{
+	const struct spool_item *item;
+	int error = walk_item(s, i, &item);
+
+	if (error < 0)
+		log_warning("%s/%s: %s: a part of it was not read", s->sp.path,
+		    spool_dirs[kinds[kind].dir].name, strerror(-error));
+	if (error < 0 || item->inode == 0)
+		return;
+	s->walks[kind].found++;
+	if (kinds[kind].found != NULL)
+		kinds[kind].found(s, item);
+}
+
+/* A part of the walk. */
+static usec_t
+step(struct send *s, enum walk_kind kind)
+{
+	bool more;
+	int i, n;
+
+	if (!s->walks[kind].running && begin_walk(s, kind) < 0)
+		return s->now + SHORTAGE_WAIT;
+	if (!walk_read(s))
+		return USEC_NEVER;
+	n = walk_count(s, &more);
+	for (i = 0; i < n; i++)
+		found_one(s, kind, i);
+	if (!more)
+		end_walk(s, kind);
+	return s->now;
+}
+
+/* The walk that runs, else the first that is wanted; below 0: none. */
+static int
+next_walk(const struct send *s)
+{
+	int i, wanted = -1;
+
+	for (i = WALK_NKINDS - 1; i >= 0; i--) {
+		if (s->walks[i].running)
+			return i;
+		if (s->walks[i].wanted)
+			wanted = i;
 	}
-	for (n = 0; n < WALKED_PER_TURN; n += kinds[kind].steps) {
-		r = spool_scan_next(&w->scan,
-		    kind == WALK_DEFERRED || kind == WALK_DELETED, &item);
-		if (r < 0)
-			log_warning("%s/%s: %s: a part of it was not read",
-			    s->sp.path, spool_dirs[kinds[kind].dir].name,
-			    strerror(-r));
-		if (r == 0) {
-			walk_end(s, kind);
-			return;
-		}
-		if (r < 0 || item.inode == 0)
-			continue;
-		w->found++;
-		if (kinds[kind].found != NULL)
-			kinds[kind].found(s, &item);
-	}
+	return wanted;
 }
 
 static void
@@ -257,11 +302,9 @@ deferred_work(struct send *s)
 		s->walks[WALK_ACTIVE].wanted = true;
 		s->stray_at = USEC_NEVER;
 	}
-	for (i = 0; i < WALK_NKINDS; i++)
-		if (s->walks[i].running || s->walks[i].wanted) {
-			step(s, (enum walk_kind)i);
-			return s->now;
-		}
+	i = next_walk(s);
+	if (i >= 0)
+		return step(s, (enum walk_kind)i);
 	at = s->stray_at < s->walk_at ? s->stray_at : s->walk_at;
 	return s->rescan_at < at ? s->rescan_at : at;
 }
@@ -348,10 +391,6 @@ deferred_flush(struct send *s)
 void
 deferred_done(struct send *s)
 {
-	int i;
-
-	for (i = 0; i < WALK_NKINDS; i++)
-		if (s->walks[i].running)
-			spool_scan_done(&s->walks[i].scan);
+	walk_done(s);
 	due_done(&s->due);
 }

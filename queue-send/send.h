@@ -38,6 +38,7 @@ struct evacuation;
 struct kept;
 struct operators;
 struct removal;
+struct walk_part;
 
 #define SEND_LOCK "queue-send" /* in lock/, by daemon_take_queue() */
 
@@ -56,15 +57,24 @@ struct todo_counts {
 	uint32_t scan_only;
 };
 
-/* A walk of one directory, a bounded number of steps a turn. */
+/* A walk of one directory, a bounded number of steps a turn; one at a time. */
 struct walk {
-	struct spool_scan scan;
 	bool running, wanted;
 	usec_t began_at, ended_at; /* the last one */
 	uint64_t found;            /* so far */
 	uint64_t failed;           /* of hold/: failed mail among these */
 	uint64_t said;             /* that this many stay, in the log */
 	uint64_t count; /* by the last whole walk, and by moves since then */
+};
+
+/* Reads what is walked over. */
+struct reader {
+	struct sync_pool *pool;
+	struct event *done;     /* a part was read */
+	unsigned threads;       /* 0: the loop reads */
+	struct walk_part *part; /* of the walk that runs */
+	bool away;              /* the part is with the thread */
+	bool ready;             /* that one has come back */
 };
 
 enum walk_kind {
@@ -223,6 +233,7 @@ struct send {
 	struct due_queue due;
 	struct share share;
 	struct walk walks[WALK_NKINDS];
+	struct reader reader;
 	usec_t walk_at;    /* the next walk of everything */
 	bool walk_flush;   /* files that the walk finds are due */
 	usec_t hold_until; /* wall clock: the next end of a hold; 0: none */

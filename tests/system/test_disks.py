@@ -31,6 +31,18 @@ def sleeps_in_kernel(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "D"
 
 
+def threads_that_sleep(pid):
+    """Threads of the process that are in the kernel, where no signal reaches them."""
+    return [int(t) for t in os.listdir(f"/proc/{pid}/task") if sleeps_in_kernel(f"{pid}/task/{t}")]
+
+
+def heartbeat(i, queue):
+    """The time of the last publication of its page (struct page_head), in microseconds."""
+    with open(f"/dev/shm/{i.name}.queue{queue}", "rb") as f:
+        f.seek(56)
+        return int.from_bytes(f.read(8), "little")
+
+
 @unittest.skipIf(missing(), missing())
 class Disks(SystemTest):
     def prepare(self, queues=3, hung=2, **options):
@@ -131,6 +143,22 @@ class Disks(SystemTest):
     def test_D25_a_file_system_that_is_frozen_with_mail_under_way(self):
         """Reads are answered, writes are not. mutation: base_check() writes nothing."""
         self.hangs_while_running(HungDisk.freeze, HungDisk.thaw)
+
+    @cost(20)
+    def test_D25_a_directory_that_is_not_read_holds_up_no_loop(self):
+        """A flush walks over all of them. mutation: give_to_thread() of walk.c is false."""
+        i, disk = self.prepare(queues=2, conf={"disk_time_limit": "10m"})
+        i.start()
+        pid = child(i, "queue-send", 2)
+        disk.hang()
+        i.process.send_signal(signal.SIGALRM)
+        wait(lambda: [t for t in threads_that_sleep(pid) if t != pid], what="a thread that waits for the disk")
+        began = heartbeat(i, 2)
+        wait(lambda: heartbeat(i, 2) > began + 6_000_000, what="heartbeats all the while")
+        disk.go_on()
+        self.inject(i, "alice", 4)
+        i.wait_delivered("alice", 4)
+        i.stop()
 
     @cost(20)
     def test_D31_P10_a_stop_while_a_disk_hangs(self):

@@ -62,6 +62,7 @@ begin(struct world *w, bool again)
 	s->pub.requests = -1;
 	s->sync.threads = w->sync_threads;
 	s->removals.threads = w->removal_threads;
+	s->reader.threads = w->reader_threads;
 	s->base = daemon_loop_new(false);
 	cr_assert_not_null(s->base);
 	cr_assert_eq(spool_open(&s->sp, &world_sys, w->dir, 1), 0);

@@ -30,17 +30,17 @@ struct world {
 	uint64_t credit;      /* that todo-proc was given */
 	uint64_t prepared[256];
 	uint32_t nprepared, scans;
-	bool unnamed;             /* offers do not name destinations */
-	const char *sender;       /* of files; NULL: s@here.test */
-	const char *content;      /* of files; NULL: a short one */
-	uint8_t notify;           /* of their recipients, enum dsn_notify */
-	const char *orcpt;        /* of their recipients; NULL: none */
-	struct dsn_mail dsn;      /* of files */
-	unsigned sync_threads;    /* set before world_start(); 0: none */
-	unsigned removal_threads; /* the same */
-	bool no_segment;          /* set before world_start() */
-	int segment;              /* the table of destinations; -1 */
-	uint64_t closes[16];      /* the agent was told to; nclosed */
+	bool unnamed;          /* offers do not name destinations */
+	const char *sender;    /* of files; NULL: s@here.test */
+	const char *content;   /* of files; NULL: a short one */
+	uint8_t notify;        /* of their recipients, enum dsn_notify */
+	const char *orcpt;     /* of their recipients; NULL: none */
+	struct dsn_mail dsn;   /* of files */
+	unsigned sync_threads; /* set before world_start(); 0: none */
+	unsigned removal_threads, reader_threads; /* the same */
+	bool no_segment;                          /* set before world_start() */
+	int segment;         /* the table of destinations; -1 */
+	uint64_t closes[16]; /* the agent was told to; nclosed */
 	uint32_t ncloses;
 };
 

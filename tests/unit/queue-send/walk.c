@@ -1,0 +1,196 @@
+/* Directories are read by a thread, and what it finds may have moved since. */
+#include "tests/unit/queue-send/world.h"
+
+#include "queue-send/backlog.h"
+
+#include <criterion/criterion.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#define MANY 700 /* more than two parts */
+
+static struct world w;
+static int gate[2];
+
+/* Each directory that is opened takes a byte. */
+static int
+slow_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	char c;
+
+	if ((flags & O_TMPFILE) == O_DIRECTORY)
+		(void)!read(gate[0], &c, 1);
+	return openat(dir, name, flags, mode);
+}
+
+static void
+await_part(void)
+{
+	struct pollfd p = { .fd = event_get_fd(w.s.reader.done),
+		.events = POLLIN };
+
+	cr_assert_eq(poll(&p, 1, 120000), 1, "the thread reads nothing");
+}
+
+static bool
+is_walking(void)
+{
+	int i;
+
+	for (i = 0; i < WALK_NKINDS; i++)
+		if (w.s.walks[i].running || w.s.walks[i].wanted)
+			return true;
+	return false;
+}
+
+static void
+await_end(void)
+{
+	while (is_walking()) {
+		if (w.s.reader.away)
+			await_part();
+		world_run(&w);
+	}
+}
+
+static void
+start(void)
+{
+	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
+	w.reader_threads = 1;
+	world_start(&w, "");
+	await_end();
+	world_sys.openat = slow_openat;
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+	close(gate[0]);
+}
+
+TestSuite(walk, .init = start, .fini = end, .timeout = 60);
+
+static uint64_t
+lay(enum spool_dir dir)
+{
+	uint64_t inode = world_file(&w, "x", 1, 0);
+
+	cr_assert_eq(spool_move(&w.s.sp, SPOOL_INCOMING, dir, inode), 0);
+	return inode;
+}
+
+static void
+walk(enum walk_kind kind)
+{
+	w.s.walks[kind].wanted = true;
+	send_wake(&w.s);
+	world_run(&w);
+}
+
+/* mutation: queue-send/walk.c: give_to_thread() is false. */
+Test(walk, D25_nothing_waits_for_a_directory_that_is_read_slowly)
+{
+	uint64_t inode = lay(SPOOL_DEFERRED);
+
+	walk(WALK_DEFERRED);
+	cr_expect(w.s.reader.away);
+	world_message(&w, "d", 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_null(due_find(&w.s.due, inode));
+	close(gate[1]);
+	await_end();
+	cr_expect_not_null(due_find(&w.s.due, inode));
+}
+
+/* mutation: queue-send/walk.c: read_part() has no end but that of a part. */
+Test(walk, D23_a_walk_goes_over_all_files_in_parts)
+{
+	int i;
+
+	close(gate[1]);
+	for (i = 0; i < MANY; i++)
+		lay(SPOOL_DEFERRED);
+	walk(WALK_DEFERRED);
+	await_end();
+	cr_expect_eq(w.s.due.count, MANY);
+	cr_expect_eq(w.s.walks[WALK_DEFERRED].count, MANY);
+	walk(WALK_DEFERRED);
+	await_end();
+	cr_expect_eq(w.s.due.count, MANY);
+}
+
+/* mutation: queue-send/deferred.c: ends_later() is false. */
+Test(walk, D22_a_day_that_has_begun_anew_since_is_not_over)
+{
+	uint64_t inode = lay(SPOOL_DELETED);
+
+	cr_assert_eq(spool_set_due(&w.s.sp, inode, 1), 0);
+	walk(WALK_DELETED);
+	close(gate[1]);
+	await_part();
+	cr_assert_eq(
+	    spool_set_due(&w.s.sp, inode, w.s.now_wall + 1000000000), 0);
+	await_end();
+	cr_expect_eq(world_where(&w, inode), SPOOL_DELETED);
+	cr_assert_eq(spool_set_due(&w.s.sp, inode, 1), 0);
+	walk(WALK_DELETED);
+	await_end();
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+}
+
+/* mutation: queue-send/deferred.c: found_active() takes what it has for there.
+ */
+Test(walk, D22_what_has_gone_since_is_not_brought_back)
+{
+	uint64_t inode = lay(SPOOL_ACTIVE);
+
+	walk(WALK_ACTIVE);
+	close(gate[1]);
+	await_part();
+	cr_assert_eq(spool_remove(&w.s.sp, SPOOL_ACTIVE, inode), 0);
+	await_end();
+	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 0);
+	cr_expect_eq(w.s.health.errors, 0);
+}
+
+Test(walk, D22_what_has_gone_since_is_asked_for_and_not_there)
+{
+	uint64_t inode = lay(SPOOL_DEFERRED);
+
+	walk(WALK_DEFERRED);
+	close(gate[1]);
+	await_part();
+	cr_assert_eq(spool_remove(&w.s.sp, SPOOL_DEFERRED, inode), 0);
+	await_end();
+	cr_expect_eq(w.s.due.asked, 1);
+	world_send(w.todo,
+	    &(struct msg){
+		.type = MSG_GONE, .u.GONE = { .inode = inode, .error = -2 } });
+	world_run(&w);
+	cr_expect_eq(w.s.due.count, 0);
+}
+
+/* The part that is with the thread waits for the end of an evacuation. */
+/* mutation: queue-send/deferred.c: deferred_work() does not look at it. */
+Test(walk, D25_a_walk_goes_on_after_an_evacuation)
+{
+	struct daemon d = { .state = &w.s };
+	struct msg msg = { .type = MSG_HAND_OVER,
+		.u.HAND_OVER.queues = { "\2\0\0\0", 4 } };
+	uint64_t inode = lay(SPOOL_DEFERRED);
+
+	walk(WALK_DEFERRED);
+	cr_assert_eq(control_ops.told(&d, &msg), 0);
+	close(gate[1]);
+	await_part();
+	world_run(&w);
+	cr_expect_null(due_find(&w.s.due, inode));
+	msg.u.HAND_OVER.queues = (msg_blob){ NULL, 0 };
+	cr_assert_eq(control_ops.told(&d, &msg), 0);
+	await_end();
+	cr_expect_not_null(due_find(&w.s.due, inode));
+}
