@@ -180,3 +180,37 @@ for name in ("environ", "mem", "fd", "cwd"):
             self.assertIn("queue 2: disabled", ask(groups, "--list").stdout)
         os.unlink(f"/dev/shm/{i.name}.qscheduler.ask")  # made again, for the same
         wait(lambda: ask([READERS], "--enable", "-q", "2").returncode == 0, what="the socket, again")
+
+    def test_attack_9_operators_flood_the_socket_of_requests(self):
+        """Bytes, descriptors, as fast as they can: the supervisor takes root's request, and mail goes on."""
+        i = self.running(queues=2, conf={"operator_group": READERS})
+        floods = [subprocess.Popen(["/usr/bin/python3", "-c", """
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect(sys.argv[1])
+null = os.open("/dev/null", os.O_RDONLY)
+print("begun", flush=True)
+n = 0
+while True:
+    n += 1
+    try:
+        socket.send_fds(s, [os.urandom(n % 4000 + 1)], [null] * (n % 50 // 49 * 5))
+    except OSError:
+        pass
+""", f"/dev/shm/{i.name}.qscheduler.ask"], stdout=subprocess.PIPE, user="nobody", group="nogroup",
+            extra_groups=[READERS]) for _ in range(2)]
+        for flood in floods:
+            self.addCleanup(flood.stdout.close)
+            self.addCleanup(flood.wait)
+            self.addCleanup(flood.kill)
+            flood.stdout.readline()
+        held = len(os.listdir(f"/proc/{i.process.pid}/fd"))
+        for load in range(10, 20):
+            words = [BIN / "setqload", "-q", "1", str(load)]
+            wait(lambda w=words: subprocess.run(w, env=i.environment(), capture_output=True,
+                                                check=False).returncode == 0, what="root is heard")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        self.assertLessEqual(len(os.listdir(f"/proc/{i.process.pid}/fd")), held + 4)
+        self.assertTrue(all(flood.poll() is None for flood in floods))
+        i.stop()

@@ -25,6 +25,7 @@ WORDS = {
     "qctl shape": "qctl shape", "qctl sites": "qctl sites", "mailq": "mailq", "postqueue -p": "postqueue -p",
     "postqueue -j": "postqueue -j", "qread": "qread", "sendmail -bp": "sendmail -bp",
     "qctl show --content": "qctl show --content ID", "qctl check": "qctl check",
+    "qctl rules": "qctl rules", "qctl hold --rule": "qctl hold --rule recipient=nobody@none.example --reason x",
     "qctl hold": "qctl hold ID", "qctl release": "qctl release ID", "qctl requeue": "qctl requeue ID",
     "qctl retry": "qctl retry ID", "qctl expire": "qctl expire ID",
     "qctl delete": "qctl delete ID", "qctl undelete": "qctl undelete ID",
