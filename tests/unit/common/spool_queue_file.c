@@ -35,6 +35,19 @@ Test(queue_file, crc32c_is_the_one_of_rfc_3720)
 	cr_expect_eq(format_crc(0, NULL, 0), 0u);
 }
 
+/* Member by member: between them lies what nobody has set. */
+static bool
+is_same(const struct queue_file *a, const struct queue_file *b)
+{
+	return a->size == b->size && a->content_off == b->content_off &&
+	    a->content_len == b->content_len && a->env_off == b->env_off &&
+	    a->env_len == b->env_len && a->rcpt_off == b->rcpt_off &&
+	    a->rcpt_len == b->rcpt_len && a->rcpt_count == b->rcpt_count &&
+	    a->queue == b->queue && a->arrival_wall == b->arrival_wall &&
+	    a->uid == b->uid && a->flags == b->flags && a->nonce == b->nonce &&
+	    a->version == b->version;
+}
+
 Test(queue_file, what_was_written_is_read)
 {
 	struct queue_rcpt_cursor cursor;
@@ -48,7 +61,7 @@ Test(queue_file, what_was_written_is_read)
 	cr_assert_eq(scratch_write(fd, &fault_sys, &scratch_mail, &wrote), 0);
 	cr_expect_eq(fault_count(FAULT_WRITE), 1u, "one write");
 	cr_assert_eq(queue_file_read(fd, &file), 0);
-	cr_expect_eq(memcmp(&file, &wrote, sizeof(file)), 0);
+	cr_expect(is_same(&file, &wrote));
 	cr_expect_eq(fstat(fd, &st), 0);
 	cr_expect_eq(file.size, (uint64_t)st.st_size);
 	cr_expect_eq(file.arrival_wall, 1700000000123456);
