@@ -429,7 +429,7 @@ job_parent(const struct job *job)
 	return job->moved && job->above != NULL ? branch_root(job->above)->job
 						: NULL;
 }
-/* What its parent paid for each of its entries; 0: there is no account. */
+/* The price of each of its entries, by its parent; 0: there is no account. */
 static inline uint32_t
 job_price(const struct job *job)
 {

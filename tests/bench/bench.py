@@ -262,7 +262,8 @@ def decisions():
     for name, each in memory:
         say(f"| {name} | {each} |")
     say()
-    say("All of the scheduler counted, destinations and their windows too. Wanted: 200 for the recipients.")
+    say("All of the scheduler counted, destinations and their windows too. Wanted: 60 for the recipients, and 400 for a "
+        "message in all of queue-send.")
     say()
 
 
