@@ -72,7 +72,10 @@ class StoppedReaders(SystemTest):
         self.addCleanup(os.close, ends[0])
         readers = [self.start_reader(i, ends[1]) for _ in range(READERS)]
         os.close(ends[1])
-        pids = [self.worker(r, path.name) for r in readers] + [r.pid for r in readers]
+        workers = [self.worker(r, path.name) for r in readers]
+        for pid in workers:  # a stopped one does not see that its parent has ended
+            self.addCleanup(subprocess.run, ["kill", "-KILL", str(pid)], check=False)
+        pids = workers + [r.pid for r in readers]
         for pid in pids:  # by the user, at the place where each is
             subprocess.run(["kill", "-STOP", str(pid)], check=True, **NOBODY)
         locked = {line.split()[4] for line in pathlib.Path("/proc/locks").read_text().splitlines()
