@@ -33,11 +33,11 @@ class Check(Queues):
         before = self.tree(i)
         found = self.check(i, status=65)
         self.assertEqual(self.tree(i), before)
-        self.assertEqual(found[-1], f"{len(want) + twice} flaws", found)
+        self.assertEqual(found[-1], f"{len(want) + twice} flaw{'s' * (len(want) + twice != 1)}", found)
         mended = self.check(i, "--repair")
         for text in want:
             self.assertTrue(any(re.search(text, line) for line in mended), f"{text}: {mended}")
-        self.assertEqual(mended[-1], f"{len(want)} flaws mended, 0 left", mended)
+        self.assertEqual(mended[-1], f"{len(want)} flaw{'s' * (len(want) != 1)} mended, 0 left", mended)
         self.assertEqual(self.check(i), ["no flaw"])
         return mended
 
@@ -211,7 +211,7 @@ class Check(Queues):
         foreign = self.of(i, 0).parents[2] / "hold" / "notes\033[2J"
         foreign.write_bytes(b"x")
         self.assertEqual(self.check(i, "--repair", status=65), [
-            "hold/notes?[2J: a name that no program here made: left for you", "1 flaws"])
+            "hold/notes?[2J: a name that no program here made: left for you", "1 flaw"])
         self.assertTrue(foreign.exists())
 
     def test_prepared_follows_its_message(self):
