@@ -166,6 +166,9 @@ proceed(struct talk *t, bool progress)
 	if (d->turn != t->turn && d->state == DIALOG_CONTENT)
 		begin_content(t, now);
 	pump(t);
+	/* A reply to octets that have not been sent is none. */
+	if (d->end.open && !stream_is_drained(t->stream))
+		d->end.open = false;
 	if (d->state == DIALOG_CLOSED || d->state == DIALOG_IDLE) {
 		(void)evtimer_del(t->timer);
 		t->ops->ended(t->arg, &d->end);
@@ -202,6 +205,11 @@ on_written(void *arg, int error)
 {
 	struct talk *t = arg;
 
+	if (t->gone != NULL) { /* no dialogue waits for it any more */
+		if (error < 0)
+			t->gone(t->gone_arg);
+		return;
+	}
 	if (error < 0)
 		read_last_words(t);
 	proceed(t, t->dialog.state == DIALOG_CONTENT);
