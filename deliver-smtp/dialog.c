@@ -81,8 +81,17 @@ refuse_site(struct dialog *d, const struct smtp_reply *reply)
 	d->state = DIALOG_CLOSED;
 }
 
+/* Does the reply speak of the connection? What refuses MAIL over one that was
+ * kept may: "too many messages", or what the server said when its patience
+ * ended. Nobody's mail is returned for that. */
+static bool
+ends_connection(const struct dialog *d, const struct smtp_reply *reply)
+{
+	return reply->code == 421 || (d->unanswered && reply->code >= 400);
+}
+
 static void
-on_421(struct dialog *d, const struct smtp_reply *reply)
+on_end_of_connection(struct dialog *d, const struct smtp_reply *reply)
 {
 	if (rows[d->state].fate == FATE_NEXT) {
 		refuse_site(d, reply);
@@ -320,8 +329,8 @@ take_reply(struct dialog *d, const struct smtp_reply *reply)
 	d->turn++;
 	if (row->fate == FATE_NOTHING)
 		(class == row->ok && !early ? row->on_ok : quit_over)(d, reply);
-	else if (reply->code == 421)
-		on_421(d, reply);
+	else if (ends_connection(d, reply))
+		on_end_of_connection(d, reply);
 	else if (early)
 		step_protocol_error(d, "a reply without a command");
 	else if (class != row->ok && class != 4 && class != 5)

@@ -13,8 +13,9 @@
  *
  * With task.keep a transaction ends in DIALOG_IDLE, after RSET where the server
  * may think that it goes on; dialog_again() begins the next one. A connection
- * that turns out to be of no use before the first reply of a later transaction
- * says nothing of the site: end.stale asks for a new one.
+ * that turns out to be of no use before the first reply of a later transaction,
+ * or by one that refuses, says nothing of the site or of the mail: end.stale
+ * asks for a new one.
  *
  * With PIPELINING, MAIL, all RCPT and DATA go out together. The verdicts of
  * recipients are then held back until the reply to DATA shows that replies and

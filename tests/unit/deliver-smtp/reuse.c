@@ -200,6 +200,9 @@ Test(reuse, N14_of_no_use_any_more_is_no_failure)
 	} rows[] = {
 		{ "closed", NULL },
 		{ "421", "421 4.4.2 idle for too long\r\n" },
+		{ "the end of its patience",
+		    "451 timeout\r\n503 x\r\n503 x\r\n" },
+		{ "too many", "550 5.7.0 no more\r\n503 x\r\n503 x\r\n" },
 		{ "no reply", "hello?\r\n" },
 		{ "the wrong kind", "354 go\r\n" },
 	};
