@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,11 +39,23 @@ struct crowd {
 
 /* ---- starting ---- */
 
-static _Noreturn void
-be_worker(const struct worker_job *job, int fd, uint32_t queue)
+/* A worker that is stopped sees no pipe close: the kernel ends it with its
+ * parent, so that none is left that nobody reads. */
+static void
+bind_to_parent(pid_t parent)
 {
-	int null = open("/dev/null", O_RDWR);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+}
 
+static _Noreturn void
+be_worker(const struct worker_job *job, pid_t parent, int fd, uint32_t queue)
+{
+	int null;
+
+	bind_to_parent(parent);
+	null = open("/dev/null", O_RDWR);
 	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
 	    dup2(null, 2) < 0 || dup2(fd, 3) < 0)
 		_exit(1);
@@ -57,6 +70,7 @@ static int
 start(struct crowd *c)
 {
 	const uint32_t queue = c->job->queues[c->next];
+	const pid_t parent = getpid();
 	int ends[2];
 	pid_t pid;
 
@@ -64,7 +78,7 @@ start(struct crowd *c)
 		return -errno;
 	pid = fork();
 	if (pid == 0)
-		be_worker(c->job, ends[1], queue);
+		be_worker(c->job, parent, ends[1], queue);
 	close(ends[1]);
 	if (pid < 0) {
 		close(ends[0]);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const uint32_t queues[] = { 1, 2, 3, 4, 5 };
@@ -120,4 +122,56 @@ Test(workers, none)
 	cr_expect_eq(t.messages, 0);
 	fflush(stdout);
 	cr_expect_str_empty(slurp(cr_get_redirected_stdout()));
+}
+
+static int to_test[2];
+
+static int
+stop(struct worker *w, void *arg UNUSED)
+{
+	const pid_t me = getpid();
+
+	worker_row(w, &me, sizeof(me));
+	return raise(SIGSTOP);
+}
+
+static void
+hand_on(uint32_t queue UNUSED, const void *data, size_t len, void *arg UNUSED)
+{
+	(void)!write(to_test[1], data, len);
+}
+
+static _Noreturn void
+be_command(void)
+{
+	const struct worker_job job = { .queues = queues,
+		.nqueues = 1,
+		.silence_limit = 3600 * USEC_PER_SEC,
+		.run = stop,
+		.take_row = hand_on };
+	struct worker_totals t;
+
+	(void)worker_run_all(&job, &t);
+	_exit(0);
+}
+
+Test(workers, a_stopped_one_ends_with_its_parent)
+{
+	pid_t command, worker = 0;
+	int status = 0;
+
+	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	cr_assert_eq(pipe(to_test), 0);
+	command = fork();
+	if (command == 0)
+		be_command();
+	cr_assert_eq(
+	    read(to_test[0], &worker, sizeof(worker)), (ssize_t)sizeof(worker));
+	cr_expect_eq(kill(command, SIGKILL), 0);
+	cr_expect_eq(waitpid(command, NULL, 0), command);
+	/* One that lives ends by these. */
+	(void)kill(worker, SIGTERM);
+	(void)kill(worker, SIGCONT);
+	cr_assert_eq(waitpid(worker, &status, 0), worker);
+	cr_expect_eq(WTERMSIG(status), SIGKILL);
 }
