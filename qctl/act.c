@@ -367,3 +367,38 @@ task_act(struct worker *w, void *task)
 	free(a.works);
 	return 0;
 }
+
+/* ---- the right to act ---- */
+
+/* Of a queue that does not run its owner has the lock. */
+static int
+ask_right(const struct spool *sp, usec_t limit)
+{
+	struct peer peer = { .fd = -1 };
+	int r = peer_connect(&peer, sp, limit);
+
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		r = geteuid() == 0 || geteuid() == sp->owner[SPOOL_LOCK]
+		    ? 0
+		    : -EPERM;
+	else if (r == 0)
+		r = peer_may_act(&peer);
+	peer_close(&peer);
+	return r;
+}
+
+int
+task_ask_right(struct worker *w, void *arg)
+{
+	const struct task *t = arg;
+	struct spool sp;
+	int r = spool_open(&sp, &spool_sys_real, t->base, w->queue);
+
+	if (r == 0)
+		r = sp.dir[SPOOL_LOCK] < 0 ? -EACCES
+					   : ask_right(&sp, t->silence_limit);
+	if (r == -EPERM || r == -EACCES)
+		worker_denied(w);
+	spool_close(&sp);
+	return 0;
+}

@@ -127,6 +127,19 @@ tell_pace(const struct task *t)
 }
 
 static int
+tell_denied(const struct task *t, const struct worker_totals *totals)
+{
+	if (totals->denied == 0)
+		return EX_OK;
+	fprintf(stderr,
+	    "%s: no permission to act on messages of %u queues; this is for "
+	    "root and members of operator_group, and while the instance is "
+	    "stopped for root\n",
+	    t->options.program, totals->denied);
+	return EX_NOPERM;
+}
+
+static int
 act(struct task *t, const uint32_t *queues, size_t count)
 {
 	uint32_t chosen[QUEUE_NUM_MAX];
@@ -149,14 +162,8 @@ act(struct task *t, const uint32_t *queues, size_t count)
 	if (r < 0)
 		fprintf(stderr, "%s: %s\n", t->options.program, strerror(-r));
 	tell(t);
-	if (totals.denied > 0) {
-		fprintf(stderr,
-		    "%s: no permission to act on messages of %u queues; this "
-		    "is for root and members of operator_group, and while the "
-		    "instance is stopped for root\n",
-		    t->options.program, totals.denied);
-		return EX_NOPERM;
-	}
+	if (totals.denied > 0)
+		return tell_denied(t, &totals);
 	return r < 0                              ? EX_OSERR
 	    : totals.silent + totals.troubled > 0 ? EX_TEMPFAIL
 						  : EX_OK;
@@ -173,6 +180,32 @@ tell_would(const struct task *t, const char *what)
 	return EX_IOERR;
 }
 
+/* Where messages would go is told after the right to let them go. A queue that
+ * does not answer is told by the act. */
+static int
+plan_spread(struct task *t, const uint32_t *queues, size_t count)
+{
+	uint32_t chosen[QUEUE_NUM_MAX];
+	struct worker_totals totals = { 0 };
+	const struct worker_job job = {
+		.program = t->options.program,
+		.queues = chosen,
+		.nqueues = choose_queues(t, queues, count, chosen),
+		.silence_limit = 2 * t->silence_limit,
+		.silent = "it does not answer",
+		.run = task_ask_right,
+		.arg = t,
+	};
+	int r = t->options.dry_run ? 0 : worker_run_all(&job, &totals);
+
+	if (r < 0)
+		return EX_OSERR;
+	if (totals.denied > 0)
+		return tell_denied(t, &totals);
+	r = spread_targets(t);
+	return r == 0 ? EX_OK : r == -ENOENT ? EX_UNAVAILABLE : EX_OSERR;
+}
+
 int
 task_act_all(struct task *t, const uint32_t *queues, size_t count)
 {
@@ -180,8 +213,9 @@ task_act_all(struct task *t, const uint32_t *queues, size_t count)
 	bool go = !t->options.dry_run;
 	int code = EX_OK;
 
-	if (t->options.act == ACT_SPREAD && (code = spread_targets(t)) < 0)
-		return code == -ENOENT ? EX_UNAVAILABLE : EX_OSERR;
+	if (t->options.act == ACT_SPREAD &&
+	    (code = plan_spread(t, queues, count)) != EX_OK)
+		return code;
 	if (describe(t, &what) < 0)
 		return EX_OSERR;
 	if (tell_pace(t) < 0) {

@@ -119,6 +119,17 @@ peer_came(struct peer *p)
 }
 
 int
+peer_may_act(struct peer *p)
+{
+	const struct msg msg = { .type = MSG_RULES_READ,
+		.u.RULES_READ.serial = 1 };
+	uint32_t running;
+	int error, r = put_act(p, &msg);
+
+	return r < 0 ? r : peer_answer(p, &error, &running);
+}
+
+int
 peer_hold_rule(struct peer *p, const struct queue_id *id, uint32_t rule)
 {
 	const struct msg msg = { .type = MSG_ACT_HOLD_RULE,

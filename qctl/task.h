@@ -49,9 +49,12 @@ int task_act_all(struct task *t, const uint32_t *queues, size_t count);
 /* The worker_job.take_row of tallies; arg is the task. */
 void task_take_tally(uint32_t queue, const void *data, size_t len, void *arg);
 
-/* The worker_job.run of both kinds. */
+/* The worker_job.run of each kind. */
 int task_read(struct worker *w, void *task);
 int task_act(struct worker *w, void *task);
+/* Only asks whether this user may act on messages of the queue: a frame
+ * WORKER_DENIED, or none. */
+int task_ask_right(struct worker *w, void *task);
 
 /* All deferred mail of all queues: queue-send does that by itself. */
 static inline bool
@@ -102,6 +105,9 @@ int peer_hold(struct peer *p, const struct queue_id *id, usec_t until_wall,
     const char *reason);
 /* The same of ACT_SPREAD, to that queue. */
 int peer_spread(struct peer *p, const struct queue_id *id, uint32_t to);
+/* May this user act? -EPERM. Nothing is done that the queue does not do by
+ * itself: the rules are read. */
+int peer_may_act(struct peer *p);
 /* To the queue-send of a queue that got files. */
 int peer_came(struct peer *p);
 /* The same by a rule, whose reason and end it has. */

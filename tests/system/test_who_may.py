@@ -28,6 +28,7 @@ WORDS = {
     "qctl rules": "qctl rules", "qctl hold --rule": "qctl hold --rule recipient=nobody@none.example --reason x",
     "qctl hold": "qctl hold ID", "qctl release": "qctl release ID", "qctl requeue": "qctl requeue ID",
     "qctl retry": "qctl retry ID", "qctl expire": "qctl expire ID",
+    "qctl spread": "qctl spread ALL",
     "qctl delete": "qctl delete ID", "qctl undelete": "qctl undelete ID",
     "postsuper -h": "postsuper -h ID", "postsuper -H": "postsuper -H ID", "postsuper -r": "postsuper -r ID",
     "postsuper -d": "postsuper -d ID", "postsuper -e": "postsuper -e ID", "postsuper -f": "postsuper -f ID",
