@@ -231,7 +231,7 @@ hold_rules_read_at(
 }
 
 int
-hold_rules_open_dir(const struct spool_sys *sys, const char *base)
+hold_rules_open_dir(const struct spool_sys *sys, const char *base, int access)
 {
 	struct buf path = { 0 };
 	int fd, r = buf_printf(&path, "%s/" SPOOL_RULES, base);
@@ -239,7 +239,7 @@ hold_rules_open_dir(const struct spool_sys *sys, const char *base)
 	if (r < 0)
 		return r;
 	fd = sys->openat(AT_FDCWD, buf_str(&path),
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	    access | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		fd = -errno;
 	buf_done(&path);
@@ -251,7 +251,7 @@ hold_rules_read(
     const struct spool_sys *sys, const char *base, struct hold_rules *ret)
 {
 	struct hold_rules rules = { .next = 1 };
-	int dir = hold_rules_open_dir(sys, base), r;
+	int dir = hold_rules_open_dir(sys, base, O_PATH), r;
 
 	r = dir < 0 ? (dir == -ENOENT ? 0 : dir)
 		    : hold_rules_read_at(sys, dir, &rules);

@@ -51,10 +51,12 @@ void hold_rules_done(struct hold_rules *rules);
 /* Is the file another one than that which was seen? */
 bool hold_rules_changed(const char *base, const struct stat *seen);
 
-/* For hold_rule_write.c: the directory, and the file in it. */
+/* For hold_rule_write.c: the directory, by O_RDONLY to write and lock, by
+ * O_PATH for readers, who may not list it; and the file in it. */
 #define HOLD_RULES_NAME "hold"
 #define HOLD_RULES_HEAD "hold-rules 1\n"
-int hold_rules_open_dir(const struct spool_sys *sys, const char *base);
+int
+hold_rules_open_dir(const struct spool_sys *sys, const char *base, int access);
 int hold_rules_read_at(
     const struct spool_sys *sys, int dir, struct hold_rules *rules);
 bool hold_rule_is_over(const struct hold_rule *rule, usec_t now_wall);

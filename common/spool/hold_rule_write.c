@@ -213,7 +213,7 @@ hold_rules_change(
 
 	if (c->more != NULL && !hold_rule_is_right(c->more))
 		return -EINVAL;
-	dir = hold_rules_open_dir(sys, base);
+	dir = hold_rules_open_dir(sys, base, O_RDONLY);
 	if (dir < 0)
 		return dir;
 	r = change_at(sys, dir, c);

@@ -242,13 +242,15 @@ spool_make_mailbox(int base, const struct spool_owner *owner)
 	return make_plain(base, SPOOL_MAILBOX, &shape, owner);
 }
 
+/* Members of the group read the file by its name: one that could open the
+ * directory could keep its lock. */
 int
 spool_make_rules(int base, const struct spool_owner *owner)
 {
 	const struct shape shape = {
 		.uid = owner->qmails,
 		.gid = owner->qmail,
-		.mode = owner->private ? 0700 : 02750,
+		.mode = owner->private ? 0700 : 02710,
 	};
 
 	return make_plain(base, SPOOL_RULES, &shape, owner);

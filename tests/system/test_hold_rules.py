@@ -271,6 +271,10 @@ class Rules(SystemTest):
             subprocess.run(attempt, shell=True, check=False, cwd=i.base / "rules", user="nobody", group="nogroup",
                            extra_groups=[group, "operator"], stderr=subprocess.DEVNULL)
         self.assertEqual([path.name for path in (i.base / "rules").iterdir()], ["hold"])
+        # Nor does a member of the group keep the lock from those who write.
+        locked = subprocess.run(["flock", "--nonblock", i.base / "rules", "true"], capture_output=True, check=False,
+                                user="nobody", group="nogroup", extra_groups=[group])
+        self.assertNotEqual(locked.returncode, 0)
         i.stop()
         self.assertEqual(run(make, [group, "operator"]).returncode, 77, "a stopped instance is root's")
         self.assertEqual(run(drop, [group, "operator"]).returncode, 77)
