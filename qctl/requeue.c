@@ -91,15 +91,21 @@ forget_reasons(
 	return r;
 }
 
-/* Reports that were made of it leave prepared/ by the count of their lines. */
+/* Reports that were made of it leave prepared/ by the count of their lines.
+ * Inode numbers are reused: -ENOENT for another message. */
 static int
-settle(const struct spool *sp, uint64_t inode, int fd)
+settle(const struct spool *sp, const struct queue_id *id, int fd)
 {
 	struct queue_file file;
 	int r = queue_file_read(fd, &file);
 
-	return r < 0 ? r
-		     : spool_settle_message(sp, fd, &file, inode, NULL, NULL);
+	if (r == 0 &&
+	    (file.arrival_wall != id->arrival_wall || file.nonce != id->nonce ||
+		file.queue != id->queue))
+		r = -ENOENT;
+	return r < 0
+	    ? r
+	    : spool_settle_message(sp, fd, &file, id->inode, NULL, NULL);
 }
 
 /* Marks first, synced; then the reasons: a mark of failure without its reason
@@ -116,7 +122,7 @@ requeue_forget(const struct spool *sp, const struct queue_id *id)
 	/* queue-send may be taking it, to report what failed. */
 	r = prepared_lock(fd);
 	if (r == 0)
-		r = settle(sp, id->inode, fd);
+		r = settle(sp, id, fd);
 	if (r == 0)
 		r = take_marks_back(sp, fd, &any_failed);
 	if (r == 0 && (any_failed || has(marks, REASON_GIVEN_UP)))

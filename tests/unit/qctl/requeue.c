@@ -96,6 +96,18 @@ Test(requeue, P1_death_at_every_call_repeats_no_notice)
 		}
 }
 
+Test(requeue, another_message_of_the_inode_is_left_alone)
+{
+	const struct queue_id id = told_message(false);
+	struct queue_id gone = id;
+
+	gone.nonce++;
+	cr_expect_eq(requeue_forget(&q.sp, &gone), -ENOENT);
+	cr_expect_str_eq(
+	    cut_queue_marks(&q, SPOOL_HOLD, id.inode, NULL), "DF.");
+	cr_expect_gt(cut_queue_lines(&q, id.inode, 1, 0), 0);
+}
+
 Test(requeue, what_failed_is_forgotten)
 {
 	const struct queue_id id = told_message(false);
