@@ -63,14 +63,15 @@ open_dir(struct spool *sp, enum spool_dir dir)
 }
 
 static int
-open_all(struct spool *sp)
+open_dirs(struct spool *sp, unsigned dirs)
 {
 	struct stat st;
 	unsigned dir;
 	int r = marker_read(sp->fd, &sp->split);
 
 	for (dir = 0; r == 0 && dir < SPOOL_NDIRS; dir++)
-		r = open_dir(sp, dir);
+		if ((dirs & SPOOL_DIR_BIT(dir)) != 0)
+			r = open_dir(sp, dir);
 	if (r == 0 && fstat(sp->fd, &st) < 0)
 		r = -errno;
 	/* Only the owner may enter: one user runs the instance. */
@@ -82,8 +83,8 @@ open_all(struct spool *sp)
 }
 
 int
-spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
-    uint32_t queue)
+spool_open_some(struct spool *sp, const struct spool_sys *sys, const char *base,
+    uint32_t queue, unsigned dirs)
 {
 	unsigned dir;
 	int r;
@@ -96,10 +97,18 @@ spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
 		return -ENOMEM;
 	}
 	sp->fd = sys->openat(AT_FDCWD, sp->path, OPEN_DIR, 0);
-	r = sp->fd < 0 ? -errno : open_all(sp);
+	r = sp->fd < 0 ? -errno : open_dirs(sp, dirs);
 	if (r < 0)
 		spool_close(sp);
 	return r;
+}
+
+int
+spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
+    uint32_t queue)
+{
+	return spool_open_some(
+	    sp, sys, base, queue, SPOOL_DIR_BIT(SPOOL_NDIRS) - 1);
 }
 
 void

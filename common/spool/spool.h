@@ -44,6 +44,7 @@ enum spool_dir {
 	SPOOL_LOCK,
 	SPOOL_NDIRS,
 };
+#define SPOOL_DIR_BIT(dir) (1u << (dir))
 
 /* One row a directory: name, split or not, owner, mode in a shared and in a
  * private instance. */
@@ -101,6 +102,10 @@ spool_make_dir(int queue, enum spool_dir dir, const struct spool_owner *owner);
  * do prepared/ and deleted/ in a queue of an earlier version. */
 int spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
     uint32_t queue);
+/* spool_open() of the directories of `dirs` alone, a sum of SPOOL_DIR_BIT(): no
+ * other one is looked at, has an owner, or need exist. */
+int spool_open_some(struct spool *sp, const struct spool_sys *sys,
+    const char *base, uint32_t queue, unsigned dirs);
 /* Called after a failed spool_open(), too. */
 void spool_close(struct spool *sp);
 

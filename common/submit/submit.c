@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define OPEN_QUEUES_MAX 32 /* about ten descriptors each */
+#define OPEN_QUEUES_MAX 32 /* three descriptors each */
 
 /* ---- facts ---- */
 
@@ -122,7 +122,8 @@ open_new(struct submit *s, uint32_t queue, struct submit_queue **ret_queue)
 	if (q == NULL)
 		return -ENOMEM;
 	q->bell.mq = BELL_NO_MQ;
-	r = spool_open(&q->spool, s->sys, s->conf->queue_base, queue);
+	r = spool_open_some(&q->spool, s->sys, s->conf->queue_base, queue,
+	    SPOOL_DIR_BIT(SPOOL_INCOMING));
 	if (r < 0) {
 		close_queue(q);
 		return r;

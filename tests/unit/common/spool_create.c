@@ -116,6 +116,34 @@ Test(spool_create, again_and_again)
 	scratch_close(&s);
 }
 
+/* What is not asked for is neither open nor missed. */
+Test(spool_create, some_of_the_directories)
+{
+	const unsigned bits =
+	    SPOOL_DIR_BIT(SPOOL_INCOMING) | SPOOL_DIR_BIT(SPOOL_LOCK);
+	struct spool sp;
+	struct scratch s;
+	char path[256];
+	unsigned dir;
+
+	scratch_open(&s);
+	snprintf(path, sizeof(path), "%s/queue1/hold", s.base);
+	cr_assert_eq(rmdir(path), 0);
+	cr_expect_eq(spool_open(&sp, &fault_sys, s.base, 1), -ENOENT);
+	cr_assert_eq(spool_open_some(&sp, &fault_sys, s.base, 1, bits), 0);
+	for (dir = 0; dir < SPOOL_NDIRS; dir++)
+		cr_expect_eq(sp.dir[dir] >= 0, (bits >> dir & 1) != 0, "%s",
+		    spool_dirs[dir].name);
+	cr_expect_eq(sp.split, (uint32_t)SCRATCH_SPLIT);
+	cr_expect(sp.private);
+	cr_expect_eq(sp.owner[SPOOL_INCOMING], geteuid());
+	spool_close(&sp);
+	cr_expect_eq(spool_open_some(
+			 &sp, &fault_sys, s.base, 1, SPOOL_DIR_BIT(SPOOL_HOLD)),
+	    -ENOENT);
+	scratch_close(&s);
+}
+
 /* A crash in the middle: only the temporary name is there, in any state. */
 Test(spool_create, D24_a_creation_that_was_cut)
 {

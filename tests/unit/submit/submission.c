@@ -149,6 +149,28 @@ Test(submission, many_one_after_the_other)
 	cr_expect_null(m);
 }
 
+static unsigned
+count_descriptors(void)
+{
+	unsigned count = 0;
+	int fd;
+
+	for (fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+/* The queue, incoming/, and the file: no other directory is opened. */
+Test(submission, three_descriptors_a_message)
+{
+	struct submission *m = new ();
+	const unsigned before = count_descriptors();
+
+	begin(m);
+	cr_expect_eq(count_descriptors(), before + 3);
+	submission_free(&m);
+}
+
 /* The failure of one does not close the queue that another writes to. */
 Test(submission, many_at_the_same_time)
 {
