@@ -214,6 +214,10 @@ int sched_page_read(const char *instance, struct sched_page *ret_page);
 int sched_page_read_root(const char *instance, struct sched_page *ret_page);
 int queue_page_read(
     const char *instance, uint32_t queue, struct queue_page *ret_page);
+/* queue_page_read() for a caller that has read qmails_uid in the page of the
+ * supervisor: that page, which is large, is not read again. */
+int queue_page_read_of(const char *instance, uint32_t queue, uid_t qmails_uid,
+    struct queue_page *ret_page);
 /* Reads through the descriptor of the segment's maker, without a pause between
  * the tries: for an event loop. */
 int queue_page_read_fd(int fd, struct queue_page *ret_page);

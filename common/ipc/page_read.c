@@ -215,27 +215,44 @@ clean_queue_page(struct queue_page *page)
 			*values[i] = 0;
 }
 
-int
-queue_page_read(
-    const char *instance, uint32_t queue, struct queue_page *ret_page)
+static int
+read_queue_page(const char *instance, uint32_t queue, const struct trust *trust,
+    struct queue_page *ret_page)
 {
-	struct trust trust = { { 0, geteuid() }, 2 };
 	struct queue_page page;
 	char name[IPC_NAME_MAX];
 	int r;
 
 	ipc_name_queue(instance, queue, name);
-	r = read_page(name, &trust, QUEUE_PAGE_MAGIC, &page, sizeof(page));
-	if (r == -EPERM) {
-		trust_qmails(instance, &trust);
-		r = read_page(
-		    name, &trust, QUEUE_PAGE_MAGIC, &page, sizeof(page));
-	}
+	r = read_page(name, trust, QUEUE_PAGE_MAGIC, &page, sizeof(page));
 	if (r < 0)
 		return r;
 	clean_queue_page(&page);
 	*ret_page = page;
 	return 0;
+}
+
+int
+queue_page_read(
+    const char *instance, uint32_t queue, struct queue_page *ret_page)
+{
+	struct trust trust = { { 0, geteuid() }, 2 };
+	int r = read_queue_page(instance, queue, &trust, ret_page);
+
+	if (r == -EPERM) {
+		trust_qmails(instance, &trust);
+		r = read_queue_page(instance, queue, &trust, ret_page);
+	}
+	return r;
+}
+
+int
+queue_page_read_of(const char *instance, uint32_t queue, uid_t qmails_uid,
+    struct queue_page *ret_page)
+{
+	const struct trust trust = { { 0, geteuid(), qmails_uid }, 3 };
+
+	return read_queue_page(instance, queue, &trust, ret_page);
 }
 
 int

@@ -94,6 +94,8 @@ struct submit {
 	int32_t pid;        /* for the bell */
 	bool judged;        /* the facts are valid, */
 	bool disk;          /* and have the directories too */
+	bool knows_qmails;  /* the supervisor's page was read for the facts: */
+	uid_t qmails_uid;   /* the owner of the queues' pages, by that page */
 	uint32_t turn;
 	struct submit_queue_list open; /* the one used last is first */
 	size_t nopen;

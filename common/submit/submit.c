@@ -13,17 +13,24 @@
 static int
 read_sched(void *arg, struct sched_page *ret_page)
 {
-	const struct submit *s = arg;
+	struct submit *s = arg;
+	int r = sched_page_read(s->conf->instance, ret_page);
 
-	return sched_page_read(s->conf->instance, ret_page);
+	s->knows_qmails = r == 0;
+	if (r == 0)
+		s->qmails_uid = ret_page->qmails_uid;
+	return r;
 }
 
 static int
 read_queue(void *arg, uint32_t queue, struct queue_page *ret_page)
 {
 	const struct submit *s = arg;
+	const char *instance = s->conf->instance;
 
-	return queue_page_read(s->conf->instance, queue, ret_page);
+	return s->knows_qmails
+	    ? queue_page_read_of(instance, queue, s->qmails_uid, ret_page)
+	    : queue_page_read(instance, queue, ret_page);
 }
 
 void

@@ -167,6 +167,36 @@ Test(ipc_page, I10_queue_page_of_the_user_that_the_supervisor_names)
 	cr_expect_eq(ipc_as_nobody(read_queue, instance), EPERM, "forged");
 }
 
+static int
+read_queue_of_one(void *arg)
+{
+	return -queue_page_read_of(arg, 1, 1, &queue_copy);
+}
+
+/* The caller names the owner, and nobody else is believed for that. */
+Test(ipc_page, I10_queue_page_of_the_user_that_the_caller_has_read)
+{
+	const struct page_owner qmails = { 1, 1, 0644 };
+	char instance[32];
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs two users, that is root");
+	snprintf(instance, sizeof(instance), "%s", ipc_scratch());
+	fd = ipc_page_make_queue(&qmails);
+	cr_expect_eq(ipc_as_nobody(read_queue_of_one, instance), 0);
+	cr_expect_eq(ipc_as_nobody(read_queue, instance), EPERM, "not named");
+	cr_assert_eq(fchown(fd, 3, 3), 0);
+	cr_expect_eq(
+	    ipc_as_nobody(read_queue_of_one, instance), EPERM, "forged");
+	ipc_page_make_sched();
+	ipc_page_sched->qmails_uid = 3;
+	cr_expect_eq(ipc_as_nobody(read_queue_of_one, instance), EPERM,
+	    "what the caller has read is in force");
+	cr_assert_eq(fchown(fd, 0, 0), 0);
+	cr_expect_eq(ipc_as_nobody(read_queue_of_one, instance), 0, "root's");
+}
+
 Test(ipc_page, mapped_again_by_descriptor)
 {
 	void *again = NULL;
