@@ -46,6 +46,8 @@ LDLIBS_qsim := -lm
 # More rights than its caller: only the libraries that it needs.
 LDFLAGS_queue-drop := -Wl,--as-needed
 LDFLAGS_qctl := -Wl,--as-needed
+# Started for each message: each library costs more than the message.
+LDFLAGS_queue-inject := -Wl,--as-needed
 SAN_qctl := $(if $(SAN),$(B)/tests/san/qctl.o)
 SAN_queue-drop := $(if $(SAN),$(B)/tests/san/queue-drop.o)
 PYTHON   := /usr/bin/python3

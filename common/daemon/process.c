@@ -1,16 +1,12 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
 #include "log/log.h"
-
-#define PRIORITIES (DAEMON_IDLE + 1)
-_Static_assert(DAEMON_PRIORITY == PRIORITIES / 2, "what new events have");
 
 /* The parent process may have ignored or blocked signals. Handlers are not
  * inherited; a handler at this point belongs to a run-time library. */
@@ -95,31 +91,6 @@ daemon_open_log(const struct conf *conf, const char *program)
 	    (enum log_target)word_value(targets, conf->log_target),
 	    (enum log_format)word_value(formats, conf->log_format),
 	    (enum log_level)word_value(levels, conf->log_level));
-}
-
-/* Of a few descriptors poll() tells as fast as epoll, without a call to add or
- * to remove one, and without one to set a timer in each turn. */
-struct event_base *
-daemon_loop_new(bool many)
-{
-	struct event_config *cfg = event_config_new();
-	struct event_base *base = NULL;
-
-	if (cfg == NULL)
-		return NULL;
-	/* With the coarse clock a timer is a tick early or late; an early one
-	 * wakes an idle process once more. */
-	if (event_config_set_flag(cfg, EVENT_BASE_FLAG_IGNORE_ENV) == 0 &&
-	    event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER) == 0 &&
-	    event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK) == 0 &&
-	    (many || event_config_avoid_method(cfg, "epoll") == 0))
-		base = event_base_new_with_config(cfg);
-	event_config_free(cfg);
-	if (base != NULL && event_base_priority_init(base, PRIORITIES) < 0) {
-		event_base_free(base);
-		return NULL;
-	}
-	return base;
 }
 
 int

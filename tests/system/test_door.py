@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from case import SystemTest, needs_root
-from instance import USERS, wait
+from instance import BIN, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 MALLORY, OTHER = 65534, 60123  # the second has no passwd entry
@@ -47,6 +47,14 @@ class Doors(SystemTest):
         before = len(i.maildir("honest"))
         i.inject(HELLO, rcpt, uid=uid)
         i.wait_delivered("honest", before + 1)
+
+
+class Libraries(SystemTest):
+    def test_no_loop_of_events_in_what_is_started_for_each_message(self):
+        for name in ("queue-inject", "queue-drop"):
+            needed = subprocess.run(["readelf", "-dW", BIN / name], capture_output=True, text=True, check=True).stdout
+            self.assertIn("libc.so", needed)
+            self.assertNotIn("libevent", needed, name)
 
 
 @needs_root
