@@ -43,7 +43,8 @@ TREE_GENERATE(removal_tree, removal, by_inode, compare)
  * is open. Of a message that was not reported they go first, since a start
  * removes no reasons of a file that is gone. Of a message that was, bounce/
  * goes last: a failure without a reason would be tried again, and reported
- * again. */
+ * again. That holds over a power cut, too: where the file system keeps no order
+ * of removals (btrfs), the sync of another file may take bounce/ alone. */
 static int
 remove_with_reasons(const struct removal *t)
 {
@@ -56,7 +57,8 @@ remove_with_reasons(const struct removal *t)
 		r = reason_clear(t->sp, SPOOL_BOUNCE, inode);
 	if (r == 0)
 		r = spool_remove(t->sp, SPOOL_ACTIVE, inode);
-	if (r == 0 && t->reported)
+	if (r == 0 && t->reported &&
+	    spool_sync_names(t->sp, SPOOL_ACTIVE, inode) == 0)
 		(void)reason_clear(t->sp, SPOOL_BOUNCE, inode);
 	return r;
 }

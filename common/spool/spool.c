@@ -245,3 +245,24 @@ spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
 	return sp->sys->unlinkat(sp->dir[dir], leaf, 0) < 0 ? -errno : 0;
 }
+
+int
+spool_sync_names(const struct spool *sp, enum spool_dir dir, uint64_t inode)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	char leaf[SPOOL_PATH_MAX];
+	char *slash;
+	int fd, r;
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	slash = strchr(leaf, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	fd =
+	    sp->sys->openat(sp->dir[dir], slash == NULL ? "." : leaf, flags, 0);
+	if (fd < 0)
+		return -errno;
+	r = sp->sys->fsync(fd) < 0 ? -errno : 0;
+	sp->sys->close(fd);
+	return r;
+}

@@ -194,6 +194,9 @@ int spool_move_corrupt(const struct spool *sp, enum spool_dir from,
 int spool_keep_one_name(
     const struct spool *sp, enum spool_dir dir, const char *leaf);
 int spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode);
+/* That a file of this inode has come or gone there is on disk. 0 or -errno. */
+int
+spool_sync_names(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* Is a message of that name in any directory of states, or in corrupt/? */
 bool spool_has(const struct spool *sp, uint64_t inode);
 

@@ -337,3 +337,21 @@ Test(removal_thread, D40_what_is_removed_goes_to_no_other_queue)
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 	world_is_empty(&w);
 }
+
+/* A power cut may keep one of two removals, whichever came first.
+ * mutation: remove_with_reasons() syncs nothing. */
+Test(removal, D40_D36_a_reported_message_is_gone_from_disk_before_its_reasons)
+{
+	struct world_delivery delivery;
+	const char *trace;
+	size_t n;
+
+	bring_to_its_end(&endings[4], &delivery);
+	world_done(&w, &delivery);
+	(void)world_trace();
+	world_run(&w);
+	trace = world_trace();
+	n = strlen(trace);
+	cr_assert_geq(n, 3u);
+	cr_expect_str_eq(trace + n - 3, "ufu", "%s", trace);
+}
