@@ -36,6 +36,7 @@ struct rules_task {
 	const struct spool_sys *sys;
 	char base[PATH_MAX];
 	struct stat seen;
+	bool again; /* the last reading failed: also if it is the same file */
 	/* Of a change. */
 	struct hold_rule rule; /* with these strings: */
 	char pattern[RULE_NKEYS][HOLD_RULE_TEXT_MAX + 1];
@@ -56,7 +57,8 @@ work(struct sync_task *task)
 
 	if (t->job == JOB_ADD || t->job == JOB_DROP)
 		t->changed = hold_rules_change(t->sys, t->base, &t->change);
-	t->read = t->job != JOB_LOOK || hold_rules_changed(t->base, &t->seen);
+	t->read = t->job != JOB_LOOK || t->again ||
+	    hold_rules_changed(t->base, &t->seen);
 	return t->read ? hold_rules_read(t->sys, t->base, &t->rules) : 0;
 }
 
@@ -223,6 +225,7 @@ task_new(const struct send *s, enum rules_job job, const struct rules_asker *by)
 	t->job = job;
 	t->sys = s->sp.sys;
 	t->seen = s->rules.seen;
+	t->again = s->rules_file.wrong < 0;
 	t->change.now_wall = s->now_wall;
 	if (by != NULL)
 		t->by = *by;

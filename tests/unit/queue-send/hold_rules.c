@@ -268,6 +268,25 @@ Test(hold_rules, F11_a_damaged_file_leaves_the_rules_that_were_read)
 	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
 }
 
+/* mutation: look() never reads again a file that is the same. */
+Test(hold_rules, F11_what_could_not_be_read_is_read_again)
+{
+	char path[128];
+
+	rule("a@*");
+	rule("b@*");
+	snprintf(path, sizeof(path), "%s/" SPOOL_RULES "/hold", w.dir);
+	cr_assert_eq(chmod(path, 0660), 0);
+	answered = 1;
+	cr_assert_eq(rules_read(&w.s, &me), 0);
+	cr_expect_eq(answered, -EBADMSG);
+	cr_assert_eq(chmod(path, 0640), 0);
+	w.s.rules_file.look_at = 0;
+	(void)rules_work(&w.s);
+	cr_expect_eq(w.s.rules_file.wrong, 0);
+	cr_expect_eq(w.s.rules.count, 2);
+}
+
 /* mutation: finish() answers what reading says. */
 Test(hold_rules, D7_D9_what_cannot_be_written_leaves_the_rules)
 {
