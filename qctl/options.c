@@ -266,8 +266,7 @@ judge(struct options *o, struct buf *error)
 			return -EINVAL;
 		}
 	o->rule = (o->given & GIVEN_RULE) != 0;
-	if (row->needs_words && !has_words(&o->select) &&
-	    !(o->rule && o->act == ACT_RELEASE)) {
+	if (row->needs_words && !has_words(&o->select) && !o->rule) {
 		(void)buf_printf(error,
 		    "%s needs ids, filters, or ALL: nothing is selected",
 		    row->name);

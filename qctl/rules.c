@@ -45,12 +45,12 @@ rules_judge(struct options *o, struct buf *error)
 		return -EINVAL;
 	}
 	if (o->act == ACT_RELEASE ||
-	    (!s->all && !s->from_stdin && s->nids == 0 && keys == s->nterms &&
-		(s->keys & ~KEYS_OF_RULES) == 0))
+	    (!s->all && !s->from_stdin && s->nids == 0 && keys > 0 &&
+		keys == s->nterms && (s->keys & ~KEYS_OF_RULES) == 0))
 		return 0;
 	(void)buf_add_str(error,
-	    "a rule takes sender=, recipient=, domain=, destination=, each "
-	    "once");
+	    "a rule takes sender=, recipient=, domain=, destination=, at "
+	    "least one, each once");
 	return -EINVAL;
 }
 
@@ -458,6 +458,13 @@ rules_show(const struct task *t)
 	struct buf out = { 0 };
 	int code = EX_OK, r = hold_rules_read(&spool_sys_real, t->base, &rules);
 
+	if (r == -EACCES || r == -EPERM) {
+		fprintf(stderr,
+		    "%s: no permission to read rules; this is for root and "
+		    "members of qmail_group\n",
+		    t->options.program);
+		return EX_NOPERM;
+	}
 	if (r < 0)
 		return fail(t, r);
 	r = add_all(t, &rules, &out);

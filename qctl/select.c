@@ -58,10 +58,11 @@ add_term(struct select *s, const struct select_term *term)
 static int
 take_text(struct select *s, enum select_key key, const char *value)
 {
+	const bool is_null = key == SELECT_SENDER && strcmp(value, "<>") == 0;
 	const struct select_term term = { .key = key,
-		.text = strcmp(value, "<>") == 0 ? "" : value };
+		.text = is_null ? "" : value };
 
-	if (*value == '\0' && key != SELECT_SENDER)
+	if (*value == '\0')
 		return -EINVAL;
 	return add_term(s, &term);
 }
@@ -216,7 +217,9 @@ static int
 wrong_value(const struct key *key, const char *what, const char *word,
     struct buf *error)
 {
-	const char *values = "a text that is not empty";
+	const char *values = key == &keys[SELECT_SENDER]
+	    ? "an address, or <> for the null sender"
+	    : "a text that is not empty";
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(forms); i++)

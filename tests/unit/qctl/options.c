@@ -49,6 +49,7 @@ static const struct {
 	{ "qctl hold ALL --dry-run --yes", 0, VERB_ACT, "" },
 	{ "qctl hold ALL --failed", -EINVAL, VERB_ACT, "--failed does not go" },
 	{ "qctl hold --rule sender=a domain=b", 0, VERB_ACT, "" },
+	{ "qctl hold --rule", -EINVAL, VERB_ACT, "a rule takes sender=" },
 	{ "qctl hold --rule ALL", -EINVAL, VERB_ACT, "a rule takes sender=" },
 	{ "qctl hold --rule sender=a sender=b", -EINVAL, VERB_ACT, "each" },
 	{ "qctl hold --rule queue=1 sender=a", -EINVAL, VERB_ACT, "a rule" },
