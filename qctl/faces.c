@@ -242,7 +242,14 @@ static const struct {
 	{ "qread",
 	    "usage: qread [-acilrst]\n\n"
 	    "List messages and their recipients as programs around qmail read "
-	    "them.\nOptions: qctl(8), \"Other names\".\n" },
+	    "them.\n\n"
+	    "  -l         recipients whose mail is local\n"
+	    "  -r         remote ones; without an option, -lr\n"
+	    "  -t         messages that are not routed yet\n"
+	    "  -c         counts of recipients, too\n"
+	    "  -s         nothing but what -c and -i show\n"
+	    "  -i         the queues, from shared memory\n"
+	    "  -a         -lrti\n" },
 };
 
 int

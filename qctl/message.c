@@ -113,7 +113,9 @@ static void
 note_damage(struct message *m, int error)
 {
 	snprintf(m->damage, sizeof(m->damage), "%s",
-	    error == -EBADMSG ? queue_file_reason() : strerror(-error));
+	    error == -EBADMSG      ? queue_file_reason()
+		: error == -ESTALE ? "its name is not its inode"
+				   : strerror(-error));
 	snprintf(m->id, sizeof(m->id), "%.*s", (int)sizeof(m->id) - 1, m->name);
 }
 

@@ -343,9 +343,10 @@ print_queues(const struct options *o)
 	struct buf text = { 0 };
 	int code, r = qread_queues(o, &text);
 
-	if (r < 0 && r != -ENOMEM)
-		code = complain(o,
-		    r == -EACCES || r == -EPERM ? EX_NOPERM : EX_UNAVAILABLE,
+	if (r == -EACCES || r == -EPERM)
+		code = complain(o, EX_NOPERM, "another user's instance");
+	else if (r < 0 && r != -ENOMEM)
+		code = complain(o, EX_UNAVAILABLE,
 		    r == -ENOENT ? "no supervisor of this instance is running"
 				 : strerror(-r));
 	else

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "spool/hold_note.h"
 #include "spool/reason.h"
 
@@ -326,9 +327,11 @@ say(struct actor *a, const struct work *k, const struct marks *marks)
 		snprintf(text, sizeof(text), "%s: it had been delivered\n", id);
 	else
 		snprintf(text, sizeof(text),
-		    "%s: was being delivered: %u recipients have it, %u do "
+		    "%s: was being delivered: %u recipient%s %s it, %u %s "
 		    "not\n",
-		    id, marks->done, marks->pending);
+		    id, marks->done, text_plural(marks->done),
+		    marks->done == 1 ? "has" : "have", marks->pending,
+		    marks->pending == 1 ? "does" : "do");
 	(void)worker_text(a->w, text, strlen(text));
 	worker_message(a->w, 0);
 }

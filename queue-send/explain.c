@@ -426,6 +426,16 @@ explain_message(struct send *s, struct wire *peer, const struct msg_EXPLAIN *f)
 	say_end(&x, 0, left_out);
 }
 
+/* The sentence of the situation begins with these words, too. */
+static const char *
+behind_no_route(const char *why)
+{
+	static const char words[] = "no route: ";
+	const size_t len = sizeof(words) - 1;
+
+	return strncmp(why, words, len) == 0 ? why + len : why;
+}
+
 void
 explain_address(
     struct send *s, struct wire *peer, const struct msg_EXPLAIN_TO *f)
@@ -450,7 +460,7 @@ explain_address(
 		    (struct msg_EXPLAINED){ .situation = r == -EDESTADDRREQ
 			    ? SITUATION_HOPELESS
 			    : SITUATION_NO_ROUTE,
-			.why = MSG_S(to.why) });
+			.why = MSG_S(behind_no_route(to.why)) });
 	else if (route_destination(
 		     to.nexthop, to.by_itself ? address : NULL, name) >= 0)
 		explain_site(&x, to.transport, name, 1);

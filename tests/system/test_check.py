@@ -91,6 +91,7 @@ class Check(Queues):
         shutil.rmtree(i.base)
         copy.rename(i.base)
         self.assertEqual(len(self.check(i, status=65)), 13)
+        self.assertEqual(self.call(i, "list").stdout.count("(damaged: its name is not its inode)"), 12)
         self.mend(i, *["its name is not its inode .*renamed"] * 12)
         for n in range(12):
             message = self.of(i, n)

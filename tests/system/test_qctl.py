@@ -473,7 +473,7 @@ class Acts(Queues):
         out, err = acting.communicate(timeout=HANG)
         # Deliveries to the program that ran have ended, others were not started.
         self.assertEqual(acting.returncode, 0, err)
-        held = re.search(r"was being delivered: 2 recipients have it, 1 do not", out)
+        held = re.search(r"was being delivered: 2 recipients have it, 1 does not", out)
         self.assertTrue(held or "had been delivered" in out, out)
         self.assertEqual(len(i.files("hold")), 1 if held else 0)
         self.assertEqual(i.files("active"), [])
