@@ -26,8 +26,10 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 		{ "s", "SMTP is not spoken here" },
 		{ "d", "the daemon is qscheduler" },
 		{ "D", "the daemon is qscheduler" },
-		{ "t", "addresses are tested with the routing file" },
-		{ "v", "addresses are tested with the routing file" },
+		{ "t",
+		    "routing_file and alias_file say where an address goes" },
+		{ "v",
+		    "routing_file and alias_file say where an address goes" },
 		{ "h", "there is no host status database" },
 		{ "H", "there is no host status database" },
 	};
