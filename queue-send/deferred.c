@@ -94,12 +94,28 @@ ends_later(const struct send *s, int fd)
 	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC > s->now_wall;
 }
 
+/* The message may have left since the walk looked: what it has in defer/ and
+ * bounce/ goes on with it. */
+static bool
+is_deleted(const struct send *s, uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+
+	spool_leaf(&s->sp, SPOOL_DELETED, inode, leaf, sizeof(leaf));
+	return fstatat(s->sp.dir[SPOOL_DELETED], leaf, &st,
+		   AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* A file was found in deleted/: its day may be over. */
 static void
 found_deleted(struct send *s, const struct spool_item *item)
 {
-	int r, fd = reason_open(&s->sp, SPOOL_DEFER, item->inode);
+	int r, fd;
 
+	if (!is_deleted(s, item->inode))
+		return;
+	fd = reason_open(&s->sp, SPOOL_DEFER, item->inode);
 	/* A restore may lose the end of its day: a day from now, then. */
 	if (fd < 0)
 		r = spool_set_due(

@@ -2,6 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog.h"
+#include "spool/reason.h"
 
 #include <criterion/criterion.h>
 #include <event2/event.h>
@@ -140,6 +141,33 @@ Test(walk, D22_a_day_that_has_begun_anew_since_is_not_over)
 	walk(WALK_DELETED);
 	await_end();
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+}
+
+/* A message that was taken back keeps its reasons, and one that is gone gets
+ * no due time.
+ * mutation: queue-send/deferred.c: is_deleted() is true. */
+Test(walk, D22_what_was_undeleted_since_keeps_what_is_its_own)
+{
+	const struct reason reason = {
+		.dsn = "5.1.1",
+		.relay = "none",
+		.address = "r0@d0.test",
+		.text = "no such user",
+	};
+	uint64_t inode = lay(SPOOL_DELETED), gone = lay(SPOOL_DELETED);
+
+	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &reason), 0);
+	cr_assert_eq(spool_set_due(&w.s.sp, inode, 1), 0);
+	walk(WALK_DELETED);
+	close(gate[1]);
+	await_part();
+	cr_assert_eq(
+	    spool_move(&w.s.sp, SPOOL_DELETED, SPOOL_DEFERRED, inode), 0);
+	cr_assert_eq(spool_remove(&w.s.sp, SPOOL_DELETED, gone), 0);
+	await_end();
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_str_neq(world_reason(&w, SPOOL_BOUNCE, inode, 0), "");
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 1);
 }
 
 /* mutation: queue-send/deferred.c: found_active() takes what it has for there.
