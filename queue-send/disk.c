@@ -95,13 +95,19 @@ disk_count_error(struct send *s, enum health_write kind, int error)
 }
 
 static void
-failed(struct send *s, const char *id, const char *what, enum health_write kind,
-    int error)
+say_failed(struct send *s, const char *id, const char *what, int error)
 {
 	s->pub.changed = true;
 	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
 		log_message(LOG_ERROR_L, "disk", id, "cannot %s: %s", what,
 		    strerror(-error));
+}
+
+static void
+failed(struct send *s, const char *id, const char *what, enum health_write kind,
+    int error)
+{
+	say_failed(s, id, what, error);
 	disk_count_error(s, kind, error);
 }
 
@@ -131,7 +137,9 @@ disk_removal_failed(struct send *s, const struct queue_id *id, int error)
 	char text[QUEUE_ID_SIZE];
 
 	queue_id_format(id, text);
-	failed(s, text, "remove what was delivered", HEALTH_OTHER, error);
+	say_failed(s, text, "remove what was delivered", error);
+	if (!disk_is_shortage(error))
+		disk_count_error(s, HEALTH_OTHER, error);
 }
 
 /* ---- reasons ---- */

@@ -320,7 +320,8 @@ void disk_mark_failed(
     struct send *s, const struct message *m, const char *what, int error);
 void disk_write_failed(
     struct send *s, const struct message *m, const char *what, int error);
-/* The same of a file that cannot be removed. */
+/* The same of a file that cannot be removed; a shortage is not told to health.
+ */
 void disk_removal_failed(struct send *s, const struct queue_id *id, int error);
 /* The part of these that is not about a message. */
 void disk_count_error(struct send *s, enum health_write kind, int error);
