@@ -145,16 +145,19 @@ ended(struct send *s, struct removal *t)
 	}
 }
 
-static void
+/* True: others may begin, or one is to be tried again. */
+static bool
 take_ended(struct send *s)
 {
 	struct removals *p = &s->removals;
+	const uint32_t before = p->tasks;
 	struct sync_task *task;
 
 	while ((task = sync_pool_take(p->pool)) != NULL) {
 		p->tasks--;
 		ended(s, (struct removal *)(void *)task);
 	}
+	return p->tasks != before;
 }
 
 static void
@@ -163,7 +166,7 @@ on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	struct send *s = arg;
 
 	send_read_clocks(s);
-	take_ended(s);
+	(void)take_ended(s);
 	send_wake(s);
 }
 
@@ -225,10 +228,12 @@ removal_is_under_way(struct send *s, uint64_t inode)
 	struct removal key = { .id.inode = inode };
 	struct removal_tree *tree = &s->removals.tree;
 
-	/* Most of what is found here has ended by now. */
+	/* Most of what is found here has ended by now. What is taken here
+	 * wakes nobody, and others may wait for its place. */
 	if (RB_FIND(removal_tree, tree, &key) == NULL)
 		return false;
-	take_ended(s);
+	if (take_ended(s))
+		send_wake(s);
 	return RB_FIND(removal_tree, tree, &key) != NULL;
 }
 
@@ -307,7 +312,7 @@ removal_work(struct send *s)
 	usec_t at, next;
 	int n = 0;
 
-	take_ended(s);
+	(void)take_ended(s);
 	if (s->health.read_only)
 		return USEC_NEVER;
 	try_failed(s);

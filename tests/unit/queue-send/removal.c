@@ -182,6 +182,40 @@ Test(removal, D24_the_next_start_removes_what_was_left)
 	world_is_empty(&w);
 }
 
+static int
+openat_without_descriptors(int dir, const char *name, int flags, mode_t mode)
+{
+	if ((flags & O_PATH) != 0) {
+		errno = EMFILE;
+		return -1;
+	}
+	return openat(dir, name, flags, mode);
+}
+
+/* mutation: queue-send/disk.c: disk_removal_failed() counts each error. */
+Test(removal, D40_a_shortage_of_descriptors_is_no_failure_of_the_disk)
+{
+	const struct spool_sys sys = world_sys;
+	int i;
+
+	for (i = 0; i < HEALTH_ERRORS + 1; i++) {
+		uint64_t inode = world_message(&w, "d", 1);
+
+		cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+		world_offer_again(&w, inode);
+		world_sys.openat = openat_without_descriptors;
+		cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+		world_sys.openat = sys.openat;
+	}
+	cr_expect_eq(w.s.removals.nfailed, (uint32_t)HEALTH_ERRORS + 1);
+	cr_expect_not(w.s.health.read_only);
+	removal_probed(&w.s);
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(w.s.removals.count, 0);
+	world_is_empty(&w);
+}
+
 /* ---- with a thread ---- */
 
 static int gate[2];
@@ -266,6 +300,32 @@ Test(removal_thread, D40_nothing_waits_for_a_disk_that_removes_slowly)
 	for (i = 0; i < 3; i++)
 		cr_expect_eq(world_where(&w, inode[i]), SPOOL_NDIRS);
 	cr_expect_eq(removal_to_do(&w.s), 0);
+	world_is_empty(&w);
+}
+
+/* As many as are under way at once end together, and a question takes them
+ * before the loop hears of them.
+ * mutation: queue-send/removal.c: removal_is_under_way() wakes nobody. */
+Test(removal_thread, D40_those_that_wait_begin_whoever_takes_what_has_ended)
+{
+	struct pollfd p = { .fd = event_get_fd(w.s.removals.done),
+		.events = POLLIN };
+	uint64_t last = 0;
+	uint32_t i, n;
+
+	do
+		last = leave_one(AGENT_SENT);
+	while (w.s.removals.tasks == w.s.removals.count);
+	n = w.s.removals.tasks;
+	for (i = 0; i < n; i++)
+		cr_assert_eq(write(gate[1], "", 1), 1);
+	while (w.s.removals.tasks > 0) {
+		cr_assert_eq(poll(&p, 1, 120000), 1);
+		cr_assert(removal_is_under_way(&w.s, last));
+	}
+	world_run(&w);
+	cr_expect_eq(w.s.removals.tasks, 1);
+	await_all();
 	world_is_empty(&w);
 }
 
