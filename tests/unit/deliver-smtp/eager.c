@@ -61,7 +61,7 @@ listen_there(const char *path)
 }
 
 /* mutation: deliver-smtp/talk.c, on_written() without `gone`. */
-Test(eager, room_in_the_socket_says_nothing_of_a_kept_connection)
+Test(eager, N7_room_in_the_socket_says_nothing_of_a_kept_connection)
 {
 	static const char *const octets[] = { "2", "5", "0", " ", "o", "k" };
 	static char content[LONG_LINES * sizeof(LONG_LINE)];
@@ -142,7 +142,7 @@ say_many(int sock, const char *what)
 }
 
 /* mutation: deliver-smtp/talk.c, proceed() that leaves end.open. */
-Test(eager, a_reply_to_commands_that_were_not_sent_keeps_nothing)
+Test(eager, N7_a_reply_to_commands_that_were_not_sent_keeps_nothing)
 {
 	static const struct talk_ops ops = { on_report, on_ended };
 	static struct agent_rcpt rcpts[MANY];
