@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/io.h"
+
 static struct bench b;
 
 TestSuite(eager, .timeout = 120);
@@ -44,7 +46,7 @@ read_until(int sock, const char *want)
 static void
 say(int sock, const char *what)
 {
-	cr_assert_eq(send(sock, what, strlen(what), 0), strlen(what));
+	cr_assert_eq(io_write_all(sock, what, strlen(what)), 0);
 	settle();
 }
 
