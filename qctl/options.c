@@ -103,7 +103,8 @@ take_hold(const struct option_row *row, void *options, const char *value,
 		return num_duration(value, USEC_PER_SEC, HOLD_TIME_MAX,
 			   &o->hold_time) == 0
 		    ? 0
-		    : option_wrong(error, "--for ", value, ": not a time");
+		    : option_wrong(error, "--for ", value,
+			  ": not a time (90s, 5m, 2h, 1d, 1w; up to 3650d)");
 	o->hold_reason = value;
 	return strlen(value) <= HOLD_REASON_MAX
 	    ? 0
