@@ -186,11 +186,19 @@ pass_over_begun(struct actor *a)
 			a->works[i].error = -ENODATA;
 }
 
+/* A filter met it, and it was delivered since: it is none of the messages that
+ * are meant any more. */
+static bool
+has_gone(const struct actor *a, const struct work *k)
+{
+	return k->error == -ENOENT && a->t->options.select.nids == 0;
+}
+
 static void
 count(struct actor *a, const struct work *k)
 {
 	a->tally.done += k->error == 0;
-	a->tally.refused += k->error < 0;
+	a->tally.refused += k->error < 0 && !has_gone(a, k);
 	a->tally.unknown += k->error > 0;
 	a->tally.marked += k->error == 0 && k->target->dir == SPOOL_HOLD &&
 	    a->t->options.act == ACT_EXPIRE;
@@ -208,7 +216,7 @@ tell(struct actor *a)
 		const struct work *k = &a->works[i];
 
 		count(a, k);
-		if (k->error >= 0 || k->error == -ENODATA ||
+		if (k->error >= 0 || k->error == -ENODATA || has_gone(a, k) ||
 		    ++named > NAMED_MAX)
 			continue;
 		queue_id_format(&k->target->id, id);

@@ -273,6 +273,8 @@ act_on(struct send *s, const struct act *a, uint32_t *ret_running)
 	if (a->due_wall > s->now_wall &&
 	    a->due_wall - s->now_wall > s->retry.maximal)
 		return -ERANGE;
+	if (m == NULL && removal_is_under_way(s, id->inode))
+		return -ENOENT; /* it is done, and its file about to go */
 	if (m == NULL)
 		return is_asked_for(s, id->inode) ? -EAGAIN : act_on_file(s, a);
 	if (!message_is(m, id->arrival_wall, id->nonce))

@@ -3,6 +3,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "queue-send/backlog.h"
+#include "queue-send/operators.h"
 #include "queue-send/peers.h"
 #include "queue-send/road.h"
 
@@ -414,4 +415,22 @@ Test(removal, D40_D36_a_reported_message_is_gone_from_disk_before_its_reasons)
 	n = strlen(trace);
 	cr_assert_geq(n, 3u);
 	cr_expect_str_eq(trace + n - 3, "ufu", "%s", trace);
+}
+
+/* mutation: queue-send/acts.c: act_on() does not ask for removals. */
+Test(removal, D40_a_message_that_is_done_is_no_operators)
+{
+	const uint64_t inode = world_message(&w, "d", 1);
+	const struct queue_id id = world_id(&w, inode);
+	uint32_t running;
+
+	world_fail(CALL_UNLINK, EIO, 1);
+	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	cr_expect_eq(acts_do(&w.s, ACT_HOLD, &id, 0, &running), -ENOENT);
+	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
+	removal_probed(&w.s);
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 }
