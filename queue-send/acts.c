@@ -274,7 +274,7 @@ act_on(struct send *s, const struct act *a, uint32_t *ret_running)
 	    a->due_wall - s->now_wall > s->retry.maximal)
 		return -ERANGE;
 	if (m == NULL && removal_is_under_way(s, id->inode))
-		return -ENOENT; /* it is done, and its file about to go */
+		return -ENOENT; /* done: its file is about to go */
 	if (m == NULL)
 		return is_asked_for(s, id->inode) ? -EAGAIN : act_on_file(s, a);
 	if (!message_is(m, id->arrival_wall, id->nonce))
