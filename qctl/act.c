@@ -37,6 +37,12 @@ become_owner(const struct spool *sp)
 	return 0;
 }
 
+static bool
+owns_queue(const struct spool *sp)
+{
+	return geteuid() == 0 || geteuid() == sp->owner[SPOOL_LOCK];
+}
+
 /* ---- requeue --failed ---- */
 
 /* On hold first, where nothing is done with it; what dies in between leaves it
@@ -47,6 +53,9 @@ requeue_failed(struct actor *a)
 	size_t i;
 	int r;
 
+	/* To a file of another user queue-send could add no reason. */
+	if (!owns_queue(&a->sp))
+		return -EPERM;
 	for (i = 0; i < a->count; i++)
 		if (a->works[i].target->dir == SPOOL_HOLD)
 			a->works[i].error = 0;
@@ -386,9 +395,7 @@ ask_right(const struct spool *sp, usec_t limit)
 	int r = peer_connect(&peer, sp, limit);
 
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		r = geteuid() == 0 || geteuid() == sp->owner[SPOOL_LOCK]
-		    ? 0
-		    : -EPERM;
+		r = owns_queue(sp) ? 0 : -EPERM;
 	else if (r == 0)
 		r = peer_may_act(&peer);
 	peer_close(&peer);

@@ -133,9 +133,11 @@ tell_denied(const struct task *t, const struct worker_totals *totals)
 		return EX_OK;
 	fprintf(stderr,
 	    "%s: no permission to act on messages of %u queues; this is for "
-	    "root and members of operator_group, and while the instance is "
-	    "stopped for root\n",
-	    t->options.program, totals->denied);
+	    "root%s\n",
+	    t->options.program, totals->denied,
+	    t->options.failed ? ""
+			      : " and members of operator_group, and while "
+				"the instance is stopped for root");
 	return EX_NOPERM;
 }
 

@@ -34,6 +34,7 @@ WORDS = {
     "postsuper -d": "postsuper -d ID", "postsuper -e": "postsuper -e ID", "postsuper -f": "postsuper -f ID",
     "postqueue -f": "postqueue -f", "postqueue -i": "postqueue -i ID", "postqueue -s": "postqueue -s later.example",
     "sendmail -q": "sendmail -q",
+    "qctl requeue --failed": "qctl requeue --failed ID",
     "qctl check --repair": "qctl check --repair", "postsuper -s": "postsuper -s",
     "setqload": "setqload -q 1 45", "setqload --list": "setqload --list", "qtop": "qtop -b -n 1",
     "qread -i": "qread -i",
