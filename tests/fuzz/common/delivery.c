@@ -31,7 +31,8 @@ check_job(const struct agent_delivery *d, const struct msg_DELIVER *f)
 {
 	struct buf rcpts = { 0 };
 
-	MUST(d->number == f->job && d->kind == f->kind && d->kind < AGENT_NKINDS);
+	MUST(d->number == f->job && d->kind == f->kind &&
+	    d->kind < AGENT_NKINDS);
 	MUST(is_plain(&f->id, 1, AGENT_ID_MAX));
 	MUST(is_plain(&f->transport, 1, AGENT_NAME_MAX));
 	MUST(is_plain(&f->nexthop, 0, AGENT_NEXTHOP_MAX));
