@@ -21,7 +21,8 @@ prefix   ?= /usr/local
 DESTDIR  ?=
 # Where the queues are unless the configuration says otherwise.
 queue_base ?= /var/qscheduler/queue
-O        ?= 2
+# With the sanitizers gcc takes twice as long for the second level.
+O        ?= $(if $(SAN),1,2)
 
 empty    :=
 comma    := ,
@@ -41,7 +42,7 @@ CFLAGS   += -std=c17 -O$(O) -g $(WARN) $(HARD) \
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -levent_core -lisal -lrt -lpthread -lm
 LDLIBS_qtop := -lncursesw
-LDLIBS_deliver-smtp := -lcares -lseccomp
+LDLIBS_deliver-smtp := -lcares -lresolv -lseccomp -lssl -lcrypto
 LDLIBS_qsim := -lm
 # More rights than its caller: only the libraries that it needs.
 LDFLAGS_queue-drop := -Wl,--as-needed
@@ -133,7 +134,7 @@ format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
 .PHONY: demo bench bench-beside bench-explain bench-share bench-road bench-qctl \
-    bench-queues bench-outage
+    bench-queues bench-outage bench-out bench-joined
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -146,6 +147,8 @@ bench-beside: all $(B)/tests/bench/submit
 # BEFORE=DIR: another checkout, built there with the same two targets.
 bench-road: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/road.py
+bench-joined: $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/joined.py
 bench-queues: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/queues.py
 bench-outage: all $(B)/tests/bench/submit
@@ -156,6 +159,8 @@ bench-share: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/share.py
 bench-qctl: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/qctl.py
+bench-out: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/out.py $(if $(WRITE),--write)
 
 $(B)/tests/bench/submit: $(patsubst %.c,$(B)/%.o,$(wildcard tests/bench/*.c)) \
     $(LIB)
@@ -253,9 +258,9 @@ install: all
 # The names that programs of the system call, /usr/sbin/sendmail and others;
 # those of another MTA are put aside, and come back.
 install-mta:
-	etc/system-mta install $(libexecdir) $(DESTDIR)
+	etc/system-mta install $(libexecdir) '$(DESTDIR)' $(mandir)
 uninstall-mta:
-	etc/system-mta remove $(libexecdir) $(DESTDIR)
+	etc/system-mta remove $(libexecdir) '$(DESTDIR)' $(mandir)
 
 uninstall: uninstall-mta
 	rm -f $(addprefix $(DESTDIR)$(sbindir)/,$(INSTALLED_sbin) qscheduler)

@@ -9,101 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/address.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "config/conf.h"
 #include "deliver-local/expand.h"
 
-#define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
-#define MESSAGE_FD   3
-
-/* ---- privileges ---- */
-
-bool
-child_is_system(const struct child_plan *plan, uid_t uid)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(plan->system_uids); i++)
-		if (uid == plan->system_uids[i])
-			return true;
-	return uid == 0;
-}
-
-/* A child ends with its parent, since the next agent does again what the child
- * would still do. A child that runs a program gets SIGTERM, to end the program
- * first. The kernel forgets both settings when ids change, so this comes after.
- */
-static void
-bind_to_parent(const struct child_plan *plan)
-{
-	if (plan->parent == 0)
-		return;
-	/* The memory that was copied holds mail of others. */
-	(void)prctl(PR_SET_DUMPABLE, 0);
-	(void)prctl(PR_SET_PDEATHSIG,
-	    child_runs_program(plan->delivery, plan->recipient) ? SIGTERM
-								: SIGKILL);
-	if (getppid() != plan->parent)
-		_exit(EXIT_TEMPORARY);
-}
-
-/* From here on the kernel says what may be done; in a private instance it did
- * so from the start. */
-bool
-child_become(const struct child_plan *plan, const struct account *account,
-    struct verdict *v)
-{
-	int r = plan->private ? 0 : account_become(account);
-
-	if (r < 0) {
-		verdict_error(v, r, "become the recipient");
-		return false;
-	}
-	bind_to_parent(plan);
-	return true;
-}
-
-bool
-child_become_owner(const struct child_plan *plan, struct verdict *v)
-{
-	int r =
-	    plan->private ? 0 : account_become_ids(plan->qmails, plan->qmail);
-
-	if (r < 0) {
-		verdict_error(v, r, "become the owner of the queue");
-		return false;
-	}
-	bind_to_parent(plan);
-	return true;
-}
-
-/* The user that the configuration names for this transport. */
-bool
-child_service_user(const struct child_plan *plan, const char *name,
-    struct account *ret_account, struct verdict *v)
-{
-	int r;
-
-	if (plan->private) {
-		account_own(ret_account);
-		return true;
-	}
-	r = known_account(plan, name, ret_account);
-	if (r < 0) {
-		verdict_error(v, r, "look up the user of the transport");
-		return false;
-	}
-	if (r == 0 || child_is_system(plan, ret_account->uid)) {
-		verdict_set(v, AGENT_DEFERRED, "4.3.5",
-		    r == 0 ? "user %s of this transport does not exist"
-			   : "user %s of this transport must not get mail",
-		    name);
-		return false;
-	}
-	return true;
-}
+#define MESSAGE_FD 3
 
 /* ---- maildir ---- */
 
@@ -126,63 +37,6 @@ find_recipient(const struct child_plan *plan, const struct mailbox *m,
 		verdict_set(
 		    v, AGENT_FAILED, "5.1.1", "unknown user: \"%s\"", m->user);
 	return r == 1;
-}
-
-bool
-child_no_loop(const struct message *m, uint32_t limit, struct verdict *v)
-{
-	int r = message_find_loop(m, limit);
-
-	if (r < 0)
-		verdict_error(v, r, "read the message");
-	else if (r != MESSAGE_NO_LOOP)
-		verdict_set(v, AGENT_FAILED, "5.4.6",
-		    r == MESSAGE_WAS_HERE ? "mail forwarding loop for %s"
-					  : "too many hops on the way to %s",
-		    m->recipient);
-	return r == MESSAGE_NO_LOOP;
-}
-
-int
-child_beat(void *arg)
-{
-	static const unsigned char octet = VERDICT_PROGRESS;
-	struct pulse *p = arg;
-	usec_t now = clock_mono();
-
-	if (now - p->last > p->limit)
-		return -ETIMEDOUT;
-	p->last = now;
-	if (now - p->told > p->limit / PULSE_PARTS &&
-	    write(CHILD_RESULT_FD, &octet, 1) == 1)
-		p->told = now;
-	return 0;
-}
-
-void
-child_put_maildir(const struct child_plan *plan, const char *path,
-    struct message *m, struct verdict *v)
-{
-	struct pulse pulse = { .limit = plan->maildir_time_limit,
-		.last = plan->started_at,
-		.told = plan->started_at };
-	struct maildir md = { .sys = &spool_sys_real,
-		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
-		.arg = &pulse,
-		.path = path,
-		.host = plan->host,
-		.delivery = plan->number,
-		.sweep = plan->number % SWEEP_ONE_IN == 0 };
-	struct buf what = { 0 };
-	int r = maildir_deliver(&md, m);
-
-	if (r == 0) {
-		verdict_set(v, AGENT_SENT, "2.0.0", "delivered to maildir");
-	} else {
-		(void)buf_printf(&what, "maildir %s: %s", path, md.step);
-		verdict_error(v, r, buf_str(&what));
-	}
-	buf_done(&what);
 }
 
 /* A maildir: the name in its path, the account that it is for, its owner. */
@@ -255,9 +109,23 @@ deliver_account(const struct child_plan *plan, const struct mailbox *mailbox,
 	if (find_target(plan, mailbox, &target, v) &&
 	    target_path(plan, mailbox, &target, &path, v) == 0 &&
 	    child_become(plan, &target.owner, v) &&
-	    child_no_loop(m, plan->hopcount_limit, v))
+	    child_no_loop(m, plan->hopcount_limit, v)) {
 		child_put_maildir(plan, buf_str(&path), m, v);
+		if (plan->stay != NULL)
+			plan->stay->may = v->outcome == AGENT_SENT;
+	}
 	buf_done(&path);
+}
+
+bool
+child_is_plain(const struct child_plan *plan)
+{
+	struct mailbox mailbox;
+	const char *why;
+
+	return mailbox_parse(plan->recipient, &mailbox, &why) == 0 &&
+	    !alias_needs_mailbox(plan, &mailbox) &&
+	    (!needs_account(plan) || alias_of_domain(plan, &mailbox) == NULL);
 }
 
 static void
@@ -284,130 +152,10 @@ deliver_maildir(
 		deliver_account(plan, &mailbox, m, v);
 }
 
-/* ---- program ---- */
-
-#define PROGRAM_PATH "PATH=/usr/local/bin:/usr/bin:/bin"
-
-/* A small, fixed set; addresses hold no control characters, so no value can
- * hold a line end. */
-static int
-make_environment(const struct child_plan *plan, const char *local,
-    const struct account *account, struct buf env[], size_t max)
-{
-	const struct {
-		const char *name, *value;
-	} rows[] = {
-		{ "HOME", account->home },
-		{ "USER", account->name },
-		{ "LOGNAME", account->name },
-		{ "SHELL", account->shell },
-		{ "SENDER", plan->delivery->sender },
-		{ "RECIPIENT", plan->recipient },
-		{ "LOCAL", local },
-		{ "DOMAIN", address_domain(plan->recipient) },
-		{ "QUEUE_ID", plan->delivery->id },
-	};
-	size_t i;
-	int r = buf_add_str(&env[0], PROGRAM_PATH);
-
-	ASSERT(ARRAY_LEN(rows) + 1 <= max);
-	for (i = 0; i < ARRAY_LEN(rows) && r == 0; i++)
-		r = buf_printf(
-		    &env[i + 1], "%s=%s", rows[i].name, rows[i].value);
-	return r;
-}
-
-#define ENV_MAX 16
-
-void
-child_run(const struct child_plan *plan, const char *name, char *const *argv,
-    const struct account *account, struct message *m, struct verdict *v)
-{
-	struct buf env[ENV_MAX] = { 0 }, local = { 0 };
-	char *envp[ENV_MAX + 1] = { NULL };
-	size_t i;
-	int r = buf_add(
-	    &local, plan->recipient, address_local_len(plan->recipient));
-
-	if (r == 0)
-		r = make_environment(
-		    plan, buf_str(&local), account, env, ENV_MAX);
-	for (i = 0; i < ENV_MAX && env[i].len > 0; i++)
-		envp[i] = env[i].data;
-	if (r < 0)
-		verdict_error(v, r, "make the environment");
-	else
-		command_run(&(struct command){ .name = name,
-				.argv = argv,
-				.envp = envp,
-				.home = account->home,
-				.limit = plan->command_time_limit },
-		    m, v);
-	for (i = 0; i < ENV_MAX; i++)
-		buf_done(&env[i]);
-	buf_done(&local);
-}
-
-static int
-make_arguments(const struct child_plan *plan, const struct program *program,
-    char ***ret_argv)
-{
-	const char *values[PROGRAM_NVALUES];
-	struct buf local = { 0 };
-	int r = buf_add(
-	    &local, plan->recipient, address_local_len(plan->recipient));
-
-	values[PROGRAM_SENDER] = plan->delivery->sender;
-	values[PROGRAM_RECIPIENT] = plan->recipient;
-	values[PROGRAM_USER] = buf_str(&local);
-	values[PROGRAM_DOMAIN] = address_domain(plan->recipient);
-	values[PROGRAM_NEXTHOP] = plan->delivery->nexthop;
-	if (r == 0)
-		r = program_argv(program, values, ret_argv);
-	buf_done(&local);
-	return r;
-}
-
-static void
-run_program(const struct child_plan *plan, const struct program *program,
-    const struct account *account, struct message *m, struct verdict *v)
-{
-	char **argv = NULL;
-	int r = make_arguments(plan, program, &argv);
-
-	if (r == -EPERM)
-		verdict_set(v, AGENT_FAILED, "5.1.3",
-		    "an address that begins with - is not passed on");
-	else if (r < 0)
-		verdict_error(v, r, "make the arguments");
-	else
-		child_run(plan, program->name, argv, account, m, v);
-	program_argv_free(&argv);
-}
-
-static void
-deliver_program(
-    const struct child_plan *plan, struct message *m, struct verdict *v)
-{
-	const struct program *program =
-	    programs_find(plan->programs, plan->delivery->nexthop);
-	struct account account;
-
-	if (program == NULL) {
-		verdict_set(v, AGENT_DEFERRED, "4.3.5",
-		    "there is no program \"%s\"", plan->delivery->nexthop);
-		return;
-	}
-	if (child_service_user(plan, program->user, &account, v) &&
-	    child_become(plan, &account, v) &&
-	    child_no_loop(m, plan->hopcount_limit, v))
-		run_program(plan, program, &account, m, v);
-}
-
 static void (*const deliver[AGENT_NKINDS])(const struct child_plan *plan,
     struct message *m, struct verdict *ret_verdict) = {
 	[AGENT_LOCAL] = deliver_maildir,
-	[AGENT_PIPE] = deliver_program,
+	[AGENT_PIPE] = child_pipe,
 	[AGENT_ALIAS] = alias_deliver,
 };
 
@@ -476,9 +224,11 @@ child_main(const struct child_plan *plan, int result_fd)
 	struct agent_delivery delivery = *plan->delivery;
 	struct child_plan mine = *plan;
 	struct known_news news;
+	struct stay stay = { 0 };
 	struct verdict v;
 
-	reset_signals(child_runs_program(&delivery, plan->recipient));
+	mine.runs_program = child_runs_program(&delivery, plan->recipient);
+	reset_signals(mine.runs_program);
 	(void)setsid();
 	(void)setrlimit(RLIMIT_CORE, &no_core);
 	umask(077);
@@ -486,9 +236,13 @@ child_main(const struct child_plan *plan, int result_fd)
 		_exit(EXIT_TEMPORARY);
 	delivery.fd = delivery.content != NULL ? -1 : MESSAGE_FD;
 	mine.delivery = &delivery;
-	bind_to_parent(&mine);
+	mine.stay = mine.may_stay ? &stay : NULL;
+	mine.self = getpid();
+	child_bind(&mine);
 	if (known_ask(&mine, &news, CHILD_RESULT_FD) < 0)
 		_exit(EXIT_TEMPORARY);
 	child_deliver(&mine, &v);
+	if (mine.stay != NULL)
+		serve_more(&mine, &delivery, &v);
 	_exit(verdict_write(&v, CHILD_RESULT_FD) < 0 ? EXIT_TEMPORARY : 0);
 }

@@ -1,12 +1,15 @@
 /* deliver-local/child.h - one delivery, in a process of its own: become the
  * recipient, and only then open anything.
  *
- *	child.c    the process: its user, its mailbox or program
+ *	child.c    the process, and the mailbox
+ *	step.c     steps of a delivery: its user, loops, the maildir
+ *	pipe.c     a program of the configuration as the delivery
  *	account.c  accounts of this system, and becoming one
  *	known.c    accounts that were found a short time ago
  *	mailbox.c  from an address to a name and a path
  *	message.c  the two header lines of ours, the content, loops
  *	maildir.c  a message into a maildir; walk.c goes down to it
+ *	serve.c    more deliveries of the same process
  *	command.c  a program with a message on its standard input
  *	verdict.c  the result for the recipient
  *	alias.c    an alias, or a program of one (expand.h)
@@ -65,6 +68,14 @@ void verdict_refuse(struct verdict *v, const char *nexthop);
 /* How many of len bytes at data are such octets, at their start. */
 size_t verdict_progress_len(const char *data, size_t len);
 
+/* One octet, and the number of the delivery (u64), before a verdict: the
+ * process stays for the next one. */
+#define VERDICT_STAYS 0xfd
+/* In place of one, from a process that stayed: the recipient needs a process
+ * that begins anew; nothing was delivered. */
+#define VERDICT_ANEW  0xfc
+
+size_t verdict_size(const struct verdict *v);       /* the bytes that travel */
 int verdict_write(const struct verdict *v, int fd); /* -errno */
 /* Judge len bytes as verdict_write() made them. -EBADMSG. */
 int verdict_read(const void *data, size_t len, struct verdict *ret_verdict);
@@ -219,17 +230,40 @@ struct maildir {
 	const char *path;
 	const char *host;  /* of this machine, for unique names */
 	uint64_t delivery; /* counts the deliveries of this process' parent */
-	bool sweep;        /* remove old files of ours from tmp/, of the first
-			      thousand there, when the message is delivered */
+	pid_t pid;         /* of this process; 0: ask the kernel */
+	/* tmp, new and cur were there a short time ago: only new/ is opened,
+	 * in one call, unless a link is on the way to it. */
+	bool whole;
+	bool sweep; /* remove old files of ours from tmp/, of the first
+		       thousand there, when the message is delivered */
 	/* Optional: a step is done, or some of the content was written. An
 	 * error ends the delivery, while the file has no name in new/ yet. */
 	int (*progress)(void *arg);
 	void *arg;
 	const char *step; /* out: the step that failed */
+	bool unnamed;     /* out: the file system has unnamed files */
 };
 
 /* Makes the maildir (0700) when its parent exists. -errno, with ->step. */
 int maildir_deliver(struct maildir *md, struct message *m);
+
+/* ---- serve.c ----
+ *
+ * A process that has delivered to a maildir is the recipient, and can deliver
+ * the next message to the same: it gets sender, recipient and content by the
+ * socket that its verdicts go to. Content of others never comes, nor any
+ * descriptor. It ends with the first delivery that does not go well, and when
+ * its agent closes the socket. */
+
+struct child_plan;
+
+/* The agent's end: the delivery of the plan, whose content is in memory, to a
+ * process that waits. Never waits itself. -errno. */
+int serve_send(const struct child_plan *plan, int fd);
+/* The end of child_main(): the verdict on the first delivery, then more of
+ * them, each in *plan and *d. */
+_Noreturn void serve_more(struct child_plan *plan, struct agent_delivery *d,
+    const struct verdict *first);
 
 /* ---- command.c ----
  *
@@ -255,6 +289,14 @@ void command_run(
     const struct command *c, struct message *m, struct verdict *ret_verdict);
 
 /* ---- child.c ---- */
+
+/* Memory of a process that may stay, from one delivery to the next. */
+struct stay {
+	bool may; /* the delivery was to a maildir of its own, and went well */
+	bool again;          /* the process is the recipient already */
+	uid_t uid;           /* that it has become; not of a private instance */
+	char path[PATH_MAX]; /* of that maildir, which had all directories */
+};
 
 /* A child that gets on tells so once in this part of maildir_time_limit. */
 #define PULSE_PARTS 60
@@ -283,6 +325,11 @@ struct child_plan {
 	char asks[MAILBOX_PART_MAX + 1]; /* looked up first; "": nothing */
 	int asked;                       /* 1, 0 or -errno of that */
 	const struct account *account;   /* that it has; NULL: none yet */
+	/* of serve.c */
+	bool may_stay;     /* result_fd is a socket (resident.c) */
+	struct stay *stay; /* NULL: it ends with its delivery */
+	bool runs_program; /* SIGTERM of the parent's death ends it */
+	pid_t self;        /* this process; 0: ask the kernel */
 };
 
 /* ---- known.c ----
@@ -345,11 +392,19 @@ _Noreturn void child_main(const struct child_plan *plan, int result_fd);
 typedef void child_fn(const struct child_plan *plan, int result_fd);
 /* The delivery, after the child has set itself up; apart for tests. */
 void child_deliver(const struct child_plan *plan, struct verdict *ret_verdict);
+/* Is the delivery one into the maildir of the account alone, without an alias?
+ * Nothing is looked up for it but the account of the plan, then. */
+bool child_is_plain(const struct child_plan *plan);
 /* Deliveries that a program has its own time for. */
 bool child_runs_program(
     const struct agent_delivery *delivery, const char *recipient);
 
-/* Steps of a delivery. False: *v has the reason. */
+/* ---- step.c ----
+ *
+ * Steps of a delivery. False: *v has the reason. */
+
+/* Not dumpable, and ends with its parent. */
+void child_bind(const struct child_plan *plan);
 
 /* From here on the kernel says what may be done. */
 bool child_become(const struct child_plan *plan, const struct account *account,
@@ -363,6 +418,9 @@ bool child_is_system(const struct child_plan *plan, uid_t uid);
 void child_put_maildir(const struct child_plan *plan, const char *path,
     struct message *m, struct verdict *v);
 bool child_no_loop(const struct message *m, uint32_t limit, struct verdict *v);
+/* A delivery to a program of programs_file. */
+void
+child_pipe(const struct child_plan *plan, struct message *m, struct verdict *v);
 /* A program as this process, which is its user already. */
 void
 child_run(const struct child_plan *plan, const char *name, char *const *argv,

@@ -175,8 +175,9 @@ void alias_expand(const struct child_plan *plan, const char *key,
  * What the sender asked of reports, in the messages of an expansion
  * (docs/REPORTS.md, "What the sender asks for"): an alias of one recipient
  * passes all of it on, one of several all but the wish for success, a list
- * nothing. How many there are is known at the end, so the wish of a recipient
- * is written when the next one comes, or when the message ends. */
+ * nothing. Each recipient has the address that was written, for reports. How
+ * many there are is known at the end, so the wish of a recipient is written
+ * when the next one comes, or when the message ends. */
 
 struct inherit {
 	struct dsn_mail mail; /* of the parent */
@@ -184,11 +185,13 @@ struct inherit {
 	const char *sender;   /* of the parent */
 	uint32_t rcpts;       /* in messages of that sender */
 	uint32_t lists;       /* messages of other senders: of owners */
-	bool own;             /* the message that is written is of that sender,
+	bool own;             /* the message that is written is of that sender
 			       */
-	bool due;             /* and a wish is to be written */
-	const char *written;  /* the address that has the alias: ORCPT of
-			       * programs, whose commands no report names */
+	bool due;             /* a recipient was added, its wish was not */
+	const char *written;  /* the address that has the alias: ORCPT, where
+			       * the sender gave none, but of members of a
+			       * list. No report names the command of a
+			       * program */
 	bool program;         /* the recipient that was added last is one */
 };
 

@@ -21,22 +21,24 @@ without_success(uint8_t notify)
 	return notify != 0 && left == 0 ? DSN_NEVER : left;
 }
 
-/* The wish of the recipient that was added last. */
+/* The wish of the recipient that was added last. Who gets a report of it has
+ * written another address. The owner of a list has not, and programs of his
+ * take the member of the list from ORCPT. */
 static int
 add_wish(struct inherit *h, struct queue_file_writer *w, bool only)
 {
 	struct dsn_rcpt dsn = { 0 };
 
-	if (!h->due && !h->program)
+	if (!h->due)
 		return 0;
-	if (h->due)
+	h->due = false;
+	if (h->own)
 		dsn = h->rcpt;
-	if (h->due && !only)
+	if (h->own && !only)
 		dsn.notify = without_success(dsn.notify);
 	/* An address that ORCPT cannot have is left out. */
-	if (h->program && dsn.orcpt[0] == '\0')
+	if (dsn.orcpt[0] == '\0' && (h->own || h->program))
 		(void)dsn_orcpt_write(&dsn, h->written);
-	h->due = h->program = false;
 	return queue_file_add_rcpt_dsn(w, &dsn);
 }
 
@@ -58,7 +60,7 @@ inherit_before_rcpt(struct inherit *h, struct queue_file_writer *w)
 void
 inherit_after_rcpt(struct inherit *h, bool program)
 {
-	h->due = h->own;
+	h->due = true;
 	h->program = program;
 	h->rcpts += h->own;
 }

@@ -100,6 +100,7 @@ begin_end(struct local *l, usec_t ask)
 	const struct timeval tv = clock_timeval(ask);
 
 	l->ending = true;
+	residents_renew(l->residents, 0);
 	(void)event_add(l->ask, &tv);
 	task_end_waiting(l);
 }
@@ -182,6 +183,7 @@ done(struct daemon *d)
 	struct local *l = d->state;
 
 	task_end_all(l);
+	residents_free(&l->residents);
 	strays_done(&l->strays);
 	daemon_agent_done(&l->link);
 	programs_free(&l->programs);
@@ -233,11 +235,14 @@ start(struct daemon *d)
 		r = known_new(&l->known);
 	if (r == 0)
 		r = strays_init(&l->strays, l->base);
+	if (r == 0)
+		r = residents_new(l->base, &l->strays, l->kill, &l->residents);
 	if (r < 0 || l->ask == NULL) {
 		log_error("out of memory");
 		done(d);
 		return -ENOMEM;
 	}
+	residents_renew(l->residents, d->conf->maildir_process_idle_time);
 	daemon_ready(d);
 	return 0;
 }
@@ -258,6 +263,8 @@ reload(struct daemon *d, const struct conf *fresh)
 
 	set_conf(l, fresh);
 	known_forget(l->known);
+	residents_renew(
+	    l->residents, l->ending ? 0 : fresh->maildir_process_idle_time);
 	(void)daemon_reroute(fresh, &l->routes);
 	if (load_programs(fresh, &programs) < 0) {
 		log_warning("programs: what was in force stays");

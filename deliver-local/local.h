@@ -3,6 +3,8 @@
  *
  *	local.c       the daemon: deliveries by kind, reload, stop
  *	task.c        the recipients of one delivery, one after the other
+ *	watch.c       the process of one of them, until it has answered (task.h)
+ *	resident.c    processes that wait for the next delivery of their account
  *	stray.c       processes of deliveries that do not end
  *	privileges.c  the rights of root that the agent keeps
  *
@@ -60,6 +62,53 @@ void strays_add_behind(struct strays *s, const char *name, int *fd, usec_t now);
 /* May a process be started for this name? */
 bool strays_allow(const struct strays *s, const char *name);
 
+/* From SIGKILL to the end: a process that takes longer waits within the kernel,
+ * and may do so for ever. */
+#define KILL_GRACE      (5 * USEC_PER_SEC)
+
+/* ---- resident.c ----
+ *
+ * A process that has delivered to a maildir may stay for a short time, and gets
+ * the next message of its account (serve.c). The account is the one that it
+ * became: name, home, groups and all; after a reload, or with any difference,
+ * a process of the account begins anew. One that is idle is no delivery: no
+ * slot is taken, and nothing waits for it. Without a table (NULL) none stays.
+ */
+
+#define RESIDENTS_MAX   64   /* that are idle */
+#define RESIDENT_SERVES 1000 /* deliveries of one process */
+
+struct resident;
+struct residents;
+
+/* kill_process: kill(), or the seam for tests. -ENOMEM. */
+int residents_new(struct event_base *base, struct strays *strays,
+    int (*kill_process)(pid_t, int), struct residents **ret_residents);
+/* Ends all that are idle; those that do not end stay with init. */
+void residents_free(struct residents **residents);
+/* After a reload, and at a stop: those that are idle end, and those that run
+ * end when they have answered. idle_time: from now on; 0: none stays. */
+void residents_renew(struct residents *s, usec_t idle_time);
+/* To make room. */
+void residents_end_idle(struct residents *s);
+
+/* For a process that is about to begin with this plan: NULL when it may not
+ * stay. The caller's until one of the functions below has it. */
+struct resident *
+resident_new(struct residents *s, const struct child_plan *plan);
+/* The account that the process looked up, as known_take() gets it. */
+void resident_learn(struct resident *r, const void *news);
+void resident_free(struct resident **resident); /* NULL is none */
+/* The process has answered and waits: r, pid and fd are the table's. */
+void resident_keep(struct residents *s, struct resident *r, pid_t pid, int fd);
+/* The process is not wanted any more: the same. */
+void resident_end(struct residents *s, struct resident *r, pid_t pid, int fd);
+/* One that waits and fits; NULL: none. r, pid and fd are the caller's. */
+struct resident *resident_take(struct residents *s,
+    const struct child_plan *plan, pid_t *ret_pid, int *ret_fd);
+/* The process has waited before, and was taken. */
+bool resident_serves(const struct resident *r);
+
 /* ---- privileges.c ----
  *
  *	CAP_SETUID, CAP_SETGID	to become the recipient
@@ -72,7 +121,7 @@ bool strays_allow(const struct strays *s, const char *name);
  * first that is not there, "" if none. -errno. */
 int privileges_drop(const char **ret_missing);
 
-/* ---- local.c and task.c ---- */
+/* ---- local.c, task.c and watch.c ---- */
 
 struct local {
 	struct daemon_agent link;
@@ -87,12 +136,13 @@ struct local {
 	gid_t qmail;
 	LIST_HEAD(task_list, task) tasks;
 	struct strays strays;
-	struct known *known;     /* NULL: each delivery asks */
-	child_fn *child;         /* child_main(); the seam for tests */
-	int (*kill)(pid_t, int); /* kill(); the same */
-	uint64_t deliveries;     /* begun */
-	bool ending;             /* nothing new begins */
-	struct event *ask;       /* programs to end, when a stop has gone on */
+	struct known *known;         /* NULL: each delivery asks */
+	struct residents *residents; /* NULL: no process stays */
+	child_fn *child;             /* child_main(); the seam for tests */
+	int (*kill)(pid_t, int);     /* kill(); the same */
+	uint64_t deliveries;         /* begun */
+	bool ending;                 /* nothing new begins */
+	struct event *ask; /* programs to end, when a stop has gone on */
 	void (*idle)(struct local *l); /* the last task has ended */
 };
 

@@ -102,8 +102,9 @@ open_dirs(struct attempt *a)
 	char name[NAME_MAX + 1];
 	int above = -1, i, r;
 
-	r = walk_to(a->md->path, &above, name);
-	if (r == 0)
+	a->dir = io_open_straight(a->md->path, DIR_FLAGS);
+	r = a->dir >= 0 ? 0 : walk_to(a->md->path, &above, name);
+	if (r == 0 && a->dir < 0)
 		a->dir = open_or_make(a, above, name, &made);
 	else
 		errno = -r;
@@ -127,6 +128,31 @@ open_dirs(struct attempt *a)
 	return r == 0 && made ? sync_parent(a) : r;
 }
 
+/* Only new/, or all of them. */
+static int
+open_dirs_or_new(struct attempt *a)
+{
+	struct buf path = { 0 };
+	int r = -ENOENT;
+
+	if (a->md->whole && !a->md->sweep &&
+	    buf_printf(&path, "%s/%s", a->md->path, sub_names[SUB_NEW]) == 0)
+		r = io_open_straight(buf_str(&path), DIR_FLAGS);
+	buf_done(&path);
+	if (r < 0)
+		return open_dirs(a);
+	a->sub[SUB_NEW] = r;
+	return progress(a);
+}
+
+/* new/ does without unnamed files after all, so tmp/ is needed. */
+static int
+open_anew(struct attempt *a)
+{
+	io_close(&a->sub[SUB_NEW]);
+	return open_dirs(a);
+}
+
 /* ---- the file ---- */
 
 /* `/` and `:` of a host name would end the name or look like flags. */
@@ -144,7 +170,7 @@ make_name(struct attempt *a, int try)
 			host[i] = '_';
 	snprintf(a->name, sizeof(a->name), "%lld.M%06dP%ldQ%lluR%d.%s",
 	    (long long)(now / USEC_PER_SEC), (int)(now % USEC_PER_SEC),
-	    (long)getpid(), (unsigned long long)a->md->delivery, try, host);
+	    (long)a->md->pid, (unsigned long long)a->md->delivery, try, host);
 }
 
 static bool
@@ -159,13 +185,19 @@ open_file(struct attempt *a)
 {
 	int try;
 
-	make_name(a, 0);
 	a->fd =
 	    a->sys->openat(a->sub[SUB_NEW], ".", FILE_FLAGS | O_TMPFILE, 0600);
+	a->md->unnamed = a->fd >= 0;
 	if (a->fd >= 0)
 		return 0;
 	if (!no_unnamed_files(errno))
 		return fail(a, "create the file");
+	if (a->sub[SUB_TMP] < 0) {
+		int r = open_anew(a);
+
+		if (r < 0)
+			return r;
+	}
 	for (try = 0; try < NAME_TRIES; try++) {
 		make_name(a, try);
 		a->fd = a->sys->openat(a->sub[SUB_TMP], a->name,
@@ -265,8 +297,9 @@ commit(struct attempt *a)
 
 	if (a->sys->fsync(a->fd) < 0)
 		return fail(a, "sync the file");
-	progress(a);
-	r = move_to_new(a);
+	r = progress(a);
+	if (r == 0)
+		r = move_to_new(a);
 	if (r == 0)
 		r = progress(a);
 	if (r < 0)
@@ -359,7 +392,9 @@ maildir_deliver(struct maildir *md, struct message *m)
 	int r;
 
 	md->step = "deliver";
-	r = open_dirs(&a);
+	if (md->pid == 0)
+		md->pid = getpid();
+	r = open_dirs_or_new(&a);
 	if (r == 0)
 		r = open_file(&a);
 	if (r == 0)

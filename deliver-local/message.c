@@ -40,23 +40,27 @@ read_content(const struct message *m, char *out, size_t size, uint64_t at)
 int64_t
 message_read(struct message *m, char *out, size_t size)
 {
+	size_t head = 0;
 	uint64_t content_at, left;
 	int64_t n;
 
 	if (m->at < m->prefix.len) {
-		left = m->prefix.len - m->at;
-		size = left < size ? (size_t)left : size;
-		memcpy(out, m->prefix.data + m->at, size);
-		m->at += size;
-		return (int64_t)size;
+		head = m->prefix.len - (size_t)m->at;
+		head = head < size ? head : size;
+		memcpy(out, m->prefix.data + m->at, head);
+		m->at += head;
+		size -= head;
 	}
+	if (m->at < m->prefix.len)
+		return (int64_t)head;
 	content_at = m->at - m->prefix.len;
 	left = m->len - content_at;
 	size = left < size ? (size_t)left : size;
-	n = read_content(m, out, size, content_at);
-	if (n > 0)
-		m->at += (uint64_t)n;
-	return n;
+	n = read_content(m, out + head, size, content_at);
+	if (n < 0) /* with what there is before it; the next call fails */
+		return head > 0 ? (int64_t)head : n;
+	m->at += (uint64_t)n;
+	return (int64_t)head + n;
 }
 
 /* ---- loops ---- */

@@ -202,11 +202,16 @@ verdict_progress_len(const char *data, size_t len)
 	return n;
 }
 
+size_t
+verdict_size(const struct verdict *v)
+{
+	return offsetof(struct verdict, text) + strlen(v->text) + 1;
+}
+
 int
 verdict_write(const struct verdict *v, int fd)
 {
-	return io_write_all(
-	    fd, v, offsetof(struct verdict, text) + strlen(v->text) + 1);
+	return io_write_all(fd, v, verdict_size(v));
 }
 
 int

@@ -82,6 +82,36 @@ smtp_lockdown(const struct daemon *d UNUSED)
 		    "filter of system calls: %s: not installed", strerror(-r));
 }
 
+/* The names by which MX records would lead back to this host. */
+static void
+name_host(struct smtp *smtp, const struct conf *conf)
+{
+	struct lookups *lookups = &smtp->context.lookups;
+
+	conf_host(conf, smtp->host);
+	lookups->own[0] = smtp->host;
+	lookups->own[1] = smtp->context.settings.helo;
+}
+
+/* -errno, after logging it. */
+static int
+take_policies(struct smtp *smtp, const struct conf *conf)
+{
+	struct policies *fresh = NULL;
+	struct buf why = { 0 };
+	int r = policies_new(conf, &fresh, &why);
+
+	if (r < 0 || why.len > 0)
+		log_error(
+		    "TLS: %s", why.len > 0 ? buf_str(&why) : strerror(-r));
+	buf_done(&why);
+	if (r < 0)
+		return r;
+	policies_unref(&smtp->context.policies);
+	smtp->context.policies = fresh;
+	return 0;
+}
+
 static int
 smtp_start(struct daemon *d)
 {
@@ -94,9 +124,14 @@ smtp_start(struct daemon *d)
 	TAILQ_INIT(&smtp->context.running);
 	TAILQ_INIT(&smtp->context.kept);
 	settings_load(d->conf, &smtp->context.settings);
+	settings_load_own(d->conf, &smtp->context.own);
+	name_host(smtp, d->conf);
+	r = take_policies(smtp, d->conf);
+	if (r < 0)
+		return r;
 	r = daemon_agent_init(&smtp->link, d, &agent_ops, smtp);
 	if (r == 0)
-		r = resolver_new(d->base, &smtp->context.resolver);
+		r = lookups_open(&smtp->context.lookups, d->base);
 	if (r < 0) {
 		log_error("resolver: %s", strerror(-r));
 		return r;
@@ -109,12 +144,16 @@ static void
 smtp_reload(struct daemon *d, const struct conf *fresh)
 {
 	struct smtp *smtp = d->state;
-	int r = resolver_reload(smtp->context.resolver);
+	int r = lookups_reload(&smtp->context.lookups);
 
 	if (r < 0)
 		log_warning("resolver: %s: names are looked up as before",
 		    strerror(-r));
 	settings_load(fresh, &smtp->context.settings);
+	settings_load_own(fresh, &smtp->context.own);
+	name_host(smtp, fresh);
+	if (take_policies(smtp, fresh) < 0)
+		log_warning("reload: the old policies of TLS stay in force");
 }
 
 static void
@@ -140,7 +179,8 @@ smtp_done(struct daemon *d)
 
 	end_all(smtp);
 	daemon_agent_done(&smtp->link);
-	resolver_free(&smtp->context.resolver);
+	lookups_close(&smtp->context.lookups);
+	policies_unref(&smtp->context.policies);
 }
 
 const struct daemon_ops smtp_ops = {

@@ -3,17 +3,19 @@
  *
  *	smtp.c      the daemon: start, reload, stop
  *	lockdown.c  the rights that the process gives up at its start
- *	session.h   one delivery; net.h: its sockets; dialog.h: its words
+ *	session.h   one delivery; connection.h: its sockets; dialog.h: its
+ *	            words
  */
 #ifndef DELIVER_SMTP_SMTP_H
 #define DELIVER_SMTP_SMTP_H
 
 #include "daemon/agent.h"
-#include "deliver-smtp/session.h"
+#include "deliver-smtp/session/session.h"
 
 struct smtp {
 	struct daemon_agent link;
 	struct session_context context;
+	char host[CONF_HOST_SIZE]; /* the name of this host */
 };
 
 extern const struct daemon_ops smtp_ops;

@@ -3,7 +3,7 @@
  * sender. `!` may stand behind the letter, too, and leaves out what has that
  * part.
  */
-#include "qctl/qread.h"
+#include "qctl/show/qread.h"
 
 #include <errno.h>
 #include <stddef.h>

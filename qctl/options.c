@@ -1,14 +1,15 @@
-#include "qctl/task.h"
+#include "qctl/act/task.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/num.h"
 #include "base/option.h"
 #include "config/conf.h"
-#include "qctl/rules.h"
-#include "qctl/sites.h"
+#include "qctl/routing/rules.h"
+#include "qctl/show/sites.h"
 #include "spool/hold_note.h"
 
 #define HOLD_TIME_MAX (10 * 365 * 86400 * USEC_PER_SEC)
@@ -55,11 +56,12 @@ static const struct verb_row {
 	{ "spread", VERB_ACT, ACT_SPREAD, GIVEN_WITH_ACTS, true },
 	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
 	{ "rules", VERB_RULES, 0, GIVEN_JSON, false },
+	{ "route", VERB_ROUTE, 0, GIVEN_JSON, false },
 };
 
 #define VERBS                                                                 \
 	"list, show, explain, sites, shape, hold, release, requeue, delete, " \
-	"undelete, retry, expire, spread, check, rules"
+	"undelete, retry, expire, spread, check, rules, route"
 
 static const struct {
 	unsigned bit;
@@ -162,6 +164,16 @@ take_selection(struct options *o, const char *word, struct buf *error)
 	return select_add_rule(&o->select, word, error);
 }
 
+static int
+add_route_address(struct options *o, const char *word, struct buf *error)
+{
+	const size_t local = address_local_len(word), len = strlen(word);
+
+	if (address_check(word, len) < 0 || local == 0 || local + 1 == len)
+		return option_wrong(error, "", word, ": no address");
+	return sites_add_pattern(o, word, error);
+}
+
 /* The first word is the verb. */
 static int
 take_word(void *options, const char *word, struct buf *error)
@@ -171,6 +183,8 @@ take_word(void *options, const char *word, struct buf *error)
 
 	if (o->verb == VERB_SITES)
 		return sites_add_pattern(o, word, error);
+	if (o->verb == VERB_ROUTE)
+		return add_route_address(o, word, error);
 	if (o->verb != VERB_NONE)
 		return take_selection(o, word, error);
 	for (i = 0; i < ARRAY_LEN(verbs); i++)
@@ -185,7 +199,7 @@ take_word(void *options, const char *word, struct buf *error)
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "json", 0, NULL, "list, sites, rules: an object a line, for programs",
+	{ "json", 0, NULL, "list, sites, rules, route: an object a line, for programs",
 	    take_given, GIVEN_JSON },
 	{ "senders", 0, NULL, "shape: messages by the domain of their sender",
 	    take_given, GIVEN_SENDERS },
@@ -267,6 +281,10 @@ judge(struct options *o, struct buf *error)
 			return -EINVAL;
 		}
 	o->rule = (o->given & GIVEN_RULE) != 0;
+	if (o->verb == VERB_ROUTE && o->sites.npatterns == 0) {
+		(void)buf_add_str(error, "route needs an address");
+		return -EINVAL;
+	}
 	if (row->needs_words && !has_words(&o->select) && !o->rule) {
 		(void)buf_printf(error,
 		    "%s needs ids, filters, or ALL: nothing is selected",
@@ -466,7 +484,8 @@ options_help(struct buf *out)
 	    "  spread              waiting messages of full queues go to "
 	    "queues with\n                      room\n"
 	    "  check               is the spool as it should be\n"
-	    "  rules               rules of hold --rule\n\n"
+	    "  rules               rules of hold --rule\n"
+	    "  route               where mail for an address goes\n\n"
 	    "OPTION\n");
 
 	if (r == 0)

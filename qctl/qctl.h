@@ -1,6 +1,7 @@
 /* qctl/qctl.h - the command qctl(8), and the source of each part:
  *
- *	qctl       the command: selection, queues, exit code
+ *	qctl       the command: configuration, rights, verb
+ *	queues     the queues that there are; reading: they are read, exit code
  *	options    the command line of each of its names; faces, of two names
  *	select     words of a selection; match: does a message fit it
  *	message    one message and the walk over them; recipient: with reasons
@@ -9,8 +10,9 @@
  *	explain, asker, sentence   why a message waits
  *	sites      the destinations of all queues
  *	rules      rules that hold mail to come; destination: the routing
+ *	route      where mail for an address goes
  *	read       the process that reads a queue
- *	act, peer  the process that acts on messages of a queue
+ *	act, peer  the process that acts on messages of a queue; targets: which
  *	spread     which messages go to which queue
  *	checking, check.h   is a queue as it should be
  *	look       who reads without being a member of qmail_group; look_only:
@@ -22,14 +24,15 @@
 #ifndef QCTL_QCTL_H
 #define QCTL_QCTL_H
 
-#include "qctl/message.h"
-#include "qctl/select.h"
-#include "qctl/worker.h"
+#include "qctl/read/message.h"
+#include "qctl/select/select.h"
+#include "qctl/read/worker.h"
 #include "spool/act.h"
 
 /* All but main(). Exit codes: 0; 64 usage; 65 a message that was named is not
- * there; 69 this name cannot do that; 74 output; 75 a queue did not answer, or
- * could not be read; 77 permission; 78 configuration. */
+ * there; 67 an address is not deliverable; 69 this name cannot do that; 74
+ * output; 75 a queue did not answer, or could not be read; 77 permission; 78
+ * configuration. */
 int qctl_main(int argc, char **argv);
 
 /* ---- options: -errno with the complaint in *ret_error ---- */
@@ -45,6 +48,7 @@ enum verb {
 	VERB_READ,  /* qread.h */
 	VERB_CHECK,
 	VERB_RULES, /* rules.h */
+	VERB_ROUTE, /* rules.h */
 	VERB_HELP,
 	VERB_VERSION,
 	NVERBS,
@@ -69,7 +73,8 @@ struct options {
 	const char *conf_path; /* -c, NULL */
 	struct select select;
 	struct {
-		/* Of TRANSPORT/DESTINATION; none: all of them. */
+		/* Of TRANSPORT/DESTINATION; none: all of them. Of VERB_ROUTE:
+		 * addresses. */
 		const char *patterns[OPTIONS_PATTERNS_MAX];
 		size_t npatterns;
 		uint32_t top; /* so many at most; 0: all, as they come */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define INPUT_TIME_LIMIT (24 * 3600 * USEC_PER_SEC) /* as qmail-queue's */
+#define HEAP             (256 << 10) /* more than a small message needs */
 
 /* The first is for names that are none of these. */
 static const struct face faces[] = {
@@ -49,30 +51,19 @@ find_face(int argc, char *const *argv)
 static const int stop_signals[] = { SIGHUP, SIGINT, SIGTERM };
 
 /* Signals are blocked, and read while the input is waited for: nothing is cut
- * off between link and fsync. A signal that was ignored (nohup) stays ignored;
- * that is noted before daemon_sane_process(), which sets signals back. */
-static void
-note_ignored(bool ignored[ARRAY_LEN(stop_signals)])
+ * off between link and fsync. A signal that is ignored (nohup) stays ignored.
+ */
+static int
+catch_signals(void)
 {
 	struct sigaction sa;
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(stop_signals); i++)
-		ignored[i] = sigaction(stop_signals[i], NULL, &sa) == 0 &&
-		    sa.sa_handler == SIG_IGN;
-}
-
-static int
-catch_signals(const bool ignored[ARRAY_LEN(stop_signals)])
-{
 	sigset_t set;
 	size_t i;
 
 	sigemptyset(&set);
 	for (i = 0; i < ARRAY_LEN(stop_signals); i++)
-		if (ignored[i])
-			signal(stop_signals[i], SIG_IGN);
-		else
+		if (sigaction(stop_signals[i], NULL, &sa) < 0 ||
+		    sa.sa_handler != SIG_IGN)
 			sigaddset(&set, stop_signals[i]);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
@@ -200,12 +191,13 @@ inject_main(int argc, char **argv)
 	struct inject inject = { .face = find_face(argc, argv),
 		.sys = &spool_sys_real,
 		.eol = "\n" };
-	bool ignored[ARRAY_LEN(stop_signals)];
 
+	/* Memory is had once, and goes with the process. */
+	(void)mallopt(M_TOP_PAD, HEAP);
+	(void)mallopt(M_TRIM_THRESHOLD, 2 * HEAP);
 	inject.no_input = fcntl(STDIN_FILENO, F_GETFD) < 0;
-	note_ignored(ignored);
-	daemon_sane_process();
-	inject.stop_fd = catch_signals(ignored);
+	daemon_sane_command();
+	inject.stop_fd = catch_signals();
 	inject.deadline_mono = clock_mono() + INPUT_TIME_LIMIT;
 	if (inject.face->options(argc, argv, &inject.options, &inject.why) == 0)
 		run_task(&inject);

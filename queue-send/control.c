@@ -5,12 +5,14 @@
 #include <sys/resource.h>
 
 #include "log/log.h"
-#include "queue-send/backlog.h"
-#include "queue-send/operators.h"
-#include "queue-send/peers.h"
-#include "queue-send/road.h"
-#include "queue-send/rules.h"
-#include "queue-send/schedule.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/reports/reports.h"
+#include "queue-send/road/fetch.h"
+#include "queue-send/road/road.h"
+#include "queue-send/operators/rules.h"
+#include "queue-send/schedule/schedule.h"
 
 /* ---- start ---- */
 
@@ -39,7 +41,6 @@ send_init(struct send *s)
 	s->expire_after = s->now + retry_grace(&s->retry);
 	s->health.probe_every = s->conf->error_interval;
 	messages_init(&s->messages);
-	STAILQ_INIT(&s->unrecorded);
 	TAILQ_INIT(&s->agents);
 	RB_INIT(&s->deliveries);
 	kept_init(s);
@@ -55,7 +56,13 @@ send_init(struct send *s)
 	if (r == 0)
 		r = sync_init(s);
 	if (r == 0)
+		r = fetch_init(s);
+	if (r == 0)
+		r = results_init(s);
+	if (r == 0)
 		r = removal_init(s);
+	if (r == 0)
+		r = moves_init(s);
 	if (r == 0)
 		r = walk_init(s);
 	if (r == 0)
@@ -70,6 +77,16 @@ send_init(struct send *s)
 	return 0;
 }
 
+/* A thread that was left behind may use their files. */
+static void
+keep_open(struct send *s)
+{
+	struct message *m = messages_after(&s->messages, 0);
+
+	for (; s->hung && m != NULL; m = messages_after(&s->messages, m->inode))
+		m->fd = -1;
+}
+
 void
 send_done(struct send *s)
 {
@@ -77,14 +94,17 @@ send_done(struct send *s)
 	enum message_list list;
 
 	s->stopping = true;
+	fetch_done(s);
 	if (s->sched != NULL &&
 	    (sched_figures(s->sched).running > 0 || s->kept.count > 0))
 		site_table_abandon(s);
 	links_done(s);
-	sync_done(s);
+	s->hung |= !pool_done(&s->sync.pool);
 	removal_done(s);
-	reports_done(s);
-	results_drop_unrecorded(s);
+	s->hung |= !pool_done(&s->moves);
+	s->hung |= !pool_done(&s->reports.pool);
+	results_done(s);
+	keep_open(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
 		while ((m = messages_first(&s->messages, list)) != NULL) {
 			claims_leave(s, m);
@@ -120,6 +140,19 @@ recover(struct send *s)
 		    (unsigned long long)done.removed);
 }
 
+static void
+set_threads(struct send *s)
+{
+	const unsigned removals = removal_threads(&s->sp);
+
+	s->sync.pool.threads = SYNC_THREADS;
+	s->removals.pool.threads = removals;
+	s->reader.pool.threads = removals > 0;
+	s->records.pool.threads = removals > 0;
+	s->fetches.pool.threads = removals > 0 ? FETCH_THREADS : 0;
+	s->moves.threads = removals > 0 ? MOVE_THREADS : 0;
+}
+
 static int
 start(struct daemon *d)
 {
@@ -133,9 +166,7 @@ start(struct daemon *d)
 	s->lock = daemon_take_queue(d, &s->sp);
 	if (s->lock < 0)
 		return s->lock;
-	s->sync.threads = SYNC_THREADS;
-	s->removals.threads = removal_threads(&s->sp);
-	s->reader.threads = s->removals.threads > 0;
+	set_threads(s);
 	r = send_init(s);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
@@ -156,7 +187,10 @@ done(struct daemon *d)
 
 	operators_done(s);
 	send_done(s);
-	daemon_leave_queue(&s->lock, &s->sp);
+	/* A call of such a thread ends before the lock is given, with the
+	 * process. */
+	if (!s->hung)
+		daemon_leave_queue(&s->lock, &s->sp);
 }
 
 /* ---- while it runs ---- */
@@ -235,6 +269,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	s->retry = retry_params(fresh);
 	s->health.probe_every = fresh->error_interval;
 	schedule_configure(s);
+	rollup_forget_all(s);
 }
 
 static void

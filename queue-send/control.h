@@ -20,6 +20,9 @@ void send_done(struct send *s);
 void clock_file_load(struct send *s);
 usec_t clock_file_work(struct send *s);
 
+/* Nothing runs, is to be recorded, moved or removed. */
+bool stop_is_over(const struct send *s);
+
 /* The turn_fn of a struct send. */
 usec_t send_turn(void *arg);
 

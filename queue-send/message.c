@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "sched/sched.h"
+#include "spool/reason.h"
 
 static int
 message_compare(const struct message *a, const struct message *b)
@@ -88,9 +89,55 @@ messages_after(struct messages *ms, uint64_t inode)
 				   : RB_NFIND(message_tree, &ms->tree, &key);
 }
 
+int
+messages_keep(
+    struct messages *ms, struct message *m, const struct reason *reason)
+{
+	size_t before;
+	int r;
+
+	if (m->kept == NULL)
+		m->kept = calloc(1, sizeof(*m->kept));
+	if (m->kept == NULL)
+		return -ENOMEM;
+	before = m->kept->len;
+	if (before > MESSAGE_KEPT_MAX || ms->kept > MESSAGES_KEPT_MAX)
+		return -ENOSPC;
+	r = reason_format(reason, m->kept);
+	if (r < 0)
+		m->kept->len = before;
+	ms->kept += m->kept->len - before;
+	return r;
+}
+
+struct buf *
+messages_take_kept(struct messages *ms, struct message *m)
+{
+	struct buf *kept = m->kept;
+
+	m->kept = NULL;
+	if (kept != NULL)
+		ms->kept -= kept->len;
+	if (kept != NULL && kept->len == 0)
+		messages_free_kept(&kept);
+	return kept;
+}
+
+void
+messages_free_kept(struct buf **kept)
+{
+	if (*kept != NULL)
+		buf_done(*kept);
+	free(*kept);
+	*kept = NULL;
+}
+
 void
 messages_drop(struct messages *ms, struct message *m)
 {
+	struct buf *kept = messages_take_kept(ms, m);
+
+	messages_free_kept(&kept);
 	RB_REMOVE(message_tree, &ms->tree, m);
 	TAILQ_REMOVE(&ms->list[m->list], m, on);
 	ms->count[m->list]--;
@@ -184,7 +231,12 @@ message_set_file(struct message *m, const struct queue_file *file)
 struct queue_file
 message_queue_file(const struct message *m)
 {
+	const uint64_t env_off = m->file.content_off + m->file.content_len;
+
+	/* The envelope lies between the content and the recipients. */
 	return (struct queue_file){
+		.env_off = env_off,
+		.env_len = m->file.rcpt_off - env_off,
 		.rcpt_off = m->file.rcpt_off,
 		.rcpt_len = m->file.rcpt_len,
 		.rcpt_count = m->file.rcpt_count,
@@ -226,7 +278,8 @@ messages_to_leave(const struct messages *ms)
 {
 	return ms->count[LIST_FINISHED] + ms->count[LIST_UNSYNCED] +
 	    ms->count[LIST_SYNCING] + ms->count[LIST_UNREPORTED] +
-	    ms->count[LIST_REPORTING];
+	    ms->count[LIST_REPORTING] + ms->count[LIST_UNMOVED] +
+	    ms->count[LIST_LEAVING];
 }
 
 void

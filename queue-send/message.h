@@ -27,15 +27,20 @@ RB_HEAD(claims, claim);
 enum message_list {
 	LIST_NONE, /* active: entries wait or run, or the scheduler says when
 		      the next batch is read */
-	LIST_OFFERED_INCOMING, /* prepared by todo-proc, waits for room */
-	LIST_OFFERED_DEFERRED, /* both: 1 + enum admission_side */
-	LIST_READING,          /* active: a batch of recipients is to be read */
+	LIST_OFFERED_INCOMING,  /* prepared by todo-proc, waits for room */
+	LIST_OFFERED_DEFERRED,  /* both: 1 + enum admission_side */
+	LIST_ENTERING_INCOMING, /* offered, and a move is under way (moves.c) */
+	LIST_ENTERING_DEFERRED, /* both: 3 + enum admission_side */
+	LIST_READING,  /* active: a batch of recipients is to be read */
+	LIST_FETCHING, /* the same, when a thread has them in memory */
 	LIST_FINISHED, /* nothing of it waits or runs: to leave active/ */
 	LIST_STUCK,    /* finished, its file could not be moved: again later */
 	LIST_UNSYNCED, /* finished, its marks wait to be synced */
 	LIST_SYNCING,  /* that is under way */
 	LIST_UNREPORTED, /* finished, its failures are to be reported */
 	LIST_REPORTING,  /* that is under way */
+	LIST_UNMOVED, /* finished, waits for a place among those that leave */
+	LIST_LEAVING, /* a move is under way */
 	LIST_NLISTS,
 };
 
@@ -99,6 +104,8 @@ struct message {
 	bool passed_over : 1;   /* others, whose destination is dead */
 	bool warned : 1;        /* the sender knows that it is late */
 	bool released : 1;      /* by an operator, from a hold */
+	bool fetching : 1;      /* a thread opens and reads its file */
+	bool fetched : 1;       /* the batch is in memory */
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */
@@ -110,14 +117,16 @@ struct message {
 	uint32_t failed;         /* for good, ever */
 	uint32_t settled;        /* of pending: delivered, or failed since */
 	uint32_t death;          /* the last one counted in deaths */
-	uint32_t nunrecorded;    /* results that are not recorded */
+	uint32_t nunrecorded;    /* results that are not recorded yet */
 	uint32_t second;         /* for ages_remove() */
 	uint32_t marked;         /* epoch of the last mark (sync.c), 0: none */
 	uint32_t syncing;        /* serial of the sync, 0: none */
 	uint32_t wait_s;         /* until its report may go, 0: none waits */
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
-	int fd;                  /* of its file, O_RDWR, or -1 */
+	struct buf
+	    *kept;       /* reasons of deferrals that are to be written; NULL */
+	int fd;          /* of its file, O_RDWR, or -1 */
 	int error;       /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
 	const char *why; /* the damage, or NULL */
 	union {
@@ -152,7 +161,12 @@ struct messages {
 	uint32_t rest_first, rest_next;
 	struct message_queue list[LIST_NLISTS];
 	uint32_t count[LIST_NLISTS];
+	size_t kept; /* bytes, of all messages */
 };
+
+/* As many bytes of reasons wait in memory for the move of their messages. */
+#define MESSAGES_KEPT_MAX ((size_t)16 << 20)
+#define MESSAGE_KEPT_MAX  ((size_t)256 << 10)
 
 void messages_init(struct messages *ms);
 /* From a frame whose values were checked. NULL when memory is out. */
@@ -175,6 +189,13 @@ void messages_rest(struct messages *ms, struct message *m, usec_t now);
 void messages_use(struct messages *ms, struct message *m);
 /* Since when its file rests; USEC_NEVER: it does not. */
 usec_t messages_rests_since(const struct messages *ms, const struct message *m);
+/* Keep one more reason. -ENOSPC: there are too many; -ENOMEM. */
+struct reason;
+int messages_keep(
+    struct messages *ms, struct message *m, const struct reason *reason);
+/* The reasons that were kept, which are the caller's then; NULL: none. */
+struct buf *messages_take_kept(struct messages *ms, struct message *m);
+void messages_free_kept(struct buf **kept);
 /* Close its file. */
 void messages_close(struct messages *ms, struct message *m);
 /* Close the files that rest since that time or longer. When the next one has
@@ -199,12 +220,7 @@ bool message_has_unread(const struct message *m);
 /* Is it this message, and no other of the same inode? */
 bool message_is(const struct message *m, usec_t arrival_wall, uint8_t nonce);
 
-/* A result whose mark could not be written (results.c). */
-struct unrecorded {
-	STAILQ_ENTRY(unrecorded) link;
-	struct message *message;
-	struct report *report; /* in the same memory */
-};
-STAILQ_HEAD(unrecorded_list, unrecorded);
+/* Results that are to be written (road/record_task.h). */
+STAILQ_HEAD(record_list, record);
 
 #endif

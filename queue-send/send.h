@@ -4,8 +4,10 @@
  *	control.h   start, reload, flush, stop; the turn of the loop
  *	peers.h     todo-proc, the agents, the page
  *	road.h      a message on its way: in, read, recorded, out
+ *	reports.h   what senders are told
  *	schedule.h  the scheduler, and the table of destinations
  *	backlog.h   messages that wait, and shares of the active queue
+ *	pool.h      threads that wait for the disk
  *	message.h   one message, and the lists that it can be on
  *	operators.h acts of an operator on messages
  *	explain.h   why a message waits
@@ -21,14 +23,14 @@
 #include "agent/agent.h"
 #include "daemon/daemon.h"
 #include "daemon/turn.h"
-#include "queue-send/backlog.h"
+#include "queue-send/backlog/backlog.h"
 #include "queue-send/message.h"
-#include "queue-send/pure.h"
+#include "queue-send/pool.h"
+#include "queue-send/pure/pure.h"
 #include "route/route.h"
 #include "sched/sched.h"
 #include "spool/hold_rule.h"
 #include "spool/spool.h"
-#include "spool/sync_pool.h"
 
 struct agent_link;
 struct dead_site;
@@ -69,9 +71,7 @@ struct walk {
 
 /* Reads what is walked over. */
 struct reader {
-	struct sync_pool *pool;
-	struct event *done;     /* a part was read */
-	unsigned threads;       /* 0: the loop reads */
+	struct pool pool;
 	struct walk_part *part; /* of the walk that runs */
 	bool away;              /* the part is with the thread */
 	bool ready;             /* that one has come back */
@@ -107,22 +107,19 @@ struct send_sites {
 };
 
 struct marks_sync {
-	struct sync_pool *pool;
-	struct event *done; /* a task has ended */
-	unsigned threads;   /* 0, in unit tests: a task is done at once */
-	uint32_t tasks;     /* for single messages, under way */
-	uint32_t serial;    /* of the last task */
-	uint32_t epoch;     /* of marks that are written now, from 1 */
-	uint32_t synced;    /* marks up to this epoch are on disk */
-	uint32_t whole;     /* up to here they will be; 0: no task for all */
-	bool distrusted;    /* such a task has failed: it proves nothing */
-	usec_t changed_at;  /* first change that none covers; 0: no change */
-	usec_t not_before;  /* descriptors, memory or threads had run out */
+	struct pool pool;
+	uint32_t tasks;    /* for single messages, under way */
+	uint32_t serial;   /* of the last task */
+	uint32_t epoch;    /* of marks that are written now, from 1 */
+	uint32_t synced;   /* marks up to this epoch are on disk */
+	uint32_t whole;    /* up to here they will be; 0: no task for all */
+	bool distrusted;   /* such a task has failed: it proves nothing */
+	usec_t changed_at; /* first change that none covers; 0: no change */
+	usec_t not_before; /* descriptors, memory or threads had run out */
 };
 
 struct reports {
-	struct sync_pool *pool;
-	struct event *done;    /* a task has ended */
+	struct pool pool;
 	uint32_t tasks;        /* under way */
 	usec_t not_before;     /* a lock was held, or something had run out */
 	struct told_rate told; /* to whom, how many */
@@ -131,9 +128,7 @@ struct reports {
 RB_HEAD(removal_tree, removal);
 
 struct removals {
-	struct sync_pool *pool;
-	struct event *done;        /* a task has ended */
-	unsigned threads;          /* 0: in the loop */
+	struct pool pool;
 	uint32_t limit;            /* as many hold new messages back */
 	uint32_t count;            /* all of them */
 	uint32_t tasks;            /* of these: with the threads */
@@ -147,10 +142,33 @@ struct removals {
 	usec_t not_before; /* nothing could be removed */
 };
 
+struct fetch_wait;
+STAILQ_HEAD(fetch_waits, fetch_wait);
+
+struct fetches {
+	struct pool pool;
+	uint32_t tasks;           /* under way */
+	struct fetch_waits waits; /* entries of messages that are fetched */
+};
+
+/* Does the disk answer slowly (disk.c)? */
+struct disk_pace {
+	usec_t looked;  /* s->now of the answer, */
+	bool slow;      /* which is this */
+	usec_t slow_at; /* the loop itself has waited; 0: never */
+};
+
+/* Results that are written: those of a turn in one task, and others gather
+ * while it is under way. */
+struct records {
+	struct pool pool;
+	struct record_list gathered;
+	uint32_t count; /* these, and those of the task */
+	bool away;      /* the task is */
+};
+
 struct rules_file {
-	struct sync_pool *pool;
-	struct event *done; /* a task has ended */
-	unsigned threads;
+	struct pool pool;
 	uint32_t tasks; /* of operators, under way */
 	usec_t began;
 	bool known;         /* the first reading has ended, or lasted long */
@@ -171,6 +189,17 @@ struct schedule_log {
 	uint32_t count;
 };
 
+RB_HEAD(rolled_tree, rolled);
+TAILQ_HEAD(rolled_list, rolled);
+
+/* Next hops that are at a shared destination (rollup.c). */
+struct rollup {
+	struct rolled_tree tree;
+	struct rolled_list used; /* all of them; the last used is the last */
+	uint32_t count;
+	uint64_t numbers; /* given so far */
+};
+
 TAILQ_HEAD(agent_links, agent_link);
 RB_HEAD(delivery_tree, delivery);
 
@@ -182,6 +211,7 @@ struct kept_all {
 	struct kept_numbers numbers;
 	struct kept_sites sites;            /* all that are not being closed; */
 	TAILQ_HEAD(kept_ages, kept) ages;   /* the same, the oldest first */
+	struct kept_ages promised;          /* in neither */
 	uint32_t open[CONF_TRANSPORTS_MAX]; /* the same, of a transport */
 	uint32_t count;                     /* all */
 	usec_t check_at;
@@ -201,6 +231,7 @@ struct send {
 	struct spool sp;
 	int lock; /* SEND_LOCK */
 	bool stopping, hung_up;
+	bool hung; /* at its end: a thread that uses the spool is left behind */
 	usec_t stop_at;
 
 	/* schedule.h */
@@ -208,6 +239,7 @@ struct send {
 	struct send_sites sites;
 	struct sched *sched;
 	struct schedule_log schedule_log;
+	struct rollup rollup;
 	bool starts_nothing; /* schedule_pause() */
 
 	/* road.h */
@@ -217,13 +249,17 @@ struct send {
 	struct health health;
 	struct marks_sync sync;
 	struct removals removals;
+	struct pool moves;
 	struct reports reports;
 	struct admission admission;
 	usec_t admission_blocked_until;
-	struct queue_rcpt_cursor cursor;   /* scratch: 16 KiB, one is enough */
-	struct queue_file_bytes bytes;     /* of the file that is held */
-	struct unrecorded_list unrecorded; /* results without their marks */
-	usec_t record_at;                  /* when to try them again */
+	struct queue_rcpt_cursor cursor; /* scratch: 16 KiB, one is enough */
+	struct queue_file_bytes bytes;   /* of the file that is held */
+	struct fetches fetches;
+	struct disk_pace pace;
+	struct records records;
+	struct record_list unrecorded; /* results without their marks */
+	usec_t record_at;              /* when to try them again */
 	usec_t finish_at;              /* not before: nothing could be moved */
 	usec_t stuck_at;               /* when to try LIST_STUCK again */
 	struct evacuation *evacuation; /* NULL: the queue keeps its mail */

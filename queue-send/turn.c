@@ -1,12 +1,45 @@
 #include "queue-send/control.h"
 
 #include "log/log.h"
-#include "queue-send/backlog.h"
-#include "queue-send/operators.h"
-#include "queue-send/peers.h"
-#include "queue-send/road.h"
-#include "queue-send/rules.h"
-#include "queue-send/schedule.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/reports/reports.h"
+#include "queue-send/road/road.h"
+#include "queue-send/operators/rules.h"
+#include "queue-send/schedule/schedule.h"
+
+/* Files that are still to be moved or removed. */
+static uint32_t
+to_move(const struct send *s)
+{
+	const uint32_t *count = s->messages.count;
+
+	return messages_to_leave(&s->messages) + count[LIST_ENTERING_INCOMING] +
+	    count[LIST_ENTERING_DEFERRED] + removal_to_do(s);
+}
+
+bool
+stop_is_over(const struct send *s)
+{
+	return sched_figures(s->sched).running == 0 && s->kept.count == 0 &&
+	    STAILQ_EMPTY(&s->unrecorded) && s->records.count == 0 &&
+	    (to_move(s) == 0 || s->health.read_only);
+}
+
+/* Reasons that wait for a move are written without it, unless the disk is what
+ * the stop has waited for in vain. */
+static void
+write_kept(struct send *s)
+{
+	struct message *m = messages_after(&s->messages, 0);
+
+	if (to_move(s) > 0)
+		return;
+	for (; m != NULL; m = messages_after(&s->messages, m->inode))
+		if (m->kept != NULL)
+			reasons_flush(s, m);
+}
 
 /* The end of a stop: all deliveries are over, or the time is. Files in active/
  * go back to incoming/ at the next start. */
@@ -14,10 +47,7 @@ static usec_t
 stop_work(struct send *s)
 {
 	const uint32_t running = sched_figures(s->sched).running;
-	bool over = running == 0 && s->kept.count == 0 &&
-	    STAILQ_EMPTY(&s->unrecorded) &&
-	    (messages_to_leave(&s->messages) + removal_to_do(s) == 0 ||
-		s->health.read_only);
+	bool over = stop_is_over(s);
 
 	if (!s->stopping)
 		return USEC_NEVER;
@@ -34,6 +64,7 @@ stop_work(struct send *s)
 		log_warning("stopped with %u deliveries running, %u messages "
 			    "to be removed",
 		    running, removal_to_do(s));
+	write_kept(s);
 	site_table_tell(s);
 	daemon_exit(s->d, 0);
 	return USEC_NEVER;
@@ -46,6 +77,7 @@ static usec_t (*const works[])(struct send *s) = {
 	rules_work,
 	links_work,
 	results_work,
+	moves_work,
 	finish_work,
 	removal_work,
 	sync_work,
@@ -64,6 +96,7 @@ static usec_t (*const works[])(struct send *s) = {
 	schedule_log_work,
 	publish_work,
 	clock_file_work,
+	moves_look_work,
 	stop_work,
 };
 

@@ -75,6 +75,7 @@ part threads make -j2 check-tsan
 part steps make -j2 check-steps
 part fuzz make -j2 fuzz-check J=4
 part report make -j2 check-report
+part peers make -s check-peers
 part model make check-model
 part disk make -j2 check-disk
 part install tests/install.sh

@@ -96,11 +96,24 @@ fi
 mkdir -p "$scratch/root/var/lib/dpkg" "$scratch/root/usr/sbin"
 echo old >"$scratch/root/usr/sbin/sendmail"
 cp "$scratch/root/usr/sbin/sendmail" "$scratch/old"
+mkdir -p "$scratch/root/usr/share/man/man1"
+echo page >"$scratch/root/usr/share/man/man1/mailq.1.gz"
 mta() { # TARGET
 	make "$1" DESTDIR="$scratch/root" prefix=/opt/q
 }
 leads_to() { # NAME FACE
 	[ "$(readlink "$scratch/root$1")" = "/opt/q/libexec/qscheduler/$2" ]
+}
+page_is() { # NAME PAGE
+	[ "$(readlink "$scratch/root/usr/share/man/man1/$1.1")" = \
+		"/opt/q/share/man/$2" ] && [ -e "$scratch/root/opt/q/share/man/$2" ]
+}
+# The package and install-mta give a name the same page.
+page_of_package() { # NAME PAGE
+	grep -qx "usr/share/man/$2 usr/share/man/man1/$1.1" debian/links
+}
+nothing_there() {
+	! [ -e "$1" ] && ! [ -L "$1" ]
 }
 if command -v dpkg-divert >/dev/null; then
 	want 'install-mta' mta install-mta
@@ -109,11 +122,23 @@ if command -v dpkg-divert >/dev/null; then
 	want '/usr/lib/sendmail is ours' leads_to /usr/lib/sendmail sendmail
 	want 'mailq is ours' leads_to /usr/bin/mailq mailq
 	want 'newaliases is ours' leads_to /usr/bin/newaliases newaliases
+	for page in sendmail:man1/qscheduler-sendmail.1 \
+	    newaliases:man1/qscheduler-sendmail.1 mailq:man8/qctl.8; do
+		want "the manual of ${page%:*}" page_is "${page%:*}" "${page#*:}"
+		want "the same in the package: ${page%:*}" \
+			page_of_package "${page%:*}" "${page#*:}"
+	done
+	want 'the old manual is put aside' \
+		nothing_there "$scratch/root/usr/share/man/man1/mailq.1.gz"
 	want 'the old sendmail is put aside' cmp "$scratch/old" \
 		"$scratch/root/usr/sbin/sendmail.before-qscheduler"
 	want 'uninstall-mta' mta uninstall-mta
 	want 'the old sendmail is back' cmp "$scratch/old" \
 		"$scratch/root/usr/sbin/sendmail"
+	want 'the old manual is back' \
+		grep -q page "$scratch/root/usr/share/man/man1/mailq.1.gz"
+	want 'our manual is gone' \
+		nothing_there "$scratch/root/usr/share/man/man1/mailq.1"
 	: >"$scratch/root/usr/bin/mailq.before-qscheduler"
 	: >"$scratch/root/usr/bin/mailq"
 	want 'a name that cannot be put aside' refused mta install-mta
@@ -121,6 +146,13 @@ if command -v dpkg-divert >/dev/null; then
 		"$scratch/root/usr/sbin/sendmail"
 	rm "$scratch/root/usr/bin/mailq" \
 		"$scratch/root/usr/bin/mailq.before-qscheduler"
+	: >"$scratch/root/usr/share/man/man1/sendmail.1.before-qscheduler"
+	: >"$scratch/root/usr/share/man/man1/sendmail.1"
+	want 'a manual that cannot be put aside' refused mta install-mta
+	want 'nothing is changed then, either' cmp "$scratch/old" \
+		"$scratch/root/usr/sbin/sendmail"
+	rm "$scratch/root/usr/share/man/man1/sendmail.1" \
+		"$scratch/root/usr/share/man/man1/sendmail.1.before-qscheduler"
 	want 'install-mta, before uninstall' mta install-mta
 else
 	echo 'SKIP install-mta: no dpkg-divert'
@@ -128,7 +160,8 @@ fi
 want uninstalls make uninstall DESTDIR="$scratch/root" prefix=/opt/q
 want 'the old sendmail is back, by uninstall' \
 	cmp "$scratch/old" "$scratch/root/usr/sbin/sendmail"
-rm -rf "$scratch/root/var" "$scratch/root/usr/sbin/sendmail"
+rm -rf "$scratch/root/var" "$scratch/root/usr/sbin/sendmail" \
+	"$scratch/root/usr/share/man/man1/mailq.1.gz"
 want 'leaves nothing' nothing_left
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -2,6 +2,7 @@
 
 #include <bsd/stdlib.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,12 @@
 
 #define PLACES_MIN 64
 
-static uint64_t
-secret(void)
-{
-	static uint64_t start;
+static uint64_t secret;
 
-	while (start == 0)
-		arc4random_buf(&start, sizeof(start));
-	return start;
+static void
+make_secret(void)
+{
+	arc4random_buf(&secret, sizeof(secret));
 }
 
 static uint32_t
@@ -33,21 +32,37 @@ places_for(uint32_t recipients)
 	return n;
 }
 
-int
-census_begin(struct census *c, const struct conf *conf, uint32_t recipients)
+size_t
+census_size(uint32_t recipients)
+{
+	return places_for(recipients) * sizeof(struct census_place);
+}
+
+void
+census_limits(const struct conf *conf, struct census_limits *ret_limits)
 {
 	uint32_t i;
 
+	ret_limits->ntransports = conf->ntransports;
+	for (i = 0; i < conf->ntransports; i++)
+		ret_limits->limit[i] = sched_recipient_limit(
+		    conf->transports[i].sched.destination_recipient_limit);
+}
+
+int
+census_begin(
+    struct census *c, const struct census_limits *limits, uint32_t recipients)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, make_secret);
 	memset(c, 0, sizeof(*c));
 	c->nplaces = places_for(recipients);
 	c->places = calloc(c->nplaces, sizeof(*c->places));
 	if (c->places == NULL)
 		return -ENOMEM;
 	c->passes = 1 + recipients / (c->nplaces / 2 + 1);
-	c->ntransports = conf->ntransports;
-	for (i = 0; i < conf->ntransports; i++)
-		c->limit[i] = sched_recipient_limit(
-		    conf->transports[i].sched.destination_recipient_limit);
+	c->limits = *limits;
 	return 0;
 }
 
@@ -96,10 +111,10 @@ static uint64_t
 hash_of(const struct census *c, uint32_t transport, const char *nexthop,
     const char *address)
 {
-	uint64_t hash = add_byte(secret(), (unsigned char)transport);
+	uint64_t hash = add_byte(secret, (unsigned char)transport);
 
 	hash = add_folded(hash, nexthop, strlen(nexthop));
-	if (c->limit[transport] == 1 && address != NULL)
+	if (c->limits.limit[transport] == 1 && address != NULL)
 		hash = add_folded(hash, address, address_local_len(address));
 	return mix(hash);
 }
@@ -137,7 +152,7 @@ add_name(struct census *c, uint32_t transport, const char *nexthop,
 		return;
 	}
 	len = route_destination(
-	    nexthop, c->limit[transport] == 1 ? address : NULL, name);
+	    nexthop, c->limits.limit[transport] == 1 ? address : NULL, name);
 	if (len < 0 || add_u32(&c->names, transport) < 0 ||
 	    add_u32(&c->names, (uint32_t)len) < 0 ||
 	    buf_add(&c->names, name, (size_t)len) < 0)
@@ -166,7 +181,7 @@ census_add(struct census *c, uint32_t transport, const char *nexthop,
 		row->destinations++;
 		add_name(c, transport, nexthop, address);
 	}
-	if (p->count++ % c->limit[transport] == 0)
+	if (p->count++ % c->limits.limit[transport] == 0)
 		row->entries++;
 	row->recipients++;
 }
@@ -193,7 +208,7 @@ census_rows(const struct census *c, struct buf *out)
 	uint32_t i;
 	int r = 0;
 
-	for (i = 0; r == 0 && i < c->ntransports; i++) {
+	for (i = 0; r == 0 && i < c->limits.ntransports; i++) {
 		if (c->rows[i].recipients == 0)
 			continue;
 		r = add_u32(out, i);

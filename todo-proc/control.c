@@ -19,6 +19,18 @@ static turn_fn turn; /* at the end of this file */
 
 /* ---- start ---- */
 
+static int
+begin(struct todo *t)
+{
+	int r = routing_new(&t->routings, t->conf);
+
+	if (r == 0)
+		r = disk_init(t);
+	if (r == 0)
+		r = turn_init(&t->turn, t->base, turn, t);
+	return r;
+}
+
 int
 todo_init(struct todo *t)
 {
@@ -27,11 +39,9 @@ todo_init(struct todo *t)
 	todo_tick(t);
 	t->began_wall = t->now_wall;
 	inbox_init(&t->inbox);
+	examine_init(t);
 	scan_init(t);
-	r = daemon_routes(t->conf, &t->routes);
-	if (r < 0)
-		return r;
-	r = turn_init(&t->turn, t->base, turn, t);
+	r = begin(t);
 	if (r < 0) {
 		todo_done(t);
 		return r;
@@ -41,6 +51,8 @@ todo_init(struct todo *t)
 	return 0;
 }
 
+/* Tasks under way are forgotten, then dropped by the pool. Memory that a thread
+ * uses while it hangs goes with the process. */
 void
 todo_done(struct todo *t)
 {
@@ -49,9 +61,12 @@ todo_done(struct todo *t)
 	offer_done(t);
 	scan_done(t);
 	waiting_done(t);
+	examine_done(t);
+	disk_done(t);
 	inbox_done(&t->inbox);
 	turn_done(&t->turn);
-	route_free(&t->routes);
+	if (!t->hung)
+		routing_done(&t->routings);
 }
 
 static int
@@ -66,6 +81,7 @@ start(struct daemon *d)
 	t->lock = daemon_take_queue(d, &t->sp);
 	if (t->lock < 0)
 		return t->lock;
+	t->disk.threads = disk_threads(&t->sp);
 	r = todo_init(t);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
@@ -83,7 +99,10 @@ done(struct daemon *d)
 	struct todo *t = d->state;
 
 	todo_done(t);
-	daemon_leave_queue(&t->lock, &t->sp);
+	/* A call of such a thread ends before the lock is given, with the
+	 * process. */
+	if (!t->hung)
+		daemon_leave_queue(&t->lock, &t->sp);
 }
 
 /* ---- while it runs ---- */
@@ -109,7 +128,8 @@ reload(struct daemon *d, const struct conf *fresh)
 	struct todo *t = d->state;
 
 	todo_tick(t);
-	(void)daemon_reroute(fresh, &t->routes);
+	if (routing_new(&t->routings, fresh) < 0)
+		log_error("reload: the old routing and aliases stay in force");
 	t->conf = fresh;
 	todo_kick(t);
 }
@@ -124,11 +144,13 @@ flush(struct daemon *d)
 	todo_kick(t);
 }
 
-/* All state is on disk: there is nothing to wait for. */
 static void
 stop(struct daemon *d, usec_t limit UNUSED)
 {
-	daemon_exit(d, 0);
+	struct todo *t = d->state;
+
+	todo_tick(t);
+	todo_leave(t, 0);
 }
 
 const struct daemon_ops control_ops = {
@@ -144,4 +166,39 @@ const struct daemon_ops control_ops = {
 
 /* ---- turns ---- */
 
-static TURN_WORKS(turn, todo, todo_tick, works)
+#define LEAVE_WAIT USEC_PER_SEC
+
+/* All state is on disk: what is under way may end or not. */
+void
+todo_leave(struct todo *t, int status)
+{
+	if (t->leaving)
+		return;
+	t->leaving = true;
+	t->status = status;
+	t->leave_at = t->now + LEAVE_WAIT;
+	todo_kick(t);
+}
+
+static usec_t
+leave_work(struct todo *t)
+{
+	waiting_leave(t);
+	if (t->disk.away > 0 && t->now < t->leave_at)
+		return t->leave_at;
+	daemon_exit(t->d, t->status);
+	return USEC_NEVER;
+}
+
+static TURN_WORKS(turn_at_work, todo, todo_tick, works)
+
+    static usec_t (*const last_works[])(struct todo *t) = { leave_work };
+
+static TURN_WORKS(turn_at_end, todo, todo_tick, last_works)
+
+    static usec_t turn(void *arg)
+{
+	const struct todo *t = arg;
+
+	return t->leaving ? turn_at_end(arg) : turn_at_work(arg);
+}

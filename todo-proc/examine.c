@@ -1,187 +1,214 @@
 #include "todo-proc/todo.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/io.h"
 #include "log/log.h"
-#include "todo-proc/pure.h"
 
-void
-examined_done(struct examined *e)
-{
-	buf_done(&e->sender);
-	buf_done(&e->census);
-	buf_done(&e->destinations);
-}
+/* ---- in the log ---- */
 
 int
-examine_corrupt_name(struct todo *t, enum spool_dir dir, uint32_t split,
-    const char *name, const char *why)
+examine_say_corrupt(struct todo *t, const struct corrupt *c)
 {
+	const char *dir = spool_dirs[c->dir].name;
 	char part[16] = "";
-	int r = spool_move_corrupt(&t->sp, dir, split, name);
 
-	if (r == -ENOENT)
-		return r;
-	if (spool_dirs[dir].split)
-		snprintf(part, sizeof(part), "%" PRIu32 "/", split);
-	if (r < 0) {
-		if (todo_say(t, r))
+	if (c->moved == -ENOENT)
+		return c->moved;
+	if (spool_dirs[c->dir].split)
+		snprintf(part, sizeof(part), "%" PRIu32 "/", c->split);
+	if (c->moved < 0) {
+		if (todo_say(t, c->moved))
 			log_error("%s/%s/%s%s: damaged (%s), and cannot be "
 				  "moved to corrupt/: %s",
-			    t->sp.path, spool_dirs[dir].name, part, name, why,
-			    strerror(-r));
-		return r;
+			    t->sp.path, dir, part, c->name, c->why,
+			    strerror(-c->moved));
+		return c->moved;
 	}
 	t->counts.corrupt++;
 	log_error("%s/%s/%s%s: damaged (%s): moved to corrupt/", t->sp.path,
-	    spool_dirs[dir].name, part, name, why);
+	    dir, part, c->name, c->why);
 	return -EBADMSG;
 }
 
-int
-examine_corrupt(
-    struct todo *t, enum spool_dir dir, uint64_t inode, const char *why)
+static int
+say_corrupt(struct todo *t, const struct examine_task *e)
 {
 	char name[QUEUE_FILE_MAX];
+	const struct corrupt c = { e->dir, (uint32_t)(e->inode % t->sp.split),
+		name, e->why, e->moved };
 
-	queue_file_name(inode, name);
-	return examine_corrupt_name(
-	    t, dir, (uint32_t)(inode % t->sp.split), name, why);
+	queue_file_name(e->inode, name);
+	return examine_say_corrupt(t, &c);
 }
 
 static void
-count_one(struct todo *t, struct census *census, const struct queue_rcpt *rcpt,
-    bool expanded)
+say_unread(struct todo *t, const struct examine_task *e, int error)
 {
-	char nexthop[ROUTE_NEXTHOP_MAX + 1];
-	struct route route;
-	const char *why;
-	int transport;
+	char path[SPOOL_PATH_MAX];
 
-	/* queue-send alone judges a recipient without a route or next hop. */
-	if (route_lookup(t->routes, rcpt->address, expanded, &route) < 0 ||
-	    route_nexthop(&route, rcpt->address, nexthop, &why) < 0)
+	if (error == -EAGAIN || error == -ENOENT || !todo_say(t, error))
 		return;
-	transport = conf_transport_find(t->conf, route.transport);
-	if (transport >= 0)
-		census_add(census, (uint32_t)transport, nexthop,
-		    route_is_mailbox(&route) ? NULL : rcpt->address);
+	spool_path(&t->sp, e->dir, e->inode, path, sizeof(path));
+	log_error(
+	    "%s/%s: %s: tried again later", t->sp.path, path, strerror(-error));
 }
 
-static int
-count_pass(struct todo *t, struct census *census, int fd,
-    const struct queue_file *file, uint32_t *ret_pending)
-{
-	struct queue_rcpt rcpt;
-	int r;
+/* ---- examinations under way ---- */
 
-	*ret_pending = 0;
-	queue_rcpt_begin(&t->cursor, file);
-	while ((r = queue_rcpt_next(&t->cursor, fd, &rcpt)) > 0) {
-		if (rcpt.mark != RCPT_PENDING)
-			continue;
-		++*ret_pending;
-		count_one(
-		    t, census, &rcpt, (file->flags & QUEUE_FILE_EXPANDED) != 0);
-	}
-	return r;
+bool
+examine_is_full(const struct todo *t)
+{
+	return t->examine.count == EXAMINE_MAX;
 }
 
-static int
-take_census(struct todo *t, int fd, struct examined *e)
+bool
+examine_has(const struct todo *t, uint64_t inode)
 {
-	struct census census;
-	int r = census_begin(&census, t->conf, e->file.rcpt_count);
+	const struct examination *e;
 
-	if (r < 0)
-		return r;
-	do
-		r = count_pass(t, &census, fd, &e->file, &e->pending);
-	while (r == 0 && census_pass_ends(&census));
-	if (r == 0)
-		r = census_rows(&census, &e->census);
-	if (r == 0)
-		census_names(&census, &e->destinations);
-	census_done(&census);
-	return r;
+	TAILQ_FOREACH (e, &t->examine.list, link)
+		if (e->t.inode == inode && e->t.dir == SPOOL_INCOMING)
+			return true;
+	return false;
 }
 
-static int
-inspect(struct todo *t, enum spool_dir dir, uint64_t inode, int fd,
-    const struct stat *st, struct examined *e)
+static struct examination *
+take_idle(struct todo *t)
 {
-	int r;
+	struct examinations *x = &t->examine;
+	struct examination *e = TAILQ_FIRST(&x->idle);
 
-	e->mtime_wall = todo_mtime(st);
-	if (dir == SPOOL_INCOMING &&
-	    offered_has(&t->offered, inode, e->mtime_wall, t->now))
-		return -EALREADY;
-	r = queue_file_hold(fd, &t->bytes);
-	if (r == 0)
-		r = queue_file_read(fd, &e->file);
-	if (r == 0)
-		r = queue_file_verify(fd, &e->file);
-	if (r == 0)
-		r = queue_file_sender(fd, &e->file, &e->sender);
-	if (r == 0)
-		r = take_census(t, fd, e);
-	return r;
+	if (e != NULL)
+		TAILQ_REMOVE(&x->idle, e, link);
+	else
+		e = calloc(1, sizeof(*e));
+	return e;
 }
 
-static int
-open_settled(const struct todo *t, enum spool_dir dir, uint64_t inode,
-    struct stat *ret_st)
+/* The room stays for the next one. */
+static void
+finish(struct todo *t, struct examination *e)
 {
-	if (dir == SPOOL_INCOMING)
-		return spool_open_settled(&t->sp, dir, inode, ret_st);
-	return spool_open_stat(&t->sp, dir, inode, O_RDONLY, ret_st);
+	struct examinations *x = &t->examine;
+	struct examine_task *task = &e->t;
+	int *error = &task->task.task.error;
+
+	TAILQ_REMOVE(&x->list, e, link);
+	x->count--;
+	if (e->era == t->era && task->dir == SPOOL_INCOMING)
+		x->incoming--;
+	else if (e->era == t->era)
+		x->deferred--;
+	if (*error == -EBADMSG || *error == -EPERM)
+		*error = say_corrupt(t, task);
+	else if (*error < 0)
+		say_unread(t, task, *error);
+	e->ended_with(t, e);
+	examine_task_drop(&task->task.task);
+	TAILQ_INSERT_HEAD(&x->idle, e, link);
 }
 
-/* A file that a power cut left with two names loses one first, maybe this. */
-static int
-open_file(const struct todo *t, enum spool_dir dir, uint64_t inode,
-    struct stat *ret_st)
+static void
+on_ended(struct todo *t, struct disk_task *task)
 {
-	char leaf[SPOOL_PATH_MAX];
-	int fd = open_settled(t, dir, inode, ret_st);
+	struct examination *e = (struct examination *)(void *)task;
 
-	if (fd != -EPERM)
-		return fd;
-	spool_leaf(&t->sp, dir, inode, leaf, sizeof(leaf));
-	if (spool_keep_one_name(&t->sp, dir, leaf) < 0)
-		return fd;
-	return open_settled(t, dir, inode, ret_st);
+	routing_let_go(&t->routings, e->routing);
+	e->ended = true;
+	if (t->disk.threads == 0)
+		t->read += e->t.file.size;
+	(void)examine_work(t);
 }
 
 int
-examine(
-    struct todo *t, enum spool_dir dir, uint64_t inode, struct examined *ret)
+examine_begin(struct todo *t, uint64_t inode, const struct inbox_file *from,
+    void (*ended)(struct todo *t, struct examination *e))
 {
-	struct examined e = { 0 };
-	char path[SPOOL_PATH_MAX];
-	struct stat st;
-	int fd = open_file(t, dir, inode, &st);
-	int r = fd < 0 ? fd : inspect(t, dir, inode, fd, &st, &e);
+	struct examinations *x = &t->examine;
+	struct examination *e = take_idle(t);
 
-	queue_file_let_go();
-	io_close(&fd);
-	if (r == 0) {
-		*ret = e;
-		return 0;
+	if (e == NULL)
+		return -ENOMEM;
+	memset(e, 0, offsetof(struct examination, t.cursor));
+	disk_task_init(
+	    &e->t.task, examine_task_work, examine_task_drop, on_ended);
+	e->t.sp = &t->sp;
+	e->t.routing = e->routing = routing_use(&t->routings);
+	e->t.dir = from != NULL ? SPOOL_INCOMING : SPOOL_DEFERRED;
+	e->t.inode = inode;
+	if (from != NULL)
+		e->from = *from;
+	e->began_at = t->now;
+	e->era = t->era;
+	e->ended = false;
+	e->ended_with = ended;
+	*(from != NULL ? &x->incoming : &x->deferred) += 1;
+	TAILQ_INSERT_TAIL(&x->list, e, link);
+	x->count++;
+	disk_do(t, &e->t.task);
+	return 0;
+}
+
+/* The first one that has ended, and need not wait for another one. *ret_at: the
+ * end of the patience with one that is waited for. */
+static struct examination *
+next_to_end(const struct todo *t, usec_t *ret_at)
+{
+	struct examination *e = TAILQ_FIRST(&t->examine.list);
+
+	*ret_at = USEC_NEVER;
+	for (; e != NULL; e = TAILQ_NEXT(e, link)) {
+		const bool waits = *ret_at != USEC_NEVER;
+
+		if (e->ended && (!waits || e->t.dir == SPOOL_DEFERRED))
+			return e;
+		if (!e->ended && !waits && e->t.dir == SPOOL_INCOMING &&
+		    t->now < e->began_at + EXAMINE_PATIENCE)
+			*ret_at = e->began_at + EXAMINE_PATIENCE;
 	}
-	examined_done(&e);
-	if (r == -EBADMSG || r == -EPERM)
-		return examine_corrupt(t, dir, inode, queue_file_reason());
-	if (r != -EAGAIN && r != -EALREADY && r != -ENOENT && todo_say(t, r)) {
-		spool_path(&t->sp, dir, inode, path, sizeof(path));
-		log_error("%s/%s: %s: tried again later", t->sp.path, path,
-		    strerror(-r));
+	return NULL;
+}
+
+usec_t
+examine_work(struct todo *t)
+{
+	struct examination *e;
+	usec_t at;
+
+	while ((e = next_to_end(t, &at)) != NULL)
+		finish(t, e);
+	return at;
+}
+
+/* ---- start and end ---- */
+
+void
+examine_init(struct todo *t)
+{
+	t->examine = (struct examinations){ 0 };
+	TAILQ_INIT(&t->examine.list);
+	TAILQ_INIT(&t->examine.idle);
+}
+
+/* Examinations that have not ended are the pool's. */
+void
+examine_done(struct todo *t)
+{
+	struct examinations *x = &t->examine;
+	struct examination *e, *next;
+
+	for (e = TAILQ_FIRST(&x->list); e != NULL; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (e->ended)
+			sync_task_free(&e->t.task.task);
 	}
-	return r;
+	while ((e = TAILQ_FIRST(&x->idle)) != NULL) {
+		TAILQ_REMOVE(&x->idle, e, link);
+		free(e);
+	}
+	examine_init(t);
 }

@@ -62,6 +62,17 @@ is_beyond(struct inbox *b, usec_t mtime_wall)
 	return b->more && (newest == NULL || mtime_wall >= newest->at);
 }
 
+static bool
+is_heard(const struct inbox *b, uint64_t inode)
+{
+	uint32_t i;
+
+	for (i = 0; i < b->nheard; i++)
+		if (b->heard[(b->heard_first + i) % INBOX_HEARD_MAX] == inode)
+			return true;
+	return false;
+}
+
 /* 1: new, 0: it was there, -ENOMEM. */
 static int
 insert(struct inbox_tree *tree, uint32_t *count, uint64_t inode, usec_t at,
@@ -94,7 +105,7 @@ inbox_add(struct inbox *b, uint64_t inode, usec_t mtime_wall)
 	int r;
 
 	if (find(&b->fresh, inode, mtime_wall) != NULL ||
-	    is_beyond(b, mtime_wall))
+	    is_beyond(b, mtime_wall) || is_heard(b, inode))
 		return 0;
 	r = insert(&b->ready, &b->nready, inode, mtime_wall, 0);
 	b->more |= r < 0;
@@ -109,6 +120,8 @@ inbox_ring(struct inbox *b, uint64_t inode, usec_t mtime_wall)
 	struct inbox_file *c = find(&b->ready, inode, mtime_wall);
 	int r;
 
+	if (is_heard(b, inode))
+		return 0;
 	if (b->nfresh >= INBOX_MAX)
 		return inbox_add(b, inode, mtime_wall);
 	r = insert(&b->fresh, &b->nfresh, inode, mtime_wall, 0);
@@ -121,10 +134,41 @@ inbox_ring(struct inbox *b, uint64_t inode, usec_t mtime_wall)
 	return 0;
 }
 
+int
+inbox_hear(struct inbox *b, uint64_t inode)
+{
+	if (is_heard(b, inode))
+		return 0;
+	if (b->nheard == INBOX_HEARD_MAX)
+		return -ENOSPC;
+	b->heard[(b->heard_first + b->nheard++) % INBOX_HEARD_MAX] = inode;
+	return 1;
+}
+
+static uint64_t
+take_first_heard(struct inbox *b)
+{
+	const uint64_t inode = b->heard[b->heard_first];
+
+	b->heard_first = (b->heard_first + 1) % INBOX_HEARD_MAX;
+	b->nheard--;
+	return inode;
+}
+
+uint32_t
+inbox_take_heard(struct inbox *b, uint64_t ret_inodes[INBOX_HEARD_MAX])
+{
+	uint32_t n = 0;
+
+	while (b->nheard > 0)
+		ret_inodes[n++] = take_first_heard(b);
+	return n;
+}
+
 bool
 inbox_has(const struct inbox *b, bool fresh_only)
 {
-	return b->nfresh > 0 || (!fresh_only && b->nready > 0);
+	return b->nfresh > 0 || b->nheard > 0 || (!fresh_only && b->nready > 0);
 }
 
 static bool
@@ -141,14 +185,28 @@ take_first(struct inbox_tree *tree, uint32_t *count, struct inbox_file *ret)
 	return true;
 }
 
+static bool
+take_new(struct inbox *b, struct inbox_file *ret)
+{
+	const bool heard = b->nheard > 0 && (b->heard_turn || b->nfresh == 0);
+
+	b->heard_turn = !heard;
+	if (!heard)
+		return take_first(&b->fresh, &b->nfresh, ret);
+	*ret =
+	    (struct inbox_file){ .inode = take_first_heard(b), .heard = true };
+	return true;
+}
+
 bool
 inbox_take(struct inbox *b, bool fresh_only, struct inbox_file *ret)
 {
-	bool ready = !fresh_only && b->nready > 0 && (b->turn || !b->nfresh);
+	const bool none_new = b->nfresh == 0 && b->nheard == 0;
+	bool ready = !fresh_only && b->nready > 0 && (b->turn || none_new);
 
 	b->turn = !ready;
 	return ready ? take_first(&b->ready, &b->nready, ret)
-		     : take_first(&b->fresh, &b->nfresh, ret);
+		     : take_new(b, ret);
 }
 
 static bool

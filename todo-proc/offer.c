@@ -18,7 +18,7 @@ on_credit(struct todo *t, const struct msg *msg)
 {
 	uint32_t more = msg->u.CREDIT.messages;
 
-	if (more > MSG_PREP_WINDOW - t->credit)
+	if (more > MSG_PREP_WINDOW - t->credit - t->examine.incoming)
 		return -EBADMSG;
 	t->credit += more;
 	waiting_changed(t);
@@ -31,7 +31,8 @@ on_prepare(struct todo *t, const struct msg *msg)
 	struct prepares *p = &t->prepares;
 
 	waiting_changed(t);
-	if (p->count == MSG_PREP_WINDOW || msg->u.PREPARE.inode == 0)
+	if (p->count + t->examine.deferred >= MSG_PREP_WINDOW ||
+	    msg->u.PREPARE.inode == 0)
 		return -EBADMSG;
 	p->inode[(p->first + p->count++) % MSG_PREP_WINDOW] =
 	    msg->u.PREPARE.inode;
@@ -71,7 +72,7 @@ give_up(struct todo *t, const char *what)
 {
 	log_error("queue-send: %s: stopping", what);
 	offer_done(t);
-	daemon_exit(t->d, EXIT_TEMPORARY);
+	todo_leave(t, EXIT_TEMPORARY);
 }
 
 static void
@@ -99,7 +100,7 @@ on_closed(void *arg, struct wire *w UNUSED)
 
 	log_info("queue-send has ended: stopping");
 	offer_done(t);
-	daemon_exit(t->d, 0);
+	todo_leave(t, 0);
 }
 
 static const struct wire_ops ops = {
@@ -121,6 +122,8 @@ offer_linked(void *todo, int fd)
 	offer_done(t);
 	t->send = fresh;
 	t->credit = 0;
+	t->era++;
+	t->examine.incoming = t->examine.deferred = 0;
 	t->prepares.count = 0;
 	t->told_at = 0;
 	/* A new queue-send knows none of the offered messages. */
@@ -147,14 +150,13 @@ put(struct todo *t, const struct msg *msg)
 }
 
 static int
-send_message(struct todo *t, enum spool_dir dir, uint64_t inode,
-    const struct examined *e)
+send_message(struct todo *t, const struct examine_task *e)
 {
 	const struct msg msg = {
 		.type = MSG_MESSAGE,
 		.u.MESSAGE = {
-			.inode = inode,
-			.dir = dir,
+			.inode = e->inode,
+			.dir = e->dir,
 			.arrival_wall = e->file.arrival_wall,
 			.queue = e->file.queue,
 			.nonce = e->file.nonce,
@@ -172,91 +174,146 @@ send_message(struct todo *t, enum spool_dir dir, uint64_t inode,
 	return put(t, &msg);
 }
 
-/* Subtract this file from the bytes that may be read in this turn. */
-static void
-charge(uint64_t *left, const struct examined *e)
+static bool
+is_offered(const struct todo *t, const struct examine_task *e)
 {
-	*left = e->file.size < *left ? *left - e->file.size : 0;
+	return offered_has(&t->offered, e->inode, e->mtime_wall, t->now);
 }
 
-/* The next file of incoming/. */
-static void
-offer_next(struct todo *t, uint64_t *left)
+/* 0: it was, else what became of the file. */
+static int
+offer(struct todo *t, const struct examination *e)
 {
-	struct inbox_file c;
-	struct examined e;
-	int r;
+	int r = e->t.task.task.error;
 
-	if (!inbox_take(&t->inbox, scan_holds(t), &c))
-		return;
-	r = examine(t, SPOOL_INCOMING, c.inode, &e);
-	if (r == 0) {
-		charge(left, &e);
-		r = send_message(t, SPOOL_INCOMING, c.inode, &e);
-		if (r == 0) {
-			t->credit--;
-			offered_add(&t->offered, c.inode, e.mtime_wall, t->now);
-		}
-		examined_done(&e);
-	}
+	if (r == 0 && is_offered(t, &e->t))
+		return -EALREADY;
+	if (r < 0)
+		return r;
+	/* The scan that each link begins with finds it. */
+	r = e->era == t->era && t->send != NULL ? send_message(t, &e->t)
+						: -EALREADY;
+	if (r == 0)
+		offered_add(&t->offered, e->t.inode, e->t.mtime_wall, t->now);
+	return r;
+}
+
+static void
+incoming_ended(struct todo *t, struct examination *e)
+{
+	int r = offer(t, e);
+
+	if (r < 0 && e->era == t->era)
+		t->credit++;
 	switch (-r) {
 	case 0:
-	case EALREADY:
-	case ENOENT:
 	case EBADMSG:
 		break;
+	case EALREADY:
+	case ENOENT:
+		t->counts.rings_stale += e->from.heard;
+		break;
 	case EAGAIN: /* still being written */
-		inbox_later(&t->inbox, &c, t->now, 0);
+		inbox_later(&t->inbox, &e->from, t->now, 0);
 		break;
 	default:
-		inbox_later(&t->inbox, &c, t->now, ERROR_WAIT);
+		inbox_later(&t->inbox, &e->from, t->now, ERROR_WAIT);
 	}
+}
+
+/* The next file of incoming/. One that is examined twice at a time would be
+ * offered twice. */
+static void
+offer_next(struct todo *t)
+{
+	struct inbox_file c;
+
+	if (!inbox_take(&t->inbox, scan_holds(t), &c) ||
+	    offered_has(&t->offered, c.inode, c.at, t->now))
+		return;
+	if (examine_has(t, c.inode)) {
+		inbox_later(&t->inbox, &c, t->now, 0);
+		return;
+	}
+	t->credit--;
+	if (examine_begin(t, c.inode, &c, incoming_ended) == 0)
+		return;
+	t->credit++;
+	inbox_later(&t->inbox, &c, t->now, ERROR_WAIT);
+}
+
+static void
+say_gone(struct todo *t, uint64_t inode, int error)
+{
+	const struct msg gone = {
+		.type = MSG_GONE,
+		.u.GONE = { .inode = inode, .error = error },
+	};
+
+	(void)put(t, &gone);
+}
+
+static void
+deferred_ended(struct todo *t, struct examination *e)
+{
+	int r = e->t.task.task.error;
+
+	if (e->era != t->era || t->send == NULL)
+		return;
+	if (r == 0)
+		r = send_message(t, &e->t);
+	if (r < 0)
+		say_gone(t, e->t.inode, r);
 }
 
 /* The first message of deferred/ that was asked for. */
 static void
-prepare_next(struct todo *t, uint64_t *left)
+prepare_next(struct todo *t)
 {
 	struct prepares *p = &t->prepares;
-	uint64_t inode = p->inode[p->first];
-	struct msg gone = { .type = MSG_GONE, .u.GONE.inode = inode };
-	struct examined e;
-	int r = examine(t, SPOOL_DEFERRED, inode, &e);
+	const uint64_t inode = p->inode[p->first];
+	int r;
 
 	p->first = (p->first + 1) % MSG_PREP_WINDOW;
 	p->count--;
-	if (r == 0) {
-		charge(left, &e);
-		r = send_message(t, SPOOL_DEFERRED, inode, &e);
-		examined_done(&e);
-	}
-	if (r == 0)
-		return;
-	gone.u.GONE.error = r;
-	(void)put(t, &gone);
+	r = examine_begin(t, inode, NULL, deferred_ended);
+	if (r < 0)
+		say_gone(t, inode, r);
+}
+
+/* False: there is nothing to do, or no room for it. */
+static bool
+begin_some(struct todo *t)
+{
+	bool may_offer;
+
+	if (examine_is_full(t))
+		return false;
+	may_offer = t->credit > 0 && inbox_has(&t->inbox, scan_holds(t));
+	if (!may_offer && t->prepares.count == 0)
+		return false;
+	if (may_offer)
+		offer_next(t);
+	if (t->prepares.count > 0 && !examine_is_full(t))
+		prepare_next(t);
+	return true;
 }
 
 usec_t
 offer_work(struct todo *t)
 {
-	usec_t wake = inbox_wake(&t->inbox, t->now);
-	uint64_t left = READ_PER_TURN;
-	bool may_offer;
+	const usec_t patience = examine_work(t);
+	const usec_t tried = inbox_wake(&t->inbox, t->now);
 	int n;
 
 	if (t->send == NULL)
-		return USEC_NEVER;
-	for (n = 0; n < FILES_PER_TURN && left > 0; n++) {
+		return patience;
+	t->read = 0;
+	for (n = 0; n < FILES_PER_TURN && t->read < READ_PER_TURN; n++) {
 		if (n % FILES_PER_BELL == FILES_PER_BELL - 1)
 			bells_take(t);
-		may_offer =
-		    t->credit > 0 && inbox_has(&t->inbox, scan_holds(t));
-		if (!may_offer && t->prepares.count == 0)
-			return wake;
-		if (may_offer)
-			offer_next(t, &left);
-		if (t->prepares.count > 0)
-			prepare_next(t, &left);
+		if (!begin_some(t))
+			return tried < patience ? tried : patience;
 	}
 	return t->now;
 }
@@ -268,8 +325,8 @@ offer_counts_work(struct todo *t)
 	usec_t at = t->told_at + COUNTS_EVERY;
 
 	c->scan_only = t->bell == NULL;
-	c->incoming =
-	    t->inbox.nfresh + t->inbox.nready + t->inbox.nlater + t->left_out;
+	c->incoming = t->inbox.nfresh + t->inbox.nready + t->inbox.nheard +
+	    t->inbox.nlater + t->examine.incoming + t->left_out;
 	if (t->send == NULL ||
 	    (t->told_at != 0 && memcmp(c, &t->told, sizeof(*c)) == 0))
 		return USEC_NEVER;

@@ -6,24 +6,34 @@
 #include "log/log.h"
 #include "todo-proc/todo.h"
 
-#define NAMES_PER_TURN 50
+static void
+settle(
+    const struct spool *sp, enum spool_dir dir UNUSED, struct walk_found *found)
+{
+	uint64_t inode;
+
+	found->result = spool_settle_prepared(sp, found->item.name, &inode);
+}
+
+static const struct walk_kind kind = {
+	.dir = SPOOL_PREPARED,
+	.most = 50,
+	.work = settle,
+};
 
 void
 prepared_begin(struct todo *t)
 {
 	prepared_done(t);
-	if (t->sp.dir[SPOOL_PREPARED] < 0)
-		return;
-	spool_scan_begin(&t->prepared.walk, &t->sp, SPOOL_PREPARED);
-	t->prepared.running = true;
+	/* Without memory the next scan does it. */
+	if (t->sp.dir[SPOOL_PREPARED] >= 0)
+		(void)walk_begin(t, &t->prepared, &kind);
 }
 
 void
 prepared_done(struct todo *t)
 {
-	if (t->prepared.running)
-		spool_scan_done(&t->prepared.walk);
-	t->prepared.running = false;
+	walk_end(&t->prepared);
 }
 
 static void
@@ -58,20 +68,17 @@ say_settled(const char *name, int how)
 }
 
 static void
-settle(struct todo *t, const char *name)
+settled(struct todo *t, const char *name, int how)
 {
-	uint64_t inode = 0;
-	int r = spool_settle_prepared(&t->sp, name, &inode);
-
-	if (r == SETTLED_CORRUPT) {
+	if (how == SETTLED_CORRUPT) {
 		t->counts.corrupt++;
 		log_error("%s/%s/%s: the message that it was made of is "
 			  "damaged: moved to corrupt/",
 		    t->sp.path, spool_dirs[SPOOL_PREPARED].name, name);
-	} else if (r >= 0) {
-		say_settled(name, r);
-	} else if (r != -EINVAL) {
-		say_error(t, name, r);
+	} else if (how >= 0) {
+		say_settled(name, how);
+	} else if (how != -EINVAL) {
+		say_error(t, name, how);
 	} else if (foreign_warn(&t->foreign, SPOOL_PREPARED, name, t->now)) {
 		log_warning("%s/%s/%s: not a queue file: ignored", t->sp.path,
 		    spool_dirs[SPOOL_PREPARED].name, name);
@@ -79,20 +86,28 @@ settle(struct todo *t, const char *name)
 }
 
 bool
-prepared_work(struct todo *t)
+prepared_work(struct todo *t, usec_t *ret_next)
 {
-	struct prepared_walk *p = &t->prepared;
-	struct spool_item item;
-	int n, r = 1;
+	struct walk *w = &t->prepared;
+	const struct walk_found *f;
+	bool more;
+	int i, n;
 
-	for (n = 0; p->running && n < NAMES_PER_TURN; n++) {
-		r = spool_scan_next(&p->walk, false, &item);
-		if (r > 0)
-			settle(t, item.name);
-		else if (r < 0)
-			say_error(t, ".", r);
+	if (w->part == NULL)
+		return false;
+	*ret_next = USEC_NEVER;
+	if (!walk_read(t, w))
+		return true;
+	n = walk_count(w, &more);
+	for (i = 0; i < n; i++) {
+		f = walk_found(w, i);
+		if (f->error < 0)
+			say_error(t, ".", f->error);
 		else
-			prepared_done(t);
+			settled(t, f->item.name, f->result);
 	}
-	return p->running;
+	*ret_next = t->now;
+	if (!more)
+		walk_end(w);
+	return more;
 }

@@ -15,10 +15,14 @@
 
 /* ---- inbox ----
  *
- * Three orders of the same small nodes: `fresh`, whose bell was heard, and
- * `ready`, found by a scan, both by the mtime of the file, which is when it was
- * written; and `later`, by the time of the next examination. Fresh and ready
- * take turns, so that neither new mail nor old mail waits for the other.
+ * Three orders of the same small nodes: `fresh`, which is new, and `ready`,
+ * found by a scan, both by the mtime of the file, which is when it was written;
+ * and `later`, by the time of the next examination. New and ready files take
+ * turns, so that neither new mail nor old mail waits for the other.
+ *
+ * A file whose bell was heard is new. Its mtime is not known before somebody
+ * has looked, so it is `heard`, a few of them in the order of the rings, until
+ * it is taken, or is looked at and becomes fresh; both take turns.
  *
  * Bounded: ready keeps the INBOX_MAX oldest files that it was given. After it
  * has left a file out, `more` is set: from then on only files older than its
@@ -26,33 +30,45 @@
  * when ready runs low. A file that finds no room in fresh goes to ready. A node
  * has at most 64 bytes, an order at most 4 MiB. */
 
-#define INBOX_MAX       65536
-#define INBOX_LOW       1024
-#define INBOX_LATER_MAX 1024
-#define INBOX_WAIT_MIN  (100 * USEC_PER_MSEC)
-#define INBOX_WAIT_MAX  (5 * USEC_PER_SEC)
+#define INBOX_MAX        65536
+#define INBOX_LOW        1024
+#define INBOX_LATER_MAX  1024
+#define INBOX_HEARD_MAX  256
+/* So many are to be looked at: there is no credit for them. */
+#define INBOX_HEARD_LOOK 192
+#define INBOX_WAIT_MIN   (100 * USEC_PER_MSEC)
+#define INBOX_WAIT_MAX   (5 * USEC_PER_SEC)
 
 struct inbox_file {
 	RB_ENTRY(inbox_file) link;
 	usec_t at; /* mtime_wall, in later a monotonic time */
 	uint64_t inode;
 	uint8_t tries; /* examinations that were too early */
+	bool heard;
 };
 RB_HEAD(inbox_tree, inbox_file);
 
 struct inbox {
 	struct inbox_tree fresh, ready, later;
 	uint32_t nfresh, nready, nlater;
+	uint64_t heard[INBOX_HEARD_MAX]; /* inodes */
+	uint32_t heard_first, nheard;
 	bool more;
-	bool turn; /* the next one is from ready */
+	bool turn;       /* the next one is from ready */
+	bool heard_turn; /* the next new one was heard */
 };
 
 void inbox_init(struct inbox *b);
 void inbox_done(struct inbox *b);
 /* 1: new; 0: known, or left out (see `more`); -ENOMEM, as left out. */
 int inbox_add(struct inbox *b, uint64_t inode, usec_t mtime_wall);
-/* inbox_add() of a file whose bell was heard; a ready file becomes fresh. */
+/* inbox_add() of a file that is new; a ready file becomes fresh. */
 int inbox_ring(struct inbox *b, uint64_t inode, usec_t mtime_wall);
+/* A bell named this inode. 1: new; 0: it was heard before; -ENOSPC. */
+int inbox_hear(struct inbox *b, uint64_t inode);
+/* Take all that were heard, for a look: their number. */
+uint32_t
+inbox_take_heard(struct inbox *b, uint64_t ret_inodes[INBOX_HEARD_MAX]);
 /* Is there a file to take? fresh_only: ready files must wait. */
 bool inbox_has(const struct inbox *b, bool fresh_only);
 /* Take the oldest of the order whose turn it is, or of the other one; false:
@@ -140,6 +156,12 @@ foreign_warn(struct foreign *f, uint32_t where, const char *name, usec_t now);
 
 #define CENSUS_PLACES (1u << 20)
 
+/* The transports, as a census is told of them. */
+struct census_limits {
+	uint32_t ntransports;
+	uint32_t limit[CONF_TRANSPORTS_MAX]; /* recipients of an entry */
+};
+
 struct census_row {
 	uint32_t recipients, destinations, entries;
 };
@@ -154,20 +176,22 @@ struct census {
 	uint32_t nplaces, used; /* nplaces is a power of two */
 	uint32_t pass, passes;
 	bool overflow; /* this pass did not fit */
-	uint32_t limit[CONF_TRANSPORTS_MAX];
-	uint32_t ntransports;
+	struct census_limits limits;
 	struct census_row rows[CONF_TRANSPORTS_MAX];
 	struct buf names; /* the blob of MESSAGE */
 	uint32_t nnames;
 	bool unnamed; /* too many names, or no memory for them */
 };
 
+void census_limits(const struct conf *conf, struct census_limits *ret_limits);
 /* For at most this number of recipients. -ENOMEM. */
-int
-census_begin(struct census *c, const struct conf *conf, uint32_t recipients);
-/* transport is below conf->ntransports; case does not count in nexthop and the
- * local part, as in common/sched. address NULL: the nexthop is the destination,
- * whatever the limit. */
+int census_begin(
+    struct census *c, const struct census_limits *limits, uint32_t recipients);
+/* The bytes that census_begin() takes for them. */
+size_t census_size(uint32_t recipients);
+/* transport is below limits->ntransports; case does not count in nexthop and
+ * the local part, as in common/sched. address NULL: the nexthop is the
+ * destination, whatever the limit. */
 void census_add(struct census *c, uint32_t transport, const char *nexthop,
     const char *address);
 /* True: walk the recipients again. */

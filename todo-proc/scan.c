@@ -5,11 +5,32 @@
 
 #include "log/log.h"
 
-#define NAMES_PER_TURN 500
-#define SCAN_GAP       (100 * USEC_PER_MSEC)
-#define DROP_GAP       (5 * USEC_PER_MSEC)
-#define DROPS_PER_TURN 50
-#define SCAN_SHARE     10 /* at most one tenth of the time */
+#define SCAN_GAP   (100 * USEC_PER_MSEC)
+#define DROP_GAP   (5 * USEC_PER_MSEC)
+#define SCAN_SHARE 10 /* at most one tenth of the time */
+#define SHORT_WAIT USEC_PER_SEC
+
+static void
+pick_up(
+    const struct spool *sp, enum spool_dir dir UNUSED, struct walk_found *found)
+{
+	uid_t uid;
+
+	if (spool_drop_parse(found->item.name, &uid))
+		pickup_drop(sp, found->item.name, &found->u.picked);
+}
+
+static const struct walk_kind incoming_kind = {
+	.dir = SPOOL_INCOMING,
+	.with_stat = true,
+	.most = WALK_PART_MAX,
+};
+
+static const struct walk_kind maildrop_kind = {
+	.dir = SPOOL_MAILDROP,
+	.most = 50,
+	.work = pick_up,
+};
 
 void
 scan_init(struct todo *t)
@@ -23,26 +44,35 @@ void
 scan_done(struct todo *t)
 {
 	prepared_done(t);
-	if (t->incoming.running)
-		spool_scan_done(&t->incoming.walk);
-	if (t->maildrop.running)
-		spool_scan_done(&t->maildrop.walk);
+	walk_end(&t->incoming.walk);
+	walk_end(&t->maildrop.walk);
 }
 
-static void
-begin(struct todo *t, struct todo_scan *s, enum spool_dir dir)
+static bool
+is_running(const struct todo_scan *s)
 {
-	spool_scan_begin(&s->walk, &t->sp, dir);
-	if (dir == SPOOL_INCOMING) {
+	return s->walk.part != NULL;
+}
+
+/* False: there is no memory. */
+static bool
+begin(struct todo *t, struct todo_scan *s, const struct walk_kind *kind)
+{
+	if (walk_begin(t, &s->walk, kind) < 0) {
+		s->wanted = true;
+		s->not_before = t->now + SHORT_WAIT;
+		return false;
+	}
+	if (kind->dir == SPOOL_INCOMING) {
 		inbox_scan_begins(&t->inbox);
 		prepared_begin(t);
 	} else {
 		t->drop_later = false;
 	}
-	s->running = true;
 	s->wanted = false;
 	s->started_at = t->now;
 	s->seen = 0;
+	return true;
 }
 
 static void
@@ -53,62 +83,59 @@ end(struct todo *t, struct todo_scan *s)
 	usec_t least = s == &t->maildrop ? DROP_GAP : SCAN_GAP;
 	usec_t interval = t->conf->scan_interval;
 
-	spool_scan_done(&s->walk);
-	s->running = false;
+	walk_end(&s->walk);
 	s->not_before = t->now + (gap > least ? gap : least);
 	s->due_at = t->now + (gap > interval ? gap : interval);
 }
 
 /* 0: the scan runs; else the time at which it is to begin. */
 static usec_t
-begin_when_due(struct todo *t, struct todo_scan *s, enum spool_dir dir)
+begin_when_due(
+    struct todo *t, struct todo_scan *s, const struct walk_kind *kind)
 {
 	usec_t at = s->wanted ? s->not_before : s->due_at;
 
-	if (s->running)
+	if (is_running(s))
 		return 0;
 	if (t->now < at)
 		return at;
-	begin(t, s, dir);
-	return 0;
+	return begin(t, s, kind) ? 0 : s->not_before;
 }
 
 static bool
-is_ours(const struct todo_scan *s, const struct spool_item *item)
+is_ours(const struct walk *w, const struct spool_item *item)
 {
 	uid_t uid;
 
-	if (s->walk.dir == SPOOL_MAILDROP)
+	if (w->kind->dir == SPOOL_MAILDROP)
 		return spool_drop_parse(item->name, &uid);
 	return item->inode != 0;
 }
 
-/* 1: the next name of a queue file; 0: the end; -EAGAIN: a foreign name. */
-static int
-next(struct todo *t, struct todo_scan *s, bool with_stat,
-    struct spool_item *ret_item)
+/* Is it the name of a queue file? */
+static bool
+judge(struct todo *t, const struct walk *w, const struct walk_found *f)
 {
-	const char *dir = spool_dirs[s->walk.dir].name;
-	int r = spool_scan_next(&s->walk, with_stat, ret_item);
+	const char *dir = spool_dirs[w->kind->dir].name;
 
-	if (r < 0) {
-		if (todo_say(t, r))
+	if (f->error < 0) {
+		if (todo_say(t, f->error))
 			log_warning("%s/%s: %s: a part of it was not read",
-			    t->sp.path, dir, strerror(-r));
-		return -EAGAIN;
+			    t->sp.path, dir, strerror(-f->error));
+		return false;
 	}
-	if (r == 0 || is_ours(s, ret_item))
-		return r;
-	if (foreign_warn(&t->foreign, s->walk.dir, ret_item->name, t->now))
+	if (is_ours(w, &f->item))
+		return true;
+	if (foreign_warn(&t->foreign, w->kind->dir, f->item.name, t->now))
 		log_warning("%s/%s/%s: not a queue file: ignored", t->sp.path,
-		    dir, ret_item->name);
-	return -EAGAIN;
+		    dir, f->item.name);
+	return false;
 }
 
 bool
 scan_holds(const struct todo *t)
 {
-	return t->incoming.running &&
+	return is_running(&t->incoming) &&
 	    t->now - t->incoming.started_at < SCAN_HOLD;
 }
 
@@ -133,36 +160,44 @@ add_found(struct todo *t, const struct spool_item *item)
 	return inbox_add(&t->inbox, item->inode, item->mtime_wall);
 }
 
+static void
+found_incoming(struct todo *t, const struct spool_item *item)
+{
+	if (offered_has(&t->offered, item->inode, item->mtime_wall, t->now))
+		return;
+	t->incoming.seen++;
+	if (examine_has(t, item->inode))
+		return;
+	if (add_found(t, item) == 1)
+		t->counts.found_by_scan++;
+}
+
 usec_t
 scan_incoming_work(struct todo *t)
 {
 	struct todo_scan *s = &t->incoming;
-	struct spool_item item;
+	const struct walk_found *f;
+	bool more;
 	usec_t at;
-	int n, r;
+	int i, n;
 
 	if (inbox_is_low(&t->inbox))
 		s->wanted = true;
-	at = begin_when_due(t, s, SPOOL_INCOMING);
-	if (at != 0)
+	at = begin_when_due(t, s, &incoming_kind);
+	if (at != 0 || prepared_work(t, &at))
 		return at;
-	if (prepared_work(t))
-		return t->now;
-	for (n = 0; n < NAMES_PER_TURN; n++) {
-		r = next(t, s, true, &item);
-		if (r == 0) {
-			incoming_ended(t);
-			return s->wanted ? s->not_before : s->due_at;
-		}
-		if (r < 0 ||
-		    offered_has(
-			&t->offered, item.inode, item.mtime_wall, t->now))
-			continue;
-		s->seen++;
-		if (add_found(t, &item) == 1)
-			t->counts.found_by_scan++;
+	if (!walk_read(t, &s->walk))
+		return scan_holds(t) ? s->started_at + SCAN_HOLD : USEC_NEVER;
+	n = walk_count(&s->walk, &more);
+	for (i = 0; i < n; i++) {
+		f = walk_found(&s->walk, i);
+		if (judge(t, &s->walk, f))
+			found_incoming(t, &f->item);
 	}
-	return t->now;
+	if (more)
+		return t->now;
+	incoming_ended(t);
+	return s->wanted ? s->not_before : s->due_at;
 }
 
 static void
@@ -178,34 +213,40 @@ maildrop_ended(struct todo *t)
 	}
 }
 
+/* True: a drop came to incoming/. */
+static bool
+found_drop(struct todo *t, const struct walk_found *f)
+{
+	int r = pickup_ended(t, f->item.name, &f->u.picked);
+
+	if (r == -EAGAIN)
+		t->drop_later = true;
+	if (r < 0 && r != -ENOENT)
+		t->maildrop.seen++;
+	return r == 0;
+}
+
 usec_t
 scan_maildrop_work(struct todo *t)
 {
 	struct todo_scan *s = &t->maildrop;
-	struct spool_item item;
+	bool more, came = false;
 	usec_t at;
-	int n, r, drops = 0;
+	int i, n;
 
 	if (t->sp.dir[SPOOL_MAILDROP] < 0)
 		return USEC_NEVER;
-	at = begin_when_due(t, s, SPOOL_MAILDROP);
+	at = begin_when_due(t, s, &maildrop_kind);
 	if (at != 0)
 		return at;
-	for (n = 0; n < NAMES_PER_TURN && drops < DROPS_PER_TURN; n++) {
-		r = next(t, s, false, &item);
-		if (r == 0) {
-			maildrop_ended(t);
-			/* Drops that were picked up are to be offered. */
-			return drops > 0 ? t->now : s->due_at;
-		}
-		if (r < 0)
-			continue;
-		drops++;
-		r = pickup_drop(t, item.name);
-		if (r == -EAGAIN)
-			t->drop_later = true;
-		if (r < 0 && r != -ENOENT)
-			s->seen++;
-	}
-	return t->now;
+	if (!walk_read(t, &s->walk))
+		return USEC_NEVER;
+	n = walk_count(&s->walk, &more);
+	for (i = 0; i < n; i++)
+		if (judge(t, &s->walk, walk_found(&s->walk, i)))
+			came |= found_drop(t, walk_found(&s->walk, i));
+	if (!more)
+		maildrop_ended(t);
+	/* Drops that were picked up are to be offered. */
+	return more || came ? t->now : s->due_at;
 }

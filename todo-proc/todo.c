@@ -24,10 +24,3 @@ todo_say(struct todo *t, int error)
 	return log_due(t->now, 60 * USEC_PER_SEC,
 	    &t->said[cause < TODO_CAUSES ? cause : 0]);
 }
-
-usec_t
-todo_mtime(const struct stat *st)
-{
-	return (usec_t)st->st_mtim.tv_sec * USEC_PER_SEC +
-	    st->st_mtim.tv_nsec / 1000;
-}

@@ -7,11 +7,14 @@
  *	watch     inotify on maildrop/
  *	bells     doorbells
  *	pickup    a drop is moved into incoming/
- *	examine   one file is checked, counted, or moved to corrupt/
+ *	examine   files are checked, counted, or moved to corrupt/
  *	waiting   the mail of each user, for the shares at the door
+ *	walk      a directory is read, a part at a time
+ *	disk      the threads that wait for the disk
  *	todo      clocks, and the beginning of a turn
  *
- * A part calls only parts below it. pure.h has the parts without I/O.
+ * A part calls only parts below it. pure.h has the parts without I/O;
+ * pickup_task, examine_task and routing are what threads use.
  * Soft: -errno. Parts log what an operator must know.
  */
 #ifndef TODO_PROC_TODO_H
@@ -24,9 +27,50 @@
 #include "route/route.h"
 #include "spool/spool.h"
 #include "spool/waiting.h"
+#include "todo-proc/disk.h"
+#include "todo-proc/examine_task.h"
+#include "todo-proc/pickup_task.h"
 #include "todo-proc/pure.h"
+#include "todo-proc/routing.h"
 
 struct event;
+
+struct disk {
+	struct sync_pool *pool;
+	struct event *done;
+	unsigned threads; /* 0: the loop does it */
+	uint32_t away;    /* tasks that a thread has, or waits for */
+};
+
+/* A name that was found, and what came of the work on it. */
+struct walk_found {
+	int error; /* of a subdirectory that was not read: nothing else is set
+		    */
+	struct spool_item item;
+	int result; /* of the work */
+	union {
+		struct picked picked;    /* maildrop/ */
+		struct waiting_user one; /* the counts: its owner, its size */
+	} u;
+};
+
+#define WALK_PART_MAX 200
+
+struct walk_kind {
+	enum spool_dir dir;
+	bool with_stat;
+	int most; /* names of a part */
+	/* Done by the thread with each name; NULL: nothing. */
+	void (*work)(const struct spool *sp, enum spool_dir dir,
+	    struct walk_found *found);
+};
+
+struct walk_part;
+struct walk {
+	const struct walk_kind *kind;
+	struct walk_part *part; /* NULL: not running */
+	bool away, ready;
+};
 
 struct todo_counts {
 	uint64_t rings, rings_bad, rings_stale, found_by_scan, lost_rings;
@@ -37,17 +81,32 @@ struct todo_counts {
 };
 
 struct todo_scan {
-	struct spool_scan walk;
-	bool running, wanted;
+	struct walk walk;
+	bool wanted;
 	usec_t started_at;
 	usec_t not_before; /* so that scanning takes a small part of the time */
 	usec_t due_at;     /* the next one, wanted or not */
 	uint64_t seen;     /* files that wait */
 };
 
-struct prepared_walk {
-	struct spool_scan walk;
-	bool running;
+/* Files under examination. */
+#define EXAMINE_MAX 16
+struct examination {
+	struct examine_task t;         /* first */
+	TAILQ_ENTRY(examination) link; /* in the order of their beginnings */
+	struct inbox_file from;        /* of incoming/ */
+	struct routing *routing;       /* of t */
+	usec_t began_at;
+	uint32_t era; /* of the link that asked for it */
+	bool ended;
+	void (*ended_with)(struct todo *t, struct examination *e);
+};
+TAILQ_HEAD(examination_list, examination);
+
+struct examinations {
+	struct examination_list list, idle;
+	uint32_t count;              /* of list */
+	uint32_t incoming, deferred; /* of the link that there is */
 };
 
 /* Deferred messages to be prepared, in the order of the requests. */
@@ -63,9 +122,10 @@ struct waiting_table {
 };
 
 struct waiting {
-	struct spool_scan walk;
+	struct walk walk;
 	uint32_t dir; /* the one that is walked */
 	bool running, wanted;
+	bool writing; /* a thread writes the file */
 	bool seen;    /* the last walk found something of a user */
 	bool publish; /* the counts differ from the file */
 	usec_t began_at, not_before, quiet_at, published_at;
@@ -86,26 +146,35 @@ struct todo {
 	usec_t began_wall; /* of this process; a file written later is new */
 	struct spool sp;
 	int lock;
-	struct route_table *routes;
+	bool hung; /* at its end: a thread that uses the spool is left behind */
+	struct routings routings; /* the first is in force */
+	struct disk disk;
 
 	struct inbox inbox;
 	struct offered offered;
 	struct prepares prepares;
+	struct examinations examine;
 	struct todo_scan incoming, maildrop;
-	struct prepared_walk prepared;
+	struct walk prepared;
 	struct waiting waiting;
 	uint64_t left_out; /* files that the last scan saw and did not keep */
 	struct foreign foreign;
 
 	struct event *bell; /* on the message queue; or NULL */
+	bool bell_seldom;   /* the last look found one ring at most */
+	uint32_t unlooked;  /* rings taken since */
+	bool looking;       /* a thread looks at files that were heard of */
 	/* From then on nobody rings the one before it (ipc/bell.h). */
 	usec_t bell_known_at;
 	struct event *watch;
 	struct wire *send;
 	uint32_t credit;
+	uint32_t era;  /* grows with each link */
+	uint64_t read; /* bytes that this turn of the loop has read itself */
+	bool leaving;  /* nothing begins */
+	int status;    /* to leave with */
+	usec_t leave_at;
 
-	struct queue_rcpt_cursor cursor; /* scratch */
-	struct queue_file_bytes bytes;   /* of the file that is examined */
 	struct todo_counts counts, told;
 	usec_t told_at;
 	bool drop_later;
@@ -123,7 +192,31 @@ void todo_kick(struct todo *t);
 /* May this error be logged now? Each error once a minute, so that one that goes
  * on does not hide another. */
 bool todo_say(struct todo *t, int error);
-usec_t todo_mtime(const struct stat *st);
+/* End the process when no task is under way, or soon. */
+void todo_leave(struct todo *t, int status);
+
+/* ---- disk ---- */
+
+/* How many suit this spool. */
+unsigned disk_threads(const struct spool *sp);
+/* With disk.threads. -ENOMEM. */
+int disk_init(struct todo *t);
+/* Tasks under way are dropped, or left behind (`hung`). */
+void disk_done(struct todo *t);
+/* ended() is called later, or from here where no thread does it. */
+void disk_do(struct todo *t, struct disk_task *task);
+
+/* ---- walk ---- */
+
+/* -ENOMEM. */
+int walk_begin(struct todo *t, struct walk *w, const struct walk_kind *kind);
+/* True: a part is there, walk_end() or the next walk_read() drops it. False: it
+ * is being read, and a turn follows. */
+bool walk_read(struct todo *t, struct walk *w);
+/* Of the part: */
+int walk_count(const struct walk *w, bool *ret_more);
+const struct walk_found *walk_found(const struct walk *w, int i);
+void walk_end(struct walk *w);
 
 /* ---- waiting ----
  *
@@ -140,8 +233,9 @@ usec_t todo_mtime(const struct stat *st);
 #define WAITING_TELL  (USEC_PER_SEC / 10)
 
 void waiting_init(struct todo *t);
-/* Writes the counts a last time: they hold while the system is stopped. */
 void waiting_done(struct todo *t);
+/* Write the counts a last time: they hold while the system is stopped. */
+void waiting_leave(struct todo *t);
 /* A drop of this user came to incoming/. */
 void waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes);
 /* queue-send works: files that were counted may have gone. */
@@ -150,49 +244,41 @@ usec_t waiting_work(struct todo *t);
 
 /* ---- examine ----
  *
- * One queue file before it is offered: its kind and owner, whether its writer
- * is done, format, lengths, checksums; its recipients are routed and counted.
- *
- * Damaged files are moved to corrupt/ with the reason logged, and counted. A
- * file that cannot be read at the moment (EIO, no descriptors) stays in its
- * place. */
+ * Files are examined by threads (examine_task.h), EXAMINE_MAX at a time. Those
+ * of incoming/ end in the order in which they began, but for one that takes
+ * EXAMINE_PATIENCE. Damaged files are logged and counted. */
 
-struct examined {
-	struct queue_file file;
-	usec_t mtime_wall;
-	uint32_t pending; /* recipients without a mark */
-	struct buf sender, census, destinations;
+#define EXAMINE_PATIENCE (100 * USEC_PER_MSEC)
+
+void examine_init(struct todo *t);
+void examine_done(struct todo *t);
+bool examine_is_full(const struct todo *t);
+/* Is this file of incoming/ under examination? */
+bool examine_has(const struct todo *t, uint64_t inode);
+/* from: a file of incoming/, NULL: deferred/. `ended` is called when it has,
+ * maybe from here, with the error of the task. -ENOMEM. */
+int examine_begin(struct todo *t, uint64_t inode, const struct inbox_file *from,
+    void (*ended)(struct todo *t, struct examination *e));
+/* Ends those whose turn it is. The time when the next one need not wait any
+ * longer. */
+usec_t examine_work(struct todo *t);
+/* Say and count what was moved to corrupt/, with `moved` as the error of the
+ * move. split is the subdirectory of a split directory. -EBADMSG, or -errno
+ * when it could not be moved. */
+struct corrupt {
+	enum spool_dir dir;
+	uint32_t split;
+	const char *name, *why;
+	int moved;
 };
+int examine_say_corrupt(struct todo *t, const struct corrupt *c);
 
-/* 0: *ret is filled, examined_done() frees it. Else nothing is to be freed:
- * -EAGAIN     its writer is not done, examine it again soon
- * -EALREADY   it was offered just now
- * -ENOENT     it is not there
- * -EBADMSG    damaged, and moved to corrupt/
- * -errno      it cannot be read now; it stays in its place */
-int examine(
-    struct todo *t, enum spool_dir dir, uint64_t inode, struct examined *ret);
-void examined_done(struct examined *e);
-/* Move what is named by this inode to corrupt/. -EBADMSG, or -errno when it
- * could not be moved. */
-int examine_corrupt(
-    struct todo *t, enum spool_dir dir, uint64_t inode, const char *why);
-/* The same by name; split is the subdirectory of a split directory. */
-int examine_corrupt_name(struct todo *t, enum spool_dir dir, uint32_t split,
-    const char *name, const char *why);
+/* ---- pickup ---- */
 
-/* ---- pickup ----
- *
- * A drop of a local user goes from maildrop/ to incoming/ (docs/SPOOL.md): one
- * rename, under the inode that it has, so that its id is the one that the user
- * was told. Only queue-drop can make a file there. The file is checked before
- * the move, and examined in incoming/ as any other. No record is kept: before
- * the rename the drop is in maildrop/, after it in incoming/. A drop that
- * cannot be moved stops no other. */
-
-/* One drop. 0: it is in incoming/; -EAGAIN: its writer is not done; -EBADMSG:
- * moved to corrupt/; -ENOENT; other -errno: it waits. */
-int pickup_drop(struct todo *t, const char *name);
+/* A drop was picked up, or was not (pickup_task.h): counted and logged. 0,
+ * -EAGAIN: its writer is not done; -EBADMSG: moved to corrupt/; -ENOENT; other
+ * -errno: it waits. */
+int pickup_ended(struct todo *t, const char *name, const struct picked *p);
 
 /* ---- prepared ----
  *
@@ -204,7 +290,7 @@ int pickup_drop(struct todo *t, const char *name);
 void prepared_begin(struct todo *t);
 void prepared_done(struct todo *t);
 /* A bounded part. False: the walk has ended. */
-bool prepared_work(struct todo *t);
+bool prepared_work(struct todo *t, usec_t *ret_next);
 
 /* ---- bells ----
  *

@@ -1,6 +1,5 @@
 #include "todo-proc/todo.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +7,26 @@
 
 #include "log/log.h"
 
-#define NAMES_PER_TURN 300
-#define QUIET_EVERY    (60 * USEC_PER_SEC)
+#define QUIET_EVERY (60 * USEC_PER_SEC)
+#define SHORT_WAIT  USEC_PER_SEC
 
-static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
-	SPOOL_DEFERRED, SPOOL_HOLD };
+static void look(const struct spool *sp, enum spool_dir dir,
+    struct walk_found *found); /* below */
+
+static const struct walk_kind kinds[] = {
+	{ SPOOL_INCOMING, false, WALK_PART_MAX, look },
+	{ SPOOL_ACTIVE, false, WALK_PART_MAX, look },
+	{ SPOOL_DEFERRED, false, WALK_PART_MAX, look },
+	{ SPOOL_HOLD, false, WALK_PART_MAX, look },
+};
+
+/* One writing of the file gate/waiting. */
+struct writing {
+	struct disk_task task; /* first */
+	const struct spool *sp;
+	size_t count;
+	struct waiting_user rows[WAITING_PLACES];
+};
 
 /* ---- counts ---- */
 
@@ -67,6 +81,33 @@ waiting_init(struct todo *t)
 }
 
 static void
+look(const struct spool *sp, enum spool_dir dir, struct walk_found *found)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+
+	found->u.one.messages = 0;
+	if (found->item.inode == 0)
+		return;
+	spool_leaf(sp, dir, found->item.inode, leaf, sizeof(leaf));
+	if (fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		found->u.one =
+		    (struct waiting_user){ st.st_uid, 1, (uint64_t)st.st_size };
+}
+
+static void
+walk_next(struct todo *t)
+{
+	struct waiting *x = &t->waiting;
+
+	if (walk_begin(t, &x->walk, &kinds[x->dir]) == 0)
+		return;
+	x->running = false;
+	x->wanted = true;
+	x->not_before = t->now + SHORT_WAIT;
+}
+
+static void
 begin(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
@@ -74,10 +115,10 @@ begin(struct todo *t)
 	memset(&x->fresh, 0, sizeof(x->fresh));
 	memset(&x->since, 0, sizeof(x->since));
 	x->dir = 0;
-	spool_scan_begin(&x->walk, &t->sp, dirs[0]);
 	x->began_at = t->now;
 	x->running = true;
 	x->wanted = false;
+	walk_next(t);
 }
 
 /* The walk may have seen files that were picked up since it began: they count
@@ -113,39 +154,27 @@ end(struct todo *t)
 }
 
 static void
-count_file(struct todo *t, const struct spool_item *item)
-{
-	struct waiting *x = &t->waiting;
-	char leaf[SPOOL_PATH_MAX];
-	struct stat st;
-
-	spool_leaf(&t->sp, dirs[x->dir], item->inode, leaf, sizeof(leaf));
-	if (fstatat(t->sp.dir[dirs[x->dir]], leaf, &st, AT_SYMLINK_NOFOLLOW) ==
-		0 &&
-	    !is_ours(t, st.st_uid))
-		count(&x->fresh, st.st_uid, (uint64_t)st.st_size);
-}
-
-static void
 walk(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
-	struct spool_item item;
-	int n, r;
+	const struct waiting_user *one;
+	bool more;
+	int i, n;
 
-	for (n = 0; n < NAMES_PER_TURN; n++) {
-		r = spool_scan_next(&x->walk, false, &item);
-		if (r > 0 && item.inode != 0)
-			count_file(t, &item);
-		if (r != 0)
-			continue;
-		spool_scan_done(&x->walk);
-		if (++x->dir == ARRAY_LEN(dirs)) {
-			end(t);
-			return;
-		}
-		spool_scan_begin(&x->walk, &t->sp, dirs[x->dir]);
+	n = walk_count(&x->walk, &more);
+	for (i = 0; i < n; i++) {
+		one = &walk_found(&x->walk, i)->u.one;
+		if (walk_found(&x->walk, i)->error == 0 && one->messages > 0 &&
+		    !is_ours(t, one->uid))
+			count(&x->fresh, one->uid, one->bytes);
 	}
+	if (more)
+		return;
+	walk_end(&x->walk);
+	if (++x->dir == ARRAY_LEN(kinds))
+		end(t);
+	else
+		walk_next(t);
 }
 
 /* ---- the file gate/waiting ---- */
@@ -170,26 +199,47 @@ waiting_changed(struct todo *t)
 	t->waiting.wanted |= t->waiting.seen;
 }
 
-static void
-tell(struct todo *t)
+static int
+write_file(struct sync_task *task)
 {
-	struct waiting_user rows[WAITING_PLACES];
-	struct waiting *x = &t->waiting;
-	size_t n = 0;
-	uint32_t i;
-	int r;
+	struct writing *w = (struct writing *)(void *)task;
 
-	for (i = 0; i < WAITING_PLACES; i++)
-		if (x->counted.rows[i].uid != 0) {
-			rows[n] = x->counted.rows[i];
-			rows[n++].uid--;
-		}
-	r = waiting_write(&t->sp, rows, n);
+	return waiting_write(w->sp, w->rows, w->count);
+}
+
+static void
+on_written(struct todo *t, struct disk_task *task)
+{
+	const int r = task->task.error;
+
+	t->waiting.writing = false;
 	if (r < 0 && todo_say(t, r))
 		log_error(
 		    "%s/" SPOOL_GATE "/waiting: %s", t->sp.path, strerror(-r));
-	x->publish = false;
+	sync_task_free(&task->task);
+}
+
+static void
+tell(struct todo *t)
+{
+	struct waiting *x = &t->waiting;
+	struct writing *w = malloc(sizeof(*w));
+	uint32_t i;
+
 	x->published_at = t->now;
+	if (w == NULL)
+		return;
+	disk_task_init(&w->task, write_file, NULL, on_written);
+	w->sp = &t->sp;
+	w->count = 0;
+	for (i = 0; i < WAITING_PLACES; i++)
+		if (x->counted.rows[i].uid != 0) {
+			w->rows[w->count] = x->counted.rows[i];
+			w->rows[w->count++].uid--;
+		}
+	x->publish = false;
+	x->writing = true;
+	disk_do(t, &w->task);
 }
 
 static usec_t
@@ -197,7 +247,7 @@ publish(struct todo *t)
 {
 	const usec_t at = t->waiting.published_at + WAITING_TELL;
 
-	if (!t->waiting.publish)
+	if (!t->waiting.publish || t->waiting.writing)
 		return USEC_NEVER;
 	if (t->waiting.published_at != 0 && t->now < at)
 		return at;
@@ -206,13 +256,17 @@ publish(struct todo *t)
 }
 
 void
+waiting_leave(struct todo *t)
+{
+	if (t->waiting.publish && !t->waiting.writing)
+		tell(t);
+}
+
+void
 waiting_done(struct todo *t)
 {
-	if (t->waiting.running)
-		spool_scan_done(&t->waiting.walk);
+	walk_end(&t->waiting.walk);
 	t->waiting.running = false;
-	if (t->waiting.publish)
-		tell(t);
 }
 
 static usec_t
@@ -225,17 +279,25 @@ next_walk(const struct todo *t)
 	return x->seen ? x->quiet_at : USEC_NEVER;
 }
 
-usec_t
-waiting_work(struct todo *t)
+/* The time of the next part of a walk. */
+static usec_t
+walk_some(struct todo *t)
 {
 	struct waiting *x = &t->waiting;
-	usec_t at, next;
 
 	if (!x->running && t->now >= next_walk(t))
 		begin(t);
+	if (x->running && !walk_read(t, &x->walk))
+		return USEC_NEVER;
 	if (x->running)
 		walk(t);
-	next = x->running ? t->now : next_walk(t);
-	at = publish(t);
+	return x->running ? t->now : next_walk(t);
+}
+
+usec_t
+waiting_work(struct todo *t)
+{
+	const usec_t next = walk_some(t), at = publish(t);
+
 	return at < next ? at : next;
 }

@@ -21,7 +21,13 @@ struct agent {
 	const struct agent_ops *ops;
 	void *arg;
 	struct delivery_tree deliveries;
-	struct msg_REUSE reuse; /* of the next delivery */
+	/* Of the next delivery; the strings of wishes lie in wished. */
+	struct msg_REUSE reuse;
+	struct msg_WISHES wishes;
+	struct buf wished;
+	bool has_wishes;
+	uint64_t placed; /* the job of site; 0: none */
+	struct buf site;
 	bool paused;
 };
 
@@ -101,6 +107,15 @@ send_result(struct agent *a, uint64_t number, uint32_t index,
 }
 
 static void
+send_passed_on(struct agent *a, uint64_t number, uint32_t index)
+{
+	const struct msg msg = { .type = MSG_PASSED_ON,
+		.u.PASSED_ON = { number, index } };
+
+	send_answer(a, &msg);
+}
+
+static void
 send_done(struct agent *a, uint64_t number, bool site_failed, const char *dsn,
     const char *text)
 {
@@ -125,8 +140,11 @@ agent_result(
 	ASSERT(place < d->nrcpts && !d->rcpts[place].reported);
 	ASSERT(report->outcome < AGENT_NOUTCOMES);
 	d->rcpts[place].reported = true;
-	if (d->agent != NULL)
-		send_result(d->agent, d->number, d->rcpts[place].index, report);
+	if (d->agent == NULL)
+		return;
+	if (report->passed_on && (d->rcpts[place].notify & DSN_SUCCESS) != 0)
+		send_passed_on(d->agent, d->number, d->rcpts[place].index);
+	send_result(d->agent, d->number, d->rcpts[place].index, report);
 }
 
 void
@@ -148,6 +166,23 @@ agent_done(struct agent_delivery *d, bool site_failed, const char *dsn,
 	if (a != NULL) {
 		RB_REMOVE(delivery_tree, &a->deliveries, d);
 		send_done(a, d->number, site_failed, dsn, text);
+	}
+	agent_delivery_free(&d);
+}
+
+void
+agent_elsewhere(struct agent_delivery *d, const char *site, uint32_t seconds)
+{
+	const struct msg msg = { .type = MSG_ELSEWHERE,
+		.u.ELSEWHERE = { .job = d->number,
+		    .site = MSG_S(site),
+		    .seconds = seconds } };
+	struct agent *a = d->agent;
+
+	ASSERT(d->site != NULL);
+	if (a != NULL) {
+		RB_REMOVE(delivery_tree, &a->deliveries, d);
+		send_answer(a, &msg);
 	}
 	agent_delivery_free(&d);
 }
@@ -216,6 +251,67 @@ close_connection(struct agent *a, uint64_t connection)
 		a->ops->close(a->arg, connection);
 }
 
+/* WISHES, for the delivery that comes next. Without memory that one is refused:
+ * its wishes are as of another number of recipients. */
+static void
+note_wishes(struct agent *a, const struct msg_WISHES *f)
+{
+	const size_t envid = f->envid.len;
+
+	buf_reset(&a->wished);
+	a->wishes = (struct msg_WISHES){ .job = f->job, .ret = f->ret };
+	a->has_wishes = true;
+	if (buf_add(&a->wished, f->envid.data, envid) < 0 ||
+	    buf_add(&a->wished, f->rcpts.data, f->rcpts.len) < 0)
+		return;
+	a->wishes.envid = (struct msg_str){ a->wished.data, envid };
+	a->wishes.rcpts =
+	    (struct msg_str){ a->wished.data + envid, f->rcpts.len };
+}
+
+/* Put its wishes into a delivery that was made: r, or what is wrong with them.
+ */
+static int
+wish(struct agent *a, struct agent_delivery **d, const char **ret_what)
+{
+	const bool has = a->has_wishes && a->wishes.job == (*d)->number;
+	int r = 0;
+
+	a->has_wishes = false;
+	if (has)
+		r = agent_delivery_wish(*d, &a->wishes, ret_what);
+	if (r < 0)
+		agent_delivery_free(d);
+	return r;
+}
+
+/* SITE, for the delivery that comes next. Without memory that one is refused,
+ * since its site is no name. */
+static void
+note_site(struct agent *a, const struct msg_SITE *f)
+{
+	buf_reset(&a->site);
+	a->placed = f->job;
+	if (f->site.len <= AGENT_SITE_MAX)
+		(void)buf_add(&a->site, f->site.data, f->site.len);
+}
+
+static int
+place(struct agent *a, struct agent_delivery **d, const char **ret_what)
+{
+	const bool has = a->placed != 0 && a->placed == (*d)->number;
+	int r = 0;
+
+	a->placed = 0;
+	if (has)
+		r = agent_delivery_place(*d, buf_str(&a->site));
+	if (r < 0) {
+		*ret_what = r == -ENOMEM ? "out of memory" : "site";
+		agent_delivery_free(d);
+	}
+	return r;
+}
+
 /* r, what: the result of making the delivery. */
 static void
 begin(struct agent *a, uint64_t number, struct agent_delivery *d, int r,
@@ -225,6 +321,10 @@ begin(struct agent *a, uint64_t number, struct agent_delivery *d, int r,
 	const bool meant = reuse.job == number && a->ops->close != NULL;
 
 	a->reuse = (struct msg_REUSE){ 0 };
+	if (r == 0)
+		r = wish(a, &d, &what);
+	if (r == 0)
+		r = place(a, &d, &what);
 	if (r < 0) {
 		/* DONE gives its place back. */
 		close_connection(a, meant ? reuse.connection : 0);
@@ -280,6 +380,10 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 		take_whole(a, &frame->msg.u.DELIVER_WHOLE);
 	else if (frame->msg.type == MSG_REUSE)
 		a->reuse = frame->msg.u.REUSE;
+	else if (frame->msg.type == MSG_WISHES)
+		note_wishes(a, &frame->msg.u.WISHES);
+	else if (frame->msg.type == MSG_SITE)
+		note_site(a, &frame->msg.u.SITE);
 	else if (frame->msg.type == MSG_CLOSE)
 		close_connection(a, frame->msg.u.CLOSE.connection);
 	else
@@ -364,6 +468,8 @@ agent_free(struct agent **agent)
 	RB_FOREACH_SAFE (d, delivery_tree, &a->deliveries, next)
 		d->agent = NULL;
 	wire_free(&a->wire);
+	buf_done(&a->wished);
+	buf_done(&a->site);
 	event_free(a->lost);
 	free(a);
 }

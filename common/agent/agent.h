@@ -22,6 +22,7 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+#include "base/dsn.h"
 #include "ipc/msg.h"
 #include "ipc/wire.h"
 
@@ -33,6 +34,7 @@
 #define AGENT_ID_MAX      64   /* a queue id is shorter (spool/id.h) */
 #define AGENT_NAME_MAX    64   /* of a transport */
 #define AGENT_NEXTHOP_MAX 1024 /* of AGENT_ERROR it is a sentence */
+#define AGENT_SITE_MAX    600  /* a destination; SITE_NAME_MAX is as much */
 #define AGENT_DSN_MAX     16
 #define AGENT_RELAY_MAX   320
 #define AGENT_TEXT_MAX    4096
@@ -47,6 +49,8 @@ enum agent_outcome {
 struct agent_rcpt {
 	uint32_t index; /* in the queue file */
 	char *address;  /* no control characters, not empty */
+	uint8_t notify; /* enum dsn_notify; 0: not given */
+	char *orcpt;    /* xtext behind its type; NULL: not given */
 	bool reported;
 };
 
@@ -69,13 +73,17 @@ struct agent_delivery {
 	/* An earlier delivery whose connection was kept, to be used; 0: none.
 	 */
 	uint64_t connection;
+	/* The destination that the delivery has its place at: agent_elsewhere()
+	 * where that is not the one of its MX hosts. NULL: it is right. */
+	char *site;
 	uint32_t nrcpts;
 	struct agent_rcpt *rcpts;
-	usec_t received_at; /* monotonic */
-	void *user;         /* the agent program's own */
+	struct dsn_mail dsn; /* wishes of the sender */
+	usec_t received_at;  /* monotonic */
+	void *user;          /* the agent program's own */
 	/* private to common/agent below */
 	RB_ENTRY(agent_delivery) node;
-	char *strings;
+	char *strings, *wishes;
 };
 
 struct agent_ops {
@@ -110,6 +118,8 @@ struct agent_report {
 	const char *relay; /* "host[ip]:port", "local", … */
 	const char *text;
 	usec_t conn, xfer;
+	/* The server has the wishes of the sender, and tells of a success. */
+	bool passed_on;
 };
 /* One recipient, by its place in delivery->rcpts; reporting twice is a bug. */
 void agent_result(struct agent_delivery *delivery, uint32_t place,
@@ -127,6 +137,12 @@ agent_defer(struct agent_delivery *delivery, const char *dsn, const char *text);
 void agent_done(struct agent_delivery *delivery, bool site_failed,
     const char *dsn, const char *text);
 
+/* In place of agent_done(), where the delivery has a site, nothing is reported
+ * and nothing was connected to: for so many seconds its next hop is at that
+ * destination; "": at its own. */
+void agent_elsewhere(
+    struct agent_delivery *delivery, const char *site, uint32_t seconds);
+
 /* In place of agent_done(), where may_keep says so: the site answered, and the
  * connection of the delivery stays open under its number until a delivery
  * brings that number as `connection`, or agent_connection_closed() comes. */
@@ -139,6 +155,10 @@ void agent_connection_closed(struct agent *agent, uint64_t connection);
 int agent_rcpt_add(
     struct buf *rcpts, uint32_t index, const char *address, size_t len);
 
+/* The same for a WISHES frame, a recipient after the other. -EBADRQC: no value
+ * that RFC 3461 allows; -ENOMEM. */
+int agent_wish_add(struct buf *wishes, const struct dsn_rcpt *dsn);
+
 /* Judge a DELIVER frame and make the delivery of it; the descriptor is the
  * delivery's when 0 is returned. -EBADMSG with *ret_what, which names the
  * fault; -ENOMEM. agent_new() does this; apart for tests. */
@@ -147,6 +167,13 @@ int agent_delivery_new(const struct msg_DELIVER *frame, int fd,
 /* The same of a frame that has the content. */
 int agent_delivery_new_whole(const struct msg_DELIVER_WHOLE *frame,
     struct agent_delivery **ret_delivery, const char **ret_what);
+/* Judge the WISHES frame of a delivery and put it in. -EBADMSG, -ENOMEM, with
+ * *ret_what: the delivery is to be refused, since it would ask for reports that
+ * nobody wants. */
+int agent_delivery_wish(struct agent_delivery *delivery,
+    const struct msg_WISHES *frame, const char **ret_what);
+/* The site of its SITE frame. -EBADMSG: no name of one; -ENOMEM. */
+int agent_delivery_place(struct agent_delivery *delivery, const char *site);
 void agent_delivery_free(struct agent_delivery **delivery);
 
 #endif

@@ -223,6 +223,17 @@ agent_delivery_new_whole(const struct msg_DELIVER_WHOLE *f,
 	return make(&same, &f->content, ret_delivery);
 }
 
+int
+agent_delivery_place(struct agent_delivery *d, const char *site)
+{
+	const struct msg_str text = MSG_S(site);
+
+	if (!plain(&text, 1, AGENT_SITE_MAX))
+		return -EBADMSG;
+	d->site = strdup(site);
+	return d->site == NULL ? -ENOMEM : 0;
+}
+
 void
 agent_delivery_free(struct agent_delivery **delivery)
 {
@@ -234,5 +245,7 @@ agent_delivery_free(struct agent_delivery **delivery)
 	io_close(&d->fd);
 	free(d->rcpts);
 	free(d->strings);
+	free(d->wishes);
+	free(d->site);
 	free(d);
 }

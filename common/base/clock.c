@@ -1,6 +1,10 @@
 #include "base/clock.h"
 
-#include <time.h>
+usec_t
+clock_usec(struct timespec time)
+{
+	return (usec_t)time.tv_sec * USEC_PER_SEC + time.tv_nsec / 1000;
+}
 
 static usec_t
 read_clock(clockid_t id)
@@ -9,7 +13,7 @@ read_clock(clockid_t id)
 
 	if (clock_gettime(id, &ts) != 0)
 		return 0;
-	return (usec_t)ts.tv_sec * USEC_PER_SEC + ts.tv_nsec / 1000;
+	return clock_usec(ts);
 }
 
 usec_t

@@ -53,6 +53,30 @@ check_dirs(char *dir, struct buf *ret_why)
 	}
 }
 
+/* The path has its directories as they are: no link, no "." and no "..". */
+static bool
+is_straight(const char *path)
+{
+	int fd = strstr(path, "/.") != NULL
+	    ? -EINVAL
+	    : io_open_straight(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	io_close(&fd);
+	return true;
+}
+
+static int
+check_dirs_above(const char *path, struct buf *ret_why)
+{
+	char *given = strdup(path);
+	int r = given == NULL ? -ENOMEM : check_dirs(dirname(given), ret_why);
+
+	free(given);
+	return r;
+}
+
 /* Checks the directories of the file itself, and of the name that led to it. */
 static int
 check_trust(const char *path, const struct stat *st, struct buf *ret_why)
@@ -63,6 +87,8 @@ check_trust(const char *path, const struct stat *st, struct buf *ret_why)
 	if (others_may_write(st))
 		return refuse(
 		    ret_why, EPERM, "not trusted: others than root may write");
+	if (is_straight(path))
+		return check_dirs_above(path, ret_why);
 	if (realpath(path, real) == NULL)
 		return refuse(ret_why, errno, strerror(errno));
 	r = check_dirs(dirname(real), ret_why);

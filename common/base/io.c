@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int
@@ -61,6 +63,21 @@ int64_t
 io_pread_all(int fd, void *data, size_t len, int64_t off)
 {
 	return off < 0 ? -EINVAL : read_whole(fd, data, len, off);
+}
+
+int
+io_open_straight(const char *path, int flags)
+{
+	const struct open_how how = {
+		.flags = (unsigned)flags,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd;
+
+	if (path[0] != '/')
+		return -EINVAL;
+	fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	return fd < 0 ? -errno : (int)fd;
 }
 
 void

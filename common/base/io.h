@@ -10,6 +10,11 @@ int io_write_all(int fd, const void *data, size_t len);
 int64_t io_read_all(int fd, void *data, size_t len);
 int64_t io_pread_all(int fd, void *data, size_t len, int64_t off);
 
+/* Open an absolute path of which no part is a link, the last one included: else
+ * -ELOOP. An old kernel, or a filter of calls that does not know this one:
+ * -ENOSYS, -EPERM. So an error says nothing; another way has to be tried. */
+int io_open_straight(const char *path, int flags);
+
 /* Open /dev/null in the place of each of 0, 1, 2 that is closed, so that no
  * file opened later gets its number. */
 int io_std_fds(void);

@@ -88,3 +88,25 @@ line_trim(char *line)
 	line[len] = '\0';
 	return line;
 }
+
+const char *
+line_word(const char **at, struct buf *out)
+{
+	const char *p = *at;
+	bool quoted = false;
+	int r = buf_reserve(out, 0);
+
+	for (; *p != '\0' && (quoted || !is_blank(*p)) && r == 0; p++) {
+		if (*p == '"') {
+			quoted = !quoted;
+			continue;
+		}
+		if (quoted && *p == '\\' && (p[1] == '"' || p[1] == '\\'))
+			p++;
+		r = buf_add_char(out, *p);
+	}
+	*at = p;
+	return r < 0 ? "out of memory"
+	    : quoted ? "a quote is not closed"
+		     : NULL;
+}

@@ -24,5 +24,9 @@ int line_next(struct line_cursor *c, char **ret_line, const char **ret_why);
 void line_uncomment(char *line);
 /* Cut off blanks at both ends; returns the new start. */
 char *line_trim(char *line);
+/* One word, which begins at *at and ends at a blank or the end, into out; *at
+ * ends behind it. "Double quotes" group, and within them \" and \\ stand for
+ * themselves. NULL, or the reason: a quote is not closed, out of memory. */
+const char *line_word(const char **at, struct buf *out);
 
 #endif

@@ -109,7 +109,15 @@ static const struct {
 	{ "local_account_share", KIND(AGENT_LOCAL) },
 	{ "programs_file", KIND(AGENT_PIPE) },
 	{ "command_time_limit", KIND(AGENT_PIPE) | KIND(AGENT_ALIAS) },
+	{ "default_mx_lookup", KIND(AGENT_SMTP) },
+	{ "default_destination_mx_rollup", KIND(AGENT_SMTP) },
+	{ "default_smtp_*", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
 	{ "default_domain_literals", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
+	{ "default_tls_*", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
+	{ "default_8bit_conversion", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
+	{ "default_chunking", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
+	{ "default_discard_ehlo_keywords",
+	    KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
 };
 
 static int

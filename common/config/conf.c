@@ -1,6 +1,7 @@
 /* The life of a configuration. */
 #include "config/param.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 void
@@ -38,4 +39,31 @@ const char *
 conf_path(const struct conf *conf)
 {
 	return conf->origins->file;
+}
+
+int
+conf_add_origin(const struct conf *conf, const struct param *p, int transport,
+    struct buf *out)
+{
+	const struct conf_origins *o = conf->origins;
+	size_t row = (size_t)(p - params);
+	struct conf_origin from = transport < 0
+	    ? o->all[row]
+	    : o->override[(size_t)transport * nparams + row];
+	int r = 0;
+
+	if (from.source == CONF_FROM_ENV)
+		return buf_printf(out, "environment %s: ", p->env);
+	if (from.source == CONF_FROM_FILE &&
+	    conf_fail(out, o->file, from.line, "") == -ENOMEM)
+		r = -ENOMEM;
+	if (from.source == CONF_FROM_CONTROL &&
+	    conf_fail(out, o->control, 0, "") == -ENOMEM)
+		r = -ENOMEM;
+	if (r < 0)
+		return r;
+	if (transport < 0)
+		return buf_printf(out, "%s: ", p->name);
+	return buf_printf(
+	    out, "%s_%s: ", conf->transports[transport].name, param_suffix(p));
 }

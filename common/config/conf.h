@@ -24,6 +24,7 @@
 #define CONFIG_CONF_H
 
 #include "base/buf.h"
+#include "route/tls_policy.h"
 #include "sched/params.h"
 #include "site/params.h"
 
@@ -67,6 +68,24 @@ extern const struct agent_kind_row {
 	bool content; /* the program reads the content */
 } agent_kinds[AGENT_NKINDS];
 
+/* An address to connect from; "": the kernel chooses. */
+struct conf_bind {
+	char text[46]; /* INET6_ADDRSTRLEN */
+};
+
+/* A name for EHLO; "": smtp_helo_name. */
+struct conf_helo {
+	char name[256];
+};
+
+/* Content of 8 bit for a server that does not offer 8BITMIME. */
+enum conf_eight {
+	CONF_EIGHT_CONVERT, /* to quoted-printable */
+	CONF_EIGHT_REFUSE,
+	CONF_EIGHT_AS_IS,
+	CONF_NEIGHTS,
+};
+
 /* One transport: its name, its agent, and every per-transport parameter
  * with the override already applied. */
 struct conf_transport {
@@ -75,6 +94,15 @@ struct conf_transport {
 	struct site_params site;
 	struct sched_transport_params sched;
 	bool domain_literals; /* user@[192.0.2.1] makes a next hop */
+	bool mx_lookup;       /* a next hop without brackets is a domain */
+	bool mx_rollup;       /* domains of the same MX hosts are one site */
+	struct conf_bind bind_address, bind_address6;
+	struct conf_helo helo;
+	uint32_t tls_level;   /* enum tls_level */
+	bool tls_wrappermode; /* without STARTTLS */
+	enum conf_eight eight;
+	bool chunking;         /* BDAT where it is offered */
+	uint32_t ehlo_ignored; /* bits of smtp_keyword_find() */
 };
 
 #define CONF_READERS_ALL "everyone"
@@ -137,7 +165,9 @@ struct conf {
 	char *default_privs; /* of programs in aliases of root */
 	uint32_t hopcount_limit;
 	usec_t command_time_limit, maildir_time_limit;
-	usec_t smtp_connect_timeout;
+	usec_t maildir_process_idle_time;
+	usec_t smtp_connect_timeout, smtp_connect_all_timeout;
+	usec_t smtp_connect_head_start; /* 0: one address after the other */
 	usec_t
 	    smtp_greeting_timeout; /* RFC 5321 section 4.5.3.2, as all below */
 	usec_t smtp_helo_timeout, smtp_mail_timeout, smtp_rcpt_timeout;
@@ -145,6 +175,11 @@ struct conf {
 	    smtp_data_done_timeout, smtp_quit_timeout,
 	    smtp_connection_cache_time_limit, smtp_connection_reuse_time_limit;
 	uint32_t smtp_connection_reuse_count_limit;
+	usec_t smtp_starttls_timeout;
+	char *smtp_tls_CAfile;      /* "": none */
+	char *smtp_tls_policy_file; /* "": none */
+	char *smtp_password_file;   /* "": none */
+	bool smtp_auth_in_clear, smtp_auth_soft_bounce;
 	char *smtp_helo_name; /* "": myhostname */
 	/* supervision */
 	usec_t stop_time_limit; /* from TERM to KILL */
@@ -179,6 +214,9 @@ enum conf_source {
 /* Read everything. path NULL: QSCHED_CONF or the default; the default file may
  * be absent, a named file may not. On failure *ret_conf is untouched. */
 int conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error);
+/* conf_load() that tells each wrong line of the file, as base/wrong_lines.h
+ * does; *ret_errors is empty before. */
+int conf_judge(const char *path, struct conf *ret_conf, struct buf *ret_errors);
 /* conf_load(), and if it fails the configuration that was last in force:
  * QUEUE_BASE/conf, which the supervisor writes and which stays when it ends. So
  * an error in the operator's file stops neither submission nor a restart.
@@ -250,6 +288,15 @@ void conf_domain(const struct conf *conf, char out[CONF_HOST_SIZE]);
 /* The domains of mydestination with blanks between, $myhostname and $mydomain
  * as they are now; `*` for every domain. -ENOMEM. */
 int conf_destinations(const struct conf *conf, struct buf *out);
+/* The instance is of an ordinary user, by the owner of its queue_base; one that
+ * was never started would be of this user. */
+bool conf_is_private(const struct conf *conf);
+/* Every name has a mailbox: no account is needed for one. */
+bool conf_has_mailbox_for_all(const struct conf *conf, bool private);
+/* deliver-local has a mailbox for this address, as far as the accounts of the
+ * system say; names of the administrator have one without an account. */
+bool
+conf_has_account(const struct conf *conf, bool private, const char *address);
 /* The parameter was set, by whatever means. */
 bool conf_is_set(const struct conf *conf, const char *name);
 /* Adds a line for each parameter that is set and does nothing, as far as its

@@ -104,14 +104,16 @@ int
 relay_parse(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
-	struct nexthop ignored;
+	struct nexthop hop;
 	int r;
 
-	if (*value == '\0' || nexthop_parse(value, 1, &ignored) == 0)
+	/* A socket is a next hop of LMTP, and this one is of SMTP. */
+	if (*value == '\0' ||
+	    (nexthop_parse(value, 1, &hop) == 0 && hop.kind != NEXTHOP_UNIX))
 		return param_set_text(p, field, value, why);
 	r = buf_add_str(why,
-	    "not a next hop: it must be host, host:port, [address]:port or "
-	    "unix:/path");
+	    "not a next hop: it must be domain, domain:port, [host]:port or "
+	    "[address]:port");
 	return r < 0 ? r : -EINVAL;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/line.h"
+#include "base/wrong_lines.h"
 
 /* One line of the file. */
 struct setting {
@@ -24,33 +25,15 @@ struct reading {
 	struct setting *settings;
 	size_t nsettings, cap;
 	struct buf *error;
+	/* Of conf_judge(), which goes on behind a wrong line; else NULL. */
+	struct wrong_lines *wrong;
+	bool no_list; /* of transports: that line is wrong */
 };
 
-int
-conf_add_origin(const struct conf *conf, const struct param *p, int transport,
-    struct buf *out)
+static int
+go_on(struct reading *rd, uint32_t line, int r)
 {
-	const struct conf_origins *o = conf->origins;
-	size_t row = (size_t)(p - params);
-	struct conf_origin from = transport < 0
-	    ? o->all[row]
-	    : o->override[(size_t)transport * nparams + row];
-	int r = 0;
-
-	if (from.source == CONF_FROM_ENV)
-		return buf_printf(out, "environment %s: ", p->env);
-	if (from.source == CONF_FROM_FILE &&
-	    conf_fail(out, o->file, from.line, "") == -ENOMEM)
-		r = -ENOMEM;
-	if (from.source == CONF_FROM_CONTROL &&
-	    conf_fail(out, o->control, 0, "") == -ENOMEM)
-		r = -ENOMEM;
-	if (r < 0)
-		return r;
-	if (transport < 0)
-		return buf_printf(out, "%s: ", p->name);
-	return buf_printf(
-	    out, "%s_%s: ", conf->transports[transport].name, param_suffix(p));
+	return wrong_lines_go_on(rd->wrong, line, r, rd->error);
 }
 
 static int
@@ -185,12 +168,14 @@ read_file(struct reading *rd, bool may_be_absent)
 	if (r < 0)
 		return r;
 	line_begin(&cursor, &rd->text, CONF_LINE_MAX);
-	while ((r = line_next(&cursor, &line, &text_why)) > 0) {
-		r = read_line(rd, line, cursor.number);
+	while ((r = line_next(&cursor, &line, &text_why)) != 0) {
+		r = r < 0 ? conf_fail(rd->error, path, cursor.number, text_why)
+			  : read_line(rd, line, cursor.number);
+		r = go_on(rd, cursor.number, r);
 		if (r < 0)
 			return r;
 	}
-	return r == 0 ? 0 : conf_fail(rd->error, path, cursor.number, text_why);
+	return 0;
 }
 
 static int fail_setting(struct reading *rd, const struct setting *s,
@@ -210,7 +195,8 @@ fail_setting(struct reading *rd, const struct setting *s, const char *fmt, ...)
 	return r < 0 ? r : -EINVAL;
 }
 
-/* The transport of a name TRANSPORT_X. */
+/* The transport of a name TRANSPORT_X. Nothing is said of it where the list of
+ * transports is wrong. */
 static int
 resolve_override(struct reading *rd, struct setting *s)
 {
@@ -225,41 +211,54 @@ resolve_override(struct reading *rd, struct setting *s)
 		if (strlen(conf->transports[i].name) == len &&
 		    memcmp(conf->transports[i].name, s->name, len) == 0)
 			s->transport = (int)i;
-	if (s->transport < 0)
+	if (s->transport < 0 && rd->no_list)
+		s->param = NULL;
+	else if (s->transport < 0)
 		return fail_setting(
 		    rd, s, "there is no transport \"%.*s\"", (int)len, s->name);
 	return 0;
 }
 
-/* The parameter that each line sets; a name stands in one line only. */
+/* The parameter that a line sets; a name stands in one line only. */
+static int
+resolve_setting(struct reading *rd, struct setting *s)
+{
+	struct conf_origins *o = rd->conf.origins;
+	struct conf_origin *from;
+	int r;
+
+	s->param = param_find(s->name);
+	if (s->param == NULL) {
+		r = resolve_override(rd, s);
+		if (r < 0 || s->param == NULL)
+			return r;
+	}
+	from = s->transport < 0 ? o->all
+				: &o->override[(size_t)s->transport * nparams];
+	from += s->param - params;
+	if (from->source == CONF_FROM_FILE && from->line != s->line)
+		return fail_setting(
+		    rd, s, "already set in line %u", from->line);
+	*from = (struct conf_origin){ CONF_FROM_FILE, s->line };
+	return 0;
+}
+
+/* Wrong lines have no parameter afterwards. */
 static int
 resolve_settings(struct reading *rd)
 {
 	struct setting *s;
 	size_t i;
-	struct conf_origins *o = rd->conf.origins;
-	int r;
+	int r = 0;
 
-	for (i = 0; i < rd->nsettings; i++) {
-		struct conf_origin *from;
-
+	for (i = 0; r == 0 && i < rd->nsettings; i++) {
 		s = &rd->settings[i];
-		s->param = param_find(s->name);
-		if (s->param == NULL) {
-			r = resolve_override(rd, s);
-			if (r < 0)
-				return r;
-		}
-		from = s->transport < 0
-		    ? o->all
-		    : &o->override[(size_t)s->transport * nparams];
-		from += s->param - params;
-		if (from->source == CONF_FROM_FILE && from->line != s->line)
-			return fail_setting(
-			    rd, s, "already set in line %u", from->line);
-		*from = (struct conf_origin){ CONF_FROM_FILE, s->line };
+		r = resolve_setting(rd, s);
+		if (r < 0)
+			s->param = NULL;
+		r = go_on(rd, s->line, r);
 	}
-	return 0;
+	return r;
 }
 
 static int
@@ -275,12 +274,15 @@ apply_transports(struct reading *rd)
 {
 	struct setting *s;
 	size_t i;
+	int r;
 
 	for (i = 0; i < rd->nsettings; i++) {
 		s = &rd->settings[i];
 		if (strcmp(s->name, "transports") == 0) {
 			s->param = param_find(s->name);
-			return apply_setting(rd, s);
+			r = apply_setting(rd, s);
+			rd->no_list = r < 0;
+			return go_on(rd, s->line, r);
 		}
 	}
 	return 0;
@@ -295,10 +297,10 @@ apply_settings(struct reading *rd, bool overrides)
 
 	for (i = 0; i < rd->nsettings; i++) {
 		s = &rd->settings[i];
-		if ((s->transport >= 0) != overrides ||
+		if (s->param == NULL || (s->transport >= 0) != overrides ||
 		    s->param->type == PARAM_TRANSPORTS)
 			continue;
-		r = apply_setting(rd, s);
+		r = go_on(rd, s->line, apply_setting(rd, s));
 		if (r < 0)
 			return r;
 	}
@@ -380,7 +382,8 @@ out:
 	return r;
 }
 
-/* The configuration from the settings that were read. */
+/* The configuration from the settings that were read. Values are compared when
+ * each of them is right. */
 static int
 apply(struct reading *rd, bool environment)
 {
@@ -396,7 +399,7 @@ apply(struct reading *rd, bool environment)
 		r = inherit(rd);
 	if (r == 0)
 		r = apply_settings(rd, true);
-	if (r == 0)
+	if (r == 0 && (rd->wrong == NULL || rd->wrong->n == 0))
 		r = conf_check(&rd->conf, rd->error);
 	return r;
 }
@@ -431,11 +434,11 @@ finish(struct reading *rd, const char *path, int r, struct conf *ret_conf)
 	return r;
 }
 
-int
-conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error)
+static int
+load_path(struct reading *rd, const char *path, struct conf *ret_conf)
 {
-	struct reading rd = { .error = ret_error };
 	bool may_be_absent = false;
+	int r;
 
 	if (path == NULL)
 		path = getenv("QSCHED_CONF");
@@ -445,8 +448,27 @@ conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error)
 	}
 	if (*path == '\0')
 		return conf_fail(
-		    ret_error, "QSCHED_CONF", 0, "must not be empty");
-	return finish(&rd, path, load(&rd, path, may_be_absent), ret_conf);
+		    rd->error, "QSCHED_CONF", 0, "must not be empty");
+	r = load(rd, path, may_be_absent);
+	r = wrong_lines_tell(rd->wrong, r, rd->error);
+	return finish(rd, path, r, ret_conf);
+}
+
+int
+conf_load(const char *path, struct conf *ret_conf, struct buf *ret_error)
+{
+	struct reading rd = { .error = ret_error };
+
+	return load_path(&rd, path, ret_conf);
+}
+
+int
+conf_judge(const char *path, struct conf *ret_conf, struct buf *ret_errors)
+{
+	struct wrong_lines wrong = { 0 };
+	struct reading rd = { .error = ret_errors, .wrong = &wrong };
+
+	return load_path(&rd, path, ret_conf);
 }
 
 int

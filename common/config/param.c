@@ -15,6 +15,7 @@
 #define CTYPE_FEEDBACK   struct window_feedback
 #define CTYPE_BOOL       bool
 #define CTYPE_WORD       char *
+#define CTYPE_CHOICE     uint32_t
 #define CTYPE_PATH       char *
 #define CTYPE_DIR        char *
 #define CTYPE_HOST       char *
@@ -25,7 +26,12 @@
 #define CTYPE_USERS      char *
 #define CTYPE_INSTANCE   char *
 #define CTYPE_MAILDIR    char *
+#define CTYPE_SOURCE4    struct conf_bind
+#define CTYPE_SOURCE6    struct conf_bind
+#define CTYPE_HELO       struct conf_helo
 #define CTYPE_TRANSPORTS struct conf_transport * /* the array */
+#define CTYPE_EIGHT      enum conf_eight
+#define CTYPE_KEYWORDS   uint32_t
 
 #define IS_TYPE(T, container, field) \
 	_Generic(((struct container *)0)->field, T: 1, default: 0)

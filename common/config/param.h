@@ -24,9 +24,10 @@ enum param_type {
 	PARAM_FEEDBACK,
 	PARAM_BOOL,
 	PARAM_WORD,
-	PARAM_PATH, /* absolute */
-	PARAM_DIR,  /* absolute, or empty */
-	PARAM_HOST, /* a name, or the path of a file that has it */
+	PARAM_CHOICE, /* the place of a word in a list */
+	PARAM_PATH,   /* absolute */
+	PARAM_DIR,    /* absolute, or empty */
+	PARAM_HOST,   /* a name, or the path of a file that has it */
 	PARAM_DOMAINS,
 	PARAM_NEXTHOP, /* or empty */
 	PARAM_USER,
@@ -34,7 +35,12 @@ enum param_type {
 	PARAM_USERS,
 	PARAM_INSTANCE,
 	PARAM_MAILDIR,
+	PARAM_SOURCE4, /* an address of this host, or empty */
+	PARAM_SOURCE6,
+	PARAM_HELO, /* a name, or empty */
 	PARAM_TRANSPORTS,
+	PARAM_EIGHT,    /* enum conf_eight */
+	PARAM_KEYWORDS, /* of EHLO, a bit each */
 	PARAM_NTYPES,
 };
 
@@ -78,11 +84,36 @@ const char *param_type_word(enum param_type type);
 int param_set_text(
     const struct param *p, void *field, const char *value, struct buf *why);
 
+/* The text itself. -ENOMEM. */
+int param_store_text(void *field, const char *value);
+
+/* Words (word.c). */
+int word_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int choice_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int choice_format(const struct param *p, const void *field, struct buf *out);
 /* Own domains, and the next hop of mail for others (destination.c). */
 int domains_parse(
     const struct param *p, void *field, const char *value, struct buf *why);
 int relay_parse(
     const struct param *p, void *field, const char *value, struct buf *why);
+/* Addresses to connect from, and the name for EHLO (source.c). */
+int source4_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int source6_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int source_format(const struct param *p, const void *field, struct buf *out);
+int helo_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int helo_format(const struct param *p, const void *field, struct buf *out);
+/* How SMTP deals with what a server offers (esmtp.c). */
+int eight_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int eight_format(const struct param *p, const void *field, struct buf *out);
+int keywords_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int keywords_format(const struct param *p, const void *field, struct buf *out);
 /* The list of transports (transport.c). */
 int transports_parse(
     const struct param *p, void *field, const char *value, struct buf *why);

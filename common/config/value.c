@@ -195,8 +195,8 @@ parse_bool(const struct param *p UNUSED, void *field, const char *value,
 
 /* ---- texts ---- */
 
-static int
-store_text(void *field, const char *value)
+int
+param_store_text(void *field, const char *value)
 {
 	char **text = field, *copy = strdup(value);
 
@@ -227,7 +227,7 @@ param_set_text(
 {
 	int r = check_length(p, value, why);
 
-	return r < 0 ? r : store_text(field, value);
+	return r < 0 ? r : param_store_text(field, value);
 }
 
 /* A text of these characters. It does not begin with `-`, which tools take for
@@ -243,7 +243,7 @@ parse_chars(const struct param *p, void *field, const char *value,
 	if (*value == '-' || *value == '.' ||
 	    value[strspn(value, chars)] != '\0')
 		return wrong(why, "has a character that may not stand there");
-	return store_text(field, value);
+	return param_store_text(field, value);
 }
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
@@ -315,7 +315,7 @@ parse_path(
 		return r;
 	if (*value != '\0' && *value != '/')
 		return wrong(why, "must be an absolute path");
-	return store_text(field, value);
+	return param_store_text(field, value);
 }
 
 static int
@@ -334,32 +334,14 @@ parse_maildir(
 			return wrong(why, "behind % must stand u, d, h or %");
 		s += 2;
 	}
-	return store_text(field, value);
+	return param_store_text(field, value);
 }
 
-/* One of the words of p->min. */
 static int
 parse_users(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
 	return parse_chars(p, field, value, LOWER UPPER DIGIT "._- ,", why);
-}
-
-static int
-parse_word(
-    const struct param *p, void *field, const char *value, struct buf *why)
-{
-	size_t len = strlen(value), n;
-	const char *w;
-	int r;
-
-	for (w = p->min; *w != '\0'; w += n + (w[n] == ' ')) {
-		n = strcspn(w, " ");
-		if (n == len && memcmp(w, value, n) == 0)
-			return store_text(field, value);
-	}
-	r = buf_printf(why, "must be one of: %s", p->min);
-	return r < 0 ? r : -EINVAL;
 }
 
 /* ---- writing ---- */
@@ -433,7 +415,8 @@ static const struct type_ops types[PARAM_NTYPES] = {
 	[PARAM_FEEDBACK] = { "feedback", parse_feedback, format_feedback,
 	    false },
 	[PARAM_BOOL] = { "yes or no", parse_bool, format_bool, false },
-	[PARAM_WORD] = { "word", parse_word, format_text, true },
+	[PARAM_WORD] = { "word", word_parse, format_text, true },
+	[PARAM_CHOICE] = { "word", choice_parse, choice_format, false },
 	[PARAM_PATH] = { "path", parse_path, format_text, true },
 	[PARAM_DIR] = { "path", parse_path, format_text, true },
 	[PARAM_HOST] = { "host name", parse_host, format_text, true },
@@ -444,7 +427,13 @@ static const struct type_ops types[PARAM_NTYPES] = {
 	[PARAM_USERS] = { "names", parse_users, format_text, true },
 	[PARAM_INSTANCE] = { "name", parse_instance, format_text, true },
 	[PARAM_MAILDIR] = { "path", parse_maildir, format_text, true },
+	[PARAM_SOURCE4] = { "address", source4_parse, source_format, false },
+	[PARAM_SOURCE6] = { "address", source6_parse, source_format, false },
+	[PARAM_HELO] = { "host name", helo_parse, helo_format, false },
 	[PARAM_TRANSPORTS] = { "list", transports_parse, transports_format,
+	    false },
+	[PARAM_EIGHT] = { "word", eight_parse, eight_format, false },
+	[PARAM_KEYWORDS] = { "keywords", keywords_parse, keywords_format,
 	    false },
 };
 

@@ -119,10 +119,15 @@ gid_t daemon_group(const char *name);
  * to be traced. DAEMON_AS_ROOT and private instances keep their user. */
 int daemon_become(const struct daemon_users *users, enum daemon_user user);
 
-/* For every program, commands too: closed 0-2 become /dev/null, ignored and
+/* For every program: closed 0-2 become /dev/null, ignored and
  * blocked signals are set back, SIGPIPE and SIGXFSZ ignored (both show as
  * errors of write), umask 077, no file size limit below the hard one. */
 void daemon_sane_process(void);
+/* The same for a command that is started for each message: of the signals that
+ * are ignored only SIGCHLD is set back, without which no child can be waited
+ * for. None of the others means anything to a command; asking for each of 64
+ * costs more calls than the rest of its start. */
+void daemon_sane_command(void);
 /* Read the configuration again, for a process that runs on old. Values that a
  * reload cannot change stay the old ones in *ret_fresh, and are named in the
  * log. -errno: the log has the reason, and the old one stays in force. */

@@ -16,11 +16,15 @@ daemon_loop_new(bool many)
 	if (cfg == NULL)
 		return NULL;
 	/* With the coarse clock a timer is a tick early or late; an early one
-	 * wakes an idle process once more. */
+	 * wakes an idle process once more. For the precise one epoll needs a
+	 * call to set a timer in each turn, which costs more where turns are
+	 * many. */
 	if (event_config_set_flag(cfg, EVENT_BASE_FLAG_IGNORE_ENV) == 0 &&
-	    event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER) == 0 &&
 	    event_config_set_flag(cfg, EVENT_BASE_FLAG_NOLOCK) == 0 &&
-	    (many || event_config_avoid_method(cfg, "epoll") == 0))
+	    (many ||
+		(event_config_set_flag(cfg, EVENT_BASE_FLAG_PRECISE_TIMER) ==
+			0 &&
+		    event_config_avoid_method(cfg, "epoll") == 0)))
 		base = event_base_new_with_config(cfg);
 	event_config_free(cfg);
 	if (base != NULL && event_base_priority_init(base, PRIORITIES) < 0) {

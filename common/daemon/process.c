@@ -8,13 +8,22 @@
 #include "base/io.h"
 #include "log/log.h"
 
+static void
+unblock_signals(void)
+{
+	sigset_t none;
+
+	io_ignore_write_signals();
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* The parent process may have ignored or blocked signals. Handlers are not
  * inherited; a handler at this point belongs to a run-time library. */
 static void
 reset_signals(void)
 {
 	struct sigaction sa;
-	sigset_t none;
 	int sig;
 
 	for (sig = 1; sig <= SIGRTMAX; sig++) {
@@ -23,9 +32,7 @@ reset_signals(void)
 		sa = (struct sigaction){ .sa_handler = SIG_DFL };
 		(void)sigaction(sig, &sa, NULL);
 	}
-	io_ignore_write_signals();
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	unblock_signals();
 }
 
 static void
@@ -46,6 +53,18 @@ daemon_sane_process(void)
 {
 	(void)io_std_fds();
 	reset_signals();
+	reset_file_size_limit();
+	umask(077);
+}
+
+void
+daemon_sane_command(void)
+{
+	const struct sigaction sa = { .sa_handler = SIG_DFL };
+
+	(void)io_std_fds();
+	(void)sigaction(SIGCHLD, &sa, NULL);
+	unblock_signals();
 	reset_file_size_limit();
 	umask(077);
 }

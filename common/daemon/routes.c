@@ -40,6 +40,7 @@ daemon_route_transports(
 			.name = t->name,
 			.target = target_of(conf, t->kind),
 			.literals = t->domain_literals,
+			.sockets = t->kind == AGENT_LMTP,
 		};
 	ret_transports[i].name = NULL;
 }

@@ -34,6 +34,7 @@ enum situation {
 	SITUATION_SUSPECT,    /* need: agents that died; beside one of those */
 	SITUATION_OFFERED,    /* ahead; used, limit: the active queue */
 	SITUATION_UNKNOWN,    /* queue-send has not met it; ahead: incoming/ */
+	SITUATION_ENTERING,   /* the file is on the way to active/ */
 
 	/* A message of the active queue. */
 	SITUATION_READING = 40, /* recipients: not read yet */
@@ -44,6 +45,7 @@ enum situation {
 	SITUATION_LEAVING,
 	SITUATION_STUCK,   /* until */
 	SITUATION_DECIDED, /* why: "held" …; need: deliveries that run */
+	SITUATION_MOVING,  /* the file is on the way out of active/ */
 
 	/* Recipients of it. */
 	SITUATION_DELIVERING = 60, /* site, since, pid, why: the agent */

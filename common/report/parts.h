@@ -43,7 +43,9 @@ int original_add(const struct report_facts *r, struct buf *out);
 
 const char *prose_subject(const struct report_facts *r);
 int prose_begin(const struct report_facts *r, struct buf *out);
-int prose_rcpt(const struct report_rcpt *to, struct buf *out);
+/* written: the address that the sender wrote, "" where that is not known. */
+int
+prose_rcpt(const struct report_rcpt *to, const char *written, struct buf *out);
 int prose_end(const struct report_facts *r, struct buf *out);
 
 /* ---- status.c: the part for programs, without its boundaries ---- */

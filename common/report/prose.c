@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <strings.h>
 
 #include "base/date.h"
 
@@ -97,7 +98,7 @@ prose_begin(const struct report_facts *r, struct buf *out)
 }
 
 int
-prose_rcpt(const struct report_rcpt *to, struct buf *out)
+prose_rcpt(const struct report_rcpt *to, const char *written, struct buf *out)
 {
 	static const char *const became[REPORT_NACTIONS] = {
 		[REPORT_FAILED] = "",
@@ -107,7 +108,10 @@ prose_rcpt(const struct report_rcpt *to, struct buf *out)
 		    "handed on to a system that sends no such reports: ",
 		[REPORT_EXPANDED] = "handed on to the recipients of an alias: ",
 	};
-	int e = say(out, "    ", "<%s>: %s%s%s%s%s", to->address,
+	const bool other =
+	    written[0] != '\0' && strcasecmp(written, to->address) != 0;
+	int e = say(out, "    ", "<%s>%s%s%s: %s%s%s%s%s", to->address,
+	    other ? " (sent to <" : "", other ? written : "", other ? ">)" : "",
 	    became[to->action], to->text, to->dsn[0] != '\0' ? " (status " : "",
 	    to->dsn, to->dsn[0] != '\0' ? ")" : "");
 

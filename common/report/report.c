@@ -162,42 +162,57 @@ report_begin(struct report_facts *r, struct buf *out)
 	return e < 0 ? e : prose_begin(r, out);
 }
 
+static bool
+is_program(const char *address)
+{
+	static const char include[] = ":include:";
+
+	return address[0] == '|' ||
+	    strncmp(address, include, sizeof(include) - 1) == 0;
+}
+
+/* The address that was written, of a name of this host or of a list. "": it is
+ * not known. */
+static int
+add_written(const struct report_rcpt *to, struct buf *written)
+{
+	static const char type[] = "rfc822;";
+
+	return to->orcpt == NULL ||
+		strncasecmp(to->orcpt, type, sizeof(type) - 1) != 0
+	    ? 0
+	    : xtext_decode(written, to->orcpt + sizeof(type) - 1);
+}
+
 /* A program of an alias has the address that was written: its command is of no
  * use to the sender, and not for everybody to read. */
-static int
-as_written(const struct report_rcpt *to, struct buf *address,
-    struct report_rcpt *ret_to)
+static struct report_rcpt
+as_written(const struct report_rcpt *to, const struct buf *written)
 {
-	static const char type[] = "rfc822;", include[] = ":include:";
-	int e;
+	struct report_rcpt shown = *to;
 
-	*ret_to = *to;
-	if (to->orcpt == NULL ||
-	    strncasecmp(to->orcpt, type, sizeof(type) - 1) != 0 ||
-	    (to->address[0] != '|' &&
-		strncmp(to->address, include, sizeof(include) - 1) != 0))
-		return 0;
-	e = xtext_decode(address, to->orcpt + sizeof(type) - 1);
-	if (e == 0)
-		ret_to->address = buf_str(address);
-	return e;
+	if (written->len > 0 && is_program(to->address))
+		shown.address = buf_str(written);
+	return shown;
 }
 
 int
 report_say(
     struct report_facts *r, const struct report_rcpt *to, struct buf *out)
 {
-	struct report_rcpt written;
-	struct buf address = { 0 };
+	struct report_rcpt shown;
+	struct buf written = { 0 };
 	int e;
 
 	ASSERT(to->action < REPORT_NACTIONS);
 	if (r->said++ >= REPORT_SAID_MAX)
 		return 0;
-	e = as_written(to, &address, &written);
-	if (e == 0)
-		e = prose_rcpt(&written, out);
-	buf_done(&address);
+	e = add_written(to, &written);
+	if (e == 0) {
+		shown = as_written(to, &written);
+		e = prose_rcpt(&shown, buf_str(&written), out);
+	}
+	buf_done(&written);
 	return e;
 }
 
@@ -215,13 +230,15 @@ int
 report_state(
     struct report_facts *r, const struct report_rcpt *to, struct buf *out)
 {
-	struct report_rcpt written;
-	struct buf address = { 0 };
-	int e = as_written(to, &address, &written);
+	struct report_rcpt shown;
+	struct buf written = { 0 };
+	int e = add_written(to, &written);
 
-	if (e == 0)
-		e = status_rcpt(r, &written, out);
-	buf_done(&address);
+	if (e == 0) {
+		shown = as_written(to, &written);
+		e = status_rcpt(r, &shown, out);
+	}
+	buf_done(&written);
 	return e;
 }
 

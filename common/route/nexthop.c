@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -37,8 +38,37 @@ is_name(const char *s)
 	    s[strspn(s, fit)] == '\0';
 }
 
+/* ---- addresses ---- */
+
+static bool
+is_server_4(const struct sockaddr_in *in)
+{
+	uint32_t ip = ntohl(in->sin_addr.s_addr);
+
+	return ip >> 24 != 0 && ip >> 16 != 0xa9fe && ip >> 28 != 0xe;
+}
+
+static bool
+is_server_6(const struct in6_addr *ip)
+{
+	return !IN6_IS_ADDR_UNSPECIFIED(ip) && !IN6_IS_ADDR_LINKLOCAL(ip) &&
+	    !IN6_IS_ADDR_MULTICAST(ip) && !IN6_IS_ADDR_V4MAPPED(ip) &&
+	    !IN6_IS_ADDR_V4COMPAT(ip);
+}
+
+bool
+nexthop_is_server(const struct sockaddr *address)
+{
+	const void *any = address;
+
+	if (address->sa_family == AF_INET)
+		return is_server_4(any);
+	return address->sa_family == AF_INET6 &&
+	    is_server_6(&((const struct sockaddr_in6 *)any)->sin6_addr);
+}
+
 static void
-set_address(struct nexthop *hop)
+set_address(struct nexthop *hop, bool in_brackets)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)&hop->address;
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&hop->address;
@@ -53,7 +83,7 @@ set_address(struct nexthop *hop)
 		in6->sin6_port = htons(hop->port);
 		hop->address_len = sizeof(*in6);
 	} else {
-		hop->kind = NEXTHOP_NAME;
+		hop->kind = in_brackets ? NEXTHOP_HOST : NEXTHOP_DOMAIN;
 	}
 }
 
@@ -91,6 +121,7 @@ parse_inet(const char *s, uint16_t default_port, struct nexthop *hop)
 {
 	const char *rest = split_host(s, hop);
 	uint64_t port = default_port;
+	bool fits;
 
 	if (rest == NULL)
 		return -EINVAL;
@@ -98,8 +129,11 @@ parse_inet(const char *s, uint16_t default_port, struct nexthop *hop)
 	    (*rest != ':' || num_u64(rest + 1, 1, UINT16_MAX, &port) < 0))
 		return -EINVAL;
 	hop->port = (uint16_t)port;
-	set_address(hop);
-	return hop->kind == NEXTHOP_NAME && !is_name(hop->host) ? -EINVAL : 0;
+	set_address(hop, *s == '[');
+	fits = hop->kind == NEXTHOP_ADDRESS
+	    ? nexthop_is_server((const struct sockaddr *)&hop->address)
+	    : is_name(hop->host);
+	return fits ? 0 : -EINVAL;
 }
 
 int
@@ -152,6 +186,7 @@ is_literal(const char *domain, char out[NEXTHOP_HOST_MAX])
 	const char *begin = domain + 1 + (six ? tag_len : 0);
 	size_t len = strlen(begin);
 	struct in6_addr ignored;
+	struct nexthop hop;
 	char ip[INET6_ADDRSTRLEN];
 
 	if (len < 2 || len > sizeof(ip) || begin[len - 1] != ']')
@@ -161,7 +196,7 @@ is_literal(const char *domain, char out[NEXTHOP_HOST_MAX])
 	if (inet_pton(six ? AF_INET6 : AF_INET, ip, &ignored) != 1)
 		return false;
 	snprintf(out, NEXTHOP_HOST_MAX, "[%s]", ip);
-	return true;
+	return nexthop_parse(out, 1, &hop) == 0;
 }
 
 bool
@@ -214,8 +249,9 @@ nexthop_of_domain(const char *domain, bool literals, char out[NEXTHOP_HOST_MAX],
 /* ---- for people ---- */
 
 void
-nexthop_peer(const struct nexthop *hop, const struct sockaddr *address,
-    char ret_peer[NEXTHOP_PEER_MAX], char ret_relay[NEXTHOP_PEER_MAX])
+nexthop_peer(const struct nexthop *hop, const char *host,
+    const struct sockaddr *address, char ret_peer[NEXTHOP_PEER_MAX],
+    char ret_relay[NEXTHOP_PEER_MAX])
 {
 	char ip[INET6_ADDRSTRLEN] = "";
 
@@ -235,7 +271,6 @@ nexthop_peer(const struct nexthop *hop, const struct sockaddr *address,
 		    &((const struct sockaddr_in6 *)(const void *)address)
 			 ->sin6_addr,
 		    ip, sizeof(ip));
-	snprintf(ret_peer, NEXTHOP_PEER_MAX, "%s[%s]", hop->host, ip);
-	snprintf(
-	    ret_relay, NEXTHOP_PEER_MAX, "%s[%s]:%u", hop->host, ip, hop->port);
+	snprintf(ret_peer, NEXTHOP_PEER_MAX, "%s[%s]", host, ip);
+	snprintf(ret_relay, NEXTHOP_PEER_MAX, "%s[%s]:%u", host, ip, hop->port);
 }

@@ -6,8 +6,9 @@
  *   host   host:port   [host]   [host]:port   1.2.3.4:port
  *   [::1]   [::1]:port   ::1   unix:/path
  *
- * Default ports: 25 for SMTP, 24 for LMTP. Brackets mark a host, not a domain;
- * without them it is taken for a host as well.
+ * Default ports: 25 for SMTP, 24 for LMTP. Brackets mark a host. Without them
+ * it is a domain, whose hosts DNS names (MX records), where SMTP is spoken; see
+ * docs/DELIVERY.md, "Next hop".
  *
  * A next hop made of a domain comes from any submitter. It is a host name, or
  * an address where the transport allows literals; never a port, a socket, or an
@@ -23,7 +24,8 @@
 #define NEXTHOP_HOST_MAX 256 /* with the NUL; a socket's path is shorter */
 
 enum nexthop_kind {
-	NEXTHOP_NAME,    /* to be looked up */
+	NEXTHOP_DOMAIN,  /* a name without brackets */
+	NEXTHOP_HOST,    /* a name in brackets: its addresses are looked up */
 	NEXTHOP_ADDRESS, /* numeric */
 	NEXTHOP_UNIX,    /* a path */
 };
@@ -38,9 +40,14 @@ struct nexthop {
 };
 
 /* -EINVAL for any other text: port 0, a path that is relative or too long, an
- * address with a scope, octets that no host name has. */
+ * address with a scope or of no single host, octets that no host name has. */
 int
 nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
+
+/* Can the address (IPv4 or IPv6) be that of a server? Not: 0.0.0.0/8 and ::,
+ * link-local ones, which mean nothing without an interface, those of many
+ * hosts, and IPv4 written as IPv6, which would pass for another one. */
+bool nexthop_is_server(const struct sockaddr *address);
 
 /* The next hop of a domain, into out (room for NEXTHOP_HOST_MAX):
  * the name in lower case, or of `[192.0.2.1]` and `[IPv6:2001:db8::1]` the
@@ -56,10 +63,11 @@ bool nexthop_fits_domain(const char *domain);
 /* In place. Domains and hosts are ASCII; tolower() follows the locale. */
 void nexthop_lower_case(char *s);
 
-/* "host[1.2.3.4]" and "host[1.2.3.4]:25"; for a path "localhost[/path]" both.
- */
+/* "host[1.2.3.4]" and "host[1.2.3.4]:25" of one of the hosts of the next hop;
+ * for a path "localhost[/path]" both. */
 #define NEXTHOP_PEER_MAX (NEXTHOP_HOST_MAX + 128)
-void nexthop_peer(const struct nexthop *hop, const struct sockaddr *address,
-    char ret_peer[NEXTHOP_PEER_MAX], char ret_relay[NEXTHOP_PEER_MAX]);
+void nexthop_peer(const struct nexthop *hop, const char *host,
+    const struct sockaddr *address, char ret_peer[NEXTHOP_PEER_MAX],
+    char ret_relay[NEXTHOP_PEER_MAX]);
 
 #endif

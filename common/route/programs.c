@@ -130,29 +130,6 @@ is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* One word into out; *at ends behind it. */
-static const char *
-take_word(const char **at, struct buf *out)
-{
-	const char *p = *at;
-	bool quoted = false;
-	int r = buf_reserve(out, 0);
-
-	for (; *p != '\0' && (quoted || !is_blank(*p)) && r == 0; p++) {
-		if (*p == '"') {
-			quoted = !quoted;
-			continue;
-		}
-		if (quoted && *p == '\\' && (p[1] == '"' || p[1] == '\\'))
-			p++;
-		r = buf_add_char(out, *p);
-	}
-	*at = p;
-	return r < 0 ? "out of memory"
-	    : quoted ? "a quote is not closed"
-		     : NULL;
-}
-
 static void
 words_done(struct words *w)
 {
@@ -174,7 +151,7 @@ split(const char *line, struct words *w)
 			return NULL;
 		if (w->count == ARRAY_LEN(w->word))
 			return "too many arguments";
-		why = take_word(&line, &word);
+		why = line_word(&line, &word);
 		if (why != NULL) {
 			buf_done(&word);
 			return why;

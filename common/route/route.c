@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/line.h"
 #include "base/text.h"
+#include "base/wrong_lines.h"
 #include "route/alias.h"
 #include "route/nexthop.h"
 #include "route/table.h"
@@ -50,19 +51,23 @@ find_transport(const struct route_transport *known, const char *name)
 }
 
 static const char *
-check_nexthop(const struct route *to)
+check_nexthop(const struct route *to, bool sockets)
 {
-	struct nexthop ignored;
+	struct nexthop hop;
 
 	if (to->nexthop == NULL)
 		return NULL;
 	if (strlen(to->nexthop) > ROUTE_NEXTHOP_MAX)
 		return "the next hop is too long";
-	if (to->target == ROUTE_TO_HOST &&
-	    nexthop_parse(to->nexthop, 1, &ignored) < 0)
-		return "not a next hop: it must be host, host:port, "
-		       "[address]:port or unix:/path";
-	return NULL;
+	if (to->target != ROUTE_TO_HOST)
+		return NULL;
+	if (nexthop_parse(to->nexthop, 1, &hop) == 0 &&
+	    (sockets || hop.kind != NEXTHOP_UNIX))
+		return NULL;
+	return sockets ? "not a next hop: it must be domain, domain:port, "
+			 "[host]:port, [address]:port or unix:/path"
+		       : "not a next hop: it must be domain, domain:port, "
+			 "[host]:port or [address]:port";
 }
 
 static const char *
@@ -77,7 +82,7 @@ check_transport(struct route *to, const struct route_transport *known)
 		return "mail goes there by the alias file alone";
 	to->target = known->target;
 	to->literals = known->literals;
-	return check_nexthop(to);
+	return check_nexthop(to, known->sockets);
 }
 
 /* One word, cut off in place: blanks within double quotes belong to it. NULL
@@ -174,7 +179,8 @@ fail_line(struct buf *error, const char *path, uint32_t line, const char *why)
 
 static int
 parse_file(struct route_table *table, const char *path,
-    const struct route_transport *known, struct buf *error)
+    const struct route_transport *known, struct wrong_lines *wrong,
+    struct buf *error)
 {
 	struct line_cursor cursor;
 	const char *why = NULL;
@@ -182,22 +188,24 @@ parse_file(struct route_table *table, const char *path,
 	int r;
 
 	line_begin(&cursor, &table->text, LINE_MAX_BYTES);
-	while ((r = line_next(&cursor, &line, &why)) > 0) {
+	while ((r = line_next(&cursor, &line, &why)) != 0) {
 		struct rule rule = { .line = cursor.number };
 
-		r = parse_line(line, known, &rule, &why);
+		if (r > 0)
+			r = parse_line(line, known, &rule, &why);
 		if (why != NULL) {
 			r = fail_line(error, path, cursor.number, why);
 			if (why == no_such_transport)
 				(void)text_quote(error, rule.to.transport);
-			return r;
-		}
-		if (r > 0)
+			r = wrong_lines_go_on(wrong, cursor.number, r, error);
+			why = NULL;
+		} else if (r > 0) {
 			r = add_rule(table, &rule);
+		}
 		if (r < 0)
 			return r;
 	}
-	return r == 0 ? 0 : fail_line(error, path, cursor.number, why);
+	return 0;
 }
 
 static int
@@ -211,29 +219,34 @@ compare_rules(const void *a, const void *b)
 
 /* Sorted for lookups; two rules with one key contradict each other. */
 static int
-sort_rules(struct route_table *table, const char *path, struct buf *error)
+sort_rules(struct route_table *table, const char *path,
+    struct wrong_lines *wrong, struct buf *error)
 {
-	const struct rule *r;
+	const struct rule *rule;
 	size_t i;
+	int r = 0;
 
 	if (table->n == 0)
 		return 0;
 	qsort(table->rules, table->n, sizeof(*table->rules), compare_rules);
-	for (i = 1; i < table->n; i++) {
-		r = &table->rules[i];
-		if (strcmp(r[-1].key, r->key) != 0)
+	for (i = 1; r == 0 && i < table->n; i++) {
+		rule = &table->rules[i];
+		if (strcmp(rule[-1].key, rule->key) != 0)
 			continue;
-		return buf_printf(error, "%s:%u: %s: already in line %u", path,
-			   r->line, r->key, r[-1].line) < 0
+		r = buf_printf(error, "%s:%u: %s: already in line %u", path,
+			rule->line, rule->key, rule[-1].line) < 0
 		    ? -ENOMEM
 		    : -EINVAL;
+		r = wrong_lines_go_on(wrong, rule->line, r, error);
 	}
-	return 0;
+	return r;
 }
 
-int
-route_load(const char *path, const struct route_transport *transports,
-    struct route_table **ret_table, struct buf *ret_error)
+/* wrong, or NULL: the file is read on behind a wrong line. */
+static int
+load(const char *path, const struct route_transport *transports,
+    struct wrong_lines *wrong, struct route_table **ret_table,
+    struct buf *ret_error)
 {
 	struct route_table *table = calloc(1, sizeof(*table));
 	struct buf why = { 0 };
@@ -246,14 +259,33 @@ route_load(const char *path, const struct route_transport *transports,
 		buf_printf(ret_error, "%s: %s", path, buf_str(&why));
 	buf_done(&why);
 	if (r == 0)
-		r = parse_file(table, path, transports, ret_error);
+		r = parse_file(table, path, transports, wrong, ret_error);
 	if (r == 0)
-		r = sort_rules(table, path, ret_error);
+		r = sort_rules(table, path, wrong, ret_error);
 	if (r < 0)
 		route_free(&table);
 	else
 		*ret_table = table;
 	return r;
+}
+
+int
+route_load(const char *path, const struct route_transport *transports,
+    struct route_table **ret_table, struct buf *ret_error)
+{
+	return load(path, transports, NULL, ret_table, ret_error);
+}
+
+int
+route_judge(const char *path, const struct route_transport *transports,
+    struct buf *ret_errors)
+{
+	struct wrong_lines wrong = { 0 };
+	struct route_table *table = NULL;
+	int r = load(path, transports, &wrong, &table, ret_errors);
+
+	route_free(&table);
+	return wrong_lines_tell(&wrong, r, ret_errors);
 }
 
 struct route_table *
@@ -386,6 +418,7 @@ route_by_rules(const struct route_table *table, const char *recipient,
 	if (to == NULL)
 		return -ENOENT;
 	*ret_route = *to;
+	ret_route->line = rule != NULL ? rule->line : 0;
 	return 0;
 }
 

@@ -51,6 +51,7 @@ struct route_transport {
 	const char *name;
 	enum route_target target;
 	bool literals; /* ROUTE_TO_HOST: of a domain, addresses too */
+	bool sockets;  /* ROUTE_TO_HOST: a rule may name a unix:/path */
 };
 
 struct route_table;
@@ -61,6 +62,7 @@ struct route {
 				* key, or the recipient */
 	enum route_target target;
 	bool literals;
+	uint32_t line; /* of a lookup: of the rule; 0: none of the file */
 };
 
 /* `transports` lists the known ones, ended by one without a name; a rule that
@@ -69,6 +71,10 @@ struct route {
  */
 int route_load(const char *path, const struct route_transport *transports,
     struct route_table **ret_table, struct buf *ret_error);
+/* Each wrong line of the file, as base/wrong_lines.h tells them; *ret_errors is
+ * empty before. 0: route_load() takes the file. */
+int route_judge(const char *path, const struct route_transport *transports,
+    struct buf *ret_errors);
 /* The table of an absent file, without a rule. NULL: no memory. */
 struct route_table *route_empty(void);
 /* The routes of recipients that no rule fits. own lists domains with blanks

@@ -1,38 +1,12 @@
 /* Candidates for preemption: docs/SCHEDULING.md, rule 5.
  *
- * The search goes over the job list behind the current job, segment by segment
- * (segment.c): those that promise most come first, and those that promise no
- * more than the best job found so far are left out. */
+ * Jobs that never moved are found in hulls (index.c), those that have moved in
+ * segments (segment.c). There the search goes over the list behind the current
+ * job, segment by segment: those that promise most come first, and those that
+ * promise no more than the best job found so far are left out. */
 #include "sched/parts.h"
 
-/* An age times a total. */
-__extension__ typedef unsigned __int128 product;
-
-/* age / total: of a job, or the most that a part of the list can offer. */
-struct score {
-	uint64_t age;
-	uint32_t total; /* UINT32_MAX: there is none */
-};
-
-struct search {
-	uint32_t most; /* entries that the current job can pay for */
-	usec_t now;
-	struct job *job; /* the best so far, or NULL */
-	struct score best;
-};
-
-static const struct score no_score = { 0, UINT32_MAX };
-
-static int
-compare(const struct score *a, const struct score *b)
-{
-	product x = (product)a->age * b->total, y = (product)b->age * a->total;
-
-	return (x > y) - (x < y);
-}
-
-/* A total is at least what is needed. A clock that went back makes nobody
- * younger than new. */
+/* A total is at least what is needed. */
 static struct score
 score_of(const struct search *x, const struct segment_part *p)
 {
@@ -51,12 +25,12 @@ not_above(const struct score *score)
 	return (double)score->age / score->total * (1 - 1e-12);
 }
 
-/* Of the parts in the set, the first of those that offer most, if that is more
- * than the best so far, or as much and in a part that wins ties; else
- * SEGMENT_PARTS. Most parts fail the first comparison, which is quick. */
+/* Of the parts in the set, the first of those that offer most, if that is as
+ * much as the best so far; else SEGMENT_PARTS. Most parts fail the first
+ * comparison, which is quick. */
 static unsigned
 most_promising(const struct search *x, const struct segment *s, uint32_t set,
-    unsigned win_ties, struct score *ret_score)
+    struct score *ret_score)
 {
 	unsigned i, found = SEGMENT_PARTS;
 	struct score score, most = x->best;
@@ -69,9 +43,8 @@ most_promising(const struct search *x, const struct segment *s, uint32_t set,
 		if ((double)score.age < least * score.total ||
 		    score.total == UINT32_MAX)
 			continue;
-		c = compare(&score, &most);
-		if (c < 0 ||
-		    (c == 0 && (i >= win_ties || found != SEGMENT_PARTS)))
+		c = score_order(&score, &most);
+		if (c < 0 || (c == 0 && found != SEGMENT_PARTS))
 			continue;
 		most = score;
 		least = not_above(&most);
@@ -87,50 +60,106 @@ parts_from(const struct segment *s, unsigned from)
 	return (((uint32_t)1 << s->n) - 1) >> from << from;
 }
 
-/* As deep as the tree is high. tied: the segment stands before the best job so
- * far, so an equal score in it is better. */
+/* As deep as the tree is high. */
 static void
-look_at(struct search *x, const struct segment *s, uint32_t left, bool tied)
+look_at(struct search *x, const struct segment *s, uint32_t left)
 {
-	unsigned win_ties = tied ? SEGMENT_PARTS : 0, i;
 	const struct segment *below;
-	const struct job *before;
 	struct score score;
+	unsigned i;
 
-	while ((i = most_promising(x, s, left, win_ties, &score)) <
-	    SEGMENT_PARTS) {
+	while ((i = most_promising(x, s, left, &score)) < SEGMENT_PARTS) {
 		if (s->leaf) {
-			x->job = s->part[i].job;
-			x->best = score;
+			search_offer(x, s->part[i].job, score);
 			return;
 		}
 		left &= ~((uint32_t)1 << i);
 		below = s->part[i].below;
-		before = x->job;
-		look_at(x, below, parts_from(below, 0), i < win_ties);
-		if (x->job != before)
-			win_ties = i;
+		look_at(x, below, parts_from(below, 0));
 	}
+}
+
+static void
+search_segments(struct search *x, const struct job *current)
+{
+	const struct job *next = segment_next_job(current);
+	const struct segment *s;
+	unsigned from;
+
+	if (next == NULL)
+		return;
+	from = segment_place_of_job(next);
+	for (s = next->segment;; s = s->up) {
+		look_at(x, s, parts_from(s, from));
+		if (s->up == NULL)
+			break;
+		from = segment_place(s) + 1;
+	}
+}
+
+/* Every job behind the current one: after a clock went back, scores are no
+ * lines. */
+static void
+search_list(struct search *x, const struct job *current)
+{
+	struct order_node *n = TAILQ_NEXT(&current->order, link);
+	struct job *job;
+
+	for (; n != NULL; n = TAILQ_NEXT(n, link)) {
+		job = ORDER_OF(n, struct job, order);
+		if (job_needed(job) > 0 && job_needed(job) <= x->most &&
+		    !job_has_children(job))
+			search_offer(x, job, search_score(x, job));
+	}
+}
+
+/* The first job behind the current one that never moved, or NULL. */
+static const struct job *
+first_unmoved(const struct job *current)
+{
+	struct job *job = RB_ROOT(&current->transport->by_arrival);
+	const struct job *found = NULL;
+
+	while (job != NULL)
+		if (job->order.label > current->order.label) {
+			found = job;
+			job = RB_LEFT(job, arrival);
+		} else {
+			job = RB_RIGHT(job, arrival);
+		}
+	return found;
+}
+
+static void
+search_index(struct search *x, const struct job *current)
+{
+	const struct job *first = current;
+
+	if (current->moved)
+		first = first_unmoved(current);
+	if (first == NULL)
+		return;
+	x->from = first->message->number + (first == current);
+	x->oldest = first->message->arrival;
+	index_search(current->transport, x->most, x);
 }
 
 struct job *
 candidate_best(
     const struct job *current, uint32_t most, usec_t now, double *ret_score)
 {
-	struct search x = { most, now, NULL, no_score };
-	const struct job *next = segment_next_job(current);
-	const struct segment *s;
-	unsigned from;
+	const struct message_list *all = &current->transport->sched->messages;
+	struct search x = {
+		.most = most, .now = now, .best = { 0, UINT32_MAX }
+	};
 
-	if (next == NULL)
-		return NULL;
-	from = segment_place_of_job(next);
-	for (s = next->segment;; s = s->up) {
-		look_at(&x, s, parts_from(s, from), false);
-		if (s->up == NULL)
-			break;
-		from = segment_place(s) + 1;
+	if (TAILQ_LAST(all, message_list)->arrival > now) {
+		search_list(&x, current);
+	} else {
+		search_index(&x, current);
+		search_segments(&x, current);
 	}
-	*ret_score = (double)x.best.age / x.best.total / USEC_PER_SEC;
+	if (x.job != NULL)
+		*ret_score = (double)x.best.age / x.best.total / USEC_PER_SEC;
 	return x.job;
 }

@@ -232,8 +232,8 @@ next_leaf(struct segment *s)
 	return s;
 }
 
-/* The leaves, one after the other, are the list; without memory or preemption
- * jobs have no place. */
+/* The leaves, one after the other, are the moved jobs of the list; without
+ * memory or preemption jobs have no place. */
 static void
 check_segments(const struct transport *t)
 {
@@ -247,6 +247,8 @@ check_segments(const struct transport *t)
 		leaf = s;
 	TAILQ_FOREACH (n, &t->jobs, link) {
 		job = ORDER_OF(n, struct job, order);
+		if (!job->moved)
+			continue;
 		ASSERT(
 		    job->segment != NULL || t->params.delivery_slot_cost < 2);
 		if (job->segment == NULL)
@@ -265,6 +267,53 @@ check_segments(const struct transport *t)
 	ASSERT(leaf == NULL || (at == leaf->n && next_leaf(leaf) == NULL));
 }
 
+/* The hulls know the job as it is, unless it is late. How many of them it is
+ * in: one for its class, one for each bit of its need that is not
+ * set. */
+static size_t
+check_indexed(const struct job *job)
+{
+	const struct transport *t = job->transport;
+	uint32_t needed = job->total - job->selected, bit;
+	bool counts = needed > 0 && !job_has_children(job);
+	size_t hulls = 0;
+
+	if (!job->late && t->params.delivery_slot_cost >= 2) {
+		ASSERT(job->indexed.needed == (counts ? needed : 0));
+		ASSERT(job->indexed.total == (counts ? job->total : 0));
+	}
+	for (bit = job->indexed.needed; bit > 0; bit >>= 1)
+		hulls += (bit & 1) == 0 || bit == 1;
+	return hulls;
+}
+
+static void
+check_index(const struct transport *t)
+{
+	struct order_node *n;
+	struct job *job;
+	size_t wanted = 0, found = 0;
+	unsigned i, late = 0;
+
+	TAILQ_FOREACH (n, &t->jobs, link) {
+		job = ORDER_OF(n, struct job, order);
+		if (job->moved)
+			continue;
+		wanted += check_indexed(job);
+		late += job->late;
+	}
+	ASSERT(late == t->nlate);
+	for (i = 0; i < t->nlate; i++)
+		ASSERT(t->late[i]->late && t->late[i]->listed);
+	for (i = 0; i < INDEX_CLASSES; i++) {
+		found += hull_check(&t->classes[i]) + hull_check(&t->zeros[i]);
+		ASSERT((t->zeros[i].root.bits != 0) == (t->hulls >> i & 1));
+		ASSERT((t->classes[i].root.bits != 0) ==
+		    (t->hulls >> (INDEX_CLASSES + i) & 1));
+	}
+	ASSERT(found == wanted);
+}
+
 static void
 check_transport(struct transport *t)
 {
@@ -281,11 +330,13 @@ check_transport(struct transport *t)
 	ASSERT(n.jobs == t->njobs);
 	CHECK_TREE(open_tree, destination, &t->open, by_place, n.open);
 	ASSERT(t->first == RB_MIN(open_tree, &t->open));
+	ASSERT(t->last == RB_MAX(open_tree, &t->open));
 	CHECK_TREE(arrival_tree, job, &t->by_arrival, by_message, n.unmoved);
 	ASSERT(t->youngest == RB_MAX(arrival_tree, &t->by_arrival));
 	CHECK_TREE(
 	    unread_tree, job_reading, &t->unread, unread_by_message, n.unread);
 	check_segments(t);
+	check_index(t);
 	ASSERT(t->current == NULL || t->current->transport == t);
 	/* Slots are lent, never made. */
 	ASSERT(n.limit + t->unused == t->params.recipient_limit);

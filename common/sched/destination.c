@@ -61,10 +61,41 @@ destination_release(struct transport *t, struct destination *d)
 	slab_put(&s->slabs.destination, d);
 }
 
+/* The destinations of new mail come last, those of a job that preempts first.
+ */
+static void
+open_in(struct transport *t, struct destination *d)
+{
+	struct open_tree *tree = &t->open;
+
+	if (t->first == NULL || open_compare(d, t->first) < 0) {
+		TREE_PUT_FIRST(open_tree, tree, t->first, d, link);
+		t->first = d;
+		if (t->last == NULL)
+			t->last = d;
+	} else if (open_compare(d, t->last) > 0) {
+		TREE_PUT_LAST(open_tree, tree, t->last, d, link);
+		t->last = d;
+	} else {
+		RB_INSERT(open_tree, tree, d);
+	}
+}
+
+static void
+open_out(struct transport *t, struct destination *d)
+{
+	struct open_tree *tree = &t->open;
+
+	if (t->first == d)
+		t->first = RB_NEXT(open_tree, tree, d);
+	if (t->last == d)
+		t->last = RB_PREV(open_tree, tree, d);
+	RB_REMOVE(open_tree, tree, d);
+}
+
 static void
 place_open(struct transport *t, struct destination *d, bool open)
 {
-	struct open_tree *tree = &t->open;
 	bool was = d->open;
 	uint64_t order_key = 0, ring_key = 0;
 
@@ -74,21 +105,13 @@ place_open(struct transport *t, struct destination *d, bool open)
 	}
 	if (was && open && d->order_key == order_key && d->ring_key == ring_key)
 		return;
-	if (was) {
-		if (t->first == d)
-			t->first = RB_NEXT(open_tree, tree, d);
-		RB_REMOVE(open_tree, tree, d);
-	}
+	if (was)
+		open_out(t, d);
 	d->open = open;
 	if (open) {
 		d->order_key = order_key;
 		d->ring_key = ring_key;
-		if (t->first == NULL || open_compare(d, t->first) < 0) {
-			TREE_PUT_FIRST(open_tree, tree, t->first, d, link);
-			t->first = d;
-		} else {
-			RB_INSERT(open_tree, tree, d);
-		}
+		open_in(t, d);
 	}
 }
 
@@ -174,13 +197,23 @@ destination_step_aside(struct transport *t, struct destination *d)
 	destination_place(t, d);
 }
 
+/* New mail comes last in the job list, and in each line: no other job has to be
+ * read for that. */
+static bool
+comes_last(const struct destination *d, const struct peer *p)
+{
+	return d->last_peer == NULL ||
+	    TAILQ_NEXT(&p->job->order, link) == NULL ||
+	    line_compare(d->last_peer, p) < 0;
+}
+
 void
 destination_line_in(struct peer *p)
 {
 	struct destination *d = p->destination;
 	struct peer *there;
 
-	if (d->last_peer == NULL || line_compare(d->last_peer, p) < 0) {
+	if (comes_last(d, p)) {
 		TREE_PUT_LAST(line_tree, &d->line, d->last_peer, p, line);
 		d->last_peer = p;
 		if (d->first_peer == NULL)

@@ -101,7 +101,7 @@ job_list_in(struct job *job)
 	ASSERT(!job->listed);
 	order_insert(&t->jobs, place_by_arrival(job), &job->order,
 	    &t->sched->job_labels);
-	segment_insert(job);
+	index_insert(job);
 	/* Selection has not gone by the job. */
 	if (t->current == NULL || job->order.label < t->current->order.label)
 		t->current = job;
@@ -131,7 +131,7 @@ job_list_out(struct job *job)
 		arrival_out(t, job);
 	if (t->current == job)
 		t->current = next_job(job);
-	segment_remove(job);
+	index_remove(job);
 	TAILQ_REMOVE(&t->jobs, &job->order, link);
 	job->listed = false;
 	job->moved = false;
@@ -179,7 +179,7 @@ job_enter_tree(struct job *job, struct job *parent)
 	job->above = parent->below;
 	job->above->children++;
 	job->above->users++;
-	segment_update(parent);
+	index_update(parent);
 }
 
 /* The children become those of the branch, which may be NULL. */
@@ -220,7 +220,7 @@ job_leave_tree(struct job *job)
 	if (job->moved)
 		job->price = 0;
 	if (parent != NULL)
-		segment_update(parent);
+		index_update(parent);
 }
 
 void
@@ -229,7 +229,7 @@ job_pass_current(struct job *job)
 	struct transport *t = job->transport;
 	struct job *current = t->current;
 
-	segment_remove(job);
+	index_remove(job);
 	job_leave_lines(job);
 	if (!job->moved) {
 		arrival_out(t, job);
@@ -240,7 +240,7 @@ job_pass_current(struct job *job)
 	TAILQ_REMOVE(&t->jobs, &job->order, link);
 	order_insert(
 	    &t->jobs, &current->order, &job->order, &t->sched->job_labels);
-	segment_insert(job);
+	index_insert(job);
 	t->current = job;
 	job_enter_lines(job);
 }
@@ -253,7 +253,7 @@ job_recount(struct job *job)
 	/* Entries that the census counted and that were not read yet count. */
 	if (r != NULL)
 		job->total = r->expected > r->made ? r->expected : r->made;
-	segment_update(job);
+	index_update(job);
 }
 
 void

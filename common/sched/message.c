@@ -26,10 +26,9 @@ sched_message_new(struct sched *s, void *owner, usec_t now,
 	SLIST_INIT(&m->jobs);
 	/* A clock that went back must not break the order of arrival. */
 	before = TAILQ_LAST(&s->messages, message_list);
-	if (before != NULL && m->arrival <= before->arrival) {
+	if (before != NULL && m->arrival < before->arrival)
 		m->arrival = before->arrival;
-		m->seq = before->seq + 1;
-	}
+	m->number = ++s->number;
 	TAILQ_INSERT_TAIL(&s->messages, m, link);
 	s->figures.messages++;
 	*ret_message = m;
@@ -80,33 +79,24 @@ transport_use(struct transport *t)
 	TAILQ_INSERT_TAIL(&t->sched->turns, t, turn);
 }
 
-int
-sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
-    const char *address, const struct sched_rcpt *rcpt)
+/* nexthop begins at `at` in the name of the destination. */
+static int
+add(struct sched_message *m, struct transport *t, const char *name, size_t at,
+    uint64_t group, const struct sched_rcpt *rcpt)
 {
 	struct sched *s = m->sched;
-	char name[SITE_NAME_MAX + 1];
 	struct destination *d;
-	struct transport *t;
 	struct job *job;
-	int at, r;
+	int r;
 
-	if (transport >= s->count)
-		return -EINVAL;
-	t = &s->transports[transport];
-	if (t->params.destination_recipient_limit != 1)
-		address = NULL;
-	at = make_name(name, nexthop, address);
-	if (at < 0)
-		return at;
 	ASSERT(m->reading != NULL); /* not after its last batch */
 	job = job_get(m, t);
 	if (job == NULL)
 		return -ENOMEM;
-	d = destination_get(t, name, (size_t)at);
+	d = destination_get(t, name, at);
 	if (d == NULL)
 		return -ENOMEM;
-	r = peer_add_rcpt(job, d, rcpt);
+	r = peer_add_rcpt(job, d, group, rcpt);
 	if (r < 0) {
 		destination_release(t, d);
 		return r;
@@ -116,6 +106,35 @@ sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
 	m->waiting++;
 	s->figures.waiting++;
 	return 0;
+}
+
+int
+sched_rcpt_add(struct sched_message *m, uint32_t transport, const char *nexthop,
+    const char *address, const struct sched_rcpt *rcpt)
+{
+	char name[SITE_NAME_MAX + 1];
+	struct transport *t;
+	int at;
+
+	if (transport >= m->sched->count)
+		return -EINVAL;
+	t = &m->sched->transports[transport];
+	if (t->params.destination_recipient_limit != 1)
+		address = NULL;
+	at = make_name(name, nexthop, address);
+	if (at < 0)
+		return at;
+	return add(m, t, name, (size_t)at, 0, rcpt);
+}
+
+int
+sched_rcpt_add_shared(struct sched_message *m, uint32_t transport,
+    const char *destination, uint64_t group, const struct sched_rcpt *rcpt)
+{
+	if (transport >= m->sched->count || strlen(destination) > SITE_NAME_MAX)
+		return -EINVAL;
+	return add(
+	    m, &m->sched->transports[transport], destination, 0, group, rcpt);
 }
 
 static void

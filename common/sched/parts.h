@@ -2,12 +2,15 @@
  *
  *	sched.c        start, parameters, figures, and why a message waits
  *	message.c      messages: recipients come in, batches, the end
- *	peer.c         peers and entries: the ring of a job, the line of a
+ *	entry.c        entries that wait, first in, first out
+ *	peer.c         peers: the ring of a job, the line of a
  *	               destination
  *	destination.c  destinations: open (room), full, dead
  *	job.c          the job list, the preemption tree
  *	candidate.c    the job that may preempt the current one
- *	segment.c      the job list in segments, for that search
+ *	index.c        jobs by what they need, for that search
+ *	hull.c         the best of many jobs, at any time
+ *	segment.c      jobs that have moved, in segments of the list
  *	select.c       selecting and ending
  *	pool.c         how many recipients may be in memory
  *	order.c        a list whose elements can be compared
@@ -24,6 +27,8 @@
 #define SCHED_PARTS_H
 
 #include "base/slab.h"
+#include "sched/entry.h"
+#include "sched/hull.h"
 #include "sched/sched.h"
 
 #include <sys/queue.h>
@@ -82,22 +87,6 @@ order_next(const struct order_list *o, const struct order_node *node);
 
 /* ---- the structs ---- */
 
-/* With room for one recipient it is of a slab, else of malloc(). */
-struct entry {
-	struct entry *next; /* of the peer, while it waits */
-	uint16_t nrcpts, room;
-	struct sched_rcpt rcpts[];
-};
-#define ENTRY_BYTES(room) \
-	(offsetof(struct entry, rcpts) + (room) * sizeof(struct sched_rcpt))
-#define ENTRY_ONE ENTRY_BYTES(1)
-_Static_assert(ENTRY_ONE % 8 == 0, "an entry of a slab");
-/* First in, first out. The last one may move, since it grows. */
-struct entry_queue {
-	struct entry *first; /* NULL: empty */
-	struct entry **last; /* unless empty: what points to the last one */
-};
-
 /* An entry that was taken from its peer: what the caller holds. */
 struct taken {
 	struct sched_entry pub; /* first: they are the same address */
@@ -115,7 +104,10 @@ struct peer {
 	uint32_t running; /* entries taken and not done */
 	bool loading;     /* the batch of the peer is being read */
 	bool lined;       /* in the ring and the line */
-	struct order_node ring;
+	union {
+		struct order_node ring; /* if lined */
+		uint64_t group; /* if loading: sched_rcpt_add_shared() */
+	};
 	RB_ENTRY(peer) line; /* of the destination; in loading if that */
 };
 RB_HEAD(line_tree, peer);
@@ -162,16 +154,25 @@ struct branch {
 	uint32_t users;      /* job, direct children, what is part of this */
 };
 
+/* A job as the hulls know it; 0: it is in none. */
+struct indexed {
+	uint32_t needed, total;
+};
+
 struct job {
 	struct sched_message *message;
 	struct transport *transport;
 	SLIST_ENTRY(job) of_message;
 	struct job_reading *reading; /* NULL: no more entries will come */
 	bool listed;                 /* in transport->jobs */
+	bool late;                   /* in transport->late */
 	bool moved;    /* has preempted, so it is not in order of arrival */
 	uint32_t held; /* recipients in memory */
 	struct order_node order;
-	struct segment *segment; /* with the job; NULL: it has no place */
+	union {
+		struct indexed indexed;  /* not moved */
+		struct segment *segment; /* moved; NULL: it has no place */
+	};
 	union {
 		RB_ENTRY(job) arrival; /* in by_arrival: listed, not moved */
 		struct {               /* moved */
@@ -195,7 +196,7 @@ struct job {
 SLIST_HEAD(job_list, job);
 RB_HEAD(arrival_tree, job);
 
-/* A part of the job list. What a node has of each of its parts: a job, or all
+/* A part of the moved jobs. What a node has of each of its parts: a job, or all
  * jobs of a node below it. A job with children is none of them, nor is one that
  * needs nothing. */
 #define SEGMENT_PARTS 16
@@ -216,6 +217,8 @@ struct segment {
 	struct segment_part part[SEGMENT_PARTS]; /* in the order of the list */
 };
 
+#define INDEX_CLASSES 32
+#define INDEX_LATE    4
 struct transport {
 	struct sched *sched;
 	uint32_t index;
@@ -226,9 +229,15 @@ struct transport {
 	/* Where selection stands; NULL: behind the last job. Invariant: no job
 	 * before the current one has an entry for a destination with room. */
 	struct job *current;
-	struct segment *segments; /* the root, NULL without jobs */
+	struct segment *segments; /* the root, NULL without moved jobs */
+	/* See index.c. Jobs that have changed wait in `late` until a search
+	 * needs them: mostly the current one, which is no candidate. */
+	struct hull classes[INDEX_CLASSES], zeros[INDEX_CLASSES];
+	uint64_t hulls; /* that hold jobs: zeros below, classes above */
+	struct job *late[INDEX_LATE];
+	unsigned nlate;
 	struct open_tree open;
-	struct destination *first; /* of open */
+	struct destination *first, *last; /* of open */
 	struct arrival_tree by_arrival;
 	struct job *youngest; /* of by_arrival, or NULL */
 	struct unread_tree unread;
@@ -257,7 +266,7 @@ struct sched_message {
 	TAILQ_ENTRY(sched_message) link;
 	struct job_list jobs;
 	struct reading *reading; /* NULL: read to the end */
-	uint32_t seq;            /* among messages of one instant */
+	uint64_t number;         /* of the messages so far */
 	uint32_t waiting;        /* recipients */
 	uint32_t running;        /* entries */
 	uint32_t held;           /* recipients in memory */
@@ -267,7 +276,7 @@ TAILQ_HEAD(message_list, sched_message);
 /* Where the structs of the scheduler come from. */
 struct slabs {
 	struct slab message, reading, job, job_reading, peer, entry,
-	    destination;
+	    destination, hull_node;
 };
 
 struct sched {
@@ -279,7 +288,7 @@ struct sched {
 	struct transport *transports;
 	uint32_t count;
 	struct transport_turns turns; /* transports ever used, in rotation */
-	uint32_t seq;                 /* of the last message */
+	uint64_t number;              /* of the last message */
 	usec_t now;                   /* as it was last given */
 	struct message_list messages; /* by arrival */
 	struct due_tree due;
@@ -299,8 +308,9 @@ struct sched {
 void message_read(struct sched_message *m);
 
 /* peer.c */
-int peer_add_rcpt(
-    struct job *job, struct destination *d, const struct sched_rcpt *rcpt);
+/* group: 0, or recipients of another group come into other entries. */
+int peer_add_rcpt(struct job *job, struct destination *d, uint64_t group,
+    const struct sched_rcpt *rcpt);
 /* The batch that was read becomes part of the job, which is listed. */
 void job_take_loading(struct job *job);
 /* The batch that is being read is dropped. */
@@ -311,6 +321,11 @@ void taken_spare(struct sched *s, struct taken *taken);
 void peer_take(struct peer *p, bool has_place, struct taken *taken);
 /* The entry moves back to the head. */
 void peer_untake(struct taken *taken);
+/* A peer of the job for that destination, for an entry that moves there: one
+ * that has entries, or a new one. NULL: no memory. */
+struct peer *peer_for_move(struct job *job, struct destination *d);
+/* The entry moves to its end. The peer that it was of may be gone then. */
+void peer_move(struct taken *taken, struct peer *to);
 /* The entry is over. */
 void taken_end(struct taken *taken);
 /* All peers of the job leave and enter their lines while its place changes. */
@@ -372,16 +387,29 @@ void job_recount(struct job *job); /* total is computed anew */
 /* No more entries will come. */
 void job_read(struct job *job);
 
-/* segment.c */
-/* The job is listed, or moved: it gets a place, if there is preemption, and
+/* index.c */
+void index_init(struct transport *t);
+/* The job is listed, or moved: it can be found, if there is preemption, and
  * memory. */
+void index_insert(struct job *job);
+void index_remove(struct job *job);
+/* total, selected or children of the job have changed. */
+void index_update(struct job *job);
+/* All jobs of the list: there may be preemption now. */
+void index_fill(struct transport *t);
+/* No candidate needs less, wherever it stands; UINT32_MAX: there is none. */
+uint32_t
+index_least_needed(const struct transport *t, const struct job *current);
+/* The best job that never moved and needs no more than that. */
+void index_search(struct transport *t, uint32_t most, struct search *x);
+
+/* segment.c */
+/* The job has moved: it gets a place, if there is memory. */
 void segment_insert(struct job *job);
-/* Jobs of the list without a place get one: there may be preemption now. */
-void segment_fill(struct transport *t);
 void segment_remove(struct job *job);
 /* total, selected or children of the job have changed. */
 void segment_update(struct job *job);
-/* The next job of the list that has a place, or NULL. */
+/* The next job behind it that has a place, or NULL. */
 struct job *segment_next_job(const struct job *job);
 /* The place of a node in the one above it, of a job in its leaf. */
 unsigned segment_place(const struct segment *s);
@@ -441,18 +469,15 @@ job_has_children(const struct job *job)
 	return job->below != NULL && job->below->children > 0;
 }
 
-#define MESSAGE_BEFORE(a, b)                                        \
-	((a)->arrival != (b)->arrival ? (a)->arrival < (b)->arrival \
-				      : (a)->seq < (b)->seq)
-static inline int
-message_order(const struct sched_message *a, const struct sched_message *b)
-{
-	return a == b ? 0 : MESSAGE_BEFORE(a, b) ? -1 : 1;
-}
 static inline int
 label_order(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
+}
+static inline int
+message_order(const struct sched_message *a, const struct sched_message *b)
+{
+	return label_order(a->number, b->number);
 }
 
 #endif

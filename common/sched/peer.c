@@ -10,97 +10,11 @@ static int
 loading_compare(const struct peer *a, const struct peer *b)
 {
 	if (a->destination == b->destination)
-		return 0;
+		return (a->group > b->group) - (a->group < b->group);
 	return strcasecmp(peer_name(a), peer_name(b));
 }
 
 TREE_GENERATE(loading_tree, peer, line, loading_compare)
-
-static void
-entry_free(struct sched *s, struct entry *e)
-{
-	if (e->room > 1)
-		free(e);
-	else
-		slab_put(&s->slabs.entry, e);
-}
-
-static struct entry *
-entry_new(struct sched *s)
-{
-	struct entry *e = slab_get(&s->slabs.entry);
-
-	if (e == NULL)
-		return NULL;
-	e->nrcpts = 0;
-	e->room = 1;
-	return e;
-}
-
-/* ---- the entries of a peer ---- */
-
-static void
-entries_append(struct entry_queue *q, struct entry *e)
-{
-	e->next = NULL;
-	q->last = q->first == NULL ? &q->first : &(*q->last)->next;
-	*q->last = e;
-}
-
-static void
-entries_prepend(struct entry_queue *q, struct entry *e)
-{
-	e->next = q->first;
-	if (q->first == NULL)
-		q->last = &q->first;
-	else if (q->last == &q->first)
-		q->last = &e->next;
-	q->first = e;
-}
-
-static struct entry *
-entries_take(struct entry_queue *q)
-{
-	struct entry *e = q->first;
-
-	if (e == NULL)
-		return NULL;
-	q->first = e->next;
-	if (q->last == &e->next)
-		q->last = &q->first;
-	return e;
-}
-
-static struct entry *
-entries_last(const struct entry_queue *q)
-{
-	return q->first == NULL ? NULL : *q->last;
-}
-
-/* Room in the last entry for one recipient more: 1 to begin with, then 4, 8, …
- * up to the limit. The entry, which may have moved, or NULL without memory. */
-static struct entry *
-last_grow(struct sched *s, struct entry_queue *q, uint32_t limit)
-{
-	struct entry *e = *q->last, *large;
-	uint32_t room = e->room == 1 ? 4 : (uint32_t)e->room * 2;
-	bool of_slab = e->room == 1;
-
-	if (e->nrcpts < e->room)
-		return e;
-	if (room > limit)
-		room = limit;
-	large = realloc(of_slab ? NULL : e, ENTRY_BYTES(room));
-	if (large == NULL)
-		return NULL;
-	if (of_slab) {
-		memcpy(large, e, ENTRY_ONE);
-		entry_free(s, e);
-	}
-	large->room = (uint16_t)room;
-	*q->last = large;
-	return large;
-}
 
 static uint32_t
 entry_limit(const struct peer *p)
@@ -117,9 +31,23 @@ peer_new(struct job *job, struct destination *d)
 		return NULL;
 	p->job = job;
 	p->destination = d;
-	p->loading = true;
-	RB_INSERT(loading_tree, &job->reading->loading, p);
 	d->peers++;
+	/* The peer comes behind that one in line. */
+	if (d->last_peer != NULL)
+		__builtin_prefetch(&d->last_peer->line);
+	return p;
+}
+
+static struct peer *
+peer_new_loading(struct job *job, struct destination *d, uint64_t group)
+{
+	struct peer *p = peer_new(job, d);
+
+	if (p == NULL)
+		return NULL;
+	p->loading = true;
+	p->group = group;
+	RB_INSERT(loading_tree, &job->reading->loading, p);
 	return p;
 }
 
@@ -133,17 +61,18 @@ peer_free(struct peer *p)
 }
 
 static struct peer *
-loading_peer(struct job *job, struct destination *d)
+loading_peer(struct job *job, struct destination *d, uint64_t group)
 {
 	struct peer key, *p = job->reading->last_loading;
 
-	if (p != NULL && p->destination == d)
+	if (p != NULL && p->destination == d && p->group == group)
 		return p;
 	key.job = job;
 	key.destination = d;
+	key.group = group;
 	p = RB_FIND(loading_tree, &job->reading->loading, &key);
 	if (p == NULL)
-		p = peer_new(job, d);
+		p = peer_new_loading(job, d, group);
 	if (p != NULL)
 		job->reading->last_loading = p;
 	return p;
@@ -167,7 +96,7 @@ entry_with_room(struct peer *p)
 	struct entry *e = entries_last(&p->entries);
 
 	if (e != NULL && e->nrcpts < entry_limit(p))
-		return last_grow(s, &p->entries, entry_limit(p));
+		return entries_grow_last(s, &p->entries, entry_limit(p));
 	e = entry_new(s);
 	if (e == NULL)
 		return NULL;
@@ -177,10 +106,10 @@ entry_with_room(struct peer *p)
 }
 
 int
-peer_add_rcpt(
-    struct job *job, struct destination *d, const struct sched_rcpt *rcpt)
+peer_add_rcpt(struct job *job, struct destination *d, uint64_t group,
+    const struct sched_rcpt *rcpt)
 {
-	struct peer *p = loading_peer(job, d);
+	struct peer *p = loading_peer(job, d, group);
 	struct entry *e;
 
 	if (p == NULL)
@@ -195,17 +124,6 @@ peer_add_rcpt(
 		peer_free(p);
 	}
 	return -ENOMEM;
-}
-
-static uint32_t
-count_entries(const struct peer *p)
-{
-	const struct entry *e;
-	uint32_t n = 0;
-
-	for (e = p->entries.first; e != NULL; e = e->next)
-		n++;
-	return n;
 }
 
 /* In its job's ring it comes last, that is, before the one whose turn it is. */
@@ -253,23 +171,26 @@ top_up(struct peer *p, struct entry *src)
 	uint32_t n = 0, limit = entry_limit(p);
 
 	while (dst != NULL && n < src->nrcpts && dst->nrcpts < limit) {
-		dst = last_grow(p->job->transport->sched, &p->entries, limit);
+		dst = entries_grow_last(
+		    p->job->transport->sched, &p->entries, limit);
 		if (dst != NULL)
 			dst->rcpts[dst->nrcpts++] = src->rcpts[n++];
 	}
-	src->nrcpts = (uint16_t)(src->nrcpts - n);
+	src->nrcpts = (uint8_t)(src->nrcpts - n);
 	memmove(src->rcpts, src->rcpts + n, src->nrcpts * sizeof(*src->rcpts));
 }
 
 /* A batch goes on where the last one ended: its entries follow those that
- * wait, and the last of those is filled up first. */
+ * wait, and the last of those is filled up first. That of a shared destination
+ * may be of another group. */
 static void
-peer_join(struct peer *to, struct peer *from)
+peer_join(struct peer *to, struct peer *from, bool shared)
 {
 	struct entry *e;
 
 	while ((e = entries_take(&from->entries)) != NULL) {
-		top_up(to, e);
+		if (!shared)
+			top_up(to, e);
 		if (e->nrcpts == 0) {
 			to->job->reading->made--;
 			entry_free(to->job->transport->sched, e);
@@ -283,18 +204,19 @@ peer_join(struct peer *to, struct peer *from)
 static void
 take_loading(struct peer *p, bool first_batch)
 {
+	const bool shared = p->group != 0;
 	struct job *job = p->job;
 	struct peer *there = NULL;
 
 	end_loading(p);
-	if (!first_batch)
+	if (!first_batch || shared)
 		there = destination_find(p->destination, job);
 	if (there == NULL) {
-		job->waiting += count_entries(p);
+		job->waiting += entries_count(&p->entries);
 		peer_line(p);
 		return;
 	}
-	peer_join(there, p);
+	peer_join(there, p, shared);
 	peer_free(p);
 }
 
@@ -337,7 +259,7 @@ job_drop_loading(struct job *job)
 	while ((p = RB_MIN(loading_tree, &job->reading->loading)) != NULL) {
 		d = p->destination;
 		end_loading(p);
-		job->reading->made -= count_entries(p);
+		job->reading->made -= entries_count(&p->entries);
 		drop_entries(p);
 		peer_free(p);
 		destination_release(job->transport, d);
@@ -355,7 +277,7 @@ job_drop_waiting(struct job *job)
 	while ((n = TAILQ_FIRST(&job->ring)) != NULL) {
 		p = ORDER_OF(n, struct peer, ring);
 		d = p->destination;
-		count = count_entries(p);
+		count = entries_count(&p->entries);
 		job->waiting -= count;
 		job->selected += count;
 		peer_unline(p);
@@ -397,6 +319,7 @@ fill(struct taken *taken, const struct peer *p, const struct entry *e)
 		.nexthop = name + p->destination->nexthop_at,
 		.rcpts = e->rcpts,
 		.nrcpts = e->nrcpts,
+		.moves = e->moves,
 		.selected_at = m->sched->now,
 	};
 }
@@ -428,6 +351,21 @@ peer_take(struct peer *p, bool has_place, struct taken *taken)
 		peer_unline(p);
 }
 
+/* The entry of the peer waits again. */
+static void
+count_again(struct peer *p, const struct entry *e)
+{
+	struct sched_message *m = p->job->message;
+
+	ASSERT(p->job->listed);
+	p->running--;
+	p->job->waiting++;
+	p->job->selected--;
+	m->running--;
+	m->waiting += e->nrcpts;
+	m->sched->figures.waiting += e->nrcpts;
+}
+
 /* Another peer of the same job and destination may have come meanwhile. */
 void
 peer_untake(struct taken *taken)
@@ -437,18 +375,39 @@ peer_untake(struct taken *taken)
 	struct job *job = p->job;
 	struct sched_message *m = job->message;
 
-	ASSERT(job->listed);
 	there = p->lined ? p : destination_find(p->destination, job);
-	p->running--;
-	job->waiting++;
-	job->selected--;
-	m->running--;
-	m->waiting += e->nrcpts;
-	m->sched->figures.waiting += e->nrcpts;
+	count_again(p, e);
 	entries_prepend(&(there == NULL ? p : there)->entries, e);
 	if (there == NULL)
 		peer_line(p);
 	else if (there != p && p->running == 0)
+		peer_free(p);
+	taken_spare(m->sched, taken);
+}
+
+struct peer *
+peer_for_move(struct job *job, struct destination *d)
+{
+	struct peer *there = destination_find(d, job);
+
+	return there != NULL ? there : peer_new(job, d);
+}
+
+void
+peer_move(struct taken *taken, struct peer *to)
+{
+	struct peer *p = taken->peer;
+	struct entry *e = taken->entry;
+	struct sched_message *m = p->job->message;
+
+	ASSERT(to != p && to->job == p->job);
+	count_again(p, e);
+	if (e->moves < UINT8_MAX)
+		e->moves++;
+	entries_append(&to->entries, e);
+	if (!to->lined)
+		peer_line(to);
+	if (!p->lined && p->running == 0)
 		peer_free(p);
 	taken_spare(m->sched, taken);
 }

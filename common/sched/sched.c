@@ -47,6 +47,7 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 	RB_INIT(&t->open);
 	RB_INIT(&t->by_arrival);
 	RB_INIT(&t->unread);
+	index_init(t);
 	transport_set(t, params);
 	t->unused = t->params.recipient_limit;
 }
@@ -61,6 +62,7 @@ slabs_init(struct slabs *slabs)
 	slab_init(&slabs->peer, sizeof(struct peer));
 	slab_init(&slabs->entry, ENTRY_ONE);
 	slab_init(&slabs->destination, sizeof(struct destination));
+	slab_init(&slabs->hull_node, sizeof(struct hull_node));
 }
 
 static void
@@ -73,6 +75,7 @@ slabs_done(struct slabs *slabs)
 	slab_done(&slabs->peer);
 	slab_done(&slabs->entry);
 	slab_done(&slabs->destination);
+	slab_done(&slabs->hull_node);
 }
 
 int
@@ -193,7 +196,7 @@ sched_configure(struct sched *s, const struct sched_params *params,
 	for (i = 0; i < count; i++) {
 		old = s->transports[i].params;
 		transport_set(&s->transports[i], &transports[i]);
-		segment_fill(&s->transports[i]);
+		index_fill(&s->transports[i]);
 		pool_resize(&s->transports[i], old.recipient_limit);
 	}
 	pool_set_bound(s);

@@ -28,17 +28,18 @@
  * that preempted another one, which stand directly before it.
  *
  * No I/O, no clock (the caller passes the time), no logging; on the path of a
- * selection memory is only taken when one of two pools has to grow. Recipients
- * are handles (where the record lies in the queue file), not addresses.
- * Nexthops compare without case. What a destination has learned is behind
- * site.h, in this process or shared with others.
+ * selection memory is only taken when one of three pools has to grow.
+ * Recipients are handles (where the record lies in the queue file), not
+ * addresses. Nexthops compare without case. What a destination has learned is
+ * behind site.h, in this process or shared with others.
  *
  * Cost, amortized: selecting, ending, blocking, unblocking and arriving take
  * O(log n) in messages, blocked jobs, destinations and recipients. A search for
- * a candidate takes O(log n) steps, and one more for each piece of the job list
- * whose bound misleads the search (rule 5 says which). A job that preempts
- * moves its peers, O(log n) each. No table is moved, cleared or freed as a
- * whole. Section 8 has the most steps that were found, and their test.
+ * a candidate takes O(log n) for each of log n hulls where totals are as in
+ * mail, and never more than the square of that for each; of jobs that have
+ * moved it may see all (rule 5). A job that preempts moves its peers, O(log n)
+ * each. No table is moved, cleared or freed as a whole. Section 8 has the most
+ * steps that were found, and their test.
  *
  * Soft: -ENOMEM, nothing changed; -EINVAL for a transport that is not there.
  * The scheduler owns everything it returns; an entry lives from sched_select()
@@ -56,7 +57,7 @@ struct sched_message;
 
 /* More recipients than this are never in one entry, whatever the parameter
  * says: the frame that hands an entry to an agent must hold any of them
- * (queue-send/dispatch.c asserts it). 0 counts as this, too. */
+ * (queue-send/peers/dispatch.c asserts it). 0 counts as this, too. */
 #define SCHED_ENTRY_RCPTS_MAX 100
 uint32_t sched_recipient_limit(uint32_t destination_recipient_limit);
 
@@ -74,6 +75,7 @@ struct sched_entry {
 	const char *nexthop;
 	const struct sched_rcpt *rcpts;
 	uint32_t nrcpts;
+	uint32_t moves; /* sched_move() so far */
 	usec_t selected_at;
 	/* Of sched_take_dead(): what killed the destination; good until the
 	 * next call. */
@@ -151,6 +153,11 @@ int sched_message_expect(
  * for a name above SITE_NAME_MAX, too. */
 int sched_rcpt_add(struct sched_message *m, uint32_t transport,
     const char *nexthop, const char *address, const struct sched_rcpt *rcpt);
+/* The same for a destination that several next hops share: recipients of one
+ * group, not 0, are in entries of their own, and `nexthop` of such an entry is
+ * the name of the destination. */
+int sched_rcpt_add_shared(struct sched_message *m, uint32_t transport,
+    const char *destination, uint64_t group, const struct sched_rcpt *rcpt);
 /* The batch is complete; all_read: and so is the file. Cannot fail. */
 void sched_batch_end(struct sched_message *m, bool all_read, usec_t now);
 /* How many recipients may be read now, in this batch (rule 6): of the message
@@ -182,6 +189,10 @@ struct sched_entry *sched_take_dead(struct sched *s, usec_t now);
  * been selected, but for the order of jobs and peers, and what preemption cost
  * if it was the last of a job that preempted. */
 void sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now);
+/* The same, and from now on the entry waits for another destination of its
+ * transport, which is its nexthop. -ENOMEM: it is as it was. */
+int sched_move(struct sched *s, struct sched_entry *entry,
+    const char *destination, usec_t now);
 /* The delivery is over; the entry is gone. why: with SITE_FAILED, the reason
  * that waiting recipients are deferred with if it kills the destination. */
 void sched_done(struct sched *s, struct sched_entry *entry,

@@ -1,5 +1,5 @@
-/* The job list in segments: a tree whose leaves hold the jobs in the order of
- * the list, each node at most SEGMENT_PARTS of them or of nodes below it, and
+/* The moved jobs in segments: a tree whose leaves hold them in the order of the
+ * list, each node at most SEGMENT_PARTS of them or of nodes below it, and
  * of each what a search for a candidate can expect there. Two neighbours in one
  * node that would fill three quarters of one at most become one. */
 #include "sched/parts.h"
@@ -231,24 +231,36 @@ insert_at(struct transport *t, struct segment *s, unsigned at,
 	sum_up(s);
 }
 
-/* The first job at or behind the node that has a place, or NULL. */
+/* The first job of a part. */
 static struct job *
-placed_from(struct order_node *n)
+first_of(const struct segment *s, unsigned at)
 {
-	struct job *job;
-
-	for (; n != NULL; n = TAILQ_NEXT(n, link)) {
-		job = ORDER_OF(n, struct job, order);
-		if (job->segment != NULL)
-			return job;
+	while (!s->leaf) {
+		s = s->part[at].below;
+		at = 0;
 	}
-	return NULL;
+	return s->part[at].job;
 }
 
+/* Down to the last part that begins before the label; the part behind it is
+ * where the next job is, if that is not farther down. */
 struct job *
 segment_next_job(const struct job *job)
 {
-	return placed_from(TAILQ_NEXT(&job->order, link));
+	const struct segment *s = job->transport->segments;
+	struct job *next = NULL;
+	unsigned i;
+
+	for (; s != NULL; s = s->part[i - 1].below) {
+		for (i = s->n; i > 0; i--)
+			if (first_of(s, i - 1)->order.label <= job->order.label)
+				break;
+		if (i < s->n)
+			next = first_of(s, i);
+		if (i == 0 || s->leaf)
+			break;
+	}
+	return next;
 }
 
 void
@@ -259,7 +271,7 @@ segment_insert(struct job *job)
 	struct segment *s = t->segments;
 
 	ASSERT(job->segment == NULL);
-	if (t->params.delivery_slot_cost < 2 || !reserve(t->sched))
+	if (!reserve(t->sched))
 		return;
 	if (next != NULL) {
 		insert_at(t, next->segment, segment_place_of_job(next),
@@ -271,21 +283,6 @@ segment_insert(struct job *job)
 	while (!s->leaf)
 		s = s->part[s->n - 1].below;
 	insert_at(t, s, s->n, part_of_job(job));
-}
-
-/* From the end: so the next job has a place already. */
-void
-segment_fill(struct transport *t)
-{
-	struct order_node *n;
-	struct job *job;
-
-	for (n = TAILQ_LAST(&t->jobs, order_list); n != NULL;
-	     n = TAILQ_PREV(n, order_list, link)) {
-		job = ORDER_OF(n, struct job, order);
-		if (job->segment == NULL)
-			segment_insert(job);
-	}
 }
 
 static void

@@ -1,5 +1,7 @@
 #include "sched/parts.h"
 
+#include <errno.h>
+
 static struct sched_job_view
 view_of(const struct job *job)
 {
@@ -37,7 +39,7 @@ is_paid(const struct job *current, uint32_t needed)
 static bool
 is_hopeless(const struct job *current, uint32_t most)
 {
-	uint32_t least = segment_least_needed(current->transport);
+	uint32_t least = index_least_needed(current->transport, current);
 
 	return least > most ||
 	    (current->transport->sched->watch.selected == NULL &&
@@ -102,7 +104,7 @@ end_if_over(struct job *job)
 	if (job->waiting == 0 && job->reading == NULL)
 		job_list_out(job);
 	else
-		segment_update(job);
+		index_update(job);
 }
 
 static void
@@ -310,6 +312,28 @@ sched_done(struct sched *s, struct sched_entry *entry, enum site_result result,
 	message_refill(job->message);
 }
 
+/* The place is given back, and the job can have the entry again. */
+static void
+take_back(struct taken *taken)
+{
+	struct job *job = taken->peer->job;
+
+	ASSERT(taken->has_place);
+	site_report(taken, SITE_AGENT_DIED, NULL);
+	if (!job->listed)
+		job_list_in(job);
+}
+
+/* The job has not selected it. */
+static void
+give_account(struct job *job)
+{
+	job->slots--;
+	if (job_price(job) > 0)
+		job->credit += job->price;
+	index_update(job);
+}
+
 void
 sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now)
 {
@@ -317,17 +341,37 @@ sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now)
 	struct destination *d = taken->peer->destination;
 	struct job *job = taken->peer->job;
 
-	ASSERT(taken->has_place);
 	s->now = now;
-	site_report(taken, SITE_AGENT_DIED, NULL);
-	if (!job->listed)
-		job_list_in(job);
+	take_back(taken);
 	peer_untake(taken);
-	job->slots--;
-	if (job_price(job) > 0)
-		job->credit += job->price;
-	segment_update(job);
+	give_account(job);
 	destination_refresh(job->transport, d);
+}
+
+int
+sched_move(struct sched *s, struct sched_entry *entry, const char *destination,
+    usec_t now)
+{
+	struct taken *taken = taken_of(entry);
+	struct destination *from = taken->peer->destination, *d;
+	struct job *job = taken->peer->job;
+	struct peer *to;
+
+	s->now = now;
+	d = destination_get(job->transport, destination, 0);
+	if (d == NULL)
+		return -ENOMEM;
+	ASSERT(d != from);
+	to = peer_for_move(job, d);
+	if (to == NULL) {
+		destination_release(job->transport, d);
+		return -ENOMEM;
+	}
+	take_back(taken);
+	peer_move(taken, to);
+	give_account(job);
+	destination_release(job->transport, from);
+	return 0;
 }
 
 void

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* Sites dropped in one go for their age; each open and close adds one at
  * most, so two are enough to keep up. */
@@ -13,25 +12,33 @@
 
 /* ---- finding ---- */
 
+/* Eight letters in lower case, of ASCII. */
 static uint64_t
-hash_name(const struct local *local, uint32_t transport, const char *name)
+lower_eight(uint64_t letters)
 {
-	return site_hash(local->secret ^ transport, name);
+	const uint64_t each = 0x0101010101010101;
+	uint64_t low = letters & each * 0x7f;
+	uint64_t from_a = low + each * (0x80 - 'A');
+	uint64_t above_z = low + each * (0x7f - 'Z');
+	uint64_t upper = from_a & ~above_z & ~letters & each * 0x80;
+
+	return letters | upper >> 2;
 }
 
-static struct site *
-find_site(const struct local *local, uint32_t transport, uint64_t hash,
-    const char *name)
+/* Eight letters at a time; the end is filled up with zeros. */
+static uint32_t
+hash_name(const struct local *local, uint32_t transport, const char *name)
 {
-	struct site *site;
+	uint64_t hash = local->secret ^ transport, letters;
+	size_t left = strlen(name), n;
 
-	if (local->nchains == 0)
-		return NULL;
-	SLIST_FOREACH (site, local_chain_of(local, hash), link)
-		if (site->hash == hash && site->transport == transport &&
-		    strcasecmp(site->name, name) == 0)
-			break;
-	return site;
+	for (; left > 0; left -= n, name += n) {
+		n = left < sizeof(letters) ? left : sizeof(letters);
+		letters = 0;
+		memcpy(&letters, name, n);
+		hash = site_mix(hash ^ lower_eight(letters));
+	}
+	return (uint32_t)hash;
 }
 
 /* Of the sizes of slabs; SITE_NSLABS: larger than all. */
@@ -67,12 +74,10 @@ site_put(struct local *local, struct site *site)
 
 static struct site *
 make_site(
-    struct local *local, uint32_t transport, uint64_t hash, const char *name)
+    struct local *local, uint32_t transport, uint32_t hash, const char *name)
 {
-	struct site *site;
+	struct site *site = site_get(local, name);
 
-	local_chains_grow(local);
-	site = local->nchains == 0 ? NULL : site_get(local, name);
 	if (site == NULL)
 		return NULL;
 	memset(site, 0, offsetof(struct site, name));
@@ -80,9 +85,10 @@ make_site(
 	site->transport = (uint16_t)transport;
 	memcpy(site->name, name, strlen(name) + 1);
 	window_init(&site->window, &local->rules[transport]);
-	SLIST_INSERT_HEAD(local_chain_of(local, hash), site, link);
-	local->nsites++;
-	return site;
+	if (local_chains_put(local, site))
+		return site;
+	site_put(local, site);
+	return NULL;
 }
 
 /* ---- idleness ---- */
@@ -98,17 +104,17 @@ free_site(struct local *local, struct site *site)
 static void
 drop_site(struct local *local, struct site *site)
 {
-	SLIST_REMOVE(local_chain_of(local, site->hash), site, site, link);
-	local->nsites--;
+	local_chains_remove(local, site);
 	free_site(local, site);
-	local_chains_shrink(local);
 }
 
 static void
 idle_remove(struct local *local, struct site *site)
 {
-	TAILQ_REMOVE(&local->idle, site, idle.link);
+	TAILQ_REMOVE(&local->idle, site, link);
 	local->nidle--;
+	site->idle = false;
+	site->opens = site->busy = 0;
 }
 
 static void
@@ -125,7 +131,7 @@ is_aged(const struct local *local, const struct site *site, usec_t now)
 {
 	if (site->dead && site->death.until > now)
 		return false;
-	return now - site->idle.since > site_remembered(&local->backoff);
+	return now - site->since > site_remembered(&local->backoff);
 }
 
 static void
@@ -158,8 +164,9 @@ rest_site(struct local *local, struct site *site, usec_t now)
 		drop_site(local, site);
 		return;
 	}
-	site->idle.since = now;
-	TAILQ_INSERT_TAIL(&local->idle, site, idle.link);
+	site->idle = true;
+	site->since = now;
+	TAILQ_INSERT_TAIL(&local->idle, site, link);
 	if (++local->nidle > local->idle_max)
 		idle_drop_first(local);
 }
@@ -170,15 +177,15 @@ static struct site *
 local_open(void *table, uint32_t transport, const char *name, usec_t now)
 {
 	struct local *local = table;
-	uint64_t hash;
+	uint32_t hash;
 	struct site *site;
 
 	ASSERT(transport < local->count);
 	hash = hash_name(local, transport, name);
-	site = find_site(local, transport, hash, name);
+	site = local_chains_find(local, hash, transport, name);
 	if (site == NULL)
 		site = make_site(local, transport, hash, name);
-	else if (site->opens == 0 && site->busy == 0)
+	else if (site->idle)
 		idle_remove(local, site);
 	if (site != NULL && site->opens++ == 0)
 		site->user = NULL;
@@ -191,7 +198,7 @@ local_close(void *table, struct site *site, usec_t now)
 {
 	struct local *local = table;
 
-	ASSERT(site->opens > 0);
+	ASSERT(!site->idle && site->opens > 0);
 	site->opens--;
 	rest_site(local, site, now);
 	idle_age(local, now);
@@ -225,7 +232,7 @@ local_take(void *table, struct site *site, usec_t now)
 	if (state == SITE_ROOM)
 		site->busy++;
 	/* The site may be dropped when this delivery ends. */
-	__builtin_prefetch(local_chain_of(local, site->hash));
+	local_chains_fetch(local, site->hash);
 	return state;
 }
 
@@ -337,22 +344,23 @@ local_new(const struct site_params *params, uint32_t count,
 	return 0;
 }
 
+static void
+free_idle(struct local *local, struct site *site)
+{
+	ASSERT(site->idle || site->opens == 0);
+	free_site(local, site);
+}
+
 void
 local_free(struct local **sites)
 {
 	struct local *local = *sites;
-	struct site *site;
-	uint64_t i;
+	size_t i;
 
 	if (local == NULL)
 		return;
-	for (i = 0; i < local->nchains; i++)
-		while ((site = SLIST_FIRST(local_chain_at(local, i))) != NULL) {
-			ASSERT(site->opens == 0);
-			SLIST_REMOVE_HEAD(local_chain_at(local, i), link);
-			free_site(local, site);
-		}
-	local_chains_free(local);
+	local_chains_walk(local, free_idle);
+	local_chains_done(local);
 	for (i = 0; i < SITE_NSLABS; i++)
 		slab_done(&local->slabs[i]);
 	free(local);
@@ -365,20 +373,20 @@ local_table(const struct local *local)
 	return &local->table;
 }
 
+static void
+fit_window(struct local *local, struct site *site)
+{
+	if (!site->dead)
+		window_fit(&site->window, &local->rules[site->transport]);
+}
+
 int
 local_configure(struct local *local, const struct site_params *params,
     uint32_t count, const struct site_backoff *backoff)
 {
-	struct site *site;
-	uint64_t i;
-
 	if (count != local->count)
 		return -EINVAL;
 	set_params(local, params, backoff);
-	for (i = 0; i < local->nchains; i++)
-		SLIST_FOREACH (site, local_chain_at(local, i), link)
-			if (!site->dead)
-				window_fit(&site->window,
-				    &local->rules[site->transport]);
+	local_chains_walk(local, fit_window);
 	return 0;
 }

@@ -2,8 +2,9 @@
  * (finding sites, opening, forgetting), local_chain.c (the hash table) and
  * local_life.c (windows and deaths of one site).
  *
- * The table may hold a million sites, so a site is small: fields that are
- * needed only while it is open, idle, alive or dead share their room.
+ * The table may hold a million sites, so a decision about one waits for memory:
+ * all that it reads of a site is one line of the processor's cache. Fields that
+ * are needed only while the site is open, idle, alive or dead share their room.
  *
  *	chains every site, by a hash of transport and name with a secret in it:
  *	       a sender who chooses names cannot choose which collide. With each
@@ -20,46 +21,64 @@
 #include "base/slab.h"
 #include "site/site.h"
 
-/* The window at the death is kept to be shown; the site opens with a fresh
- * one. */
-struct local_death {
-	LIST_ENTRY(site) link;
-	usec_t since, until;
-	char *why;
-	uint32_t window;
+#define CACHE_LINE 64
+
+/* The part of a death that people are told. window: at the death; the site
+ * opens with a fresh one. */
+struct local_told {
+	usec_t since;
 	double fail_cohorts;
+	uint32_t window;
+	char why[];
 };
 
+struct local_death {
+	LIST_ENTRY(site) link;
+	usec_t until;
+	struct local_told *told; /* NULL: there was no memory */
+};
+
+/* More deaths in a row are counted as so many. */
+#define DEATHS_MOST 0x3fff
+
 struct site {
-	SLIST_ENTRY(site) link; /* in its chain */
-	uint64_t hash;          /* of transport and name in lower case */
-	union {
-		void *user; /* opens > 0 */
-		struct {    /* opens == 0 and busy == 0 */
-			TAILQ_ENTRY(site) link;
-			usec_t since;
-		} idle;
-	};
 	union {
 		struct window window;     /* !dead */
 		struct local_death death; /* dead */
 	};
-	uint32_t opens, busy, deaths;
+	union {
+		void *user;             /* !idle and opens > 0 */
+		TAILQ_ENTRY(site) link; /* idle */
+	};
+	union {
+		struct { /* !idle */
+			uint32_t opens, busy;
+		};
+		usec_t since; /* idle */
+	};
 	uint16_t transport;
-	bool dead;
+	uint16_t deaths : 14, dead : 1, idle : 1;
+	/* The rest finds it. */
+	LIST_ENTRY(site) chain __attribute__((aligned(CACHE_LINE)));
+	uint32_t hash; /* of transport and name in lower case */
 	char name[];
 };
 
-/* A million of them: 111 bytes and the name each. */
-_Static_assert(sizeof(struct site) <= 112, "struct site has grown");
-
 /* Sites of up to so many bytes are of slabs, one for each size in steps. */
-#define SITE_STEP    16
-#define SITE_NSLABS  12
+#define SITE_STEP    CACHE_LINE
+#define SITE_NSLABS  3
 /* Chains lie in pieces, so that none is moved or cleared in large numbers. */
-#define CHAINS_PIECE 512
+#define CHAINS_PIECE 256
 
-SLIST_HEAD(local_chain, site);
+LIST_HEAD(local_sites, site);
+struct local_chain {
+	struct local_sites sites;
+	/* A bit for each of them, by its hash; of those that have left, too, as
+	 * long as the chain is not empty. Most names that are not there are not
+	 * looked for among the sites. */
+	uint64_t marks;
+};
+
 TAILQ_HEAD(local_idle, site);
 LIST_HEAD(local_dead, site);
 
@@ -81,17 +100,21 @@ struct local {
 	struct window_rules rules[]; /* of each transport */
 };
 
-/* The chain of a hash, while there are any; chain i of nchains. */
-struct local_chain *local_chain_of(const struct local *local, uint64_t hash);
-struct local_chain *local_chain_at(const struct local *local, uint64_t i);
-/* Before a site comes: a chain more, if there are fewer than sites. Without
- * memory the number of chains stays, and chains are longer. */
-void local_chains_grow(struct local *local);
-/* After a site has gone: two chains less at most, so that the table keeps up.
- */
-void local_chains_shrink(struct local *local);
-/* With no site left. */
-void local_chains_free(struct local *local);
+/* Free all but the sites. */
+void local_chains_done(struct local *local);
+/* Call each() for each site, which may free it. */
+void local_chains_walk(
+    struct local *local, void (*each)(struct local *local, struct site *site));
+/* The site, or NULL. */
+struct site *local_chains_find(const struct local *local, uint32_t hash,
+    uint32_t transport, const char *name);
+/* The chain of the hash is fetched into the processor's cache. */
+void local_chains_fetch(const struct local *local, uint32_t hash);
+/* The table grows by a chain, if there are fewer than sites; without memory
+ * chains become longer. False: there is not even memory for the first one. */
+bool local_chains_put(struct local *local, struct site *site);
+/* The table shrinks by two chains at most, so that it keeps up. */
+void local_chains_remove(struct local *local, struct site *site);
 
 /* A dead site whose time has come opens with a fresh window. Its deaths stay
  * counted. */

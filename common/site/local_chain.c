@@ -4,6 +4,7 @@
 #include "site/local.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 /* The last chain has the number of an earlier one and another bit: from that
  * one it was split. */
@@ -13,21 +14,21 @@ split_from(uint64_t chain)
 	return chain ^ (uint64_t)1 << (63 - __builtin_clzll(chain));
 }
 
-struct local_chain *
-local_chain_at(const struct local *local, uint64_t i)
+static struct local_chain *
+chain_at(const struct local *local, uint64_t i)
 {
 	return &local->pieces[i / CHAINS_PIECE][i % CHAINS_PIECE];
 }
 
 /* As many bits of the hash as the highest number of a chain has; one less for
  * numbers that there are not. */
-struct local_chain *
-local_chain_of(const struct local *local, uint64_t hash)
+static struct local_chain *
+chain_of(const struct local *local, uint64_t hash)
 {
 	uint64_t last = local->nchains - 1;
 	uint64_t mask = last == 0 ? 0 : UINT64_MAX >> __builtin_clzll(last);
 
-	return local_chain_at(
+	return chain_at(
 	    local, (hash & mask) <= last ? hash & mask : hash & mask >> 1);
 }
 
@@ -63,35 +64,61 @@ piece_spare(struct local *local)
 	free(local->pieces[--local->npieces]);
 }
 
+/* By bits of the hash that chains are found by only when there are very many.
+ */
+static uint64_t
+mark_of(uint32_t hash)
+{
+	return (uint64_t)1 << (hash >> 26);
+}
+
+static void
+chain_put(struct local_chain *chain, struct site *site)
+{
+	LIST_INSERT_HEAD(&chain->sites, site, chain);
+	chain->marks |= mark_of(site->hash);
+}
+
+/* A chain that moves soon is fetched into the processor's cache. */
+static void
+fetch_sites(const struct local_chain *chain)
+{
+	const struct site *first = LIST_FIRST(&chain->sites);
+
+	if (first != NULL)
+		__builtin_prefetch(&first->chain);
+}
+
 /* All sites of the chain, to the chains that they belong to now. */
 static void
 chain_spread(struct local *local, struct local_chain *chain)
 {
-	struct site *site = SLIST_FIRST(chain), *next;
+	struct site *site = LIST_FIRST(&chain->sites), *next;
 
-	SLIST_INIT(chain);
+	*chain = (struct local_chain){ .marks = 0 };
 	for (; site != NULL; site = next) {
-		next = SLIST_NEXT(site, link);
-		SLIST_INSERT_HEAD(
-		    local_chain_of(local, site->hash), site, link);
+		next = LIST_NEXT(site, chain);
+		chain_put(chain_of(local, site->hash), site);
 	}
 }
 
-void
-local_chains_grow(struct local *local)
+static void
+grow(struct local *local)
 {
 	uint64_t new = local->nchains;
 
-	if (local->nsites < local->nchains || !piece_reserve(local))
+	if (local->nsites < new || !piece_reserve(local))
 		return;
-	SLIST_INIT(local_chain_at(local, new));
+	*chain_at(local, new) = (struct local_chain){ .marks = 0 };
 	local->nchains++;
-	if (new > 0)
-		chain_spread(local, local_chain_at(local, split_from(new)));
+	if (new == 0)
+		return;
+	chain_spread(local, chain_at(local, split_from(new)));
+	fetch_sites(chain_at(local, split_from(new + 1)));
 }
 
-void
-local_chains_shrink(struct local *local)
+static void
+shrink(struct local *local)
 {
 	struct local_chain *last;
 	int n;
@@ -99,15 +126,81 @@ local_chains_shrink(struct local *local)
 	for (n = 0; n < 2; n++) {
 		if (local->nchains < 2 || local->nsites >= local->nchains / 2)
 			return;
-		last = local_chain_at(local, local->nchains - 1);
+		last = chain_at(local, local->nchains - 1);
 		local->nchains--;
 		chain_spread(local, last);
 		piece_spare(local);
+		fetch_sites(chain_at(local, local->nchains - 1));
 	}
 }
 
+/* ---- all of them ---- */
+
+struct site *
+local_chains_find(const struct local *local, uint32_t hash, uint32_t transport,
+    const char *name)
+{
+	const struct local_chain *chain;
+	struct site *site;
+
+	if (local->nchains == 0)
+		return NULL;
+	chain = chain_of(local, hash);
+	if ((chain->marks & mark_of(hash)) == 0)
+		return NULL;
+	LIST_FOREACH (site, &chain->sites, chain)
+		if (site->hash == hash && site->transport == transport &&
+		    strcasecmp(site->name, name) == 0)
+			break;
+	return site;
+}
+
 void
-local_chains_free(struct local *local)
+local_chains_fetch(const struct local *local, uint32_t hash)
+{
+	__builtin_prefetch(chain_of(local, hash));
+}
+
+bool
+local_chains_put(struct local *local, struct site *site)
+{
+	grow(local);
+	if (local->nchains == 0)
+		return false;
+	chain_put(chain_of(local, site->hash), site);
+	local->nsites++;
+	return true;
+}
+
+void
+local_chains_remove(struct local *local, struct site *site)
+{
+	struct local_chain *chain = chain_of(local, site->hash);
+
+	LIST_REMOVE(site, chain);
+	if (LIST_EMPTY(&chain->sites))
+		chain->marks = 0;
+	local->nsites--;
+	shrink(local);
+}
+
+void
+local_chains_walk(
+    struct local *local, void (*each)(struct local *local, struct site *site))
+{
+	struct site *site, *next;
+	uint64_t i;
+
+	for (i = 0; i < local->nchains; i++)
+		for (site = LIST_FIRST(&chain_at(local, i)->sites);
+		     site != NULL; site = next) {
+			next = LIST_NEXT(site, chain);
+			each(local, site);
+		}
+}
+
+void
+local_chains_done(struct local *local)
 {
 	while (local->npieces > 0)
 		free(local->pieces[--local->npieces]);

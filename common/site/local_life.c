@@ -5,23 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The reason when there is no memory for one. */
-static char why_unknown[] = SITE_WHY_UNKNOWN;
-
-static char *
-why_copy(const char *why)
+static struct local_told *
+told_new(const struct window *last, const char *why, usec_t now)
 {
-	size_t len = site_why_len(why);
-	char *copy = len == 0 ? NULL : strndup(why, len);
+	const char *text = site_why_len(why) == 0 ? SITE_WHY_UNKNOWN : why;
+	size_t len = site_why_len(text);
+	struct local_told *told = malloc(sizeof(*told) + len + 1);
 
-	return copy == NULL ? why_unknown : copy;
-}
-
-static void
-why_free(char *why)
-{
-	if (why != why_unknown)
-		free(why);
+	if (told == NULL)
+		return NULL;
+	*told = (struct local_told){
+		.since = now,
+		.fail_cohorts = last->fail_cohorts,
+		.window = last->window,
+	};
+	memcpy(told->why, text, len);
+	told->why[len] = '\0';
+	return told;
 }
 
 static void
@@ -29,16 +29,13 @@ kill_site(struct local *local, struct site *site, const char *why, usec_t now)
 {
 	struct window last = site->window;
 
-	if (site->deaths < UINT32_MAX)
+	if (site->deaths < DEATHS_MOST)
 		site->deaths++;
 	site->dead = true;
 	site->death = (struct local_death){
 		.until = site_dead_until(
 		    &local->backoff, site->deaths, &local->random, now),
-		.since = now,
-		.why = why_copy(why),
-		.window = last.window,
-		.fail_cohorts = last.fail_cohorts,
+		.told = told_new(&last, why, now),
 	};
 	LIST_INSERT_HEAD(&local->dead, site, death.link);
 }
@@ -47,7 +44,7 @@ void
 local_bury(struct site *site)
 {
 	LIST_REMOVE(site, death.link);
-	why_free(site->death.why);
+	free(site->death.told);
 	site->dead = false;
 }
 
@@ -73,6 +70,22 @@ local_site_state(const struct site *site)
 	return site->busy < site->window.window ? SITE_ROOM : SITE_FULL;
 }
 
+/* Without what is told it began when it ends. */
+static void
+view_death(const struct local_death *death, struct site_view *view)
+{
+	const struct local_told *told = death->told;
+
+	view->dead_since = view->dead_until = death->until;
+	view->why = SITE_WHY_UNKNOWN;
+	if (told == NULL)
+		return;
+	view->window = told->window;
+	view->fail_cohorts = told->fail_cohorts;
+	view->dead_since = told->since;
+	view->why = told->why;
+}
+
 void
 local_site_view(const struct site *site, struct site_view *ret_view)
 {
@@ -83,11 +96,7 @@ local_site_view(const struct site *site, struct site_view *ret_view)
 	};
 
 	if (site->dead) {
-		view.window = site->death.window;
-		view.fail_cohorts = site->death.fail_cohorts;
-		view.dead_since = site->death.since;
-		view.dead_until = site->death.until;
-		view.why = site->death.why;
+		view_death(&site->death, &view);
 	} else {
 		view.window = site->window.window;
 		view.success = site->window.success;

@@ -1,5 +1,6 @@
 #include "smtp/smtp.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -25,44 +26,118 @@ set_utf8(struct smtp_ehlo *ehlo, const char *value UNUSED)
 }
 
 static void
+set_dsn(struct smtp_ehlo *ehlo, const char *value UNUSED)
+{
+	ehlo->dsn = true;
+}
+
+static void
+set_chunking(struct smtp_ehlo *ehlo, const char *value UNUSED)
+{
+	ehlo->chunking = true;
+}
+
+static void
+set_starttls(struct smtp_ehlo *ehlo, const char *value UNUSED)
+{
+	ehlo->starttls = true;
+}
+
+/* Also of a second line, in the form of old servers: AUTH=LOGIN. */
+static void
+set_auth(struct smtp_ehlo *ehlo, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum smtp_auth bit;
+	} known[] = {
+		{ "PLAIN", SMTP_AUTH_PLAIN },
+		{ "LOGIN", SMTP_AUTH_LOGIN },
+		{ "XOAUTH2", SMTP_AUTH_XOAUTH2 },
+	};
+	size_t i, n;
+
+	for (; *value != '\0'; value += n + (value[n] == ' ')) {
+		n = strcspn(value, " ");
+		for (i = 0; i < ARRAY_LEN(known); i++)
+			if (strlen(known[i].name) == n &&
+			    strncasecmp(value, known[i].name, n) == 0)
+				ehlo->auth |= known[i].bit;
+	}
+}
+
+static void
 set_size(struct smtp_ehlo *ehlo, const char *value)
 {
+	char number[32];
+	size_t n = strcspn(value, " ");
+
 	ehlo->size = true;
+	n = n < sizeof(number) ? n : 0;
+	memcpy(number, value, n);
+	number[n] = '\0';
+	value = number;
 	if (num_u64(value, 0, UINT64_MAX, &ehlo->size_max) < 0)
 		ehlo->size_max = 0;
 }
 
+/* The places in the table are the bits of a set of keywords. */
 static const struct {
 	const char *name;
 	void (*set)(struct smtp_ehlo *ehlo, const char *value);
 } keywords[] = {
-	{ "PIPELINING", set_pipelining },
-	{ "SIZE", set_size },
-	{ "8BITMIME", set_eight_bit },
-	{ "SMTPUTF8", set_utf8 },
+	{ "pipelining", set_pipelining },
+	{ "size", set_size },
+	{ "8bitmime", set_eight_bit },
+	{ "smtputf8", set_utf8 },
+	{ "dsn", set_dsn },
+	{ "starttls", set_starttls },
+	{ "auth", set_auth },
+	{ "chunking", set_chunking },
 };
 
-static void
-take_keyword(struct smtp_ehlo *ehlo, const char *line, size_t len)
+int
+smtp_keyword_find(const char *name, size_t len)
 {
-	char copy[64], *value;
 	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(keywords); i++)
+		if (strlen(keywords[i].name) == len &&
+		    strncasecmp(name, keywords[i].name, len) == 0)
+			return (int)i;
+	return -ENOENT;
+}
+
+const char *
+smtp_keyword_name(unsigned keyword)
+{
+	return keyword < ARRAY_LEN(keywords) ? keywords[keyword].name : NULL;
+}
+
+static void
+take_keyword(
+    struct smtp_ehlo *ehlo, uint32_t ignored, const char *line, size_t len)
+{
+	char copy[512], *value;
+	int k;
 
 	if (len >= sizeof(copy) || memchr(line, '\0', len) != NULL)
 		return;
 	memcpy(copy, line, len);
 	copy[len] = '\0';
-	value = copy + strcspn(copy, " ");
+	/* AUTH=LOGIN of old servers; no other keyword has such a form. */
+	value = copy +
+	    strcspn(copy, strncasecmp(copy, "AUTH=", 5) == 0 ? "=" : " ");
 	if (*value != '\0')
 		*value++ = '\0';
-	value[strcspn(value, " ")] = '\0';
-	for (i = 0; i < ARRAY_LEN(keywords); i++)
-		if (strcasecmp(copy, keywords[i].name) == 0)
-			keywords[i].set(ehlo, value);
+	k = smtp_keyword_find(copy, strlen(copy));
+	if (k >= 0 && (ignored & 1u << k) == 0)
+		keywords[k].set(ehlo, value);
 }
 
 void
-smtp_ehlo_parse(const struct smtp_reply *reply, struct smtp_ehlo *ret_ehlo)
+smtp_ehlo_parse(const struct smtp_reply *reply, uint32_t ignored,
+    struct smtp_ehlo *ret_ehlo)
 {
 	const char *p = buf_str(&reply->text), *end = p + reply->text.len;
 	bool first = true; /* the name of the server */
@@ -72,7 +147,7 @@ smtp_ehlo_parse(const struct smtp_reply *reply, struct smtp_ehlo *ret_ehlo)
 		const char *eol = memchr(p, '\n', (size_t)(end - p));
 
 		if (!first)
-			take_keyword(ret_ehlo, p, (size_t)(eol - p));
+			take_keyword(ret_ehlo, ignored, p, (size_t)(eol - p));
 		first = false;
 		p = eol + 1;
 	}

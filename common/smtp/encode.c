@@ -26,7 +26,7 @@ put_octet(struct smtp_encode *e, unsigned char c, char *out)
 		*out++ = ' ';
 		e->column = 1;
 	}
-	if (e->column == 0 && c == '.')
+	if (e->column == 0 && c == '.' && !e->chunk)
 		*out++ = '.';
 	*out++ = (char)c;
 	e->column++;
@@ -96,6 +96,8 @@ smtp_encode_end(struct smtp_encode *e, char *out)
 	out = settle_cr(e, '\0', out);
 	if (e->column > 0)
 		out = put_line_end(e, out);
+	if (e->chunk)
+		return (size_t)(out - begin);
 	memcpy(out, ".\r\n", 3);
 	return (size_t)(out + 3 - begin);
 }

@@ -71,18 +71,33 @@ smtp_reply_text(const struct smtp_reply *reply, size_t max, struct buf *out);
 
 /* ---- EHLO ---- */
 
+enum smtp_auth {
+	SMTP_AUTH_PLAIN = 1 << 0,
+	SMTP_AUTH_LOGIN = 1 << 1,
+	SMTP_AUTH_XOAUTH2 = 1 << 2,
+};
+
 struct smtp_ehlo {
 	bool pipelining;   /* RFC 2920 */
 	bool eight_bit;    /* 8BITMIME, RFC 6152 */
 	bool utf8;         /* SMTPUTF8, RFC 6531 */
+	bool dsn;          /* DSN, RFC 3461 */
+	bool chunking;     /* CHUNKING, RFC 3030 */
+	bool starttls;     /* RFC 3207 */
+	unsigned auth;     /* RFC 4954: enum smtp_auth, those that we know */
 	bool size;         /* SIZE, RFC 1870 */
 	uint64_t size_max; /* 0: no limit is told */
 };
 
+/* Keywords that are read have numbers from 0 on, below 32. -ENOENT. */
+int smtp_keyword_find(const char *name, size_t len);
+/* NULL: there is none of this number. */
+const char *smtp_keyword_name(unsigned keyword);
+
 /* Keywords without case; a keyword that is unknown or not well-formed is
- * ignored. */
-void
-smtp_ehlo_parse(const struct smtp_reply *reply, struct smtp_ehlo *ret_ehlo);
+ * ignored, and so are those whose bits are in `ignored`. */
+void smtp_ehlo_parse(const struct smtp_reply *reply, uint32_t ignored,
+    struct smtp_ehlo *ret_ehlo);
 
 /* ---- paths ---- */
 
@@ -105,7 +120,7 @@ bool smtp_path_is_utf8(const char *address);
  *   a CR before none  a blank, as Postfix has it: CR and LF are never sent but
  *                     as CRLF, and a line is never made of one (a header field
  *                     cannot be smuggled in)
- *   "." first         ".." (RFC 5321 section 4.5.2)
+ *   "." first         ".." (RFC 5321 section 4.5.2), but not in a chunk
  *   a longer line     folded after at most 998 octets by CRLF and a blank, not
  *                     inside a UTF-8 character
  *   no last line end  CRLF is added
@@ -121,13 +136,15 @@ bool smtp_path_is_utf8(const char *address);
 struct smtp_encode {
 	size_t column; /* octets in this line, without the dot put before it */
 	bool cr;       /* a CR came last; the next octet decides its fate */
+	bool chunk;    /* set by the caller, for BDAT: nothing is doubled */
 };
 
 /* Encode the next slice into out, which has room for SMTP_ENCODE_MAX(len); the
  * number of octets written. */
 size_t smtp_encode_feed(
     struct smtp_encode *e, const char *data, size_t len, char *out);
-/* The last line end where it is missing, and the dot that ends the message. */
+/* The last line end where it is missing, and the dot that ends the message; a
+ * chunk has none. */
 size_t smtp_encode_end(struct smtp_encode *e, char *out);
 
 #endif

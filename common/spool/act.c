@@ -23,8 +23,10 @@ static const struct {
 	enum due due;
 	unsigned stays; /* bits of directories that it is not moved out of */
 } acts[NACTS] = {
-	[ACT_HOLD] = { "hold", "held", WAITING | DIR_BIT(SPOOL_ACTIVE),
-	    SPOOL_HOLD, DUE_KEPT, 0 },
+	/* Of a message on hold it is a note alone (hold_note_replaces()). */
+	[ACT_HOLD] = { "hold", "held",
+	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD), SPOOL_HOLD,
+	    DUE_KEPT, 0 },
 	[ACT_RELEASE] = { "release", "released", DIR_BIT(SPOOL_HOLD),
 	    SPOOL_DEFERRED, DUE_NOW, 0 },
 	[ACT_REQUEUE] = { "requeue", "requeued",

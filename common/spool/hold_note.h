@@ -18,6 +18,15 @@ struct hold_note {
 	char reason[HOLD_REASON_MAX + 1]; /* "": none was given */
 };
 
+/* Does it take the place of the note that a message on hold has? One of an
+ * operator who gives a reason or an end does. */
+static inline bool
+hold_note_replaces(const struct hold_note *note)
+{
+	return note->rule == 0 &&
+	    (note->reason[0] != '\0' || note->until_wall > 0);
+}
+
 /* The file in defer/ as it was: its time is when the message is due. */
 struct hold_note_before {
 	bool there;

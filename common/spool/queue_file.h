@@ -50,7 +50,9 @@ enum rcpt_done {
 	DONE_DELIVERED,
 	DONE_RELAYED,  /* no notice of success comes from beyond */
 	DONE_EXPANDED, /* an alias of several recipients */
-	DONE_PASSED,   /* an alias of one, who has the wishes of the sender */
+	/* The one recipient of an alias, or a server that tells of a success,
+	 * has the wishes of the sender. */
+	DONE_PASSED,
 };
 
 enum queue_file_flags {
@@ -154,6 +156,7 @@ struct queue_rcpt {
 };
 
 /* Walk the recipients through one buffer of fixed size. */
+#define QUEUE_RCPT_CURSOR_BUF 16384
 struct queue_rcpt_cursor {
 	uint64_t next;  /* offset of the next record */
 	uint64_t end;   /* of the last one */
@@ -162,7 +165,7 @@ struct queue_rcpt_cursor {
 	uint8_t version;
 	uint64_t buf_off;
 	size_t buf_len;
-	char buf[16384];
+	char buf[QUEUE_RCPT_CURSOR_BUF];
 };
 
 void

@@ -229,12 +229,25 @@ reason_marks(const struct spool *sp, const struct queue_id *id)
 	return r < 0 ? r : lines.marks;
 }
 
+int
+reason_count_attempts(
+    const struct spool *sp, uint64_t inode, uint32_t *ret_count)
+{
+	uint32_t attempt = 0;
+	struct lines lines = { .attempt = &attempt };
+	int r = read_file(sp, SPOOL_DEFER, inode, &lines);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	*ret_count = attempt;
+	return 0;
+}
+
 uint32_t
 reason_attempts(const struct spool *sp, uint64_t inode)
 {
 	uint32_t attempt = 0;
-	struct lines lines = { .attempt = &attempt };
 
-	(void)read_file(sp, SPOOL_DEFER, inode, &lines);
+	(void)reason_count_attempts(sp, inode, &attempt);
 	return attempt;
 }

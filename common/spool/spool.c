@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+#include <linux/magic.h>
 
 #include "base/io.h"
 #include "spool/marker.h"
@@ -62,6 +64,20 @@ open_dir(struct spool *sp, enum spool_dir dir)
 	return 0;
 }
 
+/* Does one journal, or none (tmpfs), keep the order of all names? Other file
+ * systems are taken not to: btrfs logs a directory alone, and after a power cut
+ * a file that had been moved there and removed is back under the name from
+ * before the move. */
+static bool
+has_one_journal(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 &&
+	    (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == XFS_SUPER_MAGIC ||
+		fs.f_type == TMPFS_MAGIC);
+}
+
 static int
 open_dirs(struct spool *sp, unsigned dirs)
 {
@@ -77,6 +93,8 @@ open_dirs(struct spool *sp, unsigned dirs)
 	/* Only the owner may enter: one user runs the instance. */
 	if (r == 0)
 		sp->private = (st.st_mode & 0077) == 0;
+	if (r == 0)
+		sp->keeps_order = has_one_journal(sp->fd);
 	if (r == 0)
 		sp->group = st.st_gid;
 	return r;
@@ -109,6 +127,15 @@ spool_open(struct spool *sp, const struct spool_sys *sys, const char *base,
 {
 	return spool_open_some(
 	    sp, sys, base, queue, SPOOL_DIR_BIT(SPOOL_NDIRS) - 1);
+}
+
+bool
+spool_is_in_memory(const struct spool *sp)
+{
+	struct statfs fs;
+
+	return fstatfs(sp->fd, &fs) == 0 &&
+	    (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
 void
@@ -262,7 +289,8 @@ spool_sync_names(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 	    sp->sys->openat(sp->dir[dir], slash == NULL ? "." : leaf, flags, 0);
 	if (fd < 0)
 		return -errno;
-	r = sp->sys->fsync(fd) < 0 ? -errno : 0;
+	r = (sp->keeps_order ? sp->sys->fsync : sp->sys->syncfs)(fd);
+	r = r < 0 ? -errno : 0;
 	sp->sys->close(fd);
 	return r;
 }

@@ -66,6 +66,9 @@ struct spool {
 	gid_t group;  /* of the queue: may write its directories */
 	char *path;   /* for messages */
 	bool private; /* one user owns all of it */
+	/* The sync of a directory takes all changes of names before it along:
+	 * the file system has one journal of them (ext, xfs). */
+	bool keeps_order;
 };
 
 /* The owners of new files and directories. A private instance has its own uid
@@ -108,6 +111,8 @@ int spool_open_some(struct spool *sp, const struct spool_sys *sys,
     const char *base, uint32_t queue, unsigned dirs);
 /* Called after a failed spool_open(), too. */
 void spool_close(struct spool *sp);
+/* Is there no disk to wait for (tmpfs)? */
+bool spool_is_in_memory(const struct spool *sp);
 
 /* A sealed queue takes no new mail: it has a mark on disk, the file `closed`.
  * accept_commit() checks the mark after the message has its name, and the
@@ -153,6 +158,10 @@ void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
  * O_RDWR. */
 int spool_open_file(
     const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags);
+/* The same without waiting for the disk; -EAGAIN: it would have to, or it
+ * cannot be opened. */
+int spool_open_cached(
+    const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags);
 /* The same, and what fstat() says. */
 int spool_open_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     int flags, struct stat *ret_st);
@@ -194,7 +203,9 @@ int spool_move_corrupt(const struct spool *sp, enum spool_dir from,
 int spool_keep_one_name(
     const struct spool *sp, enum spool_dir dir, const char *leaf);
 int spool_remove(const struct spool *sp, enum spool_dir dir, uint64_t inode);
-/* That a file of this inode has come or gone there is on disk. 0 or -errno. */
+/* That a file of this inode has come or gone there is on disk, and that it has
+ * left where it was before: the file system is synced where the sync of a
+ * directory is not enough for that (keeps_order). 0 or -errno. */
 int
 spool_sync_names(const struct spool *sp, enum spool_dir dir, uint64_t inode);
 /* Is a message of that name in any directory of states, or in corrupt/? */

@@ -110,6 +110,26 @@ spool_open_file(
 }
 
 int
+spool_open_cached(
+    const struct spool *sp, enum spool_dir dir, uint64_t inode, int flags)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+	int fd, r;
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	fd = sp->sys->open_cached(sp->dir[dir], leaf,
+	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -EAGAIN;
+	r = fstat(fd, &st) < 0 ? -errno : judge(sp, inode, &st);
+	if (r == 0)
+		return fd;
+	sp->sys->close(fd);
+	return -EAGAIN;
+}
+
+int
 spool_open_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     int flags, struct stat *ret_st)
 {

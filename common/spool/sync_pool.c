@@ -8,33 +8,49 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 
 #define THREADS_MAX 8
 #define STACK       (UINT32_C(256) * 1024)
+#define STALL       (20 * USEC_PER_MSEC)
 
 struct sync_pool {
 	const struct spool_sys *sys;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	struct sync_tasks waiting, done;
-	unsigned nwaiting, nrunning; /* tasks */
-	unsigned nidle, nwoken;      /* threads; a woken one is not idle */
+	unsigned nwaiting, nrunning, ndone; /* tasks */
+	bool told;                          /* the descriptor is readable */
+	unsigned nidle, nwoken; /* threads; a woken one is not idle */
 	unsigned share;
 	bool stop;
 	int fd;
 	unsigned limit, nthreads;
 	pthread_t threads[THREADS_MAX];
+	usec_t began[THREADS_MAX]; /* the task of each; 0: it has none */
+	unsigned nnumbered;
+	usec_t slow_limit, slow_at; /* 0: none */
 };
+
+void
+sync_task_init(struct sync_task *task, int (*work)(struct sync_task *task),
+    void (*drop)(struct sync_task *task))
+{
+	int i;
+
+	*task = (struct sync_task){ .work = work, .drop = drop };
+	for (i = 0; i < SYNC_JOB_FDS; i++)
+		task->fds[i] = -1;
+}
 
 struct sync_task *
 sync_task_new(void)
 {
-	struct sync_task *task = calloc(1, sizeof(*task));
-	int i;
+	struct sync_task *task = malloc(sizeof(*task));
 
-	for (i = 0; task != NULL && i < SYNC_JOB_FDS; i++)
-		task->fds[i] = -1;
+	if (task != NULL)
+		sync_task_init(task, NULL, NULL);
 	return task;
 }
 
@@ -68,16 +84,29 @@ run_job(const struct spool_sys *sys, struct sync_task *task)
 	}
 }
 
-/* The descriptor is readable as long as there is one: it is written to with
- * the first and read with the last. With the lock held. */
+/* The descriptor is read with the last task that is taken. The owner is not
+ * woken for each of many short tasks. With the lock held. */
 static void
 finish_job(struct sync_pool *p, struct sync_task *task)
 {
 	const uint64_t one = 1;
 
-	if (STAILQ_EMPTY(&p->done))
-		(void)!write(p->fd, &one, sizeof(one));
 	STAILQ_INSERT_TAIL(&p->done, task, link);
+	p->ndone++;
+	if (p->told || (p->nwaiting > 0 && p->ndone < p->share))
+		return;
+	p->told = true;
+	(void)!write(p->fd, &one, sizeof(one));
+}
+
+/* With the lock held. */
+static void
+note_time(struct sync_pool *p, usec_t began)
+{
+	const usec_t now = clock_mono();
+
+	if (p->slow_limit > 0 && now - began > p->slow_limit)
+		p->slow_at = now;
 }
 
 /* A thread is idle until another one has woken it. With the lock held. */
@@ -95,8 +124,10 @@ run_thread(void *arg)
 {
 	struct sync_pool *p = arg;
 	struct sync_task *task;
+	usec_t *began;
 
 	pthread_mutex_lock(&p->lock);
+	began = &p->began[p->nnumbered++];
 	while (!p->stop) {
 		task = STAILQ_FIRST(&p->waiting);
 		if (task == NULL) {
@@ -106,9 +137,12 @@ run_thread(void *arg)
 		STAILQ_REMOVE_HEAD(&p->waiting, link);
 		p->nwaiting--;
 		p->nrunning++;
+		*began = clock_mono();
 		pthread_mutex_unlock(&p->lock);
 		run_job(p->sys, task);
 		pthread_mutex_lock(&p->lock);
+		note_time(p, *began);
+		*began = 0;
 		p->nrunning--;
 		finish_job(p, task);
 	}
@@ -153,7 +187,7 @@ sync_pool_new(const struct spool_sys *sys, unsigned threads)
 	pthread_cond_init(&p->work, NULL);
 	p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->fd < 0)
-		sync_pool_free(&p);
+		(void)sync_pool_free(&p);
 	return p;
 }
 
@@ -182,27 +216,27 @@ free_tasks(struct sync_tasks *tasks)
 	}
 }
 
-void
+bool
 sync_pool_free(struct sync_pool **pool)
 {
 	struct sync_pool *p = *pool;
 
 	*pool = NULL;
 	if (p == NULL)
-		return;
+		return true;
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;
 	pthread_cond_broadcast(&p->work);
 	pthread_mutex_unlock(&p->lock);
-	if (!join_threads(
-		p)) /* a thread that hangs in a disk still uses the pool */
-		return;
+	if (!join_threads(p)) /* that thread still uses the pool */
+		return false;
 	free_tasks(&p->waiting);
 	free_tasks(&p->done);
 	io_close(&p->fd);
 	pthread_cond_destroy(&p->work);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
+	return true;
 }
 
 int
@@ -215,6 +249,27 @@ void
 sync_pool_set_share(struct sync_pool *p, unsigned share)
 {
 	p->share = share;
+}
+
+void
+sync_pool_set_slow(struct sync_pool *p, usec_t limit)
+{
+	p->slow_limit = limit;
+}
+
+usec_t
+sync_pool_slow_at(struct sync_pool *p, usec_t now)
+{
+	usec_t at;
+	unsigned i;
+
+	pthread_mutex_lock(&p->lock);
+	for (i = 0; i < p->nnumbered; i++)
+		if (p->began[i] > 0 && now - p->began[i] > p->slow_limit)
+			p->slow_at = now;
+	at = p->slow_at;
+	pthread_mutex_unlock(&p->lock);
+	return at;
 }
 
 /* Has each thread that is not idle its share? With the lock held. */
@@ -260,6 +315,27 @@ sync_pool_put(struct sync_pool *p, struct sync_task *task)
 	return r;
 }
 
+/* Does a task take long while others wait? With the lock held. */
+static bool
+is_stalled(const struct sync_pool *p, usec_t now)
+{
+	unsigned i;
+
+	for (i = 0; p->nwaiting > 0 && i < p->nnumbered; i++)
+		if (p->began[i] > 0 && now - p->began[i] > STALL)
+			return true;
+	return false;
+}
+
+void
+sync_pool_press(struct sync_pool *p, usec_t now)
+{
+	pthread_mutex_lock(&p->lock);
+	if (is_stalled(p, now))
+		(void)add_thread(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
 struct sync_task *
 sync_pool_take(struct sync_pool *p)
 {
@@ -270,8 +346,10 @@ sync_pool_take(struct sync_pool *p)
 	task = STAILQ_FIRST(&p->done);
 	if (task != NULL) {
 		STAILQ_REMOVE_HEAD(&p->done, link);
-		if (STAILQ_EMPTY(&p->done))
+		p->ndone--;
+		if (p->ndone == 0 && p->told)
 			(void)!read(p->fd, &count, sizeof(count));
+		p->told &= p->ndone > 0;
 	}
 	pthread_mutex_unlock(&p->lock);
 	return task;

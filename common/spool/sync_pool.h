@@ -41,17 +41,30 @@ struct sync_pool;
  * NULL: no descriptor or no memory. */
 struct sync_pool *sync_pool_new(const struct spool_sys *sys, unsigned threads);
 /* A thread is woken, or started, for each so many tasks: 1, unless it was set,
- * before the first task. More for short ones, which come many at a time. */
+ * before the first task. More for short ones, which come many at a time: their
+ * owner is told when so many are done, too, or when none waits for a thread. */
 void sync_pool_set_share(struct sync_pool *pool, unsigned share);
-/* Waits a second for the running threads; a thread that hangs is left behind.
- */
-void sync_pool_free(struct sync_pool **pool);
-/* Readable while a task is done and not taken. */
+/* Waits a second for the running threads. False: a thread that hangs was left
+ * behind, and uses what its task refers to. */
+bool sync_pool_free(struct sync_pool **pool);
+/* Readable while a task is done and not taken, and the owner is to know. */
 int sync_pool_fd(const struct sync_pool *pool);
+/* A task that takes longer than that is slow: set before the first one. */
+void sync_pool_set_slow(struct sync_pool *pool, usec_t limit);
+/* When the last slow task ended, by clock_mono(); now: one is under way; 0:
+ * there was none. */
+usec_t sync_pool_slow_at(struct sync_pool *pool, usec_t now);
 /* -EAGAIN: not one thread can be started; the caller keeps the task. */
 int sync_pool_put(struct sync_pool *pool, struct sync_task *task);
+/* Tasks that wait for a share to be full, behind one that takes long, get one
+ * more thread; now: of clock_mono(). To be called now and then while tasks are
+ * under way, with a share above 1. */
+void sync_pool_press(struct sync_pool *pool, usec_t now);
 /* A finished task, for free(); NULL: none. */
 struct sync_task *sync_pool_take(struct sync_pool *pool);
+/* A new task, without descriptors, that work() does. */
+void sync_task_init(struct sync_task *task, int (*work)(struct sync_task *task),
+    void (*drop)(struct sync_task *task));
 /* A task without descriptors; NULL: no memory. */
 struct sync_task *sync_task_new(void);
 /* A task that was never put, or was taken. */

@@ -2,14 +2,35 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static int
 real_openat(int dir, const char *name, int flags, mode_t mode)
 {
 	return openat(dir, name, flags, mode);
+}
+
+static int
+real_open_cached(int dir, const char *name, int flags)
+{
+	struct open_how how = { .flags = (uint64_t)(unsigned)flags,
+		.resolve = RESOLVE_CACHED };
+
+	return (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+}
+
+static ssize_t
+real_pread_cached(int fd, void *data, size_t len, off_t off)
+{
+	const struct iovec v = { data, len };
+
+	return preadv2(fd, &v, 1, off, RWF_NOWAIT);
 }
 
 /* A file system without RENAME_NOREPLACE (NFS) gets the old call, for maildirs,
@@ -32,6 +53,9 @@ real_replaceat(int dir, const char *old, const char *name)
 
 const struct spool_sys spool_sys_real = {
 	.openat = real_openat,
+	.pread = pread,
+	.open_cached = real_open_cached,
+	.pread_cached = real_pread_cached,
 	.write = write,
 	.pwrite = pwrite,
 	.ftruncate = ftruncate,

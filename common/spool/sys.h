@@ -12,6 +12,11 @@
 
 struct spool_sys {
 	int (*openat)(int dir, const char *name, int flags, mode_t mode);
+	ssize_t (*pread)(int fd, void *data, size_t len, off_t off);
+	/* The next two never wait for a disk: -1 where they would have to, or
+	 * where the kernel cannot say. */
+	int (*open_cached)(int dir, const char *name, int flags);
+	ssize_t (*pread_cached)(int fd, void *data, size_t len, off_t off);
 	ssize_t (*write)(int fd, const void *data, size_t len);
 	ssize_t (*pwrite)(int fd, const void *data, size_t len, off_t off);
 	int (*ftruncate)(int fd, off_t len);

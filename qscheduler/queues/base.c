@@ -168,6 +168,7 @@ base_open(struct base *b, const char *path, const struct daemon_users *users,
 	b->lock = -1;
 	b->owner = (struct spool_owner){ users->qmailq, users->qmails,
 		users->qmail, users->qdrop, users->private };
+	b->agents = users->qmailr_group;
 	b->fd = open_base(path, users->private, ret_error);
 	if (b->fd < 0)
 		return b->fd;

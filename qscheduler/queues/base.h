@@ -21,6 +21,7 @@ struct base {
 	char *path;
 	int fd, lock;
 	struct spool_owner owner;
+	gid_t agents;          /* the group of those who talk to strangers */
 	uint64_t largest_drop; /* of an earlier version; 0: no limit */
 	bool listed[QUEUE_NUM_MAX + 1];
 };

@@ -21,15 +21,32 @@ finish(int r, FILE *out)
 	return 0;
 }
 
+static void
+print_errors(struct buf *error, int r)
+{
+	char *rest = error->data, *line;
+
+	if (error->len == 0) {
+		fprintf(stderr, "qscheduler: %s\n", strerror(-r));
+		return;
+	}
+	while ((line = strsep(&rest, "\n")) != NULL)
+		fprintf(stderr, "qscheduler: %s\n", line);
+}
+
+/* files: with the files that it names, and each wrong line is told. */
 static int
 load(const struct options *o, bool files, struct conf *ret_conf)
 {
 	struct daemon_users users;
 	struct buf error = { 0 };
-	int r = conf_load(o->conf_path, ret_conf, &error);
+	int r =
+	    (files ? conf_judge : conf_load)(o->conf_path, ret_conf, &error);
 
 	if (r == 0) {
 		r = daemon_users(ret_conf, &users, &error);
+		if (r == 0 && files)
+			r = files_check_lines(ret_conf, users.private, &error);
 		if (r == 0 && files)
 			r = files_check(ret_conf, &users, &error);
 		if (r == 0 && files)
@@ -38,8 +55,7 @@ load(const struct options *o, bool files, struct conf *ret_conf)
 			conf_done(ret_conf);
 	}
 	if (r < 0)
-		fprintf(stderr, "qscheduler: %s\n",
-		    error.len > 0 ? buf_str(&error) : strerror(-r));
+		print_errors(&error, r);
 	buf_done(&error);
 	return r;
 }

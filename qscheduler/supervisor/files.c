@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/wrong_lines.h"
 #include "route/alias.h"
+#include "route/credentials.h"
 #include "route/programs.h"
 #include "route/route.h"
 
@@ -33,6 +35,41 @@ check_programs(const struct conf *conf, struct buf *ret_error)
 	if (r >= 0)
 		programs_free(&programs);
 	return r;
+}
+
+static int
+check_tls(const struct conf *conf, struct buf *ret_error)
+{
+	struct tls_policies *policies = NULL;
+	int r =
+	    tls_policies_load(conf->smtp_tls_policy_file, &policies, ret_error);
+
+	if (r >= 0)
+		tls_policies_free(&policies);
+	return r;
+}
+
+static int
+check_passwords(const struct conf *conf, struct buf *ret_error)
+{
+	struct credentials *credentials = NULL;
+	int r =
+	    credentials_load(conf->smtp_password_file, &credentials, ret_error);
+
+	if (r >= 0)
+		credentials_free(&credentials);
+	return r;
+}
+
+/* Files that agents read, which are not theirs to be without. */
+static int
+check_of_agents(const struct conf *conf, struct buf *ret_error)
+{
+	int r = check_programs(conf, ret_error);
+
+	if (r == 0)
+		r = check_tls(conf, ret_error);
+	return r < 0 ? r : check_passwords(conf, ret_error);
 }
 
 bool
@@ -77,6 +114,7 @@ files_check_pipes(const struct conf *conf, struct buf *ret_error)
 	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
 	struct route_table *table = NULL;
 	struct programs *programs = NULL;
+	struct wrong_lines wrong = { 0 };
 	struct route to;
 	const char *key;
 	uint32_t line;
@@ -93,7 +131,10 @@ files_check_pipes(const struct conf *conf, struct buf *ret_error)
 		r = programs_load(conf->programs_file, &programs, ret_error);
 	for (i = 0; r == 0 && (line = route_rule(table, i, &to, &key)) != 0;
 	     i++)
-		r = check_pipe(conf, programs, &to, line, ret_error);
+		r = wrong_lines_go_on(&wrong, line,
+		    check_pipe(conf, programs, &to, line, ret_error),
+		    ret_error);
+	r = wrong_lines_tell(&wrong, r, ret_error);
 	programs_free(&programs);
 	route_free(&table);
 	return r;
@@ -162,7 +203,7 @@ files_judge(const struct conf *conf, bool private, struct buf *ret_error)
 
 	if (r == 0 && files_have_aliases(conf, private))
 		r = unless_absent(check_aliases(conf, ret_error), ret_error);
-	return r < 0 ? r : check_programs(conf, ret_error);
+	return r < 0 ? r : check_of_agents(conf, ret_error);
 }
 
 int
@@ -175,5 +216,20 @@ files_check(const struct conf *conf, const struct daemon_users *users,
 	if (r == 0 && files_have_aliases(conf, users->private))
 		r = check_file(
 		    conf, conf->alias_file, check_aliases, users, ret_error);
-	return r < 0 ? r : check_programs(conf, ret_error);
+	return r < 0 ? r : check_of_agents(conf, ret_error);
+}
+
+int
+files_check_lines(const struct conf *conf, bool private, struct buf *ret_errors)
+{
+	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
+	int r;
+
+	daemon_route_transports(conf, known);
+	r = unless_absent(
+	    route_judge(conf->routing_file, known, ret_errors), ret_errors);
+	if (r == 0 && files_have_aliases(conf, private))
+		r = unless_absent(
+		    alias_judge(conf->alias_file, ret_errors), ret_errors);
+	return r;
 }

@@ -13,12 +13,14 @@
 #include "base/io.h"
 #include "daemon/daemon.h"
 
-#define NAME     CONF_IN_FORCE_NAME
-#define TEMP     NAME ".new"
-#define ROUTING  "routing"
-#define PROGRAMS "programs"
-#define ALIASES  "aliases"
-#define COPY_MAX (64u << 20) /* as much as routing may have */
+#define NAME      CONF_IN_FORCE_NAME
+#define TEMP      NAME ".new"
+#define ROUTING   "routing"
+#define PROGRAMS  "programs"
+#define ALIASES   "aliases"
+#define TLS       "tls-policy"
+#define PASSWORDS "passwords"
+#define COPY_MAX  (64u << 20) /* as much as routing may have */
 
 static int
 dump(int dir, const struct conf *conf, mode_t mode)
@@ -69,6 +71,8 @@ enum {
 	COPY_ROUTING,
 	COPY_PROGRAMS,
 	COPY_ALIASES,
+	COPY_TLS,
+	COPY_PASSWORDS,
 	NCOPIES
 };
 
@@ -80,28 +84,38 @@ struct copy {
 	bool fresh; /* lies under the name with NEXT */
 };
 
-static const char *const copy_names[NCOPIES] = {
-	[COPY_ROUTING] = ROUTING,
-	[COPY_PROGRAMS] = PROGRAMS,
-	[COPY_ALIASES] = ALIASES,
+/* Readers of the operator's file may read the copy, and so may the users of the
+ * mail system; of some the agents, too, which are not in its group; and what is
+ * secret the agents alone. */
+static const struct copy_row {
+	const char *name;
+	mode_t mode; /* beside that of the file for others */
+	bool secret;
+} copy_rows[NCOPIES] = {
+	[COPY_ROUTING] = { ROUTING, 0640, false },
+	[COPY_PROGRAMS] = { PROGRAMS, 0640, false },
+	[COPY_ALIASES] = { ALIASES, 0640, false },
+	[COPY_TLS] = { TLS, 0644, false },
+	[COPY_PASSWORDS] = { PASSWORDS, 0640, true },
 };
 
-/* Readers of the operator's file may read the copy, and so may the users of the
- * mail system. */
 static int
-put_copy(const struct base *b, const char *name, const char *source,
-    const struct buf *text)
+put_copy(const struct base *b, const struct copy_row *row, const char *name,
+    const char *source, const struct buf *text)
 {
-	const mode_t mode = b->owner.private ? 0600 : 0640;
+	const gid_t group = row->secret ? b->agents : b->owner.qmail;
+	mode_t mode = row->mode;
 	struct stat st;
 	int r = stat(source, &st) < 0 ? -errno : 0;
 
 	if (r == 0)
-		r = file_replace(b->fd, name, mode, text);
+		r = file_replace(b->fd, name, 0600, text);
 	if (r < 0 || b->owner.private)
 		return r;
-	if (fchownat(b->fd, name, (uid_t)-1, b->owner.qmail, 0) < 0 ||
-	    fchmodat(b->fd, name, mode | (st.st_mode & S_IROTH), 0) < 0)
+	if (!row->secret)
+		mode |= st.st_mode & S_IROTH;
+	if (fchownat(b->fd, name, (uid_t)-1, group, 0) < 0 ||
+	    fchmodat(b->fd, name, mode, 0) < 0)
 		return -errno;
 	return 0;
 }
@@ -109,16 +123,16 @@ put_copy(const struct base *b, const char *name, const char *source,
 /* 0; -ENOENT: there is no such file, which has a meaning too; other errors with
  * the words in *ret_error. */
 static int
-read_and_put(const struct base *b, const char *name, const char *source,
-    struct buf *ret_error)
+read_and_put(const struct base *b, const struct copy_row *row,
+    const char *source, struct buf *ret_error)
 {
 	struct buf text = { 0 }, why = { 0 };
 	char next[32];
 	int r = file_read(source, COPY_MAX, &text, &why);
 
-	snprintf(next, sizeof(next), "%s" NEXT, name);
+	snprintf(next, sizeof(next), "%s" NEXT, row->name);
 	if (r == 0) {
-		r = put_copy(b, next, source, &text);
+		r = put_copy(b, row, next, source, &text);
 		if (r < 0)
 			(void)buf_printf(ret_error, "%s/%s: %s", b->path, next,
 			    strerror(-r));
@@ -131,19 +145,23 @@ read_and_put(const struct base *b, const char *name, const char *source,
 }
 
 static int
-copy(const struct base *b, const char *name, struct copy *c,
+copy(const struct base *b, const struct copy_row *row, struct copy *c,
     struct buf *ret_error)
 {
 	int r;
 
-	if (asprintf(&c->path, "%s/%s", b->path, name) < 0) {
+	if (*c->source == '\0') {
+		c->path = strdup("");
+		return c->path == NULL ? -ENOMEM : 0;
+	}
+	if (asprintf(&c->path, "%s/%s", b->path, row->name) < 0) {
 		c->path = NULL;
 		return -ENOMEM;
 	}
 	/* A file in force that is used after an error is its own copy. */
 	if (strcmp(c->path, c->source) == 0)
 		return 0;
-	r = read_and_put(b, name, c->source, ret_error);
+	r = read_and_put(b, row, c->source, ret_error);
 	c->fresh = r == 0;
 	if (r != -ENOENT)
 		return r;
@@ -170,6 +188,8 @@ judge_copies(const struct base *b, const struct conf *conf,
 	next.routing_file = path[COPY_ROUTING];
 	next.programs_file = path[COPY_PROGRAMS];
 	next.alias_file = path[COPY_ALIASES];
+	next.smtp_tls_policy_file = path[COPY_TLS];
+	next.smtp_password_file = path[COPY_PASSWORDS];
 	if (r == 0)
 		r = files_judge(&next, b->owner.private, &why);
 	if (r < 0 && r != -ENOMEM)
@@ -190,12 +210,12 @@ take_copies(
 	int i;
 
 	for (i = 0; i < NCOPIES; i++) {
-		snprintf(next, sizeof(next), "%s" NEXT, copy_names[i]);
+		snprintf(next, sizeof(next), "%s" NEXT, copy_rows[i].name);
 		if (!copies[i].fresh ||
-		    renameat(b->fd, next, b->fd, copy_names[i]) == 0)
+		    renameat(b->fd, next, b->fd, copy_rows[i].name) == 0)
 			continue;
-		(void)buf_printf(ret_error, "%s/%s: %s", b->path, copy_names[i],
-		    strerror(errno));
+		(void)buf_printf(ret_error, "%s/%s: %s", b->path,
+		    copy_rows[i].name, strerror(errno));
 		return -errno;
 	}
 	return 0;
@@ -208,7 +228,7 @@ drop_copies(const struct base *b, struct copy *copies)
 	int i;
 
 	for (i = 0; i < NCOPIES; i++) {
-		snprintf(next, sizeof(next), "%s" NEXT, copy_names[i]);
+		snprintf(next, sizeof(next), "%s" NEXT, copy_rows[i].name);
 		(void)unlinkat(b->fd, next, 0);
 		free(copies[i].path);
 	}
@@ -223,13 +243,12 @@ with_copies(const struct base *b, const struct conf *conf, struct copy *copies,
 
 	copies[COPY_ROUTING].source = conf->routing_file;
 	copies[COPY_PROGRAMS].source = conf->programs_file;
-	copies[COPY_ALIASES].source = conf->alias_file;
+	copies[COPY_ALIASES].source =
+	    files_have_aliases(conf, b->owner.private) ? conf->alias_file : "";
+	copies[COPY_TLS].source = conf->smtp_tls_policy_file;
+	copies[COPY_PASSWORDS].source = conf->smtp_password_file;
 	for (i = 0; r == 0 && i < NCOPIES; i++)
-		if (i != COPY_ALIASES ||
-		    files_have_aliases(conf, b->owner.private))
-			r = copy(b, copy_names[i], &copies[i], ret_error);
-		else
-			r = (copies[i].path = strdup("")) == NULL ? -ENOMEM : 0;
+		r = copy(b, &copy_rows[i], &copies[i], ret_error);
 	if (r == 0)
 		r = judge_copies(b, conf, copies, ret_error);
 	return r < 0 ? r : take_copies(b, copies, ret_error);
@@ -246,6 +265,8 @@ dump_with_copies(
 	named.routing_file = copies[COPY_ROUTING].path;
 	named.programs_file = copies[COPY_PROGRAMS].path;
 	named.alias_file = copies[COPY_ALIASES].path;
+	named.smtp_tls_policy_file = copies[COPY_TLS].path;
+	named.smtp_password_file = copies[COPY_PASSWORDS].path;
 	return dump(b->fd, &named, b->owner.private ? 0600 : 0644);
 }
 
@@ -274,7 +295,8 @@ inforce_write(
 
 /* ---- in memory ---- */
 
-static const char *const kept_names[] = { NAME, ROUTING, PROGRAMS, ALIASES };
+static const char *const kept_names[] = { NAME, ROUTING, PROGRAMS, ALIASES, TLS,
+	PASSWORDS };
 _Static_assert(ARRAY_LEN(kept_names) == INFORCE_NFILES, "inforce.h");
 
 void

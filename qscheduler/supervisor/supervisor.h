@@ -184,7 +184,7 @@ int inforce_write(
 /* Keep them in memory, names and content: a child that is started while the
  * disk of QUEUE_BASE does not answer reads them nevertheless. What was kept
  * before is let go; what cannot be kept is read from the disk. */
-#define INFORCE_NFILES 4
+#define INFORCE_NFILES 6
 struct inforce_file {
 	bool open;
 	int fd;
@@ -206,7 +206,8 @@ char *inforce_variable(const struct base *b);
  *
  * Soft: -errno with "FILE:LINE: what is wrong". Never logs. */
 /* routing_file and alias_file, also whether their readers may read them, and
- * programs_file. Each may be absent. */
+ * programs_file; each may be absent. smtp_tls_policy_file and
+ * smtp_password_file, if they are named. */
 int files_check(const struct conf *conf, const struct daemon_users *users,
     struct buf *ret_error);
 /* The content of these files alone. private: of the user's own instance. */
@@ -226,6 +227,10 @@ bool discard_is_on(const char *mountinfo, const char *path);
 /* For --check: that each rule for a pipe names a program that there is. Such a
  * rule stops no start, since the program may come later. */
 int files_check_pipes(const struct conf *conf, struct buf *ret_error);
+/* For --check: each wrong line of the routing file, else of the alias file, is
+ * a line of *ret_errors, which is empty before. */
+int files_check_lines(
+    const struct conf *conf, bool private, struct buf *ret_errors);
 /* warnings.c, for --check: adds a line to out for each thing that is right and
  * may not be meant: a routing file that is not there or empty, rules with a
  * next hop that their transport cannot use, parameters that are set and do
@@ -239,6 +244,9 @@ int files_warn_aliases(
     const struct conf *conf, struct buf *out, struct buf *ret_error);
 int files_warn_administrators(
     const struct conf *conf, struct buf *out, struct buf *ret_error);
+/* warn_tls.c: the same of the authorities of level `verify`. */
+int
+files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error);
 
 /* ---- env.c: the environment and limits that children get ----
  * Started as root, only what is known to be needed is passed on, so that

@@ -57,28 +57,6 @@ is_administrator(const char *account)
 	    strcmp(account, "mailer-daemon") == 0;
 }
 
-/* No account is needed, as deliver-local has it. */
-static bool
-has_mailbox_for_all(const struct conf *conf)
-{
-	return (conf->maildir_user[0] != '\0' || geteuid() != 0) &&
-	    strstr(conf->maildir_path, "%h") == NULL;
-}
-
-static bool
-has_account(const struct conf *conf, const char *address)
-{
-	char user[ADDRESS_MAX + 1];
-
-	if (has_mailbox_for_all(conf))
-		return true;
-	(void)address_user(address, user);
-	if (getpwnam(user) != NULL) /* NAME+EXTENSION may be an account */
-		return true;
-	user[address_account_len(user)] = '\0';
-	return is_administrator(user) || getpwnam(user) != NULL;
-}
-
 /* NULL: an alias, in *ret_alias, or a place that can take mail; else why the
  * mail gets nowhere. */
 static const char *
@@ -103,7 +81,8 @@ judge_address(
 		return NULL;
 	if (r < 0)
 		return "no route leads there: it will be deferred";
-	return to.target != ROUTE_TO_ACCOUNT || has_account(n->conf, full)
+	return to.target != ROUTE_TO_ACCOUNT ||
+		conf_has_account(n->conf, geteuid() != 0, full)
 	    ? NULL
 	    : "there is no such account, and no such alias";
 }
@@ -247,7 +226,7 @@ is_left(struct names *n, const char *name)
 	struct route to;
 
 	if ((account != NULL && account->pw_uid != 0) ||
-	    has_mailbox_for_all(n->conf) ||
+	    conf_has_mailbox_for_all(n->conf, geteuid() != 0) ||
 	    judge_address(n, name, &alias) != NULL || alias != NULL)
 		return false;
 	return route_lookup(n->routes, name, false, &to) == 0 &&

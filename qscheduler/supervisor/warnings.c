@@ -187,6 +187,8 @@ files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 	if (r == 0)
 		r = files_warn_aliases(conf, out, ret_error);
 	if (r == 0)
+		r = files_warn_tls(conf, out, ret_error);
+	if (r == 0)
 		r = conf_idle(conf, out);
 	if (r == 0)
 		r = discard_warnings(conf, out);

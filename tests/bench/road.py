@@ -9,7 +9,10 @@ The first part counts system calls with strace, process by process: messages of
 depend on what else the machine does. The second part measures rates: DIR is
 built there with `make all` and `make build/gcc/tests/bench/submit`.
 
-COUNTS=0 leaves out the first part, MESSAGES=0 the second one. WHERE is a list
+Then one `queue-inject` for each of 500 messages beside as many starts of
+/bin/true, in turn, in memory.
+
+COUNTS=0 leaves out these, MESSAGES=0 the second part. WHERE is a list
 of memory, disk and ext4 (a loop mount without discard, as root); AGENTS one of
 discard, maildir and smtp, which is Postfix's smtp-sink.
 
@@ -21,6 +24,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -120,12 +124,14 @@ def wait_through(i, messages):
 
 def count_daemons(routing, messages, alone, **conf):
     """Counts of each daemon for so many messages, one by one or all at once."""
+    from instance import wait
     i = instance(routing, **conf)
     try:
         i.start()
         warm = SUBMITTERS * 2
         submit(i, SUBMITTERS, warm).communicate()
         wait_through(i, warm)
+        wait(lambda: len(i.pids("deliver-local")) == len(i.numbers), what="no process that stays for its account")
         tracers = Tracers(i)
         for n in range(messages if alone else 0):
             submit(i, 1, 1).communicate()
@@ -203,6 +209,49 @@ def say_counts(say, messages=COUNTED):
     put_counts(say, "one `queue-inject`, from its start to its end", count_command(), 1)
     say()
     say("Messages of 4 KiB for one recipient, delivered by the first attempt, by `strace -f -c`; two queues in memory.")
+    say()
+
+
+# ---- one command a message ----
+
+def run_each(command, count, stdin):
+    """Microseconds of the clock and of the processor for each of so many runs, one after the other."""
+    def cpu():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+    spent, began = cpu(), time.monotonic()
+    for _ in range(count):
+        pid = os.posix_spawn(command[0], command, os.environ,
+                             file_actions=[(os.POSIX_SPAWN_OPEN, 0, stdin, os.O_RDONLY, 0)])
+        if os.waitpid(pid, 0)[1] != 0:
+            sys.exit(f"road: {command[0]} failed")
+    return (time.monotonic() - began) * 1e6 / count, (cpu() - spent) * 1e6 / count
+
+
+def say_commands(say, rounds_of=10, count=50):
+    i = instance("* discard\n")
+    try:
+        i.start()
+        (i.dir / "message").write_bytes(b"Subject: bench\n\n" + b"x" * 4096)
+        commands = {"/bin/true": ["/bin/true"], "`queue-inject`": [
+            str(i.face("queue-inject")), "-c", str(i.conf_file), "-i", "-f", "s@test.example", "--", "u0@test.example"]}
+        figures = {name: [] for name in commands}
+        for _ in range(rounds_of):
+            for name, command in commands.items():
+                figures[name].append(run_each(command, count, str(i.dir / "message")))
+    finally:
+        i.destroy()
+    say("## One command a message")
+    say()
+    say("| command | µs | µs of processor |")
+    say("|---|---|---|")
+    medians = {name: [statistics.median(column) for column in zip(*all_of)] for name, all_of in figures.items()}
+    for name, (clock, cpu) in medians.items():
+        say(f"| {name} | {clock:.0f} | {cpu:.0f} |")
+    first, last = medians.values()
+    say(f"| rate of the second to that of the first | {first[0] / last[0]:.2f} | {first[1] / last[1]:.2f} |")
+    say()
+    say(f"Messages of 4 KiB to two queues in memory, one after the other; medians of {rounds_of} rounds of {count}, in turn.")
     say()
 
 
@@ -370,6 +419,7 @@ def main():
     if COUNTED:
         os.environ["TMPDIR"] = tempfile.tempdir = "/dev/shm"
         say_counts(lambda text="": print(text, flush=True))
+        say_commands(lambda text="": print(text, flush=True))
     roots = [HERE]
     if os.environ.get("BEFORE"):
         roots.insert(0, pathlib.Path(os.environ["BEFORE"]).resolve())

@@ -2,18 +2,22 @@
  *
  *	submit accept CONF SUBMITTERS MESSAGES BYTES RCPT [times]
  *	submit bare   DIR  SUBMITTERS MESSAGES BYTES
+ *	submit joined DIR  SUBMITTERS MESSAGES BYTES
+ *	submit ring   DIR  SUBMITTERS MESSAGES BYTES
  *
  * SUBMITTERS processes put MESSAGES in all; prints messages per second, and
  *with `times` the 99th percentile of the times of acceptance, in milliseconds.
  * `accept` is what queue-inject does for each message, by the same module.
  *`bare` is the loop of system calls that no acceptance can do without: open
  *without a name, one write of as many bytes as a queue file has, link, fsync,
- *close.
+ *close. `joined` and `ring` are that loop where one process has the messages of
+ *all submitters, and syncs one of each together (joined.h).
  */
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/num.h"
 #include "submit/submit.h"
+#include "tests/bench/joined.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,6 +35,9 @@ struct load {
 	const char *where; /* configuration file, or directory */
 	const char *rcpt;
 	uint64_t submitters, messages, bytes;
+	/* Messages that are synced together, and how; 1, NULL: each alone. */
+	unsigned joins;
+	int (*sync)(const int *fds, unsigned n);
 	usec_t *times; /* of each message, shared by all submitters, or NULL */
 };
 
@@ -103,8 +110,8 @@ accept_loop(const struct load *load, uint64_t count)
 	free(text);
 }
 
-static int
-bare_one(int dir, const char *text, size_t len)
+int
+bare_link(int dir, const char *text, size_t len)
 {
 	char proc[64], name[64];
 	struct stat st;
@@ -116,10 +123,37 @@ bare_one(int dir, const char *text, size_t len)
 		return -1;
 	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	snprintf(name, sizeof(name), "%llu", (unsigned long long)st.st_ino);
-	if (linkat(AT_FDCWD, proc, dir, name, AT_SYMLINK_FOLLOW) < 0 ||
-	    fsync(fd) < 0)
+	if (linkat(AT_FDCWD, proc, dir, name, AT_SYMLINK_FOLLOW) < 0)
+		return -1;
+	return fd;
+}
+
+static int
+bare_one(int dir, const char *text, size_t len)
+{
+	int fd = bare_link(dir, text, len);
+
+	if (fd < 0 || fsync(fd) < 0)
 		return -1;
 	return close(fd);
+}
+
+/* As many at once as there are submitters. */
+static int
+join_one_each(int dir, const char *text, size_t len, const struct load *load)
+{
+	int fds[JOINED_MAX], r;
+	unsigned n;
+
+	for (n = 0; n < load->joins; n++) {
+		fds[n] = bare_link(dir, text, len);
+		if (fds[n] < 0)
+			return -1;
+	}
+	r = load->sync(fds, n);
+	while (n > 0)
+		close(fds[--n]);
+	return r;
 }
 
 static void
@@ -131,8 +165,10 @@ bare_loop(const struct load *load, uint64_t count)
 
 	if (dir < 0)
 		fail(load->where, "cannot be opened");
-	for (uint64_t i = 0; i < count; i++)
-		if (bare_one(dir, text, len) < 0)
+	for (uint64_t i = 0; i < count; i += load->joins)
+		if ((load->sync == NULL
+			    ? bare_one(dir, text, len)
+			    : join_one_each(dir, text, len, load)) < 0)
 			fail(load->where, "a system call failed");
 	close(dir);
 	free(text);
@@ -201,19 +237,35 @@ make_times(uint64_t messages)
 	return times;
 }
 
+static void
+join(struct load *load, int (*sync)(const int *fds, unsigned n))
+{
+	if (load->submitters > JOINED_MAX)
+		fail("usage", "too many submitters");
+	load->joins = (unsigned)load->submitters;
+	load->messages -= load->messages % load->joins;
+	load->submitters = 1;
+	load->sync = sync;
+}
+
 int
 main(int argc, char **argv)
 {
-	struct load load = { 0 };
+	struct load load = { .joins = 1 };
 
 	if (argc < 6 || num_u64(argv[3], 1, 1000, &load.submitters) < 0 ||
 	    num_u64(argv[4], 1, 10000000, &load.messages) < 0 ||
 	    num_u64(argv[5], 64, 1 << 24, &load.bytes) < 0)
-		fail("usage", "accept|bare WHERE SUBMITTERS MESSAGES BYTES");
+		fail("usage",
+		    "accept|bare|joined|ring WHERE SUBMITTERS MESSAGES BYTES");
 	load.where = argv[2];
 	load.rcpt = argc > 6 ? argv[6] : "bench@test.example";
 	if (argc > 7)
 		load.times = make_times(load.messages);
-	run(&load, strcmp(argv[1], "bare") == 0 ? bare_loop : accept_loop);
+	if (strcmp(argv[1], "joined") == 0)
+		join(&load, joined_plain);
+	else if (strcmp(argv[1], "ring") == 0)
+		join(&load, joined_ring);
+	run(&load, strcmp(argv[1], "accept") == 0 ? accept_loop : bare_loop);
 	return 0;
 }

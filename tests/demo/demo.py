@@ -2,13 +2,17 @@
 """make demo: the newcomer's tour of qscheduler, which is a test as well.
 
 A private instance of two queues, as an ordinary user. The sample messages of
-tests/mail go in through the sendmail face and out three ways: to maildirs,
-into a program, and over SMTP to aiosmtpd, a server of Debian's. What came out
-is compared with what went in, byte by byte; `sendmail` makes LF of CRLF
-(docs/SENDMAIL.md). Exit 0 only if all of it is true.
+tests/mail go in through the sendmail face and out four ways: to maildirs,
+into a program, over SMTP to aiosmtpd, and over TLS, with a certificate that is
+verified, to Debian's Postfix (mta.py), which only root can start: where that
+cannot be, the demo says why. What came out is compared with what went in, byte
+by byte; `sendmail` makes LF of CRLF (docs/SENDMAIL.md). Exit 0 only if all of
+it is true.
 
     demo.py [UID]    root shows it as this user, who needs no account; nobody by default
 """
+import contextlib
+import json
 import os
 import pathlib
 import pwd
@@ -23,10 +27,14 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 sys.path.insert(0, str(TESTS / "system"))
 
+import mta  # noqa: E402
+import packages  # noqa: E402
+
 # Fields that this system puts in front of what was submitted.
-ADDED = re.compile(rb"\A(?:(?:Return-Path|Delivered-To|Received|From|Date|Message-ID): "
+ADDED = re.compile(rb"\A(?:(?:Return-Path|X-Original-To|Delivered-To|Received|From|Date|Message-ID): "
                    rb"[^\n]*\n(?:[ \t][^\n]*\n)*)*", re.I)
 WAYS = ("maildir", "program", "smtp")
+TLS = "debian"
 BULK = 5000
 
 
@@ -41,7 +49,9 @@ def say(text):
 def as_ordinary_user(uid, gid):
     """Root shows it as another user, from a copy that this one can read."""
     top = pathlib.Path(tempfile.mkdtemp(prefix="qsched-demo-"))
-    try:
+    with contextlib.ExitStack() as end:
+        end.callback(shutil.rmtree, top, ignore_errors=True)
+        told = tell_of_mta(uid, end)
         shutil.copytree(ROOT / "build/bin", top / "build/bin", symlinks=True)
         shutil.copytree(TESTS, top / "tests", symlinks=True)
         subprocess.run(["chmod", "-R", "a+rX", top], check=True)
@@ -50,10 +60,18 @@ def as_ordinary_user(uid, gid):
         done = subprocess.run(
             [sys.executable, "-B", top / "tests/demo/demo.py"], check=False, cwd=top,
             user=uid, group=gid, extra_groups=[],
-            env={"PATH": os.environ["PATH"], "TMPDIR": str(top / "tmp"), "HOME": str(top / "tmp")})
+            env={"PATH": os.environ["PATH"], "TMPDIR": str(top / "tmp"), "HOME": str(top / "tmp"), "DEMO_MTA": told})
         return done.returncode
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
+
+
+def tell_of_mta(uid, end):
+    """Where Debian's server is, or why there is none."""
+    try:
+        server = mta.start(uid)
+    except packages.Unavailable as why:
+        return json.dumps({"why": str(why)})
+    end.callback(server.destroy)
+    return server.told
 
 
 def fold_at(line):
@@ -82,6 +100,12 @@ def wire_form(content):
     return b"".join(line + b"\r\n" for line in out)
 
 
+def as_postfix_has_it(content):
+    """Postfix takes blanks before the colon of a field away."""
+    header, body = re.fullmatch(rb"(.*?)(\n\n.*|\n?)", content, re.S).groups()
+    return re.sub(rb"(?m)^([!-9;-~]+)[ \t]+:", rb"\1:", header) + body
+
+
 def user_name():
     """The user, or the number of one that has no account, as in a container."""
     try:
@@ -94,6 +118,8 @@ class Tour:
     def __init__(self):
         from instance import Instance
         from peer import Peer
+        self.mta = json.loads(os.environ.get("DEMO_MTA", '{"why": "needs root"}'))
+        self.ways = WAYS if "why" in self.mta else (*WAYS, TLS)
         self.instance = Instance(queues=2)
         self.keep = self.instance.dir / "program"
         self.keep.mkdir()
@@ -103,8 +129,18 @@ class Tour:
         self.instance.routing_file.write_text(
             "maildir.example local\nprogram.example pipe:archive\n"
             f"smtp.example    smtp:127.0.0.1:{self.peer.port}\n")
+        if TLS in self.ways:
+            self.verify()
         self.samples = {}
         self.wrong = 0
+
+    def verify(self):
+        """Mail for Debian's server goes over TLS, or waits."""
+        i, hop = self.instance, f"127.0.0.1:{self.mta['port']}"
+        with open(i.routing_file, "a", encoding="ascii") as routing:
+            routing.write(f"{mta.DOMAIN} smtp:{hop}\n")
+        (i.dir / "tls").write_text(f"{hop} verify\n")
+        i.write_conf(smtp_tls_policy_file=i.dir / "tls", smtp_tls_CAfile=self.mta["authority"])
 
     def check(self, true, what):
         if not true:
@@ -118,6 +154,10 @@ class Tour:
         i.start()
         say(f"running: {', '.join(sorted(self.program(p) for p in i.pids()))}")
         say(f"SMTP server: aiosmtpd on 127.0.0.1:{self.peer.port}")
+        if TLS in self.ways:
+            say(f"TLS server: Debian's Postfix on 127.0.0.1:{self.mta['port']}, its certificate verified")
+        else:
+            say(f"SKIP delivery over TLS to Debian's Postfix: {self.mta['why']}")
 
     @staticmethod
     def program(pid):
@@ -126,7 +166,7 @@ class Tour:
         return os.path.basename(words[0]) + (f"/{queue}" if queue else "")
 
     def submit(self):
-        step("Sample messages, each to a maildir, a program and a server")
+        step("Sample messages, each to a maildir, a program and " + ("two servers" if TLS in self.ways else "a server"))
         made = self.instance.dir / "made"
         made.mkdir()
         subprocess.run([TESTS / "mail/generate", made], check=True, stdout=subprocess.DEVNULL)
@@ -136,13 +176,13 @@ class Tour:
             name = f"s{number:02d}"
             content = path.read_bytes()
             self.samples[name] = re.sub(rb"\r+\n", b"\n", content)
-            self.instance.inject(content, *[f"{name}@{way}.example" for way in WAYS])
+            self.instance.inject(content, *[f"{name}@{way}.example" for way in self.ways])
             say(f"{name}  {len(content):>10} bytes  {path.name}")
         self.rcpts = [f"list{n}@{'smtp' if n % 5 else 'maildir'}.example" for n in range(BULK)]
         self.bulk = b"Subject: to everybody\n\nOne message, many recipients.\n"
         self.instance.inject(self.bulk, *self.rcpts)
         say(f"bulk  {len(self.bulk):>8} bytes  to {BULK} recipients")
-        self.expected = 3 * len(files) + BULK
+        self.expected = len(self.ways) * len(files) + BULK
 
     def deliver(self):
         step(f"{self.expected} deliveries")
@@ -162,12 +202,14 @@ class Tour:
 
     def compare(self):
         step("What came out, compared with what went in, byte by byte")
-        out = {way: {} for way in WAYS}
+        out = {way: {} for way in self.ways}
         for name in self.samples:
             for path in self.instance.maildir(name):
                 out["maildir"].setdefault(name, []).append(path.read_bytes())
         for path in self.keep.iterdir():
             out["program"].setdefault(path.name.split(".")[0], []).append(path.read_bytes())
+        if TLS in self.ways:
+            self.compare_tls(out[TLS])
         bulk = []
         for path, envelope in zip(self.peer.messages(), self.peer.envelopes()):
             for rcpt in envelope["to"]:
@@ -175,7 +217,7 @@ class Tour:
                     bulk.append(rcpt)
                 else:
                     out["smtp"].setdefault(rcpt.split("@")[0], []).append(path.read_bytes())
-        for way in WAYS:
+        for way in self.ways:
             same = sum(self.is_same(way, n, out[way].get(n, [])) for n in self.samples)
             say(f"{way:8} {same} of {len(self.samples)} messages the same")
         bulk += [r for r in self.rcpts if r.endswith("@maildir.example")
@@ -186,15 +228,30 @@ class Tour:
         self.check(count == self.expected, "as many out as in")
         self.check(not self.instance.files(), f"nothing stays behind: {self.instance.files()[:3]}")
 
+    def compare_tls(self, out):
+        """Postfix took it over TLS, and says so in its Received field."""
+        from instance import wait
+        boxes = pathlib.Path(self.mta["mail"])
+        wait(lambda: len(list(boxes.glob("*/new/*"))) >= len(self.samples), 55, "all mail in Postfix's maildirs")
+        for path in boxes.glob("*/new/*"):
+            content = path.read_bytes()
+            out.setdefault(path.parts[-3], []).append(content)
+            self.check(re.search(rb"\sby peer\.test \(Postfix\) with (?:E|UTF8)SMTPS ", content), f"{path.parts[-3]} came over TLS")
+        lines = re.findall(r"tls=(TLSv\S+), cipher=(\S+), .*verified=yes", self.instance.log())
+        self.check(lines, "the log tells of TLS that was verified")
+        say(f"over TLS: {' '.join(sorted(set(sum(lines, ()))))}, certificate verified, {len(lines)} handshakes")
+
     def is_same(self, way, name, copies):
         want = self.samples[name]
         if len(copies) != 1:
             self.check(False, f"{name} by {way}: {len(copies)} copies")
             return False
         got = copies[0]
-        if way == "smtp":
+        if way in ("smtp", TLS):
             want, got = wire_form(want), got.replace(b"\r\n", b"\n")
             want = want.replace(b"\r\n", b"\n")
+        if way == TLS:
+            want = as_postfix_has_it(want)
         # Everything that stands before the submitted bytes was put there by us.
         front = got[:len(got) - len(want)]
         same = got.endswith(want) and ADDED.sub(b"", front, count=1) in (b"", b"\n")

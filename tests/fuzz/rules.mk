@@ -11,9 +11,13 @@ FUZZ_SAN := fuzzer-no-link,address,undefined
 RUNS     ?= 1000000
 J        ?= 2
 
+# Objects of a program in whose place a target has its own.
+FUZZ_WITHOUT_deliver-smtp/lookup := %/deliver-smtp/reach/resolve.o
+
 define fuzzer
 $(B)/fuzz/$(1): $(B)/tests/fuzz/$(1).o $(B)/tests/fuzz/fuzz.o \
-    $(call logic_o,$(patsubst %/,%,$(dir $(1)))) $(LIB)
+    $(filter-out $(FUZZ_WITHOUT_$(1)),$(call logic_o,$(patsubst \
+	%/,%,$(dir $(1))))) $(LIB)
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
 	$$(Q)$$(CC) $$(LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(LDLIBS) \

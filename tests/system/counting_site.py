@@ -34,7 +34,7 @@ class Client:
 
 
 class CountingSite:
-    def __init__(self, service=0.0):
+    def __init__(self, service=0.0, address="127.0.0.1", port=0):
         self.service = service
         self.hold = self.refuse = self.hang_up = False
         self.peak = self.connections = 0
@@ -45,7 +45,7 @@ class CountingSite:
         self._order = itertools.count()
         self._end = False
         self._selector = selectors.DefaultSelector()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+        self._listener = socket.create_server((address, port), backlog=4096)
         self._listener.setblocking(False)
         self.port = self._listener.getsockname()[1]
         self._selector.register(self._listener, selectors.EVENT_READ)

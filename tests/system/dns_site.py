@@ -2,11 +2,13 @@
 """dns_site.py: a name server on 127.0.0.1, port 53, that answers by the first label.
 
 servfail, refused, nxdomain, nodata: just that; silent: nothing; loop: a CNAME of itself;
-rubbish: bytes that are no answer; many: more addresses than are tried; else 127.0.0.1."""
+rubbish: bytes that are no answer; many: more addresses than are tried; mxservfail, mxsilent:
+that for MX records alone; mixed, sick: MX hosts of which one, or each, is servfail; cut: an
+MX record that ends within its name; else 127.0.0.1, and no MX record."""
 import socket
 import struct
 
-A, CNAME = 1, 5
+A, CNAME, MX = 1, 5, 15
 CODES = {b"servfail": 2, b"nxdomain": 3, b"refused": 5}
 
 
@@ -21,9 +23,21 @@ def record(kind, data):
     return struct.pack(">HHHIH", 0xC00C, kind, 1, 60, len(data)) + data
 
 
+def mx(preference, label):
+    """A host beside the one that was asked for, whose name has one label in front."""
+    return record(MX, struct.pack(">HB", preference, len(label)) + label +
+                  b"\x07example\x00")
+
+
+HOSTS = {b"mixed": [mx(10, b"servfail"), mx(20, b"good")], b"sick": [mx(10, b"servfail")],
+         b"cut": [record(MX, b"\x00\x0a\x3fcut")]}
+
+
 def answers(label, kind):
     if label == b"loop":
         return [record(CNAME, b"\xc0\x0c")]
+    if kind == MX:
+        return HOSTS.get(label, [])
     if kind != A or label in CODES or label == b"nodata":
         return []
     if label == b"many":
@@ -36,6 +50,8 @@ def reply(query):
     label = query[13:13 + query[12]].lower()
     kind = struct.unpack(">H", query[end:end + 2])[0]
     found = answers(label, kind)
+    if kind == MX and label.startswith(b"mx"):
+        label = label[2:]
     flags = 0x8580 | CODES.get(label, 0)
     head = query[:2] + struct.pack(">HHHHH", flags, 1, len(found), 0, 0)
     if label == b"silent":

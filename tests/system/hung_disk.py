@@ -1,4 +1,5 @@
-"""A disk that stops answering, reads as well as writes, and goes on when told.
+"""A disk that stops answering, reads as well as writes, or takes long for each,
+and goes on when told.
 
 The disk is ext4 on a loop device over the one file of a FUSE file system that
 this file serves from a process of its own. While that process takes no
@@ -8,6 +9,7 @@ nothing hangs for longer than the test.
 
     disk = HungDisk(directory, i.queue(2))  # mounted there
     disk.hang()                             # returns when nothing is answered
+    disk.be_slow()                          # each request takes SLOW seconds
     disk.go_on()
     disk.close()                            # in any state
 
@@ -36,6 +38,7 @@ ATTR = struct.Struct("=6Q10I")
 DIRECT_IO = 1
 MS_NOSUID, MS_NODEV = 2, 4
 HANG_MAX = 120.0
+SLOW = 0.5
 
 
 def missing():
@@ -109,7 +112,7 @@ class Server:
 
     def serve(self, control):
         """Each line of control is obeyed, and said back when it holds."""
-        hangs = False
+        hangs = slow = False
         while True:
             ready, _, _ = select.select([control] if hangs else [control, self.fuse], [], [], HANG_MAX)
             if hangs and not ready:
@@ -118,9 +121,9 @@ class Server:
                 word = control.recv(16)
                 if not word:
                     return
-                hangs = word == b"hang"
+                hangs, slow = word == b"hang", word == b"slow"
                 control.send(word)
-            elif not hangs:
+            elif not hangs and not (slow and select.select([control], [], [], SLOW)[0]):
                 with contextlib.suppress(InterruptedError, FileNotFoundError):
                     self.answer(os.read(self.fuse, MAX_WRITE + 4096))
 
@@ -209,6 +212,12 @@ class HungDisk:
         if forget:
             self.forget()
         self.say(b"hang")
+
+    def be_slow(self, forget=True):
+        """The same, but each request is answered, one after the other."""
+        if forget:
+            self.forget()
+        self.say(b"slow")
 
     def go_on(self):
         self.say(b"go")

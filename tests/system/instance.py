@@ -239,6 +239,14 @@ class Instance:
                     found += [pathlib.Path(directory) / n for n in names]
         return found
 
+    def texts(self, *states):
+        """What the files of the state directories hold; one that goes meanwhile counts as gone."""
+        found = []
+        for path in self.files(*states):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(path.read_text(errors="surrogateescape"))
+        return found
+
     def page(self, number):
         """The published page of a queue (common/ipc/page.h)."""
         with open(f"/dev/shm/{self.name}.queue{number}", "rb") as f:

@@ -101,6 +101,7 @@ def as_user(options):
         shutil.copytree(BINARIES, top / "build/bin", symlinks=True)
         for folder in ("etc", "docs", "common/config"):
             shutil.copytree(ROOT / folder, top / folder)
+        shutil.copy(ROOT / "README.md", top)
         shutil.copytree(ROOT / "tests", top / "tests", symlinks=True,
                         ignore=shutil.ignore_patterns("__pycache__"))
         subprocess.run(["chmod", "-R", "a+rX", top], check=True)

@@ -4,6 +4,8 @@
     Site(service=0.05)   the reply to a message takes that long, 5 % either way
     Site(hold=True)      ... waits for release()
     Site(mute=True)      connections are taken, and never greeted
+    Site(keywords=[b"X"])  what EHLO is answered with, beside the name
+    site.answer = b"451 4.3.2 later"   the reply to each message from now on
 
 `serving` counts from the greeting, for a further message over the connection from
 MAIL, to the reply to the message, so a client that comes back at once never meets
@@ -69,14 +71,18 @@ class Client(asyncio.Protocol):
             self.buffer = rest
             if self.content:
                 self.content = False
+                self.site.contents.append(part + b"\r\n")
                 self.site.take(self)
             else:
                 self.command(part)
 
     def command(self, line):
         verb = line[:4].upper()
-        if verb == b"EHLO":
-            self.say(b"250-site\r\n250 PIPELINING")
+        self.site.lines.append(line)
+        if verb in (b"EHLO", b"LHLO"):
+            self.say(b"250" + b"\r\n250".join(
+                (b" " if i == len(self.site.keywords) else b"-") + word
+                for i, word in enumerate([b"site"] + self.site.keywords)))
         elif verb == b"MAIL":
             self.begun()
             self.sender = line.partition(b"<")[2].partition(b">")[0].decode()
@@ -97,12 +103,15 @@ class Client(asyncio.Protocol):
         self.site.deliveries.append((self.sender, self.rcpts))
         self.rcpts = []
         self.over()
-        self.say(b"250 2.0.0 ok")
+        self.say(self.site.answer)
 
 
 class Site:
-    def __init__(self, limit=None, service=0.0, hold=False, mute=False, seed=1):
+    def __init__(self, limit=None, service=0.0, hold=False, mute=False, seed=1, keywords=(b"PIPELINING",)):
+        self.keywords = list(keywords)
+        self.lines, self.contents = [], []  # commands; messages as they came over the wire
         self.limit, self.service, self.hold, self.mute = limit, service, hold, mute
+        self.answer = b"250 2.0.0 ok"
         self.serving = self.peak = self.connections = self.refused = 0
         self.deliveries = []  # (sender, recipients), in the order of the replies
         self.held = []

@@ -295,11 +295,14 @@ sys.stdin.read()
         i = self.running(queues=1)
         import pwd
         want = {"queue-send": "qmails_user", "todo-proc": "qmailq_user", "deliver-smtp": "qmailr_user"}
-        for program, user in want.items():
+
+        def uids(program):
             [pid] = i.pids(program)
             status = pathlib.Path(f"/proc/{pid}/status").read_text()
-            uids = next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:]
-            self.assertEqual(set(uids), {str(pwd.getpwnam(USERS[user]).pw_uid)}, program)
+            return set(next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:])
+        for program, user in want.items():  # an agent takes its user some time after it is there
+            uid = str(pwd.getpwnam(USERS[user]).pw_uid)
+            wait(lambda p=program, u=uid: uids(p) == {u}, what=f"{program} as {user}")
         i.stop()
 
     # mutation: deliver-smtp/smtp.c without .lockdown; deliver-local/local.c without .lockdown.
@@ -310,6 +313,7 @@ sys.stdin.read()
             [pid] = i.pids(program)
             lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
             return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        wait(lambda: status("deliver-smtp").get("Seccomp") == "2", what="an agent that has given up its rights")
         smtp, local = status("deliver-smtp"), status("deliver-local")
         self.assertEqual((smtp["Seccomp"], smtp["NoNewPrivs"], int(smtp["CapPrm"], 16)), ("2", "1", 0))
         kill_setgid_setuid = 1 << 5 | 1 << 6 | 1 << 7

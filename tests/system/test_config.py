@@ -40,6 +40,24 @@ class Configuration(SystemTest):
             self.assertTrue(name in said or name.startswith("queue_base_x") or "queue_" in said
                             or "backoff" in said, f"{line}: {said}")
 
+    # mutation: qscheduler/supervisor/command.c, load() calls conf_load() always; it calls no files_check_lines();
+    # files.c, files_check_pipes() gives wrong_lines_go_on() NULL.
+    def test_check_names_each_wrong_line(self):
+        i = self.instance(programs="")
+        good = i.conf_file.read_text()
+        n = good.count("\n")
+        said = self.judged(i, good + "nonsense = 1\nno value\nhopcount_limit = many\n").splitlines()
+        self.assertEqual([line.split(": ")[:2] for line in said],
+                         [["qscheduler", f"{i.conf_file}:{n + k}"] for k in (1, 2, 3)])
+        said = self.judged(i, good + "nonsense = 1\n" * 25).splitlines()
+        self.assertEqual((len(said), said[-1]), (21, "qscheduler: 5 more wrong lines"))
+        i.routing_file.write_text("a nowhere\nb local\nc\nb smtp\n")
+        said = self.judged(i, good).splitlines()
+        self.assertEqual([line.split(": ")[1] for line in said], [f"{i.routing_file}:{k}" for k in (1, 3, 4)])
+        i.routing_file.write_text("b pipe:x\na pipe:y\n* local\n")
+        said = self.judged(i, good).splitlines()
+        self.assertEqual([line.split(": ")[1] for line in said], [f"{i.routing_file}:{k}" for k in (1, 2)])
+
     def test_F4_forms_that_are_read(self):
         i = self.instance()
         users = "".join(f"{k} = {v}\n" for k, v in USERS.items()) if AS_ROOT else ""

@@ -23,4 +23,5 @@ class Demo(SystemTest):
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(f"as uid {uid}, which has no account", done.stdout)
+        self.assertRegex(done.stdout, r"debian +(\d+) of \1 messages the same|SKIP delivery over TLS to Debian's Postfix: ")
         self.assertIn("All of it is true", done.stdout)

@@ -4,16 +4,20 @@ import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import unittest
 
 from case import SystemTest, cost
 from hung_disk import HungDisk, missing
 from instance import BIN, HANG, wait
+from smtp_site import Site
+from test_ipc import Bell
 from test_grow import sched, states
 
 HELLO = b"Subject: hello\n\nhello\n"
 QUICK = {"disk_time_limit": "2s", "stop_time_limit": "3s", "restart_delay_max": "1s"}
+BELL = struct.Struct("=iIQ")
 SILENT = "its disk does not answer"
 
 
@@ -34,6 +38,13 @@ def sleeps_in_kernel(pid):
 def threads_that_sleep(pid):
     """Threads of the process that are in the kernel, where no signal reaches them."""
     return [int(t) for t in os.listdir(f"/proc/{pid}/task") if sleeps_in_kernel(f"{pid}/task/{t}")]
+
+
+def loop_runs(pid):
+    """Has its first thread not ended?"""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    return False
 
 
 def heartbeat(i, queue):
@@ -160,6 +171,104 @@ class Disks(SystemTest):
         i.wait_delivered("alice", 4)
         i.stop()
 
+    @cost(10)
+    def test_D41_deliveries_go_on_while_files_move_slowly(self):
+        """mutation: give_to_thread() of moves.c gives nothing."""
+        site = Site(hold=True)
+        self.addCleanup(site.stop)
+        i, disk = self.prepare(queues=1, hung=1, routing=f"* smtp:127.0.0.1:{site.port}\n", conf={
+            "disk_time_limit": "10m", "minimal_backoff_time": "1h", "maximal_backoff_time": "1h",
+            "smtp_destination_recipient_limit": "1", "smtp_process_limit": "4"})
+        i.start()
+        self.inject(i, "leaves", 3)
+        wait(lambda: len(site.held) == 3, what="messages that are about to leave")
+        i.inject(HELLO, *(f"stays{n}@test.example" for n in range(20)))
+        wait(lambda: len(site.held) == 4, what="another one, which stays")
+        pid = child(i, "queue-send", 1)
+        site.answer = b"451 4.3.2 later"
+        disk.hang()
+        site.release(3)
+        wait(lambda: [t for t in threads_that_sleep(pid) if t != pid], what="a move that waits for the disk")
+        for n in range(20):
+            wait(lambda: site.held, what=f"delivery {n} of the message in memory")
+            site.release(1)
+        began = heartbeat(i, 1)
+        wait(lambda: heartbeat(i, 1) > began + 2_000_000, what="heartbeats all the while")
+        self.assertEqual(len(site.deliveries), 23)
+        self.assertTrue([t for t in threads_that_sleep(pid) if t != pid], "it waits still")
+        disk.go_on()
+        wait(lambda: i.page(1)["deferred"] == 4, what="all moves")
+        site.answer = b"250 2.0.0 ok"
+        site.release(hold=False)
+        i.flush()
+        i.wait_empty()
+        self.assertEqual(len(site.deliveries), 46)
+        i.stop()
+
+    @cost(10)
+    def test_D42_rings_and_a_stop_are_heard_while_files_are_not_read(self):
+        """mutation: disk_do() of todo-proc/disk.c gives nothing to the pool."""
+        i, disk = self.prepare(queues=1, hung=1, conf={"disk_time_limit": "10m"})
+        i.start()
+        pid = child(i, "todo-proc", 1)
+        bell = Bell(i, 1)
+        self.addCleanup(bell.close)
+        disk.hang()
+        self.assertTrue(bell.send(BELL.pack(1, 0, 4711)))
+        wait(lambda: threads_that_sleep(pid), what="a thread that waits for the disk")
+        self.assertNotIn(pid, threads_that_sleep(pid), "its loop")
+        before = i.page(1)["rings"]
+        for n in range(20):
+            wait(lambda n=n: bell.send(BELL.pack(1, 0, 5000 + n)), what="room in the bell")
+        wait(lambda: i.page(1)["rings"] >= before + 20, what="its counts, on the page")
+        self.assertNotIn(pid, threads_that_sleep(pid), "its loop")
+        os.kill(pid, signal.SIGTERM)
+        wait(lambda: not loop_runs(pid), what="the end of its loop")
+        disk.go_on()
+        self.inject(i, "bob", 4)
+        i.wait_delivered("bob", 4)
+        i.stop()
+
+    @cost(20)
+    def test_D43_selections_go_on_at_their_rate_while_a_disk_takes_500_ms(self):
+        """Of messages in memory, and of another queue; others come and leave. mutation:
+        set_threads() of control.c sets none."""
+        site = Site(hold=True)
+        self.addCleanup(site.stop)
+        i, disk = self.prepare(queues=2, hung=1, routing=f"alice@test.example local\n* smtp:127.0.0.1:{site.port}\n",
+                               conf={"disk_time_limit": "10m", "minimal_backoff_time": "1h",
+                                     "maximal_backoff_time": "1h", "smtp_destination_recipient_limit": "1",
+                                     "smtp_initial_destination_concurrency": "44", "smtp_process_limit": "44",
+                                     "smtp_destination_concurrency_limit": "44"})
+        i.start()
+        self.only_queue(i, 1)
+        self.inject(i, "leaves", 40)
+        wait(lambda: len(site.held) == 40, what="messages that are about to leave")
+        i.inject(HELLO, *(f"stays{n}@test.example" for n in range(100)))
+        wait(lambda: len(site.held) == 44, what="one that stays")
+        self.only_queue(i, 2)
+        site.answer = b"451 4.3.2 later"
+        disk.be_slow()
+        site.release(40)
+        site.answer = b"250 2.0.0 ok"
+        site.release(hold=False)
+        self.inject(i, "alice", 10)
+        wait(lambda: len(site.deliveries) == 140, what="100 selections of the message in memory")
+        i.wait_delivered("alice", 10)
+        self.assertLess(i.page(1)["deferred"], 40, "moves have not ended, which take 20 s")
+        disk.go_on()
+        wait(lambda: i.page(1)["deferred"] == 40, what="those that leave")
+        i.flush()
+        i.wait_empty()
+        self.assertEqual(len(site.deliveries), 180)
+        i.stop()
+
+    def only_queue(self, i, number):
+        """New mail goes there."""
+        for args in (("--enable", "-q", str(number)), ("--disable", "-q", str(3 - number))):
+            done = self.setqload(i, *args)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
     @cost(20)
     def test_D31_P10_a_stop_while_a_disk_hangs(self):
         """mutation: on_tick() does not look at stop_deadline."""
@@ -208,9 +317,9 @@ class Disks(SystemTest):
         disk.go_on()
         wait(lambda: not i.pids(), what="the end of the one that read")
 
-    def base_on_disk(self):
+    def base_on_disk(self, **options):
         """QUEUE_BASE itself hangs, its queues are elsewhere."""
-        i = self.instance(conf=QUICK | {"heartbeat_time_limit": "60s"})
+        i = self.instance(conf=QUICK | {"heartbeat_time_limit": "60s"}, **options)
         disk = HungDisk(i.dir / "disk", i.base)
         self.addCleanup(disk.close)
         for n in i.numbers:
@@ -245,9 +354,37 @@ class Disks(SystemTest):
         wait(lambda: (i.base / "by-hand").exists(), what="what was set, on disk")
         i.stop()
 
+    def qctl(self, i, *words):
+        done = subprocess.run([BIN / "qctl", "-c", i.conf_file, *words], capture_output=True, text=True, check=False,
+                              timeout=HANG, env=i.environment())
+        return done.returncode, done.stdout, done.stderr
+
+    @cost(10)
+    def test_D31_qctl_while_QUEUE_BASE_hangs(self):
+        """mutation: qctl/read/queues.c, queues_find() calls read_base() itself."""
+        i, disk = self.base_on_disk(routing="later.example smtp:127.0.0.1:1\n* local\n")
+        i.start()
+        i.inject(HELLO, "x@later.example")
+        wait(lambda: len(i.files("deferred")) == 1, what="the message to wait")
+        disk.hang()
+        silent = f"qctl: {i.base}: its disk does not answer; the queues are those that the supervisor knows\n"
+        code, said, complaint = self.qctl(i, "list", "--json")
+        self.assertEqual((code, said.count("x@later.example"), complaint), (75, 1, silent))
+        code, said, complaint = self.qctl(i, "hold", "ALL")
+        self.assertEqual((code, said, complaint), (75, "", silent + "qctl: Held: 1 message\n"))
+        self.assertEqual(self.qctl(i, "check"), (75, "no flaw\n", silent))
+        self.assertEqual(self.qctl(i, "rules"), (75, "", silent))
+        disk.go_on()
+        self.assertEqual(self.qctl(i, "release", "ALL")[2], "qctl: Released: 1 message\n")
+        i.stop()
+        disk.hang()
+        self.assertEqual(self.qctl(i, "list"), (75, "", silent +
+                         "qctl: no supervisor of this instance is running, so no queue is known\n"))
+        disk.go_on()
+
     @cost(25)
     def test_D31_rules_of_hold_on_a_disk_that_hangs(self):
-        """mutation: queue-send/rules_file.c, put() takes a pool of no threads."""
+        """mutation: queue-send/operators/rules_file.c, put() takes a pool of no threads."""
         i = self.instance(queues=1, conf=QUICK)
         i.base.mkdir()
         disk = HungDisk(i.dir / "disk", i.base / "rules")

@@ -7,11 +7,12 @@ from instance import PYTHON, wait
 
 HERE = pathlib.Path(__file__).resolve().parent
 HELLO = b"Subject: hello\n\nhello\n"
-LABELS = ("servfail", "refused", "nxdomain", "nodata", "silent", "loop", "rubbish")
+LABELS = ("servfail", "refused", "nxdomain", "nodata", "silent", "loop", "rubbish", "mxservfail", "mxsilent",
+          "mixed", "sick", "cut")
 LONG = ".".join(["l" * 63] * 3)
 INSIDE = """
 mount --bind "$1" /etc/resolv.conf && ip link set lo up || exit 1
-"$2" "$3" &
+setpriv --pdeathsig KILL "$2" "$3" &
 shift 3
 exec "$@"
 """
@@ -39,8 +40,11 @@ class Dns(SystemTest):
             found = wait(lambda n=n: said(n), what=f"an attempt for {host}")
             self.assertEqual(found.group(2), "deferred", host)
             want = ("4.4.4" if host.startswith(("nxdomain", "nodata", "loop")) else
-                    "4.4.1" if host.startswith("many") else "4.4.3")
+                    "4.4.1" if host.startswith(("many", "mixed")) else "4.4.3")
             if host != LONG:
                 self.assertEqual(found.group(1), want, host)
+        # The second MX host, and no address of a domain whose MX records are not known.
+        self.assertTrue(i.log_has(r"to=<x@to-9>.*connect to good\.example\[127\.0\.0\.1\]:2525"))
+        self.assertFalse(i.log_has(r"to=<x@to-[78]>.*connect to"))
         self.assertEqual(i.pids(), before)
         i.stop()

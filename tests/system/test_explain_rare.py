@@ -132,9 +132,12 @@ class Rare(Explain):
         self.assertEqual(len(site.deliveries), 1)
 
     def test_leaving(self):
-        """Reasons cannot be written: after the third error nothing moves."""
-        i, site = self.held(5, error_interval="1h", smtp_initial_destination_concurrency=20)
-        wait(lambda: len(site.held) == 5, what="in delivery")
+        """Reasons cannot be written: after the third error nothing moves. Threads may
+        move 64 messages before it is known."""
+        i, site = self.held(80, error_interval="1h", smtp_initial_destination_concurrency=100,
+                            smtp_destination_concurrency_limit=100,
+                            smtp_destination_concurrency_failed_cohort_limit=0)
+        wait(lambda: len(site.held) == 80, what="in delivery")
         [pid] = i.pids("queue-send")
         self.limit(pid, "fsize", 0)
         site.drop()

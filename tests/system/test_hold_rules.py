@@ -73,6 +73,7 @@ class Rules(SystemTest):
         self.assertEqual([row["rule"] for row in self.rules(i)], [2, 3])
         self.assertTrue(i.log_has(r"operator uid=\d+: rule 1 holds no mail any more"))
         self.assertIn("rule 1: no such rule", self.call(i, "release", "--rule", "1").stderr)
+        wait(lambda: i.log_has(r"operator uid=\d+: there is no rule 1 of hold"), what="the log of it")
 
     def test_what_waits_is_held_and_what_is_released_goes(self):
         i = self.patient()

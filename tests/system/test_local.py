@@ -75,7 +75,7 @@ class Local(SystemTest):
         delays = self.delays(i, made, "alice", count)
         self.assertLess(delays[count * 99 // 100 - 1], 1.0, delays[-5:])
 
-    # mutation: common/route/target.c, mailbox_of() takes the whole local part; or queue-send/recipients.c
+    # mutation: common/route/target.c, mailbox_of() takes the whole local part; or queue-send/road/recipients.c
     # gives the address to sched_rcpt_add() for local mail.
     @cost(20)
     def test_X12_attack_10_stopped_children_of_one_account(self):
@@ -97,7 +97,7 @@ class Local(SystemTest):
         wait(lambda: self.waits(made.uids["mallory"], "SD") >= 2, what="children that wait")
         self.honest(i, made)
 
-    # mutation: deliver-local/task.c, begin_time() gives a maildir the time of a program.
+    # mutation: deliver-local/watch.c, begin_time() gives a maildir the time of a program.
     @cost(10)
     def test_P14_X12_stopped_children_are_given_up(self):
         i = self.instance(queues=1, conf=OWN | {"maildir_time_limit": "1s"})
@@ -110,7 +110,7 @@ class Local(SystemTest):
         self.honest(i, made, 20)
         self.assertFalse(i.log_has("cannot be ended"), "SIGKILL ends stopped processes")
 
-    # mutation: deliver-local/task.c, time_is_over() returns when killed is set; or stray.c,
+    # mutation: deliver-local/watch.c, time_is_over() returns when killed is set; or stray.c,
     # strays_allow() returns true always.
     @cost(30)
     def test_P14_X12_children_that_cannot_be_killed_lose_their_slots(self):

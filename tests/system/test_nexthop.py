@@ -44,7 +44,9 @@ class Nexthop(SystemTest):
                    f"x@localhost:{port}"]
         for recipient in hostile:
             i.inject(HELLO, recipient, face="queue-inject")
-        wait(lambda: i.log().count("dsn=5.1.2, status=bounced") == len(hostile), what="all refused for good")
+        # Their reports may be refused as well, where DNS knows no test.example.
+        wait(lambda: len(re.findall(r"to=<x@.*dsn=5\.1\.2, status=bounced", i.log())) == len(hostile),
+             what="all refused for good")
         lines = re.findall(r"to=<x@.*", i.log())  # their reports go elsewhere
         self.assertFalse([line for line in lines if re.search(r"status=(sent|deferred)", line)])
         self.assertEqual(sum("relay=none" in line for line in lines), len(hostile), "no agent saw them")
@@ -80,6 +82,7 @@ class Nexthop(SystemTest):
     def test_N18_check_refuses_what_cannot_work(self):
         i = self.instance(queues=1, programs=f"archive {PROGRAM_USER} /bin/false\n")
         for rule, want in (("* smtp:h:99999", "not a next hop"), ("* lmtp:unix:relative", "not a next hop"),
+                           ("* smtp:unix:/x", "not a next hop"), ("* lmtp:unix:/x", None),
                            ("* pipe:nosuch", 'has no program "nosuch"'), ("* pipe", "no program is named"),
                            ("* pipe:archive", None), ("* smtp:h:25", None), ("* smtp", None)):
             i.routing_file.write_text(f"# a comment\n{rule}\ntest.example local\n")

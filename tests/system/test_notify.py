@@ -5,6 +5,7 @@ import subprocess
 from case import cost, needs_root
 from instance import BIN, wait
 from peer import Peer
+from smtp_site import Site
 from test_report import HELLO, ROUTING, Reports
 
 ALIASES = "one: alice\ntwo: alice, carol\nlist: alice, carol\nowner-list: boss\ngone: x@never.example\n"
@@ -72,6 +73,25 @@ class Notify(Reports):
         self.assertEqual(rcpt["Remote-MTA"], "dns; 127.0.0.1")
         self.assertTrue(rcpt["Status"].startswith("2."))
 
+    def test_N20_a_host_that_offers_dsn_has_the_wishes(self):
+        i = self.instance(queues=1)
+        site = Site(keywords=[b"PIPELINING", b"DSN"])
+        self.addCleanup(site.stop)
+        i.routing_file.write_text(f"away.example smtp:127.0.0.1:{site.port}\n* local\n")
+        i.start()
+        i.inject(HELLO, "x@away.example", sender="bob@test.example", face="queue-inject",
+                 args=["--notify", "success,failure", "--return", "hdrs", "--envid", "a+2Bb",
+                       "--orcpt", "rfc822;Old+40test.example"])
+        i.inject(HELLO, "y@away.example", sender="bob@test.example")
+        wait(lambda: len(site.deliveries) == 2, what="both deliveries")
+        self.ended(i)
+        self.assertEqual(len(i.maildir("bob")), 0)
+        lines = [line for line in site.lines if line[:4] in (b"MAIL", b"RCPT")]
+        for want in (b"MAIL FROM:<bob@test.example> RET=HDRS ENVID=a+2Bb",
+                     b"RCPT TO:<x@away.example> NOTIFY=success,failure ORCPT=rfc822;Old+40test.example",
+                     b"MAIL FROM:<bob@test.example>", b"RCPT TO:<y@away.example>"):
+            self.assertIn(want, lines)
+
     def test_aliases(self):
         """One recipient: told of at its delivery. Several: of the expansion. A list: of its delivery."""
         i = self.running(queues=1, routing=ROUTING, aliases=ALIASES)
@@ -94,6 +114,23 @@ class Notify(Reports):
             "s3": ("id-list", [("delivered", "rfc822; LIST@test.example", "rfc822; list@test.example")]),
             "s4": ("id-gone", [("failed", "rfc822; GONE@test.example", "rfc822; x@never.example")])})
         self.assertEqual([len(i.maildir(s)) for s in ("s1", "s2", "s3", "s4", "boss")], [1, 1, 1, 1, 0])
+
+    # mutation: deliver-local/inherit.c, add_wish() without dsn_orcpt_write().
+    def test_a_report_names_the_alias_or_list_that_was_written(self):
+        i = self.running(queues=1, routing=ROUTING,
+                         aliases="team: x@never.example, alice\nlist: y@never.example, alice\nowner-list: boss\n")
+        for name in ("team", "list"):
+            i.inject(HELLO, f"{name}@test.example", sender="bob@test.example")
+        for reader, written, rcpt, words in (
+                ("bob", "rfc822; team@test.example", "x", "<x@never.example> (sent to <team@test.example>): "),
+                ("boss", None, "y", "from <owner-list@test.example>, ")):
+            [report] = self.reports(i, reader)
+            [fields] = self.parts(report)[1]
+            self.assertEqual((fields["Original-Recipient"], fields["Final-Recipient"]),
+                             (written, f"rfc822; {rcpt}@never.example"))
+            self.assertIn(words, " ".join(report.get_payload(0).get_payload(decode=True).decode().split()))
+        i.wait_delivered("alice", 2)
+        self.ended(i)
 
     def listed(self, i):
         done = subprocess.run([BIN / "qctl", "list", "--json", "-c", i.conf_file], capture_output=True, check=True)

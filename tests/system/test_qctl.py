@@ -342,6 +342,34 @@ class Acts(Queues):
         i.wait_empty()
         self.assertEqual(i.files("hold", "defer", "bounce"), [])
 
+    # mutation: qctl/select/match.c, fits_attempts() compares with >; fits_attempted() reads no number.
+    def test_attempts_choose(self):
+        i = self.waiting(count=3)
+        self.assertEqual(self.act(i, "retry", "sender=s0@*"), 1)
+        wait(lambda: any(text.startswith("attempt\t2\n") for text in i.texts("defer")), what="the second attempt")
+        wait(lambda: self.counts(i)[0] == 3, what="deferred again")
+        later = "state=deferred"
+        for words, count in ((["attempts=1", later], 3), (["attempts=2", later], 1), (["attempts=3"], 0),
+                             (["fewer=2", later], 2), (["fewer=1"], 1), (["attempts=1", "fewer=2"], 2),
+                             (["attempts=2", "sender=s1@*"], 0), (["attempts=2", "domain=later.example"], 1)):
+            self.assertEqual(len(self.rows(i, *words)), count, words)
+        self.assertEqual([row["sender"] for row in self.rows(i, "attempts=2")], ["s0@test.example"])
+        self.assertEqual(self.call(i, "shape", "attempts=2").stdout.splitlines()[1].split()[:2], ["TOTAL", "2"])
+        self.assertIn("2 times", self.call(i, "explain", "attempts=2").stdout)
+        self.assertEqual(self.act(i, "hold", "attempts=2"), 1)
+        self.assertEqual(self.counts(i), (2, 2, 0))
+        self.assertIn("mail to come has no age, place or attempts yet",
+                      self.call(i, "hold", "--rule", "attempts=2", status=64).stderr)
+        self.assertIn("attempts takes a number of attempts, from 1",
+                      self.call(i, "delete", "attempts=0", status=64).stderr)
+        i.stop()
+        i.inject(HELLO, "new@later.example", sender="new@test.example")
+        self.assertEqual({row["sender"] for row in self.rows(i, "fewer=1")}, {"new@test.example", "MAILER-DAEMON"})
+        self.assertEqual(self.act(i, "delete", "fewer=2", later), 2)
+        self.assertEqual(self.act(i, "release", "attempts=2"), 1)
+        self.assertEqual([row["sender"] for row in self.rows(i, later)], ["s0@test.example"])
+        self.assertEqual(self.counts(i), (1, 1, 2))
+
     def test_stopped(self):
         i = self.waiting()
         i.stop()
@@ -379,6 +407,77 @@ class Acts(Queues):
                          "postsuper: `nowhere': state takes maildrop, incoming, active, deferred, hold, deleted, corrupt\n")
         self.call(i, "-p", name="postsuper", status=69)
 
+    # mutation: qctl/routing/route.c, is_open() is always false; add_route() passes over AGENT_ERROR.
+    def test_route_says_where_mail_goes(self):
+        i = self.instance(routing='far.example smtp:[127.0.0.1]:25\n.far.example discard\ngone.example error:"5.1.1 no"\n',
+                          aliases="cat: |/bin/cat, club, /dev/null\nclub: b@far.example, :include:/no/file, daemon, club\n"
+                                  "owner-club: daemon\ngone: nobody-there, x@gone.example, y@none.example\n@gone.example: cat\n")
+        i.write_conf(mydestination="test.example", maildir_user=None, maildir_path=None, admin_recipient="daemon")
+        i.base.mkdir()
+        routing, aliases = i.routing_file, i.alias_file
+        self.assertEqual(self.call(i, "route", "c@sub.Far.example", "gone@far.example").stdout,
+                         f"c@sub.Far.example: discard:sub.far.example ({routing}:2)\n"
+                         f"gone@far.example: smtp:[127.0.0.1]:25 ({routing}:1)\n")
+        self.assertEqual(self.call(i, "route", "cat", "Root@test.example", status=67).stdout,
+                         f"cat: alias cat ({aliases}:1)\n"
+                         "  |/bin/cat: program\n"
+                         f"  club: list club ({aliases}:2)\n"
+                         f"    b@far.example: smtp:[127.0.0.1]:25 ({routing}:1)\n"
+                         "    :include:/no/file: file of members, which is not read here\n"
+                         "    daemon: local:daemon (mydestination)\n"
+                         "    club: NOT DELIVERABLE: local:club (mydestination): there is no such account\n"
+                         "  /dev/null: nothing\n"
+                         "Root@test.example: alias root (admin_recipient)\n"
+                         "  daemon: local:daemon (mydestination)\n")
+        rows = [json.loads(row) for row in self.call(i, "route", "--json", "gone", "z@gone.example", status=67).stdout.splitlines()]
+        self.assertEqual([(r["address"], r["depth"], r.get("line"), r["deliverable"]) for r in rows[:4]],
+                         [("gone", 0, 4, True), ("nobody-there", 1, None, False), ("x@gone.example", 1, 5, True),
+                          ("cat", 2, 1, True)])
+        self.assertEqual(rows[1]["reason"], "there is no such account")
+        i.routing_file.write_text('never.example error:"5.1.2 no"\n')
+        self.assertEqual(self.call(i, "route", "x@never.example", status=67).stdout,
+                         f"x@never.example: NOT DELIVERABLE: error:5.1.2 no ({routing}:1): the routing refuses it\n")
+        self.call(i, "route", "a\nb", status=64)
+        for word in ("@", "friend@", "@test.example", ""):
+            self.assertEqual(self.call(i, "route", "cat", word, status=64).stderr, f"qctl: `{word}': no address\n")
+        self.assertEqual(self.call(i, "route", status=64).stderr, "qctl: route needs an address\n")
+        i.routing_file.write_text("far.example nowhere\n")
+        self.assertIn(f"{routing}:1: ", self.call(i, "route", "cat", status=78).stderr)
+
+    # mutation: qctl/routing/route.c, complete() takes each address as it was written.
+    def test_route_puts_the_domain_behind_names(self):
+        i = self.instance(routing="vm local\n* smtp:[localhost]:1\n", aliases="root: club, x@vm\nclub: y@far.example\n")
+        i.write_conf(myhostname="vm", mydestination="", maildir_path="/nowhere/%u/", admin_recipient="")
+        i.base.mkdir()
+        routing, aliases = i.routing_file, i.alias_file
+        self.assertEqual(self.call(i, "route", "root").stdout.splitlines()[:3],
+                         [f"root: alias root ({aliases}:1)", f"  club: alias club ({aliases}:2)",
+                          f"    y@far.example: smtp:[localhost]:1 ({routing}:2)"])
+        i.write_conf(mydomain="else.example")
+        self.assertEqual(self.call(i, "route", "root", "root@vm").stdout.splitlines()[:3],
+                         [f"root: smtp:[localhost]:1 ({routing}:2)", f"root@vm: alias root ({aliases}:1)",
+                          f"  club: smtp:[localhost]:1 ({routing}:2)"])
+        self.assertEqual(self.call(i, "route", "n" * 510, status=67).stdout,
+                         f"{'n' * 510}: NOT DELIVERABLE: no address: with its domain it is too long\n")
+
+    # mutation: common/config/account.c, conf_is_private() asks geteuid() alone.
+    def test_route_knows_whose_instance_takes_mail_for_all(self):
+        i = self.instance(routing="* local\n", aliases="")
+        i.write_conf(maildir_user=None)
+        i.base.mkdir()
+        if AS_ROOT:
+            shutil.chown(i.base, USERS["maildir_user"])
+        routing = i.routing_file
+        self.assertEqual(self.call(i, "route", "friend@example.net").stdout,
+                         f"friend@example.net: local:friend ({routing}:1)\n")
+        i.write_conf(maildir_path="%h/Maildir/")
+        refused = f"friend@example.net: NOT DELIVERABLE: local:friend ({routing}:1): there is no such account\n"
+        self.assertEqual(self.call(i, "route", "friend@example.net", status=67).stdout, refused)
+        # A directory of root, whoever asks.
+        i.write_conf(queue_base="/usr", maildir_path=f"{i.mail}/%u/", admin_recipient="")
+        self.assertEqual(self.call(i, "route", "friend@example.net", "postmaster@example.net", status=67).stdout,
+                         refused + f"postmaster@example.net: local:postmaster ({routing}:1)\n")
+
     def test_a_hold_has_a_reason_and_an_end(self):
         i = self.waiting()
         self.assertEqual(self.act(i, "hold", "sender=s0@*", "--reason=new \033[2Jdisk", "--for=1d"), 1)
@@ -391,7 +490,17 @@ class Acts(Queues):
                          r"by an operator \(\S+: new \?\[2Jdisk\)\. Next: it is released on .* \(in 2[34]h\)\.\n")
         wait(lambda: i.log_has("released: the time of its hold is over"), what="its end")
         wait(lambda: self.counts(i)[:2] == (3, 2), what="deferred again")
+        # mutation: qctl/read/read.c, is_meant() is act_applies() alone; queue-send/operators/acts.c, may_be_done() is.
+        self.assertEqual(self.act(i, "hold", "sender=s0@*", "--reason=not meant"), 0, "a filter passes it by")
+        self.assertEqual(self.act(i, "hold", "sender=s0@*", "state=hold"), 0, "without a note")
+        self.assertEqual(self.act(i, "hold", row["queue_id"], "--reason=other"), 1)
+        self.assertRegex(self.call(i, "show", row["queue_id"]).stdout, r"Held since: .* ago\)\nHeld because: other\n")
+        self.assertEqual(self.act(i, "hold", "sender=s0@*", "state=hold", "--for=2d"), 1)
+        self.assertRegex(self.call(i, "show", row["queue_id"]).stdout, r"Held until: .*\(in (47|48)h.*\)\nSize")
         i.stop()
+        self.assertEqual(self.act(i, "hold", row["queue_id"], "--reason=offline"), 1)
+        self.assertRegex(self.call(i, "show", row["queue_id"]).stdout, r"Held since: .* ago\)\nHeld because: offline\n")
+        self.assertEqual(self.act(i, "hold", row["queue_id"], "--reason=mine", "--for=1d"), 1)
         self.assertEqual(self.act(i, "hold", "sender=s2@*", "--for=1s", "--reason=x"), 1)
         self.assertIn("Held because: x\n", self.call(i, "show", "sender=s2@*").stdout)
         i.routing_file.write_text("* local\n")
@@ -546,7 +655,7 @@ class Acts(Queues):
         self.assertEqual(self.act(i, "hold", one), 1)
         self.assertIn(f"{one}: is in hold: it cannot be retried; `qctl release' makes it due",
                       self.call(i, "retry", one, status=75).stderr)
-        self.assertIn("it is on hold already", self.call(i, "hold", one, status=75).stderr)
+        self.assertIn("it is on hold already; `qctl hold --reason'", self.call(i, "hold", one, status=75).stderr)
         self.assertIn("it is not on hold: `qctl retry' makes it due",
                       self.call(i, "release", rows["s1@test.example"], status=75).stderr)
         self.assertIn("qctl: Expired: 1 message\nqctl: 1 message is on hold: marked for a last attempt, which comes "

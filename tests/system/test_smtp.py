@@ -1,4 +1,5 @@
 """Delivery over SMTP and LMTP: servers that are down, refuse, or stop to read."""
+import email
 import os
 import signal
 import socket
@@ -7,6 +8,7 @@ from case import SystemTest
 from counting_site import CountingSite
 from instance import HANG, wait
 from peer import Peer
+from smtp_site import Site
 
 HELLO = b"Subject: hello\n\nhello\n"
 
@@ -126,6 +128,24 @@ class Smtp(SystemTest):
         i.stop()
         self.assertEqual(self.content(peer), [message.replace(b"\n", b"\r\n")])
         self.assertIn("BODY=8BITMIME", peer.envelopes()[0]["options"])
+
+    def test_N25_8_bit_content_for_a_server_of_7_bit(self):
+        site = Site()
+        self.addCleanup(site.stop)
+        i = self.instance(queues=1, routing=f"seven.example smtp:127.0.0.1:{site.port}\n"
+                          f"plain.example raw:127.0.0.1:{site.port}\n",
+                          conf={"transports": "smtp raw:smtp lmtp local pipe discard error", "raw_8bit_conversion": "as-is",
+                                "raw_discard_ehlo_keywords": "pipelining"}).start()
+        text = "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\n\ngr\u00fcn\n".encode()
+        for to in ("a@seven.example", "b@plain.example"):
+            i.inject(text, to)
+        i.wait_empty()
+        i.stop()
+        bodies = sorted(email.message_from_bytes(content).get_payload() for content in site.contents)
+        self.assertEqual(bodies[0], "gr=C3=BCn\r\n")
+        self.assertEqual([b"gr\xc3\xbcn\r\n" in content for content in site.contents].count(True), 1)
+        self.assertEqual([email.message_from_bytes(content).get_payload(decode=True) for content in site.contents],
+                         [b"gr\xc3\xbcn\r\n"] * 2)
 
     def test_P1_kill_of_the_agent_in_the_middle_of_the_content(self):
         """The server reads no further than DATA; then the agent is killed."""

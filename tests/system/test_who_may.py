@@ -37,7 +37,7 @@ WORDS = {
     "qctl requeue --failed": "qctl requeue --failed ID",
     "qctl check --repair": "qctl check --repair", "postsuper -s": "postsuper -s",
     "setqload": "setqload -q 1 45", "setqload --list": "setqload --list", "qtop": "qtop -b -n 1",
-    "qread -i": "qread -i",
+    "qread -i": "qread -i", "qctl route": "qctl route alice@test.example",
 }
 REPAIRS = ("qctl check --repair", "postsuper -s")
 EXPIRES = ("qctl expire", "postsuper -e", "postsuper -f")

@@ -2,7 +2,9 @@
 TSAN := $(patsubst tests/tsan/%.c,%,$(wildcard tests/tsan/*.c))
 
 $(TSAN:%=$(B)/tests/tsan/%): $(B)/tests/tsan/%: $(B)/tests/tsan/%.o $(LIB)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LDLIBS)
+
+$(B)/tests/tsan/moves: $(B)/queue-send/road/move_task.o
 
 .PHONY: check-tsan run-tsan
 check-tsan:

@@ -27,10 +27,8 @@ struct bench_case {
 	const char *name, *what;
 	void (*setup)(struct bench *b, uint32_t n);
 	void (*drain)(struct bench *b);
-	uint32_t largest;    /* N; 0: all sizes */
-	uint64_t decisions;  /* that are enough; 0: the usual number */
-	uint32_t steps_each; /* of the longest decision, for each of N; 0: it
-				does not grow with N */
+	uint32_t largest;   /* N; 0: all sizes */
+	uint64_t decisions; /* that are enough; 0: the usual number */
 };
 extern const struct bench_case bench_usual[], bench_hard[];
 extern const size_t bench_nusual, bench_nhard;

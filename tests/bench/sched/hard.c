@@ -94,6 +94,27 @@ misled(struct bench *b, uint32_t n)
 	b->now += 1000 * USEC_PER_SEC;
 }
 
+/* Each of N begun messages has the best score at some time, the older and
+ * larger ones first: their totals grow as the squares of their ages. All can
+ * go, and each decision is one of theirs or of the bulk mail's. */
+static void
+even(struct bench *b, uint32_t n)
+{
+	const struct policy p = { 2 * n + 20, ENTRY, 20, 5 };
+	uint64_t age;
+	uint32_t i;
+
+	bench_open(b, &p);
+	(void)bench_mail(b, "bulk", 50000 * ENTRY, 0, 1, 0);
+	for (i = 0; i < n; i++) {
+		b->now += 1000;
+		age = n - i;
+		mail_to_own(b, i, 4, (uint32_t)(40 + age * age / n * 4));
+	}
+	start_all(b, n + 20);
+	b->now += 20 * USEC_PER_SEC;
+}
+
 /* As long as the bulk mail is current. */
 static void
 drain_misled(struct bench *b)
@@ -101,6 +122,18 @@ drain_misled(struct bench *b)
 	uint64_t rest = b->left < 20 ? 0 : b->left - 20;
 
 	b->left -= rest;
+	drain_in_turn(b);
+	b->left += rest;
+}
+
+/* The messages and the bulk mail in turn. */
+static void
+drain_even(struct bench *b)
+{
+	uint64_t most = b->left < 40000 ? b->left : 40000;
+	uint64_t rest = b->left - most;
+
+	b->left = most;
 	drain_in_turn(b);
 	b->left += rest;
 }
@@ -259,23 +292,25 @@ drain_sites(struct bench *b)
 
 const struct bench_case bench_hard[] = {
 	{ "half", "N messages half delivered, all full, all totals different",
-	    half, drain_in_turn, 100000, 0, 0 },
+	    half, drain_in_turn, 100000, 0 },
 	{ "blocked", "N messages blocked, all totals different, beside bulk",
-	    blocked, drain_bulk, 100000, 0, 0 },
+	    blocked, drain_bulk, 100000, 0 },
 	{ "dear",
 	    "N messages begun, each needs more than the current one can pay",
-	    dear, drain_dear, 100000, 0, 0 },
+	    dear, drain_dear, 100000, 0 },
 	{ "misled",
 	    "N messages begun, half of them need too much and promise more",
-	    misled, drain_misled, 100000, 20, 16 },
+	    misled, drain_misled, 100000, 20 },
+	{ "even", "N messages begun, each the best candidate at some time",
+	    even, drain_even, 100000, 0 },
 	{ "two",
 	    "a message at a slow site in turn with one of N sites, nine tenths "
 	    "full",
-	    in_turn, drain_two, 100000, 0, 0 },
+	    in_turn, drain_two, 100000, 0 },
 	{ "first", "the first decisions beside N blocked messages", first,
-	    drain_first, 100000, 2000, 0 },
+	    drain_first, 100000, 2000 },
 	{ "sites",
 	    "N / 2 destinations, one more for each decision, then one less",
-	    sites, drain_sites, 0, 0, 0 },
+	    sites, drain_sites, 0, 0 },
 };
 const size_t bench_nhard = sizeof(bench_hard) / sizeof(bench_hard[0]);

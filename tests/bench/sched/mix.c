@@ -100,7 +100,7 @@ drain_mix(struct bench *b)
 
 const struct bench_case bench_mix = { "worst",
 	"N messages of the dearest mix that a search found, beside bulk",
-	setup_mix, drain_mix, 100000, 1500, 0 };
+	setup_mix, drain_mix, 100000, 1500 };
 
 /* ---- the search ---- */
 

@@ -179,21 +179,21 @@ mixed(struct bench *b, uint32_t n)
 
 const struct bench_case bench_usual[] = {
 	{ "bulk", "1 message of N recipients, 10 to an entry", bulk,
-	    bench_drain, 0, 0, 0 },
+	    bench_drain, 0, 0 },
 	{ "personal", "1 message of N recipients, each its own destination",
-	    personal, bench_drain, 0, 0, 0 },
-	{ "singles", "N messages of one recipient", singles, bench_drain, 0, 0,
+	    personal, bench_drain, 0, 0 },
+	{ "singles", "N messages of one recipient", singles, bench_drain, 0,
 	    0 },
 	{ "full", "N destinations with full windows and one free", full,
-	    drain_free, 0, 0, 0 },
+	    drain_free, 0, 0 },
 	{ "slow", "N jobs blocked behind one slow destination, ten others busy",
-	    slow, drain_slow, 0, 0, 0 },
+	    slow, drain_slow, 0, 0 },
 	{ "stream",
 	    "small mail past bulk mail of N recipients, arrivals "
 	    "included",
-	    stream, drain_stream, 0, 0, 0 },
+	    stream, drain_stream, 0, 0 },
 	{ "mixed", "mail of 1 to 40 recipients, N in all, past bulk mail of N",
-	    mixed, bench_drain, 0, 0, 0 },
+	    mixed, bench_drain, 0, 0 },
 };
 const size_t bench_nusual = sizeof(bench_usual) / sizeof(bench_usual[0]);
 

@@ -27,13 +27,16 @@ check_address(const struct nexthop *hop)
 		MUST(ntohs(in6->sin6_port) == hop->port);
 		MUST(in6->sin6_scope_id == 0);
 	}
+	MUST(nexthop_is_server((const struct sockaddr *)&hop->address));
 }
 
 static void
 check_hop(const struct nexthop *hop)
 {
 	static const struct sockaddr_in any = { .sin_family = AF_INET };
-	const struct sockaddr *address = hop->kind == NEXTHOP_NAME
+	const bool named =
+	    hop->kind == NEXTHOP_DOMAIN || hop->kind == NEXTHOP_HOST;
+	const struct sockaddr *address = named
 	    ? (const struct sockaddr *)&any
 	    : (const struct sockaddr *)&hop->address;
 	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
@@ -49,26 +52,32 @@ check_hop(const struct nexthop *hop)
 	}
 	if (hop->kind == NEXTHOP_ADDRESS)
 		check_address(hop);
-	if (hop->kind == NEXTHOP_NAME)
+	if (named)
 		MUST(strpbrk(hop->host, ":/[]@% \t<>") == NULL);
-	nexthop_peer(hop, address, peer, relay);
+	nexthop_peer(hop, hop->host, address, peer, relay);
 	MUST(strncmp(peer, hop->host, strlen(hop->host)) == 0 ||
 	    hop->kind == NEXTHOP_UNIX);
 	MUST(strlen(relay) >= strlen(peer));
 }
 
-/* In the plainest form: [host]:port. */
+/* In the plainest form: [host]:port, or the name of a domain. */
 static void
 check_again(const struct nexthop *hop)
 {
 	struct nexthop again;
 	char text[NEXTHOP_HOST_MAX + 16];
+	uint16_t port = 99;
 
-	if (hop->kind == NEXTHOP_UNIX)
+	if (hop->kind == NEXTHOP_UNIX) {
 		snprintf(text, sizeof(text), "unix:%s", hop->host);
-	else
+	} else if (hop->kind == NEXTHOP_DOMAIN) {
+		/* "unix:25" would be a socket. */
+		snprintf(text, sizeof(text), "%s", hop->host);
+		port = hop->port;
+	} else {
 		snprintf(text, sizeof(text), "[%s]:%u", hop->host, hop->port);
-	MUST(nexthop_parse(text, 99, &again) == 0);
+	}
+	MUST(nexthop_parse(text, port, &again) == 0);
 	MUST(again.kind == hop->kind && again.port == hop->port);
 	MUST(strcmp(again.host, hop->host) == 0);
 	MUST(again.address_len == hop->address_len);
@@ -96,7 +105,7 @@ check_domain(const char *domain, bool literals)
 	if (domain[0] == '[') {
 		MUST(literals && hop.kind == NEXTHOP_ADDRESS);
 	} else {
-		MUST(hop.kind == NEXTHOP_NAME);
+		MUST(hop.kind == NEXTHOP_DOMAIN);
 		MUST(strcasecmp(out, domain) == 0);
 		MUST(strpbrk(out, ":/[]ABCXYZ") == NULL);
 	}

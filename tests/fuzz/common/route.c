@@ -15,11 +15,11 @@
 #define RULES_MAX 12
 
 static const struct route_transport known[] = {
-	{ "local", ROUTE_TO_ACCOUNT, false },
-	{ "smtp", ROUTE_TO_HOST, false },
-	{ "lmtp", ROUTE_TO_HOST, true },
-	{ "a", ROUTE_TO_REASON, false },
-	{ NULL, ROUTE_TO_NOTHING, false },
+	{ "local", ROUTE_TO_ACCOUNT, false, false },
+	{ "smtp", ROUTE_TO_HOST, false, false },
+	{ "lmtp", ROUTE_TO_HOST, true, true },
+	{ "a", ROUTE_TO_REASON, false, false },
+	{ NULL, ROUTE_TO_NOTHING, false, false },
 };
 
 /* ---- rules of simple names, and what they mean ---- */
@@ -168,7 +168,7 @@ check_host(const struct route *route, const char *hop)
 	MUST(nexthop_parse(hop, 25, &parsed) == 0);
 	if (route->nexthop == NULL)
 		MUST(parsed.port == 25 && parsed.kind != NEXTHOP_UNIX &&
-		    (route->literals || parsed.kind == NEXTHOP_NAME));
+		    (route->literals || parsed.kind == NEXTHOP_DOMAIN));
 }
 
 static void

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/address.h"
-#include "deliver-smtp/dialog.h"
+#include "deliver-smtp/dialog/dialog.h"
 #include "smtp/smtp.h"
 
 #define RCPTS_MAX 8
@@ -18,6 +18,7 @@
 struct play {
 	struct dialog dialog;
 	struct agent_rcpt rcpts[RCPTS_MAX];
+	struct dialog_survey survey;
 	bool content_sent;
 	struct buf line; /* that we are saying */
 };
@@ -46,7 +47,8 @@ static void
 check_line(const char *line)
 {
 	static const char *const verbs[] = { "EHLO ", "HELO ", "LHLO ",
-		"MAIL FROM:<", "RCPT TO:<", "DATA", "RSET", "QUIT", "." };
+		"MAIL FROM:<", "RCPT TO:<", "DATA", "BDAT 7 LAST", "RSET",
+		"QUIT", "." };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(verbs); i++)
@@ -76,6 +78,17 @@ our_turn(struct play *p)
 	}
 	MUST(p->line.len == 0);
 	buf_reset(&d->out);
+	if (d->state == DIALOG_SURVEY) {
+		dialog_surveyed(d, &p->survey);
+		our_turn(p);
+		return;
+	}
+	if (d->state == DIALOG_MEASURE) {
+		MUST(d->chunked && !d->pipelined && d->accepted > 0);
+		dialog_measured(d, 7);
+		our_turn(p);
+		return;
+	}
 	if (d->state == DIALOG_CONTENT) {
 		p->content_sent = true;
 		dialog_content_sent(d);
@@ -156,20 +169,30 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct play p = { 0 };
 	uint8_t how = (uint8_t)fuzz_number(&in, 1);
 	uint8_t what = (uint8_t)fuzz_number(&in, 1);
+	uint8_t found = what >> 3;
+	uint16_t size_told = (uint16_t)fuzz_number(&in, 2);
 	char *strings[3];
 	struct dialog_task task = {
 		.lmtp = how & 4,
 		.lockstep = how & 8,
 		.keep = how & 32,
 		.eight_bit = how & 16,
+		.eight = (enum conf_eight)(how >> 6) % CONF_NEIGHTS,
 		.helo = "me.example",
 		.peer = "mx[192.0.2.1]",
-		.size = fuzz_number(&in, 2),
+		.size = size_told & 0x7fff,
+		.chunking = size_told >> 15,
 		.rcpts = p.rcpts,
 		.nrcpts = 1u + what % RCPTS_MAX,
 	};
 	uint32_t i;
 
+	p.survey = (struct dialog_survey){
+		.fault = (enum mime_fault)(found & 3),
+		.eight = found & 4,
+		.header = found & 8,
+		.header_utf8 = found & 16,
+	};
 	for (i = 0; i < ARRAY_LEN(strings); i++)
 		strings[i] = fuzz_string(&in);
 	task.sender = address_of(strings[0]);

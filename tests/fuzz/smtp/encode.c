@@ -25,10 +25,12 @@ feed(struct smtp_encode *e, const char *data, size_t len, struct buf *out)
 }
 
 static void
-encode(const char *data, size_t len, size_t piece, struct buf *out)
+encode(const struct buf *in, size_t piece, bool chunk, struct buf *out)
 {
+	const char *data = buf_str(in);
 	char end[SMTP_ENCODE_MAX(0)];
-	struct smtp_encode e = { 0 };
+	struct smtp_encode e = { .chunk = chunk };
+	size_t len = in->len;
 	size_t at, n;
 
 	for (at = 0; at < len; at += n) {
@@ -113,6 +115,28 @@ normal_form(const char *data, size_t len, struct buf *out)
 	out->len = (size_t)(p - out->data);
 }
 
+/* A chunk for BDAT is the same without what marks its end in DATA: a dot less
+ * at the start of lines, and no last one. */
+static void
+check_chunk(const struct buf *in, size_t piece, const struct buf *want)
+{
+	struct buf chunk = { 0 };
+	size_t i, k = 0;
+
+	encode(in, piece, true, &chunk);
+	for (i = 0; i < chunk.len; i++) {
+		if (chunk.data[i] == '\r') {
+			MUST(i + 1 < chunk.len && chunk.data[i + 1] == '\n');
+			continue;
+		}
+		MUST(chunk.data[i] != '\n' || chunk.data[i - 1] == '\r');
+		MUST(k < want->len && chunk.data[i] == want->data[k]);
+		k++;
+	}
+	MUST(k == want->len);
+	buf_done(&chunk);
+}
+
 /* A byte of the input may stand for many, so that long lines are met. */
 static void
 stretch(struct fuzz_in *in, struct buf *out)
@@ -135,14 +159,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct buf got = { 0 }, want = { 0 };
 
 	stretch(&in, &content);
-	encode(buf_str(&content), content.len, SIZE_MAX, &whole);
+	encode(&content, SIZE_MAX, false, &whole);
 	receive(&whole, &got);
 	normal_form(buf_str(&content), content.len, &want);
 	MUST(got.len == want.len);
 	MUST(memcmp(buf_str(&got), buf_str(&want), got.len) == 0);
-	encode(buf_str(&content), content.len, piece, &cut);
+	encode(&content, piece, false, &cut);
 	MUST(cut.len == whole.len);
 	MUST(memcmp(cut.data, whole.data, cut.len) == 0);
+	check_chunk(&content, piece, &want);
 	buf_done(&content);
 	buf_done(&whole);
 	buf_done(&cut);

@@ -28,7 +28,7 @@ check_ehlo(const struct smtp_reply *reply)
 	struct smtp_ehlo ehlo;
 
 	FUZZ_FILL(ehlo);
-	smtp_ehlo_parse(reply, &ehlo);
+	smtp_ehlo_parse(reply, 0, &ehlo);
 	if (reply->lines < 2 || strcasestr(text, "\nPIPELINING") == NULL)
 		MUST(!ehlo.pipelining || strlen(text) != reply->text.len);
 	if (reply->lines < 2)

@@ -84,6 +84,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_in in = { data, size };
 	struct census_row want[CONF_TRANSPORTS_MAX] = { 0 };
 	struct buf blob = { 0 };
+	struct census_limits transports;
 	struct census c;
 	uint32_t told, used = 0;
 	size_t n, i, rounds = 0;
@@ -97,7 +98,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	told = (uint32_t)fuzz_number(&in, 1);
 	n = take_rcpts(&in);
 	model(n, want);
-	MUST(census_begin(&c, &conf, told) == 0);
+	census_limits(&conf, &transports);
+	MUST(census_begin(&c, &transports, told) == 0);
 	do {
 		MUST(++rounds < 64);
 		for (i = 0; i < n; i++)

@@ -328,3 +328,30 @@ Test(agent_delivery, X14_a_frame_with_the_content, .fini = rcpts_done)
 	cr_expect_eq(agent_delivery_new_whole(&f, &d, &what), -EBADMSG);
 	cr_expect_str_eq(what, "kind");
 }
+
+Test(agent_delivery, I18_hostile_wishes_are_refused)
+{
+	static const char *const lists[] = {
+		"",
+		"\2\0\0\0\0\0\0",
+		"\3\0\0\0\0\0\0\0",
+		"\2\0\0\0\xff\xff\xff\xff",
+		"\2\0\0\0\1\0\0\0x",
+		"\2\0\0\0\11\0\0\0rfc822;\ra",
+		"\2\1\0\0\0\0\0\0",
+	};
+	static const size_t lens[] = { 0, 7, 8, 8, 9, 17, 8 };
+	struct agent_rcpt rcpt = { 0 };
+	struct agent_delivery d = { .nrcpts = 1, .rcpts = &rcpt };
+	const char *what;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(lists); i++) {
+		const struct msg_WISHES f = { .envid = MSG_S(""),
+			.rcpts = { lists[i], lens[i] } };
+
+		cr_expect_eq(agent_delivery_wish(&d, &f, &what), -EBADMSG,
+		    "list %zu", i);
+		cr_expect(d.wishes == NULL && rcpt.orcpt == NULL);
+	}
+}

@@ -411,3 +411,84 @@ Test(agent_link, a_bad_job_closes_the_connection_it_was_given, .init = setup,
 	cr_expect_eq(in.msg.u.CLOSED.connection, 6);
 	cr_assert_eq(answer(), MSG_DONE);
 }
+
+static void
+send_wishes(uint64_t number, uint8_t ret, const char *envid,
+    const struct dsn_rcpt *rcpts, size_t n)
+{
+	struct buf wishes = { 0 };
+	const struct msg_str id = { envid, strlen(envid) };
+	struct msg msg = { .type = MSG_WISHES };
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		cr_assert_eq(agent_wish_add(&wishes, &rcpts[i]), 0);
+	msg.u.WISHES = (struct msg_WISHES){ .job = number,
+		.ret = ret,
+		.envid = id,
+		.rcpts = { buf_str(&wishes), wishes.len } };
+	cr_assert_eq(chan_send(peer, &msg, -1), 0);
+	buf_done(&wishes);
+}
+
+static const struct dsn_rcpt wishes[] = { { DSN_SUCCESS, "rfc822;a+2Bb" },
+	{ 0, "" } };
+
+Test(agent_link, wishes_are_those_of_the_next_delivery, .init = setup,
+    .fini = teardown)
+{
+	struct agent_report report = sent;
+
+	send_wishes(7, DSN_RET_HDRS, "id", wishes, 2);
+	cr_assert_eq(send_deliver(7, 2, 100), 0);
+	cr_assert_eq(send_deliver(8, 2, 100), 0);
+	turn();
+	cr_assert_eq(nheld, 2);
+	cr_expect_eq(held[0]->dsn.ret, DSN_RET_HDRS);
+	cr_expect_str_eq(held[0]->dsn.envid, "id");
+	cr_expect_eq(held[0]->rcpts[0].notify, DSN_SUCCESS);
+	cr_expect_str_eq(held[0]->rcpts[0].orcpt, "rfc822;a+2Bb");
+	cr_expect(
+	    held[0]->rcpts[1].notify == 0 && held[0]->rcpts[1].orcpt == NULL);
+	cr_expect(
+	    dsn_mail_is_empty(&held[1]->dsn) && held[1]->rcpts[0].notify == 0);
+	/* Said of those alone who asked for a success. */
+	report.passed_on = true;
+	agent_result_rest(held[0], &report);
+	cr_assert_eq(answer(), MSG_PASSED_ON);
+	cr_expect_eq(in.msg.u.PASSED_ON.job, 7);
+	cr_expect_eq(in.msg.u.PASSED_ON.rcpt, 10);
+	cr_expect_eq(answer(), MSG_RESULT);
+	cr_expect_eq(answer(), MSG_RESULT);
+	cr_expect_eq(answer(), 0);
+}
+
+/* A delivery whose wishes are not known would ask for reports. */
+Test(agent_link, I18_wrong_wishes_refuse_the_delivery, .init = setup,
+    .fini = teardown)
+{
+	static const struct {
+		const char *name, *envid;
+		uint8_t ret;
+		size_t nrcpts;
+	} rows[] = {
+		{ "a recipient less", "", 0, 1 },
+		{ "a recipient more", "", 0, 3 },
+		{ "no xtext", "a\rRCPT", 0, 2 },
+		{ "a blank", "a b", 0, 2 },
+		{ "RET", "", 'X', 2 },
+	};
+	const struct dsn_rcpt three[] = { wishes[0], wishes[1], wishes[1] };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		send_wishes(
+		    20 + i, rows[i].ret, rows[i].envid, three, rows[i].nrcpts);
+		cr_assert_eq(send_deliver(20 + i, 2, 100), 0);
+		cr_expect_eq(answer(), MSG_DONE, "%s", rows[i].name);
+		cr_expect_eq(in.msg.u.DONE.job, 20 + i);
+		cr_expect(str_is(&in.msg.u.DONE.dsn, "4.3.0"));
+		cr_expect_eq(nheld, 0, "%s", rows[i].name);
+		cr_expect_eq(bads, i + 1);
+	}
+}

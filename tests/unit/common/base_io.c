@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -124,4 +127,30 @@ Test(base_io, signals_that_are_caught_or_ignored_get_their_default)
 	for (sig = 1; sig <= SIGRTMAX; sig++)
 		if (sigaction(sig, NULL, &sa) == 0)
 			cr_expect_eq(sa.sa_handler, SIG_DFL, "%d", sig);
+}
+
+/* mutation: common/base/io.c, io_open_straight() without RESOLVE_NO_SYMLINKS.
+ */
+Test(base_io, X13_a_straight_path_has_no_link)
+{
+	char dir[] = "/tmp/base-io-XXXXXX", path[PATH_MAX];
+	int fd;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/d", dir);
+	cr_assert_eq(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/l", dir);
+	cr_assert_eq(symlink("d", path), 0);
+	cr_expect_eq(io_open_straight(path, O_RDONLY), -ELOOP);
+	snprintf(path, sizeof(path), "%s/l/none", dir);
+	cr_expect_eq(io_open_straight(path, O_RDONLY), -ELOOP);
+	snprintf(path, sizeof(path), "%s/d", dir);
+	fd = io_open_straight(path, O_RDONLY | O_DIRECTORY);
+	cr_expect_geq(fd, 0);
+	io_close(&fd);
+	cr_expect_eq(io_open_straight("tmp", O_RDONLY), -EINVAL);
+	cr_assert_eq(rmdir(path), 0);
+	snprintf(path, sizeof(path), "%s/l", dir);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(rmdir(dir), 0);
 }

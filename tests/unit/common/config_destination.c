@@ -73,9 +73,9 @@ Test(config_destination, the_default_has_the_name_of_the_host)
 	buf_done(&error);
 }
 
-#define NO_HOP                                                         \
-	"c:1: relayhost: not a next hop: it must be host, host:port, " \
-	"[address]:port or unix:/path"
+#define NO_HOP                                                             \
+	"c:1: relayhost: not a next hop: it must be domain, domain:port, " \
+	"[host]:port or [address]:port"
 
 Test(config_destination, F4_wrong_values)
 {
@@ -108,7 +108,7 @@ Test(config_destination, F4_wrong_values)
 		{ "relayhost", "relay.example", NULL },
 		{ "relayhost", "[relay.example]:587", NULL },
 		{ "relayhost", "[2001:db8::25]:26", NULL },
-		{ "relayhost", "unix:/run/relay", NULL },
+		{ "relayhost", "unix:/run/relay", NO_HOP },
 		{ "relayhost", "", NULL },
 		{ "relayhost", "relay.example:0", NO_HOP },
 		{ "relayhost", "relay.example:smtp", NO_HOP },

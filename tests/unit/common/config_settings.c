@@ -119,3 +119,33 @@ Test(config_settings, F4_name_of_a_host_from_a_file)
 	}
 	cr_expect_eq(rmdir(dir), 0);
 }
+
+/* A word is kept as its place in the list of words. */
+Test(config_settings, levels_of_tls)
+{
+	static const char *const words[] = { "none", "may", "encrypt",
+		"verify" };
+	struct conf_setting setting = { "lmtp_tls_security_level", NULL, 1 };
+	struct buf error = { 0 };
+	struct conf conf;
+	uint32_t i;
+	int k;
+
+	for (i = 0; i < ARRAY_LEN(words); i++) {
+		setting.value = words[i];
+		cr_assert_eq(
+		    conf_from_settings("c", &setting, 1, &conf, &error), 0);
+		k = conf_transport_find(&conf, "lmtp");
+		cr_expect_eq(conf.transports[k].tls_level, i);
+		k = conf_transport_find(&conf, "smtp");
+		cr_expect_eq(conf.transports[k].tls_level, 1);
+		conf_done(&conf);
+	}
+	setting.value = "secure";
+	cr_expect_eq(
+	    conf_from_settings("c", &setting, 1, &conf, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error),
+	    "c:1: lmtp_tls_security_level: must be one of: none may encrypt "
+	    "verify");
+	buf_done(&error);
+}

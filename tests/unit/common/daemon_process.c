@@ -115,6 +115,34 @@ Test(daemon_process, P19_ignored_and_blocked_signals)
 	cr_expect_eq(in_process(spoil_signals, signals_are_sane), 0);
 }
 
+/* A command has no use for the signals that are ignored, but for that of its
+ * children; those that stop it stay as its caller wants (nohup). */
+Test(daemon_process, P19_ignored_and_blocked_signals_of_a_command)
+{
+	int status;
+	pid_t pid = fork();
+
+	cr_assert(pid >= 0);
+	if (pid == 0) {
+		struct sigaction child, hup;
+		sigset_t mask;
+
+		close_std();
+		spoil_signals();
+		signal(SIGCHLD, SIG_IGN);
+		signal(SIGHUP, SIG_IGN);
+		daemon_sane_command();
+		sigaction(SIGCHLD, NULL, &child);
+		sigaction(SIGHUP, NULL, &hup);
+		sigprocmask(SIG_BLOCK, NULL, &mask);
+		_exit(child.sa_handler != SIG_DFL ||
+		    hup.sa_handler != SIG_IGN ||
+		    sigismember(&mask, SIGTERM) == 1 || !std_is_null());
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+}
+
 static void
 spoil_limits(void)
 {

@@ -13,12 +13,12 @@ static const struct {
 	const char *host;
 	unsigned port;
 } rows[] = {
-	{ "mx.example", 0, NEXTHOP_NAME, "mx.example", 25 },
-	{ "mx.example:2525", 0, NEXTHOP_NAME, "mx.example", 2525 },
-	{ "[mx.example]", 0, NEXTHOP_NAME, "mx.example", 25 },
-	{ "[mx.example]:587", 0, NEXTHOP_NAME, "mx.example", 587 },
-	{ "localhost", 0, NEXTHOP_NAME, "localhost", 25 },
-	{ "a_b-c.d", 0, NEXTHOP_NAME, "a_b-c.d", 25 },
+	{ "mx.example", 0, NEXTHOP_DOMAIN, "mx.example", 25 },
+	{ "mx.example:2525", 0, NEXTHOP_DOMAIN, "mx.example", 2525 },
+	{ "[mx.example]", 0, NEXTHOP_HOST, "mx.example", 25 },
+	{ "[mx.example]:587", 0, NEXTHOP_HOST, "mx.example", 587 },
+	{ "localhost", 0, NEXTHOP_DOMAIN, "localhost", 25 },
+	{ "a_b-c.d", 0, NEXTHOP_DOMAIN, "a_b-c.d", 25 },
 	{ "1.2.3.4", 0, NEXTHOP_ADDRESS, "1.2.3.4", 25 },
 	{ "1.2.3.4:65535", 0, NEXTHOP_ADDRESS, "1.2.3.4", 65535 },
 	{ "[1.2.3.4]", 0, NEXTHOP_ADDRESS, "1.2.3.4", 25 },
@@ -27,7 +27,19 @@ static const struct {
 	{ "[::1]:26", 0, NEXTHOP_ADDRESS, "::1", 26 },
 	{ "::1", 0, NEXTHOP_ADDRESS, "::1", 25 },
 	{ "2001:db8::25", 0, NEXTHOP_ADDRESS, "2001:db8::25", 25 },
-	{ "[::ffff:1.2.3.4]:26", 0, NEXTHOP_ADDRESS, "::ffff:1.2.3.4", 26 },
+	{ "169.253.0.1", 0, NEXTHOP_ADDRESS, "169.253.0.1", 25 },
+	{ "fec0::1", 0, NEXTHOP_ADDRESS, "fec0::1", 25 },
+	{ "[::ffff:1.2.3.4]:26", -EINVAL, 0, NULL, 0 },
+	{ "::ffff:127.0.0.1", -EINVAL, 0, NULL, 0 },
+	{ "::127.0.0.1", -EINVAL, 0, NULL, 0 },
+	{ "0.0.0.0", -EINVAL, 0, NULL, 0 },
+	{ "[0.1.2.3]", -EINVAL, 0, NULL, 0 },
+	{ "::", -EINVAL, 0, NULL, 0 },
+	{ "169.254.0.1", -EINVAL, 0, NULL, 0 },
+	{ "[fe80::1]", -EINVAL, 0, NULL, 0 },
+	{ "[febf::1]:25", -EINVAL, 0, NULL, 0 },
+	{ "224.0.0.1", -EINVAL, 0, NULL, 0 },
+	{ "ff02::1", -EINVAL, 0, NULL, 0 },
 	{ "unix:/run/lmtp", 0, NEXTHOP_UNIX, "/run/lmtp", 0 },
 	{ "", -EINVAL, 0, NULL, 0 },
 	{ ":25", -EINVAL, 0, NULL, 0 },
@@ -108,16 +120,16 @@ Test(nexthop, names_for_people)
 
 	for (i = 0; i < ARRAY_LEN(want); i++) {
 		cr_assert_eq(nexthop_parse(want[i].hop, 25, &hop), 0);
-		nexthop_peer(
-		    &hop, (struct sockaddr *)&hop.address, peer, relay);
+		nexthop_peer(&hop, hop.host, (struct sockaddr *)&hop.address,
+		    peer, relay);
 		cr_expect_str_eq(peer, want[i].peer);
 		cr_expect_str_eq(relay, want[i].relay);
 	}
 	in.sin_addr.s_addr = htonl(0x0a000001);
 	cr_assert_eq(nexthop_parse("mx.example:587", 25, &hop), 0);
-	nexthop_peer(&hop, (struct sockaddr *)&in, peer, relay);
-	cr_expect_str_eq(peer, "mx.example[10.0.0.1]");
-	cr_expect_str_eq(relay, "mx.example[10.0.0.1]:587");
+	nexthop_peer(&hop, "a.mx", (struct sockaddr *)&in, peer, relay);
+	cr_expect_str_eq(peer, "a.mx[10.0.0.1]");
+	cr_expect_str_eq(relay, "a.mx[10.0.0.1]:587");
 }
 
 /* mutation: common/route/nexthop.c, nexthop_of_domain() without
@@ -156,6 +168,10 @@ Test(nexthop, N18_what_a_domain_makes)
 		{ "[192.0.2.1]", NULL, "[192.0.2.1]" },
 		{ "[IPv6:2001:DB8::1]", NULL, "[2001:db8::1]" },
 		{ "[ipv6:::1]", NULL, "[::1]" },
+		{ "[0.0.0.0]", NULL, NULL },
+		{ "[169.254.169.254]", NULL, NULL },
+		{ "[IPv6:::ffff:127.0.0.1]", NULL, NULL },
+		{ "[IPv6:fe80::1]", NULL, NULL },
 		{ "[192.0.2.1]:25", NULL, NULL },
 		{ "[::1]", NULL, NULL },
 		{ "[::1]:9", NULL, NULL },
@@ -205,6 +221,6 @@ Test(nexthop, N18_no_short_domain_has_a_port_or_a_path)
 			continue;
 		cr_assert_eq(nexthop_parse(out, 25, &hop), 0, "%s", out);
 		cr_assert_eq(hop.port, 25, "%s", out);
-		cr_assert_eq(hop.kind, NEXTHOP_NAME, "%s", out);
+		cr_assert_eq(hop.kind, NEXTHOP_DOMAIN, "%s", out);
 	}
 }

@@ -16,6 +16,7 @@
 static char dir[] = "/tmp/route_table.XXXXXX";
 static const struct route_transport known[] = {
 	{ .name = "smtp", .target = ROUTE_TO_HOST },
+	{ .name = "lmtp", .target = ROUTE_TO_HOST, .sockets = true },
 	{ .name = "local", .target = ROUTE_TO_ACCOUNT },
 	{ .name = "virtual", .target = ROUTE_TO_MAILBOX },
 	{ .name = "pipe", .target = ROUTE_TO_PROGRAM },
@@ -102,7 +103,7 @@ Test(route_table, the_most_exact_rule_wins)
 		 "Bob@Example.COM\tpipe:list\n"
 		 "\"a b\"@example.com error:\"5.1.1 Gone  since May\"\n"
 		 "[192.0.2.1] local:\n"
-		 "socket.example smtp:unix:/run/Mail/LMTP\n"
+		 "socket.example lmtp:unix:/run/Mail/LMTP\n"
 		 "empty.example smtp:");
 	static const struct {
 		const char *recipient, *want;
@@ -121,7 +122,7 @@ Test(route_table, the_most_exact_rule_wins)
 		{ "\"a b\"@example.com", "error:5.1.1 Gone  since May" },
 		{ "x@[192.0.2.1]", "local:x" },
 		{ "x@empty.example", "smtp:empty.example" },
-		{ "x@socket.example", "smtp:unix:/run/Mail/LMTP" },
+		{ "x@socket.example", "lmtp:unix:/run/Mail/LMTP" },
 		{ "root", "smtp:relay.example:25" },
 		{ "x@", "smtp:relay.example:25" },
 		{ "*", "smtp:relay.example:25" },
@@ -263,14 +264,20 @@ Test(route_table, F4_wrong_files_name_the_line)
 		    "r:1: there is no such transport: `SMTP'" },
 		{ "example.com :host", "r:1: no transport" },
 		{ "example.com smtp:h:99999",
-		    "r:1: not a next hop: it must be host, host:port, "
-		    "[address]:port or unix:/path" },
+		    "r:1: not a next hop: it must be domain, domain:port, "
+		    "[host]:port or [address]:port" },
 		{ "example.com smtp:-oProxy",
-		    "r:1: not a next hop: it must be host, host:port, "
-		    "[address]:port or unix:/path" },
+		    "r:1: not a next hop: it must be domain, domain:port, "
+		    "[host]:port or [address]:port" },
 		{ "example.com smtp:unix:run/x",
-		    "r:1: not a next hop: it must be host, host:port, "
-		    "[address]:port or unix:/path" },
+		    "r:1: not a next hop: it must be domain, domain:port, "
+		    "[host]:port or [address]:port" },
+		{ "example.com smtp:unix:/run/x",
+		    "r:1: not a next hop: it must be domain, domain:port, "
+		    "[host]:port or [address]:port" },
+		{ "example.com lmtp:unix:run/x",
+		    "r:1: not a next hop: it must be domain, domain:port, "
+		    "[host]:port, [address]:port or unix:/path" },
 		{ "example.com error:\"not closed",
 		    "r:1: a quote is not closed" },
 		{ "\"a b@example.com smtp", "r:1: a quote is not closed" },
@@ -330,6 +337,39 @@ Test(route_table, F4_nul_and_long_things)
 	snprintf(line, sizeof(line), "a smtp:%0256d", 1);
 	cr_expect_eq(load_bytes(line, strlen(line), &table, &error), -EINVAL);
 	cr_expect_str_eq(buf_str(&error), "r:1: the next hop is too long");
+	buf_done(&error);
+}
+
+/* mutation: common/route/route.c, load() gives parse_file() or sort_rules()
+ * NULL for wrong. */
+Test(route_table, each_wrong_line_is_judged)
+{
+	struct route_table *table = NULL;
+	struct buf error = { 0 };
+	const char *text = "a nosuch\n"
+			   "b local\n"
+			   "\001\n"
+			   "c smtp:h:99999 x\n"
+			   "b smtp\n"
+			   "d \"smtp\n";
+
+	cr_expect_eq(load_bytes(text, strlen(text), &table, &error), -EINVAL);
+	cr_expect_str_eq(
+	    buf_str(&error), "r:1: there is no such transport: `nosuch'");
+	buf_reset(&error);
+	cr_expect_eq(route_judge("r", known, &error), -EINVAL);
+	cr_expect_str_eq(buf_str(&error),
+	    "r:1: there is no such transport: `nosuch'\n"
+	    "r:3: control character\n"
+	    "r:4: not `key transport[:nexthop]`\n"
+	    "r:5: b: already in line 2\n"
+	    "r:6: a quote is not closed");
+	buf_reset(&error);
+	cr_expect_eq(load_bytes("b local\n", 8, &table, &error), 0);
+	cr_expect_eq(route_judge("r", known, &error), 0);
+	cr_expect_eq(route_judge("absent", known, &error), -ENOENT);
+	cr_expect_str_eq(buf_str(&error), "absent: No such file or directory");
+	route_free(&table);
 	buf_done(&error);
 }
 

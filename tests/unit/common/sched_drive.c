@@ -78,6 +78,8 @@ took(struct drive *d, struct sched_entry *e, bool dead)
 		cr_assert_eq(e->rcpts[i].offset, 7 * e->rcpts[i].index);
 		cr_assert_not(m->selected[e->rcpts[i].index], "twice");
 		m->selected[e->rcpts[i].index] = true;
+		cr_assert_eq(
+		    m->group[e->rcpts[i].index], m->group[e->rcpts[0].index]);
 	}
 	m->waiting -= e->nrcpts;
 	m->taken++;
@@ -104,13 +106,19 @@ add_rcpt(struct drive *d, struct drive_message *m)
 		.offset = 7 * m->next };
 	const char *nexthop =
 	    nexthops[drive_dice(d, 0, ARRAY_LEN(nexthops) - 1)];
+	const uint32_t user = drive_dice(d, 0, 9),
+		       transport = drive_dice(d, 0, d->ntransports - 1);
 	char address[40];
 
-	snprintf(
-	    address, sizeof(address), "u%u@%s", drive_dice(d, 0, 9), nexthop);
-	cr_assert_eq(sched_rcpt_add(m->m, drive_dice(d, 0, d->ntransports - 1),
-			 nexthop, address, &rcpt),
-	    0);
+	snprintf(address, sizeof(address), "u%u@%s", user, nexthop);
+	if (d->style->move > 0 && drive_chance(d, 30)) {
+		drive_add_shared(d, m, transport, &rcpt);
+	} else {
+		m->group[m->next] = (uint8_t)(nexthop[0] | 0x20);
+		cr_assert_eq(
+		    sched_rcpt_add(m->m, transport, nexthop, address, &rcpt),
+		    0);
+	}
 	m->next++;
 	m->unread--;
 	m->waiting++;
@@ -265,8 +273,8 @@ take_dead(struct drive *d)
 	took(d, e, true);
 }
 
-static void
-forget_taken(struct drive *d, uint32_t i)
+void
+drive_forget_taken(struct drive *d, uint32_t i)
 {
 	d->taken[i].of->taken--;
 	d->taken[i] = d->taken[--d->ntaken];
@@ -280,7 +288,7 @@ end_one(struct drive *d, uint32_t i, enum site_result result)
 	sched_done(d->sched, d->taken[i].entry, result,
 	    drive_chance(d, 90) ? "no" : NULL, d->now);
 	count(d, -(int64_t)d->taken[i].nrcpts);
-	forget_taken(d, i);
+	drive_forget_taken(d, i);
 }
 
 static void
@@ -311,7 +319,7 @@ put_back(struct drive *d)
 		d->taken[i].of->selected[e->rcpts[k].index] = false;
 	d->taken[i].of->waiting += e->nrcpts;
 	sched_put_back(d->sched, e, d->now);
-	forget_taken(d, i);
+	drive_forget_taken(d, i);
 }
 
 /* ---- the drive ---- */
@@ -403,6 +411,7 @@ drive_step(struct drive *d)
 		{ w->dead, take_dead },
 		{ w->done, end_entry },
 		{ w->put_back, put_back },
+		{ w->move, drive_move },
 		{ w->cancel, cancel },
 		{ w->free, free_message },
 		{ w->configure, configure },

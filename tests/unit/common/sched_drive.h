@@ -16,6 +16,7 @@
 struct drive_style {
 	uint32_t new, read, select, select_all, dead, done, put_back, cancel,
 	    free, configure, flush, wait;
+	uint32_t move; /* to other destinations; some of these are shared */
 	bool check;
 	bool damaged; /* what the table says of a site may be anything */
 };
@@ -27,6 +28,7 @@ struct drive_message {
 	bool open;     /* a batch is being read */
 	bool all_read; /* or cancelled */
 	bool selected[DRIVE_RCPTS];
+	uint8_t group[DRIVE_RCPTS]; /* at a shared destination; 0: none */
 };
 
 /* Where windows live, when it is not in a table of the drive's own. */
@@ -67,6 +69,13 @@ bool drive_chance(struct drive *d, uint32_t pct);
 void drive_params(struct drive *d);
 void drive_begin(struct drive *d, const struct drive_style *style);
 void drive_step(struct drive *d);
+/* Parts of a step: a recipient for a destination that next hops share; an
+ * entry that moves to one. */
+void drive_add_shared(struct drive *d, struct drive_message *m,
+    uint32_t transport, const struct sched_rcpt *rcpt);
+void drive_move(struct drive *d);
+/* The entry at this place is not the drive's any more. */
+void drive_forget_taken(struct drive *d, uint32_t i);
 /* As drive_step() does it with `configure`: new parameters are in force. */
 void drive_configure(struct drive *d);
 /* What is there is read, selected and delivered, as far as it goes now. True:

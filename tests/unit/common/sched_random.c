@@ -42,6 +42,29 @@ Test(sched_random, everything)
 		drive(seed, &style);
 }
 
+/* Next hops come to share a destination, and leave it. */
+Test(sched_random, moved)
+{
+	static const struct drive_style style = { .new = 10,
+		.read = 20,
+		.select = 40,
+		.select_all = 3,
+		.dead = 10,
+		.done = 30,
+		.put_back = 2,
+		.move = 10,
+		.cancel = 1,
+		.free = 10,
+		.configure = 1,
+		.flush = 1,
+		.wait = 10,
+		.check = true };
+	uint64_t seed;
+
+	for (seed = 0; seed < DRIVES; seed++)
+		drive(seed, &style);
+}
+
 /* Nothing is cancelled or changed: large structures stand for long. */
 Test(sched_random, quiet)
 {

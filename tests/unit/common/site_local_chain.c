@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "site_local_scratch.h"
 
@@ -63,5 +64,28 @@ Test(site_local_chain, the_table_keeps_up_with_its_sites)
 			must_have_all(&t, i + 1, N);
 	}
 	cr_expect_leq(table_of(&t)->npieces, 2);
+	end(&t);
+}
+
+/* Names are hashed eight letters at a time. */
+Test(site_local_chain, case_of_any_letter_at_any_place_is_ignored)
+{
+	char lower[] = "@@@@@@@@[[[[[[[[.example", upper[sizeof(lower)];
+	struct site *one;
+	struct fixture t;
+	size_t at;
+	char c;
+
+	begin(&t, &plain, &exact, 10, 1);
+	for (at = 0; at < 16; at++)
+		for (c = 'a'; c <= 'z'; c++) {
+			lower[at] = c;
+			memcpy(upper, lower, sizeof(lower));
+			upper[at] = (char)(c - 'a' + 'A');
+			one = open_at(&t, lower, 0);
+			cr_assert_eq(open_at(&t, upper, 0), one, "%s", upper);
+			t.f->close(t.table, one, 0);
+			t.f->close(t.table, one, 0);
+		}
 	end(&t);
 }

@@ -1,5 +1,5 @@
 /* Dead destinations: for how long, and what opens them. */
-#include "site/site.h"
+#include "site/local.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -313,7 +313,7 @@ Test(site_local_death, a_flush_opens_all)
 {
 	struct site *all[20];
 	struct fixture t;
-	char name[8];
+	char name[16];
 	int i;
 
 	begin(&t, &plain, &exact, 20, 1);
@@ -335,5 +335,22 @@ Test(site_local_death, a_flush_opens_all)
 		    "a flush is no success");
 		t.f->close(t.table, all[i], 1);
 	}
+	end(&t);
+}
+
+Test(site_local_death, the_count_of_deaths_has_an_end)
+{
+	struct fixture t;
+	struct site *a;
+	int i;
+
+	begin(&t, &plain, &exact, 10, 1);
+	a = open_at(&t, "a", 0);
+	for (i = 0; i < DEATHS_MOST + 2; i++) {
+		kill_at(&t, a, 0);
+		t.f->flush(t.table, 0);
+	}
+	cr_expect_eq(view(&t, a).deaths, DEATHS_MOST);
+	t.f->close(t.table, a, 0);
 	end(&t);
 }

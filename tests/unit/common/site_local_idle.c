@@ -207,7 +207,7 @@ Test(site_local_idle, freed_with_whatever_is_remembered)
 
 	begin(&t, &plain, &exact, 100, 1);
 	for (i = 0; i < 50; i++) {
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof(name), "%d", i);
 		a = open_at(&t, name, 0);

@@ -25,7 +25,8 @@ in_use(void)
 	return now.uordblks + now.hblkhd;
 }
 
-/* 111 bytes and the name, which has 23 here, and the place in a chain. */
+/* 84 bytes and the name, which has 23 here, in lines of the cache; and the
+ * chain. */
 Test(site_local_memory, at_most_160_bytes_per_site)
 {
 	static struct site *all[N];

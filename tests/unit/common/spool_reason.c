@@ -381,3 +381,21 @@ Test(reason, attempts_are_counted_by_their_line)
 	cr_expect_eq(reason_attempts(&s.sp, INODE), 0, "no number");
 	scratch_close(&s);
 }
+
+/* mutation: common/spool/reason_read.c: the error of read_file() counts as no
+ * attempt. */
+Test(reason, attempts_that_cannot_be_read_are_an_error)
+{
+	uint32_t count = 99;
+	struct scratch s;
+
+	scratch_open(&s);
+	cr_expect_eq(reason_count_attempts(&s.sp, INODE, &count), 0);
+	cr_expect_eq(count, 0, "no file");
+	count = 99;
+	cr_assert_eq(mkdir(scratch_path(&s, SPOOL_DEFER, INODE), 0700), 0);
+	cr_expect_eq(reason_count_attempts(&s.sp, INODE, &count), -EPERM);
+	cr_expect_eq(count, 99);
+	cr_expect_eq(rmdir(scratch_path(&s, SPOOL_DEFER, INODE)), 0);
+	scratch_close(&s);
+}

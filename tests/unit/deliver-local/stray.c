@@ -229,7 +229,7 @@ delivered(const char *account)
 
 /* ---- tests ---- */
 
-/* mutation: deliver-local/task.c, begin_time() gives a maildir the time of a
+/* mutation: deliver-local/watch.c, begin_time() gives a maildir the time of a
  * program. */
 Test(stray, X12_a_child_that_was_stopped_is_given_up)
 {
@@ -243,7 +243,7 @@ Test(stray, X12_a_child_that_was_stopped_is_given_up)
 	cr_expect_eq(local.strays.count, 0u);
 }
 
-/* mutation: deliver-local/task.c, skip_progress() does nothing. */
+/* mutation: deliver-local/watch.c, skip_progress() does nothing. */
 Test(stray, X12_one_that_gets_on_is_waited_for)
 {
 	usec_t began = clock_mono();
@@ -282,7 +282,7 @@ leaves_one_behind(const struct child_plan *plan, int fd)
 	hangs(plan, fd);
 }
 
-/* mutation: deliver-local/task.c, time_is_over() calls reap(). */
+/* mutation: deliver-local/watch.c, time_is_over() calls reap(). */
 Test(stray, X12_a_process_that_a_child_left_behind_counts)
 {
 	uint64_t i;
@@ -323,7 +323,7 @@ kill_all(void)
 		event_base_loop(local.base, EVLOOP_ONCE);
 }
 
-/* mutation: deliver-local/task.c, time_is_over() returns when killed is set;
+/* mutation: deliver-local/watch.c, time_is_over() returns when killed is set;
  * stray.c, strays_allow() returns true always. */
 Test(stray, X12_one_that_cannot_be_killed_loses_its_slot)
 {
@@ -352,7 +352,7 @@ Test(stray, X12_one_that_cannot_be_killed_loses_its_slot)
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
 }
 
-/* mutation: deliver-local/task.c, has_ended() waits without WNOHANG. */
+/* mutation: deliver-local/watch.c, has_ended() waits without WNOHANG. */
 Test(stray, X12_a_process_that_hangs_in_its_exit_holds_up_nobody)
 {
 	local.child = ends_but_for_its_exit;
@@ -367,7 +367,7 @@ Test(stray, X12_a_process_that_hangs_in_its_exit_holds_up_nobody)
 	kill_all();
 }
 
-/* mutation: deliver-local/task.c, pipe_has_ended() calls poll() for the end of
+/* mutation: deliver-local/watch.c, pipe_has_ended() calls poll() for the end of
  * the process, or reap() at once. */
 Test(stray, X12_the_loop_goes_on_while_a_process_ends)
 {

@@ -261,7 +261,7 @@ Test(task, an_account_is_looked_up_once, .init = setup, .fini = teardown)
 	known_free(&local.known);
 }
 
-/* mutation: deliver-local/task.c, asks[0] that stays. */
+/* mutation: deliver-local/watch.c, asks[0] that stays. */
 Test(task, nothing_is_kept_but_the_first_account_that_was_asked_for,
     .init = setup, .fini = teardown)
 {

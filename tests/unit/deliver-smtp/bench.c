@@ -2,15 +2,12 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -77,6 +74,12 @@ take_frame(struct bench *b, const struct msg *msg)
 	b->kept = msg->type == MSG_KEPT;
 	if (b->kept)
 		return;
+	if (msg->type == MSG_ELSEWHERE) {
+		buf_printf(&b->elsewhere, "%.*s %u",
+		    (int)msg->u.ELSEWHERE.site.len, msg->u.ELSEWHERE.site.data,
+		    msg->u.ELSEWHERE.seconds);
+		return;
+	}
 	cr_assert_eq(msg->type, MSG_DONE);
 	b->site_failed = d->site_failed;
 	buf_printf(&b->site, "%.*s %.*s", (int)d->dsn.len, d->dsn.data,
@@ -127,10 +130,28 @@ set_limits(struct settings *s)
 	size_t i;
 
 	snprintf(s->helo, sizeof(s->helo), "me.example");
-	s->connect_limit = 10 * USEC_PER_SEC;
+	s->connect_limit = s->connect_limit_all = 10 * USEC_PER_SEC;
+	s->mx = true;
 	for (i = 0; i < DIALOG_NSTATES; i++)
 		s->limits[i] = 10 * USEC_PER_SEC;
 	s->idle_limit = s->reuse_limit = 3600 * USEC_PER_SEC;
+}
+
+void
+bench_policies(
+    struct bench *b, const struct conf_setting *settings, size_t count)
+{
+	struct conf conf;
+	struct buf why = { 0 };
+
+	cr_assert_eq(conf_from_settings("test", settings, count, &conf, &why),
+	    0, "%s", buf_str(&why));
+	if (b->context.policies != NULL)
+		policies_unref(&b->context.policies);
+	cr_assert_eq(policies_new(&conf, &b->context.policies, &why), 0, "%s",
+	    buf_str(&why));
+	conf_done(&conf);
+	buf_done(&why);
 }
 
 void
@@ -151,7 +172,8 @@ bench_open(struct bench *b, const char *content, size_t len)
 	TAILQ_INIT(&b->context.running);
 	TAILQ_INIT(&b->context.kept);
 	set_limits(&b->context.settings);
-	cr_assert_eq(resolver_new(b->base, &b->context.resolver), 0);
+	bench_policies(b, NULL, 0);
+	cr_assert_eq(lookups_open(&b->context.lookups, b->base), 0);
 	make_file(b, content, len);
 }
 
@@ -168,6 +190,7 @@ make_whole(const struct bench *b, struct msg *msg)
 		.transport = f.transport,
 		.nexthop = f.nexthop,
 		.sender = f.sender,
+		.flags = f.flags,
 		.nrcpts = f.nrcpts,
 		.rcpts = f.rcpts,
 		.content = { b->content, b->content_len },
@@ -179,6 +202,15 @@ say_reuse(struct bench *b)
 {
 	const struct msg msg = { .type = MSG_REUSE,
 		.u.REUSE = { b->number, b->connection } };
+
+	cr_assert_eq(chan_send(b->link, &msg, -1), 0);
+}
+
+static void
+say_site(struct bench *b)
+{
+	const struct msg msg = { .type = MSG_SITE,
+		.u.SITE = { b->number, MSG_S(b->place) } };
 
 	cr_assert_eq(chan_send(b->link, &msg, -1), 0);
 }
@@ -211,16 +243,20 @@ bench_deliver(
 		.sender = MSG_S("s@y"),
 		.content_off = 4,
 		.content_len = b->content_len,
+		.flags = b->flags,
 		.nrcpts = nrcpts,
 		.rcpts = { rcpts.data, rcpts.len },
 	};
 	b->done = b->kept = b->site_failed = false;
 	buf_reset(&b->results);
 	buf_reset(&b->site);
+	buf_reset(&b->elsewhere);
 	if (b->whole)
 		make_whole(b, &msg);
 	if (b->reuse)
 		say_reuse(b);
+	if (b->place != NULL)
+		say_site(b);
 	cr_assert_eq(chan_send(b->link, &msg, b->whole ? -1 : b->fd), 0);
 	buf_done(&rcpts);
 	buf_done(&hop);
@@ -254,166 +290,21 @@ bench_run(struct bench *b)
 	cr_assert(TAILQ_EMPTY(&b->context.running));
 }
 
-/* ---- the server ---- */
-
-/* clang-format off */
-const struct step bench_plain[BENCH_PLAIN_STEPS] = {
-	BENCH_TO_DATA,
-	{ "DATA\r\n", "354 go\r\n" },
-	{ "\r\n.\r\n", "250 2.0.0 queued\r\n" },
-	{ "QUIT\r\n", "221 bye\r\n" },
-	{ NULL, NULL },
-};
-/* clang-format on */
-
-struct client {
-	struct server *server;
-	struct bufferevent *bev;
-	const struct step *step;
-	struct buf got; /* since the last step */
-};
-
-static bool
-ends_with(const struct buf *got, const char *want)
-{
-	size_t len = strlen(want);
-
-	return len <= got->len &&
-	    memcmp(got->data + got->len - len, want, len) == 0;
-}
-
-static void
-drop_client(struct client *c)
-{
-	if (c->bev != NULL)
-		bufferevent_free(c->bev);
-	c->bev = NULL;
-}
-
-static void
-go_on(struct client *c)
-{
-	while (c->bev != NULL && c->step->want != NULL &&
-	    (*c->step->want == '\0' || ends_with(&c->got, c->step->want))) {
-		buf_reset(&c->got);
-		if (c->step->say == NULL)
-			drop_client(c);
-		else
-			/* At once: closing drops what a buffer holds. */
-			(void)send(bufferevent_getfd(c->bev), c->step->say,
-			    strlen(c->step->say), MSG_NOSIGNAL);
-		c->step++;
-	}
-}
-
-static void
-on_client_read(struct bufferevent *bev, void *arg)
-{
-	struct client *c = arg;
-	char data[4096];
-	size_t n;
-
-	while (c->bev != NULL && (n = bufferevent_read(bev, data, 1)) > 0) {
-		buf_add(&c->got, data, n);
-		buf_add(&c->server->got, data, n);
-		if (data[0] == '\n')
-			go_on(c);
-	}
-}
-
-static void
-on_client_event(struct bufferevent *bev UNUSED, short what UNUSED, void *arg)
-{
-	drop_client(arg);
-}
-
-static void
-on_accept(evutil_socket_t sock, short what UNUSED, void *arg)
-{
-	struct server *s = arg;
-	struct client *c = calloc(1, sizeof(*c));
-	int fd = accept4(sock, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-	cr_assert_geq(fd, 0);
-	cr_assert_lt(s->connections, ARRAY_LEN(s->clients));
-	c->server = s;
-	c->step = s->connections > 0 && s->again != NULL ? s->again : s->steps;
-	s->clients[s->connections++] = c;
-	c->bev = bufferevent_socket_new(s->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	bufferevent_setcb(c->bev, on_client_read, NULL, on_client_event, c);
-	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
-	go_on(c);
-}
-
-static int
-listen_at(const char *path, uint16_t *ret_port)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	struct sockaddr_in in = { .sin_family = AF_INET };
-	socklen_t len = sizeof(in);
-	int sock;
-
-	if (path == NULL)
-		in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (path != NULL && *path == '/') {
-		snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
-		sock = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		cr_assert_eq(bind(sock, (struct sockaddr *)&un, sizeof(un)), 0);
-	} else {
-		sock = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		cr_assert_eq(bind(sock, (struct sockaddr *)&in, sizeof(in)), 0);
-		cr_assert_eq(
-		    getsockname(sock, (struct sockaddr *)&in, &len), 0);
-		*ret_port = ntohs(in.sin_port);
-	}
-	cr_assert_eq(listen(sock, 16), 0);
-	return sock;
-}
-
-void
-bench_serve(struct bench *b, const char *path, const struct step *steps)
-{
-	struct server *s = &b->server;
-
-	s->base = b->base;
-	s->steps = steps;
-	s->sock = listen_at(path, &s->port);
-	s->event =
-	    event_new(b->base, s->sock, EV_READ | EV_PERSIST, on_accept, s);
-	event_add(s->event, NULL);
-}
-
-static void
-server_close(struct server *s)
-{
-	unsigned i;
-
-	for (i = 0; i < s->connections; i++) {
-		struct client *c = s->clients[i];
-
-		drop_client(c);
-		buf_done(&c->got);
-		free(c);
-	}
-	if (s->event != NULL)
-		event_free(s->event);
-	io_close(&s->sock);
-	buf_done(&s->got);
-}
-
 void
 bench_close(struct bench *b)
 {
 	session_abandon_all(&b->context, "4.3.2", "stop");
 	kept_close_all(&b->context);
 	agent_free(&b->agent);
-	resolver_free(&b->context.resolver);
-	server_close(&b->server);
+	lookups_close(&b->context.lookups);
+	policies_unref(&b->context.policies);
+	bench_server_close(&b->server);
 	event_base_free(b->base);
 	io_close(&b->link);
 	io_close(&b->fd);
 	buf_done(&b->results);
 	buf_done(&b->site);
+	buf_done(&b->elsewhere);
 }
 
 int

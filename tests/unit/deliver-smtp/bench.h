@@ -4,7 +4,8 @@
 #define TEST_BENCH_H
 
 #include "agent/agent.h"
-#include "deliver-smtp/session.h"
+#include "deliver-smtp/session/session.h"
+#include "tests/unit/deliver-smtp/tls_peer.h"
 
 #include <event2/event.h>
 
@@ -12,10 +13,12 @@
 #define BENCH_WIRE    "Subject: x\r\n\r\n..dot\r\nend\r\n.\r\n"
 
 /* When what the client has sent since the last step ends with `want`, `say` is
- * sent ("" nothing, NULL: close). want "" does not wait. */
+ * sent ("" nothing, NULL: close; BENCH_TLS: TLS begins, and the next step comes
+ * when it has). want "" does not wait. */
 struct step {
 	const char *want, *say;
 };
+extern const char BENCH_TLS[];
 
 struct server {
 	struct event_base *base;
@@ -24,6 +27,19 @@ struct server {
 	struct event *event;
 	const struct step *steps; /* of each connection; */
 	const struct step *again; /* from the second on, if not NULL */
+	SSL_CTX *tls;             /* the server's, which frees it */
+	/* Octets on the wire, of all connections, that it says and hears before
+	 * it ends, and how; 0: any number. */
+	size_t says, hears;
+	enum server_end {
+		SERVER_CLOSES,
+		SERVER_RESETS,
+		SERVER_IS_SILENT,
+	} end;
+	bool over;
+	char host[256];   /* that the client asked for */
+	unsigned secured; /* handshakes that came to an end */
+	unsigned resumed; /* of those */
 	unsigned connections;
 	struct buf got; /* of all connections */
 	void *clients[8];
@@ -37,12 +53,15 @@ struct bench {
 	int fd;   /* the queue file */
 	const char *content;
 	size_t content_len;
+	uint32_t flags; /* of the next deliveries, enum queue_file_flags */
 	bool whole; /* the next deliveries have the content in their frames */
 	bool reuse; /* the next deliveries may keep their connections, */
-	uint64_t connection; /* and are to use this one */
-	uint64_t closed;     /* the last one that was closed */
-	uint64_t number;     /* the number of the next */
-	struct buf results;  /* "S2.0.0:relay:text\n" by recipient */
+	uint64_t connection;  /* and are to use this one */
+	const char *place;    /* of the next deliveries, by SITE; NULL: none */
+	struct buf elsewhere; /* "site seconds" of ELSEWHERE */
+	uint64_t closed;      /* the last one that was closed */
+	uint64_t number;      /* the number of the next */
+	struct buf results;   /* "S2.0.0:relay:text\n" by recipient */
 	bool done, kept, site_failed;
 	struct buf site; /* dsn and text of DONE */
 	struct server server;
@@ -63,6 +82,11 @@ void bench_close(struct bench *b);
 /* On a free port of 127.0.0.1, at a path, or ("*") on a port of every address.
  */
 void bench_serve(struct bench *b, const char *path, const struct step *steps);
+void bench_server_close(struct server *s);
+/* New policies, from parameters of the configuration. */
+struct conf_setting;
+void bench_policies(
+    struct bench *b, const struct conf_setting *settings, size_t count);
 /* Hand over a delivery of nrcpts recipients; "%u" in nexthop is the port. */
 void bench_deliver(struct bench *b, enum agent_kind kind, const char *nexthop,
     uint32_t nrcpts);

@@ -233,7 +233,8 @@ Test(dialog_again, conversations)
 	}
 }
 
-/* mutation: deliver-smtp/transaction.c, step_part() that leaves unanswered. */
+/* mutation: deliver-smtp/dialog/transaction.c, step_part() that leaves
+ * unanswered. */
 Test(dialog_again, a_message_that_the_server_cannot_take_is_not_spoken_of)
 {
 	struct play p;

@@ -26,15 +26,27 @@ enum kind {
 	SMTP,
 	PIPELINED,
 	LMTP,
+	CHUNKED,
 	NKINDS,
 };
-static const char *const kinds[NKINDS] = { "SMTP", "pipelined", "LMTP" };
+static const char *const kinds[NKINDS] = { "SMTP", "pipelined", "LMTP",
+	"chunked" };
 
 static const char *
 reply_of(enum kind kind, enum turn turn)
 {
-	return turn == EHLO && kind != SMTP ? "250-mx\n250 PIPELINING"
-					    : replies[turn];
+	static const char *const offers[NKINDS] = { "250 mx",
+		"250-mx\n250 PIPELINING", "250-mx\n250 PIPELINING",
+		"250-mx\n250-PIPELINING\n250 CHUNKING" };
+
+	return turn == EHLO ? offers[kind] : replies[turn];
+}
+
+/* BDAT has one reply, and no 354. */
+static bool
+has_turn(enum kind kind, enum turn turn)
+{
+	return turn == DOT2 ? kind == LMTP : turn != DATA || kind != CHUNKED;
 }
 
 /* The conversation with another reply at one place, to its end. */
@@ -45,7 +57,7 @@ build(enum kind kind, enum turn at, const char *instead, struct buf *script)
 
 	buf_reset(script);
 	for (turn = 0; turn < NTURNS; turn++) {
-		if (turn == DOT2 && kind != LMTP)
+		if (!has_turn(kind, turn))
 			continue;
 		buf_printf(script, "%s\n|",
 		    turn == at ? instead : reply_of(kind, turn));
@@ -58,6 +70,7 @@ converse(struct play *p, enum kind kind, const char *script, size_t cut)
 	struct dialog_task task = play_task(p, 2);
 
 	task.lmtp = kind == LMTP;
+	task.chunking = kind == CHUNKED;
 	play_cut(p, &task, script, cut);
 }
 
@@ -134,7 +147,7 @@ Test(dialog_states, N5_4xx_and_5xx_at_every_state)
 	for (kind = 0; kind < NKINDS; kind++)
 		for (turn = 0; turn < NTURNS; turn++)
 			for (i = 0; i < ARRAY_LEN(codes); i++)
-				if (turn != DOT2 || kind == LMTP)
+				if (has_turn(kind, turn))
 					check_refusal(kind, turn, codes[i]);
 }
 
@@ -159,7 +172,7 @@ Test(dialog_states, N5_421_at_every_state)
 		for (turn = 0; turn < NTURNS; turn++) {
 			struct play p;
 
-			if (turn == DOT2 && kind != LMTP)
+			if (!has_turn(kind, turn))
 				continue;
 			build(kind, turn, "421 down", &script);
 			converse(&p, kind, buf_str(&script), SIZE_MAX);
@@ -200,7 +213,7 @@ length_to(enum kind kind, enum turn last)
 	enum turn turn;
 
 	for (turn = 0; turn <= last; turn++)
-		if (turn != DOT2 || kind == LMTP)
+		if (has_turn(kind, turn))
 			len += strlen(reply_of(kind, turn)) + 2;
 	return len;
 }
@@ -326,7 +339,7 @@ Test(dialog_states, N6_any_octets)
 {
 	static const char *const words[] = { "250 ", "250-", "354 ", "550 ",
 		"421 ", "220 ", "450 ", "\n", "\n|", "|", "999", "ok", "5.1.1",
-		"\xff", "-", "PIPELINING", "SIZE 1" };
+		"\xff", "-", "PIPELINING", "SIZE 1", "CHUNKING" };
 	struct buf script = { 0 };
 	int round, n;
 

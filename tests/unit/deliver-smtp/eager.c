@@ -62,7 +62,7 @@ listen_there(const char *path)
 	return sock;
 }
 
-/* mutation: deliver-smtp/talk.c, on_written() without `gone`. */
+/* mutation: deliver-smtp/connection/talk.c, on_written() without `gone`. */
 Test(eager, N7_room_in_the_socket_says_nothing_of_a_kept_connection)
 {
 	static const char *const octets[] = { "2", "5", "0", " ", "o", "k" };
@@ -143,10 +143,10 @@ say_many(int sock, const char *what)
 	buf_done(&text);
 }
 
-/* mutation: deliver-smtp/talk.c, proceed() that leaves end.open. */
+/* mutation: deliver-smtp/connection/talk.c, proceed() that leaves end.open. */
 Test(eager, N7_a_reply_to_commands_that_were_not_sent_keeps_nothing)
 {
-	static const struct talk_ops ops = { on_report, on_ended };
+	static const struct talk_ops ops = { on_report, on_ended, NULL };
 	static struct agent_rcpt rcpts[MANY];
 	static char address[] = "r@x";
 	struct talk_task task = { .dialog = { .keep = true,

@@ -38,14 +38,41 @@ play_task(struct play *p, uint32_t nrcpts)
 
 /* What the caller of a dialogue does after each event. */
 static void
-our_turn(struct play *p)
+say(struct play *p)
 {
 	struct dialog *d = &p->dialog;
 
 	buf_add(&p->said, d->out.data, d->out.len);
 	buf_reset(&d->out);
+}
+
+static void
+our_turn(struct play *p)
+{
+	struct dialog *d = &p->dialog;
+
+	say(p);
+	if (d->state == DIALOG_TLS) {
+		buf_add_str(&p->said, "{tls}");
+		if (p->insecure)
+			dialog_insecure(d, "rubbish");
+		else
+			dialog_secured(d);
+		say(p);
+	}
+	if (d->state == DIALOG_SURVEY) {
+		buf_add_str(&p->said, d->whole ? "{survey}" : "{header}");
+		dialog_surveyed(d, &p->survey);
+		say(p);
+	}
+	if (d->state == DIALOG_MEASURE) {
+		buf_add_str(
+		    &p->said, d->convert ? "{measure converted}" : "{measure}");
+		dialog_measured(d, 42);
+		say(p);
+	}
 	if (d->state == DIALOG_CONTENT) {
-		buf_add_str(&p->said, "{content}");
+		buf_add_str(&p->said, d->convert ? "{converted}" : "{content}");
 		dialog_content_sent(d);
 	}
 }
@@ -77,10 +104,12 @@ judge(struct play *p)
 		else
 			buf_add_char(&p->results, '-');
 	}
-	cr_assert_leq(e->try_next + e->lockstep + e->stale + e->open, 1);
+	cr_assert_leq(
+	    e->try_next + e->lockstep + e->stale + e->open + e->in_clear, 1);
 	cr_assert_eq(e->open, p->dialog.state == DIALOG_IDLE);
 	p->end = e->open     ? "open"
 	    : e->stale       ? "stale"
+	    : e->in_clear    ? "clear"
 	    : e->try_next    ? "site next"
 	    : e->lockstep    ? "site lockstep"
 	    : e->site_failed ? "site"
@@ -125,14 +154,15 @@ turn_of(const char **script, struct buf *out)
 	*script = *s == '|' ? s + 1 : s;
 }
 
-static void
-run(struct play *p, const char *script, size_t cut)
+/* The rest of the script, at its end or at one of "!#". */
+static const char *
+listen_to(struct play *p, const char *script, size_t cut)
 {
 	struct buf turn = { 0 };
 	size_t i, n;
 
-	our_turn(p); /* the first one of a dialogue has nothing to say */
 	while (*script != '\0' && *script != '!' && *script != '#') {
+		our_turn(p); /* the first one has nothing to say */
 		turn_of(&script, &turn);
 		for (i = 0; i < turn.len; i += n) {
 			n = turn.len - i < cut ? turn.len - i : cut;
@@ -140,10 +170,15 @@ run(struct play *p, const char *script, size_t cut)
 		}
 		if (p->dialog.state == DIALOG_CLOSED)
 			break;
-		our_turn(p);
 	}
-	finish(p, *script);
 	buf_done(&turn);
+	return script;
+}
+
+static void
+run(struct play *p, const char *script, size_t cut)
+{
+	finish(p, *listen_to(p, script, cut));
 }
 
 void
@@ -152,6 +187,13 @@ play_cut(struct play *p, const struct dialog_task *task, const char *script,
 {
 	begin(p, task);
 	run(p, script, cut);
+}
+
+void
+play_begin(struct play *p, const struct dialog_task *task, const char *script)
+{
+	begin(p, task);
+	(void)listen_to(p, script, SIZE_MAX);
 }
 
 void

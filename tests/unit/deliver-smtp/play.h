@@ -2,19 +2,24 @@
 #ifndef TEST_PLAY_H
 #define TEST_PLAY_H
 
-#include "deliver-smtp/dialog.h"
+#include "deliver-smtp/dialog/dialog.h"
 
 /* What was fed, and what came of it. Texts of reports are kept for a look at
  * them. */
 struct play {
 	struct dialog dialog;
 	struct agent_rcpt rcpts[8];
-	struct buf said;    /* by us; "{content}" where the message went */
+	struct dialog_survey survey; /* what any survey finds */
+	/* Said by us; "{content}" or "{converted}" where the message went,
+	 * "{survey}" or "{header}" where it was looked through, "{measure}"
+	 * where it was measured (42 octets), "{tls}" where TLS began. */
+	struct buf said;
 	struct buf results; /* "S2.0.0 D4.4.2 F5.1.1 -", by recipient */
+	bool insecure;      /* TLS fails, where it begins */
 	struct buf texts[8];
 	struct verdict got[8];
-	const char *end; /* "", "site", "site next", "site lockstep", "stale",
-			  * "open" */
+	const char *end; /* "", "clear", "site", "site next", "site lockstep",
+			  * "stale", "open" */
 };
 
 /* Script: what the server says, LF for CRLF; `|` waits until we have had our
@@ -26,6 +31,9 @@ void play_cut(struct play *p, const struct dialog_task *task,
     const char *script, size_t cut);
 /* The same task once more, after an end that is "open". */
 void play_again(struct play *p, const char *script);
+/* The beginning alone: what the script's last turn leads to is the test's. */
+void
+play_begin(struct play *p, const struct dialog_task *task, const char *script);
 void play_done(struct play *p);
 
 /* Recipients a@x, b@x, …, and what else is usual. */

@@ -192,7 +192,7 @@ Test(reuse, N14_closed_while_nothing_was_sent)
 	cr_expect_eq(b.server.connections, 2);
 }
 
-/* mutation: deliver-smtp/dialog.c, give_up() without `unanswered`. */
+/* mutation: deliver-smtp/dialog/dialog.c, give_up() without `unanswered`. */
 Test(reuse, N14_of_no_use_any_more_is_no_failure)
 {
 	static const struct {
@@ -336,7 +336,7 @@ Test(reuse, RSET_that_is_refused_ends_it)
 
 /* ---- queue-send that is wrong ---- */
 
-/* mutation: deliver-smtp/kept.c, kept_take() without strcmp(). */
+/* mutation: deliver-smtp/session/kept.c, kept_take() without strcmp(). */
 Test(reuse, a_connection_elsewhere_is_not_used)
 {
 	bench_serve(&b, NULL, one);

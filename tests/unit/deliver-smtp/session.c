@@ -57,7 +57,8 @@ Test(session, one_message)
 	bench_close(&b);
 }
 
-/* mutation: deliver-smtp/session.c, talk() without delivery->content. */
+/* mutation: deliver-smtp/session/session.c, talk() without delivery->content.
+ */
 Test(session, X14_the_content_in_the_frame_is_what_is_sent)
 {
 	struct bench b;
@@ -254,7 +255,7 @@ Test(session, a_name_is_looked_up_after_a_reload)
 	need_localhost();
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
 	bench_serve(&b, NULL, bench_plain);
-	cr_assert_eq(resolver_reload(b.context.resolver), 0);
+	cr_assert_eq(lookups_reload(&b.context.lookups), 0);
 	bench_turn(&b);
 	bench_deliver(&b, AGENT_SMTP, "localhost:%u", 1);
 	bench_run(&b);

@@ -1,4 +1,4 @@
-#include "deliver-smtp/session.h"
+#include "deliver-smtp/session/session.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -39,6 +39,45 @@ Test(settings, name_for_ehlo)
 	cr_expect_not_null(strchr(s.helo, '.'));
 }
 
+/* mutation: deliver-smtp/session/settings.c, settings_apply() takes the first
+ * row. */
+Test(settings, a_transport_has_its_own)
+{
+	char plain[] = "smtp", slow[] = "slow", none[] = "", all[] = "all.test";
+	struct conf conf = { .smtp_helo_name = all,
+		.myhostname = none,
+		.mydomain = none,
+		.ntransports = 2,
+		.transports = {
+		    { .name = plain, .mx_lookup = true, .chunking = true },
+		    { .name = slow,
+			.bind_address = { "192.0.2.1" },
+			.bind_address6 = { "2001:db8::1" },
+			.helo = { "slow.test" } },
+		} };
+	struct settings_table table;
+	struct settings s;
+
+	settings_load_own(&conf, &table);
+	settings_load(&conf, &s);
+	settings_apply(&table, "smtp", &s);
+	cr_expect(s.mx);
+	cr_expect(s.chunking);
+	cr_expect_str_eq(s.helo, "all.test");
+	cr_expect_eq(s.source.in.sin_family, 0);
+	cr_expect_eq(s.source.in6.sin6_family, 0);
+	settings_apply(&table, "nosuch", &s);
+	cr_expect(s.mx);
+	settings_apply(&table, "slow", &s);
+	cr_expect_not(s.mx);
+	cr_expect_not(s.chunking);
+	cr_expect_str_eq(s.helo, "slow.test");
+	cr_expect_eq(s.source.in.sin_family, AF_INET);
+	cr_expect_eq(ntohl(s.source.in.sin_addr.s_addr), 0xc0000201);
+	cr_expect_eq(s.source.in6.sin6_family, AF_INET6);
+	cr_expect_eq(s.source.in6.sin6_addr.s6_addr[0], 0x20);
+}
+
 Test(settings, every_state_has_its_limit)
 {
 	char none[] = "";
@@ -46,6 +85,7 @@ Test(settings, every_state_has_its_limit)
 
 	load(none, none, none, &s);
 	cr_expect_eq(s.limits[DIALOG_RCPT], 7);
+	cr_expect_eq(s.limits[DIALOG_MEASURE], s.limits[DIALOG_CONTENT]);
 	cr_expect_eq(s.limits[DIALOG_DOT], 8);
 	cr_expect_eq(s.limits[DIALOG_ABORT], 8);
 }

@@ -1,5 +1,5 @@
 /* Who reads through queue-look, and what it can do there. */
-#include "qctl/look.h"
+#include "qctl/read/look.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -54,6 +54,9 @@ static const struct {
 	{ "qctl hold --rule sender=a sender=b", -EINVAL, VERB_ACT, "each" },
 	{ "qctl hold --rule queue=1 sender=a", -EINVAL, VERB_ACT, "a rule" },
 	{ "qctl hold --rule sender!=a", -EINVAL, VERB_ACT, "a rule takes" },
+	{ "qctl hold --rule attempts=2 sender=a", -EINVAL, VERB_ACT,
+	    "mail to come has no age, place or attempts" },
+	{ "qctl list attempts=2 fewer=5", 0, VERB_LIST, "" },
 	{ "qctl delete --rule ALL", -EINVAL, VERB_ACT, "--rule does not go" },
 	{ "qctl release --rule 7", 0, VERB_ACT, "" },
 	{ "qctl release --rule", -EINVAL, VERB_ACT, "needs the number" },
@@ -120,6 +123,7 @@ Test(options, help_has_every_key)
 
 	cr_expect_eq(options_help(&out), 0);
 	cr_expect_not_null(strstr(buf_str(&out), "  smaller=SIZE"));
+	cr_expect_not_null(strstr(buf_str(&out), "  attempts=COUNT"));
 	cr_expect_not_null(strstr(buf_str(&out), "  --senders "));
 	buf_done(&out);
 }

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "qctl/frame.h"
+#include "qctl/read/frame.h"
 
 static const char content[] = "Subject: x\n\n1\033\t\n";
 

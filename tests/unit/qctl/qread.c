@@ -1,5 +1,5 @@
 /* The table of queues of qread. */
-#include "qctl/qread.h"
+#include "qctl/show/qread.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

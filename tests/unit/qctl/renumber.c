@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "qctl/check.h"
+#include "qctl/check/check.h"
 
 #define COUNT 3
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "qctl/actor.h"
+#include "qctl/act/actor.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 

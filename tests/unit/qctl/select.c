@@ -1,4 +1,4 @@
-#include "qctl/select.h"
+#include "qctl/select/select.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -84,6 +84,14 @@ Test(select, words)
 		{ "younger=-1", -EINVAL, "younger takes" },
 		{ "larger=10m", 0, "" },
 		{ "smaller=x", -EINVAL, "smaller takes bytes" },
+		{ "attempts=2", 0, "" },
+		{ "fewer=1", 0, "" },
+		{ "attempts=0", -EINVAL, "attempts takes a number of" },
+		{ "attempts=", -EINVAL, "attempts takes" },
+		{ "attempts=-1", -EINVAL, "attempts takes" },
+		{ "attempts=4294967296", -EINVAL, "attempts takes" },
+		{ "fewer=0", -EINVAL, "from 1; fewer=1: never tried" },
+		{ "attempts!=2", -EINVAL, "!= goes with" },
 		{ "reason=\033[2J", 0, "" },
 		{ "\033]0;x\007", -EINVAL, "`?]0;x?'" },
 	};

@@ -1,5 +1,5 @@
 /* The sentence of each situation. */
-#include "qctl/explain.h"
+#include "qctl/show/explain.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -55,7 +55,8 @@ Test(sentence, A7_every_situation_has_one)
 	static const int ends[][2] = {
 		{ SITUATION_READ_ONLY, SITUATION_ACTIVE_FULL },
 		{ SITUATION_LATER, SITUATION_OFFERED },
-		{ SITUATION_READING, SITUATION_DECIDED },
+		{ SITUATION_ENTERING, SITUATION_ENTERING },
+		{ SITUATION_READING, SITUATION_MOVING },
 		{ SITUATION_DELIVERING, SITUATION_NEXT },
 		{ SITUATION_OPEN, SITUATION_HOPELESS },
 	};

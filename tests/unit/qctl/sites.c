@@ -1,5 +1,5 @@
 /* Rows of destinations. */
-#include "qctl/sites.h"
+#include "qctl/show/sites.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

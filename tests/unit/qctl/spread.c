@@ -1,5 +1,5 @@
 /* Which messages go to which queue. */
-#include "qctl/spread.h"
+#include "qctl/act/spread.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "qctl/worker.h"
+#include "qctl/read/worker.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
@@ -82,7 +82,7 @@ Test(workers, one_that_hangs_or_dies_stops_no_other)
 {
 	const struct worker_job job = { "qctl", queues, ARRAY_LEN(queues),
 		15 * USEC_PER_SEC, "its disk does not answer", be, "head\n",
-		take_row, NULL, true };
+		take_row, NULL, true, NULL };
 	struct worker_totals t;
 	const char *out, *at;
 	int line = 0;

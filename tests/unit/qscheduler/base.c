@@ -423,6 +423,7 @@ put(const char *name, const char *text)
 	snprintf(file, sizeof(file), "%s/%s", dir, name);
 	f = fopen(file, "w");
 	cr_assert_not_null(f);
+	cr_assert_eq(fchmod(fileno(f), 0600), 0); /* as passwords need it */
 	cr_assert_geq(fputs(text, f), 0);
 	cr_assert_eq(fclose(f), 0);
 }
@@ -452,6 +453,7 @@ Test(base, F10_what_is_in_force_was_judged_itself)
 		{ "aliases", "b: c\nx\n", ":2: no colon behind the name" },
 		{ "routing", "b.test nosuch\n", ":1: " },
 		{ "programs", "x\n", ":1: " },
+		{ "passwords", "x\n", ":1: " },
 	};
 	char text[512], file[96];
 	struct conf conf = { 0 };
@@ -460,12 +462,14 @@ Test(base, F10_what_is_in_force_was_judged_itself)
 	cr_assert_eq(open_it(path), 0);
 	snprintf(text, sizeof(text),
 	    "queue_base = %s\nalias_file = %s/aliases\n"
-	    "routing_file = %s/routing\nprograms_file = %s/programs\n",
-	    path, dir, dir, dir);
+	    "routing_file = %s/routing\nprograms_file = %s/programs\n"
+	    "smtp_password_file = %s/passwords\n",
+	    path, dir, dir, dir, dir);
 	put("conf", text);
 	put("aliases", "a: b\n");
 	put("routing", "a.test local\n");
 	put("programs", "");
+	put("passwords", "a.test me secret\n");
 	snprintf(file, sizeof(file), "%s/conf", dir);
 	cr_assert_eq(conf_load(file, &conf, &error), 0, "%s", buf_str(&error));
 	cr_expect_eq(inforce_write(&base, &conf, &error), 0);
@@ -473,6 +477,7 @@ Test(base, F10_what_is_in_force_was_judged_itself)
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		put("aliases", "b: c\n");
 		put("routing", "b.test local\n");
+		put("passwords", "b.test me other\n");
 		put(rows[i].name, rows[i].wrong);
 		buf_reset(&error);
 		cr_expect_eq(inforce_write(&base, &conf, &error), -EINVAL);
@@ -483,6 +488,7 @@ Test(base, F10_what_is_in_force_was_judged_itself)
 		expect("aliases", "a: b\n");
 		expect("routing", "a.test local\n");
 		expect("programs", "");
+		expect("passwords", "a.test me secret\n");
 		snprintf(file, sizeof(file), "%s/%s.next", path, rows[i].name);
 		cr_expect_eq(access(file, F_OK), -1);
 		put("programs", "");

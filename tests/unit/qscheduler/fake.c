@@ -87,7 +87,7 @@ stage_init(void)
 static void
 remove_objects(const char *name)
 {
-	char full[64];
+	char full[128];
 
 	snprintf(full, sizeof(full), "/%s.%s", st.instance, name);
 	shm_unlink(full);
@@ -100,7 +100,7 @@ stage_done(void)
 {
 	char *const argv[] = { (char[]){ "rm" }, (char[]){ "-rf" }, st.dir,
 		NULL };
-	char name[16];
+	char name[32];
 	pid_t pid;
 	int i;
 

@@ -1,9 +1,9 @@
 /* Acts of an operator on messages, wherever queue-send has them. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
-#include "queue-send/operators.h"
-#include "queue-send/peers.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/peers/peers.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

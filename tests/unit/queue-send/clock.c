@@ -1,7 +1,7 @@
 /* Messages do not age by a clock that is wrong (T1). */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
+#include "queue-send/backlog/backlog.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ as_of_another_boot(void)
 }
 
 /* The last run was eight days ago, by a clock that nobody set.
- * mutation: queue-send/jumps.c: jumps_resume() believes every gap. */
+ * mutation: queue-send/pure/jumps.c: jumps_resume() believes every gap. */
 Test(clock, T1_a_clock_that_is_wrong_at_the_start_expires_nothing)
 {
 	uint64_t old = world_file(&w, "d", 1, 8 * 86400 + 60);

@@ -2,9 +2,9 @@
  * the reason, and nothing else waits for that. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
-#include "queue-send/operators.h"
-#include "queue-send/schedule.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/schedule/schedule.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -157,7 +157,7 @@ offer_again(uint64_t inode)
 	world_run(&w);
 }
 
-/* mutation: queue-send/results.c: is_over() looks at no hold. */
+/* mutation: queue-send/road/results.c: is_over() looks at no hold. */
 Test(dead, T1_what_was_on_hold_is_tried_before_it_expires)
 {
 	uint64_t inode = world_file(&w, "b@one.test", 1, 30 * 86400);

@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
-#include "queue-send/road.h"
+#include "queue-send/road/road.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -48,7 +48,7 @@ again(uint64_t inode, enum agent_outcome outcome)
 	cr_assert_geq(world_deliver(&w, outcome), 1);
 }
 
-/* mutation: queue-send/active.c: look_at_reports() clears in any case. */
+/* mutation: queue-send/road/active.c: look_at_reports() clears in any case. */
 Test(delays, D37_a_sender_is_warned_once)
 {
 	uint64_t inode = defer(2, 5 * HOUR), report;
@@ -104,7 +104,7 @@ Test(delays, only_pending_recipients_are_named)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/reports.c: is_to_warn() asks for no age. */
+/* mutation: queue-send/reports/reports.c: is_to_warn() asks for no age. */
 Test(delays, nobody_else_is_warned)
 {
 	static const struct {
@@ -173,7 +173,7 @@ Test(delays, D37_a_warning_of_the_last_message_of_the_inode_counts_for_none)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/report_rcpts.c: is_meant() looks at no wish. */
+/* mutation: queue-send/reports/report_rcpts.c: is_meant() looks at no wish. */
 Test(delays, a_sender_who_asked_is_told_what_he_asked)
 {
 	static const struct {
@@ -256,7 +256,8 @@ Test(delays, D37_a_death_at_any_step_makes_one_warning)
 	cr_expect_geq(steps, 7, "%u", steps);
 }
 
-/* mutation: queue-send/report_task.c: make_report() goes on after an error. */
+/* mutation: queue-send/reports/report_task.c: make_report() goes on after an
+ * error. */
 Test(delays, D37_what_the_disk_refuses_is_told_later_and_once)
 {
 	const struct world_refusal *row;

@@ -1,4 +1,4 @@
-#include "queue-send/backlog.h"
+#include "queue-send/backlog/backlog.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
 /* Messages that an agent expands: its marks, and its places in prepared/. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
-#include "queue-send/peers.h"
-#include "queue-send/road.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/road/road.h"
 #include "spool/prepared.h"
+#include "spool/reason.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -47,7 +48,7 @@ mark_done(uint64_t inode)
 
 /* The child of an agent marks a recipient that it expanded, and may die before
  * it says so.
- * mutation: queue-send/results.c: is_marked_done() is always false. */
+ * mutation: queue-send/road/results.c: is_marked_done() is always false. */
 Test(expanded, D35_a_recipient_that_is_marked_done_never_fails)
 {
 	static const enum agent_outcome outcomes[] = { AGENT_FAILED,
@@ -70,7 +71,7 @@ Test(expanded, D35_a_recipient_that_is_marked_done_never_fails)
 
 /* A child that was killed, and lives on in a call that nothing ends, has the
  * lock of its message.
- * mutation: queue-send/results.c: take_lock() takes none. */
+ * mutation: queue-send/road/results.c: take_lock() takes none. */
 Test(expanded, D35_what_a_child_may_still_mark_does_not_expire)
 {
 	uint64_t inode = world_file(&w, "d", 1, 6 * 86400);
@@ -102,6 +103,42 @@ Test(expanded, D35_what_a_child_may_still_mark_does_not_expire)
 	child = spool_open_file(&w.s.sp, SPOOL_ACTIVE, inode, O_RDONLY);
 	cr_expect_eq(prepared_lock(child), 0);
 	close(child);
+}
+
+/* Nothing was written of a first result, and the next one finds no reason of
+ * another message of the inode.
+ * mutation: queue-send/road/record_task.c: record_work() clears nothing. */
+Test(expanded, D35_a_result_that_is_not_written_begins_the_reasons_all_the_same)
+{
+	const struct reason others = { .dsn = "5.1.1",
+		.relay = "none",
+		.address = "other@q.test",
+		.text = "of another message" };
+	const uint64_t inode = world_file(&w, "d", 1, 0);
+	struct report report = { .address = "r0@d0.test",
+		.outcome = AGENT_DEFERRED,
+		.dsn = "4.3.0",
+		.relay = "none",
+		.text = "took too long",
+		.kind = AGENT_ALIAS };
+	struct world_delivery delivery;
+	struct message *m;
+	int child;
+
+	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &others), 0);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	world_take_one(&w, &delivery);
+	m = messages_find(&w.s.messages, inode);
+	cr_assert(m->first);
+	m->expires = true;
+	report.offset = m->file.rcpt_off;
+	child = spool_open_file(&w.s.sp, SPOOL_ACTIVE, inode, O_RDWR);
+	cr_assert_eq(prepared_lock(child), 0);
+	results_apply(&w.s, m, &report);
+	cr_expect_eq(m->deferred, 1);
+	close(child);
+	cr_expect_str_eq(world_reason(&w, SPOOL_BOUNCE, inode, 0), "");
 }
 
 /* Deferred for its agent's death, with the mark of the expansion: nothing is
@@ -156,7 +193,8 @@ hand_over(void)
 	world_run(&w);
 }
 
-/* mutation: queue-send/evacuate.c: take_file() does not settle, or not lock. */
+/* mutation: queue-send/road/evacuate.c: take_file() does not settle, or not
+ * lock. */
 Test(expanded, D35_what_is_prepared_is_settled_before_its_parent_moves)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),

@@ -1,8 +1,8 @@
 /* Messages that an operator has given up. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
-#include "queue-send/operators.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

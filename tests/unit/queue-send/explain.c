@@ -1,7 +1,7 @@
 /* What queue-send says of a message: the situation, with its figures. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/explain.h"
+#include "queue-send/operators/explain.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -245,6 +245,8 @@ Test(explain, lists)
 		{ LIST_SYNCING, SITUATION_SYNCING },
 		{ LIST_UNREPORTED, SITUATION_REPORTING },
 		{ LIST_REPORTING, SITUATION_REPORTING },
+		{ LIST_UNMOVED, SITUATION_LEAVING },
+		{ LIST_LEAVING, SITUATION_MOVING },
 		{ LIST_READING, SITUATION_READING },
 	};
 	uint64_t inode = world_message(&w, "a@one.test", 1);
@@ -265,6 +267,24 @@ Test(explain, lists)
 }
 
 /* ---- outside ---- */
+
+/* mutation: queue-send/operators/explain.c: explain_message() knows no moves.
+ */
+Test(explain, D41_on_the_way_to_the_active_queue)
+{
+	struct message *m;
+	uint64_t inode;
+
+	w.s.stopping = true; /* nothing comes in */
+	inode = world_message(&w, "a@one.test", 1);
+	m = messages_find(&w.s.messages, inode);
+	cr_assert_not_null(m);
+	ask(inode);
+	fact(SITUATION_OFFERED);
+	messages_put(&w.s.messages, m, LIST_ENTERING_INCOMING);
+	ask(inode);
+	fact(SITUATION_ENTERING);
+}
 
 Test(explain, due_later_and_dead)
 {
@@ -347,6 +367,10 @@ Test(explain, states_of_the_queue)
 	ask(inode);
 	cr_expect_eq(fact(SITUATION_ACTIVE_FULL)->f.limit, 20);
 	w.s.active -= 20;
+	w.s.messages.count[LIST_ENTERING_INCOMING] += 20;
+	ask(inode);
+	cr_expect_eq(fact(SITUATION_ACTIVE_FULL)->f.used, 20, "on their way");
+	w.s.messages.count[LIST_ENTERING_INCOMING] -= 20;
 	close(w.todo);
 	w.todo = -1;
 	world_run(&w);

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "queue-send/operators.h"
+#include "queue-send/operators/operators.h"
 #include "spool/reason.h"
 
 static struct world w;
@@ -42,7 +42,7 @@ leave_reasons(uint64_t inode)
 	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &old), 0);
 }
 
-/* mutation: queue-send/disk.c: reasons_may_exist() is true. */
+/* mutation: queue-send/road/disk.c: reasons_may_exist() is true. */
 Test(first, one_name_is_removed_for_a_message_that_was_delivered)
 {
 	uint64_t inode = world_file(&w, "d", 1, 0);
@@ -57,7 +57,7 @@ Test(first, one_name_is_removed_for_a_message_that_was_delivered)
 	cr_expect_eq(world_opens(), 1);
 }
 
-/* mutation: queue-send/disk.c: reasons_add() does not look at m->first. */
+/* mutation: queue-send/road/disk.c: reasons_add() does not look at m->first. */
 Test(first, D22_reasons_of_another_message_are_not_reported)
 {
 	uint64_t inode = world_file(&w, "d", 1, 0);
@@ -72,7 +72,7 @@ Test(first, D22_reasons_of_another_message_are_not_reported)
 	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0);
 }
 
-/* mutation: queue-send/finish.c: reasons_settle() is not called. */
+/* mutation: queue-send/road/finish.c: strange_reasons() finds none. */
 Test(first, D22_reasons_of_another_message_do_not_go_along)
 {
 	uint64_t inode = world_file(&w, "d", 1, 0);
@@ -88,7 +88,7 @@ Test(first, D22_reasons_of_another_message_do_not_go_along)
 }
 
 /* A message that came back from active/ has reasons of its own. */
-/* mutation: queue-send/active.c: accepted_is_noted() is not asked. */
+/* mutation: queue-send/road/active.c: accepted_is_noted() is not asked. */
 Test(first, D24_an_attempt_that_was_cut_is_no_first_one)
 {
 	struct world_delivery delivery;
@@ -114,7 +114,7 @@ Test(first, D24_an_attempt_that_was_cut_is_no_first_one)
 
 /* The second queue-send dies before it takes what the first one had begun, and
  * the third one knows nothing of it. */
-/* mutation: queue-send/active.c: arrival_wall is not compared. */
+/* mutation: queue-send/road/active.c: arrival_wall is not compared. */
 Test(first, D24_an_attempt_before_two_deaths_is_no_first_one)
 {
 	struct world_delivery delivery;
@@ -134,7 +134,7 @@ Test(first, D24_an_attempt_before_two_deaths_is_no_first_one)
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
 }
 
-/* mutation: queue-send/acts.c: give_up() does not begin bounce/. */
+/* mutation: queue-send/operators/acts.c: give_up() does not begin bounce/. */
 Test(first, D24_an_act_in_the_first_attempt_stays_known)
 {
 	uint64_t inode = world_message(&w, "d", 1);

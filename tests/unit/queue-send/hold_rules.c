@@ -1,8 +1,8 @@
 /* Rules that hold mail before its first attempt. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/operators.h"
-#include "queue-send/rules.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/operators/rules.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

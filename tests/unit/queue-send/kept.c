@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "queue-send/peers.h"
-#include "queue-send/schedule.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/schedule/schedule.h"
 #include "site/shared.h"
 
 #define LIMIT 4
@@ -227,7 +227,8 @@ Test(kept, a_message_that_comes_later_takes_it_too)
 	cr_expect_eq(other_takes(1), 0);
 }
 
-/* mutation: queue-send/kept.c, kept_find() that does not compare sites. */
+/* mutation: queue-send/peers/kept.c, kept_find() that does not compare sites.
+ */
 Test(kept, another_destination_does_not)
 {
 	struct world_delivery d;
@@ -263,7 +264,7 @@ Test(kept, closed_by_the_far_end_while_a_delivery_was_on_its_way_to_it)
 }
 
 /* As dispatch.c has it when the entry cannot go to the agent.
- * mutation: queue-send/kept.c, kept_spared() that does nothing. */
+ * mutation: queue-send/peers/kept.c, kept_spared() that does nothing. */
 Test(kept, an_entry_that_cannot_start_leaves_it)
 {
 	struct world_delivery d;
@@ -279,7 +280,7 @@ Test(kept, an_entry_that_cannot_start_leaves_it)
 	schedule_pause(&w.s, false);
 	e = sched_select(w.s.sched, w.s.now);
 	cr_assert_not_null(e);
-	kept_spared(kept_find(&w.s, e));
+	kept_spared(&w.s, kept_find(&w.s, e));
 	sched_put_back(w.s.sched, e, w.s.now);
 	cr_expect_eq(other_takes(LIMIT), LIMIT - 1);
 	w.s.dispatch_at = 0;
@@ -305,7 +306,7 @@ Test(kept, its_place_is_free_when_it_is_closed)
 	no_more(); /* the other queue has all */
 }
 
-/* mutation: queue-send/kept.c, kept_work() that closes nothing. */
+/* mutation: queue-send/peers/kept.c, kept_work() that closes nothing. */
 Test(kept, without_mail_it_is_closed_when_another_queue_waits)
 {
 	struct world_delivery d;

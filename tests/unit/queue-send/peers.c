@@ -2,7 +2,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
-#include "queue-send/backlog.h"
+#include "queue-send/backlog/backlog.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -96,6 +96,8 @@ Test(peers, I18_an_agent_that_lies_is_dropped_and_its_jobs_deferred)
 		{ "long text",
 		    RESULT(0, 0, AGENT_SENT, "2.0.0",
 			((struct msg_str){ large, sizeof(large) - 1 })) },
+		{ "wishes of an unknown delivery",
+		    { .type = MSG_PASSED_ON, .u.PASSED_ON = { 7, 0 } } },
 		{ "done with an unknown delivery",
 		    { .type = MSG_DONE,
 			.u.DONE = { .job = 7,

@@ -2,10 +2,10 @@
  * meanwhile. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
-#include "queue-send/operators.h"
-#include "queue-send/peers.h"
-#include "queue-send/road.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/road/road.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -93,7 +93,7 @@ die_at(const struct ending *e, unsigned nth)
 	return cut;
 }
 
-/* mutation: queue-send/removal.c: bounce/ goes first. */
+/* mutation: queue-send/road/removal.c: bounce/ goes first. */
 Test(removal, D40_a_death_at_any_step_repeats_nothing)
 {
 	unsigned n;
@@ -106,7 +106,7 @@ Test(removal, D40_a_death_at_any_step_repeats_nothing)
 	}
 }
 
-/* mutation: queue-send/removal.c: failed() forgets the removal. */
+/* mutation: queue-send/road/removal.c: failed() forgets the removal. */
 Test(removal, D40_a_removal_that_fails_is_tried_again)
 {
 	static const int errors[] = { EIO, ENOSPC, EACCES };
@@ -130,7 +130,7 @@ Test(removal, D40_a_removal_that_fails_is_tried_again)
 	}
 }
 
-/* mutation: queue-send/removal.c: failed() does not set not_before. */
+/* mutation: queue-send/road/removal.c: failed() does not set not_before. */
 Test(removal, D40_a_disk_that_takes_nothing_has_a_pause)
 {
 	uint64_t other;
@@ -150,7 +150,7 @@ Test(removal, D40_a_disk_that_takes_nothing_has_a_pause)
 	cr_expect_eq(w.s.removals.count, 0);
 }
 
-/* mutation: queue-send/removal.c: ended() keeps what is gone. */
+/* mutation: queue-send/road/removal.c: ended() keeps what is gone. */
 Test(removal, D18_a_file_that_was_removed_by_hand_meanwhile_is_gone)
 {
 	char leaf[SPOOL_PATH_MAX];
@@ -168,7 +168,7 @@ Test(removal, D18_a_file_that_was_removed_by_hand_meanwhile_is_gone)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/recover.c: remove_done() removes nothing behind. */
+/* mutation: queue-send/road/recover.c: remove_done() removes nothing behind. */
 Test(removal, D24_the_next_start_removes_what_was_left)
 {
 	uint64_t inode;
@@ -193,7 +193,7 @@ openat_without_descriptors(int dir, const char *name, int flags, mode_t mode)
 	return openat(dir, name, flags, mode);
 }
 
-/* mutation: queue-send/disk.c: disk_removal_failed() counts each error. */
+/* mutation: queue-send/road/disk.c: disk_removal_failed() counts each error. */
 Test(removal, D40_a_shortage_of_descriptors_is_no_failure_of_the_disk)
 {
 	const struct spool_sys sys = world_sys;
@@ -257,7 +257,7 @@ TestSuite(
 static void
 await_all(void)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.removals.done),
+	struct pollfd p = { .fd = event_get_fd(w.s.removals.pool.done),
 		.events = POLLIN };
 
 	if (gate[1] >= 0)
@@ -282,7 +282,8 @@ leave_one(enum agent_outcome outcome)
 	return inode;
 }
 
-/* mutation: queue-send/removal.c: start_first() puts nothing into the pool. */
+/* mutation: queue-send/road/removal.c: start_first() puts nothing into the
+ * pool. */
 Test(removal_thread, D40_nothing_waits_for_a_disk_that_removes_slowly)
 {
 	struct queue_page page = { 0 };
@@ -306,10 +307,10 @@ Test(removal_thread, D40_nothing_waits_for_a_disk_that_removes_slowly)
 
 /* As many as are under way at once end together, and a question takes them
  * before the loop hears of them.
- * mutation: queue-send/removal.c: removal_is_under_way() wakes nobody. */
+ * mutation: queue-send/road/removal.c: removal_is_under_way() wakes nobody. */
 Test(removal_thread, D40_those_that_wait_begin_whoever_takes_what_has_ended)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.removals.done),
+	struct pollfd p = { .fd = event_get_fd(w.s.removals.pool.done),
 		.events = POLLIN };
 	uint64_t last = 0;
 	uint32_t i, n;
@@ -330,7 +331,7 @@ Test(removal_thread, D40_those_that_wait_begin_whoever_takes_what_has_ended)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/active.c: choose() asks for no limit. */
+/* mutation: queue-send/road/active.c: choose() asks for no limit. */
 Test(removal_thread, D40_too_many_hold_new_messages_back)
 {
 	uint64_t next;
@@ -347,7 +348,7 @@ Test(removal_thread, D40_too_many_hold_new_messages_back)
 
 /* An operator puts the file back, and it comes again under its inode. What is
  * offered is not what is removed.
- * mutation: queue-send/active.c: choose() asks for no removal. */
+ * mutation: queue-send/road/active.c: choose() asks for no removal. */
 Test(removal_thread, D22_no_message_is_taken_while_one_of_its_inode_is_removed)
 {
 	uint64_t inode = leave_one(AGENT_SENT), other;
@@ -366,7 +367,8 @@ Test(removal_thread, D22_no_message_is_taken_while_one_of_its_inode_is_removed)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/deferred.c: found_active() asks for no removal. */
+/* mutation: queue-send/backlog/deferred.c: found_active() asks for no removal.
+ */
 Test(removal_thread, D40_a_walk_brings_nothing_back_that_is_removed)
 {
 	uint64_t inode = leave_one(AGENT_FAILED), report;
@@ -380,7 +382,7 @@ Test(removal_thread, D40_a_walk_brings_nothing_back_that_is_removed)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/evacuate.c: move_file() asks for no removal. */
+/* mutation: queue-send/road/evacuate.c: move_file() asks for no removal. */
 Test(removal_thread, D40_what_is_removed_goes_to_no_other_queue)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),
@@ -399,9 +401,9 @@ Test(removal_thread, D40_what_is_removed_goes_to_no_other_queue)
 	world_is_empty(&w);
 }
 
-/* A power cut may keep one of two removals, whichever came first.
- * mutation: remove_with_reasons() syncs nothing. */
-Test(removal, D40_D36_a_reported_message_is_gone_from_disk_before_its_reasons)
+/* The last three calls of a reported message. */
+static void
+leaves_by(const char *want)
 {
 	struct world_delivery delivery;
 	const char *trace;
@@ -414,10 +416,40 @@ Test(removal, D40_D36_a_reported_message_is_gone_from_disk_before_its_reasons)
 	trace = world_trace();
 	n = strlen(trace);
 	cr_assert_geq(n, 3u);
-	cr_expect_str_eq(trace + n - 3, "ufu", "%s", trace);
+	cr_expect_str_eq(trace + n - 3, want, "%s", trace);
 }
 
-/* mutation: queue-send/acts.c: act_on() does not ask for removals. */
+/* A power cut may keep one of two removals, whichever came first.
+ * mutation: remove_with_reasons() syncs nothing. */
+Test(removal, D40_D36_a_reported_message_is_gone_from_disk_before_its_reasons)
+{
+	w.s.sp.keeps_order = true;
+	leaves_by("ufu");
+}
+
+/* The sync of active/ alone may bring the file back in deferred/.
+ * mutation: common/spool/spool.c: spool_sync_names() syncs the directory. */
+Test(removal, D40_D36_btrfs_syncs_all_before_the_reasons_go)
+{
+	w.s.sp.keeps_order = false;
+	leaves_by("usu");
+}
+
+/* mutation: remove_with_reasons() removes bounce/ whatever the sync says. */
+Test(removal, D40_D36_btrfs_keeps_the_reasons_when_the_sync_fails)
+{
+	struct world_delivery delivery;
+	const uint64_t inode = bring_to_its_end(&endings[4], &delivery);
+
+	w.s.sp.keeps_order = false;
+	world_fail(CALL_SYNCFS, EIO, 1);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 1u);
+}
+
+/* mutation: queue-send/operators/acts.c: act_on() does not ask for removals. */
 Test(removal, D40_a_message_that_is_done_is_no_operators)
 {
 	const uint64_t inode = world_message(&w, "d", 1);

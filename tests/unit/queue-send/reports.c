@@ -1,7 +1,7 @@
 /* Failures are reported to the sender, exactly once (docs/REPORTS.md). */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
+#include "queue-send/backlog/backlog.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
@@ -129,7 +129,7 @@ Test(reports, an_attempt_without_a_failure_makes_none)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/reports.c: told_to() looks at no flag. */
+/* mutation: queue-send/reports/reports.c: told_to() looks at no flag. */
 Test(reports, D36_a_report_that_fails_goes_to_postmaster_and_that_is_the_end)
 {
 	uint64_t inode;
@@ -231,8 +231,8 @@ die_at(unsigned n, bool settle_first)
 	return cut;
 }
 
-/* mutation: queue-send/removal.c: remove_with_reasons() removes all reasons
- * first. */
+/* mutation: queue-send/road/removal.c: remove_with_reasons() removes all
+ * reasons first. */
 Test(reports, D36_a_death_at_any_step_makes_one_report)
 {
 	unsigned n, steps = 0;
@@ -242,6 +242,16 @@ Test(reports, D36_a_death_at_any_step_makes_one_report)
 	for (n = 1; die_at(n, (n & 1) == 0); n++)
 		;
 	cr_expect_geq(steps, 10, "%u", steps);
+}
+
+/* mutation: queue-send/road/record_task.c: write_both() marks first. */
+Test(reports, D43_D36_the_same_while_a_thread_writes_results)
+{
+	unsigned n;
+
+	world_use_threads(&w);
+	for (n = 1; die_at(n, (n & 1) != 0); n++)
+		;
 }
 
 static uint64_t
@@ -264,7 +274,8 @@ fail_with(enum world_call call, int error, int times)
 	return inode;
 }
 
-/* mutation: queue-send/report_task.c: make_report() goes on after an error. */
+/* mutation: queue-send/reports/report_task.c: make_report() goes on after an
+ * error. */
 Test(reports, D36_what_the_disk_refuses_is_reported_later_and_once)
 {
 	const struct world_refusal *row;
@@ -307,7 +318,7 @@ Test(reports, D36_a_sealed_queue_keeps_the_message)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/reports.c: failed() puts -EAGAIN off. */
+/* mutation: queue-send/reports/reports.c: failed() puts -EAGAIN off. */
 Test(reports, D36_a_message_that_is_being_settled_waits_for_that)
 {
 	uint64_t inode = world_message(&w, "d", 1), report;
@@ -344,7 +355,7 @@ walk(void)
 	world_run(&w);
 }
 
-/* mutation: queue-send/recover.c: recover_held() takes no lock. */
+/* mutation: queue-send/road/recover.c: recover_held() takes no lock. */
 Test(reports, D38_failed_mail_on_hold_that_an_operator_has_stays_there)
 {
 	uint64_t inode = world_file(&w, "d", 1, 0);
@@ -362,7 +373,7 @@ Test(reports, D38_failed_mail_on_hold_that_an_operator_has_stays_there)
 }
 
 /* A queue that gives a message away lends its reasons before the message.
- * mutation: queue-send/deferred.c: found_reasons() looks at no link. */
+ * mutation: queue-send/backlog/deferred.c: found_reasons() looks at no link. */
 Test(reports, reasons_that_another_queue_lends_wait_for_their_message)
 {
 	const struct reason reason = { .dsn = "5.1.1",

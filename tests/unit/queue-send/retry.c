@@ -1,4 +1,4 @@
-#include "queue-send/pure.h"
+#include "queue-send/pure/pure.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* The road of a message through queue-send, to each of its ends. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
-#include "queue-send/peers.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/peers/peers.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ Test(road, delivered_and_removed)
 	spool_is_empty();
 }
 
-/* mutation: queue-send/dispatch.c, fits_whole() returns false always. */
+/* mutation: queue-send/peers/dispatch.c, fits_whole() returns false always. */
 Test(road, X14_an_agent_gets_the_content_and_no_queue_file)
 {
 	struct world_delivery delivery;

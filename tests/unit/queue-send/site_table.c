@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "queue-send/control.h"
-#include "queue-send/peers.h"
-#include "queue-send/schedule.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/schedule/schedule.h"
 #include "site/shared.h"
 
 #define LIMIT      4

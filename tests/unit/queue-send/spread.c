@@ -1,9 +1,9 @@
 /* Messages that wait go to another queue, each once. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
-#include "queue-send/operators_door.h"
-#include "queue-send/peers.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators_door.h"
+#include "queue-send/peers/peers.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
@@ -194,6 +194,43 @@ Test(spread, D22_another_message_of_that_inode_stays)
 	id.arrival_wall++;
 	cr_expect_eq(spread_message(&w.s, &spread, &id, 2), -ENOENT);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+}
+
+/* The message that moves, and the answer that came while it did. */
+static struct queue_id moving;
+static int answer;
+
+static int
+ask_and_renameat(int olddir, const char *old, int newdir, const char *name)
+{
+	answer = spread_message(&w.s, &spread, &moving, 2);
+	return spool_sys_real.renameat(olddir, old, newdir, name);
+}
+
+/* A file would leave active/ for no queue, and its place in the share of a
+ * destination would never be free again.
+ * mutation: queue-send/operators/spread.c: spread_message() asks for no move.
+ */
+Test(spread, D41_a_message_that_moves_goes_when_it_has_moved)
+{
+	const uint64_t inode = world_file(&w, "x", 1, 0);
+
+	moving = id_of(inode);
+	w.s.moves.threads = 1;
+	world_sys.renameat = ask_and_renameat;
+	answer = 0;
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(answer, -EAGAIN, "on its way to active/");
+	answer = 0;
+	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+	world_run(&w);
+	cr_expect_eq(answer, -EAGAIN, "on its way to deferred/");
+	world_sys.renameat = spool_sys_real.renameat;
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_eq(go(inode, 2), 0);
+	cr_expect_eq(world_where(&there, inode), SPOOL_DEFERRED);
+	cr_expect_null(w.s.share.names.rbh_root, "no share is held");
 }
 
 Test(spread, other_queues_that_cannot_take_it)

@@ -2,7 +2,7 @@
  * failures are not, where the sender asked for that (docs/REPORTS.md). */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/road.h"
+#include "queue-send/reports/reports.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct world w;
@@ -40,7 +41,7 @@ one(enum agent_outcome outcome)
 	world_run(&w);
 }
 
-/* mutation: queue-send/success.c: note() writes no line. */
+/* mutation: queue-send/reports/success.c: note() writes no line. */
 Test(successes, a_delivery_is_told_of)
 {
 	uint64_t report;
@@ -68,7 +69,7 @@ Test(successes, a_delivery_is_told_of)
 
 /* The next delivery, by a transport to other hosts. */
 static void
-one_elsewhere(void)
+one_elsewhere(bool passed_on)
 {
 	const int i = conf_transport_find(&w.conf, "discard");
 	struct world_delivery delivery;
@@ -76,6 +77,10 @@ one_elsewhere(void)
 	cr_assert_geq(i, 0);
 	world_take_one(&w, &delivery);
 	w.conf.transports[i].kind = AGENT_SMTP;
+	if (passed_on)
+		world_send(w.agent,
+		    &(struct msg){ .type = MSG_PASSED_ON,
+			.u.PASSED_ON = { delivery.number, delivery.rcpt[0] } });
 	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_run(&w);
 	w.conf.transports[i].kind = AGENT_DISCARD;
@@ -89,13 +94,26 @@ Test(successes, what_another_host_took_is_relayed)
 
 	w.notify = DSN_SUCCESS | DSN_FAILURE;
 	world_message(&w, "d", 1);
-	one_elsewhere();
+	one_elsewhere(false);
 	cr_expect(world_has_report(&w, "\nAction: relayed\n"));
 	cr_expect_eq(world_clear_incoming(&w, &report), 1);
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/success.c: success_is_wanted() looks at no wish. */
+/* mutation: queue-send/peers/replies.c: begin_report() forgets that it was. */
+Test(successes, N20_a_server_that_has_the_wishes_tells_by_itself)
+{
+	uint64_t report;
+
+	w.notify = DSN_SUCCESS | DSN_FAILURE;
+	world_message(&w, "d", 1);
+	one_elsewhere(true);
+	cr_expect_eq(world_clear_incoming(&w, &report), 0);
+	world_is_empty(&w);
+}
+
+/* mutation: queue-send/reports/success.c: success_is_wanted() looks at no wish.
+ */
 Test(successes, nobody_else_is_told_of_a_delivery)
 {
 	static const struct {
@@ -123,7 +141,8 @@ Test(successes, nobody_else_is_told_of_a_delivery)
 	}
 }
 
-/* mutation: queue-send/report_rcpts.c: is_meant() takes each failure. */
+/* mutation: queue-send/reports/report_rcpts.c: is_meant() takes each failure.
+ */
 Test(successes, a_failure_is_told_of_as_asked)
 {
 	static const struct {
@@ -259,7 +278,8 @@ Test(successes, the_mark_of_an_expansion_says_what_is_told)
 	}
 }
 
-/* mutation: queue-send/success.c: mark_with_wishes() marks RCPT_DONE. */
+/* mutation: queue-send/reports/success.c: mark_with_wishes() marks RCPT_DONE.
+ */
 Test(successes, a_line_that_is_lost_leaves_the_action)
 {
 	uint64_t inode, report;
@@ -267,7 +287,7 @@ Test(successes, a_line_that_is_lost_leaves_the_action)
 	w.notify = DSN_SUCCESS;
 	inode = world_message(&w, "d", 1);
 	world_fail(CALL_WRITE, ENOSPC, 1);
-	one_elsewhere();
+	one_elsewhere(false);
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS, "not sent again");
 	cr_expect(world_has_report(&w, "\nAction: relayed\nStatus: 2.0.0\n"));
 	cr_expect(world_has_report(&w, "the answer was lost with its file"));
@@ -279,7 +299,8 @@ Test(successes, a_line_that_is_lost_leaves_the_action)
 
 /* The answer of an expansion that has marked its recipient dies with the
  * scheduler; the sender has had a report before.
- * mutation: queue-send/report_rcpts.c: note_all_lost() writes no line. */
+ * mutation: queue-send/reports/report_rcpts.c: note_all_lost() writes no line.
+ */
 Test(successes, D39_an_expansion_whose_answer_is_lost_is_told_of_once)
 {
 	struct world_delivery delivery;
@@ -345,7 +366,8 @@ die_at(unsigned n, bool settle_first, bool after_mark)
 	return cut;
 }
 
-/* mutation: queue-send/recover.c: read_marks() counts no delivery to tell. */
+/* mutation: queue-send/road/recover.c: read_marks() counts no delivery to tell.
+ */
 Test(successes, D39_a_death_at_any_step_makes_one_report)
 {
 	unsigned n, steps = 0;
@@ -358,6 +380,17 @@ Test(successes, D39_a_death_at_any_step_makes_one_report)
 	for (n = 1; die_at(n, (n & 1) != 0, false); n++)
 		;
 	for (n = 1; die_at(n, (n & 1) == 0, false); n++)
+		;
+}
+
+/* mutation: queue-send/reports/success.c: the mark is written before the line.
+ */
+Test(successes, D43_D39_the_same_while_a_thread_writes_results)
+{
+	unsigned n;
+
+	world_use_threads(&w);
+	for (n = 1; die_at(n, (n & 1) != 0, false); n++)
 		;
 }
 
@@ -389,4 +422,63 @@ Test(successes, D39_what_the_disk_refuses_is_told_later_and_once)
 		    world_clear_incoming(&w, &report), 1, "%s", row->name);
 		world_is_empty(&w);
 	}
+}
+
+/* To agents that reach other hosts, where something was asked for. */
+Test(successes, wishes_go_to_the_agent_of_another_host)
+{
+	struct world_delivery delivery;
+
+	world_link_smtp(&w);
+	world_message(&w, "u@smtp.test", 1);
+	world_take_one(&w, &delivery);
+	cr_expect_eq(w.wishes.number, 0, "nothing was asked for");
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	world_run(&w);
+	w.notify = DSN_SUCCESS;
+	w.orcpt = "rfc822;Bob+2Bx@q.test";
+	w.dsn = (struct dsn_mail){ DSN_RET_FULL, "QQ+2B1" };
+	world_message(&w, "u@smtp.test", 1);
+	world_take_one(&w, &delivery);
+	cr_expect_eq(w.wishes.number, delivery.number);
+	cr_expect_eq(w.wishes.notify, DSN_SUCCESS);
+	cr_expect_eq(w.wishes.ret, DSN_RET_FULL);
+	cr_expect_str_eq(w.wishes.envid, "QQ+2B1");
+	cr_expect_str_eq(w.wishes.orcpt, "rfc822;Bob+2Bx@q.test");
+	world_result(&w, &delivery, 0, AGENT_FAILED);
+	world_done(&w, &delivery);
+	world_run(&w);
+}
+
+static off_t
+size_of_reasons(uint64_t inode)
+{
+	struct stat st;
+	int fd = reason_open(&w.s.sp, SPOOL_BOUNCE, inode);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(fstat(fd, &st), 0);
+	close(fd);
+	return st.st_size;
+}
+
+/* mutation: queue-send/reports/success.c: note() writes at each try. */
+Test(successes, D4_a_mark_that_is_tried_again_has_one_line)
+{
+	uint64_t inode;
+	off_t size;
+
+	w.notify = DSN_SUCCESS;
+	inode = world_message(&w, "d", 2);
+	world_fail(CALL_PWRITE, EIO, 0);
+	one(AGENT_SENT);
+	cr_assert_eq(w.s.counters.delivered, 0);
+	size = size_of_reasons(inode);
+	world_fail(CALL_NONE, 0, 0);
+	w.s.health.probe_at = w.s.record_at = 0;
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(w.s.counters.delivered, 1);
+	cr_expect_eq(size_of_reasons(inode), size);
 }

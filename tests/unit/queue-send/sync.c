@@ -3,7 +3,7 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
-#include "queue-send/road.h"
+#include "queue-send/road/road.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -70,7 +70,8 @@ before(const char *trace, char these, char those)
 	return last != NULL && first != NULL && last < first;
 }
 
-/* mutation: queue-send/finish.c: needs_marks is false in each row of leave[].
+/* mutation: queue-send/road/leave.c: needs_marks is false in each row of
+ * leave[].
  */
 Test(sync, D32_marks_are_synced_before_the_move_to_deferred)
 {
@@ -83,7 +84,7 @@ Test(sync, D32_marks_are_synced_before_the_move_to_deferred)
 	cr_expect_null(strchr(trace, 's'), "%s", trace);
 }
 
-/* mutation: queue-send/sync.c: take_files() leaves the reasons out. */
+/* mutation: queue-send/road/sync.c: take_files() leaves the reasons out. */
 Test(sync, D32_reasons_are_synced_with_the_marks_before_a_report)
 {
 	uint64_t inode = two(AGENT_SENT, AGENT_FAILED);
@@ -95,7 +96,7 @@ Test(sync, D32_reasons_are_synced_with_the_marks_before_a_report)
 	cr_expect_not_null(strstr(trace, "puapffafafr"), "%s", trace);
 }
 
-/* mutation: queue-send/sync.c: sync_is_wanting() looks at no epoch. */
+/* mutation: queue-send/road/sync.c: sync_is_wanting() looks at no epoch. */
 Test(sync, D32_what_has_no_marks_and_what_is_removed_waits_for_no_sync)
 {
 	static const enum agent_outcome outcomes[] = { AGENT_SENT,
@@ -115,7 +116,7 @@ Test(sync, D32_what_has_no_marks_and_what_is_removed_waits_for_no_sync)
 	}
 }
 
-/* mutation: queue-send/finish.c: [FATE_ASIDE] needs no marks. */
+/* mutation: queue-send/road/leave.c: [FATE_ASIDE] needs no marks. */
 Test(sync, D32_what_is_put_aside_is_synced_too)
 {
 	static const enum message_fate fates[] = { FATE_POISON, FATE_ASIDE,
@@ -144,7 +145,8 @@ Test(sync, D32_what_is_put_aside_is_synced_too)
 	}
 }
 
-/* mutation: queue-send/sync.c: failed() puts the message back to UNSYNCED. */
+/* mutation: queue-send/road/sync.c: failed() puts the message back to UNSYNCED.
+ */
 Test(sync, D7_a_sync_that_fails_is_not_tried_again_as_proof)
 {
 	uint64_t inode;
@@ -170,7 +172,8 @@ pass_interval(void)
 	world_run(&w);
 }
 
-/* mutation: queue-send/results.c: write_mark() tells nobody of the mark. */
+/* mutation: queue-send/road/results.c: write_mark() tells nobody of the mark.
+ */
 Test(sync, D32_marks_of_a_message_that_stays_are_synced_in_time)
 {
 	uint64_t inode = world_message(&w, "d", 2);
@@ -193,7 +196,7 @@ Test(sync, D32_marks_of_a_message_that_stays_are_synced_in_time)
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
-/* mutation: queue-send/removal.c: ended() does not tell. */
+/* mutation: queue-send/road/removal.c: ended() does not tell. */
 Test(sync, D32_a_removal_is_synced_in_time)
 {
 	world_message(&w, "d", 1);
@@ -203,7 +206,7 @@ Test(sync, D32_a_removal_is_synced_in_time)
 	cr_expect_str_eq(world_trace(), "s");
 }
 
-/* mutation: queue-send/sync.c: whole_is_done() sets distrusted nowhere. */
+/* mutation: queue-send/road/sync.c: whole_is_done() sets distrusted nowhere. */
 Test(sync, D7_after_a_failed_sync_of_the_whole_each_message_proves_its_own)
 {
 	uint64_t inode = world_message(&w, "d", 2);
@@ -267,10 +270,10 @@ TestSuite(
 static void
 await_sync(void)
 {
-	struct pollfd p = {
-		.fd = w.s.sync.tasks == 0 ? -1 : event_get_fd(w.s.sync.done),
-		.events = POLLIN
-	};
+	struct pollfd p = { .fd = w.s.sync.tasks == 0
+		    ? -1
+		    : event_get_fd(w.s.sync.pool.done),
+		.events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, 120000), 1);
 	world_run(&w);
@@ -292,7 +295,7 @@ Test(sync_threads, D32_nobody_waits_for_a_disk_that_syncs_slowly)
 	cr_assert_eq(messages_to_leave(&w.s.messages), 0);
 }
 
-/* mutation: queue-send/sync.c: one_is_done() compares no serial. */
+/* mutation: queue-send/road/sync.c: one_is_done() compares no serial. */
 Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
 {
 	const struct msg_MESSAGE frame = {
@@ -318,7 +321,7 @@ Test(sync_threads, D22_a_sync_that_ends_says_nothing_of_another_message)
 	cr_assert_eq(other->list, LIST_OFFERED_INCOMING);
 }
 
-/* mutation: queue-send/sync.c: MANY is a million. */
+/* mutation: queue-send/road/sync.c: MANY is a million. */
 Test(sync_threads, D32_many_that_leave_are_synced_at_once)
 {
 	struct world_delivery delivery[2];
@@ -345,7 +348,8 @@ Test(sync_threads, D32_many_that_leave_are_synced_at_once)
 
 /* ---- at start ---- */
 
-/* mutation: queue-send/recover.c: count_at_start() does not ask for one name.
+/* mutation: queue-send/road/recover.c: count_at_start() does not ask for one
+ * name.
  */
 Test(sync, D12_an_active_message_with_a_second_name_has_one_after_the_start)
 {
@@ -361,7 +365,8 @@ Test(sync, D12_an_active_message_with_a_second_name_has_one_after_the_start)
 	cr_assert_str_eq(world_marks(&w, SPOOL_INCOMING, inode), "..");
 }
 
-/* mutation: queue-send/recover.c: recover_at_start() calls no sync_marks(). */
+/* mutation: queue-send/road/recover.c: recover_at_start() calls no
+ * sync_marks(). */
 Test(sync, D32_marks_of_the_last_run_are_synced_once_before_they_move)
 {
 	struct world_delivery delivery;
@@ -384,7 +389,8 @@ Test(sync, D32_marks_of_the_last_run_are_synced_once_before_they_move)
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 3);
 }
 
-/* mutation: queue-send/recover.c: recover_at_start() compares no reasons. */
+/* mutation: queue-send/road/recover.c: recover_at_start() compares no reasons.
+ */
 Test(sync, D24_a_failure_that_lost_its_reason_is_pending_again)
 {
 	uint64_t inode = world_message(&w, "d", 3);

@@ -1,5 +1,5 @@
 /* The rate of reports to one address. */
-#include "queue-send/pure.h"
+#include "queue-send/pure/pure.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

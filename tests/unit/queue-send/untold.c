@@ -2,9 +2,9 @@
 #include "tests/unit/queue-send/world.h"
 
 #include "base/io.h"
-#include "queue-send/backlog.h"
-#include "queue-send/operators.h"
-#include "queue-send/road.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/road/road.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
@@ -56,7 +56,7 @@ fail_all(const char *format, uint32_t n)
 
 /* ---- the rate ---- */
 
-/* mutation: queue-send/told.c: told_wait() always answers 0. */
+/* mutation: queue-send/pure/told.c: told_wait() always answers 0. */
 Test(untold, C9_reports_above_the_rate_go_later)
 {
 	uint64_t late, report;
@@ -143,7 +143,7 @@ Test(untold, C9_a_message_with_nothing_to_tell_does_not_wait)
 
 /* ---- a lock, and what cannot be read ---- */
 
-/* mutation: queue-send/reports.c: is_locked() has no end. */
+/* mutation: queue-send/reports/reports.c: is_locked() has no end. */
 Test(untold, D38_a_lock_that_stays_holds_up_one_report_for_a_while)
 {
 	uint64_t inode = world_message(&w, "d", 1), report;
@@ -191,7 +191,8 @@ mend_reasons(uint64_t inode)
 	cr_assert_eq(unlinkat(w.s.sp.dir[SPOOL_BOUNCE], leaf, AT_REMOVEDIR), 0);
 }
 
-/* mutation: queue-send/report_task.c: beside_message() changes no error. */
+/* mutation: queue-send/reports/report_task.c: beside_message() changes no
+ * error. */
 Test(untold, D38_what_is_wrong_with_reasons_is_no_damage_of_the_message)
 {
 	uint64_t inode = fail_without_reasons(0), report;
@@ -204,7 +205,7 @@ Test(untold, D38_what_is_wrong_with_reasons_is_no_damage_of_the_message)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/reports.c: not_made() asks for no age. */
+/* mutation: queue-send/reports/reports.c: not_made() asks for no age. */
 Test(untold, D38_what_can_never_be_reported_is_kept_where_it_is_found)
 {
 	uint64_t inode;
@@ -219,7 +220,7 @@ Test(untold, D38_what_can_never_be_reported_is_kept_where_it_is_found)
 	mend_reasons(inode);
 }
 
-/* mutation: queue-send/deferred.c: is_hopeless() asks for no age. */
+/* mutation: queue-send/backlog/deferred.c: is_hopeless() asks for no age. */
 Test(untold, D38_what_todo_proc_can_never_read_is_kept_where_it_is_found)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_NOW },
@@ -262,7 +263,8 @@ act(enum spool_act what, uint64_t inode)
 	return world_act(&w, what, inode, &running);
 }
 
-/* mutation: queue-send/finish.c: FATE_HELD and FATE_DELETED tell nothing. */
+/* mutation: queue-send/road/leave.c: FATE_HELD and FATE_DELETED tell nothing.
+ */
 Test(untold, D38_failures_before_an_act_are_told)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* Directories are read by a thread, and what it finds may have moved since. */
 #include "tests/unit/queue-send/world.h"
 
-#include "queue-send/backlog.h"
+#include "queue-send/backlog/backlog.h"
 #include "spool/reason.h"
 
 #include <criterion/criterion.h>
@@ -15,21 +15,26 @@
 static struct world w;
 static int gate[2];
 
-/* Each directory that is opened takes a byte. */
+static _Atomic bool files, at_gate;
+
+/* Each directory that is opened takes a byte, or each file by a thread. */
 static int
 slow_openat(int dir, const char *name, int flags, mode_t mode)
 {
 	char c;
 
-	if ((flags & O_TMPFILE) == O_DIRECTORY)
+	if (files ? (flags & O_NOCTTY) != 0 && gettid() != getpid()
+		  : (flags & O_TMPFILE) == O_DIRECTORY) {
+		at_gate = true;
 		(void)!read(gate[0], &c, 1);
+	}
 	return openat(dir, name, flags, mode);
 }
 
 static void
 await_part(void)
 {
-	struct pollfd p = { .fd = event_get_fd(w.s.reader.done),
+	struct pollfd p = { .fd = event_get_fd(w.s.reader.pool.done),
 		.events = POLLIN };
 
 	cr_assert_eq(poll(&p, 1, 120000), 1, "the thread reads nothing");
@@ -92,7 +97,7 @@ walk(enum walk_kind kind)
 	world_run(&w);
 }
 
-/* mutation: queue-send/walk.c: give_to_thread() is false. */
+/* mutation: queue-send/backlog/walk.c: give_to_thread() is false. */
 Test(walk, D25_nothing_waits_for_a_directory_that_is_read_slowly)
 {
 	uint64_t inode = lay(SPOOL_DEFERRED);
@@ -107,7 +112,27 @@ Test(walk, D25_nothing_waits_for_a_directory_that_is_read_slowly)
 	cr_expect_not_null(due_find(&w.s.due, inode));
 }
 
-/* mutation: queue-send/walk.c: read_part() has no end but that of a part. */
+/* mutation: queue-send/backlog/deferred.c: the row of WALK_HOLD has no look. */
+Test(walk, D43_files_of_a_walk_are_opened_by_the_thread_first)
+{
+	uint64_t inode = lay(SPOOL_HOLD);
+
+	files = true;
+	walk(WALK_HOLD);
+	while (!at_gate && is_walking())
+		world_run(&w);
+	cr_expect(at_gate);
+	world_message(&w, "d", 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(w.s.walks[WALK_HOLD].found, 0);
+	close(gate[1]);
+	await_end();
+	cr_expect_eq(w.s.walks[WALK_HOLD].count, 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+}
+
+/* mutation: queue-send/backlog/walk.c: read_part() has no end but that of a
+ * part. */
 Test(walk, D23_a_walk_goes_over_all_files_in_parts)
 {
 	int i;
@@ -124,7 +149,7 @@ Test(walk, D23_a_walk_goes_over_all_files_in_parts)
 	cr_expect_eq(w.s.due.count, MANY);
 }
 
-/* mutation: queue-send/deferred.c: ends_later() is false. */
+/* mutation: queue-send/backlog/deferred.c: ends_later() is false. */
 Test(walk, D22_a_day_that_has_begun_anew_since_is_not_over)
 {
 	uint64_t inode = lay(SPOOL_DELETED);
@@ -145,7 +170,7 @@ Test(walk, D22_a_day_that_has_begun_anew_since_is_not_over)
 
 /* A message that was taken back keeps its reasons, and one that is gone gets
  * no due time.
- * mutation: queue-send/deferred.c: is_deleted() is true. */
+ * mutation: queue-send/backlog/deferred.c: is_deleted() is true. */
 Test(walk, D22_what_was_undeleted_since_keeps_what_is_its_own)
 {
 	const struct reason reason = {
@@ -170,7 +195,8 @@ Test(walk, D22_what_was_undeleted_since_keeps_what_is_its_own)
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 1);
 }
 
-/* mutation: queue-send/deferred.c: found_active() takes what it has for there.
+/* mutation: queue-send/backlog/deferred.c: found_active() takes what it has for
+ * there.
  */
 Test(walk, D22_what_has_gone_since_is_not_brought_back)
 {
@@ -203,7 +229,8 @@ Test(walk, D22_what_has_gone_since_is_asked_for_and_not_there)
 }
 
 /* The part that is with the thread waits for the end of an evacuation. */
-/* mutation: queue-send/deferred.c: deferred_work() does not look at it. */
+/* mutation: queue-send/backlog/deferred.c: deferred_work() does not look at it.
+ */
 Test(walk, D25_a_walk_goes_on_after_an_evacuation)
 {
 	struct daemon d = { .state = &w.s };

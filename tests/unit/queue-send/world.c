@@ -3,10 +3,10 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "log/log.h"
-#include "queue-send/backlog.h"
-#include "queue-send/peers.h"
-#include "queue-send/road.h"
-#include "queue-send/rules.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/road/road.h"
+#include "queue-send/operators/rules.h"
 #include "site/shared.h"
 
 #include <criterion/criterion.h>
@@ -14,6 +14,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,10 @@ read_conf(struct world *w, const char *conf)
 {
 	struct buf text = { 0 }, error = { 0 };
 
-	put_file(w, "routing", "smtp.test smtp\npipe.test pipe:x\n* discard\n");
+	put_file(w, "routing",
+	    "smtp.test smtp\nroll0.test smtp\nroll1.test smtp\nroll2.test "
+	    "smtp\nroll3.test smtp\npipe.test pipe:x\nlocal.test "
+	    "local\n* discard\n");
 	buf_printf(&text, "queue_base = %s\nrouting_file = %s/routing\n%s",
 	    w->dir, w->dir, conf);
 	cr_assert_eq(
@@ -60,9 +64,13 @@ begin(struct world *w, bool again)
 	s->conf = &w->conf;
 	s->d = &w->daemon;
 	s->pub.requests = -1;
-	s->sync.threads = w->sync_threads;
-	s->removals.threads = w->removal_threads;
-	s->reader.threads = w->reader_threads;
+	s->sync.pool.threads = w->sync_threads;
+	s->removals.pool.threads = w->removal_threads;
+	s->reader.pool.threads = w->reader_threads;
+	s->moves.threads = w->move_threads;
+	s->records.pool.threads = w->record_threads;
+	s->fetches.pool.threads = w->fetch_threads;
+	s->pace.slow_at = w->slow ? INT64_MAX / 2 : 0;
 	s->base = daemon_loop_new(false);
 	cr_assert_not_null(s->base);
 	cr_assert_eq(spool_open(&s->sp, &world_sys, w->dir, 1), 0);
@@ -138,6 +146,14 @@ world_again(struct world *w)
 	world_fail(CALL_NONE, 0, 0);
 	world_cut(0);
 	begin(w, true);
+}
+
+void
+world_use_threads(struct world *w)
+{
+	w->record_threads = w->fetch_threads = 1;
+	w->slow = true;
+	world_again(w);
 }
 
 void
@@ -228,6 +244,25 @@ pass_lost(struct world *w)
 		}
 }
 
+static void
+await_thread(const struct pool *p)
+{
+	struct pollfd fd = { .fd = event_get_fd(p->done), .events = POLLIN };
+
+	cr_assert_eq(poll(&fd, 1, 60000), 1, "a thread does not end");
+}
+
+static void
+await_threads(const struct world *w)
+{
+	if (w->gated)
+		return;
+	if (w->s.records.away)
+		await_thread(&w->s.records.pool);
+	if (w->s.fetches.tasks > 0)
+		await_thread(&w->s.fetches.pool);
+}
+
 void
 world_run(struct world *w)
 {
@@ -235,6 +270,7 @@ world_run(struct world *w)
 
 	for (i = 0; i < 60; i++) {
 		event_base_loop(w->s.base, EVLOOP_NONBLOCK);
+		await_threads(w);
 		hear_todo(w);
 		pass_lost(w);
 	}

@@ -38,10 +38,22 @@ struct world {
 	struct dsn_mail dsn;   /* of files */
 	unsigned sync_threads; /* set before world_start(); 0: none */
 	unsigned removal_threads, reader_threads; /* the same */
-	bool no_segment;                          /* set before world_start() */
+	unsigned move_threads;                    /* the same */
+	unsigned record_threads, fetch_threads;   /* the same */
+	bool gated;          /* world_run() waits for none of these two */
+	bool slow;           /* the disk was slow a moment ago */
+	bool no_segment;     /* set before world_start() */
 	int segment;         /* the table of destinations; -1 */
 	uint64_t closes[16]; /* the agent was told to; nclosed */
 	uint32_t ncloses;
+	struct world_wishes {    /* the last that the agent was told */
+		uint64_t number; /* of the delivery; 0: none */
+		uint8_t ret;
+		uint32_t notify; /* of the first recipient, */
+		char envid[DSN_ENVID_MAX + 1], orcpt[DSN_ORCPT_MAX + 1];
+	} wishes;
+	uint64_t placed; /* the job of the last SITE */
+	char site[256];
 };
 
 /* conf: lines of a configuration file, "" for the defaults. Everything is
@@ -50,6 +62,8 @@ void world_start(struct world *w, const char *conf);
 void world_end(struct world *w);
 /* Another queue-send on the same spool, after the death of the last. */
 void world_again(struct world *w);
+/* The same, with a thread for records and one for fetches of a slow disk. */
+void world_use_threads(struct world *w);
 /* Other lines in the configuration file, and a reload. */
 void world_reload(struct world *w, const char *conf);
 void world_link_todo(struct world *w);
@@ -100,6 +114,7 @@ struct world_delivery {
 	struct msg_str content;
 	bool may_keep;       /* REUSE came before it, */
 	uint64_t connection; /* with this one */
+	bool placed;         /* SITE came before it: world's site */
 	int fd;
 };
 bool world_take(struct world *w, struct world_delivery *ret);

@@ -51,14 +51,35 @@ take_whole(struct chan_frame *frame)
 	};
 }
 
+/* The first recipient's. */
+static void
+note_wishes(struct world *w, const struct msg_WISHES *f)
+{
+	struct msg_str orcpt;
+
+	w->wishes.number = f->job;
+	w->wishes.ret = f->ret;
+	w->wishes.notify = get_u32(f->rcpts.data);
+	orcpt =
+	    (struct msg_str){ f->rcpts.data + 8, get_u32(f->rcpts.data + 4) };
+	copy(w->wishes.orcpt, sizeof(w->wishes.orcpt), &orcpt);
+	copy(w->wishes.envid, sizeof(w->wishes.envid), &f->envid);
+}
+
 static bool
 next_delivery(
     struct world *w, struct chan_frame *frame, struct msg_REUSE *reuse)
 {
+	w->placed = 0;
 	while (w->agent >= 0 && chan_recv(w->agent, frame) == 1) {
 		if (frame->msg.type == MSG_REUSE)
 			*reuse = frame->msg.u.REUSE;
-		else if (frame->msg.type == MSG_CLOSE)
+		else if (frame->msg.type == MSG_WISHES)
+			note_wishes(w, &frame->msg.u.WISHES);
+		else if (frame->msg.type == MSG_SITE) {
+			w->placed = frame->msg.u.SITE.job;
+			copy(w->site, sizeof(w->site), &frame->msg.u.SITE.site);
+		} else if (frame->msg.type == MSG_CLOSE)
 			w->closes[w->ncloses++ % 16] =
 			    frame->msg.u.CLOSE.connection;
 		else
@@ -82,6 +103,7 @@ world_take(struct world *w, struct world_delivery *ret)
 	*ret = (struct world_delivery){ .number = f->job,
 		.may_keep = reuse.job == f->job,
 		.connection = reuse.connection,
+		.placed = w->placed == f->job,
 		.nrcpts = f->nrcpts,
 		.fd = frame.fd,
 		.content = f->content };

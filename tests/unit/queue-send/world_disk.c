@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "queue-send/operators.h"
+#include "queue-send/operators/operators.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 

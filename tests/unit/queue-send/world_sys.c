@@ -21,7 +21,8 @@ world_fail(enum world_call call, int error, int times)
 }
 
 static struct {
-	unsigned count, at; /* 0: never */
+	_Atomic unsigned count; /* threads count, too */
+	unsigned at;            /* 0: never */
 } cut;
 
 void

@@ -24,9 +24,9 @@ feed(struct smtp_encode *e, const char *data, size_t len, struct buf *out)
 }
 
 static void
-encode(const char *data, size_t len, size_t slice, struct buf *out)
+encode_as(struct smtp_encode e, const char *data, size_t len, size_t slice,
+    struct buf *out)
 {
-	struct smtp_encode e = { 0 };
 	char *end = malloc(SMTP_ENCODE_MAX(0));
 	size_t i, n;
 
@@ -39,6 +39,12 @@ encode(const char *data, size_t len, size_t slice, struct buf *out)
 	cr_assert_leq(n, SMTP_ENCODE_MAX(0));
 	buf_add(out, end, n);
 	free(end);
+}
+
+static void
+encode(const char *data, size_t len, size_t slice, struct buf *out)
+{
+	encode_as((struct smtp_encode){ 0 }, data, len, slice, out);
 }
 
 /* ---- the definition, written as plainly as can be ---- */
@@ -116,12 +122,43 @@ receive(const struct buf *wire, struct buf *out)
 	cr_assert(false, "no dot at the end");
 }
 
+static const size_t slices[] = { 1, 2, 3, 7, 997, 998, 999, 4096 };
+
+/* A chunk for BDAT is the normal form with CRLF, and nothing else. */
+static void
+check_chunk(const char *name, const char *data, size_t len)
+{
+	struct buf wire = { 0 }, got = { 0 }, want = { 0 };
+	size_t i, k;
+
+	normal_form(data, len, &want);
+	for (i = 0; i < ARRAY_LEN(slices); i++) {
+		encode_as((struct smtp_encode){ .chunk = true }, data, len,
+		    slices[i], &wire);
+		buf_reset(&got);
+		for (k = 0; k < wire.len; k++)
+			if (wire.data[k] != '\r')
+				buf_add_char(&got, wire.data[k]);
+			else
+				cr_assert(k + 1 < wire.len &&
+				    wire.data[k + 1] == '\n');
+		cr_expect(got.len == want.len &&
+			(got.len == 0 ||
+			    memcmp(got.data, want.data, got.len) == 0),
+		    "%s: a chunk in slices of %zu", name, slices[i]);
+	}
+	buf_done(&wire);
+	buf_done(&got);
+	buf_done(&want);
+}
+
 static void
 check(const char *name, const char *data, size_t len)
 {
 	struct buf whole = { 0 }, cut = { 0 }, got = { 0 }, want = { 0 };
-	static const size_t slices[] = { 1, 2, 3, 7, 997, 998, 999, 4096 };
 	size_t i;
+
+	check_chunk(name, data, len);
 
 	encode(data, len, SIZE_MAX, &whole);
 	receive(&whole, &got);

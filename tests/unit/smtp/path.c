@@ -110,7 +110,7 @@ parse(const char *text, struct smtp_ehlo *ret_ehlo)
 	struct smtp_reply reply = { .code = 250, .lines = 2 };
 
 	buf_add_str(&reply.text, text);
-	smtp_ehlo_parse(&reply, ret_ehlo);
+	smtp_ehlo_parse(&reply, 0, ret_ehlo);
 	buf_done(&reply.text);
 }
 
@@ -118,8 +118,9 @@ Test(ehlo, keywords)
 {
 	struct smtp_ehlo e;
 
-	parse("mx hello\nPIPELINING\nsize 4000 \n8BitMime\nSMTPUTF8\nX\n", &e);
-	cr_expect(e.pipelining && e.size && e.eight_bit && e.utf8);
+	parse("mx hello\nPIPELINING\nsize 4000 \n8BitMime\nSMTPUTF8\nX\nDSN\n",
+	    &e);
+	cr_expect(e.pipelining && e.size && e.eight_bit && e.utf8 && e.dsn);
 	cr_expect_eq(e.size_max, 4000);
 	parse("PIPELINING\n", &e);
 	cr_expect_not(e.pipelining, "the first line is a name");

@@ -106,6 +106,7 @@ dying_close(int fd)
 static bool
 die_at(const char *name, unsigned nth)
 {
+	struct picked picked;
 	pid_t pid = fork();
 	int status;
 
@@ -118,7 +119,7 @@ die_at(const char *name, unsigned nth)
 		sys.close = dying_close;
 		w.t.sp.sys = &sys;
 		death.left = nth;
-		(void)pickup_drop(&w.t, name);
+		pickup_drop(&w.t.sp, name, &picked);
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);

@@ -233,12 +233,8 @@ Test(bells, I7_what_nobody_who_rings_sends)
 
 /* ---- census ---- */
 
-static struct conf conf = {
-	.transports = {
-		{ .sched.destination_recipient_limit = 3 },
-		{ .sched.destination_recipient_limit = 1 },
-		{ .sched.destination_recipient_limit = 50 },
-	},
+static const struct census_limits limits = {
+	.limit = { 3, 1, 50 },
 	.ntransports = 3,
 };
 
@@ -248,7 +244,7 @@ count(uint32_t transport, const char *const list[][2], size_t n)
 	struct census c;
 	size_t i;
 
-	cr_assert_eq(census_begin(&c, &conf, (uint32_t)n), 0);
+	cr_assert_eq(census_begin(&c, &limits, (uint32_t)n), 0);
 	do
 		for (i = 0; i < n; i++)
 			census_add(&c, transport, list[i][0], list[i][1]);
@@ -289,7 +285,7 @@ names_of(uint32_t transport, uint32_t n, char *out)
 	uint32_t i;
 	size_t len;
 
-	cr_assert_eq(census_begin(&c, &conf, n), 0);
+	cr_assert_eq(census_begin(&c, &limits, n), 0);
 	for (i = 0; i < n; i++) {
 		snprintf(
 		    nexthop, sizeof(nexthop), "%c%u", i % 2 ? 'h' : 'H', i / 2);
@@ -376,7 +372,7 @@ Test(census, exact_for_a_message_of_any_size, .timeout = 60)
 	char address[24];
 	uint32_t i, passes = 0;
 
-	cr_assert_eq(census_begin(&c, &conf, n), 0);
+	cr_assert_eq(census_begin(&c, &limits, n), 0);
 	cr_assert_eq(c.nplaces, CENSUS_PLACES);
 	do {
 		for (i = 0; i < n; i++) {
@@ -400,7 +396,7 @@ Test(census, overflow_is_counted_again)
 	char address[24];
 	uint32_t i, passes = 0;
 
-	cr_assert_eq(census_begin(&c, &conf, 10), 0);
+	cr_assert_eq(census_begin(&c, &limits, 10), 0);
 	do {
 		for (i = 0; i < 1000; i++) {
 			snprintf(address, sizeof(address), "u%u@x", i);

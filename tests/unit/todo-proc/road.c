@@ -147,13 +147,13 @@ Test(road, I1_nor_does_mail_whose_ring_was_lost)
 /* mutation: offer_next() does not ask scan_holds(). */
 Test(road, new_mail_does_not_wait_for_a_scan)
 {
+	static const struct walk_kind kind = { .dir = SPOOL_INCOMING };
 	uint64_t rang;
 
 	make_backlog();
 	world_run(&w);
-	w.t.incoming.running = true; /* it has begun just now */
-	w.t.incoming.started_at = w.t.now;
-	spool_scan_begin(&w.t.incoming.walk, &w.t.sp, SPOOL_INCOMING);
+	w.t.incoming.started_at = w.t.now; /* it has begun just now */
+	cr_assert_eq(walk_begin(&w.t, &w.t.incoming.walk, &kind), 0);
 	rang = world_file(&w, SPOOL_INCOMING, "d", 1);
 	world_bell(&w, rang);
 	w.t.credit = 2;

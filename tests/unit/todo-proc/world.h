@@ -9,6 +9,7 @@
 
 struct world {
 	char dir[64];
+	unsigned threads; /* 0: the loop waits for the disk */
 	struct conf conf;
 	struct todo t;
 	int send; /* our end of the link, or -1 */

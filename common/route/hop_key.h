@@ -1,0 +1,31 @@
+/* route/hop_key.h - keys of next hops in tables that an operator writes: TLS
+ * policies and credentials.
+ *
+ *	host  host:port  [host]  [host]:port  [address]:port  unix:/path
+ *
+ * A next hop has the row that names it as it is written, port and brackets
+ * included; else that without the port; else that without the brackets. Case
+ * does not count. Pure; cannot fail.
+ */
+#ifndef ROUTE_HOP_KEY_H
+#define ROUTE_HOP_KEY_H
+
+#include "base/base.h"
+#include "route/nexthop.h"
+
+/* With brackets, colon and port, and the NUL. */
+#define HOP_KEY_MAX   (NEXTHOP_HOST_MAX + 8)
+#define HOP_KEYS_MAX  3
+#define HOP_PORT_SMTP 25 /* of a text that is only judged */
+
+struct hop_keys {
+	char key[HOP_KEYS_MAX][HOP_KEY_MAX]; /* the first row that is there */
+	size_t count;
+};
+
+/* None for a text that is no next hop. */
+void hop_keys_of(const char *nexthop, struct hop_keys *ret_keys);
+/* Could a row have this key? */
+bool hop_key_fits(const char *key);
+
+#endif

@@ -1,0 +1,314 @@
+#include "route/tls_policy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/line.h"
+#include "route/hop_key.h"
+
+#define MATCH "match="
+
+struct tls_policies {
+	struct tls_policy *rows; /* by key */
+	size_t count, room;
+};
+
+static const char *const level_words[TLS_NLEVELS] = {
+	[TLS_LEVEL_NONE] = "none",
+	[TLS_LEVEL_MAY] = "may",
+	[TLS_LEVEL_ENCRYPT] = "encrypt",
+	[TLS_LEVEL_VERIFY] = "verify",
+};
+
+const char *
+tls_level_word(enum tls_level level)
+{
+	return level_words[level];
+}
+
+static void
+row_done(struct tls_policy *row)
+{
+	while (row->nnames > 0)
+		free(row->names[--row->nnames]);
+	free(row->key);
+	row->key = NULL;
+}
+
+/* ---- one line ---- */
+
+static bool
+is_domain(const char *s)
+{
+	return nexthop_fits_domain(s) && strchr(s, '[') == NULL;
+}
+
+static const char *
+set_key(struct tls_policy *row, const char *word)
+{
+	row->key = strdup(word);
+	if (row->key == NULL)
+		return "out of memory";
+	nexthop_lower_case(row->key);
+	if (*word == '.' ? is_domain(row->key + 1) : hop_key_fits(word))
+		return NULL;
+	return "is neither a next hop nor a domain behind a dot";
+}
+
+static const char *
+set_level(struct tls_policy *row, const char *word)
+{
+	int i;
+
+	for (i = 0; i < TLS_NLEVELS; i++)
+		if (strcmp(word, level_words[i]) == 0) {
+			row->level = (enum tls_level)i;
+			return NULL;
+		}
+	return "the level must be one of: " TLS_LEVEL_WORDS;
+}
+
+static const char *
+add_name(struct tls_policy *row, const char *name)
+{
+	struct nexthop hop;
+	bool fits = nexthop_parse(*name == '.' ? name + 1 : name, HOP_PORT_SMTP,
+			&hop) == 0 &&
+	    hop.kind != NEXTHOP_UNIX &&
+	    strcmp(hop.host, *name == '.' ? name + 1 : name) == 0;
+
+	if (!fits)
+		return "match= needs a name, a domain behind a dot, or an "
+		       "address";
+	if (row->nnames == TLS_POLICY_NAMES_MAX)
+		return "too many names";
+	row->names[row->nnames] = strdup(name);
+	if (row->names[row->nnames] == NULL)
+		return "out of memory";
+	nexthop_lower_case(row->names[row->nnames++]);
+	return NULL;
+}
+
+static const char *
+set_option(struct tls_policy *row, const char *word)
+{
+	if (strncmp(word, MATCH, strlen(MATCH)) == 0)
+		return add_name(row, word + strlen(MATCH));
+	if (strcmp(word, "implicit") != 0)
+		return "behind the level stand match=NAME and implicit";
+	row->implicit = true;
+	return NULL;
+}
+
+static const char *
+judge(const struct tls_policy *row, size_t nwords)
+{
+	if (nwords < 2)
+		return "a next hop and a level are needed";
+	if (row->nnames > 0 && row->level != TLS_LEVEL_VERIFY)
+		return "match= is for the level verify alone";
+	if (row->implicit && row->level < TLS_LEVEL_ENCRYPT)
+		return "implicit needs the level encrypt or verify";
+	return NULL;
+}
+
+static const char *
+parse_line(struct tls_policy *row, char *line)
+{
+	static const char blanks[] = " \t";
+	const char *why = NULL;
+	size_t n = 0;
+	char *word, *next = NULL;
+
+	for (word = strtok_r(line, blanks, &next); word != NULL && why == NULL;
+	     word = strtok_r(NULL, blanks, &next))
+		why = n == 0 ? (n++, set_key(row, word))
+		    : n == 1 ? (n++, set_level(row, word))
+			     : set_option(row, word);
+	return why == NULL ? judge(row, n) : why;
+}
+
+/* ---- the table ---- */
+
+static int
+append(struct tls_policies *t, const struct tls_policy *row)
+{
+	size_t room = t->room == 0 ? 16 : t->room * 2;
+	struct tls_policy *rows = t->rows;
+
+	if (t->count == t->room) {
+		rows = reallocarray(t->rows, room, sizeof(*rows));
+		if (rows == NULL)
+			return -ENOMEM;
+		t->rows = rows;
+		t->room = room;
+	}
+	rows[t->count++] = *row;
+	return 0;
+}
+
+static int
+take_line(
+    struct tls_policies *t, char *line, uint32_t number, const char **ret_why)
+{
+	struct tls_policy row = { .line = number };
+	int r = -EINVAL;
+
+	line_uncomment(line);
+	line = line_trim(line);
+	if (*line == '\0')
+		return 0;
+	*ret_why = parse_line(&row, line);
+	if (*ret_why == NULL) {
+		*ret_why = "out of memory";
+		r = append(t, &row);
+	}
+	if (r < 0)
+		row_done(&row);
+	return r;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const struct tls_policy *x = a, *y = b;
+	int r = strcmp(x->key, y->key);
+
+	return r != 0 ? r : x->line < y->line ? -1 : x->line > y->line;
+}
+
+static int
+sort(struct tls_policies *t, const char *path, struct buf *ret_error)
+{
+	size_t i;
+
+	if (t->count > 0)
+		qsort(t->rows, t->count, sizeof(*t->rows), compare);
+	for (i = 1; i < t->count; i++)
+		if (strcmp(t->rows[i].key, t->rows[i - 1].key) == 0) {
+			(void)buf_printf(ret_error,
+			    "%s:%u: %s has a row already, in line %u", path,
+			    t->rows[i].line, t->rows[i].key,
+			    t->rows[i - 1].line);
+			return -EINVAL;
+		}
+	return 0;
+}
+
+static int
+parse(struct tls_policies *t, const char *path, struct buf *text,
+    struct buf *ret_error)
+{
+	struct line_cursor c;
+	const char *why = NULL;
+	char *line;
+	int r;
+
+	line_begin(&c, text, TLS_POLICY_LINE_MAX);
+	while ((r = line_next(&c, &line, &why)) > 0) {
+		r = take_line(t, line, c.number, &why);
+		if (r < 0)
+			break;
+	}
+	if (r < 0)
+		(void)buf_printf(ret_error, "%s:%u: %s", path, c.number, why);
+	return r < 0 ? r : sort(t, path, ret_error);
+}
+
+static int
+read_file(struct tls_policies *t, const char *path, struct buf *ret_error)
+{
+	struct buf text = { 0 }, why = { 0 };
+	int r = file_read(path, TLS_POLICY_FILE_MAX, &text, &why);
+
+	if (r < 0)
+		(void)buf_printf(ret_error, "%s: %s", path, buf_str(&why));
+	else if (text.len > 0)
+		r = parse(t, path, &text, ret_error);
+	buf_done(&why);
+	buf_done(&text);
+	return r;
+}
+
+int
+tls_policies_load(
+    const char *path, struct tls_policies **ret_policies, struct buf *ret_error)
+{
+	struct tls_policies *t = calloc(1, sizeof(*t));
+	int r = 0;
+
+	if (t == NULL)
+		return -ENOMEM;
+	if (*path != '\0')
+		r = read_file(t, path, ret_error);
+	if (r < 0)
+		tls_policies_free(&t);
+	else
+		*ret_policies = t;
+	return r;
+}
+
+void
+tls_policies_free(struct tls_policies **policies)
+{
+	struct tls_policies *t = *policies;
+
+	*policies = NULL;
+	if (t == NULL)
+		return;
+	while (t->count > 0)
+		row_done(&t->rows[--t->count]);
+	free(t->rows);
+	free(t);
+}
+
+/* ---- looking up ---- */
+
+static int
+compare_key(const void *key, const void *row)
+{
+	return strcmp(key, ((const struct tls_policy *)row)->key);
+}
+
+static const struct tls_policy *
+find_key(const struct tls_policies *t, const char *key)
+{
+	if (t->count == 0)
+		return NULL;
+	return bsearch(key, t->rows, t->count, sizeof(*t->rows), compare_key);
+}
+
+const struct tls_policy *
+tls_policies_find(const struct tls_policies *policies, const char *nexthop)
+{
+	const struct tls_policy *row = NULL;
+	struct hop_keys keys;
+	const char *s;
+	size_t i;
+
+	hop_keys_of(nexthop, &keys);
+	for (i = 0; row == NULL && i < keys.count; i++)
+		row = find_key(policies, keys.key[i]);
+	if (row != NULL || keys.count == 0)
+		return row;
+	/* The last key is the host alone. */
+	for (s = strchr(keys.key[keys.count - 1], '.');
+	     s != NULL && row == NULL; s = strchr(s + 1, '.'))
+		row = find_key(policies, s);
+	return row;
+}
+
+enum tls_level
+tls_policies_strictest(const struct tls_policies *policies)
+{
+	enum tls_level level = TLS_LEVEL_NONE;
+	size_t i;
+
+	for (i = 0; i < policies->count; i++)
+		if (policies->rows[i].level > level)
+			level = policies->rows[i].level;
+	return level;
+}

@@ -1,0 +1,180 @@
+#include "deliver-local/child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
+
+/* ---- privileges ---- */
+
+bool
+child_is_system(const struct child_plan *plan, uid_t uid)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(plan->system_uids); i++)
+		if (uid == plan->system_uids[i])
+			return true;
+	return uid == 0;
+}
+
+/* A child ends with its parent, since the next agent does again what the child
+ * would still do. A child that runs a program gets SIGTERM, to end the program
+ * first. The kernel forgets both settings when ids change, so this comes after.
+ */
+void
+child_bind(const struct child_plan *plan)
+{
+	if (plan->parent == 0)
+		return;
+	/* The memory that was copied holds mail of others. */
+	(void)prctl(PR_SET_DUMPABLE, 0);
+	(void)prctl(PR_SET_PDEATHSIG, plan->runs_program ? SIGTERM : SIGKILL);
+	if (getppid() != plan->parent)
+		_exit(EXIT_TEMPORARY);
+}
+
+/* From here on the kernel says what may be done; in a private instance it did
+ * so from the start. */
+bool
+child_become(const struct child_plan *plan, const struct account *account,
+    struct verdict *v)
+{
+	const bool again = plan->stay != NULL && plan->stay->again;
+	int r = 0;
+
+	if (!plan->private && !again)
+		r = account_become(account);
+	else if (!plan->private && plan->stay->uid != account->uid)
+		r = -EPERM;
+	if (r < 0) {
+		verdict_error(v, r, "become the recipient");
+		return false;
+	}
+	if (plan->stay != NULL)
+		plan->stay->uid = account->uid;
+	if (!again)
+		child_bind(plan);
+	return true;
+}
+
+bool
+child_become_owner(const struct child_plan *plan, struct verdict *v)
+{
+	int r =
+	    plan->private ? 0 : account_become_ids(plan->qmails, plan->qmail);
+
+	if (r < 0) {
+		verdict_error(v, r, "become the owner of the queue");
+		return false;
+	}
+	child_bind(plan);
+	return true;
+}
+
+/* The user that the configuration names for this transport. */
+bool
+child_service_user(const struct child_plan *plan, const char *name,
+    struct account *ret_account, struct verdict *v)
+{
+	int r;
+
+	if (plan->private) {
+		account_own(ret_account);
+		return true;
+	}
+	r = known_account(plan, name, ret_account);
+	if (r < 0) {
+		verdict_error(v, r, "look up the user of the transport");
+		return false;
+	}
+	if (r == 0 || child_is_system(plan, ret_account->uid)) {
+		verdict_set(v, AGENT_DEFERRED, "4.3.5",
+		    r == 0 ? "user %s of this transport does not exist"
+			   : "user %s of this transport must not get mail",
+		    name);
+		return false;
+	}
+	return true;
+}
+
+/* ---- the message ---- */
+
+bool
+child_no_loop(const struct message *m, uint32_t limit, struct verdict *v)
+{
+	int r = message_find_loop(m, limit);
+
+	if (r < 0)
+		verdict_error(v, r, "read the message");
+	else if (r != MESSAGE_NO_LOOP)
+		verdict_set(v, AGENT_FAILED, "5.4.6",
+		    r == MESSAGE_WAS_HERE ? "mail forwarding loop for %s"
+					  : "too many hops on the way to %s",
+		    m->recipient);
+	return r == MESSAGE_NO_LOOP;
+}
+
+int
+child_beat(void *arg)
+{
+	static const unsigned char octet = VERDICT_PROGRESS;
+	struct pulse *p = arg;
+	usec_t now = clock_mono();
+
+	if (now - p->last > p->limit)
+		return -ETIMEDOUT;
+	p->last = now;
+	if (now - p->told > p->limit / PULSE_PARTS &&
+	    write(CHILD_RESULT_FD, &octet, 1) == 1)
+		p->told = now;
+	return 0;
+}
+
+/* Only where there are unnamed files is new/ all that the next one needs. */
+static void
+note_path(struct stay *stay, const char *path, bool unnamed)
+{
+	const size_t size = strlen(path) + 1;
+
+	if (stay == NULL)
+		return;
+	stay->path[0] = '\0';
+	if (unnamed && size <= sizeof(stay->path))
+		memcpy(stay->path, path, size);
+}
+
+void
+child_put_maildir(const struct child_plan *plan, const char *path,
+    struct message *m, struct verdict *v)
+{
+	struct pulse pulse = { .limit = plan->maildir_time_limit,
+		.last = plan->started_at,
+		.told = plan->started_at };
+	struct maildir md = { .sys = &spool_sys_real,
+		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
+		.arg = &pulse,
+		.path = path,
+		.host = plan->host,
+		.delivery = plan->number,
+		.pid = plan->self,
+		.whole = plan->stay != NULL && plan->stay->again &&
+		    strcmp(plan->stay->path, path) == 0,
+		.sweep = plan->number % SWEEP_ONE_IN == 0 };
+	struct buf what = { 0 };
+	int r = maildir_deliver(&md, m);
+
+	if (r == 0) {
+		verdict_set(v, AGENT_SENT, "2.0.0", "delivered to maildir");
+		note_path(plan->stay, path, md.unnamed);
+	} else {
+		(void)buf_printf(&what, "maildir %s: %s", path, md.step);
+		verdict_error(v, r, buf_str(&what));
+	}
+	buf_done(&what);
+}

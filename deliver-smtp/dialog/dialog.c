@@ -1,0 +1,483 @@
+#include "deliver-smtp/dialog/dialog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "deliver-smtp/protection/auth.h"
+#include "deliver-smtp/dialog/steps.h"
+
+/* The fate of recipients when the connection ends in a state. */
+enum fate {
+	FATE_NEXT,    /* unreported: another address may do better */
+	FATE_TLS,     /* the same, or this one without TLS */
+	FATE_COMMAND, /* deferred; unreported when pipelined */
+	FATE_BODY,    /* deferred */
+	FATE_UNKNOWN, /* deferred, and perhaps delivered */
+	FATE_NOTHING, /* none is left, and nothing has failed */
+};
+
+struct row {
+	const char *command; /* "in reply to …" */
+	const char *doing;   /* "lost connection while …" */
+	enum fate fate;
+	unsigned ok; /* the class of reply that goes on; 0: none */
+	step_fn *on_ok, *on_refused;
+	step_fn *on_more; /* 3xx where ok is 2, or NULL */
+};
+static const struct row rows[DIALOG_NSTATES];
+
+const char *
+step_command(const struct dialog *d)
+{
+	if (d->state == DIALOG_EHLO && d->task.lmtp)
+		return "LHLO";
+	return rows[d->state].command;
+}
+
+/* ---- ends ---- */
+
+static bool
+is_before_mail(const struct dialog *d)
+{
+	enum fate fate = rows[d->state].fate;
+
+	return !d->unanswered && (fate == FATE_NEXT || fate == FATE_TLS);
+}
+
+/* No transaction has begun here, and none will. */
+void
+step_leave_site(struct dialog *d)
+{
+	if (rows[d->state].fate == FATE_TLS && d->task.fall_back)
+		d->end.in_clear = true;
+	else
+		d->end.site_failed = d->end.try_next = true;
+	d->state = DIALOG_CLOSED;
+}
+
+/* The connection is of no use any more; d->end.why was set. */
+static void
+give_up(struct dialog *d)
+{
+	enum fate fate = rows[d->state].fate;
+
+	if (fate == FATE_UNKNOWN)
+		(void)buf_add_str(&d->end.why.text,
+		    " -- the message may be sent more than once");
+	d->end.open = false;
+	if (is_before_mail(d)) {
+		step_leave_site(d);
+		return;
+	}
+	d->state = DIALOG_CLOSED;
+	if (d->unanswered) {
+		d->end.stale = true;
+		return;
+	}
+	d->end.site_failed = fate != FATE_NOTHING;
+	d->end.lockstep = fate == FATE_COMMAND && d->pipelined;
+	if (!d->end.lockstep)
+		step_settle_all(d, &d->end.why);
+}
+
+void
+step_protocol_error(struct dialog *d, const char *what)
+{
+	verdict_set(&d->end.why, AGENT_DEFERRED, "4.5.0",
+	    "protocol error of %s while %s: %s", d->task.peer,
+	    rows[d->state].doing, what);
+	give_up(d);
+}
+
+/* A refusing greeting, EHLO, or 421 before a transaction. Other addresses may
+ * be willing, and the site's trouble is not the message's: deferred. */
+void
+step_refuse_site(struct dialog *d, const struct smtp_reply *reply)
+{
+	struct verdict *why = &d->end.why;
+
+	verdict_refuse(why, reply, d->task.peer, step_command(d));
+	verdict_soften(why);
+	if (reply->code != 421)
+		step_said(d, command_plain(&d->out, "QUIT"));
+	step_leave_site(d);
+}
+
+/* Does the reply speak of the connection? What refuses MAIL over one that was
+ * kept may: "too many messages", or what the server said when its patience
+ * ended. Nobody's mail is returned for that. */
+static bool
+ends_connection(const struct dialog *d, const struct smtp_reply *reply)
+{
+	return reply->code == 421 || (d->unanswered && reply->code >= 400);
+}
+
+static void
+on_end_of_connection(struct dialog *d, const struct smtp_reply *reply)
+{
+	if (is_before_mail(d)) {
+		step_refuse_site(d, reply);
+		return;
+	}
+	verdict_refuse(&d->end.why, reply, d->task.peer, step_command(d));
+	if (d->unanswered) {
+		give_up(d);
+		return;
+	}
+	step_release_held(d);
+	step_settle_all(d, &d->end.why);
+	d->end.site_failed = true;
+	d->state = DIALOG_CLOSED;
+}
+
+/* ---- other replies ---- */
+
+static void
+abort_over(struct dialog *d, const struct smtp_reply *reply UNUSED)
+{
+	step_part(d, true);
+}
+
+static void
+rset_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
+{
+	step_part(d, true);
+}
+
+static void
+quit_over(struct dialog *d, const struct smtp_reply *reply UNUSED)
+{
+	d->state = DIALOG_CLOSED;
+}
+
+/* ---- the table ---- */
+
+/* clang-format off */
+static const struct row rows[DIALOG_NSTATES] = {
+	[DIALOG_GREETING] = { "the greeting", "receiving the greeting",
+	    FATE_NEXT, 2, step_greeting_ok, step_refuse_site, NULL },
+	[DIALOG_EHLO] = { "EHLO", "performing the handshake",
+	    FATE_NEXT, 2, step_ehlo_ok, step_ehlo_refused, NULL },
+	[DIALOG_HELO] = { "HELO", "performing the handshake",
+	    FATE_NEXT, 2, step_ehlo_ok, step_refuse_site, NULL },
+	[DIALOG_STARTTLS] = { "STARTTLS", "sending STARTTLS",
+	    FATE_TLS, 2, step_starttls_ok, step_refuse_site, NULL },
+	[DIALOG_TLS] = { "nothing", "starting TLS",
+	    FATE_TLS, 2, step_refuse_site, step_refuse_site, NULL },
+	[DIALOG_AUTH] = { "AUTH", "performing AUTH",
+	    FATE_NEXT, 2, step_auth_ok, step_auth_refused, step_auth_more },
+	[DIALOG_SURVEY] = { "EHLO", "looking through the message",
+	    FATE_NEXT, 0, step_content_ok, step_refuse_site, NULL },
+	[DIALOG_MAIL] = { "MAIL FROM", "sending MAIL FROM",
+	    FATE_COMMAND, 2, step_mail_ok, step_mail_refused, NULL },
+	[DIALOG_RCPT] = { "RCPT TO", "sending RCPT TO",
+	    FATE_COMMAND, 2, step_rcpt_ok, step_rcpt_refused, NULL },
+	[DIALOG_DATA] = { "DATA", "sending DATA",
+	    FATE_COMMAND, 3, step_data_ok, step_data_refused, NULL },
+	[DIALOG_MEASURE] = { "nothing", "measuring the message",
+	    FATE_BODY, 0, step_content_ok, step_content_refused, NULL },
+	[DIALOG_CONTENT] = { "an unfinished message", "sending the message",
+	    FATE_BODY, 2, step_content_ok, step_content_refused, NULL },
+	[DIALOG_DOT] = { "end of message", "sending end of message",
+	    FATE_UNKNOWN, 2, step_dot_ok, step_dot_refused, NULL },
+	[DIALOG_ABORT] = { "end of an empty message", "sending an empty message",
+	    FATE_BODY, 2, abort_over, abort_over, NULL },
+	[DIALOG_RSET] = { "RSET", "sending RSET",
+	    FATE_NOTHING, 2, rset_ok, quit_over, NULL },
+	[DIALOG_IDLE] = { "nothing", "waiting for more mail",
+	    FATE_NOTHING, 2, quit_over, quit_over, NULL },
+	[DIALOG_QUIT] = { "QUIT", "sending QUIT",
+	    FATE_NOTHING, 2, quit_over, quit_over, NULL },
+	[DIALOG_CLOSED] = { "nothing", "closing",
+	    FATE_NOTHING, 2, quit_over, quit_over, NULL },
+};
+/* clang-format on */
+
+/* ---- events ---- */
+
+static void
+check_memory(struct dialog *d)
+{
+	if (!d->no_memory)
+		return;
+	d->no_memory = false;
+	buf_reset(&d->out);
+	dialog_abandon(d, "4.3.0", "out of memory");
+}
+
+static int
+take_task(struct dialog *d, const struct dialog_task *task,
+    dialog_report_fn *report, void *arg)
+{
+	uint32_t i;
+
+	d->rcpts = calloc(task->nrcpts, sizeof(*d->rcpts));
+	if (d->rcpts == NULL)
+		return -ENOMEM;
+	d->task = *task;
+	d->report = report;
+	d->arg = arg;
+	for (i = 0; i < task->nrcpts; i++)
+		if (task->rcpts[i].reported)
+			d->rcpts[i].state = RCPT_OVER;
+	return 0;
+}
+
+static void
+drop_task(struct dialog *d)
+{
+	uint32_t i;
+
+	for (i = 0; d->rcpts != NULL && i < d->task.nrcpts; i++)
+		verdict_done(&d->rcpts[i].verdict);
+	free(d->rcpts);
+	d->rcpts = NULL;
+	verdict_done(&d->refusal);
+	verdict_done(&d->end.why);
+}
+
+int
+dialog_init(struct dialog *d, const struct dialog_task *task,
+    dialog_report_fn *report, void *arg)
+{
+	memset(d, 0, sizeof(*d));
+	smtp_reply_init(&d->parser);
+	if (task->implicit)
+		d->state = DIALOG_TLS;
+	return take_task(d, task, report, arg);
+}
+
+int
+dialog_again(struct dialog *d, const struct dialog_task *task,
+    dialog_report_fn *report, void *arg)
+{
+	int r;
+
+	ASSERT(d->state == DIALOG_IDLE);
+	drop_task(d);
+	d->end = (struct dialog_end){ 0 };
+	d->next = d->accepted = 0;
+	d->pipelined = d->refused = d->early = false;
+	d->surveyed = d->whole = d->convert = d->chunked = false;
+	r = take_task(d, task, report, arg);
+	if (r < 0)
+		return r;
+	d->unanswered = true;
+	step_begin(d);
+	check_memory(d);
+	return 0;
+}
+
+void
+dialog_part(struct dialog *d)
+{
+	ASSERT(d->state == DIALOG_IDLE);
+	step_say_quit(d);
+}
+
+void
+dialog_done(struct dialog *d)
+{
+	drop_task(d);
+	buf_done(&d->out);
+	smtp_reply_done(&d->parser);
+}
+
+static bool
+asks_for_more(const struct row *row, const struct smtp_reply *reply)
+{
+	return row->on_more != NULL && reply->code / 100 == 3;
+}
+
+static void
+go_on(struct dialog *d, const struct smtp_reply *reply)
+{
+	const struct row *row = &rows[d->state];
+
+	d->unanswered = false;
+	if (reply->code / 100 == row->ok)
+		row->on_ok(d, reply);
+	else if (asks_for_more(row, reply))
+		row->on_more(d, reply);
+	else
+		row->on_refused(d, reply);
+}
+
+/* Octets that came before their turn may be somebody else's, so a connection in
+ * the clear would be what somebody else wants. */
+static void
+refuse_early(struct dialog *d, const char *what)
+{
+	d->task.fall_back = false;
+	step_protocol_error(d, what);
+}
+
+static void
+take_reply(struct dialog *d, const struct smtp_reply *reply)
+{
+	const struct row *row = &rows[d->state];
+	unsigned class = reply->code / 100;
+	bool early = d->early;
+
+	d->early = false;
+	d->turn++;
+	if (row->fate == FATE_NOTHING)
+		(class == row->ok && !early ? row->on_ok : quit_over)(d, reply);
+	else if (ends_connection(d, reply))
+		on_end_of_connection(d, reply);
+	else if (early)
+		refuse_early(d, "a reply without a command");
+	else if (class != row->ok && class != 4 && class != 5 &&
+	    !asks_for_more(row, reply))
+		step_protocol_error(d, "a reply of the wrong kind");
+	else
+		go_on(d, reply);
+}
+
+static void
+take_whole(struct dialog *d)
+{
+	struct smtp_reply *reply = &d->parser.reply;
+	/* An offer is shown to nobody, and a short secret may be a word of it.
+	 */
+	const bool offer = d->state == DIALOG_EHLO && reply->code / 100 == 2;
+
+	if (d->task.credential != NULL && !offer)
+		auth_hide(&reply->text, d->task.credential);
+	take_reply(d, reply);
+}
+
+/* Are replies to come whose commands were sent before the last reply? */
+static bool
+replies_due(const struct dialog *d)
+{
+	if (d->state == DIALOG_DOT)
+		return true;
+	return d->pipelined &&
+	    (d->state == DIALOG_RCPT || d->state == DIALOG_DATA);
+}
+
+/* Is another reply there behind the last one of a transaction in one piece? So
+ * one of them is a reply too many, and this one may be any command's. */
+static bool
+is_too_many(const struct dialog *d, size_t left)
+{
+	return left > 0 && d->pipelined && d->state == DIALOG_DATA;
+}
+
+void
+dialog_feed(struct dialog *d, const char *data, size_t len)
+{
+	size_t used;
+	int r;
+
+	while (len > 0 && d->state != DIALOG_CLOSED) {
+		if (d->state == DIALOG_IDLE) { /* nothing was asked */
+			d->end.open = false;
+			d->state = DIALOG_CLOSED;
+			return;
+		}
+		if (d->state == DIALOG_TLS) {
+			refuse_early(d, "octets in the clear before TLS");
+			return;
+		}
+		r = smtp_reply_feed(&d->parser, data, len, &used);
+		if (r == -EPROTO)
+			step_protocol_error(d, d->parser.error);
+		else if (r < 0)
+			d->no_memory = true;
+		else if (r == 1 && is_too_many(d, len - used))
+			step_protocol_error(d, "a reply too many");
+		else if (r == 1)
+			take_whole(d);
+		check_memory(d);
+		if (r != 1)
+			return;
+		data += used;
+		len -= used;
+		d->early = len > 0 && !replies_due(d);
+	}
+}
+
+void
+dialog_surveyed(struct dialog *d, const struct dialog_survey *survey)
+{
+	ASSERT(d->state == DIALOG_SURVEY);
+	d->survey = *survey;
+	d->surveyed = true;
+	d->turn++;
+	step_begin(d);
+	check_memory(d);
+}
+
+void
+dialog_measured(struct dialog *d, uint64_t size)
+{
+	ASSERT(d->state == DIALOG_MEASURE);
+	step_begin_chunk(d, size);
+	d->turn++;
+	check_memory(d);
+}
+
+void
+dialog_secured(struct dialog *d)
+{
+	ASSERT(d->state == DIALOG_TLS);
+	smtp_reply_done(&d->parser);
+	smtp_reply_init(&d->parser);
+	d->ehlo = (struct smtp_ehlo){ 0 };
+	d->secure = true;
+	d->early = false;
+	d->turn++;
+	if (d->task.implicit)
+		d->state = DIALOG_GREETING;
+	else
+		step_greeting_ok(d, NULL);
+	check_memory(d);
+}
+
+void
+dialog_insecure(struct dialog *d, const char *why)
+{
+	ASSERT(d->state == DIALOG_TLS);
+	verdict_set(&d->end.why, AGENT_DEFERRED, "4.7.5",
+	    "TLS with host %s failed: %s", d->task.peer, why);
+	give_up(d);
+}
+
+void
+dialog_content_sent(struct dialog *d)
+{
+	ASSERT(d->state == DIALOG_CONTENT);
+	d->state = DIALOG_DOT;
+	d->turn++;
+}
+
+void
+dialog_lost(struct dialog *d, enum dialog_lost why)
+{
+	if (d->state == DIALOG_CLOSED)
+		return;
+	if (why == DIALOG_LOST_TIMEOUT)
+		verdict_set(&d->end.why, AGENT_DEFERRED, "4.4.2",
+		    "conversation with %s timed out while %s", d->task.peer,
+		    rows[d->state].doing);
+	else
+		verdict_set(&d->end.why, AGENT_DEFERRED, "4.4.2",
+		    "lost connection with %s while %s", d->task.peer,
+		    rows[d->state].doing);
+	give_up(d);
+}
+
+void
+dialog_abandon(struct dialog *d, const char *dsn, const char *text)
+{
+	if (d->state == DIALOG_CLOSED)
+		return;
+	verdict_set(&d->end.why, AGENT_DEFERRED, dsn, "%s", text);
+	give_up(d);
+	d->end.site_failed = d->end.try_next = d->end.lockstep = false;
+	d->end.stale = d->end.open = d->end.in_clear = false;
+	step_settle_all(d, &d->end.why);
+}

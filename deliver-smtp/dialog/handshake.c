@@ -1,0 +1,174 @@
+#include "deliver-smtp/dialog/steps.h"
+
+#include <errno.h>
+
+#include "deliver-smtp/protection/auth.h"
+
+static void
+say_hello(struct dialog *d, const char *verb, enum dialog_state state)
+{
+	step_said(d, command_hello(&d->out, verb, d->task.helo));
+	d->state = state;
+}
+
+void
+step_greeting_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
+{
+	say_hello(d, d->task.lmtp ? "LHLO" : "EHLO", DIALOG_EHLO);
+}
+
+void
+step_ehlo_refused(struct dialog *d, const struct smtp_reply *reply)
+{
+	if (reply->code >= 500 && !d->task.lmtp)
+		say_hello(d, "HELO", DIALOG_HELO);
+	else
+		step_refuse_site(d, reply);
+}
+
+static void
+screen(struct dialog *d)
+{
+	const struct dialog_task *t = &d->task;
+	struct verdict v = { 0 };
+	uint32_t i;
+
+	if (screen_message(t->sender, t->size, t->peer, &d->ehlo, &v) ||
+	    screen_content(t, &d->survey, &d->ehlo, &v))
+		step_settle_all(d, &v);
+	for (i = 0; i < t->nrcpts; i++)
+		if (d->rcpts[i].state != RCPT_OVER &&
+		    screen_recipient(
+			t->rcpts[i].address, t->peer, &d->ehlo, &v))
+			step_settle(d, i, &v);
+	verdict_done(&v);
+}
+
+/* Does it matter what is in the content? */
+static bool
+is_to_survey(struct dialog *d)
+{
+	if (d->surveyed || !d->task.eight_bit)
+		return false;
+	d->whole = !screen_takes_eight(&d->ehlo) &&
+	    d->task.eight == CONF_EIGHT_CONVERT;
+	return d->whole || d->ehlo.utf8;
+}
+
+void
+step_begin(struct dialog *d)
+{
+	if (is_to_survey(d)) {
+		d->state = DIALOG_SURVEY;
+		return;
+	}
+	screen(d);
+	d->convert = d->surveyed && d->whole && d->survey.eight;
+	if (step_next_unsettled(d, 0) == d->task.nrcpts)
+		step_part(d, true);
+	else
+		step_begin_transaction(d);
+}
+
+/* The site does not have what we need; another address may. */
+static void
+decline(struct dialog *d, const char *dsn, const char *text)
+{
+	verdict_set(
+	    &d->end.why, AGENT_DEFERRED, dsn, "%s host %s", text, d->task.peer);
+	step_said(d, command_plain(&d->out, "QUIT"));
+	step_leave_site(d);
+}
+
+/* ---- AUTH ---- */
+
+static void
+authenticate(struct dialog *d)
+{
+	const struct credential *c = d->task.credential;
+
+	d->mechanism = auth_choose(d->ehlo.auth, c);
+	if (!d->secure && !d->task.auth_in_clear) {
+		decline(d, "4.7.11", "no password is sent in the clear to");
+	} else if (d->mechanism == 0) {
+		decline(d, "4.7.9", "no AUTH for these credentials by");
+	} else {
+		step_said(
+		    d, auth_begin(&d->out, d->mechanism, c, &d->auth_said));
+		d->state = DIALOG_AUTH;
+	}
+}
+
+void
+step_auth_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
+{
+	d->handshaken = true;
+	step_begin(d);
+}
+
+void
+step_auth_more(struct dialog *d, const struct smtp_reply *reply UNUSED)
+{
+	int r = auth_answer(
+	    &d->out, d->mechanism, d->task.credential, d->auth_said++);
+
+	if (r == -EPROTO)
+		step_protocol_error(d, "AUTH asks for more than it needs");
+	else
+		step_said(d, r);
+}
+
+/* Another address has the same users, and would count one more failure of this
+ * one. */
+void
+step_auth_refused(struct dialog *d, const struct smtp_reply *reply)
+{
+	struct verdict *why = &d->end.why;
+
+	verdict_refuse(why, reply, d->task.peer, step_command(d));
+	if (d->task.auth_soft)
+		verdict_soften(why);
+	step_settle_all(d, why);
+	step_said(d, command_plain(&d->out, "QUIT"));
+	d->end.site_failed = why->outcome == AGENT_DEFERRED;
+	d->state = DIALOG_CLOSED;
+}
+
+static void
+ready(struct dialog *d)
+{
+	if (d->task.credential != NULL)
+		authenticate(d);
+	else
+		step_auth_ok(d, NULL);
+}
+
+static void
+want_tls(struct dialog *d)
+{
+	if (d->ehlo.starttls) {
+		step_said(d, command_plain(&d->out, "STARTTLS"));
+		d->state = DIALOG_STARTTLS;
+	} else if (d->task.tls == TLS_LEVEL_MAY) {
+		ready(d);
+	} else {
+		decline(d, "4.7.4", "TLS is required, but was not offered by");
+	}
+}
+
+void
+step_ehlo_ok(struct dialog *d, const struct smtp_reply *reply)
+{
+	if (d->state == DIALOG_EHLO)
+		smtp_ehlo_parse(reply, d->task.ignored, &d->ehlo);
+	if (d->secure || d->task.tls == TLS_LEVEL_NONE)
+		ready(d);
+	else
+		want_tls(d);
+}
+
+void
+step_starttls_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
+{
+	d->state = DIALOG_TLS;
+}

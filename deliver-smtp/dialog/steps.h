@@ -1,0 +1,102 @@
+/* deliver-smtp/dialog/steps.h - shared by the sources of the dialogue only.
+ *
+ *	dialog.c       calls the steps by its table of states
+ *	handshake.c    the steps before MAIL
+ *	transaction.c  the steps from MAIL to the last reply
+ *	command.c      the commands as octets
+ *	screen.c       requests that a server cannot take
+ */
+#ifndef DELIVER_SMTP_DIALOG_STEPS_H
+#define DELIVER_SMTP_DIALOG_STEPS_H
+
+#include "deliver-smtp/dialog/dialog.h"
+
+/* ---- commands: -ENOMEM; -EINVAL for an address that no command can carry ----
+ */
+
+struct command_mail {
+	const char *sender;
+	bool eight_bit, utf8; /* needed by the message */
+	bool unsized;         /* the length on the wire is not known */
+	uint64_t size;
+	const struct dsn_mail *dsn;
+};
+
+int command_hello(struct buf *out, const char *verb, const char *helo);
+/* With the parameters that the server offers and the message needs. */
+int command_mail(struct buf *out, const struct command_mail *mail,
+    const struct smtp_ehlo *offered);
+int command_rcpt(struct buf *out, const struct agent_rcpt *rcpt,
+    const struct smtp_ehlo *offered);
+/* BDAT of the one chunk. */
+int command_chunk(struct buf *out, uint64_t size);
+/* DATA, QUIT, the dot alone. */
+int command_plain(struct buf *out, const char *line);
+
+/* ---- refusals of our own, known from the offer of the server before a word
+ * about the message is said: true, with the reason in *v ---- */
+
+bool screen_message(const char *sender, uint64_t size, const char *peer,
+    const struct smtp_ehlo *offered, struct verdict *v);
+bool screen_recipient(const char *address, const char *peer,
+    const struct smtp_ehlo *offered, struct verdict *v);
+
+/* Does the server take octets above 127? SMTPUTF8 comes with 8BITMIME (RFC 6531
+ * section 3.1). */
+bool screen_takes_eight(const struct smtp_ehlo *offered);
+/* The content, as far as it was looked through. */
+bool screen_content(const struct dialog_task *task,
+    const struct dialog_survey *survey, const struct smtp_ehlo *offered,
+    struct verdict *v);
+
+/* ---- steps ---- */
+
+enum rcpt_state {
+	RCPT_OPEN,  /* not spoken of, or not answered */
+	RCPT_TAKEN, /* the server will take it */
+	RCPT_HELD,  /* refused, held back until DATA is answered */
+	RCPT_OVER,  /* reported */
+};
+struct dialog_rcpt {
+	enum rcpt_state state;
+	struct verdict verdict; /* RCPT_HELD */
+};
+
+/* Report one recipient; every recipient without a report; the verdicts held
+ * back. */
+void step_settle(struct dialog *d, uint32_t place, const struct verdict *v);
+void step_settle_all(struct dialog *d, const struct verdict *v);
+void step_release_held(struct dialog *d);
+/* The first recipient at or behind `from` that has no report; nrcpts: none. */
+uint32_t step_next_unsettled(const struct dialog *d, uint32_t from);
+
+/* Note the result of writing a command: short of memory the dialog ends. */
+void step_said(struct dialog *d, int r);
+void step_say_quit(struct dialog *d);
+/* Nothing is left to say for this task. clean: the server knows of no
+ * transaction. */
+void step_part(struct dialog *d, bool clean);
+void step_begin_transaction(struct dialog *d);
+/* The content, of so many octets, may begin. */
+void step_begin_chunk(struct dialog *d, uint64_t size);
+/* "MAIL FROM", for messages. */
+const char *step_command(const struct dialog *d);
+void step_protocol_error(struct dialog *d, const char *what);
+
+/* The greeting or EHLO was refused, or 421 came before a transaction. */
+void step_refuse_site(struct dialog *d, const struct smtp_reply *reply);
+/* No transaction has begun here, and none will; d->end.why was set. */
+void step_leave_site(struct dialog *d);
+/* The server has taken all that comes before MAIL. */
+void step_begin(struct dialog *d);
+
+typedef void step_fn(struct dialog *d, const struct smtp_reply *reply);
+/* The handshake's part of the table. */
+step_fn step_greeting_ok, step_ehlo_ok, step_ehlo_refused, step_starttls_ok,
+    step_auth_ok, step_auth_more, step_auth_refused;
+/* The transaction's part. */
+step_fn step_mail_ok, step_mail_refused, step_rcpt_ok, step_rcpt_refused,
+    step_data_ok, step_data_refused, step_content_ok, step_content_refused,
+    step_dot_ok, step_dot_refused;
+
+#endif

@@ -1,0 +1,111 @@
+/* deliver-smtp/reach/reach.h - from a next hop to a connection.
+ *
+ *	reach.c    the way of one delivery: lookup, addresses, the next of them
+ *	connect.c  several addresses, the first that answers wins
+ *
+ * Soft: -errno.
+ */
+#ifndef DELIVER_SMTP_REACH_REACH_H
+#define DELIVER_SMTP_REACH_REACH_H
+
+#include "deliver-smtp/dialog/dialog.h"
+#include "deliver-smtp/reach/lookup.h"
+
+/* ---- connect.c ----
+ *
+ * The next address is tried when one has failed, or after the head start while
+ * the earlier ones go on (RFC 8305, section 5); one that is less preferred only
+ * when all better ones have failed. At most CONNECT_AT_ONCE sockets connect at
+ * a time. When one is connected the others are closed before it is told. */
+
+#define CONNECT_AT_ONCE 4
+
+/* Addresses to connect from; sa_family 0: the kernel chooses. */
+struct connect_source {
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+struct connect_plan {
+	struct event_base *base;
+	const struct mx_targets *targets;
+	/* Of each target: it is not tried, or has failed. The caller's, who
+	 * keeps both until the end. */
+	bool *over;
+	usec_t limit, limit_all; /* of one address; of all of them */
+	usec_t head_start;       /* 0: one after the other */
+	const struct connect_source *source;
+};
+
+struct connect_result {
+	int result;    /* a connected non-blocking socket, or -errno */
+	size_t target; /* that was connected, or has failed last */
+	bool ours; /* no descriptor, no memory: says nothing about the site */
+	bool bind; /* the address to connect from was refused; ours as well */
+};
+
+struct connect_race;
+
+/* The socket is then the caller's. The race is gone when it is called; it comes
+ * from the loop. */
+typedef void connect_fn(void *arg, const struct connect_result *result);
+
+/* -errno with *ret_failed: every address failed at once. */
+int connect_start(const struct connect_plan *plan, connect_fn *done, void *arg,
+    struct connect_result *ret_failed, struct connect_race **ret_race);
+void connect_cancel(struct connect_race **race);
+
+/* ---- reach.c ---- */
+
+struct reach_failure {
+	struct verdict why; /* deferred */
+	/* The code for recipients of the domain that is the next hop: DNS says
+	 * that it takes no mail, ever. NULL: it does not. */
+	const char *permanent;
+	bool ours;    /* our own trouble: says nothing of the site */
+	bool unknown; /* DNS names no address: nothing was connected to */
+};
+
+struct reach_ops {
+	/* Optional: the hosts of a domain are known, and none was connected to
+	 * yet. loops: as mx_judge() had it. False: the callee goes another way,
+	 * and maybe the reach is gone. */
+	bool (*found)(void *arg, const struct mx_set *set, bool loops);
+	/* The socket is the callee's. */
+	void (*connected)(void *arg, int sock);
+	/* Nothing is left to be tried. The text is the callee's. */
+	void (*failed)(void *arg, struct reach_failure *failure);
+};
+
+struct reach {
+	/* Set by the owner. */
+	struct event_base *base;
+	struct lookups *lookups;
+	const struct reach_ops *ops;
+	void *arg;
+	struct nexthop hop;
+	bool mx; /* look for MX records of a domain */
+	usec_t limit, limit_all, head_start;
+	struct connect_source source;
+	/* The address that was connected to, or tried last. */
+	char host[NEXTHOP_HOST_MAX];
+	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
+	/* Private. */
+	struct lookup *lookup;
+	struct connect_race *race;
+	struct mx_targets targets;
+	bool over[MX_TARGETS_MAX];
+	size_t current;
+	usec_t began_at, used; /* time spent in connecting */
+};
+
+/* Each calls one of these as its last act, maybe before it returns. */
+void reach_start(struct reach *r);
+/* The current address once more; the first, if there was none yet. */
+void reach_again(struct reach *r);
+/* The next address; the current one is of no use. False: there is none, or no
+ * time; nothing was called. */
+bool reach_next(struct reach *r);
+void reach_cancel(struct reach *r);
+
+#endif

@@ -1,0 +1,489 @@
+#include "deliver-smtp/session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/address.h"
+#include "base/clock.h"
+#include "deliver-smtp/reach/reach.h"
+#include "deliver-smtp/session/tls_log.h"
+#include "spool/queue_file.h"
+
+#define SMTP_PORT 25
+#define LMTP_PORT 24 /* RFC 2033 section 5: never 25 */
+
+struct session {
+	TAILQ_ENTRY(session) entry;
+	struct session_context *context;
+	struct agent_delivery *delivery;
+	struct settings settings;
+	struct policy policy;
+	struct reach reach;  /* under way, or */
+	struct connection c; /* talk, peer and relay of the address */
+	bool reached;        /* the current address was connected to */
+	bool lockstep;       /* pipelining went wrong in this session */
+	bool in_clear;       /* TLS failed with the current address */
+	bool fell_back;      /* once in a session is enough */
+	uint64_t spare;      /* a kept connection that may be used; 0: none */
+	struct verdict why;  /* the last failure */
+};
+
+/* ---- the end ---- */
+
+static void
+close_spare(struct session *s)
+{
+	if (s->spare != 0)
+		kept_drop(s->context, s->spare);
+	s->spare = 0;
+}
+
+static void
+disconnect(struct session *s)
+{
+	close_spare(s);
+	reach_cancel(&s->reach);
+	talk_free(&s->c.talk);
+}
+
+static void
+session_free(struct session *s)
+{
+	disconnect(s);
+	policies_unref(&s->c.policies);
+	verdict_done(&s->why);
+	free(s);
+}
+
+/* The delivery is over. */
+static void
+leave(struct session *s)
+{
+	struct session_context *context = s->context;
+
+	TAILQ_REMOVE(&context->running, s, entry);
+	session_free(s);
+	context->ended(context);
+}
+
+enum result {
+	RESULT_TALKED, /* the site talked to us, whatever it said */
+	RESULT_SITE_FAILED,
+	RESULT_OURS, /* our own trouble: says nothing of the site */
+};
+
+/* Recipients without a report are deferred; s->why says why. DONE gives back
+ * the place at the destination, so it comes when nothing is connected any more.
+ */
+static void
+finish(struct session *s, enum result result)
+{
+	bool why = result != RESULT_TALKED;
+	struct agent_report report = {
+		.outcome = AGENT_DEFERRED,
+		.dsn = s->why.dsn,
+		.relay = s->reached ? s->c.relay : "none",
+		.text = buf_str(&s->why.text),
+		.conn = clock_mono() - s->delivery->received_at,
+	};
+
+	disconnect(s);
+	agent_result_rest(s->delivery, &report);
+	agent_done(s->delivery, result == RESULT_SITE_FAILED,
+	    why ? s->why.dsn : "", why ? buf_str(&s->why.text) : "");
+	leave(s);
+}
+
+/* The place is at another destination: nothing was tried. */
+static void
+go_elsewhere(struct session *s, const char *site, uint32_t seconds)
+{
+	disconnect(s);
+	agent_elsewhere(s->delivery, site, seconds);
+	leave(s);
+}
+
+static void
+fail_here(struct session *s, int error)
+{
+	verdict_set(&s->why, AGENT_DEFERRED, "4.3.0", "%s", strerror(-error));
+	finish(s, RESULT_OURS);
+}
+
+void
+session_abandon_all(
+    struct session_context *context, const char *dsn, const char *text)
+{
+	struct session *s;
+
+	while ((s = TAILQ_FIRST(&context->running)) != NULL) {
+		if (s->c.talk != NULL)
+			talk_abandon(s->c.talk, dsn, text);
+		verdict_set(&s->why, AGENT_DEFERRED, dsn, "%s", text);
+		finish(s, RESULT_OURS);
+	}
+}
+
+/* ---- the dialogue ---- */
+
+static void
+on_report(void *arg, uint32_t place, const struct verdict *v)
+{
+	struct session *s = arg;
+	usec_t now = clock_mono(), handshaken = talk_handshaken_at(s->c.talk);
+	struct agent_report report = {
+		.outcome = v->outcome,
+		.dsn = v->dsn,
+		.relay = s->c.relay,
+		.text = buf_str(&v->text),
+		.passed_on = v->passed_on,
+	};
+
+	if (handshaken == 0)
+		handshaken = now;
+	report.conn = handshaken - s->delivery->received_at;
+	report.xfer = now - handshaken;
+	agent_result(s->delivery, place, &report);
+}
+
+/* The delivery is over, its connection stays. */
+static bool
+keep(struct session *s)
+{
+	struct session_context *context = s->context;
+
+	if (context->stopping || s->delivery->agent == NULL ||
+	    !kept_add(context, &s->settings, s->delivery, &s->c))
+		return false;
+	agent_kept(s->delivery);
+	leave(s);
+	return true;
+}
+
+static bool
+next_address(struct session *s)
+{
+	s->in_clear = false;
+	return reach_next(&s->reach);
+}
+
+/* Without a connection any more; an open one is closed. */
+static void
+go_on(struct session *s, const struct dialog_end *end)
+{
+	enum result result =
+	    end->site_failed ? RESULT_SITE_FAILED : RESULT_TALKED;
+
+	s->reached =
+	    !end->stale && !end->lockstep && !end->in_clear && !end->try_next;
+	if (end->stale) {
+		reach_again(&s->reach);
+	} else if (end->lockstep) {
+		peers_add(&s->context->peers, s->c.relay, clock_mono());
+		s->lockstep = true;
+		reach_again(&s->reach);
+	} else if (end->in_clear) {
+		tls_log_fall_back(s->delivery->id, &s->why);
+		s->in_clear = s->fell_back = true;
+		reach_again(&s->reach);
+	} else if (!end->try_next) {
+		finish(s, result);
+	} else if (!next_address(s)) {
+		s->reached = true;
+		finish(s, RESULT_SITE_FAILED);
+	}
+}
+
+static void
+on_ended(void *arg, struct dialog_end *ended)
+{
+	struct session *s = arg;
+	const struct dialog_end end = *ended;
+
+	verdict_done(&s->why);
+	s->why = end.why;
+	ended->why = (struct verdict){ 0 };
+	if (end.open && keep(s))
+		return;
+	talk_free(&s->c.talk);
+	go_on(s, &end);
+}
+
+static void
+on_secured(void *arg, const struct tls_facts *facts)
+{
+	const struct session *s = arg;
+
+	tls_log_begun(s->delivery->id, s->c.relay, facts);
+}
+
+static const struct talk_ops talk_ops = {
+	.report = on_report,
+	.ended = on_ended,
+	.secured = on_secured,
+};
+
+/* The host that is connected to; but a server that has to prove the name of the
+ * next hop is told that name, so that it can. */
+static const char *
+host_to_tell(const struct session *s)
+{
+	const struct nexthop *hop = &s->reach.hop;
+
+	if (hop->kind == NEXTHOP_ADDRESS || hop->kind == NEXTHOP_UNIX)
+		return NULL;
+	return s->policy.nnames > 0 && s->policy.names[0] == hop->host
+	    ? hop->host
+	    : s->reach.host;
+}
+
+static struct talk_task
+task_of(const struct session *s)
+{
+	const struct agent_delivery *delivery = s->delivery;
+
+	return (struct talk_task){
+		.dialog = {
+			.lmtp = delivery->kind == AGENT_LMTP,
+			.lockstep = s->lockstep ||
+			    peers_has(&s->context->peers, s->c.relay,
+				clock_mono()),
+			.keep = kept_may(
+			    s->context, &s->settings, delivery, &s->c),
+			.tls = s->in_clear ? TLS_LEVEL_NONE : s->policy.level,
+			.implicit = s->policy.implicit,
+			.fall_back = s->policy.level == TLS_LEVEL_MAY &&
+			    !s->fell_back,
+			.credential = s->policy.credential,
+			.auth_in_clear = s->policy.auth_in_clear,
+			.auth_soft = s->policy.auth_soft,
+			.helo = s->settings.helo,
+			.sender = delivery->sender,
+			.peer = s->c.peer,
+			.size = delivery->content_len,
+			.eight_bit = (delivery->flags & QUEUE_FILE_8BIT) != 0,
+			.dsn = delivery->dsn,
+			.eight = s->settings.eight,
+			.chunking = s->settings.chunking,
+			.ignored = s->settings.ignored,
+			.rcpts = delivery->rcpts,
+			.nrcpts = delivery->nrcpts,
+		},
+		.limits = s->settings.limits,
+		.content = delivery->content,
+		.fd = delivery->fd,
+		.content_off = delivery->content_off,
+		.tls = policies_tls(s->c.policies),
+		.want = {
+			.level = s->policy.level,
+			.host = host_to_tell(s),
+			.relay = s->c.relay,
+			.names = s->policy.names,
+			.nnames = s->policy.nnames,
+		},
+	};
+}
+
+/* Takes the socket. */
+static void
+talk(struct session *s, int sock)
+{
+	struct talk_task task;
+	int r;
+
+	s->reached = true;
+	s->c.opened_at = clock_mono();
+	s->c.messages = 1;
+	task = task_of(s);
+	r = talk_start(s->context->base, sock, &task, &talk_ops, s, &s->c.talk);
+	if (r < 0)
+		fail_here(s, r);
+}
+
+/* Over a connection that was kept. */
+static void
+talk_on(struct session *s)
+{
+	struct talk_task task;
+	int r;
+
+	s->reached = true;
+	s->c.messages++;
+	task = task_of(s);
+	r = talk_again(s->c.talk, &task, &talk_ops, s);
+	if (r < 0)
+		fail_here(s, r);
+}
+
+/* ---- connecting ---- */
+
+static void
+on_connected(void *arg, int sock)
+{
+	struct session *s = arg;
+
+	/* Another address may have won: TLS has not failed there. */
+	if (strcmp(s->c.relay, s->reach.relay) != 0)
+		s->in_clear = false;
+	memcpy(s->c.peer, s->reach.peer, sizeof(s->c.peer));
+	memcpy(s->c.relay, s->reach.relay, sizeof(s->c.relay));
+	talk(s, sock);
+}
+
+/* Recipients of the domain that is the next hop fail for good. False: there are
+ * others. What an operator wrote may be a slip, which must not return
+ * everybody's mail. */
+static bool
+report_permanent(struct session *s, const char *dsn)
+{
+	struct agent_delivery *d = s->delivery;
+	const struct agent_report report = {
+		.outcome = AGENT_FAILED,
+		.dsn = dsn,
+		.relay = "none",
+		.text = buf_str(&s->why.text),
+		.conn = clock_mono() - d->received_at,
+	};
+	bool all = true;
+	uint32_t i;
+
+	for (i = 0; i < d->nrcpts; i++) {
+		if (d->rcpts[i].reported)
+			continue;
+		if (strcasecmp(
+			address_domain(d->rcpts[i].address), d->nexthop) == 0)
+			agent_result(d, i, &report);
+		else
+			all = false;
+	}
+	return all;
+}
+
+static void
+on_failed(void *arg, struct reach_failure *failure)
+{
+	struct session *s = arg;
+	bool settled;
+
+	if (failure->unknown && !failure->ours &&
+	    place_is_shared(s->delivery)) {
+		verdict_done(&failure->why);
+		go_elsewhere(s, "", 0);
+		return;
+	}
+	verdict_done(&s->why);
+	s->why = failure->why;
+	settled = failure->permanent != NULL &&
+	    report_permanent(s, failure->permanent);
+	finish(s,
+	    failure->ours ? RESULT_OURS
+		: settled ? RESULT_TALKED
+			  : RESULT_SITE_FAILED);
+}
+
+static bool
+on_found(void *arg, const struct mx_set *set, bool loops)
+{
+	struct session *s = arg;
+	char site[MX_SITE_MAX + 1];
+
+	if (!place_is_right(s->delivery, &s->policy, set, loops, site)) {
+		go_elsewhere(s, site, set->ttl);
+		return false;
+	}
+	if (s->spare == 0)
+		return true;
+	if (kept_take_shared(s->context, s->delivery, set, loops, &s->c)) {
+		s->spare = 0;
+		talk_on(s);
+		return false;
+	}
+	close_spare(s);
+	return true;
+}
+
+static const struct reach_ops reach_ops = {
+	.found = on_found,
+	.connected = on_connected,
+	.failed = on_failed,
+};
+
+/* ---- the start ---- */
+
+static bool
+take_nexthop(struct session *s)
+{
+	bool lmtp = s->delivery->kind == AGENT_LMTP;
+	int r = nexthop_parse(
+	    s->delivery->nexthop, lmtp ? LMTP_PORT : SMTP_PORT, &s->reach.hop);
+
+	if (r == 0 && (lmtp || s->reach.hop.kind != NEXTHOP_UNIX))
+		return true;
+	verdict_set(&s->why, AGENT_DEFERRED, "4.3.5",
+	    "not a next hop for %s: %s", s->delivery->transport,
+	    s->delivery->nexthop);
+	return false;
+}
+
+static void
+prepare_reach(struct session *s)
+{
+	s->reach.base = s->context->base;
+	s->reach.lookups = &s->context->lookups;
+	s->reach.ops = &reach_ops;
+	s->reach.arg = s;
+	s->reach.mx = s->delivery->kind == AGENT_SMTP && s->settings.mx;
+	s->reach.limit = s->settings.connect_limit;
+	s->reach.limit_all = s->settings.connect_limit_all;
+	s->reach.head_start = s->settings.head_start;
+	s->reach.source = s->settings.source;
+}
+
+/* A transport that the configuration does not have has no policy, either: its
+ * mail waits rather than go in the clear. */
+static bool
+take_policy(struct session *s)
+{
+	int r = policy_find(s->c.policies, s->delivery->transport,
+	    s->delivery->nexthop, &s->reach.hop, &s->policy);
+
+	if (r == 0)
+		return true;
+	verdict_set(&s->why, AGENT_DEFERRED, "4.3.5",
+	    "there is no transport %s: its policy of TLS is not known",
+	    s->delivery->transport);
+	return false;
+}
+
+void
+session_start(struct session_context *context, struct agent_delivery *delivery)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	bool reused = false;
+
+	if (s == NULL) {
+		kept_close(context, delivery->connection);
+		agent_defer(delivery, "4.3.0", "out of memory");
+		return;
+	}
+	s->context = context;
+	s->delivery = delivery;
+	s->settings = context->settings;
+	settings_apply(&context->own, delivery->transport, &s->settings);
+	prepare_reach(s);
+	TAILQ_INSERT_TAIL(&context->running, s, entry);
+	if (kept_is_shared(context, delivery))
+		s->spare = delivery->connection;
+	else
+		reused = kept_take(context, delivery, &s->c);
+	if (!reused)
+		s->c.policies = policies_ref(context->policies);
+	if (!take_nexthop(s))
+		finish(s, RESULT_SITE_FAILED);
+	else if (!take_policy(s))
+		finish(s, RESULT_OURS);
+	else if (reused)
+		talk_on(s);
+	else
+		reach_start(&s->reach);
+}

@@ -1,0 +1,181 @@
+/* deliver-smtp/session/session.h - one delivery on its way: look up the next
+ * hop, connect to its addresses in turn, or use a connection that was kept,
+ * hold the dialogue, report.
+ *
+ *	session.c   the delivery
+ *	reach.h     its connection
+ *	place.c     is it at the destination of its MX hosts?
+ *	kept.c      connections that wait for the next delivery
+ *	peers.c     servers with which pipelining went wrong
+ *	settings.c  the part of the configuration that sessions need
+ *
+ * A session owns its delivery and ends with agent_done(); then, as its last
+ * act, it is freed and calls ended() of its context, which outlives it.
+ * Failures are reported, not returned.
+ */
+#ifndef DELIVER_SMTP_SESSION_SESSION_H
+#define DELIVER_SMTP_SESSION_SESSION_H
+
+#include <sys/queue.h>
+
+#include "config/conf.h"
+#include "deliver-smtp/connection/connection.h"
+#include "deliver-smtp/protection/policy.h"
+#include "deliver-smtp/reach/reach.h"
+
+/* ---- peers ----
+ *
+ * A server with which pipelining went wrong is spoken to in lock-step for an
+ * hour, from the start. The list is short; a new entry pushes out the oldest,
+ * which costs one connection at most. */
+
+#define PEERS_MAX  64
+#define PEERS_KEEP (3600 * USEC_PER_SEC)
+
+struct peers {
+	uint64_t names[PEERS_MAX]; /* hashes; a false hit only costs speed */
+	usec_t until[PEERS_MAX];
+	size_t next;
+};
+
+void peers_add(struct peers *p, const char *relay, usec_t now);
+bool peers_has(const struct peers *p, const char *relay, usec_t now);
+
+/* ---- settings ---- */
+
+#define SETTINGS_HELO_MAX 256
+
+struct settings {
+	char helo[SETTINGS_HELO_MAX];
+	usec_t connect_limit, connect_limit_all, head_start;
+	bool mx; /* look for MX records */
+	struct connect_source source;
+	enum conf_eight eight; /* where 8BITMIME is not offered */
+	bool chunking;         /* BDAT where it is offered */
+	uint32_t ignored;      /* keywords of EHLO: smtp_keyword_find() */
+	/* Of kept connections: without mail; in all; how many deliveries, 0:
+	 * any number. */
+	usec_t idle_limit, reuse_limit;
+	uint32_t reuse_count;
+	usec_t limits[DIALOG_NSTATES]; /* RFC 5321 section 4.5.3.2 */
+};
+
+/* The name for EHLO is smtp_helo_name, else myhostname, else the host's own,
+ * with mydomain, else "localdomain", behind it where it has no dot. */
+void settings_load(const struct conf *conf, struct settings *ret_settings);
+
+/* The part that a transport has of its own. */
+struct settings_own {
+	char transport[AGENT_NAME_MAX + 1];
+	char helo[SETTINGS_HELO_MAX]; /* "": that of all */
+	bool mx;
+	struct connect_source source;
+	enum conf_eight eight;
+	bool chunking;
+	uint32_t ignored; /* keywords of EHLO: smtp_keyword_find() */
+};
+
+struct settings_table {
+	size_t count;
+	struct settings_own rows[CONF_TRANSPORTS_MAX];
+};
+
+void
+settings_load_own(const struct conf *conf, struct settings_table *ret_table);
+/* Put what the transport has of its own into settings; one that is not in the
+ * table has nothing. */
+void settings_apply(const struct settings_table *table, const char *transport,
+    struct settings *settings);
+
+/* ---- connections ---- */
+
+struct connection {
+	struct talk *talk; /* NULL: none */
+	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
+	usec_t opened_at;
+	uint32_t messages; /* deliveries that it was opened or used for */
+	struct policies *policies; /* a reference, of those it was opened by */
+};
+
+/* Closes it. */
+void connection_done(struct connection *c);
+
+/* ---- sessions ---- */
+
+struct kept;
+TAILQ_HEAD(kept_list, kept);
+struct session;
+TAILQ_HEAD(session_list, session);
+
+struct session_context {
+	struct event_base *base;
+	struct lookups lookups;
+	/* A session has its own copy: a reload is for sessions that begin after
+	 * it. */
+	struct settings settings;
+	struct settings_table own;
+	struct policies *policies; /* the same holds for these */
+	struct peers peers;
+	struct session_list running;
+	struct kept_list kept;
+	bool stopping; /* no connection is kept any more */
+	void *owner;
+	void (*ended)(struct session_context *context);
+};
+
+/* Takes the delivery; it may be done when this returns. */
+void
+session_start(struct session_context *context, struct agent_delivery *delivery);
+/* End all that run, now: recipients without a report are deferred. */
+void session_abandon_all(
+    struct session_context *context, const char *dsn, const char *text);
+
+/* ---- place.c (docs/SITES.md, "Domains of the same MX hosts") ---- */
+
+/* Is the delivery at the destination that its hosts make, or is that of no
+ * matter? Else *out is where it belongs, "" for that of its next hop. */
+bool place_is_right(const struct agent_delivery *delivery,
+    const struct policy *policy, const struct mx_set *set, bool loops,
+    char out[MX_SITE_MAX + 1]);
+/* Is a delivery whose hosts are not known at a shared destination, of which
+ * that would say something wrong? */
+bool place_is_shared(const struct agent_delivery *delivery);
+
+/* ---- kept.c ----
+ *
+ * A connection that is kept has the number of the delivery that left it open,
+ * and belongs to queue-send's place at the destination: its end is told by
+ * agent_connection_closed(), unless a delivery has brought its number. A
+ * delivery uses it only for the same transport and next hop, and under the same
+ * policies: then it is as secure as a new one would be. So it is for another
+ * next hop of the same shared destination, none of which has a policy of its
+ * own; that one is looked up first, and the connection is used if its host is
+ * one of those that were found. Its server may close it or speak, and its time
+ * may end, at any moment. All are closed before the link to queue-send is. */
+
+/* Is the connection to stay open behind this delivery? */
+bool
+kept_may(const struct session_context *context, const struct settings *settings,
+    const struct agent_delivery *delivery, const struct connection *c);
+/* Takes c->talk; false, without memory: the caller keeps it. */
+bool kept_add(struct session_context *context, const struct settings *settings,
+    const struct agent_delivery *delivery, struct connection *c);
+/* The one that the delivery names, if it is still open and leads to its next
+ * hop. False: that one is closed, and a new one may be opened in its place. */
+bool kept_take(struct session_context *context,
+    const struct agent_delivery *delivery, struct connection *ret_connection);
+/* Is it open, and was it left by another next hop of the shared destination?
+ * Then one of the two below follows. */
+bool kept_is_shared(
+    struct session_context *context, const struct agent_delivery *delivery);
+/* Does it lead to one of these hosts? Then *c, which has policies alone, is
+ * that one. */
+bool kept_take_shared(struct session_context *context,
+    const struct agent_delivery *delivery, const struct mx_set *set, bool loops,
+    struct connection *c);
+/* Close it; a delivery has brought its number. */
+void kept_drop(struct session_context *context, uint64_t number);
+void kept_close(struct session_context *context, uint64_t number);
+void kept_close_all(struct session_context *context);
+
+#endif

@@ -1,0 +1,127 @@
+#include "deliver-smtp/session/session.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOST_NAME_SIZE 65 /* of Linux, with the NUL */
+
+/* gethostname() with a domain: servers want to see a dot. */
+static void
+host_helo(const struct conf *conf, char helo[SETTINGS_HELO_MAX])
+{
+	const char *domain =
+	    conf->mydomain[0] != '\0' ? conf->mydomain : "localdomain";
+	char name[HOST_NAME_SIZE] = "";
+
+	if (gethostname(name, sizeof(name) - 1) < 0 || name[0] == '\0')
+		snprintf(name, sizeof(name), "localhost");
+	if (strchr(name, '.') != NULL)
+		domain = "";
+	snprintf(helo, SETTINGS_HELO_MAX, "%s%s%.180s", name,
+	    *domain == '\0' ? "" : ".", domain);
+}
+
+static void
+choose_helo(const struct conf *conf, char helo[SETTINGS_HELO_MAX])
+{
+	const char *const names[] = { conf->smtp_helo_name, conf->myhostname };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names); i++)
+		if (names[i][0] != '\0') {
+			snprintf(helo, SETTINGS_HELO_MAX, "%s", names[i]);
+			return;
+		}
+	host_helo(conf, helo);
+}
+
+void
+settings_load(const struct conf *conf, struct settings *ret_settings)
+{
+	struct settings s = {
+		.connect_limit = conf->smtp_connect_timeout,
+		.connect_limit_all = conf->smtp_connect_all_timeout,
+		.head_start = conf->smtp_connect_head_start,
+		.mx = true,
+		.idle_limit = conf->smtp_connection_cache_time_limit,
+		.reuse_limit = conf->smtp_connection_reuse_time_limit,
+		.reuse_count = conf->smtp_connection_reuse_count_limit,
+		.limits = {
+			[DIALOG_GREETING] = conf->smtp_greeting_timeout,
+			[DIALOG_EHLO] = conf->smtp_helo_timeout,
+			[DIALOG_HELO] = conf->smtp_helo_timeout,
+			[DIALOG_STARTTLS] = conf->smtp_starttls_timeout,
+			[DIALOG_TLS] = conf->smtp_starttls_timeout,
+			[DIALOG_AUTH] = conf->smtp_mail_timeout,
+			[DIALOG_SURVEY] = conf->smtp_data_xfer_timeout,
+			[DIALOG_MAIL] = conf->smtp_mail_timeout,
+			[DIALOG_RCPT] = conf->smtp_rcpt_timeout,
+			[DIALOG_DATA] = conf->smtp_data_init_timeout,
+			[DIALOG_MEASURE] = conf->smtp_data_xfer_timeout,
+			[DIALOG_CONTENT] = conf->smtp_data_xfer_timeout,
+			[DIALOG_DOT] = conf->smtp_data_done_timeout,
+			[DIALOG_ABORT] = conf->smtp_data_done_timeout,
+			[DIALOG_RSET] = conf->smtp_quit_timeout,
+			[DIALOG_QUIT] = conf->smtp_quit_timeout,
+		},
+	};
+
+	choose_helo(conf, s.helo);
+	*ret_settings = s;
+}
+
+/* ---- of one transport ---- */
+
+/* The parameters were judged when they were read. */
+static void
+load_source(const struct conf_transport *t, struct connect_source *source)
+{
+	if (inet_pton(AF_INET, t->bind_address.text, &source->in.sin_addr) == 1)
+		source->in.sin_family = AF_INET;
+	if (inet_pton(
+		AF_INET6, t->bind_address6.text, &source->in6.sin6_addr) == 1)
+		source->in6.sin6_family = AF_INET6;
+}
+
+void
+settings_load_own(const struct conf *conf, struct settings_table *ret_table)
+{
+	uint32_t i;
+
+	memset(ret_table, 0, sizeof(*ret_table));
+	for (i = 0; i < conf->ntransports; i++) {
+		const struct conf_transport *t = &conf->transports[i];
+		struct settings_own *own = &ret_table->rows[i];
+
+		snprintf(own->transport, sizeof(own->transport), "%s", t->name);
+		snprintf(own->helo, sizeof(own->helo), "%s", t->helo.name);
+		own->mx = t->mx_lookup;
+		own->eight = t->eight;
+		own->chunking = t->chunking;
+		own->ignored = t->ehlo_ignored;
+		load_source(t, &own->source);
+	}
+	ret_table->count = conf->ntransports;
+}
+
+void
+settings_apply(const struct settings_table *table, const char *transport,
+    struct settings *settings)
+{
+	const struct settings_own *own = table->rows;
+
+	for (; own < table->rows + table->count; own++) {
+		if (strcmp(own->transport, transport) != 0)
+			continue;
+		settings->mx = own->mx;
+		settings->eight = own->eight;
+		settings->chunking = own->chunking;
+		settings->ignored = own->ignored;
+		settings->source = own->source;
+		if (own->helo[0] != '\0')
+			memcpy(settings->helo, own->helo, sizeof(own->helo));
+		return;
+	}
+}

@@ -1,0 +1,33 @@
+#include "deliver-smtp/session/tls_log.h"
+
+#include "log/log.h"
+
+void
+tls_log_begun(const char *id, const char *relay, const struct tls_facts *facts)
+{
+	const struct log_field fields[] = {
+		LOG_STR("relay", relay),
+		LOG_STR("tls", facts->protocol),
+		LOG_STR("cipher", facts->cipher),
+		LOG_INT("bits", facts->bits),
+		LOG_STR("verified", facts->verified ? "yes" : "no"),
+		LOG_STR("resumed", facts->resumed ? "yes" : "no"),
+	};
+
+	const struct log_event event = {
+		.level = LOG_INFO_L,
+		.name = "tls",
+		.id = id,
+		.fields = fields,
+		.nfields = ARRAY_LEN(fields),
+	};
+
+	log_write(&event);
+}
+
+void
+tls_log_fall_back(const char *id, const struct verdict *why)
+{
+	log_message(LOG_INFO_L, "tls", id, "%s: once more, in the clear",
+	    buf_str(&why->text));
+}

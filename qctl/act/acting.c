@@ -1,0 +1,235 @@
+/* A command that acts, in its own process: the count, the question, the queues,
+ * the result. */
+#include "qctl/act/spread.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "base/text.h"
+
+/* "4711 messages", "all deferred messages". */
+static int
+describe(const struct task *t, struct buf *out)
+{
+	return task_is_flush(t) ? buf_add_str(out, "all deferred messages")
+				: buf_printf(out, "%zu message%s", t->ntargets,
+				      text_plural(t->ntargets));
+}
+
+/* One answer on a terminal; anything but y is no. */
+static bool
+ask(const struct task *t, const char *what)
+{
+	char line[16] = "";
+
+	fprintf(stderr, "%s %s? [y/N] ", act_name(t->options.act), what);
+	return fgets(line, sizeof(line), stdin) != NULL &&
+	    (line[0] == 'y' || line[0] == 'Y');
+}
+
+/* Messages that were named are meant; many that a filter met may not be. */
+static bool
+is_to_be_asked(const struct task *t)
+{
+	const struct options *o = &t->options;
+
+	return !o->yes && o->select.nids == 0 && isatty(STDIN_FILENO) == 1 &&
+	    isatty(STDERR_FILENO) == 1;
+}
+
+/* The queues with targets, or all. */
+static size_t
+choose_queues(const struct task *t, const uint32_t *queues, size_t count,
+    uint32_t *ret_queues)
+{
+	bool wanted[QUEUE_NUM_MAX + 1] = { false };
+	size_t i, n = 0;
+
+	for (i = 0; i < t->ntargets; i++)
+		wanted[t->targets[i].queue] = true;
+	for (i = 0; i < count; i++)
+		if (task_is_flush(t) || wanted[queues[i]])
+			ret_queues[n++] = queues[i];
+	return n;
+}
+
+/* A message on hold that is given up has its mark, and no attempt yet. */
+static void
+tell_marked(const struct task *t)
+{
+	const char *program = t->options.program;
+	const unsigned long long marked = t->tally.marked,
+				 due = t->tally.done - t->tally.marked;
+
+	if (due > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s due at once for a last attempt: "
+		    "recipients that it does not reach are returned\n",
+		    program, due, due == 1 ? " is" : "s are");
+	if (marked > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s on hold: marked for a last attempt, "
+		    "which comes with `qctl release', or with `qctl expire "
+		    "--force'\n",
+		    program, marked, marked == 1 ? " is" : "s are");
+}
+
+/* As postsuper tells it: "postsuper: Deleted: 2 messages". */
+static void
+tell(const struct task *t)
+{
+	const char *past = act_past(t->options.act);
+
+	if (t->options.quiet)
+		return;
+	fprintf(stderr, "%s: %c%s: %llu message%s\n", t->options.program,
+	    past[0] - 'a' + 'A', past + 1, (unsigned long long)t->tally.done,
+	    text_plural(t->tally.done));
+	if (act_gives_up(t->options.act))
+		tell_marked(t);
+	if (t->tally.unknown > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s without an answer: what became of them "
+		    "is not known: run the command again\n",
+		    t->options.program, (unsigned long long)t->tally.unknown,
+		    text_plural(t->tally.unknown));
+}
+
+/* With --rate: when the last one is due. Messages that are retried are due by
+ * themselves before any later time; of those that are released a start would
+ * take such a time for that of another clock. */
+static int
+tell_pace(const struct task *t)
+{
+	const usec_t span = pace_span(&t->options, t->ntargets);
+	const bool release = t->options.act == ACT_RELEASE;
+	struct buf text = { 0 };
+
+	if (t->options.rate_count == 0 || t->ntargets == 0)
+		return 0;
+	if (num_add_span(&text, span) == 0)
+		fprintf(stderr,
+		    "%s: %zu message%s at this rate: the last in %s\n",
+		    t->options.program, t->ntargets, text_plural(t->ntargets),
+		    buf_str(&text));
+	buf_done(&text);
+	if (!release || span <= t->backoff_max)
+		return 0;
+	fprintf(stderr,
+	    "%s: that is longer than maximal_backoff_time: release fewer of "
+	    "them, or faster; nothing is done\n",
+	    t->options.program);
+	return -ERANGE;
+}
+
+static int
+tell_denied(const struct task *t, const struct worker_totals *totals)
+{
+	if (totals->denied == 0)
+		return EX_OK;
+	fprintf(stderr,
+	    "%s: no permission to act on messages of %u queue%s; this is "
+	    "for root%s\n",
+	    t->options.program, totals->denied, text_plural(totals->denied),
+	    t->options.failed ? ""
+			      : " and members of operator_group, and while "
+				"the instance is stopped for root");
+	return EX_NOPERM;
+}
+
+static int
+act(struct task *t, const uint32_t *queues, size_t count)
+{
+	uint32_t chosen[QUEUE_NUM_MAX];
+	struct worker_totals totals;
+	const struct worker_job job = {
+		.program = t->options.program,
+		.queues = chosen,
+		.nqueues = choose_queues(t, queues, count, chosen),
+		.gentle = task_is_bulk(t),
+		/* The worker waits as long for queue-send. */
+		.silence_limit = 2 * t->silence_limit,
+		.silent = "it does not answer; what became of its messages is "
+			  "not known",
+		.run = task_act,
+		.take_row = task_take_tally,
+		.arg = t,
+	};
+	int r = worker_run_all(&job, &totals);
+
+	if (r < 0)
+		fprintf(stderr, "%s: %s\n", t->options.program, strerror(-r));
+	tell(t);
+	if (totals.denied > 0)
+		return tell_denied(t, &totals);
+	return r < 0                              ? EX_OSERR
+	    : totals.silent + totals.troubled > 0 ? EX_TEMPFAIL
+						  : EX_OK;
+}
+
+static int
+tell_would(const struct task *t, const char *what)
+{
+	if (printf("would %s %s\n", act_name(t->options.act), what) >= 0 &&
+	    fflush(stdout) == 0)
+		return EX_OK;
+	fprintf(stderr, "%s: standard output cannot be written\n",
+	    t->options.program);
+	return EX_IOERR;
+}
+
+/* Where messages would go is told after the right to let them go. A queue that
+ * does not answer is told by the act. */
+static int
+plan_spread(struct task *t, const uint32_t *queues, size_t count)
+{
+	uint32_t chosen[QUEUE_NUM_MAX];
+	struct worker_totals totals = { 0 };
+	const struct worker_job job = {
+		.program = t->options.program,
+		.queues = chosen,
+		.nqueues = choose_queues(t, queues, count, chosen),
+		.silence_limit = 2 * t->silence_limit,
+		.silent = "it does not answer",
+		.run = task_ask_right,
+		.arg = t,
+	};
+	int r = t->options.dry_run ? 0 : worker_run_all(&job, &totals);
+
+	if (r < 0)
+		return EX_OSERR;
+	if (totals.denied > 0)
+		return tell_denied(t, &totals);
+	r = spread_targets(t);
+	return r == 0 ? EX_OK : r == -ENOENT ? EX_UNAVAILABLE : EX_OSERR;
+}
+
+int
+task_act_all(struct task *t, const uint32_t *queues, size_t count)
+{
+	struct buf what = { 0 };
+	bool go = !t->options.dry_run;
+	int code = EX_OK;
+
+	if (task_unite_targets(t) < 0)
+		return EX_OSERR;
+	if (t->options.act == ACT_SPREAD &&
+	    (code = plan_spread(t, queues, count)) != EX_OK)
+		return code;
+	if (describe(t, &what) < 0)
+		return EX_OSERR;
+	if (tell_pace(t) < 0) {
+		buf_done(&what);
+		return EX_DATAERR;
+	}
+	if (t->options.dry_run)
+		code = tell_would(t, buf_str(&what));
+	else if (is_to_be_asked(t) && (t->ntargets > 0 || task_is_flush(t)))
+		go = ask(t, buf_str(&what));
+	buf_done(&what);
+	return go ? act(t, queues, count) : code;
+}

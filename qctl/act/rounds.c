@@ -1,0 +1,376 @@
+#include "qctl/act/actor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "spool/hold_note.h"
+#include "spool/reason.h"
+
+#define WINDOW     128 /* acts without their answers */
+#define PAUSE_MSEC 20  /* between two looks */
+#define TRIES      100
+
+/* ---- one round over all messages ---- */
+
+static void
+note_answer(struct work *k, int error, uint32_t running)
+{
+	k->error = error;
+	k->again = error == -EAGAIN;
+	k->waits =
+	    error == 0 && (running > 0 || k->target->dir == SPOOL_ACTIVE);
+}
+
+/* The note of a hold: until when. */
+static usec_t
+hold_until(const struct actor *a)
+{
+	const struct task *t = a->t;
+
+	return t->options.hold_time > 0
+	    ? t->view.now_wall + t->options.hold_time
+	    : 0;
+}
+
+static const char *
+hold_reason(const struct actor *a)
+{
+	const char *reason = a->t->options.hold_reason;
+
+	return reason == NULL ? "" : reason;
+}
+
+static int
+ask_one(struct actor *a, enum spool_act act, const struct work *k)
+{
+	if (act == ACT_SPREAD)
+		return peer_spread(&a->peer, &k->target->id, k->target->to);
+	if (act == ACT_HOLD && a->t->options.rule)
+		return peer_hold_rule(
+		    &a->peer, &k->target->id, a->t->options.rule_number);
+	return act == ACT_HOLD
+	    ? peer_hold(&a->peer, &k->target->id, hold_until(a), hold_reason(a))
+	    : peer_send(&a->peer, act, &k->target->id, k->due_wall);
+}
+
+/* Under the lock: the note comes before the move. */
+static int
+note_hold(struct actor *a, enum spool_dir dir, const struct queue_id *id,
+    struct hold_note_before *ret_before)
+{
+	struct hold_note note = { .uid = a->uid,
+		.since_wall = clock_wall(),
+		.until_wall = hold_until(a),
+		.rule = a->t->options.rule_number };
+
+	snprintf(note.reason, sizeof(note.reason), "%s", hold_reason(a));
+	if (!act_applies(ACT_HOLD, dir) ||
+	    (dir == SPOOL_HOLD && !hold_note_replaces(&note)))
+		return -EINVAL;
+	return hold_note_write(&a->sp, id, &note, ret_before);
+}
+
+/* Rules pass by what an operator moves out of hold/. */
+static int
+note_release(struct actor *a, enum spool_act act, enum spool_dir dir,
+    const struct queue_id *id)
+{
+	return a->ruled && dir == SPOOL_HOLD &&
+		act_target(act, dir) == SPOOL_DEFERRED
+	    ? reason_add_release(&a->sp, id, clock_wall())
+	    : 0;
+}
+
+/* Up to WINDOW acts are on their way, and half of them go together: each call
+ * of either side is for many. */
+static int
+ask_all(
+    struct actor *a, enum spool_act act, bool (*wants)(const struct work *k))
+{
+	size_t sent = 0, got = 0, flying = 0, room;
+	uint32_t running;
+	int r = 0, error;
+
+	while (r == 0 && (got < a->count)) {
+		room = flying <= WINDOW / 2 ? WINDOW : 0;
+		for (; sent < a->count && flying < room && r == 0; sent++)
+			if (wants(&a->works[sent])) {
+				r = ask_one(a, act, &a->works[sent]);
+				flying++;
+			}
+		while (got < sent && !wants(&a->works[got]))
+			got++;
+		if (r < 0 || got == sent)
+			continue;
+		r = peer_answer(&a->peer, &error, &running);
+		if (r == 0)
+			note_answer(&a->works[got++], error, running);
+		flying--;
+		worker_step(a->w);
+	}
+	return r;
+}
+
+static int
+spread_one(struct actor *a, const struct work *k, enum spool_dir dir, int fd)
+{
+	const uint32_t to = k->target->to;
+	int r = 0;
+
+	if (a->to_open && a->to.queue != to) {
+		spool_close(&a->to);
+		a->to_open = false;
+	}
+	if (!a->to_open)
+		r = spool_open(&a->to, a->sp.sys, a->t->base, to);
+	a->to_open = r == 0;
+	if (r < 0)
+		return r == -ENOENT ? -ESTALE : r;
+	return act_spread(&a->sp, &a->to, dir, k->target->id.inode, fd);
+}
+
+static int
+move_one(struct actor *a, enum spool_act act, const struct work *k)
+{
+	struct hold_note_before before;
+	enum spool_dir dir;
+	int r = 0, noted = -1,
+	    fd = act_find(&a->sp, act_source(act), &k->target->id, &dir);
+
+	if (fd < 0)
+		return fd;
+	if (act == ACT_HOLD)
+		r = noted = note_hold(a, dir, &k->target->id, &before);
+	if (r == 0)
+		r = note_release(a, act, dir, &k->target->id);
+	if (r == 0 && act == ACT_SPREAD)
+		r = spread_one(a, k, dir, fd);
+	else if (r == 0)
+		r = act_move(&a->sp, act, dir, k->target->id.inode, fd,
+		    k->due_wall > 0 ? k->due_wall : clock_wall());
+	if (r < 0 && noted == 0)
+		hold_note_undo(&a->sp, k->target->id.inode, &before);
+	if (r == 0 && act == ACT_UNDELETE)
+		hold_note_renew(&a->sp, &k->target->id, a->uid, clock_wall());
+	io_close(&fd);
+	return r;
+}
+
+static void
+move_all(
+    struct actor *a, enum spool_act act, bool (*wants)(const struct work *k))
+{
+	size_t i;
+
+	for (i = 0; i < a->count; i++) {
+		struct work *k = &a->works[i];
+
+		if (!wants(k))
+			continue;
+		worker_step(a->w);
+		note_answer(k, move_one(a, act, k), 0);
+		k->waits = false;
+	}
+}
+
+/* Every message was asked about once, and its work says so by `error'. */
+static bool
+wants_first(const struct work *k)
+{
+	return k->error == 1;
+}
+
+static bool
+wants_again(const struct work *k)
+{
+	return k->again;
+}
+
+static void
+pause_a_while(struct actor *a)
+{
+	(void)poll(NULL, 0, PAUSE_MSEC);
+	worker_step(a->w);
+}
+
+static bool
+any(const struct actor *a, bool (*wants)(const struct work *k))
+{
+	size_t i;
+
+	for (i = 0; i < a->count; i++)
+		if (wants(&a->works[i]))
+			return true;
+	return false;
+}
+
+/* A message that is about to leave, or is being prepared, is asked about
+ * again. */
+int
+actor_do(struct actor *a, enum spool_act act)
+{
+	bool (*wants)(const struct work *k) = wants_first;
+	unsigned try;
+	int r = 0;
+
+	for (try = 0; r == 0 && try < TRIES && any(a, wants); try++) {
+		if (try > 0)
+			pause_a_while(a);
+		if (a->offline)
+			move_all(a, act, wants);
+		else
+			r = ask_all(a, act, wants);
+		wants = wants_again;
+	}
+	return r;
+}
+
+/* ---- queues that messages went to ---- */
+
+static void
+tell_came(struct actor *a, uint32_t queue)
+{
+	struct peer peer = { .fd = -1 };
+	struct spool sp;
+	int r = spool_open(&sp, a->sp.sys, a->t->base, queue);
+
+	if (r == 0 && sp.dir[SPOOL_LOCK] >= 0)
+		r = peer_connect(&peer, &sp, a->t->silence_limit);
+	if (r == 0)
+		r = peer_came(&peer);
+	if (r < 0 && r != -ENOENT && r != -ECONNREFUSED)
+		worker_note(a->w,
+		    "queue %u was not told of what it got, and finds it within "
+		    "the hour: %s",
+		    queue, strerror(-r));
+	peer_close(&peer);
+	spool_close(&sp);
+}
+
+/* The queue-send that moved them may die before it has told the supervisor; one
+ * that did not answer may have moved some. Messages for one queue are one after
+ * the other. */
+void
+actor_tell_came(struct actor *a)
+{
+	uint32_t told = 0;
+	size_t i;
+
+	for (i = 0; i < a->count; i++) {
+		const uint32_t to = a->works[i].target->to;
+		const int error = a->works[i].error;
+
+		if (to == told || (error < 0 && error != -EAGAIN))
+			continue;
+		told = to;
+		worker_step(a->w);
+		tell_came(a, to);
+	}
+}
+
+/* ---- messages that were in delivery ---- */
+
+struct marks {
+	uint32_t done, pending;
+};
+
+static int
+count_marks(struct actor *a, int fd, struct marks *ret)
+{
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	struct queue_file file;
+	int r = queue_file_read(fd, &file);
+
+	*ret = (struct marks){ 0 };
+	if (r < 0)
+		return r;
+	queue_rcpt_begin(&cursor, &file);
+	while ((r = queue_rcpt_next(&cursor, fd, &rcpt)) > 0) {
+		ret->done += rcpt.mark == RCPT_DONE;
+		ret->pending += rcpt.mark == RCPT_PENDING;
+		worker_step(a->w);
+	}
+	return r;
+}
+
+/* 1: it is where the act leads, or nowhere any more; 0: not yet. */
+static int
+look(struct actor *a, const struct work *k, enum spool_act act,
+    struct marks *ret, bool *ret_gone)
+{
+	enum spool_dir dir = SPOOL_NDIRS;
+	int fd = act_find(
+		&a->sp, act_target(act, SPOOL_ACTIVE), &k->target->id, &dir),
+	    r = 0;
+
+	*ret_gone = fd == -ENOENT;
+	if (fd >= 0 && dir == act_target(act, SPOOL_ACTIVE))
+		r = count_marks(a, fd, ret) < 0 ? 0 : 1;
+	io_close(&fd);
+	return *ret_gone ? 1 : r;
+}
+
+/* NULL: all of it was delivered, or has failed, and it is gone. */
+static void
+say(struct actor *a, const struct work *k, const struct marks *marks)
+{
+	char id[QUEUE_ID_SIZE], text[128];
+
+	queue_id_format(&k->target->id, id);
+	if (marks == NULL)
+		snprintf(text, sizeof(text), "%s: it had been delivered\n", id);
+	else
+		snprintf(text, sizeof(text),
+		    "%s: was being delivered: %u recipient%s %s it, %u %s "
+		    "not\n",
+		    id, marks->done, text_plural(marks->done),
+		    marks->done == 1 ? "has" : "have", marks->pending,
+		    marks->pending == 1 ? "does" : "do");
+	(void)worker_text(a->w, text, strlen(text));
+	worker_message(a->w, 0);
+}
+
+/* Deliveries that have been made are told. */
+static void
+await(struct actor *a, struct work *k, enum spool_act act)
+{
+	const usec_t until = clock_mono() + a->t->silence_limit;
+	struct marks marks;
+	bool gone = false;
+
+	while (look(a, k, act, &marks, &gone) == 0) {
+		if (clock_mono() > until) {
+			k->error = -EINPROGRESS;
+			return;
+		}
+		pause_a_while(a);
+	}
+	k->waits = false;
+	if (gone) {
+		k->error = -ENODATA;
+		say(a, k, NULL);
+	} else if (marks.done > 0)
+		say(a, k, &marks);
+}
+
+/* A message that is requeued is tried again at once: it may be in delivery
+ * again before it is looked for. That queue-send has taken it is all there is
+ * to know. Of one that is given up the mark is on disk.
+ */
+void
+actor_await(struct actor *a, enum spool_act act)
+{
+	size_t i;
+
+	if (act == ACT_REQUEUE || act_gives_up(act))
+		return;
+	for (i = 0; i < a->count; i++)
+		if (a->works[i].waits)
+			await(a, &a->works[i], act);
+}

@@ -1,0 +1,372 @@
+#include "qctl/read/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "base/io.h"
+#include "spool/reason.h"
+
+/* In the order in which mail goes through them: a message that moves on while
+ * they are read is met again, not missed. */
+const enum spool_dir message_states[MESSAGE_STATES] = { SPOOL_MAILDROP,
+	SPOOL_INCOMING, SPOOL_ACTIVE, SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_DELETED,
+	SPOOL_CORRUPT };
+
+const char *
+message_state_name(enum spool_dir dir)
+{
+	const char *name = spool_dirs[dir].name;
+	const char *slash = strrchr(name, '/');
+
+	return slash == NULL ? name : slash + 1;
+}
+
+int
+message_state_find(const char *name, size_t len, enum spool_dir *ret_dir)
+{
+	size_t i;
+
+	for (i = 0; i < MESSAGE_STATES; i++) {
+		const char *known = message_state_name(message_states[i]);
+
+		if (strlen(known) == len && memcmp(known, name, len) == 0) {
+			*ret_dir = message_states[i];
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* ---- opening ---- */
+
+/* Scans remove what dead writers left, which is not a reader's affair. */
+static int
+keep_name(int dir UNUSED, const char *name UNUSED, int flags UNUSED)
+{
+	errno = EROFS;
+	return -1;
+}
+
+int
+message_queue_open(struct spool *sp, const char *base, uint32_t queue)
+{
+	static struct spool_sys sys;
+	int r;
+
+	sys = spool_sys_real;
+	sys.unlinkat = keep_name;
+	r = spool_open(sp, &sys, base, queue);
+	if (r == 0 && sp->dir[SPOOL_DEFERRED] < 0) {
+		spool_close(sp);
+		r = -EACCES;
+	}
+	return r;
+}
+
+/* The file of this name; files that are damaged or foreign are opened, too, for
+ * their size and time. */
+static int
+open_name(const struct message *m)
+{
+	char path[16 + sizeof(m->name)];
+
+	if (spool_dirs[m->dir].split)
+		snprintf(path, sizeof(path), "%" PRIu64 "/%s",
+		    m->inode % m->sp->split, m->name);
+	else
+		snprintf(path, sizeof(path), "%s", m->name);
+	return openat(m->sp->dir[m->dir], path,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* Which marks, sums and owners are wrong is told where the file is used; here
+ * it is read as far as it can be. */
+static int
+read_envelope(struct message *m)
+{
+	struct queue_id id;
+	int r = queue_file_read(m->fd, &m->file);
+
+	if (r == 0)
+		r = queue_file_sender(m->fd, &m->file, &m->sender);
+	if (r == 0)
+		r = queue_file_dsn(m->fd, &m->file, &m->dsn);
+	if (r < 0)
+		return r;
+	id = (struct queue_id){ m->file.arrival_wall, m->file.nonce,
+		m->file.queue, m->inode };
+	if (m->file.arrival_wall < 0 ||
+	    m->file.arrival_wall > QUEUE_ID_ARRIVAL_MAX ||
+	    m->file.queue > QUEUE_NUM_MAX)
+		return -ERANGE;
+	queue_id_format(&id, m->id);
+	return 0;
+}
+
+static void
+note_damage(struct message *m, int error)
+{
+	snprintf(m->damage, sizeof(m->damage), "%s",
+	    error == -EBADMSG      ? queue_file_reason()
+		: error == -ESTALE ? "its name is not its inode"
+				   : strerror(-error));
+	snprintf(m->id, sizeof(m->id), "%.*s", (int)sizeof(m->id) - 1, m->name);
+}
+
+static void
+read_due(struct message *m)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+
+	if (m->dir != SPOOL_DEFERRED && m->dir != SPOOL_DELETED)
+		return;
+	spool_leaf(m->sp, SPOOL_DEFER, m->inode, leaf, sizeof(leaf));
+	if (fstatat(m->sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) ==
+	    0)
+		m->due_wall = (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC +
+		    st.st_mtim.tv_nsec / 1000;
+}
+
+int
+message_open(struct message *m, const struct spool *sp, enum spool_dir dir,
+    const struct spool_item *item)
+{
+	struct stat st;
+	int r;
+
+	*m = (struct message){ .sp = sp, .dir = dir, .fd = -1 };
+	if (item->inode == 0 && spool_dirs[dir].split)
+		return -ENOENT; /* a foreign name */
+	snprintf(m->name, sizeof(m->name), "%s", item->name);
+	m->inode = item->inode;
+	m->fd = open_name(m);
+	if (m->fd < 0)
+		return -errno;
+	if (fstat(m->fd, &st) < 0)
+		return -errno;
+	m->inode = (uint64_t)st.st_ino;
+	m->file_size = (uint64_t)st.st_size;
+	r = item->inode != 0 && item->inode != m->inode ? -ESTALE
+							: read_envelope(m);
+	if (r < 0)
+		note_damage(m, r);
+	read_due(m);
+	return 0;
+}
+
+bool
+message_is_given_up(const struct message *m)
+{
+	struct queue_id id;
+	int marks;
+
+	if (m->damage[0] != '\0' || m->sp->dir[SPOOL_BOUNCE] < 0 ||
+	    queue_id_parse(m->id, &id) < 0)
+		return false;
+	marks = reason_marks(m->sp, &id);
+	return marks > 0 && (marks & REASON_GIVEN_UP) != 0;
+}
+
+/* Modules of the name service would run with the rights of queue-look. */
+static const struct passwd *
+find_user(uid_t uid)
+{
+	FILE *f;
+	const struct passwd *pw;
+
+	if (!guard_is_secure())
+		return getpwuid(uid);
+	f = fopen("/etc/passwd", "re");
+	if (f == NULL)
+		return NULL;
+	while ((pw = fgetpwent(f)) != NULL && pw->pw_uid != uid)
+		;
+	(void)fclose(f);
+	return pw;
+}
+
+int
+message_hold(const struct message *m, struct hold_note *ret_note,
+    char ret_who[static MESSAGE_WHO_SIZE])
+{
+	const struct passwd *user;
+	struct queue_id id;
+	int r;
+
+	if (m->dir != SPOOL_HOLD || m->sp->dir[SPOOL_DEFER] < 0 ||
+	    queue_id_parse(m->id, &id) < 0)
+		return -ENOENT;
+	r = hold_note_read(m->sp, &id, ret_note);
+	if (r < 0)
+		return r;
+	user = find_user(ret_note->uid);
+	if (user != NULL)
+		snprintf(ret_who, MESSAGE_WHO_SIZE, "%s", user->pw_name);
+	else
+		snprintf(ret_who, MESSAGE_WHO_SIZE, "uid %u",
+		    (unsigned)ret_note->uid);
+	return 0;
+}
+
+void
+message_close(struct message *m)
+{
+	io_close(&m->fd);
+	buf_done(&m->sender);
+}
+
+/* ---- by id ---- */
+
+static bool
+has_id(const struct message *m, const struct queue_id *id)
+{
+	return m->damage[0] == '\0' && m->inode == id->inode &&
+	    m->file.arrival_wall == id->arrival_wall &&
+	    m->file.nonce == id->nonce && m->file.queue == id->queue;
+}
+
+/* 0: open; -ENOENT: not here. */
+static int
+find_in(struct message *m, const struct spool *sp, enum spool_dir dir,
+    const struct queue_id *id)
+{
+	struct spool_item item = { .inode = id->inode };
+	int r;
+
+	queue_file_name(id->inode, item.name);
+	r = message_open(m, sp, dir, &item);
+	if (r == 0 && has_id(m, id))
+		return 0;
+	message_close(m);
+	return r == 0 ? -ENOENT : r;
+}
+
+/* The name of a drop does not follow from its inode: names are read, and the
+ * one file is opened. */
+static int
+find_drop(struct message *m, const struct spool *sp, const struct queue_id *id)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	int r = -ENOENT;
+
+	if (sp->dir[SPOOL_MAILDROP] < 0)
+		return -ENOENT;
+	spool_scan_begin(&scan, sp, SPOOL_MAILDROP);
+	while (r < 0 && spool_scan_next(&scan, false, &item) > 0) {
+		item.inode = 0;
+		r = message_open(m, sp, SPOOL_MAILDROP, &item);
+		if (r == 0 && has_id(m, id))
+			break;
+		message_close(m);
+		r = -ENOENT;
+	}
+	spool_scan_done(&scan);
+	return r;
+}
+
+#define FIND_TRIES 3 /* a message may move back meanwhile */
+
+int
+message_find(
+    struct message *m, const struct spool *sp, const struct queue_id *id)
+{
+	unsigned try;
+	size_t i;
+	int r;
+
+	*m = (struct message){ .sp = sp, .fd = -1 };
+	for (try = 0; try < FIND_TRIES; try++)
+		for (i = 0; i < MESSAGE_STATES; i++) {
+			if (sp->dir[message_states[i]] < 0 ||
+			    message_states[i] == SPOOL_MAILDROP)
+				continue;
+			r = find_in(m, sp, message_states[i], id);
+			if (r != -ENOENT)
+				return r;
+		}
+	return find_drop(m, sp, id);
+}
+
+/* ---- the walk ---- */
+
+/* A message that was taken back into a directory that was read before is not
+ * met there again: it is looked for where it may be. */
+static int
+open_moved(struct message *m, const struct spool *sp, enum spool_dir dir,
+    const struct spool_item *item)
+{
+	size_t i;
+	int r = -ENOENT;
+
+	for (i = 0; r == -ENOENT && message_states[i] != dir; i++)
+		if (spool_dirs[message_states[i]].split) {
+			message_close(m);
+			r = message_open(m, sp, message_states[i], item);
+		}
+	return r;
+}
+
+static int
+walk_item(const struct spool *sp, enum spool_dir dir,
+    const struct spool_item *item, const struct message_walk *walk)
+{
+	struct message m;
+	int r = message_open(&m, sp, dir, item);
+
+	if (r == -ENOENT && item->inode != 0)
+		r = open_moved(&m, sp, dir, item);
+	if (r == 0 && (walk->states & 1u << m.dir) != 0)
+		r = walk->each(&m, walk->arg);
+	else if (r < 0 && r != -ENOENT) {
+		walk->trouble(item->name, r, walk->arg);
+		r = 0;
+	}
+	message_close(&m);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int
+walk_dir(
+    const struct spool *sp, enum spool_dir dir, const struct message_walk *walk)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	int r = 0, n;
+
+	spool_scan_begin(&scan, sp, dir);
+	while (r == 0 && (n = spool_scan_next(&scan, false, &item)) != 0) {
+		if (walk->step != NULL)
+			walk->step(walk->arg);
+		if (n < 0)
+			walk->trouble(spool_dirs[dir].name, n, walk->arg);
+		else if (dir == SPOOL_MAILDROP)
+			item.inode = 0;
+		if (n > 0)
+			r = walk_item(sp, dir, &item, walk);
+	}
+	spool_scan_done(&scan);
+	return r;
+}
+
+int
+message_walk(const struct spool *sp, const struct message_walk *walk)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < MESSAGE_STATES; i++) {
+		const enum spool_dir dir = message_states[i];
+
+		if ((walk->states & 1u << dir) != 0 && sp->dir[dir] >= 0)
+			r = walk_dir(sp, dir, walk);
+	}
+	return r;
+}

@@ -1,0 +1,433 @@
+/* Where mail for an address goes, by the configuration, the routing and the
+ * aliases as they are in their files: no queue is read, and nothing is sent. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/address.h"
+#include "base/text.h"
+#include "config/conf.h"
+#include "daemon/daemon.h"
+#include "qctl/routing/rules.h"
+#include "route/alias.h"
+#include "route/route.h"
+
+#define DEPTH_MAX 50    /* of aliases in each other, as in an expansion */
+#define STEPS_MAX 10000 /* of an address */
+#define OWNER     "owner-"
+
+/* One line of the answer. */
+struct step {
+	const char *address;
+	const char *what; /* "alias", "program" …; of a route: NULL */
+	const char *name; /* of the alias */
+	const char *transport, *nexthop;
+	const char *file; /* that says so: a path, or a parameter */
+	uint32_t line;    /* of it; 0: none */
+	const char *why;  /* not deliverable; NULL: it is */
+};
+
+struct frame {
+	const struct alias *alias;
+	size_t next; /* member */
+};
+
+struct search {
+	const struct conf *conf;
+	const struct route_table *routes;
+	char domain[CONF_HOST_SIZE]; /* of addresses without one */
+	bool private, json;
+	struct buf *out;
+	struct frame frames[DEPTH_MAX];
+	uint32_t depth, steps;
+	const struct alias **seen; /* aliases that were shown */
+	size_t nseen;
+	bool undeliverable;
+	struct alias administrator;
+	struct alias_member reader;
+};
+
+/* ---- lines ---- */
+
+static int
+add_clean(struct buf *out, const char *text)
+{
+	return text_clean(out, text, strlen(text), ADDRESS_MAX);
+}
+
+static int
+add_place(struct buf *out, const struct step *s)
+{
+	int r = s->file == NULL ? 0 : buf_add_str(out, " (");
+
+	if (s->file == NULL || r < 0)
+		return r;
+	r = add_clean(out, s->file);
+	if (r == 0 && s->line > 0)
+		r = buf_printf(out, ":%u", (unsigned)s->line);
+	return r < 0 ? r : buf_add_char(out, ')');
+}
+
+static int
+add_what(struct buf *out, const struct step *s)
+{
+	int r = buf_add_str(out, s->what != NULL ? s->what : s->transport);
+	const char *detail = s->what != NULL ? s->name : s->nexthop;
+
+	if (r == 0 && detail != NULL && detail[0] != '\0') {
+		r = buf_add_char(out, s->what != NULL ? ' ' : ':');
+		if (r == 0)
+			r = add_clean(out, detail);
+	}
+	return r;
+}
+
+static int
+add_text(struct search *x, const struct step *s)
+{
+	struct buf *out = x->out;
+	int r = buf_printf(out, "%*s", (int)(2 * x->depth), "");
+
+	if (r == 0)
+		r = add_clean(out, s->address);
+	if (r == 0)
+		r = buf_add_str(
+		    out, s->why != NULL ? ": NOT DELIVERABLE: " : ": ");
+	if (r == 0)
+		r = add_what(out, s);
+	if (r == 0)
+		r = add_place(out, s);
+	if (r == 0 && s->why != NULL)
+		r = buf_printf(out, ": %s", s->why);
+	return r < 0 ? r : buf_add_char(out, '\n');
+}
+
+static int
+add_member(struct buf *out, const char *name, const char *value)
+{
+	int r = value == NULL ? 0 : buf_printf(out, ", \"%s\": ", name);
+
+	return r < 0 || value == NULL ? r : json_add_string(out, value);
+}
+
+static int
+add_json(struct search *x, const struct step *s)
+{
+	struct buf *out = x->out;
+	int r = buf_printf(out, "{\"depth\": %u", (unsigned)x->depth);
+
+	if (r == 0)
+		r = add_member(out, "address", s->address);
+	if (r == 0)
+		r = add_member(out, "is", s->what);
+	if (r == 0)
+		r = add_member(out, "name", s->name);
+	if (r == 0)
+		r = add_member(out, "transport", s->transport);
+	if (r == 0)
+		r = add_member(out, "nexthop", s->nexthop);
+	if (r == 0)
+		r = add_member(out, "file", s->file);
+	if (r == 0 && s->line > 0)
+		r = buf_printf(out, ", \"line\": %u", (unsigned)s->line);
+	if (r == 0)
+		r = add_member(out, "reason", s->why);
+	return r < 0 ? r
+		     : buf_printf(out, ", \"deliverable\": %s}\n",
+			   s->why == NULL ? "true" : "false");
+}
+
+static int
+add(struct search *x, const struct step *s)
+{
+	x->undeliverable |= s->why != NULL;
+	return x->json ? add_json(x, s) : add_text(x, s);
+}
+
+/* ---- the end of the way ---- */
+
+static enum agent_kind
+kind_of(const struct conf *conf, const char *transport)
+{
+	uint32_t i;
+
+	for (i = 0; i < conf->ntransports; i++)
+		if (strcmp(conf->transports[i].name, transport) == 0)
+			return conf->transports[i].kind;
+	return AGENT_NKINDS;
+}
+
+static const char *
+place_of(const struct search *x, const struct route *route)
+{
+	if (route->line > 0)
+		return x->conf->routing_file;
+	return kind_of(x->conf, route->transport) == AGENT_LOCAL
+	    ? "mydestination"
+	    : "relayhost";
+}
+
+static int
+add_route(struct search *x, const char *written, const char *address,
+    const struct route *route)
+{
+	char nexthop[ROUTE_NEXTHOP_MAX + 1] = "";
+	const enum agent_kind kind = kind_of(x->conf, route->transport);
+	struct step s = {
+		.address = written,
+		.transport = route->transport,
+		.nexthop = nexthop,
+		.file = place_of(x, route),
+		.line = route->line,
+	};
+
+	if (route_nexthop(route, address, nexthop, &s.why) < 0)
+		return add(x, &s);
+	s.why = NULL;
+	if (kind == AGENT_NKINDS)
+		s.why = "there is no such transport";
+	else if (kind == AGENT_ERROR)
+		s.why = "the routing refuses it";
+	else if (kind == AGENT_LOCAL && route->target == ROUTE_TO_ACCOUNT &&
+	    !conf_has_account(x->conf, x->private, address))
+		s.why = "there is no such account";
+	return add(x, &s);
+}
+
+/* ---- aliases ---- */
+
+static bool
+was_seen(const struct search *x, const struct alias *alias)
+{
+	size_t i;
+
+	for (i = 0; i < x->nseen; i++)
+		if (x->seen[i] == alias)
+			return true;
+	return false;
+}
+
+static bool
+is_open(const struct search *x, const struct alias *alias)
+{
+	uint32_t i;
+
+	for (i = 0; i < x->depth; i++)
+		if (x->frames[i].alias == alias)
+			return true;
+	return false;
+}
+
+static bool
+has_owner(const struct search *x, const struct alias *alias)
+{
+	char key[sizeof(OWNER) + ALIAS_KEY_MAX];
+
+	snprintf(key, sizeof(key), OWNER "%s", alias->key);
+	return alias_find_key(route_aliases(x->routes), key) != NULL;
+}
+
+/* Each alias is expanded once: its members add nothing a second time. */
+static int
+add_alias(struct search *x, const char *address, const struct alias *alias)
+{
+	struct step s = {
+		.address = address,
+		.what = has_owner(x, alias) ? "list" : "alias",
+		.name = alias->key,
+		.file = alias == &x->administrator ? "admin_recipient"
+						   : x->conf->alias_file,
+		.line = alias->line,
+	};
+	const struct alias **more;
+	int r;
+
+	if (was_seen(x, alias))
+		s.what = "shown above: alias";
+	else if (x->depth == DEPTH_MAX)
+		s.why = "too many aliases in each other";
+	r = add(x, &s);
+	if (r < 0 || was_seen(x, alias) || s.why != NULL)
+		return r;
+	more = reallocarray(x->seen, x->nseen + 1, sizeof(const void *));
+	if (more == NULL)
+		return -ENOMEM;
+	x->seen = more;
+	x->seen[x->nseen++] = alias;
+	x->frames[x->depth++] = (struct frame){ alias, 0 };
+	return 0;
+}
+
+/* root, postmaster and MAILER-DAEMON without an alias have admin_recipient. */
+static const struct alias *
+find_alias(struct search *x, const char *key)
+{
+	const struct alias *alias =
+	    alias_find_key(route_aliases(x->routes), key);
+
+	if (alias != NULL)
+		return alias;
+	x->reader = (struct alias_member){ .kind = ALIAS_ADDRESS,
+		.text = x->conf->admin_recipient };
+	x->administrator =
+	    (struct alias){ .key = key, .nmembers = 1, .members = &x->reader };
+	return &x->administrator;
+}
+
+/* As queue-inject and an expansion do: the domain decides about the route. */
+static int
+complete(const struct search *x, const char *written, struct buf *out)
+{
+	const bool whole = *address_domain(written) != '\0';
+	int r = buf_printf(
+	    out, "%s%s%s", written, whole ? "" : "@", whole ? "" : x->domain);
+
+	return r < 0 ? r : address_check(buf_str(out), out->len);
+}
+
+static int
+look_up(struct search *x, const char *written, const char *address)
+{
+	const struct step none = {
+		.address = written,
+		.what = "no route",
+		.why = "no rule of the routing fits, the domain is not in "
+		       "mydestination, and relayhost is empty",
+	};
+	const struct alias *alias;
+	struct route route;
+	int r = route_lookup(x->routes, address, false, &route);
+
+	if (r == 0 && route.target == ROUTE_TO_ALIAS) {
+		alias = find_alias(x, route.nexthop);
+		if (!is_open(x, alias))
+			return add_alias(x, written, alias);
+		/* A name below itself is a recipient. */
+		r = route_lookup(x->routes, address, true, &route);
+	}
+	if (r == 0 && kind_of(x->conf, route.transport) == AGENT_LOCAL &&
+	    !conf_has_account(x->conf, x->private, address) &&
+	    (alias = alias_find_domain(route_aliases(x->routes), address)) !=
+		NULL &&
+	    !is_open(x, alias))
+		return add_alias(x, written, alias);
+	return r < 0 ? add(x, &none) : add_route(x, written, address, &route);
+}
+
+static int
+add_address(struct search *x, const char *written)
+{
+	struct step wrong = { .address = written, .what = "no address" };
+	struct buf address = { 0 };
+	int r = complete(x, written, &address);
+
+	if (r == 0) {
+		r = look_up(x, written, buf_str(&address));
+	} else if (r != -ENOMEM) {
+		wrong.why = r == -ENAMETOOLONG
+		    ? "with its domain it is too long"
+		    : "mail cannot have it as a recipient";
+		r = add(x, &wrong);
+	}
+	buf_done(&address);
+	return r;
+}
+
+static int
+add_alias_member(struct search *x, const struct alias_member *member)
+{
+	static const struct {
+		const char *before, *what;
+	} kinds[] = {
+		[ALIAS_PROGRAM] = { "|", "program" },
+		[ALIAS_INCLUDE] = { ALIAS_INCLUDE_PREFIX,
+		    "file of members, which is not read here" },
+		[ALIAS_NOTHING] = { "/dev/null", "nothing" },
+	};
+	struct buf text = { 0 };
+	struct step s = { .what = kinds[member->kind].what };
+	int r;
+
+	if (member->kind == ALIAS_ADDRESS)
+		return add_address(x, member->text);
+	r = buf_printf(&text, "%s%s", kinds[member->kind].before,
+	    member->kind == ALIAS_NOTHING ? "" : member->text);
+	s.address = buf_str(&text);
+	if (r == 0)
+		r = add(x, &s);
+	buf_done(&text);
+	return r;
+}
+
+static int
+resolve(struct search *x, const char *address)
+{
+	int r = add_address(x, address);
+
+	while (r == 0 && x->depth > 0) {
+		struct frame *f = &x->frames[x->depth - 1];
+
+		if (f->next == f->alias->nmembers)
+			x->depth--;
+		else if (++x->steps > STEPS_MAX)
+			return add(x,
+			    &(struct step){ .address = address,
+				.what = "more members, which are not shown" });
+		else
+			r = add_alias_member(x, &f->alias->members[f->next++]);
+	}
+	return r;
+}
+
+/* ---- the command ---- */
+
+static int
+resolve_all(const struct options *o, struct search *x)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < o->sites.npatterns; i++) {
+		x->depth = x->steps = 0;
+		x->nseen = 0;
+		r = resolve(x, o->sites.patterns[i]);
+	}
+	return r;
+}
+
+int
+route_show(const struct options *o)
+{
+	static struct search x;
+	struct route_table *routes = NULL;
+	struct buf out = { 0 }, error = { 0 };
+	struct conf conf;
+	int code = EX_CONFIG, r;
+
+	if (conf_load_in_force(o->conf_path, &conf, &error) < 0) {
+		fprintf(stderr, "%s: %s\n", o->program, buf_str(&error));
+		buf_done(&error);
+		return EX_CONFIG;
+	}
+	/* A wrong file was complained about. */
+	if (daemon_routes(&conf, &routes) == 0) {
+		x = (struct search){ .conf = &conf,
+			.routes = routes,
+			.private = conf_is_private(&conf),
+			.json = o->json,
+			.out = &out };
+		conf_domain(&conf, x.domain);
+		r = resolve_all(o, &x);
+		code = task_put(o, r, &out);
+		free(x.seen);
+	}
+	if (code == EX_OK && x.undeliverable)
+		code = EX_NOUSER;
+	route_free(&routes);
+	conf_done(&conf);
+	buf_done(&out);
+	buf_done(&error);
+	return code;
+}

@@ -1,0 +1,302 @@
+/* Does a message fit a selection? Cheap keys first: attempts, then recipients
+ * and reasons, are read for a message that fits the others. */
+#include "qctl/select/select.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/address.h"
+#include "base/text.h"
+#include "spool/hold_note.h"
+#include "spool/reason.h"
+
+#define KEYS_OF_RECIPIENTS                              \
+	(1u << SELECT_RECIPIENT | 1u << SELECT_DOMAIN | \
+	    1u << SELECT_DESTINATION | 1u << SELECT_REASON)
+
+unsigned
+select_states(const struct select *s)
+{
+	unsigned all = 0;
+	size_t i;
+
+	if ((s->keys & 1u << SELECT_STATE) != 0)
+		return s->states;
+	for (i = 0; i < MESSAGE_STATES; i++)
+		all |= 1u << message_states[i];
+	return s->nids > 0 ? all
+			   : all & ~(1u << SPOOL_CORRUPT | 1u << SPOOL_DELETED);
+}
+
+bool
+select_queue(const struct select *s, uint32_t queue)
+{
+	return (s->keys & 1u << SELECT_QUEUE) == 0 || s->queues[queue];
+}
+
+/* ---- the comparison of each key ---- */
+
+struct facts {
+	const char *id, *sender, *recipient, *reason;
+	uint64_t age, size;
+	uint32_t attempts; /* for KEYS_OF_ATTEMPTS */
+	const struct message *m;
+};
+
+static bool
+fits_text(const struct select_term *t, const char *text)
+{
+	return t->part ? strcasestr(text, t->text) != NULL
+		       : text_matches(t->text, text);
+}
+
+static bool
+fits_id(const struct select_term *t, const struct facts *f)
+{
+	return fits_text(t, f->id);
+}
+
+static bool
+fits_sender(const struct select_term *t, const struct facts *f)
+{
+	return fits_text(t, f->sender);
+}
+
+static bool
+fits_recipient(const struct select_term *t, const struct facts *f)
+{
+	return fits_text(t, f->recipient);
+}
+
+static bool
+fits_domain(const struct select_term *t, const struct facts *f)
+{
+	return text_matches(t->text, address_domain(f->recipient));
+}
+
+static bool
+fits_destination(const struct select_term *t, const struct facts *f)
+{
+	return select_fits_destination(t->text, f->recipient,
+	    (f->m->file.flags & QUEUE_FILE_EXPANDED) != 0);
+}
+
+/* On hold, and its note names the rule. */
+static bool
+fits_rule(const struct select_term *t, const struct facts *f)
+{
+	const struct message *m = f->m;
+	struct hold_note note;
+	struct queue_id id;
+
+	return m->dir == SPOOL_HOLD && m->sp->dir[SPOOL_DEFER] >= 0 &&
+	    queue_id_parse(m->id, &id) == 0 &&
+	    hold_note_read(m->sp, &id, &note) == 0 && note.rule == t->number;
+}
+
+static bool
+fits_reason(const struct select_term *t, const struct facts *f)
+{
+	return f->reason != NULL && strcasestr(f->reason, t->text) != NULL;
+}
+
+static bool
+fits_older(const struct select_term *t, const struct facts *f)
+{
+	return f->age > t->number;
+}
+
+static bool
+fits_younger(const struct select_term *t, const struct facts *f)
+{
+	return f->age < t->number;
+}
+
+static bool
+fits_larger(const struct select_term *t, const struct facts *f)
+{
+	return f->size > t->number;
+}
+
+static bool
+fits_smaller(const struct select_term *t, const struct facts *f)
+{
+	return f->size < t->number;
+}
+
+static bool
+fits_attempts(const struct select_term *t, const struct facts *f)
+{
+	return f->attempts >= t->number;
+}
+
+static bool
+fits_fewer(const struct select_term *t, const struct facts *f)
+{
+	return f->attempts < t->number;
+}
+
+/* NULL: the key has no terms. */
+static bool (*const fits_term[SELECT_NKEYS])(
+    const struct select_term *t, const struct facts *f) = {
+	[SELECT_ID] = fits_id,
+	[SELECT_SENDER] = fits_sender,
+	[SELECT_RECIPIENT] = fits_recipient,
+	[SELECT_DOMAIN] = fits_domain,
+	[SELECT_DESTINATION] = fits_destination,
+	[SELECT_REASON] = fits_reason,
+	[SELECT_OLDER] = fits_older,
+	[SELECT_YOUNGER] = fits_younger,
+	[SELECT_LARGER] = fits_larger,
+	[SELECT_SMALLER] = fits_smaller,
+	[SELECT_ATTEMPTS] = fits_attempts,
+	[SELECT_FEWER] = fits_fewer,
+	[SELECT_RULE] = fits_rule,
+};
+
+/* Of each of these keys that is given one term fits. */
+static bool
+fits_keys(const struct select *s, unsigned wanted, const struct facts *f)
+{
+	unsigned fits = 0;
+	size_t i;
+
+	for (i = 0; i < s->nterms; i++) {
+		const unsigned bit = 1u << s->terms[i].key;
+
+		if ((wanted & bit) != 0 && (fits & bit) == 0 &&
+		    !s->terms[i].leaves_out &&
+		    fits_term[s->terms[i].key](&s->terms[i], f))
+			fits |= bit;
+	}
+	return fits == wanted;
+}
+
+struct looking {
+	const struct select *s;
+	const struct message *m;
+	unsigned keys;
+	const struct select_term *term; /* of what is left out */
+};
+
+/* 1: this recipient fits. */
+static int
+look_at(const struct recipient *r, void *arg)
+{
+	const struct looking *l = arg;
+	const struct facts f = {
+		.recipient = r->rcpt->address, .reason = r->reason, .m = l->m
+	};
+
+	return r->rcpt->mark != RCPT_DONE && fits_keys(l->s, l->keys, &f);
+}
+
+static int
+fits_recipients(const struct select *s, const struct message *m, unsigned keys)
+{
+	struct looking l = { .s = s, .m = m, .keys = keys };
+
+	return message_recipients(
+	    m, (keys & 1u << SELECT_REASON) != 0, look_at, &l);
+}
+
+/* ---- exclusion ---- */
+
+static int
+look_for(const struct recipient *r, void *arg)
+{
+	const struct looking *l = arg;
+	const struct facts f = {
+		.recipient = r->rcpt->address, .reason = r->reason, .m = l->m
+	};
+
+	return r->rcpt->mark != RCPT_DONE &&
+	    fits_term[l->term->key](l->term, &f);
+}
+
+/* 1: some term leaves it out. */
+static int
+is_left_out(
+    const struct select *s, const struct message *m, const struct facts *f)
+{
+	size_t i;
+	int r = 0;
+
+	if ((s->keys & 1u << SELECT_NOT) == 0)
+		return 0;
+	for (i = 0; r == 0 && i < s->nterms; i++) {
+		const struct select_term *t = &s->terms[i];
+		struct looking l = { .m = m, .term = t };
+
+		if (!t->leaves_out)
+			continue;
+		r = (KEYS_OF_RECIPIENTS & 1u << t->key) == 0
+		    ? fits_term[t->key](t, f)
+		    : message_recipients(
+			  m, t->key == SELECT_REASON, look_for, &l);
+	}
+	return r;
+}
+
+#define KEYS_OF_MESSAGES                                              \
+	(1u << SELECT_ID | 1u << SELECT_SENDER | 1u << SELECT_OLDER | \
+	    1u << SELECT_YOUNGER | 1u << SELECT_LARGER |              \
+	    1u << SELECT_SMALLER | 1u << SELECT_RULE)
+
+#define KEYS_OF_ATTEMPTS (1u << SELECT_ATTEMPTS | 1u << SELECT_FEWER)
+
+/* The number stands in defer/. A drop has no inode of a message: no attempt. */
+static int
+fits_attempted(const struct select *s, const struct message *m, unsigned wanted)
+{
+	struct facts f = { .m = m };
+	int r = 0;
+
+	if (wanted == 0)
+		return 1;
+	if (m->inode != 0)
+		r = reason_count_attempts(m->sp, m->inode, &f.attempts);
+	return r < 0 ? r : fits_keys(s, wanted, &f);
+}
+
+/* A damaged file has a place and a size, and nothing else that is known. */
+static int
+fits_damaged(const struct select *s, const struct message *m)
+{
+	const struct facts f = { .size = m->file_size };
+	const unsigned known = 1u << SELECT_QUEUE | 1u << SELECT_STATE |
+	    1u << SELECT_LARGER | 1u << SELECT_SMALLER;
+
+	return (s->keys & ~known) == 0 &&
+	    fits_keys(s, s->keys & KEYS_OF_MESSAGES, &f);
+}
+
+int
+select_fits(const struct select *s, const struct message *m, usec_t now_wall)
+{
+	const usec_t age = now_wall - m->file.arrival_wall;
+	const struct facts f = {
+		.id = m->id,
+		.sender = buf_str(&m->sender),
+		.age = age < 0 ? 0 : (uint64_t)age,
+		.size = m->file.content_len,
+		.m = m,
+	};
+	int r;
+
+	if ((select_states(s) & 1u << m->dir) == 0 ||
+	    !select_queue(s, m->sp->queue))
+		return 0;
+	if (m->damage[0] != '\0')
+		return fits_damaged(s, m);
+	if ((s->no_reports && (m->file.flags & QUEUE_FILE_REPORT) != 0) ||
+	    !fits_keys(s, s->keys & KEYS_OF_MESSAGES, &f))
+		return 0;
+	r = fits_attempted(s, m, s->keys & KEYS_OF_ATTEMPTS);
+	if (r == 1 && (s->keys & KEYS_OF_RECIPIENTS) != 0)
+		r = fits_recipients(s, m, s->keys & KEYS_OF_RECIPIENTS);
+	if (r != 1)
+		return r;
+	r = is_left_out(s, m, &f);
+	return r < 0 ? r : r == 0;
+}

@@ -1,0 +1,53 @@
+/* qctl/show/explain.h - why a message waits (docs/QCTL.md, "Why a message
+ * waits").
+ *
+ *	explain.c   what the spool says of a message, in sentences
+ *	asker.c     what its queue-send says of it
+ *	sentence.c  the sentence of each situation; pure
+ */
+#ifndef QCTL_SHOW_EXPLAIN_H
+#define QCTL_SHOW_EXPLAIN_H
+
+#include "ipc/msg.h"
+#include "qctl/act/task.h"
+
+/* ---- sentence.c ---- */
+
+/* A line with its end; nothing for a situation that is not known. Text from
+ * outside is cleaned. -ENOMEM. */
+int sentence_add(
+    struct buf *out, const struct msg_EXPLAINED *fact, usec_t now_wall);
+/* "Sat, 22 Nov 2025 14:02:11 +0000 (in 5m)", "… (5m ago)"; 0: "some time". */
+int sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall);
+/* "1 recipient", "7 recipients". */
+int sentence_add_recipients(struct buf *out, uint64_t count);
+/* " (alice: new disk)": the operator, and the reason if there is one. */
+int sentence_add_hold(
+    struct buf *out, const struct hold_note *note, const char *who);
+
+/* ---- asker.c ---- */
+
+/* The queue-send of one queue, asked when the first message is explained. */
+struct asker {
+	const struct spool *sp;
+	usec_t limit; /* of silence */
+	struct peer peer;
+	bool tried;
+	int error; /* of the connection: -ENOENT, -ECONNREFUSED: no queue-send
+		    */
+};
+
+struct answer {
+	void (*fact)(void *arg, const struct msg_EXPLAINED *fact);
+	void *arg;
+	uint32_t left_out; /* recipients */
+};
+
+/* 0; else -errno: nobody can be asked, now or again. */
+int asker_message(
+    struct asker *a, const struct queue_id *id, struct answer *answer);
+int asker_address(
+    struct asker *a, const char *address, bool expanded, struct answer *answer);
+void asker_close(struct asker *a);
+
+#endif

@@ -1,0 +1,321 @@
+#include "qctl/show/qread.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "config/conf.h"
+#include "daemon/daemon.h"
+#include "ipc/page.h"
+#include "route/route.h"
+
+enum channel {
+	CHANNEL_LOCAL,
+	CHANNEL_REMOTE,
+	CHANNEL_TODO,
+	NCHANNELS,
+};
+
+static const struct {
+	const char *name, *title;
+	unsigned wish;
+} channels[NCHANNELS] = {
+	[CHANNEL_LOCAL] = { "local", "local  queue", QREAD_LOCAL },
+	[CHANNEL_REMOTE] = { "remote", "remote queue", QREAD_REMOTE },
+	[CHANNEL_TODO] = { "todo", "todo   queue", QREAD_TODO },
+};
+
+struct counts {
+	uint64_t recipients[NCHANNELS];
+	uint64_t bouncing; /* messages of which a recipient has failed */
+};
+
+static struct conf conf;
+static bool has_conf;
+static struct route_table *routes;
+static struct counts counts;
+
+/* ---- routing ---- */
+
+void
+qread_begin(const struct options *o)
+{
+	struct buf error = { 0 };
+
+	counts = (struct counts){ 0 };
+	has_conf = conf_load_in_force(o->conf_path, &conf, &error) >= 0;
+	if (has_conf && daemon_routes(&conf, &routes) < 0)
+		fprintf(stderr,
+		    "%s: the routing cannot be read: all recipients are shown "
+		    "as remote\n",
+		    o->program);
+	buf_done(&error);
+}
+
+void
+qread_end(void)
+{
+	route_free(&routes);
+	if (has_conf)
+		conf_done(&conf);
+	has_conf = false;
+}
+
+static enum channel
+channel_of(const struct message *m, const char *address)
+{
+	const bool expanded = (m->file.flags & QUEUE_FILE_EXPANDED) != 0;
+	const struct conf_transport *transport = NULL;
+	struct route route;
+	int found;
+
+	if (m->dir == SPOOL_MAILDROP || m->dir == SPOOL_INCOMING)
+		return CHANNEL_TODO;
+	if (routes != NULL &&
+	    route_lookup(routes, address, expanded, &route) == 0 &&
+	    (found = conf_transport_find(&conf, route.transport)) >= 0)
+		transport = &conf.transports[found];
+	return transport != NULL &&
+		agent_kinds[transport->kind].program == AGENT_PROGRAM_LOCAL
+	    ? CHANNEL_LOCAL
+	    : CHANNEL_REMOTE;
+}
+
+/* ---- messages ---- */
+
+struct page {
+	struct worker *w;
+	const struct message *m;
+	const struct view *v;
+	struct buf line;
+	bool begun, bouncing;
+};
+
+static int
+send_line(struct page *p)
+{
+	int rc = worker_text(p->w, buf_str(&p->line), p->line.len);
+
+	buf_reset(&p->line);
+	return rc;
+}
+
+/* "22 Nov 2026 10:00:00 GMT  #ID  1234  <sender> " */
+static int
+add_head(struct page *p)
+{
+	const struct message *m = p->m;
+	const time_t seconds = (time_t)(m->file.arrival_wall / USEC_PER_SEC);
+	const char *sender = buf_str(&m->sender);
+	char when[64] = "";
+	struct tm tm;
+	int rc;
+
+	if (gmtime_r(&seconds, &tm) != NULL)
+		(void)strftime(when, sizeof(when), "%e %b %Y %H:%M:%S", &tm);
+	rc = buf_printf(&p->line, "%s GMT  #%s  %" PRIu64 "  <",
+	    when + strspn(when, " "), m->id, m->file.content_len);
+	if (rc == 0)
+		rc = text_clean(&p->line, sender, strlen(sender), ADDRESS_MAX);
+	if (rc == 0)
+		rc = buf_printf(
+		    &p->line, "> %s\n", p->bouncing ? " bouncing" : "");
+	return rc < 0 ? rc : send_line(p);
+}
+
+static int
+note_failure(const struct recipient *one, void *arg)
+{
+	struct page *p = arg;
+
+	p->bouncing |= one->rcpt->mark == RCPT_FAILED;
+	return p->bouncing;
+}
+
+static int
+add_recipient(const struct recipient *one, void *arg)
+{
+	struct page *p = arg;
+	const enum channel c = channel_of(p->m, one->rcpt->address);
+	const unsigned wish = p->v->options->qread;
+	int rc = 0;
+
+	if ((wish & channels[c].wish) == 0)
+		return 0;
+	counts.recipients[c] += one->rcpt->mark == RCPT_PENDING;
+	if ((wish & QREAD_SILENT) != 0)
+		return 0;
+	if (!p->begun)
+		rc = add_head(p);
+	p->begun = true;
+	if (rc == 0)
+		rc = buf_printf(&p->line, "%s\t%s\t",
+		    one->rcpt->mark == RCPT_PENDING ? "" : "  done",
+		    channels[c].name);
+	if (rc == 0)
+		rc = text_clean(
+		    &p->line, one->rcpt->address, one->rcpt->len, ADDRESS_MAX);
+	if (rc == 0)
+		rc = buf_add_char(&p->line, '\n');
+	return rc < 0 ? rc : send_line(p);
+}
+
+int
+qread_text(struct worker *w, const struct message *m, const struct view *v)
+{
+	struct page p = { .w = w, .m = m, .v = v };
+	int rc;
+
+	if (m->damage[0] != '\0' || m->dir == SPOOL_HOLD)
+		return 0;
+	rc = message_recipients(m, false, note_failure, &p);
+	if (rc >= 0) {
+		counts.bouncing += p.bouncing;
+		rc = message_recipients(m, false, add_recipient, &p);
+	}
+	buf_done(&p.line);
+	return rc;
+}
+
+void
+qread_send(struct worker *w)
+{
+	worker_row(w, &counts, sizeof(counts));
+}
+
+void
+qread_take(const void *data, size_t len)
+{
+	struct counts more;
+	size_t i;
+
+	if (len != sizeof(more))
+		return;
+	memcpy(&more, data, sizeof(more));
+	for (i = 0; i < NCHANNELS; i++)
+		counts.recipients[i] += more.recipients[i];
+	counts.bouncing += more.bouncing;
+}
+
+static int
+add_count(struct buf *out, const char *title, uint64_t count)
+{
+	return buf_printf(
+	    out, "Total Messages in %s: %" PRIu64 "\n", title, count);
+}
+
+int
+qread_print(const struct options *o, struct buf *out)
+{
+	static const enum channel first[] = { CHANNEL_LOCAL, CHANNEL_REMOTE };
+	size_t i;
+	int rc = 0;
+
+	if ((o->qread & QREAD_COUNTS) == 0)
+		return 0;
+	for (i = 0; rc == 0 && i < ARRAY_LEN(first); i++)
+		if ((o->qread & channels[first[i]].wish) != 0)
+			rc = add_count(out, channels[first[i]].title,
+			    counts.recipients[first[i]]);
+	if (rc == 0)
+		rc = add_count(out, "bounce queue", counts.bouncing);
+	if (rc == 0 && (o->qread & QREAD_TODO) != 0)
+		rc = add_count(out, channels[CHANNEL_TODO].title,
+		    counts.recipients[CHANNEL_TODO]);
+	return rc;
+}
+
+/* ---- queues ---- */
+
+static int
+compare_rows(const void *a, const void *b)
+{
+	const struct sched_row *x = a, *y = b;
+
+	if (x->load_pct != y->load_pct)
+		return x->load_pct < y->load_pct ? 1 : -1;
+	return x->queue < y->queue ? -1 : x->queue > y->queue;
+}
+
+/* Rows in use come first. */
+static size_t
+sort_rows(struct sched_page *page)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < PAGE_QUEUES_MAX; i++)
+		if (page->rows[i].state != QUEUE_STATE_NONE)
+			page->rows[n++] = page->rows[i];
+	qsort(page->rows, n, sizeof(page->rows[0]), compare_rows);
+	return n;
+}
+
+/* `-` has no more to do than any other, and `+` has. */
+static int
+add_row(const struct sched_row *row, const struct queue_page *q, bool least,
+    struct buf *out)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "queue%" PRIu32, row->queue);
+	return buf_printf(out, "%-8s %3d/%-4d %3d/%-4d %c %s\n", name,
+	    q->local_used, q->local_limit, q->remote_used, q->remote_limit,
+	    least ? '-' : '+',
+	    row->state == QUEUE_STATE_OPEN ? "enabled" : "disabled");
+}
+
+int
+qread_table(struct sched_page *page,
+    int (*read)(
+	const char *instance, uint32_t queue, struct queue_page *ret_page),
+    const char *instance, struct buf *out)
+{
+	static struct queue_page pages[PAGE_QUEUES_MAX];
+	const size_t n = sort_rows(page);
+	int64_t least = INT64_MAX;
+	size_t i;
+	int rc = buf_add_str(out, "queue      local  Remote   +/- flag\n");
+
+	for (i = 0; i < n; i++) {
+		int64_t used;
+
+		/* One that cannot be read is shown without deliveries. */
+		if (read(instance, page->rows[i].queue, &pages[i]) < 0)
+			memset(&pages[i], 0, sizeof(pages[i]));
+		used = (int64_t)pages[i].local_used + pages[i].remote_used;
+		if (used < least)
+			least = used;
+	}
+	for (i = 0; rc == 0 && i < n; i++)
+		rc = add_row(&page->rows[i], &pages[i],
+		    (int64_t)pages[i].local_used + pages[i].remote_used ==
+			least,
+		    out);
+	return rc < 0 ? rc
+		      : buf_printf(out,
+			    "threshold = %" PRIu32 ".00 , qcount = %" PRIu32
+			    ", qconf = %" PRIu32 ", qload = %" PRIu32 ".00\n",
+			    page->threshold_pct, page->qcount, page->qconf,
+			    page->mean_load_pct);
+}
+
+int
+qread_queues(const struct options *o, struct buf *out)
+{
+	static struct sched_page page;
+	struct buf instance = { 0 }, error = { 0 };
+	int r = conf_instance(NULL, o->conf_path, &instance, &error);
+
+	if (r >= 0)
+		r = sched_page_read(buf_str(&instance), &page);
+	if (r == 0)
+		r = qread_table(
+		    &page, queue_page_read, buf_str(&instance), out);
+	buf_done(&instance);
+	buf_done(&error);
+	return r;
+}

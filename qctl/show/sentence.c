@@ -1,0 +1,280 @@
+/* A template for each situation; % and a letter stand for a field. */
+#include "qctl/show/explain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/date.h"
+#include "base/num.h"
+#include "base/text.h"
+#include "ipc/situation.h"
+
+#define TEXT_MAX 2100
+
+static const struct {
+	enum situation situation;
+	const char *text;
+} templates[] = {
+	/* clang-format off */
+	{ SITUATION_READ_ONLY, "Queue: its disk cannot be written (%w), so nothing is delivered or moved. Next: the disk is tried again %U." },
+	{ SITUATION_CLOSING, "Queue: it is closing, and its mail goes to other queues. Next: the message goes to one of them, and is delivered there." },
+	{ SITUATION_STOPPING, "Queue: it is about to stop. Next: the message is delivered when it has been started again." },
+	{ SITUATION_DISABLED, "Queue: it is disabled, and gets no new mail. What it has is delivered." },
+	{ SITUATION_NO_TABLE, "Queue: it has no table of destinations, so no delivery starts. Next: the supervisor makes that table." },
+	{ SITUATION_NO_TODO, "Queue: its todo-proc is not there, so no message comes into the active queue. Next: the supervisor starts it." },
+	{ SITUATION_ACTIVE_FULL, "Queue: its active queue is full, %u of %l messages." },
+
+	{ SITUATION_LATER, "Next: the message is due %U; then all that is left of it is tried." },
+	{ SITUATION_DUE, "Next: the message is due, and waits to be prepared (%u of %l are being prepared)." },
+	{ SITUATION_PREPARED, "Next: the message is due, and todo-proc prepares it for the active queue." },
+	{ SITUATION_PARKED, "Parked: %s has its share of the active queue, %u of %l messages; parked before this one: %a. Next: the message comes into the active queue when these have gone on." },
+	{ SITUATION_SUSPECT, "Suspect: %n delivery agents died while they had the message. Next: it is delivered while no other suspect is%o." },
+	{ SITUATION_OFFERED, "Waiting: for room in the active queue, which has %u of %l messages; before this one: %a. Next: the message is moved to active." },
+	{ SITUATION_ENTERING, "Moving: the file goes to the active queue, and the disk has not answered yet. Next: recipients are read and routed." },
+
+	{ SITUATION_READING, "Reading: recipients are being read and routed; %r left. Next: deliveries start." },
+	{ SITUATION_UNREAD, "Waiting: %r not read yet, since memory has room for so many. Next: they are read when others of the message are done." },
+	{ SITUATION_RECORDING, "Unrecorded: the results of %r cannot be written. Next: that is tried again; nothing of them is delivered twice." },
+	{ SITUATION_SYNCING, "Leaving: this attempt is over, and its marks are being synced. Next: the message leaves the active queue." },
+	{ SITUATION_REPORTING, "Leaving: this attempt is over, and its failures are being reported to the sender. Next: the message leaves the active queue." },
+	{ SITUATION_LEAVING, "Leaving: this attempt is over. Next: the message leaves the active queue." },
+	{ SITUATION_STUCK, "Stuck: this attempt is over, and the file could not be moved. Next: that is tried again %U." },
+	{ SITUATION_DECIDED, "Decided: the message is to be %w. Next: that is done when its deliveries have ended; %n running." },
+	{ SITUATION_MOVING, "Leaving: this attempt is over, and the file moves; the disk has not answered yet. Next: the message leaves the active queue." },
+
+	{ SITUATION_DELIVERING, "Delivering: %r to %s, by %w%p, for %D. Next: its result decides." },
+	{ SITUATION_NO_AGENT, "Waiting: %r for %s: %w is not there, or takes no more. Next: the supervisor starts it." },
+	{ SITUATION_PAUSED, "Waiting: %r for %s: this queue starts no delivery now. Next: one starts when it can." },
+	{ SITUATION_DEAD, "Dead: %s since %S, until %U: %w." },
+	{ SITUATION_WINDOW, "Waiting: %r for %s: its window is full, %u of %l deliveries; messages before this one: %a. Next: a delivery starts when one has ended." },
+	{ SITUATION_AGENTS, "Waiting: %r for %s: no agent of the transport is free, %u of %l are busy; messages before this one: %a. Next: a delivery starts when one has ended." },
+	{ SITUATION_BEHIND, "Waiting: %r for %s: behind the larger message %O, of which %u of %l deliveries have begun. Next: %b" },
+	{ SITUATION_NEXT, "Waiting: %r for %s. Next: a delivery starts at once." },
+
+	{ SITUATION_OPEN, "Open: %s takes mail, %u of %l deliveries." },
+	{ SITUATION_NO_ROUTE, "No route: %w. Next: the route is looked up again in the next attempt." },
+	{ SITUATION_HOPELESS, "No next hop: %w. Next: it fails in the next attempt, and is reported." },
+	/* clang-format on */
+};
+
+struct writer {
+	struct buf *out;
+	const struct msg_EXPLAINED *f;
+	usec_t now;
+};
+
+static int
+add_clean(struct buf *out, const msg_str *text)
+{
+	return text->len == 0
+	    ? 0
+	    : text_clean(out, text->data, text->len, TEXT_MAX);
+}
+
+int
+sentence_add_recipients(struct buf *out, uint64_t count)
+{
+	return buf_printf(
+	    out, "%" PRIu64 " recipient%s", count, count == 1 ? "" : "s");
+}
+
+int
+sentence_add_hold(
+    struct buf *out, const struct hold_note *note, const char *who)
+{
+	int r = buf_printf(out, " (%s", who);
+
+	if (r == 0 && note->rule != 0)
+		r = buf_printf(out, ", rule %" PRIu32, note->rule);
+	if (r == 0 && note->reason[0] != '\0')
+		r = buf_add_str(out, ": ");
+	if (r == 0)
+		r = text_clean(
+		    out, note->reason, strlen(note->reason), TEXT_MAX);
+	return r < 0 ? r : buf_add_char(out, ')');
+}
+
+int
+sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall)
+{
+	const usec_t away = wall - now_wall;
+	char date[DATE_SIZE];
+	int r;
+
+	if (wall == 0)
+		return buf_add_str(out, "some time");
+	date_format(wall, date);
+	r = buf_printf(out, "%s (%s", date, away > 0 ? "in " : "");
+	if (r == 0)
+		r = num_add_span(out, away > 0 ? away : -away);
+	return r < 0 ? r : buf_add_str(out, away > 0 ? ")" : " ago)");
+}
+
+/* A time to come; one that has passed is now. */
+static int
+put_until(struct writer *w)
+{
+	return w->f->until_wall <= w->now
+	    ? buf_add_str(w->out, "now")
+	    : sentence_add_time(w->out, w->f->until_wall, w->now);
+}
+
+static int
+put_since(struct writer *w)
+{
+	return sentence_add_time(w->out, w->f->since_wall, w->now);
+}
+
+static int
+put_span(struct writer *w)
+{
+	return num_add_span(
+	    w->out, w->f->since_wall > w->now ? 0 : w->now - w->f->since_wall);
+}
+
+static int
+put_recipients(struct writer *w)
+{
+	return sentence_add_recipients(w->out, w->f->recipients);
+}
+
+static int
+put_used(struct writer *w)
+{
+	return buf_printf(w->out, "%" PRIu32, w->f->used);
+}
+
+static int
+put_limit(struct writer *w)
+{
+	return w->f->limit == UINT32_MAX
+	    ? buf_add_str(w->out, "any number of")
+	    : buf_printf(w->out, "%" PRIu32, w->f->limit);
+}
+
+static int
+put_ahead(struct writer *w)
+{
+	return buf_printf(w->out, "%" PRIu32 "%s", w->f->ahead,
+	    w->f->more != 0 ? " or more" : "");
+}
+
+static int
+put_need(struct writer *w)
+{
+	return buf_printf(w->out, "%" PRIu32, w->f->need);
+}
+
+static int
+put_pid(struct writer *w)
+{
+	return w->f->pid == 0
+	    ? 0
+	    : buf_printf(w->out, " (pid %" PRIu32 ")", w->f->pid);
+}
+
+static int
+put_site(struct writer *w)
+{
+	return add_clean(w->out, &w->f->site);
+}
+
+static int
+put_other(struct writer *w)
+{
+	return add_clean(w->out, &w->f->other);
+}
+
+static int
+put_other_suspect(struct writer *w)
+{
+	int r = w->f->other.len == 0 ? 0 : buf_add_str(w->out, " (now ");
+
+	if (r == 0)
+		r = add_clean(w->out, &w->f->other);
+	return r < 0 || w->f->other.len == 0 ? r : buf_add_char(w->out, ')');
+}
+
+static int
+put_why(struct writer *w)
+{
+	return add_clean(w->out, &w->f->why);
+}
+
+/* Hundredths of slots: what overtaking takes, and what there is. */
+static int
+put_slots(struct writer *w)
+{
+	const uint32_t need = w->f->need, have = w->f->have;
+
+	if (need == 0)
+		return buf_add_str(w->out,
+		    "this one is too large to overtake, and comes when the "
+		    "other has no delivery to start.");
+	return buf_printf(w->out,
+	    "this one overtakes when deliveries of the other have earned it "
+	    "%" PRIu32 ".%02" PRIu32 " slots; %" PRIu32 ".%02" PRIu32
+	    " are there.",
+	    need / 100, need % 100, have / 100, have % 100);
+}
+
+static const struct {
+	char letter;
+	int (*put)(struct writer *w);
+} fields[] = {
+	{ 'D', put_span },
+	{ 'O', put_other },
+	{ 'S', put_since },
+	{ 'U', put_until },
+	{ 'a', put_ahead },
+	{ 'b', put_slots },
+	{ 'l', put_limit },
+	{ 'n', put_need },
+	{ 'o', put_other_suspect },
+	{ 'p', put_pid },
+	{ 'r', put_recipients },
+	{ 's', put_site },
+	{ 'u', put_used },
+	{ 'w', put_why },
+};
+
+static int
+put_field(struct writer *w, char letter)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(fields); i++)
+		if (fields[i].letter == letter)
+			return fields[i].put(w);
+	ASSERT(false);
+}
+
+static int
+fill(struct writer *w, const char *text)
+{
+	int r = buf_add_str(w->out, "    ");
+
+	while (r == 0 && *text != '\0') {
+		const size_t plain = strcspn(text, "%");
+
+		r = buf_add(w->out, text, plain);
+		text += plain;
+		if (r == 0 && *text == '%') {
+			r = put_field(w, text[1]);
+			text += 2;
+		}
+	}
+	return r < 0 ? r : buf_add_char(w->out, '\n');
+}
+
+int
+sentence_add(struct buf *out, const struct msg_EXPLAINED *fact, usec_t now_wall)
+{
+	struct writer w = { out, fact, now_wall };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(templates); i++)
+		if (templates[i].situation == fact->situation)
+			return fill(&w, templates[i].text);
+	return 0;
+}

@@ -1,0 +1,313 @@
+#include "qctl/show/sites.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "base/option.h"
+#include "base/text.h"
+#include "ipc/page.h"
+#include "qctl/show/explain.h"
+
+const char sites_head[] = "STATE  WINDOW  BUSY  WAITING  DESTINATION\n";
+
+static const char *const state_names[] = {
+	[SITE_ROOM] = "open",
+	[SITE_FULL] = "full",
+	[SITE_DEAD] = "dead",
+};
+
+int
+sites_add_pattern(struct options *o, const char *word, struct buf *error)
+{
+	if (o->sites.npatterns == OPTIONS_PATTERNS_MAX)
+		return option_wrong(error, "at ", word, ": too many words");
+	o->sites.patterns[o->sites.npatterns++] = word;
+	return 0;
+}
+
+/* ---- rows ---- */
+
+static usec_t
+wall(usec_t mono, struct sites_now now)
+{
+	return mono == 0 ? 0 : now.wall + (mono - now.mono);
+}
+
+static int
+add_death(struct buf *out, const struct shared_seen *seen, struct sites_now now)
+{
+	const struct site_view *v = &seen->view;
+	int r = buf_add_str(out, ": since ");
+
+	if (r == 0)
+		r = sentence_add_time(out, wall(v->dead_since, now), now.wall);
+	if (r == 0)
+		r = buf_add_str(out, ", until ");
+	if (r == 0)
+		r = sentence_add_time(out, wall(v->dead_until, now), now.wall);
+	if (r == 0)
+		r = buf_add_str(out, ": ");
+	return r < 0
+	    ? r
+	    : text_clean(out, seen->why, strlen(seen->why), SITE_WHY_MAX);
+}
+
+int
+sites_row(struct buf *out, const struct shared_seen *seen, struct sites_now now)
+{
+	const struct site_view *v = &seen->view;
+	int r = buf_printf(out, "%-5s %7" PRIu32 " %5" PRIu32 " %8" PRIu32 "  ",
+	    state_names[v->state], v->window, v->busy, seen->waiting);
+
+	if (r == 0)
+		r = text_clean(
+		    out, seen->name, strlen(seen->name), sizeof(seen->name));
+	if (r == 0 && v->state == SITE_DEAD)
+		r = add_death(out, seen, now);
+	return r < 0 ? r : buf_add_char(out, '\n');
+}
+
+int
+sites_object(
+    struct buf *out, const struct shared_seen *seen, struct sites_now now)
+{
+	const struct site_view *v = &seen->view;
+	const char *slash = strchr(seen->name, '/');
+	char transport[sizeof(seen->name)];
+	int r = buf_add_str(out, "{\"transport\": ");
+
+	snprintf(transport, sizeof(transport), "%.*s",
+	    slash == NULL ? 0 : (int)(slash - seen->name), seen->name);
+	if (r == 0)
+		r = json_add_string(out, transport);
+	if (r == 0)
+		r = buf_add_str(out, ", \"destination\": ");
+	if (r == 0)
+		r = json_add_string(
+		    out, slash == NULL ? seen->name : slash + 1);
+	if (r == 0)
+		r = buf_printf(out,
+		    ", \"state\": \"%s\", \"window\": %" PRIu32
+		    ", \"busy\": %" PRIu32 ", \"waiting_queues\": %" PRIu32
+		    ", \"deaths\": %" PRIu32,
+		    state_names[v->state], v->window, v->busy, seen->waiting,
+		    v->deaths);
+	if (r == 0 && v->state == SITE_DEAD) {
+		r = buf_printf(out,
+		    ", \"dead_since\": %" PRId64 ", \"dead_until\": %" PRId64
+		    ", \"reason\": ",
+		    wall(v->dead_since, now) / USEC_PER_SEC,
+		    wall(v->dead_until, now) / USEC_PER_SEC);
+		if (r == 0)
+			r = json_add_string(out, seen->why);
+	}
+	return r < 0 ? r : buf_add_str(out, "}\n");
+}
+
+/* ---- the table ---- */
+
+static int
+descending(uint32_t a, uint32_t b)
+{
+	return (a < b) - (a > b);
+}
+
+int
+sites_compare(const struct shared_seen *a, const struct shared_seen *b)
+{
+	int r =
+	    descending(a->view.state == SITE_DEAD, b->view.state == SITE_DEAD);
+
+	if (r == 0)
+		r = descending(a->waiting, b->waiting);
+	if (r == 0)
+		r = descending(a->view.busy, b->view.busy);
+	return r != 0 ? r : strcmp(a->name, b->name);
+}
+
+struct visit {
+	const struct options *o;
+	struct sites_now now;
+	struct shared_seen *top; /* the best so far, a heap; NULL: all go out */
+	size_t count;
+	bool wrote;
+	int error;
+};
+
+static bool
+is_wanted(const struct options *o, const struct shared_seen *seen)
+{
+	size_t i;
+
+	for (i = 0; i < o->sites.npatterns; i++)
+		if (text_matches(o->sites.patterns[i], seen->name))
+			return true;
+	return o->sites.npatterns == 0;
+}
+
+static bool
+put(struct visit *v, const struct shared_seen *seen)
+{
+	struct buf line = { 0 };
+	int r = 0;
+
+	if (!v->wrote && !v->o->json)
+		r = buf_add_str(&line, sites_head);
+	v->wrote = true;
+	if (r == 0)
+		r = (v->o->json ? sites_object : sites_row)(
+		    &line, seen, v->now);
+	if (r == 0 && fputs(buf_str(&line), stdout) < 0)
+		r = -EIO;
+	buf_done(&line);
+	v->error = r;
+	return r == 0;
+}
+
+/* The worst of the heap is at its root. */
+static void
+sink(struct shared_seen *heap, size_t count)
+{
+	size_t i = 0, below;
+
+	while ((below = 2 * i + 1) < count) {
+		const struct shared_seen moved = heap[i];
+
+		if (below + 1 < count &&
+		    sites_compare(&heap[below + 1], &heap[below]) > 0)
+			below++;
+		if (sites_compare(&heap[below], &heap[i]) <= 0)
+			return;
+		heap[i] = heap[below];
+		heap[below] = moved;
+		i = below;
+	}
+}
+
+static void
+rise(struct shared_seen *heap, size_t i)
+{
+	while (i > 0 && sites_compare(&heap[i], &heap[(i - 1) / 2]) > 0) {
+		const struct shared_seen moved = heap[i];
+
+		heap[i] = heap[(i - 1) / 2];
+		heap[(i - 1) / 2] = moved;
+		i = (i - 1) / 2;
+	}
+}
+
+static void
+keep(struct visit *v, const struct shared_seen *seen)
+{
+	if (v->count < v->o->sites.top) {
+		v->top[v->count] = *seen;
+		rise(v->top, v->count++);
+	} else if (sites_compare(seen, &v->top[0]) < 0) {
+		v->top[0] = *seen;
+		sink(v->top, v->count);
+	}
+}
+
+static bool
+visit(void *ctx, const struct shared_seen *seen)
+{
+	struct visit *v = ctx;
+
+	if (!is_wanted(v->o, seen))
+		return true;
+	if (v->top == NULL)
+		return put(v, seen);
+	keep(v, seen);
+	return true;
+}
+
+static int
+compare_rows(const void *a, const void *b)
+{
+	return sites_compare(a, b);
+}
+
+static void
+put_top(struct visit *v)
+{
+	size_t i;
+
+	qsort(v->top, v->count, sizeof(*v->top), compare_rows);
+	for (i = 0; i < v->count && put(v, &v->top[i]); i++)
+		;
+}
+
+/* ---- the command ---- */
+
+/* The user of queue-send, as the page of root or of this user names it. */
+static uid_t
+owner_of(const char *instance)
+{
+	static struct sched_page page; /* large */
+
+	return sched_page_read(instance, &page) == 0 ? page.qmails_uid
+						     : (uid_t)-1;
+}
+
+static const struct {
+	int error, code;
+	const char *text;
+} failures[] = {
+	{ -ENOENT, EX_UNAVAILABLE,
+	    "there is no table of destinations: the instance does not run" },
+	{ -EACCES, EX_NOPERM,
+	    "no permission to read the table of destinations; this is for "
+	    "root and members of qmail_group and reader_group" },
+	{ -EPERM, EX_UNAVAILABLE,
+	    "the table of destinations belongs to another user" },
+	{ -EBADMSG, EX_TEMPFAIL,
+	    "the table of destinations is of another version, or was "
+	    "overwritten" },
+	{ -EIO, EX_IOERR, "standard output cannot be written" },
+};
+
+static int
+complain(const struct options *o, int error)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(failures); i++)
+		if (failures[i].error == error) {
+			fprintf(
+			    stderr, "%s: %s\n", o->program, failures[i].text);
+			return failures[i].code;
+		}
+	fprintf(stderr, "%s: %s\n", o->program, strerror(-error));
+	return EX_OSERR;
+}
+
+int
+sites_show(const struct options *o, const char *instance)
+{
+	struct visit v = { .o = o, .now = { clock_mono(), clock_wall() } };
+	char name[IPC_NAME_MAX];
+	int r = 0;
+
+	ipc_name_sites(instance, name);
+	if (o->sites.top > 0) {
+		v.top = calloc(o->sites.top, sizeof(*v.top));
+		r = v.top == NULL ? -ENOMEM : 0;
+	}
+	if (r == 0)
+		r = shared_read(name, owner_of(instance), visit, &v);
+	if (r == 0 && v.top != NULL)
+		put_top(&v);
+	if (r == 0)
+		r = v.error;
+	if (r == 0 && !v.wrote && !o->json && puts("No destination fits") < 0)
+		r = -EIO;
+	if (r == 0 && fflush(stdout) != 0)
+		r = -EIO;
+	free(v.top);
+	return r < 0 ? complain(o, r) : EX_OK;
+}

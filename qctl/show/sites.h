@@ -1,0 +1,31 @@
+/* qctl/show/sites.h - the destinations of all queues, as the table that they
+ * share has them (docs/SITES.md): read beside the system, without a lock. */
+#ifndef QCTL_SHOW_SITES_H
+#define QCTL_SHOW_SITES_H
+
+#include "qctl/qctl.h"
+#include "site/shared.h"
+
+#define SITES_TOP_MAX 10000
+
+/* A word of the command line. -EINVAL with the complaint: too many. */
+int sites_add_pattern(struct options *o, const char *word, struct buf *error);
+/* Shows what options.sites asks for: an exit code. */
+int sites_show(const struct options *o, const char *instance);
+
+/* One row, for people or for programs, with its end; text is cleaned. now: the
+ * two clocks, since deaths are told in monotonic time. -ENOMEM. */
+struct sites_now {
+	usec_t mono, wall;
+};
+int sites_row(
+    struct buf *out, const struct shared_seen *seen, struct sites_now now);
+int sites_object(
+    struct buf *out, const struct shared_seen *seen, struct sites_now now);
+extern const char sites_head[];
+
+/* The order of --top: the dead first, then those that more queues wait for,
+ * then the busy ones. As strcmp(). */
+int sites_compare(const struct shared_seen *a, const struct shared_seen *b);
+
+#endif

@@ -1,0 +1,168 @@
+#include "queue-send/backlog/backlog.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue-send/send.h"
+#include "site/shared.h"
+
+_Static_assert(ROUTE_DESTINATION_MAX == SITE_NAME_MAX, "a name fits both");
+
+int
+backlog_compare(const struct backlog *b, uint32_t transport, const char *name)
+{
+	if (b->transport != transport)
+		return b->transport < transport ? -1 : 1;
+	return strcmp(b->name, name);
+}
+
+/* The key of a search; names are only compared. */
+struct backlog_key {
+	uint32_t generation, transport;
+	const char *name;
+};
+
+static int
+key_compare(const struct backlog_key *key, const struct backlog *b)
+{
+	if (key->generation != b->generation)
+		return key->generation < b->generation ? -1 : 1;
+	return -backlog_compare(b, key->transport, key->name);
+}
+
+static int
+name_compare(const struct backlog *a, const struct backlog *b)
+{
+	const struct backlog_key key = { a->generation, a->transport, a->name };
+
+	return key_compare(&key, b);
+}
+
+TREE_GENERATE(backlog_names, backlog, by_name, name_compare)
+
+struct backlog *
+backlog_find(const struct send *s, uint32_t transport, const char *name)
+{
+	const struct backlog_key key = { s->share.generation, transport, name };
+	struct backlog *b = s->share.names.rbh_root;
+	int r;
+
+	while (b != NULL && (r = key_compare(&key, b)) != 0)
+		b = r < 0 ? RB_LEFT(b, by_name) : RB_RIGHT(b, by_name);
+	return b;
+}
+
+struct backlog *
+backlog_get(struct send *s, uint32_t transport, const char *name)
+{
+	struct backlog *b = backlog_find(s, transport, name);
+	size_t size = strlen(name) + 1;
+
+	if (b != NULL)
+		return b;
+	b = calloc(1, offsetof(struct backlog, name) + size);
+	if (b == NULL)
+		return NULL;
+	b->transport = transport;
+	b->generation = s->share.generation;
+	memcpy(b->name, name, size);
+	RB_INSERT(backlog_names, &s->share.names, b);
+	return b;
+}
+
+struct parking *
+backlog_get_parking(struct send *s, struct backlog *b)
+{
+	struct parking *t = b->parking;
+
+	if (t != NULL)
+		return t;
+	t = calloc(1, sizeof(*t));
+	if (t == NULL || due_backlog_add(&s->due, &t->due) < 0) {
+		free(t);
+		return NULL;
+	}
+	t->backlog = b;
+	b->parking = t;
+	return t;
+}
+
+void
+backlog_put(struct send *s, struct backlog *b)
+{
+	struct parking *t = b->parking;
+
+	if (t != NULL && t->due.nodes == 0) {
+		due_backlog_drop(&s->due, &t->due);
+		free(t);
+		b->parking = NULL;
+	}
+	if (b->held > 0 || b->claims > 0 || b->parking != NULL)
+		return;
+	backlog_free(s, b);
+}
+
+void
+backlog_free(struct send *s, struct backlog *b)
+{
+	RB_REMOVE(backlog_names, &s->share.names, b);
+	free(b->parking);
+	free(b);
+}
+
+void
+backlog_each(struct send *s, void (*visit)(struct send *s, struct backlog *b))
+{
+	struct backlog *b, *next;
+
+	RB_FOREACH_SAFE (b, backlog_names, &s->share.names, next)
+		visit(s, b);
+}
+
+bool
+backlog_is_stale(const struct send *s, const struct backlog *b)
+{
+	return b->generation != s->share.generation;
+}
+
+uint32_t
+backlog_limit(const struct send *s)
+{
+	uint64_t limit = s->conf->sched.message_active_limit,
+		 pct = s->conf->destination_active_share_pct,
+		 used = s->active + s->due.asked +
+	    s->messages.count[LIST_ENTERING_INCOMING],
+		 n;
+
+	if (pct >= 100)
+		return UINT32_MAX;
+	n = limit < used ? 0 : (limit - used) * pct / (100 - pct);
+	return n < 1 ? 1 : (uint32_t)n;
+}
+
+uint32_t
+backlog_load(const struct backlog *b)
+{
+	return b->held + (b->parking == NULL ? 0 : b->parking->due.nasked);
+}
+
+bool
+backlog_is_beyond(const struct send *s, const struct backlog *b)
+{
+	return (b->parking != NULL && b->parking->due.nwaiting > 0) ||
+	    backlog_load(b) >= backlog_limit(s);
+}
+
+bool
+backlog_is_dead(const struct send *s, const struct backlog *b)
+{
+	const struct site_table *t = shared_table(s->sites.shared);
+	struct site *site = t->open(t->table, b->transport, b->name, s->now);
+	bool dead;
+
+	if (site == NULL)
+		return false;
+	dead = t->state(t->table, site, s->now) == SITE_DEAD;
+	t->close(t->table, site, s->now);
+	return dead;
+}

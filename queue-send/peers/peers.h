@@ -1,0 +1,202 @@
+/* queue-send/peers/peers.h - todo-proc, the agents, and the page.
+ *
+ *	links.c         frames in, agents that come and go
+ *	offers.c        todo-proc offers messages, and is asked for them
+ *	dispatch.c      entries are selected and given to agents
+ *	delivery.c      an entry at an agent
+ *	undelivered.c   an entry that is given up, or moved
+ *	replies.c       RESULT and DONE of an agent
+ *	kept.c          connections that are open between two deliveries
+ *	agent_deaths.c  an agent is gone: which message is to blame
+ *	publish.c       the page /queueN, load reports
+ */
+#ifndef QUEUE_SEND_PEERS_PEERS_H
+#define QUEUE_SEND_PEERS_PEERS_H
+
+#include "ipc/wire.h"
+#include "queue-send/send.h"
+
+/* ---- links.c ----
+ *
+ * A later agent of the same program takes over at once; the earlier one keeps
+ * its deliveries until its end is seen, so that results it had sent still
+ * count. Of a process that ends the link is closed first, its connections
+ * last: its deliveries keep their places until the next agent is linked, or
+ * for LINKS_LOST. A peer that breaks the protocol loses its link, and its
+ * supervisor starts it again. */
+#define LINKS_LOST (500 * USEC_PER_MSEC)
+
+struct agent_link {
+	TAILQ_ENTRY(agent_link) link;
+	struct send *send;
+	struct wire *wire; /* NULL: lost */
+	usec_t over_at;    /* lost: when its deliveries end */
+	enum agent_program program;
+	uint32_t pid; /* as it says; 0: not known */
+	TAILQ_HEAD(delivery_list, delivery) deliveries;
+	TAILQ_HEAD(kept_of_agent, kept) kept;
+	bool full; /* the socket does not take more now */
+};
+
+/* A link of the supervisor: takes the descriptor. */
+void links_linked(struct send *s, const char *name, int fd);
+void links_done(struct send *s);
+/* Deliveries of agents that are lost end when it is time. */
+usec_t links_work(struct send *s);
+/* Time is over: agents are to close their connections. */
+void links_hang_up(struct send *s);
+
+/* ---- offers.c: the link PREP (docs/QUEUE.md) ----
+ *
+ * A MESSAGE is only remembered here; its file stays where it is until it is its
+ * turn. A message that is known already is passed over: arrival time and nonce
+ * say whether it is the same. */
+
+/* 0, or -EBADMSG for values that todo-proc may not send. */
+int offers_on_message(struct send *s, const struct msg_MESSAGE *frame);
+int offers_on_gone(struct send *s, const struct msg_GONE *frame);
+int offers_on_counts(struct send *s, const struct msg_COUNTS *frame);
+/* Send CREDIT, PREPARE and SCAN. */
+usec_t offers_work(struct send *s);
+/* The peer is another one: nothing is asked for, offered messages lie where
+ * they lay. */
+void offers_reset(struct send *s);
+/* The same peer; its credit stands. */
+void offers_drop(struct send *s);
+
+/* ---- delivery.c ---- */
+
+struct delivery_rcpt {
+	uint64_t offset;
+	uint32_t index;
+	bool reported;
+	bool passed_on; /* the server tells of a success */
+	char *address;  /* in the memory of the delivery */
+};
+
+/* One entry in the hands of one agent. */
+struct delivery {
+	RB_ENTRY(delivery) link;
+	TAILQ_ENTRY(delivery) of_agent;
+	uint64_t id;
+	struct agent_link *agent;
+	struct message *message;
+	struct sched_entry *entry;
+	char *nexthop; /* in the memory of the delivery */
+	usec_t selected_at;
+	usec_t turn_ends; /* of its connection: kept.c */
+	bool may_keep;    /* the connection */
+	bool placed;      /* the agent may say ELSEWHERE */
+	bool closing;     /* all is reported, its connection is being closed */
+	uint32_t nrcpts, nreported;
+	struct delivery_rcpt rcpts[]; /* by index, ascending */
+};
+
+/* addresses: those of the entry, each with its NUL. NULL: -ENOMEM. */
+struct delivery *delivery_new(struct send *s, struct sched_entry *e,
+    const char *nexthop, const struct buf *addresses);
+/* The agent has it. */
+void
+delivery_begin(struct send *s, struct delivery *d, struct agent_link *agent);
+struct delivery *delivery_find(struct send *s, uint64_t id);
+/* The delivery is over: its entry goes back, and d is freed. why: with
+ * SITE_FAILED, "DSN TEXT". */
+void delivery_end(struct send *s, struct delivery *d, enum site_result result,
+    const char *why);
+/* Nothing was delivered: the entry waits for that destination, and d is freed.
+ */
+void delivery_move(struct send *s, struct delivery *d, const char *destination);
+
+/* ---- undelivered.c ---- */
+
+/* The entry cannot be dealt with: the file (-errno), or the fate of its message
+ * does not let it. Its message is to leave the active queue for that. */
+void entry_give_up(
+    struct send *s, struct sched_entry *e, enum site_result result, int error);
+/* The entry waits for another destination, if its message still goes its way.
+ */
+void entry_move(struct send *s, struct sched_entry *e, const char *destination);
+
+/* ---- dispatch.c ----
+ *
+ * An entry of a shared destination has one next hop, that of its recipients:
+ * they are routed again, and where that differs since the routes have changed,
+ * their message begins its attempt anew.
+ *
+ * The file of a message is open for writing before the agent gets anything:
+ * no delivery starts whose marks cannot be written. The agent gets the content
+ * in the frame, or a descriptor of its own, read-only. */
+usec_t dispatch_work(struct send *s);
+
+/* ---- replies.c ---- */
+
+/* Frames of an agent: -EBADMSG when it breaks the protocol. */
+int replies_on_result(
+    struct send *s, struct agent_link *agent, const struct msg_RESULT *frame);
+int replies_on_passed_on(struct send *s, struct agent_link *agent,
+    const struct msg_PASSED_ON *frame);
+int replies_on_done(
+    struct send *s, struct agent_link *agent, const struct msg_DONE *frame);
+int replies_on_elsewhere(struct send *s, struct agent_link *agent,
+    const struct msg_ELSEWHERE *frame);
+/* Recipients of the delivery without a result; ours: of our own trouble. */
+void replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
+    const char *text, bool ours);
+
+/* ---- kept.c: connections that are used again (docs/SITES.md) ----
+ *
+ * KEPT ends a delivery, and its connection keeps the place. The next entry for
+ * the destination that the scheduler selects takes place and connection. A
+ * connection is closed when its agent says so, and when other queues wait for a
+ * place: one without a delivery soon; one in use, between two deliveries, where
+ * this queue holds more than its share, the last of these after KEPT_TURN. */
+#define KEPT_TURN (100 * USEC_PER_MSEC)
+
+void kept_init(struct send *s);
+/* The connection, and so the place, that the selected entry gets; NULL: a new
+ * one. */
+struct kept *kept_find(struct send *s, const struct sched_entry *e);
+/* The entry waits for its file, and the connection for the entry; it may close
+ * meanwhile. */
+void kept_promise(struct send *s, struct kept *k, const struct sched_entry *e);
+/* Tell the agent, before DELIVER; then one of the two: it has DELIVER, and *k
+ * is gone; it has not, and the entry goes back. */
+int kept_say(struct send *s, struct delivery *d, const struct kept *k,
+    struct agent_link *agent);
+void kept_taken(struct send *s, struct kept *k);
+void kept_spared(struct send *s, struct kept *k);
+/* Frames of an agent: -EBADMSG when it breaks the protocol. */
+int kept_on_kept(
+    struct send *s, struct agent_link *agent, const struct msg_KEPT *frame);
+int kept_on_closed(
+    struct send *s, struct agent_link *agent, const struct msg_CLOSED *frame);
+/* The connections of the agent are closed. */
+void kept_agent_ended(struct send *s, struct agent_link *agent);
+/* Close those that are too many or wanted; all, in a stop. */
+usec_t kept_work(struct send *s);
+
+/* ---- agent_deaths.c ----
+ *
+ * The deliveries of an agent that is gone are deferred for a short time, and
+ * nothing of that is held against the destination. Its messages are counted,
+ * so that a message that agents die of is found (RETRY_SUSPECT_DEATHS): the
+ * attempt of a suspect ends there (FATE_SUSPECT), and the one that is to blame
+ * leaves as FATE_POISON with its reasons in bounce/. */
+void deaths_of_agent(struct send *s, struct agent_link *agent);
+
+/* ---- publish.c: the page /queueN: load, mail that waits, counters, ages ----
+ *
+ * At most ten times a second when something has changed, else every
+ * PUBLISH_IDLE as a sign of life. A load above the threshold is told to the
+ * supervisor, too, at most every LOAD_EVERY. */
+
+/* The segment, made by the supervisor: maps it and closes the descriptor. */
+int publish_linked(void *send, int fd);
+/* The message queue of the supervisor, for load reports; ours from here on. */
+int publish_requests_linked(void *send, int fd);
+usec_t publish_work(struct send *s);
+void publish_done(struct send *s);
+/* Fill in a page; also for tests, which have no segment. */
+void publish_fill(struct send *s, struct queue_page *page);
+
+#endif

@@ -1,0 +1,140 @@
+#include "queue-send/pure/pure.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The value of this line, if it is the field; else NULL. */
+static const char *
+value_of(const char *line, const char *end, const char *name)
+{
+	const size_t len = strlen(name);
+	const char *p = line + len;
+
+	if ((size_t)(end - line) <= len || strncasecmp(line, name, len) != 0)
+		return NULL;
+	while (p < end && is_blank(*p))
+		p++;
+	return p < end && *p == ':' ? p + 1 : NULL;
+}
+
+/* Blanks, and line ends that the field goes on behind. */
+static const char *
+skip_folded(const char *p, const char *end)
+{
+	while (p < end &&
+	    (is_blank(*p) ||
+		(*p == '\n' && p + 1 < end && is_blank(p[1]) && p[1] != '\r')))
+		p++;
+	return p;
+}
+
+static void
+copy_id(const char *p, const char *end, char *out, size_t size)
+{
+	const char *first;
+	size_t len;
+
+	p = skip_folded(p, end);
+	if (p < end && *p == '<')
+		p++;
+	for (first = p; p < end && *p != '>' && *p != '\n' && !is_blank(*p);)
+		p++;
+	/* A value that ends with the buffer may be cut. */
+	len = p == end ? 0 : (size_t)(p - first);
+	len = len < size ? len : size - 1;
+	memcpy(out, first, len);
+	out[len] = '\0';
+}
+
+/* The line behind this one; NULL: the header ends. */
+static const char *
+next_line(const char *line, const char *end)
+{
+	const char *next = memchr(line, '\n', (size_t)(end - line));
+
+	if (next == NULL || next + 1 == end || next[1] == '\n' ||
+	    (next[1] == '\r' && next + 2 < end && next[2] == '\n'))
+		return NULL;
+	return next + 1;
+}
+
+/* The first line, unless it ends the header. */
+static const char *
+first_line(const char *head, size_t len)
+{
+	const bool ends = len == 0 || head[0] == '\n' ||
+	    (len > 1 && head[0] == '\r' && head[1] == '\n');
+
+	return ends ? NULL : head;
+}
+
+void
+header_message_id(const char *head, size_t len, char *out, size_t size)
+{
+	const char *line = first_line(head, len), *end = head + len;
+	const char *stop, *value;
+
+	*out = '\0';
+	for (; line != NULL; line = next_line(line, end)) {
+		stop = memchr(line, '\n', (size_t)(end - line));
+		value = value_of(line, stop == NULL ? end : stop, "message-id");
+		if (value == NULL)
+			continue;
+		copy_id(value, end, out, size);
+		return;
+	}
+}
+
+/* Is the first word of the value one of these? */
+static bool
+begins_with(
+    const char *value, const char *end, const char *const *words, size_t n)
+{
+	size_t i, len = 0;
+
+	value = skip_folded(value, end);
+	while (value + len < end && value[len] != ';' && value[len] != '(' &&
+	    value[len] != '\n' && !is_blank(value[len]))
+		len++;
+	for (i = 0; i < n; i++)
+		if (len == strlen(words[i]) &&
+		    strncasecmp(value, words[i], len) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_automatic_field(const char *line, const char *stop, const char *end)
+{
+	static const char *const by_people[] = { "no" };
+	static const char *const bulk[] = { "bulk", "list", "junk" };
+	const char *value;
+
+	if (stop - line > 5 && strncasecmp(line, "list-", 5) == 0)
+		return memchr(line, ':', (size_t)(stop - line)) != NULL;
+	value = value_of(line, stop, "auto-submitted");
+	if (value != NULL)
+		return !begins_with(
+		    value, end, by_people, ARRAY_LEN(by_people));
+	value = value_of(line, stop, "precedence");
+	return value != NULL && begins_with(value, end, bulk, ARRAY_LEN(bulk));
+}
+
+bool
+header_is_automatic(const char *head, size_t len)
+{
+	const char *line = first_line(head, len), *end = head + len, *stop;
+
+	for (; line != NULL; line = next_line(line, end)) {
+		stop = memchr(line, '\n', (size_t)(end - line));
+		if (is_automatic_field(line, stop == NULL ? end : stop, end))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,300 @@
+#include "queue-send/reports/report_task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "spool/reason.h"
+
+#define NOT_MEANT UINT32_MAX
+#define LOST_DONE "the answer was lost with its file"
+
+/* The recipients that a report of each kind names, and their reasons. */
+static const struct notice {
+	enum rcpt_mark mark;
+	enum report_action action;
+	enum dsn_notify wish; /* of the sender */
+	enum spool_dir reasons;
+	bool untold;            /* only reasons behind the last report */
+	bool successes;         /* deliveries too, where the sender asked */
+	const char *dsn, *text; /* of a recipient without a reason */
+} notices[REPORT_NKINDS] = {
+	[REPORT_FAILURE] = { RCPT_FAILED, REPORT_FAILED, DSN_FAILURE,
+	    SPOOL_BOUNCE, true, true, "", "the reason was lost with its file" },
+	[REPORT_DOUBLE] = { RCPT_FAILED, REPORT_FAILED, DSN_FAILURE,
+	    SPOOL_BOUNCE, true, false, "",
+	    "the reason was lost with its file" },
+	[REPORT_DELAY] = { RCPT_PENDING, REPORT_DELAYED, DSN_DELAY, SPOOL_DEFER,
+	    false, false, "4.0.0", "waits for its turn" },
+};
+
+static const enum report_action actions[] = {
+	[DONE_DELIVERED] = REPORT_DELIVERED,
+	[DONE_RELAYED] = REPORT_RELAYED,
+	[DONE_EXPANDED] = REPORT_EXPANDED,
+};
+
+/* ---- recipients ---- */
+
+static bool
+is_meant(const struct report_rcpts *w, const struct notice *n,
+    const struct queue_rcpt *rcpt)
+{
+	if (n->successes && rcpt->mark == RCPT_DONE)
+		return rcpt->done != DONE_PASSED &&
+		    dsn_wants(rcpt->dsn.notify, DSN_SUCCESS);
+	if (rcpt->mark != n->mark)
+		return false;
+	return w->asked_only ? (rcpt->dsn.notify & n->wish) != 0
+			     : dsn_wants(rcpt->dsn.notify, n->wish);
+}
+
+static void
+find_mark(struct report_rcpts *w, const struct notice *n,
+    const struct queue_rcpt *rcpt)
+{
+	struct report_place *place = &w->places[rcpt->index];
+
+	*place = (struct report_place){
+		.offset = rcpt->offset,
+		.line = is_meant(w, n, rcpt) ? 0 : NOT_MEANT,
+		.done = rcpt->mark == RCPT_DONE,
+	};
+	w->unwanted += rcpt->mark == RCPT_FAILED && place->line == NOT_MEANT;
+	w->has_done |= place->done && place->line == 0;
+}
+
+static int
+find_marks(struct report_rcpts *w, const struct notice *n)
+{
+	struct queue_rcpt_cursor *cursor = malloc(sizeof(*cursor));
+	struct queue_rcpt rcpt;
+	int r = 0;
+
+	free(w->places);
+	w->places = calloc(w->file->rcpt_count, sizeof(*w->places));
+	if (cursor == NULL || w->places == NULL)
+		r = -ENOMEM;
+	if (r == 0)
+		queue_rcpt_begin(cursor, w->file);
+	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0) {
+		find_mark(w, n, &rcpt);
+		r = 0;
+	}
+	free(cursor);
+	return r;
+}
+
+/* ---- reasons ---- */
+
+static int
+read_reasons(
+    struct report_rcpts *w, int (*each)(const struct reason *reason, void *arg))
+{
+	const struct notice *n = &notices[w->kind];
+	int r;
+
+	w->line = 0;
+	r = n->untold ? reason_read_after(w->sp, w->inode, w->reports, each, w)
+		      : reason_read(w->sp, n->reasons, w->inode, each, w);
+	return r == -ENOENT ? 0 : r;
+}
+
+static void
+count(struct report_rcpts *w, const struct report_place *place)
+{
+	w->count++;
+	w->done += place->done;
+}
+
+static int
+note_known(const struct reason *reason, void *arg)
+{
+	struct report_rcpts *w = arg;
+
+	if (reason->index < w->file->rcpt_count)
+		w->places[reason->index].known = true;
+	return 0;
+}
+
+static int
+note_lost(const struct report_rcpts *w, uint32_t index)
+{
+	struct reason reason = {
+		.index = index, .dsn = "", .relay = "none", .text = LOST_DONE
+	};
+	struct queue_rcpt rcpt;
+	int r = queue_file_rcpt(
+	    w->fd, w->file, w->places[index].offset, index, &rcpt);
+
+	reason.address = rcpt.address;
+	return r < 0 ? r : reason_add(w->sp, SPOOL_BOUNCE, w->inode, &reason);
+}
+
+/* A recipient that has the message, and no line in all of the file, gets one:
+ * an expansion marks its recipient before it says so. The line is told of once,
+ * as any other, whatever was reported before. */
+static int
+note_all_lost(struct report_rcpts *w)
+{
+	const struct report_place *place;
+	uint32_t i;
+	int r;
+
+	if (!w->has_done)
+		return 0;
+	r = reason_read(w->sp, SPOOL_BOUNCE, w->inode, note_known, w);
+	if (r == -ENOENT)
+		r = 0;
+	for (i = 0; r == 0 && i < w->file->rcpt_count; i++) {
+		place = &w->places[i];
+		if (place->done && place->line == 0 && !place->known)
+			r = note_lost(w, i);
+	}
+	return r;
+}
+
+static int
+note_line(const struct reason *reason, void *arg)
+{
+	struct report_rcpts *w = arg;
+	struct report_place *place;
+
+	w->line++;
+	if (reason->index >= w->file->rcpt_count)
+		return 0;
+	place = &w->places[reason->index];
+	if (place->line == NOT_MEANT)
+		return 0;
+	if (place->line == 0)
+		count(w, place);
+	place->line = w->line;
+	return 0;
+}
+
+/* Recipients that failed without a reason are told of by the first report. */
+static bool
+has_lost(const struct report_rcpts *w)
+{
+	return !notices[w->kind].untold || w->reports == 0;
+}
+
+int
+report_rcpts_find(struct report_rcpts *w, enum report_kind kind)
+{
+	uint32_t i;
+	int r;
+
+	w->kind = kind;
+	w->count = w->done = w->unwanted = 0;
+	w->beside = w->has_done = false;
+	r = find_marks(w, &notices[kind]);
+	if (r < 0)
+		return r;
+	w->beside = true;
+	r = reason_count_reports(w->sp, w->inode, &w->reports);
+	if (r == 0)
+		r = note_all_lost(w);
+	if (r == 0)
+		r = read_reasons(w, note_line);
+	for (i = 0; r == 0 && has_lost(w) && i < w->file->rcpt_count; i++)
+		if (w->places[i].line == 0)
+			count(w, &w->places[i]);
+	return r;
+}
+
+/* ---- each of them ---- */
+
+static enum report_action
+action_of(const struct report_rcpts *w, const struct queue_rcpt *rcpt)
+{
+	return rcpt->mark == RCPT_DONE ? actions[rcpt->done]
+				       : notices[w->kind].action;
+}
+
+static const char *
+orcpt_of(const struct queue_rcpt *rcpt)
+{
+	return rcpt->dsn.orcpt[0] == '\0' ? NULL : rcpt->dsn.orcpt;
+}
+
+static int
+tell_line(const struct reason *reason, void *arg)
+{
+	struct report_rcpts *w = arg;
+	const struct report_place *place;
+	struct queue_rcpt rcpt;
+	struct report_rcpt to = {
+		.address = reason->address,
+		.dsn = reason->dsn,
+		.relay = reason->relay,
+		.text = reason->text,
+		.when_wall = reason->when_wall,
+	};
+	int r;
+
+	w->line++;
+	if (reason->index >= w->file->rcpt_count)
+		return 0;
+	place = &w->places[reason->index];
+	if (place->line != w->line)
+		return 0;
+	r = queue_file_rcpt(
+	    w->fd, w->file, place->offset, reason->index, &rcpt);
+	if (r < 0)
+		return r;
+	to.action = action_of(w, &rcpt);
+	to.orcpt = orcpt_of(&rcpt);
+	return w->each(w->arg, &to);
+}
+
+/* A recipient without a reason. */
+static int
+tell_one_lost(struct report_rcpts *w, const struct queue_rcpt *rcpt)
+{
+	const struct notice *n = &notices[w->kind];
+	const struct report_rcpt to = {
+		.address = rcpt->address,
+		.orcpt = orcpt_of(rcpt),
+		.action = n->action,
+		.dsn = n->dsn,
+		.relay = "none",
+		.text = n->text,
+	};
+
+	return w->each(w->arg, &to);
+}
+
+static int
+tell_lost(struct report_rcpts *w)
+{
+	struct queue_rcpt_cursor *cursor = malloc(sizeof(*cursor));
+	struct queue_rcpt rcpt;
+	int r = cursor == NULL ? -ENOMEM : 0;
+
+	if (r == 0)
+		queue_rcpt_begin(cursor, w->file);
+	while (r == 0 && (r = queue_rcpt_next(cursor, w->fd, &rcpt)) > 0)
+		r = w->places[rcpt.index].line == 0 ? tell_one_lost(w, &rcpt)
+						    : 0;
+	free(cursor);
+	return r;
+}
+
+int
+report_rcpts_tell(struct report_rcpts *w,
+    int (*each)(void *arg, const struct report_rcpt *to), void *arg)
+{
+	int r;
+
+	w->each = each;
+	w->arg = arg;
+	r = read_reasons(w, tell_line);
+	return r < 0 || !has_lost(w) ? r : tell_lost(w);
+}
+
+void
+report_rcpts_done(struct report_rcpts *w)
+{
+	free(w->places);
+	w->places = NULL;
+}

@@ -1,0 +1,374 @@
+#include "queue-send/reports/report_task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "queue-send/pure/pure.h"
+#include "spool/prepared.h"
+#include "spool/reason.h"
+#include "submit/submit.h"
+
+/* The work on one message: its file is locked. */
+struct work {
+	struct report_task *t;
+	int fd;
+	struct queue_file file;
+	struct dsn_mail dsn;
+	struct report_rcpts rcpts;
+	struct report_facts facts;
+	struct buf content, out;
+	struct accept accept;
+	int (*add)(struct report_facts *r, const struct report_rcpt *to,
+	    struct buf *out);
+};
+
+/* ---- the text ---- */
+
+/* Text that is ready goes into the file. */
+static int
+flush(struct work *w)
+{
+	int r = accept_content(&w->accept, w->out.data, w->out.len);
+
+	buf_reset(&w->out);
+	return r;
+}
+
+static int
+add_rcpt(void *arg, const struct report_rcpt *to)
+{
+	struct work *w = arg;
+	int r = w->add(&w->facts, to, &w->out);
+
+	return r < 0 ? r : flush(w);
+}
+
+/* Each recipient once, by `add`. */
+static int
+add_all(struct work *w,
+    int (*add)(
+	struct report_facts *r, const struct report_rcpt *to, struct buf *out))
+{
+	w->add = add;
+	return report_rcpts_tell(&w->rcpts, add_rcpt, w);
+}
+
+/* A message that has not failed is not returned (RFC 3461 section 4.3). */
+static bool
+is_returned(const struct work *w, enum report_kind kind)
+{
+	return (kind == REPORT_FAILURE || kind == REPORT_DOUBLE) &&
+	    w->dsn.ret != DSN_RET_HDRS &&
+	    w->file.content_len <= w->t->size_limit;
+}
+
+static int
+read_content(struct work *w, enum report_kind kind)
+{
+	const uint64_t len = w->file.content_len;
+	const bool whole = is_returned(w, kind);
+	const size_t want = (size_t)(whole ? len
+		: len < REPORT_HEADER_MAX  ? len
+					   : REPORT_HEADER_MAX);
+	int64_t n;
+	int r;
+
+	buf_reset(&w->content);
+	r = buf_reserve(&w->content, want);
+	if (r < 0)
+		return r;
+	n = io_pread_all(
+	    w->fd, w->content.data, want, (int64_t)w->file.content_off);
+	if (n < 0)
+		return (int)n;
+	w->content.len = (size_t)n;
+	w->facts.whole = whole;
+	w->facts.content = w->content.data;
+	w->facts.content_len = w->content.len;
+	return 0;
+}
+
+static int
+add_received(struct work *w)
+{
+	char line[SUBMIT_RECEIVED_MAX];
+	int n = submit_received(&w->accept, w->t->host, "\n", line);
+
+	return n < 0 ? n : accept_content(&w->accept, line, (size_t)n);
+}
+
+static int
+add_text(struct work *w)
+{
+	int r = report_begin(&w->facts, &w->out);
+
+	if (r == 0)
+		r = flush(w);
+	if (r == 0)
+		r = add_all(w, report_say);
+	if (r == 0)
+		r = report_middle(&w->facts, &w->out);
+	if (r == 0)
+		r = add_all(w, report_state);
+	if (r == 0)
+		r = report_end(&w->facts, &w->out);
+	return r < 0 ? r : flush(w);
+}
+
+/* ---- the file ---- */
+
+/* An address without a domain has that of this system, in a header. */
+static void
+complete(const struct work *w, const char *address, char *out, size_t size)
+{
+	snprintf(out, size, "%s%s%s", address,
+	    strchr(address, '@') == NULL ? "@" : "",
+	    strchr(address, '@') == NULL ? w->t->domain : "");
+}
+
+static void
+make_token(char out[33])
+{
+	unsigned char bytes[16];
+	size_t i;
+
+	arc4random_buf(bytes, sizeof(bytes));
+	for (i = 0; i < sizeof(bytes); i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* The facts that are the same in each report of the message. */
+static void
+set_facts(struct work *w, enum report_kind kind)
+{
+	struct report_task *t = w->t;
+
+	w->facts.kind = kind;
+	w->facts.mixed = kind == REPORT_FAILURE && w->rcpts.done > 0;
+	w->facts.envid = w->dsn.envid[0] == '\0' ? NULL : w->dsn.envid;
+	w->facts.host = t->host;
+	w->facts.sender = t->sender;
+	w->facts.now_wall = t->now_wall;
+	w->facts.arrival_wall = w->file.arrival_wall;
+	w->facts.until_wall = t->until_wall;
+}
+
+static int
+write_report(struct work *w, enum report_kind kind)
+{
+	struct report_task *t = w->t;
+	char to[ADDRESS_MAX + CONF_HOST_SIZE + 2];
+	char from[CONF_HOST_SIZE + 16], id[QUEUE_ID_SIZE], token[33];
+	int r;
+
+	complete(w, t->to, to, sizeof(to));
+	complete(w, "MAILER-DAEMON", from, sizeof(from));
+	queue_id_format(&t->id, id);
+	make_token(token);
+	set_facts(w, kind);
+	w->facts.from = from;
+	w->facts.to = to;
+	w->facts.id = id;
+	w->facts.token = token;
+	r = add_received(w);
+	if (r == 0)
+		r = add_text(w);
+	if (r == 0)
+		r = queue_file_add_sender(&w->accept.writer, "", 0);
+	if (r == 0)
+		r = queue_file_add_rcpt(
+		    &w->accept.writer, t->to, strlen(t->to));
+	return r < 0 ? r : accept_commit(&w->accept, &t->made[kind].id);
+}
+
+static int
+prepare_report(struct work *w, enum report_kind kind)
+{
+	const struct prepared name = { .parent = w->t->id,
+		.index = PREPARED_REPORT,
+		.number = w->rcpts.reports };
+	char text[PREPARED_NAME_MAX];
+	int r;
+
+	prepared_name(&name, text);
+	w->t->opt.dir = SPOOL_PREPARED;
+	w->t->opt.name = text;
+	r = accept_begin(&w->accept, w->t->sp, &w->t->opt, w->t->now_wall,
+	    (uint32_t)getuid());
+	if (r == 0)
+		r = write_report(w, kind);
+	accept_end(&w->accept);
+	return r;
+}
+
+/* ---- all of it ---- */
+
+static int
+settle(struct work *w)
+{
+	return spool_settle_message(
+	    w->t->sp, w->fd, &w->file, w->t->id.inode, NULL, NULL);
+}
+
+static int
+add_commit(struct work *w, enum report_kind kind)
+{
+	const struct report_task *t = w->t;
+	char made[QUEUE_ID_SIZE];
+
+	queue_id_format(&t->made[kind].id, made);
+	return kind == REPORT_DELAY
+	    ? reason_add_warning(t->sp, &t->id, t->now_wall, made)
+	    : reason_add_report(t->sp, t->id.inode, t->now_wall, made);
+}
+
+/* The line in bounce/ is the commit. */
+static int
+make_report(struct work *w, enum report_kind kind)
+{
+	int r = prepare_report(w, kind);
+
+	if (r == 0)
+		r = add_commit(w, kind);
+	if (r == 0)
+		w->t->made[kind].count = w->rcpts.count;
+	return r < 0 ? r : settle(w);
+}
+
+/* The message was read, or could not be; -EBADMSG and -EPERM are kept for what
+ * is wrong with it, and -ENOENT says that it is gone. */
+static int
+of_message(struct work *w, int error)
+{
+	if (error == -EIO)
+		w->t->trouble = REPORT_READING;
+	return error;
+}
+
+/* The same of everything beside it: its reasons, other names in prepared/. */
+static int
+beside_message(struct work *w, int error, enum report_trouble trouble)
+{
+	if (error == -ENOENT || error == -EPERM || error == -EBADMSG)
+		error = -EIO;
+	if (error == -EIO)
+		w->t->trouble = trouble;
+	return error;
+}
+
+static int
+open_message(struct work *w)
+{
+	const struct report_task *t = w->t;
+	int r;
+
+	w->fd = spool_open_file(t->sp, SPOOL_ACTIVE, t->id.inode, O_RDONLY);
+	if (w->fd < 0)
+		return w->fd;
+	r = queue_file_read(w->fd, &w->file);
+	if (r == 0 &&
+	    (w->file.arrival_wall != t->id.arrival_wall ||
+		w->file.nonce != t->id.nonce))
+		r = -ENOENT;
+	if (r == 0)
+		r = queue_file_dsn(w->fd, &w->file, &w->dsn);
+	return r < 0 ? r : prepared_lock(w->fd);
+}
+
+static int
+find(struct work *w, enum report_kind kind)
+{
+	int r;
+
+	w->rcpts.sp = w->t->sp;
+	w->rcpts.fd = w->fd;
+	w->rcpts.file = &w->file;
+	w->rcpts.inode = w->t->id.inode;
+	r = report_rcpts_find(&w->rcpts, kind);
+	return w->rcpts.beside ? beside_message(w, r, REPORT_READING)
+			       : of_message(w, r);
+}
+
+static int
+tell(struct work *w, enum report_kind kind)
+{
+	int r;
+
+	if (w->t->look) {
+		w->t->wanting = true;
+		return 0;
+	}
+	r = of_message(w, read_content(w, kind));
+	return r < 0 ? r
+		     : beside_message(w, make_report(w, kind), REPORT_WRITING);
+}
+
+/* Deliveries too, where the sender asked to be told of them. */
+static int
+tell_failures(struct work *w)
+{
+	int r = find(w, w->t->kind);
+
+	if (r < 0)
+		return r;
+	w->t->unwanted = w->rcpts.unwanted;
+	if (w->rcpts.count == 0)
+		return 0;
+	return tell(
+	    w, w->rcpts.done == w->rcpts.count ? REPORT_SUCCESS : w->t->kind);
+}
+
+/* Behind the report of failures: no reason in front of the line of a warning is
+ * untold. Nobody waits for bulk mail and for what programs send, unless a
+ * warning was asked for. */
+static int
+warn(struct work *w)
+{
+	int r = of_message(w, read_content(w, REPORT_DELAY));
+
+	if (r < 0)
+		return r;
+	w->rcpts.asked_only =
+	    header_is_automatic(w->content.data, w->content.len);
+	r = find(w, REPORT_DELAY);
+	return r < 0 || w->rcpts.count == 0 ? r : tell(w, REPORT_DELAY);
+}
+
+/* Only of a message that is ours and locked. */
+static int
+tell_all(struct work *w)
+{
+	int r = beside_message(w, settle(w), REPORT_WRITING);
+
+	if (r == 0)
+		r = tell_failures(w);
+	if (r == 0 && w->t->warn)
+		r = warn(w);
+	if (r < 0)
+		(void)settle(w);
+	return r;
+}
+
+int
+report_task_work(struct sync_task *task)
+{
+	struct report_task *t = (struct report_task *)(void *)task;
+	struct work w = { .t = t, .fd = -1 };
+	int r;
+
+	if (t->begins)
+		(void)reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
+	r = of_message(&w, open_message(&w));
+	if (r == 0)
+		r = tell_all(&w);
+	io_close(&w.fd);
+	report_rcpts_done(&w.rcpts);
+	buf_done(&w.content);
+	buf_done(&w.out);
+	return r;
+}

@@ -1,0 +1,342 @@
+#include "queue-send/reports/reports.h"
+
+#include <bsd/stdlib.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+#include "queue-send/reports/report_task.h"
+#include "submit/submit.h"
+
+#define TASKS_MAX    8
+#define LOCKED_WAIT  (100 * USEC_PER_MSEC) /* settled by another process */
+#define LOCKED_TRIES 100                   /* 10 s: no settling takes as long */
+
+/* ---- to whom ---- */
+
+static const char *
+told_to(const struct send *s, const struct message *m)
+{
+	if (m->sender[0] != '\0')
+		return m->sender;
+	return (m->file.flags & QUEUE_FILE_FINAL) != 0
+	    ? ""
+	    : s->conf->double_bounce_recipient;
+}
+
+/* Late, with a recipient pending, of an attempt that nothing else has ended.
+ * Mail that will have been given up by then is told of once. */
+static bool
+is_to_warn(const struct send *s, const struct message *m)
+{
+	const usec_t after = s->conf->delay_warning_time;
+
+	return after > 0 && after < s->retry.lifetime && !m->warned &&
+	    !m->expires && m->sender[0] != '\0' && m->deferred > 0 &&
+	    (m->fate == FATE_OPEN || m->fate == FATE_EVICTED) &&
+	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall) >= after;
+}
+
+bool
+reports_is_wanting(const struct send *s, const struct message *m)
+{
+	return !m->reported &&
+	    ((m->failed > 0 && told_to(s, m)[0] != '\0') || m->succeeded ||
+		is_to_warn(s, m));
+}
+
+/* ---- tasks that are done ---- */
+
+static void
+leaves(struct send *s, struct message *m)
+{
+	m->reported = true;
+	messages_put(&s->messages, m, LIST_FINISHED);
+}
+
+static void
+say_made(struct send *s, const struct message *m, const struct report_task *t)
+{
+	static const char *const names[REPORT_NKINDS] = {
+		[REPORT_FAILURE] = "sender non-delivery",
+		[REPORT_DOUBLE] = "postmaster non-delivery",
+		[REPORT_DELAY] = "sender delay",
+		[REPORT_SUCCESS] = "sender delivery status",
+	};
+	char id[QUEUE_ID_SIZE], made[QUEUE_ID_SIZE];
+	size_t i;
+
+	message_id(m, id);
+	for (i = 0; i < REPORT_NKINDS; i++) {
+		if (t->made[i].count == 0)
+			continue;
+		queue_id_format(&t->made[i].id, made);
+		log_message(LOG_INFO_L, "notification", id,
+		    "%s notification: %s", names[i], made);
+		s->want_scan = true; /* only qmailq may ring the bell */
+	}
+}
+
+/* Said when the message has no recipient left. */
+static void
+say_unwanted(const struct message *m, uint32_t count)
+{
+	char id[QUEUE_ID_SIZE];
+
+	if (count == 0 || m->deferred > 0)
+		return;
+	message_id(m, id);
+	log_message(LOG_INFO_L, "unreported", id,
+	    "recipients that failed for good, without a report: %u (the sender "
+	    "asked for none)",
+	    count);
+}
+
+/* The next attempt tells of the failures. */
+static void
+put_off(struct send *s, struct message *m)
+{
+	m->deferred++;
+	m->untold = m->failed > 0;
+	leaves(s, m);
+}
+
+/* A message that cannot be read, and could not for longer than mail is kept, is
+ * put where an operator finds it. */
+static void
+give_up(struct send *s, struct message *m, int error)
+{
+	m->error = error;
+	m->why = "it or its reasons cannot be read to report its failures";
+	message_decide(m, FATE_DAMAGED);
+	leaves(s, m);
+}
+
+static void
+not_made(struct send *s, struct message *m, const struct report_task *t)
+{
+	const int error = t->task.error;
+
+	if (t->trouble == REPORT_READING && message_is_hopeless(s, m)) {
+		give_up(s, m, error);
+		return;
+	}
+	if (error != -ESHUTDOWN)
+		disk_write_failed(s, m,
+		    t->trouble == REPORT_READING ? "read what is to be reported"
+						 : "write a report",
+		    error);
+	put_off(s, m);
+}
+
+/* Settling takes moments. A lock that is held for longer is not of ours, and
+ * holds up this report alone. */
+static void
+is_locked(struct send *s, struct message *m)
+{
+	char id[QUEUE_ID_SIZE];
+
+	if (m->locked++ < LOCKED_TRIES) {
+		messages_put(&s->messages, m, LIST_UNREPORTED);
+		return;
+	}
+	message_id(m, id);
+	log_message(LOG_WARNING_L, "report-waits", id,
+	    "the report of its failures waits for the next attempt: another "
+	    "process holds a lock on active/%llu",
+	    (unsigned long long)m->inode);
+	m->locked = 0;
+	put_off(s, m);
+}
+
+static void
+failed(struct send *s, struct message *m, const struct report_task *t)
+{
+	const int error = t->task.error;
+
+	if (error == -EAGAIN) {
+		s->reports.not_before = s->now + LOCKED_WAIT;
+		is_locked(s, m);
+	} else if (disk_is_shortage(error)) {
+		s->reports.not_before = s->now + LOCKED_WAIT;
+		messages_put(&s->messages, m, LIST_UNREPORTED);
+	} else if (error == -EBADMSG || error == -EPERM) {
+		m->error = error;
+		message_decide(m, FATE_DAMAGED);
+		leaves(s, m);
+	} else if (error == -ENOENT) { /* finish.c deals with that */
+		leaves(s, m);
+	} else {
+		not_made(s, m, t);
+	}
+}
+
+/* One report was counted when the task began. */
+static void
+count_made(struct send *s, const struct report_task *t)
+{
+	const uint32_t limit = s->conf->report_rate_limit;
+	struct told_rate *told = &s->reports.told;
+	uint32_t i, n = 0;
+
+	if (t->look)
+		return; /* none was counted */
+	for (i = 0; i < REPORT_NKINDS; i++)
+		n += t->made[i].count > 0;
+	if (n == 0)
+		told_take_back(told, t->to, limit);
+	for (i = 1; i < n; i++)
+		told_count(told, t->to, limit, s->now);
+}
+
+/* An address that has had its reports gets the others later. */
+static void
+has_to_wait(struct send *s, struct message *m)
+{
+	const char *to = told_to(s, m);
+	const usec_t wait =
+	    told_wait(&s->reports.told, to, s->conf->report_rate_limit, s->now);
+	char id[QUEUE_ID_SIZE];
+
+	if (wait == 0) { /* by now */
+		messages_put(&s->messages, m, LIST_UNREPORTED);
+		return;
+	}
+	message_id(m, id);
+	log_message(LOG_INFO_L, "report-waits", id,
+	    "its report to <%s> waits: more than report_rate_limit", to);
+	m->wait_s = (uint32_t)(wait / USEC_PER_SEC) + 1;
+	put_off(s, m);
+}
+
+static bool
+is_of(const struct message *m, const struct report_task *t)
+{
+	return m != NULL && m->list == LIST_REPORTING &&
+	    message_is(m, t->id.arrival_wall, t->id.nonce);
+}
+
+static void
+one_is_done(struct send *s, struct report_task *t)
+{
+	struct message *m = messages_find(&s->messages, t->id.inode);
+
+	s->reports.tasks--;
+	count_made(s, t);
+	if (!is_of(m, t))
+		return;
+	say_made(s, m, t);
+	if (t->task.error < 0) {
+		failed(s, m, t);
+		return;
+	}
+	if (t->wanting) {
+		has_to_wait(s, m);
+		return;
+	}
+	say_unwanted(m, t->unwanted);
+	leaves(s, m);
+}
+
+static void
+ended(struct send *s, struct sync_task *task)
+{
+	one_is_done(s, (struct report_task *)(void *)task);
+	sync_task_free(task);
+}
+
+/* ---- tasks to do ---- */
+
+/* The end of the attempts. */
+static usec_t
+until_of(const struct send *s, const struct message *m)
+{
+	return s->now_wall + s->retry.lifetime -
+	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall);
+}
+
+static struct report_task *
+task_of(struct send *s, const struct message *m)
+{
+	struct report_task *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	sync_task_init(&t->task, report_task_work, NULL);
+	t->task.inode = m->inode;
+	t->sp = &s->sp;
+	t->id = (struct queue_id){ .arrival_wall = m->file.arrival_wall,
+		.nonce = m->file.nonce,
+		.queue = m->file.queue,
+		.inode = m->inode };
+	t->kind = m->sender[0] == '\0' ? REPORT_DOUBLE : REPORT_FAILURE;
+	t->warn = is_to_warn(s, m);
+	t->look = told_is_above(&s->reports.told, told_to(s, m),
+	    s->conf->report_rate_limit, s->now);
+	t->until_wall = until_of(s, m);
+	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED);
+	t->opt.max_content = 0;
+	t->opt.flags = QUEUE_FILE_REPORT |
+	    (t->kind == REPORT_DOUBLE ? QUEUE_FILE_FINAL : 0);
+	t->size_limit = s->conf->bounce_size_limit;
+	t->now_wall = s->now_wall;
+	snprintf(t->sender, sizeof(t->sender), "%s", m->sender);
+	snprintf(t->to, sizeof(t->to), "%s", told_to(s, m));
+	conf_host(s->conf, t->host);
+	conf_domain(s->conf, t->domain);
+	return t;
+}
+
+static int
+start_one(struct send *s, struct message *m)
+{
+	struct report_task *t = task_of(s, m);
+	int r;
+
+	if (t != NULL)
+		t->begins = m->first && !m->bounce_begun;
+	r = t == NULL ? -ENOMEM : pool_put(&s->reports.pool, &t->task);
+
+	if (r < 0) {
+		free(t);
+		return r;
+	}
+	m->bounce_begun = true;
+	s->reports.tasks++;
+	if (!t->look)
+		told_count(&s->reports.told, t->to, s->conf->report_rate_limit,
+		    s->now);
+	messages_put(&s->messages, m, LIST_REPORTING);
+	return 0;
+}
+
+usec_t
+reports_work(struct send *s)
+{
+	struct message *m;
+
+	if (s->now < s->reports.not_before)
+		return s->reports.not_before;
+	while (s->reports.tasks < TASKS_MAX &&
+	    (m = messages_first(&s->messages, LIST_UNREPORTED)) != NULL) {
+		if (start_one(s, m) == 0)
+			continue;
+		s->reports.not_before = s->now + LOCKED_WAIT;
+		return s->reports.not_before;
+	}
+	return USEC_NEVER;
+}
+
+/* ---- start and end ---- */
+
+int
+reports_init(struct send *s)
+{
+	struct reports *p = &s->reports;
+
+	arc4random_buf(&p->told.seed, sizeof(p->told.seed));
+	p->pool.threads = s->sync.pool.threads;
+	return pool_init(s, &p->pool, 1, ended);
+}

@@ -1,0 +1,365 @@
+#include "queue-send/road/road.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/operators/rules.h"
+#include "spool/reason.h"
+
+#define TAKEN_PER_TURN 50
+
+void
+active_forget(struct send *s, struct message *m)
+{
+	s->active--;
+	ages_remove(&s->ages, m->second, s->now_wall);
+	claims_leave(s, m);
+	messages_drop(&s->messages, m);
+	s->pub.changed = true;
+}
+
+/* Rows of unknown transports are skipped: todo-proc may have read another
+ * configuration. */
+static int
+tell_census(struct message *m, const char *census, size_t len)
+{
+	const char *row = census, *end = census + len;
+	int r;
+
+	for (; end - row >= MSG_CENSUS_ROW; row += MSG_CENSUS_ROW) {
+		r = sched_message_expect(
+		    m->sched, bytes_get_u32(row), bytes_get_u32(row + 12));
+		if (r < 0 && r != -EINVAL)
+			return r;
+	}
+	return 0;
+}
+
+static void
+log_active(const struct message *m)
+{
+	char id[QUEUE_ID_SIZE];
+	const struct log_field fields[] = {
+		LOG_ADDR("from", m->sender),
+		LOG_INT("size", m->file.content_len),
+		LOG_INT("nrcpt", m->pending),
+	};
+	const struct log_event event = {
+		.level = LOG_INFO_L,
+		.name = "active",
+		.id = id,
+		.fields = fields,
+		.nfields = ARRAY_LEN(fields),
+		.text = "queue active",
+	};
+
+	message_id(m, id);
+	log_write(&event);
+}
+
+/* Read the trailer, and compare it with the offer: the name may by now be that
+ * of another message, since inode numbers are reused. */
+static int
+read_trailer(struct send *s, struct message *m)
+{
+	struct queue_file file;
+	int fd = disk_open_to_read(s, m), r;
+
+	if (fd < 0)
+		return fd;
+	r = queue_file_hold(fd, &s->bytes);
+	if (r == 0)
+		r = queue_file_read(fd, &file);
+	if (r == 0 && !message_is(m, file.arrival_wall, file.nonce)) {
+		message_decide(m, FATE_REPLACED);
+	} else if (r == 0) {
+		message_set_file(m, &file);
+		if (m->fresh)
+			accepted_log(s, m->inode, fd, &file, m->sender);
+	}
+	if (fd != m->fd)
+		io_close(&fd);
+	return r;
+}
+
+/* Read its trailer, and announce it to the scheduler. */
+static int
+enter(struct send *s, struct message *m, const char *census, size_t len)
+{
+	int r = read_trailer(s, m);
+
+	if (r < 0 || m->fate != FATE_OPEN)
+		return r;
+	r = sched_message_new(s->sched, m, s->now, &m->sched);
+	return r < 0 ? r : tell_census(m, census, len);
+}
+
+/* Of a message in its first attempt nothing was written: reasons of others go
+ * before its own come. */
+static bool
+is_first(struct send *s, const struct message *m)
+{
+	return m->dir == SPOOL_INCOMING && m->pending == m->file.rcpt_count &&
+	    m->file.queue == s->sp.queue &&
+	    m->file.arrival_wall >= s->began_wall &&
+	    !accepted_is_noted(&s->accepted, m->inode, m->file.arrival_wall);
+}
+
+static void
+take_marks(struct message *m, int marks)
+{
+	m->expires = marks > 0 && (marks & REASON_GIVEN_UP) != 0;
+	m->released = marks > 0 && (marks & REASON_RELEASED) != 0;
+	/* Marks that cannot be read may say it: no warning by this attempt. */
+	m->warned = marks < 0 ? marks != -ENOENT : (marks & REASON_WARNED) != 0;
+}
+
+/* A file that the move has opened rests as any. Another one is opened here,
+ * where what is wrong with it is found. */
+static void
+take_file(struct send *s, struct message *m, struct move *mv)
+{
+	if (mv->t.fd < 0)
+		return;
+	m->fd = mv->t.fd;
+	mv->t.fd = -1;
+	messages_rest(&s->messages, m, s->now);
+}
+
+/* From here on finish.c says where a message goes that cannot be delivered. */
+static void
+start(struct send *s, struct message *m)
+{
+	if (m->fate != FATE_OPEN) {
+		messages_put(&s->messages, m, LIST_FINISHED);
+		send_wake(s);
+		return;
+	}
+	log_active(m);
+	messages_put(&s->messages, m, LIST_READING);
+	recipients_read_few(s, m);
+}
+
+/* The message is in active/; from here on finish.c says where it goes. */
+static void
+begin(struct send *s, struct message *m, struct move *mv)
+{
+	struct due *d = due_find(&s->due, m->inode);
+	size_t census_len;
+	char *census;
+
+	m->deaths = d == NULL ? 0 : (uint8_t)d->deaths;
+	m->owed = d != NULL && d->owed;
+	if (m->backlog == NULL)
+		share_admit(s, m);
+	deferred_forget(s, m->inode);
+	m->fresh = m->dir == SPOOL_INCOMING;
+	m->dir = SPOOL_ACTIVE;
+	m->first = !mv->t.look;
+	if (!m->first)
+		take_marks(m, mv->t.marks);
+	take_file(s, m, mv);
+	census = message_activate(m, s->now, &census_len);
+	s->active++;
+	m->second = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
+	s->pub.changed = true;
+	message_fail(m, enter(s, m, census, census_len));
+	free(census);
+	start(s, m);
+	queue_file_let_go();
+}
+
+/* An offer that a queue takes no more holds up nothing: the file lies where it
+ * lay. */
+static void
+put_back(struct send *s, struct message *m)
+{
+	if (send_is_evacuating(s))
+		messages_drop(&s->messages, m);
+	else
+		messages_put(&s->messages, m,
+		    m->dir == SPOOL_INCOMING ? LIST_OFFERED_INCOMING
+					     : LIST_OFFERED_DEFERRED);
+}
+
+/* The move failed, for this message alone or for any. */
+static void
+refused(struct send *s, struct message *m, int error)
+{
+	struct due *d = due_find(&s->due, m->inode);
+
+	share_hold(s, m, NULL);
+	if (health_is_general(error)) {
+		disk_write_failed(s, m, "move to active", error);
+		s->admission_blocked_until = s->now + s->conf->error_interval;
+		put_back(s, m);
+		return;
+	}
+	if (error == -ENOENT) {
+		/* A message that was offered twice, and parked, stays
+		 * parked. */
+		if (m->dir != SPOOL_INCOMING)
+			deferred_forget(s, m->inode);
+		reasons_clear(s, m->inode);
+	} else {
+		disk_write_failed(s, m, "move to active", error);
+		if (d != NULL && d->asked)
+			share_unask(s, d, s->now + s->retry.minimal);
+	}
+	/* A file that still lies in incoming/ is found again by the scan. */
+	messages_drop(&s->messages, m);
+}
+
+static void
+count_new(struct send *s)
+{
+	s->counters.accepted++;
+	rate_add(&s->rate_in, s->now);
+}
+
+/* ---- to active/ ---- */
+
+static void
+entered(struct send *s, struct message *m, struct move *mv)
+{
+	if (mv->t.task.error < 0) {
+		refused(s, m, mv->t.task.error);
+		return;
+	}
+	if (m->dir == SPOOL_INCOMING)
+		count_new(s);
+	begin(s, m, mv);
+	if (send_is_evacuating(s)) /* that began meanwhile */
+		settle_aside(s, m);
+}
+
+static void
+enter_active(struct send *s, struct message *m, enum message_list list)
+{
+	struct move mv = {
+		.ended = entered,
+		.t = { .to = SPOOL_ACTIVE,
+		    .id = { m->file.arrival_wall, m->file.nonce, m->file.queue,
+			m->inode },
+		    .look = !is_first(s, m),
+		    .clear_unmarked = m->pending == m->file.rcpt_count,
+		    .open = s->moves.threads > 0 },
+	};
+
+	/* A message that was asked for counts there until it has come. */
+	if (!share_is_turn(s, m))
+		share_admit(s, m);
+	move_begin(s, m, list, &mv);
+}
+
+/* ---- to deferred/ ---- */
+
+/* The place in the backlog is by its arrival, or by when it was due. The
+ * destination may have room by now: then the message is due. */
+static void
+park(struct send *s, struct message *m)
+{
+	struct backlog *b = share_judge(s, m);
+
+	if (b != NULL)
+		share_park(s, b, m->inode);
+	messages_drop(&s->messages, m);
+}
+
+static void
+parked(struct send *s, struct message *m, struct move *mv)
+{
+	usec_t age = s->now_wall - m->file.arrival_wall;
+
+	if (mv->t.task.error < 0) {
+		refused(s, m, mv->t.task.error);
+		return;
+	}
+	count_new(s);
+	deferred_add(s, m, s->now - (age > 0 ? age : 0));
+	accepted_log_parked(s, m->inode, mv->t.fd);
+	park(s, m);
+}
+
+/* A due time that lies in defer/ would be another message's. */
+static void
+move_and_park(struct send *s, struct message *m, enum message_list list)
+{
+	struct move mv = {
+		.ended = parked,
+		.t = { .to = SPOOL_DEFERRED,
+		    .clear_after = SPOOL_DIR_BIT(SPOOL_DEFER),
+		    .open = s->moves.threads > 0 },
+	};
+
+	move_begin(s, m, list, &mv);
+}
+
+static void
+take(struct send *s, enum admission_side side)
+{
+	const enum message_list list =
+	    (enum message_list)(LIST_ENTERING_INCOMING + side);
+	struct message *m = messages_first(
+	    &s->messages, (enum message_list)(LIST_OFFERED_INCOMING + side));
+
+	if (share_judge(s, m) == NULL)
+		enter_active(s, m, list);
+	else if (side == ADMISSION_INCOMING)
+		move_and_park(s, m, list);
+	else
+		park(s, m);
+}
+
+/* The side of the next message; below 0: none may come now. A message waits for
+ * the end of the removal of another one of its inode, which would remove it. */
+static int
+choose(struct send *s)
+{
+	const uint32_t *count = s->messages.count;
+	const uint32_t waiting[ADMISSION_NSIDES] = {
+		[ADMISSION_INCOMING] = count[LIST_OFFERED_INCOMING],
+		[ADMISSION_DEFERRED] = count[LIST_OFFERED_DEFERRED],
+	};
+	const struct message *m;
+	int side;
+
+	if (s->active + count[LIST_ENTERING_INCOMING] +
+		    count[LIST_ENTERING_DEFERRED] >=
+		s->conf->sched.message_active_limit ||
+	    removal_is_full(s))
+		return -1;
+	side = admission_choose(&s->admission, waiting);
+	if (side < 0)
+		return side;
+	m = messages_first(
+	    &s->messages, (enum message_list)(LIST_OFFERED_INCOMING + side));
+	return removal_is_under_way(s, m->inode) ? -1 : side;
+}
+
+usec_t
+active_work(struct send *s)
+{
+	int n, side;
+
+	if (s->stopping || send_is_evacuating(s))
+		return USEC_NEVER;
+	if (s->now < rules_wait(s))
+		return rules_wait(s);
+	for (n = 0; n < TAKEN_PER_TURN; n++) {
+		if (s->now < s->admission_blocked_until)
+			return s->admission_blocked_until;
+		side = choose(s);
+		if (side < 0)
+			return USEC_NEVER;
+		take(s, (enum admission_side)side);
+	}
+	return s->now;
+}

@@ -1,0 +1,282 @@
+#include "queue-send/road/road.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "log/log.h"
+#include "spool/reason.h"
+
+#define SLOW_TIME     (10 * USEC_PER_SEC)
+#define LOOP_WAIT_MAX (5 * USEC_PER_MSEC)
+
+/* ---- files ---- */
+
+int
+disk_open(struct send *s, struct message *m)
+{
+	int fd;
+
+	if (m->fd >= 0)
+		return 0;
+	fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
+	if ((fd == -EMFILE || fd == -ENFILE) &&
+	    s->messages.rest_first != s->messages.rest_next) {
+		(void)messages_close_resting(&s->messages, INT64_MAX);
+		fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
+	}
+	if (fd < 0)
+		return fd;
+	m->fd = fd;
+	messages_rest(&s->messages, m, s->now);
+	return 0;
+}
+
+int
+disk_open_to_read(struct send *s, struct message *m)
+{
+	int r = disk_open(s, m);
+
+	if (r == -EROFS)
+		return spool_open_file(
+		    &s->sp, SPOOL_ACTIVE, m->inode, O_RDONLY);
+	return r < 0 ? r : m->fd;
+}
+
+/* A file that rested may have been removed by hand. */
+static bool
+is_gone(const struct message *m)
+{
+	struct stat st;
+
+	return m->rest > 0 && fstat(m->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* Not of one that was opened in this turn. */
+static bool
+has_rested(const struct send *s, const struct message *m)
+{
+	return messages_rests_since(&s->messages, m) < s->now;
+}
+
+int
+disk_use(struct send *s, struct message *m)
+{
+	int r;
+
+	if (has_rested(s, m) && is_gone(m))
+		messages_close(&s->messages, m);
+	r = disk_open(s, m);
+	messages_use(&s->messages, m);
+	return r;
+}
+
+usec_t
+disk_work(struct send *s)
+{
+	return messages_close_resting(
+	    &s->messages, s->now - MESSAGES_REST_TIME);
+}
+
+/* ---- how fast ---- */
+
+static bool
+is_recent(const struct send *s, usec_t slow_at)
+{
+	return slow_at > 0 && s->now - slow_at < SLOW_TIME;
+}
+
+/* Syncs take long on any disk, and say nothing. */
+static bool
+look(struct send *s)
+{
+	struct pool *const pools[] = { &s->moves, &s->removals.pool,
+		&s->records.pool, &s->fetches.pool };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(pools); i++)
+		if (is_recent(s, sync_pool_slow_at(pools[i]->pool, s->now)))
+			return true;
+	return is_recent(s, s->pace.slow_at);
+}
+
+bool
+disk_is_slow(struct send *s)
+{
+	struct disk_pace *p = &s->pace;
+
+	if (p->looked != s->now)
+		p->slow = look(s);
+	p->looked = s->now;
+	return p->slow;
+}
+
+void
+disk_waited(struct send *s, usec_t began)
+{
+	const usec_t now = clock_mono();
+
+	if (now - began < LOOP_WAIT_MAX)
+		return;
+	s->pace.slow_at = now;
+	s->pace.slow = true;
+}
+
+/* ---- errors ---- */
+
+bool
+disk_is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
+void
+disk_count_error(struct send *s, enum health_write kind, int error)
+{
+	if (!health_failed(&s->health, kind, error, s->now))
+		return;
+	log_error("%s: %s: no delivery starts until marks can be written",
+	    s->sp.path, strerror(-error));
+	send_wake(s);
+}
+
+static void
+say_failed(struct send *s, const char *id, const char *what, int error)
+{
+	s->pub.changed = true;
+	if (log_due(s->now, USEC_PER_SEC, &s->said_io))
+		log_message(LOG_ERROR_L, "disk", id, "cannot %s: %s", what,
+		    strerror(-error));
+}
+
+static void
+failed(struct send *s, const char *id, const char *what, enum health_write kind,
+    int error)
+{
+	say_failed(s, id, what, error);
+	disk_count_error(s, kind, error);
+}
+
+void
+disk_mark_failed(
+    struct send *s, const struct message *m, const char *what, int error)
+{
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
+	failed(s, id, what, HEALTH_MARK, error);
+}
+
+void
+disk_write_failed(
+    struct send *s, const struct message *m, const char *what, int error)
+{
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
+	failed(s, id, what, HEALTH_OTHER, error);
+}
+
+void
+disk_removal_failed(struct send *s, const struct queue_id *id, int error)
+{
+	char text[QUEUE_ID_SIZE];
+
+	queue_id_format(id, text);
+	say_failed(s, text, "remove what was delivered", error);
+	if (!disk_is_shortage(error))
+		disk_count_error(s, HEALTH_OTHER, error);
+}
+
+/* ---- reasons ---- */
+
+void
+reasons_begin_bounce(struct send *s, struct message *m)
+{
+	if (m->first && !m->bounce_begun)
+		reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
+	m->bounce_begun = true;
+}
+
+/* With threads reasons of deferrals wait for the move of the message. */
+static bool
+keep(struct send *s, struct message *m, enum spool_dir dir,
+    const struct reason *reason)
+{
+	return dir == SPOOL_DEFER && s->moves.threads > 0 &&
+	    messages_keep(&s->messages, m, reason) == 0;
+}
+
+void
+reasons_flush(struct send *s, struct message *m)
+{
+	struct buf *kept = messages_take_kept(&s->messages, m);
+	const struct reason_attempt attempt = { kept, !m->reasons_begun,
+		m->first };
+	int r;
+
+	if (kept == NULL)
+		return;
+	m->reasons_begun = true;
+	r = reason_add_attempt(&s->sp, m->inode, &attempt);
+	if (r < 0)
+		disk_write_failed(s, m, "write a reason", r);
+	messages_free_kept(&kept);
+}
+
+int
+reasons_add(struct send *s, struct message *m, enum spool_dir dir,
+    const struct report *r)
+{
+	struct reason reason = {
+		.index = r->index,
+		.when_wall = s->now_wall,
+		.dsn = r->dsn,
+		.relay = r->relay,
+		.address = r->address,
+		.text = r->text,
+	};
+
+	if (keep(s, m, dir, &reason))
+		return 0;
+	if (dir == SPOOL_DEFER)
+		reasons_flush(s, m);
+	if (dir == SPOOL_DEFER && !m->reasons_begun) {
+		reason.attempt =
+		    m->first ? 1 : 1 + reason_attempts(&s->sp, m->inode);
+		reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+		m->reasons_begun = true;
+	}
+	if (dir == SPOOL_BOUNCE)
+		reasons_begin_bounce(s, m);
+	return reason_add(&s->sp, dir, m->inode, &reason);
+}
+
+bool
+reasons_may_exist(const struct message *m, enum spool_dir dir)
+{
+	return !m->first ||
+	    (dir == SPOOL_DEFER ? m->reasons_begun : m->bounce_begun);
+}
+
+void
+reasons_settle(struct send *s, const struct message *m)
+{
+	static const enum spool_dir dirs[] = { SPOOL_DEFER, SPOOL_BOUNCE };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++)
+		if (!reasons_may_exist(m, dirs[i]))
+			(void)reason_clear(&s->sp, dirs[i], m->inode);
+}
+
+void
+reasons_clear(struct send *s, uint64_t inode)
+{
+	if (spool_has(&s->sp, inode))
+		return;
+	reason_clear(&s->sp, SPOOL_DEFER, inode);
+	reason_clear(&s->sp, SPOOL_BOUNCE, inode);
+}

@@ -1,0 +1,297 @@
+#include "queue-send/road/fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/io.h"
+#include "queue-send/road/road.h"
+
+#define CHUNK       65536
+#define RANGES      2
+#define FETCHES_MAX 64 /* under way; each may have a descriptor */
+
+struct range {
+	uint64_t off, len;
+};
+
+struct fetch {
+	struct sync_task task; /* first; its inode is the message's */
+	const struct spool *sp;
+	usec_t arrival_wall;
+	uint8_t nonce;
+	struct range ranges[RANGES]; /* to be read */
+	int fd;                      /* opened by the thread, or -1 */
+};
+
+/* An entry that waits for its message. */
+struct fetch_wait {
+	STAILQ_ENTRY(fetch_wait) link;
+	struct sched_entry *entry;
+	void (*go_on)(struct send *s, struct sched_entry *e, const char *why);
+	bool has_why;
+	char why[SITE_WHY_MAX];
+};
+
+/* ---- in a thread ---- */
+
+static void
+read_range(const struct spool_sys *sys, int fd, const struct range *r)
+{
+	char part[CHUNK / 2];
+	uint64_t done;
+	ssize_t n;
+
+	for (done = 0; done < r->len; done += (uint64_t)n) {
+		const uint64_t left = r->len - done;
+
+		n = sys->pread(fd, part,
+		    left < sizeof(part) ? left : sizeof(part),
+		    (off_t)(r->off + done));
+		if (n <= 0)
+			return;
+	}
+}
+
+/* Errors are found by the loop, which meets them when it opens or reads. */
+static int
+work(struct sync_task *task)
+{
+	struct fetch *f = (struct fetch *)(void *)task;
+	int i, fd = task->fds[0];
+
+	if (fd < 0)
+		fd = f->fd =
+		    spool_open_file(f->sp, SPOOL_ACTIVE, task->inode, O_RDWR);
+	for (i = 0; fd >= 0 && i < RANGES; i++)
+		read_range(f->sp->sys, fd, &f->ranges[i]);
+	return 0;
+}
+
+static void
+drop(struct sync_task *task)
+{
+	struct fetch *f = (struct fetch *)(void *)task;
+
+	io_close(&f->fd);
+}
+
+/* ---- is it in memory? ---- */
+
+static bool
+is_there(const struct send *s, int fd, const struct range *r)
+{
+	static char part[CHUNK];
+	const size_t len = r->len < sizeof(part) ? (size_t)r->len : CHUNK;
+
+	return len == 0 ||
+	    s->sp.sys->pread_cached(fd, part, len, (off_t)r->off) ==
+	    (ssize_t)len;
+}
+
+/* Then it is open, too. */
+static bool
+is_in_memory(
+    struct send *s, struct message *m, const struct range ranges[RANGES])
+{
+	int i;
+
+	if (m->fd < 0) {
+		m->fd =
+		    spool_open_cached(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
+		if (m->fd < 0) {
+			m->fd = -1;
+			return false;
+		}
+		messages_rest(&s->messages, m, s->now);
+	}
+	for (i = 0; i < RANGES; i++)
+		if (!is_there(s, m->fd, &ranges[i]))
+			return false;
+	return true;
+}
+
+/* ---- tasks ---- */
+
+static int
+begin(struct send *s, struct message *m, const struct range ranges[RANGES])
+{
+	struct fetch *f = malloc(sizeof(*f));
+	int i, r;
+
+	if (f == NULL)
+		return -ENOMEM;
+	*f = (struct fetch){ .sp = &s->sp,
+		.arrival_wall = m->file.arrival_wall,
+		.nonce = m->file.nonce,
+		.fd = -1 };
+	sync_task_init(&f->task, work, drop);
+	f->task.inode = m->inode;
+	for (i = 0; i < RANGES; i++)
+		f->ranges[i] = ranges[i];
+	/* The message may close its own. */
+	if (m->fd >= 0)
+		f->task.fds[0] = fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
+	r = m->fd >= 0 && f->task.fds[0] < 0
+	    ? -errno
+	    : pool_put(&s->fetches.pool, &f->task);
+	if (r < 0) {
+		sync_task_free(&f->task);
+		return r;
+	}
+	m->fetching = true;
+	s->fetches.tasks++;
+	return 0;
+}
+
+/* True: a thread has it. */
+static bool
+wait_for(struct send *s, struct message *m, const struct range ranges[RANGES])
+{
+	return m->fetching ||
+	    (!is_in_memory(s, m, ranges) && begin(s, m, ranges) == 0);
+}
+
+/* Entries of the message go on, in their order. */
+static void
+let_go_on(struct send *s, const struct message *m)
+{
+	struct fetch_waits waits = STAILQ_HEAD_INITIALIZER(waits);
+	struct fetch_wait *w;
+
+	STAILQ_CONCAT(&waits, &s->fetches.waits);
+	while ((w = STAILQ_FIRST(&waits)) != NULL) {
+		STAILQ_REMOVE_HEAD(&waits, link);
+		if (w->entry->owner != m) {
+			STAILQ_INSERT_TAIL(&s->fetches.waits, w, link);
+			continue;
+		}
+		w->go_on(s, w->entry, w->has_why ? w->why : NULL);
+		free(w);
+	}
+}
+
+static void
+take(struct send *s, struct message *m, struct fetch *f)
+{
+	m->fetching = false;
+	if (m->fd < 0 && f->fd >= 0) {
+		m->fd = f->fd;
+		f->fd = -1;
+		messages_rest(&s->messages, m, s->now);
+	}
+	if (m->list == LIST_FETCHING) {
+		m->fetched = true;
+		messages_put(&s->messages, m, LIST_READING);
+	}
+	let_go_on(s, m);
+}
+
+static void
+ended(struct send *s, struct sync_task *task)
+{
+	struct fetch *f = (struct fetch *)(void *)task;
+	struct message *m = messages_find(&s->messages, task->inode);
+
+	s->fetches.tasks--;
+	if (m != NULL && m->fetching &&
+	    message_is(m, f->arrival_wall, f->nonce))
+		take(s, m, f);
+	sync_task_free(task);
+}
+
+/* ---- questions ---- */
+
+bool
+fetches_are_full(const struct send *s)
+{
+	return s->fetches.tasks >= FETCHES_MAX;
+}
+
+bool
+fetch_batch(struct send *s, struct message *m)
+{
+	const uint64_t end = m->file.rcpt_off + m->file.rcpt_len;
+	const uint64_t left = end > m->next ? end - m->next : 0;
+	const struct range ranges[RANGES] = { { m->next,
+	    left < FETCH_AHEAD ? left : FETCH_AHEAD } };
+
+	if (m->fetched || s->fetches.pool.threads == 0) {
+		m->fetched = false;
+		return false;
+	}
+	if (fetches_are_full(s) && !m->fetching)
+		return !is_in_memory(s, m, ranges);
+	if (!wait_for(s, m, ranges))
+		return false;
+	messages_put(&s->messages, m, LIST_FETCHING);
+	return true;
+}
+
+/* As dispatch.c reads them: the recipients, and the content that goes along. */
+static void
+ranges_of(const struct message *m, const struct sched_entry *e,
+    struct range ranges[RANGES])
+{
+	const uint64_t end = m->file.rcpt_off + m->file.rcpt_len;
+	const uint64_t off = e->rcpts[0].offset;
+	const uint64_t left = end > off ? end - off : 0;
+
+	ranges[0].off = off;
+	ranges[0].len =
+	    left < QUEUE_RCPT_CURSOR_BUF ? left : QUEUE_RCPT_CURSOR_BUF;
+	ranges[1].off = m->file.content_off;
+	ranges[1].len =
+	    m->file.content_len <= AGENT_WHOLE_MAX ? m->file.content_len : 0;
+}
+
+bool
+fetch_entry(struct send *s, struct sched_entry *e, const char *why,
+    void (*go_on)(struct send *s, struct sched_entry *e, const char *why))
+{
+	struct message *m = e->owner;
+	struct range ranges[RANGES];
+	struct fetch_wait *w;
+
+	/* A file that is open was read a moment ago. */
+	if (s->fetches.pool.threads == 0 || m->fate != FATE_OPEN ||
+	    (m->fd >= 0 && !m->fetching))
+		return false;
+	w = malloc(sizeof(*w));
+	ranges_of(m, e, ranges);
+	if (w == NULL || !wait_for(s, m, ranges)) {
+		free(w);
+		return false;
+	}
+	w->entry = e;
+	w->go_on = go_on;
+	w->has_why = why != NULL;
+	(void)snprintf(w->why, sizeof(w->why), "%s", why == NULL ? "" : why);
+	STAILQ_INSERT_TAIL(&s->fetches.waits, w, link);
+	return true;
+}
+
+/* ---- start and end ---- */
+
+int
+fetch_init(struct send *s)
+{
+	STAILQ_INIT(&s->fetches.waits);
+	return pool_init(s, &s->fetches.pool, 1, ended);
+}
+
+void
+fetch_done(struct send *s)
+{
+	struct fetch_wait *w;
+
+	s->hung |= !pool_done(&s->fetches.pool);
+	while ((w = STAILQ_FIRST(&s->fetches.waits)) != NULL) {
+		STAILQ_REMOVE_HEAD(&s->fetches.waits, link);
+		sched_done(s->sched, w->entry, SITE_UNTRIED, NULL, s->now);
+		free(w);
+	}
+}

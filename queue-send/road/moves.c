@@ -1,0 +1,123 @@
+#include "queue-send/road/road.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define PER_THREAD  4  /* a file system renames one file at a time */
+#define LEAVING_MAX 64 /* under way */
+#define LOOK_EVERY  (20 * USEC_PER_MSEC)
+
+bool
+move_is_under_way(const struct message *m)
+{
+	return m->list == LIST_ENTERING_INCOMING ||
+	    m->list == LIST_ENTERING_DEFERRED || m->list == LIST_LEAVING;
+}
+
+bool
+moves_are_full(const struct send *s)
+{
+	return s->messages.count[LIST_LEAVING] >= LEAVING_MAX;
+}
+
+static void
+end_move(struct send *s, struct move *mv)
+{
+	struct message *m = messages_find(&s->messages, mv->t.task.inode);
+
+	if (m != NULL && move_is_under_way(m))
+		mv->ended(s, m, mv);
+}
+
+/* Messages for which there was no place have the next. What becomes of them is
+ * decided anew. */
+static void
+let_more_leave(struct send *s)
+{
+	uint32_t n = s->messages.count[LIST_UNMOVED];
+	const uint32_t leaving = s->messages.count[LIST_LEAVING];
+	struct message *m;
+
+	for (; n > 0 && leaving + n > LEAVING_MAX; n--)
+		;
+	for (; n > 0; n--) {
+		m = messages_first(&s->messages, LIST_UNMOVED);
+		messages_put(&s->messages, m, LIST_FINISHED);
+	}
+}
+
+static void
+ended(struct send *s, struct sync_task *task)
+{
+	end_move(s, (struct move *)(void *)task);
+	sync_task_free(task);
+	let_more_leave(s);
+}
+
+static void
+fill(struct send *s, const struct message *m, struct move *mv)
+{
+	sync_task_init(&mv->t.task, move_task_work, move_task_drop);
+	mv->t.task.inode = m->inode;
+	mv->t.sp = &s->sp;
+	mv->t.from = (enum spool_dir)m->dir;
+	mv->t.fd = -1;
+}
+
+static int
+give_to_thread(struct send *s, const struct move *mv)
+{
+	struct move *copy;
+	int r;
+
+	if (s->moves.threads == 0)
+		return -EAGAIN;
+	copy = malloc(sizeof(*copy));
+	if (copy == NULL)
+		return -ENOMEM;
+	*copy = *mv; /* all that mv owns is the copy's if that is taken */
+	r = pool_put(&s->moves, &copy->t.task);
+	if (r < 0)
+		free(copy);
+	return r;
+}
+
+void
+move_begin(
+    struct send *s, struct message *m, enum message_list list, struct move *mv)
+{
+	fill(s, m, mv);
+	messages_put(&s->messages, m, list);
+	if (give_to_thread(s, mv) == 0)
+		return;
+	mv->t.task.error = move_task_work(&mv->t.task);
+	mv->ended(s, m, mv);
+	move_task_drop(&mv->t.task);
+}
+
+/* Of a few that have ended while others wait for a thread the loop is not told
+ * at once. */
+usec_t
+moves_work(struct send *s)
+{
+	pool_take(&s->moves);
+	return USEC_NEVER;
+}
+
+usec_t
+moves_look_work(struct send *s)
+{
+	const uint32_t *count = s->messages.count;
+
+	return count[LIST_ENTERING_INCOMING] + count[LIST_ENTERING_DEFERRED] +
+		    count[LIST_LEAVING] >
+		0
+	    ? s->now + LOOK_EVERY
+	    : USEC_NEVER;
+}
+
+int
+moves_init(struct send *s)
+{
+	return pool_init(s, &s->moves, PER_THREAD, ended);
+}

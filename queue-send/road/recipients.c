@@ -1,0 +1,287 @@
+#include "queue-send/road/road.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/address.h"
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/reports/reports.h"
+#include "queue-send/road/fetch.h"
+#include "queue-send/operators/rules.h"
+#include "queue-send/schedule/schedule.h"
+
+#define READ_PER_TURN 500
+#define FEW           20
+#define ALERT_EVERY   (60 * USEC_PER_SEC) /* of all domains together */
+
+static const char no_rule[] =
+    "no route: no rule of the routing fits, the domain is not in "
+    "mydestination, and relayhost is empty";
+
+/* No agent gets this recipient: its outcome is known as it is read. */
+static void
+settle_unrouted(struct send *s, struct message *m,
+    const struct queue_rcpt *rcpt, enum agent_outcome outcome, const char *text)
+{
+	const struct report report = {
+		.index = rcpt->index,
+		.offset = rcpt->offset,
+		.address = rcpt->address,
+		.outcome = outcome,
+		.dsn = outcome == AGENT_FAILED ? "5.1.2" : "4.3.5",
+		.relay = "none",
+		.text = text,
+		.selected_at = s->now,
+	};
+
+	results_apply(s, m, &report);
+}
+
+static void
+no_route(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
+    const char *text)
+{
+	settle_unrouted(s, m, rcpt, AGENT_DEFERRED, text);
+}
+
+static void
+alert_unrouted(struct send *s, const char *address)
+{
+	if (log_due(s->now, ALERT_EVERY, &s->said_route))
+		log_error("ALERT: mail for domain %s is deferred: %s",
+		    address_domain(address), no_rule);
+}
+
+int
+recipients_route(const struct send *s, const char *address, bool expanded,
+    struct recipient_route *ret)
+{
+	struct route route;
+	int transport;
+
+	ret->why = no_rule;
+	if (route_lookup(s->routes, address, expanded, &route) < 0)
+		return -ENOENT;
+	transport = conf_transport_find(s->conf, route.transport);
+	ret->why = "no such transport";
+	if (transport < 0)
+		return -ENOENT;
+	ret->transport = (uint32_t)transport;
+	ret->mailbox = route_is_mailbox(&route);
+	ret->by_itself = !ret->mailbox &&
+	    sched_recipient_limit(s->conf->transports[transport]
+				      .sched.destination_recipient_limit) == 1;
+	ret->why = "";
+	return route_nexthop(&route, address, ret->nexthop, &ret->why) < 0
+	    ? -EDESTADDRREQ
+	    : 0;
+}
+
+/* 1: a rule holds the message. */
+static int
+hold_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
+    const struct recipient_route *to)
+{
+	return rules_hold(s, m, rcpt,
+	    to == NULL ? NULL : s->conf->transports[to->transport].name,
+	    to == NULL ? NULL : to->nexthop);
+}
+
+/* At a destination that its next hop shares with others. */
+static int
+add_shared(struct send *s, struct message *m, const struct sched_rcpt *handle,
+    const struct rolled *at)
+{
+	const int r = sched_rcpt_add_shared(
+	    m->sched, at->transport, at->site, at->number, handle);
+
+	if (r < 0)
+		return r;
+	m->room--;
+	return claims_add(s, m, at->transport, at->site, NULL);
+}
+
+static int
+schedule_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
+    const struct recipient_route *to)
+{
+	const struct sched_rcpt handle = { rcpt->offset, rcpt->index };
+	const struct rolled *shared = to->mailbox || to->by_itself
+	    ? NULL
+	    : rollup_find(s, to->transport, to->nexthop);
+	int r;
+
+	if (shared != NULL)
+		return add_shared(s, m, &handle, shared);
+	r = sched_rcpt_add(m->sched, to->transport, to->nexthop,
+	    to->mailbox ? NULL : rcpt->address, &handle);
+	if (r == -EINVAL) {
+		no_route(
+		    s, m, rcpt, "the transport is new: it needs a restart");
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	m->room--;
+	return claims_add(s, m, to->transport, to->nexthop,
+	    to->by_itself ? rcpt->address : NULL);
+}
+
+static int
+route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
+{
+	struct recipient_route to;
+	int held,
+	    r = recipients_route(s, rcpt->address,
+		(m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to);
+
+	held = hold_one(s, m, rcpt, r == 0 ? &to : NULL);
+	if (held != 0)
+		return held < 0 ? held : 0;
+	if (r == -EDESTADDRREQ) {
+		settle_unrouted(s, m, rcpt, AGENT_FAILED, to.why);
+		return 0;
+	}
+	if (r < 0) {
+		if (to.why == no_rule)
+			alert_unrouted(s, rcpt->address);
+		no_route(s, m, rcpt, to.why);
+		return 0;
+	}
+	return schedule_one(s, m, rcpt, &to);
+}
+
+static int
+read_one(struct send *s, struct message *m, int fd)
+{
+	struct queue_rcpt rcpt;
+	int r = queue_rcpt_next(&s->cursor, fd, &rcpt);
+
+	if (r <= 0)
+		return r == 0 ? -EBADMSG : r;
+	if (rcpt.mark == RCPT_FAILED)
+		m->failed++;
+	else if (rcpt.mark == RCPT_PENDING)
+		r = route_one(s, m, &rcpt);
+	else
+		m->succeeded |= success_is_wanted(m->sender[0] != '\0', &rcpt);
+	if (r < 0)
+		return r;
+	m->next = s->cursor.next;
+	m->next_index = s->cursor.index;
+	return 0;
+}
+
+static void
+seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
+{
+	const struct queue_file file = message_queue_file(m);
+
+	queue_rcpt_seek(&s->cursor, &file, offset, index);
+}
+
+/* Read up to the end of the batch or of the turn: the number of recipients. */
+static int
+read_some(struct send *s, struct message *m, int left)
+{
+	int fd = disk_open_to_read(s, m), n = 0;
+
+	if (fd < 0) {
+		message_fail(m, fd);
+		return 0;
+	}
+	seek(s, m, m->next, m->next_index);
+	while (n < left && m->room > 0 && message_has_unread(m)) {
+		message_fail(m, read_one(s, m, fd));
+		n++;
+	}
+	if (fd != m->fd)
+		io_close(&fd);
+	return n;
+}
+
+/* The message whose batch goes on, or the next whose batch begins. */
+static struct message *
+next_to_read(struct send *s)
+{
+	struct message *m = messages_first(&s->messages, LIST_READING);
+	struct sched_message *unread;
+	uint32_t room;
+
+	if (m == NULL) {
+		unread = sched_next_unread(s->sched, s->now);
+		if (unread == NULL)
+			return NULL;
+		m = sched_message_owner(unread);
+		messages_put(&s->messages, m, LIST_READING);
+	}
+	room = sched_message_room(m->sched);
+	/* Others were read while this one was fetched. */
+	if (m->room == 0 || (m->fetched && room < m->room))
+		m->room = room;
+	if (m->room == 0) /* reading must go on, without room as well */
+		m->room = 1;
+	return m;
+}
+
+static void
+end_batch(struct send *s, struct message *m)
+{
+	m->room = 0;
+	sched_batch_end(m->sched, !message_has_unread(m), s->now);
+	messages_put(&s->messages, m, LIST_NONE);
+	settle_message(s, m);
+}
+
+void
+recipients_read_few(struct send *s, struct message *m)
+{
+	if (m->file.rcpt_count > FEW)
+		return;
+	m->room = sched_message_room(m->sched);
+	if (m->room < m->file.rcpt_count)
+		return;
+	(void)read_some(s, m, FEW);
+	if (!message_has_unread(m))
+		end_batch(s, m);
+}
+
+usec_t
+recipients_work(struct send *s)
+{
+	int left = READ_PER_TURN;
+	struct message *m;
+
+	while (left > 0) {
+		m = next_to_read(s);
+		if (m == NULL)
+			return sched_unread_at(s->sched);
+		left--;
+		if (message_has_unread(m) && fetch_batch(s, m)) {
+			if (m->list == LIST_READING)
+				return USEC_NEVER;
+			continue;
+		}
+		left -= read_some(s, m, left);
+		if (m->room == 0 || !message_has_unread(m))
+			end_batch(s, m);
+	}
+	return s->now;
+}
+
+int
+recipients_read(struct send *s, const struct message *m,
+    const struct sched_entry *e, uint32_t place, struct queue_rcpt *ret_rcpt)
+{
+	const struct sched_rcpt *at = &e->rcpts[place];
+	int r;
+
+	/* The cursor is shared by all messages: it goes on only within an
+	 * entry. */
+	if (place == 0 || s->cursor.index != at->index)
+		seek(s, m, at->offset, at->index);
+	r = queue_rcpt_next(&s->cursor, m->fd, ret_rcpt);
+	return r == 0 ? -EBADMSG : r < 0 ? r : 0;
+}

@@ -1,0 +1,353 @@
+/* queue-send/road/road.h - the way of a message through the active queue
+ * (docs/QUEUE.md), in this order.
+ *
+ *	active.c        moved to active/, its trailer read, announced
+ *	recipients.c    recipients are read and routed, a batch at a time
+ *	                (peers.h: dispatched to agents, their replies)
+ *	dead.c          recipients of dead destinations are deferred
+ *	results.c       the result of each recipient: reason, mark, log
+ *	delivery_log.c  the line of the log
+ *	settle.c        has all of it been dealt with?
+ *	sync.c          marks are on disk before the file moves
+ *	                (reports.h: failures are reported to the sender)
+ *	finish.c        what becomes of it, and whether it leaves now
+ *	leave.c         to deferred/, hold/, corrupt/, or to be removed
+ *	removal.c       removed, behind the others
+ *
+ * Beside it: moves.c moves files in threads, accepted.c writes that a message
+ * was accepted, recover.c deals with what a crash left in active/, evacuate.c
+ * moves the mail of the queue to other queues, disk.c has the files, reasons
+ * and errors that all of these share.
+ */
+#ifndef QUEUE_SEND_ROAD_ROAD_H
+#define QUEUE_SEND_ROAD_ROAD_H
+
+#include "queue-send/road/move_task.h"
+#include "queue-send/road/record_task.h"
+#include "queue-send/send.h"
+
+/* ---- moves.c: the file of a message goes to another directory ----
+ *
+ * A thread does that, with what belongs to it: reasons and the due time that
+ * are written before, the open after. Until it has ended the message is on
+ * LIST_ENTERING_* or LIST_LEAVING: nothing else is done with it, it is not
+ * dropped, and its file lies in one of the two directories. On a file system in
+ * memory, and when no thread can be had, the loop does it. */
+#define MOVE_THREADS 4
+
+struct move {
+	struct move_task t; /* first; from and inode are move_begin()'s */
+	/* The move has ended, with t.task.error; m is on the list that it was
+	 * put on. May drop m, and takes t.fd if it sets that to -1. */
+	void (*ended)(struct send *s, struct message *m, struct move *mv);
+	enum message_fate fate; /* of a message that leaves */
+	usec_t at_mono;         /* when it is due again */
+};
+
+int moves_init(struct send *s);
+usec_t moves_work(struct send *s);
+/* Behind all that begins moves: when to look at them again. */
+usec_t moves_look_work(struct send *s);
+/* Puts m on the list, and moves its file: mv is copied. Where there is no
+ * thread ended() was called when this returns, and m may be gone. */
+void move_begin(
+    struct send *s, struct message *m, enum message_list list, struct move *mv);
+bool move_is_under_way(const struct message *m);
+/* So many leave that the next one waits, on LIST_UNMOVED. */
+bool moves_are_full(const struct send *s);
+
+/* ---- active.c ---- */
+
+/* Fill the active queue from the two lists of offered messages, in turn. */
+usec_t active_work(struct send *s);
+/* Nothing may be done with this message any more: take it out of the active
+ * queue and out of memory. The file is not touched. */
+void active_forget(struct send *s, struct message *m);
+
+/* ---- accepted.c ----
+ *
+ * The line of a message that was accepted, by whatever way it came:
+ *
+ *	ID: uid=1000, size=2041, from=<s>, message-id=<m>
+ *
+ * Submitters have no log, so it is written when the message leaves incoming/:
+ * what lies there has no line yet. Exceptions are messages of other queues,
+ * which log them before they give them away, and messages that came back to
+ * incoming/, which are noted in memory, so that the line is not repeated. */
+
+/* This message, whose line is in the log, goes back to incoming/. Without
+ * memory its line is repeated. */
+void
+accepted_note(struct accepted_tree *tree, uint64_t inode, usec_t arrival_wall);
+/* Was it noted, and has not left incoming/ since? */
+bool accepted_is_noted(
+    struct accepted_tree *tree, uint64_t inode, usec_t arrival_wall);
+void accepted_done(struct accepted_tree *tree);
+/* The message left incoming/; fd is its open file. */
+void accepted_log(struct send *s, uint64_t inode, int fd,
+    const struct queue_file *file, const char *sender);
+/* The same where the trailer and the sender are to be read. */
+void accepted_log_file(struct send *s, uint64_t inode, int fd);
+/* The same of a message that lies in deferred/ now; fd: its file, or below 0.
+ */
+void accepted_log_parked(struct send *s, uint64_t inode, int fd);
+
+/* ---- recipients.c ----
+ *
+ * Recipients are routed as they are read, so that a message follows a routing
+ * that was corrected. How large a batch is, and when the next one is read, says
+ * the scheduler (docs/SCHEDULING.md, section 6). A batch may span turns:
+ * nothing of it is selected before its end. A recipient without a route is
+ * deferred (4.3.5). */
+usec_t recipients_work(struct send *s);
+/* Read all of a message of few recipients, which is on LIST_READING, in the
+ * turn in which its file is opened. */
+void recipients_read_few(struct send *s, struct message *m);
+/* Where a recipient is delivered: by_itself: it is the destination. Nothing is
+ * made or changed. -ENOENT: no route, or no transport; -EDESTADDRREQ: it makes
+ * no next hop, now or ever; both with `why'. */
+struct recipient_route {
+	uint32_t transport;
+	bool mailbox; /* the next hop stands for it */
+	bool by_itself;
+	const char *why;
+	char nexthop[ROUTE_NEXTHOP_MAX + 1];
+};
+int recipients_route(const struct send *s, const char *address, bool expanded,
+    struct recipient_route *ret);
+/* Read the record again that a handle of the entry stands for; the handles of
+ * an entry one after the other. 0 or -errno. */
+int recipients_read(struct send *s, const struct message *m,
+    const struct sched_entry *e, uint32_t handle, struct queue_rcpt *ret_rcpt);
+
+/* ---- dead.c ----
+ *
+ * Entries for a dead destination are deferred without an attempt, with the
+ * reason that killed the destination. */
+usec_t dead_work(struct send *s);
+
+/* ---- results.c ----
+ *
+ * The reason, if there is one, is appended first, then the mark is written,
+ * then the result is logged and counted: no mark stands without its reason. A
+ * result whose mark cannot be written stays in memory, unrecorded, and is
+ * tried again; its message waits for it. */
+void
+results_apply(struct send *s, struct message *m, const struct report *report);
+/* The probe of a queue that cannot write, and unrecorded results. */
+usec_t results_work(struct send *s);
+int results_init(struct send *s);
+void results_done(struct send *s);
+/* So many wait for the disk that no delivery begins. */
+bool results_are_full(const struct send *s);
+
+/* ---- delivery_log.c ----
+ *
+ * The line of one result, as log readers of other systems parse it:
+ *
+ *	ID: to=<r>, relay=…, delay=2.3, delays=a/b/c/d, dsn=2.0.0, status=sent
+ *	(text)
+ *
+ * delays: before the active queue / in it / connecting / sending. */
+void delivery_log(
+    const struct send *s, const struct message *m, const struct report *r);
+
+#define DELAY_SIZE 24
+/* Seconds with at most two significant digits behind the point: "0", "0.02",
+ * "1.5", "73". */
+void delay_format(usec_t delay, char out[DELAY_SIZE]);
+
+/* ---- settle.c ---- */
+
+/* Recipients of the message have been dealt with: it is finished when nothing
+ * of it waits, runs or is unread. */
+void settle_message(struct send *s, struct message *m);
+/* Nothing more of it is to start here: it is finished, as FATE_ASIDE, when
+ * what runs has ended. A message that only waits for that is left as it is. */
+void settle_aside(struct send *s, struct message *m);
+
+/* ---- sync.c ----
+ *
+ * A move to deferred/, hold/ or incoming/ is in the journal of the file system
+ * within moments, the marks that were written before it within half a minute:
+ * a power cut between the two delivers everything again (docs/SPOOL.md, "Power
+ * cuts"). So a message that leaves with marks of its own waits for a sync of
+ * its reasons and then of its file, which a pool of threads does.
+ *
+ * For messages that stay long, and for what was removed, the whole file system
+ * of the queue is synced mark_sync_interval after the first change. Marks carry
+ * the epoch in which they were written: a sync of the whole begins a new epoch,
+ * and when it succeeds all marks of the epochs before are on disk.
+ *
+ * A file whose sync fails is never synced again as proof: its message is
+ * deferred, and the error counts in health. */
+#define SYNC_THREADS 4
+
+int sync_init(struct send *s);
+/* A mark of the message was written. */
+void sync_marked(struct send *s, struct message *m);
+/* Something was done that a power cut may undo for long. */
+void sync_changed(struct send *s);
+/* Has the message marks that may not be on disk? */
+bool sync_is_wanting(const struct send *s, const struct message *m);
+usec_t sync_work(struct send *s);
+
+/* ---- finish.c ---- */
+
+/* Has the message been kept for longer than any mail, and tried for an hour
+ * since the start? */
+bool message_is_hopeless(const struct send *s, const struct message *m);
+
+/* By its fate (message.h), a finished message leaves the active queue. */
+usec_t finish_work(struct send *s);
+
+/* ---- removal.c ----
+ *
+ * A message that is done is forgotten, and its file and its reasons are removed
+ * by threads, since some file systems take a millisecond for it. Until then the
+ * file lies in active/, its inode is known here, and no other message of that
+ * inode is taken. A start removes it, or has it go its way again, which
+ * delivers and reports nothing that was delivered or reported.
+ *
+ * As many as WAITING_MAX can wait; then no message comes into the active queue.
+ * Without threads, and on a file system in memory, the loop removes. */
+#define REMOVAL_THREADS 4
+
+int removal_init(struct send *s);
+void removal_done(struct send *s);
+/* REMOVAL_THREADS; 0: the file system has no disk to wait for. */
+unsigned removal_threads(const struct spool *sp);
+/* The message is done, and forgotten by the caller. reported: failures of it
+ * were; its reasons in bounce/ go after the file. 0, -ENOMEM, -EEXIST. */
+int removal_begin(struct send *s, const struct message *m, bool reported);
+/* The same of one that the last run had done. */
+int removal_begin_left(struct send *s, const struct queue_id *id);
+/* Is a file of that inode to be removed? */
+bool removal_is_under_way(struct send *s, uint64_t inode);
+/* So many wait that no message may come. */
+bool removal_is_full(const struct send *s);
+/* How many can be removed and were not yet. */
+uint32_t removal_to_do(const struct send *s);
+/* The queue can be written again. */
+void removal_probed(struct send *s);
+usec_t removal_work(struct send *s);
+
+/* ---- recover.c ----
+ *
+ * At start, files that the last queue-send left in active/ go back to
+ * incoming/, but for messages whose marks say that all of it was delivered:
+ * those leave right then. All of it may be done twice. Files that could not be
+ * moved then (a full or read-only file system) are tried again by the walks of
+ * deferred.c.
+ *
+ * Which marks the last queue-send has synced is unknown, so the file system
+ * is synced once before the first marked message moves. A mark that says
+ * "failed" without a reason in bounce/ is left by a power cut: that recipient
+ * is pending again. */
+struct recovered {
+	struct accepted_tree *accepted; /* gets the returned ones */
+	uint64_t returned;
+	uint64_t removed;
+	uint64_t errors;
+	uint64_t unmarked; /* recipients whose reason was lost */
+	bool synced;
+	struct send *behind; /* removes what is done; NULL: at once */
+};
+
+/* With the queue's lock held. Counts in *done; logs files that it cannot move.
+ */
+void recover_active(const struct spool *sp, struct recovered *done);
+/* One file of active/ that is no message of the running queue-send. Counts in
+ * *done; -errno, -ENOENT when it is not there. Nothing is synced here. */
+int
+recover_message(const struct spool *sp, uint64_t inode, struct recovered *done);
+
+/* A file of hold/: failed mail that an earlier version left there, with nothing
+ * pending. 1: that; 0: another; -errno. With `take` it goes to incoming/, where
+ * its failures are reported. */
+int recover_held(
+    const struct spool *sp, uint64_t inode, bool take, struct recovered *done);
+
+/* ---- evacuate.c: the mail of this queue goes to other queues ----
+ *
+ * HAND_OVER of the supervisor (docs/SUPERVISION.md, "The end of a queue"):
+ *
+ *	begin   offered messages are dropped; waiting messages of active/ are
+ *	        put aside (FATE_ASIDE) as soon as nothing of them runs; nothing
+ *	        new starts
+ *	passes  over incoming/, deferred/, active/, hold/: each file that no
+ *	        process works on is moved to one of the targets, in turn
+ *	end     an empty list: everything is looked for again, and delivered
+ *
+ * Not moved: messages that are delivered or not recorded yet, files that their
+ * writer has not committed, and of incoming/ anything while a drop is being
+ * copied, whose copy must be found where it was made. A target that does not
+ * take files has a pause of error_interval; when all are on other file systems
+ * the queue delivers its mail itself, as before. */
+
+/* So many targets are open at once, ten descriptors each; the others when one
+ * of these takes nothing. */
+#define EVACUATE_OPEN 16
+
+/* HAND_OVER: begin, with other targets, or the end. -EBADMSG. */
+int evacuate_told(struct send *s, const struct msg *msg);
+usec_t evacuate_work(struct send *s);
+void evacuate_done(struct send *s);
+/* Files that the last whole pass left in incoming/. */
+uint64_t evacuate_incoming(const struct send *s);
+
+/* ---- disk.c: files of messages, reasons, errors of writing ---- */
+
+/* Open the message's file for reading and for marks, if it is not: one open
+ * for its whole way, unless it has to wait. It rests until disk_use().
+ * 0 or -errno. */
+int disk_open(struct send *s, struct message *m);
+/* The same, to read only: also where the file system is read-only. A
+ * descriptor, to be closed unless it is m->fd, or -errno. */
+int disk_open_to_read(struct send *s, struct message *m);
+/* The same for a delivery, which needs it until messages_rest(). */
+int disk_use(struct send *s, struct message *m);
+/* Close files that have rested. */
+usec_t disk_work(struct send *s);
+
+/* Writing to the spool failed while doing `what` with the message: counted,
+ * logged at most once a second, and told to health. The first for marks, the
+ * second for everything else. */
+void disk_mark_failed(
+    struct send *s, const struct message *m, const char *what, int error);
+void disk_write_failed(
+    struct send *s, const struct message *m, const char *what, int error);
+/* The same of a file that cannot be removed; a shortage is not told to health.
+ */
+void disk_removal_failed(struct send *s, const struct queue_id *id, int error);
+/* The part of these that is not about a message. */
+void disk_count_error(struct send *s, enum health_write kind, int error);
+/* Is it a shortage of descriptors, memory or threads, and not of the disk? */
+bool disk_is_shortage(int error);
+
+/* Was a thread held up by the disk in the last seconds, or the loop? Then the
+ * loop leaves to threads what else costs less than a thread. */
+bool disk_is_slow(struct send *s);
+/* The loop began something on the disk then, and has done it. */
+void disk_waited(struct send *s, usec_t began);
+
+/* Append the reason of one recipient, or keep it for the move; defer/ is begun
+ * anew with the first of an attempt, and bounce/ with the first of a new
+ * message, since what lies there is another message's: inode numbers are
+ * reused. 0 or -errno. */
+int reasons_add(struct send *s, struct message *m, enum spool_dir dir,
+    const struct report *report);
+/* Write the reasons that wait for its move: before anything else that is
+ * written into defer/. */
+void reasons_flush(struct send *s, struct message *m);
+/* Before anything of this message is written into bounce/. */
+void reasons_begin_bounce(struct send *s, struct message *m);
+/* The message stays in the queue: reasons that are another message's go. */
+void reasons_settle(struct send *s, const struct message *m);
+/* In its first attempt a message has the reasons that were written in it. */
+bool reasons_may_exist(const struct message *m, enum spool_dir dir);
+/* The file is gone from where it was. Its reasons go too, lest they meet the
+ * next file of that inode, unless the file lies elsewhere in the queue. */
+void reasons_clear(struct send *s, uint64_t inode);
+
+#endif

@@ -1,0 +1,97 @@
+#include "queue-send/schedule/schedule.h"
+
+#include "queue-send/peers/peers.h"
+#include "site/shared.h"
+
+struct parameters {
+	struct sched_transport_params transports[CONF_TRANSPORTS_MAX];
+};
+
+static bool
+has_agent(const struct send *s, const struct conf_transport *t)
+{
+	const struct agent_link *agent = s->agent[agent_kinds[t->kind].program];
+
+	return agent != NULL && !agent->full && !s->starts_nothing;
+}
+
+static void
+fill(const struct send *s, struct parameters *p)
+{
+	const struct conf *conf = s->conf;
+	uint32_t i;
+
+	for (i = 0; i < conf->ntransports; i++) {
+		p->transports[i] = conf->transports[i].sched;
+		if (!has_agent(s, &conf->transports[i]))
+			p->transports[i].process_limit = 0;
+	}
+}
+
+int
+schedule_init(struct send *s)
+{
+	struct parameters p;
+	uint32_t count = s->conf->ntransports;
+	int r;
+
+	schedule_log_init(s);
+	rollup_init(s);
+	fill(s, &p);
+	r = site_table_init(s);
+	if (r == 0)
+		r = sched_new(&s->conf->sched, p.transports, count,
+		    shared_table(s->sites.shared), &s->sched);
+	if (r == 0)
+		schedule_log_set(s);
+	return r;
+}
+
+void
+schedule_done(struct send *s)
+{
+	sched_free(&s->sched);
+	rollup_forget_all(s);
+	site_table_done(s);
+	schedule_log_done(s);
+}
+
+void
+schedule_configure(struct send *s)
+{
+	struct parameters p;
+	uint32_t count = s->conf->ntransports;
+	int r;
+
+	fill(s, &p);
+	r = site_table_configure(s);
+	if (r == 0)
+		r = sched_configure(
+		    s->sched, &s->conf->sched, p.transports, count, s->now);
+	ASSERT(r == 0); /* the list of transports needs a restart */
+	schedule_log_set(s);
+	s->pub.changed = true;
+	send_wake(s);
+}
+
+void
+schedule_pause(struct send *s, bool pause)
+{
+	if (s->starts_nothing == pause)
+		return;
+	s->starts_nothing = pause;
+	schedule_limits(s);
+}
+
+void
+schedule_limits(struct send *s)
+{
+	const struct conf_transport *t = s->conf->transports;
+	uint32_t i;
+
+	for (i = 0; i < s->conf->ntransports; i++, t++)
+		sched_set_process_limit(
+		    s->sched, i, has_agent(s, t) ? t->sched.process_limit : 0);
+	s->pub.changed = true;
+	send_wake(s);
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""make check-peers: mail of a whole instance to servers that were not written
+here: Postfix, Exim, OpenSMTPD, and Dovecot over LMTP, of Debian's packages, in
+cells (cell.py). What arrives is compared, octet by octet, with what the queue
+has: only the fields that the server puts in front may come before it.
+
+    check.py [PATTERN…]
+
+What cannot run here says why, and is counted.
+"""
+import os
+import pathlib
+import signal
+import sys
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "system"))
+# The package of this name of the host, if any, is not meant.
+sys.path.insert(0, str(HERE))
+
+import plain  # noqa: E402
+import proof  # noqa: E402
+import secure  # noqa: E402
+from instance import Failed  # noqa: E402
+
+
+# ---- the command ----
+
+class Result(unittest.TestResult):
+    """A line for each test."""
+
+    def __init__(self):
+        super().__init__()
+        self.ok, self.began = 0, time.monotonic()
+        self.bad = set()
+
+    def say(self, test, word, words=""):
+        now = time.monotonic()
+        print(f"peers: {test.id()}: {word}{words} ({now - self.began:.1f} s)", flush=True)
+        self.began = now
+
+    def is_bad(self, test):
+        return test.id() in self.bad or any(case.id() == test.id() for case, _ in self.failures + self.errors)
+
+    def addSuccess(self, test):
+        self.ok += 1
+        self.say(test, "ok")
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        print(self.failures[-1][1])
+        self.say(test, "FAILED: ", str(err[1]).splitlines()[0][:300])
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        print(self.errors[-1][1])
+        self.say(test, "FAILED: ", str(err[1]).splitlines()[0][:300])
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self.bad.add(test.id())
+            self.say(subtest, "FAILED: ", str(err[1])[:2000])
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        print(f"SKIP {test.id()}: {reason}", flush=True)
+
+
+def main():
+    os.umask(0o022)
+    loader = unittest.TestLoader()
+    loader.testNamePatterns = [f"*{word}*" for word in sys.argv[1:]] or None
+    result = Result()
+
+    def end(*_):
+        """The test that runs fails, so that its servers and instances go."""
+        result.stop()
+        raise Failed("ended by a signal")
+    signal.signal(signal.SIGTERM, end)
+    for module in plain, secure, proof:
+        loader.loadTestsFromModule(module).run(result)
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.ok} passed, {failed} failed")  # what was skipped has a line each
+    return int(failed > 0 or result.ok + len(result.skipped) == 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+/* Each wrong line of a configuration, for --check. */
+#include "config/conf.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "config/param.h"
+
+static char dir[] = "/tmp/config_judge.XXXXXX";
+
+static void
+setup(void)
+{
+	const struct param *p;
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	for (p = params; p < params + nparams; p++)
+		if (p->env != NULL)
+			unsetenv(p->env);
+}
+
+static void
+teardown(void)
+{
+	(void)unlink("c");
+	cr_assert_eq(chdir("/"), 0);
+	cr_assert_eq(rmdir(dir), 0, "%s is not empty", dir);
+}
+
+TestSuite(config_judge, .init = setup, .fini = teardown);
+
+static void
+put(const char *name, const char *text)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);
+	io_close(&fd);
+}
+
+static void
+expect_judged(const char *text, const char *want)
+{
+	struct buf errors = { 0 };
+	struct conf conf;
+	int r;
+
+	put("c", text);
+	r = conf_judge("c", &conf, &errors);
+	cr_expect_eq(r, *want == '\0' ? 0 : -EINVAL, "%d", r);
+	cr_expect_str_eq(buf_str(&errors), want);
+	if (r == 0)
+		conf_done(&conf);
+	buf_done(&errors);
+}
+
+/* mutation: common/config/load.c, resolve_settings() does not go on;
+ * apply_transports() does not note no_list; apply() compares always. */
+Test(config_judge, each_wrong_line_is_judged)
+{
+	expect_judged("queue_count = 2\n", "");
+	expect_judged("queue_count = x\n"
+		      "nonsense = 1\n"
+		      "no value\n"
+		      "\n"
+		      "queue_count = 2\n"
+		      "nowhere_site_limit\n"
+		      "\001\n"
+		      "default_smtp_bind_address = here\n"
+		      "hopcount_limit = 50\n",
+	    "c:1: queue_count: must be a whole number\n"
+	    "c:2: nonsense: unknown parameter\n"
+	    "c:3: not `name = value`\n"
+	    "c:5: queue_count: already set in line 1\n"
+	    "c:6: not `name = value`\n"
+	    "c:7: control character\n"
+	    "c:8: default_smtp_bind_address: must be an IPv4 address that a "
+	    "host can "
+	    "have");
+	/* What depends on a wrong line is not judged. */
+	expect_judged("transports = mine:nosuch\n"
+		      "mine_mx_lookup = no\n"
+		      "mine_mx_lookup = no\n",
+	    "c:1: transports: \"mine:nosuch\": the kind must be smtp, lmtp, "
+	    "local, "
+	    "pipe, discard or error");
+	expect_judged("queue_count = 21\nqueue_max = x\n",
+	    "c:2: queue_max: must be a whole number");
+	expect_judged("queue_count = 21\nqueue_max = 20\n",
+	    "c:1: queue_count: queue_count 21 is above queue_max 20");
+}
+
+/* mutation: common/base/wrong_lines.c, insert() appends. */
+Test(config_judge, wrong_lines_are_told_up_to_twenty)
+{
+	struct buf text = { 0 }, want = { 0 };
+	int i;
+
+	for (i = 1; i <= 30; i++)
+		cr_assert_eq(i % 2 ? buf_add_str(&text, "x\n")
+				   : buf_printf(&text, "y%d = 1\n", i),
+		    0);
+	for (i = 1; i <= 20; i++)
+		cr_assert_eq(i % 2
+			? buf_printf(&want, "c:%d: not `name = value`\n", i)
+			: buf_printf(
+			      &want, "c:%d: y%d: unknown parameter\n", i, i),
+		    0);
+	cr_assert_eq(buf_add_str(&want, "10 more wrong lines"), 0);
+	expect_judged(buf_str(&text), buf_str(&want));
+	buf_done(&text);
+	buf_done(&want);
+}

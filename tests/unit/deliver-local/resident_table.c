@@ -1,0 +1,214 @@
+/* The table of processes that stay; none of these is a process. */
+#include "deliver-local/local.h"
+
+#include <criterion/criterion.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+
+static struct event_base *base;
+static struct strays strays;
+static struct residents *residents;
+static pid_t killed;
+static uint32_t kills;
+
+static int
+note_kill(pid_t pid, int sig UNUSED)
+{
+	killed = pid;
+	kills++;
+	return 0;
+}
+
+static void
+setup(void)
+{
+	base = event_base_new();
+	cr_assert_eq(strays_init(&strays, base), 0);
+	cr_assert_eq(residents_new(base, &strays, note_kill, &residents), 0);
+	residents_renew(residents, USEC_PER_SEC);
+}
+
+static void
+teardown(void)
+{
+	residents_free(&residents);
+	cr_expect_null(residents);
+	strays_done(&strays);
+	event_base_free(base);
+}
+
+TestSuite(resident_table, .init = setup, .fini = teardown);
+
+static struct agent_delivery one;
+
+static struct child_plan
+plan_of(const struct account *account)
+{
+	static char nexthop[] = "bob";
+
+	one = (struct agent_delivery){ .kind = AGENT_LOCAL,
+		.nexthop = nexthop,
+		.content = "x",
+		.content_len = 1,
+		.fd = -1 };
+	return (struct child_plan){ .delivery = &one,
+		.maildir_path = "%h/Maildir",
+		.maildir_user = "",
+		.asks = "bob",
+		.account = account };
+}
+
+static const struct account bob = { .uid = 1000,
+	.gid = 1000,
+	.name = "bob",
+	.home = "/home/bob",
+	.ngroups = 2,
+	.groups = { 1000, 7 } };
+
+/* A process of bob that is idle. Its number is that of none: it has gone as
+ * soon as anybody looks. */
+static void
+keep_one(void)
+{
+	const struct child_plan plan = plan_of(&bob);
+	struct resident *r = resident_new(residents, &plan);
+
+	cr_assert_not_null(r);
+	resident_keep(residents, r, 0x7ffffffe, dup(2));
+}
+
+static bool
+is_served(const struct child_plan *plan)
+{
+	pid_t pid;
+	int fd;
+	struct resident *r = resident_take(residents, plan, &pid, &fd);
+
+	if (r == NULL)
+		return false;
+	cr_expect(resident_serves(r));
+	io_close(&fd);
+	resident_free(&r);
+	return true;
+}
+
+/* mutation: deliver-local/resident.c, same_account() without one of them. */
+Test(resident_table, X17_any_difference_of_the_account_begins_a_process)
+{
+	const struct child_plan same = plan_of(&bob);
+	struct account other[6];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(other); i++)
+		other[i] = bob;
+	other[0].uid = 1001;
+	other[1].gid = 1001;
+	memcpy(other[2].name, "bobby", sizeof("bobby"));
+	memcpy(other[3].home, "/home/bobby", sizeof("/home/bobby"));
+	other[4].ngroups = 1;
+	other[5].groups[1] = 8;
+	keep_one();
+	for (i = 0; i < ARRAY_LEN(other); i++) {
+		const struct child_plan plan = plan_of(&other[i]);
+
+		cr_expect_not(is_served(&plan), "row %zu", i);
+	}
+	cr_expect(is_served(&same));
+	cr_expect_not(is_served(&same), "one process serves one at a time");
+}
+
+Test(resident_table, X17_what_is_looked_up_under_another_name_is_not_served)
+{
+	struct child_plan plan = plan_of(&bob);
+
+	keep_one();
+	memcpy(plan.asks, "eve", sizeof("eve"));
+	cr_expect_not(is_served(&plan));
+	plan = plan_of(NULL);
+	cr_expect_not(is_served(&plan), "an account that is not known");
+}
+
+/* A table of 64 that never fit would be no table for the others.
+ * mutation: deliver-local/resident.c, resident_keep() without may_fit(). */
+Test(resident_table, one_whose_account_is_not_kept_does_not_wait)
+{
+	static const struct known_news none = { .tag = KNOWN_TAG };
+	const struct child_plan plan = plan_of(NULL), same = plan_of(&bob);
+	struct known_news news = { .tag = KNOWN_TAG, .kept = 1 };
+	struct resident *r = resident_new(residents, &plan);
+
+	resident_learn(r, &none);
+	resident_keep(residents, r, 0x7ffffffe, dup(2));
+	cr_expect_eq(kills, 1);
+	news.account = bob;
+	r = resident_new(residents, &plan);
+	resident_learn(r, &news);
+	resident_keep(residents, r, 0x7ffffffe, dup(2));
+	cr_expect_eq(kills, 1);
+	cr_expect(is_served(&same));
+}
+
+Test(resident_table, only_mail_into_a_maildir_that_is_in_memory)
+{
+	struct child_plan plan = plan_of(&bob);
+
+	keep_one();
+	one.content = NULL;
+	cr_expect_not(is_served(&plan), "a descriptor");
+	one.content = "x";
+	one.kind = AGENT_ALIAS;
+	cr_expect_not(is_served(&plan), "an alias");
+	one.kind = AGENT_PIPE;
+	cr_expect_not(is_served(&plan), "a program");
+	one.kind = AGENT_LOCAL;
+	plan.maildir_user = "games";
+	cr_expect_not(is_served(&plan), "a home that has to be looked up");
+	plan.maildir_user = "";
+	cr_expect(is_served(&plan));
+}
+
+Test(resident_table, X17_a_reload_ends_all_of_them)
+{
+	const struct child_plan plan = plan_of(&bob);
+	struct resident *runs;
+
+	runs = resident_new(residents, &plan);
+	keep_one();
+	residents_renew(residents, USEC_PER_SEC);
+	cr_expect_eq(kills, 1);
+	cr_expect_not(is_served(&plan));
+	resident_keep(residents, runs, 0x7ffffffe, dup(2));
+	cr_expect_eq(kills, 2, "one that delivered meanwhile");
+	cr_expect_not(is_served(&plan));
+}
+
+Test(resident_table, idle_ones_are_bounded)
+{
+	uint32_t i;
+
+	for (i = 0; i < RESIDENTS_MAX + 5; i++)
+		keep_one();
+	cr_expect_eq(kills, 5);
+}
+
+Test(resident_table, a_process_does_not_serve_for_ever)
+{
+	const struct child_plan plan = plan_of(&bob);
+	struct resident *r;
+	uint32_t i;
+	pid_t pid;
+	int fd;
+
+	keep_one();
+	for (i = 1; (r = resident_take(residents, &plan, &pid, &fd)) != NULL;
+	     i++)
+		resident_keep(residents, r, pid, fd);
+	cr_expect_eq(i, RESIDENT_SERVES);
+	cr_expect_eq(kills, 1);
+	cr_expect_eq(killed, 0x7ffffffe);
+}

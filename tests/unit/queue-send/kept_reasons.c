@@ -1,0 +1,253 @@
+/* Reasons of deferrals wait in memory for the move of their message. */
+#include "tests/unit/queue-send/world.h"
+
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/road/road.h"
+#include "spool/reason.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOUR 3600
+
+static struct world w;
+
+static void
+start(void)
+{
+	w.move_threads = 1;
+	world_start(&w,
+	    "error_interval = 1h\ndelay_warning_time = 4h\n"
+	    "discard_process_limit = 2\n");
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(kept_reasons, .init = start, .fini = end, .timeout = 60);
+
+static void
+await(void)
+{
+	struct pollfd p = { .fd = event_get_fd(w.s.moves.done),
+		.events = POLLIN };
+	const uint32_t *count = w.s.messages.count;
+
+	world_run(&w);
+	while (count[LIST_ENTERING_INCOMING] + count[LIST_ENTERING_DEFERRED] +
+		count[LIST_LEAVING] >
+	    0) {
+		cr_assert_eq(poll(&p, 1, 30000), 1, "a move does not end");
+		world_run(&w);
+	}
+}
+
+static uint64_t
+come(uint32_t rcpts, int64_t age_s)
+{
+	uint64_t inode = world_file(&w, "d", rcpts, age_s);
+
+	world_offer(&w, SPOOL_INCOMING, inode);
+	await();
+	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	return inode;
+}
+
+static void
+deliver(enum agent_outcome outcome)
+{
+	(void)world_deliver(&w, outcome);
+	await();
+}
+
+static void
+again(uint64_t inode)
+{
+	world_offer_again(&w, inode);
+	await();
+}
+
+static bool
+has_reason(uint64_t inode, uint32_t index)
+{
+	return world_reason(&w, SPOOL_DEFER, inode, index)[0] == '4';
+}
+
+/* The first of two recipients is deferred, the second one runs. */
+static void
+defer_first(struct world_delivery *second)
+{
+	struct world_delivery first;
+
+	world_take_one(&w, &first);
+	world_take_one(&w, second);
+	world_result(&w, &first, 0, AGENT_DEFERRED);
+	world_done(&w, &first);
+	world_run(&w);
+}
+
+static void
+end_second(const struct world_delivery *second)
+{
+	world_result(&w, second, 0, AGENT_DEFERRED);
+	world_done(&w, second);
+	await();
+}
+
+/* mutation: queue-send/road/disk.c: keep() keeps nothing; finish.c:
+ * add_reasons() takes none. */
+Test(kept_reasons, D41_reasons_are_written_by_the_move)
+{
+	const uint64_t inode = come(2, 0);
+	struct world_delivery second;
+
+	defer_first(&second);
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
+	cr_expect_gt(w.s.messages.kept, 0u);
+	cr_expect_eq(w.s.counters.deferred, 1, "it is counted");
+	end_second(&second);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect(has_reason(inode, 0));
+	cr_expect(has_reason(inode, 1));
+	cr_expect_eq(reason_attempts(&w.s.sp, inode), 1);
+	cr_expect_eq(w.s.messages.kept, 0u);
+	again(inode);
+	deliver(AGENT_DEFERRED);
+	cr_expect_eq(reason_attempts(&w.s.sp, inode), 2);
+	again(inode);
+	deliver(AGENT_SENT);
+	world_is_empty(&w);
+}
+
+/* mutation: queue-send/road/move_task.c: the reasons decide what becomes of it.
+ */
+Test(kept_reasons, D41_D3_a_disk_that_takes_no_reasons)
+{
+	const uint64_t inode = come(1, 0);
+
+	world_fail(CALL_WRITE, ENOSPC, 1);
+	deliver(AGENT_DEFERRED);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect_not(has_reason(inode, 0));
+	cr_expect_not_null(due_find(&w.s.due, inode));
+}
+
+/* mutation: queue-send/message.c: messages_keep() has no bound. */
+Test(kept_reasons, D41_too_many_are_written_by_the_loop)
+{
+	const size_t kept = w.s.messages.kept;
+	const uint64_t inode = come(2, 0);
+	struct world_delivery second;
+
+	w.s.messages.kept = MESSAGES_KEPT_MAX + 1;
+	defer_first(&second);
+	cr_expect(has_reason(inode, 0));
+	w.s.messages.kept = kept;
+	end_second(&second);
+	cr_expect(has_reason(inode, 0));
+	cr_expect(has_reason(inode, 1));
+	cr_expect_eq(reason_attempts(&w.s.sp, inode), 1);
+	cr_expect_eq(w.s.messages.kept, kept);
+}
+
+/* mutation: queue-send/operators/acts.c: note_active() does not flush. */
+Test(kept_reasons, D41_A3_a_note_of_a_hold_comes_behind)
+{
+	const uint64_t inode = come(2, 0);
+	const struct queue_id id = world_id(&w, inode);
+	const struct hold_note note = { .uid = 7, .reason = "why" };
+	struct world_delivery second;
+	struct hold_note found;
+	uint32_t running;
+
+	defer_first(&second);
+	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), 0);
+	cr_expect(has_reason(inode, 0));
+	end_second(&second);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_assert_eq(hold_note_read(&w.s.sp, &id, &found), 0);
+	cr_expect_str_eq(found.reason, "why");
+	cr_expect(has_reason(inode, 1));
+	cr_expect_eq(reason_attempts(&w.s.sp, inode), 1);
+}
+
+/* A recipient that waits for its turn keeps its message in active/.
+ * mutation: queue-send/turn.c: stop_work() writes nothing. */
+Test(kept_reasons, D41_a_stop_writes_them)
+{
+	const uint64_t inode = come(3, 0); /* the third one waits */
+	struct daemon d = { .state = &w.s, .base = w.s.base };
+	struct world_delivery first, second;
+
+	world_take_one(&w, &first);
+	world_take_one(&w, &second);
+	w.s.d = &d;
+	control_ops.stop(&d, 1000 * USEC_PER_SEC);
+	world_result(&w, &first, 0, AGENT_DEFERRED);
+	world_done(&w, &first);
+	world_result(&w, &second, 0, AGENT_DEFERRED);
+	world_done(&w, &second);
+	world_run(&w);
+	cr_expect(d.exiting);
+	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	cr_expect(has_reason(inode, 0));
+	cr_expect(has_reason(inode, 1));
+	cr_expect_eq(reason_attempts(&w.s.sp, inode), 1);
+}
+
+/* mutation: queue-send/road/finish.c: finish_one() reports before it writes. */
+Test(kept_reasons, D41_D37_a_warning_has_the_reasons)
+{
+	const uint64_t inode = come(1, 5 * HOUR);
+	uint64_t report;
+
+	deliver(AGENT_DEFERRED);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	cr_expect(world_has_report(&w, "\nAction: delayed\nStatus: 4.2.1\n"));
+	cr_expect_eq(world_clear_incoming(&w, &report), 1);
+	cr_expect(has_reason(inode, 0));
+}
+
+/* mutation: queue-send/road/finish.c: a message that stays keeps its reasons in
+ * memory. */
+Test(kept_reasons, D41_the_reasons_go_to_the_other_queue)
+{
+	const struct spool_owner owner = { getuid(), getuid(), getgid(),
+		getgid(), true };
+	const struct msg msg = { .type = MSG_HAND_OVER,
+		.u.HAND_OVER.queues = { "\2\0\0\0", 4 } };
+	const uint64_t inode = come(3, 0); /* the third one waits */
+	struct world_delivery first, second;
+	struct spool other;
+	int i;
+
+	cr_assert_eq(spool_create(w.dir, 2, 3, &owner), 0);
+	world_take_one(&w, &first);
+	world_take_one(&w, &second);
+	world_result(&w, &first, 0, AGENT_DEFERRED);
+	world_run(&w);
+	for (i = 0; i < 3; i++) {
+		cr_assert_eq(
+		    control_ops.told(&(struct daemon){ .state = &w.s }, &msg),
+		    0);
+		world_run(&w);
+		if (i == 0) {
+			cr_expect_gt(w.s.messages.kept, 0u);
+			world_done(&w, &first);
+			end_second(&second);
+		}
+		await();
+	}
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_assert_eq(spool_open(&other, &spool_sys_real, w.dir, 2), 0);
+	cr_expect_eq(reason_attempts(&other, inode), 1);
+	spool_close(&other);
+}

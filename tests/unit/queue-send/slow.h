@@ -1,0 +1,23 @@
+/* tests/unit/queue-send/slow.h - a disk that answers slowly: calls of threads
+ * wait at a gate. Tests of the suite `slow` share all of this. */
+#ifndef UNIT_QUEUE_SEND_SLOW_H
+#define UNIT_QUEUE_SEND_SLOW_H
+
+#include <stdatomic.h>
+
+#include "tests/unit/queue-send/world.h"
+
+extern struct world slow_w;
+/* Each call of a thread takes a byte here while the gate is closed. */
+extern int slow_gate[2];
+extern _Atomic bool slow_closed;
+extern _Atomic bool slow_cold; /* nothing is in the memory of the kernel */
+extern atomic_int slow_came;   /* to the gate */
+
+void slow_close(void);
+/* As many calls go on, then all. */
+void slow_open(int waiting);
+void
+slow_end(const struct world_delivery *delivery, enum agent_outcome outcome);
+
+#endif

@@ -1,0 +1,199 @@
+/* What threads open and read in place of the loop, while the disk is slow:
+ * files that have left the memory of the kernel. */
+#include "tests/unit/queue-send/slow.h"
+
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators.h"
+#include "queue-send/peers/peers.h"
+#include "queue-send/road/road.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+static void
+forget_files(void)
+{
+	(void)messages_close_resting(&slow_w.s.messages, INT64_MAX);
+	slow_cold = true;
+}
+
+/* Two messages: the first runs alone, and the file of the second is fetched. */
+static uint64_t
+begin_fetch(struct world_delivery *first)
+{
+	uint64_t inode;
+
+	world_message(&slow_w, "d", 1);
+	world_take_one(&slow_w, first);
+	slow_w.s.dispatch_at = USEC_NEVER;
+	inode = world_message(&slow_w, "e", 1);
+	forget_files();
+	slow_close();
+	slow_w.s.dispatch_at = 0;
+	send_wake(&slow_w.s);
+	world_run(&slow_w);
+	cr_assert_eq(slow_w.s.fetches.tasks, 1);
+	return inode;
+}
+
+/* mutation: queue-send/road/fetch.c: fetch_entry() is always false. */
+Test(slow, D43_deliveries_go_on_while_a_file_is_opened_slowly)
+{
+	struct world_delivery first, delivery;
+
+	begin_fetch(&first);
+	cr_expect_not(world_take(&slow_w, &delivery));
+	slow_cold = false;
+	world_message(&slow_w, "f", 1);
+	cr_assert(world_take(&slow_w, &delivery));
+	cr_expect_str_eq(delivery.first, "r0@f0.test");
+	slow_end(&delivery, AGENT_DEFERRED);
+	slow_end(&first, AGENT_DEFERRED);
+	slow_open(1);
+	cr_assert(world_take(&slow_w, &delivery));
+	cr_expect_str_eq(delivery.first, "r0@e0.test");
+	slow_end(&delivery, AGENT_SENT);
+	cr_expect_eq(slow_w.s.active, 0);
+}
+
+/* mutation: queue-send/peers/offers.c: is_new() knows no fetch; dispatch.c,
+ * start_late() starts at any time. */
+Test(slow, D43_D22_what_meets_a_file_that_is_opened)
+{
+	struct world_delivery first, delivery;
+	const uint64_t inode = begin_fetch(&first);
+	const struct msg offer = { .type = MSG_MESSAGE,
+		.u.MESSAGE = { .inode = inode,
+		    .dir = SPOOL_INCOMING,
+		    .arrival_wall = 4711,
+		    .recipients = 1,
+		    .pending = 1 } };
+	uint32_t running;
+
+	slow_w.credit--;
+	world_send(slow_w.todo, &offer);
+	world_run(&slow_w);
+	cr_expect_eq(
+	    slow_w.scans, 1, "another message: which of them lies there?");
+	cr_expect_eq(world_act(&slow_w, ACT_HOLD, inode, &running), 0);
+	cr_expect_eq(running, 2, "it waits for the one that is fetched");
+	slow_open(1);
+	cr_expect_eq(world_where(&slow_w, inode), SPOOL_HOLD);
+	cr_expect_not(world_take(&slow_w, &delivery));
+	slow_end(&first, AGENT_SENT);
+}
+
+/* mutation: queue-send/road/fetch.c: fetch_done() leaves the entries. */
+Test(slow, D43_an_end_while_a_file_is_opened)
+{
+	struct world_delivery first, delivery;
+	const uint64_t inode = begin_fetch(&first);
+
+	slow_w.s.stopping = true;
+	slow_open(1);
+	cr_expect_not(world_take(&slow_w, &delivery), "a stop starts nothing");
+	slow_cold = false;
+	world_again(&slow_w);
+	world_offer_again(&slow_w, inode);
+	cr_expect_eq(world_deliver(&slow_w, AGENT_SENT), 1);
+}
+
+/* mutation: queue-send/road/recipients.c: recipients_work() fetches nothing;
+ * fetch.c, take() forgets the list. */
+Test(slow, D43_further_recipients_are_read_by_a_thread)
+{
+	struct world_delivery delivery;
+	uint64_t inode;
+	uint32_t running;
+	int hold;
+
+	for (hold = 0; hold < 2; hold++) {
+		slow_close();
+		slow_cold = true;
+		inode = world_message(&slow_w, "d", 30);
+		cr_assert_eq(slow_w.s.messages.count[LIST_FETCHING], 1);
+		slow_cold = false;
+		world_message(&slow_w, "e", 1);
+		if (hold == 1)
+			cr_expect_eq(
+			    world_act(&slow_w, ACT_HOLD, inode, &running), 0);
+		cr_expect(world_take(&slow_w, &delivery), "others start");
+		cr_expect_str_eq(delivery.first, "r0@e0.test");
+		slow_open(1);
+		slow_end(&delivery, AGENT_SENT);
+		(void)world_deliver(&slow_w, AGENT_SENT);
+		cr_expect_eq(world_where(&slow_w, inode),
+		    hold == 1 ? SPOOL_HOLD : SPOOL_NDIRS);
+	}
+}
+
+/* One thread fetches both, and hangs with the second one: an open and two
+ * reads of the first one go on.
+ * mutation: queue-send/road/fetch.c: fetch_init() with a share of 4. */
+Test(slow, D43_a_file_that_is_there_waits_for_none_that_hangs)
+{
+	struct world_delivery delivery;
+	struct pollfd fd;
+	int i;
+
+	slow_w.s.dispatch_at = USEC_NEVER;
+	world_message(&slow_w, "d", 1);
+	world_message(&slow_w, "e", 1);
+	forget_files();
+	slow_close();
+	slow_w.s.dispatch_at = 0;
+	send_wake(&slow_w.s);
+	world_run(&slow_w);
+	cr_assert_eq(slow_w.s.fetches.tasks, 2);
+	for (i = 0; i < 3; i++)
+		cr_assert_eq(write(slow_gate[1], "", 1), 1);
+	fd = (struct pollfd){ .fd = event_get_fd(slow_w.s.fetches.pool.done),
+		.events = POLLIN };
+	cr_assert_eq(poll(&fd, 1, 30000), 1, "the first is not heard of");
+	world_run(&slow_w);
+	cr_expect_eq(slow_w.s.fetches.tasks, 1);
+	cr_assert(world_take(&slow_w, &delivery));
+	cr_expect_str_eq(delivery.first, "r0@d0.test");
+	slow_end(&delivery, AGENT_SENT);
+	slow_open(2);
+	cr_expect_eq(world_deliver(&slow_w, AGENT_SENT), 1);
+}
+
+/* mutation: queue-send/road/recipients.c: next_to_read() believes the room that
+ * there was before the fetch. */
+Test(slow, D43_batches_that_are_fetched_keep_the_limit_of_recipients)
+{
+	world_reload(&slow_w,
+	    "qmgr_message_recipient_limit = 20\n"
+	    "qmgr_message_recipient_minimum = 3\n"
+	    "default_recipient_limit = 20\n");
+	slow_close();
+	slow_cold = true;
+	world_message(&slow_w, "d", 30);
+	world_message(&slow_w, "e", 30);
+	cr_assert_eq(slow_w.s.messages.count[LIST_FETCHING], 2);
+	slow_cold = false;
+	slow_open(2);
+	cr_expect_eq(slow_w.s.messages.count[LIST_FETCHING], 0);
+	cr_expect_eq(sched_figures(slow_w.s.sched).recipients, 23);
+}
+
+/* mutation: queue-send/road/fetch.c: fetches_are_full() is never true. */
+Test(slow, D43_a_bounded_number_of_files_is_fetched)
+{
+	slow_close();
+	slow_cold = true;
+	world_message(&slow_w, "d", 30);
+	cr_assert_eq(slow_w.s.fetches.tasks, 1);
+	slow_w.s.fetches.tasks += 63;
+	world_message(&slow_w, "e", 30);
+	cr_expect_eq(slow_w.s.messages.count[LIST_FETCHING], 1);
+	slow_w.s.fetches.tasks -= 63;
+	slow_cold = false;
+	slow_open(1);
+	cr_expect_eq(world_deliver(&slow_w, AGENT_SENT), 60);
+}

@@ -1,0 +1,77 @@
+#include "todo-proc/disk.h"
+
+#include <errno.h>
+#include <event2/event.h>
+
+#include "todo-proc/todo.h"
+
+#define DISK_THREADS 4
+
+void
+disk_task_init(struct disk_task *task, int (*work)(struct sync_task *task),
+    void (*drop)(struct sync_task *task),
+    void (*ended)(struct todo *t, struct disk_task *task))
+{
+	int i;
+
+	*task = (struct disk_task){ .ended = ended };
+	task->task.work = work;
+	task->task.drop = drop;
+	for (i = 0; i < SYNC_JOB_FDS; i++)
+		task->task.fds[i] = -1;
+}
+
+static void
+on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct todo *t = arg;
+	struct disk_task *task;
+
+	todo_tick(t);
+	while ((task = (struct disk_task *)(void *)sync_pool_take(
+		    t->disk.pool)) != NULL) {
+		t->disk.away--;
+		task->ended(t, task);
+	}
+	todo_kick(t);
+}
+
+void
+disk_do(struct todo *t, struct disk_task *task)
+{
+	if (t->disk.threads > 0 &&
+	    sync_pool_put(t->disk.pool, &task->task) == 0) {
+		t->disk.away++;
+		return;
+	}
+	task->task.error = task->task.work(&task->task);
+	task->ended(t, task);
+}
+
+unsigned
+disk_threads(const struct spool *sp)
+{
+	return spool_is_in_memory(sp) ? 0 : DISK_THREADS;
+}
+
+int
+disk_init(struct todo *t)
+{
+	struct disk *d = &t->disk;
+
+	d->pool = sync_pool_new(t->sp.sys, d->threads);
+	if (d->pool == NULL)
+		return -ENOMEM;
+	d->done = event_new(
+	    t->base, sync_pool_fd(d->pool), EV_READ | EV_PERSIST, on_done, t);
+	return d->done == NULL || event_add(d->done, NULL) < 0 ? -ENOMEM : 0;
+}
+
+void
+disk_done(struct todo *t)
+{
+	if (t->disk.done != NULL)
+		event_free(t->disk.done);
+	t->disk.done = NULL;
+	t->hung |= !sync_pool_free(&t->disk.pool);
+}

@@ -1,0 +1,170 @@
+#include "todo-proc/examine_task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "route/route.h"
+
+/* A census that takes more is made alone, so that threads take no more memory
+ * than one process that counts. */
+#define LARGE (1u << 20)
+
+void
+examine_task_drop(struct sync_task *task)
+{
+	struct examine_task *e = (struct examine_task *)(void *)task;
+
+	buf_done(&e->sender);
+	buf_done(&e->census);
+	buf_done(&e->destinations);
+}
+
+static int
+find_transport(const struct routing *r, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->limits.ntransports; i++)
+		if (strcmp(r->names[i], name) == 0)
+			return (int)i;
+	return -1;
+}
+
+static void
+count_one(const struct examine_task *e, struct census *census,
+    const struct queue_rcpt *rcpt)
+{
+	const bool expanded = (e->file.flags & QUEUE_FILE_EXPANDED) != 0;
+	char nexthop[ROUTE_NEXTHOP_MAX + 1];
+	struct route route;
+	const char *why;
+	int transport;
+
+	/* queue-send alone judges a recipient without a route or next hop. */
+	if (route_lookup(e->routing->table, rcpt->address, expanded, &route) <
+		0 ||
+	    route_nexthop(&route, rcpt->address, nexthop, &why) < 0)
+		return;
+	transport = find_transport(e->routing, route.transport);
+	if (transport >= 0)
+		census_add(census, (uint32_t)transport, nexthop,
+		    route_is_mailbox(&route) ? NULL : rcpt->address);
+}
+
+static int
+count_pass(struct examine_task *e, struct census *census, int fd)
+{
+	struct queue_rcpt rcpt;
+	int r;
+
+	e->pending = 0;
+	queue_rcpt_begin(&e->cursor, &e->file);
+	while ((r = queue_rcpt_next(&e->cursor, fd, &rcpt)) > 0) {
+		if (rcpt.mark != RCPT_PENDING)
+			continue;
+		e->pending++;
+		count_one(e, census, &rcpt);
+	}
+	return r;
+}
+
+static int
+count(struct examine_task *e, int fd)
+{
+	struct census census;
+	int r = census_begin(&census, &e->routing->limits, e->file.rcpt_count);
+
+	if (r < 0)
+		return r;
+	do
+		r = count_pass(e, &census, fd);
+	while (r == 0 && census_pass_ends(&census));
+	if (r == 0)
+		r = census_rows(&census, &e->census);
+	if (r == 0)
+		census_names(&census, &e->destinations);
+	census_done(&census);
+	return r;
+}
+
+static int
+take_census(struct examine_task *e, int fd)
+{
+	static pthread_mutex_t large = PTHREAD_MUTEX_INITIALIZER;
+	const bool alone = census_size(e->file.rcpt_count) > LARGE;
+	int r;
+
+	if (alone)
+		pthread_mutex_lock(&large);
+	r = count(e, fd);
+	if (alone)
+		pthread_mutex_unlock(&large);
+	return r;
+}
+
+static int
+inspect(struct examine_task *e, int fd)
+{
+	int r = queue_file_hold(fd, &e->bytes);
+
+	if (r == 0)
+		r = queue_file_read(fd, &e->file);
+	if (r == 0)
+		r = queue_file_verify(fd, &e->file);
+	if (r == 0)
+		r = queue_file_sender(fd, &e->file, &e->sender);
+	if (r == 0)
+		r = take_census(e, fd);
+	queue_file_let_go();
+	return r;
+}
+
+static int
+open_settled(const struct examine_task *e, struct stat *ret_st)
+{
+	if (e->dir == SPOOL_INCOMING)
+		return spool_open_settled(e->sp, e->dir, e->inode, ret_st);
+	return spool_open_stat(e->sp, e->dir, e->inode, O_RDONLY, ret_st);
+}
+
+/* A file that a power cut left with two names loses one first, maybe this. */
+static int
+open_file(const struct examine_task *e, struct stat *ret_st)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int fd = open_settled(e, ret_st);
+
+	if (fd != -EPERM)
+		return fd;
+	spool_leaf(e->sp, e->dir, e->inode, leaf, sizeof(leaf));
+	if (spool_keep_one_name(e->sp, e->dir, leaf) < 0)
+		return fd;
+	return open_settled(e, ret_st);
+}
+
+int
+examine_task_work(struct sync_task *task)
+{
+	struct examine_task *e = (struct examine_task *)(void *)task;
+	char name[QUEUE_FILE_MAX];
+	struct stat st;
+	int fd = open_file(e, &st), r = fd;
+
+	if (fd >= 0) {
+		e->mtime_wall = clock_usec(st.st_mtim);
+		r = inspect(e, fd);
+	}
+	io_close(&fd);
+	if (r != -EBADMSG && r != -EPERM)
+		return r;
+	e->why = queue_file_reason();
+	queue_file_name(e->inode, name);
+	e->moved = spool_move_corrupt(
+	    e->sp, e->dir, (uint32_t)(e->inode % e->sp->split), name);
+	return r;
+}

@@ -1,0 +1,43 @@
+/* todo-proc/examine_task.h - one queue file before it is offered: its kind and
+ * owner, whether its writer is done, format, lengths, checksums; its recipients
+ * are routed and counted. A damaged file is moved to corrupt/. A file that
+ * cannot be read at the moment (EIO, no descriptors) stays in its place.
+ *
+ * Done by a thread: all that it needs is copied, but for the queue and the
+ * routing. Never logs. */
+#ifndef TODO_PROC_EXAMINE_TASK_H
+#define TODO_PROC_EXAMINE_TASK_H
+
+#include "spool/spool.h"
+#include "todo-proc/disk.h"
+#include "todo-proc/routing.h"
+
+struct examine_task {
+	struct disk_task task; /* first; its error, see below */
+	const struct spool *sp;
+	const struct routing *routing;
+	enum spool_dir dir;
+	uint64_t inode;
+
+	/* Done. */
+	struct queue_file file;
+	usec_t mtime_wall;
+	uint32_t pending; /* recipients without a mark */
+	struct buf sender, census, destinations;
+	const char *why; /* of -EBADMSG and -EPERM */
+	int moved;       /* to corrupt/: 0, -errno */
+
+	struct queue_rcpt_cursor cursor; /* scratch */
+	struct queue_file_bytes bytes;
+};
+
+/* 0: what is done is filled. Else:
+ * -EAGAIN            its writer is not done, examine it again soon
+ * -ENOENT            it is not there
+ * -EBADMSG, -EPERM   damaged, or no queue file
+ * -errno             it cannot be read now; it stays in its place */
+int examine_task_work(struct sync_task *task);
+/* Frees what is done. */
+void examine_task_drop(struct sync_task *task);
+
+#endif

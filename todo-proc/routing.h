@@ -1,0 +1,33 @@
+/* todo-proc/routing.h - routing and transports as they are at one time, for
+ * threads that take a census. Nothing of it changes; a reload makes another
+ * one, and the old one goes with the last task that uses it.
+ *
+ * Soft: -errno; routing_new() logs. Users are counted by the loop alone. */
+#ifndef TODO_PROC_ROUTING_H
+#define TODO_PROC_ROUTING_H
+
+#include "config/conf.h"
+#include "todo-proc/pure.h"
+
+#include <sys/queue.h>
+
+struct route_table;
+
+struct routing {
+	SLIST_ENTRY(routing) link;
+	struct route_table *table;
+	struct census_limits limits;
+	char *names[CONF_TRANSPORTS_MAX]; /* of transports */
+	uint32_t users; /* tasks, and one more while it is in force */
+};
+SLIST_HEAD(routings, routing);
+
+/* Reads the files, and puts what was made at the head of the list, in force.
+ * -errno: what was in force stays, as the log says. */
+int routing_new(struct routings *all, const struct conf *conf);
+struct routing *routing_use(struct routings *all);
+void routing_let_go(struct routings *all, struct routing *routing);
+/* Also what tasks use that will never end. */
+void routing_done(struct routings *all);
+
+#endif
