@@ -73,15 +73,15 @@ split(const char *line, struct buf word[NWORDS], size_t *ret_count)
 static const char *
 judge(const struct credentials *t, const struct buf word[NWORDS], size_t n)
 {
-	const char *key = buf_str(&word[WORD_KEY]);
+	char key[HOP_KEY_MAX];
 	size_t i;
 
 	if (n <= WORD_SECRET)
 		return "next hop, user and secret are needed";
-	if (!hop_key_fits(key))
+	if (hop_key_of_row(buf_str(&word[WORD_KEY]), key) < 0)
 		return "the first word is no next hop";
 	for (i = 0; i < t->count; i++)
-		if (strcasecmp(t->rows[i].key, key) == 0)
+		if (strcmp(t->rows[i].key, key) == 0)
 			return "the next hop has a row already";
 	if (word[WORD_USER].len == 0 ||
 	    word[WORD_USER].len > CREDENTIALS_USER_MAX)
@@ -114,20 +114,21 @@ make_room(struct credentials *t)
 static int
 append(struct credentials *t, const struct buf word[NWORDS], uint32_t line)
 {
+	char key[HOP_KEY_MAX] = "";
+	const int r = hop_key_of_row(buf_str(&word[WORD_KEY]), key);
 	struct credential row = {
-		.key = strdup(buf_str(&word[WORD_KEY])),
+		.key = strdup(key),
 		.user = strdup(buf_str(&word[WORD_USER])),
 		.secret = strdup(buf_str(&word[WORD_SECRET])),
 		.token = word[WORD_MECHANISM].len > 0,
 		.line = line,
 	};
 
-	if (row.key == NULL || row.user == NULL || row.secret == NULL ||
-	    make_room(t) < 0) {
+	if (r < 0 || row.key == NULL || row.user == NULL ||
+	    row.secret == NULL || make_room(t) < 0) {
 		row_done(&row);
 		return -ENOMEM;
 	}
-	nexthop_lower_case(row.key);
 	t->rows[t->count++] = row;
 	return 0;
 }

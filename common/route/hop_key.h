@@ -4,8 +4,10 @@
  *	host  host:port  [host]  [host]:port  [address]:port  unix:/path
  *
  * A next hop has the row that names it as it is written, port and brackets
- * included; else that without the port; else that without the brackets. Case
- * does not count. Pure; cannot fail.
+ * included; else that without the port; else that without the brackets. Case,
+ * the dot behind a name and the spelling of an IPv6 address do not count: they
+ * name the same host, and a row that was overlooked would be a level of TLS
+ * that is not held. A path is taken as it is. Pure.
  */
 #ifndef ROUTE_HOP_KEY_H
 #define ROUTE_HOP_KEY_H
@@ -25,7 +27,7 @@ struct hop_keys {
 
 /* None for a text that is no next hop. */
 void hop_keys_of(const char *nexthop, struct hop_keys *ret_keys);
-/* Could a row have this key? */
-bool hop_key_fits(const char *key);
+/* The key of a row that begins with this text; -EINVAL: no next hop. */
+int hop_key_of_row(const char *text, char ret_key[HOP_KEY_MAX]);
 
 #endif

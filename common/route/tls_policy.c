@@ -40,22 +40,28 @@ row_done(struct tls_policy *row)
 
 /* ---- one line ---- */
 
+/* ".domain"; false: it is none. */
 static bool
-is_domain(const char *s)
+set_domain(char key[HOP_KEY_MAX], const char *word)
 {
-	return nexthop_fits_domain(s) && strchr(s, '[') == NULL;
+	if (strlen(word) >= HOP_KEY_MAX)
+		return false;
+	memcpy(key, word, strlen(word) + 1);
+	nexthop_lower_case(key);
+	return nexthop_fits_domain(key + 1) && strchr(key, '[') == NULL;
 }
 
 static const char *
 set_key(struct tls_policy *row, const char *word)
 {
-	row->key = strdup(word);
-	if (row->key == NULL)
-		return "out of memory";
-	nexthop_lower_case(row->key);
-	if (*word == '.' ? is_domain(row->key + 1) : hop_key_fits(word))
-		return NULL;
-	return "is neither a next hop nor a domain behind a dot";
+	char key[HOP_KEY_MAX] = "";
+	const bool fits = *word == '.' ? set_domain(key, word)
+				       : hop_key_of_row(word, key) == 0;
+
+	if (!fits)
+		return "is neither a next hop nor a domain behind a dot";
+	row->key = strdup(key);
+	return row->key == NULL ? "out of memory" : NULL;
 }
 
 static const char *

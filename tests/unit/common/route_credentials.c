@@ -48,6 +48,8 @@ Test(credentials, the_row_of_a_next_hop)
 		{ "smtp.example:587", "other me", "a \"b\" \\ #c", false },
 		{ "oauth.example", "you", "ya29.token", true },
 		{ "[::1]:25", "six", "p#w", false },
+		{ "[0:0::1]:25", "six", "p#w", false },
+		{ "[smtp.example.]:587", "me", "secret", false },
 		{ "mail.smtp.example", NULL, NULL, false },
 		{ "example", NULL, NULL, false },
 		{ "[::1]", NULL, NULL, false },

@@ -40,7 +40,9 @@ Test(tls_policy, the_row_of_a_next_hop)
 	    "\n"
 	    "[192.0.2.1]           verify\n"
 	    "unix:/run/Lmtp        none\n"
-	    "Other.Example         verify\n";
+	    "Other.Example         verify\n"
+	    "root.example.:26      verify\n"
+	    "[2001:DB8:0::0:1]     verify\n";
 	static const struct {
 		const char *nexthop;
 		uint32_t line; /* 0: none */
@@ -63,7 +65,14 @@ Test(tls_policy, the_row_of_a_next_hop)
 		{ "deep.example", 5 },
 		{ "[192.0.2.1]:25", 8 },
 		{ "192.0.2.1", 0 },
-		{ "unix:/run/lmtp", 9 },
+		{ "unix:/run/Lmtp", 9 },
+		{ "unix:/run/lmtp", 0 },
+		{ "mx.example.", 2 },
+		{ "[mx.example.]:587", 4 },
+		{ "root.example:26", 11 },
+		{ "[root.example]:26", 5 },
+		{ "[2001:db8::1]:25", 12 },
+		{ "[2001:db8::0001]", 12 },
 		{ "other.example", 10 },
 		{ "no next hop", 0 },
 		{ "", 0 },
