@@ -63,6 +63,9 @@ struct role {
 	bool stops_last;  /* asked to end when its leader has ended, so that the
 			   * leader hears of what it delivers */
 	bool beats; /* a beat in a page says that it lives, as PONG does */
+	/* Many wake it with little each: one that does so is not put aside for
+	 * it (SCHED_BATCH), and it does more with each wake-up. */
+	bool batch;
 	/* Arguments between -c FILE and the number of the queue. */
 	const char *args[ROLE_ARGS_MAX + 1];
 };
@@ -112,6 +115,7 @@ struct spawn {
 	pid_t (*fork)(void); /* the seam: fork() */
 	const struct daemon_users *users; /* NULL: it keeps our user */
 	enum daemon_user user;
+	bool batch; /* role.batch */
 };
 /* *ret_step names the call that failed: "fork", "exec". */
 int process_spawn(const struct spawn *how, struct process *ret_process,

@@ -51,6 +51,7 @@ exec_child(struct child *c, int channel, const char **ret_step)
 		.fork = fork,
 		.users = &all->instance->users,
 		.user = c->role->user,
+		.batch = c->role->batch,
 	    },
 	    &c->process, ret_step);
 	free(path);

@@ -12,11 +12,13 @@ static const struct role roles[] = {
 	    .objects = OBJECT(PAGE) | OBJECT(REPORTS) | OBJECT(SITES),
 	    .leads = true,
 	    .beats = true,
+	    .batch = true,
 	},
 	{
 	    .name = "todo-proc",
 	    .user = DAEMON_AS_ROOT,
 	    .objects = OBJECT(BELL),
+	    .batch = true,
 	},
 	{
 	    .name = "deliver-local",

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
@@ -56,6 +57,17 @@ limit_memory(uint64_t bytes)
 	(void)setrlimit(RLIMIT_AS, &limit);
 }
 
+/* A class that the operator has chosen for the supervisor is the child's, too.
+ */
+static void
+run_in_batches(void)
+{
+	const struct sched_param none = { 0 };
+
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		(void)sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
 static _Noreturn void
 child_exec(const struct spawn *how, int null, int report)
 {
@@ -70,6 +82,8 @@ child_exec(const struct spawn *how, int null, int report)
 		 * write into its wake-up socket. */
 		signals_reset();
 		limit_memory(how->memory);
+		if (how->batch)
+			run_in_batches();
 		execve(how->path, how->argv, how->envp);
 		error = errno;
 	}

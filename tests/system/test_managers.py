@@ -162,7 +162,7 @@ class Unit(SystemTest):
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", self.write_unit(i)],
                               capture_output=True, text=True, check=False, timeout=HANG)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for home, threshold in ((False, 22), (True, 24)):
+        for home, threshold in ((False, 23), (True, 25)):
             done = subprocess.run(
                 ["systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={threshold}",
                  self.write_unit(i, home)], capture_output=True, text=True, check=False, timeout=HANG)

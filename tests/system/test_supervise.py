@@ -69,6 +69,18 @@ class Supervision(SystemTest):
         i.wait_delivered("alice", 1)
         i.stop()
 
+    def test_queue_send_and_todo_proc_gather_work_and_others_have_the_class_of_the_supervisor(self):
+        i = self.instance(queues=1)
+        for ours, gathers in ((os.SCHED_OTHER, os.SCHED_BATCH), (os.SCHED_IDLE, os.SCHED_IDLE)):
+            i.start(prefix=("chrt", "--idle" if ours == os.SCHED_IDLE else "--other", "0"))
+            for program in CHILDREN:
+                [pid] = i.pids(program)
+                want = gathers if program in ("queue-send", "todo-proc") else ours
+                self.assertEqual(os.sched_getscheduler(pid), want, program)
+            i.inject(HELLO, "alice@test.example")
+            i.wait_empty()
+            i.stop()
+
     def test_P18_standard_descriptors_closed(self):
         i = self.instance()
         done = subprocess.run(["/bin/sh", "-c", 'exec 0<&- 1>&- 2>&-; exec "$@"', "sh", BIN / "qscheduler",

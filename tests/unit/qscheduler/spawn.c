@@ -40,7 +40,7 @@ start(const char *path, const char *script, int channel, pid_t (*forks)(void),
 		(char *)(uintptr_t)script, NULL };
 	char *envp[] = { (char[]){ "ONLY=this" }, NULL };
 	const struct spawn how = { path, argv, envp, channel, 0, forks, NULL,
-		DAEMON_AS_ROOT };
+		DAEMON_AS_ROOT, true };
 
 	return process_spawn(&how, ret, ret_step);
 }
@@ -88,6 +88,9 @@ Test(spawn, a_child_gets_what_it_is_to_get_and_no_more)
 		{ "environment",
 		    "[ \"$ONLY\" = this ] && [ -z "
 		    "\"$HOME$USER$SECRET\" ]" },
+		{ "class of scheduling: SCHED_BATCH",
+		    "read -r line </proc/$$/stat && set -- $line && "
+		    "[ ${41} = 3 ]" },
 		{ "own group",
 		    "read -r a b c d g rest </proc/$$/stat && [ "
 		    "\"$g\" = $$ ]" },
@@ -117,7 +120,7 @@ Test(spawn, a_child_is_started_as_the_user_of_its_role)
 		NULL };
 	char *envp[] = { NULL };
 	struct spawn how = { "/bin/sh", argv, envp, -1, 0, fork, &users,
-		DAEMON_AS_QMAILS };
+		DAEMON_AS_QMAILS, false };
 	struct process p = PROCESS_NONE;
 	const char *step;
 
