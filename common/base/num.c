@@ -28,6 +28,20 @@ static const struct unit size_units[] = {
 	{ NULL, 0 },
 };
 
+size_t
+num_format(uint64_t value, char out[NUM_DIGITS_MAX + 1])
+{
+	char *end = out + 1, *p;
+	uint64_t left;
+
+	for (left = value; left >= 10; left /= 10)
+		end++;
+	*end = '\0';
+	for (p = end; p > out; value /= 10)
+		*--p = (char)('0' + value % 10);
+	return (size_t)(end - out);
+}
+
 /* Decimal digits, then the name of one unit. */
 static int
 parse(const char *s, const struct unit *units, uint64_t *ret_value)

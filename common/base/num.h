@@ -6,6 +6,10 @@
 
 #include "base/buf.h"
 
+/* Decimal digits and a NUL; the number of digits. */
+#define NUM_DIGITS_MAX 20
+size_t num_format(uint64_t value, char out[NUM_DIGITS_MAX + 1]);
+
 int num_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret_value);
 /* `300s`, `5m`, `2h`, `5d`, `1w`, `250ms`; a bare number is seconds. */
 int num_duration(const char *s, usec_t min, usec_t max, usec_t *ret_value);

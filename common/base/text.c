@@ -49,24 +49,40 @@ text_is_clean(const char *s, size_t len)
 	return true;
 }
 
+/* How many bytes from s on are ASCII to be shown: nearly all that comes. */
+static size_t
+ascii_len(const unsigned char *s, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && s[n] >= 0x20 && s[n] < 0x7f)
+		n++;
+	return n;
+}
+
 int
 text_clean(struct buf *out, const char *s, size_t len, size_t max)
 {
 	const unsigned char *p = (const unsigned char *)s;
-	size_t i = 0, used = 0;
+	size_t i, step;
+	int r;
 
-	while (i < len) {
-		const size_t n = shown_len(p + i, len - i);
-		const size_t step = n == 0 ? 1 : n;
-		int r;
+	/* As many bytes are added as are taken. */
+	for (i = 0; i < len; i += step) {
+		const char *shown = s + i;
 
-		if (used + step > max)
+		step = ascii_len(p + i, (len < max ? len : max) - i);
+		if (step == 0)
+			step = shown_len(p + i, len - i);
+		if (step == 0) {
+			shown = "?";
+			step = 1;
+		}
+		if (i + step > max)
 			break;
-		r = buf_add(out, n == 0 ? "?" : s + i, step);
+		r = buf_add(out, shown, step);
 		if (r < 0)
 			return r;
-		used += step;
-		i += step;
 	}
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/num.h"
 #include "base/text.h"
 
 #define ROOM        (LOG_LINE_MAX - 1) /* the newline */
@@ -24,12 +25,21 @@ format_time(usec_t us, char out[NUMBER_SIZE])
 }
 
 static void
+format_int(int64_t num, char out[NUMBER_SIZE])
+{
+	const bool minus = num < 0;
+
+	out[0] = '-';
+	num_format(minus ? 0 - (uint64_t)num : (uint64_t)num, out + minus);
+}
+
+static void
 format_number(const struct log_field *field, char out[NUMBER_SIZE])
 {
 	if (field->kind == LOG_KIND_TIME)
 		format_time(field->num, out);
 	else
-		snprintf(out, NUMBER_SIZE, "%" PRId64, field->num);
+		format_int(field->num, out);
 }
 
 /* Has the field a number to be written by format_number()? */

@@ -78,15 +78,17 @@ make_line(const struct log_event *event, struct buf *line)
 	bool to_syslog = state.target == LOG_TARGET_SYSLOG;
 	bool part = event->part != NULL && !json;
 	struct buf *text = to_syslog ? &state.text : line;
-	char program[sizeof(state.program) + 32];
+	char with_part[sizeof(state.program) + 32];
+	const char *program = part ? with_part : state.program;
 	struct log_style style = {
 		.program = to_syslog && !json ? NULL : program,
 		.now_wall = json ? clock_wall() : 0,
 	};
 	int r;
 
-	snprintf(program, sizeof(program), "%s%s%.30s", state.program,
-	    part ? "/" : "", part ? event->part : "");
+	if (part)
+		snprintf(with_part, sizeof(with_part), "%s/%.30s",
+		    state.program, event->part);
 	buf_reset(line);
 	buf_reset(text);
 	r = json ? log_line_json(text, event, &style)

@@ -3,8 +3,6 @@
 #include "base/num.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define ARRIVAL_DIGITS 14
@@ -17,14 +15,29 @@ _Static_assert(FIXED_DIGITS + INODE_DIGITS < QUEUE_ID_SIZE, "an id fits");
 _Static_assert(QUEUE_NUM_MAX < 1 << 4 * QUEUE_DIGITS, "a queue number fits");
 _Static_assert(QUEUE_ID_ARRIVAL_MAX >> 4 * ARRIVAL_DIGITS == 0, "so do times");
 
+/* At least n upper-case hexadecimal digits; what follows them. */
+static char *
+put_hex(char *out, unsigned n, uint64_t value)
+{
+	unsigned i;
+
+	while (n < INODE_DIGITS && value >> 4 * n != 0)
+		n++;
+	for (i = n; i-- > 0; value >>= 4)
+		out[i] = "0123456789ABCDEF"[value & 15];
+	return out + n;
+}
+
 void
 queue_id_format(const struct queue_id *id, char out[QUEUE_ID_SIZE])
 {
 	ASSERT(
 	    id->arrival_wall >= 0 && id->arrival_wall <= QUEUE_ID_ARRIVAL_MAX);
 	ASSERT(id->queue <= QUEUE_NUM_MAX);
-	snprintf(out, QUEUE_ID_SIZE, "%014" PRIX64 "%02X%03" PRIX32 "%" PRIX64,
-	    (uint64_t)id->arrival_wall, id->nonce, id->queue, id->inode);
+	out = put_hex(out, ARRIVAL_DIGITS, (uint64_t)id->arrival_wall);
+	out = put_hex(out, NONCE_DIGITS, id->nonce);
+	out = put_hex(out, QUEUE_DIGITS, id->queue);
+	*put_hex(out, 1, id->inode) = '\0';
 }
 
 /* Exactly n upper-case hexadecimal digits. */
@@ -72,7 +85,7 @@ queue_id_parse(const char *s, struct queue_id *ret_id)
 void
 queue_file_name(uint64_t inode, char out[QUEUE_FILE_MAX])
 {
-	snprintf(out, QUEUE_FILE_MAX, "%" PRIu64, inode);
+	num_format(inode, out);
 }
 
 int

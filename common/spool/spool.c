@@ -12,6 +12,7 @@
 #include <linux/magic.h>
 
 #include "base/io.h"
+#include "base/num.h"
 #include "spool/marker.h"
 
 /* clang-format off */
@@ -185,15 +186,18 @@ spool_is_sealed_at(const char *base, uint32_t queue)
 	return sealed;
 }
 
+_Static_assert(2 * NUM_DIGITS_MAX + 2 <= SPOOL_PATH_MAX, "a leaf fits");
+
 void
 spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size)
 {
-	if (spool_dirs[dir].split)
-		snprintf(out, size, "%" PRIu64 "/%" PRIu64, inode % sp->split,
-		    inode);
-	else
-		snprintf(out, size, "%" PRIu64, inode);
+	ASSERT(size >= SPOOL_PATH_MAX);
+	if (spool_dirs[dir].split) {
+		out += num_format(inode % sp->split, out);
+		*out++ = '/';
+	}
+	num_format(inode, out);
 }
 
 void

@@ -147,7 +147,7 @@ uint64_t spool_largest(uint64_t max_content, uint32_t max_rcpts);
 /* "incoming/7/4711" relative to the queue's directory. */
 void spool_path(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size);
-/* "7/4711", relative to sp->dir[dir]. */
+/* "7/4711", relative to sp->dir[dir]; size is SPOOL_PATH_MAX or more. */
 void spool_leaf(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     char *out, size_t size);
 /* Open a queue file: O_NOFOLLOW | O_NONBLOCK, then fstat: a regular file with

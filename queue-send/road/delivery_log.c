@@ -1,23 +1,42 @@
 #include "queue-send/road/road.h"
 
-#include <stdio.h>
-
+#include "base/num.h"
 #include "log/log.h"
 
-void
+static char
+digit(uint64_t value)
+{
+	return (char)('0' + value % 10);
+}
+
+size_t
 delay_format(usec_t delay, char out[DELAY_SIZE])
 {
-	usec_t cs = (delay < 0 ? 0 : delay) / (USEC_PER_SEC / 100);
+	const uint64_t cs =
+	    (uint64_t)(delay < 0 ? 0 : delay) / (USEC_PER_SEC / 100);
+	size_t len;
 
-	if (cs >= 1000) /* from 10 s on whole seconds say enough */
-		snprintf(out, DELAY_SIZE, "%lld", (long long)(cs / 100));
-	else if (cs >= 100)
-		snprintf(out, DELAY_SIZE, "%lld.%lld", (long long)(cs / 100),
-		    (long long)(cs % 100 / 10));
-	else if (cs > 0)
-		snprintf(out, DELAY_SIZE, "0.%02lld", (long long)cs);
-	else
-		snprintf(out, DELAY_SIZE, "0");
+	if (cs == 0 || cs >= 1000) /* from 10 s on whole seconds say enough */
+		return num_format(cs / 100, out);
+	out[0] = digit(cs / 100);
+	out[1] = '.';
+	out[2] = digit(cs / 10);
+	out[3] = digit(cs);
+	len = cs < 100 ? 4 : 3;
+	out[len] = '\0';
+	return len;
+}
+
+/* The parts of a delay, with a slash between two. */
+static void
+delays_format(const usec_t *parts, size_t n, char *out)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		out += delay_format(parts[i], out);
+		*out++ = i + 1 < n ? '/' : '\0';
+	}
 }
 
 static const char *
@@ -38,8 +57,10 @@ delivery_log(
 {
 	usec_t in_queue = s->now - m->active_mono;
 	usec_t total = s->now_wall - m->file.arrival_wall;
-	char id[QUEUE_ID_SIZE], delay[DELAY_SIZE], part[4][DELAY_SIZE],
-	    delays[4 * DELAY_SIZE];
+	const usec_t parts[] = { total - in_queue,
+		r->selected_at - m->active_mono, r->conn, r->xfer };
+	char id[QUEUE_ID_SIZE], delay[DELAY_SIZE],
+	    delays[ARRAY_LEN(parts) * DELAY_SIZE];
 	const struct log_field fields[] = {
 		LOG_ADDR("to", r->address),
 		LOG_STR("relay", r->relay),
@@ -59,11 +80,6 @@ delivery_log(
 
 	message_id(m, id);
 	delay_format(total, delay);
-	delay_format(total - in_queue, part[0]);
-	delay_format(r->selected_at - m->active_mono, part[1]);
-	delay_format(r->conn, part[2]);
-	delay_format(r->xfer, part[3]);
-	snprintf(delays, sizeof(delays), "%s/%s/%s/%s", part[0], part[1],
-	    part[2], part[3]);
+	delays_format(parts, ARRAY_LEN(parts), delays);
 	log_write(&event);
 }

@@ -154,8 +154,8 @@ void delivery_log(
 
 #define DELAY_SIZE 24
 /* Seconds with at most two significant digits behind the point: "0", "0.02",
- * "1.5", "73". */
-void delay_format(usec_t delay, char out[DELAY_SIZE]);
+ * "1.5", "73". The length. */
+size_t delay_format(usec_t delay, char out[DELAY_SIZE]);
 
 /* ---- settle.c ---- */
 

@@ -2,6 +2,9 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 Test(base_num, F2_whole_numbers_are_read_exactly)
 {
@@ -37,6 +40,21 @@ Test(base_num, F2_whole_numbers_are_read_exactly)
 		    rows[i].want, "\"%s\"", rows[i].text);
 		cr_expect_eq(got, rows[i].want == 0 ? rows[i].value : 77,
 		    "\"%s\"", rows[i].text);
+	}
+}
+
+Test(base_num, numbers_are_written_as_printf_does)
+{
+	static const uint64_t rows[] = { 0, 9, 10, 99, 100, 1234567890,
+		UINT64_C(9999999999999999999), UINT64_C(10000000000000000000),
+		UINT64_MAX };
+	char got[NUM_DIGITS_MAX + 1], want[NUM_DIGITS_MAX + 1];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		snprintf(want, sizeof(want), "%" PRIu64, rows[i]);
+		cr_expect_eq(num_format(rows[i], got), strlen(want));
+		cr_expect_str_eq(got, want);
 	}
 }
 

@@ -30,6 +30,10 @@ Test(base_text, A7_foreign_bytes_are_made_fit_to_be_shown)
 		{ "latin 1", "M\xfcller", 6, 99, "M?ller" },
 		{ "limit", "abcdef", 6, 3, "abc" },
 		{ "limit 0", "abc", 3, 0, "" },
+		{ "limit behind a control", "a\nbc", 4, 3, "a?b" },
+		{ "limit at a control", "ab\nc", 4, 2, "ab" },
+		{ "all kinds", "a\xc3\xa4~ \x7f\xff z", 9, 99,
+		    "a\xc3\xa4~ ?? z" },
 		{ "half a character", "a\xc3\xa4", 3, 2, "a" },
 		{ "whole character", "a\xc3\xa4", 3, 3, "a\xc3\xa4" },
 	};

@@ -2,6 +2,8 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +47,10 @@ Test(spool_id, what_was_formatted_is_parsed_again)
 		char text[QUEUE_ID_SIZE], again[QUEUE_ID_SIZE];
 
 		queue_id_format(&id, text);
+		snprintf(again, sizeof(again),
+		    "%014" PRIX64 "%02X%03" PRIX32 "%" PRIX64,
+		    (uint64_t)id.arrival_wall, id.nonce, id.queue, id.inode);
+		cr_assert_str_eq(text, again);
 		cr_assert_eq(queue_id_parse(text, &back), 0, "%s", text);
 		cr_assert_eq(back.arrival_wall, id.arrival_wall);
 		cr_assert_eq(back.nonce, id.nonce);

@@ -3,6 +3,7 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/peers/peers.h"
+#include "queue-send/road/road.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -433,4 +434,31 @@ Test(road, D21_two_files_of_the_same_message_have_ids_of_their_own)
 		close(delivery[i].fd);
 	}
 	cr_expect_str_neq(delivery[0].id, delivery[1].id);
+}
+
+Test(road, how_delays_are_written)
+{
+	static const struct {
+		usec_t delay;
+		const char *want;
+	} rows[] = {
+		{ -5 * USEC_PER_SEC, "0" },
+		{ 0, "0" },
+		{ 9999, "0" },
+		{ 10000, "0.01" },
+		{ 999999, "0.99" },
+		{ 1000000, "1.0" },
+		{ 9999999, "9.9" },
+		{ 10000000, "10" },
+		{ 73 * USEC_PER_SEC, "73" },
+		{ INT64_MAX, "9223372036854" },
+	};
+	char got[DELAY_SIZE];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		cr_expect_eq(
+		    delay_format(rows[i].delay, got), strlen(rows[i].want));
+		cr_expect_str_eq(got, rows[i].want);
+	}
 }
