@@ -98,7 +98,7 @@ Test(site_shared_waiters, those_who_wait_are_told_in_turn)
 		end_work(&s.ends[i], 0);
 	cr_expect_not(is_readable(shared_wake_fd(s.ends[1].shared), 0));
 	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 1);
-	cr_expect(is_readable(shared_wake_fd(s.ends[1].shared), 5000));
+	cr_expect(is_readable(shared_wake_fd(s.ends[1].shared), 120000));
 	cr_expect_not(is_readable(shared_wake_fd(s.ends[2].shared), 0));
 	end_full(&s.ends[0], s.sites[0], 1);
 	end_full(&s.ends[2], s.sites[2], 1);
@@ -107,7 +107,7 @@ Test(site_shared_waiters, those_who_wait_are_told_in_turn)
 	end_take(&s.ends[1], s.sites[1], 1);
 	end_done(&s.ends[1], s.sites[1], SITE_DELIVERED, 2);
 	end_full(&s.ends[1], s.sites[1], 2);
-	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 5000));
+	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 120000));
 	end_work(&s.ends[2], 2);
 	cr_expect_eq(s.told[2], 1);
 	cr_expect_eq(s.told[3], 0);
@@ -227,7 +227,7 @@ Test(site_shared_waiters, a_turn_that_is_not_used_is_passed_on)
 	cr_expect_eq(s.told[1], 1);
 	cr_expect_eq(next, 5 + SHARED_GRANT_TIME);
 	end_work(&s.ends[1], next);
-	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 5000));
+	cr_expect(is_readable(shared_wake_fd(s.ends[2].shared), 120000));
 	end_work(&s.ends[2], next);
 	cr_expect_eq(s.told[2], 1);
 	end_full(&s.ends[1], s.sites[1], next);
@@ -373,7 +373,7 @@ Test(site_shared_waiters, P1_a_wake_up_that_is_half_done_is_the_only_one_lost)
 	cr_assert(sleeps_on(word));
 	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
 	end_done(&s.ends[0], s.sites[0], SITE_DELIVERED, 0);
-	cr_expect(is_readable(shared_wake_fd(s.ends[1].shared), 5000));
+	cr_expect(is_readable(shared_wake_fd(s.ends[1].shared), 120000));
 	several_end(&s);
 }
 

@@ -90,7 +90,7 @@ request(struct msg *msg, char text[SCHED_ANSWER_SIZE])
 	msg->u.COUNT.pid = (uint32_t)getpid();
 	msg->u.COUNT.nonce = ++nonce;
 	cr_assert_eq(ask_request(stage()->instance, msg, nonce,
-			 20 * USEC_PER_SEC, &code, text),
+			 120 * USEC_PER_SEC, &code, text),
 	    0);
 	return code;
 }

@@ -424,12 +424,12 @@ Test(super_life, P3_T5_a_supervisor_that_was_stopped_kills_nobody)
 {
 	int i;
 
-	stage_conf("heartbeat_time_limit = 2s");
+	stage_conf("heartbeat_time_limit = 5s");
 	stage_start("-s");
 	stage_wait_ready();
 	stage_hear("deliver-smtp PING");
 	cr_assert_eq(kill(stage()->pid, SIGSTOP), 0);
-	(void)poll(NULL, 0, 5000); /* the time that is meant */
+	(void)poll(NULL, 0, 9000); /* the time that is meant */
 	cr_assert_eq(kill(stage()->pid, SIGCONT), 0);
 	for (i = 0; i < 3; i++)
 		stage_hear("deliver-smtp PING");

@@ -39,7 +39,7 @@ ask_something(void)
 	int code = 1;
 
 	cr_assert_eq(ask_request(stage()->instance, &msg, nonce,
-			 20 * USEC_PER_SEC, &code, text),
+			 120 * USEC_PER_SEC, &code, text),
 	    0);
 	cr_expect_eq(code, 0, "%s", text);
 }

@@ -45,7 +45,7 @@ await(void)
 	while (count[LIST_ENTERING_INCOMING] + count[LIST_ENTERING_DEFERRED] +
 		count[LIST_LEAVING] >
 	    0) {
-		cr_assert_eq(poll(&p, 1, 30000), 1, "a move does not end");
+		cr_assert_eq(poll(&p, 1, 120000), 1, "a move does not end");
 		world_run(&w);
 	}
 }

@@ -97,7 +97,7 @@ await(uint32_t left)
 
 	world_run(&w);
 	while (under_way() > left) {
-		cr_assert_eq(poll(&p, 1, 30000), 1, "a move does not end");
+		cr_assert_eq(poll(&p, 1, 120000), 1, "a move does not end");
 		world_run(&w);
 	}
 }

@@ -153,7 +153,7 @@ Test(slow, D43_a_file_that_is_there_waits_for_none_that_hangs)
 		cr_assert_eq(write(slow_gate[1], "", 1), 1);
 	fd = (struct pollfd){ .fd = event_get_fd(slow_w.s.fetches.pool.done),
 		.events = POLLIN };
-	cr_assert_eq(poll(&fd, 1, 30000), 1, "the first is not heard of");
+	cr_assert_eq(poll(&fd, 1, 120000), 1, "the first is not heard of");
 	world_run(&slow_w);
 	cr_expect_eq(slow_w.s.fetches.tasks, 1);
 	cr_assert(world_take(&slow_w, &delivery));

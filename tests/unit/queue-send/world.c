@@ -249,7 +249,7 @@ await_thread(const struct pool *p)
 {
 	struct pollfd fd = { .fd = event_get_fd(p->done), .events = POLLIN };
 
-	cr_assert_eq(poll(&fd, 1, 60000), 1, "a thread does not end");
+	cr_assert_eq(poll(&fd, 1, 120000), 1, "a thread does not end");
 }
 
 static void

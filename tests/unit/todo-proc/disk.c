@@ -65,7 +65,7 @@ settle(uint32_t left)
 
 	world_run(&w);
 	while (w.t.disk.away > left) {
-		cr_assert_eq(poll(&p, 1, 30000), 1, "a task does not end");
+		cr_assert_eq(poll(&p, 1, 120000), 1, "a task does not end");
 		world_run(&w);
 	}
 }
