@@ -197,7 +197,7 @@ class Tour:
                 last = count
             return count >= self.expected
         from instance import wait
-        wait(done, 55, "all deliveries")
+        wait(done, what="all deliveries")
         self.instance.wait_empty()
 
     def compare(self):
@@ -232,7 +232,7 @@ class Tour:
         """Postfix took it over TLS, and says so in its Received field."""
         from instance import wait
         boxes = pathlib.Path(self.mta["mail"])
-        wait(lambda: len(list(boxes.glob("*/new/*"))) >= len(self.samples), 55, "all mail in Postfix's maildirs")
+        wait(lambda: len(list(boxes.glob("*/new/*"))) >= len(self.samples), what="all mail in Postfix's maildirs")
         for path in boxes.glob("*/new/*"):
             content = path.read_bytes()
             out.setdefault(path.parts[-3], []).append(content)

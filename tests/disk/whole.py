@@ -30,7 +30,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/system"))
-from instance import BIN, Instance, wait  # noqa: E402
+from instance import BIN, HANG, Instance, wait  # noqa: E402
 
 CUTS = int(os.environ.get("CUTS", "2"))
 INTERVAL = 1.0  # mark_sync_interval
@@ -107,7 +107,7 @@ class Disk:
             done = subprocess.run(["umount", where], capture_output=True, check=False)
             return done.returncode == 0 or b"not mounted" in done.stderr
         # xfs answers nothing any more, not even whether it is mounted.
-        wait(lambda: unmounted(self.mounted), 20, "the end of the file system")
+        wait(lambda: unmounted(self.mounted), what="the end of the file system")
         if self.loop:
             run("losetup", "-d", self.loop)
             if self.kind == "btrfs":  # the kernel has seen a newer one
@@ -117,7 +117,7 @@ class Disk:
         if self.server:
             # The loop device lets go of it when it likes.
             run("umount", "-l", self.where)
-            self.server.wait(20)
+            self.server.wait(HANG)
             self.server.stdout.close()
             self.server = None
 
@@ -219,7 +219,7 @@ class Cut:
             self.i.process.kill()
             self.i.process.wait()
             self.i.process = None
-        wait(lambda: not self.i.pids(), 20, "the end of all processes")
+        wait(lambda: not self.i.pids(), what="the end of all processes")
         for name in os.listdir("/dev/shm"):
             if name.startswith(self.i.name + "."):
                 os.unlink(f"/dev/shm/{name}")

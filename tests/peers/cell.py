@@ -154,7 +154,7 @@ class Cell:
             ended.append(usage)
             return pid != 0
         try:
-            wait(is_over, 20, "the end of a server")
+            wait(is_over, what="the end of a server")
         except Failed:
             self.signal(signal.SIGKILL)
             ended.append(os.wait4(self.process.pid, 0)[2])

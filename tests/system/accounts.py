@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 
+HANG = 240
 FIRST_UID = 100000 + os.getpid() % 100000 * 10  # stopped by signals to all of a user: no two tests share one
 IN_HEADER = struct.Struct("=IIQQIIIHH")
 OUT_HEADER = struct.Struct("=IiQ")
@@ -55,7 +56,7 @@ class Accounts:
         """Requests that wait are answered with an error: nothing hangs any more."""
         if not self.holder.stdin.closed:
             self.holder.stdin.close()
-            self.holder.wait(20)
+            self.holder.wait(HANG)
             self.holder.stdout.close()
 
     def maildir(self, name):

@@ -8,6 +8,7 @@ was there at one moment, that of the last accept().
 
     CountingSite(service=0.02)  the reply to a message takes that long
     site.hold = True            ... waits until it is False again
+    site.left = 30              ... to so many messages more, then the replies wait
     site.refuse = True          a greeting that says 421: the site is dead
     site.hang_up = True         closes behind each message
 """
@@ -37,6 +38,7 @@ class CountingSite:
     def __init__(self, service=0.0, address="127.0.0.1", port=0):
         self.service = service
         self.hold = self.refuse = self.hang_up = False
+        self.left = None
         self.peak = self.connections = 0
         self.rcpts = []  # of all messages, in the order of the replies
         self._clients = {}
@@ -54,7 +56,7 @@ class CountingSite:
 
     def stop(self):
         self._end = True
-        self._thread.join(10)
+        self._thread.join()
         for client in list(self._clients.values()):
             self._drop(client)
         self._listener.close()
@@ -81,7 +83,7 @@ class CountingSite:
 
     def _run(self):
         while not self._end:
-            wait = self._due[0][0] - time.monotonic() if self._due else 0.05
+            wait = self._due[0][0] - time.monotonic() if self._due and self.left != 0 else 0.05
             events = self._selector.select(max(0.0, min(wait, 0.05)))
             self._accept_all()
             for key, _ in events:
@@ -144,9 +146,11 @@ class CountingSite:
             for client in self._held:
                 self._take(client)
             self._held = []
-        while self._due and self._due[0][0] <= time.monotonic():
+        while self._due and self._due[0][0] <= time.monotonic() and self.left != 0:
             _, _, client = heapq.heappop(self._due)
             if client.sock in self._clients and is_connected(client.sock):
+                if self.left is not None:
+                    self.left -= 1
                 self.rcpts += client.rcpts
                 client.rcpts = []
                 self._say(client, b"250 2.0.0 taken")

@@ -64,6 +64,7 @@ def reply(query):
 def main():
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind(("127.0.0.1", 53))
+    print("ready", flush=True)
     while True:
         query, peer = sock.recvfrom(4096)
         answer = reply(query)

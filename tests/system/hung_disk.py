@@ -185,7 +185,7 @@ class HungDisk:
             [PYTHON, "-B", __file__, self.fuse, self.backing, str(other.fileno())],
             pass_fds=[other.fileno()], start_new_session=True)
         other.close()
-        self.control.settimeout(30)
+        self.control.settimeout(HANG_MAX)
         if self.control.recv(16) != b"mounted":
             raise OSError("the FUSE file system was not mounted")
         self.loop = run("losetup", "--find", "--show", self.fuse / NAME)

@@ -19,6 +19,8 @@ import subprocess
 import tempfile
 import time
 
+from pages import states
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("QSCHED_BIN", ROOT / "build/bin")).resolve()
 PYTHON = "/usr/bin/python3"
@@ -200,9 +202,9 @@ class Instance:
 
     # ---- what there is ----
 
-    def pids(self, program=None):
-        """Processes of this instance, told by the path of its configuration."""
-        found = []
+    def processes(self):
+        """{pid: (program, parent)} of this instance, told by the path of its configuration."""
+        found = {}
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():
                 continue
@@ -211,10 +213,37 @@ class Instance:
                 if os.fsencode(self.conf_file) not in words:
                     continue
                 name = os.path.basename(os.fsdecode(words[0]))
-                state = pathlib.Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()[0]
-                if state != "Z" and name != "strace" and program in (None, name):
-                    found.append(int(entry))
+                state, parent = pathlib.Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()[:2]
+                if state != "Z" and name != "strace":
+                    found[int(entry)] = name, int(parent)
         return found
+
+    def pids(self, program=None):
+        return [pid for pid, (name, _) in self.processes().items() if program in (None, name)]
+
+    def daemons(self, program=None):
+        """The supervisor, and what it has started: no child that an agent has for a delivery,
+        and none of the supervisor's own that looks at a disk, or has not become its program."""
+        found = self.processes()
+        heads = {pid for pid, (name, parent) in found.items()
+                 if name == "qscheduler" and found.get(parent, ("",))[0] != "qscheduler"}
+        return [pid for pid, (name, parent) in found.items() if program in (None, name) and
+                (pid in heads or name != "qscheduler" and parent in heads)]
+
+    def all_daemons(self):
+        """When all of them are there: a start is ready before its agents are."""
+        count = 1 + 4 * len(self.numbers)
+        return wait(lambda: len(pids := self.daemons()) == count and pids, what=f"{count} daemons")
+
+    def wait_open(self, *numbers):
+        """Until these queues, and no others, take new mail, each by the figures of its page:
+        one that has published none yet is chosen behind the others."""
+        def published(number):
+            with contextlib.suppress(OSError):
+                page = self.page(number)
+                return page["queue"] == number and page["local_limit"] > 0
+            return False
+        wait(lambda: states(self) == list(numbers) and all(map(published, numbers)), what=f"queues {numbers} open")
 
     def ipc_names(self):
         numbers = set(self.numbers)

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from instance import BIN, Instance, wait
+from instance import BIN, HANG, Instance, wait
 
 ROUTING = 'example.org smtp:127.0.0.1:1\ngone.example error:"5.1.1 no such user here"\nhost.example.com local\n'
 NAMES = ("qctl", "qtop", "setqload", "qscheduler", "mailq", "postqueue", "postsuper")
@@ -48,4 +48,4 @@ class World:
         env = self.i.environment() | {"PATH": f"{self.bin}:{os.environ['PATH']}", "BASE": str(self.i.base),
                                       "LOG": str(self.i.log_file), "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
         return subprocess.run(["/bin/sh", "-c", line], env=env, capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, timeout=120)
+                              stdin=subprocess.DEVNULL, timeout=HANG)

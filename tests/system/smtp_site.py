@@ -15,6 +15,8 @@ import asyncio
 import random
 import threading
 
+from instance import HANG
+
 
 class Client(asyncio.Protocol):
     """One connection."""
@@ -127,7 +129,7 @@ class Site:
         return await self._loop.create_server(lambda: Client(self), "127.0.0.1", 0, backlog=1000)
 
     def _call(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(HANG)
 
     def take(self, client):
         """A whole message came."""
@@ -167,5 +169,5 @@ class Site:
     def stop(self):
         self._call(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join()
         self._loop.close()

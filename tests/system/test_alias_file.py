@@ -137,7 +137,7 @@ class AliasFile(SystemTest):
 
     # mutation: common/daemon/routes.c, daemon_reroute() keeps the old table.
     def test_the_aliases_in_force_decide(self):
-        i = self.running(aliases="root: alice\n")
+        i = self.running(aliases="root: alice\n", conf={"log_level": "debug"})
         i.inject(b"Subject: 1\n\n1\n", "root@test.example")
         i.wait_delivered("alice", 1)
         i.alias_file.write_text("root: bob\nx\n")
@@ -147,7 +147,7 @@ class AliasFile(SystemTest):
         i.wait_delivered("alice", 2)
         i.alias_file.write_text("root: bob\n")
         i.reload()
-        wait(lambda: i.log_has("configuration reloaded"))
+        wait(lambda: all(i.log_has(f"deliver-local/{n}: configuration reloaded") for n in i.numbers), what="the reload")
         i.inject(b"Subject: 3\n\n3\n", "root+cron@test.example")
         i.wait_delivered("bob", 1)
         i.stop()

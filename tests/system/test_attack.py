@@ -6,7 +6,7 @@ import stat
 import subprocess
 
 from case import SystemTest, needs_root
-from instance import HANG, USERS, wait
+from instance import HANG, USERS, status_of, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 ATTACKER = 65534
@@ -173,8 +173,7 @@ attempt(os.open, os.path.dirname(queue) + "/queues", os.O_WRONLY)
 
     def test_attack_6_X8_signal_or_trace_a_daemon(self):
         i = self.running(queues=1)
-        pids = i.pids()
-        self.assertEqual(len(pids), 5)
+        pids = i.all_daemons()
         said = attack(TRY + """
 import signal
 libc = ctypes.CDLL(None, use_errno=True)
@@ -204,7 +203,7 @@ for pid in map(int, sys.argv[1:]):
 """, *pids)
         self.assertTrue(said)
         self.assertEqual(set(said) - {"EACCES", "EPERM"}, set())
-        self.assertEqual(i.pids(), pids, "nobody has ended")
+        self.assertEqual(i.daemons(), pids, "nobody has ended")
         self.delivers(i)
         i.stop()
 
@@ -213,8 +212,9 @@ for pid in map(int, sys.argv[1:]):
         i = self.running(queues=2)
         import pwd
         user = pwd.getpwnam(USERS["qmailr_user"])
-        others = [p for p in i.pids() if p not in i.pids("deliver-smtp")]
+        others = [p for p in i.all_daemons() if p not in i.pids("deliver-smtp")]
         agents = i.pids("deliver-smtp")
+        wait(lambda: all(f"\nUid:\t{user.pw_uid}\t" in status_of(p) for p in agents), what="agents of that user")
         code = """
 import ctypes, errno, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -296,24 +296,24 @@ sys.stdin.read()
         import pwd
         want = {"queue-send": "qmails_user", "todo-proc": "qmailq_user", "deliver-smtp": "qmailr_user"}
 
-        def uids(program):
-            [pid] = i.pids(program)
-            status = pathlib.Path(f"/proc/{pid}/status").read_text()
-            return set(next(line for line in status.splitlines() if line.startswith("Uid:")).split()[1:])
         for program, user in want.items():  # an agent takes its user some time after it is there
-            uid = str(pwd.getpwnam(USERS[user]).pw_uid)
-            wait(lambda p=program, u=uid: uids(p) == {u}, what=f"{program} as {user}")
+            uid = pwd.getpwnam(USERS[user]).pw_uid
+            wait(lambda p=program, u=uid: [s for s in map(status_of, i.daemons(p)) if f"\nUid:\t{u}\t{u}\t{u}\t{u}\n" in s],
+                 what=f"{program} as {user}")
         i.stop()
 
     # mutation: deliver-smtp/smtp.c without .lockdown; deliver-local/local.c without .lockdown.
     def test_X8_agents_keep_no_right_that_they_do_not_need(self):
         i = self.running(queues=1, conf={"log_level": "debug"})
 
+        i.all_daemons()
+
         def status(program):
-            [pid] = i.pids(program)
+            [pid] = i.daemons(program)
             lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
             return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
         wait(lambda: status("deliver-smtp").get("Seccomp") == "2", what="an agent that has given up its rights")
+        self.delivers(i)  # by an agent that is ready
         smtp, local = status("deliver-smtp"), status("deliver-local")
         self.assertEqual((smtp["Seccomp"], smtp["NoNewPrivs"], int(smtp["CapPrm"], 16)), ("2", "1", 0))
         kill_setgid_setuid = 1 << 5 | 1 << 6 | 1 << 7

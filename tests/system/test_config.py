@@ -224,7 +224,7 @@ class Configuration(SystemTest):
         i.stop()
 
     def test_F7_routing_reload(self):
-        i = self.running(routing='* error:"5.1.1 closed"\n')
+        i = self.running(routing='* error:"5.1.1 closed"\n', conf={"log_level": "debug"})
         i.inject(HELLO, "alice@test.example")
         wait(lambda: i.log_has(r"to=<alice@test\.example>.*status=bounced"), what="the first one refused")
         i.wait_empty()
@@ -244,6 +244,7 @@ class Configuration(SystemTest):
             i.inject(HELLO, "x@shut.example")
             return i.log_has(r"to=<x@shut\.example>.*status=bounced")
         wait(shut, what="the third set of rules")
+        wait(lambda: i.log().count("configuration reloaded") == 2 * (1 + 4 * 2), what="two reloads by all")
         i.routing_file.write_text("* nowhere\n")
         i.reload()
         wait(lambda: i.log_has(rf"{i.routing_file}:1"), what="the complaint with file and line")

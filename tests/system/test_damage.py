@@ -54,12 +54,13 @@ class Damage(SystemTest):
 
     def test_D14_an_old_deferred_file(self):
         i = self.running(queues=1, routing="later.example smtp:127.0.0.1:1\n* local\n",
-                         conf={"minimal_backoff_time": "2s", "maximal_backoff_time": "2s"})
+                         conf={"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"})
         i.inject(HELLO, "x@later.example")
         [f] = wait(lambda: i.files("deferred"), what="a deferred message")
         with open(f, "r+b") as file:
             file.seek(30)
             file.write(b"\xff\xff")
+        i.flush()
         wait(lambda: i.files("corrupt"), what="corrupt/")
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)

@@ -1,5 +1,6 @@
 """Names of next hops that do not resolve, in a network of the instance's own: all are tried
 again later, none holds up another, and none ends a process."""
+import os
 import pathlib
 
 from case import SystemTest, cost, needs_root
@@ -12,8 +13,8 @@ LABELS = ("servfail", "refused", "nxdomain", "nodata", "silent", "loop", "rubbis
 LONG = ".".join(["l" * 63] * 3)
 INSIDE = """
 mount --bind "$1" /etc/resolv.conf && ip link set lo up || exit 1
-setpriv --pdeathsig KILL "$2" "$3" &
-shift 3
+setpriv --pdeathsig KILL "$2" "$3" >"$4" & read ready <"$4" || exit 1
+shift 4
 exec "$@"
 """
 
@@ -26,9 +27,11 @@ class Dns(SystemTest):
         routing = "".join(f"to-{n} smtp:{host}:2525\n" for n, host in enumerate(hosts))
         i = self.instance(queues=1, routing=routing + "* local\n")
         resolv = i.dir / "resolv.conf"
-        resolv.write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
-        i.start(prefix=["unshare", "-mn", "sh", "-c", INSIDE, "sh", resolv, PYTHON, HERE / "dns_site.py"])
-        before = i.pids()
+        resolv.write_text("nameserver 127.0.0.1\noptions timeout:5 attempts:1\n")
+        answers = i.dir / "answers"  # said there, before anybody asks
+        os.mkfifo(answers)
+        i.start(prefix=["unshare", "-mn", "sh", "-c", INSIDE, "sh", resolv, PYTHON, HERE / "dns_site.py", answers])
+        before = i.all_daemons()
         for n in range(len(hosts)):
             i.inject(HELLO, f"x@to-{n}")
         i.inject(HELLO, "alice@test.example")
@@ -46,5 +49,5 @@ class Dns(SystemTest):
         # The second MX host, and no address of a domain whose MX records are not known.
         self.assertTrue(i.log_has(r"to=<x@to-9>.*connect to good\.example\[127\.0\.0\.1\]:2525"))
         self.assertFalse(i.log_has(r"to=<x@to-[78]>.*connect to"))
-        self.assertEqual(i.pids(), before)
+        self.assertEqual(i.daemons(), before)
         i.stop()

@@ -1,5 +1,7 @@
 """The door for local mail (docs/DOOR.md): every user's mail is accepted, and nothing
 that a user does to queue-drop harms anybody else."""
+import contextlib
+import fcntl
 import os
 import pwd
 import random
@@ -8,6 +10,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import termios
 import time
 
 from case import SystemTest, needs_root
@@ -24,6 +27,11 @@ def record(kind, data=b""):
 def message(content=HELLO, sender=b"s@test.example", rcpts=(b"bob@test.example",)):
     return (record(b"C", content) + record(b"F", sender) + b"".join(record(b"T", r) for r in rcpts)
             + record(b"E"))
+
+
+def unread(pipe):
+    """Bytes in it that nobody has read."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
 
 
 class Doors(SystemTest):
@@ -95,7 +103,11 @@ class Protocol(Doors):
     def test_X10_arguments_and_environment(self):
         i = self.running_shared(queues=1)
         mine = i.dir / "mine"
-        shutil.copytree(i.base, mine, symlinks=True, ignore=lambda d, names: [n for n in names if n in ("lock", "users")])
+        def copy_if_there(source, target, **options):
+            with contextlib.suppress(FileNotFoundError):  # one that was renamed meanwhile
+                shutil.copy2(source, target, **options)
+        shutil.copytree(i.base, mine, symlinks=True, copy_function=copy_if_there,
+                        ignore=lambda d, names: [n for n in names if n in ("lock", "users")])
         for path in [mine, *mine.rglob("*")]:
             os.chown(path, MALLORY, MALLORY)
         link = i.dir / "link"
@@ -210,9 +222,8 @@ class Protocol(Doors):
             for number, process in enumerate(held):
                 process.stdin.write(record(b"C", HELLO))
                 process.stdin.flush()
-            wait(lambda: all(os.readlink(f"/proc/{p.pid}/exe").endswith("queue-drop") for p in held), what="doors")
-            # Reading what comes: the slots are taken by then.
-            wait(lambda: all(open(f"/proc/{p.pid}/wchan").read() not in ("", "0") for p in held), what="doors that read")
+            # They have read what came: the slots are taken by then.
+            wait(lambda: not any(unread(p.stdin) for p in held), what="doors that read")
             for process in held:
                 process.send_signal(signal.SIGSTOP)
             for _ in range(5):
@@ -331,14 +342,14 @@ class Shares(Doors):
         i.inject(HELLO, "x@later.example", uid=MALLORY)
         self.counted(i, MALLORY, 2)
         self.refused(i, "2 files of uid 65534 wait, the limit is 2 (user_inode_limit)")
-        i.write_conf(user_inode_limit="0", user_message_rate="4")
+        i.write_conf(user_inode_limit="0", user_message_rate="2")
         i.reload()
-        wait(lambda: "user_message_rate = 4" in (i.base / "conf").read_text(), what="the reload")
+        wait(lambda: "user_message_rate = 2" in (i.base / "conf").read_text(), what="the reload")
         sent = 0
         while sent < 10 and i.inject(HELLO, "bob@test.example", uid=OTHER, check=False).returncode == 0:
             sent += 1
-        self.assertIn(sent, (3, 4))
-        self.refused(i, f"uid {OTHER} submits more than 4 messages a minute (user_message_rate)", uid=OTHER)
+        self.assertEqual(sent, 2)  # the third has half a minute to be refused in
+        self.refused(i, f"uid {OTHER} submits more than 2 messages a minute (user_message_rate)", uid=OTHER)
         i.inject(HELLO, "bob@test.example", uid=MALLORY)
         i.stop()
 

@@ -14,7 +14,7 @@ import threading
 import time
 
 from case import SystemTest
-from instance import AS_ROOT, BIN, USERS, wait
+from instance import AS_ROOT, BIN, HANG, USERS, wait
 
 # ESC, CSI as one byte and in UTF-8, BEL, DEL, back, a title, and half a character.
 EVIL = b"\x1b[2J\x9b31m\xc2\x9b1m\x07\x7f\x08\x1b]0;owned\x07\xff\xe2\x82"
@@ -50,7 +50,7 @@ class Escapes(SystemTest):
 
     def run_it(self, i, *words, name=None, **options):
         done = subprocess.run([name or words[0], *words[1:]], executable=words[0], capture_output=True,
-                              check=False, env=i.environment(), timeout=120, **options)
+                              check=False, env=i.environment(), timeout=HANG, **options)
         self.harmless(f"{words}, standard output", done.stdout)
         self.harmless(f"{words}, standard error", done.stderr)
         return done.stdout.decode() + done.stderr.decode()
@@ -107,9 +107,9 @@ class Escapes(SystemTest):
             os.close(end)
             said = b""
             with contextlib.suppress(OSError):  # the other end is closed
-                while select.select([main], [], [], 60)[0] and (part := os.read(main, 65536)):
+                while select.select([main], [], [], HANG)[0] and (part := os.read(main, 65536)):
                     said += part
-            process.wait(60)
+            process.wait(HANG)
         os.close(main)
         return self.harmless(str(words), said.replace(b"\r\n", b"\n"))
 

@@ -37,7 +37,7 @@ class Handover(SystemTest):
         i.numbers = [1, 2]
         i.start()
         self.count(i, 2)
-        wait(lambda: self.process_of(i, 2), what="queue 2")
+        i.wait_open(1, 2)
         return i
 
     def count(self, i, number):
@@ -87,7 +87,7 @@ class Handover(SystemTest):
         """Deferred mail goes to maildirs: each message once."""
         i.routing_file.write_text("* local\n")
         i.reload()
-        wait(lambda: i.log_has("reload"), what="the new routing")
+        wait(lambda: i.log_has("configuration reloaded"), what="the new routing")
         i.flush()
         i.wait_empty()
         for n in range(messages):
@@ -138,7 +138,7 @@ class Handover(SystemTest):
         site = Site(hold=True)
         self.addCleanup(site.stop)
         i = self.two_queues(site.port, smtp_process_limit=1)
-        for n in range(12):
+        for n in range(20):
             i.inject(HELLO, f"u{n}@later.example")
         wait(lambda: i.page(1)["remote_used"] == 1 and i.page(2)["remote_used"] == 1,
              what="a delivery in each queue")
@@ -150,7 +150,7 @@ class Handover(SystemTest):
         wait(lambda: self.gone(i, 2), what="the end of queue 2")
         i.wait_empty()
         told = sorted(rcpt for _, rcpts in site.deliveries for rcpt in rcpts)
-        self.assertEqual(told, sorted(f"u{n}@later.example" for n in range(12)), "each once")
+        self.assertEqual(told, sorted(f"u{n}@later.example" for n in range(20)), "each once")
         i.stop()
 
     def test_D21_two_queues_hold_the_same_message(self):

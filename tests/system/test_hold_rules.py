@@ -1,4 +1,5 @@
 """Rules that put mail on hold before its first attempt (qctl hold --rule)."""
+import contextlib
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import subprocess
 import time
 
 from case import SystemTest, needs_root
-from instance import BIN, USERS, wait
+from instance import BIN, HANG, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 LATER = "later.example smtp:127.0.0.1:1\n* local\n"  # 1: refused
@@ -43,6 +44,12 @@ class Rules(SystemTest):
     def inject(self, i, number, *rcpts):
         i.inject(HELLO, *(rcpts or [f"r{number}@here.example"]), sender=f"s{number}@test.example")
 
+    def only(self, i, *numbers):
+        """New mail goes to these of two queues."""
+        for number in sorted((1, 2), key=lambda n: n not in numbers):  # one is open at each moment
+            subprocess.run([BIN / "setqload", "-c", i.conf_file, "--enable" if number in numbers else "--disable",
+                            "-q", str(number)], check=True, capture_output=True, env=i.environment())
+
     def test_mail_to_come_is_held_and_released(self):
         i = self.patient()
         self.assertEqual(self.rules(i), [])
@@ -51,7 +58,9 @@ class Rules(SystemTest):
         self.assertEqual(self.rule(i, "domain=second.example"), (2, 0))
         self.assertEqual(self.rule(i, "destination=smtp/127.0.0.1:*", "recipient=r3@*"), (3, 0))
         for n in range(1, 20, 2):
+            self.only(i, 1 if n < 10 else 2)
             self.inject(i, 1, f"r{n}@here.example")
+        self.only(i, 1, 2)
         self.inject(i, 2, "r0@here.example", "r2@SECOND.example")
         self.inject(i, 3, "r3@later.example")
         self.inject(i, 4, "r3@here.example")  # another destination
@@ -65,13 +74,13 @@ class Rules(SystemTest):
                          r"Held by: \S+\nHeld by rule: 1\nHeld since: .*\nHeld because: a \?\[2Jtest\n")
         self.assertRegex(self.call(i, "explain", "rule=1").stdout,
                          r"by an operator \(\S+, rule 1: a \?\[2Jtest\)\. Next: nothing, until it is released")
-        self.assertTrue(i.log_has(r"held by rule 1 of uid=\d+: a \?\[2Jtest"))
-        self.assertTrue(i.log_has(r"operator uid=\d+: rule 2 holds mail: domain=second\.example"))
+        wait(lambda: i.log_has(r"held by rule 1 of uid=\d+: a \?\[2Jtest"), what="who held it")
+        wait(lambda: i.log_has(r"operator uid=\d+: rule 2 holds mail: domain=second\.example"), what="the rule")
         self.assertIn("Released: 10 messages", self.call(i, "release", "--rule", "1").stderr)
         for n in range(1, 20, 2):
             i.wait_delivered(f"r{n}", 2 if n == 3 else 1)
         self.assertEqual([row["rule"] for row in self.rules(i)], [2, 3])
-        self.assertTrue(i.log_has(r"operator uid=\d+: rule 1 holds no mail any more"))
+        wait(lambda: i.log_has(r"operator uid=\d+: rule 1 holds no mail any more"), what="its end")
         self.assertIn("rule 1: no such rule", self.call(i, "release", "--rule", "1").stderr)
         wait(lambda: i.log_has(r"operator uid=\d+: there is no rule 1 of hold"), what="the log of it")
 
@@ -143,7 +152,7 @@ class Rules(SystemTest):
         i.wait_delivered("r1", 1)
         self.assertEqual(self.rule(i, "sender=s2@*")[0], 1000001, "no number is used again")
         self.assertEqual((i.base / "rules/hold.aside-1").read_bytes(), whole + b"x\n")
-        self.assertTrue(i.log_has("the file was damaged, and was put aside with its rules"))
+        wait(lambda: i.log_has("the file was damaged, and was put aside with its rules"), what="words of it")
         self.inject(i, 2)
         wait(lambda: self.held(i) == ["s1", "s2"], what="the new rule")
 
@@ -172,7 +181,8 @@ class Rules(SystemTest):
                 self.inject(i, 1)
                 self.inject(i, 2)
             for pid in i.pids("queue-send"):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # of the last turn
+                    os.kill(pid, signal.SIGKILL)
             wait(lambda n=n: len(self.held(i)) == 5 * (n + 1), what="all of them on hold")
         i.wait_delivered("r2", 40)
         self.assertEqual(set(self.held(i, "rule=1")), {"s1"})
@@ -188,8 +198,9 @@ class Rules(SystemTest):
                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=i.environment())
             time.sleep(n / 400)  # another moment each time
             for pid in i.pids("queue-send"):
-                os.kill(pid, signal.SIGKILL)
-            said = made.communicate(timeout=240)[0]
+                with contextlib.suppress(ProcessLookupError):  # of the last turn
+                    os.kill(pid, signal.SIGKILL)
+            said = made.communicate(timeout=HANG)[0]
             numbers += [int(number) for number in re.findall(r"^rule (\d+)$", said, re.M)]
             there = [row["rule"] for row in self.rules(i)]
             self.assertLessEqual(set(numbers), set(there))
@@ -200,7 +211,7 @@ class Rules(SystemTest):
         i = self.patient()
         made = [subprocess.Popen([BIN / "qctl", "hold", "--rule", f"sender=s{n}@*"], text=True,
                                  stdout=subprocess.PIPE, env=i.environment()) for n in range(8)]
-        said = [process.communicate(timeout=240)[0] for process in made]
+        said = [process.communicate(timeout=HANG)[0] for process in made]
         self.assertEqual(sorted(said), [f"rule {n}\n" for n in range(1, 9)])
         self.assertEqual([row["rule"] for row in self.rules(i)], list(range(1, 9)))
 

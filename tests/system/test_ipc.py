@@ -6,7 +6,7 @@ import struct
 import subprocess
 
 from case import SystemTest, cost, needs_root, needs_user
-from instance import AS_ROOT, BIN, HANG, Failed, wait
+from instance import AS_ROOT, BIN, HANG, Failed, status_of, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 librt = ctypes.CDLL(None, use_errno=True)
@@ -38,6 +38,7 @@ class Bells(SystemTest):
         i = self.running(queues=1)
         [todo] = i.pids("todo-proc")
         os.kill(todo, signal.SIGSTOP)
+        wait(lambda: "\nState:\tT" in status_of(todo), what="it is stopped")
         bell = Bell(i, 1)
         bell.fill()
         for _ in range(5):
@@ -112,6 +113,7 @@ class Bells(SystemTest):
         """Rings until it is full: its reader is stopped."""
         [todo] = i.pids("todo-proc")
         os.kill(todo, signal.SIGSTOP)
+        wait(lambda: "\nState:\tT" in status_of(todo), what="it is stopped")
         done = subprocess.run(
             [*prefix, "/usr/bin/python3", "-c",
              "import ctypes, os, sys\n"
@@ -141,8 +143,7 @@ class Bells(SystemTest):
         i = self.instance(queues=1)
         i.start(prefix=["unshare", "-i", "setpriv", "--bounding-set", "-sys_resource", "sh", "-c",
                         'echo 5 >/proc/sys/fs/mqueue/msg_max && exec "$0" "$@"'])
-        [pid] = i.pids("qscheduler")
-        self.assertEqual(self.depth(i, ["nsenter", "-t", str(pid), "-i"]), 5)
+        self.assertEqual(self.depth(i, ["nsenter", "-t", str(i.process.pid), "-i"]), 5)
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
         i.stop()
@@ -238,6 +239,7 @@ class SharedMemory(SystemTest):
 
     def test_objects_as_in_the_table(self):
         i = self.running(queues=2)
+        i.wait_open(1, 2)
         modes = {f"/dev/shm/{i.name}.qscheduler": 0o644, f"/dev/shm/{i.name}.queue1": 0o644}
         for path, mode in modes.items():
             self.assertEqual(os.stat(path).st_mode & 0o7777, mode, path)

@@ -48,7 +48,7 @@ class Kill(SystemTest):
             if program == "queue-inject":
                 load.kill_one(dice)
             else:
-                pid = dice.choice(wait(lambda p=program: self.children(i, p), what=f"a running {program}"))
+                pid = dice.choice(wait(lambda p=program: i.daemons(p), what=f"a running {program}"))
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
@@ -71,20 +71,6 @@ class Kill(SystemTest):
         self.assertLessEqual(sum(n - 1 for n in delivered.values()), duplicates_allowed)
         self.assertEqual(i.files(), [], "nothing is left in the queues")
         self.assertEqual([p for p in i.mail.glob("*/tmp/*")], [], "nothing is left in the maildirs")
-
-    @staticmethod
-    def children(i, program):
-        """The processes that the supervisor started, not what they forked."""
-        found = []
-        for pid in i.pids(program):
-            try:
-                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stat:
-                    parent = int(stat.read().rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue
-            if parent == i.process.pid:
-                found.append(pid)
-        return found
 
     @cost(60)
     def test_P2_kill_of_the_supervisor_and_the_next_takes_over(self):
@@ -148,9 +134,8 @@ class Kill(SystemTest):
         os.mkfifo(fifo)
         i.start(prefix=("/bin/sh", "-c", script, fifo))
         # Looks at disks are processes of its own that come and go: the three have another name.
-        three = [pid for pid in self.children_in(i.process.pid, "S")
-                 if self.name_of(pid) == "sh"]
-        self.assertEqual(len(three), 3)
+        three = wait(lambda: len(found := [pid for pid in self.children_in(i.process.pid, "S")
+                                           if self.name_of(pid) == "sh"]) == 3 and found, what="three that wait")
         with open(fifo, "w", encoding="ascii"):
             pass  # all three come to the end of it
         wait(lambda: all(f"process {pid} ended, which is none of ours" in i.log() for pid in three),
@@ -164,15 +149,14 @@ class Kill(SystemTest):
         """Children die while it is stopped: one SIGCHLD is left of all.
         mutation: children_reap() takes one and returns."""
         i = self.running(queues=3)
-        old = set(i.pids()) - {i.process.pid}
-        self.assertEqual(len(old), 12)
+        old = set(i.all_daemons()) - {i.process.pid}
         os.kill(i.process.pid, signal.SIGSTOP)
         for pid in old:
             os.kill(pid, signal.SIGKILL)
         wait(lambda: len(self.children_in(i.process.pid, "Z")) == 12, what="twelve ends that nobody has seen")
         os.kill(i.process.pid, signal.SIGCONT)
         wait(lambda: self.children_in(i.process.pid, "Z") == [], what="all are waited for")
-        wait(lambda: len(set(i.pids()) - old) == 13, what="twelve new ones")
+        wait(lambda: len(set(i.daemons()) - old) == 13, what="twelve new ones")
         i.inject(b"Subject: one\n\n", "alice@test.example")
         i.wait_delivered("alice", 1)
         i.stop()

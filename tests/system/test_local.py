@@ -1,6 +1,7 @@
 """One account's own processes and mailbox against the local mail of the others."""
 import os
 import pathlib
+import statistics
 import subprocess
 import time
 
@@ -53,6 +54,11 @@ class Local(SystemTest):
             found += f"\nUid:\t{uid}\t" in status and status.split("\nState:\t")[1][0] in states
         return found
 
+    def start(self, i, made):
+        """With the time that mail takes on this machine when nobody attacks."""
+        i.start(prefix=made.prefix)
+        self.usual = statistics.median(self.delays(i, made, "alice", 15))
+
     def attack(self, i, name="mallory"):
         """Three messages to a hundred extensions each."""
         for n in range(3):
@@ -60,8 +66,8 @@ class Local(SystemTest):
 
     def delays(self, i, made, name, count):
         """Seconds from the end of each submission to the file in the maildir."""
-        found = []
-        for n in range(count):
+        found, there = [], len(made.maildir(name))
+        for n in range(there, there + count):
             i.inject(HELLO, f"{name}@test.example", face="queue-inject")
             began = time.monotonic()
             while len(made.maildir(name)) <= n:
@@ -71,9 +77,11 @@ class Local(SystemTest):
             found.append(time.monotonic() - began)
         return sorted(found)
 
-    def honest(self, i, made, count=100):
+    def honest(self, i, made, count=50):
+        """What the attack holds up, it holds up again and again, for the time of a limit, or for
+        ever; a machine that is busy with something else makes single messages late."""
         delays = self.delays(i, made, "alice", count)
-        self.assertLess(delays[count * 99 // 100 - 1], 1.0, delays[-5:])
+        self.assertLess(statistics.median(delays), 1.0 + 3 * self.usual, delays[-5:])
 
     # mutation: common/route/target.c, mailbox_of() takes the whole local part; or queue-send/road/recipients.c
     # gives the address to sched_rcpt_add() for local mail.
@@ -81,7 +89,7 @@ class Local(SystemTest):
     def test_X12_attack_10_stopped_children_of_one_account(self):
         i = self.instance(queues=1, conf=OWN)
         made = self.accounts(i, "alice", "mallory")
-        i.start(prefix=made.prefix)
+        self.start(i, made)
         self.stopper(made.uids["mallory"])
         self.attack(i)
         wait(lambda: self.waits(made.uids["mallory"], "T") >= 2, what="stopped children")
@@ -92,7 +100,7 @@ class Local(SystemTest):
     def test_X12_attack_10_a_mailbox_that_never_answers(self):
         i = self.instance(queues=1, conf=OWN)
         made = self.accounts(i, "alice", "mallory", hang="mallory")
-        i.start(prefix=made.prefix)
+        self.start(i, made)
         self.attack(i)
         wait(lambda: self.waits(made.uids["mallory"], "SD") >= 2, what="children that wait")
         self.honest(i, made)
@@ -102,7 +110,7 @@ class Local(SystemTest):
     def test_P14_X12_stopped_children_are_given_up(self):
         i = self.instance(queues=1, conf=OWN | {"maildir_time_limit": "1s"})
         made = self.accounts(i, "alice", "mallory")
-        i.start(prefix=made.prefix)
+        self.start(i, made)
         self.stopper(made.uids["mallory"])
         self.attack(i)
         wait(lambda: i.log().count("dsn=4.3.0, status=deferred (the delivery was given up: no progress in 1 s)") >= 2,
@@ -116,7 +124,7 @@ class Local(SystemTest):
     def test_P14_X12_children_that_cannot_be_killed_lose_their_slots(self):
         i = self.instance(queues=1, conf=OWN | {"maildir_time_limit": "1s"})
         made = self.accounts(i, "alice", "mallory", hang="mallory")
-        i.start(prefix=made.prefix)
+        self.start(i, made)
         uid = made.uids["mallory"]
         i.inject(HELLO, *[f"mallory+{k}@test.example" for k in range(12)], face="queue-inject")
         wait(lambda: i.log_has("4 such processes"), what="four that cannot be ended")

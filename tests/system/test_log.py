@@ -82,7 +82,7 @@ class Accepted(SystemTest):
         for n in range(12):
             i.inject(HELLO % n, f"u{n}@slow.example")
         wait(lambda: i.page(1)["accepted"] == 12, what="all are taken")
-        self.assertTrue(i.files("active") and i.files("deferred"))
+        wait(lambda: i.files("active") and i.files("deferred"), what="both places")
         [old] = i.pids("queue-send")
         os.kill(old, signal.SIGKILL)
         wait(lambda: i.log_has("active queue of the last run: [1-9]"), what="the next queue-send")
@@ -107,9 +107,14 @@ class Accepted(SystemTest):
         i.numbers = [1, 2]
         i.start()
         self.setqload(i, "--count", "2")
-        wait(lambda: i.page(2)["queue"] == 2, what="queue 2")
-        ids = [told(i.inject(HELLO % n, f"u{n}@later.example", uid=USER if AS_ROOT else None, face="queue-inject"))
-               for n in range(6)]
+        i.wait_open(1, 2)
+
+        def send(n):
+            return told(i.inject(HELLO % n, f"u{n}@later.example", uid=USER if AS_ROOT else None, face="queue-inject"))
+        ids = [send(n) for n in range(3)]
+        self.setqload(i, "--disable", "-q", "1")
+        ids += [send(n) for n in range(3, 6)]
+        self.setqload(i, "--enable", "-q", "1")
         wait(lambda: len(i.files("deferred")) == 6, what="all are deferred")
         self.assertTrue([p for p in i.files("deferred") if p.is_relative_to(i.queue(2))])
         self.setqload(i, "--count", "1")
@@ -142,7 +147,7 @@ class Accepted(SystemTest):
         i.numbers = [1, 2]
         i.start()
         self.setqload(i, "--count", "2")
-        wait(lambda: i.page(2)["queue"] == 2, what="queue 2")
+        i.wait_open(1, 2)
         ids = [told(i.inject(HELLO % n, f"u{n}@slow.example", face="queue-inject")) for n in range(20)]
 
         def there(state):

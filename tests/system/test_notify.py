@@ -136,8 +136,11 @@ class Notify(Reports):
         done = subprocess.run([BIN / "qctl", "list", "--json", "-c", i.conf_file], capture_output=True, check=True)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
+    def setqload(self, i, *words):
+        subprocess.run([BIN / "setqload", "-c", i.conf_file, *words], check=True, capture_output=True)
+
     def count(self, i, number):
-        subprocess.run([BIN / "setqload", "-c", i.conf_file, "--count", str(number)], check=True, capture_output=True)
+        self.setqload(i, "--count", str(number))
 
     def qctl(self, i, *words):
         subprocess.run([BIN / "qctl", *words, "--yes", "-c", i.conf_file], check=True, capture_output=True)
@@ -185,12 +188,15 @@ class Notify(Reports):
         i.numbers = [1, 2]
         i.start()
         self.count(i, 2)
-        wait(lambda: len(i.pids("queue-send")) == 2, what="queue 2")
+        i.wait_open(1, 2)
         i.door()
-        for _ in range(6):
+        for n in range(6):
+            if n == 3:
+                self.setqload(i, "--disable", "-q", "1")
             i.inject(HELLO, "x@later.example", uid=65534, args=["-N", "success,delay", "-R", "hdrs", "-V", "QQ+2B1"])
         wait(lambda: [m["queue_name"] for m in self.listed(i)] == ["deferred"] * 6, what="the messages")
         before = [m["queue"] for m in self.listed(i)]
+        self.setqload(i, "--enable", "-q", "1")
         self.count(i, 1)
         wait(lambda: {m["queue"] for m in self.listed(i)} == {1}, what="all in queue 1")
         self.assertIn(2, before, "one was handed over")

@@ -161,8 +161,8 @@ class Preemption(Scheduling):
 class Feedback(Scheduling):
     def share(self, feedback):
         """Percent of the recipients that a site refused that serves five; each delivery
-        asks it by a connection of its own."""
-        site = self.site(limit=5, service=0.04)
+        asks it by a connection of its own, and takes much longer than that."""
+        site = self.site(limit=5, service=0.2)
         i = self.routed(
             site, default_destination_concurrency_failed_cohort_limit=0,
             default_destination_concurrency_positive_feedback=feedback,
@@ -177,14 +177,14 @@ class Feedback(Scheduling):
         i.stop()
         return i, 100 * site.refused / (site.refused + len(site.deliveries))
 
-    @cost(8)
+    @cost(25)
     def test_a_limiter_refuses_a_sixth_with_1_per_concurrency(self):
         i, share = self.share("1/concurrency")
         self.assertAlmostEqual(share, 16.5, delta=6)
         windows = {int(s["window"]) for s in map(entries, i.log().splitlines()) if "report" in s}
         self.assertLessEqual(windows, {4, 5, 6, 7})
 
-    @cost(6)
+    @cost(20)
     def test_a_limiter_refuses_a_half_with_1(self):
         _, share = self.share("1")
         self.assertAlmostEqual(share, 49.7, delta=6)
@@ -195,7 +195,8 @@ class Dead(Scheduling):
     def test_its_backlog_is_deferred_at_once_and_delays_nobody(self):
         count = 1000
         site, near = self.site(mute=True), self.site()
-        i = self.routed(site, near, smtp_process_limit=6)  # one more than the initial window
+        i = self.routed(site, near, smtp_process_limit=6,  # one more than the initial window
+                        smtp_greeting_timeout="1h")
         self.backlog(i, count)
         self.active(i, count)
         i.inject(HELLO, "alice@test.example")

@@ -5,6 +5,7 @@ import pathlib
 import re
 import signal
 import socket
+import statistics
 import time
 
 from case import SystemTest, cost, needs_root
@@ -65,10 +66,12 @@ class Service(SystemTest):
         i = self.running(queues=1)
         manager.hear("^READY=1$")
         manager.hear("^WATCHDOG=1$")
-        began = time.monotonic()
-        for _ in range(3):
+        times = [time.monotonic()]
+        for _ in range(5):
             manager.hear("^WATCHDOG=1$")
-        self.assertLess(time.monotonic() - began, 9, "three, well within the time for three")
+            times.append(time.monotonic())
+        # A busy machine makes one of them late, a loop that tells too seldom all of them.
+        self.assertLess(statistics.median(b - a for a, b in zip(times, times[1:])), 2, times)
         i.process.send_signal(signal.SIGSTOP)
         manager.socket.settimeout(3)
         with self.assertRaises(TimeoutError):
@@ -83,7 +86,7 @@ class Service(SystemTest):
     def test_children_do_not_speak_to_the_manager(self):
         Manager(self)
         i = self.running(queues=1)
-        for pid in i.pids():
+        for pid in i.all_daemons():
             names = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
             self.assertEqual(b"NOTIFY_SOCKET" in names, pid == i.process.pid)
         i.stop()
@@ -92,8 +95,8 @@ class Service(SystemTest):
         i = self.instance()
         # Held for a moment where the loop is made and nothing is there yet.
         i.start(ready=False, prefix=("strace", "-qq", "-o", "/dev/null", "-e", "trace=epoll_create1",
-                                     "-e", "inject=epoll_create1:delay_enter=1000000"))
-        pid = wait(lambda: i.pids("qscheduler"), what="the process")[0]
+                                     "-e", "inject=epoll_create1:delay_enter=5000000"))
+        pid = wait(lambda: i.daemons("qscheduler"), what="the process")[0]
 
         def holds():
             status = pathlib.Path(f"/proc/{pid}/status").read_text()
@@ -131,18 +134,25 @@ class Service(SystemTest):
 
         def switches():
             found = {}
-            for pid in i.pids():
+            for pid in daemons:
                 text = pathlib.Path(f"/proc/{pid}/status").read_text()
                 found[pid] = int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", text, re.M).group(1))
             return found
-        time.sleep(5)  # what has just started settles, on a busy machine too
-        before, began = switches(), time.monotonic()
-        time.sleep(5)  # the time that is measured
-        after, took = switches(), time.monotonic() - began
-        for pid, count in after.items():
-            name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-            # A scan of todo-proc is five tasks of threads, each begun and heard of.
-            # The disk of each queue is asked every 20 s: a process begins, and is heard of.
-            limit = took + 3 + 2 * 2 if name == "qscheduler" else 3 * took + 4
-            self.assertLessEqual(count - before[pid], limit, name)
+        def too_many():
+            """Who woke up too often within five seconds."""
+            before, began = switches(), time.monotonic()
+            time.sleep(5)  # the time that is measured
+            after, took = switches(), time.monotonic() - began
+            found = []
+            for pid, count in after.items():
+                name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+                # A scan of todo-proc is five tasks of threads, each begun and heard of.
+                # The disk of each queue is asked every 20 s: a process begins, and is heard of.
+                limit = took + 3 + 2 * 2 if name == "qscheduler" else 3 * took + 4
+                if count - before[pid] > limit:
+                    found.append((name, count - before[pid], took))
+            return found
+        daemons = i.all_daemons()
+        wait(lambda: not too_many(), what="rest: what has just started settles, on a busy machine later")
+        self.assertEqual(too_many(), [], "and it stays")
         i.stop()

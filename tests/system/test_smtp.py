@@ -57,12 +57,12 @@ class Smtp(SystemTest):
     def routed(self, port, kind="smtp", **options):
         return self.running(queues=1, routing=f"* {kind}:127.0.0.1:{port}\n", **options)
 
-    def bound(self):
-        """A port that is ours, and on which nobody listens."""
+    def bound(self, port=0):
+        """A port that is ours, and on which nobody listens; a server of ours can get it, too."""
         own = socket.socket()
         self.addCleanup(own.close)
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        own.bind(("127.0.0.1", 0))
+        own.bind(("127.0.0.1", port))
         return own, own.getsockname()[1]
 
     def content(self, peer):
@@ -76,8 +76,8 @@ class Smtp(SystemTest):
         i.inject(HELLO, "x@away.example")
         wait(lambda: i.log().count("to=<x@away.example>") >= 2, what="two attempts")
         self.assertTrue(i.log_has(r"to=<x@away\.example>.*dsn=4\.\S+, status=deferred"))
-        own.close()
         peer = self.peer(i, "--port", str(port))
+        own.close()
         i.wait_empty()
         i.stop()
         self.assertEqual(self.content(peer), [HELLO.replace(b"\n", b"\r\n")])
@@ -96,13 +96,15 @@ class Smtp(SystemTest):
         self.assertTrue(i.log_has(r"to=<x@away\.example>.*status=sent"))
 
     def test_N10_each_recipient_has_its_own_answer(self):
-        i = self.instance(queues=1)
+        i = self.instance(queues=1, conf={"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"})
         peer = self.peer(i)
         i.routing_file.write_text(f"test.example local\n* smtp:127.0.0.1:{peer.port}\n")
         i.start()
         i.inject(HELLO, "good@away.example", "451-x@away.example", "550-y@away.example",
                  "fine@away.example")
-        wait(lambda: i.log().count("to=<451-x@away.example>") >= 2, what="the one refused for now, again")
+        wait(lambda: i.files("deferred"), what="the one refused for now")
+        i.flush()
+        wait(lambda: i.log().count("to=<451-x@away.example>") == 2 and i.files("deferred"), what="again")
         self.assertTrue(i.log_has(r"to=<451-x@away\.example>.*dsn=4\.7\.1, status=deferred \(.*not wanted"))
         self.assertTrue(i.log_has(r"to=<550-y@away\.example>.*dsn=5\.7\.1, status=bounced \(.*not wanted"))
         self.assertEqual(i.log().count("to=<550-y@away.example>"), 1, "failed is failed")
@@ -150,6 +152,7 @@ class Smtp(SystemTest):
     def test_P1_kill_of_the_agent_in_the_middle_of_the_content(self):
         """The server reads no further than DATA; then the agent is killed."""
         own, port = self.bound()
+        self.bound(port)  # it stays ours
         own.listen(1)
         own.settimeout(HANG)
         i = self.routed(port, conf={"smtp_connect_timeout": "5s", "restart_delay_max": "1s", "quarantine_delay_max": "1s"})

@@ -1,4 +1,5 @@
 """P rows of the supervisor, with programs that are not what they should be."""
+import contextlib
 import os
 import pathlib
 import re
@@ -27,9 +28,14 @@ class Supervision(SystemTest):
                 (directory / name).chmod(0o755)
         i.write_conf(program_dir=directory, restart_delay_max="1s", quarantine_delay_max="1s")
 
-    def fds(self, pid):
-        return sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
-                      for fd in os.listdir(f"/proc/{pid}/fd"))
+    def fds(self, i):
+        """Of the supervisor; None while a worker of it has some."""
+        pid = i.process.pid
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found = sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0]
+                           for fd in os.listdir(f"/proc/{pid}/fd"))
+            return found if i.pids("qscheduler") == [pid] else None
+        return None
 
     @cost(15)
     def test_P5_P6_P7_an_agent_that_cannot_be(self):
@@ -55,16 +61,16 @@ class Supervision(SystemTest):
         i.start()
 
         def settled():
-            pids = i.pids("queue-send")
-            return len(i.pids()) == 5 and len(pids) == 1 and pids[0]
+            pids = i.daemons("queue-send")
+            return len(i.daemons()) == 5 and len(pids) == 1 and pids[0]
         wait(settled, what="all")
-        before, restarts = self.fds(i.process.pid), 0
+        before, restarts = wait(lambda: self.fds(i), what="rest"), 0
         while restarts < 200:
             old = wait(settled, what="all again")
             os.kill(old, signal.SIGKILL)
             wait(lambda: settled() not in (0, False, old), what="the next")
             restarts += len(CHILDREN)
-        wait(lambda: self.fds(i.process.pid) == before, what="as many descriptors as before")
+        wait(lambda: self.fds(i) == before, what="as many descriptors as before")
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
         i.stop()
@@ -87,7 +93,7 @@ class Supervision(SystemTest):
                                "--check", "-c", i.conf_file], check=False, env=i.environment())
         self.assertEqual(done.returncode, 0)
         i.start(prefix=("/bin/sh", "-c", 'exec 0<&- 1>&- 2>&-; exec "$@"', "sh"))
-        for pid in i.pids():
+        for pid in i.all_daemons():
             try:
                 for fd in range(3):
                     self.assertEqual(os.readlink(f"/proc/{pid}/fd/{fd}"), "/dev/null")
@@ -107,6 +113,7 @@ class Supervision(SystemTest):
 
     def test_P7_a_sender_that_loses_a_helper_and_exits_0_is_restarted(self):
         i = self.running(queues=1)
+        i.all_daemons()
         [old] = i.pids("queue-send")
         os.kill(i.pids("deliver-smtp")[0], signal.SIGKILL)
         os.kill(old, signal.SIGTERM)  # nobody of ours asks it: it ends well
@@ -116,17 +123,25 @@ class Supervision(SystemTest):
         self.assertNotEqual(i.pids("queue-send"), [old])
         i.stop()
 
+    def time_of_one(self, i, count):
+        """Seconds of a message, from its submission to the maildir."""
+        began = time.monotonic()
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", count)
+        return time.monotonic() - began
+
     def test_P1_a_killed_group_is_back_soon(self):
         i = self.running(queues=1)
-        old = i.pids()
+        old = i.all_daemons()
         [sender] = i.pids("queue-send")
+        usual = self.time_of_one(i, 1)
         began = time.monotonic()
         os.kill(sender, signal.SIGKILL)
-        i.inject(HELLO, "alice@test.example")
-        i.wait_delivered("alice", 1)
-        self.assertLess(time.monotonic() - began, 5, "well under a second on a machine with nothing else to do")
-        wait(lambda: len(i.pids()) == 5, what="all of it")
-        self.assertEqual(set(i.pids()) & set(old), {i.process.pid}, "nobody of the old group")
+        self.time_of_one(i, 2)
+        self.assertLess(time.monotonic() - began, 5 + 10 * usual,
+                        "well under a second on a machine with nothing else to do")
+        wait(lambda: len(i.daemons()) == 5, what="all of it")
+        self.assertEqual(set(i.daemons()) & set(old), {i.process.pid}, "nobody of the old group")
         self.assertFalse(i.log_has("status 0: again"), "who followed queue-send is not to blame")
         i.stop()
 
@@ -146,7 +161,7 @@ class Supervision(SystemTest):
 
     def test_P10_a_stop_ends_children_that_are_stopped(self):
         i = self.running(queues=2)
-        for pid in i.pids():
+        for pid in i.all_daemons():
             if pid != i.process.pid:
                 self.stop_process(pid)
         i.stop()
@@ -185,6 +200,7 @@ class Supervision(SystemTest):
         i.programs_file.write_text(
             f"limits {owner} /bin/sh -c \"cat >/dev/null; ulimit -S -v >{record}.new; mv {record}.new {record}\"\n")
         i.start()
+        i.all_daemons()
         for name in CHILDREN:
             [pid] = i.pids(name)
             limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
@@ -212,10 +228,11 @@ os.execv(sys.argv[1], sys.argv[1:])
         for n in range(2):
             i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 2)
+        i.wait_empty()
+        i.stop()  # nothing moves any more
         for path in i.base.rglob("*"):
             if path.name != "maildrop":  # behind the gate
                 self.assertEqual(path.stat().st_mode & 0o002, 0, path)
-        i.stop()
 
     def test_P20_a_queue_of_another_version_is_refused_and_the_others_go_on(self):
         i = self.running(queues=2)
