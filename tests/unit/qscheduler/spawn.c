@@ -267,7 +267,8 @@ Test(spawn, P16_signals_go_to_the_process_and_its_group_ends_with_it)
 	cr_expect_eq(process_signal(&p, SIGKILL), 0);
 	status = collect(&p);
 	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	cr_expect_eq(poll(&(struct pollfd){ ends[0], POLLIN, 0 }, 1, 120000), 1);
+	cr_expect_eq(
+	    poll(&(struct pollfd){ ends[0], POLLIN, 0 }, 1, 120000), 1);
 	cr_expect_eq(recv(ends[0], &c, 1, MSG_DONTWAIT), 0);
 	cr_expect_eq(process_signal(&p, SIGTERM), -ESRCH);
 	close(ends[0]);
