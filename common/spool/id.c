@@ -15,17 +15,25 @@ _Static_assert(FIXED_DIGITS + INODE_DIGITS < QUEUE_ID_SIZE, "an id fits");
 _Static_assert(QUEUE_NUM_MAX < 1 << 4 * QUEUE_DIGITS, "a queue number fits");
 _Static_assert(QUEUE_ID_ARRIVAL_MAX >> 4 * ARRIVAL_DIGITS == 0, "so do times");
 
-/* At least n upper-case hexadecimal digits; what follows them. */
+/* The last n upper-case hexadecimal digits; what follows them. */
 static char *
 put_hex(char *out, unsigned n, uint64_t value)
 {
 	unsigned i;
 
-	while (n < INODE_DIGITS && value >> 4 * n != 0)
-		n++;
 	for (i = n; i-- > 0; value >>= 4)
 		out[i] = "0123456789ABCDEF"[value & 15];
 	return out + n;
+}
+
+static unsigned
+hex_digits(uint64_t value)
+{
+	unsigned n = 1;
+
+	while (n < INODE_DIGITS && value >> 4 * n != 0)
+		n++;
+	return n;
 }
 
 void
@@ -37,7 +45,7 @@ queue_id_format(const struct queue_id *id, char out[QUEUE_ID_SIZE])
 	out = put_hex(out, ARRIVAL_DIGITS, (uint64_t)id->arrival_wall);
 	out = put_hex(out, NONCE_DIGITS, id->nonce);
 	out = put_hex(out, QUEUE_DIGITS, id->queue);
-	*put_hex(out, 1, id->inode) = '\0';
+	*put_hex(out, hex_digits(id->inode), id->inode) = '\0';
 }
 
 /* Exactly n upper-case hexadecimal digits. */
