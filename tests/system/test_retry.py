@@ -56,7 +56,7 @@ class Retry(SystemTest):
         i.stop()
 
     def test_expired_mail_is_reported_with_its_reason(self):
-        i = self.running(queues=1, routing=LATER, conf={"maximal_queue_lifetime": "2s"})
+        i = self.running(queues=1, routing=LATER, conf={"maximal_queue_lifetime": "10s"})
         i.inject(HELLO, "x@later.example", "alice@test.example")
         i.wait_delivered("alice", 1)
         [report] = i.wait_delivered("sender", 1)
