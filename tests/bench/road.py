@@ -267,7 +267,8 @@ def processes(i):
             for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
                 switches += sum(map(int, re.findall(r"ctxt_switches:\s+(\d+)", (thread / "status").read_text())))
             status = pathlib.Path(f"/proc/{pid}/status").read_text()
-            peak = max(peak, int(re.search(r"VmHWM:\s+(\d+)", status)[1]))
+            # A process that is ending has no memory any more.
+            peak = max([peak, *map(int, re.findall(r"VmHWM:\s+(\d+)", status))])
     return ticks, switches, peak
 
 
