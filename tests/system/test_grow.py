@@ -269,7 +269,7 @@ class Growing(SystemTest):
     def test_D1_the_file_system_of_one_queue_is_full(self):
         """Mail that cannot leave a queue that drains, and cannot move to
         another file system, stays and is not abandoned."""
-        kept = socket.socket()  # nobody answers there for now, and nobody else gets it
+        kept = socket.socket()  # nobody answers there yet, and nobody else gets it
         self.addCleanup(kept.close)
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))

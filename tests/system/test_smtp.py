@@ -102,7 +102,7 @@ class Smtp(SystemTest):
         i.start()
         i.inject(HELLO, "good@away.example", "451-x@away.example", "550-y@away.example",
                  "fine@away.example")
-        wait(lambda: i.files("deferred"), what="the one refused for now")
+        wait(lambda: i.files("deferred"), what="the one with a 4xx reply")
         i.flush()
         wait(lambda: i.log().count("to=<451-x@away.example>") == 2 and i.files("deferred"), what="again")
         self.assertTrue(i.log_has(r"to=<451-x@away\.example>.*dsn=4\.7\.1, status=deferred \(.*not wanted"))
