@@ -44,7 +44,7 @@ struct send;
  * Nodes are keyed by inode. The code that removes a file drops its node, since
  * inode numbers are reused. */
 #define DUE_DEATHS_MAX 7u
-#define DUE_NUMBER_MAX 0xffffffu /* of a backlog */
+#define DUE_NUMBER_MAX 0x7fffffu /* of a backlog */
 #define DUE_EPOCHS     4
 
 struct due {
@@ -53,12 +53,14 @@ struct due {
 	uint64_t inode;
 	usec_t at_mono;
 	uint32_t second;       /* for ages_remove(), 0: it is not counted */
-	uint32_t backlog : 24; /* number of its backlog, 0: none is known */
+	uint32_t backlog : 23; /* number of its backlog, 0: none is known */
 	uint32_t deaths : 3;   /* of agents that had the message */
 	uint32_t epoch : 2;    /* of the tree it is in */
 	uint32_t asked : 1;
 	uint32_t parked : 1;
 	uint32_t owed : 1; /* the message was on hold, and has not been tried */
+	uint32_t untouched : 1; /* parked before its first attempt, and no
+				 * operator has acted on it since */
 };
 RB_HEAD(due_inodes, due);
 RB_HEAD(due_times, due);
@@ -92,6 +94,10 @@ void due_done(struct due_queue *q);
 struct due *due_find(const struct due_queue *q, uint64_t inode);
 /* A new message, or a new time for one that is there. NULL: -ENOMEM. */
 struct due *due_put(struct due_queue *q, uint64_t inode, usec_t at_mono);
+/* Is it known that nothing of the message has been written? Not after
+ * due_put(). A number without a node is fine, and is not known. */
+void due_set_untouched(struct due_queue *q, uint64_t inode, bool untouched);
+bool due_is_untouched(const struct due_queue *q, uint64_t inode);
 /* Drop it; a number without a node is fine. */
 void due_drop(struct due_queue *q, uint64_t inode);
 /* The node that is due first, marked as asked for; NULL: none is due. */

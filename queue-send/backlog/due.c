@@ -130,8 +130,26 @@ due_put(struct due_queue *q, uint64_t inode, usec_t at_mono)
 		RB_INSERT(due_inodes, &q->nodes, d);
 		q->count++;
 	}
+	d->untouched = false;
 	wait_until(q, d, at_mono);
 	return d;
+}
+
+void
+due_set_untouched(struct due_queue *q, uint64_t inode, bool untouched)
+{
+	struct due *d = due_find(q, inode);
+
+	if (d != NULL)
+		d->untouched = untouched;
+}
+
+bool
+due_is_untouched(const struct due_queue *q, uint64_t inode)
+{
+	const struct due *d = due_find(q, inode);
+
+	return d != NULL && d->untouched;
 }
 
 void

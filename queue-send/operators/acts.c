@@ -237,6 +237,7 @@ act_on_file(struct send *s, const struct act *a)
 
 	if (fd < 0)
 		return fd;
+	due_set_untouched(&s->due, inode, false);
 	r = move(s, a, dir, fd);
 	if (r == 0 && a->what == ACT_RETRY &&
 	    is_due_before(s, inode, a->due_wall)) {

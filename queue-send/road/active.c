@@ -102,14 +102,15 @@ enter(struct send *s, struct message *m, const char *census, size_t len)
 }
 
 /* Of a message in its first attempt nothing was written: reasons of others go
- * before its own come. */
+ * before its own come. It may have been parked. */
 static bool
 is_first(struct send *s, const struct message *m)
 {
-	return m->dir == SPOOL_INCOMING && m->pending == m->file.rcpt_count &&
+	return m->pending == m->file.rcpt_count &&
 	    m->file.queue == s->sp.queue &&
 	    m->file.arrival_wall >= s->began_wall &&
-	    !accepted_is_noted(&s->accepted, m->inode, m->file.arrival_wall);
+	    !accepted_is_noted(&s->accepted, m->inode, m->file.arrival_wall) &&
+	    (m->dir == SPOOL_INCOMING || due_is_untouched(&s->due, m->inode));
 }
 
 static void
@@ -277,6 +278,7 @@ static void
 parked(struct send *s, struct message *m, struct move *mv)
 {
 	usec_t age = s->now_wall - m->file.arrival_wall;
+	const bool first = is_first(s, m);
 
 	if (mv->t.task.error < 0) {
 		refused(s, m, mv->t.task.error);
@@ -284,6 +286,7 @@ parked(struct send *s, struct message *m, struct move *mv)
 	}
 	count_new(s);
 	deferred_add(s, m, s->now - (age > 0 ? age : 0));
+	due_set_untouched(&s->due, m->inode, first);
 	accepted_log_parked(s, m->inode, mv->t.fd);
 	park(s, m);
 }

@@ -46,6 +46,24 @@ Test(due, a_new_time_replaces_the_old_one)
 	due_done(&q);
 }
 
+/* mutation: due_put() does not forget it. */
+Test(due, a_message_that_was_parked_is_untouched_until_it_is_put_again)
+{
+	struct due_queue q;
+
+	due_init(&q);
+	due_set_untouched(&q, 7, true);
+	cr_expect_not(due_is_untouched(&q, 7));
+	due_put(&q, 7, 100);
+	due_set_untouched(&q, 7, true);
+	cr_expect(due_is_untouched(&q, 7));
+	cr_expect_eq(ask(&q, 100), 7);
+	cr_expect(due_is_untouched(&q, 7));
+	due_put(&q, 7, 500);
+	cr_expect_not(due_is_untouched(&q, 7));
+	due_done(&q);
+}
+
 Test(due, D22_a_dropped_inode_carries_nothing_over)
 {
 	struct due_queue q;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
 #include "spool/reason.h"
 
@@ -14,8 +15,9 @@ static struct world w;
 static void
 start(void)
 {
-	world_start(
-	    &w, "minimal_backoff_time = 1h\nmaximal_backoff_time = 10h\n");
+	world_start(&w,
+	    "minimal_backoff_time = 1h\nmaximal_backoff_time = 10h\n"
+	    "qmgr_message_active_limit = 20\n");
 	world_link_todo(&w);
 	world_link_agent(&w);
 	world_run(&w);
@@ -158,4 +160,59 @@ Test(first, D24_an_act_in_the_first_attempt_stays_known)
 	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_null(strstr(world_report(&w), "old@other.test"));
+}
+
+/* A destination has 4 of 20 places: the fifth is parked. */
+static uint64_t
+park(void)
+{
+	uint64_t inode = 0;
+	int i;
+
+	for (i = 0; i < 5; i++)
+		inode = world_message(&w, "a@d.test", 1);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	return inode;
+}
+
+static bool
+is_first_now(uint64_t inode)
+{
+	const struct message *m;
+
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 4);
+	world_offer(&w, SPOOL_DEFERRED, inode);
+	world_run(&w);
+	m = messages_find(&w.s.messages, inode);
+	cr_assert_not_null(m);
+	return m->first;
+}
+
+/* mutation: queue-send/road/active.c: parked() does not say that it is. */
+Test(first, one_that_was_parked_before_it_is_in_its_first_attempt)
+{
+	const uint64_t inode = park();
+
+	cr_expect(is_first_now(inode));
+	(void)world_trace();
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_str_eq(world_trace(), "pu", "marked, removed");
+}
+
+/* A due time is written, and the message keeps its place in the backlog. */
+/* mutation: queue-send/operators/acts.c: due_set_untouched() is not called. */
+Test(first, D24_an_act_on_one_that_is_parked_is_found)
+{
+	const uint64_t inode = park();
+	const struct queue_id id = world_id(&w, inode);
+	uint32_t running;
+
+	cr_expect_eq(acts_do(&w.s, ACT_RETRY, &id,
+			 w.s.now_wall + 1800 * USEC_PER_SEC, &running),
+	    0);
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 1);
+	cr_expect_not(is_first_now(inode));
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
 }
