@@ -202,17 +202,6 @@ void rate_add(struct rate *r, usec_t now);
 /* In 1/100 per second, over the last RATE_SECONDS. */
 uint64_t rate_read(struct rate *r, usec_t now);
 
-/* ---- header.c ---- */
-
-/* The first Message-ID of a header, without its brackets, as it stands there:
- * "" without one, and for one that the end of `head` cuts. A longer one is cut
- * to size - 1. */
-void header_message_id(const char *head, size_t len, char *out, size_t size);
-/* Does it say that no person waits for this message: a list's (List-*), bulk
- * (Precedence: bulk, list, junk), sent by a program (Auto-Submitted, but `no';
- * RFC 3834)? */
-bool header_is_automatic(const char *head, size_t len);
-
 /* ---- told.c: the rate of reports to one address ----
  *
  * An address may get `limit' reports at once, and as many an hour; one that is

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/header.h"
 #include "base/io.h"
 #include "queue-send/pure/pure.h"
 #include "spool/prepared.h"

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "base/header.h"
 #include "base/io.h"
 #include "log/log.h"
 

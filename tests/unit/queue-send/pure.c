@@ -1,4 +1,5 @@
 /* Alternation, credit, health, ages, rates. */
+#include "base/header.h"
 #include "ipc/msg.h"
 #include "queue-send/pure/pure.h"
 

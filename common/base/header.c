@@ -1,4 +1,4 @@
-#include "queue-send/pure/pure.h"
+#include "base/header.h"
 
 #include <string.h>
 #include <strings.h>
