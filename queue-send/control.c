@@ -167,6 +167,7 @@ start(struct daemon *d)
 	if (s->lock < 0)
 		return s->lock;
 	set_threads(s);
+	s->in_memory = spool_is_in_memory(&s->sp);
 	r = send_init(s);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));

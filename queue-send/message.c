@@ -29,6 +29,8 @@ messages_init(struct messages *ms)
 static void
 copy_frame(struct message *m, const struct msg_MESSAGE *frame)
 {
+	struct queue_file file;
+
 	m->inode = frame->inode;
 	m->dir = (uint8_t)frame->dir;
 	m->fd = -1;
@@ -40,8 +42,44 @@ copy_frame(struct message *m, const struct msg_MESSAGE *frame)
 		.arrival_wall = frame->arrival_wall,
 		.nonce = frame->nonce,
 	};
+	if (frame->version > 0) {
+		file = message_told_file(frame);
+		message_set_file(m, &file);
+		m->known = true;
+	}
 	if (frame->sender.len > 0)
 		memcpy(m->sender, frame->sender.data, frame->sender.len);
+}
+
+static char *
+put(char *to, const struct msg_str *from)
+{
+	if (from->len > 0)
+		memcpy(to, from->data, from->len);
+	return to + from->len;
+}
+
+static struct message_offer *
+copy_offer(const struct msg_MESSAGE *frame)
+{
+	struct message_offer *o =
+	    malloc(sizeof(*o) + frame->census.len + frame->destinations.len +
+		frame->rcpts.len + frame->message_id.len + 1);
+	char *at;
+
+	if (o == NULL)
+		return NULL;
+	o->census_len = (uint32_t)frame->census.len;
+	o->names_len = (uint32_t)frame->destinations.len;
+	o->rcpts_len = (uint32_t)frame->rcpts.len;
+	o->message_id_len = (uint32_t)frame->message_id.len;
+	o->uid = frame->uid;
+	at = put(o->bytes, &frame->census);
+	at = put(at, &frame->destinations);
+	at = put(at, &frame->rcpts);
+	at = put(at, &frame->message_id);
+	*at = '\0';
+	return o;
 }
 
 struct message *
@@ -53,19 +91,12 @@ messages_add(struct messages *ms, const struct msg_MESSAGE *frame)
 	if (m == NULL)
 		return NULL;
 	RB_INIT(&m->claims);
-	m->census = malloc(frame->census.len + frame->destinations.len + 1);
-	if (m->census == NULL) {
+	m->offer = copy_offer(frame);
+	if (m->offer == NULL) {
 		free(m);
 		return NULL;
 	}
 	copy_frame(m, frame);
-	if (frame->census.len > 0)
-		memcpy(m->census, frame->census.data, frame->census.len);
-	if (frame->destinations.len > 0)
-		memcpy(m->census + frame->census.len, frame->destinations.data,
-		    frame->destinations.len);
-	m->census_len = (uint32_t)frame->census.len;
-	m->names_len = (uint32_t)frame->destinations.len;
 	RB_INSERT(message_tree, &ms->tree, m);
 	TAILQ_INSERT_TAIL(&ms->list[LIST_NONE], m, on);
 	ms->count[LIST_NONE]++;
@@ -133,6 +164,30 @@ messages_free_kept(struct buf **kept)
 }
 
 void
+messages_keep_rcpts(
+    struct messages *ms, struct message *m, const struct message_offer *offer)
+{
+	const size_t len = offer->rcpts_len;
+
+	if (len == 0 || len > MESSAGES_RCPTS_MAX - ms->rcpts)
+		return;
+	m->rcpts = malloc(len);
+	if (m->rcpts == NULL)
+		return;
+	memcpy(
+	    m->rcpts, offer->bytes + offer->census_len + offer->names_len, len);
+	ms->rcpts += len;
+}
+
+static void
+drop_rcpts(struct messages *ms, struct message *m)
+{
+	if (m->rcpts != NULL)
+		ms->rcpts -= (size_t)m->file.rcpt_len;
+	free(m->rcpts);
+}
+
+void
 messages_drop(struct messages *ms, struct message *m)
 {
 	struct buf *kept = messages_take_kept(ms, m);
@@ -144,7 +199,8 @@ messages_drop(struct messages *ms, struct message *m)
 	if (m->active)
 		sched_message_free(&m->sched);
 	else
-		free(m->census);
+		free(m->offer);
+	drop_rcpts(ms, m);
 	messages_close(ms, m);
 	free(m);
 }
@@ -244,17 +300,39 @@ message_queue_file(const struct message *m)
 	};
 }
 
-char *
-message_activate(struct message *m, usec_t now, size_t *ret_census_len)
+struct queue_file
+message_told_file(const struct msg_MESSAGE *f)
 {
-	char *census = m->census;
+	const uint64_t env_off = QUEUE_FILE_HEADER + f->content_len;
+
+	return (struct queue_file){
+		.size = f->size,
+		.content_off = QUEUE_FILE_HEADER,
+		.content_len = f->content_len,
+		.env_off = env_off,
+		.env_len = f->env_len,
+		.rcpt_off = env_off + f->env_len,
+		.rcpt_len = f->rcpt_len,
+		.rcpt_count = f->recipients,
+		.queue = f->queue,
+		.arrival_wall = f->arrival_wall,
+		.uid = f->uid,
+		.flags = f->flags,
+		.nonce = f->nonce,
+		.version = f->version,
+	};
+}
+
+struct message_offer *
+message_activate(struct message *m, usec_t now)
+{
+	struct message_offer *offer = m->offer;
 
 	ASSERT(!m->active);
-	*ret_census_len = m->census_len;
 	m->active = true;
 	m->sched = NULL;
 	m->active_mono = now;
-	return census;
+	return offer;
 }
 
 void

@@ -78,6 +78,14 @@ struct message_file {
 	uint8_t nonce, version;
 };
 
+/* What todo-proc has told of a message that is not in the active queue yet. */
+struct message_offer {
+	uint32_t census_len, names_len;     /* of bytes, in this order, */
+	uint32_t rcpts_len, message_id_len; /* and a NUL */
+	uint32_t uid;
+	char bytes[];
+};
+
 struct message {
 	RB_ENTRY(message) link;
 	TAILQ_ENTRY(message) on;
@@ -106,6 +114,8 @@ struct message {
 	bool released : 1;      /* by an operator, from a hold */
 	bool fetching : 1;      /* a thread opens and reads its file */
 	bool fetched : 1;       /* the batch is in memory */
+	bool known : 1;         /* the trailer was told by todo-proc */
+	bool removed : 1;       /* in place of its last mark */
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */
@@ -125,16 +135,14 @@ struct message {
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
 	struct buf
-	    *kept;       /* reasons of deferrals that are to be written; NULL */
-	int fd;          /* of its file, O_RDWR, or -1 */
-	int error;       /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
+	    *kept;   /* reasons of deferrals that are to be written; NULL */
+	char *rcpts; /* its recipients, as they stand in the file, or NULL */
+	int fd;      /* of its file, O_RDWR, or -1 */
+	int error;   /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
 	const char *why; /* the damage, or NULL */
 	union {
-		struct {              /* !active */
-			char *census; /* and the names behind it */
-			uint32_t census_len, names_len;
-		};
-		struct { /* active */
+		struct message_offer *offer; /* !active */
+		struct {                     /* active */
 			struct sched_message *sched;
 			usec_t active_mono;
 		};
@@ -161,12 +169,16 @@ struct messages {
 	uint32_t rest_first, rest_next;
 	struct message_queue list[LIST_NLISTS];
 	uint32_t count[LIST_NLISTS];
-	size_t kept; /* bytes, of all messages */
+	size_t kept;  /* bytes, of all messages */
+	size_t rcpts; /* the same */
 };
 
+/* As many bytes of recipients are kept in memory; others are read again. */
+#define MESSAGES_RCPTS_MAX ((size_t)2 << 20)
+
 /* As many bytes of reasons wait in memory for the move of their messages. */
-#define MESSAGES_KEPT_MAX ((size_t)16 << 20)
-#define MESSAGE_KEPT_MAX  ((size_t)256 << 10)
+#define MESSAGES_KEPT_MAX  ((size_t)16 << 20)
+#define MESSAGE_KEPT_MAX   ((size_t)256 << 10)
 
 void messages_init(struct messages *ms);
 /* From a frame whose values were checked. NULL when memory is out. */
@@ -207,9 +219,14 @@ void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 void message_set_file(struct message *m, const struct queue_file *file);
 /* The fields that a cursor over its recipients needs. */
 struct queue_file message_queue_file(const struct message *m);
-/* The message enters the active queue, without a sched_message yet. The
- * census, with the names behind it, is the caller's to free. */
-char *message_activate(struct message *m, usec_t now, size_t *ret_census_len);
+/* The message enters the active queue, without a sched_message yet. The offer
+ * is the caller's to free. */
+struct message_offer *message_activate(struct message *m, usec_t now);
+/* The trailer of which a frame tells. */
+struct queue_file message_told_file(const struct msg_MESSAGE *frame);
+/* Keeps the recipients of the offer, if there are some, and memory for them. */
+void messages_keep_rcpts(
+    struct messages *ms, struct message *m, const struct message_offer *offer);
 /* The first decision stands. */
 void message_decide(struct message *m, enum message_fate fate);
 /* The file cannot be opened or read: -errno decides, and the reason of spool is

@@ -229,7 +229,8 @@ struct send {
 	usec_t clock_at;     /* when to save them */
 	usec_t expire_after; /* monotonic: no message expires before */
 	struct spool sp;
-	int lock; /* SEND_LOCK */
+	bool in_memory; /* the spool: no inode number comes again */
+	int lock;       /* SEND_LOCK */
 	bool stopping, hung_up;
 	bool hung; /* at its end: a thread that uses the spool is left behind */
 	usec_t stop_at;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "ipc/msg.h"
 #include "route/route.h"
 
 /* A census that takes more is made alone, so that threads take no more memory
@@ -22,6 +23,7 @@ examine_task_drop(struct sync_task *task)
 	buf_done(&e->sender);
 	buf_done(&e->census);
 	buf_done(&e->destinations);
+	buf_done(&e->rcpts);
 }
 
 static int
@@ -107,6 +109,37 @@ take_census(struct examine_task *e, int fd)
 	return r;
 }
 
+static void
+find_message_id(struct examine_task *e, int fd)
+{
+	char head[HEADER_READ_MAX];
+	const size_t len = e->file.content_len < sizeof(head)
+	    ? (size_t)e->file.content_len
+	    : sizeof(head);
+
+	if (queue_file_content(fd, e->file.content_off, head, len) == 0)
+		header_message_id(
+		    head, len, e->message_id, sizeof(e->message_id));
+}
+
+/* What queue-send would else open the file for, in a first attempt. */
+static int
+take_along(struct examine_task *e, int fd)
+{
+	const struct queue_file *f = &e->file;
+	char rcpts[MSG_FEW_BYTES];
+	int r;
+
+	if (e->dir != SPOOL_INCOMING)
+		return 0;
+	find_message_id(e, fd);
+	if (f->rcpt_count > MSG_FEW_RCPTS || f->rcpt_len > sizeof(rcpts) ||
+	    e->pending < f->rcpt_count)
+		return 0;
+	r = queue_file_content(fd, f->rcpt_off, rcpts, (size_t)f->rcpt_len);
+	return r < 0 ? r : buf_add(&e->rcpts, rcpts, (size_t)f->rcpt_len);
+}
+
 static int
 inspect(struct examine_task *e, int fd)
 {
@@ -120,6 +153,8 @@ inspect(struct examine_task *e, int fd)
 		r = queue_file_sender(fd, &e->file, &e->sender);
 	if (r == 0)
 		r = take_census(e, fd);
+	if (r == 0)
+		r = take_along(e, fd);
 	queue_file_let_go();
 	return r;
 }

@@ -8,6 +8,7 @@
 #ifndef TODO_PROC_EXAMINE_TASK_H
 #define TODO_PROC_EXAMINE_TASK_H
 
+#include "base/header.h"
 #include "spool/spool.h"
 #include "todo-proc/disk.h"
 #include "todo-proc/routing.h"
@@ -24,6 +25,8 @@ struct examine_task {
 	usec_t mtime_wall;
 	uint32_t pending; /* recipients without a mark */
 	struct buf sender, census, destinations;
+	struct buf rcpts; /* as they stand in the file; empty: not few */
+	char message_id[HEADER_MESSAGE_ID_MAX];
 	const char *why; /* of -EBADMSG and -EPERM */
 	int moved;       /* to corrupt/: 0, -errno */
 

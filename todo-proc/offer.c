@@ -149,10 +149,27 @@ put(struct todo *t, const struct msg *msg)
 	return r;
 }
 
+/* Of a deferred message queue-send reads the file: its marks may change yet. */
+static void
+add_facts(const struct examine_task *e, struct msg_MESSAGE *m)
+{
+	const struct queue_file *f = &e->file;
+
+	if (e->dir != SPOOL_INCOMING)
+		return;
+	m->version = f->version;
+	m->uid = f->uid;
+	m->flags = f->flags;
+	m->env_len = f->env_len;
+	m->rcpt_len = f->rcpt_len;
+	m->message_id = MSG_S(e->message_id);
+	m->rcpts = (struct msg_str){ e->rcpts.data, e->rcpts.len };
+}
+
 static int
 send_message(struct todo *t, const struct examine_task *e)
 {
-	const struct msg msg = {
+	struct msg msg = {
 		.type = MSG_MESSAGE,
 		.u.MESSAGE = {
 			.inode = e->inode,
@@ -171,6 +188,7 @@ send_message(struct todo *t, const struct examine_task *e)
 		},
 	};
 
+	add_facts(e, &msg.u.MESSAGE);
 	return put(t, &msg);
 }
 

@@ -24,6 +24,9 @@
  */
 #define MSG_DESTINATIONS_MAX 16
 #define MSG_DESTINATION_HEAD 8
+/* Recipients that MESSAGE brings along: so many at most, of so many bytes. */
+#define MSG_FEW_RCPTS        20
+#define MSG_FEW_BYTES        1024
 
 struct msg_str {
 	const char *data; /* not ended by NUL */

@@ -172,21 +172,39 @@ counts_fit(const struct queue_file *f)
 	    f->rcpt_len <= (uint64_t)f->rcpt_count * rcpt_max;
 }
 
+static const char *
+find_fault(const struct queue_file *f)
+{
+	if (!regions_fit(f))
+		return "trailer: regions do not fit";
+	if (!counts_fit(f))
+		return "trailer: counts do not fit";
+	if (f->arrival_wall < 0 || f->arrival_wall > QUEUE_ID_ARRIVAL_MAX)
+		return "trailer: arrival time out of range";
+	if (f->queue > QUEUE_NUM_MAX)
+		return "trailer: queue number out of range";
+	if ((f->flags & ~FORMAT_FLAGS_ALL) != 0)
+		return "trailer: not as its version has it";
+	return NULL;
+}
+
+bool
+queue_file_is_possible(const struct queue_file *file)
+{
+	return file->version >= QUEUE_FILE_PLAIN &&
+	    file->version <= QUEUE_FILE_VERSION && find_fault(file) == NULL;
+}
+
 static int
 judge(const unsigned char in[QUEUE_FILE_TRAILER], const struct queue_file *f)
 {
 	static const unsigned char zeros[AT_MAGIC - AT_ZEROS];
 
-	if (!regions_fit(f))
-		return format_damaged("trailer: regions do not fit");
-	if (!counts_fit(f))
-		return format_damaged("trailer: counts do not fit");
-	if (f->arrival_wall < 0 || f->arrival_wall > QUEUE_ID_ARRIVAL_MAX)
-		return format_damaged("trailer: arrival time out of range");
-	if (f->queue > QUEUE_NUM_MAX)
-		return format_damaged("trailer: queue number out of range");
-	if ((f->flags & ~FORMAT_FLAGS_ALL) != 0 ||
-	    bytes_get_u32(in + AT_NONCE) > UINT8_MAX ||
+	const char *fault = find_fault(f);
+
+	if (fault != NULL)
+		return format_damaged(fault);
+	if (bytes_get_u32(in + AT_NONCE) > UINT8_MAX ||
 	    memcmp(in + AT_ZEROS, zeros, sizeof(zeros)) != 0)
 		return format_damaged("trailer: not as its version has it");
 	return 0;

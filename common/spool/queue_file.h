@@ -132,6 +132,8 @@ int queue_file_read(int fd, struct queue_file *ret_file);
 /* The same of a regular file of that size, but for the magic at its start: for
  * a question about the message's identity. */
 int queue_file_trailer(int fd, uint64_t size, struct queue_file *ret_file);
+/* Could a trailer of any version say this, of a file of that size? */
+bool queue_file_is_possible(const struct queue_file *file);
 /* Reads so many bytes of the content, from its beginning; -EBADMSG: there are
  * fewer. */
 int queue_file_content(int fd, uint64_t content_off, void *out, size_t len);
@@ -173,6 +175,11 @@ queue_rcpt_begin(struct queue_rcpt_cursor *c, const struct queue_file *file);
 /* Continue at a record that was read before (a later batch). */
 void queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
     uint64_t offset, uint32_t index);
+/* Behind one of these two: the records from the offset on are these, and are
+ * copied, at most QUEUE_RCPT_CURSOR_BUF bytes: no descriptor is read for them.
+ */
+void queue_rcpt_give(struct queue_rcpt_cursor *c, uint64_t offset,
+    const void *records, size_t len);
 /* 1: *ret_rcpt is the next recipient; 0: there is none. After a failure
  * *ret_rcpt is not to be used. */
 int queue_rcpt_next(

@@ -320,6 +320,16 @@ queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
 	c->buf_len = 0;
 }
 
+void
+queue_rcpt_give(struct queue_rcpt_cursor *c, uint64_t offset,
+    const void *records, size_t len)
+{
+	ASSERT(len <= sizeof(c->buf));
+	c->buf_off = offset;
+	c->buf_len = len;
+	memcpy(c->buf, records, len);
+}
+
 /* Returns len bytes from c->next on, in the buffer; NULL with *ret_error. */
 static const unsigned char *
 cursor_peek(struct queue_rcpt_cursor *c, int fd, size_t len, int *ret_error)

@@ -272,8 +272,8 @@ share_is_turn(struct send *s, const struct message *m)
 struct backlog *
 share_judge(struct send *s, const struct message *m)
 {
-	const char *list = m->census + m->census_len;
-	size_t left = m->names_len;
+	const char *list = m->offer->bytes + m->offer->census_len;
+	size_t left = m->offer->names_len;
 	struct backlog *b, *found = NULL;
 	struct name name;
 
@@ -310,8 +310,8 @@ share_hold(struct send *s, struct message *m, struct backlog *b)
 static struct backlog *
 choose(struct send *s, const struct message *m, uint32_t *ret_count)
 {
-	const char *list = m->census + m->census_len;
-	size_t left = m->names_len;
+	const char *list = m->offer->bytes + m->offer->census_len;
+	size_t left = m->offer->names_len;
 	struct backlog *b, *chosen = NULL;
 	struct name name;
 

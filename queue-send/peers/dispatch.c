@@ -149,7 +149,9 @@ send_whole(const struct message *m, struct agent_link *agent, struct msg *msg)
 	struct msg_DELIVER_WHOLE *f = &msg->u.DELIVER_WHOLE;
 	size_t len =
 	    agent_kinds[f->kind].content ? (size_t)m->file.content_len : 0;
-	int r = queue_file_content(m->fd, m->file.content_off, content, len);
+	int r = len == 0
+	    ? 0
+	    : queue_file_content(m->fd, m->file.content_off, content, len);
 
 	if (r < 0)
 		return r;
@@ -221,13 +223,34 @@ say_site(const struct send *s, struct delivery *d, struct agent_link *agent)
 	return d->placed ? wire_send(agent->wire, &msg, -1) : 0;
 }
 
+/* For the content, the wishes, or the recipients. */
+static bool
+needs_file(
+    const struct send *s, const struct message *m, const struct sched_entry *e)
+{
+	const enum agent_kind kind = s->conf->transports[e->transport].kind;
+
+	return m->rcpts == NULL || agent_kinds[kind].content ||
+	    may_wish(s, m, e);
+}
+
+/* Open for the delivery, if it is needed. */
+static int
+use_file(struct send *s, struct message *m, const struct sched_entry *e)
+{
+	if (needs_file(s, m, e))
+		return disk_use(s, m);
+	messages_use(&s->messages, m);
+	return 0;
+}
+
 /* Recipients and content come with one read. */
 static int
-hold_small(struct send *s, const struct message *m)
+hold_small(struct send *s, const struct message *m, const struct sched_entry *e)
 {
 	const struct message_file *f = &m->file;
 
-	if (f->rcpt_off + f->rcpt_len >= HOLD_MAX)
+	if (!needs_file(s, m, e) || f->rcpt_off + f->rcpt_len >= HOLD_MAX)
 		return 0;
 	return queue_file_hold(m->fd, &s->bytes);
 }
@@ -240,7 +263,7 @@ start_delivery(struct send *s, struct sched_entry *e, struct agent_link *agent,
 	struct deliver_frame h = { 0 };
 	struct recipient_route to;
 	struct delivery *d = NULL;
-	int r = hold_small(s, e->owner);
+	int r = hold_small(s, e->owner, e);
 
 	if (r >= 0)
 		r = read_rcpts(s, e->owner, e, &h);
@@ -311,7 +334,7 @@ start(struct send *s, struct sched_entry *e)
 	struct message *m = e->owner;
 	struct kept *kept = kept_find(s, e);
 	bool open = m->fate == FATE_OPEN;
-	int r = open ? disk_use(s, m) : m->error;
+	int r = open ? use_file(s, m, e) : m->error;
 
 	ASSERT(agent != NULL); /* transports of that program have limit 0 */
 	if (open && r == 0)

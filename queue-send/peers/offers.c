@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/header.h"
 #include "ipc/wire.h"
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
@@ -14,8 +15,42 @@
 
 /* ---- in ---- */
 
+/* None of them is marked. */
 static bool
-is_right(const struct send *s, const struct msg_MESSAGE *f)
+rcpts_are_right(
+    struct send *s, const struct msg_MESSAGE *f, const struct queue_file *file)
+{
+	struct queue_rcpt rcpt;
+	int r;
+
+	if (f->rcpts.len == 0)
+		return true;
+	if (f->rcpts.len != f->rcpt_len || f->rcpts.len > MSG_FEW_BYTES ||
+	    f->recipients > MSG_FEW_RCPTS || f->pending != f->recipients)
+		return false;
+	queue_rcpt_begin(&s->cursor, file);
+	queue_rcpt_give(
+	    &s->cursor, file->rcpt_off, f->rcpts.data, f->rcpts.len);
+	do
+		r = queue_rcpt_next(&s->cursor, -1, &rcpt);
+	while (r == 1 && rcpt.mark == RCPT_PENDING);
+	return r == 0;
+}
+
+static bool
+facts_are_right(struct send *s, const struct msg_MESSAGE *f)
+{
+	const struct queue_file file = message_told_file(f);
+
+	if (f->version == 0)
+		return f->rcpts.len == 0 && f->message_id.len == 0;
+	return f->dir == SPOOL_INCOMING && queue_file_is_possible(&file) &&
+	    f->message_id.len < HEADER_MESSAGE_ID_MAX &&
+	    rcpts_are_right(s, f, &file);
+}
+
+static bool
+is_right(struct send *s, const struct msg_MESSAGE *f)
 {
 	bool deferred = f->dir == SPOOL_DEFERRED;
 
@@ -25,7 +60,7 @@ is_right(const struct send *s, const struct msg_MESSAGE *f)
 	    f->sender.len <= ADDRESS_MAX &&
 	    f->census.len % MSG_CENSUS_ROW == 0 &&
 	    f->census.len <= CONF_TRANSPORTS_MAX * MSG_CENSUS_ROW &&
-	    share_names_are_right(&f->destinations);
+	    share_names_are_right(&f->destinations) && facts_are_right(s, f);
 }
 
 /* False: the message is known. An offer of another message with its inode means
@@ -52,8 +87,10 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 	if (m->fd >= 0 &&
 	    m->rest == 0) /* in use, so no other file has its inode */
 		return false;
-	/* Results are not recorded yet, or a thread opens the file. */
-	if (m->nunrecorded > 0 || m->fetching) {
+	/* Deliveries end first; results are not recorded yet; a thread opens
+	 * the file. */
+	if ((m->sched != NULL && sched_message_running(m->sched) > 0) ||
+	    m->nunrecorded > 0 || m->fetching) {
 		s->want_scan = true;
 		return false;
 	}

@@ -8,9 +8,6 @@
 #include "base/io.h"
 #include "log/log.h"
 
-#define HEADER_MAX     8192
-#define MESSAGE_ID_MAX 256
-
 /* ---- messages whose line is in the log ---- */
 
 struct accepted_before {
@@ -84,21 +81,22 @@ take_note(struct accepted_tree *tree, uint64_t inode, usec_t arrival_wall)
 /* ---- the line ---- */
 
 static void
-read_message_id(int fd, const struct queue_file *file, char out[MESSAGE_ID_MAX])
+read_message_id(
+    int fd, const struct queue_file *file, char out[HEADER_MESSAGE_ID_MAX])
 {
-	char head[HEADER_MAX];
+	char head[HEADER_READ_MAX];
 	size_t len = file->content_len < sizeof(head)
 	    ? (size_t)file->content_len
 	    : sizeof(head);
 
 	if (queue_file_content(fd, file->content_off, head, len) < 0)
 		len = 0;
-	header_message_id(head, len, out, MESSAGE_ID_MAX);
+	header_message_id(head, len, out, HEADER_MESSAGE_ID_MAX);
 }
 
 static void
-write_line(
-    uint64_t inode, int fd, const struct queue_file *file, const char *sender)
+write_line(uint64_t inode, const struct queue_file *file, const char *sender,
+    const char *message_id)
 {
 	const struct queue_id parts = {
 		.arrival_wall = file->arrival_wall,
@@ -106,7 +104,7 @@ write_line(
 		.queue = file->queue,
 		.inode = inode,
 	};
-	char id[QUEUE_ID_SIZE], message_id[MESSAGE_ID_MAX];
+	char id[QUEUE_ID_SIZE];
 	/* A size right behind the sender would be taken for the line of a
 	 * message that became active. */
 	const struct log_field fields[] = {
@@ -125,18 +123,35 @@ write_line(
 	};
 
 	queue_id_format(&parts, id);
-	read_message_id(fd, file, message_id);
 	log_write(&event);
+}
+
+static bool
+has_line(struct send *s, uint64_t inode, const struct queue_file *file)
+{
+	return file->queue == s->sp.queue &&
+	    !take_note(&s->accepted, inode, file->arrival_wall) &&
+	    log_shows(LOG_INFO_L);
+}
+
+void
+accepted_log_known(struct send *s, uint64_t inode,
+    const struct queue_file *file, const char *sender, const char *message_id)
+{
+	if (has_line(s, inode, file))
+		write_line(inode, file, sender, message_id);
 }
 
 void
 accepted_log(struct send *s, uint64_t inode, int fd,
     const struct queue_file *file, const char *sender)
 {
-	if (file->queue == s->sp.queue &&
-	    !take_note(&s->accepted, inode, file->arrival_wall) &&
-	    log_shows(LOG_INFO_L))
-		write_line(inode, fd, file, sender);
+	char message_id[HEADER_MESSAGE_ID_MAX];
+
+	if (!has_line(s, inode, file))
+		return;
+	read_message_id(fd, file, message_id);
+	write_line(inode, file, sender, message_id);
 }
 
 void

@@ -89,16 +89,37 @@ read_trailer(struct send *s, struct message *m)
 	return r;
 }
 
-/* Read its trailer, and announce it to the scheduler. */
-static int
-enter(struct send *s, struct message *m, const char *census, size_t len)
+/* The offer has all that the file would say. */
+static void
+take_offer(struct send *s, struct message *m, const struct message_offer *offer)
 {
-	int r = read_trailer(s, m);
+	const char *message_id = offer->bytes + offer->census_len +
+	    offer->names_len + offer->rcpts_len;
+	struct queue_file file = message_queue_file(m);
 
+	file.content_len = m->file.content_len;
+	file.arrival_wall = m->file.arrival_wall;
+	file.queue = m->file.queue;
+	file.nonce = m->file.nonce;
+	file.uid = offer->uid;
+	messages_keep_rcpts(&s->messages, m, offer);
+	accepted_log_known(s, m->inode, &file, m->sender, message_id);
+}
+
+/* By the offer or by its file, and announce it to the scheduler. */
+static int
+enter(struct send *s, struct message *m, const struct message_offer *offer)
+{
+	int r = 0;
+
+	if (m->known)
+		take_offer(s, m, offer);
+	else
+		r = read_trailer(s, m);
 	if (r < 0 || m->fate != FATE_OPEN)
 		return r;
 	r = sched_message_new(s->sched, m, s->now, &m->sched);
-	return r < 0 ? r : tell_census(m, census, len);
+	return r < 0 ? r : tell_census(m, offer->bytes, offer->census_len);
 }
 
 /* Of a message in its first attempt nothing was written: reasons of others go
@@ -153,8 +174,7 @@ static void
 begin(struct send *s, struct message *m, struct move *mv)
 {
 	struct due *d = due_find(&s->due, m->inode);
-	size_t census_len;
-	char *census;
+	struct message_offer *offer;
 
 	m->deaths = d == NULL ? 0 : (uint8_t)d->deaths;
 	m->owed = d != NULL && d->owed;
@@ -164,15 +184,18 @@ begin(struct send *s, struct message *m, struct move *mv)
 	m->fresh = m->dir == SPOOL_INCOMING;
 	m->dir = SPOOL_ACTIVE;
 	m->first = !mv->t.look;
+	/* Elsewhere the name may by now be that of another message, and a
+	 * message that was tried may have been marked since. */
+	m->known &= s->in_memory && m->first;
 	if (!m->first)
 		take_marks(m, mv->t.marks);
 	take_file(s, m, mv);
-	census = message_activate(m, s->now, &census_len);
+	offer = message_activate(m, s->now);
 	s->active++;
 	m->second = ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
 	s->pub.changed = true;
-	message_fail(m, enter(s, m, census, census_len));
-	free(census);
+	message_fail(m, enter(s, m, offer));
+	free(offer);
 	start(s, m);
 	queue_file_let_go();
 }

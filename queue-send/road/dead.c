@@ -59,7 +59,7 @@ put_off(struct send *s, struct sched_entry *e, const char *why)
 {
 	struct message *m = e->owner;
 	bool open = m->fate == FATE_OPEN;
-	int r = open ? disk_use(s, m) : m->error;
+	int r = open && m->rcpts == NULL ? disk_use(s, m) : m->error;
 
 	if (open && r == 0)
 		r = defer_rcpts(s, m, e, why);

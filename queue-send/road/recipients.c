@@ -13,7 +13,6 @@
 #include "queue-send/schedule/schedule.h"
 
 #define READ_PER_TURN 500
-#define FEW           20
 #define ALERT_EVERY   (60 * USEC_PER_SEC) /* of all domains together */
 
 static const char no_rule[] =
@@ -180,15 +179,19 @@ seek(struct send *s, const struct message *m, uint64_t offset, uint32_t index)
 	const struct queue_file file = message_queue_file(m);
 
 	queue_rcpt_seek(&s->cursor, &file, offset, index);
+	if (m->rcpts != NULL)
+		queue_rcpt_give(&s->cursor, m->file.rcpt_off, m->rcpts,
+		    (size_t)m->file.rcpt_len);
 }
 
 /* Read up to the end of the batch or of the turn: the number of recipients. */
 static int
 read_some(struct send *s, struct message *m, int left)
 {
-	int fd = disk_open_to_read(s, m), n = 0;
+	const bool reads = m->rcpts == NULL;
+	int fd = reads ? disk_open_to_read(s, m) : m->fd, n = 0;
 
-	if (fd < 0) {
+	if (reads && fd < 0) {
 		message_fail(m, fd);
 		return 0;
 	}
@@ -238,12 +241,12 @@ end_batch(struct send *s, struct message *m)
 void
 recipients_read_few(struct send *s, struct message *m)
 {
-	if (m->file.rcpt_count > FEW)
+	if (m->file.rcpt_count > MSG_FEW_RCPTS)
 		return;
 	m->room = sched_message_room(m->sched);
 	if (m->room < m->file.rcpt_count)
 		return;
-	(void)read_some(s, m, FEW);
+	(void)read_some(s, m, MSG_FEW_RCPTS);
 	if (!message_has_unread(m))
 		end_batch(s, m);
 }

@@ -86,6 +86,9 @@ void accepted_done(struct accepted_tree *tree);
 /* The message left incoming/; fd is its open file. */
 void accepted_log(struct send *s, uint64_t inode, int fd,
     const struct queue_file *file, const char *sender);
+/* The same where the Message-ID is known. */
+void accepted_log_known(struct send *s, uint64_t inode,
+    const struct queue_file *file, const char *sender, const char *message_id);
 /* The same where the trailer and the sender are to be read. */
 void accepted_log_file(struct send *s, uint64_t inode, int fd);
 /* The same of a message that lies in deferred/ now; fd: its file, or below 0.

@@ -1,6 +1,7 @@
 /* Peers that lie or die (I17, I18). */
 #include "tests/unit/queue-send/world.h"
 
+#include "base/header.h"
 #include "base/io.h"
 #include "queue-send/backlog/backlog.h"
 
@@ -215,6 +216,78 @@ Test(peers, todo_proc_that_says_what_it_may_not_loses_its_link)
 			break;
 	world_run(&w);
 	cr_assert_eq(w.s.active, 0);
+}
+
+/* An offer that tells of the file, with one recipient of seven bytes. */
+static struct msg_MESSAGE
+telling(void)
+{
+	static const char rcpts[] = "R.\x07\0r@a.tld";
+
+	return (struct msg_MESSAGE){
+		.inode = 5,
+		.dir = SPOOL_INCOMING,
+		.arrival_wall = 1,
+		.queue = 1,
+		.size = QUEUE_FILE_HEADER + 10 + 4 + 11 + QUEUE_FILE_TRAILER,
+		.content_len = 10,
+		.recipients = 1,
+		.pending = 1,
+		.version = 1,
+		.env_len = 4,
+		.rcpt_len = 11,
+		.message_id = MSG_S("m@a"),
+		.rcpts = { rcpts, 11 },
+	};
+}
+
+static void
+is_refused(const struct msg_MESSAGE *wrong, size_t i)
+{
+	world_send(
+	    w.todo, &(struct msg){ .type = MSG_MESSAGE, .u.MESSAGE = *wrong });
+	world_run(&w);
+	cr_assert_null(w.s.todo, "%zu", i);
+	world_link_todo(&w);
+	world_run(&w);
+	cr_assert_not_null(w.s.todo);
+}
+
+Test(peers, todo_proc_that_tells_what_no_file_has_loses_its_link)
+{
+	static char id[HEADER_MESSAGE_ID_MAX];
+	struct msg_MESSAGE wrong[17], right = telling();
+	size_t i;
+
+	memset(id, 'a', sizeof(id));
+	for (i = 0; i < ARRAY_LEN(wrong); i++)
+		wrong[i] = right;
+	wrong[0].version = 0; /* and yet recipients */
+	wrong[1].version = QUEUE_FILE_VERSION + 1;
+	wrong[2].size++;
+	wrong[3].env_len = UINT64_MAX;
+	wrong[4].rcpt_len = UINT64_MAX - 3;
+	wrong[5].content_len = UINT64_MAX - 8;
+	wrong[6].flags = UINT32_MAX;
+	wrong[7].message_id = (struct msg_str){ id, sizeof(id) };
+	wrong[8].rcpts.len = 10;
+	wrong[9].pending = 0;
+	wrong[10].recipients = 2;
+	wrong[11].recipients = 0;
+	wrong[12].rcpts.data = "RD\x07\0r@a.tld"; /* marked */
+	wrong[13].rcpts.data = "R.\x08\0r@a.tld"; /* longer */
+	wrong[14].rcpts.data = "R.\x06\0r@a.tld"; /* a rest */
+	wrong[15].rcpts.data = "S.\x07\0r@a.tld";
+	wrong[16].rcpts.data = "R.\x07\0r@a\n\n\n\n";
+	for (i = 0; i < ARRAY_LEN(wrong); i++)
+		is_refused(&wrong[i], i);
+	wrong[0] = right;
+	wrong[0].dir = SPOOL_DEFERRED;
+	is_refused(&wrong[0], i);
+	world_send(
+	    w.todo, &(struct msg){ .type = MSG_MESSAGE, .u.MESSAGE = right });
+	world_run(&w);
+	cr_assert_not_null(w.s.todo);
 }
 
 Test(peers, I17_todo_proc_that_dies_is_asked_again)

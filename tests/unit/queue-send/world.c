@@ -70,6 +70,7 @@ begin(struct world *w, bool again)
 	s->moves.threads = w->move_threads;
 	s->records.pool.threads = w->record_threads;
 	s->fetches.pool.threads = w->fetch_threads;
+	s->in_memory = w->in_memory;
 	s->pace.slow_at = w->slow ? INT64_MAX / 2 : 0;
 	s->base = daemon_loop_new(false);
 	cr_assert_not_null(s->base);
@@ -319,6 +320,27 @@ name_destinations(
 		buf_reset(names);
 }
 
+/* As todo-proc reads them: what a first attempt needs of the file. */
+static void
+tell_facts(const struct queue_file *file, int fd, struct msg_MESSAGE *m)
+{
+	static char rcpts[MSG_FEW_BYTES];
+
+	m->version = file->version;
+	m->uid = file->uid;
+	m->flags = file->flags;
+	m->env_len = file->env_len;
+	m->rcpt_len = file->rcpt_len;
+	m->message_id = MSG_S("id@here.test");
+	if (file->rcpt_count > MSG_FEW_RCPTS ||
+	    file->rcpt_len > sizeof(rcpts) || m->pending < file->rcpt_count)
+		return;
+	cr_assert_eq(queue_file_content(
+			 fd, file->rcpt_off, rcpts, (size_t)file->rcpt_len),
+	    0);
+	m->rcpts = (struct msg_str){ rcpts, (size_t)file->rcpt_len };
+}
+
 void
 world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 {
@@ -333,7 +355,6 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 	cr_assert_eq(queue_file_read(fd, &file), 0);
 	cr_assert_eq(queue_file_sender(fd, &file, &sender), 0);
 	name_destinations(w, &file, fd, &names);
-	close(fd);
 	for (mark = world_marks(w, dir, inode); *mark != '\0'; mark++)
 		pending += *mark == '.';
 	if (file.rcpt_count > 255)
@@ -355,6 +376,9 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 		.sender = { sender.data, (uint32_t)sender.len },
 		.destinations = { names.data, names.len },
 	};
+	if (w->tells && dir == SPOOL_INCOMING)
+		tell_facts(&file, fd, &msg.u.MESSAGE);
+	close(fd);
 	world_send(w->todo, &msg);
 	buf_done(&names);
 	buf_done(&sender);

@@ -31,6 +31,8 @@ struct world {
 	uint64_t prepared[256];
 	uint32_t nprepared, scans;
 	bool unnamed;          /* offers do not name destinations */
+	bool tells;            /* offers tell what is in the file */
+	bool in_memory;        /* the spool; set before world_start() */
 	const char *sender;    /* of files; NULL: s@here.test */
 	const char *content;   /* of files; NULL: a short one */
 	uint8_t notify;        /* of their recipients, enum dsn_notify */

@@ -74,6 +74,77 @@ Test(road, offered_over_with_its_census)
 	cr_assert_eq(w.t.counts.rings_stale, 1);
 }
 
+/* What queue-send would read of it, as the file has it. */
+static void
+expect_facts(uint64_t inode, uint32_t n)
+{
+	const struct msg_MESSAGE *m = &w.messages[n];
+	char rcpts[MSG_FEW_BYTES];
+	struct queue_file file;
+	int fd = spool_open_file(&w.t.sp, SPOOL_INCOMING, inode, O_RDONLY);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	cr_expect_eq(m->version, file.version);
+	cr_expect_eq(m->uid, file.uid);
+	cr_expect_eq(m->flags, file.flags);
+	cr_expect_eq(m->env_len, file.env_len);
+	cr_expect_eq(m->rcpt_len, file.rcpt_len);
+	cr_assert_leq(m->rcpts.len, sizeof(rcpts));
+	cr_assert_eq(
+	    queue_file_content(fd, file.rcpt_off, rcpts, m->rcpts.len), 0);
+	cr_expect_eq(memcmp(w.rcpts[n], rcpts, m->rcpts.len), 0);
+	close(fd);
+}
+
+/* mutation: todo-proc/examine_task.c: recipients are counted from 21 on. */
+Test(road, brings_along_what_a_first_attempt_needs_of_the_file)
+{
+	const uint64_t few = world_file(&w, SPOOL_INCOMING, "d", MSG_FEW_RCPTS);
+	const uint64_t many =
+	    world_file(&w, SPOOL_INCOMING, "d", MSG_FEW_RCPTS + 1);
+
+	world_bell(&w, few);
+	world_bell(&w, many);
+	world_credit(&w, 2);
+	cr_assert_eq(w.nmessages, 2);
+	expect_facts(few, 0);
+	cr_expect_eq(w.messages[0].rcpts.len, w.messages[0].rcpt_len);
+	cr_expect_str_eq(w.message_id[0], "");
+	expect_facts(many, 1);
+	cr_expect_eq(w.messages[1].rcpts.len, 0);
+}
+
+/* mutation: todo-proc/examine_task.c: e->pending is not looked at. */
+Test(road, marked_recipients_are_left_in_the_file)
+{
+	const uint64_t inode = world_file(&w, SPOOL_INCOMING, "d", 2);
+	int fd = spool_open_file(&w.t.sp, SPOOL_INCOMING, inode, O_RDWR);
+	struct queue_file file;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	cr_assert_eq(
+	    queue_file_mark(w.t.sp.sys, fd, file.rcpt_off, RCPT_DONE), 0);
+	close(fd);
+	world_bell(&w, inode);
+	world_credit(&w, 1);
+	cr_assert_eq(w.nmessages, 1);
+	cr_expect_eq(w.messages[0].pending, 1);
+	cr_expect_eq(w.messages[0].rcpts.len, 0);
+	cr_expect_eq(w.messages[0].version, file.version);
+}
+
+Test(road, nothing_of_a_deferred_message_is_brought_along)
+{
+	const uint64_t inode = world_file(&w, SPOOL_DEFERRED, "d", 1);
+
+	world_prepare(&w, inode);
+	cr_assert_eq(w.nmessages, 1);
+	cr_expect_eq(w.messages[0].version, 0);
+	cr_expect_eq(w.messages[0].rcpts.len, 0);
+}
+
 Test(road, I5_found_by_the_scan_in_order_of_arrival)
 {
 	uint64_t inode[20];

@@ -125,6 +125,16 @@ world_link(struct world *w)
 }
 
 static void
+hear_facts(struct world *w, uint32_t n, const struct msg_MESSAGE *m)
+{
+	cr_assert_leq(m->rcpts.len, sizeof(w->rcpts[n]));
+	memcpy(w->rcpts[n], m->rcpts.data, m->rcpts.len);
+	cr_assert_lt(m->message_id.len, sizeof(w->message_id[n]));
+	memcpy(w->message_id[n], m->message_id.data, m->message_id.len);
+	w->message_id[n][m->message_id.len] = '\0';
+}
+
+static void
 hear(struct world *w)
 {
 	static struct chan_frame frame;
@@ -141,6 +151,7 @@ hear(struct world *w)
 			cr_assert_leq(w->census_len[n], sizeof(w->census[n]));
 			memcpy(w->census[n], msg->u.MESSAGE.census.data,
 			    w->census_len[n]);
+			hear_facts(w, n, &msg->u.MESSAGE);
 		}
 	}
 }

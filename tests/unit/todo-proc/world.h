@@ -17,6 +17,8 @@ struct world {
 	struct msg_MESSAGE messages[256]; /* without strings */
 	char census[256][16 * 8];
 	size_t census_len[256];
+	char rcpts[256][MSG_FEW_BYTES];
+	char message_id[256][HEADER_MESSAGE_ID_MAX];
 	struct msg_GONE gone[256];
 	uint32_t nmessages, ngone;
 };

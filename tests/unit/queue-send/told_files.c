@@ -1,0 +1,204 @@
+/* Messages of which todo-proc has told all that queue-send needs of the file:
+ * where no inode number comes again it is opened for what must be read or
+ * written in it alone. */
+#include "tests/unit/queue-send/world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+static struct world w;
+
+static void
+start(void)
+{
+	w = (struct world){ .tells = true, .in_memory = true };
+	world_start(
+	    &w, "minimal_backoff_time = 1h\nmaximal_backoff_time = 10h\n");
+	(void)world_opens();
+	(void)world_trace();
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(told_files, .init = start, .fini = end, .timeout = 60);
+
+/* The opens of the test itself do not count. */
+static uint64_t
+begin(const char *format, uint32_t n)
+{
+	const uint64_t inode = world_file(&w, format, n, 0);
+
+	world_offer(&w, SPOOL_INCOMING, inode);
+	(void)world_trace();
+	(void)world_opens();
+	world_run(&w);
+	return inode;
+}
+
+static void
+make_lie(uint64_t inode)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int fd;
+
+	spool_leaf(&w.s.sp, SPOOL_INCOMING, inode, leaf, sizeof(leaf));
+	fd = openat(
+	    w.s.sp.dir[SPOOL_INCOMING], leaf, O_WRONLY | O_CLOEXEC | O_TRUNC);
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+/* mutation: queue-send/road/active.c: m->known is never set. */
+Test(told_files, are_not_opened_to_begin)
+{
+	const uint64_t inode = begin("d", 3);
+	struct world_delivery delivery;
+
+	cr_expect_eq(world_opens(), 0);
+	cr_assert(world_take(&w, &delivery));
+	cr_expect_str_eq(delivery.first, "r0@d0.test");
+	cr_expect_str_eq(delivery.sender, "s@here.test");
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 2);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	world_is_empty(&w);
+}
+
+/* mutation: queue-send/road/active.c: m->known says nothing of the memory. */
+Test(told_files, D22_are_looked_at_where_an_inode_number_may_come_again)
+{
+	uint64_t inode;
+
+	w.s.in_memory = false;
+	inode = begin("d", 1);
+	cr_expect_eq(world_opens(), 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+}
+
+/* mutation: queue-send/road/active.c: m->known says nothing of the first. */
+Test(told_files, are_looked_at_again_when_they_came_back)
+{
+	uint64_t inode = begin("d", 1);
+
+	cr_expect_eq(world_opens(), 0);
+	world_again(&w); /* it dies */
+	cr_expect_eq(world_where(&w, inode), SPOOL_INCOMING);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	(void)world_opens();
+	world_run(&w);
+	cr_expect_eq(world_opens(), 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	world_is_empty(&w);
+}
+
+/* mutation: queue-send/peers/dispatch.c: needs_file() knows no content. */
+Test(told_files, are_opened_for_the_content)
+{
+	struct world_delivery delivery;
+
+	w.content = "Subject: x\n\nwhat it says\n";
+	begin("r@local.test", 1);
+	cr_expect_eq(world_opens(), 1);
+	cr_assert(world_take(&w, &delivery));
+	cr_expect_not_null(memmem(
+	    delivery.content.data, delivery.content.len, "what it says", 12));
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	world_run(&w);
+	world_is_empty(&w);
+}
+
+/* mutation: queue-send/peers/dispatch.c: needs_file() knows no wishes. */
+Test(told_files, wishes_of_the_sender_go_to_the_agent)
+{
+	struct world_delivery delivery;
+
+	world_link_smtp(&w);
+	w.notify = DSN_FAILURE;
+	w.orcpt = "rfc822;r@smtp.test";
+	begin("r@smtp.test", 1);
+	cr_assert(world_take(&w, &delivery));
+	cr_expect_eq(w.wishes.number, delivery.number);
+	cr_expect_eq(w.wishes.notify, DSN_FAILURE);
+	cr_expect_str_eq(w.wishes.orcpt, "rfc822;r@smtp.test");
+}
+
+Test(told_files, that_are_deferred_are_read_in_the_next_attempt)
+{
+	const uint64_t inode = begin("d", 2);
+	struct world_delivery delivery;
+
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	world_offer_again(&w, inode);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	world_is_empty(&w);
+}
+
+/* The delivery runs without an open file. mutation: queue-send/peers/offers.c:
+ * is_new() knows no deliveries. */
+Test(told_files, D22_another_message_of_the_inode_waits_for_the_delivery)
+{
+	const uint64_t inode = begin("d", 1);
+	struct msg other = { .type = MSG_MESSAGE,
+		.u.MESSAGE = { .inode = inode,
+		    .dir = SPOOL_INCOMING,
+		    .arrival_wall = 4711,
+		    .recipients = 1,
+		    .pending = 1 } };
+
+	w.credit--;
+	world_send(w.todo, &other);
+	world_run(&w);
+	cr_expect_eq(w.scans, 1);
+	cr_expect_eq(w.s.active, 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	world_is_empty(&w);
+}
+
+/* Damage that comes after the examination is found by who reads. */
+Test(told_files, that_became_damaged_are_found_out_with_the_content)
+{
+	const uint64_t inode = world_file(&w, "r@local.test", 1, 0);
+
+	world_offer(&w, SPOOL_INCOMING, inode);
+	make_lie(inode);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 0);
+	cr_expect_eq(w.s.active, 0);
+}
+
+/* mutation: queue-send/message.c: the limit of all recipients is not there. */
+Test(told_files, D23_recipients_in_memory_are_bounded)
+{
+	uint64_t inode;
+
+	w.s.messages.rcpts = MESSAGES_RCPTS_MAX;
+	inode = begin("d", 1);
+	cr_expect_eq(w.s.messages.rcpts, MESSAGES_RCPTS_MAX);
+	cr_expect_eq(world_opens(), 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	w.s.messages.rcpts = 0;
+	inode = begin("d", 1);
+	cr_expect_gt(w.s.messages.rcpts, 0);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(w.s.messages.rcpts, 0);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+}
