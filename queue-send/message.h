@@ -78,7 +78,7 @@ struct message_file {
 	uint8_t nonce, version;
 };
 
-/* What todo-proc has told of a message that is not in the active queue yet. */
+/* The offer of todo-proc, of a message that is not in the active queue yet. */
 struct message_offer {
 	uint32_t census_len, names_len;     /* of bytes, in this order, */
 	uint32_t rcpts_len, message_id_len; /* and a NUL */
@@ -135,10 +135,10 @@ struct message {
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
 	struct buf
-	    *kept;   /* reasons of deferrals that are to be written; NULL */
-	char *rcpts; /* its recipients, as they stand in the file, or NULL */
-	int fd;      /* of its file, O_RDWR, or -1 */
-	int error;   /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
+	    *kept;       /* reasons of deferrals that are to be written; NULL */
+	char *rcpts;     /* records of its recipients, or NULL: in the file */
+	int fd;          /* of its file, O_RDWR, or -1 */
+	int error;       /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
 	const char *why; /* the damage, or NULL */
 	union {
 		struct message_offer *offer; /* !active */

@@ -122,7 +122,7 @@ find_message_id(struct examine_task *e, int fd)
 		    head, len, e->message_id, sizeof(e->message_id));
 }
 
-/* What queue-send would else open the file for, in a first attempt. */
+/* Without these queue-send opens the file in a first attempt. */
 static int
 take_along(struct examine_task *e, int fd)
 {

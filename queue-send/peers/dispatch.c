@@ -223,15 +223,15 @@ say_site(const struct send *s, struct delivery *d, struct agent_link *agent)
 	return d->placed ? wire_send(agent->wire, &msg, -1) : 0;
 }
 
-/* For the content, the wishes, or the recipients. */
+/* For the content, which all have that pass wishes on, or for the recipients.
+ */
 static bool
 needs_file(
     const struct send *s, const struct message *m, const struct sched_entry *e)
 {
 	const enum agent_kind kind = s->conf->transports[e->transport].kind;
 
-	return m->rcpts == NULL || agent_kinds[kind].content ||
-	    may_wish(s, m, e);
+	return m->rcpts == NULL || agent_kinds[kind].content;
 }
 
 /* Open for the delivery, if it is needed. */

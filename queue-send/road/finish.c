@@ -29,6 +29,8 @@ message_is_hopeless(const struct send *s, const struct message *m)
 static enum message_fate
 fate_of(const struct send *s, const struct message *m)
 {
+	if (m->removed)
+		return FATE_DELIVERED;
 	if (m->fate == FATE_EVICTED && send_is_evacuating(s))
 		return FATE_ASIDE;
 	if (m->fate == FATE_UNREADABLE && m->error == -EIO &&

@@ -13,8 +13,12 @@
 static int
 go_away(struct send *s, struct message *m)
 {
-	int r = removal_begin(s, m, false);
+	int r = 0;
 
+	if (m->removed)
+		removal_tell(s, m);
+	else
+		r = removal_begin(s, m, false);
 	if (r == 0)
 		rate_add(&s->rate_out, s->now);
 	return r;

@@ -185,14 +185,47 @@ begin(struct send *s, const struct removal *like)
 	return 0;
 }
 
+static struct queue_id
+id_of(const struct message *m)
+{
+	return (struct queue_id){ .arrival_wall = m->file.arrival_wall,
+		.nonce = m->file.nonce,
+		.queue = m->file.queue,
+		.inode = m->inode };
+}
+
+int
+removal_in_place_of_mark(struct send *s, struct message *m)
+{
+	int r;
+
+	if (!s->in_memory || s->removals.pool.threads > 0 ||
+	    reasons_may_exist(m, SPOOL_DEFER) ||
+	    reasons_may_exist(m, SPOOL_BOUNCE))
+		return -EAGAIN;
+	r = spool_remove(&s->sp, SPOOL_ACTIVE, m->inode);
+	m->removed = r == 0;
+	return r;
+}
+
+void
+removal_tell(struct send *s, const struct message *m)
+{
+	const struct removal t = { .id = id_of(m) };
+
+	/* An operator may have left some since. */
+	if (reasons_may_exist(m, SPOOL_DEFER) ||
+	    reasons_may_exist(m, SPOOL_BOUNCE))
+		reasons_clear(s, m->inode);
+	say(&t, LOG_INFO_L, "removed", "removed");
+	s->pub.changed = true;
+}
+
 int
 removal_begin(struct send *s, const struct message *m, bool reported)
 {
 	const struct removal t = {
-		.id = { .arrival_wall = m->file.arrival_wall,
-		    .nonce = m->file.nonce,
-		    .queue = m->file.queue,
-		    .inode = m->inode },
+		.id = id_of(m),
 		.defer = reasons_may_exist(m, SPOOL_DEFER),
 		.bounce = reported || reasons_may_exist(m, SPOOL_BOUNCE),
 		.reported = reported,

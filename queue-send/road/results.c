@@ -258,6 +258,17 @@ do_at_once(struct send *s, struct message *m, struct record *r)
 	keep_unrecorded(s, copy);
 }
 
+/* Nothing of it is to be delivered, tried again or told, but for this one. An
+ * expansion marks its recipient by itself, and looks at the mark. */
+static bool
+is_last(const struct message *m, const struct record *r)
+{
+	return r->report.outcome == AGENT_SENT &&
+	    r->report.kind != AGENT_ALIAS && m->fate == FATE_OPEN &&
+	    m->settled + 1 == m->pending && m->failed == 0 &&
+	    m->nunrecorded == 0 && !m->succeeded && !message_has_unread(m);
+}
+
 static void
 record(struct send *s, struct message *m, const struct report *report)
 {
@@ -276,6 +287,10 @@ record(struct send *s, struct message *m, const struct report *report)
 
 	bool writes = writes_bounce(&r);
 
+	if (!writes && is_last(m, &r) && removal_in_place_of_mark(s, m) == 0) {
+		tell(s, m, report);
+		return;
+	}
 	r.begins = writes && m->first && !m->bounce_begun;
 	m->bounce_begun |= writes;
 	if (is_quick(s, m, writes)) {

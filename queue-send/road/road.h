@@ -223,6 +223,13 @@ unsigned removal_threads(const struct spool *sp);
 /* The message is done, and forgotten by the caller. reported: failures of it
  * were; its reasons in bounce/ go after the file. 0, -ENOMEM, -EEXIST. */
 int removal_begin(struct send *s, const struct message *m, bool reported);
+/* The last recipient of the message is delivered, and where that waits for no
+ * disk its file goes at once, in place of the mark: nothing can happen between
+ * the two. Its reasons would have to go before. 0: m->removed; -EAGAIN: not of
+ * this message, or not here; -errno. */
+int removal_in_place_of_mark(struct send *s, struct message *m);
+/* The message is done as well: it says so in the log. */
+void removal_tell(struct send *s, const struct message *m);
 /* The same of one that the last run had done. */
 int removal_begin_left(struct send *s, const struct queue_id *id);
 /* Is a file of that inode to be removed? */

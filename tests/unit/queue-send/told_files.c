@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "queue-send/operators/operators.h"
 
 static struct world w;
 
@@ -75,6 +76,181 @@ Test(told_files, are_not_opened_to_begin)
 	world_is_empty(&w);
 }
 
+/* mutation: queue-send/road/results.c: is_last() is false. */
+Test(told_files, the_removal_of_a_message_is_its_last_mark)
+{
+	const uint64_t inode = begin("d", 1);
+	struct world_delivery delivery;
+
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS, "before DONE");
+	cr_expect_str_eq(world_trace(), "ru", "moved, removed");
+	cr_expect_eq(world_opens(), 0);
+	cr_expect_eq(w.s.counters.delivered, 1);
+	cr_expect_eq(w.s.active, 1);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(w.s.active, 0);
+	cr_expect_eq(w.s.counters.finished, 1);
+	cr_expect_str_eq(world_trace(), "");
+	world_is_empty(&w);
+}
+
+/* mutation: queue-send/road/results.c: is_last() does not count. */
+Test(told_files, others_are_marked_before_the_last)
+{
+	const uint64_t inode = begin("d", 3);
+	struct world_delivery delivery[3];
+	int i;
+
+	for (i = 0; i < 3; i++)
+		cr_assert(world_take(&w, &delivery[i]));
+	(void)world_trace();
+	for (i = 0; i < 2; i++) {
+		world_result(&w, &delivery[i], 0, AGENT_SENT);
+		world_done(&w, &delivery[i]);
+	}
+	world_run(&w);
+	cr_expect_str_eq(world_trace(), "pp");
+	cr_expect_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), "DD.");
+	world_again(&w);
+	cr_expect_str_eq(world_marks(&w, SPOOL_INCOMING, inode), "DD.");
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1, "it was not the last");
+	world_is_empty(&w);
+}
+
+Test(told_files, a_message_with_a_failure_is_marked)
+{
+	const uint64_t inode = begin("d", 2);
+	struct world_delivery delivery[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		cr_assert(world_take(&w, &delivery[i]));
+	world_result(&w, &delivery[0], 0, AGENT_FAILED);
+	world_result(&w, &delivery[1], 0, AGENT_SENT);
+	world_run(&w);
+	cr_expect_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), "FD");
+	for (i = 0; i < 2; i++)
+		world_done(&w, &delivery[i]);
+	world_run(&w);
+	cr_expect(world_has_report(&w, "r0@d0.test"));
+}
+
+/* mutation: queue-send/road/results.c: is_last() does not count. */
+Test(told_files, a_message_of_which_some_is_deferred_is_marked)
+{
+	const uint64_t inode = begin("d", 2);
+	struct world_delivery delivery[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		cr_assert(world_take(&w, &delivery[i]));
+	world_result(&w, &delivery[0], 0, AGENT_DEFERRED);
+	world_result(&w, &delivery[1], 0, AGENT_SENT);
+	for (i = 0; i < 2; i++)
+		world_done(&w, &delivery[i]);
+	world_run(&w);
+	cr_expect_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".D");
+}
+
+Test(told_files, a_removal_that_did_not_happen_delivers_again)
+{
+	const uint64_t inode = begin("d", 1);
+	struct world_delivery delivery;
+
+	cr_assert(world_take(&w, &delivery));
+	world_cut(1);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_run(&w);
+	world_again(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_INCOMING);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	world_is_empty(&w);
+}
+
+/* mutation: queue-send/road/removal.c: m->removed is set whatever r is. */
+Test(told_files, D4_a_message_that_cannot_be_removed_is_marked)
+{
+	static const int errors[] = { EIO, EACCES, EROFS };
+	struct world_delivery delivery;
+	uint64_t inode;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++) {
+		inode = begin("d", 1);
+		cr_assert(world_take(&w, &delivery));
+		world_fail(CALL_UNLINK, errors[i], 1);
+		world_result(&w, &delivery, 0, AGENT_SENT);
+		world_run(&w);
+		cr_expect_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), "D");
+		world_done(&w, &delivery);
+		world_run(&w);
+		cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+		world_is_empty(&w);
+	}
+}
+
+Test(told_files, I17_an_agent_that_dies_behind_its_last_result)
+{
+	struct world_delivery delivery;
+	const uint64_t inode = begin("d", 1);
+
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_run(&w);
+	world_link_agent(&w);
+	world_run(&w);
+	cr_expect_eq(w.s.active, 0);
+	cr_expect_eq(w.s.counters.delivered, 1);
+	cr_expect_eq(w.s.counters.finished, 1);
+	cr_expect_null(due_find(&w.s.due, inode));
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 0);
+	world_is_empty(&w);
+}
+
+Test(told_files, an_operator_comes_too_late_behind_the_last_result)
+{
+	struct world_delivery delivery;
+	const uint64_t inode = begin("d", 1);
+	const struct queue_id id = world_id(&w, inode);
+	uint32_t running;
+
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_run(&w);
+	(void)acts_do(&w.s, ACT_HOLD, &id, 0, &running);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(w.s.active, 0);
+	cr_expect_eq(w.s.counters.finished, 1);
+	cr_expect_eq(world_count(&w, SPOOL_HOLD), 0);
+	world_is_empty(&w);
+}
+
+/* mutation: queue-send/road/removal.c: removal_in_place_of_mark() knows no
+ * threads. */
+Test(told_files, where_removals_run_behind_each_recipient_is_marked)
+{
+	const uint64_t inode = begin("d", 1);
+	struct world_delivery delivery;
+
+	w.s.in_memory = false;
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_run(&w);
+	cr_expect_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), "D");
+	world_done(&w, &delivery);
+	world_run(&w);
+	world_is_empty(&w);
+}
+
 /* mutation: queue-send/road/active.c: m->known says nothing of the memory. */
 Test(told_files, D22_are_looked_at_where_an_inode_number_may_come_again)
 {
@@ -120,7 +296,6 @@ Test(told_files, are_opened_for_the_content)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/peers/dispatch.c: needs_file() knows no wishes. */
 Test(told_files, wishes_of_the_sender_go_to_the_agent)
 {
 	struct world_delivery delivery;
