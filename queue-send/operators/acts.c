@@ -286,8 +286,10 @@ act_on(struct send *s, const struct act *a, uint32_t *ret_running)
 	if (a->due_wall > s->now_wall &&
 	    a->due_wall - s->now_wall > s->retry.maximal)
 		return -ERANGE;
-	if (m == NULL && removal_is_under_way(s, id->inode))
-		return -ENOENT; /* done: its file is about to go */
+	/* Done: its file is about to go, or gone while a delivery ends. A note
+	 * would be left behind. */
+	if (m == NULL ? removal_is_under_way(s, id->inode) : m->removed)
+		return -ENOENT;
 	if (m == NULL)
 		return is_asked_for(s, id->inode) ? -EAGAIN : act_on_file(s, a);
 	if (!message_is(m, id->arrival_wall, id->nonce))

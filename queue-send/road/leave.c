@@ -13,12 +13,8 @@
 static int
 go_away(struct send *s, struct message *m)
 {
-	int r = 0;
+	int r = m->removed ? 0 : removal_begin(s, m, false);
 
-	if (m->removed)
-		removal_tell(s, m);
-	else
-		r = removal_begin(s, m, false);
 	if (r == 0)
 		rate_add(&s->rate_out, s->now);
 	return r;

@@ -213,10 +213,6 @@ removal_tell(struct send *s, const struct message *m)
 {
 	const struct removal t = { .id = id_of(m) };
 
-	/* An operator may have left some since. */
-	if (reasons_may_exist(m, SPOOL_DEFER) ||
-	    reasons_may_exist(m, SPOOL_BOUNCE))
-		reasons_clear(s, m->inode);
 	say(&t, LOG_INFO_L, "removed", "removed");
 	s->pub.changed = true;
 }

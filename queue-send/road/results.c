@@ -258,15 +258,17 @@ do_at_once(struct send *s, struct message *m, struct record *r)
 	keep_unrecorded(s, copy);
 }
 
-/* Nothing of it is to be delivered, tried again or told, but for this one. An
+/* Nothing of it is to be delivered, tried again or told, but for this one: by
+ * the count of the file as well, which an offer may have got wrong. An
  * expansion marks its recipient by itself, and looks at the mark. */
 static bool
 is_last(const struct message *m, const struct record *r)
 {
 	return r->report.outcome == AGENT_SENT &&
 	    r->report.kind != AGENT_ALIAS && m->fate == FATE_OPEN &&
-	    m->settled + 1 == m->pending && m->failed == 0 &&
-	    m->nunrecorded == 0 && !m->succeeded && !message_has_unread(m);
+	    m->settled + 1 == m->pending && m->pending == m->file.rcpt_count &&
+	    m->failed == 0 && m->nunrecorded == 0 && !m->succeeded &&
+	    !message_has_unread(m);
 }
 
 static void
@@ -289,6 +291,7 @@ record(struct send *s, struct message *m, const struct report *report)
 
 	if (!writes && is_last(m, &r) && removal_in_place_of_mark(s, m) == 0) {
 		tell(s, m, report);
+		removal_tell(s, m);
 		return;
 	}
 	r.begins = writes && m->first && !m->bounce_begun;

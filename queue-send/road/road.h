@@ -228,7 +228,7 @@ int removal_begin(struct send *s, const struct message *m, bool reported);
  * the two. Its reasons would have to go before. 0: m->removed; -EAGAIN: not of
  * this message, or not here; -errno. */
 int removal_in_place_of_mark(struct send *s, struct message *m);
-/* The message is done as well: it says so in the log. */
+/* Behind the line of its last recipient, the line of that removal. */
 void removal_tell(struct send *s, const struct message *m);
 /* The same of one that the last run had done. */
 int removal_begin_left(struct send *s, const struct queue_id *id);

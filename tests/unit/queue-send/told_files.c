@@ -158,6 +158,34 @@ Test(told_files, a_message_of_which_some_is_deferred_is_marked)
 	cr_expect_str_eq(world_marks(&w, SPOOL_DEFERRED, inode), ".D");
 }
 
+/* mutation: queue-send/road/results.c: is_last() does not count the file. */
+Test(told_files, an_offer_that_counts_too_few_loses_no_recipient)
+{
+	const uint64_t inode = world_file(&w, "d", 3, 0);
+	const struct queue_id id = world_id(&w, inode);
+	const struct msg offer = { .type = MSG_MESSAGE,
+		.u.MESSAGE = { .inode = inode,
+		    .dir = SPOOL_INCOMING,
+		    .arrival_wall = id.arrival_wall,
+		    .nonce = id.nonce,
+		    .queue = id.queue,
+		    .recipients = 1,
+		    .pending = 1 } };
+	struct world_delivery delivery;
+
+	w.credit--;
+	world_send(w.todo, &offer);
+	world_run(&w);
+	cr_assert(world_take(&w, &delivery));
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_run(&w);
+	cr_expect_str_eq(world_marks(&w, SPOOL_ACTIVE, inode), "D..");
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 2);
+	world_is_empty(&w);
+}
+
 Test(told_files, a_removal_that_did_not_happen_delivers_again)
 {
 	const uint64_t inode = begin("d", 1);
@@ -215,8 +243,10 @@ Test(told_files, I17_an_agent_that_dies_behind_its_last_result)
 	world_is_empty(&w);
 }
 
+/* mutation: queue-send/operators/acts.c: m->removed is not looked at. */
 Test(told_files, an_operator_comes_too_late_behind_the_last_result)
 {
+	const struct hold_note note = { .reason = "spam" };
 	struct world_delivery delivery;
 	const uint64_t inode = begin("d", 1);
 	const struct queue_id id = world_id(&w, inode);
@@ -225,7 +255,9 @@ Test(told_files, an_operator_comes_too_late_behind_the_last_result)
 	cr_assert(world_take(&w, &delivery));
 	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_run(&w);
-	(void)acts_do(&w.s, ACT_HOLD, &id, 0, &running);
+	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -ENOENT);
+	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
 	world_done(&w, &delivery);
 	world_run(&w);
 	cr_expect_eq(w.s.active, 0);
