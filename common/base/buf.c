@@ -108,6 +108,14 @@ buf_done(struct buf *b)
 	*b = (struct buf){ 0 };
 }
 
+void
+buf_wipe(struct buf *b)
+{
+	if (b->data != NULL)
+		explicit_bzero(b->data, b->cap);
+	buf_done(b);
+}
+
 int
 buf_add_quoted(struct buf *b, const char *s, size_t len)
 {

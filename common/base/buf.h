@@ -28,5 +28,6 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap) PRINTF(2, 0);
 const char *buf_str(const struct buf *b);
 void buf_reset(struct buf *b); /* empty, memory kept */
 void buf_done(struct buf *b);  /* empty, memory freed */
+void buf_wipe(struct buf *b);  /* the same, of a secret */
 
 #endif

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/line.h"
+#include "base/line_file.h"
 #include "route/hop_key.h"
 
 enum word {
@@ -30,14 +30,6 @@ wipe(char **text)
 		explicit_bzero(*text, strlen(*text));
 	free(*text);
 	*text = NULL;
-}
-
-static void
-wipe_buf(struct buf *b)
-{
-	if (b->data != NULL)
-		explicit_bzero(b->data, b->cap);
-	buf_done(b);
 }
 
 static void
@@ -134,13 +126,15 @@ append(struct credentials *t, const struct buf word[NWORDS], uint32_t line)
 }
 
 static int
-take_line(struct credentials *t, const char *line, uint32_t number,
-    const char **ret_why)
+take_line(void *arg, char *line, uint32_t number, const char **ret_why)
 {
+	struct credentials *t = arg;
 	struct buf word[NWORDS] = { 0 };
 	size_t n = 0, i;
 	int r = -EINVAL;
 
+	if (*line == '#')
+		return 0;
 	*ret_why = split(line, word, &n);
 	if (*ret_why == NULL && n == 0)
 		return 0;
@@ -151,33 +145,11 @@ take_line(struct credentials *t, const char *line, uint32_t number,
 		r = append(t, word, number);
 	}
 	for (i = 0; i < NWORDS; i++)
-		wipe_buf(&word[i]);
+		buf_wipe(&word[i]);
 	return r;
 }
 
 /* ---- the file ---- */
-
-static int
-parse(struct credentials *t, const char *path, struct buf *text,
-    struct buf *ret_error)
-{
-	struct line_cursor c;
-	const char *why = NULL;
-	char *line;
-	int r;
-
-	line_begin(&c, text, CREDENTIALS_LINE_MAX);
-	while ((r = line_next(&c, &line, &why)) > 0) {
-		if (*line == '#')
-			continue;
-		r = take_line(t, line, c.number, &why);
-		if (r < 0)
-			break;
-	}
-	if (r < 0)
-		(void)buf_printf(ret_error, "%s:%u: %s", path, c.number, why);
-	return r;
-}
 
 /* Root may let a group read, as it does with the copy for the agents. */
 static bool
@@ -207,35 +179,24 @@ check_rights(const char *path, struct buf *ret_error)
 	return -EACCES;
 }
 
-static int
-read_file(struct credentials *t, const char *path, struct buf *ret_error)
-{
-	struct buf text = { 0 }, why = { 0 };
-	int r = check_rights(path, ret_error);
-
-	if (r < 0)
-		return r;
-	r = file_read(path, CREDENTIALS_FILE_MAX, &text, &why);
-	if (r < 0)
-		(void)buf_printf(ret_error, "%s: %s", path, buf_str(&why));
-	else if (text.len > 0)
-		r = parse(t, path, &text, ret_error);
-	wipe_buf(&text);
-	buf_done(&why);
-	return r;
-}
-
 int
 credentials_load(const char *path, struct credentials **ret_credentials,
     struct buf *ret_error)
 {
+	static const struct line_file how = {
+		.max_bytes = CREDENTIALS_FILE_MAX,
+		.max_line = CREDENTIALS_LINE_MAX,
+		.take = take_line,
+	};
 	struct credentials *t = calloc(1, sizeof(*t));
 	int r = 0;
 
 	if (t == NULL)
 		return -ENOMEM;
 	if (*path != '\0')
-		r = read_file(t, path, ret_error);
+		r = check_rights(path, ret_error);
+	if (*path != '\0' && r == 0)
+		r = line_file_read(path, &how, t, ret_error);
 	if (r < 0)
 		credentials_free(&t);
 	else

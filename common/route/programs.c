@@ -6,8 +6,8 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/line.h"
+#include "base/line_file.h"
 
 struct programs {
 	struct program *list;
@@ -224,12 +224,14 @@ append(struct programs *programs, struct words *w, uint32_t line)
 }
 
 static int
-take_line(struct programs *programs, const char *text, uint32_t line,
-    const char **ret_why)
+take_line(void *arg, char *text, uint32_t line, const char **ret_why)
 {
+	struct programs *programs = arg;
 	struct words w = { .count = 0 };
 	int r = -EINVAL;
 
+	if (*text == '#')
+		return 0;
 	*ret_why = split(text, &w);
 	if (*ret_why == NULL && w.count == 0)
 		return 0;
@@ -245,56 +247,22 @@ take_line(struct programs *programs, const char *text, uint32_t line,
 
 /* ---- the file ---- */
 
-static int
-take_file(struct programs *programs, const char *path, struct buf *text,
-    struct buf *ret_error)
-{
-	struct line_cursor c;
-	const char *why = NULL;
-	char *line;
-	int r;
-
-	line_begin(&c, text, PROGRAMS_LINE_MAX);
-	while ((r = line_next(&c, &line, &why)) > 0) {
-		if (*line == '#')
-			continue;
-		r = take_line(programs, line, c.number, &why);
-		if (r < 0)
-			break;
-	}
-	if (r < 0)
-		(void)buf_printf(ret_error, "%s:%u: %s", path, c.number, why);
-	return r;
-}
-
-static int
-read_file(const char *path, struct buf *out, struct buf *ret_error)
-{
-	struct buf why = { 0 };
-	int r = file_read(path, PROGRAMS_FILE_MAX, out, &why);
-
-	if (r == -ENOENT)
-		r = 0;
-	if (r < 0)
-		(void)buf_printf(ret_error, "%s: %s", path, buf_str(&why));
-	buf_done(&why);
-	return r;
-}
-
 int
 programs_load(
     const char *path, struct programs **ret_programs, struct buf *ret_error)
 {
+	static const struct line_file how = {
+		.max_bytes = PROGRAMS_FILE_MAX,
+		.max_line = PROGRAMS_LINE_MAX,
+		.may_be_absent = true,
+		.take = take_line,
+	};
 	struct programs *programs = calloc(1, sizeof(*programs));
-	struct buf text = { 0 };
 	int r;
 
 	if (programs == NULL)
 		return -ENOMEM;
-	r = read_file(path, &text, ret_error);
-	if (r == 0 && text.len > 0)
-		r = take_file(programs, path, &text, ret_error);
-	buf_done(&text);
+	r = line_file_read(path, &how, programs, ret_error);
 	if (r < 0)
 		programs_free(&programs);
 	else

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/file.h"
 #include "base/line.h"
+#include "base/line_file.h"
 #include "route/hop_key.h"
 
 #define MATCH "match="
@@ -157,9 +157,9 @@ append(struct tls_policies *t, const struct tls_policy *row)
 }
 
 static int
-take_line(
-    struct tls_policies *t, char *line, uint32_t number, const char **ret_why)
+take_line(void *arg, char *line, uint32_t number, const char **ret_why)
 {
+	struct tls_policies *t = arg;
 	struct tls_policy row = { .line = number };
 	int r = -EINVAL;
 
@@ -204,52 +204,24 @@ sort(struct tls_policies *t, const char *path, struct buf *ret_error)
 	return 0;
 }
 
-static int
-parse(struct tls_policies *t, const char *path, struct buf *text,
-    struct buf *ret_error)
-{
-	struct line_cursor c;
-	const char *why = NULL;
-	char *line;
-	int r;
-
-	line_begin(&c, text, TLS_POLICY_LINE_MAX);
-	while ((r = line_next(&c, &line, &why)) > 0) {
-		r = take_line(t, line, c.number, &why);
-		if (r < 0)
-			break;
-	}
-	if (r < 0)
-		(void)buf_printf(ret_error, "%s:%u: %s", path, c.number, why);
-	return r < 0 ? r : sort(t, path, ret_error);
-}
-
-static int
-read_file(struct tls_policies *t, const char *path, struct buf *ret_error)
-{
-	struct buf text = { 0 }, why = { 0 };
-	int r = file_read(path, TLS_POLICY_FILE_MAX, &text, &why);
-
-	if (r < 0)
-		(void)buf_printf(ret_error, "%s: %s", path, buf_str(&why));
-	else if (text.len > 0)
-		r = parse(t, path, &text, ret_error);
-	buf_done(&why);
-	buf_done(&text);
-	return r;
-}
-
 int
 tls_policies_load(
     const char *path, struct tls_policies **ret_policies, struct buf *ret_error)
 {
+	static const struct line_file how = {
+		.max_bytes = TLS_POLICY_FILE_MAX,
+		.max_line = TLS_POLICY_LINE_MAX,
+		.take = take_line,
+	};
 	struct tls_policies *t = calloc(1, sizeof(*t));
 	int r = 0;
 
 	if (t == NULL)
 		return -ENOMEM;
 	if (*path != '\0')
-		r = read_file(t, path, ret_error);
+		r = line_file_read(path, &how, t, ret_error);
+	if (r == 0)
+		r = sort(t, path, ret_error);
 	if (r < 0)
 		tls_policies_free(&t);
 	else

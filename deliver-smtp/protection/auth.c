@@ -81,14 +81,6 @@ auth_choose(unsigned offered, const struct credential *c)
 						: offered & SMTP_AUTH_LOGIN;
 }
 
-static void
-wipe(struct buf *b)
-{
-	if (b->data != NULL)
-		explicit_bzero(b->data, b->cap);
-	buf_done(b);
-}
-
 /* Words in base64, appended to out. */
 static int
 add_words(struct buf *out, words_fn *words, const struct credential *c)
@@ -102,7 +94,7 @@ add_words(struct buf *out, words_fn *words, const struct credential *c)
 		out->len += (size_t)EVP_EncodeBlock(
 		    (unsigned char *)out->data + out->len,
 		    (const unsigned char *)raw.data, (int)raw.len);
-	wipe(&raw);
+	buf_wipe(&raw);
 	return r;
 }
 
@@ -119,7 +111,7 @@ auth_begin(struct buf *out, unsigned mechanism, const struct credential *c,
 	if (r == 0)
 		r = buf_printf(out, "AUTH %s%s%s\r\n", m->name, fits ? " " : "",
 		    fits ? buf_str(&words) : "");
-	wipe(&words);
+	buf_wipe(&words);
 	*ret_said = fits;
 	return r;
 }
@@ -161,7 +153,7 @@ has_secret(const struct buf *text, const struct credential *c)
 		buf_reset(&form);
 		found = add_words(&form, forms[i], c) < 0 || has(text, &form);
 	}
-	wipe(&form);
+	buf_wipe(&form);
 	return found;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/line_file.h"
 
 static char dir[] = "/tmp/base_file.XXXXXX";
 
@@ -250,4 +251,67 @@ Test(base_line, comments_and_blanks)
 		line_uncomment(line);
 		cr_expect_str_eq(line_trim(line), rows[i].want);
 	}
+}
+
+/* ---- a row to a line ---- */
+
+static int
+count_line(void *arg, char *line, uint32_t number, const char **ret_why)
+{
+	unsigned *count = arg;
+
+	cr_expect_eq(++*count, number);
+	if (strcmp(line, "wrong") != 0)
+		return 0;
+	*ret_why = "so it is";
+	return -EINVAL;
+}
+
+static int
+count_lines(bool may_be_absent, unsigned *ret_count, struct buf *error)
+{
+	const struct line_file how = {
+		.max_bytes = 100,
+		.max_line = 10,
+		.may_be_absent = may_be_absent,
+		.take = count_line,
+	};
+
+	*ret_count = 0;
+	return line_file_read("f", &how, ret_count, error);
+}
+
+Test(base_file, lines_are_taken_to_the_first_wrong_one, .init = setup,
+    .fini = teardown)
+{
+	struct buf error = { 0 };
+	unsigned count;
+
+	put("f", "a\n\n# b\nc");
+	cr_expect_eq(count_lines(false, &count, &error), 0);
+	cr_expect_eq(count, 4);
+	put("f", "a\nwrong\nc\n");
+	cr_expect_eq(count_lines(false, &count, &error), -EINVAL);
+	cr_expect_eq(count, 2);
+	cr_expect_str_eq(buf_str(&error), "f:2: so it is");
+	buf_reset(&error);
+	put("f", "a\nb234567890123\n");
+	cr_expect_eq(count_lines(false, &count, &error), -EINVAL);
+	cr_expect_eq(count, 1);
+	cr_expect_not_null(strstr(buf_str(&error), "f:2: "));
+	cr_assert_eq(unlink("f"), 0);
+	buf_done(&error);
+}
+
+Test(base_file, lines_of_a_file_that_may_be_absent, .init = setup,
+    .fini = teardown)
+{
+	struct buf error = { 0 };
+	unsigned count;
+
+	cr_expect_eq(count_lines(true, &count, &error), 0);
+	cr_expect_str_eq(buf_str(&error), "");
+	cr_expect_eq(count_lines(false, &count, &error), -ENOENT);
+	cr_expect_not_null(strstr(buf_str(&error), "f: "));
+	buf_done(&error);
 }
