@@ -66,6 +66,8 @@ send_init(struct send *s)
 	if (r == 0)
 		r = walk_init(s);
 	if (r == 0)
+		r = acts_init(s);
+	if (r == 0)
 		r = reports_init(s);
 	if (r == 0)
 		r = rules_init(s);
@@ -103,6 +105,7 @@ send_done(struct send *s)
 	removal_done(s);
 	s->hung |= !pool_done(&s->moves);
 	s->hung |= !pool_done(&s->reports.pool);
+	acts_done(s);
 	results_done(s);
 	keep_open(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
@@ -151,6 +154,7 @@ set_threads(struct send *s)
 	s->records.pool.threads = removals > 0;
 	s->fetches.pool.threads = removals > 0 ? FETCH_THREADS : 0;
 	s->moves.threads = removals > 0 ? MOVE_THREADS : 0;
+	s->acts.pool.threads = removals > 0 ? ACT_THREADS : 0;
 }
 
 static int

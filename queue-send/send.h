@@ -167,6 +167,16 @@ struct records {
 	bool away;      /* the task is */
 };
 
+struct act_task;
+TAILQ_HEAD(act_tasks, act_task);
+
+/* Acts of operators that threads do. */
+struct acts {
+	struct pool pool;
+	struct act_tasks list; /* under way; a few of each operator */
+	uint32_t count;
+};
+
 struct rules_file {
 	struct pool pool;
 	uint32_t tasks; /* of operators, under way */
@@ -302,6 +312,7 @@ struct send {
 	struct rate rate_in, rate_out;
 
 	struct operators *operators; /* operators.h; NULL: no socket */
+	struct acts acts;
 
 	/* rules.h */
 	struct hold_rules rules; /* in force */

@@ -24,7 +24,7 @@ stop_is_over(const struct send *s)
 {
 	return sched_figures(s->sched).running == 0 && s->kept.count == 0 &&
 	    STAILQ_EMPTY(&s->unrecorded) && s->records.count == 0 &&
-	    (to_move(s) == 0 || s->health.read_only);
+	    s->acts.count == 0 && (to_move(s) == 0 || s->health.read_only);
 }
 
 /* Reasons that wait for a move are written without it, unless the disk is what
@@ -74,6 +74,7 @@ stop_work(struct send *s)
  * those that came are dispatched. */
 static usec_t (*const works[])(struct send *s) = {
 	operators_work,
+	acts_work,
 	rules_work,
 	links_work,
 	results_work,

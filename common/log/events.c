@@ -51,6 +51,7 @@ static const struct {
 	{ "queue-send/loop.c", "clock" },
 	{ "queue-send/peers/offers.c", "link" },
 	{ "queue-send/operators/operators.c", "operator" },
+	{ "queue-send/operators/operators_acts.c", "operator" },
 	{ "queue-send/operators/operators_door.c", "operator" },
 	{ "queue-send/peers/publish.c", "shared-memory" },
 	{ "queue-send/road/recipients.c", "routing" },

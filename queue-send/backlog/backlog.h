@@ -285,6 +285,14 @@ bool claims_settle(struct send *s, struct message *m, bool may_leave);
 /* The message leaves the active queue: no claims, no holder. */
 void claims_leave(struct send *s, struct message *m);
 
+/* ---- act_run.c: acts of operators that threads do ---- */
+
+/* Nothing else is done with that message until the act has ended. */
+bool act_is_under_way(const struct send *s, uint64_t inode);
+/* The same: what is passed over, an offer or a file in hold/, is looked for
+ * again after the act. */
+bool act_is_met(struct send *s, uint64_t inode);
+
 /* ---- acts.c: a hold with an end ---- */
 
 /* A file of hold/ was found by the walk: it is released when its time is over;

@@ -114,7 +114,7 @@ found_deleted(struct send *s, const struct spool_item *item)
 {
 	int r, fd;
 
-	if (!is_deleted(s, item->inode))
+	if (act_is_under_way(s, item->inode) || !is_deleted(s, item->inode))
 		return;
 	fd = reason_open(&s->sp, SPOOL_DEFER, item->inode);
 	/* A restore may lose the end of its day: a day from now, then. */
@@ -139,7 +139,8 @@ found_held(struct send *s, const struct spool_item *item)
 	struct walk *w = &s->walks[WALK_HOLD];
 
 	/* The end of its move there counts it, and looks again. */
-	if (messages_find(&s->messages, item->inode) != NULL)
+	if (messages_find(&s->messages, item->inode) != NULL ||
+	    act_is_met(s, item->inode))
 		return;
 	w->failed += recover_held(&s->sp, item->inode,
 			 s->conf->report_held_failures, &done) == 1;
@@ -168,7 +169,7 @@ static void
 found_reasons(struct send *s, const struct spool_item *item)
 {
 	if (messages_find(&s->messages, item->inode) == NULL &&
-	    !are_lent(&s->sp, item->inode))
+	    !act_is_under_way(s, item->inode) && !are_lent(&s->sp, item->inode))
 		reasons_clear(s, item->inode);
 }
 

@@ -1,4 +1,4 @@
-#include "queue-send/operators/operators.h"
+#include "queue-send/operators/act_task.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,17 +8,9 @@
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/peers/peers.h"
 #include "queue-send/road/road.h"
-#include "queue-send/operators/rules.h"
 #include "queue-send/schedule/schedule.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
-
-struct act {
-	enum spool_act what;
-	const struct queue_id *id;
-	usec_t due_wall;
-	const struct hold_note *note; /* NULL: none */
-};
 
 void
 acts_hold_ends(struct send *s, usec_t until_wall)
@@ -26,20 +18,6 @@ acts_hold_ends(struct send *s, usec_t until_wall)
 	if (until_wall > 0 &&
 	    (s->hold_until == 0 || until_wall < s->hold_until))
 		s->hold_until = until_wall;
-}
-
-/* Before the act: by whom, why, until when. */
-static int
-write_note(
-    struct send *s, const struct act *a, struct hold_note_before *ret_before)
-{
-	int r = a->note == NULL
-	    ? 0
-	    : hold_note_write(&s->sp, a->id, a->note, ret_before);
-
-	if (r == 0 && a->note != NULL)
-		acts_hold_ends(s, a->note->until_wall);
-	return r;
 }
 
 /* ---- in the active queue ---- */
@@ -50,66 +28,105 @@ static const enum message_fate fates[NACTS] = {
 	[ACT_DELETE] = FATE_DELETED,
 };
 
-/* Recipients that cannot be delivered in this attempt fail. One that is about
- * to leave is asked about again where it is then. */
-static int
-give_up(struct send *s, struct message *m, const struct queue_id *id)
-{
-	int r;
-
-	if ((m->list != LIST_NONE && m->list != LIST_READING) ||
-	    m->nunrecorded > 0)
-		return -EAGAIN;
-	reasons_begin_bounce(s, m);
-	r = reason_add_expiry(&s->sp, id, s->now_wall);
-	if (r < 0)
-		return r;
-	m->expires = true;
-	sync_changed(s);
-	return 0;
-}
-
-/* Reasons of an attempt that goes on are appended to the note, and do not begin
- * the file anew. */
-static int
-note_active(struct send *s, struct message *m, const struct act *a)
-{
-	struct hold_note_before before;
-	int r;
-
-	reasons_flush(s, m);
-	r = write_note(s, a, &before);
-	if (r == 0 && a->note != NULL) {
-		m->reasons_begun = true;
-		m->held_for = a->note->until_wall > 0;
-	}
-	return r;
-}
-
 /* The attempt ends, and what runs of it is waited for. A later act replaces an
  * earlier one; what was decided for other reasons stands. */
-static int
-act_on_active(struct send *s, struct message *m, const struct act *a,
-    uint32_t *ret_running)
+static uint32_t
+decide(struct send *s, struct message *m, enum message_fate fate)
 {
-	int r;
+	const uint32_t running = 1 + sched_message_running(m->sched);
 
-	if (a->what == ACT_RETRY)
-		return 0;
-	if (act_gives_up(a->what))
-		return give_up(s, m, a->id);
-	if (fates[a->what] == FATE_OPEN)
-		return -EINVAL;
-	if (m->sched == NULL || m->fate > FATE_DELETED)
-		return -EAGAIN;
-	r = note_active(s, m, a);
-	if (r < 0)
-		return r;
-	*ret_running = 1 + sched_message_running(m->sched);
-	m->fate = (uint8_t)fates[a->what];
+	m->fate = (uint8_t)fate;
 	if (m->list == LIST_NONE || m->list == LIST_READING)
 		settle_message(s, m);
 	send_wake(s);
+	return running;
+}
+
+/* The note is on disk, or the mark of one that is given up. */
+static int
+noted(struct send *s, struct act_task *t, uint32_t *ret_running)
+{
+	struct message *m = t->message;
+	int r = t->task.error;
+
+	m->nunrecorded--;
+	if (t->reason_error < 0)
+		disk_write_failed(s, m, "write a reason", t->reason_error);
+	if (r == 0)
+		sync_changed(s);
+	if (r == 0 && act_gives_up(t->what)) {
+		m->expires = true;
+	} else if (r == 0) {
+		acts_hold_ends(s, t->note.until_wall);
+		m->held_for = t->note.until_wall > 0;
+		r = m->fate > FATE_DELETED ? -EAGAIN : 0;
+		if (r == 0)
+			*ret_running = decide(s, m, fates[t->what]);
+	}
+	/* The message may have waited for this alone. */
+	if (m->list == LIST_NONE)
+		settle_message(s, m);
+	return r;
+}
+
+/* A message that is about to leave is asked about again where it is then, since
+ * it does not wait there for what a thread writes. */
+static bool
+may_act(const struct message *m, const struct act_order *order)
+{
+	const bool stays = m->list == LIST_NONE || m->list == LIST_READING;
+
+	if (act_gives_up(order->what))
+		return stays && m->nunrecorded == 0;
+	return m->sched != NULL && m->fate <= FATE_DELETED &&
+	    (stays || order->note == NULL);
+}
+
+/* The message does not finish before the note is written. Reasons of an attempt
+ * that goes on are appended to it, and do not begin the file anew. */
+static void
+prepare_note(struct send *s, struct message *m, struct act_task *t)
+{
+	t->message = m;
+	t->first = m->first;
+	m->nunrecorded++;
+	if (act_gives_up(t->what)) {
+		t->begins_bounce = m->first && !m->bounce_begun;
+		m->bounce_begun = true;
+		return;
+	}
+	t->reasons = messages_take_kept(&s->messages, m);
+	t->begins_defer = !m->reasons_begun;
+	m->reasons_begun = true;
+}
+
+static int
+note(struct send *s, struct message *m, const struct act_order *order)
+{
+	struct act_task *t = act_task_new(s, order, act_task_note);
+
+	if (t == NULL)
+		return -ENOMEM;
+	t->ended = noted;
+	prepare_note(s, m, t);
+	return act_run(s, t);
+}
+
+/* Of a message that is given up recipients that cannot be delivered in this
+ * attempt fail. */
+static int
+act_on_active(struct send *s, struct message *m, const struct act_order *order,
+    uint32_t *ret_running)
+{
+	if (order->what == ACT_RETRY)
+		return 0;
+	if (!act_gives_up(order->what) && fates[order->what] == FATE_OPEN)
+		return -EINVAL;
+	if (!may_act(m, order))
+		return -EAGAIN;
+	if (order->note != NULL || act_gives_up(order->what))
+		return note(s, m, order);
+	*ret_running = decide(s, m, fates[order->what]);
 	return 0;
 }
 
@@ -197,125 +214,112 @@ is_due_before(struct send *s, uint64_t inode, usec_t due_wall)
 	    d->at_mono <= s->now + (due_wall - s->now_wall);
 }
 
-/* A hold of a message on hold is a new reason, or a new end. */
-static bool
-may_be_done(const struct act *a, enum spool_dir dir)
-{
-	return act_applies(a->what, dir) &&
-	    (a->what != ACT_HOLD || dir != SPOOL_HOLD ||
-		(a->note != NULL && hold_note_replaces(a->note)));
-}
-
 static int
-move(struct send *s, const struct act *a, enum spool_dir dir, int fd)
+file_moved(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 {
-	const usec_t due =
-	    a->due_wall > s->now_wall ? a->due_wall : s->now_wall;
-	struct hold_note_before before;
-	int r;
+	const uint64_t inode = t->id.inode;
 
-	if (dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
-		return -EAGAIN;
-	r = may_be_done(a, dir) ? write_note(s, a, &before) : -EINVAL;
-	if (r < 0)
-		return r;
-	if (dir == SPOOL_HOLD && act_target(a->what, dir) == SPOOL_DEFERRED)
-		r = rules_release(s, a->id);
-	if (r == 0)
-		r = act_move(&s->sp, a->what, dir, a->id->inode, fd, due);
-	if (r < 0 && a->note != NULL)
-		hold_note_undo(&s->sp, a->id->inode, &before);
-	return r;
-}
-
-static int
-act_on_file(struct send *s, const struct act *a)
-{
-	const uint64_t inode = a->id->inode;
-	enum spool_dir dir = SPOOL_DEFERRED;
-	int r, fd = act_find(&s->sp, act_source(a->what), a->id, &dir);
-
-	if (fd < 0)
-		return fd;
-	due_set_untouched(&s->due, inode, false);
-	r = move(s, a, dir, fd);
-	if (r == 0 && a->what == ACT_RETRY &&
-	    is_due_before(s, inode, a->due_wall)) {
+	if (t->task.error < 0)
+		return t->task.error;
+	if (t->has_note)
+		acts_hold_ends(s, t->note.until_wall);
+	if (t->what == ACT_RETRY && is_due_before(s, inode, t->due_wall)) {
 		send_wake(s);
-	} else if (r == 0) {
-		note_accepted(s, dir, inode, fd);
-		moved(s, a->what, dir, inode, a->due_wall);
+	} else {
+		note_accepted(s, t->dir, inode, t->fd);
+		moved(s, t->what, t->dir, inode, t->due_wall);
 	}
-	io_close(&fd);
-	return r;
+	return 0;
+}
+
+/* An offer is dropped: its answer has come, and the file lies where it lay. */
+static int
+act_on_file(struct send *s, struct message *m, const struct act_order *order)
+{
+	struct act_task *t = act_task_new(s, order, act_task_file);
+
+	if (t == NULL)
+		return -ENOMEM;
+	due_set_untouched(&s->due, order->id->inode, false);
+	t->ended = file_moved;
+	t->passes_rules = s->rules.count > 0;
+	t->offered = m != NULL;
+	if (m != NULL)
+		act_drop_offer(s, m);
+	return act_run(s, t);
 }
 
 /* ---- one act ---- */
 
-/* An offer is forgotten: its answer has come, and the file lies where it lay.
- */
-static int
-act_on_offered(struct send *s, struct message *m, const struct act *a)
+void
+act_drop_offer(struct send *s, struct message *m)
 {
 	struct due *d = due_find(&s->due, m->inode);
-	int r;
 
-	if (a->what == ACT_RETRY)
-		return 0;
 	if (d != NULL && d->asked)
 		share_unask(s, d, s->now);
 	messages_drop(&s->messages, m);
-	r = act_on_file(s, a);
-	/* One that still lies in incoming/ is to be offered again. */
-	s->want_scan |= r < 0;
-	return r;
 }
 
 static int
-act_on(struct send *s, const struct act *a, uint32_t *ret_running)
+act_on_message(struct send *s, struct message *m, const struct act_order *order,
+    uint32_t *ret_running)
 {
-	const struct queue_id *id = a->id;
-	struct message *m = messages_find(&s->messages, id->inode);
+	const struct queue_id *id = order->id;
 
-	*ret_running = 0;
+	if (!message_is(m, id->arrival_wall, id->nonce))
+		return -ENOENT;
+	/* The file has gone while a delivery ends: a note would be left. */
+	if (m->removed)
+		return -ENOENT;
+	if (move_is_under_way(m))
+		return -EAGAIN;
+	if (m->active)
+		return act_on_active(s, m, order, ret_running);
+	return order->what == ACT_RETRY ? 0 : act_on_file(s, m, order);
+}
+
+static int
+act_on_one(struct send *s, const struct act_order *order, uint32_t *ret_running)
+{
+	const uint64_t inode = order->id->inode;
+	struct message *m = messages_find(&s->messages, inode);
+
+	if (m != NULL)
+		return act_on_message(s, m, order, ret_running);
+	if (removal_is_under_way(s, inode))
+		return -ENOENT; /* done: its file is about to go */
+	return is_asked_for(s, inode) ? -EAGAIN : act_on_file(s, NULL, order);
+}
+
+static int
+is_refused(const struct send *s, const struct act_order *order)
+{
 	if (send_is_evacuating(s) || s->stopping)
 		return -EBUSY;
 	if (s->health.read_only)
 		return -EROFS;
+	return acts_are_full(s) || act_is_under_way(s, order->id->inode)
+	    ? -EAGAIN
+	    : 0;
+}
+
+void
+acts_do(struct send *s, const struct act_order *order)
+{
+	uint32_t running = 0;
+	int r = is_refused(s, order);
+
 	/* A start would take a later time for one of another clock. */
-	if (a->due_wall > s->now_wall &&
-	    a->due_wall - s->now_wall > s->retry.maximal)
-		return -ERANGE;
-	/* Done: its file is about to go, or gone while a delivery ends. A note
-	 * would be left behind. */
-	if (m == NULL ? removal_is_under_way(s, id->inode) : m->removed)
-		return -ENOENT;
-	if (m == NULL)
-		return is_asked_for(s, id->inode) ? -EAGAIN : act_on_file(s, a);
-	if (!message_is(m, id->arrival_wall, id->nonce))
-		return -ENOENT;
-	if (move_is_under_way(m))
-		return -EAGAIN;
-	return m->active ? act_on_active(s, m, a, ret_running)
-			 : act_on_offered(s, m, a);
-}
-
-int
-acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
-    usec_t due_wall, uint32_t *ret_running)
-{
-	const struct act a = { .what = act, .id = id, .due_wall = due_wall };
-
-	return act_on(s, &a, ret_running);
-}
-
-int
-acts_hold(struct send *s, const struct queue_id *id,
-    const struct hold_note *note, uint32_t *ret_running)
-{
-	const struct act a = { .what = ACT_HOLD, .id = id, .note = note };
-
-	return act_on(s, &a, ret_running);
+	if (r == 0 && order->due_wall > s->now_wall &&
+	    order->due_wall - s->now_wall > s->retry.maximal)
+		r = -ERANGE;
+	if (r == 0)
+		r = order->what == ACT_SPREAD ? spread_message(s, order)
+					      : act_on_one(s, order, &running);
+	if (r != ACT_UNDER_WAY)
+		order->by.answer(s, &order->by,
+		    &(struct act_answer){ .error = r, .running = running });
 }
 
 void

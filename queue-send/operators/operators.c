@@ -14,212 +14,24 @@
 #include "queue-send/operators/rules.h"
 #include "queue-send/schedule/schedule.h"
 
-#define SELECTION_MAX  400 /* in the log */
 /* For one connection, before the next one in line comes. */
 #define FRAMES_AT_ONCE 16
 #define TIME_AT_ONCE   (USEC_PER_MSEC / 4)
 
-/* ---- the log ---- */
-
-static void
-say_acts(struct operator* o, const char *selection, size_t len)
-{
-	struct buf text = { 0 };
-
-	if (o->done + o->refused == 0)
-		return;
-	if (buf_printf(&text, "operator uid=%u: %s %llu message%s", o->uid,
-		act_name(o->act), (unsigned long long)o->done,
-		text_plural(o->done)) == 0 &&
-	    (o->refused == 0 ||
-		buf_printf(
-		    &text, ", %llu not", (unsigned long long)o->refused) == 0))
-		log_info("%s (%.*s)", buf_str(&text),
-		    (int)(len < SELECTION_MAX ? len : SELECTION_MAX),
-		    selection);
-	buf_done(&text);
-	o->done = o->refused = 0;
-}
-
 /* ---- peers ---- */
-
-static void join_line(struct operator* o)
-{
-	o->waits = true;
-	TAILQ_INSERT_TAIL(&o->send->operators->line, o, in_line);
-}
-
-static void leave_line(struct operator* o)
-{
-	if (o->waits)
-		TAILQ_REMOVE(&o->send->operators->line, o, in_line);
-	o->waits = false;
-}
 
 static void drop(struct operator* o)
 {
 	struct operators *all = o->send->operators;
 
-	say_acts(o, "interrupted", strlen("interrupted"));
+	operators_say_acts(o, "interrupted", strlen("interrupted"));
 	spread_end(o->send, &o->spread);
-	leave_line(o);
+	operators_leave_line(o);
 	wire_free(&o->wire);
 	TAILQ_REMOVE(&all->list, o, link);
 	all->count--;
 	all->askers -= o->may_act ? 0 : 1;
 	free(o);
-}
-
-static void
-answer(struct operator* o, uint64_t serial, int error, uint32_t running)
-{
-	const struct msg msg = { .type = MSG_ACTED,
-		.u.ACTED = { serial, error, running } };
-
-	if (error == 0)
-		o->done++;
-	else
-		o->refused++;
-	/* A peer that does not read waits in vain: `closed' comes. */
-	(void)wire_send(o->wire, &msg, -1);
-}
-
-static void
-take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
-{
-	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
-		f->inode };
-	struct send *s = o->send;
-	uint32_t running = 0;
-	int r;
-
-	o->act = f->act;
-	if (f->act == ACT_RETRY && f->inode == 0) {
-		running = (uint32_t)s->due.count;
-		acts_flush(s);
-		answer(o, f->serial, 0, running);
-		return;
-	}
-	if (f->act < ACT_HOLD || f->act >= ACT_SPREAD || f->inode == 0) {
-		answer(o, f->serial, -EINVAL, 0);
-		return;
-	}
-	r = acts_do(s, (enum spool_act)f->act, &id, due_wall, &running);
-	if (r == 0 && f->act == ACT_UNDELETE)
-		hold_note_renew(&s->sp, &id, o->uid, s->now_wall);
-	/* A message that is to be tried now is not to wait for a destination
-	 * that was dead. */
-	if (r == 0 && f->act == ACT_RETRY && !o->opened) {
-		o->opened = true;
-		sched_flush(s->sched, s->now);
-		share_flush(s);
-	}
-	answer(o, f->serial, r, running);
-}
-
-static void
-take_hold(struct operator* o, const struct msg_ACT *f, usec_t until_wall,
-    const char *reason, size_t len)
-{
-	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
-		f->inode };
-	struct hold_note note = { .uid = o->uid,
-		.since_wall = o->send->now_wall,
-		.until_wall = until_wall };
-	uint32_t running = 0;
-	int r = -EINVAL;
-
-	o->act = ACT_HOLD;
-	snprintf(note.reason, sizeof(note.reason), "%.*s", (int)len, reason);
-	if (until_wall >= 0 && f->inode != 0)
-		r = acts_hold(o->send, &id, &note, &running);
-	answer(o, f->serial, r, running);
-}
-
-static void
-take_hold_for(struct operator* o, const struct msg *msg)
-{
-	const struct msg_ACT_HOLD_FOR *f = &msg->u.ACT_HOLD_FOR;
-	const struct msg_ACT act = { f->serial, ACT_HOLD, f->arrival_wall,
-		f->nonce, f->queue, f->inode };
-
-	take_hold(o, &act, f->until_wall, f->reason.data, f->reason.len);
-}
-
-/* The reason and the end are those of the rule. */
-static void
-take_hold_rule(struct operator* o, const struct msg *msg)
-{
-	const struct msg_ACT_HOLD_RULE *f = &msg->u.ACT_HOLD_RULE;
-	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
-		f->inode };
-	struct hold_note note;
-	uint32_t running = 0;
-	int r = rules_note(o->send, f->rule, &note);
-
-	o->act = ACT_HOLD;
-	if (r == 0)
-		r = f->inode == 0 ? -EINVAL
-				  : acts_hold(o->send, &id, &note, &running);
-	answer(o, f->serial, r, running);
-}
-
-static void
-take_act_at(struct operator* o, const struct msg *msg)
-{
-	const struct msg_ACT_AT *f = &msg->u.ACT_AT;
-	const struct msg_ACT act = { f->serial, f->act, f->arrival_wall,
-		f->nonce, f->queue, f->inode };
-
-	if ((f->act != ACT_RELEASE && f->act != ACT_RETRY) || f->inode == 0 ||
-	    f->due_wall <= 0)
-		answer(o, f->serial, -EINVAL, 0);
-	else
-		take_act(o, &act, f->due_wall);
-}
-
-static void
-take_frame_act(struct operator* o, const struct msg *msg)
-{
-	if (msg->u.ACT.act == ACT_HOLD)
-		take_hold(o, &msg->u.ACT, 0, "", 0);
-	else
-		take_act(o, &msg->u.ACT, 0);
-}
-
-static void
-take_to(struct operator* o, const struct msg *msg)
-{
-	const struct msg_ACT_TO *f = &msg->u.ACT_TO;
-	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
-		f->inode };
-
-	o->act = ACT_SPREAD;
-	answer(o, f->serial,
-	    f->inode == 0 ? -EINVAL
-			  : spread_message(o->send, &o->spread, &id, f->to),
-	    0);
-}
-
-/* No act on a message, and nothing for the log. */
-static void
-take_came(struct operator* o, const struct msg *msg)
-{
-	deferred_rescan(o->send);
-	(void)wire_send(o->wire,
-	    &(struct msg){ .type = MSG_ACTED,
-		.u.ACTED = { .serial = msg->u.ACT_CAME.serial } },
-	    -1);
-}
-
-static void
-take_end(struct operator* o, const struct msg *msg)
-{
-	const struct msg_ACT_END *f = &msg->u.ACT_END;
-
-	o->act = f->act;
-	say_acts(o, f->selection.data, f->selection.len);
-	spread_end(o->send, &o->spread);
 }
 
 static void
@@ -239,13 +51,13 @@ static const struct {
 	bool acts;
 	void (*take)(struct operator* o, const struct msg *msg);
 } frames[] = {
-	{ MSG_ACT, true, take_frame_act },
-	{ MSG_ACT_AT, true, take_act_at },
-	{ MSG_ACT_HOLD_FOR, true, take_hold_for },
-	{ MSG_ACT_TO, true, take_to },
-	{ MSG_ACT_CAME, true, take_came },
-	{ MSG_ACT_HOLD_RULE, true, take_hold_rule },
-	{ MSG_ACT_END, true, take_end },
+	{ MSG_ACT, true, operators_act },
+	{ MSG_ACT_AT, true, operators_act_at },
+	{ MSG_ACT_HOLD_FOR, true, operators_hold_for },
+	{ MSG_ACT_TO, true, operators_act_to },
+	{ MSG_ACT_CAME, true, operators_came },
+	{ MSG_ACT_HOLD_RULE, true, operators_hold_rule },
+	{ MSG_ACT_END, true, operators_act_end },
 	{ MSG_RULE_ADD, true, operators_rule_add },
 	{ MSG_RULE_DROP, true, operators_rule_drop },
 	{ MSG_RULES_READ, true, operators_rules_read },
@@ -322,9 +134,8 @@ on_ready(void *arg, struct wire *w UNUSED)
 {
 	struct operator* o = arg;
 
-	join_line(o);
-	event_active(o->send->operators->idle, EV_TIMEOUT, 0);
-	send_wake(o->send);
+	if (!operators_is_busy(o))
+		operators_call(o);
 }
 
 /* In turn, each a little, while there is credit. */
@@ -336,10 +147,10 @@ serve(struct operators *all)
 	all->paid_at = clock_mono();
 	while (quota_is_open(&all->quota) &&
 	    (o = TAILQ_FIRST(&all->line)) != NULL) {
-		leave_line(o);
+		operators_leave_line(o);
 		all->began_at = all->paid_at;
-		if (wire_take(o->wire, FRAMES_AT_ONCE))
-			join_line(o);
+		if (wire_take(o->wire, FRAMES_AT_ONCE) && !operators_is_busy(o))
+			operators_join_line(o);
 	}
 	if (!TAILQ_EMPTY(&all->line))
 		event_active(all->idle, EV_TIMEOUT, 0);
@@ -408,7 +219,7 @@ operators_end_idle(struct send *s, bool askers)
 	struct operator* o, *idle = NULL;
 
 	TAILQ_FOREACH (o, &s->operators->list, link)
-		if (!o->waits && (!askers || !o->may_act) &&
+		if (!o->waits && o->nreplies == 0 && (!askers || !o->may_act) &&
 		    (idle == NULL || o->heard < idle->heard))
 			idle = o;
 	if (idle == NULL || s->now - idle->heard < OPERATORS_IDLE)

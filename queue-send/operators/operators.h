@@ -2,8 +2,10 @@
  * (docs/QCTL.md).
  *
  *	operators.c   connections, their frames and log (operators_door.h)
+ *	operators_acts.c  frames that act (operators_door.h)
  *	acts.c        one act on one message, wherever it is
  *	spread.c      a message that waits goes to another queue
+ *	act_run.c     acts that threads do
  */
 #ifndef QUEUE_SEND_OPERATORS_OPERATORS_H
 #define QUEUE_SEND_OPERATORS_OPERATORS_H
@@ -25,34 +27,78 @@ void operators_done(struct send *s);
 /* Requests, as many as their part of the loop's time allows (struct quota); the
  * time of the next one. */
 usec_t operators_work(struct send *s);
-/* An act on one message; *ret_running: 0 when it is done, else the message is
- * in the active queue, and the act follows when its deliveries have ended: 1
- * and their number. -ENOENT: no such message here; -EINVAL:
- * not where it lies; -EAGAIN: it is being prepared, or about to leave; -EBUSY:
- * the mail of this queue goes to other queues; -EROFS.
- * due_wall: of ACT_RELEASE and ACT_RETRY the time when it is due, 0: at once;
- * -ERANGE: later than maximal_backoff_time. */
-int acts_do(struct send *s, enum spool_act act, const struct queue_id *id,
-    usec_t due_wall, uint32_t *ret_running);
-/* ACT_HOLD with a note of by whom, why and until when, which is on disk before
- * the move. */
-int acts_hold(struct send *s, const struct queue_id *id,
-    const struct hold_note *note, uint32_t *ret_running);
-
 /* Where the messages of one operator go. */
 struct spread {
 	struct spool to;
 	bool open;      /* `to' is a spool */
 	uint64_t moved; /* and the supervisor was not told */
 };
-/* ACT_SPREAD to queue `to`, which stays open for the next one. -ENOENT: no such
- * message here; -EINVAL: it is in the active queue, or does not wait, or this
- * is no other queue; -EAGAIN, -EBUSY, -EROFS as acts_do(); of the other queue
- * as spool_hand_over(). */
-int spread_message(struct send *s, struct spread *spread,
-    const struct queue_id *id, uint32_t to);
 /* The other queues are told by the supervisor, and nothing stays open. */
 void spread_end(struct send *s, struct spread *spread);
+
+struct act_answer {
+	int error;
+	/* Of a message in the active queue, which the act follows when its
+	 * deliveries have ended: 1 and their number. */
+	uint32_t running;
+	/* Of ACT_SPREAD, as the act has left it: the asker's again. NULL: it
+	 * was not taken. */
+	struct spread *spread;
+};
+
+/* By whom, and to whom the answer goes. */
+struct act_asker {
+	void (*answer)(struct send *s, const struct act_asker *by,
+	    const struct act_answer *answer);
+	uint64_t operator;
+	uint32_t slot; /* the asker's */
+	uint32_t act;
+	uid_t uid;
+};
+
+struct act_order {
+	enum spool_act what;
+	const struct queue_id *id;
+	/* Of ACT_RELEASE and ACT_RETRY: the time when it is due; 0: at once. */
+	usec_t due_wall;
+	/* Of ACT_HOLD, on disk before the move; NULL: none. */
+	const struct hold_note *note;
+	uint32_t to;           /* of ACT_SPREAD: the other queue, */
+	struct spread *spread; /* taken, and open for the next one then */
+	struct act_asker by;
+};
+
+/* An act on one message, done by a thread where it waits for the disk. The
+ * asker has one answer, within this call or later: 0; -ENOENT: no such message
+ * here; -EINVAL: not where it lies; -EAGAIN: it is being prepared, or about to
+ * leave, another act on it is under way, or too many are; -EBUSY: a stop, or
+ * the mail of this queue goes to other queues; -EROFS; -ERANGE: due later than
+ * maximal_backoff_time; -ENOMEM; of the disk; of ACT_SPREAD also -EINVAL: it is
+ * in the active queue, or this is no other queue, and as spool_hand_over(). */
+void acts_do(struct send *s, const struct act_order *order);
+
+/* ---- acts.c and spread.c ---- */
+
+#define ACT_UNDER_WAY 1 /* the answer comes by itself */
+
+int spread_message(struct send *s, const struct act_order *order);
+/* Of a message that is offered: its answer has come, and its file lies where it
+ * lay. */
+void act_drop_offer(struct send *s, struct message *m);
+
+/* ---- act_run.c ---- */
+
+#define ACT_THREADS 4
+#define ACTS_MAX    512 /* under way */
+
+int acts_init(struct send *s);
+void acts_done(struct send *s);
+/* Acts that have ended; the time of the next look while there are any. */
+usec_t acts_work(struct send *s);
+/* A thread has done it. */
+void acts_ended(struct send *s, struct sync_task *task);
+bool acts_are_full(const struct send *s);
+
 /* Everything that is deferred is due, and all destinations are open. */
 void acts_flush(struct send *s);
 

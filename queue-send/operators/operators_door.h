@@ -3,6 +3,8 @@
  *
  *	operators_door.c   listens, asks the kernel who calls; admits or refuses
  *	operators.c        connections that were admitted, and their frames
+ *	operators_line.c   which of them is served next, and which waits
+ *	operators_acts.c   frames that act on messages, their answers, the log
  *	operators_rules.c  frames about rules of hold, answered by a thread
  *
  * A refusal is ACTED with serial 0: -EPERM, -EUSERS (no place), -ETIME (idle,
@@ -16,11 +18,24 @@
 
 struct event;
 
+#define ACTS_AT_ONCE 16 /* of one operator */
+
+struct act_reply {
+	uint64_t serial;
+	int error;
+	uint32_t running;
+	bool is_known;
+};
+
 /* One connection: one command of an operator. */
 struct operator
 {
 	TAILQ_ENTRY(operator) link, in_line;
-	bool waits; /* in the line: frames have come */
+	bool waits;     /* in the line: frames have come */
+	bool spreading; /* `spread' is with an act */
+	/* Of acts that were asked for, in their order, from slot `first' on. */
+	struct act_reply replies[ACTS_AT_ONCE];
+	uint32_t first, nreplies;
 	struct send *send;
 	struct wire *wire;
 	uid_t uid;
@@ -77,6 +92,29 @@ int operators_welcome(struct send *s, int fd, const struct caller *who);
 /* Ends the connection that has been silent longest, if that is long enough;
  * askers: of those that may not act. */
 bool operators_end_idle(struct send *s, bool askers);
+
+/* ---- operators_line.c ---- */
+
+void operators_join_line(struct operator* o);
+void operators_leave_line(struct operator* o);
+/* Frames have come, or may be taken again: it joins the line, and is served. */
+void operators_call(struct operator* o);
+/* Are as many acts under way as may be? The next frames wait for them. */
+bool operators_is_busy(const struct operator* o);
+/* NULL: it has ended. */
+struct operator* operators_find(struct send *s, uint64_t number);
+
+/* ---- operators_acts.c: frames that act on messages ---- */
+
+void operators_act(struct operator* o, const struct msg *msg);
+void operators_act_at(struct operator* o, const struct msg *msg);
+void operators_hold_for(struct operator* o, const struct msg *msg);
+void operators_hold_rule(struct operator* o, const struct msg *msg);
+void operators_act_to(struct operator* o, const struct msg *msg);
+void operators_came(struct operator* o, const struct msg *msg);
+void operators_act_end(struct operator* o, const struct msg *msg);
+/* The line of what was done since the last one. */
+void operators_say_acts(struct operator* o, const char *selection, size_t len);
 
 /* ---- operators_rules.c: frames about rules of hold ---- */
 

@@ -16,15 +16,10 @@ static void
 answer_rules(
     struct send *s, const struct rules_asker *by, int error, uint32_t number)
 {
-	struct operator* o;
+	struct operator* o = operators_find(s, by->operator);
 
-	if (s->operators == NULL)
-		return;
-	TAILQ_FOREACH (o, &s->operators->list, link)
-		if (o->number == by->operator) {
-			reply(o, by->serial, error, number);
-			return;
-		}
+	if (o != NULL)
+		reply(o, by->serial, error, number);
 }
 
 static struct rules_asker

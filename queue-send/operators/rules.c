@@ -93,11 +93,3 @@ rules_note(struct send *s, uint32_t number, struct hold_note *ret_note)
 	fill_note(s, rule, ret_note);
 	return 0;
 }
-
-int
-rules_release(struct send *s, const struct queue_id *id)
-{
-	return s->rules.count == 0
-	    ? 0
-	    : reason_add_release(&s->sp, id, s->now_wall);
-}

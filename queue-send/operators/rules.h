@@ -26,9 +26,6 @@ int rules_hold(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
 /* The note of a message that an operator holds by a rule. -ESRCH: no such rule
  * is in force. */
 int rules_note(struct send *s, uint32_t rule, struct hold_note *ret_note);
-/* Before an operator moves the message out of hold/: rules pass it by from
- * there. */
-int rules_release(struct send *s, const struct queue_id *id);
 
 /* ---- rules_file.c ---- */
 

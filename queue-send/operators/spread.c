@@ -1,41 +1,16 @@
-#include "queue-send/operators/operators.h"
+#include "queue-send/operators/act_task.h"
 
 #include <errno.h>
+#include <string.h>
 
-#include "base/io.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/road/road.h"
-
-/* ---- the other queue ---- */
-
-static void
-close_queue(struct spread *spread)
-{
-	if (spread->open)
-		spool_close(&spread->to);
-	spread->open = false;
-}
-
-static int
-open_queue(struct send *s, struct spread *spread, uint32_t to)
-{
-	int r;
-
-	if (to == 0 || to > QUEUE_NUM_MAX || to == s->sp.queue)
-		return -EINVAL;
-	if (spread->open && spread->to.queue == to)
-		return 0;
-	close_queue(spread);
-	r = spool_open(&spread->to, s->sp.sys, s->conf->queue_base, to);
-	spread->open = r == 0;
-	return r == -ENOENT ? -ESTALE : r;
-}
 
 /* ---- one message ---- */
 
 /* Memory forgets the message. */
 static void
-moved(struct send *s, enum spool_dir dir, uint64_t inode, int fd)
+forget(struct send *s, enum spool_dir dir, uint64_t inode, int fd)
 {
 	if (dir == SPOOL_INCOMING)
 		accepted_log_file(s, inode, fd);
@@ -46,57 +21,61 @@ moved(struct send *s, enum spool_dir dir, uint64_t inode, int fd)
 }
 
 static int
-move(struct send *s, struct spread *spread, const struct queue_id *id)
+moved(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 {
-	enum spool_dir dir;
-	int r, fd = act_find(&s->sp, SPOOL_DEFERRED, id, &dir);
-
-	if (fd < 0)
-		return fd;
-	/* The walk of active/ brings a stray back to incoming/. */
-	r = dir == SPOOL_ACTIVE
-	    ? -EAGAIN
-	    : act_spread(&s->sp, &spread->to, dir, id->inode, fd);
-	if (r == 0) {
-		spread->moved++;
-		moved(s, dir, id->inode, fd);
-	}
-	io_close(&fd);
-	return r;
+	if (t->task.error < 0)
+		return t->task.error;
+	t->spread.moved++;
+	forget(s, t->dir, t->id.inode, t->fd);
+	return 0;
 }
 
-/* An offer is forgotten: its answer has come, and the file lies where it lay.
- */
+/* The queue that was open is the task's until the act has ended. */
 static int
-move_offered(struct send *s, struct spread *spread, struct message *m,
-    const struct queue_id *id)
+lend_queue(
+    const struct send *s, const struct act_order *order, struct act_task *t)
 {
-	struct due *d = due_find(&s->due, m->inode);
-	int r;
+	const struct spread *own = order->spread;
 
-	if (m->active)
-		return -EINVAL;
-	if (d != NULL && d->asked)
-		share_unask(s, d, s->now);
-	messages_drop(&s->messages, m);
-	r = move(s, spread, id);
-	/* One that stays is to be offered again. */
-	s->want_scan |= r < 0;
-	return r;
+	if (!own->open || own->to.queue != order->to) {
+		t->base = strdup(s->conf->queue_base);
+		if (t->base == NULL)
+			return -ENOMEM;
+	}
+	t->spread = *own;
+	*order->spread = (struct spread){ 0 };
+	return 0;
+}
+
+/* An offer is dropped, as act_on_file() does. */
+static int
+move(struct send *s, struct message *m, const struct act_order *order)
+{
+	struct act_task *t = act_task_new(s, order, act_task_spread);
+
+	if (t == NULL)
+		return -ENOMEM;
+	if (lend_queue(s, order, t) < 0) {
+		sync_task_free(&t->task);
+		return -ENOMEM;
+	}
+	t->ended = moved;
+	t->offered = m != NULL;
+	if (m != NULL)
+		act_drop_offer(s, m);
+	return act_run(s, t);
 }
 
 int
-spread_message(struct send *s, struct spread *spread, const struct queue_id *id,
-    uint32_t to)
+spread_message(struct send *s, const struct act_order *order)
 {
+	const struct queue_id *id = order->id;
 	struct message *m = messages_find(&s->messages, id->inode);
 	const struct due *d = due_find(&s->due, id->inode);
-	int r;
 
-	if (send_is_evacuating(s) || s->stopping)
-		return -EBUSY;
-	if (s->health.read_only)
-		return -EROFS;
+	if (order->to == 0 || order->to > QUEUE_NUM_MAX ||
+	    order->to == s->sp.queue)
+		return -EINVAL;
 	if (m != NULL && !message_is(m, id->arrival_wall, id->nonce))
 		return -ENOENT;
 	/* A thread has the file, or an answer of todo-proc is on its way. */
@@ -105,16 +84,17 @@ spread_message(struct send *s, struct spread *spread, const struct queue_id *id,
 	/* Deaths of agents are in memory: elsewhere they would count from 0. */
 	if (d != NULL && d->deaths > 0)
 		return -EINVAL;
-	r = open_queue(s, spread, to);
-	if (r < 0)
-		return r;
-	return m == NULL ? move(s, spread, id) : move_offered(s, spread, m, id);
+	if (m != NULL && m->active)
+		return -EINVAL;
+	return move(s, m, order);
 }
 
 void
 spread_end(struct send *s, struct spread *spread)
 {
-	close_queue(spread);
+	if (spread->open)
+		spool_close(&spread->to);
+	spread->open = false;
 	if (spread->moved > 0 && s->d != NULL)
 		daemon_tell(s->d,
 		    &(struct msg){ .type = MSG_HANDED,

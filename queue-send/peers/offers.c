@@ -114,7 +114,7 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f)
 	else if (d == NULL || !d->asked)
 		return 0; /* not asked for, or not any more */
 	send_wake(s);
-	if (send_is_evacuating(s) || !is_new(s, f))
+	if (send_is_evacuating(s) || act_is_met(s, f->inode) || !is_new(s, f))
 		return 0;
 	m = messages_add(&s->messages, f);
 	if (m != NULL) {
@@ -262,10 +262,15 @@ has_suspect(struct send *s)
 	    messages_find(&s->messages, s->suspect) != NULL;
 }
 
-/* One suspect at a time is in the active queue; others are due again later. */
+/* One suspect at a time is in the active queue; others are due again later. So
+ * is a message that an operator acts on. */
 static bool
 must_wait(struct send *s, struct due *d)
 {
+	if (act_is_under_way(s, d->inode)) {
+		share_unask(s, d, s->now + SUSPECT_WAIT);
+		return true;
+	}
 	if (d->deaths < RETRY_SUSPECT_DEATHS)
 		return false;
 	/* d is asked for by now, and may be the last suspect itself. */

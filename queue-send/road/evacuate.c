@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/io.h"
@@ -483,6 +482,8 @@ evacuate_work(struct send *s)
 		put_aside(s);
 		return s->now;
 	}
+	if (s->acts.count > 0) /* the last one wakes the loop */
+		return next;
 	if (!e->running && s->now < e->pass_at)
 		return e->pass_at < next ? e->pass_at : next;
 	if (pass(s) != -EBUSY)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "log/log.h"
+#include "queue-send/operators/operators.h"
 #include "queue-send/peers/peers.h"
 
 #define EXPIRED_DSN  "4.4.7"
@@ -147,6 +148,10 @@ ended(struct send *s, struct sync_task *task)
 	struct record_task *t = (struct record_task *)(void *)task;
 	struct record *r;
 
+	if (task->work != record_task_work) {
+		acts_ended(s, task);
+		return;
+	}
 	s->records.away = false;
 	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
 		STAILQ_REMOVE_HEAD(&t->records, link);

@@ -5,6 +5,7 @@ $(TSAN:%=$(B)/tests/tsan/%): $(B)/tests/tsan/%: $(B)/tests/tsan/%.o $(LIB)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LDLIBS)
 
 $(B)/tests/tsan/moves: $(B)/queue-send/road/move_task.o
+$(B)/tests/tsan/acts: $(B)/queue-send/operators/act_task.o
 
 .PHONY: check-tsan run-tsan
 check-tsan:

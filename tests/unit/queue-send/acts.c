@@ -123,10 +123,10 @@ Test(acts, another_message_of_the_inode_is_not_touched)
 	struct queue_id id = world_id(&w, inode);
 
 	id.nonce ^= 1;
-	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
+	cr_expect_eq(world_do(&w, ACT_DELETE, &id, 0, &running), -ENOENT);
 	id = world_id(&w, world_message(&w, "d", 1));
 	id.arrival_wall++;
-	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
+	cr_expect_eq(world_do(&w, ACT_DELETE, &id, 0, &running), -ENOENT);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	cr_expect_eq(world_count(&w, SPOOL_DELETED), 0);
 }
@@ -387,7 +387,7 @@ act_at(enum spool_act what, uint64_t inode, usec_t after)
 	int r;
 
 	send_read_clocks(&w.s);
-	r = acts_do(&w.s, what, &id, w.s.now_wall + after, &running);
+	r = world_do(&w, what, &id, w.s.now_wall + after, &running);
 	world_run(&w);
 	return r;
 }

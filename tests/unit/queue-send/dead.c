@@ -173,7 +173,7 @@ Test(dead, T1_what_was_on_hold_is_tried_before_it_expires)
 	fd = spool_open_file(&w.s.sp, SPOOL_HOLD, inode, O_RDONLY);
 	cr_assert_eq(queue_file_read(fd, &file), 0);
 	close(fd);
-	cr_assert_eq(acts_do(&w.s, ACT_RELEASE,
+	cr_assert_eq(world_do(&w, ACT_RELEASE,
 			 &(struct queue_id){
 			     file.arrival_wall, file.nonce, file.queue, inode },
 			 0, &running),

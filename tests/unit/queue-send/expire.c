@@ -189,7 +189,7 @@ Test(expire, what_is_about_to_leave_is_asked_for_again)
 	world_done(&w, &first);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
-	cr_expect_eq(acts_do(&w.s, ACT_EXPIRE, &id, 0, &running), -EAGAIN);
+	cr_expect_eq(world_do(&w, ACT_EXPIRE, &id, 0, &running), -EAGAIN);
 	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0);
 	world_fail(CALL_RENAME, 0, 1);
 }

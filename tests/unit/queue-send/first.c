@@ -152,7 +152,7 @@ Test(first, D24_an_act_in_the_first_attempt_stays_known)
 	id = (struct queue_id){ m->file.arrival_wall, m->file.nonce,
 		m->file.queue, inode };
 	leave_reasons(inode);
-	cr_expect_eq(acts_do(&w.s, ACT_EXPIRE, &id, 0, &running), 0);
+	cr_expect_eq(world_do(&w, ACT_EXPIRE, &id, 0, &running), 0);
 	cr_expect_eq(reason_marks(&w.s.sp, &id), REASON_GIVEN_UP);
 	cr_expect_eq(world_reason(&w, SPOOL_BOUNCE, inode, 0)[0], '\0',
 	    "another message's reason is in front of it");
@@ -208,7 +208,7 @@ Test(first, D24_an_act_on_one_that_is_parked_is_found)
 	const struct queue_id id = world_id(&w, inode);
 	uint32_t running;
 
-	cr_expect_eq(acts_do(&w.s, ACT_RETRY, &id,
+	cr_expect_eq(world_do(&w, ACT_RETRY, &id,
 			 w.s.now_wall + 1800 * USEC_PER_SEC, &running),
 	    0);
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 1);

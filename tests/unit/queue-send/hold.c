@@ -44,7 +44,7 @@ hold_for(uint64_t inode, usec_t time)
 	send_read_clocks(&w.s);
 	note.since_wall = w.s.now_wall;
 	note.until_wall = time == 0 ? 0 : w.s.now_wall + time;
-	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), 0);
+	cr_assert_eq(world_hold(&w, &id, &note, &running), 0);
 	world_run(&w);
 }
 
@@ -173,13 +173,13 @@ Test(hold, D6_without_a_note_nothing_is_held)
 	const struct hold_note note = { .uid = 7 };
 
 	world_fail(CALL_WRITE, ENOSPC, 0);
-	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -ENOSPC);
+	cr_expect_eq(world_hold(&w, &id, &note, &running), -ENOSPC);
 	world_fail(CALL_WRITE, 0, 1);
 	w.s.health.read_only = true;
-	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -EROFS);
+	cr_expect_eq(world_hold(&w, &id, &note, &running), -EROFS);
 	w.s.health.read_only = false;
 	w.s.stopping = true;
-	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -EBUSY);
+	cr_expect_eq(world_hold(&w, &id, &note, &running), -EBUSY);
 	w.s.stopping = false;
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
@@ -197,7 +197,7 @@ Test(hold, D7_a_hold_that_is_refused_leaves_the_due_time)
 	fd = reason_open(&w.s.sp, SPOOL_DEFER, inode);
 	cr_assert_eq(fstat(fd, &was), 0);
 	world_fail(CALL_RENAME, EIO, 1);
-	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), -EIO);
+	cr_assert_eq(world_hold(&w, &id, &note, &running), -EIO);
 	cr_assert_eq(fstat(fd, &is), 0);
 	close(fd);
 	cr_expect_eq(is.st_size, was.st_size);
@@ -205,7 +205,7 @@ Test(hold, D7_a_hold_that_is_refused_leaves_the_due_time)
 	cr_expect_eq(is.st_mtim.tv_nsec, was.st_mtim.tv_nsec);
 	cr_expect_eq(hold_note_read(&w.s.sp, &id, &found), -ENOENT);
 	world_fail(CALL_WRITE, ENOSPC, 1);
-	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), -ENOSPC);
+	cr_assert_eq(world_hold(&w, &id, &note, &running), -ENOSPC);
 	fd = reason_open(&w.s.sp, SPOOL_DEFER, inode);
 	cr_assert_eq(fstat(fd, &is), 0);
 	close(fd);
@@ -219,6 +219,6 @@ Test(hold, D7_a_new_message_that_is_not_held_has_no_file_of_reasons)
 	const struct hold_note note = { .uid = 7 };
 
 	world_fail(CALL_RENAME, EIO, 1);
-	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), -EIO);
+	cr_assert_eq(world_hold(&w, &id, &note, &running), -EIO);
 	cr_expect_eq(reason_open(&w.s.sp, SPOOL_DEFER, inode), -ENOENT);
 }

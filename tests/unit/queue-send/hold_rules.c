@@ -116,7 +116,7 @@ Test(hold_rules, what_was_released_is_not_held_again)
 	id = world_id(&w, inode);
 	world_run(&w);
 	cr_assert_eq(world_where(&w, inode), SPOOL_HOLD);
-	cr_assert_eq(acts_do(&w.s, ACT_RELEASE, &id, 0, &running), 0);
+	cr_assert_eq(world_do(&w, ACT_RELEASE, &id, 0, &running), 0);
 	world_offer_again(&w, inode);
 	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
@@ -136,9 +136,9 @@ Test(hold_rules, what_an_operator_held_and_released_is_not_held_by_a_rule)
 	const struct queue_id id = world_id(&w, inode);
 	uint32_t running;
 
-	cr_assert_eq(acts_do(&w.s, ACT_HOLD, &id, 0, &running), 0);
+	cr_assert_eq(world_do(&w, ACT_HOLD, &id, 0, &running), 0);
 	rule("*");
-	cr_assert_eq(acts_do(&w.s, ACT_RELEASE, &id, 0, &running), 0);
+	cr_assert_eq(world_do(&w, ACT_RELEASE, &id, 0, &running), 0);
 	world_offer_again(&w, inode);
 	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
@@ -152,7 +152,7 @@ Test(hold_rules, another_rule_holds_what_a_hold_of_an_hour_leaves)
 	const struct hold_note note = { .until_wall = USEC_PER_SEC };
 	uint32_t running;
 
-	cr_assert_eq(acts_hold(&w.s, &id, &note, &running), 0);
+	cr_assert_eq(world_hold(&w, &id, &note, &running), 0);
 	rule("*");
 	cr_assert(acts_found_held(&w.s, inode));
 	world_offer_again(&w, inode);
@@ -180,7 +180,7 @@ Test(hold_rules, what_an_operator_gave_up_is_not_held)
 
 	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
 	rule("*");
-	cr_assert_eq(acts_do(&w.s, ACT_EXPIRE, &id, 0, &running), 0);
+	cr_assert_eq(world_do(&w, ACT_EXPIRE, &id, 0, &running), 0);
 	world_offer_again(&w, inode);
 	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 1);
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);

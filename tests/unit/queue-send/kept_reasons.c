@@ -169,7 +169,7 @@ Test(kept_reasons, D41_A3_a_note_of_a_hold_comes_behind)
 	uint32_t running;
 
 	defer_first(&second);
-	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), 0);
+	cr_expect_eq(world_hold(&w, &id, &note, &running), 0);
 	cr_expect(has_reason(inode, 0));
 	end_second(&second);
 	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);

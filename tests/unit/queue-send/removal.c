@@ -459,8 +459,8 @@ Test(removal, D40_a_message_that_is_done_is_no_operators)
 	world_fail(CALL_UNLINK, EIO, 1);
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
-	cr_expect_eq(acts_do(&w.s, ACT_HOLD, &id, 0, &running), -ENOENT);
-	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
+	cr_expect_eq(world_do(&w, ACT_HOLD, &id, 0, &running), -ENOENT);
+	cr_expect_eq(world_do(&w, ACT_DELETE, &id, 0, &running), -ENOENT);
 	removal_probed(&w.s);
 	send_wake(&w.s);
 	world_run(&w);

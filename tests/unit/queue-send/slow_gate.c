@@ -162,3 +162,64 @@ slow_end(const struct world_delivery *delivery, enum agent_outcome outcome)
 	world_done(&slow_w, delivery);
 	world_run(&slow_w);
 }
+
+/* ---- acts ---- */
+
+void
+slow_use_act_threads(unsigned threads)
+{
+	const struct spool_owner owner = { getuid(), getuid(), getgid(),
+		getgid(), true };
+
+	slow_w.act_threads = threads;
+	world_again(&slow_w);
+	cr_assert_eq(spool_create(slow_w.dir, 2, 5, &owner), 0);
+}
+
+void
+slow_await(int came)
+{
+	int i;
+
+	for (i = 0; i < 6000 && atomic_load(&slow_came) < came; i++) {
+		world_run(&slow_w);
+		(void)usleep(10000);
+	}
+	cr_assert_geq(atomic_load(&slow_came), came, "no call at the gate");
+}
+
+uint64_t
+slow_lay(enum spool_dir dir)
+{
+	const uint64_t inode = world_file(&slow_w, "x", 1, 0);
+
+	if (dir != SPOOL_INCOMING)
+		cr_assert_eq(
+		    spool_move(&slow_w.s.sp, SPOOL_INCOMING, dir, inode), 0);
+	return inode;
+}
+
+struct spread slow_spread;
+
+int
+slow_act(enum spool_act what, uint64_t inode)
+{
+	const struct queue_id id = world_id(&slow_w, inode);
+	static const struct hold_note note = { .uid = 7, .reason = "why" };
+	uint32_t running;
+
+	send_read_clocks(&slow_w.s);
+	if (what == ACT_SPREAD)
+		return world_spread(&slow_w, &slow_spread, &id, 2);
+	return what == ACT_HOLD ? world_hold(&slow_w, &id, &note, &running)
+				: world_do(&slow_w, what, &id, 0, &running);
+}
+
+void
+slow_act_waits(enum spool_act what, uint64_t inode)
+{
+	slow_close();
+	slow_came = 0;
+	cr_assert_eq(slow_act(what, inode), ACT_UNDER_WAY);
+	slow_await(1);
+}

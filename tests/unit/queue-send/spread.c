@@ -67,7 +67,7 @@ go(uint64_t inode, uint32_t to)
 	int r;
 
 	send_read_clocks(&w.s);
-	r = spread_message(&w.s, &spread, &id, to);
+	r = world_spread(&w, &spread, &id, to);
 	world_run(&w);
 	return r;
 }
@@ -192,7 +192,7 @@ Test(spread, D22_another_message_of_that_inode_stays)
 	struct queue_id id = id_of(inode);
 
 	id.arrival_wall++;
-	cr_expect_eq(spread_message(&w.s, &spread, &id, 2), -ENOENT);
+	cr_expect_eq(world_spread(&w, &spread, &id, 2), -ENOENT);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
 }
 
@@ -203,7 +203,7 @@ static int answer;
 static int
 ask_and_renameat(int olddir, const char *old, int newdir, const char *name)
 {
-	answer = spread_message(&w.s, &spread, &moving, 2);
+	answer = world_spread(&w, &spread, &moving, 2);
 	return spool_sys_real.renameat(olddir, old, newdir, name);
 }
 

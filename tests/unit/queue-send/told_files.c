@@ -255,8 +255,8 @@ Test(told_files, an_operator_comes_too_late_behind_the_last_result)
 	cr_assert(world_take(&w, &delivery));
 	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_run(&w);
-	cr_expect_eq(acts_hold(&w.s, &id, &note, &running), -ENOENT);
-	cr_expect_eq(acts_do(&w.s, ACT_DELETE, &id, 0, &running), -ENOENT);
+	cr_expect_eq(world_hold(&w, &id, &note, &running), -ENOENT);
+	cr_expect_eq(world_do(&w, ACT_DELETE, &id, 0, &running), -ENOENT);
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
 	world_done(&w, &delivery);
 	world_run(&w);

@@ -71,6 +71,7 @@ begin(struct world *w, bool again)
 	s->records.pool.threads = w->record_threads;
 	s->fetches.pool.threads = w->fetch_threads;
 	s->in_memory = w->in_memory;
+	s->acts.pool.threads = w->act_threads;
 	s->pace.slow_at = w->slow ? INT64_MAX / 2 : 0;
 	s->base = daemon_loop_new(false);
 	cr_assert_not_null(s->base);
@@ -253,6 +254,19 @@ await_thread(const struct pool *p)
 	cr_assert_eq(poll(&fd, 1, 120000), 1, "a thread does not end");
 }
 
+/* Those of active messages are with the thread for records. */
+static void
+await_acts(const struct world *w)
+{
+	struct pollfd fds[] = {
+		{ .fd = event_get_fd(w->s.acts.pool.done), .events = POLLIN },
+		{ .fd = event_get_fd(w->s.records.pool.done),
+		    .events = POLLIN },
+	};
+
+	cr_assert_geq(poll(fds, 2, 60000), 1, "an act does not end");
+}
+
 static void
 await_threads(const struct world *w)
 {
@@ -260,6 +274,8 @@ await_threads(const struct world *w)
 		return;
 	if (w->s.records.away)
 		await_thread(&w->s.records.pool);
+	if (w->s.acts.count > 0)
+		await_acts(w);
 	if (w->s.fetches.tasks > 0)
 		await_thread(&w->s.fetches.pool);
 }

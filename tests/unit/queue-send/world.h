@@ -5,6 +5,7 @@
 #define TESTS_SEND_WORLD_H
 
 #include "queue-send/control.h"
+#include "queue-send/operators/operators.h"
 
 #include "spool/accept.h"
 #include "spool/act.h"
@@ -42,6 +43,7 @@ struct world {
 	unsigned removal_threads, reader_threads; /* the same */
 	unsigned move_threads;                    /* the same */
 	unsigned record_threads, fetch_threads;   /* the same */
+	unsigned act_threads;                     /* the same */
 	bool gated;          /* world_run() waits for none of these two */
 	bool slow;           /* the disk was slow a moment ago */
 	bool no_segment;     /* set before world_start() */
@@ -143,6 +145,16 @@ struct queue_id world_id(const struct world *w, uint64_t inode);
 /* An act of an operator on it, and what follows: acts_do(). */
 int world_act(
     struct world *w, enum spool_act act, uint64_t inode, uint32_t *ret_running);
+/* The same, with a time of its own; with a note; to another queue.
+ * ACT_UNDER_WAY: while the world is gated, the answer is not known yet. */
+int world_do(struct world *w, enum spool_act act, const struct queue_id *id,
+    usec_t due_wall, uint32_t *ret_running);
+int world_hold(struct world *w, const struct queue_id *id,
+    const struct hold_note *note, uint32_t *ret_running);
+int world_spread(struct world *w, struct spread *spread,
+    const struct queue_id *id, uint32_t to);
+/* The answer to the last of these. */
+int world_answered(uint32_t *ret_running);
 /* The marks of all recipients: "..D". */
 const char *
 world_marks(const struct world *w, enum spool_dir dir, uint64_t inode);

@@ -93,6 +93,78 @@ world_id(const struct world *w, uint64_t inode)
 		inode };
 }
 
+/* The answer to the last act that was asked for. */
+static struct {
+	bool is_known;
+	int error;
+	uint32_t running;
+	struct spread *home;
+} asked;
+
+static void
+take_answer(struct send *s UNUSED, const struct act_asker *by UNUSED,
+    const struct act_answer *a)
+{
+	asked.is_known = true;
+	asked.error = a->error;
+	asked.running = a->running;
+	if (asked.home == NULL || a->spread == NULL)
+		return;
+	*asked.home = *a->spread;
+	*a->spread = (struct spread){ 0 };
+}
+
+int
+world_answered(uint32_t *ret_running)
+{
+	*ret_running = asked.running;
+	return asked.is_known ? asked.error : ACT_UNDER_WAY;
+}
+
+static int
+ask(struct world *w, struct act_order *order, uint32_t *ret_running)
+{
+	asked.is_known = false;
+	asked.home = order->spread;
+	order->by = (struct act_asker){ .answer = take_answer };
+	acts_do(&w->s, order);
+	if (!asked.is_known && !w->gated)
+		world_run(w);
+	return world_answered(ret_running);
+}
+
+int
+world_do(struct world *w, enum spool_act act, const struct queue_id *id,
+    usec_t due_wall, uint32_t *ret_running)
+{
+	struct act_order order = {
+		.what = act, .id = id, .due_wall = due_wall
+	};
+
+	return ask(w, &order, ret_running);
+}
+
+int
+world_hold(struct world *w, const struct queue_id *id,
+    const struct hold_note *note, uint32_t *ret_running)
+{
+	struct act_order order = { .what = ACT_HOLD, .id = id, .note = note };
+
+	return ask(w, &order, ret_running);
+}
+
+int
+world_spread(struct world *w, struct spread *spread, const struct queue_id *id,
+    uint32_t to)
+{
+	struct act_order order = {
+		.what = ACT_SPREAD, .id = id, .to = to, .spread = spread
+	};
+	uint32_t running;
+
+	return ask(w, &order, &running);
+}
+
 int
 world_act(
     struct world *w, enum spool_act act, uint64_t inode, uint32_t *ret_running)
@@ -101,7 +173,7 @@ world_act(
 	int r;
 
 	send_read_clocks(&w->s);
-	r = acts_do(&w->s, act, &id, 0, ret_running);
+	r = world_do(w, act, &id, 0, ret_running);
 	world_run(w);
 	return r;
 }

@@ -1,0 +1,125 @@
+#include "queue-send/operators/act_task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/operators_door.h"
+
+/* One wake-up of a thread is for so many acts, which are short. */
+#define PER_THREAD 4
+#define LOOK_EVERY (20 * USEC_PER_MSEC)
+
+static struct act_task *
+find(const struct send *s, uint64_t inode)
+{
+	struct act_task *t;
+
+	TAILQ_FOREACH (t, &s->acts.list, on)
+		if (t->id.inode == inode)
+			return t;
+	return NULL;
+}
+
+bool
+act_is_under_way(const struct send *s, uint64_t inode)
+{
+	return find(s, inode) != NULL;
+}
+
+bool
+act_is_met(struct send *s, uint64_t inode)
+{
+	struct act_task *t = find(s, inode);
+
+	if (t != NULL)
+		t->met = true;
+	return t != NULL;
+}
+
+bool
+acts_are_full(const struct send *s)
+{
+	return s->acts.count >= ACTS_MAX;
+}
+
+/* A file that was passed over is looked for again: it may lie where it lay, and
+ * another message may have its inode by now. */
+static void
+look_again(struct send *s, const struct act_task *t)
+{
+	s->want_scan |= t->met || (t->offered && t->task.error < 0);
+	s->walks[WALK_HOLD].wanted |= t->met;
+}
+
+static void
+end(struct send *s, struct act_task *t)
+{
+	uint32_t running = 0;
+	int r;
+
+	TAILQ_REMOVE(&s->acts.list, t, on);
+	s->acts.count--;
+	look_again(s, t);
+	r = t->ended(s, t, &running);
+	t->by.answer(s, &t->by, &(struct act_answer){ r, running, &t->spread });
+	send_wake(s);
+	sync_task_free(&t->task);
+}
+
+/* The loop's time for it is the operators' (operators_work()). */
+void
+acts_ended(struct send *s, struct sync_task *task)
+{
+	const usec_t began = clock_mono();
+
+	end(s, (struct act_task *)(void *)task);
+	if (s->operators != NULL)
+		quota_spend(&s->operators->quota, clock_mono() - began);
+}
+
+/* Notes of active messages lie beside reasons of their results: the thread that
+ * writes these has them, in one order. Without a thread the loop acts. */
+int
+act_run(struct send *s, struct act_task *t)
+{
+	struct pool *p = t->message != NULL ? &s->records.pool : &s->acts.pool;
+
+	TAILQ_INSERT_TAIL(&s->acts.list, t, on);
+	s->acts.count++;
+	if (s->acts.count == 1) /* acts_work() looks from now on */
+		send_wake(s);
+	if (p->threads == 0 || pool_put(p, &t->task) < 0) {
+		t->task.error = t->task.work(&t->task);
+		end(s, t);
+	}
+	return ACT_UNDER_WAY;
+}
+
+/* Of a few that have ended while others wait for a thread the loop is not told
+ * at once, and those behind one that hangs need another thread. */
+usec_t
+acts_work(struct send *s)
+{
+	pool_take(&s->acts.pool);
+	return s->acts.count > 0 ? s->now + LOOK_EVERY : USEC_NEVER;
+}
+
+/* ---- start and end ---- */
+
+int
+acts_init(struct send *s)
+{
+	TAILQ_INIT(&s->acts.list);
+	return pool_init(s, &s->acts.pool, PER_THREAD, acts_ended);
+}
+
+/* Tasks that are under way are the threads', or go with the pool. */
+void
+acts_done(struct send *s)
+{
+	s->hung |= !pool_done(&s->acts.pool);
+	TAILQ_INIT(&s->acts.list);
+	s->acts.count = 0;
+}

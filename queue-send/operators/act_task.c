@@ -1,0 +1,198 @@
+#include "queue-send/operators/act_task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "spool/reason.h"
+
+/* As much of an accepted message as its line in the log is made of. */
+#define HEAD_MAX 8192
+
+/* ---- on disk ---- */
+
+/* A hold of a message on hold is a new reason, or a new end. */
+static bool
+may_be_done(const struct act_task *t)
+{
+	return act_applies(t->what, t->dir) &&
+	    (t->what != ACT_HOLD || t->dir != SPOOL_HOLD ||
+		(t->has_note && hold_note_replaces(&t->note)));
+}
+
+/* The note is before the act: by whom, why, until when. */
+static int
+move(const struct act_task *t)
+{
+	const usec_t due =
+	    t->due_wall > t->now_wall ? t->due_wall : t->now_wall;
+	struct hold_note_before before;
+	int r = 0;
+
+	if (t->dir == SPOOL_ACTIVE) /* the walk brings it back to incoming/ */
+		return -EAGAIN;
+	if (!may_be_done(t))
+		return -EINVAL;
+	if (t->has_note)
+		r = hold_note_write(t->sp, &t->id, &t->note, &before);
+	if (r < 0)
+		return r;
+	if (t->passes_rules && t->dir == SPOOL_HOLD &&
+	    act_target(t->what, t->dir) == SPOOL_DEFERRED)
+		r = reason_add_release(t->sp, &t->id, t->now_wall);
+	if (r == 0)
+		r = act_move(t->sp, t->what, t->dir, t->id.inode, t->fd, due);
+	if (r < 0 && t->has_note)
+		hold_note_undo(t->sp, t->id.inode, &before);
+	return r;
+}
+
+/* The loop reads it again for the line of an acceptance, from memory then. */
+static void
+read_ahead(const struct act_task *t)
+{
+	char head[HEAD_MAX];
+	struct buf sender = { 0 };
+	struct queue_file file;
+
+	if (t->dir != SPOOL_INCOMING || queue_file_read(t->fd, &file) < 0)
+		return;
+	(void)queue_file_sender(t->fd, &file, &sender);
+	(void)!t->sp->sys->pread(
+	    t->fd, head, sizeof(head), (off_t)file.content_off);
+	buf_done(&sender);
+}
+
+/* A message that comes back to hold/ waits there for its operator. */
+static void
+renew(const struct act_task *t)
+{
+	if (t->what == ACT_UNDELETE)
+		hold_note_renew(t->sp, &t->id, t->note.uid, t->now_wall);
+}
+
+static int
+find(struct act_task *t)
+{
+	t->fd = act_find(t->sp, act_source(t->what), &t->id, &t->dir);
+	return t->fd < 0 ? t->fd : 0;
+}
+
+int
+act_task_file(struct act_task *t)
+{
+	int r = find(t);
+
+	if (r == 0)
+		r = move(t);
+	if (r < 0)
+		return r;
+	renew(t);
+	read_ahead(t);
+	return 0;
+}
+
+int
+act_task_note(struct act_task *t)
+{
+	const struct reason_attempt attempt = { t->reasons, t->begins_defer,
+		t->first };
+	struct hold_note_before before;
+
+	if (t->begins_bounce)
+		(void)reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
+	if (t->reasons != NULL)
+		t->reason_error =
+		    reason_add_attempt(t->sp, t->id.inode, &attempt);
+	return act_gives_up(t->what)
+	    ? reason_add_expiry(t->sp, &t->id, t->now_wall)
+	    : hold_note_write(t->sp, &t->id, &t->note, &before);
+}
+
+/* ---- to another queue ---- */
+
+static int
+open_queue(struct act_task *t)
+{
+	struct spread *spread = &t->spread;
+	int r;
+
+	if (t->base == NULL)
+		return 0;
+	if (spread->open)
+		spool_close(&spread->to);
+	r = spool_open(&spread->to, t->sp->sys, t->base, t->to);
+	spread->open = r == 0;
+	return r == -ENOENT ? -ESTALE : r;
+}
+
+int
+act_task_spread(struct act_task *t)
+{
+	int r = open_queue(t);
+
+	if (r == 0)
+		r = find(t);
+	/* The walk of active/ brings a stray back to incoming/. */
+	if (r == 0)
+		r = t->dir == SPOOL_ACTIVE ? -EAGAIN
+					   : act_spread(t->sp, &t->spread.to,
+						 t->dir, t->id.inode, t->fd);
+	if (r == 0)
+		read_ahead(t);
+	return r;
+}
+
+/* ---- the task ---- */
+
+static void
+drop(struct sync_task *task)
+{
+	struct act_task *t = (struct act_task *)(void *)task;
+
+	io_close(&t->fd);
+	if (t->reasons != NULL)
+		buf_done(t->reasons);
+	free(t->reasons);
+	free(t->base);
+	t->reasons = NULL;
+	t->base = NULL;
+	if (t->spread.open)
+		spool_close(&t->spread.to);
+	t->spread.open = false;
+}
+
+static int
+work(struct sync_task *task)
+{
+	struct act_task *t = (struct act_task *)(void *)task;
+
+	return t->work(t);
+}
+
+struct act_task *
+act_task_new(struct send *s, const struct act_order *order,
+    int (*what)(struct act_task *t))
+{
+	struct act_task *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	sync_task_init(&t->task, work, drop);
+	t->task.inode = order->id->inode;
+	t->by = order->by;
+	t->work = what;
+	t->sp = &s->sp;
+	t->id = *order->id;
+	t->what = order->what;
+	t->due_wall = order->due_wall;
+	t->now_wall = s->now_wall;
+	t->has_note = order->note != NULL;
+	t->note.uid = order->by.uid;
+	if (order->note != NULL)
+		t->note = *order->note;
+	t->to = order->to;
+	t->fd = -1;
+	return t;
+}

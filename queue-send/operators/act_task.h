@@ -1,0 +1,70 @@
+/* queue-send/operators/act_task.h - the part of an act that waits for the disk,
+ * done by a thread (docs/QUEUE.md, "Acts of operators").
+ *
+ *	act_task.c    what is done on disk; all that it needs is copied
+ *	act_run.c     which acts are under way
+ *	acts.c        what comes before it and after it, in memory
+ *	spread.c      the same of a message that goes to another queue
+ *
+ * Soft: -errno as the error of the task; then the message is where it was. */
+#ifndef QUEUE_SEND_OPERATORS_ACT_TASK_H
+#define QUEUE_SEND_OPERATORS_ACT_TASK_H
+
+#include "queue-send/operators/operators.h"
+#include "spool/sync_pool.h"
+
+struct act_task {
+	struct sync_task task; /* first */
+	TAILQ_ENTRY(act_task) on;
+	struct act_asker by;
+	int (*work)(struct act_task *t); /* one of those below */
+	/* In the loop: the act is done, or has failed. Returns what the asker
+	 * is told. */
+	int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running);
+	bool offered; /* an offer was dropped: on failure it is made again */
+	bool met;     /* the loop passed over the file meanwhile */
+
+	/* To be done. */
+	const struct spool *sp;
+	struct queue_id id;
+	enum spool_act what;
+	usec_t due_wall, now_wall;
+	bool has_note;
+	struct hold_note note;
+	bool passes_rules; /* of one that is released */
+
+	/* Of a message in the active queue, which its results hold there. */
+	struct message *message; /* the loop's */
+	struct buf *reasons;     /* kept until now; owned; NULL: none */
+	bool begins_defer, first;
+	bool begins_bounce;
+
+	/* Of one that goes to another queue. */
+	uint32_t to;
+	char *base;           /* owned; NULL: `spread' has that queue open */
+	struct spread spread; /* goes back with the answer */
+
+	/* Done. */
+	enum spool_dir dir; /* where it lay */
+	int fd;             /* of its file, still locked, or -1 */
+	int reason_error;   /* of reasons */
+};
+
+/* NULL: no memory. */
+struct act_task *act_task_new(struct send *s, const struct act_order *order,
+    int (*work)(struct act_task *t));
+/* A message that lies on disk: its note, its due time, its move. */
+int act_task_file(struct act_task *t);
+/* A message in the active queue: reasons that were kept, then the note, or the
+ * mark of one that is given up. */
+int act_task_note(struct act_task *t);
+/* To the queue `to'. */
+int act_task_spread(struct act_task *t);
+
+/* ---- act_run.c ---- */
+
+/* The task is with a thread, or done; the asker has its answer when it is done.
+ * ACT_UNDER_WAY. */
+int act_run(struct send *s, struct act_task *t);
+
+#endif

@@ -1,0 +1,303 @@
+#include "queue-send/operators/operators_door.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "log/log.h"
+#include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/rules.h"
+#include "queue-send/schedule/schedule.h"
+
+#define SELECTION_MAX 400 /* in the log */
+
+/* ---- the log ---- */
+
+void
+operators_say_acts(struct operator* o, const char *selection, size_t len)
+{
+	struct buf text = { 0 };
+
+	if (o->done + o->refused == 0)
+		return;
+	if (buf_printf(&text, "operator uid=%u: %s %llu message%s", o->uid,
+		act_name(o->act), (unsigned long long)o->done,
+		text_plural(o->done)) == 0 &&
+	    (o->refused == 0 ||
+		buf_printf(
+		    &text, ", %llu not", (unsigned long long)o->refused) == 0))
+		log_info("%s (%.*s)", buf_str(&text),
+		    (int)(len < SELECTION_MAX ? len : SELECTION_MAX),
+		    selection);
+	buf_done(&text);
+	o->done = o->refused = 0;
+}
+
+/* ---- answers ---- */
+
+static void
+send_answer(struct operator* o, const struct act_reply *reply)
+{
+	const struct msg msg = { .type = MSG_ACTED,
+		.u.ACTED = { reply->serial, reply->error, reply->running } };
+
+	if (reply->error == 0)
+		o->done++;
+	else
+		o->refused++;
+	/* A peer that does not read waits in vain: `closed' comes. */
+	(void)wire_send(o->wire, &msg, -1);
+}
+
+/* In the order of the acts, whichever ends first. */
+static void send_answers(struct operator* o)
+{
+	struct act_reply *reply;
+
+	for (; o->nreplies > 0; o->first++, o->nreplies--) {
+		reply = &o->replies[o->first % ACTS_AT_ONCE];
+		if (!reply->is_known)
+			return;
+		send_answer(o, reply);
+	}
+}
+
+/* The slot of an act, which has its answer later. */
+static uint32_t
+promise(struct operator* o, uint64_t serial)
+{
+	const uint32_t slot = o->first + o->nreplies++;
+
+	o->replies[slot % ACTS_AT_ONCE] =
+	    (struct act_reply){ serial, 0, 0, false };
+	return slot;
+}
+
+static void
+keep_promise(struct operator* o, uint32_t slot, int error, uint32_t running)
+{
+	struct act_reply *reply = &o->replies[slot % ACTS_AT_ONCE];
+
+	reply->error = error;
+	reply->running = running;
+	reply->is_known = true;
+	send_answers(o);
+}
+
+static void
+answer(struct operator* o, uint64_t serial, int error, uint32_t running)
+{
+	keep_promise(o, promise(o, serial), error, running);
+}
+
+/* A message that is to be tried now is not to wait for a destination that was
+ * dead. */
+static void open_destinations(struct operator* o)
+{
+	struct send *s = o->send;
+
+	if (o->opened)
+		return;
+	o->opened = true;
+	sched_flush(s->sched, s->now);
+	share_flush(s);
+}
+
+/* The connection has ended meanwhile: the act is logged like those that were
+ * answered before that. */
+static void
+answer_nobody(
+    struct send *s, const struct act_asker *by, const struct act_answer *a)
+{
+	struct operator gone = { .uid = by->uid, .act = by->act };
+
+	gone.done = a->error == 0;
+	gone.refused = a->error != 0;
+	operators_say_acts(&gone, "interrupted", strlen("interrupted"));
+	if (a->spread != NULL)
+		spread_end(s, a->spread);
+}
+
+/* NULL: the act has not taken it. */
+static void
+take_back(struct operator* o, struct spread *spread)
+{
+	o->spreading = false;
+	if (spread == NULL)
+		return;
+	o->spread = *spread;
+	*spread = (struct spread){ 0 };
+}
+
+static void
+answer_act(
+    struct send *s, const struct act_asker *by, const struct act_answer *a)
+{
+	struct operator* o = operators_find(s, by->operator);
+	bool busy;
+
+	if (o == NULL) {
+		answer_nobody(s, by, a);
+		return;
+	}
+	busy = operators_is_busy(o);
+	if (a->error == 0 && by->act == ACT_RETRY)
+		open_destinations(o);
+	if (by->act == ACT_SPREAD)
+		take_back(o, a->spread);
+	o->heard = s->now;
+	keep_promise(o, by->slot, a->error, a->running);
+	if (busy && !operators_is_busy(o))
+		operators_call(o);
+}
+
+/* ---- acts ---- */
+
+static void
+order(struct operator* o, uint64_t serial, struct act_order *a)
+{
+	a->spread = &o->spread;
+	a->by = (struct act_asker){ answer_act, o->number, promise(o, serial),
+		a->what, o->uid };
+	o->spreading = a->what == ACT_SPREAD;
+	acts_do(o->send, a);
+	if (operators_is_busy(o))
+		wire_pause(o->wire, true);
+}
+
+static void
+take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
+{
+	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
+		f->inode };
+	struct act_order a = {
+		.what = (enum spool_act)f->act, .id = &id, .due_wall = due_wall
+	};
+	struct send *s = o->send;
+	uint32_t running;
+
+	o->act = f->act;
+	if (f->act == ACT_RETRY && f->inode == 0) {
+		running = (uint32_t)s->due.count;
+		acts_flush(s);
+		answer(o, f->serial, 0, running);
+	} else if (f->act < ACT_HOLD || f->act >= ACT_SPREAD || f->inode == 0) {
+		answer(o, f->serial, -EINVAL, 0);
+	} else {
+		order(o, f->serial, &a);
+	}
+}
+
+static void
+hold(struct operator* o, uint64_t serial, const struct queue_id *id,
+    const struct hold_note *note)
+{
+	struct act_order a = { .what = ACT_HOLD, .id = id, .note = note };
+
+	o->act = ACT_HOLD;
+	if (id->inode == 0)
+		answer(o, serial, -EINVAL, 0);
+	else
+		order(o, serial, &a);
+}
+
+static void
+take_hold(struct operator* o, const struct msg_ACT *f, usec_t until_wall,
+    const char *reason, size_t len)
+{
+	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
+		until_wall < 0 ? 0 : f->inode };
+	struct hold_note note = { .uid = o->uid,
+		.since_wall = o->send->now_wall,
+		.until_wall = until_wall };
+
+	snprintf(note.reason, sizeof(note.reason), "%.*s", (int)len, reason);
+	hold(o, f->serial, &id, &note);
+}
+
+void
+operators_hold_for(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_HOLD_FOR *f = &msg->u.ACT_HOLD_FOR;
+	const struct msg_ACT act = { f->serial, ACT_HOLD, f->arrival_wall,
+		f->nonce, f->queue, f->inode };
+
+	take_hold(o, &act, f->until_wall, f->reason.data, f->reason.len);
+}
+
+/* The reason and the end are those of the rule. */
+void
+operators_hold_rule(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_HOLD_RULE *f = &msg->u.ACT_HOLD_RULE;
+	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
+		f->inode };
+	struct hold_note note;
+	int r = rules_note(o->send, f->rule, &note);
+
+	o->act = ACT_HOLD;
+	if (r < 0)
+		answer(o, f->serial, r, 0);
+	else
+		hold(o, f->serial, &id, &note);
+}
+
+void
+operators_act_at(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_AT *f = &msg->u.ACT_AT;
+	const struct msg_ACT act = { f->serial, f->act, f->arrival_wall,
+		f->nonce, f->queue, f->inode };
+
+	if ((f->act != ACT_RELEASE && f->act != ACT_RETRY) || f->inode == 0 ||
+	    f->due_wall <= 0)
+		answer(o, f->serial, -EINVAL, 0);
+	else
+		take_act(o, &act, f->due_wall);
+}
+
+void
+operators_act(struct operator* o, const struct msg *msg)
+{
+	if (msg->u.ACT.act == ACT_HOLD)
+		take_hold(o, &msg->u.ACT, 0, "", 0);
+	else
+		take_act(o, &msg->u.ACT, 0);
+}
+
+void
+operators_act_to(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_TO *f = &msg->u.ACT_TO;
+	const struct queue_id id = { f->arrival_wall, f->nonce, f->queue,
+		f->inode };
+	struct act_order a = { .what = ACT_SPREAD, .id = &id, .to = f->to };
+
+	o->act = ACT_SPREAD;
+	if (f->inode == 0)
+		answer(o, f->serial, -EINVAL, 0);
+	else
+		order(o, f->serial, &a);
+}
+
+/* No act on a message, and nothing for the log. */
+void
+operators_came(struct operator* o, const struct msg *msg)
+{
+	deferred_rescan(o->send);
+	(void)wire_send(o->wire,
+	    &(struct msg){ .type = MSG_ACTED,
+		.u.ACTED = { .serial = msg->u.ACT_CAME.serial } },
+	    -1);
+}
+
+void
+operators_act_end(struct operator* o, const struct msg *msg)
+{
+	const struct msg_ACT_END *f = &msg->u.ACT_END;
+
+	o->act = f->act;
+	operators_say_acts(o, f->selection.data, f->selection.len);
+	spread_end(o->send, &o->spread);
+}

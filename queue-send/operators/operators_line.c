@@ -1,0 +1,44 @@
+#include "queue-send/operators/operators_door.h"
+
+#include <event2/event.h>
+
+#include "queue-send/backlog/backlog.h"
+
+void operators_join_line(struct operator* o)
+{
+	if (o->waits)
+		return;
+	o->waits = true;
+	TAILQ_INSERT_TAIL(&o->send->operators->line, o, in_line);
+}
+
+void operators_leave_line(struct operator* o)
+{
+	if (o->waits)
+		TAILQ_REMOVE(&o->send->operators->line, o, in_line);
+	o->waits = false;
+}
+
+void operators_call(struct operator* o)
+{
+	operators_join_line(o);
+	event_active(o->send->operators->idle, EV_TIMEOUT, 0);
+	send_wake(o->send);
+}
+
+bool
+operators_is_busy(const struct operator* o)
+{
+	return o->spreading || o->nreplies == ACTS_AT_ONCE;
+}
+
+struct operator* operators_find(struct send *s, uint64_t number)
+{
+	struct operator* o = NULL;
+
+	if (s->operators != NULL)
+		TAILQ_FOREACH (o, &s->operators->list, link)
+			if (o->number == number)
+				break;
+	return o;
+}
