@@ -35,11 +35,21 @@ chan_pair(int ret_fds[2])
 	return 0;
 }
 
+/* The descriptor that goes along with a frame. */
+struct attached {
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+};
+
 static void
-attach_fd(struct msghdr *hdr, int fd)
+attach_fd(struct msghdr *hdr, struct attached *room, int fd)
 {
 	struct cmsghdr *c;
 
+	if (fd < 0)
+		return;
+	*room = (struct attached){ 0 };
+	hdr->msg_control = room->control;
+	hdr->msg_controllen = sizeof(room->control);
 	c = CMSG_FIRSTHDR(hdr);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
@@ -50,18 +60,14 @@ attach_fd(struct msghdr *hdr, int fd)
 int
 chan_send_frame(int sock, const void *frame, size_t len, int fd)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fd))] = { 0 };
+	struct attached attached;
 	struct iovec iov = { .iov_len = len };
 	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
 	memcpy(
 	    &iov.iov_base, &frame, sizeof(frame)); /* sendmsg() only reads it */
-	if (fd >= 0) {
-		hdr.msg_control = control;
-		hdr.msg_controllen = sizeof(control);
-		attach_fd(&hdr, fd);
-	}
+	attach_fd(&hdr, &attached, fd);
 	do {
 		n = sendmsg(sock, &hdr, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
@@ -72,18 +78,22 @@ chan_send_frame(int sock, const void *frame, size_t len, int fd)
 }
 
 int
-chan_send_many(int sock, const struct buf frames[], unsigned count)
+chan_send_many(int sock, const struct chan_out frames[], unsigned count)
 {
 	struct mmsghdr headers[CHAN_MANY] = { 0 };
+	struct attached attached[CHAN_MANY];
 	struct iovec iov[CHAN_MANY];
 	unsigned i;
 	int n;
 
 	count = count < CHAN_MANY ? count : CHAN_MANY;
 	for (i = 0; i < count; i++) {
-		iov[i] = (struct iovec){ frames[i].data, frames[i].len };
+		const struct buf *frame = frames[i].frame;
+
+		iov[i] = (struct iovec){ frame->data, frame->len };
 		headers[i].msg_hdr.msg_iov = &iov[i];
 		headers[i].msg_hdr.msg_iovlen = 1;
+		attach_fd(&headers[i].msg_hdr, &attached[i], frames[i].fd);
 	}
 	do
 		n = sendmmsg(sock, headers, count, MSG_NOSIGNAL | MSG_DONTWAIT);

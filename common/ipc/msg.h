@@ -96,9 +96,14 @@ int chan_send(int sock, const struct msg *msg, int fd);
 /* Send a frame that msg_encode() made. */
 int chan_send_frame(int sock, const void *frame, size_t len, int fd);
 #define CHAN_MANY 16 /* frames that one call sends or receives at most */
-/* Several frames that msg_encode() made, without descriptors: how many were
- * sent, from the first on, or -errno of the first. */
-int chan_send_many(int sock, const struct buf frames[], unsigned count);
+/* A frame that msg_encode() made; fd as in chan_send(). */
+struct chan_out {
+	const struct buf *frame;
+	int fd;
+};
+/* Several frames: how many were sent, from the first on, or -errno of the
+ * first. */
+int chan_send_many(int sock, const struct chan_out frames[], unsigned count);
 /* Large: few for all channels of a process. */
 struct chan_frame {
 	struct msg msg; /* points into data */

@@ -263,34 +263,17 @@ wait_to_send(struct wire *w, int r)
 		event_add(w->writable, NULL);
 }
 
-/* The first frames, up to one with a descriptor. */
-static unsigned
-first_frames(const struct wire *w, struct buf frames[CHAN_MANY])
-{
-	const struct waiting *f = TAILQ_FIRST(&w->queue);
-	unsigned n = 0;
-
-	for (; f != NULL && f->fd < 0 && n < CHAN_MANY;
-	     f = TAILQ_NEXT(f, entry))
-		frames[n++] = f->frame;
-	return n;
-}
-
-/* Sends one frame with a descriptor, or several without: their number, or
- * -errno. */
+/* Sends several frames: their number, or -errno. */
 static int
 send_some(struct wire *w)
 {
-	const struct waiting *first = TAILQ_FIRST(&w->queue);
-	struct buf frames[CHAN_MANY];
-	unsigned n = first_frames(w, frames);
-	int r;
+	const struct waiting *f = TAILQ_FIRST(&w->queue);
+	struct chan_out frames[CHAN_MANY];
+	unsigned n = 0;
 
-	if (n > 0)
-		return chan_send_many(w->sock, frames, n);
-	r = chan_send_frame(
-	    w->sock, first->frame.data, first->frame.len, first->fd);
-	return r < 0 ? r : 1;
+	for (; f != NULL && n < CHAN_MANY; f = TAILQ_NEXT(f, entry))
+		frames[n++] = (struct chan_out){ &f->frame, f->fd };
+	return chan_send_many(w->sock, frames, n);
 }
 
 static int
@@ -371,9 +354,17 @@ wire_free(struct wire **wire)
 	free(w);
 }
 
+/* A frame on its way, with the descriptor that goes along, or -1. */
+struct out {
+	struct buf frame;
+	int fd;
+	bool given; /* that is the wire's, unless the frame is not sent */
+};
+
 static int
-enqueue(struct wire *w, struct buf *frame, int fd)
+enqueue(struct wire *w, struct out *o)
 {
+	struct buf *frame = &o->frame;
 	struct waiting *last;
 	int r;
 
@@ -382,12 +373,16 @@ enqueue(struct wire *w, struct buf *frame, int fd)
 	last = malloc(sizeof(*last));
 	if (last == NULL)
 		return -ENOMEM;
-	last->fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (fd >= 0 && last->fd < 0) {
+	last->fd = o->fd;
+	if (o->fd >= 0 && !o->given)
+		last->fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 3);
+	if (o->fd >= 0 && last->fd < 0) {
 		r = -errno;
 		free(last);
 		return r;
 	}
+	if (o->given)
+		o->fd = -1;
 	last->frame = *frame;
 	*frame = (struct buf){ 0 };
 	TAILQ_INSERT_TAIL(&w->queue, last, entry);
@@ -397,9 +392,9 @@ enqueue(struct wire *w, struct buf *frame, int fd)
 
 /* The queue goes out before the loop looks for the next events. */
 static int
-gather(struct wire *w, struct buf *frame, int fd)
+gather(struct wire *w, struct out *o)
 {
-	int r = enqueue(w, frame, fd);
+	int r = enqueue(w, o);
 
 	if (r == 0 && !w->due) {
 		w->due = true;
@@ -409,13 +404,14 @@ gather(struct wire *w, struct buf *frame, int fd)
 }
 
 static int
-send_or_enqueue(struct wire *w, struct buf *frame, int fd)
+send_or_enqueue(struct wire *w, struct out *o)
 {
 	const bool first = TAILQ_EMPTY(&w->queue);
 	int r = -EAGAIN, sent;
 
 	if (first)
-		r = chan_send_frame(w->sock, frame->data, frame->len, fd);
+		r = chan_send_frame(
+		    w->sock, o->frame.data, o->frame.len, o->fd);
 	if (r == 0)
 		return 0;
 	if (r != -EAGAIN && !is_passing(r)) {
@@ -423,25 +419,43 @@ send_or_enqueue(struct wire *w, struct buf *frame, int fd)
 		return r;
 	}
 	sent = r;
-	r = enqueue(w, frame, fd);
+	r = enqueue(w, o);
 	if (r == 0 && first)
 		wait_to_send(w, sent);
+	return r;
+}
+
+static int
+send_out(struct wire *w, const struct msg *msg, struct out *o)
+{
+	int r;
+
+	if (w->closed || w->cannot_send)
+		return -EPIPE;
+	r = msg_encode(msg, &o->frame);
+	if (r == 0)
+		r = w->gathers ? gather(w, o) : send_or_enqueue(w, o);
+	buf_done(&o->frame);
 	return r;
 }
 
 int
 wire_send(struct wire *w, const struct msg *msg, int fd)
 {
-	struct buf frame = { 0 };
-	int r;
+	struct out o = { .fd = fd };
 
-	if (w->closed || w->cannot_send)
-		return -EPIPE;
-	r = msg_encode(msg, &frame);
+	return send_out(w, msg, &o);
+}
+
+int
+wire_give(struct wire *w, const struct msg *msg, int *fd)
+{
+	struct out o = { .fd = *fd, .given = true };
+	int r = send_out(w, msg, &o);
+
+	*fd = o.fd;
 	if (r == 0)
-		r = w->gathers ? gather(w, &frame, fd)
-			       : send_or_enqueue(w, &frame, fd);
-	buf_done(&frame);
+		io_close(fd);
 	return r;
 }
 

@@ -34,6 +34,9 @@ void wire_free(struct wire **w);
 /* Never blocks. fd >= 0 goes along; the wire keeps a duplicate if it must
  * wait, the caller keeps its own. -ENOBUFS above the limit of 4 MiB queued. */
 int wire_send(struct wire *w, const struct msg *msg, int fd);
+/* The same, but the descriptor becomes the wire's: *fd is -1 then. After a
+ * failure it is the caller's still. */
+int wire_give(struct wire *w, const struct msg *msg, int *fd);
 /* Before the first turn: frames wait until the callbacks of a turn of the loop
  * have run, and go together then; a peer that is gone is heard of by `closed`.
  * Several are received at once as well, which takes a megabyte; without that
