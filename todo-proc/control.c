@@ -82,6 +82,7 @@ start(struct daemon *d)
 	if (t->lock < 0)
 		return t->lock;
 	t->disk.threads = disk_threads(&t->sp);
+	t->in_memory = spool_is_in_memory(&t->sp);
 	r = todo_init(t);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));

@@ -140,6 +140,8 @@ examine_begin(struct todo *t, uint64_t inode, const struct inbox_file *from,
 	e->t.routing = e->routing = routing_use(&t->routings);
 	e->t.dir = from != NULL ? SPOOL_INCOMING : SPOOL_DEFERRED;
 	e->t.inode = inode;
+	e->t.in_memory = t->in_memory;
+	e->t.fd = -1;
 	if (from != NULL)
 		e->from = *from;
 	e->began_at = t->now;

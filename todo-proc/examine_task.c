@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -24,6 +25,7 @@ examine_task_drop(struct sync_task *task)
 	buf_done(&e->census);
 	buf_done(&e->destinations);
 	buf_done(&e->rcpts);
+	io_close(&e->fd);
 }
 
 static int
@@ -38,7 +40,7 @@ find_transport(const struct routing *r, const char *name)
 }
 
 static void
-count_one(const struct examine_task *e, struct census *census,
+count_one(struct examine_task *e, struct census *census,
     const struct queue_rcpt *rcpt)
 {
 	const bool expanded = (e->file.flags & QUEUE_FILE_EXPANDED) != 0;
@@ -53,9 +55,11 @@ count_one(const struct examine_task *e, struct census *census,
 	    route_nexthop(&route, rcpt->address, nexthop, &why) < 0)
 		return;
 	transport = find_transport(e->routing, route.transport);
-	if (transport >= 0)
-		census_add(census, (uint32_t)transport, nexthop,
-		    route_is_mailbox(&route) ? NULL : rcpt->address);
+	if (transport < 0)
+		return;
+	e->content |= e->routing->content[transport];
+	census_add(census, (uint32_t)transport, nexthop,
+	    route_is_mailbox(&route) ? NULL : rcpt->address);
 }
 
 static int
@@ -159,17 +163,50 @@ inspect(struct examine_task *e, int fd)
 	return r;
 }
 
-static int
-open_settled(const struct examine_task *e, struct stat *ret_st)
+/* The rule of the header. */
+static bool
+needs_descriptor(const struct examine_task *e)
 {
-	if (e->dir == SPOOL_INCOMING)
-		return spool_open_settled(e->sp, e->dir, e->inode, ret_st);
-	return spool_open_stat(e->sp, e->dir, e->inode, O_RDONLY, ret_st);
+	return !e->in_memory || e->content || e->rcpts.len == 0 ||
+	    e->file.rcpt_count > 1 || e->file.version > QUEUE_FILE_PLAIN;
+}
+
+/* The lock would stay with the open file, and others lock it by another one. */
+static void
+keep(struct examine_task *e, int *fd)
+{
+	if (!e->may_write || !needs_descriptor(e) ||
+	    e->sp->sys->flock(*fd, LOCK_UN) < 0)
+		return;
+	e->fd = *fd;
+	*fd = -1;
+}
+
+static bool
+may_be_read(int error)
+{
+	return error == -EROFS || error == -EACCES || error == -EPERM ||
+	    error == -ETXTBSY;
+}
+
+static int
+open_settled(struct examine_task *e, struct stat *ret_st)
+{
+	int fd;
+
+	if (e->dir != SPOOL_INCOMING)
+		return spool_open_stat(
+		    e->sp, e->dir, e->inode, O_RDONLY, ret_st);
+	fd = spool_open_settled(e->sp, e->dir, e->inode, O_RDWR, ret_st);
+	e->may_write = fd >= 0;
+	if (!may_be_read(fd))
+		return fd;
+	return spool_open_settled(e->sp, e->dir, e->inode, O_RDONLY, ret_st);
 }
 
 /* A file that a power cut left with two names loses one first, maybe this. */
 static int
-open_file(const struct examine_task *e, struct stat *ret_st)
+open_file(struct examine_task *e, struct stat *ret_st)
 {
 	char leaf[SPOOL_PATH_MAX];
 	int fd = open_settled(e, ret_st);
@@ -194,6 +231,8 @@ examine_task_work(struct sync_task *task)
 		e->mtime_wall = clock_usec(st.st_mtim);
 		r = inspect(e, fd);
 	}
+	if (r == 0)
+		keep(e, &fd);
 	io_close(&fd);
 	if (r != -EBADMSG && r != -EPERM)
 		return r;

@@ -19,6 +19,7 @@ struct examine_task {
 	const struct routing *routing;
 	enum spool_dir dir;
 	uint64_t inode;
+	bool in_memory; /* the spool */
 
 	/* Done. */
 	struct queue_file file;
@@ -27,6 +28,9 @@ struct examine_task {
 	struct buf sender, census, destinations;
 	struct buf rcpts; /* as they stand in the file; empty: not few */
 	char message_id[HEADER_MESSAGE_ID_MAX];
+	bool content; /* an agent of its transports is given the content */
+	bool may_write;
+	int fd;          /* for queue-send, or -1; see below */
 	const char *why; /* of -EBADMSG and -EPERM */
 	int moved;       /* to corrupt/: 0, -errno */
 
@@ -34,7 +38,13 @@ struct examine_task {
 	struct queue_file_bytes bytes;
 };
 
-/* 0: what is done is filled. Else:
+/* The descriptor of a file of incoming/ goes along with its offer, unlocked, if
+ * it may write marks. One rule says who needs none: a plain message for one
+ * recipient that comes along, of an agent that is given no content, in a spool
+ * in memory. Its file is neither read nor written again, but removed
+ * (queue-send/road/removal.c).
+ *
+ * 0: what is done is filled. Else:
  * -EAGAIN            its writer is not done, examine it again soon
  * -ENOENT            it is not there
  * -EBADMSG, -EPERM   damaged, or no queue file

@@ -139,14 +139,22 @@ offer_done(struct todo *t)
 /* ---- out ---- */
 
 static int
-put(struct todo *t, const struct msg *msg)
+put_with(struct todo *t, const struct msg *msg, int *fd)
 {
-	int r = wire_send(t->send, msg, -1);
+	int r = wire_give(t->send, msg, fd);
 
 	if (r < 0 && r != -EPIPE && log_due(t->now, USEC_PER_SEC, &t->said_io))
 		log_warning("%s to queue-send: %s: not sent",
 		    msg_name(msg->type), strerror(-r));
 	return r;
+}
+
+static int
+put(struct todo *t, const struct msg *msg)
+{
+	int none = -1;
+
+	return put_with(t, msg, &none);
 }
 
 /* Of a deferred message queue-send reads the file: its marks may change yet. */
@@ -167,7 +175,7 @@ add_facts(const struct examine_task *e, struct msg_MESSAGE *m)
 }
 
 static int
-send_message(struct todo *t, const struct examine_task *e)
+send_message(struct todo *t, struct examine_task *e)
 {
 	struct msg msg = {
 		.type = MSG_MESSAGE,
@@ -189,7 +197,7 @@ send_message(struct todo *t, const struct examine_task *e)
 	};
 
 	add_facts(e, &msg.u.MESSAGE);
-	return put(t, &msg);
+	return put_with(t, &msg, &e->fd);
 }
 
 static bool
@@ -200,7 +208,7 @@ is_offered(const struct todo *t, const struct examine_task *e)
 
 /* 0: it was, else what became of the file. */
 static int
-offer(struct todo *t, const struct examination *e)
+offer(struct todo *t, struct examination *e)
 {
 	int r = e->t.task.task.error;
 

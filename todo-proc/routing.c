@@ -19,11 +19,12 @@ destroy(struct routing *r)
 }
 
 static int
-copy_names(struct routing *r, const struct conf *conf)
+copy_transports(struct routing *r, const struct conf *conf)
 {
 	uint32_t i;
 
 	for (i = 0; i < conf->ntransports; i++) {
+		r->content[i] = agent_kinds[conf->transports[i].kind].content;
 		r->names[i] = strdup(conf->transports[i].name);
 		if (r->names[i] == NULL)
 			return -ENOMEM;
@@ -41,7 +42,7 @@ routing_new(struct routings *all, const struct conf *conf)
 	if (fresh == NULL)
 		return -ENOMEM;
 	census_limits(conf, &fresh->limits);
-	r = copy_names(fresh, conf);
+	r = copy_transports(fresh, conf);
 	if (r == 0)
 		r = daemon_routes(conf, &fresh->table);
 	if (r < 0) {

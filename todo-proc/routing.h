@@ -17,7 +17,8 @@ struct routing {
 	SLIST_ENTRY(routing) link;
 	struct route_table *table;
 	struct census_limits limits;
-	char *names[CONF_TRANSPORTS_MAX]; /* of transports */
+	char *names[CONF_TRANSPORTS_MAX];  /* of transports, whose */
+	bool content[CONF_TRANSPORTS_MAX]; /* agents are given the content */
 	uint32_t users; /* tasks, and one more while it is in force */
 };
 SLIST_HEAD(routings, routing);

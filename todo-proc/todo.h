@@ -145,6 +145,7 @@ struct todo {
 	usec_t now, now_wall;
 	usec_t began_wall; /* of this process; a file written later is new */
 	struct spool sp;
+	bool in_memory; /* the spool */
 	int lock;
 	bool hung; /* at its end: a thread that uses the spool is left behind */
 	struct routings routings; /* the first is in force */

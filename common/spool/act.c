@@ -94,7 +94,7 @@ open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 
 	if (sp->dir[dir] < 0)
 		return -ENOENT;
-	fd = spool_open_settled(sp, dir, id->inode, &st);
+	fd = spool_open_settled(sp, dir, id->inode, O_RDONLY, &st);
 	if (fd < 0)
 		return fd;
 	r = queue_file_trailer(fd, (uint64_t)st.st_size, &file);

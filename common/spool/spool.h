@@ -165,12 +165,16 @@ int spool_open_cached(
 /* The same, and what fstat() says. */
 int spool_open_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     int flags, struct stat *ret_st);
+/* 0, -ENOENT, -EPERM: these checks of a file that another process opened, by
+ * what fstat() says of it. */
+int
+spool_judge_file(const struct spool *sp, uint64_t inode, const struct stat *st);
 /* -EAGAIN while its writer has neither committed nor died: try later. -ENOENT
  * when its writer refused it after it was opened. */
 int spool_file_settled(int fd);
-/* A file to read that is settled; the shared lock goes with the descriptor. */
+/* A file that is settled; the shared lock goes with the descriptor. */
 int spool_open_settled(const struct spool *sp, enum spool_dir dir,
-    uint64_t inode, struct stat *ret_st);
+    uint64_t inode, int flags, struct stat *ret_st);
 
 /* ---- drops: files in maildrop/, named UID.RANDOM by queue-drop ---- */
 

@@ -44,9 +44,8 @@ judge_kind(const struct stat *st)
 	return 0;
 }
 
-/* Is this a queue file? */
-static int
-judge(const struct spool *sp, uint64_t inode, const struct stat *st)
+int
+spool_judge_file(const struct spool *sp, uint64_t inode, const struct stat *st)
 {
 	int r = judge_kind(st);
 
@@ -72,7 +71,7 @@ explain(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	if (error == ENOENT ||
 	    fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -error;
-	r = judge(sp, inode, &st);
+	r = spool_judge_file(sp, inode, &st);
 	return r < 0 ? r : -error;
 }
 
@@ -91,7 +90,8 @@ open_and_judge(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 		return explain(sp, dir, inode, leaf, errno);
 	if (locked && flock(fd, LOCK_SH | LOCK_NB) < 0)
 		lock = -errno;
-	r = fstat(fd, ret_st) < 0 ? -errno : judge(sp, inode, ret_st);
+	r = fstat(fd, ret_st) < 0 ? -errno
+				  : spool_judge_file(sp, inode, ret_st);
 	if (r == 0)
 		r = lock;
 	if (r == 0)
@@ -122,7 +122,7 @@ spool_open_cached(
 	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -EAGAIN;
-	r = fstat(fd, &st) < 0 ? -errno : judge(sp, inode, &st);
+	r = fstat(fd, &st) < 0 ? -errno : spool_judge_file(sp, inode, &st);
 	if (r == 0)
 		return fd;
 	sp->sys->close(fd);
@@ -138,9 +138,9 @@ spool_open_stat(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 
 int
 spool_open_settled(const struct spool *sp, enum spool_dir dir, uint64_t inode,
-    struct stat *ret_st)
+    int flags, struct stat *ret_st)
 {
-	return open_and_judge(sp, dir, inode, O_RDONLY, true, ret_st);
+	return open_and_judge(sp, dir, inode, flags, true, ret_st);
 }
 
 void

@@ -137,7 +137,7 @@ send_by_file(struct send *s, const struct message *m, struct agent_link *agent,
 
 	if (fd < 0)
 		return fd;
-	r = wire_send(agent->wire, &msg, fd);
+	r = wire_give(agent->wire, &msg, &fd);
 	io_close(&fd);
 	return r;
 }
@@ -223,15 +223,16 @@ say_site(const struct send *s, struct delivery *d, struct agent_link *agent)
 	return d->placed ? wire_send(agent->wire, &msg, -1) : 0;
 }
 
-/* For the content, which all have that pass wishes on, or for the recipients.
- */
+/* A message that is to be marked, and not only removed, needs it as well: no
+ * delivery starts whose mark could not be written. */
 static bool
 needs_file(
     const struct send *s, const struct message *m, const struct sched_entry *e)
 {
 	const enum agent_kind kind = s->conf->transports[e->transport].kind;
 
-	return m->rcpts == NULL || agent_kinds[kind].content;
+	return m->rcpts == NULL || agent_kinds[kind].content || !s->in_memory ||
+	    m->file.rcpt_count > 1 || m->file.version > QUEUE_FILE_PLAIN;
 }
 
 /* Open for the delivery, if it is needed. */
@@ -250,7 +251,8 @@ hold_small(struct send *s, const struct message *m, const struct sched_entry *e)
 {
 	const struct message_file *f = &m->file;
 
-	if (!needs_file(s, m, e) || f->rcpt_off + f->rcpt_len >= HOLD_MAX)
+	if ((m->rcpts != NULL && !may_wish(s, m, e)) ||
+	    f->rcpt_off + f->rcpt_len >= HOLD_MAX)
 		return 0;
 	return queue_file_hold(m->fd, &s->bytes);
 }
@@ -412,7 +414,7 @@ waits_for_file(struct send *s, struct sched_entry *e)
 {
 	struct kept *kept;
 
-	if (!fetch_entry(s, e, NULL, start_late))
+	if (!needs_file(s, e->owner, e) || !fetch_entry(s, e, NULL, start_late))
 		return false;
 	kept = kept_find(s, e);
 	if (kept != NULL)

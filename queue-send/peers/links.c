@@ -210,7 +210,7 @@ todo_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 
 	send_read_clocks(s);
 	if (msg->type == MSG_MESSAGE)
-		r = offers_on_message(s, &msg->u.MESSAGE);
+		r = offers_on_message(s, &msg->u.MESSAGE, &frame->fd);
 	else if (msg->type == MSG_GONE)
 		r = offers_on_gone(s, &msg->u.GONE);
 	else if (msg->type == MSG_COUNTS)

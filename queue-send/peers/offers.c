@@ -1,8 +1,10 @@
 #include "queue-send/peers/peers.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #include "base/header.h"
+#include "base/io.h"
 #include "ipc/wire.h"
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
@@ -101,13 +103,40 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 	return true;
 }
 
+/* The descriptor is one of a file of that inode, or the frame is wrong. A file
+ * that is no queue file any more is opened by its name, which finds out why. */
+static bool
+descriptor_is_right(const struct send *s, const struct msg_MESSAGE *f, int *fd)
+{
+	struct stat st;
+
+	if (*fd < 0)
+		return true;
+	if (f->version == 0 || fstat(*fd, &st) < 0 ||
+	    (uint64_t)st.st_ino != f->inode)
+		return false;
+	if (spool_judge_file(&s->sp, f->inode, &st) < 0 ||
+	    (uint64_t)st.st_size != f->size)
+		io_close(fd);
+	return true;
+}
+
+/* The file rests as any other. */
+static void
+take_descriptor(struct send *s, struct message *m, int *fd)
+{
+	m->fd = *fd;
+	*fd = -1;
+	messages_rest(&s->messages, m, s->now);
+}
+
 int
-offers_on_message(struct send *s, const struct msg_MESSAGE *f)
+offers_on_message(struct send *s, const struct msg_MESSAGE *f, int *fd)
 {
 	struct due *d = due_find(&s->due, f->inode);
 	struct message *m;
 
-	if (!is_right(s, f))
+	if (!is_right(s, f) || !descriptor_is_right(s, f, fd))
 		return -EBADMSG;
 	if (f->dir == SPOOL_INCOMING)
 		s->credit--;
@@ -118,6 +147,7 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f)
 		return 0;
 	m = messages_add(&s->messages, f);
 	if (m != NULL) {
+		take_descriptor(s, m, fd);
 		messages_put(&s->messages, m,
 		    f->dir == SPOOL_INCOMING ? LIST_OFFERED_INCOMING
 					     : LIST_OFFERED_DEFERRED);

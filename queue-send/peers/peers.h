@@ -52,8 +52,9 @@ void links_hang_up(struct send *s);
  * turn. A message that is known already is passed over: arrival time and nonce
  * say whether it is the same. */
 
-/* 0, or -EBADMSG for values that todo-proc may not send. */
-int offers_on_message(struct send *s, const struct msg_MESSAGE *frame);
+/* 0, or -EBADMSG for values that todo-proc may not send. *fd: the descriptor
+ * that came along, or -1; -1 when it was taken. */
+int offers_on_message(struct send *s, const struct msg_MESSAGE *frame, int *fd);
 int offers_on_gone(struct send *s, const struct msg_GONE *frame);
 int offers_on_counts(struct send *s, const struct msg_COUNTS *frame);
 /* Send CREDIT, PREPARE and SCAN. */

@@ -91,7 +91,8 @@ read_trailer(struct send *s, struct message *m)
 
 /* The offer has all that the file would say. */
 static void
-take_offer(struct send *s, struct message *m, const struct message_offer *offer)
+log_offer(
+    struct send *s, const struct message *m, const struct message_offer *offer)
 {
 	const char *message_id = offer->bytes + offer->census_len +
 	    offer->names_len + offer->rcpts_len;
@@ -102,7 +103,6 @@ take_offer(struct send *s, struct message *m, const struct message_offer *offer)
 	file.queue = m->file.queue;
 	file.nonce = m->file.nonce;
 	file.uid = offer->uid;
-	messages_keep_rcpts(&s->messages, m, offer);
 	accepted_log_known(s, m->inode, &file, m->sender, message_id);
 }
 
@@ -112,10 +112,12 @@ enter(struct send *s, struct message *m, const struct message_offer *offer)
 {
 	int r = 0;
 
-	if (m->known)
-		take_offer(s, m, offer);
-	else
+	if (m->known) {
+		messages_keep_rcpts(&s->messages, m, offer);
+		log_offer(s, m, offer);
+	} else {
 		r = read_trailer(s, m);
+	}
 	if (r < 0 || m->fate != FATE_OPEN)
 		return r;
 	r = sched_message_new(s->sched, m, s->now, &m->sched);
@@ -143,16 +145,34 @@ take_marks(struct message *m, int marks)
 	m->warned = marks < 0 ? marks != -ENOENT : (marks & REASON_WARNED) != 0;
 }
 
-/* A file that the move has opened rests as any. Another one is opened here,
- * where what is wrong with it is found. */
+/* The name that was moved is that of the message that was offered: no other
+ * file has its inode while the one of the offer is open, or in memory.
+ * Elsewhere the name may by now be that of another message. */
+static bool
+is_as_offered(const struct send *s, const struct message *m)
+{
+	return m->known && (s->in_memory || m->fd >= 0);
+}
+
+/* A file that came with the offer, or that the move has opened, rests as any.
+ * Another one is opened here, where what is wrong with it is found. */
 static void
 take_file(struct send *s, struct message *m, struct move *mv)
 {
-	if (mv->t.fd < 0)
-		return;
-	m->fd = mv->t.fd;
-	mv->t.fd = -1;
+	if (mv->t.fd >= 0) {
+		m->fd = mv->t.fd;
+		mv->t.fd = -1;
+	}
 	messages_rest(&s->messages, m, s->now);
+}
+
+/* The file that came with the offer stays open until the move has ended. */
+static void
+move_offered(
+    struct send *s, struct message *m, enum message_list list, struct move *mv)
+{
+	messages_use(&s->messages, m);
+	move_begin(s, m, list, mv);
 }
 
 /* From here on finish.c says where a message goes that cannot be delivered. */
@@ -184,9 +204,8 @@ begin(struct send *s, struct message *m, struct move *mv)
 	m->fresh = m->dir == SPOOL_INCOMING;
 	m->dir = SPOOL_ACTIVE;
 	m->first = !mv->t.look;
-	/* Elsewhere the name may by now be that of another message, and a
-	 * message that was tried may have been marked since. */
-	m->known &= s->in_memory && m->first;
+	/* A message that was tried may have been marked since. */
+	m->known = m->first && is_as_offered(s, m);
 	if (!m->first)
 		take_marks(m, mv->t.marks);
 	take_file(s, m, mv);
@@ -205,12 +224,14 @@ begin(struct send *s, struct message *m, struct move *mv)
 static void
 put_back(struct send *s, struct message *m)
 {
-	if (send_is_evacuating(s))
+	if (send_is_evacuating(s)) {
 		messages_drop(&s->messages, m);
-	else
-		messages_put(&s->messages, m,
-		    m->dir == SPOOL_INCOMING ? LIST_OFFERED_INCOMING
-					     : LIST_OFFERED_DEFERRED);
+		return;
+	}
+	messages_rest(&s->messages, m, s->now);
+	messages_put(&s->messages, m,
+	    m->dir == SPOOL_INCOMING ? LIST_OFFERED_INCOMING
+				     : LIST_OFFERED_DEFERRED);
 }
 
 /* The move failed, for this message alone or for any. */
@@ -274,13 +295,13 @@ enter_active(struct send *s, struct message *m, enum message_list list)
 			m->inode },
 		    .look = !is_first(s, m),
 		    .clear_unmarked = m->pending == m->file.rcpt_count,
-		    .open = s->moves.threads > 0 },
+		    .open = s->moves.threads > 0 && m->fd < 0 },
 	};
 
 	/* A message that was asked for counts there until it has come. */
 	if (!share_is_turn(s, m))
 		share_admit(s, m);
-	move_begin(s, m, list, &mv);
+	move_offered(s, m, list, &mv);
 }
 
 /* ---- to deferred/ ---- */
@@ -310,7 +331,10 @@ parked(struct send *s, struct message *m, struct move *mv)
 	count_new(s);
 	deferred_add(s, m, s->now - (age > 0 ? age : 0));
 	due_set_untouched(&s->due, m->inode, first);
-	accepted_log_parked(s, m->inode, mv->t.fd);
+	if (is_as_offered(s, m))
+		log_offer(s, m, m->offer);
+	else
+		accepted_log_parked(s, m->inode, mv->t.fd);
 	park(s, m);
 }
 
@@ -322,10 +346,10 @@ move_and_park(struct send *s, struct message *m, enum message_list list)
 		.ended = parked,
 		.t = { .to = SPOOL_DEFERRED,
 		    .clear_after = SPOOL_DIR_BIT(SPOOL_DEFER),
-		    .open = s->moves.threads > 0 },
+		    .open = s->moves.threads > 0 && !is_as_offered(s, m) },
 	};
 
-	move_begin(s, m, list, &mv);
+	move_offered(s, m, list, &mv);
 }
 
 static void

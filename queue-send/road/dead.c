@@ -54,12 +54,21 @@ defer_rcpts(struct send *s, struct message *m, const struct sched_entry *e,
 	return 0;
 }
 
+/* Nothing of the file is read then. */
+static bool
+has_recipients(const struct sched_entry *e)
+{
+	const struct message *m = e->owner;
+
+	return m->rcpts != NULL;
+}
+
 static void
 put_off(struct send *s, struct sched_entry *e, const char *why)
 {
 	struct message *m = e->owner;
 	bool open = m->fate == FATE_OPEN;
-	int r = open && m->rcpts == NULL ? disk_use(s, m) : m->error;
+	int r = open && !has_recipients(e) ? disk_use(s, m) : m->error;
 
 	if (open && r == 0)
 		r = defer_rcpts(s, m, e, why);
@@ -91,7 +100,7 @@ dead_work(struct send *s)
 			return USEC_NEVER;
 		n += e->nrcpts;
 		s->pub.changed = true;
-		if (!fetch_entry(s, e, e->why, put_off))
+		if (has_recipients(e) || !fetch_entry(s, e, e->why, put_off))
 			put_off(s, e, e->why);
 	}
 	return s->now;

@@ -219,7 +219,7 @@ fetch_batch(struct send *s, struct message *m)
 	const struct range ranges[RANGES] = { { m->next,
 	    left < FETCH_AHEAD ? left : FETCH_AHEAD } };
 
-	if (m->fetched || s->fetches.pool.threads == 0) {
+	if (m->rcpts != NULL || m->fetched || s->fetches.pool.threads == 0) {
 		m->fetched = false;
 		return false;
 	}
@@ -238,7 +238,7 @@ ranges_of(const struct message *m, const struct sched_entry *e,
 {
 	const uint64_t end = m->file.rcpt_off + m->file.rcpt_len;
 	const uint64_t off = e->rcpts[0].offset;
-	const uint64_t left = end > off ? end - off : 0;
+	const uint64_t left = m->rcpts == NULL && end > off ? end - off : 0;
 
 	ranges[0].off = off;
 	ranges[0].len =

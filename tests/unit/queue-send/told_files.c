@@ -61,7 +61,7 @@ make_lie(uint64_t inode)
 /* mutation: queue-send/road/active.c: m->known is never set. */
 Test(told_files, are_not_opened_to_begin)
 {
-	const uint64_t inode = begin("d", 3);
+	const uint64_t inode = begin("d", 1);
 	struct world_delivery delivery;
 
 	cr_expect_eq(world_opens(), 0);
@@ -71,9 +71,29 @@ Test(told_files, are_not_opened_to_begin)
 	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_done(&w, &delivery);
 	world_run(&w);
-	cr_expect_eq(world_deliver(&w, AGENT_SENT), 2);
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 	world_is_empty(&w);
+}
+
+/* mutation: queue-send/peers/dispatch.c: needs_file() knows no marks. */
+Test(told_files, P12_that_cannot_be_marked_start_no_delivery)
+{
+	struct world_delivery delivery;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (i == 1)
+			w.dsn.ret = DSN_RET_HDRS;
+		world_fail(CALL_OPEN, EMFILE, 0);
+		begin("d", i == 0 ? 2 : 1);
+		cr_expect_not(world_take(&w, &delivery), "%d", i);
+		world_fail(CALL_NONE, 0, 0);
+		w.s.dispatch_at = 0;
+		send_wake(&w.s);
+		world_run(&w);
+		cr_expect_eq(world_deliver(&w, AGENT_SENT), i == 0 ? 2 : 1);
+		world_is_empty(&w);
+	}
 }
 
 /* mutation: queue-send/road/results.c: is_last() is false. */
@@ -283,16 +303,23 @@ Test(told_files, where_removals_run_behind_each_recipient_is_marked)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/active.c: m->known says nothing of the memory. */
+/* The message that was offered is gone, and another one has its inode.
+ * mutation: queue-send/road/active.c: m->known says nothing of the memory. */
 Test(told_files, D22_are_looked_at_where_an_inode_number_may_come_again)
 {
-	uint64_t inode;
+	const uint64_t offered = world_file(&w, "d", 1, 0);
+	const uint64_t other = world_file(&w, "d", 1, 0);
 
 	w.s.in_memory = false;
-	inode = begin("d", 1);
-	cr_expect_eq(world_opens(), 1);
+	world_offer_with(&w, offered, -1, other);
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 0);
+	cr_expect_eq(world_where(&w, other), SPOOL_INCOMING);
+	cr_expect_eq(w.scans, 1);
+	world_offer(&w, SPOOL_INCOMING, other);
+	world_run(&w);
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
-	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+	cr_expect_eq(world_where(&w, other), SPOOL_NDIRS);
 }
 
 /* mutation: queue-send/road/active.c: m->known says nothing of the first. */

@@ -357,8 +357,9 @@ tell_facts(const struct queue_file *file, int fd, struct msg_MESSAGE *m)
 	m->rcpts = (struct msg_str){ rcpts, (size_t)file->rcpt_len };
 }
 
-void
-world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
+static void
+offer(
+    struct world *w, enum spool_dir dir, uint64_t inode, int with, uint64_t as)
 {
 	struct msg msg = { .type = MSG_MESSAGE };
 	struct buf names = { 0 }, sender = { 0 };
@@ -395,11 +396,40 @@ world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
 	if (w->tells && dir == SPOOL_INCOMING)
 		tell_facts(&file, fd, &msg.u.MESSAGE);
 	close(fd);
-	world_send(w->todo, &msg);
+	if (as != 0)
+		msg.u.MESSAGE.inode = as;
+	cr_assert_eq(chan_send(w->todo, &msg, with), 0);
 	buf_done(&names);
 	buf_done(&sender);
 }
 
+unsigned
+world_descriptors(void)
+{
+	unsigned n = 0;
+	int fd;
+
+	for (fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+void
+world_offer(struct world *w, enum spool_dir dir, uint64_t inode)
+{
+	int fd = w->passes && dir == SPOOL_INCOMING
+	    ? spool_open_file(&w->s.sp, dir, inode, O_RDWR)
+	    : -1;
+
+	offer(w, dir, inode, fd, 0);
+	io_close(&fd);
+}
+
+void
+world_offer_with(struct world *w, uint64_t inode, int fd, uint64_t as)
+{
+	offer(w, world_where(w, inode), inode, fd, as);
+}
 uint64_t
 world_message(struct world *w, const char *format, uint32_t n)
 {

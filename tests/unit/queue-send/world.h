@@ -33,6 +33,7 @@ struct world {
 	uint32_t nprepared, scans;
 	bool unnamed;          /* offers do not name destinations */
 	bool tells;            /* offers tell what is in the file */
+	bool passes;           /* and the file goes along, open */
 	bool in_memory;        /* the spool; set before world_start() */
 	const char *sender;    /* of files; NULL: s@here.test */
 	const char *content;   /* of files; NULL: a short one */
@@ -105,6 +106,10 @@ uint64_t
 world_file(struct world *w, const char *format, uint32_t n, int64_t age_s);
 /* What todo-proc would say of it. */
 void world_offer(struct world *w, enum spool_dir dir, uint64_t inode);
+/* The same with this descriptor, and with another inode if that is not 0. */
+void world_offer_with(struct world *w, uint64_t inode, int fd, uint64_t as);
+/* Descriptors that are open. */
+unsigned world_descriptors(void);
 /* Both. */
 uint64_t world_message(struct world *w, const char *format, uint32_t n);
 

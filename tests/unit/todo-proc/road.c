@@ -143,6 +143,7 @@ Test(road, nothing_of_a_deferred_message_is_brought_along)
 	cr_assert_eq(w.nmessages, 1);
 	cr_expect_eq(w.messages[0].version, 0);
 	cr_expect_eq(w.messages[0].rcpts.len, 0);
+	cr_expect_eq(w.fds[0], -1);
 }
 
 Test(road, I5_found_by_the_scan_in_order_of_arrival)

@@ -105,6 +105,10 @@ remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
 void
 world_end(struct world *w)
 {
+	uint32_t n;
+
+	for (n = 0; n < w->nmessages && n < 256; n++)
+		io_close(&w->fds[n]);
 	finish(w);
 	conf_done(&w->conf);
 	cr_assert_eq(nftw(w->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
@@ -152,6 +156,7 @@ hear(struct world *w)
 			memcpy(w->census[n], msg->u.MESSAGE.census.data,
 			    w->census_len[n]);
 			hear_facts(w, n, &msg->u.MESSAGE);
+			w->fds[n] = frame.fd;
 		}
 	}
 }

@@ -19,6 +19,7 @@ struct world {
 	size_t census_len[256];
 	char rcpts[256][MSG_FEW_BYTES];
 	char message_id[256][HEADER_MESSAGE_ID_MAX];
+	int fds[256]; /* that came along, or -1 */
 	struct msg_GONE gone[256];
 	uint32_t nmessages, ngone;
 };
