@@ -2,8 +2,9 @@
  *
  * Jobs that never moved are found in hulls (index.c), those that have moved in
  * segments (segment.c). There the search goes over the list behind the current
- * job, segment by segment: those that promise most come first, and those that
- * promise no more than the best job found so far are left out. */
+ * job, segment by segment, and asks the shelf of each that has a whole one
+ * (shelf.c): the one that promises most comes first, and those that promise
+ * less than the best job found so far are left out. */
 #include "sched/parts.h"
 
 /* A total is at least what is needed. */
@@ -60,22 +61,54 @@ parts_from(const struct segment *s, unsigned from)
 	return (((uint32_t)1 << s->n) - 1) >> from << from;
 }
 
-/* As deep as the tree is high. */
+static void
+ask_shelf(struct search *x, const struct segment_part *p)
+{
+	x->oldest = p->since < x->now ? p->since : x->now;
+	index_best(&p->below->shelf->index, x);
+}
+
+static bool
+may_have_best(const struct search *x, const struct segment_part *p)
+{
+	struct score score = score_of(x, p);
+
+	return score.total != UINT32_MAX &&
+	    (double)score.age >= not_above(&x->best) * score.total;
+}
+
+static void look_at(struct search *x, const struct segment *s, uint32_t left);
+
+static void
+look_below(struct search *x, const struct segment_part *p)
+{
+	const struct segment *s = p->below;
+
+	if (shelf_is_whole(s->shelf))
+		ask_shelf(x, p);
+	else
+		look_at(x, s, parts_from(s, 0));
+}
+
+/* The best promise comes first: mostly nothing else has to be looked at then.
+ * As deep as the tree is high. */
 static void
 look_at(struct search *x, const struct segment *s, uint32_t left)
 {
-	const struct segment *below;
 	struct score score;
-	unsigned i;
+	unsigned i = most_promising(x, s, left, &score);
 
-	while ((i = most_promising(x, s, left, &score)) < SEGMENT_PARTS) {
-		if (s->leaf) {
-			search_offer(x, s->part[i].job, score);
-			return;
-		}
-		left &= ~((uint32_t)1 << i);
-		below = s->part[i].below;
-		look_at(x, below, parts_from(below, 0));
+	if (i == SEGMENT_PARTS)
+		return;
+	if (s->leaf) {
+		search_offer(x, s->part[i].job, score);
+		return;
+	}
+	look_below(x, &s->part[i]);
+	for (left &= ~((uint32_t)1 << i); left != 0; left &= left - 1) {
+		i = (unsigned)__builtin_ctz(left);
+		if (may_have_best(x, &s->part[i]))
+			look_below(x, &s->part[i]);
 	}
 }
 
@@ -89,7 +122,10 @@ search_segments(struct search *x, const struct job *current)
 	if (next == NULL)
 		return;
 	from = segment_place_of_job(next);
-	for (s = next->segment;; s = s->up) {
+	/* Up to where a part of the node is not behind the current job. */
+	for (s = next->segment; from == 0 && s->up != NULL; s = s->up)
+		from = segment_place(s);
+	for (;; s = s->up) {
 		look_at(x, s, parts_from(s, from));
 		if (s->up == NULL)
 			break;
@@ -141,7 +177,7 @@ search_index(struct search *x, const struct job *current)
 		return;
 	x->from = first->message->number + (first == current);
 	x->oldest = first->message->arrival;
-	index_search(current->transport, x->most, x);
+	index_search(&current->transport->unmoved, x);
 }
 
 struct job *
@@ -156,8 +192,15 @@ candidate_best(
 	if (TAILQ_LAST(all, message_list)->arrival > now) {
 		search_list(&x, current);
 	} else {
+		x.is_latest = now >= current->transport->searched;
+		if (x.is_latest)
+			current->transport->searched = now;
+		index_settle(current->transport);
 		search_index(&x, current);
-		search_segments(&x, current);
+		if (current->transport->segments != NULL) {
+			search_segments(&x, current);
+			shelf_work(current->transport);
+		}
 	}
 	if (x.job != NULL)
 		*ret_score = (double)x.best.age / x.best.total / USEC_PER_SEC;

@@ -160,7 +160,7 @@ check_job(struct job *job, struct counts *n)
 	ASSERT(job->total >= job->selected + job->waiting);
 	ASSERT(job->listed || job->waiting == 0);
 	ASSERT(!job->listed || job->waiting > 0 || job->reading != NULL);
-	ASSERT(job->listed || job->segment == NULL);
+	ASSERT(job->listed || (!job->moved && job->indexed.needed == 0));
 	ASSERT(job->reading == NULL || job->reading->unread == job->listed);
 	ASSERT(job->reading != NULL || job->limit <= (int64_t)job->held ||
 	    message_room(job->message) <= 0);
@@ -203,6 +203,56 @@ check_part(const struct job *job)
 	ASSERT(p->needed == (counts && begun ? needed : UINT32_MAX));
 }
 
+/* Hulls that a job with that need is in: one for its class, one for each bit
+ * that is not set. */
+static size_t
+count_hulls(uint32_t needed)
+{
+	size_t hulls = 0;
+	uint32_t bit;
+
+	for (bit = needed; bit > 0; bit >>= 1)
+		hulls += (bit & 1) == 0 || bit == 1;
+	return hulls;
+}
+
+static size_t
+check_hulls(const struct index *ix)
+{
+	size_t found = 0;
+	unsigned i;
+
+	for (i = 0; i < INDEX_CLASSES; i++) {
+		found += hull_check(&ix->classes[i]);
+		found += hull_check(&ix->zeros[i]);
+		ASSERT((ix->zeros[i].root.bits != 0) == (ix->hulls >> i & 1));
+		ASSERT((ix->classes[i].root.bits != 0) ==
+		    (ix->hulls >> (INDEX_CLASSES + i) & 1));
+	}
+	return found;
+}
+
+/* Each node but leaves and the root has a shelf with all jobs before the next
+ * one that is due. */
+static void
+check_shelf(const struct segment *s)
+{
+	const struct shelf *shelf = s->shelf;
+	const struct job *job;
+	size_t wanted = 0;
+
+	ASSERT((shelf != NULL) == (!s->leaf && s->up != NULL));
+	if (shelf == NULL)
+		return;
+	for (job = segment_first(s); job != NULL && job != shelf->next;
+	     job = segment_after(s, job)) {
+		ASSERT(shelf_holds(shelf, job));
+		wanted += count_hulls(job->indexed.needed);
+	}
+	ASSERT(job == shelf->next);
+	ASSERT(check_hulls(&shelf->index) == wanted);
+}
+
 /* The sum above is that of the parts. */
 static void
 check_sum(struct segment *s)
@@ -210,6 +260,7 @@ check_sum(struct segment *s)
 	struct segment_part sum = segment_sum(s), *above;
 
 	ASSERT(s->n > 0 && s->n <= SEGMENT_PARTS);
+	check_shelf(s);
 	if (s->up == NULL)
 		return;
 	ASSERT(!s->up->leaf && segment_place(s) < s->up->n);
@@ -268,23 +319,19 @@ check_segments(const struct transport *t)
 }
 
 /* The hulls know the job as it is, unless it is late. How many of them it is
- * in: one for its class, one for each bit of its need that is not
- * set. */
+ * in. */
 static size_t
 check_indexed(const struct job *job)
 {
 	const struct transport *t = job->transport;
-	uint32_t needed = job->total - job->selected, bit;
+	uint32_t needed = job->total - job->selected;
 	bool counts = needed > 0 && !job_has_children(job);
-	size_t hulls = 0;
 
 	if (!job->late && t->params.delivery_slot_cost >= 2) {
 		ASSERT(job->indexed.needed == (counts ? needed : 0));
 		ASSERT(job->indexed.total == (counts ? job->total : 0));
 	}
-	for (bit = job->indexed.needed; bit > 0; bit >>= 1)
-		hulls += (bit & 1) == 0 || bit == 1;
-	return hulls;
+	return count_hulls(job->indexed.needed);
 }
 
 static void
@@ -292,26 +339,19 @@ check_index(const struct transport *t)
 {
 	struct order_node *n;
 	struct job *job;
-	size_t wanted = 0, found = 0;
+	size_t wanted = 0, hulls;
 	unsigned i, late = 0;
 
 	TAILQ_FOREACH (n, &t->jobs, link) {
 		job = ORDER_OF(n, struct job, order);
-		if (job->moved)
-			continue;
-		wanted += check_indexed(job);
+		hulls = check_indexed(job);
+		wanted += job->moved ? 0 : hulls;
 		late += job->late;
 	}
 	ASSERT(late == t->nlate);
 	for (i = 0; i < t->nlate; i++)
 		ASSERT(t->late[i]->late && t->late[i]->listed);
-	for (i = 0; i < INDEX_CLASSES; i++) {
-		found += hull_check(&t->classes[i]) + hull_check(&t->zeros[i]);
-		ASSERT((t->zeros[i].root.bits != 0) == (t->hulls >> i & 1));
-		ASSERT((t->classes[i].root.bits != 0) ==
-		    (t->hulls >> (INDEX_CLASSES + i) & 1));
-	}
-	ASSERT(found == wanted);
+	ASSERT(check_hulls(&t->unmoved) == wanted);
 }
 
 static void

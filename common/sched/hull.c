@@ -1,121 +1,24 @@
-#include "sched/parts.h"
+#include "sched/hull_parts.h"
 
-/* Times stay below, so that differences do not overflow. */
-#define FOREVER (INT64_MAX / 2)
-#define NOWHERE (-1)
+/* ---- times ---- */
 
-/* An age times a total. */
-__extension__ typedef __int128 product;
-
-/* ---- references ---- */
-
-static bool
-is_node(struct hull_ref r)
-{
-	return (r.bits & 1) == 0;
-}
-
-static struct hull_node *
-node_of(struct hull_ref r)
-{
-	return (struct hull_node *)r.bits;
-}
-
-static struct job *
-job_of(struct hull_ref r)
-{
-	return (struct job *)(r.bits - 1);
-}
-
-static struct hull_ref
-of_node(struct hull_node *node)
-{
-	return (struct hull_ref){ (uintptr_t)node };
-}
-
-static struct hull_ref
-of_job(struct job *job)
-{
-	return (struct hull_ref){ (uintptr_t)job + 1 };
-}
-
-/* ---- keys ---- */
-
-struct key {
-	uint64_t number;
-	uint32_t block;
-};
-
-static struct key
-key_of(const struct hull *h, const struct job *job)
-{
-	return (struct key){ job->message->number,
-		h->shift == 32 ? 0 : job->indexed.needed >> h->shift };
-}
-
-static unsigned
-key_bit(const struct key *key, unsigned bit)
-{
-	if (bit < HULL_BLOCK)
-		return (unsigned)(key->number >> bit) & 1;
-	return key->block >> (bit - HULL_BLOCK) & 1;
-}
-
-/* The highest bit in which they differ, or NOWHERE. */
-static int
-key_differ(const struct key *a, const struct key *b)
-{
-	if (a->block != b->block)
-		return HULL_BLOCK + 31 - __builtin_clz(a->block ^ b->block);
-	if (a->number != b->number)
-		return 63 - __builtin_clzll(a->number ^ b->number);
-	return NOWHERE;
-}
-
-/* A job that has as many bits of the key as possible. */
-static struct job *
-sample(struct hull_ref r, const struct key *key)
-{
-	while (is_node(r))
-		r = node_of(r)->below[key_bit(key, node_of(r)->bit)];
-	return job_of(r);
-}
-
-/* ---- lines ---- */
-
-static uint32_t
-least_of(struct hull_ref r)
-{
-	return is_node(r) ? node_of(r)->least : job_of(r)->indexed.total;
-}
-
-/* When the score of the job is 0. */
-static usec_t
-zero_of(const struct job *job)
-{
-	return job->message->arrival - USEC_PER_SEC;
-}
-
-static struct job *
-best_at(struct hull_ref r, usec_t now)
-{
-	while (is_node(r))
-		r = node_of(r)->below[now > node_of(r)->until];
-	return job_of(r);
-}
-
-/* The last time at which a, the older one, is as good as b or better. */
+/* The last time at which a, the older one, is the better one of the two. */
 static usec_t
 last_time(const struct job *a, const struct job *b)
 {
-	uint32_t more;
 	usec_t apart = b->message->arrival - a->message->arrival;
-	product after;
+	product all, after;
+	uint32_t more;
 
+	if (apart == 0)
+		return is_better(a, b, 0) ? FOREVER : NEVER;
 	if (a->indexed.total <= b->indexed.total)
 		return FOREVER;
 	more = a->indexed.total - b->indexed.total;
-	after = (product)apart * a->indexed.total / more;
+	all = (product)apart * a->indexed.total;
+	after = all / more;
+	if (after * more == all && !is_earlier(a, b))
+		after--;
 	if (after >= FOREVER - 1 - zero_of(a))
 		return FOREVER - 1;
 	return zero_of(a) + (usec_t)after;
@@ -124,10 +27,19 @@ last_time(const struct job *a, const struct job *b)
 static bool
 older_wins(struct hull_ref older, struct hull_ref younger, usec_t now)
 {
-	const struct job *a = best_at(older, now), *b = best_at(younger, now);
+	return is_better(best_at(older, now), best_at(younger, now), now);
+}
 
-	return (product)(now - zero_of(a)) * b->indexed.total >=
-	    (product)(now - zero_of(b)) * a->indexed.total;
+/* The older part has the best job at any time, as its least total says. Of two
+ * jobs that arrived together, with the same total, the younger one may be the
+ * earlier one in the list, if they have moved. */
+static bool
+is_least(const struct hull *h, struct hull_ref older, struct hull_ref younger)
+{
+	uint32_t a = least_of(older), b = least_of(younger);
+
+	return a < b ||
+	    (a == b && (!h->moved || older_wins(older, younger, FOREVER - 1)));
 }
 
 /* Down to where more than one part has the best job between these times. */
@@ -149,10 +61,8 @@ narrow(struct hull_ref r, usec_t from, usec_t to)
 static usec_t
 find_until(struct hull_ref older, struct hull_ref younger)
 {
-	usec_t from = -FOREVER, to = FOREVER - 1, at;
+	usec_t from = NEVER + 1, to = FOREVER - 1, at;
 
-	if (least_of(older) <= least_of(younger))
-		return FOREVER;
 	for (;;) {
 		older = narrow(older, from, to + 1);
 		younger = narrow(younger, from, to + 1);
@@ -188,12 +98,13 @@ sum_least(const struct hull_node *node)
  * span. If the younger part can win earlier now, the last time of the older one
  * tells, else (`later`) the first one of the younger part. */
 static void
-node_renew(struct hull_node *node, const struct span *span, bool later)
+node_renew(const struct hull *h, struct hull_node *node,
+    const struct span *span, bool later)
 {
 	usec_t at = node->until + later;
 
 	node->least = sum_least(node);
-	if (least_of(node->below[0]) == node->least)
+	if (is_least(h, node->below[0], node->below[1]))
 		node->until = FOREVER;
 	else if (node->until == FOREVER ||
 	    (at >= span->from && at <= span->to &&
@@ -224,13 +135,14 @@ hull_insert(struct hull *h, struct job *job, struct slab *nodes)
 {
 	struct key key = key_of(h, job), other;
 	struct hull_ref *at = &h->root;
-	struct span span = { -FOREVER, FOREVER };
+	struct span span = { NEVER + 1, FOREVER };
 	struct hull_node *new;
 	struct path path;
 	unsigned side;
 	bool shows;
 	int bit;
 
+	h->best = NULL;
 	if (at->bits == 0) {
 		*at = of_job(job);
 		return true;
@@ -253,14 +165,16 @@ hull_insert(struct hull *h, struct job *job, struct slab *nodes)
 	shows = new->bit < HULL_BLOCK;
 	if (shows) {
 		new->least = sum_least(new);
-		new->until = find_until(new->below[0], new->below[1]);
+		new->until = is_least(h, new->below[0], new->below[1])
+		    ? FOREVER
+		    : find_until(new->below[0], new->below[1]);
 		shows = span_cut(&span, new, side);
 	}
 	/* As far up as the job is the best at some time. */
 	while (shows && path.n-- > 0 && path.node[path.n]->bit < HULL_BLOCK) {
 		new = path.node[path.n];
 		side = key_bit(&key, new->bit);
-		node_renew(new, &span, side == 0);
+		node_renew(h, new, &span, side == 0);
 		shows = span_cut(&span, new, side);
 	}
 	return true;
@@ -271,12 +185,13 @@ hull_remove(struct hull *h, struct job *job, struct slab *nodes)
 {
 	struct key key = key_of(h, job);
 	struct hull_ref *at = &h->root, *above = NULL;
-	struct span span = { -FOREVER, FOREVER }, was;
+	struct span span = { NEVER + 1, FOREVER }, was;
 	struct hull_node *node;
 	struct path path;
 	unsigned side;
 	bool shows;
 
+	h->best = NULL;
 	for (path.n = 0; is_node(*at); path.n++) {
 		node = path.node[path.n] = node_of(*at);
 		above = at;
@@ -299,167 +214,29 @@ hull_remove(struct hull *h, struct job *job, struct slab *nodes)
 		was = span;
 		shows = span_cut(&span, node, side);
 		if (shows)
-			node_renew(node, &was, side == 1);
+			node_renew(h, node, &was, side == 1);
 	}
-}
-
-/* ---- the search ---- */
-
-int
-score_order(const struct score *a, const struct score *b)
-{
-	product x = (product)a->age * b->total, y = (product)b->age * a->total;
-
-	return (x > y) - (x < y);
-}
-
-/* A clock that went back makes nobody younger than new. */
-struct score
-search_score(const struct search *x, const struct job *job)
-{
-	usec_t since = job->message->arrival;
-	uint64_t age = since < x->now ? (uint64_t)(x->now - since) : 0;
-
-	return (struct score){ age + USEC_PER_SEC, job->total };
 }
 
 void
-search_offer(struct search *x, struct job *job, struct score score)
+hull_clear(struct hull *h, unsigned *budget, struct slab *nodes)
 {
-	int c = score_order(&score, &x->best);
+	struct hull_node *node;
+	struct hull_ref older;
 
-	if (c < 0 ||
-	    (c == 0 && x->job != NULL &&
-		label_order(job->order.label, x->job->order.label) > 0))
-		return;
-	x->job = job;
-	x->best = score;
-}
-
-/* No job as old as the oldest, or younger, with at least this total is better
- * than the best so far. */
-static bool
-is_beaten(const struct search *x, uint32_t least)
-{
-	const struct score most = {
-		(uint64_t)(x->now - x->oldest) + USEC_PER_SEC, least
-	};
-
-	return score_order(&most, &x->best) < 0;
-}
-
-/* The parts of a row from one job on, the oldest last. */
-struct parts {
-	struct hull_ref part[HULL_HEIGHT];
-	unsigned n;
-};
-
-/* The jobs from that message on; `one` is one of those that have as many bits
- * of the number as possible. */
-static void
-parts_from(struct hull_ref r, uint64_t from, uint64_t one, struct parts *parts)
-{
-	const struct hull_node *node;
-	int bit = from == one ? NOWHERE : 63 - __builtin_clzll(from ^ one);
-
-	parts->n = 0;
-	while (is_node(r) && node_of(r)->bit > bit) {
-		node = node_of(r);
-		if ((from >> node->bit & 1) == 0)
-			parts->part[parts->n++] = node->below[1];
-		r = node->below[from >> node->bit & 1];
-	}
-	if (one >= from)
-		parts->part[parts->n++] = r;
-}
-
-/* A younger part can only have a better job if that has a smaller total than
- * the best one of the older parts. */
-void
-hull_search(const struct hull *h, uint32_t block, struct search *x)
-{
-	const struct key key = { x->from, block };
-	uint32_t least = UINT32_MAX;
-	struct hull_ref r = h->root;
-	struct parts parts;
-	struct job *job;
-	struct key one;
-
-	while (r.bits != 0 && is_node(r) && node_of(r)->bit >= HULL_BLOCK)
-		r = node_of(r)->below[key_bit(&key, node_of(r)->bit)];
-	if (r.bits == 0 || is_beaten(x, least_of(r)))
-		return;
-	one = key_of(h, sample(r, &key));
-	if (one.block != block)
-		return;
-	parts_from(r, x->from, one.number, &parts);
-	while (parts.n-- > 0) {
-		r = parts.part[parts.n];
-		if (least_of(r) >= least || is_beaten(x, least_of(r)))
-			continue;
-		job = best_at(r, x->now);
-		if (job->indexed.total < least)
-			least = job->indexed.total;
-		search_offer(x, job, search_score(x, job));
-	}
-}
-
-/* ---- check ---- */
-
-/* The best of all jobs below, by looking at each. */
-static const struct job *
-best_of_all(struct hull_ref r, usec_t now)
-{
-	const struct job *a, *b;
-
-	if (!is_node(r))
-		return job_of(r);
-	a = best_of_all(node_of(r)->below[0], now);
-	b = best_of_all(node_of(r)->below[1], now);
-	return (product)(now - zero_of(a)) * b->indexed.total >=
-		(product)(now - zero_of(b)) * a->indexed.total
-	    ? a
-	    : b;
-}
-
-static void
-check_node(struct hull_ref r)
-{
-	const struct hull_node *node = node_of(r);
-
-	if (node->bit >= HULL_BLOCK)
-		return;
-	ASSERT(node->least <= least_of(node->below[0]));
-	ASSERT(node->least <= least_of(node->below[1]));
-	if (node->until >= FOREVER - 1) {
-		ASSERT(node->until < FOREVER ||
-		    least_of(node->below[0]) <= least_of(node->below[1]));
-		return;
-	}
-	ASSERT(best_of_all(r, node->until) ==
-	    best_of_all(node->below[0], node->until));
-	ASSERT(best_of_all(r, node->until + 1) ==
-	    best_of_all(node->below[1], node->until + 1));
-}
-
-size_t
-hull_check(const struct hull *h)
-{
-	struct hull_ref left[HULL_HEIGHT + 1], r;
-	size_t jobs = 0;
-	unsigned n = 0;
-
-	if (h->root.bits == 0)
-		return 0;
-	for (left[n++] = h->root; n > 0;) {
-		r = left[--n];
-		if (!is_node(r)) {
-			jobs++;
-			continue;
+	for (; *budget > 0 && is_node(h->root) && h->root.bits != 0;
+	     (*budget)--) {
+		node = node_of(h->root);
+		older = node->below[0];
+		if (is_node(older)) { /* becomes the root */
+			node->below[0] = node_of(older)->below[1];
+			node_of(older)->below[1] = h->root;
+			h->root = older;
+		} else {
+			h->root = node->below[1];
+			slab_put(nodes, node);
 		}
-		check_node(r);
-		left[n++] = node_of(r)->below[0];
-		left[n++] = node_of(r)->below[1];
 	}
-	return jobs;
+	if (*budget > 0)
+		h->root.bits = 0;
 }

@@ -4,7 +4,8 @@
  * (t - a + 1 s) / w at the time t: a line. A hull holds jobs in the order of
  * their messages, as the leaves of a binary tree. Of two jobs the older one may
  * be better for some time, then the younger one, if its total is less; never
- * the other way round. So it is with the best of two halves of a row: one time
+ * the other way round. Of two that are as good the earlier one in the list is
+ * the better one. So it is with the best of two halves of a row: one time
  * in each node says which half has the best job, and nothing has to be done
  * when time passes.
  *
@@ -33,7 +34,11 @@ struct hull_ref {
 
 struct hull {
 	struct hull_ref root;
-	unsigned shift; /* 32: one block */
+	struct job *best; /* of hull_best(), of that block, or NULL */
+	usec_t until;     /* the last time at which that is so */
+	uint32_t block;
+	uint8_t shift; /* 32: one block */
+	bool moved;    /* jobs that may stand in another order in the list */
 };
 
 struct hull_node {
@@ -60,6 +65,7 @@ struct search {
 	usec_t now;
 	uint64_t from;   /* number of the first message that counts */
 	usec_t oldest;   /* the arrival of that one, or before */
+	bool is_latest;  /* no search was made at a later time */
 	struct job *job; /* the best so far, or NULL */
 	struct score best;
 };
@@ -68,7 +74,13 @@ struct search {
 bool hull_insert(struct hull *h, struct job *job, struct slab *nodes);
 void hull_remove(struct hull *h, struct job *job, struct slab *nodes);
 /* The best job of the block becomes x->job, if it is better than that one. */
-void hull_search(const struct hull *h, uint32_t block, struct search *x);
+void hull_search(struct hull *h, uint32_t block, struct search *x);
+/* The same of all jobs of the block, wherever they stand: O(h), O(1) as long as
+ * the best is the same. */
+void hull_best(struct hull *h, uint32_t block, struct search *x);
+/* Nodes go, *budget of them at most, which is less then: no job is looked at.
+ * When some of it is left, the hull is empty. */
+void hull_clear(struct hull *h, unsigned *budget, struct slab *nodes);
 /* The job with that score becomes x->job, if it is better. Of two that are as
  * good the earlier one in the list is. */
 void search_offer(struct search *x, struct job *job, struct score score);

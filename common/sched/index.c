@@ -1,4 +1,5 @@
-/* The jobs that never moved, by what they need: docs/SCHEDULING.md, rule 5.
+/* Jobs by what they need, those that never moved in an index of the transport,
+ * the others in shelves: docs/SCHEDULING.md, rule 5.
  *
  * "Needs at most so much" is cut into ranges whose borders are powers of two: a
  * class for each highest bit of a need, and within a class a block for each bit
@@ -30,9 +31,10 @@ hulls_for(uint32_t needed)
 }
 
 static struct hull *
-hull_of(struct transport *t, unsigned bit)
+hull_of(struct index *ix, unsigned bit)
 {
-	return bit < CLASS_BIT ? &t->zeros[bit] : &t->classes[bit - CLASS_BIT];
+	return bit < CLASS_BIT ? &ix->zeros[bit]
+			       : &ix->classes[bit - CLASS_BIT];
 }
 
 /* Hulls where the job is the same for both needs. */
@@ -45,52 +47,63 @@ hulls_in_common(uint32_t a, uint32_t b)
 }
 
 static void
-leave(struct job *job, uint64_t hulls)
+leave(struct index *ix, struct job *job, uint64_t hulls)
 {
-	struct transport *t = job->transport;
+	struct slab *nodes = &job->transport->sched->slabs.hull_node;
 	struct hull *h;
 	unsigned bit;
 
 	for (; hulls != 0; hulls &= hulls - 1) {
 		bit = (unsigned)__builtin_ctzll(hulls);
-		h = hull_of(t, bit);
-		hull_remove(h, job, &t->sched->slabs.hull_node);
+		h = hull_of(ix, bit);
+		hull_remove(h, job, nodes);
 		if (h->root.bits == 0)
-			t->hulls &= ~((uint64_t)1 << bit);
+			ix->hulls &= ~((uint64_t)1 << bit);
 	}
 }
 
-/* The hulls that the job is not in for want of memory. */
-static uint64_t
-enter(struct job *job, uint64_t hulls)
+void
+index_leave(struct index *ix, struct job *job, uint64_t stays)
 {
-	struct transport *t = job->transport;
+	leave(ix, job, hulls_for(job->indexed.needed) & ~stays);
+}
+
+bool
+index_enter(struct index *ix, struct job *job, uint64_t stays)
+{
+	uint64_t all = hulls_for(job->indexed.needed) & ~stays, hulls;
+	struct slab *nodes = &job->transport->sched->slabs.hull_node;
 	unsigned bit;
 
-	for (; hulls != 0; hulls &= hulls - 1) {
+	for (hulls = all; hulls != 0; hulls &= hulls - 1) {
 		bit = (unsigned)__builtin_ctzll(hulls);
-		if (!hull_insert(
-			hull_of(t, bit), job, &t->sched->slabs.hull_node))
-			break;
-		t->hulls |= (uint64_t)1 << bit;
+		if (!hull_insert(hull_of(ix, bit), job, nodes)) {
+			leave(ix, job, all & ~hulls);
+			return false;
+		}
+		ix->hulls |= (uint64_t)1 << bit;
 	}
-	return hulls;
+	return true;
 }
 
 static void
 move(struct job *job, struct indexed to)
 {
+	struct index *ix = &job->transport->unmoved;
 	const struct indexed from = job->indexed;
-	uint64_t stays = 0, missed;
+	uint64_t stays = 0;
 
 	if (from.total == to.total)
 		stays = hulls_in_common(from.needed, to.needed);
-	leave(job, hulls_for(from.needed) & ~stays);
-	job->indexed = to;
-	missed = enter(job, hulls_for(to.needed) & ~stays);
-	if (missed == 0)
+	if (job->moved) {
+		shelf_move(job, to, stays);
 		return;
-	leave(job, hulls_for(to.needed) & ~missed);
+	}
+	index_leave(ix, job, stays);
+	job->indexed = to;
+	if (index_enter(ix, job, stays))
+		return;
+	leave(ix, job, hulls_for(to.needed) & stays);
 	job->indexed = (struct indexed){ 0 };
 }
 
@@ -136,13 +149,13 @@ late_in(struct job *job)
 	job->late = true;
 }
 
-static void
-settle_all_but(struct transport *t, const struct job *current)
+void
+index_settle(struct transport *t)
 {
 	unsigned i = 0;
 
 	while (i < t->nlate)
-		if (t->late[i] == current) {
+		if (t->late[i] == t->current) {
 			i++;
 		} else {
 			settle(t->late[i]);
@@ -159,7 +172,7 @@ index_insert(struct job *job)
 		return;
 	if (job->moved)
 		segment_insert(job);
-	else
+	if (!job->moved || job->segment != NULL)
 		late_in(job);
 }
 
@@ -169,23 +182,25 @@ index_remove(struct job *job)
 	struct transport *t = job->transport;
 	unsigned i;
 
-	if (job->moved) {
-		segment_remove(job);
-		return;
-	}
 	for (i = 0; job->late && i < t->nlate; i++)
 		if (t->late[i] == job)
 			late_out(t, i);
-	move(job, (struct indexed){ 0 });
+	if (job->indexed.needed != 0)
+		move(job, (struct indexed){ 0 });
+	if (job->moved)
+		segment_remove(job);
 }
 
 void
 index_update(struct job *job)
 {
-	if (job->moved)
+	if (!job->moved) {
+		if (job->listed)
+			index_insert(job);
+	} else if (job->segment != NULL) {
 		segment_update(job);
-	else if (job->listed)
-		index_insert(job);
+		late_in(job);
+	}
 }
 
 void
@@ -209,7 +224,7 @@ index_least_needed(const struct transport *t, const struct job *current)
 	uint32_t least = segment_least_needed(t), classes;
 	unsigned i;
 
-	classes = (uint32_t)(t->hulls >> CLASS_BIT);
+	classes = (uint32_t)(t->unmoved.hulls >> CLASS_BIT);
 	if ((classes & -classes) != 0 && (classes & -classes) < least)
 		least = classes & -classes;
 	for (i = 0; i < t->nlate; i++)
@@ -219,31 +234,47 @@ index_least_needed(const struct transport *t, const struct job *current)
 	return least;
 }
 
-void
-index_search(struct transport *t, uint32_t most, struct search *x)
+/* Each hull, and its block, of those that need no more than x->most. All blocks
+ * are of one class. */
+static void
+search(struct index *ix, struct search *x,
+    void (*hull)(struct hull *h, uint32_t block, struct search *x))
 {
-	uint64_t end = (uint64_t)most + 1, hulls;
+	uint64_t end = (uint64_t)x->most + 1, hulls = ix->hulls >> CLASS_BIT;
 	unsigned class = 63 - (unsigned)__builtin_clzll(end), bit;
-	uint64_t below;
+	uint64_t below = ((uint64_t)1 << class) - 1;
+	bool has_blocks = (hulls >> class & 1) != 0;
 
-	settle_all_but(t, t->current);
-	below = ((uint64_t)1 << class) - 1;
-	for (hulls = t->hulls >> CLASS_BIT & below; hulls != 0;
-	     hulls &= hulls - 1)
-		hull_search(&t->classes[__builtin_ctzll(hulls)], 0, x);
-	for (hulls = t->hulls & end & below; hulls != 0; hulls &= hulls - 1) {
+	for (hulls &= below; hulls != 0; hulls &= hulls - 1)
+		hull(&ix->classes[__builtin_ctzll(hulls)], 0, x);
+	if (!has_blocks)
+		return;
+	for (hulls = ix->hulls & end & below; hulls != 0; hulls &= hulls - 1) {
 		bit = (unsigned)__builtin_ctzll(hulls);
-		hull_search(&t->zeros[bit], (uint32_t)((end >> bit) - 1), x);
+		hull(&ix->zeros[bit], (uint32_t)((end >> bit) - 1), x);
 	}
 }
 
 void
-index_init(struct transport *t)
+index_search(struct index *ix, struct search *x)
+{
+	search(ix, x, hull_search);
+}
+
+void
+index_best(struct index *ix, struct search *x)
+{
+	search(ix, x, hull_best);
+}
+
+void
+index_init(struct index *ix, bool moved)
 {
 	unsigned i;
 
 	for (i = 0; i < INDEX_CLASSES; i++) {
-		t->classes[i].shift = 32;
-		t->zeros[i].shift = i;
+		ix->classes[i] = (struct hull){ .shift = 32, .moved = moved };
+		ix->zeros[i] =
+		    (struct hull){ .shift = (uint8_t)i, .moved = moved };
 	}
 }

@@ -233,6 +233,7 @@ job_pass_current(struct job *job)
 	job_leave_lines(job);
 	if (!job->moved) {
 		arrival_out(t, job);
+		job->segment = NULL;
 		job->above = NULL;
 		job->price = 0;
 	}

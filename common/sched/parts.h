@@ -10,7 +10,9 @@
  *	candidate.c    the job that may preempt the current one
  *	index.c        jobs by what they need, for that search
  *	hull.c         the best of many jobs, at any time
+ *	hull_search.c  finding it
  *	segment.c      jobs that have moved, in segments of the list
+ *	shelf.c        hulls of the jobs of a large segment
  *	select.c       selecting and ending
  *	pool.c         how many recipients may be in memory
  *	order.c        a list whose elements can be compared
@@ -29,6 +31,7 @@
 #include "base/slab.h"
 #include "sched/entry.h"
 #include "sched/hull.h"
+#include "sched/segment.h"
 #include "sched/sched.h"
 
 #include <sys/queue.h>
@@ -154,11 +157,6 @@ struct branch {
 	uint32_t users;      /* job, direct children, what is part of this */
 };
 
-/* A job as the hulls know it; 0: it is in none. */
-struct indexed {
-	uint32_t needed, total;
-};
-
 struct job {
 	struct sched_message *message;
 	struct transport *transport;
@@ -169,16 +167,14 @@ struct job {
 	bool moved;    /* has preempted, so it is not in order of arrival */
 	uint32_t held; /* recipients in memory */
 	struct order_node order;
-	union {
-		struct indexed indexed;  /* not moved */
-		struct segment *segment; /* moved; NULL: it has no place */
-	};
+	struct indexed indexed;
 	union {
 		RB_ENTRY(job) arrival; /* in by_arrival: listed, not moved */
 		struct {               /* moved */
-			struct branch *above; /* NULL: none */
-			int64_t credit;       /* paid for and not used, units of
-						 1/price slot */
+			struct segment *segment; /* NULL: it has no place */
+			struct branch *above;    /* NULL: none */
+			int64_t credit; /* paid for and not used, units of
+					   1/price slot */
 			uint32_t price; /* cost when the parent paid; 0: no
 					   account */
 		};
@@ -196,29 +192,6 @@ struct job {
 SLIST_HEAD(job_list, job);
 RB_HEAD(arrival_tree, job);
 
-/* A part of the moved jobs. What a node has of each of its parts: a job, or all
- * jobs of a node below it. A job with children is none of them, nor is one that
- * needs nothing. */
-#define SEGMENT_PARTS 16
-struct segment_part {
-	usec_t since; /* the first arrival */
-	/* The least total of those that have begun nothing, and of the others;
-	 * the least that one of the others needs. UINT32_MAX: there is none. */
-	uint32_t unbegun, begun, needed;
-	union {
-		struct job *job;       /* in a leaf */
-		struct segment *below; /* in other nodes */
-	};
-};
-struct segment {
-	struct segment *up; /* or the next spare one */
-	uint16_t n;
-	bool leaf;
-	struct segment_part part[SEGMENT_PARTS]; /* in the order of the list */
-};
-
-#define INDEX_CLASSES 32
-#define INDEX_LATE    4
 struct transport {
 	struct sched *sched;
 	uint32_t index;
@@ -230,10 +203,13 @@ struct transport {
 	 * before the current one has an entry for a destination with room. */
 	struct job *current;
 	struct segment *segments; /* the root, NULL without moved jobs */
-	/* See index.c. Jobs that have changed wait in `late` until a search
-	 * needs them: mostly the current one, which is no candidate. */
-	struct hull classes[INDEX_CLASSES], zeros[INDEX_CLASSES];
-	uint64_t hulls; /* that hold jobs: zeros below, classes above */
+	struct shelf_list shelves_due[SEGMENT_FLOORS]; /* by floor */
+	uint32_t due_floors; /* of these lists, those with shelves: bits */
+	struct shelf *shelves_waste;
+	usec_t searched; /* the latest time of a search */
+	/* Jobs that never moved. Some that have changed wait in `late` until a
+	 * search needs them: mostly the current one, which is no candidate. */
+	struct index unmoved;
 	struct job *late[INDEX_LATE];
 	unsigned nlate;
 	struct open_tree open;
@@ -388,7 +364,12 @@ void job_recount(struct job *job); /* total is computed anew */
 void job_read(struct job *job);
 
 /* index.c */
-void index_init(struct transport *t);
+void index_init(struct index *ix, bool moved);
+/* The job comes into hulls of that index, or leaves them: as needed for the
+ * job's `indexed`, but those of which the bit is in `stays`. False: no memory,
+ * it is in no more of them than before. */
+bool index_enter(struct index *ix, struct job *job, uint64_t stays);
+void index_leave(struct index *ix, struct job *job, uint64_t stays);
 /* The job is listed, or moved: it can be found, if there is preemption, and
  * memory. */
 void index_insert(struct job *job);
@@ -400,25 +381,12 @@ void index_fill(struct transport *t);
 /* No candidate needs less, wherever it stands; UINT32_MAX: there is none. */
 uint32_t
 index_least_needed(const struct transport *t, const struct job *current);
-/* The best job that never moved and needs no more than that. */
-void index_search(struct transport *t, uint32_t most, struct search *x);
-
-/* segment.c */
-/* The job has moved: it gets a place, if there is memory. */
-void segment_insert(struct job *job);
-void segment_remove(struct job *job);
-/* total, selected or children of the job have changed. */
-void segment_update(struct job *job);
-/* The next job behind it that has a place, or NULL. */
-struct job *segment_next_job(const struct job *job);
-/* The place of a node in the one above it, of a job in its leaf. */
-unsigned segment_place(const struct segment *s);
-unsigned segment_place_of_job(const struct job *job);
-/* The least that a candidate needs, anywhere in the list; UINT32_MAX: there is
- * none. */
-uint32_t segment_least_needed(const struct transport *t);
-/* All jobs of the node, as the one above it knows them. */
-struct segment_part segment_sum(struct segment *s);
+/* All that changed are known as they are, but the current job, maybe. */
+void index_settle(struct transport *t);
+/* The best job from x->from on that needs no more than x->most. */
+void index_search(struct index *ix, struct search *x);
+/* The same, wherever it stands. */
+void index_best(struct index *ix, struct search *x);
 
 /* candidate.c */
 /* The job behind the current one with the best score that needs at most so

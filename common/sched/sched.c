@@ -47,7 +47,7 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 	RB_INIT(&t->open);
 	RB_INIT(&t->by_arrival);
 	RB_INIT(&t->unread);
-	index_init(t);
+	index_init(&t->unmoved, false);
 	transport_set(t, params);
 	t->unused = t->params.recipient_limit;
 }
@@ -123,7 +123,10 @@ pools_free(struct sched *s)
 {
 	struct taken *taken;
 	struct segment *segment;
+	uint32_t i;
 
+	for (i = 0; i < s->count; i++)
+		shelf_free_waste(&s->transports[i]);
 	while ((taken = SLIST_FIRST(&s->spare_taken)) != NULL) {
 		SLIST_REMOVE_HEAD(&s->spare_taken, spare);
 		free(taken);

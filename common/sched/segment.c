@@ -7,12 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two neighbours with so many parts together become one. So two of them hold
- * more, and the tree of a million jobs has seven floors at most. */
-#define MERGED         ((unsigned)SEGMENT_PARTS * 3 / 4)
-/* A split may reach the root and give the tree another floor: of 2^32 jobs,
- * four to a node in the mean, there are sixteen. */
-#define NEEDED_AT_ONCE 18
+/* A split may reach the root and give the tree another floor. */
+#define NEEDED_AT_ONCE SEGMENT_FLOORS
 
 static const struct segment_part nobody = { INT64_MAX, UINT32_MAX, UINT32_MAX,
 	UINT32_MAX, { NULL } };
@@ -140,6 +136,7 @@ node_get(struct transport *t, bool leaf)
 	s->spare_segments = new->up;
 	s->nspare_segments--;
 	new->up = NULL;
+	new->shelf = NULL;
 	new->leaf = leaf;
 	new->n = 0;
 	return new;
@@ -150,6 +147,7 @@ node_spare(struct transport *t, struct segment *node)
 {
 	struct sched *s = t->sched;
 
+	shelf_drop(t, node);
 	node->up = s->spare_segments;
 	s->spare_segments = node;
 	s->nspare_segments++;
@@ -193,6 +191,17 @@ put(struct segment *s, unsigned at, const struct segment_part *part)
 		part->below->up = s;
 }
 
+/* The part holds nothing but one job. */
+static bool
+is_one_job(const struct segment_part *part)
+{
+	const struct segment *s = part->below;
+
+	while (!s->leaf && s->n == 1)
+		s = s->part[0].below;
+	return s->n == 1;
+}
+
 /* The full node becomes two; what only grows at its end stays full. The part of
  * the right one, which still has no place above. */
 static struct segment_part
@@ -201,6 +210,9 @@ split(struct transport *t, struct segment *s, unsigned at,
 {
 	struct segment *right = node_get(t, s->leaf);
 	unsigned cut = at == s->n ? s->n : s->n / 2u;
+	/* All that leaves is a job which has come just now. */
+	bool keeps =
+	    !s->leaf && s->up != NULL && cut == s->n && is_one_job(part);
 	struct segment_part sum;
 
 	move_parts(right, 0, s, cut);
@@ -214,6 +226,11 @@ split(struct transport *t, struct segment *s, unsigned at,
 		put(t->segments, 0, &sum);
 	} else {
 		s->up->part[segment_place(s)] = sum;
+	}
+	if (!s->leaf) {
+		if (!keeps)
+			shelf_renew(t, s);
+		shelf_renew(t, right);
 	}
 	return segment_sum(right);
 }
@@ -240,6 +257,25 @@ first_of(const struct segment *s, unsigned at)
 		at = 0;
 	}
 	return s->part[at].job;
+}
+
+struct job *
+segment_first(const struct segment *s)
+{
+	return first_of(s, 0);
+}
+
+struct job *
+segment_after(const struct segment *s, const struct job *job)
+{
+	const struct segment *at = job->segment;
+	unsigned next = segment_place_of_job(job) + 1;
+
+	while (next == at->n && at != s) {
+		next = segment_place(at) + 1;
+		at = at->up;
+	}
+	return next == at->n ? NULL : first_of(at, next);
 }
 
 /* Down to the last part that begins before the label; the part behind it is
@@ -273,6 +309,7 @@ segment_insert(struct job *job)
 	ASSERT(job->segment == NULL);
 	if (!reserve(t->sched))
 		return;
+	shelf_work(t);
 	if (next != NULL) {
 		insert_at(t, next->segment, segment_place_of_job(next),
 		    part_of_job(job));
@@ -303,12 +340,14 @@ merge(struct transport *t, struct segment *up, unsigned left)
 		return false;
 	a = up->part[left].below;
 	b = up->part[left + 1].below;
-	if (a->n + b->n > t->sched->segment_most * 3 / 4)
+	if (a->n + b->n > (t->sched->segment_most + 1) / 2)
 		return false;
 	move_parts(a, a->n, b, 0);
 	up->part[left] = segment_sum(a);
 	erase(up, left + 1);
 	node_spare(t, b);
+	if (!a->leaf)
+		shelf_renew(t, a);
 	return true;
 }
 
@@ -321,6 +360,7 @@ lower_root(struct transport *t)
 	while (!root->leaf && root->n == 1) {
 		t->segments = root->part[0].below;
 		t->segments->up = NULL;
+		shelf_drop(t, t->segments);
 		node_spare(t, root);
 		root = t->segments;
 	}
@@ -339,12 +379,13 @@ segment_remove(struct job *job)
 
 	if (s == NULL)
 		return;
+	shelf_pass(job);
 	erase(s, segment_place_of_job(job));
 	job->segment = NULL;
 	sum_up(s);
-	/* Of two that would fit into three quarters, one is no larger than half
-	 * of these: that one looks at the other. */
-	for (; (up = s->up) != NULL && s->n <= most * 3 / 8; s = up) {
+	/* Of two that would fit into a half, one is no larger than a quarter:
+	 * that one looks at the other. */
+	for (; (up = s->up) != NULL && s->n <= (most + 1) / 4; s = up) {
 		at = segment_place(s);
 		if (s->n == 0) {
 			erase(up, at);
@@ -355,6 +396,7 @@ segment_remove(struct job *job)
 		}
 	}
 	lower_root(t);
+	shelf_work(t);
 }
 
 /* Of one part the least need has become less. */

@@ -22,12 +22,12 @@ struct world {
 	struct transport *t;
 	struct sched_message *messages[MESSAGES]; /* or NULL */
 	struct sched_entry *running[4 * DESTINATIONS];
-	uint32_t nrunning;
+	uint32_t nrunning, steps;
 	/* Of the selection that begins. */
 	const struct job *current, *want;
 	bool told;
 	/* What there was. */
-	uint32_t most_moved, most_behind, found_moved;
+	uint32_t most_moved, most_behind, found_moved, most_shelves;
 };
 
 static uint32_t
@@ -39,13 +39,18 @@ roll(struct world *w, uint32_t low, uint32_t high)
 
 /* ---- rule 5 by a walk ---- */
 
+static uint64_t
+age(const struct job *job, usec_t now)
+{
+	const usec_t arrival = job->message->arrival;
+
+	return (uint64_t)(arrival < now ? now - arrival : 0) + USEC_PER_SEC;
+}
+
 static bool
 better(const struct job *a, const struct job *b, usec_t now)
 {
-	const usec_t ages[] = { now - a->message->arrival + USEC_PER_SEC,
-		now - b->message->arrival + USEC_PER_SEC };
-
-	return (uint64_t)ages[0] * b->total > (uint64_t)ages[1] * a->total;
+	return age(a, now) * b->total > age(b, now) * a->total;
 }
 
 static const struct job *
@@ -104,7 +109,9 @@ new_message(struct world *w)
 
 	while (m < w->messages + MESSAGES && *m != NULL)
 		m++;
-	if (m == w->messages + MESSAGES)
+	/* A third of the time nothing comes: a clock that goes back then stays
+	 * behind all arrivals. */
+	if (m == w->messages + MESSAGES || w->steps / 300 % 3 == 2)
 		return;
 	cr_assert_eq(sched_message_new(w->s, m, w->now, m), 0);
 	if (roll(w, 0, 2) == 0)
@@ -174,6 +181,21 @@ cancel_one(struct world *w)
 	free_if_over(m);
 }
 
+/* Mostly not before the last message arrived. */
+static void
+go_back(struct world *w)
+{
+	const struct sched_message *last =
+	    TAILQ_LAST(&w->s->messages, message_list);
+	usec_t most = w->now - (last == NULL ? 0 : last->arrival);
+
+	if (roll(w, 0, 9) == 0)
+		most += USEC_PER_SEC;
+	most /= 1000;
+	if (most > 0 && most <= w->now / 1000)
+		w->now -= (usec_t)roll(w, 0, (uint32_t)most) * 1000;
+}
+
 static void
 pass_time(struct world *w)
 {
@@ -181,6 +203,21 @@ pass_time(struct world *w)
 		w->now += (usec_t)roll(w, 0, 2) * USEC_PER_SEC;
 	else if (roll(w, 0, 30) == 0)
 		w->now += (usec_t)roll(w, 0, 5000) * USEC_PER_SEC;
+	else if (roll(w, 0, 3) == 0)
+		go_back(w);
+}
+
+/* Of the nodes above leaves, from the root down to the first leaf, those whose
+ * hulls know all jobs below them. */
+static uint32_t
+whole_shelves(const struct transport *t)
+{
+	const struct segment *s = t->segments;
+	uint32_t shelves = 0;
+
+	for (; s != NULL && !s->leaf; s = s->part[0].below)
+		shelves += shelf_is_whole(s->shelf);
+	return shelves;
 }
 
 static void
@@ -192,11 +229,14 @@ step(struct world *w)
 	struct order_node *n;
 	uint32_t moved = 0;
 
+	w->steps++;
 	acts[roll(w, 0, ARRAY_LEN(acts) - 1)](w);
 	TAILQ_FOREACH (n, &w->t->jobs, link)
 		moved += ORDER_OF(n, struct job, order)->moved;
 	if (moved > w->most_moved)
 		w->most_moved = moved;
+	if (whole_shelves(w->t) > w->most_shelves)
+		w->most_shelves = whole_shelves(w->t);
 }
 
 static void
@@ -250,7 +290,7 @@ end(struct world *w)
 
 Test(sched_moved, candidates_are_those_of_a_walk)
 {
-	uint32_t moved = 0, behind = 0, found = 0, i;
+	uint32_t moved = 0, behind = 0, found = 0, shelves = 0, i;
 	uint64_t seed;
 
 	for (seed = 0; seed < DRIVES; seed++) {
@@ -266,9 +306,56 @@ Test(sched_moved, candidates_are_those_of_a_walk)
 		moved = w.most_moved > moved ? w.most_moved : moved;
 		behind = w.most_behind > behind ? w.most_behind : behind;
 		found += w.found_moved;
+		if (w.most_shelves > shelves)
+			shelves = w.most_shelves;
 	}
 	/* There were as many as the name says. */
 	cr_expect_gt(moved, 200);
 	cr_expect_gt(behind, 200);
 	cr_expect_gt(found, 1000);
+	cr_expect_gt(shelves, 2);
+}
+
+/* The best of two jobs is remembered, and is another one at other times. */
+Test(sched_moved, a_best_job_is_remembered_for_its_time)
+{
+	static const struct {
+		const char *name;
+		usec_t now;
+		bool is_latest;
+		unsigned want;
+	} cases[] = {
+		{ "the older one at first", 12, true, 0 },
+		{ "and until they are as good", 19, true, 0 },
+		{ "then the smaller one", 20, true, 1 },
+		{ "for ever", 100000, true, 1 },
+		{ "but not after the clock went back", 12, false, 0 },
+		{ "which is not remembered", 100001, true, 1 },
+	};
+	struct sched_message m[] = { { .number = 1 },
+		{ .number = 2, .arrival = 10 * USEC_PER_SEC } };
+	struct job jobs[] = { { .message = &m[0], .indexed = { 2, 2 } },
+		{ .message = &m[1], .indexed = { 1, 1 } } };
+	struct hull h = { .shift = 32, .moved = true };
+	struct slab nodes;
+	size_t i;
+
+	slab_init(&nodes, sizeof(struct hull_node));
+	for (i = 0; i < ARRAY_LEN(jobs); i++) {
+		jobs[i].total = jobs[i].indexed.total;
+		jobs[i].order.label = i;
+		cr_assert(hull_insert(&h, &jobs[i], &nodes));
+	}
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct search x = { .most = 2,
+			.now = cases[i].now * USEC_PER_SEC,
+			.is_latest = cases[i].is_latest,
+			.best = { 0, UINT32_MAX } };
+
+		hull_best(&h, 0, &x);
+		cr_expect_eq(x.job, &jobs[cases[i].want], "%s", cases[i].name);
+	}
+	hull_remove(&h, &jobs[0], &nodes);
+	hull_remove(&h, &jobs[1], &nodes);
+	slab_done(&nodes);
 }
