@@ -139,25 +139,43 @@ name_before(char *end, uint32_t n)
 }
 
 struct sched_message *
-bench_mail(struct bench *b, const char *prefix, uint32_t rcpts, uint32_t first,
-    uint32_t destinations, uint32_t total)
+bench_message(struct bench *b)
 {
 	struct sched_message *m = NULL;
+
+	b->next_id++;
+	bench_check(sched_message_new(b->s, NULL, b->now, &m));
+	return m;
+}
+
+void
+bench_fill(struct bench *b, struct sched_message *m,
+    const struct bench_rcpts *rcpts, uint32_t total)
+{
 	struct sched_rcpt rcpt = { 0 };
 	char name[64], *after = name + 16; /* the number */
 	uint32_t i;
 
-	snprintf(after, sizeof(name) - 16, "%s.example", prefix);
-	b->next_id++;
-	bench_check(sched_message_new(b->s, NULL, b->now, &m));
+	snprintf(after, sizeof(name) - 16, "%s.example", rcpts->prefix);
 	if (total > 0)
 		bench_check(sched_message_expect(m, 0, total));
-	for (i = 0; i < rcpts; i++) {
+	for (i = 0; i < rcpts->n; i++) {
 		rcpt.index = i;
 		bench_check(sched_rcpt_add(m, 0,
-		    name_before(after, (first + i) % destinations),
+		    name_before(
+			after, (rcpts->first + i) % rcpts->destinations),
 		    "user@example.org", &rcpt));
 	}
 	sched_batch_end(m, total == 0, b->now);
+}
+
+struct sched_message *
+bench_mail(struct bench *b, const char *prefix, uint32_t rcpts, uint32_t first,
+    uint32_t destinations, uint32_t total)
+{
+	struct sched_message *m = bench_message(b);
+
+	bench_fill(b, m,
+	    &(struct bench_rcpts){ prefix, rcpts, first, destinations }, total);
 	return m;
 }

@@ -55,7 +55,17 @@ void bench_finish(struct bench *b);
 void bench_drain(struct bench *b);
 /* All is delivered, and freed. */
 void bench_close(struct bench *b);
-/* rcpts of one entry each, from the given one of so many destinations on;
+/* Recipients of one entry each, from the first of so many destinations on. */
+struct bench_rcpts {
+	const char *prefix; /* of their names */
+	uint32_t n, first, destinations;
+};
+/* A message that has arrived now, and its recipients, which may come later;
+ * total: entries in all, of which the others are never read; 0: no more. */
+struct sched_message *bench_message(struct bench *b);
+void bench_fill(struct bench *b, struct sched_message *m,
+    const struct bench_rcpts *rcpts, uint32_t total);
+/* Both. rcpts of one entry each, from the given one of so many destinations on;
  * total: entries in all, of which the others are never read; 0: no more. */
 struct sched_message *bench_mail(struct bench *b, const char *prefix,
     uint32_t rcpts, uint32_t first, uint32_t destinations, uint32_t total);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ENTRY 2 /* recipients */
 
@@ -220,6 +221,111 @@ drain_first(struct bench *b)
 	drain_up_to(b, 500);
 }
 
+/* ---- messages that have preempted ---- */
+
+static void
+decide(struct bench *b, uint32_t count)
+{
+	for (; count > 0; count--) {
+		start_all(b, 1);
+		bench_finish(b);
+	}
+}
+
+/* These do not end before they are asked to. */
+static void
+hold(struct bench *b, struct sched_entry *held[HELD])
+{
+	uint32_t i;
+
+	for (i = 0; i < HELD; i++) {
+		start_all(b, 1);
+		held[i] = b->flying[(b->first + --b->count) % b->agents];
+	}
+}
+
+/* The message preempts the current one and waits for `slow`; the current one
+ * has paid for it in the end. */
+static void
+pass_current(struct bench *b, struct sched_message *m, uint32_t needed)
+{
+	bench_fill(b, m, &(struct bench_rcpts){ "slow", 1, 0, 1 }, needed);
+	decide(b, 2 * needed);
+}
+
+/* What is paid for with 10000 entries each: messages are looked for, and found,
+ * at each selection, but may not preempt for long. */
+static void
+make_dear(struct bench *b)
+{
+	const struct sched_params params = { UINT32_MAX, 10, 20000 };
+	const struct sched_transport_params transport = {
+		.process_limit = b->agents,
+		.destination_recipient_limit = ENTRY,
+		.delivery_slot_cost = 10000,
+		.delivery_slot_discount = 50,
+		.delivery_slot_loan = 1,
+		.recipient_limit = 20000,
+		.recipient_refill_limit = 100,
+	};
+
+	bench_check(sched_configure(b->s, &params, &transport, 1, b->now));
+	(void)bench_mail(b, "slow", 1, 0, 1, 0); /* could be paid for */
+}
+
+/* Old messages of 12 entries and more alternate with young ones of 3 and more:
+ * each part of the list seems to offer four times as much as the best message
+ * does. All but one stand behind a large message, the only one that can go. */
+static void
+preempted(struct bench *b, uint32_t n)
+{
+	const struct policy p = { 2 * HELD + 20, ENTRY, HELD, 2 };
+	struct sched_message **old =
+	    bench_need(calloc(n / 2, sizeof(struct sched_message *)));
+	struct sched_entry *slow[HELD], *front[HELD];
+	uint32_t i;
+
+	bench_open(b, &p);
+	(void)bench_mail(b, "slow", HELD * ENTRY, 0, 1, 0);
+	hold(b, slow);
+	(void)bench_mail(b, "front", 30000 * ENTRY, 0, 1, 10000000);
+	decide(b, 100);
+	pass_current(b, bench_message(b), 3);
+	hold(b, front);
+	(void)bench_mail(b, "bulk", (18 * n + 200) * ENTRY, 0, 10, 40000000);
+	for (i = 0; i < n / 2; i++)
+		old[i] = bench_message(b);
+	b->now += 3000 * USEC_PER_SEC;
+	decide(b, 100);
+	for (i = 0; i < n / 2; i++) {
+		pass_current(b, old[i], 12 + i % 4);
+		pass_current(b, bench_message(b), 3 + i % 2);
+	}
+	b->now += 1000 * USEC_PER_SEC;
+	make_dear(b);
+	free(old);
+	memcpy(b->flying, front, sizeof(front));
+	memcpy(b->flying + b->agents - HELD, slow, sizeof(slow));
+	b->first = 0;
+}
+
+/* As long as those that wait are too dear. */
+static void
+drain_preempted(struct bench *b)
+{
+	struct bench one = *b;
+	uint64_t wanted = b->left < 9000 ? b->left : 9000;
+
+	one.agents = one.count = HELD;
+	one.left = wanted;
+	drain_in_turn(&one);
+	b->left -= wanted - one.left;
+	b->now = one.now;
+	/* The others end, too. */
+	b->first = b->agents - HELD;
+	b->count = 2 * HELD;
+}
+
 /* ---- two messages in turn ---- */
 
 /* The older one has one slow destination, the other one N, of which nine tenths
@@ -307,6 +413,10 @@ const struct bench_case bench_hard[] = {
 	    "a message at a slow site in turn with one of N sites, nine tenths "
 	    "full",
 	    in_turn, drain_two, 100000, 0 },
+	{ "preempted",
+	    "N messages that have preempted and wait, old and large ones "
+	    "beside young and small ones",
+	    preempted, drain_preempted, 100000, 20000 },
 	{ "first", "the first decisions beside N blocked messages", first,
 	    drain_first, 100000, 2000 },
 	{ "sites",
