@@ -35,7 +35,7 @@ check_lines(const char *s, size_t len, bool whole)
 
 	for (i = 0; i < len; i++) {
 		MUST(s[i] != '\0' && s[i] != '\r');
-		MUST(whole || (unsigned char)s[i] < 0x7f);
+		MUST(whole || (unsigned char)s[i] <= 0x7f); /* 7bit */
 		column = s[i] == '\n' ? 0 : column + 1;
 		MUST(column <= 998);
 	}
