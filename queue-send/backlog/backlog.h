@@ -25,6 +25,7 @@
 struct message;
 struct sched_entry;
 struct send;
+struct hold_note;
 
 /* ---- due.c: a small node for each deferred message, so that a million fit
  * ----
@@ -289,9 +290,14 @@ void claims_leave(struct send *s, struct message *m);
 
 /* Nothing else is done with that message until the act has ended. */
 bool act_is_under_way(const struct send *s, uint64_t inode);
-/* The same: what is passed over, an offer or a file in hold/, is looked for
- * again after the act. */
-bool act_is_met(struct send *s, uint64_t inode);
+/* The same: an offer of it, or its file in hold/, is passed over, and looked
+ * for again after the act. */
+bool act_meets_offer(struct send *s, uint64_t inode);
+bool act_meets_held(struct send *s, uint64_t inode);
+/* A rule holds a message of the active queue. True: an operator's note is being
+ * written, and that of the rule only if it fails. */
+bool
+act_takes_rule(struct send *s, uint64_t inode, const struct hold_note *note);
 
 /* ---- acts.c: a hold with an end ---- */
 

@@ -140,7 +140,7 @@ found_held(struct send *s, const struct spool_item *item)
 
 	/* The end of its move there counts it, and looks again. */
 	if (messages_find(&s->messages, item->inode) != NULL ||
-	    act_is_met(s, item->inode))
+	    act_meets_held(s, item->inode))
 		return;
 	w->failed += recover_held(&s->sp, item->inode,
 			 s->conf->report_held_failures, &done) == 1;

@@ -29,13 +29,35 @@ act_is_under_way(const struct send *s, uint64_t inode)
 }
 
 bool
-act_is_met(struct send *s, uint64_t inode)
+act_meets_offer(struct send *s, uint64_t inode)
 {
 	struct act_task *t = find(s, inode);
 
 	if (t != NULL)
-		t->met = true;
+		t->met_offered = true;
 	return t != NULL;
+}
+
+bool
+act_meets_held(struct send *s, uint64_t inode)
+{
+	struct act_task *t = find(s, inode);
+
+	if (t != NULL)
+		t->met_held = true;
+	return t != NULL;
+}
+
+bool
+act_takes_rule(struct send *s, uint64_t inode, const struct hold_note *note)
+{
+	struct act_task *t = find(s, inode);
+
+	if (t == NULL || t->message == NULL || act_gives_up(t->what))
+		return false;
+	t->rule = *note;
+	t->has_rule = true;
+	return true;
 }
 
 bool
@@ -49,8 +71,8 @@ acts_are_full(const struct send *s)
 static void
 look_again(struct send *s, const struct act_task *t)
 {
-	s->want_scan |= t->met || (t->offered && t->task.error < 0);
-	s->walks[WALK_HOLD].wanted |= t->met;
+	s->want_scan |= t->met_offered || (t->offered && t->task.error < 0);
+	s->walks[WALK_HOLD].wanted |= t->met_held;
 }
 
 static void

@@ -100,11 +100,11 @@ act_task_note(struct act_task *t)
 		t->first };
 	struct hold_note_before before;
 
-	if (t->begins_bounce)
-		(void)reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
 	if (t->reasons != NULL)
 		t->reason_error =
 		    reason_add_attempt(t->sp, t->id.inode, &attempt);
+	else if (t->begins_defer && t->first) /* another message's */
+		(void)reason_clear(t->sp, SPOOL_DEFER, t->id.inode);
 	return act_gives_up(t->what)
 	    ? reason_add_expiry(t->sp, &t->id, t->now_wall)
 	    : hold_note_write(t->sp, &t->id, &t->note, &before);

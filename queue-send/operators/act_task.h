@@ -22,7 +22,9 @@ struct act_task {
 	 * is told. */
 	int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running);
 	bool offered; /* an offer was dropped: on failure it is made again */
-	bool met;     /* the loop passed over the file meanwhile */
+	/* Meanwhile the loop passed over an offer of the file, or over it in
+	 * hold/. */
+	bool met_offered, met_held;
 
 	/* To be done. */
 	const struct spool *sp;
@@ -37,7 +39,8 @@ struct act_task {
 	struct message *message; /* the loop's */
 	struct buf *reasons;     /* kept until now; owned; NULL: none */
 	bool begins_defer, first;
-	bool begins_bounce;
+	bool has_rule; /* that holds it, too, with this note */
+	struct hold_note rule;
 
 	/* Of one that goes to another queue. */
 	uint32_t to;

@@ -42,6 +42,24 @@ decide(struct send *s, struct message *m, enum message_fate fate)
 	return running;
 }
 
+/* A rule has held the message while the note of an operator was written, which
+ * has failed: the note of the rule takes its place. */
+static void
+note_rule(struct send *s, const struct act_task *t)
+{
+	struct message *m = t->message;
+	struct hold_note_before before;
+	int r = hold_note_write(&s->sp, &t->id, &t->rule, &before);
+
+	if (r < 0) {
+		disk_write_failed(s, m, "write the note of a rule", r);
+		return;
+	}
+	m->reasons_begun = true;
+	m->held_for = t->rule.until_wall > 0;
+	acts_hold_ends(s, t->rule.until_wall);
+}
+
 /* The note is on disk, or the mark of one that is given up. */
 static int
 noted(struct send *s, struct act_task *t, uint32_t *ret_running)
@@ -54,6 +72,10 @@ noted(struct send *s, struct act_task *t, uint32_t *ret_running)
 		disk_write_failed(s, m, "write a reason", t->reason_error);
 	if (r == 0)
 		sync_changed(s);
+	if (r < 0 && t->begins_defer && t->reasons == NULL)
+		m->reasons_begun = false;
+	if (r < 0 && t->has_rule)
+		note_rule(s, t);
 	if (r == 0 && act_gives_up(t->what)) {
 		m->expires = true;
 	} else if (r == 0) {
@@ -79,7 +101,7 @@ may_act(const struct message *m, const struct act_order *order)
 	if (act_gives_up(order->what))
 		return stays && m->nunrecorded == 0;
 	return m->sched != NULL && m->fate <= FATE_DELETED &&
-	    (stays || order->note == NULL);
+	    (stays || m->list == LIST_FETCHING || order->note == NULL);
 }
 
 /* The message does not finish before the note is written. Reasons of an attempt
@@ -91,8 +113,7 @@ prepare_note(struct send *s, struct message *m, struct act_task *t)
 	t->first = m->first;
 	m->nunrecorded++;
 	if (act_gives_up(t->what)) {
-		t->begins_bounce = m->first && !m->bounce_begun;
-		m->bounce_begun = true;
+		reasons_begin_bounce(s, m);
 		return;
 	}
 	t->reasons = messages_take_kept(&s->messages, m);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,6 +95,7 @@ take_frame(struct operator* o, size_t row, const struct msg *msg)
 
 	if (!frames[row].acts || o->may_act) {
 		frames[row].take(o, msg);
+		operators_hold_up(o);
 		pay(o);
 		return;
 	}
@@ -198,6 +200,7 @@ operators_welcome(struct send *s, int fd, const struct caller *who)
 		return -ENOMEM;
 	o->send = s;
 	o->uid = who->uid;
+	o->sock = fd;
 	o->may_act = who->may_act;
 	o->heard = s->now;
 	o->number = ++s->operators->last;
@@ -213,17 +216,46 @@ operators_welcome(struct send *s, int fd, const struct caller *who)
 	return 0;
 }
 
+static bool
+is_idle(const struct operator* o)
+{
+	return !o->waits && o->nreplies == 0;
+}
+
+static bool
+is_gone(const struct operator* o)
+{
+	struct pollfd p = { .fd = o->sock };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP) != 0;
+}
+
+/* Nothing is read of one that is held up, so its end is asked for. Its acts
+ * need no connection. */
+static bool
+end_gone(struct send *s)
+{
+	struct operator* o;
+
+	TAILQ_FOREACH (o, &s->operators->list, link)
+		if (o->held_up && is_gone(o)) {
+			drop(o);
+			return true;
+		}
+	return false;
+}
+
 bool
 operators_end_idle(struct send *s, bool askers)
 {
 	struct operator* o, *idle = NULL;
 
 	TAILQ_FOREACH (o, &s->operators->list, link)
-		if (!o->waits && o->nreplies == 0 && (!askers || !o->may_act) &&
+		if ((!askers || !o->may_act) && is_idle(o) &&
 		    (idle == NULL || o->heard < idle->heard))
 			idle = o;
 	if (idle == NULL || s->now - idle->heard < OPERATORS_IDLE)
-		return false;
+		return !askers && end_gone(s);
 	turn_away(idle, -ETIME);
 	return true;
 }

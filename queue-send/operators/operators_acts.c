@@ -69,6 +69,7 @@ promise(struct operator* o, uint64_t serial)
 {
 	const uint32_t slot = o->first + o->nreplies++;
 
+	ASSERT(o->nreplies <= ACTS_AT_ONCE);
 	o->replies[slot % ACTS_AT_ONCE] =
 	    (struct act_reply){ serial, 0, 0, false };
 	return slot;
@@ -135,21 +136,18 @@ answer_act(
     struct send *s, const struct act_asker *by, const struct act_answer *a)
 {
 	struct operator* o = operators_find(s, by->operator);
-	bool busy;
 
 	if (o == NULL) {
 		answer_nobody(s, by, a);
 		return;
 	}
-	busy = operators_is_busy(o);
 	if (a->error == 0 && by->act == ACT_RETRY)
 		open_destinations(o);
 	if (by->act == ACT_SPREAD)
 		take_back(o, a->spread);
 	o->heard = s->now;
 	keep_promise(o, by->slot, a->error, a->running);
-	if (busy && !operators_is_busy(o))
-		operators_call(o);
+	operators_go_on(o);
 }
 
 /* ---- acts ---- */
@@ -162,8 +160,6 @@ order(struct operator* o, uint64_t serial, struct act_order *a)
 		a->what, o->uid };
 	o->spreading = a->what == ACT_SPREAD;
 	acts_do(o->send, a);
-	if (operators_is_busy(o))
-		wire_pause(o->wire, true);
 }
 
 static void

@@ -32,12 +32,14 @@ struct operator
 {
 	TAILQ_ENTRY(operator) link, in_line;
 	bool waits;     /* in the line: frames have come */
+	bool held_up;   /* by acts under way: no frame is taken before */
 	bool spreading; /* `spread' is with an act */
 	/* Of acts that were asked for, in their order, from slot `first' on. */
 	struct act_reply replies[ACTS_AT_ONCE];
 	uint32_t first, nreplies;
 	struct send *send;
 	struct wire *wire;
+	int sock; /* the wire's */
 	uid_t uid;
 	uint64_t number;        /* of all that came */
 	bool may_act;           /* else it only asks */
@@ -89,8 +91,9 @@ struct caller {
 bool door_has_place(struct send *s, const struct caller *who);
 /* The socket is theirs; -ENOMEM: still the caller's. */
 int operators_welcome(struct send *s, int fd, const struct caller *who);
-/* Ends the connection that has been silent longest, if that is long enough;
- * askers: of those that may not act. */
+/* Ends the connection that has been silent longest, if that is long enough, or
+ * one whose peer has gone while its acts are under way; askers: of those that
+ * may not act. */
 bool operators_end_idle(struct send *s, bool askers);
 
 /* ---- operators_line.c ---- */
@@ -99,8 +102,12 @@ void operators_join_line(struct operator* o);
 void operators_leave_line(struct operator* o);
 /* Frames have come, or may be taken again: it joins the line, and is served. */
 void operators_call(struct operator* o);
-/* Are as many acts under way as may be? The next frames wait for them. */
+/* Behind a frame: are as many acts under way as may be? The next frames wait
+ * for them then. */
+void operators_hold_up(struct operator* o);
 bool operators_is_busy(const struct operator* o);
+/* Some have ended. */
+void operators_go_on(struct operator* o);
 /* NULL: it has ended. */
 struct operator* operators_find(struct send *s, uint64_t number);
 

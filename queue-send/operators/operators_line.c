@@ -29,7 +29,24 @@ void operators_call(struct operator* o)
 bool
 operators_is_busy(const struct operator* o)
 {
-	return o->spreading || o->nreplies == ACTS_AT_ONCE;
+	return o->spreading || o->nreplies >= ACTS_AT_ONCE;
+}
+
+void operators_hold_up(struct operator* o)
+{
+	if (!operators_is_busy(o))
+		return;
+	o->held_up = true;
+	wire_pause(o->wire, true);
+}
+
+/* An act that ends within its frame has held up nothing yet. */
+void operators_go_on(struct operator* o)
+{
+	if (!o->held_up || operators_is_busy(o))
+		return;
+	o->held_up = false;
+	operators_call(o);
 }
 
 struct operator* operators_find(struct send *s, uint64_t number)

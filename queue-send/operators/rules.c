@@ -36,26 +36,41 @@ fill_note(
 	snprintf(note->reason, sizeof(note->reason), "%s", rule->reason);
 }
 
-/* The note comes before the move. */
+static int
+write_note(struct send *s, struct message *m, const struct queue_id *id,
+    const struct hold_note *note)
+{
+	struct hold_note_before before;
+	int r;
+
+	reasons_flush(s, m);
+	if (m->first && !m->reasons_begun)
+		(void)reason_clear(&s->sp, SPOOL_DEFER, m->inode);
+	r = hold_note_write(&s->sp, id, note, &before);
+	if (r < 0)
+		return r;
+	m->reasons_begun = true;
+	m->held_for = note->until_wall > 0;
+	acts_hold_ends(s, note->until_wall);
+	return 0;
+}
+
+/* The note comes before the move. While a thread writes that of an operator no
+ * other is written: of two writers each could take back the other's. */
 static int
 hold(struct send *s, struct message *m, const struct hold_rule *rule)
 {
 	const struct queue_id id = id_of(m);
 	struct hold_note note;
-	struct hold_note_before before;
 	char text[QUEUE_ID_SIZE];
 	int r;
 
 	fill_note(s, rule, &note);
-	reasons_flush(s, m);
-	if (m->first && !m->reasons_begun)
-		(void)reason_clear(&s->sp, SPOOL_DEFER, m->inode);
-	r = hold_note_write(&s->sp, &id, &note, &before);
-	if (r < 0)
-		return r;
-	m->reasons_begun = true;
-	m->held_for = note.until_wall > 0;
-	acts_hold_ends(s, note.until_wall);
+	if (!act_takes_rule(s, m->inode, &note)) {
+		r = write_note(s, m, &id, &note);
+		if (r < 0)
+			return r;
+	}
 	message_decide(m, FATE_HELD);
 	message_id(m, text);
 	log_message(LOG_INFO_L, "held-by-rule", text,

@@ -16,6 +16,7 @@ forget(struct send *s, enum spool_dir dir, uint64_t inode, int fd)
 		accepted_log_file(s, inode, fd);
 	else
 		deferred_forget(s, inode);
+	s->began_wall = s->now_wall;
 	s->pub.changed = true;
 	send_wake(s);
 }

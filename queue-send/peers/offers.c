@@ -77,6 +77,11 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 		return true;
 	if (message_is(m, f->arrival_wall, f->nonce))
 		return false;
+	/* The file of this offer lies in active/, and goes back first. */
+	if (m->active && m->fate == FATE_REPLACED) {
+		s->want_scan = true;
+		return false;
+	}
 	if (m->list == LIST_OFFERED_INCOMING ||
 	    m->list == LIST_OFFERED_DEFERRED) {
 		messages_drop(&s->messages, m);
@@ -143,7 +148,8 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f, int *fd)
 	else if (d == NULL || !d->asked)
 		return 0; /* not asked for, or not any more */
 	send_wake(s);
-	if (send_is_evacuating(s) || act_is_met(s, f->inode) || !is_new(s, f))
+	if (send_is_evacuating(s) || act_meets_offer(s, f->inode) ||
+	    !is_new(s, f))
 		return 0;
 	m = messages_add(&s->messages, f);
 	if (m != NULL) {

@@ -93,7 +93,7 @@ static bool
 look(struct send *s)
 {
 	struct pool *const pools[] = { &s->moves, &s->removals.pool,
-		&s->records.pool, &s->fetches.pool };
+		&s->records.pool, &s->fetches.pool, &s->acts.pool };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(pools); i++)

@@ -216,8 +216,8 @@ Test(slow, D43_A3_a_message_does_not_leave_before_its_note_is_written)
 }
 
 /* The failure is recorded behind the mark, and does not begin bounce/ anew.
- * mutation: queue-send/operators/acts.c: prepare_note() forgets that bounce/
- * was begun. */
+ * mutation: queue-send/operators/acts.c: prepare_note() does not begin
+ * bounce/. */
 Test(slow, D43_D3_a_failure_comes_behind_the_mark_of_an_operator)
 {
 	struct world_delivery other;
@@ -247,4 +247,27 @@ Test(slow, D43_D6_without_its_note_a_message_goes_on)
 	cr_expect_eq(world_answered(&running), -ENOSPC);
 	slow_end(&other, AGENT_SENT);
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_NDIRS);
+}
+
+/* Of two writers of the note each could take back the other's.
+ * mutation: queue-send/operators/acts.c: noted() does not look at has_rule. */
+Test(slow, D43_D6_a_rule_holds_what_an_operator_could_not)
+{
+	struct world_delivery other;
+	const uint64_t inode = begin_note(ACT_HOLD, AGENT_DEFERRED, &other);
+	const struct queue_id id = world_id(&slow_w, inode);
+	const struct hold_note rule = { .uid = 7, .rule = 3 };
+	struct hold_note note = { 0 };
+	uint32_t running;
+
+	cr_expect_not(act_takes_rule(&slow_w.s, inode + 1, &rule));
+	cr_expect(act_takes_rule(&slow_w.s, inode, &rule));
+	message_decide(messages_find(&slow_w.s.messages, inode), FATE_HELD);
+	world_fail(CALL_WRITE, ENOSPC, 1);
+	slow_open(1);
+	cr_expect_eq(world_answered(&running), -ENOSPC);
+	slow_end(&other, AGENT_DEFERRED);
+	cr_expect_eq(world_where(&slow_w, inode), SPOOL_HOLD);
+	cr_expect_eq(hold_note_read(&slow_w.s.sp, &id, &note), 0);
+	cr_expect_eq(note.rule, 3);
 }

@@ -12,13 +12,29 @@
 /* ---- operators ---- */
 
 static void
-send_act(int fd, enum spool_act act, const struct queue_id *id, uint64_t serial)
+put_act(int fd, enum spool_act act, const struct queue_id *id, uint64_t serial)
 {
 	const struct msg msg = { .type = MSG_ACT,
 		.u.ACT = { serial, act, id->arrival_wall, id->nonce, id->queue,
 		    id->inode } };
 
 	world_send(fd, &msg);
+}
+
+static void
+put_spread(int fd, const struct queue_id *id, uint64_t serial)
+{
+	const struct msg msg = { .type = MSG_ACT_TO,
+		.u.ACT_TO = { serial, id->arrival_wall, id->nonce, id->queue,
+		    id->inode, 2 } };
+
+	world_send(fd, &msg);
+}
+
+static void
+send_act(int fd, enum spool_act act, const struct queue_id *id, uint64_t serial)
+{
+	put_act(fd, act, id, serial);
 	world_run(&slow_w);
 }
 
@@ -101,7 +117,7 @@ Test(slow, D43_A3_answers_keep_their_order_and_other_acts_go_on)
 
 /* A bounded number of one operator is under way, and all have their answers.
  * mutation: queue-send/operators/operators_line.c: operators_is_busy() knows no
- * bound; operators_acts.c, answer_act() calls nobody. */
+ * bound, operators_go_on() calls nobody. */
 Test(slow, D43_A9_an_operator_waits_for_answers)
 {
 	enum {
@@ -128,6 +144,111 @@ Test(slow, D43_A9_an_operator_waits_for_answers)
 	}
 	cr_expect_eq(world_count(&slow_w, SPOOL_DELETED), N);
 	close(fd);
+	operators_done(&slow_w.s);
+}
+
+/* Frames that are answered at once take no place of an act that is under way.
+ * mutation: queue-send/operators/operators.c: take_frame() holds up nothing. */
+Test(slow, D43_A9_what_is_refused_at_once_takes_no_answer_of_another)
+{
+	enum {
+		N = ACTS_AT_ONCE + 14
+	};
+	struct queue_id id;
+	int fd, error = 1;
+	unsigned i;
+
+	slow_use_act_threads(1);
+	fd = new_operator();
+	id = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
+	slow_close();
+	slow_came = 0;
+	put_act(fd, ACT_DELETE, &id, 1);
+	id.inode = 0; /* is refused */
+	for (i = 1; i < N; i++)
+		put_act(fd, ACT_DELETE, &id, 1 + i);
+	world_run(&slow_w);
+	slow_await(1);
+	cr_expect_eq(answered(fd, &error), 0);
+	slow_open(1);
+	cr_expect_eq(await_answer(fd, &error), 1);
+	cr_expect_eq(error, 0);
+	for (i = 1; i < N; i++) {
+		cr_assert_eq(await_answer(fd, &error), 1 + i);
+		cr_expect_eq(error, -EINVAL);
+	}
+	close(fd);
+	operators_done(&slow_w.s);
+}
+
+/* One of a batch that is refused does not let two spreads begin, of which each
+ * would open the other queue.
+ * mutation: queue-send/operators/operators_line.c: operators_go_on() does not
+ * ask whether frames are held up. */
+Test(slow, D43_P12_spreads_go_one_by_one)
+{
+	struct world_delivery delivery;
+	struct queue_id ids[4];
+	int first, fd, error = 1;
+	unsigned i, before;
+
+	slow_use_act_threads(2);
+	first = new_operator();
+	ids[0] = world_id(&slow_w, world_message(&slow_w, "d", 1));
+	world_take_one(&slow_w, &delivery);
+	for (i = 1; i < 4; i++)
+		ids[i] = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
+	before = world_descriptors();
+	fd = new_operator();
+	slow_close();
+	slow_came = 0;
+	for (i = 0; i < 4; i++)
+		put_spread(fd, &ids[i], 1 + i);
+	world_run(&slow_w);
+	slow_await(1);
+	world_run(&slow_w);
+	cr_expect_eq(slow_w.s.acts.count, 1);
+	slow_open(1);
+	for (i = 0; i < 4; i++) {
+		cr_assert_eq(await_answer(fd, &error), 1 + i);
+		cr_expect_eq(error, i == 0 ? -EINVAL : 0);
+	}
+	close(fd);
+	world_run(&slow_w);
+	cr_expect_eq(world_descriptors(), before);
+	close(first);
+	operators_done(&slow_w.s);
+	slow_end(&delivery, AGENT_SENT);
+}
+
+/* Of one that is held up nothing is read, not even its end.
+ * mutation: queue-send/operators/operators.c: end_gone() ends nobody. */
+Test(slow, D43_A9_an_operator_that_has_gone_leaves_its_place)
+{
+	struct queue_id ids[ACTS_AT_ONCE];
+	int fd;
+	unsigned i;
+
+	slow_use_act_threads(1);
+	fd = new_operator();
+	for (i = 0; i < ACTS_AT_ONCE; i++)
+		ids[i] = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
+	slow_close();
+	slow_came = 0;
+	for (i = 0; i < ACTS_AT_ONCE; i++)
+		put_act(fd, ACT_DELETE, &ids[i], 1 + i);
+	world_run(&slow_w);
+	slow_await(1);
+	cr_expect_not(operators_end_idle(&slow_w.s, false));
+	close(fd);
+	world_run(&slow_w);
+	cr_expect_eq(slow_w.s.operators->count, 1);
+	cr_expect(operators_end_idle(&slow_w.s, false));
+	cr_expect_eq(slow_w.s.operators->count, 0);
+	slow_open(1);
+	while (slow_w.s.acts.count > 0)
+		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
+	cr_expect_eq(world_count(&slow_w, SPOOL_DELETED), ACTS_AT_ONCE);
 	operators_done(&slow_w.s);
 }
 
