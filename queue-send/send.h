@@ -234,7 +234,9 @@ struct send {
 	struct event_base *base;
 	struct turn turn;
 	usec_t now, now_wall;
-	usec_t began_wall;   /* older messages may have been tried before */
+	/* Older messages may have been tried before: by an earlier run, or
+	 * here, and were given to another queue, which may give them back. */
+	usec_t began_wall;
 	struct jumps jumps;  /* of the wall clock */
 	usec_t clock_at;     /* when to save them */
 	usec_t expire_after; /* monotonic: no message expires before */

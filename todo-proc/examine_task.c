@@ -126,6 +126,23 @@ find_message_id(struct examine_task *e, int fd)
 		    head, len, e->message_id, sizeof(e->message_id));
 }
 
+/* A large file is not read at once: queue-send, which had an earlier offer of
+ * it, may have marked one since they were counted. */
+static bool
+are_pending(struct examine_task *e, const char *rcpts)
+{
+	struct queue_rcpt rcpt;
+	int r;
+
+	queue_rcpt_begin(&e->cursor, &e->file);
+	queue_rcpt_give(
+	    &e->cursor, e->file.rcpt_off, rcpts, (size_t)e->file.rcpt_len);
+	do
+		r = queue_rcpt_next(&e->cursor, -1, &rcpt);
+	while (r == 1 && rcpt.mark == RCPT_PENDING);
+	return r == 0;
+}
+
 /* Without these queue-send opens the file in a first attempt. */
 static int
 take_along(struct examine_task *e, int fd)
@@ -141,7 +158,9 @@ take_along(struct examine_task *e, int fd)
 	    e->pending < f->rcpt_count)
 		return 0;
 	r = queue_file_content(fd, f->rcpt_off, rcpts, (size_t)f->rcpt_len);
-	return r < 0 ? r : buf_add(&e->rcpts, rcpts, (size_t)f->rcpt_len);
+	if (r < 0 || !are_pending(e, rcpts))
+		return r;
+	return buf_add(&e->rcpts, rcpts, (size_t)f->rcpt_len);
 }
 
 static int

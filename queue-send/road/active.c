@@ -252,6 +252,8 @@ refused(struct send *s, struct message *m, int error)
 		 * parked. */
 		if (m->dir != SPOOL_INCOMING)
 			deferred_forget(s, m->inode);
+		else if (d != NULL && d->asked) /* the answer met this offer */
+			share_unask(s, d, s->now);
 		reasons_clear(s, m->inode);
 	} else {
 		disk_write_failed(s, m, "move to active", error);
@@ -322,7 +324,7 @@ static void
 parked(struct send *s, struct message *m, struct move *mv)
 {
 	usec_t age = s->now_wall - m->file.arrival_wall;
-	const bool first = is_first(s, m);
+	const bool first = is_as_offered(s, m) && is_first(s, m);
 
 	if (mv->t.task.error < 0) {
 		refused(s, m, mv->t.task.error);

@@ -226,9 +226,9 @@ moved(struct send *s, enum spool_dir dir, uint64_t inode)
 	struct walk *hold = &s->walks[WALK_HOLD];
 	struct evacuation *e = s->evacuation;
 
+	s->began_wall = s->now_wall;
 	e->moved++;
-	if (e->left > 1)
-		e->left--;
+	e->left -= e->left > 1;
 	if (dir == SPOOL_DEFERRED)
 		deferred_forget(s, inode);
 	if (dir == SPOOL_HOLD && hold->count > 0)

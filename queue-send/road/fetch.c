@@ -256,9 +256,9 @@ fetch_entry(struct send *s, struct sched_entry *e, const char *why,
 	struct range ranges[RANGES];
 	struct fetch_wait *w;
 
-	/* A file that is open was read a moment ago. */
+	/* A file that is open was read a moment ago, where nothing waits. */
 	if (s->fetches.pool.threads == 0 || m->fate != FATE_OPEN ||
-	    (m->fd >= 0 && !m->fetching))
+	    (m->fd >= 0 && !m->fetching && !disk_is_slow(s)))
 		return false;
 	w = malloc(sizeof(*w));
 	ranges_of(m, e, ranges);

@@ -169,6 +169,7 @@ park(void)
 	uint64_t inode = 0;
 	int i;
 
+	w.tells = w.passes = true;
 	for (i = 0; i < 5; i++)
 		inode = world_message(&w, "a@d.test", 1);
 	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
