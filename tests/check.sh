@@ -67,10 +67,10 @@ part() { # NAME COMMAND...
 part build-gcc make -j2 all
 part build-clang make -j2 CC=clang all
 part lint tests/lint/lint.sh
-part unit-gcc make -j2 check-unit
-part unit-clang make -j2 CC=clang check-unit
-part unit-gcc-sanitized make -j2 SAN=address,undefined check-unit
-part unit-clang-sanitized make -j2 CC=clang SAN=address,undefined check-unit
+part unit-gcc make -j2 -k -Otarget check-unit
+part unit-clang make -j2 -k -Otarget CC=clang check-unit
+part unit-gcc-sanitized make -j2 -k -Otarget SAN=address,undefined check-unit
+part unit-clang-sanitized make -j2 -k -Otarget CC=clang SAN=address,undefined check-unit
 part threads make -j2 check-tsan
 part steps make -j2 check-steps
 part fuzz make -j2 fuzz-check J=4
