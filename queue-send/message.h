@@ -173,7 +173,7 @@ struct messages {
 	size_t rcpts; /* the same */
 };
 
-/* As many bytes of recipients are kept in memory; others are read again. */
+/* Bytes of recipients in memory, at most; others are read again. */
 #define MESSAGES_RCPTS_MAX ((size_t)2 << 20)
 
 /* As many bytes of reasons wait in memory for the move of their messages. */

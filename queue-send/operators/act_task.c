@@ -7,7 +7,7 @@
 #include "base/io.h"
 #include "spool/reason.h"
 
-/* As much of an accepted message as its line in the log is made of. */
+/* Bytes of an accepted message that its line in the log is made of. */
 #define HEAD_MAX 8192
 
 /* ---- on disk ---- */

@@ -6,6 +6,7 @@ $(TSAN:%=$(B)/tests/tsan/%): $(B)/tests/tsan/%: $(B)/tests/tsan/%.o $(LIB)
 
 $(B)/tests/tsan/moves: $(B)/queue-send/road/move_task.o
 $(B)/tests/tsan/acts: $(B)/queue-send/operators/act_task.o
+$(B)/tests/tsan/moves $(B)/tests/tsan/acts: $(B)/tests/tsan/drive/drive.o
 
 .PHONY: check-tsan run-tsan
 check-tsan:

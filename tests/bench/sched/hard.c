@@ -232,7 +232,7 @@ decide(struct bench *b, uint32_t count)
 	}
 }
 
-/* These do not end before they are asked to. */
+/* Deliveries of so many entries run on until they are asked to end. */
 static void
 hold(struct bench *b, struct sched_entry *held[HELD])
 {
@@ -253,8 +253,8 @@ pass_current(struct bench *b, struct sched_message *m, uint32_t needed)
 	decide(b, 2 * needed);
 }
 
-/* What is paid for with 10000 entries each: messages are looked for, and found,
- * at each selection, but may not preempt for long. */
+/* The price of a slot becomes 10000 entries: candidates are looked for, and
+ * found, at each selection, but may not preempt for long. */
 static void
 make_dear(struct bench *b)
 {
@@ -309,7 +309,7 @@ preempted(struct bench *b, uint32_t n)
 	b->first = 0;
 }
 
-/* As long as those that wait are too dear. */
+/* Decisions as long as no candidate can be paid for. */
 static void
 drain_preempted(struct bench *b)
 {
@@ -321,7 +321,7 @@ drain_preempted(struct bench *b)
 	drain_in_turn(&one);
 	b->left -= wanted - one.left;
 	b->now = one.now;
-	/* The others end, too. */
+	/* Deliveries that were held end as well. */
 	b->first = b->agents - HELD;
 	b->count = 2 * HELD;
 }

@@ -26,7 +26,7 @@ struct world {
 	/* Of the selection that begins. */
 	const struct job *current, *want;
 	bool told;
-	/* What there was. */
+	/* Counts of the drive, so that it shows what it is for. */
 	uint32_t most_moved, most_behind, found_moved, most_shelves;
 };
 

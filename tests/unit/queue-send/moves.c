@@ -258,15 +258,8 @@ Test(moves, D41_D22_an_offer_that_meets_a_move)
 Test(moves, D41_D22_the_file_that_has_moved_is_another_message)
 {
 	const uint64_t inode = world_file(&w, "d", 1, 0);
-	struct msg other = { .type = MSG_MESSAGE,
-		.u.MESSAGE = { .inode = inode,
-		    .dir = SPOOL_INCOMING,
-		    .arrival_wall = 4711,
-		    .recipients = 1,
-		    .pending = 1 } };
 
-	w.credit--;
-	world_send(w.todo, &other);
+	world_offer_stranger(&w, inode);
 	await(0);
 	await(0); /* back again */
 	cr_expect_eq(world_where(&w, inode), SPOOL_INCOMING);

@@ -88,7 +88,7 @@ Test(passed_files, are_marked)
 	world_is_empty(&w);
 }
 
-/* It may have gone meanwhile, and another one have its inode.
+/* The file may have gone meanwhile, and another one may have its inode.
  * mutation: queue-send/road/active.c: is_as_offered() knows no descriptor. */
 Test(passed_files, D22_that_were_closed_before_they_moved_are_looked_at)
 {
@@ -221,7 +221,7 @@ Test(passed_files, of_offers_that_are_forgotten_are_closed)
 	cr_expect_eq(world_descriptors(), before);
 }
 
-/* What the file says of recipients that were tried is read in it. */
+/* Recipients that were tried are read in the file. */
 Test(passed_files, that_came_back_are_read)
 {
 	const uint64_t inode = offer("d", 2);

@@ -26,13 +26,14 @@ extern struct spread slow_spread; /* to queue 2 */
 
 /* The queue again, with threads for acts; and queue 2. */
 void slow_use_act_threads(unsigned threads);
-/* So many calls have come to the gate. */
+/* Waits until so many calls have come to the gate. */
 void slow_await(int came);
 /* A file there that nobody knows of. */
 uint64_t slow_lay(enum spool_dir dir);
-/* As world_do(), world_hold() with a reason, world_spread(). */
+/* The act of world_do(), of world_hold() with a reason, or of world_spread().
+ */
 int slow_act(enum spool_act what, uint64_t inode);
-/* The same, and it waits at the gate. */
+/* The same act, which waits at the gate. */
 void slow_act_waits(enum spool_act what, uint64_t inode);
 
 #endif

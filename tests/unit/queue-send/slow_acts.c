@@ -1,5 +1,5 @@
-/* What threads do in place of the loop for operators, while the disk is slow:
- * everything else goes on, and the same message waits. */
+/* Acts of operators in threads, while the disk is slow: everything else goes
+ * on, and the same message waits. */
 #include "tests/unit/queue-send/slow.h"
 
 #include "queue-send/backlog/backlog.h"

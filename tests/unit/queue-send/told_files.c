@@ -390,15 +390,8 @@ Test(told_files, that_are_deferred_are_read_in_the_next_attempt)
 Test(told_files, D22_another_message_of_the_inode_waits_for_the_delivery)
 {
 	const uint64_t inode = begin("d", 1);
-	struct msg other = { .type = MSG_MESSAGE,
-		.u.MESSAGE = { .inode = inode,
-		    .dir = SPOOL_INCOMING,
-		    .arrival_wall = 4711,
-		    .recipients = 1,
-		    .pending = 1 } };
 
-	w.credit--;
-	world_send(w.todo, &other);
+	world_offer_stranger(&w, inode);
 	world_run(&w);
 	cr_expect_eq(w.scans, 1);
 	cr_expect_eq(w.s.active, 1);

@@ -254,7 +254,7 @@ await_thread(const struct pool *p)
 	cr_assert_eq(poll(&fd, 1, 120000), 1, "a thread does not end");
 }
 
-/* Those of active messages are with the thread for records. */
+/* Acts on active messages are with the thread for records. */
 static void
 await_acts(const struct world *w)
 {
@@ -336,7 +336,7 @@ name_destinations(
 		buf_reset(names);
 }
 
-/* As todo-proc reads them: what a first attempt needs of the file. */
+/* Facts of the file that a first attempt needs, as todo-proc reads them. */
 static void
 tell_facts(const struct queue_file *file, int fd, struct msg_MESSAGE *m)
 {
@@ -430,6 +430,21 @@ world_offer_with(struct world *w, uint64_t inode, int fd, uint64_t as)
 {
 	offer(w, world_where(w, inode), inode, fd, as);
 }
+
+void
+world_offer_stranger(struct world *w, uint64_t inode)
+{
+	const struct msg other = { .type = MSG_MESSAGE,
+		.u.MESSAGE = { .inode = inode,
+		    .dir = SPOOL_INCOMING,
+		    .arrival_wall = 4711,
+		    .recipients = 1,
+		    .pending = 1 } };
+
+	w->credit--;
+	world_send(w->todo, &other);
+}
+
 uint64_t
 world_message(struct world *w, const char *format, uint32_t n)
 {

@@ -108,6 +108,8 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s);
 void world_offer(struct world *w, enum spool_dir dir, uint64_t inode);
 /* The same with this descriptor, and with another inode if that is not 0. */
 void world_offer_with(struct world *w, uint64_t inode, int fd, uint64_t as);
+/* An offer of another message that has the inode. */
+void world_offer_stranger(struct world *w, uint64_t inode);
 /* Descriptors that are open. */
 unsigned world_descriptors(void);
 /* Both. */

@@ -74,7 +74,7 @@ Test(road, offered_over_with_its_census)
 	cr_assert_eq(w.t.counts.rings_stale, 1);
 }
 
-/* What queue-send would read of it, as the file has it. */
+/* Facts that queue-send would read in the file. */
 static void
 expect_facts(uint64_t inode, uint32_t n)
 {
