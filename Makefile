@@ -65,6 +65,7 @@ BUILT    := $(foreach p,$(PROGRAMS),$(if $(call prog_c,$(p)),$(p)))
 
 UNITS    := $(patsubst tests/unit/%/,%,$(sort $(dir $(wildcard tests/unit/*/*.c))))
 unit_o    = $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/$(1)/*.c))
+UNIT_SHARED := $(patsubst %.c,$(B)/%.o,$(wildcard tests/unit/*.c))
 
 # Names of queue-inject and of qctl, each with a face of its own.
 FACES    := sendmail newaliases qmail-queue
@@ -108,7 +109,7 @@ $(LISTERS:%=$(BIN)/%): $(BIN)/qctl
 # Most of them wait more than they compute: four at once also on two cores.
 UNIT_LIMIT := 300
 define unit
-$(B)/unit/$(1): $(call unit_o,$(1)) $(B)/tests/unit/start.o $(if $(filter $(1),$(PROGRAMS)),$(call logic_o,$(1))) $(LIB)
+$(B)/unit/$(1): $(call unit_o,$(1)) $(UNIT_SHARED) $(if $(filter $(1),$(PROGRAMS)),$(call logic_o,$(1))) $(LIB)
 	@mkdir -p $$(@D)
 	$$(call say,LD,$$@)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS) $$(LDLIBS_$(1)) -lcriterion

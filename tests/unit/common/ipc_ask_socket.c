@@ -5,6 +5,7 @@
 #include "ipc/names.h"
 #include "ipc/shm.h"
 #include "ipc_scratch.h"
+#include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -173,16 +174,6 @@ Test(ipc_ask_socket, I7_garbage_of_any_length)
 	cr_expect_eq(ask_socket_take(ours.fd, &ask), 0);
 }
 
-static int
-count_descriptors(void)
-{
-	int fd, n = 0;
-
-	for (fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 Test(ipc_ask_socket, I7_descriptors_that_come_along_are_closed)
 {
 	union {
@@ -196,7 +187,8 @@ Test(ipc_ask_socket, I7_descriptors_that_come_along_are_closed)
 		.msg_control = &control,
 		.msg_controllen = sizeof(control) };
 	const int fds[4] = { 0, 1, 2, 0 };
-	int fd, before;
+	unsigned before;
+	int fd;
 
 	open_ours();
 	control.head.cmsg_level = SOL_SOCKET;
@@ -206,10 +198,10 @@ Test(ipc_ask_socket, I7_descriptors_that_come_along_are_closed)
 	cr_assert_eq(ask_socket_connect(ipc_scratch(), &fd), 0);
 	cr_assert_gt(sendmsg(fd, &h, 0), 0);
 	close(fd);
-	before = count_descriptors();
+	before = unit_descriptors();
 	cr_expect_eq(ask_socket_take(ours.fd, &ask), 2);
 	cr_expect(ask.from.known);
-	cr_expect_eq(count_descriptors(), before);
+	cr_expect_eq(unit_descriptors(), before);
 	buf_done(&frame);
 }
 

@@ -3,6 +3,7 @@
 #include "ipc/msg.h"
 
 #include "base/file.h"
+#include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -213,16 +214,6 @@ Test(ipc_msg, the_document_has_every_message)
 
 /* ---- the channel ---- */
 
-static int
-fds_open(void)
-{
-	int fd, n = 0;
-
-	for (fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static struct chan_frame frame; /* large */
 
 Test(ipc_chan, several_of_the_largest_frames_fit)
@@ -293,10 +284,11 @@ Test(ipc_chan, I18_a_bad_frame_is_dropped_with_its_descriptors)
 	static char large[MSG_FRAME_MAX + 1];
 	const struct msg msg = { .type = MSG_FLUSH };
 	struct buf good = encoded(&msg);
-	int s[2], before;
+	unsigned before;
+	int s[2];
 
 	cr_assert_eq(chan_pair(s), 0);
-	before = fds_open();
+	before = unit_descriptors();
 	send_raw(s[0], "garbage", 7, 0, 1);
 	cr_assert_eq(chan_recv(s[1], &frame), -EBADMSG);
 	send_raw(s[0], large, sizeof(large), 0, 1);
@@ -308,7 +300,7 @@ Test(ipc_chan, I18_a_bad_frame_is_dropped_with_its_descriptors)
 	send_raw(s[0], "", 0, 0, 1);
 	cr_assert_eq(chan_recv(s[1], &frame), 0);
 	cr_assert_eq(frame.fd, -1);
-	cr_assert_eq(fds_open(), before);
+	cr_assert_eq(unit_descriptors(), before);
 	send_raw(s[0], good.data, good.len, -1, 0);
 	cr_assert_eq(chan_recv(s[1], &frame), 1);
 	cr_assert_eq(frame.fd, -1);

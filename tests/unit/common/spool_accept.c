@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "spool_scratch.h"
+#include "tests/unit/descriptors.h"
 
 /* As a reader sees it: 0, or why it is not taken. */
 static int
@@ -39,12 +40,12 @@ Test(accept, what_is_accepted_is_there)
 	unsigned fds;
 
 	scratch_open(&s);
-	fds = scratch_fds();
+	fds = unit_descriptors();
 	id = scratch_put(&s);
 	cr_expect_eq(id.queue, 1u);
 	cr_expect_eq(look(&s, id.inode), 0);
 	cr_expect_eq(scratch_files(&s), 1u);
-	cr_expect_eq(scratch_fds(), fds, "no descriptor is left");
+	cr_expect_eq(unit_descriptors(), fds, "no descriptor is left");
 	cr_expect_eq(stat(scratch_path(&s, SPOOL_INCOMING, id.inode), &st), 0);
 	cr_expect_eq(st.st_mode & 07777, 0600u);
 	scratch_close(&s);
@@ -136,7 +137,7 @@ fail_each(struct scratch *s, const struct accept_options *opt, int no_tmpfile)
 		{ FAULT_FSYNC, EDQUOT },
 		{ FAULT_FSTATVFS, EIO },
 	};
-	unsigned fds = scratch_fds(), nth;
+	unsigned fds = unit_descriptors(), nth;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
@@ -151,7 +152,7 @@ fail_each(struct scratch *s, const struct accept_options *opt, int no_tmpfile)
 			r = scratch_accept(s, opt, &scratch_mail, &id);
 			calls = fault_count(rows[i].call);
 			fault_reset();
-			cr_assert_eq(scratch_fds(), fds);
+			cr_assert_eq(unit_descriptors(), fds);
 			if (calls < nth) {
 				cr_assert_eq(r, 0);
 				cr_assert_eq(look(s, id.inode), 0);

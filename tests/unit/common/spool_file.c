@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "spool_scratch.h"
+#include "tests/unit/descriptors.h"
 
 /* What stands in the place of a message. Each makes it at path, out of the
  * whole message that lies at good. */
@@ -94,14 +95,14 @@ Test(spool_file, D16_what_is_not_a_queue_file)
 		cr_assert_eq(rows[i].put(good, bad), 0, "%s: %s", rows[i].name,
 		    strerror(errno));
 		for (f = 0; f < ARRAY_LEN(flags); f++) {
-			const unsigned fds = scratch_fds();
+			const unsigned fds = unit_descriptors();
 
 			cr_expect_eq(spool_open_file(&s.sp, SPOOL_INCOMING,
 					 inode + 1, flags[f]),
 			    -EPERM, "%s", rows[i].name);
 			cr_expect_str_eq(queue_file_reason(), rows[i].reason,
 			    "%s: %s", rows[i].name, queue_file_reason());
-			cr_expect_eq(scratch_fds(), fds);
+			cr_expect_eq(unit_descriptors(), fds);
 		}
 		snprintf(bad, sizeof(bad), "%ju", (uintmax_t)(inode + 1));
 		cr_expect_eq(spool_move_corrupt(&s.sp, SPOOL_INCOMING,

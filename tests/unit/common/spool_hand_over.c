@@ -12,6 +12,7 @@
 
 #include "spool/reason.h"
 #include "spool_scratch.h"
+#include "tests/unit/descriptors.h"
 
 #define DUE        (1700000000 * USEC_PER_SEC)
 #define OTHER      2
@@ -156,7 +157,7 @@ Test(hand_over, each_directory_with_its_reasons_and_its_due_time)
 	size_t i;
 
 	pair_open(&p);
-	fds = scratch_fds();
+	fds = unit_descriptors();
 	for (i = 0; i < ARRAY_LEN(roads); i++) {
 		inode = put(&p, roads[i].from);
 		cr_assert_eq(
@@ -167,7 +168,7 @@ Test(hand_over, each_directory_with_its_reasons_and_its_due_time)
 	}
 	cr_expect_eq(files_of(&p.s.sp), 0u, "nothing is left");
 	cr_expect_eq(files_of(&p.there), 3 * ARRAY_LEN(roads));
-	cr_expect_eq(scratch_fds(), fds);
+	cr_expect_eq(unit_descriptors(), fds);
 	pair_close(&p);
 }
 

@@ -1,7 +1,6 @@
 #include "spool_scratch.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -189,19 +188,6 @@ scratch_files(const struct scratch *s)
 	snprintf(path, sizeof(path), "%s/queue1", s->base);
 	cr_assert_eq(nftw(path, count_one, 16, FTW_PHYS), 0);
 	return nfiles - 1;
-}
-
-unsigned
-scratch_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	cr_assert_not_null(dir);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
 }
 
 const char *

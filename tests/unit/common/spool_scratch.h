@@ -48,8 +48,6 @@ int scratch_write_wishes(int fd, const struct spool_sys *sys,
 
 /* Files below the queue, the marker and the directories apart. */
 unsigned scratch_files(const struct scratch *s);
-/* Open descriptors of this process. */
-unsigned scratch_fds(void);
 /* "incoming/1/4711" below the queue, absolute. */
 const char *
 scratch_path(const struct scratch *s, enum spool_dir dir, uint64_t inode);

@@ -2,7 +2,6 @@
  * listening socket whose queue is full. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "deliver-smtp/reach/reach.h"
+#include "tests/unit/descriptors.h"
 
 #define NEVER   (60 * USEC_PER_SEC)
 #define SHORTLY (20 * USEC_PER_MSEC)
@@ -219,35 +219,22 @@ Test(connect, N1_none)
 	close_field(&f);
 }
 
-static int
-open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	cr_assert_not_null(dir);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* When the winner is told no other socket is open.
  * mutation: deliver-smtp/reach/connect.c, race_free() without close_attempt().
  */
 Test(connect, N1_the_losers_are_closed)
 {
 	struct field f;
-	int before;
+	unsigned before;
 
 	open_field(&f);
 	add_silence(&f, 0);
 	add_silence(&f, 0);
 	(void)add_server(&f, 0);
-	before = open_descriptors();
+	before = unit_descriptors();
 	run(&f);
 	cr_expect_eq(f.result.target, 2);
-	cr_expect_eq(open_descriptors(), before + 1);
+	cr_expect_eq(unit_descriptors(), before + 1);
 	close_field(&f);
 }
 

@@ -8,7 +8,6 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/stat.h>
@@ -230,22 +229,6 @@ Test(operators, X5_askers_leave_places_to_those_who_act)
 	    "of the silent an asker has gone, not the operator");
 }
 
-/* No place is left at the last one: the next descriptor is above the limit. */
-static struct rlimit
-no_descriptor_more(void)
-{
-	struct rlimit limit, low;
-	int fd = dup(0);
-
-	cr_assert_geq(fd, 0);
-	close(fd);
-	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	low = limit;
-	low.rlim_cur = (rlim_t)fd;
-	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
-	return limit;
-}
-
 Test(operators, P12_without_a_descriptor_the_loop_waits)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -256,7 +239,7 @@ Test(operators, P12_without_a_descriptor_the_loop_waits)
 	snprintf(to.sun_path, sizeof(to.sun_path),
 	    "/proc/self/fd/%d/" OPERATORS_SOCKET, w.s.sp.dir[SPOOL_LOCK]);
 	cr_assert_eq(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
-	limit = no_descriptor_more();
+	limit = world_starve();
 	before = clock_mono();
 	world_run(&w);
 	cr_assert_eq(w.s.operators->count, 0);

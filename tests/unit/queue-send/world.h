@@ -7,6 +7,8 @@
 #include "queue-send/control.h"
 #include "queue-send/operators/operators.h"
 
+#include <sys/resource.h>
+
 #include "spool/accept.h"
 #include "spool/act.h"
 
@@ -112,6 +114,8 @@ void world_offer_with(struct world *w, uint64_t inode, int fd, uint64_t as);
 void world_offer_stranger(struct world *w, uint64_t inode);
 /* Descriptors that are open. */
 unsigned world_descriptors(void);
+/* The next descriptor is above the limit: what that was. */
+struct rlimit world_starve(void);
 /* Both. */
 uint64_t world_message(struct world *w, const char *format, uint32_t n);
 

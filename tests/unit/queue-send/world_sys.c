@@ -1,9 +1,11 @@
 /* System calls of the spool that fail, and a death in the midst of them. */
 #include "tests/unit/queue-send/world.h"
 
+#include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 struct spool_sys world_sys;
 
@@ -160,4 +162,19 @@ world_sys_init(void)
 	world_sys.unlinkat = sys_unlinkat;
 	world_sys.fsync = sys_fsync;
 	world_sys.syncfs = sys_syncfs;
+}
+
+struct rlimit
+world_starve(void)
+{
+	struct rlimit limit, low;
+	int fd = dup(0);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	low.rlim_cur = (rlim_t)fd;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	return limit;
 }

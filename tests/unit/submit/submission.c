@@ -2,6 +2,7 @@
 #include "submit/submit.h"
 
 #include "spool/spool.h"
+#include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -149,25 +150,14 @@ Test(submission, many_one_after_the_other)
 	cr_expect_null(m);
 }
 
-static unsigned
-count_descriptors(void)
-{
-	unsigned count = 0;
-	int fd;
-
-	for (fd = 0; fd < 256; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
-}
-
 /* The queue, incoming/, and the file: no other directory is opened. */
 Test(submission, three_descriptors_a_message)
 {
 	struct submission *m = new ();
-	const unsigned before = count_descriptors();
+	const unsigned before = unit_descriptors();
 
 	begin(m);
-	cr_expect_eq(count_descriptors(), before + 3);
+	cr_expect_eq(unit_descriptors(), before + 3);
 	submission_free(&m);
 }
 

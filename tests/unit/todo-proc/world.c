@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "todo-proc/todo.h"
+#include "tests/unit/files.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,33 +16,19 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *
-put_file(const struct world *w, const char *name, const char *text)
-{
-	static char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", w->dir, name);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	cr_assert_geq(fd, 0, "%s: %s", path, strerror(errno));
-	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);
-	close(fd);
-	return path;
-}
-
 static void
 read_conf(struct world *w, const char *conf)
 {
 	struct buf text = { 0 }, error = { 0 };
 
-	put_file(w, "routing", "smtp.test smtp\n* discard\n");
+	unit_put_file(w->dir, "routing", "smtp.test smtp\n* discard\n");
 	buf_printf(&text,
 	    "queue_base = %s\nrouting_file = %s/routing\n"
 	    "queue_minfree_bytes = 0\nqueue_minfree_inodes = 0\n%s",
 	    w->dir, w->dir, conf);
-	cr_assert_eq(
-	    conf_load(put_file(w, "conf", buf_str(&text)), &w->conf, &error), 0,
-	    "%s", buf_str(&error));
+	cr_assert_eq(conf_load(unit_put_file(w->dir, "conf", buf_str(&text)),
+			 &w->conf, &error),
+	    0, "%s", buf_str(&error));
 	buf_done(&text);
 }
 
