@@ -190,8 +190,7 @@ reset_signals(bool runs_program)
 {
 	sigset_t blocked;
 
-	io_default_set_signals();
-	io_ignore_write_signals();
+	io_default_but_write_signals();
 	sigemptyset(&blocked);
 	if (runs_program) { /* command_run() takes them */
 		sigaddset(&blocked, SIGTERM);
@@ -206,7 +205,10 @@ static int
 keep_descriptors(int message, int result)
 {
 	int m = message < 0 ? -1 : fcntl(message, F_DUPFD_CLOEXEC, 10);
-	int r = fcntl(result, F_DUPFD_CLOEXEC, 10);
+	/* dup3() refuses a number that is right already. */
+	int r = message < 0 && result != CHILD_RESULT_FD
+	    ? result
+	    : fcntl(result, F_DUPFD_CLOEXEC, 10);
 
 	if ((message >= 0 && (m < 0 || dup3(m, MESSAGE_FD, O_CLOEXEC) < 0)) ||
 	    r < 0 || dup3(r, CHILD_RESULT_FD, O_CLOEXEC) < 0 ||

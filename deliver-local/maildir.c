@@ -1,6 +1,5 @@
 #include "deliver-local/child.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir_names.h"
 #include "base/io.h"
 
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -364,19 +364,18 @@ static void
 sweep(struct attempt *a)
 {
 	usec_t oldest = clock_wall() - MAILDIR_TMP_AGE;
-	int fd = openat(a->sub[SUB_TMP], ".", DIR_FLAGS), i;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
+	struct dir_names names;
+	const char *name;
+	int i, r;
 
-	if (dir == NULL) {
-		io_close(&fd);
-		return;
-	}
-	for (i = 0; i < SWEEP_MAX && (entry = readdir(dir)) != NULL; i++) {
-		sweep_entry(dirfd(dir), entry->d_name, oldest);
+	dir_names_begin(&names, a->sub[SUB_TMP]);
+	for (i = 0; i < SWEEP_MAX; i++) {
+		name = dir_names_next(&names, &r);
+		if (name == NULL)
+			break;
+		sweep_entry(a->sub[SUB_TMP], name, oldest);
 		(void)progress(a);
 	}
-	closedir(dir);
 }
 
 /* ---- all of it ---- */

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 
-/* Between two looks at those that are idle or end. */
+/* Between two looks at those that end. */
 #define LOOK_EVERY (500 * USEC_PER_MSEC)
 
 struct resident {
@@ -34,6 +34,7 @@ struct residents {
 	uint32_t nidle;
 	uint64_t generation;
 	usec_t idle_time;
+	usec_t look_at; /* at those that end */
 	struct strays *strays;
 	int (*kill)(pid_t, int);
 	struct event *timer;
@@ -41,12 +42,22 @@ struct residents {
 
 /* ---- the end of a process ---- */
 
+/* The timer is set anew whenever the first time changes, which costs no system
+ * call: mail that keeps a process busy is not interrupted. */
 static void
 look_later(struct residents *s)
 {
-	const struct timeval tv = clock_timeval(LOOK_EVERY);
+	const struct resident *oldest = TAILQ_LAST(&s->idle, resident_list);
+	const usec_t now = clock_mono();
+	usec_t at = TAILQ_EMPTY(&s->ending) ? USEC_NEVER : s->look_at;
+	struct timeval tv;
 
-	if (!event_pending(s->timer, EV_TIMEOUT, NULL))
+	if (oldest != NULL && oldest->since + s->idle_time < at)
+		at = oldest->since + s->idle_time;
+	tv = clock_timeval(at > now ? at - now : 0);
+	if (at == USEC_NEVER)
+		(void)event_del(s->timer);
+	else
 		(void)event_add(s->timer, &tv);
 }
 
@@ -66,6 +77,8 @@ resident_end(struct residents *s, struct resident *r, pid_t pid, int fd)
 	(void)s->kill(pid, SIGKILL);
 	io_close(&fd);
 	r->since = clock_mono();
+	if (TAILQ_EMPTY(&s->ending))
+		s->look_at = r->since + LOOK_EVERY;
 	TAILQ_INSERT_TAIL(&s->ending, r, entry);
 	look_later(s);
 }
@@ -115,8 +128,8 @@ on_timer(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	    now - r->since >= s->idle_time)
 		end_idle(s, r);
 	collect(s, now);
-	if (!TAILQ_EMPTY(&s->idle) || !TAILQ_EMPTY(&s->ending))
-		look_later(s);
+	s->look_at = now + LOOK_EVERY;
+	look_later(s);
 }
 
 void
@@ -284,6 +297,7 @@ resident_take(struct residents *s, const struct child_plan *plan,
 		return NULL;
 	TAILQ_REMOVE(&s->idle, r, entry);
 	s->nidle--;
+	look_later(s);
 	*ret_pid = r->pid;
 	*ret_fd = r->fd;
 	return r;

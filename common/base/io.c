@@ -104,40 +104,46 @@ read_set(const char *status, const char *name, uint64_t *ret_set)
 	return end != line && *end == '\n';
 }
 
-/* Signals that are ignored or caught. */
+/* Signals that are ignored, and that are caught. One read gets all of a file
+ * that the kernel makes as it is read. */
 static bool
-find_set_signals(uint64_t *ret_set)
+find_set_signals(uint64_t *ret_ignored, uint64_t *ret_caught)
 {
 	char status[4096];
-	uint64_t ignored = 0, caught = 0;
 	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	int64_t n = fd < 0 ? -1 : io_read_all(fd, status, sizeof(status) - 1);
+	ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
 
 	io_close(&fd);
 	if (n < 0)
 		return false;
 	status[n] = '\0';
-	if (!read_set(status, "\nSigIgn:\t", &ignored) ||
-	    !read_set(status, "\nSigCgt:\t", &caught))
-		return false;
-	*ret_set = ignored | caught;
-	return true;
+	return read_set(status, "\nSigIgn:\t", ret_ignored) &&
+	    read_set(status, "\nSigCgt:\t", ret_caught);
+}
+
+static uint64_t
+bit_of(int sig)
+{
+	return (uint64_t)1 << (sig - 1);
 }
 
 void
-io_default_set_signals(void)
+io_default_but_write_signals(void)
 {
+	const uint64_t of_write = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
 	const struct sigaction sa = { .sa_handler = SIG_DFL };
-	uint64_t set = 0;
+	uint64_t ignored = 0, caught = 0;
 	int sig;
 
-	if (!find_set_signals(&set)) {
+	if (!find_set_signals(&ignored, &caught)) {
 		io_default_signals();
-		return;
+		ignored = caught = 0;
 	}
 	for (sig = 1; sig <= SIGRTMAX; sig++)
-		if ((set >> (sig - 1) & 1) != 0)
+		if (((ignored | caught) & ~of_write & bit_of(sig)) != 0)
 			(void)sigaction(sig, &sa, NULL);
+	if ((ignored & of_write) != of_write)
+		io_ignore_write_signals();
 }
 
 void

@@ -20,11 +20,11 @@ int io_open_straight(const char *path, int flags);
 int io_std_fds(void);
 /* Every signal gets its default action: handlers that were inherited go. */
 void io_default_signals(void);
-/* The same with fewer system calls: the kernel says which have another one. For
- * a program whose /proc is the system's. */
-void io_default_set_signals(void);
 /* SIGPIPE and SIGXFSZ are ignored: both show as errors of write. */
 void io_ignore_write_signals(void);
+/* Both, with fewer system calls: the kernel says what there is to change. For a
+ * program whose /proc is the system's. */
+void io_default_but_write_signals(void);
 int io_nonblock(int fd);
 /* close() unless fd < 0; then *fd = -1. */
 void io_close(int *fd);

@@ -245,8 +245,8 @@ int spool_set_due(const struct spool *sp, uint64_t inode, usec_t due_wall);
 struct spool_scan {
 	const struct spool *sp;
 	enum spool_dir dir;
-	uint32_t split; /* the subdirectory that is being read */
-	void *stream;   /* DIR */
+	uint32_t split;          /* the subdirectory that is being read */
+	struct dir_names *names; /* of that; allocated with the first */
 	bool end;
 };
 struct spool_item {

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dir_names.h"
 #include "base/io.h"
 #include "base/num.h"
 
@@ -20,21 +22,45 @@ spool_scan_begin(
 	*s = (struct spool_scan){ .sp = sp, .dir = dir };
 }
 
+static bool
+is_inside(const struct spool_scan *s)
+{
+	return s->names != NULL && s->names->fd >= 0;
+}
+
+static void
+close_dir(struct spool_scan *s)
+{
+	if (is_inside(s))
+		io_close(&s->names->fd);
+}
+
 void
 spool_scan_done(struct spool_scan *s)
 {
-	if (s->stream != NULL)
-		closedir(s->stream);
-	s->stream = NULL;
+	close_dir(s);
+	free(s->names);
+	s->names = NULL;
 }
 
 /* This subdirectory was read, or cannot be read: the next one. */
 static void
 leave(struct spool_scan *s)
 {
-	spool_scan_done(s);
+	close_dir(s);
 	s->split++;
 	s->end = !spool_dirs[s->dir].split || s->split >= s->sp->split;
+}
+
+/* Of a scan; no directory is open yet. */
+static struct dir_names *
+make_names(void)
+{
+	struct dir_names *names = malloc(sizeof(*names));
+
+	if (names != NULL)
+		dir_names_begin(names, -1);
+	return names;
 }
 
 static int
@@ -42,20 +68,20 @@ enter(struct spool_scan *s)
 {
 	const struct spool_sys *sys = s->sp->sys;
 	char name[16] = ".";
-	int fd, r;
+	int fd;
 
+	if (s->names == NULL)
+		s->names = make_names();
+	if (s->names == NULL)
+		return -ENOMEM;
 	if (spool_dirs[s->dir].split)
 		snprintf(name, sizeof(name), "%" PRIu32, s->split);
 	fd = sys->openat(s->sp->dir[s->dir], name,
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	s->stream = fdopendir(fd);
-	if (s->stream != NULL)
-		return 0;
-	r = -errno;
-	sys->close(fd);
-	return r;
+	dir_names_begin(s->names, fd);
+	return 0;
 }
 
 static usec_t
@@ -74,7 +100,7 @@ is_temp(const char *name)
 static void
 sweep_temp(const struct spool_scan *s, const char *name)
 {
-	int fd = dirfd(s->stream);
+	int fd = s->names->fd;
 	struct stat st;
 
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -121,7 +147,7 @@ fill(const struct spool_scan *s, const char *name, bool with_stat,
 	ret_item->inode = inode_here(s, name);
 	if (!with_stat)
 		return true;
-	if (fstatat(dirfd(s->stream), name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(s->names->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno != ENOENT;
 	ret_item->size = (uint64_t)st.st_size;
 	ret_item->mtime_wall = mtime(&st);
@@ -135,19 +161,18 @@ fill(const struct spool_scan *s, const char *name, bool with_stat,
 static int
 read_one(struct spool_scan *s, bool with_stat, struct spool_item *ret_item)
 {
-	const struct dirent *e;
+	const char *name;
+	int r;
 
-	while (errno = 0, (e = readdir(s->stream)) != NULL) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (is_temp(e->d_name)) {
-			sweep_temp(s, e->d_name);
+	while ((name = dir_names_next(s->names, &r)) != NULL) {
+		if (is_temp(name)) {
+			sweep_temp(s, name);
 			continue;
 		}
-		if (fill(s, e->d_name, with_stat, ret_item))
+		if (fill(s, name, with_stat, ret_item))
 			return 1;
 	}
-	return -errno;
+	return r;
 }
 
 int
@@ -157,7 +182,7 @@ spool_scan_next(
 	int r;
 
 	while (!s->end) {
-		r = s->stream == NULL ? enter(s) : 0;
+		r = is_inside(s) ? 0 : enter(s);
 		if (r == 0)
 			r = read_one(s, with_stat, ret_item);
 		if (r > 0)

@@ -113,20 +113,29 @@ on_signal(int sig)
 	(void)sig;
 }
 
-/* mutation: io_default_set_signals() looks at those that are caught alone. */
+/* mutation: io_default_but_write_signals() looks at those that are caught
+ * alone; it does not look whether both of writes are ignored. */
 Test(base_io, signals_that_are_caught_or_ignored_get_their_default)
 {
+	void (*const of_pipe[])(int) = { SIG_IGN, on_signal, SIG_DFL };
 	struct sigaction sa;
+	size_t i;
 	int sig;
 
-	signal(SIGUSR1, on_signal);
-	signal(SIGRTMAX, on_signal);
-	signal(SIGHUP, SIG_IGN);
-	signal(SIGPIPE, SIG_IGN);
-	io_default_set_signals();
-	for (sig = 1; sig <= SIGRTMAX; sig++)
-		if (sigaction(sig, NULL, &sa) == 0)
-			cr_expect_eq(sa.sa_handler, SIG_DFL, "%d", sig);
+	for (i = 0; i < ARRAY_LEN(of_pipe); i++) {
+		signal(SIGUSR1, on_signal);
+		signal(SIGRTMAX, on_signal);
+		signal(SIGHUP, SIG_IGN);
+		signal(SIGXFSZ, SIG_IGN);
+		signal(SIGPIPE, of_pipe[i]);
+		io_default_but_write_signals();
+		for (sig = 1; sig <= SIGRTMAX; sig++)
+			if (sigaction(sig, NULL, &sa) == 0)
+				cr_expect_eq(sa.sa_handler,
+				    sig == SIGPIPE || sig == SIGXFSZ ? SIG_IGN
+								     : SIG_DFL,
+				    "%zu: %d", i, sig);
+	}
 }
 
 /* mutation: common/base/io.c, io_open_straight() without RESOLVE_NO_SYMLINKS.

@@ -187,6 +187,28 @@ Test(resident_table, X17_a_reload_ends_all_of_them)
 	cr_expect_not(is_served(&plan));
 }
 
+/* mutation: deliver-local/resident.c: the timer is set to a fixed time; not
+ * anew when one is taken. */
+Test(resident_table, the_loop_wakes_up_for_the_end_of_one_alone)
+{
+	const struct child_plan plan = plan_of(&bob);
+	const int none =
+	    event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED);
+
+	residents_renew(residents, 600 * USEC_PER_MSEC);
+	keep_one();
+	cr_expect(is_served(&plan));
+	cr_expect_eq(
+	    event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), none);
+	keep_one();
+	(void)event_base_loop(base, EVLOOP_ONCE);
+	cr_expect_eq(kills, 1);
+	/* The process is collected with the next look. */
+	(void)event_base_loop(base, EVLOOP_ONCE);
+	cr_expect_eq(
+	    event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), none);
+}
+
 Test(resident_table, idle_ones_are_bounded)
 {
 	uint32_t i;
