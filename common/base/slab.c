@@ -16,19 +16,18 @@
 #define SLAB_PLAIN 0
 #endif
 
-/* The head of a chunk of malloc(): so one page follows the other. */
-#define CHUNK_HEAD ((size_t)16)
-
 struct slab_page {
 	LIST_ENTRY(slab_page) link; /* in slab->room, if it has room */
 	void *free;                 /* objects that came back, chained */
-	uint32_t used;              /* objects */
-	uint32_t fresh;             /* from here on no object was taken yet */
+	uint16_t used;              /* objects */
+	uint16_t fresh;             /* from here on no object was taken yet */
+	uint16_t size;              /* see pages_get() */
 };
 /* Objects begin on a line of the processor's cache. */
-#define PAGE_HEAD 64
+#define PAGE_HEAD (PAGES_USER + PAGES_HEAD)
 
-_Static_assert(sizeof(struct slab_page) <= PAGE_HEAD, "head of a page");
+_Static_assert(sizeof(struct slab_page) <= PAGES_USER, "head of a page");
+_Static_assert(SLAB_PAGE <= UINT16_MAX, "places in a page");
 
 static struct slab_page *
 page_of(void *object)
@@ -42,15 +41,14 @@ page_of(void *object)
 static bool
 has_room(const struct slab *s, const struct slab_page *page)
 {
-	return page->free != NULL ||
-	    page->fresh + s->size <= SLAB_PAGE - CHUNK_HEAD;
+	return page->free != NULL || page->fresh + s->size <= page->size;
 }
 
 void
-slab_init(struct slab *s, size_t size)
+slab_init(struct slab *s, size_t size, struct page_source *source)
 {
 	ASSERT(size % 8 == 0 && size >= 8 && size <= SLAB_PAGE / 10);
-	*s = (struct slab){ .size = size };
+	*s = (struct slab){ .size = size, .source = source };
 	LIST_INIT(&s->room);
 }
 
@@ -58,19 +56,20 @@ void
 slab_done(struct slab *s)
 {
 	ASSERT(LIST_FIRST(&s->room) == s->empty);
-	free(s->empty);
-	slab_init(s, s->size);
+	if (s->empty != NULL)
+		pages_put(s->source, s->empty, s->empty->size);
+	slab_init(s, s->size, s->source);
 }
 
 static struct slab_page *
 page_new(struct slab *s)
 {
-	struct slab_page *page;
-	void *memory = NULL;
+	uint16_t size;
+	struct slab_page *page = pages_get(s->source, &size);
 
-	if (posix_memalign(&memory, SLAB_PAGE, SLAB_PAGE - CHUNK_HEAD) != 0)
+	if (page == NULL)
 		return NULL;
-	page = memory;
+	page->size = size;
 	page->free = NULL;
 	page->used = 0;
 	page->fresh = PAGE_HEAD;
@@ -87,7 +86,7 @@ take(struct slab *s, struct slab_page *page)
 		memcpy(&page->free, object, sizeof(page->free));
 	} else {
 		object = (char *)page + page->fresh;
-		page->fresh += (uint32_t)s->size;
+		page->fresh = (uint16_t)(page->fresh + s->size);
 	}
 	page->used++;
 	return object;
@@ -129,7 +128,7 @@ page_empty(struct slab *s, struct slab_page *page)
 		return;
 	}
 	LIST_REMOVE(page, link);
-	free(page);
+	pages_put(s->source, page, page->size);
 }
 
 void

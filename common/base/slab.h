@@ -6,31 +6,29 @@
  *
  * An object has no header, objects that are taken one after the other lie side
  * by side, and taking or giving back one costs a few steps, whatever the number
- * of objects: nothing is cleared, moved or joined. A page goes back to malloc()
- * when all of its objects have, but for one that is kept.
+ * of objects: nothing is cleared, moved or joined. A page goes back to where
+ * it came from when all of its objects have, but for one that is kept.
  *
  * Soft: NULL without memory. With AddressSanitizer each object is of malloc(),
  * so that its use after its end is found. */
 #ifndef BASE_SLAB_H
 #define BASE_SLAB_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/queue.h>
-
-#define SLAB_PAGE ((size_t)16384)
+#include "base/pages.h"
 
 struct slab_page;
 LIST_HEAD(slab_pages, slab_page);
 
 struct slab {
 	size_t size;
-	struct slab_pages room;  /* pages with room, the last used first */
-	struct slab_page *empty; /* the one that is kept, or NULL */
+	struct slab_pages room;     /* pages with room, the last used first */
+	struct slab_page *empty;    /* the one that is kept, or NULL */
+	struct page_source *source; /* of its pages; NULL: malloc() */
 };
 
-/* size: of an object; a multiple of 8, at most a tenth of a page. */
-void slab_init(struct slab *s, size_t size);
+/* size: of an object; a multiple of 8, at most a tenth of a page. source: where
+ * its pages come from; NULL: malloc(). */
+void slab_init(struct slab *s, size_t size, struct page_source *source);
 /* Nothing may be in use. */
 void slab_done(struct slab *s);
 /* The content is undefined, and zero. */

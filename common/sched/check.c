@@ -62,7 +62,7 @@ check_entries(const struct peer *p, uint32_t *ret_entries)
 
 	*ret_entries = 0;
 	for (e = p->entries.first; e != NULL; e = e->next) {
-		ASSERT(e->nrcpts > 0 && e->nrcpts <= e->room);
+		ASSERT(e->nrcpts > 0 && e->nrcpts <= entry_room(e));
 		(*ret_entries)++;
 		rcpts += e->nrcpts;
 	}

@@ -1,26 +1,52 @@
 #include "sched/parts.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+/* By kind. Odd ones are of a size that a slab takes, and these fill its pages
+ * well. */
+static const uint8_t rooms[ENTRY_KINDS] = { 1, 3, 7, 11, 15, 21, 33, 51, 67,
+	101 };
+
+void
+entry_slabs_init(struct slab slabs[ENTRY_KINDS], struct page_source *source)
+{
+	size_t i;
+
+	ASSERT(rooms[ENTRY_KINDS - 1] >= SCHED_ENTRY_RCPTS_MAX);
+	for (i = 0; i < ENTRY_KINDS; i++)
+		slab_init(&slabs[i], ENTRY_BYTES(rooms[i]), source);
+}
+
+void
+entry_slabs_done(struct slab slabs[ENTRY_KINDS])
+{
+	size_t i;
+
+	for (i = 0; i < ENTRY_KINDS; i++)
+		slab_done(&slabs[i]);
+}
+
+uint32_t
+entry_room(const struct entry *e)
+{
+	return rooms[e->kind];
+}
 
 void
 entry_free(struct sched *s, struct entry *e)
 {
-	if (e->room > 1)
-		free(e);
-	else
-		slab_put(&s->slabs.entry, e);
+	slab_put(&s->slabs.entry[e->kind], e);
 }
 
 struct entry *
 entry_new(struct sched *s)
 {
-	struct entry *e = slab_get(&s->slabs.entry);
+	struct entry *e = slab_get(&s->slabs.entry[0]);
 
 	if (e == NULL)
 		return NULL;
 	e->nrcpts = 0;
-	e->room = 1;
+	e->kind = 0;
 	e->moves = 0;
 	return e;
 }
@@ -64,24 +90,20 @@ entries_last(const struct entry_queue *q)
 }
 
 struct entry *
-entries_grow_last(struct sched *s, struct entry_queue *q, uint32_t limit)
+entries_grow_last(struct sched *s, struct entry_queue *q)
 {
 	struct entry *e = *q->last, *large;
-	uint32_t room = e->room == 1 ? 4 : (uint32_t)e->room * 2;
-	bool of_slab = e->room == 1;
+	uint8_t kind = (uint8_t)(e->kind + 1);
 
-	if (e->nrcpts < e->room)
+	if (e->nrcpts < rooms[e->kind])
 		return e;
-	if (room > limit)
-		room = limit;
-	large = realloc(of_slab ? NULL : e, ENTRY_BYTES(room));
+	ASSERT(kind < ENTRY_KINDS);
+	large = slab_get(&s->slabs.entry[kind]);
 	if (large == NULL)
 		return NULL;
-	if (of_slab) {
-		memcpy(large, e, ENTRY_ONE);
-		entry_free(s, e);
-	}
-	large->room = (uint8_t)room;
+	memcpy(large, e, ENTRY_BYTES(e->nrcpts));
+	large->kind = kind;
+	entry_free(s, e);
 	*q->last = large;
 	return large;
 }

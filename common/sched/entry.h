@@ -5,12 +5,15 @@
 #ifndef SCHED_ENTRY_H
 #define SCHED_ENTRY_H
 
+#include "base/slab.h"
 #include "sched/sched.h"
 
-/* With room for one recipient it is of a slab, else of malloc(). */
+/* Each is of the slab of its kind, which says for how many recipients there is
+ * room: 1 for kind 0, and more for each further one. */
+#define ENTRY_KINDS 10
 struct entry {
 	struct entry *next; /* of the peer, while it waits */
-	uint8_t nrcpts, room;
+	uint8_t nrcpts, kind;
 	uint8_t moves; /* sched_move() */
 	uint8_t spare;
 	struct sched_rcpt rcpts[];
@@ -18,17 +21,21 @@ struct entry {
 _Static_assert(SCHED_ENTRY_RCPTS_MAX <= UINT8_MAX, "an entry counts them");
 #define ENTRY_BYTES(room) \
 	(offsetof(struct entry, rcpts) + (room) * sizeof(struct sched_rcpt))
-#define ENTRY_ONE ENTRY_BYTES(1)
-_Static_assert(ENTRY_ONE % 8 == 0, "an entry of a slab");
 /* First in, first out. The last one may move, since it grows. */
 struct entry_queue {
 	struct entry *first; /* NULL: empty */
 	struct entry **last; /* unless empty: what points to the last one */
 };
 
+void
+entry_slabs_init(struct slab slabs[ENTRY_KINDS], struct page_source *source);
+/* No entry may be in use. */
+void entry_slabs_done(struct slab slabs[ENTRY_KINDS]);
+
 /* With room for one recipient, and none. */
 struct entry *entry_new(struct sched *s);
 void entry_free(struct sched *s, struct entry *e);
+uint32_t entry_room(const struct entry *e);
 
 void entries_append(struct entry_queue *q, struct entry *e);
 void entries_prepend(struct entry_queue *q, struct entry *e);
@@ -36,10 +43,10 @@ void entries_prepend(struct entry_queue *q, struct entry *e);
 struct entry *entries_take(struct entry_queue *q);
 /* NULL: the queue is empty. */
 struct entry *entries_last(const struct entry_queue *q);
-/* Room in the last entry for one recipient more: 1 to begin with, then 4, 8, …
- * up to the limit. The entry, which may have moved. */
-struct entry *
-entries_grow_last(struct sched *s, struct entry_queue *q, uint32_t limit);
+/* Room in the last entry, which has fewer recipients than its limit, for one
+ * more: where it is full it becomes one of the next kind. The entry, which may
+ * have moved. */
+struct entry *entries_grow_last(struct sched *s, struct entry_queue *q);
 uint32_t entries_count(const struct entry_queue *q);
 
 #endif

@@ -249,10 +249,12 @@ struct sched_message {
 };
 TAILQ_HEAD(message_list, sched_message);
 
-/* Where the structs of the scheduler come from. */
+/* Where the structs of the scheduler come from. pages: of those that only new
+ * mail needs more of. */
 struct slabs {
-	struct slab message, reading, job, job_reading, peer, entry,
-	    destination, hull_node;
+	struct page_source pages;
+	struct slab message, reading, job, job_reading, peer,
+	    entry[ENTRY_KINDS], destination, hull_node;
 };
 
 struct sched {

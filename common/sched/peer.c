@@ -96,7 +96,7 @@ entry_with_room(struct peer *p)
 	struct entry *e = entries_last(&p->entries);
 
 	if (e != NULL && e->nrcpts < entry_limit(p))
-		return entries_grow_last(s, &p->entries, entry_limit(p));
+		return entries_grow_last(s, &p->entries);
 	e = entry_new(s);
 	if (e == NULL)
 		return NULL;
@@ -168,11 +168,11 @@ static void
 top_up(struct peer *p, struct entry *src)
 {
 	struct entry *dst = entries_last(&p->entries);
+	struct sched *s = p->job->transport->sched;
 	uint32_t n = 0, limit = entry_limit(p);
 
 	while (dst != NULL && n < src->nrcpts && dst->nrcpts < limit) {
-		dst = entries_grow_last(
-		    p->job->transport->sched, &p->entries, limit);
+		dst = entries_grow_last(s, &p->entries);
 		if (dst != NULL)
 			dst->rcpts[dst->nrcpts++] = src->rcpts[n++];
 	}

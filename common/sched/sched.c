@@ -55,14 +55,17 @@ transport_init(struct transport *t, struct sched *s, uint32_t index,
 static void
 slabs_init(struct slabs *slabs)
 {
-	slab_init(&slabs->message, sizeof(struct sched_message));
-	slab_init(&slabs->reading, sizeof(struct reading));
-	slab_init(&slabs->job, sizeof(struct job));
-	slab_init(&slabs->job_reading, sizeof(struct job_reading));
-	slab_init(&slabs->peer, sizeof(struct peer));
-	slab_init(&slabs->entry, ENTRY_ONE);
-	slab_init(&slabs->destination, sizeof(struct destination));
-	slab_init(&slabs->hull_node, sizeof(struct hull_node));
+	struct page_source *from = &slabs->pages;
+
+	pages_init(from);
+	slab_init(&slabs->message, sizeof(struct sched_message), from);
+	slab_init(&slabs->reading, sizeof(struct reading), from);
+	slab_init(&slabs->job, sizeof(struct job), from);
+	slab_init(&slabs->job_reading, sizeof(struct job_reading), from);
+	slab_init(&slabs->peer, sizeof(struct peer), from);
+	entry_slabs_init(slabs->entry, from);
+	slab_init(&slabs->destination, sizeof(struct destination), from);
+	slab_init(&slabs->hull_node, sizeof(struct hull_node), NULL);
 }
 
 static void
@@ -73,9 +76,10 @@ slabs_done(struct slabs *slabs)
 	slab_done(&slabs->job);
 	slab_done(&slabs->job_reading);
 	slab_done(&slabs->peer);
-	slab_done(&slabs->entry);
+	entry_slabs_done(slabs->entry);
 	slab_done(&slabs->destination);
 	slab_done(&slabs->hull_node);
+	pages_done(&slabs->pages);
 }
 
 int

@@ -314,8 +314,11 @@ slabs_init(struct local *local)
 {
 	size_t i;
 
+	pages_init(&local->pages);
+	slab_init(&local->piece_slab, CHAINS_PIECE * sizeof(struct local_chain),
+	    &local->pages);
 	for (i = 0; i < SITE_NSLABS; i++)
-		slab_init(&local->slabs[i], (i + 1) * SITE_STEP);
+		slab_init(&local->slabs[i], (i + 1) * SITE_STEP, &local->pages);
 }
 
 int
@@ -363,6 +366,8 @@ local_free(struct local **sites)
 	local_chains_done(local);
 	for (i = 0; i < SITE_NSLABS; i++)
 		slab_done(&local->slabs[i]);
+	slab_done(&local->piece_slab);
+	pages_done(&local->pages);
 	free(local);
 	*sites = NULL;
 }

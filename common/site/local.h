@@ -68,7 +68,7 @@ struct site {
 #define SITE_STEP    CACHE_LINE
 #define SITE_NSLABS  3
 /* Chains lie in pieces, so that none is moved or cleared in large numbers. */
-#define CHAINS_PIECE 256
+#define CHAINS_PIECE 64
 
 LIST_HEAD(local_sites, site);
 struct local_chain {
@@ -87,7 +87,8 @@ struct local {
 	struct local_chain **pieces;
 	uint64_t npieces, pieces_room;
 	uint64_t nchains, nsites;
-	struct slab slabs[SITE_NSLABS];
+	struct page_source pages;
+	struct slab slabs[SITE_NSLABS], piece_slab;
 	struct local_dead dead;
 	struct local_idle idle;
 	uint32_t nidle, idle_max;

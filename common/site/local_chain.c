@@ -48,7 +48,7 @@ piece_reserve(struct local *local)
 		local->pieces = p;
 		local->pieces_room = room;
 	}
-	p = malloc(CHAINS_PIECE * sizeof(**local->pieces));
+	p = slab_get(&local->piece_slab);
 	if (p == NULL)
 		return false;
 	local->pieces[local->npieces++] = p;
@@ -61,7 +61,7 @@ piece_spare(struct local *local)
 {
 	if (local->nchains + 2 * CHAINS_PIECE > local->npieces * CHAINS_PIECE)
 		return;
-	free(local->pieces[--local->npieces]);
+	slab_put(&local->piece_slab, local->pieces[--local->npieces]);
 }
 
 /* By bits of the hash that chains are found by only when there are very many.
@@ -203,6 +203,6 @@ void
 local_chains_done(struct local *local)
 {
 	while (local->npieces > 0)
-		free(local->pieces[--local->npieces]);
+		slab_put(&local->piece_slab, local->pieces[--local->npieces]);
 	free(local->pieces);
 }

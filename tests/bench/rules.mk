@@ -11,7 +11,8 @@ $(B)/tests/bench/decide: $(call decide_o,$(STEPS_only)) $(LIB)
 # The same, measured by steps (tests/bench/sched/steps.c): the scheduler and its
 # table of one process, built so that each basic block calls a function.
 STEPS_c := $(wildcard common/sched/*.c common/site/local*.c) \
-    common/site/rules.c common/site/window.c common/base/slab.c
+    common/site/rules.c common/site/window.c common/base/pages.c \
+    common/base/slab.c
 STEPS_o := $(STEPS_c:%.c=$(B)/steps/%.o)
 
 $(STEPS_o): $(B)/steps/%.o: %.c

@@ -340,7 +340,7 @@ Test(sched_moved, a_best_job_is_remembered_for_its_time)
 	struct slab nodes;
 	size_t i;
 
-	slab_init(&nodes, sizeof(struct hull_node));
+	slab_init(&nodes, sizeof(struct hull_node), NULL);
 	for (i = 0; i < ARRAY_LEN(jobs); i++) {
 		jobs[i].total = jobs[i].indexed.total;
 		jobs[i].order.label = i;
