@@ -104,6 +104,7 @@ on_closed(void *arg, struct wire *w UNUSED)
 }
 
 static const struct wire_ops ops = {
+	.manner = WIRE_BUNDLED,
 	.frame = on_frame,
 	.bad = on_bad,
 	.closed = on_closed,
@@ -118,7 +119,6 @@ offer_linked(void *todo, int fd)
 
 	if (r < 0)
 		return r;
-	wire_gather(fresh);
 	offer_done(t);
 	t->send = fresh;
 	t->credit = 0;

@@ -415,6 +415,7 @@ on_drained(void *arg, struct wire *w)
 }
 
 static const struct wire_ops wire_ops = {
+	.manner = WIRE_BUNDLED,
 	.frame = on_frame,
 	.bad = on_bad,
 	.closed = on_closed,
@@ -451,7 +452,6 @@ agent_new(struct event_base *base, int sock, const struct agent_ops *ops,
 		free(a);
 		return r;
 	}
-	wire_gather(a->wire);
 	*ret_agent = a;
 	return 0;
 }

@@ -1,5 +1,6 @@
 #include "ipc/msg.h"
 
+#include "base/bytes.h"
 #include "base/io.h"
 
 #include <errno.h>
@@ -58,15 +59,15 @@ attach_fd(struct msghdr *hdr, struct attached *room, int fd)
 }
 
 int
-chan_send_frame(int sock, const void *frame, size_t len, int fd)
+chan_send_frames(int sock, const void *frames, size_t len, int fd)
 {
 	struct attached attached;
 	struct iovec iov = { .iov_len = len };
 	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
-	memcpy(
-	    &iov.iov_base, &frame, sizeof(frame)); /* sendmsg() only reads it */
+	/* sendmsg() only reads them. */
+	memcpy(&iov.iov_base, &frames, sizeof(frames));
 	attach_fd(&hdr, &attached, fd);
 	do {
 		n = sendmsg(sock, &hdr, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -78,7 +79,7 @@ chan_send_frame(int sock, const void *frame, size_t len, int fd)
 }
 
 int
-chan_send_many(int sock, const struct chan_out frames[], unsigned count)
+chan_send_many(int sock, const struct chan_out out[], unsigned count)
 {
 	struct mmsghdr headers[CHAN_MANY] = { 0 };
 	struct attached attached[CHAN_MANY];
@@ -88,12 +89,12 @@ chan_send_many(int sock, const struct chan_out frames[], unsigned count)
 
 	count = count < CHAN_MANY ? count : CHAN_MANY;
 	for (i = 0; i < count; i++) {
-		const struct buf *frame = frames[i].frame;
+		const struct buf *frames = out[i].frames;
 
-		iov[i] = (struct iovec){ frame->data, frame->len };
+		iov[i] = (struct iovec){ frames->data, frames->len };
 		headers[i].msg_hdr.msg_iov = &iov[i];
 		headers[i].msg_hdr.msg_iovlen = 1;
-		attach_fd(&headers[i].msg_hdr, &attached[i], frames[i].fd);
+		attach_fd(&headers[i].msg_hdr, &attached[i], out[i].fd);
 	}
 	do
 		n = sendmmsg(sock, headers, count, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -110,7 +111,7 @@ chan_send(int sock, const struct msg *msg, int fd)
 	int r = msg_encode(msg, &frame);
 
 	if (r == 0)
-		r = chan_send_frame(sock, frame.data, frame.len, fd);
+		r = chan_send_frames(sock, frame.data, frame.len, fd);
 	buf_done(&frame);
 	return r;
 }
@@ -139,7 +140,26 @@ take_fds(struct msghdr *hdr, int *ret_fd)
 	return total;
 }
 
-/* One received frame: what chan_recv() returns of it. */
+int
+chan_next(struct chan_frame *frame)
+{
+	const char *data = frame->data + frame->at;
+	size_t len = frame->left;
+
+	if (len == 0)
+		return 0;
+	if (len >= sizeof(uint32_t) && bytes_get_u32(data) < len)
+		len = bytes_get_u32(data);
+	if (msg_decode(data, len, &frame->msg) < 0) {
+		frame->left = 0;
+		return -EBADMSG;
+	}
+	frame->at += len;
+	frame->left -= len;
+	return 1;
+}
+
+/* One received datagram: what chan_recv() returns of it. */
 static int
 judge(struct msghdr *hdr, size_t len, struct chan_frame *frame)
 {
@@ -149,12 +169,11 @@ judge(struct msghdr *hdr, size_t len, struct chan_frame *frame)
 		io_close(&frame->fd);
 		return 0;
 	}
-	if (nfds > 1 || (hdr->msg_flags & MSG_TRUNC) != 0 ||
-	    msg_decode(frame->data, len, &frame->msg) < 0) {
-		io_close(&frame->fd);
-		return -EBADMSG;
-	}
-	return 1;
+	frame->left = nfds > 1 || (hdr->msg_flags & MSG_TRUNC) != 0 ? 0 : len;
+	if (chan_next(frame) == 1)
+		return 1;
+	io_close(&frame->fd);
+	return -EBADMSG;
 }
 
 /* Where a frame is received. */
@@ -168,6 +187,7 @@ static struct msghdr
 make_header(struct receiver *r, struct chan_frame *frame)
 {
 	frame->fd = -1;
+	frame->at = frame->left = 0;
 	r->iov = (struct iovec){ frame->data, sizeof(frame->data) };
 	return (struct msghdr){
 		.msg_iov = &r->iov,
@@ -202,14 +222,22 @@ chan_recv_many(
 	for (i = 0; i < (unsigned)n; i++)
 		ret_results[i] =
 		    judge(&headers[i].msg_hdr, headers[i].msg_len, &frames[i]);
-	return n > 0 && ret_results[0] == 0 ? 0 : n;
+	if (n == 0 || ret_results[0] != 0)
+		return n;
+	while (n > 0) /* frames behind the end are nobody's */
+		io_close(&frames[--n].fd);
+	return 0;
 }
 
 int
 chan_recv(int sock, struct chan_frame *frame)
 {
-	int result;
-	int n = chan_recv_many(sock, frame, &result, 1);
+	int result = chan_next(frame), n;
 
+	if (result != 0) {
+		frame->fd = -1;
+		return result;
+	}
+	n = chan_recv_many(sock, frame, &result, 1);
 	return n == 1 ? result : n;
 }

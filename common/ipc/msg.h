@@ -85,7 +85,7 @@ const char *msg_name(enum msg_type type);
 /* The channel that a message of the list travels on. */
 enum msg_link msg_link(enum msg_type type);
 
-/* ---- channel: a SOCK_SEQPACKET pair, one frame a datagram ---- */
+/* ---- channel: a SOCK_SEQPACKET pair, one frame or several a datagram ---- */
 
 /* Both ends non-blocking and close-on-exec. */
 int chan_pair(int ret_fds[2]);
@@ -93,32 +93,41 @@ int chan_pair(int ret_fds[2]);
  * full, try again when writable; -EPIPE: the peer is gone; -ETOOMANYREFS,
  * -ENOBUFS, -ENOMEM: try again after a while. */
 int chan_send(int sock, const struct msg *msg, int fd);
-/* Send a frame that msg_encode() made. */
-int chan_send_frame(int sock, const void *frame, size_t len, int fd);
-#define CHAN_MANY 16 /* frames that one call sends or receives at most */
-/* A frame that msg_encode() made; fd as in chan_send(). */
+/* Send frames that msg_encode() made, one behind the other. */
+int chan_send_frames(int sock, const void *frames, size_t len, int fd);
+#define CHAN_MANY 16 /* datagrams that one call sends or receives at most */
+/* Frames that msg_encode() made; fd as in chan_send(). */
 struct chan_out {
-	const struct buf *frame;
+	const struct buf *frames;
 	int fd;
 };
-/* Several frames: how many were sent, from the first on, or -errno of the
+/* Several datagrams: how many were sent, from the first on, or -errno of the
  * first. */
-int chan_send_many(int sock, const struct chan_out frames[], unsigned count);
-/* Large: few for all channels of a process. */
+int chan_send_many(int sock, const struct chan_out out[], unsigned count);
+/* A sender puts a frame behind others while these are fewer bytes. */
+#define CHAN_BUNDLE       16384
+#define CHAN_DATAGRAM_MAX (MSG_FRAME_MAX + CHAN_BUNDLE)
+/* A frame, and those that came behind it in one datagram. Large: few for all
+ * channels of a process; zero before it is used for a channel. */
 struct chan_frame {
-	struct msg msg; /* points into data */
-	int fd;         /* -1, or a descriptor that is now the caller's */
-	char data[MSG_FRAME_MAX];
+	struct msg msg;  /* points into data */
+	int fd;          /* -1, or a descriptor that is now the caller's */
+	size_t at, left; /* of data: what comes behind this frame */
+	char data[CHAN_DATAGRAM_MAX];
 };
-/* 1: a frame; 0: end of file, after all frames of the peer; -EAGAIN; -EBADMSG:
- * a bad frame (or one with more than one descriptor) was taken and dropped,
- * descriptors in it closed. fd is -1 for a frame whose descriptor could not be
- * received because this process has no free number. */
+/* 1: a frame, the next of the datagram that *frame has, or else the first of
+ * the next one; 0: end of file, after all frames of the peer; -EAGAIN;
+ * -EBADMSG: a bad frame with all behind it in its datagram (or a datagram with
+ * more than one descriptor) was taken and dropped, descriptors in it closed. fd
+ * is -1 for all but the first frame of a datagram, and for one whose descriptor
+ * could not be received because this process has no free number. */
 int chan_recv(int sock, struct chan_frame *frame);
-/* As many as there are, at most CHAN_MANY: their number, and of each 1, 0 or
- * -EBADMSG, which is what chan_recv() would have returned. 0: end of file;
- * -errno. With fewer than `max` there are no more. */
+/* The first frames of as many datagrams as there are, at most CHAN_MANY: their
+ * number, and of each 1, 0 or -EBADMSG, which is what chan_recv() would have
+ * returned. 0: end of file; -errno. With fewer than `max` there are no more. */
 int chan_recv_many(
     int sock, struct chan_frame frames[], int ret_results[], unsigned max);
+/* The next frame of its datagram: 1, -EBADMSG, or 0: there is none. */
+int chan_next(struct chan_frame *frame);
 
 #endif

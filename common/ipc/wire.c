@@ -1,30 +1,23 @@
 #include "ipc/wire.h"
 
 #include "base/io.h"
+#include "ipc/outbox.h"
 
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #define FRAMES_PER_TURN 64
-#define QUEUED_MAX      ((size_t)4 << 20)
 /* The wait after an error that the socket does not report the end of: too many
  * descriptors in flight, no memory. */
 #define RETRY_AFTER     (50 * USEC_PER_MSEC)
 
-struct waiting {
-	TAILQ_ENTRY(waiting) entry;
-	struct buf frame;
-	int fd; /* ours, or -1 */
-};
-
-/* Frames that one call has received, and that are given one by one. */
+/* Datagrams that one call has received; their frames are given one by one. */
 struct received {
 	struct chan_frame *frames;
-	unsigned room; /* of frames, at most CHAN_MANY */
-	int results[CHAN_MANY];
+	unsigned room;          /* of frames, at most CHAN_MANY */
+	int results[CHAN_MANY]; /* of the next frame of each */
 	int next, count;
 	bool full; /* the call took as many as it could */
 };
@@ -40,35 +33,20 @@ struct wire {
 	const struct wire_ops *ops;
 	void *arg;
 	struct event *readable, *writable, *retry;
-	TAILQ_HEAD(waiting_list, waiting) queue;
-	size_t queued;
-	struct many *many; /* NULL: one frame a call */
+	struct outbox out;
+	struct many *many; /* NULL: one datagram a call, of one frame */
 	bool giving;       /* a callback runs for a frame */
-	bool gathers;
-	bool due; /* the queue is sent later in this turn, or waits for room */
+	bool due; /* the outbox is sent in this turn, or waits for room */
 	bool paused;
 	bool cannot_send; /* the peer is gone, or the socket broken */
 	bool closed;
 	bool *freed; /* set when the wire is freed during a callback */
 };
 
-static void
-drop_first(struct wire *w)
+static bool
+gathers(const struct wire *w)
 {
-	struct waiting *first = TAILQ_FIRST(&w->queue);
-
-	TAILQ_REMOVE(&w->queue, first, entry);
-	w->queued -= first->frame.len;
-	io_close(&first->fd);
-	buf_done(&first->frame);
-	free(first);
-}
-
-static void
-drop_queue(struct wire *w)
-{
-	while (!TAILQ_EMPTY(&w->queue))
-		drop_first(w);
+	return w->ops->manner != WIRE_AT_ONCE;
 }
 
 static void
@@ -77,7 +55,7 @@ shut(struct wire *w)
 	event_del(w->readable);
 	event_del(w->writable);
 	event_del(w->retry);
-	drop_queue(w);
+	outbox_clear(&w->out);
 	io_close(&w->sock);
 	w->closed = true;
 }
@@ -95,7 +73,7 @@ static void
 stop_sending(struct wire *w)
 {
 	w->cannot_send = true;
-	drop_queue(w);
+	outbox_clear(&w->out);
 	event_del(w->writable);
 	event_del(w->retry);
 	if (!w->paused)
@@ -127,7 +105,16 @@ give_frame(struct wire *w, struct chan_frame *frame, int r)
 	return w->paused || w->closed ? TAKEN_STOP : TAKEN_SOME;
 }
 
-/* Frames that are left by a pause come first. TAKEN_SOME: there are some. */
+/* A pause would lose what is behind the frame of a datagram on the stack. */
+static void
+refuse_bundle(struct received *r)
+{
+	if (r->frames[0].left > 0 && r->results[0] == 1)
+		r->results[0] = -EBADMSG;
+	r->frames[0].left = 0;
+}
+
+/* Frames that were left come first. TAKEN_SOME: there are some. */
 static enum taken
 receive(struct wire *w, struct received *r, unsigned max)
 {
@@ -140,6 +127,8 @@ receive(struct wire *w, struct received *r, unsigned max)
 	n = chan_recv_many(w->sock, r->frames, r->results, max);
 	if (n > 0)
 		r->count = n;
+	if (n > 0 && r->room == 1)
+		refuse_bundle(r);
 	r->full = n > 0 && (unsigned)n >= r->room;
 	if (n == -EAGAIN && !w->cannot_send)
 		return TAKEN_ALL;
@@ -151,14 +140,19 @@ static enum taken
 take_some(struct wire *w, struct received *r, unsigned *left)
 {
 	enum taken taken = receive(w, r, *left);
-	int at;
+	struct chan_frame *frame;
+	int *result;
 
-	while (taken == TAKEN_SOME && r->next < r->count) {
-		at = r->next++;
-		if (r->results[at] == 0)
+	while (taken == TAKEN_SOME && *left > 0 && r->next < r->count) {
+		frame = &r->frames[r->next];
+		result = &r->results[r->next];
+		if (*result == 0)
 			return TAKEN_END;
 		--*left;
-		taken = give_frame(w, &r->frames[at], r->results[at]);
+		taken = give_frame(w, frame, *result);
+		*result = chan_next(frame);
+		if (*result == 0)
+			r->next++;
 	}
 	/* The loop tells of what comes later, and of the end. */
 	if (taken == TAKEN_SOME && !r->full && *left > 0 && !w->cannot_send)
@@ -176,8 +170,9 @@ free_many(struct many *many)
 	free(many);
 }
 
+/* receives: more than was received before. */
 static enum taken
-take_frames(struct wire *w, unsigned max)
+take_frames(struct wire *w, unsigned max, bool receives)
 {
 	struct chan_frame frame;
 	struct received one = { .frames = &frame, .room = 1 };
@@ -190,7 +185,8 @@ take_frames(struct wire *w, unsigned max)
 	w->giving = true;
 	w->many = NULL; /* a callback may free the wire */
 	while (taken == TAKEN_SOME && max > 0)
-		taken = take_some(w, r, &max);
+		taken = receives || r->next < r->count ? take_some(w, r, &max)
+						       : TAKEN_ALL;
 	if (taken == TAKEN_FREED) {
 		free_many(many);
 		return taken;
@@ -200,6 +196,32 @@ take_frames(struct wire *w, unsigned max)
 	if (taken == TAKEN_END)
 		report_closed(w);
 	return taken;
+}
+
+/* Frames that were received and not given. */
+static bool
+has_received(const struct wire *w)
+{
+	return w->many != NULL &&
+	    w->many->received.next < w->many->received.count;
+}
+
+/* An event that is activated runs before the loop polls again: a turn that
+ * begins with frames of the turn before receives no more, so that others get
+ * their turn whatever a peer sends. A wire that cannot send is read again
+ * behind a poll: nothing tells of its end when its frames have been read. */
+static void
+read_frames(struct wire *w)
+{
+	const enum taken taken =
+	    take_frames(w, FRAMES_PER_TURN, !has_received(w));
+
+	if (taken != TAKEN_SOME && taken != TAKEN_ALL)
+		return;
+	if (has_received(w))
+		event_active(w->readable, EV_READ, 0);
+	else if (w->cannot_send)
+		event_add(w->readable, &(struct timeval){ 0 });
 }
 
 static void
@@ -212,9 +234,9 @@ on_readable(int sock UNUSED, short what UNUSED, void *arg)
 	if (w->ops->ready != NULL) {
 		wire_pause(w, true);
 		w->ops->ready(w->arg, w);
-	} else if (take_frames(w, FRAMES_PER_TURN) == TAKEN_SOME &&
-	    w->cannot_send)
-		event_active(w->readable, EV_READ, 0);
+	} else {
+		read_frames(w);
+	}
 }
 
 bool
@@ -225,13 +247,14 @@ wire_take(struct wire *w, unsigned max)
 	if (w->closed)
 		return false;
 	w->paused = false; /* for the frames of this call */
-	taken = take_frames(w, max);
+	taken = take_frames(w, max, true);
 	if (taken == TAKEN_FREED || taken == TAKEN_END)
 		return false;
 	if (taken == TAKEN_ALL) {
 		event_add(w->readable, NULL);
 		return false;
 	}
+	event_del(w->readable); /* a callback may have resumed it */
 	w->paused = true;
 	return true;
 }
@@ -242,7 +265,7 @@ wire_take_rest(struct wire *w, unsigned max)
 	if (w->closed)
 		return;
 	wire_pause(w, false);
-	(void)take_frames(w, max);
+	(void)take_frames(w, max, true);
 }
 
 static bool
@@ -263,45 +286,47 @@ wait_to_send(struct wire *w, int r)
 		event_add(w->writable, NULL);
 }
 
-/* Sends several frames: their number, or -errno. */
-static int
-send_some(struct wire *w)
-{
-	const struct waiting *f = TAILQ_FIRST(&w->queue);
-	struct chan_out frames[CHAN_MANY];
-	unsigned n = 0;
-
-	for (; f != NULL && n < CHAN_MANY; f = TAILQ_NEXT(f, entry))
-		frames[n++] = (struct chan_out){ &f->frame, f->fd };
-	return chan_send_many(w->sock, frames, n);
-}
-
-static int
-send_queue(struct wire *w)
-{
-	int sent = 0, r = 0;
-
-	while (r >= 0 && sent < FRAMES_PER_TURN && !TAILQ_EMPTY(&w->queue)) {
-		r = send_some(w);
-		for (sent += r > 0 ? r : 0; r > 0; r--)
-			drop_first(w);
-	}
-	return r;
-}
-
 static void
 on_writable(int sock UNUSED, short what UNUSED, void *arg)
 {
 	struct wire *w = arg;
-	int r = send_queue(w);
+	int r = outbox_send(&w->out, w->sock, FRAMES_PER_TURN);
 
 	w->due = false;
 	if (r < 0 && r != -EAGAIN && !is_passing(r))
 		stop_sending(w);
-	else if (!TAILQ_EMPTY(&w->queue))
+	else if (!outbox_is_empty(&w->out))
 		wait_to_send(w, r);
 	else if (w->ops->drained != NULL)
 		w->ops->drained(w->arg, w);
+}
+
+static int
+make_events(struct wire *w, struct event_base *base, int sock)
+{
+	w->readable =
+	    event_new(base, sock, EV_READ | EV_PERSIST, on_readable, w);
+	w->writable = event_new(base, sock, EV_WRITE, on_writable, w);
+	w->retry = evtimer_new(base, on_writable, w);
+	if (w->readable == NULL || w->writable == NULL || w->retry == NULL)
+		return -ENOMEM;
+	return event_add(w->readable, NULL) < 0 ? -ENOMEM : 0;
+}
+
+/* Room for what one call receives. */
+static int
+make_room(struct wire *w)
+{
+	if (!gathers(w))
+		return 0;
+	w->many = malloc(sizeof(*w->many));
+	if (w->many == NULL)
+		return -ENOMEM;
+	w->many->received = (struct received){
+		.frames = w->many->frames,
+		.room = CHAN_MANY,
+	};
+	return 0;
 }
 
 int
@@ -315,13 +340,8 @@ wire_new(struct event_base *base, int sock, const struct wire_ops *ops,
 	w->sock = -1;
 	w->ops = ops;
 	w->arg = arg;
-	TAILQ_INIT(&w->queue);
-	w->readable =
-	    event_new(base, sock, EV_READ | EV_PERSIST, on_readable, w);
-	w->writable = event_new(base, sock, EV_WRITE, on_writable, w);
-	w->retry = evtimer_new(base, on_writable, w);
-	if (w->readable == NULL || w->writable == NULL || w->retry == NULL ||
-	    event_add(w->readable, NULL) < 0) {
+	outbox_init(&w->out, ops->manner == WIRE_BUNDLED);
+	if (make_events(w, base, sock) < 0 || make_room(w) < 0) {
 		wire_free(&w);
 		return -ENOMEM;
 	}
@@ -340,10 +360,10 @@ wire_free(struct wire **wire)
 	*wire = NULL;
 	if (w->freed != NULL)
 		*w->freed = true;
-	if (w->gathers && w->sock >= 0 && !w->cannot_send)
-		(void)send_queue(w);
+	if (gathers(w) && w->sock >= 0 && !w->cannot_send)
+		(void)outbox_send(&w->out, w->sock, FRAMES_PER_TURN);
 	free_many(w->many);
-	drop_queue(w);
+	outbox_clear(&w->out);
 	if (w->readable != NULL)
 		event_free(w->readable);
 	if (w->writable != NULL)
@@ -354,130 +374,84 @@ wire_free(struct wire **wire)
 	free(w);
 }
 
-/* A frame on its way, with the descriptor that goes along, or -1. */
-struct out {
-	struct buf frame;
-	int fd;
-	bool given; /* that is the wire's, unless the frame is not sent */
-};
-
-static int
-enqueue(struct wire *w, struct out *o)
+static bool
+has_to_wait(int r)
 {
-	struct buf *frame = &o->frame;
-	struct waiting *last;
-	int r;
-
-	if (w->queued + frame->len > QUEUED_MAX)
-		return -ENOBUFS;
-	last = malloc(sizeof(*last));
-	if (last == NULL)
-		return -ENOMEM;
-	last->fd = o->fd;
-	if (o->fd >= 0 && !o->given)
-		last->fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 3);
-	if (o->fd >= 0 && last->fd < 0) {
-		r = -errno;
-		free(last);
-		return r;
-	}
-	if (o->given)
-		o->fd = -1;
-	last->frame = *frame;
-	*frame = (struct buf){ 0 };
-	TAILQ_INSERT_TAIL(&w->queue, last, entry);
-	w->queued += last->frame.len;
-	return 0;
+	return r == -EAGAIN || is_passing(r);
 }
 
-/* The queue goes out before the loop looks for the next events. */
 static int
-gather(struct wire *w, struct out *o)
+send_now(struct wire *w, const struct msg *msg, int fd)
 {
-	int r = enqueue(w, o);
+	struct buf frame = { 0 };
+	int r = msg_encode(msg, &frame);
 
-	if (r == 0 && !w->due) {
-		w->due = true;
-		event_active(w->writable, EV_WRITE, 0);
+	if (r == 0) {
+		r = chan_send_frames(w->sock, frame.data, frame.len, fd);
+		if (r < 0 && !has_to_wait(r))
+			stop_sending(w);
 	}
+	buf_done(&frame);
 	return r;
 }
 
+/* -EAGAIN: the frame has to wait behind others. */
 static int
-send_or_enqueue(struct wire *w, struct out *o)
+send_first(struct wire *w, const struct msg *msg, int fd)
 {
-	const bool first = TAILQ_EMPTY(&w->queue);
-	int r = -EAGAIN, sent;
-
-	if (first)
-		r = chan_send_frame(
-		    w->sock, o->frame.data, o->frame.len, o->fd);
-	if (r == 0)
-		return 0;
-	if (r != -EAGAIN && !is_passing(r)) {
-		stop_sending(w);
-		return r;
-	}
-	sent = r;
-	r = enqueue(w, o);
-	if (r == 0 && first)
-		wait_to_send(w, sent);
-	return r;
-}
-
-static int
-send_out(struct wire *w, const struct msg *msg, struct out *o)
-{
-	int r;
-
 	if (w->closed || w->cannot_send)
 		return -EPIPE;
-	r = msg_encode(msg, &o->frame);
-	if (r == 0)
-		r = w->gathers ? gather(w, o) : send_or_enqueue(w, o);
-	buf_done(&o->frame);
-	return r;
+	return gathers(w) || w->due ? -EAGAIN : send_now(w, msg, fd);
+}
+
+/* why: the -errno of sending at once. Gathered frames go out before the loop
+ * looks for the next events. */
+static int
+put(struct wire *w, const struct msg *msg, int *fd, int why)
+{
+	int r = outbox_put(&w->out, msg, fd);
+
+	if (r < 0 || w->due)
+		return r;
+	if (!gathers(w)) {
+		wait_to_send(w, why);
+		return 0;
+	}
+	w->due = true;
+	event_active(w->writable, EV_WRITE, 0);
+	return 0;
 }
 
 int
 wire_send(struct wire *w, const struct msg *msg, int fd)
 {
-	struct out o = { .fd = fd };
+	int own = -1, r = send_first(w, msg, fd);
 
-	return send_out(w, msg, &o);
+	if (!has_to_wait(r))
+		return r;
+	if (fd >= 0 && (own = fcntl(fd, F_DUPFD_CLOEXEC, 3)) < 0)
+		return -errno;
+	r = put(w, msg, &own, r);
+	io_close(&own);
+	return r;
 }
 
 int
 wire_give(struct wire *w, const struct msg *msg, int *fd)
 {
-	struct out o = { .fd = *fd, .given = true };
-	int r = send_out(w, msg, &o);
+	int r = send_first(w, msg, *fd);
 
-	*fd = o.fd;
+	if (has_to_wait(r))
+		return put(w, msg, fd, r);
 	if (r == 0)
 		io_close(fd);
 	return r;
 }
 
-void
-wire_gather(struct wire *w)
-{
-	struct many *many = w->gathers ? NULL : malloc(sizeof(*many));
-
-	w->gathers = true;
-	if (many == NULL)
-		return;
-	many->received = (struct received){
-		.frames = many->frames,
-		.room = CHAN_MANY,
-	};
-	w->many = many;
-}
-
 size_t
 wire_queued(const struct wire *w)
 {
-	return w->queued;
+	return w->out.bytes;
 }
 
 void
@@ -491,8 +465,6 @@ wire_pause(struct wire *w, bool paused)
 		return;
 	}
 	event_add(w->readable, NULL);
-	if (w->cannot_send ||
-	    (w->many != NULL &&
-		w->many->received.next < w->many->received.count))
+	if (w->cannot_send || has_received(w))
 		event_active(w->readable, EV_READ, 0);
 }

@@ -13,7 +13,16 @@
 struct event_base;
 struct wire;
 
+/* How frames leave. A wire that gathers also receives many in one call, which
+ * takes a megabyte; a peer that is gone is heard of by `closed`. */
+enum wire_manner {
+	WIRE_AT_ONCE,
+	WIRE_GATHERED, /* together, behind the turn of the loop */
+	WIRE_BUNDLED,  /* the same, many in one datagram: the peer gathers */
+};
+
 struct wire_ops {
+	enum wire_manner manner;
 	/* A frame; a callback that keeps the descriptor sets it to -1, else it
 	 * is closed. */
 	void (*frame)(void *arg, struct wire *w, struct chan_frame *frame);
@@ -37,14 +46,10 @@ int wire_send(struct wire *w, const struct msg *msg, int fd);
 /* The same, but the descriptor becomes the wire's: *fd is -1 then. After a
  * failure it is the caller's still. */
 int wire_give(struct wire *w, const struct msg *msg, int *fd);
-/* Before the first turn: frames wait until the callbacks of a turn of the loop
- * have run, and go together then; a peer that is gone is heard of by `closed`.
- * Several are received at once as well, which takes a megabyte; without that
- * memory they come one by one. */
-void wire_gather(struct wire *w);
 size_t wire_queued(const struct wire *w); /* bytes in the queue */
 /* The peer has ended: take the frames that it had sent, paused or not, at most
- * this many, by the callbacks; the wire may be closed or freed afterwards. */
+ * this many, by the callbacks; the wire may be closed or freed afterwards. Of
+ * one that stays, frames that are left come when it is paused and goes on. */
 void wire_take_rest(struct wire *w, unsigned max);
 /* Of a wire that is ready: gives at most this many frames, fewer when a
  * callback pauses it. True: there may be more, and the wire stays paused.

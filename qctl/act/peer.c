@@ -187,6 +187,11 @@ peer_take(struct peer *p, struct chan_frame *frame)
 	while ((r = chan_recv(p->fd, frame)) == -EAGAIN)
 		if ((r = wait_for(p, POLLIN)) < 0)
 			return r;
+	if (r == 1 && frame->left > 0) { /* a datagram of ACT has one */
+		io_close(&frame->fd);
+		r = -EBADMSG;
+	}
+	frame->left = 0; /* of this peer; the next may be another */
 	return r == 0 ? -EPIPE : r < 0 ? r : 0;
 }
 

@@ -182,6 +182,7 @@ on_idle(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 }
 
 static const struct wire_ops ops = {
+	.manner = WIRE_GATHERED,
 	.ready = on_ready,
 	.frame = on_frame,
 	.bad = on_end,
@@ -209,7 +210,6 @@ operators_welcome(struct send *s, int fd, const struct caller *who)
 		free(o);
 		return r;
 	}
-	wire_gather(o->wire);
 	TAILQ_INSERT_TAIL(&s->operators->list, o, link);
 	s->operators->count++;
 	s->operators->askers += o->may_act ? 0 : 1;

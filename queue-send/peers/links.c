@@ -148,6 +148,7 @@ agent_drained(void *arg, struct wire *w UNUSED)
 }
 
 static const struct wire_ops agent_ops = {
+	.manner = WIRE_BUNDLED,
 	.frame = agent_frame,
 	.bad = agent_bad,
 	.closed = agent_closed,
@@ -171,7 +172,6 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 		free(agent);
 		return r;
 	}
-	wire_gather(agent->wire);
 	agent_succeeded(s, program);
 	TAILQ_INSERT_TAIL(&s->agents, agent, link);
 	s->agent[program] = agent;
@@ -244,6 +244,7 @@ todo_closed(void *arg, struct wire *w UNUSED)
 }
 
 static const struct wire_ops todo_ops = {
+	.manner = WIRE_BUNDLED,
 	.frame = todo_frame,
 	.bad = todo_bad,
 	.closed = todo_closed,
@@ -258,7 +259,6 @@ todo_linked(void *send, int fd)
 
 	if (r < 0)
 		return r;
-	wire_gather(fresh);
 	todo_drop(s);
 	s->todo = fresh;
 	return 0;

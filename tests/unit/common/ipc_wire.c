@@ -1,10 +1,10 @@
 #include "ipc/wire.h"
+#include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -85,24 +85,34 @@ on_drained(void *arg, struct wire *w UNUSED)
 		wire_free(&e->wire);
 }
 
-static const struct wire_ops ops = {
-	.frame = on_frame,
-	.bad = on_bad,
-	.closed = on_closed,
-	.drained = on_drained,
-};
+#define OPS(how)                                                   \
+	{                                                          \
+		.manner = (how), .frame = on_frame, .bad = on_bad, \
+		.closed = on_closed, .drained = on_drained         \
+	}
+static const struct wire_ops ops = OPS(WIRE_AT_ONCE),
+			     gathered = OPS(WIRE_GATHERED),
+			     bundled = OPS(WIRE_BUNDLED);
+
+static void
+connect_ends(const struct wire_ops *of_a, const struct wire_ops *of_b)
+{
+	int s[2];
+
+	wire_free(&a.wire);
+	wire_free(&b.wire);
+	a = b = (struct end){ .in_order = true };
+	cr_assert_eq(chan_pair(s), 0);
+	cr_assert_eq(wire_new(base, s[0], of_a, &a, &a.wire), 0);
+	cr_assert_eq(wire_new(base, s[1], of_b, &b, &b.wire), 0);
+}
 
 static void
 setup(void)
 {
-	int s[2];
-
 	base = event_base_new();
 	cr_assert_not_null(base);
-	a = b = (struct end){ .in_order = true };
-	cr_assert_eq(chan_pair(s), 0);
-	cr_assert_eq(wire_new(base, s[0], &ops, &a, &a.wire), 0);
-	cr_assert_eq(wire_new(base, s[1], &ops, &b, &b.wire), 0);
+	connect_ends(&ops, &ops);
 }
 
 static void
@@ -117,12 +127,13 @@ TestSuite(ipc_wire, .init = setup, .fini = teardown, .timeout = 60);
 
 /* Only b is a wire, on s[1]; the test is the other end. */
 static void
-raw_peer(int s[2])
+raw_peer(int s[2], const struct wire_ops *of_b)
 {
 	wire_free(&a.wire);
 	wire_free(&b.wire);
+	b = (struct end){ .in_order = true };
 	cr_assert_eq(chan_pair(s), 0);
-	cr_assert_eq(wire_new(base, s[1], &ops, &b, &b.wire), 0);
+	cr_assert_eq(wire_new(base, s[1], of_b, &b, &b.wire), 0);
 }
 
 static void
@@ -160,47 +171,27 @@ Test(ipc_wire, more_than_the_socket_holds_arrives_in_order)
  * one call received keeps the rest. */
 Test(ipc_wire, gathered_frames_arrive_in_order)
 {
+	static const struct {
+		const struct wire_ops *of_a, *of_b;
+	} rows[] = { { &gathered, &ops }, { &gathered, &gathered },
+		{ &bundled, &gathered }, { &bundled, &bundled } };
 	uint32_t n;
+	size_t i;
 
-	wire_gather(a.wire);
-	for (n = 0; n < 20000; n++)
-		cr_assert_eq(send_number(a.wire, n, -1), 0);
-	cr_expect_gt(wire_queued(a.wire), 0);
-	b.pause_at = 5;
-	turns();
-	cr_expect_eq(b.frames, 5);
-	wire_pause(b.wire, false);
-	turns();
-	cr_expect_eq(b.frames, 20000);
-	cr_expect(b.in_order);
-	cr_expect_eq(wire_queued(a.wire), 0);
-}
-
-/* All zero under a sanitizer. */
-static size_t
-memory(void)
-{
-	return mallinfo2().uordblks + mallinfo2().hblkhd;
-}
-
-Test(ipc_wire, I17_a_wire_that_does_not_gather_takes_little_memory)
-{
-	const size_t with = memory();
-
-	wire_free(&a.wire);
-	wire_free(&b.wire);
-	cr_expect_lt(with, memory() + 8192);
-}
-
-Test(ipc_wire, gathered_frames_go_out_before_the_end)
-{
-	wire_gather(a.wire);
-	send_number(a.wire, 0, -1);
-	send_number(a.wire, 1, -1);
-	wire_free(&a.wire);
-	turns();
-	cr_expect_eq(b.frames, 2);
-	cr_expect_eq(b.closed, 1);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		connect_ends(rows[i].of_a, rows[i].of_b);
+		for (n = 0; n < 20000; n++)
+			cr_assert_eq(send_number(a.wire, n, -1), 0);
+		cr_expect_gt(wire_queued(a.wire), 0);
+		b.pause_at = 5;
+		turns();
+		cr_expect_eq(b.frames, 5);
+		wire_pause(b.wire, false);
+		turns();
+		cr_expect_eq(b.frames, 20000);
+		cr_expect(b.in_order);
+		cr_expect_eq(wire_queued(a.wire), 0);
+	}
 }
 
 static struct chan_frame frame; /* large */
@@ -211,7 +202,7 @@ Test(ipc_wire, what_waits_is_not_overtaken)
 	uint32_t sent = 0, got = 0;
 	int s[2];
 
-	raw_peer(s);
+	raw_peer(s, &ops);
 	while (wire_queued(b.wire) == 0)
 		cr_assert_eq(send_number(b.wire, sent++, -1), 0);
 	while (chan_recv(s[0], &frame) == 1)
@@ -231,7 +222,7 @@ Test(ipc_wire, broken_for_sending_only)
 	const struct msg msg = { .type = MSG_SCAN };
 	int s[2], n;
 
-	raw_peer(s);
+	raw_peer(s, &ops);
 	cr_assert_eq(shutdown(s[1], SHUT_WR), 0);
 	for (n = 0; n < 64; n++)
 		cr_assert_eq(chan_send(s[0], &msg, -1), 0);
@@ -252,20 +243,10 @@ Test(ipc_wire, bounded_work_a_turn)
 	cr_expect_eq(b.frames, 64);
 }
 
-static int
-fds_open(void)
-{
-	int fd, n = 0;
-
-	for (fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 /* Descriptors wait as duplicates; those that nobody takes are closed. */
 Test(ipc_wire, descriptors_wait_too_and_none_leaks)
 {
-	const int before = fds_open();
+	const unsigned before = unit_descriptors();
 	static char large[40000];
 	struct msg msg = { .type = MSG_STATUS };
 	uint32_t n;
@@ -278,17 +259,17 @@ Test(ipc_wire, descriptors_wait_too_and_none_leaks)
 		cr_assert_eq(wire_send(a.wire, &msg, null), 0);
 		close(null);
 	}
-	cr_expect_gt(fds_open(), before);
+	cr_expect_gt(unit_descriptors(), before);
 	turns();
 	cr_expect_eq(b.frames, 50);
 	cr_expect_eq(b.fds, 50);
-	cr_expect_eq(fds_open(), before);
+	cr_expect_eq(unit_descriptors(), before);
 	/* And when they never go out. */
 	for (n = 0; n < 50; n++)
 		cr_assert_eq(wire_send(a.wire, &msg, 0), 0);
 	wire_free(&a.wire);
 	wire_free(&b.wire);
-	cr_expect_eq(fds_open(), before - 2);
+	cr_expect_eq(unit_descriptors(), before - 2);
 }
 
 Test(ipc_wire, I17_a_peer_that_does_not_read_costs_bounded_memory)
@@ -356,7 +337,7 @@ Test(ipc_wire, I18_bad_frames_are_told_and_the_next_is_read)
 {
 	int s[2];
 
-	raw_peer(s);
+	raw_peer(s, &ops);
 	cr_assert_eq(write(s[0], "junk", 4), 4);
 	cr_assert_eq(write(s[0], "\x0c\0\0\0\x04\0\0\0\0\0\0\0", 12), 12);
 	turns();
@@ -373,10 +354,11 @@ Test(ipc_wire, I18_bad_frames_are_told_and_the_next_is_read)
  */
 Test(ipc_wire, gathered_descriptors_do_not_leak)
 {
-	const int before = fds_open();
 	uint32_t n;
+	unsigned before;
 
-	wire_gather(a.wire);
+	connect_ends(&bundled, &gathered);
+	before = unit_descriptors();
 	for (n = 0; n < 10; n++)
 		send_number(a.wire, n, n % 3 == 0 ? 0 : -1);
 	b.free_at = 5;
@@ -384,7 +366,7 @@ Test(ipc_wire, gathered_descriptors_do_not_leak)
 	cr_expect_eq(b.frames, 5);
 	cr_expect_eq(b.fds, 2);
 	wire_free(&a.wire);
-	cr_expect_eq(fds_open(), before - 2);
+	cr_expect_eq(unit_descriptors(), before - 2);
 }
 
 /* Freed in each callback, with more to come (ASan watches). */
@@ -475,7 +457,7 @@ Test(ipc_wire, what_a_peer_that_has_ended_had_sent_is_taken)
 		uint32_t n;
 		int s[2];
 
-		raw_peer(s);
+		raw_peer(s, &ops);
 		b = (struct end){ .wire = b.wire,
 			.in_order = true,
 			.free_at = rows[i].free_at,

@@ -13,6 +13,7 @@ static struct taker {
 	uint32_t told;     /* that it is ready */
 	uint32_t frames;   /* values were 0, 1, 2 … */
 	uint32_t pause_at; /* these frames */
+	bool goes_on;      /* at once */
 	uint32_t free_at;
 	uint32_t closed;
 	bool free_at_closed;
@@ -31,6 +32,8 @@ on_frame(void *arg UNUSED, struct wire *w, struct chan_frame *frame)
 	taker.frames++;
 	if (taker.frames == taker.pause_at)
 		wire_pause(w, true);
+	if (taker.frames == taker.pause_at && taker.goes_on)
+		wire_pause(w, false);
 	if (taker.frames == taker.free_at)
 		wire_free(&taker.wire);
 }
@@ -44,6 +47,13 @@ on_closed(void *arg UNUSED, struct wire *w UNUSED)
 }
 
 static const struct wire_ops ops = {
+	.ready = on_ready,
+	.frame = on_frame,
+	.closed = on_closed,
+};
+
+static const struct wire_ops gathered = {
+	.manner = WIRE_GATHERED,
 	.ready = on_ready,
 	.frame = on_frame,
 	.closed = on_closed,
@@ -77,9 +87,9 @@ begin(bool gathers, uint32_t frames)
 	cr_assert_not_null(base);
 	cr_assert_eq(chan_pair(s), 0);
 	taker = (struct taker){ 0 };
-	cr_assert_eq(wire_new(base, s[1], &ops, NULL, &taker.wire), 0);
-	if (gathers)
-		wire_gather(taker.wire);
+	cr_assert_eq(
+	    wire_new(base, s[1], gathers ? &gathered : &ops, NULL, &taker.wire),
+	    0);
 	for (n = 0; n < frames; n++)
 		put(s[0], n);
 	turns();
@@ -122,6 +132,24 @@ Test(ipc_wire_take, A9_what_is_taken_comes_and_more_is_told)
 		cr_expect_eq(taker.frames, 41);
 		end(peer);
 	}
+}
+
+/* A loop that listens for what nobody takes would turn without end.
+ * mutation: common/ipc/wire.c: wire_take() leaves readable added. */
+Test(ipc_wire_take, I9_a_callback_may_pause_and_go_on)
+{
+	const int peer = begin(true, 3);
+	const int before =
+	    event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED);
+
+	taker.pause_at = 1;
+	taker.goes_on = true;
+	cr_expect(wire_take(taker.wire, 2));
+	cr_expect_eq(
+	    event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED), before);
+	cr_expect_not(wire_take(taker.wire, 2));
+	cr_expect_eq(taker.frames, 3);
+	end(peer);
 }
 
 Test(ipc_wire_take, A9_the_end_is_told)

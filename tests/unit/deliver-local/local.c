@@ -83,7 +83,8 @@ receive(int sock)
 	int r;
 
 	do {
-		cr_assert_eq(poll(&p, 1, 120000), 1, "no answer");
+		if (in.left == 0)
+			cr_assert_eq(poll(&p, 1, 120000), 1, "no answer");
 		r = chan_recv(sock, &in);
 		/* An agent says first which process it is. */
 	} while (r == -EAGAIN || (r == 1 && in.msg.type == MSG_AGENT));

@@ -207,8 +207,8 @@ static struct chan_frame in;
 static void
 expect(enum agent_outcome outcome, const char *text)
 {
-	static struct chan_frame done;
 	const struct msg_RESULT *r = &in.msg.u.RESULT;
+	uint64_t job;
 
 	while (chan_recv(peer, &in) != 1)
 		event_base_loop(local.base, EVLOOP_ONCE);
@@ -216,11 +216,12 @@ expect(enum agent_outcome outcome, const char *text)
 	cr_expect_eq(r->outcome, outcome);
 	cr_expect_eq(strncmp(r->text.data, text, strlen(text)), 0, "%.*s",
 	    (int)r->text.len, r->text.data);
-	while (chan_recv(peer, &done) != 1)
+	job = r->job;
+	while (chan_recv(peer, &in) != 1)
 		event_base_loop(local.base, EVLOOP_ONCE);
-	cr_assert_eq(done.msg.type, MSG_DONE);
-	cr_expect_eq(done.msg.u.DONE.site_failed, 0);
-	cr_expect_eq(done.msg.u.DONE.job, r->job);
+	cr_assert_eq(in.msg.type, MSG_DONE);
+	cr_expect_eq(in.msg.u.DONE.site_failed, 0);
+	cr_expect_eq(in.msg.u.DONE.job, job);
 }
 
 static int

@@ -187,49 +187,48 @@ world_end(struct world *w)
 
 /* ---- links ---- */
 
-static int
-link_one(struct world *w, const char *name)
+static void
+link_one(struct world *w, const char *name, int *end, struct chan_frame *frame)
 {
 	int fds[2];
 
+	io_close(end);
+	frame->left = 0;
 	cr_assert_eq(chan_pair(fds), 0);
 	links_linked(&w->s, name, fds[0]);
-	return fds[1];
+	*end = fds[1];
 }
 
 void
 world_link_todo(struct world *w)
 {
-	io_close(&w->todo);
-	w->todo = link_one(w, "todo-proc");
+	link_one(w, "todo-proc", &w->todo, &w->from_todo);
 }
 
 void
 world_link_agent(struct world *w)
 {
-	io_close(&w->agent);
-	w->agent = link_one(w, "deliver-local");
+	link_one(w, "deliver-local", &w->agent, &w->from_agent);
 }
 
 void
 world_link_smtp(struct world *w)
 {
-	io_close(&w->agent);
-	w->agent = link_one(w, "deliver-smtp");
+	link_one(w, "deliver-smtp", &w->agent, &w->from_agent);
 }
 
 static void
 hear_todo(struct world *w)
 {
-	static struct chan_frame frame;
+	const struct msg *msg = &w->from_todo.msg;
 
-	while (w->todo >= 0 && chan_recv(w->todo, &frame) == 1)
-		if (frame.msg.type == MSG_CREDIT)
-			w->credit += frame.msg.u.CREDIT.messages;
-		else if (frame.msg.type == MSG_PREPARE)
+	while (w->todo >= 0 && chan_recv(w->todo, &w->from_todo) == 1)
+		if (msg->type == MSG_CREDIT)
+			w->credit += msg->u.CREDIT.messages;
+		else if (msg->type == MSG_PREPARE)
 			w->prepared[w->nprepared++ % 256] =
-			    frame.msg.u.PREPARE.inode;
-		else if (frame.msg.type == MSG_SCAN)
+			    msg->u.PREPARE.inode;
+		else if (msg->type == MSG_SCAN)
 			w->scans++;
 }
 

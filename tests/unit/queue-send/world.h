@@ -28,9 +28,10 @@ struct world {
 	char dir[64];
 	struct conf conf;
 	struct send s;
-	struct daemon daemon; /* without a channel */
-	int todo, agent;      /* our ends; -1 */
-	uint64_t credit;      /* that todo-proc was given */
+	struct daemon daemon;  /* without a channel */
+	int todo, agent;       /* our ends; -1 */
+	struct chan_frame from_todo, from_agent;
+	uint64_t credit; /* that todo-proc was given */
 	uint64_t prepared[256];
 	uint32_t nprepared, scans;
 	bool unnamed;          /* offers do not name destinations */

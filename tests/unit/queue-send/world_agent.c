@@ -67,9 +67,10 @@ note_wishes(struct world *w, const struct msg_WISHES *f)
 }
 
 static bool
-next_delivery(
-    struct world *w, struct chan_frame *frame, struct msg_REUSE *reuse)
+next_delivery(struct world *w, struct msg_REUSE *reuse)
 {
+	struct chan_frame *frame = &w->from_agent;
+
 	w->placed = 0;
 	while (w->agent >= 0 && chan_recv(w->agent, frame) == 1) {
 		if (frame->msg.type == MSG_REUSE)
@@ -91,21 +92,21 @@ next_delivery(
 bool
 world_take(struct world *w, struct world_delivery *ret)
 {
-	static struct chan_frame frame;
-	const struct msg_DELIVER_WHOLE *f = &frame.msg.u.DELIVER_WHOLE;
+	struct chan_frame *frame = &w->from_agent;
+	const struct msg_DELIVER_WHOLE *f = &frame->msg.u.DELIVER_WHOLE;
 	struct msg_REUSE reuse = { 0 };
 	struct msg_str rcpts, one;
 	uint32_t i;
 
-	if (!next_delivery(w, &frame, &reuse))
+	if (!next_delivery(w, &reuse))
 		return false;
-	take_whole(&frame);
+	take_whole(frame);
 	*ret = (struct world_delivery){ .number = f->job,
 		.may_keep = reuse.job == f->job,
 		.connection = reuse.connection,
 		.placed = w->placed == f->job,
 		.nrcpts = f->nrcpts,
-		.fd = frame.fd,
+		.fd = frame->fd,
 		.content = f->content };
 	copy(ret->id, sizeof(ret->id), &f->id);
 	copy(ret->nexthop, sizeof(ret->nexthop), &f->nexthop);
