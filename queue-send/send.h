@@ -90,7 +90,9 @@ enum walk_kind {
 struct publisher {
 	struct queue_page *page; /* NULL: no page yet */
 	int requests;            /* message queue of the supervisor, or -1 */
+	pid_t self;
 	usec_t published_at;
+	usec_t changed_at;  /* since then; 0: not yet */
 	usec_t reported_at; /* load */
 	bool changed;
 };

@@ -267,9 +267,10 @@ page_mend(struct page_head *head, size_t size, uint64_t magic)
 }
 
 bool
-page_is_own(const struct page_head *head, size_t size, uint64_t magic)
+page_is_own(
+    const struct page_head *head, size_t size, uint64_t magic, pid_t self)
 {
-	return is_head_of(head, size, magic) && head->pid == (uint32_t)getpid();
+	return is_head_of(head, size, magic) && head->pid == (uint32_t)self;
 }
 
 /* ---- the sequence lock ---- */

@@ -186,8 +186,9 @@ void page_unmap(void **page, size_t size);
  * follow the name: "was taken away". */
 int page_check(int fd, size_t size, uint64_t magic, const char **ret_why);
 /* Writer: restores the head of its page, which other processes could overwrite.
- */
-bool page_is_own(const struct page_head *head, size_t size, uint64_t magic);
+ * self: this process, for a writer that asks often keeps its number. */
+bool page_is_own(
+    const struct page_head *head, size_t size, uint64_t magic, pid_t self);
 void page_mend(struct page_head *head, size_t size, uint64_t magic);
 /* The start time of a process for a head: 0 unknown, -1 dead but not yet
  * reaped. Pid and start time identify a process within this boot. */

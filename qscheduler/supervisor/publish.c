@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
@@ -223,8 +224,8 @@ publish_tick(struct super *s)
 		publish_health(s);
 		if (is_whole(s, &why))
 			s->publisher.complained = 0;
-	} else if (!page_is_own(
-		       head, sizeof(*s->publisher.page), SCHED_PAGE_MAGIC)) {
+	} else if (!page_is_own(head, sizeof(*s->publisher.page),
+		       SCHED_PAGE_MAGIC, getpid())) {
 		log_warning(
 		    "shared memory %s was written over: put right", name);
 		page_mend(head, sizeof(*s->publisher.page), SCHED_PAGE_MAGIC);

@@ -38,6 +38,7 @@ publish_linked(void *send, int fd)
 	unmap(s);
 	s->pub.page = page;
 	page_own(&s->pub.page->head);
+	s->pub.self = getpid();
 	s->pub.published_at = 0;
 	s->pub.changed = true;
 	return 0;
@@ -135,7 +136,7 @@ report_load(struct send *s)
 {
 	uint32_t load = queue_page_load(s->pub.page);
 	const struct load_report report = {
-		.pid = (int32_t)getpid(),
+		.pid = (int32_t)s->pub.self,
 		.queue = s->sp.queue,
 		.load_pct = load,
 	};
@@ -157,6 +158,7 @@ publish(struct send *s)
 	publish_fill(s, page);
 	page_write_end(&page->head, s->now, s->now_wall);
 	s->pub.published_at = s->now;
+	s->pub.changed_at = 0;
 	s->pub.changed = false;
 	report_load(s);
 }
@@ -184,21 +186,38 @@ is_own(struct send *s)
 {
 	struct page_head *head = &s->pub.page->head;
 
-	if (page_is_own(head, sizeof(*s->pub.page), QUEUE_PAGE_MAGIC))
+	if (page_is_own(
+		head, sizeof(*s->pub.page), QUEUE_PAGE_MAGIC, s->pub.self))
 		return true;
 	head->magic = 0; /* for the supervisor to see */
 	give_up(s, "written over");
 	return false;
 }
 
+/* A message that has gone a moment later is published once, not as it comes and
+ * again as it goes. */
+static usec_t
+due_at(struct send *s)
+{
+	struct publisher *p = &s->pub;
+	const bool busy = s->active > 0 || s->removals.count > 0;
+
+	if (!p->changed)
+		return p->published_at + PUBLISH_IDLE;
+	if (p->changed_at == 0)
+		p->changed_at = s->now;
+	return (busy && p->published_at > 0 ? p->changed_at : p->published_at) +
+	    PUBLISH_EVERY;
+}
+
 usec_t
 publish_work(struct send *s)
 {
-	usec_t at = s->pub.published_at;
+	usec_t at;
 
 	if (!has_page(s))
 		return USEC_NEVER;
-	at += s->pub.changed ? PUBLISH_EVERY : PUBLISH_IDLE;
+	at = due_at(s);
 	if (s->now < at)
 		return at;
 	if (!is_own(s))

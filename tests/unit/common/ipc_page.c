@@ -207,6 +207,10 @@ Test(ipc_page, mapped_again_by_descriptor)
 	    page_map(fd, sizeof(*ipc_page_queue), QUEUE_PAGE_MAGIC, &again), 0);
 	mine = again;
 	page_own(&mine->head);
+	cr_expect(page_is_own(
+	    &mine->head, sizeof(*ipc_page_queue), QUEUE_PAGE_MAGIC, getpid()));
+	cr_expect_not(page_is_own(
+	    &mine->head, sizeof(*ipc_page_queue), QUEUE_PAGE_MAGIC, getppid()));
 	page_write_begin(&mine->head);
 	mine->incoming = 42;
 	page_write_end(&mine->head, 1, 1);
