@@ -86,8 +86,9 @@ set_aliases(const struct conf *conf, const struct route_transport *known,
 	int r = daemon_aliases(conf, &aliases, error);
 
 	if (r == 0)
-		route_set_aliases(
+		r = route_set_aliases(
 		    table, &aliases, conf->admin_recipient[0] != '\0', known);
+	alias_free(&aliases);
 	return r;
 }
 

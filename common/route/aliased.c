@@ -1,4 +1,6 @@
 /* Recipients that have an alias (docs/ALIASES.md). */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/address.h"
@@ -6,18 +8,26 @@
 #include "route/nexthop.h"
 #include "route/table.h"
 
-void
+int
 route_set_aliases(struct route_table *table, struct alias_table **aliases,
     bool administered, const struct route_transport *transports)
 {
+	char *name = NULL;
+
+	for (; transports->name != NULL && name == NULL; transports++) {
+		if (transports->target != ROUTE_TO_ALIAS)
+			continue;
+		name = strdup(transports->name);
+		if (name == NULL)
+			return -ENOMEM;
+	}
 	alias_free(&table->aliases);
 	table->aliases = *aliases;
 	*aliases = NULL;
 	table->administered = administered;
-	table->alias_transport = NULL;
-	for (; transports->name != NULL; transports++)
-		if (transports->target == ROUTE_TO_ALIAS)
-			table->alias_transport = transports->name;
+	free(table->alias_transport);
+	table->alias_transport = name;
+	return 0;
 }
 
 const struct alias_table *

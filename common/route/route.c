@@ -332,6 +332,7 @@ route_free(struct route_table **table)
 	free((*table)->own);
 	free((*table)->relayhost);
 	alias_free(&(*table)->aliases);
+	free((*table)->alias_transport);
 	free(*table);
 	*table = NULL;
 }

@@ -22,7 +22,8 @@
  *
  * Aliases stand above all of it, by the order of docs/ALIASES.md.
  *
- * A table does not change once loaded; a reload loads another one and swaps.
+ * A table does not change once loaded, and refers to nothing else; a reload
+ * loads another one and swaps.
  * Soft: -errno, -ENOENT for no file, -EINVAL for a wrong line, with the text
  * in *ret_error ("FILE:LINE: what was wrong"). Never logs. One owner; results
  * of a lookup point into the table.
@@ -85,9 +86,9 @@ int route_set_defaults(struct route_table *table, const char *own,
 /* Aliases of recipients (docs/ALIASES.md): the table owns *aliases from now on,
  * which may be NULL and becomes it. administered: root, postmaster and
  * mailer-daemon have an alias in any case. Until this is called nothing has
- * one. */
+ * one. -ENOMEM: both are as they were. */
 struct alias_table;
-void route_set_aliases(struct route_table *table, struct alias_table **aliases,
+int route_set_aliases(struct route_table *table, struct alias_table **aliases,
     bool administered, const struct route_transport *transports);
 /* NULL: there are none, nor of a table that is NULL. They live as long as the
  * table. */

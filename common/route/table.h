@@ -20,7 +20,7 @@ struct route_table {
 	struct route local, relay;
 	struct alias_table *aliases;
 	bool administered;
-	const char *alias_transport; /* NULL: no aliases are set */
+	char *alias_transport; /* NULL: no aliases are set */
 };
 
 /* By the rules and the defaults alone: as route_lookup(). */

@@ -202,6 +202,25 @@ Test(route_aliased, no_aliases_no_change)
 	route_free(&table);
 }
 
+/* The configuration that named it is freed by a reload, which keeps the table
+ * when the file of routing is wrong, and for the threads that use it.
+ * mutation: common/route/aliased.c: the name is not copied. */
+Test(route_aliased, D42_the_table_lives_longer_than_the_transports)
+{
+	char name[] = "alias";
+	const struct route_transport own[] = {
+		{ .name = name, .target = ROUTE_TO_ALIAS }, { .name = NULL }
+	};
+	struct route_table *table = route_empty();
+	struct alias_table *none = NULL;
+
+	cr_assert_eq(route_set_defaults(table, "host.example", "", known), 0);
+	cr_assert_eq(route_set_aliases(table, &none, true, own), 0);
+	memset(name, 'x', sizeof(name) - 1);
+	expect_route(table, "root", false, "alias:root");
+	route_free(&table);
+}
+
 /* A rule that names the transport of aliases is wrong. */
 Test(route_aliased, no_rule_leads_there)
 {
