@@ -259,6 +259,36 @@ same_transports(const struct conf *a, const struct conf *b)
 	return true;
 }
 
+static int
+read_routes(const struct conf *fresh, void **ret_made, struct buf *ret_error)
+{
+	struct route_table *routes = NULL;
+	int r = daemon_routes_read(fresh, &routes, ret_error);
+
+	*ret_made = routes;
+	return r;
+}
+
+static void
+drop_routes(void *made)
+{
+	struct route_table *routes = made;
+
+	route_free(&routes);
+}
+
+static void
+take_routes(struct send *s, struct route_table *routes)
+{
+	if (routes == NULL) {
+		log_error("reload: the old routing and aliases stay in force");
+		return;
+	}
+	route_free(&s->routes);
+	s->routes = routes;
+	share_reroute(s);
+}
+
 static void
 reload(struct daemon *d, const struct conf *fresh)
 {
@@ -268,8 +298,7 @@ reload(struct daemon *d, const struct conf *fresh)
 	if (!same_transports(s->conf, fresh))
 		log_warning("reload: other transports need a restart; until "
 			    "then mail for them is deferred");
-	if (daemon_reroute(fresh, &s->routes))
-		share_reroute(s);
+	take_routes(s, d->made);
 	s->conf = fresh;
 	s->retry = retry_params(fresh);
 	s->health.probe_every = fresh->error_interval;
@@ -313,6 +342,8 @@ const struct daemon_ops control_ops = {
 	.start = start,
 	.linked = linked,
 	.told = told,
+	.read = read_routes,
+	.drop = drop_routes,
 	.reload = reload,
 	.flush = flush,
 	.stop = stop,

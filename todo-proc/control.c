@@ -22,8 +22,15 @@ static turn_fn turn; /* at the end of this file */
 static int
 begin(struct todo *t)
 {
-	int r = routing_new(&t->routings, t->conf);
+	struct routing *routing = NULL;
+	struct buf error = { 0 };
+	int r = routing_read(t->conf, &routing, &error);
 
+	if (r == 0)
+		routing_put(&t->routings, routing);
+	else
+		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
+	buf_done(&error);
 	if (r == 0)
 		r = disk_init(t);
 	if (r == 0)
@@ -123,13 +130,31 @@ linked(struct daemon *d, const char *name, int fd)
 	todo_kick(t);
 }
 
+static int
+read_routing(const struct conf *fresh, void **ret_made, struct buf *ret_error)
+{
+	struct routing *routing = NULL;
+	int r = routing_read(fresh, &routing, ret_error);
+
+	*ret_made = routing;
+	return r;
+}
+
+static void
+drop_routing(void *made)
+{
+	routing_free(made);
+}
+
 static void
 reload(struct daemon *d, const struct conf *fresh)
 {
 	struct todo *t = d->state;
 
 	todo_tick(t);
-	if (routing_new(&t->routings, fresh) < 0)
+	if (d->made != NULL)
+		routing_put(&t->routings, d->made);
+	else
 		log_error("reload: the old routing and aliases stay in force");
 	t->conf = fresh;
 	todo_kick(t);
@@ -159,6 +184,8 @@ const struct daemon_ops control_ops = {
 	.user = DAEMON_AS_QMAILQ,
 	.start = start,
 	.linked = linked,
+	.read = read_routing,
+	.drop = drop_routing,
 	.reload = reload,
 	.flush = flush,
 	.stop = stop,

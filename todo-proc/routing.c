@@ -7,8 +7,8 @@
 #include "daemon/daemon.h"
 #include "route/route.h"
 
-static void
-destroy(struct routing *r)
+void
+routing_free(struct routing *r)
 {
 	size_t i;
 
@@ -33,10 +33,10 @@ copy_transports(struct routing *r, const struct conf *conf)
 }
 
 int
-routing_new(struct routings *all, const struct conf *conf)
+routing_read(const struct conf *conf, struct routing **ret_routing,
+    struct buf *ret_error)
 {
 	struct routing *fresh = calloc(1, sizeof(*fresh));
-	struct routing *old = SLIST_FIRST(all);
 	int r;
 
 	if (fresh == NULL)
@@ -44,16 +44,23 @@ routing_new(struct routings *all, const struct conf *conf)
 	census_limits(conf, &fresh->limits);
 	r = copy_transports(fresh, conf);
 	if (r == 0)
-		r = daemon_routes(conf, &fresh->table);
-	if (r < 0) {
-		destroy(fresh);
-		return r;
-	}
+		r = daemon_routes_read(conf, &fresh->table, ret_error);
+	if (r == 0)
+		*ret_routing = fresh;
+	else
+		routing_free(fresh);
+	return r;
+}
+
+void
+routing_put(struct routings *all, struct routing *fresh)
+{
+	struct routing *old = SLIST_FIRST(all);
+
 	fresh->users = 1;
 	SLIST_INSERT_HEAD(all, fresh, link);
 	if (old != NULL)
 		routing_let_go(all, old);
-	return 0;
 }
 
 struct routing *
@@ -71,7 +78,7 @@ routing_let_go(struct routings *all, struct routing *r)
 	if (--r->users > 0)
 		return;
 	SLIST_REMOVE(all, r, routing, link);
-	destroy(r);
+	routing_free(r);
 }
 
 void
@@ -81,6 +88,6 @@ routing_done(struct routings *all)
 
 	while ((r = SLIST_FIRST(all)) != NULL) {
 		SLIST_REMOVE_HEAD(all, link);
-		destroy(r);
+		routing_free(r);
 	}
 }

@@ -2,7 +2,7 @@
  * threads that take a census. Nothing of it changes; a reload makes another
  * one, and the old one goes with the last task that uses it.
  *
- * Soft: -errno; routing_new() logs. Users are counted by the loop alone. */
+ * Soft: -errno, nothing logged. Users are counted by the loop alone. */
 #ifndef TODO_PROC_ROUTING_H
 #define TODO_PROC_ROUTING_H
 
@@ -23,9 +23,13 @@ struct routing {
 };
 SLIST_HEAD(routings, routing);
 
-/* Reads the files, and puts what was made at the head of the list, in force.
- * -errno: what was in force stays, as the log says. */
-int routing_new(struct routings *all, const struct conf *conf);
+/* From the files, in the loop or in a thread; the words in *ret_error. */
+int routing_read(const struct conf *conf, struct routing **ret_routing,
+    struct buf *ret_error);
+/* One that was never put. */
+void routing_free(struct routing *routing);
+/* In force from now on, at the head of the list. */
+void routing_put(struct routings *all, struct routing *routing);
 struct routing *routing_use(struct routings *all);
 void routing_let_go(struct routings *all, struct routing *routing);
 /* Also what tasks use that will never end. */

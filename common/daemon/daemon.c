@@ -58,30 +58,6 @@ begin_stop(struct daemon *d, usec_t limit)
 		daemon_exit(d, 0);
 }
 
-/* ---- reload ---- */
-
-static void
-reload(struct daemon *d)
-{
-	struct conf *fresh;
-
-	if (daemon_load_again(d->conf_path, d->conf, &fresh) < 0)
-		return;
-	daemon_open_log(fresh, d->log_name);
-	if (d->ops->reload != NULL)
-		d->ops->reload(d, fresh);
-	conf_free(&d->conf);
-	d->conf = fresh;
-	log_debug("configuration reloaded");
-}
-
-static void
-flush(struct daemon *d)
-{
-	if (d->ops->flush != NULL)
-		d->ops->flush(d);
-}
-
 /* ---- the channel ---- */
 
 static void
@@ -123,14 +99,13 @@ static void
 on_reload(struct daemon *d, struct chan_frame *frame UNUSED)
 {
 	if (!d->stopping)
-		reload(d);
+		daemon_reload(d);
 }
 
 static void
 on_flush(struct daemon *d, struct chan_frame *frame UNUSED)
 {
-	if (!d->stopping)
-		flush(d);
+	daemon_flush(d);
 }
 
 static void
@@ -434,7 +409,9 @@ daemon_main(int argc, char **argv, const struct daemon_ops *ops, void *state)
 	if (status == 0)
 		status = run(&d);
 	words_end();
+	/* A thread that is left behind reads the configuration. */
+	if (daemon_reload_done(&d))
+		conf_free(&d.conf);
 	close_loop(&d);
-	conf_free(&d.conf);
 	return status;
 }

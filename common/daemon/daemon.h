@@ -27,6 +27,7 @@
 #define DAEMON_CONF_VARIABLE "QSCHED_CONF_IN_FORCE"
 
 struct event_base;
+struct sync_pool;
 struct daemon;
 
 enum daemon_user {
@@ -51,8 +52,16 @@ struct daemon_ops {
 	/* Optional: other frames for this program (FORGET, HAND_OVER, RESCAN).
 	 * -ENOENT for a frame that it does not know, which is dropped. */
 	int (*told)(struct daemon *d, const struct msg *msg);
+	/* Optional: a reload is read by a thread, while the loop goes on, and
+	 * with the configuration what this function makes of it. It uses
+	 * nothing else and logs nothing: -errno, and the words in *ret_error.
+	 * drop() frees what nobody takes. Without it the loop reads. */
+	int (*read)(
+	    const struct conf *fresh, void **ret_made, struct buf *ret_error);
+	void (*drop)(void *made);
 	/* A checked new configuration; d->conf is the old one until this
-	 * returns, and is freed then. fresh stays valid. */
+	 * returns, and is freed then. fresh stays valid. d->made is the
+	 * program's now: NULL: read() has failed, as the log says. */
 	void (*reload)(struct daemon *d, const struct conf *fresh);
 	void (*flush)(struct daemon *d);
 	/* Begin to stop; call daemon_exit() within limit. Called once. A
@@ -61,6 +70,14 @@ struct daemon_ops {
 	/* Optional: start() had succeeded and the loop has ended; free the
 	 * state. */
 	void (*done)(struct daemon *d);
+};
+
+/* Private to common/daemon. */
+struct daemon_reload {
+	struct sync_pool *pool; /* NULL before the first one */
+	struct event *ended;
+	bool away;         /* a thread reads */
+	bool again, flush; /* asked for meanwhile */
 };
 
 struct daemon {
@@ -72,10 +89,12 @@ struct daemon {
 	uint32_t generation; /* of its group, from LINK; 0 before the first */
 	bool private;        /* not started as root: one user owns all files */
 	void *state;         /* the program's */
+	void *made;          /* in ops->reload: of ops->read */
 	/* private to common/daemon below */
 	struct wire *channel;
 	struct event *signals[DAEMON_NSIGNALS];
 	struct event *deadline; /* of the stop */
+	struct daemon_reload reload;
 	char log_name[64];
 	bool stopping, exiting;
 	int status;
@@ -128,17 +147,23 @@ void daemon_sane_process(void);
  * for. None of the others means anything to a command; asking for each of 64
  * costs more calls than the rest of its start. */
 void daemon_sane_command(void);
-/* Read the configuration again, for a process that runs on old. Values that a
- * reload cannot change stay the old ones in *ret_fresh, and are named in the
- * log. -errno: the log has the reason, and the old one stays in force. */
-int daemon_load_again(
-    const char *path, const struct conf *old, struct conf **ret_fresh);
+/* Read the configuration again. Values that a reload cannot change stay the old
+ * ones, and are named in the log. Where it is wrong the log has the reason, and
+ * the old one stays in force. While a thread reads, more reloads make one more
+ * behind it, and a flush waits for that. */
+void daemon_reload(struct daemon *d);
+void daemon_flush(struct daemon *d);
+/* False: a thread is left behind, which uses d->conf. */
+bool daemon_reload_done(struct daemon *d);
 /* Open the log as the configuration says. */
 void daemon_open_log(const struct conf *conf, const char *program);
 /* The routing and aliases that the configuration names, with what mydestination
  * and relayhost say of recipients without a rule. -errno, after logging it. */
 struct route_table;
 int daemon_routes(const struct conf *conf, struct route_table **ret_table);
+/* The same, with the words in *ret_error, nothing logged. */
+int daemon_routes_read(const struct conf *conf, struct route_table **ret_table,
+    struct buf *ret_error);
 /* The aliases that it names: NULL where there is no file. -errno with the words
  * in *ret_error, nothing logged. */
 struct alias_table;

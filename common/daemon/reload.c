@@ -1,42 +1,217 @@
+/* A reload: the files may lie on a disk that does not answer, so a thread reads
+ * them where the program says what it reads (ops->read). Only the loop logs. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "log/log.h"
+#include "spool/sync_pool.h"
 
-static void
-warn_frozen(const struct conf *old, const struct conf *fresh)
+#define OLD_STAYS "the old configuration stays in force"
+
+struct reading {
+	struct sync_task task; /* first */
+
+	/* To be done. The old configuration is in force until it has ended. */
+	const struct daemon_ops *ops;
+	const char *path;
+	const struct conf *old;
+
+	/* Done. The error of the task is that of the configuration. */
+	struct conf *fresh;
+	struct buf frozen, error;
+	void *made;
+	int made_result;
+	struct buf made_error;
+};
+
+/* ---- in the thread ---- */
+
+static int
+read_conf(struct reading *t)
 {
-	struct buf names = { 0 };
+	int r = -ENOMEM;
 
-	if (conf_frozen_changes(old, fresh, &names) == 0 && names.len > 0)
-		log_warning("reload: changed, but needs a restart: %s",
-		    buf_str(&names));
-	buf_done(&names);
+	t->fresh = calloc(1, sizeof(*t->fresh));
+	if (t->fresh != NULL)
+		r = conf_load(t->path, t->fresh, &t->error);
+	if (r < 0)
+		return r;
+	if (conf_frozen_changes(t->old, t->fresh, &t->frozen) < 0)
+		buf_reset(&t->frozen);
+	/* Sizes and indexes that were built on these values stay right. */
+	return conf_keep_frozen(t->old, t->fresh);
 }
 
-int
-daemon_load_again(
-    const char *path, const struct conf *old, struct conf **ret_fresh)
+static int
+read_all(struct sync_task *task)
 {
-	struct conf *fresh = calloc(1, sizeof(*fresh));
-	struct buf error = { 0 };
-	int r = fresh == NULL ? -ENOMEM : conf_load(path, fresh, &error);
+	struct reading *t = (struct reading *)(void *)task;
+	int r = read_conf(t);
 
-	if (r == 0) {
-		warn_frozen(old, fresh);
-		/* Sizes and indexes that were built on these values stay right.
-		 */
-		r = conf_keep_frozen(old, fresh);
-	}
-	if (r == 0) {
-		*ret_fresh = fresh;
-	} else {
-		log_error("reload: %s: the old configuration stays in force",
-		    error.len > 0 ? buf_str(&error) : strerror(-r));
-		conf_free(&fresh);
-	}
-	buf_done(&error);
+	if (r == 0 && t->ops->read != NULL)
+		t->made_result =
+		    t->ops->read(t->fresh, &t->made, &t->made_error);
 	return r;
+}
+
+static void
+drop(struct sync_task *task)
+{
+	struct reading *t = (struct reading *)(void *)task;
+
+	if (t->made != NULL)
+		t->ops->drop(t->made);
+	conf_free(&t->fresh);
+	buf_done(&t->frozen);
+	buf_done(&t->error);
+	buf_done(&t->made_error);
+}
+
+/* ---- in the loop ---- */
+
+static const char *
+words_of(const struct buf *error, int r)
+{
+	return error->len > 0 ? buf_str(error) : strerror(-r);
+}
+
+/* The program takes what was made. */
+static void
+put_in_force(struct daemon *d, struct reading *t)
+{
+	daemon_open_log(t->fresh, d->log_name);
+	if (t->made_result < 0)
+		log_error("%s", words_of(&t->made_error, t->made_result));
+	d->made = t->made;
+	t->made = NULL;
+	if (d->ops->reload != NULL)
+		d->ops->reload(d, t->fresh);
+	d->made = NULL;
+	conf_free(&d->conf);
+	d->conf = t->fresh;
+	t->fresh = NULL;
+	log_debug("configuration reloaded");
+}
+
+static void
+ended(struct daemon *d, struct reading *t)
+{
+	const int r = t->task.error;
+
+	if (!d->stopping && t->frozen.len > 0)
+		log_warning("reload: changed, but needs a restart: %s",
+		    buf_str(&t->frozen));
+	if (!d->stopping && r < 0)
+		log_error("reload: %s: " OLD_STAYS, words_of(&t->error, r));
+	else if (!d->stopping)
+		put_in_force(d, t);
+	sync_task_free(&t->task);
+}
+
+/* Requests that came meanwhile. A flush is by what it was asked behind, or by
+ * something later. */
+static void
+go_on(struct daemon *d)
+{
+	struct daemon_reload *p = &d->reload;
+
+	if (p->again && !d->stopping) {
+		p->again = false;
+		daemon_reload(d);
+	}
+	if (p->flush && !p->away) {
+		p->flush = false;
+		daemon_flush(d);
+	}
+}
+
+static void
+on_ended(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct daemon *d = arg;
+	struct sync_task *task = sync_pool_take(d->reload.pool);
+
+	if (task == NULL)
+		return;
+	d->reload.away = false;
+	ended(d, (struct reading *)(void *)task);
+	go_on(d);
+}
+
+/* Once, with the first reload. */
+static int
+make_pool(struct daemon *d)
+{
+	struct daemon_reload *p = &d->reload;
+
+	if (p->ended != NULL)
+		return 0;
+	if (p->pool == NULL)
+		p->pool = sync_pool_new(&spool_sys_real, 1);
+	if (p->pool != NULL)
+		p->ended = event_new(d->base, sync_pool_fd(p->pool),
+		    EV_READ | EV_PERSIST, on_ended, d);
+	if (p->ended == NULL)
+		return -ENOMEM;
+	if (event_add(p->ended, NULL) == 0)
+		return 0;
+	event_free(p->ended);
+	p->ended = NULL;
+	return -ENOMEM;
+}
+
+static bool
+is_given_to_thread(struct daemon *d, struct reading *t)
+{
+	return d->ops->read != NULL && make_pool(d) == 0 &&
+	    sync_pool_put(d->reload.pool, &t->task) == 0;
+}
+
+void
+daemon_reload(struct daemon *d)
+{
+	struct reading *t;
+
+	if (d->reload.away) {
+		d->reload.again = true;
+		return;
+	}
+	t = calloc(1, sizeof(*t));
+	if (t == NULL) {
+		log_error("reload: %s: " OLD_STAYS, strerror(ENOMEM));
+		return;
+	}
+	sync_task_init(&t->task, read_all, drop);
+	t->ops = d->ops;
+	t->path = d->conf_path;
+	t->old = d->conf;
+	d->reload.away = is_given_to_thread(d, t);
+	if (d->reload.away)
+		return;
+	t->task.error = read_all(&t->task);
+	ended(d, t);
+}
+
+void
+daemon_flush(struct daemon *d)
+{
+	if (d->reload.away)
+		d->reload.flush = true;
+	else if (d->ops->flush != NULL && !d->stopping)
+		d->ops->flush(d);
+}
+
+bool
+daemon_reload_done(struct daemon *d)
+{
+	struct daemon_reload *p = &d->reload;
+
+	if (p->ended != NULL)
+		event_free(p->ended);
+	p->ended = NULL;
+	return !p->away && sync_pool_free(&p->pool);
 }

@@ -93,30 +93,39 @@ set_aliases(const struct conf *conf, const struct route_transport *known,
 }
 
 int
-daemon_routes(const struct conf *conf, struct route_table **ret_table)
+daemon_routes_read(const struct conf *conf, struct route_table **ret_table,
+    struct buf *ret_error)
 {
 	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
 	struct route_table *table = NULL;
-	struct buf error = { 0 };
 	int r;
 
 	daemon_route_transports(conf, known);
-	r = route_load(conf->routing_file, known, &table, &error);
+	r = route_load(conf->routing_file, known, &table, ret_error);
 	if (r == -ENOENT) {
-		buf_reset(&error);
+		buf_reset(ret_error);
 		table = route_empty();
 		r = table == NULL ? -ENOMEM : 0;
 	}
 	if (r == 0)
 		r = set_defaults(conf, known, table);
 	if (r == 0)
-		r = set_aliases(conf, known, table, &error);
-	if (r == 0) {
+		r = set_aliases(conf, known, table, ret_error);
+	if (r == 0)
 		*ret_table = table;
-	} else {
-		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
+	else
 		route_free(&table);
-	}
+	return r;
+}
+
+int
+daemon_routes(const struct conf *conf, struct route_table **ret_table)
+{
+	struct buf error = { 0 };
+	int r = daemon_routes_read(conf, ret_table, &error);
+
+	if (r < 0)
+		log_error("%s", error.len > 0 ? buf_str(&error) : strerror(-r));
 	buf_done(&error);
 	return r;
 }

@@ -1,3 +1,5 @@
+#include "tests/unit/common/daemon_child.h"
+
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -15,10 +17,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "daemon/daemon.h"
 #include "log/log.h"
-
-#define LIMIT_MSEC 120000
 
 /* A program that tells its supervisor what happens to it. */
 static bool hangs, complains, has_bug;
@@ -97,125 +96,14 @@ static const struct daemon_ops ops = {
 	.stop = say_stop,
 };
 
-static char dir[] = "/tmp/daemon-main-XXXXXX", conf_file[64];
-static struct chan_frame frame;
-
-static void
-write_conf(const char *more)
-{
-	FILE *f = fopen(conf_file, "w");
-
-	cr_assert(f != NULL);
-	fprintf(f,
-	    "qmailq_user = uucp\nqmails_user = news\nqmailr_user = proxy\n"
-	    "qmail_group = mail\nqdrop_group = irc\nstop_time_limit = 1s\n%s\n",
-	    more);
-	fclose(f);
-	cr_assert_eq(chmod(conf_file, 0644), 0);
-}
-
 static void
 set_up(void)
 {
-	cr_assert(mkdtemp(dir) != NULL);
-	cr_assert_eq(chmod(dir, 0755), 0);
-	snprintf(conf_file, sizeof(conf_file), "%s/conf", dir);
-	write_conf("queue_load = 50");
+	child_ops = &ops;
+	child_set_up();
 }
 
-static void
-tear_down(void)
-{
-	unlink(conf_file);
-	rmdir(dir);
-}
-
-TestSuite(daemon_main, .init = set_up, .fini = tear_down);
-
-static int
-run_program(int channel, char **argv)
-{
-	const int null = open("/dev/null", O_WRONLY);
-	int argc = 0;
-
-	dup2(null, 2);
-	if (channel >= 0)
-		dup2(channel, DAEMON_CHANNEL_FD);
-	else
-		close(DAEMON_CHANNEL_FD);
-	closefrom(DAEMON_CHANNEL_FD + 1);
-	while (argv[argc] != NULL)
-		argc++;
-	optind = 1;
-	return daemon_main(argc, argv, &ops, NULL);
-}
-
-/* Started as the supervisor starts it; *ret_sock is the supervisor's end. */
-static pid_t
-start(int *ret_sock)
-{
-	char *argv[] = { (char[]){ "test-daemon" }, (char[]){ "-c" }, conf_file,
-		(char[]){ "3" }, NULL };
-	int ends[2];
-	pid_t pid;
-
-	cr_assert_eq(chan_pair(ends), 0);
-	pid = fork();
-	cr_assert(pid >= 0);
-	if (pid == 0)
-		_exit(run_program(ends[1], argv));
-	close(ends[1]);
-	*ret_sock = ends[0];
-	return pid;
-}
-
-static int
-finish(pid_t pid)
-{
-	int status;
-
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-/* The next frame within the limit: "READY", or the text of a STATUS. */
-static const char *
-heard_all(int sock)
-{
-	static char text[200];
-	struct pollfd look = { sock, POLLIN, 0 };
-	int r;
-
-	cr_assert_eq(poll(&look, 1, LIMIT_MSEC), 1, "nothing is said");
-	r = chan_recv(sock, &frame);
-	if (r == 0)
-		return "end";
-	cr_assert_eq(r, 1);
-	if (frame.msg.type != MSG_STATUS)
-		return msg_name(frame.msg.type);
-	snprintf(text, sizeof(text), "%.*s", (int)frame.msg.u.STATUS.text.len,
-	    frame.msg.u.STATUS.text.data);
-	return text;
-}
-
-/* The same, but for what it logged. */
-static const char *
-heard(int sock)
-{
-	const char *text;
-
-	do
-		text = heard_all(sock);
-	while (strncmp(text, "warning: ", 9) == 0 ||
-	    strncmp(text, "error: ", 7) == 0);
-	return text;
-}
-
-static void
-tell(int sock, const struct msg *msg, int fd)
-{
-	cr_assert_eq(chan_send(sock, msg, fd), 0);
-}
+TestSuite(daemon_main, .init = set_up, .fini = child_tear_down);
 
 static char p[] = "test-daemon", one[] = "1", odd[] = "1x", big[] = "4096",
 	    unknown[] = "-x", dash_c[] = "-c";
@@ -244,10 +132,11 @@ Test(daemon_main, by_hand_it_says_who_starts_it)
 		cr_assert_eq(chan_pair(ends), 0);
 		pid = fork();
 		if (pid == 0)
-			_exit(run_program(
+			_exit(child_run(
 			    rows[i].channel ? ends[1] : -1, rows[i].argv));
 		close(ends[1]);
-		cr_expect_eq(finish(pid), EXIT_PERMANENT, "%s", rows[i].name);
+		cr_expect_eq(
+		    child_finish(pid), EXIT_PERMANENT, "%s", rows[i].name);
 		close(ends[0]);
 	}
 }
@@ -270,8 +159,9 @@ Test(daemon_main, another_descriptor_is_not_a_channel)
 		cr_assert(fd >= 0);
 		pid = fork();
 		if (pid == 0)
-			_exit(run_program(fd, argv));
-		cr_expect_eq(finish(pid), EXIT_PERMANENT, "kind %d", kind);
+			_exit(child_run(fd, argv));
+		cr_expect_eq(
+		    child_finish(pid), EXIT_PERMANENT, "kind %d", kind);
 		close(fd);
 	}
 }
@@ -281,12 +171,13 @@ Test(daemon_main, wrong_configuration_exits_100)
 	int sock;
 	pid_t pid;
 
-	write_conf("no_such_parameter = 1");
-	pid = start(&sock);
-	cr_expect(strstr(heard(sock), "conf:7: no_such_parameter: unknown") !=
+	child_write_conf("no_such_parameter = 1");
+	pid = child_start(&sock);
+	cr_expect(
+	    strstr(child_heard(sock), "conf:7: no_such_parameter: unknown") !=
 	    NULL); /* its last words */
-	cr_expect_str_eq(heard(sock), "end");
-	cr_expect_eq(finish(pid), EXIT_PERMANENT);
+	cr_expect_str_eq(child_heard(sock), "end");
+	cr_expect_eq(child_finish(pid), EXIT_PERMANENT);
 }
 
 Test(daemon_main, ready_link_flush_stop)
@@ -297,16 +188,16 @@ Test(daemon_main, ready_link_flush_stop)
 	const struct msg stop = { .type = MSG_STOP,
 		.u.STOP = { .limit_usec = USEC_PER_SEC } };
 	int sock, null = open("/dev/null", O_RDONLY);
-	pid_t pid = start(&sock);
+	pid_t pid = child_start(&sock);
 
-	cr_expect_str_eq(heard(sock), "READY");
-	tell(sock, &link, null);
-	cr_expect_str_eq(heard(sock), "page");
-	tell(sock, &flush, -1);
-	cr_expect_str_eq(heard(sock), "flush");
-	tell(sock, &stop, -1);
-	cr_expect_str_eq(heard(sock), "stop");
-	cr_expect_eq(finish(pid), 7);
+	cr_expect_str_eq(child_heard(sock), "READY");
+	child_tell(sock, &link, null);
+	cr_expect_str_eq(child_heard(sock), "page");
+	child_tell(sock, &flush, -1);
+	cr_expect_str_eq(child_heard(sock), "flush");
+	child_tell(sock, &stop, -1);
+	cr_expect_str_eq(child_heard(sock), "stop");
+	cr_expect_eq(child_finish(pid), 7);
 }
 
 Test(daemon_main, what_is_for_the_program_is_passed_on)
@@ -316,14 +207,14 @@ Test(daemon_main, what_is_for_the_program_is_passed_on)
 	const struct msg forget = { .type = MSG_FORGET,
 		.u.FORGET = { .queue = 2, .generation = 4 } };
 	int sock;
-	pid_t pid = start(&sock);
+	pid_t pid = child_start(&sock);
 
-	cr_expect_str_eq(heard(sock), "READY");
-	tell(sock, &bare, -1); /* of use for its generation alone */
-	tell(sock, &forget, -1);
-	cr_expect_str_eq(heard(sock), "forget 4 of 2, we are 7");
+	cr_expect_str_eq(child_heard(sock), "READY");
+	child_tell(sock, &bare, -1); /* of use for its generation alone */
+	child_tell(sock, &forget, -1);
+	cr_expect_str_eq(child_heard(sock), "forget 4 of 2, we are 7");
 	close(sock);
-	cr_expect_eq(finish(pid), 7);
+	cr_expect_eq(child_finish(pid), 7);
 }
 
 /* What may not come is dropped, and ends nothing (local attack 9). */
@@ -338,28 +229,28 @@ Test(daemon_main, frames_that_may_not_come)
 	const struct msg not_ours = { .type = MSG_READY };
 	const struct msg flush = { .type = MSG_FLUSH };
 	int sock, null = open("/dev/null", O_RDONLY);
-	pid_t pid = start(&sock);
+	pid_t pid = child_start(&sock);
 
-	cr_expect_str_eq(heard(sock), "READY");
-	tell(sock, &no_fd, -1);
-	tell(sock, &not_known, -1);
-	tell(sock, &long_name, null);
-	tell(sock, &not_ours, null);
+	cr_expect_str_eq(child_heard(sock), "READY");
+	child_tell(sock, &no_fd, -1);
+	child_tell(sock, &not_known, -1);
+	child_tell(sock, &long_name, null);
+	child_tell(sock, &not_ours, null);
 	cr_assert_eq(send(sock, "\377\377\377\377junk", 8, 0), 8);
-	tell(sock, &flush, null);
-	cr_expect_str_eq(heard(sock), "flush");
+	child_tell(sock, &flush, null);
+	cr_expect_str_eq(child_heard(sock), "flush");
 	close(sock);
-	cr_expect_eq(finish(pid), 7);
+	cr_expect_eq(child_finish(pid), 7);
 }
 
 Test(daemon_main, P2_the_end_of_the_channel_is_a_stop)
 {
 	int sock;
-	pid_t pid = start(&sock);
+	pid_t pid = child_start(&sock);
 
-	cr_expect_str_eq(heard(sock), "READY");
+	cr_expect_str_eq(child_heard(sock), "READY");
 	close(sock);
-	cr_expect_eq(finish(pid), 7);
+	cr_expect_eq(child_finish(pid), 7);
 }
 
 Test(daemon_main, a_stop_that_takes_too_long_is_ended)
@@ -370,15 +261,15 @@ Test(daemon_main, a_stop_that_takes_too_long_is_ended)
 	pid_t pid;
 
 	hangs = true;
-	pid = start(&sock);
-	cr_expect_str_eq(heard(sock), "READY");
-	tell(sock, &stop, -1);
-	tell(sock, &stop, -1);
-	cr_expect_str_eq(heard(sock), "stop at once");
-	cr_expect_str_eq(heard_all(sock),
+	pid = child_start(&sock);
+	cr_expect_str_eq(child_heard(sock), "READY");
+	child_tell(sock, &stop, -1);
+	child_tell(sock, &stop, -1);
+	cr_expect_str_eq(child_heard(sock), "stop at once");
+	cr_expect_str_eq(child_heard_all(sock),
 	    "warning: the time to stop is over: ended with work undone");
-	cr_expect_str_eq(heard(sock), "end");
-	cr_expect_eq(finish(pid), EXIT_TEMPORARY);
+	cr_expect_str_eq(child_heard(sock), "end");
+	cr_expect_eq(child_finish(pid), EXIT_TEMPORARY);
 }
 
 /* One a second at the most, the last one always, without any other event. */
@@ -390,18 +281,18 @@ Test(daemon_main, what_it_complains_of_is_told_the_supervisor)
 	pid_t pid;
 
 	complains = true;
-	pid = start(&sock);
-	cr_expect_str_eq(heard(sock), "READY");
-	tell(sock, &flush, -1);
-	cr_expect_str_eq(heard_all(sock), "flush");
-	cr_expect_str_eq(heard_all(sock), "warning: complaint 1");
+	pid = child_start(&sock);
+	cr_expect_str_eq(child_heard(sock), "READY");
+	child_tell(sock, &flush, -1);
+	cr_expect_str_eq(child_heard_all(sock), "flush");
+	cr_expect_str_eq(child_heard_all(sock), "warning: complaint 1");
 	first = clock_mono();
-	cr_expect_str_eq(heard_all(sock), "warning: complaint 100");
+	cr_expect_str_eq(child_heard_all(sock), "warning: complaint 100");
 	cr_expect(clock_mono() - first > USEC_PER_SEC / 2);
-	tell(sock, &flush, -1);
-	cr_expect_str_eq(heard_all(sock), "flush");
+	child_tell(sock, &flush, -1);
+	cr_expect_str_eq(child_heard_all(sock), "flush");
 	close(sock);
-	cr_expect_eq(finish(pid), 7);
+	cr_expect_eq(child_finish(pid), 7);
 }
 
 Test(daemon_main, P15_the_bug_that_ends_it_is_told_the_supervisor)
@@ -411,13 +302,13 @@ Test(daemon_main, P15_the_bug_that_ends_it_is_told_the_supervisor)
 	pid_t pid;
 
 	has_bug = true;
-	pid = start(&sock);
-	cr_expect_str_eq(heard(sock), "READY");
-	tell(sock, &flush, -1);
-	cr_expect_str_eq(heard(sock), "flush");
-	cr_expect(strstr(heard(sock), "daemon_main.c:") != NULL);
-	cr_expect_str_eq(heard(sock), "end");
-	cr_expect_eq(finish(pid), -SIGABRT);
+	pid = child_start(&sock);
+	cr_expect_str_eq(child_heard(sock), "READY");
+	child_tell(sock, &flush, -1);
+	cr_expect_str_eq(child_heard(sock), "flush");
+	cr_expect(strstr(child_heard(sock), "daemon_main.c:") != NULL);
+	cr_expect_str_eq(child_heard(sock), "end");
+	cr_expect_eq(child_finish(pid), -SIGABRT);
 }
 
 Test(daemon_main, P3_a_ping_is_answered)
@@ -425,30 +316,30 @@ Test(daemon_main, P3_a_ping_is_answered)
 	const struct msg ping = { .type = MSG_PING,
 		.u.PING = { .serial = 4711 } };
 	int sock;
-	pid_t pid = start(&sock);
+	pid_t pid = child_start(&sock);
 
-	cr_expect_str_eq(heard(sock), "READY");
-	tell(sock, &ping, -1);
-	cr_expect_str_eq(heard(sock), "PONG");
-	cr_expect_eq(frame.msg.u.PONG.serial, 4711);
+	cr_expect_str_eq(child_heard(sock), "READY");
+	child_tell(sock, &ping, -1);
+	cr_expect_str_eq(child_heard(sock), "PONG");
+	cr_expect_eq(child_frame.msg.u.PONG.serial, 4711);
 	close(sock);
-	cr_expect_eq(finish(pid), 7);
+	cr_expect_eq(child_finish(pid), 7);
 }
 
 Test(daemon_main, signals_do_as_frames_do)
 {
 	int sock;
-	pid_t pid = start(&sock);
+	pid_t pid = child_start(&sock);
 
-	cr_expect_str_eq(heard(sock), "READY");
+	cr_expect_str_eq(child_heard(sock), "READY");
 	kill(pid, SIGALRM);
-	cr_expect_str_eq(heard(sock), "flush");
-	write_conf("queue_load = 60");
+	cr_expect_str_eq(child_heard(sock), "flush");
+	child_write_conf("queue_load = 60");
 	kill(pid, SIGHUP);
-	cr_expect_str_eq(heard(sock), "reload 50 60");
+	cr_expect_str_eq(child_heard(sock), "reload 50 60");
 	kill(pid, SIGTERM);
-	cr_expect_str_eq(heard(sock), "stop");
-	cr_expect_eq(finish(pid), 7);
+	cr_expect_str_eq(child_heard(sock), "stop");
+	cr_expect_eq(child_finish(pid), 7);
 }
 
 Test(daemon_main, P11_a_wrong_file_keeps_the_old_configuration)
@@ -456,16 +347,16 @@ Test(daemon_main, P11_a_wrong_file_keeps_the_old_configuration)
 	const struct msg reload = { .type = MSG_RELOAD };
 	const struct msg flush = { .type = MSG_FLUSH };
 	int sock;
-	pid_t pid = start(&sock);
+	pid_t pid = child_start(&sock);
 
-	cr_expect_str_eq(heard(sock), "READY");
-	write_conf("queue_load = 60\nqueue_load = 70");
-	tell(sock, &reload, -1);
-	tell(sock, &flush, -1);
-	cr_expect_str_eq(heard(sock), "flush");
-	write_conf("queue_load = 80");
-	tell(sock, &reload, -1);
-	cr_expect_str_eq(heard(sock), "reload 50 80");
+	cr_expect_str_eq(child_heard(sock), "READY");
+	child_write_conf("queue_load = 60\nqueue_load = 70");
+	child_tell(sock, &reload, -1);
+	child_tell(sock, &flush, -1);
+	cr_expect_str_eq(child_heard(sock), "flush");
+	child_write_conf("queue_load = 80");
+	child_tell(sock, &reload, -1);
+	cr_expect_str_eq(child_heard(sock), "reload 50 80");
 	close(sock);
-	cr_expect_eq(finish(pid), 7);
+	cr_expect_eq(child_finish(pid), 7);
 }

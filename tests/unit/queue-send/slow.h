@@ -12,9 +12,19 @@ extern struct world slow_w;
 extern int slow_gate[2];
 extern _Atomic bool slow_closed;
 extern _Atomic bool slow_cold; /* nothing is in the memory of the kernel */
-extern atomic_int slow_came;   /* to the gate */
+/* Removals, and names that are taken for one, take a byte, too. */
+extern _Atomic bool slow_removes;
+extern _Atomic bool slow_files; /* what a reload reads takes a byte */
+extern atomic_int slow_came;    /* to the gate */
+
+/* A rule about mail for these recipients is in force, with this number. */
+#define SLOW_RULE 3
+void slow_add_rule(const char *recipient);
 
 void slow_close(void);
+/* The opening of so many queues, from that one on, takes a byte each, and
+ * nothing else does: 2, and those that are made. */
+void slow_hang(unsigned queue, unsigned count);
 /* As many calls go on, then all. */
 void slow_open(int waiting);
 void
@@ -28,6 +38,8 @@ extern struct spread slow_spread; /* to queue 2 */
 void slow_use_act_threads(unsigned threads);
 /* Waits until so many calls have come to the gate. */
 void slow_await(int came);
+/* The pass of the end of the queue that has begun; false: that takes long. */
+bool slow_pass_ends(void);
 /* A file there that nobody knows of. */
 uint64_t slow_lay(enum spool_dir dir);
 /* The act of world_do(), of world_hold() with a reason, or of world_spread().

@@ -3,25 +3,39 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 struct world slow_w;
 
 int slow_gate[2];
-_Atomic bool slow_closed, slow_cold;
+_Atomic bool slow_closed, slow_cold, slow_removes, slow_files;
+static _Atomic unsigned slow_queue, slow_queues; /* the first, how many */
 atomic_int slow_came;
+
+static void
+wait_there(void)
+{
+	char c;
+
+	if (gettid() == getpid())
+		return;
+	atomic_fetch_add(&slow_came, 1);
+	(void)!read(slow_gate[0], &c, 1);
+}
 
 static void
 wait_at_gate(void)
 {
-	char c;
-
-	if (!slow_closed || gettid() == getpid())
-		return;
-	atomic_fetch_add(&slow_came, 1);
-	(void)!read(slow_gate[0], &c, 1);
+	if (slow_closed)
+		wait_there();
 }
 
 static ssize_t (*world_pwrite)(int fd, const void *data, size_t len, off_t off);
@@ -42,12 +56,29 @@ slow_write(int fd, const void *data, size_t len)
 	return world_write(fd, data, len);
 }
 
-/* Of files of messages. */
+static bool
+is_slow_queue(const char *path)
+{
+	char name[128];
+	unsigned i;
+
+	for (i = 0; i < slow_queues; i++) {
+		snprintf(name, sizeof(name), "%s/queue%u", slow_w.dir,
+		    slow_queue + i);
+		if (strcmp(path, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Of files of messages, and of another queue. */
 static int
 slow_openat(int dir, const char *name, int flags, mode_t mode)
 {
 	if (slow_cold && (flags & O_NOCTTY) != 0)
 		wait_at_gate();
+	if (dir == AT_FDCWD && is_slow_queue(name))
+		wait_there();
 	return world_openat(dir, name, flags, mode);
 }
 
@@ -86,9 +117,41 @@ slow_renameat(int olddir, const char *old, int newdir, const char *name)
 	return world_renameat(olddir, old, newdir, name);
 }
 
+static int (*world_unlinkat)(int dir, const char *name, int flags);
+
+static int
+slow_unlinkat(int dir, const char *name, int flags)
+{
+	if (slow_removes)
+		wait_at_gate();
+	return world_unlinkat(dir, name, flags);
+}
+
+static int (*world_replaceat)(int dir, const char *old, const char *name);
+
+static int
+slow_replaceat(int dir, const char *old, const char *name)
+{
+	if (slow_removes)
+		wait_at_gate();
+	return world_replaceat(dir, old, name);
+}
+
+static int
+slow_read(const struct conf *fresh, void **ret_made, struct buf *ret_error)
+{
+	if (slow_files)
+		wait_there();
+	return control_ops.read(fresh, ret_made, ret_error);
+}
+
 static void
 be_slow(void)
 {
+	world_replaceat = world_sys.replaceat;
+	world_sys.replaceat = slow_replaceat;
+	world_unlinkat = world_sys.unlinkat;
+	world_sys.unlinkat = slow_unlinkat;
 	world_renameat = world_sys.renameat;
 	world_sys.renameat = slow_renameat;
 	world_pwrite = world_sys.pwrite;
@@ -106,12 +169,14 @@ static void
 start(void)
 {
 	cr_assert_eq(pipe2(slow_gate, O_CLOEXEC), 0);
-	slow_closed = slow_cold = false;
+	slow_closed = slow_cold = slow_removes = slow_files = false;
 	slow_came = 0;
+	slow_queues = 0;
 	slow_w.record_threads = slow_w.fetch_threads = 1;
 	slow_w.slow = true;
 	slow_w.gated = false;
 	world_start(&slow_w, "error_interval = 1h\n");
+	slow_w.ops.read = slow_read;
 	be_slow();
 }
 
@@ -119,6 +184,7 @@ static void
 end(void)
 {
 	slow_closed = false;
+	slow_queues = 0;
 	close(slow_gate[1]);
 	world_end(&slow_w);
 	close(slow_gate[0]);
@@ -138,6 +204,20 @@ empty_gate(void)
 }
 
 void
+slow_add_rule(const char *recipient)
+{
+	struct hold_rule *row = calloc(1, sizeof(*row));
+
+	cr_assert_not_null(row);
+	*row = (struct hold_rule){ .number = SLOW_RULE,
+		.uid = 7,
+		.pattern = { "", recipient, "", "" },
+		.reason = "a test" };
+	slow_w.s.rules.rows = row;
+	slow_w.s.rules.count = 1;
+}
+
+void
 slow_close(void)
 {
 	empty_gate();
@@ -145,11 +225,29 @@ slow_close(void)
 }
 
 void
+slow_hang(unsigned queue, unsigned count)
+{
+	const struct spool_owner owner = { getuid(), getuid(), getgid(),
+		getgid(), true };
+	unsigned i;
+
+	for (i = queue; i < queue + count; i++)
+		if (i != 2)
+			cr_assert_eq(spool_create(slow_w.dir, i, 5, &owner), 0);
+	empty_gate();
+	slow_queue = queue;
+	slow_queues = count;
+	slow_came = 0;
+	slow_w.gated = true;
+}
+
+void
 slow_open(int waiting)
 {
 	int i;
 
-	slow_closed = slow_w.gated = false;
+	slow_queues = 0;
+	slow_closed = slow_files = slow_w.gated = false;
 	for (i = 0; i < waiting; i++)
 		cr_assert_eq(write(slow_gate[1], "", 1), 1);
 	world_run(&slow_w);
@@ -186,6 +284,17 @@ slow_await(int came)
 		(void)usleep(10000);
 	}
 	cr_assert_geq(atomic_load(&slow_came), came, "no call at the gate");
+}
+
+bool
+slow_pass_ends(void)
+{
+	const usec_t limit = clock_mono() + 20 * USEC_PER_SEC;
+
+	while (slow_w.s.reader.part != NULL && clock_mono() < limit)
+		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
+	world_run(&slow_w);
+	return slow_w.s.reader.part == NULL;
 }
 
 uint64_t

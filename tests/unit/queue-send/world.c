@@ -23,37 +23,6 @@
 
 /* ---- start and end ---- */
 
-static const char *
-put_file(const struct world *w, const char *name, const char *text)
-{
-	static char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", w->dir, name);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	cr_assert_geq(fd, 0, "%s: %s", path, strerror(errno));
-	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);
-	close(fd);
-	return path;
-}
-
-static void
-read_conf(struct world *w, const char *conf)
-{
-	struct buf text = { 0 }, error = { 0 };
-
-	put_file(w, "routing",
-	    "smtp.test smtp\nroll0.test smtp\nroll1.test smtp\nroll2.test "
-	    "smtp\nroll3.test smtp\npipe.test pipe:x\nlocal.test "
-	    "local\n* discard\n");
-	buf_printf(&text, "queue_base = %s\nrouting_file = %s/routing\n%s",
-	    w->dir, w->dir, conf);
-	cr_assert_eq(
-	    conf_load(put_file(w, "conf", buf_str(&text)), &w->conf, &error), 0,
-	    "%s", buf_str(&error));
-	buf_done(&text);
-}
-
 static void
 begin(struct world *w, bool again)
 {
@@ -127,14 +96,15 @@ world_start(struct world *w, const char *conf)
 	const char *tmp = getenv("TMPDIR");
 
 	w->unnamed = false;
-	log_open("test", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_ERROR_L + 1);
+	world_be_silent();
+	w->ops = control_ops;
 	world_fail(CALL_NONE, 0, 0);
 	world_cut(0);
 	world_sys_init();
 	snprintf(w->dir, sizeof(w->dir), "%s/qsend.XXXXXX",
 	    tmp == NULL || strlen(tmp) > 40 ? "/tmp" : tmp);
 	cr_assert_not_null(mkdtemp(w->dir));
-	read_conf(w, conf);
+	world_read_conf(w, conf);
 	cr_assert_eq(
 	    spool_create(w->dir, 1, 3, &owner), 0, "%s", queue_file_reason());
 	w->segment = w->no_segment ? -1 : make_segment();
@@ -156,17 +126,6 @@ world_use_threads(struct world *w)
 	w->record_threads = w->fetch_threads = 1;
 	w->slow = true;
 	world_again(w);
-}
-
-void
-world_reload(struct world *w, const char *conf)
-{
-	struct conf old = w->conf;
-
-	read_conf(w, conf);
-	control_ops.reload(&(struct daemon){ .state = &w->s }, &w->conf);
-	conf_done(&old);
-	world_run(w);
 }
 
 static int

@@ -29,6 +29,7 @@ struct world {
 	struct conf conf;
 	struct send s;
 	struct daemon daemon;  /* without a channel */
+	struct daemon_ops ops; /* of a reload: control_ops at the start */
 	int todo, agent;       /* our ends; -1 */
 	struct chan_frame from_todo, from_agent;
 	uint64_t credit; /* that todo-proc was given */
@@ -74,6 +75,13 @@ void world_again(struct world *w);
 void world_use_threads(struct world *w);
 /* Other lines in the configuration file, and a reload. */
 void world_reload(struct world *w, const char *conf);
+/* The same, while a thread reads, until the second. */
+void world_reload_begin(struct world *w, const char *conf);
+void world_reload_end(struct world *w);
+/* Write its files and read them, at the start. */
+void world_read_conf(struct world *w, const char *conf);
+/* Nothing is logged. */
+void world_be_silent(void);
 void world_link_todo(struct world *w);
 void world_link_agent(struct world *w);
 /* deliver-smtp; our end takes the place of that of deliver-local. */

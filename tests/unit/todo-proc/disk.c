@@ -354,14 +354,74 @@ Test(disk, D42_D24_the_next_one_finds_what_was_under_way)
 Test(disk, D42_C8_a_reload_leaves_the_routing_to_what_uses_it)
 {
 	const struct routing *old = SLIST_FIRST(&w.t.routings);
+	struct routing *fresh;
+	struct buf error = { 0 };
 
 	(void)hold_one();
 	cr_assert_eq(old->users, 2);
-	cr_assert_eq(routing_new(&w.t.routings, &w.conf), 0);
+	cr_assert_eq(routing_read(&w.conf, &fresh, &error), 0);
+	buf_done(&error);
+	routing_put(&w.t.routings, fresh);
 	cr_expect_eq(old->users, 1);
 	cr_expect_neq(SLIST_FIRST(&w.t.routings), old);
 	let_go(1);
 	settle(0);
 	cr_expect_eq(w.nmessages, 1);
 	cr_expect_null(SLIST_NEXT(SLIST_FIRST(&w.t.routings), link));
+}
+
+/* ---- a reload ---- */
+
+static _Atomic bool files_are_held, reader_came;
+
+static int
+read_slowly(const struct conf *fresh, void **ret_made, struct buf *ret_error)
+{
+	char byte;
+
+	reader_came = true;
+	if (files_are_held)
+		(void)!read(gate[0], &byte, 1);
+	return control_ops.read(fresh, ret_made, ret_error);
+}
+
+/* The files of a reload are on a disk that hangs.
+ * mutation: common/daemon/reload.c: is_given_to_thread() says no. */
+Test(disk, D42_mail_comes_while_a_reload_reads)
+{
+	const struct routing *old = SLIST_FIRST(&w.t.routings);
+	struct daemon_ops ops = control_ops;
+	struct daemon d = { .ops = &ops,
+		.base = w.t.base,
+		.state = &w.t,
+		.conf = calloc(1, sizeof(*d.conf)) };
+	struct buf error = { 0 };
+	char path[128];
+
+	ops.read = read_slowly;
+	snprintf(path, sizeof(path), "%s/conf", w.dir);
+	d.conf_path = path;
+	cr_assert_eq(conf_load(path, d.conf, &error), 0);
+	buf_done(&error);
+	files_are_held = true;
+	daemon_reload(&d);
+	while (!reader_came)
+		(void)usleep(1000);
+	world_credit(&w, 5);
+	world_bell(&w, mail());
+	settle(0);
+	cr_expect_eq(w.nmessages, 1);
+	cr_expect_eq(SLIST_FIRST(&w.t.routings), old);
+	files_are_held = false;
+	let_go(1);
+	while (d.reload.away)
+		event_base_loop(w.t.base, EVLOOP_ONCE);
+	cr_expect_neq(SLIST_FIRST(&w.t.routings), old);
+	cr_expect_null(SLIST_NEXT(SLIST_FIRST(&w.t.routings), link));
+	world_bell(&w, mail());
+	settle(0);
+	cr_expect_eq(w.nmessages, 2);
+	w.t.conf = &w.conf;
+	cr_assert(daemon_reload_done(&d));
+	conf_free(&d.conf);
 }
