@@ -285,7 +285,7 @@ struct shared_waker {
 	int fd; /* eventfd, -1: none */
 	uint32_t *word;
 	int stop;   /* atomic */
-	int kicked; /* atomic; fd may be read */
+	int kicked; /* atomic; fd is readable, or will be */
 	bool runs;
 };
 

@@ -33,9 +33,11 @@ shared_waker_kick(struct shared_waker *w)
 {
 	const uint64_t one = 1;
 
-	/* A counter that is full is readable. */
-	(void)!write(w->fd, &one, sizeof(one));
-	__atomic_store_n(&w->kicked, 1, __ATOMIC_RELEASE);
+	/* In front of the write: a loop that is woken knows that there is
+	 * something to read, also where this thread gets no further for a
+	 * while. Before it is read, one is enough. */
+	if (__atomic_exchange_n(&w->kicked, 1, __ATOMIC_ACQ_REL) == 0)
+		(void)!write(w->fd, &one, sizeof(one));
 }
 
 void
@@ -43,10 +45,11 @@ shared_waker_clear(struct shared_waker *w)
 {
 	uint64_t count;
 
-	/* Set behind the write: while this is 0 there is nothing to read, or
-	 * the loop is woken again. */
-	if (__atomic_exchange_n(&w->kicked, 0, __ATOMIC_ACQ_REL) != 0)
-		(void)!read(w->fd, &count, sizeof(count));
+	/* Nothing to read yet: it comes, and wakes the loop again. What others
+	 * did before they found it set is seen behind the exchange. */
+	if (__atomic_load_n(&w->kicked, __ATOMIC_ACQUIRE) != 0 &&
+	    read(w->fd, &count, sizeof(count)) > 0)
+		(void)__atomic_exchange_n(&w->kicked, 0, __ATOMIC_ACQ_REL);
 }
 
 static void *
