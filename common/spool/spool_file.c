@@ -75,6 +75,55 @@ explain(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	return r < 0 ? r : -error;
 }
 
+/* Reads write no time of access, which would change the inode of each message
+ * once more, in the journal. Only the owner of the file may ask for that: when
+ * one is another's, so many that follow are opened without asking. */
+#define UNASKED 32
+static _Atomic unsigned unasked;
+
+static int
+ask_for_no_atime(void)
+{
+	const unsigned left = unasked;
+
+	if (left > 0)
+		unasked = left - 1;
+	return left > 0 ? 0 : O_NOATIME;
+}
+
+static bool
+is_anothers(int fd, int asked)
+{
+	const bool refused = fd < 0 && errno == EPERM && asked != 0;
+
+	if (refused)
+		unasked = UNASKED;
+	return refused;
+}
+
+static int
+open_once(const struct spool *sp, enum spool_dir dir, const char *leaf,
+    int flags, bool cached)
+{
+	const int all = flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+	return cached ? sp->sys->open_cached(sp->dir[dir], leaf, all)
+		      : sp->sys->openat(sp->dir[dir], leaf, all, 0);
+}
+
+/* cached: only if that waits for no disk. */
+static int
+open_leaf(const struct spool *sp, enum spool_dir dir, const char *leaf,
+    int flags, bool cached)
+{
+	const int ask = ask_for_no_atime();
+	int fd = open_once(sp, dir, leaf, flags | ask, cached);
+
+	if (is_anothers(fd, ask))
+		fd = open_once(sp, dir, leaf, flags, cached);
+	return fd;
+}
+
 /* locked: with the shared lock; what is no queue file is told all the same. */
 static int
 open_and_judge(const struct spool *sp, enum spool_dir dir, uint64_t inode,
@@ -84,8 +133,7 @@ open_and_judge(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	int fd, r = 0, lock = 0;
 
 	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
-	fd = sp->sys->openat(sp->dir[dir], leaf,
-	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	fd = open_leaf(sp, dir, leaf, flags, false);
 	if (fd < 0)
 		return explain(sp, dir, inode, leaf, errno);
 	if (locked && flock(fd, LOCK_SH | LOCK_NB) < 0)
@@ -118,8 +166,7 @@ spool_open_cached(
 	int fd, r;
 
 	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
-	fd = sp->sys->open_cached(sp->dir[dir], leaf,
-	    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = open_leaf(sp, dir, leaf, flags, true);
 	if (fd < 0)
 		return -EAGAIN;
 	r = fstat(fd, &st) < 0 ? -errno : spool_judge_file(sp, inode, &st);

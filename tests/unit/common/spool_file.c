@@ -178,6 +178,62 @@ Test(spool_file, a_file_that_is_not_there)
 	scratch_close(&s);
 }
 
+/* mutation: common/spool/spool_file.c: ask_for_no_atime() asks never, or
+ * always; is_anothers() knows no refusal. */
+Test(spool_file, D43_reads_write_no_time_of_access)
+{
+	struct scratch s;
+	struct queue_id id;
+	int own, foreign, asked, i;
+
+	scratch_open(&s);
+	id = scratch_put(&s);
+	own = spool_open_file(&s.sp, SPOOL_INCOMING, id.inode, O_RDWR);
+	cr_assert_geq(own, 0);
+	cr_expect_neq(fcntl(own, F_GETFL) & O_NOATIME, 0);
+	fail_nth(FAULT_OPENAT, 1, EPERM);
+	foreign = spool_open_file(&s.sp, SPOOL_INCOMING, id.inode, O_RDWR);
+	cr_assert_geq(foreign, 0);
+	cr_expect_eq(fcntl(foreign, F_GETFL) & O_NOATIME, 0);
+	close(foreign);
+	close(own);
+	/* The next ones do without; then it is asked again. */
+	for (asked = i = 0; i < 33; i++) {
+		own = spool_open_file(&s.sp, SPOOL_INCOMING, id.inode, O_RDWR);
+		asked += (fcntl(own, F_GETFL) & O_NOATIME) != 0;
+		close(own);
+	}
+	cr_expect_eq(asked, 1);
+	scratch_close(&s);
+}
+
+static int
+open_of_a_stranger(int dir, const char *name, int flags)
+{
+	errno = EPERM;
+	return (flags & O_NOATIME) != 0
+	    ? -1
+	    : spool_sys_real.open_cached(dir, name, flags);
+}
+
+Test(spool_file, D43_a_file_of_another_owner_is_opened_from_memory)
+{
+	struct spool_sys sys;
+	struct scratch s;
+	struct queue_id id;
+	int fd;
+
+	scratch_open(&s);
+	id = scratch_put(&s);
+	sys = *s.sp.sys;
+	sys.open_cached = open_of_a_stranger;
+	s.sp.sys = &sys;
+	fd = spool_open_cached(&s.sp, SPOOL_INCOMING, id.inode, O_RDWR);
+	cr_expect_geq(fd, 0);
+	close(fd);
+	scratch_close(&s);
+}
+
 Test(spool_file, D18_removed_while_it_is_open)
 {
 	struct queue_file file;
