@@ -14,7 +14,13 @@ pool_take(struct pool *p)
 		p->ended(p->send, task);
 		send_wake(p->send);
 	}
-	sync_pool_press(p->pool, p->send->now);
+}
+
+usec_t
+pool_look(struct pool *p)
+{
+	pool_take(p);
+	return sync_pool_press(p->pool, p->send->now);
 }
 
 static void
@@ -35,7 +41,7 @@ pool_init(struct send *s, struct pool *p, unsigned share,
 	p->pool = sync_pool_new(s->sp.sys, p->threads);
 	if (p->pool == NULL)
 		return -ENOMEM;
-	sync_pool_set_share(p->pool, share);
+	sync_pool_set_share(p->pool, share, share);
 	sync_pool_set_slow(p->pool, POOL_SLOW);
 	p->done = event_new(
 	    s->base, sync_pool_fd(p->pool), EV_READ | EV_PERSIST, on_done, p);

@@ -36,9 +36,12 @@ bool pool_done(struct pool *p);
  * this returns, and ended() is called later. -EAGAIN: not one thread can be
  * started; the caller keeps the task. */
 int pool_put(struct pool *p, struct sync_task *task);
-/* ended() with what is done, and of which the loop was not told: while others
- * wait for a thread it is told of a share at a time, and the thread may hang
- * with the next one. */
+/* ended() with what is done. */
 void pool_take(struct pool *p);
+/* At the end of a turn: pool_take() of what the loop was not told of, since it
+ * is told of a share at a time, and the thread may hang with the next one;
+ * sync_pool_press() for what waits behind one that hangs. Returns when to look
+ * again. */
+usec_t pool_look(struct pool *p);
 
 #endif

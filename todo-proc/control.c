@@ -13,6 +13,7 @@ static usec_t (*const works[])(struct todo *t) = {
 	scan_maildrop_work,
 	waiting_work,
 	offer_counts_work,
+	disk_work,
 };
 
 static turn_fn turn; /* at the end of this file */
@@ -220,7 +221,8 @@ leave_work(struct todo *t)
 
 static TURN_WORKS(turn_at_work, todo, todo_tick, works)
 
-    static usec_t (*const last_works[])(struct todo *t) = { leave_work };
+    static usec_t (*const last_works[])(
+	struct todo *t) = { disk_work, leave_work };
 
 static TURN_WORKS(turn_at_end, todo, todo_tick, last_works)
 

@@ -6,6 +6,7 @@
 #include "todo-proc/todo.h"
 
 #define DISK_THREADS 4
+#define QUICK        16 /* for a thread, of tasks that wait for no disk */
 
 void
 disk_task_init(struct disk_task *task, int (*work)(struct sync_task *task),
@@ -22,18 +23,32 @@ disk_task_init(struct disk_task *task, int (*work)(struct sync_task *task),
 }
 
 static void
-on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+take_ended(struct todo *t)
 {
-	struct todo *t = arg;
 	struct disk_task *task;
 
-	todo_tick(t);
 	while ((task = (struct disk_task *)(void *)sync_pool_take(
 		    t->disk.pool)) != NULL) {
 		t->disk.away--;
 		task->ended(t, task);
+		todo_kick(t);
 	}
-	todo_kick(t);
+}
+
+static void
+on_done(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct todo *t = arg;
+
+	todo_tick(t);
+	take_ended(t);
+}
+
+usec_t
+disk_work(struct todo *t)
+{
+	take_ended(t);
+	return sync_pool_press(t->disk.pool, t->now);
 }
 
 void
@@ -62,6 +77,7 @@ disk_init(struct todo *t)
 	d->pool = sync_pool_new(t->sp.sys, d->threads);
 	if (d->pool == NULL)
 		return -ENOMEM;
+	sync_pool_set_share(d->pool, 1, QUICK);
 	d->done = event_new(
 	    t->base, sync_pool_fd(d->pool), EV_READ | EV_PERSIST, on_done, t);
 	return d->done == NULL || event_add(d->done, NULL) < 0 ? -ENOMEM : 0;

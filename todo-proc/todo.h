@@ -204,6 +204,9 @@ unsigned disk_threads(const struct spool *sp);
 int disk_init(struct todo *t);
 /* Tasks under way are dropped, or left behind (`hung`). */
 void disk_done(struct todo *t);
+/* At the end of a turn: what has ended without an event, and another thread for
+ * what waits behind a task that hangs (sync_pool_press()). */
+usec_t disk_work(struct todo *t);
 /* ended() is called later, or from here where no thread does it. */
 void disk_do(struct todo *t, struct disk_task *task);
 

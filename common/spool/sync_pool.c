@@ -11,9 +11,16 @@
 #include "base/clock.h"
 #include "base/io.h"
 
-#define THREADS_MAX 8
-#define STACK       (UINT32_C(256) * 1024)
-#define STALL       (20 * USEC_PER_MSEC)
+#define STACK      (UINT32_C(256) * 1024)
+#define LATE       (5 * USEC_PER_MSEC)
+#define SHARE_TIME USEC_PER_MSEC
+#define MEAN_OF    8 /* about so many tasks */
+
+struct thread {
+	pthread_t id;
+	usec_t began; /* the task that it has; 0: none */
+	bool late;    /* and what waits is not its share */
+};
 
 struct sync_pool {
 	const struct spool_sys *sys;
@@ -23,14 +30,15 @@ struct sync_pool {
 	unsigned nwaiting, nrunning, ndone; /* tasks */
 	bool told;                          /* the descriptor is readable */
 	unsigned nidle, nwoken; /* threads; a woken one is not idle */
-	unsigned share;
+	unsigned least, most;   /* tasks for a thread */
+	usec_t times;           /* the mean of the last tasks, MEAN_OF times */
 	bool stop;
 	int fd;
-	unsigned limit, nthreads;
-	pthread_t threads[THREADS_MAX];
-	usec_t began[THREADS_MAX]; /* the task of each; 0: it has none */
+	unsigned nlate;
 	unsigned nnumbered;
 	usec_t slow_limit, slow_at; /* 0: none */
+	unsigned limit, nthreads;
+	struct thread threads[];
 };
 
 void
@@ -84,6 +92,17 @@ run_job(const struct spool_sys *sys, struct sync_task *task)
 	}
 }
 
+/* With the lock held. */
+static unsigned
+share_of(const struct sync_pool *p)
+{
+	unsigned n = p->most;
+
+	if (p->times * p->most > SHARE_TIME * MEAN_OF)
+		n = (unsigned)(SHARE_TIME * MEAN_OF / p->times);
+	return n > p->least ? n : p->least;
+}
+
 /* The descriptor is read with the last task that is taken. The owner is not
  * woken for each of many short tasks. With the lock held. */
 static void
@@ -93,20 +112,26 @@ finish_job(struct sync_pool *p, struct sync_task *task)
 
 	STAILQ_INSERT_TAIL(&p->done, task, link);
 	p->ndone++;
-	if (p->told || (p->nwaiting > 0 && p->ndone < p->share))
+	if (p->told || (p->nwaiting > 0 && p->ndone < share_of(p)))
 		return;
 	p->told = true;
 	(void)!write(p->fd, &one, sizeof(one));
 }
 
-/* With the lock held. */
+/* A task that hangs counts no more than one that fills its thread's time. With
+ * the lock held. */
 static void
-note_time(struct sync_pool *p, usec_t began)
+note_time(struct sync_pool *p, struct thread *t)
 {
-	const usec_t now = clock_mono();
+	const usec_t now = clock_mono(), took = now - t->began;
 
-	if (p->slow_limit > 0 && now - began > p->slow_limit)
+	if (p->slow_limit > 0 && took > p->slow_limit)
 		p->slow_at = now;
+	p->times -= p->times / MEAN_OF;
+	p->times += took < SHARE_TIME ? took : SHARE_TIME;
+	t->began = 0;
+	p->nlate -= t->late;
+	t->late = false;
 }
 
 /* A thread is idle until another one has woken it. With the lock held. */
@@ -124,10 +149,10 @@ run_thread(void *arg)
 {
 	struct sync_pool *p = arg;
 	struct sync_task *task;
-	usec_t *began;
+	struct thread *self;
 
 	pthread_mutex_lock(&p->lock);
-	began = &p->began[p->nnumbered++];
+	self = &p->threads[p->nnumbered++];
 	while (!p->stop) {
 		task = STAILQ_FIRST(&p->waiting);
 		if (task == NULL) {
@@ -137,12 +162,11 @@ run_thread(void *arg)
 		STAILQ_REMOVE_HEAD(&p->waiting, link);
 		p->nwaiting--;
 		p->nrunning++;
-		*began = clock_mono();
+		self->began = clock_mono();
 		pthread_mutex_unlock(&p->lock);
 		run_job(p->sys, task);
 		pthread_mutex_lock(&p->lock);
-		note_time(p, *began);
-		*began = 0;
+		note_time(p, self);
 		p->nrunning--;
 		finish_job(p, task);
 	}
@@ -163,7 +187,7 @@ start_thread(struct sync_pool *p)
 	(void)pthread_attr_setstacksize(&attr, STACK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&p->threads[p->nthreads], &attr, run_thread, p);
+	r = pthread_create(&p->threads[p->nthreads].id, &attr, run_thread, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	if (r == 0)
@@ -174,13 +198,14 @@ start_thread(struct sync_pool *p)
 struct sync_pool *
 sync_pool_new(const struct spool_sys *sys, unsigned threads)
 {
-	struct sync_pool *p = calloc(1, sizeof(*p));
+	struct sync_pool *p =
+	    calloc(1, sizeof(*p) + threads * sizeof(p->threads[0]));
 
 	if (p == NULL)
 		return NULL;
 	p->sys = sys;
-	p->limit = threads < THREADS_MAX ? threads : THREADS_MAX;
-	p->share = 1;
+	p->limit = threads;
+	p->least = p->most = 1;
 	STAILQ_INIT(&p->waiting);
 	STAILQ_INIT(&p->done);
 	pthread_mutex_init(&p->lock, NULL);
@@ -200,7 +225,7 @@ join_threads(struct sync_pool *p)
 	clock_gettime(CLOCK_REALTIME, &limit);
 	limit.tv_sec++;
 	for (i = 0; i < p->nthreads; i++)
-		if (pthread_timedjoin_np(p->threads[i], NULL, &limit) != 0)
+		if (pthread_timedjoin_np(p->threads[i].id, NULL, &limit) != 0)
 			return false;
 	return true;
 }
@@ -246,9 +271,10 @@ sync_pool_fd(const struct sync_pool *p)
 }
 
 void
-sync_pool_set_share(struct sync_pool *p, unsigned share)
+sync_pool_set_share(struct sync_pool *p, unsigned least, unsigned most)
 {
-	p->share = share;
+	p->least = least;
+	p->most = most;
 }
 
 void
@@ -265,20 +291,22 @@ sync_pool_slow_at(struct sync_pool *p, usec_t now)
 
 	pthread_mutex_lock(&p->lock);
 	for (i = 0; i < p->nnumbered; i++)
-		if (p->began[i] > 0 && now - p->began[i] > p->slow_limit)
+		if (p->threads[i].began > 0 &&
+		    now - p->threads[i].began > p->slow_limit)
 			p->slow_at = now;
 	at = p->slow_at;
 	pthread_mutex_unlock(&p->lock);
 	return at;
 }
 
-/* Has each thread that is not idle its share? With the lock held. */
+/* Has each thread that is not idle, nor late, its share with so many tasks that
+ * wait? With the lock held. */
 static bool
-is_one_more_wanted(const struct sync_pool *p)
+is_one_more_wanted(const struct sync_pool *p, unsigned waiting)
 {
-	const unsigned tasks = p->nwaiting + p->nrunning + 1;
+	const unsigned threads = p->nthreads - p->nidle - p->nlate;
 
-	return (p->nthreads - p->nidle) * p->share < tasks;
+	return threads * share_of(p) < waiting + p->nrunning - p->nlate;
 }
 
 /* Wake a thread, or start one. With the lock held. */
@@ -304,7 +332,7 @@ sync_pool_put(struct sync_pool *p, struct sync_task *task)
 		return 0;
 	}
 	pthread_mutex_lock(&p->lock);
-	if (is_one_more_wanted(p))
+	if (is_one_more_wanted(p, p->nwaiting + 1))
 		r = add_thread(p);
 	if (p->nthreads > 0) { /* the other threads do it, later */
 		STAILQ_INSERT_TAIL(&p->waiting, task, link);
@@ -315,25 +343,32 @@ sync_pool_put(struct sync_pool *p, struct sync_task *task)
 	return r;
 }
 
-/* Does a task take long while others wait? With the lock held. */
-static bool
-is_stalled(const struct sync_pool *p, usec_t now)
+/* With the lock held. */
+static void
+find_late(struct sync_pool *p, usec_t now)
 {
-	unsigned i;
+	struct thread *t;
 
-	for (i = 0; p->nwaiting > 0 && i < p->nnumbered; i++)
-		if (p->began[i] > 0 && now - p->began[i] > STALL)
-			return true;
-	return false;
+	for (t = p->threads; t < p->threads + p->nnumbered; t++)
+		if (!t->late && t->began > 0 && now - t->began > LATE) {
+			t->late = true;
+			p->nlate++;
+		}
 }
 
-void
+usec_t
 sync_pool_press(struct sync_pool *p, usec_t now)
 {
+	bool busy;
+
 	pthread_mutex_lock(&p->lock);
-	if (is_stalled(p, now))
+	find_late(p, now);
+	if (p->nwaiting > 0 && is_one_more_wanted(p, p->nwaiting))
 		(void)add_thread(p);
+	busy = p->most > 1 &&
+	    (p->nwaiting + p->ndone > 0 || p->nrunning > p->nlate);
 	pthread_mutex_unlock(&p->lock);
+	return busy ? now + LATE : USEC_NEVER;
 }
 
 struct sync_task *

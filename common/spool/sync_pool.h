@@ -40,10 +40,13 @@ struct sync_pool;
 /* At most this many threads; with 0 a task is done within sync_pool_put().
  * NULL: no descriptor or no memory. */
 struct sync_pool *sync_pool_new(const struct spool_sys *sys, unsigned threads);
-/* A thread is woken, or started, for each so many tasks: 1, unless it was set,
- * before the first task. More for short ones, which come many at a time: their
- * owner is told when so many are done, too, or when none waits for a thread. */
-void sync_pool_set_share(struct sync_pool *pool, unsigned share);
+/* A thread is woken, or started, for each so many tasks, which is its share: 1,
+ * unless it was set, before the first task. More for short ones, which come
+ * many at a time, since a wake-up costs as much as such a task. The share is as
+ * many as a thread does in a millisecond, going by the last tasks, within these
+ * limits. The owner is told when so many are done, or when none waits for a
+ * thread. Each thread takes one task at a time, from the one list. */
+void sync_pool_set_share(struct sync_pool *pool, unsigned least, unsigned most);
 /* Waits a second for the running threads. False: a thread that hangs was left
  * behind, and uses what its task refers to. */
 bool sync_pool_free(struct sync_pool **pool);
@@ -56,10 +59,12 @@ void sync_pool_set_slow(struct sync_pool *pool, usec_t limit);
 usec_t sync_pool_slow_at(struct sync_pool *pool, usec_t now);
 /* -EAGAIN: not one thread can be started; the caller keeps the task. */
 int sync_pool_put(struct sync_pool *pool, struct sync_task *task);
-/* Tasks that wait for a share to be full, behind one that takes long, get one
- * more thread; now: of clock_mono(). To be called now and then while tasks are
- * under way, with a share above 1. */
-void sync_pool_press(struct sync_pool *pool, usec_t now);
+/* A thread whose task takes longer than 5 ms has no share: what waits behind
+ * that task gets another thread. now: of clock_mono(). Returns when to look
+ * again, behind a sync_pool_take() of all: USEC_NEVER with a share of 1, since
+ * then nothing waits for a thread that there is, or when no task is under way
+ * but those that are known to take longer. */
+usec_t sync_pool_press(struct sync_pool *pool, usec_t now);
 /* A finished task, for free(); NULL: none. */
 struct sync_task *sync_pool_take(struct sync_pool *pool);
 /* A new task, without descriptors, that work() does. */

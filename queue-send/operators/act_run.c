@@ -9,7 +9,6 @@
 
 /* One wake-up of a thread is for so many acts, which are short. */
 #define PER_THREAD 4
-#define LOOK_EVERY (20 * USEC_PER_MSEC)
 
 static struct act_task *
 find(const struct send *s, uint64_t inode)
@@ -110,22 +109,13 @@ act_run(struct send *s, struct act_task *t)
 
 	TAILQ_INSERT_TAIL(&s->acts.list, t, on);
 	s->acts.count++;
-	if (s->acts.count == 1) /* acts_work() looks from now on */
+	if (s->acts.count == 1) /* look_work() looks from now on */
 		send_wake(s);
 	if (p->threads == 0 || pool_put(p, &t->task) < 0) {
 		t->task.error = t->task.work(&t->task);
 		end(s, t);
 	}
 	return ACT_UNDER_WAY;
-}
-
-/* Of a few that have ended while others wait for a thread the loop is not told
- * at once, and those behind one that hangs need another thread. */
-usec_t
-acts_work(struct send *s)
-{
-	pool_take(&s->acts.pool);
-	return s->acts.count > 0 ? s->now + LOOK_EVERY : USEC_NEVER;
 }
 
 /* ---- start and end ---- */

@@ -93,8 +93,6 @@ void act_drop_offer(struct send *s, struct message *m);
 
 int acts_init(struct send *s);
 void acts_done(struct send *s);
-/* Acts that have ended; the time of the next look while there are any. */
-usec_t acts_work(struct send *s);
 /* A thread has done it. */
 void acts_ended(struct send *s, struct sync_task *task);
 bool acts_are_full(const struct send *s);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #define PER_THREAD  4  /* a file system renames one file at a time */
+#define QUICK       32 /* for a thread, of moves that wait for no disk */
 #define LEAVING_MAX 64 /* under way */
-#define LOOK_EVERY  (20 * USEC_PER_MSEC)
 
 bool
 move_is_under_way(const struct message *m)
@@ -95,29 +95,12 @@ move_begin(
 	move_task_drop(&mv->t.task);
 }
 
-/* Of a few that have ended while others wait for a thread the loop is not told
- * at once. */
-usec_t
-moves_work(struct send *s)
-{
-	pool_take(&s->moves);
-	return USEC_NEVER;
-}
-
-usec_t
-moves_look_work(struct send *s)
-{
-	const uint32_t *count = s->messages.count;
-
-	return count[LIST_ENTERING_INCOMING] + count[LIST_ENTERING_DEFERRED] +
-		    count[LIST_LEAVING] >
-		0
-	    ? s->now + LOOK_EVERY
-	    : USEC_NEVER;
-}
-
 int
 moves_init(struct send *s)
 {
-	return pool_init(s, &s->moves, PER_THREAD, ended);
+	int r = pool_init(s, &s->moves, PER_THREAD, ended);
+
+	if (r == 0)
+		sync_pool_set_share(s->moves.pool, PER_THREAD, QUICK);
+	return r;
 }

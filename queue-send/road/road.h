@@ -45,9 +45,6 @@ struct move {
 };
 
 int moves_init(struct send *s);
-usec_t moves_work(struct send *s);
-/* Behind all that begins moves: when to look at them again. */
-usec_t moves_look_work(struct send *s);
 /* Puts m on the list, and moves its file: mv is copied. Where there is no
  * thread ended() was called when this returns, and m may be gone. */
 void move_begin(

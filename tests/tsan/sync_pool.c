@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define THREADS 4
 #define AT_ONCE 64
 #define JOBS    20000
@@ -50,7 +52,7 @@ take_all(struct sync_pool *p)
 }
 
 static int
-run(unsigned share)
+run(unsigned least, unsigned most)
 {
 	struct sync_pool *p = sync_pool_new(&sys, THREADS);
 	struct pollfd ready = { .events = POLLIN };
@@ -58,7 +60,7 @@ run(unsigned share)
 
 	if (p == NULL)
 		return 1;
-	sync_pool_set_share(p, share);
+	sync_pool_set_share(p, least, most);
 	ready.fd = sync_pool_fd(p);
 	while (taken < JOBS) {
 		while (put < JOBS && put - taken < AT_ONCE)
@@ -69,6 +71,7 @@ run(unsigned share)
 			return 1;
 		}
 		taken += take_all(p);
+		(void)sync_pool_press(p, clock_mono());
 	}
 	put_one(p, 0); /* the end meets work */
 	sync_pool_free(&p);
@@ -78,9 +81,9 @@ run(unsigned share)
 int
 main(void)
 {
-	if (run(1) != 0 || run(8) != 0)
+	if (run(1, 1) != 0 || run(8, 8) != 0 || run(1, 8) != 0)
 		return 1;
-	printf("tsan: sync_pool: twice %d jobs by %d threads\n"
+	printf("tsan: sync_pool: three times %d jobs by %d threads\n"
 	       "1 passed, 0 failed\n",
 	    JOBS, THREADS);
 	return 0;

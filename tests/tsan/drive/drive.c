@@ -101,7 +101,7 @@ drive_run(const struct drive *d)
 	drive_must(spool_create(dir, 1, 3, &owner), "spool");
 	drive_must(spool_open(d->sp, &spool_sys_real, dir, 1), "open");
 	if (d->share > 0)
-		sync_pool_set_share(p, d->share);
+		sync_pool_set_share(p, d->share, d->share);
 	for (i = 0; i < DRIVE_FILES; i++)
 		make_file(d->sp, &ids[i]);
 	taken = work(d, p);

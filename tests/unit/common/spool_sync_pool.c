@@ -2,6 +2,7 @@
  * error kept, and no job lost. */
 #include "spool/sync_pool.h"
 
+#include "base/clock.h"
 #include "base/io.h"
 
 #include <criterion/criterion.h>
@@ -149,7 +150,7 @@ Test(spool_sync_pool, D40_a_thread_has_its_share_before_the_next_begins,
 
 	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
 	p = sync_pool_new(&sys, 4);
-	sync_pool_set_share(p, 4);
+	sync_pool_set_share(p, 4, 4);
 	for (i = 0; i < 5; i++)
 		cr_assert_eq(sync_pool_put(p, make_job(i, false)), 0);
 	while (atomic_load(&begun) < 2)
@@ -166,5 +167,115 @@ Test(spool_sync_pool, D40_a_thread_has_its_share_before_the_next_begins,
 		cr_assert_eq(sync_pool_put(p, make_job(i, false)), 0);
 		sync_task_free(take_one(p));
 	}
+	sync_pool_free(&p);
+}
+
+/* ---- shares, of tasks that are quick or slow ---- */
+
+static int
+do_nothing(struct sync_task *task UNUSED)
+{
+	atomic_fetch_add(&begun, 1);
+	return 0;
+}
+
+static int
+wait_at_gate(struct sync_task *task UNUSED)
+{
+	char c;
+
+	atomic_fetch_add(&begun, 1);
+	(void)!read(gate[0], &c, 1);
+	return 0;
+}
+
+static int
+take_two_ms(struct sync_task *task UNUSED)
+{
+	const usec_t began = clock_mono();
+
+	while (clock_mono() - began < 2 * USEC_PER_MSEC)
+		;
+	return 0;
+}
+
+static void
+put_work(struct sync_pool *p, uint32_t serial, int (*work)(struct sync_task *))
+{
+	struct sync_task *task = sync_task_new();
+
+	cr_assert_not_null(task);
+	task->serial = serial;
+	task->work = work;
+	cr_assert_eq(sync_pool_put(p, task), 0);
+}
+
+static void
+await_begun(int n)
+{
+	while (atomic_load(&begun) < n)
+		sched_yield();
+}
+
+static uint32_t
+take_serial(struct sync_pool *p)
+{
+	struct sync_task *task = take_one(p);
+	const uint32_t serial = task->serial;
+
+	sync_task_free(task);
+	return serial;
+}
+
+/* mutation: common/spool/sync_pool.c: is_one_more_wanted() counts late threads;
+ * sync_pool_press() looks while any task runs. */
+Test(spool_sync_pool, D42_what_waits_behind_a_task_that_hangs_goes_on,
+    .timeout = 60)
+{
+	struct sync_pool *p = sync_pool_new(&sys, 4);
+	const usec_t an_hour = 3600 * USEC_PER_SEC;
+	uint32_t i;
+
+	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
+	sync_pool_set_share(p, 8, 8);
+	cr_expect_eq(sync_pool_press(p, 7), USEC_NEVER, "nothing is under way");
+	put_work(p, 0, wait_at_gate);
+	await_begun(1);
+	for (i = 1; i < 4; i++)
+		put_work(p, i, do_nothing);
+	cr_expect_eq(sync_pool_press(p, 7), 7 + 5 * USEC_PER_MSEC);
+	cr_expect_eq(atomic_load(&begun), 1, "one thread has its share");
+	(void)sync_pool_press(p, clock_mono() + an_hour);
+	for (i = 1; i < 4; i++)
+		cr_expect_eq(take_serial(p), i);
+	/* Later ones need no press. */
+	put_work(p, 4, do_nothing);
+	cr_expect_eq(take_serial(p), 4);
+	cr_expect_eq(sync_pool_press(p, clock_mono()), USEC_NEVER,
+	    "nothing is behind the one that hangs");
+	close(gate[1]);
+	cr_expect_eq(take_serial(p), 0);
+	cr_expect_eq(sync_pool_press(p, 7), USEC_NEVER);
+	sync_pool_free(&p);
+}
+
+/* mutation: common/spool/sync_pool.c: share_of() is the most. */
+Test(spool_sync_pool, D42_slow_tasks_have_a_thread_each, .timeout = 60)
+{
+	struct sync_pool *p = sync_pool_new(&sys, 4);
+	uint32_t i;
+
+	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
+	sync_pool_set_share(p, 1, 8);
+	for (i = 0; i < 32; i++) {
+		put_work(p, i, take_two_ms);
+		cr_expect_eq(take_serial(p), i);
+	}
+	for (i = 0; i < 3; i++)
+		put_work(p, i, wait_at_gate);
+	await_begun(3);
+	close(gate[1]);
+	for (i = 0; i < 3; i++)
+		(void)take_serial(p);
 	sync_pool_free(&p);
 }

@@ -62,7 +62,7 @@ start(void)
 	w.move_threads = THREADS;
 	world_start(&w, "error_interval = 1h\n");
 	world_sys.renameat = slow_renameat;
-	sync_pool_set_share(w.s.moves.pool, 1);
+	sync_pool_set_share(w.s.moves.pool, 1, 1);
 }
 
 static void

@@ -210,7 +210,7 @@ Test(slow, D43_D3_all_reasons_of_a_message_are_kept)
 /* ---- moves ---- */
 
 /* Two moves for one wake-up of a thread, which hangs with the first one.
- * mutation: queue-send/pool.c: pool_take() presses nothing. */
+ * mutation: queue-send/pool.c: pool_look() presses nothing. */
 Test(slow, D41_a_move_behind_one_that_hangs_gets_another_thread)
 {
 	int i;
@@ -231,7 +231,7 @@ Test(slow, D41_a_move_behind_one_that_hangs_gets_another_thread)
 }
 
 /* One thread moves both, and hangs with the second one.
- * mutation: queue-send/road/moves.c: moves_work() takes nothing. */
+ * mutation: queue-send/pool.c: pool_look() takes nothing. */
 Test(slow, D41_a_move_that_has_ended_waits_for_none_that_hangs)
 {
 	slow_w.move_threads = 1;
