@@ -126,40 +126,21 @@ find_message_id(struct examine_task *e, int fd)
 		    head, len, e->message_id, sizeof(e->message_id));
 }
 
-/* A large file is not read at once: queue-send, which had an earlier offer of
- * it, may have marked one since they were counted. */
-static bool
-are_pending(struct examine_task *e, const char *rcpts)
-{
-	struct queue_rcpt rcpt;
-	int r;
-
-	queue_rcpt_begin(&e->cursor, &e->file);
-	queue_rcpt_give(
-	    &e->cursor, e->file.rcpt_off, rcpts, (size_t)e->file.rcpt_len);
-	do
-		r = queue_rcpt_next(&e->cursor, -1, &rcpt);
-	while (r == 1 && rcpt.mark == RCPT_PENDING);
-	return r == 0;
-}
-
-/* Without these queue-send opens the file in a first attempt. */
+/* Without these queue-send opens the file in a first attempt. Recipients are
+ * those that were counted: queue-send, which had an earlier offer of the
+ * message, may have marked one since. */
 static int
 take_along(struct examine_task *e, int fd)
 {
 	const struct queue_file *f = &e->file;
-	char rcpts[MSG_FEW_BYTES];
-	int r;
+	const char *rcpts = queue_rcpt_bytes(&e->cursor, f);
 
 	if (e->dir != SPOOL_INCOMING)
 		return 0;
 	find_message_id(e, fd);
-	if (f->rcpt_count > MSG_FEW_RCPTS || f->rcpt_len > sizeof(rcpts) ||
-	    e->pending < f->rcpt_count)
+	if (rcpts == NULL || f->rcpt_count > MSG_FEW_RCPTS ||
+	    f->rcpt_len > MSG_FEW_BYTES || e->pending < f->rcpt_count)
 		return 0;
-	r = queue_file_content(fd, f->rcpt_off, rcpts, (size_t)f->rcpt_len);
-	if (r < 0 || !are_pending(e, rcpts))
-		return r;
 	return buf_add(&e->rcpts, rcpts, (size_t)f->rcpt_len);
 }
 

@@ -10,6 +10,7 @@
 #define READ_PER_TURN  (8u << 20) /* bytes verified */
 #define ERROR_WAIT     (60 * USEC_PER_SEC)
 #define COUNTS_EVERY   USEC_PER_SEC
+#define COUNTS_ALONG   (COUNTS_EVERY / 2) /* with a message */
 
 /* ---- in ---- */
 
@@ -197,6 +198,7 @@ send_message(struct todo *t, struct examine_task *e)
 	};
 
 	add_facts(e, &msg.u.MESSAGE);
+	t->says = true;
 	return put_with(t, &msg, &e->fd);
 }
 
@@ -348,8 +350,10 @@ usec_t
 offer_counts_work(struct todo *t)
 {
 	struct todo_counts *c = &t->counts;
-	usec_t at = t->told_at + COUNTS_EVERY;
+	/* With a message it wakes nobody for itself. */
+	usec_t at = t->told_at + (t->says ? COUNTS_ALONG : COUNTS_EVERY);
 
+	t->says = false;
 	c->scan_only = t->bell == NULL;
 	c->incoming = t->inbox.nfresh + t->inbox.nready + t->inbox.nheard +
 	    t->inbox.nlater + t->examine.incoming + t->left_out;
@@ -357,7 +361,7 @@ offer_counts_work(struct todo *t)
 	    (t->told_at != 0 && memcmp(c, &t->told, sizeof(*c)) == 0))
 		return USEC_NEVER;
 	if (t->told_at != 0 && t->now < at)
-		return at;
+		return t->told_at + COUNTS_EVERY;
 	t->told_at = t->now;
 	t->told = *c;
 	(void)put(t,

@@ -178,6 +178,7 @@ struct todo {
 
 	struct todo_counts counts, told;
 	usec_t told_at;
+	bool says; /* a message goes to queue-send in this turn */
 	bool drop_later;
 	usec_t drop_wait;         /* until unsettled drops are tried again */
 	usec_t said_io;           /* log_due() */
@@ -354,7 +355,8 @@ void offer_done(struct todo *t);
 /* A frame of queue-send; -EBADMSG for a frame out of place. */
 int offer_frame(struct todo *t, const struct msg *msg);
 usec_t offer_work(struct todo *t);
-/* COUNTS, at most once a second when they have changed. */
+/* COUNTS when they have changed: at most once a second alone, and twice a
+ * second with a message. */
 usec_t offer_counts_work(struct todo *t);
 
 /* ---- control ---- */

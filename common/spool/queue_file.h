@@ -185,6 +185,11 @@ void queue_rcpt_give(struct queue_rcpt_cursor *c, uint64_t offset,
 int queue_rcpt_next(
     struct queue_rcpt_cursor *c, int fd, struct queue_rcpt *ret_rcpt);
 
+/* The records of all recipients, file->rcpt_len bytes, as the cursor has read
+ * them; NULL: they are more than its buffer holds, or were not read. */
+const char *queue_rcpt_bytes(
+    const struct queue_rcpt_cursor *c, const struct queue_file *file);
+
 /* The recipient at this place again. -EBADMSG: there is none. */
 int queue_file_rcpt(int fd, const struct queue_file *file, uint64_t offset,
     uint32_t index, struct queue_rcpt *ret_rcpt);

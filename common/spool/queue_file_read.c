@@ -330,6 +330,15 @@ queue_rcpt_give(struct queue_rcpt_cursor *c, uint64_t offset,
 	memcpy(c->buf, records, len);
 }
 
+const char *
+queue_rcpt_bytes(
+    const struct queue_rcpt_cursor *c, const struct queue_file *file)
+{
+	return c->buf_off == file->rcpt_off && c->buf_len == file->rcpt_len
+	    ? c->buf
+	    : NULL;
+}
+
 /* Returns len bytes from c->next on, in the buffer; NULL with *ret_error. */
 static const unsigned char *
 cursor_peek(struct queue_rcpt_cursor *c, int fd, size_t len, int *ret_error)

@@ -205,6 +205,7 @@ Test(queue_file, many_recipients_in_batches)
 		cr_assert_eq(all[i].address[0], 'a' + (char)(i % 26));
 	}
 	cr_assert_eq(queue_rcpt_next(&cursor, fd, &rcpt), 0);
+	cr_expect_null(queue_rcpt_bytes(&cursor, &file));
 
 	for (i = 0; i < COUNT; i++) {
 		if (i % BATCH == 0)
@@ -248,6 +249,33 @@ Test(queue_file, a_mark_is_one_byte_in_place)
 	fail_nth(FAULT_PWRITE, 1, ENOSPC);
 	cr_expect_eq(queue_file_mark(&fault_sys, fd, second.offset, RCPT_DONE),
 	    -ENOSPC, "D4");
+	close(fd);
+}
+
+/* A mark that comes later is not in them. */
+Test(queue_file, records_of_a_few_recipients_as_they_were_read)
+{
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	struct queue_file file;
+	char before[1024];
+	int fd = memory_file();
+
+	cr_assert_eq(scratch_write(fd, &fault_sys, &scratch_mail, NULL), 0);
+	cr_assert_eq(queue_file_read(fd, &file), 0);
+	cr_assert_leq(file.rcpt_len, sizeof(before));
+	cr_assert_eq(queue_file_content(
+			 fd, file.rcpt_off, before, (size_t)file.rcpt_len),
+	    0);
+	queue_rcpt_begin(&cursor, &file);
+	cr_expect_null(queue_rcpt_bytes(&cursor, &file), "not read");
+	while (queue_rcpt_next(&cursor, fd, &rcpt) == 1)
+		;
+	cr_assert_eq(
+	    queue_file_mark(&fault_sys, fd, file.rcpt_off, RCPT_DONE), 0);
+	cr_assert_not_null(queue_rcpt_bytes(&cursor, &file));
+	cr_expect_arr_eq(
+	    queue_rcpt_bytes(&cursor, &file), before, (size_t)file.rcpt_len);
 	close(fd);
 }
 

@@ -1,12 +1,14 @@
-/* Which files go along with their offers, open. */
+/* What goes along with an offer: the file, open, and counts. */
 #include "tests/unit/todo-proc/world.h"
 
 #include "base/clock.h"
 #include "todo-proc/todo.h"
+#include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,22 +76,29 @@ Test(passing, D22_the_file_goes_along_for_its_marks_and_unlocked)
 }
 
 static uint64_t
-with_wishes(void)
+with(const struct dsn_mail *dsn, const char *content, size_t len)
 {
 	const struct accept_options options = { .dir = SPOOL_INCOMING };
-	const struct dsn_mail dsn = { .ret = DSN_RET_HDRS };
 	struct accept a;
 	struct queue_id id;
 
 	cr_assert_eq(
 	    accept_begin(&a, &w.t.sp, &options, clock_wall(), getuid()), 0);
-	cr_assert_eq(queue_file_add_content(&a.writer, "a\n\nb\n", 5), 0);
+	cr_assert_eq(queue_file_add_content(&a.writer, content, len), 0);
 	cr_assert_eq(queue_file_add_sender(&a.writer, "s@here.test", 11), 0);
-	cr_assert_eq(queue_file_add_dsn(&a.writer, &dsn), 0);
+	cr_assert_eq(queue_file_add_dsn(&a.writer, dsn), 0);
 	cr_assert_eq(queue_file_add_rcpt(&a.writer, "r@d.test", 8), 0);
 	cr_assert_eq(accept_commit(&a, &id), 0);
 	accept_end(&a);
 	return id.inode;
+}
+
+static uint64_t
+with_wishes(void)
+{
+	const struct dsn_mail dsn = { .ret = DSN_RET_HDRS };
+
+	return with(&dsn, "a\n\nb\n", 5);
 }
 
 static uint64_t
@@ -120,6 +129,23 @@ Test(passing, in_memory_the_file_goes_along_if_it_is_read_or_marked)
 	cr_expect_not(is_passed(world_file(&w, SPOOL_INCOMING, "d", 1)));
 }
 
+/* Content that is not read together with the recipients.
+ * mutation: todo-proc/examine_task.c: count_pass() reads by another cursor. */
+Test(passing, recipients_of_a_large_file_go_along)
+{
+	static char content[2 * sizeof(struct queue_file_bytes)];
+	static const struct dsn_mail none;
+	uint64_t inode;
+
+	memset(content, 'x', sizeof(content));
+	inode = with(&none, content, sizeof(content));
+	cr_expect(is_passed(inode));
+	cr_expect_eq(w.messages[0].rcpts.len, w.messages[0].rcpt_len);
+	cr_expect_eq(w.messages[0].pending, 1);
+	cr_expect_not_null(
+	    memmem(w.rcpts[0], w.messages[0].rcpt_len, "r@d.test", 8));
+}
+
 /* mutation: todo-proc/examine_task.c: may_be_read() is false; what may be read
  * alone is passed. */
 Test(passing, a_file_that_may_only_be_read_stays_here)
@@ -141,17 +167,6 @@ Test(passing, a_file_that_may_only_be_read_stays_here)
 	refused = 0;
 }
 
-static unsigned
-descriptors(void)
-{
-	unsigned n = 0;
-	int fd;
-
-	for (fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static bool had;
 
 static void
@@ -165,11 +180,33 @@ Test(passing, a_descriptor_that_is_not_passed_is_closed)
 {
 	const uint64_t inode = world_file(&w, SPOOL_INCOMING, "d", 1);
 	const struct inbox_file from = { .inode = inode };
-	const unsigned before = descriptors();
+	const unsigned before = unit_descriptors();
 
 	cr_assert_eq(examine_begin(&w.t, inode, &from, not_offered), 0);
 	cr_expect(had);
-	cr_expect_eq(descriptors(), before);
+	cr_expect_eq(unit_descriptors(), before);
 	cr_assert(is_passed(inode));
-	cr_expect_eq(descriptors(), before + 1, "the one that came here");
+	cr_expect_eq(unit_descriptors(), before + 1, "the one that came here");
+}
+
+/* mutation: todo-proc/offer.c: COUNTS_ALONG is COUNTS_EVERY. */
+Test(passing, counts_go_with_a_message)
+{
+	const uint32_t before = w.ncounts;
+	uint64_t inode = world_file(&w, SPOOL_INCOMING, "d", 1);
+
+	w.t.told_at -= USEC_PER_SEC / 2;
+	world_bell(&w, inode);
+	world_credit(&w, 1);
+	cr_assert_eq(w.nmessages, 1);
+	cr_expect_eq(w.ncounts, before + 1);
+	cr_expect_eq(w.ncounts_alone, before);
+	/* Others wait for their second. */
+	world_bell(&w, inode);
+	world_run(&w);
+	cr_expect_eq(w.ncounts, before + 1);
+	w.t.told_at -= USEC_PER_SEC;
+	world_run(&w);
+	cr_expect_eq(w.ncounts, before + 2);
+	cr_expect_eq(w.ncounts_alone, before + 1);
 }

@@ -46,7 +46,7 @@ begin(struct world *w)
 	t->disk.threads = w->threads;
 	cr_assert_eq(todo_init(t), 0);
 	w->send = -1;
-	w->nmessages = w->ngone = 0;
+	w->nmessages = w->ngone = w->ncounts = w->ncounts_alone = 0;
 }
 
 static void
@@ -125,6 +125,16 @@ hear_facts(struct world *w, uint32_t n, const struct msg_MESSAGE *m)
 	w->message_id[n][m->message_id.len] = '\0';
 }
 
+/* Of its datagram: what was taken of that is this frame. */
+static bool
+is_first(const struct chan_frame *frame)
+{
+	uint32_t len;
+
+	memcpy(&len, frame->data, sizeof(len));
+	return frame->at == len;
+}
+
 static void
 hear(struct world *w)
 {
@@ -133,7 +143,10 @@ hear(struct world *w)
 	uint32_t n = w->nmessages % 256;
 
 	while (w->send >= 0 && chan_recv(w->send, &frame) == 1) {
-		if (msg->type == MSG_GONE) {
+		if (msg->type == MSG_COUNTS) {
+			w->ncounts++;
+			w->ncounts_alone += is_first(&frame) && frame.left == 0;
+		} else if (msg->type == MSG_GONE) {
 			w->gone[w->ngone++ % 256] = msg->u.GONE;
 		} else if (msg->type == MSG_MESSAGE) {
 			n = w->nmessages++ % 256;

@@ -22,6 +22,8 @@ struct world {
 	int fds[256]; /* that came along, or -1 */
 	struct msg_GONE gone[256];
 	uint32_t nmessages, ngone;
+	uint32_t ncounts,
+	    ncounts_alone; /* alone: in no datagram of a message */
 };
 
 /* conf: lines of a configuration file. `smtp.test` goes to smtp, the rest is
