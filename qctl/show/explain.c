@@ -32,10 +32,12 @@ struct page {
 	struct buf out, facts;
 	struct group groups[GROUPS_MAX];
 	size_t count;
-	uint32_t marks[3]; /* enum order of mark_index() */
-	uint32_t left_out; /* recipients without a group */
-	bool known;        /* queue-send has met the message */
-	bool runs;         /* queue-send was asked */
+	uint32_t marks[3];          /* enum order of mark_index() */
+	uint32_t left_out;          /* recipients without a group */
+	struct msg_EXPLAINED later; /* SITUATION_LATER, or nothing */
+	uint32_t asked, dead;       /* groups; dead beyond that time */
+	bool known;                 /* queue-send has met the message */
+	bool runs;                  /* queue-send was asked */
 	int error;
 };
 
@@ -113,6 +115,11 @@ take_fact(void *arg, const struct msg_EXPLAINED *fact)
 
 	p->known |= fact->situation >= SITUATION_LATER &&
 	    fact->situation != SITUATION_UNKNOWN;
+	/* The destinations decide what it says. */
+	if (fact->situation == SITUATION_LATER) {
+		p->later = *fact;
+		return;
+	}
 	r = sentence_add(&p->facts, fact, p->v->now_wall);
 	if (r < 0)
 		p->error = r;
@@ -125,25 +132,24 @@ take_address_fact(void *arg, const struct msg_EXPLAINED *fact)
 	struct page *p = arg;
 	int r = sentence_add(&p->out, fact, p->v->now_wall);
 
+	p->dead += fact->situation == SITUATION_DEAD &&
+	    fact->until_wall > p->later.until_wall;
 	if (r < 0)
 		p->error = r;
 }
 
 static int
-say_not_asked(struct page *p, int error)
+add_later(struct page *p)
 {
-	const bool gone = error == -ENOENT || error == -ECONNREFUSED;
+	const bool all = p->dead == p->asked && p->left_out == 0;
 
-	if (gone)
-		return buf_add_str(&p->facts,
-		    "    Queue: it does not run: this is what lies on disk. "
-		    "Next: nothing, until its queue-send is started.\n");
-	return buf_printf(&p->facts,
-	    "    Queue: its queue-send could not be asked: %s: this is what "
-	    "lies on disk.\n",
-	    error == -EPERM || error == -EACCES
-		? "this is for root and members of qmail_group"
-		: strerror(-error));
+	if (p->later.situation == 0)
+		return 0;
+	return sentence_add_later(&p->facts, &p->later,
+	    p->dead == 0 ? SENTENCE_DEAD_NONE
+		: all    ? SENTENCE_DEAD_ALL
+			 : SENTENCE_DEAD_SOME,
+	    p->v->now_wall);
 }
 
 static int
@@ -158,7 +164,7 @@ ask(struct page *p)
 	r = asker_message(p->v->asker, &id, &answer);
 	p->runs = p->v->asker->error == 0;
 	if (!p->runs)
-		return say_not_asked(p, r);
+		return sentence_add_not_asked(&p->facts, r);
 	if (r == 0 && answer.left_out > 0) {
 		r = buf_add_str(&p->facts, "    And ");
 		if (r == 0)
@@ -272,9 +278,11 @@ add_group_lines(
 		return add_failed(p, g, reports);
 	if (g->reason[0] != '\0')
 		r = add_tried(p, g, attempts);
-	if (r == 0 && p->runs && p->m->dir == SPOOL_DEFERRED)
-		(void)asker_address(p->v->asker, g->address, expanded, &answer);
-	return r;
+	if (r < 0 || !p->runs || p->m->dir != SPOOL_DEFERRED)
+		return r;
+	p->asked++;
+	(void)asker_address(p->v->asker, g->address, expanded, &answer);
+	return 0;
 }
 
 static int
@@ -461,6 +469,8 @@ fill(struct page *p)
 		r = say_damaged(p);
 	else if (r == 0 && !p->known && places[m->dir] != NULL)
 		r = places[m->dir](p);
+	if (r == 0)
+		r = add_later(p);
 	if (r == 0)
 		r = buf_add(&p->out, buf_str(&p->facts), p->facts.len);
 	return r < 0 ? r : p->error;

@@ -17,8 +17,20 @@
  * outside is cleaned. -ENOMEM. */
 int sentence_add(
     struct buf *out, const struct msg_EXPLAINED *fact, usec_t now_wall);
+/* Of what a message that waits until it is due has for destinations that will
+ * be dead then: nothing of that is tried. */
+enum sentence_dead {
+	SENTENCE_DEAD_NONE,
+	SENTENCE_DEAD_SOME,
+	SENTENCE_DEAD_ALL,
+};
+/* The sentence of SITUATION_LATER. */
+int sentence_add_later(struct buf *out, const struct msg_EXPLAINED *fact,
+    enum sentence_dead dead, usec_t now_wall);
 /* "Sat, 22 Nov 2025 14:02:11 +0000 (in 5m)", "… (5m ago)"; 0: "some time". */
 int sentence_add_time(struct buf *out, usec_t wall, usec_t now_wall);
+/* The queue-send could not be asked: -errno. */
+int sentence_add_not_asked(struct buf *out, int error);
 /* "1 recipient", "7 recipients". */
 int sentence_add_recipients(struct buf *out, uint64_t count);
 /* " (alice: new disk)": the operator, and the reason if there is one. */

@@ -1,6 +1,7 @@
 /* A template for each situation; % and a letter stand for a field. */
 #include "qctl/show/explain.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -57,6 +58,13 @@ static const struct {
 	/* clang-format on */
 };
 
+static const char *const later[] = {
+	/* clang-format off */
+	[SENTENCE_DEAD_SOME] = "Next: the message is due %U; what is for a destination that is still dead then is deferred again without an attempt, all else that is left of it is tried.",
+	[SENTENCE_DEAD_ALL] = "Next: the message is due %U; it is deferred again then without an attempt, unless its destination has opened; qctl retry opens it, and tries the message now.",
+	/* clang-format on */
+};
+
 struct writer {
 	struct buf *out;
 	const struct msg_EXPLAINED *f;
@@ -92,6 +100,23 @@ sentence_add_hold(
 		r = text_clean(
 		    out, note->reason, strlen(note->reason), TEXT_MAX);
 	return r < 0 ? r : buf_add_char(out, ')');
+}
+
+int
+sentence_add_not_asked(struct buf *out, int error)
+{
+	const bool gone = error == -ENOENT || error == -ECONNREFUSED;
+
+	if (gone)
+		return buf_add_str(out,
+		    "    Queue: it does not run: this is what lies on disk. "
+		    "Next: nothing, until its queue-send is started.\n");
+	return buf_printf(out,
+	    "    Queue: its queue-send could not be asked: %s: this is what "
+	    "lies on disk.\n",
+	    error == -EPERM || error == -EACCES
+		? "this is for root and members of qmail_group"
+		: strerror(-error));
 }
 
 int
@@ -277,4 +302,14 @@ sentence_add(struct buf *out, const struct msg_EXPLAINED *fact, usec_t now_wall)
 		if (templates[i].situation == fact->situation)
 			return fill(&w, templates[i].text);
 	return 0;
+}
+
+int
+sentence_add_later(struct buf *out, const struct msg_EXPLAINED *fact,
+    enum sentence_dead dead, usec_t now_wall)
+{
+	struct writer w = { out, fact, now_wall };
+
+	return dead == SENTENCE_DEAD_NONE ? sentence_add(out, fact, now_wall)
+					  : fill(&w, later[dead]);
 }

@@ -90,6 +90,28 @@ class Deferred(Explain):
                     rf"4\.4\.1 connect to 127\.0\.0\.1\[127\.0\.0\.1\]:{port}: Connection refused\.",
                     rf"Next: the message is due {IN}; .*")
 
+    # mutation: take_address_fact() of explain.c counts no dead destination; add_later() takes some for all.
+    def test_due_while_the_destination_is_dead(self):
+        i = self.running(queues=1, conf=HOUR | {"mydestination": "test.example", "relayhost": "",
+                                                "smtp_initial_destination_concurrency": 1},
+                         routing=f"later.example smtp:127.0.0.1:{self.closed_port()}\n")
+        for _ in range(2):
+            i.inject(HELLO, "x@later.example", sender="all@test.example")
+            i.inject(HELLO, "x@later.example", "x@nowhere.example", sender="some@test.example")
+        wait(lambda: len(i.files("deferred")) == 4, what="deferred")
+        # One is tried at once, and the destination is dead for an hour again; the others are due before that.
+        subprocess.run([BIN / "qctl", "retry", "ALL", "--rate=6/h"], check=True, capture_output=True, env=i.environment())
+        dead = rf"Dead: smtp/127\.0\.0\.1:\d+ since {AGO}, until {IN}: .*"
+        self.expect(i, ["sender=all@*"], dead,
+                    rf"Next: the message is due {IN}; it is deferred again then without an attempt, unless its "
+                    r"destination has opened; qctl retry opens it, and tries the message now\.")
+        self.expect(i, ["sender=some@*"], dead,
+                    rf"Next: the message is due {IN}; what is for a destination that is still dead then is deferred "
+                    r"again without an attempt, all else that is left of it is tried\.")
+        i.routing_file.write_text("* local\n")
+        i.reload()
+        self.expect(i, ["ALL"], rf"Next: the message is due {IN}; then all that is left of it is tried\.")
+
     def test_no_route_and_a_route_that_came(self):
         i = self.running(queues=1, conf=HOUR | {"mydestination": "test.example", "relayhost": ""},
                          routing="here.example local\n")

@@ -111,6 +111,38 @@ Test(sentence, figures)
 		    sentence(full(rows[i].situation)), rows[i].want);
 }
 
+Test(sentence, later_by_what_is_dead_then)
+{
+	static const char *const want[] = {
+		[SENTENCE_DEAD_NONE] =
+		    "; then all that is left of it is tried.\n",
+		[SENTENCE_DEAD_SOME] =
+		    "; what is for a destination that is still dead then is "
+		    "deferred again without an attempt, all else that is left "
+		    "of it is tried.\n",
+		[SENTENCE_DEAD_ALL] =
+		    "; it is deferred again then without an attempt, unless "
+		    "its destination has opened; qctl retry opens it, and "
+		    "tries the message now.\n",
+	};
+	const struct msg_EXPLAINED f = full(SITUATION_LATER);
+	struct buf out = { 0 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(want); i++) {
+		buf_reset(&out);
+		cr_assert_eq(
+		    sentence_add_later(&out, &f, (enum sentence_dead)i, NOW),
+		    0);
+		cr_expect_not_null(strstr(buf_str(&out),
+		    "    Next: the message is due Tue, 14 Nov 2023 22:19:20 "
+		    "+0000 (in 5m); "));
+		cr_expect_not_null(
+		    strstr(buf_str(&out), want[i]), "%s", buf_str(&out));
+	}
+	buf_done(&out);
+}
+
 Test(sentence, times_that_are_none)
 {
 	struct msg_EXPLAINED f = full(SITUATION_DEAD);
