@@ -317,6 +317,7 @@ base_inspect(const struct base *b, uint32_t queue, struct base_facts *facts)
 	facts->error = spool_open(&sp, &spool_sys_real, b->path, queue);
 	facts->marked = facts->error == 0;
 	facts->mail = facts->marked && has_mail(&sp);
+	facts->sealed = facts->marked && spool_is_sealed(&sp);
 	if (facts->marked)
 		spool_close(&sp);
 }

@@ -46,6 +46,7 @@ struct base_facts {
 	bool there;  /* a directory of this name */
 	bool marked; /* with its marker: it can be opened */
 	bool mail;   /* in maildrop, incoming, active, deferred or hold */
+	bool sealed; /* retired: with its mark `closed` */
 	int stuck;   /* -errno: drops of an earlier version do not move */
 	int error;   /* of opening it, 0 or -errno */
 };

@@ -37,13 +37,21 @@ is_in_range(const struct queues *all, uint32_t number, uint32_t count)
 	return number >= all->start && number - all->start < count;
 }
 
+/* A queue that was retired is none that -n keeps; what mail it has is drained.
+ */
+static bool
+is_there(const struct base_facts *facts)
+{
+	return facts->marked ? !facts->sealed : facts->listed;
+}
+
 /* With -n the queues that are there; the first start makes QUEUE_COUNT. */
 static bool
 is_wanted(const struct queues *all, const struct base_facts *facts,
     uint32_t number, bool any_there)
 {
 	if (all->keep && any_there)
-		return facts->marked || facts->listed;
+		return is_there(facts);
 	return is_in_range(all, number, all->count);
 }
 
@@ -336,7 +344,6 @@ list(struct queues *all, struct inventory *inv)
 	}
 	for (i = 0; i < n; i++)
 		queue_note_disk(all, disk[i]);
-	all->any_there = n > 0;
 	for (number = 1; number <= QUEUE_NUM_MAX; number++)
 		if (all->on_disk[number] || all->base->listed[number] ||
 		    is_in_range(all, number, all->count))
@@ -346,6 +353,21 @@ list(struct queues *all, struct inventory *inv)
 		else if (is_in_range(all, number, all->max))
 			queue_remove_stale(all, number);
 	return 0;
+}
+
+/* A directory counts whose disk has not answered, or that is no queue. */
+static bool
+is_any_there(const struct queues *all)
+{
+	const struct inventory *inv = all->inventory;
+	uint32_t number;
+
+	for (number = 1; number <= QUEUE_NUM_MAX; number++)
+		if (all->on_disk[number] &&
+		    (inv->known[number] != KNOWN_FACTS ||
+			!inv->facts[number].sealed))
+			return true;
+	return false;
 }
 
 static usec_t
@@ -367,6 +389,7 @@ make_table(struct queues *all)
 	wait_until(all, are_facts_known, patience(all));
 	if (all->stopping)
 		return 0;
+	all->any_there = is_any_there(all);
 	r = fill_table(all);
 	if (r == 0)
 		wait_until(all, are_all_made, patience(all));

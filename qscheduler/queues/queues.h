@@ -147,7 +147,7 @@ struct queues {
 	uint32_t nqueues_disk;           /* so many */
 	struct queue *coming;            /* is being made; in no table yet */
 	struct inventory *inventory;     /* while the table is made */
-	bool any_there;                  /* a directory, at the start */
+	bool any_there;                  /* at the start, not retired */
 	bool started, stopping;
 	/* [QUEUE_NUM_MAX + 1], settings of queues that are not run; NULL: none
 	 * was read. */

@@ -215,6 +215,39 @@ Test(super_queues, keep_runs_what_is_there)
 	cr_expect_eq(stage_stop(), 0);
 }
 
+/* mutation: is_there() does not look at the mark. */
+Test(super_queues, keep_runs_no_queue_that_was_retired)
+{
+	stage_conf("queue_count = 4");
+	run_once();
+	put_file(path_of("queue2/closed"));
+	put_file(path_of("queue3/closed"));
+	put_file(path_of("queue3/deferred/1/4711"));
+	stage_start("-n");
+	stage_wait_ready();
+	cr_expect_eq(row_of(1)->state, QUEUE_STATE_OPEN);
+	cr_expect_not(has_row(2));
+	cr_assert(has_row(3));
+	cr_expect_eq(row_of(3)->state, QUEUE_STATE_CLOSING);
+	cr_expect_eq(row_of(4)->state, QUEUE_STATE_OPEN);
+	cr_expect_eq(stage_stop(), 0);
+}
+
+/* mutation: is_any_there() does not look at the mark. */
+Test(super_queues, keep_makes_queue_count_where_all_were_retired)
+{
+	stage_conf("queue_count = 2");
+	run_once();
+	put_file(path_of("queue1/closed"));
+	put_file(path_of("queue2/closed"));
+	stage_start("-n");
+	stage_wait_ready();
+	cr_assert(has_row(2));
+	cr_expect_eq(row_of(1)->state, QUEUE_STATE_OPEN);
+	cr_expect_eq(row_of(2)->state, QUEUE_STATE_OPEN);
+	cr_expect_eq(stage_stop(), 0);
+}
+
 Test(super_queues, keep_makes_queue_count_at_first)
 {
 	stage_conf("queue_count = 2\nqueue_start = 5");
