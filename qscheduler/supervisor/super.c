@@ -43,13 +43,16 @@ describe(struct super *s, usec_t now, char *out, size_t size)
 }
 
 static void
-warn_discard(const struct super *s)
+warn_file_systems(const struct super *s)
 {
-	struct buf line = { 0 };
+	struct buf lines = { 0 };
+	char *rest, *line;
 
-	if (discard_warnings(s->instance.conf, &line) == 0 && line.len > 0)
-		log_warning("%.*s", (int)(line.len - 1), line.data);
-	buf_done(&line);
+	if (file_systems_warn(s->instance.conf, &lines) == 0)
+		for (rest = lines.data; (line = strsep(&rest, "\n")) != NULL;)
+			if (*line != '\0')
+				log_warning("%s", line);
+	buf_done(&lines);
 }
 
 static void
@@ -60,7 +63,7 @@ be_ready(struct super *s, usec_t now)
 	publish(s, now);
 	notify_ready(&s->notify, s->status);
 	log_info("ready: %s", s->status);
-	warn_discard(s);
+	warn_file_systems(s);
 }
 
 /* ---- the stop ---- */

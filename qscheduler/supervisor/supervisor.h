@@ -215,12 +215,31 @@ int files_judge(const struct conf *conf, bool private, struct buf *ret_error);
 /* There is a file of aliases to read: a private instance is not to follow those
  * of the host unless its configuration names them. */
 bool files_have_aliases(const struct conf *conf, bool private);
-/* ---- discard.c ---- */
+/* ---- file_systems.c ---- */
 
-/* A line for the first queue whose file system is mounted with discard. */
-int discard_warnings(const struct conf *conf, struct buf *out);
-/* Pure: by the text of /proc/self/mountinfo, is the file system of the path? */
-bool discard_is_on(const char *mountinfo, const char *path);
+/* A line for each trouble with a file system of queues, which names them: of
+ * those that are there, else of QUEUE_COUNT. */
+int file_systems_warn(const struct conf *conf, struct buf *out);
+
+enum file_system_trouble {
+	FILE_SYSTEM_DISCARD = 1 << 0, /* mounted with it */
+	FILE_SYSTEM_MEMORY = 1 << 1,  /* tmpfs, ramfs */
+};
+struct file_system {
+	char device[32]; /* "254:0"; "": unknown */
+	unsigned troubles;
+};
+/* Pure: by the text of /proc/self/mountinfo, the file system of a path. */
+void file_system_find(
+    const char *mountinfo, const char *path, struct file_system *ret_found);
+struct file_systems_of {
+	const char *base, *real; /* as it is named, and without links */
+	const uint32_t *queues;
+	size_t count;
+};
+/* Pure, too: the lines. */
+int file_systems_judge(
+    const char *mountinfo, const struct file_systems_of *of, struct buf *out);
 
 /* ---- files.c ---- */
 

@@ -191,7 +191,7 @@ files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 	if (r == 0)
 		r = conf_idle(conf, out);
 	if (r == 0)
-		r = discard_warnings(conf, out);
+		r = file_systems_warn(conf, out);
 	route_free(&routing.table);
 	buf_done(&own);
 	return r;

@@ -59,6 +59,11 @@ def wait(condition, limit=HANG, what="condition"):
         time.sleep(0.02)  # between two looks, never instead of one
 
 
+def but_file_systems(said):
+    """The lines of a program without what it says of the disk of this machine."""
+    return [line for line in said.splitlines() if not re.search(r"warning: .*: queues? .*: (its|their) file system ", line)]
+
+
 def status_of(pid):
     """What the kernel says of a process; "" of one that has ended meanwhile."""
     try:

@@ -4,7 +4,7 @@ import pwd
 import subprocess
 
 from case import SystemTest
-from instance import AS_ROOT, BIN, wait
+from instance import AS_ROOT, BIN, but_file_systems, wait
 
 
 class AliasFile(SystemTest):
@@ -13,7 +13,7 @@ class AliasFile(SystemTest):
         done = subprocess.run([BIN / "qscheduler", "-c", instance.conf_file, "--check"], capture_output=True,
                               text=True, env=instance.environment(), check=False)
         self.assertEqual(done.returncode, status, done.stderr)
-        return [line.removeprefix("qscheduler: ") for line in done.stderr.splitlines()]
+        return [line.removeprefix("qscheduler: ") for line in but_file_systems(done.stderr)]
 
     def accounts(self, **options):
         """An instance whose recipients are accounts of the system."""

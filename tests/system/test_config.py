@@ -22,6 +22,16 @@ class Configuration(SystemTest):
         self.assertEqual(done.returncode, status, f"{text[:60]!r}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
+    def test_check_tells_where_queues_will_lie(self):
+        i = self.instance(queues=3)
+        base = f"/dev/shm/{i.name}.nothing/queue"
+        env = i.environment() | {"QUEUE_BASE": base}
+        done = subprocess.run([BIN / "qscheduler", "--check", i.conf_file], capture_output=True, text=True,
+                              check=False, env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"qscheduler: warning: {base}: queues 1-3: their file system is in memory: accepted mail does "
+                      "not survive a loss of power\n", done.stderr)
+
     def test_F2_F3_F4_wrong_values_name_file_line_parameter(self):
         i = self.instance()
         base = f"queue_base = {i.base}\n"

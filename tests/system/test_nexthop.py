@@ -5,7 +5,7 @@ import socket
 import subprocess
 
 from case import SystemTest
-from instance import AS_ROOT, BIN, USERS, wait
+from instance import AS_ROOT, BIN, USERS, but_file_systems, wait
 
 PROGRAM_USER = USERS["maildir_user"] if AS_ROOT else "-"
 HELLO = b"Subject: hello\n\nhello\n"
@@ -89,7 +89,7 @@ class Nexthop(SystemTest):
             done = subprocess.run([BIN / "qscheduler", "--check", i.conf_file], capture_output=True,
                                   text=True, check=False, env=i.environment())
             if want is None:
-                self.assertEqual((done.returncode, done.stderr), (0, ""), rule)
+                self.assertEqual((done.returncode, but_file_systems(done.stderr)), (0, []), rule)
             else:
                 self.assertEqual(done.returncode, 100, rule)
                 self.assertIn(f"{i.routing_file}:2: ", done.stderr)

@@ -126,7 +126,7 @@ class Service(SystemTest):
         i.inject(HELLO, "late@test.example")
         i.stop()
         # What the disk of this machine is mounted with is no fault of the life.
-        self.assertFalse(i.log_has("warning:(?!.*mounted with discard)|error:"), i.log())
+        self.assertFalse(i.log_has("warning:(?!.*(its|their) file system )|error:"), i.log())
 
     @cost(8)
     def test_I9_idle_wakes_up_once_a_second(self):
