@@ -16,8 +16,9 @@
 
 /* ---- start ---- */
 
-/* Descriptors are needed for each message that is delivered and for each that
- * is on its way to an agent: the limit is raised as far as it goes. */
+/* Descriptors are needed for each message that is delivered, for each that is
+ * on its way to an agent, and for files that rest: the limit is raised as far
+ * as it goes. */
 static void
 raise_descriptors(void)
 {
@@ -27,6 +28,15 @@ raise_descriptors(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static uint32_t
+rest_max(void)
+{
+	struct rlimit limit;
+
+	return messages_rest_max(
+	    getrlimit(RLIMIT_NOFILE, &limit) < 0 ? 0 : limit.rlim_cur);
 }
 
 int
@@ -40,7 +50,7 @@ send_init(struct send *s)
 	s->began_wall = s->now_wall;
 	s->expire_after = s->now + retry_grace(&s->retry);
 	s->health.probe_every = s->conf->error_interval;
-	messages_init(&s->messages);
+	messages_init(&s->messages, rest_max());
 	TAILQ_INIT(&s->agents);
 	RB_INIT(&s->deliveries);
 	kept_init(s);

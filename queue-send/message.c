@@ -7,6 +7,10 @@
 #include "sched/sched.h"
 #include "spool/reason.h"
 
+#define NEEDED          512 /* descriptors, of a process with usual limits */
+#define REST_MIN        16
+#define CLOSED_PER_TURN 256
+
 static int
 message_compare(const struct message *a, const struct message *b)
 {
@@ -15,13 +19,25 @@ message_compare(const struct message *a, const struct message *b)
 
 TREE_GENERATE(message_tree, message, link, message_compare)
 
+uint32_t
+messages_rest_max(uint64_t descriptors)
+{
+	const uint64_t n =
+	    descriptors > NEEDED ? (descriptors - NEEDED) / 2 : 0;
+
+	return n < REST_MIN         ? REST_MIN
+	    : n < MESSAGES_REST_MAX ? (uint32_t)n
+				    : MESSAGES_REST_MAX;
+}
+
 void
-messages_init(struct messages *ms)
+messages_init(struct messages *ms, uint32_t rest_max)
 {
 	int i;
 
-	*ms = (struct messages){ 0 };
+	*ms = (struct messages){ .rest_max = rest_max };
 	RB_INIT(&ms->tree);
+	TAILQ_INIT(&ms->resting);
 	for (i = 0; i < LIST_NLISTS; i++)
 		TAILQ_INIT(&ms->list[i]);
 }
@@ -208,15 +224,11 @@ messages_drop(struct messages *ms, struct message *m)
 void
 messages_use(struct messages *ms, struct message *m)
 {
-	if (m->rest > 0)
-		ms->resting[m->rest - 1].message = NULL;
-	m->rest = 0;
-}
-
-usec_t
-messages_rests_since(const struct messages *ms, const struct message *m)
-{
-	return m->rest > 0 ? ms->resting[m->rest - 1].since : USEC_NEVER;
+	if (!m->rests)
+		return;
+	TAILQ_REMOVE(&ms->resting, m, resting);
+	ms->nresting--;
+	m->rests = false;
 }
 
 void
@@ -226,44 +238,47 @@ messages_close(struct messages *ms, struct message *m)
 	io_close(&m->fd);
 }
 
-/* Free the oldest slot of the ring. */
-static void
-end_rest(struct messages *ms)
-{
-	struct message *m =
-	    ms->resting[ms->rest_first++ % MESSAGES_REST_MAX].message;
-
-	if (m != NULL)
-		messages_close(ms, m);
-}
-
 void
 messages_rest(struct messages *ms, struct message *m, usec_t now)
 {
-	const uint32_t slot = ms->rest_next % MESSAGES_REST_MAX;
-
-	if (m->fd < 0 || m->rest > 0)
+	if (m->fd < 0 || m->rests)
 		return;
-	if (ms->rest_next - ms->rest_first == MESSAGES_REST_MAX)
-		end_rest(ms);
-	ms->resting[slot].message = m;
-	ms->resting[slot].since = now;
-	ms->rest_next++;
-	m->rest = (uint16_t)(slot + 1);
+	if (ms->nresting >= ms->rest_max)
+		messages_close(ms, TAILQ_FIRST(&ms->resting));
+	TAILQ_INSERT_TAIL(&ms->resting, m, resting);
+	ms->nresting++;
+	m->rests = true;
+	m->rested_at = ms->rested_at = now;
+}
+
+void
+messages_close_resting(struct messages *ms)
+{
+	struct message *m;
+
+	while ((m = TAILQ_FIRST(&ms->resting)) != NULL)
+		messages_close(ms, m);
 }
 
 usec_t
-messages_close_resting(struct messages *ms, usec_t until)
+messages_end_rest(struct messages *ms, usec_t now)
 {
-	usec_t since;
+	const usec_t idle_at = ms->rested_at + MESSAGES_REST_IDLE;
+	struct message *m;
+	usec_t at;
+	int n;
 
-	while (ms->rest_first != ms->rest_next) {
-		since = ms->resting[ms->rest_first % MESSAGES_REST_MAX].since;
-		if (since > until)
-			return since + MESSAGES_REST_TIME;
-		end_rest(ms);
+	for (n = 0; n < CLOSED_PER_TURN; n++) {
+		m = TAILQ_FIRST(&ms->resting);
+		if (m == NULL)
+			return USEC_NEVER;
+		at = m->rested_at + MESSAGES_REST_TIME;
+		at = at < idle_at ? at : idle_at;
+		if (at > now)
+			return at;
+		messages_close(ms, m);
 	}
-	return USEC_NEVER;
+	return now;
 }
 
 void

@@ -93,7 +93,6 @@ struct message {
 	uint8_t dir;            /* enum spool_dir: where it lies */
 	uint8_t deaths;         /* of agents that had it */
 	uint8_t fate;           /* enum message_fate */
-	uint16_t rest;          /* slot, from 1, while its open file rests */
 	bool active : 1;        /* in the active queue */
 	bool reasons_begun : 1; /* defer/ holds this attempt's */
 	bool held_for : 1;      /* an operator's hold of it has an end */
@@ -116,6 +115,7 @@ struct message {
 	bool fetched : 1;       /* the batch is in memory */
 	bool known : 1;         /* the trailer was told by todo-proc */
 	bool removed : 1;       /* in place of its last mark */
+	bool rests : 1;         /* nothing is done with the open file */
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */
@@ -135,11 +135,13 @@ struct message {
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
 	struct buf
-	    *kept;       /* reasons of deferrals that are to be written; NULL */
-	char *rcpts;     /* records of its recipients, or NULL: in the file */
-	int fd;          /* of its file, O_RDWR, or -1 */
-	int error;       /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
-	const char *why; /* the damage, or NULL */
+	    *kept;   /* reasons of deferrals that are to be written; NULL */
+	char *rcpts; /* records of its recipients, or NULL: in the file */
+	TAILQ_ENTRY(message) resting;
+	usec_t rested_at; /* since when, while it rests */
+	int fd;           /* of its file, O_RDWR, or -1 */
+	int error;        /* -errno of FATE_UNREADABLE and FATE_DAMAGED */
+	const char *why;  /* the damage, or NULL */
 	union {
 		struct message_offer *offer; /* !active */
 		struct {                     /* active */
@@ -153,20 +155,20 @@ struct message {
 TAILQ_HEAD(message_queue, message);
 RB_HEAD(message_tree, message);
 
-/* A file that nothing is done with rests: it stays open for as long, and the
- * oldest of more than as many is closed. So a message that goes its way is
- * opened once, and one that waits keeps no descriptor, and no file system from
- * being remounted read-only. */
-#define MESSAGES_REST_TIME USEC_PER_SEC
-#define MESSAGES_REST_MAX  256
+/* A file that nothing is done with rests (docs/QUEUE.md, "Rest"): it stays
+ * open, so that a message that goes its way is opened once, also behind a
+ * backlog. The one that has rested longest is closed when more rest than may;
+ * each after MESSAGES_REST_TIME; and all when none has begun to rest for
+ * MESSAGES_REST_IDLE. */
+#define MESSAGES_REST_MAX  4096
+#define MESSAGES_REST_TIME (10 * USEC_PER_SEC)
+#define MESSAGES_REST_IDLE USEC_PER_SEC
 
 struct messages {
 	struct message_tree tree;
-	struct {
-		struct message *message; /* NULL: in use again, or gone */
-		usec_t since;
-	} resting[MESSAGES_REST_MAX]; /* a ring */
-	uint32_t rest_first, rest_next;
+	struct message_queue resting; /* the longest first */
+	uint32_t nresting, rest_max;
+	usec_t rested_at; /* when a file last began to rest */
 	struct message_queue list[LIST_NLISTS];
 	uint32_t count[LIST_NLISTS];
 	size_t kept;  /* bytes, of all messages */
@@ -180,7 +182,10 @@ struct messages {
 #define MESSAGES_KEPT_MAX  ((size_t)16 << 20)
 #define MESSAGE_KEPT_MAX   ((size_t)256 << 10)
 
-void messages_init(struct messages *ms);
+/* How many files may rest in a process that may open so many: half of what is
+ * left beside deliveries, moves and connections. */
+uint32_t messages_rest_max(uint64_t descriptors);
+void messages_init(struct messages *ms, uint32_t rest_max);
 /* From a frame whose values were checked. NULL when memory is out. */
 struct message *
 messages_add(struct messages *ms, const struct msg_MESSAGE *frame);
@@ -199,8 +204,6 @@ uint32_t messages_to_leave(const struct messages *ms);
 /* The open file of a message rests from now on; or is in use again. */
 void messages_rest(struct messages *ms, struct message *m, usec_t now);
 void messages_use(struct messages *ms, struct message *m);
-/* Since when its file rests; USEC_NEVER: it does not. */
-usec_t messages_rests_since(const struct messages *ms, const struct message *m);
 /* Keep one more reason. -ENOSPC: there are too many; -ENOMEM. */
 struct reason;
 int messages_keep(
@@ -210,9 +213,11 @@ struct buf *messages_take_kept(struct messages *ms, struct message *m);
 void messages_free_kept(struct buf **kept);
 /* Close its file. */
 void messages_close(struct messages *ms, struct message *m);
-/* Close the files that rest since that time or longer. When the next one has
- * rested for MESSAGES_REST_TIME; USEC_NEVER: none rests. */
-usec_t messages_close_resting(struct messages *ms, usec_t until);
+/* Close all files that rest. */
+void messages_close_resting(struct messages *ms);
+/* Close those that have rested long enough. When more are to be closed;
+ * USEC_NEVER: none rests. */
+usec_t messages_end_rest(struct messages *ms, usec_t now);
 
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 /* Take over the trailer of its file; its recipients are to be read. */

@@ -305,6 +305,7 @@ wait_with(struct send *s, struct agent_link *agent, int error)
 		return true;
 	}
 	if (disk_is_shortage(error)) {
+		messages_close_resting(&s->messages);
 		s->dispatch_at = s->now + DESCRIPTORS_WAIT;
 		return true;
 	}

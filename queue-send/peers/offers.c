@@ -91,8 +91,7 @@ is_new(struct send *s, const struct msg_MESSAGE *f)
 		s->want_scan = true;
 		return false;
 	}
-	if (m->fd >= 0 &&
-	    m->rest == 0) /* in use, so no other file has its inode */
+	if (m->fd >= 0 && !m->rests) /* in use, so no other has its inode */
 		return false;
 	/* Deliveries end first; results are not recorded yet; a thread opens
 	 * the file. */

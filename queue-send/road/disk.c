@@ -22,9 +22,8 @@ disk_open(struct send *s, struct message *m)
 	if (m->fd >= 0)
 		return 0;
 	fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
-	if ((fd == -EMFILE || fd == -ENFILE) &&
-	    s->messages.rest_first != s->messages.rest_next) {
-		(void)messages_close_resting(&s->messages, INT64_MAX);
+	if ((fd == -EMFILE || fd == -ENFILE) && s->messages.nresting > 0) {
+		messages_close_resting(&s->messages);
 		fd = spool_open_file(&s->sp, SPOOL_ACTIVE, m->inode, O_RDWR);
 	}
 	if (fd < 0)
@@ -45,20 +44,15 @@ disk_open_to_read(struct send *s, struct message *m)
 	return r < 0 ? r : m->fd;
 }
 
-/* A file that rested may have been removed by hand. */
+/* A file that rested may have been removed by hand; one that was opened in this
+ * turn was not. */
 static bool
-is_gone(const struct message *m)
+is_gone(const struct send *s, const struct message *m)
 {
 	struct stat st;
 
-	return m->rest > 0 && fstat(m->fd, &st) == 0 && st.st_nlink == 0;
-}
-
-/* Not of one that was opened in this turn. */
-static bool
-has_rested(const struct send *s, const struct message *m)
-{
-	return messages_rests_since(&s->messages, m) < s->now;
+	return m->rests && m->rested_at < s->now && fstat(m->fd, &st) == 0 &&
+	    st.st_nlink == 0;
 }
 
 int
@@ -66,7 +60,7 @@ disk_use(struct send *s, struct message *m)
 {
 	int r;
 
-	if (has_rested(s, m) && is_gone(m))
+	if (is_gone(s, m))
 		messages_close(&s->messages, m);
 	r = disk_open(s, m);
 	messages_use(&s->messages, m);
@@ -76,8 +70,7 @@ disk_use(struct send *s, struct message *m)
 usec_t
 disk_work(struct send *s)
 {
-	return messages_close_resting(
-	    &s->messages, s->now - MESSAGES_REST_TIME);
+	return messages_end_rest(&s->messages, s->now);
 }
 
 /* ---- how fast ---- */

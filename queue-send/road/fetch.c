@@ -13,6 +13,8 @@
 #define CHUNK       65536
 #define RANGES      2
 #define FETCHES_MAX 64 /* under way; each may have a descriptor */
+/* Behind that the kernel may have taken the memory of a file for another. */
+#define READ_LATELY USEC_PER_SEC
 
 struct range {
 	uint64_t off, len;
@@ -248,6 +250,14 @@ ranges_of(const struct message *m, const struct sched_entry *e,
 	    m->file.content_len <= AGENT_WHOLE_MAX ? m->file.content_len : 0;
 }
 
+/* Such a file is in memory. */
+static bool
+was_read_lately(struct send *s, const struct message *m)
+{
+	return m->fd >= 0 && !m->fetching && !disk_is_slow(s) &&
+	    (!m->rests || s->now - m->rested_at < READ_LATELY);
+}
+
 bool
 fetch_entry(struct send *s, struct sched_entry *e, const char *why,
     void (*go_on)(struct send *s, struct sched_entry *e, const char *why))
@@ -256,9 +266,8 @@ fetch_entry(struct send *s, struct sched_entry *e, const char *why,
 	struct range ranges[RANGES];
 	struct fetch_wait *w;
 
-	/* A file that is open was read a moment ago, where nothing waits. */
 	if (s->fetches.pool.threads == 0 || m->fate != FATE_OPEN ||
-	    (m->fd >= 0 && !m->fetching && !disk_is_slow(s)))
+	    was_read_lately(s, m))
 		return false;
 	w = malloc(sizeof(*w));
 	ranges_of(m, e, ranges);

@@ -97,7 +97,7 @@ not_opened(struct send *s, struct message *m, int error)
 {
 	m->syncing = 0;
 	if (disk_is_shortage(error)) {
-		(void)messages_close_resting(&s->messages, INT64_MAX);
+		messages_close_resting(&s->messages);
 		s->sync.not_before = s->now + SHORTAGE_WAIT;
 		messages_put(&s->messages, m, LIST_UNSYNCED);
 	} else if (error == -ENOENT) { /* gone: finish.c deals with that */

@@ -410,7 +410,7 @@ Test(faults, D22_a_message_with_results_to_record_is_not_given_up)
 	world_fail(CALL_PWRITE, EIO, 1);
 	results_apply(&w.s, m, &report);
 	cr_assert_eq(m->nunrecorded, 1);
-	(void)messages_close_resting(&w.s.messages, INT64_MAX);
+	messages_close_resting(&w.s.messages);
 	cr_assert_eq(spool_remove(&w.s.sp, SPOOL_ACTIVE, inode), 0);
 	offer_as(inode, 777, 7);
 	cr_assert_eq(messages_find(&w.s.messages, inode), m);

@@ -66,7 +66,7 @@ Test(memory, at_most_1_KiB_per_active_message_and_128_bytes_for_its_line)
 	size_t before, each;
 	uint32_t i;
 
-	messages_init(&ms);
+	messages_init(&ms, 16);
 	share_init(&send);
 	cr_assert_eq(local_new(&site, 1, &backoff, N, 1, &sites), 0);
 	cr_assert_eq(

@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
+#include "tests/unit/descriptors.h"
 
 static struct world w;
 static unsigned before;
@@ -23,7 +24,7 @@ start(void)
 	    "qmgr_message_active_limit = 20\n"
 	    "initial_destination_concurrency = 1\n"
 	    "minimal_backoff_time = 1h\nmaximal_backoff_time = 10h\n");
-	before = world_descriptors();
+	before = unit_descriptors();
 }
 
 static void
@@ -69,7 +70,7 @@ Test(passed_files, are_opened_by_nobody_else)
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
 	cr_expect_eq(world_opens(), 0);
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
-	cr_expect_eq(world_descriptors(), before);
+	cr_expect_eq(unit_descriptors(), before);
 	world_is_empty(&w);
 }
 
@@ -101,9 +102,9 @@ Test(passed_files, D22_that_were_closed_before_they_moved_are_looked_at)
 	close(fd);
 	world_run(&w);
 	cr_assert_eq(w.s.messages.count[LIST_OFFERED_INCOMING], 1);
-	cr_expect_eq(world_descriptors(), before + 1);
-	(void)messages_close_resting(&w.s.messages, w.s.now);
-	cr_expect_eq(world_descriptors(), before, "it rested");
+	cr_expect_eq(unit_descriptors(), before + 1);
+	messages_close_resting(&w.s.messages);
+	cr_expect_eq(unit_descriptors(), before, "it rested");
 	w.s.admission_blocked_until = 0;
 	send_wake(&w.s);
 	world_run(&w);
@@ -171,7 +172,7 @@ Test(passed_files, that_are_no_queue_files_any_more_are_opened_by_their_names)
 		cr_expect_eq(world_opens(), 1, "%zu", i);
 		cr_expect_eq(world_deliver(&w, AGENT_SENT), 0, "%zu", i);
 		cr_expect_eq(world_count(&w, SPOOL_CORRUPT), i + 1);
-		cr_expect_eq(world_descriptors(), before);
+		cr_expect_eq(unit_descriptors(), before);
 	}
 }
 
@@ -188,7 +189,7 @@ Test(passed_files, that_are_parked_are_closed)
 	}
 	cr_expect_eq(w.s.active, 4);
 	cr_expect_eq(w.s.due.parked, 8);
-	cr_expect_eq(world_descriptors(), before + 4);
+	cr_expect_eq(unit_descriptors(), before + 4);
 }
 
 Test(passed_files, that_are_offered_twice_are_closed)
@@ -198,7 +199,7 @@ Test(passed_files, that_are_offered_twice_are_closed)
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_run(&w);
 	cr_expect_eq(w.s.active, 1);
-	cr_expect_eq(world_descriptors(), before + 1);
+	cr_expect_eq(unit_descriptors(), before + 1);
 }
 
 /* By an operator, with the link, by the end of the queue. */
@@ -212,13 +213,13 @@ Test(passed_files, of_offers_that_are_forgotten_are_closed)
 	world_run(&w);
 	cr_expect_eq(world_act(&w, ACT_HOLD, inode, &running), 0);
 	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
-	cr_expect_eq(world_descriptors(), before);
+	cr_expect_eq(unit_descriptors(), before);
 	offer("d", 1);
 	world_run(&w);
-	cr_expect_eq(world_descriptors(), before + 1);
+	cr_expect_eq(unit_descriptors(), before + 1);
 	world_link_todo(&w);
 	world_run(&w);
-	cr_expect_eq(world_descriptors(), before);
+	cr_expect_eq(unit_descriptors(), before);
 }
 
 /* Recipients that were tried are read in the file. */
@@ -253,7 +254,7 @@ Test(passed_files, whose_destination_is_dead_are_not_opened_again)
 	waits = offer("b@one.test", 1);
 	world_run(&w);
 	cr_assert_eq(w.s.active, 2);
-	(void)messages_close_resting(&w.s.messages, INT64_MAX);
+	messages_close_resting(&w.s.messages);
 	(void)world_opens();
 	world_site_failed(&w, &delivery);
 	world_run(&w);
@@ -272,7 +273,7 @@ Test(passed_files, P12_that_have_rested_are_opened_for_the_delivery)
 	offer("b@one.test", 1);
 	world_run(&w);
 	cr_assert(world_take(&w, &delivery));
-	(void)messages_close_resting(&w.s.messages, INT64_MAX);
+	messages_close_resting(&w.s.messages);
 	world_fail(CALL_OPEN, EMFILE, 0);
 	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_done(&w, &delivery);

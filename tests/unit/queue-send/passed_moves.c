@@ -1,5 +1,6 @@
 /* Files that came open with their offers, and that a thread moves. */
 #include "tests/unit/queue-send/world.h"
+#include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -78,7 +79,7 @@ Test(passed_moves, a_file_that_came_with_the_offer_is_opened_by_nobody)
 	(void)world_opens();
 	world_run(&w);
 	cr_assert_eq(w.s.messages.count[LIST_ENTERING_INCOMING], 1);
-	(void)messages_close_resting(&w.s.messages, INT64_MAX);
+	messages_close_resting(&w.s.messages);
 	let_go(0);
 	await();
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
@@ -90,18 +91,18 @@ Test(passed_moves, a_file_that_came_with_the_offer_is_opened_by_nobody)
 /* mutation: queue-send/road/active.c: put_back() lets no file rest. */
 Test(passed_moves, D2_a_file_that_came_with_the_offer_rests_when_the_move_fails)
 {
-	const unsigned before = world_descriptors();
+	const unsigned before = unit_descriptors();
 	uint64_t inode;
 
 	inode = world_file(&w, "d", 1, 0);
 	world_offer(&w, SPOOL_INCOMING, inode);
 	world_run(&w);
-	cr_expect_eq(world_descriptors(), before + 1);
+	cr_expect_eq(unit_descriptors(), before + 1);
 	let_go(ENOSPC);
 	await();
 	cr_assert_eq(w.s.messages.count[LIST_OFFERED_INCOMING], 1);
-	(void)messages_close_resting(&w.s.messages, INT64_MAX);
-	cr_expect_eq(world_descriptors(), before);
+	messages_close_resting(&w.s.messages);
+	cr_expect_eq(unit_descriptors(), before);
 	w.s.admission_blocked_until = 0;
 	send_wake(&w.s);
 	let_go(0);

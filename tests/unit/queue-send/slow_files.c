@@ -17,7 +17,7 @@
 static void
 forget_files(void)
 {
-	(void)messages_close_resting(&slow_w.s.messages, INT64_MAX);
+	messages_close_resting(&slow_w.s.messages);
 	slow_cold = true;
 }
 
@@ -56,6 +56,83 @@ Test(slow, D43_deliveries_go_on_while_a_file_is_opened_slowly)
 	slow_open(1);
 	cr_assert(world_take(&slow_w, &delivery));
 	cr_expect_str_eq(delivery.first, "r0@e0.test");
+	slow_end(&delivery, AGENT_SENT);
+	cr_expect_eq(slow_w.s.active, 0);
+}
+
+/* A message whose file rests, and has left the memory of the kernel. */
+static void
+begin_with_open_file(void)
+{
+	uint64_t inode;
+
+	slow_w.s.dispatch_at = USEC_NEVER;
+	inode = world_message(&slow_w, "d", 1);
+	cr_assert_geq(messages_find(&slow_w.s.messages, inode)->fd, 0);
+	slow_cold = true;
+	slow_close();
+}
+
+static void
+let_start(void)
+{
+	slow_w.s.dispatch_at = 0;
+	send_wake(&slow_w.s);
+	world_run(&slow_w);
+}
+
+/* mutation: queue-send/road/fetch.c: fetch_entry() does not ask whether the
+ * disk is slow. */
+Test(slow, D43_a_file_that_is_open_is_read_by_a_thread_of_a_slow_disk)
+{
+	struct world_delivery delivery;
+
+	begin_with_open_file();
+	let_start();
+	cr_expect_eq(slow_w.s.fetches.tasks, 1);
+	cr_expect_not(world_take(&slow_w, &delivery));
+	slow_cold = false;
+	world_message(&slow_w, "e", 1);
+	cr_assert(world_take(&slow_w, &delivery), "others start");
+	cr_expect_str_eq(delivery.first, "r0@e0.test");
+	slow_end(&delivery, AGENT_DEFERRED);
+	slow_open(1);
+	cr_assert(world_take(&slow_w, &delivery));
+	cr_expect_str_eq(delivery.first, "r0@d0.test");
+	slow_end(&delivery, AGENT_SENT);
+	cr_expect_eq(slow_w.s.active, 0);
+}
+
+/* mutation: queue-send/road/fetch.c: fetch_entry() asks of each file whether it
+ * is in memory. */
+Test(slow, D43_a_file_that_is_open_is_read_by_the_loop_of_another_disk)
+{
+	struct world_delivery delivery;
+
+	slow_w.s.pace = (struct disk_pace){ 0 };
+	begin_with_open_file();
+	let_start();
+	cr_expect_eq(slow_w.s.fetches.tasks, 0);
+	cr_assert(world_take(&slow_w, &delivery));
+	slow_open(0);
+	slow_end(&delivery, AGENT_SENT);
+	cr_expect_eq(slow_w.s.active, 0);
+}
+
+/* mutation: queue-send/road/fetch.c: was_read_lately() goes by the descriptor
+ * alone. */
+Test(slow, D43_a_file_that_has_rested_is_read_by_a_thread)
+{
+	struct world_delivery delivery;
+
+	slow_w.s.pace = (struct disk_pace){ 0 };
+	begin_with_open_file();
+	messages_after(&slow_w.s.messages, 0)->rested_at -= USEC_PER_SEC;
+	let_start();
+	cr_expect_eq(slow_w.s.fetches.tasks, 1);
+	cr_expect_not(world_take(&slow_w, &delivery));
+	slow_open(1);
+	cr_assert(world_take(&slow_w, &delivery));
 	slow_end(&delivery, AGENT_SENT);
 	cr_expect_eq(slow_w.s.active, 0);
 }
