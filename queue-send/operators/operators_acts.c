@@ -19,7 +19,7 @@ operators_say_acts(struct operator* o, const char *selection, size_t len)
 {
 	struct buf text = { 0 };
 
-	if (o->done + o->refused == 0)
+	if (!o->answered)
 		return;
 	if (buf_printf(&text, "operator uid=%u: %s %llu message%s", o->uid,
 		act_name(o->act), (unsigned long long)o->done,
@@ -32,6 +32,7 @@ operators_say_acts(struct operator* o, const char *selection, size_t len)
 		    selection);
 	buf_done(&text);
 	o->done = o->refused = 0;
+	o->answered = false;
 }
 
 /* ---- answers ---- */
@@ -42,10 +43,11 @@ send_answer(struct operator* o, const struct act_reply *reply)
 	const struct msg msg = { .type = MSG_ACTED,
 		.u.ACTED = { reply->serial, reply->error, reply->running } };
 
+	o->answered = true;
 	if (reply->error == 0)
-		o->done++;
+		o->done += reply->messages;
 	else
-		o->refused++;
+		o->refused += reply->messages;
 	/* A peer that does not read waits in vain: `closed' comes. */
 	(void)wire_send(o->wire, &msg, -1);
 }
@@ -71,7 +73,7 @@ promise(struct operator* o, uint64_t serial)
 
 	ASSERT(o->nreplies <= ACTS_AT_ONCE);
 	o->replies[slot % ACTS_AT_ONCE] =
-	    (struct act_reply){ serial, 0, 0, false };
+	    (struct act_reply){ .serial = serial, .messages = 1 };
 	return slot;
 }
 
@@ -111,7 +113,9 @@ static void
 answer_nobody(
     struct send *s, const struct act_asker *by, const struct act_answer *a)
 {
-	struct operator gone = { .uid = by->uid, .act = by->act };
+	struct operator gone = {
+		.uid = by->uid, .act = by->act, .answered = true
+	};
 
 	gone.done = a->error == 0;
 	gone.refused = a->error != 0;
@@ -162,6 +166,18 @@ order(struct operator* o, uint64_t serial, struct act_order *a)
 	acts_do(o->send, a);
 }
 
+/* One frame, and all that is deferred. */
+static void
+retry_all(struct operator* o, uint64_t serial)
+{
+	const uint64_t count = o->send->due.count;
+	const uint32_t slot = promise(o, serial);
+
+	o->replies[slot % ACTS_AT_ONCE].messages = count;
+	acts_flush(o->send);
+	keep_promise(o, slot, 0, (uint32_t)count);
+}
+
 static void
 take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 {
@@ -170,19 +186,14 @@ take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 	struct act_order a = {
 		.what = (enum spool_act)f->act, .id = &id, .due_wall = due_wall
 	};
-	struct send *s = o->send;
-	uint32_t running;
 
 	o->act = f->act;
-	if (f->act == ACT_RETRY && f->inode == 0) {
-		running = (uint32_t)s->due.count;
-		acts_flush(s);
-		answer(o, f->serial, 0, running);
-	} else if (f->act < ACT_HOLD || f->act >= ACT_SPREAD || f->inode == 0) {
+	if (f->act == ACT_RETRY && f->inode == 0)
+		retry_all(o, f->serial);
+	else if (f->act < ACT_HOLD || f->act >= ACT_SPREAD || f->inode == 0)
 		answer(o, f->serial, -EINVAL, 0);
-	} else {
+	else
 		order(o, f->serial, &a);
-	}
 }
 
 static void

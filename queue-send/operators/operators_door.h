@@ -24,6 +24,7 @@ struct act_reply {
 	uint64_t serial;
 	int error;
 	uint32_t running;
+	uint64_t messages; /* that it is about, in the log */
 	bool is_known;
 };
 
@@ -44,7 +45,8 @@ struct operator
 	uint64_t number;        /* of all that came */
 	bool may_act;           /* else it only asks */
 	usec_t heard;           /* the last frame */
-	uint64_t done, refused; /* since the last ACT_END */
+	uint64_t done, refused; /* messages, since the last ACT_END */
+	bool answered;          /* since then */
 	uint32_t act;           /* the last one */
 	bool opened;            /* destinations, for ACT_RETRY */
 	struct spread spread;   /* for ACT_SPREAD */

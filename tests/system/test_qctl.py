@@ -288,6 +288,14 @@ class Acts(Queues):
         for n in range(4):
             i.wait_delivered(f"r{n}", 1)
 
+    # mutation: send_answer() of operators_acts.c counts an answer, not its messages.
+    def test_retry_all_logs_the_number(self):
+        i = self.waiting()
+        self.assertEqual(self.act(i, "retry", "ALL"), 4)
+        wait(lambda: i.log_has(r"operator uid=\d+: retry \d+ messages? \(retry ALL\)"), what="the log of it")
+        said = re.findall(r"queue-send/\d+.*: retry (\d+) messages? \(retry ALL\)", i.log())
+        self.assertEqual(sum(map(int, said)), 4, said)
+
     def due_times(self, i):
         return sorted(row["due_time"] for row in self.rows(i, "state=deferred"))
 

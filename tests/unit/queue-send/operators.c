@@ -203,6 +203,32 @@ Test(operators, attack_5_an_asker_asks_and_does_not_act)
 	}
 }
 
+/* mutation: send_answer() counts an answer, not its messages. */
+Test(operators, retry_all_counts_the_messages)
+{
+	const struct msg retry = { .type = MSG_ACT,
+		.u.ACT = { .serial = 7, .act = ACT_RETRY } };
+	const struct msg end = { .type = MSG_ACT_END,
+		.u.ACT_END = { .act = ACT_RETRY } };
+	struct operator* o;
+	int i, fd = connect_to();
+
+	o = TAILQ_FIRST(&w.s.operators->list);
+	send_to_queue(fd, &retry);
+	cr_expect(o->answered, "none is a number, too");
+	cr_expect_eq(o->done, 0);
+	send_to_queue(fd, &end);
+	cr_expect_not(o->answered);
+	for (i = 0; i < 3; i++) {
+		world_message(&w, "d", 1);
+		cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
+	}
+	send_to_queue(fd, &retry);
+	cr_expect_eq(o->done, 3);
+	send_to_queue(fd, &end);
+	cr_expect_eq(o->done, 0);
+}
+
 Test(operators, X5_askers_leave_places_to_those_who_act)
 {
 	const struct caller asker = { .uid = 1 };
