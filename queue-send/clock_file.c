@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -95,32 +96,64 @@ get(const char in[SIZE], struct jumps *ret_jumps, bool *ret_same_boot)
 /* ---- the file ---- */
 
 static int
-open_file(const struct send *s, int flags)
+open_file(const struct spool *sp, int flags)
 {
-	return s->sp.sys->openat(s->sp.dir[SPOOL_LOCK], NAME,
+	return sp->sys->openat(sp->dir[SPOOL_LOCK], NAME,
 	    flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 }
 
+struct clock_task {
+	struct sync_task task; /* first */
+	const struct spool *sp;
+	char record[SIZE];
+};
+
 /* A clock that cannot be saved is as one that was saved before: the first hour
  * of the next run expires nothing in any case. */
+static int
+write_record(struct sync_task *task)
+{
+	const struct clock_task *t = (const struct clock_task *)(void *)task;
+	int fd = open_file(t->sp, O_WRONLY | O_CREAT);
+
+	if (fd < 0)
+		return 0;
+	(void)t->sp->sys->pwrite(fd, t->record, sizeof(t->record), 0);
+	t->sp->sys->close(fd);
+	return 0;
+}
+
+static void
+ended(struct send *s, struct sync_task *task)
+{
+	s->clock_away = false;
+	sync_task_free(task);
+}
+
+/* Without a thread the loop writes. */
 static void
 save(struct send *s)
 {
-	char record[SIZE];
-	int fd = open_file(s, O_WRONLY | O_CREAT);
+	struct pool *p = &s->clock_pool;
+	struct clock_task *t = malloc(sizeof(*t));
 
-	if (fd < 0)
+	if (t == NULL)
 		return;
-	put(&s->jumps, record);
-	(void)s->sp.sys->pwrite(fd, record, sizeof(record), 0);
-	s->sp.sys->close(fd);
+	sync_task_init(&t->task, write_record, NULL);
+	t->sp = &s->sp;
+	put(&s->jumps, t->record);
+	s->clock_away = true;
+	if (p->pool != NULL && p->threads > 0 && pool_put(p, &t->task) == 0)
+		return;
+	(void)write_record(&t->task);
+	ended(s, &t->task);
 }
 
 static bool
 load(const struct send *s, struct jumps *ret_jumps, bool *ret_same_boot)
 {
 	char record[SIZE];
-	int fd = open_file(s, O_RDONLY);
+	int fd = open_file(&s->sp, O_RDONLY);
 	bool good;
 
 	if (fd < 0)
@@ -168,9 +201,23 @@ clock_file_load(struct send *s)
 usec_t
 clock_file_work(struct send *s)
 {
+	if (s->clock_away) /* the end of that wakes the loop */
+		return USEC_NEVER;
 	if (s->now >= s->clock_at) {
 		save(s);
 		s->clock_at = s->now + SAVE_EVERY;
 	}
 	return s->clock_at;
+}
+
+int
+clock_file_init(struct send *s)
+{
+	return pool_init(s, &s->clock_pool, 1, ended);
+}
+
+void
+clock_file_done(struct send *s)
+{
+	s->hung |= !pool_done(&s->clock_pool);
 }

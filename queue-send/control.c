@@ -70,11 +70,15 @@ send_init(struct send *s)
 	if (r == 0)
 		r = results_init(s);
 	if (r == 0)
+		r = probe_init(s);
+	if (r == 0)
 		r = removal_init(s);
 	if (r == 0)
 		r = moves_init(s);
 	if (r == 0)
 		r = walk_init(s);
+	if (r == 0)
+		r = clock_file_init(s);
 	if (r == 0)
 		r = acts_init(s);
 	if (r == 0)
@@ -117,6 +121,8 @@ send_done(struct send *s)
 	s->hung |= !pool_done(&s->reports.pool);
 	acts_done(s);
 	results_done(s);
+	probe_done(s);
+	clock_file_done(s);
 	keep_open(s);
 	for (list = LIST_NONE; list < LIST_NLISTS; list++)
 		while ((m = messages_first(&s->messages, list)) != NULL) {
@@ -161,7 +167,9 @@ set_threads(struct send *s)
 	s->sync.pool.threads = SYNC_THREADS;
 	s->removals.pool.threads = removals;
 	s->reader.pool.threads = removals > 0;
+	s->clock_pool.threads = removals > 0;
 	s->records.pool.threads = removals > 0;
+	s->probe.pool.threads = removals > 0;
 	s->fetches.pool.threads = removals > 0 ? FETCH_THREADS : 0;
 	s->moves.threads = removals > 0 ? MOVE_THREADS : 0;
 	s->acts.pool.threads = removals > 0 ? ACT_THREADS : 0;

@@ -169,6 +169,12 @@ struct records {
 	bool away;      /* the task is */
 };
 
+/* Of a queue that cannot write. */
+struct probe {
+	struct pool pool;
+	bool away; /* a thread writes it */
+};
+
 struct act_task;
 TAILQ_HEAD(act_tasks, act_task);
 
@@ -239,8 +245,10 @@ struct send {
 	/* Older messages may have been tried before: by an earlier run, or
 	 * here, and were given to another queue, which may give them back. */
 	usec_t began_wall;
-	struct jumps jumps;  /* of the wall clock */
-	usec_t clock_at;     /* when to save them */
+	struct jumps jumps; /* of the wall clock */
+	usec_t clock_at;    /* when to save them */
+	bool clock_away;    /* a thread saves them */
+	struct pool clock_pool;
 	usec_t expire_after; /* monotonic: no message expires before */
 	struct spool sp;
 	bool in_memory; /* the spool: no inode number comes again */
@@ -273,6 +281,7 @@ struct send {
 	struct fetches fetches;
 	struct disk_pace pace;
 	struct records records;
+	struct probe probe;
 	struct record_list unrecorded; /* results without their marks */
 	usec_t record_at;              /* when to try them again */
 	usec_t finish_at;              /* not before: nothing could be moved */

@@ -92,6 +92,7 @@ static usec_t (*const works[])(struct send *s) = {
 	operators_work,
 	rules_work,
 	links_work,
+	probe_work,
 	results_work,
 	finish_work,
 	removal_work,

@@ -56,6 +56,7 @@ static const struct {
 	{ "queue-send/peers/publish.c", "shared-memory" },
 	{ "queue-send/road/recipients.c", "routing" },
 	{ "queue-send/road/recover.c", "recovery" },
+	{ "queue-send/road/probe.c", "disk" },
 	{ "queue-send/road/results.c", "disk" },
 	{ "queue-send/operators/rules_file.c", "operator" },
 	{ "queue-send/backlog/share.c", "share" },

@@ -1,7 +1,6 @@
 #include "queue-send/road/road.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -403,49 +402,14 @@ results_init(struct send *s)
 	return pool_init(s, &s->records.pool, 1, ended);
 }
 
-/* Write one byte in place, as a mark, in the file of our lock. That is open
- * for writing only here, and keeps no file system from being remounted read-
- * only. */
-static int
-write_probe(struct send *s)
-{
-	const struct spool_sys *sys = s->sp.sys;
-	int fd = sys->openat(s->sp.dir[SPOOL_LOCK], SEND_LOCK,
-	    O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = queue_file_mark(sys, fd, 0, RCPT_PENDING);
-	sys->close(fd);
-	return r;
-}
-
-static void
-probe(struct send *s)
-{
-	int r = write_probe(s);
-
-	if (!health_probed(&s->health, r, s->now))
-		return;
-	log_warning("%s: can be written again: deliveries go on", s->sp.path);
-	s->admission_blocked_until = s->finish_at = s->stuck_at = 0;
-	removal_probed(s);
-	s->record_at = s->now;
-	s->pub.changed = true;
-	send_wake(s);
-}
-
 usec_t
 results_work(struct send *s)
 {
 	usec_t next = USEC_NEVER;
 
-	if (health_probe_due(&s->health, s->now))
-		probe(s);
 	if (s->health.read_only) {
 		write_gathered(s);
-		return s->health.probe_at;
+		return USEC_NEVER;
 	}
 	if (!STAILQ_EMPTY(&s->unrecorded)) {
 		if (s->now >= s->record_at)

@@ -6,6 +6,7 @@
  *	                (peers.h: dispatched to agents, their replies)
  *	dead.c          recipients of dead destinations are deferred
  *	results.c       the result of each recipient: reason, mark, log
+ *	probe.c         can marks be written again?
  *	delivery_log.c  the line of the log
  *	settle.c        has all of it been dealt with?
  *	sync.c          marks are on disk before the file moves
@@ -134,12 +135,21 @@ usec_t dead_work(struct send *s);
  * tried again; its message waits for it. */
 void
 results_apply(struct send *s, struct message *m, const struct report *report);
-/* The probe of a queue that cannot write, and unrecorded results. */
+/* Results that are to be written, and unrecorded ones. */
 usec_t results_work(struct send *s);
 int results_init(struct send *s);
 void results_done(struct send *s);
 /* So many wait for the disk that no delivery begins. */
 bool results_are_full(const struct send *s);
+
+/* ---- probe.c ----
+ *
+ * A queue that cannot write marks tries to every error_interval: a thread
+ * writes one byte, so that a probe that hangs delays nothing but itself.
+ * Without a thread the loop does it. */
+int probe_init(struct send *s);
+void probe_done(struct send *s);
+usec_t probe_work(struct send *s);
 
 /* ---- delivery_log.c ----
  *

@@ -4,7 +4,9 @@
 #include "queue-send/backlog/backlog.h"
 
 #include <criterion/criterion.h>
+#include <event2/event.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,6 +123,62 @@ Test(clock, T1_a_clock_that_is_wrong_at_the_start_expires_nothing)
 	world_run(&w);
 	cr_assert_eq(world_deliver(&w, AGENT_DEFERRED), 1);
 	cr_expect_eq(world_where(&w, old), SPOOL_DEFERRED, "a minute old");
+}
+
+static int gate[2];
+static _Atomic int saves;
+
+/* The clock is saved when the gate is given a byte. */
+static int
+slow_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	char c;
+
+	if (strcmp(name, "clock") == 0 && (flags & O_CREAT) != 0) {
+		saves++;
+		(void)!read(gate[0], &c, 1);
+	}
+	return openat(dir, name, flags, mode);
+}
+
+static void
+save_now(void)
+{
+	w.s.clock_at = 0;
+	(void)clock_file_work(&w.s);
+}
+
+static void
+open_gate(void)
+{
+	cr_assert_eq(write(gate[1], "g", 1), 1);
+	while (w.s.clock_away)
+		event_base_loop(w.s.base, EVLOOP_ONCE);
+}
+
+/* The loop goes on, and saves again as soon as the thread is back.
+ * mutation: queue-send/clock_file.c: save() writes by itself;
+ * clock_file_work() forgets what it could not save, or does not look whether
+ * the thread is back. */
+Test(clock, D43_a_disk_that_hangs_with_the_clock_holds_up_nothing)
+{
+	w.clock_threads = 1;
+	world_again(&w);
+	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
+	world_sys.openat = slow_openat;
+	save_now();
+	while (saves == 0)
+		sched_yield();
+	save_now();
+	world_message(&w, "u@one.test", 1);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+	cr_expect_eq(saves, 1);
+	cr_assert_eq(write(gate[1], "g", 1), 1);
+	while (saves == 1)
+		event_base_loop(w.s.base, EVLOOP_NONBLOCK);
+	open_gate();
+	cr_expect_eq(saves, 2);
+	world_sys_init();
 }
 
 Test(clock, T1_after_a_start_nothing_expires_for_a_while)

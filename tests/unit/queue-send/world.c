@@ -36,6 +36,8 @@ begin(struct world *w, bool again)
 	s->sync.pool.threads = w->sync_threads;
 	s->removals.pool.threads = w->removal_threads;
 	s->reader.pool.threads = w->reader_threads;
+	s->clock_pool.threads = w->clock_threads;
+	s->probe.pool.threads = w->probe_threads;
 	s->moves.threads = w->move_threads;
 	s->records.pool.threads = w->record_threads;
 	s->fetches.pool.threads = w->fetch_threads;
