@@ -7,6 +7,7 @@
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
+#include "queue-send/other_queue.h"
 #include "queue-send/peers/peers.h"
 #include "queue-send/reports/reports.h"
 #include "queue-send/road/fetch.h"
@@ -80,6 +81,8 @@ send_init(struct send *s)
 	if (r == 0)
 		r = clock_file_init(s);
 	if (r == 0)
+		r = other_queues_init(s);
+	if (r == 0)
 		r = acts_init(s);
 	if (r == 0)
 		r = reports_init(s);
@@ -130,6 +133,7 @@ send_done(struct send *s)
 			messages_drop(&s->messages, m);
 		}
 	evacuate_done(s);
+	other_queues_done(s);
 	accepted_done(&s->accepted);
 	share_done(s);
 	deferred_done(s);
@@ -173,6 +177,7 @@ set_threads(struct send *s)
 	s->fetches.pool.threads = removals > 0 ? FETCH_THREADS : 0;
 	s->moves.threads = removals > 0 ? MOVE_THREADS : 0;
 	s->acts.pool.threads = removals > 0 ? ACT_THREADS : 0;
+	s->others.pool.threads = removals > 0 ? OTHER_THREADS : 0;
 }
 
 static int

@@ -8,6 +8,7 @@
  *	schedule.h  the scheduler, and the table of destinations
  *	backlog.h   messages that wait, and shares of the active queue
  *	pool.h      threads that wait for the disk
+ *	other_queue.h  other queues that messages of this one go to
  *	message.h   one message, and the lists that it can be on
  *	operators.h acts of an operator on messages
  *	explain.h   why a message waits
@@ -175,6 +176,15 @@ struct probe {
 	bool away; /* a thread writes it */
 };
 
+struct other_queue;
+LIST_HEAD(other_queue_list, other_queue);
+
+/* That messages of this one go to (other_queue.h). */
+struct other_queues {
+	struct pool pool;
+	struct other_queue_list list; /* open, or being opened */
+};
+
 struct act_task;
 TAILQ_HEAD(act_tasks, act_task);
 
@@ -183,6 +193,8 @@ struct acts {
 	struct pool pool;
 	struct act_tasks list; /* under way; a few of each operator */
 	uint32_t count;
+	struct act_tasks waiting; /* for another queue to be open (spread.c) */
+	uint32_t nwaiting;
 };
 
 struct rules_file {
@@ -326,6 +338,7 @@ struct send {
 
 	struct operators *operators; /* operators.h; NULL: no socket */
 	struct acts acts;
+	struct other_queues others;
 
 	/* rules.h */
 	struct hold_rules rules; /* in force */

@@ -27,14 +27,21 @@ stop_is_over(const struct send *s)
 	    s->acts.count == 0 && (to_move(s) == 0 || s->health.read_only);
 }
 
-/* Reasons that wait for a move are written without it, unless the disk is what
- * the stop has waited for in vain. */
+/* Is the disk what the stop has waited for in vain? */
+static bool
+disk_is_waited_for(struct send *s)
+{
+	return to_move(s) > 0 || s->records.count > 0 || s->acts.count > 0 ||
+	    s->fetches.tasks > 0 || disk_is_slow(s);
+}
+
+/* Reasons that wait for a move are written without it. */
 static void
 write_kept(struct send *s)
 {
 	struct message *m = messages_after(&s->messages, 0);
 
-	if (to_move(s) > 0)
+	if (disk_is_waited_for(s))
 		return;
 	for (; m != NULL; m = messages_after(&s->messages, m->inode))
 		if (m->kept != NULL)
@@ -90,6 +97,7 @@ look_work(struct send *s)
  * those that came are dispatched. */
 static usec_t (*const works[])(struct send *s) = {
 	operators_work,
+	spread_work,
 	rules_work,
 	links_work,
 	probe_work,

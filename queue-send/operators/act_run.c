@@ -62,7 +62,7 @@ act_takes_rule(struct send *s, uint64_t inode, const struct hold_note *note)
 bool
 acts_are_full(const struct send *s)
 {
-	return s->acts.count >= ACTS_MAX;
+	return s->acts.count + s->acts.nwaiting >= ACTS_MAX;
 }
 
 /* A file that was passed over is looked for again: it may lie where it lay, and
@@ -83,8 +83,9 @@ end(struct send *s, struct act_task *t)
 	TAILQ_REMOVE(&s->acts.list, t, on);
 	s->acts.count--;
 	look_again(s, t);
-	r = t->ended(s, t, &running);
-	t->by.answer(s, &t->by, &(struct act_answer){ r, running, &t->spread });
+	r = t->ended == NULL ? 0 : t->ended(s, t, &running);
+	if (t->by.answer != NULL && r != ACT_UNDER_WAY)
+		t->by.answer(s, &t->by, &(struct act_answer){ r, running });
 	send_wake(s);
 	sync_task_free(&t->task);
 }
@@ -124,6 +125,7 @@ int
 acts_init(struct send *s)
 {
 	TAILQ_INIT(&s->acts.list);
+	TAILQ_INIT(&s->acts.waiting);
 	return pool_init(s, &s->acts.pool, PER_THREAD, acts_ended);
 }
 
@@ -131,7 +133,14 @@ acts_init(struct send *s)
 void
 acts_done(struct send *s)
 {
+	struct act_task *t;
+
 	s->hung |= !pool_done(&s->acts.pool);
+	while ((t = TAILQ_FIRST(&s->acts.waiting)) != NULL) {
+		TAILQ_REMOVE(&s->acts.waiting, t, on);
+		sync_task_free(&t->task);
+	}
+	s->acts.nwaiting = 0;
 	TAILQ_INIT(&s->acts.list);
 	s->acts.count = 0;
 }

@@ -112,33 +112,17 @@ act_task_note(struct act_task *t)
 
 /* ---- to another queue ---- */
 
-static int
-open_queue(struct act_task *t)
-{
-	struct spread *spread = &t->spread;
-	int r;
-
-	if (t->base == NULL)
-		return 0;
-	if (spread->open)
-		spool_close(&spread->to);
-	r = spool_open(&spread->to, t->sp->sys, t->base, t->to);
-	spread->open = r == 0;
-	return r == -ENOENT ? -ESTALE : r;
-}
-
 int
 act_task_spread(struct act_task *t)
 {
-	int r = open_queue(t);
+	int r = find(t);
 
-	if (r == 0)
-		r = find(t);
 	/* The walk of active/ brings a stray back to incoming/. */
 	if (r == 0)
-		r = t->dir == SPOOL_ACTIVE ? -EAGAIN
-					   : act_spread(t->sp, &t->spread.to,
-						 t->dir, t->id.inode, t->fd);
+		r = t->dir == SPOOL_ACTIVE
+		    ? -EAGAIN
+		    : act_spread(t->sp, other_queue_spool(t->to), t->dir,
+			  t->id.inode, t->fd);
 	if (r == 0)
 		read_ahead(t);
 	return r;
@@ -155,12 +139,8 @@ drop(struct sync_task *task)
 	if (t->reasons != NULL)
 		buf_done(t->reasons);
 	free(t->reasons);
-	free(t->base);
 	t->reasons = NULL;
-	t->base = NULL;
-	if (t->spread.open)
-		spool_close(&t->spread.to);
-	t->spread.open = false;
+	other_queue_free(&t->to);
 }
 
 static int
@@ -171,28 +151,37 @@ work(struct sync_task *task)
 	return t->work(t);
 }
 
-struct act_task *
-act_task_new(struct send *s, const struct act_order *order,
-    int (*what)(struct act_task *t))
+static struct act_task *
+make(struct send *s, const struct queue_id *id, int (*what)(struct act_task *t))
 {
 	struct act_task *t = calloc(1, sizeof(*t));
 
 	if (t == NULL)
 		return NULL;
 	sync_task_init(&t->task, work, drop);
-	t->task.inode = order->id->inode;
-	t->by = order->by;
+	t->task.inode = id->inode;
 	t->work = what;
 	t->sp = &s->sp;
-	t->id = *order->id;
+	t->id = *id;
+	t->now_wall = s->now_wall;
+	t->fd = -1;
+	return t;
+}
+
+struct act_task *
+act_task_new(struct send *s, const struct act_order *order,
+    int (*what)(struct act_task *t))
+{
+	struct act_task *t = make(s, order->id, what);
+
+	if (t == NULL)
+		return NULL;
+	t->by = order->by;
 	t->what = order->what;
 	t->due_wall = order->due_wall;
-	t->now_wall = s->now_wall;
 	t->has_note = order->note != NULL;
 	t->note.uid = order->by.uid;
 	if (order->note != NULL)
 		t->note = *order->note;
-	t->to = order->to;
-	t->fd = -1;
 	return t;
 }

@@ -11,6 +11,7 @@
 #define QUEUE_SEND_OPERATORS_ACT_TASK_H
 
 #include "queue-send/operators/operators.h"
+#include "queue-send/other_queue.h"
 #include "spool/sync_pool.h"
 
 struct act_task {
@@ -19,7 +20,8 @@ struct act_task {
 	struct act_asker by;
 	int (*work)(struct act_task *t); /* one of those below */
 	/* In the loop: the act is done, or has failed. Returns what the asker
-	 * is told. */
+	 * is told, if there is one; ACT_UNDER_WAY: another act will. NULL:
+	 * nothing follows. */
 	int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running);
 	bool offered; /* an offer was dropped: on failure it is made again */
 	/* Meanwhile the loop passed over an offer of the file, or over it in
@@ -43,9 +45,8 @@ struct act_task {
 	struct hold_note rule;
 
 	/* Of one that goes to another queue. */
-	uint32_t to;
-	char *base;           /* owned; NULL: `spread' has that queue open */
-	struct spread spread; /* goes back with the answer */
+	struct other_queue *to; /* open */
+	bool again;
 
 	/* Done. */
 	enum spool_dir dir; /* where it lay */
@@ -61,7 +62,7 @@ int act_task_file(struct act_task *t);
 /* A message in the active queue: reasons that were kept, then the note, or the
  * mark of one that is given up. */
 int act_task_note(struct act_task *t);
-/* To the queue `to'. */
+/* To another queue. */
 int act_task_spread(struct act_task *t);
 
 /* ---- act_run.c ---- */

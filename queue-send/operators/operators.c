@@ -32,6 +32,7 @@ static void drop(struct operator* o)
 	TAILQ_REMOVE(&all->list, o, link);
 	all->count--;
 	all->askers -= o->may_act ? 0 : 1;
+	send_wake(o->send); /* spreads that wait go, too */
 	free(o);
 }
 

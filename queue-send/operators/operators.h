@@ -27,12 +27,18 @@ void operators_done(struct send *s);
 /* Requests, as many as their part of the loop's time allows (struct quota); the
  * time of the next one. */
 usec_t operators_work(struct send *s);
+
+#define SPREAD_OPEN 4 /* queues of one operator, eleven descriptors each */
+
 /* Where the messages of one operator go. */
 struct spread {
-	struct spool to;
-	bool open;      /* `to' is a spool */
+	struct other_queue *to[SPREAD_OPEN]; /* the last ones; NULL: none */
+	unsigned next;                       /* of these is replaced */
 	uint64_t moved; /* and the supervisor was not told */
 };
+/* Acts go on whose queue is open now; those that wait end with the connection
+ * of their operator. */
+usec_t spread_work(struct send *s);
 /* The other queues are told by the supervisor, and nothing stays open. */
 void spread_end(struct send *s, struct spread *spread);
 
@@ -41,17 +47,14 @@ struct act_answer {
 	/* Of a message in the active queue, which the act follows when its
 	 * deliveries have ended: 1 and their number. */
 	uint32_t running;
-	/* Of ACT_SPREAD, as the act has left it: the asker's again. NULL: it
-	 * was not taken. */
-	struct spread *spread;
 };
 
 /* By whom, and to whom the answer goes. */
 struct act_asker {
 	void (*answer)(struct send *s, const struct act_asker *by,
 	    const struct act_answer *answer);
-	uint64_t operator;
-	uint32_t slot; /* the asker's */
+	uint64_t operator; /* 0: none */
+	uint32_t slot;     /* the asker's */
 	uint32_t act;
 	uid_t uid;
 };
@@ -63,8 +66,11 @@ struct act_order {
 	usec_t due_wall;
 	/* Of ACT_HOLD, on disk before the move; NULL: none. */
 	const struct hold_note *note;
-	uint32_t to;           /* of ACT_SPREAD: the other queue, */
-	struct spread *spread; /* taken, and open for the next one then */
+	uint32_t to; /* of ACT_SPREAD: the other queue, */
+	/* which stays open with these of its operator; NULL: of an order that
+	 * is given again, for this act alone. */
+	struct spread *spread;
+	bool again; /* the queue was gone, and is opened a second time */
 	struct act_asker by;
 };
 

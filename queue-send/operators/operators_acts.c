@@ -116,23 +116,12 @@ answer_nobody(
 	struct operator gone = {
 		.uid = by->uid, .act = by->act, .answered = true
 	};
+	const bool moved = by->act == ACT_SPREAD && a->error == 0;
 
 	gone.done = a->error == 0;
 	gone.refused = a->error != 0;
 	operators_say_acts(&gone, "interrupted", strlen("interrupted"));
-	if (a->spread != NULL)
-		spread_end(s, a->spread);
-}
-
-/* NULL: the act has not taken it. */
-static void
-take_back(struct operator* o, struct spread *spread)
-{
-	o->spreading = false;
-	if (spread == NULL)
-		return;
-	o->spread = *spread;
-	*spread = (struct spread){ 0 };
+	spread_end(s, &(struct spread){ .moved = moved });
 }
 
 static void
@@ -147,8 +136,7 @@ answer_act(
 	}
 	if (a->error == 0 && by->act == ACT_RETRY)
 		open_destinations(o);
-	if (by->act == ACT_SPREAD)
-		take_back(o, a->spread);
+	o->spread.moved += by->act == ACT_SPREAD && a->error == 0;
 	o->heard = s->now;
 	keep_promise(o, by->slot, a->error, a->running);
 	operators_go_on(o);
@@ -162,7 +150,6 @@ order(struct operator* o, uint64_t serial, struct act_order *a)
 	a->spread = &o->spread;
 	a->by = (struct act_asker){ answer_act, o->number, promise(o, serial),
 		a->what, o->uid };
-	o->spreading = a->what == ACT_SPREAD;
 	acts_do(o->send, a);
 }
 

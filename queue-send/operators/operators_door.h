@@ -32,9 +32,8 @@ struct act_reply {
 struct operator
 {
 	TAILQ_ENTRY(operator) link, in_line;
-	bool waits;     /* in the line: frames have come */
-	bool held_up;   /* by acts under way: no frame is taken before */
-	bool spreading; /* `spread' is with an act */
+	bool waits;   /* in the line: frames have come */
+	bool held_up; /* by acts under way: no frame is taken before */
 	/* Of acts that were asked for, in their order, from slot `first' on. */
 	struct act_reply replies[ACTS_AT_ONCE];
 	uint32_t first, nreplies;

@@ -29,7 +29,7 @@ void operators_call(struct operator* o)
 bool
 operators_is_busy(const struct operator* o)
 {
-	return o->spreading || o->nreplies >= ACTS_AT_ONCE;
+	return o->nreplies >= ACTS_AT_ONCE;
 }
 
 void operators_hold_up(struct operator* o)

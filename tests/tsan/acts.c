@@ -2,6 +2,7 @@
  * while their owner asks for the next ones: under ThreadSanitizer (make
  * check-tsan). */
 #include "queue-send/operators/act_task.h"
+#include "queue-send/other_queue.h"
 #include "tests/tsan/drive/drive.h"
 
 #include <stdlib.h>
@@ -9,6 +10,20 @@
 #include "base/clock.h"
 
 static struct send all; /* its spool */
+
+/* No act of these goes to another queue. */
+void
+other_queue_free(struct other_queue **other)
+{
+	if (*other != NULL)
+		abort();
+}
+
+const struct spool *
+other_queue_spool(const struct other_queue *other UNUSED)
+{
+	abort();
+}
 
 /* To hold/ with a note, from there to deferred/, and back. */
 static struct sync_task *

@@ -27,7 +27,6 @@ expect_deliveries_go_on(void)
 	world_message(&slow_w, "e", 1);
 	cr_assert(world_take(&slow_w, &delivery), "others start");
 	cr_expect_str_eq(delivery.first, "r0@e0.test");
-	slow_w.s.pace = (struct disk_pace){ 0 };
 	slow_end(&delivery, AGENT_SENT);
 	cr_expect_eq(slow_w.s.counters.delivered, before + 1);
 }
@@ -58,6 +57,8 @@ Test(slow, D43_A3_deliveries_go_on_while_an_act_waits_for_the_disk)
 	uint32_t running;
 	size_t i;
 
+	/* The thread for marks would wait at the gate when that takes long. */
+	slow_w.record_threads = 0;
 	slow_use_act_threads(1);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		inode = slow_lay(rows[i].from);

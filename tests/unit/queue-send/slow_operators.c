@@ -3,10 +3,12 @@
 
 #include "queue-send/operators/operators_door.h"
 #include "queue-send/road/road.h"
+#include "tests/unit/descriptors.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 /* ---- operators ---- */
@@ -22,11 +24,11 @@ put_act(int fd, enum spool_act act, const struct queue_id *id, uint64_t serial)
 }
 
 static void
-put_spread(int fd, const struct queue_id *id, uint64_t serial)
+put_spread(int fd, const struct queue_id *id, uint64_t serial, uint32_t to)
 {
 	const struct msg msg = { .type = MSG_ACT_TO,
 		.u.ACT_TO = { serial, id->arrival_wall, id->nonce, id->queue,
-		    id->inode, 2 } };
+		    id->inode, to } };
 
 	world_send(fd, &msg);
 }
@@ -181,44 +183,129 @@ Test(slow, D43_A9_what_is_refused_at_once_takes_no_answer_of_another)
 	operators_done(&slow_w.s);
 }
 
-/* One of a batch that is refused does not let two spreads begin, of which each
- * would open the other queue.
- * mutation: queue-send/operators/operators_line.c: operators_go_on() does not
- * ask whether frames are held up. */
-Test(slow, D43_P12_spreads_go_one_by_one)
+/* One thread hangs with it, and no thread that acts.
+ * mutation: queue-send/other_queue.c: other_queue_get() looks for none;
+ * queue-send/operators/spread.c: move_to_queue() waits for no queue. */
+Test(slow, D43_P12_one_spread_opens_the_other_queue)
 {
 	struct world_delivery delivery;
-	struct queue_id ids[4];
+	struct queue_id ids[6];
 	int first, fd, error = 1;
 	unsigned i, before;
 
-	slow_use_act_threads(2);
+	slow_use_act_threads(1);
 	first = new_operator();
 	ids[0] = world_id(&slow_w, world_message(&slow_w, "d", 1));
 	world_take_one(&slow_w, &delivery);
-	for (i = 1; i < 4; i++)
+	for (i = 1; i < ARRAY_LEN(ids); i++)
 		ids[i] = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
-	before = world_descriptors();
+	before = unit_descriptors();
 	fd = new_operator();
-	slow_close();
-	slow_came = 0;
-	for (i = 0; i < 4; i++)
-		put_spread(fd, &ids[i], 1 + i);
-	world_run(&slow_w);
+	slow_hang(3, 1);
+	for (i = 0; i < 3; i++)
+		put_spread(fd, &ids[i], 1 + i, 3);
+	put_spread(first, &ids[3], 7, 3);
 	slow_await(1);
 	world_run(&slow_w);
-	cr_expect_eq(slow_w.s.acts.count, 1);
+	cr_expect_eq(atomic_load(&slow_came), 1);
+	cr_expect_eq(slow_w.s.acts.nwaiting, 3);
+	cr_expect_eq(await_answer(fd, &error), 1);
+	cr_expect_eq(error, -EINVAL);
+	put_act(fd, ACT_DELETE, &ids[4], 4);
+	put_spread(fd, &ids[5], 5, 2);
+	while (world_where(&slow_w, ids[4].inode) != SPOOL_DELETED ||
+	    world_where(&slow_w, ids[5].inode) != SPOOL_NDIRS)
+		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
 	slow_open(1);
-	for (i = 0; i < 4; i++) {
+	for (i = 2; i <= 5; i++) {
+		cr_assert_eq(await_answer(fd, &error), i);
+		cr_expect_eq(error, 0);
+	}
+	cr_expect_eq(await_answer(first, &error), 7);
+	cr_expect_eq(error, 0);
+	cr_expect_gt(unit_descriptors(), before + 2);
+	close(fd);
+	close(first);
+	world_run(&slow_w);
+	cr_expect_eq(unit_descriptors(), before - 2);
+	operators_done(&slow_w.s);
+	slow_end(&delivery, AGENT_SENT);
+}
+
+/* mutation: queue-send/other_queue.c: other_queue_get() looks for none;
+ * queue-send/operators/spread.c: spread_end() frees nothing. */
+Test(slow, D43_P12_spreads_share_the_other_queue_and_go_together)
+{
+	enum {
+		N = 8
+	};
+	struct queue_id ids[N];
+	unsigned i, open, before;
+	int fd, error = 1;
+
+	slow_use_act_threads(2);
+	for (i = 0; i < N; i++)
+		ids[i] = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
+	before = unit_descriptors();
+	fd = new_operator();
+	put_spread(fd, &ids[0], 1, 2);
+	cr_assert_eq(await_answer(fd, &error), 1);
+	cr_assert_eq(error, 0);
+	open = unit_descriptors();
+	slow_close();
+	slow_came = 0;
+	for (i = 1; i < N; i++)
+		put_spread(fd, &ids[i], 1 + i, 2);
+	world_run(&slow_w);
+	slow_await(2);
+	cr_expect_eq(slow_w.s.acts.count, N - 1);
+	cr_expect_leq(unit_descriptors(), open + 2, "files of messages");
+	slow_open(2);
+	for (i = 1; i < N; i++) {
 		cr_assert_eq(await_answer(fd, &error), 1 + i);
-		cr_expect_eq(error, i == 0 ? -EINVAL : 0);
+		cr_expect_eq(error, 0);
+		cr_expect_eq(world_where(&slow_w, ids[i].inode), SPOOL_NDIRS);
 	}
 	close(fd);
 	world_run(&slow_w);
-	cr_expect_eq(world_descriptors(), before);
-	close(first);
 	operators_done(&slow_w.s);
-	slow_end(&delivery, AGENT_SENT);
+	cr_expect_eq(unit_descriptors(), before);
+}
+
+/* More of them have gone than places are there. The queue still hangs.
+ * mutation: queue-send/operators/spread.c: is_nobodys() asks for no operator.
+ */
+Test(slow, D43_A9_spreads_of_an_operator_that_has_gone_leave_their_places)
+{
+	struct queue_id id, live;
+	unsigned i, k;
+	int fd;
+
+	slow_use_act_threads(1);
+	id = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
+	live = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
+	slow_hang(3, 1);
+	for (k = 0; k <= ACTS_MAX / (ACTS_AT_ONCE - 1); k++) {
+		fd = new_operator();
+		for (i = 1; i < ACTS_AT_ONCE; i++)
+			put_spread(fd, &id, i, 3);
+		while (slow_w.s.acts.nwaiting < ACTS_AT_ONCE - 1)
+			event_base_loop(slow_w.s.base, EVLOOP_ONCE);
+		close(fd);
+		while (slow_w.s.operators->count > 0)
+			event_base_loop(slow_w.s.base, EVLOOP_ONCE);
+		world_run(&slow_w);
+		cr_assert_eq(slow_w.s.acts.nwaiting, 0, "%u", k);
+	}
+	slow_await(1);
+	cr_expect_neq(slow_act(ACT_DELETE, live.inode), -EAGAIN);
+	while (slow_w.s.acts.count > 0)
+		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
+	cr_expect_eq(world_where(&slow_w, live.inode), SPOOL_DELETED);
+	cr_expect_eq(world_where(&slow_w, id.inode), SPOOL_DEFERRED);
+	slow_open(1);
+	cr_expect_eq(world_where(&slow_w, id.inode), SPOOL_DEFERRED);
+	operators_done(&slow_w.s);
 }
 
 /* Of one that is held up nothing is read, not even its end.
@@ -299,6 +386,84 @@ Test(slow, D43_A3_a_stop_waits_for_acts_and_their_number_is_bounded)
 	cr_expect(stop_is_over(&slow_w.s));
 	slow_w.s.stopping = false;
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_DELETED);
+}
+
+static int appends;
+
+static int
+counting_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	appends += (flags & O_APPEND) != 0 && gettid() == getpid();
+	return openat(dir, name, flags, mode);
+}
+
+/* Reasons that came while the note of a hold was on its way stay in memory.
+ * mutation: queue-send/turn.c: disk_is_waited_for() asks for no acts. */
+Test(slow, D43_P10_the_end_of_a_stop_writes_nothing_while_a_note_hangs)
+{
+	struct world_delivery delivery;
+	uint64_t inode;
+
+	slow_w.move_threads = 1;
+	slow_use_act_threads(1);
+	inode = world_message(&slow_w, "s", 1);
+	while (slow_w.s.active == 0)
+		event_base_loop(slow_w.s.base, EVLOOP_ONCE);
+	world_run(&slow_w);
+	cr_assert(world_take(&slow_w, &delivery));
+	slow_w.s.pace.slow_at = 0; /* it has just become slow */
+	slow_act_waits(ACT_HOLD, inode);
+	slow_end(&delivery, AGENT_DEFERRED);
+	cr_assert_not_null(messages_find(&slow_w.s.messages, inode)->kept);
+	appends = 0;
+	world_sys.openat = counting_openat;
+	control_ops.stop(&(struct daemon){ .state = &slow_w.s }, 0);
+	world_run(&slow_w);
+	cr_expect_eq(appends, 0);
+	slow_w.s.stopping = false;
+	slow_open(1);
+}
+
+static void
+begin_stop(uint32_t queue UNUSED)
+{
+	control_ops.stop(
+	    &(struct daemon){ .state = &slow_w.s }, 1000 * USEC_PER_SEC);
+}
+
+static void
+begin_end(uint32_t queue)
+{
+	const char list[] = { (char)queue, 0, 0, 0 };
+	const struct msg told = { .type = MSG_HAND_OVER,
+		.u.HAND_OVER.queues = { list, sizeof(list) } };
+
+	cr_assert_eq(evacuate_told(&slow_w.s, &told), 0);
+}
+
+/* mutation: queue-send/operators/spread.c: must_wait() asks for neither. */
+Test(slow, D43_A3_a_stop_and_an_end_wait_for_no_queue_that_is_opened)
+{
+	void (*const begin[])(uint32_t queue) = { begin_stop, begin_end };
+	struct queue_id id;
+	uint32_t running, i;
+
+	slow_use_act_threads(1);
+	id = world_id(&slow_w, slow_lay(SPOOL_DEFERRED));
+	for (i = 0; i < ARRAY_LEN(begin); i++) {
+		slow_hang(3 + i, 1);
+		cr_assert_eq(world_spread(&slow_w, &slow_spread, &id, 3 + i),
+		    ACT_UNDER_WAY);
+		slow_await(1);
+		begin[i](3 + i);
+		world_run(&slow_w);
+		cr_expect_eq(world_answered(&running), -EBUSY, "%u", i);
+		cr_expect(stop_is_over(&slow_w.s));
+		cr_expect_eq(atomic_load(&slow_came), 1);
+		slow_w.s.stopping = false;
+		slow_open(1);
+	}
+	spread_end(&slow_w.s, &slow_spread);
 }
 
 /* A pass would miss a message that moves, and tell that the queue is empty.

@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
+#include "queue-send/other_queue.h"
 #include "queue-send/peers/peers.h"
 #include "queue-send/road/road.h"
 #include "queue-send/operators/rules.h"
@@ -43,6 +44,7 @@ begin(struct world *w, bool again)
 	s->fetches.pool.threads = w->fetch_threads;
 	s->in_memory = w->in_memory;
 	s->acts.pool.threads = w->act_threads;
+	s->others.pool.threads = w->act_threads > 0 ? OTHER_THREADS : 0;
 	s->pace.slow_at = w->slow ? INT64_MAX / 2 : 0;
 	s->base = daemon_loop_new(false);
 	cr_assert_not_null(s->base);
@@ -234,6 +236,8 @@ await_threads(const struct world *w)
 		return;
 	if (w->s.records.away)
 		await_thread(&w->s.records.pool);
+	if (w->s.acts.nwaiting > 0)
+		await_thread(&w->s.others.pool);
 	if (w->s.acts.count > 0)
 		await_acts(w);
 	if (w->s.fetches.tasks > 0)
@@ -361,17 +365,6 @@ offer(
 	cr_assert_eq(chan_send(w->todo, &msg, with), 0);
 	buf_done(&names);
 	buf_done(&sender);
-}
-
-unsigned
-world_descriptors(void)
-{
-	unsigned n = 0;
-	int fd;
-
-	for (fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
 }
 
 void

@@ -122,8 +122,6 @@ void world_offer(struct world *w, enum spool_dir dir, uint64_t inode);
 void world_offer_with(struct world *w, uint64_t inode, int fd, uint64_t as);
 /* An offer of another message that has the inode. */
 void world_offer_stranger(struct world *w, uint64_t inode);
-/* Descriptors that are open. */
-unsigned world_descriptors(void);
 /* The next descriptor is above the limit: what that was. */
 struct rlimit world_starve(void);
 /* Both. */

@@ -108,10 +108,8 @@ take_answer(struct send *s UNUSED, const struct act_asker *by UNUSED,
 	asked.is_known = true;
 	asked.error = a->error;
 	asked.running = a->running;
-	if (asked.home == NULL || a->spread == NULL)
-		return;
-	*asked.home = *a->spread;
-	*a->spread = (struct spread){ 0 };
+	if (asked.home != NULL)
+		asked.home->moved += a->error == 0;
 }
 
 int
