@@ -75,7 +75,6 @@ struct reader {
 	struct pool pool;
 	struct walk_part *part; /* of the walk that runs */
 	bool away;              /* the part is with the thread */
-	bool ready;             /* that one has come back */
 };
 
 enum walk_kind {
@@ -188,11 +187,12 @@ struct other_queues {
 struct act_task;
 TAILQ_HEAD(act_tasks, act_task);
 
-/* Acts of operators that threads do. */
+/* Acts on messages that threads do. */
 struct acts {
 	struct pool pool;
-	struct act_tasks list; /* under way; a few of each operator */
+	struct act_tasks list; /* under way */
 	uint32_t count;
+	uint32_t own;             /* of these: of the queue itself */
 	struct act_tasks waiting; /* for another queue to be open (spread.c) */
 	uint32_t nwaiting;
 };

@@ -45,6 +45,7 @@ static const struct {
 	{ "queue-send/clock_file.c", "clock" },
 	{ "queue-send/control.c", "queue-send" },
 	{ "queue-send/backlog/deferred.c", "walk" },
+	{ "queue-send/backlog/found.c", "walk" },
 	{ "queue-send/road/disk.c", "disk" },
 	{ "queue-send/road/evacuate.c", "evacuation" },
 	{ "queue-send/peers/links.c", "link" },

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/text.h"
@@ -302,4 +303,58 @@ reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode)
 	int r = spool_remove(sp, dir, inode);
 
 	return r == -ENOENT ? 0 : r;
+}
+
+/* The names that it has; 0: it is not there. */
+static nlink_t
+look(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    struct stat *ret_st)
+{
+	char leaf[SPOOL_PATH_MAX];
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	return fstatat(sp->dir[dir], leaf, ret_st, AT_SYMLINK_NOFOLLOW) < 0
+	    ? 0
+	    : ret_st->st_nlink;
+}
+
+/* The file that was seen is nobody's, but another one may be lent under its
+ * name at any time. So that name is taken away first: what it then has is
+ * nobody else's to change, and goes, or is put back. */
+static void
+clear_seen(const struct spool *sp, enum spool_dir dir, uint64_t inode,
+    const struct stat *seen)
+{
+	char leaf[SPOOL_PATH_MAX], temp[SPOOL_PATH_MAX];
+	const int fd = sp->dir[dir];
+	struct stat st;
+
+	spool_leaf(sp, dir, inode, leaf, sizeof(leaf));
+	snprintf(temp, sizeof(temp), "%" PRIu64 "/" SPOOL_TEMP_LOST "%" PRIu64,
+	    inode % sp->split, inode);
+	if (sp->sys->replaceat(fd, leaf, temp) < 0)
+		return;
+	if (fstatat(fd, temp, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    st.st_ino != seen->st_ino) {
+		if (sp->sys->renameat(fd, temp, fd, leaf) == 0 ||
+		    errno != EEXIST) /* lent once more */
+			return;
+	}
+	(void)sp->sys->unlinkat(fd, temp, 0);
+}
+
+/* A file that is not there now may be lent in the next moment. */
+void
+reason_clear_lost(const struct spool *sp, uint64_t inode)
+{
+	struct stat in_defer, in_bounce;
+	const nlink_t defer = look(sp, SPOOL_DEFER, inode, &in_defer);
+	const nlink_t bounce = look(sp, SPOOL_BOUNCE, inode, &in_bounce);
+
+	if (defer > 1 || bounce > 1 || spool_has(sp, inode))
+		return;
+	if (defer > 0)
+		clear_seen(sp, SPOOL_DEFER, inode, &in_defer);
+	if (bounce > 0)
+		clear_seen(sp, SPOOL_BOUNCE, inode, &in_bounce);
 }

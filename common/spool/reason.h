@@ -61,6 +61,12 @@ int reason_count_attempts(
     const struct spool *sp, uint64_t inode, uint32_t *ret_count);
 /* Remove the file, if there is one. */
 int reason_clear(const struct spool *sp, enum spool_dir dir, uint64_t inode);
+/* Remove both, unless a message of the inode lies anywhere in the queue. With a
+ * second name they are lent, and stay: the queue that gives the message away
+ * does that, and the message comes after them (spool_hand_over()). So do those
+ * that come while this goes on. The caller sees to it that this queue itself
+ * begins nothing with a message of the inode. */
+void reason_clear_lost(const struct spool *sp, uint64_t inode);
 /* The reasons were reported: this line is on disk, or it was taken back. */
 int reason_add_report(
     const struct spool *sp, uint64_t inode, usec_t when_wall, const char *id);

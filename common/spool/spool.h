@@ -240,6 +240,8 @@ int spool_set_due(const struct spool *sp, uint64_t inode, usec_t due_wall);
  * writers are never returned, and are removed on the way when older than
  * SPOOL_TEMP_AGE. */
 #define SPOOL_TEMP_PREFIX "tmp."
+/* A name that is looked at, and may be put back. */
+#define SPOOL_TEMP_LOST   SPOOL_TEMP_PREFIX "lost."
 #define SPOOL_TEMP_AGE    (24 * 3600 * USEC_PER_SEC)
 
 struct spool_scan {

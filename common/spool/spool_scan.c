@@ -97,6 +97,16 @@ is_temp(const char *name)
 	return strncmp(name, SPOOL_TEMP_PREFIX, strlen(SPOOL_TEMP_PREFIX)) == 0;
 }
 
+/* A file that is old already is looked at under a new name, which changes its
+ * ctime alone. */
+static usec_t
+temp_since(const char *name, const struct stat *st)
+{
+	return strncmp(name, SPOOL_TEMP_LOST, strlen(SPOOL_TEMP_LOST)) == 0
+	    ? (usec_t)st->st_ctim.tv_sec * USEC_PER_SEC
+	    : mtime(st);
+}
+
 static void
 sweep_temp(const struct spool_scan *s, const char *name)
 {
@@ -104,7 +114,7 @@ sweep_temp(const struct spool_scan *s, const char *name)
 	struct stat st;
 
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    mtime(&st) < clock_wall() - SPOOL_TEMP_AGE)
+	    temp_since(name, &st) < clock_wall() - SPOOL_TEMP_AGE)
 		s->sp->sys->unlinkat(fd, name, 0);
 }
 

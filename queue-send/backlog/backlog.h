@@ -8,6 +8,7 @@
  *	           them up again
  *	claims.c   the destinations that a message with several still has
  *	deferred.c the files in deferred/, by walks
+ *	found.c    the files that these find elsewhere
  *	walk.c     reads the directories for these
  *
  * due.c is pure: no disk, no clock. Soft: a backlog that cannot be had for want
@@ -299,13 +300,34 @@ bool act_meets_held(struct send *s, uint64_t inode);
 bool
 act_takes_rule(struct send *s, uint64_t inode, const struct hold_note *note);
 
-/* ---- acts.c: a hold with an end ---- */
+/* So many acts of the queue itself are under way that no other begins. */
+bool acts_own_are_full(const struct send *s);
 
-/* A file of hold/ was found by the walk: it is released when its time is over;
- * true: now. */
-bool acts_found_held(struct send *s, uint64_t inode);
+/* A file that a walk has found, as the one that read the directory saw it: it
+ * may have changed since. */
+struct walk_item {
+	struct spool_item file;
+	/* In hold/: */
+	struct queue_id id;
+	bool failed;       /* mail of an earlier version: recover_held() */
+	int note_error;    /* -errno of hold_note_read() */
+	usec_t until_wall; /* of its note; 0: no end */
+	/* In bounce/: */
+	bool has_message; /* the queue has a file of that inode */
+};
+
+/* ---- holds.c: a hold with an end ---- */
+
+/* A file of hold/ was found by the walk: it is released when its time is over.
+ */
+void acts_found_held(struct send *s, const struct walk_item *item);
+/* In a thread: its id and its note. */
+void acts_look_at_held(const struct spool *sp, struct walk_item *item);
 /* A message is on hold until then; 0: no end. */
 void acts_hold_ends(struct send *s, usec_t until_wall);
+/* A file of hold/ could not be dealt with, with that error: the walk comes
+ * again, if that may help. */
+void acts_hold_again(struct send *s, int error);
 /* When the next hold ends, hold/ is walked. */
 usec_t acts_hold_work(struct send *s);
 
@@ -320,20 +342,41 @@ void walk_done(struct send *s);
 struct walk_plan {
 	enum spool_dir dir;
 	bool with_stat;
-	int most; /* items of a part */
-	/* A thread, after reading, looks at what the loop is about to open and
-	 * to read, so that this is in memory then; NULL: nothing. */
-	void (*look)(const struct spool *sp, uint64_t inode);
+	int most; /* items of a part, which are as many as a turn takes */
+	/* The one that reads the directory looks at each file, and tells what
+	 * the loop is to know of it; NULL: nothing. */
+	void (*look)(const struct spool *sp, struct walk_item *item);
 };
 /* -ENOMEM. */
 int walk_begin(struct send *s, const struct walk_plan *plan);
-/* Read the next part. False: not yet, send_wake() comes. */
-bool walk_read(struct send *s);
-/* The items of the part; more: the walk goes on after them. */
-int walk_count(const struct send *s, bool *ret_more);
-/* 0, or -errno: a part of the directory could not be read. */
-int walk_item(const struct send *s, int i, const struct spool_item **ret_item);
+/* 1: the next item; 0: that was the last one; -EAGAIN: not yet, send_wake()
+ * comes; another -errno: a part of the directory could not be read. */
+int walk_next(struct send *s, const struct walk_item **ret_item);
+/* The last item comes again. */
+void walk_again(struct send *s);
+/* Of a walk that has not begun, too. */
 void walk_end(struct send *s);
+
+/* ---- found.c: files that a walk has found ----
+ *
+ * The loop looks whether memory knows the file; a thread moves or removes it,
+ * as an act of the queue itself, and looks again whether it is there. */
+void found_active(struct send *s, const struct walk_item *item);
+void found_deleted(struct send *s, const struct walk_item *item);
+void found_held(struct send *s, const struct walk_item *item);
+void found_reasons(struct send *s, const struct walk_item *item);
+/* The file is gone from where it was. Its reasons go too, lest they meet the
+ * next file of that inode, unless the file lies elsewhere in the queue. Those
+ * for which there is no place among the acts the next message clears. */
+void found_gone(struct send *s, uint64_t inode);
+/* todo-proc cannot read a file of deferred/ (EIO), so it is never offered. When
+ * it has not changed for longer than mail is kept it goes to corrupt/; without
+ * a place among the acts when it is asked for again. */
+void found_unreadable(struct send *s, uint64_t inode);
+/* In the thread of the walk: what found_held() and found_reasons() are to know.
+ */
+void look_at_held(const struct spool *sp, struct walk_item *item);
+void look_at_reasons(const struct spool *sp, struct walk_item *item);
 
 /* ---- deferred.c: deferred messages on disk ----
  *
@@ -346,13 +389,18 @@ void deferred_walk(struct send *s);
  * while the last walk was long. */
 void deferred_rescan(struct send *s);
 usec_t deferred_work(struct send *s);
+/* A file that the walk of hold/ had found is not there any more. */
+void deferred_left_hold(struct send *s);
+/* The queue ends: the walk that runs begins anew when that is over. */
+void deferred_pause(struct send *s);
 /* The message, just moved there, is due at. */
 void deferred_add(struct send *s, const struct message *m, usec_t at_mono);
+/* The message waits there and is due at that time, or at once. Parked in its
+ * backlog it would wait for its turn, which is not at once. */
+void deferred_make_due(
+    struct send *s, uint64_t inode, usec_t due_wall, bool was_held);
 /* The message is not there any more. */
 void deferred_forget(struct send *s, uint64_t inode);
-/* todo-proc cannot read it (-errno), so it is never offered. When it has not
- * changed for longer than mail is kept it goes to corrupt/: true. */
-bool deferred_give_up(struct send *s, uint64_t inode, int error);
 /* Everything is due; files that the walk has not found yet, when it does. */
 void deferred_flush(struct send *s);
 void deferred_done(struct send *s);

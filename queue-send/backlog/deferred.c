@@ -5,18 +5,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/io.h"
 #include "log/log.h"
 #include "queue-send/road/road.h"
 #include "spool/act.h"
-#include "spool/hold_note.h"
-#include "spool/reason.h"
 
 #define WALKED_PER_TURN 300
 #define HELD_STEPS      15 /* a file that is opened and read takes as long */
 #define REASON_STEPS    5  /* the message is looked for */
 #define WALK_INTERVAL   (3600 * USEC_PER_SEC)
-#define STRAY_RETRY     (10 * USEC_PER_SEC)
 #define SHORTAGE_WAIT   USEC_PER_SEC
 #define RESCAN_GAP      9 /* a tenth of the time at most */
 
@@ -32,145 +28,21 @@ deferred_walk(struct send *s)
 
 /* A file was found in deferred/: one that is not known gets a node. */
 static void
-found(struct send *s, const struct spool_item *item)
+found(struct send *s, const struct walk_item *item)
 {
 	const struct retry_now now = { s->now, s->now_wall };
 	usec_t at = s->now;
 
-	if (messages_find(&s->messages, item->inode) != NULL ||
-	    due_find(&s->due, item->inode) != NULL)
+	if (messages_find(&s->messages, item->file.inode) != NULL ||
+	    due_find(&s->due, item->file.inode) != NULL)
 		return;
 	if (!s->walk_flush)
-		at = retry_due_mono(&s->retry, item->mtime_wall, &now);
+		at = retry_due_mono(&s->retry, item->file.mtime_wall, &now);
 	/* The message that has waited longest comes first. */
-	if (at <= s->now && item->mtime_wall < s->now_wall)
-		at = s->now - (s->now_wall - item->mtime_wall);
-	if (due_put(&s->due, item->inode, at) == NULL)
+	if (at <= s->now && item->file.mtime_wall < s->now_wall)
+		at = s->now - (s->now_wall - item->file.mtime_wall);
+	if (due_put(&s->due, item->file.inode, at) == NULL)
 		s->walks[WALK_DEFERRED].wanted = true; /* no memory: again */
-}
-
-/* A file was found in active/. If it is no message of this queue-send, the
- * start could not move it, or an operator put it there. */
-static void
-found_active(struct send *s, const struct spool_item *item)
-{
-	struct recovered done = { .accepted = &s->accepted, .behind = s };
-	int r;
-
-	if (messages_find(&s->messages, item->inode) != NULL ||
-	    removal_is_under_way(s, item->inode))
-		return;
-	r = recover_message(&s->sp, item->inode, &done);
-	s->want_scan |= done.returned > 0;
-	if (r >= 0 || r == -ENOENT)
-		return;
-	s->stray_at = s->now + STRAY_RETRY;
-	if (log_due(s->now, 60 * USEC_PER_SEC, &s->said_stray))
-		log_error("%s/active/%s: cannot be moved back: %s: tried again",
-		    s->sp.path, item->name, strerror(-r));
-}
-
-/* The end of the day is known until the file is gone. */
-static int
-remove_deleted(struct send *s, uint64_t inode)
-{
-	int r = reason_clear(&s->sp, SPOOL_BOUNCE, inode);
-
-	if (r == 0)
-		r = spool_remove(&s->sp, SPOOL_DELETED, inode);
-	if (r == 0)
-		r = reason_clear(&s->sp, SPOOL_DEFER, inode);
-	if (r == 0)
-		sync_changed(s);
-	return r;
-}
-
-/* The message may have come there again since the walk looked. */
-static bool
-ends_later(const struct send *s, int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) < 0 ||
-	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC > s->now_wall;
-}
-
-/* The message may have left since the walk looked: what it has in defer/ and
- * bounce/ goes on with it. */
-static bool
-is_deleted(const struct send *s, uint64_t inode)
-{
-	char leaf[SPOOL_PATH_MAX];
-	struct stat st;
-
-	spool_leaf(&s->sp, SPOOL_DELETED, inode, leaf, sizeof(leaf));
-	return fstatat(s->sp.dir[SPOOL_DELETED], leaf, &st,
-		   AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* A file was found in deleted/: its day may be over. */
-static void
-found_deleted(struct send *s, const struct spool_item *item)
-{
-	int r, fd;
-
-	if (act_is_under_way(s, item->inode) || !is_deleted(s, item->inode))
-		return;
-	fd = reason_open(&s->sp, SPOOL_DEFER, item->inode);
-	/* A restore may lose the end of its day: a day from now, then. */
-	if (fd < 0)
-		r = spool_set_due(
-		    &s->sp, item->inode, s->now_wall + ACT_DELETED_TIME);
-	else if (item->mtime_wall > s->now_wall || ends_later(s, fd))
-		r = 0;
-	else
-		r = remove_deleted(s, item->inode);
-	io_close(&fd);
-	if (r < 0)
-		log_warning(
-		    "%s/deleted/%s: %s", s->sp.path, item->name, strerror(-r));
-}
-
-/* Failed mail of a version without reports. */
-static void
-found_held(struct send *s, const struct spool_item *item)
-{
-	struct recovered done = { .accepted = &s->accepted };
-	struct walk *w = &s->walks[WALK_HOLD];
-
-	/* The end of its move there counts it, and looks again. */
-	if (messages_find(&s->messages, item->inode) != NULL ||
-	    act_meets_held(s, item->inode))
-		return;
-	w->failed += recover_held(&s->sp, item->inode,
-			 s->conf->report_held_failures, &done) == 1;
-	w->found -= done.returned;
-	s->want_scan |= done.returned > 0;
-	if (done.returned == 0)
-		w->found -= acts_found_held(s, item->inode);
-}
-
-/* A second name: the queue that gives the message away lends them, and the
- * message comes after them (spool_hand_over()). */
-static bool
-are_lent(const struct spool *sp, uint64_t inode)
-{
-	char leaf[SPOOL_PATH_MAX];
-	struct stat st;
-
-	spool_leaf(sp, SPOOL_BOUNCE, inode, leaf, sizeof(leaf));
-	return fstatat(sp->dir[SPOOL_BOUNCE], leaf, &st, AT_SYMLINK_NOFOLLOW) ==
-	    0 &&
-	    st.st_nlink > 1;
-}
-
-/* A crash may have left it, when its message had gone. */
-static void
-found_reasons(struct send *s, const struct spool_item *item)
-{
-	if (messages_find(&s->messages, item->inode) == NULL &&
-	    !act_is_under_way(s, item->inode) && !are_lent(&s->sp, item->inode))
-		reasons_clear(s, item->inode);
 }
 
 /* Once for a number: what stays is not told of each hour. */
@@ -189,66 +61,19 @@ say_held(struct walk *w, bool taken)
 	w->said = w->failed;
 }
 
-/* ---- in a thread: the same looks before the loop takes them ---- */
-
-/* As recover.c reads marks. */
-static void
-read_ahead(int fd, const struct queue_file *file)
-{
-	struct queue_rcpt_cursor cursor;
-	struct queue_rcpt rcpt;
-
-	queue_rcpt_begin(&cursor, file);
-	while (queue_rcpt_next(&cursor, fd, &rcpt) > 0)
-		;
-}
-
-static void
-look_at_held(const struct spool *sp, uint64_t inode)
-{
-	struct queue_file file;
-	struct hold_note note;
-	struct queue_id id;
-	int fd = spool_open_file(sp, SPOOL_HOLD, inode, O_RDONLY);
-
-	if (fd < 0)
-		return;
-	if (queue_file_read(fd, &file) == 0) {
-		id = (struct queue_id){ file.arrival_wall, file.nonce,
-			file.queue, inode };
-		read_ahead(fd, &file);
-		(void)hold_note_read(sp, &id, &note);
-	}
-	io_close(&fd);
-}
-
-static void
-look_at_deleted(const struct spool *sp, uint64_t inode)
-{
-	int fd = reason_open(sp, SPOOL_DEFER, inode);
-
-	io_close(&fd);
-}
-
-static void
-look_at_reasons(const struct spool *sp, uint64_t inode)
-{
-	(void)spool_has(sp, inode);
-}
-
 /* A walk, and what is done with each file that is found; steps that this takes.
  */
 static const struct {
 	enum spool_dir dir;
-	void (*found)(struct send *s, const struct spool_item *item);
+	void (*found)(struct send *s, const struct walk_item *item);
 	int steps;
-	void (*look)(const struct spool *sp, uint64_t inode);
+	void (*look)(const struct spool *sp, struct walk_item *item);
 } kinds[WALK_NKINDS] = {
 	[WALK_DEFERRED] = { SPOOL_DEFERRED, found, 1, NULL },
 	[WALK_ACTIVE] = { SPOOL_ACTIVE, found_active, 1, NULL },
 	[WALK_HOLD] = { SPOOL_HOLD, found_held, HELD_STEPS, look_at_held },
 	[WALK_CORRUPT] = { SPOOL_CORRUPT, NULL, 1, NULL },
-	[WALK_DELETED] = { SPOOL_DELETED, found_deleted, 1, look_at_deleted },
+	[WALK_DELETED] = { SPOOL_DELETED, found_deleted, 1, NULL },
 	[WALK_BOUNCE] = { SPOOL_BOUNCE, found_reasons, REASON_STEPS,
 	    look_at_reasons },
 };
@@ -270,13 +95,19 @@ end_walk(struct send *s, enum walk_kind kind)
 }
 
 static int
+most(enum walk_kind kind)
+{
+	return WALKED_PER_TURN / kinds[kind].steps;
+}
+
+static int
 begin_walk(struct send *s, enum walk_kind kind)
 {
 	struct walk *w = &s->walks[kind];
 	const struct walk_plan plan = {
 		.dir = kinds[kind].dir,
 		.with_stat = kind == WALK_DEFERRED || kind == WALK_DELETED,
-		.most = WALKED_PER_TURN / kinds[kind].steps,
+		.most = most(kind),
 		.look = kinds[kind].look,
 	};
 	int r = walk_begin(s, &plan);
@@ -291,15 +122,13 @@ begin_walk(struct send *s, enum walk_kind kind)
 }
 
 static void
-found_one(struct send *s, enum walk_kind kind, int i)
+found_one(struct send *s, enum walk_kind kind, int error,
+    const struct walk_item *item)
 {
-	const struct spool_item *item;
-	int error = walk_item(s, i, &item);
-
 	if (error < 0)
 		log_warning("%s/%s: %s: a part of it was not read", s->sp.path,
 		    spool_dirs[kinds[kind].dir].name, strerror(-error));
-	if (error < 0 || item->inode == 0)
+	if (error < 0 || item->file.inode == 0)
 		return;
 	s->walks[kind].found++;
 	if (kinds[kind].found != NULL)
@@ -310,18 +139,23 @@ found_one(struct send *s, enum walk_kind kind, int i)
 static usec_t
 step(struct send *s, enum walk_kind kind)
 {
-	bool more;
-	int i, n;
+	const struct walk_item *item;
+	int n, r;
 
 	if (!s->walks[kind].running && begin_walk(s, kind) < 0)
 		return s->now + SHORTAGE_WAIT;
-	if (!walk_read(s))
-		return USEC_NEVER;
-	n = walk_count(s, &more);
-	for (i = 0; i < n; i++)
-		found_one(s, kind, i);
-	if (!more)
-		end_walk(s, kind);
+	for (n = 0; n < most(kind); n++) {
+		if (acts_own_are_full(s)) /* the end of one wakes the loop */
+			return USEC_NEVER;
+		r = walk_next(s, &item);
+		if (r == -EAGAIN || (r == 0 && s->acts.own > 0))
+			return USEC_NEVER;
+		if (r == 0) {
+			end_walk(s, kind);
+			break;
+		}
+		found_one(s, kind, r, item);
+	}
 	return s->now;
 }
 
@@ -384,6 +218,27 @@ deferred_work(struct send *s)
 }
 
 void
+deferred_left_hold(struct send *s)
+{
+	struct walk *w = &s->walks[WALK_HOLD];
+
+	w->found -= w->running && w->found > 0;
+	w->count -= w->count > 0;
+}
+
+void
+deferred_pause(struct send *s)
+{
+	int i;
+
+	for (i = 0; i < WALK_NKINDS; i++) {
+		s->walks[i].wanted |= s->walks[i].running;
+		s->walks[i].running = false;
+	}
+	walk_end(s);
+}
+
+void
 deferred_add(struct send *s, const struct message *m, usec_t at_mono)
 {
 	struct due *d = due_put(&s->due, m->inode, at_mono);
@@ -403,6 +258,23 @@ deferred_add(struct send *s, const struct message *m, usec_t at_mono)
 }
 
 void
+deferred_make_due(
+    struct send *s, uint64_t inode, usec_t due_wall, bool was_held)
+{
+	struct due *d = due_find(&s->due, inode);
+	struct backlog *b = d == NULL ? NULL : share_backlog_of(s, d);
+	const usec_t at =
+	    due_wall > s->now_wall ? s->now + (due_wall - s->now_wall) : s->now;
+
+	d = due_put(&s->due, inode, at);
+	if (d == NULL)
+		s->walks[WALK_DEFERRED].wanted = true;
+	else
+		d->owed |= was_held;
+	share_changed(s, b);
+}
+
+void
 deferred_forget(struct send *s, uint64_t inode)
 {
 	struct due *d = due_find(&s->due, inode);
@@ -415,43 +287,6 @@ deferred_forget(struct send *s, uint64_t inode)
 	b = share_backlog_of(s, d);
 	due_drop(&s->due, inode);
 	share_changed(s, b);
-}
-
-/* The time of the last mark, or of the acceptance, stands for its age. */
-static bool
-is_hopeless(struct send *s, uint64_t inode)
-{
-	char leaf[SPOOL_PATH_MAX];
-	struct stat st;
-	usec_t changed;
-
-	spool_leaf(&s->sp, SPOOL_DEFERRED, inode, leaf, sizeof(leaf));
-	if (s->now < s->expire_after ||
-	    fstatat(s->sp.dir[SPOOL_DEFERRED], leaf, &st, AT_SYMLINK_NOFOLLOW) <
-		0)
-		return false;
-	changed = (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC;
-	return retry_is_hopeless(
-	    &s->retry, jumps_age(&s->jumps, changed, s->now_wall), false);
-}
-
-bool
-deferred_give_up(struct send *s, uint64_t inode, int error)
-{
-	char name[QUEUE_FILE_MAX];
-
-	if (error != -EIO || !is_hopeless(s, inode))
-		return false;
-	queue_file_name(inode, name);
-	if (spool_move_corrupt(&s->sp, SPOOL_DEFERRED,
-		(uint32_t)(inode % s->sp.split), name) < 0)
-		return false;
-	log_error("%s/deferred/%s: cannot be read, for longer than mail is "
-		  "kept: %s: moved to corrupt/",
-	    s->sp.path, name, strerror(-error));
-	s->walks[WALK_CORRUPT].count++;
-	deferred_forget(s, inode);
-	return true;
 }
 
 void

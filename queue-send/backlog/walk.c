@@ -15,10 +15,10 @@ struct walk_part {
 	struct spool_scan scan;
 	struct walk_plan plan;
 	bool end;
-	int n;
+	int n, at; /* found; the next of them */
 	struct {
 		int error;
-		struct spool_item item;
+		struct walk_item item;
 	} found[ITEMS_MAX];
 };
 
@@ -28,8 +28,8 @@ look_at_part(struct walk_part *p)
 	int i;
 
 	for (i = 0; p->plan.look != NULL && i < p->n; i++)
-		if (p->found[i].error == 0 && p->found[i].item.inode != 0)
-			p->plan.look(p->sp, p->found[i].item.inode);
+		if (p->found[i].error == 0 && p->found[i].item.file.inode != 0)
+			p->plan.look(p->sp, &p->found[i].item);
 }
 
 static int
@@ -38,15 +38,24 @@ read_part(struct sync_task *task)
 	struct walk_part *p = (struct walk_part *)(void *)task;
 	int r;
 
+	p->at = 0;
 	for (p->n = 0; p->n < p->plan.most && !p->end;) {
 		r = spool_scan_next(
-		    &p->scan, p->plan.with_stat, &p->found[p->n].item);
+		    &p->scan, p->plan.with_stat, &p->found[p->n].item.file);
 		p->end = r == 0;
 		p->found[p->n].error = r < 0 ? r : 0;
 		p->n += r != 0;
 	}
 	look_at_part(p);
 	return 0;
+}
+
+static void
+drop(struct sync_task *task)
+{
+	struct walk_part *p = (struct walk_part *)(void *)task;
+
+	spool_scan_done(&p->scan);
 }
 
 int
@@ -56,13 +65,11 @@ walk_begin(struct send *s, const struct walk_plan *plan)
 
 	if (p == NULL)
 		return -ENOMEM;
-	sync_task_init(&p->task, read_part, NULL);
+	sync_task_init(&p->task, read_part, drop);
 	p->sp = &s->sp;
 	p->plan = *plan;
 	if (plan->most > ITEMS_MAX)
 		p->plan.most = ITEMS_MAX;
-	if (s->reader.pool.threads == 0)
-		p->plan.look = NULL;
 	spool_scan_begin(&p->scan, &s->sp, plan->dir);
 	s->reader.part = p;
 	return 0;
@@ -76,54 +83,56 @@ give_to_thread(struct reader *r)
 	return r->away;
 }
 
-bool
-walk_read(struct send *s)
+int
+walk_next(struct send *s, const struct walk_item **ret_item)
 {
 	struct reader *r = &s->reader;
+	struct walk_part *p = r->part;
+	int error;
 
-	if (r->ready) {
-		r->ready = false;
-		return true;
+	if (r->away)
+		return -EAGAIN;
+	if (p->at == p->n && !p->end) {
+		if (give_to_thread(r))
+			return -EAGAIN;
+		(void)read_part(&p->task);
 	}
-	if (r->away || give_to_thread(r))
-		return false;
-	(void)read_part(&r->part->task);
-	return true;
+	if (p->at == p->n)
+		return 0;
+	error = p->found[p->at].error;
+	*ret_item = &p->found[p->at++].item;
+	return error < 0 ? error : 1;
 }
 
-int
-walk_count(const struct send *s, bool *ret_more)
+void
+walk_again(struct send *s)
 {
-	*ret_more = !s->reader.part->end;
-	return s->reader.part->n;
+	s->reader.part->at--;
 }
 
-int
-walk_item(const struct send *s, int i, const struct spool_item **ret_item)
-{
-	*ret_item = &s->reader.part->found[i].item;
-	return s->reader.part->found[i].error;
-}
-
+/* A part that is with the thread is freed when it comes back. */
 void
 walk_end(struct send *s)
 {
 	struct walk_part *p = s->reader.part;
 
+	if (p != NULL && !s->reader.away)
+		sync_task_free(&p->task);
 	s->reader.part = NULL;
-	if (p == NULL)
-		return;
-	spool_scan_done(&p->scan);
-	sync_task_free(&p->task);
+	s->reader.away = false;
 }
 
 /* ---- start and end ---- */
 
 static void
-ended(struct send *s, struct sync_task *task UNUSED)
+ended(struct send *s, struct sync_task *task)
 {
-	s->reader.away = false;
-	s->reader.ready = true;
+	struct walk_part *p = s->reader.part;
+
+	if (p != NULL && task == &p->task)
+		s->reader.away = false;
+	else
+		sync_task_free(task);
 }
 
 int
@@ -132,11 +141,9 @@ walk_init(struct send *s)
 	return pool_init(s, &s->reader.pool, 1, ended);
 }
 
-/* The part that a thread reads into while it hangs stays its own. */
 void
 walk_done(struct send *s)
 {
-	if (!s->reader.away)
-		walk_end(s);
+	walk_end(s);
 	s->hung |= !pool_done(&s->reader.pool);
 }

@@ -65,6 +65,12 @@ acts_are_full(const struct send *s)
 	return s->acts.count + s->acts.nwaiting >= ACTS_MAX;
 }
 
+bool
+acts_own_are_full(const struct send *s)
+{
+	return s->acts.own >= ACTS_OWN_MAX;
+}
+
 /* A file that was passed over is looked for again: it may lie where it lay, and
  * another message may have its inode by now. */
 static void
@@ -82,6 +88,7 @@ end(struct send *s, struct act_task *t)
 
 	TAILQ_REMOVE(&s->acts.list, t, on);
 	s->acts.count--;
+	s->acts.own -= t->by.answer == NULL;
 	look_again(s, t);
 	r = t->ended == NULL ? 0 : t->ended(s, t, &running);
 	if (t->by.answer != NULL && r != ACT_UNDER_WAY)
@@ -94,10 +101,12 @@ end(struct send *s, struct act_task *t)
 void
 acts_ended(struct send *s, struct sync_task *task)
 {
+	struct act_task *t = (struct act_task *)(void *)task;
+	const bool own = t->by.answer == NULL;
 	const usec_t began = clock_mono();
 
-	end(s, (struct act_task *)(void *)task);
-	if (s->operators != NULL)
+	end(s, t);
+	if (s->operators != NULL && !own)
 		quota_spend(&s->operators->quota, clock_mono() - began);
 }
 
@@ -110,6 +119,7 @@ act_run(struct send *s, struct act_task *t)
 
 	TAILQ_INSERT_TAIL(&s->acts.list, t, on);
 	s->acts.count++;
+	s->acts.own += t->by.answer == NULL;
 	if (s->acts.count == 1) /* look_work() looks from now on */
 		send_wake(s);
 	if (p->threads == 0 || pool_put(p, &t->task) < 0) {
@@ -142,5 +152,5 @@ acts_done(struct send *s)
 	}
 	s->acts.nwaiting = 0;
 	TAILQ_INIT(&s->acts.list);
-	s->acts.count = 0;
+	s->acts.count = s->acts.own = 0;
 }

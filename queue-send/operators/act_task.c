@@ -1,10 +1,12 @@
 #include "queue-send/operators/act_task.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "spool/prepared.h"
 #include "spool/reason.h"
 
 /* Bytes of an accepted message that its line in the log is made of. */
@@ -128,6 +130,54 @@ act_task_spread(struct act_task *t)
 	return r;
 }
 
+/* ---- of the queue itself ---- */
+
+/* -ENOENT: another message has the name, or it has another note, since the walk
+ * has looked. */
+static int
+is_over(const struct act_task *t)
+{
+	const struct queue_id *id = &t->id;
+	struct queue_file file;
+	struct hold_note note;
+	int r = queue_file_read(t->fd, &file);
+
+	if (r == 0 &&
+	    (file.arrival_wall != id->arrival_wall || file.nonce != id->nonce ||
+		file.queue != id->queue))
+		r = -ENOENT;
+	if (r == 0)
+		r = hold_note_read(t->sp, id, &note);
+	if (r < 0)
+		return r;
+	return note.until_wall > 0 && note.until_wall <= t->now_wall ? 0
+								     : -ENOENT;
+}
+
+/* An operator may be taking back marks of failure. */
+int
+act_task_release(struct act_task *t)
+{
+	int r;
+
+	t->fd = spool_open_file(t->sp, SPOOL_HOLD, t->id.inode, O_RDONLY);
+	if (t->fd < 0)
+		return t->fd;
+	r = prepared_lock(t->fd);
+	if (r == 0)
+		r = is_over(t);
+	return r < 0 ? r
+		     : act_move(t->sp, ACT_RELEASE, SPOOL_HOLD, t->id.inode,
+			   t->fd, t->now_wall);
+}
+
+int
+act_task_clear(struct act_task *t)
+{
+	reason_clear_lost(t->sp, t->id.inode);
+	return 0;
+}
+
 /* ---- the task ---- */
 
 static void
@@ -183,5 +233,20 @@ act_task_new(struct send *s, const struct act_order *order,
 	t->note.uid = order->by.uid;
 	if (order->note != NULL)
 		t->note = *order->note;
+	return t;
+}
+
+struct act_task *
+act_task_own(struct send *s, enum spool_dir dir, uint64_t inode,
+    int (*what)(struct act_task *t),
+    int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running))
+{
+	struct act_task *t =
+	    make(s, &(struct queue_id){ .inode = inode }, what);
+
+	if (t == NULL)
+		return NULL;
+	t->dir = dir;
+	t->ended = ended;
 	return t;
 }

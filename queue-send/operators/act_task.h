@@ -49,9 +49,11 @@ struct act_task {
 	bool again;
 
 	/* Done. */
-	enum spool_dir dir; /* where it lay */
-	int fd;             /* of its file, still locked, or -1 */
-	int reason_error;   /* of reasons */
+	enum spool_dir dir;  /* where it lay; of an own act it is given */
+	bool done;           /* of an own act: the file has gone from there */
+	usec_t changed_wall; /* of an own act that asks: the file's mtime */
+	int fd;              /* of its file, still locked, or -1 */
+	int reason_error;    /* of reasons */
 };
 
 /* NULL: no memory. */
@@ -64,6 +66,17 @@ int act_task_file(struct act_task *t);
 int act_task_note(struct act_task *t);
 /* To another queue. */
 int act_task_spread(struct act_task *t);
+
+/* Of the queue itself: nobody asks, and its caller sees to it that no message
+ * in memory has the inode and no other act is under way on it. NULL: no memory.
+ */
+struct act_task *act_task_own(struct send *s, enum spool_dir dir,
+    uint64_t inode, int (*work)(struct act_task *t),
+    int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running));
+/* A hold whose time is over. */
+int act_task_release(struct act_task *t);
+/* Reasons that a crash left without their message. */
+int act_task_clear(struct act_task *t);
 
 /* ---- act_run.c ---- */
 

@@ -9,16 +9,7 @@
 #include "queue-send/peers/peers.h"
 #include "queue-send/road/road.h"
 #include "queue-send/schedule/schedule.h"
-#include "spool/prepared.h"
 #include "spool/reason.h"
-
-void
-acts_hold_ends(struct send *s, usec_t until_wall)
-{
-	if (until_wall > 0 &&
-	    (s->hold_until == 0 || until_wall < s->hold_until))
-		s->hold_until = until_wall;
-}
 
 /* ---- in the active queue ---- */
 
@@ -153,24 +144,6 @@ act_on_active(struct send *s, struct message *m, const struct act_order *order,
 
 /* ---- on disk ---- */
 
-/* The message waits in deferred/ and is due at once. Parked in its backlog it
- * would wait for its turn, which is not at once. */
-static void
-make_due(struct send *s, uint64_t inode, usec_t due_wall, bool was_held)
-{
-	struct due *d = due_find(&s->due, inode);
-	struct backlog *b = d == NULL ? NULL : share_backlog_of(s, d);
-	const usec_t at =
-	    due_wall > s->now_wall ? s->now + (due_wall - s->now_wall) : s->now;
-
-	d = due_put(&s->due, inode, at);
-	if (d == NULL)
-		s->walks[WALK_DEFERRED].wanted = true;
-	else
-		d->owed |= was_held;
-	share_changed(s, b);
-}
-
 static void
 count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
 {
@@ -190,7 +163,7 @@ moved(struct send *s, enum spool_act act, enum spool_dir from, uint64_t inode,
 	const enum spool_dir to = act_target(act, from);
 
 	if (to == SPOOL_DEFERRED)
-		make_due(s, inode, due_wall, from == SPOOL_HOLD);
+		deferred_make_due(s, inode, due_wall, from == SPOOL_HOLD);
 	else if (from == SPOOL_DEFERRED)
 		deferred_forget(s, inode);
 	count_walk(s, from, to);
@@ -350,67 +323,4 @@ acts_flush(struct send *s)
 	deferred_flush(s);
 	share_flush(s);
 	send_wake(s);
-}
-
-/* ---- a hold with an end ---- */
-
-static int
-release(struct send *s, const struct queue_id *id, int fd)
-{
-	int r = act_move(
-	    &s->sp, ACT_RELEASE, SPOOL_HOLD, id->inode, fd, s->now_wall);
-	char text[QUEUE_ID_SIZE];
-
-	if (r < 0)
-		return r;
-	queue_id_format(id, text);
-	moved(s, ACT_RELEASE, SPOOL_HOLD, id->inode, 0);
-	log_message(LOG_INFO_L, "hold-is-over", text,
-	    "released: the time of its hold is over");
-	return 0;
-}
-
-bool
-acts_found_held(struct send *s, uint64_t inode)
-{
-	struct queue_file file;
-	struct hold_note note;
-	struct queue_id id;
-	bool released = false;
-	int r, fd = spool_open_file(&s->sp, SPOOL_HOLD, inode, O_RDONLY);
-
-	if (fd < 0)
-		return false;
-	r = queue_file_read(fd, &file);
-	if (r == 0) {
-		id = (struct queue_id){ file.arrival_wall, file.nonce,
-			file.queue, inode };
-		r = hold_note_read(&s->sp, &id, &note);
-	}
-	if (r == 0 && note.until_wall > 0 && note.until_wall <= s->now_wall) {
-		/* An operator may be taking back marks of failure. */
-		r = prepared_lock(fd);
-		if (r == 0)
-			r = release(s, &id, fd);
-		released = r == 0;
-	} else if (r == 0)
-		acts_hold_ends(s, note.until_wall);
-	if (r < 0 && r != -ENOENT && r != -EBADMSG)
-		acts_hold_ends(s, s->now_wall + s->conf->error_interval);
-	io_close(&fd);
-	return released;
-}
-
-usec_t
-acts_hold_work(struct send *s)
-{
-	if (s->hold_until == 0)
-		return USEC_NEVER;
-	if (s->now_wall < s->hold_until)
-		return s->now + (s->hold_until - s->now_wall);
-	if (s->health.read_only)
-		return USEC_NEVER;
-	s->hold_until = 0; /* the walk finds the next one */
-	s->walks[WALK_HOLD].wanted = true;
-	return s->now;
 }

@@ -4,6 +4,7 @@
  *	operators.c   connections, their frames and log (operators_door.h)
  *	operators_acts.c  frames that act (operators_door.h)
  *	acts.c        one act on one message, wherever it is
+ *	holds.c       a hold with an end
  *	spread.c      a message that waits goes to another queue
  *	act_run.c     acts that threads do
  */
@@ -94,8 +95,10 @@ void act_drop_offer(struct send *s, struct message *m);
 
 /* ---- act_run.c ---- */
 
-#define ACT_THREADS 4
-#define ACTS_MAX    512 /* under way */
+#define ACT_THREADS  4
+#define ACTS_MAX     512 /* under way */
+/* Of these, acts of the queue itself: an operator waits for no more of them. */
+#define ACTS_OWN_MAX 64
 
 int acts_init(struct send *s);
 void acts_done(struct send *s);

@@ -147,8 +147,13 @@ offers_on_message(struct send *s, const struct msg_MESSAGE *f, int *fd)
 	else if (d == NULL || !d->asked)
 		return 0; /* not asked for, or not any more */
 	send_wake(s);
-	if (send_is_evacuating(s) || act_meets_offer(s, f->inode) ||
-	    !is_new(s, f))
+	if (act_meets_offer(s, f->inode)) {
+		/* The scan after the act finds no deferred message. */
+		if (f->dir == SPOOL_DEFERRED)
+			share_unask(s, d, s->now + SUSPECT_WAIT);
+		return 0;
+	}
+	if (send_is_evacuating(s) || !is_new(s, f))
 		return 0;
 	m = messages_add(&s->messages, f);
 	if (m != NULL) {
@@ -174,16 +179,19 @@ offers_on_gone(struct send *s, const struct msg_GONE *f)
 		return 0;
 	switch (-f->error) {
 	case ENOENT:
-		reasons_clear(s, f->inode);
+		found_gone(s, f->inode);
 		deferred_forget(s, f->inode);
 		break;
 	case EBADMSG: /* moved to corrupt/ */
 	case EPERM:
 		deferred_forget(s, f->inode);
 		break;
+	case EIO:
+		share_unask(s, d, s->now + s->retry.minimal);
+		found_unreadable(s, f->inode);
+		break;
 	default:
-		if (!deferred_give_up(s, f->inode, f->error))
-			share_unask(s, d, s->now + s->retry.minimal);
+		share_unask(s, d, s->now + s->retry.minimal);
 	}
 	s->pub.changed = true;
 	send_wake(s);

@@ -254,7 +254,7 @@ refused(struct send *s, struct message *m, int error)
 			deferred_forget(s, m->inode);
 		else if (d != NULL && d->asked) /* the answer met this offer */
 			share_unask(s, d, s->now);
-		reasons_clear(s, m->inode);
+		found_gone(s, m->inode);
 	} else {
 		disk_write_failed(s, m, "move to active", error);
 		if (d != NULL && d->asked)

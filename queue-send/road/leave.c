@@ -33,7 +33,7 @@ go_reported(struct send *s, struct message *m)
 static int
 go_nowhere(struct send *s, struct message *m)
 {
-	reasons_clear(s, m->inode);
+	found_gone(s, m->inode);
 	return 0;
 }
 

@@ -108,10 +108,10 @@ remove_done(
 }
 
 static int
-go_back(const struct spool *sp, enum spool_dir from, uint64_t inode,
-    const struct marks *marks, struct recovered *done)
+go_back(const struct spool *sp, uint64_t inode, const struct marks *marks,
+    struct recovered *done)
 {
-	int r = spool_move(sp, from, SPOOL_INCOMING, inode);
+	int r = spool_move(sp, SPOOL_ACTIVE, SPOOL_INCOMING, inode);
 
 	done->returned += r == 0;
 	if (r == 0 && marks->id.arrival_wall != 0)
@@ -121,30 +121,37 @@ go_back(const struct spool *sp, enum spool_dir from, uint64_t inode,
 
 /* Failures, and deliveries whose sender is to be told, may not have been
  * reported: such a message goes its way again. */
-static int
-leave(const struct spool *sp, uint64_t inode, const struct marks *marks,
-    struct recovered *done)
+static bool
+goes_on(const struct marks *marks)
 {
-	return marks->pending + marks->failed + marks->succeeded > 0
-	    ? go_back(sp, SPOOL_ACTIVE, inode, marks, done)
-	    : remove_done(sp, &marks->id, done);
+	return marks->pending + marks->failed + marks->succeeded > 0;
 }
 
 /* A file that cannot be read goes back, and todo-proc judges it. */
 static const struct marks unread = { .pending = 1 };
 
 int
-recover_message(const struct spool *sp, uint64_t inode, struct recovered *done)
+recover_stray(const struct spool *sp, uint64_t inode, struct queue_id *ret_id)
 {
 	struct marks marks = { 0 };
 	int r = count_marks(sp, SPOOL_ACTIVE, inode, &marks);
 
-	return leave(sp, inode, r < 0 ? &unread : &marks, done);
+	if (r == -ENOENT)
+		return r;
+	if (r < 0)
+		marks = unread;
+	r = goes_on(&marks)
+	    ? spool_move(sp, SPOOL_ACTIVE, SPOOL_INCOMING, inode)
+	    : 0;
+	if (r < 0)
+		return r;
+	*ret_id = marks.id;
+	return goes_on(&marks);
 }
 
 int
 recover_held(
-    const struct spool *sp, uint64_t inode, bool take, struct recovered *done)
+    const struct spool *sp, uint64_t inode, bool take, struct queue_id *ret_id)
 {
 	struct marks marks = { 0 };
 	int r, fd = spool_open_file(sp, SPOOL_HOLD, inode, O_RDONLY);
@@ -154,7 +161,9 @@ recover_held(
 	if (r >= 0)
 		r = read_marks(fd, inode, &marks);
 	if (r >= 0 && marks.pending == 0 && marks.failed > 0) {
-		r = take ? go_back(sp, SPOOL_HOLD, inode, &marks, done) : 0;
+		r = take ? spool_move(sp, SPOOL_HOLD, SPOOL_INCOMING, inode)
+			 : 0;
+		*ret_id = marks.id;
 		r = r < 0 ? r : 1;
 	}
 	io_close(&fd);
@@ -187,7 +196,10 @@ recover_at_start(const struct spool *sp, uint64_t inode, struct recovered *done)
 		r = compare_reasons(sp, inode, done);
 	if (r == 0 && marks.failed + marks.done > 0)
 		sync_marks(sp, done);
-	return leave(sp, inode, r < 0 ? &unread : &marks, done);
+	if (r < 0)
+		marks = unread;
+	return goes_on(&marks) ? go_back(sp, inode, &marks, done)
+			       : remove_done(sp, &marks.id, done);
 }
 
 void

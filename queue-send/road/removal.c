@@ -61,9 +61,8 @@ remove_with_reasons(const struct removal *t)
 }
 
 static int
-remove_files(struct sync_task *task)
+remove_one(const struct removal *t)
 {
-	const struct removal *t = (const struct removal *)(void *)task;
 	char leaf[SPOOL_PATH_MAX];
 	int r, fd;
 
@@ -72,10 +71,20 @@ remove_files(struct sync_task *task)
 	spool_leaf(t->sp, SPOOL_ACTIVE, t->id.inode, leaf, sizeof(leaf));
 	fd = t->sp->sys->openat(
 	    t->sp->dir[SPOOL_ACTIVE], leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	r = remove_with_reasons(t);
-	t->sp->sys->close(fd);
+	r = fd < 0 ? -errno : remove_with_reasons(t);
+	if (fd >= 0)
+		t->sp->sys->close(fd);
+	return r;
+}
+
+static int
+remove_files(struct sync_task *task)
+{
+	const struct removal *t = (const struct removal *)(void *)task;
+	int r = remove_one(t);
+
+	if (r == -ENOENT)
+		reason_clear_lost(t->sp, t->id.inode);
 	return r;
 }
 
@@ -132,7 +141,6 @@ ended(struct send *s, struct removal *t)
 		forget(s, t);
 		break;
 	case ENOENT:
-		reasons_clear(s, t->id.inode);
 		say(t, LOG_WARNING_L, "vanished",
 		    "status=removed (the file is gone from the active queue)");
 		forget(s, t);

@@ -274,16 +274,18 @@ struct recovered {
 /* With the queue's lock held. Counts in *done; logs files that it cannot move.
  */
 void recover_active(const struct spool *sp, struct recovered *done);
-/* One file of active/ that is no message of the running queue-send. Counts in
- * *done; -errno, -ENOENT when it is not there. Nothing is synced here. */
+/* One file of active/ that is no message of the running queue-send, in a
+ * thread. 1: it is back in incoming/; 0: all of it was delivered, and its file
+ * is to be removed; -errno, -ENOENT when it is not there. Nothing is synced
+ * here. *ret_id: with both; its arrival is 0 if it could not be read. */
 int
-recover_message(const struct spool *sp, uint64_t inode, struct recovered *done);
+recover_stray(const struct spool *sp, uint64_t inode, struct queue_id *ret_id);
 
 /* A file of hold/: failed mail that an earlier version left there, with nothing
- * pending. 1: that; 0: another; -errno. With `take` it goes to incoming/, where
- * its failures are reported. */
+ * pending. 1, and its id: that; 0: another; -errno. With `take` it goes to
+ * incoming/, where its failures are reported. */
 int recover_held(
-    const struct spool *sp, uint64_t inode, bool take, struct recovered *done);
+    const struct spool *sp, uint64_t inode, bool take, struct queue_id *ret_id);
 
 /* ---- evacuate.c: the mail of this queue goes to other queues ----
  *

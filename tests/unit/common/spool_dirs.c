@@ -173,6 +173,32 @@ Test(spool, D17_a_scan_tells_what_is_foreign)
 	scratch_close(&s);
 }
 
+/* mutation: common/spool/spool_scan.c: temp_since() is mtime(). */
+Test(spool, D17_D43_a_scan_sweeps_what_is_old_but_no_name_that_is_looked_at)
+{
+	static const struct timespec then[2] = { { 1000, 0 }, { 1000, 0 } };
+	static const char *const names[] = { "tmp.lost.6", "tmp.6" };
+	struct spool_scan scan;
+	struct spool_item item;
+	char path[2][512];
+	struct scratch s;
+	int i;
+
+	scratch_open(&s);
+	for (i = 0; i < 2; i++) {
+		snprintf(path[i], sizeof(path[i]), "%s/bounce/0/%s", s.sp.path,
+		    names[i]);
+		scratch_spill(path[i], "");
+		cr_assert_eq(utimensat(AT_FDCWD, path[i], then, 0), 0);
+	}
+	spool_scan_begin(&scan, &s.sp, SPOOL_BOUNCE);
+	cr_expect_eq(spool_scan_next(&scan, false, &item), 0);
+	spool_scan_done(&scan);
+	cr_expect_eq(access(path[0], F_OK), 0, "it was renamed a moment ago");
+	cr_expect_eq(access(path[1], F_OK), -1);
+	scratch_close(&s);
+}
+
 Test(spool, a_scan_goes_on_behind_what_it_cannot_read)
 {
 	struct spool_scan scan;

@@ -106,6 +106,38 @@ Test(hold, D24_it_ends_at_its_time_after_a_restart_too)
 	cr_expect_leq(w.s.hold_until, w.s.now_wall + 3600 * USEC_PER_SEC);
 }
 
+/* mutation: queue-send/operators/act_task.c: is_over() reads nothing. */
+Test(hold, A3_a_hold_that_was_made_longer_since_the_walk_has_looked)
+{
+	uint64_t inode = deferred_message();
+	struct walk_item item = { .file.inode = inode, .until_wall = 1 };
+
+	item.id = world_id(&w, inode);
+	hold_for(inode, 3600 * USEC_PER_SEC);
+	acts_found_held(&w.s, &item);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	hold_for(inode, 0);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+}
+
+/* The note of the one before lies there still.
+ * mutation: queue-send/operators/act_task.c: is_over() reads no trailer. */
+Test(hold, D22_another_message_that_came_to_the_name_is_not_released)
+{
+	const struct hold_note past = { .uid = 7, .until_wall = USEC_PER_SEC };
+	uint64_t inode = deferred_message();
+	struct walk_item item = { .file.inode = inode, .until_wall = 1 };
+
+	item.id = world_id(&w, inode);
+	item.id.nonce ^= 1;
+	cr_assert_eq(spool_move(&w.s.sp, SPOOL_DEFERRED, SPOOL_HOLD, inode), 0);
+	cr_assert_eq(hold_note_write(&w.s.sp, &item.id, &past, &before), 0);
+	acts_found_held(&w.s, &item);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+}
+
 /* As qctl requeue --failed has it while it writes marks. */
 Test(hold, A3_what_an_operator_works_on_waits)
 {

@@ -154,7 +154,10 @@ Test(hold_rules, another_rule_holds_what_a_hold_of_an_hour_leaves)
 
 	cr_assert_eq(world_hold(&w, &id, &note, &running), 0);
 	rule("*");
-	cr_assert(acts_found_held(&w.s, inode));
+	w.s.walks[WALK_HOLD].wanted = true;
+	send_wake(&w.s);
+	world_run(&w);
+	cr_assert_eq(world_where(&w, inode), SPOOL_DEFERRED);
 	world_offer_again(&w, inode);
 	world_run(&w);
 	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);

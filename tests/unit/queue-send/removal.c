@@ -106,6 +106,14 @@ Test(removal, D40_a_death_at_any_step_repeats_nothing)
 	}
 }
 
+static void
+probe(void)
+{
+	removal_probed(&w.s);
+	send_wake(&w.s);
+	world_run(&w);
+}
+
 /* mutation: queue-send/road/removal.c: failed() forgets the removal. */
 Test(removal, D40_a_removal_that_fails_is_tried_again)
 {
@@ -122,9 +130,7 @@ Test(removal, D40_a_removal_that_fails_is_tried_again)
 		cr_expect_eq(w.s.counters.finished, i + 1);
 		cr_expect_eq(w.s.removals.nfailed, 1);
 		cr_expect_eq(removal_to_do(&w.s), 0, "a stop does not wait");
-		removal_probed(&w.s);
-		send_wake(&w.s);
-		world_run(&w);
+		probe();
 		cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 		cr_expect_eq(w.s.removals.count, 0);
 	}
@@ -143,14 +149,13 @@ Test(removal, D40_a_disk_that_takes_nothing_has_a_pause)
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
 	cr_expect_null(strchr(world_trace(), 'u'));
 	world_fail(CALL_NONE, 0, 0);
-	removal_probed(&w.s);
-	send_wake(&w.s);
-	world_run(&w);
+	probe();
 	cr_expect_eq(world_where(&w, other), SPOOL_NDIRS);
 	cr_expect_eq(w.s.removals.count, 0);
 }
 
-/* mutation: queue-send/road/removal.c: ended() keeps what is gone. */
+/* mutation: queue-send/road/removal.c: ended() keeps what is gone;
+ * remove_files() keeps its reasons. */
 Test(removal, D18_a_file_that_was_removed_by_hand_meanwhile_is_gone)
 {
 	char leaf[SPOOL_PATH_MAX];
@@ -161,10 +166,10 @@ Test(removal, D18_a_file_that_was_removed_by_hand_meanwhile_is_gone)
 	cr_assert_eq(world_deliver(&w, AGENT_SENT), 1);
 	spool_leaf(&w.s.sp, SPOOL_ACTIVE, inode, leaf, sizeof(leaf));
 	cr_assert_eq(unlinkat(w.s.sp.dir[SPOOL_ACTIVE], leaf, 0), 0);
-	removal_probed(&w.s);
-	send_wake(&w.s);
-	world_run(&w);
+	cr_assert_eq(spool_set_due(&w.s.sp, inode, 1), 0);
+	probe();
 	cr_expect_eq(w.s.removals.count, 0);
+	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
 	world_is_empty(&w);
 }
 
@@ -210,9 +215,7 @@ Test(removal, D40_a_shortage_of_descriptors_is_no_failure_of_the_disk)
 	}
 	cr_expect_eq(w.s.removals.nfailed, (uint32_t)HEALTH_ERRORS + 1);
 	cr_expect_not(w.s.health.read_only);
-	removal_probed(&w.s);
-	send_wake(&w.s);
-	world_run(&w);
+	probe();
 	cr_expect_eq(w.s.removals.count, 0);
 	world_is_empty(&w);
 }
@@ -461,8 +464,6 @@ Test(removal, D40_a_message_that_is_done_is_no_operators)
 	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	cr_expect_eq(world_do(&w, ACT_HOLD, &id, 0, &running), -ENOENT);
 	cr_expect_eq(world_do(&w, ACT_DELETE, &id, 0, &running), -ENOENT);
-	removal_probed(&w.s);
-	send_wake(&w.s);
-	world_run(&w);
+	probe();
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 }

@@ -373,7 +373,7 @@ Test(reports, D38_failed_mail_on_hold_that_an_operator_has_stays_there)
 }
 
 /* A queue that gives a message away lends its reasons before the message.
- * mutation: queue-send/backlog/deferred.c: found_reasons() looks at no link. */
+ * mutation: common/spool/reason.c: reason_clear_lost() looks at no name. */
 Test(reports, reasons_that_another_queue_lends_wait_for_their_message)
 {
 	const struct reason reason = { .dsn = "5.1.1",

@@ -1,0 +1,313 @@
+#include "queue-send/backlog/backlog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/io.h"
+#include "log/log.h"
+#include "queue-send/operators/act_task.h"
+#include "queue-send/road/road.h"
+#include "spool/reason.h"
+
+#define STRAY_RETRY (10 * USEC_PER_SEC)
+
+/* Without memory the next walk finds it. */
+static void
+begin(struct send *s, enum spool_dir dir, uint64_t inode,
+    int (*work)(struct act_task *t),
+    int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running))
+{
+	struct act_task *t = act_task_own(s, dir, inode, work, ended);
+
+	if (t != NULL)
+		(void)act_run(s, t);
+}
+
+static void
+came_back(struct send *s, const struct act_task *t)
+{
+	s->want_scan = true;
+	if (t->id.arrival_wall != 0)
+		accepted_note(&s->accepted, t->id.inode, t->id.arrival_wall);
+}
+
+/* ---- active/ ---- */
+
+/* The inode stays the one that was found, by which the loop knows the task. */
+static int
+take_id(struct act_task *t, int r, const struct queue_id *id)
+{
+	t->id.arrival_wall = id->arrival_wall;
+	t->id.nonce = id->nonce;
+	t->id.queue = id->queue;
+	t->done = r == 1;
+	return r < 0 ? r : 0;
+}
+
+static int
+bring_back(struct act_task *t)
+{
+	struct queue_id id = { 0 };
+	int r = recover_stray(t->sp, t->id.inode, &id);
+
+	return take_id(t, r, &id);
+}
+
+static int
+brought_back(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
+{
+	int r = t->task.error;
+
+	if (r == 0 && t->done)
+		came_back(s, t);
+	else if (r == 0)
+		r = removal_begin_left(s, &t->id);
+	if (r >= 0 || r == -ENOENT)
+		return 0;
+	s->stray_at = s->now + STRAY_RETRY;
+	if (log_due(s->now, 60 * USEC_PER_SEC, &s->said_stray))
+		log_error("%s/active/%llu: cannot be moved back: %s: tried "
+			  "again",
+		    s->sp.path, (unsigned long long)t->id.inode, strerror(-r));
+	return 0;
+}
+
+/* If it is no message of this queue-send, the start could not move it, or an
+ * operator put it there. */
+void
+found_active(struct send *s, const struct walk_item *item)
+{
+	if (messages_find(&s->messages, item->file.inode) != NULL ||
+	    removal_is_under_way(s, item->file.inode))
+		return;
+	if (act_is_under_way(s, item->file.inode))
+		s->stray_at = s->now + STRAY_RETRY;
+	else
+		begin(s, SPOOL_ACTIVE, item->file.inode, bring_back,
+		    brought_back);
+}
+
+/* ---- deleted/ ---- */
+
+/* The end of the day is known until the file is gone. Then no other file gets
+ * its inode while it is open, so what is cleared is this message's. */
+static int
+remove_deleted(const struct act_task *t)
+{
+	const struct spool_sys *sys = t->sp->sys;
+	char leaf[SPOOL_PATH_MAX];
+	int r, fd;
+
+	spool_leaf(t->sp, SPOOL_DELETED, t->id.inode, leaf, sizeof(leaf));
+	fd = sys->openat(t->sp->dir[SPOOL_DELETED], leaf,
+	    O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	r = reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
+	if (r == 0)
+		r = spool_remove(t->sp, SPOOL_DELETED, t->id.inode);
+	if (r == 0)
+		r = reason_clear(t->sp, SPOOL_DEFER, t->id.inode);
+	sys->close(fd);
+	return r;
+}
+
+/* The message may have come there again since the walk looked. */
+static bool
+ends_later(const struct act_task *t, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ||
+	    (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC > t->now_wall;
+}
+
+static int
+stat_in(const struct act_task *t, enum spool_dir dir, struct stat *ret_st)
+{
+	char leaf[SPOOL_PATH_MAX];
+
+	spool_leaf(t->sp, dir, t->id.inode, leaf, sizeof(leaf));
+	return fstatat(t->sp->dir[dir], leaf, ret_st, AT_SYMLINK_NOFOLLOW);
+}
+
+/* The message may have left since the walk looked: what it has in defer/ and
+ * bounce/ goes on with it. */
+static int
+end_day(struct act_task *t)
+{
+	struct stat st;
+	int r = 0, fd;
+
+	if (stat_in(t, SPOOL_DELETED, &st) < 0)
+		return 0;
+	fd = reason_open(t->sp, SPOOL_DEFER, t->id.inode);
+	/* A restore may lose the end of its day: a day from now, then. */
+	if (fd < 0)
+		return spool_set_due(
+		    t->sp, t->id.inode, t->now_wall + ACT_DELETED_TIME);
+	if (!ends_later(t, fd)) {
+		r = remove_deleted(t);
+		t->done = r == 0;
+	}
+	io_close(&fd);
+	return r;
+}
+
+static int
+day_ended(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
+{
+	if (t->done)
+		sync_changed(s);
+	if (t->task.error < 0)
+		log_warning("%s/deleted/%llu: %s", s->sp.path,
+		    (unsigned long long)t->id.inode, strerror(-t->task.error));
+	return 0;
+}
+
+/* The day of a file without defer/ may be its own time, which may lie further
+ * away than any end: end_day() sets it. */
+void
+found_deleted(struct send *s, const struct walk_item *item)
+{
+	if (item->file.mtime_wall > s->now_wall &&
+	    item->file.mtime_wall <= s->now_wall + ACT_DELETED_TIME)
+		return;
+	if (!act_is_under_way(s, item->file.inode))
+		begin(s, SPOOL_DELETED, item->file.inode, end_day, day_ended);
+}
+
+/* ---- hold/ ---- */
+
+static int
+take_failed(struct act_task *t)
+{
+	struct queue_id id = { 0 };
+	int r = recover_held(t->sp, t->id.inode, true, &id);
+
+	return take_id(t, r, &id);
+}
+
+static int
+failed_taken(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
+{
+	struct walk *hold = &s->walks[WALK_HOLD];
+
+	if (t->done) {
+		deferred_left_hold(s);
+		came_back(s, t);
+	} else {
+		hold->failed -= hold->running && hold->failed > 0;
+		acts_hold_again(s, t->task.error);
+	}
+	return 0;
+}
+
+void
+look_at_held(const struct spool *sp, struct walk_item *item)
+{
+	struct queue_id id;
+
+	item->failed = recover_held(sp, item->file.inode, false, &id) == 1;
+	acts_look_at_held(sp, item);
+}
+
+/* Failed mail of a version without reports, or a hold that may be over. */
+void
+found_held(struct send *s, const struct walk_item *item)
+{
+	/* The end of its move there counts it, and looks again. */
+	if (messages_find(&s->messages, item->file.inode) != NULL ||
+	    act_meets_held(s, item->file.inode))
+		return;
+	s->walks[WALK_HOLD].failed += item->failed;
+	if (item->failed && s->conf->report_held_failures)
+		begin(
+		    s, SPOOL_HOLD, item->file.inode, take_failed, failed_taken);
+	else
+		acts_found_held(s, item);
+}
+
+/* ---- deferred/ ---- */
+
+/* The time of the last mark, or of the acceptance, stands for its age. */
+static int
+ask_age(struct act_task *t)
+{
+	struct stat st;
+
+	if (stat_in(t, SPOOL_DEFERRED, &st) < 0)
+		return -errno;
+	t->changed_wall = (usec_t)st.st_mtim.tv_sec * USEC_PER_SEC;
+	return 0;
+}
+
+static int
+put_aside(struct act_task *t)
+{
+	char name[QUEUE_FILE_MAX];
+
+	queue_file_name(t->id.inode, name);
+	return spool_move_corrupt(t->sp, SPOOL_DEFERRED,
+	    (uint32_t)(t->id.inode % t->sp->split), name);
+}
+
+static int
+was_put_aside(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
+{
+	if (t->task.error < 0)
+		return 0;
+	log_error("%s/deferred/%llu: cannot be read, for longer than mail is "
+		  "kept: %s: moved to corrupt/",
+	    s->sp.path, (unsigned long long)t->id.inode, strerror(EIO));
+	s->walks[WALK_CORRUPT].count++;
+	deferred_forget(s, t->id.inode);
+	return 0;
+}
+
+static int
+age_is_known(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
+{
+	const usec_t age = jumps_age(&s->jumps, t->changed_wall, s->now_wall);
+
+	if (t->task.error == 0 && retry_is_hopeless(&s->retry, age, false))
+		begin(s, SPOOL_DEFERRED, t->id.inode, put_aside, was_put_aside);
+	return 0;
+}
+
+void
+found_unreadable(struct send *s, uint64_t inode)
+{
+	if (s->now >= s->expire_after && !acts_own_are_full(s) &&
+	    !act_is_under_way(s, inode))
+		begin(s, SPOOL_DEFERRED, inode, ask_age, age_is_known);
+}
+
+/* ---- bounce/ ---- */
+
+void
+look_at_reasons(const struct spool *sp, struct walk_item *item)
+{
+	item->has_message = spool_has(sp, item->file.inode);
+}
+
+/* A crash may have left it, when its message had gone. */
+void
+found_reasons(struct send *s, const struct walk_item *item)
+{
+	if (!item->has_message &&
+	    messages_find(&s->messages, item->file.inode) == NULL &&
+	    !act_is_under_way(s, item->file.inode) &&
+	    !removal_is_under_way(s, item->file.inode))
+		begin(s, SPOOL_BOUNCE, item->file.inode, act_task_clear, NULL);
+}
+
+/* A file that an act is under way on may be moving. */
+void
+found_gone(struct send *s, uint64_t inode)
+{
+	if (!acts_own_are_full(s) && !act_is_under_way(s, inode))
+		begin(s, SPOOL_BOUNCE, inode, act_task_clear, NULL);
+}
