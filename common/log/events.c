@@ -48,6 +48,7 @@ static const struct {
 	{ "queue-send/backlog/found.c", "walk" },
 	{ "queue-send/road/disk.c", "disk" },
 	{ "queue-send/road/evacuate.c", "evacuation" },
+	{ "queue-send/road/targets.c", "evacuation" },
 	{ "queue-send/peers/links.c", "link" },
 	{ "queue-send/loop.c", "clock" },
 	{ "queue-send/peers/offers.c", "link" },

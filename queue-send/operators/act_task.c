@@ -132,6 +132,74 @@ act_task_spread(struct act_task *t)
 
 /* ---- of the queue itself ---- */
 
+/* todo-proc judges a damaged one, where it goes. */
+static int
+settle_prepared(struct act_task *t)
+{
+	struct queue_file file;
+
+	if (queue_file_read(t->fd, &file) < 0)
+		return 0;
+	return spool_settle_message(
+		   t->sp, t->fd, &file, t->id.inode, NULL, NULL) < 0
+	    ? -EAGAIN
+	    : 0;
+}
+
+/* No writer and no expansion has such a file locked, and todo-proc judges it,
+ * where it goes. Any other error says nothing of the file. */
+static bool
+is_no_queue_file(int error)
+{
+	return error == -EPERM || error == -ELOOP || error == -EACCES;
+}
+
+/* Opens and locks it. The place and the marks of a message settle its prepared
+ * messages, so that comes before the move, and no expansion begins meanwhile.
+ * No queue file is moved all the same. */
+static int
+take_file(struct act_task *t)
+{
+	int r;
+
+	t->fd = spool_open_file(t->sp, t->dir, t->id.inode, O_RDONLY);
+	if (t->fd == -EMFILE || t->fd == -ENFILE)
+		return -EAGAIN;
+	if (t->fd < 0)
+		return is_no_queue_file(t->fd) ? 0 : t->fd;
+	r = prepared_lock(t->fd);
+	return r == 0 ? settle_prepared(t) : r;
+}
+
+/* Does the error say something of the other queue, and nothing of the file? */
+static bool
+is_of_other(int error)
+{
+	static const int errors[] = { EXDEV, ESHUTDOWN, ESTALE, ENOSPC, EDQUOT,
+		EROFS, EMFILE, ENFILE, ENOMEM };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(errors); i++)
+		if (errors[i] == -error)
+			return true;
+	return false;
+}
+
+int
+act_task_hand_over(struct act_task *t)
+{
+	int r = take_file(t);
+
+	if (r < 0)
+		return r;
+	r = spool_hand_over(
+	    t->sp, other_queue_spool(t->to), t->dir, t->id.inode);
+	t->of_other = is_of_other(r);
+	if (r == 0)
+		read_ahead(t);
+	return r;
+}
+
 /* -ENOENT: another message has the name, or it has another note, since the walk
  * has looked. */
 static int

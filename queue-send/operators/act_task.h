@@ -6,6 +6,8 @@
  *	acts.c        what comes before it and after it, in memory
  *	spread.c      the same of a message that goes to another queue
  *
+ *	evacuate.c    the same of all messages of a queue that ends (road.h)
+ *
  * Soft: -errno as the error of the task; then the message is where it was. */
 #ifndef QUEUE_SEND_OPERATORS_ACT_TASK_H
 #define QUEUE_SEND_OPERATORS_ACT_TASK_H
@@ -50,6 +52,7 @@ struct act_task {
 
 	/* Done. */
 	enum spool_dir dir;  /* where it lay; of an own act it is given */
+	bool of_other;       /* the error is that of the other queue */
 	bool done;           /* of an own act: the file has gone from there */
 	usec_t changed_wall; /* of an own act that asks: the file's mtime */
 	int fd;              /* of its file, still locked, or -1 */
@@ -73,6 +76,9 @@ int act_task_spread(struct act_task *t);
 struct act_task *act_task_own(struct send *s, enum spool_dir dir,
     uint64_t inode, int (*work)(struct act_task *t),
     int (*ended)(struct send *s, struct act_task *t, uint32_t *ret_running));
+/* To another queue, whatever lies there. -EAGAIN: its writer has not committed
+ * it, or it is being expanded. */
+int act_task_hand_over(struct act_task *t);
 /* A hold whose time is over. */
 int act_task_release(struct act_task *t);
 /* Reasons that a crash left without their message. */

@@ -253,23 +253,3 @@ reasons_may_exist(const struct message *m, enum spool_dir dir)
 	return !m->first ||
 	    (dir == SPOOL_DEFER ? m->reasons_begun : m->bounce_begun);
 }
-
-void
-reasons_settle(struct send *s, const struct message *m)
-{
-	static const enum spool_dir dirs[] = { SPOOL_DEFER, SPOOL_BOUNCE };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(dirs); i++)
-		if (!reasons_may_exist(m, dirs[i]))
-			(void)reason_clear(&s->sp, dirs[i], m->inode);
-}
-
-void
-reasons_clear(struct send *s, uint64_t inode)
-{
-	if (spool_has(&s->sp, inode))
-		return;
-	reason_clear(&s->sp, SPOOL_DEFER, inode);
-	reason_clear(&s->sp, SPOOL_BOUNCE, inode);
-}

@@ -10,30 +10,22 @@
 #include "base/io.h"
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
+#include "queue-send/operators/act_task.h"
 #include "queue-send/peers/peers.h"
-#include "spool/prepared.h"
+#include "queue-send/road/targets.h"
 
-#define MOVED_PER_TURN 100
+#define FOUND_PER_TURN 100
 #define ASIDE_PER_TURN 500
 #define PASS_EVERY     USEC_PER_SEC
 #define TELL_EVERY     USEC_PER_SEC
 #define SAY_EVERY      (60 * USEC_PER_SEC)
 
-struct target {
-	uint32_t queue;
-	bool open;
-	bool foreign; /* on another file system */
-	usec_t not_before;
-	struct spool sp;
-};
-
 struct evacuation {
-	struct target targets[PAGE_QUEUES_MAX];
-	uint32_t ntargets, nopen, turn;
+	struct targets targets;
 	uint64_t aside; /* messages up to this inode were put aside */
 	bool all_aside;
-	struct spool_scan scan;
 	bool running;   /* a pass */
+	bool again;     /* a target refused files: other targets take them */
 	unsigned step;  /* of it: in steps[] */
 	uint64_t found; /* by it, and not moved */
 	uint64_t found_incoming;
@@ -49,227 +41,109 @@ evacuate_incoming(const struct send *s)
 	return s->evacuation->incoming;
 }
 
-/* ---- targets ---- */
-
-static void
-close_target(struct evacuation *e, struct target *t)
-{
-	if (!t->open)
-		return;
-	spool_close(&t->sp);
-	t->open = false;
-	e->nopen--;
-}
-
-static void
-close_targets(struct evacuation *e)
-{
-	uint32_t i;
-
-	for (i = 0; i < e->ntargets; i++)
-		close_target(e, &e->targets[i]);
-	e->ntargets = 0;
-}
-
-static void
-set_targets(const struct send *s, struct evacuation *e, const msg_blob *b)
-{
-	uint32_t i, queue;
-
-	close_targets(e);
-	for (i = 0; i < b->len / 4 && e->ntargets < PAGE_QUEUES_MAX; i++) {
-		queue = bytes_get_u32(b->data + 4 * (size_t)i);
-		if (queue == 0 || queue > QUEUE_NUM_MAX || queue == s->sp.queue)
-			continue;
-		e->targets[e->ntargets++] = (struct target){ .queue = queue };
-	}
-	/* Queues that end together begin with different targets. */
-	e->turn = s->sp.queue;
-	e->pass_at = s->now;
-}
-
-static void
-pause_target(struct send *s, struct target *t, int error)
-{
-	struct evacuation *e = s->evacuation;
-
-	t->not_before = s->now + s->conf->error_interval;
-	close_target(e, t);
-	if (log_due(s->now, SAY_EVERY, &e->said))
-		log_warning("queue%" PRIu32 ": takes no mail of this queue: %s",
-		    t->queue,
-		    error == -ESHUTDOWN    ? "it is sealed"
-			: error == -ESTALE ? "its directory is gone"
-					   : strerror(-error));
-}
-
-static bool
-is_usable(struct send *s, struct target *t)
-{
-	struct evacuation *e = s->evacuation;
-	int r;
-
-	if (t->foreign || s->now < t->not_before)
-		return false;
-	if (t->open || e->nopen == EVACUATE_OPEN)
-		return t->open;
-	r = spool_open(&t->sp, s->sp.sys, s->conf->queue_base, t->queue);
-	t->open = r == 0;
-	if (r < 0)
-		pause_target(s, t, r);
-	else
-		e->nopen++;
-	return t->open;
-}
-
-static bool
-all_foreign(const struct evacuation *e)
-{
-	uint32_t i;
-
-	for (i = 0; i < e->ntargets; i++)
-		if (!e->targets[i].foreign)
-			return false;
-	return true;
-}
-
-static usec_t
-first_pause_ends(const struct evacuation *e)
-{
-	usec_t first = USEC_NEVER;
-	uint32_t i;
-
-	for (i = 0; i < e->ntargets; i++)
-		if (!e->targets[i].foreign && e->targets[i].not_before < first)
-			first = e->targets[i].not_before;
-	return first;
-}
-
-/* Does the error say something of the target, and nothing of the file? */
-static bool
-is_of_target(int error)
-{
-	static const int errors[] = { EXDEV, ESHUTDOWN, ESTALE, ENOSPC, EDQUOT,
-		EROFS, EMFILE, ENFILE, ENOMEM };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(errors); i++)
-		if (errors[i] == -error)
-			return true;
-	return false;
-}
-
-/* -EBUSY: no target takes anything now; else the answer of the last one. */
-static int
-move_to_next(struct send *s, enum spool_dir dir, uint64_t inode)
-{
-	struct evacuation *e = s->evacuation;
-	uint32_t tries;
-	int r;
-
-	for (tries = 0; tries < e->ntargets; tries++) {
-		struct target *t = &e->targets[e->turn++ % e->ntargets];
-
-		if (!is_usable(s, t))
-			continue;
-		r = spool_hand_over(&s->sp, &t->sp, dir, inode);
-		if (!is_of_target(r))
-			return r;
-		t->foreign = r == -EXDEV;
-		if (t->foreign)
-			close_target(e, t);
-		else
-			pause_target(s, t, r);
-	}
-	return -EBUSY;
-}
-
 /* ---- one file ---- */
 
-/* The place and the marks of a message settle its prepared messages, so that
- * comes before the move, and no expansion begins meanwhile: the caller keeps
- * the lock. */
-static int
-settle_prepared(const struct send *s, uint64_t inode, int fd)
-{
-	struct queue_file file;
-
-	/* todo-proc judges a damaged one, where it goes. */
-	if (queue_file_read(fd, &file) < 0)
-		return 0;
-	return spool_settle_message(&s->sp, fd, &file, inode, NULL, NULL) < 0
-	    ? -EAGAIN
-	    : 0;
-}
-
-/* Opens and locks it. *ret_fd is to be closed, also after a failure; -1: no
- * queue file, which is moved all the same. -EAGAIN: its writer has not
- * committed it, or it is being expanded. */
-static int
-take_file(const struct send *s, enum spool_dir dir, uint64_t inode, int *ret_fd)
-{
-	int fd = spool_open_file(&s->sp, dir, inode, O_RDONLY);
-	int r;
-
-	if (fd == -ENOENT || fd == -EMFILE || fd == -ENFILE)
-		return fd == -ENOENT ? fd : -EAGAIN;
-	*ret_fd = fd < 0 ? -1 : fd;
-	if (fd < 0)
-		return 0;
-	r = prepared_lock(fd);
-	return r == 0 ? settle_prepared(s, inode, fd) : r;
-}
-
 static void
-moved(struct send *s, enum spool_dir dir, uint64_t inode)
+stays(struct evacuation *e, enum spool_dir dir)
 {
-	struct walk *hold = &s->walks[WALK_HOLD];
+	e->found++;
+	e->found_incoming += dir == SPOOL_INCOMING;
+}
+
+/* Without an evacuation the other queue is told as of one that was spread. */
+static void
+count_moved(struct send *s)
+{
 	struct evacuation *e = s->evacuation;
 
 	s->began_wall = s->now_wall;
+	if (e == NULL) {
+		spread_end(s, &(struct spread){ .moved = 1 });
+		return;
+	}
 	e->moved++;
 	e->left -= e->left > 1;
-	if (dir == SPOOL_DEFERRED)
-		deferred_forget(s, inode);
-	if (dir == SPOOL_HOLD && hold->count > 0)
+}
+
+static void
+moved(struct send *s, const struct act_task *t)
+{
+	struct walk *hold = &s->walks[WALK_HOLD];
+
+	count_moved(s);
+	if (t->dir == SPOOL_DEFERRED)
+		deferred_forget(s, t->id.inode);
+	if (t->dir == SPOOL_HOLD && hold->count > 0)
 		hold->count--;
+	if (t->dir == SPOOL_INCOMING && t->fd >= 0)
+		accepted_log_file(s, t->id.inode, t->fd);
 	s->pub.changed = true;
 }
 
+static void
+not_moved(struct send *s, const struct act_task *t)
+{
+	struct evacuation *e = s->evacuation;
+	const int r = t->task.error;
+
+	stays(e, t->dir);
+	if (t->of_other) {
+		e->again = true;
+		targets_refused(s, &e->targets, t->to, r);
+	} else if (r != -EAGAIN && log_due(s->now, SAY_EVERY, &e->said))
+		log_error("%s/%" PRIu64
+			  ": cannot be moved to another queue: %s",
+		    spool_dirs[t->dir].name, t->id.inode, strerror(-r));
+}
+
+static int
+handed_over(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
+{
+	const bool gone = t->task.error == -ENOENT && !t->of_other;
+
+	other_queue_used(t->to, t->task.error);
+	if (t->task.error == 0)
+		moved(s, t);
+	else if (!gone && s->evacuation != NULL)
+		not_moved(s, t);
+	return 0;
+}
+
+/* -EBUSY, -EAGAIN: of targets_next(). */
 static int
 move_file(struct send *s, enum spool_dir dir, uint64_t inode)
 {
 	struct evacuation *e = s->evacuation;
-	int r = -EAGAIN, fd = -1;
+	struct other_queue *other = NULL;
+	struct act_task *t = NULL;
+	const bool is_left = messages_find(&s->messages, inode) != NULL ||
+	    act_is_under_way(s, inode) || removal_is_under_way(s, inode);
+	int r = is_left ? 0 : targets_next(s, &e->targets, &other);
 
-	if (messages_find(&s->messages, inode) == NULL &&
-	    !removal_is_under_way(s, inode))
-		r = take_file(s, dir, inode, &fd);
-	if (r == 0)
-		r = move_to_next(s, dir, inode);
-	if (r == 0)
-		moved(s, dir, inode);
-	if (r == 0 && fd >= 0 && dir == SPOOL_INCOMING)
-		accepted_log_file(s, inode, fd);
-	io_close(&fd);
-	if (r == 0 || r == -ENOENT)
-		return 0;
-	e->found++;
-	e->found_incoming += dir == SPOOL_INCOMING;
-	if (r == -EBUSY)
+	if (r < 0)
 		return r;
-	if (r != -EAGAIN && log_due(s->now, SAY_EVERY, &e->said))
-		log_error("%s/%" PRIu64
-			  ": cannot be moved to another queue: %s",
-		    spool_dirs[dir].name, inode, strerror(-r));
+	if (other != NULL)
+		t = act_task_own(
+		    s, dir, inode, act_task_hand_over, handed_over);
+	if (t == NULL) {
+		stays(e, dir);
+		return 0;
+	}
+	t->to = other_queue_share(other);
+	(void)act_run(s, t);
 	return 0;
 }
 
 /* Remove reasons that a crash left without their message. */
 static int
-clear_left_reasons(struct send *s, enum spool_dir dir UNUSED, uint64_t inode)
+clear_left_reasons(struct send *s, enum spool_dir dir, uint64_t inode)
 {
-	reasons_clear(s, inode);
+	struct act_task *t = NULL;
+
+	if (!removal_is_under_way(s, inode))
+		t = act_task_own(s, dir, inode, act_task_clear, NULL);
+	if (t != NULL)
+		(void)act_run(s, t);
 	return 0;
 }
 
@@ -294,9 +168,23 @@ end_pass(struct send *s, usec_t next)
 	struct evacuation *e = s->evacuation;
 
 	if (e->running)
-		spool_scan_done(&e->scan);
+		walk_end(s);
 	e->running = false;
 	e->pass_at = next;
+}
+
+/* The directory of the step is read; without memory the pass comes later. */
+static void
+begin_step(struct send *s)
+{
+	const struct walk_plan plan = {
+		.dir = steps[s->evacuation->step].dir,
+		.most = FOUND_PER_TURN,
+	};
+
+	walk_end(s);
+	if (walk_begin(s, &plan) < 0)
+		end_pass(s, s->now + PASS_EVERY);
 }
 
 static void
@@ -305,59 +193,72 @@ begin_pass(struct send *s)
 	struct evacuation *e = s->evacuation;
 
 	e->running = true;
+	e->again = false;
 	e->step = 0;
 	e->found = e->found_incoming = 0;
-	spool_scan_begin(&e->scan, &s->sp, steps[0].dir);
+	begin_step(s);
 }
 
-/* False: that was the last step. */
-static bool
+/* All of the step before has ended. */
+static void
 next_step(struct send *s)
 {
 	struct evacuation *e = s->evacuation;
 
-	spool_scan_done(&e->scan);
 	do
 		e->step++;
 	while (e->step < ARRAY_LEN(steps) && steps[e->step].when_empty &&
 	    e->found > 0);
 	if (e->step < ARRAY_LEN(steps)) {
-		spool_scan_begin(&e->scan, &s->sp, steps[e->step].dir);
-		return true;
+		begin_step(s);
+		return;
 	}
 	e->left = e->found + s->todo_counts.maildrop;
 	e->incoming = e->found_incoming;
 	if (e->told != e->moved) /* so that they are looked for */
 		e->tell_at = s->now;
 	s->pub.changed = true;
-	end_pass(s, s->now + PASS_EVERY);
-	return false;
+	end_pass(s, e->again ? s->now : s->now + PASS_EVERY);
 }
 
-/* A bounded part of a pass. */
+/* One file that was found, or an error; it comes again with -EAGAIN and with
+ * -EBUSY. */
+static int
+take_found(struct send *s, int error, const struct spool_item *item)
+{
+	struct evacuation *e = s->evacuation;
+	int r;
+
+	if (error < 0) /* a part that cannot be read is not empty */
+		e->found++;
+	if (error < 0 || item->inode == 0)
+		return 0;
+	r = steps[e->step].handle(s, steps[e->step].dir, item->inode);
+	if (r < 0)
+		walk_again(s);
+	return r;
+}
+
+/* A bounded part of a pass. -EAGAIN: a thread wakes the loop. */
 static int
 pass(struct send *s)
 {
 	struct evacuation *e = s->evacuation;
-	struct spool_item item;
+	const struct walk_item *item;
 	int n, r = 0;
 
 	if (!e->running)
 		begin_pass(s);
-	for (n = 0; r == 0 && n < MOVED_PER_TURN; n++) {
-		r = spool_scan_next(&e->scan, false, &item);
-		if (r < 0) { /* a part that cannot be read is not empty */
-			e->found++;
-			r = 0;
-		} else if (r == 0) {
-			if (!next_step(s))
-				return 0;
-		} else {
-			r = item.inode == 0
-			    ? 0
-			    : steps[e->step].handle(
-				  s, steps[e->step].dir, item.inode);
-		}
+	for (n = 0; r == 0 && e->running && n < FOUND_PER_TURN; n++) {
+		if (acts_own_are_full(s))
+			return -EAGAIN;
+		r = walk_next(s, &item);
+		if (r == -EAGAIN || (r == 0 && s->acts.count > 0))
+			return -EAGAIN;
+		if (r == 0)
+			next_step(s);
+		else
+			r = take_found(s, r, &item->file);
 	}
 	return r;
 }
@@ -409,6 +310,7 @@ begin(struct send *s)
 	e->incoming = s->todo_counts.incoming;
 	s->evacuation = e;
 	offers_drop(s);
+	deferred_pause(s);
 	log_info("the mail of this queue goes to other queues: %u deliveries "
 		 "to end",
 	    sched_figures(s->sched).running);
@@ -432,7 +334,8 @@ evacuate_told(struct send *s, const struct msg *msg)
 	}
 	if (s->evacuation == NULL && begin(s) < 0)
 		return -ENOMEM;
-	set_targets(s, s->evacuation, queues);
+	targets_set(s, &s->evacuation->targets, queues);
+	s->evacuation->pass_at = s->now;
 	send_wake(s);
 	return 0;
 }
@@ -446,8 +349,8 @@ evacuate_done(struct send *s)
 	if (e == NULL)
 		return;
 	if (e->running)
-		spool_scan_done(&e->scan);
-	close_targets(e);
+		walk_end(s);
+	targets_close(&e->targets);
 	free(e);
 }
 
@@ -469,11 +372,32 @@ tell(struct send *s)
 	return e->tell_at;
 }
 
+/* No target takes anything. */
+static usec_t
+wait_for_targets(struct send *s, usec_t next)
+{
+	struct evacuation *e = s->evacuation;
+
+	if (s->acts.count > 0) /* the last one wakes the loop */
+		return next;
+	if (targets_are_foreign(&e->targets)) {
+		log_warning(
+		    "no other queue is on this file system: the mail of "
+		    "this queue is delivered here");
+		end(s);
+		return s->now;
+	}
+	end_pass(s, targets_first_pause(&e->targets));
+	return next;
+}
+
+/* The end of an act wakes the loop. */
 usec_t
 evacuate_work(struct send *s)
 {
 	struct evacuation *e = s->evacuation;
 	usec_t next;
+	int r;
 
 	if (e == NULL || s->stopping)
 		return USEC_NEVER;
@@ -482,19 +406,17 @@ evacuate_work(struct send *s)
 		put_aside(s);
 		return s->now;
 	}
-	if (s->acts.count > 0) /* the last one wakes the loop */
+	/* A pass would miss what moves from one directory to another. */
+	if (!e->running && s->acts.count > 0)
 		return next;
 	if (!e->running && s->now < e->pass_at)
 		return e->pass_at < next ? e->pass_at : next;
-	if (pass(s) != -EBUSY)
-		return e->running || e->tell_at <= s->now ? s->now : next;
-	if (all_foreign(e)) {
-		log_warning(
-		    "no other queue is on this file system: the mail of "
-		    "this queue is delivered here");
-		end(s);
+	r = pass(s);
+	if (r == -EAGAIN)
+		return next;
+	if (r == -EBUSY)
+		return wait_for_targets(s, next);
+	if (e->running)
 		return s->now;
-	}
-	end_pass(s, first_pause_ends(e));
-	return next;
+	return e->pass_at < e->tell_at ? e->pass_at : e->tell_at;
 }

@@ -166,6 +166,7 @@ static void
 noted(struct send *s, struct message *m, struct move *mv)
 {
 	say_reasons(s, m, mv);
+	m->reasons_begun = m->bounce_begun = true; /* others' are gone */
 	messages_put(&s->messages, m, LIST_FINISHED);
 }
 
@@ -186,14 +187,6 @@ write_reasons(struct send *s, struct message *m)
 	move_begin(s, m, LIST_LEAVING, &mv);
 }
 
-/* evacuate.c takes it from active/. */
-static void
-stay(struct send *s, struct message *m)
-{
-	reasons_settle(s, m);
-	gone(s, m, FATE_ASIDE);
-}
-
 static void
 finish_one(struct send *s, struct message *m)
 {
@@ -203,14 +196,15 @@ finish_one(struct send *s, struct message *m)
 
 	if (leave[fate].needs_marks && sync_is_wanting(s, m))
 		messages_put(&s->messages, m, LIST_UNSYNCED);
-	else if (m->kept != NULL && (reports || stays))
+	else if ((m->kept != NULL && (reports || stays)) ||
+	    (stays && strange_reasons(m) != 0))
 		write_reasons(s, m);
 	else if (reports)
 		messages_put(&s->messages, m, LIST_UNREPORTED);
 	else if (leave[fate].go != NULL)
 		go_at_once(s, m, fate);
 	else if (stays)
-		stay(s, m);
+		gone(s, m, FATE_ASIDE); /* evacuate.c takes it from active/ */
 	else
 		move_away(s, m, fate);
 }

@@ -427,6 +427,14 @@ check_one(struct beside *b, uint64_t inode, enum spool_dir dir, unsigned nth)
 		    "4.0.0 put by the test", "call %u", nth);
 }
 
+/* Reasons of a message that has moved may have kept their name here. */
+static void
+end_there(const struct beside *b, uint64_t inode)
+{
+	(void)reason_clear(&b->there.s.sp, SPOOL_DEFER, inode);
+	(void)reason_clear(&b->there.s.sp, SPOOL_BOUNCE, inode);
+}
+
 Test(evacuate, P1_D24_death_at_every_call_and_the_next_start)
 {
 	struct beside b = { 0 };
@@ -449,10 +457,13 @@ Test(evacuate, P1_D24_death_at_every_call_and_the_next_start)
 		for (i = 0; i < ARRAY_LEN(laid); i++)
 			check_one(&b, inodes[i], laid[i], nth);
 		hand_over(&b);
-		cr_expect_eq(all_of(&b.w), 0, "call %u: nothing is left", nth);
 		for (i = 0; i < ARRAY_LEN(laid); i++)
 			check_one(&b, inodes[i], laid[i], nth);
 		cr_expect_eq(all_of(&b.there), 6, "call %u", nth);
+		for (i = 0; i < ARRAY_LEN(laid); i++)
+			end_there(&b, inodes[i]);
+		hand_over(&b);
+		cr_expect_eq(all_of(&b.w), 0, "call %u: nothing is left", nth);
 		finish(&b);
 	}
 	cr_expect_gt(nth, 20u);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/operators/operators.h"
@@ -216,4 +217,76 @@ Test(first, D24_an_act_on_one_that_is_parked_is_found)
 	cr_expect_not(is_first_now(inode));
 	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
+}
+
+/* ---- given away, and back ---- */
+
+static void
+by_an_operator(uint64_t inode)
+{
+	const struct queue_id id = world_id(&w, inode);
+	struct spread spread = { 0 };
+
+	send_read_clocks(&w.s);
+	cr_expect_eq(world_spread(&w, &spread, &id, 2), 0);
+	spread_end(&w.s, &spread);
+}
+
+/* Which is taken back. */
+static void
+by_the_end_of_the_queue(uint64_t inode UNUSED)
+{
+	struct daemon d = { .state = &w.s };
+	struct msg msg = { .type = MSG_HAND_OVER,
+		.u.HAND_OVER.queues = { "\2\0\0\0", 4 } };
+
+	cr_expect_eq(control_ops.told(&d, &msg), 0);
+	world_run(&w);
+	msg.u.HAND_OVER.queues.len = 0;
+	cr_expect_eq(control_ops.told(&d, &msg), 0);
+	world_run(&w);
+}
+
+/* Queue 2 tries it, dies, and is evacuated. */
+static void
+try_there(uint64_t inode)
+{
+	struct world there = { 0 };
+
+	cr_assert_eq(spool_open(&there.s.sp, &spool_sys_real, w.dir, 2), 0);
+	cr_assert_eq(world_where(&there, inode), SPOOL_INCOMING);
+	cr_assert_eq(reason_add(&there.s.sp, SPOOL_DEFER, inode,
+			 &(struct reason){ .dsn = "4.0.0",
+			     .relay = "none",
+			     .address = "r0@d0.test",
+			     .text = "there" }),
+	    0);
+	cr_assert_eq(
+	    spool_hand_over(&there.s.sp, &w.s.sp, SPOOL_INCOMING, inode), 0);
+	spool_close(&there.s.sp);
+}
+
+/* mutation: queue-send/operators/spread.c: forget() leaves s->began_wall;
+ * queue-send/road/evacuate.c: moved() does. */
+Test(first, D24_an_attempt_of_another_queue_is_found)
+{
+	static void (*const give[])(
+	    uint64_t inode) = { by_an_operator, by_the_end_of_the_queue };
+	const struct spool_owner owner = { getuid(), getuid(), getgid(),
+		getgid(), true };
+	uint64_t inode;
+	size_t i;
+
+	cr_assert_eq(spool_create(w.dir, 2, 1, &owner), 0);
+	for (i = 0; i < ARRAY_LEN(give); i++) {
+		world_again(&w);
+		inode = world_file(&w, "d", 1, 0);
+		give[i](inode);
+		try_there(inode);
+		world_offer(&w, SPOOL_INCOMING, inode);
+		world_run(&w);
+		cr_expect_eq(world_deliver(&w, AGENT_SENT), 1, "%zu", i);
+		cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
+		cr_expect_eq(world_count(&w, SPOOL_DEFER), 0, "%zu", i);
+	}
 }

@@ -12,6 +12,7 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -223,6 +224,7 @@ Test(removal, D40_a_shortage_of_descriptors_is_no_failure_of_the_disk)
 /* ---- with a thread ---- */
 
 static int gate[2];
+static atomic_int came; /* to the gate */
 
 /* Each removal of a queue file takes a byte. */
 static int
@@ -230,6 +232,7 @@ slow_unlinkat(int dir, const char *name, int flags)
 {
 	char c;
 
+	came += dir == w.s.sp.dir[SPOOL_ACTIVE];
 	if (dir == w.s.sp.dir[SPOOL_ACTIVE])
 		(void)!read(gate[0], &c, 1);
 	return unlinkat(dir, name, flags);
@@ -385,23 +388,51 @@ Test(removal_thread, D40_a_walk_brings_nothing_back_that_is_removed)
 	world_is_empty(&w);
 }
 
-/* mutation: queue-send/road/evacuate.c: move_file() asks for no removal. */
-Test(removal_thread, D40_what_is_removed_goes_to_no_other_queue)
+static void
+hand_over(void)
 {
 	const struct spool_owner owner = { getuid(), getuid(), getgid(),
 		getgid(), true };
 	const struct msg msg = { .type = MSG_HAND_OVER,
 		.u.HAND_OVER.queues = { "\2\0\0\0", 4 } };
-	struct daemon d = { .state = &w.s };
-	uint64_t inode = leave_one(AGENT_SENT);
 
 	cr_assert_eq(spool_create(w.dir, 2, 5, &owner), 0);
-	cr_assert_eq(control_ops.told(&d, &msg), 0);
+	cr_assert_eq(evacuate_told(&w.s, &msg), 0);
 	world_run(&w);
+}
+
+/* mutation: queue-send/road/evacuate.c: move_file() asks for no removal. */
+Test(removal_thread, D40_what_is_removed_goes_to_no_other_queue)
+{
+	uint64_t inode = leave_one(AGENT_SENT);
+
+	hand_over();
 	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
 	await_all();
 	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 	world_is_empty(&w);
+}
+
+/* Somebody has removed the file; what lies in bounce/ is the removal's.
+ * mutation: queue-send/backlog/found.c: found_reasons() asks for no removal;
+ * queue-send/road/evacuate.c: nor does clear_left_reasons(). */
+Test(removal_thread, D40_reasons_of_what_is_removed_are_left_to_the_removal)
+{
+	uint64_t inode = leave_one(AGENT_FAILED);
+	char leaf[SPOOL_PATH_MAX];
+
+	while (came == 0) /* the thread has it open */
+		(void)usleep(1000);
+	spool_leaf(&w.s.sp, SPOOL_ACTIVE, inode, leaf, sizeof(leaf));
+	cr_assert_eq(unlinkat(w.s.sp.dir[SPOOL_ACTIVE], leaf, 0), 0);
+	deferred_walk(&w.s);
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 1, "a walk");
+	hand_over();
+	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 1, "a pass");
+	await_all();
+	cr_expect_eq(world_count(&w, SPOOL_BOUNCE), 0);
 }
 
 /* The last three calls of a reported message. */

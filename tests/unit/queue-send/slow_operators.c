@@ -470,21 +470,19 @@ Test(slow, D43_A3_a_stop_and_an_end_wait_for_no_queue_that_is_opened)
  * mutation: queue-send/road/evacuate.c: evacuate_work() waits for no act. */
 Test(slow, D43_A3_the_end_of_a_queue_waits_for_acts)
 {
-	static const char two[] = { 2, 0, 0, 0 };
-	const struct msg told = { .type = MSG_HAND_OVER,
-		.u.HAND_OVER.queues = { two, sizeof(two) } };
 	const uint64_t inode = slow_lay(SPOOL_HOLD),
-		       other = slow_lay(SPOOL_DEFERRED);
+		       other = slow_lay(SPOOL_INCOMING);
 	uint32_t running;
 
 	slow_use_act_threads(1);
 	slow_act_waits(ACT_RELEASE, inode);
-	cr_assert_eq(evacuate_told(&slow_w.s, &told), 0);
+	begin_end(2);
 	world_run(&slow_w);
-	cr_expect_eq(world_where(&slow_w, other), SPOOL_DEFERRED);
+	cr_expect_eq(slow_w.s.acts.count, 1, "no file is on its way");
+	cr_expect_eq(world_where(&slow_w, other), SPOOL_INCOMING);
 	slow_open(1);
 	cr_expect_eq(world_answered(&running), 0);
-	world_run(&slow_w);
+	cr_expect(slow_pass_ends());
 	cr_expect_eq(world_where(&slow_w, other), SPOOL_NDIRS);
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_NDIRS);
 }

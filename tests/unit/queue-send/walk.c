@@ -233,24 +233,60 @@ Test(walk, D22_what_has_gone_since_is_asked_for_and_not_there)
 	cr_expect_eq(w.s.due.count, 0);
 }
 
-/* The part that is with the thread waits for the end of an evacuation. */
-/* mutation: queue-send/backlog/deferred.c: deferred_work() does not look at it.
- */
-Test(walk, D25_a_walk_goes_on_after_an_evacuation)
+static void
+hand_over(const char *queues, uint32_t len)
 {
 	struct daemon d = { .state = &w.s };
-	struct msg msg = { .type = MSG_HAND_OVER,
-		.u.HAND_OVER.queues = { "\2\0\0\0", 4 } };
+	const struct msg msg = { .type = MSG_HAND_OVER,
+		.u.HAND_OVER.queues = { queues, len } };
+
+	cr_assert_eq(control_ops.told(&d, &msg), 0);
+	world_run(&w);
+}
+
+/* The thread is with a part of a walk when the end of the queue begins and is
+ * over: each time another walk begins behind it.
+ * mutation: queue-send/backlog/walk.c: ended() takes any part for its own;
+ * queue-send/backlog/deferred.c: deferred_pause() wants nothing. */
+Test(walk, D25_a_walk_goes_on_after_an_evacuation)
+{
 	uint64_t inode = lay(SPOOL_DEFERRED);
 
 	walk(WALK_DEFERRED);
-	cr_assert_eq(control_ops.told(&d, &msg), 0);
-	close(gate[1]);
+	hand_over("\2\0\0\0", 4);
+	cr_expect(w.s.reader.away, "the pass waits behind the walk");
+	hand_over(NULL, 0);
+	cr_expect_null(due_find(&w.s.due, inode));
+	cr_assert_eq(write(gate[1], "abc", 3), 3);
 	await_part();
 	world_run(&w);
-	cr_expect_null(due_find(&w.s.due, inode));
-	msg.u.HAND_OVER.queues = (msg_blob){ NULL, 0 };
-	cr_assert_eq(control_ops.told(&d, &msg), 0);
+	cr_expect(w.s.reader.away, "that was the part of another walk");
+	close(gate[1]);
 	await_end();
 	cr_expect_not_null(due_find(&w.s.due, inode));
+}
+
+/* mutation: queue-send/road/evacuate.c: pass() takes no end of a directory for
+ * one that is being read. */
+Test(walk, D43_nothing_waits_for_the_directories_of_a_queue_that_ends)
+{
+	const struct spool_owner owner = { getuid(), getuid(), getgid(),
+		getgid(), true };
+	struct world_delivery delivery;
+	uint64_t inode = lay(SPOOL_HOLD);
+
+	cr_assert_eq(spool_create(w.dir, 2, 5, &owner), 0);
+	world_message(&w, "d", 1);
+	world_take_one(&w, &delivery);
+	hand_over("\2\0\0\0", 4);
+	cr_expect(w.s.reader.away);
+	world_result(&w, &delivery, 0, AGENT_SENT);
+	world_done(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(w.s.counters.delivered, 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	close(gate[1]);
+	while (world_where(&w, inode) == SPOOL_HOLD)
+		event_base_loop(w.s.base, EVLOOP_ONCE);
+	cr_expect_eq(world_where(&w, inode), SPOOL_NDIRS);
 }
