@@ -157,6 +157,13 @@ messages_keep(
 	return r;
 }
 
+void
+messages_keep_again(struct messages *ms, struct message *m, struct buf *kept)
+{
+	m->kept = kept;
+	ms->kept += kept->len;
+}
+
 struct buf *
 messages_take_kept(struct messages *ms, struct message *m)
 {

@@ -128,6 +128,7 @@ struct message {
 	uint32_t settled;        /* of pending: delivered, or failed since */
 	uint32_t death;          /* the last one counted in deaths */
 	uint32_t nunrecorded;    /* results that are not recorded yet */
+	uint32_t nreasons;       /* of these: reasons for defer/ */
 	uint32_t second;         /* for ages_remove() */
 	uint32_t marked;         /* epoch of the last mark (sync.c), 0: none */
 	uint32_t syncing;        /* serial of the sync, 0: none */
@@ -210,6 +211,9 @@ int messages_keep(
     struct messages *ms, struct message *m, const struct reason *reason);
 /* The reasons that were kept, which are the caller's then; NULL: none. */
 struct buf *messages_take_kept(struct messages *ms, struct message *m);
+/* The message has them again, and no other ones. */
+void
+messages_keep_again(struct messages *ms, struct message *m, struct buf *kept);
 void messages_free_kept(struct buf **kept);
 /* Close its file. */
 void messages_close(struct messages *ms, struct message *m);

@@ -102,6 +102,8 @@ act_task_note(struct act_task *t)
 		t->first };
 	struct hold_note_before before;
 
+	if (t->begins_bounce)
+		(void)reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
 	if (t->reasons != NULL)
 		t->reason_error =
 		    reason_add_attempt(t->sp, t->id.inode, &attempt);

@@ -42,7 +42,7 @@ struct act_task {
 	/* Of a message in the active queue, which its results hold there. */
 	struct message *message; /* the loop's */
 	struct buf *reasons;     /* kept until now; owned; NULL: none */
-	bool begins_defer, first;
+	bool begins_defer, begins_bounce, first;
 	bool has_rule; /* that holds it, too, with this note */
 	struct hold_note rule;
 

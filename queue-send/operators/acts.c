@@ -91,6 +91,9 @@ may_act(const struct message *m, const struct act_order *order)
 
 	if (act_gives_up(order->what))
 		return stays && m->nunrecorded == 0;
+	/* Reasons may begin the file of the note anew. */
+	if (order->note != NULL && m->nreasons > 0)
+		return false;
 	return m->sched != NULL && m->fate <= FATE_DELETED &&
 	    (stays || m->list == LIST_FETCHING || order->note == NULL);
 }
@@ -104,7 +107,8 @@ prepare_note(struct send *s, struct message *m, struct act_task *t)
 	t->first = m->first;
 	m->nunrecorded++;
 	if (act_gives_up(t->what)) {
-		reasons_begin_bounce(s, m);
+		t->begins_bounce = m->first && !m->bounce_begun;
+		m->bounce_begun = true;
 		return;
 	}
 	t->reasons = messages_take_kept(&s->messages, m);

@@ -35,7 +35,6 @@ add_poison_reasons(struct send *s, const struct delivery *d)
 {
 	char text[64];
 	uint32_t i;
-	int r;
 
 	snprintf(text, sizeof(text), "%u agents died while delivering it",
 	    d->message->deaths);
@@ -50,9 +49,7 @@ add_poison_reasons(struct send *s, const struct delivery *d)
 
 		if (d->rcpts[i].reported)
 			continue;
-		r = reasons_add(s, d->message, SPOOL_BOUNCE, &report);
-		if (r < 0)
-			disk_write_failed(s, d->message, "write a reason", r);
+		results_add_reason(s, d->message, &report);
 	}
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "log/log.h"
-#include "spool/reason.h"
 
 #define SLOW_TIME     (10 * USEC_PER_SEC)
 #define LOOP_WAIT_MAX (5 * USEC_PER_MSEC)
@@ -172,80 +171,24 @@ disk_write_failed(
 	failed(s, id, what, HEALTH_OTHER, error);
 }
 
+static void
+failed_or_short(struct send *s, const char *id, const char *what, int error)
+{
+	say_failed(s, id, what, error);
+	if (!disk_is_shortage(error))
+		disk_count_error(s, HEALTH_OTHER, error);
+}
+
 void
 disk_removal_failed(struct send *s, const struct queue_id *id, int error)
 {
 	char text[QUEUE_ID_SIZE];
 
 	queue_id_format(id, text);
-	say_failed(s, text, "remove what was delivered", error);
-	if (!disk_is_shortage(error))
-		disk_count_error(s, HEALTH_OTHER, error);
+	failed_or_short(s, text, "remove what was delivered", error);
 }
 
 /* ---- reasons ---- */
-
-void
-reasons_begin_bounce(struct send *s, struct message *m)
-{
-	if (m->first && !m->bounce_begun)
-		reason_clear(&s->sp, SPOOL_BOUNCE, m->inode);
-	m->bounce_begun = true;
-}
-
-/* With threads reasons of deferrals wait for the move of the message. */
-static bool
-keep(struct send *s, struct message *m, enum spool_dir dir,
-    const struct reason *reason)
-{
-	return dir == SPOOL_DEFER && s->moves.threads > 0 &&
-	    messages_keep(&s->messages, m, reason) == 0;
-}
-
-void
-reasons_flush(struct send *s, struct message *m)
-{
-	struct buf *kept = messages_take_kept(&s->messages, m);
-	const struct reason_attempt attempt = { kept, !m->reasons_begun,
-		m->first };
-	int r;
-
-	if (kept == NULL)
-		return;
-	m->reasons_begun = true;
-	r = reason_add_attempt(&s->sp, m->inode, &attempt);
-	if (r < 0)
-		disk_write_failed(s, m, "write a reason", r);
-	messages_free_kept(&kept);
-}
-
-int
-reasons_add(struct send *s, struct message *m, enum spool_dir dir,
-    const struct report *r)
-{
-	struct reason reason = {
-		.index = r->index,
-		.when_wall = s->now_wall,
-		.dsn = r->dsn,
-		.relay = r->relay,
-		.address = r->address,
-		.text = r->text,
-	};
-
-	if (keep(s, m, dir, &reason))
-		return 0;
-	if (dir == SPOOL_DEFER)
-		reasons_flush(s, m);
-	if (dir == SPOOL_DEFER && !m->reasons_begun) {
-		reason.attempt =
-		    m->first ? 1 : 1 + reason_attempts(&s->sp, m->inode);
-		reason_clear(&s->sp, SPOOL_DEFER, m->inode);
-		m->reasons_begun = true;
-	}
-	if (dir == SPOOL_BOUNCE)
-		reasons_begin_bounce(s, m);
-	return reason_add(&s->sp, dir, m->inode, &reason);
-}
 
 bool
 reasons_may_exist(const struct message *m, enum spool_dir dir)

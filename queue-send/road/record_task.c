@@ -92,16 +92,29 @@ write_locked(struct record *r)
 		(void)r->sp->sys->flock(r->fd, LOCK_UN);
 }
 
-void
-record_work(struct record *r)
+static void
+write_deferrals(struct record *r)
+{
+	const struct reason_attempt attempt = { r->reasons, r->begins_defer,
+		r->first };
+
+	r->reason_error = reason_add_attempt(r->sp, r->inode, &attempt);
+}
+
+/* The reason, which may be all, and the mark. */
+static void
+write_result(struct record *r)
 {
 	const bool opens = r->fd < 0;
 
-	r->error = r->reason_error = 0;
 	/* Also where nothing is written: the next record does not begin. */
 	if (r->begins)
 		(void)reason_clear(r->sp, SPOOL_BOUNCE, r->inode);
 	r->begins = false;
+	if (r->unmarked) {
+		r->reason_error = record_add_reason(r);
+		return;
+	}
 	if (opens)
 		r->fd = spool_open_file(r->sp, SPOOL_ACTIVE, r->inode, O_RDWR);
 	write_locked(r);
@@ -109,6 +122,16 @@ record_work(struct record *r)
 		r->sp->sys->close(r->fd);
 	if (opens)
 		r->fd = -1;
+}
+
+void
+record_work(struct record *r)
+{
+	r->error = r->reason_error = 0;
+	if (r->reasons != NULL)
+		write_deferrals(r);
+	else
+		write_result(r);
 }
 
 /* ---- the task ---- */
@@ -132,7 +155,7 @@ record_task_drop(struct sync_task *task)
 
 	while ((r = STAILQ_FIRST(&t->records)) != NULL) {
 		STAILQ_REMOVE_HEAD(&t->records, link);
-		free(r);
+		record_free(r);
 	}
 }
 
@@ -147,6 +170,15 @@ keep_string(char **at, const char *string)
 	memcpy(copy, string, size);
 	*at += size;
 	return copy;
+}
+
+void
+record_free(struct record *r)
+{
+	if (r->reasons != NULL)
+		buf_done(r->reasons);
+	free(r->reasons);
+	free(r);
 }
 
 struct record *

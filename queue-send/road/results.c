@@ -50,7 +50,7 @@ tell(struct send *s, struct message *m, const struct report *r)
 static void
 defer(struct send *s, struct message *m, struct report *r)
 {
-	const int error = reasons_add(s, m, SPOOL_DEFER, r);
+	const int error = reasons_add(s, m, r);
 
 	r->outcome = AGENT_DEFERRED;
 	if (error < 0)
@@ -79,11 +79,27 @@ without_reason(struct send *s, struct message *m, struct record *r)
 	put_off(s, m, &r->report, text);
 }
 
+/* A reason without a mark. */
+static void
+reason_ended(struct send *s, struct message *m, const struct record *r)
+{
+	if (r->reason_error < 0)
+		disk_write_failed(s, m, "write a reason", r->reason_error);
+	if (r->reasons == NULL)
+		return;
+	m->nreasons--;
+	s->messages.kept -= r->reasons->len;
+}
+
 /* The record has ended. False: its mark is to be written later. */
 static bool
 conclude(struct send *s, struct message *m, struct record *r)
 {
 	m->succeeded |= r->succeeded;
+	if (r->unmarked || r->reasons != NULL) {
+		reason_ended(s, m, r);
+		return true;
+	}
 	if (r->is_locked) {
 		put_off(s, m, &r->report,
 		    "the expansion of the alias has not ended");
@@ -137,7 +153,7 @@ one_is_done(struct send *s, struct record *r)
 		return;
 	}
 	m->nunrecorded--;
-	free(r);
+	record_free(r);
 	settle_message(s, m);
 }
 
@@ -275,31 +291,42 @@ is_last(const struct message *m, const struct record *r)
 	    !message_has_unread(m);
 }
 
+static struct record
+record_of(struct send *s, struct message *m, const struct report *report)
+{
+	return (struct record){
+		.message = m,
+		.sp = &s->sp,
+		.report = *report,
+		.file = message_queue_file(m),
+		.inode = m->inode,
+		.when_wall = s->now_wall,
+		.fd = m->fd,
+		.locks = report->kind == AGENT_ALIAS && report->expired,
+		.has_sender = m->sender[0] != '\0',
+	};
+}
+
+static void
+note_begin(struct message *m, struct record *r)
+{
+	r->begins = m->first && !m->bounce_begun;
+	m->bounce_begun = true;
+}
+
 static void
 record(struct send *s, struct message *m, const struct report *report)
 {
-	struct record *copy,
-	    r = {
-		    .message = m,
-		    .sp = &s->sp,
-		    .report = *report,
-		    .file = message_queue_file(m),
-		    .inode = m->inode,
-		    .when_wall = s->now_wall,
-		    .fd = m->fd,
-		    .locks = report->kind == AGENT_ALIAS && report->expired,
-		    .has_sender = m->sender[0] != '\0',
-	    };
-
-	bool writes = writes_bounce(&r);
+	struct record *copy, r = record_of(s, m, report);
+	const bool writes = writes_bounce(&r);
 
 	if (!writes && is_last(m, &r) && removal_in_place_of_mark(s, m) == 0) {
 		tell(s, m, report);
 		removal_tell(s, m);
 		return;
 	}
-	r.begins = writes && m->first && !m->bounce_begun;
-	m->bounce_begun |= writes;
+	if (writes)
+		note_begin(m, &r);
 	if (is_quick(s, m, writes)) {
 		do_at_once(s, m, &r);
 		return;
@@ -311,6 +338,45 @@ record(struct send *s, struct message *m, const struct report *report)
 		do_at_once(s, m, &r);
 	else
 		no_memory(m);
+}
+
+void
+results_add_reason(
+    struct send *s, struct message *m, const struct report *report)
+{
+	struct record *copy = NULL, r = record_of(s, m, report);
+
+	r.unmarked = true;
+	note_begin(m, &r);
+	if (s->records.pool.threads > 0)
+		copy = record_copy(&r);
+	if (copy != NULL) {
+		gather_new(s, copy);
+		return;
+	}
+	record_work(&r);
+	(void)conclude(s, m, &r);
+}
+
+int
+results_add_reasons(struct send *s, struct message *m, struct buf *reasons)
+{
+	struct record *r =
+	    s->records.pool.threads == 0 ? NULL : calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return -ENOMEM;
+	r->message = m;
+	r->sp = &s->sp;
+	r->inode = m->inode;
+	r->reasons = reasons;
+	r->begins_defer = !m->reasons_begun;
+	r->first = m->first;
+	m->reasons_begun = true;
+	m->nreasons++;
+	s->messages.kept += reasons->len;
+	gather_new(s, r);
+	return 0;
 }
 
 static void
@@ -382,7 +448,7 @@ drop_all(struct record_list *records)
 
 	while ((r = STAILQ_FIRST(records)) != NULL) {
 		STAILQ_REMOVE_HEAD(records, link);
-		free(r);
+		record_free(r);
 	}
 }
 

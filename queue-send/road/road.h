@@ -6,6 +6,7 @@
  *	                (peers.h: dispatched to agents, their replies)
  *	dead.c          recipients of dead destinations are deferred
  *	results.c       the result of each recipient: reason, mark, log
+ *	reasons.c       reasons of those that are deferred
  *	probe.c         can marks be written again?
  *	delivery_log.c  the line of the log
  *	settle.c        has all of it been dealt with?
@@ -17,8 +18,8 @@
  *
  * Beside it: moves.c moves files in threads, accepted.c writes that a message
  * was accepted, recover.c deals with what a crash left in active/, evacuate.c
- * moves the mail of the queue to other queues, disk.c has the files, reasons
- * and errors that all of these share.
+ * moves the mail of the queue to other queues, disk.c has the files and
+ * errors that all of these share.
  */
 #ifndef QUEUE_SEND_ROAD_ROAD_H
 #define QUEUE_SEND_ROAD_ROAD_H
@@ -141,6 +142,14 @@ int results_init(struct send *s);
 void results_done(struct send *s);
 /* So many wait for the disk that no delivery begins. */
 bool results_are_full(const struct send *s);
+/* The reason of a recipient alone, in bounce/, which is begun anew with the
+ * first of a new message, since what lies there is another message's: inode
+ * numbers are reused. */
+void results_add_reason(
+    struct send *s, struct message *m, const struct report *report);
+/* Reasons of deferrals, which are the thread's then, for defer/. The message
+ * does not finish before. -ENOMEM: also without threads. */
+int results_add_reasons(struct send *s, struct message *m, struct buf *reasons);
 
 /* ---- probe.c ----
  *
@@ -350,23 +359,17 @@ bool disk_is_slow(struct send *s);
 /* The loop began something on the disk then, and has done it. */
 void disk_waited(struct send *s, usec_t began);
 
-/* Append the reason of one recipient, or keep it for the move; defer/ is begun
- * anew with the first of an attempt, and bounce/ with the first of a new
- * message, since what lies there is another message's: inode numbers are
- * reused. 0 or -errno. */
-int reasons_add(struct send *s, struct message *m, enum spool_dir dir,
-    const struct report *report);
+/* In its first attempt a message has the reasons that were written in it. */
+bool reasons_may_exist(const struct message *m, enum spool_dir dir);
+
+/* ---- reasons.c ---- */
+
+/* Append the reason of a recipient who is deferred, or keep it for the move, or
+ * for the thread of records where there is no place; defer/ is begun anew with
+ * the first of an attempt. 0 or -errno. */
+int reasons_add(struct send *s, struct message *m, const struct report *report);
 /* Write the reasons that wait for its move: before anything else that is
  * written into defer/. */
 void reasons_flush(struct send *s, struct message *m);
-/* Before anything of this message is written into bounce/. */
-void reasons_begin_bounce(struct send *s, struct message *m);
-/* The message stays in the queue: reasons that are another message's go. */
-void reasons_settle(struct send *s, const struct message *m);
-/* In its first attempt a message has the reasons that were written in it. */
-bool reasons_may_exist(const struct message *m, enum spool_dir dir);
-/* The file is gone from where it was. Its reasons go too, lest they meet the
- * next file of that inode, unless the file lies elsewhere in the queue. */
-void reasons_clear(struct send *s, uint64_t inode);
 
 #endif

@@ -60,7 +60,8 @@ Test(first, one_name_is_removed_for_a_message_that_was_delivered)
 	cr_expect_eq(world_opens(), 1);
 }
 
-/* mutation: queue-send/road/disk.c: reasons_add() does not look at m->first. */
+/* mutation: queue-send/road/reasons.c: write_here() does not look at m->first.
+ */
 Test(first, D22_reasons_of_another_message_are_not_reported)
 {
 	uint64_t inode = world_file(&w, "d", 1, 0);
@@ -137,7 +138,8 @@ Test(first, D24_an_attempt_before_two_deaths_is_no_first_one)
 	cr_expect_eq(world_count(&w, SPOOL_DEFER), 0);
 }
 
-/* mutation: queue-send/operators/acts.c: give_up() does not begin bounce/. */
+/* mutation: queue-send/operators/acts.c: prepare_note() does not begin
+ * bounce/. */
 Test(first, D24_an_act_in_the_first_attempt_stays_known)
 {
 	uint64_t inode = world_message(&w, "d", 1);

@@ -102,7 +102,7 @@ end_second(const struct world_delivery *second)
 	await();
 }
 
-/* mutation: queue-send/road/disk.c: keep() keeps nothing; finish.c:
+/* mutation: queue-send/road/reasons.c: reasons_add() keeps nothing; finish.c:
  * add_reasons() takes none. */
 Test(kept_reasons, D41_reasons_are_written_by_the_move)
 {
