@@ -382,15 +382,21 @@ messages_to_leave(const struct messages *ms)
 	    ms->count[LIST_LEAVING];
 }
 
-void
-message_id(const struct message *m, char out[QUEUE_ID_SIZE])
+struct queue_id
+message_queue_id(const struct message *m)
 {
-	const struct queue_id id = {
+	return (struct queue_id){
 		.arrival_wall = m->file.arrival_wall,
 		.nonce = m->file.nonce,
 		.queue = m->file.queue,
 		.inode = m->inode,
 	};
+}
+
+void
+message_id(const struct message *m, char out[QUEUE_ID_SIZE])
+{
+	const struct queue_id id = message_queue_id(m);
 
 	queue_id_format(&id, out);
 }

@@ -95,7 +95,7 @@ struct message {
 	uint8_t fate;           /* enum message_fate */
 	bool active : 1;        /* in the active queue */
 	bool reasons_begun : 1; /* defer/ holds this attempt's */
-	bool held_for : 1;      /* an operator's hold of it has an end */
+	bool held_for : 1;      /* the hold of it has an end */
 	bool agent_died : 1;    /* in this attempt */
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */
@@ -133,6 +133,7 @@ struct message {
 	uint32_t marked;         /* epoch of the last mark (sync.c), 0: none */
 	uint32_t syncing;        /* serial of the sync, 0: none */
 	uint32_t wait_s;         /* until its report may go, 0: none waits */
+	uint32_t rule;           /* of the hold, not noted yet; 0: none */
 	struct backlog *backlog; /* the destination that holds it, or NULL */
 	struct claims claims;    /* unless it is for one alone */
 	struct buf
@@ -223,6 +224,7 @@ void messages_close_resting(struct messages *ms);
  * USEC_NEVER: none rests. */
 usec_t messages_end_rest(struct messages *ms, usec_t now);
 
+struct queue_id message_queue_id(const struct message *m);
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
 /* Take over the trailer of its file; its recipients are to be read. */
 void message_set_file(struct message *m, const struct queue_file *file);

@@ -295,10 +295,6 @@ bool act_is_under_way(const struct send *s, uint64_t inode);
  * for again after the act. */
 bool act_meets_offer(struct send *s, uint64_t inode);
 bool act_meets_held(struct send *s, uint64_t inode);
-/* A rule holds a message of the active queue. True: an operator's note is being
- * written, and that of the rule only if it fails. */
-bool
-act_takes_rule(struct send *s, uint64_t inode, const struct hold_note *note);
 
 /* So many acts of the queue itself are under way that no other begins. */
 bool acts_own_are_full(const struct send *s);

@@ -48,18 +48,6 @@ act_meets_held(struct send *s, uint64_t inode)
 }
 
 bool
-act_takes_rule(struct send *s, uint64_t inode, const struct hold_note *note)
-{
-	struct act_task *t = find(s, inode);
-
-	if (t == NULL || t->message == NULL || act_gives_up(t->what))
-		return false;
-	t->rule = *note;
-	t->has_rule = true;
-	return true;
-}
-
-bool
 acts_are_full(const struct send *s)
 {
 	return s->acts.count + s->acts.nwaiting >= ACTS_MAX;

@@ -43,8 +43,6 @@ struct act_task {
 	struct message *message; /* the loop's */
 	struct buf *reasons;     /* kept until now; owned; NULL: none */
 	bool begins_defer, begins_bounce, first;
-	bool has_rule; /* that holds it, too, with this note */
-	struct hold_note rule;
 
 	/* Of one that goes to another queue. */
 	struct other_queue *to; /* open */

@@ -27,28 +27,11 @@ decide(struct send *s, struct message *m, enum message_fate fate)
 	const uint32_t running = 1 + sched_message_running(m->sched);
 
 	m->fate = (uint8_t)fate;
+	m->rule = 0;
 	if (m->list == LIST_NONE || m->list == LIST_READING)
 		settle_message(s, m);
 	send_wake(s);
 	return running;
-}
-
-/* A rule has held the message while the note of an operator was written, which
- * has failed: the note of the rule takes its place. */
-static void
-note_rule(struct send *s, const struct act_task *t)
-{
-	struct message *m = t->message;
-	struct hold_note_before before;
-	int r = hold_note_write(&s->sp, &t->id, &t->rule, &before);
-
-	if (r < 0) {
-		disk_write_failed(s, m, "write the note of a rule", r);
-		return;
-	}
-	m->reasons_begun = true;
-	m->held_for = t->rule.until_wall > 0;
-	acts_hold_ends(s, t->rule.until_wall);
 }
 
 /* The note is on disk, or the mark of one that is given up. */
@@ -65,8 +48,6 @@ noted(struct send *s, struct act_task *t, uint32_t *ret_running)
 		sync_changed(s);
 	if (r < 0 && t->begins_defer && t->reasons == NULL)
 		m->reasons_begun = false;
-	if (r < 0 && t->has_rule)
-		note_rule(s, t);
 	if (r == 0 && act_gives_up(t->what)) {
 		m->expires = true;
 	} else if (r == 0) {

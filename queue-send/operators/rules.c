@@ -5,15 +5,6 @@
 
 #include "log/log.h"
 #include "queue-send/backlog/backlog.h"
-#include "queue-send/road/road.h"
-#include "spool/reason.h"
-
-static struct queue_id
-id_of(const struct message *m)
-{
-	return (struct queue_id){ m->file.arrival_wall, m->file.nonce,
-		m->file.queue, m->inode };
-}
 
 /* Messages that an operator released, or gave up, are not held again. */
 static bool
@@ -36,50 +27,7 @@ fill_note(
 	snprintf(note->reason, sizeof(note->reason), "%s", rule->reason);
 }
 
-static int
-write_note(struct send *s, struct message *m, const struct queue_id *id,
-    const struct hold_note *note)
-{
-	struct hold_note_before before;
-	int r;
-
-	reasons_flush(s, m);
-	if (m->first && !m->reasons_begun)
-		(void)reason_clear(&s->sp, SPOOL_DEFER, m->inode);
-	r = hold_note_write(&s->sp, id, note, &before);
-	if (r < 0)
-		return r;
-	m->reasons_begun = true;
-	m->held_for = note->until_wall > 0;
-	acts_hold_ends(s, note->until_wall);
-	return 0;
-}
-
-/* The note comes before the move. While a thread writes that of an operator no
- * other is written: of two writers each could take back the other's. */
-static int
-hold(struct send *s, struct message *m, const struct hold_rule *rule)
-{
-	const struct queue_id id = id_of(m);
-	struct hold_note note;
-	char text[QUEUE_ID_SIZE];
-	int r;
-
-	fill_note(s, rule, &note);
-	if (!act_takes_rule(s, m->inode, &note)) {
-		r = write_note(s, m, &id, &note);
-		if (r < 0)
-			return r;
-	}
-	message_decide(m, FATE_HELD);
-	message_id(m, text);
-	log_message(LOG_INFO_L, "held-by-rule", text,
-	    "held by rule %u of uid=%u%s%s", rule->number, (unsigned)rule->uid,
-	    rule->reason[0] == '\0' ? "" : ": ", rule->reason);
-	return 1;
-}
-
-int
+bool
 rules_hold(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
     const char *transport, const char *nexthop)
 {
@@ -94,7 +42,31 @@ rules_hold(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
 	    ? hold_rules_find(&s->rules, &mail, s->now_wall)
 	    : NULL;
 
-	return rule == NULL ? 0 : hold(s, m, rule);
+	if (rule == NULL)
+		return false;
+	m->rule = rule->number;
+	message_decide(m, FATE_HELD);
+	return true;
+}
+
+bool
+rules_are_over(const struct send *s, uint32_t number)
+{
+	return hold_rules_number(&s->rules, number, s->now_wall) == NULL;
+}
+
+void
+rules_noted(struct send *s, struct message *m, const struct hold_note *note)
+{
+	char id[QUEUE_ID_SIZE];
+
+	m->reasons_begun = true;
+	m->held_for = note->until_wall > 0;
+	acts_hold_ends(s, note->until_wall);
+	message_id(m, id);
+	log_message(LOG_INFO_L, "held-by-rule", id,
+	    "held by rule %u of uid=%u%s%s", note->rule, (unsigned)note->uid,
+	    note->reason[0] == '\0' ? "" : ": ", note->reason);
 }
 
 int

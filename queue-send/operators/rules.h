@@ -18,14 +18,18 @@
 struct message;
 struct queue_rcpt;
 
-/* 1: the message is put on hold, by a rule that fits this recipient; 0: none
- * fits. -errno: it is to be held, and its note cannot be written. transport
- * NULL: no route. */
-int rules_hold(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
-    const char *transport, const char *nexthop);
+/* True: the message is to be held, by a rule that fits this recipient. Its note
+ * is written by its move, if the rule is in force then. transport NULL: no
+ * route. */
+bool rules_hold(struct send *s, struct message *m,
+    const struct queue_rcpt *rcpt, const char *transport, const char *nexthop);
 /* The note of a message that an operator holds by a rule. -ESRCH: no such rule
  * is in force. */
 int rules_note(struct send *s, uint32_t rule, struct hold_note *ret_note);
+bool rules_are_over(const struct send *s, uint32_t rule);
+/* The note is on disk. */
+void
+rules_noted(struct send *s, struct message *m, const struct hold_note *note);
 
 /* ---- rules_file.c ---- */
 

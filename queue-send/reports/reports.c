@@ -267,10 +267,7 @@ task_of(struct send *s, const struct message *m)
 	sync_task_init(&t->task, report_task_work, NULL);
 	t->task.inode = m->inode;
 	t->sp = &s->sp;
-	t->id = (struct queue_id){ .arrival_wall = m->file.arrival_wall,
-		.nonce = m->file.nonce,
-		.queue = m->file.queue,
-		.inode = m->inode };
+	t->id = message_queue_id(m);
 	t->kind = m->sender[0] == '\0' ? REPORT_DOUBLE : REPORT_FAILURE;
 	t->warn = is_to_warn(s, m);
 	t->look = told_is_above(&s->reports.told, told_to(s, m),

@@ -293,8 +293,6 @@ enter_active(struct send *s, struct message *m, enum message_list list)
 	struct move mv = {
 		.ended = entered,
 		.t = { .to = SPOOL_ACTIVE,
-		    .id = { m->file.arrival_wall, m->file.nonce, m->file.queue,
-			m->inode },
 		    .look = !is_first(s, m),
 		    .clear_unmarked = m->pending == m->file.rcpt_count,
 		    .open = s->moves.threads > 0 && m->fd < 0 },

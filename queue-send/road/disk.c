@@ -188,6 +188,15 @@ disk_removal_failed(struct send *s, const struct queue_id *id, int error)
 	failed_or_short(s, text, "remove what was delivered", error);
 }
 
+void
+disk_note_failed(struct send *s, const struct message *m, int error)
+{
+	char id[QUEUE_ID_SIZE];
+
+	message_id(m, id);
+	failed_or_short(s, id, "write the note of a rule", error);
+}
+
 /* ---- reasons ---- */
 
 bool

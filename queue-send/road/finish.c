@@ -1,5 +1,6 @@
 #include "queue-send/road/leave.h"
 
+#include "queue-send/operators/rules.h"
 #include "queue-send/reports/reports.h"
 
 #include <errno.h>
@@ -36,6 +37,8 @@ fate_of(const struct send *s, const struct message *m)
 	if (m->fate == FATE_UNREADABLE && m->error == -EIO &&
 	    message_is_hopeless(s, m))
 		return FATE_DAMAGED;
+	if (m->rule != 0 && rules_are_over(s, m->rule))
+		return FATE_REQUEUED;
 	if (m->fate != FATE_OPEN && !came_too_late(m) &&
 	    (m->fate != FATE_EVICTED || m->deferred == 0))
 		return (enum message_fate)m->fate;
@@ -100,12 +103,29 @@ say_reasons(struct send *s, const struct message *m, const struct move *mv)
 		disk_write_failed(s, m, "write a reason", mv->t.reason_error);
 }
 
+/* A message without its note is not held, and not delivered now. */
+static void
+not_noted(struct send *s, struct message *m, int error)
+{
+	disk_note_failed(s, m, error);
+	m->fate = FATE_DEFERRED;
+	messages_put(&s->messages, m, LIST_FINISHED);
+}
+
 static void
 moved(struct send *s, struct message *m, struct move *mv)
 {
 	const int r = mv->t.task.error;
 
 	say_reasons(s, m, mv);
+	if (mv->t.has_note)
+		m->rule = 0;
+	if (mv->t.note_error < 0) {
+		not_noted(s, m, mv->t.note_error);
+		return;
+	}
+	if (mv->t.has_note)
+		rules_noted(s, m, &mv->t.note);
 	if (mv->t.due_error < 0 && mv->t.due_error != -ENOENT)
 		disk_write_failed(s, m, "write the due time", mv->t.due_error);
 	if (r == -ENOENT) {
@@ -158,6 +178,8 @@ move_away(struct send *s, struct message *m, enum message_fate fate)
 		return;
 	}
 	leave[fate].to(s, m, &mv);
+	mv.t.has_note = fate == FATE_HELD && m->rule != 0 &&
+	    rules_note(s, m->rule, &mv.t.note) == 0;
 	add_reasons(s, m, &mv);
 	move_begin(s, m, LIST_LEAVING, &mv);
 }

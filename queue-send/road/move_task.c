@@ -33,6 +33,18 @@ write_reasons(struct move_task *t)
 		    reason_add_attempt(t->sp, t->task.inode, &attempt);
 }
 
+/* Behind the reasons, since those may begin the file anew. */
+static int
+write_note(struct move_task *t)
+{
+	struct hold_note_before before;
+
+	if (t->has_note)
+		t->note_error =
+		    hold_note_write(t->sp, &t->id, &t->note, &before);
+	return t->note_error;
+}
+
 static int
 set_due(struct move_task *t)
 {
@@ -111,7 +123,9 @@ move_task_work(struct sync_task *task)
 	write_reasons(t);
 	if (t->stays)
 		return 0;
-	r = set_due(t);
+	r = write_note(t);
+	if (r == 0)
+		r = set_due(t);
 	if (r == 0)
 		r = move_file(t);
 	if (r < 0)

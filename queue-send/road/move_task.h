@@ -6,6 +6,7 @@
 #ifndef QUEUE_SEND_ROAD_MOVE_TASK_H
 #define QUEUE_SEND_ROAD_MOVE_TASK_H
 
+#include "spool/hold_note.h"
 #include "spool/spool.h"
 #include "spool/sync_pool.h"
 
@@ -26,6 +27,8 @@ struct move_task {
 	    *reasons;       /* of this attempt, for defer/; owned; NULL: none */
 	bool begins, first; /* reason_add_attempt() */
 	bool stays;         /* that is all: nothing moves */
+	bool has_note;      /* of a hold, without which nothing moves */
+	struct hold_note note;
 	enum move_due due;
 	usec_t due_wall;
 	enum spool_dir from, to;
@@ -36,9 +39,10 @@ struct move_task {
 
 	/* Done. */
 	int reason_error;
-	int due_error; /* of one that was tried */
-	int marks;     /* reason_marks() */
-	int fd;        /* open, the taker's or move_task_drop()'s; or -errno */
+	int note_error; /* and of the task */
+	int due_error;  /* of one that was tried */
+	int marks;      /* reason_marks() */
+	int fd;         /* open, the taker's or move_task_drop()'s; or -errno */
 };
 
 int move_task_work(struct sync_task *task);

@@ -59,6 +59,7 @@ fill(struct send *s, const struct message *m, struct move *mv)
 {
 	sync_task_init(&mv->t.task, move_task_work, move_task_drop);
 	mv->t.task.inode = m->inode;
+	mv->t.id = message_queue_id(m);
 	mv->t.sp = &s->sp;
 	mv->t.from = (enum spool_dir)m->dir;
 	mv->t.fd = -1;

@@ -78,8 +78,8 @@ recipients_route(const struct send *s, const char *address, bool expanded,
 	    : 0;
 }
 
-/* 1: a rule holds the message. */
-static int
+/* True: a rule holds the message. */
+static bool
 hold_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
     const struct recipient_route *to)
 {
@@ -132,13 +132,11 @@ static int
 route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 {
 	struct recipient_route to;
-	int held,
-	    r = recipients_route(s, rcpt->address,
-		(m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to);
+	int r = recipients_route(
+	    s, rcpt->address, (m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to);
 
-	held = hold_one(s, m, rcpt, r == 0 ? &to : NULL);
-	if (held != 0)
-		return held < 0 ? held : 0;
+	if (hold_one(s, m, rcpt, r == 0 ? &to : NULL))
+		return 0;
 	if (r == -EDESTADDRREQ) {
 		settle_unrouted(s, m, rcpt, AGENT_FAILED, to.why);
 		return 0;

@@ -193,15 +193,6 @@ begin(struct send *s, const struct removal *like)
 	return 0;
 }
 
-static struct queue_id
-id_of(const struct message *m)
-{
-	return (struct queue_id){ .arrival_wall = m->file.arrival_wall,
-		.nonce = m->file.nonce,
-		.queue = m->file.queue,
-		.inode = m->inode };
-}
-
 int
 removal_in_place_of_mark(struct send *s, struct message *m)
 {
@@ -219,7 +210,7 @@ removal_in_place_of_mark(struct send *s, struct message *m)
 void
 removal_tell(struct send *s, const struct message *m)
 {
-	const struct removal t = { .id = id_of(m) };
+	const struct removal t = { .id = message_queue_id(m) };
 
 	say(&t, LOG_INFO_L, "removed", "removed");
 	s->pub.changed = true;
@@ -229,7 +220,7 @@ int
 removal_begin(struct send *s, const struct message *m, bool reported)
 {
 	const struct removal t = {
-		.id = id_of(m),
+		.id = message_queue_id(m),
 		.defer = reasons_may_exist(m, SPOOL_DEFER),
 		.bounce = reported || reasons_may_exist(m, SPOOL_BOUNCE),
 		.reported = reported,

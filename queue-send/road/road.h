@@ -38,7 +38,7 @@
 #define MOVE_THREADS 4
 
 struct move {
-	struct move_task t; /* first; from and inode are move_begin()'s */
+	struct move_task t; /* first; from, inode, id are move_begin()'s */
 	/* The move has ended, with t.task.error; m is on the list that it was
 	 * put on. May drop m, and takes t.fd if it sets that to -1. */
 	void (*ended)(struct send *s, struct message *m, struct move *mv);
@@ -345,9 +345,10 @@ void disk_mark_failed(
     struct send *s, const struct message *m, const char *what, int error);
 void disk_write_failed(
     struct send *s, const struct message *m, const char *what, int error);
-/* The same of a file that cannot be removed; a shortage is not told to health.
- */
+/* The same of a file that cannot be removed, and of the note of a rule, without
+ * which a message is deferred; a shortage is not told to health. */
 void disk_removal_failed(struct send *s, const struct queue_id *id, int error);
+void disk_note_failed(struct send *s, const struct message *m, int error);
 /* The part of these that is not about a message. */
 void disk_count_error(struct send *s, enum health_write kind, int error);
 /* Is it a shortage of descriptors, memory or threads, and not of the disk? */

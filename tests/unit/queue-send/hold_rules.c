@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static struct world w;
@@ -248,6 +249,65 @@ Test(hold_rules, D6_without_a_note_it_is_not_delivered_either)
 	cr_expect(!world_take(&w, &first));
 	cr_expect_neq(world_where(&w, inode), SPOOL_HOLD);
 	world_fail(CALL_WRITE, 0, 1);
+}
+
+/* A message that is older than any mail is not called damaged.
+ * mutation: queue-send/road/finish.c: not_noted() leaves it as unreadable. */
+Test(hold_rules, D7_without_a_note_an_old_message_is_deferred)
+{
+	uint64_t inode;
+
+	rule("*");
+	w.s.expire_after = 0;
+	inode = world_file(&w, "d", 1, 30 * 86400);
+	world_fail(CALL_WRITE, EIO, 1);
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+}
+
+/* mutation: queue-send/road/finish.c: fate_of() looks at no rule. */
+Test(hold_rules, a_rule_that_is_gone_before_the_move_holds_nothing)
+{
+	uint64_t inode;
+
+	rule("*");
+	w.s.finish_at = USEC_NEVER;
+	inode = world_message(&w, "d", 1);
+	cr_expect_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	w.s.rules.count = 0;
+	w.s.finish_at = 0;
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DEFERRED);
+	world_offer_again(&w, inode);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), 1);
+}
+
+/* mutation: queue-send/operators/rules.c: rules_noted() does not say that the
+ * file in defer/ has begun; finish.c: moved() keeps the rule. */
+Test(hold_rules, D6_the_note_outlives_a_move_that_fails)
+{
+	uint64_t inode = world_file(&w, "d", 1, 0);
+	const struct queue_id id = world_id(&w, inode);
+	struct hold_note note;
+
+	rule("*");
+	w.s.finish_at = USEC_NEVER;
+	world_offer(&w, SPOOL_INCOMING, inode);
+	world_run(&w);
+	world_fail(CALL_RENAME, EIO, 1);
+	w.s.finish_at = 0;
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(w.s.messages.count[LIST_STUCK], 1);
+	w.s.stuck_at = 0;
+	(void)world_trace();
+	send_wake(&w.s);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_expect_eq(hold_note_read(&w.s.sp, &id, &note), 0);
+	cr_expect_null(strchr(world_trace(), 'a'), "it is written once");
 }
 
 /* mutation: put_in_force() takes the rules of a damaged file. */

@@ -250,25 +250,57 @@ Test(slow, D43_D6_without_its_note_a_message_goes_on)
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_NDIRS);
 }
 
-/* Of two writers of the note each could take back the other's.
- * mutation: queue-send/operators/acts.c: noted() does not look at has_rule. */
+/* The operator's note, and behind it that of the rule if it is written at all.
+ * mutation: queue-send/operators/acts.c: decide() leaves the rule; finish.c:
+ * fate_of() asks for no record. */
 Test(slow, D43_D6_a_rule_holds_what_an_operator_could_not)
 {
 	struct world_delivery other;
-	const uint64_t inode = begin_note(ACT_HOLD, AGENT_DEFERRED, &other);
-	const struct queue_id id = world_id(&slow_w, inode);
-	const struct hold_note rule = { .uid = 7, .rule = 3 };
-	struct hold_note note = { 0 };
+	struct message *m;
+	struct hold_note note;
+	struct queue_id id;
+	uint64_t inode;
+	uint32_t running;
+	int fails;
+
+	for (fails = 0; fails < 2; fails++) {
+		inode = begin_note(ACT_HOLD, AGENT_DEFERRED, &other);
+		id = world_id(&slow_w, inode);
+		slow_add_rule("*");
+		m = messages_find(&slow_w.s.messages, inode);
+		m->rule = SLOW_RULE;
+		message_decide(m, FATE_HELD);
+		if (fails)
+			world_fail(CALL_WRITE, ENOSPC, 1);
+		slow_open(1);
+		cr_expect_eq(world_answered(&running), fails ? -ENOSPC : 0);
+		slow_end(&other, AGENT_DEFERRED);
+		cr_expect_eq(world_where(&slow_w, inode), SPOOL_HOLD);
+		cr_assert_eq(hold_note_read(&slow_w.s.sp, &id, &note), 0);
+		cr_expect_eq(note.rule, fails ? SLOW_RULE : 0);
+	}
+}
+
+/* mutation: queue-send/operators/acts.c: prepare_note() clears bounce/. */
+Test(slow, D43_D22_reasons_of_others_are_removed_by_the_thread_of_the_mark)
+{
+	const struct reason reason = { .dsn = "5.1.1",
+		.relay = "none",
+		.address = "old@other.test",
+		.text = "put by the test" };
+	struct world_delivery delivery;
+	uint64_t inode;
 	uint32_t running;
 
-	cr_expect_not(act_takes_rule(&slow_w.s, inode + 1, &rule));
-	cr_expect(act_takes_rule(&slow_w.s, inode, &rule));
-	message_decide(messages_find(&slow_w.s.messages, inode), FATE_HELD);
-	world_fail(CALL_WRITE, ENOSPC, 1);
+	slow_use_act_threads(1);
+	inode = world_message(&slow_w, "d", 1);
+	world_take_one(&slow_w, &delivery);
+	cr_assert_eq(reason_add(&slow_w.s.sp, SPOOL_BOUNCE, inode, &reason), 0);
+	slow_removes = true;
+	slow_act_waits(ACT_EXPIRE, inode);
+	cr_expect_neq(world_reason(&slow_w, SPOOL_BOUNCE, inode, 0)[0], '\0');
 	slow_open(1);
-	cr_expect_eq(world_answered(&running), -ENOSPC);
-	slow_end(&other, AGENT_DEFERRED);
-	cr_expect_eq(world_where(&slow_w, inode), SPOOL_HOLD);
-	cr_expect_eq(hold_note_read(&slow_w.s.sp, &id, &note), 0);
-	cr_expect_eq(note.rule, 3);
+	cr_expect_eq(world_answered(&running), 0);
+	cr_expect_eq(world_reason(&slow_w, SPOOL_BOUNCE, inode, 0)[0], '\0');
+	slow_end(&delivery, AGENT_SENT);
 }
