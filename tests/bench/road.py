@@ -304,7 +304,8 @@ def smtp_sink():
 
 def measure(agent):
     with sink(agent) as port:
-        i = instance(AGENTS[agent][0].format(port=port))
+        # The default: b7c8b97 leaves a few messages to the scan, on a disk.
+        i = instance(AGENTS[agent][0].format(port=port), scan_interval="5s")
         try:
             i.start()
             before, began = processes(i), time.monotonic()
@@ -365,6 +366,14 @@ def mount(stack, directory):
     return point
 
 
+def bare_rate(directory):
+    """Messages per second of the system calls that no acceptance can do without, while nothing is delivered."""
+    with tempfile.TemporaryDirectory(dir=directory) as where:
+        done = subprocess.run([submit_program(), "bare", where, str(SUBMITTERS), str(MESSAGES), "4096"], check=True,
+                              capture_output=True, text=True)
+    return float(done.stdout.split()[0])
+
+
 def commit(root):
     done = subprocess.run(["git", "-C", root, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return done.stdout.strip() or "?"
@@ -372,14 +381,16 @@ def commit(root):
 
 def rounds(roots, agent, directory):
     figures = {root: [] for root in roots}
+    bare = []
     for n in range(ROUNDS):
         for root in roots if n % 2 == 0 else reversed(roots):
             figures[root].append(measure_in(root, agent, directory))
+        bare.append(bare_rate(directory))
     return {root: {key: statistics.median(f[key] for f in all_of) for key, _, _ in FIGURES}
-            for root, all_of in figures.items()}
+            for root, all_of in figures.items()}, statistics.median(bare)
 
 
-def put_rates(say, words, roots, medians):
+def put_rates(say, words, roots, medians, bare):
     for root in roots:
         cells = " | ".join(form.format(medians[root][key]) for key, _, form in FIGURES)
         say(f"| {words}, {commit(root) if root != HERE else 'this'} | {cells} |")
@@ -387,6 +398,7 @@ def put_rates(say, words, roots, medians):
         before, after = (medians[root] for root in roots)
         cells = " | ".join(f"{after[key] / before[key]:.2f}" if before[key] else "" for key, _, _ in FIGURES)
         say(f"| ratio | {cells} |")
+    say(f"| {words.split(', to')[0]}, the bare loop of acceptance | {bare:.0f} |" + "  |" * (len(FIGURES) - 1))
 
 
 def say_rates(say, roots):
@@ -404,10 +416,11 @@ def say_rates(say, roots):
                 if agent == "smtp" and smtp_sink() is None:
                     missing.append("over SMTP: Postfix's smtp-sink is not installed")
                     continue
-                put_rates(say, f"{PLACES[name]}, to {AGENTS[agent][1]}", roots, rounds(roots, agent, directory))
+                put_rates(say, f"{PLACES[name]}, to {AGENTS[agent][1]}", roots, *rounds(roots, agent, directory))
     say()
     say(f"{MESSAGES} messages, medians of {ROUNDS} rounds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end. "
-        "Processor time and switches are of all daemons, a message; memory of the largest one.")
+        "Processor time and switches are of all daemons, a message; memory of the largest one. The bare loop is open, write, "
+        "link, fsync and close by as many submitters, while nothing is delivered: nothing that syncs each message is faster.")
     for words in dict.fromkeys(missing):
         say(f"Not measured: {words}.")
     say()

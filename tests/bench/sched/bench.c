@@ -3,9 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-uint64_t (*bench_clock)(void) = bench_cpu_ns;
 
 void *
 bench_need(void *p)
@@ -57,15 +54,6 @@ bench_open(struct bench *b, const struct policy *p)
 	bench_check(local_new(&site, 1, &backoff, 1000, 1, &b->sites));
 	bench_check(
 	    sched_new(&params, &transport, 1, local_table(b->sites), &b->s));
-}
-
-uint64_t
-bench_cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 /* From the end of one selection to that of the next, with one delivery that
@@ -167,6 +155,7 @@ bench_fill(struct bench *b, struct sched_message *m,
 		    "user@example.org", &rcpt));
 	}
 	sched_batch_end(m, total == 0, b->now);
+	b->arrivals.rcpts += rcpts->n;
 }
 
 struct sched_message *

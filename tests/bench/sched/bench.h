@@ -4,6 +4,11 @@
 
 #include "sched/sched.h"
 
+/* Mail that has arrived: see clock.c. */
+struct bench_arrivals {
+	uint64_t rcpts, ns, began;
+};
+
 struct bench {
 	struct local *sites;
 	struct sched *s;
@@ -17,6 +22,7 @@ struct bench {
 	uint32_t *laps;
 	uint64_t nlaps, lap_began;
 	bool finished; /* a delivery, in this lap */
+	struct bench_arrivals arrivals;
 };
 
 struct policy {
@@ -38,10 +44,26 @@ extern const struct bench_case bench_mix;
 extern uint64_t (*bench_clock)(void);
 uint64_t bench_cpu_ns(void);
 uint64_t bench_steps(void);
+
+/* clock.c: mail arrives between decisions in batches of so many messages, at
+ * most that, between these two. */
+uint32_t bench_batch(uint32_t most);
+void bench_arrival_begin(struct bench *b);
+void bench_arrival_end(struct bench *b);
+
+/* What decisions took. Of sums, in ns: `spent` has what arrived between the
+ * decisions in it, which took `arrivals`. arrival: of one recipient with its
+ * share of its message, of those, or, where none came then, of all that the
+ * setup has done. */
+struct bench_spent {
+	uint64_t decisions;
+	double spent, arrivals, arrival;
+};
 /* The case with so many is set up and drained until there are decisions enough;
- * what all of them took, and each, unless laps is NULL. */
-uint64_t bench_spend(const struct bench_case *c, uint32_t n, uint64_t wanted,
-    uint32_t *laps, uint64_t *ret_done);
+ * what all of them took by bench_clock, and each, unless laps is NULL. Laps in
+ * ns are without arrivals, laps in steps are with them. */
+struct bench_spent bench_spend(
+    const struct bench_case *c, uint32_t n, uint64_t wanted, uint32_t *laps);
 /* The mix becomes one that costs more: tries changes of one. The most. */
 uint32_t bench_search(uint32_t tries, uint64_t seed, uint32_t (*cost)(void));
 void *bench_need(void *p);

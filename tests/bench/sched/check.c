@@ -40,12 +40,12 @@ static double
 measure(const struct bench_case *c, uint32_t n, double *ret_mean)
 {
 	static uint32_t laps[DECISIONS];
+	struct bench_spent spent = bench_spend(c, n, DECISIONS, laps);
 	uint32_t worst = 0;
-	uint64_t done, i;
+	uint64_t i;
 
-	*ret_mean = (double)bench_spend(c, n, DECISIONS, laps, &done);
-	*ret_mean /= (double)done;
-	for (i = 0; i < done; i++)
+	*ret_mean = spent.spent / (double)spent.decisions;
+	for (i = 0; i < spent.decisions; i++)
 		worst = laps[i] > worst ? laps[i] : worst;
 	return worst;
 }

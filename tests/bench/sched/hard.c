@@ -379,17 +379,27 @@ sites(struct bench *b, uint32_t n)
 	(void)bench_mail(b, "site", n / 2, 0, 2 * n, 0);
 }
 
+static void
+new_sites(struct bench *b, uint32_t next, uint32_t messages)
+{
+	uint32_t n = b->agents;
+
+	bench_arrival_begin(b);
+	for (; messages > 0; messages--, next += 2)
+		(void)bench_mail(b, "site", 2, next, 2 * n, 0);
+	bench_arrival_end(b);
+}
+
 /* Two more destinations for each that goes, then none. */
 static void
 drain_sites(struct bench *b)
 {
 	uint64_t turns = b->left < b->agents ? b->left : b->agents, i;
-	uint32_t next = b->agents / 2, n = b->agents;
+	uint32_t next = b->agents / 2, batch = bench_batch(64);
 
 	for (i = 0; i < turns; i++) {
-		if (i < turns / 2)
-			(void)bench_mail(b, "site", 2, next, 2 * n, 0);
-		next += 2;
+		if (i < turns / 2 && i % batch == 0)
+			new_sites(b, next + 2 * (uint32_t)i, batch);
 		start_all(b, 1);
 		bench_finish(b);
 		b->left--;

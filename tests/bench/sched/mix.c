@@ -63,7 +63,8 @@ add_message(struct bench *b, uint32_t i, uint32_t n)
 static void
 setup_mix(struct bench *b, uint32_t n)
 {
-	const struct policy p = { 2 * n + 50, ENTRY,
+	/* Deliveries of the setup, and the limit that is set after it. */
+	const struct policy p = { 2 * n + 1 + UINT8_MAX, ENTRY,
 		at_least_one(mix.window % 32), 2 + mix.cost % 30 };
 	uint32_t i, began = (uint32_t)((uint64_t)n * mix.busy / 128);
 
@@ -88,8 +89,11 @@ drain_mix(struct bench *b)
 	for (b->left = most; b->left > 0;) {
 		if (bench_start(b)) {
 			b->left--;
-			if (mix.arrivals > 0 && turn++ % mix.arrivals == 0)
+			if (mix.arrivals > 0 && turn++ % mix.arrivals == 0) {
+				bench_arrival_begin(b);
 				add_message(b, b->next_id, 1000);
+				bench_arrival_end(b);
+			}
 		} else if (b->count > 0)
 			bench_finish(b);
 		else

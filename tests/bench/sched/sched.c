@@ -142,17 +142,30 @@ stream(struct bench *b, uint32_t n)
 	mail(b, "bulk", n, 0, at_least(n / 10, 1));
 }
 
-/* A mail of one to three recipients arrives for each five decisions. */
+/* The mail that has come in the last so many turns. */
+static void
+arrive(struct bench *b, uint32_t turn, uint32_t turns)
+{
+	uint32_t t;
+
+	bench_arrival_begin(b);
+	for (t = turn - turns + 5; t <= turn; t += 5)
+		mail(b, "small", 1 + t % 3, t, 1000);
+	bench_arrival_end(b);
+}
+
+/* A mail of one to three recipients arrives for each five decisions, in batches
+ * that are there before the bulk mail of 1000 recipients is through. */
 static void
 drain_stream(struct bench *b)
 {
-	uint32_t turn = 0;
+	uint32_t turn = 0, turns = 5 * bench_batch(16);
 
 	while (b->left > 0) {
 		if (b->count < b->agents && bench_start(b)) {
 			b->left--;
-			if (++turn % 5 == 0)
-				mail(b, "small", 1 + turn % 3, turn, 1000);
+			if (++turn % turns == 0)
+				arrive(b, turn, turns);
 		} else if (b->count > 0) {
 			bench_finish(b);
 		} else {
@@ -208,25 +221,37 @@ bench_close(struct bench *b)
 	free(b->flying);
 }
 
-uint64_t
-bench_spend(const struct bench_case *c, uint32_t n, uint64_t wanted,
-    uint32_t *laps, uint64_t *ret_done)
+struct bench_spent
+bench_spend(
+    const struct bench_case *c, uint32_t n, uint64_t wanted, uint32_t *laps)
 {
-	uint64_t done = 0, spent = 0, before, began;
+	struct bench_spent sum = { 0 };
+	struct bench_arrivals all = { 0 };
+	uint64_t done = 0, before, began;
+	double setup = 0, setup_rcpts = 0;
 	struct bench b;
 
 	if (c->decisions > 0 && wanted > c->decisions)
 		wanted = c->decisions;
 	while (done < wanted) {
+		began = bench_clock();
 		c->setup(&b, n);
+		setup += (double)(bench_clock() - began);
+		setup_rcpts += (double)b.arrivals.rcpts;
+		b.arrivals = (struct bench_arrivals){ 0 };
 		before = b.left = wanted - done;
 		b.laps = laps == NULL ? NULL : laps + done;
 		began = b.lap_began = bench_clock();
 		c->drain(&b);
-		spent += bench_clock() - began;
+		sum.spent += (double)(bench_clock() - began);
 		done += before - b.left;
+		all.rcpts += b.arrivals.rcpts;
+		all.ns += b.arrivals.ns;
 		bench_close(&b);
 	}
-	*ret_done = done;
-	return spent;
+	sum.decisions = done;
+	sum.arrivals = (double)all.ns;
+	sum.arrival = all.rcpts > 0 ? (double)all.ns / (double)all.rcpts
+				    : setup / setup_rcpts;
+	return sum;
 }
