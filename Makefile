@@ -37,7 +37,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
 HARD := -fno-common -fPIE -fstack-protector-strong -fstack-clash-protection \
 	$(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 CPPFLAGS += -D_GNU_SOURCE -Icommon -I. -I$(B)/gen
-CFLAGS   += -std=c17 -O$(O) -g $(WARN) $(HARD) \
+CFLAGS   += -std=c17 -O$(O) -g$(if $(SAN),1) $(WARN) $(HARD) \
 	    $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
 LDLIBS   := -levent_core -lisal -lrt -lpthread -lm

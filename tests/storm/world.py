@@ -254,6 +254,10 @@ class World(Instance):
             return None
 
 
+# Mail of hostile users, and reports that they get.
+OF_HOSTILE = re.compile(rb"Return-Path: <(mallory\d+@|[^\n]*>\nDelivered-To: mallory\d+@)")
+
+
 class Collector:
     """Takes delivered mail out of the maildirs and the program's log, so that
     a storm of hours needs no more disk than one of seconds."""
@@ -297,7 +301,8 @@ class Collector:
             self.ledger.returned.add(int(back[1]))
             return
         if found is None:
-            self.strange.append(entry.path)
+            if not OF_HOSTILE.match(message):
+                self.strange.append(entry.path)
             return
         number, fine = judge(message)
         fine = fine and (number == int(found[1]) or (number is None and self.ledger.is_bare(int(found[1]))))

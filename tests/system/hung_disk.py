@@ -38,7 +38,7 @@ ATTR = struct.Struct("=6Q10I")
 DIRECT_IO = 1
 MS_NOSUID, MS_NODEV = 2, 4
 HANG_MAX = 120.0
-SLOW = 0.5
+SLOW = 3.0
 
 
 def missing():

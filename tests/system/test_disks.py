@@ -232,7 +232,7 @@ class Disks(SystemTest):
         i.stop()
 
     @cost(20)
-    def test_D43_selections_go_on_at_their_rate_while_a_disk_takes_500_ms(self):
+    def test_D43_selections_go_on_while_a_disk_takes_3_s(self):
         """Of messages in memory, and of another queue; others come and leave. mutation:
         set_threads() of control.c sets none."""
         site = Site(hold=True)
@@ -257,12 +257,72 @@ class Disks(SystemTest):
         self.inject(i, "alice", 10)
         wait(lambda: len(site.deliveries) == 140, what="100 selections of the message in memory")
         i.wait_delivered("alice", 10)
-        self.assertLess(i.page(1)["deferred"], 40, "moves have not ended, which take 20 s")
+        self.assertLess(i.page(1)["deferred"], 40, "moves have not ended, which take longer than any wait here")
         disk.go_on()
         wait(lambda: i.page(1)["deferred"] == 40, what="those that leave")
         i.flush()
         i.wait_empty()
         self.assertEqual(len(site.deliveries), 180)
+        i.stop()
+
+    def begin_act(self, i, verb, sender):
+        """Of qctl, which reads what it acts on first."""
+        act = subprocess.Popen([BIN / "qctl", "-c", i.conf_file, verb, f"sender={sender}@*"], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=i.environment())
+        self.addCleanup(act.wait, HANG)
+        self.addCleanup(act.kill)
+        return act
+
+    @cost(15)
+    def test_D43_acts_of_operators_wait_for_a_frozen_disk_and_nothing_else_does(self):
+        """Reads are answered, so qctl finds the messages. mutation: act_run() of act_run.c
+        gives nothing to the pool."""
+        site = Site(hold=True)
+        self.addCleanup(site.stop)
+        i, disk = self.prepare(queues=2, hung=1, routing=f"alice@test.example local\n* smtp:127.0.0.1:{site.port}\n",
+                               conf={"disk_time_limit": "10m", "minimal_backoff_time": "1h",
+                                     "maximal_backoff_time": "1h", "smtp_destination_recipient_limit": "1",
+                                     "smtp_process_limit": "3"})
+        i.start()
+        self.only_queue(i, 1)
+        site.answer = b"451 4.3.2 later"
+        verbs = {"held": ("hold", "Held"), "again": ("requeue", "Requeued"), "gone": ("delete", "Deleted")}
+        for name in verbs:
+            i.inject(HELLO, f"{name}@test.example", sender=f"{name}@test.example")
+        wait(lambda: len(site.held) == 3, what="messages that are about to wait")
+        site.release(3)
+        wait(lambda: len(i.files("deferred")) == 3, what="them on the disk")
+        for name, count in (("first", 10), ("last", 10)):
+            i.inject(HELLO, *(f"{name}{n}@test.example" for n in range(count)), sender=f"{name}@test.example")
+        wait(lambda: len(site.held) == 3 and len(i.files("active")) == 2, what="messages in memory")
+        self.only_queue(i, 2)
+        pid = child(i, "queue-send", 1)
+        disk.freeze()
+        acts = {name: self.begin_act(i, verb, name) for name, (verb, _) in verbs.items()}
+        wait(lambda: len(set(threads_that_sleep(pid)) - {pid}) == 3, what="three acts that wait for the disk")
+        for n in range(10):
+            wait(lambda: site.held, what=f"delivery {n} of the messages in memory")
+            site.release(1)
+        self.inject(i, "alice", 3)
+        i.wait_delivered("alice", 3)
+        self.assertEqual(self.qctl(i, "requeue", "sender=last@*"), (0, "", "qctl: Requeued: 1 message\n"))
+        self.assertEqual({act.poll() for act in acts.values()}, {None})
+        self.assertEqual(len(i.files("deferred")), 3, "nothing has moved")
+        disk.thaw()
+        for name, (_, said) in verbs.items():
+            self.assertEqual(acts[name].communicate(timeout=HANG), ("", f"qctl: {said}: 1 message\n"))
+        self.assertEqual([len(i.files(state)) for state in ("hold", "deleted")], [1, 1])
+        site.answer = b"250 2.0.0 ok"
+        site.deliveries.clear()
+        site.release(hold=False)
+        for words in (("undelete", "sender=gone@*"), ("release", "ALL")):
+            self.assertEqual(self.qctl(i, *words)[0], 0)
+        wait(lambda: not i.files("hold", "deleted", "active", "incoming"), what="the end of each attempt")
+        i.flush()
+        i.wait_empty()
+        got = sorted(rcpt for _, rcpts in site.deliveries for rcpt in rcpts)
+        self.assertEqual(got, sorted(f"{user}@test.example" for user in (
+            *verbs, *(f"{name}{n}" for name in ("first", "last") for n in range(10)))))
         i.stop()
 
     def only_queue(self, i, number):

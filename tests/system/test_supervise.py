@@ -5,7 +5,6 @@ import pathlib
 import re
 import signal
 import subprocess
-import time
 
 from case import SystemTest, cost
 from instance import AS_ROOT, BIN, HANG, wait
@@ -123,23 +122,16 @@ class Supervision(SystemTest):
         self.assertNotEqual(i.pids("queue-send"), [old])
         i.stop()
 
-    def time_of_one(self, i, count):
-        """Seconds of a message, from its submission to the maildir."""
-        began = time.monotonic()
-        i.inject(HELLO, "alice@test.example")
-        i.wait_delivered("alice", count)
-        return time.monotonic() - began
-
     def test_P1_a_killed_group_is_back_soon(self):
         i = self.running(queues=1)
         old = i.all_daemons()
         [sender] = i.pids("queue-send")
-        usual = self.time_of_one(i, 1)
-        began = time.monotonic()
         os.kill(sender, signal.SIGKILL)
-        self.time_of_one(i, 2)
-        self.assertLess(time.monotonic() - began, 5 + 10 * usual,
-                        "well under a second on a machine with nothing else to do")
+        again = wait(lambda: re.findall(rf"queue-send/1 .pid {sender}. .*: again in (-?[0-9.]+) s", i.log()),
+                     what="its end in the log")
+        self.assertLessEqual(float(again[0]), 0.25)
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
         wait(lambda: len(i.daemons()) == 5, what="all of it")
         self.assertEqual(set(i.daemons()) & set(old), {i.process.pid}, "nobody of the old group")
         self.assertFalse(i.log_has("status 0: again"), "who followed queue-send is not to blame")
@@ -148,10 +140,14 @@ class Supervision(SystemTest):
     @cost(15)
     def test_P3_a_stopped_queue_send_is_noticed_and_told_to_go_on(self):
         """The heartbeat is in the page, which is as old as that of a queue that hangs."""
-        i = self.running(queues=2, conf={"heartbeat_time_limit": "2s"})
+        i = self.running(queues=2)
         victim = i.pids("queue-send")[0]
         self.stop_process(victim)
+        i.write_conf(heartbeat_time_limit="2s")
+        i.reload()
         wait(lambda: i.log_has("no sign of life.*stopped by a signal; it is told to go on"), what="notice")
+        i.write_conf(heartbeat_time_limit="1h")
+        i.reload()  # its answer may take as long as it likes
         wait(lambda: i.log_has("answers again"), what="its answer")
         self.assertIn(victim, i.pids("queue-send"))
         for n in range(4):

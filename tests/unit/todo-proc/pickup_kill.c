@@ -182,6 +182,7 @@ Test(pickup_kill, D30_P1_killed_at_each_call_and_the_inode_given_again)
 		cr_assert_eq(spool_remove(&w.t.sp, SPOOL_INCOMING, second), 0);
 	}
 	cr_assert_gt(nth, 5, "there are calls to die at");
+	/* A warning would end the program with 1: chance is no failure. */
 	if (again == 0)
-		cr_log_warn("this file system gives no inode again");
+		cr_skip_test("the file system gave no inode again");
 }
