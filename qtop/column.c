@@ -325,7 +325,7 @@ const struct column columns[NCOLS] = {
 	    .help = "messages that wait for their next attempt" },
 	[COL_HOLD] = { .key = "hold", .title = "HOLD", .width = 5,
 	    .rank = 3, .is_alarm = true, .fmt = fmt_hold, .value = value_hold,
-	    .help = "messages in hold/: failed for good, or put aside; not tried again" },
+	    .help = "messages in hold/: agents died of them, or an operator put them there; not tried again" },
 	[COL_CORRUPT] = { .key = "corrupt", .title = "CORRUPT", .width = 7,
 	    .rank = 4, .is_alarm = true, .fmt = fmt_corrupt, .value = value_corrupt,
 	    .help = "damaged files, kept for the operator" },
