@@ -120,8 +120,8 @@ notify_stopping(const struct notify *n, usec_t limit)
 void
 notify_alive(struct notify *n, usec_t now)
 {
-	if (n->alive_every == USEC_NEVER || now < n->alive_at)
-		return;
+	if (n->alive_every == USEC_NEVER || now + EVERY_TICK < n->alive_at)
+		return; /* the next call is early enough */
 	n->alive_at = now + n->alive_every;
 	tell(n, "WATCHDOG=1");
 }

@@ -303,7 +303,8 @@ void notify_status(const struct notify *n, const char *status);
 void notify_reloading(const struct notify *n, usec_t now);
 /* The stop may take so long, whatever the manager has been told before. */
 void notify_stopping(const struct notify *n, usec_t limit);
-/* Once a second: says so four times in the time of the watchdog. */
+/* Once in EVERY_TICK: says so at least four times in the time of the watchdog,
+ * also where calls come a little early. */
 void notify_alive(struct notify *n, usec_t now);
 
 /* ---- signals.c ---- */
