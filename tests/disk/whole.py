@@ -36,6 +36,7 @@ CUTS = int(os.environ.get("CUTS", "2"))
 INTERVAL = 1.0  # mark_sync_interval
 # A sync, and what a busy machine takes to see that a maildir file is there.
 SLACK = 2.0
+LEAST = 100  # messages accepted before a cut: a busy machine takes longer
 SIZES = {"ext4": 128, "xfs": 304, "btrfs": 256}
 MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard"], "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
         "btrfs": ["mkfs.btrfs", "-q", "-f", "-K"]}
@@ -164,6 +165,9 @@ class Cut:
 
     def liar(self, top):
         """The programs, with a queue-send whose syncs do nothing."""
+        lying = self.disk.program.parent / "lying.so"
+        if not lying.exists():  # the loader would only warn
+            raise FileNotFoundError(lying)
         place = top / "lying"
         place.mkdir(exist_ok=True)
         for name in os.listdir(BIN):
@@ -171,7 +175,7 @@ class Cut:
             (place / name).symlink_to(BIN / name)
         (place / "queue-send").unlink()
         (place / "queue-send").write_text(
-            f'#!/bin/sh\nLD_PRELOAD={self.disk.program.parent}/lying.so exec {BIN}/queue-send "$@"\n')
+            f'#!/bin/sh\nLD_PRELOAD={lying} exec {BIN}/queue-send "$@"\n')
         (place / "queue-send").chmod(0o755)
         return place
 
@@ -231,8 +235,10 @@ class Cut:
         for t in threads:
             t.start()
         end = time.monotonic() + self.dice.uniform(2.5, 4.5)
-        while time.monotonic() < end:
+        while time.monotonic() < end or len(self.sent) < LEAST:
             time.sleep(0.05)
+            if time.monotonic() > end + HANG:
+                raise TimeoutError(f"{len(self.sent)} messages accepted in {HANG} s")
         self.disk.arm(self.dice.randrange(300), self.dice.getrandbits(32))
         self.disk.wait_cut(5)
         self.cut_at = time.time()
