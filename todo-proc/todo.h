@@ -231,7 +231,11 @@ void walk_end(struct walk *w);
  * So mail that comes is known within WAITING_TELL, mail that goes by the next
  * walk. A walk does not begin before WAITING_SHARE times the duration of the
  * last one has passed, nor before a file of a user was seen: where no user
- * comes through the door, this costs one walk at the start. */
+ * comes through the door, this costs one walk at the start.
+ *
+ * A file that moves while a walk is under way can be missed by it, or be
+ * counted twice. What queue-send says comes just before such a move, so a walk
+ * that is wanted for that waits for WAITING_EVERY. */
 
 #define WAITING_EVERY USEC_PER_SEC
 #define WAITING_SHARE 50

@@ -196,7 +196,13 @@ waiting_picked_up(struct todo *t, uid_t uid, uint64_t bytes)
 void
 waiting_changed(struct todo *t)
 {
-	t->waiting.wanted |= t->waiting.seen;
+	struct waiting *x = &t->waiting;
+
+	if (!x->seen || x->wanted)
+		return;
+	x->wanted = true;
+	if (x->not_before < t->now + WAITING_EVERY)
+		x->not_before = t->now + WAITING_EVERY;
 }
 
 static int
