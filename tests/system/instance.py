@@ -287,6 +287,12 @@ class Instance:
             data = f.read(PAGE.size)
         return dict(zip(PAGE_FIELDS, PAGE.unpack(data)))
 
+    def heartbeat(self, number):
+        """The time of the last publication of that page (struct page_head), in microseconds; 0: none yet."""
+        with open(f"/dev/shm/{self.name}.queue{number}", "rb") as f:
+            f.seek(56)
+            return int.from_bytes(f.read(8), "little")
+
     def log(self):
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 

@@ -49,13 +49,6 @@ def loop_runs(pid):
     return False
 
 
-def heartbeat(i, queue):
-    """The time of the last publication of its page (struct page_head), in microseconds."""
-    with open(f"/dev/shm/{i.name}.queue{queue}", "rb") as f:
-        f.seek(56)
-        return int.from_bytes(f.read(8), "little")
-
-
 @unittest.skipIf(missing(), missing())
 class Disks(SystemTest):
     def prepare(self, queues=3, hung=2, **options):
@@ -166,8 +159,8 @@ class Disks(SystemTest):
         disk.hang()
         i.process.send_signal(signal.SIGALRM)
         wait(lambda: [t for t in threads_that_sleep(pid) if t != pid], what="a thread that waits for the disk")
-        began = heartbeat(i, 2)
-        wait(lambda: heartbeat(i, 2) > began + 6_000_000, what="heartbeats all the while")
+        began = i.heartbeat(2)
+        wait(lambda: i.heartbeat(2) > began + 6_000_000, what="heartbeats all the while")
         disk.go_on()
         self.inject(i, "alice", 4)
         i.wait_delivered("alice", 4)
@@ -194,8 +187,8 @@ class Disks(SystemTest):
         for n in range(20):
             wait(lambda: site.held, what=f"delivery {n} of the message in memory")
             site.release(1)
-        began = heartbeat(i, 1)
-        wait(lambda: heartbeat(i, 1) > began + 2_000_000, what="heartbeats all the while")
+        began = i.heartbeat(1)
+        wait(lambda: i.heartbeat(1) > began + 2_000_000, what="heartbeats all the while")
         self.assertEqual(len(site.deliveries), 23)
         self.assertTrue([t for t in threads_that_sleep(pid) if t != pid], "it waits still")
         disk.go_on()

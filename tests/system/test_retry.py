@@ -126,6 +126,11 @@ class Steering(SystemTest):
         i.programs_file.write_text(f"slow {OWNER} /bin/sh -c \"read x <{gate}; cat >/dev/null\"\n")
         return i, gate
 
+    def start_known(self, i):
+        """Ready, and each queue has published its page: one without is the last to be chosen."""
+        i.start()
+        wait(lambda: all(i.heartbeat(n) for n in i.numbers), what="a page of each queue")
+
     def opened(self, gate, count):
         fd = os.open(gate, os.O_RDWR | os.O_NONBLOCK)
         self.addCleanup(os.close, fd)
@@ -137,7 +142,7 @@ class Steering(SystemTest):
             "transports": "smtp lmtp local pipe discard error one:pipe two:pipe",
             "one_process_limit": "1", "two_process_limit": "4", "double_bounce_recipient": "",
             "two_destination_concurrency_limit": "1"})
-        i.start()
+        self.start_known(i)
         i.inject(HELLO, "x@one.example")
         busy = wait(lambda: next((n for n in i.numbers if i.page(n)["local_used"] == 1), None),
                     what="a queue that publishes its load")
@@ -164,7 +169,7 @@ class Steering(SystemTest):
             i.inject(HELLO, f"x{n}@pipe.example")
         i.numbers = [1, 2]
         i.write_conf(queue_count=2)
-        i.start()
+        self.start_known(i)
         wait(lambda: i.page(1)["active"] == many and i.page(1)["local_used"] == 1, what="a backlog")
         i.inject(HELLO, "first@pipe.example")
         wait(lambda: i.page(2)["local_used"] == 1, what="both of one load")
