@@ -1,15 +1,17 @@
 /* File systems of queues that cost time or mail: mounted with `discard`, the
  * kernel tells the device of each message that is removed, and the removal
- * waits; in memory, nothing survives a loss of power. The table of mounts is
- * read, and no disk of a queue. */
+ * waits; in memory, nothing survives a loss of power; without a journal, not
+ * all does. The table of mounts and sysfs are read, and no disk of a queue. */
 #include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "spool/spool.h"
@@ -93,7 +95,8 @@ troubles_of(const struct mount *mount)
 
 	return (has_option(mount->options, "discard") ? FILE_SYSTEM_DISCARD
 						      : 0) |
-	    (memory ? FILE_SYSTEM_MEMORY : 0);
+	    (memory ? FILE_SYSTEM_MEMORY : 0) |
+	    (strcmp(mount->type, "ext2") == 0 ? FILE_SYSTEM_NO_JOURNAL : 0);
 }
 
 void
@@ -114,9 +117,45 @@ file_system_find(
 		longest = strlen(mount.point);
 		snprintf(ret_found->device, sizeof(ret_found->device), "%s",
 		    mount.device);
+		ret_found->is_ext4 = strcmp(mount.type, "ext4") == 0;
 		ret_found->troubles = troubles_of(&mount);
 	}
 	free(copy);
+}
+
+/* ---- the journal, by sysfs: the table of mounts does not tell of it ---- */
+
+/* "vda" for "254:0", by the link of that name. */
+static const char *
+name_of_device(const char *sysfs, const char *device, char out[static PATH_MAX])
+{
+	char path[PATH_MAX], *slash;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/dev/block/%s", sysfs, device);
+	n = readlink(path, out, PATH_MAX - 1);
+	out[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(out, '/');
+	return slash == NULL ? out : slash + 1;
+}
+
+/* ext4 names the task that writes its journal, or "<none>". False, too, where
+ * it does not say. */
+static bool
+lacks_journal(const char *sysfs, const char *device)
+{
+	static const char none[] = "<none>";
+	char name[PATH_MAX], path[2 * PATH_MAX], said[sizeof(none)] = { 0 };
+	int64_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/fs/ext4/%s/journal_task", sysfs,
+	    name_of_device(sysfs, device, name));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		n = io_read_all(fd, said, sizeof(none) - 1);
+	io_close(&fd);
+	return n > 0 && strcmp(said, none) == 0;
 }
 
 /* ---- warnings ---- */
@@ -130,6 +169,9 @@ static const struct {
 	    "device; mount it without, and let fstrim run by a timer" },
 	{ FILE_SYSTEM_MEMORY,
 	    "is in memory: accepted mail does not survive a loss of power" },
+	{ FILE_SYSTEM_NO_JOURNAL,
+	    "has no journal: a loss of power can lose accepted mail; give it "
+	    "one (tune2fs -j), or take another file system" },
 };
 
 struct place {
@@ -205,6 +247,9 @@ file_systems_judge(
 			break;
 		places[i].queue = of->queues[i];
 		file_system_find(mountinfo, path.data, &places[i].on);
+		if (places[i].on.is_ext4 &&
+		    lacks_journal(of->sysfs, places[i].on.device))
+			places[i].on.troubles |= FILE_SYSTEM_NO_JOURNAL;
 		places[i].untold = places[i].on.troubles;
 	}
 	if (r == 0)
@@ -252,7 +297,7 @@ file_systems_warn(const struct conf *conf, struct buf *out)
 	struct buf mounts = { 0 };
 	char *real = real_place(conf->queue_base);
 	const struct file_systems_of of = { conf->queue_base, real, queues,
-		list_queues(conf, queues) };
+		list_queues(conf, queues), "/sys" };
 	int64_t n = 0;
 	int fd, r = 0;
 

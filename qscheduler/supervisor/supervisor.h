@@ -224,9 +224,11 @@ int file_systems_warn(const struct conf *conf, struct buf *out);
 enum file_system_trouble {
 	FILE_SYSTEM_DISCARD = 1 << 0, /* mounted with it */
 	FILE_SYSTEM_MEMORY = 1 << 1,  /* tmpfs, ramfs */
+	FILE_SYSTEM_NO_JOURNAL = 1 << 2,
 };
 struct file_system {
 	char device[32]; /* "254:0"; "": unknown */
+	bool is_ext4;    /* which may have a journal, or none */
 	unsigned troubles;
 };
 /* Pure: by the text of /proc/self/mountinfo, the file system of a path. */
@@ -236,8 +238,9 @@ struct file_systems_of {
 	const char *base, *real; /* as it is named, and without links */
 	const uint32_t *queues;
 	size_t count;
+	const char *sysfs; /* "/sys", where ext4 tells of its journal */
 };
-/* Pure, too: the lines. */
+/* The lines. Only sysfs is read: no disk. */
 int file_systems_judge(
     const char *mountinfo, const struct file_systems_of *of, struct buf *out);
 

@@ -1,9 +1,13 @@
 #include "qscheduler/supervisor/supervisor.h"
 
+#include "tests/unit/files.h"
+
 #include <criterion/criterion.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MOUNTS                                                             \
@@ -16,6 +20,7 @@
 	"35 27 0:9 / /m rw - tmpfs tmpfs rw,size=1k\n"                     \
 	"36 35 254:0 / /m/queue2 rw - ext4 /dev/vda rw,discard,errors=x\n" \
 	"37 35 0:11 / /m/queue9 rw - ramfs none rw\n"                      \
+	"38 27 8:1 / /old rw - ext2 /dev/sda1 rw\n"                        \
 	"no line of ours\n"
 
 /* mutation: is_below() compares without the slash; troubles_of() knows no
@@ -38,6 +43,7 @@ Test(file_systems, by_the_table_of_mounts)
 		{ "/m/queue1", "0:9", FILE_SYSTEM_MEMORY },
 		{ "/m/queue2/incoming", "254:0", FILE_SYSTEM_DISCARD },
 		{ "/m/queue9", "0:11", FILE_SYSTEM_MEMORY },
+		{ "/old/queue1", "8:1", FILE_SYSTEM_NO_JOURNAL },
 	};
 	struct file_system found;
 	size_t i;
@@ -82,7 +88,7 @@ Test(file_systems, one_warning_for_queues_that_share_one)
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct file_systems_of of = { "/b", rows[i].real, queues,
-			rows[i].count };
+			rows[i].count, "/nowhere" };
 
 		buf_reset(&out);
 		cr_assert_eq(file_systems_judge(MOUNTS, &of, &out), 0);
@@ -90,6 +96,78 @@ Test(file_systems, one_warning_for_queues_that_share_one)
 		    out.len == 0 ? "" : buf_str(&out), rows[i].want, "%zu", i);
 	}
 	buf_done(&out);
+}
+
+/* A directory as sysfs is, with what ext4 says of its journal on each device.
+ */
+static void
+put_sysfs(const char *top)
+{
+	static const char *const dirs[] = { "dev", "dev/block", "fs", "fs/ext4",
+		"fs/ext4/vda", "fs/ext4/dm-0", "fs/ext4/vdf", "fs/ext4/vdb" };
+	static const struct {
+		const char *device, *name, *task;
+	} rows[] = { { "254:0", "vda", "<none>\n" }, { "0:6", "dm-0", "245\n" },
+		{ "0:9", "vdf", "" }, { "0:5", "vdb", "<none>\n" } };
+	char path[128], to[64];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", top, dirs[i]);
+		cr_assert_eq(mkdir(path, 0700), 0);
+	}
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		snprintf(
+		    path, sizeof(path), "%s/dev/block/%s", top, rows[i].device);
+		snprintf(to, sizeof(to), "../../devices/x/%s", rows[i].name);
+		cr_assert_eq(symlink(to, path), 0);
+		snprintf(
+		    path, sizeof(path), "%s/fs/ext4/%s", top, rows[i].name);
+		unit_put_file(path, "journal_task", rows[i].task);
+	}
+}
+
+static int
+remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
+    struct FTW *ftw UNUSED)
+{
+	return remove(path);
+}
+
+/* mutation: lacks_journal() is true for what says nothing, or for any device;
+ * file_systems_judge() asks of each type. */
+Test(file_systems, D32_ext4_without_a_journal)
+{
+	static const uint32_t queues[] = { 1, 2 };
+	static const struct {
+		const char *real;
+		bool without;
+	} rows[] = {
+		{ "/x", true },        /* vda */
+		{ "/var/q a", false }, /* a task */
+		{ "/srv", false },     /* says nothing */
+		{ "/var", false },     /* xfs, which is not asked */
+	};
+	char top[] = "/tmp/file-systems-XXXXXX";
+	struct buf out = { 0 };
+	size_t i;
+
+	cr_assert_not_null(mkdtemp(top));
+	put_sysfs(top);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct file_systems_of of = { "/b", rows[i].real, queues,
+			ARRAY_LEN(queues), top };
+
+		buf_reset(&out);
+		cr_assert_eq(file_systems_judge(MOUNTS, &of, &out), 0);
+		cr_expect_eq(out.len > 0 &&
+			strstr(buf_str(&out),
+			    "/b: queues 1-2: their file system has no journal: "
+			    "a loss of power can lose accepted mail; ") != NULL,
+		    rows[i].without, "%s: %s", rows[i].real, buf_str(&out));
+	}
+	buf_done(&out);
+	cr_assert_eq(nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 /* The nearest directory that exists decides: /dev/shm, which is in memory. The
