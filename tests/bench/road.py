@@ -13,8 +13,8 @@ Then one `queue-inject` for each of 500 messages beside as many starts of
 /bin/true, in turn, in memory.
 
 COUNTS=0 leaves out these, MESSAGES=0 the second part. WHERE is a list
-of memory, disk and ext4 (a loop mount without discard, as root); AGENTS one of
-discard, maildir and smtp, which is Postfix's smtp-sink.
+of memory, disk, ext4 and ext4-discard (loop mounts without and with discard, as
+root); AGENTS one of discard, maildir and smtp, which is Postfix's smtp-sink.
 
     road.py --measure PART            one figure of the checkout in BENCH_ROOT
 """
@@ -45,7 +45,8 @@ ALONE = 20
 DAEMONS = ("todo-proc", "queue-send", "deliver-local", "deliver-smtp")
 AGENTS = {"discard": ("* discard\n", "the discarding agent"), "maildir": ("* local\n", "maildirs"),
           "smtp": ("* smtp:127.0.0.1:{port}\n", "`smtp-sink`")}
-PLACES = {"memory": "in memory", "disk": "on disk", "ext4": "ext4 without discard"}
+PLACES = {"memory": "in memory", "disk": "on disk", "ext4": "ext4 without discard", "ext4-discard": "ext4 with discard"}
+MOUNTS = {"ext4": "nodiscard", "ext4-discard": "discard"}
 # What an ordinary instance has, where those of tests look often.
 CONF = {"scan_interval": "1h", "local_destination_concurrency_limit": "20",
         "smtp_destination_concurrency_limit": "50", "smtp_initial_destination_concurrency": "50"}
@@ -344,14 +345,14 @@ def place(name):
     with contextlib.ExitStack() as stack:
         base = "/dev/shm" if name == "memory" else HERE / "build"
         directory = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(dir=base)))
-        if name == "ext4":
-            directory = mount(stack, directory)
+        if name in MOUNTS:
+            directory = mount(stack, directory, MOUNTS[name])
         if directory is not None:
             directory.chmod(0o755)
         yield directory
 
 
-def mount(stack, directory):
+def mount(stack, directory, option):
     image, point = directory / "image", directory / "mount"
     point.mkdir()
     with open(image, "wb") as f:
@@ -359,7 +360,7 @@ def mount(stack, directory):
     directory.chmod(0o755)
     try:
         subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True, capture_output=True)
-        subprocess.run(["mount", "-o", "loop,nodiscard", image, point], check=True, capture_output=True)
+        subprocess.run(["mount", "-o", f"loop,{option}", image, point], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     stack.callback(subprocess.run, ["umount", point], check=True)
