@@ -216,6 +216,7 @@ Test(slow, D43_walks_go_on_behind_an_end_that_was_over_while_a_target_hangs)
  * mutation: queue-send/other_queue.c: other_queue_get() looks for none. */
 Test(slow, D43_D31_another_list_while_a_target_hangs)
 {
+	struct other_queue *one, *again;
 	uint64_t inode;
 
 	slow_use_act_threads(1);
@@ -223,6 +224,11 @@ Test(slow, D43_D31_another_list_while_a_target_hangs)
 	slow_hang(3, 1);
 	hand_over("\3\0\0\0", 4);
 	slow_await(1);
+	one = other_queue_get(&slow_w.s, 3);
+	again = other_queue_get(&slow_w.s, 3);
+	cr_expect_eq(one, again);
+	other_queue_free(&one);
+	other_queue_free(&again);
 	hand_over("\3\0\0\0\2\0\0\0", 8);
 	cr_expect(slow_pass_ends());
 	cr_expect_eq(world_where(&slow_w, inode), SPOOL_NDIRS);

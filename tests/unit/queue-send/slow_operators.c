@@ -478,6 +478,7 @@ Test(slow, D43_A3_the_end_of_a_queue_waits_for_acts)
 	slow_act_waits(ACT_RELEASE, inode);
 	begin_end(2);
 	world_run(&slow_w);
+	cr_expect_null(slow_w.s.reader.part, "no pass has begun");
 	cr_expect_eq(slow_w.s.acts.count, 1, "no file is on its way");
 	cr_expect_eq(world_where(&slow_w, other), SPOOL_INCOMING);
 	slow_open(1);
