@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,4 +22,17 @@ unit_put_file(const char *dir, const char *name, const char *text)
 	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);
 	close(fd);
 	return path;
+}
+
+static int
+remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
+    struct FTW *ftw UNUSED)
+{
+	return remove(path);
+}
+
+void
+unit_remove_tree(const char *top)
+{
+	cr_expect_eq(nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }

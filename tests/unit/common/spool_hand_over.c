@@ -13,6 +13,7 @@
 #include "spool/reason.h"
 #include "spool_scratch.h"
 #include "tests/unit/descriptors.h"
+#include "tests/unit/files.h"
 
 #define DUE        (1700000000 * USEC_PER_SEC)
 #define OTHER      2
@@ -225,13 +226,6 @@ Test(hand_over, what_cannot_be_moved_stays_whole)
 	pair_close(&p);
 }
 
-static int
-remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
-    struct FTW *ftw UNUSED)
-{
-	return remove(path);
-}
-
 /* Its message may be just moving there, and not be seen. */
 Test(hand_over, D22_on_another_file_system_reasons_are_a_strangers)
 {
@@ -257,7 +251,7 @@ Test(hand_over, D22_on_another_file_system_reasons_are_a_strangers)
 		    &foreign, SPOOL_DEFER, inode, "of another message"));
 	}
 	spool_close(&foreign);
-	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	unit_remove_tree(base);
 	pair_close(&p);
 }
 

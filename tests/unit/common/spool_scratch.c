@@ -1,3 +1,5 @@
+#include "tests/unit/files.h"
+
 #include "spool_scratch.h"
 
 #include <criterion/criterion.h>
@@ -70,18 +72,11 @@ scratch_open_shared(struct scratch *s)
 	open_with(s, &owner);
 }
 
-static int
-remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
-    struct FTW *ftw UNUSED)
-{
-	return remove(path);
-}
-
 void
 scratch_close(struct scratch *s)
 {
 	spool_close(&s->sp);
-	nftw(s->top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	unit_remove_tree(s->top);
 }
 
 static int

@@ -1,9 +1,10 @@
+#include "tests/unit/files.h"
+
 #include "cut_queue.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,19 +136,12 @@ cut_queue_open(struct cut_queue *q)
 	cr_assert_eq(spool_open(&q->sp, &sys, q->base, 1), 0);
 }
 
-static int
-remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
-    struct FTW *ftw UNUSED)
-{
-	return remove(path);
-}
-
 void
 cut_queue_close(struct cut_queue *q)
 {
 	cut_queue_at(0);
 	spool_close(&q->sp);
-	nftw(q->base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	unit_remove_tree(q->base);
 }
 
 struct queue_id

@@ -3,7 +3,6 @@
 #include "tests/unit/files.h"
 
 #include <criterion/criterion.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,13 +126,6 @@ put_sysfs(const char *top)
 	}
 }
 
-static int
-remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
-    struct FTW *ftw UNUSED)
-{
-	return remove(path);
-}
-
 /* mutation: lacks_journal() is true for what says nothing, or for any device;
  * file_systems_judge() asks of each type. */
 Test(file_systems, D32_ext4_without_a_journal)
@@ -167,7 +159,7 @@ Test(file_systems, D32_ext4_without_a_journal)
 		    rows[i].without, "%s: %s", rows[i].real, buf_str(&out));
 	}
 	buf_done(&out);
-	cr_assert_eq(nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	unit_remove_tree(top);
 }
 
 /* The nearest directory that exists decides: /dev/shm, which is in memory. The

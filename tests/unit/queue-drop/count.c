@@ -1,4 +1,6 @@
 /* What of a user is counted. */
+#include "tests/unit/files.h"
+
 #include "queue-drop/door.h"
 
 #include "spool/accept.h"
@@ -7,7 +9,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +18,6 @@
 static char top[64];
 static struct conf conf;
 static struct spool sp[2];
-
-static int
-remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
-    struct FTW *ftw UNUSED)
-{
-	return remove(path);
-}
 
 static void
 start(void)
@@ -51,7 +45,7 @@ end(void)
 	spool_close(&sp[0]);
 	spool_close(&sp[1]);
 	*strrchr(top, '/') = '\0';
-	nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	unit_remove_tree(top);
 }
 
 TestSuite(count, .init = start, .fini = end);

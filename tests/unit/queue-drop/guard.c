@@ -1,10 +1,11 @@
 /* Which paths the door believes. */
+#include "tests/unit/files.h"
+
 #include "base/guard.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <linux/ioprio.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,6 @@
 #include "base/base.h"
 
 static char top[64], base[256];
-
-static int
-remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
-    struct FTW *ftw UNUSED)
-{
-	return remove(path);
-}
 
 static const char *
 path_of(const char *name)
@@ -55,7 +49,7 @@ static void
 end(void)
 {
 	if (geteuid() == 0)
-		nftw(top, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		unit_remove_tree(top);
 }
 
 TestSuite(guard, .init = start, .fini = end);

@@ -1,3 +1,5 @@
+#include "tests/unit/files.h"
+
 #include "scratch.h"
 
 #include "queue-inject/inject.h"
@@ -7,7 +9,6 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,18 +69,11 @@ scratch_conf(const struct scratch *s, const char *settings)
 	write_conf(s, settings);
 }
 
-static int
-remove_one(const char *path, UNUSED const struct stat *st, UNUSED int flag,
-    UNUSED struct FTW *ftw)
-{
-	return remove(path);
-}
-
 void
 scratch_done(struct scratch *s)
 {
 	scratch_no_pages(s);
-	nftw(s->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	unit_remove_tree(s->dir);
 }
 
 /* ---- faces ---- */

@@ -1,4 +1,5 @@
 #include "tests/unit/queue-send/world.h"
+#include "tests/unit/files.h"
 
 #include "base/clock.h"
 #include "base/io.h"
@@ -14,7 +15,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,20 +132,13 @@ world_use_threads(struct world *w)
 	world_again(w);
 }
 
-static int
-remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
-    struct FTW *ftw UNUSED)
-{
-	return remove(path);
-}
-
 void
 world_end(struct world *w)
 {
 	finish(w);
 	io_close(&w->segment);
 	conf_done(&w->conf);
-	cr_assert_eq(nftw(w->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	unit_remove_tree(w->dir);
 }
 
 /* ---- links ---- */

@@ -3,11 +3,11 @@
 
 #include "spool/spool.h"
 #include "tests/unit/descriptors.h"
+#include "tests/unit/files.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,13 +70,6 @@ start(void)
 	s.free_fd = lowest_fd();
 }
 
-static int
-remove_one(const char *path, UNUSED const struct stat *st, UNUSED int flag,
-    UNUSED struct FTW *ftw)
-{
-	return remove(path);
-}
-
 static void
 end(void)
 {
@@ -84,7 +77,7 @@ end(void)
 	cr_expect_null(s.submit);
 	cr_expect_eq(lowest_fd(), s.free_fd, "a descriptor is left open");
 	conf_done(&s.conf);
-	nftw(s.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	unit_remove_tree(s.dir);
 }
 
 TestSuite(submission, .init = start, .fini = end, .timeout = 60);

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,13 +81,6 @@ world_again(struct world *w)
 	begin(w);
 }
 
-static int
-remove_one(const char *path, const struct stat *st UNUSED, int type UNUSED,
-    struct FTW *ftw UNUSED)
-{
-	return remove(path);
-}
-
 void
 world_end(struct world *w)
 {
@@ -98,7 +90,7 @@ world_end(struct world *w)
 		io_close(&w->fds[n]);
 	finish(w);
 	conf_done(&w->conf);
-	cr_assert_eq(nftw(w->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	unit_remove_tree(w->dir);
 }
 
 /* ---- the link ---- */
