@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "log/log.h"
 
-/* The start waits so long for disks: queues whose disks answer are not to wait
- * for the others. */
+/* Once one queue has been answered for, the start waits so long for the next
+ * answer: queues whose disks answer are not to wait for one that hangs. */
 #define START_WAIT (5 * USEC_PER_SEC)
 
 /* The knowledge of a number while the table is made. */
@@ -195,8 +195,8 @@ inventory_check(struct queue *q)
 
 /* ---- all of them ---- */
 
-/* False: all were asked. */
-static bool
+/* A number that there is no room for is asked the next time. */
+static void
 ask(struct queues *all, struct inventory *inv)
 {
 	uint32_t number;
@@ -207,7 +207,7 @@ ask(struct queues *all, struct inventory *inv)
 			continue;
 		r = worker_start(all->workers, &asking, number, all);
 		if (r == -EAGAIN)
-			return true;
+			return;
 		/* Without a worker the disk counts as one that does not
 		 * answer. */
 		inv->known[number] = KNOWN_ASKED;
@@ -215,34 +215,35 @@ ask(struct queues *all, struct inventory *inv)
 			log_error("queue %" PRIu32 ": not checked: %s", number,
 			    strerror(-r));
 	}
-	return false;
 }
 
-static bool
-are_facts_known(struct queues *all)
+/* Both count the queues that a disk still owes an answer for. */
+static uint32_t
+count_unknown(struct queues *all)
 {
-	bool known = !ask(all, all->inventory);
-	uint32_t number;
+	const struct inventory *inv = all->inventory;
+	uint32_t number, n = 0;
 
-	for (number = 1; known && number <= QUEUE_NUM_MAX; number++)
-		known = all->inventory->known[number] != KNOWN_ASKED;
-	return known;
+	ask(all, all->inventory);
+	for (number = 1; number <= QUEUE_NUM_MAX; number++)
+		n += inv->known[number] == KNOWN_WANTED ||
+		    inv->known[number] == KNOWN_ASKED;
+	return n;
 }
 
-static bool
-are_all_made(struct queues *all)
+static uint32_t
+count_unmade(struct queues *all)
 {
-	uint32_t i;
+	uint32_t i, n = 0;
 
 	for (i = 0; i < all->nqueues; i++) {
 		struct queue *q = all->queues[i];
 
 		if (q->unchecked)
 			inventory_check(q);
-		if (q->first_check == FIRST_MAKE && !q->unanswered)
-			return false;
+		n += q->first_check == FIRST_MAKE && !q->unanswered;
 	}
-	return true;
+	return n;
 }
 
 static void
@@ -251,16 +252,29 @@ on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
 }
 
 /* The loop as it will be, with nothing in it yet but workers and signals. One
- * turn of it ends with a worker, or soon, for queues that wait for room. */
+ * turn of it ends with a worker, or soon, for queues that wait for room. While
+ * no disk has answered there is nothing to start, and it may just be slow:
+ * only disk_time_limit ends that wait. */
 static void
-wait_until(struct queues *all, bool (*is_so)(struct queues *all), usec_t end)
+wait_for(struct queues *all, uint32_t (*count)(struct queues *all))
 {
-	while (!all->stopping && !is_so(all)) {
-		const usec_t left = end - clock_mono();
-		const struct timeval tv = clock_timeval(
-		    left < WORKER_YOUNG / 8 ? left : WORKER_YOUNG / 8);
+	const usec_t last = clock_mono() + all->instance->conf->disk_time_limit;
+	uint32_t before = UINT32_MAX, n;
+	usec_t end = last;
 
-		if (left <= 0 || event_add(all->inventory->timer, &tv) < 0)
+	while (!all->stopping && (n = count(all)) > 0) {
+		const usec_t now = clock_mono();
+		struct timeval tv;
+
+		if (n < before && before != UINT32_MAX)
+			end = now + START_WAIT < last ? now + START_WAIT : last;
+		before = n;
+		if (now >= end)
+			return;
+		tv = clock_timeval(end - now < WORKER_YOUNG / 8
+			? end - now
+			: WORKER_YOUNG / 8);
+		if (event_add(all->inventory->timer, &tv) < 0)
 			return;
 		(void)event_base_loop(all->instance->loop, EVLOOP_ONCE);
 	}
@@ -370,14 +384,6 @@ is_any_there(const struct queues *all)
 	return false;
 }
 
-static usec_t
-patience(const struct queues *all)
-{
-	const usec_t limit = all->instance->conf->disk_time_limit;
-
-	return clock_mono() + (limit < START_WAIT ? limit : START_WAIT);
-}
-
 static int
 make_table(struct queues *all)
 {
@@ -386,13 +392,13 @@ make_table(struct queues *all)
 
 	if (r < 0)
 		return r;
-	wait_until(all, are_facts_known, patience(all));
+	wait_for(all, count_unknown);
 	if (all->stopping)
 		return 0;
 	all->any_there = is_any_there(all);
 	r = fill_table(all);
 	if (r == 0)
-		wait_until(all, are_all_made, patience(all));
+		wait_for(all, count_unmade);
 	for (i = 0; i < all->nqueues; i++)
 		all->queues[i]->unanswered |=
 		    all->queues[i]->first_check != FIRST_DONE;

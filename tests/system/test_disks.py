@@ -6,6 +6,7 @@ import re
 import signal
 import struct
 import subprocess
+import time
 import unittest
 
 from case import SystemTest, cost
@@ -90,7 +91,7 @@ class Disks(SystemTest):
 
     @cost(15)
     def test_D31_a_disk_that_hangs_before_the_start(self):
-        """mutation: look_at_all() of inventory.c looks at the disks itself."""
+        """mutation: wait_for() of inventory.c has no end."""
         i, disk = self.prepare()
         i.start()
         i.stop()
@@ -111,6 +112,22 @@ class Disks(SystemTest):
         wait(lambda: states(i) == [1, 2, 3], what="its return, by itself")
         i.wait_delivered("alice", sent)
         i.wait_empty()
+        i.stop()
+
+    @cost(15)
+    def test_D31_a_start_waits_for_the_first_disk_that_answers(self):
+        """A slow disk is not one that hangs, and without a queue there is nothing to be ready
+        for. mutation: wait_for() of inventory.c ends START_WAIT after it began."""
+        i, disk = self.prepare(queues=1, hung=1, conf={"disk_time_limit": "10m"})
+        disk.hang()
+        i.start(ready=False)
+        late = time.monotonic() + 8
+        wait(lambda: i.log_has("ready: ") or time.monotonic() > late, what="some time")
+        self.assertFalse(i.log_has("ready: "), "it waits")
+        disk.go_on()
+        wait(lambda: i.log_has("ready: 1 queues open"), what="its start")
+        self.inject(i, "alice", 1)
+        i.wait_delivered("alice", 1)
         i.stop()
 
     def hangs_while_running(self, hang, go_on):
