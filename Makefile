@@ -138,7 +138,7 @@ format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
 .PHONY: demo bench bench-beside bench-explain bench-share bench-road bench-qctl \
-    bench-queues bench-outage bench-out bench-joined
+    bench-queues bench-outage bench-out bench-joined bench-slow
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -157,6 +157,8 @@ bench-queues: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/queues.py
 bench-outage: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/outage.py
+bench-slow: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/slow.py
 bench-explain: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/explain.py
 bench-share: all $(B)/tests/bench/submit

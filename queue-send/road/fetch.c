@@ -34,6 +34,7 @@ struct fetch_wait {
 	STAILQ_ENTRY(fetch_wait) link;
 	struct sched_entry *entry;
 	void (*go_on)(struct send *s, struct sched_entry *e, const char *why);
+	bool asked; /* the fetch that runs reads its part, not another's */
 	bool has_why;
 	char why[SITE_WHY_MAX];
 };
@@ -157,6 +158,40 @@ wait_for(struct send *s, struct message *m, const struct range ranges[RANGES])
 	    (!is_in_memory(s, m, ranges) && begin(s, m, ranges) == 0);
 }
 
+/* As dispatch.c reads them: the recipients, and the content that goes along. */
+static void
+ranges_of(const struct message *m, const struct sched_entry *e,
+    struct range ranges[RANGES])
+{
+	const uint64_t end = m->file.rcpt_off + m->file.rcpt_len;
+	const uint64_t off = e->rcpts[0].offset;
+	const uint64_t left = m->rcpts == NULL && end > off ? end - off : 0;
+
+	ranges[0].off = off;
+	ranges[0].len =
+	    left < QUEUE_RCPT_CURSOR_BUF ? left : QUEUE_RCPT_CURSOR_BUF;
+	ranges[1].off = m->file.content_off;
+	ranges[1].len =
+	    m->file.content_len <= AGENT_WHOLE_MAX ? m->file.content_len : 0;
+}
+
+/* True: a thread reads the part of the entry, or another one before that. */
+static bool
+must_wait(struct send *s, struct fetch_wait *w)
+{
+	struct message *m = w->entry->owner;
+	const bool asks = !m->fetching;
+	struct range ranges[RANGES];
+
+	if (w->asked || m->fate != FATE_OPEN)
+		return false;
+	ranges_of(m, w->entry, ranges);
+	if (!wait_for(s, m, ranges))
+		return false;
+	w->asked = asks;
+	return true;
+}
+
 /* Entries of the message go on, in their order. */
 static void
 let_go_on(struct send *s, const struct message *m)
@@ -167,7 +202,7 @@ let_go_on(struct send *s, const struct message *m)
 	STAILQ_CONCAT(&waits, &s->fetches.waits);
 	while ((w = STAILQ_FIRST(&waits)) != NULL) {
 		STAILQ_REMOVE_HEAD(&waits, link);
-		if (w->entry->owner != m) {
+		if (w->entry->owner != m || must_wait(s, w)) {
 			STAILQ_INSERT_TAIL(&s->fetches.waits, w, link);
 			continue;
 		}
@@ -233,23 +268,6 @@ fetch_batch(struct send *s, struct message *m)
 	return true;
 }
 
-/* As dispatch.c reads them: the recipients, and the content that goes along. */
-static void
-ranges_of(const struct message *m, const struct sched_entry *e,
-    struct range ranges[RANGES])
-{
-	const uint64_t end = m->file.rcpt_off + m->file.rcpt_len;
-	const uint64_t off = e->rcpts[0].offset;
-	const uint64_t left = m->rcpts == NULL && end > off ? end - off : 0;
-
-	ranges[0].off = off;
-	ranges[0].len =
-	    left < QUEUE_RCPT_CURSOR_BUF ? left : QUEUE_RCPT_CURSOR_BUF;
-	ranges[1].off = m->file.content_off;
-	ranges[1].len =
-	    m->file.content_len <= AGENT_WHOLE_MAX ? m->file.content_len : 0;
-}
-
 /* Such a file is in memory. */
 static bool
 was_read_lately(struct send *s, const struct message *m)
@@ -263,19 +281,20 @@ fetch_entry(struct send *s, struct sched_entry *e, const char *why,
     void (*go_on)(struct send *s, struct sched_entry *e, const char *why))
 {
 	struct message *m = e->owner;
-	struct range ranges[RANGES];
 	struct fetch_wait *w;
 
 	if (s->fetches.pool.threads == 0 || m->fate != FATE_OPEN ||
 	    was_read_lately(s, m))
 		return false;
 	w = malloc(sizeof(*w));
-	ranges_of(m, e, ranges);
-	if (w == NULL || !wait_for(s, m, ranges)) {
+	if (w == NULL)
+		return false;
+	w->entry = e;
+	w->asked = false;
+	if (!must_wait(s, w)) {
 		free(w);
 		return false;
 	}
-	w->entry = e;
 	w->go_on = go_on;
 	w->has_why = why != NULL;
 	(void)snprintf(w->why, sizeof(w->why), "%s", why == NULL ? "" : why);

@@ -9,7 +9,7 @@ nothing hangs for longer than the test.
 
     disk = HungDisk(directory, i.queue(2))  # mounted there
     disk.hang()                             # returns when nothing is answered
-    disk.be_slow()                          # each request takes SLOW seconds
+    disk.be_slow(0.5)                       # each request takes so many seconds
     disk.go_on()
     disk.close()                            # in any state
 
@@ -112,7 +112,7 @@ class Server:
 
     def serve(self, control):
         """Each line of control is obeyed, and said back when it holds."""
-        hangs = slow = False
+        hangs, slow = False, 0.0
         while True:
             ready, _, _ = select.select([control] if hangs else [control, self.fuse], [], [], HANG_MAX)
             if hangs and not ready:
@@ -121,9 +121,10 @@ class Server:
                 word = control.recv(16)
                 if not word:
                     return
-                hangs, slow = word == b"hang", word == b"slow"
+                hangs = word == b"hang"
+                slow = float(word.removeprefix(b"slow ")) if word.startswith(b"slow ") else 0.0
                 control.send(word)
-            elif not hangs and not (slow and select.select([control], [], [], SLOW)[0]):
+            elif not hangs and not (slow and select.select([control], [], [], slow)[0]):
                 with contextlib.suppress(InterruptedError, FileNotFoundError):
                     self.answer(os.read(self.fuse, MAX_WRITE + 4096))
 
@@ -150,10 +151,10 @@ def run(*command):
 
 
 class HungDisk:
-    def __init__(self, directory, mountpoint, megabytes=64, owner=None):
+    def __init__(self, directory, mountpoint, megabytes=64, owner=None, options="nodiscard"):
         """Mount an empty ext4 at mountpoint, which is made where it is not
         there; directory holds what is behind it. owner is a path whose owner
-        and mode the root of the new file system gets."""
+        and mode the root of the new file system gets; options are those of mount."""
         reason = missing()
         if reason:
             raise OSError(reason)
@@ -163,6 +164,7 @@ class HungDisk:
         self.backing = self.directory / "backing"
         self.loop = self.server = self.control = None
         self.frozen = False
+        self.options = options
         self.fuse.mkdir(parents=True)
         self.mountpoint.mkdir(parents=True, exist_ok=True)
         with open(self.backing, "wb") as f:
@@ -191,7 +193,7 @@ class HungDisk:
         self.loop = run("losetup", "--find", "--show", self.fuse / NAME)
 
     def mount(self):
-        run("mount", "-t", "ext4", "-o", "nodiscard", self.loop, self.mountpoint)
+        run("mount", "-t", "ext4", "-o", self.options, self.loop, self.mountpoint)
 
     def unmount(self):
         run("umount", self.mountpoint)
@@ -213,11 +215,11 @@ class HungDisk:
             self.forget()
         self.say(b"hang")
 
-    def be_slow(self, forget=True):
-        """The same, but each request is answered, one after the other."""
+    def be_slow(self, seconds=SLOW, forget=True):
+        """The same, but each request is answered after so long, one after the other."""
         if forget:
             self.forget()
-        self.say(b"slow")
+        self.say(b"slow %.3f" % seconds)
 
     def go_on(self):
         self.say(b"go")

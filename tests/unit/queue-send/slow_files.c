@@ -274,3 +274,35 @@ Test(slow, D43_a_bounded_number_of_files_is_fetched)
 	slow_open(1);
 	cr_expect_eq(world_deliver(&slow_w, AGENT_SENT), 60);
 }
+
+/* One thread reads for both deliveries of a message: an open and two reads of
+ * the first one, then two of the second, which may lie elsewhere.
+ * mutation: queue-send/road/fetch.c: must_wait() is always false for a message
+ * whose fetch has ended. */
+Test(slow, D43_each_delivery_waits_for_its_own_part_of_the_file)
+{
+	struct world_delivery first, delivery;
+	struct pollfd fd;
+	int i;
+
+	slow_w.s.dispatch_at = USEC_NEVER;
+	world_message(&slow_w, "d", 2);
+	forget_files();
+	slow_close();
+	let_start();
+	cr_assert_eq(slow_w.s.fetches.tasks, 1);
+	for (i = 0; i < 3; i++)
+		cr_assert_eq(write(slow_gate[1], "", 1), 1);
+	fd = (struct pollfd){ .fd = event_get_fd(slow_w.s.fetches.pool.done),
+		.events = POLLIN };
+	cr_assert_eq(poll(&fd, 1, 120000), 1, "the first is not heard of");
+	world_run(&slow_w);
+	cr_assert(world_take(&slow_w, &first));
+	cr_expect_eq(slow_w.s.fetches.tasks, 1, "the second one has its own");
+	cr_expect_not(world_take(&slow_w, &delivery));
+	slow_open(1);
+	cr_assert(world_take(&slow_w, &delivery));
+	slow_end(&first, AGENT_SENT);
+	slow_end(&delivery, AGENT_SENT);
+	cr_expect_eq(slow_w.s.active, 0);
+}
