@@ -165,10 +165,21 @@ struct queue_rcpt_cursor {
 	uint32_t index; /* of the next record */
 	uint32_t left;  /* records still to come, by the trailer */
 	uint8_t version;
+	size_t ahead; /* bytes of one read at most, but a whole record */
 	uint64_t buf_off;
 	size_t buf_len;
 	char buf[QUEUE_RCPT_CURSOR_BUF];
 };
+
+/* The bytes that are read at once where so many recipients are wanted. */
+static inline size_t
+queue_rcpt_ahead(uint32_t rcpts)
+{
+	const uint64_t bytes = 512 + 128 * (uint64_t)rcpts;
+
+	return bytes < QUEUE_RCPT_CURSOR_BUF ? (size_t)bytes
+					     : QUEUE_RCPT_CURSOR_BUF;
+}
 
 void
 queue_rcpt_begin(struct queue_rcpt_cursor *c, const struct queue_file *file);

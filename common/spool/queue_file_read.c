@@ -316,6 +316,7 @@ queue_rcpt_seek(struct queue_rcpt_cursor *c, const struct queue_file *file,
 	c->index = index;
 	c->left = file->rcpt_count - index;
 	c->version = file->version;
+	c->ahead = sizeof(c->buf);
 	c->buf_off = 0;
 	c->buf_len = 0;
 }
@@ -343,17 +344,16 @@ queue_rcpt_bytes(
 static const unsigned char *
 cursor_peek(struct queue_rcpt_cursor *c, int fd, size_t len, int *ret_error)
 {
-	uint64_t left;
-
 	if (c->next > c->end || len > c->end - c->next) {
 		*ret_error = format_damaged("recipients end in a record");
 		return NULL;
 	}
 	if (c->next < c->buf_off || c->next + len > c->buf_off + c->buf_len) {
-		left = c->end - c->next;
+		const uint64_t left = c->end - c->next;
+		const size_t want = len > c->ahead ? len : c->ahead;
+
 		c->buf_off = c->next;
-		c->buf_len =
-		    left < sizeof(c->buf) ? (size_t)left : sizeof(c->buf);
+		c->buf_len = left < want ? (size_t)left : want;
 		*ret_error = read_exact(fd, c->buf, c->buf_len, c->buf_off);
 		if (*ret_error < 0) {
 			c->buf_len = 0;

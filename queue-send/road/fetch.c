@@ -166,10 +166,10 @@ ranges_of(const struct message *m, const struct sched_entry *e,
 	const uint64_t end = m->file.rcpt_off + m->file.rcpt_len;
 	const uint64_t off = e->rcpts[0].offset;
 	const uint64_t left = m->rcpts == NULL && end > off ? end - off : 0;
+	const size_t ahead = queue_rcpt_ahead(e->nrcpts);
 
 	ranges[0].off = off;
-	ranges[0].len =
-	    left < QUEUE_RCPT_CURSOR_BUF ? left : QUEUE_RCPT_CURSOR_BUF;
+	ranges[0].len = left < ahead ? left : ahead;
 	ranges[1].off = m->file.content_off;
 	ranges[1].len =
 	    m->file.content_len <= AGENT_WHOLE_MAX ? m->file.content_len : 0;

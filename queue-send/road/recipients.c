@@ -281,8 +281,10 @@ recipients_read(struct send *s, const struct message *m,
 
 	/* The cursor is shared by all messages: it goes on only within an
 	 * entry. */
-	if (place == 0 || s->cursor.index != at->index)
+	if (place == 0 || s->cursor.index != at->index) {
 		seek(s, m, at->offset, at->index);
+		s->cursor.ahead = queue_rcpt_ahead(e->nrcpts - place);
+	}
 	r = queue_rcpt_next(&s->cursor, m->fd, ret_rcpt);
 	return r == 0 ? -EBADMSG : r < 0 ? r : 0;
 }
