@@ -156,6 +156,12 @@ class Instance:
             os.close(reader)
         return self
 
+    def start_open(self, **options):
+        """The same, until all of its queues take mail, however slow their disk is."""
+        self.start(**options)
+        self.wait_open(*self.numbers)
+        return self
+
     def stop(self, limit=HANG):
         """A clean stop: exit 0, no process, no shared memory, no message queue."""
         if self.process is not None:

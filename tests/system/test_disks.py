@@ -93,7 +93,7 @@ class Disks(SystemTest):
     def test_D31_a_disk_that_hangs_before_the_start(self):
         """mutation: wait_for() of inventory.c has no end."""
         i, disk = self.prepare()
-        i.start()
+        i.start_open()
         i.stop()
         sent = 0
         while sent < 9 or not self.waiting_in(i, 2):  # each where chance puts it
@@ -132,7 +132,7 @@ class Disks(SystemTest):
 
     def hangs_while_running(self, hang, go_on):
         i, disk = self.prepare()
-        i.start()
+        i.start_open()
         face = i.face("queue-inject")
         held = []
 
@@ -171,7 +171,7 @@ class Disks(SystemTest):
     def test_D25_a_directory_that_is_not_read_holds_up_no_loop(self):
         """A flush walks over all of them. mutation: give_to_thread() of walk.c is false."""
         i, disk = self.prepare(queues=2, conf={"disk_time_limit": "10m"})
-        i.start()
+        i.start_open()
         pid = child(i, "queue-send", 2)
         disk.hang()
         i.process.send_signal(signal.SIGALRM)
@@ -191,7 +191,7 @@ class Disks(SystemTest):
         i, disk = self.prepare(queues=1, hung=1, routing=f"* smtp:127.0.0.1:{site.port}\n", conf={
             "disk_time_limit": "10m", "minimal_backoff_time": "1h", "maximal_backoff_time": "1h",
             "smtp_destination_recipient_limit": "1", "smtp_process_limit": "4"})
-        i.start()
+        i.start_open()
         self.inject(i, "leaves", 3)
         wait(lambda: len(site.held) == 3, what="messages that are about to leave")
         i.inject(HELLO, *(f"stays{n}@test.example" for n in range(20)))
@@ -221,7 +221,7 @@ class Disks(SystemTest):
     def test_D42_rings_and_a_stop_are_heard_while_files_are_not_read(self):
         """mutation: disk_do() of todo-proc/disk.c gives nothing to the pool."""
         i, disk = self.prepare(queues=1, hung=1, conf={"disk_time_limit": "10m"})
-        i.start()
+        i.start_open()
         pid = child(i, "todo-proc", 1)
         bell = Bell(i, 1)
         self.addCleanup(bell.close)
@@ -252,7 +252,7 @@ class Disks(SystemTest):
                                      "maximal_backoff_time": "1h", "smtp_destination_recipient_limit": "1",
                                      "smtp_initial_destination_concurrency": "44", "smtp_process_limit": "44",
                                      "smtp_destination_concurrency_limit": "44"})
-        i.start()
+        i.start_open()
         self.only_queue(i, 1)
         self.inject(i, "leaves", 40)
         wait(lambda: len(site.held) == 40, what="messages that are about to leave")
@@ -293,7 +293,7 @@ class Disks(SystemTest):
                                conf={"disk_time_limit": "10m", "minimal_backoff_time": "1h",
                                      "maximal_backoff_time": "1h", "smtp_destination_recipient_limit": "1",
                                      "smtp_process_limit": "3"})
-        i.start()
+        i.start_open()
         self.only_queue(i, 1)
         site.answer = b"451 4.3.2 later"
         verbs = {"held": ("hold", "Held"), "again": ("requeue", "Requeued"), "gone": ("delete", "Deleted")}
@@ -345,7 +345,7 @@ class Disks(SystemTest):
     def test_D31_P10_a_stop_while_a_disk_hangs(self):
         """mutation: on_tick() does not look at stop_deadline."""
         i, disk = self.prepare()
-        i.start()
+        i.start_open()
         disk.hang()
         wait(lambda: self.silent(i), what="queue 2 is shown as put aside")
         i.process.send_signal(signal.SIGTERM)
@@ -374,7 +374,7 @@ class Disks(SystemTest):
             (i.queue(9) / name).write_text("* local\n")
         disk.remount()
         i.write_conf(routing_file=i.queue(9) / "routing")
-        i.start()
+        i.start_open()
         disk.hang()
         i.write_conf(routing_file=i.queue(9) / "new")
         i.reload()
@@ -404,7 +404,7 @@ class Disks(SystemTest):
     def test_D31_QUEUE_BASE_hangs_while_running(self):
         """mutation: store_save() writes by itself."""
         i, disk = self.base_on_disk()
-        i.start()
+        i.start_open()
         disk.hang()
         done = self.setqload(i, "--disable", "-q", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -435,7 +435,7 @@ class Disks(SystemTest):
     def test_D31_qctl_while_QUEUE_BASE_hangs(self):
         """mutation: qctl/read/queues.c, queues_find() calls read_base() itself."""
         i, disk = self.base_on_disk(routing="later.example smtp:127.0.0.1:1\n* local\n")
-        i.start()
+        i.start_open()
         i.inject(HELLO, "x@later.example")
         wait(lambda: len(i.files("deferred")) == 1, what="the message to wait")
         disk.hang()
@@ -461,7 +461,7 @@ class Disks(SystemTest):
         i.base.mkdir()
         disk = HungDisk(i.dir / "disk", i.base / "rules")
         self.addCleanup(disk.close)
-        i.start()
+        i.start_open()
         made = self.hold_rule(i, "sender=one@*")
         self.assertEqual(made.communicate(timeout=HANG)[0], "rule 1\n")
         disk.hang()
@@ -493,7 +493,7 @@ class Disks(SystemTest):
     @cost(15)
     def test_D31_QUEUE_BASE_hangs_before_the_start(self):
         i, disk = self.base_on_disk()
-        i.start()
+        i.start_open()
         i.stop()
         disk.forget()
         disk.hang()

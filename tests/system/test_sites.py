@@ -54,8 +54,7 @@ class Limit(Sites):
     @cost(10)
     def test_P1_twenty_queues_never_more_than_the_limit_under_kill_9(self):
         site = self.site(service=0.02)
-        i = self.away(site, queues=20).start()
-        i.wait_open(*i.numbers)  # on a slow disk some come after the start
+        i = self.away(site, queues=20).start_open()
         site.hold = True
         wanted = self.submit(i, messages=40, rcpts=40)
         wait(lambda: site.held == LIMIT, what="a window that is used")
@@ -83,8 +82,7 @@ class Limit(Sites):
     @cost(4)
     def test_P2_a_supervisor_that_is_killed_and_started_anew(self):
         site = self.site(service=0.05)
-        i = self.away(site, queues=6).start()
-        i.wait_open(*i.numbers)
+        i = self.away(site, queues=6).start_open()
         wanted = self.submit(i, messages=12, rcpts=80)
         for _ in range(2):
             before = len(site.rcpts)
