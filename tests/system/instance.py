@@ -103,7 +103,7 @@ class Instance:
             "scan_interval": "1s", "myhostname": "test.example",
             "maildir_path": f"{self.mail}/%u/", "routing_file": self.routing_file,
             "programs_file": self.programs_file, "alias_file": self.alias_file,
-            "stop_time_limit": "10s", "disk_time_limit": "1m",
+            "stop_time_limit": "30s", "disk_time_limit": "1m",
             "queue_minfree_bytes": "1m", "queue_minfree_inodes": "10",
             "in_flow_delay": "0s",
         }
