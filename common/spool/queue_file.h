@@ -125,6 +125,11 @@ struct queue_file_bytes {
 	char data[65536];
 };
 int queue_file_hold(int fd, struct queue_file_bytes *room);
+/* The same of a part that another thread has read; the bytes stay the caller's,
+ * and are there until queue_file_let_go(). Of a file with such parts
+ * queue_file_hold() reads nothing. */
+#define QUEUE_FILE_PARTS 2
+void queue_file_give(int fd, uint64_t off, const void *bytes, size_t len);
 void queue_file_let_go(void);
 /* Reads the trailer alone. Checks file type, size, magic,
  * version, the trailer's own CRC and that all regions fit each other. */

@@ -25,21 +25,39 @@ struct fetch {
 	const struct spool *sp;
 	usec_t arrival_wall;
 	uint8_t nonce;
+	bool keeps;                  /* of a delivery: what is read is used */
 	struct range ranges[RANGES]; /* to be read */
+	char *bytes[RANGES];         /* that are kept; NULL: none */
 	int fd;                      /* opened by the thread, or -1 */
 };
+
+_Static_assert(RANGES <= QUEUE_FILE_PARTS, "parts that are given");
 
 /* An entry that waits for its message. */
 struct fetch_wait {
 	STAILQ_ENTRY(fetch_wait) link;
 	struct sched_entry *entry;
 	void (*go_on)(struct send *s, struct sched_entry *e, const char *why);
-	bool asked; /* the fetch that runs reads its part, not another's */
 	bool has_why;
 	char why[SITE_WHY_MAX];
 };
 
 /* ---- in a thread ---- */
+
+/* The bytes, for the loop; NULL: not all of them are there. */
+static char *
+keep_range(const struct spool_sys *sys, int fd, const struct range *r)
+{
+	char *bytes = malloc((size_t)r->len);
+
+	if (bytes != NULL &&
+	    sys->pread(fd, bytes, (size_t)r->len, (off_t)r->off) !=
+		(ssize_t)r->len) {
+		free(bytes);
+		bytes = NULL;
+	}
+	return bytes;
+}
 
 static void
 read_range(const struct spool_sys *sys, int fd, const struct range *r)
@@ -70,7 +88,10 @@ work(struct sync_task *task)
 		fd = f->fd =
 		    spool_open_file(f->sp, SPOOL_ACTIVE, task->inode, O_RDWR);
 	for (i = 0; fd >= 0 && i < RANGES; i++)
-		read_range(f->sp->sys, fd, &f->ranges[i]);
+		if (f->keeps && f->ranges[i].len > 0)
+			f->bytes[i] = keep_range(f->sp->sys, fd, &f->ranges[i]);
+		else
+			read_range(f->sp->sys, fd, &f->ranges[i]);
 	return 0;
 }
 
@@ -78,7 +99,10 @@ static void
 drop(struct sync_task *task)
 {
 	struct fetch *f = (struct fetch *)(void *)task;
+	int i;
 
+	for (i = 0; i < RANGES; i++)
+		free(f->bytes[i]);
 	io_close(&f->fd);
 }
 
@@ -120,7 +144,8 @@ is_in_memory(
 /* ---- tasks ---- */
 
 static int
-begin(struct send *s, struct message *m, const struct range ranges[RANGES])
+begin(struct send *s, struct message *m, const struct range ranges[RANGES],
+    bool keeps)
 {
 	struct fetch *f = malloc(sizeof(*f));
 	int i, r;
@@ -130,6 +155,7 @@ begin(struct send *s, struct message *m, const struct range ranges[RANGES])
 	*f = (struct fetch){ .sp = &s->sp,
 		.arrival_wall = m->file.arrival_wall,
 		.nonce = m->file.nonce,
+		.keeps = keeps,
 		.fd = -1 };
 	sync_task_init(&f->task, work, drop);
 	f->task.inode = m->inode;
@@ -150,24 +176,29 @@ begin(struct send *s, struct message *m, const struct range ranges[RANGES])
 	return 0;
 }
 
-/* True: a thread has it. */
+/* True: a thread has it, and reads what is wanted and more. */
 static bool
-wait_for(struct send *s, struct message *m, const struct range ranges[RANGES])
+wait_for(struct send *s, struct message *m, const struct range wanted[RANGES],
+    const struct range read[RANGES], bool keeps)
 {
 	return m->fetching ||
-	    (!is_in_memory(s, m, ranges) && begin(s, m, ranges) == 0);
+	    (!is_in_memory(s, m, wanted) && begin(s, m, read, keeps) == 0);
 }
 
 /* As dispatch.c reads them: the recipients, and the content that goes along. */
 static void
-ranges_of(const struct message *m, const struct sched_entry *e,
+ranges_of(const struct message *m, const struct sched_entry *e, size_t ahead,
     struct range ranges[RANGES])
 {
 	const uint64_t end = m->file.rcpt_off + m->file.rcpt_len;
 	const uint64_t off = e->rcpts[0].offset;
 	const uint64_t left = m->rcpts == NULL && end > off ? end - off : 0;
-	const size_t ahead = queue_rcpt_ahead(e->nrcpts);
 
+	if (end < QUEUE_RCPT_CURSOR_BUF) { /* all before the trailer */
+		ranges[0] = (struct range){ 0, end };
+		ranges[1] = (struct range){ 0 };
+		return;
+	}
 	ranges[0].off = off;
 	ranges[0].len = left < ahead ? left : ahead;
 	ranges[1].off = m->file.content_off;
@@ -175,26 +206,67 @@ ranges_of(const struct message *m, const struct sched_entry *e,
 	    m->file.content_len <= AGENT_WHOLE_MAX ? m->file.content_len : 0;
 }
 
-/* True: a thread reads the part of the entry, or another one before that. */
 static bool
-must_wait(struct send *s, struct fetch_wait *w)
+covers_range(const struct fetch *f, const struct range *r)
 {
-	struct message *m = w->entry->owner;
-	const bool asks = !m->fetching;
-	struct range ranges[RANGES];
+	int i;
 
-	if (w->asked || m->fate != FATE_OPEN)
-		return false;
-	ranges_of(m, w->entry, ranges);
-	if (!wait_for(s, m, ranges))
-		return false;
-	w->asked = asks;
+	for (i = 0; i < RANGES; i++) {
+		const struct range *has = &f->ranges[i];
+
+		if (r->off >= has->off && r->off - has->off <= has->len &&
+		    r->len <= has->len - (r->off - has->off))
+			return true;
+	}
+	return r->len == 0;
+}
+
+/* Does the entry go on behind this fetch? */
+static bool
+covers(const struct fetch *f, const struct range ranges[RANGES])
+{
+	int i;
+
+	for (i = 0; i < RANGES; i++)
+		if (!covers_range(f, &ranges[i]))
+			return false;
 	return true;
+}
+
+/* True: a thread reads the part of the entry, or another one before that. f is
+ * what a thread has just read; NULL: nothing. */
+static bool
+must_wait(struct send *s, const struct sched_entry *e, const struct fetch *f)
+{
+	struct message *m = e->owner;
+	struct range wanted[RANGES], read[RANGES];
+
+	if (m->fate != FATE_OPEN)
+		return false;
+	ranges_of(m, e, queue_rcpt_ahead(e->nrcpts), wanted);
+	ranges_of(m, e, QUEUE_RCPT_CURSOR_BUF, read);
+	return (f == NULL || m->fetching || !covers(f, wanted)) &&
+	    wait_for(s, m, wanted, read, true);
+}
+
+/* The entry reads what the thread has read. */
+static void
+resume(struct send *s, const struct fetch_wait *w, const struct fetch *f)
+{
+	const int fd = ((const struct message *)w->entry->owner)->fd;
+	int i;
+
+	for (i = 0; fd >= 0 && i < RANGES; i++)
+		if (f->bytes[i] != NULL)
+			queue_file_give(fd, f->ranges[i].off, f->bytes[i],
+			    (size_t)f->ranges[i].len);
+	w->go_on(s, w->entry, w->has_why ? w->why : NULL);
+	queue_file_let_go();
 }
 
 /* Entries of the message go on, in their order. */
 static void
-let_go_on(struct send *s, const struct message *m)
+let_go_on(struct send *s, const struct message *m, const struct fetch *f)
 {
 	struct fetch_waits waits = STAILQ_HEAD_INITIALIZER(waits);
 	struct fetch_wait *w;
@@ -202,11 +274,11 @@ let_go_on(struct send *s, const struct message *m)
 	STAILQ_CONCAT(&waits, &s->fetches.waits);
 	while ((w = STAILQ_FIRST(&waits)) != NULL) {
 		STAILQ_REMOVE_HEAD(&waits, link);
-		if (w->entry->owner != m || must_wait(s, w)) {
+		if (w->entry->owner != m || must_wait(s, w->entry, f)) {
 			STAILQ_INSERT_TAIL(&s->fetches.waits, w, link);
 			continue;
 		}
-		w->go_on(s, w->entry, w->has_why ? w->why : NULL);
+		resume(s, w, f);
 		free(w);
 	}
 }
@@ -224,7 +296,7 @@ take(struct send *s, struct message *m, struct fetch *f)
 		m->fetched = true;
 		messages_put(&s->messages, m, LIST_READING);
 	}
-	let_go_on(s, m);
+	let_go_on(s, m, f);
 }
 
 static void
@@ -262,7 +334,7 @@ fetch_batch(struct send *s, struct message *m)
 	}
 	if (fetches_are_full(s) && !m->fetching)
 		return !is_in_memory(s, m, ranges);
-	if (!wait_for(s, m, ranges))
+	if (!wait_for(s, m, ranges, ranges, false))
 		return false;
 	messages_put(&s->messages, m, LIST_FETCHING);
 	return true;
@@ -287,14 +359,11 @@ fetch_entry(struct send *s, struct sched_entry *e, const char *why,
 	    was_read_lately(s, m))
 		return false;
 	w = malloc(sizeof(*w));
-	if (w == NULL)
-		return false;
-	w->entry = e;
-	w->asked = false;
-	if (!must_wait(s, w)) {
+	if (w == NULL || !must_wait(s, e, NULL)) {
 		free(w);
 		return false;
 	}
+	w->entry = e;
 	w->go_on = go_on;
 	w->has_why = why != NULL;
 	(void)snprintf(w->why, sizeof(w->why), "%s", why == NULL ? "" : why);
