@@ -7,97 +7,22 @@
 
 #include "base/io.h"
 #include "spool/format.h"
+#include "spool/held.h"
 
 /* Smallest file: header, null sender, one recipient of one byte, trailer. */
 #define SIZE_MIN                                               \
 	(QUEUE_FILE_HEADER + FORMAT_RECORD + FORMAT_RCPT_MIN + \
 	    QUEUE_FILE_TRAILER)
 
-/* The file that is held, of this thread. */
-static _Thread_local struct {
-	const struct queue_file_bytes *bytes; /* NULL: none */
-	int fd;
-	size_t len;
-} held;
-
-static _Thread_local struct {
-	struct {
-		const char *bytes;
-		uint64_t off;
-		size_t len;
-	} part[QUEUE_FILE_PARTS];
-	unsigned n;
-	int fd; /* of all of them */
-} given;
-
-int
-queue_file_hold(int fd, struct queue_file_bytes *room)
-{
-	ssize_t n;
-
-	held.bytes = NULL;
-	if (given.n > 0 && given.fd == fd)
-		return 0;
-	n = pread(fd, room->data, sizeof(room->data), 0);
-	if (n < 0)
-		return -errno;
-	held.fd = fd;
-	held.len = (size_t)n;
-	held.bytes = held.len < sizeof(room->data) ? room : NULL;
-	return 0;
-}
-
-void
-queue_file_give(int fd, uint64_t off, const void *bytes, size_t len)
-{
-	ASSERT(given.n < QUEUE_FILE_PARTS && (given.n == 0 || given.fd == fd));
-	given.fd = fd;
-	given.part[given.n].bytes = bytes;
-	given.part[given.n].off = off;
-	given.part[given.n++].len = len;
-}
-
-void
-queue_file_let_go(void)
-{
-	held.bytes = NULL;
-	given.n = 0;
-}
-
-static bool
-is_held(int fd)
-{
-	return held.bytes != NULL && held.fd == fd;
-}
-
-static const char *
-find_given(int fd, size_t len, uint64_t off)
-{
-	unsigned i;
-
-	for (i = 0; fd == given.fd && i < given.n; i++) {
-		const uint64_t from = given.part[i].off;
-
-		if (off >= from && off - from <= given.part[i].len &&
-		    len <= given.part[i].len - (off - from))
-			return given.part[i].bytes + (off - from);
-	}
-	return NULL;
-}
-
 /* All bytes or -EBADMSG: the file was longer a moment ago. */
 static int
 read_exact(int fd, void *out, size_t len, uint64_t off)
 {
-	const char *part = find_given(fd, len, off);
+	const char *bytes = held_find(fd, len, off);
 	int64_t n;
 
-	if (part != NULL) {
-		memcpy(out, part, len);
-		return 0;
-	}
-	if (is_held(fd) && off <= held.len && len <= held.len - off) {
-		memcpy(out, held.bytes->data + off, len);
+	if (bytes != NULL) {
+		memcpy(out, bytes, len);
 		return 0;
 	}
 	n = io_pread_all(fd, out, len, (int64_t)off);
@@ -117,10 +42,8 @@ find_size(int fd, uint64_t *ret_size)
 {
 	struct stat st;
 
-	if (is_held(fd)) {
-		*ret_size = held.len;
+	if (held_whole(fd, ret_size))
 		return 0;
-	}
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
