@@ -207,13 +207,9 @@ give_to_owner(const struct accept *a)
 static int
 settle(struct accept *a)
 {
-	int r = give_to_owner(a);
-
-	if (r < 0)
-		return r;
 	if (a->mode != file_mode(a) && fchmod(a->fd, file_mode(a)) < 0)
 		return -errno;
-	return 0;
+	return give_to_owner(a);
 }
 
 /* The name of a drop is random, that of a prepared message its caller's; in

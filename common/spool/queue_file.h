@@ -125,9 +125,10 @@ struct queue_file_bytes {
 	char data[65536];
 };
 int queue_file_hold(int fd, struct queue_file_bytes *room);
-/* The same of a part that another thread has read; the bytes stay the caller's,
- * and are there until queue_file_let_go(). Of a file with such parts
- * queue_file_hold() reads nothing. */
+/* A part that another thread has read, but for marks that were written since:
+ * the same functions read it from there until queue_file_let_go(). The bytes
+ * stay the caller's. Of a file with such parts queue_file_hold() reads nothing.
+ */
 #define QUEUE_FILE_PARTS 2
 void queue_file_give(int fd, uint64_t off, const void *bytes, size_t len);
 void queue_file_let_go(void);

@@ -227,8 +227,40 @@ count_unknown(struct queues *all)
 	ask(all, all->inventory);
 	for (number = 1; number <= QUEUE_NUM_MAX; number++)
 		n += inv->known[number] == KNOWN_WANTED ||
-		    inv->known[number] == KNOWN_ASKED;
+		    (inv->known[number] == KNOWN_ASKED &&
+			worker_runs(all->workers, number));
 	return n;
+}
+
+/* Both tell whether there is a queue that the others would hold up. */
+static bool
+is_one_there(struct queues *all)
+{
+	uint32_t number;
+
+	for (number = 1; number <= QUEUE_NUM_MAX; number++) {
+		struct base_facts facts = all->inventory->facts[number];
+		enum verdict verdict;
+
+		if (all->inventory->known[number] != KNOWN_FACTS)
+			continue;
+		verdict = judge(all, number, &facts);
+		if (verdict != VERDICT_SKIP && verdict != VERDICT_DISABLE)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_one_made(struct queues *all)
+{
+	uint32_t i;
+
+	for (i = 0; i < all->nqueues; i++)
+		if (all->queues[i]->first_check == FIRST_DONE &&
+		    !all->queues[i]->faulty)
+			return true;
+	return false;
 }
 
 static uint32_t
@@ -253,10 +285,11 @@ on_time(evutil_socket_t fd UNUSED, short what UNUSED, void *arg UNUSED)
 
 /* The loop as it will be, with nothing in it yet but workers and signals. One
  * turn of it ends with a worker, or soon, for queues that wait for room. While
- * no disk has answered there is nothing to start, and it may just be slow:
- * only disk_time_limit ends that wait. */
+ * no queue can be started its disk may just be slow: only disk_time_limit ends
+ * that wait. */
 static void
-wait_for(struct queues *all, uint32_t (*count)(struct queues *all))
+wait_for(struct queues *all, uint32_t (*count)(struct queues *all),
+    bool (*is_one)(struct queues *all))
 {
 	const usec_t last = clock_mono() + all->instance->conf->disk_time_limit;
 	uint32_t before = UINT32_MAX, n;
@@ -266,7 +299,7 @@ wait_for(struct queues *all, uint32_t (*count)(struct queues *all))
 		const usec_t now = clock_mono();
 		struct timeval tv;
 
-		if (n < before && before != UINT32_MAX)
+		if (n < before && is_one(all))
 			end = now + START_WAIT < last ? now + START_WAIT : last;
 		before = n;
 		if (now >= end)
@@ -392,13 +425,13 @@ make_table(struct queues *all)
 
 	if (r < 0)
 		return r;
-	wait_for(all, count_unknown);
+	wait_for(all, count_unknown, is_one_there);
 	if (all->stopping)
 		return 0;
 	all->any_there = is_any_there(all);
 	r = fill_table(all);
 	if (r == 0)
-		wait_for(all, count_unmade);
+		wait_for(all, count_unmade, is_one_made);
 	for (i = 0; i < all->nqueues; i++)
 		all->queues[i]->unanswered |=
 		    all->queues[i]->first_check != FIRST_DONE;

@@ -76,6 +76,15 @@ tell(const struct notify *n, const char *text)
 }
 
 void
+notify_starting(const struct notify *n, usec_t limit)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%" PRId64, limit);
+	tell(n, text);
+}
+
+void
 notify_ready(struct notify *n, const char *status)
 {
 	char text[256];

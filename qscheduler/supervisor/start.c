@@ -12,6 +12,9 @@
 #include "base/clock.h"
 #include "log/log.h"
 
+/* For what the start does beside the wait for disks. */
+#define START_GRACE (30 * USEC_PER_SEC)
+
 /* The configuration that was read, with the users and files that it names. */
 static int
 judge_conf(struct super *s, struct buf *error)
@@ -229,8 +232,11 @@ open_all(struct super *s)
 		warn_administrators(s->instance.conf);
 	if (r == 0)
 		r = services_open(s);
-	if (r == 0)
+	if (r == 0) {
+		notify_starting(&s->notify,
+		    2 * s->instance.conf->disk_time_limit + START_GRACE);
 		r = inventory(&s->queues);
+	}
 	if (r == 0) {
 		store_restore(s, clock_mono());
 		requests_open(s);

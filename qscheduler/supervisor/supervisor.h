@@ -301,6 +301,8 @@ struct notify {
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. */
 void notify_init(struct notify *n, int ready_fd);
 void notify_done(struct notify *n);
+/* The start may take so long from now on. */
+void notify_starting(const struct notify *n, usec_t limit);
 void notify_ready(struct notify *n, const char *status);
 void notify_status(const struct notify *n, const char *status);
 void notify_reloading(const struct notify *n, usec_t now);

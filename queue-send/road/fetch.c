@@ -82,16 +82,21 @@ static int
 work(struct sync_task *task)
 {
 	struct fetch *f = (struct fetch *)(void *)task;
-	int i, fd = task->fds[0];
+	int i;
 
-	if (fd < 0)
-		fd = f->fd =
+	f->fd = task->fds[0];
+	task->fds[0] = -1; /* the message may have closed its own meanwhile */
+	if (f->fd < 0)
+		f->fd =
 		    spool_open_file(f->sp, SPOOL_ACTIVE, task->inode, O_RDWR);
-	for (i = 0; fd >= 0 && i < RANGES; i++)
-		if (f->keeps && f->ranges[i].len > 0)
-			f->bytes[i] = keep_range(f->sp->sys, fd, &f->ranges[i]);
-		else
-			read_range(f->sp->sys, fd, &f->ranges[i]);
+	for (i = 0; f->fd >= 0 && i < RANGES; i++) {
+		const struct range *r = &f->ranges[i];
+
+		if (f->keeps && r->len > 0)
+			f->bytes[i] = keep_range(f->sp->sys, f->fd, r);
+		if (f->bytes[i] == NULL)
+			read_range(f->sp->sys, f->fd, r);
+	}
 	return 0;
 }
 
@@ -176,7 +181,8 @@ begin(struct send *s, struct message *m, const struct range ranges[RANGES],
 	return 0;
 }
 
-/* True: a thread has it, and reads what is wanted and more. */
+/* True: a thread has the file; it reads what is wanted and more, unless it is
+ * busy with another part. */
 static bool
 wait_for(struct send *s, struct message *m, const struct range wanted[RANGES],
     const struct range read[RANGES], bool keeps)
@@ -245,7 +251,7 @@ must_wait(struct send *s, const struct sched_entry *e, const struct fetch *f)
 		return false;
 	ranges_of(m, e, queue_rcpt_ahead(e->nrcpts), wanted);
 	ranges_of(m, e, QUEUE_RCPT_CURSOR_BUF, read);
-	return (f == NULL || m->fetching || !covers(f, wanted)) &&
+	return (f == NULL || !covers(f, wanted)) &&
 	    wait_for(s, m, wanted, read, true);
 }
 
@@ -264,7 +270,7 @@ resume(struct send *s, const struct fetch_wait *w, const struct fetch *f)
 	queue_file_let_go();
 }
 
-/* Entries of the message go on, in their order. */
+/* Entries of the message go on whose part was read. */
 static void
 let_go_on(struct send *s, const struct message *m, const struct fetch *f)
 {
@@ -293,7 +299,7 @@ take(struct send *s, struct message *m, struct fetch *f)
 		messages_rest(&s->messages, m, s->now);
 	}
 	if (m->list == LIST_FETCHING) {
-		m->fetched = true;
+		m->fetched = !f->keeps; /* else another part was read */
 		messages_put(&s->messages, m, LIST_READING);
 	}
 	let_go_on(s, m, f);

@@ -82,7 +82,14 @@ class Bench:
         pids = self.i.pids("deliver-local")
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-        yield lambda: [os.kill(pid, signal.SIGCONT) for pid in pids]
+        def let_go():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        try:
+            yield let_go
+        finally:
+            let_go()
 
     def submit_while_stopped(self):
         """Nothing of it is delivered before the agents go on."""

@@ -18,7 +18,9 @@
 #define LENGTH (USEC_PER_SEC)
 
 struct board {
-	uint32_t held[PROCS][SITES]; /* before it is taken: not; after: yes */
+	/* A byte for each process, so that one look is of one moment: counted
+	 * behind the take, and not any more before the place is given back. */
+	uint64_t held[SITES];
 	uint64_t takes[PROCS];
 	uint64_t over; /* more than WINDOW were seen */
 	uint64_t recovered, ready;
@@ -58,17 +60,27 @@ dice(uint64_t *seed, uint32_t sides)
 	return (uint32_t)(*seed >> 33) % sides;
 }
 
+_Static_assert(PROCS <= 8 && WINDOW < 256, "a byte for each process");
+
+static uint64_t
+one_of(uint32_t index)
+{
+	return UINT64_C(1) << (8 * index);
+}
+
 static void
 note_take(struct worker *w, uint32_t site)
 {
 	struct board *b = w->board;
-	uint32_t sum = 0, i;
+	uint64_t held;
+	unsigned sum = 0;
 
 	w->held[site]++;
-	__atomic_add_fetch(&b->held[w->index][site], 1, __ATOMIC_SEQ_CST);
+	held = __atomic_add_fetch(
+	    &b->held[site], one_of(w->index), __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&b->takes[w->index], 1, __ATOMIC_RELAXED);
-	for (i = 0; i < PROCS; i++)
-		sum += __atomic_load_n(&b->held[i][site], __ATOMIC_SEQ_CST);
+	for (; held != 0; held >>= 8)
+		sum += held & 0xff;
 	if (sum > WINDOW)
 		__atomic_add_fetch(&b->over, 1, __ATOMIC_RELAXED);
 }
@@ -80,7 +92,7 @@ give_back(struct worker *w, uint32_t site)
 		return;
 	w->held[site]--;
 	__atomic_sub_fetch(
-	    &w->board->held[w->index][site], 1, __ATOMIC_SEQ_CST);
+	    &w->board->held[site], one_of(w->index), __ATOMIC_SEQ_CST);
 	end_done(&w->e, w->sites[site], SITE_DELIVERED, w->now);
 }
 
@@ -186,8 +198,8 @@ kill_one(struct storm *s)
 	cr_assert_eq(waitpid(s->pids[index], NULL, 0), s->pids[index]);
 	s->kills++;
 	for (i = 0; i < SITES; i++)
-		__atomic_store_n(
-		    &s->board->held[index][i], 0, __ATOMIC_SEQ_CST);
+		__atomic_and_fetch(&s->board->held[i], ~(one_of(index) * 0xff),
+		    __ATOMIC_SEQ_CST);
 	if (dice(&s->seed, 2) == 0)
 		shared_forget(s->parent.shared, index, s->generations[index],
 		    clock_mono());

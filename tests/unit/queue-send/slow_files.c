@@ -104,6 +104,25 @@ Test(slow, D43_a_file_that_is_open_is_read_by_a_thread_of_a_slow_disk)
 	cr_expect_eq(slow_w.s.active, 0);
 }
 
+/* mutation: queue-send/road/fetch.c: work() leaves the descriptor to its task.
+ */
+Test(
+    slow, D43_a_file_that_is_closed_while_a_thread_reads_it_is_not_opened_again)
+{
+	struct world_delivery delivery;
+
+	begin_with_open_file();
+	let_start();
+	cr_assert_eq(slow_w.s.fetches.tasks, 1);
+	messages_close_resting(&slow_w.s.messages);
+	(void)world_opens();
+	slow_open(1);
+	cr_assert(world_take(&slow_w, &delivery));
+	cr_expect_eq(world_opens(), 0);
+	slow_end(&delivery, AGENT_SENT);
+	cr_expect_eq(slow_w.s.active, 0);
+}
+
 /* mutation: queue-send/road/fetch.c: fetch_entry() asks of each file whether it
  * is in memory. */
 Test(slow, D43_a_file_that_is_open_is_read_by_the_loop_of_another_disk)
@@ -288,18 +307,18 @@ put_byte(const struct message *m, uint64_t off, char byte)
 }
 
 /* One thread reads 16 KiB of a long message for its first delivery: an open and
- * two reads. Those behind it go on with these bytes, up to r1000, by name the
- * fifth, which lies elsewhere; the loop does not read them again.
+ * two reads. Others go on with these bytes, and the loop does not read them
+ * again; r1000, by name the fifth, lies elsewhere.
  * mutation: queue-send/road/fetch.c: covers() is always true, or never;
  * resume() gives nothing. */
 Test(slow, D43_each_delivery_waits_for_its_own_part_of_the_file)
 {
 	static const char *const there[] = { "r0@d0.test", "r1@d1.test",
 		"r10@d10.test", "r100@d100.test" };
-	struct world_delivery taken[ARRAY_LEN(there)], other;
+	static struct world_delivery taken[64];
 	const struct message *m;
 	struct pollfd fd;
-	size_t i;
+	size_t i, n = 0;
 
 	slow_w.s.dispatch_at = USEC_NEVER;
 	m = messages_find(
@@ -316,14 +335,18 @@ Test(slow, D43_each_delivery_waits_for_its_own_part_of_the_file)
 	put_byte(m, m->file.rcpt_off + 4, '?');
 	world_run(&slow_w);
 	cr_expect_eq(slow_w.s.fetches.tasks, 1, "another part");
-	for (i = 0; i < ARRAY_LEN(there); i++) {
-		cr_assert(world_take(&slow_w, &taken[i]));
-		cr_expect_str_eq(taken[i].first, there[i]);
+	while (n < ARRAY_LEN(taken) && world_take(&slow_w, &taken[n]))
+		n++;
+	cr_assert(n >= ARRAY_LEN(there) && n < ARRAY_LEN(taken), "%zu", n);
+	for (i = 0; i < n; i++) {
+		if (i < ARRAY_LEN(there))
+			cr_expect_str_eq(taken[i].first, there[i]);
+		else
+			cr_expect_neq(strncmp(taken[i].first, "r100", 4), 0);
 	}
-	cr_expect_not(world_take(&slow_w, &other));
 	slow_open(1);
-	for (i = 0; i < ARRAY_LEN(there); i++)
+	for (i = 0; i < n; i++)
 		slow_end(&taken[i], AGENT_SENT);
-	cr_expect_eq(world_deliver(&slow_w, AGENT_SENT), 1096u);
+	cr_expect_eq(world_deliver(&slow_w, AGENT_SENT), 1100 - n);
 	cr_expect_eq(slow_w.s.active, 0);
 }
