@@ -117,8 +117,10 @@ class Disks(SystemTest):
     @cost(15)
     def test_D31_a_start_waits_for_the_first_disk_that_answers(self):
         """A slow disk is not one that hangs, and without a queue there is nothing to be ready
-        for. mutation: wait_for() of inventory.c ends START_WAIT after it began."""
+        for; queue7 has answered, and is none. mutation: wait_for() of inventory.c ends
+        START_WAIT after it began; it does not ask is_one()."""
         i, disk = self.prepare(queues=1, hung=1, conf={"disk_time_limit": "10m"})
+        (i.base / "queue7").mkdir()
         disk.hang()
         i.start(ready=False)
         late = time.monotonic() + 8

@@ -43,6 +43,8 @@ talk_to(const char *name)
 	setenv("NOTIFY_SOCKET", name, 1);
 	setenv("WATCHDOG_USEC", "30000000", 1);
 	notify_init(&n, -1);
+	notify_starting(&n, 50000000);
+	cr_expect_str_eq(heard(fd), "EXTEND_TIMEOUT_USEC=50000000");
 	notify_ready(&n, "2 queues");
 	cr_expect(strstr(heard(fd), "READY=1\nSTATUS=2 queues\n") != NULL);
 	notify_status(&n, "fine");
