@@ -187,29 +187,29 @@ accept_content(struct accept *a, const void *data, size_t len)
 	return r;
 }
 
-/* A file that root submits goes to who reads it first: only the owner of a file
- * reads it without writing its time of access, and in a private instance only
- * the owner reads it at all. A root without the right to give files away keeps
- * them where that is possible. The owner of a drop is its submitter. */
+/* In a private instance one user owns and reads all files, so root submits for
+ * that user, too. */
 static int
 give_to_owner(const struct accept *a)
 {
 	const uid_t owner = a->sp->owner[a->opt.dir];
 
-	if (a->owner == owner || geteuid() != 0 ||
-	    (!a->sp->private && a->opt.dir == SPOOL_MAILDROP))
+	if (!a->sp->private || a->owner == owner || geteuid() != 0)
 		return 0;
-	return fchown(a->fd, owner, (gid_t)-1) < 0 && a->sp->private ? -errno
-								     : 0;
+	return fchown(a->fd, owner, (gid_t)-1) < 0 ? -errno : 0;
 }
 
 /* The owner and the mode that a queue file has. */
 static int
 settle(struct accept *a)
 {
+	int r = give_to_owner(a);
+
+	if (r < 0)
+		return r;
 	if (a->mode != file_mode(a) && fchmod(a->fd, file_mode(a)) < 0)
 		return -errno;
-	return give_to_owner(a);
+	return 0;
 }
 
 /* The name of a drop is random, that of a prepared message its caller's; in

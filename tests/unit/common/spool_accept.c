@@ -3,8 +3,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -50,34 +48,6 @@ Test(accept, what_is_accepted_is_there)
 	cr_expect_eq(unit_descriptors(), fds, "no descriptor is left");
 	cr_expect_eq(stat(scratch_path(&s, SPOOL_INCOMING, id.inode), &st), 0);
 	cr_expect_eq(st.st_mode & 07777, 0600u);
-	scratch_close(&s);
-}
-
-/* The owner of a drop is its submitter.
- * mutation: common/spool/accept.c: give_to_owner() of private queues alone. */
-Test(accept, root_gives_what_it_submits_to_who_reads_it)
-{
-	static const struct accept_options drop = { .dir = SPOOL_MAILDROP };
-	struct scratch s;
-	struct queue_id id;
-	char pattern[PATH_MAX];
-	glob_t found;
-	struct stat st;
-
-	if (geteuid() != 0)
-		cr_skip_test("needs two users, that is root");
-	scratch_open_shared(&s);
-	id = scratch_put(&s);
-	cr_expect_eq(stat(scratch_path(&s, SPOOL_INCOMING, id.inode), &st), 0);
-	cr_expect_eq(st.st_uid, 61001u);
-	cr_expect_eq(st.st_gid, 61003u);
-	cr_assert_eq(scratch_accept(&s, &drop, &scratch_mail, &id), 0);
-	snprintf(pattern, sizeof(pattern), "%s/queue1/gate/maildrop/*", s.base);
-	cr_assert_eq(glob(pattern, 0, NULL, &found), 0);
-	cr_expect_eq(found.gl_pathc, 1u);
-	cr_expect_eq(stat(found.gl_pathv[0], &st), 0);
-	cr_expect_eq(st.st_uid, 0u);
-	globfree(&found);
 	scratch_close(&s);
 }
 

@@ -202,13 +202,13 @@ Test(spool_users, the_queue_works_on_files_of_root_and_of_qmailq)
 	x.id = scratch_put(&x.s);
 	cr_assert_eq(
 	    stat(scratch_path(&x.s, SPOOL_INCOMING, x.id.inode), &st), 0);
-	cr_expect_eq(st.st_uid, x.s.owner.qmailq);
+	cr_expect_eq(st.st_uid, 0u);
 	cr_expect_eq(st.st_gid, x.s.owner.qmail);
 	cr_expect_eq(st.st_mode & 07777, 0660u, "whatever the umask says");
 	as_user(&x, x.s.owner.qmails, x.s.owner.qmail, works_on_it);
 	x.id = scratch_put(&x.s);
-	cr_assert_eq(chown(scratch_path(&x.s, SPOOL_INCOMING, x.id.inode), 0,
-			 x.s.owner.qmail),
+	cr_assert_eq(chown(scratch_path(&x.s, SPOOL_INCOMING, x.id.inode),
+			 x.s.owner.qmailq, x.s.owner.qmail),
 	    0);
 	as_user(&x, x.s.owner.qmails, x.s.owner.qmail, works_on_it);
 	scratch_close(&x.s);
