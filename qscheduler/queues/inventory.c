@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "log/log.h"
 
-/* Once one queue has been answered for, the start waits so long for the next
- * answer: queues whose disks answer are not to wait for one that hangs. */
+/* Once there is a queue to run, the start waits so long for the next answer:
+ * queues whose disks answer are not to wait for one that hangs. */
 #define START_WAIT (5 * USEC_PER_SEC)
 
 /* The knowledge of a number while the table is made. */
