@@ -123,7 +123,7 @@ RUNS := $(UNITS:%=run-unit-%)
 .PHONY: $(RUNS)
 check-unit: $(RUNS)
 $(RUNS): run-unit-%: units
-	@echo "unit: $* ($(VARIANT))"; $(B)/unit/$* -j8 --timeout $(UNIT_LIMIT)
+	@echo "unit: $* ($(VARIANT))"; tests/unit/run.sh $(B)/unit/$* $(UNIT_LIMIT)
 
 # ---- everything that is checked -------------------------------------------
 

@@ -14,6 +14,8 @@ want() { # NAME COMMAND...
 		failed=$((failed + 1))
 		echo "install: $name: FAILED"
 		cat "$scratch/out"
+		printf 'FAILED\t%s\ttests/install.sh\t%s\n' "$name" \
+			"$(tail -n 1 "$scratch/out" | tr '\t' ' ')"
 	fi
 }
 

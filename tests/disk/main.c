@@ -51,6 +51,19 @@ serve(char **args)
 	return 0;
 }
 
+/* disk [TEST...] */
+static bool
+is_chosen(const struct disk_test *test, char **names)
+{
+	if (*names == NULL)
+		return true;
+	for (; *names != NULL; names++) {
+		if (strcmp(*names, test->name) == 0)
+			return true;
+	}
+	return false;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -65,10 +78,12 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	why = place_open();
 	for (i = 0; i < ARRAY_LEN(tests); i++) {
-		enum disk_result result = why != NULL
-		    ? disk_skip(&tests[i], "%s", why)
-		    : tests[i].run(&tests[i]);
+		enum disk_result result;
 
+		if (!is_chosen(&tests[i], argv + 1))
+			continue;
+		result = why != NULL ? disk_skip(&tests[i], "%s", why)
+				     : tests[i].run(&tests[i]);
 		count[result]++;
 		if (result == DISK_OK)
 			printf("disk: %s: ok\n", tests[i].name);

@@ -1,5 +1,6 @@
 #include "disk.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -22,6 +23,13 @@ disk_failed(const struct disk_test *test, const char *fmt, ...)
 	va_start(ap, fmt);
 	say(test, "FAILED", fmt, ap);
 	va_end(ap);
+	/* tests/check/parts.sh: the test, its command, the reason. */
+	printf("FAILED\t%s\t%s '%s'\t", test->name, program_invocation_name,
+	    test->name);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
 	return DISK_FAILED;
 }
 

@@ -12,5 +12,6 @@ $(B)/tests/disk/lying.so: tests/disk/preload/lying.c
 
 .PHONY: check-disk
 check-disk: all $(B)/tests/disk/disk $(B)/tests/disk/lying.so
-	@$(B)/tests/disk/disk || [ $$? -eq 77 ]
-	@$(PYTHON) -B tests/disk/whole.py $(B)/tests/disk/disk || [ $$? -eq 77 ]
+	@bad=0; $(B)/tests/disk/disk || [ $$? -eq 77 ] || bad=1; \
+	    $(PYTHON) -B tests/disk/whole.py $(B)/tests/disk/disk || \
+	    [ $$? -eq 77 ] || bad=1; exit $$bad

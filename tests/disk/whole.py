@@ -21,6 +21,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import socket
 import struct
@@ -458,6 +459,9 @@ def main():
                 continue
             bad = test(program, kind)
             print(f"FAILED {name}: {bad}" if bad else f"disk: {name}: ok", flush=True)
+            if bad:
+                again = shlex.join([sys.executable, "-B", "tests/disk/whole.py", sys.argv[1], kind])
+                print(f"FAILED\t{name}\t{again}\t{' '.join(bad.split())}", flush=True)
             failed += bad is not None
             passed += bad is None
     print(f"{passed} passed, {failed} failed, {skipped} skipped")

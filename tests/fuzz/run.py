@@ -75,6 +75,9 @@ def run(target, args):
         print(done.stdout)
     print(f"fuzz: {target}: {'ok' if done.returncode == 0 else 'FAILED'}: "
           f"{executed} executions in {took:.0f} s", flush=True)
+    if done.returncode != 0:
+        again = f"{sys.executable} -B tests/fuzz/run.py --check --jobs 1 {target}"
+        print(f"FAILED\t{target}\t{again}\texit {done.returncode}", flush=True)
     return done.returncode == 0, executed
 
 

@@ -4,12 +4,14 @@ here: Postfix, Exim, OpenSMTPD, and Dovecot over LMTP, of Debian's packages, in
 cells (cell.py). What arrives is compared, octet by octet, with what the queue
 has: only the fields that the server puts in front may come before it.
 
-    check.py [PATTERN…]
+    check.py [--exact] [PATTERN…]
 
 What cannot run here says why, and is counted.
 """
 import os
 import pathlib
+import re
+import shlex
 import signal
 import sys
 import time
@@ -23,7 +25,7 @@ sys.path.insert(0, str(HERE))
 import plain  # noqa: E402
 import proof  # noqa: E402
 import secure  # noqa: E402
-from instance import Failed  # noqa: E402
+from instance import BIN, Failed  # noqa: E402
 
 
 # ---- the command ----
@@ -35,11 +37,22 @@ class Result(unittest.TestResult):
         super().__init__()
         self.ok, self.began = 0, time.monotonic()
         self.bad = set()
+        self.reasons = {}
 
     def say(self, test, word, words=""):
         now = time.monotonic()
         print(f"peers: {test.id()}: {word}{words} ({now - self.began:.1f} s)", flush=True)
         self.began = now
+        if word.startswith("FAILED"):
+            self.reasons.setdefault(getattr(test, "test_case", test).id(), " ".join(words.split()) or "no words")
+
+    def name_failed(self):
+        """Each failed test, with the command that runs it alone."""
+        for name, words in self.reasons.items():
+            setup = re.fullmatch(r"setUpClass \((.+)\)", name)
+            again = shlex.join(["env", f"QSCHED_BIN={BIN}", sys.executable, "-B", "tests/peers/check.py",
+                                "--exact", f"{setup.group(1)}.*" if setup else name])
+            print(f"FAILED\t{name}\t{again}\t{words}", flush=True)
 
     def is_bad(self, test):
         return test.id() in self.bad or any(case.id() == test.id() for case, _ in self.failures + self.errors)
@@ -72,7 +85,8 @@ class Result(unittest.TestResult):
 def main():
     os.umask(0o022)
     loader = unittest.TestLoader()
-    loader.testNamePatterns = [f"*{word}*" for word in sys.argv[1:]] or None
+    exact = sys.argv[1:2] == ["--exact"]
+    loader.testNamePatterns = [word if exact else f"*{word}*" for word in sys.argv[1 + exact:]] or None
     result = Result()
 
     def end(*_):
@@ -82,7 +96,8 @@ def main():
     signal.signal(signal.SIGTERM, end)
     for module in plain, secure, proof:
         loader.loadTestsFromModule(module).run(result)
-    failed = len(result.failures) + len(result.errors)
+    failed = len(result.reasons)
+    result.name_failed()
     print(f"{result.ok} passed, {failed} failed")  # what was skipped has a line each
     return int(failed > 0 or result.ok + len(result.skipped) == 0)
 

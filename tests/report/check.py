@@ -10,6 +10,7 @@ import email
 import email.policy
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -359,6 +360,8 @@ def main():
             except (AssertionError, ValueError, LookupError) as error:
                 failed += 1
                 print(f"report: {case.name}: FAILED: {error}")
+                again = shlex.join([sys.executable, "-B", "tests/report/check.py", build, case.name])
+                print(f"FAILED\t{case.name}\t{again}\t{' '.join(str(error).split())}")
     if not second:
         print("SKIP report: Mail::DeliveryStatus::BounceParser (libmail-deliverystatus-bounceparser-perl) is not installed")
     print(f"{passed} passed, {failed} failed")

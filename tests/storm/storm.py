@@ -11,6 +11,7 @@ import os
 import pathlib
 import pwd
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -134,13 +135,22 @@ def main():
         print((out / "report").read_text(errors="replace"), end="")
         print(f"storm: {place}: seed {given.seed}, {given.seconds:.0f} s: "
               f"{'ok' if status == 0 else 'FAILED'}; plan, events and log in {out}", flush=True)
-        bad += status != 0
+        if status != 0:
+            bad += 1
+            name_failed(place, [*sys.argv[1:], "--place", place], f"exit {status}")
     passed = len(running) - bad
     for fault in FAULTS if given.controls else ():
         found = control(fault, given)
         passed, bad = passed + found, bad + (not found)
     print(f"storm: {passed} passed, {bad} failed")
     return 1 if bad else 0
+
+
+def name_failed(name, arguments, reason):
+    """As tests/check/parts.sh wants: the test, the command that runs it alone, why."""
+    again = shlex.join([sys.executable, "-B", "tests/storm/storm.py",
+                        *(word for word in arguments if word != "--controls" or name not in ("shared", "private"))])
+    print(f"FAILED\t{name}\t{again}\t{reason}", flush=True)
 
 
 def control(fault, given):
@@ -150,6 +160,8 @@ def control(fault, given):
     report = (out / "report").read_text(errors="replace")
     found = status == 1 and re.search("^private: FAILED lost: [1-9]", report, re.M) is not None
     print(f"storm: fault {fault}: {'found' if found else 'NOT FOUND'}; {out}", flush=True)
+    if not found:
+        name_failed(f"fault {fault}", sys.argv[1:], "the storm did not find it")
     return found
 
 

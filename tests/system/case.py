@@ -1,10 +1,13 @@
 """The base of every system test: unittest, and instances that go away."""
 import os
+import re
 import signal
 import unittest
 
 from instance import AS_ROOT, HANG, Failed, Instance
 
+# Reports of sanitizers: a test with one is not run again (tests/check/parts.sh).
+SANITIZER = re.compile(r"(ERROR|WARNING): [A-Za-z]+Sanitizer|: runtime error: ")
 TEST_LIMIT = int(4 * HANG)  # of a test that hangs in several places
 
 
@@ -41,7 +44,9 @@ class SystemTest(unittest.TestCase):
         """After a failure: the end of what the instance said."""
         outcome = self._outcome.result
         if outcome.failures or outcome.errors:
-            print(f"---- log of {instance.name}\n{instance.log()[-6000:]}----")
+            log = instance.log()
+            reports = [line for line in log[:-6000].splitlines() if SANITIZER.search(line)]
+            print(f"---- log of {instance.name}", *reports, f"{log[-6000:]}----", sep="\n")
 
     def running(self, **options):
         return self.instance(**options).start()

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Run the system tests: run.py [-j N] [--as-root | --as-user] [PATTERN…]
+"""Run the system tests: run.py [-j N] [--as-root | --as-user] [--exact] [PATTERN…]
 
 Each test (a method of a class in test_*.py) runs in a process of its own,
 several at once, and leaves nothing behind. Started as root the whole set is
 run twice: as root, and as an ordinary user from a copy that one can read.
-What cannot run here says why, and is counted.
+What cannot run here says why, and is counted. A test that fails is named with
+the command that runs it alone (tests/check/parts.sh).
 """
 import argparse
 import concurrent.futures
@@ -12,6 +13,7 @@ import os
 import pathlib
 import pwd
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -23,6 +25,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 1200  # above those of the tests themselves, which name the place (case.py)
 BINARIES = pathlib.Path(os.environ.get("QSCHED_BIN", ROOT / "build/bin")).resolve()
+# The programs that a command for the caller names: BINARIES may be a copy.
+BINARIES_NAMED = os.environ.get("QSCHED_BIN_NAMED", str(BINARIES))
 
 
 def flatten(suite):
@@ -33,7 +37,7 @@ def flatten(suite):
             yield item
 
 
-def listed(patterns):
+def listed(patterns, exact):
     sys.path.insert(0, str(HERE))
     tests = list(flatten(unittest.defaultTestLoader.discover(str(HERE), "test_*.py")))
     broken = [t for t in tests if type(t).__name__ == "_FailedTest"]
@@ -42,7 +46,7 @@ def listed(patterns):
     # The long ones first, so that the last to end is a short one.
     tests.sort(key=lambda t: -getattr(getattr(t, t._testMethodName), "cost", 0))
     names = [t.id() for t in tests]
-    return [n for n in names if not patterns or any(p in n for p in patterns)]
+    return [n for n in names if not patterns or any(p == n if exact else p in n for p in patterns)]
 
 
 def told(text):
@@ -74,6 +78,12 @@ def run_one(name):
     return name, word, text, time.monotonic() - began
 
 
+def command_for(name, who):
+    """The command that runs one test alone, from the top directory."""
+    return shlex.join(["env", f"QSCHED_BIN={BINARIES_NAMED}", sys.executable, "-B", "tests/system/run.py",
+                       "-j", "1", f"--as-{who}", "--exact", name])
+
+
 def run_all(names, jobs, who):
     count = {"ok": 0, "FAILED": 0, "skipped": 0}
     failures = []
@@ -85,8 +95,10 @@ def run_all(names, jobs, who):
             why = re.search(r"skipped (['\"].*)", text) if word == "skipped" else None
             print(f"system: {who}: {name}: {word} {why.group(1) if why else ''}({took:.1f} s)", flush=True)
             if word == "FAILED":
-                lines = [f"system: {who}: {name}: FAILED: {line}" for line in last_words(text)]
+                words = last_words(text)
+                lines = [f"system: {who}: {name}: FAILED: {line}" for line in words]
                 failures += lines
+                lines.append(f"FAILED\t{who}: {name}\t{command_for(name, who)}\t" + " ".join(words[0].split()))
                 print(text, *lines, sep="\n", flush=True)
     for line in failures:
         print(line, flush=True)
@@ -109,8 +121,10 @@ def as_user(options):
         scratch.mkdir()
         scratch.chmod(0o755)
         shutil.chown(scratch, user.pw_uid, user.pw_gid)
-        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(scratch), "HOME": str(scratch)}
+        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(scratch), "HOME": str(scratch),
+                       "QSCHED_BIN_NAMED": BINARIES_NAMED}
         command = [sys.executable, "-B", top / "tests/system/run.py", "-j", str(options.jobs)]
+        command += ["--exact"] * options.exact
         done = subprocess.run([*command, *options.patterns], check=False, user=user.pw_uid,
                               group=user.pw_gid, extra_groups=[], env=environment, cwd=top)
         return done.returncode
@@ -123,12 +137,13 @@ def main():
     parser.add_argument("-j", dest="jobs", type=int, default=5)
     parser.add_argument("--as-user", action="store_true", help="only as an ordinary user (needs root)")
     parser.add_argument("--as-root", action="store_true", help="only as root")
+    parser.add_argument("--exact", action="store_true", help="patterns are whole names of tests")
     parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
     root = os.geteuid() == 0
     status = 0
     if not (root and options.as_user):
-        names = listed(options.patterns)
+        names = listed(options.patterns, options.exact)
         who = "root" if root else "user"
         count = run_all(names, options.jobs, who)
         print(f"system: {who}: {count['ok']} passed, {count['FAILED']} failed, "

@@ -12,4 +12,4 @@ $(B)/tests/tsan/moves $(B)/tests/tsan/acts: $(B)/tests/tsan/drive/drive.o
 check-tsan:
 	@$(MAKE) SAN=thread run-tsan
 run-tsan: $(TSAN:%=$(B)/tests/tsan/%)
-	@set -e; for t in $(TSAN); do $(B)/tests/tsan/$$t; done
+	@tests/tsan/run.sh $(TSAN:%=$(B)/tests/tsan/%)
