@@ -4,6 +4,7 @@
 #   make check      unit and system tests, lint (see tests/README.md)
 #   make SAN=address,undefined check-unit     the sanitizer variant
 #   make CC=clang   the other compiler
+#   make WERROR=1   warnings are errors, as in make check
 #
 # Objects go to build/<variant>/, the variant being the compiler and the
 # sanitizers, so that variants never meet.
@@ -17,6 +18,7 @@ ifeq ($(origin CC),default)
 CC       := gcc
 endif
 SAN      ?=
+WERROR   ?=
 prefix   ?= /usr/local
 DESTDIR  ?=
 # Where the queues are unless the configuration says otherwise.
@@ -33,7 +35,8 @@ BIN      := $(if $(SAN)$(filter-out gcc cc,$(VARIANT)),$(B)/bin,build/bin)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
 	-Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wcast-qual \
 	-Wcast-align -Wpointer-arith -Wundef -Wvla -Wformat=2 \
-	-Wimplicit-fallthrough -Wswitch-enum -Wnull-dereference -Werror
+	-Wimplicit-fallthrough -Wswitch-enum -Wnull-dereference \
+	$(if $(filter 1,$(WERROR)),-Werror)
 HARD := -fno-common -fPIE -fstack-protector-strong -fstack-clash-protection \
 	$(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 CPPFLAGS += -D_GNU_SOURCE -Icommon -I. -I$(B)/gen

@@ -28,9 +28,9 @@ enum message_list {
 	LIST_NONE, /* active: entries wait or run, or the scheduler says when
 		      the next batch is read */
 	LIST_OFFERED_INCOMING,  /* prepared by todo-proc, waits for room */
-	LIST_OFFERED_DEFERRED,  /* both: 1 + enum admission_side */
+	LIST_OFFERED_DEFERRED,  /* the same, of deferred/ */
 	LIST_ENTERING_INCOMING, /* offered, and a move is under way (moves.c) */
-	LIST_ENTERING_DEFERRED, /* both: 3 + enum admission_side */
+	LIST_ENTERING_DEFERRED, /* the same, of deferred/ */
 	LIST_READING,  /* active: a batch of recipients is to be read */
 	LIST_FETCHING, /* the same, when a thread has them in memory */
 	LIST_FINISHED, /* nothing of it waits or runs: to leave active/ */

@@ -6,11 +6,14 @@
 # Two lanes of parts run beside each other: those that build other variants, and
 # those that use the plain one and mostly wait. A variant belongs to one lane,
 # since make reads what the other one would be writing.
+#
+# Warnings of a compiler are errors here; they are none in a user's build.
 cd "$(dirname "$0")/.." || exit 1
 out=build/check
 rm -rf "$out"
 mkdir -p "$out"
 began=$(date +%s)
+export WERROR=1
 . tests/check/parts.sh
 
 other_variants() {

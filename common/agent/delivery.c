@@ -143,7 +143,8 @@ fill_strings(struct agent_delivery *d, const struct msg_DELIVER *f)
 	d->nexthop = place_string(&next, &f->nexthop);
 	d->sender = place_string(&next, &f->sender);
 	for (i = 0; i < f->nrcpts; i++) {
-		take_rcpt(&left, &d->rcpts[i].index, &address);
+		/* rcpts_are_right() has taken each of them. */
+		ASSERT(take_rcpt(&left, &d->rcpts[i].index, &address));
 		d->rcpts[i].address = place_string(&next, &address);
 	}
 }

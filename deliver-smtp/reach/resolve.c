@@ -1,5 +1,8 @@
 #include "deliver-smtp/reach/resolve.h"
 
+/* ares_query() is deprecated since c-ares 1.28. Debian 12 has 1.18, which lacks
+ * its successor. */
+#define CARES_NO_DEPRECATED
 #include <ares.h>
 #include <arpa/nameser.h>
 #include <errno.h>

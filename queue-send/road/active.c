@@ -355,10 +355,16 @@ move_and_park(struct send *s, struct message *m, enum message_list list)
 static void
 take(struct send *s, enum admission_side side)
 {
-	const enum message_list list =
-	    (enum message_list)(LIST_ENTERING_INCOMING + side);
-	struct message *m = messages_first(
-	    &s->messages, (enum message_list)(LIST_OFFERED_INCOMING + side));
+	static const struct {
+		enum message_list offered, entering;
+	} lists[] = {
+		[ADMISSION_INCOMING] = { LIST_OFFERED_INCOMING,
+		    LIST_ENTERING_INCOMING },
+		[ADMISSION_DEFERRED] = { LIST_OFFERED_DEFERRED,
+		    LIST_ENTERING_DEFERRED },
+	};
+	const enum message_list list = lists[side].entering;
+	struct message *m = messages_first(&s->messages, lists[side].offered);
 
 	if (share_judge(s, m) == NULL)
 		enter_active(s, m, list);

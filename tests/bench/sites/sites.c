@@ -161,7 +161,7 @@ worker_begin(struct worker *w, struct bench *b, uint32_t index)
 
 		/* Of one: the same for all; else each its own. */
 		snprintf(name, sizeof(name), "h%u.example",
-		    b->sites == 1 ? 0 : index * SITES_MAX + i);
+		    b->sites == 1 ? 0U : index * SITES_MAX + i);
 		w->sites[i] = w->f->open(w->f->table, 0, name, clock_mono());
 		must(w->sites[i] != NULL, name);
 		*w->f->user(w->sites[i]) = w;

@@ -160,7 +160,7 @@ Test(route_aliased, instructions_of_an_expansion)
 	memset(address, 'c', sizeof(address) - 1);
 	address[0] = '|';
 	address[ADDRESS_MAX] = '\0';
-	strncat(cut, address, ROUTE_NEXTHOP_MAX);
+	memcpy(cut + strlen(cut), address, ROUTE_NEXTHOP_MAX);
 	expect_route(table, address, true, cut);
 	route_free(&table);
 }

@@ -230,7 +230,7 @@ Test(proc, every_cell)
 	size_t i;
 	int mood;
 
-	cr_assert_eq(ARRAY_LEN(wants), PROC_NSTATES * PROC_NEVENTS);
+	cr_assert_eq(ARRAY_LEN(wants), (size_t)PROC_NSTATES * PROC_NEVENTS);
 	for (i = 0; i < ARRAY_LEN(wants); i++) {
 		enum proc_state state = (enum proc_state)(i / PROC_NEVENTS);
 		enum proc_event event = (enum proc_event)(i % PROC_NEVENTS);
