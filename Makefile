@@ -298,6 +298,12 @@ check-deb:
 check-host:
 	tests/host.sh
 
+# Everything, from nothing, in a bare Debian of another release.
+RELEASE ?= trixie
+.PHONY: check-bare
+check-bare:
+	tests/bare.sh $(RELEASE) check
+
 .PHONY: clean
 clean:
 	rm -rf build
