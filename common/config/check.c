@@ -2,6 +2,7 @@
 #include "config/param.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -26,6 +27,31 @@ complain(const struct conf *conf, const char *name, const char *other,
 	r = buf_vprintf(error, fmt, ap);
 	va_end(ap);
 	return r < 0 ? r : -EINVAL;
+}
+
+uint32_t
+conf_queues_for(uint32_t cores, uint32_t most)
+{
+	uint32_t count = cores / 2 < 2 ? 2 : cores / 2;
+
+	return count < most ? count : most;
+}
+
+/* A host may come back with another number of cores: the supervisor then makes
+ * the queues that are missing, and drains the others that hold mail. */
+static int
+default_count(struct conf *conf, struct buf *error UNUSED)
+{
+	const struct param *p = param_find("queue_count");
+	cpu_set_t cores;
+
+	if (conf->origins->all[p - params].source != CONF_FROM_DEFAULT)
+		return 0;
+	if (sched_getaffinity(0, sizeof(cores), &cores) < 0)
+		CPU_ZERO(&cores); /* more than 1024 */
+	conf->queue_count =
+	    conf_queues_for((uint32_t)CPU_COUNT(&cores), conf->queue_max);
+	return 0;
 }
 
 static int
@@ -79,6 +105,7 @@ cap_initial(struct conf *conf, struct buf *error UNUSED)
 }
 
 static int (*const checks[])(struct conf *conf, struct buf *error) = {
+	default_count,
 	check_count,
 	check_numbers,
 	check_backoff,

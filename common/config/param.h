@@ -145,5 +145,8 @@ int conf_add_origin(const struct conf *conf, const struct param *p,
 int control_read(const char *path, struct buf *ret_value, struct buf *error);
 /* Checks of several values together (check.c). */
 int conf_check(struct conf *conf, struct buf *error);
+/* The default of queue_count: one for each two processor cores, at least two;
+ * not above most, which is queue_max. */
+uint32_t conf_queues_for(uint32_t cores, uint32_t most);
 
 #endif

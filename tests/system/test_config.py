@@ -288,6 +288,20 @@ class Configuration(SystemTest):
         self.assertEqual(done.returncode, 100, done.stderr)
         self.assertIn(str(open_to_all / "queue"), done.stderr)
 
+    def test_number_of_queues_where_nobody_says(self):
+        """One for each two processor cores, two at least; QUEUE_COUNT outranks that."""
+        i = self.instance()
+        conf = i.dir / "few.conf"
+        conf.write_text(re.sub(r"^queue_(count|max) .*\n", "", i.conf_file.read_text(), flags=re.M))
+
+        def count(**variables):
+            done = subprocess.run([BIN / "qscheduler", "--dump", "-c", conf], capture_output=True, text=True,
+                                  check=True, env=i.environment() | variables)
+            return re.search(r"^queue_count = (.*)$", done.stdout, re.M).group(1)
+        cores = len(os.sched_getaffinity(0))
+        self.assertEqual(count(), f"{min(20, max(2, cores // 2))}  # default")
+        self.assertEqual(count(QUEUE_COUNT="5"), "5  # environment QUEUE_COUNT")
+
     def test_dump_tells_where_a_value_comes_from(self):
         i = self.instance()
         done = subprocess.run([BIN / "qscheduler", "--dump", "-c", i.conf_file], capture_output=True,

@@ -29,7 +29,7 @@ Test(config_settings, on_top_of_the_defaults)
 	cr_expect_eq(conf.transports[0].sched.delivery_slot_cost, 7);
 	cr_expect_eq(conf.transports[1].sched.delivery_slot_cost, 9);
 	cr_expect_eq(conf.transports[1].sched.delivery_slot_loan, 3);
-	cr_expect_eq(conf.queue_count, 5);
+	cr_expect_neq(conf.queue_count, 0);
 	conf_done(&conf);
 	cr_assert_eq(conf_from_settings("where", NULL, 0, &conf, &error), 0);
 	cr_expect_eq(conf.ntransports, AGENT_NKINDS);
