@@ -73,6 +73,10 @@ def fetch(root):
     apt("apt-get", "download", *closure(), cwd=archives)
     for archive in sorted(archives.glob("*.deb")):
         run("dpkg", "-x", archive, fresh)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        # Packages since Debian 13 have these below usr alone.
+        if not (fresh / name).exists() and (fresh / "usr" / name).is_dir():
+            (fresh / name).symlink_to(f"usr/{name}")
     shutil.rmtree(archives)
     shutil.rmtree(HOME / "apt")
     (fresh / "servers").write_text(" ".join(SERVERS))
