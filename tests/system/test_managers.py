@@ -31,7 +31,7 @@ class Directories(SystemTest):
             shutil.rmtree(place / "log")
         for path in place.rglob("run"):
             text = path.read_text().replace("@libexecdir@", str(BIN))
-            text = text.replace("qmaill", "nobody")
+            text = text.replace("qmaill:qmail", "nobody:nogroup").replace("qmaill", "nobody")
             path.write_text(text.replace("qscheduler -s", f"qscheduler -s -c {i.conf_file}"))
         (place / "env").mkdir()
         (place / "env/QUEUE_COUNT").write_text("3\n")
@@ -70,6 +70,11 @@ class Directories(SystemTest):
     def wait_does(self, *command):
         wait(lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0, what=command)
 
+    def log_is_private(self, place):
+        """Nobody but its owner, its group and root lists or reads the log."""
+        if AS_ROOT:
+            self.assertEqual((place / "log/main").stat().st_mode & 0o7777, 0o750)
+
     def lives(self, i, place):
         """Up, mail, killed and up again."""
         i.inject(HELLO, "alice@test.example")
@@ -92,6 +97,7 @@ class Directories(SystemTest):
         place = self.service(i, "daemontools")
         self.supervise(i, ["svscan", str(place.parent)], place)
         self.wait_said(i, place, "ready: 3 queues open")
+        self.log_is_private(place)
         self.lives(i, place)
         self.do("svc", "-h", place)
         self.wait_said(i, place, "configuration reloaded")
@@ -109,6 +115,9 @@ class Directories(SystemTest):
         self.wait_does("sv", "status", place)
         self.do("sv", "-w", str(int(HANG)), "start", place)  # waits for ./check
         self.wait_said(i, place, "ready: 3 queues open")
+        self.log_is_private(place)
+        if AS_ROOT:
+            self.assertIn("n50\n", (place / "log/main/config").read_text())
         self.lives(i, place)
         self.do("sv", "hup", place)
         self.wait_said(i, place, "configuration reloaded")
