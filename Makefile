@@ -207,7 +207,6 @@ mandir     := $(prefix)/share/man
 docdir     := $(prefix)/share/doc/qscheduler
 etcdir     := $(prefix)/share/qscheduler
 unitdir    := $(prefix)/lib/systemd/system
-sysusersdir := $(prefix)/lib/sysusers.d
 
 INSTALL ?= install
 MANUALS := $(wildcard etc/man/*.[1-8]) $(CONF5)
@@ -219,28 +218,40 @@ INSTALLED_libexec := qscheduler queue-send todo-proc deliver-local deliver-smtp
 # where there are any.
 qdrop_group       ?= qdrop
 qmail_group       ?= qmail
-# FILE, GROUP, what only members of group qmail do without it.
-set_group_id = if [ "$$(id -u)" = 0 ] && chgrp $(2) $(DESTDIR)$(1); then \
-	    chmod 2711 $(DESTDIR)$(1); else \
-	    echo "$(1) is to be root:$(2) 2711: without it only members of" \
-	    "group qmail $(3)"; fi
+# FILES, DIRECTORY: a program that runs, or that users call at that moment, is
+# replaced in one step.
+put_programs = for f in $(1); do n=$(DESTDIR)$(2)/$${f\#\#*/}; \
+	    $(INSTALL) -m 755 $$f $$n.new && mv -f $$n.new $$n || exit 1; done
+# FILE, NAME, GROUP, what only members of group qmail do without it.
+put_set_group_id = n=$(DESTDIR)$(libexecdir)/$(2); \
+	$(INSTALL) -m 755 $(1) $$n.new || exit 1; \
+	if [ "$$(id -u)" != 0 ]; then \
+	    echo "$(2) is to be root:$(3) 2711: without it only members of" \
+	    "group qmail $(4)"; \
+	elif chgrp $(3) $$n.new; then chmod 2711 $$n.new; else \
+	    echo "$(2) is to be root:$(3) 2711, and there is no group $(3):" \
+	    "run 'make install-users', then 'make install' again"; fi; \
+	mv -f $$n.new $$n
 
 # What is installed names these places as they are here.
 in_place = sed -i -e 's|@libexecdir@|$(libexecdir)|g' \
 	-e 's|/var/qscheduler/queue|$(queue_base)|g' \
-	-e 's|/var/qscheduler|$(patsubst %/,%,$(dir $(queue_base)))|g'
+	-e 's|/var/qscheduler|$(patsubst %/,%,$(dir $(queue_base)))|g' \
+	-e 's|qmaill:qmail |qmaill:$(qmail_group) |'
 
-.PHONY: install uninstall install-mta uninstall-mta
+.PHONY: install install-users uninstall install-mta uninstall-mta
+# On this system, whatever DESTDIR says; other names as in etc/make-users.
+install-users:
+	qmail_group=$(qmail_group) qdrop_group=$(qdrop_group) etc/make-users
+
 install: all
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sbindir) $(bindir) $(libexecdir) \
-	    $(docdir)/docs $(etcdir)/workloads $(unitdir) $(sysusersdir))
-	$(INSTALL) -m 755 $(INSTALLED_sbin:%=$(BIN)/%) $(DESTDIR)$(sbindir)
-	$(INSTALL) -m 755 $(INSTALLED_bin:%=$(BIN)/%) $(DESTDIR)$(bindir)
-	$(INSTALL) -m 755 $(INSTALLED_libexec:%=$(BIN)/%) $(DESTDIR)$(libexecdir)
-	$(INSTALL) -m 755 $(BIN)/queue-drop $(DESTDIR)$(libexecdir)
-	@$(call set_group_id,$(libexecdir)/queue-drop,$(qdrop_group),submit)
-	$(INSTALL) -m 755 $(BIN)/qctl $(DESTDIR)$(libexecdir)/queue-look
-	@$(call set_group_id,$(libexecdir)/queue-look,$(qmail_group),look)
+	    $(docdir)/docs $(etcdir)/workloads $(unitdir))
+	$(call put_programs,$(INSTALLED_sbin:%=$(BIN)/%),$(sbindir))
+	$(call put_programs,$(INSTALLED_libexec:%=$(BIN)/%),$(libexecdir))
+	@$(call put_set_group_id,$(BIN)/queue-drop,queue-drop,$(qdrop_group),submit)
+	@$(call put_set_group_id,$(BIN)/qctl,queue-look,$(qmail_group),look)
+	$(call put_programs,$(INSTALLED_bin:%=$(BIN)/%),$(bindir))
 	ln -sf ../libexec/qscheduler/qscheduler $(DESTDIR)$(sbindir)/qscheduler
 	for face in $(FACES); do \
 	    ln -sf ../../bin/queue-inject $(DESTDIR)$(libexecdir)/$$face; done
@@ -252,6 +263,7 @@ install: all
 	$(INSTALL) -m 644 README.md CHANGES.md LICENSE $(DESTDIR)$(docdir)
 	$(INSTALL) -m 644 docs/*.md $(DESTDIR)$(docdir)/docs
 	$(INSTALL) -m 644 $(SAMPLE) etc/aliases $(DESTDIR)$(etcdir)
+	$(INSTALL) -m 755 etc/make-users $(DESTDIR)$(etcdir)
 	$(INSTALL) -m 644 etc/workloads/*.scn $(DESTDIR)$(etcdir)/workloads
 	for way in daemontools runit s6; do \
 	    cp -R etc/$$way $(DESTDIR)$(etcdir)/ || exit 1; done
@@ -259,10 +271,9 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(unitdir)/qscheduler.service.d
 	$(INSTALL) -m 644 etc/systemd/qscheduler.service.d/home.conf \
 	    $(DESTDIR)$(unitdir)/qscheduler.service.d
-	$(INSTALL) -m 644 etc/sysusers.d/qscheduler.conf $(DESTDIR)$(sysusersdir)
 	find $(DESTDIR)$(etcdir) -name run -exec $(in_place) {} +
 	$(in_place) $(addprefix $(DESTDIR),$(unitdir)/qscheduler.service \
-	    $(sysusersdir)/qscheduler.conf $(mandir)/man8/qscheduler.8)
+	    $(mandir)/man8/qscheduler.8)
 
 # The names that programs of the system call, /usr/sbin/sendmail and others;
 # those of another MTA are put aside, and come back.
@@ -278,13 +289,18 @@ uninstall: uninstall-mta
 	for page in $(notdir $(MANUALS)); do \
 	    rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 	rm -rf $(DESTDIR)$(unitdir)/qscheduler.service.d
-	rm -f $(DESTDIR)$(unitdir)/qscheduler.service \
-	    $(DESTDIR)$(sysusersdir)/qscheduler.conf
+	rm -f $(DESTDIR)$(unitdir)/qscheduler.service
 
 # ---- the Debian package ---------------------------------------------------
 
 # Built from a copy, so that nothing of it is left in the tree.
 .PHONY: deb check-deb check-host
+# RELEASE=trixie builds, and tries, the package of another release than that of
+# this host.
+ifneq ($(RELEASE),)
+deb:
+	RELEASE=$(RELEASE) tests/build-deb.sh
+else
 deb:
 	rm -rf build/deb
 	mkdir -p build/deb/source
@@ -293,10 +309,11 @@ deb:
 	cd build/deb/source && DEB_BUILD_OPTIONS=noautodbgsym \
 	    dpkg-buildpackage -b -us -uc -j2
 	@ls build/deb/*.deb
+endif
 check-deb:
-	tests/deb.sh
+	RELEASE=$(RELEASE) tests/deb.sh
 check-host:
-	tests/host.sh
+	RELEASE=$(RELEASE) tests/host.sh
 
 # Everything, from nothing, in a bare Debian of another release.
 RELEASE ?= trixie

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # read by deb.sh and host.sh
-# Shared by deb.sh and host.sh: steps that are counted, a bare Debian root to
+# Shared by deb.sh, host.sh and build-deb.sh: steps that are counted, a bare Debian root to
 # work in, in namespaces that go with the test, and what a test does in there.
 #
 # Sourced in the top directory, and by /packages/test within the root. `scratch`
@@ -7,6 +7,12 @@
 
 passed=0 failed=0 skipped=0
 PATH=$PATH:/usr/sbin:/sbin
+
+codename() { # ROOT, or nothing for this host
+	sed -n 's/^VERSION_CODENAME=//p' "$1/etc/os-release"
+}
+# bookworm or trixie: RELEASE, else that of the root in DEB_ROOT, or of this host.
+release=${RELEASE:-$(codename "${DEB_ROOT-}")}
 
 want() { # NAME COMMAND...
 	name=$1
@@ -35,21 +41,33 @@ finish() {
 
 # ---- outside --------------------------------------------------------------
 
+# The package for the release: it is built where it is used.
 package() {
-	set -- build/deb/qscheduler_*.deb
-	[ -f "$1" ] && echo "$1"
+	built=build/deb
+	[ "$release" = "$(codename '')" ] || built=build/deb-$release
+	set -- "$built"/qscheduler_*.deb
+	if [ ! -f "$1" ]; then
+		echo "$test: no package in $built: make deb RELEASE=$release" >&2
+		return 1
+	fi
+	echo "$1"
 }
 make_root() {
 	if [ -n "${DEB_ROOT-}" ]; then
+		if [ "$(codename "$DEB_ROOT")" != "$release" ]; then
+			echo "DEB_ROOT, $DEB_ROOT, is not of $release"
+			return 1
+		fi
 		cp -a --reflink=auto "$DEB_ROOT" "$root"
 		return
 	fi
-	[ -d build/deb-root ] || {
-		rm -rf build/deb-root.new
-		debootstrap --variant=minbase bookworm build/deb-root.new &&
-		    mv build/deb-root.new build/deb-root || return
+	bare=build/deb-root-$release
+	[ -d "$bare" ] || {
+		rm -rf "$bare.new"
+		debootstrap --variant=minbase "$release" "$bare.new" &&
+		    mv "$bare.new" "$bare" || return
 	}
-	cp -a build/deb-root "$root"
+	cp -a "$bare" "$root"
 }
 # The root of $root, with the package, this test and a name of its own. Ends the
 # test where that cannot be.
@@ -70,7 +88,7 @@ prepare_root() { # WHAT
 	mkdir -p "$root/packages" &&
 	    cp "$deb" "$root/packages/qscheduler.deb" &&
 	    cp "$0" "$root/packages/test" &&
-	    cp tests/bare-root.sh "$root/packages/bare-root.sh" &&
+	    cp tests/bare-root.sh tests/feed.sh "$root/packages" &&
 	    cp /etc/resolv.conf "$root/etc/resolv.conf" &&
 	    echo '127.0.1.1 host.example.test host' >>"$root/etc/hosts" || exit 1
 }
@@ -115,12 +133,24 @@ apt() { # WORDS OF apt-get...
 	apt-get -q -y -o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root \
 	    -o APT::Install-Recommends=false -o Dpkg::Options::=--force-confold "$@"
 }
-# What the package needs, but for itself; no systemd.
+# What the package needs, but for itself.
 dependencies() { # PACKAGES OF THIS TEST...
 	# shellcheck disable=SC2046 # names
-	apt update && apt install systemd-standalone-sysusers "$@" $(
+	apt update && apt install "$@" $(
 		dpkg-deb -f /packages/qscheduler.deb Depends |
 		    tr , '\n' | grep -v '|' | sed 's/(.*)//')
+}
+# The service by runit, as README says.
+service=/etc/service/qscheduler
+ready() {
+	until_true sv check "$service"
+}
+start_service() {
+	cp -R /usr/share/qscheduler/runit /etc/sv/qscheduler &&
+	    mkdir -p /etc/service &&
+	    ln -s /etc/sv/qscheduler "$service" &&
+	    { runsv "$service" >>"$log" 2>&1 & } &&
+	    ready
 }
 files() {
 	find / -xdev \( -path /packages -o -path /var/cache -o -path /var/log \

@@ -1,9 +1,12 @@
 #!/bin/sh
 # make check-deb: the package that `make deb` left in build/deb is judged by
 # lintian, installed into a bare Debian in the place of another MTA, used,
-# upgraded, removed and purged. Needs root, the network of apt, and a bare root
-# in DEB_ROOT, or debootstrap, which makes one in build/deb-root.
+# upgraded with mail coming in, removed and purged. Needs root, the network of
+# apt, and a bare root in DEB_ROOT, or debootstrap, which makes one in
+# build/deb-root-RELEASE. RELEASE is bookworm or trixie, by default that of this
+# host.
 # shellcheck disable=SC2317 # steps are called by want
+# shellcheck disable=SC2086,SC2002 # lists of files
 cd "$(dirname "$0")/.." || exit 1
 test=deb
 shared=$PWD/tests/bare-root.sh
@@ -40,10 +43,7 @@ outside() {
 	scratch=$(mktemp -d /var/tmp/deb.XXXXXX) || exit 1
 	trap 'rm -rf "$scratch"' EXIT
 	root=$scratch/root
-	deb=$(package) || {
-		echo "deb: there is no package: make deb"
-		exit 1
-	}
+	deb=$(package) || exit 1
 	if command -v lintian >/dev/null; then
 		want 'lintian' lintian --fail-on error,warning "$deb"
 	else
@@ -87,12 +87,37 @@ stop() {
 	kill -TERM "$pid" && wait "$pid"
 }
 
+# Files as other mail transport agents have them in their queues.
+mail_of_others() {
+	for file in postfix/deferred/A/AB1 postfix/maildrop/C2 postfix/pid/master \
+	    exim4/input/1x-H exim4/input/1x-D; do
+		mkdir -p "/var/spool/${file%/*}" && echo x >"/var/spool/$file"
+	done
+	for file in qmail/queue/mess/1/11 qmail/queue/info/1/11 \
+	    indimail/queue/queue1/mess/0/5 indimail/queue/queue2/mess/0/6 \
+	    indimail/queue/queue2/mess/0/7; do
+		mkdir -p "/var/${file%/*}" && echo x >"/var/$file"
+	done
+}
 installed() {
 	want 'the other MTA' apt install /packages/other.deb
+	mail_of_others
 	files >/packages/before
-	want 'installs, in the place of the other MTA' \
-		apt install /packages/qscheduler.deb
+	want 'installs, in the place of the other MTA' sh -c \
+		'exec >/packages/said 2>&1; . /packages/bare-root.sh
+		apt install /packages/qscheduler.deb'
 	want 'the other MTA is gone' refused dpkg -L other-mta
+	for package in systemd systemd-sysv dbus; do
+		want "without $package, as before" refused dpkg -s $package
+	done
+	for mail in '2 messages wait in the queue of Postfix, /var/spool/postfix' \
+	    '1 messages wait in the queue of Exim, /var/spool/exim4/input' \
+	    '1 messages wait in the queue of qmail, /var/qmail/queue' \
+	    '3 messages wait in the queue of indimail, /var/indimail/queue'; do
+		want "what is said: $mail" grep -F "$mail" /packages/said
+	done
+	want 'what is said of .forward' grep forward_path /packages/said
+	want 'man 5 aliases' test -e /usr/share/man/man5/aliases.5.gz
 	for name in /usr/sbin/sendmail /usr/lib/sendmail /usr/bin/newaliases \
 	    /usr/libexec/qscheduler/qmail-queue; do
 		want "$name" is_ours $name
@@ -146,7 +171,8 @@ upgraded() {
 	echo '# Mine.' >>/etc/qscheduler/routing
 	want 'the same again' apt install --reinstall /packages/qscheduler.deb
 	want 'the door' door_is 'root:qdrop 2711'
-	dpkg-statoverride --add root root 755 /usr/libexec/qscheduler/queue-drop
+	dpkg-statoverride --force-all --update --add root root 755 \
+		/usr/libexec/qscheduler/queue-drop
 	want 'upgrades' apt install /packages/next.deb
 	want 'the override of the administrator holds' door_is 'root:root 755'
 	dpkg-statoverride --remove /usr/libexec/qscheduler/queue-drop
@@ -158,9 +184,79 @@ upgraded() {
 	want 'it is delivered' delivered alice sixth
 	want 'stops' stop
 }
+
+# Mail comes in all the time while the package is upgraded under runit.
+faces='sendmail sendmail-t queue-inject qmail-queue'
+fed=/packages/fed
+submissions="$fed/sendmail $fed/sendmail-t $fed/queue-inject $fed/qmail-queue"
+feed_all() {
+	mkdir -m 1777 $fed
+	sh /packages/feed.sh sendmail-t $fed bob &
+	feeders=$!
+	as alice "sh /packages/feed.sh sendmail $fed bob" &
+	feeders="$feeders $!"
+	as bob "sh /packages/feed.sh queue-inject $fed bob" &
+	feeders="$feeders $!"
+	as carol "sh /packages/feed.sh qmail-queue $fed bob" &
+	feeders="$feeders $!"
+}
+lines() { # FILE
+	if [ -e "$1" ]; then wc -l <"$1"; else echo 0; fi
+}
+more_than() { # FILE COUNT
+	[ "$(lines "$1")" -gt "$2" ]
+}
+# So many submissions by each face, begun from now on.
+feeds() { # COUNT
+	for face in $faces; do
+		until_true more_than "$fed/$face" \
+		    "$(($(lines "$fed/$face") + $1))" || return
+	done
+}
+none_refused() {
+	cat "$fed"/*.errors
+	refused grep -h -v ' 0$' $submissions
+}
+fed_mail_is_there() {
+	grep -rhoE '^fed-[a-z-]+-[0-9]+$' /home/bob/Maildir/new | sort >/packages/there
+	sed -n 's/ 0$//p' $submissions | sort | diff - /packages/there
+}
+supervisor() {
+	cat "$service/supervise/pid"
+}
+upgraded_under_load() {
+	useradd -m carol
+	mkdir -p /etc/sv
+	want 'the service, by runit' start_service
+	feed_all
+	want 'mail comes in by all faces' feeds 5
+	before=$(supervisor)
+	want 'unpacked' dpkg --unpack /packages/next.deb
+	want 'mail comes in meanwhile' feeds 10
+	want 'the service is down meanwhile' refused \
+		test -e "/proc/$before"
+	want 'configured' dpkg --force-confold --configure qscheduler
+	want 'the service is up again' ready
+	want 'mail comes in after that' feeds 10
+	want 'once more, in one go' apt install --reinstall /packages/next.deb
+	want 'the service is up again' ready
+	want 'mail comes in after that' feeds 10
+	touch $fed/stop
+	# shellcheck disable=SC2086 # numbers of processes
+	wait $feeders
+	want 'no submission was refused' none_refused
+	want 'each message is there, once' until_true fed_mail_is_there
+	echo "two upgrades: $(cat $submissions | wc -l) submissions," \
+	    "$(cat $submissions | grep -vc ' 0$') refused," \
+	    "$(lines /packages/there) messages delivered"
+}
 removed() {
 	: >"$log"
+	before=$(supervisor)
 	want 'another MTA takes the place' apt install /packages/other.deb
+	want 'the service was stopped' refused test -e "/proc/$before"
+	want 'the end of the service' sv -w 120 force-shutdown "$service"
+	rm -r "$service" /etc/sv/qscheduler
 	want 'sendmail is its own' same "$(/usr/sbin/sendmail me)" 'other me'
 	want 'the configuration is kept' has /etc/qscheduler/routing '# Mine.'
 	want 'purges' apt purge qscheduler
@@ -183,8 +279,7 @@ removed() {
 }
 inside() {
 	scratch=/packages
-	# shellcheck disable=SC2119 # no packages of its own
-	if ! dependencies >/packages/out 2>&1; then
+	if ! dependencies runit >/packages/out 2>&1; then
 		tail -3 /packages/out
 		skip 'the package in use' 'apt cannot fetch what it needs'
 		finish
@@ -194,6 +289,7 @@ inside() {
 	installed
 	used
 	upgraded
+	upgraded_under_load
 	removed
 	finish
 }

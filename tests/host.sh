@@ -16,10 +16,7 @@ outside() {
 	scratch=$(mktemp -d /var/tmp/host.XXXXXX) || exit 1
 	trap 'rm -rf "$scratch"' EXIT
 	root=$scratch/root
-	deb=$(package) || {
-		echo "host: there is no package: make deb"
-		exit 1
-	}
+	deb=$(package) || exit 1
 	prepare_root 'a host with its mail programs'
 	cp etc/system-mta etc/man/qscheduler-log.5 tests/system/smtp_sink.py \
 	    tests/system/queue_exporter.py "$root/packages"
@@ -29,7 +26,6 @@ outside() {
 
 # ---- inside: what stood there before --------------------------------------
 
-service=/etc/service/qscheduler
 members=2000
 
 # Postfix, and all that calls sendmail. cron's and runit's own services are not
@@ -61,16 +57,6 @@ sink() {
 }
 route() { # RULE
 	echo "$1" >>/etc/qscheduler/routing
-}
-ready() {
-	until_true sv check "$service"
-}
-start_service() {
-	cp -R /usr/share/qscheduler/runit /etc/sv/qscheduler &&
-	    mkdir -p /etc/service &&
-	    ln -s /etc/sv/qscheduler "$service" &&
-	    { runsv "$service" >>"$log" 2>&1 & } &&
-	    ready
 }
 taken_into_place() {
 	want 'the package, in the place of Postfix' \

@@ -71,11 +71,12 @@ for f in sbin/qscheduler sbin/setqload bin/qctl bin/qtop bin/qsim bin/queue-inje
     share/qscheduler/daemontools/run share/qscheduler/s6/run \
     share/qscheduler/runit/run share/qscheduler/runit/finish \
     share/qscheduler/runit/log/run share/qscheduler/s6/notification-fd \
+    share/qscheduler/make-users share/qscheduler/runit/log/config \
     lib/systemd/system/qscheduler.service \
     lib/systemd/system/qscheduler.service.d/home.conf; do
 	want "has $f" test -e "$scratch/root/opt/q/$f"
 done
-# Users that this machine has: those of the sample are made by sysusers.d.
+# Users that this machine has: those of the sample are made by make-users.
 {
 	cat "$scratch/root/opt/q/share/qscheduler/qscheduler.conf.sample"
 	printf '%s\n' 'qmailq_user = uucp' 'qmails_user = news' \
@@ -94,6 +95,64 @@ else
 	want 'the door is not set-group-id' test \
 		! -g "$scratch/root/opt/q/libexec/qscheduler/queue-drop"
 fi
+# An installation that is in use is replaced: each program in one step, and the
+# door has its mode at each moment.
+cat >"$scratch/install" <<END
+#!/bin/sh
+install "\$@" || exit
+stat -c '%U:%G %a' "$scratch/root/opt/q/libexec/qscheduler/queue-drop" >>"$scratch/modes"
+for target; do :; done
+case "\$* " in
+*'-m 755 '*/share/*|*'-m 755 '*'.new ') ;;
+*'-m 755 '*) echo "\$target" >>"$scratch/in-place" ;;
+esac
+END
+chmod 755 "$scratch/install"
+want 'installs once more' make install DESTDIR="$scratch/root" prefix=/opt/q \
+	qdrop_group=irc qmail_group=mail INSTALL="$scratch/install"
+want 'the door keeps its mode meanwhile' test "$(sort -u "$scratch/modes")" = \
+	"$(stat -c '%U:%G %a' "$scratch/root/opt/q/libexec/qscheduler/queue-drop")"
+want 'each program is replaced in one step' refused cat "$scratch/in-place"
+want 'nothing else is left of it' refused sh -c \
+	"find '$scratch/root' -name '*.new' | grep ."
+
+# Users and groups, in a copy of /etc that has none of ours.
+with_etc() { # COMMAND
+	unshare --mount sh -c "mount --bind '$scratch/etc' /etc && $1"
+}
+has_user() { # NAME GROUP
+	with_etc "test \"\$(id -gn $1)\" = $2 && test \$(id -u $1) -lt 1000"
+}
+accounts() {
+	(cd "$scratch/etc" && sha256sum passwd group shadow gshadow)
+}
+if [ "$(id -u)" = 0 ] && unshare --mount true; then
+	cp -a /etc "$scratch/etc"
+	for f in passwd group shadow gshadow; do
+		sed -i '/^q\(mail\|drop\)/d' "$scratch/etc/$f"
+	done
+	want 'the door without its group' with_etc \
+		"make install DESTDIR=$scratch/second prefix=/opt/q >$scratch/said 2>&1"
+	want 'what to do is said' grep -q "run 'make install-users'" "$scratch/said"
+	want 'makes users' with_etc 'make -s install-users'
+	for user in qmailq:qmail qmails:qmail qmailr:qmailr qmaill:qmaill; do
+		want "user and group $user" has_user "${user%:*}" "${user#*:}"
+	done
+	want 'the group of the door has no members' \
+		grep -q '^qdrop:[^:]*:[0-9]*:$' "$scratch/etc/group"
+	accounts >"$scratch/accounts"
+	want 'makes users, once more' with_etc etc/make-users
+	want 'nothing is changed' test "$(accounts)" = "$(cat "$scratch/accounts")"
+	want 'other names' with_etc \
+		'qmailr_user=mailout make -s install-users qdrop_group=maildoor'
+	want 'the user of the other name' has_user mailout mailout
+	want 'the group of the other name' grep -q '^maildoor:' "$scratch/etc/group"
+	want 'users as of qmail' with_etc 'usermod -g qmail qmailr &&
+		etc/make-users 2>&1 | grep "useradd --system --user-group qschedr"'
+else
+	want 'only root makes users' sh -c 'etc/make-users; test $? = 77'
+fi
+
 # The names of the system, in a root with dpkg's list of diversions.
 mkdir -p "$scratch/root/var/lib/dpkg" "$scratch/root/usr/sbin"
 echo old >"$scratch/root/usr/sbin/sendmail"
@@ -130,6 +189,12 @@ if command -v dpkg-divert >/dev/null; then
 		want "the same in the package: ${page%:*}" \
 			page_of_package "${page%:*}" "${page#*:}"
 	done
+	want 'man 5 aliases' test "$(readlink \
+		"$scratch/root/usr/share/man/man5/aliases.5")" = \
+		/opt/q/share/man/man5/qscheduler-aliases.5
+	want 'the same in the package' grep -qx \
+		'usr/share/man/man5/qscheduler-aliases.5 usr/share/man/man5/aliases.5' \
+		debian/links
 	want 'the old manual is put aside' \
 		nothing_there "$scratch/root/usr/share/man/man1/mailq.1.gz"
 	want 'the old sendmail is put aside' cmp "$scratch/old" \

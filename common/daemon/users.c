@@ -18,8 +18,9 @@
 #define TRACED_BY_ITSELF 0
 #endif
 
-#define HOW_TO_MAKE \
-	": `systemd-sysusers qscheduler.conf' makes those of the installation"
+#define HOW_TO_MAKE                                                      \
+	": `make install-users', or share/qscheduler/make-users of the " \
+	"installation, makes the users and groups"
 
 static int
 find_user(const char *param, const char *name, uid_t *ret_uid, gid_t *ret_gid,

@@ -53,7 +53,7 @@ check cppcheck cppcheck -q -j2 --std=c11 -D_GNU_SOURCE -Icommon -I. \
 	$(c_files -name '*.c' ! -path 'tests/unit/*')
 # shellcheck disable=SC2046
 check shellcheck shellcheck -x bootstrap .ci/run $(find tests -name '*.sh') \
-	$(find etc -name run -type f) etc/system-mta debian/postinst debian/postrm
+	$(find etc -name run -type f) etc/system-mta etc/make-users debian/preinst debian/postinst debian/prerm debian/postrm debian/service.sh
 # shellcheck disable=SC2046
 check mandoc mandoc -Tlint -Wwarning $(find etc/man -name '*.[1-8]')
 # shellcheck disable=SC2046

@@ -20,11 +20,11 @@ HOUR = {"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"}  # what wait
 class Users(SystemTest):
     def test_X16_users_are_of_the_system(self):
         """logind removes what ordinary users leave in shared memory when they log out."""
-        text = (ROOT / "etc/sysusers.d/qscheduler.conf").read_text()
-        users = re.findall(r"^u!? +(\S+) +(\S+)", text, re.M)
-        self.assertGreaterEqual(len(users), 3)
-        for name, uid in users:
-            self.assertTrue(uid.startswith("-"), f"{name} gets a number of the system")
+        text = (ROOT / "etc/make-users").read_text()
+        made = re.findall(r"\b(?:useradd|groupadd) .*", text)
+        self.assertGreaterEqual(len(made), 2)
+        for command in made:
+            self.assertIn(" --system ", command)
 
 
 @needs_root
