@@ -11,10 +11,10 @@ runs_supervisor() { # PID
 	"$supervisor" | "$supervisor (deleted)")
 		[ "$(stat -c %d:%i "/proc/$1/root/")" = "$(stat -c %d:%i /)" ] ;;
 	*) return 1 ;;
-	esac
+	esac 2>/dev/null
 }
 parent_of() { # PID
-	sed -n 's/^PPid:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null
+	sed -n 's/^PPid:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null || :
 }
 # The supervisors of all instances, without the processes that they fork.
 supervisors() {
@@ -41,10 +41,10 @@ stop_instance() { # PID
 		return 0
 		;;
 	esac
-	service=$(readlink "/proc/$parent/cwd")
+	service=$(readlink "/proc/$parent/cwd") || return 0
 	echo "qscheduler: stopping the service $service"
-	echo "$service" >>$stopped
-	printf d >"$service/supervise/control"
+	echo "$service" >>"$stopped"
+	printf d >"$service/supervise/control" || return 0
 	tries=0
 	while [ -e "/proc/$1" ] && [ $tries -lt 120 ]; do
 		sleep 1
@@ -59,11 +59,11 @@ stop_instances() {
 	done
 }
 start_instances() {
-	[ -e $stopped ] || return 0
+	[ -e "$stopped" ] || return 0
 	while read -r service; do
 		[ -p "$service/supervise/control" ] || continue
 		echo "qscheduler: starting the service $service"
 		printf u >"$service/supervise/control"
-	done <$stopped
-	rm -f $stopped
+	done <"$stopped"
+	rm -f "$stopped"
 }

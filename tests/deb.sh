@@ -134,6 +134,8 @@ installed() {
 	want 'the configuration is right' qscheduler --check
 	want 'mydomain' sh -c \
 		'qscheduler --dump | grep "^mydomain = host.example.test "'
+	want 'myhostname' sh -c \
+		'qscheduler --dump | grep "^myhostname = host.example.test "'
 	want 'conffiles' same "$(dpkg-query -W -f '${Conffiles}' qscheduler |
 	    awk '{ print $1 }' | sort | xargs)" \
 		'/etc/qscheduler/programs /etc/qscheduler/qscheduler.conf'

@@ -153,6 +153,52 @@ else
 	want 'only root makes users' sh -c 'etc/make-users; test $? = 77'
 fi
 
+# What the package's scripts do with an instance, by whatever it is run. The
+# supervisor is a program that sleeps.
+# shellcheck source=debian/service.sh
+. debian/service.sh
+supervisor=$scratch/supervisor stopped=$scratch/stopped
+cp "$(command -v sleep)" "$supervisor"
+printf '#!/bin/sh\nexec %s 1000\n' "$supervisor" >"$scratch/run"
+runs() {
+	[ -n "$(supervisors)" ]
+}
+until_true() { # COMMAND...
+	n=0
+	until "$@"; do
+		n=$((n + 1))
+		[ $n -lt 300 ] || return 1
+		sleep 0.1
+	done
+}
+for manager in runsv supervise s6-supervise; do
+	if ! command -v $manager >/dev/null; then
+		echo "SKIP an instance by $manager: not installed"
+		continue
+	fi
+	mkdir "$scratch/$manager"
+	cp "$scratch/run" "$scratch/$manager/run"
+	chmod 755 "$scratch/$manager/run"
+	(cd "$scratch" && exec $manager "$scratch/$manager") >"$scratch/managed" 2>&1 &
+	by=$!
+	want "an instance by $manager" until_true runs
+	want "it is stopped" stop_instances
+	want "it is down" refused runs
+	want "it is started" start_instances
+	want "it is up" until_true runs
+	printf dx >"$scratch/$manager/supervise/control"
+	wait $by
+	want "its service ends" refused runs
+done
+"$supervisor" 1000 &
+by=$!
+want 'an instance that was started by hand' sh -c ". debian/service.sh
+	supervisor=$supervisor
+	stop_instances 2>&1 | grep 'process $by was started by hand'"
+want 'it runs on' runs
+kill $by
+wait $by
+
 # The names of the system, in a root with dpkg's list of diversions.
 mkdir -p "$scratch/root/var/lib/dpkg" "$scratch/root/usr/sbin"
 echo old >"$scratch/root/usr/sbin/sendmail"
