@@ -110,10 +110,10 @@ installed() {
 	for package in systemd systemd-sysv dbus; do
 		want "without $package, as before" refused dpkg -s $package
 	done
-	for mail in '2 messages wait in the queue of Postfix, /var/spool/postfix' \
-	    '1 messages wait in the queue of Exim, /var/spool/exim4/input' \
-	    '1 messages wait in the queue of qmail, /var/qmail/queue' \
-	    '3 messages wait in the queue of indimail, /var/indimail/queue'; do
+	for mail in 'that wait in the queue of Postfix, /var/spool/postfix: 2.' \
+	    'that wait in the queue of Exim, /var/spool/exim4/input: 1.' \
+	    'that wait in the queue of qmail, /var/qmail/queue: 1.' \
+	    'that wait in the queue of indimail, /var/indimail/queue: 3.'; do
 		want "what is said: $mail" grep -F "$mail" /packages/said
 	done
 	want 'what is said of .forward' grep forward_path /packages/said
@@ -175,7 +175,10 @@ upgraded() {
 	want 'the door' door_is 'root:qdrop 2711'
 	dpkg-statoverride --force-all --update --add root root 755 \
 		/usr/libexec/qscheduler/queue-drop
-	want 'upgrades' apt install /packages/next.deb
+	want 'upgrades' sh -c 'exec >/packages/said 2>&1
+		. /packages/bare-root.sh; apt install /packages/next.deb'
+	want 'an instance that was started by hand is named' \
+		grep "process $pid was started by hand" /packages/said
 	want 'the override of the administrator holds' door_is 'root:root 755'
 	dpkg-statoverride --remove /usr/libexec/qscheduler/queue-drop
 	want 'the same again' apt install --reinstall /packages/next.deb

@@ -42,6 +42,9 @@ owner_is() { # FILE PACKAGE
 stood_before() {
 	want 'sendmail is of Postfix' owner_is /usr/sbin/sendmail postfix
 	sha256sum /usr/sbin/sendmail /usr/bin/mailq >/packages/sums
+	# Postfix does not run: the message stays in its maildrop.
+	want 'a message that Postfix has not delivered' sh -c \
+		'echo left-text | sendmail bob'
 	files >/packages/before
 }
 
@@ -59,8 +62,11 @@ route() { # RULE
 	echo "$1" >>/etc/qscheduler/routing
 }
 taken_into_place() {
-	want 'the package, in the place of Postfix' \
-		apt install /packages/qscheduler.deb
+	want 'the package, in the place of Postfix' sh -c \
+		'exec >/packages/said 2>&1; . /packages/bare-root.sh
+		apt install /packages/qscheduler.deb'
+	want 'the message in the queue of Postfix is named' grep -F \
+		'that wait in the queue of Postfix, /var/spool/postfix: 1.' /packages/said
 	want 'Postfix is gone' refused test -e /usr/sbin/postfix
 	want 'sendmail is ours' owner_is /usr/sbin/sendmail qscheduler
 	want 'a server of SMTP for the list' sink
@@ -230,7 +236,8 @@ cron_and_list() {
 
 postfix_delivers() {
 	postfix start && echo postfix-text | sendmail bob &&
-	    until_true grep -qs postfix-text /var/mail/bob && postfix stop
+	    until_true grep -qs postfix-text /var/mail/bob &&
+	    until_true grep -qs left-text /var/mail/bob && postfix stop
 }
 removed() {
 	crontab -u bob -r
@@ -242,7 +249,7 @@ removed() {
 	want 'Postfix again' apt install postfix
 	want 'sendmail and mailq are what they were' \
 		sha256sum --quiet -c /packages/sums
-	want 'it delivers' postfix_delivers
+	want 'it delivers, and what it had left' postfix_delivers
 	want 'purges' apt purge qscheduler
 	want 'no program of ours is left' refused sh -c \
 		'find / -xdev -path /packages -prune -o -name "*qscheduler*" \
