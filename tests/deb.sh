@@ -281,6 +281,8 @@ removed() {
 	want 'purges' apt purge qscheduler
 	want 'no queue is left' test ! -e /var/spool/qscheduler
 	want 'no configuration is left' test ! -e /etc/qscheduler
+	want 'no override is left' refused dpkg-statoverride --list \
+		'/usr/libexec/qscheduler/*'
 }
 inside() {
 	scratch=/packages
