@@ -162,6 +162,7 @@ fmt_load(const struct model_row *row, char cell[CELL_MAX])
 /* clang-format off */
 COUNT_CELL(in, in)
 COUNT_CELL(active, page.active)
+COUNT_CELL(untried, page.untried)
 COUNT_CELL(deferred, page.deferred)
 COUNT_CELL(hold, page.hold)
 COUNT_CELL(corrupt, page.corrupt)
@@ -322,7 +323,7 @@ const struct column columns[NCOLS] = {
 	    .help = "messages being delivered, or waiting for a delivery that is free" },
 	[COL_DEFERRED] = { .key = "deferred", .title = "DEFERRED", .width = 8,
 	    .rank = 6, .fmt = fmt_deferred, .value = value_deferred,
-	    .help = "messages that wait for their next attempt" },
+	    .help = "messages that were tried and wait for the next attempt" },
 	[COL_HOLD] = { .key = "hold", .title = "HOLD", .width = 5,
 	    .rank = 3, .is_alarm = true, .fmt = fmt_hold, .value = value_hold,
 	    .help = "messages in hold/: agents died of them, or an operator put them there; not tried again" },
@@ -353,6 +354,9 @@ const struct column columns[NCOLS] = {
 	[COL_ERRORS] = { .key = "errors", .title = "IO-ERR", .width = 6,
 	    .rank = 16, .is_alarm = true, .fmt = fmt_errors, .value = value_errors,
 	    .help = "errors of the disk, since queue-send started" },
+	[COL_UNTRIED] = { .key = "untried", .title = "UNTRIED", .width = 7,
+	    .rank = 20, .is_alarm = true, .fmt = fmt_untried, .value = value_untried,
+	    .help = "messages not tried yet: their destination has its share of the active queue" },
 	[COL_NOTE] = { .key = "note", .title = "NOTE", .width = 36,
 	    .rank = 14, .left = true, .rest = true, .fmt = fmt_note,
 	    .help = "why it is not open and until when, faults, loads that an operator set" },

@@ -76,6 +76,7 @@ sum_row(struct model_row *total, const struct model_row *row)
 	t->remote_limit = sum_i32(t->remote_limit, p->remote_limit);
 	t->active = sum_u64(t->active, p->active);
 	t->deferred = sum_u64(t->deferred, p->deferred);
+	t->untried = sum_u64(t->untried, p->untried);
 	t->hold = sum_u64(t->hold, p->hold);
 	t->corrupt = sum_u64(t->corrupt, p->corrupt);
 	t->rate_in = sum_u64(t->rate_in, p->rate_in);

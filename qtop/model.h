@@ -82,6 +82,7 @@ enum column_id {
 	COL_FAILED,
 	COL_EXPIRED,
 	COL_ERRORS,
+	COL_UNTRIED, /* scripts cut the columns before by their place */
 	COL_NOTE,
 	NCOLS,
 };
@@ -94,7 +95,7 @@ struct column {
 	/* A narrow screen shows the columns of the lowest ranks. A column with
 	 * a value that is not normal ranks as if it had RANK_ALARM. */
 	int rank;
-	bool is_alarm; /* any value but 0 is not normal */
+	bool is_alarm; /* any value but 0 is unusual */
 	void (*fmt)(const struct model_row *row, char cell[CELL_MAX]);
 	/* For sorting, largest first; NULL: not sortable. */
 	uint64_t (*value)(const struct model_row *row);

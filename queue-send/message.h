@@ -109,6 +109,7 @@ struct message {
 	bool owed : 1;          /* was on hold, and has not been tried since */
 	bool tried : 1;         /* some of its recipients, in this attempt */
 	bool passed_over : 1;   /* others, whose destination is dead */
+	bool untried : 1;       /* not tried before this attempt */
 	bool warned : 1;        /* the sender knows that it is late */
 	bool released : 1;      /* by an operator, from a hold */
 	bool fetching : 1;      /* a thread opens and reads its file */

@@ -21,7 +21,7 @@
 
 #define PAGE_QUEUES_MAX 256
 #define PAGE_ANSWERS    64 /* as many requests can wait (ipc/ask.h) */
-#define PAGE_VERSION    2
+#define PAGE_VERSION    3
 #define PAGE_STALE      (10 * USEC_PER_SEC) /* older heartbeat: not chosen */
 #define PAGE_AGES       10 /* age histogram, by doubling from 5 minutes (qshape) */
 
@@ -124,7 +124,7 @@ struct queue_page {
 	struct page_head head;
 	uint32_t queue;
 	uint32_t generation;
-	/* backlog: files */
+	/* backlog: files; deferred: those of deferred/ that were tried */
 	uint64_t maildrop, incoming, active, deferred, hold, corrupt;
 	uint64_t active_recipients; /* recipients in memory */
 	/* counters since the start of queue-send */
@@ -138,6 +138,8 @@ struct queue_page {
 	uint64_t age[PAGE_AGES]; /* messages by age: <5, <10, … minutes */
 	uint32_t read_only; /* marks cannot be written, so no delivery starts */
 	uint32_t scan_only; /* no message queue: mail is found by the scan */
+	/* Files of deferred/ that were never tried, not counted in deferred. */
+	uint64_t untried;
 };
 
 _Static_assert(offsetof(struct sched_page, qcount) == 0, "qread reads it");
@@ -150,10 +152,10 @@ _Static_assert(offsetof(struct queue_page, disabled) == 16, "five ints");
 _Static_assert(offsetof(struct sched_page, head) == 8, "docs/IPC.md");
 _Static_assert(offsetof(struct queue_page, head) == 24, "docs/IPC.md");
 _Static_assert(sizeof(struct page_head) == 48, "docs/IPC.md");
-_Static_assert(sizeof(struct sched_row) == 152, "version 2");
-_Static_assert(sizeof(struct sched_answer) == 128, "version 2");
-_Static_assert(sizeof(struct sched_page) == 47392, "version 2");
-_Static_assert(sizeof(struct queue_page) == 344, "version 2");
+_Static_assert(sizeof(struct sched_row) == 152, "version 3");
+_Static_assert(sizeof(struct sched_answer) == 128, "version 3");
+_Static_assert(sizeof(struct sched_page) == 47392, "version 3");
+_Static_assert(sizeof(struct queue_page) == 352, "version 3");
 
 /* ---- the writer ---- */
 

@@ -259,6 +259,7 @@ struct spool_item {
 	/* In deferred/ the due time, in deleted/ the end, if it has one. */
 	usec_t mtime_wall;
 	uint64_t size;
+	bool has_defer; /* of deferred/ and deleted/: a file in defer/ */
 };
 void spool_scan_begin(
     struct spool_scan *s, const struct spool *sp, enum spool_dir dir);

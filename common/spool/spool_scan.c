@@ -132,16 +132,17 @@ inode_here(const struct spool_scan *s, const char *name)
 }
 
 /* Without a file in defer/ the message is due at once: its own mtime counts. */
-static usec_t
-due_time(const struct spool *sp, uint64_t inode, usec_t written)
+static void
+take_due_time(const struct spool *sp, struct spool_item *item)
 {
 	char leaf[SPOOL_PATH_MAX];
 	struct stat st;
 
-	spool_leaf(sp, SPOOL_DEFER, inode, leaf, sizeof(leaf));
-	if (fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return written;
-	return mtime(&st);
+	spool_leaf(sp, SPOOL_DEFER, item->inode, leaf, sizeof(leaf));
+	item->has_defer =
+	    fstatat(sp->dir[SPOOL_DEFER], leaf, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (item->has_defer)
+		item->mtime_wall = mtime(&st);
 }
 
 /* false: the file is gone already. */
@@ -162,8 +163,7 @@ fill(const struct spool_scan *s, const char *name, bool with_stat,
 	ret_item->size = (uint64_t)st.st_size;
 	ret_item->mtime_wall = mtime(&st);
 	if (s->dir == SPOOL_DEFERRED || s->dir == SPOOL_DELETED)
-		ret_item->mtime_wall =
-		    due_time(s->sp, ret_item->inode, ret_item->mtime_wall);
+		take_due_time(s->sp, ret_item);
 	return true;
 }
 

@@ -15,10 +15,11 @@ add_clamped(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* Add what the page of an open queue says. */
+/* Add what the page of an open queue says. full_pct: the load from which on a
+ * queue counts as full. */
 static void
 judge_page(struct queue_fact *fact, const struct choose_reader *reader,
-    usec_t now_mono)
+    uint32_t full_pct, usec_t now_mono)
 {
 	struct queue_page page;
 
@@ -35,8 +36,9 @@ judge_page(struct queue_fact *fact, const struct choose_reader *reader,
 	fact->load_pct = queue_page_load(&page);
 	fact->incoming = page.incoming;
 	fact->active = page.active;
-	fact->backlog =
-	    add_clamped(add_clamped(page.incoming, page.active), page.maildrop);
+	fact->is_full = fact->load_pct >= full_pct;
+	fact->backlog = add_clamped(add_clamped(page.incoming, page.active),
+	    add_clamped(page.maildrop, page.untried));
 }
 
 /* The rank of a state in the supervisor's page; RANK_NEVER also for a state
@@ -113,7 +115,7 @@ choose_judge(const struct choose_reader *reader, usec_t now_mono,
 		fact =
 		    add_row(ret_facts, row->queue, rank_of_state(row->state));
 		if (fact != NULL && fact->rank != RANK_NEVER)
-			judge_page(fact, reader, now_mono);
+			judge_page(fact, reader, sched.threshold_pct, now_mono);
 	}
 	ret_facts->shut = ret_facts->count > 0 && none_to_choose(ret_facts);
 }
@@ -128,7 +130,7 @@ choose_add_disk(struct queue_facts *facts, const uint32_t *queues, size_t count,
 		struct queue_fact *fact = add_row(facts, queues[i], RANK_DISK);
 
 		if (fact != NULL)
-			judge_page(fact, reader, now_mono);
+			judge_page(fact, reader, UINT32_MAX, now_mono);
 	}
 	facts->shut = facts->count > 0 && none_to_choose(facts);
 }
@@ -139,10 +141,12 @@ compare(const struct queue_fact *a, const struct queue_fact *b)
 {
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	if (a->load_pct != b->load_pct)
-		return a->load_pct < b->load_pct ? -1 : 1;
+	if (a->is_full != b->is_full)
+		return a->is_full ? 1 : -1;
 	if (a->backlog != b->backlog)
 		return a->backlog < b->backlog ? -1 : 1;
+	if (a->load_pct != b->load_pct)
+		return a->load_pct < b->load_pct ? -1 : 1;
 	return 0;
 }
 

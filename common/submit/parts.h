@@ -18,8 +18,11 @@
 
 /* ---- choose.c ----
  *
- * A message goes to the open queue with the least load; of equal ones to that
- * with the smallest backlog; of equal ones to each in turn. The facts come from
+ * A message goes to an open queue that is not full: whose load is below
+ * queue_load. Of several queues the one with the smallest backlog is chosen, of
+ * equal backlogs the queue with the least load, of equal loads each in turn.
+ * The backlog goes before the load, since a queue whose mail waits for a
+ * destination that another queue fills has no load. The facts come from
  * shared memory (docs/IPC.md), which is believed no further than this choice: a
  * page that is missing, short, stale or absurd only makes a queue less
  * attractive, and where the supervisor's page says nothing, the queue
@@ -39,9 +42,12 @@ enum queue_rank {
 struct queue_fact {
 	uint32_t queue;
 	enum queue_rank rank;
-	bool failed; /* did not take the message when it was tried */
+	bool failed;  /* did not take the message when it was tried */
+	bool is_full; /* the load is at queue_load or above */
 	uint32_t load_pct;
-	uint64_t backlog; /* files that wait: maildrop, incoming, active */
+	/* Files in maildrop, incoming and active, and those of deferred that
+	 * were never tried. */
+	uint64_t backlog;
 	uint64_t incoming, active; /* of RANK_OPEN, else 0 */
 };
 

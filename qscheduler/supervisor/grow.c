@@ -36,7 +36,8 @@ judge_page(const struct queue_page *page, struct queue_seen *seen)
 {
 	const uint64_t running =
 	    add((uint64_t)page->local_used, (uint64_t)page->remote_used);
-	const uint64_t fresh = add(page->maildrop, page->incoming);
+	const uint64_t fresh =
+	    add(add(page->maildrop, page->incoming), page->untried);
 
 	seen->load_pct = queue_page_load(page);
 	seen->rate = page->rate_out;

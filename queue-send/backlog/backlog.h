@@ -46,7 +46,7 @@ struct hold_note;
  * Nodes are keyed by inode. The code that removes a file drops its node, since
  * inode numbers are reused. */
 #define DUE_DEATHS_MAX 7u
-#define DUE_NUMBER_MAX 0x7fffffu /* of a backlog */
+#define DUE_NUMBER_MAX 0x3fffffu /* of a backlog */
 #define DUE_EPOCHS     4
 
 struct due {
@@ -55,7 +55,7 @@ struct due {
 	uint64_t inode;
 	usec_t at_mono;
 	uint32_t second;       /* for ages_remove(), 0: it is not counted */
-	uint32_t backlog : 23; /* number of its backlog, 0: none is known */
+	uint32_t backlog : 22; /* number of its backlog, 0: none is known */
 	uint32_t deaths : 3;   /* of agents that had the message */
 	uint32_t epoch : 2;    /* of the tree it is in */
 	uint32_t asked : 1;
@@ -63,6 +63,7 @@ struct due {
 	uint32_t owed : 1; /* the message was on hold, and has not been tried */
 	uint32_t untouched : 1; /* parked before its first attempt, and no
 				 * operator has acted on it since */
+	uint32_t untried : 1;   /* no delivery was tried; due_set_untried() */
 };
 RB_HEAD(due_inodes, due);
 RB_HEAD(due_times, due);
@@ -89,6 +90,7 @@ struct due_queue {
 	bool flush_waits; /* for a tree */
 	uint64_t count;   /* all nodes, asked and parked ones too */
 	uint64_t asked, parked;
+	uint64_t untried; /* nodes whose message was never tried */
 };
 
 void due_init(struct due_queue *q);
@@ -100,6 +102,9 @@ struct due *due_put(struct due_queue *q, uint64_t inode, usec_t at_mono);
  * due_put(). A number without a node is fine, and is not known. */
 void due_set_untouched(struct due_queue *q, uint64_t inode, bool untouched);
 bool due_is_untouched(const struct due_queue *q, uint64_t inode);
+/* Count a node as never tried, or no longer. The mark lives as long as the
+ * node, also through due_put(). */
+void due_set_untried(struct due_queue *q, struct due *d, bool untried);
 /* Drop it; a number without a node is fine. */
 void due_drop(struct due_queue *q, uint64_t inode);
 /* The node that is due first, marked as asked for; NULL: none is due. */

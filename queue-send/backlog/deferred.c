@@ -32,6 +32,7 @@ found(struct send *s, const struct walk_item *item)
 {
 	const struct retry_now now = { s->now, s->now_wall };
 	usec_t at = s->now;
+	struct due *d;
 
 	if (messages_find(&s->messages, item->file.inode) != NULL ||
 	    due_find(&s->due, item->file.inode) != NULL)
@@ -41,8 +42,11 @@ found(struct send *s, const struct walk_item *item)
 	/* The message that has waited longest comes first. */
 	if (at <= s->now && item->file.mtime_wall < s->now_wall)
 		at = s->now - (s->now_wall - item->file.mtime_wall);
-	if (due_put(&s->due, item->file.inode, at) == NULL)
+	d = due_put(&s->due, item->file.inode, at);
+	if (d == NULL)
 		s->walks[WALK_DEFERRED].wanted = true; /* no memory: again */
+	else /* an attempt that defers leaves its reasons in defer/ */
+		due_set_untried(&s->due, d, !item->file.has_defer);
 }
 
 /* Once for a number: what stays is not told of each hour. */
@@ -254,6 +258,7 @@ deferred_add(struct send *s, const struct message *m, usec_t at_mono)
 		d->second =
 		    ages_add(&s->ages, m->file.arrival_wall, s->now_wall);
 	d->owed = m->owed && (!m->tried || m->passed_over);
+	due_set_untried(&s->due, d, m->untried && !m->tried && !m->passed_over);
 	share_remember(s, m, d);
 }
 

@@ -153,6 +153,14 @@ due_is_untouched(const struct due_queue *q, uint64_t inode)
 }
 
 void
+due_set_untried(struct due_queue *q, struct due *d, bool untried)
+{
+	q->untried -= d->untried;
+	d->untried = untried;
+	q->untried += d->untried;
+}
+
+void
 due_drop(struct due_queue *q, uint64_t inode)
 {
 	struct due *d = due_find(q, inode);
@@ -161,6 +169,7 @@ due_drop(struct due_queue *q, uint64_t inode)
 		return;
 	stop_waiting(q, d);
 	due_set_backlog(q, d, NULL);
+	due_set_untried(q, d, false);
 	RB_REMOVE(due_inodes, &q->nodes, d);
 	q->count--;
 	free(d);

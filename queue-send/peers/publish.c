@@ -89,7 +89,8 @@ fill_backlog(struct send *s, struct queue_page *page)
 	page->incoming = send_is_evacuating(s) ? evacuate_incoming(s)
 					       : s->todo_counts.incoming;
 	page->active = (uint64_t)s->active + s->removals.count; /* files */
-	page->deferred = s->due.count;
+	page->deferred = s->due.count - s->due.untried;
+	page->untried = s->due.untried;
 	page->hold = s->walks[WALK_HOLD].count;
 	page->corrupt = s->walks[WALK_CORRUPT].count;
 	page->active_recipients = sched_figures(s->sched).recipients;

@@ -189,6 +189,15 @@ start(struct send *s, struct message *m)
 	recipients_read_few(s, m);
 }
 
+/* A message that comes from incoming/, or that was parked since. */
+static bool
+was_never_tried(const struct send *s, const struct message *m)
+{
+	const struct due *d = due_find(&s->due, m->inode);
+
+	return m->dir == SPOOL_INCOMING || (d != NULL && d->untried);
+}
+
 /* The message is in active/; from here on finish.c says where it goes. */
 static void
 begin(struct send *s, struct message *m, struct move *mv)
@@ -198,6 +207,7 @@ begin(struct send *s, struct message *m, struct move *mv)
 
 	m->deaths = d == NULL ? 0 : (uint8_t)d->deaths;
 	m->owed = d != NULL && d->owed;
+	m->untried = was_never_tried(s, m);
 	if (m->backlog == NULL)
 		share_admit(s, m);
 	deferred_forget(s, m->inode);
@@ -329,6 +339,7 @@ parked(struct send *s, struct message *m, struct move *mv)
 		return;
 	}
 	count_new(s);
+	m->untried = was_never_tried(s, m);
 	deferred_add(s, m, s->now - (age > 0 ? age : 0));
 	due_set_untouched(&s->due, m->inode, first);
 	if (is_as_offered(s, m))

@@ -66,7 +66,7 @@ def measure():
         i.start()
         subprocess.run([SUBMIT, "accept", i.conf_file, "8", str(MESSAGES), "100", "x@away.example"],
                        stdout=subprocess.DEVNULL, check=True, env=i.environment())
-        wait(lambda: (p := i.page(1))["active"] + p["deferred"] >= MESSAGES and p["incoming"] == 0, 7200,
+        wait(lambda: (p := i.page(1))["active"] + p["deferred"] + p["untried"] >= MESSAGES and p["incoming"] == 0, 7200,
              "all of it")
         page = i.page(1)
         print(f"{page['active']} messages in the active queue, {page['deferred']} parked\n\n"

@@ -31,10 +31,10 @@ USERS = {"qmailq_user": "uucp", "qmails_user": "news", "qmailr_user": "proxy",
 AS_ROOT = os.geteuid() == 0
 STATES = ("gate/maildrop", "prepared", "incoming", "active", "deferred", "hold", "corrupt", "deleted", "defer", "bounce")
 
-PAGE = struct.Struct("=6i48x2I17Q")
+PAGE = struct.Struct("=6i48x2I17Q128xQ")
 PAGE_FIELDS = """local_used remote_used local_limit remote_limit disabled busiest queue generation maildrop
     incoming active deferred hold corrupt active_recipients accepted delivered deferred_total failed
-    expired rings rings_bad rings_stale found_by_scan lost_rings""".split()
+    expired rings rings_bad rings_stale found_by_scan lost_rings untried""".split()
 
 # What has not come after this time, in seconds, does not come.
 HANG = 240.0

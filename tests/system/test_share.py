@@ -85,7 +85,7 @@ class Share(SystemTest):
         mail.stop()
         self.goes_on(mail)
         # All of it is there, and no local mail.
-        wait(lambda: (page := i.page(1)) and page["active"] + page["deferred"] == 1000, what="1000 messages")
+        wait(lambda: (page := i.page(1)) and page["active"] + page["deferred"] + page["untried"] == 1000, what="1000 messages")
         self.assertTrue(i.log_has(r"has its share of the active queue, \d+ messages"))
         i.stop()
 
@@ -100,7 +100,7 @@ class Share(SystemTest):
         i.start()
         self.addCleanup(lambda: mail.stop(0))
         mail = LocalMail(i).start()
-        wait(lambda: i.page(1)["deferred"] >= 1500 - SHARE, what="nearly all of it is parked")
+        wait(lambda: (page := i.page(1)) and page["deferred"] + page["untried"] >= 1500 - SHARE, what="nearly all of it is parked")
         wait(lambda: self.deaths(i) >= 2, what="two deaths")
         mail.stop()
         self.goes_on(mail)
@@ -112,7 +112,7 @@ class Share(SystemTest):
         site = self.silent()
         i = self.hanging(site, smtp_greeting_timeout="1h").start()
         self.submit(i, 300)
-        wait(lambda: i.page(1)["active"] == SHARE and i.page(1)["deferred"] == 300 - SHARE, what="its share")
+        wait(lambda: i.page(1)["active"] == SHARE and i.page(1)["untried"] == 300 - SHARE, what="its share")
         i.kill()
         wait(lambda: not i.pids(), what="the end of all")
         i.routing_file.write_text("* discard\n")
@@ -137,4 +137,17 @@ class Share(SystemTest):
         mail.stop()
         self.goes_on(mail)
         self.assertLessEqual(len(site.taken), 5)
+        i.stop()
+
+    @cost(10)
+    def test_mail_that_waits_for_its_turn_counts_in_the_choice(self):
+        """Messages that a queue has parked untried are work of that queue: submitters see it."""
+        site = self.silent()
+        i = self.instance(queues=2, routing=f"test.example local\n* smtp:127.0.0.1:{site.port}\n", conf={
+            "qmgr_message_active_limit": 100, "smtp_greeting_timeout": "1h"}).start()
+        self.submit(i, 220)
+        pages = lambda: [i.page(q) for q in (1, 2)]
+        sums = lambda: [p["maildrop"] + p["incoming"] + p["active"] + p["untried"] for p in pages()]
+        wait(lambda: sum(sums()) == 220 and not any(p["incoming"] for p in pages()), what="220 messages")
+        self.assertLess(max(sums()), 130)
         i.stop()

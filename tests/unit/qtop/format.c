@@ -102,6 +102,7 @@ Test(qtop_format, cells)
 		{ COL_IN, "3" },
 		{ COL_ACTIVE, "4" },
 		{ COL_DEFERRED, "123k" },
+		{ COL_UNTRIED, "17" },
 		{ COL_HOLD, "6" },
 		{ COL_CORRUPT, "7" },
 		{ COL_RATE_IN, "1.05" },
@@ -125,6 +126,7 @@ Test(qtop_format, cells)
 	fake.queues[0].incoming = 2;
 	fake.queues[0].active = 4;
 	fake.queues[0].deferred = 123456;
+	fake.queues[0].untried = 17;
 	fake.queues[0].hold = 6;
 	fake.queues[0].corrupt = 7;
 	fake.queues[0].active_recipients = 10;
@@ -293,7 +295,7 @@ Test(qtop_format, the_last_change)
 Test(qtop_format, I10_unknown_is_not_zero)
 {
 	static const enum column_id unknown[] = { COL_LOAD, COL_IN, COL_ACTIVE,
-		COL_DEFERRED, COL_HOLD, COL_CORRUPT };
+		COL_DEFERRED, COL_UNTRIED, COL_HOLD, COL_CORRUPT };
 	char cell[CELL_MAX];
 	size_t i;
 
@@ -352,16 +354,16 @@ Test(qtop_format, batch)
 	    "25% of 90%, fixed\n"
 	    "QUEUE STATE          LOCAL    REMOTE LOAD%    IN ACTIVE DEFERRED"
 	    "  HOLD CORRUPT RATE-IN RATE-OUT OLDEST RESTARTS RCPTS FAILED "
-	    "EXPIRED IO-ERR NOTE\n"
+	    "EXPIRED IO-ERR UNTRIED NOTE\n"
 	    "TOTAL                 5/20      0/40    25     0      0        0"
 	    "     0       0    0.00     0.00      -        0     0      0 "
-	    "      0      0\n"
+	    "      0      0       0\n"
 	    "    1 open            0/10      0/20     0     0      0        0"
 	    "     0       0    0.00     0.00      -        0     0      0 "
-	    "      0      0\n"
+	    "      0      0       0\n"
 	    "    2 open            5/10      0/20    50     0      0        0"
 	    "     0       0    0.00     0.00      -        0     0      0 "
-	    "      0      0\n"
+	    "      0      0       0\n"
 	    "threshold = 90.00 , qcount = 2, qconf = 2, qmin = 1, qmax = 20, "
 	    "mean = 25.00, count_by_hand = 0, changes = 0\n");
 }

@@ -38,21 +38,21 @@ Test(qtop_layout, the_columns_that_matter_stay)
 		{ 200,
 		    "QUEUE STATE          LOCAL    REMOTE LOAD%    IN ACTIVE "
 		    "DEFERRED  HOLD CORRUPT RATE-IN RATE-OUT OLDEST RESTARTS "
-		    "RCPTS FAILED EXPIRED IO-ERR NOTE",
+		    "RCPTS FAILED EXPIRED IO-ERR UNTRIED NOTE",
 		    0 },
 		{ 80,
 		    "QUEUE STATE         REMOTE LOAD%    IN ACTIVE DEFERRED  "
 		    "HOLD CORRUPT OLDEST",
-		    9 },
+		    10 },
 		{ 60,
 		    "QUEUE STATE      LOAD%    IN DEFERRED  HOLD CORRUPT "
 		    "OLDEST",
-		    11 },
-		{ 40, "QUEUE STATE      LOAD%  HOLD CORRUPT", 14 },
-		{ 20, "QUEUE STATE", 17 },
-		{ 11, "QUEUE  HOLD", 17 },
-		{ 1, "QUEUE", 18 },
-		{ -1, "QUEUE", 18 },
+		    12 },
+		{ 40, "QUEUE STATE      LOAD%  HOLD CORRUPT", 15 },
+		{ 20, "QUEUE STATE", 18 },
+		{ 11, "QUEUE  HOLD", 18 },
+		{ 1, "QUEUE", 19 },
+		{ -1, "QUEUE", 19 },
 	};
 	struct layout l;
 	size_t i;
@@ -184,16 +184,16 @@ Test(qtop_layout, the_line_of_keys)
 	fake_sample(&model);
 	view = (struct view){ .model = &model, .delay = 2 * USEC_PER_SEC };
 	cr_expect_str_eq(keys(80, 10),
-	    "q quit  h help  right: +9 columns  p freeze  f show: all  "
+	    "q quit  h help  right: +10 columns  p freeze  f show: all  "
 	    "s sort: QUEUE");
-	cr_expect_str_eq(keys(40, 2), "q quit  h help  right: +14 columns");
+	cr_expect_str_eq(keys(40, 2), "q quit  h help  right: +15 columns");
 	cr_expect_str_eq(keys(200, 2),
 	    "q quit  h help  up, down: 1-2 of 3  p freeze  f show: all  "
 	    "s sort: QUEUE  +- every 2 s");
 	view.columns = 1;
 	cr_expect_not_null(strstr(keys(150, 2), "  left: columns"));
-	cr_expect_not_null(strstr(keys(80, 2), "left, right: +1 column"));
-	cr_expect_not_null(strstr(keys(40, 2), "left, right: +12 columns"));
+	cr_expect_not_null(strstr(keys(80, 2), "left, right: +2 columns"));
+	cr_expect_not_null(strstr(keys(40, 2), "left, right: +13 columns"));
 	view.frozen = true;
 	view.age = 3 * USEC_PER_SEC;
 	view.reversed = true;

@@ -19,6 +19,8 @@ Test(qtop_model, rows_and_sums)
 	fake.queues[1].rate_in = 150;
 	fake.queues[1].oldest_wall = FAKE_WALL - 90 * USEC_PER_SEC;
 	fake.queues[2].deferred = 7;
+	fake.queues[1].untried = 3;
+	fake.queues[2].untried = 4;
 	fake.sched.rows[2].restarts = 4;
 	fake_sample(&model);
 	cr_assert_eq(model.nrows, 3);
@@ -34,6 +36,7 @@ Test(qtop_model, rows_and_sums)
 	cr_expect_eq(model.total.page.local_limit, 30);
 	cr_expect_eq(model.total.page.remote_used, 20);
 	cr_expect_eq(model.total.page.deferred, 7);
+	cr_expect_eq(model.total.page.untried, 7);
 	cr_expect_eq(model.total.page.rate_in, 150);
 	cr_expect_eq(model.total.sched.restarts, 4);
 	cr_expect_eq(model.total.oldest_age, 90 * USEC_PER_SEC);

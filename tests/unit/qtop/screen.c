@@ -58,7 +58,7 @@ Test(qtop_screen, golden_80x24)
 	    "0\n"
 	    "\n\n\n\n\n\n\n\n\n"
 	    "3: by hand for 59m: new disk\n"
-	    "q quit  h help  right: +9 columns  p freeze  f show: all  "
+	    "q quit  h help  right: +10 columns  p freeze  f show: all  "
 	    "s sort: QUEUE\n"));
 	live_quit();
 }
@@ -82,7 +82,7 @@ Test(qtop_screen, golden_40x10)
 	    "    3 open           0     0       0\n"
 	    "    4 quarantine     0     0       0\n"
 	    "4: todo-proc failed 5 times in a row, si\n"
-	    "q quit  h help  right: +14 columns\n"));
+	    "q quit  h help  right: +15 columns\n"));
 	live_quit();
 }
 
@@ -91,8 +91,9 @@ Test(qtop_screen, wide_has_the_reason_in_the_row)
 	live_show(2);
 	live_disable_by_hand(&shared->sched.rows[1], "new disk");
 	terminal_start(&t, 24, 200, live_draw, NULL);
-	cr_expect(terminal_shows(
-	    &t, "     0      0       0      0 by hand for 59m: new disk\n"));
+	cr_expect(terminal_shows(&t,
+	    "     0      0       0      0       0 by hand for 59m: new "
+	    "disk\n"));
 	cr_expect(terminal_hides(&t, "2: by hand"));
 	live_quit();
 }
@@ -105,7 +106,7 @@ Test(qtop_screen, resized_while_it_runs)
 	terminal_start(&t, 24, 80, live_draw, NULL);
 	cr_expect(terminal_shows(&t, "CORRUPT OLDEST"));
 	terminal_resize(&t, 50, 200);
-	cr_expect(terminal_shows(&t, "IO-ERR NOTE"));
+	cr_expect(terminal_shows(&t, "IO-ERR UNTRIED NOTE"));
 	cr_expect(terminal_shows(&t, "h help"));
 	cr_expect(strncmp(terminal_line(&t, 49), "q quit", 6) == 0);
 	terminal_resize(&t, 6, 30);

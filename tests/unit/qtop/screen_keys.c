@@ -38,16 +38,16 @@ Test(qtop_keys, columns_behind_the_edge)
 	cr_expect(terminal_shows(&t,
 	    "QUEUE STATE      LOAD%    IN ACTIVE DEFERRED  HOLD CORRUPT "
 	    "OLDEST RESTARTS RCPTS\n"));
-	cr_expect(terminal_shows(&t, "right: +8 columns"));
+	cr_expect(terminal_shows(&t, "right: +9 columns"));
 	terminal_type(&t, "\033[C");
 	cr_expect(terminal_shows(&t,
 	    "QUEUE STATE          LOCAL    REMOTE RATE-IN RATE-OUT "
 	    "FAILED EXPIRED IO-ERR\n"));
-	cr_expect(terminal_shows(&t, "left, right: +1 column"));
+	cr_expect(terminal_shows(&t, "left, right: +2 columns"));
 	terminal_type(&t, "\033[C");
-	cr_expect(terminal_shows(&t, "QUEUE STATE      NOTE\n"));
-	cr_expect(
-	    terminal_shows(&t, "    2 disabled   by hand for 59m: new disk\n"));
+	cr_expect(terminal_shows(&t, "QUEUE STATE      UNTRIED NOTE\n"));
+	cr_expect(terminal_shows(
+	    &t, "    2 disabled         0 by hand for 59m: new disk\n"));
 	terminal_type(&t, "\033[C\033[D");
 	cr_expect(terminal_shows(&t, "EXPIRED IO-ERR\n"));
 	live_quit();

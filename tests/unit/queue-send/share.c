@@ -63,6 +63,7 @@ Test(share, N19_beyond_it_mail_is_parked_and_nothing_is_done_with_it)
 		cr_expect_eq(world_where(&w, inode[i]),
 		    i < 4 ? SPOOL_ACTIVE : SPOOL_DEFERRED, "%u", i);
 	cr_expect_eq(w.s.counters.accepted, 12);
+	cr_expect_eq(w.s.due.untried, 8);
 	world_fail(CALL_RENAME, EIO, 0); /* none is made */
 	for (i = 0; i < 5; i++)
 		world_run(&w);
@@ -177,6 +178,26 @@ Test(share, the_others_of_a_message_are_delivered_and_the_rest_is_parked)
 	cr_expect_eq(w.s.active, 4);
 	cr_expect_eq(nparked("x0.test"), 3);
 	cr_expect_eq(w.s.counters.deferred, 0, "that was no attempt");
+	cr_expect_eq(w.s.due.untried, 2, "others of x0.test");
+}
+
+/* mutation: deferred_add() counts a message of incoming/ as untried. */
+Test(share, a_message_that_was_tried_counts_as_deferred)
+{
+	uint32_t i, answered;
+
+	for (i = 0; i < 6; i++)
+		world_message(&w, "a@slow.test", 1);
+	cr_expect_eq(w.s.due.untried, 2);
+	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 4);
+	cr_expect_eq(w.s.due.count, 6);
+	cr_expect_eq(w.s.due.untried, 2);
+	answered = answer(0);
+	cr_assert_eq(answered, 2);
+	cr_expect_eq(w.s.due.untried, 0, "in active/");
+	cr_expect_eq(world_deliver(&w, AGENT_DEFERRED), 2);
+	cr_expect_eq(w.s.due.count, 6);
+	cr_expect_eq(w.s.due.untried, 0);
 }
 
 /* mutation: share_admit() forgets whose turn it was. */
@@ -275,6 +296,7 @@ Test(share, a_restart_finds_all_of_it)
 		world_message(&w, "a@slow.test", 1);
 	world_again(&w);
 	cr_expect_eq(world_count(&w, SPOOL_DEFERRED), 11);
+	cr_expect_eq(w.s.due.untried, 11);
 	cr_expect_eq(world_count(&w, SPOOL_INCOMING), 4);
 	for (i = 0; i < 40; i++) {
 		answered = answer(answered);

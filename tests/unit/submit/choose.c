@@ -40,7 +40,8 @@ shared_open(struct shared *m)
 {
 	uint32_t i;
 
-	*m = (struct shared){ .sched.head.beat_mono = NOW - USEC_PER_SEC };
+	*m = (struct shared){ .sched.head.beat_mono = NOW - USEC_PER_SEC,
+		.sched.threshold_pct = 90 };
 	for (i = 0; i < NQUEUES; i++) {
 		m->sched.rows[i].queue = i + 1;
 		m->sched.rows[i].state = QUEUE_STATE_OPEN;
@@ -108,10 +109,38 @@ least_backlog(struct shared *m)
 }
 
 static void
-load_before_backlog(struct shared *m)
+full_queues_come_last(struct shared *m)
 {
-	one_idle(m);
+	uint32_t i;
+
+	for (i = 0; i < NQUEUES; i++)
+		m->queues[i].remote_used = i == 3 ? 8 : 9;
 	m->queues[3].incoming = 1000000;
+}
+
+/* One queue has the connections to a destination, the others mail for it that
+ * was never tried, and no load. */
+static void
+untried_mail_is_backlog(struct shared *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < NQUEUES; i++)
+		m->queues[i].untried = 150;
+	m->queues[3].untried = 0;
+	m->queues[3].active = 40;
+	m->queues[3].remote_used = 5;
+}
+
+static void
+deferred_mail_is_none(struct shared *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < NQUEUES; i++)
+		m->queues[i].untried = 2;
+	m->queues[3].untried = 1;
+	m->queues[3].deferred = 1000;
 }
 
 static void
@@ -289,10 +318,12 @@ numbers_twice(struct shared *m)
 }
 
 static const struct choose_case cases[] = {
-	{ "least load", one_idle, 4, false },
+	{ "then least load", one_idle, 4, false },
 	{ "the larger ratio is the load", the_larger_ratio_counts, 4, false },
-	{ "then least backlog", least_backlog, 4, false },
-	{ "load goes before backlog", load_before_backlog, 4, false },
+	{ "least backlog", least_backlog, 4, false },
+	{ "a full queue comes last", full_queues_come_last, 4, false },
+	{ "untried mail is backlog", untried_mail_is_backlog, 4, false },
+	{ "deferred mail is none", deferred_mail_is_none, 4, false },
 	{ "closing is refused", others_closing, 4, false },
 	{ "disabled is refused", others_disabled, 4, false },
 	{ "an unknown state is refused", others_absurd, 4, false },
