@@ -14,6 +14,7 @@
 #define LINE_TOTAL   3
 #define LINE_ROWS    4
 #define LINE_MAX_LEN 512 /* characters; no screen shows more */
+#define MIDDLE_MIN   16  /* columns for "..." and what is behind */
 
 enum pair {
 	PAIR_LOADED = 1,
@@ -59,30 +60,92 @@ next_char(const char **text, mbstate_t *state, wchar_t *ret_char)
 	return 1;
 }
 
+struct line {
+	wchar_t chars[LINE_MAX_LEN];
+	int widths[LINE_MAX_LEN];
+	int n, width; /* characters, columns */
+};
+
+static void
+line_read(struct line *line, const char *text)
+{
+	mbstate_t state = { 0 };
+
+	line->n = line->width = 0;
+	for (; *text != '\0' && line->n < LINE_MAX_LEN; line->n++) {
+		line->widths[line->n] =
+		    next_char(&text, &state, &line->chars[line->n]);
+		line->width += line->widths[line->n];
+	}
+}
+
+static void
+line_remove(struct line *line, int at)
+{
+	const size_t behind = (size_t)(--line->n - at);
+
+	line->width -= line->widths[at];
+	memmove(&line->chars[at], &line->chars[at + 1],
+	    behind * sizeof(line->chars[0]));
+	memmove(&line->widths[at], &line->widths[at + 1],
+	    behind * sizeof(line->widths[0]));
+}
+
+/* Cuts the line to COLS columns: behind the first `keep` columns its middle is
+ * left out, with "..." in its place, so that its end is shown. */
+static void
+line_cut_middle(struct line *line, int keep)
+{
+	int at = 0, used = 0, dots;
+
+	if (line->width <= COLS || COLS - keep < MIDDLE_MIN)
+		return;
+	while (at < line->n && used + line->widths[at] <= keep)
+		used += line->widths[at++];
+	for (dots = 0; dots < 3; dots++) {
+		line->width += 1 - line->widths[at];
+		line->chars[at] = L'.';
+		line->widths[at++] = 1;
+	}
+	while (line->width > COLS && at < line->n)
+		line_remove(line, at);
+}
+
 /* Draws a line, cut at the edge. */
 static void
-draw(int y, attr_t attributes, const char *text, bool whole_line)
+line_draw(struct line *line, int y, attr_t attributes, bool whole_line)
 {
-	wchar_t line[LINE_MAX_LEN];
-	mbstate_t state = { 0 };
-	int used = 0, n = 0;
-
 	if (y < 0 || y >= LINES)
 		return;
-	while (*text != '\0' && n < LINE_MAX_LEN) {
-		const int width = next_char(&text, &state, &line[n]);
-
-		if (used + width > COLS)
-			break;
-		used += width;
-		n++;
-	}
+	while (line->width > COLS)
+		line->width -= line->widths[--line->n];
 	(void)attrset((int)attributes);
 	(void)move(y, 0);
 	if (whole_line)
 		(void)hline(' ' | attributes, COLS);
-	(void)addnwstr(line, n);
+	(void)addnwstr(line->chars, line->n);
 	(void)attrset(A_NORMAL);
+}
+
+static void
+draw(int y, attr_t attributes, const char *text, bool whole_line)
+{
+	struct line line;
+
+	line_read(&line, text);
+	line_draw(&line, y, attributes, whole_line);
+}
+
+/* Draws a line whose end matters: of a line that is too long the middle is left
+ * out, behind the first keep columns. */
+static void
+draw_reason(int y, enum line_kind kind, const char *text, int keep)
+{
+	struct line line;
+
+	line_read(&line, text);
+	line_cut_middle(&line, keep);
+	line_draw(&line, y, attribute(kind), false);
 }
 
 void
@@ -150,6 +213,37 @@ draw_rows_shown(const struct view *v)
 
 /* ---- the table ---- */
 
+/* Draws the cells of a row that need an eye in the look of a fault. */
+static void
+emphasise(int y, const struct model_row *row, const bool shown[NCOLS])
+{
+	const attr_t look = has_colors() ? A_BOLD : A_REVERSE;
+	const short pair = has_colors() ? PAIR_BAD : 0;
+	int i, x = 0;
+
+	for (i = 0; i < NCOLS; i++) {
+		if (!shown[i])
+			continue;
+		if (columns[i].is_emphasised && row->error == 0 &&
+		    columns[i].value(row) != 0 && y < LINES)
+			(void)mvchgat(y, x, columns[i].width, look, pair, NULL);
+		x += columns[i].width + 1;
+	}
+}
+
+/* The columns of a row that a long note leaves as they are: the figures, and a
+ * third of the room behind them. */
+static int
+row_keep(const bool shown[NCOLS])
+{
+	int i, figures = 0;
+
+	for (i = 0; i < NCOLS; i++)
+		if (shown[i] && !columns[i].rest)
+			figures += columns[i].width + 1;
+	return COLS > figures ? figures + (COLS - figures) / 3 : COLS;
+}
+
 static void
 draw_rows(struct view *v, const bool shown[NCOLS])
 {
@@ -162,9 +256,11 @@ draw_rows(struct view *v, const bool shown[NCOLS])
 		const struct model_row *row = v->rows[v->first + i];
 
 		buf_reset(&text);
-		if (format_row(row, shown, &text) == 0)
-			draw_text(LINE_ROWS + (int)i,
-			    format_row_kind(v->model, row), buf_str(&text));
+		if (format_row(row, shown, &text) < 0)
+			continue;
+		draw_reason(LINE_ROWS + (int)i, format_row_kind(v->model, row),
+		    buf_str(&text), row_keep(shown));
+		emphasise(LINE_ROWS + (int)i, row, shown);
 	}
 	buf_done(&text);
 }
@@ -217,8 +313,9 @@ draw_notes(const struct view *v)
 		buf_reset(&text);
 		if (format_note(&model->rows[i], &text) < 0 || text.len == 0)
 			continue;
-		draw_text(LINES - 1 - (int)(lines - n++),
-		    format_row_kind(model, &model->rows[i]), buf_str(&text));
+		draw_reason(LINES - 1 - (int)(lines - n++),
+		    format_row_kind(model, &model->rows[i]), buf_str(&text),
+		    COLS / 3);
 	}
 	buf_reset(&text);
 	if (told < lines &&
@@ -252,9 +349,9 @@ draw_head(const struct view *v)
 		draw(LINE_SUMMARY, A_BOLD, buf_str(&text), false);
 	buf_reset(&text);
 	if (format_trouble(v->model, v->instance, &text) == 0 && text.len > 0)
-		draw_text(LINE_TROUBLE, LINE_BAD, buf_str(&text));
+		draw_reason(LINE_TROUBLE, LINE_BAD, buf_str(&text), COLS / 3);
 	else if (format_change(v->model, &text) == 0)
-		draw_text(LINE_TROUBLE, LINE_PLAIN, buf_str(&text));
+		draw_reason(LINE_TROUBLE, LINE_PLAIN, buf_str(&text), COLS / 3);
 	buf_done(&text);
 }
 
@@ -272,6 +369,7 @@ draw_table(struct view *v)
 	buf_reset(&text);
 	if (format_row(&v->model->total, layout.shown, &text) == 0)
 		draw(LINE_TOTAL, A_BOLD, buf_str(&text), false);
+	emphasise(LINE_TOTAL, &v->model->total, layout.shown);
 	buf_done(&text);
 	draw_rows(v, layout.shown);
 	draw_ages(v);
@@ -288,6 +386,13 @@ draw_view(struct view *v)
 	else
 		draw_table(v);
 	(void)refresh();
+}
+
+void
+draw_again(struct view *v)
+{
+	(void)clearok(curscr, TRUE);
+	draw_view(v);
 }
 
 void

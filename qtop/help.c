@@ -17,6 +17,7 @@ static const struct {
 	{ "p", "freeze what is shown, and go on" },
 	{ "+, -", "read less often, more often" },
 	{ "space, r", "read again now" },
+	{ "^L", "draw the screen again" },
 };
 
 static const struct {

@@ -95,7 +95,8 @@ struct column {
 	/* A narrow screen shows the columns of the lowest ranks. A column with
 	 * a value that is not normal ranks as if it had RANK_ALARM. */
 	int rank;
-	bool is_alarm; /* any value but 0 is unusual */
+	bool is_alarm;      /* any value but 0 is unusual */
+	bool is_emphasised; /* any value but 0 is shown like a fault */
 	void (*fmt)(const struct model_row *row, char cell[CELL_MAX]);
 	/* For sorting, largest first; NULL: not sortable. */
 	uint64_t (*value)(const struct model_row *row);

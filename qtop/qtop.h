@@ -115,6 +115,8 @@ usec_t view_longer(usec_t delay);
 /* Once, when the terminal is there. */
 void draw_prepare(void);
 void draw_view(struct view *view);
+/* draw_view() of each character, whatever is on the terminal. */
+void draw_again(struct view *view);
 /* The number of rows of queues that fit. */
 uint32_t draw_rows_shown(const struct view *view);
 /* Draws a line in the look of this kind, cut at the edge; all of the line in

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "qtop/model.h"
 
+#define KEY_CTRL_L     0x0c
 #define DEAD_READS_MAX 3 /* readable without a key: the terminal is gone */
 
 struct screen {
@@ -115,6 +116,12 @@ key_freeze(struct screen *s)
 }
 
 static void
+key_repaint(struct screen *s)
+{
+	draw_again(&s->view);
+}
+
+static void
 key_longer(struct screen *s)
 {
 	s->view.delay = view_longer(s->view.delay);
@@ -198,6 +205,7 @@ static const struct {
 	{ 'Q', key_quit, true },
 	{ ' ', read_now, false },
 	{ 'r', read_now, false },
+	{ KEY_CTRL_L, key_repaint, true },
 	{ 's', key_sort_next, false },
 	{ '>', key_sort_next, false },
 	{ '<', key_sort_last, false },
@@ -273,7 +281,17 @@ on_resize(evutil_socket_t sig UNUSED, short what UNUSED, void *arg)
 	    size.ws_col == 0)
 		return;
 	(void)resizeterm(size.ws_row, size.ws_col);
-	draw_view(&((struct screen *)arg)->view);
+	draw_again(&((struct screen *)arg)->view);
+}
+
+/* The shell may have changed the modes of the terminal while this process was
+ * stopped, and the size: SIGWINCH is for the foreground only. */
+static void
+on_continue(evutil_socket_t sig, short what, void *arg)
+{
+	(void)endwin();
+	(void)refresh();
+	on_resize(sig, what, arg);
 }
 
 /* ---- start and end ---- */
@@ -292,6 +310,7 @@ static const struct watch watches[] = {
 	{ SIGHUP, EV_SIGNAL | EV_PERSIST, on_stop },
 	{ SIGQUIT, EV_SIGNAL | EV_PERSIST, on_stop },
 	{ SIGWINCH, EV_SIGNAL | EV_PERSIST, on_resize },
+	{ SIGCONT, EV_SIGNAL | EV_PERSIST, on_continue },
 };
 
 static int

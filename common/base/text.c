@@ -106,6 +106,35 @@ lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
+/* The start of the character that the byte at s + at is part of. */
+static size_t
+char_start(const char *s, size_t at)
+{
+	while (at > 0 && ((unsigned char)s[at] & 0xc0) == 0x80)
+		at--;
+	return at;
+}
+
+int
+text_shorten(struct buf *out, const char *s, size_t max)
+{
+	const size_t len = strlen(s);
+	size_t head, tail;
+	int r;
+
+	ASSERT(max >= 8);
+	if (len <= max)
+		return buf_add(out, s, len);
+	head = char_start(s, (max - 3) / 3);
+	tail = len - (max - 3 - head);
+	while (tail < len && ((unsigned char)s[tail] & 0xc0) == 0x80)
+		tail++;
+	r = buf_add(out, s, head);
+	if (r == 0)
+		r = buf_add_str(out, "...");
+	return r < 0 ? r : buf_add_str(out, s + tail);
+}
+
 /* Goes back to the last `*` alone, so time is the product of the lengths. */
 bool
 text_matches(const char *pattern, const char *text)

@@ -17,6 +17,11 @@ bool text_is_clean(const char *s, size_t len);
 #define TEXT_QUOTE_MAX 48
 int text_quote(struct buf *out, const char *s);
 
+/* Append `s' (UTF-8) in at most max bytes, max >= 8. Of a longer text the
+ * middle is left out, with "..." in its place: the beginning names the object,
+ * the end has the cause. Never half a character. -ENOMEM. */
+int text_shorten(struct buf *out, const char *s, size_t max);
+
 /* "" of 1, else "s". */
 static inline const char *
 text_plural(uint64_t n)

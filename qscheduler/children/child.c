@@ -312,12 +312,19 @@ void
 child_describe_failures(const struct child *c, char *out, size_t size)
 {
 	char what[CHILD_END_SIZE] = "not started";
+	struct buf all = { 0 }, text = { 0 };
+	int r;
 
 	if (!c->not_started)
 		child_describe_end(c, what);
-	snprintf(out, size, "%s failed %" PRIu32 " times in a row, %s%s%s",
+	r = buf_printf(&all, "%s failed %" PRIu32 " times in a row, %s%s%s",
 	    c->role->name, c->proc.failures, what,
 	    c->last_text[0] == '\0' ? "" : ": ", c->last_text);
+	if (r == 0)
+		r = text_shorten(&text, buf_str(&all), size - 1);
+	snprintf(out, size, "%s", r < 0 ? c->role->name : buf_str(&text));
+	buf_done(&all);
+	buf_done(&text);
 }
 
 void

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "log/log.h"
 
 void
@@ -24,11 +25,21 @@ queue_stop(struct queue *q)
 }
 
 void
+queue_set_reason(struct queue *q, const char *reason)
+{
+	struct buf text = { 0 };
+	const int r = text_shorten(&text, reason, sizeof(q->reason) - 1);
+
+	snprintf(q->reason, sizeof(q->reason), "%s",
+	    r < 0 ? "out of memory" : buf_str(&text));
+	buf_done(&text);
+}
+
+void
 queue_fault(struct queue *q, const char *reason)
 {
 	q->faulty = true;
-	snprintf(q->reason, sizeof(q->reason), "%.*s",
-	    (int)sizeof(q->reason) - 1, reason);
+	queue_set_reason(q, reason);
 	log_error("ALERT: queue %" PRIu32 " is disabled: %s; it comes back by "
 		  "itself when that is over",
 	    q->number, reason);

@@ -205,6 +205,8 @@ bool queues_are_down(const struct queues *all);
 void queue_start(struct queue *q);
 /* The queue is to end with its children. */
 void queue_stop(struct queue *q);
+/* Sets q->reason: a text that is too long loses its middle. */
+void queue_set_reason(struct queue *q, const char *reason);
 /* A fault ends its children until it is put right. */
 void queue_fault(struct queue *q, const char *reason);
 /* Make its directory, unless it is lost; then run it, if it is still to be. */

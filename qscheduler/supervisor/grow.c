@@ -41,10 +41,9 @@ judge_page(const struct queue_page *page, struct queue_seen *seen)
 
 	seen->load_pct = queue_page_load(page);
 	seen->rate = page->rate_out;
-	seen->waiting = add(fresh,
-	    page->active_recipients > running
-		? page->active_recipients - running
-		: 0);
+	seen->waiting = fresh;
+	if (page->active_recipients > running)
+		seen->waiting = add(fresh, page->active_recipients - running);
 	seen->backlog =
 	    add(add(fresh, page->active), add(page->deferred, page->hold));
 }

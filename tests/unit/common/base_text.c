@@ -156,3 +156,33 @@ Test(base_text, A1_quote_is_short_and_clean)
 		buf_done(&b);
 	}
 }
+
+Test(base_text, a_long_text_loses_its_middle)
+{
+	static const struct {
+		const char *in;
+		size_t max;
+		const char *want;
+	} rows[] = {
+		{ "", 8, "" },
+		{ "12345678", 8, "12345678" },
+		{ "123456789", 8, "1...6789" },
+		{ "/spool/queue1/incoming: No space left on device", 32,
+		    "/spool/qu...space left on device" },
+		/* No half of a character, before the dots or behind. */
+		{ "\303\244\303\244\303\244\303\244\303\244\303\244", 9,
+		    "\303\244...\303\244\303\244" },
+		{ "abc\303\244\303\244\303\244\303\244", 9,
+		    "ab...\303\244\303\244" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct buf out = { 0 };
+
+		cr_assert_eq(text_shorten(&out, rows[i].in, rows[i].max), 0);
+		cr_expect_str_eq(buf_str(&out), rows[i].want, "%s: %s",
+		    rows[i].in, buf_str(&out));
+		buf_done(&out);
+	}
+}

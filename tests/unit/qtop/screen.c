@@ -81,7 +81,7 @@ Test(qtop_screen, golden_40x10)
 	    "    2 open           0     0       0\n"
 	    "    3 open           0     0       0\n"
 	    "    4 quarantine     0     0       0\n"
-	    "4: todo-proc failed 5 times in a row, si\n"
+	    "4: todo-proc ...imes in a row, signal 11\n"
 	    "q quit  h help  right: +15 columns\n"));
 	live_quit();
 }
@@ -134,6 +134,104 @@ Test(qtop_screen, no_room_at_all)
 		terminal_resize(&t, 24, 80);
 	}
 	cr_expect(terminal_shows(&t, "q quit"));
+	live_quit();
+}
+
+/* ---- the screen is drawn again ---- */
+
+/* Another program writes on the terminal. */
+static void
+scribble(void)
+{
+	memcpy(&t.cells[5][0], "wall: the system goes down", 26);
+	memcpy(&t.cells[15][9], "Broadcast", 9);
+}
+
+static bool
+is_clean(void)
+{
+	return terminal_hides(&t, "the system goes down") &&
+	    terminal_hides(&t, "Broadcast") &&
+	    terminal_shows(&t, "\n    2 open") && terminal_shows(&t, "q quit");
+}
+
+Test(qtop_screen, it_is_drawn_again_by_key_and_by_signals)
+{
+	static const int signals[] = { SIGCONT, SIGWINCH };
+	size_t i;
+
+	live_show(3);
+	terminal_start(&t, 24, 80, live_draw, NULL);
+	cr_assert(terminal_shows(&t, "q quit"));
+	cr_assert(is_clean());
+	scribble();
+	terminal_type(&t, "\f");
+	cr_expect(is_clean(), "^L");
+	for (i = 0; i < ARRAY_LEN(signals); i++) {
+		scribble();
+		kill(t.pid, signals[i]);
+		cr_expect(is_clean(), "signal %d", signals[i]);
+	}
+	terminal_type(&t, "h");
+	cr_assert(terminal_shows(&t, "qtop: columns"));
+	memcpy(&t.cells[15][9], "Broadcast", 9);
+	terminal_type(&t, "\f");
+	cr_expect(terminal_hides(&t, "Broadcast"), "^L in the help");
+	cr_expect(terminal_shows(&t, "qtop: columns"));
+	live_quit();
+}
+
+static enum terminal_look
+look_of(int y, const char *title)
+{
+	const char *line = terminal_line(&t, 2), *at = strstr(line, title);
+
+	cr_assert_not_null(at, "%s", line);
+	return t.looks[y][at - line + (int)strlen(title) - 1];
+}
+
+Test(qtop_screen, held_and_corrupt_messages_strike_the_eye)
+{
+	live_show(2);
+	shared->queues[0].hold = 7;
+	shared->queues[1].corrupt = 3;
+	shared->queues[1].deferred = 5;
+	terminal_start(&t, 24, 80, live_draw, NULL);
+	cr_assert(terminal_shows(&t, "q quit"));
+	cr_expect_eq(look_of(3, "HOLD"), TERMINAL_REVERSE, "the total");
+	cr_expect_eq(look_of(3, "CORRUPT"), TERMINAL_REVERSE);
+	cr_expect_eq(look_of(4, "HOLD"), TERMINAL_REVERSE);
+	cr_expect_eq(look_of(4, "CORRUPT"), TERMINAL_PLAIN);
+	cr_expect_eq(look_of(5, "HOLD"), TERMINAL_PLAIN);
+	cr_expect_eq(look_of(5, "CORRUPT"), TERMINAL_REVERSE);
+	cr_expect_eq(look_of(5, "DEFERRED"), TERMINAL_PLAIN);
+	live_quit();
+}
+
+Test(qtop_screen, a_long_reason_keeps_its_cause)
+{
+	static const char *const causes[] = { "No space left on device",
+		"Permission denied" };
+
+	live_show(2);
+	shared->sched.rows[0].state = QUEUE_STATE_DISABLED;
+	snprintf(shared->sched.rows[0].reason, SCHED_REASON_SIZE,
+	    "/var/spool/qscheduler/mail/queue1/incoming: not "
+	    "created: %s",
+	    causes[0]);
+	shared->sched.rows[1].state = QUEUE_STATE_QUARANTINED;
+	snprintf(shared->sched.rows[1].reason, SCHED_REASON_SIZE,
+	    "todo-proc failed 5 times in a row, ended with status 111: "
+	    "lock/todo-proc: %s",
+	    causes[1]);
+	terminal_start(&t, 24, 60, live_draw, NULL);
+	cr_expect(terminal_shows(&t, causes[0]));
+	cr_expect(terminal_shows(&t, causes[1]));
+	cr_expect(terminal_shows(&t, "1: for a fault: /var..."));
+	terminal_resize(&t, 24, 220);
+	cr_expect(terminal_shows(&t, "UNTRIED NOTE"));
+	cr_expect(terminal_shows(&t, "No space left on device\n"));
+	cr_expect(terminal_shows(&t, "Permission denied\n"));
 	live_quit();
 }
 
@@ -230,7 +328,7 @@ Test(qtop_screen, A7_cut_at_the_edge)
 	make_chinese();
 	terminal_start(&t, 14, 40, live_draw, NULL);
 	cr_expect(terminal_shows(&t,
-	    "1: by hand for 59m: ????????????????????\n"
+	    "1: by hand fo...????????????????????????\n"
 	    "2: by hand for 59m: ?? b\n"
 	    "q quit"));
 	cr_expect(strncmp(terminal_line(&t, 4), "    1 disabled", 14) == 0);
@@ -244,7 +342,7 @@ Test(qtop_screen, A7_cut_at_the_edge_by_columns)
 	t.utf8 = true;
 	terminal_start(&t, 14, 41, live_draw, NULL);
 	cr_expect(terminal_shows(&t,
-	    "1: by hand for 59m: wwwwwwwwwwwwwwwwwwww\n"
+	    "1: by hand fo...wwwwwwwwwwwwwwwwwwwwwwww\n"
 	    "2: by hand for 59m: u b\n"
 	    "q quit"));
 	live_quit();

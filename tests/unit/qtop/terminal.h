@@ -11,6 +11,11 @@
 #define TERMINAL_ROWS 70
 #define TERMINAL_COLS 250
 
+enum terminal_look {
+	TERMINAL_PLAIN,
+	TERMINAL_REVERSE,
+};
+
 struct terminal {
 	int fd; /* the master's side */
 	pid_t pid;
@@ -23,7 +28,11 @@ struct terminal {
 	char sequence[64];
 	size_t sequence_len; /* being read */
 	char cells[TERMINAL_ROWS][TERMINAL_COLS];
-	char unknown[80]; /* the first thing that it did not know */
+	/* As each character was drawn: insertions and scrolling do not move
+	 * looks. */
+	enum terminal_look looks[TERMINAL_ROWS][TERMINAL_COLS];
+	enum terminal_look look; /* of the next character */
+	char unknown[80];        /* the first thing that it did not know */
 	char text[TERMINAL_ROWS * (TERMINAL_COLS + 1) + 1];
 };
 
@@ -38,6 +47,9 @@ bool terminal_shows(struct terminal *t, const char *text);
 bool terminal_hides(struct terminal *t, const char *text);
 /* Until the screen is that: lines without blanks at their ends. */
 bool terminal_is(struct terminal *t, const char *text);
+/* Puts one character of the program's output on the screen
+ * (terminal_screen.c). */
+void terminal_take(struct terminal *t, char c);
 /* One line; lives until the next call. */
 const char *terminal_line(struct terminal *t, int y);
 /* Read to its end: wait status. */
