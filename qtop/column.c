@@ -25,7 +25,7 @@ row_is_faulty(const struct model_row *row)
 		return false;
 	return row->error < 0 || row->stale || row->page.read_only != 0 ||
 	    row->page.scan_only != 0 ||
-	    (row->sched.flags & SCHED_ROW_SILENT) != 0 ||
+	    (row->sched.flags & (SCHED_ROW_SILENT | SCHED_ROW_NO_MAIL)) != 0 ||
 	    (row->sched.state == QUEUE_STATE_DISABLED && !by_hand) ||
 	    row->sched.state == QUEUE_STATE_QUARANTINED;
 }
@@ -121,7 +121,7 @@ static void
 fmt_state(const struct model_row *row, char cell[CELL_MAX])
 {
 	snprintf(cell, CELL_MAX, "%.*s", STATE_WIDTH,
-	    row_is_total(row) ? "" : queue_state_name(row->sched.state));
+	    row_is_total(row) ? "" : page_state_text(&row->sched));
 }
 
 static void
@@ -305,7 +305,7 @@ const struct column columns[NCOLS] = {
 	    .help = "number of the queue" },
 	[COL_STATE] = { .key = "state", .title = "STATE", .width = STATE_WIDTH,
 	    .rank = 1, .left = true, .fmt = fmt_state, .value = value_state,
-	    .help = "open, closing, disabled, or quarantine: it keeps failing" },
+	    .help = "open, full, read-only, closing, disabled, or quarantine: it keeps failing" },
 	[COL_LOCAL] = { .key = "local", .title = "LOCAL", .width = 9,
 	    .rank = 11, .fmt = fmt_local,
 	    .help = "local deliveries running, and how many may" },

@@ -34,10 +34,6 @@ refuse(struct door *d, int status, const char *fmt, ...)
 
 /* clang-format off */
 static const struct { int error, status; const char *code, *text; } errors[] = {
-	{ ENOSPC,    EX_TEMPFAIL, DOOR_FULL,
-	    "no space beyond queue_minfree_bytes and _inodes" },
-	{ EDQUOT,       EX_TEMPFAIL, DOOR_FULL, NULL },
-	{ EROFS,        EX_TEMPFAIL, DOOR_FULL, NULL },
 	{ ENOENT,       EX_TEMPFAIL, DOOR_CLOSED, NULL },
 	{ ESHUTDOWN,    EX_TEMPFAIL, DOOR_CLOSED, "is being closed" },
 	{ EDESTADDRREQ, EX_DATAERR,  DOOR_NO_RCPT, "no recipient" },
@@ -51,6 +47,23 @@ static const struct { int error, status; const char *code, *text; } errors[] = {
 };
 /* clang-format on */
 
+/* Refuses for a file system that takes no data: of the queue, or of
+ * QUEUE_BASE/users. */
+static int
+refuse_full(struct door *d, int error)
+{
+	const struct room_want want = { d->conf.queue_minfree_bytes,
+		d->conf.queue_minfree_inodes };
+	const char *code = error == -EIO ? "4.3.0" : DOOR_FULL;
+	char text[ROOM_TEXT_SIZE];
+
+	if (d->begun)
+		accept_describe(&d->accept, error, text);
+	else
+		room_describe_queue(&d->sp, &want, 0, error, text);
+	return refuse(d, EX_TEMPFAIL, "%s %s", code, text);
+}
+
 /* Refuses for an error of the queue, or of the message. */
 static int
 refuse_error(struct door *d, int error)
@@ -59,6 +72,8 @@ refuse_error(struct door *d, int error)
 	int status = EX_TEMPFAIL;
 	size_t i;
 
+	if (d->opened && room_is_error(error))
+		return refuse_full(d, error);
 	for (i = 0; i < ARRAY_LEN(errors); i++)
 		if (errors[i].error == -error) {
 			status = errors[i].status;
@@ -72,6 +87,8 @@ refuse_error(struct door *d, int error)
 static int
 refuse_share(struct door *d)
 {
+	if (room_is_error(d->share.error))
+		return refuse_full(d, d->share.error);
 	return refuse(d, EX_TEMPFAIL, DOOR_SHARE " %s", d->share.reason);
 }
 

@@ -84,6 +84,7 @@ struct share {
 	uint32_t slot, slots;
 	uint64_t messages, bytes, inodes; /* that wait */
 	uint64_t told;                    /* bytes, in our slot */
+	int error; /* -errno of QUEUE_BASE/users/UID; 0: a limit is reached */
 	char reason[160];
 };
 
@@ -113,7 +114,7 @@ struct door {
 	char host[CONF_HOST_SIZE];
 	/* of a refusal: */
 	int status; /* of sysexits.h */
-	char reason[256];
+	char reason[ROOM_TEXT_SIZE + 16];
 };
 
 /* The exit code; the answer is on standard output, or on standard error. */

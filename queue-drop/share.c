@@ -80,11 +80,14 @@ lock_within(int fd, off_t at, unsigned seconds)
 static int
 tell(struct share *s, uint64_t value)
 {
+	const ssize_t n =
+	    pwrite(s->file, &value, sizeof(value), AT_SLOT(s->slot));
+
 	s->told = value;
-	return pwrite(s->file, &value, sizeof(value), AT_SLOT(s->slot)) ==
-		sizeof(value)
-	    ? 0
-	    : -EIO;
+	if (n == sizeof(value))
+		return 0;
+	s->error = n < 0 ? -errno : -ENOSPC;
+	return s->error;
 }
 
 static int
@@ -142,6 +145,7 @@ pay_rate(struct share *s, bool pay)
 	const usec_t now = clock_wall();
 	const uint32_t rate = s->conf->user_message_rate;
 	int64_t mark = 0;
+	ssize_t n;
 
 	if (pread(s->file, &mark, sizeof(mark), AT_RATE) != sizeof(mark) ||
 	    mark < now)
@@ -151,10 +155,13 @@ pay_rate(struct share *s, bool pay)
 	mark += RATE_WINDOW / (usec_t)rate;
 	if (mark > now + RATE_WINDOW)
 		return -EAGAIN;
-	if (pay &&
-	    pwrite(s->file, &mark, sizeof(mark), AT_RATE) != sizeof(mark))
-		return -EIO;
-	return 0;
+	if (!pay)
+		return 0;
+	n = pwrite(s->file, &mark, sizeof(mark), AT_RATE);
+	if (n == sizeof(mark))
+		return 0;
+	s->error = n < 0 ? -errno : -ENOSPC;
+	return s->error;
 }
 
 static int
@@ -246,6 +253,7 @@ open_file(struct share *s)
 		    open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->file >= 0)
 		return 0;
+	s->error = -errno;
 	return refuse(s, "users/%u: %s", (unsigned)s->uid, strerror(errno));
 }
 

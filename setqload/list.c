@@ -26,12 +26,12 @@ tell_state(const struct list_view *v, const struct sched_row *row,
 	int r;
 
 	if (row->state == QUEUE_STATE_OPEN &&
-	    (row->flags & SCHED_ROW_SILENT) == 0)
+	    (row->flags & (SCHED_ROW_SILENT | SCHED_ROW_NO_MAIL)) == 0)
 		return 0;
 	r = page_text_row(row, v->now_mono, &detail);
 	if (r == 0)
 		r = buf_printf(out, "%s%s%s%s%s\n", before,
-		    queue_state_name(row->state), detail.len > 0 ? ", " : "",
+		    page_state_text(row), detail.len > 0 ? ", " : "",
 		    buf_str(&detail),
 		    (row->flags & SCHED_ROW_OVERRIDE) != 0 &&
 			    row->state != QUEUE_STATE_DISABLED
@@ -221,6 +221,11 @@ print_queue(
 	if (r == 0)
 		r = add_bool(
 		    "silent", (row->flags & SCHED_ROW_SILENT) != 0, out);
+	if (r == 0)
+		r = add_bool("full", (row->flags & SCHED_ROW_FULL) != 0, out);
+	if (r == 0)
+		r = add_bool(
+		    "read_only", (row->flags & SCHED_ROW_READ_ONLY) != 0, out);
 	return r < 0 ? r : buf_add_str(out, "}\n");
 }
 

@@ -60,6 +60,11 @@ const char *queue_state_name(uint32_t state);
 #define SCHED_ROW_EVACUATING 4u
 /* A process of the queue hangs; with OPEN the reason names it. */
 #define SCHED_ROW_SILENT     8u
+/* New mail is refused: the file system is full. The reason has the figures. */
+#define SCHED_ROW_FULL       16u
+/* New mail is refused: the file system is read-only, or fails. */
+#define SCHED_ROW_READ_ONLY  32u
+#define SCHED_ROW_NO_MAIL    (SCHED_ROW_FULL | SCHED_ROW_READ_ONLY)
 
 struct sched_row {
 	uint32_t queue; /* number */

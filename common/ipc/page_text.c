@@ -44,14 +44,28 @@ add_reason(const char *reason, size_t start, struct buf *out)
 	return r < 0 ? r : text_clean(out, reason, strlen(reason), SIZE_MAX);
 }
 
+const char *
+page_state_text(const struct sched_row *row)
+{
+	if (row->state == QUEUE_STATE_OPEN &&
+	    (row->flags & SCHED_ROW_FULL) != 0)
+		return "full";
+	if (row->state == QUEUE_STATE_OPEN &&
+	    (row->flags & SCHED_ROW_READ_ONLY) != 0)
+		return "read-only";
+	return queue_state_name(row->state);
+}
+
 /* ---- a queue that is not open, or not well ---- */
 
 static int
 tell_open(const struct sched_row *row, usec_t now UNUSED, struct buf *out)
 {
-	if ((row->flags & SCHED_ROW_SILENT) == 0)
-		return 0;
-	return buf_add_str(out, "a process hangs");
+	if ((row->flags & SCHED_ROW_SILENT) != 0)
+		return buf_add_str(out, "a process hangs");
+	if ((row->flags & SCHED_ROW_NO_MAIL) != 0)
+		return buf_add_str(out, "no new mail");
+	return 0;
 }
 
 static int

@@ -8,9 +8,12 @@
 #include "base/buf.h"
 #include "ipc/page.h"
 
+/* queue_state_name(), but "full" or "read-only" for an open queue whose file
+ * system takes no new mail. */
+const char *page_state_text(const struct sched_row *row);
 /* The text after the state of a queue: "by hand for 2h: new disk", "tried again
  * in 5s: signal 11", "hands its mail over: idle"; of an open one "a process
- * hangs: …" or nothing. */
+ * hangs: …", "no new mail: mail system full: …" or nothing. */
 int
 page_text_row(const struct sched_row *row, usec_t now_mono, struct buf *out);
 /* "load 45 % by hand for 52s". */

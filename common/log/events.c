@@ -31,6 +31,7 @@ static const struct {
 	{ "qscheduler/queues/quarantine.c", "quarantine" },
 	{ "qscheduler/queues/queue.c", "queue" },
 	{ "qscheduler/queues/retirement.c", "retirement" },
+	{ "qscheduler/queues/room.c", "disk" },
 	{ "qscheduler/queues/sites.c", "site-table" },
 	{ "qscheduler/supervisor/grow.c", "growth" },
 	{ "qscheduler/supervisor/inbox.c", "request" },

@@ -17,31 +17,29 @@
 #define AMPLE_BYTES  ((uint64_t)256 << 20)
 #define AMPLE_INODES 65536
 
+static struct room_want
+room_wanted(const struct accept *a)
+{
+	return (struct room_want){ a->opt.reserve_bytes,
+		a->opt.reserve_inodes };
+}
+
 /* Refuses a message before any work, and while it grows. The reserve stays free
- * for other mail and for marks. A file system that does not count inodes
- * reports 0 of 0. */
+ * for other mail and for marks. */
 static int
 check_room(struct accept *a, uint64_t to_come)
 {
-	const struct accept_options *opt = &a->opt;
+	const struct room_want want = room_wanted(a);
+	const struct room_want ample = { want.bytes + AMPLE_BYTES + 1,
+		want.inodes + AMPLE_INODES + 1 };
 	struct statvfs v;
-	uint64_t free_bytes;
+	int r;
 
-	if (a->sp->sys->fstatvfs(a->sp->dir[opt->dir], &v) < 0)
+	if (a->sp->sys->fstatvfs(a->sp->dir[a->opt.dir], &v) < 0)
 		return -errno;
-	if ((v.f_flag & ST_RDONLY) != 0)
-		return -EROFS;
-	if (__builtin_mul_overflow(
-		(uint64_t)v.f_bavail, (uint64_t)v.f_frsize, &free_bytes))
-		free_bytes = UINT64_MAX;
-	if (free_bytes < opt->reserve_bytes ||
-	    free_bytes - opt->reserve_bytes < to_come)
-		return -ENOSPC;
-	if (v.f_files > 0 && v.f_favail < opt->reserve_inodes)
-		return -ENOSPC;
-	a->ample = free_bytes - opt->reserve_bytes - to_come > AMPLE_BYTES &&
-	    (v.f_files == 0 || v.f_favail - opt->reserve_inodes > AMPLE_INODES);
-	return 0;
+	r = room_judge(&v, &want, to_come);
+	a->ample = r == 0 && room_judge(&v, &ample, to_come) == 0;
+	return r;
 }
 
 /* Before any work. */
@@ -166,6 +164,20 @@ to_come(const struct accept *a)
 	const uint64_t have = a->writer.file.content_len;
 
 	return a->opt.announced > have ? a->opt.announced - have : 0;
+}
+
+void
+accept_describe(const struct accept *a, int error, char out[ROOM_TEXT_SIZE])
+{
+	const struct room_want want = room_wanted(a);
+
+	if (room_is_error(error))
+		room_describe_queue(a->sp, &want, to_come(a), error, out);
+	else
+		snprintf(out, ROOM_TEXT_SIZE, "queue%" PRIu32 ": %s",
+		    a->sp->queue,
+		    error == -ESHUTDOWN ? "the queue is being closed"
+					: strerror(-error));
 }
 
 int

@@ -17,6 +17,7 @@
 #define SPOOL_ACCEPT_H
 
 #include "spool/queue_file.h"
+#include "spool/room.h"
 #include "spool/spool.h"
 
 /* message_size_limit is for the submitted content. The fields that this system
@@ -65,6 +66,12 @@ int accept_content(struct accept *a, const void *data, size_t len);
 /* 0: accepted; *ret_id names it. The exclusive lock of the file is held from
  * before the link until accept_end(), so no reader takes it earlier. */
 int accept_commit(struct accept *a, struct queue_id *ret_id);
+/* Describes the failure of a call above, for the submitter: the text of
+ * room_describe_queue() for a file system that takes no data, else
+ * "queue3: No such file or directory". Valid until the queue is closed, also
+ * after accept_end(). */
+void accept_describe(
+    const struct accept *a, int error, char out[ROOM_TEXT_SIZE]);
 /* Always called, also after a begin that failed: closes the file, and removes
  * it unless it was accepted. */
 void accept_end(struct accept *a);

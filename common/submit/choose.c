@@ -41,10 +41,11 @@ judge_page(struct queue_fact *fact, const struct choose_reader *reader,
 	    add_clamped(page.maildrop, page.untried));
 }
 
-/* The rank of a state in the supervisor's page; RANK_NEVER also for a state
- * that no version of ours writes. */
+/* The rank of a row of the supervisor's page; RANK_NEVER also for a state that
+ * no version of ours writes. A queue whose file system takes no mail is tried
+ * last: the page may be older than the room. */
 static enum queue_rank
-rank_of_state(uint32_t state)
+rank_of_row(const struct sched_row *row)
 {
 	static const enum queue_rank ranks[] = {
 		[QUEUE_STATE_NONE] = RANK_NEVER,
@@ -54,7 +55,12 @@ rank_of_state(uint32_t state)
 		[QUEUE_STATE_QUARANTINED] = RANK_DISK,
 	};
 
-	return state < ARRAY_LEN(ranks) ? ranks[state] : RANK_NEVER;
+	if (row->state >= ARRAY_LEN(ranks))
+		return RANK_NEVER;
+	if ((row->flags & SCHED_ROW_NO_MAIL) != 0 &&
+	    ranks[row->state] == RANK_BLIND)
+		return RANK_DISK;
+	return ranks[row->state];
 }
 
 struct queue_fact *
@@ -113,7 +119,7 @@ choose_judge(const struct choose_reader *reader, usec_t now_mono,
 		if (row->state == QUEUE_STATE_NONE)
 			continue;
 		fact =
-		    add_row(ret_facts, row->queue, rank_of_state(row->state));
+		    add_row(ret_facts, row->queue, rank_of_row(row));
 		if (fact != NULL && fact->rank != RANK_NEVER)
 			judge_page(fact, reader, sched.threshold_pct, now_mono);
 	}

@@ -157,7 +157,7 @@ judge(struct through_door *t, int status, const char *said)
 static int
 hear(struct through_door *t, char *id, size_t size)
 {
-	char said[256];
+	char said[ROOM_TEXT_SIZE + 16];
 	int status;
 
 	io_close(&t->in);

@@ -35,7 +35,8 @@
 enum queue_rank {
 	RANK_OPEN,  /* open, and its page is fresh */
 	RANK_BLIND, /* open, nothing is known of its load */
-	RANK_DISK,  /* the directory is there, or the queue quarantined */
+	RANK_DISK,  /* the directory is there; or the queue is quarantined, or
+		     * its file system took no mail */
 	RANK_NEVER, /* draining or disabled */
 };
 
@@ -131,7 +132,7 @@ struct through_door {
 	pid_t pid;        /* 0: there is none */
 	int in, out, err; /* pipes to it; -1 */
 	struct buf content;
-	char reason[160];
+	char reason[ROOM_TEXT_SIZE];
 };
 
 /* The program lies in program_dir, beside this one, or in libexec. */

@@ -17,15 +17,8 @@ struct submission {
 	bool by_door; /* `door` takes the message instead of `accept` */
 	struct through_door door;
 	uint64_t content_len; /* of the submitter, without added fields */
-	char reason[160];
+	char reason[ROOM_TEXT_SIZE];
 };
-
-static const char *
-error_text(int error)
-{
-	return error == -ESHUTDOWN ? "the queue is being closed"
-				   : strerror(-error);
-}
 
 /* ---- begin ---- */
 
@@ -53,8 +46,10 @@ begin_accept(struct submission *m, const struct submit_origin *origin)
 	opt.announced = origin->announced;
 	opt.looked = is_looked(m, origin);
 	r = accept_begin(&m->accept, sp, &opt, clock_wall(), origin->uid);
-	if (r < 0)
+	if (r < 0) {
+		accept_describe(&m->accept, r, m->reason);
 		accept_end(&m->accept);
+	}
 	if (r < 0 || !opt.looked)
 		m->queue->looked_at =
 		    r == 0 && m->accept.ample ? m->submit->now_mono : 0;
@@ -101,8 +96,11 @@ begin_in(struct submission *m, const struct queue_fact *fact,
 {
 	int r = submit_open_queue(m->submit, fact->queue, &m->queue);
 
-	if (r < 0)
+	if (r < 0) {
+		snprintf(m->reason, sizeof(m->reason), "queue%u: %s",
+		    fact->queue, strerror(-r));
 		return r;
+	}
 	m->incoming = fact->incoming;
 	m->active = fact->active;
 	m->content_len = 0;
@@ -118,15 +116,10 @@ begin_in(struct submission *m, const struct queue_fact *fact,
 static void
 queue_failed(struct submission *m, uint32_t queue, int error)
 {
-	const bool by_door = m->by_door;
-
+	if (m->queue != NULL && !m->by_door)
+		accept_describe(&m->accept, error, m->reason);
 	if (m->queue != NULL)
 		drop_message(m);
-	if (!by_door)
-		snprintf(m->reason, sizeof(m->reason), "queue%u: %s%s", queue,
-		    error_text(error),
-		    error == -ENOSPC ? " beyond queue_minfree_bytes and _inodes"
-				     : "");
 	submit_queue_failed(m->submit, queue);
 }
 
@@ -138,7 +131,9 @@ add_disk(struct submission *m)
 
 	if (n < 0)
 		snprintf(m->reason, sizeof(m->reason), "%s: %s",
-		    m->submit->conf->queue_base, error_text(n));
+		    m->submit->conf->queue_base,
+		    n == -ESHUTDOWN ? "the queues are being closed"
+				    : strerror(-n));
 	return n > 0;
 }
 

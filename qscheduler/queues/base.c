@@ -274,29 +274,74 @@ has_mail(const struct spool *sp)
 	return false;
 }
 
-/* Everything that was asked so far may have been answered from memory. A disk
- * that is full, or may only be read, is noticed elsewhere. */
-static void
+/* Everything that was asked so far may have been answered from memory. 0, or
+ * the error of a disk that takes no data. */
+static int
 write_probe(const struct spool *sp)
 {
 	const int flags =
 	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int fd = openat(sp->dir[SPOOL_LOCK], PROBE_NAME, flags, 0600);
+	int r = 0, fd = openat(sp->dir[SPOOL_LOCK], PROBE_NAME, flags, 0600);
 
-	if (fd >= 0 && pwrite(fd, "\n", 1, 0) == 1)
-		(void)fdatasync(fd);
+	if (fd < 0 || pwrite(fd, "\n", 1, 0) != 1 || fdatasync(fd) < 0)
+		r = -errno;
 	io_close(&fd);
+	return room_is_error(r) ? r : 0;
+}
+
+static int
+judge_room(int fd, const struct room_want *want)
+{
+	struct statvfs v;
+
+	return fstatvfs(fd, &v) < 0 ? 0 : room_judge(&v, want, 0);
+}
+
+static void
+check_room(const struct base *b, const struct spool *sp,
+    const struct room_want *want, struct base_room *room)
+{
+	static const struct room_want none;
+	const struct room_want more = { want->bytes + want->bytes / 8,
+		want->inodes + want->inodes / 8 };
+	struct stat of_queue, of_base;
+	const int probe = write_probe(sp);
+
+	/* Figures about the reserve change the state once, not with each
+	 * message. */
+	if (room->error == -ENOSPC && judge_room(sp->fd, want) == 0 &&
+	    judge_room(sp->fd, &more) == -ENOSPC)
+		return;
+	*room = (struct base_room){ 0 };
+	if (fstat(sp->fd, &of_queue) < 0 || fstat(b->fd, &of_base) < 0)
+		return;
+	room->disk = of_queue.st_dev;
+	room->error = judge_room(sp->fd, want);
+	if (room->error == 0)
+		room->error = probe;
+	if (room->error < 0) {
+		room_describe_queue(sp, want, 0, room->error, room->text);
+		return;
+	}
+	/* Shares of users and the configuration in force are written there; the
+	 * reserve is for mail. */
+	room->error = judge_room(b->fd, &none);
+	if (room->error == 0)
+		return;
+	room->disk = of_base.st_dev;
+	room_describe(b->fd, b->path, &none, 0, room->error, room->text);
 }
 
 int
-base_check(const struct base *b, uint32_t queue)
+base_check(const struct base *b, uint32_t queue, const struct room_want *want,
+    struct base_room *room)
 {
 	struct spool sp;
 	int r = spool_open(&sp, &spool_sys_real, b->path, queue);
 
 	if (r < 0)
 		return r;
-	write_probe(&sp);
+	check_room(b, &sp, want, room);
 	spool_close(&sp);
 	return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "config/conf.h"
 #include "daemon/daemon.h"
+#include "spool/room.h"
 #include "spool/spool.h"
 
 #define BASE_LIST "queues"
@@ -66,11 +67,21 @@ enum verdict base_judge(const struct base_facts *facts);
 /* In words, what VERDICT_DISABLE is about, and what to do. */
 int base_describe_lost(const struct base *b, uint32_t queue,
     const struct base_facts *facts, struct buf *out);
-/* All of these read the disk, which may not answer: workers call them.
- *
- * Is this queue's directory still what it was? 0 or -errno. The disk has
- * answered, to a write as well. */
-int base_check(const struct base *b, uint32_t queue);
+/* All of these read the disk, which may not answer: workers call them. */
+
+/* Can new mail be stored? */
+struct base_room {
+	int error;     /* 0, or -errno of room_is_error() */
+	uint64_t disk; /* the file system: of the error, else of the queue */
+	char text[ROOM_TEXT_SIZE]; /* room_describe() of the error, else "" */
+};
+/* Is this queue's directory still what it was? 0 or -errno. The disk has
+ * answered, to a write as well. *room is about the file systems of the queue
+ * and of QUEUE_BASE, which each submission writes to. Before the call *room is
+ * the last result: a full file system is full until an eighth more than the
+ * reserve is free. */
+int base_check(const struct base *b, uint32_t queue,
+    const struct room_want *want, struct base_room *room);
 /* Make or complete it, take its mark `closed` away, and list it. */
 int base_make(
     struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error);

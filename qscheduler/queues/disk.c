@@ -50,8 +50,15 @@ disk_check(const struct worker_call *call)
 {
 	const struct queues *all = call->ctx;
 	const struct base *b = all->base;
-	int r = base_check(b, call->number);
+	const struct conf *conf = all->instance->conf;
+	const struct room_want want = { conf->queue_minfree_bytes,
+		conf->queue_minfree_inodes };
+	const struct queue *q = queue_find(all, call->number);
+	struct base_room room = q == NULL ? (struct base_room){ 0 } : q->room;
+	int r = base_check(b, call->number, &want, &room);
 
+	if (r == 0)
+		r = buf_add(call->more, &room, sizeof(room));
 	if (r < 0 || !spool_is_sealed_at(b->path, call->number))
 		return r;
 	r = spool_set_sealed(b->path, call->number, false);

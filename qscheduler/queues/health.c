@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "log/log.h"
 
@@ -13,9 +14,10 @@
 
 static void
 on_check(void *all, uint32_t number, const struct worker_result *result,
-    struct buf *more UNUSED)
+    struct buf *more)
 {
 	struct queue *q = queue_find(all, number);
+	struct base_room room;
 	const int r = result->r;
 	char why[100];
 
@@ -26,6 +28,10 @@ on_check(void *all, uint32_t number, const struct worker_result *result,
 	if (q == NULL || q->stopping)
 		return;
 	q->unanswered = r == -ETIMEDOUT;
+	if (more->len == sizeof(room)) {
+		memcpy(&room, more->data, sizeof(room));
+		queue_note_room(q, &room);
+	}
 	if (q->faulty || (r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
 		return;
 	snprintf(why, sizeof(why),

@@ -7,6 +7,7 @@
  *	state.c          what a queue is now
  *	queue.c          start, stop, fault
  *	health.c         each tick, and the disk
+ *	room.c           file systems that take no new mail
  *	objects.c        IPC objects
  *	sites.c          the table of destinations
  *	override.c       settings of operators
@@ -95,6 +96,7 @@ struct queue {
 			  * processes go on */
 	enum first_check first_check;
 	usec_t check_at; /* check the disk, not before */
+	struct base_room room; /* for new mail, by the last check of the disk */
 	char reason[160];
 	bool uncounted;   /* places of it may be in no table but an older one */
 	uint32_t changes; /* of the state that is shown */
@@ -219,6 +221,11 @@ void queue_tick(struct queue *q, usec_t now);
 void queue_health(struct queue *q);
 /* A process of it sleeps in the kernel: ask its disk soon. */
 void queue_suspect(struct queue *q, usec_t now);
+
+/* ---- room.c ---- */
+/* The check of the disk has found this. The first queue of a file system that
+ * takes no new mail logs an ALERT, the last one its end. */
+void queue_note_room(struct queue *q, const struct base_room *room);
 
 /* ---- events.c ---- */
 extern const struct child_events queue_child_events;

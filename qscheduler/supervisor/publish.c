@@ -123,6 +123,22 @@ show_silent(struct sched_row *row, const struct queue *q)
 	}
 }
 
+/* The file system takes no new mail; what was accepted is delivered. */
+static void
+show_room(struct sched_row *row, const struct queue *q)
+{
+	const struct base_room *room = &q->room;
+
+	if (room->error == 0)
+		return;
+	row->flags |= room->error == -EROFS || room->error == -EIO
+	    ? SCHED_ROW_READ_ONLY
+	    : SCHED_ROW_FULL;
+	if (row->state == QUEUE_STATE_OPEN && row->reason[0] == '\0')
+		snprintf(row->reason, sizeof(row->reason), "%.*s",
+		    (int)sizeof(row->reason) - 1, room_text_short(room->text));
+}
+
 static void
 fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 {
@@ -151,6 +167,7 @@ fill_row(struct sched_row *row, const struct queue *q, usec_t now)
 	if (row->state == QUEUE_STATE_QUARANTINED)
 		row->until_mono = quarantine_until(q, now);
 	override_show(q, now, row);
+	show_room(row, q);
 	show_silent(row, q);
 }
 

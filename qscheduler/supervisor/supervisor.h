@@ -340,7 +340,7 @@ struct super {
 	struct store store;
 	struct inforce_kept in_force;
 	struct notify notify;
-	char status[160]; /* as it was told last */
+	char status[480]; /* as it was told last */
 	usec_t started_at, next_health, last_reload;
 	usec_t stop_deadline;
 	usec_t stop_queues_at; /* at the latest; 0: they are asked to end */

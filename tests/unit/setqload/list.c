@@ -164,6 +164,26 @@ Test(setqload_list, a_process_that_hangs)
 	    "%s", buf_str(&text));
 }
 
+/* mutation: setqload/list.c: tell_state() passes over a queue that is open. */
+Test(setqload_list, D55_a_file_system_that_takes_no_mail)
+{
+	page.rows[0].flags = SCHED_ROW_FULL;
+	snprintf(page.rows[0].reason, sizeof(page.rows[0].reason),
+	    "/q has 50 MB free, queue_minfree_bytes wants 64 MB");
+	cr_assert_eq(list_text(&view, &text), 0);
+	cr_expect_not_null(
+	    strstr(buf_str(&text),
+		"queue 1: full, no new mail: /q has 50 MB free, "
+		"queue_minfree_bytes wants 64 MB\n"),
+	    "%s", buf_str(&text));
+	buf_reset(&text);
+	page.rows[0].flags = SCHED_ROW_READ_ONLY;
+	cr_assert_eq(list_text(&view, &text), 0);
+	cr_expect_not_null(
+	    strstr(buf_str(&text), "queue 1: read-only, no new mail: /q"),
+	    "%s", buf_str(&text));
+}
+
 Test(setqload_list, for_programs)
 {
 	page.held_count = 3;
@@ -186,10 +206,10 @@ Test(setqload_list, for_programs)
 	    "{\"queue\":1,\"state\":\"open\",\"by_hand\":false,"
 	    "\"giving\":false,\"left\":null,\"reason\":\"\",\"load\":0,"
 	    "\"load_by_hand\":false,\"load_left\":null,\"restarts\":0,"
-	    "\"silent\":true}\n"
+	    "\"silent\":true,\"full\":false,\"read_only\":false}\n"
 	    "{\"queue\":12,\"state\":\"disabled\",\"by_hand\":true,"
 	    "\"giving\":false,\"left\":90,"
 	    "\"reason\":\"say \\\"why\\\" \\\\ \xc3\xa4\",\"load\":0,"
 	    "\"load_by_hand\":true,\"load_left\":30,\"restarts\":2,"
-	    "\"silent\":false}\n");
+	    "\"silent\":false,\"full\":false,\"read_only\":false}\n");
 }

@@ -262,6 +262,26 @@ all_stale(struct shared *m)
 }
 
 static void
+others_full(struct shared *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < NQUEUES; i++)
+		m->sched.rows[i].flags = i == 3 ? 0 : SCHED_ROW_FULL;
+	m->queues[3].remote_used = 10;
+}
+
+static void
+others_read_only(struct shared *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < NQUEUES; i++)
+		m->sched.rows[i].flags = i == 3 ? 0 : SCHED_ROW_READ_ONLY;
+	m->queue_error[3] = -ENOENT;
+}
+
+static void
 all_disabled(struct shared *m)
 {
 	others_state(m, QUEUE_STATE_DISABLED);
@@ -337,6 +357,8 @@ static const struct choose_case cases[] = {
 	{ "no limit is no division", no_limits, 4, false },
 	{ "negative is nothing", negative, 4, false },
 	{ "open goes before quarantined", all_stale, 4, false },
+	{ "a full file system is the last choice", others_full, 4, false },
+	{ "so is one that cannot be written", others_read_only, 4, false },
 	{ "numbers twice count once", numbers_twice, 4, false },
 	{ "all closing or disabled", all_disabled, 0, true },
 	{ "all flagged", all_flagged, 0, true },

@@ -1,0 +1,45 @@
+/* spool/room.h - room for new mail on a file system: the reserve of
+ * queue_minfree_bytes and queue_minfree_inodes, and the text for people.
+ *
+ * Soft: -errno. Never logs. */
+#ifndef SPOOL_ROOM_H
+#define SPOOL_ROOM_H
+
+#include "base/base.h"
+
+#include <sys/statvfs.h>
+
+struct spool;
+
+/* The reserve: bytes and inodes that stay free. */
+struct room_want {
+	uint64_t bytes;
+	uint64_t inodes;
+};
+
+/* Judges the free space of a file system for a message of `to_come` bytes (0:
+ * unknown). 0; -EROFS: the file system is read-only; -ENOSPC: less than the
+ * reserve and the message would be free, or nothing is free. A file system that
+ * does not count inodes reports 0 of 0. */
+int room_judge(const struct statvfs *v, const struct room_want *want,
+    uint64_t to_come);
+/* Is this error (-errno) one of a file system that takes no new data: ENOSPC,
+ * EDQUOT, EROFS, EIO? */
+bool room_is_error(int error);
+
+#define ROOM_TEXT_SIZE 320
+/* Describes such an error of the file system of `fd`:
+ *	mail system full: PATH has 50 MB free, queue_minfree_bytes wants 64 MB
+ *	mail system full: PATH has 5 inodes free, queue_minfree_inodes wants 100
+ *	mail system full: PATH: Disk quota exceeded
+ *	mail cannot be stored: PATH: Read-only file system */
+void room_describe(int fd, const char *path, const struct room_want *want,
+    uint64_t to_come, int error, char out[ROOM_TEXT_SIZE]);
+/* The text of room_describe() from PATH on. */
+const char *room_text_short(const char *text);
+/* room_describe() of a queue. PATH is QUEUE_BASE, or the directory of the queue
+ * if that is on a file system of its own. */
+void room_describe_queue(const struct spool *sp, const struct room_want *want,
+    uint64_t to_come, int error, char out[ROOM_TEXT_SIZE]);
+
+#endif

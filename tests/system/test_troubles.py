@@ -1,0 +1,134 @@
+"""Troubles of a host, side by side: for each of them the texts of --check, the
+log, `setqload --list`, `qtop -b -n 1` and the submitter's error.
+
+    QSCHED_TROUBLES=FILE tests/system/run.py -j 1 --as-root test_troubles
+
+appends the rows to FILE, as a table for a document."""
+import os
+import pathlib
+import subprocess
+
+from case import SystemTest, needs_root
+from instance import BIN, USERS, wait
+
+HELLO = b"Subject: hello\n\nhello\n"
+OUTSIDER = 4711
+
+
+class Troubles(SystemTest):
+    def trouble(self, what, i, log, user=False):
+        """Waits for the line of the log; the texts of all faces, each in one line."""
+        if log:
+            wait(lambda: i.log_has(log), what=f"{log!r} in the log")
+        said = {face: self.say(i, *command) for face, command in {
+            "--check": (BIN / "qscheduler", "--check", "-c", i.conf_file),
+            "setqload --list": (BIN / "setqload", "--list", "-c", i.conf_file),
+            "qtop -b -n 1": (BIN / "qtop", "-b", "-n", "1", "-c", i.conf_file)}.items()}
+        done = i.inject(HELLO, "alice@test.example", check=False, uid=OUTSIDER if user else None)
+        said["submitter"] = f"exit {done.returncode}: {done.stderr.decode().strip() or 'accepted'}"
+        lines = [line for line in i.log().splitlines() if log and __import__("re").search(log, line)]
+        said["log"] = lines[0] if lines else "-"
+        self.record(what, i, said)
+        return said, done
+
+    def say(self, i, *command):
+        done = subprocess.run([str(word) for word in command], env=i.environment(), capture_output=True,
+                              text=True, check=False)
+        return f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+
+    def record(self, what, i, said):
+        out = os.environ.get("QSCHED_TROUBLES")
+        if not out:
+            return
+        def cell(face, text):
+            """Of a report, the lines of the trouble alone."""
+            rows = [row for row in text.splitlines() if face in ("log", "submitter") or i.dir.name in row and
+                    not row.endswith(": ok") and "in memory" not in row or row.startswith("exit")]
+            return "<br>".join(" ".join(row.split()) for row in rows).replace(str(i.dir), "DIR").replace("|", "\\|")
+        with open(out, "a", encoding="utf-8") as f:
+            f.write(f"\n{what}\n\n| where | says |\n|---|---|\n")
+            f.writelines(f"| {face} | {cell(face, text)} |\n" for face, text in said.items())
+
+    def on_disk(self, options, **conf):
+        """An instance on a file system of its own."""
+        i = self.instance(queues=2, **conf)
+        i.base.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"{options},mode=755", "tmpfs", i.base], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", i.base], check=False)
+        return i.start_open()
+
+    def shows(self, said, state, text):
+        """All faces name the same thing."""
+        for face in "setqload --list", "qtop -b -n 1", "--check", "log", "submitter":
+            self.assertIn(text, said[face], face)
+        self.assertIn(f"queue 1: {state}, no new mail: ", said["setqload --list"])
+        self.assertRegex(said["qtop -b -n 1"], rf"(?m)^ *1 {state} ")
+
+    @needs_root
+    def test_D55_a_full_disk_is_told_everywhere_and_its_end_too(self):
+        i = self.on_disk("size=8m", conf={"queue_minfree_bytes": "2m"})
+        (i.base / "filler").write_bytes(b"x" * (7 << 20))
+        wait(lambda: self.say(i, BIN / "setqload", "--list", "-c", i.conf_file).count("full, no new mail") == 2,
+             what="both queues are full")
+        said, done = self.trouble("A full disk", i, "ALERT: mail system full")
+        self.shows(said, "full", f"{i.base} has ")
+        self.assertIn(" free, queue_minfree_bytes wants 2 MB; new mail is refused", said["log"])
+        self.assertEqual(done.returncode, 75)
+        self.assertRegex(done.stderr, rb"^sendmail: 4\.3\.1 mail system full: .* has \d+ KB free, "
+                                      rb"queue_minfree_bytes wants 2 MB\n$")
+        by_door = i.inject(HELLO, "alice@test.example", check=False, uid=OUTSIDER)
+        self.assertEqual(by_door.returncode, 75)
+        self.assertRegex(by_door.stderr, rb"^sendmail: 4\.3\.1 mail system full: .* queue_minfree_bytes wants 2 MB\n$")
+        qmail = subprocess.run([i.face("qmail-queue")], input=HELLO, env=i.environment(), check=False,
+                               capture_output=True)
+        self.assertEqual(qmail.returncode, 53, qmail.stderr)
+        (i.base / "filler").unlink()
+        wait(lambda: i.log_has("new mail is accepted again"), what="the end in the log")
+        wait(lambda: "no new mail" not in self.say(i, BIN / "setqload", "--list", "-c", i.conf_file), what="open queues")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        self.assertEqual(i.log().count("mail system full"), 2, "one line for the beginning, one for the end")
+        i.stop()
+
+    @needs_root
+    def test_D55_no_inodes(self):
+        i = self.on_disk("size=64m,nr_inodes=1000", conf={"queue_minfree_inodes": "200"})
+        for n in range(os.statvfs(i.base).f_favail - 100):
+            (i.base / f"filler{n}").touch()
+        said, done = self.trouble("No free inodes", i, "ALERT: mail system full")
+        self.assertRegex(said["log"], rf"{i.base} has \d+ inodes free, queue_minfree_inodes wants 200;")
+        self.assertRegex(done.stderr, rb"mail system full: .* has \d+ inodes free, queue_minfree_inodes wants 200\n$")
+        i.stop()
+
+    @needs_root
+    def test_D55_a_queue_on_a_full_disk_of_its_own_is_passed_over(self):
+        i = self.instance(queues=2, conf={"queue_minfree_bytes": "1m"})
+        for path in i.base, i.queue(2):
+            path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "tmpfs", i.queue(2)], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", i.queue(2)], check=False)
+        i.start_open()
+        (i.queue(2) / "filler").write_bytes(b"x" * (3 << 20))
+        wait(lambda: i.log_has(f"ALERT: mail system full: {i.queue(2)} has "), what="the ALERT")
+        for _ in range(4):
+            i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 4)
+        self.assertNotIn("queue 1: full", self.say(i, BIN / "setqload", "--list", "-c", i.conf_file))
+        self.assertEqual(i.log().count("(queue active)"), i.log().count("queue-send/1: ") and 4)
+        i.stop()
+
+    @needs_root
+    def test_D55_D9_a_read_only_disk(self):
+        i = self.on_disk("size=16m")
+        wait(lambda: subprocess.run(["mount", "-o", "remount,ro", i.base], check=False,
+                                    capture_output=True).returncode == 0, what="a remount")
+        wait(lambda: self.say(i, BIN / "setqload", "--list", "-c", i.conf_file).count("read-only, no new mail") == 2,
+             what="both queues are read-only")
+        said, done = self.trouble("A read-only disk", i, "ALERT: mail cannot be stored")
+        self.shows(said, "read-only", f"{i.base}: Read-only file system")
+        self.assertEqual(done.returncode, 75)
+        subprocess.run(["mount", "-o", "remount,rw", i.base], check=True)
+        wait(lambda: i.log_has("new mail is accepted again"), what="the end in the log")
+        i.inject(HELLO, "alice@test.example")
+        i.wait_delivered("alice", 1)
+        i.stop()
