@@ -82,6 +82,12 @@ struct base_room {
  * reserve is free. */
 int base_check(const struct base *b, uint32_t queue,
     const struct room_want *want, struct base_room *room);
+/* restored.c: -EUCLEAN when most files of a queue have names of other inodes,
+ * as after a restore or a copy to another file system; the words name the
+ * command that mends them. A single file among others is left to the queue,
+ * which moves it to corrupt/. */
+int
+base_judge_names(const struct base *b, uint32_t queue, struct buf *ret_error);
 /* Make or complete it, take its mark `closed` away, and list it. */
 int base_make(
     struct base *b, uint32_t queue, uint32_t split, struct buf *ret_error);

@@ -75,6 +75,10 @@ disk_make(const struct worker_call *call)
 	if (r < 0)
 		return r;
 	base_inspect(all->base, call->number, &facts);
+	if (facts.marked)
+		r = base_judge_names(all->base, call->number, call->error);
+	if (r < 0)
+		return r;
 	if (base_judge(&facts) != VERDICT_DISABLE)
 		return base_make(all->base, call->number,
 		    all->instance->conf->queue_split, call->error);

@@ -18,6 +18,7 @@
  *	disk.c           tasks of workers
  *	base.c           QUEUE_BASE (base.h)
  *	base_list.c      the queues that were ever made in it
+ *	restored.c       a queue that was restored from a backup
  *	events.c         what children report
  *
  * This floor knows no supervisor; that one fills struct queue_events. */

@@ -1,0 +1,104 @@
+/* A spool that was restored from a backup, or copied to another disk: its files
+ * have other inodes than their names say. A queue that ran on them would take
+ * each for damaged and move it to corrupt/. */
+#include "qscheduler/queues/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+/* Files that are looked at, at most: a start is not to read all of a large
+ * queue. */
+#define RESTORED_LOOKS 1000
+
+struct restored {
+	uint64_t looked;
+	uint64_t wrong; /* files with the name of another inode, or an owner or
+			 * mode that a queue file never has */
+	bool copied;    /* one of them was made after it was last written */
+};
+
+/* A copy that keeps times is younger than what is in it. */
+static bool
+restored_is_copy(int dir, const char *leaf)
+{
+	struct statx st;
+
+	if (statx(dir, leaf, AT_SYMLINK_NOFOLLOW, STATX_BTIME | STATX_MTIME,
+		&st) < 0 ||
+	    (st.stx_mask & STATX_BTIME) == 0)
+		return false;
+	return st.stx_btime.tv_sec > st.stx_mtime.tv_sec + 1;
+}
+
+static void
+restored_look(const struct spool *sp, enum spool_dir dir,
+    const struct spool_item *item, struct restored *seen)
+{
+	char leaf[SPOOL_PATH_MAX];
+	struct stat st;
+
+	if (item->inode == 0)
+		return;
+	spool_leaf(sp, dir, item->inode, leaf, sizeof(leaf));
+	if (fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	seen->looked++;
+	if (spool_judge_file(sp, item->inode, &st) == 0)
+		return;
+	seen->wrong++;
+	seen->copied = seen->copied || restored_is_copy(sp->dir[dir], leaf);
+}
+
+static void
+restored_walk(
+    const struct spool *sp, enum spool_dir dir, struct restored *seen)
+{
+	struct spool_scan scan;
+	struct spool_item item;
+	int r;
+
+	if (sp->dir[dir] < 0)
+		return;
+	spool_scan_begin(&scan, sp, dir);
+	while (seen->looked < RESTORED_LOOKS &&
+	    (r = spool_scan_next(&scan, false, &item)) != 0)
+		if (r > 0)
+			restored_look(sp, dir, &item, seen);
+	spool_scan_done(&scan);
+}
+
+/* One wrong file is damage, unless it is a copy for certain. */
+static bool
+restored_is_all(const struct restored *seen)
+{
+	return seen->wrong > seen->looked / 2 &&
+	    (seen->wrong > 1 || seen->copied);
+}
+
+int
+base_judge_names(const struct base *b, uint32_t queue, struct buf *ret_error)
+{
+	static const enum spool_dir dirs[] = { SPOOL_INCOMING, SPOOL_ACTIVE,
+		SPOOL_DEFERRED, SPOOL_HOLD, SPOOL_DELETED };
+	struct restored seen = { 0 };
+	struct spool sp;
+	size_t i;
+	int r = spool_open(&sp, &spool_sys_real, b->path, queue);
+
+	if (r < 0)
+		return r;
+	for (i = 0; i < ARRAY_LEN(dirs); i++)
+		restored_walk(&sp, dirs[i], &seen);
+	spool_close(&sp);
+	if (!restored_is_all(&seen))
+		return 0;
+	(void)buf_printf(ret_error,
+	    "run \"qctl check --repair queue=%" PRIu32 "\" as root: %" PRIu64
+	    " of %" PRIu64 " files are not named by their inodes, or not "
+	    "owned as queue files are, as after a restore or a copy of %s; "
+	    "nothing of it was touched",
+	    queue, seen.wrong, seen.looked, b->path);
+	return -EUCLEAN;
+}

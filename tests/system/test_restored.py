@@ -1,0 +1,77 @@
+"""A spool that was restored from a backup, or copied to another file system."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+from case import SystemTest
+from instance import BIN, wait
+
+LATER = b"Subject: later\n\nlater\n"
+
+
+class Restored(SystemTest):
+    def waiting(self, count):
+        """A stopped instance with messages in deferred/, on hold and in incoming/."""
+        i = self.instance(queues=1, routing="slow.example smtp:[127.0.0.1]:9\n* local\n",
+                          conf={"minimal_backoff_time": "1d", "maximal_backoff_time": "1d"})
+        i.start()
+        for n in range(count):
+            i.inject(LATER, f"u{n}@slow.example")
+        wait(lambda: len(i.files("deferred")) == count, what="deferred mail")
+        i.stop()
+        return i
+
+    def copy(self, i):
+        """As cp -a does: other inodes, the old times; the numbers of the old ones are taken."""
+        kept = i.base.with_name("old")
+        i.base.rename(kept)
+        subprocess.run(["cp", "-a", kept, i.base], check=True)
+
+    def setqload(self, i):
+        return subprocess.run([BIN / "setqload", "--list", "-c", i.conf_file], env=i.environment(),
+                              capture_output=True, text=True, check=False).stdout
+
+    def repaired(self, i, count):
+        refusal = 'run "qctl check --repair queue=1"'
+        i.start()
+        wait(lambda: i.log_has(f"ALERT: queue 1 is disabled: {refusal}"), what="the ALERT")
+        self.assertIn(f"for a fault: {refusal}", self.setqload(i))
+        self.assertEqual(len(i.files("deferred")), count)
+        self.assertEqual(i.files("corrupt"), [])
+        done = subprocess.run([BIN / "qctl", "-c", i.conf_file, "check", "--repair", "queue=1"], env=i.environment(),
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        i.stop()
+        i.start()
+        i.wait_open(1)
+        self.assertEqual(len(i.files("deferred")), count)
+        self.assertEqual(len(i.files("defer")), count, "their reasons")
+        self.assertEqual(i.files("corrupt"), [])
+        i.stop()
+
+    def test_D56_a_copied_spool_is_not_taken_for_damage(self):
+        i = self.waiting(5)
+        self.copy(i)
+        self.repaired(i, 5)
+
+    def test_D56_a_copied_spool_with_one_message(self):
+        i = self.waiting(1)
+        for path in i.files("deferred", "defer"):
+            os.utime(path, ns=(0, path.stat().st_mtime_ns - 10 * 10**9))
+        self.copy(i)
+        self.repaired(i, 1)
+
+    def test_D56_one_wrong_name_among_others_is_damage_as_ever(self):
+        i = self.waiting(3)
+        one = i.files("deferred")[0]
+        copy = pathlib.Path(shutil.copy2(one, one.with_name("tmp.copy")))
+        if os.geteuid() == 0:
+            shutil.chown(copy, one.stat().st_uid, one.stat().st_gid)
+        copy.rename(one)
+        i.start()
+        i.wait_open(1)
+        i.flush()
+        wait(lambda: len(i.files("corrupt")) == 1, what="one in corrupt/")
+        wait(lambda: len(i.files("deferred")) == 2, what="the others are deferred again")
+        i.stop()
