@@ -46,7 +46,7 @@ static const struct verb_row {
 	{ "shape", VERB_SHAPE, 0, GIVEN_SENDERS, false },
 	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS | GIVEN_WITH_HOLD, true },
 	{ "release", VERB_ACT, ACT_RELEASE,
-	    GIVEN_WITH_ACTS | GIVEN_RATE | GIVEN_RULE, true },
+	    GIVEN_WITH_ACTS | GIVEN_RATE | GIVEN_RULE | GIVEN_FORCE, true },
 	{ "requeue", VERB_ACT, ACT_REQUEUE, GIVEN_WITH_ACTS | GIVEN_FAILED,
 	    true },
 	{ "delete", VERB_ACT, ACT_DELETE, GIVEN_WITH_ACTS, true },
@@ -214,7 +214,9 @@ static const struct option_row rows[] = {
 	{ "failed", 0, NULL,
 	    "requeue: recipients that failed are tried again, too",
 	    take_given, GIVEN_FAILED },
-	{ "force", 'f', NULL, "expire: messages on hold are released, too",
+	{ "force", 'f', NULL,
+	    "expire: messages on hold are released, too; release:\n"
+	    "corrupt messages that can be read, too",
 	    take_given, GIVEN_FORCE },
 	{ "repair", 0, NULL, "check: mend what is found, of a queue that is stopped",
 	    take_given, GIVEN_REPAIR },
@@ -265,15 +267,20 @@ finish_act(struct options *o)
 }
 
 static int
+refuse(struct buf *error, const char *why)
+{
+	(void)buf_add_str(error, why);
+	return -EINVAL;
+}
+
+static int
 judge(struct options *o, struct buf *error)
 {
 	const struct verb_row *row = &verbs[o->row];
 	size_t i;
 
-	if (o->verb == VERB_NONE) {
-		(void)buf_add_str(error, "no verb given: " VERBS);
-		return -EINVAL;
-	}
+	if (o->verb == VERB_NONE)
+		return refuse(error, "no verb given: " VERBS);
 	for (i = 0; i < ARRAY_LEN(givens); i++)
 		if ((o->given & givens[i].bit & ~row->may) != 0) {
 			(void)buf_printf(error, "%s does not go with %s",
@@ -281,20 +288,16 @@ judge(struct options *o, struct buf *error)
 			return -EINVAL;
 		}
 	o->rule = (o->given & GIVEN_RULE) != 0;
-	if (o->verb == VERB_ROUTE && o->sites.npatterns == 0) {
-		(void)buf_add_str(error, "route needs an address");
-		return -EINVAL;
-	}
+	if (o->verb == VERB_ROUTE && o->sites.npatterns == 0)
+		return refuse(error, "route needs an address");
 	if (row->needs_words && !has_words(&o->select) && !o->rule) {
 		(void)buf_printf(error,
 		    "%s needs ids, filters, or ALL: nothing is selected",
 		    row->name);
 		return -EINVAL;
 	}
-	if (o->verb == VERB_CHECK && !is_about_queues(&o->select)) {
-		(void)buf_add_str(error, "check takes queue=NUMBER alone");
-		return -EINVAL;
-	}
+	if (o->verb == VERB_CHECK && !is_about_queues(&o->select))
+		return refuse(error, "check takes queue=NUMBER alone");
 	o->repair = (o->given & GIVEN_REPAIR) != 0;
 	o->json = (o->given & GIVEN_JSON) != 0;
 	o->senders = (o->given & GIVEN_SENDERS) != 0;
@@ -304,10 +307,10 @@ judge(struct options *o, struct buf *error)
 	o->failed = (o->given & GIVEN_FAILED) != 0;
 	if (o->act == ACT_EXPIRE && (o->given & GIVEN_FORCE) != 0)
 		o->act = ACT_EXPIRE_HELD;
-	if (o->verb == VERB_RULES && has_words(&o->select)) {
-		(void)buf_add_str(error, "rules takes no selection");
-		return -EINVAL;
-	}
+	if (o->act == ACT_RELEASE && (o->given & GIVEN_FORCE) != 0 && !o->rule)
+		o->act = ACT_RELEASE_ALL;
+	if (o->verb == VERB_RULES && has_words(&o->select))
+		return refuse(error, "rules takes no selection");
 	finish_act(o);
 	return rules_judge(o, error);
 }
@@ -328,10 +331,8 @@ take_list(const struct option_row *row, void *options, const char *value UNUSED,
 {
 	struct options *o = options;
 
-	if (o->verb != VERB_NONE) {
-		(void)buf_add_str(error, "one of -j and -p");
-		return -EINVAL;
-	}
+	if (o->verb != VERB_NONE)
+		return refuse(error, "one of -j and -p");
 	o->verb = VERB_LIST;
 	o->json = row->letter == 'j';
 	return 0;
@@ -340,10 +341,8 @@ take_list(const struct option_row *row, void *options, const char *value UNUSED,
 int
 options_set_act(struct options *o, enum spool_act act, struct buf *error)
 {
-	if (o->verb != VERB_NONE && (o->verb != VERB_ACT || o->act != act)) {
-		(void)buf_add_str(error, "one thing at a time");
-		return -EINVAL;
-	}
+	if (o->verb != VERB_NONE && (o->verb != VERB_ACT || o->act != act))
+		return refuse(error, "one thing at a time");
 	o->verb = VERB_ACT;
 	o->act = act;
 	o->yes = true;
@@ -406,14 +405,11 @@ parse_postqueue(int argc, char **argv, struct options *o, struct buf *error)
 {
 	int r = option_parse(&queue_table, argc, argv, o, error);
 
-	if (r == 0 && o->verb == VERB_NONE) {
-		(void)buf_add_str(error,
-		    "-p lists the queues, -j does so for programs; -f, -i ID "
-		    "and "
-		    "-s SITE try mail again");
-		r = -EINVAL;
-	}
-	return r;
+	return r == 0 && o->verb == VERB_NONE
+	    ? refuse(error,
+		  "-p lists the queues, -j does so for programs; -f, -i ID "
+		  "and -s SITE try mail again")
+	    : r;
 }
 
 /* ---- names ---- */
@@ -452,6 +448,7 @@ options_parse(
     int argc, char **argv, struct options *ret_options, struct buf *ret_error)
 {
 	const struct name *name = find_name(argc, argv);
+	int r;
 
 	*ret_options = (struct options){ .program = name->name };
 	if (argc == 2 && strcmp(argv[1], "--help") == 0 &&
@@ -459,7 +456,9 @@ options_parse(
 		ret_options->verb = VERB_HELP;
 		return 0;
 	}
-	return name->parse(argc, argv, ret_options, ret_error);
+	r = name->parse(argc, argv, ret_options, ret_error);
+	ret_options->select.with_corrupt = ret_options->verb == VERB_LIST;
+	return r;
 }
 
 int

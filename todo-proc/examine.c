@@ -29,8 +29,9 @@ examine_say_corrupt(struct todo *t, const struct corrupt *c)
 		return c->moved;
 	}
 	t->counts.corrupt++;
-	log_error("%s/%s/%s%s: damaged (%s): moved to corrupt/", t->sp.path,
-	    dir, part, c->name, c->why);
+	log_error("ALERT: %s/%s/%s%s: damaged (%s): moved to corrupt/; `qctl "
+		  "explain state=corrupt' says what can be done",
+	    t->sp.path, dir, part, c->name, c->why);
 	return -EBADMSG;
 }
 

@@ -72,7 +72,7 @@ settled(struct todo *t, const char *name, int how)
 {
 	if (how == SETTLED_CORRUPT) {
 		t->counts.corrupt++;
-		log_error("%s/%s/%s: the message that it was made of is "
+		log_error("ALERT: %s/%s/%s: the message that it was made of is "
 			  "damaged: moved to corrupt/",
 		    t->sp.path, spool_dirs[SPOOL_PREPARED].name, name);
 	} else if (how >= 0) {

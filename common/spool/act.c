@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "spool/corrupt.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 
@@ -33,7 +34,8 @@ static const struct {
 	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD),
 	    SPOOL_DEFERRED, DUE_NOW, 0 },
 	[ACT_DELETE] = { "delete", "deleted",
-	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD),
+	    WAITING | DIR_BIT(SPOOL_ACTIVE) | DIR_BIT(SPOOL_HOLD) |
+		DIR_BIT(SPOOL_CORRUPT),
 	    SPOOL_DELETED, DUE_END, 0 },
 	[ACT_UNDELETE] = { "undelete", "undeleted", DIR_BIT(SPOOL_DELETED),
 	    SPOOL_HOLD, DUE_KEPT, 0 },
@@ -48,6 +50,9 @@ static const struct {
 	/* Never out of active/; the other queue is act_spread()'s. */
 	[ACT_SPREAD] = { "spread", "spread", WAITING, SPOOL_DEFERRED, DUE_KEPT,
 	    WAITING },
+	[ACT_RELEASE_ALL] = { "release", "released",
+	    DIR_BIT(SPOOL_HOLD) | DIR_BIT(SPOOL_CORRUPT), SPOOL_DEFERRED,
+	    DUE_NOW, 0 },
 };
 
 const char *
@@ -79,9 +84,44 @@ act_target(enum spool_act act, enum spool_dir dir)
 enum spool_dir
 act_source(enum spool_act act)
 {
-	return act == ACT_UNDELETE ? SPOOL_DELETED
-	    : act == ACT_RELEASE   ? SPOOL_HOLD
-				   : SPOOL_DEFERRED;
+	return act == ACT_UNDELETE                         ? SPOOL_DELETED
+	    : act == ACT_RELEASE || act == ACT_RELEASE_ALL ? SPOOL_HOLD
+							   : SPOOL_DEFERRED;
+}
+
+static bool
+is_same(const struct queue_id *a, const struct queue_id *b)
+{
+	return a->arrival_wall == b->arrival_wall && a->nonce == b->nonce &&
+	    a->queue == b->queue && a->inode == b->inode;
+}
+
+/* A file in deleted/ that may be damaged. */
+static int
+open_deleted(const struct spool *sp, const struct queue_id *id)
+{
+	char leaf[SPOOL_PATH_MAX];
+	int fd;
+
+	spool_leaf(sp, SPOOL_DELETED, id->inode, leaf, sizeof(leaf));
+	fd = sp->sys->openat(sp->dir[SPOOL_DELETED], leaf,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int
+open_damaged(
+    const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
+{
+	int fd = dir == SPOOL_CORRUPT ? corrupt_open(sp, id->inode, O_RDONLY)
+				      : open_deleted(sp, id);
+	struct queue_id its;
+
+	if (fd >= 0 && (corrupt_id(sp, fd, &its) < 0 || !is_same(&its, id))) {
+		sp->sys->close(fd);
+		return -ENOENT;
+	}
+	return fd;
 }
 
 /* The message with this id at this name; -ENOENT: another one, or none. */
@@ -94,7 +134,11 @@ open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 
 	if (sp->dir[dir] < 0)
 		return -ENOENT;
+	if (dir == SPOOL_CORRUPT)
+		return open_damaged(sp, dir, id);
 	fd = spool_open_settled(sp, dir, id->inode, O_RDONLY, &st);
+	if (fd == -EPERM && dir == SPOOL_DELETED)
+		return open_damaged(sp, dir, id);
 	if (fd < 0)
 		return fd;
 	r = queue_file_trailer(fd, (uint64_t)st.st_size, &file);
@@ -105,7 +149,8 @@ open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 	if (r == 0)
 		return fd;
 	sp->sys->close(fd);
-	return r;
+	return r == -EBADMSG && dir == SPOOL_DELETED ? open_damaged(sp, dir, id)
+						     : r;
 }
 
 #define PASSES 3 /* a message may move back meanwhile */
@@ -115,7 +160,7 @@ act_find(const struct spool *sp, enum spool_dir first,
     const struct queue_id *id, enum spool_dir *ret_dir)
 {
 	static const enum spool_dir dirs[] = { SPOOL_DEFERRED, SPOOL_INCOMING,
-		SPOOL_ACTIVE, SPOOL_HOLD, SPOOL_DELETED };
+		SPOOL_ACTIVE, SPOOL_HOLD, SPOOL_DELETED, SPOOL_CORRUPT };
 	int r = open_here(sp, first, id);
 	size_t i;
 
@@ -184,6 +229,29 @@ set_due(
 	return spool_set_due(sp, inode, due_wall);
 }
 
+/* A damaged file that is undeleted is not to lie in hold/. */
+static bool
+is_damaged(const struct spool *sp, uint64_t inode, int fd)
+{
+	struct queue_file file;
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || spool_judge_file(sp, inode, &st) < 0 ||
+	    queue_file_read(fd, &file) < 0;
+}
+
+static int
+move_file(const struct spool *sp, enum spool_dir dir, enum spool_dir to,
+    uint64_t inode, int fd)
+{
+	if (dir == SPOOL_CORRUPT)
+		return to == SPOOL_DEFERRED ? corrupt_release(sp, inode)
+					    : corrupt_move(sp, to, inode);
+	if (dir == SPOOL_DELETED && is_damaged(sp, inode, fd))
+		return corrupt_return(sp, inode);
+	return spool_move(sp, dir, to, inode);
+}
+
 int
 act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall)
@@ -204,7 +272,7 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 	if (r == 0 && dir == SPOOL_ACTIVE)
 		r = sync_marks(sp, inode, fd);
 	if (r == 0 && to != dir)
-		r = spool_move(sp, dir, to, inode);
+		r = move_file(sp, dir, to, inode, fd);
 	return r;
 }
 

@@ -23,6 +23,7 @@ enum spool_act {
 	ACT_EXPIRE,      /* given up: due at once, but on hold */
 	ACT_EXPIRE_HELD, /* on hold, too: due at once */
 	ACT_SPREAD,      /* of incoming/ and deferred/: to another queue */
+	ACT_RELEASE_ALL, /* from hold/ and corrupt/: due at once */
 	NACTS,
 };
 
@@ -46,15 +47,18 @@ act_gives_up(enum spool_act act)
 /* Where most messages are that the act is for. */
 enum spool_dir act_source(enum spool_act act);
 /* Opens the message with this id and tells where it lies: in `first`,
- * deferred/, incoming/, active/, hold/ or deleted/. The descriptor, for
- * reading, with the shared lock of the file. -ENOENT: there is none; -EAGAIN:
- * its writer has not committed it, or another process works on it. */
+ * deferred/, incoming/, active/, hold/, deleted/ or corrupt/ (corrupt_id()).
+ * The descriptor, for reading, with the shared lock of the file; in corrupt/
+ * and of a damaged file in deleted/ without a lock. -ENOENT: there is none;
+ * -EAGAIN: its writer has not committed it, or another process works on it. */
 int act_find(const struct spool *sp, enum spool_dir first,
     const struct queue_id *id, enum spool_dir *ret_dir);
 /* The mark of a message that is given up; the due time, or the end of a deleted
  * message; then one rename. A message that is released or retried is due at
  * now_wall, and one that is retried not later than it was. In active/
- * the marks that are in fd, and the reasons, are synced before it. */
+ * the marks that are in fd, and the reasons, are synced before it. A file in
+ * corrupt/ is released by corrupt_release(), and fails as that does. A damaged
+ * file that is undeleted goes back to corrupt/. */
 int act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
     uint64_t inode, int fd, usec_t now_wall);
 /* ACT_SPREAD: what is prepared of the message is settled, then it goes with its

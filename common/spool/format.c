@@ -235,7 +235,7 @@ format_get_trailer(const unsigned char in[QUEUE_FILE_TRAILER],
 	if (memcmp(in + AT_MAGIC, trailer_magic, MAGIC_LEN) != 0)
 		return format_damaged("no trailer");
 	if (bytes_get_u32(in + AT_CRC) != format_crc(0, in, AT_CRC))
-		return format_damaged("trailer checksum");
+		return format_damaged("trailer checksum differs");
 	if (bytes_get_u32(in + AT_VERSION) < QUEUE_FILE_PLAIN ||
 	    bytes_get_u32(in + AT_VERSION) > QUEUE_FILE_VERSION)
 		return format_damaged("trailer version unknown");

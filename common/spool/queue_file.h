@@ -145,6 +145,19 @@ bool queue_file_is_possible(const struct queue_file *file);
 int queue_file_content(int fd, uint64_t content_off, void *out, size_t len);
 /* Reads the whole file and compares the checksums; bounded memory. */
 int queue_file_verify(int fd, const struct queue_file *file);
+
+/* The checksums of the bytes in a file, and whether the trailer has them. */
+struct queue_file_sums {
+	uint32_t content, env;
+	bool content_is_right, envelope_is_right;
+};
+/* Reads the whole file; what is read before an error is set. -EBADMSG: sender
+ * or recipients cannot be read. */
+int queue_file_sum(
+    int fd, const struct queue_file *file, struct queue_file_sums *ret_sums);
+/* Writes a trailer with these checksums in place; nothing is synced. */
+int queue_file_renew(const struct spool_sys *sys, int fd,
+    const struct queue_file *file, const struct queue_file_sums *sums);
 /* The sender; *ret_sender gets a string ("" for the null sender). */
 int queue_file_sender(
     int fd, const struct queue_file *file, struct buf *ret_sender);
@@ -216,7 +229,12 @@ int queue_file_mark(const struct spool_sys *sys, int fd, uint64_t rcpt_offset,
     enum rcpt_mark mark);
 
 /* The reason of this thread's last -EBADMSG (here) or -EPERM (spool.h):
- * "trailer checksum". */
+ * "trailer checksum differs". */
 const char *queue_file_reason(void);
+#define QUEUE_FILE_WRONG_CONTENT \
+	"content checksum differs from the one stored at acceptance"
+#define QUEUE_FILE_WRONG_ENVELOPE                                           \
+	"checksum of sender and recipients differs from the one stored at " \
+	"acceptance"
 
 #endif

@@ -108,7 +108,7 @@ queue_file_read(int fd, struct queue_file *ret_file)
 }
 
 static int
-verify_content(int fd, const struct queue_file *file, uint32_t want)
+sum_content(int fd, const struct queue_file *file, uint32_t *ret_crc)
 {
 	char chunk[65536];
 	uint64_t off = 0;
@@ -124,7 +124,8 @@ verify_content(int fd, const struct queue_file *file, uint32_t want)
 		crc = format_crc(crc, chunk, n);
 		off += n;
 	}
-	return crc == want ? 0 : format_damaged("content checksum");
+	*ret_crc = crc;
+	return 0;
 }
 
 /* ---- the envelope ---- */
@@ -207,7 +208,7 @@ crc_rcpt(uint32_t crc, const struct queue_rcpt *rcpt)
 /* The checksum is over the records that the cursor returns, so that readers get
  * the bytes that were summed, and no others. */
 static int
-verify_envelope(int fd, const struct queue_file *file, uint32_t want)
+sum_envelope(int fd, const struct queue_file *file, uint32_t *ret_crc)
 {
 	struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
@@ -229,23 +230,56 @@ verify_envelope(int fd, const struct queue_file *file, uint32_t want)
 		crc = crc_rcpt(crc, &rcpt);
 	if (r < 0)
 		return r;
-	return crc == want ? 0 : format_damaged("envelope checksum");
+	*ret_crc = crc;
+	return 0;
+}
+
+/* The sums in the trailer of a file that has not changed its size. */
+static int
+read_sums(int fd, const struct queue_file *file, struct format_sums *ret_stored)
+{
+	struct queue_file now;
+	int r = read_trailer(fd, &now, ret_stored);
+
+	return r == 0 && now.size != file->size
+	    ? format_damaged("file has changed since it was opened")
+	    : r;
+}
+
+int
+queue_file_sum(
+    int fd, const struct queue_file *file, struct queue_file_sums *ret_sums)
+{
+	struct format_sums stored;
+	int r = read_sums(fd, file, &stored);
+
+	if (r == 0)
+		r = sum_content(fd, file, &ret_sums->content);
+	if (r < 0)
+		return r;
+	ret_sums->content_is_right = ret_sums->content == stored.content;
+	r = sum_envelope(fd, file, &ret_sums->env);
+	if (r == 0)
+		ret_sums->envelope_is_right = ret_sums->env == stored.env;
+	return r;
 }
 
 int
 queue_file_verify(int fd, const struct queue_file *file)
 {
-	struct queue_file now;
-	struct format_sums sums;
-	int r = read_trailer(fd, &now, &sums);
+	struct format_sums stored;
+	uint32_t crc = 0;
+	int r = read_sums(fd, file, &stored);
 
-	if (r == 0 && now.size != file->size)
-		r = format_damaged("file has changed since it was opened");
 	if (r == 0)
-		r = verify_content(fd, file, sums.content);
+		r = sum_content(fd, file, &crc);
+	if (r == 0 && crc != stored.content)
+		return format_damaged(QUEUE_FILE_WRONG_CONTENT);
 	if (r == 0)
-		r = verify_envelope(fd, file, sums.env);
-	return r;
+		r = sum_envelope(fd, file, &crc);
+	return r == 0 && crc != stored.env
+	    ? format_damaged(QUEUE_FILE_WRONG_ENVELOPE)
+	    : r;
 }
 
 int

@@ -245,3 +245,21 @@ queue_file_finish(struct queue_file_writer *w)
 	r = put(w, trailer, sizeof(trailer));
 	return r < 0 ? r : flush(w);
 }
+
+int
+queue_file_renew(const struct spool_sys *sys, int fd,
+    const struct queue_file *file, const struct queue_file_sums *sums)
+{
+	const struct format_sums renewed = { sums->content, sums->env };
+	unsigned char trailer[QUEUE_FILE_TRAILER];
+	ssize_t n;
+
+	format_put_trailer(trailer, file, &renewed);
+	do
+		n = sys->pwrite(fd, trailer, sizeof(trailer),
+		    (off_t)(file->size - sizeof(trailer)));
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)sizeof(trailer) ? 0 : -EIO;
+}

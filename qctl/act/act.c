@@ -151,6 +151,12 @@ static const struct error_text of_message[] = {
 	{ -EAGAIN, "is about to move: try again" },
 	{ -ESRCH, "the rule is not in force any more" },
 	{ -ERANGE, "would be due after maximal_backoff_time" },
+	{ -EBADMSG,
+	    "is too damaged to be delivered: `qctl show --content' "
+	    "prints what can be read of it" },
+	{ -EPERM,
+	    "its owner or mode is not that of a queue file: `qctl show "
+	    "--content' prints it" },
 	{ -EXDEV, "the other queue is on another file system" },
 	{ -ESHUTDOWN, "the other queue is closed" },
 	{ -ESTALE, "the directory of the other queue is gone" },

@@ -106,7 +106,8 @@ static int
 tell_pace(const struct task *t)
 {
 	const usec_t span = pace_span(&t->options, t->ntargets);
-	const bool release = t->options.act == ACT_RELEASE;
+	const bool release =
+	    t->options.act == ACT_RELEASE || t->options.act == ACT_RELEASE_ALL;
 	struct buf text = { 0 };
 
 	if (t->options.rate_count == 0 || t->ntargets == 0)

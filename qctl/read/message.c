@@ -112,11 +112,18 @@ read_envelope(struct message *m)
 static void
 note_damage(struct message *m, int error)
 {
+	struct queue_id id;
+
 	snprintf(m->damage, sizeof(m->damage), "%s",
 	    error == -EBADMSG      ? queue_file_reason()
 		: error == -ESTALE ? "its name is not its inode"
 				   : strerror(-error));
-	snprintf(m->id, sizeof(m->id), "%.*s", (int)sizeof(m->id) - 1, m->name);
+	if (message_may_be_damaged(m->dir) &&
+	    corrupt_id(m->sp, m->fd, &id) == 0)
+		queue_id_format(&id, m->id);
+	else
+		snprintf(m->id, sizeof(m->id), "%.*s", (int)sizeof(m->id) - 1,
+		    m->name);
 }
 
 static void
@@ -153,12 +160,19 @@ message_open(struct message *m, const struct spool *sp, enum spool_dir dir,
 		return -errno;
 	m->inode = (uint64_t)st.st_ino;
 	m->file_size = (uint64_t)st.st_size;
-	r = item->inode != 0 && item->inode != m->inode ? -ESTALE
-							: read_envelope(m);
+	r = item->inode != 0 && item->inode != m->inode && dir != SPOOL_CORRUPT
+	    ? -ESTALE
+	    : read_envelope(m);
 	if (r < 0)
 		note_damage(m, r);
 	read_due(m);
 	return 0;
+}
+
+int
+message_check(const struct message *m, struct corrupt_parts *ret_parts)
+{
+	return corrupt_check(m->sp, m->fd, m->name, ret_parts);
 }
 
 bool
@@ -227,9 +241,12 @@ message_close(struct message *m)
 static bool
 has_id(const struct message *m, const struct queue_id *id)
 {
-	return m->damage[0] == '\0' && m->inode == id->inode &&
-	    m->file.arrival_wall == id->arrival_wall &&
-	    m->file.nonce == id->nonce && m->file.queue == id->queue;
+	struct queue_id its;
+
+	return (m->damage[0] == '\0' || message_may_be_damaged(m->dir)) &&
+	    queue_id_parse(m->id, &its) == 0 && its.inode == id->inode &&
+	    its.arrival_wall == id->arrival_wall && its.nonce == id->nonce &&
+	    its.queue == id->queue;
 }
 
 /* 0: open; -ENOENT: not here. */
@@ -248,21 +265,22 @@ find_in(struct message *m, const struct spool *sp, enum spool_dir dir,
 	return r == 0 ? -ENOENT : r;
 }
 
-/* The name of a drop does not follow from its inode: names are read, and the
- * one file is opened. */
+/* In these directories the name does not follow from the inode: names are read,
+ * and the one file is opened. */
 static int
-find_drop(struct message *m, const struct spool *sp, const struct queue_id *id)
+find_by_names(struct message *m, const struct spool *sp, enum spool_dir dir,
+    const struct queue_id *id)
 {
 	struct spool_scan scan;
 	struct spool_item item;
 	int r = -ENOENT;
 
-	if (sp->dir[SPOOL_MAILDROP] < 0)
+	if (sp->dir[dir] < 0)
 		return -ENOENT;
-	spool_scan_begin(&scan, sp, SPOOL_MAILDROP);
+	spool_scan_begin(&scan, sp, dir);
 	while (r < 0 && spool_scan_next(&scan, false, &item) > 0) {
 		item.inode = 0;
-		r = message_open(m, sp, SPOOL_MAILDROP, &item);
+		r = message_open(m, sp, dir, &item);
 		if (r == 0 && has_id(m, id))
 			break;
 		message_close(m);
@@ -286,13 +304,15 @@ message_find(
 	for (try = 0; try < FIND_TRIES; try++)
 		for (i = 0; i < MESSAGE_STATES; i++) {
 			if (sp->dir[message_states[i]] < 0 ||
-			    message_states[i] == SPOOL_MAILDROP)
+			    message_states[i] == SPOOL_MAILDROP ||
+			    message_states[i] == SPOOL_CORRUPT)
 				continue;
 			r = find_in(m, sp, message_states[i], id);
 			if (r != -ENOENT)
 				return r;
 		}
-	return find_drop(m, sp, id);
+	r = find_by_names(m, sp, SPOOL_CORRUPT, id);
+	return r == -ENOENT ? find_by_names(m, sp, SPOOL_MAILDROP, id) : r;
 }
 
 /* ---- the walk ---- */

@@ -12,6 +12,7 @@
 #ifndef QCTL_READ_MESSAGE_H
 #define QCTL_READ_MESSAGE_H
 
+#include "spool/corrupt.h"
 #include "spool/hold_note.h"
 
 #define MESSAGE_BATCH    32768
@@ -24,9 +25,11 @@ struct message {
 	uint64_t inode;
 	int fd; /* owned */
 	uint64_t file_size;
-	char damage[96]; /* "": whole, and the rest is set */
+	char damage[CORRUPT_WHY_MAX]; /* "": whole, and the rest is set */
 	struct queue_file file;
-	char id[QUEUE_ID_SIZE]; /* the name, when damaged */
+	/* When damaged: in corrupt/ and deleted/ that of corrupt_id(), else the
+	 * name. */
+	char id[QUEUE_ID_SIZE];
 	struct buf sender;
 	struct dsn_mail dsn; /* wishes of the sender (base/dsn.h) */
 	/* Of a deferred message, 0: at once; the end of a deleted one; else 0.
@@ -63,6 +66,15 @@ int message_open(struct message *m, const struct spool *sp, enum spool_dir dir,
  * search, but for drops, whose names are read. -ENOENT: not in this queue. */
 int message_find(
     struct message *m, const struct spool *sp, const struct queue_id *id);
+/* Do damaged files of this directory have an id, by which acts find them? */
+static inline bool
+message_may_be_damaged(enum spool_dir dir)
+{
+	return dir == SPOOL_CORRUPT || dir == SPOOL_DELETED;
+}
+/* Makes all checks of a message in corrupt/ (corrupt_check()); the content is
+ * read. */
+int message_check(const struct message *m, struct corrupt_parts *ret_parts);
 /* Was it given up by an operator? */
 bool message_is_given_up(const struct message *m);
 /* By whom it is on hold, an account or "uid 12"; -ENOENT: nothing says so. */

@@ -48,7 +48,8 @@ static const char *const next_commands[SPOOL_NDIRS] = {
 	[SPOOL_MAILDROP] = "it is picked up first, by its queue",
 	[SPOOL_HOLD] = "`qctl release' makes it due",
 	[SPOOL_DELETED] = "`qctl undelete' puts it on hold",
-	[SPOOL_CORRUPT] = "`qctl show' says what is wrong with it",
+	[SPOOL_CORRUPT] = "`qctl explain' says what is wrong with it, and what "
+			  "can be done",
 };
 
 static const char *
@@ -86,8 +87,8 @@ act_collect(struct worker *w, const struct message *m, const struct view *v)
 {
 	struct target t = { .queue = m->sp->queue, .dir = m->dir };
 
-	if (m->damage[0] == '\0' && is_meant(v->options, m->dir) &&
-	    queue_id_parse(m->id, &t.id) == 0)
+	if ((m->damage[0] == '\0' || message_may_be_damaged(m->dir)) &&
+	    is_meant(v->options, m->dir) && queue_id_parse(m->id, &t.id) == 0)
 		worker_row(w, &t, sizeof(t));
 	else if (v->options->select.nids > 0)
 		worker_note(w, "%s: is in %s: it cannot be %s; %s", m->id,

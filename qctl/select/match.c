@@ -24,8 +24,10 @@ select_states(const struct select *s)
 		return s->states;
 	for (i = 0; i < MESSAGE_STATES; i++)
 		all |= 1u << message_states[i];
-	return s->nids > 0 ? all
-			   : all & ~(1u << SPOOL_CORRUPT | 1u << SPOOL_DELETED);
+	if (s->nids > 0)
+		return all;
+	all &= ~(1u << SPOOL_DELETED);
+	return s->with_corrupt ? all : all & ~(1u << SPOOL_CORRUPT);
 }
 
 bool

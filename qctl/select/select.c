@@ -175,7 +175,8 @@ static const struct key {
 	[SELECT_QUEUE] = { "queue", "NUMBERS", take_list, "3, 1,4, 2-5" },
 	[SELECT_STATE] = { "state", "STATES", take_list,
 	    "maildrop, incoming, active, deferred, hold, deleted,\n"
-	    "corrupt; without it all but the last two" },
+	    "corrupt; without it all but the last two, and in a\n"
+	    "list all but deleted" },
 	[SELECT_OLDER] = { "older", "TIME", take_time,
 	    "came before that time: 90s, 5m, 2h, 1d, 1w" },
 	[SELECT_YOUNGER] = { "younger", "TIME", take_time, "came after it" },

@@ -56,8 +56,9 @@ struct select {
 	size_t nids, ids_cap;
 	struct select_term *terms;
 	size_t nterms, terms_cap;
-	unsigned keys;   /* bits of the keys that are given */
-	unsigned states; /* with SELECT_STATE: bits of enum spool_dir */
+	unsigned keys;     /* bits of the keys that are given */
+	unsigned states;   /* with SELECT_STATE: bits of enum spool_dir */
+	bool with_corrupt; /* without SELECT_STATE: corrupt/ is listed, too */
 	bool queues[QUEUE_NUM_MAX + 1]; /* with SELECT_QUEUE */
 };
 
@@ -80,8 +81,7 @@ void select_done(struct select *s);
 int select_help(struct buf *out);
 
 /* The bits of the states that are wanted: those given, else all of messages
- * that are named, else all but corrupt/ and deleted/, whose files are no mail
- * that waits. */
+ * that are named, else all but deleted/ and, unless with_corrupt, corrupt/. */
 unsigned select_states(const struct select *s);
 /* Is any of its messages wanted, as far as the number says? */
 bool select_queue(const struct select *s, uint32_t queue);

@@ -367,30 +367,31 @@ say_held(struct page *p)
 static int
 say_deleted(struct page *p)
 {
-	int r = buf_add_str(&p->out,
-	    "    Deleted: by an operator; qctl undelete puts it on hold. Next: "
-	    "it is removed at ");
+	return deleted_say(p->m, p->v->now_wall, &p->out);
+}
 
-	if (r == 0)
-		r = sentence_add_time(&p->out, p->m->due_wall, p->v->now_wall);
-	return r < 0 ? r : buf_add_str(&p->out, ".\n");
+static int
+say_corrupt(struct page *p)
+{
+	return damaged_say(p->m, &p->out);
 }
 
 static int
 say_damaged(struct page *p)
 {
-	int r = buf_add_str(&p->out, "    Damaged: ");
+	int r;
 
+	if (p->m->dir == SPOOL_CORRUPT)
+		return damaged_say(p->m, &p->out);
+	if (p->m->dir == SPOOL_DELETED)
+		return say_deleted(p);
+	r = buf_add_str(&p->out, "    Damaged: ");
 	if (r == 0)
 		r = add_clean(p, p->m->damage);
 	return r < 0 ? r
 		     : buf_add_str(&p->out,
-			   p->m->dir == SPOOL_CORRUPT
-			       ? ". Next: nothing; it stays until an operator "
-				 "removes it.\n"
-			       : ". Next: when its writer has not committed "
-				 "it, that is waited for; else it goes to "
-				 "corrupt.\n");
+			   ". Next: when its writer has not committed it, "
+			   "that is waited for; else it goes to corrupt.\n");
 }
 
 static int
@@ -447,7 +448,7 @@ static int (*const places[SPOOL_NDIRS])(struct page *p) = {
 	[SPOOL_DEFERRED] = say_deferred,
 	[SPOOL_HOLD] = say_held,
 	[SPOOL_DELETED] = say_deleted,
-	[SPOOL_CORRUPT] = say_damaged,
+	[SPOOL_CORRUPT] = say_corrupt,
 };
 
 /* ---- a message ---- */

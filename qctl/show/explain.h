@@ -4,6 +4,7 @@
  *	explain.c   what the spool says of a message, in sentences
  *	asker.c     what its queue-send says of it
  *	sentence.c  the sentence of each situation; pure
+ *	damaged.c   a file in corrupt/ or deleted/
  */
 #ifndef QCTL_SHOW_EXPLAIN_H
 #define QCTL_SHOW_EXPLAIN_H
@@ -36,6 +37,12 @@ int sentence_add_recipients(struct buf *out, uint64_t count);
 /* " (alice: new disk)": the operator, and the reason if there is one. */
 int sentence_add_hold(
     struct buf *out, const struct hold_note *note, const char *who);
+
+/* Which check the file in corrupt/ fails, and what can be done. -errno: it
+ * cannot be read. damaged.c */
+int damaged_say(const struct message *m, struct buf *out);
+/* When the file in deleted/ is removed. */
+int deleted_say(const struct message *m, usec_t now_wall, struct buf *out);
 
 /* ---- asker.c ---- */
 

@@ -145,16 +145,25 @@ add_recipient(const struct recipient *one, void *arg)
 	return rc < 0 ? rc : send_line(r);
 }
 
+/* A list reads no content: the check that fails is found by `explain'. */
+static const char *
+damage_of(const struct message *m)
+{
+	return m->damage[0] == '\0' && m->dir == SPOOL_CORRUPT
+	    ? "`qctl explain' says which check fails"
+	    : m->damage;
+}
+
 static int
 add_damage(struct rows *r, const struct message *m)
 {
+	const char *why = damage_of(m);
 	int rc;
 
 	buf_reset(&r->reason);
 	rc = buf_add_str(&r->reason, "damaged: ");
 	if (rc == 0)
-		rc = text_clean(
-		    &r->reason, m->damage, strlen(m->damage), TEXT_MAX);
+		rc = text_clean(&r->reason, why, strlen(why), TEXT_MAX);
 	return rc < 0 ? rc : add_reason(r);
 }
 
@@ -165,10 +174,10 @@ list_text(
 	struct rows r = { .w = w };
 	int rc = add_row(&r, m);
 
-	if (rc == 0)
-		rc = m->damage[0] != '\0'
-		    ? add_damage(&r, m)
-		    : message_recipients(m, true, add_recipient, &r);
+	if (rc == 0 && damage_of(m)[0] != '\0')
+		rc = add_damage(&r, m);
+	if (rc == 0 && m->damage[0] == '\0')
+		rc = message_recipients(m, true, add_recipient, &r);
 	buf_reset(&r.line);
 	if (rc == 0 || rc == -EBADMSG)
 		rc = worker_text(w, "\n", 1);
@@ -252,8 +261,8 @@ add_envelope(struct buf *out, const struct message *m)
 		rc = add_number(out, "queue", m->sp->queue);
 	if (rc == 0 && m->due_wall != 0)
 		rc = add_number(out, "due_time", m->due_wall / USEC_PER_SEC);
-	if (rc == 0 && !whole)
-		rc = add_member(out, "damage", m->damage);
+	if (rc == 0 && damage_of(m)[0] != '\0')
+		rc = add_member(out, "damage", damage_of(m));
 	return rc < 0 ? rc : buf_add_str(out, ", \"recipients\": [");
 }
 

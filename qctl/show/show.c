@@ -147,6 +147,21 @@ add_hold(struct page *p, const struct message *m)
 	    : add_field(p, "Held because", note.reason);
 }
 
+/* In corrupt/ all checks are made, of the content, too. */
+static int
+add_damage(struct page *p, const struct message *m)
+{
+	struct corrupt_parts parts = { 0 };
+	const char *why = m->damage;
+	int rc = 0;
+
+	if (m->dir == SPOOL_CORRUPT) {
+		rc = message_check(m, &parts);
+		why = parts.why;
+	}
+	return rc < 0 || why[0] == '\0' ? rc : add_field(p, "Damaged", why);
+}
+
 static int
 add_head(struct page *p, const struct message *m)
 {
@@ -156,8 +171,10 @@ add_head(struct page *p, const struct message *m)
 		rc = add_field(p, "State", message_state_name(m->dir));
 	if (rc == 0)
 		rc = add_place(p, m);
+	if (rc == 0)
+		rc = add_damage(p, m);
 	if (rc < 0 || m->damage[0] != '\0')
-		return rc < 0 ? rc : add_field(p, "Damaged", m->damage);
+		return rc;
 	rc = add_time(p, "Arrived", m->file.arrival_wall);
 	if (rc == 0)
 		rc = add_due(p, m);
@@ -262,19 +279,35 @@ send_content(struct page *p, const char *data, size_t len)
 	return rc;
 }
 
+/* Of a file whose trailer is damaged all bytes behind its header are content,
+ * as far as anybody can say. */
+static uint64_t
+content_of(const struct message *m, uint64_t *ret_len)
+{
+	struct queue_file file;
+
+	*ret_len = m->file_size > QUEUE_FILE_HEADER
+	    ? m->file_size - QUEUE_FILE_HEADER
+	    : 0;
+	if (queue_file_trailer(m->fd, m->file_size, &file) < 0)
+		return QUEUE_FILE_HEADER;
+	*ret_len = file.content_len;
+	return file.content_off;
+}
+
 static int
 add_content(struct page *p, const struct message *m)
 {
 	char chunk[16384 + 1];
-	uint64_t done = 0;
+	uint64_t done = 0, len, off = content_of(m, &len);
 	int rc = worker_text(p->w, "\n", 1);
 
-	while (rc == 0 && done < m->file.content_len) {
-		const uint64_t left = m->file.content_len - done;
+	while (rc == 0 && done < len) {
+		const uint64_t left = len - done;
 		const size_t want =
 		    left < sizeof(chunk) - 1 ? (size_t)left : sizeof(chunk) - 1;
-		const int64_t n = io_pread_all(
-		    m->fd, chunk, want, (int64_t)(m->file.content_off + done));
+		const int64_t n =
+		    io_pread_all(m->fd, chunk, want, (int64_t)(off + done));
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -EIO;
@@ -295,7 +328,10 @@ show_text(struct worker *w, const struct message *m, const struct view *v)
 
 	if (rc == 0 && whole)
 		rc = message_recipients(m, true, add_recipient, &p);
-	if (rc == 0 && whole && v->options->content)
+	if (rc == -EBADMSG && m->dir == SPOOL_CORRUPT)
+		rc = 0; /* told above */
+	if (rc == 0 && v->options->content &&
+	    (whole || message_may_be_damaged(m->dir)))
 		rc = add_content(&p, m);
 	if (rc == 0)
 		rc = worker_text(w, "\n", 1);

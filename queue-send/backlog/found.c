@@ -259,8 +259,9 @@ was_put_aside(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 {
 	if (t->task.error < 0)
 		return 0;
-	log_error("%s/deferred/%llu: cannot be read, for longer than mail is "
-		  "kept: %s: moved to corrupt/",
+	log_error(
+	    "ALERT: %s/deferred/%llu: cannot be read, for longer than mail is "
+	    "kept: %s: moved to corrupt/",
 	    s->sp.path, (unsigned long long)t->id.inode, strerror(EIO));
 	s->walks[WALK_CORRUPT].count++;
 	deferred_forget(s, t->id.inode);

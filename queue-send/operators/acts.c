@@ -134,6 +134,9 @@ count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
 {
 	struct walk *hold = &s->walks[WALK_HOLD];
 
+	/* A damaged file that is undeleted goes there, too. */
+	s->walks[WALK_CORRUPT].wanted |=
+	    from == SPOOL_CORRUPT || from == SPOOL_DELETED;
 	if (from == SPOOL_HOLD && to != SPOOL_HOLD && hold->count > 0)
 		hold->count--;
 	if (to == SPOOL_HOLD && from != SPOOL_HOLD)

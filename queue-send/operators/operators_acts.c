@@ -177,7 +177,8 @@ take_act(struct operator* o, const struct msg_ACT *f, usec_t due_wall)
 	o->act = f->act;
 	if (f->act == ACT_RETRY && f->inode == 0)
 		retry_all(o, f->serial);
-	else if (f->act < ACT_HOLD || f->act >= ACT_SPREAD || f->inode == 0)
+	else if (f->act < ACT_HOLD || f->act >= NACTS || f->act == ACT_SPREAD ||
+	    f->inode == 0)
 		answer(o, f->serial, -EINVAL, 0);
 	else
 		order(o, f->serial, &a);
@@ -244,8 +245,9 @@ operators_act_at(struct operator* o, const struct msg *msg)
 	const struct msg_ACT act = { f->serial, f->act, f->arrival_wall,
 		f->nonce, f->queue, f->inode };
 
-	if ((f->act != ACT_RELEASE && f->act != ACT_RETRY) || f->inode == 0 ||
-	    f->due_wall <= 0)
+	if ((f->act != ACT_RELEASE && f->act != ACT_RELEASE_ALL &&
+		f->act != ACT_RETRY) ||
+	    f->inode == 0 || f->due_wall <= 0)
 		answer(o, f->serial, -EINVAL, 0);
 	else
 		take_act(o, &act, f->due_wall);

@@ -250,14 +250,15 @@ say_damaged(const struct send *s UNUSED, const struct message *m)
 
 	if (m->error == -EIO) {
 		log_message(LOG_ERROR_L, "damaged", n.id,
-		    "damaged (%s: %s, for longer than mail is kept): moved to "
-		    "corrupt/",
+		    "ALERT: damaged (%s: %s, for longer than mail is kept): "
+		    "moved to corrupt/",
 		    m->why == NULL ? "cannot be read" : m->why,
 		    strerror(-m->error));
 		return;
 	}
 	log_message(LOG_ERROR_L, "damaged", n.id,
-	    "damaged (%s): moved to corrupt/",
+	    "ALERT: damaged (%s): moved to corrupt/; `qctl explain "
+	    "state=corrupt' says what can be done",
 	    m->why == NULL ? strerror(-m->error) : m->why);
 }
 

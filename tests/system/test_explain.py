@@ -334,8 +334,8 @@ class Places(Explain):
             f.write(b"\033]0;x\007")
         path.rename(i.queue(1) / "corrupt" / path.name)
         said = self.explain(i, "state=corrupt")
-        self.assertRegex(said, r"corrupt; no whole message\n    Damaged: .*\. Next: nothing; it stays until "
-                         r"an operator removes it\.\n")
+        self.assertRegex(said, r"corrupt; no whole message\n    Damaged: .*\. It is not delivered\. `qctl show "
+                         r"--content \w+` prints it; `qctl delete \w+` removes it\.\n")
 
     def test_incoming_and_maildrop(self):
         i = self.running(queues=1, conf=HOUR | {"scan_interval": "1h"})

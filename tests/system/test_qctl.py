@@ -179,7 +179,7 @@ class Lists(Queues):
             self.assertIn(f"File: {path}\n", shown)
         other = row["queue_id"][:-1] + ("E" if row["queue_id"].endswith("F") else "F")
         self.call(i, "show", other, status=65)
-        self.assertEqual(len(self.rows(i)), 4, "corrupt is no mail that waits")
+        self.assertEqual(len(self.rows(i)), 5, "corrupt is listed, too")
         self.assertEqual(len(self.rows(i, "state=corrupt")), 1)
 
     def test_stopped_with_a_wrong_configuration(self):
