@@ -12,39 +12,68 @@
 /* Where deliveries may take any time. */
 #define LOCK_LIMIT (30 * USEC_PER_SEC)
 
-bool
-alias_is_program(const char *recipient)
+static bool
+is_include(const char *recipient)
 {
-	return recipient[0] == '|' ||
-	    strncmp(recipient, ALIAS_INCLUDE_PREFIX,
-		strlen(ALIAS_INCLUDE_PREFIX)) == 0;
+	return strncmp(recipient, ALIAS_INCLUDE_PREFIX,
+		   strlen(ALIAS_INCLUDE_PREFIX)) == 0;
 }
 
-/* ---- programs ---- */
+bool
+alias_is_instruction(const char *recipient)
+{
+	return recipient[0] == '|' || recipient[0] == '/' ||
+	    is_include(recipient);
+}
 
-/* A recipient that names a program, cut into its parts. */
+/* ---- programs and mailboxes ---- */
+
+/* A recipient that names a program or a mailbox, cut into its parts. */
 struct instruction {
 	char include[ADDRESS_MAX + 1]; /* "": the alias file names it */
-	const char *command;
+	enum alias_member_kind kind;
+	const char *text; /* command or path */
 };
+
+/* The instruction of an include file stands behind the first colon that a bar
+ * or a slash follows: no path of an include file has one (alias_line.c). */
+static const char *
+find_joint(const char *s)
+{
+	for (; (s = strchr(s, ':')) != NULL; s++)
+		if (s[1] == '|' || s[1] == '/')
+			return s;
+	return NULL;
+}
 
 static bool
 parse_instruction(const char *recipient, struct instruction *ret)
 {
-	const size_t prefix = strlen(ALIAS_INCLUDE_PREFIX);
-	const char *bar;
+	const char *joint;
 
 	ret->include[0] = '\0';
-	ret->command = recipient + 1;
-	if (recipient[0] == '|')
-		return true;
-	bar = strstr(recipient + prefix, ":|");
-	if (bar == NULL)
-		return false;
-	snprintf(ret->include, sizeof(ret->include), "%.*s",
-	    (int)(bar - recipient - (ptrdiff_t)prefix), recipient + prefix);
-	ret->command = bar + 2;
+	ret->text = recipient;
+	if (is_include(recipient)) {
+		recipient += strlen(ALIAS_INCLUDE_PREFIX);
+		joint = find_joint(recipient);
+		if (joint == NULL)
+			return false;
+		snprintf(ret->include, sizeof(ret->include), "%.*s",
+		    (int)(joint - recipient), recipient);
+		ret->text = joint + 1;
+	}
+	ret->kind = *ret->text == '|' ? ALIAS_PROGRAM : ALIAS_FILE;
+	ret->text += ret->kind == ALIAS_PROGRAM;
 	return true;
+}
+
+bool
+alias_is_program(const char *recipient)
+{
+	struct instruction in;
+
+	return alias_is_instruction(recipient) &&
+	    parse_instruction(recipient, &in) && in.kind == ALIAS_PROGRAM;
 }
 
 /* Does an alias have this member? */
@@ -66,7 +95,7 @@ is_member(const struct alias_table *table, enum alias_member_kind kind,
 /* Read as the user of the program, who is the owner of the file or nobody.
  * Takes the descriptor. */
 static bool
-file_names(int fd, const char *command)
+file_names(int fd, const struct instruction *in)
 {
 	struct alias_member member;
 	struct include_file file;
@@ -75,8 +104,8 @@ file_names(int fd, const char *command)
 
 	include_begin(&file, fd);
 	while (!found && include_next(&file, &member, &why) > 0)
-		found = member.kind == ALIAS_PROGRAM &&
-		    strcmp(member.text, command) == 0;
+		found = member.kind == in->kind &&
+		    strcmp(member.text, in->text) == 0;
 	include_end(&file);
 	return found;
 }
@@ -84,11 +113,11 @@ file_names(int fd, const char *command)
 static void
 say_not_named(struct verdict *v, const struct instruction *in)
 {
-	verdict_set(v, AGENT_FAILED, "5.1.1",
-	    in->include[0] == '\0'
-		? "no alias names the program |%s any more"
-		: "the include file does not name the program |%s any more",
-	    in->command);
+	verdict_set(v, AGENT_FAILED, "5.1.1", "%s %s%s any more",
+	    in->include[0] == '\0' ? "no alias names"
+				   : "the include file does not name",
+	    in->kind == ALIAS_PROGRAM ? "the program |" : "the mailbox ",
+	    in->text);
 }
 
 /* *ret_fd: the include file, -1 without one. */
@@ -103,8 +132,8 @@ find_owner(const struct child_plan *plan, const struct instruction *in,
 	int r;
 
 	if (table == NULL ||
-	    !is_member(table, include ? ALIAS_INCLUDE : ALIAS_PROGRAM,
-		include ? in->include : in->command)) {
+	    !is_member(table, include ? ALIAS_INCLUDE : in->kind,
+		include ? in->include : in->text)) {
 		say_not_named(v, in);
 		return false;
 	}
@@ -135,14 +164,14 @@ find_user(const struct child_plan *plan, uid_t owner, struct account *ret,
 		    plan, plan->conf->default_privs, ret, v);
 	r = account_of(owner, ret);
 	if (r < 0) {
-		verdict_error(v, r, "look up the user of the program");
+		verdict_error(v, r, "look up the owner of the file");
 		return false;
 	}
 	if (r == 1 && !child_is_system(plan, owner))
 		return true;
 	verdict_set(v, AGENT_DEFERRED, "4.3.5",
-	    r == 0 ? "user %u, who names the program, has no account"
-		   : "user %u, who names the program, must not get mail",
+	    r == 0 ? "user %u, who names it, has no account"
+		   : "user %u, who names it, must not get mail",
 	    (unsigned)owner);
 	return false;
 }
@@ -159,8 +188,27 @@ run(const struct child_plan *plan, const char *command,
 	child_run(plan, "sh", argv, account, m, v);
 }
 
+/* A path that ends in a slash is a maildir. The file belongs to whomever the
+ * administrator gave it to: its mode says who may write. */
 static void
-deliver_program(
+put_mailbox(const struct child_plan *plan, const char *path, struct message *m,
+    struct verdict *v)
+{
+	char maildir[ADDRESS_MAX + 1];
+	size_t len = strlen(path);
+
+	if (path[len - 1] != '/') {
+		child_put_mbox(plan, path, false, (gid_t)-1, m, v);
+		return;
+	}
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	snprintf(maildir, sizeof(maildir), "%.*s", (int)len, path);
+	child_put_maildir(plan, maildir, m, v);
+}
+
+static void
+deliver_instruction(
     const struct child_plan *plan, struct message *m, struct verdict *v)
 {
 	struct account account;
@@ -172,16 +220,20 @@ deliver_program(
 		verdict_set(v, AGENT_FAILED, "5.1.3", "names no program");
 		return;
 	}
-	if (find_owner(plan, &in, &owner, &fd, v) &&
-	    find_user(plan, owner, &account, v) &&
-	    child_become(plan, &account, v)) {
-		if (fd >= 0 && !file_names(fd, in.command))
-			say_not_named(v, &in);
-		else if (child_no_loop(m, plan->hopcount_limit, v))
-			run(plan, in.command, &account, m, v);
+	if (!find_owner(plan, &in, &owner, &fd, v) ||
+	    !find_user(plan, owner, &account, v) ||
+	    !child_become(plan, &account, v)) {
+		io_close(&fd);
 		return;
 	}
-	io_close(&fd);
+	if (fd >= 0 && !file_names(fd, &in))
+		say_not_named(v, &in);
+	else if (!child_no_loop(m, plan->hopcount_limit, v))
+		return;
+	else if (in.kind == ALIAS_PROGRAM)
+		run(plan, in.text, &account, m, v);
+	else
+		put_mailbox(plan, in.text, m, v);
 }
 
 /* ---- the mailbox of root and postmaster ---- */
@@ -280,9 +332,9 @@ void
 alias_deliver(
     const struct child_plan *plan, struct message *m, struct verdict *v)
 {
-	if (alias_is_program(plan->recipient) &&
+	if (alias_is_instruction(plan->recipient) &&
 	    (plan->delivery->flags & QUEUE_FILE_EXPANDED) != 0)
-		deliver_program(plan, m, v);
+		deliver_instruction(plan, m, v);
 	else
 		alias_expand(plan, plan->delivery->nexthop, m, v);
 }

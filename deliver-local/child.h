@@ -9,6 +9,7 @@
  *	mailbox.c  from an address to a name and a path
  *	message.c  the two header lines of ours, the content, loops
  *	maildir.c  a message into a maildir; walk.c goes down to it
+ *	mbox.c     a message at the end of an mbox
  *	serve.c    more deliveries of the same process
  *	command.c  a program with a message on its standard input
  *	verdict.c  the result for the recipient
@@ -207,6 +208,10 @@ int walk_to(const char *path, int *ret_dir, char ret_name[NAME_MAX + 1]);
 typedef bool walk_denied_fn(void *arg, int dir);
 int walk_to_as(const char *path, walk_denied_fn *denied, void *arg,
     int *ret_dir, char ret_name[NAME_MAX + 1]);
+/* The same for a path whose last part is no directory: its directory alone.
+ * denied may be NULL. */
+int
+walk_to_file(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir);
 
 /* ---- maildir.c ----
  *
@@ -246,6 +251,28 @@ struct maildir {
 
 /* Makes the maildir (0700) when its parent exists. -errno, with ->step. */
 int maildir_deliver(struct maildir *md, struct message *m);
+
+/* ---- mbox.c ----
+ *
+ * A mailbox of one file. It is locked as Debian policy 11.6 wants: by fcntl(),
+ * and by NAME.lock where this user may make that file; a lock file of 5 minutes
+ * is taken for one that was left behind. A line of the content that begins with
+ * "From " gets a ">". A failure leaves the file as it was; success means that
+ * the message is synced. No link is followed, as in a maildir. */
+
+struct mbox {
+	const struct spool_sys *sys; /* the seam for tests */
+	const char *path;
+	bool own;          /* the file must belong to this user */
+	gid_t spool_group; /* group of a file that is made; -1: this process' */
+	usec_t lock_limit; /* time to wait for the locks of others */
+	int (*progress)(void *arg); /* as of a maildir, or NULL */
+	void *arg;
+	const char *step; /* out: the step that failed */
+};
+
+/* Makes the file when its directory exists. -errno, with ->step. */
+int mbox_deliver(struct mbox *b, struct message *m);
 
 /* ---- serve.c ----
  *
@@ -417,6 +444,9 @@ bool child_service_user(const struct child_plan *plan, const char *name,
 bool child_is_system(const struct child_plan *plan, uid_t uid);
 void child_put_maildir(const struct child_plan *plan, const char *path,
     struct message *m, struct verdict *v);
+/* own: a mailbox that must belong to this user. */
+void child_put_mbox(const struct child_plan *plan, const char *path, bool own,
+    gid_t spool_group, struct message *m, struct verdict *v);
 bool child_no_loop(const struct message *m, uint32_t limit, struct verdict *v);
 /* A delivery to a program of programs_file. */
 void

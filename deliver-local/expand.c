@@ -266,7 +266,7 @@ on_rcpt(void *arg, const char *address)
 	u->nrcpts++;
 	if (r == 0)
 		r = queue_file_add_rcpt(w, address, strlen(address));
-	inherit_after_rcpt(&u->inherit, alias_is_program(address));
+	inherit_after_rcpt(&u->inherit, alias_is_instruction(address));
 	return at(u, "write its message", r);
 }
 
@@ -395,7 +395,7 @@ static const struct {
 	const char *dsn;
 } reasons[] = {
 	{ ENOENT, AGENT_DEFERRED, "4.2.4" },  /* reloaded meanwhile */
-	{ EUCLEAN, AGENT_DEFERRED, "4.2.4" }, /* an include file */
+	{ EUCLEAN, AGENT_DEFERRED, "4.2.4" }, /* a wrong file */
 	{ E2BIG, AGENT_FAILED, "5.2.4" },     /* too many recipients */
 	{ ELOOP, AGENT_FAILED, "5.4.6" },
 };
@@ -407,6 +407,10 @@ tell_failed(const struct run *u, int error)
 	char what[320];
 	size_t i;
 
+	if (error == -ECONNREFUSED && u->why.len > 0) {
+		verdict_refuse(u->verdict, buf_str(&u->why));
+		return;
+	}
 	for (i = 0; u->why.len > 0 && i < ARRAY_LEN(reasons); i++)
 		if (error == -reasons[i].error) {
 			verdict_set(u->verdict, reasons[i].outcome,

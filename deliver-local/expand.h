@@ -108,6 +108,11 @@ names_look_up(const struct members_names *names, const char *address);
  * the form of keys, for good; NULL: another name. */
 const char *names_admin(const char *key);
 void names_lower(char *s);
+/* *ret_owner: the sender owner-NAME@domain of a list, where there is such an
+ * alias, else NULL; the caller frees the string. The domain is the list's, if
+ * its alias has one. A null sender stays. -ENOMEM. */
+int names_owner(const struct members_names *names, const struct meaning *list,
+    const char *address, const char *sender, char **ret_owner);
 
 /* ---- members.c ---- */
 
@@ -127,8 +132,9 @@ struct members_of {
 
 /* 0: all recipients were told; none at all: the alias leads to nowhere. With
  * the reason: -ENOENT no such alias; -E2BIG more than the limit; -ELOOP a loop
- * and no recipient; -EUCLEAN an include file is missing or wrong. Others are
- * the sink's, and -ENOMEM. */
+ * and no recipient; -EUCLEAN an alias or an include file is wrong, or the file
+ * is missing; -ECONNREFUSED a member refuses the mail, for the reason. Others
+ * are the sink's, and -ENOMEM. */
 int members_expand(const struct members_names *names, const struct includes *in,
     const struct members_of *of, const struct members_sink *sink,
     struct buf *ret_why);
@@ -153,7 +159,9 @@ void expand_run(const struct expansion *x, struct verdict *ret_verdict);
 
 /* ---- alias.c ---- */
 
-/* A delivery of the kind alias that runs a program. */
+/* A recipient of an expansion that is a program or a mailbox; one that is a
+ * program. */
+bool alias_is_instruction(const char *recipient);
 bool alias_is_program(const char *recipient);
 /* root and postmaster lead somewhere in any case: without an alias, and without
  * an account that may get mail, to the mailbox of the instance. */
@@ -192,7 +200,8 @@ struct inherit {
 			       * the sender gave none, but of members of a
 			       * list. No report names the command of a
 			       * program */
-	bool program;         /* the recipient that was added last is one */
+	bool program;         /* the recipient that was added last is a program
+			       * or a mailbox of one file */
 };
 
 int inherit_begin(struct inherit *h, int fd, const struct queue_file *file,

@@ -51,25 +51,11 @@ judge(int fd, struct answer *a)
 
 #define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-/* The directory of the file. */
-static int
-open_directory(
-    const char *path, walk_denied_fn *denied, void *arg, int *ret_dir)
-{
-	char above[PATH_MAX + 2], name[NAME_MAX + 1];
-	const char *slash = strrchr(path, '/');
-
-	if (slash == NULL)
-		return -EINVAL;
-	snprintf(above, sizeof(above), "%.*s/.", (int)(slash - path), path);
-	return walk_to_as(above, denied, arg, ret_dir, name);
-}
-
 /* denied: called for a directory that may not be entered (walk.c). */
 static int
 open_path(const char *path, walk_denied_fn *denied, void *arg, struct answer *a)
 {
-	int dir = -1, fd = -1, r = open_directory(path, denied, arg, &dir);
+	int dir = -1, fd = -1, r = walk_to_file(path, denied, arg, &dir);
 
 	if (r == 0) {
 		fd = openat(dir, strrchr(path, '/') + 1, FILE_FLAGS);

@@ -146,8 +146,8 @@ read_members(struct include_file *f, const char **ret_why)
 	if (r <= 0)
 		return r < 0 ? r : judge_end(f, ret_why);
 	if (f->line == 1 && has_mark(f->text.data + f->text_at, len)) {
-		*ret_why = "byte-order mark"; /* as in the alias file */
-		return -EINVAL;
+		f->text_at += 3; /* as in the alias file */
+		len -= 3;
 	}
 	buf_reset(&f->members);
 	f->member_at = 0;

@@ -11,7 +11,6 @@
 #define DEPTH_MAX      50 /* of aliases and include files in each other */
 #define PROGRESS_EVERY 256
 #define NO_NODE        UINT32_MAX
-#define OWNER          "owner-"
 
 /* Keys of the set that are no recipients; no address begins with these. */
 #define SEEN_ALIAS     "\001"
@@ -138,47 +137,6 @@ add_group(struct expander *x, uint32_t node, char *sender)
 	return r;
 }
 
-/* Does mail to this address go to an alias for owners? */
-static bool
-is_owner(
-    const struct expander *x, const struct meaning *list, const char *address)
-{
-	char key[ADDRESS_MAX + 1];
-	struct meaning m;
-
-	if (strchr(list->key, '@') == NULL) {
-		snprintf(key, sizeof(key), OWNER "%s", list->key);
-		return alias_find_key(x->names->aliases, key) != NULL;
-	}
-	m = names_look_up(x->names, address);
-	return m.alias != NULL && strncmp(m.key, OWNER, strlen(OWNER)) == 0;
-}
-
-/* *ret_sender: owner-NAME@domain where there is such an alias, else NULL. The
- * domain is that of the list, if its alias has one. The null sender stays. */
-static int
-find_owner(const struct expander *x, const struct meaning *m,
-    const char *address, char **ret_sender)
-{
-	const bool domain = strchr(m->key, '@') != NULL;
-	const char *name = m->key[0] == '@' ? address : m->key;
-	char *sender;
-
-	*ret_sender = NULL;
-	if (x->of->sender[0] == '\0' || strpbrk(name, "\" ") != NULL)
-		return 0;
-	if (asprintf(&sender, OWNER "%.*s@%s", (int)address_local_len(name),
-		name,
-		domain ? address_domain(address) : x->names->mydomain) < 0)
-		return -ENOMEM;
-	if (is_owner(x, m, sender) &&
-	    address_check(sender, strlen(sender)) == 0)
-		*ret_sender = sender;
-	else
-		free(sender);
-	return 0;
-}
-
 /* ---- recipients ---- */
 
 /* The same mailbox is the same recipient: accounts by their names, others by
@@ -189,7 +147,7 @@ meet_rcpt(struct expander *x, const char *address, bool is_account)
 	char key[ADDRESS_MAX + 1];
 	const size_t local = address_local_len(address);
 
-	if (address[0] == '|' || address[0] == ':')
+	if (alias_is_instruction(address))
 		return meet(x, "", address);
 	snprintf(key, sizeof(key), "%s", address);
 	names_lower(is_account ? key : key + local);
@@ -318,6 +276,16 @@ next_member(const struct expander *x, struct frame *f, struct alias_member *ret)
 
 /* ---- kinds of members ---- */
 
+/* An alias with a wrong line waits until the line is mended. */
+static int
+judge_alias(const struct expander *x, const struct alias *alias)
+{
+	if (alias == NULL || alias->wrong == NULL)
+		return 0;
+	return fail(x, -EUCLEAN, "%s: line %u of the alias file: %s",
+	    alias->key, alias->wrong_line, alias->wrong);
+}
+
 /* A new alias: its members come here, or into a message of their own. */
 static int
 enter(struct expander *x, uint32_t parent, const struct meaning *m,
@@ -325,10 +293,12 @@ enter(struct expander *x, uint32_t parent, const struct meaning *m,
 {
 	const uint32_t node = x->nnodes;
 	char *sender = NULL;
-	int r = add_node(x, parent, m);
+	int r = judge_alias(x, m->alias);
 
 	if (r == 0)
-		r = find_owner(x, m, address, &sender);
+		r = add_node(x, parent, m);
+	if (r == 0)
+		r = names_owner(x->names, m, address, x->of->sender, &sender);
 	if (r < 0)
 		return r;
 	return sender == NULL ? push_alias(x, node)
@@ -357,24 +327,47 @@ take_address(struct expander *x, const struct frame *f, const char *text)
 	return r <= 0 ? r : enter(x, f->node, &m, address);
 }
 
+/* A program or a mailbox becomes a recipient that names it, and the include
+ * file that it stands in. */
 static int
-take_program(struct expander *x, const struct frame *f, const char *text)
+take_instruction(struct expander *x, const struct frame *f, const char *mark,
+    const char *text)
 {
 	char rcpt[2 * ADDRESS_MAX + PATH_MAX];
 	int n;
 
-	/* alias.c looks for a program in the table, and in files that the table
-	 * names. */
+	/* alias.c looks for an instruction in the table, and in files that the
+	 * table names. */
 	if (f->nested)
 		return bad_include(x, f,
-		    "a program in a file that the alias file does not name");
-	n = snprintf(rcpt, sizeof(rcpt), "%s%s%s|%s",
+		    "a program or a mailbox in a file that the alias file does "
+		    "not name");
+	n = snprintf(rcpt, sizeof(rcpt), "%s%s%s%s%s",
 	    f->path == NULL ? "" : ALIAS_INCLUDE_PREFIX,
-	    f->path == NULL ? "" : f->path, f->path == NULL ? "" : ":", text);
+	    f->path == NULL ? "" : f->path, f->path == NULL ? "" : ":", mark,
+	    text);
 
 	if (n < 0 || address_check(rcpt, (size_t)n) < 0)
-		return fail(x, -EUCLEAN, "member |%s: too long", text);
+		return fail(x, -EUCLEAN, "member %s%s: too long", mark, text);
 	return add_rcpt(x, rcpt, false);
+}
+
+static int
+take_program(struct expander *x, const struct frame *f, const char *text)
+{
+	return take_instruction(x, f, "|", text);
+}
+
+static int
+take_file(struct expander *x, const struct frame *f, const char *text)
+{
+	return take_instruction(x, f, "", text);
+}
+
+static int
+take_refusal(struct expander *x, const struct frame *f UNUSED, const char *text)
+{
+	return fail(x, -ECONNREFUSED, "%s", text);
 }
 
 static int
@@ -399,6 +392,8 @@ static int (*const take[])(
 	[ALIAS_PROGRAM] = take_program,
 	[ALIAS_INCLUDE] = take_include,
 	[ALIAS_NOTHING] = take_nothing,
+	[ALIAS_FILE] = take_file,
+	[ALIAS_REFUSAL] = take_refusal,
 };
 
 static int
@@ -433,11 +428,14 @@ begin(struct expander *x)
 	if (m.key == NULL ||
 	    (m.alias == NULL && names->admin_recipient[0] == '\0'))
 		return fail(x, -ENOENT, "there is no alias %s", x->of->key);
-	r = meet(x, SEEN_ALIAS, m.key);
+	r = judge_alias(x, m.alias);
+	if (r == 0)
+		r = meet(x, SEEN_ALIAS, m.key);
 	if (r > 0)
 		r = add_node(x, NO_NODE, &m);
 	if (r == 0)
-		r = find_owner(x, &m, x->of->recipient, &sender);
+		r = names_owner(
+		    names, &m, x->of->recipient, x->of->sender, &sender);
 	return r < 0 ? r : add_group(x, 0, sender);
 }
 

@@ -1,6 +1,12 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "deliver-local/expand.h"
+
+#define OWNER "owner-"
 
 void
 names_lower(char *s)
@@ -41,4 +47,42 @@ names_look_up(const struct members_names *names, const char *address)
 	m.is_alias = m.alias != NULL ||
 	    (m.key != NULL && names->admin_recipient[0] != '\0');
 	return m;
+}
+
+/* Does mail to this address go to an alias for owners? */
+static bool
+is_owner(const struct members_names *names, const struct meaning *list,
+    const char *address)
+{
+	char key[ADDRESS_MAX + 1];
+	struct meaning m;
+
+	if (strchr(list->key, '@') == NULL) {
+		snprintf(key, sizeof(key), OWNER "%s", list->key);
+		return alias_find_key(names->aliases, key) != NULL;
+	}
+	m = names_look_up(names, address);
+	return m.alias != NULL && strncmp(m.key, OWNER, strlen(OWNER)) == 0;
+}
+
+int
+names_owner(const struct members_names *names, const struct meaning *list,
+    const char *address, const char *sender, char **ret_owner)
+{
+	const bool domain = strchr(list->key, '@') != NULL;
+	const char *name = list->key[0] == '@' ? address : list->key;
+	char *owner;
+
+	*ret_owner = NULL;
+	if (sender[0] == '\0' || strpbrk(name, "\" ") != NULL)
+		return 0;
+	if (asprintf(&owner, OWNER "%.*s@%s", (int)address_local_len(name),
+		name, domain ? address_domain(address) : names->mydomain) < 0)
+		return -ENOMEM;
+	if (is_owner(names, list, owner) &&
+	    address_check(owner, strlen(owner)) == 0)
+		*ret_owner = owner;
+	else
+		free(owner);
+	return 0;
 }

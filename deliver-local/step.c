@@ -9,6 +9,9 @@
 #include "base/clock.h"
 
 #define SWEEP_ONE_IN 16 /* deliveries look for old files in tmp */
+#define LOCK_LIMIT                                                \
+	(30 * USEC_PER_SEC) /* where deliveries may take any time \
+			     */
 
 /* ---- privileges ---- */
 
@@ -174,6 +177,35 @@ child_put_maildir(const struct child_plan *plan, const char *path,
 		note_path(plan->stay, path, md.unnamed);
 	} else {
 		(void)buf_printf(&what, "maildir %s: %s", path, md.step);
+		verdict_error(v, r, buf_str(&what));
+	}
+	buf_done(&what);
+}
+
+void
+child_put_mbox(const struct child_plan *plan, const char *path, bool own,
+    gid_t spool_group, struct message *m, struct verdict *v)
+{
+	struct pulse pulse = { .limit = plan->maildir_time_limit,
+		.last = plan->started_at,
+		.told = plan->started_at };
+	struct mbox b = { .sys = &spool_sys_real,
+		.progress = plan->maildir_time_limit > 0 ? child_beat : NULL,
+		.arg = &pulse,
+		.path = path,
+		.own = own,
+		.spool_group = spool_group,
+		.lock_limit = plan->maildir_time_limit > 0
+		    ? plan->maildir_time_limit / 2
+		    : LOCK_LIMIT };
+	struct buf what = { 0 };
+	int r = mbox_deliver(&b, m);
+
+	if (r == 0) {
+		verdict_set(
+		    v, AGENT_SENT, "2.0.0", "delivered to mailbox %s", path);
+	} else {
+		(void)buf_printf(&what, "mailbox %s: %s", path, b.step);
 		verdict_error(v, r, buf_str(&what));
 	}
 	buf_done(&what);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -121,4 +122,16 @@ walk_to_as(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir,
 	}
 	*ret_dir = w.dir;
 	return 0;
+}
+
+int
+walk_to_file(const char *path, walk_denied_fn *denied, void *arg, int *ret_dir)
+{
+	char above[PATH_MAX + 2], name[NAME_MAX + 1];
+	const char *slash = strrchr(path, '/');
+
+	if (slash == NULL)
+		return -EINVAL;
+	snprintf(above, sizeof(above), "%.*s/.", (int)(slash - path), path);
+	return walk_to_as(above, denied, arg, ret_dir, name);
 }

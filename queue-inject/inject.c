@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/version.h"
 #include "daemon/daemon.h"
-#include "route/alias.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,43 +70,6 @@ catch_signals(void)
 }
 
 /* ---- tasks ---- */
-
-static void
-print_lines(const char *name, const char *text)
-{
-	size_t n;
-
-	for (; *text != '\0'; text += n + (text[n] == '\n')) {
-		n = strcspn(text, "\n");
-		fprintf(stderr, "%s: %.*s\n", name, (int)n, text);
-	}
-}
-
-/* Scripts of other packages call newaliases or `sendmail -bi`, and must not
- * fail, whatever the operator wrote; a person who calls it sees what is wrong.
- */
-static int
-build_aliases(const struct options *o, const char *name)
-{
-	struct buf error = { 0 };
-	struct conf conf;
-
-	if (conf_load(o->conf_path, &conf, &error) == 0) {
-		if (conf.alias_file[0] != '\0' &&
-		    alias_judge(conf.alias_file, &error) == -ENOENT)
-			buf_reset(&error);
-		conf_done(&conf);
-	}
-	if (error.len > 0)
-		print_lines(name, buf_str(&error));
-	fprintf(stderr, "%s: %s\n", name,
-	    error.len > 0
-		? "not right: qscheduler keeps the aliases that are in force"
-		: "nothing to do: aliases are read when qscheduler starts or "
-		  "reloads");
-	buf_done(&error);
-	return 0;
-}
 
 static int
 load_conf(struct inject *inject)
@@ -177,7 +139,8 @@ run_task(struct inject *inject)
 	    inject->options.task == TASK_RETRY)
 		return beside_start(&inject->options, &inject->why);
 	if (inject->options.task == TASK_ALIASES)
-		return build_aliases(&inject->options, inject->face->name);
+		return newaliases_run(
+		    &inject->options, inject->face->name, &inject->why);
 	if (load_conf(inject) < 0 || inject_run(inject, &id) < 0)
 		return -1;
 	if (inject->options.print_id)

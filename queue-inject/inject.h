@@ -69,6 +69,11 @@ int inject_copy(struct inject *inject);
  */
 int beside_start(const struct options *o, struct refusal *why);
 
+/* newaliases.c: prints each wrong line of the file of aliases, and puts the
+ * file in force. 0; -1 with a reason. */
+int
+newaliases_run(const struct options *o, const char *name, struct refusal *why);
+
 /* mail_face.c, qmail_face.c */
 int mail_prepare(struct inject *inject);
 int mail_content(struct inject *inject);

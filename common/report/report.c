@@ -162,12 +162,13 @@ report_begin(struct report_facts *r, struct buf *out)
 	return e < 0 ? e : prose_begin(r, out);
 }
 
+/* A program or a mailbox of an alias. */
 static bool
 is_program(const char *address)
 {
 	static const char include[] = ":include:";
 
-	return address[0] == '|' ||
+	return address[0] == '|' || address[0] == '/' ||
 	    strncmp(address, include, sizeof(include) - 1) == 0;
 }
 

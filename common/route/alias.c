@@ -1,62 +1,66 @@
 #include "route/alias.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/address.h"
 #include "base/file.h"
 #include "base/line.h"
 #include "base/text.h"
+#include "route/alias_table.h"
 #include "route/nexthop.h"
 
 #define FILE_MAX_BYTES ((size_t)64 << 20)
 #define LINES_MAX      20
-
-struct alias_table {
-	struct buf text;             /* that keys and members point into */
-	struct alias *aliases;       /* as in the file */
-	struct alias_member *pool;   /* the members of all, in this order */
-	const struct alias **by_key; /* sorted */
-	size_t n, cap, npool, pool_cap;
-	uid_t owner;
-};
 
 struct reading {
 	struct alias_table *table;
 	const char *path;
 	uint32_t line;
 	struct buf *error;
-	/* For alias_judge(), which goes on behind a wrong line. */
-	bool all;
-	bool lost;      /* the alias has no name, or something wrong told */
-	uint32_t wrong; /* lines, of which LINES_MAX are told */
+	bool lost;  /* the last line that begins an alias has no usable name */
+	bool comma; /* the line before ends in a comma */
+	uint32_t wrong; /* number of complaints, of which LINES_MAX are kept */
 };
 
-/* The complaint about a line begins: 1. 0: it is not told. */
+/* Begins a complaint about a line. 1: begun; 0: there are enough. */
 static int
-begin_wrong(struct reading *rd, uint32_t line)
+begin_complaint(struct reading *rd, uint32_t line)
 {
+	struct buf *out = &rd->table->complaints;
 	int r = 0;
 
-	rd->lost = true;
 	if (++rd->wrong > LINES_MAX)
 		return 0;
 	if (rd->wrong > 1)
-		r = buf_add_char(rd->error, '\n');
+		r = buf_add_char(out, '\n');
 	if (r == 0)
-		r = buf_printf(rd->error, "%s:%u: ", rd->path, line);
+		r = buf_printf(out, "%s:%u: ", rd->path, line);
 	return r < 0 ? r : 1;
 }
 
 static int
-fail(struct reading *rd, uint32_t line, const char *why)
+complain(struct reading *rd, uint32_t line, const char *why)
 {
-	int r = begin_wrong(rd, line);
+	int r = begin_complaint(rd, line);
 
 	if (r > 0)
-		r = buf_add_str(rd->error, why);
-	return r < 0 ? r : rd->all ? 0 : -EINVAL;
+		r = buf_add_str(&rd->table->complaints, why);
+	return r < 0 ? r : 0;
+}
+
+/* The alias that was begun last is wrong, for this reason. */
+static int
+spoil(struct reading *rd, uint32_t line, const char *why)
+{
+	struct alias *alias = &rd->table->aliases[rd->table->n - 1];
+
+	if (alias->wrong == NULL) {
+		alias->wrong = why;
+		alias->wrong_line = line;
+	}
+	return complain(rd, line, why);
 }
 
 /* Room for one more in an array of things of this size. */
@@ -107,12 +111,14 @@ add_alias(struct alias_table *t, const char *key, uint32_t line)
 static int
 end_alias(struct reading *rd)
 {
-	const struct alias_table *t = rd->table;
+	const struct alias *last;
 
-	if (rd->lost || t->n == 0 || t->aliases[t->n - 1].nmembers > 0)
+	if (rd->lost || rd->table->n == 0)
 		return 0;
-	return fail(rd, t->aliases[t->n - 1].line,
-	    "no recipient (/dev/null drops mail)");
+	last = &rd->table->aliases[rd->table->n - 1];
+	return last->nmembers > 0 || last->wrong != NULL
+	    ? 0
+	    : spoil(rd, last->line, "no recipient (/dev/null drops mail)");
 }
 
 static int
@@ -127,7 +133,30 @@ take_members(struct reading *rd, char *at)
 		if (r < 0)
 			return r;
 	}
-	return r < 0 ? fail(rd, rd->line, why) : 0;
+	return r < 0 ? spoil(rd, rd->line, why) : 0;
+}
+
+/* A line without a colon. Its first word may be the name of an alias, whose
+ * mail must not be refused for a slip of the pen. */
+static int
+take_word(struct reading *rd, char *line)
+{
+	static const char why[] = "no colon behind the name";
+	char copy[ALIAS_KEY_MAX + 2], *at = copy;
+	const size_t len = strcspn(line, " \t,@\"");
+	const char *key = NULL;
+	int r;
+
+	rd->lost = true;
+	snprintf(copy, sizeof(copy), "%.*s:", (int)len, line);
+	if (len > ALIAS_KEY_MAX || line[len] == '@' || line[len] == '"' ||
+	    alias_line_key(&at, &key) != NULL)
+		return complain(rd, rd->line, why);
+	rd->lost = false;
+	line[len] = '\0';
+	nexthop_lower_case(line);
+	r = add_alias(rd->table, line, rd->line);
+	return r < 0 ? r : spoil(rd, rd->line, why);
 }
 
 static int
@@ -138,10 +167,14 @@ take_alias(struct reading *rd, char *line)
 
 	if (r < 0)
 		return r;
+	if (strchr(line, ':') == NULL)
+		return take_word(rd, line);
 	rd->lost = false;
 	why = alias_line_key(&line, &key);
-	if (why != NULL)
-		return fail(rd, rd->line, why);
+	if (why != NULL) {
+		rd->lost = true;
+		return complain(rd, rd->line, why);
+	}
 	r = add_alias(rd->table, key, rd->line);
 	return r < 0 ? r : take_members(rd, line);
 }
@@ -151,17 +184,66 @@ take_line(struct reading *rd, char *line)
 {
 	size_t blanks = strspn(line, " \t");
 
-	if (line[blanks] == '\0' || line[blanks] == '#')
+	if (line[blanks] == '\0')
 		return 0;
-	if (blanks == 0)
+	/* Behind a comma a line without a colon can only be a member. */
+	if (blanks == 0 && !(rd->comma && strchr(line, ':') == NULL))
 		return take_alias(rd, line);
-	if (rd->table->n == 0 && rd->lost)
+	if (rd->lost)
 		return 0;
-	if (rd->table->n == 0)
-		return fail(rd, rd->line,
-		    "a line that begins with a blank continues an alias, and "
-		    "there is none");
-	return take_members(rd, line + blanks);
+	if (rd->table->n > 0)
+		return take_members(rd, line + blanks);
+	rd->lost = true;
+	return complain(rd, rd->line,
+	    "a line that begins with a blank continues an alias, and there is "
+	    "none");
+}
+
+static bool
+ends_in_comma(const char *line)
+{
+	size_t len = strlen(line);
+
+	while (len > 0 && (line[len - 1] == ' ' || line[len - 1] == '\t'))
+		len--;
+	return len > 0 && line[len - 1] == ',';
+}
+
+/* How many of len octets are text of one line. */
+static size_t
+text_length(const char *line, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (((unsigned char)line[i] < 0x20 && line[i] != '\t') ||
+		    line[i] == 0x7f)
+			break;
+	return i;
+}
+
+/* A line with octets that are no text: its alias is wrong, and its name is what
+ * stands in front of them. */
+static int
+take_bad_line(struct reading *rd, char *line, size_t len, const char *why)
+{
+	const char *key = NULL;
+	int r = 0;
+
+	line[text_length(line, len)] = '\0';
+	if (*line != ' ' && *line != '\t') {
+		r = end_alias(rd);
+		if (r < 0)
+			return r;
+		rd->lost = strchr(line, ':') == NULL ||
+		    alias_line_key(&line, &key) != NULL;
+		if (!rd->lost)
+			r = add_alias(rd->table, key, rd->line);
+	}
+	if (r < 0)
+		return r;
+	return rd->lost || rd->table->n == 0 ? complain(rd, rd->line, why)
+					     : spoil(rd, rd->line, why);
 }
 
 static int
@@ -169,17 +251,31 @@ take_file(struct reading *rd)
 {
 	struct line_cursor cursor;
 	const char *why = NULL;
-	char *line;
+	char *line, *begin;
+	bool comma;
 	int r;
 
 	line_begin(&cursor, &rd->table->text, FILE_MAX_BYTES);
-	while ((r = line_next(&cursor, &line, &why)) > 0) {
+	if (rd->table->text.len >= 3 &&
+	    memcmp(cursor.next, "\xef\xbb\xbf", 3) == 0)
+		cursor.next += 3;
+	for (begin = cursor.next; (r = line_next(&cursor, &line, &why)) != 0;
+	     begin = cursor.next) {
 		rd->line = cursor.number;
-		r = take_line(rd, line);
+		if (r < 0) {
+			r = take_bad_line(
+			    rd, begin, (size_t)(cursor.next - begin), why);
+			rd->comma = false;
+		} else {
+			alias_line_uncomment(line);
+			comma = ends_in_comma(line);
+			r = take_line(rd, line);
+			rd->comma = comma;
+		}
 		if (r < 0)
 			return r;
 	}
-	return r < 0 ? fail(rd, cursor.number, why) : end_alias(rd);
+	return end_alias(rd);
 }
 
 static int
@@ -192,16 +288,22 @@ compare(const void *a, const void *b)
 	return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
 }
 
+/* The first of two aliases with one name holds, as with Postfix. */
 static int
-fail_twice(struct reading *rd, const struct alias *first, const struct alias *a)
+complain_twice(
+    struct reading *rd, const struct alias *first, const struct alias *a)
 {
-	int r = begin_wrong(rd, a->line);
+	struct buf *out = &rd->table->complaints;
+	int r = begin_complaint(rd, a->line);
 
-	if (r > 0)
-		r = text_quote(rd->error, a->key);
-	if (r == 0 && rd->wrong <= LINES_MAX)
-		r = buf_printf(rd->error, ": already in line %u", first->line);
-	return r < 0 ? r : rd->all ? 0 : -EINVAL;
+	if (r <= 0)
+		return r;
+	r = text_quote(out, a->key);
+	return r < 0 ? r
+		     : buf_printf(out,
+			   ": already in line %u, which holds; this line is "
+			   "ignored",
+			   first->line);
 }
 
 /* Members stand where they stay; keys are sorted for lookups. */
@@ -210,7 +312,7 @@ finish(struct reading *rd)
 {
 	struct alias_table *t = rd->table;
 	const struct alias_member *member = t->pool;
-	size_t i;
+	size_t i, nkeys = 0;
 	int r = 0;
 
 	if (t->n == 0)
@@ -220,14 +322,29 @@ finish(struct reading *rd)
 		return -ENOMEM;
 	for (i = 0; i < t->n; i++) {
 		t->aliases[i].members = member;
-		member += t->aliases[i].nmembers;
+		if (t->aliases[i].nmembers > 0)
+			member += t->aliases[i].nmembers;
 		t->by_key[i] = &t->aliases[i];
 	}
 	qsort(t->by_key, t->n, sizeof(*t->by_key), compare);
-	for (i = 1; r == 0 && i < t->n; i++)
-		if (strcmp(t->by_key[i - 1]->key, t->by_key[i]->key) == 0)
-			r = fail_twice(rd, t->by_key[i - 1], t->by_key[i]);
+	for (i = 0; r == 0 && i < t->n; i++)
+		if (nkeys > 0 &&
+		    strcmp(t->by_key[nkeys - 1]->key, t->by_key[i]->key) == 0)
+			r = complain_twice(
+			    rd, t->by_key[nkeys - 1], t->by_key[i]);
+		else
+			t->by_key[nkeys++] = t->by_key[i];
+	t->nkeys = nkeys;
 	return r;
+}
+
+static int
+count_complaints(struct reading *rd)
+{
+	return rd->wrong <= LINES_MAX
+	    ? 0
+	    : buf_printf(&rd->table->complaints, "\n%s: %u more wrong lines",
+		  rd->path, rd->wrong - LINES_MAX);
 }
 
 static int
@@ -256,6 +373,8 @@ load(struct reading *rd)
 		r = take_file(rd);
 	if (r == 0)
 		r = finish(rd);
+	if (r == 0)
+		r = count_complaints(rd);
 	if (r < 0)
 		alias_free(&rd->table);
 	return r;
@@ -273,17 +392,10 @@ alias_load(
 	return r;
 }
 
-int
-alias_judge(const char *path, struct buf *ret_errors)
+const char *
+alias_complaints(const struct alias_table *table)
 {
-	struct reading rd = { .path = path, .error = ret_errors, .all = true };
-	int r = load(&rd);
-
-	alias_free(&rd.table);
-	if (r == 0 && rd.wrong > LINES_MAX)
-		r = buf_printf(ret_errors, "\n%s: %u more wrong lines", path,
-		    rd.wrong - LINES_MAX);
-	return r < 0 ? r : rd.wrong > 0 ? -EINVAL : 0;
+	return buf_str(&table->complaints);
 }
 
 void
@@ -295,6 +407,7 @@ alias_free(struct alias_table **table)
 	if (t == NULL)
 		return;
 	buf_done(&t->text);
+	buf_done(&t->complaints);
 	free(t->aliases);
 	free(t->pool);
 	free(t->by_key);
@@ -311,109 +424,4 @@ const struct alias *
 alias_at(const struct alias_table *table, size_t i)
 {
 	return table == NULL || i >= table->n ? NULL : &table->aliases[i];
-}
-
-/* ---- lookups ---- */
-
-static int
-compare_key(const void *key, const void *element)
-{
-	return strcmp(key, (*(const struct alias *const *)element)->key);
-}
-
-/* The key is in lower case. */
-static const struct alias *
-find(const struct alias_table *t, const char *key)
-{
-	const struct alias *const *found;
-
-	if (t == NULL || t->n == 0)
-		return NULL;
-	found = bsearch(key, t->by_key, t->n, sizeof(*t->by_key), compare_key);
-	return found == NULL ? NULL : *found;
-}
-
-/* user, or user+extension where the account has no alias. `behind` follows
- * either: "" or "@domain". */
-static const struct alias *
-find_user(const struct alias_table *t, const char *user, const char *behind)
-{
-	char key[ALIAS_KEY_MAX + 1];
-	size_t len = strlen(user), account = address_account_len(user);
-	size_t rest = strlen(behind) + 1;
-	const struct alias *found = NULL;
-
-	/* A quoted @ is part of a name, and no name in the file has one. */
-	if (len == 0 || strchr(user, '@') != NULL)
-		return NULL;
-	if (len + rest <= sizeof(key)) {
-		memcpy(key, user, len);
-		memcpy(key + len, behind, rest);
-		found = find(t, key);
-	}
-	if (found != NULL || account == len || account + rest > sizeof(key))
-		return found;
-	memcpy(key, user, account);
-	memcpy(key + account, behind, rest);
-	return find(t, key);
-}
-
-/* "@domain" in lower case; false: there is none, or it is too long. */
-static bool
-domain_key(const char *address, char out[ALIAS_KEY_MAX + 1])
-{
-	const char *domain = address_domain(address);
-	size_t len = strlen(domain);
-
-	if (len == 0 || len + 1 > ALIAS_KEY_MAX)
-		return false;
-	out[0] = '@';
-	memcpy(out + 1, domain, len + 1);
-	nexthop_lower_case(out);
-	return true;
-}
-
-const struct alias *
-alias_find_address(const struct alias_table *table, const char *address)
-{
-	char user[ADDRESS_MAX + 1], domain[ALIAS_KEY_MAX + 1];
-
-	if (table == NULL || !domain_key(address, domain))
-		return NULL;
-	(void)address_user(address, user);
-	return find_user(table, user, domain);
-}
-
-const struct alias *
-alias_find_account(const struct alias_table *table, const char *address)
-{
-	char user[ADDRESS_MAX + 1];
-
-	if (table == NULL)
-		return NULL;
-	(void)address_user(address, user);
-	return find_user(table, user, "");
-}
-
-const struct alias *
-alias_find_domain(const struct alias_table *table, const char *address)
-{
-	char domain[ALIAS_KEY_MAX + 1];
-
-	return table != NULL && domain_key(address, domain)
-	    ? find(table, domain)
-	    : NULL;
-}
-
-const struct alias *
-alias_find_key(const struct alias_table *table, const char *key)
-{
-	char lower[ALIAS_KEY_MAX + 1];
-	size_t len = strlen(key);
-
-	if (len > ALIAS_KEY_MAX)
-		return NULL;
-	memcpy(lower, key, len + 1);
-	nexthop_lower_case(lower);
-	return find(table, lower);
 }

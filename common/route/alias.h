@@ -4,9 +4,13 @@
  * lines that begin with a blank, `#` comments. A table does not change once
  * loaded; a reload loads another one and swaps.
  *
- * Soft: -errno, -ENOENT for no file, -EINVAL for a wrong line, with the text
- * in *ret_error ("FILE:LINE: what was wrong"). Never logs. One owner; results
- * of a lookup point into the table.
+ * A wrong line makes the alias that the line belongs to wrong, and nothing
+ * else: mail for that name is deferred with the reason. A line without a usable
+ * name is ignored. alias_complaints() names every such line.
+ *
+ * Soft: -errno, with the text in *ret_error, for a file that cannot be read as
+ * a whole; -ENOENT for no file. Never logs. One owner; results of a lookup
+ * point into the table.
  */
 #ifndef ROUTE_ALIAS_H
 #define ROUTE_ALIAS_H
@@ -20,6 +24,9 @@ enum alias_member_kind {
 	ALIAS_PROGRAM, /* the command behind `|` */
 	ALIAS_INCLUDE, /* the absolute path of a file of members */
 	ALIAS_NOTHING, /* /dev/null */
+	ALIAS_FILE,    /* the absolute path of an mbox; of a maildir where it
+			* ends in a slash */
+	ALIAS_REFUSAL, /* the text of a bounce */
 };
 
 struct alias_member {
@@ -32,21 +39,23 @@ struct alias {
 	size_t nmembers;
 	const struct alias_member *members;
 	uint32_t line;
+	const char *wrong;   /* reason of the first wrong line, or NULL */
+	uint32_t wrong_line; /* number of that line */
 };
 
 struct alias_table;
 
 #define ALIAS_INCLUDE_PREFIX ":include:"
-/* The longest key, which is a next hop. Each member fits in an address of
- * ADDRESS_MAX bytes, with the `|` or `:include:` in front. */
+/* The longest key, which is a next hop. Each member but a refusal fits in an
+ * address of ADDRESS_MAX bytes, with the `|` or `:include:` in front. */
 #define ALIAS_KEY_MAX        255
 
 int alias_load(
     const char *path, struct alias_table **ret_table, struct buf *ret_error);
 void alias_free(struct alias_table **table);
-/* Each wrong line of the file, up to 20, a line of *ret_errors each, without a
- * line end behind the last. 0: the file is right. */
-int alias_judge(const char *path, struct buf *ret_errors);
+/* The wrong lines, up to 20, as lines "FILE:LINE: reason" without a line end
+ * behind the last; "" when every line is right. */
+const char *alias_complaints(const struct alias_table *table);
 /* The owner of the file, for its programs and include files. */
 uid_t alias_owner(const struct alias_table *table);
 
@@ -74,10 +83,13 @@ int alias_parse_members(const char *line, size_t len,
     int (*each)(void *arg, const struct alias_member *member), void *arg,
     const char **ret_why);
 
-/* One line of either file, cut in place (alias_line.c). alias_line_key():
+/* One line of either file, cut in place (alias_line.c). alias_line_uncomment():
+ * cuts a comment, which is `#` at the start or behind a blank, outside quotes.
+ * alias_line_key():
  * `key:` at *at, which moves behind the colon; NULL, or the complaint.
  * alias_line_member(): 1: the next member, and *at moves behind it; 0: there is
  * none; -EINVAL with the complaint. */
+void alias_line_uncomment(char *line);
 const char *alias_line_key(char **at, const char **ret_key);
 int
 alias_line_member(char **at, struct alias_member *ret, const char **ret_why);

@@ -9,8 +9,6 @@
 #include "base/address.h"
 #include "route/nexthop.h"
 
-#define INCLUDE  ":include:"
-
 /* Characters that an address without quotes cannot have. */
 #define SPECIALS " \t\"\\()<>,;:[]@"
 
@@ -37,6 +35,20 @@ find_outside(char *s, char stop)
 			s++;
 	}
 	return quoted ? NULL : s;
+}
+
+void
+alias_line_uncomment(char *s)
+{
+	char *p = s, *hash;
+
+	while ((hash = find_outside(p, '#')) != NULL && *hash == '#') {
+		if (hash == s || is_blank(hash[-1])) {
+			*hash = '\0';
+			return;
+		}
+		p = hash + 1;
+	}
 }
 
 static void
@@ -102,13 +114,10 @@ judge_local(const char *address, size_t len)
 		    : "a quote within an address";
 	if (fit >= len)
 		return NULL;
-	if (!is_blank(address[fit]))
-		return "this is no plain address";
-	return *address == '#' ||
-		address[fit + strspn(address + fit, " \t")] == '#'
-	    ? "a comment needs a line of its own"
-	    : "a blank within an address: members stand between commas, names "
-	      "with blanks in quotes";
+	return is_blank(address[fit])
+	    ? "a blank within an address: members stand between commas, names "
+	      "with blanks in quotes"
+	    : "this is no plain address";
 }
 
 static const char *
@@ -153,9 +162,34 @@ requote(char *text)
 	*to = '"';
 }
 
+/* `Name <address>` and `address (comment)` have an address as in a header; what
+ * is in neither form stays. */
+static char *
+plain_address(char *text)
+{
+	char *open = find_outside(text, '<'), *end = text + strlen(text);
+
+	if (open != NULL && *open == '<' && end[-1] == '>') {
+		end[-1] = '\0';
+		open += 1 + strspn(open + 1, " \t");
+		cut_blanks(open, end - 1);
+		return open;
+	}
+	open = find_outside(text, '(');
+	if (open != NULL && *open == '(' && open > text && end[-1] == ')')
+		cut_blanks(text, open);
+	return text;
+}
+
 static const char *
 take_address(char *text, bool quoted, struct alias_member *ret)
 {
+	if (!quoted)
+		text = plain_address(text);
+	if (*text == '\0')
+		return "an empty name";
+	if (strchr("|:/", *text) != NULL)
+		return "this is no plain address";
 	if (strlen(text) > ADDRESS_MAX)
 		return "the address is too long";
 	if (quoted)
@@ -172,10 +206,7 @@ take_program(char *text, bool quoted, struct alias_member *ret)
 	ret->kind = ALIAS_PROGRAM;
 	text += 1 + strspn(text + 1, " \t");
 	if (!quoted)
-		quoted = take_quotes(text); /* |"command word" */
-	if (!quoted && strpbrk(text, " \t\"") != NULL)
-		return "a command with blanks stands in quotes: "
-		       "\"|command word\"";
+		(void)take_quotes(text); /* |"command word" */
 	text += strspn(text, " \t");
 	ret->text = text;
 	if (*text == '\0')
@@ -183,35 +214,90 @@ take_program(char *text, bool quoted, struct alias_member *ret)
 	return strlen(text) < ADDRESS_MAX ? NULL : "the command is too long";
 }
 
+/* The path of an include file or of a mailbox. An instruction of an include
+ * file joins the path of that file and its own by a colon (alias.h). */
 static const char *
-take_include(char *text, bool quoted, struct alias_member *ret)
+judge_path(const char *path, bool quoted, size_t room)
 {
-	const size_t len = strlen(ALIAS_INCLUDE_PREFIX);
-
-	if (strncasecmp(text, ALIAS_INCLUDE_PREFIX, len) != 0)
-		return "a member that begins with a colon is :include:/path";
-	ret->kind = ALIAS_INCLUDE;
-	text += len + strspn(text + len, " \t");
-	ret->text = text;
-	if (*text != '/')
-		return "the path of an include file is not absolute";
-	if (!quoted && strpbrk(text, " \t\"") != NULL)
-		return "a path with blanks stands in quotes: "
+	if (!quoted && strpbrk(path, " \t\"") != NULL)
+		return "a path with blanks stands in quotes: \"/a path\", "
 		       "\":include:/a path\"";
-	if (strstr(text, ":|") != NULL)
-		return "the path of an include file has :| in it";
-	return strlen(text) + len <= ADDRESS_MAX ? NULL
-						 : "the path is too long";
+	return strlen(path) <= room ? NULL : "the path is too long";
 }
 
 static const char *
-take_path(char *text, bool quoted UNUSED, struct alias_member *ret)
+take_include(char *text, bool quoted, struct alias_member *ret)
+{
+	ret->kind = ALIAS_INCLUDE;
+	ret->text = text;
+	if (*text != '/')
+		return "the path of an include file is not absolute";
+	if (strstr(text, ":|") != NULL || strstr(text, ":/") != NULL)
+		return "the path of an include file has :| or :/ in it";
+	return judge_path(
+	    text, quoted, ADDRESS_MAX - strlen(ALIAS_INCLUDE_PREFIX));
+}
+
+static const char *
+take_refusal(char *text, bool quoted UNUSED, struct alias_member *ret)
+{
+	ret->kind = ALIAS_REFUSAL;
+	ret->text = *text != '\0' ? text : "mail for this address is refused";
+	return NULL;
+}
+
+static const char *
+take_blackhole(char *text UNUSED, bool quoted UNUSED, struct alias_member *ret)
 {
 	ret->kind = ALIAS_NOTHING;
+	ret->text = "/dev/null";
+	return NULL;
+}
+
+/* Members that begin with a colon. */
+static const struct colon_word {
+	const char *name;
+	const char *(*take)(char *text, bool quoted, struct alias_member *ret);
+	bool whole; /* the text is the rest of the line, commas as well */
+} colon_words[] = {
+	{ ALIAS_INCLUDE_PREFIX, take_include, false },
+	{ ":fail:", take_refusal, true },
+	{ ":error:", take_refusal, true },
+	{ ":blackhole:", take_blackhole, false },
+};
+
+static const struct colon_word *
+find_colon_word(const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(colon_words); i++)
+		if (strncasecmp(text, colon_words[i].name,
+			strlen(colon_words[i].name)) == 0)
+			return &colon_words[i];
+	return NULL;
+}
+
+static const char *
+take_colon(char *text, bool quoted, struct alias_member *ret)
+{
+	const struct colon_word *word = find_colon_word(text);
+
+	if (word == NULL)
+		return "a member that begins with a colon is :include:/path, "
+		       ":fail: text, :error: text or :blackhole:";
+	text += strlen(word->name);
+	return word->take(text + strspn(text, " \t"), quoted, ret);
+}
+
+static const char *
+take_path(char *text, bool quoted, struct alias_member *ret)
+{
+	const bool nothing = strcmp(text, "/dev/null") == 0;
+
+	ret->kind = nothing ? ALIAS_NOTHING : ALIAS_FILE;
 	ret->text = text;
-	return strcmp(text, "/dev/null") == 0
-	    ? NULL
-	    : "mail is not appended to files: /dev/null is the only path";
+	return judge_path(text, quoted, ADDRESS_MAX);
 }
 
 static const char *
@@ -226,7 +312,7 @@ take_text(char *text, struct alias_member *ret)
 	case '|':
 		return take_program(text, quoted, ret);
 	case ':':
-		return take_include(text, quoted, ret);
+		return take_colon(text, quoted, ret);
 	case '/':
 		return take_path(text, quoted, ret);
 	default:
@@ -238,12 +324,15 @@ int
 alias_line_member(char **at, struct alias_member *ret, const char **ret_why)
 {
 	char *text = *at + strspn(*at, " \t,"), *end;
+	const struct colon_word *word;
 	const char *why = no_quote;
 	struct alias_member member;
 
 	if (*text == '\0')
 		return 0;
-	end = find_outside(text, ',');
+	word = find_colon_word(text);
+	end = word != NULL && word->whole ? text + strlen(text)
+					  : find_outside(text, ',');
 	if (end != NULL) {
 		*at = *end == '\0' ? end : end + 1;
 		cut_blanks(text, end);
@@ -363,9 +452,7 @@ alias_parse_members(const char *line, size_t len,
 		*ret_why = "out of memory";
 		return -ENOMEM;
 	}
-	at += strspn(at, " \t");
-	if (*at == '#')
-		r = 0;
+	alias_line_uncomment(at);
 	while (r > 0 && (r = alias_line_member(&at, &member, ret_why)) > 0) {
 		r = each(arg, &member);
 		r = r < 0 ? r : 1;

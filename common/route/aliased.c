@@ -93,7 +93,7 @@ key_of(const struct route_table *table, const char *recipient, int r,
 static bool
 is_instruction(const char *recipient)
 {
-	return recipient[0] == '|' ||
+	return recipient[0] == '|' || recipient[0] == '/' ||
 	    strncmp(recipient, ALIAS_INCLUDE_PREFIX,
 		strlen(ALIAS_INCLUDE_PREFIX)) == 0;
 }

@@ -345,6 +345,8 @@ add_alias_member(struct search *x, const struct alias_member *member)
 		[ALIAS_INCLUDE] = { ALIAS_INCLUDE_PREFIX,
 		    "file of members, which is not read here" },
 		[ALIAS_NOTHING] = { "/dev/null", "nothing" },
+		[ALIAS_FILE] = { "", "mailbox" },
+		[ALIAS_REFUSAL] = { ":fail: ", "the mail is refused" },
 	};
 	struct buf text = { 0 };
 	struct step s = { .what = kinds[member->kind].what };

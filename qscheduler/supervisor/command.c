@@ -46,7 +46,7 @@ load(const struct options *o, bool files, struct conf *ret_conf)
 	if (r == 0) {
 		r = daemon_users(ret_conf, &users, &error);
 		if (r == 0 && files)
-			r = files_check_lines(ret_conf, users.private, &error);
+			r = files_check_lines(ret_conf, &error);
 		if (r == 0 && files)
 			r = files_check(ret_conf, &users, &error);
 		if (r == 0 && files)

@@ -220,16 +220,29 @@ files_check(const struct conf *conf, const struct daemon_users *users,
 }
 
 int
-files_check_lines(const struct conf *conf, bool private, struct buf *ret_errors)
+files_check_lines(const struct conf *conf, struct buf *ret_errors)
 {
 	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
-	int r;
 
 	daemon_route_transports(conf, known);
-	r = unless_absent(
+	return unless_absent(
 	    route_judge(conf->routing_file, known, ret_errors), ret_errors);
-	if (r == 0 && files_have_aliases(conf, private))
-		r = unless_absent(
-		    alias_judge(conf->alias_file, ret_errors), ret_errors);
+}
+
+/* Adds the complaints about the file of aliases; one that cannot be read is for
+ * files_check(). */
+int
+files_alias_complaints(const struct conf *conf, bool private, struct buf *out)
+{
+	struct alias_table *table = NULL;
+	struct buf error = { 0 };
+	int r = 0;
+
+	if (files_have_aliases(conf, private) &&
+	    alias_load(conf->alias_file, &table, &error) == 0 &&
+	    alias_complaints(table)[0] != '\0')
+		r = buf_printf(out, "%s\n", alias_complaints(table));
+	alias_free(&table);
+	buf_done(&error);
 	return r;
 }

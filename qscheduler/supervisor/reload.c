@@ -14,6 +14,7 @@
 #include "log/log.h"
 
 #define SETTINGS_MAX 4096
+#define WARNING      "# warning: " /* a comment among the settings */
 #define OLD_STAYS    "the old configuration stays in force"
 
 /* ---- in the worker ---- */
@@ -34,8 +35,22 @@ print(const struct conf *conf, struct buf *out)
 	return r;
 }
 
-/* The first line of `more` names parameters that need a restart; the rest is in
- * force. */
+static int
+add_warnings(const struct conf *conf, bool private, struct buf *more)
+{
+	struct buf lines = { 0 };
+	int r = files_alias_complaints(conf, private, &lines);
+	char *rest = lines.data, *line;
+
+	while (r == 0 && (line = strsep(&rest, "\n")) != NULL)
+		if (*line != '\0')
+			r = buf_printf(more, WARNING "%s\n", line);
+	buf_done(&lines);
+	return r;
+}
+
+/* The first line of `more` names parameters that need a restart. Lines that
+ * begin with WARNING are for the log. The rest is in force. */
 static int
 put_in_force(
     struct super *s, struct conf *fresh, struct buf *error, struct buf *more)
@@ -49,6 +64,8 @@ put_in_force(
 		r = conf_keep_frozen(s->instance.conf, fresh);
 	if (r == 0)
 		r = files_check(fresh, &s->instance.users, error);
+	if (r == 0)
+		r = add_warnings(fresh, s->instance.users.private, more);
 	if (r == 0)
 		r = print(fresh, more);
 	if (r == 0)
@@ -77,6 +94,8 @@ take_line(char *line, uint32_t number, struct conf_setting *ret_setting)
 {
 	char *equals;
 
+	if (strncmp(line, WARNING, strlen(WARNING)) == 0)
+		log_warning("%s", line + strlen(WARNING));
 	line_uncomment(line);
 	line = line_trim(line);
 	if (line[0] == '\0')

@@ -131,13 +131,19 @@ open_env(struct super *s)
 
 /* Mail for root that no one is known to read. */
 static void
-warn_administrators(const struct conf *conf)
+warn_aliases(const struct conf *conf, bool private)
 {
-	struct buf line = { 0 }, error = { 0 };
+	struct buf lines = { 0 }, error = { 0 };
+	char *rest, *line;
+	int r = files_alias_complaints(conf, private, &lines);
 
-	if (files_warn_administrators(conf, &line, &error) == 0 && line.len > 0)
-		log_warning("%.*s", (int)(line.len - 1), line.data);
-	buf_done(&line);
+	if (r == 0)
+		r = files_warn_administrators(conf, &lines, &error);
+	rest = lines.data;
+	while (r == 0 && (line = strsep(&rest, "\n")) != NULL)
+		if (*line != '\0')
+			log_warning("%s", line);
+	buf_done(&lines);
 	buf_done(&error);
 }
 
@@ -229,7 +235,7 @@ open_all(struct super *s)
 	if (r == 0)
 		r = open_env(s);
 	if (r == 0)
-		warn_administrators(s->instance.conf);
+		warn_aliases(s->instance.conf, s->instance.users.private);
 	if (r == 0)
 		r = services_open(s);
 	if (r == 0) {

@@ -249,10 +249,13 @@ int file_systems_judge(
 /* For --check: that each rule for a pipe names a program that there is. Such a
  * rule stops no start, since the program may come later. */
 int files_check_pipes(const struct conf *conf, struct buf *ret_error);
-/* For --check: each wrong line of the routing file, else of the alias file, is
- * a line of *ret_errors, which is empty before. */
-int files_check_lines(
-    const struct conf *conf, bool private, struct buf *ret_errors);
+/* For --check: each wrong line of the routing file is a line of *ret_errors,
+ * which is empty before. */
+int files_check_lines(const struct conf *conf, struct buf *ret_errors);
+/* Adds a line "FILE:LINE: reason" for each wrong line of the alias file (up to
+ * 20), whose names have their mail deferred. -ENOMEM. */
+int
+files_alias_complaints(const struct conf *conf, bool private, struct buf *out);
 /* warnings.c, for --check: adds a line to out for each thing that is right and
  * may not be meant: a routing file that is not there or empty, rules with a
  * next hop that their transport cannot use, parameters that are set and do

@@ -118,7 +118,8 @@ check_member(struct names *n, const struct alias *alias,
 		why = judge_address(n, member->text, &next);
 	else if (member->kind == ALIAS_INCLUDE)
 		why = judge_include(member->text);
-	n->programs |= member->kind == ALIAS_PROGRAM;
+	n->programs |=
+	    member->kind == ALIAS_PROGRAM || member->kind == ALIAS_FILE;
 	return why == NULL ? 0 : say(n, alias, member->text, why);
 }
 
@@ -141,8 +142,11 @@ static int
 check_alias(struct names *n, const struct alias *alias)
 {
 	size_t i;
-	int r = check_owner(n, alias);
+	int r;
 
+	if (alias->wrong != NULL) /* complained about already */
+		return 0;
+	r = check_owner(n, alias);
 	for (i = 0; r == 0 && i < alias->nmembers; i++)
 		r = check_member(n, alias, &alias->members[i]);
 	return r;
@@ -173,7 +177,8 @@ member_leads(struct names *n, struct walk *w, const struct alias_member *member)
 	const struct alias *next = NULL;
 
 	if (member->kind != ALIAS_ADDRESS)
-		return member->kind != ALIAS_NOTHING;
+		return member->kind != ALIAS_NOTHING &&
+		    member->kind != ALIAS_REFUSAL;
 	if (judge_address(n, member->text, &next) != NULL)
 		return false;
 	if (next != NULL)
@@ -315,7 +320,8 @@ check_file(struct names *n)
 
 	for (i = 0; r == 0 && (alias = alias_at(n->aliases, i)) != NULL; i++) {
 		r = check_alias(n, alias);
-		if (r == 0 && is_administrator(alias->key))
+		if (r == 0 && alias->wrong == NULL &&
+		    is_administrator(alias->key))
 			r = check_reach(n, alias);
 	}
 	if (r == 0 && n->lines > LINES_MAX)
@@ -325,7 +331,7 @@ check_file(struct names *n)
 	    getpwnam(n->conf->default_privs) == NULL)
 		r = buf_printf(n->out,
 		    "default_privs: there is no user %s: programs of %s are "
-		    "not run\n",
+		    "not run, and its mailboxes get no mail\n",
 		    n->conf->default_privs, n->conf->alias_file);
 	if (r == 0)
 		r = check_away(n);
@@ -377,8 +383,10 @@ files_warn_aliases(
     const struct conf *conf, struct buf *out, struct buf *ret_error)
 {
 	struct names n;
-	int r = open_names(conf, out, &n, ret_error);
+	int r = files_alias_complaints(conf, geteuid() != 0, out);
 
+	if (r == 0)
+		r = open_names(conf, out, &n, ret_error);
 	if (r < 0)
 		return r;
 	r = check_file(&n);

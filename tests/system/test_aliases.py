@@ -134,7 +134,7 @@ class Aliases(SystemTest):
         i.alias_file.write_text(f"list: :include:{theirs}\n")
         i.start()
         self.send(i, "list@test.example")
-        wait(lambda: i.log_has(r"dsn=4\.3\.5, status=deferred \(user \d+, who names the program, must not get mail"), what="the refusal")
+        wait(lambda: i.log_has(r"dsn=4\.3\.5, status=deferred \(user \d+, who names it, must not get mail"), what="the refusal")
 
     # mutation: deliver-local/include.c, become_owner() answers false.
     @needs_root

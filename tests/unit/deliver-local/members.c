@@ -150,6 +150,39 @@ Test(members, each_name_becomes_what_the_page_says)
 	}
 }
 
+/* mutation: deliver-local/members.c, judge_alias() is always 0. */
+Test(members, F10_an_alias_with_a_wrong_line_waits_and_others_do_not)
+{
+	static const struct {
+		const char *key, *told, *why;
+		int r;
+	} rows[] = {
+		{ "good", "s@far.test: ann@one.test /var/log/x /d/", "", 0 },
+		{ "bad", "", "bad: line 2 of the alias file: a blank within",
+		    -EUCLEAN },
+		{ "above", "s@far.test: ann@one.test",
+		    "bad: line 2 of the alias file: a blank within", -EUCLEAN },
+		{ "old", "", "5.1.6 gone, far away", -ECONNREFUSED },
+		{ "older", "s@far.test: ann@one.test", "5.1.6 gone, far away",
+		    -ECONNREFUSED },
+	};
+	size_t i;
+
+	names_begin(&names,
+	    "good: ann, /var/log/x, /d/\nbad: b c\nabove: ann, bad\n"
+	    "old: :fail: 5.1.6 gone, far away\nolder: ann, old\n",
+	    "");
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		cr_expect_eq(expand(rows[i].key, "s@far.test"), rows[i].r, "%s",
+		    rows[i].key);
+		cr_expect_str_eq(buf_str(&told), rows[i].told, "%s: %s",
+		    rows[i].key, buf_str(&told));
+		cr_expect_eq(
+		    strncmp(buf_str(&why), rows[i].why, strlen(rows[i].why)), 0,
+		    "%s: %s", rows[i].key, buf_str(&why));
+	}
+}
+
 Test(members, names_that_lead_to_each_other_alone_are_an_error)
 {
 	names_begin(&names,
@@ -199,21 +232,22 @@ Test(members, include_files)
 
 	put("inner", "eve, fay@far.test\n", 0644);
 	snprintf(text, sizeof(text),
-	    "# a comment\n\n  bob@far.test, carl\nann\n\"|run me\"\n"
-	    ":include:%s\n:include:%s\nlast@far.test",
+	    "\xef\xbb\xbf# a comment\n\n  bob@far.test, carl # both\n"
+	    "Ann <ann>\n|run me\n/var/x\n:include:%s\n:include:%s\n"
+	    "last@far.test",
 	    scratch_path("inner"), scratch_path("outer"));
 	put("outer", text, 0644);
 	with_include("outer");
 	cr_expect_eq(expand("list", "s@far.test"), 0, "%s", buf_str(&why));
 	snprintf(want, sizeof(want),
 	    "owner-list@one.test: bob@far.test carl@one.test ann@one.test "
-	    ":include:%s:|run me eve@one.test fay@far.test last@far.test",
-	    scratch_path("outer"));
+	    ":include:%s:|run me :include:%s:/var/x eve@one.test fay@far.test "
+	    "last@far.test",
+	    scratch_path("outer"), scratch_path("outer"));
 	cr_expect_str_eq(buf_str(&told), want, "%s", buf_str(&told));
 }
 
-/* mutations: deliver-local/include.c: judge() does not look at the mode;
- * deliver-local/include_lines.c: has_mark() is always false. */
+/* mutation: deliver-local/include.c: judge() does not look at the mode. */
 Test(members, include_files_that_are_wrong_wait)
 {
 	static const struct {
@@ -224,11 +258,7 @@ Test(members, include_files_that_are_wrong_wait)
 		{ "open", "ann\n", "others than its owner may write it", 0666 },
 		{ "group", "ann\n", "others than its owner may write it",
 		    0664 },
-		{ "bad", "ann\nbob@far.test, /tmp/file\n", "line 2: ", 0644 },
-		{ "mark",
-		    "\xef\xbb\xbf"
-		    "ann\n",
-		    "line 1: byte-order mark", 0644 },
+		{ "bad", "ann\nbob@far.test, x y\n", "line 2: ", 0644 },
 	};
 	char link_path[256];
 	size_t i;

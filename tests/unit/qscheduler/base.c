@@ -474,7 +474,6 @@ Test(base, F10_what_is_in_force_was_judged_itself)
 	static const struct {
 		const char *name, *wrong, *why;
 	} rows[] = {
-		{ "aliases", "b: c\nx\n", ":2: no colon behind the name" },
 		{ "routing", "b.test nosuch\n", ":1: " },
 		{ "programs", "x\n", ":1: " },
 		{ "passwords", "x\n", ":1: " },

@@ -1,0 +1,267 @@
+/* A message at the end of an mbox: whole or not at all. */
+#include "deliver-local/child.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "scratch.h"
+
+#define TEXT(s) (s), sizeof(s) - 1
+#define PREFIX  "Return-Path: <s@x>\nDelivered-To: bob@y\n"
+
+static struct message message;
+static struct spool_sys sys;
+static char path[256];
+static int left;         /* octets until write fails with error */
+static int error, syncs; /* of fsync: the call that fails; 0: none */
+
+static ssize_t
+seam_write(int fd, const void *data, size_t len)
+{
+	if (left >= 0 && len > (size_t)left)
+		len = (size_t)left;
+	if (len == 0) {
+		errno = error;
+		return -1;
+	}
+	left -= left >= 0 ? (int)len : 0;
+	return write(fd, data, len);
+}
+
+static int
+seam_fsync(int fd)
+{
+	if (syncs > 0 && --syncs == 0) {
+		errno = EIO;
+		return -1;
+	}
+	return fsync(fd);
+}
+
+static void
+begin(void)
+{
+	sys = spool_sys_real;
+	sys.write = seam_write;
+	sys.fsync = seam_fsync;
+	left = -1;
+	syncs = 0;
+	snprintf(path, sizeof(path), "%s", scratch_path("mbox"));
+}
+
+static void
+end(void)
+{
+	scratch_done();
+}
+
+TestSuite(mbox, .init = begin, .fini = end, .timeout = 60);
+
+static struct mbox box;
+
+static int
+deliver_as(const char *sender, const char *content, size_t len)
+{
+	int r;
+
+	box = (struct mbox){ .sys = &sys,
+		.path = path,
+		.own = true,
+		.spool_group = (gid_t)-1,
+		.lock_limit = 200 * USEC_PER_MSEC };
+	scratch_message(&message, sender, "bob@y", content, len);
+	r = mbox_deliver(&box, &message);
+	scratch_message_done(&message);
+	return r;
+}
+
+static int
+deliver(const char *content)
+{
+	return deliver_as("s@x", content, strlen(content));
+}
+
+/* Without the dates of the separators. */
+static void
+expect_file(const char *want)
+{
+	struct buf got = { 0 }, plain = { 0 };
+	char *rest, *line;
+
+	cr_assert_eq(scratch_read(path, &got), 0);
+	rest = got.data;
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		if (strncmp(line, "From ", 5) == 0 && strlen(line) > 24)
+			line[strlen(line) - 24] = '\0';
+		buf_printf(&plain, "%s%s", line, rest == NULL ? "" : "\n");
+	}
+	cr_expect_str_eq(buf_str(&plain), want, "%s", buf_str(&plain));
+	buf_done(&got);
+	buf_done(&plain);
+}
+
+/* mutation: deliver-local/mbox.c, put_content() puts no `>`; put_gap() puts
+ * nothing. */
+Test(mbox, a_message_is_one_for_every_reader)
+{
+	static const struct {
+		const char *before, *content, *want;
+	} rows[] = {
+		{ NULL, "a: b\n\nc\n", "From s@x \n" PREFIX "a: b\n\nc\n\n" },
+		{ "", "x", "From s@x \n" PREFIX "x\n\n" },
+		{ "old\n\n", "", "old\n\nFrom s@x \n" PREFIX "\n" },
+		{ "half", "x\n", "half\n\nFrom s@x \n" PREFIX "x\n\n" },
+		{ "half\n", "x\n", "half\n\nFrom s@x \n" PREFIX "x\n\n" },
+		{ "\n", "x\n", "\n\nFrom s@x \n" PREFIX "x\n\n" },
+		{ NULL, "a: b\n\nFrom me\nFromme\n>From x\nFrom",
+		    "From s@x \n" PREFIX
+		    "a: b\n\n>From me\nFromme\n>From x\nFrom\n\n" },
+		{ NULL, "FroFrom \n\nF\nFrom \r\n",
+		    "From s@x \n" PREFIX "FroFrom \n\nF\n>From \r\n\n" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		if (rows[i].before != NULL)
+			scratch_file(
+			    "mbox", rows[i].before, strlen(rows[i].before));
+		cr_expect_eq(
+		    deliver(rows[i].content), 0, "%zu: %s", i, box.step);
+		expect_file(rows[i].want);
+		cr_expect_eq(unlink(path), 0);
+	}
+	cr_expect_eq(deliver_as("", TEXT("x\n")), 0);
+	cr_expect_eq(deliver_as("\"a b\"@c", TEXT("y\n")), 0);
+	expect_file(
+	    "From MAILER-DAEMON \nReturn-Path: <>\nDelivered-To: bob@y\n"
+	    "x\n\nFrom \"a-b\"@c \nReturn-Path: <\"a b\"@c>\n"
+	    "Delivered-To: bob@y\ny\n\n");
+	cr_expect_eq(scratch_count(scratch(), NULL), 1, "no lock is left");
+}
+
+/* mutation: deliver-local/mbox.c, append() does not take_back(). */
+Test(mbox, a_failure_leaves_the_mailbox_as_it_was)
+{
+	char *large = malloc(200001);
+	int i;
+
+	cr_assert_not_null(large);
+	memset(large, 'x', 200000);
+	large[200000] = '\0';
+	for (i = 0; i < 2; i++) {
+		scratch_file("mbox", TEXT("old\n\n"));
+		error = i == 0 ? ENOSPC : EDQUOT;
+		left = 70000;
+		cr_expect_eq(deliver(large), -error);
+		cr_expect_str_eq(box.step, "write");
+		left = -1;
+		expect_file("old\n\n");
+	}
+	syncs = 1;
+	cr_expect_eq(deliver("x\n"), -EIO);
+	expect_file("old\n\n");
+	cr_expect_eq(unlink(path), 0);
+	for (i = 1; i <= 2; i++) {
+		syncs = i;
+		cr_expect_eq(deliver("x\n"), -EIO);
+		cr_expect_eq(access(path, F_OK), -1, "it was made for nothing");
+	}
+	cr_expect_eq(scratch_count(scratch(), NULL), 0);
+	free(large);
+}
+
+/* mutation: deliver-local/mbox.c, judge_file() is always 0. */
+Test(mbox, a_file_of_another_kind_or_user_is_refused)
+{
+	char other[256];
+
+	cr_assert_eq(mkdir(path, 0700), 0);
+	cr_expect_lt(deliver("x\n"), 0);
+	cr_assert_eq(rmdir(path), 0);
+	snprintf(other, sizeof(other), "%s", scratch_file("other", TEXT("")));
+	cr_assert_eq(symlink(other, path), 0);
+	cr_expect_eq(deliver("x\n"), -ELOOP);
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(link(other, path), 0);
+	cr_expect_eq(deliver("x\n"), -EPERM);
+	cr_expect_str_eq(box.step, "it has more than one name");
+	cr_assert_eq(unlink(path), 0);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_expect_eq(deliver("x\n"), -EPERM);
+	cr_assert_eq(unlink(path), 0);
+	if (geteuid() == 0) {
+		scratch_file("mbox", TEXT(""));
+		cr_assert_eq(chown(path, 1, 1), 0);
+		cr_expect_eq(deliver("x\n"), -EPERM);
+		cr_expect_str_eq(box.step, "it belongs to another user");
+	}
+}
+
+/* mutation: deliver-local/mbox.c, take_dot_lock() answers 1; drop_stale_lock()
+ * does nothing. */
+Test(mbox, locks_of_others_are_waited_for)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	const struct timespec old[2] = { { 1, 0 }, { 1, 0 } };
+	int fd, fds[2], status;
+	char c;
+	pid_t pid;
+
+	scratch_file("mbox", TEXT("old\n\n"));
+	scratch_file("mbox.lock", TEXT("1\n"));
+	cr_expect_eq(deliver("x\n"), -ETIMEDOUT);
+	expect_file("old\n\n");
+	cr_expect_eq(access(scratch_path("mbox.lock"), F_OK), 0);
+	cr_assert_eq(utimensat(AT_FDCWD, scratch_path("mbox.lock"), old, 0), 0);
+	cr_expect_eq(deliver("x\n"), 0, "a stale lock");
+	cr_expect_eq(access(scratch_path("mbox.lock"), F_OK), -1);
+	cr_assert_eq(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		fd = open(path, O_RDWR);
+		if (fd < 0 || fcntl(fd, F_SETLK, &whole) < 0 ||
+		    write(fds[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	cr_assert_eq(read(fds[0], &c, 1), 1);
+	cr_expect_eq(deliver("y\n"), -ETIMEDOUT);
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(deliver("y\n"), 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* A mailbox in a directory that its user may not write is locked by the kernel
+ * alone; one of a spool gets the group and the mode of the spool. */
+Test(mbox, directories)
+{
+	struct stat st;
+
+	cr_assert_eq(deliver("x\n"), 0);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0600u);
+	if (geteuid() != 0) {
+		cr_assert_eq(chmod(scratch(), 0500), 0);
+		cr_expect_eq(deliver("y\n"), 0, "%s", box.step);
+		cr_assert_eq(chmod(scratch(), 0700), 0);
+	}
+	cr_assert_eq(unlink(path), 0);
+	box.spool_group = getegid();
+	scratch_message(&message, "s@x", "bob@y", TEXT("x\n"));
+	cr_expect_eq(mbox_deliver(&box, &message), 0);
+	scratch_message_done(&message);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_expect_eq(st.st_mode & 07777, 0660u);
+}
