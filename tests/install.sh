@@ -48,6 +48,20 @@ pages_link_somewhere() (
 refused() {
 	! "$@"
 }
+# Parameters that the page names in the place of those of main.cf and of control
+# files.
+parameters_exist() (
+	cd "$scratch/root/opt/q/share" || exit 1
+	sed -n 's/^#* *\([a-zA-Z0-9_]*\) =.*/\1/p' qscheduler/qscheduler.conf.sample |
+	    sort -u >"$scratch/parameters"
+	awk -F'|' '/^\| (main.cf|`.var.qmail)/ { on = 1 } !/^\|/ { on = 0 }
+	    on { print $3 }' doc/qscheduler/docs/MIGRATION.md |
+	    grep -oE '`[a-z0-9]+(_[a-zA-Z0-9]+)+' | tr -d '`' |
+	    sed -E 's/^(smtp|local)_(tls_security_level|process_limit)$/default_\2/' |
+	    sort -u >"$scratch/named"
+	[ "$(wc -l <"$scratch/named")" -gt 20 ] || exit 1
+	! comm -23 "$scratch/named" "$scratch/parameters" | grep .
+)
 no_marks_left() {
 	! grep -rE '@[a-z]+dir@' "$scratch/root/opt/q"
 }
@@ -58,6 +72,7 @@ want 'stays below DESTDIR and prefix' below_prefix
 want 'links lead somewhere' links_lead_somewhere
 want 'paths are filled in' no_marks_left
 want 'links of the pages lead somewhere' pages_link_somewhere
+want 'parameters of the migration page exist' parameters_exist
 for f in sbin/qscheduler sbin/setqload bin/qctl bin/qtop bin/qsim bin/queue-inject \
     libexec/qscheduler/queue-send libexec/qscheduler/sendmail \
     libexec/qscheduler/mailq libexec/qscheduler/postqueue \
