@@ -26,14 +26,19 @@ supervisors() {
 		fi
 	done
 }
-# All three read the same letters from a pipe in the service directory, which
-# is their working directory: d down, u up.
+# Whether a process belongs to the unit of systemd, which debhelper handles.
+runs_unit() { # PID
+	grep -q '/qscheduler\.service$' "/proc/$1/cgroup" 2>/dev/null
+}
+# runsv, supervise and s6-supervise read commands from a named pipe in their
+# working directory: d stops the service, u starts it. The pipe is opened for
+# reading too: the open of a pipe without a reader would wait for ever.
 stop_instance() { # PID
 	parent=$(parent_of "$1")
 	case $(cat "/proc/$parent/comm" 2>/dev/null) in
 	runsv | supervise | s6-supervise) ;;
-	systemd) return 0 ;;
 	*)
+		! runs_unit "$1" || return 0
 		echo "qscheduler: process $1 was started by hand, or by a service" \
 		    "manager that is not known here. Stop it now, and start it" \
 		    "when the package is configured: processes of two builds do" \
@@ -44,7 +49,7 @@ stop_instance() { # PID
 	service=$(readlink "/proc/$parent/cwd") || return 0
 	echo "qscheduler: stopping the service $service"
 	echo "$service" >>"$stopped"
-	printf d >"$service/supervise/control" || return 0
+	printf d 1<>"$service/supervise/control" || return 0
 	tries=0
 	while [ -e "/proc/$1" ] && [ $tries -lt 120 ]; do
 		sleep 1
@@ -63,7 +68,7 @@ start_instances() {
 	while read -r service; do
 		[ -p "$service/supervise/control" ] || continue
 		echo "qscheduler: starting the service $service"
-		printf u >"$service/supervise/control"
+		printf u 1<>"$service/supervise/control"
 	done <"$stopped"
 	rm -f "$stopped"
 }
