@@ -376,9 +376,11 @@ resolve_start(struct resolver *resolver, enum resolve_scope scope,
     const char *name, resolve_fn *done, void *arg,
     struct resolve_request **ret_request)
 {
-	static const struct ares_addrinfo_hints hints = {
-		/* CARES_HOSTS: another file than /etc/hosts. */
-		.ai_flags = ARES_AI_NUMERICSERV | ARES_AI_ENVHOSTS,
+	/* CARES_HOSTS is another file than /etc/hosts. Without the variable
+	 * c-ares 1.34 reads no file at all if ARES_AI_ENVHOSTS is set. */
+	const struct ares_addrinfo_hints hints = {
+		.ai_flags = ARES_AI_NUMERICSERV |
+		    (getenv("CARES_HOSTS") != NULL ? ARES_AI_ENVHOSTS : 0),
 		.ai_family = AF_UNSPEC,
 		.ai_socktype = SOCK_STREAM,
 	};
