@@ -66,8 +66,21 @@ no_marks_left() {
 	! grep -rE '@[a-z]+dir@' "$scratch/root/opt/q"
 }
 
+# README names each page, and says how the pages are read in the tree.
+pages_in_place() {
+	# shellcheck disable=SC2016 # the names stand in such quotes
+	for page in $(sed -n 's/^Manual pages: //p' README.md |
+	    grep -oE '`[a-z.-]+\([1-8]\)`' | tr '(' . | tr -d '`)'); do
+		if ! [ -e "etc/man/$page" ] && ! { [ -e "build/man/$page" ] &&
+		    grep -q "man -l build/man/$page" README.md; }; then
+			echo "$page: not in the tree, and README does not say where it is"
+			return 1
+		fi
+	done
+}
 want installs make install DESTDIR="$scratch/root" prefix=/opt/q \
 	qdrop_group=irc qmail_group=mail
+want 'pages that README names are in the tree' pages_in_place
 want 'stays below DESTDIR and prefix' below_prefix
 want 'links lead somewhere' links_lead_somewhere
 want 'paths are filled in' no_marks_left
