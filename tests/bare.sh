@@ -74,7 +74,8 @@ for device in fuse loop-control; do
 	[ -c "/dev/$device" ] ||
 		echo "SKIP bare: this host has no /dev/$device: tests of disks that fail"
 done
-# The root is a mount point, as that of each Debian is.
+# pivot_root, not chroot: a test that enters the namespace of its instance comes
+# to the root of this namespace.
 cat >"$top/enter" <<'END'
 set -e
 cd "$1"
@@ -103,9 +104,10 @@ mount -t tmpfs -o mode=1777 tmpfs dev/shm
 mount -t mqueue mqueue dev/mqueue
 mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts dev/pts
 ln -s pts/ptmx dev/ptmx
+pivot_root . mnt
 exec chroot . env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb \
 	CI="${CI-}" http_proxy="${http_proxy-}" https_proxy="${https_proxy-}" \
-	sh -c 'cd /qscheduler && exec "$@"' sh "$@"
+	sh -c 'umount -l /mnt && cd /qscheduler && exec "$@"' sh "$@"
 END
 if [ "$1" = --shell ]; then
 	shift
