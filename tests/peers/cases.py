@@ -27,9 +27,9 @@ class Peer:
     def setUpClass(cls):
         try:
             cell.can_run()
+            cls.peer = cls.make()
         except packages.Unavailable as why:
             raise unittest.SkipTest(str(why)) from None
-        cls.peer = cls.make()
         cls.addClassCleanup(cls.peer.destroy)
         cls.peer.run()
 

@@ -1,6 +1,7 @@
 """Dovecot of the packages, in a cell: LMTP, into maildirs. Recipients that it
 knows are u0, u1, … (wanted), full (no room: refused after the message, as is
 usual of LMTP) and broken (a maildir that cannot be written: later)."""
+import packages
 from cell import VMAIL, Cell, free_port, listens
 
 CONF = """
@@ -46,8 +47,16 @@ service stats {{
 """
 
 
+def can_be_configured():
+    """packages.Unavailable where the configurations here are not Dovecot's."""
+    version = packages.version("dovecot-core")
+    if not version.startswith("2.3."):
+        raise packages.Unavailable(f"Dovecot {version}: the configuration of these tests is that of 2.3 (Debian 12)")
+
+
 class Receiver(Cell):
     def __init__(self, users, certificate=None):
+        can_be_configured()
         super().__init__("dovecot")
         self.port = free_port()
         self.make("var/lib/dovecot")

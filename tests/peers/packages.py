@@ -6,6 +6,7 @@ servers that conflict as packages lie beside each other. Lists of packages and
 what was downloaded are in build/peers as well; the host's stay as they are.
 """
 import fcntl
+import gzip
 import os
 import pathlib
 import re
@@ -105,6 +106,12 @@ def unpacked():
     if failures:
         raise Unavailable(failures[0])
     return root
+
+
+def version(package):
+    """The version of an unpacked package, as its changelog says it."""
+    with gzip.open(unpacked() / f"usr/share/doc/{package}/changelog.Debian.gz", "rt", encoding="utf-8") as log:
+        return re.match(r"\S+ \((?:\d+:)?([^)]+)\)", log.readline()).group(1)
 
 
 def command(program):

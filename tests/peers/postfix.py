@@ -2,6 +2,7 @@
 import os
 import signal
 
+import dovecot
 from cell import VMAIL, Cell, free_port
 
 OWNED = ("active", "bounce", "corrupt", "defer", "deferred", "flush", "hold", "incoming", "private", "saved", "trace")
@@ -153,6 +154,7 @@ class Smarthost(Receiver):
     program = ("/bin/sh", "-c", BOTH)
 
     def __init__(self, boxes, users):
+        dovecot.can_be_configured()
         super().__init__(boxes, {
             "smtpd_sasl_auth_enable": "yes", "smtpd_sasl_type": "dovecot", "smtpd_sasl_path": "private/auth",
             "smtpd_error_sleep_time": "0",
