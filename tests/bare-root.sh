@@ -143,7 +143,7 @@ dependencies() { # PACKAGES OF THIS TEST...
 # The service by runit, as README says.
 service=/etc/service/qscheduler
 ready() {
-	until_true sv check "$service"
+	until_true test -s "$service/ready" && until_true sv check "$service"
 }
 start_service() {
 	cp -R /usr/share/qscheduler/runit /etc/sv/qscheduler &&
