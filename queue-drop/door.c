@@ -126,16 +126,15 @@ static int
 open_queue(struct door *d)
 {
 	int r = spool_open(&d->sp, d->sys, d->base, d->queue);
+	char text[ROOM_TEXT_SIZE];
 
 	if (r < 0)
 		return refuse_error(d, r);
 	d->opened = true;
 	if (d->sp.dir[SPOOL_MAILDROP] >= 0)
 		return 0;
-	return refuse(d, EX_TEMPFAIL,
-	    "4.3.5 queue%" PRIu32 ": the gate is closed: queue-drop is not "
-	    "installed set-group-id qdrop_group, or may not be so here",
-	    d->queue);
+	door_explain_closed(d, text, sizeof(text));
+	return refuse(d, EX_TEMPFAIL, "4.3.5 %s", text);
 }
 
 int

@@ -2,6 +2,7 @@
  * source of each part:
  *
  *	door     all of it in order, and the answer
+ *	closed   why the gate is closed
  *	share    limits of one user
  *	count    the waiting mail of one user
  *	stream   the records on standard input
@@ -116,6 +117,10 @@ struct door {
 	int status; /* of sysexits.h */
 	char reason[ROOM_TEXT_SIZE + 16];
 };
+
+/* closed.c: why this process may not pass the gate of the queue that is open:
+ * path, mode and group of the program and of the gate. */
+void door_explain_closed(const struct door *d, char *out, size_t size);
 
 /* The exit code; the answer is on standard output, or on standard error. */
 int door_main(int argc, char **argv);

@@ -20,8 +20,8 @@
 static struct room_want
 room_wanted(const struct accept *a)
 {
-	return (struct room_want){ a->opt.reserve_bytes,
-		a->opt.reserve_inodes };
+	return (
+	    struct room_want){ a->opt.reserve_bytes, a->opt.reserve_inodes };
 }
 
 /* Refuses a message before any work, and while it grows. The reserve stays free

@@ -70,8 +70,8 @@ int accept_commit(struct accept *a, struct queue_id *ret_id);
  * room_describe_queue() for a file system that takes no data, else
  * "queue3: No such file or directory". Valid until the queue is closed, also
  * after accept_end(). */
-void accept_describe(
-    const struct accept *a, int error, char out[ROOM_TEXT_SIZE]);
+void
+accept_describe(const struct accept *a, int error, char out[ROOM_TEXT_SIZE]);
 /* Always called, also after a begin that failed: closes the file, and removes
  * it unless it was accepted. */
 void accept_end(struct accept *a);

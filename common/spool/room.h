@@ -21,8 +21,8 @@ struct room_want {
  * unknown). 0; -EROFS: the file system is read-only; -ENOSPC: less than the
  * reserve and the message would be free, or nothing is free. A file system that
  * does not count inodes reports 0 of 0. */
-int room_judge(const struct statvfs *v, const struct room_want *want,
-    uint64_t to_come);
+int room_judge(
+    const struct statvfs *v, const struct room_want *want, uint64_t to_come);
 /* Is this error (-errno) one of a file system that takes no new data: ENOSPC,
  * EDQUOT, EROFS, EIO? */
 bool room_is_error(int error);

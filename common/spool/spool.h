@@ -23,6 +23,7 @@
 /* The directory above maildrop/: only queue-drop, set-group-id, passes. So no
  * other program of a user can make, remove or look up a name there. */
 #define SPOOL_GATE          "gate"
+#define SPOOL_GATE_MODE     0710
 /* In QUEUE_BASE: a file for each user who has submitted through the door. */
 #define SPOOL_USERS         "users"
 /* In QUEUE_BASE: mail for root and postmaster that leads nowhere else. */

@@ -212,7 +212,7 @@ make_gate(int queue, const struct spool_owner *owner)
 	const struct shape shape = {
 		.uid = owner->qmailq,
 		.gid = owner->qdrop,
-		.mode = owner->private ? 0700 : 0710,
+		.mode = owner->private ? 0700 : SPOOL_GATE_MODE,
 	};
 
 	return make_plain(queue, SPOOL_GATE, &shape, owner);

@@ -118,8 +118,7 @@ choose_judge(const struct choose_reader *reader, usec_t now_mono,
 
 		if (row->state == QUEUE_STATE_NONE)
 			continue;
-		fact =
-		    add_row(ret_facts, row->queue, rank_of_row(row));
+		fact = add_row(ret_facts, row->queue, rank_of_row(row));
 		if (fact != NULL && fact->rank != RANK_NEVER)
 			judge_page(fact, reader, sched.threshold_pct, now_mono);
 	}

@@ -37,6 +37,7 @@ become(const char *program, const char *base, uint32_t queue, const int ends[3])
 		if (dup2(high[i], i) < 0)
 			_exit(EX_TEMPFAIL);
 	execve(program, argv, envp);
+	dprintf(STDERR_FILENO, "4.3.5 %s: %s\n", program, strerror(errno));
 	_exit(EX_TEMPFAIL);
 }
 

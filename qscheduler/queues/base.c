@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,73 +30,6 @@ fail(struct buf *ret_error, int r, const char *path, const char *what)
 }
 
 /* ---- the directory ---- */
-
-/* A user who may rename it can put another one in its place. */
-static int
-check_above(const char *path, struct buf *ret_error)
-{
-	char *copy = strdup(path);
-	struct stat st;
-	int r = 0;
-
-	if (copy == NULL)
-		return fail(ret_error, -ENOMEM, path, NULL);
-	if (stat(dirname(copy), &st) < 0)
-		r = fail(ret_error, -errno, path,
-		    errno == ENOENT ? "the directory above does not exist"
-				    : NULL);
-	else if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
-		r = fail(ret_error, -EPERM, path,
-		    "the directory above is writable by everybody");
-	free(copy);
-	return r;
-}
-
-static int
-check_base(int fd, const char *path, struct buf *ret_error)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return fail(ret_error, -errno, path, NULL);
-	if (st.st_uid != geteuid())
-		return fail(ret_error, -EPERM, path, "belongs to another user");
-	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return fail(ret_error, -EPERM, path,
-		    "is writable by others than its owner");
-	return 0;
-}
-
-static int
-open_base(const char *path, bool private, struct buf *ret_error)
-{
-	const mode_t mode = private ? 0700 : 0755;
-	int fd, r;
-	bool made;
-
-	if (path[0] != '/')
-		return fail(ret_error, -EINVAL, path,
-		    "queue_base must be an absolute path");
-	r = check_above(path, ret_error);
-	if (r < 0)
-		return r;
-	made = mkdir(path, mode) == 0;
-	if (!made && errno != EEXIST)
-		return fail(ret_error, -errno, path, NULL);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return fail(ret_error, -errno, path,
-		    errno == ENOTDIR || errno == ELOOP
-			? "must be a directory, and not a link"
-			: NULL);
-	r = check_base(fd, path, ret_error);
-	if (r == 0 && made && fchmod(fd, mode) < 0) /* past our umask */
-		r = fail(ret_error, -errno, path, NULL);
-	if (r == 0)
-		return fd;
-	io_close(&fd);
-	return r;
-}
 
 /* On a descriptor that does not write, so that the file system can be remounted
  * read-only. A child of a supervisor that was killed has the lock, too, until
@@ -169,7 +101,7 @@ base_open(struct base *b, const char *path, const struct daemon_users *users,
 	b->owner = (struct spool_owner){ users->qmailq, users->qmails,
 		users->qmail, users->qdrop, users->private };
 	b->agents = users->qmailr_group;
-	b->fd = open_base(path, users->private, ret_error);
+	b->fd = base_place_open(path, users->private, ret_error);
 	if (b->fd < 0)
 		return b->fd;
 	b->path = strdup(path);

@@ -32,6 +32,11 @@ struct base {
 int base_open(struct base *b, const char *path,
     const struct daemon_users *users, struct buf *ret_error);
 void base_close(struct base *b);
+/* place.c: opens the directory QUEUE_BASE, or makes it if its parent is there.
+ * The descriptor, or -errno with words. private: of a user's own instance. */
+int base_place_open(const char *path, bool private, struct buf *ret_error);
+/* Would base_place_open() succeed for this user? Nothing is made. */
+int base_place_judge(const char *path, struct buf *ret_error);
 /* Which one it is, whatever its name: another one that is made in its place, or
  * was restored, has another identity. */
 uint64_t base_identity(const struct base *b);

@@ -54,9 +54,12 @@ disk_check(const struct worker_call *call)
 	const struct room_want want = { conf->queue_minfree_bytes,
 		conf->queue_minfree_inodes };
 	const struct queue *q = queue_find(all, call->number);
-	struct base_room room = q == NULL ? (struct base_room){ 0 } : q->room;
-	int r = base_check(b, call->number, &want, &room);
+	struct base_room room = { 0 };
+	int r;
 
+	if (q != NULL)
+		room = q->room;
+	r = base_check(b, call->number, &want, &room);
 	if (r == 0)
 		r = buf_add(call->more, &room, sizeof(room));
 	if (r < 0 || !spool_is_sealed_at(b->path, call->number))

@@ -17,6 +17,7 @@
  *	retirement.c     the end of a queue
  *	disk.c           tasks of workers
  *	base.c           QUEUE_BASE (base.h)
+ *	place.c          the directory QUEUE_BASE
  *	base_list.c      the queues that were ever made in it
  *	restored.c       a queue that was restored from a backup
  *	events.c         what children report
@@ -96,7 +97,7 @@ struct queue {
 	bool unanswered; /* the disk does not answer: no new mail, but the
 			  * processes go on */
 	enum first_check first_check;
-	usec_t check_at; /* check the disk, not before */
+	usec_t check_at;       /* check the disk, not before */
 	struct base_room room; /* for new mail, by the last check of the disk */
 	char reason[160];
 	bool uncounted;   /* places of it may be in no table but an older one */

@@ -52,8 +52,7 @@ restored_look(const struct spool *sp, enum spool_dir dir,
 }
 
 static void
-restored_walk(
-    const struct spool *sp, enum spool_dir dir, struct restored *seen)
+restored_walk(const struct spool *sp, enum spool_dir dir, struct restored *seen)
 {
 	struct spool_scan scan;
 	struct spool_item item;

@@ -55,8 +55,8 @@ queue_note_room(struct queue *q, const struct base_room *room)
 	if (was.error == room->error && was.disk == room->disk)
 		return;
 	if (was.error < 0 && !room_is_known(q, &was))
-		log_warning("new mail is accepted again; until now: %s",
-		    was.text);
+		log_warning(
+		    "new mail is accepted again; until now: %s", was.text);
 	if (room->error < 0 && !room_is_known(q, room))
 		room_log_begin(room);
 	if (was.error < 0 || room->error < 0)

@@ -51,6 +51,10 @@ load(const struct options *o, bool files, struct conf *ret_conf)
 			r = files_check(ret_conf, &users, &error);
 		if (r == 0 && files)
 			r = files_check_pipes(ret_conf, &error);
+		if (r == 0 && files)
+			r = base_place_judge(ret_conf->queue_base, &error);
+		if (r == 0 && files)
+			r = unit_check(ret_conf, &error);
 		if (r < 0)
 			conf_done(ret_conf);
 	}

@@ -57,12 +57,14 @@ describe(struct super *s, usec_t now, char *out, size_t size)
 }
 
 static void
-warn_file_systems(const struct super *s)
+warn_host(const struct super *s)
 {
 	struct buf lines = { 0 };
 	char *rest, *line;
 
-	if (file_systems_warn(s->instance.conf, &lines) == 0)
+	if (file_systems_warn(s->instance.conf, &lines) == 0 &&
+	    start_warn_programs(s->instance.conf, &s->instance.users, &lines) ==
+		0)
 		for (rest = lines.data; (line = strsep(&rest, "\n")) != NULL;)
 			if (*line != '\0')
 				log_warning("%s", line);
@@ -77,7 +79,7 @@ be_ready(struct super *s, usec_t now)
 	publish(s, now);
 	notify_ready(&s->notify, s->status);
 	log_info("ready: %s", s->status);
-	warn_file_systems(s);
+	warn_host(s);
 }
 
 /* ---- the stop ---- */

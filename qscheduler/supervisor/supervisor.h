@@ -244,6 +244,27 @@ struct file_systems_of {
 int file_systems_judge(
     const char *mountinfo, const struct file_systems_of *of, struct buf *out);
 
+/* ---- warn_start.c ---- */
+
+/* Adds a line for each program that should be set-group-id and is not: the line
+ * has owner, group, mode, the effect and the command that mends it. -ENOMEM. */
+int start_warn_programs(
+    const struct conf *conf, const struct daemon_users *users, struct buf *out);
+/* For --check, since a disk may hang: adds a line for each file system without
+ * room for mail, each queue that was restored (base_judge_names()), and each
+ * gate that is closed. -ENOMEM. */
+int start_warn_queues(
+    const struct conf *conf, const struct daemon_users *users, struct buf *out);
+
+/* ---- unit.c ---- */
+
+/* For --check: -EROFS with words when the unit of systemd, which is enabled or
+ * runs with this configuration, may not write to queue_base. */
+int unit_check(const struct conf *conf, struct buf *ret_error);
+/* The same, by the text of `systemctl show`; pure. */
+int unit_judge(const char *shown, const char *conf_path, const char *base,
+    struct buf *ret_error);
+
 /* ---- files.c ---- */
 
 /* For --check: that each rule for a pipe names a program that there is. Such a

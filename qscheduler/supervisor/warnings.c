@@ -169,6 +169,17 @@ warn_rules(
 	return r;
 }
 
+static int
+warn_start(const struct conf *conf, struct buf *out, struct buf *ret_error)
+{
+	struct daemon_users users;
+	int r = daemon_users(conf, &users, ret_error);
+
+	if (r == 0)
+		r = start_warn_programs(conf, &users, out);
+	return r == 0 ? start_warn_queues(conf, &users, out) : r;
+}
+
 int
 files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 {
@@ -192,6 +203,8 @@ files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 		r = conf_idle(conf, out);
 	if (r == 0)
 		r = file_systems_warn(conf, out);
+	if (r == 0)
+		r = warn_start(conf, out, ret_error);
 	route_free(&routing.table);
 	buf_done(&own);
 	return r;

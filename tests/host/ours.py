@@ -87,6 +87,7 @@ class Ours:
                                    env=i.environment(), cwd="/", **who)
         said = said.replace(str(i.dir).encode(), b"DIR")
         said = re.sub(rb"has \d+ (bytes|[KMGT]B) free", b"has N MB free", said)  # of the disk of this machine
+        said = re.sub(rb"the gate is closed: .*; ", b"the gate is closed: WHY; ", said)
         messages = []
         for path in sorted(i.files("incoming", "gate/maildrop")):
             messages.append(queue_file(path))

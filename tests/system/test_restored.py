@@ -50,19 +50,19 @@ class Restored(SystemTest):
         self.assertEqual(i.files("corrupt"), [])
         i.stop()
 
-    def test_D56_a_copied_spool_is_not_taken_for_damage(self):
+    def test_D45_a_copied_spool_is_not_taken_for_damage(self):
         i = self.waiting(5)
         self.copy(i)
         self.repaired(i, 5)
 
-    def test_D56_a_copied_spool_with_one_message(self):
+    def test_D45_a_copied_spool_with_one_message(self):
         i = self.waiting(1)
         for path in i.files("deferred", "defer"):
             os.utime(path, ns=(0, path.stat().st_mtime_ns - 10 * 10**9))
         self.copy(i)
         self.repaired(i, 1)
 
-    def test_D56_one_wrong_name_among_others_is_damage_as_ever(self):
+    def test_D45_one_wrong_name_among_others_is_damage_as_ever(self):
         i = self.waiting(3)
         one = i.files("deferred")[0]
         copy = pathlib.Path(shutil.copy2(one, one.with_name("tmp.copy")))

@@ -5,11 +5,12 @@ log, `setqload --list`, `qtop -b -n 1` and the submitter's error.
 
 appends the rows to FILE, as a table for a document."""
 import os
-import pathlib
+import re
+import shutil
 import subprocess
 
 from case import SystemTest, needs_root
-from instance import BIN, USERS, wait
+from instance import AS_ROOT, BIN, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 OUTSIDER = 4711
@@ -26,7 +27,7 @@ class Troubles(SystemTest):
             "qtop -b -n 1": (BIN / "qtop", "-b", "-n", "1", "-c", i.conf_file)}.items()}
         done = i.inject(HELLO, "alice@test.example", check=False, uid=OUTSIDER if user else None)
         said["submitter"] = f"exit {done.returncode}: {done.stderr.decode().strip() or 'accepted'}"
-        lines = [line for line in i.log().splitlines() if log and __import__("re").search(log, line)]
+        lines = [line for line in i.log().splitlines() if log and re.search(log, line)]
         said["log"] = lines[0] if lines else "-"
         self.record(what, i, said)
         return said, done
@@ -65,7 +66,7 @@ class Troubles(SystemTest):
         self.assertRegex(said["qtop -b -n 1"], rf"(?m)^ *1 {state} ")
 
     @needs_root
-    def test_D55_a_full_disk_is_told_everywhere_and_its_end_too(self):
+    def test_D44_a_full_disk_is_told_everywhere_and_its_end_too(self):
         i = self.on_disk("size=8m", conf={"queue_minfree_bytes": "2m"})
         (i.base / "filler").write_bytes(b"x" * (7 << 20))
         wait(lambda: self.say(i, BIN / "setqload", "--list", "-c", i.conf_file).count("full, no new mail") == 2,
@@ -91,7 +92,7 @@ class Troubles(SystemTest):
         i.stop()
 
     @needs_root
-    def test_D55_no_inodes(self):
+    def test_D44_no_inodes(self):
         i = self.on_disk("size=64m,nr_inodes=1000", conf={"queue_minfree_inodes": "200"})
         for n in range(os.statvfs(i.base).f_favail - 100):
             (i.base / f"filler{n}").touch()
@@ -101,7 +102,7 @@ class Troubles(SystemTest):
         i.stop()
 
     @needs_root
-    def test_D55_a_queue_on_a_full_disk_of_its_own_is_passed_over(self):
+    def test_D44_a_queue_on_a_full_disk_of_its_own_is_passed_over(self):
         i = self.instance(queues=2, conf={"queue_minfree_bytes": "1m"})
         for path in i.base, i.queue(2):
             path.mkdir()
@@ -118,7 +119,7 @@ class Troubles(SystemTest):
         i.stop()
 
     @needs_root
-    def test_D55_D9_a_read_only_disk(self):
+    def test_D44_D9_a_read_only_disk(self):
         i = self.on_disk("size=16m")
         wait(lambda: subprocess.run(["mount", "-o", "remount,ro", i.base], check=False,
                                     capture_output=True).returncode == 0, what="a remount")
@@ -132,3 +133,79 @@ class Troubles(SystemTest):
         i.inject(HELLO, "alice@test.example")
         i.wait_delivered("alice", 1)
         i.stop()
+
+    @needs_root
+    def test_F13_a_wrong_mode_of_queue_drop(self):
+        i = self.instance(queues=1)
+        programs = i.dir / "programs.d"
+        programs.mkdir()
+        for program in BIN.iterdir():
+            (programs / program.name).symlink_to(program)
+        drop = programs / "queue-drop"
+        drop.unlink()
+        shutil.copy(BIN / "queue-drop", drop)
+        shutil.chown(drop, "root", USERS["qdrop_group"])
+        os.chmod(drop, 0o755)
+        i.write_conf(program_dir=programs, reader_group="")
+        i.start_open()
+        said, done = self.trouble("A wrong mode of queue-drop", i, "queue-drop: uid 0", user=True)
+        remedy = f"run: chown root:{USERS['qdrop_group']} {drop} && chmod 2711 {drop}"
+        for face in "--check", "log":
+            self.assertIn("mode 0755: it is not set-group-id for that group: users other than root cannot submit mail; "
+                          + remedy, said[face], face)
+        self.assertEqual(done.returncode, 75)
+        self.assertIn(f"the gate is closed: {drop} (mode 0755, ".encode(), done.stderr)
+        self.assertIn(b") is not set-group-id; ", done.stderr)
+        subprocess.run(remedy.removeprefix("run: "), shell=True, check=True)
+        i.inject(HELLO, "alice@test.example", uid=OUTSIDER)
+        self.assertNotIn("queue-drop", self.say(i, BIN / "qscheduler", "--check", "-c", i.conf_file))
+        gate = i.queue(1) / "gate"
+        os.chmod(gate, 0o700)
+        said, done = self.trouble("A wrong mode of the gate", i, None, user=True)
+        self.assertIn(f"{gate}: uid ", said["--check"])
+        self.assertIn(f"chmod 0710 {gate}", said["--check"])
+        self.assertEqual(done.returncode, 75)
+        self.assertIn(b"has its group, but the gate is closed to that", done.stderr)
+        i.stop()
+        i.start_open()
+        i.inject(HELLO, "alice@test.example", uid=OUTSIDER)
+        i.stop()
+
+    def test_F12_a_queue_base_that_cannot_be_made(self):
+        i = self.instance(queues=1)
+        closed = i.dir / "closed"
+        closed.mkdir(mode=0o500)
+        if AS_ROOT:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", closed], check=True)
+            self.addCleanup(subprocess.run, ["umount", "-l", closed], check=False)
+        for base, why in ((i.dir / "none" / "q", "the directory above does not exist"),
+                          (i.mail / "link", "must be a directory, and not a link"),
+                          (closed / "q", f"does not exist, and cannot be made in {closed}: ")):
+            if base.parent == i.mail:
+                base.symlink_to(i.dir)
+            i.write_conf(queue_base=base)
+            said = self.say(i, BIN / "qscheduler", "--check", "-c", i.conf_file)
+            self.assertIn(f"qscheduler: {base}: {why}", said)
+            self.assertNotIn(": ok", said)
+            done = subprocess.run([BIN / "qscheduler", "-s", "-c", i.conf_file], env=i.environment(), check=False,
+                                  capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0, "the start fails, too")
+
+    def wrong_file(self, what, path, line):
+        """A wrong second line, and a reload: --check and the log name it."""
+        i = self.instance(queues=1, aliases="root: alice\n")
+        i.start_open()
+        with open(getattr(i, path), "a", encoding="utf-8") as f:
+            f.write(line)
+        i.reload()
+        place = f"{getattr(i, path)}:2: "
+        said, done = self.trouble(what, i, re.escape(place))
+        self.assertIn(place, said["--check"])
+        self.assertEqual(done.returncode, 0, "mail goes on by what is right")
+        i.stop()
+
+    def test_F9_a_wrong_alias_line(self):
+        self.wrong_file("A wrong alias line", "alias_file", "bob: |prog arg, /not/here\n")
+
+    def test_F9_a_wrong_routing_file(self):
+        self.wrong_file("A wrong routing file", "routing_file", "example.org nowhere:[x]\n")

@@ -165,23 +165,22 @@ Test(setqload_list, a_process_that_hangs)
 }
 
 /* mutation: setqload/list.c: tell_state() passes over a queue that is open. */
-Test(setqload_list, D55_a_file_system_that_takes_no_mail)
+Test(setqload_list, D44_a_file_system_that_takes_no_mail)
 {
 	page.rows[0].flags = SCHED_ROW_FULL;
 	snprintf(page.rows[0].reason, sizeof(page.rows[0].reason),
 	    "/q has 50 MB free, queue_minfree_bytes wants 64 MB");
 	cr_assert_eq(list_text(&view, &text), 0);
-	cr_expect_not_null(
-	    strstr(buf_str(&text),
-		"queue 1: full, no new mail: /q has 50 MB free, "
-		"queue_minfree_bytes wants 64 MB\n"),
+	cr_expect_not_null(strstr(buf_str(&text),
+			       "queue 1: full, no new mail: /q has 50 MB free, "
+			       "queue_minfree_bytes wants 64 MB\n"),
 	    "%s", buf_str(&text));
 	buf_reset(&text);
 	page.rows[0].flags = SCHED_ROW_READ_ONLY;
 	cr_assert_eq(list_text(&view, &text), 0);
 	cr_expect_not_null(
-	    strstr(buf_str(&text), "queue 1: read-only, no new mail: /q"),
-	    "%s", buf_str(&text));
+	    strstr(buf_str(&text), "queue 1: read-only, no new mail: /q"), "%s",
+	    buf_str(&text));
 }
 
 Test(setqload_list, for_programs)
