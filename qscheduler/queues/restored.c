@@ -14,8 +14,7 @@
 
 struct restored {
 	uint64_t looked;
-	uint64_t wrong; /* files with the name of another inode, or an owner or
-			 * mode that a queue file never has */
+	uint64_t wrong; /* files with the name of another inode */
 	bool copied;    /* one of them was made after it was last written */
 };
 
@@ -32,6 +31,7 @@ restored_is_copy(int dir, const char *leaf)
 	return st.stx_btime.tv_sec > st.stx_mtime.tv_sec + 1;
 }
 
+/* What is no queue file, or another user's, tells nothing of a copy. */
 static void
 restored_look(const struct spool *sp, enum spool_dir dir,
     const struct spool_item *item, struct restored *seen)
@@ -42,10 +42,11 @@ restored_look(const struct spool *sp, enum spool_dir dir,
 	if (item->inode == 0)
 		return;
 	spool_leaf(sp, dir, item->inode, leaf, sizeof(leaf));
-	if (fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(sp->dir[dir], leaf, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    spool_judge_file(sp, st.st_ino, &st) < 0)
 		return;
 	seen->looked++;
-	if (spool_judge_file(sp, item->inode, &st) == 0)
+	if (st.st_ino == item->inode)
 		return;
 	seen->wrong++;
 	seen->copied = seen->copied || restored_is_copy(sp->dir[dir], leaf);
@@ -95,9 +96,8 @@ base_judge_names(const struct base *b, uint32_t queue, struct buf *ret_error)
 		return 0;
 	(void)buf_printf(ret_error,
 	    "run \"qctl check --repair queue=%" PRIu32 "\" as root: %" PRIu64
-	    " of %" PRIu64 " files are not named by their inodes, or not "
-	    "owned as queue files are, as after a restore or a copy of %s; "
-	    "nothing of it was touched",
+	    " of %" PRIu64 " files are not named by their inodes, as after a "
+	    "restore or a copy of %s; nothing of it was touched",
 	    queue, seen.wrong, seen.looked, b->path);
 	return -EUCLEAN;
 }

@@ -24,7 +24,7 @@ class Configuration(SystemTest):
 
     def test_check_tells_where_queues_will_lie(self):
         i = self.instance(queues=3)
-        base = f"/dev/shm/{i.name}.nothing/queue"
+        base = f"/dev/shm/{i.name}.nothing"  # there is none yet
         env = i.environment() | {"QUEUE_BASE": base}
         done = subprocess.run([BIN / "qscheduler", "--check", i.conf_file], capture_output=True, text=True,
                               check=False, env=env)

@@ -108,7 +108,7 @@ Test(qtop_keys, help_is_read_in_parts)
 	terminal_start(&t, 24, 80, live_draw, NULL);
 	terminal_type(&t, "h");
 	cr_expect(terminal_shows(&t, "qtop: columns\n"));
-	cr_expect(terminal_shows(&t, "STATE       open, closing, disabled"));
+	cr_expect(terminal_shows(&t, "STATE       open, full, read-only"));
 	cr_expect(terminal_shows(&t, "up, down: more; any other key ends"));
 	terminal_type(&t, "\033[B");
 	cr_expect(terminal_hides(&t, "qtop: columns\n"));
