@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ static struct {
 	bool gathers;
 	uint64_t dropped;
 	uint64_t told; /* of dropped */
+	bool journal;  /* standard error is the journal of systemd */
 	void (*watch)(const char *text);
 } state = {
 	.program = "qscheduler",
@@ -42,6 +44,15 @@ static const int priorities[] = {
 	[LOG_WARNING_L] = LOG_WARNING,
 	[LOG_ERROR_L] = LOG_ERR,
 };
+
+/* Text that begins with ALERT wants an operator now, whatever its level. */
+static int
+priority_of_event(const struct log_event *event)
+{
+	return event->text != NULL && strncmp(event->text, "ALERT", 5) == 0
+	    ? LOG_ALERT
+	    : priorities[event->level];
+}
 
 void
 log_open(const char *program, enum log_target target, enum log_format format,
@@ -68,6 +79,8 @@ log_open(const char *program, enum log_target target, enum log_format format,
 		/* The descriptor is kept: a process that has given up its
 		 * privileges may not get it again. */
 		log_sink_open(&state.err, STDERR_FILENO);
+	state.journal = target == LOG_TARGET_STDERR &&
+	    log_sink_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM"));
 }
 
 /* In the form of the target. */
@@ -91,11 +104,15 @@ make_line(const struct log_event *event, struct buf *line)
 		    state.program, event->part);
 	buf_reset(line);
 	buf_reset(text);
-	r = json ? log_line_json(text, event, &style)
-		 : log_line_text(text, event, &style);
+	/* The journal takes the priority off the line. */
+	r = state.journal ? buf_printf(text, "<%d>", priority_of_event(event))
+			  : 0;
+	if (r == 0)
+		r = json ? log_line_json(text, event, &style)
+			 : log_line_text(text, event, &style);
 	if (r < 0 || !to_syslog)
 		return r < 0 ? r : buf_add_char(line, '\n');
-	r = log_sink_syslog_head(line, priorities[event->level], program);
+	r = log_sink_syslog_head(line, priority_of_event(event), program);
 	return r < 0 ? r : buf_add(line, text->data, text->len);
 }
 

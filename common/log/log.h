@@ -7,6 +7,8 @@
  * qscheduler-log(5) has all of them. Text lines begin with `PROGRAM: ` or
  * `PROGRAM/PART: ` (syslog shows that itself), then `warning: ` or `error: `
  * for such; they carry no time, the supervisor of the process stamps them.
+ * Where standard error is the journal (JOURNAL_STREAM names the descriptor),
+ * each line begins with its priority, "<4>", which the journal removes.
  *
  * A line has at most LOG_LINE_MAX bytes, and is whole in one write. A log
  * reader that does not read never stops mail: the line is dropped and counted,

@@ -81,6 +81,10 @@ void log_sink_open(struct log_sink *sink, int fd);
 size_t log_sink_write(
     const struct log_sink *sink, const struct log_batch *b, size_t i);
 
+/* True when fd is the stream that systemd connected to the journal: stream is
+ * the value of JOURNAL_STREAM (systemd.exec(5)), "DEVICE:INODE", or NULL. */
+bool log_sink_is_journal(int fd, const char *stream);
+
 /* A connected descriptor, or -1. */
 int log_sink_syslog(const char *path);
 /* Adds the head that syslog(3) puts in front of a text. -ENOMEM. */

@@ -128,6 +128,19 @@ log_sink_write(const struct log_sink *sink, const struct log_batch *b, size_t i)
 	return i;
 }
 
+bool
+log_sink_is_journal(int fd, const char *stream)
+{
+	char own[48];
+	struct stat st;
+
+	if (stream == NULL || fstat(fd, &st) < 0)
+		return false;
+	snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev,
+	    (uintmax_t)st.st_ino);
+	return strcmp(own, stream) == 0;
+}
+
 int
 log_sink_syslog(const char *path)
 {

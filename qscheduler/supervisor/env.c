@@ -15,6 +15,7 @@ static const char *const passed[] = {
 	"QSCHED_",
 	"ERROR_INTERVAL=",
 	"TZ=",
+	"JOURNAL_STREAM=", /* of standard error (common/log) */
 	/* run-time checkers of a test build */
 	"ASAN_OPTIONS=",
 	"LSAN_OPTIONS=",

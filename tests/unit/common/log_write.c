@@ -8,10 +8,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -73,6 +75,37 @@ Test(log_write, to_a_pipe)
 	    "deliver-local/1: one 1\n"
 	    "deliver-local/1: error: two: Input/output error\n");
 	cr_expect_eq(log_dropped(), 0);
+}
+
+/* The stream that systemd connects to the journal takes a priority off each
+ * line. */
+Test(log_write, to_the_journal)
+{
+	char stream[64];
+	struct stat st;
+	int p[2];
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	cr_assert_eq(fstat(p[1], &st), 0);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev,
+	    (uintmax_t)st.st_ino);
+	cr_assert_eq(setenv("JOURNAL_STREAM", stream, 1), 0);
+	take_stderr(p[1]);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_DEBUG_L);
+	log_debug("a");
+	log_info("b");
+	log_warning("c");
+	log_error("d");
+	log_error("ALERT: e");
+	/* Standard error leads elsewhere. */
+	cr_assert_eq(setenv("JOURNAL_STREAM", "1:1", 1), 0);
+	log_open("p", LOG_TARGET_STDERR, LOG_FORMAT_TEXT, LOG_DEBUG_L);
+	log_info("f");
+	give_stderr();
+	drain(p[0]);
+	cr_expect_str_eq(output,
+	    "<7>p: a\n<6>p: b\n<4>p: warning: c\n<3>p: error: d\n"
+	    "<1>p: error: ALERT: e\np: f\n");
 }
 
 Test(log_write, to_a_file)
