@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "base/io.h"
@@ -42,6 +43,21 @@ static const struct {
 	{ ENAMETOOLONG, "4.2.0" },
 };
 
+/* A path that is writable at a login may be closed by the unit of systemd. */
+#define READ_ONLY_HINT                                                    \
+	"; if the unit closes this path: \"systemctl edit qscheduler\", " \
+	"[Service] ReadWritePaths=PATH"
+
+static void
+add_read_only_hint(struct verdict *v)
+{
+	size_t used = strlen(v->text);
+
+	if (strstr(v->text, strerror(EROFS)) != NULL &&
+	    sizeof(v->text) - used > sizeof(READ_ONLY_HINT))
+		memcpy(v->text + used, READ_ONLY_HINT, sizeof(READ_ONLY_HINT));
+}
+
 void
 verdict_error(struct verdict *v, int error, const char *what)
 {
@@ -52,6 +68,7 @@ verdict_error(struct verdict *v, int error, const char *what)
 		if (error == -errors[i].error)
 			dsn = errors[i].dsn;
 	verdict_set(v, AGENT_DEFERRED, dsn, "%s: %s", what, strerror(-error));
+	add_read_only_hint(v);
 }
 
 /* Conditions of the machine (71, 74) pass, as sendmail has it. An exit code
@@ -176,6 +193,8 @@ verdict_status(struct verdict *v, int status, const char *program,
 		    "program %s: %s", program, exits[i].text);
 	if (v->outcome != AGENT_SENT)
 		add_output(v, output, len);
+	if (v->outcome == AGENT_DEFERRED)
+		add_read_only_hint(v);
 }
 
 void

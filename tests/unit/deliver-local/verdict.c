@@ -36,7 +36,21 @@ Test(verdict, errors)
 		cr_expect_eq(v.outcome, AGENT_DEFERRED, "%d", rows[i].error);
 		cr_expect_str_eq(v.dsn, rows[i].dsn, "%d", rows[i].error);
 		cr_expect_eq(strncmp(v.text, "write: ", 7), 0);
+		cr_expect_eq(strstr(v.text, "ReadWritePaths=") != NULL,
+		    rows[i].error == EROFS, "%d", rows[i].error);
 	}
+}
+
+/* A program that says why it failed gets the remedy as well. */
+Test(verdict, a_program_on_a_read_only_path)
+{
+	static const char output[] = "touch: /usr/x: Read-only file system\n";
+	struct verdict v;
+
+	verdict_status(&v, 75 << 8, "p", output, strlen(output));
+	cr_expect_eq(v.outcome, AGENT_DEFERRED);
+	cr_expect_not_null(
+	    strstr(v.text, "Read-only file system; if the unit"), "%s", v.text);
 }
 
 /* Wait statuses as wait(2) gives them. */
