@@ -108,7 +108,13 @@ begin_end(struct local *l, usec_t ask)
 static void
 on_stop(void *arg, usec_t limit)
 {
-	begin_end(arg, limit > 2 * ASK_BEFORE ? limit - ASK_BEFORE : limit / 2);
+	struct local *l = arg;
+	const usec_t most =
+	    limit > 2 * ASK_BEFORE ? limit - ASK_BEFORE : limit / 2;
+	const usec_t ask = l->conf->program_stop_time;
+
+	if (!l->ending)
+		begin_end(l, ask < most ? ask : most);
 }
 
 static void
@@ -116,7 +122,8 @@ on_orphaned(void *arg)
 {
 	struct local *l = arg;
 
-	if (!l->ending)
+	/* Programs that were not asked to end yet are asked now. */
+	if (!l->ending || event_pending(l->ask, EV_TIMEOUT, NULL))
 		begin_end(l, 0);
 }
 
@@ -282,6 +289,12 @@ stop(struct daemon *d, usec_t limit)
 	daemon_agent_stop(&l->link, limit);
 }
 
+static void
+ending(struct daemon *d, usec_t limit)
+{
+	on_stop(d->state, limit);
+}
+
 static const struct daemon_ops ops = {
 	.name = "deliver-local",
 	.user = DAEMON_AS_ROOT,
@@ -290,6 +303,7 @@ static const struct daemon_ops ops = {
 	.linked = linked,
 	.reload = reload,
 	.stop = stop,
+	.ending = ending,
 	.done = done,
 };
 

@@ -182,7 +182,8 @@ struct conf {
 	bool smtp_auth_in_clear, smtp_auth_soft_bounce;
 	char *smtp_helo_name; /* "": myhostname */
 	/* supervision */
-	usec_t stop_time_limit; /* from TERM to KILL */
+	usec_t stop_time_limit;   /* from TERM to KILL */
+	usec_t program_stop_time; /* at a stop, until programs get TERM */
 	usec_t restart_delay_max, quarantine_delay_max;
 	usec_t heartbeat_time_limit;
 	usec_t disk_time_limit;

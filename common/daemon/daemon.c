@@ -114,6 +114,13 @@ on_stop(struct daemon *d, struct chan_frame *frame)
 	begin_stop(d, frame->msg.u.STOP.limit_usec);
 }
 
+static void
+on_ending(struct daemon *d, struct chan_frame *frame)
+{
+	if (d->ops->ending != NULL && !d->stopping)
+		d->ops->ending(d, frame->msg.u.ENDING.limit_usec);
+}
+
 /* Only a loop that runs gets here. */
 static void
 on_ping(struct daemon *d, struct chan_frame *frame)
@@ -133,6 +140,7 @@ static const struct {
 	{ MSG_RELOAD, on_reload },
 	{ MSG_FLUSH, on_flush },
 	{ MSG_STOP, on_stop },
+	{ MSG_ENDING, on_ending },
 };
 
 static void

@@ -67,6 +67,9 @@ struct daemon_ops {
 	/* Begin to stop; call daemon_exit() within limit. Called once. A
 	 * program that has not ended a little later is ended. */
 	void (*stop)(struct daemon *d, usec_t limit);
+	/* Optional: the queue stops and has this time; stop() comes when
+	 * queue-send has ended. */
+	void (*ending)(struct daemon *d, usec_t limit);
 	/* Optional: start() had succeeded and the loop has ended; free the
 	 * state. */
 	void (*done)(struct daemon *d);

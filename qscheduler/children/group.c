@@ -134,13 +134,20 @@ group_start(struct group *g)
 	want_all(g, PROC_EV_WANT_UP);
 }
 
-/* Children that feed the leader are asked before it. */
+/* Children that feed the leader are asked before it. Those that stop last learn
+ * of it: a program that mail is piped to may hold up the leader. */
 void
 group_leave(struct group *g)
 {
+	const struct msg ending = { .type = MSG_ENDING,
+		.u.ENDING = { g->all->instance->conf->stop_time_limit } };
 	unsigned i;
 
 	g->leaving = true;
+	for (i = 0; i < g->n; i++)
+		if (g->child[i].role->stops_last &&
+		    child_is_joinable(&g->child[i]))
+			(void)child_send(&g->child[i], &ending, -1);
 	for (i = g->n; i-- > 0;)
 		if (!g->child[i].role->stops_last)
 			child_event(&g->child[i], PROC_EV_WANT_DOWN);
