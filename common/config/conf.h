@@ -110,6 +110,7 @@ struct conf_transport {
 struct conf {
 	/* queues */
 	char *queue_base;
+	char *queue_mode; /* static | dynamic */
 	uint32_t queue_start, queue_count, queue_max;
 	uint32_t queue_load_pct;
 	uint32_t queue_split;

@@ -35,7 +35,7 @@ static int
 take_command(const struct option_row *row, void *options,
     const char *value UNUSED, struct buf *error)
 {
-	return ask(options, (enum command)row->arg, MODE_FIXED, error);
+	return ask(options, (enum command)row->arg, MODE_CONF, error);
 }
 
 static int
@@ -96,10 +96,8 @@ options_parse(
 		(void)buf_add_str(ret_error, "too many arguments");
 		return -EINVAL;
 	}
-	if (o.command == COMMAND_NONE) {
-		(void)buf_add_str(ret_error, "one of -s, -d, -n is needed");
-		return -EINVAL;
-	}
+	if (o.command == COMMAND_NONE)
+		o.command = COMMAND_RUN;
 	*ret_options = o;
 	return 0;
 }
@@ -109,7 +107,7 @@ options_usage(FILE *out)
 {
 	struct buf text = { 0 };
 
-	fputs("usage: qscheduler -s | -d | -n [-c FILE] [--ready-fd FD]\n"
+	fputs("usage: qscheduler [-s | -d | -n] [-c FILE] [--ready-fd FD]\n"
 	      "       qscheduler --check [FILE] | --dump [-c FILE] | --sample\n"
 	      "       qscheduler --help | --version\n"
 	      "\n",

@@ -12,7 +12,7 @@
 
 enum command {
 	COMMAND_NONE,
-	COMMAND_RUN, /* one of the modes was given */
+	COMMAND_RUN,
 	COMMAND_DUMP,
 	COMMAND_CHECK,
 	COMMAND_SAMPLE,
@@ -22,6 +22,7 @@ enum command {
 };
 
 enum mode {
+	MODE_CONF,    /* no option: by parameter queue_mode */
 	MODE_FIXED,   /* -s: QUEUE_COUNT queues */
 	MODE_DYNAMIC, /* -d: QUEUE_COUNT at least */
 	MODE_KEEP,    /* -n: as many as there are on disk */

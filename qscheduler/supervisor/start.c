@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -152,6 +153,13 @@ freeze(struct super *s)
 {
 	s->instance.name = strdup(s->instance.conf->instance);
 	s->children.program_dir = find_programs(s->instance.conf);
+	if (s->options.mode == MODE_CONF)
+		s->options.mode =
+		    strcmp(s->instance.conf->queue_mode, "dynamic") == 0
+		    ? MODE_DYNAMIC
+		    : MODE_FIXED;
+	s->queues.dynamic = s->options.mode == MODE_DYNAMIC;
+	s->queues.keep = s->options.mode == MODE_KEEP;
 	s->queues.start = s->instance.conf->queue_start;
 	s->queues.count = s->instance.conf->queue_count;
 	s->queues.max = s->instance.conf->queue_max;

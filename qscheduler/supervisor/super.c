@@ -281,8 +281,6 @@ super_init(struct super *s, const struct options *options)
 	s->queues.child_events = &queue_child_events;
 	s->queues.events = &queue_events;
 	s->queues.ctx = s;
-	s->queues.dynamic = options->mode == MODE_DYNAMIC;
-	s->queues.keep = options->mode == MODE_KEEP;
 	s->queues.reports = s->requests.mq = -1;
 	s->requests.socket.fd = -1;
 	s->queues.sites.fd = -1;

@@ -37,6 +37,9 @@ Test(options, accepted)
 		enum mode mode;
 		const char *conf;
 	} rows[] = {
+		{ "", COMMAND_RUN, MODE_CONF, NULL },
+		{ "--", COMMAND_RUN, MODE_CONF, NULL },
+		{ "-c /a", COMMAND_RUN, MODE_CONF, "/a" },
 		{ "-s", COMMAND_RUN, MODE_FIXED, NULL },
 		{ "-d", COMMAND_RUN, MODE_DYNAMIC, NULL },
 		{ "-n", COMMAND_RUN, MODE_KEEP, NULL },
@@ -45,14 +48,14 @@ Test(options, accepted)
 		{ "-sc /a", COMMAND_RUN, MODE_FIXED, "/a" },
 		{ "-s -s", COMMAND_RUN, MODE_FIXED, NULL },
 		{ "-s --", COMMAND_RUN, MODE_FIXED, NULL },
-		{ "--check", COMMAND_CHECK, MODE_FIXED, NULL },
-		{ "--check /b", COMMAND_CHECK, MODE_FIXED, "/b" },
-		{ "--check -c /b", COMMAND_CHECK, MODE_FIXED, "/b" },
-		{ "--dump", COMMAND_DUMP, MODE_FIXED, NULL },
-		{ "--sample", COMMAND_SAMPLE, MODE_FIXED, NULL },
-		{ "--manual", COMMAND_MANUAL, MODE_FIXED, NULL },
-		{ "--help", COMMAND_HELP, MODE_FIXED, NULL },
-		{ "--version", COMMAND_VERSION, MODE_FIXED, NULL },
+		{ "--check", COMMAND_CHECK, MODE_CONF, NULL },
+		{ "--check /b", COMMAND_CHECK, MODE_CONF, "/b" },
+		{ "--check -c /b", COMMAND_CHECK, MODE_CONF, "/b" },
+		{ "--dump", COMMAND_DUMP, MODE_CONF, NULL },
+		{ "--sample", COMMAND_SAMPLE, MODE_CONF, NULL },
+		{ "--manual", COMMAND_MANUAL, MODE_CONF, NULL },
+		{ "--help", COMMAND_HELP, MODE_CONF, NULL },
+		{ "--version", COMMAND_VERSION, MODE_CONF, NULL },
 	};
 	size_t i;
 
@@ -74,12 +77,11 @@ Test(options, accepted)
 
 Test(options, A1_refused)
 {
-	static const char *const rows[] = { "", "--", "-", "x", "-x", "-c",
-		"-s -c", "-s -d", "-s -n", "-s --dump", "--dump --check",
-		"-s extra", "--check /a /b", "--check -c /a /b", "--nonsense",
-		"--ready-fd", "-s --ready-fd x", "-s --ready-fd -1",
-		"-s --ready-fd 1", "-s --ready-fd 99999999",
-		"-s --ready-fd 2147483648" };
+	static const char *const rows[] = { "-", "x", "-x", "-c", "-s -c",
+		"-s -d", "-s -n", "-s --dump", "--dump --check", "-s extra",
+		"--check /a /b", "--check -c /a /b", "--nonsense", "--ready-fd",
+		"-s --ready-fd x", "-s --ready-fd -1", "-s --ready-fd 1",
+		"-s --ready-fd 99999999", "-s --ready-fd 2147483648" };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
