@@ -216,8 +216,11 @@ format_summary(
 int
 format_change(const struct model *model, struct buf *out)
 {
-	return model->error < 0
-	    ? 0
+	if (model->error < 0)
+		return 0;
+	/* An operator has to mend this: it takes the place of the change. */
+	return model->sched.conf_error[0] != '\0'
+	    ? page_text_conf(&model->sched, out)
 	    : page_text_change(&model->sched, model->now_wall, out);
 }
 
@@ -298,7 +301,9 @@ format_batch(const struct model *model, const char *instance, struct buf *out)
 	r = end_line(format_summary(model, instance, LAYOUT_WIDE, out), out);
 	if (r == 0 && model->stale)
 		r = end_line(format_trouble(model, instance, out), out);
-	if (r == 0 && model->sched.change_wall != 0)
+	if (r == 0 &&
+	    (model->sched.change_wall != 0 ||
+		model->sched.conf_error[0] != '\0'))
 		r = end_line(format_change(model, out), out);
 	if (r == 0)
 		r = end_line(format_titles(shown, out), out);

@@ -74,6 +74,18 @@ tell_count(const struct list_view *v, struct buf *out)
 }
 
 static int
+tell_conf(const struct list_view *v, struct buf *out)
+{
+	struct buf text = { 0 };
+	int r = page_text_conf(v->page, &text);
+
+	if (r == 0)
+		r = add_line("", &text, out);
+	buf_done(&text);
+	return r;
+}
+
+static int
 tell_change(const struct list_view *v, struct buf *out)
 {
 	struct buf text = { 0 };
@@ -109,6 +121,8 @@ list_text(const struct list_view *v, struct buf *out)
 		r = tell_count(v, out);
 	if (r == 0 && out->len == start)
 		r = buf_add_str(out, "nothing is set by hand\n");
+	if (r == 0)
+		r = tell_conf(v, out);
 	return r < 0 ? r : tell_change(v, out);
 }
 
@@ -184,6 +198,8 @@ print_instance(const struct list_view *v, struct buf *out)
 		    p->change_wall == 0 ? 0 : v->now_wall, p->change_wall, out);
 	if (r == 0)
 		r = add_string("change", p->change, out);
+	if (r == 0)
+		r = add_string("conf_error", p->conf_error, out);
 	return r < 0 ? r : buf_add_str(out, "}\n");
 }
 

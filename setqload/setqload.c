@@ -15,8 +15,11 @@
 #include "base/version.h"
 #include "config/conf.h"
 #include "ipc/ask.h"
+#include "ipc/page_text.h"
 
 #define ANSWER_LIMIT (5 * USEC_PER_SEC)
+/* A reload reads files, which may lie on a slow disk. systemd gives it 60 s. */
+#define RELOAD_LIMIT (50 * USEC_PER_SEC)
 
 static int
 complain(int code, const char *text)
@@ -95,6 +98,8 @@ exit_code_of(int refusal)
 		-EALREADY };
 	size_t i;
 
+	if (refusal == -EACCES)
+		return EX_NOPERM;
 	for (i = 0; i < ARRAY_LEN(ours); i++)
 		if (ours[i] == refusal)
 			return EX_DATAERR;
@@ -175,6 +180,12 @@ fill_count(const struct options *o, struct asker who, struct msg *msg)
 	    (struct msg_COUNT){ who.pid, who.nonce, o->count, o->seconds };
 }
 
+static void
+fill_reread(const struct options *o UNUSED, struct asker who, struct msg *msg)
+{
+	msg->u.REREAD = (struct msg_REREAD){ who.pid, who.nonce, 0 };
+}
+
 static const struct {
 	enum msg_type type;
 	void (*fill)(
@@ -185,6 +196,7 @@ static const struct {
 	[COMMAND_DISABLE] = { MSG_DISABLE, fill_disable },
 	[COMMAND_ENABLE] = { MSG_ENABLE, fill_enable },
 	[COMMAND_COUNT] = { MSG_COUNT, fill_count },
+	[COMMAND_RELOAD] = { MSG_REREAD, fill_reread },
 };
 
 /* Reads the page of a running supervisor. */
@@ -196,6 +208,23 @@ read_page(const char *instance, struct sched_page *ret_page)
 	if (r < 0)
 		return r;
 	return page_stale(&ret_page->head, clock_mono()) ? -ESTALE : 0;
+}
+
+/* Reports a reload that was refused. The page has the whole reason. */
+static int
+report_reload(const char *instance)
+{
+	struct sched_page page = { 0 };
+	struct buf text = { 0 };
+	int r = sched_page_read(instance, &page);
+
+	if (r == 0)
+		r = page_text_conf(&page, &text);
+	(void)complain(0,
+	    r == 0 && text.len > 0 ? buf_str(&text)
+				   : "old configuration in force: see the log");
+	buf_done(&text);
+	return EX_CONFIG;
 }
 
 enum mode {
@@ -218,15 +247,19 @@ ask(const struct options *o, const char *instance, int32_t queue,
 
 	requests[o->command].fill(o, who, &request);
 	if (r == 0 || r == -EAGAIN)
-		r = (mode == MODE_JUDGE ? ask_judge : ask_request)(
-		    instance, &request, who.nonce, ANSWER_LIMIT, &code, answer);
+		r = (mode == MODE_JUDGE ? ask_judge : ask_request)(instance,
+		    &request, who.nonce,
+		    o->command == COMMAND_RELOAD ? RELOAD_LIMIT : ANSWER_LIMIT,
+		    &code, answer);
 	if (r == -ENOENT && page.head.pid != 0)
 		r = -ENOMSG; /* the page was there a moment ago */
 	*ret_answered = r == 0;
 	if (r < 0)
 		return report_failure(instance, o->nqueues > 1 ? queue : 0, r);
-	return mode == MODE_JUDGE && code == 0
-	    ? EX_OK
+	if (mode == MODE_JUDGE && code == 0)
+		return EX_OK;
+	return o->command == COMMAND_RELOAD && code == -EBADMSG
+	    ? report_reload(instance)
 	    : report_answer(queue, code, answer);
 }
 

@@ -28,6 +28,7 @@ int setqload_main(int argc, char **argv);
 	"       setqload --disable -q QUEUES [--for TIME] [--reason TEXT]\n" \
 	"       setqload --enable -q QUEUES\n"                               \
 	"       setqload --count NUMBER [--for TIME]\n"                      \
+	"       setqload --reload\n"                                         \
 	"       setqload --list [--json]"
 
 enum command {
@@ -36,6 +37,7 @@ enum command {
 	COMMAND_DISABLE,
 	COMMAND_ENABLE,
 	COMMAND_COUNT,
+	COMMAND_RELOAD,
 	COMMAND_LIST,
 	COMMAND_HELP,
 	COMMAND_VERSION,

@@ -47,24 +47,25 @@ enum queue_state {
 /* "open", "closing" …; "?" for an unknown one. */
 const char *queue_state_name(uint32_t state);
 
-#define SCHED_REASON_SIZE    96
-#define SCHED_CHANGE_SIZE    160
-#define SCHED_ANSWER_SIZE    116
+#define SCHED_REASON_SIZE     96
+#define SCHED_CHANGE_SIZE     160
+#define SCHED_ANSWER_SIZE     116
+#define SCHED_CONF_ERROR_SIZE 256
 
 /* Bits of sched_row.flags. */
-#define SCHED_ROW_MANUAL     1u /* an operator set load_pct (setqload) */
+#define SCHED_ROW_MANUAL      1u /* an operator set load_pct (setqload) */
 /* An operator disabled the queue; a DISABLED row without this bit is faulty.
  * With another state: DISABLED follows when that state ends. */
-#define SCHED_ROW_OVERRIDE   2u
+#define SCHED_ROW_OVERRIDE    2u
 /* CLOSING, and its mail moves to other queues. */
-#define SCHED_ROW_EVACUATING 4u
+#define SCHED_ROW_EVACUATING  4u
 /* A process of the queue hangs; with OPEN the reason names it. */
-#define SCHED_ROW_SILENT     8u
+#define SCHED_ROW_SILENT      8u
 /* New mail is refused: the file system is full. The reason has the figures. */
-#define SCHED_ROW_FULL       16u
+#define SCHED_ROW_FULL        16u
 /* New mail is refused: the file system is read-only, or fails. */
-#define SCHED_ROW_READ_ONLY  32u
-#define SCHED_ROW_NO_MAIL    (SCHED_ROW_FULL | SCHED_ROW_READ_ONLY)
+#define SCHED_ROW_READ_ONLY   32u
+#define SCHED_ROW_NO_MAIL     (SCHED_ROW_FULL | SCHED_ROW_READ_ONLY)
 
 struct sched_row {
 	uint32_t queue; /* number */
@@ -116,6 +117,9 @@ struct sched_page {
 	char change[SCHED_CHANGE_SIZE]; /* the last one, with its figures */
 	struct sched_answer answers[PAGE_ANSWERS];
 	struct sched_row rows[PAGE_QUEUES_MAX];
+	/* Why the files of the operator are not in force: "FILE:LINE: reason".
+	 * Empty: the files that were read last are in force. */
+	char conf_error[SCHED_CONF_ERROR_SIZE];
 };
 
 /* shm /queueN */
@@ -159,7 +163,7 @@ _Static_assert(offsetof(struct queue_page, head) == 24, "docs/IPC.md");
 _Static_assert(sizeof(struct page_head) == 48, "docs/IPC.md");
 _Static_assert(sizeof(struct sched_row) == 152, "version 3");
 _Static_assert(sizeof(struct sched_answer) == 128, "version 3");
-_Static_assert(sizeof(struct sched_page) == 47392, "version 3");
+_Static_assert(sizeof(struct sched_page) == 47648, "version 3");
 _Static_assert(sizeof(struct queue_page) == 352, "version 3");
 
 /* ---- the writer ---- */

@@ -150,6 +150,7 @@ clean_sched_page(struct sched_page *page)
 	for (i = 0; i < PAGE_ANSWERS; i++)
 		page->answers[i].text[sizeof(page->answers[i].text) - 1] = '\0';
 	page->change[sizeof(page->change) - 1] = '\0';
+	page->conf_error[sizeof(page->conf_error) - 1] = '\0';
 	for (i = 0; i < PAGE_QUEUES_MAX; i++) {
 		struct sched_row *row = &page->rows[i];
 

@@ -148,6 +148,20 @@ page_text_count(const struct sched_page *p, usec_t now_mono, struct buf *out)
 }
 
 int
+page_text_conf(const struct sched_page *p, struct buf *out)
+{
+	int r;
+
+	if (p->conf_error[0] == '\0')
+		return 0;
+	r = buf_add_str(out, "old configuration in force: ");
+	return r < 0 ? r
+		     : text_clean(out, p->conf_error,
+			   strnlen(p->conf_error, sizeof(p->conf_error)),
+			   SCHED_CONF_ERROR_SIZE);
+}
+
+int
 page_text_change(const struct sched_page *p, usec_t now_wall, struct buf *out)
 {
 	const size_t start = out->len;

@@ -22,6 +22,8 @@ page_text_load(const struct sched_row *row, usec_t now_mono, struct buf *out);
 /* "4 queues wanted by hand for 2m". */
 int page_text_count(
     const struct sched_page *page, usec_t now_mono, struct buf *out);
+/* "old configuration in force: FILE:LINE: reason". */
+int page_text_conf(const struct sched_page *page, struct buf *out);
 /* "last change 5m ago: queue 6 added …". */
 int page_text_change(
     const struct sched_page *page, usec_t now_wall, struct buf *out);

@@ -87,7 +87,7 @@ notify_starting(const struct notify *n, usec_t limit)
 void
 notify_ready(struct notify *n, const char *status)
 {
-	char text[256];
+	char text[640];
 
 	snprintf(text, sizeof(text), "READY=1\nSTATUS=%s\nMAINPID=%ld", status,
 	    (long)getpid());
@@ -100,7 +100,7 @@ notify_ready(struct notify *n, const char *status)
 void
 notify_status(const struct notify *n, const char *status)
 {
-	char text[256];
+	char text[640];
 
 	snprintf(text, sizeof(text), "STATUS=%s", status);
 	tell(n, text);

@@ -184,6 +184,7 @@ fill_grow(struct sched_page *page, const struct super *s, uint32_t mean_pct)
 	page->changes = g->changes;
 	page->change_wall = g->change_wall;
 	memcpy(page->change, g->change, sizeof(page->change));
+	memcpy(page->conf_error, s->reload.error, sizeof(page->conf_error));
 }
 
 void

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/line.h"
+#include "base/text.h"
 #include "ipc/msg.h"
 #include "log/log.h"
 
@@ -175,12 +176,70 @@ apply(struct super *s, struct buf *text, struct buf *error)
 	return 0;
 }
 
+void
+reload_note(struct super *s, const char *error)
+{
+	struct buf clean = { 0 };
+	char *out = s->reload.error;
+
+	/* A line end in the status would be an assignment of its own. */
+	if (error != NULL)
+		(void)text_clean(
+		    &clean, error, strlen(error), SCHED_CONF_ERROR_SIZE - 1);
+	memset(out, 0, SCHED_CONF_ERROR_SIZE);
+	memcpy(out, buf_str(&clean), clean.len);
+	buf_done(&clean);
+}
+
+int
+reload_ask(struct super *s, uint32_t pid, uint32_t nonce)
+{
+	struct reload *r = &s->reload;
+
+	if (r->naskers == RELOAD_ASKERS)
+		return -EBUSY;
+	r->asker[r->naskers].pid = pid;
+	r->asker[r->naskers].nonce = nonce;
+	r->asker[r->naskers++].begun = false;
+	s->reload_wanted = true;
+	super_reload_if_wanted(s, clock_mono());
+	return 0;
+}
+
+/* A command that asked while this reload was running waits for the next one,
+ * which reads what the operator has changed meanwhile. */
+static void
+answer_askers(struct super *s)
+{
+	struct reload *r = &s->reload;
+	const bool refused = r->error[0] != '\0';
+	size_t i, kept = 0;
+
+	for (i = 0; i < r->naskers; i++) {
+		if (!r->asker[i].begun) {
+			r->asker[kept++] = r->asker[i];
+			continue;
+		}
+		publish_answer(s, r->asker[i].pid, r->asker[i].nonce,
+		    refused ? -EBADMSG : 0,
+		    refused ? "old configuration in force"
+			    : "configuration reloaded");
+	}
+	r->naskers = kept;
+}
+
 /* Children that failed are tried at once: the cause may have been put right. */
 static void
 over(struct super *s)
 {
+	const usec_t now = clock_mono();
 	uint32_t i;
 
+	/* The reason is there before a command reads it. */
+	publish(s, now);
+	answer_askers(s);
+	if (s->ready)
+		status_make(s, now, s->status, sizeof(s->status));
 	for (i = 0; i < s->queues.nqueues; i++)
 		(void)quarantine_release(s->queues.queues[i]);
 	(void)group_release(&s->services.group);
@@ -195,18 +254,21 @@ on_judged(void *ctx, uint32_t number UNUSED, const struct worker_result *result,
 {
 	struct super *s = ctx;
 	struct buf error = { 0 };
+	const char *why = NULL;
 	int r = result->r;
 
 	if (s->stopping)
 		return;
-	if (r == -ETIMEDOUT)
-		log_error(
-		    "reload: %s; " OLD_STAYS " until it does", result->text);
-	else if (r < 0)
-		log_error("reload: %s: " OLD_STAYS, result->text);
+	if (r < 0)
+		why = result->text;
 	else if ((r = apply(s, more, &error)) < 0)
-		log_error("reload: %s: " OLD_STAYS,
-		    error.len > 0 ? buf_str(&error) : strerror(-r));
+		why = error.len > 0 ? buf_str(&error) : strerror(-r);
+	if (why != NULL)
+		log_error(result->r == -ETIMEDOUT ? "reload: %s; " OLD_STAYS
+						    " until it does"
+						  : "reload: %s: " OLD_STAYS,
+		    why);
+	reload_note(s, why);
 	buf_done(&error);
 	over(s);
 }
@@ -218,9 +280,13 @@ static void
 begin(struct super *s)
 {
 	int r = worker_start(&s->workers, &judging, WORKER_CONF, s);
+	size_t i;
 
+	for (i = 0; i < s->reload.naskers; i++)
+		s->reload.asker[i].begun = true;
 	if (r < 0) {
 		log_error("reload: %s: " OLD_STAYS, strerror(-r));
+		reload_note(s, strerror(-r));
 		over(s);
 		return;
 	}

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "log/log.h"
@@ -19,7 +20,8 @@ struct request {
 	struct queue *queue;
 	char *answer;          /* [SCHED_ANSWER_SIZE] */
 	struct msg_str reason; /* for the log, clean */
-	bool judge;            /* only: nothing is to change */
+	const struct ask_source *from;
+	bool judge; /* only: nothing is to change */
 };
 
 static int
@@ -348,6 +350,28 @@ set_count(struct request *r, const struct msg *msg)
 	return 0;
 }
 
+/* ---- reload ---- */
+
+/* The answer comes when the reload has ended. */
+#define ANSWERED_LATER 1
+
+static int
+reread(struct request *r, const struct msg *msg)
+{
+	const struct msg_REREAD *m = &msg->u.REREAD;
+
+	if (r->from->known && r->from->uid != 0 && r->from->uid != getuid())
+		return answer(r, -EACCES,
+		    "only root and the user who runs the instance may reload");
+	if (r->s->stopping)
+		return answer(r, -EBUSY, "qscheduler is stopping");
+	if (r->judge)
+		return answer(r, 0, "would be done");
+	if (reload_ask(r->s, m->pid, m->nonce) < 0)
+		return answer(r, -EBUSY, "too many commands wait for a reload");
+	return ANSWERED_LATER;
+}
+
 /* ---- the table ---- */
 
 static const struct {
@@ -360,6 +384,7 @@ static const struct {
 	{ MSG_DISABLE, disable },
 	{ MSG_ENABLE, enable },
 	{ MSG_COUNT, set_count },
+	{ MSG_REREAD, reread },
 };
 
 /* The pid that asks and the nonce stand first in all of them. */
@@ -373,6 +398,7 @@ SAME_HEAD(CLEAR_LOAD);
 SAME_HEAD(DISABLE);
 SAME_HEAD(ENABLE);
 SAME_HEAD(COUNT);
+SAME_HEAD(REREAD);
 
 /* ---- the log ---- */
 
@@ -426,7 +452,11 @@ request_handle(struct super *s, const struct msg *msg,
 {
 	char text[SCHED_ANSWER_SIZE] = "";
 	struct request r = {
-		.s = s, .now = now, .answer = text, .judge = from->judge
+		.s = s,
+		.now = now,
+		.answer = text,
+		.from = from,
+		.judge = from->judge,
 	};
 	const uint64_t change = s->store.change;
 	size_t i = 0;
@@ -437,6 +467,8 @@ request_handle(struct super *s, const struct msg *msg,
 	if (i == ARRAY_LEN(requests))
 		return -EBADMSG;
 	code = requests[i].handle(&r, msg);
+	if (code == ANSWERED_LATER)
+		return 0;
 	if (code == 0 && !r.judge) {
 		tell(&r, from, msg->u.SET_LOAD.pid);
 		publish(s, now);

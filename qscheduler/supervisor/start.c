@@ -40,10 +40,12 @@ load_last(struct super *s, const struct buf *wrong)
 		if (r < 0)
 			conf_done(s->instance.conf);
 	}
-	if (r == 0)
+	if (r == 0) {
 		log_error("ALERT: %s: the configuration that was in force, %s, "
 			  "is used until that is put right and HUP is sent",
 		    buf_str(wrong), conf_path(s->instance.conf));
+		reload_note(s, buf_str(wrong));
+	}
 	buf_done(&error);
 	return r;
 }

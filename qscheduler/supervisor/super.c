@@ -23,39 +23,6 @@ end_loop(struct super *s, int status)
 	event_base_loopbreak(s->instance.loop);
 }
 
-/* The first file system that takes no new mail; "": none. */
-static const char *
-room_trouble(const struct super *s)
-{
-	uint32_t i;
-
-	for (i = 0; i < s->queues.nqueues; i++)
-		if (s->queues.queues[i]->room.error < 0)
-			return s->queues.queues[i]->room.text;
-	return "";
-}
-
-static void
-describe(struct super *s, usec_t now, char *out, size_t size)
-{
-	unsigned counts[QUEUE_STATE_QUARANTINED + 1] = { 0 };
-	const char *room = room_trouble(s);
-	uint32_t i;
-
-	for (i = 0; i < s->queues.nqueues; i++)
-		counts[queue_state(s->queues.queues[i], now)]++;
-	snprintf(out, size,
-	    "%s%u queues open, %u closing, %u disabled, %u quarantined%s%s%s",
-	    s->stopping ? "stopping: " : "", counts[QUEUE_STATE_OPEN],
-	    counts[QUEUE_STATE_CLOSING], counts[QUEUE_STATE_DISABLED],
-	    counts[QUEUE_STATE_QUARANTINED],
-	    s->queues.sites.fd < 0 && !s->stopping
-		? ", no delivery: no table of destinations"
-		: "",
-	    room[0] == '\0' ? "" : ", ", room);
-	services_describe(s, out, size);
-}
-
 static void
 warn_host(const struct super *s)
 {
@@ -75,7 +42,7 @@ static void
 be_ready(struct super *s, usec_t now)
 {
 	s->ready = true;
-	describe(s, now, s->status, sizeof(s->status));
+	status_make(s, now, s->status, sizeof(s->status));
 	publish(s, now);
 	notify_ready(&s->notify, s->status);
 	log_info("ready: %s", s->status);
@@ -183,7 +150,7 @@ tell_status(struct super *s, usec_t now)
 {
 	char status[sizeof(s->status)];
 
-	describe(s, now, status, sizeof(status));
+	status_make(s, now, status, sizeof(status));
 	if (strcmp(status, s->status) != 0) {
 		memcpy(s->status, status, sizeof(status));
 		notify_status(&s->notify, status);

@@ -8,7 +8,8 @@
  * inbox.c     requests and load reports   reload.c     HUP
  * store.c     QUEUE_BASE/by-hand
  * inforce.c   the configuration in force  files.c      routing and programs
- * notify.c    systemd and s6              env.c        environment of children
+ * notify.c    systemd and s6              status.c     the status that it shows
+ * env.c       environment of children
  * options.c   the command line            command.c    --dump, --check, ...
  */
 #ifndef QSCHEDULER_SUPERVISOR_SUPERVISOR_H
@@ -343,8 +344,29 @@ int super_signals_open(struct super *s);
 void super_signals_close(struct super *s);
 
 /* ---- reload.c ---- */
+#define RELOAD_ASKERS 16
+/* Commands that wait for the result of a reload. */
+struct reload {
+	struct {
+		uint32_t pid, nonce;
+		bool begun; /* the running reload is its reload */
+	} asker[RELOAD_ASKERS];
+	size_t naskers;
+	char error[SCHED_CONF_ERROR_SIZE]; /* "": what was read is in force */
+};
 /* At most once in a tick, and one at a time. */
 void super_reload_if_wanted(struct super *s, usec_t now);
+/* Reload, and answer pid and nonce with the result. -EBUSY: RELOAD_ASKERS
+ * commands wait already. */
+int reload_ask(struct super *s, uint32_t pid, uint32_t nonce);
+/* The files of the operator are not in force for this reason; shown by the
+ * page and the status until a reload succeeds. NULL: they are in force. */
+void reload_note(struct super *s, const char *error);
+
+/* ---- status.c ---- */
+/* The status that systemd shows: queues by state, children that are not up, and
+ * why an old configuration is in force. */
+void status_make(const struct super *s, usec_t now, char *out, size_t size);
 
 /* ---- super.c, start.c ---- */
 #define SUPER_NSIGNALS 6
@@ -364,7 +386,8 @@ struct super {
 	struct store store;
 	struct inforce_kept in_force;
 	struct notify notify;
-	char status[480]; /* as it was told last */
+	struct reload reload;
+	char status[640]; /* as it was told last */
 	usec_t started_at, next_health, last_reload;
 	usec_t stop_deadline;
 	usec_t stop_queues_at; /* at the latest; 0: they are asked to end */

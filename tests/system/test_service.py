@@ -1,15 +1,18 @@
 """How service managers and operators see the supervisor."""
 import contextlib
+import json
 import os
 import pathlib
 import re
 import signal
 import socket
 import statistics
+import subprocess
+import threading
 import time
 
 from case import SystemTest, cost, needs_root
-from instance import HANG, wait
+from instance import AS_ROOT, BIN, HANG, USERS, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 
@@ -58,6 +61,139 @@ class Service(SystemTest):
         stopping = manager.hear("^STOPPING=1$")
         limit = int(re.search(r"^EXTEND_TIMEOUT_USEC=(\d+)$", stopping, re.M).group(1))
         self.assertGreater(limit, 10e6, "stop_time_limit, and what may come after it")
+
+    def wrong_files(self, i):
+        """Each file that a reload reads: its parameter, a wrong line, and what is said of it."""
+        tls, passwords = i.dir / "tls", i.dir / "passwords"
+        for path, name, text in ((i.routing_file, None, "* nowhere\n"), (i.alias_file, None, "a\n"),
+                                 (i.programs_file, None, "x\n"), (tls, "smtp_tls_policy_file", "a.example sometimes\n"),
+                                 (passwords, "smtp_password_file", "a.example\n")):
+            right = path.read_text() if path.exists() else ""
+            path.write_text(right + text)
+            path.chmod(0o600 if path == passwords else 0o644)
+            yield path, name, right
+
+    def setqload(self, i, *words):
+        return subprocess.run([BIN / "setqload", "-c", i.conf_file, *words], capture_output=True, text=True,
+                              check=False, timeout=HANG)
+
+    @cost(16)
+    def test_F12_a_refused_reload_is_told_until_it_is_mended(self):
+        """The command fails and names file and line; so do the status, setqload --list and
+        qtop; a reload that is right ends it."""
+        manager = Manager(self)
+        i = self.running(queues=1)
+        manager.hear("^READY=1$")
+        self.assertEqual(self.setqload(i, "--reload").stdout, "configuration reloaded\n")
+        for path, name, right in self.wrong_files(i):
+            if name:
+                i.write_conf(**{name: path})
+            done = self.setqload(i, "--reload")
+            self.assertEqual((done.returncode, done.stdout), (78, ""), path)
+            self.assertRegex(done.stderr, rf"^setqload: old configuration in force: {path}:\d+: ")
+            why = done.stderr.removeprefix("setqload: ").strip()
+            self.assertIn(why, manager.hear("^STATUS=.*old configuration in force"))
+            self.assertIn(why, self.setqload(i, "--list").stdout)
+            shown = json.loads(self.setqload(i, "--list", "--json").stdout.splitlines()[0])
+            self.assertIn(str(path), shown["conf_error"])
+            top = subprocess.run([BIN / "qtop", "-b", "-n", "1", "-c", i.conf_file], capture_output=True, text=True,
+                                 check=False, timeout=HANG)
+            self.assertIn("old configuration in force", top.stdout + top.stderr)
+            path.write_text(right)
+            done = self.setqload(i, "--reload")
+            self.assertEqual((done.returncode, done.stdout), (0, "configuration reloaded\n"))
+            self.assertNotIn("old configuration", manager.hear("^READY=1$|STATUS=(?!.*old conf)"))
+            self.assertNotIn("old configuration", self.setqload(i, "--list").stdout)
+        i.stop()
+
+    def test_F12_a_start_on_the_configuration_in_force_says_so(self):
+        i = self.running(queues=1)
+        i.stop()
+        manager = Manager(self)
+        i.write_conf(no_such_name=1)
+        i.start()
+        self.assertRegex(manager.hear("^READY=1$"), rf"STATUS=1 queues open.*old configuration in force: {i.conf_file}:\d+: ")
+        i.write_conf(no_such_name=None)
+        self.assertEqual(self.setqload(i, "--reload").returncode, 0)
+        manager.hear("^STATUS=(?!.*old configuration)")
+        i.stop()
+
+    @needs_root
+    def test_others_may_not_reload(self):
+        i = self.running(queues=1)
+        done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", BIN / "setqload", "-c",
+                               i.conf_file, "--reload"], capture_output=True, text=True, check=False, timeout=HANG)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        i.stop()
+
+    def test_the_journal_has_the_priority_of_each_line(self):
+        """Standard error is the stream that JOURNAL_STREAM names."""
+        ours, journal = socket.socketpair()
+        self.addCleanup(ours.close)
+        i = self.instance(queues=1)
+        i.write_conf(log_level="debug")
+        st = os.fstat(journal.fileno())
+        os.environ["JOURNAL_STREAM"] = f"{st.st_dev}:{st.st_ino}"
+        self.addCleanup(os.environ.pop, "JOURNAL_STREAM", None)
+        said = []
+
+        def hear():
+            while block := ours.recv(65536):
+                said.append(block.decode())
+        thread = threading.Thread(target=hear)
+        thread.start()
+        process = subprocess.Popen([BIN / "qscheduler", "-s", "-c", i.conf_file], stderr=journal, env=i.environment())
+        journal.close()
+
+        def has(pattern):
+            return re.search(pattern, "".join(said), re.M)
+        try:
+            wait(lambda: has(r"^<6>qscheduler: ready: "), what="readiness")
+            process.send_signal(signal.SIGHUP)
+            wait(lambda: has(r"^<7>queue-send/1: configuration reloaded"), 60, "a line of a child")
+            i.routing_file.write_text("* nowhere\n")
+            process.send_signal(signal.SIGHUP)
+            wait(lambda: has(r"^<3>qscheduler: error: reload: "), what="an error")
+            i.write_conf(log_format="json", queue_count=2, queue_max=3)
+            i.routing_file.write_text("* local\n")
+            process.send_signal(signal.SIGHUP)
+            wait(lambda: has(r"^<4>qscheduler: warning: reload: changed, but needs a restart"), what="a warning")
+            wait(lambda: has(r'^<6>\{"time":.*configuration reloaded'), what="a line of JSON")
+        finally:
+            process.terminate()
+            process.wait(HANG)
+            thread.join(HANG)
+        self.assertEqual([line for line in "".join(said).splitlines() if not re.match("<[1-7]>", line)], [])
+
+    def test_P10_a_program_holds_up_a_stop_for_its_own_time(self):
+        """stop_time_limit is an hour: the wait for the end of this test is over long before."""
+        user = USERS["maildir_user"] if AS_ROOT else "-"
+        i = self.instance(queues=1, routing="slow.example pipe:slow\n* local\n",
+                          conf={"stop_time_limit": "1h", "program_stop_time": "1s"})
+        began = i.mail / "began"
+        i.programs_file.write_text(f'slow {user} /bin/sh -c "touch {began}; exec sleep 3000"\n')
+        i.start()
+        i.inject(HELLO, "a@slow.example", "b@slow.example")
+        wait(began.exists, what="the program")
+        i.stop()
+        self.assertEqual(len(i.files("deferred")), 1)
+        self.assertRegex(i.log(), r"to=<[ab]@slow.example>.*status=deferred \(.*the mail system stops")
+
+    def test_the_mode_is_a_parameter(self):
+        i = self.instance(queues=1)
+        for conf, options, want in (({}, (), False), ({"queue_mode": "dynamic"}, (), True),
+                                    ({"queue_mode": "dynamic"}, ("-s",), False), ({"queue_mode": "static"}, ("-d",), True)):
+            i.write_conf(**conf)
+            with open(i.log_file, "ab") as log:
+                process = subprocess.Popen([BIN / "qscheduler", *options, "-c", i.conf_file], stderr=log, env=i.environment())
+            try:
+                def page():
+                    done = self.setqload(i, "--list", "--json")
+                    return done.returncode == 0 and json.loads(done.stdout.splitlines()[0])
+                self.assertEqual(wait(page, what="the page")["dynamic"], want, (conf, options))
+            finally:
+                process.terminate()
+                self.assertEqual(process.wait(HANG), 0)
 
     @cost(8)
     def test_systemd_hears_from_the_loop_four_times_in_its_time(self):

@@ -142,6 +142,8 @@ Test(setqload_list, A7_I12_hostile_page)
 	}
 	memset(page.change, '\n', sizeof(page.change) - 1);
 	page.change[sizeof(page.change) - 1] = '\0';
+	memset(page.conf_error, '\033', sizeof(page.conf_error) - 1);
+	page.conf_error[sizeof(page.conf_error) - 1] = '\0';
 	cr_assert_eq(list_text(&view, &text), 0);
 	cr_assert_eq(list_json(&view, &text), 0);
 	for (i = 0; i < text.len; i++)
@@ -149,6 +151,17 @@ Test(setqload_list, A7_I12_hostile_page)
 			(text.data[i] >= ' ' && text.data[i] < 0x7f),
 		    "byte %zu", i);
 	cr_expect_null(strstr(buf_str(&text), "\n\n"));
+}
+
+Test(setqload_list, F12_an_old_configuration_is_in_force)
+{
+	snprintf(page.conf_error, sizeof(page.conf_error), "/c:3: no \"x\"");
+	cr_assert_eq(list_text(&view, &text), 0);
+	cr_expect_not_null(strstr(
+	    buf_str(&text), "old configuration in force: /c:3: no \"x\"\n"));
+	cr_assert_eq(list_json(&view, &text), 0);
+	cr_expect_not_null(
+	    strstr(buf_str(&text), "\"conf_error\":\"/c:3: no \\\"x\\\"\"}\n"));
 }
 
 /* A queue that is open, with a process that hangs. */
@@ -201,7 +214,7 @@ Test(setqload_list, for_programs)
 	    "{\"open\":2,\"count_min\":2,\"count_max\":20,\"dynamic\":false,"
 	    "\"mean_load\":45,\"threshold\":90,\"count_by_hand\":3,"
 	    "\"count_left\":null,\"changes\":0,\"change_age\":null,"
-	    "\"change\":\"\"}\n"
+	    "\"change\":\"\",\"conf_error\":\"\"}\n"
 	    "{\"queue\":1,\"state\":\"open\",\"by_hand\":false,"
 	    "\"giving\":false,\"left\":null,\"reason\":\"\",\"load\":0,"
 	    "\"load_by_hand\":false,\"load_left\":null,\"restarts\":0,"

@@ -88,6 +88,7 @@ Test(setqload_options, commands)
 		{ { "x", "45", "-q", "3" },
 		    { .command = COMMAND_SET, .queues = { 3 }, .nqueues = 1 } },
 		{ { "x", "--clear" }, { .command = COMMAND_CLEAR } },
+		{ { "x", "--reload" }, { .command = COMMAND_RELOAD } },
 		{ { "x", "--clear", "-q", "3" },
 		    { .command = COMMAND_CLEAR,
 			.queues = { 3 },
