@@ -235,6 +235,7 @@ put_set_group_id = n=$(DESTDIR)$(libexecdir)/$(2); \
 
 # What is installed names these places as they are here.
 in_place = sed -i -e 's|@libexecdir@|$(libexecdir)|g' \
+	-e 's|@sbindir@|$(sbindir)|g' \
 	-e 's|/var/qscheduler/queue|$(queue_base)|g' \
 	-e 's|/var/qscheduler|$(patsubst %/,%,$(dir $(queue_base)))|g' \
 	-e 's|qmaill:qmail |qmaill:$(qmail_group) |'
@@ -268,9 +269,6 @@ install: all
 	for way in daemontools runit s6; do \
 	    cp -R etc/$$way $(DESTDIR)$(etcdir)/ || exit 1; done
 	$(INSTALL) -m 644 etc/systemd/qscheduler.service $(DESTDIR)$(unitdir)
-	$(INSTALL) -d $(DESTDIR)$(unitdir)/qscheduler.service.d
-	$(INSTALL) -m 644 etc/systemd/qscheduler.service.d/home.conf \
-	    $(DESTDIR)$(unitdir)/qscheduler.service.d
 	find $(DESTDIR)$(etcdir) -name run -exec $(in_place) {} +
 	$(in_place) $(addprefix $(DESTDIR),$(unitdir)/qscheduler.service \
 	    $(mandir)/man8/qscheduler.8)

@@ -100,8 +100,7 @@ for f in sbin/qscheduler sbin/setqload bin/qctl bin/qtop bin/qsim bin/queue-inje
     share/qscheduler/runit/run share/qscheduler/runit/finish \
     share/qscheduler/runit/log/run share/qscheduler/s6/notification-fd \
     share/qscheduler/make-users share/qscheduler/runit/log/config \
-    lib/systemd/system/qscheduler.service \
-    lib/systemd/system/qscheduler.service.d/home.conf; do
+    lib/systemd/system/qscheduler.service; do
 	want "has $f" test -e "$scratch/root/opt/q/$f"
 done
 # Users that this machine has: those of the sample are made by make-users.

@@ -1,6 +1,6 @@
 """sandbox.py UNIT PROGRAM…: run a program under the seccomp filter that systemd
-would make of SystemCallFilter=, RestrictAddressFamilies= and RestrictSUIDSGID=
-of the unit. systemd-analyze knows the groups, libseccomp makes the filter."""
+would make of SystemCallFilter= and RestrictAddressFamilies= of the unit.
+systemd-analyze knows the groups, libseccomp makes the filter."""
 import ctypes
 import os
 import re
@@ -10,8 +10,7 @@ import sys
 
 ALLOW = 0x7FFF0000
 ERRNO_EPERM = 0x00050000 | 1
-EQUAL, MASKED_EQUAL = 4, 7
-SUID_SGID = 0o6000
+EQUAL = 4
 
 
 class Compare(ctypes.Structure):
@@ -77,13 +76,10 @@ def main():
             calls = calls - expand(word, known) if words.startswith("~") else calls | expand(word, known)
     families = re.search(r"^RestrictAddressFamilies=(.*)$", unit, re.M).group(1).split()
     wanted = Filter()
-    for call in calls - {"socket", "chmod", "fchmod", "fchmodat"}:
+    for call in calls - {"socket"}:
         wanted.allow(call)
     for name in families:
         wanted.allow("socket", Compare(0, EQUAL, getattr(socket, name), 0))
-    assert re.search(r"^RestrictSUIDSGID=yes$", unit, re.M)
-    for call, arg in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2)):
-        wanted.allow(call, Compare(arg, MASKED_EQUAL, SUID_SGID, 0))
     wanted.privileges(bool(re.search(r"^NoNewPrivileges=yes$", unit, re.M)))
     wanted.load()
     os.execv(sys.argv[2], sys.argv[2:])
