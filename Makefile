@@ -292,7 +292,7 @@ uninstall: uninstall-mta
 # ---- the Debian package ---------------------------------------------------
 
 # Built from a copy, so that nothing of it is left in the tree.
-.PHONY: deb check-deb check-host
+.PHONY: deb check-deb check-host check-systemd
 # RELEASE=trixie builds, and tries, the package of another release than that of
 # this host.
 ifneq ($(RELEASE),)
@@ -308,16 +308,17 @@ deb:
 	    dpkg-buildpackage -b -us -uc -j2
 	@ls build/deb/*.deb
 endif
+check-systemd:
+	RELEASE=$(RELEASE) tests/systemd.sh
 check-deb:
 	RELEASE=$(RELEASE) tests/deb.sh
 check-host:
 	RELEASE=$(RELEASE) tests/host.sh
 
 # Everything, from nothing, in a bare Debian of another release.
-RELEASE ?= trixie
 .PHONY: check-bare
 check-bare:
-	tests/bare.sh $(RELEASE) check
+	tests/bare.sh $(or $(RELEASE),trixie) check
 
 .PHONY: clean
 clean:
