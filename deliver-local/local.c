@@ -133,11 +133,18 @@ end_all(void *arg)
 	task_end_all(arg);
 }
 
+static void
+cancel(void *arg, struct agent_delivery *delivery, enum agent_stage stage)
+{
+	task_cancel(arg, delivery, stage);
+}
+
 static const struct daemon_agent_ops agent_ops = {
 	.deliver = on_deliver,
 	.is_idle = is_idle,
 	.stop = on_stop,
 	.orphaned = on_orphaned,
+	.cancel = cancel,
 	.end_all = end_all,
 };
 

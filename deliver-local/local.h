@@ -152,6 +152,9 @@ int local_main(int argc, char **argv);
 void task_begin(struct local *l, struct agent_delivery *delivery);
 /* Give up tasks that wait for a process to be had. */
 void task_end_waiting(struct local *l);
+/* Begin no recipient of this delivery any more. */
+void task_cancel(struct local *l, const struct agent_delivery *delivery,
+    enum agent_stage stage);
 /* SIGTERM to tasks that run a program, for a stop in good order. */
 void task_ask_all(struct local *l);
 /* SIGKILL to all, and forget them. */

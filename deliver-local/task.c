@@ -25,7 +25,12 @@ end_task(struct task *t)
 {
 	struct local *l = t->l;
 
-	agent_done(t->delivery, false, "", "");
+	const char *why = t->cancelled;
+
+	if (why == NULL && l->ending)
+		why = AGENT_STOPPED;
+	agent_done(t->delivery, false, why == NULL ? "" : AGENT_CANCELLED_DSN,
+	    why == NULL ? "" : why);
 	watch_drop(t);
 	resident_free(&t->resident);
 	LIST_REMOVE(t, entry);
@@ -250,7 +255,8 @@ next(struct task *t)
 {
 	int r;
 
-	while (!t->l->ending && t->place < t->delivery->nrcpts) {
+	while (!t->l->ending && t->cancelled == NULL &&
+	    t->place < t->delivery->nrcpts) {
 		t->started_at = clock_mono();
 		if (!strays_allow(&t->l->strays, t->delivery->nexthop)) {
 			refuse(t);
@@ -293,6 +299,22 @@ task_end_waiting(struct local *l)
 		if (t->pid == 0)
 			end_task(t);
 	}
+}
+
+void
+task_cancel(struct local *l, const struct agent_delivery *delivery,
+    enum agent_stage stage)
+{
+	struct task *t, *found = NULL;
+
+	LIST_FOREACH (t, &l->tasks, entry)
+		if (t->delivery == delivery)
+			found = t;
+	if (found == NULL)
+		return;
+	found->cancelled = agent_cancelled(stage);
+	if (found->pid == 0)
+		end_task(found);
 }
 
 void

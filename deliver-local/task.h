@@ -17,7 +17,9 @@ struct task {
 	struct event *event;
 	unsigned failed_forks;
 	usec_t started_at, deadline;
-	bool killed;                     /* the time was over */
+	bool killed; /* the time was over */
+	/* No recipient is begun any more, and why; NULL: they are. */
+	const char *cancelled;
 	char asks[MAILBOX_PART_MAX + 1]; /* the account that comes first; "" */
 	struct resident *resident;       /* NULL: the process may not stay */
 	uint64_t number;                 /* of the process' delivery */

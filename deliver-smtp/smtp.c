@@ -31,6 +31,13 @@ close_connection(void *arg, uint64_t connection)
 }
 
 static void
+cancel(
+    void *arg UNUSED, struct agent_delivery *delivery, enum agent_stage stage)
+{
+	session_cancel(delivery, stage);
+}
+
+static void
 stop_keeping(void *arg, usec_t limit UNUSED)
 {
 	struct smtp *smtp = arg;
@@ -45,8 +52,7 @@ end_all(void *arg)
 	struct smtp *smtp = arg;
 
 	kept_close_all(&smtp->context);
-	session_abandon_all(&smtp->context, "4.3.2",
-	    "the delivery was ended by a stop of the mail system");
+	session_abandon_all(&smtp->context, AGENT_CANCELLED_DSN, AGENT_STOPPED);
 }
 
 /* A session that is ended makes no server take a message that it would not
@@ -56,6 +62,7 @@ static const struct daemon_agent_ops agent_ops = {
 	.is_idle = is_idle,
 	.stop = stop_keeping,
 	.close = close_connection,
+	.cancel = cancel,
 	.orphaned = end_all,
 	.end_all = end_all,
 	.relinks = true,

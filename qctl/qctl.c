@@ -35,6 +35,19 @@ task_put(const struct options *o, int r, const struct buf *text)
 	return task_complain(o, EX_IOERR, "standard output cannot be written");
 }
 
+/* A session that has sent its content waits for the answer; a program has its
+ * own time. */
+static usec_t
+delivery_max(const struct conf *conf)
+{
+	usec_t most = conf->smtp_data_done_timeout;
+
+	if (most < conf->command_time_limit)
+		most = conf->command_time_limit;
+	return most < conf->maildir_time_limit ? conf->maildir_time_limit
+					       : most;
+}
+
 static int
 take_conf(struct task *t, const struct conf *conf)
 {
@@ -42,6 +55,7 @@ take_conf(struct task *t, const struct conf *conf)
 	t->instance = strdup(conf->instance);
 	t->silence_limit = conf->disk_time_limit;
 	t->backoff_max = conf->backoff.maximal_backoff_time;
+	t->delivery_max = delivery_max(conf);
 	t->active_limit = conf->sched.message_active_limit;
 	return t->base == NULL || t->instance == NULL ? EX_OSERR : EX_OK;
 }

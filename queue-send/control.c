@@ -356,6 +356,7 @@ stop(struct daemon *d, usec_t limit)
 	s->stop_at = s->now + limit;
 	log_info(
 	    "stopping: %u deliveries to end", sched_figures(s->sched).running);
+	delivery_cancel(s, NULL, AGENT_NOT_BEGUN);
 	send_wake(s);
 }
 

@@ -97,6 +97,7 @@ struct message {
 	bool reasons_begun : 1; /* defer/ holds this attempt's */
 	bool held_for : 1;      /* the hold of it has an end */
 	bool agent_died : 1;    /* in this attempt */
+	bool decided : 1;       /* a mark on disk says hold or delete */
 	bool named : 1;         /* todo-proc has told all its destinations */
 	bool sole : 1;          /* and there is one */
 	bool fresh : 1;         /* came from incoming/ */

@@ -370,6 +370,18 @@ take_whole(struct agent *a, const struct msg_DELIVER_WHOLE *f)
 }
 
 static void
+take_cancel(struct agent *a, const struct msg_CANCEL *f)
+{
+	struct agent_delivery key = { .number = f->job };
+	struct agent_delivery *d = RB_FIND(delivery_tree, &a->deliveries, &key);
+
+	if (f->stage >= AGENT_NSTAGES)
+		say_bad(a, "CANCEL: stage");
+	else if (d != NULL && a->ops->cancel != NULL)
+		a->ops->cancel(a->arg, d, (enum agent_stage)f->stage);
+}
+
+static void
 on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 {
 	struct agent *a = arg;
@@ -386,6 +398,8 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 		note_site(a, &frame->msg.u.SITE);
 	else if (frame->msg.type == MSG_CLOSE)
 		close_connection(a, frame->msg.u.CLOSE.connection);
+	else if (frame->msg.type == MSG_CANCEL)
+		take_cancel(a, &frame->msg.u.CANCEL);
 	else
 		say_bad(a, "frame that is not for an agent");
 }

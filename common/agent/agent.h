@@ -46,6 +46,22 @@ enum agent_outcome {
 	AGENT_NOUTCOMES,
 };
 
+/* How far a delivery may have come that CANCEL ends. */
+enum agent_stage {
+	/* SMTP: before MAIL. Local: before the recipient's process. For a stop
+	 * of the system. */
+	AGENT_NOT_BEGUN,
+	/* SMTP: before the end of the content was sent, so that no server can
+	 * have accepted it. Local: as above. For an act of an operator. */
+	AGENT_NOT_ACCEPTED,
+	AGENT_NSTAGES,
+};
+
+/* The reason of its recipients. */
+#define AGENT_CANCELLED_DSN "4.3.2"
+#define AGENT_STOPPED       "delivery interrupted: qscheduler was stopped"
+const char *agent_cancelled(enum agent_stage stage);
+
 struct agent_rcpt {
 	uint32_t index; /* in the queue file */
 	char *address;  /* no control characters, not empty */
@@ -98,6 +114,10 @@ struct agent_ops {
 	void (*close)(void *arg, uint64_t connection);
 	/* Optional: answers that had to wait have gone out. */
 	void (*drained)(void *arg);
+	/* Optional: end the delivery, if it has come no further than that; it
+	 * may be done when this returns. */
+	void (*cancel)(
+	    void *arg, struct agent_delivery *delivery, enum agent_stage stage);
 };
 
 /* The socket is the agent's from here on; on failure it stays the caller's. */

@@ -250,3 +250,10 @@ agent_delivery_free(struct agent_delivery **delivery)
 	free(d->site);
 	free(d);
 }
+
+const char *
+agent_cancelled(enum agent_stage stage)
+{
+	return stage == AGENT_NOT_BEGUN ? AGENT_STOPPED
+					: "delivery interrupted by an operator";
+}

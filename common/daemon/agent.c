@@ -59,7 +59,7 @@ on_deliver(void *arg, struct agent_delivery *delivery)
 	struct daemon_agent *a = arg;
 
 	if (a->stopping)
-		agent_defer(delivery, "4.3.2", "the mail system stops");
+		agent_defer(delivery, AGENT_CANCELLED_DSN, AGENT_STOPPED);
 	else
 		a->ops->deliver(a->arg, delivery);
 }
@@ -96,6 +96,15 @@ on_close(void *arg, uint64_t connection)
 }
 
 static void
+on_cancel(void *arg, struct agent_delivery *delivery, enum agent_stage stage)
+{
+	struct daemon_agent *a = arg;
+
+	if (a->ops->cancel != NULL)
+		a->ops->cancel(a->arg, delivery, stage);
+}
+
+static void
 on_drained(void *arg)
 {
 	daemon_agent_idle(arg);
@@ -106,6 +115,7 @@ static const struct agent_ops agent_ops = {
 	.orphaned = on_orphaned,
 	.bad = on_bad,
 	.close = on_close,
+	.cancel = on_cancel,
 	.drained = on_drained,
 };
 

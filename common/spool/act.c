@@ -196,20 +196,37 @@ sync_marks(const struct spool *sp, uint64_t inode, int fd)
 	return r == 0 && sp->sys->fsync(fd) < 0 ? -errno : r;
 }
 
+static int
+read_id(uint64_t inode, int fd, struct queue_id *ret_id)
+{
+	struct queue_file file;
+	int r = queue_file_read(fd, &file);
+
+	if (r == 0)
+		*ret_id = (struct queue_id){ file.arrival_wall, file.nonce,
+			file.queue, inode };
+	return r;
+}
+
 /* The mark is before the move: a message that is found moved has it. */
 static int
 give_up(const struct spool *sp, uint64_t inode, int fd, usec_t now_wall)
 {
-	struct queue_file file;
-	struct queue_id id = { .inode = inode };
-	int r = queue_file_read(fd, &file);
+	struct queue_id id;
+	int r = read_id(inode, fd, &id);
 
-	if (r < 0)
-		return r;
-	id.arrival_wall = file.arrival_wall;
-	id.nonce = file.nonce;
-	id.queue = file.queue;
-	return reason_add_expiry(sp, &id, now_wall);
+	return r < 0 ? r : reason_add_expiry(sp, &id, now_wall);
+}
+
+/* A hold or delete that was decided during a delivery is over when the message
+ * leaves hold/: its mark would count again in the active queue. */
+static int
+end_decision(const struct spool *sp, uint64_t inode, int fd, usec_t now_wall)
+{
+	struct queue_id id;
+	int r = read_id(inode, fd, &id);
+
+	return r < 0 ? r : reason_add_decision(sp, &id, 0, now_wall);
 }
 
 /* A message that is retried keeps a due time that is earlier. */
@@ -267,6 +284,8 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 		return -ENOTSUP; /* of an earlier version */
 	if (act_gives_up(act))
 		r = give_up(sp, inode, fd, now_wall);
+	if (r == 0 && dir == SPOOL_HOLD && to != SPOOL_HOLD)
+		r = end_decision(sp, inode, fd, now_wall);
 	if (r == 0 && acts[act].due != DUE_KEPT && to != SPOOL_HOLD)
 		r = set_due(sp, act, inode, due);
 	if (r == 0 && dir == SPOOL_ACTIVE)

@@ -213,6 +213,22 @@ reason_add_release(
 }
 
 int
+reason_add_decision(const struct spool *sp, const struct queue_id *id,
+    int decision, usec_t when_wall)
+{
+	int marks;
+
+	if (decision != 0)
+		return add_mark(sp,
+		    decision == REASON_TO_HOLD ? REASON_HOLD : REASON_DELETE,
+		    id, when_wall);
+	marks = reason_marks(sp, id);
+	return marks > 0 && (marks & REASON_DECIDED) != 0
+	    ? add_mark(sp, REASON_UNDECIDED, id, when_wall)
+	    : 0;
+}
+
+int
 reason_format_report(usec_t when_wall, const char *id, struct buf *out)
 {
 	return buf_printf(out, REASON_REPORT "\t%" PRId64 "\t%s\n",

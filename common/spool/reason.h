@@ -91,6 +91,11 @@ int reason_add_expiry(
 /* Rules of hold pass the message by from now on; not synced. */
 int reason_add_release(
     const struct spool *sp, const struct queue_id *id, usec_t when_wall);
+/* The message goes to hold/ or deleted/ when its deliveries have ended, by
+ * REASON_TO_HOLD or REASON_TO_DELETE; 0: such a mark counts no more, and
+ * nothing is written where there is none. Not synced. */
+int reason_add_decision(const struct spool *sp, const struct queue_id *id,
+    int decision, usec_t when_wall);
 /* Adds to *count the recipients of an open message that are marked as failed
  * and have no reason under this name; unmark: they become pending. */
 int reason_compare_marks(const struct spool *sp, int fd, uint64_t name,
@@ -99,7 +104,12 @@ enum reason_mark {
 	REASON_GIVEN_UP = 1 << 0, /* by an operator */
 	REASON_WARNED = 1 << 1,   /* the sender knows of the delay */
 	REASON_RELEASED = 1 << 2, /* by an operator, from a hold */
+	/* An operator decided it while the message was being delivered. The
+	 * last such line counts. */
+	REASON_TO_HOLD = 1 << 3,
+	REASON_TO_DELETE = 1 << 4,
 };
+#define REASON_DECIDED (REASON_TO_HOLD | REASON_TO_DELETE)
 /* The marks of this message, 0 for none; -ENOENT: bounce/ has no file for it.
  */
 int reason_marks(const struct spool *sp, const struct queue_id *id);

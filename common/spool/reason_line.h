@@ -8,6 +8,9 @@
 #define REASON_REPORT     "report"
 #define REASON_EXPIRY     "expire"
 #define REASON_RELEASE    "release"
+#define REASON_HOLD       "hold"
+#define REASON_DELETE     "delete"
+#define REASON_UNDECIDED  "undecided"
 #define REASON_DELAY      "delay"
 #define REASON_ATTEMPT    "attempt"
 /* In the mode of the file: there may be lines of marks. */

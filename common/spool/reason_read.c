@@ -55,25 +55,46 @@ struct lines {
 	bool skip;         /* in a line that is too long */
 };
 
-/* "expire <TAB> WALL_SECONDS <TAB> ID", the same of "release", and
- * "report <TAB> WALL_SECONDS <TAB> ID <TAB> delay <TAB> ID" */
-static int
-mark_of(const char *line, const char *id)
+/* "WORD <TAB> WALL_SECONDS <TAB> ID" */
+static const struct {
+	const char *word;
+	int mark, ends; /* bits that the line sets, and that it takes away */
+} words[] = {
+	{ REASON_EXPIRY, REASON_GIVEN_UP, 0 },
+	{ REASON_RELEASE, REASON_RELEASED, 0 },
+	{ REASON_HOLD, REASON_TO_HOLD, REASON_DECIDED },
+	{ REASON_DELETE, REASON_TO_DELETE, REASON_DECIDED },
+	{ REASON_UNDECIDED, 0, REASON_DECIDED },
+};
+
+/* "report <TAB> WALL_SECONDS <TAB> ID <TAB> delay <TAB> ID" */
+static bool
+is_warning(const char *line, const char *at)
 {
-	const char *at = strrchr(line, '\t');
 	const size_t len = sizeof(REASON_DELAY) - 1;
 
-	if (at == NULL || strcmp(at + 1, id) != 0)
-		return 0;
-	if (strncmp(line, REASON_EXPIRY "\t", sizeof(REASON_EXPIRY)) == 0)
-		return REASON_GIVEN_UP;
-	if (strncmp(line, REASON_RELEASE "\t", sizeof(REASON_RELEASE)) == 0)
-		return REASON_RELEASED;
 	return strncmp(line, REASON_REPORT "\t", sizeof(REASON_REPORT)) == 0 &&
-		(size_t)(at - line) > sizeof(REASON_REPORT) + len &&
-		strncmp(at - len - 1, "\t" REASON_DELAY, len + 1) == 0
-	    ? REASON_WARNED
-	    : 0;
+	    (size_t)(at - line) > sizeof(REASON_REPORT) + len &&
+	    strncmp(at - len - 1, "\t" REASON_DELAY, len + 1) == 0;
+}
+
+/* The marks behind this line. */
+static int
+take_marks(const char *line, const char *id, int marks)
+{
+	const char *at = strrchr(line, '\t');
+	size_t i, len;
+
+	if (at == NULL || strcmp(at + 1, id) != 0)
+		return marks;
+	if (is_warning(line, at))
+		return marks | REASON_WARNED;
+	for (i = 0; i < ARRAY_LEN(words); i++) {
+		len = strlen(words[i].word);
+		if (strncmp(line, words[i].word, len) == 0 && line[len] == '\t')
+			return (marks & ~words[i].ends) | words[i].mark;
+	}
+	return marks;
 }
 
 /* The first line of a file in defer/. */
@@ -94,7 +115,7 @@ take_line(struct lines *l, char *line)
 	struct reason reason;
 
 	if (l->id != NULL)
-		l->marks |= mark_of(line, l->id);
+		l->marks = take_marks(line, l->id, l->marks);
 	if (l->attempt != NULL)
 		return take_attempt(line, l->attempt);
 	if (strncmp(line, REASON_REPORT "\t", sizeof(REASON_REPORT)) == 0) {

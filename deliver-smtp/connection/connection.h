@@ -146,6 +146,8 @@ int talk_again(struct talk *t, const struct talk_task *task,
 /* Every recipient without a report is deferred, from here; ended() is not
  * called. */
 void talk_abandon(struct talk *t, const char *dsn, const char *text);
+/* The state of its dialogue. */
+enum dialog_state talk_state(const struct talk *t);
 /* When the server had taken EHLO or HELO; 0: not yet. */
 usec_t talk_handshaken_at(const struct talk *t);
 

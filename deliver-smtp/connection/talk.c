@@ -65,6 +65,12 @@ talk_abandon(struct talk *t, const char *dsn, const char *text)
 	dialog_abandon(&t->dialog, dsn, text);
 }
 
+enum dialog_state
+talk_state(const struct talk *t)
+{
+	return t->dialog.state;
+}
+
 usec_t
 talk_handshaken_at(const struct talk *t)
 {

@@ -110,18 +110,34 @@ fail_here(struct session *s, int error)
 	finish(s, RESULT_OURS);
 }
 
+static void
+abandon(struct session *s, const char *dsn, const char *text)
+{
+	if (s->c.talk != NULL)
+		talk_abandon(s->c.talk, dsn, text);
+	verdict_set(&s->why, AGENT_DEFERRED, dsn, "%s", text);
+	finish(s, RESULT_OURS);
+}
+
 void
 session_abandon_all(
     struct session_context *context, const char *dsn, const char *text)
 {
 	struct session *s;
 
-	while ((s = TAILQ_FIRST(&context->running)) != NULL) {
-		if (s->c.talk != NULL)
-			talk_abandon(s->c.talk, dsn, text);
-		verdict_set(&s->why, AGENT_DEFERRED, dsn, "%s", text);
-		finish(s, RESULT_OURS);
-	}
+	while ((s = TAILQ_FIRST(&context->running)) != NULL)
+		abandon(s, dsn, text);
+}
+
+void
+session_cancel(const struct agent_delivery *delivery, enum agent_stage stage)
+{
+	struct session *s = delivery->user;
+
+	if (s->c.talk == NULL ||
+	    talk_state(s->c.talk) <
+		(stage == AGENT_NOT_BEGUN ? DIALOG_MAIL : DIALOG_DOT))
+		abandon(s, AGENT_CANCELLED_DSN, agent_cancelled(stage));
 }
 
 /* ---- the dialogue ---- */
@@ -160,20 +176,10 @@ keep(struct session *s)
 	return true;
 }
 
-static bool
-next_address(struct session *s)
-{
-	s->in_clear = false;
-	return reach_next(&s->reach);
-}
-
 /* Without a connection any more; an open one is closed. */
 static void
 go_on(struct session *s, const struct dialog_end *end)
 {
-	enum result result =
-	    end->site_failed ? RESULT_SITE_FAILED : RESULT_TALKED;
-
 	s->reached =
 	    !end->stale && !end->lockstep && !end->in_clear && !end->try_next;
 	if (end->stale) {
@@ -187,8 +193,12 @@ go_on(struct session *s, const struct dialog_end *end)
 		s->in_clear = s->fell_back = true;
 		reach_again(&s->reach);
 	} else if (!end->try_next) {
-		finish(s, result);
-	} else if (!next_address(s)) {
+		finish(
+		    s, end->site_failed ? RESULT_SITE_FAILED : RESULT_TALKED);
+	} else {
+		s->in_clear = false;
+		if (reach_next(&s->reach))
+			return;
 		s->reached = true;
 		finish(s, RESULT_SITE_FAILED);
 	}
@@ -468,6 +478,7 @@ session_start(struct session_context *context, struct agent_delivery *delivery)
 	}
 	s->context = context;
 	s->delivery = delivery;
+	delivery->user = s;
 	s->settings = context->settings;
 	settings_apply(&context->own, delivery->transport, &s->settings);
 	prepare_reach(s);

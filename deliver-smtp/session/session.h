@@ -130,6 +130,10 @@ session_start(struct session_context *context, struct agent_delivery *delivery);
 void session_abandon_all(
     struct session_context *context, const char *dsn, const char *text);
 
+/* End the session of this delivery, if it has come no further than that. */
+void
+session_cancel(const struct agent_delivery *delivery, enum agent_stage stage);
+
 /* ---- place.c (docs/SITES.md, "Domains of the same MX hosts") ---- */
 
 /* Is the delivery at the destination that its hosts make, or is that of no

@@ -70,9 +70,11 @@ requeue_failed(struct actor *a)
 		struct work *k = &a->works[i];
 
 		worker_step(a->w);
-		if (k->error != 0 || k->waits)
+		if (k->error != 0)
 			continue;
-		k->error = requeue_forget(&a->sp, &k->target->id);
+		k->error = k->waits ? -EINPROGRESS : 0;
+		if (!k->waits)
+			k->error = requeue_forget(&a->sp, &k->target->id);
 		if (k->error == 0)
 			k->error = 1; /* to be released */
 	}
@@ -160,7 +162,9 @@ static const struct error_text of_message[] = {
 	{ -EXDEV, "the other queue is on another file system" },
 	{ -ESHUTDOWN, "the other queue is closed" },
 	{ -ESTALE, "the directory of the other queue is gone" },
-	{ -EINPROGRESS, "is still being delivered: look again" },
+	{ -EINPROGRESS,
+	    "is being delivered now; it will be held when that attempt ends: "
+	    "run the command again then" },
 	{ -EBUSY,
 	    "the mail of this queue goes to other queues, or it stops: try "
 	    "again" },
@@ -212,7 +216,8 @@ has_gone(const struct actor *a, const struct work *k)
 static void
 count(struct actor *a, const struct work *k)
 {
-	a->tally.done += k->error == 0;
+	a->tally.later += k->error == 0 && k->later;
+	a->tally.done += k->error == 0 && !k->later;
 	a->tally.refused += k->error < 0 && !has_gone(a, k);
 	a->tally.unknown += k->error > 0;
 	a->tally.marked += k->error == 0 && k->target->dir == SPOOL_HOLD &&

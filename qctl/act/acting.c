@@ -91,6 +91,12 @@ tell(const struct task *t)
 	    text_plural(t->tally.done));
 	if (act_gives_up(t->options.act))
 		tell_marked(t);
+	if (t->tally.later > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s being delivered: %s when that attempt "
+		    "ends, whatever happens to this command or to qscheduler\n",
+		    t->options.program, (unsigned long long)t->tally.later,
+		    t->tally.later == 1 ? " is" : "s are", past);
 	if (t->tally.unknown > 0)
 		fprintf(stderr,
 		    "%s: %llu message%s without an answer: what became of them "

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/num.h"
 #include "base/text.h"
 #include "spool/hold_note.h"
 #include "spool/reason.h"
@@ -14,6 +15,8 @@
 #define WINDOW     128 /* acts without their answers */
 #define PAUSE_MSEC 20  /* between two looks */
 #define TRIES      100
+/* For all messages together that are being delivered. */
+#define AWAIT      (3 * USEC_PER_SEC)
 
 /* ---- one round over all messages ---- */
 
@@ -336,17 +339,36 @@ say(struct actor *a, const struct work *k, const struct marks *marks)
 	worker_message(a->w, 0);
 }
 
+/* The act is on disk, and is done when the attempt ends. */
+static void
+say_later(struct actor *a, const struct work *k, enum spool_act act)
+{
+	char id[QUEUE_ID_SIZE];
+	struct buf text = { 0 };
+
+	queue_id_format(&k->target->id, id);
+	if (buf_printf(&text,
+		"%s: is being delivered now; it will be %s when that attempt "
+		"ends, within ",
+		id, act_past(act)) == 0 &&
+	    num_add_span(&text, a->t->delivery_max) == 0 &&
+	    buf_add_str(&text, " at most\n") == 0)
+		(void)worker_text(a->w, buf_str(&text), text.len);
+	worker_message(a->w, 0);
+	buf_done(&text);
+}
+
 /* Deliveries that have been made are told. */
 static void
-await(struct actor *a, struct work *k, enum spool_act act)
+await(struct actor *a, struct work *k, enum spool_act act, usec_t until)
 {
-	const usec_t until = clock_mono() + a->t->silence_limit;
 	struct marks marks;
 	bool gone = false;
 
 	while (look(a, k, act, &marks, &gone) == 0) {
 		if (clock_mono() > until) {
-			k->error = -EINPROGRESS;
+			k->later = true;
+			say_later(a, k, act);
 			return;
 		}
 		pause_a_while(a);
@@ -361,16 +383,18 @@ await(struct actor *a, struct work *k, enum spool_act act)
 
 /* A message that is requeued is tried again at once: it may be in delivery
  * again before it is looked for. That queue-send has taken it is all there is
- * to know. Of one that is given up the mark is on disk.
+ * to know. Of one that is given up the mark is on disk. queue-send ends
+ * sessions whose server cannot have accepted the message, so most end at once.
  */
 void
 actor_await(struct actor *a, enum spool_act act)
 {
+	const usec_t until = clock_mono() + AWAIT;
 	size_t i;
 
 	if (act == ACT_REQUEUE || act_gives_up(act))
 		return;
 	for (i = 0; i < a->count; i++)
 		if (a->works[i].waits)
-			await(a, &a->works[i], act);
+			await(a, &a->works[i], act, until);
 }

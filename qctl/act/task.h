@@ -22,6 +22,7 @@ struct tally {
 	uint64_t done, refused;
 	uint64_t unknown; /* the connection ended without their answers */
 	uint64_t marked;  /* of done: given up on hold, where they stay */
+	uint64_t later;   /* done when a delivery under way has ended */
 };
 
 struct task {
@@ -35,7 +36,9 @@ struct task {
 	int nqueues;      /* or -errno */
 	bool base_silent; /* the disk of QUEUE_BASE does not answer */
 	usec_t silence_limit;
-	usec_t backoff_max;    /* maximal_backoff_time */
+	usec_t backoff_max; /* maximal_backoff_time */
+	/* The longest that a delivery which cannot be ended may go on. */
+	usec_t delivery_max;
 	uint64_t active_limit; /* qmgr_message_active_limit */
 	bool elsewhere; /* second round: ids in queues that they do not name */
 	int error;      /* of a row */

@@ -284,15 +284,17 @@ send_content(struct page *p, const char *data, size_t len)
 static uint64_t
 content_of(const struct message *m, uint64_t *ret_len)
 {
-	struct queue_file file;
+	struct queue_file file = m->file;
+	const bool whole = m->damage[0] == '\0' ||
+	    queue_file_trailer(m->fd, m->file_size, &file) == 0;
 
-	*ret_len = m->file_size > QUEUE_FILE_HEADER
-	    ? m->file_size - QUEUE_FILE_HEADER
-	    : 0;
-	if (queue_file_trailer(m->fd, m->file_size, &file) < 0)
-		return QUEUE_FILE_HEADER;
-	*ret_len = file.content_len;
-	return file.content_off;
+	if (whole)
+		*ret_len = file.content_len;
+	else
+		*ret_len = m->file_size > QUEUE_FILE_HEADER
+		    ? m->file_size - QUEUE_FILE_HEADER
+		    : 0;
+	return whole ? file.content_off : QUEUE_FILE_HEADER;
 }
 
 static int

@@ -101,6 +101,7 @@ act_task_note(struct act_task *t)
 	const struct reason_attempt attempt = { t->reasons, t->begins_defer,
 		t->first };
 	struct hold_note_before before;
+	int r = 0;
 
 	if (t->begins_bounce)
 		(void)reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
@@ -109,9 +110,13 @@ act_task_note(struct act_task *t)
 		    reason_add_attempt(t->sp, t->id.inode, &attempt);
 	else if (t->begins_defer && t->first) /* another message's */
 		(void)reason_clear(t->sp, SPOOL_DEFER, t->id.inode);
+	if (t->has_note)
+		r = hold_note_write(t->sp, &t->id, &t->note, &before);
+	if (r < 0 || !t->marks)
+		return r;
 	return act_gives_up(t->what)
 	    ? reason_add_expiry(t->sp, &t->id, t->now_wall)
-	    : hold_note_write(t->sp, &t->id, &t->note, &before);
+	    : reason_add_decision(t->sp, &t->id, t->decision, t->now_wall);
 }
 
 /* ---- to another queue ---- */

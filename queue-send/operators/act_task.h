@@ -43,6 +43,8 @@ struct act_task {
 	struct message *message; /* the loop's */
 	struct buf *reasons;     /* kept until now; owned; NULL: none */
 	bool begins_defer, begins_bounce, first;
+	bool marks;   /* a mark is written: of an expiry, or of ... */
+	int decision; /* ... REASON_TO_HOLD, REASON_TO_DELETE; 0: undecided */
 
 	/* Of one that goes to another queue. */
 	struct other_queue *to; /* open */

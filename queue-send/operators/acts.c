@@ -28,6 +28,8 @@ decide(struct send *s, struct message *m, enum message_fate fate)
 
 	m->fate = (uint8_t)fate;
 	m->rule = 0;
+	if (running > 1)
+		delivery_cancel(s, m, AGENT_NOT_ACCEPTED);
 	if (m->list == LIST_NONE || m->list == LIST_READING)
 		settle_message(s, m);
 	send_wake(s);
@@ -51,8 +53,11 @@ noted(struct send *s, struct act_task *t, uint32_t *ret_running)
 	if (r == 0 && act_gives_up(t->what)) {
 		m->expires = true;
 	} else if (r == 0) {
-		acts_hold_ends(s, t->note.until_wall);
-		m->held_for = t->note.until_wall > 0;
+		if (t->has_note)
+			acts_hold_ends(s, t->note.until_wall);
+		m->held_for = t->has_note && t->note.until_wall > 0;
+		if (t->marks)
+			m->decided = t->decision != 0;
 		r = m->fate > FATE_DELETED ? -EAGAIN : 0;
 		if (r == 0)
 			*ret_running = decide(s, m, fates[t->what]);
@@ -61,6 +66,20 @@ noted(struct send *s, struct act_task *t, uint32_t *ret_running)
 	if (m->list == LIST_NONE)
 		settle_message(s, m);
 	return r;
+}
+
+/* Is a mark to be written, so that a stop or a crash does not forget the act?
+ * Without a delivery under way the act is done at once. Of a hold by a rule the
+ * rule is on disk. */
+static bool
+needs_mark(const struct message *m, const struct act_order *order)
+{
+	if (act_gives_up(order->what))
+		return true;
+	if (order->what == ACT_REQUEUE)
+		return m->decided;
+	return sched_message_running(m->sched) > 0 &&
+	    (order->note == NULL || order->note->rule == 0);
 }
 
 /* A message that is about to leave is asked about again where it is then, since
@@ -75,6 +94,9 @@ may_act(const struct message *m, const struct act_order *order)
 	/* Reasons may begin the file of the note anew. */
 	if (order->note != NULL && m->nreasons > 0)
 		return false;
+	if (m->sched != NULL && needs_mark(m, order) &&
+	    (!stays || m->nunrecorded > 0))
+		return false;
 	return m->sched != NULL && m->fate <= FATE_DELETED &&
 	    (stays || m->list == LIST_FETCHING || order->note == NULL);
 }
@@ -87,11 +109,12 @@ prepare_note(struct send *s, struct message *m, struct act_task *t)
 	t->message = m;
 	t->first = m->first;
 	m->nunrecorded++;
-	if (act_gives_up(t->what)) {
+	if (t->marks) {
 		t->begins_bounce = m->first && !m->bounce_begun;
 		m->bounce_begun = true;
-		return;
 	}
+	if (!t->has_note)
+		return;
 	t->reasons = messages_take_kept(&s->messages, m);
 	t->begins_defer = !m->reasons_begun;
 	m->reasons_begun = true;
@@ -105,6 +128,10 @@ note(struct send *s, struct message *m, const struct act_order *order)
 	if (t == NULL)
 		return -ENOMEM;
 	t->ended = noted;
+	t->marks = needs_mark(m, order);
+	t->decision = order->what == ACT_HOLD ? REASON_TO_HOLD
+	    : order->what == ACT_DELETE       ? REASON_TO_DELETE
+					      : 0;
 	prepare_note(s, m, t);
 	return act_run(s, t);
 }
@@ -121,7 +148,7 @@ act_on_active(struct send *s, struct message *m, const struct act_order *order,
 		return -EINVAL;
 	if (!may_act(m, order))
 		return -EAGAIN;
-	if (order->note != NULL || act_gives_up(order->what))
+	if (order->note != NULL || needs_mark(m, order))
 		return note(s, m, order);
 	*ret_running = decide(s, m, fates[order->what]);
 	return 0;

@@ -24,6 +24,9 @@ operators_say_acts(struct operator* o, const char *selection, size_t len)
 	if (buf_printf(&text, "operator uid=%u: %s %llu message%s", o->uid,
 		act_name(o->act), (unsigned long long)o->done,
 		text_plural(o->done)) == 0 &&
+	    (o->later == 0 ||
+		buf_printf(&text, " (%llu when its delivery has ended)",
+		    (unsigned long long)o->later) == 0) &&
 	    (o->refused == 0 ||
 		buf_printf(
 		    &text, ", %llu not", (unsigned long long)o->refused) == 0))
@@ -31,7 +34,7 @@ operators_say_acts(struct operator* o, const char *selection, size_t len)
 		    (int)(len < SELECTION_MAX ? len : SELECTION_MAX),
 		    selection);
 	buf_done(&text);
-	o->done = o->refused = 0;
+	o->done = o->refused = o->later = 0;
 	o->answered = false;
 }
 
@@ -44,6 +47,8 @@ send_answer(struct operator* o, const struct act_reply *reply)
 		.u.ACTED = { reply->serial, reply->error, reply->running } };
 
 	o->answered = true;
+	if (reply->error == 0 && reply->messages == 1)
+		o->later += reply->running > 1;
 	if (reply->error == 0)
 		o->done += reply->messages;
 	else

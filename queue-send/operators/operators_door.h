@@ -41,14 +41,16 @@ struct operator
 	struct wire *wire;
 	int sock; /* the wire's */
 	uid_t uid;
-	uint64_t number;        /* of all that came */
-	bool may_act;           /* else it only asks */
-	usec_t heard;           /* the last frame */
-	uint64_t done, refused; /* messages, since the last ACT_END */
-	bool answered;          /* since then */
-	uint32_t act;           /* the last one */
-	bool opened;            /* destinations, for ACT_RETRY */
-	struct spread spread;   /* for ACT_SPREAD */
+	uint64_t number; /* of all that came */
+	bool may_act;    /* else it only asks */
+	usec_t heard;    /* the last frame */
+	/* Messages since the last ACT_END; later: of done, those whose
+	 * deliveries have to end first. */
+	uint64_t done, refused, later;
+	bool answered;        /* since then */
+	uint32_t act;         /* the last one */
+	bool opened;          /* destinations, for ACT_RETRY */
+	struct spread spread; /* for ACT_SPREAD */
 };
 
 TAILQ_HEAD(operator_list, operator);

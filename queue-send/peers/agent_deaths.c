@@ -76,8 +76,12 @@ deaths_of_agent(struct send *s, struct agent_link *agent)
 			count_death(s, d->message, alone);
 		if (d->message->fate == FATE_POISON)
 			add_poison_reasons(s, d);
-		replies_defer_rest(
-		    s, d, "4.3.0", "the delivery agent died", true);
+		if (s->stopping)
+			replies_defer_rest(
+			    s, d, AGENT_CANCELLED_DSN, AGENT_STOPPED, true);
+		else
+			replies_defer_rest(
+			    s, d, "4.3.0", "the delivery agent died", true);
 		delivery_end(s, d, SITE_AGENT_DIED, NULL);
 	}
 }

@@ -23,6 +23,26 @@ delivery_find(struct send *s, uint64_t id)
 	return RB_FIND(delivery_tree, &s->deliveries, &key);
 }
 
+void
+delivery_cancel(struct send *s, const struct message *m, uint8_t stage)
+{
+	struct agent_link *agent;
+	struct delivery *d;
+
+	TAILQ_FOREACH (agent, &s->agents, link)
+		TAILQ_FOREACH (d, &agent->deliveries, of_agent) {
+			const struct msg msg = { .type = MSG_CANCEL,
+				.u.CANCEL = { d->id, stage } };
+
+			if ((m != NULL && d->message != m) || d->closing ||
+			    agent->wire == NULL)
+				continue;
+			/* The next start is not to wait for a back-off. */
+			d->message->agent_died |= stage == AGENT_NOT_BEGUN;
+			(void)wire_send(agent->wire, &msg, -1);
+		}
+}
+
 struct delivery *
 delivery_new(struct send *s, struct sched_entry *e, const char *nexthop,
     const struct buf *addresses)

@@ -99,6 +99,9 @@ struct delivery *delivery_new(struct send *s, struct sched_entry *e,
 /* The agent has it. */
 void
 delivery_begin(struct send *s, struct delivery *d, struct agent_link *agent);
+/* Agents end the deliveries of the message, of NULL all deliveries, that have
+ * come no further than that (enum agent_stage). */
+void delivery_cancel(struct send *s, const struct message *m, uint8_t stage);
 struct delivery *delivery_find(struct send *s, uint64_t id);
 /* The delivery is over: its entry goes back, and d is freed. why: with
  * SITE_FAILED, "DSN TEXT". */

@@ -142,6 +142,11 @@ take_marks(struct message *m, int marks)
 	m->expires = marks > 0 && (marks & REASON_GIVEN_UP) != 0;
 	m->released = marks > 0 && (marks & REASON_RELEASED) != 0;
 	/* Marks that cannot be read may say it: no warning by this attempt. */
+	/* An operator's decision that a stop or a crash came before. */
+	m->decided = marks > 0 && (marks & REASON_DECIDED) != 0;
+	if (m->decided)
+		message_decide(m,
+		    (marks & REASON_TO_HOLD) != 0 ? FATE_HELD : FATE_DELETED);
 	m->warned = marks < 0 ? marks != -ENOENT : (marks & REASON_WARNED) != 0;
 }
 
