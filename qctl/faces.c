@@ -116,6 +116,9 @@ face_qread(int argc, char **argv, struct options *o, struct buf *error)
 	o->verb = VERB_READ;
 	if ((o->qread & (QREAD_MESSAGES | QREAD_QUEUES)) == 0)
 		o->qread |= QREAD_LOCAL | QREAD_REMOTE;
+	/* Without messages there is something to count. */
+	if ((o->qread & QREAD_SILENT) != 0 && (o->qread & QREAD_QUEUES) == 0)
+		o->qread |= QREAD_COUNTS;
 	return r;
 }
 
@@ -247,7 +250,7 @@ static const struct {
 	    "  -r         remote ones; without an option, -lr\n"
 	    "  -t         messages that are not routed yet\n"
 	    "  -c         counts of recipients, too\n"
-	    "  -s         nothing but what -c and -i show\n"
+	    "  -s         nothing but counts, or with -i the queues\n"
 	    "  -i         the queues, from shared memory\n"
 	    "  -a         -lrti\n" },
 };

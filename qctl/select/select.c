@@ -41,6 +41,29 @@ add_id(struct select *s, const struct queue_id *id)
 	return r;
 }
 
+/* An id as listings and logs print it: behind `#' (qread), before marks of
+ * mailq or a colon, with blanks and line ends around it, in lower case. */
+static int
+parse_id(const char *word, struct queue_id *ret_id)
+{
+	static const char blanks[] = " \t\r\n";
+	char text[QUEUE_ID_SIZE];
+	size_t i, len;
+
+	word += strspn(word, blanks);
+	word += *word == '#' ? 1 : 0;
+	len = strcspn(word, " \t\r\n*!#:");
+	if (len >= sizeof(text) ||
+	    word[len + strspn(word + len, " \t\r\n*!#:")] != '\0')
+		return -EINVAL;
+	for (i = 0; i < len; i++)
+		text[i] = word[i] >= 'a' && word[i] <= 'f'
+		    ? (char)(word[i] - 'a' + 'A')
+		    : word[i];
+	text[len] = '\0';
+	return queue_id_parse(text, ret_id);
+}
+
 static int
 add_term(struct select *s, const struct select_term *term)
 {
@@ -282,7 +305,7 @@ select_add(struct select *s, const char *word, struct buf *error)
 	}
 	if (equals != NULL)
 		return take_key(s, word, equals, error);
-	if (queue_id_parse(word, &id) == 0)
+	if (parse_id(word, &id) == 0)
 		return add_id(s, &id);
 	return option_wrong(
 	    error, "", word, ": neither a queue id, nor KEY=VALUE, nor ALL");
@@ -293,7 +316,7 @@ select_add_id(struct select *s, const char *word, struct buf *error)
 {
 	struct queue_id id;
 
-	return queue_id_parse(word, &id) == 0
+	return parse_id(word, &id) == 0
 	    ? add_id(s, &id)
 	    : option_wrong(error, "", word, ": not a queue id");
 }
@@ -346,10 +369,10 @@ take_line(struct select *s, char *line, struct buf *error)
 	struct queue_id id;
 	char *word = line + strspn(line, " \t\r");
 
-	word[strcspn(word, " \t\r*!#")] = '\0';
-	if (*word == '\0')
+	word[strcspn(word, " \t\r")] = '\0';
+	if (word[strspn(word, "*!#")] == '\0')
 		return 0;
-	if (queue_id_parse(word, &id) < 0)
+	if (parse_id(word, &id) < 0)
 		return option_wrong(error, "standard input: ", word,
 		    ": not a queue id; nothing is done");
 	return add_id(s, &id);

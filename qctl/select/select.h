@@ -62,7 +62,8 @@ struct select {
 	bool queues[QUEUE_NUM_MAX + 1]; /* with SELECT_QUEUE */
 };
 
-/* A word: ALL, -, an id, or KEY=VALUE. */
+/* A word: ALL, -, an id, or KEY=VALUE. An id may be in lower case, and have
+ * `#' in front and marks of listings behind it. */
 int select_add(struct select *s, const char *word, struct buf *error);
 /* The same for a word of one kind. */
 int select_add_id(struct select *s, const char *word, struct buf *error);
@@ -73,8 +74,8 @@ int select_add_state(struct select *s, const char *word, struct buf *error);
  * selected. */
 int select_add_part(
     struct select *s, enum select_key key, const char *text, bool leave_out);
-/* Ids from a stream, the first word of each line, until its end; `*`, `!` or
- * `#` behind an id is passed over, as are empty lines. */
+/* Ids from a stream, the first word of each line, until its end; empty lines
+ * are passed over. */
 int select_read_ids(struct select *s, int fd, struct buf *error);
 void select_done(struct select *s);
 /* Each key with its values, for the help. -ENOMEM. */

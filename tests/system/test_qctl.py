@@ -288,6 +288,31 @@ class Acts(Queues):
         for n in range(4):
             i.wait_delivered(f"r{n}", 1)
 
+    def test_A10_ids_are_taken_as_they_are_printed(self):
+        """By each face, as mailq, qread and the log print them."""
+        i = self.waiting()
+        name, *_ = [row["queue_id"] for row in self.rows(i, "sender=s0@*")]
+        forms = (name, name + "*", name + "!", name + "!#", name.lower(), name + "\n", " " + name, "#" + name, name + ":")
+        for form in forms:
+            self.assertIn(f"ID: {name}\n", self.call(i, "show", form).stdout, repr(form))
+            self.call(i, "-h", form, name="postsuper")
+            self.call(i, "-H", form, name="postsuper")
+            self.call(i, "-h", "-", name="postsuper", text=form + "\n")
+            self.call(i, "-H", "-", name="postsuper", text=form.rstrip() + "  260 Sun\r\n\n")
+            self.call(i, "-i", form, name="postqueue")
+            self.call(i, "-qI" + form, name="sendmail") if form == name else None
+        for wrong in (name + "x", "*" + name, name[:-1] + "*Z", "#", "!", name + "/1"):
+            self.call(i, "show", wrong, status=64)
+        i.stop()
+
+    def test_A10_qread_without_messages_prints_counts(self):
+        i = self.waiting()
+        said = self.call(i, "-s", name="qread").stdout
+        self.assertRegex(said, r"^Total Messages in .*: \d+\n")
+        self.assertNotIn("#", said)
+        self.assertEqual(said, self.call(i, "-sc", name="qread").stdout)
+        i.stop()
+
     # mutation: send_answer() of operators_acts.c counts an answer, not its messages.
     def test_retry_all_logs_the_number(self):
         i = self.waiting()
