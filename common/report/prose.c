@@ -30,7 +30,20 @@ static const struct kind {
 const char *
 prose_subject(const struct report_facts *r)
 {
-	return kinds[r->kind].subject;
+	return r->damaged && r->kind == REPORT_DELAY
+	    ? "Delayed Mail (damaged, waits for the administrator)"
+	    : kinds[r->kind].subject;
+}
+
+static const char *
+prose_what(const struct report_facts *r)
+{
+	return r->damaged && r->kind == REPORT_DELAY
+	    ? "Your message has not been delivered to the recipients below, "
+	      "and is not being tried: it was damaged on the disk of this "
+	      "mail system. Its administrator can deliver what is left of it, "
+	      "or remove it. If it matters, send it again."
+	    : kinds[r->kind].what;
 }
 
 static int
@@ -85,7 +98,7 @@ prose_begin(const struct report_facts *r, struct buf *out)
 	if (e == 0)
 		e = say_blank(out);
 	if (e == 0)
-		e = say(out, "", "%s", kinds[r->kind].what);
+		e = say(out, "", "%s", prose_what(r));
 	if (e == 0 && r->mixed)
 		e = say(out, "",
 		    "Others below have it, which you asked to be told of: "

@@ -59,7 +59,8 @@ struct report_facts {
 	const char *token;  /* of this report alone: letters and digits */
 	const char *envid;  /* as xtext; NULL: unknown */
 	usec_t now_wall, arrival_wall;
-	usec_t until_wall;   /* a delay: end of the attempts; 0: unknown */
+	usec_t until_wall; /* a delay: end of the attempts; 0: unknown */
+	bool damaged; /* a delay: there is no attempt, an operator decides */
 	const char *content; /* of the message, or its beginning */
 	size_t content_len;
 	bool whole; /* content is all of it, and is to be returned */

@@ -146,6 +146,9 @@ int queue_file_content(int fd, uint64_t content_off, void *out, size_t len);
 /* Reads the whole file and compares the checksums; bounded memory. */
 int queue_file_verify(int fd, const struct queue_file *file);
 
+/* Compares the checksum of sender and recipients alone. */
+int queue_file_verify_envelope(int fd, const struct queue_file *file);
+
 /* The checksums of the bytes in a file, and whether the trailer has them. */
 struct queue_file_sums {
 	uint32_t content, env;

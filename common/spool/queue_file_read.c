@@ -265,6 +265,20 @@ queue_file_sum(
 }
 
 int
+queue_file_verify_envelope(int fd, const struct queue_file *file)
+{
+	struct format_sums stored;
+	uint32_t crc = 0;
+	int r = read_sums(fd, file, &stored);
+
+	if (r == 0)
+		r = sum_envelope(fd, file, &crc);
+	return r == 0 && crc != stored.env
+	    ? format_damaged(QUEUE_FILE_WRONG_ENVELOPE)
+	    : r;
+}
+
+int
 queue_file_verify(int fd, const struct queue_file *file)
 {
 	struct format_sums stored;
@@ -274,12 +288,8 @@ queue_file_verify(int fd, const struct queue_file *file)
 	if (r == 0)
 		r = sum_content(fd, file, &crc);
 	if (r == 0 && crc != stored.content)
-		return format_damaged(QUEUE_FILE_WRONG_CONTENT);
-	if (r == 0)
-		r = sum_envelope(fd, file, &crc);
-	return r == 0 && crc != stored.env
-	    ? format_damaged(QUEUE_FILE_WRONG_ENVELOPE)
-	    : r;
+		r = format_damaged(QUEUE_FILE_WRONG_CONTENT);
+	return r < 0 ? r : queue_file_verify_envelope(fd, file);
 }
 
 int

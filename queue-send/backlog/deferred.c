@@ -7,6 +7,7 @@
 
 #include "log/log.h"
 #include "queue-send/road/road.h"
+#include "queue-send/reports/reports.h"
 #include "spool/act.h"
 
 #define WALKED_PER_TURN 300
@@ -76,7 +77,7 @@ static const struct {
 	[WALK_DEFERRED] = { SPOOL_DEFERRED, found, 1, NULL },
 	[WALK_ACTIVE] = { SPOOL_ACTIVE, found_active, 1, NULL },
 	[WALK_HOLD] = { SPOOL_HOLD, found_held, HELD_STEPS, look_at_held },
-	[WALK_CORRUPT] = { SPOOL_CORRUPT, NULL, 1, NULL },
+	[WALK_CORRUPT] = { SPOOL_CORRUPT, reports_found_corrupt, 1, NULL },
 	[WALK_DELETED] = { SPOOL_DELETED, found_deleted, 1, NULL },
 	[WALK_BOUNCE] = { SPOOL_BOUNCE, found_reasons, REASON_STEPS,
 	    look_at_reasons },

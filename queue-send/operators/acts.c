@@ -72,20 +72,23 @@ noted(struct send *s, struct act_task *t, uint32_t *ret_running)
  * Without a delivery under way the act is done at once. Of a hold by a rule the
  * rule is on disk. */
 static bool
-needs_mark(const struct message *m, const struct act_order *order)
+needs_mark(const struct send *s, const struct message *m,
+    const struct act_order *order)
 {
 	if (act_gives_up(order->what))
 		return true;
 	if (order->what == ACT_REQUEUE)
 		return m->decided;
 	return sched_message_running(m->sched) > 0 &&
-	    (order->note == NULL || order->note->rule == 0);
+	    (order->note == NULL || order->note->rule == 0) &&
+	    delivery_is_of(s, m);
 }
 
 /* A message that is about to leave is asked about again where it is then, since
  * it does not wait there for what a thread writes. */
 static bool
-may_act(const struct message *m, const struct act_order *order)
+may_act(const struct send *s, const struct message *m,
+    const struct act_order *order)
 {
 	const bool stays = m->list == LIST_NONE || m->list == LIST_READING;
 
@@ -94,11 +97,10 @@ may_act(const struct message *m, const struct act_order *order)
 	/* Reasons may begin the file of the note anew. */
 	if (order->note != NULL && m->nreasons > 0)
 		return false;
-	if (m->sched != NULL && needs_mark(m, order) &&
-	    (!stays || m->nunrecorded > 0))
+	if (m->sched == NULL || m->fate > FATE_DELETED)
 		return false;
-	return m->sched != NULL && m->fate <= FATE_DELETED &&
-	    (stays || m->list == LIST_FETCHING || order->note == NULL);
+	return stays || m->list == LIST_FETCHING ||
+	    (order->note == NULL && !needs_mark(s, m, order));
 }
 
 /* The message does not finish before the note is written. Reasons of an attempt
@@ -128,7 +130,7 @@ note(struct send *s, struct message *m, const struct act_order *order)
 	if (t == NULL)
 		return -ENOMEM;
 	t->ended = noted;
-	t->marks = needs_mark(m, order);
+	t->marks = needs_mark(s, m, order);
 	t->decision = order->what == ACT_HOLD ? REASON_TO_HOLD
 	    : order->what == ACT_DELETE       ? REASON_TO_DELETE
 					      : 0;
@@ -146,9 +148,9 @@ act_on_active(struct send *s, struct message *m, const struct act_order *order,
 		return 0;
 	if (!act_gives_up(order->what) && fates[order->what] == FATE_OPEN)
 		return -EINVAL;
-	if (!may_act(m, order))
+	if (!may_act(s, m, order))
 		return -EAGAIN;
-	if (order->note != NULL || needs_mark(m, order))
+	if (order->note != NULL || needs_mark(s, m, order))
 		return note(s, m, order);
 	*ret_running = decide(s, m, fates[order->what]);
 	return 0;

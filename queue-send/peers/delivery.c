@@ -23,6 +23,19 @@ delivery_find(struct send *s, uint64_t id)
 	return RB_FIND(delivery_tree, &s->deliveries, &key);
 }
 
+bool
+delivery_is_of(const struct send *s, const struct message *m)
+{
+	const struct agent_link *agent;
+	const struct delivery *d;
+
+	TAILQ_FOREACH (agent, &s->agents, link)
+		TAILQ_FOREACH (d, &agent->deliveries, of_agent)
+			if (d->message == m)
+				return true;
+	return false;
+}
+
 void
 delivery_cancel(struct send *s, const struct message *m, uint8_t stage)
 {

@@ -99,6 +99,8 @@ struct delivery *delivery_new(struct send *s, struct sched_entry *e,
 /* The agent has it. */
 void
 delivery_begin(struct send *s, struct delivery *d, struct agent_link *agent);
+/* Has an agent a delivery of the message? */
+bool delivery_is_of(const struct send *s, const struct message *m);
 /* Agents end the deliveries of the message, of NULL all deliveries, that have
  * come no further than that (enum agent_stage). */
 void delivery_cancel(struct send *s, const struct message *m, uint8_t stage);

@@ -10,6 +10,7 @@
 #include "base/header.h"
 #include "base/io.h"
 #include "queue-send/pure/pure.h"
+#include "spool/corrupt.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 #include "submit/submit.h"
@@ -151,6 +152,7 @@ set_facts(struct work *w, enum report_kind kind)
 
 	w->facts.kind = kind;
 	w->facts.mixed = kind == REPORT_FAILURE && w->rcpts.done > 0;
+	w->facts.damaged = t->corrupt;
 	w->facts.envid = w->dsn.envid[0] == '\0' ? NULL : w->dsn.envid;
 	w->facts.host = t->host;
 	w->facts.sender = t->sender;
@@ -268,7 +270,9 @@ open_message(struct work *w)
 	const struct report_task *t = w->t;
 	int r;
 
-	w->fd = spool_open_file(t->sp, SPOOL_ACTIVE, t->id.inode, O_RDONLY);
+	w->fd = t->corrupt
+	    ? corrupt_open(t->sp, t->id.inode, O_RDONLY)
+	    : spool_open_file(t->sp, SPOOL_ACTIVE, t->id.inode, O_RDONLY);
 	if (w->fd < 0)
 		return w->fd;
 	r = queue_file_read(w->fd, &w->file);
@@ -355,6 +359,68 @@ tell_all(struct work *w)
 	return r;
 }
 
+/* ---- a message in corrupt/ ---- */
+
+#define CORRUPT_DSN "4.3.0"
+#define CORRUPT_TEXT                                                       \
+	"the message is damaged on the disk of the mail system: it waits " \
+	"for the administrator"
+
+static int
+read_sender(struct work *w)
+{
+	struct report_task *t = w->t;
+	struct buf sender = { 0 };
+	int r = queue_file_verify_envelope(w->fd, &w->file);
+
+	if (r == 0)
+		r = queue_file_sender(w->fd, &w->file, &sender);
+	if (r == 0) {
+		snprintf(t->sender, sizeof(t->sender), "%s", buf_str(&sender));
+		snprintf(t->to, sizeof(t->to), "%s", buf_str(&sender));
+	}
+	buf_done(&sender);
+	return r;
+}
+
+/* Each pending recipient gets the reason that the warning names. */
+static int
+add_reasons(struct work *w)
+{
+	const struct report_task *t = w->t;
+	struct queue_rcpt_cursor cursor;
+	struct queue_rcpt rcpt;
+	int r;
+
+	(void)reason_clear(t->sp, SPOOL_DEFER, t->id.inode);
+	queue_rcpt_begin(&cursor, &w->file);
+	while ((r = queue_rcpt_next(&cursor, w->fd, &rcpt)) > 0) {
+		const struct reason reason = {
+			.index = rcpt.index,
+			.when_wall = t->now_wall,
+			.dsn = CORRUPT_DSN,
+			.relay = "none",
+			.address = rcpt.address,
+			.text = CORRUPT_TEXT,
+		};
+
+		if (rcpt.mark == RCPT_PENDING)
+			r = reason_add(
+			    t->sp, SPOOL_DEFER, t->id.inode, &reason);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+static int
+prepare_corrupt(struct work *w)
+{
+	int r = read_sender(w);
+
+	return r < 0 ? r : add_reasons(w);
+}
+
 int
 report_task_work(struct sync_task *task)
 {
@@ -365,6 +431,8 @@ report_task_work(struct sync_task *task)
 	if (t->begins)
 		(void)reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
 	r = of_message(&w, open_message(&w));
+	if (r == 0 && t->corrupt)
+		r = prepare_corrupt(&w);
 	if (r == 0)
 		r = tell_all(&w);
 	io_close(&w.fd);

@@ -27,11 +27,12 @@ struct report_task {
 
 	/* To be done. */
 	const struct spool *sp;
-	struct queue_id id;        /* of the message */
-	enum report_kind kind;     /* REPORT_FAILURE or REPORT_DOUBLE */
-	bool warn;                 /* of a delay, too */
-	bool begins;               /* bounce/ has reasons of another message */
-	bool look;                 /* nothing is made: would there be any? */
+	struct queue_id id;    /* of the message */
+	enum report_kind kind; /* REPORT_FAILURE or REPORT_DOUBLE */
+	bool warn;             /* of a delay, too */
+	bool begins;           /* bounce/ has reasons of another message */
+	bool corrupt; /* a message in corrupt/: its file has sender and to */
+	bool look;    /* nothing is made: would there be any? */
 	usec_t until_wall;         /* of a delay: the end of the attempts */
 	struct accept_options opt; /* with the flags of the report */
 	uint64_t size_limit;       /* of a content that is returned whole */
@@ -51,6 +52,10 @@ struct report_task {
 	enum report_trouble trouble;
 };
 
+/* A task of the message, with all that is the same for each. NULL: no memory.
+ */
+struct send;
+struct report_task *report_task_new(struct send *s, const struct queue_id *id);
 /* Make the report of the failures that no report has told, then a warning that
  * was not made yet, and settle reports that were made before. -EAGAIN: the
  * message is locked by a process that settles it; -ENOENT: it is gone; -EBADMSG

@@ -57,7 +57,7 @@ leaves(struct send *s, struct message *m)
 }
 
 static void
-say_made(struct send *s, const struct message *m, const struct report_task *t)
+say_made(struct send *s, const struct report_task *t)
 {
 	static const char *const names[REPORT_NKINDS] = {
 		[REPORT_FAILURE] = "sender non-delivery",
@@ -68,7 +68,7 @@ say_made(struct send *s, const struct message *m, const struct report_task *t)
 	char id[QUEUE_ID_SIZE], made[QUEUE_ID_SIZE];
 	size_t i;
 
-	message_id(m, id);
+	queue_id_format(&t->id, id);
 	for (i = 0; i < REPORT_NKINDS; i++) {
 		if (t->made[i].count == 0)
 			continue;
@@ -224,10 +224,14 @@ one_is_done(struct send *s, struct report_task *t)
 	struct message *m = messages_find(&s->messages, t->id.inode);
 
 	s->reports.tasks--;
+	if (t->corrupt) {
+		say_made(s, t);
+		return;
+	}
 	count_made(s, t);
 	if (!is_of(m, t))
 		return;
-	say_made(s, m, t);
+	say_made(s, t);
 	if (t->task.error < 0) {
 		failed(s, m, t);
 		return;
@@ -260,29 +264,20 @@ until_of(const struct send *s, const struct message *m)
 static struct report_task *
 task_of(struct send *s, const struct message *m)
 {
-	struct report_task *t = calloc(1, sizeof(*t));
+	const struct queue_id id = message_queue_id(m);
+	struct report_task *t = report_task_new(s, &id);
 
 	if (t == NULL)
 		return NULL;
-	sync_task_init(&t->task, report_task_work, NULL);
-	t->task.inode = m->inode;
-	t->sp = &s->sp;
-	t->id = message_queue_id(m);
 	t->kind = m->sender[0] == '\0' ? REPORT_DOUBLE : REPORT_FAILURE;
 	t->warn = is_to_warn(s, m);
 	t->look = told_is_above(&s->reports.told, told_to(s, m),
 	    s->conf->report_rate_limit, s->now);
 	t->until_wall = until_of(s, m);
-	t->opt = submit_accept_options(s->conf, SPOOL_PREPARED);
-	t->opt.max_content = 0;
-	t->opt.flags = QUEUE_FILE_REPORT |
-	    (t->kind == REPORT_DOUBLE ? QUEUE_FILE_FINAL : 0);
-	t->size_limit = s->conf->bounce_size_limit;
-	t->now_wall = s->now_wall;
+	if (t->kind == REPORT_DOUBLE)
+		t->opt.flags |= QUEUE_FILE_FINAL;
 	snprintf(t->sender, sizeof(t->sender), "%s", m->sender);
 	snprintf(t->to, sizeof(t->to), "%s", told_to(s, m));
-	conf_host(s->conf, t->host);
-	conf_domain(s->conf, t->domain);
 	return t;
 }
 

@@ -2,6 +2,7 @@
  *
  *	reports.c      which messages are reported on, and threads that do it
  *	report_task.h  the reports of one message
+ *	corrupt.c      messages in corrupt/, and the task of a report
  *	success.c      deliveries whose sender asked to be told
  *
  * The failures of an attempt are reported to the sender of the message, or, of
@@ -21,6 +22,13 @@ int reports_init(struct send *s);
  * be warned? */
 bool reports_is_wanting(const struct send *s, const struct message *m);
 usec_t reports_work(struct send *s);
+
+/* ---- corrupt.c: docs/REPORTS.md, "Damaged mail" ---- */
+
+struct walk_item;
+/* A file of corrupt/ was found by the walk: its sender is warned, once. Without
+ * memory or a thread the next walk does that. */
+void reports_found_corrupt(struct send *s, const struct walk_item *item);
 
 /* ---- success.c: docs/REPORTS.md, "What the sender asks for" ---- */
 

@@ -126,6 +126,31 @@ class Corrupt(SystemTest):
         i.wait_delivered("alice1", 1)
         i.stop()
 
+    def test_D44_the_sender_is_told_once(self):
+        i = self.corrupt(self.content, sender="carol@test.example")
+        [warning] = i.wait_delivered("carol", 1)
+        text = warning.read_text(errors="replace")
+        self.assertIn("Subject: Delayed Mail (damaged, waits for the administrator)", text)
+        self.assertIn("Action: delayed", text)
+        self.assertRegex(text, r"Final-Recipient: rfc822; ?alice0@test\.example")
+        self.assertNotIn("Will-Retry-Until", text)
+        i.wait_empty()
+        i.stop()
+        i.start()
+        i.inject(HELLO, "last@test.example")
+        i.wait_delivered("last", 1)
+        i.flush()
+        wait(lambda: i.log_has("retry everything|flush"), 20, what="the flush, which walks corrupt/")
+        i.stop()
+        self.assertEqual(len(i.maildir("carol")), 1)
+
+    def test_D44_no_word_to_a_sender_that_may_be_another(self):
+        i = self.corrupt(lambda path: flip(path, find(path, b"sender@test.example")))
+        i.inject(HELLO, "last@test.example")
+        i.wait_delivered("last", 1)
+        i.stop()
+        self.assertFalse(i.log_has("notification"))
+
     def test_D44_all_does_not_touch_it(self):
         i = self.corrupt(self.content)
         self.call(i, "delete", "ALL", "--yes")

@@ -231,6 +231,9 @@ Test(acts, a_message_that_all_have_is_removed_and_not_held)
 	cr_assert(world_take(&w, &delivery));
 	cr_expect_eq(act(ACT_HOLD, inode), 0);
 	cr_expect_eq(running, 2);
+	cr_expect_not(world_take(&w, &(struct world_delivery){ 0 }));
+	cr_expect_eq(w.cancelled.job, delivery.number);
+	cr_expect_eq(w.cancelled.stage, AGENT_NOT_ACCEPTED);
 	world_result(&w, &delivery, 0, AGENT_SENT);
 	world_done(&w, &delivery);
 	world_run(&w);

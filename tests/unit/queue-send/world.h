@@ -55,6 +55,7 @@ struct world {
 	bool no_segment;     /* set before world_start() */
 	int segment;         /* the table of destinations; -1 */
 	uint64_t closes[16]; /* the agent was told to; nclosed */
+	struct msg_CANCEL cancelled; /* the last one */
 	uint32_t ncloses;
 	struct world_wishes {    /* the last that the agent was told */
 		uint64_t number; /* of the delivery; 0: none */

@@ -83,6 +83,8 @@ next_delivery(struct world *w, struct msg_REUSE *reuse)
 		} else if (frame->msg.type == MSG_CLOSE)
 			w->closes[w->ncloses++ % 16] =
 			    frame->msg.u.CLOSE.connection;
+		else if (frame->msg.type == MSG_CANCEL)
+			w->cancelled = frame->msg.u.CANCEL;
 		else
 			return true;
 	}
