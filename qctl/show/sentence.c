@@ -43,7 +43,7 @@ static const struct {
 	{ SITUATION_DECIDED, "Decided: the message is to be %w. Next: that is done when its deliveries have ended; %n running." },
 	{ SITUATION_MOVING, "Leaving: this attempt is over, and the file moves; the disk has not answered yet. Next: the message leaves the active queue." },
 
-	{ SITUATION_DELIVERING, "Delivering: %r to %s, by %w%p, for %D. Next: its result decides." },
+	{ SITUATION_DELIVERING, "Being delivered for %D: %r to %s, by %w%p. Next: the server or program answers, or a time limit ends the attempt." },
 	{ SITUATION_NO_AGENT, "Waiting: %r for %s: %w is not there, or takes no more. Next: the supervisor starts it." },
 	{ SITUATION_PAUSED, "Waiting: %r for %s: this queue starts no delivery now. Next: one starts when it can." },
 	{ SITUATION_DEAD, "Dead: %s since %S, until %U: %w." },

@@ -149,7 +149,7 @@ class Deferred(Explain):
 
         def kill_agent():
             wait(lambda: i.page(1)["local_used"] == 1, what="in delivery")
-            self.expect(i, ["ALL"], r"Delivering: .*")
+            self.expect(i, ["ALL"], r"Being delivered for .*")
             for pid in i.pids("deliver-local"):
                 with contextlib.suppress(ProcessLookupError):  # children end with the agent
                     os.kill(pid, signal.SIGKILL)
@@ -184,8 +184,9 @@ class Active(Explain):
         i, site = self.held_site(3, smtp_destination_concurrency_limit=1, smtp_initial_destination_concurrency=1)
         [pid] = i.pids("deliver-smtp")
         self.expect(i, ["sender=s0@*"], r"[0-9A-F]+: active; 1 recipient to be delivered",
-                    rf"Delivering: 1 recipient to smtp/127\.0\.0\.1:{site.port}, by deliver-smtp \(pid {pid}\), "
-                    r"for \d+s\. Next: its result decides\.")
+                    rf"Being delivered for \d+s: 1 recipient to smtp/127\.0\.0\.1:{site.port}, "
+                    rf"by deliver-smtp \(pid {pid}\)\. "
+                    r"Next: the server or program answers, or a time limit ends the attempt\.")
         for n, before in ((1, 0), (2, 1)):
             self.expect(i, [f"sender=s{n}@*"],
                         rf"Waiting: 1 recipient for smtp/127\.0\.0\.1:{site.port}: its window is full, "

@@ -58,7 +58,7 @@ class Rare(Explain):
         wait(lambda: site.held, what="in delivery")
         i.process.send_signal(signal.SIGTERM)
         stopping = r"Queue: it is about to stop\. Next: the message is delivered when it has been started again\."
-        self.expect(i, ["sender=s0@*"], stopping, r"Delivering: 1 recipient to .*")
+        self.expect(i, ["sender=s0@*"], stopping, r"Being delivered for \d+s: 1 recipient to .*")
         self.expect(i, ["sender=s1@*"], stopping,
                     rf"Waiting: 1 recipient for smtp/127\.0\.0\.1:{site.port}: this queue starts no delivery now\. "
                     r"Next: one starts when it can\.")

@@ -299,11 +299,13 @@ class Acts(Queues):
             self.call(i, "-H", form, name="postsuper")
             self.call(i, "-h", "-", name="postsuper", text=form + "\n")
             self.call(i, "-H", "-", name="postsuper", text=form.rstrip() + "  260 Sun\r\n\n")
+        i.stop()
+        for form in forms:
+            self.call(i, "-h", form, name="postsuper")
+            self.call(i, "-H", form, name="postsuper")
             self.call(i, "-i", form, name="postqueue")
-            self.call(i, "-qI" + form, name="sendmail") if form == name else None
         for wrong in (name + "x", "*" + name, name[:-1] + "*Z", "#", "!", name + "/1"):
             self.call(i, "show", wrong, status=64)
-        i.stop()
 
     def test_A10_qread_without_messages_prints_counts(self):
         i = self.waiting()

@@ -88,8 +88,9 @@ Test(sentence, figures)
 		    "full, 2 of 3 deliveries; messages before this one: 4 or "
 		    "more. Next: a delivery starts when one has ended.\n" },
 		{ SITUATION_DELIVERING,
-		    "    Delivering: 1 recipient to smtp/x.example, by no "
-		    "?[2Jway (pid 77), for 12s. Next: its result decides.\n" },
+		    "    Being delivered for 12s: 1 recipient to "
+		    "smtp/x.example, by no ?[2Jway (pid 77). Next: the server "
+		    "or program answers, or a time limit ends the attempt.\n" },
 		{ SITUATION_DEAD,
 		    "    Dead: smtp/x.example since Tue, 14 Nov 2023 22:14:08 "
 		    "+0000 (12s ago), until Tue, 14 Nov 2023 22:19:20 +0000 "
@@ -153,5 +154,6 @@ Test(sentence, times_that_are_none)
 	f = full(SITUATION_DELIVERING);
 	f.pid = 0;
 	f.since_wall = NOW + USEC_PER_SEC;
-	cr_expect_not_null(strstr(sentence(f), "way, for 0s."));
+	cr_expect_not_null(
+	    strstr(sentence(f), "delivered for 0s: 1 recipient"));
 }
