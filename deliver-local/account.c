@@ -162,6 +162,16 @@ account_find_groups(struct account *account)
 	return 0;
 }
 
+void
+account_join(struct account *account, gid_t group)
+{
+	if (account->ngroups == 0 && account_find_groups(account) < 0)
+		account->ngroups = ACCOUNT_GROUPS_MAX;
+	if (account->ngroups == ACCOUNT_GROUPS_MAX)
+		account->ngroups--;
+	account->groups[account->ngroups++] = group;
+}
+
 int
 account_become(const struct account *account)
 {

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -99,21 +101,63 @@ target_path(const struct child_plan *plan, const struct mailbox *m,
 	return r;
 }
 
+/* The group that may make files in the mail spool: that of a directory of
+ * root's which the group may write. A directory that a user may have chosen
+ * (%h) gives nobody a group. -1: none. */
+static gid_t
+spool_group(const struct child_plan *plan, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char dir[PATH_MAX];
+	struct stat st;
+
+	if (plan->private || slash == path ||
+	    mailbox_path_uses(plan->maildir_path, 'h'))
+		return (gid_t)-1;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+	return stat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == 0 &&
+		st.st_gid != 0 && st.st_gid != plan->qmail &&
+		(st.st_mode & S_IWGRP) != 0
+	    ? st.st_gid
+	    : (gid_t)-1;
+}
+
+static void
+put_mbox(const struct child_plan *plan, struct target *t, const char *path,
+    struct message *m, struct verdict *v)
+{
+	const gid_t group = spool_group(plan, path);
+
+	if (group != (gid_t)-1)
+		account_join(&t->owner, group);
+	if (child_become(plan, &t->owner, v) &&
+	    child_no_loop(m, plan->hopcount_limit, v))
+		child_put_mbox(plan, path, true, group, m, v);
+}
+
+static void
+put_maildir(const struct child_plan *plan, struct target *t, const char *path,
+    struct message *m, struct verdict *v)
+{
+	if (!child_become(plan, &t->owner, v) ||
+	    !child_no_loop(m, plan->hopcount_limit, v))
+		return;
+	child_put_maildir(plan, path, m, v);
+	if (plan->stay != NULL)
+		plan->stay->may = v->outcome == AGENT_SENT;
+}
+
 static void
 deliver_account(const struct child_plan *plan, const struct mailbox *mailbox,
     struct message *m, struct verdict *v)
 {
-	struct target target;
+	struct target target = { 0 };
 	struct buf path = { 0 };
 
 	if (find_target(plan, mailbox, &target, v) &&
-	    target_path(plan, mailbox, &target, &path, v) == 0 &&
-	    child_become(plan, &target.owner, v) &&
-	    child_no_loop(m, plan->hopcount_limit, v)) {
-		child_put_maildir(plan, buf_str(&path), m, v);
-		if (plan->stay != NULL)
-			plan->stay->may = v->outcome == AGENT_SENT;
-	}
+	    target_path(plan, mailbox, &target, &path, v) == 0)
+		(mailbox_is_mbox(plan->maildir_path) ? put_mbox : put_maildir)(
+		    plan, &target, buf_str(&path), m, v);
 	buf_done(&path);
 }
 

@@ -112,6 +112,10 @@ void account_own(struct account *ret_account);
  * there is room for; account_become() looks them up, then. */
 int account_find_groups(struct account *account);
 
+/* Give the account one more group, for account_become(). Of more groups than
+ * there is room for one is left out. */
+void account_join(struct account *account, gid_t group);
+
 /* Groups, group, user: real, effective, saved; verified, and proved to be
  * without a way back. -EPERM for uid 0, which nothing is delivered as. */
 int account_become(const struct account *account);
@@ -146,6 +150,8 @@ struct mailbox_values {
  * -ENOENT: no home; -ENAMETOOLONG; -ENOMEM. */
 int mailbox_path(
     const char *template, const struct mailbox_values *values, struct buf *out);
+/* Is the template that of a mailbox of one file? */
+bool mailbox_is_mbox(const char *template);
 /* Does the template hold this escape ('u', 'd', 'h')? */
 bool mailbox_path_uses(const char *template, char escape);
 

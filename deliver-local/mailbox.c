@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "config/conf.h"
 
 /* Copy in lower case, ASCII only: other letters are not ours to fold. */
 static int
@@ -87,6 +88,8 @@ mailbox_path(
 	int r = 0;
 
 	buf_reset(out);
+	if (mailbox_is_mbox(template))
+		template += strlen(CONF_MBOX_PREFIX);
 	for (p = template; r == 0 && *p != '\0'; p++)
 		r = *p == '%' ? add_escape(*++p, values, out)
 			      : buf_add_char(out, *p);
@@ -97,6 +100,13 @@ mailbox_path(
 	if (out->len == 0 || out->data[0] != '/')
 		return -EINVAL;
 	return out->len >= PATH_MAX - NAME_MAX - 8 ? -ENAMETOOLONG : 0;
+}
+
+bool
+mailbox_is_mbox(const char *template)
+{
+	return strncmp(template, CONF_MBOX_PREFIX, strlen(CONF_MBOX_PREFIX)) ==
+	    0;
 }
 
 bool

@@ -200,6 +200,7 @@ may_stay(const struct residents *s, const struct child_plan *plan)
 	    mailbox_path_uses(plan->maildir_path, 'h');
 
 	return s != NULL && s->idle_time > 0 &&
+	    !mailbox_is_mbox(plan->maildir_path) &&
 	    plan->delivery->kind == AGENT_LOCAL &&
 	    plan->delivery->content != NULL &&
 	    (plan->private || (plan->asks[0] != '\0' && !looks_up));

@@ -238,6 +238,8 @@ int conf_load_in_force(
     const char *path, struct conf *ret_conf, struct buf *ret_error);
 /* The configuration in force alone, whatever the file says. -errno. */
 int conf_load_last(const char *path, struct conf *ret_conf);
+/* In front of a maildir_path that is a mailbox of one file. */
+#define CONF_MBOX_PREFIX   "mbox:"
 #define CONF_IN_FORCE_NAME "conf"
 /* The one in force in this directory. -EXDEV: a copy of an instance, whose
  * configuration names the original. */

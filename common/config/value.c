@@ -327,8 +327,16 @@ parse_maildir(
 
 	if (r < 0)
 		return r;
-	if (*value != '/' && strncmp(value, "%h", 2) != 0)
-		return wrong(why, "must begin with / or %h");
+	if (strncmp(s, CONF_MBOX_PREFIX, strlen(CONF_MBOX_PREFIX)) == 0) {
+		s += strlen(CONF_MBOX_PREFIX);
+		if (s[0] != '\0' && s[strlen(s) - 1] == '/')
+			return wrong(why,
+			    "an mbox is a file: its path must not end in /");
+	}
+	if (*s != '/' && strncmp(s, "%h", 2) != 0)
+		return wrong(why,
+		    "must begin with / or %h, for an mbox with mbox:/ or "
+		    "mbox:%h");
 	while ((s = strchr(s, '%')) != NULL) {
 		if (s[1] == '\0' || strchr("udh%", s[1]) == NULL)
 			return wrong(why, "behind % must stand u, d, h or %");
