@@ -161,6 +161,7 @@ struct conf {
 	/* delivery */
 	char *maildir_path; /* %u user, %d domain, %h home directory */
 	char *maildir_user; /* "": the recipient's own */
+	char *forward_path; /* "": none; as maildir_path */
 	uint32_t local_account_share; /* percent of process_limit */
 	uint32_t alias_expansion_limit;
 	char *default_privs; /* of programs in aliases of root */

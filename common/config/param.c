@@ -26,6 +26,7 @@
 #define CTYPE_USERS      char *
 #define CTYPE_INSTANCE   char *
 #define CTYPE_MAILDIR    char *
+#define CTYPE_FORWARD    char *
 #define CTYPE_SOURCE4    struct conf_bind
 #define CTYPE_SOURCE6    struct conf_bind
 #define CTYPE_HELO       struct conf_helo

@@ -35,6 +35,7 @@ enum param_type {
 	PARAM_USERS,
 	PARAM_INSTANCE,
 	PARAM_MAILDIR,
+	PARAM_FORWARD,
 	PARAM_SOURCE4, /* an address of this host, or empty */
 	PARAM_SOURCE6,
 	PARAM_HELO, /* a name, or empty */

@@ -318,6 +318,35 @@ parse_path(
 	return param_store_text(field, value);
 }
 
+/* A template with these letters behind %. */
+static int
+check_template(const char *s, const char *letters, struct buf *why)
+{
+	while ((s = strchr(s, '%')) != NULL) {
+		if (s[1] == '\0' || strchr(letters, s[1]) == NULL)
+			return wrong(why,
+			    strchr(letters, 'd') != NULL
+				? "behind % must stand u, d, h or %"
+				: "behind % must stand u, h or %");
+		s += 2;
+	}
+	return 0;
+}
+
+static int
+parse_forward(
+    const struct param *p, void *field, const char *value, struct buf *why)
+{
+	int r = check_length(p, value, why);
+
+	if (r == 0 && *value != '\0' && *value != '/' &&
+	    strncmp(value, "%h/", 3) != 0)
+		return wrong(why, "must begin with / or %h/");
+	if (r == 0)
+		r = check_template(value, "uh%", why);
+	return r < 0 ? r : param_store_text(field, value);
+}
+
 static int
 parse_maildir(
     const struct param *p, void *field, const char *value, struct buf *why)
@@ -337,12 +366,8 @@ parse_maildir(
 		return wrong(why,
 		    "must begin with / or %h, for an mbox with mbox:/ or "
 		    "mbox:%h");
-	while ((s = strchr(s, '%')) != NULL) {
-		if (s[1] == '\0' || strchr("udh%", s[1]) == NULL)
-			return wrong(why, "behind % must stand u, d, h or %");
-		s += 2;
-	}
-	return param_store_text(field, value);
+	r = check_template(s, "udh%", why);
+	return r < 0 ? r : param_store_text(field, value);
 }
 
 static int
@@ -434,6 +459,7 @@ static const struct type_ops types[PARAM_NTYPES] = {
 	[PARAM_ADDRESS] = { "address", parse_address, format_text, true },
 	[PARAM_USERS] = { "names", parse_users, format_text, true },
 	[PARAM_INSTANCE] = { "name", parse_instance, format_text, true },
+	[PARAM_FORWARD] = { "path", parse_forward, format_text, true },
 	[PARAM_MAILDIR] = { "path", parse_maildir, format_text, true },
 	[PARAM_SOURCE4] = { "address", source4_parse, source_format, false },
 	[PARAM_SOURCE6] = { "address", source6_parse, source_format, false },

@@ -291,6 +291,12 @@ int files_warn_aliases(
     const struct conf *conf, struct buf *out, struct buf *ret_error);
 int files_warn_administrators(
     const struct conf *conf, struct buf *out, struct buf *ret_error);
+/* warn_host.c: adds a line for queued mail of another MTA, and for files in
+ * home directories that direct mail and are not read; takes seconds at most.
+ * Nothing in a private instance. files_warn_queued(): the queues alone, below
+ * root; own: the queue_base of this instance. */
+int files_warn_host(const struct conf *conf, struct buf *out);
+int files_warn_queued(const char *root, const char *own, struct buf *out);
 /* warn_tls.c: the same of the authorities of level `verify`. */
 int
 files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error);

@@ -180,6 +180,25 @@ warn_start(const struct conf *conf, struct buf *out, struct buf *ret_error)
 	return r == 0 ? start_warn_queues(conf, &users, out) : r;
 }
 
+/* A path of the mail spool whose writer may have meant files. */
+static int
+warn_spool(const struct conf *conf, struct buf *out)
+{
+	static const char *const spools[] = { "/var/mail/",
+		"/var/spool/mail/" };
+	const char *path = conf->maildir_path;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(spools); i++)
+		if (strncmp(path, spools[i], strlen(spools[i])) == 0 &&
+		    path[strlen(path) - 1] != '/')
+			return buf_printf(out,
+			    "maildir_path: %s is a maildir for each user; for "
+			    "mailboxes of one file write mbox:%s\n",
+			    path, path);
+	return 0;
+}
+
 int
 files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 {
@@ -199,6 +218,10 @@ files_warnings(const struct conf *conf, struct buf *out, struct buf *ret_error)
 		r = files_warn_aliases(conf, out, ret_error);
 	if (r == 0)
 		r = files_warn_tls(conf, out, ret_error);
+	if (r == 0)
+		r = warn_spool(conf, out);
+	if (r == 0)
+		r = files_warn_host(conf, out);
 	if (r == 0)
 		r = conf_idle(conf, out);
 	if (r == 0)

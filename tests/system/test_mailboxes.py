@@ -54,3 +54,32 @@ class Mailboxes(SystemTest):
         wait(lambda: i.log_has(r"to=<bob@test\.example>, .*status=sent"), what="bob's mail")
         self.assertEqual(sorted(p.name for p in spool.iterdir()), ["alice", "bob"])
         i.stop()
+
+    def check(self, i, made):
+        done = subprocess.run([*made.prefix, BIN / "qscheduler", "-c", i.conf_file, "--check"], capture_output=True,
+                              text=True, env=i.environment(), check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line.removeprefix("qscheduler: warning: ") for line in but_file_systems(done.stderr)]
+
+    # mutation: qscheduler/supervisor/warn_host.c, look_at() finds nothing.
+    def test_check_counts_homes_with_forward(self):
+        i = self.instance(aliases="")
+        made = self.accounts(i, "alice", "bob", "carl", "dora", "eve")
+        i.write_conf(maildir_user="", maildir_path="%h/Maildir/", admin_recipient="alice")
+        def of_homes():
+            return [line for line in self.check(i, made) if "home directories" in line]
+        self.assertEqual(of_homes(), [])
+        for name, file in (("alice", ".forward"), ("bob", ".qmail"), ("carl", ".forward"), ("eve", ".forward")):
+            (made.home / name / file).write_text("x@far.test\n")
+        (made.home / "dora" / ".forward").touch()
+        h = made.home
+        self.assertEqual(of_homes(), [
+            f"4 files in home directories that direct mail elsewhere are not read: {h}/alice/.forward, {h}/bob/.qmail, "
+            f"{h}/carl/.forward, …: set forward_path for .forward, or write aliases in {i.alias_file}"])
+        i.write_conf(forward_path="%h/.forward")
+        self.assertEqual(of_homes(), [
+            f"1 file in home directories that directs mail elsewhere is not read: {h}/bob/.qmail: "
+            f"set forward_path for .forward, or write aliases in {i.alias_file}"])
+        i.write_conf(maildir_path="/var/mail/%u")
+        self.assertIn("maildir_path: /var/mail/%u is a maildir for each user; for mailboxes of one file write "
+                      "mbox:/var/mail/%u", self.check(i, made))
