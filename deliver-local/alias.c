@@ -10,7 +10,9 @@
 #include "base/io.h"
 
 /* Where deliveries may take any time. */
-#define LOCK_LIMIT (30 * USEC_PER_SEC)
+#define LOCK_LIMIT    (30 * USEC_PER_SEC)
+/* Recipients of the forward file of a user. */
+#define FORWARD_RCPTS 1000
 
 static bool
 is_include(const char *recipient)
@@ -19,11 +21,17 @@ is_include(const char *recipient)
 		   strlen(ALIAS_INCLUDE_PREFIX)) == 0;
 }
 
+static bool
+is_forward(const char *recipient)
+{
+	return strncmp(recipient, FORWARD_PREFIX, strlen(FORWARD_PREFIX)) == 0;
+}
+
 bool
 alias_is_instruction(const char *recipient)
 {
 	return recipient[0] == '|' || recipient[0] == '/' ||
-	    is_include(recipient);
+	    is_include(recipient) || is_forward(recipient);
 }
 
 /* ---- programs and mailboxes ---- */
@@ -31,6 +39,7 @@ alias_is_instruction(const char *recipient)
 /* A recipient that names a program or a mailbox, cut into its parts. */
 struct instruction {
 	char include[ADDRESS_MAX + 1]; /* "": the alias file names it */
+	bool forward; /* `include` is the account whose forward file names it */
 	enum alias_member_kind kind;
 	const char *text; /* command or path */
 };
@@ -53,8 +62,10 @@ parse_instruction(const char *recipient, struct instruction *ret)
 
 	ret->include[0] = '\0';
 	ret->text = recipient;
-	if (is_include(recipient)) {
-		recipient += strlen(ALIAS_INCLUDE_PREFIX);
+	ret->forward = is_forward(recipient);
+	if (ret->forward || is_include(recipient)) {
+		recipient += strlen(
+		    ret->forward ? FORWARD_PREFIX : ALIAS_INCLUDE_PREFIX);
 		joint = find_joint(recipient);
 		if (joint == NULL)
 			return false;
@@ -114,8 +125,9 @@ static void
 say_not_named(struct verdict *v, const struct instruction *in)
 {
 	verdict_set(v, AGENT_FAILED, "5.1.1", "%s %s%s any more",
-	    in->include[0] == '\0' ? "no alias names"
-				   : "the include file does not name",
+	    in->forward                  ? "the forward file does not name"
+		: in->include[0] == '\0' ? "no alias names"
+					 : "the include file does not name",
 	    in->kind == ALIAS_PROGRAM ? "the program |" : "the mailbox ",
 	    in->text);
 }
@@ -188,6 +200,42 @@ run(const struct child_plan *plan, const char *command,
 	child_run(plan, "sh", argv, account, m, v);
 }
 
+/* The account whose forward file names the instruction, and that file. */
+static bool
+find_forward(const struct child_plan *plan, const struct instruction *in,
+    struct account *ret_account, int *ret_fd, struct verdict *v)
+{
+	struct forward f = { .fd = -1 };
+	int r = account_find(in->include, ret_account);
+
+	if (r < 0) {
+		verdict_error(v, r, "look up the user of the forward file");
+		return false;
+	}
+	if (r == 0 || child_is_system(plan, ret_account->uid) ||
+	    plan->forward_path == NULL || plan->forward_path[0] == '\0') {
+		say_not_named(v, in);
+		return false;
+	}
+	r = forward_open(plan, ret_account, &f, v);
+	if (r == 0)
+		say_not_named(v, in);
+	*ret_fd = f.fd;
+	return r > 0;
+}
+
+static bool
+find_instruction(const struct child_plan *plan, const struct instruction *in,
+    struct account *ret_account, int *ret_fd, struct verdict *v)
+{
+	uid_t owner = 0;
+
+	if (in->forward)
+		return find_forward(plan, in, ret_account, ret_fd, v);
+	return find_owner(plan, in, &owner, ret_fd, v) &&
+	    find_user(plan, owner, ret_account, v);
+}
+
 /* A path that ends in a slash is a maildir. The file belongs to whomever the
  * administrator gave it to: its mode says who may write. */
 static void
@@ -213,15 +261,13 @@ deliver_instruction(
 {
 	struct account account;
 	struct instruction in;
-	uid_t owner = 0;
 	int fd = -1;
 
 	if (!parse_instruction(plan->recipient, &in)) {
 		verdict_set(v, AGENT_FAILED, "5.1.3", "names no program");
 		return;
 	}
-	if (!find_owner(plan, &in, &owner, &fd, v) ||
-	    !find_user(plan, owner, &account, v) ||
+	if (!find_instruction(plan, &in, &account, &fd, v) ||
 	    !child_become(plan, &account, v)) {
 		io_close(&fd);
 		return;
@@ -271,7 +317,7 @@ alias_deliver_mailbox(
 /* ---- the expansion ---- */
 
 static void
-expand(const struct child_plan *plan, const char *key,
+expand(const struct child_plan *plan, const struct members_of *of,
     const struct includes *includes, struct pulse *pulse, struct verdict *v)
 {
 	const struct agent_delivery *d = plan->delivery;
@@ -281,7 +327,10 @@ expand(const struct child_plan *plan, const char *key,
 		.aliases = route_aliases(plan->routes),
 		.mydomain = mydomain,
 		.admin_recipient = plan->conf->admin_recipient,
-		.limit = plan->conf->alias_expansion_limit,
+		.limit = of->forward != NULL &&
+			plan->conf->alias_expansion_limit > FORWARD_RCPTS
+		    ? FORWARD_RCPTS
+		    : plan->conf->alias_expansion_limit,
 	};
 	struct expansion x = {
 		.conf = plan->conf,
@@ -290,7 +339,7 @@ expand(const struct child_plan *plan, const char *key,
 		.includes = includes,
 		.id = d->id,
 		.index = plan->rcpt_index,
-		.of = { key, plan->recipient, d->sender },
+		.of = *of,
 		.lock_limit = plan->maildir_time_limit > 0
 		    ? plan->maildir_time_limit / 2
 		    : LOCK_LIMIT,
@@ -310,9 +359,9 @@ expand(const struct child_plan *plan, const char *key,
 	spool_close(&sp);
 }
 
-void
-alias_expand(const struct child_plan *plan, const char *key, struct message *m,
-    struct verdict *v)
+static void
+expand_as_owner(const struct child_plan *plan, const struct members_of *of,
+    struct message *m, struct verdict *v)
 {
 	struct pulse pulse = { .limit = plan->maildir_time_limit,
 		.last = plan->started_at,
@@ -324,8 +373,29 @@ alias_expand(const struct child_plan *plan, const char *key, struct message *m,
 		verdict_error(v, r, "start the process for include files");
 	else if (child_become_owner(plan, v) &&
 	    child_no_loop(m, plan->hopcount_limit, v))
-		expand(plan, key, &includes, &pulse, v);
+		expand(plan, of, &includes, &pulse, v);
 	includes_done(&includes);
+}
+
+void
+alias_expand(const struct child_plan *plan, const char *key, struct message *m,
+    struct verdict *v)
+{
+	const struct members_of of = { key, plan->recipient,
+		plan->delivery->sender, NULL };
+
+	expand_as_owner(plan, &of, m, v);
+}
+
+void
+alias_expand_forward(const struct child_plan *plan, struct forward *f,
+    struct message *m, struct verdict *v)
+{
+	const struct members_of of = { f->name, plan->recipient,
+		plan->delivery->sender, f };
+
+	expand_as_owner(plan, &of, m, v);
+	io_close(&f->fd);
 }
 
 void

@@ -46,6 +46,7 @@ struct target {
 	const char *user;
 	struct account recipient; /* home: "" when it was not needed */
 	struct account owner;
+	bool returned; /* by the forward file of the account */
 };
 
 static bool
@@ -122,6 +123,14 @@ spool_group(const struct child_plan *plan, const char *path)
 	    : (gid_t)-1;
 }
 
+/* Mail that the account's own forward file sent here goes round no more. */
+static bool
+may_deliver(const struct child_plan *plan, const struct target *t,
+    const struct message *m, struct verdict *v)
+{
+	return t->returned || child_no_loop(m, plan->hopcount_limit, v);
+}
+
 static void
 put_mbox(const struct child_plan *plan, struct target *t, const char *path,
     struct message *m, struct verdict *v)
@@ -130,8 +139,7 @@ put_mbox(const struct child_plan *plan, struct target *t, const char *path,
 
 	if (group != (gid_t)-1)
 		account_join(&t->owner, group);
-	if (child_become(plan, &t->owner, v) &&
-	    child_no_loop(m, plan->hopcount_limit, v))
+	if (child_become(plan, &t->owner, v) && may_deliver(plan, t, m, v))
 		child_put_mbox(plan, path, true, group, m, v);
 }
 
@@ -139,12 +147,22 @@ static void
 put_maildir(const struct child_plan *plan, struct target *t, const char *path,
     struct message *m, struct verdict *v)
 {
-	if (!child_become(plan, &t->owner, v) ||
-	    !child_no_loop(m, plan->hopcount_limit, v))
+	if (!child_become(plan, &t->owner, v) || !may_deliver(plan, t, m, v))
 		return;
 	child_put_maildir(plan, path, m, v);
 	if (plan->stay != NULL)
 		plan->stay->may = v->outcome == AGENT_SENT;
+}
+
+/* true: *v has the result of the forward file of the account. */
+static bool
+forwards(const struct child_plan *plan, struct target *t, struct message *m,
+    struct verdict *v)
+{
+	const enum forward_use use = forward_deliver(plan, &t->recipient, m, v);
+
+	t->returned = use == FORWARD_RETURNED;
+	return use == FORWARD_USED;
 }
 
 static void
@@ -155,6 +173,7 @@ deliver_account(const struct child_plan *plan, const struct mailbox *mailbox,
 	struct buf path = { 0 };
 
 	if (find_target(plan, mailbox, &target, v) &&
+	    (!is_own(plan) || !forwards(plan, &target, m, v)) &&
 	    target_path(plan, mailbox, &target, &path, v) == 0)
 		(mailbox_is_mbox(plan->maildir_path) ? put_mbox : put_maildir)(
 		    plan, &target, buf_str(&path), m, v);

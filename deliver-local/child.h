@@ -342,6 +342,7 @@ struct child_plan {
 	bool private;         /* not root: everything is this user */
 	uid_t system_uids[3]; /* never delivered as; ignored when private */
 	const char *maildir_path, *maildir_user;
+	const char *forward_path; /* NULL or "": no file of a user is read */
 	const char *host;
 	uint32_t hopcount_limit;
 	usec_t command_time_limit, maildir_time_limit;

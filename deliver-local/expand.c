@@ -41,8 +41,10 @@ struct run {
 };
 
 static int
-progress(const struct run *u)
+progress(void *arg)
 {
+	const struct run *u = arg;
+
 	return u->x->progress == NULL ? 0 : u->x->progress(u->x->arg);
 }
 
@@ -148,9 +150,17 @@ static int
 add_received(struct run *u)
 {
 	char line[SUBMIT_RECEIVED_MAX];
-	int n = submit_received(&u->accept, u->x->host, line_end(u), line);
+	const char *end = line_end(u);
+	int n = submit_received(&u->accept, u->x->host, end, line);
+	int r = n < 0 ? n : accept_content(&u->accept, line, (size_t)n);
 
-	return n < 0 ? n : accept_content(&u->accept, line, (size_t)n);
+	if (r < 0 || u->x->of.forward == NULL)
+		return r;
+	n = snprintf(line, sizeof(line), "Delivered-To: %s%s",
+	    u->x->of.forward->delivered_to, end);
+	return n < 0 || n >= (int)sizeof(line)
+	    ? -ENAMETOOLONG
+	    : accept_content(&u->accept, line, (size_t)n);
 }
 
 static int
@@ -271,17 +281,11 @@ on_rcpt(void *arg, const char *address)
 }
 
 static int
-on_progress(void *arg)
-{
-	return progress(arg);
-}
-
-static int
 write_messages(struct run *u)
 {
 	const struct members_sink sink = { .sender = on_sender,
 		.rcpt = on_rcpt,
-		.progress = on_progress,
+		.progress = progress,
 		.arg = u };
 	int r = members_expand(
 	    u->x->names, u->x->includes, &u->x->of, &sink, &u->why);
@@ -373,6 +377,13 @@ undo(struct run *u)
 	(void)spool_drop_prepared(u->x->sp, &u->parent, u->x->index);
 }
 
+/* What was expanded, for results. */
+static const char *
+what_of(const struct run *u)
+{
+	return u->x->of.forward == NULL ? "alias " : "forward file of ";
+}
+
 static void
 tell_done(const struct run *u)
 {
@@ -380,11 +391,11 @@ tell_done(const struct run *u)
 
 	if (u->nmessages == 0)
 		verdict_set(u->verdict, AGENT_SENT, "2.0.0",
-		    "alias %s: no recipients", key);
+		    "%s%s: no recipients", what_of(u), key);
 	else
 		verdict_set(u->verdict, AGENT_SENT, "2.0.0",
-		    "alias %s: %" PRIu32 " recipient%s as %s%s", key, u->nrcpts,
-		    u->nrcpts == 1 ? "" : "s", buf_str(&u->ids),
+		    "%s%s: %" PRIu32 " recipient%s as %s%s", what_of(u), key,
+		    u->nrcpts, u->nrcpts == 1 ? "" : "s", buf_str(&u->ids),
 		    u->nmessages > IDS_TOLD ? ", …" : "");
 }
 
@@ -414,16 +425,16 @@ tell_failed(const struct run *u, int error)
 	for (i = 0; u->why.len > 0 && i < ARRAY_LEN(reasons); i++)
 		if (error == -reasons[i].error) {
 			verdict_set(u->verdict, reasons[i].outcome,
-			    reasons[i].dsn, "alias %s: %s", key,
+			    reasons[i].dsn, "%s%s: %s", what_of(u), key,
 			    buf_str(&u->why));
 			return;
 		}
 	if (error == -ESHUTDOWN) {
 		verdict_set(u->verdict, AGENT_DEFERRED, "4.3.2",
-		    "alias %s: the queue is being closed", key);
+		    "%s%s: the queue is being closed", what_of(u), key);
 		return;
 	}
-	snprintf(what, sizeof(what), "alias %s: %s", key, u->step);
+	snprintf(what, sizeof(what), "%s%s: %s", what_of(u), key, u->step);
 	verdict_error(u->verdict, error, what);
 }
 
@@ -434,7 +445,8 @@ run_locked(struct run *u)
 
 	if (u->rcpt.mark == RCPT_FAILED) {
 		verdict_set(u->verdict, AGENT_DEFERRED, "4.3.0",
-		    "alias %s: the recipient has failed already", u->x->of.key);
+		    "%s%s: the recipient has failed already", what_of(u),
+		    u->x->of.key);
 		return;
 	}
 	if (u->rcpt.mark == RCPT_PENDING)
@@ -449,7 +461,7 @@ run_locked(struct run *u)
 		tell_done(u);
 	else
 		verdict_set(u->verdict, AGENT_SENT, "2.0.0",
-		    "alias %s: expanded before", u->x->of.key);
+		    "%s%s: expanded before", what_of(u), u->x->of.key);
 }
 
 static void
@@ -457,7 +469,7 @@ tell_no_parent(const struct run *u, int error)
 {
 	if (error == -EAGAIN)
 		verdict_set(u->verdict, AGENT_DEFERRED, "4.3.0",
-		    "alias %s: another process works on the message",
+		    "%s%s: another process works on the message", what_of(u),
 		    u->x->of.key);
 	else
 		tell_failed(u, error);

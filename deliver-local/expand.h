@@ -6,6 +6,7 @@
  *	members.c  from an alias to recipients: nested aliases, owners, loops
  *	names.c    what a name means
  *	seen.c     a set of strings
+ *	forward.c  the forward file of a user
  *	include.c  include files, opened as their reader; include_lines.c
  *	           reads them
  *
@@ -40,6 +41,9 @@ struct seen {
 /* 1: it is new; 0: it was there; -ENOMEM. */
 int seen_add(struct seen *s, const char *string);
 void seen_done(struct seen *s);
+/* Doubles an array of count elements that is full at each power of two.
+ * -ENOMEM. */
+int seen_make_room(void **array, uint32_t count, size_t size);
 
 /* ---- include.c ---- */
 
@@ -108,6 +112,11 @@ names_look_up(const struct members_names *names, const char *address);
  * the form of keys, for good; NULL: another name. */
 const char *names_admin(const char *key);
 void names_lower(char *s);
+/* The key by which a recipient is met: the same mailbox is the same recipient.
+ * true: key is the name of an account; false: key is an address, whose domain
+ * has no case, or an instruction with all its octets. */
+bool
+names_rcpt_key(const char *address, bool is_account, char key[ADDRESS_MAX + 1]);
 /* *ret_owner: the sender owner-NAME@domain of a list, where there is such an
  * alias, else NULL; the caller frees the string. The domain is the list's, if
  * its alias has one. A null sender stays. -ENOMEM. */
@@ -124,10 +133,20 @@ struct members_sink {
 	void *arg;
 };
 
+/* The forward file of an account (forward.c). */
+struct forward {
+	int fd;           /* open for reading; members_expand() takes it */
+	uid_t uid;        /* of the account, which include files are read as */
+	const char *name; /* of the account */
+	const char *delivered_to; /* address of the field that is added */
+	char path[PATH_MAX];
+};
+
 struct members_of {
-	const char *key;       /* of the alias */
+	const char *key;       /* of the alias; the account of a forward file */
 	const char *recipient; /* the address that has it */
 	const char *sender;    /* of the message */
+	struct forward *forward; /* NULL: an alias */
 };
 
 /* 0: all recipients were told; none at all: the alias leads to nowhere. With
@@ -177,6 +196,24 @@ const char *
 alias_of_domain(const struct child_plan *plan, const struct mailbox *m);
 void alias_expand(const struct child_plan *plan, const char *key,
     struct message *m, struct verdict *ret_verdict);
+void alias_expand_forward(const struct child_plan *plan, struct forward *f,
+    struct message *m, struct verdict *ret_verdict);
+
+/* ---- forward.c ---- */
+
+enum forward_use {
+	FORWARD_NONE,     /* there is no file */
+	FORWARD_USED,     /* *ret_verdict has the result */
+	FORWARD_RETURNED, /* the file was used, and has sent the mail back */
+};
+/* Deliver by the forward file of the account, if there is one. */
+enum forward_use forward_deliver(const struct child_plan *plan,
+    const struct account *user, struct message *m, struct verdict *ret_verdict);
+/* 1: ret->fd and ret->path are the file, opened as the user; 0: there is none;
+ * -1: *v has the reason. */
+int forward_open(const struct child_plan *plan, const struct account *user,
+    struct forward *ret, struct verdict *v);
+#define FORWARD_PREFIX ":forward:" /* of a recipient, before NAME:MEMBER */
 
 /* ---- inherit.c ----
  *

@@ -95,26 +95,11 @@ is_below(const struct expander *x, uint32_t node, const char *key)
 	return false;
 }
 
-/* Doubles an array that is full at each power of two. */
-static int
-make_room(void **array, uint32_t count, size_t size)
-{
-	void *more;
-
-	if (count != 0 && (count & (count - 1)) != 0)
-		return 0;
-	more = reallocarray(*array, count == 0 ? 1 : 2 * (size_t)count, size);
-	if (more == NULL)
-		return -ENOMEM;
-	*array = more;
-	return 0;
-}
-
 static int
 add_node(struct expander *x, uint32_t parent, const struct meaning *m)
 {
 	void *array = x->nodes;
-	int r = make_room(&array, x->nnodes, sizeof(*x->nodes));
+	int r = seen_make_room(&array, x->nnodes, sizeof(*x->nodes));
 
 	x->nodes = array;
 	if (r == 0)
@@ -127,7 +112,7 @@ static int
 add_group(struct expander *x, uint32_t node, char *sender)
 {
 	void *array = x->groups;
-	int r = make_room(&array, x->ngroups, sizeof(*x->groups));
+	int r = seen_make_room(&array, x->ngroups, sizeof(*x->groups));
 
 	x->groups = array;
 	if (r == 0)
@@ -139,22 +124,13 @@ add_group(struct expander *x, uint32_t node, char *sender)
 
 /* ---- recipients ---- */
 
-/* The same mailbox is the same recipient: accounts by their names, others by
- * their address, whose domain has no case; a program has all its octets. */
 static int
 meet_rcpt(struct expander *x, const char *address, bool is_account)
 {
 	char key[ADDRESS_MAX + 1];
-	const size_t local = address_local_len(address);
 
-	if (alias_is_instruction(address))
-		return meet(x, "", address);
-	snprintf(key, sizeof(key), "%s", address);
-	names_lower(is_account ? key : key + local);
-	if (!is_account)
-		return meet(x, "", key);
-	key[local] = '\0';
-	return meet(x, SEEN_ACCOUNT, key);
+	return meet(x,
+	    names_rcpt_key(address, is_account, key) ? SEEN_ACCOUNT : "", key);
 }
 
 static int
@@ -218,35 +194,53 @@ bad_include(const struct expander *x, const struct frame *f, const char *what)
 	    f->file.line, what);
 }
 
+/* A frame of the file fd, which the frame owns. */
 static int
-push_include(struct expander *x, const struct frame *from, const char *path)
+push_file(
+    struct expander *x, uint32_t node, uid_t owner, int fd, const char *path)
 {
-	struct buf why = { 0 };
-	struct frame *f;
-	uid_t owner = 0;
-	int fd = includes_open(x->includes, path, from->owner, &owner, &why);
-	int r;
+	struct frame *f = &x->frames[x->depth];
+	int r = push(x, node, owner);
 
-	if (fd < 0) {
-		r = fail(x, fd == -ENOMEM ? fd : -EUCLEAN,
-		    "include file %s: %s", path, buf_str(&why));
-		buf_done(&why);
-		return r;
-	}
-	r = push(x, from->node, owner);
 	if (r < 0) {
 		io_close(&fd);
 		return r;
 	}
-	f = &x->frames[x->depth - 1];
 	include_begin(&f->file, fd);
-	f->nested = from->path != NULL;
 	f->path = strdup(path);
 	if (!include_fits(&f->file, &x->room))
 		return fail(x, -E2BIG,
 		    "include file %s: too large for alias_expansion_limit",
 		    path);
 	return f->path == NULL ? -ENOMEM : 0;
+}
+
+static int
+push_include(struct expander *x, const struct frame *from, const char *path)
+{
+	struct buf why = { 0 };
+	uid_t owner = 0;
+	int fd = includes_open(x->includes, path, from->owner, &owner, &why);
+	int r;
+
+	if (fd < 0)
+		r = fail(x, fd == -ENOMEM ? fd : -EUCLEAN,
+		    "include file %s: %s", path, buf_str(&why));
+	else
+		r = push_file(x, from->node, owner, fd, path);
+	if (r == 0)
+		x->frames[x->depth - 1].nested = from->path != NULL;
+	buf_done(&why);
+	return r;
+}
+
+static int
+push_forward(struct expander *x, struct forward *forward)
+{
+	const int fd = forward->fd;
+
+	forward->fd = -1;
+	return push_file(x, 0, forward->uid, fd, forward->path);
 }
 
 /* ---- the members of a frame ---- */
@@ -330,9 +324,11 @@ take_address(struct expander *x, const struct frame *f, const char *text)
 /* A program or a mailbox becomes a recipient that names it, and the include
  * file that it stands in. */
 static int
-take_instruction(struct expander *x, const struct frame *f, const char *mark,
-    const char *text)
+take_instruction(struct expander *x, const struct frame *f,
+    const struct alias_member *member)
 {
+	const char *mark = member->kind == ALIAS_PROGRAM ? "|" : "";
+	const char *text = member->text;
 	char rcpt[2 * ADDRESS_MAX + PATH_MAX];
 	int n;
 
@@ -342,26 +338,17 @@ take_instruction(struct expander *x, const struct frame *f, const char *mark,
 		return bad_include(x, f,
 		    "a program or a mailbox in a file that the alias file does "
 		    "not name");
-	n = snprintf(rcpt, sizeof(rcpt), "%s%s%s%s%s",
-	    f->path == NULL ? "" : ALIAS_INCLUDE_PREFIX,
-	    f->path == NULL ? "" : f->path, f->path == NULL ? "" : ":", mark,
-	    text);
-
+	if (f->path == NULL)
+		n = snprintf(rcpt, sizeof(rcpt), "%s%s", mark, text);
+	else if (f == x->frames && x->of->forward != NULL)
+		n = snprintf(rcpt, sizeof(rcpt), FORWARD_PREFIX "%s:%s%s",
+		    x->of->key, mark, text);
+	else
+		n = snprintf(rcpt, sizeof(rcpt), ALIAS_INCLUDE_PREFIX "%s:%s%s",
+		    f->path, mark, text);
 	if (n < 0 || address_check(rcpt, (size_t)n) < 0)
 		return fail(x, -EUCLEAN, "member %s%s: too long", mark, text);
 	return add_rcpt(x, rcpt, false);
-}
-
-static int
-take_program(struct expander *x, const struct frame *f, const char *text)
-{
-	return take_instruction(x, f, "|", text);
-}
-
-static int
-take_file(struct expander *x, const struct frame *f, const char *text)
-{
-	return take_instruction(x, f, "", text);
 }
 
 static int
@@ -386,13 +373,12 @@ take_nothing(
 	return 0;
 }
 
+/* NULL: an instruction. */
 static int (*const take[])(
     struct expander *x, const struct frame *f, const char *text) = {
 	[ALIAS_ADDRESS] = take_address,
-	[ALIAS_PROGRAM] = take_program,
 	[ALIAS_INCLUDE] = take_include,
 	[ALIAS_NOTHING] = take_nothing,
-	[ALIAS_FILE] = take_file,
 	[ALIAS_REFUSAL] = take_refusal,
 };
 
@@ -405,6 +391,8 @@ step(struct expander *x)
 
 	if (r == 0)
 		pop(x);
+	else if (r > 0 && take[member.kind] == NULL)
+		r = take_instruction(x, f, &member);
 	else if (r > 0)
 		r = take[member.kind](x, f, member.text);
 	if (r >= 0 && x->sink->progress != NULL &&
@@ -424,6 +412,11 @@ begin(struct expander *x)
 	char *sender = NULL;
 	int r;
 
+	if (x->of->forward != NULL) {
+		m = (struct meaning){ .key = x->of->key };
+		r = add_node(x, NO_NODE, &m);
+		return r < 0 ? r : add_group(x, 0, NULL);
+	}
 	m.key = m.alias != NULL ? m.alias->key : names_admin(x->of->key);
 	if (m.key == NULL ||
 	    (m.alias == NULL && names->admin_recipient[0] == '\0'))
@@ -446,7 +439,9 @@ run_group(struct expander *x, const struct group *g)
 
 	x->begun = false;
 	x->sender = g->sender != NULL ? g->sender : x->of->sender;
-	r = push_alias(x, g->node);
+	r = g->node == 0 && x->of->forward != NULL
+	    ? push_forward(x, x->of->forward)
+	    : push_alias(x, g->node);
 	while (r == 0 && x->depth > 0)
 		r = step(x);
 	return r;

@@ -86,3 +86,17 @@ names_owner(const struct members_names *names, const struct meaning *list,
 		free(owner);
 	return 0;
 }
+
+bool
+names_rcpt_key(const char *address, bool is_account, char key[ADDRESS_MAX + 1])
+{
+	const size_t local = address_local_len(address);
+
+	snprintf(key, ADDRESS_MAX + 1, "%s", address);
+	if (alias_is_instruction(address))
+		return false;
+	names_lower(is_account ? key : key + local);
+	if (is_account)
+		key[local] = '\0';
+	return is_account;
+}

@@ -201,6 +201,7 @@ may_stay(const struct residents *s, const struct child_plan *plan)
 
 	return s != NULL && s->idle_time > 0 &&
 	    !mailbox_is_mbox(plan->maildir_path) &&
+	    (plan->forward_path == NULL || plan->forward_path[0] == '\0') &&
 	    plan->delivery->kind == AGENT_LOCAL &&
 	    plan->delivery->content != NULL &&
 	    (plan->private || (plan->asks[0] != '\0' && !looks_up));

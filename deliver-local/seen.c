@@ -86,3 +86,17 @@ seen_done(struct seen *s)
 	free(s->places);
 	*s = (struct seen){ 0 };
 }
+
+int
+seen_make_room(void **array, uint32_t count, size_t size)
+{
+	void *more;
+
+	if (count != 0 && (count & (count - 1)) != 0)
+		return 0;
+	more = reallocarray(*array, count == 0 ? 1 : 2 * (size_t)count, size);
+	if (more == NULL)
+		return -ENOMEM;
+	*array = more;
+	return 0;
+}

@@ -70,6 +70,7 @@ make_plan(const struct task *t)
 		.private = l->private,
 		.maildir_path = l->conf->maildir_path,
 		.maildir_user = l->conf->maildir_user,
+		.forward_path = l->conf->forward_path,
 		.host = l->host,
 		.hopcount_limit = l->conf->hopcount_limit,
 		.command_time_limit = l->conf->command_time_limit,

@@ -169,6 +169,7 @@ is_program(const char *address)
 	static const char include[] = ":include:";
 
 	return address[0] == '|' || address[0] == '/' ||
+	    strncmp(address, ":forward:", 9) == 0 ||
 	    strncmp(address, include, sizeof(include) - 1) == 0;
 }
 

@@ -94,6 +94,7 @@ static bool
 is_instruction(const char *recipient)
 {
 	return recipient[0] == '|' || recipient[0] == '/' ||
+	    strncmp(recipient, ":forward:", 9) == 0 ||
 	    strncmp(recipient, ALIAS_INCLUDE_PREFIX,
 		strlen(ALIAS_INCLUDE_PREFIX)) == 0;
 }

@@ -25,7 +25,7 @@ class Mailboxes(SystemTest):
         i.inject(HELLO, f"{name}@test.example", sender="s@far.test", face="queue-inject")
 
     # mutation: deliver-local/child.c, spool_group() is always -1; put_mbox() is put_maildir().
-    def test_P1_a_spool_of_mailboxes(self):
+    def test_D48_a_spool_of_mailboxes(self):
         i = self.instance(aliases="")
         spool = i.dir / "spool"
         spool.mkdir()
@@ -83,3 +83,69 @@ class Mailboxes(SystemTest):
         i.write_conf(maildir_path="/var/mail/%u")
         self.assertIn("maildir_path: /var/mail/%u is a maildir for each user; for mailboxes of one file write "
                       "mbox:/var/mail/%u", self.check(i, made))
+
+    def forwards(self, *names, conf=None):
+        """An instance whose accounts may have forward files; and their homes."""
+        i = self.instance(aliases="", routing="far.test discard\n* local\n")
+        made = self.accounts(i, *names)
+        i.write_conf(maildir_user="", maildir_path="%h/Maildir/", forward_path="%h/.forward", admin_recipient=None,
+                     mydestination="test.example", **(conf or {}))
+        i.start(prefix=made.prefix)
+        return i, made
+
+    def put_forward(self, made, name, text, mode=0o600):
+        path = made.home / name / ".forward"
+        path.write_text(text)
+        os.chown(path, made.uids[name], made.uids[name])
+        os.chmod(path, mode)
+
+    # mutation: deliver-local/forward.c, find_loop() is always MESSAGE_NO_LOOP;
+    # deliver-local/child.c, may_deliver() without `returned`.
+    def test_X24_a_forward_file_directs_the_mail_of_its_user(self):
+        i, made = self.forwards("alice", "bob", "carl", "dora", "eve")
+        self.put_forward(made, "alice", "\\alice, bob # a copy\nx@far.test\n")
+        self.put_forward(made, "bob", "alice, carl\n")
+        self.put_forward(made, "dora", f'"|id -u >{made.home}/dora/uid; cat >>{made.home}/dora/mail"\n{made.home}/dora/mbox\n')
+        self.put_forward(made, "eve", "")
+        for name in ("alice+list", "dora", "eve"):
+            self.send(i, name)
+        wait(lambda: len(made.maildir("alice")) == 2, what="alice's own copy, and that of bob's file")
+        wait(lambda: len(made.maildir("carl")) == 1, what="carl's copy")
+        wait(lambda: len(made.maildir("eve")) == 1, what="an empty file")
+        wait(lambda: i.log_has(r"to=<x@far\.test>, relay=discard, .*status=sent"), what="the far copy")
+        wait(lambda: i.log_has(r"to=<alice\+list@test\.example>, relay=local, .*status=sent "
+                               r"\(forward file of alice: 3 recipients as "), what="the expansion")
+        mbox = made.home / "dora" / "mbox"
+        wait(lambda: mbox.exists() and mbox.read_text().count("From s@far.test") == 1, what="the mailbox")
+        wait(lambda: (made.home / "dora" / "mail").exists(), what="the program")
+        self.assertEqual((made.home / "dora" / "uid").read_text(), f"{made.uids['dora']}\n")
+        i.wait_empty()
+        self.assertEqual(made.maildir("bob"), [])
+        self.assertEqual(len(made.maildir("alice")), 2)
+        self.assertEqual(len(re.findall(r"to=<x@far\.test>, relay=discard", i.log())), 1)
+
+    # mutation: deliver-local/forward.c, forward_open() does not look at the owner.
+    def test_X24_a_forward_file_that_is_wrong_waits(self):
+        i, made = self.forwards("alice", "bob", "carl", "dora")
+        self.put_forward(made, "alice", "x@far.test\n", 0o666)
+        self.put_forward(made, "bob", "x@far.test\n")
+        os.chown(made.home / "bob" / ".forward", made.uids["carl"], -1)
+        os.chmod(made.home / "bob" / ".forward", 0o644)
+        self.put_forward(made, "carl", "x@far.test\ntwo words\n")
+        secret = i.dir / "secret"
+        secret.write_text("x@far.test\n")
+        secret.chmod(0o600)
+        self.put_forward(made, "dora", f":include:{secret}\n")
+        for name, why in (("alice", "forward file .*: others than its owner may write it"),
+                          ("bob", "forward file .*: it belongs to another user"),
+                          ("carl", r"forward file of carl: include file .*\.forward: line 2: a blank within"),
+                          ("dora", f"forward file of dora: include file {secret}: Permission denied")):
+            self.send(i, name)
+            wait(lambda n=name, w=why: i.log_has(rf"to=<{n}@test\.example>, .*dsn=4\.2\.4, status=deferred \({w}"), what=why)
+        self.assertFalse(i.log_has(r"to=<x@far\.test>"))
+        for name in made.uids:
+            (made.home / name / ".forward").unlink()
+        i.flush()
+        for name in made.uids:
+            wait(lambda n=name: len(made.maildir(n)) == 1, what=name)
+        i.stop()

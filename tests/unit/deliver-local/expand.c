@@ -102,7 +102,7 @@ run_index(const char *key, uint32_t index)
 		.includes = &names.includes,
 		.id = id,
 		.index = index,
-		.of = { key, recipient, "s@far.test" } };
+		.of = { key, recipient, "s@far.test", NULL } };
 
 	queue_id_format(&parent, id);
 	snprintf(recipient, sizeof(recipient), "%s@one.test", key);

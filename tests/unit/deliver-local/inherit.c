@@ -79,7 +79,8 @@ expand(const char *const *words, const struct dsn_mail *mail,
 	struct queue_rcpt_cursor cursor;
 	struct queue_rcpt rcpt;
 	struct queue_file file;
-	const struct members_of of = { "te+am", "te+am@one.test", SENDER };
+	const struct members_of of = { "te+am", "te+am@one.test", SENDER,
+		NULL };
 	struct inherit h;
 	enum rcpt_mark mark;
 

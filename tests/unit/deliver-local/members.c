@@ -42,7 +42,7 @@ expand(const char *key, const char *sender)
 	const struct members_sink sink = { .sender = on_sender,
 		.rcpt = on_rcpt };
 	char recipient[128] = "";
-	const struct members_of of = { key, recipient, sender };
+	const struct members_of of = { key, recipient, sender, NULL };
 
 	snprintf(recipient, sizeof(recipient), "%s%s",
 	    key[0] == '@' ? "eve" : key,
