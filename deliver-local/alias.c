@@ -27,13 +27,6 @@ is_forward(const char *recipient)
 	return strncmp(recipient, FORWARD_PREFIX, strlen(FORWARD_PREFIX)) == 0;
 }
 
-bool
-alias_is_instruction(const char *recipient)
-{
-	return recipient[0] == '|' || recipient[0] == '/' ||
-	    is_include(recipient) || is_forward(recipient);
-}
-
 /* ---- programs and mailboxes ---- */
 
 /* A recipient that names a program or a mailbox, cut into its parts. */
@@ -83,7 +76,7 @@ alias_is_program(const char *recipient)
 {
 	struct instruction in;
 
-	return alias_is_instruction(recipient) &&
+	return names_is_instruction(recipient) &&
 	    parse_instruction(recipient, &in) && in.kind == ALIAS_PROGRAM;
 }
 
@@ -402,7 +395,7 @@ void
 alias_deliver(
     const struct child_plan *plan, struct message *m, struct verdict *v)
 {
-	if (alias_is_instruction(plan->recipient) &&
+	if (names_is_instruction(plan->recipient) &&
 	    (plan->delivery->flags & QUEUE_FILE_EXPANDED) != 0)
 		deliver_instruction(plan, m, v);
 	else

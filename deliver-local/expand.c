@@ -276,7 +276,7 @@ on_rcpt(void *arg, const char *address)
 	u->nrcpts++;
 	if (r == 0)
 		r = queue_file_add_rcpt(w, address, strlen(address));
-	inherit_after_rcpt(&u->inherit, alias_is_instruction(address));
+	inherit_after_rcpt(&u->inherit, names_is_instruction(address));
 	return at(u, "write its message", r);
 }
 
@@ -377,7 +377,7 @@ undo(struct run *u)
 	(void)spool_drop_prepared(u->x->sp, &u->parent, u->x->index);
 }
 
-/* What was expanded, for results. */
+/* The kind of thing that was expanded, for results. */
 static const char *
 what_of(const struct run *u)
 {

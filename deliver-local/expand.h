@@ -112,6 +112,8 @@ names_look_up(const struct members_names *names, const char *address);
  * the form of keys, for good; NULL: another name. */
 const char *names_admin(const char *key);
 void names_lower(char *s);
+/* A recipient of an expansion that is a program or a mailbox. */
+bool names_is_instruction(const char *recipient);
 /* The key by which a recipient is met: the same mailbox is the same recipient.
  * true: key is the name of an account; false: key is an address, whose domain
  * has no case, or an instruction with all its octets. */
@@ -178,9 +180,7 @@ void expand_run(const struct expansion *x, struct verdict *ret_verdict);
 
 /* ---- alias.c ---- */
 
-/* A recipient of an expansion that is a program or a mailbox; one that is a
- * program. */
-bool alias_is_instruction(const char *recipient);
+/* A recipient of an expansion that is a program. */
 bool alias_is_program(const char *recipient);
 /* root and postmaster lead somewhere in any case: without an alias, and without
  * an account that may get mail, to the mailbox of the instance. */

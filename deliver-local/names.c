@@ -88,12 +88,21 @@ names_owner(const struct members_names *names, const struct meaning *list,
 }
 
 bool
+names_is_instruction(const char *recipient)
+{
+	return recipient[0] == '|' || recipient[0] == '/' ||
+	    strncmp(recipient, ALIAS_INCLUDE_PREFIX,
+		strlen(ALIAS_INCLUDE_PREFIX)) == 0 ||
+	    strncmp(recipient, FORWARD_PREFIX, strlen(FORWARD_PREFIX)) == 0;
+}
+
+bool
 names_rcpt_key(const char *address, bool is_account, char key[ADDRESS_MAX + 1])
 {
 	const size_t local = address_local_len(address);
 
 	snprintf(key, ADDRESS_MAX + 1, "%s", address);
-	if (alias_is_instruction(address))
+	if (names_is_instruction(address))
 		return false;
 	names_lower(is_account ? key : key + local);
 	if (is_account)

@@ -318,18 +318,15 @@ parse_path(
 	return param_store_text(field, value);
 }
 
-/* A template with these letters behind %. */
 static int
-check_template(const char *s, const char *letters, struct buf *why)
+check_template(const char *s, bool domain, struct buf *why)
 {
-	while ((s = strchr(s, '%')) != NULL) {
-		if (s[1] == '\0' || strchr(letters, s[1]) == NULL)
+	for (; (s = strchr(s, '%')) != NULL; s += 2)
+		if (s[1] == '\0' ||
+		    strchr(domain ? "udh%" : "uh%", s[1]) == NULL)
 			return wrong(why,
-			    strchr(letters, 'd') != NULL
-				? "behind % must stand u, d, h or %"
-				: "behind % must stand u, h or %");
-		s += 2;
-	}
+			    domain ? "behind % must stand u, d, h or %"
+				   : "behind % must stand u, h or %");
 	return 0;
 }
 
@@ -343,7 +340,7 @@ parse_forward(
 	    strncmp(value, "%h/", 3) != 0)
 		return wrong(why, "must begin with / or %h/");
 	if (r == 0)
-		r = check_template(value, "uh%", why);
+		r = check_template(value, false, why);
 	return r < 0 ? r : param_store_text(field, value);
 }
 
@@ -363,10 +360,9 @@ parse_maildir(
 			    "an mbox is a file: its path must not end in /");
 	}
 	if (*s != '/' && strncmp(s, "%h", 2) != 0)
-		return wrong(why,
-		    "must begin with / or %h, for an mbox with mbox:/ or "
-		    "mbox:%h");
-	r = check_template(s, "udh%", why);
+		return wrong(
+		    why, "must begin with / or %h, or mbox:/ or mbox:%h");
+	r = check_template(s, true, why);
 	return r < 0 ? r : param_store_text(field, value);
 }
 

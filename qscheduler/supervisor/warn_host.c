@@ -1,6 +1,5 @@
-/* What --check finds on the host that an operator who comes from another MTA
- * has to know: files in home directories that direct mail, and queued mail of
- * that MTA.
+/* Warnings of --check for an operator who comes from another MTA: files in home
+ * directories that direct mail and are not read, and queued mail of that MTA.
  *
  * A directory service or a network file system may have a million users, or not
  * answer. So a process of its own looks, for SCAN_LIMIT at most, and at
@@ -219,7 +218,7 @@ scan(const struct conf *conf, int fd)
 	struct buf out = { 0 };
 	int r = files_warn_queued("", conf->queue_base, &out);
 
-	/* What was found is told before homes, which may hang. */
+	/* Queued mail is told first: a home directory may hang. */
 	if (r == 0 && out.len > 0)
 		r = io_write_all(fd, out.data, out.len);
 	buf_reset(&out);

@@ -25,7 +25,7 @@ class Mailboxes(SystemTest):
         i.inject(HELLO, f"{name}@test.example", sender="s@far.test", face="queue-inject")
 
     # mutation: deliver-local/child.c, spool_group() is always -1; put_mbox() is put_maildir().
-    def test_D48_a_spool_of_mailboxes(self):
+    def test_D44_a_spool_of_mailboxes(self):
         i = self.instance(aliases="")
         spool = i.dir / "spool"
         spool.mkdir()
@@ -101,7 +101,7 @@ class Mailboxes(SystemTest):
 
     # mutation: deliver-local/forward.c, find_loop() is always MESSAGE_NO_LOOP;
     # deliver-local/child.c, may_deliver() without `returned`.
-    def test_X24_a_forward_file_directs_the_mail_of_its_user(self):
+    def test_X19_a_forward_file_directs_the_mail_of_its_user(self):
         i, made = self.forwards("alice", "bob", "carl", "dora", "eve")
         self.put_forward(made, "alice", "\\alice, bob # a copy\nx@far.test\n")
         self.put_forward(made, "bob", "alice, carl\n")
@@ -125,7 +125,7 @@ class Mailboxes(SystemTest):
         self.assertEqual(len(re.findall(r"to=<x@far\.test>, relay=discard", i.log())), 1)
 
     # mutation: deliver-local/forward.c, forward_open() does not look at the owner.
-    def test_X24_a_forward_file_that_is_wrong_waits(self):
+    def test_X19_a_forward_file_that_is_wrong_waits(self):
         i, made = self.forwards("alice", "bob", "carl", "dora")
         self.put_forward(made, "alice", "x@far.test\n", 0o666)
         self.put_forward(made, "bob", "x@far.test\n")

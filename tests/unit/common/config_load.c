@@ -281,11 +281,10 @@ Test(config_load, F2_F3_F4_what_is_wrong_is_said_with_file_and_line)
 		    "c:1: myhostname: has a character that may not stand "
 		    "there" },
 		{ "maildir_path = Maildir",
-		    "c:1: maildir_path: must begin with / or %h, for an mbox "
-		    "with mbox:/ or mbox:%h" },
-		{ "maildir_path = mbox:mail/%u",
-		    "c:1: maildir_path: must begin with / or %h, for an mbox "
-		    "with mbox:/ or mbox:%h" },
+		    "c:1: maildir_path: must begin with / or %h, or mbox:/ "
+		    "or mbox:%h" },
+		{ "forward_path = /f/%d",
+		    "c:1: forward_path: behind % must stand u, h or %" },
 		{ "maildir_path = mbox:/mail/%u/",
 		    "c:1: maildir_path: an mbox is a file: its path must not "
 		    "end in /" },
