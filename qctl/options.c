@@ -28,6 +28,7 @@ enum given {
 	GIVEN_REASON = 1024,
 	GIVEN_FOR = 2048,
 	GIVEN_RULE = 4096,
+	GIVEN_BY = 8192,
 	GIVEN_WITH_HOLD = GIVEN_REASON | GIVEN_FOR | GIVEN_RULE,
 	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
@@ -43,7 +44,8 @@ static const struct verb_row {
 	{ "show", VERB_SHOW, 0, GIVEN_CONTENT, true },
 	{ "explain", VERB_EXPLAIN, 0, 0, true },
 	{ "sites", VERB_SITES, 0, GIVEN_JSON | GIVEN_TOP, false },
-	{ "shape", VERB_SHAPE, 0, GIVEN_SENDERS, false },
+	{ "shape", VERB_SHAPE, 0, GIVEN_JSON | GIVEN_SENDERS | GIVEN_BY,
+	    false },
 	{ "hold", VERB_ACT, ACT_HOLD, GIVEN_WITH_ACTS | GIVEN_WITH_HOLD, true },
 	{ "release", VERB_ACT, ACT_RELEASE,
 	    GIVEN_WITH_ACTS | GIVEN_RATE | GIVEN_RULE | GIVEN_FORCE, true },
@@ -80,6 +82,7 @@ static const struct {
 	{ GIVEN_REASON, "--reason" },
 	{ GIVEN_FOR, "--for" },
 	{ GIVEN_RULE, "--rule" },
+	{ GIVEN_BY, "--by" },
 };
 
 /* ---- qctl ---- */
@@ -124,6 +127,21 @@ take_rate(const struct option_row *row, void *options, const char *value,
 	    ? 0
 	    : option_wrong(error, "--rate ", value,
 		  ": not a rate as 20/s, 100/m or 5/h");
+}
+
+static int
+take_by(const struct option_row *row, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+
+	o->given |= (unsigned)row->arg;
+	if ((unsigned)row->arg == GIVEN_SENDERS)
+		value = "sender";
+	return shape_find_key(value, &o->by) == 0
+	    ? 0
+	    : option_wrong(error, "--by ", value,
+		  ": one of domain, sender, sender-domain, uid is needed");
 }
 
 static int
@@ -199,38 +217,39 @@ take_word(void *options, const char *word, struct buf *error)
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "json", 0, NULL, "list, sites, rules, route: an object a line, for programs",
+	{ "json", 0, NULL, "list, shape, sites, rules, route: for programs, one JSON\nobject a line",
 	    take_given, GIVEN_JSON },
-	{ "senders", 0, NULL, "shape: messages by the domain of their sender",
-	    take_given, GIVEN_SENDERS },
-	{ "content", 0, NULL, "show: the content, too; check: its sums",
+	{ "by", 0, "KEY", "shape: domain (of the recipients), sender, sender-domain,\nor uid (the user who submitted the message)",
+	    take_by, GIVEN_BY },
+	{ "senders", 0, NULL, "shape: short for --by sender",
+	    take_by, GIVEN_SENDERS },
+	{ "content", 0, NULL, "show: the content, too; check: compare the checksums of\nall messages",
 	    take_given, GIVEN_CONTENT },
-	{ "top", 0, "N", "sites: so many, the dead and the busiest first",
+	{ "top", 0, "N", "sites: N destinations at most, the dead and the busiest\nfirst",
 	    take_top, GIVEN_TOP },
-	{ "dry-run", 0, NULL, "only tell how many messages it would be",
+	{ "dry-run", 0, NULL, "only count the messages; change nothing",
 	    take_given, GIVEN_DRY_RUN },
-	{ "yes", 0, NULL, "do not ask, also on a terminal",
+	{ "yes", 0, NULL, "do not ask before acting",
 	    take_given, GIVEN_YES },
 	{ "failed", 0, NULL,
-	    "requeue: recipients that failed are tried again, too",
+	    "requeue: try recipients again that failed permanently",
 	    take_given, GIVEN_FAILED },
 	{ "force", 'f', NULL,
-	    "expire: messages on hold are released, too; release:\n"
-	    "corrupt messages that can be read, too",
+	    "expire: release messages on hold, too;\nrelease: release corrupt messages that can be read, too",
 	    take_given, GIVEN_FORCE },
-	{ "repair", 0, NULL, "check: mend what is found, of a queue that is stopped",
+	{ "repair", 0, NULL, "check: repair what is found; the queue must be stopped",
 	    take_given, GIVEN_REPAIR },
-	{ "rate", 0, "N/s", "retry, release: so many a second, /m minute, /h hour",
+	{ "rate", 0, "N/s", "retry, release: at most N messages a second (/m minute,\n/h hour)",
 	    take_rate, GIVEN_RATE },
-	{ "reason", 0, "TEXT", "hold: why, for those who look later",
+	{ "reason", 0, "TEXT", "hold: the reason, for qctl show",
 	    take_hold, GIVEN_REASON },
-	{ "for", 0, "TIME", "hold: released after 90s, 5m, 2h, 1d, 1w",
+	{ "for", 0, "TIME", "hold: release the messages after TIME (90s, 5m, 2h, 1d, 1w)",
 	    take_hold, GIVEN_FOR },
 	{ "rule", 0, NULL,
-	    "hold: mail to come, too; release: the rule of this number goes",
+	    "hold: also hold mail that is submitted later, by a rule;\nrelease: remove the rule of this number",
 	    take_given, GIVEN_RULE },
 	{ NULL, 'c', "FILE",
-	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
+	    "read FILE instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
 	    option_take_string, offsetof(struct options, conf_path) },
 	{ "help", 0, NULL, "show this help", take_end, VERB_HELP },
 	{ "version", 0, NULL, "show the version", take_end, VERB_VERSION },
@@ -300,7 +319,6 @@ judge(struct options *o, struct buf *error)
 		return refuse(error, "check takes queue=NUMBER alone");
 	o->repair = (o->given & GIVEN_REPAIR) != 0;
 	o->json = (o->given & GIVEN_JSON) != 0;
-	o->senders = (o->given & GIVEN_SENDERS) != 0;
 	o->content = (o->given & GIVEN_CONTENT) != 0;
 	o->dry_run = (o->given & GIVEN_DRY_RUN) != 0;
 	o->yes = (o->given & GIVEN_YES) != 0;
@@ -462,37 +480,7 @@ options_parse(
 }
 
 int
-options_help(struct buf *out)
+options_help_rows(struct buf *out)
 {
-	int r = buf_add_str(out,
-	    "usage: qctl VERB [OPTION ...] [SELECTION ...]\n\n"
-	    "Show the messages in the queues, and act on them.\n\n"
-	    "  list                a row for each message, as postqueue -p\n"
-	    "  show                the envelope and the last replies of "
-	    "messages\n"
-	    "  explain             why messages wait, and what happens next\n"
-	    "  sites               destinations: windows, deaths, queues that "
-	    "wait\n"
-	    "  shape               recipients by domain and age in minutes\n"
-	    "  hold, release       put messages aside; back, due at once\n"
-	    "  requeue             due at once, from hold too\n"
-	    "  delete, undelete    for a day; back on hold\n"
-	    "  retry               deferred messages are due at once\n"
-	    "  expire              returned to their senders unless they can "
-	    "be\n                      delivered at once\n"
-	    "  spread              waiting messages of full queues go to "
-	    "queues with\n                      room\n"
-	    "  check               is the spool as it should be\n"
-	    "  rules               rules of hold --rule\n"
-	    "  route               where mail for an address goes\n\n"
-	    "OPTION\n");
-
-	if (r == 0)
-		r = option_help(&table, out);
-	if (r == 0)
-		r = buf_add_str(out,
-		    "\nSELECTION: ids, - (ids from standard input), ALL; each "
-		    "filter that is given\nhas to fit, of one filter given "
-		    "twice one value.\n");
-	return r < 0 ? r : select_help(out);
+	return option_help(&table, out);
 }

@@ -56,11 +56,19 @@ enum verb {
 
 #define OPTIONS_PATTERNS_MAX 64
 
+enum shape_by {
+	SHAPE_BY_DOMAIN, /* recipients, by their domain */
+	SHAPE_BY_SENDER, /* messages, by the address of their sender, */
+	SHAPE_BY_SENDER_DOMAIN,
+	SHAPE_BY_UID, /* and by the user who submitted them */
+};
+
 struct options {
 	const char *program; /* the name it was called by */
 	enum verb verb;
 	enum spool_act act;
-	bool json, senders, content, dry_run, yes, failed, repair;
+	bool json, content, dry_run, yes, failed, repair;
+	enum shape_by by;        /* --by: what the rows of `shape` are */
 	bool rule;               /* --rule: of mail to come, too */
 	uint32_t rule_number;    /* of it; of hold, when it is written */
 	const char *hold_reason; /* --reason, NULL */
@@ -93,8 +101,9 @@ int face_postsuper(int argc, char **argv, struct options *o, struct buf *error);
 /* One act for a command; -EINVAL: another was given. */
 int options_set_act(struct options *o, enum spool_act act, struct buf *error);
 int face_qread(int argc, char **argv, struct options *o, struct buf *error);
-/* -ENOMEM. */
+/* The help of qctl (help.c); a line for each of its options. -ENOMEM. */
 int options_help(struct buf *out);
+int options_help_rows(struct buf *out);
 /* --help of another name; -ENOENT: it has none. */
 int face_help(const char *name, struct buf *out);
 
@@ -128,13 +137,16 @@ extern const char list_head[];
 /* The line below it: the totals of all queues. */
 int list_total(const struct worker_totals *t, struct buf *out);
 
-/* Recipients, or with --senders messages, by domain and age. -ENOMEM. */
+/* -EINVAL: --by has no such key. */
+int shape_find_key(const char *name, enum shape_by *ret_by);
+/* Recipients or messages, by the key of --by and by age. -ENOMEM. */
 struct shape *shape_new(void);
 void shape_free(struct shape **s);
-/* A row for each domain, for the parent's table. */
+/* A row for each value of the key, for the parent's table. */
 void shape_send(struct shape *s, struct worker *w);
 /* -ENOMEM; what is no row of shape_send() is passed over. */
 int shape_take(struct shape *s, const void *data, size_t len);
-int shape_print(struct shape *s, struct buf *out);
+/* The table, or with --json an object for each row, the largest first. */
+int shape_print(struct shape *s, const struct options *o, struct buf *out);
 
 #endif

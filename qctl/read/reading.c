@@ -140,7 +140,7 @@ print_total(const struct task *t, const struct worker_totals *totals)
 	int code, r = 0;
 
 	if (o->verb == VERB_SHAPE)
-		r = shape_print(t->view.rows, &text);
+		r = shape_print(t->view.rows, o, &text);
 	else if (o->verb == VERB_READ)
 		r = qread_print(o, &text);
 	else if (o->verb == VERB_LIST && !o->json && totals->messages > 0)

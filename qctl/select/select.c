@@ -183,36 +183,36 @@ static const struct key {
 	const char *help;
 } keys[SELECT_NKEYS] = {
 	[SELECT_ID] = { "id", "ID", take_text,
-	    "`*' stands for any text, as in the next four" },
+	    "in this and the next four `*' stands for any text" },
 	[SELECT_SENDER] = { "sender", "ADDRESS", take_text,
 	    "<> is the null sender" },
 	[SELECT_RECIPIENT] = { "recipient", "ADDRESS", take_text,
-	    "a recipient that is not delivered yet" },
+	    "the message has this undelivered recipient" },
 	[SELECT_DOMAIN] = { "domain", "DOMAIN", take_text,
-	    "the domain of such a recipient" },
+	    "the message has an undelivered recipient in DOMAIN" },
 	[SELECT_DESTINATION] = { "destination", "DESTINATION", take_text,
-	    "where mail for such a recipient goes: NEXTHOP, or\n"
+	    "an undelivered recipient is routed to NEXTHOP or\n"
 	    "TRANSPORT/NEXTHOP" },
 	[SELECT_REASON] = { "reason", "TEXT", take_text,
-	    "text in its last reason" },
-	[SELECT_QUEUE] = { "queue", "NUMBERS", take_list, "3, 1,4, 2-5" },
+	    "the last reason of an undelivered recipient has TEXT" },
+	[SELECT_QUEUE] = { "queue", "NUMBERS", take_list, "in these queues: 3, 1,4, 2-5" },
 	[SELECT_STATE] = { "state", "STATES", take_list,
 	    "maildrop, incoming, active, deferred, hold, deleted,\n"
-	    "corrupt; without it all but the last two, and in a\n"
-	    "list all but deleted" },
+	    "corrupt; the default is all but deleted and corrupt,\nof a list all but deleted" },
 	[SELECT_OLDER] = { "older", "TIME", take_time,
-	    "came before that time: 90s, 5m, 2h, 1d, 1w" },
-	[SELECT_YOUNGER] = { "younger", "TIME", take_time, "came after it" },
+	    "accepted longer ago than TIME: 90s, 5m, 2h, 1d, 1w" },
+	[SELECT_YOUNGER] = { "younger", "TIME", take_time,
+	    "accepted less than TIME ago" },
 	[SELECT_LARGER] = { "larger", "SIZE", take_size,
-	    "content of more bytes: 100, 64k, 10m" },
+	    "content larger than SIZE bytes: 100, 64k, 10m" },
 	[SELECT_SMALLER] = { "smaller", "SIZE", take_size,
-	    "content of less bytes" },
+	    "content smaller than SIZE bytes" },
 	[SELECT_ATTEMPTS] = { "attempts", "COUNT", take_number,
-	    "that many attempts at delivery, or more: 2" },
+	    "COUNT attempts at delivery or more" },
 	[SELECT_FEWER] = { "fewer", "COUNT", take_number,
-	    "less attempts than that; 1: never tried" },
+	    "fewer than COUNT attempts; fewer=1: never tried" },
 	[SELECT_RULE] = { "rule", "NUMBER", take_number,
-	    "on hold by that rule (qctl rules)" },
+	    "on hold by the rule of this number (qctl rules)" },
 };
 /* clang-format on */
 

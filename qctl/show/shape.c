@@ -1,8 +1,10 @@
-/* The shape of the queues: recipients, or messages, by domain and age. */
+/* The shape of the queues: recipients or messages, by a key and by age. */
 #include "qctl/qctl.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,16 +13,16 @@
 #include "base/address.h"
 #include "base/text.h"
 
-#define AGES       10 /* 5, 10, … 1280 minutes, and more */
-#define FIRST_AGE  (5 * 60 * USEC_PER_SEC)
-#define DOMAIN_MAX 255
-#define NAME_WIDTH 40
-#define NULL_NAME  "MAILER-DAEMON"
+#define AGES         10 /* 5, 10, … 1280 minutes, and more */
+#define FIRST_AGE    (5 * 60 * USEC_PER_SEC)
+#define DOMAIN_WIDTH 40 /* longer domains are cut, as by qshape */
+#define NULL_NAME    "MAILER-DAEMON"
+#define LABEL_SIZE   (ADDRESS_MAX + 1)
 
 struct shape_row {
 	RB_ENTRY(shape_row) link;
 	uint64_t counts[AGES], total;
-	char domain[]; /* in lower case, cleaned */
+	char name[]; /* value of the key, cleaned */
 };
 
 RB_HEAD(shape_tree, shape_row);
@@ -31,12 +33,12 @@ struct shape {
 };
 
 static int
-by_domain(const struct shape_row *a, const struct shape_row *b)
+by_name(const struct shape_row *a, const struct shape_row *b)
 {
-	return strcasecmp(a->domain, b->domain);
+	return strcasecmp(a->name, b->name);
 }
 
-TREE_GENERATE(shape_tree, shape_row, link, by_domain)
+TREE_GENERATE(shape_tree, shape_row, link, by_name)
 
 struct shape *
 shape_new(void)
@@ -59,15 +61,15 @@ shape_free(struct shape **s)
 	*s = NULL;
 }
 
-/* The row of a domain, made if there is none. NULL: no memory. */
+/* The row of this name, made if there is none. NULL: no memory. */
 static struct shape_row *
-get_row(struct shape *s, const char *domain, size_t len)
+get_row(struct shape *s, const char *name, size_t len)
 {
 	struct shape_row *row = calloc(1, sizeof(*row) + len + 1), *there;
 
 	if (row == NULL)
 		return NULL;
-	memcpy(row->domain, domain, len);
+	memcpy(row->name, name, len);
 	there = RB_INSERT(shape_tree, &s->tree, row);
 	if (there != NULL) {
 		free(row);
@@ -96,16 +98,12 @@ struct counting {
 };
 
 static int
-count_domain(struct counting *c, const char *address)
+count_name(struct counting *c, const char *name)
 {
-	const char *domain = address_domain(address);
 	struct buf clean = { 0 };
 	struct shape_row *row = NULL;
-	int rc = *address == '\0'
-	    ? buf_add_str(&clean, NULL_NAME)
-	    : text_clean(&clean, domain, strlen(domain), DOMAIN_MAX);
 
-	if (rc == 0)
+	if (text_clean(&clean, name, strlen(name), ADDRESS_MAX) == 0)
 		row = get_row(c->shape, buf_str(&clean), clean.len);
 	buf_done(&clean);
 	if (row == NULL)
@@ -116,11 +114,127 @@ count_domain(struct counting *c, const char *address)
 }
 
 static int
+count_domain(struct counting *c, const char *address)
+{
+	return count_name(
+	    c, *address == '\0' ? NULL_NAME : address_domain(address));
+}
+
+static int
 count_recipient(const struct recipient *one, void *arg)
 {
 	return one->rcpt->mark == RCPT_DONE
 	    ? 0
 	    : count_domain(arg, one->rcpt->address);
+}
+
+/* ---- keys ---- */
+
+static int
+count_by_domain(struct counting *c, const struct message *m)
+{
+	return message_recipients(m, false, count_recipient, c);
+}
+
+static int
+count_by_sender(struct counting *c, const struct message *m)
+{
+	return count_name(c, buf_str(&m->sender));
+}
+
+static int
+count_by_sender_domain(struct counting *c, const struct message *m)
+{
+	return count_domain(c, buf_str(&m->sender));
+}
+
+static int
+count_by_uid(struct counting *c, const struct message *m)
+{
+	char uid[16];
+
+	snprintf(uid, sizeof(uid), "%" PRIu32, m->file.uid);
+	return count_name(c, uid);
+}
+
+static void
+label_domain(const struct shape_row *row, char label[LABEL_SIZE])
+{
+	snprintf(label, LABEL_SIZE, "%.*s", DOMAIN_WIDTH,
+	    row->name[0] == '\0' ? "(none)" : row->name);
+}
+
+/* An address that is cut could not be given to another command. */
+static void
+label_sender(const struct shape_row *row, char label[LABEL_SIZE])
+{
+	snprintf(label, LABEL_SIZE, "%s",
+	    row->name[0] == '\0' ? NULL_NAME : row->name);
+}
+
+static const char *
+user_name(const struct shape_row *row)
+{
+	const struct passwd *user =
+	    getpwuid((uid_t)strtoul(row->name, NULL, 10));
+
+	return user == NULL ? "" : user->pw_name;
+}
+
+static void
+label_uid(const struct shape_row *row, char label[LABEL_SIZE])
+{
+	const char *user = user_name(row);
+
+	if (*user == '\0')
+		snprintf(label, LABEL_SIZE, "%s", row->name);
+	else
+		snprintf(label, LABEL_SIZE, "%s(%s)", row->name, user);
+}
+
+static int
+value_text(const struct shape_row *row, struct buf *out)
+{
+	return json_add_string(out, row->name);
+}
+
+static int
+value_uid(const struct shape_row *row, struct buf *out)
+{
+	int r = buf_printf(out, "%s, \"user\": ", row->name);
+
+	return r < 0 ? r : json_add_string(out, user_name(row));
+}
+
+/* What rows are about: --by, the first member of a JSON object, and how a row
+ * is counted and shown. */
+static const struct {
+	const char *name, *member, *counted;
+	int (*count)(struct counting *c, const struct message *m);
+	void (*label)(const struct shape_row *row, char label[LABEL_SIZE]);
+	int (*value)(const struct shape_row *row, struct buf *out);
+} keys[] = {
+	[SHAPE_BY_DOMAIN] = { "domain", "domain", "recipients", count_by_domain,
+	    label_domain, value_text },
+	[SHAPE_BY_SENDER] = { "sender", "sender", "messages", count_by_sender,
+	    label_sender, value_text },
+	[SHAPE_BY_SENDER_DOMAIN] = { "sender-domain", "sender_domain",
+	    "messages", count_by_sender_domain, label_domain, value_text },
+	[SHAPE_BY_UID] = { "uid", "uid", "messages", count_by_uid, label_uid,
+	    value_uid },
+};
+
+int
+shape_find_key(const char *name, enum shape_by *ret_by)
+{
+	unsigned i;
+
+	for (i = 0; i < ARRAY_LEN(keys); i++)
+		if (strcmp(keys[i].name, name) == 0) {
+			*ret_by = (enum shape_by)i;
+			return 0;
+		}
+	return -EINVAL;
 }
 
 int
@@ -130,11 +244,7 @@ shape_count(
 	struct counting c = { v->rows,
 		age_column(v->now_wall - m->file.arrival_wall) };
 
-	if (m->damage[0] != '\0')
-		return 0;
-	if (v->options->senders)
-		return count_domain(&c, buf_str(&m->sender));
-	return message_recipients(m, false, count_recipient, &c);
+	return m->damage[0] != '\0' ? 0 : keys[v->options->by].count(&c, m);
 }
 
 /* ---- from a worker to its parent ---- */
@@ -142,14 +252,14 @@ shape_count(
 void
 shape_send(struct shape *s, struct worker *w)
 {
-	char data[sizeof(uint64_t) * AGES + DOMAIN_MAX];
+	char data[sizeof(uint64_t) * AGES + ADDRESS_MAX];
 	struct shape_row *row;
 
 	RB_FOREACH (row, shape_tree, &s->tree) {
-		const size_t len = strlen(row->domain);
+		const size_t len = strlen(row->name);
 
 		memcpy(data, row->counts, sizeof(row->counts));
-		memcpy(data + sizeof(row->counts), row->domain, len);
+		memcpy(data + sizeof(row->counts), row->name, len);
 		worker_row(w, data, sizeof(row->counts) + len);
 	}
 }
@@ -188,7 +298,7 @@ by_total(const void *a, const void *b)
 
 	if (x->total != y->total)
 		return x->total < y->total ? 1 : -1;
-	return by_domain(x, y);
+	return by_name(x, y);
 }
 
 static int
@@ -205,19 +315,19 @@ struct widths {
 	int name, column[AGES + 1];
 };
 
-/* No number is wider than its sum, and no domain's than the total's. */
+/* No number is wider than its sum, and none of a row than the total's. */
 static void
 fit(const struct shape_row *total, struct shape_row *const *rows, size_t count,
-    struct widths *w)
+    enum shape_by by, struct widths *w)
 {
+	char label[LABEL_SIZE];
 	size_t i;
 
 	w->name = (int)strlen("TOTAL");
 	for (i = 0; i < count; i++) {
-		const int len = (int)strlen(rows[i]->domain);
-
-		if (len > w->name)
-			w->name = len < NAME_WIDTH ? len : NAME_WIDTH;
+		keys[by].label(rows[i], label);
+		if ((int)strlen(label) > w->name)
+			w->name = (int)strlen(label);
 	}
 	for (i = 0; i <= AGES; i++) {
 		const int wide =
@@ -244,8 +354,8 @@ print_row(const struct widths *w, const char *name, const struct shape_row *row,
     struct buf *out)
 {
 	size_t i;
-	int rc = buf_printf(out, "%*.*s %*" PRIu64, w->name, NAME_WIDTH, name,
-	    w->column[0], row->total);
+	int rc = buf_printf(
+	    out, "%*s %*" PRIu64, w->name, name, w->column[0], row->total);
 
 	for (i = 0; rc == 0 && i < AGES; i++)
 		rc = buf_printf(
@@ -273,25 +383,57 @@ sort_rows(struct shape *s, struct shape_row *total)
 	return rows;
 }
 
-int
-shape_print(struct shape *s, struct buf *out)
+static int
+print_table(struct shape_row *const *rows, size_t count,
+    const struct shape_row *total, enum shape_by by, struct buf *out)
 {
-	struct shape_row total = { 0 };
-	struct shape_row **rows = sort_rows(s, &total);
+	char label[LABEL_SIZE];
 	struct widths widths;
 	size_t i;
 	int rc;
 
-	if (rows == NULL)
-		return -ENOMEM;
-	fit(&total, rows, s->count, &widths);
+	fit(total, rows, count, by, &widths);
 	rc = print_titles(&widths, out);
 	if (rc == 0)
-		rc = print_row(&widths, "TOTAL", &total, out);
-	for (i = 0; rc == 0 && i < s->count; i++)
-		rc = print_row(&widths,
-		    rows[i]->domain[0] == '\0' ? "(none)" : rows[i]->domain,
-		    rows[i], out);
+		rc = print_row(&widths, "TOTAL", total, out);
+	for (i = 0; rc == 0 && i < count; i++) {
+		keys[by].label(rows[i], label);
+		rc = print_row(&widths, label, rows[i], out);
+	}
+	return rc;
+}
+
+static int
+print_object(const struct shape_row *row, enum shape_by by, struct buf *out)
+{
+	size_t i;
+	int rc = buf_printf(out, "{\"%s\": ", keys[by].member);
+
+	if (rc == 0)
+		rc = keys[by].value(row, out);
+	if (rc == 0)
+		rc = buf_printf(out, ", \"%s\": %" PRIu64 ", \"ages\": {",
+		    keys[by].counted, row->total);
+	for (i = 0; rc == 0 && i < AGES; i++)
+		rc = buf_printf(out, "%s\"%s\": %" PRIu64, i == 0 ? "" : ", ",
+		    titles[i + 1], row->counts[i]);
+	return rc < 0 ? rc : buf_add_str(out, "}}\n");
+}
+
+int
+shape_print(struct shape *s, const struct options *o, struct buf *out)
+{
+	struct shape_row total = { 0 };
+	struct shape_row **rows = sort_rows(s, &total);
+	size_t i;
+	int rc = 0;
+
+	if (rows == NULL)
+		return -ENOMEM;
+	if (!o->json)
+		rc = print_table(rows, s->count, &total, o->by, out);
+	for (i = 0; o->json && rc == 0 && i < s->count; i++)
+		rc = print_object(rows[i], o->by, out);
 	free(rows);
 	return rc;
 }

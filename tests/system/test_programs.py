@@ -4,6 +4,7 @@ lines of shell and Perl that administrators have kept for decades."""
 import json
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import subprocess
@@ -31,6 +32,14 @@ while (<$queue>) {
 	system("postsuper", "-h", $id) == 0 or die "postsuper: $?\n";
 }
 """
+
+
+def user():
+    """The user of this process, as `qctl shape --by uid` shows one."""
+    try:
+        return f"{os.getuid()}({pwd.getpwuid(os.getuid()).pw_name})"
+    except KeyError:
+        return str(os.getuid())
 
 
 class Programs(Queues):
@@ -186,7 +195,9 @@ class Programs(Queues):
         age, so that scripts cut by column or by field."""
         i = self.waiting()
         for words, rows in (([], {"TOTAL": 9, "bad.example": 5, "later.example": 4}),
-                            (["--senders"], {"TOTAL": 5, "test.example": 4, "MAILER-DAEMON": 1})):
+                            (["--by", "sender-domain"], {"TOTAL": 5, "test.example": 4, "MAILER-DAEMON": 1}),
+                            (["--senders"], {"TOTAL": 5, "MAILER-DAEMON": 1} | {f"s{k}@test.example": 1 for k in range(4)}),
+                            (["--by", "uid"], {"TOTAL": 5, user(): 5})):
             lines = self.call(i, "shape", *words).stdout.splitlines()
             ages = lines[0].split()
             self.assertEqual(ages, "T 5 10 20 40 80 160 320 640 1280 1280+".split())

@@ -18,9 +18,16 @@ static const struct {
 	{ "qctl show " ID " --content", 0, VERB_SHOW, "" },
 	{ "qctl show", -EINVAL, VERB_SHOW, "nothing is selected" },
 	{ "qctl shape --senders state=deferred", 0, VERB_SHAPE, "" },
+	{ "qctl shape --by uid --json", 0, VERB_SHAPE, "" },
+	{ "qctl shape --by", -EINVAL, VERB_SHAPE, "--by needs a value" },
+	{ "qctl shape --by size", -EINVAL, VERB_SHAPE,
+	    "--by `size': one of domain, sender, sender-domain, uid is "
+	    "needed" },
+	{ "qctl list --by uid", -EINVAL, VERB_LIST,
+	    "--by does not go with list" },
 	{ "qctl list --senders", -EINVAL, VERB_LIST,
 	    "--senders does not go with list" },
-	{ "qctl shape --json", -EINVAL, VERB_SHAPE, "--json does not go" },
+	{ "qctl check --json", -EINVAL, VERB_CHECK, "--json does not go" },
 	{ "qctl", -EINVAL, VERB_NONE, "no verb given" },
 	{ "qctl \033[2J", -EINVAL, VERB_NONE, "unknown verb `?[2J'" },
 	{ "qctl --help", 0, VERB_HELP, "" },
@@ -125,5 +132,6 @@ Test(options, help_has_every_key)
 	cr_expect_not_null(strstr(buf_str(&out), "  smaller=SIZE"));
 	cr_expect_not_null(strstr(buf_str(&out), "  attempts=COUNT"));
 	cr_expect_not_null(strstr(buf_str(&out), "  --senders "));
+	cr_expect_not_null(strstr(buf_str(&out), "  shape "));
 	buf_done(&out);
 }

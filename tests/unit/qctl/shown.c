@@ -193,7 +193,7 @@ Test(shown, shape_by_age)
 	count(&p, &v, 5 * minute + 1);
 	count(&p, &v, 1280 * minute);
 	count(&p, &v, 1280 * minute + 1);
-	cr_expect_eq(shape_print(v.rows, &out), 0);
+	cr_expect_eq(shape_print(v.rows, v.options, &out), 0);
 	cr_expect_str_eq(buf_str(&out),
 	    "              T 5 10 20 40 80 160 320 640 1280 1280+\n"
 	    "       TOTAL 15 6  3  0  0  0   0   0   0    3     3\n"
@@ -208,7 +208,7 @@ Test(shown, shape_by_age)
 
 Test(shown, shape_rows_add_up)
 {
-	const struct options by_sender = { .senders = true };
+	const struct options by_sender = { .by = SHAPE_BY_SENDER };
 	struct view v = { .options = &by_sender };
 	struct shape *all = shape_new();
 	uint64_t row[10 + 1] = { 0 };
@@ -223,13 +223,58 @@ Test(shown, shape_rows_add_up)
 	cr_expect_eq(shape_take(all, row, 10 * sizeof(*row) + 3), 0);
 	cr_expect_eq(shape_take(all, row, 10 * sizeof(*row) + 3), 0);
 	cr_expect_eq(shape_take(all, row, 10), 0, "no row");
-	cr_expect_eq(shape_print(all, &out), 0);
+	cr_expect_eq(shape_print(all, v.options, &out), 0);
 	cr_expect_not_null(strstr(buf_str(&out), "\n  x.e 4 4 "));
 	buf_reset(&out);
-	cr_expect_eq(shape_print(v.rows, &out), 0);
+	cr_expect_eq(shape_print(v.rows, v.options, &out), 0);
 	cr_expect_not_null(strstr(buf_str(&out), "\nMAILER-DAEMON 1 1 "));
 	buf_done(&out);
 	shape_free(&v.rows);
 	shape_free(&all);
+	paper_close(&p);
+}
+
+/* On a host of many users all senders have one domain: their addresses and
+ * users tell who floods. */
+Test(shown, shape_by_each_key)
+{
+	static const struct {
+		enum shape_by by;
+		const char *text, *json;
+	} cases[] = {
+		{ SHAPE_BY_DOMAIN, "\n   b.example 1 1",
+		    "{\"domain\": \"b.example\", \"recipients\": 1, \"ages\": "
+		    "{\"5\": 1, \"10\": 0, " },
+		{ SHAPE_BY_SENDER, "\nflood@host.example 1 1",
+		    "{\"sender\": \"flood@host.example\", \"messages\": 1, " },
+		{ SHAPE_BY_SENDER_DOMAIN, "\nhost.example 1 1",
+		    "{\"sender_domain\": \"host.example\", \"messages\": 1, " },
+		{ SHAPE_BY_UID, "\n4000111222 1 1",
+		    "{\"uid\": 4000111222, \"user\": \"\", \"messages\": 1, " },
+	};
+	struct buf out = { 0 };
+	struct paper p;
+	size_t i;
+
+	paper_open(&p, "flood@host.example", rcpts);
+	p.m.file.uid = 4000111222;
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct options o = { .by = cases[i].by };
+		struct view v = { .options = &o, .rows = shape_new() };
+
+		count(&p, &v, 0);
+		buf_reset(&out);
+		cr_expect_eq(shape_print(v.rows, &o, &out), 0);
+		cr_expect_not_null(
+		    strstr(buf_str(&out), cases[i].text), "%s", buf_str(&out));
+		o.json = true;
+		buf_reset(&out);
+		cr_expect_eq(shape_print(v.rows, &o, &out), 0);
+		cr_expect_not_null(
+		    strstr(buf_str(&out), cases[i].json), "%s", buf_str(&out));
+		cr_expect_null(strstr(buf_str(&out), "TOTAL"));
+		shape_free(&v.rows);
+	}
+	buf_done(&out);
 	paper_close(&p);
 }
