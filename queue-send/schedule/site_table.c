@@ -157,11 +157,11 @@ tell_trouble(struct send *s)
 	    !log_due(s->now, TELL_EVERY, &p->told_at))
 		return;
 	p->told = f.recovered + f.stuck + f.crowded;
-	log_warning("table of destinations, since the start: %" PRIu64
-		    " locks of processes that died, %" PRIu64
-		    " of processes that are stopped, %" PRIu64
-		    " times no room for another destination "
-		    "(destination_table_size)",
+	log_warning("table of destinations: since the start, %" PRIu64
+		    " locks were taken from processes that died, %" PRIu64
+		    " were held by processes that are stopped; %" PRIu64
+		    " times there was no room for another destination "
+		    "(raise destination_table_size)",
 	    f.recovered, f.stuck, f.crowded);
 }
 
@@ -224,9 +224,12 @@ site_table_tell(const struct send *s)
 	if (!shared_is_attached(s->sites.shared))
 		return;
 	shared_figures(s->sites.shared, &f);
-	log_info("table of destinations, since the start: %" PRIu64
-		 " places taken, %" PRIu64 " not to be had, %" PRIu64
-		 " waits, %" PRIu64 " wake-ups, %" PRIu64
-		 " without one, %" PRIu64 " destinations forgotten for others",
+	log_debug("table of destinations: %" PRIu64
+		  " delivery slots granted, %" PRIu64
+		  " refused because the destination was at its limit, %" PRIu64
+		  " waits for a slot, %" PRIu64
+		  " queues woken for a free slot, %" PRIu64
+		  " slots found without being woken, %" PRIu64
+		  " destinations removed to make room",
 	    f.takes, f.full, f.waits, f.wakes, f.wakes_lost, f.evicted);
 }

@@ -258,6 +258,13 @@ class Form(SystemTest):
             self.assertIn(f".It Cm {event['event']}\n", PAGE)
             self.assertNotEqual(event["event"], "note", event)
             self.assertNotRegex(event.get("text", ""), r"\b[0-9A-F]{19,}\b: ")
+        # The counts of a stopping queue-send are for debugging.
+        self.assertIn("delivery slots granted", i.log())
+        i.write_conf(log_level="info")
+        i.start()
+        before = len(i.log())
+        i.stop()
+        self.assertNotIn("table of destinations", i.log()[before:])
         of = {e["event"]: e for e in events if e.get("queue_id") == told(done)}
         self.assertEqual(set(of), {"accepted", "active", "delivery", "notification", "removed"} | ({"picked-up"} & set(of)))
         accepted, delivery = of["accepted"], of["delivery"]
