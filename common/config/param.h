@@ -81,6 +81,11 @@ void param_free(const struct param *p, void *base);
 /* "NUMBER", "TIME", … for the manual. */
 const char *param_type_word(enum param_type type);
 
+/* A text of letters, digits and the characters of others, that does not begin
+ * with `-', which tools take for an option, nor with `.'. Otherwise -EINVAL:
+ * why names the character and its place. */
+int param_check_chars(const char *value, const char *others, struct buf *why);
+
 /* A text of a length that the row allows. */
 int param_set_text(
     const struct param *p, void *field, const char *value, struct buf *why);

@@ -72,16 +72,15 @@ int
 helo_parse(const struct param *p UNUSED, void *field, const char *value,
     struct buf *why)
 {
-	static const char chars[] = "abcdefghijklmnopqrstuvwxyz"
-				    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789.-_:[]";
 	struct conf_helo *helo = field;
-	size_t len = strlen(value);
+	const size_t len = strlen(value);
+	int r;
 
 	if (len >= sizeof(helo->name))
 		return refuse(why, "is too long");
-	if (*value == '-' || *value == '.' || value[strspn(value, chars)] != 0)
-		return refuse(why, "has a character that may not stand there");
+	r = param_check_chars(value, ".-_:[]", why);
+	if (r < 0)
+		return r;
 	memset(helo, 0, sizeof(*helo));
 	memcpy(helo->name, value, len + 1);
 	return 0;

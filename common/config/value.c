@@ -230,31 +230,22 @@ param_set_text(
 	return r < 0 ? r : param_store_text(field, value);
 }
 
-/* A text of these characters. It does not begin with `-`, which tools take for
- * an option, nor with `.`. */
 static int
 parse_chars(const struct param *p, void *field, const char *value,
-    const char *chars, struct buf *why)
+    const char *others, struct buf *why)
 {
 	int r = check_length(p, value, why);
 
-	if (r < 0)
-		return r;
-	if (*value == '-' || *value == '.' ||
-	    value[strspn(value, chars)] != '\0')
-		return wrong(why, "has a character that may not stand there");
-	return param_store_text(field, value);
+	if (r == 0)
+		r = param_check_chars(value, others, why);
+	return r < 0 ? r : param_store_text(field, value);
 }
-
-#define LOWER "abcdefghijklmnopqrstuvwxyz"
-#define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define DIGIT "0123456789"
 
 static int
 parse_host_name(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
-	return parse_chars(p, field, value, LOWER UPPER DIGIT ".-_:[]", why);
+	return parse_chars(p, field, value, ".-_:[]", why);
 }
 
 static int
@@ -281,7 +272,7 @@ static int
 parse_user(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
-	return parse_chars(p, field, value, LOWER UPPER DIGIT "._-", why);
+	return parse_chars(p, field, value, "._-", why);
 }
 
 /* One plain address, with a domain or without. */
@@ -295,14 +286,14 @@ parse_address(
 		return wrong(why, "must be name or name@domain");
 	if (at != NULL && (at[1] == '\0' || at[1] == '.' || at[1] == '-'))
 		return wrong(why, "has no domain behind the @");
-	return parse_chars(p, field, value, LOWER UPPER DIGIT "._+=-@", why);
+	return parse_chars(p, field, value, "._+=-@", why);
 }
 
 static int
 parse_instance(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
-	return parse_chars(p, field, value, LOWER UPPER DIGIT "_-", why);
+	return parse_chars(p, field, value, "_-", why);
 }
 
 static int
@@ -370,7 +361,7 @@ static int
 parse_users(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
-	return parse_chars(p, field, value, LOWER UPPER DIGIT "._- ,", why);
+	return parse_chars(p, field, value, "._- ,", why);
 }
 
 /* ---- writing ---- */

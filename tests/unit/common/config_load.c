@@ -269,17 +269,19 @@ Test(config_load, F2_F3_F4_what_is_wrong_is_said_with_file_and_line)
 		{ "program_dir = bin",
 		    "c:1: program_dir: must be an absolute path" },
 		{ "instance = a/b",
-		    "c:1: instance: has a character that may not stand "
-		    "there" },
+		    "c:1: instance: has `/' as character 2: only letters, "
+		    "digits and `_-' are allowed" },
 		{ "qmailq_user = -u",
-		    "c:1: qmailq_user: has a character that may not stand "
-		    "there" },
+		    "c:1: qmailq_user: must not begin with `-'" },
 		{ "qmailq_user = "
 		  "a23456789012345678901234567890123",
 		    "c:1: qmailq_user: longer than 32 bytes" },
+		{ "myhostname = m\303\244il",
+		    "c:1: myhostname: has `\303\244' as character 2: only "
+		    "letters, digits and `.-_:[]' are allowed" },
 		{ "myhostname = a b",
-		    "c:1: myhostname: has a character that may not stand "
-		    "there" },
+		    "c:1: myhostname: has ` ' as character 2: only letters, "
+		    "digits and `.-_:[]' are allowed" },
 		{ "maildir_path = Maildir",
 		    "c:1: maildir_path: must begin with / or %h, or mbox:/ "
 		    "or mbox:%h" },
@@ -419,8 +421,7 @@ Test(config_load, F2_F3_wrong_environment_names_the_variable)
 		{ "QUEUE_BASE", "",
 		    "environment QUEUE_BASE: must not be empty" },
 		{ "QSCHED_INSTANCE", "../x",
-		    "environment QSCHED_INSTANCE: has a character "
-		    "that may not stand there" },
+		    "environment QSCHED_INSTANCE: must not begin with `.'" },
 		{ "ERROR_INTERVAL", "5x",
 		    "environment ERROR_INTERVAL: must be a "
 		    "time (250ms, 30s, 5m, 2h, 5d, 1w)" },

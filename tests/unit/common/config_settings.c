@@ -83,7 +83,10 @@ Test(config_settings, F4_name_of_a_host_from_a_file)
 		{ "\nmail.example.org \n", "mail.example.org", true },
 		{ "a\nb\n", "name:2: more than one line", false },
 		{ "", "name: is empty", false },
-		{ "a b\n", "has a character that may not stand there", false },
+		{ "a b\n",
+		    "has ` ' as character 2: only letters, digits and `.-_:[]' "
+		    "are allowed",
+		    false },
 		{ NULL, "is a file that is not there", false },
 	};
 	char dir[] = "/tmp/config_settings.XXXXXX", path[64];
