@@ -218,7 +218,8 @@ lockdown(const struct daemon *d)
 	if (r < 0)
 		log_warning("capabilities: %s: kept", strerror(-r));
 	else if (missing[0] != '\0')
-		log_warning("without %s", missing);
+		log_warning(
+		    "%s; give the container or unit this capability", missing);
 }
 
 static int

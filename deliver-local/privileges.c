@@ -7,14 +7,16 @@
 
 #define BIT(cap) (UINT32_C(1) << (cap))
 
-/* The work that needs each of them. */
+/* Capabilities, and what cannot be done without them. */
 static const struct {
 	uint32_t bits;
-	const char *name;
+	const char *trouble;
 } needed[] = {
 	{ BIT(CAP_SETUID) | BIT(CAP_SETGID),
-	    "CAP_SETUID and CAP_SETGID: recipients cannot be become" },
-	{ BIT(CAP_KILL), "CAP_KILL: deliveries that hang cannot be ended" },
+	    "cannot switch to the recipient's user: CAP_SETUID and CAP_SETGID "
+	    "are missing" },
+	{ BIT(CAP_KILL),
+	    "cannot end deliveries that hang: CAP_KILL is missing" },
 };
 
 int
@@ -33,7 +35,7 @@ privileges_drop(const char **ret_missing)
 	for (i = ARRAY_LEN(needed); i-- > 0;) {
 		keep |= needed[i].bits;
 		if ((data[0].permitted & needed[i].bits) != needed[i].bits)
-			*ret_missing = needed[i].name;
+			*ret_missing = needed[i].trouble;
 	}
 	keep &= data[0].permitted;
 	data[0] = (struct __user_cap_data_struct){ .effective = keep,
