@@ -26,8 +26,9 @@ help(void)
 
 	r = buf_add_str(&text,
 	    OPTIONS_USAGE
-	    "\n\nThe queues of an instance, from shared memory."
-	    "\nThat of an ordinary user is shown to this user only.\n\n");
+	    "\n\nShow the queues of a running instance and their load."
+	    "\nEvery user may watch an instance that root started; a private "
+	    "instance\nonly the user who runs it.\n\n");
 	if (r == 0)
 		r = options_help(&text);
 	if (r == 0)

@@ -76,10 +76,10 @@ take_orcpt(const struct option_row *row UNUSED, void *options,
 	}
 static const struct option_row rows[] = {
 	STRING('f', "SENDER", sender,
-	    "sender of the envelope, who gets reports of failure;\n"
-	    "\"\" or <>: nobody; by default you"),
+	    "envelope sender, who gets failure reports; by default\n"
+	    "you; \"\" or <> is the null sender"),
 	STRING('F', "NAME", full_name,
-	    "your name, for a From field if one has to be added"),
+	    "your name, for the From field if the message has none"),
 	FLAG(
 	    NULL, 't', from_header, "take recipients from To, Cc and Bcc, too"),
 	FLAG(NULL, 'i', ignore_dot,
@@ -100,7 +100,7 @@ static const struct option_row rows[] = {
 	    "rfc822;bob@example.org (xtext)",
 	    take_orcpt, 0 },
 	STRING('c', "FILE", conf_path,
-	    "configuration instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE),
+	    "read FILE instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE),
 	{ "help", 0, NULL, "show this help", take_task, TASK_HELP },
 	{ "version", 0, NULL, "show the version", take_task, TASK_VERSION },
 };
@@ -113,19 +113,18 @@ options_help(struct buf *out)
 	int r = buf_add_str(out,
 	    OPTIONS_USAGE
 	    "\n\nSubmit the message on standard input to each recipient. "
-	    "Exit code 0: it is on disk.\n"
-	    "Behind -- a recipient may begin with a dash.\n\n");
+	    "Exit code 0: the message is on disk.\n"
+	    "A recipient after -- may begin with a dash.\n\n");
 
 	if (r == 0)
 		r = option_help(&table, out);
 	if (r == 0)
 		r = buf_add_str(out,
-		    "\nExit codes: 0 accepted; 64 usage; 65 refused; 75 try "
-		    "again; 77 not permitted.\n"
-		    "Under the names sendmail, mailq, newaliases and "
-		    "qmail-queue this program is\n"
-		    "what these names say: qscheduler-sendmail(1), "
-		    "qmail-queue(8).");
+		    "\nExit codes: 0 accepted; 64 wrong usage; 65 refused; 75 "
+		    "try again later; 77 not permitted.\n"
+		    "Called as sendmail, mailq, newaliases or qmail-queue, "
+		    "this program acts as that\n"
+		    "command: see qscheduler-sendmail(1), qmail-queue(8).");
 	return r;
 }
 

@@ -376,9 +376,8 @@ help(void)
 	    OPTIONS_USAGE
 	    "\n\nAdjust the queues of a running qscheduler. QUEUES: 2, or "
 	    "1,3-5.\n"
-	    "LOCAL and REMOTE, the load of the queues, are PERCENT or "
-	    "USED/LIMIT: 45,\n45/100, 2/10. All that is set survives a "
-	    "restart.\n\n");
+	    "LOCAL and REMOTE set the load of the queues, as PERCENT or "
+	    "USED/LIMIT: 45,\n45/100, 2/10. Settings survive a restart.\n\n");
 	if (r == 0)
 		r = options_help(&text);
 	code = r < 0 ? complain(EX_OSERR, strerror(-r)) : put(buf_str(&text));

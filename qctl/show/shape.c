@@ -206,8 +206,8 @@ value_uid(const struct shape_row *row, struct buf *out)
 	return r < 0 ? r : json_add_string(out, user_name(row));
 }
 
-/* What rows are about: --by, the first member of a JSON object, and how a row
- * is counted and shown. */
+/* Keys of rows: the value of --by, the first member of a JSON object, and how a
+ * row is counted and shown. */
 static const struct {
 	const char *name, *member, *counted;
 	int (*count)(struct counting *c, const struct message *m);
