@@ -19,32 +19,32 @@ static const struct {
 	/* clang-format off */
 	{ SITUATION_READ_ONLY, "Queue: its disk cannot be written (%w), so nothing is delivered or moved. Next: the disk is tried again %U." },
 	{ SITUATION_CLOSING, "Queue: it is closing, and its mail goes to other queues. Next: the message goes to one of them, and is delivered there." },
-	{ SITUATION_STOPPING, "Queue: it is about to stop. Next: the message is delivered when it has been started again." },
+	{ SITUATION_STOPPING, "Queue: it is stopping. Next: the message is delivered after the next start." },
 	{ SITUATION_DISABLED, "Queue: it is disabled, and gets no new mail. What it has is delivered." },
 	{ SITUATION_NO_TABLE, "Queue: it has no table of destinations, so no delivery starts. Next: the supervisor makes that table." },
-	{ SITUATION_NO_TODO, "Queue: its todo-proc is not there, so no message comes into the active queue. Next: the supervisor starts it." },
+	{ SITUATION_NO_TODO, "Queue: its todo-proc does not run, so no message enters the active queue. Next: the supervisor starts todo-proc." },
 	{ SITUATION_ACTIVE_FULL, "Queue: its active queue is full, %u of %l messages." },
 
-	{ SITUATION_LATER, "Next: the message is due %U; then all that is left of it is tried." },
+	{ SITUATION_LATER, "Next: the message is due %U; then all remaining recipients are tried." },
 	{ SITUATION_DUE, "Next: the message is due, and waits to be prepared (%u of %l are being prepared)." },
 	{ SITUATION_PREPARED, "Next: the message is due, and todo-proc prepares it for the active queue." },
-	{ SITUATION_PARKED, "Parked: %s has its share of the active queue, %u of %l messages; parked before this one: %a. Next: the message comes into the active queue when these have gone on." },
+	{ SITUATION_PARKED, "Parked: %s has its share of the active queue, %u of %l messages; parked before this one: %a. Next: the message enters the active queue when the messages before it have left." },
 	{ SITUATION_SUSPECT, "Suspect: %n delivery agents died while they had the message. Next: it is delivered while no other suspect is%o." },
 	{ SITUATION_OFFERED, "Waiting: for room in the active queue, which has %u of %l messages; before this one: %a. Next: the message is moved to active." },
 	{ SITUATION_ENTERING, "Moving: the file goes to the active queue, and the disk has not answered yet. Next: recipients are read and routed." },
 
 	{ SITUATION_READING, "Reading: recipients are being read and routed; %r left. Next: deliveries start." },
-	{ SITUATION_UNREAD, "Waiting: %r not read yet, since memory has room for so many. Next: they are read when others of the message are done." },
-	{ SITUATION_RECORDING, "Unrecorded: the results of %r cannot be written. Next: that is tried again; nothing of them is delivered twice." },
+	{ SITUATION_UNREAD, "Waiting: %r not read yet, since the memory for recipients is full. Next: they are read when other recipients of the message are done." },
+	{ SITUATION_RECORDING, "Unrecorded: the results of %r cannot be written. Next: the queue tries to write them again; no recipient gets the message twice." },
 	{ SITUATION_SYNCING, "Leaving: this attempt is over, and its marks are being synced. Next: the message leaves the active queue." },
 	{ SITUATION_REPORTING, "Leaving: this attempt is over, and its failures are being reported to the sender. Next: the message leaves the active queue." },
 	{ SITUATION_LEAVING, "Leaving: this attempt is over. Next: the message leaves the active queue." },
-	{ SITUATION_STUCK, "Stuck: this attempt is over, and the file could not be moved. Next: that is tried again %U." },
+	{ SITUATION_STUCK, "Stuck: this attempt is over, but the file could not be moved. Next: the queue tries to move it again %U." },
 	{ SITUATION_DECIDED, "Decided: the message is to be %w. Next: that is done when its deliveries have ended; %n running." },
 	{ SITUATION_MOVING, "Leaving: this attempt is over, and the file moves; the disk has not answered yet. Next: the message leaves the active queue." },
 
 	{ SITUATION_DELIVERING, "Being delivered for %D: %r to %s, by %w%p. Next: the server or program answers, or a time limit ends the attempt." },
-	{ SITUATION_NO_AGENT, "Waiting: %r for %s: %w is not there, or takes no more. Next: the supervisor starts it." },
+	{ SITUATION_NO_AGENT, "Waiting: %r for %s: %w does not run, or takes no more deliveries. Next: the supervisor starts it." },
 	{ SITUATION_PAUSED, "Waiting: %r for %s: this queue starts no delivery now. Next: one starts when it can." },
 	{ SITUATION_DEAD, "Dead: %s since %S, until %U: %w." },
 	{ SITUATION_WINDOW, "Waiting: %r for %s: its window is full, %u of %l deliveries; messages before this one: %a. Next: a delivery starts when one has ended." },
@@ -60,8 +60,8 @@ static const struct {
 
 static const char *const later[] = {
 	/* clang-format off */
-	[SENTENCE_DEAD_SOME] = "Next: the message is due %U; what is for a destination that is still dead then is deferred again without an attempt, all else that is left of it is tried.",
-	[SENTENCE_DEAD_ALL] = "Next: the message is due %U; it is deferred again then without an attempt, unless its destination has opened; qctl retry opens it, and tries the message now.",
+	[SENTENCE_DEAD_SOME] = "Next: the message is due %U; recipients whose destination is still dead then are deferred again without an attempt, all others are tried.",
+	[SENTENCE_DEAD_ALL] = "Next: the message is due %U; if its destination is still dead then, the message is deferred again without an attempt. qctl retry opens the destination and tries the message now.",
 	/* clang-format on */
 };
 

@@ -76,7 +76,7 @@ class Deferred(Explain):
         i, port = self.later()
         refused = rf"4\.4\.1 connect to 127\.0\.0\.1\[127\.0\.0\.1\]:{port}: Connection refused"
         head = r"[0-9A-F]+: deferred; 2 recipients to be delivered, 1 delivered"
-        due = rf"Next: the message is due {IN}; then all that is left of it is tried\."
+        due = rf"Next: the message is due {IN}; then all remaining recipients are tried\."
         self.expect(i, ["ALL"], head, rf"Tried: 1 time; 2 recipients at later\.example, last on {AGO}: {refused}", due)
         for count in (2, 3):
             subprocess.run([BIN / "qctl", "retry", "ALL", "--yes"], check=True, capture_output=True, env=i.environment())
@@ -103,14 +103,14 @@ class Deferred(Explain):
         subprocess.run([BIN / "qctl", "retry", "ALL", "--rate=6/h"], check=True, capture_output=True, env=i.environment())
         dead = rf"Dead: smtp/127\.0\.0\.1:\d+ since {AGO}, until {IN}: .*"
         self.expect(i, ["sender=all@*"], dead,
-                    rf"Next: the message is due {IN}; it is deferred again then without an attempt, unless its "
-                    r"destination has opened; qctl retry opens it, and tries the message now\.")
+                    rf"Next: the message is due {IN}; if its destination is still dead then, the message "
+                    r"is deferred again without an attempt\. qctl retry opens the destination and tries the message now\.")
         self.expect(i, ["sender=some@*"], dead,
-                    rf"Next: the message is due {IN}; what is for a destination that is still dead then is deferred "
-                    r"again without an attempt, all else that is left of it is tried\.")
+                    rf"Next: the message is due {IN}; recipients whose destination is still dead then are "
+                    r"deferred again without an attempt, all others are tried\.")
         i.routing_file.write_text("* local\n")
         i.reload()
-        self.expect(i, ["ALL"], rf"Next: the message is due {IN}; then all that is left of it is tried\.")
+        self.expect(i, ["ALL"], rf"Next: the message is due {IN}; then all remaining recipients are tried\.")
 
     def test_no_route_and_a_route_that_came(self):
         i = self.running(queues=1, conf=HOUR | {"mydestination": "test.example", "relayhost": ""},
@@ -140,7 +140,7 @@ class Deferred(Explain):
             wait(lambda n=n: len(i.files("active")) == 1 and len(i.files("deferred")) == n, what="parked")
         self.expect(i, ["sender=s2@*"],
                     rf"Parked: smtp/127\.0\.0\.1:{site.port} has its share of the active queue, 1 of 1 messages; "
-                    r"parked before this one: 1\. Next: the message comes into the active queue when these have gone on\.")
+                    r"parked before this one: 1\. Next: the message enters the active queue when the messages before it have left\.")
 
     @cost(15)
     def test_suspect_and_poison(self):
@@ -225,8 +225,8 @@ class Active(Explain):
             os.kill(pid, signal.SIGKILL)
         i.inject(HELLO, "y@away.example", sender="t@test.example")
         self.expect(i, ["sender=t@*"],
-                    rf"Waiting: 1 recipient for smtp/127\.0\.0\.1:{site.port}: deliver-smtp is not there, "
-                    r"or takes no more\. Next: the supervisor starts it\.")
+                    rf"Waiting: 1 recipient for smtp/127\.0\.0\.1:{site.port}: deliver-smtp does not run, "
+                    r"or takes no more deliveries\. Next: the supervisor starts it\.")
         os.kill(i.process.pid, signal.SIGCONT)
 
     def test_many_sites_are_bounded(self):

@@ -57,7 +57,7 @@ class Rare(Explain):
                             stop_time_limit="1h")
         wait(lambda: site.held, what="in delivery")
         i.process.send_signal(signal.SIGTERM)
-        stopping = r"Queue: it is about to stop\. Next: the message is delivered when it has been started again\."
+        stopping = r"Queue: it is stopping\. Next: the message is delivered after the next start\."
         self.expect(i, ["sender=s0@*"], stopping, r"Being delivered for \d+s: 1 recipient to .*")
         self.expect(i, ["sender=s1@*"], stopping,
                     rf"Waiting: 1 recipient for smtp/127\.0\.0\.1:{site.port}: this queue starts no delivery now\. "
@@ -70,8 +70,8 @@ class Rare(Explain):
         self.stopped_supervisor(i)
         for pid in i.pids("todo-proc"):
             os.kill(pid, signal.SIGKILL)
-        self.expect(i, ["ALL"], r"Queue: its todo-proc is not there, so no message comes into the active queue\. "
-                    r"Next: the supervisor starts it\.", rf"Next: the message is due {IN}; .*")
+        self.expect(i, ["ALL"], r"Queue: its todo-proc does not run, so no message enters the active queue\. "
+                    r"Next: the supervisor starts todo-proc\.", rf"Next: the message is due {IN}; .*")
         self.act(i, "retry", "ALL")
         self.expect(i, ["ALL"], r"Next: the message is due, and waits to be prepared \(0 of \d+ are being prepared\)\.")
 
@@ -113,8 +113,8 @@ class Rare(Explain):
                             qmgr_message_recipient_limit=10, default_recipient_limit=10,
                             default_extra_recipient_limit=0)
         wait(lambda: site.held, what="in delivery")
-        said = self.expect(i, ["ALL"], r"Waiting: \d+ recipients not read yet, since memory has room for so many\. "
-                           r"Next: they are read when others of the message are done\.")
+        said = self.expect(i, ["ALL"], r"Waiting: \d+ recipients not read yet, since the memory for recipients is full\. "
+                           r"Next: they are read when other recipients of the message are done\.")
         unread = int(re.search(r"(\d+) recipients not read yet", said).group(1))
         self.assertGreater(unread, 20)
         site.release(hold=False)
@@ -126,7 +126,7 @@ class Rare(Explain):
         self.limit(pid, "fsize", 0)
         site.release(hold=False)
         self.expect(i, ["ALL"], r"Unrecorded: the results of 1 recipient cannot be written\. "
-                    r"Next: that is tried again; nothing of them is delivered twice\.")
+                    r"Next: the queue tries to write them again; no recipient gets the message twice\.")
         self.limit(pid, "fsize")
         wait(lambda: not i.files("active", "deferred"), what="delivered")
         self.assertEqual(len(site.deliveries), 1)
@@ -152,8 +152,8 @@ class Rare(Explain):
             self.addCleanup(os.chmod, path, path.stat().st_mode & 0o7777)
             os.chmod(path, 0o555)
         site.drop()
-        self.expect(i, ["ALL"], rf"Stuck: this attempt is over, and the file could not be moved\. "
-                    rf"Next: that is tried again {IN}\.")
+        self.expect(i, ["ALL"], rf"Stuck: this attempt is over, but the file could not be moved\. "
+                    rf"Next: the queue tries to move it again {IN}\.")
 
     def test_marks_that_are_not_synced(self):
         i = self.threadless()

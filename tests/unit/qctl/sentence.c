@@ -116,15 +116,15 @@ Test(sentence, later_by_what_is_dead_then)
 {
 	static const char *const want[] = {
 		[SENTENCE_DEAD_NONE] =
-		    "; then all that is left of it is tried.\n",
+		    "; then all remaining recipients are tried.\n",
 		[SENTENCE_DEAD_SOME] =
-		    "; what is for a destination that is still dead then is "
-		    "deferred again without an attempt, all else that is left "
-		    "of it is tried.\n",
+		    "; recipients whose destination is still dead then are "
+		    "deferred again without an attempt, all others are "
+		    "tried.\n",
 		[SENTENCE_DEAD_ALL] =
-		    "; it is deferred again then without an attempt, unless "
-		    "its destination has opened; qctl retry opens it, and "
-		    "tries the message now.\n",
+		    "; if its destination is still dead then, the message is "
+		    "deferred again without an attempt. qctl retry opens the "
+		    "destination and tries the message now.\n",
 	};
 	const struct msg_EXPLAINED f = full(SITUATION_LATER);
 	struct buf out = { 0 };
