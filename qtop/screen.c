@@ -429,7 +429,7 @@ screen_run(const struct options *options, const char *instance,
 		code = first_look(&s);
 	if (code != 0)
 		return code;
-	(void)setlocale(LC_ALL, "");
+	(void)setlocale(LC_CTYPE, "");
 	terminal = newterm(NULL, stdout, stdin);
 	if (terminal == NULL)
 		return complain(EX_OSERR, "the terminal cannot be used");

@@ -31,7 +31,7 @@ restored_is_copy(int dir, const char *leaf)
 	return st.stx_btime.tv_sec > st.stx_mtime.tv_sec + 1;
 }
 
-/* What is no queue file, or another user's, tells nothing of a copy. */
+/* A file that is damaged, or another user's, tells nothing of a copy. */
 static void
 restored_look(const struct spool *sp, enum spool_dir dir,
     const struct spool_item *item, struct restored *seen)
