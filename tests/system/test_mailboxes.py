@@ -25,7 +25,7 @@ class Mailboxes(SystemTest):
         i.inject(HELLO, f"{name}@test.example", sender="s@far.test", face="queue-inject")
 
     # mutation: deliver-local/child.c, spool_group() is always -1; put_mbox() is put_maildir().
-    def test_D44_a_spool_of_mailboxes(self):
+    def test_D47_a_spool_of_mailboxes(self):
         i = self.instance(aliases="")
         spool = i.dir / "spool"
         spool.mkdir()

@@ -78,7 +78,7 @@ class Service(SystemTest):
                               check=False, timeout=HANG)
 
     @cost(16)
-    def test_F12_a_refused_reload_is_told_until_it_is_mended(self):
+    def test_F14_a_refused_reload_is_told_until_it_is_mended(self):
         """The command fails and names file and line; so do the status, setqload --list and
         qtop; a reload that is right ends it."""
         manager = Manager(self)
@@ -106,7 +106,7 @@ class Service(SystemTest):
             self.assertNotIn("old configuration", self.setqload(i, "--list").stdout)
         i.stop()
 
-    def test_F12_a_start_on_the_configuration_in_force_says_so(self):
+    def test_F14_a_start_on_the_configuration_in_force_says_so(self):
         i = self.running(queues=1)
         i.stop()
         manager = Manager(self)

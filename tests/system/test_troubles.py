@@ -66,7 +66,7 @@ class Troubles(SystemTest):
         self.assertRegex(said["qtop -b -n 1"], rf"(?m)^ *1 {state} ")
 
     @needs_root
-    def test_D44_a_full_disk_is_told_everywhere_and_its_end_too(self):
+    def test_D46_a_full_disk_is_told_everywhere_and_its_end_too(self):
         i = self.on_disk("size=8m", conf={"queue_minfree_bytes": "2m"})
         (i.base / "filler").write_bytes(b"x" * (7 << 20))
         wait(lambda: self.say(i, BIN / "setqload", "--list", "-c", i.conf_file).count("full, no new mail") == 2,
@@ -92,7 +92,7 @@ class Troubles(SystemTest):
         i.stop()
 
     @needs_root
-    def test_D44_no_inodes(self):
+    def test_D46_no_inodes(self):
         i = self.on_disk("size=64m,nr_inodes=1000", conf={"queue_minfree_inodes": "200"})
         for n in range(os.statvfs(i.base).f_favail - 100):
             (i.base / f"filler{n}").touch()
@@ -102,7 +102,7 @@ class Troubles(SystemTest):
         i.stop()
 
     @needs_root
-    def test_D44_a_queue_on_a_full_disk_of_its_own_is_passed_over(self):
+    def test_D46_a_queue_on_a_full_disk_of_its_own_is_passed_over(self):
         i = self.instance(queues=2, conf={"queue_minfree_bytes": "1m"})
         for path in i.base, i.queue(2):
             path.mkdir()
@@ -119,7 +119,7 @@ class Troubles(SystemTest):
         i.stop()
 
     @needs_root
-    def test_D44_D9_a_read_only_disk(self):
+    def test_D46_D9_a_read_only_disk(self):
         i = self.on_disk("size=16m")
         wait(lambda: subprocess.run(["mount", "-o", "remount,ro", i.base], check=False,
                                     capture_output=True).returncode == 0, what="a remount")

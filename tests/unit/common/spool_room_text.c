@@ -27,7 +27,7 @@ expect_part(const char *part)
 }
 
 /* mutation: common/spool/room.c: describe_bytes() names no parameter. */
-Test(room, D44_the_text_has_path_figures_and_parameter)
+Test(room, D46_the_text_has_path_figures_and_parameter)
 {
 	(void)describe(1ull << 60, 0, 0, -ENOSPC);
 	expect_part("mail system full: /q has ");
@@ -40,7 +40,7 @@ Test(room, D44_the_text_has_path_figures_and_parameter)
 	expect_part("wants 0 bytes beside this message of 1048576 TB");
 }
 
-Test(room, D44_other_errors_have_their_path)
+Test(room, D46_other_errors_have_their_path)
 {
 	cr_expect_str_eq(describe(0, 0, 0, -ENOSPC),
 	    "mail system full: /q: No space left on device");
@@ -53,7 +53,7 @@ Test(room, D44_other_errors_have_their_path)
 	cr_expect_str_eq(room_text_short(text), "/q: Input/output error");
 }
 
-Test(room, D44_nothing_free_is_full_without_a_reserve)
+Test(room, D46_nothing_free_is_full_without_a_reserve)
 {
 	static const struct room_want none;
 	struct statvfs v = { .f_frsize = 4096, .f_bavail = 1 };

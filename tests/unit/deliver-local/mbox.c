@@ -149,7 +149,7 @@ Test(mbox, a_message_is_one_for_every_reader)
 }
 
 /* mutation: deliver-local/mbox.c, append() does not take_back(). */
-Test(mbox, D44_a_failure_leaves_the_mailbox_as_it_was)
+Test(mbox, D47_a_failure_leaves_the_mailbox_as_it_was)
 {
 	char *large = malloc(200001);
 	int i;

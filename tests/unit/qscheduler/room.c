@@ -43,7 +43,7 @@ tear_down(void)
 TestSuite(room, .init = set_up, .fini = tear_down);
 
 /* mutation: qscheduler/queues/base.c: check_room() ignores the reserve. */
-Test(room, D44_a_reserve_that_is_not_free_is_told_with_its_figures)
+Test(room, D46_a_reserve_that_is_not_free_is_told_with_its_figures)
 {
 	static const struct room_want want = { UINT64_MAX, 0 };
 	struct base_room room = { 0 };
@@ -60,7 +60,7 @@ Test(room, D44_a_reserve_that_is_not_free_is_told_with_its_figures)
 }
 
 /* mutation: qscheduler/queues/base.c: check_room() forgets the last result. */
-Test(room, D44_a_full_file_system_is_full_until_more_than_the_reserve_is_free)
+Test(room, D46_a_full_file_system_is_full_until_more_than_the_reserve_is_free)
 {
 	struct base_room room = { .error = -ENOSPC, .text = "as it was" };
 	struct room_want want = { 0, 0 };

@@ -153,7 +153,7 @@ Test(setqload_list, A7_I12_hostile_page)
 	cr_expect_null(strstr(buf_str(&text), "\n\n"));
 }
 
-Test(setqload_list, F12_an_old_configuration_is_in_force)
+Test(setqload_list, F14_an_old_configuration_is_in_force)
 {
 	snprintf(page.conf_error, sizeof(page.conf_error), "/c:3: no \"x\"");
 	cr_assert_eq(list_text(&view, &text), 0);
@@ -178,7 +178,7 @@ Test(setqload_list, a_process_that_hangs)
 }
 
 /* mutation: setqload/list.c: tell_state() passes over a queue that is open. */
-Test(setqload_list, D44_a_file_system_that_takes_no_mail)
+Test(setqload_list, D46_a_file_system_that_takes_no_mail)
 {
 	page.rows[0].flags = SCHED_ROW_FULL;
 	snprintf(page.rows[0].reason, sizeof(page.rows[0].reason),

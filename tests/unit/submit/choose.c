@@ -368,7 +368,7 @@ static const struct choose_case cases[] = {
 	{ "absurd numbers: nothing is known", numbers_absurd, 0, false },
 };
 
-Test(choose, I12_I13_D44_table)
+Test(choose, I12_I13_D46_table)
 {
 	static struct shared m;
 	struct choose_reader reader = { read_sched, read_queue, &m };
