@@ -3,6 +3,7 @@ import struct
 
 ROW = struct.Struct("=8I2qiI96s")
 SCHED = struct.Struct("=2I48x4IQ6I2Qq160s")
+CONF_ERROR_SIZE = 256  # the field behind the rows
 STATES = ("none", "open", "closing", "disabled", "quarantined")
 
 
@@ -14,7 +15,8 @@ def sched(i):
         qmails_uid queue_count mean_load held_count spare held_until changes change_wall change""".split(),
                       SCHED.unpack_from(data)))
     rows = {}
-    for at in range(len(data) - 256 * ROW.size, len(data), ROW.size):
+    end = len(data) - CONF_ERROR_SIZE
+    for at in range(end - 256 * ROW.size, end, ROW.size):
         row = ROW.unpack_from(data, at)
         if row[0]:
             rows[row[0]] = {"state": STATES[row[1]], "generation": row[2], "flags": row[5],
