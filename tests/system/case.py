@@ -1,13 +1,10 @@
 """The base of every system test: unittest, and instances that go away."""
 import os
-import re
 import signal
 import unittest
 
-from instance import AS_ROOT, HANG, Failed, Instance
+from instance import AS_ROOT, HANG, Failed, Instance, reports
 
-# Reports of sanitizers: a test with one is not run again (tests/check/parts.sh).
-SANITIZER = re.compile(r"(ERROR|WARNING): [A-Za-z]+Sanitizer|: runtime error: ")
 TEST_LIMIT = int(4 * HANG)  # of a test that hangs in several places
 
 
@@ -27,12 +24,19 @@ class SystemTest(unittest.TestCase):
     def setUp(self):
         os.umask(0o022)
         signal.signal(signal.SIGALRM, self.give_up)
+        signal.signal(signal.SIGTERM, self.told_to_end)
         signal.alarm(TEST_LIMIT)
         self.addCleanup(signal.alarm, 0)
+        reports.clear()
+        self.addCleanup(self.no_reports)
 
     def give_up(self, *_):
         """Raised where the test hangs: its place is shown, its instances go."""
         raise Failed(f"no end within {TEST_LIMIT} s")
+
+    def told_to_end(self, *_):
+        """The check ends (tests/check.sh): the test fails, so that its instances go."""
+        raise Failed("ended by a signal")
 
     def instance(self, **options):
         made = Instance(**options)
@@ -40,13 +44,17 @@ class SystemTest(unittest.TestCase):
         self.addCleanup(self.show_log, made)
         return made
 
+    def no_reports(self):
+        """Whatever else has passed: a report of a daemon or a command fails the test."""
+        if reports:
+            raise Failed("a sanitizer has reported: " + "\n".join(reports))
+
     def show_log(self, instance):
         """After a failure: the end of what the instance said."""
         outcome = self._outcome.result
         if outcome.failures or outcome.errors:
             log = instance.log()
-            reports = [line for line in log[:-6000].splitlines() if SANITIZER.search(line)]
-            print(f"---- log of {instance.name}", *reports, f"{log[-6000:]}----", sep="\n")
+            print(f"---- log of {instance.name}", f"{log[-6000:]}----", sep="\n")
 
     def running(self, **options):
         return self.instance(**options).start()

@@ -14,6 +14,7 @@ import pathlib
 import re
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import tempfile
@@ -38,6 +39,11 @@ PAGE_FIELDS = """local_used remote_used local_limit remote_limit disabled busies
 
 # What has not come after this time, in seconds, does not come.
 HANG = 240.0
+
+# The first lines of reports of sanitizers. A test with one fails (case.py), and is not run again
+# (tests/check/parts.sh).
+SANITIZER = re.compile(r"(ERROR|WARNING): [A-Za-z]+Sanitizer|: runtime error: ")
+reports = []
 
 _number = itertools.count(1)
 _librt = ctypes.CDLL(None, use_errno=True)
@@ -72,6 +78,24 @@ def status_of(pid):
         return pathlib.Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return ""
+
+
+def look_for_reports(output):
+    if isinstance(output, bytes):
+        output = output.decode(errors="replace")
+    reports.extend(line for line in (output or "").splitlines() if SANITIZER.search(line))
+
+
+class Popen(subprocess.Popen):
+    """What a test reads of a program by communicate() or run() is looked through."""
+    def communicate(self, *args, **options):
+        said = super().communicate(*args, **options)
+        for output in said:
+            look_for_reports(output)
+        return said
+
+
+subprocess.Popen = Popen  # run() and check_output() call it by this name
 
 
 def mq_exists(name):
@@ -192,8 +216,16 @@ class Instance:
     def flush(self):
         self.process.send_signal(signal.SIGALRM)
 
-    def destroy(self):
-        """End the instance, in any state: nothing of it stays."""
+    def look_through(self):
+        """Its log and the other outputs in its directory, and the log of a service manager.
+        Programs, which contain the words of a report, and mail are no outputs."""
+        for path in (*self.dir.glob("*"), *self.dir.glob("service/*/log/main/current")):
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                mode = path.lstat().st_mode
+                if stat.S_ISREG(mode) and not mode & 0o111:
+                    look_for_reports(path.read_bytes())
+
+    def end_processes(self):
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.terminate()
@@ -204,6 +236,11 @@ class Instance:
                 os.kill(pid, signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
+
+    def destroy(self):
+        """End the instance, in any state: nothing of it stays."""
+        self.end_processes()
+        self.look_through()
         for name in self.ipc_names():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"/dev/shm{name}")

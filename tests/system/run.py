@@ -15,6 +15,7 @@ import pwd
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -107,6 +108,7 @@ def run_all(names, jobs, who):
 
 def as_user(options):
     """The same tests by an ordinary user, from a copy that it can read."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # the copy goes
     user = pwd.getpwnam("nobody")
     top = pathlib.Path(tempfile.mkdtemp(prefix="qsched-user-"))
     try:
