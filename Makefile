@@ -81,7 +81,19 @@ all: $(BUILT:%=$(BIN)/%) $(FACES:%=$(BIN)/%) $(LISTERS:%=$(BIN)/%)
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo "$(1)  $(2)")
 
-$(B)/%.o: %.c
+# Objects are made again when the flags have changed: warnings that are no
+# errors do not count. A stamp that differs is made once more.
+FLAGS := $(B)/flags
+flags := $(strip $(CC) $(CPPFLAGS) $(filter-out $(WARN),$(CFLAGS)) $(LDFLAGS) \
+	 WERROR=$(WERROR) queue_base=$(queue_base))
+ifneq ($(file <$(FLAGS)),$(flags))
+.PHONY: $(FLAGS)
+endif
+$(FLAGS):
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(flags))' >$@
+
+$(B)/%.o: %.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -131,7 +143,7 @@ $(RUNS): run-unit-%: units
 # ---- everything that is checked -------------------------------------------
 
 .PHONY: check check-system lint format
-check: all
+check:
 	tests/check.sh
 check-system: all
 	QSCHED_BIN=$(abspath $(BIN)) $(PYTHON) -B tests/system/run.py $(T)

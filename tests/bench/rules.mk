@@ -15,7 +15,7 @@ STEPS_c := $(wildcard common/sched/*.c common/site/local*.c) \
     common/base/slab.c
 STEPS_o := $(STEPS_c:%.c=$(B)/steps/%.o)
 
-$(STEPS_o): $(B)/steps/%.o: %.c
+$(STEPS_o): $(B)/steps/%.o: %.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(call say,CC,$< for steps)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize-coverage=trace-pc -MMD -MP \
