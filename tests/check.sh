@@ -1,51 +1,67 @@
 #!/bin/sh
-# make check: its parts, the output of each in build/check/, one line of result
-# each; what failed is shown whole. Ends with a line for each test that failed,
-# and the sum. tests/check/parts.sh says when a test is run again.
+# make check: the parts of tests/check/list.sh, the output of each in
+# build/check/, one line of result each; what failed is shown whole. Ends with a
+# line for each test that failed, and the sum, whatever has failed.
+# tests/check/parts.sh says when a test is run again.
 #
-# Two lanes of parts run beside each other: those that build other variants, and
-# those that use the plain one and mostly wait. A variant belongs to one lane,
-# since make reads what the other one would be writing.
+# The parts run in a session of their own. A signal to this process ends all of
+# it. A second check in the same tree is refused as long as a process of the
+# first one is there: both would build the same variants.
 #
-# Warnings of a compiler are errors here; they are none in a user's build.
+# CHECK_PARTS and CHECK_OUT name another list and another directory.
 cd "$(dirname "$0")/.." || exit 1
-out=build/check
+export CHECK_PARTS="${CHECK_PARTS:-tests/check/list.sh}"
+export CHECK_OUT="${CHECK_OUT:-build/check}"
+out=$CHECK_OUT
+# Those of a make that has started this check are for its own targets.
+unset MAKEFLAGS MAKELEVEL MFLAGS
+# Warnings of a compiler are errors here; they are none in a user's build.
+export WERROR=1
+
+mkdir -p "$(dirname "$out")"
+exec 8>"$out.lock"
+if ! flock -n 8; then
+	echo "check: another check runs in this tree, and has locked $out.lock"
+	echo '0 passed, 1 failed, 0 skipped'
+	exit 1
+fi
 rm -rf "$out"
 mkdir -p "$out"
-began=$(date +%s)
-export WERROR=1
+# shellcheck source=tests/check/parts.sh
 . tests/check/parts.sh
 
-other_variants() {
-	part unit-clang make -j2 -k -Otarget CC=clang check-unit
-	part unit-gcc-sanitized make -j2 -k -Otarget SAN=address,undefined check-unit
-	part unit-clang-sanitized make -j2 -k -Otarget CC=clang SAN=address,undefined check-unit
-	part threads make -j2 check-tsan
-	part fuzz make -j2 fuzz-check J=4
-	part report make -j2 check-report
-	part system-sanitized make -j2 SAN=address,undefined check-system T="-j 2 --as-root test_road"
+# Ends the session: a test ends its instances when it gets SIGTERM.
+session=
+# shellcheck disable=SC2317,SC2329 # the traps call it
+ended() { # SIGNAL
+	trap '' TERM INT HUP
+	if [ -n "$session" ]; then
+		kill -s TERM -- "-$session"
+		wait "$session"
+		tries=0
+		while kill -s 0 -- "-$session" && [ $tries -lt 300 ]; do
+			tries=$((tries + 1))
+			sleep 0.1
+		done
+		kill -s KILL -- "-$session"
+	fi 2>"$out/.ended"
+	echo "check: ended by SIG$1" | tee -a "$out/failures"
+	echo '0 1 0' >>"$out/sums"
+	CI='' finish
+	exit 1
 }
+for signal in TERM INT HUP; do
+	# shellcheck disable=SC2064 # this signal
+	trap "ended $signal" $signal
+done
 
-plain_variant() {
-	part system make check-system
-	part steps make -j2 check-steps
-	part peers make -s check-peers
-	part model make check-model
-	part disk make -j2 check-disk
-	part install tests/install.sh
-	part storm make storm S=40 SEED=20261122 STORM_OPTIONS="--relaxed --controls"
-}
-
-part again tests/check/test.sh
-part build-gcc make -j2 all
-part build-clang make -j2 CC=clang all
-part lint tests/lint/lint.sh
-part unit-gcc make -j2 -k -Otarget check-unit
-other_variants &
-plain_variant
-if ! wait $!; then
-	part other-variants false
-fi
-
-echo "check: $(($(date +%s) - began)) s in all; the output of each part is in $out"
-finish
+# A background process of a shell ignores SIGINT; tests are about SIGINT, too.
+# shellcheck disable=SC2016 # expanded in the session
+setsid env --default-signal=INT,QUIT sh -c '
+	out=$CHECK_OUT began=$(date +%s)
+	. tests/check/parts.sh
+	. "$CHECK_PARTS"
+	echo "check: $(($(date +%s) - began)) s in all; the output of each part is in $out"
+	finish' &
+session=$!
+wait $session

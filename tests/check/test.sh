@@ -131,6 +131,30 @@ miscount() {
 check true 'part p miscount'
 want 'a runner that counts a failure without a name' \
 	ends 1 '1 passed, 2 failed' t 1
+counts_log() {
+	"$fake" t 1 | grep FAILED
+	echo 'postfix/smtpd: of 9 messages 8 passed, 1 failed in vain'
+	echo '   [====] Synthesis: Tested: 3 | Passing: 2 | Failing: 1'
+	false
+}
+check true 'part p counts_log'
+want 'a line of a log is no line of results' ends 1 '1 passed, 1 failed' t 1
+want 'and the runner has crashed' says \
+	'check: no test is run again: p names 1 tests that failed, and counts 0'
+cat >"$scratch/Makefile" <<END
+all: flake crash
+flake:; @$fake t 1
+crash:; @sh -c 'kill -SEGV \$\$\$\$'
+END
+unset MAKEFLAGS MAKELEVEL MFLAGS
+check true "part p make -k -f $scratch/Makefile all"
+want 'a target of make that crashes beside an unstable test' \
+	ends 1 '1 passed, 1 failed' t 1
+want 'and says so' says \
+	'check: no test is run again: p: make failed where no result counts a test'
+check true "part p make -k -f $scratch/Makefile flake"
+want 'a target of make that is unstable' ends 0 '2 passed, 0 failed' t 3
+
 no_command() {
 	printf 'FAILED\tt\n0 passed, 1 failed\n'
 	false
@@ -158,6 +182,23 @@ check true "part p many '1 2 3 4 5'"
 want 'five unstable tests' ends 0 '6 passed, 0 failed' t5 3
 check true "part p many '1 2 3 4 5 6'"
 want 'six tests that fail' ends 1 '1 passed, 6 failed' t6 1
+
+# Ten wants of one script are one command.
+script() { # FAILS
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		printf 'FAILED\twant %s\t%s t "%s"\tin run 1\n' "$i" "$fake" "$1"
+	done
+	"$fake" t 1 >"$scratch/first"
+	echo '3 passed, 10 failed'
+	false
+}
+check true 'part p script 1'
+want 'ten tests of one command' ends 0 '14 passed, 0 failed' t 3
+want 'and each of them is named' says 'UNSTABLE p: want 10: in run 1'
+check true 'part p script "1 3"'
+want 'ten tests of one command, which fails again' \
+	ends 1 '4 passed, 10 failed' t 3
+want 'and each of these is named' says 'check: p: FAILED AGAIN: want 10'
 
 # shellcheck disable=SC2016 # nothing is expanded
 strange='a  b'\''s "c" $(touch x) `touch x` \n ; | & * [a-z] %s <>ä'
@@ -195,6 +236,128 @@ check true "part p tests/unit/run.sh $scratch/crashes 9"
 want 'a program that crashes' says \
 	'check: p: FAILED: crashes: exit 139 without a test that failed'
 want 'and can be run again' says 'check: p: FAILED AGAIN: crashes'
+
+# The whole of tests/check.sh, with another list of parts.
+whole() { # PARTS
+	echo "$1" >"$scratch/list"
+	CHECK_PARTS=$scratch/list CHECK_OUT=$scratch/whole tests/check.sh
+}
+until_true() { # COMMAND...
+	tries=0
+	until "$@"; do
+		tries=$((tries + 1))
+		[ $tries -lt 300 ] || return 1
+		sleep 0.1
+	done
+}
+last_line() { # TEXT
+	[ "$(tail -n 1 "$scratch/said")" = "$1" ]
+}
+cat >"$scratch/wrong.c" <<'END'
+int f(void) { int unused; return 0; }
+END
+whole "part build gcc -Wall -Werror -c -o /dev/null $scratch/wrong.c" \
+	>"$scratch/said" 2>&1
+want 'an error of a compiler is named' grep -q \
+	'^check: build: FAILED: .*wrong.c:1:.* error: ' "$scratch/said"
+want 'and the last line is the sum' last_line '0 passed, 1 failed, 0 skipped'
+cat >"$scratch/interrupted" <<'END'
+#!/bin/sh
+trap 'echo "1 passed, 0 failed"; exit 0' INT
+kill -s INT $$
+echo '0 passed, 1 failed'
+END
+whole "part signals sh $scratch/interrupted" >"$scratch/said" 2>&1
+want 'parts do not ignore SIGINT' last_line '1 passed, 0 failed, 0 skipped'
+
+# Flags are a part of what is built; warnings become errors in a tree that was
+# built without that.
+compiles() { # WERROR
+	make B="$scratch/b" CC=gcc SAN= WERROR="$1" "$scratch/b/common/base/num.o" |
+		grep '^CC'
+}
+want 'an object is made' compiles ''
+want 'and not once more' eval '! compiles ""'
+want 'and made again with WERROR=1' compiles 1
+want 'and that not once more' eval '! compiles 1'
+want 'make check builds nothing before its parts' \
+	test "$(make -n check)" = tests/check.sh
+
+# Two lanes that never end. One of them ignores SIGHUP, as a program may.
+cat >"$scratch/lane" <<'END'
+#!/bin/sh
+trap '' HUP
+echo $$ >"$1.new" && mv "$1.new" "$1"
+sleep 1000
+:
+END
+for signal in TERM INT HUP; do
+	rm -f "$scratch/first" "$scratch/second"
+	echo "part first sh $scratch/lane $scratch/first &
+		part second sh $scratch/lane $scratch/second" >"$scratch/list"
+	# In the background a shell ignores SIGINT.
+	CHECK_PARTS=$scratch/list CHECK_OUT=$scratch/whole \
+		env --default-signal=INT tests/check.sh >"$scratch/said" 2>&1 &
+	check=$!
+	want 'the first lane runs' until_true test -s "$scratch/first"
+	want 'the second lane runs' until_true test -s "$scratch/second"
+	if [ $signal = TERM ]; then
+		CHECK_OUT=$scratch/whole tests/check.sh >"$scratch/refused" 2>&1
+		want 'a second check is refused' test $? = 1
+		want 'and says why' grep -q 'another check runs in this tree' \
+			"$scratch/refused"
+		want 'and changes nothing' test -e "$scratch/whole/first"
+	fi
+	kill -s $signal $check
+	wait $check
+	want "SIG$signal fails the check" test $? = 1
+	want 'its last line is the sum' last_line '0 passed, 1 failed, 0 skipped'
+	for lane in first second; do
+		want "the $lane lane has ended" \
+			sh -c "! kill -s 0 $(cat "$scratch/$lane")"
+	done
+done
+whole 'part p echo 1 passed, 0 failed' >"$scratch/said" 2>&1
+want 'the next check runs' last_line '1 passed, 0 failed, 0 skipped'
+
+# A report of a sanitizer fails a system test that passes otherwise.
+cat >"$scratch/reported.py" <<'END'
+import subprocess
+import sys
+
+from case import SystemTest
+
+REPORT = "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1"
+
+
+class Report(SystemTest):
+    def test_none(self):
+        self.instance().log_file.write_text("qscheduler: ready\n")
+
+    def test_log(self):
+        self.instance().log_file.write_text(f"{REPORT}\nqscheduler: ready\n")
+
+    def test_destroyed(self):
+        i = self.instance()
+        i.log_file.write_text(REPORT)
+        i.destroy()
+
+    def test_other_output(self):
+        (self.instance().dir / "said").write_text(REPORT)
+
+    def test_command(self):
+        subprocess.run([sys.executable, "-c", f"print('{REPORT}')"], capture_output=True, check=True)
+END
+report() { # TEST
+	PYTHONPATH=tests/system:$scratch python3 -B -m unittest \
+		"reported.Report.$1" >"$scratch/said" 2>&1
+}
+want 'a system test without a report' report test_none
+for test in log destroyed other_output command; do
+	want "a report: $test" eval "! report test_$test"
+	want "and is named: $test" grep -q \
+		'a sanitizer has reported: .*AddressSanitizer' "$scratch/said"
+done
 
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -23,6 +23,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -444,6 +445,7 @@ def missing():
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))  # instances go
     program = pathlib.Path(sys.argv[1]).resolve()
     kinds = sys.argv[2:] or KINDS
     why, known = missing(), pathlib.Path("/proc/filesystems").read_text().split()
