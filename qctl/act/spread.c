@@ -84,6 +84,13 @@ load_of(const struct sched_row *row, const struct queue_page *page)
 						    : queue_page_load(page);
 }
 
+uint64_t
+spread_backlog(const struct queue_page *page)
+{
+	return add(add(add(page->active, page->incoming), page->maildrop),
+	    add(page->deferred, page->untried));
+}
+
 static void
 judge_open(const struct task *t, const struct sched_page *sched,
     const struct sched_row *row, struct spread_queue *q)
@@ -98,7 +105,7 @@ judge_open(const struct task *t, const struct sched_page *sched,
 	active = add(page.active, page.incoming);
 	full = load_of(row, &page) >= sched->threshold_pct ||
 	    page.active >= t->active_limit;
-	q->backlog = add(add(active, page.deferred), page.maildrop);
+	q->backlog = spread_backlog(&page);
 	q->gives = full;
 	q->takes = !full && page.disabled == 0 && page.read_only == 0 &&
 	    (row->flags &

@@ -31,6 +31,9 @@ struct spread_plan {
  * other figures are used up. */
 void spread_level(struct spread_plan *plan);
 
+/* The messages of a queue by its page, but for those on hold. */
+uint64_t spread_backlog(const struct queue_page *page);
+
 /* Gives each target of the task its queue, and takes those out that stay; tells
  * how many, and from where to where. -errno, with the reason on standard error:
  * -ENOENT: no supervisor is running. */

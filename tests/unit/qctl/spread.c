@@ -130,3 +130,18 @@ Test(spread, chance)
 		free(plan);
 	}
 }
+
+/* mutation: qctl/act/spread.c: spread_backlog() leaves `untried` out. */
+Test(spread, messages_that_were_never_tried_are_backlog)
+{
+	const struct queue_page page = { .maildrop = 1,
+		.incoming = 20,
+		.active = 300,
+		.deferred = 4000,
+		.untried = 50000,
+		.hold = 600000 };
+	const struct queue_page lies = { .active = ALL, .untried = ALL };
+
+	cr_expect_eq(spread_backlog(&page), 54321);
+	cr_expect_eq(spread_backlog(&lies), ALL - 1);
+}
