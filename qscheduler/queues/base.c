@@ -239,11 +239,6 @@ check_room(const struct base *b, const struct spool *sp,
 	struct stat of_queue, of_base;
 	const int probe = write_probe(sp);
 
-	/* Figures about the reserve change the state once, not with each
-	 * message. */
-	if (room->error == -ENOSPC && judge_room(sp->fd, want) == 0 &&
-	    judge_room(sp->fd, &more) == -ENOSPC)
-		return;
 	*room = (struct base_room){ 0 };
 	if (fstat(sp->fd, &of_queue) < 0 || fstat(b->fd, &of_base) < 0)
 		return;
@@ -258,6 +253,8 @@ check_room(const struct base *b, const struct spool *sp,
 	/* Shares of users and the configuration in force are written there; the
 	 * reserve is for mail. */
 	room->error = judge_room(b->fd, &none);
+	room->scarce =
+	    room->error == 0 && judge_room(sp->fd, &more) == -ENOSPC;
 	if (room->error == 0)
 		return;
 	room->disk = of_base.st_dev;
@@ -266,14 +263,14 @@ check_room(const struct base *b, const struct spool *sp,
 
 int
 base_check(const struct base *b, uint32_t queue, const struct room_want *want,
-    struct base_room *room)
+    struct base_room *ret_room)
 {
 	struct spool sp;
 	int r = spool_open(&sp, &spool_sys_real, b->path, queue);
 
 	if (r < 0)
 		return r;
-	check_room(b, &sp, want, room);
+	check_room(b, &sp, want, ret_room);
 	spool_close(&sp);
 	return 0;
 }

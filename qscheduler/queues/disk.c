@@ -53,13 +53,9 @@ disk_check(const struct worker_call *call)
 	const struct conf *conf = all->instance->conf;
 	const struct room_want want = { conf->queue_minfree_bytes,
 		conf->queue_minfree_inodes };
-	const struct queue *q = queue_find(all, call->number);
 	struct base_room room = { 0 };
-	int r;
+	int r = base_check(b, call->number, &want, &room);
 
-	if (q != NULL)
-		room = q->room;
-	r = base_check(b, call->number, &want, &room);
 	if (r == 0)
 		r = buf_add(call->more, &room, sizeof(room));
 	if (r < 0 || !spool_is_sealed_at(b->path, call->number))

@@ -99,6 +99,7 @@ struct queue {
 	enum first_check first_check;
 	usec_t check_at;       /* check the disk, not before */
 	struct base_room room; /* for new mail, by the last check of the disk */
+	struct base_room room_logged; /* a check that the log knows */
 	char reason[160];
 	bool uncounted;   /* places of it may be in no table but an older one */
 	uint32_t changes; /* of the state that is shown */
@@ -226,7 +227,9 @@ void queue_suspect(struct queue *q, usec_t now);
 
 /* ---- room.c ---- */
 /* The check of the disk has found this. The first queue of a file system that
- * takes no new mail logs an ALERT, the last one its end. */
+ * takes no new mail logs an ALERT, the last one its end. The log tells the end
+ * of a full file system when an eighth more than the reserve is free, so that
+ * a file system at its reserve does not fill the log. */
 void queue_note_room(struct queue *q, const struct base_room *room);
 
 /* ---- events.c ---- */

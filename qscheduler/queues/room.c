@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "log/log.h"
 
-/* Does another queue have the same error of the same file system? */
+/* Has the log told of this error of this file system for another queue? */
 static bool
 room_is_known(const struct queue *q, const struct base_room *room)
 {
@@ -13,7 +13,7 @@ room_is_known(const struct queue *q, const struct base_room *room)
 	uint32_t i;
 
 	for (i = 0; i < all->nqueues; i++) {
-		const struct base_room *other = &all->queues[i]->room;
+		const struct base_room *other = &all->queues[i]->room_logged;
 
 		if (all->queues[i] != q && other->disk == room->disk &&
 		    other->error == room->error)
@@ -46,14 +46,23 @@ room_check_all_soon(struct queues *all)
 			all->queues[i]->check_at = now;
 }
 
+static bool
+room_log_waits(const struct base_room *logged, const struct base_room *room)
+{
+	return logged->error == -ENOSPC && logged->disk == room->disk &&
+	    room->scarce;
+}
+
 void
 queue_note_room(struct queue *q, const struct base_room *room)
 {
-	const struct base_room was = q->room;
+	const struct base_room was = q->room_logged;
 
 	q->room = *room;
-	if (was.error == room->error && was.disk == room->disk)
+	if ((was.error == room->error && was.disk == room->disk) ||
+	    room_log_waits(&was, room))
 		return;
+	q->room_logged = *room;
 	if (was.error < 0 && !room_is_known(q, &was))
 		log_warning(
 		    "new mail is accepted again; until now: %s", was.text);
