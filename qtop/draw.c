@@ -213,7 +213,7 @@ draw_rows_shown(const struct view *v)
 
 /* ---- the table ---- */
 
-/* Draws the cells of a row that need an eye in the look of a fault. */
+/* Highlights the cells of a row that show a fault. */
 static void
 emphasise(int y, const struct model_row *row, const bool shown[NCOLS])
 {

@@ -287,9 +287,9 @@ long_program() {
 	sed -i '/^sleeps/d' /etc/aliases
 	systemctl reload qscheduler
 }
-# A process in the cgroup of the unit, whose parent is systemd, is killed for want
-# of memory: by the kernel, where there is a controller of memory, else as
-# systemd-oomd does, which leaves two attributes.
+# Kills a process in the cgroup of the unit, whose parent is systemd, and marks
+# the cgroup by two attributes, as systemd-oomd does. The kernel kills nothing
+# here: no memory is used up.
 killed_for_memory() {
 	group=/sys/fs/cgroup$(shown ControlGroup)
 	# shellcheck disable=SC2016 # is for the shell in the unit
