@@ -155,18 +155,24 @@ open_here(const struct spool *sp, enum spool_dir dir, const struct queue_id *id)
 
 #define PASSES 3 /* a message may move back meanwhile */
 
+/* A file in corrupt/ is looked for once, in the last pass: the name of a file
+ * that is not there costs a scan. */
 int
 act_find(const struct spool *sp, enum spool_dir first,
     const struct queue_id *id, enum spool_dir *ret_dir)
 {
 	static const enum spool_dir dirs[] = { SPOOL_DEFERRED, SPOOL_INCOMING,
-		SPOOL_ACTIVE, SPOOL_HOLD, SPOOL_DELETED, SPOOL_CORRUPT };
+		SPOOL_ACTIVE, SPOOL_HOLD, SPOOL_DELETED };
 	int r = open_here(sp, first, id);
 	size_t i;
 
 	*ret_dir = first;
 	for (i = 0; r == -ENOENT && i < PASSES * ARRAY_LEN(dirs); i++) {
 		*ret_dir = dirs[i % ARRAY_LEN(dirs)];
+		r = open_here(sp, *ret_dir, id);
+	}
+	if (r == -ENOENT) {
+		*ret_dir = SPOOL_CORRUPT;
 		r = open_here(sp, *ret_dir, id);
 	}
 	return r;
@@ -258,24 +264,25 @@ is_damaged(const struct spool *sp, uint64_t inode, int fd)
 }
 
 static int
-move_file(const struct spool *sp, enum spool_dir dir, enum spool_dir to,
+move_file(const struct spool *sp, enum spool_dir dir, enum spool_dir *to,
     uint64_t inode, int fd)
 {
 	if (dir == SPOOL_CORRUPT)
-		return to == SPOOL_DEFERRED ? corrupt_release(sp, inode)
-					    : corrupt_move(sp, to, inode);
-	if (dir == SPOOL_DELETED && is_damaged(sp, inode, fd))
-		return corrupt_return(sp, inode);
-	return spool_move(sp, dir, to, inode);
+		return *to == SPOOL_DEFERRED ? corrupt_release(sp, inode)
+					     : corrupt_move(sp, *to, inode);
+	if (dir != SPOOL_DELETED || !is_damaged(sp, inode, fd))
+		return spool_move(sp, dir, *to, inode);
+	*to = SPOOL_CORRUPT;
+	return corrupt_return(sp, inode);
 }
 
 int
 act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
-    uint64_t inode, int fd, usec_t now_wall)
+    uint64_t inode, int fd, usec_t now_wall, enum spool_dir *ret_to)
 {
 	const usec_t due =
 	    acts[act].due == DUE_END ? now_wall + ACT_DELETED_TIME : now_wall;
-	const enum spool_dir to = act_target(act, dir);
+	enum spool_dir to = act_target(act, dir);
 	int r = 0;
 
 	if (act == ACT_SPREAD || !act_applies(act, dir))
@@ -291,7 +298,9 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 	if (r == 0 && dir == SPOOL_ACTIVE)
 		r = sync_marks(sp, inode, fd);
 	if (r == 0 && to != dir)
-		r = move_file(sp, dir, to, inode, fd);
+		r = move_file(sp, dir, &to, inode, fd);
+	if (r == 0)
+		*ret_to = to;
 	return r;
 }
 

@@ -58,9 +58,10 @@ int act_find(const struct spool *sp, enum spool_dir first,
  * now_wall, and one that is retried not later than it was. In active/
  * the marks that are in fd, and the reasons, are synced before it. A file in
  * corrupt/ is released by corrupt_release(), and fails as that does. A damaged
- * file that is undeleted goes back to corrupt/. */
+ * file that is undeleted goes back to corrupt/. *ret_to: where the file lies
+ * then. */
 int act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
-    uint64_t inode, int fd, usec_t now_wall);
+    uint64_t inode, int fd, usec_t now_wall, enum spool_dir *ret_to);
 /* ACT_SPREAD: what is prepared of the message is settled, then it goes with its
  * reasons and due time (spool_hand_over()). fd is locked on the way. -EINVAL:
  * not out of this directory; -EAGAIN: it is being expanded or reported; and as

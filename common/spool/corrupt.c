@@ -10,31 +10,51 @@
 
 #define OPEN_FLAGS (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
-int
-corrupt_find(
-    const struct spool *sp, uint64_t inode, char *ret_name, size_t size)
+static bool
+is_inode(const struct spool *sp, const char *name, uint64_t inode)
+{
+	struct stat st;
+
+	return fstatat(sp->dir[SPOOL_CORRUPT], name, &st,
+		   AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISREG(st.st_mode) && (uint64_t)st.st_ino == inode;
+}
+
+static int
+scan_for(const struct spool *sp, uint64_t inode, char *ret_name, size_t size)
 {
 	struct spool_scan scan;
 	struct spool_item item;
-	struct stat st;
 	int n, r = -ENOENT;
 
-	if (sp->dir[SPOOL_CORRUPT] < 0)
-		return -ENOENT;
 	spool_scan_begin(&scan, sp, SPOOL_CORRUPT);
 	while (
 	    r == -ENOENT && (n = spool_scan_next(&scan, false, &item)) != 0) {
 		if (n < 0)
 			r = n;
-		else if (fstatat(sp->dir[SPOOL_CORRUPT], item.name, &st,
-			     AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISREG(st.st_mode) && (uint64_t)st.st_ino == inode) {
+		else if (is_inode(sp, item.name, inode)) {
 			snprintf(ret_name, size, "%s", item.name);
 			r = 0;
 		}
 	}
 	spool_scan_done(&scan);
 	return r;
+}
+
+/* Most names are the inode; only other names cost a scan. */
+int
+corrupt_find(
+    const struct spool *sp, uint64_t inode, char *ret_name, size_t size)
+{
+	char name[QUEUE_FILE_MAX];
+
+	if (sp->dir[SPOOL_CORRUPT] < 0)
+		return -ENOENT;
+	queue_file_name(inode, name);
+	if (!is_inode(sp, name, inode))
+		return scan_for(sp, inode, ret_name, size);
+	snprintf(ret_name, size, "%s", name);
+	return 0;
 }
 
 int

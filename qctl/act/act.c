@@ -213,6 +213,21 @@ has_gone(const struct actor *a, const struct work *k)
 	return k->error == -ENOENT && a->t->options.select.nids == 0;
 }
 
+/* Did a damaged file that was undeleted go back to corrupt/? */
+static bool
+is_damaged(const struct actor *a, const struct work *k)
+{
+	char name[QUEUE_FILE_MAX];
+	struct stat st;
+
+	if (a->t->options.act != ACT_UNDELETE || k->error != 0 ||
+	    a->sp.dir[SPOOL_CORRUPT] < 0)
+		return false;
+	queue_file_name(k->target->id.inode, name);
+	return fstatat(a->sp.dir[SPOOL_CORRUPT], name, &st,
+		   AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void
 count(struct actor *a, const struct work *k)
 {
@@ -222,6 +237,7 @@ count(struct actor *a, const struct work *k)
 	a->tally.unknown += k->error > 0;
 	a->tally.marked += k->error == 0 && k->target->dir == SPOOL_HOLD &&
 	    a->t->options.act == ACT_EXPIRE;
+	a->tally.damaged += is_damaged(a, k);
 }
 
 /* The first that were refused are named, the others are counted. */
@@ -269,8 +285,9 @@ static int
 make_due(struct message *m, void *arg)
 {
 	struct actor *a = arg;
-	int r =
-	    act_move(&a->sp, ACT_RETRY, m->dir, m->inode, m->fd, clock_wall());
+	enum spool_dir to;
+	int r = act_move(&a->sp, ACT_RETRY, m->dir, m->inode, m->fd,
+	    clock_wall(), &to);
 
 	a->tally.done += r == 0;
 	a->tally.refused += r < 0;

@@ -91,6 +91,12 @@ tell(const struct task *t)
 	    text_plural(t->tally.done));
 	if (act_gives_up(t->options.act))
 		tell_marked(t);
+	if (t->tally.damaged > 0)
+		fprintf(stderr,
+		    "%s: %llu message%s damaged: in corrupt/ again, not on "
+		    "hold\n",
+		    t->options.program, (unsigned long long)t->tally.damaged,
+		    t->tally.damaged == 1 ? " is" : "s are");
 	if (t->tally.later > 0)
 		fprintf(stderr,
 		    "%s: %llu message%s being delivered: %s when that attempt "

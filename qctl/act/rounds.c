@@ -141,7 +141,7 @@ static int
 move_one(struct actor *a, enum spool_act act, const struct work *k)
 {
 	struct hold_note_before before;
-	enum spool_dir dir;
+	enum spool_dir dir, to = SPOOL_DELETED;
 	int r = 0, noted = -1,
 	    fd = act_find(&a->sp, act_source(act), &k->target->id, &dir);
 
@@ -155,10 +155,10 @@ move_one(struct actor *a, enum spool_act act, const struct work *k)
 		r = spread_one(a, k, dir, fd);
 	else if (r == 0)
 		r = act_move(&a->sp, act, dir, k->target->id.inode, fd,
-		    k->due_wall > 0 ? k->due_wall : clock_wall());
+		    k->due_wall > 0 ? k->due_wall : clock_wall(), &to);
 	if (r < 0 && noted == 0)
 		hold_note_undo(&a->sp, k->target->id.inode, &before);
-	if (r == 0 && act == ACT_UNDELETE)
+	if (r == 0 && act == ACT_UNDELETE && to == SPOOL_HOLD)
 		hold_note_renew(&a->sp, &k->target->id, a->uid, clock_wall());
 	io_close(&fd);
 	return r;

@@ -22,6 +22,7 @@ struct tally {
 	uint64_t done, refused;
 	uint64_t unknown; /* the connection ended without their answers */
 	uint64_t marked;  /* of done: given up on hold, where they stay */
+	uint64_t damaged; /* of done: undeleted, and in corrupt/ again */
 	uint64_t later;   /* done when a delivery under way has ended */
 };
 

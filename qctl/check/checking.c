@@ -19,6 +19,7 @@ task_take_tally(uint32_t queue UNUSED, const void *data, size_t len, void *arg)
 	memcpy(&tally, data, sizeof(tally));
 	t->tally.done += tally.done;
 	t->tally.later += tally.later;
+	t->tally.damaged += tally.damaged;
 	t->tally.refused += tally.refused;
 	t->tally.unknown += tally.unknown;
 	t->tally.marked += tally.marked;

@@ -25,7 +25,7 @@ may_be_done(const struct act_task *t)
 
 /* The note is before the act: by whom, why, until when. */
 static int
-move(const struct act_task *t)
+move(struct act_task *t)
 {
 	const usec_t due =
 	    t->due_wall > t->now_wall ? t->due_wall : t->now_wall;
@@ -44,7 +44,8 @@ move(const struct act_task *t)
 	    act_target(t->what, t->dir) == SPOOL_DEFERRED)
 		r = reason_add_release(t->sp, &t->id, t->now_wall);
 	if (r == 0)
-		r = act_move(t->sp, t->what, t->dir, t->id.inode, t->fd, due);
+		r = act_move(
+		    t->sp, t->what, t->dir, t->id.inode, t->fd, due, &t->went);
 	if (r < 0 && t->has_note)
 		hold_note_undo(t->sp, t->id.inode, &before);
 	return r;
@@ -70,7 +71,7 @@ read_ahead(const struct act_task *t)
 static void
 renew(const struct act_task *t)
 {
-	if (t->what == ACT_UNDELETE)
+	if (t->what == ACT_UNDELETE && t->went == SPOOL_HOLD)
 		hold_note_renew(t->sp, &t->id, t->note.uid, t->now_wall);
 }
 
@@ -243,7 +244,7 @@ act_task_release(struct act_task *t)
 		r = is_over(t);
 	return r < 0 ? r
 		     : act_move(t->sp, ACT_RELEASE, SPOOL_HOLD, t->id.inode,
-			   t->fd, t->now_wall);
+			   t->fd, t->now_wall, &t->went);
 }
 
 int

@@ -52,6 +52,7 @@ struct act_task {
 
 	/* Done. */
 	enum spool_dir dir;  /* where it lay; of an own act it is given */
+	enum spool_dir went; /* where it lies after an act moved it */
 	bool of_other;       /* the error is that of the other queue */
 	bool done;           /* of an own act: the file has gone from there */
 	usec_t changed_wall; /* of an own act that asks: the file's mtime */

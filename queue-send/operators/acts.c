@@ -163,9 +163,8 @@ count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
 {
 	struct walk *hold = &s->walks[WALK_HOLD];
 
-	/* A damaged file that is undeleted goes there, too. */
 	s->walks[WALK_CORRUPT].wanted |=
-	    from == SPOOL_CORRUPT || from == SPOOL_DELETED;
+	    from == SPOOL_CORRUPT || to == SPOOL_CORRUPT;
 	if (from == SPOOL_HOLD && to != SPOOL_HOLD && hold->count > 0)
 		hold->count--;
 	if (to == SPOOL_HOLD && from != SPOOL_HOLD)
@@ -174,11 +173,9 @@ count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
 
 /* After the move: what memory knows of the message follows. */
 static void
-moved(struct send *s, enum spool_act act, enum spool_dir from, uint64_t inode,
+moved(struct send *s, enum spool_dir from, enum spool_dir to, uint64_t inode,
     usec_t due_wall)
 {
-	const enum spool_dir to = act_target(act, from);
-
 	if (to == SPOOL_DEFERRED)
 		deferred_make_due(s, inode, due_wall, from == SPOOL_HOLD);
 	else if (from == SPOOL_DEFERRED)
@@ -238,7 +235,7 @@ file_moved(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 		send_wake(s);
 	} else {
 		note_accepted(s, t->dir, inode, t->fd);
-		moved(s, t->what, t->dir, inode, t->due_wall);
+		moved(s, t->dir, t->went, inode, t->due_wall);
 	}
 	return 0;
 }

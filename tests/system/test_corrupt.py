@@ -32,14 +32,16 @@ class Corrupt(SystemTest):
         self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
         return done
 
-    def corrupt(self, harm, count=1, sender="sender@test.example"):
-        """An instance, and its messages that were damaged while it was stopped."""
+    def corrupt(self, harm, count=1, whole=0, sender="sender@test.example"):
+        """An instance, and its messages that were damaged while it was stopped, beside others."""
         i = self.running(queues=1, conf=HOUR)
         i.stop()
         for n in range(count):
             i.inject(HELLO, f"alice{n}@test.example", sender=sender)
         for path in i.files("incoming"):
             harm(path)
+        for n in range(whole):
+            i.inject(HELLO, f"bob{n}@test.example", sender=sender)
         i.start()
         wait(lambda: len(i.files("corrupt")) == count, 30, what="the files in corrupt/")
         return i
@@ -108,17 +110,19 @@ class Corrupt(SystemTest):
         self.assertEqual(len(i.files("corrupt")), 1)
         self.call(i, "-d", name, name="postsuper")
         self.assertEqual(i.files("corrupt"), [])
-        self.call(i, "undelete", name)
+        said = self.call(i, "undelete", name).stderr
+        self.assertIn("qctl: 1 message is damaged: in corrupt/ again, not on hold\n", said)
         self.assertEqual((len(i.files("corrupt")), i.files("hold")), (1, []), "what is damaged is not held")
+        wait(lambda: (i.page(1)["corrupt"], i.page(1)["hold"]) == (1, 0), what="the figures of the page")
         i.stop()
         self.call(i, "delete", name)
         self.assertEqual(i.files("corrupt"), [], "while nothing runs")
 
     def test_D44_a_file_that_is_not_named_by_its_inode(self):
-        """As a spool that was copied: nothing is damaged, and all is released."""
+        """Fewer than half, so the queue runs: nothing is damaged, and all is released."""
         def rename(path):
             path.rename(path.with_name(str(int(path.name) + 23 * 7919)))
-        i = self.corrupt(rename, count=2)
+        i = self.corrupt(rename, count=2, whole=3)
         said = self.call(i, "explain", "state=corrupt").stdout
         self.assertEqual(len(re.findall(r"Damaged: not named by its inode\. It is not delivered\.", said)), 2, said)
         self.assertIn("Released: 2 messages", self.call(i, "release", "--force", "state=corrupt", "--yes").stderr)

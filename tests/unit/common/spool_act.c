@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,6 +47,48 @@ Test(spool_act, D36_a_message_that_moves_back_is_found)
 	close(fd);
 	id.nonce++;
 	cr_expect_eq(act_find(&s.sp, SPOOL_DEFERRED, &id, &dir), -ENOENT);
+	s.sp.sys = &fault_sys;
+	scratch_close(&s);
+}
+
+static unsigned scans;
+
+static int
+openat_counted(int dir, const char *name, int flags, mode_t mode)
+{
+	scans += dir == s.sp.dir[SPOOL_CORRUPT] && strcmp(name, ".") == 0;
+	return fault_sys.openat(dir, name, flags, mode);
+}
+
+/* mutation: common/spool/corrupt.c: corrupt_find() always scans;
+ * common/spool/act.c: act_find() looks into corrupt/ in each pass. */
+Test(spool_act, D44_corrupt_is_scanned_once_and_for_odd_names_alone)
+{
+	struct spool_sys sys = fault_sys;
+	enum spool_dir dir, to;
+	struct queue_id id;
+	char name[QUEUE_FILE_MAX], leaf[SPOOL_PATH_MAX];
+	int fd;
+
+	scratch_open(&s);
+	id = scratch_put(&s);
+	queue_file_name(id.inode, name);
+	spool_leaf(&s.sp, SPOOL_INCOMING, id.inode, leaf, sizeof(leaf));
+	cr_assert_eq(renameat(s.sp.dir[SPOOL_INCOMING], leaf,
+			 s.sp.dir[SPOOL_CORRUPT], name),
+	    0);
+	sys.openat = openat_counted;
+	s.sp.sys = &sys;
+	fd = act_find(&s.sp, SPOOL_DEFERRED, &id, &dir);
+	cr_assert_geq(fd, 0, "%s", strerror(-fd));
+	cr_expect_eq(dir, SPOOL_CORRUPT);
+	cr_expect_eq(act_move(&s.sp, ACT_DELETE, dir, id.inode, fd, 1, &to), 0);
+	cr_expect_eq(to, SPOOL_DELETED);
+	close(fd);
+	cr_expect_eq(scans, 0u);
+	id.inode++;
+	cr_expect_eq(act_find(&s.sp, SPOOL_DEFERRED, &id, &dir), -ENOENT);
+	cr_expect_eq(scans, 1u);
 	s.sp.sys = &fault_sys;
 	scratch_close(&s);
 }

@@ -102,6 +102,31 @@ Test(acts, each_goes_where_it_may)
 	}
 }
 
+/* mutation: queue-send/operators/acts.c: file_moved() takes act_target() for
+ * the place of the file. */
+Test(acts, D44_a_damaged_file_that_is_undeleted_is_not_counted_as_held)
+{
+	uint64_t inode = deferred_message();
+	struct queue_id id = world_id(&w, inode);
+	struct stat st;
+	char leaf[SPOOL_PATH_MAX];
+	int fd;
+
+	cr_assert_eq(act(ACT_DELETE, inode), 0);
+	spool_leaf(&w.s.sp, SPOOL_DELETED, inode, leaf, sizeof(leaf));
+	fd = openat(w.s.sp.dir[SPOOL_DELETED], leaf, O_RDWR);
+	cr_assert(fd >= 0);
+	cr_assert_eq(fchmod(fd, 0666), 0);
+	cr_assert_eq(fstat(fd, &st), 0);
+	close(fd);
+	w.s.walks[WALK_HOLD].count = 0;
+	w.s.walks[WALK_CORRUPT].wanted = false;
+	cr_expect_eq(world_do(&w, ACT_UNDELETE, &id, 0, &running), 0);
+	cr_expect_eq(world_where(&w, inode), SPOOL_CORRUPT);
+	cr_expect_eq(w.s.walks[WALK_HOLD].count, 0);
+	cr_expect(w.s.walks[WALK_CORRUPT].wanted);
+}
+
 Test(acts, a_held_message_is_forgotten_and_released_at_once)
 {
 	uint64_t inode = deferred_message();
