@@ -286,8 +286,8 @@ make_due(struct message *m, void *arg)
 {
 	struct actor *a = arg;
 	enum spool_dir to;
-	int r = act_move(&a->sp, ACT_RETRY, m->dir, m->inode, m->fd,
-	    clock_wall(), &to);
+	int r = act_move(
+	    &a->sp, ACT_RETRY, m->dir, m->inode, m->fd, clock_wall(), &to);
 
 	a->tally.done += r == 0;
 	a->tally.refused += r < 0;

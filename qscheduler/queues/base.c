@@ -253,8 +253,7 @@ check_room(const struct base *b, const struct spool *sp,
 	/* Shares of users and the configuration in force are written there; the
 	 * reserve is for mail. */
 	room->error = judge_room(b->fd, &none);
-	room->scarce =
-	    room->error == 0 && judge_room(sp->fd, &more) == -ENOSPC;
+	room->scarce = room->error == 0 && judge_room(sp->fd, &more) == -ENOSPC;
 	if (room->error == 0)
 		return;
 	room->disk = of_base.st_dev;

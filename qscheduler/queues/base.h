@@ -76,15 +76,15 @@ int base_describe_lost(const struct base *b, uint32_t queue,
 
 /* Can new mail be stored? */
 struct base_room {
-	int error;     /* 0, or -errno of room_is_error() */
-	bool scarce;   /* no error, and less than the reserve and an eighth of it
-			* is free in the queue */
+	int error;   /* 0, or -errno of room_is_error() */
+	bool scarce; /* no error, and less than the reserve and an eighth of it
+		      * is free in the queue */
 	uint64_t disk; /* the file system: of the error, else of the queue */
 	char text[ROOM_TEXT_SIZE]; /* room_describe() of the error, else "" */
 };
 /* Is this queue's directory still what it was? 0 or -errno. The disk has
- * answered, to a write as well. *ret_room is about the file systems of the queue
- * and of QUEUE_BASE, which each submission writes to. */
+ * answered, to a write as well. *ret_room is about the file systems of the
+ * queue and of QUEUE_BASE, which each submission writes to. */
 int base_check(const struct base *b, uint32_t queue,
     const struct room_want *want, struct base_room *ret_room);
 /* restored.c: -EUCLEAN when most files of a queue have names of other inodes,
