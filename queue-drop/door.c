@@ -1,6 +1,7 @@
 #include "queue-drop/door.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/guard.h"
+#include "base/io.h"
 #include "base/num.h"
 #include "spool/door.h"
 #include "submit/submit.h"
@@ -47,21 +49,41 @@ static const struct { int error, status; const char *code, *text; } errors[] = {
 };
 /* clang-format on */
 
-/* Refuses for a file system that takes no data: of the queue, or of
- * QUEUE_BASE/users. */
+/* Refuses for the error of a file system that takes no data. */
+static int
+refuse_room(struct door *d, int error, const char *text)
+{
+	return refuse(d, EX_TEMPFAIL, "%s %s",
+	    error == -EIO ? "4.3.0" : DOOR_FULL, text);
+}
+
+/* The file system is that of the queue. */
 static int
 refuse_full(struct door *d, int error)
 {
 	const struct room_want want = { d->conf.queue_minfree_bytes,
 		d->conf.queue_minfree_inodes };
-	const char *code = error == -EIO ? "4.3.0" : DOOR_FULL;
 	char text[ROOM_TEXT_SIZE];
 
 	if (d->begun)
 		accept_describe(&d->accept, error, text);
 	else
 		room_describe_queue(&d->sp, &want, 0, error, text);
-	return refuse(d, EX_TEMPFAIL, "%s %s", code, text);
+	return refuse_room(d, error, text);
+}
+
+/* The file system is that of QUEUE_BASE/users, for which there is no reserve.
+ */
+static int
+refuse_full_base(struct door *d, int error)
+{
+	static const struct room_want none;
+	char text[ROOM_TEXT_SIZE];
+	int fd = open(d->base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	room_describe(fd, d->base, &none, 0, error, text);
+	io_close(&fd);
+	return refuse_room(d, error, text);
 }
 
 /* Refuses for an error of the queue, or of the message. */
@@ -88,7 +110,7 @@ static int
 refuse_share(struct door *d)
 {
 	if (room_is_error(d->share.error))
-		return refuse_full(d, d->share.error);
+		return refuse_full_base(d, d->share.error);
 	return refuse(d, EX_TEMPFAIL, DOOR_SHARE " %s", d->share.reason);
 }
 

@@ -4,6 +4,7 @@ log, `setqload --list`, `qtop -b -n 1` and the submitter's error.
     QSCHED_TROUBLES=FILE tests/system/run.py -j 1 --as-root test_troubles
 
 appends the rows to FILE, as a table for a document."""
+import contextlib
 import os
 import re
 import shutil
@@ -116,6 +117,24 @@ class Troubles(SystemTest):
         i.wait_delivered("alice", 4)
         self.assertNotIn("queue 1: full", self.say(i, BIN / "setqload", "--list", "-c", i.conf_file))
         self.assertEqual(i.log().count("(queue active)"), i.log().count("queue-send/1: ") and 4)
+        i.stop()
+
+    @needs_root
+    def test_D46_a_full_disk_of_queue_base_beside_a_queue_with_room(self):
+        i = self.instance(queues=1, conf={"queue_minfree_bytes": "1m"})
+        for path, size in (i.base, "1m"), (i.queue(1), "16m"):
+            path.mkdir()
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", path], check=True)
+            self.addCleanup(subprocess.run, ["umount", "-l", path], check=False)
+        i.start_open()
+        i.inject(HELLO, "alice@test.example", uid=OUTSIDER)
+        i.wait_delivered("alice", 1)
+        with open(i.base / "filler", "wb", buffering=0) as f, contextlib.suppress(OSError):
+            while f.write(b"x" * 4096):
+                pass
+        done = i.inject(HELLO, "alice@test.example", check=False, uid=OUTSIDER + 1)
+        self.assertEqual(done.returncode, 75)
+        self.assertEqual(done.stderr.decode(), f"sendmail: 4.3.1 mail system full: {i.base} has no space free\n")
         i.stop()
 
     @needs_root
