@@ -62,6 +62,54 @@ class Restored(SystemTest):
         self.copy(i)
         self.repaired(i, 1)
 
+    def test_D45_a_copied_spool_with_mail_in_every_directory(self):
+        i = self.instance(queues=1, conf={"minimal_backoff_time": "1d", "maximal_backoff_time": "1d",
+                                          "double_bounce_recipient": ""},
+                          routing='slow.example smtp:[127.0.0.1]:9\nbad.example error:"5.1.1 no"\n* local\n')
+        i.start()
+        for n in range(3):
+            i.inject(LATER, f"u{n}@slow.example", f"u{n}@bad.example", sender="")
+        wait(lambda: len(i.files("deferred")) == 3 and len(i.files("bounce")) == 3, what="deferred mail")
+        rows = subprocess.run([BIN / "qctl", "-c", i.conf_file, "list"], env=i.environment(), capture_output=True,
+                              text=True, check=True).stdout.splitlines()
+        subprocess.run([BIN / "qctl", "-c", i.conf_file, "hold", rows[1].split()[0]], env=i.environment(),
+                       capture_output=True, check=True)
+        i.stop()
+        one = i.files("deferred")[0]
+        one.rename(i.queue(1) / "active" / one.parent.name / one.name)
+        i.inject(LATER, "u3@slow.example", sender="")
+        places = "incoming", "active", "deferred", "hold", "bounce"
+        counts = [1, 1, 1, 1, 3]
+        self.assertEqual([len(i.files(place)) for place in places], counts)
+        notes = sorted(i.texts("bounce"))
+        self.copy(i)
+        i.start()
+        wait(lambda: i.log_has('ALERT: queue 1 is disabled: run "qctl check --repair queue=1"'), what="the ALERT")
+        i.stop()
+        self.assertEqual([len(i.files(place)) for place in places], counts, "nothing was touched")
+        subprocess.run([BIN / "qctl", "-c", i.conf_file, "check", "--repair", "queue=1"], env=i.environment(),
+                       capture_output=True, check=True)
+        self.assertEqual([len(i.files(place)) for place in places], counts, "after the repair")
+        i.start()
+        i.wait_open(1)
+        wait(lambda: len(i.files("deferred")) == 3, what="all that is not held is deferred")
+        i.stop()
+        self.assertEqual([len(i.files(place)) for place in places], [0, 0, 3, 1, 3])
+        self.assertEqual(i.files("corrupt"), [])
+        self.assertEqual(sorted(i.texts("bounce")), notes)
+        self.assertEqual({p.name for p in i.files("bounce")} - {p.name for p in i.files("deferred", "hold")}, set())
+
+    def test_D45_a_wrong_mode_is_damage_and_no_copy(self):
+        i = self.waiting(3)
+        for path in i.files("deferred")[:2]:
+            path.chmod(0o666)
+        i.start()
+        i.wait_open(1)
+        i.flush()
+        wait(lambda: len(i.files("corrupt")) == 2, what="two in corrupt/")
+        self.assertEqual(len(i.files("deferred", "active")), 1)
+        i.stop()
+
     def test_D45_one_wrong_name_among_others_is_damage_as_ever(self):
         i = self.waiting(3)
         one = i.files("deferred")[0]
