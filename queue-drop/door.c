@@ -53,8 +53,8 @@ static const struct { int error, status; const char *code, *text; } errors[] = {
 static int
 refuse_room(struct door *d, int error, const char *text)
 {
-	return refuse(d, EX_TEMPFAIL, "%s %s",
-	    error == -EIO ? "4.3.0" : DOOR_FULL, text);
+	return refuse(
+	    d, EX_TEMPFAIL, "%s %s", error == -EIO ? "4.3.0" : DOOR_FULL, text);
 }
 
 /* The file system is that of the queue. */
