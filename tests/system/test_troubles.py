@@ -224,7 +224,7 @@ class Troubles(SystemTest):
         i.stop()
 
     def test_F9_a_wrong_alias_line(self):
-        self.wrong_file("A wrong alias line", "alias_file", "bob: |prog arg, /not/here\n")
+        self.wrong_file("A wrong alias line", "alias_file", "bob: b c\n")
 
     def test_F9_a_wrong_routing_file(self):
         self.wrong_file("A wrong routing file", "routing_file", "example.org nowhere:[x]\n")
