@@ -283,12 +283,12 @@ want 'and that not once more' eval '! compiles 1'
 want 'make check builds nothing before its parts' \
 	test "$(make -n check)" = tests/check.sh
 
-# Two lanes that never end. One of them ignores SIGHUP, as a program may.
+# Two lanes of a minute. One of them ignores SIGHUP, as a program may.
 cat >"$scratch/lane" <<'END'
 #!/bin/sh
 trap '' HUP
 echo $$ >"$1.new" && mv "$1.new" "$1"
-sleep 1000
+sleep 60
 :
 END
 for signal in TERM INT HUP; do
