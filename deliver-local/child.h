@@ -263,8 +263,9 @@ int maildir_deliver(struct maildir *md, struct message *m);
  * A mailbox of one file. It is locked as Debian policy 11.6 wants: by fcntl(),
  * and by NAME.lock where this user may make that file; a lock file of 5 minutes
  * is taken for one that was left behind. A line of the content that begins with
- * "From " gets a ">". A failure leaves the file as it was; success means that
- * the message is synced. No link is followed, as in a maildir. */
+ * "From " gets a ">". A failure leaves the file as it was, and an empty one
+ * that it has made; success means that the message is synced. No link is
+ * followed, as in a maildir. */
 
 struct mbox {
 	const struct spool_sys *sys; /* the seam for tests */

@@ -28,11 +28,11 @@ struct attempt {
 	struct mbox *b;
 	const struct spool_sys *sys;
 	int dir, fd;
+	int lock_fd; /* of the dot lock that this process made; -1: none */
 	char name[NAME_MAX + 1];
 	char lock[NAME_MAX + 1];
-	bool made;   /* the mailbox was not there */
-	bool locked; /* the dot lock is ours */
-	off_t size;  /* octets before the message */
+	bool made;  /* this process made the mailbox */
+	off_t size; /* octets before the message */
 	/* Output, and where it is in the content. */
 	char *out;
 	size_t nout;
@@ -55,10 +55,16 @@ refused(struct attempt *a, int error, const char *step)
 	return error;
 }
 
+/* Tells that the delivery gets on. The time of the dot lock is set as well, so
+ * that the lock of a long write does not grow stale. */
 static int
 progress(struct attempt *a)
 {
-	int r = a->b->progress == NULL ? 0 : a->b->progress(a->b->arg);
+	int r;
+
+	if (a->lock_fd >= 0)
+		(void)futimens(a->lock_fd, NULL);
+	r = a->b->progress == NULL ? 0 : a->b->progress(a->b->arg);
 
 	if (r < 0)
 		a->b->step = "go on in time";
@@ -93,9 +99,10 @@ open_or_make(struct attempt *a)
 			break;
 		a->fd = a->sys->openat(
 		    a->dir, a->name, OPEN_FLAGS | O_CREAT | O_EXCL, 0600);
-		a->made = a->fd >= 0;
-		if (a->made)
+		if (a->fd >= 0) {
+			a->made = true;
 			return give_to_spool(a);
+		}
 		if (errno != EEXIST)
 			break;
 	}
@@ -121,25 +128,27 @@ judge_file(struct attempt *a)
 
 /* 1: the name stands for the open file; 0: the file was replaced. */
 static int
-is_named(struct attempt *a)
+is_named(struct attempt *a, int fd, const char *name)
 {
 	struct stat open, named;
 
-	if (fstat(a->fd, &open) < 0)
+	if (fstat(fd, &open) < 0)
 		return failed(a, "look at it");
-	if (fstatat(a->dir, a->name, &named, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(a->dir, name, &named, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : failed(a, "look at it");
 	return open.st_ino == named.st_ino && open.st_dev == named.st_dev;
 }
 
 /* ---- locks ---- */
 
+/* A program that took the lock for a stale one may have put a lock of its own
+ * in the place of this one. */
 static void
 drop_dot_lock(struct attempt *a)
 {
-	if (a->locked)
+	if (a->lock_fd >= 0 && is_named(a, a->lock_fd, a->lock) == 1)
 		(void)a->sys->unlinkat(a->dir, a->lock, 0);
-	a->locked = false;
+	io_close(&a->lock_fd);
 }
 
 static void
@@ -159,13 +168,11 @@ static int
 take_dot_lock(struct attempt *a)
 {
 	char pid[32];
-	int fd = a->sys->openat(a->dir, a->lock, LOCK_FLAGS, 0644);
 	int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
 
-	if (fd >= 0) {
-		a->locked = true;
-		(void)!a->sys->write(fd, pid, (size_t)n);
-		io_close(&fd);
+	a->lock_fd = a->sys->openat(a->dir, a->lock, LOCK_FLAGS, 0644);
+	if (a->lock_fd >= 0) {
+		(void)!a->sys->write(a->lock_fd, pid, (size_t)n);
 		return 1;
 	}
 	if (errno == EEXIST) {
@@ -211,7 +218,7 @@ open_locked(struct attempt *a)
 		if (r == 0)
 			r = take_locks(a);
 		if (r > 0) {
-			r = is_named(a);
+			r = is_named(a, a->fd, a->name);
 			if (r == 0)
 				drop_dot_lock(a);
 		}
@@ -368,7 +375,8 @@ sync_all(struct attempt *a)
 
 	if (a->sys->fsync(a->fd) < 0)
 		return failed(a, "sync it");
-	if (!a->made)
+	/* The process that made an empty file has not synced the name. */
+	if (!a->made && a->size > 0)
 		return 0;
 	fd = a->sys->openat(a->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	/* A directory that may be written and not read cannot be synced. */
@@ -379,13 +387,12 @@ sync_all(struct attempt *a)
 	return r;
 }
 
-/* The mailbox as it was: no reader sees half a message. */
+/* The mailbox as it was: no reader sees half a message. A file that was made
+ * stays, empty: another program may have opened it. */
 static void
 take_back(struct attempt *a)
 {
-	if (a->made)
-		(void)a->sys->unlinkat(a->dir, a->name, 0);
-	else if (a->sys->ftruncate(a->fd, a->size) == 0)
+	if (a->sys->ftruncate(a->fd, a->size) == 0)
 		(void)a->sys->fsync(a->fd);
 }
 
@@ -422,7 +429,9 @@ make_names(struct attempt *a)
 int
 mbox_deliver(struct mbox *b, struct message *m)
 {
-	struct attempt a = { .b = b, .sys = b->sys, .dir = -1, .fd = -1 };
+	struct attempt a = {
+		.b = b, .sys = b->sys, .dir = -1, .fd = -1, .lock_fd = -1
+	};
 	int r = walk_to_file(b->path, NULL, NULL, &a.dir);
 
 	b->step = "reach it";

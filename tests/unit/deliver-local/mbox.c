@@ -172,11 +172,110 @@ Test(mbox, D47_a_failure_leaves_the_mailbox_as_it_was)
 	cr_expect_eq(unlink(path), 0);
 	for (i = 1; i <= 2; i++) {
 		syncs = i;
-		cr_expect_eq(deliver("x\n"), -EIO);
-		cr_expect_eq(access(path, F_OK), -1, "it was made for nothing");
+		cr_expect_eq(deliver("x\n"), -EIO, "sync %d", i);
+		expect_file("");
 	}
-	cr_expect_eq(scratch_count(scratch(), NULL), 0);
+	cr_expect_eq(scratch_count(scratch(), NULL), 1, "no lock is left");
 	free(large);
+}
+
+/* The file is made, and before the lock is taken another program appends a
+ * message of its own under its lock. */
+static int
+make_and_lose(int dir, const char *name, int flags, mode_t mode)
+{
+	int fd = openat(dir, name, flags, mode);
+
+	if (fd >= 0 && (flags & O_CREAT) != 0 && strcmp(name, "mbox") == 0) {
+		scratch_file("mbox.lock", TEXT("1\n"));
+		cr_assert_eq(write(fd, TEXT("theirs\n\n")), 8);
+	}
+	return fd;
+}
+
+static int
+end_their_lock(void *arg UNUSED)
+{
+	(void)unlink(scratch_path("mbox.lock"));
+	return 0;
+}
+
+/* mutation: deliver-local/mbox.c, take_back() removes a file that was made. */
+Test(mbox, D47_mail_of_another_program_in_a_new_mailbox_stays)
+{
+	int i;
+
+	sys.openat = make_and_lose;
+	for (i = 0; i < 2; i++) {
+		error = ENOSPC;
+		left = i == 0 ? 20 : -1;
+		syncs = i;
+		box = (struct mbox){ .sys = &sys,
+			.path = path,
+			.own = true,
+			.spool_group = (gid_t)-1,
+			.lock_limit = 60 * USEC_PER_SEC,
+			.progress = end_their_lock };
+		scratch_message(&message, "s@x", "bob@y", TEXT("x\n"));
+		cr_expect_eq(
+		    mbox_deliver(&box, &message), i == 0 ? -ENOSPC : -EIO);
+		scratch_message_done(&message);
+		left = -1;
+		expect_file("theirs\n\n");
+		cr_assert_eq(unlink(path), 0);
+	}
+}
+
+/* The lock is looked at, and made old, with each piece that is written. */
+static int beats, stale;
+
+static int
+age_lock(void *arg UNUSED)
+{
+	const struct timespec old[2] = { { 1, 0 }, { 1, 0 } };
+	const char *lock = scratch_path("mbox.lock");
+	struct stat st;
+
+	cr_assert_eq(stat(lock, &st), 0);
+	beats++;
+	stale += st.st_mtim.tv_sec == 1;
+	cr_assert_eq(utimensat(AT_FDCWD, lock, old, 0), 0);
+	return 0;
+}
+
+static int
+steal_lock(void *arg UNUSED)
+{
+	if (beats++ == 0) {
+		cr_assert_eq(unlink(scratch_path("mbox.lock")), 0);
+		scratch_file("mbox.lock", TEXT("theirs\n"));
+	}
+	return 0;
+}
+
+/* mutation: deliver-local/mbox.c, progress() does not touch the lock;
+ * drop_dot_lock() removes the lock of another program. */
+Test(mbox, the_lock_of_a_long_write_stays_fresh)
+{
+	static char large[400000];
+	size_t i;
+
+	memset(large, 'x', sizeof(large));
+	for (i = 0; i < 2; i++) {
+		beats = stale = 0;
+		box = (struct mbox){ .sys = &sys,
+			.path = path,
+			.spool_group = (gid_t)-1,
+			.lock_limit = USEC_PER_SEC,
+			.progress = i == 0 ? age_lock : steal_lock };
+		scratch_message(&message, "s@x", "bob@y", large, sizeof(large));
+		cr_expect_eq(mbox_deliver(&box, &message), 0);
+		scratch_message_done(&message);
+		cr_expect_gt(beats, 3);
+		cr_expect_eq(stale, 0);
+		cr_expect_eq(access(scratch_path("mbox.lock"), F_OK),
+		    i == 0 ? -1 : 0, "%zu", i);
+	}
 }
 
 /* mutation: deliver-local/mbox.c, judge_file() is always 0. */
