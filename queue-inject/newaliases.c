@@ -1,28 +1,22 @@
 /* newaliases and sendmail -bi: judge the file of aliases and put it in force.
  *
- * The file goes in force with the rest of the configuration, by a reload: the
- * supervisor gets SIGHUP from whoever may signal it, root or the user of a
- * private instance. A reload that succeeds replaces the configuration in force
- * (QUEUE_BASE/conf), which this program waits for. */
+ * The file goes in force with the rest of the configuration, by a reload, which
+ * the supervisor is asked for as `setqload --reload` asks. The supervisor
+ * answers when a reload that began after the request has ended. */
 #include "queue-inject/inject.h"
 
 #include "base/clock.h"
-#include "ipc/page.h"
+#include "ipc/ask.h"
+#include "ipc/page_text.h"
 #include "route/alias.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define RELOAD_LIMIT (30 * USEC_PER_SEC)
-#define LOOK_EVERY   (50 * USEC_PER_MSEC)
-/* The supervisor tells the daemons in the turn of its loop after the one that
- * replaced the file; it publishes its page once a second. */
-#define TELL_TIME    (100 * USEC_PER_MSEC)
+/* A reload reads files, which may lie on a slow disk. systemd gives it 60 s. */
+#define RELOAD_LIMIT (50 * USEC_PER_SEC)
 
 static void
 print_lines(const char *name, const char *text)
@@ -65,103 +59,80 @@ judge_file(const struct conf *conf, const char *name, struct refusal *why)
 	return r < 0 ? r : 1;
 }
 
-/* The configuration in force is another one. */
-static bool
-is_replaced(const char *path, const struct stat *before)
-{
-	struct stat now;
-
-	return stat(path, &now) == 0 &&
-	    (now.st_ino != before->st_ino ||
-		now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
-		now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
-}
-
-static bool
-is_told(const char *instance, usec_t replaced_at)
-{
-	struct sched_page page;
-
-	return sched_page_read(instance, &page) == 0 &&
-	    page.head.beat_mono > replaced_at + TELL_TIME;
-}
-
+/* The reason of the last reload, in the page: "old configuration in force: …".
+ * The answer to the request has no room for it. */
 static int
-await_reload(const struct conf *conf, const char *in_force,
-    const struct stat *before, struct refusal *why)
+refuse_reload(const struct conf *conf, struct refusal *why)
 {
-	const struct timespec pause = { 0, LOOK_EVERY * 1000 };
-	const usec_t until = clock_mono() + RELOAD_LIMIT;
-	usec_t replaced_at = 0;
+	struct sched_page page = { 0 };
+	struct buf text = { 0 };
+	int r = sched_page_read(conf->instance, &page);
 
-	for (; clock_mono() < until; (void)nanosleep(&pause, NULL)) {
-		if (replaced_at == 0 && is_replaced(in_force, before))
-			replaced_at = clock_mono();
-		if (replaced_at > 0 && is_told(conf->instance, replaced_at))
-			return 0;
-	}
-	return refuse(why, REFUSAL_TIMEOUT,
-	    "%s is NOT in force: qscheduler did not reload within %d s; its "
-	    "log has the reason, and so has `qscheduler --check`",
-	    conf->alias_file, (int)(RELOAD_LIMIT / USEC_PER_SEC));
-}
-
-/* SIGHUP to the process that writes the page, and to no other process that has
- * its number now. 0; -ESRCH: it has ended; -errno. */
-static int
-signal_supervisor(const struct page_head *head)
-{
-	const pid_t pid = (pid_t)head->pid;
-	int fd = pid > 1 ? pidfd_open(pid, 0) : -1, r = 0;
-
-	if (fd < 0)
-		return pid > 1 ? -errno : -ESRCH;
-	if (page_start_ticks(pid) != head->start_ticks)
-		r = -ESRCH;
-	else if (pidfd_send_signal(fd, SIGHUP, NULL, 0) < 0)
-		r = -errno;
-	close(fd);
+	if (r == 0)
+		r = page_text_conf(&page, &text);
+	r = refuse(why, REFUSAL_CONFIG,
+	    "%s is NOT in force: %s; `qscheduler --check` shows all mistakes",
+	    conf->alias_file,
+	    r == 0 && text.len > 0 ? buf_str(&text)
+				   : "old configuration in force: see the log");
+	buf_done(&text);
 	return r;
+}
+
+/* 0: the supervisor answered, *ret_code and answer say what; -ENOENT: no
+ * supervisor runs; other -errno of ask_request(). */
+static int
+ask_reload(const char *instance, int *ret_code, char answer[SCHED_ANSWER_SIZE])
+{
+	const uint32_t nonce = arc4random();
+	const struct msg request = { .type = MSG_REREAD,
+		.u.REREAD = { (uint32_t)getpid(), nonce, 0 } };
+	struct sched_page page;
+	int r = sched_page_read(instance, &page);
+
+	/* A page outlives a supervisor that was killed. */
+	if (r == 0 &&
+	    page_start_ticks((pid_t)page.head.pid) != page.head.start_ticks)
+		r = -ENOENT;
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	return ask_request(
+	    instance, &request, nonce, RELOAD_LIMIT, ret_code, answer);
 }
 
 static int
 reload(const struct conf *conf, const char *name, struct refusal *why)
 {
-	struct sched_page page;
-	struct buf in_force = { 0 };
-	struct stat before = { 0 };
-	int r = sched_page_read(conf->instance, &page);
+	char answer[SCHED_ANSWER_SIZE] = "";
+	int code = 0, r = ask_reload(conf->instance, &code, answer);
 
-	if (r == 0 &&
-	    buf_printf(&in_force, "%s/" CONF_IN_FORCE_NAME, conf->queue_base) <
-		0)
-		return refuse(why, REFUSAL_MEMORY, "out of memory");
-	if (r == 0) {
-		(void)stat(buf_str(&in_force), &before);
-		r = signal_supervisor(&page.head);
+	if (r == 0 && code == 0) {
+		printf("%s: %s is in force\n", name, conf->alias_file);
+		return 0;
 	}
-	if (r == 0) {
-		r = await_reload(conf, buf_str(&in_force), &before, why);
-		if (r == 0)
-			printf("%s: %s is in force\n", name, conf->alias_file);
-	} else if (r == -ENOENT || r == -ESRCH)
-		r = fprintf(stderr,
-			"%s: qscheduler does not run: it reads %s "
-			"when it starts\n",
-			name, conf->alias_file) < 0;
-	else if (r == -EPERM || r == -EACCES)
-		r = refuse(why, REFUSAL_PERMISSION,
+	if (r == 0 && code == -EBADMSG)
+		return refuse_reload(conf, why);
+	if (r == -ENOENT)
+		return fprintf(stderr,
+			   "%s: qscheduler does not run: it reads %s "
+			   "when it starts\n",
+			   name, conf->alias_file) < 0;
+	if (r == -EPERM || r == -EACCES || code == -EACCES)
+		return refuse(why, REFUSAL_PERMISSION,
 		    "%s is valid but NOT in force yet: run newaliases as root, "
 		    "or `systemctl reload qscheduler` (runit: `sv hup "
 		    "qscheduler`)",
 		    conf->alias_file);
-	else
-		r = refuse(why, REFUSAL_CONFIG,
-		    "%s is valid but NOT in force: the supervisor cannot be "
-		    "reached: %s",
-		    conf->alias_file, strerror(-r));
-	buf_done(&in_force);
-	return r < 0 ? -1 : 0;
+	if (r == -ETIMEDOUT)
+		return refuse(why, REFUSAL_TIMEOUT,
+		    "%s is NOT in force: qscheduler did not reload within %d "
+		    "s; its log has the reason",
+		    conf->alias_file, (int)(RELOAD_LIMIT / USEC_PER_SEC));
+	return refuse(why, REFUSAL_CONFIG,
+	    "%s is valid but NOT in force: the supervisor %s: %s",
+	    conf->alias_file,
+	    r < 0 ? "cannot be reached" : "refuses the reload",
+	    r < 0 ? strerror(-r) : answer);
 }
 
 int

@@ -112,7 +112,7 @@ class AliasFile(SystemTest):
         self.assertEqual(done.returncode, 75)
         self.assertRegex(done.stderr, rf"^newaliases: 4\.3\.5 {f}: .*; the aliases that are in force stay\n$")
 
-    # mutation: queue-inject/newaliases.c, reload() sends no signal; is_told() is always true.
+    # mutation: queue-inject/newaliases.c, ask_reload() asks for nothing.
     def test_newaliases_puts_a_new_alias_in_force(self):
         i = self.running(aliases="old: alice\n")
         for n in range(3):
@@ -125,6 +125,32 @@ class AliasFile(SystemTest):
             i.wait_delivered("alice", n + 1)
         i.stop()
         done = self.newaliases(i)
+        self.assertEqual((done.returncode, done.stderr),
+                         (0, f"newaliases: qscheduler does not run: it reads {i.alias_file} when it starts\n"))
+
+    # mutation: queue-inject/newaliases.c, reload() takes -EBADMSG for success.
+    def test_F10_newaliases_says_why_a_reload_is_refused(self):
+        i = self.running(aliases="old: alice\n")
+        rules = i.routing_file.read_text()
+        i.routing_file.write_text(rules + "far.example nosuch\n")
+        i.alias_file.write_text("new: alice\n")
+        for name, words in (("newaliases", ()), ("sendmail", ("-bi",))):
+            done = self.newaliases(i, name, *words)
+            self.assertEqual((done.returncode, done.stdout), (75, ""))
+            self.assertRegex(done.stderr, rf"^{name}: 4\.3\.5 {i.alias_file} is NOT in force: old configuration in "
+                             rf"force: {i.routing_file}:\d+: .*nosuch.*; `qscheduler --check` shows all mistakes\n$")
+        self.assertEqual((i.base / "aliases").read_text(), "old: alice\n")
+        i.routing_file.write_text(rules)
+        done = self.newaliases(i)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual((i.base / "aliases").read_text(), "new: alice\n")
+        i.stop()
+
+    # mutation: queue-inject/newaliases.c, ask_reload() does not look at the process of the page.
+    def test_newaliases_of_a_killed_supervisor_does_not_wait(self):
+        i = self.running(aliases="old: alice\n")
+        i.kill()
+        done = self.newaliases(i, timeout=20)
         self.assertEqual((done.returncode, done.stderr),
                          (0, f"newaliases: qscheduler does not run: it reads {i.alias_file} when it starts\n"))
 
