@@ -318,7 +318,12 @@ take_address(struct expander *x, const struct frame *f, const char *text)
 		return add_rcpt(x, address, m.is_account);
 	r = meet(x, SEEN_ALIAS, m.key);
 	x->looped |= r == 0;
-	return r <= 0 ? r : enter(x, f->node, &m, address);
+	if (r <= 0)
+		return r;
+	/* The other recipients get their mail; this one is refused by itself.
+	 */
+	return alias_refuses(m.alias) ? add_rcpt(x, address, false)
+				      : enter(x, f->node, &m, address);
 }
 
 /* A program or a mailbox becomes a recipient that names it, and the include

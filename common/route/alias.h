@@ -72,6 +72,9 @@ alias_find_domain(const struct alias_table *table, const char *address);
 /* By its key. */
 const struct alias *
 alias_find_key(const struct alias_table *table, const char *key);
+/* The alias is right and has a member of the kind ALIAS_REFUSAL, so that all
+ * its mail is returned. NULL has none. */
+bool alias_refuses(const struct alias *alias);
 /* Alias number i, for checks; NULL behind the last. */
 const struct alias *alias_at(const struct alias_table *table, size_t i);
 

@@ -109,3 +109,16 @@ alias_find_key(const struct alias_table *table, const char *key)
 	nexthop_lower_case(lower);
 	return find(table, lower);
 }
+
+bool
+alias_refuses(const struct alias *alias)
+{
+	size_t i;
+
+	if (alias == NULL || alias->wrong != NULL)
+		return false;
+	for (i = 0; i < alias->nmembers; i++)
+		if (alias->members[i].kind == ALIAS_REFUSAL)
+			return true;
+	return false;
+}

@@ -99,6 +99,22 @@ is_instruction(const char *recipient)
 		strlen(ALIAS_INCLUDE_PREFIX)) == 0;
 }
 
+/* The recipients of an expansion are not looked up again: that ends each loop.
+ * A name whose alias refuses mail is such a recipient, and is refused. */
+static const char *
+key_of_expanded(const struct route_table *table, const char *recipient, int r,
+    const struct route *to)
+{
+	const char *key;
+
+	if (is_instruction(recipient))
+		return recipient;
+	key = key_of(table, recipient, r, to);
+	return key != NULL && alias_refuses(alias_find_key(table->aliases, key))
+	    ? key
+	    : NULL;
+}
+
 int
 route_lookup(const struct route_table *table, const char *recipient,
     bool expanded, struct route *ret_route)
@@ -111,8 +127,8 @@ route_lookup(const struct route_table *table, const char *recipient,
 		key = NULL;
 	else if (!expanded)
 		key = key_of(table, recipient, r, &to);
-	else if (is_instruction(recipient))
-		key = recipient;
+	else
+		key = key_of_expanded(table, recipient, r, &to);
 	if (key != NULL)
 		to = (struct route){ .transport = table->alias_transport,
 			.nexthop = key,

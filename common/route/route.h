@@ -96,9 +96,9 @@ const struct alias_table *route_aliases(const struct route_table *table);
 void route_free(struct route_table **table);
 
 /* 0, or -ENOENT when no rule fits and no default does. expanded: the recipient
- * is of a message that an expansion made, so that no alias is looked up; what
- * names a program or an include file has the transport of aliases, with the
- * recipient itself as next hop. */
+ * is of a message that an expansion made, so that no alias is looked up but
+ * one that refuses mail (alias_refuses()); what names a program or an include
+ * file has the transport of aliases, with the recipient itself as next hop. */
 int route_lookup(const struct route_table *table, const char *recipient,
     bool expanded, struct route *ret_route);
 /* The nexthop of a route for this recipient into out (room for

@@ -166,7 +166,7 @@ class AliasFile(SystemTest):
         i.stop()
 
     # The forms that people bring along, one alias each, and two wrong lines. A
-    # wrong line holds up its own name only.
+    # wrong line holds up its own name, and lists that have the name as a member.
     #
     # mutation: deliver-local/members.c, judge_alias() is always 0; common/route/alias.c, complain() is -EINVAL.
     def test_F10_each_form_of_other_mtas_is_taken_or_waits_alone(self):

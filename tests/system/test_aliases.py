@@ -59,6 +59,20 @@ class Aliases(SystemTest):
         wait(lambda: i.log_has(rf"{child}: removed"), what="its end")
         i.wait_empty()
 
+    # mutation: deliver-local/members.c, take_address() enters an alias that refuses.
+    def test_F10_a_member_that_refuses_mail_is_refused_alone(self):
+        i = self.with_aliases("staff: ann, bob@far.test, carol\ncarol: :fail: 5.1.6 she left\n").start()
+        parent = self.send(i, "staff@test.example")
+        wait(lambda: i.log_has(rf"{parent}: to=<staff@test\.example>, .*status=sent \(alias staff: 3 recipients"),
+             what="the expansion")
+        wait(lambda: i.log_has(r"to=<carol@test\.example>, relay=alias, .*dsn=5\.1\.6, status=bounced \(she left\)"),
+             what="the refusal")
+        wait(lambda: i.log_has(r"to=<bob@far\.test>, relay=discard, .*status=sent"), what="the far member")
+        i.wait_delivered("ann", 1)
+        self.assertEqual(i.maildir("carol"), [])
+        i.wait_empty()
+        i.stop()
+
     def test_unknown_members_fail_and_others_get_it(self):
         i = self.with_aliases("team: no-such-user-here, ann@far.test\n")
         i.write_conf(maildir_user=None, maildir_path=None)

@@ -145,6 +145,25 @@ Test(route_aliased, the_administrator_has_one_in_any_case)
 	route_free(&table);
 }
 
+/* mutation: common/route/aliased.c, key_of_expanded() without
+ * alias_refuses(). */
+Test(route_aliased, F10_a_member_of_an_expansion_that_refuses_mail)
+{
+	struct route_table *table =
+	    table_of("carol: :fail: left\ndave: x, :fail: 5.1.6 moved\nbob: x\n"
+		     "eve: two words, :fail: x\n@far.example: :fail: closed\n",
+		true);
+
+	expect_route(table, "Carol@host.example", true, "alias:carol");
+	expect_route(table, "carol+x@host.example", true, "alias:carol");
+	expect_route(table, "dave@host.example", true, "alias:dave");
+	expect_route(table, "any@far.example", true, "alias:@far.example");
+	expect_route(table, "bob@host.example", true, "smtp:mx.bob.example");
+	expect_route(table, "eve@host.example", true, "local:eve");
+	expect_route(table, "root@host.example", true, "local:root");
+	route_free(&table);
+}
+
 /* mutation: common/route/route.c, is_instruction() is always true or false. */
 Test(route_aliased, instructions_of_an_expansion)
 {
