@@ -24,6 +24,11 @@ struct names {
 	struct buf *out;
 	uint32_t lines;
 	bool programs, absent;
+	/* User of the mailboxes that the file names, where root owns the file
+	 * and starts the instance. */
+	bool has_writer;
+	uid_t writer_uid;
+	gid_t writer_gid;
 };
 
 /* ---- one line of the output ---- */
@@ -107,6 +112,46 @@ judge_include(const char *path)
 	return NULL;
 }
 
+static bool
+may_write(const struct names *n, const struct stat *st)
+{
+	const mode_t write = st->st_uid == n->writer_uid ? S_IWUSR
+	    : st->st_gid == n->writer_gid                ? S_IWGRP
+							 : S_IWOTH;
+
+	return (st->st_mode & write) != 0;
+}
+
+/* NULL: default_privs may write the mailbox, or make it. The directories above
+ * are the agent's to judge. */
+static const char *
+judge_mailbox(const struct names *n, const char *path)
+{
+	char name[ADDRESS_MAX + 1];
+	size_t len = strlen(path);
+	struct stat st;
+	char *slash;
+
+	if (!n->has_writer)
+		return NULL;
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	snprintf(name, sizeof(name), "%.*s", (int)len, path);
+	if (lstat(name, &st) == 0)
+		return may_write(n, &st)
+		    ? NULL
+		    : "the user of default_privs may not write it: mail for "
+		      "it is deferred";
+	slash = strrchr(name, '/');
+	if (errno != ENOENT || slash == NULL)
+		return strerror(errno);
+	slash[slash == name] = '\0';
+	return stat(name, &st) == 0 && may_write(n, &st)
+	    ? NULL
+	    : "is not there, and the user of default_privs may not make it: "
+	      "mail for it is deferred";
+}
+
 static int
 check_member(struct names *n, const struct alias *alias,
     const struct alias_member *member)
@@ -118,6 +163,8 @@ check_member(struct names *n, const struct alias *alias,
 		why = judge_address(n, member->text, &next);
 	else if (member->kind == ALIAS_INCLUDE)
 		why = judge_include(member->text);
+	else if (member->kind == ALIAS_FILE)
+		why = judge_mailbox(n, member->text);
 	n->programs |=
 	    member->kind == ALIAS_PROGRAM || member->kind == ALIAS_FILE;
 	return why == NULL ? 0 : say(n, alias, member->text, why);
@@ -360,6 +407,21 @@ close_names(struct names *n)
 	route_free(&n->routes);
 }
 
+static void
+find_writer(struct names *n)
+{
+	const struct passwd *user =
+	    geteuid() == 0 && n->aliases != NULL && alias_owner(n->aliases) == 0
+	    ? getpwnam(n->conf->default_privs)
+	    : NULL;
+
+	n->has_writer = user != NULL;
+	if (user != NULL) {
+		n->writer_uid = user->pw_uid;
+		n->writer_gid = user->pw_gid;
+	}
+}
+
 static int
 open_names(const struct conf *conf, struct buf *out, struct names *ret,
     struct buf *ret_error)
@@ -372,6 +434,7 @@ open_names(const struct conf *conf, struct buf *out, struct names *ret,
 	if (r == 0 && files_have_aliases(conf, geteuid() != 0)) {
 		r = daemon_aliases(conf, &ret->aliases, ret_error);
 		ret->absent = ret->aliases == NULL;
+		find_writer(ret);
 	}
 	if (r < 0)
 		close_names(ret);

@@ -85,6 +85,16 @@ class AliasFile(SystemTest):
         self.assertEqual(self.check(i), [f"warning: {f}:1: a: {include}: others than its owner may write it: "
                                          "mail for it is deferred"])
         if AS_ROOT:
+            others, mine = i.dir / "others", i.dir / "mine"
+            for path, mode in ((others, 0o660), (mine, 0o666)):
+                path.touch()
+                os.chmod(path, mode)
+            f.write_text(f"a: {others}\nb: {mine}, /tmp/none\nc: {i.dir}/none\nd: {i.dir}/none/x/\n")
+            os.chmod(i.dir, 0o755)
+            cannot = "is not there, and the user of default_privs may not make it: mail for it is deferred"
+            self.assertEqual(self.check(i), [
+                f"warning: {f}:1: a: {others}: the user of default_privs may not write it: mail for it is deferred",
+                f"warning: {f}:3: c: {i.dir}/none: {cannot}", f"warning: {f}:4: d: {i.dir}/none/x/: {cannot}"])
             f.write_text('a: "|/bin/true x"\n')
             i.write_conf(default_privs="nosuch")
             self.assertEqual(self.check(i), ["warning: default_privs: there is no user nosuch: "
