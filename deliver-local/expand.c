@@ -422,6 +422,9 @@ tell_failed(const struct run *u, int error)
 		verdict_refuse(u->verdict, buf_str(&u->why));
 		return;
 	}
+	/* Of a user's file no mistake returns mail. */
+	if (error == -E2BIG && u->x->of.forward != NULL)
+		error = -EUCLEAN;
 	for (i = 0; u->why.len > 0 && i < ARRAY_LEN(reasons); i++)
 		if (error == -reasons[i].error) {
 			verdict_set(u->verdict, reasons[i].outcome,

@@ -210,8 +210,8 @@ push_file(
 	f->path = strdup(path);
 	if (!include_fits(&f->file, &x->room))
 		return fail(x, -E2BIG,
-		    "include file %s: too large for alias_expansion_limit",
-		    path);
+		    "include file %s: too large for %u recipients", path,
+		    x->names->limit);
 	return f->path == NULL ? -ENOMEM : 0;
 }
 

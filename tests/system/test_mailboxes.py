@@ -2,6 +2,8 @@
 import grp
 import os
 import re
+import shutil
+import stat
 import subprocess
 
 from accounts import Accounts
@@ -13,9 +15,9 @@ HELLO = b"Subject: hello\n\nhello\nFrom here\n"
 
 @needs_root
 class Mailboxes(SystemTest):
-    def accounts(self, i, *names):
+    def accounts(self, i, *names, hang=None):
         try:
-            made = Accounts(i, *names)
+            made = Accounts(i, *names, hang=hang)
         except OSError as error:
             self.skipTest(f"no mount namespace: {error}")
         self.addCleanup(made.end)
@@ -84,12 +86,12 @@ class Mailboxes(SystemTest):
         self.assertIn("maildir_path: /var/mail/%u is a maildir for each user; for mailboxes of one file write "
                       "mbox:/var/mail/%u", self.check(i, made))
 
-    def forwards(self, *names, conf=None):
+    def forwards(self, *names, hang=None, **conf):
         """An instance whose accounts may have forward files; and their homes."""
         i = self.instance(aliases="", routing="far.test discard\n* local\n")
-        made = self.accounts(i, *names)
-        i.write_conf(maildir_user="", maildir_path="%h/Maildir/", forward_path="%h/.forward", admin_recipient=None,
-                     mydestination="test.example", **(conf or {}))
+        made = self.accounts(i, *names, hang=hang)
+        i.write_conf(**{"maildir_user": "", "maildir_path": "%h/Maildir/", "forward_path": "%h/.forward",
+                        "admin_recipient": None, "mydestination": "test.example", **conf})
         i.start(prefix=made.prefix)
         return i, made
 
@@ -148,4 +150,77 @@ class Mailboxes(SystemTest):
         i.flush()
         for name in made.uids:
             wait(lambda n=name: len(made.maildir(n)) == 1, what=name)
+        i.stop()
+
+    def expect_deferred(self, i, name, why):
+        self.send(i, name)
+        wait(lambda: i.log_has(rf"to=<{name}@test\.example>, .*dsn=4\.\d\.\d, status=deferred \(.*{why}"),
+             what=f"{name}: {why}")
+
+    # mutation: deliver-local/include.c, FILE_FLAGS without O_NOFOLLOW, or
+    # without O_NONBLOCK; judge() takes every kind of file; deliver-local/expand.c,
+    # tell_failed() returns mail for a file that is too large.
+    def test_X19_a_forward_file_of_another_kind_waits(self):
+        kinds = {"link": "a link on its path", "fifo": "not a regular file", "device": "not a regular file",
+                 "directory": "not a regular file", "group": "others than its owner may write it",
+                 "large": "too large for 1000 recipients"}
+        i, made = self.forwards(*kinds, maildir_time_limit="30s")
+        files = {name: made.home / name / ".forward" for name in kinds}
+        target = made.home / "link" / "target"
+        target.write_text("x@far.test\n")
+        os.chown(target, made.uids["link"], -1)
+        files["link"].symlink_to(target)
+        os.mkfifo(files["fifo"], 0o600)
+        os.mknod(files["device"], stat.S_IFCHR | 0o600, os.makedev(1, 5))
+        files["directory"].mkdir()
+        self.put_forward(made, "group", "x@far.test\n", 0o660)
+        self.put_forward(made, "large", "x@far.test\n")
+        os.truncate(files["large"], 1 << 30)
+        for name in kinds:
+            os.chown(files[name], made.uids[name], made.uids[name], follow_symlinks=False)
+        for name, why in kinds.items():
+            self.expect_deferred(i, name, why)
+        self.assertFalse(i.log_has(r"to=<x@far\.test>|status=bounced"))
+        for name in kinds:
+            files[name].rmdir() if name == "directory" else files[name].unlink()
+        i.flush()
+        for name in kinds:
+            wait(lambda n=name: len(made.maildir(n)) == 1, what=name)
+        i.stop()
+
+    # mutation: deliver-local/privileges.c, account_become() keeps the groups.
+    def test_X19_a_forward_file_runs_programs_as_the_user_alone(self):
+        i, made = self.forwards("alice", "bob", "gone")
+        out = made.home / "alice" / "ids"
+        self.put_forward(made, "alice", f'"|id -u >{out}; id -g >>{out}; id -G >>{out}; grep Cap[PE] /proc/self/status >>{out}"\n')
+        self.put_forward(made, "bob", "Bob+x@test.example, bob, BOB@test.example, \\bob\n")
+        shutil.rmtree(made.home / "gone")
+        for name in ("alice", "bob"):
+            self.send(i, name)
+        wait(lambda: i.log_has(r"to=<:forward:alice:.*status=sent"), what="the program")
+        uid = str(made.uids["alice"])
+        words = out.read_text().split()
+        self.assertEqual(words[:3], [uid, uid, uid])
+        self.assertEqual(words[3:], ["CapPrm:", "0" * 16, "CapEff:", "0" * 16])
+        wait(lambda: len(made.maildir("bob")) == 2, what="bob's own addresses")
+        self.expect_deferred(i, "gone", "No such file or directory")
+        (made.home / "gone").mkdir()
+        os.chown(made.home / "gone", made.uids["gone"], made.uids["gone"])
+        i.flush()
+        wait(lambda: len(made.maildir("gone")) == 1, what="the home that is there again")
+        i.wait_empty()
+        self.assertEqual(len(made.maildir("bob")), 2)
+        i.stop()
+
+    # mutation: deliver-local/resident.c, the limit of a delivery is not looked at.
+    def test_X19_a_home_that_does_not_answer_holds_up_its_user_alone(self):
+        i, made = self.forwards("alice", "mallory", hang="mallory", maildir_time_limit="2s",
+                                forward_path="%h/Maildir/.forward", maildir_path="%h/inbox/")
+        self.send(i, "mallory")
+        for _ in range(3):
+            self.send(i, "alice")
+        wait(lambda: len(list((made.home / "alice" / "inbox").glob("new/*"))) == 3, what="alice's mail")
+        wait(lambda: i.log_has(r"to=<mallory@test\.example>, relay=local, .*dsn=4\.\d\.\d, status=deferred"), what="the limit")
+        self.assertFalse((made.home / "mallory" / "inbox").exists())
+        made.end()
         i.stop()
