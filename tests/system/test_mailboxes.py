@@ -92,7 +92,7 @@ class Mailboxes(SystemTest):
         made = self.accounts(i, *names, hang=hang)
         i.write_conf(**{"maildir_user": "", "maildir_path": "%h/Maildir/", "forward_path": "%h/.forward",
                         "admin_recipient": None, "mydestination": "test.example", **conf})
-        i.start(prefix=made.prefix)
+        i.start(prefix=(*made.prefix, "setpriv", "--groups", "0,6"))
         return i, made
 
     def put_forward(self, made, name, text, mode=0o600):
