@@ -107,7 +107,8 @@ done
 {
 	cat "$scratch/root/opt/q/share/qscheduler/qscheduler.conf.sample"
 	printf '%s\n' 'qmailq_user = uucp' 'qmails_user = news' \
-		'qmailr_user = proxy' 'qmail_group = mail' 'qdrop_group = irc'
+		'qmailr_user = proxy' 'qmail_group = mail' 'qdrop_group = irc' \
+		"queue_base = $scratch/queue"
 } >"$scratch/sample.conf"
 want 'the sample is a valid configuration' \
 	"$scratch/root/opt/q/sbin/qscheduler" --check "$scratch/sample.conf"

@@ -116,7 +116,7 @@ check_lookup(const struct alias_table *table, const char *address)
 	free(domain);
 }
 
-/* ---- with all quotes ---- */
+/* ---- with all quotes, and no blank: one before '#' begins a comment ---- */
 
 static void
 print_member(struct buf *out, const struct alias_member *m)
@@ -136,7 +136,7 @@ print_member(struct buf *out, const struct alias_member *m)
 		MUST(buf_add_quoted(out, text.data, text.len) == 0);
 	else
 		MUST(buf_add_str(out, m->text) == 0);
-	MUST(buf_add_str(out, ", ") == 0);
+	MUST(buf_add_str(out, ",") == 0);
 	buf_done(&text);
 }
 
@@ -165,7 +165,7 @@ check_round(const struct alias_table *table)
 		return;
 	for (i = 0; (a = alias_at(table, i)) != NULL; i++) {
 		MUST(buf_add_quoted(&text, a->key, strlen(a->key)) == 0);
-		MUST(buf_add_str(&text, ": ") == 0);
+		MUST(buf_add_str(&text, ":") == 0);
 		for (k = 0; k < a->nmembers; k++)
 			print_member(&text, &a->members[k]);
 		MUST(buf_add_str(&text, "\n") == 0);
