@@ -150,7 +150,9 @@ step(struct send *s, enum walk_kind kind)
 	if (!s->walks[kind].running && begin_walk(s, kind) < 0)
 		return s->now + SHORTAGE_WAIT;
 	for (n = 0; n < most(kind); n++) {
-		if (acts_own_are_full(s)) /* the end of one wakes the loop */
+		/* The end of an act, or of a warning, wakes the loop. */
+		if (acts_own_are_full(s) ||
+		    (kind == WALK_CORRUPT && s->reports.warns))
 			return USEC_NEVER;
 		r = walk_next(s, &item);
 		if (r == -EAGAIN || (r == 0 && s->acts.own > 0))

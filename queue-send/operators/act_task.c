@@ -262,6 +262,7 @@ drop(struct sync_task *task)
 	struct act_task *t = (struct act_task *)(void *)task;
 
 	io_close(&t->fd);
+	buf_done(&t->sender);
 	if (t->reasons != NULL)
 		buf_done(t->reasons);
 	free(t->reasons);

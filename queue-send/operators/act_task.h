@@ -57,6 +57,7 @@ struct act_task {
 	bool done;           /* of an own act: the file has gone from there */
 	usec_t changed_wall; /* of an own act that asks: the file's mtime */
 	int fd;              /* of its file, still locked, or -1 */
+	struct buf sender;   /* of a message in corrupt/; empty: none is told */
 	int reason_error;    /* of reasons */
 };
 

@@ -161,10 +161,12 @@ act_on_active(struct send *s, struct message *m, const struct act_order *order,
 static void
 count_walk(struct send *s, enum spool_dir from, enum spool_dir to)
 {
+	struct walk *corrupt = &s->walks[WALK_CORRUPT];
 	struct walk *hold = &s->walks[WALK_HOLD];
 
-	s->walks[WALK_CORRUPT].wanted |=
-	    from == SPOOL_CORRUPT || to == SPOOL_CORRUPT;
+	corrupt->wanted |= to == SPOOL_CORRUPT;
+	if (from == SPOOL_CORRUPT && to != SPOOL_CORRUPT && corrupt->count > 0)
+		corrupt->count--;
 	if (from == SPOOL_HOLD && to != SPOOL_HOLD && hold->count > 0)
 		hold->count--;
 	if (to == SPOOL_HOLD && from != SPOOL_HOLD)

@@ -4,11 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "log/log.h"
 #include "queue-send/operators/act_task.h"
 #include "queue-send/reports/report_task.h"
-#include "spool/corrupt.h"
 #include "spool/reason.h"
 #include "submit/submit.h"
 
@@ -33,53 +34,70 @@ report_task_new(struct send *s, const struct queue_id *id)
 	return t;
 }
 
+/* The next walk asks again. */
 static void
-tell_corrupt(struct send *s, const struct queue_id *id)
+say_waits(const struct queue_id *message, const char *to)
 {
-	struct report_task *t = report_task_new(s, id);
+	char id[QUEUE_ID_SIZE];
 
-	if (t == NULL)
-		return;
-	t->kind = REPORT_FAILURE;
-	t->warn = t->corrupt = true;
-	if (pool_put(&s->reports.pool, &t->task) < 0)
-		free(t);
-	else
-		s->reports.tasks++;
+	queue_id_format(message, id);
+	log_message(LOG_INFO_L, "report-waits", id,
+	    "its report to <%s> waits: more than report_rate_limit", to);
 }
 
-/* Is the sender to be told that the message waits for an operator? Only where
- * the sender can be trusted, and once (REASON_WARNED). */
+static bool
+tell_corrupt(struct send *s, const struct queue_id *id, const char *to)
+{
+	const uint32_t limit = s->conf->report_rate_limit;
+	struct report_task *t;
+
+	if (told_is_above(&s->reports.told, to, limit, s->now)) {
+		say_waits(id, to);
+		return false;
+	}
+	t = report_task_new(s, id);
+	if (t == NULL)
+		return false;
+	t->kind = REPORT_FAILURE;
+	t->warn = t->corrupt = true;
+	snprintf(t->sender, sizeof(t->sender), "%s", to);
+	snprintf(t->to, sizeof(t->to), "%s", to);
+	if (pool_put(&s->reports.pool, &t->task) < 0) {
+		free(t);
+		return false;
+	}
+	s->reports.tasks++;
+	told_count(&s->reports.told, to, limit, s->now);
+	return true;
+}
+
+/* The sender who is to be told that the message waits for an operator. Only a
+ * sender that can be trusted is told, and once (REASON_WARNED). */
 static int
 ask_corrupt(struct act_task *t)
 {
-	struct buf sender = { 0 };
 	struct queue_file file;
 	int r, marks;
 
-	t->fd = corrupt_open(t->sp, t->id.inode, O_RDONLY);
+	t->fd = spool_open_file(t->sp, SPOOL_CORRUPT, t->id.inode, O_RDONLY);
 	r = t->fd < 0 ? t->fd : queue_file_read(t->fd, &file);
-	if (r == 0)
-		r = queue_file_verify_envelope(t->fd, &file);
-	if (r == 0)
-		r = queue_file_sender(t->fd, &file, &sender);
-	if (r == 0) {
-		t->id = (struct queue_id){ file.arrival_wall, file.nonce,
-			file.queue, t->id.inode };
-		marks = reason_marks(t->sp, &t->id);
-		t->done = sender.len > 0 &&
-		    (marks < 0 ? marks == -ENOENT
-			       : (marks & REASON_WARNED) == 0);
-	}
-	buf_done(&sender);
-	return r;
+	if (r < 0)
+		return r;
+	t->id = (struct queue_id){ file.arrival_wall, file.nonce, file.queue,
+		t->id.inode };
+	marks = reason_marks(t->sp, &t->id);
+	if (marks < 0 ? marks != -ENOENT : (marks & REASON_WARNED) != 0)
+		return 0;
+	r = queue_file_verify_envelope(t->fd, &file);
+	return r < 0 ? r : queue_file_sender(t->fd, &file, &t->sender);
 }
 
 static int
 corrupt_asked(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 {
-	if (t->done)
-		tell_corrupt(s, &t->id);
+	if (t->task.error < 0 || t->sender.len == 0 ||
+	    !tell_corrupt(s, &t->id, buf_str(&t->sender)))
+		s->reports.warns = false;
 	return 0;
 }
 
@@ -88,10 +106,14 @@ reports_found_corrupt(struct send *s, const struct walk_item *item)
 {
 	struct act_task *t;
 
-	if (act_is_under_way(s, item->file.inode))
+	if (s->conf->delay_warning_time == 0 ||
+	    s->conf->delay_warning_time >= s->retry.lifetime ||
+	    act_is_under_way(s, item->file.inode))
 		return;
 	t = act_task_own(
 	    s, SPOOL_CORRUPT, item->file.inode, ask_corrupt, corrupt_asked);
-	if (t != NULL)
-		(void)act_run(s, t);
+	if (t == NULL)
+		return;
+	s->reports.warns = true;
+	(void)act_run(s, t);
 }

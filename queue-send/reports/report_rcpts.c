@@ -7,6 +7,10 @@
 
 #define NOT_MEANT UINT32_MAX
 #define LOST_DONE "the answer was lost with its file"
+#define DAMAGED_DSN  "4.3.0"
+#define DAMAGED_TEXT                                                       \
+	"the message is damaged on the disk of the mail system: it waits " \
+	"for the administrator"
 
 /* The recipients that a report of each kind names, and their reasons. */
 static const struct notice {
@@ -86,6 +90,13 @@ find_marks(struct report_rcpts *w, const struct notice *n)
 
 /* ---- reasons ---- */
 
+/* Reasons of attempts say no more why a damaged message waits. */
+static bool
+is_of_damage(const struct report_rcpts *w)
+{
+	return w->damaged && w->kind == REPORT_DELAY;
+}
+
 static int
 read_reasons(
     struct report_rcpts *w, int (*each)(const struct reason *reason, void *arg))
@@ -94,6 +105,8 @@ read_reasons(
 	int r;
 
 	w->line = 0;
+	if (is_of_damage(w))
+		return 0;
 	r = n->untold ? reason_read_after(w->sp, w->inode, w->reports, each, w)
 		      : reason_read(w->sp, n->reasons, w->inode, each, w);
 	return r == -ENOENT ? 0 : r;
@@ -256,9 +269,9 @@ tell_one_lost(struct report_rcpts *w, const struct queue_rcpt *rcpt)
 		.address = rcpt->address,
 		.orcpt = orcpt_of(rcpt),
 		.action = n->action,
-		.dsn = n->dsn,
+		.dsn = is_of_damage(w) ? DAMAGED_DSN : n->dsn,
 		.relay = "none",
-		.text = n->text,
+		.text = is_of_damage(w) ? DAMAGED_TEXT : n->text,
 	};
 
 	return w->each(w->arg, &to);

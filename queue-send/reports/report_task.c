@@ -10,7 +10,6 @@
 #include "base/header.h"
 #include "base/io.h"
 #include "queue-send/pure/pure.h"
-#include "spool/corrupt.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 #include "submit/submit.h"
@@ -270,9 +269,8 @@ open_message(struct work *w)
 	const struct report_task *t = w->t;
 	int r;
 
-	w->fd = t->corrupt
-	    ? corrupt_open(t->sp, t->id.inode, O_RDONLY)
-	    : spool_open_file(t->sp, SPOOL_ACTIVE, t->id.inode, O_RDONLY);
+	w->fd = spool_open_file(t->sp,
+	    t->corrupt ? SPOOL_CORRUPT : SPOOL_ACTIVE, t->id.inode, O_RDONLY);
 	if (w->fd < 0)
 		return w->fd;
 	r = queue_file_read(w->fd, &w->file);
@@ -294,6 +292,7 @@ find(struct work *w, enum report_kind kind)
 	w->rcpts.fd = w->fd;
 	w->rcpts.file = &w->file;
 	w->rcpts.inode = w->t->id.inode;
+	w->rcpts.damaged = w->t->corrupt;
 	r = report_rcpts_find(&w->rcpts, kind);
 	return w->rcpts.beside ? beside_message(w, r, REPORT_READING)
 			       : of_message(w, r);
@@ -361,64 +360,39 @@ tell_all(struct work *w)
 
 /* ---- a message in corrupt/ ---- */
 
-#define CORRUPT_DSN "4.3.0"
-#define CORRUPT_TEXT                                                       \
-	"the message is damaged on the disk of the mail system: it waits " \
-	"for the administrator"
+#define NO_REPORT "none"
 
+/* An act may have moved the message before the lock. */
 static int
-read_sender(struct work *w)
+is_in_corrupt(const struct report_task *t)
 {
-	struct report_task *t = w->t;
-	struct buf sender = { 0 };
-	int r = queue_file_verify_envelope(w->fd, &w->file);
+	int fd = spool_open_file(t->sp, SPOOL_CORRUPT, t->id.inode, O_RDONLY);
 
-	if (r == 0)
-		r = queue_file_sender(w->fd, &w->file, &sender);
-	if (r == 0) {
-		snprintf(t->sender, sizeof(t->sender), "%s", buf_str(&sender));
-		snprintf(t->to, sizeof(t->to), "%s", buf_str(&sender));
-	}
-	buf_done(&sender);
-	return r;
+	if (fd < 0)
+		return fd;
+	io_close(&fd);
+	return 0;
 }
 
-/* Each pending recipient gets the reason that the warning names. */
+/* A message of which no recipient wants a warning has the mark all the same:
+ * no later walk reads it again. */
 static int
-add_reasons(struct work *w)
+tell_damage(struct work *w)
 {
 	const struct report_task *t = w->t;
-	struct queue_rcpt_cursor cursor;
-	struct queue_rcpt rcpt;
-	int r;
+	int r = of_message(w, is_in_corrupt(t)), marks;
 
-	(void)reason_clear(t->sp, SPOOL_DEFER, t->id.inode);
-	queue_rcpt_begin(&cursor, &w->file);
-	while ((r = queue_rcpt_next(&cursor, w->fd, &rcpt)) > 0) {
-		const struct reason reason = {
-			.index = rcpt.index,
-			.when_wall = t->now_wall,
-			.dsn = CORRUPT_DSN,
-			.relay = "none",
-			.address = rcpt.address,
-			.text = CORRUPT_TEXT,
-		};
-
-		if (rcpt.mark == RCPT_PENDING)
-			r = reason_add(
-			    t->sp, SPOOL_DEFER, t->id.inode, &reason);
-		if (r < 0)
-			break;
-	}
-	return r;
-}
-
-static int
-prepare_corrupt(struct work *w)
-{
-	int r = read_sender(w);
-
-	return r < 0 ? r : add_reasons(w);
+	if (r < 0)
+		return r;
+	marks = reason_marks(t->sp, &t->id);
+	if (marks < 0 && marks != -ENOENT)
+		return beside_message(w, marks, REPORT_READING);
+	if (marks > 0 && (marks & REASON_WARNED) != 0)
+		return 0;
+	r = tell_all(w);
+	return r < 0 || t->made[REPORT_DELAY].count > 0
+	    ? r
+	    : reason_add_warning(t->sp, &t->id, t->now_wall, NO_REPORT);
 }
 
 int
@@ -431,10 +405,8 @@ report_task_work(struct sync_task *task)
 	if (t->begins)
 		(void)reason_clear(t->sp, SPOOL_BOUNCE, t->id.inode);
 	r = of_message(&w, open_message(&w));
-	if (r == 0 && t->corrupt)
-		r = prepare_corrupt(&w);
 	if (r == 0)
-		r = tell_all(&w);
+		r = t->corrupt ? tell_damage(&w) : tell_all(&w);
 	io_close(&w.fd);
 	report_rcpts_done(&w.rcpts);
 	buf_done(&w.content);

@@ -31,7 +31,7 @@ struct report_task {
 	enum report_kind kind; /* REPORT_FAILURE or REPORT_DOUBLE */
 	bool warn;             /* of a delay, too */
 	bool begins;           /* bounce/ has reasons of another message */
-	bool corrupt; /* a message in corrupt/: its file has sender and to */
+	bool corrupt;          /* a message in corrupt/ */
 	bool look;    /* nothing is made: would there be any? */
 	usec_t until_wall;         /* of a delay: the end of the attempts */
 	struct accept_options opt; /* with the flags of the report */
@@ -79,6 +79,7 @@ struct report_rcpts {
 	const struct queue_file *file;
 	uint64_t inode;
 	bool asked_only;  /* only recipients whose sender asked for it */
+	bool damaged;     /* the message is: all that is pending waits */
 	uint32_t reports; /* that were made before */
 	uint32_t count;
 	uint32_t done;     /* of these: have the message */

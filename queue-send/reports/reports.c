@@ -224,11 +224,13 @@ one_is_done(struct send *s, struct report_task *t)
 	struct message *m = messages_find(&s->messages, t->id.inode);
 
 	s->reports.tasks--;
+	count_made(s, t);
 	if (t->corrupt) {
+		s->reports.warns = false;
 		say_made(s, t);
+		send_wake(s);
 		return;
 	}
-	count_made(s, t);
 	if (!is_of(m, t))
 		return;
 	say_made(s, t);

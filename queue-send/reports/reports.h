@@ -26,8 +26,9 @@ usec_t reports_work(struct send *s);
 /* ---- corrupt.c: docs/REPORTS.md, "Damaged mail" ---- */
 
 struct walk_item;
-/* A file of corrupt/ was found by the walk: its sender is warned, once. Without
- * memory or a thread the next walk does that. */
+/* A file of corrupt/ was found by the walk: with delay_warning_time its sender
+ * is warned, once. The walk waits while s->reports.warns is set. Without memory
+ * or a thread, or above report_rate_limit, the next walk does that. */
 void reports_found_corrupt(struct send *s, const struct walk_item *item);
 
 /* ---- success.c: docs/REPORTS.md, "What the sender asks for" ---- */

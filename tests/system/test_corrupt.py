@@ -9,6 +9,7 @@ from instance import BIN, wait
 
 HELLO = b"Subject: hello\n\nhello there\n"
 HOUR = {"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"}
+WARNED = HOUR | {"delay_warning_time": "4h"}
 WHY = "content checksum differs from the one stored at acceptance"
 
 
@@ -32,9 +33,9 @@ class Corrupt(SystemTest):
         self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
         return done
 
-    def corrupt(self, harm, count=1, whole=0, sender="sender@test.example"):
+    def corrupt(self, harm, count=1, whole=0, sender="sender@test.example", conf=HOUR):
         """An instance, and its messages that were damaged while it was stopped, beside others."""
-        i = self.running(queues=1, conf=HOUR)
+        i = self.running(queues=1, conf=conf)
         i.stop()
         for n in range(count):
             i.inject(HELLO, f"alice{n}@test.example", sender=sender)
@@ -131,7 +132,7 @@ class Corrupt(SystemTest):
         i.stop()
 
     def test_D44_the_sender_is_told_once(self):
-        i = self.corrupt(self.content, sender="carol@test.example")
+        i = self.corrupt(self.content, sender="carol@test.example", conf=WARNED)
         [warning] = i.wait_delivered("carol", 1)
         text = warning.read_text(errors="replace")
         self.assertIn("Subject: Delayed Mail (damaged, waits for the administrator)", text)
@@ -149,7 +150,7 @@ class Corrupt(SystemTest):
         self.assertEqual(len(i.maildir("carol")), 1)
 
     def test_D44_no_word_to_a_sender_that_may_be_another(self):
-        i = self.corrupt(lambda path: flip(path, find(path, b"sender@test.example")))
+        i = self.corrupt(lambda path: flip(path, find(path, b"sender@test.example")), conf=WARNED)
         i.inject(HELLO, "last@test.example")
         i.wait_delivered("last", 1)
         i.stop()
