@@ -224,8 +224,15 @@ give_up(const struct spool *sp, uint64_t inode, int fd, usec_t now_wall)
 	return r < 0 ? r : reason_add_expiry(sp, &id, now_wall);
 }
 
-/* A hold or delete that was decided during a delivery is over when the message
- * leaves hold/: its mark would count again in the active queue. */
+/* A hold or delete that was decided during a delivery is over when an operator
+ * sends the message on: its mark would count again in the active queue. A retry
+ * is a time alone. */
+static bool
+ends_decision(enum spool_act act, enum spool_dir to)
+{
+	return to == SPOOL_DEFERRED && act != ACT_RETRY;
+}
+
 static int
 end_decision(const struct spool *sp, uint64_t inode, int fd, usec_t now_wall)
 {
@@ -291,7 +298,7 @@ act_move(const struct spool *sp, enum spool_act act, enum spool_dir dir,
 		return -ENOTSUP; /* of an earlier version */
 	if (act_gives_up(act))
 		r = give_up(sp, inode, fd, now_wall);
-	if (r == 0 && dir == SPOOL_HOLD && to != SPOOL_HOLD)
+	if (r == 0 && ends_decision(act, to))
 		r = end_decision(sp, inode, fd, now_wall);
 	if (r == 0 && acts[act].due != DUE_KEPT && to != SPOOL_HOLD)
 		r = set_due(sp, act, inode, due);

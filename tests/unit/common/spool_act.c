@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "spool/reason.h"
 #include "spool_scratch.h"
 
 static struct scratch s;
@@ -90,5 +91,56 @@ Test(spool_act, D44_corrupt_is_scanned_once_and_for_odd_names_alone)
 	cr_expect_eq(act_find(&s.sp, SPOOL_DEFERRED, &id, &dir), -ENOENT);
 	cr_expect_eq(scans, 1u);
 	s.sp.sys = &fault_sys;
+	scratch_close(&s);
+}
+
+/* mutation: common/spool/act.c: ends_decision() asks whether the message was on
+ * hold. */
+Test(spool_act, a_later_act_ends_a_decision)
+{
+	static const struct {
+		enum spool_act act;
+		enum spool_dir dir;
+		bool stands;
+	} rows[] = {
+		{ ACT_REQUEUE, SPOOL_INCOMING, false },
+		{ ACT_REQUEUE, SPOOL_ACTIVE, false },
+		{ ACT_REQUEUE, SPOOL_DEFERRED, false },
+		{ ACT_REQUEUE, SPOOL_HOLD, false },
+		{ ACT_RELEASE, SPOOL_HOLD, false },
+		{ ACT_RELEASE_ALL, SPOOL_CORRUPT, false },
+		{ ACT_EXPIRE, SPOOL_INCOMING, false },
+		{ ACT_EXPIRE, SPOOL_ACTIVE, false },
+		{ ACT_EXPIRE_HELD, SPOOL_HOLD, false },
+		{ ACT_RETRY, SPOOL_DEFERRED, true },
+		{ ACT_HOLD, SPOOL_INCOMING, true },
+		{ ACT_DELETE, SPOOL_ACTIVE, true },
+	};
+	enum spool_dir dir, to;
+	struct queue_id id;
+	size_t i;
+	int fd;
+
+	scratch_open(&s);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		id = scratch_put(&s);
+		if (rows[i].dir != SPOOL_INCOMING)
+			cr_assert_eq(spool_move(&s.sp, SPOOL_INCOMING,
+					 rows[i].dir, id.inode),
+			    0);
+		cr_assert_eq(
+		    reason_add_decision(&s.sp, &id, REASON_TO_DELETE, 1), 0);
+		fd = act_find(&s.sp, rows[i].dir, &id, &dir);
+		cr_assert_geq(fd, 0, "row %zu: %s", i, strerror(-fd));
+		cr_assert_eq(dir, rows[i].dir);
+		cr_assert_eq(
+		    act_move(&s.sp, rows[i].act, dir, id.inode, fd, 1, &to), 0,
+		    "row %zu", i);
+		close(fd);
+		cr_expect_eq(reason_marks(&s.sp, &id) & REASON_DECIDED,
+		    rows[i].stands ? REASON_TO_DELETE : 0, "row %zu", i);
+		cr_assert_eq(spool_remove(&s.sp, to, id.inode), 0);
+		cr_assert_eq(reason_clear(&s.sp, SPOOL_BOUNCE, id.inode), 0);
+	}
 	scratch_close(&s);
 }

@@ -171,7 +171,10 @@ Test(damaged, D44_an_act_out_of_corrupt_wants_no_walk)
 
 	walk();
 	cr_assert_eq(w.s.walks[WALK_CORRUPT].count, 1);
+	w.s.walks[WALK_CORRUPT].found = 99; /* a walk would begin at 0 */
 	cr_expect_eq(world_act(&w, ACT_DELETE, inode, &running), 0);
+	world_run(&w);
+	cr_expect_eq(w.s.walks[WALK_CORRUPT].found, 99);
 	cr_expect_eq(world_where(&w, inode), SPOOL_DELETED);
 	cr_expect_eq(w.s.walks[WALK_CORRUPT].count, 0);
 	cr_expect_not(w.s.walks[WALK_CORRUPT].wanted);
