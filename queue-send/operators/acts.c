@@ -24,7 +24,8 @@ static const enum message_fate fates[NACTS] = {
 static uint32_t
 decide(struct send *s, struct message *m, enum message_fate fate)
 {
-	const uint32_t running = 1 + sched_message_running(m->sched);
+	const uint32_t running =
+	    1 + (delivery_is_of(s, m) ? sched_message_running(m->sched) : 0);
 
 	m->fate = (uint8_t)fate;
 	m->rule = 0;
@@ -79,6 +80,8 @@ needs_mark(const struct send *s, const struct message *m,
 		return true;
 	if (order->what == ACT_REQUEUE)
 		return m->decided;
+	if (m->decided) /* the mark of the earlier act ends */
+		return true;
 	return sched_message_running(m->sched) > 0 &&
 	    (order->note == NULL || order->note->rule == 0) &&
 	    delivery_is_of(s, m);
@@ -94,8 +97,11 @@ may_act(const struct send *s, const struct message *m,
 
 	if (act_gives_up(order->what))
 		return stays && m->nunrecorded == 0;
-	/* Reasons may begin the file of the note anew. */
+	/* Reasons may begin the file of the note anew, and a record that of the
+	 * mark. */
 	if (order->note != NULL && m->nreasons > 0)
+		return false;
+	if (results_begin_bounce(s, m) && needs_mark(s, m, order))
 		return false;
 	if (m->sched == NULL || m->fate > FATE_DELETED)
 		return false;

@@ -220,6 +220,17 @@ results_are_full(const struct send *s)
 	return s->records.count >= RECORDS_MAX;
 }
 
+bool
+results_begin_bounce(const struct send *s, const struct message *m)
+{
+	const struct record *r;
+
+	STAILQ_FOREACH (r, &s->records.gathered, link)
+		if (r->message == m && r->begins)
+			return true;
+	return false;
+}
+
 /* ---- one record ---- */
 
 /* The mark was not written, and the copy could not be had: deferred, and

@@ -142,6 +142,9 @@ int results_init(struct send *s);
 void results_done(struct send *s);
 /* So many wait for the disk that no delivery begins. */
 bool results_are_full(const struct send *s);
+/* Does a record that no thread has yet begin bounce/ of the message anew? A
+ * mark that is written before is lost. */
+bool results_begin_bounce(const struct send *s, const struct message *m);
 /* The reason of a recipient alone, in bounce/, which is begun anew with the
  * first of a new message, since what lies there is another message's: inode
  * numbers are reused. */

@@ -1,0 +1,90 @@
+/* Marks of acts that are decided while a message is in the active queue. */
+#include "tests/unit/queue-send/world.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "queue-send/road/road.h"
+#include "spool/reason.h"
+
+static struct world w;
+static uint32_t running;
+
+static void
+start(void)
+{
+	w = (struct world){ .record_threads = 1 };
+	world_start(&w, "error_interval = 1h\n");
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(decided, .init = start, .fini = end, .timeout = 60);
+
+static int
+decision(uint64_t inode)
+{
+	const struct queue_id id = world_id(&w, inode);
+
+	return reason_marks(&w.s.sp, &id) & REASON_DECIDED;
+}
+
+/* mutation: queue-send/operators/acts.c: may_act() asks for no record. */
+Test(decided, P23_no_record_removes_the_mark)
+{
+	const uint64_t inode = world_message(&w, "d", 2);
+	struct world_delivery delivery[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		world_take_one(&w, &delivery[i]);
+	/* The thread has other records. */
+	w.gated = w.s.records.away = true;
+	world_result(&w, &delivery[0], 0, AGENT_FAILED);
+	world_done(&w, &delivery[0]);
+	world_run(&w);
+	cr_assert_eq(w.s.records.count, 1);
+	cr_expect_eq(world_act(&w, ACT_DELETE, inode, &running), -EAGAIN);
+	w.gated = w.s.records.away = false;
+	send_wake(&w.s);
+	world_run(&w);
+	cr_assert_eq(w.s.records.count, 0);
+	cr_expect_eq(world_act(&w, ACT_DELETE, inode, &running), 0);
+	cr_expect_eq(running, 2);
+	cr_expect_eq(decision(inode), REASON_TO_DELETE);
+	cr_expect_str_neq(world_reason(&w, SPOOL_BOUNCE, inode, 0), "");
+	world_result(&w, &delivery[1], 0, AGENT_DEFERRED);
+	world_done(&w, &delivery[1]);
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_DELETED);
+}
+
+/* mutation: queue-send/operators/acts.c: needs_mark() looks at deliveries
+ * alone. */
+Test(decided, P23_a_later_act_has_the_last_mark)
+{
+	struct message *m;
+	struct queue_id id;
+	uint64_t inode;
+
+	close(w.agent);
+	w.agent = -1;
+	inode = world_message(&w, "d", 1);
+	cr_assert_eq(world_where(&w, inode), SPOOL_ACTIVE);
+	id = world_id(&w, inode);
+	m = messages_find(&w.s.messages, inode);
+	cr_assert_not_null(m);
+	cr_assert_eq(
+	    reason_add_decision(&w.s.sp, &id, REASON_TO_DELETE, 1), 0);
+	m->decided = m->bounce_begun = true;
+	cr_expect_eq(world_act(&w, ACT_HOLD, inode, &running), 0);
+	cr_expect_eq(running, 1, "no delivery, which qctl would wait for");
+	world_run(&w);
+	cr_expect_eq(world_where(&w, inode), SPOOL_HOLD);
+	cr_expect_eq(decision(inode), REASON_TO_HOLD);
+}
