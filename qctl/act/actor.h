@@ -12,6 +12,7 @@ struct work {
 	usec_t due_wall; /* 0: at once */
 	int error;       /* 1: to be done; 0: done; -errno */
 	bool waits;      /* until its deliveries have ended */
+	bool marked;     /* the act is on disk, and survives queue-send */
 	bool later;      /* the act is done after this command */
 	bool again;      /* not at this moment */
 };

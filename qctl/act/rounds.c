@@ -17,6 +17,9 @@
 #define TRIES      100
 /* For all messages together that are being delivered. */
 #define AWAIT      (3 * USEC_PER_SEC)
+/* Beyond that, for moves of messages that no delivery has: such an act is in
+ * the memory of queue-send alone. */
+#define AWAIT_MOVE (27 * USEC_PER_SEC)
 
 /* ---- one round over all messages ---- */
 
@@ -27,6 +30,7 @@ note_answer(struct work *k, int error, uint32_t running)
 	k->again = error == -EAGAIN;
 	k->waits =
 	    error == 0 && (running > 0 || k->target->dir == SPOOL_ACTIVE);
+	k->marked = running > 1;
 }
 
 /* The note of a hold: until when. */
@@ -358,6 +362,17 @@ say_later(struct actor *a, const struct work *k, enum spool_act act)
 	buf_done(&text);
 }
 
+/* An act without a mark may be forgotten: only its move is its proof. */
+static void
+end_wait(struct actor *a, struct work *k, enum spool_act act)
+{
+	k->later = k->marked;
+	if (k->later)
+		say_later(a, k, act);
+	else
+		k->error = -EAGAIN;
+}
+
 /* Deliveries that have been made are told. */
 static void
 await(struct actor *a, struct work *k, enum spool_act act, usec_t until)
@@ -366,9 +381,8 @@ await(struct actor *a, struct work *k, enum spool_act act, usec_t until)
 	bool gone = false;
 
 	while (look(a, k, act, &marks, &gone) == 0) {
-		if (clock_mono() > until) {
-			k->later = true;
-			say_later(a, k, act);
+		if (clock_mono() > until + (k->marked ? 0 : AWAIT_MOVE)) {
+			end_wait(a, k, act);
 			return;
 		}
 		pause_a_while(a);
