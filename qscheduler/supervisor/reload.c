@@ -228,6 +228,17 @@ answer_askers(struct super *s)
 	r->naskers = kept;
 }
 
+/* No reload follows. */
+static void
+answer_all(struct super *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->reload.naskers; i++)
+		s->reload.asker[i].begun = true;
+	answer_askers(s);
+}
+
 /* Children that failed are tried at once: the cause may have been put right. */
 static void
 over(struct super *s)
@@ -238,13 +249,14 @@ over(struct super *s)
 	/* The reason is there before a command reads it. */
 	publish(s, now);
 	answer_askers(s);
-	if (s->ready)
-		status_make(s, now, s->status, sizeof(s->status));
 	for (i = 0; i < s->queues.nqueues; i++)
 		(void)quarantine_release(s->queues.queues[i]);
 	(void)group_release(&s->services.group);
-	if (s->reload_told)
+	/* Without that the next tick finds and tells a new status. */
+	if (s->reload_told) {
+		status_make(s, now, s->status, sizeof(s->status));
 		notify_ready(&s->notify, s->status);
+	}
 	s->reload_told = false;
 }
 
@@ -257,8 +269,11 @@ on_judged(void *ctx, uint32_t number UNUSED, const struct worker_result *result,
 	const char *why = NULL;
 	int r = result->r;
 
-	if (s->stopping)
+	if (s->stopping) {
+		reload_note(s, "qscheduler is stopping");
+		answer_all(s);
 		return;
+	}
 	if (r < 0)
 		why = result->text;
 	else if ((r = apply(s, more, &error)) < 0)
