@@ -123,7 +123,7 @@ struct marks_sync {
 struct reports {
 	struct pool pool;
 	uint32_t tasks;        /* under way */
-	bool warns; /* of one message in corrupt/: its walk waits */
+	bool warns;            /* of one message in corrupt/: its walk waits */
 	usec_t not_before;     /* a lock was held, or something had run out */
 	struct told_rate told; /* to whom, how many */
 };

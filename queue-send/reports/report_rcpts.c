@@ -5,9 +5,9 @@
 
 #include "spool/reason.h"
 
-#define NOT_MEANT UINT32_MAX
-#define LOST_DONE "the answer was lost with its file"
-#define DAMAGED_DSN  "4.3.0"
+#define NOT_MEANT   UINT32_MAX
+#define LOST_DONE   "the answer was lost with its file"
+#define DAMAGED_DSN "4.3.0"
 #define DAMAGED_TEXT                                                       \
 	"the message is damaged on the disk of the mail system: it waits " \
 	"for the administrator"

@@ -27,12 +27,12 @@ struct report_task {
 
 	/* To be done. */
 	const struct spool *sp;
-	struct queue_id id;    /* of the message */
-	enum report_kind kind; /* REPORT_FAILURE or REPORT_DOUBLE */
-	bool warn;             /* of a delay, too */
-	bool begins;           /* bounce/ has reasons of another message */
-	bool corrupt;          /* a message in corrupt/ */
-	bool look;    /* nothing is made: would there be any? */
+	struct queue_id id;        /* of the message */
+	enum report_kind kind;     /* REPORT_FAILURE or REPORT_DOUBLE */
+	bool warn;                 /* of a delay, too */
+	bool begins;               /* bounce/ has reasons of another message */
+	bool corrupt;              /* a message in corrupt/ */
+	bool look;                 /* nothing is made: would there be any? */
 	usec_t until_wall;         /* of a delay: the end of the attempts */
 	struct accept_options opt; /* with the flags of the report */
 	uint64_t size_limit;       /* of a content that is returned whole */

@@ -275,7 +275,6 @@ do_at_once(struct send *s, struct message *m, struct record *r)
 	struct record *copy;
 
 	queue_file_let_go(); /* marks may have changed since it was read */
-
 	(void)disk_open(s, m);
 	r->fd = m->fd;
 	record_work(r);

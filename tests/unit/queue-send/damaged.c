@@ -70,8 +70,10 @@ is_marked(uint64_t inode)
 Test(damaged, D44_a_sender_is_warned_once)
 {
 	const uint64_t inode = damaged();
-	const struct reason late = { .dsn = "4.2.2", .relay = "none",
-		.address = "r0@d0.test", .text = "mailbox full" };
+	const struct reason late = { .dsn = "4.2.2",
+		.relay = "none",
+		.address = "r0@d0.test",
+		.text = "mailbox full" };
 	struct stat before, after;
 	char leaf[SPOOL_PATH_MAX];
 

@@ -79,8 +79,7 @@ Test(decided, P23_a_later_act_has_the_last_mark)
 	id = world_id(&w, inode);
 	m = messages_find(&w.s.messages, inode);
 	cr_assert_not_null(m);
-	cr_assert_eq(
-	    reason_add_decision(&w.s.sp, &id, REASON_TO_DELETE, 1), 0);
+	cr_assert_eq(reason_add_decision(&w.s.sp, &id, REASON_TO_DELETE, 1), 0);
 	m->decided = m->bounce_begun = true;
 	cr_expect_eq(world_act(&w, ACT_HOLD, inode, &running), 0);
 	cr_expect_eq(running, 1, "no delivery, which qctl would wait for");
