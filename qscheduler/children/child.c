@@ -42,11 +42,15 @@ static void
 on_status(struct child *c, const struct msg *msg)
 {
 	const struct msg_str *text = &msg->u.STATUS.text;
-	struct buf clean = { 0 };
+	struct buf clean = { 0 }, cut = { 0 };
 
-	if (text_clean(&clean, text->data, text->len, CHILD_TEXT_MAX) == 0)
-		snprintf(c->text, sizeof(c->text), "%s", buf_str(&clean));
+	/* The cause stands at the end of a text, behind paths. */
+	if (text_clean(&clean, text->data, text->len, 4 * CHILD_TEXT_MAX) ==
+		0 &&
+	    text_shorten(&cut, buf_str(&clean), CHILD_TEXT_MAX) == 0)
+		snprintf(c->text, sizeof(c->text), "%s", buf_str(&cut));
 	buf_done(&clean);
+	buf_done(&cut);
 }
 
 static void
