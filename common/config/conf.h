@@ -229,12 +229,12 @@ int conf_judge(const char *path, struct conf *ret_conf, struct buf *ret_errors);
  * reports that once. -errno: there is no configuration in force either;
  * *ret_error as of conf_load().
  *
- * QUEUE_BASE comes from the environment; else from the file, if one line of it
- * sets queue_base rightly, whatever is wrong with the others; else from the
- * control file; else it is the default, but not for a named file that cannot be
- * read. QUEUE_BASE and conf are trusted when they belong to root or to this
- * user, no other user may write them, and conf names the QUEUE_BASE that it
- * lies in. */
+ * QUEUE_BASE comes from the environment; else from the file; else from the
+ * control file; else it is the default. A file that cannot be read, or whose
+ * queue_base is wrong, set twice or perhaps mistyped, names no QUEUE_BASE: the
+ * call fails. QUEUE_BASE and conf are trusted when they belong to root or to
+ * this user, no other user may write them, and conf names the QUEUE_BASE that
+ * it lies in. */
 int conf_load_in_force(
     const char *path, struct conf *ret_conf, struct buf *ret_error);
 /* The configuration in force alone, whatever the file says. -errno. */

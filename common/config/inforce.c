@@ -32,44 +32,59 @@ take_base(const char *value, struct buf *ret_base)
 	return good;
 }
 
-/* The value of a line that sets this name, in place; NULL: it sets another. */
-static char *
-line_value(char *line, const char *name)
+/* 1: the line sets queue_base to *ret_value, in place; 0: the line sets another
+ * parameter; -EINVAL: the line is wrong and may be meant to set queue_base, as
+ * `queue_bse = /srv/queue` is: a path behind no known name. */
+static int
+read_line(char *line, const char **ret_value)
 {
+	const char *name;
+	bool is_path;
 	char *equals;
 
 	line_uncomment(line);
+	is_path = strchr(line, '/') != NULL ||
+	    strncmp(line_trim(line), "queue_base", 10) == 0;
 	equals = strchr(line, '=');
 	if (equals == NULL)
-		return NULL;
+		return is_path ? -EINVAL : 0;
 	*equals = '\0';
-	return strcmp(line_trim(line), name) == 0 ? line_trim(equals + 1)
-						  : NULL;
+	name = line_trim(line);
+	if (strcmp(name, "queue_base") == 0) {
+		*ret_value = line_trim(equals + 1);
+		return 1;
+	}
+	return is_path && param_find(name) == NULL ? -EINVAL : 0;
 }
 
-/* The one line that sets it, however wrong the others are. Two lines that
- * differ set nothing. */
-static bool
+/* 1: exactly one line sets queue_base, and the value is right; 0: no line does;
+ * -EINVAL: the text leaves open which base is meant. */
+static int
 find_base(struct buf *text, struct buf *ret_base)
 {
 	struct line_cursor cursor;
-	const char *why, *found = NULL;
+	const char *why, *value, *found = NULL;
+	bool doubtful = false;
 	char *line;
+	int r;
 
 	line_begin(&cursor, text, CONF_LINE_MAX);
-	while (line_next(&cursor, &line, &why) > 0) {
-		const char *value = line_value(line, "queue_base");
-
-		if (value == NULL)
-			continue;
-		if (found != NULL && strcmp(found, value) != 0)
-			return false;
-		found = value;
+	while ((r = line_next(&cursor, &line, &why)) != 0) {
+		if (r > 0)
+			r = read_line(line, &value);
+		if (r > 0 && found != NULL)
+			return -EINVAL;
+		if (r > 0)
+			found = value;
+		doubtful = doubtful || r < 0;
 	}
-	return found != NULL && take_base(found, ret_base);
+	if (found == NULL)
+		return doubtful ? -EINVAL : 0;
+	return take_base(found, ret_base) ? 1 : -EINVAL;
 }
 
-/* 1: the file sets it; 0: the file could be read and does not; -errno. */
+/* 1: the file sets queue_base; 0: the file could be read and does not; -EINVAL,
+ * as find_base(); -errno. */
 static int
 base_of_file(const char *path, struct buf *base)
 {
@@ -94,8 +109,8 @@ base_of_control(const char *path, struct buf *base)
 
 	if (r == 0)
 		r = control_read(buf_str(&control), &value, &why);
-	if (r > 0)
-		r = take_base(buf_str(&value), base);
+	if (r > 0 && !take_base(buf_str(&value), base))
+		r = -EINVAL;
 	buf_done(&control);
 	buf_done(&value);
 	buf_done(&why);
@@ -103,8 +118,10 @@ base_of_control(const char *path, struct buf *base)
 	return r;
 }
 
-/* The sources have the order of conf_load(). A named file that is absent does
- * not mean the default instance: the name may be mistyped. */
+/* The sources have the order of conf_load(). A source that is wrong, or that
+ * this user may not read, does not pass the choice on to the next source: mail
+ * would lie in a base that no supervisor serves. A named file that is absent
+ * does not mean the default instance: the name may be mistyped. */
 static int
 locate_base(const char *path, struct buf *base)
 {
@@ -115,10 +132,10 @@ locate_base(const char *path, struct buf *base)
 	if (env != NULL)
 		return take_base(env, base) ? 0 : -EINVAL;
 	r = base_of_file(path, base);
-	if (r > 0 || base_of_control(path, base) > 0)
-		return 0;
-	if (r < 0 && strcmp(path, CONF_DEFAULT_FILE) != 0)
-		return r;
+	if (r == 0 || (r == -ENOENT && strcmp(path, CONF_DEFAULT_FILE) == 0))
+		r = base_of_control(path, base);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	return take_base(p->fallback, base) ? 0 : -ENOMEM;
 }
 

@@ -152,11 +152,58 @@ Test(config_inforce, F9_the_base_is_found_by_rank)
 	setenv("QUEUE_BASE", base, 1);
 	cr_expect_eq(load(), 1, "the environment outranks both");
 	unsetenv("QUEUE_BASE");
-	put(file, "queue_base = relative\n");
-	cr_expect_eq(load(), 1, "a wrong line says nothing");
-	(void)unlink(control);
-	put_file("queue_base = /no/such");
-	cr_expect_lt(load(), 0, "two lines that differ");
+}
+
+/* The control file names a base that has a conf: not to be used for them.
+ * mutation: locate_base() asks the next source where base_of_file() fails. */
+Test(config_inforce, F9_a_file_that_leaves_the_base_open_is_refused)
+{
+	static const char *const wrong[] = { "queue_base = relative",
+		"queue_base =", "queue_base", "queue_base /srv/queue",
+		"queue_bse = /srv/queue", "queue_base = /a\nqueue_base = /b",
+		"queue_base = \x01/a" };
+	char control[96], twice[200];
+	size_t i;
+
+	snprintf(control, sizeof(control), "%s/queue_base", dir);
+	put(control, base);
+	for (i = 0; i < ARRAY_LEN(wrong); i++) {
+		put(file, wrong[i]);
+		cr_expect_lt(load(), 0, "%s", wrong[i]);
+		cr_expect(strstr(buf_str(&error), file) != NULL, "%s: %s",
+		    wrong[i], buf_str(&error));
+	}
+	snprintf(twice, sizeof(twice), "queue_base = %s", base);
+	put_file(twice);
+	cr_expect_lt(load(), 0, "the line stands twice");
+	put(file, "no_such = 1\n");
+	cr_expect_eq(load(), 1);
+	put(control, "relative");
+	cr_expect_lt(load(), 0, "a wrong control file");
+}
+
+static int
+load_as_nobody(void)
+{
+	int r;
+
+	cr_assert_eq(seteuid(65534), 0);
+	r = load();
+	cr_assert_eq(seteuid(0), 0);
+	return r;
+}
+
+Test(config_inforce, F9_a_file_that_the_caller_may_not_read_is_refused)
+{
+	char control[96];
+
+	snprintf(control, sizeof(control), "%s/queue_base", dir);
+	put(control, base);
+	put_file("queue_count = 7");
+	cr_assert_eq(chmod(file, 0), 0);
+	cr_expect_eq(geteuid() == 0 ? load_as_nobody() : load(), -EACCES);
+	cr_expect(strstr(buf_str(&error), "Permission denied") != NULL, "%s",
+	    buf_str(&error));
 }
 
 Test(config_inforce, F9_a_file_that_is_gone)
