@@ -29,6 +29,7 @@ enum refusal_kind {
 	REFUSAL_MEMORY,
 	REFUSAL_CONFIG,
 	REFUSAL_PERMISSION,
+	REFUSAL_CLOSED,   /* a directory, or queue-drop, by its mode */
 	REFUSAL_SPOOL,    /* no queue directory can be entered */
 	REFUSAL_DISABLED, /* all queues are, or draining */
 	REFUSAL_CREATE,

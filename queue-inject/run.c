@@ -1,6 +1,7 @@
 #include "queue-inject/inject.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -83,11 +84,21 @@ store_once(struct inject *inject, struct queue_id *ret_id)
 static int
 refuse_storage(struct inject *inject, int error)
 {
+	size_t closed;
+
 	if (error == -EFBIG && inject->conf.message_size_limit != 0)
 		return refuse(&inject->why, REFUSAL_TOO_BIG,
 		    "the message is larger than %llu bytes "
 		    "(message_size_limit)",
 		    (unsigned long long)inject->conf.message_size_limit);
+	closed = error == -EACCES || error == -ENOENT
+	    ? path_closed(inject->conf.queue_base)
+	    : 0;
+	if (closed > 0)
+		return refuse(&inject->why, REFUSAL_CLOSED,
+		    "%.*s: this user may not enter the directory; run `chmod "
+		    "a+x` on it as its owner",
+		    (int)closed, inject->conf.queue_base);
 	return refuse_error(
 	    &inject->why, error, submission_reason(inject->submission));
 }

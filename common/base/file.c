@@ -209,3 +209,26 @@ file_replace(int dir, const char *name, mode_t mode, const struct buf *text)
 		r = -errno;
 	return r;
 }
+
+size_t
+path_closed(const char *path)
+{
+	char part[PATH_MAX];
+	struct stat st;
+	size_t len;
+
+	for (len = 1; len < sizeof(part); len++) {
+		if (path[len] != '/' && path[len] != '\0')
+			continue;
+		memcpy(part, path, len);
+		part[len] = '\0';
+		if (stat(part, &st) < 0)
+			return 0;
+		if (S_ISDIR(st.st_mode) &&
+		    faccessat(AT_FDCWD, part, X_OK, AT_EACCESS) < 0)
+			return errno == EACCES ? len : 0;
+		if (path[len] == '\0')
+			return 0;
+	}
+	return 0;
+}

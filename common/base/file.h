@@ -23,6 +23,11 @@ file_read(const char *path, size_t max, struct buf *out, struct buf *ret_why);
 int file_read_owned(const char *path, size_t max, struct buf *out,
     uid_t *ret_owner, struct buf *ret_why);
 
+/* The length of the first directory above or at this absolute path that the
+ * effective user may not search; 0: there is none. The file at the path itself
+ * is judged only if it is a directory. Async-signal-safe. */
+size_t path_closed(const char *path);
+
 /* Writes a file of this process, whole or not at all, and synced: to NAME.new,
  * which is then renamed. -errno. */
 int

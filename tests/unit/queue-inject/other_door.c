@@ -122,9 +122,23 @@ Test(door, S13_what_it_answers_is_passed_on)
 
 Test(door, X10_without_one_nothing_is_taken)
 {
-	check("sendmail", "\n", 1, EX_NOPERM, "no program queue-drop");
+	check("sendmail", "\n", 1, EX_TEMPFAIL, "no program queue-drop");
 	check("qmail-queue", "\n", 1, 61, "");
 	cr_expect_eq(scratch_stored(&s, NULL), 0);
+}
+
+/* An administrator's mistake, which is put right: never for good. */
+Test(door, X10_a_closed_base_is_named_and_the_caller_tries_again)
+{
+	char says[160];
+
+	door("cat >/dev/null; echo " ID);
+	snprintf(
+	    says, sizeof(says), "4.3.0 %s: this user may not enter", s.base);
+	cr_assert_eq(chmod(s.base, 0700), 0);
+	check("sendmail", "\n", 1, EX_TEMPFAIL, says);
+	check("qmail-queue", "\n", 1, 61, s.base);
+	cr_assert_eq(chmod(s.base, 0755), 0);
 }
 
 /* What the door got: its arguments, the records, its environment. */
