@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/line.h"
@@ -75,6 +76,17 @@ put_in_force(
 }
 
 static int
+refuse_absent(const char *path, struct buf *error)
+{
+	int r = buf_printf(error,
+	    "%s: %s, and was there before; put the file back, or restart "
+	    "qscheduler to run with the defaults",
+	    path, strerror(errno));
+
+	return r < 0 ? r : -ENOENT;
+}
+
+static int
 judge(const struct worker_call *call)
 {
 	struct super *s = call->ctx;
@@ -83,7 +95,11 @@ judge(const struct worker_call *call)
 
 	if (r < 0)
 		return r;
-	r = put_in_force(s, &fresh, call->error, call->more);
+	/* The defaults are no successor of a file that was moved away. */
+	if (s->file_seen && access(conf_path(&fresh), F_OK) < 0)
+		r = refuse_absent(conf_path(&fresh), call->error);
+	if (r == 0)
+		r = put_in_force(s, &fresh, call->error, call->more);
 	conf_done(&fresh);
 	return r;
 }
@@ -165,6 +181,11 @@ apply(struct super *s, struct buf *text, struct buf *error)
 	if (names.len > 0)
 		log_warning("reload: changed, but needs a restart: %s",
 		    buf_str(&names));
+	snprintf(s->reload.restart, sizeof(s->reload.restart), "%s",
+	    buf_str(&names));
+	if (names.len >= sizeof(s->reload.restart))
+		snprintf(s->reload.restart, sizeof(s->reload.restart),
+		    "see the log");
 	buf_done(&names);
 	conf_free(&s->instance.conf);
 	s->instance.conf = fresh;
@@ -213,7 +234,11 @@ answer_askers(struct super *s)
 {
 	struct reload *r = &s->reload;
 	const bool refused = r->error[0] != '\0';
+	char done[SCHED_ANSWER_SIZE];
 	size_t i, kept = 0;
+
+	snprintf(done, sizeof(done), "configuration reloaded%s%s",
+	    r->restart[0] != '\0' ? "; needs a restart: " : "", r->restart);
 
 	for (i = 0; i < r->naskers; i++) {
 		if (!r->asker[i].begun) {
@@ -222,8 +247,7 @@ answer_askers(struct super *s)
 		}
 		publish_answer(s, r->asker[i].pid, r->asker[i].nonce,
 		    refused ? -EBADMSG : 0,
-		    refused ? "old configuration in force"
-			    : "configuration reloaded");
+		    refused ? "old configuration in force" : done);
 	}
 	r->naskers = kept;
 }

@@ -57,6 +57,7 @@ load_file(struct super *s, struct buf *error)
 
 	if (r < 0)
 		return r;
+	s->file_seen = access(conf_path(s->instance.conf), F_OK) == 0;
 	daemon_open_log(s->instance.conf, "qscheduler");
 	r = judge_conf(s, error);
 	if (r < 0)

@@ -358,6 +358,7 @@ struct reload {
 		bool begun; /* the running reload is its reload */
 	} asker[RELOAD_ASKERS];
 	size_t naskers;
+	char restart[64]; /* parameters that wait for a restart, cut */
 	char error[SCHED_CONF_ERROR_SIZE]; /* "": what was read is in force */
 };
 /* At most once in a tick, and one at a time. */
@@ -398,6 +399,7 @@ struct super {
 	usec_t stop_deadline;
 	usec_t stop_queues_at; /* at the latest; 0: they are asked to end */
 	uint32_t reloads;
+	bool file_seen; /* the operator's file was there, and was read */
 	bool reload_wanted, reload_told, ready, stopping, done;
 	int exit_status;
 };

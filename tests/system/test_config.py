@@ -103,6 +103,37 @@ class Configuration(SystemTest):
         i.wait_delivered("alice", 1)
         i.stop()
 
+    def test_F9_no_mail_into_a_base_that_the_file_may_not_mean(self):
+        """mutation: locate_base() asks the next source where base_of_file() fails."""
+        i = self.running()
+        good = i.conf_file.read_text()
+        rest = "".join(line for line in good.splitlines(True) if not line.startswith("queue_base"))
+        control = i.conf_file.parent / "queue_base"  # a base that is served, and not the one that is meant
+        control.write_text(f"{i.base}\n")
+        for lines in ("queue_base = srv/mail/queue\n", "queue_base = /a\nqueue_base = /a\n", "queue_base /a\n"):
+            i.conf_file.write_text(rest + lines)
+            for program, code in (("queue-inject", 75), ("qctl", 78), ("qtop", 78)):
+                words = {"queue-inject": ["-f", "a@x.example", "b@x.example"], "qctl": ["list"],
+                         "qtop": ["-b", "-n", "1"]}[program]
+                done = subprocess.run([BIN / program, *words], input="\n", capture_output=True, text=True, check=False,
+                                      timeout=HANG, env=i.environment())
+                self.assertEqual(done.returncode, code, f"{program}: {lines}: {done.stdout}{done.stderr}")
+                self.assertIn(str(i.conf_file), done.stderr, program)
+        control.unlink()
+        i.conf_file.write_text(good)
+        i.stop()
+
+    def test_F1_reload_names_what_needs_a_restart(self):
+        """mutation: answer_askers() answers "configuration reloaded" alone."""
+        i = self.running()
+        i.write_conf(queue_max="9")
+        done = subprocess.run([BIN / "setqload", "--reload"], capture_output=True, text=True, check=False,
+                              timeout=HANG, env=i.environment())
+        self.assertEqual((done.returncode, done.stdout),
+                         (0, "configuration reloaded; needs a restart: queue_max\n"), done.stderr)
+        i.write_conf()
+        i.stop()
+
     def test_F9_a_wrong_file_does_not_stop_a_restart(self):
         """mutation: load_conf() does not ask for the one that was in force."""
         i = self.running(conf={"hopcount_limit": "77"})
