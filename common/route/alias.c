@@ -298,12 +298,13 @@ complain_twice(
 
 	if (r <= 0)
 		return r;
-	r = text_quote(out, a->key);
-	return r < 0 ? r
-		     : buf_printf(out,
-			   ": already in line %u, which holds; this line is "
-			   "ignored",
-			   first->line);
+	r = buf_add_str(out, "alias ");
+	if (r == 0)
+		r = text_quote(out, a->key);
+	return r < 0
+	    ? r
+	    : buf_printf(out, " is in line %u; this second line is ignored",
+		  first->line);
 }
 
 /* Members stand where they stay; keys are sorted for lookups. */

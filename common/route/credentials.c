@@ -83,7 +83,8 @@ judge(const struct credentials *t, const struct buf word[NWORDS], size_t n)
 		return "the secret is empty or too long";
 	if (n > WORD_MECHANISM &&
 	    strcmp(buf_str(&word[WORD_MECHANISM]), "xoauth2") != 0)
-		return "behind the secret stands xoauth2, or nothing";
+		return "the fourth word must be xoauth2 or absent; quote a "
+		       "password that has blanks";
 	return NULL;
 }
 

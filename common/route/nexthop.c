@@ -35,7 +35,7 @@ is_name(const char *s)
 				  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
 	return *s != '\0' && *s != '.' && *s != '-' &&
-	    s[strspn(s, fit)] == '\0';
+	    strstr(s, "..") == NULL && s[strspn(s, fit)] == '\0';
 }
 
 /* ---- addresses ---- */

@@ -183,7 +183,8 @@ judge(const struct programs *programs, const struct words *w)
 	if (programs_find(programs, w->word[0]) != NULL)
 		return "the name is there already";
 	if (!name_is_right(w->word[1]))
-		return "this is no name of a user";
+		return "the second word is no name of a user: a line is "
+		       "NAME USER PATH [ARGUMENT...]";
 	if (strcmp(w->word[1], "root") == 0 ||
 	    (strcmp(w->word[1], "-") == 0 && geteuid() == 0))
 		return "programs do not run as root";

@@ -36,6 +36,10 @@ check_key(char *key)
 		domain = key + 1;
 	}
 	nexthop_lower_case(domain);
+	if (strncmp(key, "*.", 2) == 0)
+		return "not a domain: for all subdomains, write .DOMAIN";
+	if (*key != '\0' && key[strlen(key) - 1] == ':')
+		return "not a domain: remove the colon at its end";
 	return nexthop_fits_domain(domain) ? NULL : "not a domain";
 }
 

@@ -24,9 +24,11 @@ struct step {
 	const char *what; /* "alias", "program" …; of a route: NULL */
 	const char *name; /* of the alias */
 	const char *transport, *nexthop;
-	const char *file; /* that says so: a path, or a parameter */
-	uint32_t line;    /* of it; 0: none */
-	const char *why;  /* not deliverable; NULL: it is */
+	const char *file;    /* that says so: a path, or a parameter */
+	uint32_t line;       /* of it; 0: none */
+	const char *forward; /* the file of the user that may redirect */
+	const char *why;     /* not deliverable; NULL: it is */
+	bool waits;          /* until the line is mended */
 };
 
 struct frame {
@@ -99,8 +101,12 @@ add_text(struct search *x, const struct step *s)
 		r = add_what(out, s);
 	if (r == 0)
 		r = add_place(out, s);
+	if (r == 0 && s->forward != NULL)
+		r = buf_printf(
+		    out, ", or as %s says where it is a file", s->forward);
 	if (r == 0 && s->why != NULL)
-		r = buf_printf(out, ": %s", s->why);
+		r = buf_printf(out, ": %s%s", s->why,
+		    s->waits ? "; mail waits until the line is mended" : "");
 	return r < 0 ? r : buf_add_char(out, '\n');
 }
 
@@ -132,6 +138,8 @@ add_json(struct search *x, const struct step *s)
 		r = add_member(out, "file", s->file);
 	if (r == 0 && s->line > 0)
 		r = buf_printf(out, ", \"line\": %u", (unsigned)s->line);
+	if (r == 0)
+		r = add_member(out, "forward", s->forward);
 	if (r == 0)
 		r = add_member(out, "reason", s->why);
 	return r < 0 ? r
@@ -193,6 +201,9 @@ add_route(struct search *x, const char *written, const char *address,
 	else if (kind == AGENT_LOCAL && route->target == ROUTE_TO_ACCOUNT &&
 	    !conf_has_account(x->conf, x->private, address))
 		s.why = "there is no such account";
+	else if (kind == AGENT_LOCAL && route->target == ROUTE_TO_ACCOUNT &&
+	    x->conf->forward_path[0] != '\0')
+		s.forward = x->conf->forward_path;
 	return add(x, &s);
 }
 
@@ -246,7 +257,11 @@ add_alias(struct search *x, const char *address, const struct alias *alias)
 
 	if (was_seen(x, alias))
 		s.what = "shown above: alias";
-	else if (x->depth == DEPTH_MAX)
+	else if (alias->wrong != NULL) {
+		s.line = alias->wrong_line;
+		s.why = alias->wrong;
+		s.waits = true;
+	} else if (x->depth == DEPTH_MAX)
 		s.why = "too many aliases in each other";
 	r = add(x, &s);
 	if (r < 0 || was_seen(x, alias) || s.why != NULL)

@@ -58,7 +58,7 @@ static const struct option_row rows[] = {
 	{ NULL, 's', NULL, "run QUEUE_COUNT queues", take_mode, MODE_FIXED },
 	{ NULL, 'd', NULL, "run QUEUE_COUNT queues, and more under load",
 	    take_mode, MODE_DYNAMIC },
-	{ NULL, 'n', NULL, "run the queues that exist on disk; create none",
+	{ NULL, 'n', NULL, "run the queues that exist on disk;\nQUEUE_COUNT queues if none exists",
 	    take_mode, MODE_KEEP },
 	{ NULL, 'c', "FILE",
 	    "read FILE instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,

@@ -114,10 +114,12 @@ static const struct mta {
 } mtas[] = {
 	{ "Postfix", "/var/spool/postfix",
 	    { "maildrop", "incoming", "active", "deferred", "hold", NULL }, "",
-	    "start Postfix, run `postsuper -r ALL` and `postqueue -f`, and "
-	    "wait until `postqueue -p` shows nothing" },
+	    "`apt install postfix` if the package is removed, start Postfix, "
+	    "run `postsuper -r ALL` and `postqueue -f` of Postfix, and wait "
+	    "until its `postqueue -p` shows nothing" },
 	{ "Exim", "/var/spool/exim4", { "input", NULL }, "-H",
-	    "start Exim, run `exim4 -qff`, and wait until `exim4 -bpc` says "
+	    "`apt install exim4` if the package is removed, start Exim, run "
+	    "`exim4 -qff`, and wait until `exim4 -bpc` says "
 	    "0" },
 	{ "Exim", "/var/spool/exim", { "input", NULL }, "-H",
 	    "start Exim, run `exim -qff`, and wait until `exim -bpc` says 0" },
@@ -128,8 +130,8 @@ static const struct mta {
 	    "start indimail, run `svctool --flush` or send qmail-send SIGALRM, "
 	    "and wait until `qmail-qstat` shows no message" },
 	{ "Sendmail", "/var/spool/mqueue", { "", NULL }, "",
-	    "start Sendmail, run `sendmail -q`, and wait until `mailq` shows "
-	    "nothing" },
+	    "`apt install sendmail` if the package is removed, start Sendmail, "
+	    "run its `sendmail -q`, and wait until its `mailq` shows nothing" },
 };
 
 #define DEPTH_MAX 5

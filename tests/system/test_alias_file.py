@@ -31,7 +31,7 @@ class AliasFile(SystemTest):
         f = i.alias_file
         self.assertEqual(self.check(i), [
             f"warning: {f}:5: a blank within an address: members stand between commas, names with blanks in quotes",
-            f"warning: {f}:6: `root': already in line 1, which holds; this line is ignored"])
+            f"warning: {f}:6: alias `root' is in line 1; this second line is ignored"])
         if AS_ROOT:
             f.write_text(f"x: {user}\n")
             os.chmod(f, 0o666)
@@ -114,7 +114,7 @@ class AliasFile(SystemTest):
             self.assertEqual(done.stderr, "".join(f"{name}: {line}\n" for line in (
                 f"{f}:2: no colon behind the name",
                 f"{f}:3: a blank within an address: members stand between commas, names with blanks in quotes",
-                f"{f}:4: `root': already in line 1, which holds; this line is ignored",
+                f"{f}:4: alias `root' is in line 1; this second line is ignored",
                 f"qscheduler does not run: it reads {f} when it starts")))
         f.unlink()
         f.mkdir()
@@ -199,7 +199,7 @@ class AliasFile(SystemTest):
         i.write_conf(admin_recipient=None, mydestination="test.example")
         f = i.alias_file
         i.start()
-        wrong = {f"{f}:6": "`boss': already in line 5, which holds; this line is ignored",
+        wrong = {f"{f}:6": "alias `boss' is in line 5; this second line is ignored",
                  f"{f}:13": "a blank within an address: members stand between commas, names with blanks in quotes",
                  f"{f}:14": "no colon behind the name"}
         said = "\n".join(self.check(i))

@@ -478,6 +478,19 @@ class Acts(Queues):
         i.routing_file.write_text("far.example nowhere\n")
         self.assertIn(f"{routing}:1: ", self.call(i, "route", "cat", status=78).stderr)
 
+    # mutation: qctl/routing/route.c, add_alias() passes over a wrong line; add_route() names no forward_path.
+    def test_route_names_a_wrong_alias_and_the_forward_file(self):
+        i = self.instance(aliases="boss: daemon\npostmaster: a b\n")
+        i.write_conf(mydestination="test.example", maildir_user=None, maildir_path=None, forward_path="%h/.forward")
+        i.base.mkdir()
+        said = self.call(i, "route", "postmaster", status=67).stdout
+        self.assertRegex(said, rf"^postmaster: NOT DELIVERABLE: alias postmaster \({i.alias_file}:2\): .+; mail waits "
+                               r"until the line is mended\n$")
+        self.assertEqual(self.call(i, "route", "daemon").stdout,
+                         f"daemon: local:daemon ({i.routing_file}:1), or as %h/.forward says where it is a file\n")
+        row = json.loads(self.call(i, "route", "--json", "daemon").stdout)
+        self.assertEqual(row["forward"], "%h/.forward")
+
     # mutation: qctl/routing/route.c, complete() takes each address as it was written.
     def test_route_puts_the_domain_behind_names(self):
         i = self.instance(routing="vm local\n* smtp:[localhost]:1\n", aliases="root: club, x@vm\nclub: y@far.example\n")

@@ -115,6 +115,7 @@ Test(config_destination, F4_wrong_values)
 		{ "relayhost", "smtp:relay.example", NO_HOP },
 		{ "relayhost", "a b", NO_HOP },
 		{ "relayhost", "-x", NO_HOP },
+		{ "relayhost", "relay..example", NO_HOP },
 		{ "relayhost", "unix:run/relay", NO_HOP },
 		{ "relayhost", "[relay.example", NO_HOP },
 	};

@@ -179,7 +179,7 @@ Test(route_alias, F10_files_that_are_wrong)
 		{ "\"a: b\n", "a:1: a quote is not closed" },
 		{ "a: \"b, c\n", "a:1: a quote is not closed" },
 		{ "a: b\nc: d\nA: e\n",
-		    "a:3: `a': already in line 1, which holds; this line is "
+		    "a:3: alias `a' is in line 1; this second line is "
 		    "ignored" },
 		{ "a: b c\n", "a:1: " BLANK },
 		{ "a: b\n c d\n", "a:2: " BLANK },

@@ -82,7 +82,7 @@ Test(route_alias_judge, F10_each_line)
 		    "a:4: an empty name\n"
 		    "a:5: no recipient (/dev/null drops mail)\n"
 		    "a:6: no colon behind the name\n"
-		    "a:8: `a': already in line 3, which holds; this line is "
+		    "a:8: alias `a' is in line 3; this second line is "
 		    "ignored" },
 		{ " b\na: b\n",
 		    "a:1: a line that begins with a blank continues an alias, "

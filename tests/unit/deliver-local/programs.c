@@ -105,7 +105,9 @@ static const struct {
 	    "1: a name is letters, digits, dot, hyphen, underscore" },
 	{ "\"\" u /bin/x\n",
 	    "1: a name is letters, digits, dot, hyphen, underscore" },
-	{ "x u! /bin/x\n", "1: this is no name of a user" },
+	{ "x u! /bin/x\n",
+	    "1: the second word is no name of a user: a line is "
+	    "NAME USER PATH [ARGUMENT...]" },
 	{ "x root /bin/x\n", "1: programs do not run as root" },
 	{ "x u bin/x\n", "1: the path is not absolute" },
 	{ "x u ${user}\n", "1: the path is not absolute" },
