@@ -248,8 +248,11 @@ on_keys(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 	if (key == ERR)
 		return;
 	s->dead_reads = 0;
+	/* resizeterm() puts KEY_RESIZE among the keys; on_resize() has drawn.
+	 */
 	for (; key != ERR; key = getch())
-		press(s, key);
+		if (key != KEY_RESIZE)
+			press(s, key);
 	draw_view(&s->view);
 }
 

@@ -178,6 +178,11 @@ Test(qtop_screen, it_is_drawn_again_by_key_and_by_signals)
 	terminal_type(&t, "\f");
 	cr_expect(terminal_hides(&t, "Broadcast"), "^L in the help");
 	cr_expect(terminal_shows(&t, "qtop: columns"));
+	terminal_resize(&t, 24, 70); /* no key that ends the help */
+	memcpy(&t.cells[15][9], "Broadcast", 9);
+	terminal_type(&t, "\f");
+	cr_expect(terminal_hides(&t, "Broadcast"), "^L behind a resize");
+	cr_expect(terminal_shows(&t, "qtop: columns"), "still the help");
 	live_quit();
 }
 
