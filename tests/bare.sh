@@ -85,7 +85,7 @@ mount --bind . .
 cd "$PWD"
 hostname host
 mount -t proc proc proc
-mount -t sysfs -o ro sysfs sys 2>/dev/null || mount --bind /sys sys
+mount -t sysfs sysfs sys 2>/dev/null || mount --bind /sys sys
 mount -t tmpfs -o mode=755 tmpfs dev
 for d in null zero full random urandom tty fuse loop-control; do
 	[ ! -c /dev/$d ] || cp -a /dev/$d dev/

@@ -163,6 +163,7 @@ static int
 take_alias(struct reading *rd, char *line)
 {
 	const char *key = NULL, *why;
+	const bool continues = rd->comma && !rd->lost && rd->table->n > 0;
 	int r = end_alias(rd);
 
 	if (r < 0)
@@ -172,8 +173,10 @@ take_alias(struct reading *rd, char *line)
 	rd->lost = false;
 	why = alias_line_key(&line, &key);
 	if (why != NULL) {
+		/* Behind a comma the line may be a member of the alias. */
 		rd->lost = true;
-		return complain(rd, rd->line, why);
+		return continues ? spoil(rd, rd->line, why)
+				 : complain(rd, rd->line, why);
 	}
 	r = add_alias(rd->table, key, rd->line);
 	return r < 0 ? r : take_members(rd, line);
@@ -268,7 +271,9 @@ take_file(struct reading *rd)
 			rd->comma = false;
 		} else {
 			alias_line_uncomment(line);
-			comma = ends_in_comma(line);
+			comma = line[strspn(line, " \t")] == '\0'
+			    ? rd->comma
+			    : ends_in_comma(line);
 			r = take_line(rd, line);
 			rd->comma = comma;
 		}

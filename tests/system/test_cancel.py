@@ -1,5 +1,6 @@
 """Sessions that hang, while an operator acts on their messages or the instance
 stops (docs/DELIVERY.md, "CANCEL")."""
+import contextlib
 import os
 import re
 import signal
@@ -75,7 +76,8 @@ class Cancel(SystemTest):
     def kill_all(self, i):
         """All processes at once, as a machine that ends."""
         for pid in i.pids():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # its leader was killed before it
+                os.kill(pid, signal.SIGKILL)
         i.kill()
         wait(lambda: not i.pids(), what="the end of all processes")
 

@@ -38,6 +38,10 @@ Test(route_alias_judge, F10_a_wrong_line_is_one_of_its_alias_alone)
 		{ "a: b\nx: c d\ne: f\n", "x", 2, 0 },
 		{ "a: b\nx: c d\ne: f\n", "e", 0, 1 },
 		{ "x: a,\n b c\n d\ne: f\n", "x", 2, 2 },
+		/* A line behind a comma that may be a member. */
+		{ "x: a,\n:include:/b\ne: f\n", "x", 2, 1 },
+		{ "x: a,\n:include:/b\ne: f\n", "e", 0, 1 },
+		{ "x: a,\n# note\n\nb\ne: f g\n", "x", 0, 2 },
 		{ "staff a, b\n c\ne: f\n", "staff", 1, 1 },
 		{ "Staff\n c\ne: f\n", "staff", 1, 1 },
 		{ "staff", "staff", 1, 0 },
