@@ -209,8 +209,9 @@ enum forward_use {
 /* Deliver by the forward file of the account, if there is one. */
 enum forward_use forward_deliver(const struct child_plan *plan,
     const struct account *user, struct message *m, struct verdict *ret_verdict);
-/* 1: ret->fd and ret->path are the file, opened as the user; 0: there is none;
- * -1: *v has the reason. */
+/* Opens the forward file of a user with the rights of this user. Returns 1 with
+ * the descriptor and the path in *ret, 0 if the user has no such file, and -1
+ * with the reason in *v if the mail has to wait. */
 int forward_open(const struct child_plan *plan, const struct account *user,
     struct forward *ret, struct verdict *v);
 #define FORWARD_PREFIX ":forward:" /* of a recipient, before NAME:MEMBER */

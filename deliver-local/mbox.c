@@ -38,7 +38,7 @@ struct attempt {
 	size_t nout;
 	int matched; /* octets of from_line at the start of this line; -1: this
 		      * line is another */
-	char last;   /* the last octet */
+	char last;   /* last octet that was written */
 };
 
 static int

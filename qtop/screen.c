@@ -287,8 +287,9 @@ on_resize(evutil_socket_t sig UNUSED, short what UNUSED, void *arg)
 	draw_again(&((struct screen *)arg)->view);
 }
 
-/* The shell may have changed the modes of the terminal while this process was
- * stopped, and the size: SIGWINCH is for the foreground only. */
+/* Sets the terminal up again after ^Z and fg. The shell may have changed the
+ * modes of the terminal. The size may have changed, too: a stopped process is
+ * in the background, and the kernel sends SIGWINCH to the foreground only. */
 static void
 on_continue(evutil_socket_t sig, short what, void *arg)
 {

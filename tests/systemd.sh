@@ -192,7 +192,7 @@ mail_to() { # USER TEXT
 arrived_in() { # HOME TEXT
 	grep -rqs "$2" "$1/Maildir/new"
 }
-gets() { # HOME USER TEXT
+receives() { # HOME USER TEXT
 	mail_to "$2" "$3" && until_true arrived_in "$1" "$3"
 }
 
@@ -226,7 +226,7 @@ checks() {
 recipients() {
 	for home in /srv/dave /var/lib/erin; do
 		useradd -m -d $home "${home##*/}"
-		want "a home in $home" gets $home "${home##*/}" "to-$home"
+		want "a home in $home" receives $home "${home##*/}" "to-$home"
 	done
 	install -d -m 1777 /srv/shared
 	printf '%s\n' '#!/bin/sh' 'touch /srv/shared/written || exit 75' \
@@ -320,13 +320,13 @@ memory() {
 	want 'systemd has seen the kill' until_true heard_of_oom 2
 	want 'a reload' systemctl reload qscheduler
 	want 'the unit goes on' is MainPID "$before"
-	want 'and delivers' gets /home/alice alice after-oom
+	want 'and delivers' receives /home/alice alice after-oom
 	pid=$(pgrep_name queue-send | head -n 1)
 	kill -KILL "$pid"
 	want 'a queue-send that is killed comes back alone' until_true in_journal \
 	    "queue-send.*signal 9|queue-send.*$pid"
 	want 'the supervisor is the same' is MainPID "$before"
-	want 'and its queue delivers' gets /home/alice alice after-kill
+	want 'and its queue delivers' receives /home/alice alice after-kill
 }
 pgrep_name() {
 	for p in /proc/[0-9]*; do
@@ -343,7 +343,7 @@ watchdog() {
 	kill -STOP "$(shown MainPID)"
 	want 'the watchdog restarts a supervisor that is stopped' until_true \
 	    restarted "$before"
-	want 'and mail is delivered' gets /home/alice alice after-watchdog
+	want 'and mail is delivered' receives /home/alice alice after-watchdog
 	no_drop_in
 	want 'restarts' systemctl restart qscheduler
 }
@@ -389,7 +389,7 @@ inside_first() {
 	[ "$failed" = 0 ] || finish
 	want 'is started' until_true is ActiveState active
 	want 'the status' status_has '^[0-9]+ queues open'
-	want 'delivers' gets /home/alice alice first
+	want 'delivers' receives /home/alice alice first
 	journal
 	reloads
 	checks

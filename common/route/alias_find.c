@@ -12,9 +12,9 @@ compare_key(const void *key, const void *element)
 	return strcmp(key, (*(const struct alias *const *)element)->key);
 }
 
-/* The key is in lower case. */
+/* Returns the alias of a key in lower case; NULL: there is none. */
 static const struct alias *
-find(const struct alias_table *t, const char *key)
+alias_by_key(const struct alias_table *t, const char *key)
 {
 	const struct alias *const *found;
 
@@ -41,13 +41,13 @@ find_user(const struct alias_table *t, const char *user, const char *behind)
 	if (len + rest <= sizeof(key)) {
 		memcpy(key, user, len);
 		memcpy(key + len, behind, rest);
-		found = find(t, key);
+		found = alias_by_key(t, key);
 	}
 	if (found != NULL || account == len || account + rest > sizeof(key))
 		return found;
 	memcpy(key, user, account);
 	memcpy(key + account, behind, rest);
-	return find(t, key);
+	return alias_by_key(t, key);
 }
 
 /* "@domain" in lower case; false: there is none, or it is too long. */
@@ -93,7 +93,7 @@ alias_find_domain(const struct alias_table *table, const char *address)
 	char domain[ALIAS_KEY_MAX + 1];
 
 	return table != NULL && domain_key(address, domain)
-	    ? find(table, domain)
+	    ? alias_by_key(table, domain)
 	    : NULL;
 }
 
@@ -107,7 +107,7 @@ alias_find_key(const struct alias_table *table, const char *key)
 		return NULL;
 	memcpy(lower, key, len + 1);
 	nexthop_lower_case(lower);
-	return find(table, lower);
+	return alias_by_key(table, lower);
 }
 
 bool

@@ -22,7 +22,7 @@
 struct shape_row {
 	RB_ENTRY(shape_row) link;
 	uint64_t counts[AGES], total;
-	char name[]; /* value of the key, cleaned */
+	char name[]; /* printable text of the domain, address or user */
 };
 
 RB_HEAD(shape_tree, shape_row);

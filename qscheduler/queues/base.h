@@ -76,9 +76,10 @@ int base_describe_lost(const struct base *b, uint32_t queue,
 
 /* Can new mail be stored? */
 struct base_room {
-	int error;   /* 0, or -errno of room_is_error() */
-	bool scarce; /* no error, and less than the reserve and an eighth of it
-		      * is free in the queue */
+	int error; /* 0, or -errno of room_is_error() */
+	/* True: mail is accepted, but less than 9/8 of the reserve
+	 * (queue_minfree_bytes, queue_minfree_inodes) is free. */
+	bool scarce;
 	uint64_t disk; /* the file system: of the error, else of the queue */
 	char text[ROOM_TEXT_SIZE]; /* room_describe() of the error, else "" */
 };

@@ -371,8 +371,8 @@ int reload_ask(struct super *s, uint32_t pid, uint32_t nonce);
 void reload_note(struct super *s, const char *error);
 
 /* ---- status.c ---- */
-/* The status that systemd shows: queues by state, children that are not up, and
- * why an old configuration is in force. */
+/* Writes the status text for systemd: the number of queues in each state, the
+ * children that do not run, and, after a refused reload, its error. */
 void status_make(const struct super *s, usec_t now, char *out, size_t size);
 
 /* ---- super.c, start.c ---- */

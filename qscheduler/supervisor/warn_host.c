@@ -173,7 +173,8 @@ count_files(const struct mta *mta, const char *path, int depth, uint32_t *count)
 		closedir(dir);
 }
 
-/* root: "" but in tests. */
+/* Warns of mail that waits in the queue of one MTA. root is a prefix of all
+ * paths: "" in the program, a directory of their own in tests. */
 static int
 warn_mta(
     const struct mta *mta, const char *root, const char *own, struct buf *out)

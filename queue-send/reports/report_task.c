@@ -374,8 +374,9 @@ is_in_corrupt(const struct report_task *t)
 	return 0;
 }
 
-/* A message of which no recipient wants a warning has the mark all the same:
- * no later walk reads it again. */
+/* Reports a message in corrupt/ to its sender. If no recipient wants a warning,
+ * the message still gets the mark of a warning, so that the next walk of
+ * corrupt/ does not read the message again. */
 static int
 tell_damage(struct work *w)
 {

@@ -234,8 +234,8 @@ Test(shown, shape_rows_add_up)
 	paper_close(&p);
 }
 
-/* On a host of many users all senders have one domain: their addresses and
- * users tell who floods. */
+/* All local senders have the domain of the host. Only the address or the uid
+ * shows who sends most. */
 Test(shown, shape_by_each_key)
 {
 	static const struct {

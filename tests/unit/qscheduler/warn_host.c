@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/files.h"
+
 static char root[] = "/tmp/qsched-unit-XXXXXX";
 
 static void
@@ -19,10 +21,7 @@ begin(void)
 static void
 end(void)
 {
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	cr_expect_eq(system(command), 0);
+	unit_remove_tree(root);
 }
 
 TestSuite(warn_host, .init = begin, .fini = end);

@@ -113,7 +113,7 @@ Test(damaged, D44_a_second_task_tells_nobody)
 	cr_expect_eq(reports(), 1);
 	cr_expect_eq(report_task_work(&t->task), 0);
 	cr_expect_eq(reports(), 0);
-	/* Nor does one of a message that an act has moved meanwhile. */
+	/* A task makes no report if an act has moved the message. */
 	cr_assert_eq(
 	    spool_move(&w.s.sp, SPOOL_CORRUPT, SPOOL_DELETED, inode), 0);
 	cr_expect_eq(report_task_work(&t->task), -ENOENT);
