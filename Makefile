@@ -43,9 +43,9 @@ CPPFLAGS += -D_GNU_SOURCE -Icommon -I. -I$(B)/gen
 CFLAGS   += -std=c17 -O$(O) -g$(if $(SAN),1) $(WARN) $(HARD) \
 	    $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 LDFLAGS  += -pie -Wl,-z,relro,-z,now $(if $(SAN),-fsanitize=$(SAN))
-LDLIBS   := -levent_core -lisal -lrt -lpthread -lm
+LDLIBS   := -levent_core -lisal -lidn2 -lrt -lpthread -lm
 LDLIBS_qtop := -lncursesw
-LDLIBS_deliver-smtp := -lcares -lresolv -lseccomp -lssl -lcrypto
+LDLIBS_deliver-smtp := -lcares -lresolv -lseccomp -lssl -lcrypto -lgsasl
 LDLIBS_qsim := -lm
 # More rights than its caller: only the libraries that it needs.
 LDFLAGS_queue-drop := -Wl,--as-needed
