@@ -182,7 +182,8 @@ struct conf {
 	char *smtp_tls_policy_file; /* "": none */
 	char *smtp_password_file;   /* "": none */
 	bool smtp_auth_in_clear, smtp_auth_soft_bounce;
-	char *smtp_helo_name; /* "": myhostname */
+	uint32_t smtp_sasl_mechanism_filter; /* enum smtp_auth: allowed */
+	char *smtp_helo_name;                /* "": myhostname */
 	/* supervision */
 	usec_t stop_time_limit;   /* from TERM to KILL */
 	usec_t program_stop_time; /* at a stop, until programs get TERM */

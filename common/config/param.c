@@ -33,6 +33,7 @@
 #define CTYPE_TRANSPORTS struct conf_transport * /* the array */
 #define CTYPE_EIGHT      enum conf_eight
 #define CTYPE_KEYWORDS   uint32_t
+#define CTYPE_MECHANISMS uint32_t
 
 #define IS_TYPE(T, container, field) \
 	_Generic(((struct container *)0)->field, T: 1, default: 0)

@@ -40,8 +40,9 @@ enum param_type {
 	PARAM_SOURCE6,
 	PARAM_HELO, /* a name, or empty */
 	PARAM_TRANSPORTS,
-	PARAM_EIGHT,    /* enum conf_eight */
-	PARAM_KEYWORDS, /* of EHLO, a bit each */
+	PARAM_EIGHT,      /* enum conf_eight */
+	PARAM_KEYWORDS,   /* of EHLO, a bit each */
+	PARAM_MECHANISMS, /* of AUTH, a bit each */
 	PARAM_NTYPES,
 };
 
@@ -120,6 +121,10 @@ int eight_format(const struct param *p, const void *field, struct buf *out);
 int keywords_parse(
     const struct param *p, void *field, const char *value, struct buf *why);
 int keywords_format(const struct param *p, const void *field, struct buf *out);
+int mechanisms_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int
+mechanisms_format(const struct param *p, const void *field, struct buf *out);
 /* The list of transports (transport.c). */
 int transports_parse(
     const struct param *p, void *field, const char *value, struct buf *why);

@@ -456,6 +456,8 @@ static const struct type_ops types[PARAM_NTYPES] = {
 	[PARAM_EIGHT] = { "word", eight_parse, eight_format, false },
 	[PARAM_KEYWORDS] = { "keywords", keywords_parse, keywords_format,
 	    false },
+	[PARAM_MECHANISMS] = { "mechanisms", mechanisms_parse,
+	    mechanisms_format, false },
 };
 
 int

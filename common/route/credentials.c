@@ -82,9 +82,10 @@ judge(const struct credentials *t, const struct buf word[NWORDS], size_t n)
 	    word[WORD_SECRET].len > CREDENTIALS_SECRET_MAX)
 		return "the secret is empty or too long";
 	if (n > WORD_MECHANISM &&
+	    strcmp(buf_str(&word[WORD_MECHANISM]), "oauthbearer") != 0 &&
 	    strcmp(buf_str(&word[WORD_MECHANISM]), "xoauth2") != 0)
-		return "the fourth word must be xoauth2 or absent; quote a "
-		       "password that has blanks";
+		return "the fourth word must be oauthbearer or xoauth2, or "
+		       "absent; quote a password that has blanks";
 	return NULL;
 }
 

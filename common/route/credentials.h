@@ -1,7 +1,7 @@
 /* route/credentials.h - smtp_password_file: what deliver-smtp proves itself
  * with, by next hop, as qscheduler-passwords(5) describes it.
  *
- *	NEXTHOP USER SECRET [xoauth2]
+ *	NEXTHOP USER SECRET [oauthbearer | xoauth2]
  *
  * A next hop has the row of hop_key.h. Words are split at blanks; "double
  * quotes" group, and within them \" and \\ stand for themselves; `#` at the
@@ -25,7 +25,9 @@
 
 struct credential {
 	char *key, *user, *secret;
-	bool token; /* of OAuth 2, for XOAUTH2 alone; else a password */
+	/* The secret is a token of OAuth 2, for OAUTHBEARER and XOAUTH2; else a
+	 * password, for the other mechanisms. */
+	bool token;
 	uint32_t line;
 };
 

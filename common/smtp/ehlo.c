@@ -43,26 +43,43 @@ set_starttls(struct smtp_ehlo *ehlo, const char *value UNUSED)
 	ehlo->starttls = true;
 }
 
+/* The places in the table are the bits of enum smtp_auth. */
+static const char *const mechanisms[] = {
+	"SCRAM-SHA-256",
+	"OAUTHBEARER",
+	"XOAUTH2",
+	"PLAIN",
+	"LOGIN",
+};
+_Static_assert(1u << ARRAY_LEN(mechanisms) == SMTP_AUTH_ALL + 1, "a bit each");
+
+unsigned
+smtp_auth_find(const char *name, size_t len)
+{
+	unsigned i;
+
+	for (i = 0; i < ARRAY_LEN(mechanisms); i++)
+		if (strlen(mechanisms[i]) == len &&
+		    strncasecmp(name, mechanisms[i], len) == 0)
+			return 1u << i;
+	return 0;
+}
+
+const char *
+smtp_auth_name(unsigned number)
+{
+	return number < ARRAY_LEN(mechanisms) ? mechanisms[number] : NULL;
+}
+
 /* Also of a second line, in the form of old servers: AUTH=LOGIN. */
 static void
 set_auth(struct smtp_ehlo *ehlo, const char *value)
 {
-	static const struct {
-		const char *name;
-		enum smtp_auth bit;
-	} known[] = {
-		{ "PLAIN", SMTP_AUTH_PLAIN },
-		{ "LOGIN", SMTP_AUTH_LOGIN },
-		{ "XOAUTH2", SMTP_AUTH_XOAUTH2 },
-	};
-	size_t i, n;
+	size_t n;
 
 	for (; *value != '\0'; value += n + (value[n] == ' ')) {
 		n = strcspn(value, " ");
-		for (i = 0; i < ARRAY_LEN(known); i++)
-			if (strlen(known[i].name) == n &&
-			    strncasecmp(value, known[i].name, n) == 0)
-				ehlo->auth |= known[i].bit;
+		ehlo->auth |= smtp_auth_find(value, n);
 	}
 }
 

@@ -71,11 +71,15 @@ smtp_reply_text(const struct smtp_reply *reply, size_t max, struct buf *out);
 
 /* ---- EHLO ---- */
 
+/* The mechanisms of AUTH that are known, the one to be preferred first. */
 enum smtp_auth {
-	SMTP_AUTH_PLAIN = 1 << 0,
-	SMTP_AUTH_LOGIN = 1 << 1,
+	SMTP_AUTH_SCRAM = 1 << 0, /* SCRAM-SHA-256, RFC 7677 */
+	SMTP_AUTH_OAUTHBEARER = 1 << 1,
 	SMTP_AUTH_XOAUTH2 = 1 << 2,
+	SMTP_AUTH_PLAIN = 1 << 3,
+	SMTP_AUTH_LOGIN = 1 << 4,
 };
+#define SMTP_AUTH_ALL ((1u << 5) - 1)
 
 struct smtp_ehlo {
 	bool pipelining;   /* RFC 2920 */
@@ -93,6 +97,12 @@ struct smtp_ehlo {
 int smtp_keyword_find(const char *name, size_t len);
 /* NULL: there is none of this number. */
 const char *smtp_keyword_name(unsigned keyword);
+
+/* The bit of a mechanism of AUTH, by its name without case; 0: it is not known.
+ */
+unsigned smtp_auth_find(const char *name, size_t len);
+/* The name of the mechanism with bit 1 << number; NULL: there is none. */
+const char *smtp_auth_name(unsigned number);
 
 /* Keywords without case; a keyword that is unknown or not well-formed is
  * ignored, and so are those whose bits are in `ignored`. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deliver-smtp/protection/auth.h"
 #include "deliver-smtp/dialog/steps.h"
 
 /* The fate of recipients when the connection ends in a state. */
@@ -49,6 +48,10 @@ is_before_mail(const struct dialog *d)
 void
 step_leave_site(struct dialog *d)
 {
+	if (d->state == DIALOG_AUTH && d->auth_refused) {
+		step_auth_end(d);
+		return;
+	}
 	if (rows[d->state].fate == FATE_TLS && d->task.fall_back)
 		d->end.in_clear = true;
 	else
@@ -280,7 +283,8 @@ void
 dialog_done(struct dialog *d)
 {
 	drop_task(d);
-	buf_done(&d->out);
+	buf_wipe(&d->out);
+	auth_done(&d->auth);
 	smtp_reply_done(&d->parser);
 }
 
@@ -339,12 +343,14 @@ static void
 take_whole(struct dialog *d)
 {
 	struct smtp_reply *reply = &d->parser.reply;
-	/* An offer is shown to nobody, and a short secret may be a word of it.
-	 */
-	const bool offer = d->state == DIALOG_EHLO && reply->code / 100 == 2;
+	/* An offer and a challenge are shown to nobody, and a short secret may
+	 * be a part of them. */
+	const bool shown =
+	    !(d->state == DIALOG_EHLO && reply->code / 100 == 2) &&
+	    !(d->state == DIALOG_AUTH && reply->code / 100 == 3);
 
-	if (d->task.credential != NULL && !offer)
-		auth_hide(&reply->text, d->task.credential);
+	if (d->task.credential != NULL && shown)
+		auth_hide(&d->auth, d->task.credential, &reply->text);
 	take_reply(d, reply);
 }
 

@@ -20,8 +20,9 @@
  * even its sender, is said in the clear.
  *
  * With task.credential AUTH comes before MAIL, never in the clear unless
- * task.auth_in_clear says so. Whatever the server says, the secret is in no
- * verdict.
+ * task.auth_in_clear says so. A mechanism that is refused for good is followed
+ * by the next one that both sides know. Whatever the server says, the secret is
+ * in no verdict.
  *
  * With task.keep a transaction ends in DIALOG_IDLE, after RSET where the server
  * may think that it goes on; dialog_again() begins the next one. A connection
@@ -56,7 +57,7 @@
 #include "agent/agent.h"
 #include "config/conf.h"
 #include "deliver-smtp/mime/mime.h"
-#include "route/credentials.h"
+#include "deliver-smtp/protection/auth.h"
 #include "route/tls_policy.h"
 #include "smtp/smtp.h"
 
@@ -127,7 +128,8 @@ struct dialog_task {
 	bool fall_back; /* when TLS fails a new connection may do without */
 	const struct credential *credential; /* NULL: no AUTH */
 	bool auth_in_clear;                  /* also without TLS */
-	bool auth_soft; /* a refusal of it for good defers, too */
+	bool auth_soft;      /* a refusal of it for good defers, too */
+	unsigned mechanisms; /* enum smtp_auth: those that may be used */
 	const char *helo, *sender;
 	const char *peer;      /* "host[ip]" */
 	uint64_t size;         /* of the content */
@@ -184,11 +186,12 @@ struct dialog {
 	struct smtp_ehlo ehlo;
 	struct dialog_survey survey;
 	bool surveyed;
-	unsigned mechanism, auth_said; /* auth.h */
-	struct dialog_rcpt *rcpts;     /* task.nrcpts of them */
+	struct auth auth;
+	bool auth_refused;         /* a mechanism was, for good */
+	struct dialog_rcpt *rcpts; /* task.nrcpts of them */
 	uint32_t next; /* RCPT, DOT: the next reply is for this one */
 	uint32_t accepted;
-	struct verdict refusal; /* of MAIL */
+	struct verdict refusal; /* of AUTH, later of MAIL */
 	bool pipelined;         /* this transaction is */
 	bool refused;           /* MAIL was: replies to RCPT do not count */
 	bool early;             /* the reply was sent before its command */

@@ -1,8 +1,7 @@
 #include "deliver-smtp/dialog/steps.h"
 
 #include <errno.h>
-
-#include "deliver-smtp/protection/auth.h"
+#include <stdio.h>
 
 static void
 say_hello(struct dialog *d, const char *verb, enum dialog_state state)
@@ -82,38 +81,68 @@ decline(struct dialog *d, const char *dsn, const char *text)
 
 /* ---- AUTH ---- */
 
+static unsigned
+next_mechanism(const struct dialog *d)
+{
+	return auth_choose(
+	    d->ehlo.auth & d->task.mechanisms, d->task.credential);
+}
+
+static void
+say_auth(struct dialog *d, unsigned mechanism)
+{
+	d->ehlo.auth &= ~mechanism;
+	step_said(
+	    d, auth_begin(&d->auth, &d->out, mechanism, d->task.credential));
+	d->state = DIALOG_AUTH;
+}
+
 static void
 authenticate(struct dialog *d)
 {
-	const struct credential *c = d->task.credential;
+	const unsigned mechanism = next_mechanism(d);
 
-	d->mechanism = auth_choose(d->ehlo.auth, c);
-	if (!d->secure && !d->task.auth_in_clear) {
+	if (!d->secure && !d->task.auth_in_clear)
 		decline(d, "4.7.11", "no password is sent in the clear to");
-	} else if (d->mechanism == 0) {
+	else if (mechanism == 0)
 		decline(d, "4.7.9", "no AUTH for these credentials by");
-	} else {
-		step_said(
-		    d, auth_begin(&d->out, d->mechanism, c, &d->auth_said));
-		d->state = DIALOG_AUTH;
-	}
+	else
+		say_auth(d, mechanism);
+}
+
+/* The host may be somebody else's: nothing is said to it any more. */
+static void
+distrust(struct dialog *d)
+{
+	verdict_set(&d->end.why, AGENT_DEFERRED, "4.7.5",
+	    "host %s has not proved that it knows the password (AUTH %s)",
+	    d->task.peer, auth_name(&d->auth));
+	step_leave_site(d);
 }
 
 void
 step_auth_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
+	if (!auth_is_proven(&d->auth)) {
+		distrust(d);
+		return;
+	}
 	d->handshaken = true;
 	step_begin(d);
 }
 
 void
-step_auth_more(struct dialog *d, const struct smtp_reply *reply UNUSED)
+step_auth_more(struct dialog *d, const struct smtp_reply *reply)
 {
-	int r = auth_answer(
-	    &d->out, d->mechanism, d->task.credential, d->auth_said++);
+	int r = auth_answer(&d->auth, &d->out, reply);
 
-	if (r == -EPROTO)
-		step_protocol_error(d, "AUTH asks for more than it needs");
+	if (r == -EKEYREJECTED)
+		distrust(d);
+	else if (r == -E2BIG)
+		step_protocol_error(d, "AUTH asks for too many rounds");
+	else if (r == -EPROTO)
+		step_protocol_error(
+		    d, "AUTH asks for more than it needs, or is malformed");
 	else
 		step_said(d, r);
 }
@@ -121,17 +150,35 @@ step_auth_more(struct dialog *d, const struct smtp_reply *reply UNUSED)
 /* Another address has the same users, and would count one more failure of this
  * one. */
 void
+step_auth_end(struct dialog *d)
+{
+	const struct verdict other = d->end.why;
+
+	d->end.why = d->refusal;
+	d->refusal = other;
+	if (d->task.auth_soft)
+		verdict_soften(&d->end.why);
+	step_settle_all(d, &d->end.why);
+	d->end.site_failed = d->end.why.outcome == AGENT_DEFERRED;
+	d->state = DIALOG_CLOSED;
+}
+
+/* A server may offer a mechanism that it does not have for this user, or does
+ * not have at all. */
+void
 step_auth_refused(struct dialog *d, const struct smtp_reply *reply)
 {
-	struct verdict *why = &d->end.why;
+	char command[32];
 
-	verdict_refuse(why, reply, d->task.peer, step_command(d));
-	if (d->task.auth_soft)
-		verdict_soften(why);
-	step_settle_all(d, why);
+	snprintf(command, sizeof(command), "AUTH %s", auth_name(&d->auth));
+	verdict_refuse(&d->refusal, reply, d->task.peer, command);
+	d->auth_refused = true;
+	if (d->refusal.outcome == AGENT_FAILED && next_mechanism(d) != 0) {
+		say_auth(d, next_mechanism(d));
+		return;
+	}
 	step_said(d, command_plain(&d->out, "QUIT"));
-	d->end.site_failed = why->outcome == AGENT_DEFERRED;
-	d->state = DIALOG_CLOSED;
+	step_auth_end(d);
 }
 
 static void

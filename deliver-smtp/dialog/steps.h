@@ -87,6 +87,8 @@ void step_protocol_error(struct dialog *d, const char *what);
 void step_refuse_site(struct dialog *d, const struct smtp_reply *reply);
 /* No transaction has begun here, and none will; d->end.why was set. */
 void step_leave_site(struct dialog *d);
+/* No mechanism of AUTH is left: every recipient gets d->refusal. */
+void step_auth_end(struct dialog *d);
 /* The server has taken all that comes before MAIL. */
 void step_begin(struct dialog *d);
 

@@ -11,6 +11,7 @@ struct policies {
 	struct tls_policies *table;
 	struct credentials *credentials;
 	bool auth_in_clear, auth_soft;
+	unsigned mechanisms;
 	struct transport {
 		char *name;
 		enum tls_level level;
@@ -77,6 +78,7 @@ policies_new(const struct conf *conf, struct policies **ret_policies,
 	p->references = 1;
 	p->auth_in_clear = conf->smtp_auth_in_clear;
 	p->auth_soft = conf->smtp_auth_soft_bounce;
+	p->mechanisms = conf->smtp_sasl_mechanism_filter;
 	r = take_transports(p, conf);
 	if (r == 0)
 		r = tls_policies_load(
@@ -160,6 +162,7 @@ policy_find(const struct policies *policies, const char *transport,
 		.credential = credentials_find(policies->credentials, nexthop),
 		.auth_in_clear = policies->auth_in_clear,
 		.auth_soft = policies->auth_soft,
+		.mechanisms = policies->mechanisms,
 	};
 
 	if (t == NULL)

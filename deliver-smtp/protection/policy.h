@@ -34,6 +34,7 @@ struct policy {
 	size_t nnames;
 	const struct credential *credential; /* NULL: none */
 	bool auth_in_clear, auth_soft;       /* the parameters */
+	unsigned mechanisms;                 /* enum smtp_auth: allowed */
 	/* There is a row for the next hop, or its name is verified: what
 	 * happens to it says nothing of others with the same servers. */
 	bool apart;

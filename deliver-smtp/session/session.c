@@ -166,10 +166,8 @@ on_report(void *arg, uint32_t place, const struct verdict *v)
 static bool
 keep(struct session *s)
 {
-	struct session_context *context = s->context;
-
-	if (context->stopping || s->delivery->agent == NULL ||
-	    !kept_add(context, &s->settings, s->delivery, &s->c))
+	if (s->context->stopping || s->delivery->agent == NULL ||
+	    !kept_add(s->context, &s->settings, s->delivery, &s->c))
 		return false;
 	agent_kept(s->delivery);
 	leave(s);
@@ -267,6 +265,7 @@ task_of(const struct session *s)
 			.credential = s->policy.credential,
 			.auth_in_clear = s->policy.auth_in_clear,
 			.auth_soft = s->policy.auth_soft,
+			.mechanisms = s->policy.mechanisms,
 			.helo = s->settings.helo,
 			.sender = delivery->sender,
 			.peer = s->c.peer,

@@ -148,6 +148,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.credential = (how & 16) ? &credential : NULL,
 		.auth_in_clear = how & 32,
 		.auth_soft = true,
+		.mechanisms = SMTP_AUTH_ALL,
 		.helo = "me.example",
 		.sender = "s@y",
 		.peer = "mx[192.0.2.1]",

@@ -53,3 +53,47 @@ Test(config_esmtp, extensions_of_servers)
 		buf_done(&got);
 	}
 }
+
+Test(config_esmtp, mechanisms_of_AUTH)
+{
+	static const struct {
+		const char *value, *want; /* as --dump has it, or the error */
+	} rows[] = {
+		{ "", "" },
+		{ "static:all", "" },
+		{ "plain", "PLAIN" },
+		{ "LOGIN, plain", "PLAIN LOGIN" },
+		{ "!plain", "SCRAM-SHA-256 OAUTHBEARER XOAUTH2 LOGIN" },
+		{ "!plain !login", "SCRAM-SHA-256 OAUTHBEARER XOAUTH2" },
+		{ "!plain, login", "LOGIN" },
+		{ "!plain, static:ALL",
+		    "SCRAM-SHA-256 OAUTHBEARER XOAUTH2 LOGIN" },
+		{ "plain, !plain", "PLAIN" },
+		{ "!plain, plain, xoauth2", "XOAUTH2" },
+		{ "!static:all",
+		    "c:1: smtp_sasl_mechanism_filter: no mechanism is left; "
+		    "name one" },
+		{ "plian",
+		    "c:1: smtp_sasl_mechanism_filter: \"plian\" is none of "
+		    "SCRAM-SHA-256, OAUTHBEARER, XOAUTH2, PLAIN, LOGIN" },
+		{ "!",
+		    "c:1: smtp_sasl_mechanism_filter: \"\" is none of "
+		    "SCRAM-SHA-256, OAUTHBEARER, XOAUTH2, PLAIN, LOGIN" },
+	};
+	static const char name[] = "smtp_sasl_mechanism_filter";
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct conf_setting setting = { name, rows[i].value, 1 };
+		struct buf got = { 0 };
+		struct conf conf;
+
+		if (conf_from_settings("c", &setting, 1, &conf, &got) == 0) {
+			param_format(param_find(name), &conf, &got);
+			conf_done(&conf);
+		}
+		cr_expect_str_eq(buf_str(&got), rows[i].want, "%s: %s",
+		    rows[i].value, buf_str(&got));
+		buf_done(&got);
+	}
+}

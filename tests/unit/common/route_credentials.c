@@ -86,7 +86,7 @@ Test(credentials, F4_wrong_lines)
 		{ "mx: me SeCrEt\n", ":1: the first word is no next hop" },
 		{ "mx me \"SeCrEt\n", ":1: a quote is not closed" },
 		{ "mx me SeCrEt plain\n",
-		    ":1: the fourth word must be xoauth2" },
+		    ":1: the fourth word must be oauthbearer or xoauth2" },
 		{ "mx me SeCrEt xoauth2 x\n", ":1: too many words" },
 		{ "mx \"\" SeCrEt\n", ":1: the user is empty" },
 		{ "mx me \"\"\n", ":1: the secret is empty" },

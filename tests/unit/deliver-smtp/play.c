@@ -31,6 +31,7 @@ play_task(struct play *p, uint32_t nrcpts)
 		.sender = "s@y",
 		.peer = "mx[1.2.3.4]",
 		.size = 100,
+		.mechanisms = SMTP_AUTH_ALL,
 		.rcpts = p->rcpts,
 		.nrcpts = nrcpts,
 	};
