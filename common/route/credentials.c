@@ -233,3 +233,9 @@ credentials_find(const struct credentials *credentials, const char *nexthop)
 				return &credentials->rows[i];
 	return NULL;
 }
+
+const struct credential *
+credentials_row(const struct credentials *credentials, size_t number)
+{
+	return number < credentials->count ? &credentials->rows[number] : NULL;
+}

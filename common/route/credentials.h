@@ -42,4 +42,8 @@ void credentials_free(struct credentials **credentials);
 const struct credential *
 credentials_find(const struct credentials *credentials, const char *nexthop);
 
+/* The row with this number, from 0 on; NULL: there are no more. */
+const struct credential *
+credentials_row(const struct credentials *credentials, size_t number);
+
 #endif

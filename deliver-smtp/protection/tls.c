@@ -143,13 +143,17 @@ is_address(const char *name)
 	    inet_pton(AF_INET6, name, &a) == 1;
 }
 
+/* By subjectAltName alone: a name in the subject counts no more (RFC 9525
+ * section 2). */
 static bool
 certificate_has(X509 *x, const char *name)
 {
+	const unsigned flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+	    X509_CHECK_FLAG_NEVER_CHECK_SUBJECT;
+
 	if (is_address(name))
 		return X509_check_ip_asc(x, name, 0) == 1;
-	return X509_check_host(
-		   x, name, 0, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1;
+	return X509_check_host(x, name, 0, flags, NULL) == 1;
 }
 
 /* Also of a session that is resumed, whose chain was verified when it was new:

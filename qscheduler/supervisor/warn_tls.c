@@ -1,16 +1,19 @@
 /* Authorities that no certificate of a server can be judged by: mail of level
- * `verify` waits then. OpenSSL is no part of the supervisor, so that the file
- * is looked at for what an agent would miss first. */
+ * `verify` waits then. Passwords for servers that are not verified. OpenSSL is
+ * no part of the supervisor, so that the file is looked at for what an agent
+ * would miss first. */
 #include "qscheduler/supervisor/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "route/credentials.h"
 #include "route/tls_policy.h"
 
 /* 1: a transport or a row asks for it. */
@@ -112,8 +115,9 @@ judge_file(const struct conf *conf)
 	return why;
 }
 
-int
-files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error)
+static int
+warn_authorities(
+    const struct conf *conf, struct buf *out, struct buf *ret_error)
 {
 	const char *why;
 	int r = asks_to_verify(conf, ret_error);
@@ -127,4 +131,85 @@ files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error)
 	    "smtp_tls_CAfile: %s%s%s: mail of level verify waits\n",
 	    conf->smtp_tls_CAfile, conf->smtp_tls_CAfile[0] == '\0' ? "" : ": ",
 	    why);
+}
+
+/* ---- passwords for servers that are not verified ---- */
+
+/* A next hop may be that of any transport: the strictest level, so that there
+ * is no false alarm. */
+static enum tls_level
+level_of_transports(const struct conf *conf)
+{
+	enum tls_level level = TLS_LEVEL_NONE;
+	uint32_t i;
+
+	for (i = 0; i < conf->ntransports; i++) {
+		const struct conf_transport *t = &conf->transports[i];
+
+		if ((t->kind == AGENT_SMTP || t->kind == AGENT_LMTP) &&
+		    (enum tls_level)t->tls_level > level)
+			level = (enum tls_level)t->tls_level;
+	}
+	return level;
+}
+
+/* A socket of this host needs no name. */
+static bool
+is_local_socket(const char *key)
+{
+	return strncmp(key, "unix:", strlen("unix:")) == 0;
+}
+
+static int
+warn_rows(const struct conf *conf, const struct tls_policies *policies,
+    const struct credentials *credentials, struct buf *out)
+{
+	const enum tls_level usual = level_of_transports(conf);
+	const struct credential *c;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && (c = credentials_row(credentials, i)) != NULL;
+	     i++) {
+		const struct tls_policy *row =
+		    tls_policies_find(policies, c->key);
+		enum tls_level level = row != NULL ? row->level : usual;
+
+		if (level == TLS_LEVEL_VERIFY || is_local_socket(c->key))
+			continue;
+		r = buf_printf(out,
+		    "smtp_password_file: %s:%" PRIu32
+		    ": level %s does not verify the server, and whoever "
+		    "answers in its place gets the password: add \"%s "
+		    "verify\" to smtp_tls_policy_file\n",
+		    conf->smtp_password_file, c->line, tls_level_word(level),
+		    c->key);
+	}
+	return r;
+}
+
+static int
+warn_passwords(const struct conf *conf, struct buf *out, struct buf *ret_error)
+{
+	struct tls_policies *policies = NULL;
+	struct credentials *credentials = NULL;
+	int r =
+	    tls_policies_load(conf->smtp_tls_policy_file, &policies, ret_error);
+
+	if (r == 0)
+		r = credentials_load(
+		    conf->smtp_password_file, &credentials, ret_error);
+	if (r == 0)
+		r = warn_rows(conf, policies, credentials, out);
+	tls_policies_free(&policies);
+	credentials_free(&credentials);
+	return r;
+}
+
+int
+files_warn_tls(const struct conf *conf, struct buf *out, struct buf *ret_error)
+{
+	int r = warn_authorities(conf, out, ret_error);
+
+	return r < 0 ? r : warn_passwords(conf, out, ret_error);
 }

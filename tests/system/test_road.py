@@ -154,6 +154,24 @@ class Unruled(SystemTest):
         self.assertEqual(self.warned(i), [
             "qscheduler: warning: smtp_tls_CAfile: no file is named: mail of level verify waits"])
 
+    def test_check_warns_of_passwords_for_servers_that_are_not_verified(self):
+        i = self.instance()
+        file, table, ca = i.dir / "passwords", i.dir / "tls", i.dir / "authorities"
+        file.write_text("# none\n[mx.example]:587 me secret\nunix:/run/x me secret\n")
+        file.chmod(0o600)
+        ca.write_text("-----BEGIN CERTIFICATE-----\n")
+        i.write_conf(smtp_password_file=file, smtp_tls_policy_file=table, smtp_tls_CAfile=ca)
+        for level, rows, want in (
+                ("may", "", "may"), ("none", "", "none"), ("verify", "", None),
+                ("may", "[mx.example]:587 verify\n", None), ("may", "[mx.example] verify\n", None),
+                ("verify", "[mx.example] encrypt\n", "encrypt")):
+            table.write_text(rows)
+            i.write_conf(default_tls_security_level=level)
+            self.assertEqual(self.warned(i), [] if want is None else [
+                f"qscheduler: warning: smtp_password_file: {file}:2: level {want} does not verify the server, and "
+                "whoever answers in its place gets the password: add \"[mx.example]:587 verify\" to "
+                "smtp_tls_policy_file"], (level, rows))
+
     # mutation: qscheduler/supervisor/command.c, run_check() without print_warnings().
     def test_check_warns(self):
         i = self.instance(routing="a.example local\n")

@@ -74,6 +74,7 @@ class Rollup(SystemTest):
         i.wait_empty()
         wait(lambda: self.state("rcpts") == DOMAINS + 1, what="the count of the last one")
         self.assertEqual(self.state("peak"), LIMIT + 1)
+        self.assertTrue(i.log_has(r"report=nothing"), "a move says nothing of the destination that it leaves")
         self.assertEqual(set(SENT.findall(i.log())), {str(n) for n in i.numbers}, "both queues took part")
         self.assertLess(self.state("connections"), DOMAINS // 2, "a connection serves domains of one set")
         self.assertTrue(i.log_has(r"selected=smtp/mx:m3\.example,"))

@@ -279,7 +279,7 @@ Test(tls_levels, TLS_from_the_first_octet)
 }
 
 /* The names of the table, and which of them a certificate proves. */
-Test(tls_levels, N8_names)
+Test(tls_levels, N8_N42_names)
 {
 	static const struct {
 		enum peer_certificate certificate;
@@ -297,6 +297,8 @@ Test(tls_levels, N8_names)
 		{ PEER_GOOD, "127.0.0.1 verify match=127.0.0.2", false },
 		{ PEER_GOOD, "127.0.0.1 verify match=mx", false },
 		{ PEER_OTHER_NAME, "127.0.0.1 verify match=mx.example", false },
+		{ PEER_SUBJECT_NAME, "127.0.0.1 verify match=mx.example",
+		    false },
 		{ PEER_WILD_NAME, "127.0.0.1 verify match=a.wild.example",
 		    true },
 		{ PEER_WILD_NAME, "127.0.0.1 verify match=wild.example",

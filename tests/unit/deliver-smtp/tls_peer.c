@@ -46,8 +46,9 @@ add_extension(X509 *x, int nid, const char *value)
 }
 
 struct paper {
-	const char *subject, *issuer, *names; /* names NULL: an authority */
-	long from, until;                     /* days from now */
+	/* names NULL: an authority; "": no subjectAltName */
+	const char *subject, *issuer, *names;
+	long from, until; /* days from now */
 };
 
 static X509 *
@@ -65,7 +66,7 @@ new_certificate(const struct paper *p, EVP_PKEY *key, EVP_PKEY *signer)
 	set_name(x, p->issuer, true);
 	if (p->names == NULL)
 		add_extension(x, NID_basic_constraints, "critical,CA:TRUE");
-	else
+	else if (*p->names != '\0')
 		add_extension(x, NID_subject_alt_name, p->names);
 	cr_assert_gt(X509_sign(x, signer, EVP_sha256()), 0);
 	return x;
@@ -80,6 +81,7 @@ static const struct paper papers[PEER_NCERTIFICATES] = {
 	[PEER_NOT_YET] = { "mx", AUTHORITY, GOOD_NAMES, 2, 4 },
 	[PEER_OTHER_NAME] = { "mx", AUTHORITY, "DNS:other.example", -2, 2 },
 	[PEER_WILD_NAME] = { "mx", AUTHORITY, "DNS:*.wild.example", -2, 2 },
+	[PEER_SUBJECT_NAME] = { "mx.example", AUTHORITY, "", -2, 2 },
 	[PEER_UNKNOWN_CA] = { "mx", "somebody else", GOOD_NAMES, -2, 2 },
 	[PEER_SELF_SIGNED] = { "mx", "mx", GOOD_NAMES, -2, 2 },
 };

@@ -12,8 +12,9 @@ enum peer_certificate {
 	PEER_GOOD,
 	PEER_EXPIRED,
 	PEER_NOT_YET,
-	PEER_OTHER_NAME, /* other.example */
-	PEER_WILD_NAME,  /* *.wild.example */
+	PEER_OTHER_NAME,   /* other.example */
+	PEER_WILD_NAME,    /* *.wild.example */
+	PEER_SUBJECT_NAME, /* mx.example as the subject, and no other name */
 	PEER_UNKNOWN_CA,
 	PEER_SELF_SIGNED,
 	PEER_NCERTIFICATES,
