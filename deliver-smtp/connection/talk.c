@@ -103,7 +103,7 @@ open_content(struct talk *t, uint64_t announced)
 	else if (content_convert(&t->content, t->whole, t->fd, t->content_off,
 		     task->size) < 0)
 		dialog_abandon(&t->dialog, "4.3.0", "out of memory");
-	if (t->dialog.chunked)
+	if (t->dialog.chunked || t->dialog.state == DIALOG_COUNT)
 		content_as_chunk(&t->content, announced);
 }
 
@@ -199,6 +199,12 @@ survey(struct talk *t)
 		abandon_content(t, r);
 }
 
+static bool
+is_measuring(const struct dialog *d)
+{
+	return d->state == DIALOG_COUNT || d->state == DIALOG_MEASURE;
+}
+
 /* Another pass over the message, a slice in a turn of the loop. */
 static void
 measure(struct talk *t)
@@ -206,11 +212,11 @@ measure(struct talk *t)
 	struct dialog *d = &t->dialog;
 	int r;
 
-	if (d->state != DIALOG_MEASURE)
+	if (!is_measuring(d))
 		return;
 	if (d->turn != t->turn)
 		open_content(t, CONTENT_UNKNOWN);
-	if (d->state != DIALOG_MEASURE)
+	if (!is_measuring(d))
 		return;
 	r = content_measure(&t->content, &t->measured);
 	if (r == 1)

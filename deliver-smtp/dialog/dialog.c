@@ -172,6 +172,8 @@ static const struct row rows[DIALOG_NSTATES] = {
 	    FATE_NEXT, 2, step_auth_ok, step_auth_refused, step_auth_more },
 	[DIALOG_SURVEY] = { "EHLO", "looking through the message",
 	    FATE_NEXT, 0, step_content_ok, step_refuse_site, NULL },
+	[DIALOG_COUNT] = { "EHLO", "measuring the message",
+	    FATE_NEXT, 0, step_content_ok, step_refuse_site, NULL },
 	[DIALOG_MAIL] = { "MAIL FROM", "sending MAIL FROM",
 	    FATE_COMMAND, 2, step_mail_ok, step_mail_refused, NULL },
 	[DIALOG_RCPT] = { "RCPT TO", "sending RCPT TO",
@@ -219,6 +221,7 @@ take_task(struct dialog *d, const struct dialog_task *task,
 	if (d->rcpts == NULL)
 		return -ENOMEM;
 	d->task = *task;
+	d->size = task->size;
 	d->report = report;
 	d->arg = arg;
 	for (i = 0; i < task->nrcpts; i++)
@@ -262,7 +265,7 @@ dialog_again(struct dialog *d, const struct dialog_task *task,
 	d->end = (struct dialog_end){ 0 };
 	d->next = d->accepted = 0;
 	d->pipelined = d->refused = d->early = false;
-	d->surveyed = d->whole = d->convert = d->chunked = false;
+	d->surveyed = d->whole = d->convert = d->chunked = d->counted = false;
 	r = take_task(d, task, report, arg);
 	if (r < 0)
 		return r;
@@ -420,9 +423,15 @@ dialog_surveyed(struct dialog *d, const struct dialog_survey *survey)
 void
 dialog_measured(struct dialog *d, uint64_t size)
 {
-	ASSERT(d->state == DIALOG_MEASURE);
-	step_begin_chunk(d, size);
 	d->turn++;
+	if (d->state == DIALOG_COUNT) {
+		d->size = size;
+		d->counted = true;
+		step_begin(d);
+	} else {
+		ASSERT(d->state == DIALOG_MEASURE);
+		step_begin_chunk(d, size);
+	}
 	check_memory(d);
 }
 

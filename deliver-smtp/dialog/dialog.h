@@ -39,6 +39,11 @@
  * DIALOG_SURVEY: the caller reads it and says dialog_surveyed(). To a server
  * of 7 bit the caller then sends what the survey planned.
  *
+ * The size on the wire is larger than in the queue: a line end has two octets
+ * there (RFC 1870). Where that could decide whether the message fits, or is
+ * cheap to find out, the caller measures the content in DIALOG_COUNT, before
+ * MAIL, and says dialog_measured().
+ *
  * With task.chunking, to a server that offers CHUNKING, the content goes by
  * BDAT (RFC 3030) as one chunk. The caller measures it in DIALOG_MEASURE, says
  * dialog_measured(), and sends exactly so many octets in DIALOG_CONTENT. No
@@ -96,6 +101,7 @@ enum dialog_state { /* each waits for the reply that it names */
 	DIALOG_TLS,    /* nothing: the caller makes the connection secure */
 	DIALOG_AUTH,   /* the reply that ends it, or asks for more */
 	DIALOG_SURVEY, /* nothing: we look through the message */
+	DIALOG_COUNT,  /* nothing: we measure the message, for SIZE */
 	DIALOG_MAIL,
 	DIALOG_RCPT,
 	DIALOG_DATA,
@@ -132,7 +138,8 @@ struct dialog_task {
 	unsigned mechanisms; /* enum smtp_auth: those that may be used */
 	const char *helo, *sender;
 	const char *peer;      /* "host[ip]" */
-	uint64_t size;         /* of the content */
+	uint64_t size;         /* of the content, as it is in the queue */
+	bool at_hand;          /* content in memory, cheap to measure */
 	bool eight_bit;        /* the content has octets above 127 */
 	struct dsn_mail dsn;   /* wishes of the sender */
 	enum conf_eight eight; /* where 8BITMIME is not offered */
@@ -186,6 +193,8 @@ struct dialog {
 	struct smtp_ehlo ehlo;
 	struct dialog_survey survey;
 	bool surveyed;
+	uint64_t size; /* on the wire if it is counted, else task.size */
+	bool counted;
 	struct auth auth;
 	bool auth_refused;         /* a mechanism was, for good */
 	struct dialog_rcpt *rcpts; /* task.nrcpts of them */
@@ -218,7 +227,8 @@ void dialog_secured(struct dialog *d);
 void dialog_insecure(struct dialog *d, const char *why);
 /* DIALOG_SURVEY: it is over. */
 void dialog_surveyed(struct dialog *d, const struct dialog_survey *survey);
-/* DIALOG_MEASURE: what will go over the wire has so many octets. */
+/* DIALOG_COUNT, DIALOG_MEASURE: what will go over the wire, without dots that
+ * are doubled, has so many octets. */
 void dialog_measured(struct dialog *d, uint64_t size);
 /* DIALOG_CONTENT: all of it, with the dot, has been sent. */
 void dialog_content_sent(struct dialog *d);

@@ -32,7 +32,7 @@ screen(struct dialog *d)
 	struct verdict v = { 0 };
 	uint32_t i;
 
-	if (screen_message(t->sender, t->size, t->peer, &d->ehlo, &v) ||
+	if (screen_message(t->sender, d->size, t->peer, &d->ehlo, &v) ||
 	    screen_content(t, &d->survey, &d->ehlo, &v))
 		step_settle_all(d, &v);
 	for (i = 0; i < t->nrcpts; i++)
@@ -54,6 +54,20 @@ is_to_survey(struct dialog *d)
 	return d->whole || d->ehlo.utf8;
 }
 
+/* Does it matter how many octets the line ends have? No octet becomes more than
+ * two: LF is CRLF, a long line is folded by three octets after 998, and one
+ * line end may be missing at the end. */
+static bool
+is_to_count(const struct dialog *d)
+{
+	const uint64_t max = d->ehlo.size_max, size = d->task.size;
+
+	if (!d->ehlo.size || d->counted || d->convert)
+		return false;
+	return d->task.at_hand ||
+	    (max > 0 && size <= max && max - size < size + 2);
+}
+
 void
 step_begin(struct dialog *d)
 {
@@ -61,8 +75,12 @@ step_begin(struct dialog *d)
 		d->state = DIALOG_SURVEY;
 		return;
 	}
-	screen(d);
 	d->convert = d->surveyed && d->whole && d->survey.eight;
+	if (is_to_count(d)) {
+		d->state = DIALOG_COUNT;
+		return;
+	}
+	screen(d);
 	if (step_next_unsettled(d, 0) == d->task.nrcpts)
 		step_part(d, true);
 	else

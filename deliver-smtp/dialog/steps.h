@@ -18,7 +18,7 @@ struct command_mail {
 	const char *sender;
 	bool eight_bit, utf8; /* needed by the message */
 	bool unsized;         /* the length on the wire is not known */
-	uint64_t size;
+	uint64_t size;        /* on the wire, or at least so much */
 	const struct dsn_mail *dsn;
 };
 

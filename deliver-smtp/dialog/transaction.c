@@ -111,7 +111,7 @@ step_begin_transaction(struct dialog *d)
 		.sender = d->task.sender,
 		.eight_bit = d->task.eight_bit && !d->convert,
 		.utf8 = needs_utf8(d),
-		.size = d->task.size,
+		.size = d->size,
 		.unsized = d->convert,
 		.dsn = &d->task.dsn,
 	};

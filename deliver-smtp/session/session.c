@@ -270,6 +270,7 @@ task_of(const struct session *s)
 			.sender = delivery->sender,
 			.peer = s->c.peer,
 			.size = delivery->content_len,
+			.at_hand = delivery->content != NULL,
 			.eight_bit = (delivery->flags & QUEUE_FILE_8BIT) != 0,
 			.dsn = delivery->dsn,
 			.eight = s->settings.eight,

@@ -56,6 +56,7 @@ settings_load(const struct conf *conf, struct settings *ret_settings)
 			[DIALOG_TLS] = conf->smtp_starttls_timeout,
 			[DIALOG_AUTH] = conf->smtp_mail_timeout,
 			[DIALOG_SURVEY] = conf->smtp_data_xfer_timeout,
+			[DIALOG_COUNT] = conf->smtp_data_xfer_timeout,
 			[DIALOG_MAIL] = conf->smtp_mail_timeout,
 			[DIALOG_RCPT] = conf->smtp_rcpt_timeout,
 			[DIALOG_DATA] = conf->smtp_data_init_timeout,

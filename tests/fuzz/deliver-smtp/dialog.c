@@ -83,6 +83,12 @@ our_turn(struct play *p)
 		our_turn(p);
 		return;
 	}
+	if (d->state == DIALOG_COUNT) {
+		MUST(d->ehlo.size && !d->counted && !d->convert);
+		dialog_measured(d, d->task.size + d->task.size / 2);
+		our_turn(p);
+		return;
+	}
 	if (d->state == DIALOG_MEASURE) {
 		MUST(d->chunked && !d->pipelined && d->accepted > 0);
 		dialog_measured(d, 7);

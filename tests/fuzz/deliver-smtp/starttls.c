@@ -90,6 +90,11 @@ our_turn(struct play *p)
 		check_said(p);
 		buf_reset(&d->out);
 	}
+	if (d->state == DIALOG_COUNT) {
+		dialog_measured(d, d->task.size);
+		check_said(p);
+		buf_reset(&d->out);
+	}
 	if (d->state == DIALOG_CONTENT)
 		dialog_content_sent(d);
 }

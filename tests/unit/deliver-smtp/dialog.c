@@ -238,7 +238,7 @@ static const struct need needs[] = {
 	{ "larger than SIZE", "s@y", "a@x", "250-mx\n250 SIZE 99\n|", 100,
 	    "QUIT\r\n", "F5.3.4 F5.3.4" },
 	{ "as large as SIZE", "s@y", "a@x", "250-mx\n250 SIZE 100\n|", 100,
-	    "MAIL FROM:<s@y> SIZE=100\r\n", "D4.4.2 D4.4.2" },
+	    "{count}MAIL FROM:<s@y> SIZE=100\r\n", "D4.4.2 D4.4.2" },
 	{ "SIZE without a number", "s@y", "a@x", "250-mx\n250 SIZE\n|", 100,
 	    "MAIL FROM:<s@y> SIZE=100\r\n", "D4.4.2 D4.4.2" },
 	{ "SIZE 0 is no limit", "s@y", "a@x", "250-mx\n250 SIZE 0\n|", 100,

@@ -178,3 +178,49 @@ Test(dialog_chunk, N25_converted)
 	    "%s", buf_str(&p.said));
 	play_done(&p);
 }
+
+/* ---- the size on the wire, told with MAIL ---- */
+
+Test(dialog_chunk, N43_sizes)
+{
+	static const struct {
+		const char *name, *offer;
+		bool at_hand;
+		uint64_t wire;
+		const char *said, *results;
+	} sizes[] = {
+		{ "no SIZE", "250 mx\n|", true, 110, "MAIL FROM:<s@y>\r\n",
+		    "D4.4.2" },
+		{ "cheap to count", "250-mx\n250 SIZE\n|", true, 110,
+		    "{count}MAIL FROM:<s@y> SIZE=110\r\n", "D4.4.2" },
+		{ "far below the limit", "250-mx\n250 SIZE 202\n|", false, 110,
+		    "MAIL FROM:<s@y> SIZE=100\r\n", "D4.4.2" },
+		{ "within reach", "250-mx\n250 SIZE 201\n|", false, 201,
+		    "{count}MAIL FROM:<s@y> SIZE=201\r\n", "D4.4.2" },
+		{ "just fits", "250-mx\n250 SIZE 110\n|", false, 110,
+		    "{count}MAIL FROM:<s@y> SIZE=110\r\n", "D4.4.2" },
+		{ "one too many", "250-mx\n250 SIZE 109\n|", false, 110,
+		    "{count}QUIT\r\n", "F5.3.4" },
+		{ "too large without its line ends", "250-mx\n250 SIZE 99\n|",
+		    false, 110, "QUIT\r\n", "F5.3.4" },
+	};
+	static const char hello[] = "EHLO me.example\r\n";
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(sizes); i++) {
+		struct buf script = { 0 };
+		struct play p;
+		struct dialog_task task = play_task(&p, 1);
+
+		task.at_hand = sizes[i].at_hand;
+		p.wire = sizes[i].wire;
+		buf_printf(&script, "220 mx\n|%s", sizes[i].offer);
+		play(&p, &task, buf_str(&script));
+		cr_expect_str_eq(buf_str(&p.said) + strlen(hello),
+		    sizes[i].said, "%s: %s", sizes[i].name, buf_str(&p.said));
+		cr_expect_str_eq(buf_str(&p.results), sizes[i].results,
+		    "%s: %s", sizes[i].name, buf_str(&p.results));
+		play_done(&p);
+		buf_done(&script);
+	}
+}

@@ -66,6 +66,11 @@ our_turn(struct play *p)
 		dialog_surveyed(d, &p->survey);
 		say(p);
 	}
+	if (d->state == DIALOG_COUNT) {
+		buf_add_str(&p->said, "{count}");
+		dialog_measured(d, p->wire > 0 ? p->wire : d->task.size);
+		say(p);
+	}
 	if (d->state == DIALOG_MEASURE) {
 		buf_add_str(
 		    &p->said, d->convert ? "{measure converted}" : "{measure}");

@@ -12,10 +12,12 @@ struct play {
 	struct dialog_survey survey; /* what any survey finds */
 	/* Said by us; "{content}" or "{converted}" where the message went,
 	 * "{survey}" or "{header}" where it was looked through, "{measure}"
-	 * where it was measured (42 octets), "{tls}" where TLS began. */
+	 * where it was measured (42 octets), "{count}" before MAIL, "{tls}"
+	 * where TLS began. */
 	struct buf said;
 	struct buf results; /* "S2.0.0 D4.4.2 F5.1.1 -", by recipient */
 	bool insecure;      /* TLS fails, where it begins */
+	uint64_t wire;      /* what any count before MAIL finds; 0: task.size */
 	struct buf texts[8];
 	struct verdict got[8];
 	const char *end; /* "", "clear", "site", "site next", "site lockstep",

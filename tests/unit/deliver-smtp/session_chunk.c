@@ -93,6 +93,50 @@ Test(session_chunk, N26_lmtp_answers_for_each)
 	bench_close(&b);
 }
 
+/* ---- the size on the wire, with MAIL ---- */
+
+/* clang-format off */
+static const struct step sized[] = {
+	{ "", "220 mx\r\n" },
+	{ "EHLO me.example\r\n", "250-mx\r\n250 SIZE 25\r\n" },
+	{ "MAIL FROM:<s@y> SIZE=25\r\n", "550 5.1.0 seen\r\n" },
+	{ "QUIT\r\n", "221 bye\r\n" },
+	{ NULL, NULL },
+};
+static const struct step small[] = {
+	{ "", "220 mx\r\n" },
+	{ "EHLO me.example\r\n", "250-mx\r\n250 SIZE 24\r\n" },
+	{ "QUIT\r\n", "221 bye\r\n" },
+	{ NULL, NULL },
+};
+/* clang-format on */
+
+/* Whether the content comes along in memory or is read from the queue file. */
+Test(session_chunk, N43_the_size_has_the_line_ends)
+{
+	const size_t len = strlen(BENCH_CONTENT);
+	struct bench b;
+	int whole;
+
+	for (whole = 0; whole < 2; whole++) {
+		bench_open(&b, BENCH_CONTENT, len);
+		bench_serve(&b, NULL, sized);
+		b.whole = whole == 1;
+		bench_deliver(&b, AGENT_SMTP, "127.0.0.1:%u", 1);
+		bench_run(&b);
+		bench_expect(&b, "0F5.1.0:", false);
+		bench_close(&b);
+
+		bench_open(&b, BENCH_CONTENT, len);
+		bench_serve(&b, NULL, small);
+		b.whole = whole == 1;
+		bench_deliver(&b, AGENT_SMTP, "127.0.0.1:%u", 1);
+		bench_run(&b);
+		bench_expect(&b, "0F5.3.4:", false);
+		bench_close(&b);
+	}
+}
+
 /* ---- large, converted, over a kept connection ---- */
 
 /* More than one slice, which ends inside a line. */
