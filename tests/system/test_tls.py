@@ -59,6 +59,35 @@ class Tls(SystemTest):
         i.stop()
         self.nobody_was_told(i)
 
+    def test_N40_N41_SCRAM_and_the_next_mechanism(self):
+        i = self.prepared(log_level="debug", smtp_connection_cache_time_limit=0)
+        site = self.site(i, users={"me@provider.example": SECRET}, mechanisms=("LOGIN", "PLAIN", "SCRAM-SHA-256"))
+        self.smarthost(i, site)
+        i.start()
+        i.inject(HELLO, "x@away.example")
+        i.wait_empty()
+        self.assertEqual((site.tried, site.messages[0][1]), (["SCRAM-SHA-256"], "me@provider.example"))
+        # A server that takes any proof, and does not know the password.
+        site.honest = False
+        i.inject(HELLO, "y@away.example")
+        self.result(i, r"to=<y@away\.example>.*dsn=4\.7\.5, status=deferred \(host localhost\S+ has not proved that it "
+                       r"knows the password \(AUTH SCRAM-SHA-256\)")
+        self.assertEqual(len(site.messages), 1)
+        # It has no SCRAM, though it offers it.
+        site.honest, site.broken, site.tried = True, ("SCRAM-SHA-256",), []
+        i.flush()
+        i.wait_empty()
+        self.assertEqual((site.tried, site.messages[1][1]), (["SCRAM-SHA-256", "PLAIN"], "me@provider.example"))
+        with open(i.conf_file, "a") as f:
+            f.write("smtp_sasl_mechanism_filter = !scram-sha-256\n")
+        self.reloaded(i, r"reload")
+        site.broken, site.tried = (), []
+        i.inject(HELLO, "z@away.example")
+        i.wait_empty()
+        self.assertEqual((site.tried, site.messages[2][1]), (["PLAIN"], "me@provider.example"))
+        i.stop()
+        self.nobody_was_told(i)
+
     def nobody_was_told(self, i):
         for secret in (SECRET, SECRET_B64):
             self.assertNotIn(secret, i.log())

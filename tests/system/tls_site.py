@@ -3,9 +3,12 @@
     TlsSite(directory)                  STARTTLS with a certificate of `localhost`
     TlsSite(directory, "bad")           ... that is no TLS behind the word
     TlsSite(directory, users={"u": "p"})  takes no mail without AUTH PLAIN
+    TlsSite(..., mechanisms=("SCRAM-SHA-256", "PLAIN"))  offers these
 """
 import base64
 import contextlib
+import hashlib
+import hmac
 import pathlib
 import socket
 import ssl
@@ -34,7 +37,10 @@ def certificate(directory, name="localhost"):
 
 
 class TlsSite:
-    def __init__(self, directory, how="good", users=None, name="localhost"):
+    def __init__(self, directory, how="good", users=None, name="localhost", mechanisms=("LOGIN", "PLAIN")):
+        self.mechanisms, self.tried = mechanisms, []
+        self.broken = ()  # mechanisms that are offered, and are not there
+        self.honest = True  # it knows the password, as SCRAM asks it to prove
         self.authority, key, chain = certificate(directory, name)
         self.how, self.users = how, users or {}
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -81,7 +87,7 @@ class Conversation:
         if self.secure is None:
             words.append(b"STARTTLS")
         elif self.site.users:
-            words.append(b"AUTH LOGIN PLAIN")
+            words.append(b"AUTH " + " ".join(self.site.mechanisms).encode())
         for word in words[:-1]:
             self.say(b"250-" + word)
         self.say(b"250 " + words[-1])
@@ -96,6 +102,49 @@ class Conversation:
         self.secure = self.sock.version()
 
     def auth(self, line):
+        mechanism = line.split()[1].decode()
+        self.site.tried.append(mechanism)
+        if mechanism in self.site.broken:
+            self.say(b"504 5.5.4 not this one")
+        elif mechanism == "LOGIN":
+            self.say(self.site.refusal)
+        elif mechanism == "SCRAM-SHA-256":
+            self.scram(base64.b64decode(line.split()[2]).decode())
+        else:
+            self.plain(line)
+
+    def challenge(self, text):
+        self.say(b"334 " + base64.b64encode(text.encode()))
+        return base64.b64decode(self.lines.readline()).decode()
+
+    def scram(self, first):
+        """RFC 5802 section 3, the server's side."""
+        bare = first.removeprefix("n,,")
+        user, nonce = (word[2:] for word in bare.split(",")[:2])
+        secret = self.site.users.get(user)
+        if secret is None:
+            self.say(self.site.refusal)
+            return
+        salt, rounds, nonce = b"a salt of octets", 4096, nonce + "server"
+        asked = f"r={nonce},s={base64.b64encode(salt).decode()},i={rounds}"
+        final = self.challenge(asked)
+        without, proof = final.rsplit(",p=", 1)
+        key = hashlib.pbkdf2_hmac("sha256", secret.encode(), salt, rounds)
+        said = f"{bare},{asked},{without}".encode()
+
+        def mac(key, text):
+            return hmac.digest(key, text, "sha256")
+        client = mac(key, b"Client Key")
+        signature = mac(hashlib.sha256(client).digest(), said)
+        if base64.b64decode(proof) != bytes(a ^ b for a, b in zip(client, signature, strict=True)):
+            self.say(self.site.refusal)
+            return
+        server = mac(mac(key, b"Server Key"), said if self.site.honest else b"something else")
+        self.challenge("v=" + base64.b64encode(server).decode())
+        self.user = user
+        self.say(b"235 2.7.0 ok")
+
+    def plain(self, line):
         _, user, secret = base64.b64decode(line.split()[2]).decode().split("\0")
         if self.site.users.get(user) == secret:
             self.user = user
