@@ -113,7 +113,7 @@ ssl = no
 default_internal_user = dovecot
 default_internal_group = dovecot
 default_login_user = dovenull
-auth_mechanisms = plain login
+auth_mechanisms = plain login scram-sha-256
 auth_failure_delay = 0
 auth_verbose = yes
 passdb {
@@ -150,23 +150,25 @@ wait $master || wait $master
 
 class Smarthost(Receiver):
     """Takes mail only from users who prove themselves: over TLS by PLAIN or
-    LOGIN, on the port `login` by LOGIN alone; on the port without TLS in the clear."""
+    LOGIN, on the port `login` by LOGIN alone, on the port `scram` by
+    SCRAM-SHA-256 as well; on the port without TLS in the clear."""
     program = ("/bin/sh", "-c", BOTH)
 
     def __init__(self, boxes, users):
         dovecot.can_be_configured()
         super().__init__(boxes, {
             "smtpd_sasl_auth_enable": "yes", "smtpd_sasl_type": "dovecot", "smtpd_sasl_path": "private/auth",
-            "smtpd_error_sleep_time": "0",
+            "smtpd_sasl_mechanism_filter": "plain, login", "smtpd_error_sleep_time": "0",
             "smtpd_recipient_restrictions": "permit_sasl_authenticated, reject",
         })
         self.make("var/lib/dovecot")
         self.write("etc/dovecot/dovecot.conf", DOVECOT)
         self.write("etc/dovecot/users", "".join(f"{user}:{{PLAIN}}{password}\n" for user, password in users.items()))
-        self.listen({kind: "/etc/tls/good" for kind in ("good", "login")})
+        self.listen({kind: "/etc/tls/good" for kind in ("good", "login", "scram")})
         for port in self.listeners:
             self.listeners[port] += " -o smtpd_tls_auth_only=yes"
-        self.listeners[self.ports["login"]] += " -o smtpd_sasl_mechanism_filter=login"
+        for kind, filtered in (("login", "login"), ("scram", "plain,login,scram-sha-256")):
+            self.listeners[self.ports[kind]] += f" -o smtpd_sasl_mechanism_filter={filtered}"
         self.configure()
 
     def run(self):
