@@ -1,6 +1,7 @@
 #include "queue-inject/message.h"
 
 #include "base/address.h"
+#include "smtp/verp.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -70,6 +71,14 @@ make_slots(struct envelope *e)
 	return 0;
 }
 
+static int
+refuse_verp(struct refusal *why, const char *address, size_t len)
+{
+	return refuse(why, REFUSAL_ADDRESS,
+	    "not a VERP sender (list-@host" VERP_SUFFIX "): <%.*s>",
+	    (int)(len < 80 ? len : 80), address);
+}
+
 int
 envelope_set_sender(
     struct envelope *e, const char *address, size_t len, struct refusal *why)
@@ -78,6 +87,8 @@ envelope_set_sender(
 
 	if (r < 0)
 		return refuse_address(why, r, address, len);
+	if (verp_kind(address, len) == VERP_MALFORMED)
+		return refuse_verp(why, address, len);
 	buf_reset(&e->sender);
 	if (buf_add(&e->sender, address, len) < 0)
 		return refuse(why, REFUSAL_MEMORY, "out of memory");

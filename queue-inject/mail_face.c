@@ -5,6 +5,7 @@
 
 #include "base/address.h"
 #include "base/clock.h"
+#include "smtp/verp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,6 +69,75 @@ put_argument(struct argument *a, const char *text)
 	return r < 0 ? refuse_address(&a->inject->why, r, text, len) : 0;
 }
 
+/* A sender of VERP: an address that is given a domain, and the suffix. */
+static int
+put_verp_sender(
+    struct envelope *e, const char *address, size_t len, struct refusal *why)
+{
+	struct buf sender = { 0 };
+	int r = buf_add(&sender, address, len);
+
+	if (r == 0)
+		r = buf_add_str(&sender, VERP_SUFFIX);
+	r = r < 0 ? refuse(why, REFUSAL_MEMORY, "out of memory")
+		  : envelope_set_sender(e, sender.data, sender.len, why);
+	buf_done(&sender);
+	return r;
+}
+
+static int
+put_sender_as_it_is(struct argument *a, const char *text, size_t len)
+{
+	a->count++;
+	return envelope_set_sender(
+	    &a->inject->envelope, text, len, &a->inject->why);
+}
+
+static int
+put_sender(struct argument *a, const char *text)
+{
+	const size_t len = strlen(text);
+	const enum verp_kind kind = verp_kind(text, len);
+	char *base;
+	int r;
+
+	if (kind == VERP_MALFORMED || strcmp(text, ADDRESS_DOUBLE_BOUNCE) == 0)
+		return put_sender_as_it_is(a, text, len);
+	if (kind == VERP_NONE)
+		return put_argument(a, text);
+	base = strndup(text, verp_base_len(text, len));
+	if (base == NULL)
+		return refuse(&a->inject->why, REFUSAL_MEMORY, "out of memory");
+	a->put = put_verp_sender;
+	r = put_argument(a, base);
+	free(base);
+	return r;
+}
+
+/* -XV: the sender is kept in the form of qmail, which has the first delimiter
+ * in front of its at sign. */
+static int
+compose_verp(struct inject *inject)
+{
+	const struct buf *sender = &inject->envelope.sender;
+	char stored[ADDRESS_MAX + 1];
+	int r;
+
+	if (inject->options.verp == '\0')
+		return 0;
+	if (sender->len == 0 ||
+	    verp_kind(sender->data, sender->len) != VERP_NONE)
+		return refuse(&inject->why, REFUSAL_USAGE,
+		    "-XV needs a sender that is an address: neither the null "
+		    "sender nor one that ends in " VERP_SUFFIX);
+	r = verp_compose(buf_str(sender), inject->options.verp, stored);
+	if (r < 0)
+		return refuse_address(
+		    &inject->why, r, sender->data, sender->len);
+	return envelope_set_sender(
+	    &inject->envelope, stored, strlen(stored), &inject->why);
+}
+
 static int
 set_sender(struct inject *inject)
 {
@@ -91,7 +161,7 @@ set_sender(struct inject *inject)
 	if (text[0] == '\0' || strcmp(text, "<>") == 0)
 		return envelope_set_sender(
 		    &inject->envelope, "", 0, &inject->why);
-	r = put_argument(&a, text);
+	r = put_sender(&a, text);
 	if (r == 0 && a.count != 1)
 		return refuse_address(
 		    &inject->why, -EINVAL, text, strlen(text));
@@ -126,13 +196,18 @@ static int
 complete_header(struct inject *inject)
 {
 	struct identity *id = &inject->identity;
-	const char *sender = buf_str(&inject->envelope.sender);
+	const struct buf *stored = &inject->envelope.sender;
+	char sender[ADDRESS_MAX + 1] = "";
 	struct message_author author = { .host = id->host,
 		.address = sender,
 		.full_name = inject->options.full_name,
 		.wall = clock_wall() };
 	char daemon_address[sizeof(id->domain) + sizeof("MAILER-DAEMON@")];
 
+	/* The part that VERP varies is no part of the author's address. */
+	if (stored->len > 0)
+		memcpy(sender, stored->data,
+		    verp_base_len(stored->data, stored->len));
 	snprintf(daemon_address, sizeof(daemon_address), "MAILER-DAEMON@%s",
 	    id->domain);
 	arc4random_buf(&author.random, sizeof(author.random));
@@ -140,7 +215,7 @@ complete_header(struct inject *inject)
 	if (author.full_name == NULL)
 		author.full_name =
 		    inject->options.sender == NULL ? id->full_name : "";
-	if (*sender == '\0')
+	if (*sender == '\0' || strcmp(sender, ADDRESS_DOUBLE_BOUNCE) == 0)
 		author.address = daemon_address;
 	return message_complete(&inject->message, &author, &inject->why);
 }
@@ -158,7 +233,7 @@ mail_prepare(struct inject *inject)
 	inject->eol = inject->message.eol;
 	if (add_recipients(inject) < 0)
 		return -1;
-	return complete_header(inject);
+	return complete_header(inject) < 0 ? -1 : compose_verp(inject);
 }
 
 int

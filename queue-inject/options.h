@@ -34,6 +34,7 @@ struct options {
 	bool ignore_dot;  /* -i */
 	bool lf;          /* lines are to end in LF, whatever comes */
 	bool print_id;
+	char verp;                /* -XV: the first delimiter; NUL: no VERP */
 	struct dsn_mail dsn;      /* -R, -V */
 	struct dsn_rcpt rcpt_dsn; /* -N; of each recipient */
 	bool literal; /* arguments are one address each, as they stand */

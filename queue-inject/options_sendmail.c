@@ -175,14 +175,28 @@ set_envid(struct options *o, const char *value, struct refusal *why)
 	    why, REFUSAL_USAGE, "-V `%.40s' is not " OPTIONS_ENVID, value);
 }
 
-/* -XV asks for a sender of its own for each recipient; another value names a
- * file for all traffic, which is not written. */
+/* -XV asks for a sender of its own for each recipient, with these delimiters;
+ * another value names a file for all traffic, which is not written. The second
+ * delimiter is fixed: the queue keeps the form of qmail, which has no other,
+ * and programs that read bounces look for it. */
 static int
-set_traffic(UNUSED struct options *o, const char *value, struct refusal *why)
+set_traffic(struct options *o, const char *value, struct refusal *why)
 {
+	static const char filter[] = "-+=";
+
 	if (*value != 'V')
 		return 0;
-	return refuse(why, REFUSAL_UNSUPPORTED, "-XV: VERP is not supported");
+	if (value[1] == '\0') {
+		o->verp = '+';
+		return 0;
+	}
+	if (strchr(filter, value[1]) == NULL || value[2] != '=' ||
+	    value[3] != '\0')
+		return refuse(why, REFUSAL_USAGE,
+		    "-XV takes two delimiters, one of %s and =, not `%.40s'",
+		    filter, value + 1);
+	o->verp = value[1];
+	return 0;
 }
 
 /* clang-format off */

@@ -5,6 +5,7 @@
 
 #include "base/io.h"
 #include "sched/sched.h"
+#include "smtp/verp.h"
 #include "spool/reason.h"
 
 #define NEEDED          512 /* descriptors, of a process with usual limits */
@@ -65,6 +66,7 @@ copy_frame(struct message *m, const struct msg_MESSAGE *frame)
 	}
 	if (frame->sender.len > 0)
 		memcpy(m->sender, frame->sender.data, frame->sender.len);
+	m->verp = verp_kind(m->sender, frame->sender.len) == VERP_WANTED;
 }
 
 static char *

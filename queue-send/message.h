@@ -118,6 +118,7 @@ struct message {
 	bool known : 1;         /* the trailer was told by todo-proc */
 	bool removed : 1;       /* in place of its last mark */
 	bool rests : 1;         /* nothing is done with the open file */
+	bool verp : 1;          /* each recipient has a sender of its own */
 	uint8_t locked;         /* tries to report it that met a lock */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */

@@ -181,7 +181,7 @@ census_add(struct census *c, uint32_t transport, const char *nexthop,
 		row->destinations++;
 		add_name(c, transport, nexthop, address);
 	}
-	if (p->count++ % c->limits.limit[transport] == 0)
+	if (p->count++ % c->limits.limit[transport] == 0 || c->single)
 		row->entries++;
 	row->recipients++;
 }

@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "ipc/msg.h"
 #include "route/route.h"
+#include "smtp/verp.h"
 
 /* A census that takes more is made alone, so that threads take no more memory
  * than one process that counts. */
@@ -87,6 +88,8 @@ count(struct examine_task *e, int fd)
 
 	if (r < 0)
 		return r;
+	census.single =
+	    verp_kind(buf_str(&e->sender), e->sender.len) == VERP_WANTED;
 	do
 		r = count_pass(e, &census, fd);
 	while (r == 0 && census_pass_ends(&census));

@@ -140,7 +140,8 @@ foreign_warn(struct foreign *f, uint32_t where, const char *name, usec_t now);
  * The number of recipients, destinations and entries of a message for each
  * transport, and the names of its destinations while they are few. Exact:
  * entries is the sum over destinations of
- * ceil(recipients / destination_recipient_limit).
+ * ceil(recipients / destination_recipient_limit), or, of a `single` message,
+ * the number of its recipients.
  *
  * Destinations are told apart by 64 bits of a hash with a secret start, in an
  * open-addressed table of 16 bytes a place, at most CENSUS_PLACES of them:
@@ -176,6 +177,7 @@ struct census {
 	uint32_t nplaces, used; /* nplaces is a power of two */
 	uint32_t pass, passes;
 	bool overflow; /* this pass did not fit */
+	bool single;   /* an entry has one recipient, whatever the limit */
 	struct census_limits limits;
 	struct census_row rows[CONF_TRANSPORTS_MAX];
 	struct buf names; /* the blob of MESSAGE */

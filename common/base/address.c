@@ -34,9 +34,8 @@ address_local_len(const char *address)
 	return at == NULL ? strlen(address) : (size_t)(at - address);
 }
 
-/* Unquotes `"john \"d\" doe"` of an envelope, in place. */
-static size_t
-unquote(char *s, size_t len)
+size_t
+address_unquote(char *s, size_t len)
 {
 	size_t from, to = 0;
 
@@ -63,7 +62,7 @@ address_user(const char *address, char out[ADDRESS_MAX + 1])
 		    ? (char)(address[i] - 'A' + 'a')
 		    : address[i];
 	out[len] = '\0';
-	return unquote(out, len);
+	return address_unquote(out, len);
 }
 
 size_t

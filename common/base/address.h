@@ -8,7 +8,10 @@
 
 /* The longest address that is accepted. A path of RFC 5321 section 4.5.3.1 has
  * 256 octets; this system carries longer ones, and refuses them later. */
-#define ADDRESS_MAX 512
+#define ADDRESS_MAX           512
+
+/* qmail's sender of a report about a report, which is never reported on. */
+#define ADDRESS_DOUBLE_BOUNCE "#@[]"
 
 /* Checks an address of an envelope. 0, or -EINVAL for an empty one, -EILSEQ for
  * CR, LF or NUL or another control character, -ENAMETOOLONG above
@@ -19,6 +22,10 @@ const char *address_domain(const char *address);
 /* The length of the part before the last `@`, of the whole address without one.
  */
 size_t address_local_len(const char *address);
+
+/* Takes the quotes off a local part, `"john \"d\" doe"`, in place; one without
+ * quotes stays as it is. The new length. A NUL ends the text. */
+size_t address_unquote(char *local, size_t len);
 
 /* The name of a mailbox that a local part stands for: without its quotes, in
  * lower case (ASCII), cut to ADDRESS_MAX. Its length. */

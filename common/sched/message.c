@@ -35,6 +35,13 @@ sched_message_new(struct sched *s, void *owner, usec_t now,
 	return 0;
 }
 
+void
+sched_message_single(struct sched_message *m)
+{
+	ASSERT(m->reading != NULL && !m->reading->begun);
+	m->single = true;
+}
+
 int
 sched_message_expect(
     struct sched_message *m, uint32_t transport, uint32_t entries)

@@ -246,6 +246,7 @@ struct sched_message {
 	uint32_t waiting;        /* recipients */
 	uint32_t running;        /* entries */
 	uint32_t held;           /* recipients in memory */
+	bool single;             /* one recipient to an entry */
 };
 TAILQ_HEAD(message_list, sched_message);
 

@@ -19,7 +19,11 @@ TREE_GENERATE(loading_tree, peer, line, loading_compare)
 static uint32_t
 entry_limit(const struct peer *p)
 {
-	return p->job->transport->params.destination_recipient_limit;
+	const struct job *job = p->job;
+
+	return job->message->single
+	    ? 1
+	    : job->transport->params.destination_recipient_limit;
 }
 
 static struct peer *

@@ -142,6 +142,9 @@ sched_set_process_limit(struct sched *s, uint32_t transport, uint32_t limit);
 /* A message that came into the active queue at `now`. It has no job yet. */
 int sched_message_new(struct sched *s, void *owner, usec_t now,
     struct sched_message **ret_message);
+/* Each entry of the message has one recipient; destinations stay as they are.
+ * Called before the first batch. */
+void sched_message_single(struct sched_message *m);
 /* The exact total of entries for a transport (todo-proc's census), so that
  * unread recipients count, too (rule 6). Called before the first batch. */
 int sched_message_expect(

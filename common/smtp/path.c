@@ -63,12 +63,18 @@ is_quoted_string(const char *s, size_t len)
 	return true;
 }
 
+int
+smtp_local_add(struct buf *out, const char *text, size_t len)
+{
+	return is_dot_string(text, len) ? buf_add(out, text, len)
+					: buf_add_quoted(out, text, len);
+}
+
 static int
 add_local(struct buf *out, const char *s, size_t len)
 {
-	if (is_dot_string(s, len) || is_quoted_string(s, len))
-		return buf_add(out, s, len);
-	return buf_add_quoted(out, s, len);
+	return is_quoted_string(s, len) ? buf_add(out, s, len)
+					: smtp_local_add(out, s, len);
 }
 
 /* Names, and literals in brackets. */

@@ -4,6 +4,7 @@
  *	reply.c   replies: reading them in bounded memory, status codes, text
  *	ehlo.c    the offer of a server in its answer to EHLO or LHLO
  *	path.c    an envelope address as the argument of MAIL and RCPT
+ *	verp.h    a sender of its own for each recipient
  *	encode.c  message content as it goes over the wire
  *
  * Soft: -errno. Nothing here logs; buffers are the caller's.
@@ -116,6 +117,9 @@ void smtp_ehlo_parse(const struct smtp_reply *reply, uint32_t ignored,
  * can end the path and begin a parameter. -EINVAL, nothing added: the domain
  * has an octet that no quoting makes fit; -ENOMEM. */
 int smtp_path_add(struct buf *out, const char *address);
+/* Append a local part that was given without quotes, quoted if it is no
+ * dot-string. -ENOMEM. */
+int smtp_local_add(struct buf *out, const char *text, size_t len);
 /* Would smtp_path_add() take the address? */
 bool smtp_path_is_fit(const char *address);
 /* Does the address need SMTPUTF8 (RFC 6531)? */

@@ -101,7 +101,9 @@ void queue_file_writer_done(struct queue_file_writer *w);
 /* -EFBIG when the content would pass max_content. */
 int queue_file_add_content(
     struct queue_file_writer *w, const void *data, size_t len);
-/* "" is the null sender. -EINVAL, -EILSEQ, -ENAMETOOLONG: address_check(). */
+/* "" is the null sender; "#@[]", qmail's sender of a double bounce, is stored
+ * as the null sender and sets QUEUE_FILE_FINAL. -EINVAL, -EILSEQ,
+ * -ENAMETOOLONG: address_check(). */
 int queue_file_add_sender(
     struct queue_file_writer *w, const char *sender, size_t len);
 int

@@ -151,6 +151,13 @@ queue_file_add_sender(
 		return w->error;
 	if (r < 0)
 		return fail(w, r);
+	/* qmail's sender of a double bounce: the null sender, and no failure
+	 * is reported. */
+	if (len == sizeof(ADDRESS_DOUBLE_BOUNCE) - 1 &&
+	    memcmp(sender, ADDRESS_DOUBLE_BOUNCE, len) == 0) {
+		w->file.flags |= QUEUE_FILE_FINAL;
+		len = 0;
+	}
 	w->phase = PHASE_RCPTS;
 	w->may_wish = true;
 	w->file.env_off = w->file.content_off + w->file.content_len;

@@ -166,9 +166,12 @@ send_deliver(struct send *s, const struct delivery *d, struct agent_link *agent,
 	const struct message *m = d->message;
 	const struct conf_transport *t =
 	    &s->conf->transports[d->entry->transport];
-	char id[QUEUE_ID_SIZE];
+	char id[QUEUE_ID_SIZE], sender[ADDRESS_MAX + 1];
 	struct msg msg = { .type = MSG_DELIVER_WHOLE };
+	int r = sender_for(s, m, d->rcpts[0].address, sender);
 
+	if (r < 0)
+		return r;
 	message_id(m, id);
 	msg.u.DELIVER_WHOLE = (struct msg_DELIVER_WHOLE){
 		.job = d->id,
@@ -176,7 +179,7 @@ send_deliver(struct send *s, const struct delivery *d, struct agent_link *agent,
 		.kind = (uint8_t)t->kind,
 		.transport = MSG_S(t->name),
 		.nexthop = MSG_S(d->nexthop),
-		.sender = MSG_S(m->sender),
+		.sender = MSG_S(sender),
 		.flags = m->file.flags,
 		.nrcpts = d->nrcpts,
 		.rcpts = { rcpts->data, rcpts->len },

@@ -121,7 +121,11 @@ enter(struct send *s, struct message *m, const struct message_offer *offer)
 	if (r < 0 || m->fate != FATE_OPEN)
 		return r;
 	r = sched_message_new(s->sched, m, s->now, &m->sched);
-	return r < 0 ? r : tell_census(m, offer->bytes, offer->census_len);
+	if (r < 0)
+		return r;
+	if (m->verp)
+		sched_message_single(m->sched);
+	return tell_census(m, offer->bytes, offer->census_len);
 }
 
 /* Of a message in its first attempt nothing was written: reasons of others go

@@ -55,13 +55,16 @@ void
 delivery_log(
     const struct send *s, const struct message *m, const struct report *r)
 {
+	char sender[ADDRESS_MAX + 1] = "";
 	usec_t in_queue = s->now - m->active_mono;
 	usec_t total = s->now_wall - m->file.arrival_wall;
 	const usec_t parts[] = { total - in_queue,
 		r->selected_at - m->active_mono, r->conn, r->xfer };
+	const bool verp = m->verp && sender_for(s, m, r->address, sender) == 0;
 	char id[QUEUE_ID_SIZE], delay[DELAY_SIZE],
 	    delays[ARRAY_LEN(parts) * DELAY_SIZE];
 	const struct log_field fields[] = {
+		LOG_ADDR("sender", sender), /* of a VERP message alone */
 		LOG_ADDR("to", r->address),
 		LOG_STR("relay", r->relay),
 		LOG_DECIMAL("delay", delay),
@@ -73,8 +76,8 @@ delivery_log(
 		.level = LOG_INFO_L,
 		.name = "delivery",
 		.id = id,
-		.fields = fields,
-		.nfields = ARRAY_LEN(fields),
+		.fields = fields + !verp,
+		.nfields = ARRAY_LEN(fields) - !verp,
 		.text = r->text,
 	};
 

@@ -19,17 +19,21 @@ static const char no_rule[] =
     "no route: no rule of the routing fits, the domain is not in "
     "mydestination, and relayhost is empty";
 
+static const char no_sender[] =
+    "the sender for this recipient (VERP) would be longer than 512 octets";
+_Static_assert(ADDRESS_MAX == 512, "no_sender names the limit");
+
 /* No agent gets this recipient: its outcome is known as it is read. */
 static void
 settle_unrouted(struct send *s, struct message *m,
-    const struct queue_rcpt *rcpt, enum agent_outcome outcome, const char *text)
+    const struct queue_rcpt *rcpt, const char *dsn, const char *text)
 {
 	const struct report report = {
 		.index = rcpt->index,
 		.offset = rcpt->offset,
 		.address = rcpt->address,
-		.outcome = outcome,
-		.dsn = outcome == AGENT_FAILED ? "5.1.2" : "4.3.5",
+		.outcome = dsn[0] == '5' ? AGENT_FAILED : AGENT_DEFERRED,
+		.dsn = dsn,
 		.relay = "none",
 		.text = text,
 		.selected_at = s->now,
@@ -42,7 +46,7 @@ static void
 no_route(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
     const char *text)
 {
-	settle_unrouted(s, m, rcpt, AGENT_DEFERRED, text);
+	settle_unrouted(s, m, rcpt, "4.3.5", text);
 }
 
 static void
@@ -128,6 +132,18 @@ schedule_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
 	    to->by_itself ? rcpt->address : NULL);
 }
 
+/* Is there a sender for this recipient? Without memory dispatch.c asks again.
+ */
+static bool
+has_sender(const struct send *s, const struct message *m,
+    const struct queue_rcpt *rcpt)
+{
+	char sender[ADDRESS_MAX + 1];
+
+	return !m->verp ||
+	    sender_for(s, m, rcpt->address, sender) != -ENAMETOOLONG;
+}
+
 static int
 route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 {
@@ -137,8 +153,12 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 
 	if (hold_one(s, m, rcpt, r == 0 ? &to : NULL))
 		return 0;
+	if (!has_sender(s, m, rcpt)) {
+		settle_unrouted(s, m, rcpt, "5.1.7", no_sender);
+		return 0;
+	}
 	if (r == -EDESTADDRREQ) {
-		settle_unrouted(s, m, rcpt, AGENT_FAILED, to.why);
+		settle_unrouted(s, m, rcpt, "5.1.2", to.why);
 		return 0;
 	}
 	if (r < 0) {

@@ -122,6 +122,13 @@ int recipients_route(const struct send *s, const char *address, bool expanded,
 int recipients_read(struct send *s, const struct message *m,
     const struct sched_entry *e, uint32_t handle, struct queue_rcpt *ret_rcpt);
 
+/* ---- sender.c ---- */
+
+/* The envelope sender of the copy for this recipient, ended by NUL. Of a VERP
+ * message -ENAMETOOLONG or -ENOMEM as verp_expand(). */
+int sender_for(const struct send *s, const struct message *m,
+    const char *recipient, char out[ADDRESS_MAX + 1]);
+
 /* ---- dead.c ----
  *
  * Entries for a dead destination are deferred without an attempt, with the
@@ -169,6 +176,8 @@ usec_t probe_work(struct send *s);
  *
  *	ID: to=<r>, relay=…, delay=2.3, delays=a/b/c/d, dsn=2.0.0, status=sent
  *	(text)
+ *
+ * In front of it the sender, where each recipient has one of its own (VERP).
  *
  * delays: before the active queue / in it / connecting / sending. */
 void delivery_log(

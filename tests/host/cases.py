@@ -52,6 +52,7 @@ SILENT = "Postfix says nothing and does nothing"
 DASH = "a switch that stands behind a recipient is a mistake; Postfix sends to it, and returns the message"
 STRICT = "refused while its sender listens; Postfix makes an address of it, or returns the message"
 NOBODY = "nobody has that address; Postfix sends it to the postmaster"
+VERP = "the queue keeps the form of qmail; each delivery has the sender that Postfix makes"
 KNOWN = "an old switch, taken without effect; Postfix refuses it"
 LINE_END = "a line end in an address is an attack, or a mistake; Postfix takes what is behind it for more recipients, or cuts it"
 KEPT = "a header is kept as it was sent, since signatures cover it; Postfix writes it anew"
@@ -148,7 +149,8 @@ case("-R hdrs", "-R", "hdrs", BOB)
 case("-R full", "-R", "full", BOB)
 case("-R with another value", "-R", "half", BOB, why=WISH)
 case("-V", "-V", "id", BOB, why="the envelope id of sendmail; for Postfix -V is VERP and has no value, so that it sends to the id")
-case("-XV, VERP", "-XV", BOB, why="VERP is not served, which the caller learns; its bounces would go to nobody")
+case("-XV, VERP", "-f", "me@site.test", "-XV", BOB, why=VERP)
+case("-XV-=", "-f", "me@site.test", "-XV-=", BOB, why=VERP)
 case("-X", "-X", "/nonexistent/log", BOB, why="a log of all traffic, which is not written; Postfix refuses it")
 case("-O", "-O", "Timeout=1", BOB)
 case("-O without a value", "-O", why=CODE)

@@ -259,7 +259,7 @@ static const struct refusal_case refusals[] = {
 	{ "-bd", ARGS("sendmail", "-bd", "-q15m"), "\n", 69, "qscheduler" },
 	{ "-bi", ARGS("sendmail", "-bi"), "\n", 0, "qscheduler does not run" },
 	{ "-I", ARGS("sendmail", "-I"), "\n", 0, "qscheduler does not run" },
-	{ "-XV", ARGS("sendmail", "-XV", "a@b"), "\n", 69, "VERP" },
+	{ "-XVxy", ARGS("sendmail", "-XVxy", "a@b"), "\n", 64, "delimiters" },
 	{ "-qI alone", ARGS("sendmail", "-qI"), "\n", 64, "lacks its value" },
 	{ "-q!", ARGS("sendmail", "-q!"), "\n", 69, "not supported" },
 	{ "-qG", ARGS("sendmail", "-qGgroup"), "\n", 69, "not supported" },

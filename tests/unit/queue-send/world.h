@@ -113,8 +113,9 @@ extern const struct world_refusal {
 	int error;
 } world_refusals[WORLD_REFUSALS];
 
-/* A file in incoming/ with n recipients, "r0@d0.test" and so on, or those of
- * the format; its age in seconds. */
+/* A file in incoming/ with n recipients: "r0@d0.test" and so on; of a format
+ * that begins with @, r0 and so on there; of another one with @, all that one.
+ * Its age in seconds. */
 uint64_t
 world_file(struct world *w, const char *format, uint32_t n, int64_t age_s);
 /* What todo-proc would say of it. */

@@ -53,7 +53,9 @@ world_file(struct world *w, const char *format, uint32_t n, int64_t age_s)
 	    w->orcpt == NULL ? "" : w->orcpt);
 	for (i = 0; i < n; i++) {
 		snprintf(rcpt, sizeof(rcpt), "r%u@%s%u.test", i, format, i);
-		if (strchr(format, '@') != NULL)
+		if (format[0] == '@')
+			snprintf(rcpt, sizeof(rcpt), "r%u%s", i, format);
+		else if (strchr(format, '@') != NULL)
 			snprintf(rcpt, sizeof(rcpt), "%s", format);
 		cr_assert_eq(
 		    queue_file_add_rcpt(&a.writer, rcpt, strlen(rcpt)), 0);

@@ -1,0 +1,120 @@
+#include "smtp/verp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "smtp/smtp.h"
+
+static bool
+has_suffix(const char *sender, size_t len)
+{
+	return len >= VERP_SUFFIX_LEN &&
+	    memcmp(sender + len - VERP_SUFFIX_LEN, VERP_SUFFIX,
+		VERP_SUFFIX_LEN) == 0;
+}
+
+enum verp_kind
+verp_kind(const char *sender, size_t len)
+{
+	const char *at;
+
+	if (!has_suffix(sender, len))
+		return VERP_NONE;
+	at = memrchr(sender, '@', len - VERP_SUFFIX_LEN);
+	return at == NULL || at + 1 == sender + len - VERP_SUFFIX_LEN
+	    ? VERP_MALFORMED
+	    : VERP_WANTED;
+}
+
+size_t
+verp_base_len(const char *sender, size_t len)
+{
+	return verp_kind(sender, len) == VERP_WANTED ? len - VERP_SUFFIX_LEN
+						     : len;
+}
+
+/* Appends the local part without its quotes. */
+static int
+add_unquoted(struct buf *out, const char *local, size_t len)
+{
+	char text[ADDRESS_MAX + 1];
+
+	if (len > ADDRESS_MAX)
+		return -ENAMETOOLONG;
+	memcpy(text, local, len);
+	text[len] = '\0';
+	return buf_add(out, text, address_unquote(text, len));
+}
+
+/* "list-" and user@host: list-user=host */
+static int
+add_local_parts(struct buf *out, const char *sender, const char *recipient,
+    const char *domain)
+{
+	const size_t len = address_local_len(recipient);
+	int r = add_unquoted(out, sender, address_local_len(sender));
+
+	if (r == 0)
+		r = add_unquoted(out, recipient, len);
+	if (r == 0)
+		r = buf_add_char(out, '=');
+	return r < 0
+	    ? r
+	    : buf_add_str(
+		  out, recipient[len] == '\0' ? domain : recipient + len + 1);
+}
+
+static int
+expand(const char *base, const char *recipient, const char *domain,
+    char out[ADDRESS_MAX + 1])
+{
+	struct buf local = { 0 }, all = { 0 };
+	int r = add_local_parts(&local, base, recipient, domain);
+
+	if (r == 0)
+		r = smtp_local_add(&all, buf_str(&local), local.len);
+	if (r == 0)
+		r = buf_add_str(&all, base + address_local_len(base));
+	if (r == 0 && all.len > ADDRESS_MAX)
+		r = -ENAMETOOLONG;
+	if (r == 0)
+		memcpy(out, buf_str(&all), all.len + 1);
+	buf_done(&local);
+	buf_done(&all);
+	return r;
+}
+
+int
+verp_expand(const char *sender, const char *recipient, const char *domain,
+    char out[ADDRESS_MAX + 1])
+{
+	const size_t len = strlen(sender),
+		     base_len = verp_base_len(sender, len);
+	char base[ADDRESS_MAX + 1];
+
+	if (len > ADDRESS_MAX)
+		return -ENAMETOOLONG;
+	memcpy(base, sender, base_len);
+	base[base_len] = '\0';
+	if (base_len < len)
+		return expand(base, recipient, domain, out);
+	memcpy(out, base, len + 1);
+	return 0;
+}
+
+int
+verp_compose(const char *address, char first, char out[ADDRESS_MAX + 1])
+{
+	const size_t local = address_local_len(address);
+	/* The delimiter stands within the quotes. */
+	const size_t head =
+	    local - (local > 1 && address[local - 1] == '"' ? 1 : 0);
+	int n;
+
+	if (local == 0 || address[local] == '\0' || address[local + 1] == '\0')
+		return -EINVAL;
+	n = snprintf(out, ADDRESS_MAX + 1, "%.*s%c%s" VERP_SUFFIX, (int)head,
+	    address, first, address + head);
+	return n < 0 || n > ADDRESS_MAX ? -ENAMETOOLONG : 0;
+}

@@ -1,0 +1,39 @@
+/* smtp/verp.h - senders with a variable part, in the form of qmail
+ * (addresses(5)).
+ *
+ * The envelope sender `list-@site.example-@[]` asks for a sender of its own for
+ * each recipient: user@host.example gets the message from
+ * list-user=host.example@site.example. The queue file keeps the form with the
+ * suffix; queue-send makes the sender of each delivery and of each report.
+ *
+ * Pure. Soft: -errno.
+ */
+#ifndef SMTP_VERP_H
+#define SMTP_VERP_H
+
+#include "base/address.h"
+
+#define VERP_SUFFIX     "-@[]"
+#define VERP_SUFFIX_LEN (sizeof(VERP_SUFFIX) - 1)
+
+enum verp_kind {
+	VERP_NONE,      /* an ordinary sender, or the null sender */
+	VERP_WANTED,    /* an address, and the suffix */
+	VERP_MALFORMED, /* the suffix without an address in front of it */
+};
+
+enum verp_kind verp_kind(const char *sender, size_t len);
+/* The length of the address in front of the suffix; of any other sender all of
+ * it. */
+size_t verp_base_len(const char *sender, size_t len);
+/* The sender for this recipient, ended by NUL. `domain` stands for the domain
+ * of a recipient that has none. A sender that is not VERP_WANTED is copied.
+ * -ENAMETOOLONG: the result is longer than ADDRESS_MAX; -ENOMEM. */
+int verp_expand(const char *sender, const char *recipient, const char *domain,
+    char out[ADDRESS_MAX + 1]);
+/* The stored form of `address` with the delimiter `first` between its local
+ * part and the recipient, ended by NUL. -EINVAL: no address with a local part
+ * and a domain; -ENAMETOOLONG. */
+int verp_compose(const char *address, char first, char out[ADDRESS_MAX + 1]);
+
+#endif
