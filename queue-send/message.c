@@ -52,6 +52,8 @@ copy_frame(struct message *m, const struct msg_MESSAGE *frame)
 	m->dir = (uint8_t)frame->dir;
 	m->fd = -1;
 	m->pending = frame->pending;
+	m->hops =
+	    (uint16_t)(frame->hops < UINT16_MAX ? frame->hops : UINT16_MAX);
 	m->file = (struct message_file){
 		.content_len = frame->content_len,
 		.rcpt_count = frame->recipients,

@@ -120,6 +120,7 @@ struct message {
 	bool rests : 1;         /* nothing is done with the open file */
 	bool verp : 1;          /* each recipient has a sender of its own */
 	uint8_t locked;         /* tries to report it that met a lock */
+	uint16_t hops;          /* Received fields, at most UINT16_MAX */
 	uint64_t inode;
 	struct message_file file; /* not active: only its identity */
 	uint64_t next;            /* offset of the next recipient to read */

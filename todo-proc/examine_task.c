@@ -15,7 +15,10 @@
 
 /* A census that takes more is made alone, so that threads take no more memory
  * than one process that counts. */
-#define LARGE (1u << 20)
+#define LARGE         (1u << 20)
+
+/* The header in which deliver-local looks for loops is as long. */
+#define HOPS_READ_MAX ((uint64_t)256 << 10)
 
 void
 examine_task_drop(struct sync_task *task)
@@ -116,31 +119,45 @@ take_census(struct examine_task *e, int fd)
 	return r;
 }
 
+/* The first piece has the Message-ID. Most headers end in it; Received fields
+ * are counted up to HOPS_READ_MAX octets. The content was read just now, for
+ * its checksum, and is in memory. */
 static void
-find_message_id(struct examine_task *e, int fd)
+read_header(struct examine_task *e, int fd)
 {
-	char head[HEADER_READ_MAX];
-	const size_t len = e->file.content_len < sizeof(head)
-	    ? (size_t)e->file.content_len
-	    : sizeof(head);
+	struct header_hops hops = { 0 };
+	char piece[HEADER_READ_MAX];
+	uint64_t done = 0;
+	size_t len;
 
-	if (queue_file_content(fd, e->file.content_off, head, len) == 0)
-		header_message_id(
-		    head, len, e->message_id, sizeof(e->message_id));
+	while (
+	    !hops.ended && done < e->file.content_len && done < HOPS_READ_MAX) {
+		len = e->file.content_len - done < sizeof(piece)
+		    ? (size_t)(e->file.content_len - done)
+		    : sizeof(piece);
+		if (queue_file_content(
+			fd, e->file.content_off + done, piece, len) < 0)
+			break;
+		if (done == 0)
+			header_message_id(
+			    piece, len, e->message_id, sizeof(e->message_id));
+		header_hops_add(&hops, piece, len);
+		done += len;
+	}
+	e->hops = hops.count;
 }
 
 /* Without these queue-send opens the file in a first attempt. Recipients are
  * those that were counted: queue-send, which had an earlier offer of the
  * message, may have marked one since. */
 static int
-take_along(struct examine_task *e, int fd)
+take_along(struct examine_task *e)
 {
 	const struct queue_file *f = &e->file;
 	const char *rcpts = queue_rcpt_bytes(&e->cursor, f);
 
 	if (e->dir != SPOOL_INCOMING)
 		return 0;
-	find_message_id(e, fd);
 	if (rcpts == NULL || f->rcpt_count > MSG_FEW_RCPTS ||
 	    f->rcpt_len > MSG_FEW_BYTES || e->pending < f->rcpt_count)
 		return 0;
@@ -161,7 +178,9 @@ inspect(struct examine_task *e, int fd)
 	if (r == 0)
 		r = take_census(e, fd);
 	if (r == 0)
-		r = take_along(e, fd);
+		read_header(e, fd);
+	if (r == 0)
+		r = take_along(e);
 	queue_file_let_go();
 	return r;
 }

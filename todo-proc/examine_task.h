@@ -28,7 +28,8 @@ struct examine_task {
 	struct buf sender, census, destinations;
 	struct buf rcpts; /* as they stand in the file; empty: not few */
 	char message_id[HEADER_MESSAGE_ID_MAX];
-	bool content; /* an agent of its transports is given the content */
+	uint32_t hops; /* Received fields of the header */
+	bool content;  /* an agent of its transports is given the content */
 	bool may_write;
 	int fd;          /* for queue-send, or -1; see below */
 	const char *why; /* of -EBADMSG and -EPERM */

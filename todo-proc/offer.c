@@ -194,6 +194,7 @@ send_message(struct todo *t, struct examine_task *e)
 			.census = { e->census.data, e->census.len },
 			.destinations = { e->destinations.data,
 			    e->destinations.len },
+			.hops = e->hops,
 		},
 	};
 

@@ -138,3 +138,44 @@ header_is_automatic(const char *head, size_t len)
 	}
 	return false;
 }
+
+/* One octet of a line that is not skipped. */
+static void
+hops_step(struct header_hops *h, char c)
+{
+	static const char name[] = "received";
+	const size_t len = sizeof(name) - 1;
+
+	if (c == '\n') {
+		h->ended = h->matched == 0;
+		h->matched = 0;
+		h->cr = false;
+	} else if (h->matched < len && !h->cr &&
+	    (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c) == name[h->matched]) {
+		h->matched++;
+	} else if (h->matched == 0 && c == '\r' && !h->cr) {
+		h->cr = true;
+	} else if (h->matched < len || !is_blank(c)) {
+		h->count += h->matched == len && c == ':';
+		h->skips = true;
+	}
+}
+
+void
+header_hops_add(struct header_hops *h, const char *data, size_t len)
+{
+	const char *end = data + len;
+
+	while (data < end && !h->ended) {
+		if (!h->skips) {
+			hops_step(h, *data++);
+			continue;
+		}
+		data = memchr(data, '\n', (size_t)(end - data));
+		if (data == NULL)
+			return;
+		data++;
+		h->skips = h->cr = false;
+		h->matched = 0;
+	}
+}

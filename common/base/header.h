@@ -16,4 +16,17 @@ void header_message_id(const char *head, size_t len, char *out, size_t size);
  * RFC 3834)? */
 bool header_is_automatic(const char *head, size_t len);
 
+/* Counts the Received fields of a header that comes in pieces of any size. A
+ * field counts when its colon is there. */
+struct header_hops {
+	uint32_t count;
+	bool ended; /* the empty line was seen: more pieces change nothing */
+	/* private */
+	uint8_t matched; /* letters of the field's name */
+	bool skips;      /* the rest of this line */
+	bool cr;         /* so far the line is a CR */
+};
+/* A zeroed struct begins a header. */
+void header_hops_add(struct header_hops *h, const char *data, size_t len);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 
 #include "base/address.h"
 #include "base/io.h"
@@ -132,6 +133,19 @@ schedule_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt,
 	    to->by_itself ? rcpt->address : NULL);
 }
 
+/* A message that has passed through so many systems goes round in a circle,
+ * whichever way it would leave this one. */
+static void
+settle_looping(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text),
+	    "too many hops: %u Received fields, and hopcount_limit is %u",
+	    m->hops, s->conf->hopcount_limit);
+	settle_unrouted(s, m, rcpt, "5.4.6", text);
+}
+
 /* Is there a sender for this recipient? Without memory dispatch.c asks again.
  */
 static bool
@@ -153,6 +167,10 @@ route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 
 	if (hold_one(s, m, rcpt, r == 0 ? &to : NULL))
 		return 0;
+	if (m->hops > s->conf->hopcount_limit) {
+		settle_looping(s, m, rcpt);
+		return 0;
+	}
 	if (!has_sender(s, m, rcpt)) {
 		settle_unrouted(s, m, rcpt, "5.1.7", no_sender);
 		return 0;

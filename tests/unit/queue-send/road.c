@@ -462,3 +462,29 @@ Test(road, how_delays_are_written)
 		cr_expect_str_eq(got, rows[i].want);
 	}
 }
+
+/* ---- loops ---- */
+
+static void
+offer_with_hops(uint32_t hops, bool again)
+{
+	uint64_t inode = world_file(&w, "d", 2, 0);
+
+	w.hops = hops;
+	world_offer(&w, SPOOL_INCOMING, inode);
+	w.hops = 0;
+	world_run(&w);
+	cr_expect_eq(world_deliver(&w, AGENT_SENT), again ? 2u : 0u);
+	world_run(&w);
+}
+
+Test(road, C16_a_message_with_too_many_hops_fails)
+{
+	offer_with_hops(50, true);
+	cr_expect_eq(w.s.counters.failed, 0);
+	offer_with_hops(51, false);
+	cr_expect_eq(w.s.counters.failed, 2);
+	cr_expect_not_null(strstr(world_report(&w), "\nStatus: 5.4.6\n"));
+	offer_with_hops(UINT32_MAX, false);
+	cr_expect_eq(w.s.counters.failed, 4);
+}

@@ -349,6 +349,7 @@ offer(
 		.pending = pending,
 		.sender = { sender.data, (uint32_t)sender.len },
 		.destinations = { names.data, names.len },
+		.hops = w->hops,
 	};
 	if (w->tells && dir == SPOOL_INCOMING)
 		tell_facts(&file, fd, &msg.u.MESSAGE);

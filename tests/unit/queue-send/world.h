@@ -38,6 +38,7 @@ struct world {
 	bool unnamed;          /* offers do not name destinations */
 	bool tells;            /* offers tell what is in the file */
 	bool passes;           /* and the file goes along, open */
+	uint32_t hops;         /* of offers: Received fields */
 	bool in_memory;        /* the spool; set before world_start() */
 	const char *sender;    /* of files; NULL: s@here.test */
 	const char *content;   /* of files; NULL: a short one */

@@ -202,14 +202,18 @@ write_message(struct world *w, struct accept *a, enum spool_dir dir,
     const char *to, uint32_t n)
 {
 	const struct accept_options options = { .dir = dir };
+	const char *content = w->content == NULL ? "a\n\nb\n" : w->content;
+	const char *sender = w->sender == NULL ? "s@here.test" : w->sender;
 	struct queue_id id;
 	char rcpt[64];
 	uint32_t i;
 
 	cr_assert_eq(
 	    accept_begin(a, &w->t.sp, &options, clock_wall(), getuid()), 0);
-	cr_assert_eq(queue_file_add_content(&a->writer, "a\n\nb\n", 5), 0);
-	cr_assert_eq(queue_file_add_sender(&a->writer, "s@here.test", 11), 0);
+	cr_assert_eq(
+	    queue_file_add_content(&a->writer, content, strlen(content)), 0);
+	cr_assert_eq(
+	    queue_file_add_sender(&a->writer, sender, strlen(sender)), 0);
 	for (i = 0; i < n; i++) {
 		snprintf(rcpt, sizeof(rcpt), "r%u@%s%u.test", i, to, i);
 		if (strchr(to, '@') != NULL)

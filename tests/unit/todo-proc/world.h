@@ -13,6 +13,8 @@ struct world {
 	struct conf conf;
 	struct todo t;
 	int send; /* our end of the link, or -1 */
+	/* Of files; NULL: short ones. */
+	const char *content, *sender;
 	/* what it said */
 	struct msg_MESSAGE messages[256]; /* without strings */
 	char census[256][16 * 8];
