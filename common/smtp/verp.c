@@ -104,6 +104,20 @@ verp_expand(const char *sender, const char *recipient, const char *domain,
 }
 
 int
+verp_report_to(const char *sender, const char *recipient, const char *domain,
+    char out[ADDRESS_MAX + 1])
+{
+	const size_t len = verp_base_len(sender, strlen(sender));
+	int r = verp_expand(sender, recipient, domain, out);
+
+	if (r != -ENAMETOOLONG || len > ADDRESS_MAX)
+		return r;
+	memcpy(out, sender, len);
+	out[len] = '\0';
+	return 0;
+}
+
+int
 verp_compose(const char *address, char first, char out[ADDRESS_MAX + 1])
 {
 	const size_t local = address_local_len(address);

@@ -31,6 +31,10 @@ size_t verp_base_len(const char *sender, size_t len);
  * -ENAMETOOLONG: the result is longer than ADDRESS_MAX; -ENOMEM. */
 int verp_expand(const char *sender, const char *recipient, const char *domain,
     char out[ADDRESS_MAX + 1]);
+/* Where a report about this recipient goes: as verp_expand(), and the address
+ * in front of the suffix where the sender would be too long. -ENOMEM. */
+int verp_report_to(const char *sender, const char *recipient,
+    const char *domain, char out[ADDRESS_MAX + 1]);
 /* The stored form of `address` with the delimiter `first` between its local
  * part and the recipient, ended by NUL. -EINVAL: no address with a local part
  * and a domain; -ENAMETOOLONG. */

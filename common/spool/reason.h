@@ -19,6 +19,10 @@
  * of it is untold:
  *	report <TAB> WALL_SECONDS <TAB> ID <TAB> delay <TAB> MESSAGE
  *
+ * One that told of a single recipient has its index (VERP); reasons of other
+ * recipients in front of it may be untold:
+ *	report <TAB> WALL_SECONDS <TAB> ID <TAB> rcpt <TAB> INDEX
+ *
  * Another one says that an operator gave up message ID:
  *	expire <TAB> WALL_SECONDS <TAB> ID
  * And one that an operator released it while there were rules of hold:
@@ -70,6 +74,9 @@ void reason_clear_lost(const struct spool *sp, uint64_t inode);
 /* The reasons were reported: this line is on disk, or it was taken back. */
 int reason_add_report(
     const struct spool *sp, uint64_t inode, usec_t when_wall, const char *id);
+/* The same of a report that told of this recipient alone. */
+int reason_add_rcpt_report(const struct spool *sp, uint64_t inode,
+    usec_t when_wall, const char *id, uint32_t index);
 /* The same of a warning of delay. */
 int reason_add_warning(const struct spool *sp, const struct queue_id *id,
     usec_t when_wall, const char *report);
@@ -120,6 +127,11 @@ int reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode);
  * reasons. */
 int reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     int (*each)(const struct reason *reason, void *arg), void *arg);
+/* The same of bounce/; told() is called for each report that told of one
+ * recipient, with its index. NULL: not called. */
+int reason_read_told(const struct spool *sp, uint64_t inode,
+    int (*each)(const struct reason *reason, void *arg),
+    void (*told)(uint32_t index, void *arg), void *arg);
 /* The same of bounce/, behind so many reports. */
 int reason_read_after(const struct spool *sp, uint64_t inode, uint32_t reports,
     int (*each)(const struct reason *reason, void *arg), void *arg);

@@ -13,6 +13,7 @@
 #define REASON_UNDECIDED  "undecided"
 #define REASON_DELAY      "delay"
 #define REASON_ATTEMPT    "attempt"
+#define REASON_RCPT       "rcpt"
 /* In the mode of the file: there may be lines of marks. */
 #define REASON_MARKED_BIT 0100u
 

@@ -46,6 +46,7 @@ parse_line(char *line, struct reason *ret_reason)
 
 struct lines {
 	int (*each)(const struct reason *reason, void *arg); /* NULL: none */
+	void (*told)(uint32_t index, void *arg);             /* NULL: none */
 	void *arg;
 	uint32_t from;    /* reports in front of the first reason */
 	uint32_t reports; /* so far */
@@ -97,6 +98,19 @@ take_marks(const char *line, const char *id, int marks)
 	return marks;
 }
 
+/* "report <TAB> WALL_SECONDS <TAB> ID <TAB> rcpt <TAB> INDEX" */
+static void
+take_rcpt_report(const struct lines *l, const char *line)
+{
+	static const char word[] = "\t" REASON_RCPT "\t";
+	const char *at = strstr(line, word);
+	uint64_t index;
+
+	if (at != NULL &&
+	    num_u64(at + sizeof(word) - 1, 0, UINT32_MAX, &index) == 0)
+		l->told((uint32_t)index, l->arg);
+}
+
 /* The first line of a file in defer/. */
 static int
 take_attempt(const char *line, uint32_t *attempt)
@@ -120,6 +134,8 @@ take_line(struct lines *l, char *line)
 		return take_attempt(line, l->attempt);
 	if (strncmp(line, REASON_REPORT "\t", sizeof(REASON_REPORT)) == 0) {
 		l->reports++;
+		if (l->told != NULL)
+			take_rcpt_report(l, line);
 		return 0;
 	}
 	if (l->each == NULL || l->reports < l->from ||
@@ -208,6 +224,16 @@ reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
 	struct lines lines = { .each = each, .arg = arg };
 
 	return read_file(sp, dir, inode, &lines);
+}
+
+int
+reason_read_told(const struct spool *sp, uint64_t inode,
+    int (*each)(const struct reason *reason, void *arg),
+    void (*told)(uint32_t index, void *arg), void *arg)
+{
+	struct lines lines = { .each = each, .told = told, .arg = arg };
+
+	return read_file(sp, SPOOL_BOUNCE, inode, &lines);
 }
 
 int

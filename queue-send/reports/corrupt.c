@@ -10,6 +10,7 @@
 #include "log/log.h"
 #include "queue-send/operators/act_task.h"
 #include "queue-send/reports/report_task.h"
+#include "smtp/verp.h"
 #include "spool/reason.h"
 #include "submit/submit.h"
 
@@ -96,6 +97,7 @@ static int
 corrupt_asked(struct send *s, struct act_task *t, uint32_t *ret_running UNUSED)
 {
 	if (t->task.error < 0 || t->sender.len == 0 ||
+	    verp_kind(t->sender.data, t->sender.len) == VERP_WANTED ||
 	    !tell_corrupt(s, &t->id, buf_str(&t->sender)))
 		s->reports.warns = false;
 	return 0;

@@ -6,6 +6,7 @@
 #include "spool/reason.h"
 
 #define NOT_MEANT   UINT32_MAX
+#define TOLD        (UINT32_MAX - 1)
 #define LOST_DONE   "the answer was lost with its file"
 #define DAMAGED_DSN "4.3.0"
 #define DAMAGED_TEXT                                                       \
@@ -90,6 +91,41 @@ find_marks(struct report_rcpts *w, const struct notice *n)
 
 /* ---- reasons ---- */
 
+static void
+count(struct report_rcpts *w, const struct report_place *place)
+{
+	w->count++;
+	w->done += place->done;
+}
+
+static int
+note_line(const struct reason *reason, void *arg)
+{
+	struct report_rcpts *w = arg;
+	struct report_place *place;
+
+	w->line++;
+	if (reason->index >= w->file->rcpt_count)
+		return 0;
+	place = &w->places[reason->index];
+	if (place->line == NOT_MEANT)
+		return 0;
+	if (place->line == 0)
+		count(w, place);
+	place->line = w->line;
+	return 0;
+}
+
+/* A report told of this recipient. A reason behind that line is untold. */
+static void
+note_told(uint32_t index, void *arg)
+{
+	struct report_rcpts *w = arg;
+
+	if (index < w->file->rcpt_count && w->places[index].line != NOT_MEANT)
+		w->places[index].line = TOLD;
+}
+
 /* Reasons of attempts say no more why a damaged message waits. */
 static bool
 is_of_damage(const struct report_rcpts *w)
@@ -107,16 +143,14 @@ read_reasons(
 	w->line = 0;
 	if (is_of_damage(w))
 		return 0;
-	r = n->untold ? reason_read_after(w->sp, w->inode, w->reports, each, w)
-		      : reason_read(w->sp, n->reasons, w->inode, each, w);
+	if (w->alone)
+		r = reason_read_told(w->sp, w->inode, each,
+		    each == note_line ? note_told : NULL, w);
+	else
+		r = n->untold
+		    ? reason_read_after(w->sp, w->inode, w->reports, each, w)
+		    : reason_read(w->sp, n->reasons, w->inode, each, w);
 	return r == -ENOENT ? 0 : r;
-}
-
-static void
-count(struct report_rcpts *w, const struct report_place *place)
-{
-	w->count++;
-	w->done += place->done;
 }
 
 static int
@@ -166,29 +200,23 @@ note_all_lost(struct report_rcpts *w)
 	return r;
 }
 
-static int
-note_line(const struct reason *reason, void *arg)
-{
-	struct report_rcpts *w = arg;
-	struct report_place *place;
-
-	w->line++;
-	if (reason->index >= w->file->rcpt_count)
-		return 0;
-	place = &w->places[reason->index];
-	if (place->line == NOT_MEANT)
-		return 0;
-	if (place->line == 0)
-		count(w, place);
-	place->line = w->line;
-	return 0;
-}
-
 /* Recipients that failed without a reason are told of by the first report. */
 static bool
 has_lost(const struct report_rcpts *w)
 {
-	return !notices[w->kind].untold || w->reports == 0;
+	return !notices[w->kind].untold || w->reports == 0 || w->alone;
+}
+
+/* Only behind the last line it is known who was told of. */
+static void
+recount(struct report_rcpts *w)
+{
+	uint32_t i;
+
+	w->count = w->done = 0;
+	for (i = 0; i < w->file->rcpt_count; i++)
+		if (w->places[i].line != NOT_MEANT && w->places[i].line != TOLD)
+			count(w, &w->places[i]);
 }
 
 int
@@ -212,6 +240,8 @@ report_rcpts_find(struct report_rcpts *w, enum report_kind kind)
 	for (i = 0; r == 0 && has_lost(w) && i < w->file->rcpt_count; i++)
 		if (w->places[i].line == 0)
 			count(w, &w->places[i]);
+	if (r == 0 && w->alone)
+		recount(w);
 	return r;
 }
 
@@ -255,6 +285,8 @@ tell_line(const struct reason *reason, void *arg)
 	    w->fd, w->file, place->offset, reason->index, &rcpt);
 	if (r < 0)
 		return r;
+	w->index = reason->index;
+	w->address = rcpt.address;
 	to.action = action_of(w, &rcpt);
 	to.orcpt = orcpt_of(&rcpt);
 	return w->each(w->arg, &to);
@@ -274,6 +306,8 @@ tell_one_lost(struct report_rcpts *w, const struct queue_rcpt *rcpt)
 		.text = is_of_damage(w) ? DAMAGED_TEXT : n->text,
 	};
 
+	w->index = rcpt->index;
+	w->address = rcpt->address;
 	return w->each(w->arg, &to);
 }
 

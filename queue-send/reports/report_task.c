@@ -10,6 +10,7 @@
 #include "base/header.h"
 #include "base/io.h"
 #include "queue-send/pure/pure.h"
+#include "smtp/verp.h"
 #include "spool/prepared.h"
 #include "spool/reason.h"
 #include "submit/submit.h"
@@ -24,6 +25,9 @@ struct work {
 	struct report_facts facts;
 	struct buf content, out;
 	struct accept accept;
+	/* Of a report for one recipient: that one; NULL: for all. */
+	const struct report_rcpt *only;
+	const char *to, *sender; /* of the report, of the message */
 	int (*add)(struct report_facts *r, const struct report_rcpt *to,
 	    struct buf *out);
 };
@@ -56,6 +60,8 @@ add_all(struct work *w,
 	struct report_facts *r, const struct report_rcpt *to, struct buf *out))
 {
 	w->add = add;
+	if (w->only != NULL)
+		return add_rcpt(w, w->only);
 	return report_rcpts_tell(&w->rcpts, add_rcpt, w);
 }
 
@@ -150,25 +156,26 @@ set_facts(struct work *w, enum report_kind kind)
 	struct report_task *t = w->t;
 
 	w->facts.kind = kind;
-	w->facts.mixed = kind == REPORT_FAILURE && w->rcpts.done > 0;
+	w->facts.mixed =
+	    kind == REPORT_FAILURE && w->rcpts.done > 0 && w->only == NULL;
 	w->facts.damaged = t->corrupt;
 	w->facts.envid = w->dsn.envid[0] == '\0' ? NULL : w->dsn.envid;
 	w->facts.host = t->host;
-	w->facts.sender = t->sender;
+	w->facts.sender = w->sender;
 	w->facts.now_wall = t->now_wall;
 	w->facts.arrival_wall = w->file.arrival_wall;
 	w->facts.until_wall = t->until_wall;
 }
 
 static int
-write_report(struct work *w, enum report_kind kind)
+write_report(struct work *w, enum report_kind kind, struct queue_id *ret_id)
 {
 	struct report_task *t = w->t;
 	char to[ADDRESS_MAX + CONF_HOST_SIZE + 2];
 	char from[CONF_HOST_SIZE + 16], id[QUEUE_ID_SIZE], token[33];
 	int r;
 
-	complete(w, t->to, to, sizeof(to));
+	complete(w, w->to, to, sizeof(to));
 	complete(w, "MAILER-DAEMON", from, sizeof(from));
 	queue_id_format(&t->id, id);
 	make_token(token);
@@ -184,12 +191,12 @@ write_report(struct work *w, enum report_kind kind)
 		r = queue_file_add_sender(&w->accept.writer, "", 0);
 	if (r == 0)
 		r = queue_file_add_rcpt(
-		    &w->accept.writer, t->to, strlen(t->to));
-	return r < 0 ? r : accept_commit(&w->accept, &t->made[kind].id);
+		    &w->accept.writer, w->to, strlen(w->to));
+	return r < 0 ? r : accept_commit(&w->accept, ret_id);
 }
 
 static int
-prepare_report(struct work *w, enum report_kind kind)
+prepare_report(struct work *w, enum report_kind kind, struct queue_id *ret_id)
 {
 	const struct prepared name = { .parent = w->t->id,
 		.index = PREPARED_REPORT,
@@ -203,7 +210,7 @@ prepare_report(struct work *w, enum report_kind kind)
 	r = accept_begin(&w->accept, w->t->sp, &w->t->opt, w->t->now_wall,
 	    (uint32_t)getuid());
 	if (r == 0)
-		r = write_report(w, kind);
+		r = write_report(w, kind, ret_id);
 	accept_end(&w->accept);
 	return r;
 }
@@ -233,7 +240,7 @@ add_commit(struct work *w, enum report_kind kind)
 static int
 make_report(struct work *w, enum report_kind kind)
 {
-	int r = prepare_report(w, kind);
+	int r = prepare_report(w, kind, &w->t->made[kind].id);
 
 	if (r == 0)
 		r = add_commit(w, kind);
@@ -293,6 +300,7 @@ find(struct work *w, enum report_kind kind)
 	w->rcpts.file = &w->file;
 	w->rcpts.inode = w->t->id.inode;
 	w->rcpts.damaged = w->t->corrupt;
+	w->rcpts.alone = w->t->alone;
 	r = report_rcpts_find(&w->rcpts, kind);
 	return w->rcpts.beside ? beside_message(w, r, REPORT_READING)
 			       : of_message(w, r);
@@ -312,6 +320,80 @@ tell(struct work *w, enum report_kind kind)
 		     : beside_message(w, make_report(w, kind), REPORT_WRITING);
 }
 
+/* ---- VERP: a report for each recipient ---- */
+
+/* The line in bounce/ names the recipient: each report commits by itself. */
+static int
+commit_alone(struct work *w, enum report_kind kind, const struct queue_id *id)
+{
+	struct report_task *t = w->t;
+	char made[QUEUE_ID_SIZE];
+	int r;
+
+	queue_id_format(id, made);
+	r = reason_add_rcpt_report(
+	    t->sp, t->id.inode, t->now_wall, made, w->rcpts.index);
+	if (r < 0)
+		return r;
+	w->rcpts.reports++;
+	t->made_alone[t->nalone].kind = kind;
+	t->made_alone[t->nalone++].id = *id;
+	return 0;
+}
+
+static int
+make_alone(struct work *w, const struct report_rcpt *to)
+{
+	const enum report_kind kind =
+	    to->action == REPORT_FAILED ? REPORT_FAILURE : REPORT_SUCCESS;
+	struct queue_id id;
+	int r = of_message(w, read_content(w, kind));
+
+	if (r < 0)
+		return r;
+	w->only = to;
+	r = prepare_report(w, kind, &id);
+	w->only = NULL;
+	if (r == 0)
+		r = commit_alone(w, kind, &id);
+	return beside_message(w, r, REPORT_WRITING);
+}
+
+static int
+tell_alone(void *arg, const struct report_rcpt *to)
+{
+	struct work *w = arg;
+	struct report_task *t = w->t;
+	char sender[ADDRESS_MAX + 1];
+	int r;
+
+	if (t->nalone == REPORTS_ALONE_MAX) {
+		t->left++;
+		return 0;
+	}
+	r = verp_report_to(t->sender, w->rcpts.address, t->domain, sender);
+	if (r < 0)
+		return r;
+	w->to = w->sender = sender;
+	r = make_alone(w, to);
+	w->to = t->to;
+	w->sender = t->sender;
+	return r;
+}
+
+static int
+tell_each_alone(struct work *w)
+{
+	int r;
+
+	if (w->t->look) {
+		w->t->wanting = true;
+		return 0;
+	}
+	r = report_rcpts_tell(&w->rcpts, tell_alone, w);
+	return r < 0 ? r : beside_message(w, settle(w), REPORT_WRITING);
+}
+
 /* Deliveries too, where the sender asked to be told of them. */
 static int
 tell_failures(struct work *w)
@@ -323,6 +405,8 @@ tell_failures(struct work *w)
 	w->t->unwanted = w->rcpts.unwanted;
 	if (w->rcpts.count == 0)
 		return 0;
+	if (w->t->alone)
+		return tell_each_alone(w);
 	return tell(
 	    w, w->rcpts.done == w->rcpts.count ? REPORT_SUCCESS : w->t->kind);
 }
@@ -400,7 +484,7 @@ int
 report_task_work(struct sync_task *task)
 {
 	struct report_task *t = (struct report_task *)(void *)task;
-	struct work w = { .t = t, .fd = -1 };
+	struct work w = { .t = t, .fd = -1, .to = t->to, .sender = t->sender };
 	int r;
 
 	if (t->begins)

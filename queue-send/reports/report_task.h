@@ -22,6 +22,9 @@ enum report_trouble {
 	REPORT_READING, /* of the message or of its reasons */
 };
 
+/* Reports of one task of a VERP message, which has one for each recipient. */
+#define REPORTS_ALONE_MAX 20
+
 struct report_task {
 	struct sync_task task; /* first: task.inode is the message's */
 
@@ -33,6 +36,7 @@ struct report_task {
 	bool begins;               /* bounce/ has reasons of another message */
 	bool corrupt;              /* a message in corrupt/ */
 	bool look;                 /* nothing is made: would there be any? */
+	bool alone;                /* VERP: a report for each recipient */
 	usec_t until_wall;         /* of a delay: the end of the attempts */
 	struct accept_options opt; /* with the flags of the report */
 	uint64_t size_limit;       /* of a content that is returned whole */
@@ -46,6 +50,12 @@ struct report_task {
 		uint32_t count; /* recipients in it; 0: none was needed */
 		struct queue_id id;
 	} made[REPORT_NKINDS];
+	struct {
+		enum report_kind kind;
+		struct queue_id id;
+	} made_alone[REPORTS_ALONE_MAX];
+	uint32_t nalone;
+	uint32_t left;     /* recipients that another task is to tell of */
 	bool wanting;      /* with `look`: there would */
 	uint32_t unwanted; /* recipients that failed, of whom the sender wants
 			      no report */
@@ -68,7 +78,7 @@ int report_task_work(struct sync_task *task);
 struct report_place {
 	uint64_t offset; /* of its record */
 	uint32_t line;   /* the last one in the reasons, from 1; 0: none; or the
-			    recipient is not meant */
+			    recipient is not meant, or was told of */
 	bool done;       /* the recipient has the message */
 	bool known;      /* of those: a line tells how it was delivered */
 };
@@ -80,11 +90,15 @@ struct report_rcpts {
 	uint64_t inode;
 	bool asked_only;  /* only recipients whose sender asked for it */
 	bool damaged;     /* the message is: all that is pending waits */
+	bool alone;       /* each report told of one recipient */
 	uint32_t reports; /* that were made before */
 	uint32_t count;
 	uint32_t done;     /* of these: have the message */
 	uint32_t unwanted; /* failed, and the sender asked for no report */
 	bool beside; /* the error is not of the message, but of its reasons */
+	/* The recipient that each() is told of, as the message names it. */
+	uint32_t index;
+	const char *address;
 
 	/* Private. */
 	struct report_place *places; /* of each recipient */

@@ -27,14 +27,16 @@ told_to(const struct send *s, const struct message *m)
 }
 
 /* Late, with a recipient pending, of an attempt that nothing else has ended.
- * Mail that will have been given up by then is told of once. */
+ * Mail that will have been given up by then is told of once. A VERP address is
+ * read by a program, which takes all that comes there for a failure. */
 static bool
 is_to_warn(const struct send *s, const struct message *m)
 {
 	const usec_t after = s->conf->delay_warning_time;
 
 	return after > 0 && after < s->retry.lifetime && !m->warned &&
-	    !m->expires && m->sender[0] != '\0' && m->deferred > 0 &&
+	    !m->verp && !m->expires && m->sender[0] != '\0' &&
+	    m->deferred > 0 &&
 	    (m->fate == FATE_OPEN || m->fate == FATE_EVICTED) &&
 	    jumps_age(&s->jumps, m->file.arrival_wall, s->now_wall) >= after;
 }
@@ -57,7 +59,8 @@ leaves(struct send *s, struct message *m)
 }
 
 static void
-say_made(struct send *s, const struct report_task *t)
+say_one_made(struct send *s, const struct report_task *t, enum report_kind kind,
+    const struct queue_id *made)
 {
 	static const char *const names[REPORT_NKINDS] = {
 		[REPORT_FAILURE] = "sender non-delivery",
@@ -65,18 +68,25 @@ say_made(struct send *s, const struct report_task *t)
 		[REPORT_DELAY] = "sender delay",
 		[REPORT_SUCCESS] = "sender delivery status",
 	};
-	char id[QUEUE_ID_SIZE], made[QUEUE_ID_SIZE];
-	size_t i;
+	char id[QUEUE_ID_SIZE], text[QUEUE_ID_SIZE];
 
 	queue_id_format(&t->id, id);
-	for (i = 0; i < REPORT_NKINDS; i++) {
-		if (t->made[i].count == 0)
-			continue;
-		queue_id_format(&t->made[i].id, made);
-		log_message(LOG_INFO_L, "notification", id,
-		    "%s notification: %s", names[i], made);
-		s->want_scan = true; /* only qmailq may ring the bell */
-	}
+	queue_id_format(made, text);
+	log_message(LOG_INFO_L, "notification", id, "%s notification: %s",
+	    names[kind], text);
+	s->want_scan = true; /* only qmailq may ring the bell */
+}
+
+static void
+say_made(struct send *s, const struct report_task *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < REPORT_NKINDS; i++)
+		if (t->made[i].count > 0)
+			say_one_made(s, t, (enum report_kind)i, &t->made[i].id);
+	for (i = 0; i < t->nalone; i++)
+		say_one_made(s, t, t->made_alone[i].kind, &t->made_alone[i].id);
 }
 
 /* Said when the message has no recipient left. */
@@ -173,13 +183,14 @@ failed(struct send *s, struct message *m, const struct report_task *t)
 	}
 }
 
-/* One report was counted when the task began. */
+/* One report was counted when the task began. Those of a VERP message count
+ * for its stored sender, whatever the addresses that they go to. */
 static void
 count_made(struct send *s, const struct report_task *t)
 {
 	const uint32_t limit = s->conf->report_rate_limit;
 	struct told_rate *told = &s->reports.told;
-	uint32_t i, n = 0;
+	uint32_t i, n = t->nalone;
 
 	if (t->look)
 		return; /* none was counted */
@@ -242,6 +253,10 @@ one_is_done(struct send *s, struct report_task *t)
 		has_to_wait(s, m);
 		return;
 	}
+	if (t->left > 0) {
+		messages_put(&s->messages, m, LIST_UNREPORTED);
+		return;
+	}
 	say_unwanted(m, t->unwanted);
 	leaves(s, m);
 }
@@ -273,6 +288,7 @@ task_of(struct send *s, const struct message *m)
 		return NULL;
 	t->kind = m->sender[0] == '\0' ? REPORT_DOUBLE : REPORT_FAILURE;
 	t->warn = is_to_warn(s, m);
+	t->alone = m->verp;
 	t->look = told_is_above(&s->reports.told, told_to(s, m),
 	    s->conf->report_rate_limit, s->now);
 	t->until_wall = until_of(s, m);
