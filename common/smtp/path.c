@@ -132,3 +132,152 @@ smtp_path_is_utf8(const char *address)
 			return true;
 	return false;
 }
+
+/* ---- reading ---- */
+
+/* An address that is being read, and where it goes. */
+struct path_reader {
+	const char *p;
+	char *out;
+	size_t len; /* of out, at most ADDRESS_MAX */
+};
+
+static int
+put_octets(struct path_reader *rd, const char *s, size_t len)
+{
+	if (len > ADDRESS_MAX - rd->len)
+		return -ENAMETOOLONG;
+	memcpy(rd->out + rd->len, s, len);
+	rd->len += len;
+	return 0;
+}
+
+/* The length of the quoted string at s; 0: there is none. */
+static size_t
+quoted_len(const char *s)
+{
+	size_t i;
+
+	for (i = 1; s[i] != '\0' && s[i] != '"'; i++)
+		if (s[i] == '\\' && s[++i] == '\0')
+			return 0;
+	return s[i] == '"' && is_quoted_string(s, i + 1) ? i + 1 : 0;
+}
+
+/* Without quotes where these are not needed. */
+static int
+read_quoted(struct path_reader *rd)
+{
+	const size_t len = quoted_len(rd->p), begin = rd->len;
+	size_t i;
+	int r = len == 0 ? -EINVAL : 0;
+
+	for (i = 1; r == 0 && i + 1 < len; i++) {
+		i += rd->p[i] == '\\';
+		r = put_octets(rd, rd->p + i, 1);
+	}
+	if (r == 0 && !is_dot_string(rd->out + begin, rd->len - begin)) {
+		rd->len = begin;
+		r = put_octets(rd, rd->p, len);
+	}
+	rd->p += len;
+	return r;
+}
+
+static int
+read_local(struct path_reader *rd)
+{
+	size_t len = 0;
+	int r;
+
+	if (*rd->p == '"')
+		return read_quoted(rd);
+	while (rd->p[len] == '.' || is_atext((unsigned char)rd->p[len]))
+		len++;
+	r = len == 0 ? -EINVAL : put_octets(rd, rd->p, len);
+	rd->p += len;
+	return r;
+}
+
+/* Labels with dots between, or a literal in brackets. */
+static bool
+is_named_domain(const char *s, size_t len)
+{
+	const bool literal = len > 2 && s[0] == '[' && s[len - 1] == ']';
+	size_t i;
+
+	if (literal)
+		return memchr(s + 1, '[', len - 1) == NULL &&
+		    memchr(s, ']', len - 1) == NULL;
+	if (len == 0 || s[0] == '.' || s[len - 1] == '.')
+		return false;
+	for (i = 0; i < len; i++)
+		if (strchr(":[]", s[i]) != NULL ||
+		    (s[i] == '.' && s[i - 1] == '.'))
+			return false;
+	return true;
+}
+
+static int
+read_domain(struct path_reader *rd)
+{
+	const size_t len = strcspn(rd->p, "> "), begin = rd->len;
+	int r = put_octets(rd, rd->p, len);
+
+	rd->p += len;
+	if (r < 0)
+		return r;
+	rd->out[rd->len] = '\0';
+	return is_domain(rd->out + begin) &&
+		is_named_domain(rd->out + begin, len)
+	    ? 0
+	    : -EINVAL;
+}
+
+/* `@a,@b:`, which nobody follows any more (RFC 5321 section 4.1.1.3). */
+static int
+pass_route(struct path_reader *rd)
+{
+	size_t len;
+
+	if (*rd->p != '@')
+		return 0;
+	len = strcspn(rd->p, ":<> \"");
+	rd->p += len;
+	if (*rd->p != ':')
+		return -EINVAL;
+	rd->p++;
+	return 0;
+}
+
+ssize_t
+smtp_path_parse(const char *s, bool bare, char ret_address[ADDRESS_MAX + 1],
+    bool *ret_domain)
+{
+	const bool angle = *s == '<';
+	struct path_reader rd = { s + angle, ret_address, 0 };
+	bool domain = false;
+	int r = angle || bare ? 0 : -EINVAL;
+
+	if (angle && *rd.p != '>') {
+		r = pass_route(&rd);
+		if (r == 0)
+			r = read_local(&rd);
+	} else if (!angle && r == 0) {
+		r = read_local(&rd);
+	}
+	if (r == 0 && *rd.p == '@' && rd.len > 0) {
+		domain = true;
+		rd.p++;
+		r = put_octets(&rd, "@", 1);
+		if (r == 0)
+			r = read_domain(&rd);
+	}
+	if (r == 0 && angle && *rd.p++ != '>')
+		r = -EINVAL;
+	if (r < 0)
+		return r;
+	ret_address[rd.len] = '\0';
+	*ret_domain = domain;
+	return rd.p - s;
+}

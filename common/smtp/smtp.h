@@ -1,18 +1,22 @@
 /* smtp/smtp.h - the words of SMTP and LMTP, for both ends: pure functions, no
- * socket, no clock.
+ * socket, no clock. The server's side of a session is smtp/server.h.
  *
  *	reply.c   replies: reading them in bounded memory, status codes, text
  *	ehlo.c    the offer of a server in its answer to EHLO or LHLO
  *	path.c    an envelope address as the argument of MAIL and RCPT
  *	verp.h    a sender of its own for each recipient
  *	encode.c  message content as it goes over the wire
+ *	decode.c  the same as it comes off the wire
  *
  * Soft: -errno. Nothing here logs; buffers are the caller's.
  */
 #ifndef SMTP_SMTP_H
 #define SMTP_SMTP_H
 
+#include "base/address.h"
 #include "base/buf.h"
+
+#include <sys/types.h>
 
 /* ---- enhanced status codes (RFC 3463) ---- */
 
@@ -125,6 +129,15 @@ bool smtp_path_is_fit(const char *address);
 /* Does the address need SMTPUTF8 (RFC 6531)? */
 bool smtp_path_is_utf8(const char *address);
 
+/* Read the path at the start of s into ret_address: `<>` is "", a source route
+ * is left out, and a quoted local part that needs no quotes loses these. The
+ * domain may be missing; *ret_domain tells. With `bare` an address without
+ * brackets is taken, too: it ends before a blank. Dots in a local part may
+ * stand anywhere. The number of octets read; -EINVAL: not a path (RFC 5321
+ * section 4.1.2); -ENAMETOOLONG: an address above ADDRESS_MAX. */
+ssize_t smtp_path_parse(const char *s, bool bare,
+    char ret_address[ADDRESS_MAX + 1], bool *ret_domain);
+
 /* ---- content ----
  *
  * How the input is cut into slices never changes the output. docs/DELIVERY.md,
@@ -160,5 +173,22 @@ size_t smtp_encode_feed(
 /* The last line end where it is missing, and the dot that ends the message; a
  * chunk has none. */
 size_t smtp_encode_end(struct smtp_encode *e, char *out);
+
+/* Content off the wire: lines end with LF, the dot that begins a line is left
+ * out, and a line of one dot is the end (RFC 5321 section 4.5.2). A line ends
+ * with CRLF. A CR or LF that is no part of CRLF is an octet of the line, so
+ * that only CRLF, a dot and CRLF end a message; with `bare_lf` LF alone ends a
+ * line, too. Cannot fail; owns nothing. */
+struct smtp_decode {
+	bool bare_lf; /* set by the caller */
+	bool end;     /* the line of one dot was read */
+	int state;    /* private; 0: at the start of a line */
+};
+
+/* Decode the next slice into out, which has room for at least two octets. The
+ * number of octets written; *ret_used is the number taken: all, unless `out`
+ * is full or the end was read. */
+size_t smtp_decode_feed(struct smtp_decode *d, const char *data, size_t len,
+    char *out, size_t room, size_t *ret_used);
 
 #endif
