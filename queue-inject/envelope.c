@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,7 @@ envelope_done(struct envelope *e)
 {
 	buf_done(&e->sender);
 	buf_done(&e->rcpts);
+	buf_done(&e->wishes);
 	free(e->slots);
 	e->slots = NULL;
 	e->nslots = 0;
@@ -123,6 +125,40 @@ envelope_add_rcpt(
 		*slot = at + 1;
 	e->rcpt_count++;
 	return 0;
+}
+
+int
+envelope_add_rcpt_dsn(struct envelope *e, const char *address, size_t len,
+    const struct dsn_rcpt *dsn, struct refusal *why)
+{
+	const uint32_t before = e->rcpt_count;
+	const size_t orcpt = strlen(dsn->orcpt) + 1;
+
+	/* Room first: a recipient never stands without its wishes. */
+	if (buf_reserve(&e->wishes, 1 + orcpt) < 0)
+		return refuse(why, REFUSAL_MEMORY, "out of memory");
+	if (envelope_add_rcpt(e, address, len, why) < 0)
+		return -1;
+	if (e->rcpt_count == before)
+		return 0;
+	(void)buf_add_char(&e->wishes, (char)dsn->notify);
+	(void)buf_add(&e->wishes, dsn->orcpt, orcpt);
+	return 0;
+}
+
+bool
+envelope_next_wish(
+    const struct envelope *e, size_t *pos, struct dsn_rcpt *ret_dsn)
+{
+	const char *wish;
+
+	if (*pos >= e->wishes.len)
+		return false;
+	wish = e->wishes.data + *pos;
+	ret_dsn->notify = (uint8_t)*wish++;
+	snprintf(ret_dsn->orcpt, sizeof(ret_dsn->orcpt), "%s", wish);
+	*pos += 2 + strlen(wish);
+	return true;
 }
 
 const char *

@@ -141,7 +141,13 @@ run_task(struct inject *inject)
 	if (inject->options.task == TASK_ALIASES)
 		return newaliases_run(
 		    &inject->options, inject->face->name, &inject->why);
-	if (load_conf(inject) < 0 || inject_run(inject, &id) < 0)
+	if (load_conf(inject) < 0)
+		return inject->options.task == TASK_DIALOGUE
+		    ? dialogue_turn_away(inject)
+		    : -1;
+	if (inject->options.task == TASK_DIALOGUE)
+		return dialogue_run(inject);
+	if (inject_run(inject, &id) < 0)
 		return -1;
 	if (inject->options.print_id)
 		print_id(&id);

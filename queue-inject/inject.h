@@ -7,6 +7,7 @@
  *	mail_face.c   a message with its header: queue-inject, sendmail
  *	qmail_face.c  a message and its envelope apart: qmail-queue
  *	run.c         the message into a queue (submit/submit.h)
+ *	dialogue.c    messages that come by SMTP on standard input: sendmail -bs
  *	refusal.c     why not, and the exit code that says so
  *
  * A message is taken in three steps, each a face's own:
@@ -61,6 +62,17 @@ struct face {
 /* Take the message in and store it; 0, or -1 with a reason. */
 int inject_run(struct inject *inject, struct queue_id *ret_id);
 void inject_done(struct inject *inject);
+
+/* The same in parts, for several messages of one input. Once: */
+int inject_open(struct inject *inject);
+/* And for each message, whose bytes are in inject->source: */
+int inject_store(struct inject *inject, struct queue_id *ret_id);
+
+/* dialogue.c: the dialogue of sendmail -bs, until QUIT or the end of the input.
+ * 0, or -1 with the reason why the dialogue ended before. */
+int dialogue_run(struct inject *inject);
+/* Tell the client inject->why in place of a greeting; -1. */
+int dialogue_turn_away(struct inject *inject);
 
 /* Copy the rest of the source; the answer is that of content(). */
 int inject_copy(struct inject *inject);

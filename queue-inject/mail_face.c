@@ -223,15 +223,19 @@ complete_header(struct inject *inject)
 int
 mail_prepare(struct inject *inject)
 {
+	/* In a dialogue the envelope comes before the message. */
+	const bool has_envelope = inject->envelope.rcpt_count > 0;
+
 	inject->envelope.once = true;
 	/* Without a header to look into, recipients are known at once. */
-	if (!inject->options.from_header && inject->options.nrcpts == 0)
+	if (!has_envelope && !inject->options.from_header &&
+	    inject->options.nrcpts == 0)
 		return add_recipients(inject);
-	if (set_sender(inject) < 0 ||
+	if ((!has_envelope && set_sender(inject) < 0) ||
 	    message_read(&inject->message, &inject->source, &inject->why) < 0)
 		return -1;
 	inject->eol = inject->message.eol;
-	if (add_recipients(inject) < 0)
+	if (!has_envelope && add_recipients(inject) < 0)
 		return -1;
 	return complete_header(inject) < 0 ? -1 : compose_verp(inject);
 }

@@ -31,7 +31,8 @@
  *
  * With `dot`, a line that is a dot alone ends the message, and the rest of the
  * input is not read as part of it. With `lf`, lines end in LF alone: CRs in
- * front of a LF are left out, at most half a buffer of them.
+ * front of a LF are left out, at most half a buffer of them. With `read` the
+ * bytes come from that function, and neither descriptor is looked at.
  *
  * Soft: -errno of read(), -ETIMEDOUT, -ECANCELED after a signal. */
 
@@ -43,6 +44,9 @@ struct source {
 	bool lf; /* set before the first byte is read */
 	usec_t deadline_mono;
 	int stop_fd; /* readable when a signal asks to stop, or -1 */
+	/* As read(), but for the error: -errno. NULL: the descriptor. */
+	ssize_t (*read)(void *arg, char *buf, size_t size);
+	void *arg;
 	/* private */
 	size_t next, limit, len; /* of buf: handed out next, may be handed
 				    out, holds */
@@ -163,6 +167,9 @@ struct envelope {
 	uint32_t rcpt_count;
 	uint32_t rcpt_limit; /* 0: none */
 	bool once;
+	bool has_dsn; /* `dsn` is what the sender of this message asks for */
+	struct dsn_mail dsn;
+	struct buf wishes; /* of recipients: NOTIFY as a byte, ORCPT and NUL */
 	/* private: places in rcpts by hash, plus 1; 0: free */
 	size_t *slots, nslots;
 };
@@ -174,6 +181,14 @@ int envelope_set_sender(
     struct envelope *e, const char *address, size_t len, struct refusal *why);
 int envelope_add_rcpt(
     struct envelope *e, const char *address, size_t len, struct refusal *why);
+/* The same with wishes of its own; a recipient that is known already keeps its
+ * first ones. All recipients of an envelope have wishes, or none. */
+int envelope_add_rcpt_dsn(struct envelope *e, const char *address, size_t len,
+    const struct dsn_rcpt *dsn, struct refusal *why);
+/* The wishes of the recipients in turn; *pos is 0 at first. False: there are
+ * none. */
+bool envelope_next_wish(
+    const struct envelope *e, size_t *pos, struct dsn_rcpt *ret_dsn);
 /* The recipient at *pos (0 at first) with its length; NULL at the end. */
 const char *
 envelope_next_rcpt(const struct envelope *e, size_t *pos, size_t *ret_len);

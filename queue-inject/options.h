@@ -12,10 +12,11 @@
 
 enum task {
 	TASK_SUBMIT,
-	TASK_LIST,    /* sendmail -bp, mailq */
-	TASK_ALIASES, /* newaliases */
-	TASK_RETRY,   /* sendmail -q, -qIPART … */
-	TASK_NOTHING, /* sendmail -q30m */
+	TASK_DIALOGUE, /* sendmail -bs */
+	TASK_LIST,     /* sendmail -bp, mailq */
+	TASK_ALIASES,  /* newaliases */
+	TASK_RETRY,    /* sendmail -q, -qIPART … */
+	TASK_NOTHING,  /* sendmail -q30m */
 	TASK_HELP,
 	TASK_VERSION,
 };

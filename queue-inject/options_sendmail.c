@@ -23,7 +23,6 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 	static const struct mode {
 		const char *name, *whose;
 	} others[] = {
-		{ "s", "SMTP is not spoken here" },
 		{ "d", "the daemon is qscheduler" },
 		{ "D", "the daemon is qscheduler" },
 		{ "t",
@@ -36,8 +35,8 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 	static const struct {
 		const char *name;
 		enum task task;
-	} tasks[] = { { "m", TASK_SUBMIT }, { "p", TASK_LIST },
-		{ "i", TASK_ALIASES } };
+	} tasks[] = { { "m", TASK_SUBMIT }, { "s", TASK_DIALOGUE },
+		{ "p", TASK_LIST }, { "i", TASK_ALIASES } };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(others); i++)
@@ -51,7 +50,7 @@ set_mode(struct options *o, const char *value, struct refusal *why)
 			return 0;
 		}
 	return refuse(why, REFUSAL_USAGE, "-b%.16s: unknown mode; %s", value,
-	    "-bm submits, -bp lists");
+	    "-bm and -bs submit, -bp lists");
 }
 
 static int
@@ -303,5 +302,12 @@ options_sendmail(
 	    (o.nrcpts > 0 || o.from_header))
 		return refuse(why, REFUSAL_USAGE,
 		    "-q sends no message: neither -t nor a recipient");
+	if (o.task == TASK_DIALOGUE && (o.nrcpts > 0 || o.from_header))
+		return refuse(why, REFUSAL_USAGE,
+		    "-bs has its recipients by SMTP: neither -t nor a "
+		    "recipient");
+	/* MAIL has the sender: neither -f nor the name of the user counts. */
+	if (o.task == TASK_DIALOGUE)
+		ret_options->sender = ret_options->full_name = "";
 	return ended ? 0 : options_check_rcpts(&o, why);
 }

@@ -10,33 +10,34 @@
 struct row {
 	int sysexit, qmail;
 	const char *dsn;
+	unsigned reply;
 };
 
 /* clang-format off */
 static const struct row rows[REFUSAL_NKINDS] = {
-	[REFUSAL_NONE]         = { EX_OK,          0,  "2.0.0" },
-	[REFUSAL_USAGE]        = { EX_USAGE,       81, "5.5.4" },
-	[REFUSAL_UNSUPPORTED]  = { EX_UNAVAILABLE, 81, "5.3.3" },
-	[REFUSAL_NO_RECIPIENT] = { EX_USAGE,       91, "5.5.1" },
-	[REFUSAL_ADDRESS]      = { EX_DATAERR,     31, "5.1.3" },
-	[REFUSAL_ADDRESS_LONG] = { EX_DATAERR,     11, "5.1.3" },
-	[REFUSAL_ENVELOPE]     = { EX_DATAERR,     91, "5.5.2" },
-	[REFUSAL_TOO_BIG]      = { EX_DATAERR,     31, "5.3.4" },
-	[REFUSAL_TOO_MANY]     = { EX_DATAERR,     31, "5.5.3" },
-	[REFUSAL_HEADER]       = { EX_DATAERR,     31, "5.6.0" },
-	[REFUSAL_READ]         = { EX_IOERR,       54, "4.3.0" },
-	[REFUSAL_TIMEOUT]      = { EX_TEMPFAIL,    52, "4.4.2" },
-	[REFUSAL_STOPPED]      = { EX_TEMPFAIL,    71, "4.3.2" },
-	[REFUSAL_MEMORY]       = { EX_TEMPFAIL,    51, "4.3.0" },
-	[REFUSAL_CONFIG]       = { EX_TEMPFAIL,    55, "4.3.5" },
-	[REFUSAL_PERMISSION]   = { EX_NOPERM,      61, "4.7.0" },
-	[REFUSAL_CLOSED]       = { EX_TEMPFAIL,    61, "4.3.0" },
-	[REFUSAL_SPOOL]        = { EX_TEMPFAIL,    61, "4.3.0" },
-	[REFUSAL_DISABLED]     = { EX_TEMPFAIL,    71, "4.3.2" },
-	[REFUSAL_CREATE]       = { EX_TEMPFAIL,    63, "4.3.0" },
-	[REFUSAL_FULL]         = { EX_TEMPFAIL,    53, "4.3.1" },
-	[REFUSAL_SHARE]        = { EX_TEMPFAIL,    71, "4.7.1" },
-	[REFUSAL_WRITE]        = { EX_TEMPFAIL,    53, "4.3.0" },
+	[REFUSAL_NONE]         = { EX_OK,          0,  "2.0.0", 250 },
+	[REFUSAL_USAGE]        = { EX_USAGE,       81, "5.5.4", 554 },
+	[REFUSAL_UNSUPPORTED]  = { EX_UNAVAILABLE, 81, "5.3.3", 502 },
+	[REFUSAL_NO_RECIPIENT] = { EX_USAGE,       91, "5.5.1", 554 },
+	[REFUSAL_ADDRESS]      = { EX_DATAERR,     31, "5.1.3", 553 },
+	[REFUSAL_ADDRESS_LONG] = { EX_DATAERR,     11, "5.1.3", 553 },
+	[REFUSAL_ENVELOPE]     = { EX_DATAERR,     91, "5.5.2", 554 },
+	[REFUSAL_TOO_BIG]      = { EX_DATAERR,     31, "5.3.4", 552 },
+	[REFUSAL_TOO_MANY]     = { EX_DATAERR,     31, "5.5.3", 554 },
+	[REFUSAL_HEADER]       = { EX_DATAERR,     31, "5.6.0", 554 },
+	[REFUSAL_READ]         = { EX_IOERR,       54, "4.3.0", 451 },
+	[REFUSAL_TIMEOUT]      = { EX_TEMPFAIL,    52, "4.4.2", 421 },
+	[REFUSAL_STOPPED]      = { EX_TEMPFAIL,    71, "4.3.2", 421 },
+	[REFUSAL_MEMORY]       = { EX_TEMPFAIL,    51, "4.3.0", 451 },
+	[REFUSAL_CONFIG]       = { EX_TEMPFAIL,    55, "4.3.5", 451 },
+	[REFUSAL_PERMISSION]   = { EX_NOPERM,      61, "4.7.0", 451 },
+	[REFUSAL_CLOSED]       = { EX_TEMPFAIL,    61, "4.3.0", 451 },
+	[REFUSAL_SPOOL]        = { EX_TEMPFAIL,    61, "4.3.0", 451 },
+	[REFUSAL_DISABLED]     = { EX_TEMPFAIL,    71, "4.3.2", 451 },
+	[REFUSAL_CREATE]       = { EX_TEMPFAIL,    63, "4.3.0", 451 },
+	[REFUSAL_FULL]         = { EX_TEMPFAIL,    53, "4.3.1", 452 },
+	[REFUSAL_SHARE]        = { EX_TEMPFAIL,    71, "4.7.1", 451 },
+	[REFUSAL_WRITE]        = { EX_TEMPFAIL,    53, "4.3.0", 451 },
 };
 
 /* Errors of the spool; all others are REFUSAL_CREATE. */
@@ -125,6 +126,13 @@ int
 refusal_qmail_exit(enum refusal_kind kind)
 {
 	return rows[kind].qmail;
+}
+
+unsigned
+refusal_reply(enum refusal_kind kind, const char **ret_dsn)
+{
+	*ret_dsn = rows[kind].dsn;
+	return rows[kind].reply;
 }
 
 void

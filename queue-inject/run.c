@@ -30,17 +30,20 @@ put_envelope(struct inject *inject)
 	const struct envelope *e = &inject->envelope;
 	const struct options *o = &inject->options;
 	const char *rcpt;
-	size_t pos = 0, len;
+	size_t pos = 0, wish_pos = 0, len;
+	struct dsn_rcpt dsn;
 	int r = submission_sender(
 	    inject->submission, buf_str(&e->sender), e->sender.len);
 
 	if (r == 0)
-		r = submission_dsn(inject->submission, &o->dsn);
+		r = submission_dsn(
+		    inject->submission, e->has_dsn ? &e->dsn : &o->dsn);
 	while (r == 0 && (rcpt = envelope_next_rcpt(e, &pos, &len)) != NULL) {
+		if (!envelope_next_wish(e, &wish_pos, &dsn))
+			dsn = o->rcpt_dsn;
 		r = submission_rcpt(inject->submission, rcpt, len);
 		if (r == 0)
-			r = submission_rcpt_dsn(
-			    inject->submission, &o->rcpt_dsn);
+			r = submission_rcpt_dsn(inject->submission, &dsn);
 	}
 	return r;
 }
@@ -143,24 +146,39 @@ announced(void)
 }
 
 int
-inject_run(struct inject *inject, struct queue_id *ret_id)
+inject_open(struct inject *inject)
 {
 	if (inject->no_input)
 		return refuse(
 		    &inject->why, REFUSAL_READ, "standard input is closed");
 	identity_init(&inject->identity, &inject->conf);
-	inject->announced = announced();
 	inject->envelope.rcpt_limit = inject->conf.message_recipient_limit;
-	if (source_init(&inject->source, 0, !inject->options.ignore_dot,
-		inject->deadline_mono, inject->stop_fd) < 0 ||
-	    submit_new(&inject->conf, inject->sys, &inject->submit) < 0 ||
+	if (submit_new(&inject->conf, inject->sys, &inject->submit) < 0 ||
 	    submission_new(inject->submit, &inject->submission) < 0)
 		return refuse(&inject->why, REFUSAL_MEMORY, "out of memory");
+	return 0;
+}
+
+int
+inject_store(struct inject *inject, struct queue_id *ret_id)
+{
 	inject->source.lf = inject->options.lf;
 	if (inject->face->prepare(inject) < 0)
 		return -1;
 	source_mark(&inject->source);
 	return store(inject, ret_id);
+}
+
+int
+inject_run(struct inject *inject, struct queue_id *ret_id)
+{
+	if (inject_open(inject) < 0)
+		return -1;
+	inject->announced = announced();
+	if (source_init(&inject->source, 0, !inject->options.ignore_dot,
+		inject->deadline_mono, inject->stop_fd) < 0)
+		return refuse(&inject->why, REFUSAL_MEMORY, "out of memory");
+	return inject_store(inject, ret_id);
 }
 
 void

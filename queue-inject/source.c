@@ -92,19 +92,31 @@ drop_crs(struct source *s)
 		s->known--;
 }
 
+static ssize_t
+read_fd(struct source *s, char *buf, size_t size)
+{
+	int r = wait_readable(s);
+	ssize_t n;
+
+	if (r < 0)
+		return r;
+	n = read(s->fd, buf, size);
+	return n < 0 ? -errno : n;
+}
+
 static int
 fill(struct source *s)
 {
+	char *to;
+	size_t room;
 	ssize_t n;
-	int r;
 
 	make_room(s);
-	r = wait_readable(s);
-	if (r < 0)
-		return r;
-	n = read(s->fd, s->buf + s->len, SOURCE_BUFFER - s->len);
+	to = s->buf + s->len;
+	room = SOURCE_BUFFER - s->len;
+	n = s->read != NULL ? s->read(s->arg, to, room) : read_fd(s, to, room);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
 	if (n == 0)
 		s->eof = true;
 	s->len += (size_t)n;

@@ -27,7 +27,7 @@ KEEP_FILES, KEEP_BYTES = 16, 4096
 CHECK_LESS = {"common/config": 2000, "deliver-smtp/tls": 2000,
               "qsim/scenario": 2000}
 # An octet of the input stands for a word of many: more takes time alone.
-MAX_LEN = {"deliver-smtp/mime": 200}
+MAX_LEN = {"deliver-smtp/mime": 200, "smtp/server": 300}
 
 
 def targets():

@@ -35,7 +35,7 @@ struct run {
 	bool as_nobody;
 	/* what came of it */
 	int status;
-	char out[256], err[512];
+	char out[4096], err[512];
 };
 pid_t scratch_start(struct run *run);
 void scratch_wait(pid_t pid, struct run *run);
