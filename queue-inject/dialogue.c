@@ -232,7 +232,7 @@ next_content(struct dialogue *d)
 	return 1;
 }
 
-/* What inject->source reads. */
+/* The bytes of inject->source. */
 static ssize_t
 read_content(void *arg, char *buf, size_t size)
 {

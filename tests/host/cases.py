@@ -41,7 +41,7 @@ def section(title):
 
 # Words that explain more than one row.
 CODE = "refused by both; Postfix's code is always 75"
-SMTP = "SMTP on standard input is not served by this version, which the caller learns at once; `-t`, or recipients as arguments, do the same"
+ENDED = "the message is lost, which the caller learns; Postfix says so in its log alone"
 DAEMON = "the daemon is `qscheduler`, and the service manager starts it; Postfix starts itself by this name"
 REPORT = "Postfix mails a report of a delivery; here `-N success` asks for one"
 SUCCESS = "both report the delivery; Postfix has delivered, and its report is queued, while here nothing was running"
@@ -181,8 +181,63 @@ case("--help", "--help", why=CODE)
 case("--version", "--version", why=CODE)
 case("-C: no such file", "-C", "/nonexistent", BOB)
 
+
+
+def dialogue(*lines, eol="\r\n"):
+    """What a client says: commands, and messages in bytes."""
+    return b"".join(s if isinstance(s, bytes) else (s + eol).encode() for s in lines)
+
+
+def sent(body=b"body\r\n", **more):
+    return message(body, b"\r\n", **more) + b".\r\n"
+
+
+HELLO = "HELO me.site.test"
+FROM = "MAIL FROM:<me@site.test>"
+TO = "RCPT TO:<bob@site.test>"
+section("SMTP on standard input")
+case("-bs: QUIT", "-bs", input=dialogue("QUIT"))
+case("-bs: nothing", "-bs", input=b"")
+case("-bs: a message", "-bs", input=dialogue(HELLO, FROM, TO, "DATA", sent(), "QUIT"))
+case("-bs: the input ends without QUIT", "-bs", input=dialogue(HELLO, FROM, TO, "DATA", sent()))
+case("-bs: two messages", "-bs", input=dialogue(
+    HELLO, FROM, TO, "DATA", sent(), FROM, "RCPT TO:<carol@site.test>", "DATA", sent(), "QUIT"))
+case("-bs: RSET", "-bs", input=dialogue(
+    HELLO, FROM, "RCPT TO:<carol@site.test>", "RSET", FROM, TO, "DATA", sent(), "QUIT"))
+case("-bs: no HELO", "-bs", input=dialogue(FROM, TO, "DATA", sent(), "QUIT"))
+case("-bs: lines end in LF", "-bs", input=dialogue(
+    HELLO, FROM, TO, "DATA", message(b"..\nbody\n"), ".", "QUIT", eol="\n"))
+case("-bs: dots", "-bs", input=dialogue(HELLO, FROM, TO, "DATA", sent(b"..\r\n...\r\n.a\r\nb.\r\n"), "QUIT"))
+case("-bs: Bcc", "-bs", input=dialogue(HELLO, FROM, TO, "DATA", sent(Bcc="carol@site.test"), "QUIT"))
+case("-bs: no From, Date, Message-ID", "-bs", input=dialogue(
+    HELLO, FROM, TO, "DATA", sent(without=("From", "Date", "Message-ID")), "QUIT"))
+case("-bs: addresses without a domain", "-bs", input=dialogue(
+    HELLO, "MAIL FROM:<me>", "RCPT TO:<bob>", "DATA", sent(), "QUIT"))
+case("-bs: addresses without brackets", "-bs", input=dialogue(
+    HELLO, "MAIL FROM: me@site.test", "RCPT TO: bob@site.test", "DATA", sent(), "QUIT"))
+case("-bs: a source route, quotes that are not needed", "-bs", input=dialogue(
+    HELLO, FROM, "RCPT TO:<@relay.test:bob@site.test>", 'RCPT TO:<"carol"@site.test>', "DATA", sent(), "QUIT"))
+case("-bs: the null sender", "-bs", input=dialogue(HELLO, "MAIL FROM:<>", TO, "DATA", sent(), "QUIT"))
+case("-bs: the same recipient twice", "-bs", input=dialogue(HELLO, FROM, TO, TO, "DATA", sent(), "QUIT"))
+case("-bs: octets above 127", "-bs", input=dialogue(
+    HELLO, FROM, TO, "DATA", sent("\u00e4\r\n".encode()), "QUIT"))
+case("-bs: -f and -F", "-bs", "-f", "you@site.test", "-F", "Full Name", input=dialogue(
+    HELLO, FROM, TO, "DATA", sent(without=("From",)), "QUIT"))
+case("-bs: no recipient", "-bs", input=dialogue(HELLO, FROM, "DATA", "QUIT"))
+case("-bs: a second sender", "-bs", input=dialogue(HELLO, FROM, FROM, TO, "DATA", sent(), "QUIT"))
+case("-bs: recipients that are no addresses", "-bs", input=dialogue(
+    HELLO, FROM, "RCPT TO:<>", "RCPT TO:<bob b@site.test>", TO, "DATA", sent(), "QUIT"))
+case("-bs: unknown commands", "-bs", input=dialogue("XYZ", "STARTTLS", "AUTH PLAIN", "VRFY", "RCPT", "QUIT"))
+case("-bs: a line of 5000 octets", "-bs", input=dialogue("NOOP " + 5000 * "x", "QUIT"))
+case("-bs: more than message_size_limit, and another message", "-bs", input=dialogue(
+    HELLO, FROM, TO, "DATA", sent(SIZE_LIMIT // 62 * (b"x" * 62 + b"\r\n")), FROM, TO, "DATA", sent(), "QUIT"))
+case("-bs: the input ends inside of a message", "-bs", input=dialogue(
+    HELLO, FROM, TO, "DATA", message(eol=b"\r\n")), why=ENDED)
+case("-bs: a recipient as argument", "-bs", BOB, input=dialogue("QUIT"), why=CODE)
+case("-bs -t", "-bs", "-t", input=dialogue("QUIT"), why=CODE)
+case("-bs: the disk is full", "-bs", input=dialogue(HELLO, FROM, TO, "DATA", sent(), "QUIT"), state="full")
+
 section("Other tasks")
-case("-bs", "-bs", input=b"QUIT\r\n", why=SMTP)
 case("-bp", "-bp", why=LIST)
 case("-bi", "-bi")
 case("-I", "-I")

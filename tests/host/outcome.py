@@ -47,10 +47,13 @@ def of_message(stored, case, login):
     if stored.sender == "" and stored.rcpts == [mine]:
         subject = dict(got)["Subject"].decode()
         return [f"a report to the sender, {subject}"]
-    if got and got[0][0] == "Received":
-        got = got[1:]
+    # Postfix has two of its own behind -bs: of its server, and of the pick-up.
+    for _ in range(2 if "-bs" in case.args else 1):
+        if got and got[0][0] == "Received":
+            got = got[1:]
     named = any(a.startswith("-F") for a in case.args)
-    sent, _ = fields(case.input.replace(b"\r\n", b"\n"))
+    given = case.input.replace(b"\r\n", b"\n")
+    sent, _ = fields(given.partition(b"\nDATA\n")[2] if "-bs" in case.args else given)
     left = [own(f[1].replace(b"\r\n", b"\n").rstrip(b"\r").decode(errors="replace"), mine, named) for f in got]
     gone = [own(f[1].decode(errors="replace"), mine, named) for f in sent]
     adds, drops = list(left), []
@@ -71,7 +74,7 @@ def of_message(stored, case, login):
 def of_case(case, status, said, messages, login):
     lines = ["hangs" if status is None else f"exit {status}"]
     for line in said.decode(errors="replace").splitlines():
-        line = "says " + re.sub(r"maildrop/\S+", "maildrop/FILE:", line)
+        line = "says " + re.sub(r"queued as \S+", "queued as ID", re.sub(r"maildrop/\S+", "maildrop/FILE:", line))
         if line not in lines:
             lines.append(line)
     return lines + [line for m in sorted(of_message(m, case, login) for m in messages) for line in m]
