@@ -60,21 +60,17 @@ wait_writable(struct dialogue *d)
 static int
 write_replies(struct dialogue *d)
 {
-	size_t done = 0;
-
-	while (done < d->server.out_len) {
+	while (d->server.out_len > 0) {
 		ssize_t n;
 
 		if (wait_writable(d) < 0)
 			return -1;
-		n = write(STDOUT_FILENO, d->server.out + done,
-		    d->server.out_len - done);
+		n = write(STDOUT_FILENO, d->server.out, d->server.out_len);
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return refuse(&d->fault, REFUSAL_READ,
 			    "standard output: %s", strerror(errno));
-		done += n > 0 ? (size_t)n : 0;
+		smtp_server_written(&d->server, n > 0 ? (size_t)n : 0);
 	}
-	smtp_server_written(&d->server);
 	return 0;
 }
 

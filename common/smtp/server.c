@@ -12,9 +12,11 @@ smtp_server_init(struct smtp_server *s, const struct smtp_server_rules *rules)
 }
 
 void
-smtp_server_written(struct smtp_server *s)
+smtp_server_written(struct smtp_server *s, size_t len)
 {
-	s->out_len = 0;
+	ASSERT(len <= s->out_len);
+	s->out_len -= len;
+	memmove(s->out, s->out + len, s->out_len);
 }
 
 void

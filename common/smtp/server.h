@@ -34,7 +34,9 @@
 /* A command with its line end. RFC 5321 section 4.5.3.1.4 has 512 octets, and
  * each extension adds its parameters. */
 #define SMTP_SERVER_LINE_MAX    2048
-#define SMTP_SERVER_REPLY_MAX   1024 /* all lines of one reply */
+/* Room for the reply to a command and a 421 behind it, each of 512 octets at
+ * most. */
+#define SMTP_SERVER_REPLY_MAX   1024
 #define SMTP_SERVER_OUT_MAX     4096
 #define SMTP_SERVER_CONTENT_MAX 4096
 
@@ -145,7 +147,7 @@ void smtp_server_answer(struct smtp_server *s, unsigned code, const char *dsn,
 /* End the session with 421, for a reason of the owner, at any time. */
 void smtp_server_shut(struct smtp_server *s, const char *dsn, const char *text);
 
-/* `out` was written. */
-void smtp_server_written(struct smtp_server *s);
+/* The first len octets of `out` were written. */
+void smtp_server_written(struct smtp_server *s, size_t len);
 
 #endif

@@ -197,7 +197,7 @@ take_replies(struct session *s)
 {
 	MUST(s->server.out_len <= sizeof(s->server.out));
 	MUST(buf_add(&s->said, s->server.out, s->server.out_len) == 0);
-	smtp_server_written(&s->server);
+	smtp_server_written(&s->server, s->server.out_len);
 }
 
 /* False: the session has ended. */

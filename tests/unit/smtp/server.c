@@ -80,7 +80,7 @@ check_cell(const char *line, unsigned state, const struct cell *want)
 	const char *reply;
 
 	smtp_server_init(s, &owner_strict);
-	smtp_server_written(s);
+	smtp_server_written(s, s->out_len);
 	owner_feed(s, to_state[state], strlen(to_state[state]), &log);
 	cr_assert_eq(s->state, state);
 	buf_reset(&log);
@@ -225,7 +225,7 @@ Test(server, S14_a_cut_at_each_place_changes_nothing)
 		struct buf log = { 0 };
 
 		smtp_server_init(s, c->rules);
-		smtp_server_written(s);
+		smtp_server_written(s, s->out_len);
 		if (owner_feed(s, c->input, cut, &log))
 			(void)owner_feed(s, c->input + cut, c->len - cut, &log);
 		buf_add_str(&log, "{close}");

@@ -185,7 +185,7 @@ Test(server_limits, S14_words_of_the_owner)
 	memcpy(text, "a\r\nb\x80\x7f\0", 6);
 	text[sizeof(text) - 1] = '\0';
 	smtp_server_init(s, &owner_local);
-	smtp_server_written(s);
+	smtp_server_written(s, s->out_len);
 	cr_assert_eq(smtp_server_feed(s, BYTES("MAIL FROM:<>\r\n"), &used),
 	    SMTP_SERVER_MAIL);
 	smtp_server_answer(s, 550, "5.0.0", "%s", text);
@@ -198,5 +198,28 @@ Test(server_limits, S14_words_of_the_owner)
 	cr_expect_eq(smtp_server_feed(s, "x", 1, &used), SMTP_SERVER_CLOSE);
 	cr_expect_not_null(strstr(s->out, "\r\n421 4.3.2 the end\r\n"));
 	cr_expect_null(memmem(s->out, s->out_len, "once", 4));
+	free(s);
+}
+
+/* An output that takes little at a time gets each octet once. */
+Test(server_limits, S14_replies_are_written_in_parts)
+{
+	static const char want[] = "220 mx.example ESMTP qscheduler\r\n"
+				   "250 2.0.0 Ok\r\n421 4.3.2 the end\r\n";
+	struct smtp_server *s = malloc(sizeof(*s));
+	struct buf got = { 0 };
+	size_t used;
+
+	smtp_server_init(s, &owner_local);
+	buf_add(&got, s->out, 5);
+	smtp_server_written(s, 5);
+	cr_assert_eq(
+	    smtp_server_feed(s, BYTES("NOOP\r\n"), &used), SMTP_SERVER_WANT);
+	buf_add(&got, s->out, 30);
+	smtp_server_written(s, 30);
+	smtp_server_shut(s, "4.3.2", "the end");
+	owner_write(s, &got);
+	cr_expect_str_eq(buf_str(&got), want, "%s", buf_str(&got));
+	buf_done(&got);
 	free(s);
 }

@@ -87,7 +87,7 @@ owner_write(struct smtp_server *s, struct buf *log)
 {
 	cr_assert_leq(s->out_len, sizeof(s->out));
 	buf_add(log, s->out, s->out_len);
-	smtp_server_written(s);
+	smtp_server_written(s, s->out_len);
 }
 
 static void (*const takers[])(struct smtp_server *s, struct buf *log) = {
@@ -133,7 +133,7 @@ owner_converse(const struct smtp_server_rules *rules, const char *data,
 	size_t at, n;
 
 	smtp_server_init(s, rules);
-	smtp_server_written(s);
+	smtp_server_written(s, s->out_len);
 	buf_reset(log);
 	for (at = 0; at < len; at += n) {
 		n = len - at < slice ? len - at : slice;
