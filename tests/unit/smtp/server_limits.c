@@ -108,6 +108,9 @@ check_line(size_t len, const char *want)
 	buf_add_str(&input, "\r\nNOOP\r\n");
 	owner_converse(&owner_strict, input.data, input.len, 100, &log);
 	cr_expect_str_eq(buf_str(&log), want, "%zu: %s", len, buf_str(&log));
+	/* Its LF alone is the last slice. */
+	owner_converse(&owner_strict, input.data, input.len, 1, &log);
+	cr_expect_str_eq(buf_str(&log), want, "%zu: %s", len, buf_str(&log));
 	buf_done(&input);
 	buf_done(&log);
 }
