@@ -26,7 +26,7 @@ answer_all(
 		.dsn = v->dsn,
 		.relay = relay,
 		.text = v->text });
-	agent_done(delivery, false, "", "");
+	agent_done(delivery, AGENT_SITE_TALKED, "", "");
 }
 
 static void
@@ -50,8 +50,8 @@ refuse(struct local *l UNUSED, struct agent_delivery *delivery)
 static void
 not_ours(struct local *l UNUSED, struct agent_delivery *delivery)
 {
-	agent_done(
-	    delivery, false, "4.3.5", "deliver-local has no such transport");
+	agent_done(delivery, AGENT_SITE_TALKED, "4.3.5",
+	    "deliver-local has no such transport");
 }
 
 static void (*const kinds[AGENT_NKINDS])(

@@ -29,8 +29,8 @@ end_task(struct task *t)
 
 	if (why == NULL && l->ending)
 		why = AGENT_STOPPED;
-	agent_done(t->delivery, false, why == NULL ? "" : AGENT_CANCELLED_DSN,
-	    why == NULL ? "" : why);
+	agent_done(t->delivery, AGENT_SITE_TALKED,
+	    why == NULL ? "" : AGENT_CANCELLED_DSN, why == NULL ? "" : why);
 	watch_drop(t);
 	resident_free(&t->resident);
 	LIST_REMOVE(t, entry);

@@ -116,15 +116,15 @@ send_passed_on(struct agent *a, uint64_t number, uint32_t index)
 }
 
 static void
-send_done(struct agent *a, uint64_t number, bool site_failed, const char *dsn,
-    const char *text)
+send_done(struct agent *a, uint64_t number, enum agent_site site,
+    const char *dsn, const char *text)
 {
 	struct buf dsn_room = { 0 }, text_room = { 0 };
 	struct msg msg = { .type = MSG_DONE };
 
 	msg.u.DONE = (struct msg_DONE){
 		.job = number,
-		.site_failed = site_failed,
+		.site = (uint8_t)site,
 		.dsn = clean(&dsn_room, dsn, AGENT_DSN_MAX),
 		.text = clean(&text_room, text, AGENT_TEXT_MAX),
 	};
@@ -158,14 +158,15 @@ agent_result_rest(struct agent_delivery *d, const struct agent_report *report)
 }
 
 void
-agent_done(struct agent_delivery *d, bool site_failed, const char *dsn,
+agent_done(struct agent_delivery *d, enum agent_site site, const char *dsn,
     const char *text)
 {
 	struct agent *a = d->agent;
 
+	ASSERT(site < AGENT_SITE_NENDS);
 	if (a != NULL) {
 		RB_REMOVE(delivery_tree, &a->deliveries, d);
-		send_done(a, d->number, site_failed, dsn, text);
+		send_done(a, d->number, site, dsn, text);
 	}
 	agent_delivery_free(&d);
 }
@@ -221,7 +222,7 @@ agent_defer(struct agent_delivery *d, const char *dsn, const char *text)
 	};
 
 	agent_result_rest(d, &report);
-	agent_done(d, false, dsn, text);
+	agent_done(d, AGENT_SITE_TALKED, dsn, text);
 }
 
 static void
@@ -329,7 +330,7 @@ begin(struct agent *a, uint64_t number, struct agent_delivery *d, int r,
 		/* DONE gives its place back. */
 		close_connection(a, meant ? reuse.connection : 0);
 		say_bad(a, what);
-		send_done(a, number, false, "4.3.0", what);
+		send_done(a, number, AGENT_SITE_TALKED, "4.3.0", what);
 		return;
 	}
 	d->agent = a;

@@ -46,6 +46,19 @@ enum agent_outcome {
 	AGENT_NOUTCOMES,
 };
 
+/* Verdict of an ended delivery on its destination. */
+enum agent_site {
+	/* The server answered; or the agent had trouble of its own. */
+	AGENT_SITE_TALKED,
+	/* A connection or handshake failure (docs/WORDS.md). */
+	AGENT_SITE_FAILED,
+	/* The connection was lost, or timed out, in the middle of the session,
+	 * and the server had refused nothing of this message. One message alone
+	 * may be the cause, so one message alone is no failure. */
+	AGENT_SITE_DOUBTED,
+	AGENT_SITE_NENDS,
+};
+
 /* How far a delivery may have come that CANCEL ends. */
 enum agent_stage {
 	/* SMTP: before MAIL. Local: before the recipient's process. For a stop
@@ -151,10 +164,10 @@ void agent_result_rest(
  * the agent's own, which says nothing of the site. */
 void
 agent_defer(struct agent_delivery *delivery, const char *dsn, const char *text);
-/* Ends and frees the delivery. site_failed: dsn and text say why. Not, and yet
- * a dsn: trouble of the agent's own, which says nothing of the site. Else "".
- */
-void agent_done(struct agent_delivery *delivery, bool site_failed,
+/* Ends and frees the delivery. AGENT_SITE_FAILED, AGENT_SITE_DOUBTED: dsn and
+ * text say why. AGENT_SITE_TALKED with a dsn: trouble of the agent's own, which
+ * says nothing of the site; without: "" for both. */
+void agent_done(struct agent_delivery *delivery, enum agent_site site,
     const char *dsn, const char *text);
 
 /* In place of agent_done(), where the delivery has a site, nothing is reported

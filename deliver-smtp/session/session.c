@@ -28,8 +28,6 @@ struct session {
 	struct verdict why;  /* the last failure */
 };
 
-/* ---- the end ---- */
-
 static void
 close_spare(struct session *s)
 {
@@ -89,7 +87,9 @@ finish(struct session *s, enum result result)
 
 	disconnect(s);
 	agent_result_rest(s->delivery, &report);
-	agent_done(s->delivery, result == RESULT_SITE_FAILED,
+	agent_done(s->delivery,
+	    result == RESULT_SITE_FAILED ? AGENT_SITE_FAILED
+					 : AGENT_SITE_TALKED,
 	    why ? s->why.dsn : "", why ? buf_str(&s->why.text) : "");
 	leave(s);
 }

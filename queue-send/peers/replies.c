@@ -160,13 +160,15 @@ replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
 	}
 }
 
-/* A reason without site_failed is trouble of the agent itself. */
 static enum site_result
 site_result(const struct msg_DONE *f)
 {
-	if (f->site_failed)
+	if (f->site == AGENT_SITE_FAILED)
 		return SITE_FAILED;
-	return f->dsn.len > 0 ? SITE_AGENT_DIED : SITE_DELIVERED;
+	/* Trouble of the agent itself. */
+	if (f->site == AGENT_SITE_TALKED && f->dsn.len > 0)
+		return SITE_AGENT_DIED;
+	return SITE_DELIVERED;
 }
 
 int
@@ -178,7 +180,8 @@ replies_on_done(
 	struct delivery *d = delivery_find(s, f->job);
 
 	if (d == NULL || d->agent != agent || d->closing ||
-	    f->site_failed > 1 || !copy_string(dsn, sizeof(dsn), &f->dsn) ||
+	    f->site >= AGENT_SITE_NENDS ||
+	    !copy_string(dsn, sizeof(dsn), &f->dsn) ||
 	    !copy_string(text, sizeof(text), &f->text))
 		return -EBADMSG;
 	replies_defer_rest(s, d, dsn_for(dsn, AGENT_DEFERRED),

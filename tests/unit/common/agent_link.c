@@ -38,7 +38,7 @@ on_deliver(void *arg UNUSED, struct agent_delivery *d)
 {
 	if (answer_at_once) {
 		agent_result_rest(d, &sent);
-		agent_done(d, false, "", "");
+		agent_done(d, AGENT_SITE_TALKED, "", "");
 		return;
 	}
 	cr_assert(nheld < ARRAY_LEN(held));
@@ -90,7 +90,7 @@ teardown(void)
 
 	agent_free(&agent);
 	for (i = 0; i < nheld; i++)
-		agent_done(held[i], false, "", "");
+		agent_done(held[i], AGENT_SITE_TALKED, "", "");
 	io_close(&peer);
 	event_base_free(base);
 }
@@ -170,7 +170,7 @@ Test(agent_link, results_and_done, .init = setup, .fini = teardown)
 		.relay = "none",
 		.text = "a\nb" });
 	nheld = 0;
-	agent_done(held[0], true, "4.4.1", "no\troute");
+	agent_done(held[0], AGENT_SITE_FAILED, "4.4.1", "no\troute");
 
 	cr_assert_eq(answer(), MSG_RESULT);
 	cr_expect_eq(in.msg.u.RESULT.job, 7);
@@ -190,7 +190,7 @@ Test(agent_link, results_and_done, .init = setup, .fini = teardown)
 	    str_is(&in.msg.u.RESULT.text, "a?b"), "foreign text is clean");
 	cr_assert_eq(answer(), MSG_DONE);
 	cr_expect_eq(in.msg.u.DONE.job, 7);
-	cr_expect_eq(in.msg.u.DONE.site_failed, 1);
+	cr_expect_eq(in.msg.u.DONE.site, AGENT_SITE_FAILED);
 	cr_expect(str_is(&in.msg.u.DONE.dsn, "4.4.1"));
 	cr_expect(str_is(&in.msg.u.DONE.text, "no?route"));
 	cr_expect_eq(answer(), 0);
@@ -209,12 +209,13 @@ Test(agent_link, long_text_is_cut, .init = setup, .fini = teardown)
 		.dsn = text,
 		.relay = text,
 		.text = text });
-	agent_done(held[0], false, "", text);
+	agent_done(held[0], AGENT_SITE_DOUBTED, "", text);
 	cr_assert_eq(answer(), MSG_RESULT);
 	cr_expect_eq(in.msg.u.RESULT.dsn.len, AGENT_DSN_MAX);
 	cr_expect_eq(in.msg.u.RESULT.relay.len, AGENT_RELAY_MAX);
 	cr_expect_eq(in.msg.u.RESULT.text.len, AGENT_TEXT_MAX);
 	cr_assert_eq(answer(), MSG_DONE);
+	cr_expect_eq(in.msg.u.DONE.site, AGENT_SITE_DOUBTED);
 }
 
 Test(agent_link, I18_a_bad_job_is_answered_and_ends_nothing, .init = setup,
@@ -223,7 +224,7 @@ Test(agent_link, I18_a_bad_job_is_answered_and_ends_nothing, .init = setup,
 	cr_assert_eq(send_deliver(9, 1, 101), 0);
 	cr_assert_eq(answer(), MSG_DONE);
 	cr_expect_eq(in.msg.u.DONE.job, 9);
-	cr_expect_eq(in.msg.u.DONE.site_failed, 0);
+	cr_expect_eq(in.msg.u.DONE.site, AGENT_SITE_TALKED);
 	cr_expect_eq(bads, 1);
 	cr_expect_eq(orphans, 0);
 	send_deliver(9, 1, 100);
@@ -269,7 +270,7 @@ Test(agent_link, queue_send_gone_is_told_once, .init = setup, .fini = teardown)
 	cr_expect_eq(orphans, 1);
 	cr_assert_eq(nheld, 1, "the delivery is still there");
 	agent_result_rest(held[0], &sent);
-	agent_done(held[0], false, "", "");
+	agent_done(held[0], AGENT_SITE_TALKED, "", "");
 	nheld = 0;
 	turn();
 	cr_expect_eq(orphans, 1);
@@ -282,7 +283,7 @@ Test(agent_link, a_job_outlives_its_agent, .init = setup, .fini = teardown)
 	agent_free(&agent);
 	cr_assert_null(held[0]->agent);
 	agent_result(held[0], 0, &sent);
-	agent_done(held[0], false, "", "");
+	agent_done(held[0], AGENT_SITE_TALKED, "", "");
 	nheld = 0;
 }
 
@@ -335,7 +336,7 @@ Test(agent_link, answers_beyond_the_limit_end_the_link, .init = setup,
 			.relay = "",
 			.text = text });
 		cr_expect_eq(orphans, 0, "never from inside a call");
-		agent_done(held[i], false, "", "");
+		agent_done(held[i], AGENT_SITE_TALKED, "", "");
 	}
 	nheld = 0;
 	turn();

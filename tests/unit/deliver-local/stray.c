@@ -220,7 +220,7 @@ expect(enum agent_outcome outcome, const char *text)
 	while (chan_recv(peer, &in) != 1)
 		event_base_loop(local.base, EVLOOP_ONCE);
 	cr_assert_eq(in.msg.type, MSG_DONE);
-	cr_expect_eq(in.msg.u.DONE.site_failed, 0);
+	cr_expect_eq(in.msg.u.DONE.site, AGENT_SITE_TALKED);
 	cr_expect_eq(in.msg.u.DONE.job, job);
 }
 

@@ -165,7 +165,7 @@ expect_done(uint64_t number)
 {
 	cr_assert_eq(answer(), MSG_DONE);
 	cr_expect_eq(in.msg.u.DONE.job, number);
-	cr_expect_eq(in.msg.u.DONE.site_failed, 0);
+	cr_expect_eq(in.msg.u.DONE.site, AGENT_SITE_TALKED);
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
 }
 

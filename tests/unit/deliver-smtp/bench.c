@@ -81,7 +81,7 @@ take_frame(struct bench *b, const struct msg *msg)
 		return;
 	}
 	cr_assert_eq(msg->type, MSG_DONE);
-	b->site_failed = d->site_failed;
+	b->site_failed = d->site == AGENT_SITE_FAILED;
 	buf_printf(&b->site, "%.*s %.*s", (int)d->dsn.len, d->dsn.data,
 	    (int)d->text.len, d->text.data);
 }

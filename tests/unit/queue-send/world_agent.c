@@ -155,13 +155,13 @@ world_result(struct world *w, const struct world_delivery *delivery,
 
 static void
 send_done_frame(struct world *w, const struct world_delivery *delivery,
-    bool site_failed, const char *dsn, const char *text)
+    enum agent_site site, const char *dsn, const char *text)
 {
 	world_send(w->agent,
 	    &(struct msg){ .type = MSG_DONE,
 		.u.DONE = {
 		    .job = delivery->number,
-		    .site_failed = site_failed,
+		    .site = (uint8_t)site,
 		    .dsn = { dsn, strlen(dsn) },
 		    .text = { text, strlen(text) },
 		} });
@@ -170,19 +170,21 @@ send_done_frame(struct world *w, const struct world_delivery *delivery,
 void
 world_done(struct world *w, const struct world_delivery *delivery)
 {
-	send_done_frame(w, delivery, false, "", "");
+	send_done_frame(w, delivery, AGENT_SITE_TALKED, "", "");
 }
 
 void
 world_site_failed(struct world *w, const struct world_delivery *delivery)
 {
-	send_done_frame(w, delivery, true, "4.4.1", "no connection");
+	send_done_frame(
+	    w, delivery, AGENT_SITE_FAILED, "4.4.1", "no connection");
 }
 
 void
 world_agent_failed(struct world *w, const struct world_delivery *delivery)
 {
-	send_done_frame(w, delivery, false, "4.3.0", "no descriptors");
+	send_done_frame(
+	    w, delivery, AGENT_SITE_TALKED, "4.3.0", "no descriptors");
 }
 
 uint32_t
