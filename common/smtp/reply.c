@@ -38,7 +38,7 @@ line_code(const char *line, size_t len)
 	if (len < 3 || line[0] < '2' || line[0] > '5' || !is_digit(line[1]) ||
 	    !is_digit(line[2]))
 		return 0;
-	if (len > 3 && line[3] != ' ' && line[3] != '-')
+	if (len > 3 && line[3] != ' ' && line[3] != '\t' && line[3] != '-')
 		return 0;
 	return (unsigned)(line[0] - '0') * 100 +
 	    (unsigned)(line[1] - '0') * 10 + (unsigned)(line[2] - '0');
@@ -71,10 +71,21 @@ end_line(struct smtp_reply_parser *p)
 {
 	size_t len = p->line_len;
 
-	p->line_len = 0;
+	p->line_len = p->dropped = 0;
 	if (len > 0 && p->line[len - 1] == '\r')
 		len--;
 	return take_line(p, p->line, len);
+}
+
+/* An octet of a line. */
+static int
+take_octet(struct smtp_reply_parser *p, char c)
+{
+	if (p->line_len < sizeof(p->line))
+		p->line[p->line_len++] = c;
+	else if (++p->dropped > SMTP_REPLY_TEXT_MAX - SMTP_REPLY_LINE_MAX)
+		return bad(p, "a line without end");
+	return 0;
 }
 
 int
@@ -90,13 +101,7 @@ smtp_reply_feed(
 		p->whole = false;
 	}
 	for (i = 0; i < len; i++) {
-		if (data[i] != '\n') {
-			if (p->line_len == sizeof(p->line))
-				return bad(p, "a line without end");
-			p->line[p->line_len++] = data[i];
-			continue;
-		}
-		r = end_line(p);
+		r = data[i] == '\n' ? end_line(p) : take_octet(p, data[i]);
 		if (r < 0)
 			return r;
 		if (r == 1) {

@@ -29,11 +29,12 @@ size_t smtp_dsn_len(const char *s, size_t len);
 
 /* ---- replies ----
  *
- * A line is three digits, the first 2 to 5, then a blank or `-` and text, or
- * nothing; it ends with CRLF or a bare LF. Anything else, a code that changes
- * within a reply, a line above SMTP_REPLY_LINE_MAX or a reply above
- * SMTP_REPLY_LINES_MAX lines or SMTP_REPLY_TEXT_MAX octets is -EPROTO: the two
- * sides do not understand each other and the connection must be dropped.
+ * A line is three digits, the first 2 to 5, then a blank, a tab or `-` and
+ * text, or nothing; it ends with CRLF or a bare LF. Octets of a line above
+ * SMTP_REPLY_LINE_MAX are dropped, as Postfix does. Anything else, a code that
+ * changes within a reply, a line above SMTP_REPLY_TEXT_MAX octets or a reply
+ * above SMTP_REPLY_LINES_MAX lines or SMTP_REPLY_TEXT_MAX octets is -EPROTO: the
+ * two sides do not understand each other and the connection must be dropped.
  *
  * Text is kept as it came; smtp_reply_text() cleans it. The parser owns the
  * reply, which is valid until the next smtp_reply_feed(). */
@@ -51,7 +52,8 @@ struct smtp_reply {
 struct smtp_reply_parser {
 	struct smtp_reply reply;
 	bool whole; /* reply was given out, the next octet begins another */
-	size_t line_len;
+	size_t line_len; /* without the octets that were dropped */
+	size_t dropped;
 	char line[SMTP_REPLY_LINE_MAX];
 	const char *error; /* the fault, for -EPROTO */
 };

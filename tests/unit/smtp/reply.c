@@ -45,6 +45,9 @@ static const struct {
 	{ "enhanced code", BYTES("250 2.1.5 ok\r\n"), 1, "250 2.1.5 ok", "2.1.5" },
 	{ "code alone", BYTES("250\r\n"), 1, "250", "2.0.0" },
 	{ "code and blank", BYTES("250 \r\n"), 1, "250", "2.0.0" },
+	{ "a tab", BYTES("250\tok\r\n"), 1, "250 ok", "2.0.0" },
+	{ "a tab in the last line", BYTES("550-5.1.1 a\r\n550\t5.1.1 b\r\n"),
+	    1, "550 5.1.1 a b", "5.1.1" },
 	{ "bare LF", BYTES("250 ok\n"), 1, "250 ok", "2.0.0" },
 	{ "several lines", BYTES("550-5.1.1 a\r\n550-5.1.1 b\r\n550 5.1.1 c\r\n"),
 	    1, "550 5.1.1 a b c", "5.1.1" },
@@ -155,7 +158,7 @@ Test(reply, N6_without_end_in_bounded_memory)
 {
 	cr_expect_leq(
 	    feed_without_end("250 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
-	    SMTP_REPLY_LINE_MAX + 64);
+	    SMTP_REPLY_TEXT_MAX + 64);
 	cr_expect_leq(feed_without_end("250-a\r\n"),
 	    (SMTP_REPLY_LINES_MAX + 1) * strlen("250-a\r\n"));
 	cr_expect_leq(
@@ -163,8 +166,30 @@ Test(reply, N6_without_end_in_bounded_memory)
 			     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 			     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n"),
 	    SMTP_REPLY_TEXT_MAX + SMTP_REPLY_TEXT_MAX / 8);
-	cr_expect_leq(feed_without_end("\r"), SMTP_REPLY_LINE_MAX + 64);
-	cr_expect_leq(feed_without_end("x"), SMTP_REPLY_LINE_MAX + 64);
+	cr_expect_leq(feed_without_end("\r"), SMTP_REPLY_TEXT_MAX + 64);
+	cr_expect_leq(feed_without_end("x"), SMTP_REPLY_TEXT_MAX + 64);
+}
+
+/* mutation: common/smtp/reply.c, take_octet() that refuses at once. */
+Test(reply, N6_the_end_of_a_long_line_is_dropped)
+{
+	char line[3000 + 64] = "550-5.1.1 ";
+	size_t begin = strlen(line), used = 0, cut;
+	struct smtp_reply_parser p;
+
+	memset(line + begin, 'a', 3000 - begin);
+	memcpy(line + 3000, "\r\n550 5.1.1 b\r\n250", 19);
+	for (cut = 1; cut < 3018; cut += 1009) {
+		smtp_reply_init(&p);
+		cr_assert_eq(feed(&p, line, 3018, cut, &used), 1);
+		cr_expect_eq(used, 3015);
+		cr_expect_eq(p.reply.code, 550);
+		cr_expect_eq(p.reply.lines, 2);
+		/* Without the code and the hyphen; and the second line. */
+		cr_expect_eq(p.reply.text.len,
+		    SMTP_REPLY_LINE_MAX - 4 + 1 + strlen("5.1.1 b\n"));
+		smtp_reply_done(&p);
+	}
 }
 
 Test(reply, text_is_cut)
