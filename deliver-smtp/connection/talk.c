@@ -22,7 +22,8 @@ struct talk {
 	struct dialog dialog;
 	uint32_t turn; /* of the dialog, when the timer was set */
 	usec_t limits[DIALOG_NSTATES];
-	usec_t deadline; /* of this part of the dialogue */
+	usec_t deadline;       /* of this part of the dialogue */
+	uint32_t transactions; /* of the dialog, when it was set */
 	usec_t handshaken_at;
 	/* The message, or NULL: in the queue file, from content_off on. */
 	const char *whole;
@@ -117,12 +118,22 @@ begin_content(struct talk *t, usec_t now)
 	    (usec_t)(task->size / DATA_RATE_MIN) * USEC_PER_SEC;
 }
 
+/* Reading has failed. With TLS the alert of the server may say why. */
+static void
+lose(struct talk *t, ssize_t error)
+{
+	if (error == -EPROTO && stream_tls(t->stream) != NULL)
+		dialog_broken(&t->dialog, tls_why(stream_tls(t->stream)));
+	else
+		dialog_lost(&t->dialog, DIALOG_LOST_CLOSED);
+}
+
 /* We cannot send; perhaps the server has said why before it closed. */
 static void
 read_last_words(struct talk *t)
 {
 	char data[4096];
-	ssize_t n;
+	ssize_t n = 0;
 
 	while (t->dialog.state != DIALOG_CLOSED) {
 		n = stream_read(t->stream, data, sizeof(data));
@@ -130,7 +141,7 @@ read_last_words(struct talk *t)
 			break;
 		dialog_feed(&t->dialog, data, (size_t)n);
 	}
-	dialog_lost(&t->dialog, DIALOG_LOST_CLOSED);
+	lose(t, n);
 }
 
 static bool
@@ -269,6 +280,9 @@ proceed(struct talk *t, bool progress)
 
 	if (d->handshaken && t->handshaken_at == 0)
 		t->handshaken_at = now;
+	if (d->transactions > 1 && d->transactions != t->transactions)
+		t->deadline = now + TALK_LIMIT;
+	t->transactions = d->transactions;
 	survey(t);
 	measure(t);
 	send_commands(t);
@@ -312,7 +326,7 @@ on_readable(void *arg)
 	if (n > 0)
 		dialog_feed(&t->dialog, data, (size_t)n);
 	else if (n < 0)
-		dialog_lost(&t->dialog, DIALOG_LOST_CLOSED);
+		lose(t, n);
 	proceed(t, false);
 }
 

@@ -6,25 +6,27 @@
 
 #include "deliver-smtp/dialog/steps.h"
 
-/* The fate of recipients when the connection ends in a state. */
-enum fate {
-	FATE_NEXT,    /* unreported: another address may do better */
-	FATE_TLS,     /* the same, or this one without TLS */
-	FATE_COMMAND, /* deferred; unreported when pipelined */
-	FATE_BODY,    /* deferred */
-	FATE_UNKNOWN, /* deferred, and perhaps delivered */
-	FATE_NOTHING, /* none is left, and nothing has failed */
-};
-
 struct row {
 	const char *command; /* "in reply to …" */
 	const char *doing;   /* "lost connection while …" */
-	enum fate fate;
+	enum step_fate fate;
 	unsigned ok; /* the class of reply that goes on; 0: none */
 	step_fn *on_ok, *on_refused;
 	step_fn *on_more; /* 3xx where ok is 2, or NULL */
 };
 static const struct row rows[DIALOG_NSTATES];
+
+enum step_fate
+step_fate(const struct dialog *d)
+{
+	return rows[d->state].fate;
+}
+
+const char *
+step_doing(const struct dialog *d)
+{
+	return rows[d->state].doing;
+}
 
 const char *
 step_command(const struct dialog *d)
@@ -32,106 +34,6 @@ step_command(const struct dialog *d)
 	if (d->state == DIALOG_EHLO && d->task.lmtp)
 		return "LHLO";
 	return rows[d->state].command;
-}
-
-/* ---- ends ---- */
-
-static bool
-is_before_mail(const struct dialog *d)
-{
-	enum fate fate = rows[d->state].fate;
-
-	return !d->unanswered && (fate == FATE_NEXT || fate == FATE_TLS);
-}
-
-/* No transaction has begun here, and none will. */
-void
-step_leave_site(struct dialog *d)
-{
-	if (d->state == DIALOG_AUTH && d->auth_refused) {
-		step_auth_end(d);
-		return;
-	}
-	if (rows[d->state].fate == FATE_TLS && d->task.fall_back)
-		d->end.in_clear = true;
-	else
-		d->end.site_failed = d->end.try_next = true;
-	d->state = DIALOG_CLOSED;
-}
-
-/* The connection is of no use any more; d->end.why was set. */
-static void
-give_up(struct dialog *d)
-{
-	enum fate fate = rows[d->state].fate;
-
-	if (fate == FATE_UNKNOWN)
-		(void)buf_add_str(&d->end.why.text,
-		    " -- the message may be sent more than once");
-	d->end.open = false;
-	if (is_before_mail(d)) {
-		step_leave_site(d);
-		return;
-	}
-	d->state = DIALOG_CLOSED;
-	if (d->unanswered) {
-		d->end.stale = true;
-		return;
-	}
-	d->end.site_failed = fate != FATE_NOTHING;
-	d->end.lockstep = fate == FATE_COMMAND && d->pipelined;
-	if (!d->end.lockstep)
-		step_settle_all(d, &d->end.why);
-}
-
-void
-step_protocol_error(struct dialog *d, const char *what)
-{
-	verdict_set(&d->end.why, AGENT_DEFERRED, "4.5.0",
-	    "protocol error of %s while %s: %s", d->task.peer,
-	    rows[d->state].doing, what);
-	give_up(d);
-}
-
-/* A refusing greeting, EHLO, or 421 before a transaction. Other addresses may
- * be willing, and the site's trouble is not the message's: deferred. */
-void
-step_refuse_site(struct dialog *d, const struct smtp_reply *reply)
-{
-	struct verdict *why = &d->end.why;
-
-	verdict_refuse(why, reply, d->task.peer, step_command(d));
-	verdict_soften(why);
-	if (reply->code != 421)
-		step_said(d, command_plain(&d->out, "QUIT"));
-	step_leave_site(d);
-}
-
-/* Does the reply speak of the connection? What refuses MAIL over one that was
- * kept may: "too many messages", or what the server said when its patience
- * ended. Nobody's mail is returned for that. */
-static bool
-ends_connection(const struct dialog *d, const struct smtp_reply *reply)
-{
-	return reply->code == 421 || (d->unanswered && reply->code >= 400);
-}
-
-static void
-on_end_of_connection(struct dialog *d, const struct smtp_reply *reply)
-{
-	if (is_before_mail(d)) {
-		step_refuse_site(d, reply);
-		return;
-	}
-	verdict_refuse(&d->end.why, reply, d->task.peer, step_command(d));
-	if (d->unanswered) {
-		give_up(d);
-		return;
-	}
-	step_release_held(d);
-	step_settle_all(d, &d->end.why);
-	d->end.site_failed = true;
-	d->state = DIALOG_CLOSED;
 }
 
 /* ---- other replies ---- */
@@ -189,7 +91,7 @@ static const struct row rows[DIALOG_NSTATES] = {
 	[DIALOG_ABORT] = { "end of an empty message", "sending an empty message",
 	    FATE_BODY, 2, abort_over, abort_over, NULL },
 	[DIALOG_RSET] = { "RSET", "sending RSET",
-	    FATE_NOTHING, 2, rset_ok, quit_over, NULL },
+	    FATE_NOTHING, 2, rset_ok, step_rset_refused, NULL },
 	[DIALOG_IDLE] = { "nothing", "waiting for more mail",
 	    FATE_NOTHING, 2, quit_over, quit_over, NULL },
 	[DIALOG_QUIT] = { "QUIT", "sending QUIT",
@@ -224,6 +126,7 @@ take_task(struct dialog *d, const struct dialog_task *task,
 	d->size = task->size;
 	d->report = report;
 	d->arg = arg;
+	d->end.batch = task->batch;
 	for (i = 0; i < task->nrcpts; i++)
 		if (task->rcpts[i].reported)
 			d->rcpts[i].state = RCPT_OVER;
@@ -263,8 +166,8 @@ dialog_again(struct dialog *d, const struct dialog_task *task,
 	ASSERT(d->state == DIALOG_IDLE);
 	drop_task(d);
 	d->end = (struct dialog_end){ 0 };
-	d->next = d->accepted = 0;
-	d->pipelined = d->refused = d->early = false;
+	d->next = d->accepted = d->transactions = 0;
+	d->pipelined = d->refused = d->early = d->blamed = false;
 	d->surveyed = d->whole = d->convert = d->chunked = d->counted = false;
 	r = take_task(d, task, report, arg);
 	if (r < 0)
@@ -303,21 +206,16 @@ go_on(struct dialog *d, const struct smtp_reply *reply)
 	const struct row *row = &rows[d->state];
 
 	d->unanswered = false;
+	if (d->state >= DIALOG_MAIL) {
+		d->mail_answered = true;
+		d->blamed = d->blamed || reply->code >= 400;
+	}
 	if (reply->code / 100 == row->ok)
 		row->on_ok(d, reply);
 	else if (asks_for_more(row, reply))
 		row->on_more(d, reply);
 	else
 		row->on_refused(d, reply);
-}
-
-/* Octets that came before their turn may be somebody else's, so a connection in
- * the clear would be what somebody else wants. */
-static void
-refuse_early(struct dialog *d, const char *what)
-{
-	d->task.fall_back = false;
-	step_protocol_error(d, what);
 }
 
 static void
@@ -330,14 +228,15 @@ take_reply(struct dialog *d, const struct smtp_reply *reply)
 	d->early = false;
 	d->turn++;
 	if (row->fate == FATE_NOTHING)
-		(class == row->ok && !early ? row->on_ok : quit_over)(d, reply);
-	else if (ends_connection(d, reply))
-		on_end_of_connection(d, reply);
+		(class == row->ok && !early ? row->on_ok : row->on_refused)(
+		    d, reply);
+	else if (step_is_end(d, reply))
+		step_end_connection(d, reply);
 	else if (early)
-		refuse_early(d, "a reply without a command");
+		step_refuse_early(d, "a reply without a command");
 	else if (class != row->ok && class != 4 && class != 5 &&
 	    !asks_for_more(row, reply))
-		step_protocol_error(d, "a reply of the wrong kind");
+		step_refuse_mismatch(d, "a reply of the wrong kind");
 	else
 		go_on(d, reply);
 }
@@ -388,7 +287,7 @@ dialog_feed(struct dialog *d, const char *data, size_t len)
 			return;
 		}
 		if (d->state == DIALOG_TLS) {
-			refuse_early(d, "octets in the clear before TLS");
+			step_refuse_early(d, "octets in the clear before TLS");
 			return;
 		}
 		r = smtp_reply_feed(&d->parser, data, len, &used);
@@ -397,7 +296,7 @@ dialog_feed(struct dialog *d, const char *data, size_t len)
 		else if (r < 0)
 			d->no_memory = true;
 		else if (r == 1 && is_too_many(d, len - used))
-			step_protocol_error(d, "a reply too many");
+			step_refuse_mismatch(d, "a reply too many");
 		else if (r == 1)
 			take_whole(d);
 		check_memory(d);
@@ -458,7 +357,7 @@ dialog_insecure(struct dialog *d, const char *why)
 	ASSERT(d->state == DIALOG_TLS);
 	verdict_set(&d->end.why, AGENT_DEFERRED, "4.7.5",
 	    "TLS with host %s failed: %s", d->task.peer, why);
-	give_up(d);
+	step_give_up(d);
 }
 
 void
@@ -467,32 +366,4 @@ dialog_content_sent(struct dialog *d)
 	ASSERT(d->state == DIALOG_CONTENT);
 	d->state = DIALOG_DOT;
 	d->turn++;
-}
-
-void
-dialog_lost(struct dialog *d, enum dialog_lost why)
-{
-	if (d->state == DIALOG_CLOSED)
-		return;
-	if (why == DIALOG_LOST_TIMEOUT)
-		verdict_set(&d->end.why, AGENT_DEFERRED, "4.4.2",
-		    "conversation with %s timed out while %s", d->task.peer,
-		    rows[d->state].doing);
-	else
-		verdict_set(&d->end.why, AGENT_DEFERRED, "4.4.2",
-		    "lost connection with %s while %s", d->task.peer,
-		    rows[d->state].doing);
-	give_up(d);
-}
-
-void
-dialog_abandon(struct dialog *d, const char *dsn, const char *text)
-{
-	if (d->state == DIALOG_CLOSED)
-		return;
-	verdict_set(&d->end.why, AGENT_DEFERRED, dsn, "%s", text);
-	give_up(d);
-	d->end.site_failed = d->end.try_next = d->end.lockstep = false;
-	d->end.stale = d->end.open = d->end.in_clear = false;
-	step_settle_all(d, &d->end.why);
 }

@@ -1,7 +1,8 @@
 /* deliver-smtp/dialog/dialog.h - one SMTP or LMTP conversation as a state
  * machine, and the verdict that a server's reply is for a recipient.
  *
- *	dialog.c       the table of states, the ends
+ *	dialog.c       the table of states
+ *	ends.c         the ends of the connection
  *	handshake.c    the greeting to the last word before MAIL
  *	transaction.c  MAIL to the last reply
  *	command.c, screen.c, verdict.c   its words (steps.h)
@@ -32,8 +33,16 @@
  *
  * With PIPELINING, MAIL, all RCPT and DATA go out together. The verdicts of
  * recipients are then held back until the reply to DATA shows that replies and
- * commands still match; if they do not, nothing was learned, and end.lockstep
- * asks for a new connection without pipelining.
+ * commands still match. A reply that cannot belong to its command proves that
+ * they do not: then nothing was learned, and end.lockstep asks for a new
+ * connection without pipelining. The end of the connection proves nothing, and
+ * the verdicts stand; silence may be a missing reply, and defers all that were
+ * held back.
+ *
+ * A server may take only so many recipients in one transaction ("452 4.5.3").
+ * The others follow in further transactions over the same connection, and
+ * end.batch is the number to send the next time. Each transaction but the last
+ * one gives a result to at least one recipient, so there is an end to it.
  *
  * Content of 8 bit is looked through before MAIL where it matters, in
  * DIALOG_SURVEY: the caller reads it and says dialog_surveyed(). To a server
@@ -76,6 +85,9 @@ struct verdict {
 	char dsn[SMTP_DSN_SIZE];
 	struct buf text;
 	bool passed_on; /* the server tells the sender of a success (DSN) */
+	/* Deferred, and no other host may be tried in this delivery: the server
+	 * may have taken the message, or would be asked for the same user. */
+	bool final;
 };
 
 /* Short of memory the text is shorter, never the outcome wrong. */
@@ -145,6 +157,7 @@ struct dialog_task {
 	enum conf_eight eight; /* where 8BITMIME is not offered */
 	bool chunking;         /* BDAT where it is offered */
 	uint32_t ignored;      /* keywords of EHLO: smtp_keyword_find() */
+	uint32_t batch; /* most recipients of a transaction; 0: any number */
 	const struct agent_rcpt *rcpts;
 	uint32_t nrcpts;
 };
@@ -156,8 +169,12 @@ struct dialog_survey {
 };
 
 struct dialog_end {
-	/* a connection or handshake failure; `why` says it. */
+	/* A connection or handshake failure, to the reply to the first MAIL of
+	 * the connection; `why` says it. */
 	bool site_failed;
+	/* A later end of the connection that nothing of this message explains;
+	 * `why` says it. */
+	bool site_doubted;
 	/* The end came before a transaction: recipients are unreported, another
 	 * address may do better. */
 	bool try_next;
@@ -166,9 +183,12 @@ struct dialog_end {
 	/* Recipients are unreported: TLS failed, connect again without it;
 	 * `why` says it. Nothing was learned of the site. */
 	bool in_clear;
-	/* Recipients are unreported: the connection that was kept is of no use
-	 * any more. Nothing was learned of the site. */
+	/* Recipients are unreported: the connection has carried a message, and
+	 * is of no use any more. Nothing was learned of the site. */
 	bool stale;
+	/* The most recipients of a transaction that the server takes, as far as
+	 * it is known: task.batch, or learned here; 0: any number. */
+	uint32_t batch;
 	bool open; /* DIALOG_IDLE */
 	struct verdict why;
 };
@@ -186,6 +206,7 @@ struct dialog {
 	bool secure;     /* TLS protects what is said */
 	/* Changes with each reply that was taken: begin the time limit anew. */
 	uint32_t turn;
+	uint32_t transactions; /* begun for this task */
 	/* private below */
 	dialog_report_fn *report;
 	void *arg;
@@ -199,12 +220,20 @@ struct dialog {
 	bool auth_refused;         /* a mechanism was, for good */
 	struct dialog_rcpt *rcpts; /* task.nrcpts of them */
 	uint32_t next; /* RCPT, DOT: the next reply is for this one */
+	/* Of this transaction. */
+	uint32_t until;    /* place behind its last recipient */
+	uint32_t answered; /* replies to RCPT */
 	uint32_t accepted;
+	uint32_t put_off;       /* refused as too many, none accepted behind */
+	uint32_t room;          /* replies to RCPT before the first of these */
+	uint32_t batch;         /* end.batch at its begin */
 	struct verdict refusal; /* of AUTH, later of MAIL */
 	bool pipelined;         /* this transaction is */
 	bool refused;           /* MAIL was: replies to RCPT do not count */
 	bool early;             /* the reply was sent before its command */
-	bool unanswered; /* over a kept connection, before the first reply */
+	bool unanswered;    /* a further transaction, before the first reply */
+	bool mail_answered; /* a MAIL of this connection */
+	bool blamed; /* sender, recipients or content of this task: refused */
 	bool no_memory;
 };
 
@@ -235,6 +264,8 @@ void dialog_content_sent(struct dialog *d);
 /* The connection is gone, or the time limit of the state is over. After it the
  * dialog is DIALOG_CLOSED. */
 void dialog_lost(struct dialog *d, enum dialog_lost why);
+/* DIALOG_LOST_CLOSED by an error of TLS, of which this is the text. */
+void dialog_broken(struct dialog *d, const char *error);
 /* We end it: every recipient without a report is deferred with this one. In
  * DIALOG_DOT text gets a warning that the message may come twice. */
 void dialog_abandon(struct dialog *d, const char *dsn, const char *text);

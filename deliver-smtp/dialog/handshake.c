@@ -81,10 +81,10 @@ step_begin(struct dialog *d)
 		return;
 	}
 	screen(d);
-	if (step_next_unsettled(d, 0) == d->task.nrcpts)
-		step_part(d, true);
-	else
+	if (step_is_left(d))
 		step_begin_transaction(d);
+	else
+		step_part(d, true);
 }
 
 /* The site does not have what we need; another address may. */
@@ -176,6 +176,7 @@ step_auth_end(struct dialog *d)
 	d->refusal = other;
 	if (d->task.auth_soft)
 		verdict_soften(&d->end.why);
+	d->end.why.final = true;
 	step_settle_all(d, &d->end.why);
 	d->end.site_failed = d->end.why.outcome == AGENT_DEFERRED;
 	d->state = DIALOG_CLOSED;

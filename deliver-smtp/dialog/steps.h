@@ -1,6 +1,7 @@
 /* deliver-smtp/dialog/steps.h - shared by the sources of the dialogue only.
  *
  *	dialog.c       calls the steps by its table of states
+ *	ends.c         the ends of the connection
  *	handshake.c    the steps before MAIL
  *	transaction.c  the steps from MAIL to the last reply
  *	command.c      the commands as octets
@@ -55,6 +56,7 @@ enum rcpt_state {
 	RCPT_OPEN,  /* not spoken of, or not answered */
 	RCPT_TAKEN, /* the server will take it */
 	RCPT_HELD,  /* refused, held back until DATA is answered */
+	RCPT_LATER, /* refused as too many: for the next transaction */
 	RCPT_OVER,  /* reported */
 };
 struct dialog_rcpt {
@@ -62,33 +64,64 @@ struct dialog_rcpt {
 	struct verdict verdict; /* RCPT_HELD */
 };
 
-/* Report one recipient; every recipient without a report; the verdicts held
- * back. */
+/* Report one recipient; every recipient without a report, or of those the ones
+ * that the server has accepted, or all others; the verdicts held back. */
 void step_settle(struct dialog *d, uint32_t place, const struct verdict *v);
 void step_settle_all(struct dialog *d, const struct verdict *v);
+void step_settle_taken(struct dialog *d, const struct verdict *v);
+void step_settle_others(struct dialog *d, const struct verdict *v);
 void step_release_held(struct dialog *d);
-/* The first recipient at or behind `from` that has no report; nrcpts: none. */
-uint32_t step_next_unsettled(const struct dialog *d, uint32_t from);
+/* Does a recipient have no report? */
+bool step_is_left(const struct dialog *d);
 
 /* Note the result of writing a command: short of memory the dialog ends. */
 void step_said(struct dialog *d, int r);
 void step_say_quit(struct dialog *d);
-/* Nothing is left to say for this task. clean: the server knows of no
- * transaction. */
+/* A transaction is over: the next one, or nothing is left to say for this task.
+ * clean: the server knows of no transaction. */
 void step_part(struct dialog *d, bool clean);
 void step_begin_transaction(struct dialog *d);
 /* The content, of so many octets, may begin. */
 void step_begin_chunk(struct dialog *d, uint64_t size);
 /* "MAIL FROM", for messages. */
 const char *step_command(const struct dialog *d);
-void step_protocol_error(struct dialog *d, const char *what);
 
+/* ---- ends ---- */
+
+/* The fate of recipients when the connection ends in a state. */
+enum step_fate {
+	FATE_NEXT,    /* unreported: another address may do better */
+	FATE_TLS,     /* the same, or this one without TLS */
+	FATE_COMMAND, /* deferred */
+	FATE_BODY,    /* deferred */
+	FATE_UNKNOWN, /* deferred, and perhaps delivered */
+	FATE_NOTHING, /* none is left, and nothing has failed */
+};
+enum step_fate step_fate(const struct dialog *d);
+/* "sending MAIL FROM", for messages. */
+const char *step_doing(const struct dialog *d);
+
+/* The connection is of no use any more; d->end.why was set. */
+void step_give_up(struct dialog *d);
+/* Set d->end.why; and give up. */
+void step_set_protocol_error(struct dialog *d, const char *what);
+void step_protocol_error(struct dialog *d, const char *what);
+/* The same, for a reply that cannot belong to its command, and for octets
+ * before their turn. */
+void step_refuse_mismatch(struct dialog *d, const char *what);
+void step_refuse_early(struct dialog *d, const char *what);
 /* The greeting or EHLO was refused, or 421 came before a transaction. */
 void step_refuse_site(struct dialog *d, const struct smtp_reply *reply);
 /* No transaction has begun here, and none will; d->end.why was set. */
 void step_leave_site(struct dialog *d);
 /* No mechanism of AUTH is left: every recipient gets d->refusal. */
 void step_auth_end(struct dialog *d);
+/* Does the reply speak of the connection? Then step_end_connection(). */
+bool step_is_end(const struct dialog *d, const struct smtp_reply *reply);
+void step_end_connection(struct dialog *d, const struct smtp_reply *reply);
+
+/* ---- the ways of a dialogue ---- */
+
 /* The server has taken all that comes before MAIL. */
 void step_begin(struct dialog *d);
 
@@ -99,6 +132,6 @@ step_fn step_greeting_ok, step_ehlo_ok, step_ehlo_refused, step_starttls_ok,
 /* The transaction's part. */
 step_fn step_mail_ok, step_mail_refused, step_rcpt_ok, step_rcpt_refused,
     step_data_ok, step_data_refused, step_content_ok, step_content_refused,
-    step_dot_ok, step_dot_refused;
+    step_dot_ok, step_dot_refused, step_rset_refused;
 
 #endif

@@ -1,5 +1,7 @@
 #include "deliver-smtp/dialog/steps.h"
 
+#include <string.h>
+
 #include "smtp/smtp.h"
 
 /* ---- recipients ---- */
@@ -12,14 +14,37 @@ step_settle(struct dialog *d, uint32_t place, const struct verdict *v)
 	d->report(d->arg, place, v);
 }
 
-void
-step_settle_all(struct dialog *d, const struct verdict *v)
+/* taken, others: of those without a report, which ones. */
+static void
+settle_some(struct dialog *d, bool taken, bool others, const struct verdict *v)
 {
 	uint32_t i;
 
-	for (i = 0; i < d->task.nrcpts; i++)
-		if (d->rcpts[i].state != RCPT_OVER)
+	for (i = 0; i < d->task.nrcpts; i++) {
+		enum rcpt_state state = d->rcpts[i].state;
+
+		if (state != RCPT_OVER &&
+		    (state == RCPT_TAKEN ? taken : others))
 			step_settle(d, i, v);
+	}
+}
+
+void
+step_settle_all(struct dialog *d, const struct verdict *v)
+{
+	settle_some(d, true, true, v);
+}
+
+void
+step_settle_taken(struct dialog *d, const struct verdict *v)
+{
+	settle_some(d, true, false, v);
+}
+
+void
+step_settle_others(struct dialog *d, const struct verdict *v)
+{
+	settle_some(d, false, true, v);
 }
 
 /* Replies and commands match: the verdicts held back are true. */
@@ -35,12 +60,19 @@ step_release_held(struct dialog *d)
 			step_settle(d, i, &d->rcpts[i].verdict);
 }
 
-uint32_t
-step_next_unsettled(const struct dialog *d, uint32_t from)
+/* The first recipient at or behind `from` that has no report; nrcpts: none. */
+static uint32_t
+next_unsettled(const struct dialog *d, uint32_t from)
 {
 	while (from < d->task.nrcpts && d->rcpts[from].state == RCPT_OVER)
 		from++;
 	return from;
+}
+
+bool
+step_is_left(const struct dialog *d)
+{
+	return next_unsettled(d, 0) < d->task.nrcpts;
 }
 
 static uint32_t
@@ -76,8 +108,12 @@ step_say_quit(struct dialog *d)
 void
 step_part(struct dialog *d, bool clean)
 {
-	d->unanswered = false;
-	if (!d->task.keep) {
+	bool left = step_is_left(d);
+
+	d->unanswered = left;
+	if (clean && left) {
+		step_begin_transaction(d);
+	} else if (!left && !d->task.keep) {
 		step_say_quit(d);
 	} else if (clean) {
 		d->end.open = true;
@@ -104,6 +140,29 @@ needs_utf8(const struct dialog *d)
 	return smtp_path_is_utf8(d->task.sender);
 }
 
+/* Nothing is known of this transaction yet: all recipients that are left, or
+ * as many of them as the server takes. */
+static void
+choose_recipients(struct dialog *d)
+{
+	uint32_t count = 0, i;
+
+	for (i = 0; i < d->task.nrcpts; i++)
+		if (d->rcpts[i].state == RCPT_LATER)
+			d->rcpts[i].state = RCPT_OPEN;
+	d->batch = d->end.batch;
+	d->until = 0;
+	for (i = next_unsettled(d, 0);
+	     i < d->task.nrcpts && (d->batch == 0 || count < d->batch);
+	     i = next_unsettled(d, i + 1)) {
+		d->until = i + 1;
+		count++;
+	}
+	d->answered = d->accepted = d->put_off = 0;
+	d->refused = false;
+	d->transactions++;
+}
+
 void
 step_begin_transaction(struct dialog *d)
 {
@@ -117,14 +176,15 @@ step_begin_transaction(struct dialog *d)
 	};
 	uint32_t i;
 
+	choose_recipients(d);
 	step_said(d, command_mail(&d->out, &mail, &d->ehlo));
 	d->state = DIALOG_MAIL;
 	d->chunked = d->ehlo.chunking && d->task.chunking;
 	d->pipelined = d->ehlo.pipelining && !d->task.lockstep && !d->chunked;
 	if (!d->pipelined)
 		return;
-	for (i = step_next_unsettled(d, 0); i < d->task.nrcpts;
-	     i = step_next_unsettled(d, i + 1))
+	for (i = next_unsettled(d, 0); i < d->until;
+	     i = next_unsettled(d, i + 1))
 		say_rcpt(d, i);
 	step_said(d, command_plain(&d->out, "DATA"));
 }
@@ -134,8 +194,8 @@ static void
 advance(struct dialog *d, uint32_t from)
 {
 	d->state = DIALOG_RCPT;
-	d->next = step_next_unsettled(d, from);
-	if (d->next < d->task.nrcpts) {
+	d->next = next_unsettled(d, from);
+	if (d->next < d->until) {
 		if (!d->pipelined)
 			say_rcpt(d, d->next);
 		return;
@@ -179,23 +239,69 @@ step_mail_refused(struct dialog *d, const struct smtp_reply *reply)
 void
 step_rcpt_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 {
+	d->answered++;
 	if (!d->refused) {
 		d->rcpts[d->next].state = RCPT_TAKEN;
 		d->accepted++;
 	}
+	/* Those before were refused for another reason. */
+	if (d->put_off > 0)
+		d->end.batch = d->batch;
+	d->put_off = 0;
 	advance(d, d->next + 1);
+}
+
+/* RFC 5321 section 4.5.3.1.10, RFC 3463 X.5.3. Without an enhanced code the
+ * mailbox may be full as well. */
+enum too_many {
+	TOO_MANY_NOT,
+	TOO_MANY_PERHAPS,
+	TOO_MANY,
+};
+
+static enum too_many
+judge_too_many(const struct dialog *d, const struct smtp_reply *reply)
+{
+	const char *text = buf_str(&reply->text);
+	size_t len = smtp_dsn_len(text, reply->text.len);
+	bool code = reply->code == 452 || reply->code == 552;
+
+	if (d->accepted == 0 || (!code && reply->code >= 500))
+		return TOO_MANY_NOT;
+	if (len == 0)
+		return code ? TOO_MANY_PERHAPS : TOO_MANY_NOT;
+	return len == 5 && strncmp(text + 1, ".5.3", 4) == 0 ? TOO_MANY
+							     : TOO_MANY_NOT;
+}
+
+/* The recipient is for the next transaction, and begins it: then no other is
+ * accepted before it, and the reply to it is about itself. */
+static void
+put_off(struct dialog *d, enum too_many judged)
+{
+	d->rcpts[d->next].state = RCPT_LATER;
+	if (d->put_off++ == 0)
+		d->room = d->answered;
+	if (judged == TOO_MANY || d->put_off > 1)
+		d->end.batch = d->room;
+	d->answered++;
+	/* Servers end a session after some refusals. */
+	advance(
+	    d, judged == TOO_MANY && !d->pipelined ? d->until : d->next + 1);
 }
 
 void
 step_rcpt_refused(struct dialog *d, const struct smtp_reply *reply)
 {
 	struct verdict *v = &d->rcpts[d->next].verdict;
+	enum too_many judged = judge_too_many(d, reply);
 
+	if (judged != TOO_MANY_NOT) {
+		put_off(d, judged);
+		return;
+	}
+	d->answered++;
 	verdict_refuse(v, reply, d->task.peer, step_command(d));
-	/* RFC 5321 section 4.5.3.1.10: "too many recipients", if any was
-	 * taken. */
-	if (reply->code == 552 && d->accepted > 0)
-		verdict_soften(v);
 	if (!d->pipelined)
 		step_settle(d, d->next, v);
 	else if (!d->refused)
@@ -216,6 +322,16 @@ step_data_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 	d->state = DIALOG_ABORT;
 }
 
+/* The verdict on the message. A server that does not want it now is not asked
+ * for the recipients that are left. */
+static void
+settle_message(struct dialog *d, const struct verdict *v)
+{
+	step_settle_taken(d, v);
+	if (v->outcome == AGENT_DEFERRED)
+		step_settle_all(d, v);
+}
+
 void
 step_data_refused(struct dialog *d, const struct smtp_reply *reply)
 {
@@ -223,20 +339,24 @@ step_data_refused(struct dialog *d, const struct smtp_reply *reply)
 
 	step_release_held(d);
 	verdict_refuse(&v, reply, d->task.peer, step_command(d));
-	step_settle_all(d, &v);
+	if (d->accepted > 0)
+		settle_message(d, &v);
 	verdict_done(&v);
 	step_part(d, false);
 }
 
-/* A reply came before the end of the message. Nothing was accepted, and the
- * reply may be to something else: the recipients are deferred, the connection
- * is dropped. */
+/* A reply came before the end of the message: nothing was accepted, and the
+ * connection is dropped. Behind 354 a refusal is the verdict on the message. Of
+ * a chunk the reply may be one too many to RCPT, so the recipients are deferred
+ * there. */
 void
 step_content_refused(struct dialog *d, const struct smtp_reply *reply)
 {
 	struct verdict v = { 0 };
 
 	verdict_refuse(&v, reply, d->task.peer, step_command(d));
+	if (!d->chunked)
+		step_settle_taken(d, &v);
 	verdict_soften(&v);
 	step_settle_all(d, &v);
 	verdict_done(&v);
@@ -253,13 +373,15 @@ step_content_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 static void
 finish(struct dialog *d, const struct verdict *v)
 {
-	if (d->task.lmtp)
+	if (d->task.lmtp) {
 		step_settle(d, d->next, v);
-	else
-		step_settle_all(d, v);
-	d->next = next_taken(d, d->next);
-	if (d->next == d->task.nrcpts)
-		step_part(d, true);
+		d->next = next_taken(d, d->next);
+		if (d->next < d->task.nrcpts)
+			return;
+	} else {
+		settle_message(d, v);
+	}
+	step_part(d, true);
 }
 
 void
@@ -281,4 +403,19 @@ step_dot_refused(struct dialog *d, const struct smtp_reply *reply)
 	verdict_refuse(&v, reply, d->task.peer, step_command(d));
 	finish(d, &v);
 	verdict_done(&v);
+}
+
+/* Before a kept connection the results stand; before the next transaction the
+ * recipients that are left need another connection. */
+void
+step_rset_refused(struct dialog *d, const struct smtp_reply *reply)
+{
+	if (reply->code < 400)
+		step_set_protocol_error(d, "a reply without a command");
+	else
+		verdict_refuse(
+		    &d->end.why, reply, d->task.peer, step_command(d));
+	verdict_soften(&d->end.why);
+	d->end.stale = step_is_left(d);
+	d->state = DIALOG_CLOSED;
 }

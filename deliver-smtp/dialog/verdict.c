@@ -15,6 +15,7 @@ take_code(struct verdict *v, const struct smtp_reply *reply)
 	v->outcome = reply->code < 400 ? AGENT_SENT
 	    : reply->code < 500        ? AGENT_DEFERRED
 				       : AGENT_FAILED;
+	v->final = false;
 	smtp_reply_dsn(reply, v->dsn);
 	buf_reset(&v->text);
 }
@@ -43,6 +44,7 @@ verdict_set(struct verdict *v, enum agent_outcome outcome, const char *dsn,
 	va_list ap;
 
 	v->outcome = outcome;
+	v->final = false;
 	snprintf(v->dsn, sizeof(v->dsn), "%s", dsn);
 	buf_reset(&v->text);
 	va_start(ap, fmt);

@@ -260,6 +260,17 @@ reach_again(struct reach *r)
 }
 
 bool
+reach_has_next(const struct reach *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->targets.count; i++)
+		if (i != r->current && !r->over[i])
+			return r->used < r->limit_all;
+	return false;
+}
+
+bool
 reach_next(struct reach *r)
 {
 	r->over[r->current] = true;

@@ -103,6 +103,8 @@ struct reach {
 void reach_start(struct reach *r);
 /* The current address once more; the first, if there was none yet. */
 void reach_again(struct reach *r);
+/* Would reach_next() have one? */
+bool reach_has_next(const struct reach *r);
 /* The next address; the current one is of no use. False: there is none, or no
  * time; nothing was called. */
 bool reach_next(struct reach *r);

@@ -1,9 +1,9 @@
-#include "deliver-smtp/session/tls_log.h"
+#include "deliver-smtp/session/log.h"
 
 #include "log/log.h"
 
 void
-tls_log_begun(const char *id, const char *relay, const struct tls_facts *facts)
+log_secured(const char *id, const char *relay, const struct tls_facts *facts)
 {
 	const struct log_field fields[] = {
 		LOG_STR("relay", relay),
@@ -26,8 +26,29 @@ tls_log_begun(const char *id, const char *relay, const struct tls_facts *facts)
 }
 
 void
-tls_log_fall_back(const char *id, const struct verdict *why)
+log_fall_back(const char *id, const struct verdict *why)
 {
 	log_message(LOG_INFO_L, "tls", id, "%s: once more, in the clear",
 	    buf_str(&why->text));
+}
+
+void
+log_next_host(const char *id, const char *relay, uint32_t nrcpts,
+    const char *dsn, const char *text)
+{
+	const struct log_field fields[] = {
+		LOG_STR("relay", relay),
+		LOG_INT("nrcpt", nrcpts),
+		LOG_STR("dsn", dsn),
+	};
+	const struct log_event event = {
+		.level = LOG_INFO_L,
+		.name = "next-host",
+		.id = id,
+		.fields = fields,
+		.nfields = ARRAY_LEN(fields),
+		.text = text,
+	};
+
+	log_write(&event);
 }

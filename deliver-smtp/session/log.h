@@ -1,15 +1,19 @@
-/* deliver-smtp/session/tls_log.h - lines of the event tls, of one message
+/* deliver-smtp/session/log.h - lines of the log about one message
  * (qscheduler-log(5)). */
-#ifndef DELIVER_SMTP_SESSION_TLS_LOG_H
-#define DELIVER_SMTP_SESSION_TLS_LOG_H
+#ifndef DELIVER_SMTP_SESSION_LOG_H
+#define DELIVER_SMTP_SESSION_LOG_H
 
 #include "deliver-smtp/dialog/dialog.h"
 #include "deliver-smtp/protection/tls.h"
 
 /* A connection is secure, before a word of the message is said. */
 void
-tls_log_begun(const char *id, const char *relay, const struct tls_facts *facts);
+log_secured(const char *id, const char *relay, const struct tls_facts *facts);
 /* The message goes in the clear since TLS failed. */
-void tls_log_fall_back(const char *id, const struct verdict *why);
+void log_fall_back(const char *id, const struct verdict *why);
+/* The host at relay took no mail of these recipients for now, and the delivery
+ * goes on to the next host. */
+void log_next_host(const char *id, const char *relay, uint32_t nrcpts,
+    const char *dsn, const char *text);
 
 #endif

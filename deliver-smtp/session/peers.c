@@ -11,22 +11,37 @@ hash(const char *s)
 	return h;
 }
 
-void
-peers_add(struct peers *p, const char *relay, usec_t now)
+/* PEERS_MAX: it is not there, or has expired. */
+static size_t
+place_of(const struct peers *p, uint64_t name, usec_t now)
 {
-	p->names[p->next] = hash(relay);
-	p->until[p->next] = now + PEERS_KEEP;
-	p->next = (p->next + 1) % PEERS_MAX;
-}
-
-bool
-peers_has(const struct peers *p, const char *relay, usec_t now)
-{
-	uint64_t name = hash(relay);
 	size_t i;
 
 	for (i = 0; i < PEERS_MAX; i++)
 		if (p->names[i] == name && now < p->until[i])
-			return true;
-	return false;
+			break;
+	return i;
+}
+
+void
+peers_add(struct peers *p, const char *relay, uint32_t value, usec_t now)
+{
+	uint64_t name = hash(relay);
+	size_t i = place_of(p, name, now);
+
+	if (i == PEERS_MAX) {
+		i = p->next;
+		p->next = (p->next + 1) % PEERS_MAX;
+	}
+	p->names[i] = name;
+	p->values[i] = value;
+	p->until[i] = now + PEERS_KEEP;
+}
+
+uint32_t
+peers_find(const struct peers *p, const char *relay, usec_t now)
+{
+	size_t i = place_of(p, hash(relay), now);
+
+	return i == PEERS_MAX ? 0 : p->values[i];
 }

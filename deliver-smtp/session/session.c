@@ -1,32 +1,17 @@
-#include "deliver-smtp/session/session.h"
+#include "deliver-smtp/session/session_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/address.h"
 #include "base/clock.h"
-#include "deliver-smtp/reach/reach.h"
-#include "deliver-smtp/session/tls_log.h"
+#include "deliver-smtp/session/log.h"
 #include "spool/queue_file.h"
 
 #define SMTP_PORT 25
 #define LMTP_PORT 24 /* RFC 2033 section 5: never 25 */
 
-struct session {
-	TAILQ_ENTRY(session) entry;
-	struct session_context *context;
-	struct agent_delivery *delivery;
-	struct settings settings;
-	struct policy policy;
-	struct reach reach;  /* under way, or */
-	struct connection c; /* talk, peer and relay of the address */
-	bool reached;        /* the current address was connected to */
-	bool lockstep;       /* pipelining went wrong in this session */
-	bool in_clear;       /* TLS failed with the current address */
-	bool fell_back;      /* once in a session is enough */
-	uint64_t spare;      /* a kept connection that may be used; 0: none */
-	struct verdict why;  /* the last failure */
-};
+/* ---- the end ---- */
 
 static void
 close_spare(struct session *s)
@@ -50,12 +35,12 @@ session_free(struct session *s)
 	disconnect(s);
 	policies_unref(&s->c.policies);
 	verdict_done(&s->why);
+	held_done(&s->held);
 	free(s);
 }
 
-/* The delivery is over. */
-static void
-leave(struct session *s)
+void
+session_leave(struct session *s)
 {
 	struct session_context *context = s->context;
 
@@ -64,19 +49,31 @@ leave(struct session *s)
 	context->ended(context);
 }
 
-enum result {
-	RESULT_TALKED, /* the site talked to us, whatever it said */
-	RESULT_SITE_FAILED,
-	RESULT_OURS, /* our own trouble: says nothing of the site */
-};
-
-/* Recipients without a report are deferred; s->why says why. DONE gives back
- * the place at the destination, so it comes when nothing is connected any more.
- */
-static void
-finish(struct session *s, enum result result)
+static enum agent_site
+site_of(const struct session *s, enum session_result result)
 {
-	bool why = result != RESULT_TALKED;
+	static const enum agent_site sites[] = {
+		[SESSION_TALKED] = AGENT_SITE_TALKED,
+		[SESSION_FAILED] = AGENT_SITE_FAILED,
+		[SESSION_DOUBTED] = AGENT_SITE_DOUBTED,
+		[SESSION_OURS] = AGENT_SITE_TALKED,
+	};
+
+	/* The site is as good as the best of its hosts. */
+	if (s->talked)
+		return AGENT_SITE_TALKED;
+	if (s->doubted && result == SESSION_FAILED)
+		return AGENT_SITE_DOUBTED;
+	return sites[result];
+}
+
+/* DONE gives back the place at the destination, so it comes when nothing is
+ * connected any more. */
+void
+session_finish(struct session *s, enum session_result result)
+{
+	enum agent_site site = site_of(s, result);
+	bool why = result == SESSION_OURS || site != AGENT_SITE_TALKED;
 	struct agent_report report = {
 		.outcome = AGENT_DEFERRED,
 		.dsn = s->why.dsn,
@@ -86,12 +83,12 @@ finish(struct session *s, enum result result)
 	};
 
 	disconnect(s);
+	if (result != SESSION_OURS)
+		held_report(&s->held, s->delivery);
 	agent_result_rest(s->delivery, &report);
-	agent_done(s->delivery,
-	    result == RESULT_SITE_FAILED ? AGENT_SITE_FAILED
-					 : AGENT_SITE_TALKED,
-	    why ? s->why.dsn : "", why ? buf_str(&s->why.text) : "");
-	leave(s);
+	agent_done(s->delivery, site, why ? s->why.dsn : "",
+	    why ? buf_str(&s->why.text) : "");
+	session_leave(s);
 }
 
 /* The place is at another destination: nothing was tried. */
@@ -100,14 +97,14 @@ go_elsewhere(struct session *s, const char *site, uint32_t seconds)
 {
 	disconnect(s);
 	agent_elsewhere(s->delivery, site, seconds);
-	leave(s);
+	session_leave(s);
 }
 
 static void
 fail_here(struct session *s, int error)
 {
 	verdict_set(&s->why, AGENT_DEFERRED, "4.3.0", "%s", strerror(-error));
-	finish(s, RESULT_OURS);
+	session_finish(s, SESSION_OURS);
 }
 
 static void
@@ -116,7 +113,7 @@ abandon(struct session *s, const char *dsn, const char *text)
 	if (s->c.talk != NULL)
 		talk_abandon(s->c.talk, dsn, text);
 	verdict_set(&s->why, AGENT_DEFERRED, dsn, "%s", text);
-	finish(s, RESULT_OURS);
+	session_finish(s, SESSION_OURS);
 }
 
 void
@@ -143,91 +140,16 @@ session_cancel(const struct agent_delivery *delivery, enum agent_stage stage)
 /* ---- the dialogue ---- */
 
 static void
-on_report(void *arg, uint32_t place, const struct verdict *v)
-{
-	struct session *s = arg;
-	usec_t now = clock_mono(), handshaken = talk_handshaken_at(s->c.talk);
-	struct agent_report report = {
-		.outcome = v->outcome,
-		.dsn = v->dsn,
-		.relay = s->c.relay,
-		.text = buf_str(&v->text),
-		.passed_on = v->passed_on,
-	};
-
-	if (handshaken == 0)
-		handshaken = now;
-	report.conn = handshaken - s->delivery->received_at;
-	report.xfer = now - handshaken;
-	agent_result(s->delivery, place, &report);
-}
-
-/* The delivery is over, its connection stays. */
-static bool
-keep(struct session *s)
-{
-	if (s->context->stopping || s->delivery->agent == NULL ||
-	    !kept_add(s->context, &s->settings, s->delivery, &s->c))
-		return false;
-	agent_kept(s->delivery);
-	leave(s);
-	return true;
-}
-
-/* Without a connection any more; an open one is closed. */
-static void
-go_on(struct session *s, const struct dialog_end *end)
-{
-	s->reached =
-	    !end->stale && !end->lockstep && !end->in_clear && !end->try_next;
-	if (end->stale) {
-		reach_again(&s->reach);
-	} else if (end->lockstep) {
-		peers_add(&s->context->peers, s->c.relay, clock_mono());
-		s->lockstep = true;
-		reach_again(&s->reach);
-	} else if (end->in_clear) {
-		tls_log_fall_back(s->delivery->id, &s->why);
-		s->in_clear = s->fell_back = true;
-		reach_again(&s->reach);
-	} else if (!end->try_next) {
-		finish(
-		    s, end->site_failed ? RESULT_SITE_FAILED : RESULT_TALKED);
-	} else {
-		s->in_clear = false;
-		if (reach_next(&s->reach))
-			return;
-		s->reached = true;
-		finish(s, RESULT_SITE_FAILED);
-	}
-}
-
-static void
-on_ended(void *arg, struct dialog_end *ended)
-{
-	struct session *s = arg;
-	const struct dialog_end end = *ended;
-
-	verdict_done(&s->why);
-	s->why = end.why;
-	ended->why = (struct verdict){ 0 };
-	if (end.open && keep(s))
-		return;
-	talk_free(&s->c.talk);
-	go_on(s, &end);
-}
-
-static void
 on_secured(void *arg, const struct tls_facts *facts)
 {
 	const struct session *s = arg;
 
-	tls_log_begun(s->delivery->id, s->c.relay, facts);
+	log_secured(s->delivery->id, s->c.relay, facts);
 }
 
 static const struct talk_ops talk_ops = {
-	.report = on_report,
-	.ended = on_ended,
+	.report = session_on_report,
+	.ended = session_on_ended,
 	.secured = on_secured,
 };
 
@@ -254,8 +176,8 @@ task_of(const struct session *s)
 		.dialog = {
 			.lmtp = delivery->kind == AGENT_LMTP,
 			.lockstep = s->lockstep ||
-			    peers_has(&s->context->peers, s->c.relay,
-				clock_mono()),
+			    peers_find(&s->context->lockstep, s->c.relay,
+				clock_mono()) != 0,
 			.keep = kept_may(
 			    s->context, &s->settings, delivery, &s->c),
 			.tls = s->in_clear ? TLS_LEVEL_NONE : s->policy.level,
@@ -276,6 +198,8 @@ task_of(const struct session *s)
 			.eight = s->settings.eight,
 			.chunking = s->settings.chunking,
 			.ignored = s->settings.ignored,
+			.batch = peers_find(&s->context->batches,
+			    s->c.relay, clock_mono()),
 			.rcpts = delivery->rcpts,
 			.nrcpts = delivery->nrcpts,
 		},
@@ -302,6 +226,7 @@ talk(struct session *s, int sock)
 	int r;
 
 	s->reached = true;
+	s->reused = false;
 	s->c.opened_at = clock_mono();
 	s->c.messages = 1;
 	task = task_of(s);
@@ -317,7 +242,7 @@ talk_on(struct session *s)
 	struct talk_task task;
 	int r;
 
-	s->reached = true;
+	s->reached = s->reused = true;
 	s->c.messages++;
 	task = task_of(s);
 	r = talk_again(s->c.talk, &task, &talk_ops, s);
@@ -385,10 +310,10 @@ on_failed(void *arg, struct reach_failure *failure)
 	s->why = failure->why;
 	settled = failure->permanent != NULL &&
 	    report_permanent(s, failure->permanent);
-	finish(s,
-	    failure->ours ? RESULT_OURS
-		: settled ? RESULT_TALKED
-			  : RESULT_SITE_FAILED);
+	session_finish(s,
+	    failure->ours ? SESSION_OURS
+		: settled ? SESSION_TALKED
+			  : SESSION_FAILED);
 }
 
 static bool
@@ -490,9 +415,9 @@ session_start(struct session_context *context, struct agent_delivery *delivery)
 	if (!reused)
 		s->c.policies = policies_ref(context->policies);
 	if (!take_nexthop(s))
-		finish(s, RESULT_SITE_FAILED);
+		session_finish(s, SESSION_FAILED);
 	else if (!take_policy(s))
-		finish(s, RESULT_OURS);
+		session_finish(s, SESSION_OURS);
 	else if (reused)
 		talk_on(s);
 	else

@@ -3,10 +3,13 @@
  * hold the dialogue, report.
  *
  *	session.c   the delivery
+ *	next.c      the end of a dialogue: results, the next host
+ *	held.h      results that the next host may change
  *	reach.h     its connection
  *	place.c     is it at the destination of its MX hosts?
  *	kept.c      connections that wait for the next delivery
- *	peers.c     servers with which pipelining went wrong
+ *	peers.c     memory of servers
+ *	log.h       lines of the log
  *	settings.c  the part of the configuration that sessions need
  *
  * A session owns its delivery and ends with agent_done(); then, as its last
@@ -25,21 +28,25 @@
 
 /* ---- peers ----
  *
- * A server with which pipelining went wrong is spoken to in lock-step for an
- * hour, from the start. The list is short; a new entry pushes out the oldest,
- * which costs one connection at most. */
+ * What is known of servers for an hour: those with which pipelining went wrong
+ * are spoken to in lock-step; of those that take only so many recipients in a
+ * transaction, how many. A list is short; a new entry pushes out the oldest,
+ * which costs one connection or transaction at most. */
 
 #define PEERS_MAX  64
 #define PEERS_KEEP (3600 * USEC_PER_SEC)
 
 struct peers {
 	uint64_t names[PEERS_MAX]; /* hashes; a false hit only costs speed */
+	uint32_t values[PEERS_MAX];
 	usec_t until[PEERS_MAX];
 	size_t next;
 };
 
-void peers_add(struct peers *p, const char *relay, usec_t now);
-bool peers_has(const struct peers *p, const char *relay, usec_t now);
+/* value: not 0. */
+void peers_add(struct peers *p, const char *relay, uint32_t value, usec_t now);
+/* 0: nothing is known. */
+uint32_t peers_find(const struct peers *p, const char *relay, usec_t now);
 
 /* ---- settings ---- */
 
@@ -53,6 +60,9 @@ struct settings {
 	enum conf_eight eight; /* where 8BITMIME is not offered */
 	bool chunking;         /* BDAT where it is offered */
 	uint32_t ignored;      /* keywords of EHLO: smtp_keyword_find() */
+	/* Connections of a delivery that get past the handshake, at most; 0: no
+	 * limit. A kept one is not counted. */
+	uint32_t session_limit;
 	/* Of kept connections: without mail; in all; how many deliveries, 0:
 	 * any number. */
 	usec_t idle_limit, reuse_limit;
@@ -115,7 +125,8 @@ struct session_context {
 	struct settings settings;
 	struct settings_table own;
 	struct policies *policies; /* the same holds for these */
-	struct peers peers;
+	struct peers lockstep;     /* 1 */
+	struct peers batches;      /* recipients of a transaction, at most */
 	struct session_list running;
 	struct kept_list kept;
 	bool stopping; /* no connection is kept any more */

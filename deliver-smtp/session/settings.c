@@ -45,6 +45,7 @@ settings_load(const struct conf *conf, struct settings *ret_settings)
 		.connect_limit_all = conf->smtp_connect_all_timeout,
 		.head_start = conf->smtp_connect_head_start,
 		.mx = true,
+		.session_limit = conf->smtp_mx_session_limit,
 		.idle_limit = conf->smtp_connection_cache_time_limit,
 		.reuse_limit = conf->smtp_connection_reuse_time_limit,
 		.reuse_count = conf->smtp_connection_reuse_count_limit,

@@ -82,6 +82,7 @@ take_frame(struct bench *b, const struct msg *msg)
 	}
 	cr_assert_eq(msg->type, MSG_DONE);
 	b->site_failed = d->site == AGENT_SITE_FAILED;
+	b->end = (enum agent_site)d->site;
 	buf_printf(&b->site, "%.*s %.*s", (int)d->dsn.len, d->dsn.data,
 	    (int)d->text.len, d->text.data);
 }
@@ -124,6 +125,20 @@ make_file(struct bench *b, const char *content, size_t len)
 	b->content_len = len;
 }
 
+void
+bench_name_two(char ret_path[BENCH_PATH])
+{
+	static const char hosts[] = "127.0.0.2 two.test\n127.0.0.1 two.test\n";
+	int fd;
+
+	bench_template(ret_path);
+	fd = mkstemp(ret_path);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, hosts, sizeof(hosts) - 1), sizeof(hosts) - 1);
+	close(fd);
+	cr_assert_eq(setenv("CARES_HOSTS", ret_path, 1), 0);
+}
+
 static void
 set_limits(struct settings *s)
 {
@@ -132,6 +147,7 @@ set_limits(struct settings *s)
 	snprintf(s->helo, sizeof(s->helo), "me.example");
 	s->connect_limit = s->connect_limit_all = 10 * USEC_PER_SEC;
 	s->mx = true;
+	s->session_limit = 2;
 	for (i = 0; i < DIALOG_NSTATES; i++)
 		s->limits[i] = 10 * USEC_PER_SEC;
 	s->idle_limit = s->reuse_limit = 3600 * USEC_PER_SEC;
@@ -248,6 +264,7 @@ bench_deliver(
 		.rcpts = { rcpts.data, rcpts.len },
 	};
 	b->done = b->kept = b->site_failed = false;
+	b->end = AGENT_SITE_TALKED;
 	buf_reset(&b->results);
 	buf_reset(&b->site);
 	buf_reset(&b->elsewhere);
@@ -322,10 +339,17 @@ bench_reserve_port(struct bench *b)
 }
 
 void
-bench_expect(struct bench *b, const char *result, bool site_failed)
+bench_expect_end(struct bench *b, const char *result, enum agent_site end)
 {
 	cr_expect_not_null(strstr(buf_str(&b->results), result),
 	    "want %s, got %s", result, buf_str(&b->results));
-	cr_expect_eq(b->site_failed, site_failed, "%s", buf_str(&b->site));
-	cr_expect(b->site.len > 1 || !site_failed);
+	cr_expect_eq(b->end, end, "%u: %s", b->end, buf_str(&b->site));
+	cr_expect(b->site.len > 1 || end == AGENT_SITE_TALKED);
+}
+
+void
+bench_expect(struct bench *b, const char *result, bool site_failed)
+{
+	bench_expect_end(
+	    b, result, site_failed ? AGENT_SITE_FAILED : AGENT_SITE_TALKED);
 }

@@ -63,7 +63,8 @@ struct bench {
 	uint64_t number;      /* the number of the next */
 	struct buf results;   /* "S2.0.0:relay:text\n" by recipient */
 	bool done, kept, site_failed;
-	struct buf site; /* dsn and text of DONE */
+	enum agent_site end; /* of DONE */
+	struct buf site;     /* dsn and text of DONE */
 	struct server server;
 };
 
@@ -93,9 +94,14 @@ void bench_deliver(struct bench *b, enum agent_kind kind, const char *nexthop,
 /* A template for mkstemp() and mkdtemp(), below $TMPDIR or /tmp. */
 #define BENCH_PATH 80
 void bench_template(char ret_path[BENCH_PATH]);
+/* The names that are looked up from now on are those of this new file, which is
+ * the caller's to remove: two.test has 127.0.0.2 and 127.0.0.1, in this order.
+ */
+void bench_name_two(char ret_path[BENCH_PATH]);
 /* Somewhere in the results is this; and whether the site is said to have
  * failed, never without a reason. */
 void bench_expect(struct bench *b, const char *result, bool site_failed);
+void bench_expect_end(struct bench *b, const char *result, enum agent_site end);
 /* A port of 127.0.0.1 where nobody listens yet: the socket. */
 int bench_reserve_port(struct bench *b);
 /* Run the loop until DONE or KEPT. */

@@ -62,20 +62,20 @@ static const struct {
 	size_t content;
 	enum dialog_state shortened;
 	const char *want;
-	bool site_failed;
+	enum agent_site end;
 } rows[] = {
 	{ "QUIT is answered", to_content, 7, 3, DIALOG_CLOSED, "0S2.0.0",
-	    false },
+	    AGENT_SITE_TALKED },
 	{ "QUIT is not answered", to_content, 6, 3, DIALOG_QUIT, "0S2.0.0",
-	    false },
+	    AGENT_SITE_TALKED },
 	{ "the greeting refuses", refusal, 1, 3, DIALOG_CLOSED,
-	    "0D4.0.0:", true },
+	    "0D4.0.0:", AGENT_SITE_FAILED },
 	{ "no greeting", to_content, 0, 3, DIALOG_GREETING,
-	    "receiving the greeting", true },
+	    "receiving the greeting", AGENT_SITE_FAILED },
 	{ "no answer to the dot", to_content, 5, 3, DIALOG_DOT,
-	    "more than once", true },
+	    "more than once", AGENT_SITE_DOUBTED },
 	{ "the message is not read", to_content, 5, CONTENT_BIG, DIALOG_CONTENT,
-	    "timed out while sending the message", true },
+	    "timed out while sending the message", AGENT_SITE_DOUBTED },
 };
 
 Test(closing, done_comes_when_the_connection_is_closed)
@@ -99,7 +99,7 @@ Test(closing, done_comes_when_the_connection_is_closed)
 		cr_expect(is_connected(client), "%s", rows[i].name);
 		bench_run(&b);
 		cr_expect_not(is_connected(client), "%s", rows[i].name);
-		bench_expect(&b, rows[i].want, rows[i].site_failed);
+		bench_expect_end(&b, rows[i].want, rows[i].end);
 		close(client);
 		close(sock);
 		bench_close(&b);

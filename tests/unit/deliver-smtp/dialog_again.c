@@ -90,7 +90,7 @@ check_cut(enum kind kind, size_t at, const char *tail)
 		cr_expect_str_eq(buf_str(&p.results), "- -");
 	} else {
 		cr_expect(
-		    p.dialog.end.site_failed, "%s at %zu", kinds[kind], at);
+		    p.dialog.end.site_doubted, "%s at %zu", kinds[kind], at);
 	}
 	play_done(&p);
 	buf_done(&cut);
@@ -173,16 +173,16 @@ static const struct {
 	{ "421 to MAIL", SMTP, "421 4.4.2 idle\n", "- -", "stale" },
 	{ "421, pipelined", PIPELINED, "421 4.4.2 idle\n", "- -", "stale" },
 	{ "421 to RCPT", SMTP, "250 ok\n|421 4.4.2 no\n", "D4.4.2 D4.4.2",
-	    "site" },
-	{ "221 to MAIL, then the end", PIPELINED, "221 bye\n", "- -",
-	    "site lockstep" },
+	    "doubted" },
+	{ "221 to MAIL, then the end", PIPELINED, "221 bye\n",
+	    "D4.4.2 D4.4.2", "doubted" },
 	{ "two replies, in lock-step", SMTP, "250 ok\n250 ok\n",
-	    "D4.5.0 D4.5.0", "site" },
+	    "D4.5.0 D4.5.0", "doubted" },
 	{ "a reply missing, pipelined", PIPELINED, "250 ok\n250 ok\n354 go\n",
-	    "- -", "site lockstep" },
+	    "- -", "lockstep" },
 	{ "a reply too many, pipelined", PIPELINED,
 	    "250 ok\n250 ok\n250 ok\n250 ok\n354 go\n", "- -",
-	    "site lockstep" },
+	    "lockstep" },
 	{ "a reply behind the last", PIPELINED,
 	    "250 ok\n250 ok\n250 ok\n354 go\n|250 2.0.0 a\n250 2.0.0 b\n",
 	    "S2.0.0 S2.0.0", "" },

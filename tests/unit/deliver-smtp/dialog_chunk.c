@@ -44,16 +44,16 @@ static const struct row rows[] = {
 	{ "503, for a BDAT that is not known after all", false, 1,
 	    HI EHLO OK OK "503 5.5.1 what\n|" BYE, NULL, "F5.5.1", "" },
 	{ "354 is no answer to it", false, 1, HI EHLO OK OK "354 go\n|", NULL,
-	    "D4.5.0", "site" },
+	    "D4.5.0", "doubted" },
 	{ "421 for it", false, 1, HI EHLO OK OK "421 4.3.2 down\n|", NULL,
-	    "D4.3.2", "site" },
-	{ "no answer", false, 1, HI EHLO OK OK "!", NULL, "D4.4.2", "site" },
+	    "D4.3.2", "doubted" },
+	{ "no answer", false, 1, HI EHLO OK OK "!", NULL, "D4.4.2", "doubted" },
 	{ "half an answer", false, 1, HI EHLO OK OK "250", NULL, "D4.4.2",
-	    "site" },
+	    "doubted" },
 	{ "a reply too many, behind RCPT", false, 1,
-	    HI EHLO OK "250 a\n250 b\n|", NULL, "D4.5.0", "site" },
+	    HI EHLO OK "250 a\n250 b\n|", NULL, "D4.5.0", "doubted" },
 	{ "a reply too many, behind MAIL", false, 1,
-	    HI EHLO "250 a\n250 b\n|", NULL, "D4.5.0", "site" },
+	    HI EHLO "250 a\n250 b\n|", NULL, "D4.5.0", "doubted" },
 	{ "a reply too many, behind the last", false, 1,
 	    HI EHLO OK OK "250 2.0.0 a\n550 5.0.0 b\n|", NULL, "S2.0.0", "" },
 	{ "LMTP: a reply each", true, 3,
@@ -61,7 +61,7 @@ static const struct row rows[] = {
 	    BYE, "LHLO me.example\r\n" TWO "RCPT TO:<c@x>\r\n" CHUNK
 	    "QUIT\r\n", "S2.0.0 F5.1.1 D4.2.2", "" },
 	{ "LMTP: fewer", true, 2, HI EHLO OK OK OK "250 2.0.0 a\n|", NULL,
-	    "S2.0.0 D4.4.2", "site" },
+	    "S2.0.0 D4.4.2", "doubted" },
 };
 /* clang-format on */
 

@@ -112,14 +112,18 @@ judge(struct play *p)
 	}
 	cr_assert_leq(
 	    e->try_next + e->lockstep + e->stale + e->open + e->in_clear, 1);
+	cr_assert_leq(e->site_failed + e->site_doubted + e->stale +
+		e->lockstep + e->in_clear,
+	    1);
 	cr_assert_eq(e->open, p->dialog.state == DIALOG_IDLE);
-	p->end = e->open     ? "open"
-	    : e->stale       ? "stale"
-	    : e->in_clear    ? "clear"
-	    : e->try_next    ? "site next"
-	    : e->lockstep    ? "site lockstep"
-	    : e->site_failed ? "site"
-			     : "";
+	p->end = e->open      ? "open"
+	    : e->stale        ? "stale"
+	    : e->in_clear     ? "clear"
+	    : e->try_next     ? "site next"
+	    : e->lockstep     ? "lockstep"
+	    : e->site_failed  ? "site"
+	    : e->site_doubted ? "doubted"
+			      : "";
 }
 
 static void

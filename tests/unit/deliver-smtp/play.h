@@ -20,8 +20,8 @@ struct play {
 	uint64_t wire;      /* what any count before MAIL finds; 0: task.size */
 	struct buf texts[8];
 	struct verdict got[8];
-	const char *end; /* "", "clear", "site", "site next", "site lockstep",
-			  * "stale", "open" */
+	const char *end; /* "", "clear", "site", "site next", "doubted",
+			  * "lockstep", "stale", "open" */
 };
 
 /* Script: what the server says, LF for CRLF; `|` waits until we have had our

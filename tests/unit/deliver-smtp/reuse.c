@@ -224,7 +224,7 @@ Test(reuse, N14_of_no_use_any_more_is_no_failure)
 		bench_expect(&b, "0S2.0.0:", false);
 		cr_expect(b.kept, "%s", rows[i].name);
 		cr_expect_eq(b.server.connections, 2, "%s", rows[i].name);
-		cr_expect_not(peers_has(&b.context.peers, "", 0));
+		cr_expect_not(peers_find(&b.context.lockstep, "", 0));
 		if (i + 1 < ARRAY_LEN(rows))
 			end();
 	}

@@ -141,17 +141,19 @@ static const struct {
 	const char *name;
 	const struct step *steps;
 	const char *want;
-	bool site_failed;
+	enum agent_site end;
 } ends[] = {
-	{ "greeting", closed_greeting, "0D4.4.2:", true },
-	{ "EHLO", closed_ehlo, "while performing the handshake", true },
-	{ "MAIL", closed_mail, "while sending MAIL FROM", true },
-	{ "dot", closed_dot, "more than once", true },
-	{ "N12 QUIT", closed_quit, "0S2.0.0:", false },
-	{ "N12 before QUIT", quits_itself, "0S2.0.0:", false },
-	{ "N5 refusing greeting", refuses, ":host 127.0.0.1[127.0.0.1] said: 554 5.3.2 not here", true },
-	{ "N5 that is no failure of the message", refuses, "0D4.3.2:127.0.0.1[127.0.0.1]:", true },
-	{ "N6 rubbish", rubbish, "0D4.5.0:", true },
+	{ "greeting", closed_greeting, "0D4.4.2:", AGENT_SITE_FAILED },
+	{ "EHLO", closed_ehlo, "while performing the handshake", AGENT_SITE_FAILED },
+	{ "MAIL", closed_mail, "while sending MAIL FROM", AGENT_SITE_FAILED },
+	{ "dot", closed_dot, "more than once", AGENT_SITE_DOUBTED },
+	{ "N12 QUIT", closed_quit, "0S2.0.0:", AGENT_SITE_TALKED },
+	{ "N12 before QUIT", quits_itself, "0S2.0.0:", AGENT_SITE_TALKED },
+	{ "N5 refusing greeting", refuses, ":host 127.0.0.1[127.0.0.1] said: 554 5.3.2 not here",
+	    AGENT_SITE_FAILED },
+	{ "N5 that is no failure of the message", refuses, "0D4.3.2:127.0.0.1[127.0.0.1]:",
+	    AGENT_SITE_FAILED },
+	{ "N6 rubbish", rubbish, "0D4.5.0:", AGENT_SITE_FAILED },
 };
 /* clang-format on */
 
@@ -162,7 +164,7 @@ Test(session_faults, N3_N12_the_connection_ends)
 
 	for (i = 0; i < ARRAY_LEN(ends); i++) {
 		run(&b, ends[i].steps);
-		bench_expect(&b, ends[i].want, ends[i].site_failed);
+		bench_expect_end(&b, ends[i].want, ends[i].end);
 		cr_expect_eq(b.server.connections, 1, "%s", ends[i].name);
 		bench_close(&b);
 	}
@@ -176,11 +178,15 @@ Test(session_faults, N4_silence)
 		enum dialog_state state;
 		const struct step *steps;
 		const char *want;
+		enum agent_site end;
 	} rows[] = {
-		{ DIALOG_GREETING, silent, "while receiving the greeting" },
-		{ DIALOG_MAIL, bench_plain, "while sending MAIL FROM" },
-		{ DIALOG_DOT, bench_plain, "more than once" },
-		{ DIALOG_QUIT, bench_plain, "0S2.0.0:" },
+		{ DIALOG_GREETING, silent, "while receiving the greeting",
+		    AGENT_SITE_FAILED },
+		{ DIALOG_MAIL, bench_plain, "while sending MAIL FROM",
+		    AGENT_SITE_FAILED },
+		{ DIALOG_DOT, bench_plain, "more than once",
+		    AGENT_SITE_DOUBTED },
+		{ DIALOG_QUIT, bench_plain, "0S2.0.0:", AGENT_SITE_TALKED },
 	};
 	/* The server goes silent when the state is reached. */
 	struct step cut[ARRAY_LEN(bench_plain)];
@@ -198,7 +204,7 @@ Test(session_faults, N4_silence)
 		b.context.settings.limits[rows[i].state] = SHORT;
 		bench_deliver(&b, AGENT_SMTP, "127.0.0.1:%u", 1);
 		bench_run(&b);
-		bench_expect(&b, rows[i].want, rows[i].state != DIALOG_QUIT);
+		bench_expect_end(&b, rows[i].want, rows[i].end);
 		bench_close(&b);
 	}
 }
@@ -273,7 +279,8 @@ Test(session_faults, N4_a_server_that_does_not_read)
 		} while (n <= 0);
 	}
 	bench_run(&b);
-	bench_expect(&b, "timed out while sending the message", true);
+	bench_expect_end(
+	    &b, "timed out while sending the message", AGENT_SITE_DOUBTED);
 	close(client);
 	close(sock);
 	free(content);

@@ -96,16 +96,16 @@ Test(peers, N9_are_remembered_for_an_hour)
 	char name[16];
 	int i;
 
-	cr_expect_not(peers_has(&p, "a[1.2.3.4]:25", 0));
-	peers_add(&p, "a[1.2.3.4]:25", 5);
-	cr_expect(peers_has(&p, "a[1.2.3.4]:25", 5));
-	cr_expect_not(peers_has(&p, "a[1.2.3.4]:26", 5));
-	cr_expect(peers_has(&p, "a[1.2.3.4]:25", PEERS_KEEP));
-	cr_expect_not(peers_has(&p, "a[1.2.3.4]:25", 5 + PEERS_KEEP));
+	cr_expect_not(peers_find(&p, "a[1.2.3.4]:25", 0));
+	peers_add(&p, "a[1.2.3.4]:25", 7, 5);
+	cr_expect(peers_find(&p, "a[1.2.3.4]:25", 5));
+	cr_expect_not(peers_find(&p, "a[1.2.3.4]:26", 5));
+	cr_expect(peers_find(&p, "a[1.2.3.4]:25", PEERS_KEEP));
+	cr_expect_not(peers_find(&p, "a[1.2.3.4]:25", 5 + PEERS_KEEP));
 	for (i = 0; i < PEERS_MAX; i++) {
 		snprintf(name, sizeof(name), "%d", i);
-		peers_add(&p, name, 5);
+		peers_add(&p, name, 1, 5);
 	}
-	cr_expect_not(peers_has(&p, "a[1.2.3.4]:25", 5));
-	cr_expect(peers_has(&p, "0", 5));
+	cr_expect_not(peers_find(&p, "a[1.2.3.4]:25", 5));
+	cr_expect(peers_find(&p, "0", 5));
 }

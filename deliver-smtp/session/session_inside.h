@@ -1,0 +1,49 @@
+/* deliver-smtp/session/session_inside.h - shared by session.c and next.c only.
+ */
+#ifndef DELIVER_SMTP_SESSION_SESSION_INSIDE_H
+#define DELIVER_SMTP_SESSION_SESSION_INSIDE_H
+
+#include "deliver-smtp/session/held.h"
+#include "deliver-smtp/session/session.h"
+
+struct session {
+	TAILQ_ENTRY(session) entry;
+	struct session_context *context;
+	struct agent_delivery *delivery;
+	struct settings settings;
+	struct policy policy;
+	struct reach reach;  /* under way, or */
+	struct connection c; /* talk, peer and relay of the address */
+	bool reached;        /* the current address was connected to */
+	bool reused;         /* c was kept by an earlier delivery */
+	bool lockstep;       /* pipelining went wrong in this session */
+	bool in_clear;       /* TLS failed with the current address */
+	bool fell_back;      /* once in a session is enough */
+	uint64_t spare;      /* a kept connection that may be used; 0: none */
+	uint32_t sessions;   /* new connections that got past the handshake */
+	bool talked; /* a host answered about the message, and has not failed */
+	bool doubted; /* a host is doubted (dialog.h) */
+	struct held held;
+	struct verdict why; /* the last failure */
+};
+
+/* The last host, for the scheduler. */
+enum session_result {
+	SESSION_TALKED, /* it talked to us, whatever it said */
+	SESSION_FAILED,
+	SESSION_DOUBTED,
+	SESSION_OURS, /* our own trouble: says nothing of the site */
+};
+
+/* End the delivery. Recipients without a report have the result that is held
+ * for them, else are deferred, and s->why says why; of our own trouble all of
+ * them. */
+void session_finish(struct session *s, enum session_result result);
+/* The delivery is over for its owner. */
+void session_leave(struct session *s);
+
+/* Of struct talk_ops. */
+void session_on_report(void *arg, uint32_t place, const struct verdict *v);
+void session_on_ended(void *arg, struct dialog_end *ended);
+
+#endif
