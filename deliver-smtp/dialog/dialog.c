@@ -7,34 +7,10 @@
 #include "deliver-smtp/dialog/steps.h"
 
 struct row {
-	const char *command; /* "in reply to …" */
-	const char *doing;   /* "lost connection while …" */
-	enum step_fate fate;
 	unsigned ok; /* the class of reply that goes on; 0: none */
 	step_fn *on_ok, *on_refused;
 	step_fn *on_more; /* 3xx where ok is 2, or NULL */
 };
-static const struct row rows[DIALOG_NSTATES];
-
-enum step_fate
-step_fate(const struct dialog *d)
-{
-	return rows[d->state].fate;
-}
-
-const char *
-step_doing(const struct dialog *d)
-{
-	return rows[d->state].doing;
-}
-
-const char *
-step_command(const struct dialog *d)
-{
-	if (d->state == DIALOG_EHLO && d->task.lmtp)
-		return "LHLO";
-	return rows[d->state].command;
-}
 
 /* ---- other replies ---- */
 
@@ -60,44 +36,25 @@ quit_over(struct dialog *d, const struct smtp_reply *reply UNUSED)
 
 /* clang-format off */
 static const struct row rows[DIALOG_NSTATES] = {
-	[DIALOG_GREETING] = { "the greeting", "receiving the greeting",
-	    FATE_NEXT, 2, step_greeting_ok, step_refuse_site, NULL },
-	[DIALOG_EHLO] = { "EHLO", "performing the handshake",
-	    FATE_NEXT, 2, step_ehlo_ok, step_ehlo_refused, NULL },
-	[DIALOG_HELO] = { "HELO", "performing the handshake",
-	    FATE_NEXT, 2, step_ehlo_ok, step_refuse_site, NULL },
-	[DIALOG_STARTTLS] = { "STARTTLS", "sending STARTTLS",
-	    FATE_TLS, 2, step_starttls_ok, step_refuse_site, NULL },
-	[DIALOG_TLS] = { "nothing", "starting TLS",
-	    FATE_TLS, 2, step_refuse_site, step_refuse_site, NULL },
-	[DIALOG_AUTH] = { "AUTH", "performing AUTH",
-	    FATE_NEXT, 2, step_auth_ok, step_auth_refused, step_auth_more },
-	[DIALOG_SURVEY] = { "EHLO", "looking through the message",
-	    FATE_NEXT, 0, step_content_ok, step_refuse_site, NULL },
-	[DIALOG_COUNT] = { "EHLO", "measuring the message",
-	    FATE_NEXT, 0, step_content_ok, step_refuse_site, NULL },
-	[DIALOG_MAIL] = { "MAIL FROM", "sending MAIL FROM",
-	    FATE_COMMAND, 2, step_mail_ok, step_mail_refused, NULL },
-	[DIALOG_RCPT] = { "RCPT TO", "sending RCPT TO",
-	    FATE_COMMAND, 2, step_rcpt_ok, step_rcpt_refused, NULL },
-	[DIALOG_DATA] = { "DATA", "sending DATA",
-	    FATE_COMMAND, 3, step_data_ok, step_data_refused, NULL },
-	[DIALOG_MEASURE] = { "nothing", "measuring the message",
-	    FATE_BODY, 0, step_content_ok, step_content_refused, NULL },
-	[DIALOG_CONTENT] = { "an unfinished message", "sending the message",
-	    FATE_BODY, 2, step_content_ok, step_content_refused, NULL },
-	[DIALOG_DOT] = { "end of message", "sending end of message",
-	    FATE_UNKNOWN, 2, step_dot_ok, step_dot_refused, NULL },
-	[DIALOG_ABORT] = { "end of an empty message", "sending an empty message",
-	    FATE_BODY, 2, abort_over, abort_over, NULL },
-	[DIALOG_RSET] = { "RSET", "sending RSET",
-	    FATE_NOTHING, 2, rset_ok, step_rset_refused, NULL },
-	[DIALOG_IDLE] = { "nothing", "waiting for more mail",
-	    FATE_NOTHING, 2, quit_over, quit_over, NULL },
-	[DIALOG_QUIT] = { "QUIT", "sending QUIT",
-	    FATE_NOTHING, 2, quit_over, quit_over, NULL },
-	[DIALOG_CLOSED] = { "nothing", "closing",
-	    FATE_NOTHING, 2, quit_over, quit_over, NULL },
+	[DIALOG_GREETING] = { 2, step_greeting_ok, step_refuse_site, NULL },
+	[DIALOG_EHLO] = { 2, step_ehlo_ok, step_ehlo_refused, NULL },
+	[DIALOG_HELO] = { 2, step_ehlo_ok, step_refuse_site, NULL },
+	[DIALOG_STARTTLS] = { 2, step_starttls_ok, step_refuse_site, NULL },
+	[DIALOG_TLS] = { 2, step_refuse_site, step_refuse_site, NULL },
+	[DIALOG_AUTH] = { 2, step_auth_ok, step_auth_refused, step_auth_more },
+	[DIALOG_SURVEY] = { 0, step_content_ok, step_refuse_site, NULL },
+	[DIALOG_COUNT] = { 0, step_content_ok, step_refuse_site, NULL },
+	[DIALOG_MAIL] = { 2, step_mail_ok, step_mail_refused, NULL },
+	[DIALOG_RCPT] = { 2, step_rcpt_ok, step_rcpt_refused, NULL },
+	[DIALOG_DATA] = { 3, step_data_ok, step_data_refused, NULL },
+	[DIALOG_MEASURE] = { 0, step_content_ok, step_content_refused, NULL },
+	[DIALOG_CONTENT] = { 2, step_content_ok, step_content_refused, NULL },
+	[DIALOG_DOT] = { 2, step_dot_ok, step_dot_refused, NULL },
+	[DIALOG_ABORT] = { 2, abort_over, abort_over, NULL },
+	[DIALOG_RSET] = { 2, rset_ok, step_rset_refused, NULL },
+	[DIALOG_IDLE] = { 2, quit_over, quit_over, NULL },
+	[DIALOG_QUIT] = { 2, quit_over, quit_over, NULL },
+	[DIALOG_CLOSED] = { 2, quit_over, quit_over, NULL },
 };
 /* clang-format on */
 
@@ -227,7 +184,7 @@ take_reply(struct dialog *d, const struct smtp_reply *reply)
 
 	d->early = false;
 	d->turn++;
-	if (row->fate == FATE_NOTHING)
+	if (step_fate(d) == FATE_NOTHING)
 		(class == row->ok && !early ? row->on_ok : row->on_refused)(
 		    d, reply);
 	else if (step_is_end(d, reply))

@@ -2,6 +2,7 @@
  * machine, and the verdict that a server's reply is for a recipient.
  *
  *	dialog.c       the table of states
+ *	states.c       the words for the states
  *	ends.c         the ends of the connection
  *	handshake.c    the greeting to the last word before MAIL
  *	transaction.c  MAIL to the last reply

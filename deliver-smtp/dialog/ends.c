@@ -1,6 +1,6 @@
 #include "deliver-smtp/dialog/steps.h"
 
-/* ---- what the end means ---- */
+/* ---- ends ---- */
 
 static bool
 is_before_mail(const struct dialog *d)

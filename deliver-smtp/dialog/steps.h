@@ -2,6 +2,7 @@
  *
  *	dialog.c       calls the steps by its table of states
  *	ends.c         the ends of the connection
+ *	states.c       the words for the states
  *	handshake.c    the steps before MAIL
  *	transaction.c  the steps from MAIL to the last reply
  *	command.c      the commands as octets

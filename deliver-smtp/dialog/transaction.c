@@ -244,7 +244,7 @@ step_rcpt_ok(struct dialog *d, const struct smtp_reply *reply UNUSED)
 		d->rcpts[d->next].state = RCPT_TAKEN;
 		d->accepted++;
 	}
-	/* Those before were refused for another reason. */
+	/* The recipients before were refused for another reason. */
 	if (d->put_off > 0)
 		d->end.batch = d->batch;
 	d->put_off = 0;

@@ -29,7 +29,7 @@ struct session {
 
 /* The last host, for the scheduler. */
 enum session_result {
-	SESSION_TALKED, /* it talked to us, whatever it said */
+	SESSION_TALKED, /* the host talked to us, whatever it said */
 	SESSION_FAILED,
 	SESSION_DOUBTED,
 	SESSION_OURS, /* our own trouble: says nothing of the site */

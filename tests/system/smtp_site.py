@@ -5,6 +5,8 @@
     Site(hold=True)      ... waits for release()
     Site(mute=True)      connections are taken, and never greeted
     Site(keywords=[b"X"])  what EHLO is answered with, beside the name
+    Site(says=f)         f(client, verb, line) has the reply to a command, or None; behind
+                         421 the connection is closed, b"" closes it without a word
     site.answer = b"451 4.3.2 later"   the reply to each message from now on
 
 `serving` counts from the greeting, for a further message over the connection from
@@ -26,6 +28,7 @@ class Client(asyncio.Protocol):
         self.counted = False
         self.sender = None
         self.rcpts = []
+        self.refused = 0  # replies of Site(says=f) that refuse
         self.buffer = b""
         self.content = False
 
@@ -66,6 +69,9 @@ class Client(asyncio.Protocol):
     def data_received(self, data):
         self.buffer += data
         while True:
+            if self.content and self.buffer.startswith(b".\r\n"):  # the end of nothing
+                self.content, self.buffer = False, self.buffer[3:]
+                self.say(b"554 5.5.1 no message")
             end = b"\r\n.\r\n" if self.content else b"\r\n"
             part, found, rest = self.buffer.partition(end)
             if not found:
@@ -81,20 +87,32 @@ class Client(asyncio.Protocol):
     def command(self, line):
         verb = line[:4].upper()
         self.site.lines.append(line)
-        if verb in (b"EHLO", b"LHLO"):
+        own = self.site.says(self, verb, line)
+        if own is not None:
+            self.refused += own[:1] in (b"4", b"5")
+            if own:
+                self.say(own)
+            if own[:3] in (b"", b"421"):
+                self.transport.close()
+        elif verb in (b"EHLO", b"LHLO"):
             self.say(b"250" + b"\r\n250".join(
                 (b" " if i == len(self.site.keywords) else b"-") + word
                 for i, word in enumerate([b"site"] + self.site.keywords)))
         elif verb == b"MAIL":
             self.begun()
+            self.rcpts = []
             self.sender = line.partition(b"<")[2].partition(b">")[0].decode()
             self.say(b"250 2.1.0 ok")
         elif verb == b"RCPT":
             self.rcpts.append(line.partition(b"<")[2].partition(b">")[0].decode())
             self.say(b"250 2.1.5 ok")
+        elif verb == b"DATA" and not self.rcpts:
+            self.say(b"554 5.5.1 no valid recipients")
         elif verb == b"DATA":
             self.content = True
             self.say(b"354 go on")
+        elif verb == b"RSET":
+            self.say(b"250 2.0.0 ok")
         elif verb == b"QUIT":
             self.say(b"221 2.0.0 bye")
             self.transport.close()
@@ -109,7 +127,9 @@ class Client(asyncio.Protocol):
 
 
 class Site:
-    def __init__(self, limit=None, service=0.0, hold=False, mute=False, seed=1, keywords=(b"PIPELINING",)):
+    def __init__(self, limit=None, service=0.0, hold=False, mute=False, seed=1, keywords=(b"PIPELINING",),
+                 says=lambda *_: None, address="127.0.0.1", port=0):
+        self.says, self.address = says, address
         self.keywords = list(keywords)
         self.lines, self.contents = [], []  # commands; messages as they came over the wire
         self.limit, self.service, self.hold, self.mute = limit, service, hold, mute
@@ -122,11 +142,11 @@ class Site:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._server = self._call(self._listen())
+        self._server = self._call(self._listen(port))
         self.port = self._server.sockets[0].getsockname()[1]
 
-    async def _listen(self):
-        return await self._loop.create_server(lambda: Client(self), "127.0.0.1", 0, backlog=1000)
+    async def _listen(self, port):
+        return await self._loop.create_server(lambda: Client(self), self.address, port, backlog=1000)
 
     def _call(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(HANG)

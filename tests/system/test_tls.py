@@ -137,6 +137,24 @@ class Tls(SystemTest):
         self.assertEqual([m[0] for m in site.messages], [None, "TLSv1.3"])
         i.stop()
 
+    # mutation: deliver-smtp/dialog/ends.c, lose() without end.in_clear.
+    def test_N33_a_server_that_wants_our_certificate(self):
+        i = self.prepared(smtp_tls_security_level="may")
+        site = self.site(i, "asks")
+        i.write_conf(relayhost=f"[localhost]:{site.port}")
+        i.start()
+        i.inject(HELLO, "x@away.example")
+        i.wait_empty()
+        self.assertTrue(i.log_has(r"lost connection with localhost\S+ while performing the handshake: "
+                                  r"TLS: .*certificate required.*: once more, in the clear"), i.log())
+        self.assertEqual([m[0] for m in site.messages], [None])
+        i.write_conf(smtp_tls_security_level="encrypt")
+        self.reloaded(i, r"reload")
+        i.inject(HELLO, "y@away.example")
+        self.result(i, r"to=<y@away\.example>.*dsn=4\.4\.2, status=deferred \(lost connection .*certificate required")
+        i.stop()
+        self.assertEqual(len(site.messages), 1)
+
     def test_N8_a_certificate_of_another_name(self):
         i = self.prepared(smtp_tls_security_level="verify")
         site = self.site(i, name="other.example")

@@ -2,6 +2,7 @@
 
     TlsSite(directory)                  STARTTLS with a certificate of `localhost`
     TlsSite(directory, "bad")           ... that is no TLS behind the word
+    TlsSite(directory, "asks")          ... that wants a certificate of the client
     TlsSite(directory, users={"u": "p"})  takes no mail without AUTH PLAIN
     TlsSite(..., mechanisms=("SCRAM-SHA-256", "PLAIN"))  offers these
 """
@@ -45,6 +46,9 @@ class TlsSite:
         self.how, self.users = how, users or {}
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(chain, key)
+        if how == "asks":
+            self.context.load_verify_locations(self.authority)
+            self.context.verify_mode = ssl.CERT_REQUIRED
         self.messages = []  # (protocol or None, user or None, content)
         self.refusal = b"535 5.7.8 no"
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)

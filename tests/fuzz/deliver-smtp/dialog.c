@@ -33,6 +33,9 @@ on_report(void *arg, uint32_t place, const struct verdict *v)
 	MUST(!p->rcpts[place].reported);
 	p->rcpts[place].reported = true;
 	MUST(v->outcome != AGENT_SENT || p->content_sent);
+	/* Nobody may have a message that was not sent to its end, but for our
+	 * end of it. */
+	MUST(!v->final || (v->outcome == AGENT_DEFERRED && p->content_sent));
 	MUST(v->dsn[0] ==
 	    (v->outcome == AGENT_SENT            ? '2'
 		    : v->outcome == AGENT_FAILED ? '5'
@@ -44,13 +47,15 @@ on_report(void *arg, uint32_t place, const struct verdict *v)
 
 /* Each line that we say is one of the commands, as a whole. */
 static void
-check_line(const char *line)
+check_line(struct play *p, const char *line)
 {
 	static const char *const verbs[] = { "EHLO ", "HELO ", "LHLO ",
 		"MAIL FROM:<", "RCPT TO:<", "DATA", "BDAT 7 LAST", "RSET",
 		"QUIT", "." };
 	size_t i;
 
+	if (strncmp(line, "MAIL", 4) == 0)
+		p->content_sent = false;
 	for (i = 0; i < ARRAY_LEN(verbs); i++)
 		if (strncmp(line, verbs[i], strlen(verbs[i])) == 0)
 			return;
@@ -73,7 +78,7 @@ our_turn(struct play *p)
 		p->line.data[p->line.len - 2] = '\0';
 		MUST(strlen(p->line.data) == p->line.len - 2);
 		MUST(strpbrk(p->line.data, "\r\n") == NULL);
-		check_line(p->line.data);
+		check_line(p, p->line.data);
 		buf_reset(&p->line);
 	}
 	MUST(p->line.len == 0);
@@ -152,11 +157,16 @@ finish(struct play *p, uint8_t how)
 	MUST(d->state == DIALOG_CLOSED);
 	for (i = 0; i < d->task.nrcpts; i++)
 		left += !p->rcpts[i].reported;
+	/* Each transaction but the last one has given a result. */
+	MUST(d->transactions <= d->task.nrcpts);
 	MUST(d->end.try_next + d->end.lockstep + d->end.stale <= 1);
+	MUST(d->end.site_failed + d->end.site_doubted + d->end.lockstep +
+		d->end.stale <= 1);
 	MUST(left == 0 || d->end.try_next || d->end.lockstep || d->end.stale);
 	MUST(!d->end.stale || (left > 0 && !d->end.site_failed));
 	MUST(!d->end.open);
-	MUST(!d->end.site_failed || d->end.why.text.len > 0);
+	MUST(!(d->end.site_failed || d->end.site_doubted) ||
+	    d->end.why.text.len > 0);
 }
 
 /* Queue files have no others. */
@@ -186,7 +196,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.eight = (enum conf_eight)(how >> 6) % CONF_NEIGHTS,
 		.helo = "me.example",
 		.peer = "mx[192.0.2.1]",
-		.size = size_told & 0x7fff,
+		.size = size_told & 0xfff,
+		.batch = size_told >> 12 & 7,
 		.chunking = size_told >> 15,
 		.rcpts = p.rcpts,
 		.nrcpts = 1u + what % RCPTS_MAX,

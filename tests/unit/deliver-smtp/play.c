@@ -207,6 +207,12 @@ play_begin(struct play *p, const struct dialog_task *task, const char *script)
 }
 
 void
+play_end(struct play *p)
+{
+	judge(p);
+}
+
+void
 play_again(struct play *p, const char *script)
 {
 	const struct dialog_task task = p->dialog.task;

@@ -36,6 +36,8 @@ void play_again(struct play *p, const char *script);
 /* The beginning alone: what the script's last turn leads to is the test's. */
 void
 play_begin(struct play *p, const struct dialog_task *task, const char *script);
+/* Results and end of one that is over. */
+void play_end(struct play *p);
 void play_done(struct play *p);
 
 /* Recipients a@x, b@x, …, and what else is usual. */
