@@ -33,8 +33,9 @@ size_t smtp_dsn_len(const char *s, size_t len);
  * text, or nothing; it ends with CRLF or a bare LF. Octets of a line above
  * SMTP_REPLY_LINE_MAX are dropped, as Postfix does. Anything else, a code that
  * changes within a reply, a line above SMTP_REPLY_TEXT_MAX octets or a reply
- * above SMTP_REPLY_LINES_MAX lines or SMTP_REPLY_TEXT_MAX octets is -EPROTO: the
- * two sides do not understand each other and the connection must be dropped.
+ * above SMTP_REPLY_LINES_MAX lines or SMTP_REPLY_TEXT_MAX octets is -EPROTO:
+ * the two sides do not understand each other and the connection must be
+ * dropped.
  *
  * Text is kept as it came; smtp_reply_text() cleans it. The parser owns the
  * reply, which is valid until the next smtp_reply_feed(). */

@@ -161,7 +161,8 @@ finish(struct play *p, uint8_t how)
 	MUST(d->transactions <= d->task.nrcpts);
 	MUST(d->end.try_next + d->end.lockstep + d->end.stale <= 1);
 	MUST(d->end.site_failed + d->end.site_doubted + d->end.lockstep +
-		d->end.stale <= 1);
+		d->end.stale <=
+	    1);
 	MUST(left == 0 || d->end.try_next || d->end.lockstep || d->end.stale);
 	MUST(!d->end.stale || (left > 0 && !d->end.site_failed));
 	MUST(!d->end.open);

@@ -5,22 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HI     "220 mx\n|"
-#define EHLO   "250 mx\n|"
-#define PIPE   "250-mx\n250 PIPELINING\n|"
-#define CHUNK  "250-mx\n250 CHUNKING\n|"
-#define OK     "250 2.1.0 ok\n|"
-#define GO     "354 go\n|"
-#define TAKEN  "250 2.6.0 queued\n|"
-#define RESET  "250 2.0.0 reset\n|"
-#define BYE    "221 bye\n"
-#define ENOUGH "452 4.5.3 enough\n|"
+#define HI      "220 mx\n|"
+#define EHLO    "250 mx\n|"
+#define PIPE    "250-mx\n250 PIPELINING\n|"
+#define CHUNK   "250-mx\n250 CHUNKING\n|"
+#define OK      "250 2.1.0 ok\n|"
+#define GO      "354 go\n|"
+#define TAKEN   "250 2.6.0 queued\n|"
+#define RESET   "250 2.0.0 reset\n|"
+#define BYE     "221 bye\n"
+#define ENOUGH  "452 4.5.3 enough\n|"
 
-#define HELLO  "EHLO me.example\r\n"
-#define MAIL   "MAIL FROM:<s@y>\r\n"
+#define HELLO   "EHLO me.example\r\n"
+#define MAIL    "MAIL FROM:<s@y>\r\n"
 #define RCPT(n) "RCPT TO:<" n "@x>\r\n"
-#define BODY   "DATA\r\n{content}"
-#define QUIT   "QUIT\r\n"
+#define BODY    "DATA\r\n{content}"
+#define QUIT    "QUIT\r\n"
 
 enum kind {
 	SMTP,
@@ -181,15 +181,15 @@ Test(dialog_batch, N32_every_number)
 			buf_add_str(&script, HI PIPE);
 			for (left = nrcpts; left > 0; left -= n) {
 				/* The first is of all of them. */
-				uint32_t asked = left == nrcpts || left < most
-				    ? left
-				    : most;
+				uint32_t asked =
+				    left == nrcpts || left < most ? left : most;
 
 				n = asked < most ? asked : most;
 				buf_add_str(&script, "250 m\n");
 				for (i = 0; i < asked; i++)
 					buf_add_str(&script,
-					    i < n ? "250 r\n" : "452 4.5.3 r\n");
+					    i < n ? "250 r\n"
+						  : "452 4.5.3 r\n");
 				buf_add_str(&script, "354 go\n|" TAKEN);
 			}
 			play(&p, &task, buf_str(&script));
@@ -382,8 +382,8 @@ Test(dialog_batch, N33_the_end_behind_the_handshake)
 		buf_printf(&script, "%s%s",
 		    HI "250-mx\n250 STARTTLS\n|220 go\n|", rows[i].script);
 		play(&p, &task, buf_str(&script));
-		cr_expect_str_eq(p.end, rows[i].end, "%s: %s", rows[i].name,
-		    p.end);
+		cr_expect_str_eq(
+		    p.end, rows[i].end, "%s: %s", rows[i].name, p.end);
 		play_done(&p);
 	}
 	buf_done(&script);
