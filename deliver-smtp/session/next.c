@@ -24,16 +24,15 @@ may_go_on(const struct session *s)
 	return is_within(s, s->sessions + 1) && reach_has_next(&s->reach);
 }
 
-static bool
-is_left(const struct session *s)
+uint32_t
+session_left(const struct session *s)
 {
 	const struct agent_delivery *d = s->delivery;
-	uint32_t i;
+	uint32_t left = 0, i;
 
 	for (i = 0; i < d->nrcpts; i++)
-		if (!d->rcpts[i].reported)
-			return true;
-	return false;
+		left += !d->rcpts[i].reported;
+	return left;
 }
 
 /* ---- results ---- */
@@ -118,9 +117,12 @@ wants_again(struct session *s, const struct dialog_end *end)
 		s->in_clear = s->fell_back = true;
 		return true;
 	}
+	if (!is_within(s, s->sessions))
+		return false;
 	/* The host has deferred recipients over a connection that has served
-	 * before: it may have been enough for that one. */
-	return (end->stale || s->reused) && is_within(s, s->sessions);
+	 * before: it may have been enough for that one. A new connection that
+	 * has given no result would give none again. */
+	return s->reused || (end->stale && session_left(s) < s->left);
 }
 
 static void
@@ -128,13 +130,10 @@ log_leaving(const struct session *s, const struct dialog_end *end)
 {
 	const struct agent_delivery *d = s->delivery;
 	const char *dsn = s->why.dsn, *reason = NULL;
-	uint32_t left = 0, i;
 
-	for (i = 0; i < d->nrcpts; i++)
-		left += !d->rcpts[i].reported;
 	if (!end->try_next)
 		reason = held_reason(&s->held, d, &dsn);
-	log_next_host(d->id, s->c.relay, left, dsn,
+	log_next_host(d->id, s->c.relay, session_left(s), dsn,
 	    reason == NULL ? buf_str(&s->why.text) : reason);
 }
 
@@ -167,7 +166,7 @@ session_on_ended(void *arg, struct dialog_end *ended)
 	s->why = end.why;
 	ended->why = (struct verdict){ 0 };
 	learn(s, &end);
-	if (is_left(s)) {
+	if (session_left(s) > 0) {
 		talk_free(&s->c.talk);
 		go_on(s, &end);
 		return;

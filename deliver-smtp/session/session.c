@@ -227,6 +227,7 @@ talk(struct session *s, int sock)
 
 	s->reached = true;
 	s->reused = false;
+	s->left = session_left(s);
 	s->c.opened_at = clock_mono();
 	s->c.messages = 1;
 	task = task_of(s);
@@ -243,6 +244,7 @@ talk_on(struct session *s)
 	int r;
 
 	s->reached = s->reused = true;
+	s->left = session_left(s);
 	s->c.messages++;
 	task = task_of(s);
 	r = talk_again(s->c.talk, &task, &talk_ops, s);

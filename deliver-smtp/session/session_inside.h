@@ -20,7 +20,8 @@ struct session {
 	bool in_clear;       /* TLS failed with the current address */
 	bool fell_back;      /* once in a session is enough */
 	uint64_t spare;      /* a kept connection that may be used; 0: none */
-	uint32_t sessions;   /* new connections that got past the handshake */
+	uint32_t left;     /* recipients without a report when the talk began */
+	uint32_t sessions; /* new connections that got past the handshake */
 	bool talked; /* a host answered about the message, and has not failed */
 	bool doubted; /* a host is doubted (dialog.h) */
 	struct held held;
@@ -42,6 +43,8 @@ void session_finish(struct session *s, enum session_result result);
 /* The delivery is over for its owner. */
 void session_leave(struct session *s);
 
+/* Recipients without a report. */
+uint32_t session_left(const struct session *s);
 /* Of struct talk_ops. */
 void session_on_report(void *arg, uint32_t place, const struct verdict *v);
 void session_on_ended(void *arg, struct dialog_end *ended);

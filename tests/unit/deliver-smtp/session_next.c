@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "config/conf.h"
 
@@ -391,4 +392,31 @@ Test(session_next, N32_the_rest_over_another_connection)
 	bench_expect(&b, "0S2.0.0:", false);
 	bench_expect(&b, "1D4.7.0:", false);
 	cr_expect_eq(b.server.connections, 1);
+}
+
+/* Hosts that defer one recipient and do not want to hear of the other: the same
+ * host would say so for ever. mutation: deliver-smtp/session/next.c,
+ * wants_again() that does not count. */
+Test(session_next, N32_another_connection_only_behind_a_result)
+{
+	static const struct step steps[] = { HELLO, OK,
+		SAY("450 4.7.1 grey\r\n"), OK /* RSET, or QUIT */,
+		SAY("451 4.7.0 one message\r\n"), END };
+	static const char *const hosts[] = { FIRST, SECOND };
+	char relay[NEXTHOP_PEER_MAX];
+	size_t i;
+
+	b.context.settings.session_limit = 0;
+	bench_serve(&b, "*", steps);
+	for (i = 0; i < ARRAY_LEN(hosts); i++) {
+		snprintf(relay, sizeof(relay), "%s%u", hosts[i], b.server.port);
+		peers_add(&b.context.batches, relay, 1, clock_mono());
+	}
+	bench_deliver(&b, AGENT_SMTP, "two.test:%u", 2);
+	bench_run(&b);
+	bench_expect(&b, "0D4.7.1:" SECOND, false);
+	bench_expect(&b, "1D4.7.1:" SECOND, false);
+	/* One to the first host; two to the second, where the first one ends
+	 * with a result. */
+	cr_expect_eq(b.server.connections, 3);
 }
