@@ -151,8 +151,10 @@ ssize_t smtp_path_parse(const char *s, bool bare,
  *                     as CRLF, and a line is never made of one (a header field
  *                     cannot be smuggled in)
  *   "." first         ".." (RFC 5321 section 4.5.2), but not in a chunk
- *   a longer line     folded after at most 998 octets by CRLF and a blank, not
- *                     inside a UTF-8 character
+ *   a longer line     of the header: CRLF before a blank that is there, so that
+ *                     unfolding gives the field back. Where no blank is in
+ *                     reach, and in the body: CRLF and a blank after at most
+ *                     998 octets, not inside a UTF-8 character
  *   no last line end  CRLF is added
  *   all else, NUL     as it is
  *
@@ -160,13 +162,21 @@ ssize_t smtp_path_parse(const char *s, bool bare,
 
 /* RFC 5321 section 4.5.3.1.6: 1000 with the line end. */
 #define SMTP_LINE_MAX        998
-/* Room for `len` octets, encoded; the end needs SMTP_ENCODE_MAX(0). */
-#define SMTP_ENCODE_MAX(len) (3 * (len) + 16)
+/* Room for `len` octets, encoded, and for a line that was held; the end needs
+ * SMTP_ENCODE_MAX(0). */
+#define SMTP_ENCODE_MAX(len) (3 * (len) + SMTP_LINE_MAX + 16)
 
 struct smtp_encode {
-	size_t column; /* octets in this line, without the dot put before it */
-	bool cr;       /* a CR came last; the next octet decides its fate */
 	bool chunk;    /* set by the caller, for BDAT: nothing is doubled */
+	bool cr;       /* a CR came last; the next octet decides its fate */
+	bool body;     /* the header has ended */
+	bool fields;   /* a line of the header has ended */
+	bool folded;   /* the held line was cut off the line put last */
+	size_t column; /* octets in a line of the body, without the dot put
+			* before it */
+	size_t held;
+	char hold[SMTP_LINE_MAX]; /* line of the header, from its beginning or
+				   * the last fold on */
 };
 
 /* Encode the next slice into out, which has room for SMTP_ENCODE_MAX(len); the

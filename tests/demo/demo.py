@@ -29,6 +29,7 @@ sys.path.insert(0, str(TESTS / "system"))
 
 import mta  # noqa: E402
 import packages  # noqa: E402
+import wire  # noqa: E402
 
 # Fields that this system puts in front of what was submitted.
 ADDED = re.compile(rb"\A(?:(?:Return-Path|X-Original-To|Delivered-To|Received|From|Date|Message-ID): "
@@ -72,32 +73,6 @@ def tell_of_mta(uid, end):
         return json.dumps({"why": str(why)})
     end.callback(server.destroy)
     return server.told
-
-
-def fold_at(line):
-    """Before the first octet whose UTF-8 character would pass 998 octets."""
-    for k in range(995, min(len(line), 999)):
-        c = line[k]
-        if k + (1 if c < 0xc0 or c >= 0xf8 else 2 if c < 0xe0 else 3 if c < 0xf0 else 4) > 998:
-            return k
-    return None
-
-
-def wire_form(content):
-    """A message as SMTP carries it (docs/DELIVERY.md): every line ends in
-    CRLF, a CR elsewhere is a blank, a line is at most 998 octets and goes on
-    after a blank."""
-    lines = re.split(rb"\r?\n", content)
-    if lines[-1] == b"":
-        lines.pop()
-    out = []
-    for line in lines:
-        line = line.replace(b"\r", b" ")
-        while (cut := fold_at(line)) is not None:
-            out.append(line[:cut])
-            line = b" " + line[cut:]
-        out.append(line)
-    return b"".join(line + b"\r\n" for line in out)
 
 
 def as_postfix_has_it(content):
@@ -248,8 +223,7 @@ class Tour:
             return False
         got = copies[0]
         if way in ("smtp", TLS):
-            want, got = wire_form(want), got.replace(b"\r\n", b"\n")
-            want = want.replace(b"\r\n", b"\n")
+            want, got = wire.as_received(want), got.replace(b"\r\n", b"\n")
         if way == TLS:
             want = as_postfix_has_it(want)
         # Everything that stands before the submitted bytes was put there by us.

@@ -31,6 +31,7 @@ class Client(asyncio.Protocol):
         self.refused = 0  # replies of Site(says=f) that refuse
         self.buffer = b""
         self.content = False
+        self.chunk = 0  # octets of BDAT that are still to come
 
     def say(self, line):
         self.transport.write(line + b"\r\n")
@@ -72,6 +73,12 @@ class Client(asyncio.Protocol):
             if self.content and self.buffer.startswith(b".\r\n"):  # the end of nothing
                 self.content, self.buffer = False, self.buffer[3:]
                 self.say(b"554 5.5.1 no message")
+            if self.chunk > 0:
+                if len(self.buffer) < self.chunk:
+                    return
+                self.site.contents.append(self.buffer[:self.chunk])
+                self.buffer, self.chunk = self.buffer[self.chunk:], 0
+                self.site.take(self)
             end = b"\r\n.\r\n" if self.content else b"\r\n"
             part, found, rest = self.buffer.partition(end)
             if not found:
@@ -113,6 +120,8 @@ class Client(asyncio.Protocol):
             self.say(b"354 go on")
         elif verb == b"RSET":
             self.say(b"250 2.0.0 ok")
+        elif verb == b"BDAT":  # one chunk, the last
+            self.chunk = int(line.split()[1])
         elif verb == b"QUIT":
             self.say(b"221 2.0.0 bye")
             self.transport.close()

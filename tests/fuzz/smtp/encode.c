@@ -7,7 +7,7 @@
 
 #include "smtp/smtp.h"
 
-#define STRETCHED_MAX 3000
+#define STRETCHED_MAX 5000
 
 static void
 feed(struct smtp_encode *e, const char *data, size_t len, struct buf *out)
@@ -81,38 +81,122 @@ promise(unsigned char c)
 			 : 1;
 }
 
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static size_t
+blank_run(const char *p, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && is_blank(p[i]))
+		i++;
+	return i;
+}
+
+/* The first octet that is too much for a line, or len. */
+static size_t
+overflow(const char *line, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && i + promise((unsigned char)line[i]) <= 998)
+		i++;
+	return i;
+}
+
+/* Behind the colon of a field; 0: the line begins none. */
+static size_t
+field_value(const char *line, size_t len)
+{
+	size_t name = 0, i;
+
+	while (name < len && line[name] > ' ' && line[name] < 0x7f &&
+	    line[name] != ':')
+		name++;
+	i = name + blank_run(line + name, len - name);
+	return name > 0 && i < len && i < 998 && line[i] == ':' ? i + 1 : 0;
+}
+
+/* The blank that a line of the header is cut before; 0: there is none. */
+static size_t
+blank_cut(const char *line, size_t too_much)
+{
+	size_t any = 0, word = 0, i;
+
+	i = is_blank(line[0]) ? blank_run(line, too_much) + 1
+			      : field_value(line, too_much);
+	for (; i <= too_much; i++) {
+		if (!is_blank(line[i]) || line[i - 1] == '\\')
+			continue;
+		any = i;
+		if (i < too_much && !is_blank(line[i + 1]))
+			word = i;
+	}
+	return word > 0 ? word : any;
+}
+
+static void
+put(struct buf *out, const char *data, size_t len, bool begun)
+{
+	if (begun)
+		MUST(buf_add_char(out, '\n') == 0);
+	MUST(buf_add(out, data, len) == 0);
+}
+
+/* The line may be changed. */
+static void
+fold(char *line, size_t len, bool header, struct buf *out)
+{
+	bool begun = false;
+	size_t more, cut;
+
+	while ((more = overflow(line, len)) < len) {
+		if (header && blank_run(line, more) == more) {
+			line++;
+			len--;
+			continue;
+		}
+		cut = header ? blank_cut(line, more) : 0;
+		put(out, line, cut > 0 ? cut : more, begun);
+		begun = true;
+		line += cut > 0 ? cut : more - 1;
+		len -= cut > 0 ? cut : more - 1;
+		if (cut == 0)
+			*line = ' ';
+	}
+	if (!header || !begun || blank_run(line, len) < len)
+		put(out, line, len, begun);
+}
+
 /* docs/DELIVERY.md, "Content", word for word. */
 static void
 normal_form(const char *data, size_t len, struct buf *out)
 {
-	size_t i, column = 0;
-	char *p;
+	struct buf plain = { 0 };
+	bool header = true, first = true;
+	size_t i, n;
 
-	MUST(buf_reserve(out, 3 * len + 2) == 0);
-	p = out->data;
-	for (i = 0; i < len; i++) {
-		char c = data[i];
+	for (i = 0; i < len; i++)
+		if (data[i] != '\r')
+			MUST(buf_add_char(&plain, data[i]) == 0);
+		else if (i + 1 == len || data[i + 1] != '\n')
+			MUST(buf_add_char(&plain, ' ') == 0);
+	for (i = 0; i < plain.len; i += n + 1) {
+		char *line = plain.data + i;
+		char *lf = memchr(line, '\n', plain.len - i);
 
-		if (c == '\r' && i + 1 < len && data[i + 1] == '\n')
-			continue;
-		if (c == '\n') {
-			*p++ = '\n';
-			column = 0;
-			continue;
-		}
-		if (c == '\r')
-			c = ' ';
-		if (column + promise((unsigned char)c) > 998) {
-			*p++ = '\n';
-			*p++ = ' ';
-			column = 1;
-		}
-		*p++ = c;
-		column++;
+		n = lf == NULL ? plain.len - i : (size_t)(lf - line);
+		header = header && n > 0 &&
+		    ((is_blank(*line) && !first) || field_value(line, n) > 0);
+		fold(line, n, header, out);
+		MUST(buf_add_char(out, '\n') == 0);
+		first = false;
 	}
-	if (column > 0)
-		*p++ = '\n';
-	out->len = (size_t)(p - out->data);
+	buf_done(&plain);
 }
 
 /* A chunk for BDAT is the same without what marks its end in DATA: a dot less
@@ -143,9 +227,9 @@ stretch(struct fuzz_in *in, struct buf *out)
 {
 	while (in->left > 0 && out->len < STRETCHED_MAX) {
 		char c = (char)fuzz_number(in, 1), run[1200];
-		size_t n = c == 2 ? 900 + fuzz_number(in, 1) : 1;
+		size_t n = c == 2 || c == 3 ? 900 + fuzz_number(in, 1) : 1;
 
-		memset(run, c == 2 ? 'x' : c, n);
+		memset(run, c == 2 ? 'x' : c == 3 ? ' ' : c, n);
 		MUST(buf_add(out, run, n) == 0);
 	}
 }
