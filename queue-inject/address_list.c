@@ -35,10 +35,14 @@ struct parser {
 			  display name */
 	bool phrase;   /* can only be a display name so far */
 	bool in_angle, had_angle, in_group;
+	bool has_quoted;       /* in the local part is a quoted string */
+	const char *local_end; /* of the local part, in the list */
 
 	const char *default_domain;
 	address_list_each *each;
+	address_list_each_bare *each_bare;
 	void *arg;
+	const char *list;
 };
 
 /* ---- tokens ---- */
@@ -199,7 +203,7 @@ forget_address(struct parser *ps)
 	buf_reset(&ps->local);
 	buf_reset(&ps->domain);
 	ps->any = ps->has_local = ps->has_at = false;
-	ps->adjacent = ps->phrase = false;
+	ps->adjacent = ps->phrase = ps->has_quoted = false;
 }
 
 /* Atoms and single dots between them (RFC 5322 dot-atom). */
@@ -250,6 +254,20 @@ add_domain(const struct parser *ps, struct buf *out)
 	return buf_add_str(out, ps->default_domain);
 }
 
+/* An address that is checked, as its caller wants it. */
+static int
+pass_address(const struct parser *ps, const struct buf *address)
+{
+	if (ps->each != NULL)
+		return ps->each(ps->arg, address->data, address->len);
+	if (ps->has_at)
+		return 0;
+	/* Dots in wrong places were given quotes, which the list lacks. */
+	if (!ps->has_quoted && !is_dot_atom(&ps->local))
+		return -EINVAL;
+	return ps->each_bare(ps->arg, (size_t)(ps->local_end - ps->list));
+}
+
 static int
 emit_address(struct parser *ps)
 {
@@ -268,7 +286,7 @@ emit_address(struct parser *ps)
 	if (r == 0)
 		r = address_check(out.data, out.len);
 	if (r == 0)
-		r = ps->each(ps->arg, out.data, out.len);
+		r = pass_address(ps, &out);
 	buf_done(&out);
 	return r;
 }
@@ -291,6 +309,17 @@ end_element(struct parser *ps)
 
 /* ---- actions, one for each token ---- */
 
+/* The token that was read belongs to the local part, unless a domain has begun.
+ */
+static void
+note_local(struct parser *ps)
+{
+	if (ps->has_at)
+		return;
+	ps->has_local = true;
+	ps->local_end = ps->p;
+}
+
 static int
 on_word(struct parser *ps)
 {
@@ -299,7 +328,8 @@ on_word(struct parser *ps)
 	if (ps->adjacent || (ps->has_at && ps->quoted))
 		ps->phrase = true;
 	ps->any = ps->adjacent = true;
-	ps->has_local |= !ps->has_at;
+	ps->has_quoted |= ps->quoted;
+	note_local(ps);
 	return buf_add(
 	    ps->has_at ? &ps->domain : &ps->local, ps->text.data, ps->text.len);
 }
@@ -327,7 +357,7 @@ on_dot(struct parser *ps)
 	if (ps->had_angle)
 		return -EINVAL;
 	ps->any = true;
-	ps->has_local |= !ps->has_at;
+	note_local(ps);
 	ps->adjacent = false;
 	return buf_add_char(ps->has_at ? &ps->domain : &ps->local, '.');
 }
@@ -402,7 +432,7 @@ on_close(struct parser *ps)
 	ps->in_angle = false;
 	ps->had_angle = true;
 	if (!ps->any)
-		return ps->each(ps->arg, "", 0);
+		return ps->each == NULL ? 0 : ps->each(ps->arg, "", 0);
 	return emit_address(ps);
 }
 
@@ -425,27 +455,40 @@ static int (*const actions[T_NTOKENS])(struct parser *ps) = {
 	[T_CLOSE] = on_close,
 };
 
+static int
+list_parse(struct parser *ps, const char *list, size_t len, void *arg)
+{
+	enum token token = T_END;
+	int r;
+
+	ps->arg = arg;
+	ps->list = ps->p = list;
+	ps->end = list + len;
+	do {
+		r = next_token(ps, &token);
+		if (r == 0)
+			r = actions[token](ps);
+	} while (r == 0 && token != T_END);
+	buf_done(&ps->text);
+	buf_done(&ps->local);
+	buf_done(&ps->domain);
+	return r;
+}
+
 int
 address_list_parse(const char *list, size_t len, const char *domain,
     address_list_each *each, void *arg)
 {
-	struct parser ps = {
-		.p = list,
-		.end = list + len,
-		.default_domain = domain,
-		.each = each,
-		.arg = arg,
-	};
-	enum token token = T_END;
-	int r;
+	struct parser ps = { .default_domain = domain, .each = each };
 
-	do {
-		r = next_token(&ps, &token);
-		if (r == 0)
-			r = actions[token](&ps);
-	} while (r == 0 && token != T_END);
-	buf_done(&ps.text);
-	buf_done(&ps.local);
-	buf_done(&ps.domain);
-	return r;
+	return list_parse(&ps, list, len, arg);
+}
+
+int
+address_list_bare(const char *list, size_t len, const char *domain,
+    address_list_each_bare *each, void *arg)
+{
+	struct parser ps = { .default_domain = domain, .each_bare = each };
+
+	return list_parse(&ps, list, len, arg);
 }

@@ -235,6 +235,10 @@ mail_prepare(struct inject *inject)
 	    message_read(&inject->message, &inject->source, &inject->why) < 0)
 		return -1;
 	inject->eol = inject->message.eol;
+	if (inject->options.qualify &&
+	    message_qualify(
+		&inject->message, inject->identity.domain, &inject->why) < 0)
+		return -1;
 	if (!has_envelope && add_recipients(inject) < 0)
 		return -1;
 	return complete_header(inject) < 0 ? -1 : compose_verp(inject);

@@ -56,6 +56,20 @@ find_eol(const struct message *m, struct source *src)
 }
 
 static bool
+is_one_of(const struct header_field *field, const char *const *names, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (header_field_is(field, names[i]))
+			return true;
+	return false;
+}
+
+static const char *const resent_rcpt_fields[] = { "Resent-To", "Resent-Cc",
+	"Resent-Bcc" };
+
+static bool
 has_prefix(const struct header_field *field, const char *prefix)
 {
 	size_t len = strlen(prefix);
@@ -77,8 +91,57 @@ message_read(struct message *m, struct source *src, struct refusal *why)
 			return r;
 	}
 	m->eol = find_eol(m, src);
-	while (header_next(&m->header, &pos, &field))
+	while (header_next(&m->header, &pos, &field)) {
 		m->resent |= has_prefix(&field, "Resent-");
+		m->resent_rcpts |= is_one_of(
+		    &field, resent_rcpt_fields, ARRAY_LEN(resent_rcpt_fields));
+	}
+	return 0;
+}
+
+/* ---- addresses without a domain ---- */
+
+/* Of a field whose value begins at this place of the header. */
+struct bare {
+	struct buf *places;
+	size_t value;
+};
+
+static int
+note_bare(void *arg, size_t place)
+{
+	const struct bare *bare = arg;
+	const size_t at = bare->value + place;
+
+	return buf_add(bare->places, &at, sizeof(at));
+}
+
+int
+message_qualify(struct message *m, const char *domain, struct refusal *why)
+{
+	/* Bcc and Resent-Bcc are not written. */
+	static const char *const names[] = { "From", "Sender", "Reply-To", "To",
+		"Cc", "Resent-From", "Resent-Sender", "Resent-Reply-To",
+		"Resent-To", "Resent-Cc" };
+	struct header_field field;
+	size_t pos = 0;
+
+	m->domain = domain;
+	while (header_next(&m->header, &pos, &field)) {
+		const size_t before = m->places.len;
+		struct bare bare = { &m->places,
+			(size_t)(field.value - m->header.data.data) };
+		int r;
+
+		if (!is_one_of(&field, names, ARRAY_LEN(names)))
+			continue;
+		r = address_list_bare(
+		    field.value, field.value_len, domain, note_bare, &bare);
+		if (r == -ENOMEM)
+			return refuse(why, REFUSAL_MEMORY, "out of memory");
+		if (r < 0)
+			m->places.len = before;
+	}
 	return 0;
 }
 
@@ -102,16 +165,11 @@ gather_rcpt(void *arg, const char *address, size_t len)
 static bool
 is_recipient_field(const struct message *m, const struct header_field *field)
 {
-	static const char *const names[2][3] = {
-		{ "To", "Cc", "Bcc" },
-		{ "Resent-To", "Resent-Cc", "Resent-Bcc" },
-	};
-	size_t i;
+	static const char *const names[] = { "To", "Cc", "Bcc" };
 
-	for (i = 0; i < 3; i++)
-		if (header_field_is(field, names[m->resent][i]))
-			return true;
-	return false;
+	return m->resent_rcpts ? is_one_of(field, resent_rcpt_fields,
+				     ARRAY_LEN(resent_rcpt_fields))
+			       : is_one_of(field, names, ARRAY_LEN(names));
 }
 
 int
@@ -184,12 +242,43 @@ is_left_away(const struct header_field *field)
 {
 	static const char *const names[] = { "Bcc", "Resent-Bcc", "Return-Path",
 		"Content-Length" };
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(names); i++)
-		if (header_field_is(field, names[i]))
-			return true;
-	return false;
+	return is_one_of(field, names, ARRAY_LEN(names));
+}
+
+/* The place of this number, if it is not behind the end of a field. A field
+ * that the message ends with may end in an address. */
+static bool
+place_within(
+    const struct message *m, size_t number, size_t end, size_t *ret_place)
+{
+	if (number >= m->places.len / sizeof(*ret_place))
+		return false;
+	memcpy(ret_place, m->places.data + number * sizeof(*ret_place),
+	    sizeof(*ret_place));
+	return *ret_place <= end;
+}
+
+/* A field with the domains that it lacks; *number: of the next place. Domains
+ * count against message_size_limit, since there may be many. */
+static int
+write_field(const struct message *m, const struct header_field *field,
+    size_t *number, struct submission *s)
+{
+	const char *const data = m->header.data.data;
+	size_t at = (size_t)(field->raw - data), end = at + field->raw_len;
+	size_t place = 0;
+	int r = 0;
+
+	for (; r == 0 && place_within(m, *number, end, &place); (*number)++) {
+		r = submission_content(s, data + at, place - at);
+		if (r == 0)
+			r = submission_content(s, "@", 1);
+		if (r == 0)
+			r = submission_content(s, m->domain, strlen(m->domain));
+		at = place;
+	}
+	return r < 0 ? r : submission_content(s, data + at, end - at);
 }
 
 static int
@@ -197,12 +286,12 @@ write_fields(const struct message *m, struct submission *s)
 {
 	const struct header *h = &m->header;
 	struct header_field field;
-	size_t pos = 0;
+	size_t pos = 0, number = 0;
 	int r = 0;
 
 	while (r == 0 && header_next(h, &pos, &field))
 		if (!is_left_away(&field))
-			r = submission_content(s, field.raw, field.raw_len);
+			r = write_field(m, &field, &number, s);
 	return r;
 }
 
@@ -230,4 +319,5 @@ message_done(struct message *m)
 {
 	header_done(&m->header);
 	buf_done(&m->added);
+	buf_done(&m->places);
 }

@@ -153,6 +153,15 @@ typedef int address_list_each(void *arg, const char *address, size_t len);
 int address_list_parse(const char *list, size_t len, const char *domain,
     address_list_each *each, void *arg);
 
+/* The place in the list right behind an address without a domain: with
+ * "@domain" put there it has one. Not 0: stop. */
+typedef int address_list_each_bare(void *arg, size_t place);
+
+/* The same for addresses without a domain alone, in the order of the list.
+ * -EINVAL, too, for a local part that is neither a dot-atom nor quoted. */
+int address_list_bare(const char *list, size_t len, const char *domain,
+    address_list_each_bare *each, void *arg);
+
 /* ---- envelope.c ----
  *
  * Addresses are checked (base/address) as they are put in, and counted against
@@ -248,18 +257,29 @@ int compose_message_id(
  * "From ..." in front of the fields is left out, fields that are not for
  * readers are left out (Bcc, Resent-Bcc, and Return-Path and Content-Length,
  * which others set), and where no empty line separates fields and body one is
- * put, so that the body stays body. Fields are added at the beginning. */
+ * put, so that the body stays body. Fields are added at the beginning. After
+ * message_qualify() addresses of its fields have a domain. */
 
 struct message {
 	struct header header;
 	struct buf added; /* fields that were missing */
-	bool resent;      /* has Resent- fields: they count, not the others */
+	bool resent;      /* has Resent- fields: they are completed */
+	bool
+	    resent_rcpts; /* Resent-To, -Cc or -Bcc: the recipients are there */
 	const char *eol;
+	const char *domain; /* for addresses without one; NULL: no places */
+	struct buf places;  /* size_t each: places in header.data, ascending,
+			     * that "@domain" is put at */
 };
 
 /* Read all up to the body; the rest of src is body. */
 int message_read(struct message *m, struct source *src, struct refusal *why);
-/* The recipients of To, Cc and Bcc, or of Resent-To, -Cc and -Bcc. */
+/* Find the addresses without a domain in fields of authors and recipients
+ * (RFC 5322 sections 3.6.2, 3.6.3, 3.6.6), which message_write() gives the
+ * domain. It lives as long as m. A malformed field stays as it is. */
+int message_qualify(struct message *m, const char *domain, struct refusal *why);
+/* The recipients of Resent-To, -Cc and -Bcc; without these fields those of To,
+ * Cc and Bcc. */
 int message_recipients(const struct message *m, const char *domain,
     struct envelope *e, struct refusal *why);
 

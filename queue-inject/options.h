@@ -34,6 +34,7 @@ struct options {
 	bool from_header; /* -t */
 	bool ignore_dot;  /* -i */
 	bool lf;          /* lines are to end in LF, whatever comes */
+	bool qualify;     /* addresses of the header get a domain */
 	bool print_id;
 	char verp;                /* -XV: the first delimiter; NUL: no VERP */
 	struct dsn_mail dsn;      /* -R, -V */

@@ -281,7 +281,7 @@ int
 options_sendmail(
     int argc, char **argv, struct options *ret_options, struct refusal *why)
 {
-	struct options o = { .task = TASK_SUBMIT, .lf = true };
+	struct options o = { .task = TASK_SUBMIT, .lf = true, .qualify = true };
 	int next = argc > 0 ? 1 : 0, r = 0;
 	bool ended = false;
 

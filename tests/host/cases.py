@@ -56,6 +56,8 @@ VERP = "the queue keeps the form of qmail; each delivery has the sender that Pos
 KNOWN = "an old switch, taken without effect; Postfix refuses it"
 LINE_END = "a line end in an address is an attack, or a mistake; Postfix takes what is behind it for more recipients, or cuts it"
 KEPT = "a header is kept as it was sent, since signatures cover it; Postfix writes it anew"
+DOMAINS = "only a domain that is missing is put; Postfix writes addresses and folds of the field anew"
+MALFORMED = "a malformed field is kept as it was sent; Postfix makes addresses of it"
 BYTES = "text is kept as it was sent; what SMTP cannot carry is mended on the wire"
 INPUT = "input that cannot be read is no message; Postfix sends an empty one"
 HANG = "the caller decides whether to wait; Postfix tries again every ten seconds for as long as it takes"
@@ -73,6 +75,12 @@ case("-t with an argument: Bcc is a recipient, too", "-t", "carol@site.test", in
 case("-t: Resent fields count alone", "-t",
      input=message(Resent_To="carol@site.test", Resent_Bcc="dave@site.test", Resent_From="a@site.test",
                    Resent_Date="Sun, 22 Nov 2026 10:00:00 +0000", Resent_Message_ID="<2@site.test>"))
+case("-t: Resent-From alone", "-t",
+     input=message(Cc="carol@site.test", Resent_From="a@site.test", Resent_Date="Sun, 22 Nov 2026 10:00:00 +0000",
+                   Resent_Message_ID="<2@site.test>"))
+case("-t: an empty Resent-To", "-t",
+     input=message(Resent_To="", Resent_From="a@site.test", Resent_Date="Sun, 22 Nov 2026 10:00:00 +0000",
+                   Resent_Message_ID="<2@site.test>"), why=CODE)
 case("-t: names, comments, quotes, a group", "-t",
      input=message(To='Bob B. <bob@site.test>, "C, D" <carol@site.test>, dave@site.test (Dave), g: erin@site.test;'))
 case("-t: a folded list", "-t", input=message(To="bob@site.test,\n\tcarol@site.test"))
@@ -277,7 +285,20 @@ case("Return-Path", BOB, input=message(Return_Path="<x@site.test>"))
 case("Content-Length", BOB, input=message(Content_Length="5"))
 case("Sender, Status, X-Mailer, Received", BOB,
      input=message(Sender="x@site.test", Status="RO", X_Mailer="m", Received="by x; Sun, 22 Nov 2026 10:00:00 +0000"))
-case("addresses of the header without a domain", BOB, input=message(To="bob", Cc="carol"), why=KEPT)
+case("addresses of the header without a domain", BOB, input=message(To="bob", Cc="carol"))
+case("mail of cron", BOB, input=message(From="root (Cron Daemon)", To="root"))
+case("each field of authors and recipients without a domain", BOB,
+     input=message(From="a", Sender="b", Reply_To="c", Resent_From="d", Resent_Sender="e", Resent_Reply_To="f",
+                   Resent_To="g", Resent_Cc="h", Resent_Date="Sun, 22 Nov 2026 10:00:00 +0000",
+                   Resent_Message_ID="<2@site.test>"))
+case("names, quotes, an encoded word and no domain", BOB,
+     input=message(From='"A, B" <a>', To='Bob B <bob>, "c d", =?utf-8?Q?D=C3=A4?= <d>'), why=DOMAINS)
+case("a group without domains", BOB, input=message(To="us: bob, carol@site.test;"))
+case("undisclosed recipients", BOB, input=message(To="undisclosed-recipients:;"))
+case("a folded field without domains", BOB, input=message(To="bob,\n\tcarol"), why=DOMAINS)
+case("old paths in the header", BOB, input=message(To="bob%site.test, site!carol"), why=DOMAINS)
+case("a malformed field in the header", BOB, input=message(To="Bob B, carol"), why=MALFORMED)
+case("a dot at the end of an address in the header", BOB, input=message(To="bob@site.test, carol."), why=MALFORMED)
 case("a blank before the colon", BOB, input=PLAIN.replace(b"Subject:", b"Subject :"), why=KEPT)
 case("a dot line", BOB, input=message(b"one\n.\ntwo\n"))
 case("a dot line with -i", "-i", BOB, input=message(b"one\n.\ntwo\n"))

@@ -14,6 +14,7 @@ from wire import FIELD, as_received  # noqa: E402
 SAMPLES = sorted((ROOT / "tests/mail").glob("*.eml"))
 # Fields that stand in front of those that were submitted.
 ADDED = re.compile(rb"\A(?:(?:Received|From|Date|Message-ID|To): [^\n]*\n(?:[ \t][^\n]*\n)*)*\n?\Z", re.I)
+CRON = b"From: root (Cron Daemon)\nTo: root\nSubject: Cron <root@host> job\n\nFrom: root\njob failed\n"
 WAYS = ("smtp", "bdat", "lmtp")
 
 
@@ -60,6 +61,20 @@ class Content(SystemTest):
                 self.assertRegex(got[:len(got) - len(want)], ADDED)
         self.assertEqual(sum(line.startswith(b"BDAT") for line in site.lines), len(SAMPLES))
         i.stop()
+
+    def test_C11_mail_of_cron_leaves_with_a_domain(self):
+        site = Site()
+        self.addCleanup(site.stop)
+        i = self.running(queues=1, routing=f"* smtp:127.0.0.1:{site.port}\n", conf={"mydomain": "host.example"})
+        for face in ("sendmail", "queue-inject", "qmail-queue"):
+            self.submit(i, face, CRON, f"{face}@away.example")
+            i.wait_empty()
+        i.stop()
+        got = [content.replace(b"\r\n", b"\n") for content in site.contents]
+        want = CRON.replace(b"From: root", b"From: root@host.example", 1).replace(b"\nTo: root", b"\nTo: root@host.example")
+        self.assertTrue(got[0].endswith(want), got[0])
+        self.assertTrue(got[1].endswith(CRON), got[1])
+        self.assertTrue(got[2].endswith(CRON), got[2])
 
     def test_C10_sendmail(self):
         self.by_face("sendmail")

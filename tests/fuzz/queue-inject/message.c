@@ -42,6 +42,20 @@ check_added(const struct message *m)
 	header_done(&h);
 }
 
+/* Ascending, and within the fields. */
+static void
+check_places(const struct message *m)
+{
+	size_t i, place, last = m->header.begin;
+
+	MUST(m->places.len % sizeof(place) == 0);
+	for (i = 0; i < m->places.len; i += sizeof(place)) {
+		memcpy(&place, m->places.data + i, sizeof(place));
+		MUST(place > last && place <= m->header.end);
+		last = place;
+	}
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -60,6 +74,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		 &src, fuzz_file("input", s, len), false, USEC_NEVER, -1) == 0);
 	MUST(message_read(&m, &src, &why) == 0);
 	MUST(m.header.complete && why.kind == REFUSAL_NONE);
+	MUST(message_qualify(&m, "here.example", &why) == 0);
+	check_places(&m);
 	if (message_recipients(&m, "here.example", &e, &why) < 0) {
 		MUST(why.kind != REFUSAL_NONE);
 		MUST(fuzz_is_shown(why.text, strlen(why.text)));
