@@ -34,22 +34,37 @@ skip_folded(const char *p, const char *end)
 	return p;
 }
 
+/* Is there a fold between two places? */
+static bool
+has_fold(const char *p, const char *behind)
+{
+	return memchr(p, '\n', (size_t)(behind - p)) != NULL;
+}
+
+/* Folds within brackets are left out, with their blanks: an id has none. */
 static void
 copy_id(const char *p, const char *end, char *out, size_t size)
 {
-	const char *first;
-	size_t len;
+	size_t len = 0;
+	bool bracket;
 
 	p = skip_folded(p, end);
-	if (p < end && *p == '<')
+	bracket = p < end && *p == '<';
+	if (bracket)
 		p++;
-	for (first = p; p < end && *p != '>' && *p != '\n' && !is_blank(*p);)
-		p++;
+	for (; p < end && *p != '>'; p++) {
+		if (*p == '\n' || is_blank(*p)) {
+			const char *behind = skip_folded(p, end);
+
+			if (!bracket || !has_fold(p, behind))
+				break;
+			p = behind - 1;
+		} else if (len < size - 1) {
+			out[len++] = *p;
+		}
+	}
 	/* A value that ends with the buffer may be cut. */
-	len = p == end ? 0 : (size_t)(p - first);
-	len = len < size ? len : size - 1;
-	memcpy(out, first, len);
-	out[len] = '\0';
+	out[p == end ? 0 : len] = '\0';
 }
 
 /* The line behind this one; NULL: the header ends. */

@@ -7,9 +7,9 @@
 #define HEADER_READ_MAX       8192 /* as much of a message is read for it */
 #define HEADER_MESSAGE_ID_MAX 256  /* with its NUL, as it is told */
 
-/* The first Message-ID of a header, without its brackets, as it stands there:
- * "" without one, and for one that the end of `head` cuts. A longer one is cut
- * to size - 1. */
+/* The first Message-ID of a header, without its brackets and, within them,
+ * folds: "" without one, and for one that the end of `head` cuts. A longer one
+ * is cut to size - 1. */
 void header_message_id(const char *head, size_t len, char *out, size_t size);
 /* Does it say that no person waits for this message: a list's (List-*), bulk
  * (Precedence: bulk, list, junk), sent by a program (Auto-Submitted, but `no';
