@@ -170,6 +170,8 @@ struct conf {
 	usec_t maildir_process_idle_time;
 	usec_t smtp_connect_timeout, smtp_connect_all_timeout;
 	usec_t smtp_connect_head_start; /* 0: one address after the other */
+	uint32_t smtp_mx_address_limit; /* 0: none */
+	bool smtp_randomize_addresses, smtp_balance_inet_protocols;
 	usec_t
 	    smtp_greeting_timeout; /* RFC 5321 section 4.5.3.2, as all below */
 	usec_t smtp_helo_timeout, smtp_mail_timeout, smtp_rcpt_timeout;

@@ -189,6 +189,16 @@ mx_add_address(struct mx_host *host, const struct sockaddr *address)
 	return true;
 }
 
+bool
+mx_address_equal(const union mx_address *a, const union mx_address *b)
+{
+	if (a->any.sa_family != b->any.sa_family)
+		return false;
+	return a->any.sa_family == AF_INET
+	    ? a->in.sin_addr.s_addr == b->in.sin_addr.s_addr
+	    : IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr) != 0;
+}
+
 /* ---- the verdict ---- */
 
 uint32_t

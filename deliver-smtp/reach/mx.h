@@ -19,8 +19,8 @@
 #include "route/nexthop.h"
 
 #define MX_HOSTS_MAX     10 /* of a domain that are looked up */
-#define MX_ADDRESSES_MAX 8  /* of a host */
-#define MX_TARGETS_MAX   16 /* addresses that one delivery tries */
+#define MX_ADDRESSES_MAX 16 /* of a host */
+#define MX_TARGETS_MAX   32 /* addresses that one delivery tries */
 /* Longest time that an answer is believed, whatever its TTL; and one that says
  * no. In seconds. */
 #define MX_TTL_MAX       300
@@ -77,6 +77,8 @@ void mx_set_alone(struct mx_set *set, const char *domain);
 void mx_set_ttl(struct mx_set *set, int64_t ttl);
 /* One more address of a host; false: it can be none, or there are enough. */
 bool mx_add_address(struct mx_host *host, const struct sockaddr *address);
+/* Without the port. */
+bool mx_address_equal(const union mx_address *a, const union mx_address *b);
 /* The next number that a seed makes. */
 uint64_t mx_chance(uint64_t *seed);
 /* Hosts of this preference and worse ones are not tried: this host is one of
@@ -109,10 +111,21 @@ struct mx_targets {
 	struct mx_target list[MX_TARGETS_MAX];
 };
 
-/* By preference; hosts of one preference by chance; of a host the families in
- * turn, its first one first (RFC 8305, section 4). No address twice. */
-void mx_order(const struct mx_set *set, bool loops, uint16_t port,
-    uint64_t seed, struct mx_targets *ret_targets);
+struct mx_plan {
+	uint16_t port;
+	bool loops; /* hosts that are no better than this one are left out */
+	bool randomize; /* addresses of a host, and hosts of one preference */
+	/* Of a host the families in turn, the family of its first address first
+	 * (RFC 8305, section 4); and no family takes all attempts. */
+	bool balance;
+	uint32_t limit; /* addresses that are tried; 0: MX_TARGETS_MAX */
+	uint64_t seed;
+};
+
+/* By preference, then by host. No address twice. With one seed, what is not
+ * known of a host does not change the order of better hosts. */
+void mx_order(const struct mx_set *set, const struct mx_plan *plan,
+    struct mx_targets *ret_targets);
 
 /* ---- memory ---- */
 

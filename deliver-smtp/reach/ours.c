@@ -14,16 +14,6 @@ is_loopback(const union mx_address *a)
 	    : IN6_IS_ADDR_LOOPBACK(&a->in6.sin6_addr) != 0;
 }
 
-static bool
-is_same(const union mx_address *a, const union mx_address *b)
-{
-	if (a->any.sa_family != b->any.sa_family)
-		return false;
-	return a->any.sa_family == AF_INET
-	    ? a->in.sin_addr.s_addr == b->in.sin_addr.s_addr
-	    : IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr) != 0;
-}
-
 bool
 address_is_ours(const struct sockaddr *address)
 {
@@ -43,7 +33,7 @@ address_is_ours(const struct sockaddr *address)
 		return false;
 	if (connect(sock, &to.any, len) == 0 &&
 	    getsockname(sock, &from.any, &from_len) == 0)
-		ours = is_same(&to, &from);
+		ours = mx_address_equal(&to, &from);
 	io_close(&sock);
 	return ours;
 }

@@ -179,8 +179,10 @@ take_set(struct reach *r, const struct mx_set *set, const char *text)
 	if (is_domain(r) && r->ops->found != NULL &&
 	    !r->ops->found(r->arg, set, loops))
 		return;
-	mx_order(
-	    set, loops, r->hop.port, mx_chance(&r->lookups->seed), &r->targets);
+	r->plan.port = r->hop.port;
+	r->plan.loops = loops;
+	r->plan.seed = mx_chance(&r->lookups->seed);
+	mx_order(set, &r->plan, &r->targets);
 	try_targets(r);
 }
 

@@ -86,6 +86,8 @@ struct reach {
 	struct nexthop hop;
 	bool mx; /* look for MX records of a domain */
 	usec_t limit, limit_all, head_start;
+	struct mx_plan plan; /* which addresses, and in what order; the owner
+			      * sets randomize, balance and limit */
 	struct connect_source source;
 	/* The address that was connected to, or tried last. */
 	char host[NEXTHOP_HOST_MAX];

@@ -373,6 +373,7 @@ prepare_reach(struct session *s)
 	s->reach.limit = s->settings.connect_limit;
 	s->reach.limit_all = s->settings.connect_limit_all;
 	s->reach.head_start = s->settings.head_start;
+	s->reach.plan = s->settings.plan;
 	s->reach.source = s->settings.source;
 }
 

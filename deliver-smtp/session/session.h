@@ -55,6 +55,7 @@ uint32_t peers_find(const struct peers *p, const char *relay, usec_t now);
 struct settings {
 	char helo[SETTINGS_HELO_MAX];
 	usec_t connect_limit, connect_limit_all, head_start;
+	struct mx_plan plan; /* order and number of addresses */
 	bool mx; /* look for MX records */
 	struct connect_source source;
 	enum conf_eight eight; /* where 8BITMIME is not offered */

@@ -44,6 +44,11 @@ settings_load(const struct conf *conf, struct settings *ret_settings)
 		.connect_limit = conf->smtp_connect_timeout,
 		.connect_limit_all = conf->smtp_connect_all_timeout,
 		.head_start = conf->smtp_connect_head_start,
+		.plan = {
+			.randomize = conf->smtp_randomize_addresses,
+			.balance = conf->smtp_balance_inet_protocols,
+			.limit = conf->smtp_mx_address_limit,
+		},
 		.mx = true,
 		.session_limit = conf->smtp_mx_session_limit,
 		.idle_limit = conf->smtp_connection_cache_time_limit,

@@ -207,10 +207,18 @@ check_set(const struct mx_set *set)
 static void
 check_targets(const struct mx_set *set, uint64_t seed)
 {
+	const bool loops = seed & 1;
+	const struct mx_plan plan = {
+		.port = 25,
+		.loops = loops,
+		.randomize = (seed & 2) != 0,
+		.balance = (seed & 4) != 0,
+		.limit = (uint32_t)(seed >> 3 & 7),
+		.seed = seed,
+	};
 	struct mx_targets targets;
-	bool loops = seed & 1;
 
-	mx_order(set, loops, 25, seed, &targets);
+	mx_order(set, &plan, &targets);
 	MUST(targets.count <= MX_TARGETS_MAX);
 	MUST((mx_judge(set, loops) == MX_FOUND) == (targets.count > 0));
 }

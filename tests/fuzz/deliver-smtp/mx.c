@@ -66,11 +66,20 @@ check_targets(const struct mx_set *set, uint64_t seed)
 {
 	enum mx_verdict verdict = mx_judge(set, true);
 	uint32_t limit = mx_limit(set, true);
+	const struct mx_plan plan = {
+		.port = 25,
+		.loops = true,
+		.randomize = (seed & 1) != 0,
+		.balance = (seed & 2) != 0,
+		.limit = (uint32_t)(seed >> 2 & 7),
+		.seed = seed,
+	};
 	struct mx_targets targets;
 	size_t i, j;
 
-	mx_order(set, true, 25, seed, &targets);
+	mx_order(set, &plan, &targets);
 	MUST(targets.count <= MX_TARGETS_MAX);
+	MUST(plan.limit == 0 || targets.count <= plan.limit);
 	MUST((verdict == MX_FOUND) == (targets.count > 0));
 	for (i = 0; i < targets.count; i++) {
 		const struct mx_target *t = &targets.list[i];

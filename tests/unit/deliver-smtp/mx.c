@@ -179,6 +179,21 @@ Test(mx, N2_what_records_make)
 }
 
 static void
+order(const struct mx_set *set, bool loops, uint64_t seed,
+    struct mx_targets *targets)
+{
+	const struct mx_plan plan = {
+		.port = 25,
+		.loops = loops,
+		.randomize = true,
+		.balance = true,
+		.seed = seed,
+	};
+
+	mx_order(set, &plan, targets);
+}
+
+static void
 give_address(struct mx_host *host, unsigned last)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
@@ -224,14 +239,14 @@ Test(mx, N2_only_hosts_better_than_ours)
 			    strcmp(set.hosts[j].name, rows[i].ours) == 0;
 		}
 		cr_expect_eq(mx_judge(&set, true), rows[i].verdict, "%zu", i);
-		mx_order(&set, true, 25, 1, &targets);
+		order(&set, true, 1, &targets);
 		tried[0] = '\0';
 		for (j = len = 0; j < targets.count; j++)
 			len += (size_t)snprintf(tried + len,
 			    sizeof(tried) - len, " %s", targets.list[j].host);
 		cr_expect_str_eq(tried, rows[i].tried, "%zu: %s", i, tried);
 		/* Where no loop is looked for all of them are. */
-		mx_order(&set, false, 587, 1, &targets);
+		order(&set, false, 1, &targets);
 		cr_expect_eq(targets.count, set.nhosts);
 	}
 }
@@ -294,7 +309,7 @@ Test(mx, N2_equal_ones_are_chosen_by_chance)
 			kept[host] = true;
 			give_address(&set.hosts[i], host + 1);
 		}
-		mx_order(&set, true, 25, seed, &targets);
+		order(&set, true, seed, &targets);
 		cr_assert_eq(targets.count, MX_HOSTS_MAX);
 		cr_assert_eq(sscanf(targets.list[0].host, "h%u.", &host), 1);
 		first[host] = true;
@@ -392,8 +407,7 @@ Test(mx, N17_addresses_that_are_no_server)
 	cr_expect_eq(host.naddresses, MX_ADDRESSES_MAX);
 }
 
-/* mutation: deliver-smtp/reach/order.c, append_host() without the families in
- * turn.
+/* mutation: deliver-smtp/reach/order.c, host_add() without address_next().
  */
 Test(mx, N1_families_in_turn)
 {
@@ -417,7 +431,9 @@ Test(mx, N1_families_in_turn)
 		mx_set_alone(&set, "a.test");
 		for (j = 0; j < 6 && rows[i].of[j] != NULL; j++)
 			add(&set.hosts[0], rows[i].of[j]);
-		mx_order(&set, true, 2525, 1, &targets);
+		mx_order(&set,
+		    &(struct mx_plan){ .port = 2525, .balance = true },
+		    &targets);
 		text[0] = '\0';
 		for (j = 0; j < targets.count; j++) {
 			const union mx_address *a =
@@ -438,6 +454,113 @@ Test(mx, N1_families_in_turn)
 	}
 }
 
+static void
+give_six(struct mx_host *host, unsigned last)
+{
+	union mx_address a = { 0 };
+
+	a.in6.sin6_family = AF_INET6;
+	a.in6.sin6_addr.s6_addr[0] = 0x20;
+	a.in6.sin6_addr.s6_addr[15] = (unsigned char)last;
+	cr_assert(mx_add_address(host, &a.any));
+}
+
+/* mutation: deliver-smtp/reach/order.c, host_add() without
+ * addresses_shuffle(). */
+Test(mx, N34_the_addresses_of_a_host_share_the_mail)
+{
+	enum {
+		ADDRESSES = 12,
+		TIMES = 12000,
+	};
+	unsigned first[ADDRESSES + 1] = { 0 }, i;
+	struct mx_targets targets;
+	struct mx_set set;
+	uint64_t seed = 1;
+
+	mx_set_alone(&set, "a.test");
+	for (i = 1; i <= ADDRESSES; i++)
+		give_address(&set.hosts[0], i);
+	for (i = 0; i < TIMES; i++) {
+		const struct mx_plan plan = {
+			.randomize = true,
+			.balance = true,
+			.limit = 5,
+			.seed = mx_chance(&seed),
+		};
+
+		mx_order(&set, &plan, &targets);
+		cr_assert_eq(targets.count, 5);
+		first[ntohl(((const struct sockaddr_in *)(const void *)&targets
+				 .list[0]
+				 .address)
+				->sin_addr.s_addr) &
+		    0xff]++;
+	}
+	for (i = 1; i <= ADDRESSES; i++)
+		cr_expect(first[i] > TIMES / ADDRESSES * 8 / 10 &&
+			first[i] < TIMES / ADDRESSES * 12 / 10,
+		    "address %u was the first %u times", i, first[i]);
+	/* In the order of the answer. */
+	mx_order(&set, &(struct mx_plan){ .seed = 7 }, &targets);
+	cr_assert_eq(targets.count, ADDRESSES);
+	for (i = 0; i < ADDRESSES; i++)
+		cr_expect_eq(
+		    ntohl(((const struct sockaddr_in *)(const void *)&targets
+			       .list[i]
+			       .address)
+			      ->sin_addr.s_addr),
+		    0xc0000200 + i + 1);
+}
+
+/* mutation: deliver-smtp/reach/order.c, quotas_set() without balance. */
+Test(mx, N34_no_family_takes_all_attempts)
+{
+	static const struct {
+		unsigned six, four; /* addresses of the best, of the worse */
+		uint32_t limit;
+		bool balance;
+		unsigned want_six, want_four;
+	} rows[] = {
+		{ 12, 4, 5, true, 3, 2 },
+		{ 12, 1, 5, true, 4, 1 },
+		{ 12, 0, 5, true, 5, 0 },
+		{ 1, 12, 5, true, 1, 4 },
+		{ 12, 4, 5, false, 5, 0 },
+		{ 3, 2, 5, true, 3, 2 },
+		{ 12, 4, 1, true, 1, 0 },
+		{ 12, 4, 0, true, 12, 4 },
+	};
+	struct mx_targets targets;
+	struct mx_set set;
+	size_t i, j, six;
+	unsigned n;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct mx_plan plan = {
+			.randomize = true,
+			.balance = rows[i].balance,
+			.limit = rows[i].limit,
+			.seed = i,
+		};
+
+		cr_assert_eq(
+		    read_records((const struct record[]){ { 10, "a.test" },
+				     { 20, "b.test" } },
+			2, &set),
+		    0);
+		for (n = 1; n <= rows[i].six; n++)
+			give_six(&set.hosts[0], n);
+		for (n = 1; n <= rows[i].four; n++)
+			give_address(&set.hosts[1], n);
+		mx_order(&set, &plan, &targets);
+		for (j = six = 0; j < targets.count; j++)
+			six += targets.list[j].address.ss_family == AF_INET6;
+		cr_expect_eq(six, rows[i].want_six, "%zu: %zu", i, six);
+		cr_expect_eq(targets.count - six, rows[i].want_four, "%zu", i);
+	}
+}
+
 Test(mx, N1_no_more_than_a_bound)
 {
 	struct mx_targets targets;
@@ -449,7 +572,7 @@ Test(mx, N1_no_more_than_a_bound)
 		for (j = 0; j < MX_ADDRESSES_MAX; j++)
 			give_address(&set.hosts[i],
 			    (unsigned)(1 + i * MX_ADDRESSES_MAX + j));
-	mx_order(&set, true, 25, 1, &targets);
+	order(&set, true, 1, &targets);
 	cr_expect_eq(targets.count, MX_TARGETS_MAX);
 }
 
