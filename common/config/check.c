@@ -137,6 +137,8 @@ static const struct {
 	{ "programs_file", KIND(AGENT_PIPE) },
 	{ "command_time_limit", KIND(AGENT_PIPE) | KIND(AGENT_ALIAS) },
 	{ "default_mx_lookup", KIND(AGENT_SMTP) },
+	{ "default_host_lookup", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
+	{ "default_fallback_relay", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
 	{ "default_destination_mx_rollup", KIND(AGENT_SMTP) },
 	{ "default_smtp_*", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },
 	{ "default_domain_literals", KIND(AGENT_SMTP) | KIND(AGENT_LMTP) },

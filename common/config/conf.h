@@ -78,6 +78,21 @@ struct conf_helo {
 	char name[256];
 };
 
+/* How the addresses of a host are looked up, in this order. */
+enum conf_host_lookup {
+	CONF_LOOKUP_DNS,    /* this very name */
+	CONF_LOOKUP_NATIVE, /* /etc/hosts, then DNS with the search list */
+	CONF_LOOKUP_DNS_NATIVE,
+	CONF_LOOKUP_NATIVE_DNS,
+	CONF_NLOOKUPS,
+};
+
+/* Next hops between blanks or commas; "": none. */
+#define CONF_FALLBACK_SIZE 512
+struct conf_fallback {
+	char text[CONF_FALLBACK_SIZE];
+};
+
 /* Content of 8 bit for a server that does not offer 8BITMIME. */
 enum conf_eight {
 	CONF_EIGHT_CONVERT, /* to quoted-printable */
@@ -95,7 +110,9 @@ struct conf_transport {
 	struct sched_transport_params sched;
 	bool domain_literals; /* user@[192.0.2.1] makes a next hop */
 	bool mx_lookup;       /* a next hop without brackets is a domain */
-	bool mx_rollup;       /* domains of the same MX hosts are one site */
+	enum conf_host_lookup host_lookup;
+	struct conf_fallback fallback_relay;
+	bool mx_rollup; /* domains of the same MX hosts are one site */
 	struct conf_bind bind_address, bind_address6;
 	struct conf_helo helo;
 	uint32_t tls_level;   /* enum tls_level */
@@ -170,6 +187,7 @@ struct conf {
 	usec_t maildir_process_idle_time;
 	usec_t smtp_connect_timeout, smtp_connect_all_timeout;
 	usec_t smtp_connect_head_start; /* 0: one address after the other */
+	usec_t smtp_before_mail_timeout;
 	uint32_t smtp_mx_address_limit; /* 0: none */
 	bool smtp_randomize_addresses, smtp_balance_inet_protocols;
 	usec_t

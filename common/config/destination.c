@@ -117,6 +117,102 @@ relay_parse(
 	return r < 0 ? r : -EINVAL;
 }
 
+/* ---- the hosts of a next hop, and those after it ---- */
+
+static const char *const lookups[CONF_NLOOKUPS] = {
+	[CONF_LOOKUP_DNS] = "dns",
+	[CONF_LOOKUP_NATIVE] = "native",
+	[CONF_LOOKUP_DNS_NATIVE] = "dns, native",
+	[CONF_LOOKUP_NATIVE_DNS] = "native, dns",
+};
+
+/* Are the words of both lists the same, in one order? */
+static bool
+words_equal(const char *a, const char *b)
+{
+	size_t len;
+
+	for (;;) {
+		a += strspn(a, BETWEEN);
+		b += strspn(b, BETWEEN);
+		len = strcspn(a, BETWEEN);
+		if (len != strcspn(b, BETWEEN) || strncmp(a, b, len) != 0)
+			return false;
+		if (len == 0)
+			return true;
+		a += len;
+		b += len;
+	}
+}
+
+int
+lookup_parse(const struct param *p UNUSED, void *field, const char *value,
+    struct buf *why)
+{
+	size_t i;
+	int r;
+
+	for (i = 0; i < CONF_NLOOKUPS; i++)
+		if (words_equal(value, lookups[i])) {
+			*(enum conf_host_lookup *)field =
+			    (enum conf_host_lookup)i;
+			return 0;
+		}
+	r = buf_add_str(why, "must be dns, native, or both");
+	return r < 0 ? r : -EINVAL;
+}
+
+int
+lookup_format(const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return buf_add_str(out, lookups[*(const enum conf_host_lookup *)field]);
+}
+
+/* Is the word a next hop that both SMTP and LMTP can have? */
+static bool
+is_inet_hop(const char *word, size_t len)
+{
+	char text[CONF_FALLBACK_SIZE];
+	struct nexthop hop;
+
+	memcpy(text, word, len);
+	text[len] = '\0';
+	return nexthop_parse(text, 1, &hop) == 0 && hop.kind != NEXTHOP_UNIX;
+}
+
+int
+fallback_parse(const struct param *p UNUSED, void *field, const char *value,
+    struct buf *why)
+{
+	struct conf_fallback *fallback = field;
+	const char *word = value + strspn(value, BETWEEN);
+	size_t len = strlen(value);
+	int r;
+
+	if (len >= sizeof(fallback->text)) {
+		r = buf_printf(why, "is longer than %zu octets",
+		    sizeof(fallback->text) - 1);
+		return r < 0 ? r : -EINVAL;
+	}
+	for (; *word != '\0'; word += strspn(word, BETWEEN)) {
+		len = strcspn(word, BETWEEN);
+		if (!is_inet_hop(word, len))
+			return complain(why, word, len,
+			    "is not a next hop: it must be domain, "
+			    "domain:port, [host]:port or [address]:port");
+		word += len;
+	}
+	memcpy(fallback->text, value, strlen(value) + 1);
+	return 0;
+}
+
+int
+fallback_format(
+    const struct param *p UNUSED, const void *field, struct buf *out)
+{
+	return buf_add_str(out, ((const struct conf_fallback *)field)->text);
+}
+
 int
 conf_destinations(const struct conf *conf, struct buf *out)
 {

@@ -34,6 +34,8 @@
 #define CTYPE_EIGHT      enum conf_eight
 #define CTYPE_KEYWORDS   uint32_t
 #define CTYPE_MECHANISMS uint32_t
+#define CTYPE_LOOKUP     enum conf_host_lookup
+#define CTYPE_FALLBACK   struct conf_fallback
 
 #define IS_TYPE(T, container, field) \
 	_Generic(((struct container *)0)->field, T: 1, default: 0)

@@ -43,6 +43,8 @@ enum param_type {
 	PARAM_EIGHT,      /* enum conf_eight */
 	PARAM_KEYWORDS,   /* of EHLO, a bit each */
 	PARAM_MECHANISMS, /* of AUTH, a bit each */
+	PARAM_LOOKUP,     /* enum conf_host_lookup */
+	PARAM_FALLBACK,   /* next hops, or empty */
 	PARAM_NTYPES,
 };
 
@@ -100,11 +102,18 @@ int word_parse(
 int choice_parse(
     const struct param *p, void *field, const char *value, struct buf *why);
 int choice_format(const struct param *p, const void *field, struct buf *out);
-/* Own domains, and the next hop of mail for others (destination.c). */
+/* Own domains, and the next hop of mail for others; how hosts are found, and
+ * the next hops after them (destination.c). */
 int domains_parse(
     const struct param *p, void *field, const char *value, struct buf *why);
 int relay_parse(
     const struct param *p, void *field, const char *value, struct buf *why);
+int lookup_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int lookup_format(const struct param *p, const void *field, struct buf *out);
+int fallback_parse(
+    const struct param *p, void *field, const char *value, struct buf *why);
+int fallback_format(const struct param *p, const void *field, struct buf *out);
 /* Addresses to connect from, and the name for EHLO (source.c). */
 int source4_parse(
     const struct param *p, void *field, const char *value, struct buf *why);

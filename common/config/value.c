@@ -458,6 +458,9 @@ static const struct type_ops types[PARAM_NTYPES] = {
 	    false },
 	[PARAM_MECHANISMS] = { "mechanisms", mechanisms_parse,
 	    mechanisms_format, false },
+	[PARAM_LOOKUP] = { "words", lookup_parse, lookup_format, false },
+	[PARAM_FALLBACK] = { "next hops", fallback_parse, fallback_format,
+	    false },
 };
 
 int

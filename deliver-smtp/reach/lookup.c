@@ -8,34 +8,49 @@
 
 #include "base/clock.h"
 
-#define KEY_MAX (NEXTHOP_HOST_MAX + 2)
+#define KEY_MAX (NEXTHOP_HOST_MAX + 8)
 
 struct asked { /* one host */
 	struct lookup *lookup;
 	struct resolve_request *request;
+	size_t way; /* of the lookup: the one that is asked */
+	int error;  /* the servers did not say; 0 */
+	const char *text;
 };
 
 struct lookup {
+	LIST_ENTRY(lookup) entry; /* nobody waits for it */
+	bool left;
 	struct lookups *shared;
 	char name[NEXTHOP_HOST_MAX];
+	char key[KEY_MAX];
 	bool mx;
-	enum resolve_scope scope; /* of the addresses */
-	/* /etc/hosts, or MX records. */
-	struct resolve_request *request;
+	struct lookup_ways ways;         /* to the addresses of a host */
+	struct resolve_request *request; /* MX records */
 	struct asked hosts[MX_HOSTS_MAX];
-	size_t pending;
-	int error; /* of the hosts, the last one that is not a no */
-	const char *text;
+	size_t pending;      /* hosts */
+	const char *no_name; /* the only host does not exist */
+	bool offered;        /* the first of two answers was given */
 	struct mx_set set;
-	lookup_fn *done;
+	lookup_fn *done; /* NULL: nobody waits for it */
 	void *arg;
 };
 
-/* A domain and a host of one name are known apart. */
+/* A domain and a host of one name are known apart, and a host by each way to
+ * its addresses. */
 static void
-make_key(const char *name, bool mx, char key[KEY_MAX])
+key_make(const struct lookup_wanted *wanted, char key[KEY_MAX])
 {
-	snprintf(key, KEY_MAX, mx ? "%s" : "[%s]", name);
+	const struct lookup_ways *w = &wanted->ways;
+	size_t len, i;
+
+	snprintf(key, KEY_MAX, wanted->mx ? "%s" : "[%s]", wanted->name);
+	nexthop_lower_case(key);
+	for (i = 0; i < w->count && (w->count > 1 || w->by[0] != RESOLVE_DNS);
+	     i++) {
+		len = strlen(key);
+		snprintf(key + len, KEY_MAX - len, " %d", (int)w->by[i]);
+	}
 }
 
 static void
@@ -43,54 +58,39 @@ lookup_free(struct lookup *l)
 {
 	size_t i;
 
+	if (l->left)
+		LIST_REMOVE(l, entry);
 	resolve_cancel(&l->request);
 	for (i = 0; i < MX_HOSTS_MAX; i++)
 		resolve_cancel(&l->hosts[i].request);
 	free(l);
 }
 
+/* ---- the end ---- */
+
 static void
-end(struct lookup *l, int error, const char *text)
+lookup_end(struct lookup *l, int error, const char *text)
 {
 	const struct lookup_answer answer = {
 		.error = error,
 		.text = text,
 		.set = &l->set,
+		.complete = true,
 	};
-	char key[KEY_MAX];
 
-	if (error == 0) {
-		make_key(l->name, l->mx, key);
-		mx_memory_put(l->shared->memory, key, &l->set, clock_mono());
-	}
-	l->done(l->arg, &answer);
+	if (error == 0)
+		mx_memory_put(l->shared->memory, l->key, &l->set, clock_mono());
+	if (l->done != NULL)
+		l->done(l->arg, &answer);
 	lookup_free(l);
 }
 
 static void
-end_with(struct lookup *l, enum mx_verdict verdict, const char *text)
+lookup_end_with(struct lookup *l, enum mx_verdict verdict, const char *text)
 {
 	l->set.verdict = verdict;
 	mx_set_ttl(&l->set, MX_TTL_NO);
-	end(l, 0, text);
-}
-
-/* ---- addresses of the hosts ---- */
-
-static void
-take_addresses(
-    struct lookup *l, struct mx_host *host, const struct resolve_result *result)
-{
-	const struct sockaddr *address;
-	size_t i;
-
-	mx_set_ttl(&l->set, result->ttl);
-	for (i = 0; i < result->count; i++) {
-		address = (const struct sockaddr *)&result->addresses[i];
-		if (mx_add_address(host, address) && l->mx &&
-		    l->shared->is_ours(address))
-			host->ours = true;
-	}
+	lookup_end(l, 0, text);
 }
 
 static bool
@@ -106,32 +106,146 @@ has_addresses(const struct mx_set *set)
 
 /* A host that did not answer is asked for again soon. */
 static void
-end_hosts(struct lookup *l)
+hosts_end(struct lookup *l)
 {
-	if (l->error != 0)
+	const struct asked *unsure = NULL;
+	size_t i;
+
+	for (i = l->set.nhosts; i > 0; i--)
+		if (l->hosts[i - 1].error != 0)
+			unsure = &l->hosts[i - 1];
+	if (unsure != NULL)
 		mx_set_ttl(&l->set, MX_TTL_NO);
 	if (has_addresses(&l->set))
-		end(l, 0, NULL);
-	else if (l->error == -ENOENT)
-		end_with(l, MX_NO_NAME, l->text);
-	else if (l->error != 0)
-		end(l, l->error, l->text);
+		lookup_end(l, 0, NULL);
+	else if (unsure != NULL)
+		lookup_end(l, unsure->error, unsure->text);
+	else if (l->no_name != NULL)
+		lookup_end_with(l, MX_NO_NAME, l->no_name);
 	else
-		end_with(l, MX_NO_ADDRESS, NULL);
+		lookup_end_with(l, MX_NO_ADDRESS, NULL);
 }
 
-/* That a host does not exist says so of the next hop only where it is that
- * host. */
-static void
-note_error(struct lookup *l, const struct resolve_result *result)
-{
-	bool no = result->error == -ENODATA ||
-	    (result->error == -ENOENT && l->set.listed);
+/* ---- the best hosts first ---- */
 
-	if (no)
+/* How many of the hosts are known, of each preference all or none. */
+static size_t
+known_count(const struct lookup *l)
+{
+	const struct mx_host *hosts = l->set.hosts;
+	size_t n = 0;
+
+	while (n < l->set.nhosts && l->hosts[n].request == NULL)
+		n++;
+	while (n > 0 && n < l->set.nhosts &&
+	    hosts[n].preference == hosts[n - 1].preference)
+		n--;
+	return n;
+}
+
+/* A worse host decides nothing about better ones, so that these can be used
+ * while it is looked up. */
+static void
+best_offer(struct lookup *l)
+{
+	struct mx_set best = l->set;
+	const struct lookup_answer answer = { .set = &best };
+	size_t i;
+
+	for (i = known_count(l); i < best.nhosts; i++) {
+		best.hosts[i].naddresses = 0;
+		best.hosts[i].ours = false;
+		best.hosts[i].unsure = true;
+	}
+	if (l->offered || l->done == NULL || mx_judge(&best, true) != MX_FOUND)
 		return;
-	l->error = result->error;
-	l->text = result->text;
+	l->offered = true;
+	l->done(l->arg, &answer);
+}
+
+/* ---- addresses of the hosts ---- */
+
+struct family {
+	size_t count;
+	const union mx_address *of[RESOLVE_MAX];
+};
+
+static void
+family_gather(struct lookup *l, struct mx_host *host,
+    const struct resolve_result *result, struct family families[2])
+{
+	const sa_family_t first = result->addresses[0].any.sa_family;
+	const struct sockaddr *address;
+	struct family *f;
+	size_t i;
+
+	for (i = 0; i < result->count; i++) {
+		address = &result->addresses[i].any;
+		if (!nexthop_is_server(address))
+			continue;
+		f = &families[address->sa_family != first];
+		f->of[f->count++] = &result->addresses[i];
+		host->ours |= l->mx && l->shared->is_ours(address);
+	}
+}
+
+/* Of more addresses than there is room for, those from a place of chance on. */
+static void
+family_take(
+    struct lookup *l, struct mx_host *host, const struct family *f, size_t room)
+{
+	size_t at = 0, i;
+
+	if (f->count > room)
+		at = mx_chance(&l->shared->seed) % f->count;
+	for (i = 0; i < f->count && i < room; i++)
+		(void)mx_add_address(host, &f->of[(at + i) % f->count]->any);
+}
+
+static void
+addresses_take(
+    struct lookup *l, struct mx_host *host, const struct resolve_result *result)
+{
+	struct family families[2] = { { .count = 0 }, { .count = 0 } };
+	size_t second;
+
+	mx_set_ttl(&l->set, result->ttl);
+	family_gather(l, host, result, families);
+	second = families[1].count < MX_ADDRESSES_MAX / 2
+	    ? families[1].count
+	    : MX_ADDRESSES_MAX / 2;
+	family_take(l, host, &families[0], MX_ADDRESSES_MAX - second);
+	family_take(l, host, &families[1], MX_ADDRESSES_MAX - host->naddresses);
+}
+
+/* NXDOMAIN of a host of an MX record is not NXDOMAIN of the domain. */
+static void
+error_note(struct lookup *l, struct asked *asked, int error, const char *text)
+{
+	if (error != -ENOENT && error != -ENODATA) {
+		asked->error = error;
+		asked->text = text;
+	} else if (error == -ENOENT && !l->set.listed) {
+		l->no_name = text;
+	}
+}
+
+static int host_ask(struct asked *asked);
+
+/* The next way to the addresses of a host. False: there is none. */
+static bool
+host_ask_again(struct asked *asked)
+{
+	struct lookup *l = asked->lookup;
+	int r;
+
+	while (++asked->way < l->ways.count) {
+		r = host_ask(asked);
+		if (r == 0)
+			return true;
+		error_note(l, asked, r, strerror(-r));
+	}
+	return false;
 }
 
 static void
@@ -139,64 +253,92 @@ on_host(void *arg, const struct resolve_result *result)
 {
 	struct asked *asked = arg;
 	struct lookup *l = asked->lookup;
-	size_t at = (size_t)(asked - l->hosts);
+	struct mx_host *host = &l->set.hosts[asked - l->hosts];
 
 	asked->request = NULL;
-	if (result->error < 0)
-		note_error(l, result);
-	else
-		take_addresses(l, &l->set.hosts[at], result);
+	if (result->error < 0) {
+		error_note(l, asked, result->error, result->text);
+		if (host_ask_again(asked))
+			return;
+		host->unsure = asked->error != 0;
+	} else {
+		asked->error = 0;
+		l->no_name = NULL;
+		addresses_take(l, host, result);
+	}
 	if (--l->pending == 0)
-		end_hosts(l);
+		hosts_end(l);
+	else
+		best_offer(l);
 }
 
-/* -ENOMEM: none was asked. */
 static int
-ask_hosts(struct lookup *l)
+host_ask(struct asked *asked)
 {
+	struct lookup *l = asked->lookup;
+
+	return resolve_start(l->shared->resolver, l->ways.by[asked->way],
+	    l->set.hosts[asked - l->hosts].name, on_host, asked,
+	    &asked->request);
+}
+
+/* -errno: none was asked. */
+static int
+hosts_ask(struct lookup *l)
+{
+	struct asked *asked;
 	size_t i;
 	int r = 0;
 
 	for (i = 0; i < l->set.nhosts; i++) {
-		l->hosts[i].lookup = l;
-		r = resolve_start(l->shared->resolver, l->scope,
-		    l->set.hosts[i].name, on_host, &l->hosts[i],
-		    &l->hosts[i].request);
+		asked = &l->hosts[i];
+		asked->lookup = l;
+		r = host_ask(asked);
 		if (r == 0) {
 			l->pending++;
-		} else {
-			l->error = r;
-			l->text = strerror(-r);
+			continue;
 		}
+		error_note(l, asked, r, strerror(-r));
+		l->set.hosts[i].unsure = true;
 	}
 	return l->pending > 0 ? 0 : r;
 }
 
 static void
-go_on(struct lookup *l)
+hosts_begin(struct lookup *l)
 {
-	int r = ask_hosts(l);
+	int r = hosts_ask(l);
 
 	if (r < 0)
-		end(l, r, strerror(-r));
+		lookup_end(l, r, strerror(-r));
 }
 
 /* ---- MX records ---- */
 
+/* The operator's word on how hosts are found is about hosts: the addresses of
+ * a domain are those of DNS. */
 static void
-take_records(struct lookup *l, const struct resolve_result *result)
+domain_alone(struct lookup *l)
+{
+	mx_set_alone(&l->set, l->name);
+	l->ways = (struct lookup_ways){ 1, { RESOLVE_DNS } };
+	hosts_begin(l);
+}
+
+static void
+records_take(struct lookup *l, const struct resolve_result *result)
 {
 	int r = mx_read(result->answer, result->answer_len, l->shared->own,
 	    mx_chance(&l->shared->seed), &l->set);
 
 	if (r == -ENODATA)
-		mx_set_alone(&l->set, l->name);
-	if (r == -EBADMSG)
-		end(l, -EAGAIN, "malformed answer");
-	else if (r == 0 && l->set.verdict != MX_FOUND)
-		end_with(l, l->set.verdict, NULL);
+		domain_alone(l);
+	else if (r < 0)
+		lookup_end(l, -EAGAIN, "malformed answer");
+	else if (l->set.verdict != MX_FOUND)
+		lookup_end_with(l, l->set.verdict, NULL);
 	else
-		go_on(l);
+		hosts_begin(l);
 }
 
 static void
@@ -205,52 +347,37 @@ on_mx(void *arg, const struct resolve_result *result)
 	struct lookup *l = arg;
 
 	l->request = NULL;
-	if (result->error == 0) {
-		take_records(l, result);
-	} else if (result->error == -ENOENT) {
-		end_with(l, MX_NO_NAME, result->text);
-	} else if (result->error == -ENODATA) {
-		mx_set_alone(&l->set, l->name);
-		go_on(l);
-	} else {
-		end(l, result->error, result->text);
-	}
-}
-
-static void
-on_hosts_file(void *arg, const struct resolve_result *result)
-{
-	struct lookup *l = arg;
-	int r;
-
-	l->request = NULL;
-	if (result->error == 0) {
-		/* The operator's file makes no loop. */
-		take_addresses(l, &l->set.hosts[0], result);
-		l->set.hosts[0].ours = false;
-		end_hosts(l);
-		return;
-	}
-	r = resolve_mx_start(
-	    l->shared->resolver, l->name, on_mx, l, &l->request);
-	if (r < 0)
-		end(l, r, strerror(-r));
+	if (result->error == 0)
+		records_take(l, result);
+	else if (result->error == -ENOENT)
+		lookup_end_with(l, MX_NO_NAME, result->text);
+	else if (result->error == -ENODATA)
+		domain_alone(l);
+	else
+		lookup_end(l, result->error, result->text);
 }
 
 /* ---- the start ---- */
 
 static int
-begin(struct lookup *l)
+lookup_begin(struct lookup *l)
 {
+	size_t i;
+
 	mx_set_alone(&l->set, l->name);
-	if (l->mx)
-		return resolve_start(l->shared->resolver, RESOLVE_HOSTS_FILE,
-		    l->name, on_hosts_file, l, &l->request);
-	return ask_hosts(l);
+	if (!l->mx)
+		return hosts_ask(l);
+	/* The search list could lead a name that a stranger chose to another
+	 * domain. */
+	for (i = 0; i < l->ways.count; i++)
+		if (l->ways.by[i] == RESOLVE_NATIVE)
+			l->ways.by[i] = RESOLVE_NATIVE_EXACT;
+	return resolve_mx_start(
+	    l->shared->resolver, l->name, on_mx, l, &l->request);
 }
 
 int
-lookup_start(struct lookups *shared, const struct nexthop *hop, bool mx,
+lookup_start(struct lookups *shared, const struct lookup_wanted *wanted,
     lookup_fn *done, void *arg, struct lookup **ret_lookup)
 {
 	struct lookup *l = calloc(1, sizeof(*l));
@@ -259,13 +386,14 @@ lookup_start(struct lookups *shared, const struct nexthop *hop, bool mx,
 	if (l == NULL)
 		return -ENOMEM;
 	l->shared = shared;
-	memcpy(l->name, hop->host, sizeof(l->name));
+	memcpy(l->name, wanted->name, strlen(wanted->name) + 1);
 	nexthop_lower_case(l->name);
-	l->mx = mx && strchr(l->name, '.') != NULL;
-	l->scope = l->mx ? RESOLVE_EXACT : RESOLVE_SYSTEM;
+	key_make(wanted, l->key);
+	l->mx = wanted->mx;
+	l->ways = wanted->ways;
 	l->done = done;
 	l->arg = arg;
-	r = begin(l);
+	r = lookup_begin(l);
 	if (r < 0)
 		lookup_free(l);
 	else
@@ -273,34 +401,41 @@ lookup_start(struct lookups *shared, const struct nexthop *hop, bool mx,
 	return r;
 }
 
+/* A lookup whose best hosts are known goes on: else the next delivery would ask
+ * for the slow ones once more, and each one after that. */
 void
 lookup_cancel(struct lookup **lookup)
 {
 	struct lookup *l = *lookup;
 
 	*lookup = NULL;
-	if (l != NULL)
+	if (l == NULL)
+		return;
+	if (!l->offered) {
 		lookup_free(l);
+		return;
+	}
+	l->done = NULL;
+	l->left = true;
+	LIST_INSERT_HEAD(&l->shared->left, l, entry);
 }
 
 bool
-lookup_known(struct lookups *l, const struct nexthop *hop, bool mx,
+lookup_known(struct lookups *l, const struct lookup_wanted *wanted,
     struct mx_set *ret_set)
 {
 	char key[KEY_MAX];
 
-	make_key(hop->host, mx && strchr(hop->host, '.') != NULL, key);
-	nexthop_lower_case(key);
+	key_make(wanted, key);
 	return mx_memory_get(l->memory, key, clock_mono(), ret_set);
 }
 
 void
-lookup_forget(struct lookups *l, const struct nexthop *hop, bool mx)
+lookup_forget(struct lookups *l, const struct lookup_wanted *wanted)
 {
 	char key[KEY_MAX];
 
-	make_key(hop->host, mx && strchr(hop->host, '.') != NULL, key);
-	nexthop_lower_case(key);
+	key_make(wanted, key);
 	mx_memory_forget(l->memory, key);
 }
 
@@ -333,6 +468,10 @@ lookups_reload(struct lookups *l)
 void
 lookups_close(struct lookups *l)
 {
+	struct lookup *left;
+
+	while ((left = LIST_FIRST(&l->left)) != NULL)
+		lookup_free(left);
 	resolver_free(&l->resolver);
 	mx_memory_free(&l->memory);
 }

@@ -219,10 +219,10 @@ enum mx_verdict
 mx_judge(const struct mx_set *set, bool loops)
 {
 	uint32_t limit = mx_limit(set, loops);
+	/* What is beyond MX_HOSTS_MAX was not looked up. */
+	bool unsure = set->cut;
 	size_t i;
 
-	if (set->verdict == MX_LOOP)
-		return MX_LOOP;
 	if (set->verdict != MX_FOUND)
 		return set->verdict;
 	for (i = 0; i < set->nhosts; i++)
@@ -230,9 +230,12 @@ mx_judge(const struct mx_set *set, bool loops)
 			break;
 	if (i == set->nhosts)
 		return MX_LOOP;
-	for (i = 0; i < set->nhosts; i++)
-		if (set->hosts[i].preference < limit &&
-		    set->hosts[i].naddresses > 0)
+	for (i = 0; i < set->nhosts; i++) {
+		if (set->hosts[i].preference >= limit)
+			continue;
+		if (set->hosts[i].naddresses > 0)
 			return MX_FOUND;
-	return MX_NO_ADDRESS;
+		unsure |= set->hosts[i].unsure;
+	}
+	return unsure ? MX_UNSURE : MX_NO_ADDRESS;
 }

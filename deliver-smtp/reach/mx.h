@@ -37,7 +37,8 @@ union mx_address {
 struct mx_host {
 	char name[NEXTHOP_HOST_MAX]; /* in lower case */
 	uint16_t preference;
-	bool ours; /* by name, or one of its addresses is this host's */
+	bool ours;   /* by name, or one of its addresses is this host's */
+	bool unsure; /* the servers did not say all of its addresses */
 	uint8_t naddresses;
 	union mx_address addresses[MX_ADDRESSES_MAX]; /* without a port */
 };
@@ -48,11 +49,12 @@ enum mx_verdict {
 	MX_NO_MAIL,    /* RFC 7505: the domain takes none */
 	MX_NO_HOST,    /* no MX record names what can be a host */
 	MX_NO_ADDRESS, /* none of the hosts has an address to connect to */
+	MX_UNSURE,     /* the servers did not say whether one of them has */
 	MX_LOOP,       /* this host is the best one itself */
 	MX_NVERDICTS,
 };
 
-/* The hosts of a next hop. Their order says nothing. */
+/* The hosts of a next hop, by preference. */
 struct mx_set {
 	enum mx_verdict verdict;
 	uint32_t ttl; /* seconds, at most MX_TTL_MAX */

@@ -33,17 +33,24 @@ static const struct {
 	[MX_NO_NAME] = { "4.4.4", "5.1.2", "name of host ", ": " },
 	[MX_NO_MAIL] = { "4.4.4", "5.1.10", "domain ",
 	    " takes no mail: its MX record is null" },
-	[MX_NO_HOST] = { "4.4.4", NULL, "no MX record of ", " names a host" },
-	[MX_NO_ADDRESS] = { "4.4.4", NULL, "name of host ",
+	[MX_NO_HOST] = { "4.4.4", "5.4.4", "no MX record of ",
+	    " names a host" },
+	[MX_NO_ADDRESS] = { "4.4.4", "5.4.4", "name of host ",
 	    ": no address to connect to" },
+	[MX_UNSURE] = { "4.4.3", NULL, "name of host ",
+	    ": not all of its hosts could be looked up" },
 	[MX_LOOP] = { "4.4.6", "5.4.6", "mail for ",
 	    " loops back to this host" },
 };
 
-static bool
-is_domain(const struct reach *r)
+static struct lookup_wanted
+wanted_of(const struct reach *r)
 {
-	return r->mx && strchr(r->hop.host, '.') != NULL;
+	return (struct lookup_wanted){
+		.name = r->hop.host,
+		.mx = r->mx,
+		.ways = r->ways,
+	};
 }
 
 /* DNS says no. */
@@ -52,7 +59,7 @@ fail_by_name(struct reach *r, enum mx_verdict verdict, const char *text)
 {
 	/* Of a host DNS was not asked whether it takes mail. */
 	struct reach_failure failure = {
-		.permanent = is_domain(r) ? verdicts[verdict].permanent : NULL,
+		.permanent = r->mx ? verdicts[verdict].permanent : NULL,
 		.unknown = true,
 	};
 
@@ -94,6 +101,7 @@ static void
 fail_to_connect(struct reach *r, const struct connect_result *result)
 {
 	struct reach_failure failure = { .ours = result->ours };
+	const struct lookup_wanted wanted = wanted_of(r);
 	char from[INET6_ADDRSTRLEN] = "";
 
 	choose_peer(r, result->target);
@@ -108,23 +116,8 @@ fail_to_connect(struct reach *r, const struct connect_result *result)
 		    r->relay, strerror(-result->result));
 	}
 	if (!result->ours)
-		lookup_forget(r->lookups, &r->hop, r->mx);
+		lookup_forget(r->lookups, &wanted);
 	fail(r, &failure);
-}
-
-static void
-on_connected(void *arg, const struct connect_result *result)
-{
-	struct reach *r = arg;
-
-	r->race = NULL;
-	r->used += clock_mono() - r->began_at;
-	if (result->result < 0) {
-		fail_to_connect(r, result);
-		return;
-	}
-	choose_peer(r, result->target);
-	r->ops->connected(r->arg, result->result);
 }
 
 static bool
@@ -136,6 +129,33 @@ is_left(const struct reach *r)
 		if (!r->over[i])
 			return true;
 	return false;
+}
+
+/* Hosts that are still looked up may have an address that can be reached. */
+static void
+wait_or_fail(struct reach *r, const struct connect_result *result)
+{
+	if (r->lookup == NULL || result->ours || r->used >= r->limit_all) {
+		fail_to_connect(r, result);
+		return;
+	}
+	r->held = *result;
+	r->waiting = true;
+}
+
+static void
+on_connected(void *arg, const struct connect_result *result)
+{
+	struct reach *r = arg;
+
+	r->race = NULL;
+	r->used += clock_mono() - r->began_at;
+	if (result->result < 0) {
+		wait_or_fail(r, result);
+		return;
+	}
+	choose_peer(r, result->target);
+	r->ops->connected(r->arg, result->result);
 }
 
 /* To the first of the targets that are left. */
@@ -155,7 +175,7 @@ try_targets(struct reach *r)
 
 	r->began_at = clock_mono();
 	if (connect_start(&plan, on_connected, r, &failed, &r->race) < 0)
-		fail_to_connect(r, &failed);
+		wait_or_fail(r, &failed);
 }
 
 /* ---- addresses to connect to ---- */
@@ -163,11 +183,25 @@ try_targets(struct reach *r)
 static bool
 loops_count(const struct reach *r)
 {
-	return is_domain(r) && r->hop.port == SMTP_PORT;
+	return r->mx && r->hop.port == SMTP_PORT;
+}
+
+/* Where more hosts follow they are left half of the attempts. */
+static void
+set_order(struct reach *r, const struct mx_set *set, bool complete,
+    struct mx_targets *targets)
+{
+	struct mx_plan plan = r->plan;
+
+	if (!complete)
+		plan.limit =
+		    ((plan.limit == 0 ? MX_TARGETS_MAX : plan.limit) + 1) / 2;
+	mx_order(set, &plan, targets);
 }
 
 static void
-take_set(struct reach *r, const struct mx_set *set, const char *text)
+take_set(
+    struct reach *r, const struct mx_set *set, const char *text, bool complete)
 {
 	bool loops = loops_count(r);
 	enum mx_verdict verdict = mx_judge(set, loops);
@@ -176,14 +210,57 @@ take_set(struct reach *r, const struct mx_set *set, const char *text)
 		fail_by_name(r, verdict, text);
 		return;
 	}
-	if (is_domain(r) && r->ops->found != NULL &&
+	r->taken = true;
+	if (r->mx && r->ops->found != NULL &&
 	    !r->ops->found(r->arg, set, loops))
 		return;
 	r->plan.port = r->hop.port;
 	r->plan.loops = loops;
 	r->plan.seed = mx_chance(&r->lookups->seed);
-	mx_order(set, &r->plan, &r->targets);
+	set_order(r, set, complete, &r->targets);
 	try_targets(r);
+}
+
+static bool
+is_target(const struct mx_targets *targets, const struct mx_target *t)
+{
+	size_t i;
+
+	for (i = 0; i < targets->count; i++)
+		if (targets->list[i].address_len == t->address_len &&
+		    memcmp(&targets->list[i].address, &t->address,
+			t->address_len) == 0)
+			return true;
+	return false;
+}
+
+/* The order of the best hosts, which are being tried, stays. */
+static void
+take_rest(struct reach *r, const struct mx_set *set)
+{
+	const size_t limit =
+	    r->plan.limit == 0 ? MX_TARGETS_MAX : r->plan.limit;
+	struct mx_targets all;
+	size_t i;
+
+	set_order(r, set, true, &all);
+	for (i = 0; i < all.count && r->targets.count < limit; i++)
+		if (!is_target(&r->targets, &all.list[i]))
+			r->targets.list[r->targets.count++] = all.list[i];
+}
+
+static void
+go_on_waiting(struct reach *r)
+{
+	struct reach_failure failure = { .no_more = true };
+
+	r->waiting = false;
+	if (is_left(r))
+		try_targets(r);
+	else if (r->held.result < 0)
+		fail_to_connect(r, &r->held);
+	else
+		fail(r, &failure);
 }
 
 static void
@@ -195,9 +272,18 @@ on_looked_up(void *arg, const struct lookup_answer *answer)
 		.unknown = true,
 	};
 
-	r->lookup = NULL;
+	if (answer->complete)
+		r->lookup = NULL;
+	if (r->taken) {
+		/* None: the mail goes over a connection that was kept. */
+		if (r->targets.count > 0)
+			take_rest(r, answer->set);
+		if (r->waiting)
+			go_on_waiting(r);
+		return;
+	}
 	if (answer->error == 0) {
-		take_set(r, answer->set, answer->text);
+		take_set(r, answer->set, answer->text, answer->complete);
 		return;
 	}
 	verdict_set(&failure.why, AGENT_DEFERRED, "4.4.3",
@@ -220,15 +306,15 @@ take_address(struct reach *r)
 static void
 look_up(struct reach *r)
 {
+	const struct lookup_wanted wanted = wanted_of(r);
 	struct mx_set set;
 	int error;
 
-	if (lookup_known(r->lookups, &r->hop, r->mx, &set)) {
-		take_set(r, &set, NULL);
+	if (lookup_known(r->lookups, &wanted, &set)) {
+		take_set(r, &set, NULL, true);
 		return;
 	}
-	error = lookup_start(
-	    r->lookups, &r->hop, r->mx, on_looked_up, r, &r->lookup);
+	error = lookup_start(r->lookups, &wanted, on_looked_up, r, &r->lookup);
 	if (error < 0)
 		fail_here(r, error);
 }
@@ -236,6 +322,8 @@ look_up(struct reach *r)
 void
 reach_start(struct reach *r)
 {
+	lookup_cancel(&r->lookup);
+	r->taken = r->waiting = false;
 	r->mx = r->mx && r->hop.kind == NEXTHOP_DOMAIN;
 	if (r->hop.kind == NEXTHOP_ADDRESS || r->hop.kind == NEXTHOP_UNIX)
 		take_address(r);
@@ -264,21 +352,26 @@ reach_again(struct reach *r)
 bool
 reach_has_next(const struct reach *r)
 {
+	bool left = r->lookup != NULL;
 	size_t i;
 
 	for (i = 0; i < r->targets.count; i++)
-		if (i != r->current && !r->over[i])
-			return r->used < r->limit_all;
-	return false;
+		left |= i != r->current && !r->over[i];
+	return left && r->used < r->limit_all;
 }
 
 bool
 reach_next(struct reach *r)
 {
 	r->over[r->current] = true;
-	if (!is_left(r) || r->used >= r->limit_all)
+	if (r->used >= r->limit_all || (!is_left(r) && r->lookup == NULL))
 		return false;
-	try_targets(r);
+	if (is_left(r)) {
+		try_targets(r);
+	} else {
+		r->held = (struct connect_result){ 0 };
+		r->waiting = true;
+	}
 	return true;
 }
 

@@ -64,6 +64,8 @@ struct reach_failure {
 	const char *permanent;
 	bool ours;    /* our own trouble: says nothing of the site */
 	bool unknown; /* DNS names no address: nothing was connected to */
+	bool no_more; /* there is no address after all behind the last
+		       * one: why is empty, the failure there stands */
 };
 
 struct reach_ops {
@@ -85,6 +87,7 @@ struct reach {
 	void *arg;
 	struct nexthop hop;
 	bool mx; /* look for MX records of a domain */
+	struct lookup_ways ways;
 	usec_t limit, limit_all, head_start;
 	struct mx_plan plan; /* which addresses, and in what order; the owner
 			      * sets randomize, balance and limit */
@@ -94,6 +97,9 @@ struct reach {
 	char peer[NEXTHOP_PEER_MAX], relay[NEXTHOP_PEER_MAX];
 	/* Private. */
 	struct lookup *lookup;
+	bool taken;   /* hosts were found; the lookup may look for more */
+	bool waiting; /* all that are known have failed */
+	struct connect_result held; /* of waiting: the last failure, or 0 */
 	struct connect_race *race;
 	struct mx_targets targets;
 	bool over[MX_TARGETS_MAX];
@@ -107,8 +113,8 @@ void reach_start(struct reach *r);
 void reach_again(struct reach *r);
 /* Would reach_next() have one? */
 bool reach_has_next(const struct reach *r);
-/* The next address; the current one is of no use. False: there is none, or no
- * time; nothing was called. */
+/* The next address, maybe of a host that is still looked up; the current one is
+ * of no use. False: there is none, or no time; nothing was called. */
 bool reach_next(struct reach *r);
 void reach_cancel(struct reach *r);
 

@@ -1,417 +1,289 @@
 #include "deliver-smtp/reach/resolve.h"
 
-/* ares_query() is deprecated since c-ares 1.28. Debian 12 has 1.18, which lacks
- * its successor. */
+/* Functions that are deprecated since c-ares 1.28 or later: Debian 12 has 1.18,
+ * which lacks their successors. */
 #define CARES_NO_DEPRECATED
 #include <ares.h>
-#include <arpa/nameser.h>
 #include <errno.h>
-#include <event2/event.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
-#include "base/base.h"
+#include "deliver-smtp/reach/lookup.h"
+#include "deliver-smtp/reach/question.h"
 
-/* Two rounds over the servers, 5 s for each the first time. */
-#define QUERY_TIMEOUT_MSEC 5000
-#define QUERY_TRIES        2
-
-struct channel;
-
-struct watch { /* one socket of c-ares */
-	LIST_ENTRY(watch) entry;
-	struct channel *channel;
-	ares_socket_t sock;
-	struct event *event;
-};
-
-/* A channel is what c-ares has read of the system's configuration, for queries
- * of one scope. After a reload the old one lives until its queries have ended.
- */
-struct channel {
-	LIST_ENTRY(channel) entry;
-	struct resolver *resolver;
-	enum resolve_scope scope;
-	ares_channel ares;
-	bool opened;
-	size_t pending; /* queries */
-	struct event *timer;
-	LIST_HEAD(watch_list, watch) watches;
-};
+/* Seconds: addresses are known so long where one family did not answer. */
+#define TTL_PART 60
 
 struct resolver {
 	struct event_base *base;
-	struct channel *current[RESOLVE_NSCOPES];
-	LIST_HEAD(channel_list, channel) channels;
+	struct name_servers servers;
 };
 
+struct part { /* one question of a request */
+	struct resolve_request *request;
+	enum question_kind kind;
+	struct question *question;
+	int error;
+	const char *text;
+	size_t count;
+	union mx_address addresses[RESOLVE_FAMILY_MAX];
+};
+
+#define PARTS_MAX 2
+
 struct resolve_request {
-	struct channel *channel;
-	struct event *event; /* the answer is here: call done() */
-	resolve_fn *done;    /* NULL: cancelled */
+	struct part parts[PARTS_MAX];
+	size_t nparts, pending;
+	resolve_fn *done;
 	void *arg;
-	bool answered;
-	unsigned char *answer; /* of a query for MX records */
 	struct resolve_result result;
 };
 
-/* ---- c-ares in the loop ---- */
-
-static bool
-is_over(const struct channel *c)
-{
-	return c->pending == 0 && c != c->resolver->current[c->scope];
-}
+/* ---- what an answer says ---- */
 
 static void
-set_timer(struct channel *c)
+ttl_note(struct resolve_result *result, int ttl)
 {
-	struct timeval tv = { 0 };
-
-	if (ares_timeout(c->ares, NULL, &tv) != NULL || is_over(c))
-		(void)evtimer_add(c->timer, &tv);
-	else
-		(void)evtimer_del(c->timer);
-}
-
-static void
-watch_free(struct watch *w)
-{
-	LIST_REMOVE(w, entry);
-	if (w->event != NULL)
-		event_free(w->event);
-	free(w);
-}
-
-static void
-channel_free(struct channel *c)
-{
-	LIST_REMOVE(c, entry);
-	if (c->opened)
-		ares_destroy(c->ares);
-	while (!LIST_EMPTY(&c->watches))
-		watch_free(LIST_FIRST(&c->watches));
-	if (c->timer != NULL)
-		event_free(c->timer);
-	free(c);
-}
-
-static void
-on_timer(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
-{
-	struct channel *c = arg;
-
-	if (is_over(c)) {
-		channel_free(c);
-		return;
-	}
-	ares_process_fd(c->ares, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-	set_timer(c);
-}
-
-static void
-on_socket(evutil_socket_t sock, short what, void *arg)
-{
-	struct watch *w = arg;
-	struct channel *c = w->channel;
-
-	/* w may be gone after it. */
-	ares_process_fd(c->ares, what & EV_READ ? sock : ARES_SOCKET_BAD,
-	    what & EV_WRITE ? sock : ARES_SOCKET_BAD);
-	set_timer(c);
-}
-
-static struct watch *
-watch_find(struct channel *c, ares_socket_t sock)
-{
-	struct watch *w;
-
-	LIST_FOREACH (w, &c->watches, entry)
-		if (w->sock == sock)
-			return w;
-	w = calloc(1, sizeof(*w));
-	if (w == NULL)
-		return NULL;
-	w->channel = c;
-	w->sock = sock;
-	LIST_INSERT_HEAD(&c->watches, w, entry);
-	return w;
-}
-
-/* Without memory the socket is not watched, and the query times out. */
-static void
-on_state(void *arg, ares_socket_t sock, int readable, int writable)
-{
-	struct channel *c = arg;
-	struct watch *w = watch_find(c, sock);
-	short what = (short)((readable ? EV_READ : 0) |
-	    (writable ? EV_WRITE : 0) | EV_PERSIST);
-
-	if (w == NULL)
-		return;
-	if (w->event != NULL)
-		event_free(w->event);
-	w->event = NULL;
-	if (!readable && !writable) {
-		watch_free(w);
-		return;
-	}
-	w->event = event_new(c->resolver->base, sock, what, on_socket, w);
-	if (w->event != NULL)
-		(void)event_add(w->event, NULL);
-}
-
-/* The options of a scope, beside those of all. */
-static int
-open_channel(struct channel *c)
-{
-	static char hosts_file[] = "f";
-	struct ares_options options = {
-		.timeout = QUERY_TIMEOUT_MSEC,
-		.tries = QUERY_TRIES,
-		.sock_state_cb = on_state,
-		.sock_state_cb_data = c,
-		.lookups = hosts_file,
-		.ndomains = 0,
-	};
-	static const int more[RESOLVE_NSCOPES] = {
-		[RESOLVE_EXACT] = ARES_OPT_DOMAINS,
-		[RESOLVE_HOSTS_FILE] = ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS,
-	};
-
-	return ares_init_options(&c->ares, &options,
-	    ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB |
-		more[c->scope]);
+	if (ttl < result->ttl)
+		result->ttl = ttl;
 }
 
 static int
-channel_new(
-    struct resolver *r, enum resolve_scope scope, struct channel **ret_channel)
+take_a(struct part *part, const struct question_answer *answer)
 {
-	struct channel *c = calloc(1, sizeof(*c));
-	int status = ARES_ENOMEM;
+	struct ares_addrttl found[RESOLVE_FAMILY_MAX];
+	int n = RESOLVE_FAMILY_MAX, i;
+	int status = ares_parse_a_reply(
+	    answer->message, (int)answer->len, NULL, found, &n);
 
-	if (c == NULL)
-		return -ENOMEM;
-	c->resolver = r;
-	c->scope = scope;
-	LIST_INIT(&c->watches);
-	LIST_INSERT_HEAD(&r->channels, c, entry);
-	c->timer = evtimer_new(r->base, on_timer, c);
-	if (c->timer != NULL)
-		status = open_channel(c);
-	if (status != ARES_SUCCESS) {
-		channel_free(c);
-		return status == ARES_ENOMEM ? -ENOMEM : -EIO;
+	for (i = 0; status == ARES_SUCCESS && i < n; i++) {
+		union mx_address *a = &part->addresses[part->count++];
+
+		a->in.sin_family = AF_INET;
+		a->in.sin_addr = found[i].ipaddr;
+		ttl_note(&part->request->result, found[i].ttl);
 	}
-	c->opened = true;
-	*ret_channel = c;
-	return 0;
+	return status;
 }
 
-/* All scopes, or none. */
 static int
-open_scopes(struct resolver *r, struct channel *fresh[RESOLVE_NSCOPES])
+take_aaaa(struct part *part, const struct question_answer *answer)
 {
-	int i, error = 0;
+	struct ares_addr6ttl found[RESOLVE_FAMILY_MAX];
+	int n = RESOLVE_FAMILY_MAX, i;
+	int status = ares_parse_aaaa_reply(
+	    answer->message, (int)answer->len, NULL, found, &n);
 
-	for (i = 0; error == 0 && i < RESOLVE_NSCOPES; i++)
-		error = channel_new(r, (enum resolve_scope)i, &fresh[i]);
-	if (error == 0)
-		return 0;
-	for (i--; i > 0; i--)
-		channel_free(fresh[i - 1]);
-	return error;
+	for (i = 0; status == ARES_SUCCESS && i < n; i++) {
+		union mx_address *a = &part->addresses[part->count++];
+
+		a->in6.sin6_family = AF_INET6;
+		memcpy(&a->in6.sin6_addr, &found[i].ip6addr,
+		    sizeof(a->in6.sin6_addr));
+		ttl_note(&part->request->result, found[i].ttl);
+	}
+	return status;
 }
 
-/* ---- requests ---- */
+static int
+take_native(struct part *part, const struct question_answer *answer)
+{
+	struct resolve_result *result = &part->request->result;
+	const struct ares_addrinfo_node *node;
+	const struct ares_addrinfo_cname *alias;
+	union mx_address *a;
+
+	for (alias = answer->addresses->cnames; alias != NULL;
+	     alias = alias->next)
+		ttl_note(result, alias->ttl);
+	for (node = answer->addresses->nodes; node != NULL;
+	     node = node->ai_next) {
+		if (result->count == RESOLVE_MAX ||
+		    node->ai_addrlen > sizeof(*a))
+			continue;
+		a = &result->addresses[result->count++];
+		memcpy(a, node->ai_addr, node->ai_addrlen);
+		ttl_note(result, node->ai_ttl);
+	}
+	return result->count > 0 ? ARES_SUCCESS : ARES_ENODATA;
+}
+
+static int
+take_message(struct part *part, const struct question_answer *answer)
+{
+	part->request->result.answer = answer->message;
+	part->request->result.answer_len = answer->len;
+	return ARES_SUCCESS;
+}
+
+static int (*const takes[QUESTION_NKINDS])(
+    struct part *part, const struct question_answer *answer) = {
+	[QUESTION_MX] = take_message,
+	[QUESTION_A] = take_a,
+	[QUESTION_AAAA] = take_aaaa,
+	[QUESTION_NATIVE] = take_native,
+	[QUESTION_NATIVE_EXACT] = take_native,
+};
+
+static void
+part_take(struct part *part, const struct question_answer *answer)
+{
+	int status;
+
+	part->error = answer->error;
+	part->text = answer->text;
+	if (part->error < 0)
+		return;
+	status = takes[part->kind](part, answer);
+	if (status == ARES_SUCCESS)
+		return;
+	part->error = status == ARES_ENODATA ? -ENODATA : -EAGAIN;
+	part->text =
+	    status == ARES_ENODATA ? ares_strerror(status) : "malformed answer";
+}
+
+/* ---- the result ---- */
+
+static void
+addresses_add(struct resolve_result *result, const struct part *part)
+{
+	memcpy(&result->addresses[result->count], part->addresses,
+	    part->count * sizeof(part->addresses[0]));
+	result->count += part->count;
+}
+
+/* The host has no address only where both families say so, and does not exist
+ * only where both say that. */
+static const struct part *
+error_choose(const struct part *a, const struct part *b)
+{
+	if (a->error != -ENOENT && a->error != -ENODATA)
+		return a;
+	if (b->error != -ENOENT && b->error != -ENODATA)
+		return b;
+	return a->error == -ENODATA ? a : b;
+}
+
+static void
+families_join(struct resolve_request *request)
+{
+	struct resolve_result *result = &request->result;
+	const struct part *six = &request->parts[0], *four = &request->parts[1];
+	const struct part *error = error_choose(six, four);
+	bool six_first;
+
+	if (six->count + four->count == 0) {
+		result->error = error->error;
+		result->text = error->text;
+		return;
+	}
+	if (error->error == -EAGAIN || error->error == -ENOMEM)
+		ttl_note(result, TTL_PART);
+	six_first = six->count > 0 && address_six_first(&six->addresses[0].in6);
+	addresses_add(result, six_first ? six : four);
+	addresses_add(result, six_first ? four : six);
+}
 
 static void
 request_free(struct resolve_request *request)
 {
-	if (request->event != NULL)
-		event_free(request->event);
-	free(request->answer);
+	size_t i;
+
+	for (i = 0; i < request->nparts; i++)
+		question_cancel(&request->parts[i].question);
 	free(request);
 }
 
 static void
-on_deliver(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
+on_answer(void *arg, const struct question_answer *answer)
 {
-	struct resolve_request *request = arg;
-	resolve_fn *done = request->done;
+	struct part *part = arg;
+	struct resolve_request *request = part->request;
 
-	request->done = NULL;
-	if (done != NULL)
-		done(request->arg, &request->result);
+	part->question = NULL;
+	part_take(part, answer);
+	if (--request->pending > 0)
+		return;
+	if (request->nparts == 2) {
+		families_join(request);
+	} else {
+		request->result.error = part->error;
+		request->result.text = part->text;
+	}
+	request->done(request->arg, &request->result);
 	request_free(request);
 }
 
-static const struct {
-	int status, error;
-} errors[] = {
-	{ ARES_SUCCESS, 0 },
-	{ ARES_ENOTFOUND, -ENOENT },
-	{ ARES_ENODATA, -ENODATA },
-	{ ARES_EBADNAME, -ENOENT },
-	{ ARES_ENOMEM, -ENOMEM },
-};
+/* ---- requests ---- */
 
 static int
-error_of(int status)
+request_start(struct resolver *resolver, const enum question_kind kinds[],
+    const char *name, struct resolve_request *request,
+    struct resolve_request **ret_request)
 {
-	size_t i;
+	struct part *part;
+	int r = 0;
 
-	for (i = 0; i < ARRAY_LEN(errors); i++)
-		if (errors[i].status == status)
-			return errors[i].error;
-	return -EAGAIN;
-}
-
-static void
-collect(struct resolve_result *result, const struct ares_addrinfo *info)
-{
-	const struct ares_addrinfo_cname *alias;
-	const struct ares_addrinfo_node *node;
-
-	result->ttl = INT_MAX;
-	for (alias = info->cnames; alias != NULL; alias = alias->next)
-		if (alias->ttl < result->ttl)
-			result->ttl = alias->ttl;
-	for (node = info->nodes; node != NULL; node = node->ai_next) {
-		if (result->count == RESOLVE_MAX ||
-		    node->ai_addrlen > sizeof(result->addresses[0]))
-			continue;
-		if (node->ai_ttl < result->ttl)
-			result->ttl = node->ai_ttl;
-		memcpy(&result->addresses[result->count++], node->ai_addr,
-		    node->ai_addrlen);
+	request->result.ttl = INT_MAX;
+	while (r == 0 && request->nparts < request->pending) {
+		part = &request->parts[request->nparts];
+		part->request = request;
+		part->kind = kinds[request->nparts++];
+		r = question_start(&resolver->servers, resolver->base,
+		    part->kind, name, on_answer, part, &part->question);
 	}
-	if (result->count == 0) {
-		result->error = -ENODATA;
-		result->text = ares_strerror(ARES_ENODATA);
-	}
-}
-
-/* The request may be gone after it. */
-static void
-answered(struct resolve_request *request)
-{
-	struct timeval now = { 0 };
-
-	if (request->done == NULL)
+	if (r < 0)
 		request_free(request);
 	else
-		(void)evtimer_add(request->event, &now);
+		*ret_request = request;
+	return r;
 }
 
-static void
-note_status(struct resolve_request *request, int status)
-{
-	request->answered = true;
-	request->channel->pending--;
-	request->result.error = error_of(status);
-	request->result.text = ares_strerror(status);
-}
-
-static void
-on_addresses(
-    void *arg, int status, int timeouts UNUSED, struct ares_addrinfo *info)
-{
-	struct resolve_request *request = arg;
-
-	note_status(request, status);
-	if (status == ARES_SUCCESS)
-		collect(&request->result, info);
-	if (info != NULL)
-		ares_freeaddrinfo(info);
-	answered(request);
-}
-
-static void
-on_records(
-    void *arg, int status, int timeouts UNUSED, unsigned char *answer, int len)
-{
-	struct resolve_request *request = arg;
-
-	note_status(request, status);
-	if (status == ARES_SUCCESS && len > 0) {
-		request->answer = malloc((size_t)len);
-		if (request->answer == NULL) {
-			request->result.error = -ENOMEM;
-		} else {
-			memcpy(request->answer, answer, (size_t)len);
-			request->result.answer = request->answer;
-			request->result.answer_len = (size_t)len;
-		}
-	}
-	answered(request);
-}
-
-static int
-request_new(struct resolver *resolver, enum resolve_scope scope,
-    resolve_fn *done, void *arg, struct resolve_request **ret_request)
+static struct resolve_request *
+request_new(size_t questions, resolve_fn *done, void *arg)
 {
 	struct resolve_request *request = calloc(1, sizeof(*request));
 
 	if (request == NULL)
-		return -ENOMEM;
-	request->event = evtimer_new(resolver->base, on_deliver, request);
-	if (request->event == NULL) {
-		free(request);
-		return -ENOMEM;
-	}
-	request->channel = resolver->current[scope];
-	request->channel->pending++;
+		return NULL;
+	request->pending = questions;
 	request->done = done;
 	request->arg = arg;
-	*ret_request = request;
-	return 0;
+	return request;
 }
 
 int
-resolve_start(struct resolver *resolver, enum resolve_scope scope,
-    const char *name, resolve_fn *done, void *arg,
-    struct resolve_request **ret_request)
+resolve_start(struct resolver *resolver, enum resolve_by by, const char *name,
+    resolve_fn *done, void *arg, struct resolve_request **ret_request)
 {
-	/* CARES_HOSTS is another file than /etc/hosts. Without the variable
-	 * c-ares 1.34 reads no file at all if ARES_AI_ENVHOSTS is set. */
-	const struct ares_addrinfo_hints hints = {
-		.ai_flags = ARES_AI_NUMERICSERV |
-		    (getenv("CARES_HOSTS") != NULL ? ARES_AI_ENVHOSTS : 0),
-		.ai_family = AF_UNSPEC,
-		.ai_socktype = SOCK_STREAM,
+	static const struct {
+		size_t count;
+		enum question_kind kinds[PARTS_MAX];
+	} questions[RESOLVE_NWAYS] = {
+		[RESOLVE_DNS] = { 2, { QUESTION_AAAA, QUESTION_A } },
+		[RESOLVE_NATIVE] = { 1, { QUESTION_NATIVE } },
+		[RESOLVE_NATIVE_EXACT] = { 1, { QUESTION_NATIVE_EXACT } },
 	};
-	struct resolve_request *request;
-	struct channel *c;
-	int r = request_new(resolver, scope, done, arg, &request);
+	struct resolve_request *request =
+	    request_new(questions[by].count, done, arg);
 
-	if (r < 0)
-		return r;
-	c = request->channel;
-	*ret_request = request;
-	ares_getaddrinfo(c->ares, name, NULL, &hints, on_addresses, request);
-	set_timer(c);
-	return 0;
+	if (request == NULL)
+		return -ENOMEM;
+	return request_start(
+	    resolver, questions[by].kinds, name, request, ret_request);
 }
 
 int
 resolve_mx_start(struct resolver *resolver, const char *name, resolve_fn *done,
     void *arg, struct resolve_request **ret_request)
 {
-	struct resolve_request *request;
-	struct channel *c;
-	int r = request_new(resolver, RESOLVE_EXACT, done, arg, &request);
+	static const enum question_kind mx[] = { QUESTION_MX };
+	struct resolve_request *request = request_new(1, done, arg);
 
-	if (r < 0)
-		return r;
-	c = request->channel;
-	*ret_request = request;
-	ares_query(c->ares, name, ns_c_in, ns_t_mx, on_records, request);
-	set_timer(c);
-	return 0;
+	if (request == NULL)
+		return -ENOMEM;
+	return request_start(resolver, mx, name, request, ret_request);
 }
 
 void
@@ -420,10 +292,7 @@ resolve_cancel(struct resolve_request **request)
 	struct resolve_request *r = *request;
 
 	*request = NULL;
-	if (r == NULL)
-		return;
-	r->done = NULL;
-	if (r->answered)
+	if (r != NULL)
 		request_free(r);
 }
 
@@ -438,12 +307,11 @@ resolver_new(struct event_base *base, struct resolver **ret_resolver)
 	if (r == NULL)
 		return -ENOMEM;
 	r->base = base;
-	LIST_INIT(&r->channels);
 	if (ares_library_init(ARES_LIB_INIT_ALL) != ARES_SUCCESS) {
 		free(r);
 		return -ENOMEM;
 	}
-	error = open_scopes(r, r->current);
+	error = name_servers_load(&r->servers);
 	if (error < 0)
 		resolver_free(&r);
 	else
@@ -454,17 +322,7 @@ resolver_new(struct event_base *base, struct resolver **ret_resolver)
 int
 resolver_reload(struct resolver *resolver)
 {
-	struct channel *fresh[RESOLVE_NSCOPES], *old;
-	int i, r = open_scopes(resolver, fresh);
-
-	if (r < 0)
-		return r;
-	for (i = 0; i < RESOLVE_NSCOPES; i++) {
-		old = resolver->current[i];
-		resolver->current[i] = fresh[i];
-		set_timer(old);
-	}
-	return 0;
+	return name_servers_load(&resolver->servers);
 }
 
 void
@@ -475,8 +333,6 @@ resolver_free(struct resolver **resolver)
 	*resolver = NULL;
 	if (r == NULL)
 		return;
-	while (!LIST_EMPTY(&r->channels))
-		channel_free(LIST_FIRST(&r->channels));
 	ares_library_cleanup();
 	free(r);
 }

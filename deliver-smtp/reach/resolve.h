@@ -1,9 +1,11 @@
-/* deliver-smtp/reach/resolve.h - addresses of host names, and MX records, by
- * c-ares in the event loop.
+/* deliver-smtp/reach/resolve.h - addresses of host names, and MX records, in
+ * the event loop.
  *
- * /etc/hosts (or the file that CARES_HOSTS in the environment names) and DNS as
- * the system is configured, IPv6 and IPv4 in the order of RFC 6724. The
- * resolver outlives its requests.
+ *	resolve.c       requests
+ *	question.h      one question to the name servers
+ *	name_servers.h  which server is asked
+ *
+ * The resolver outlives its requests.
  *
  * Soft: -errno. Callbacks come from the loop, never from inside the call that
  * begins the work, and not after the work was cancelled.
@@ -12,19 +14,21 @@
 #define DELIVER_SMTP_REACH_RESOLVE_H
 
 #include <stddef.h>
-#include <sys/socket.h>
+
+#include "deliver-smtp/reach/mx.h"
 
 struct event_base;
 
-enum resolve_scope {
-	RESOLVE_SYSTEM,     /* with the search list of the system */
-	RESOLVE_EXACT,      /* this name alone */
-	RESOLVE_HOSTS_FILE, /* this name, and only /etc/hosts */
-	RESOLVE_NSCOPES,
+enum resolve_by {
+	RESOLVE_DNS,          /* DNS, this very name */
+	RESOLVE_NATIVE,       /* /etc/hosts, then DNS with the search list */
+	RESOLVE_NATIVE_EXACT, /* /etc/hosts, then DNS, this very name */
+	RESOLVE_NWAYS,
 };
 
 /* More addresses of a host are not looked at. */
-#define RESOLVE_MAX 8
+#define RESOLVE_FAMILY_MAX 32
+#define RESOLVE_MAX        (2 * RESOLVE_FAMILY_MAX)
 
 struct resolver;
 struct resolve_request;
@@ -33,10 +37,11 @@ struct resolve_result {
 	/* 0; -ENOENT: no such name; -ENODATA: the name has no such record;
 	 * -EAGAIN: the servers did not say; -ENOMEM. */
 	int error;
-	const char *text; /* the error, for people */
+	const char *text; /* the error, for people; static */
 	int ttl;          /* seconds, the least of the addresses */
+	/* Without a port; the family that RFC 6724 puts first comes first. */
 	size_t count;
-	struct sockaddr_storage addresses[RESOLVE_MAX]; /* without a port */
+	union mx_address addresses[RESOLVE_MAX];
 	/* Of MX records: the message of DNS. It goes with the request. */
 	const unsigned char *answer;
 	size_t answer_len;
@@ -51,11 +56,11 @@ void resolver_free(struct resolver **resolver);
  * the old one stays. */
 int resolver_reload(struct resolver *resolver);
 
-/* -ENOMEM. The request is gone when done() has returned. */
-int resolve_start(struct resolver *resolver, enum resolve_scope scope,
-    const char *name, resolve_fn *done, void *arg,
-    struct resolve_request **ret_request);
-/* The MX records of exactly this name. */
+/* -ENOMEM, -EIO. The request is gone when done() has returned. */
+int
+resolve_start(struct resolver *resolver, enum resolve_by by, const char *name,
+    resolve_fn *done, void *arg, struct resolve_request **ret_request);
+/* The MX records of exactly this name, by DNS. */
 int resolve_mx_start(struct resolver *resolver, const char *name,
     resolve_fn *done, void *arg, struct resolve_request **ret_request);
 void resolve_cancel(struct resolve_request **request);

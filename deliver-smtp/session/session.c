@@ -302,6 +302,11 @@ on_failed(void *arg, struct reach_failure *failure)
 	struct session *s = arg;
 	bool settled;
 
+	if (failure->no_more) {
+		s->reached = true;
+		session_finish(s, SESSION_FAILED);
+		return;
+	}
 	if (failure->unknown && !failure->ours &&
 	    place_is_shared(s->delivery)) {
 		verdict_done(&failure->why);
@@ -374,6 +379,7 @@ prepare_reach(struct session *s)
 	s->reach.limit_all = s->settings.connect_limit_all;
 	s->reach.head_start = s->settings.head_start;
 	s->reach.plan = s->settings.plan;
+	s->reach.ways = s->settings.ways;
 	s->reach.source = s->settings.source;
 }
 

@@ -55,8 +55,9 @@ uint32_t peers_find(const struct peers *p, const char *relay, usec_t now);
 struct settings {
 	char helo[SETTINGS_HELO_MAX];
 	usec_t connect_limit, connect_limit_all, head_start;
-	struct mx_plan plan; /* order and number of addresses */
-	bool mx; /* look for MX records */
+	struct mx_plan plan;     /* order and number of addresses */
+	bool mx;                 /* look for MX records */
+	struct lookup_ways ways; /* to the addresses of hosts */
 	struct connect_source source;
 	enum conf_eight eight; /* where 8BITMIME is not offered */
 	bool chunking;         /* BDAT where it is offered */
@@ -80,6 +81,7 @@ struct settings_own {
 	char transport[AGENT_NAME_MAX + 1];
 	char helo[SETTINGS_HELO_MAX]; /* "": that of all */
 	bool mx;
+	struct lookup_ways ways;
 	struct connect_source source;
 	enum conf_eight eight;
 	bool chunking;

@@ -7,6 +7,13 @@
 
 #define HOST_NAME_SIZE 65 /* of Linux, with the NUL */
 
+static const struct lookup_ways ways_of[CONF_NLOOKUPS] = {
+	[CONF_LOOKUP_DNS] = { 1, { RESOLVE_DNS } },
+	[CONF_LOOKUP_NATIVE] = { 1, { RESOLVE_NATIVE } },
+	[CONF_LOOKUP_DNS_NATIVE] = { 2, { RESOLVE_DNS, RESOLVE_NATIVE } },
+	[CONF_LOOKUP_NATIVE_DNS] = { 2, { RESOLVE_NATIVE, RESOLVE_DNS } },
+};
+
 /* gethostname() with a domain: servers want to see a dot. */
 static void
 host_helo(const struct conf *conf, char helo[SETTINGS_HELO_MAX])
@@ -51,6 +58,7 @@ settings_load(const struct conf *conf, struct settings *ret_settings)
 		},
 		.mx = true,
 		.session_limit = conf->smtp_mx_session_limit,
+		.ways = ways_of[CONF_LOOKUP_DNS],
 		.idle_limit = conf->smtp_connection_cache_time_limit,
 		.reuse_limit = conf->smtp_connection_reuse_time_limit,
 		.reuse_count = conf->smtp_connection_reuse_count_limit,
@@ -105,6 +113,7 @@ settings_load_own(const struct conf *conf, struct settings_table *ret_table)
 		snprintf(own->transport, sizeof(own->transport), "%s", t->name);
 		snprintf(own->helo, sizeof(own->helo), "%s", t->helo.name);
 		own->mx = t->mx_lookup;
+		own->ways = ways_of[t->host_lookup];
 		own->eight = t->eight;
 		own->chunking = t->chunking;
 		own->ignored = t->ehlo_ignored;
@@ -123,6 +132,7 @@ settings_apply(const struct settings_table *table, const char *transport,
 		if (strcmp(own->transport, transport) != 0)
 			continue;
 		settings->mx = own->mx;
+		settings->ways = own->ways;
 		settings->eight = own->eight;
 		settings->chunking = own->chunking;
 		settings->ignored = own->ignored;

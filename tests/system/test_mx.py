@@ -32,6 +32,7 @@ listen-address=127.0.0.1
 log-queries
 local-ttl=60
 local=/example/
+local=/mailhub/
 address=/wild.example/192.0.2.1
 host-record=a.mx.example,192.0.2.1
 host-record=b.mx.example,192.0.2.2
@@ -77,8 +78,8 @@ NOT_SENT = {  # the domain, the code for its own mail, and where a rule names it
     "loop.example": ("5.4.6", "4.4.6"), "named.example": ("5.4.6", "4.4.6"),
     "inside.example": ("5.4.6", "4.4.6"), "self.example": ("5.4.6", "4.4.6"),
     "null.example": ("5.1.10", "4.4.4"), "nothere.example": ("5.1.2", "4.4.4"),
-    "nomail.example": ("4.4.4", "4.4.4"), "link.example": ("4.4.4", "4.4.4"),
-    "gone.example": ("4.4.4", "4.4.4"), "literal.example": ("4.4.4", "4.4.4"),
+    "nomail.example": ("5.4.4", "4.4.4"), "link.example": ("5.4.4", "4.4.4"),
+    "gone.example": ("5.4.4", "4.4.4"), "literal.example": ("5.4.4", "4.4.4"),
 }
 
 
@@ -106,12 +107,15 @@ class Mx(SystemTest):
     def test_N2_what_dns_says(self):
         rules = "".join(f"to-{n} smtp:{domain}\n" for n, domain in enumerate(NOT_SENT))
         i = self.world(rules + "to-mx smtp:plain.example\nto-host smtp:[both.example]\n"
-                       "to-search smtp:[mailhub]\ntest.example local\n* smtp\n")
+                       "to-search search:[mailhub]\nto-host-alone smtp:[mailhub]\nto-domain search:mailhub\n"
+                       "test.example local\n* smtp\n",
+                       transports="smtp search:smtp local", search_host_lookup="native")
         for domain in [*SENT, *NOT_SENT]:
             i.inject(HELLO, f"x@{domain}")
         for n, _ in enumerate(NOT_SENT):
             i.inject(HELLO, f"x@to-{n}")
-        i.inject(HELLO, "x@to-mx", "x@to-host", "x@to-search", "x@many.example")
+        i.inject(HELLO, "x@to-mx", "x@to-host", "x@to-search", "x@many.example", "x@mailhub", "x@to-host-alone",
+                 "x@to-domain")
         for domain, relay in SENT.items():
             self.assertEqual(self.result(i, f"x@{domain}"), ("sent", "2.0.0", relay))
         for n, (domain, (own, ruled)) in enumerate(NOT_SENT.items()):
@@ -121,6 +125,10 @@ class Mx(SystemTest):
         self.assertEqual(self.result(i, "x@to-mx"), ("sent", "2.0.0", "a.mx.example[192.0.2.1]:25"))
         self.assertEqual(self.result(i, "x@to-host"), ("sent", "2.0.0", "both.example[192.0.2.2]:25"))
         self.assertEqual(self.result(i, "x@to-search"), ("sent", "2.0.0", "mailhub[192.0.2.1]:25"))
+        # Neither a domain nor, by default, a host is looked for in the search list.
+        self.assertEqual(self.result(i, "x@mailhub"), ("bounced", "5.1.2", "none"))
+        self.assertEqual(self.result(i, "x@to-host-alone"), ("deferred", "4.4.4", "none"))
+        self.assertEqual(self.result(i, "x@to-domain"), ("deferred", "4.4.4", "none"))
         status, _, relay = self.result(i, "x@many.example")
         self.assertEqual(status, "sent")
         self.assertRegex(relay, r"^h\d+\.mx\.example\[192\.0\.2\.1\]:25$")

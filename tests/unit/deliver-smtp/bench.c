@@ -148,6 +148,7 @@ set_limits(struct settings *s)
 	s->connect_limit = s->connect_limit_all = 10 * USEC_PER_SEC;
 	s->mx = true;
 	s->session_limit = 2;
+	s->ways = (struct lookup_ways){ 1, { RESOLVE_NATIVE } };
 	for (i = 0; i < DIALOG_NSTATES; i++)
 		s->limits[i] = 10 * USEC_PER_SEC;
 	s->idle_limit = s->reuse_limit = 3600 * USEC_PER_SEC;

@@ -129,6 +129,7 @@ start(void)
 {
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
 	b.reuse = true;
+	b.context.settings.ways = (struct lookup_ways){ 1, { RESOLVE_DNS } };
 	bench_serve(&b, NULL, two);
 }
 

@@ -342,7 +342,7 @@ Test(reuse, a_connection_elsewhere_is_not_used)
 	bench_serve(&b, NULL, one);
 	deliver("127.0.0.1:%u", 1);
 	cr_assert(b.kept);
-	deliver("localhost:%u", 1);
+	deliver("[localhost]:%u", 1);
 	cr_expect_eq(b.server.connections, 2);
 	cr_expect_eq(b.closed, 0, "its place is that of the delivery");
 }

@@ -159,7 +159,7 @@ Test(session, a_name_of_etc_hosts)
 	/* Whatever its addresses are: of ::1 nobody listens. */
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
 	bench_serve(&b, NULL, bench_plain);
-	bench_deliver(&b, AGENT_SMTP, "localhost:%u", 1);
+	bench_deliver(&b, AGENT_SMTP, "[localhost]:%u", 1);
 	bench_run(&b);
 	bench_expect(&b, "0S2.0.0:localhost[127.0.0.1]:", false);
 	bench_close(&b);
@@ -173,7 +173,7 @@ Test(session, N1_the_next_address_after_one_that_refuses)
 	bench_name_two(path);
 	bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
 	bench_serve(&b, NULL, bench_plain);
-	bench_deliver(&b, AGENT_SMTP, "two.test:%u", 1);
+	bench_deliver(&b, AGENT_SMTP, "[two.test]:%u", 1);
 	bench_run(&b);
 	bench_expect(&b, "0S2.0.0:two.test[127.0.0.1]:", false);
 	bench_close(&b);
@@ -212,7 +212,7 @@ Test(session, N1_N28_the_next_address)
 		bench_open(&b, BENCH_CONTENT, strlen(BENCH_CONTENT));
 		bench_serve(&b, "*", rows[i].first);
 		b.server.again = bench_plain;
-		bench_deliver(&b, AGENT_SMTP, "two.test:%u", 1);
+		bench_deliver(&b, AGENT_SMTP, "[two.test]:%u", 1);
 		bench_run(&b);
 		bench_expect(&b, rows[i].want, false);
 		bench_close(&b);
@@ -243,7 +243,7 @@ Test(session, a_name_is_looked_up_after_a_reload)
 	bench_serve(&b, NULL, bench_plain);
 	cr_assert_eq(lookups_reload(&b.context.lookups), 0);
 	bench_turn(&b);
-	bench_deliver(&b, AGENT_SMTP, "localhost:%u", 1);
+	bench_deliver(&b, AGENT_SMTP, "[localhost]:%u", 1);
 	bench_run(&b);
 	bench_expect(&b, "0S2.0.0:", false);
 	bench_close(&b);

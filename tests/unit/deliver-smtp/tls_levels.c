@@ -437,7 +437,7 @@ take_one(struct place *p)
 	cr_assert_eq(bind(sock, (struct sockaddr *)&in, sizeof(in)), 0);
 	cr_assert_eq(listen(sock, 1), 0);
 	p->b.number++;
-	bench_deliver(&p->b, AGENT_SMTP, "two.test:%u", 1);
+	bench_deliver(&p->b, AGENT_SMTP, "[two.test]:%u", 1);
 	while ((client = accept4(sock, NULL, NULL, SOCK_CLOEXEC)) < 0)
 		bench_turn(&p->b);
 	close(sock);

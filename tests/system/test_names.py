@@ -1,0 +1,117 @@
+"""Names of next hops whose name servers or hosts are slow, dead or unsure, in a network of the
+instance's own: a domain waits for no host and no server that it does not need."""
+import os
+import pathlib
+import re
+
+from case import SystemTest, cost, needs_root
+from instance import PYTHON, wait
+
+HERE = pathlib.Path(__file__).resolve().parent
+HELLO = b"Subject: hello\n\nhello\n"
+INSIDE = """
+mount --bind "$1" /etc/resolv.conf && ip link set lo up || exit 1
+ip route add local 192.0.2.0/24 dev lo src 127.0.0.1 || exit 1
+for server in 127.0.0.1 -127.0.0.3; do
+    setpriv --pdeathsig KILL "$2" "$3" $server "$4$server" >"$5" &
+    read ready <"$5" || exit 1
+done
+setpriv --pdeathsig KILL "$2" "$6" "$7" $8 &
+shift 8
+exec "$@"
+"""
+MX = 15
+
+
+@needs_root
+class Names(SystemTest):
+    def world(self, resolv, routing, servers="192.0.2.1 192.0.2.2", **conf):
+        i = self.instance(queues=1, routing=routing + "test.example local\n* smtp\n", conf=conf)
+        (i.dir / "resolv.conf").write_text(resolv)
+        ready, self.log, self.greetings = i.dir / "ready", i.dir / "asked", i.dir / "greetings"
+        os.mkfifo(ready)
+        i.start(prefix=["unshare", "-mn", "sh", "-c", INSIDE, "sh", i.dir / "resolv.conf", PYTHON,
+                        HERE / "dns_site.py", self.log, ready, HERE / "mx_site.py", self.greetings, servers])
+        wait(self.greetings.exists, what="the SMTP servers")
+        return i
+
+    def asked(self, server):
+        """(port, type, label) of each question to the name server."""
+        log = pathlib.Path(f"{self.log}{server}")
+        return [(int(port), int(kind), label) for port, kind, label in
+                (line.split() for line in log.read_text().splitlines())] if log.exists() else []
+
+    def result(self, i, address):
+        """(status, dsn, relay, text) of the first attempt."""
+        found = wait(lambda: i.log_has(rf"to=<{address}>, relay=([^,]+),.*dsn=(\S+), status=(\w+) \((.*)\)"),
+                     what=f"an attempt for {address}")
+        return found.group(3), found.group(2), found.group(1), found.group(4)
+
+    # mutation: deliver-smtp/reach/mx.c, mx_judge() is never unsure.
+    def test_N36_only_what_dns_says_for_sure_returns_mail(self):
+        i = self.world("nameserver 127.0.0.1\n", "")
+        want = {"gone": ("bounced", "5.4.4", ": no address to connect to"),
+                "nodata": ("bounced", "5.4.4", ": no address to connect to"),
+                "partly": ("deferred", "4.4.3", "SERVFAIL"), "half": ("deferred", "4.4.3", "SERVFAIL"),
+                "servfail": ("deferred", "4.4.3", "SERVFAIL"), "refused": ("deferred", "4.4.3", "REFUSED")}
+        for label in want:
+            i.inject(HELLO, f"x@{label}.example")
+        for label, (status, dsn, text) in want.items():
+            got = self.result(i, f"x@{label}.example")
+            self.assertEqual(got[:2], (status, dsn), label)
+            self.assertIn(text, got[3])
+        i.stop()
+
+    # mutation: deliver-smtp/reach/name_servers.c, name_servers_answered() notes no failure.
+    @cost(5)
+    def test_N37_a_dead_name_server_is_asked_last(self):
+        i = self.world("nameserver 127.0.0.3\nnameserver 127.0.0.1\noptions timeout:1 attempts:2\n", "")
+        i.inject(HELLO, "x@nodata.first.example")
+        self.result(i, "x@nodata.first.example")
+        before = len(self.asked("-127.0.0.3"))
+        self.assertGreater(before, 0)
+        for n in range(10):
+            i.inject(HELLO, f"x@nodata.d{n}.example")
+            self.result(i, f"x@nodata.d{n}.example")
+        self.assertEqual(len(self.asked("-127.0.0.3")), before)
+        self.assertGreaterEqual(len(self.asked("127.0.0.1")), 33)
+        i.stop()
+
+    # mutation: deliver-smtp/reach/name_servers.c, name_servers_order() does not rotate.
+    def test_N37_rotate_asks_each_name_server(self):
+        i = self.world("nameserver 127.0.0.1\nnameserver 127.0.0.3\noptions rotate timeout:1 attempts:1\n", "")
+        i.inject(HELLO, *[f"x@nodata.d{n}.example" for n in range(4)])
+        for n in range(4):
+            self.result(i, f"x@nodata.d{n}.example")
+        self.assertTrue(self.asked("127.0.0.1") and self.asked("-127.0.0.3"))
+        i.stop()
+
+    # mutation: deliver-smtp/reach/question.c, one channel for all.
+    def test_N37_each_question_has_a_port_of_its_own(self):
+        i = self.world("nameserver 127.0.0.1\n", "")
+        i.inject(HELLO, *[f"x@nodata.d{n}.example" for n in range(100)])
+        for n in range(100):
+            self.result(i, f"x@nodata.d{n}.example")
+        asked = self.asked("127.0.0.1")
+        self.assertGreaterEqual(len(asked), 300)
+        # By chance a port may come twice.
+        self.assertGreater(len({port for port, _, _ in asked}), len(asked) * 9 // 10)
+        i.stop()
+
+    # mutation: deliver-smtp/reach/lookup.c, best_offer() offers nothing.
+    @cost(5)
+    def test_N37_the_best_host_waits_for_no_other(self):
+        i = self.world("nameserver 127.0.0.1\noptions timeout:30 attempts:5\n", "to-slow smtp:slow.example\n")
+        i.inject(HELLO, "x@to-slow")
+        self.assertEqual(self.result(i, "x@to-slow")[:3], ("sent", "2.0.0", "one.example[192.0.2.1]:25"))
+        self.assertIn((1, "silent"), {(kind, label) for _, kind, label in self.asked("127.0.0.1")})
+        self.assertLess(int(re.search(r"to=<x@to-slow>.*, delay=(\d+)", i.log()).group(1)), 10)
+        i.stop()
+
+    # mutation: deliver-smtp/reach/reach.c, wait_or_fail() does not wait.
+    @cost(5)
+    def test_N37_a_host_that_is_found_late_is_tried(self):
+        i = self.world("nameserver 127.0.0.1\noptions timeout:1 attempts:3\n", "to-late smtp:late.example\n")
+        i.inject(HELLO, "x@to-late")
+        self.assertEqual(self.result(i, "x@to-late")[:3], ("sent", "2.0.0", "lazy.example[192.0.2.2]:25"))
+        i.stop()
