@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -43,12 +44,18 @@ static const struct {
 	    " loops back to this host" },
 };
 
+static bool
+is_domain(const struct reach *r)
+{
+	return r->mx && r->hop.kind == NEXTHOP_DOMAIN;
+}
+
 static struct lookup_wanted
 wanted_of(const struct reach *r)
 {
 	return (struct lookup_wanted){
 		.name = r->hop.host,
-		.mx = r->mx,
+		.mx = is_domain(r),
 		.ways = r->ways,
 	};
 }
@@ -59,7 +66,9 @@ fail_by_name(struct reach *r, enum mx_verdict verdict, const char *text)
 {
 	/* Of a host DNS was not asked whether it takes mail. */
 	struct reach_failure failure = {
-		.permanent = r->mx ? verdicts[verdict].permanent : NULL,
+		.permanent = is_domain(r) && !r->fell_back
+		    ? verdicts[verdict].permanent
+		    : NULL,
 		.unknown = true,
 	};
 
@@ -183,7 +192,7 @@ try_targets(struct reach *r)
 static bool
 loops_count(const struct reach *r)
 {
-	return r->mx && r->hop.port == SMTP_PORT;
+	return is_domain(r) && r->hop.port == SMTP_PORT;
 }
 
 /* Where more hosts follow they are left half of the attempts. */
@@ -211,7 +220,9 @@ take_set(
 		return;
 	}
 	r->taken = true;
-	if (r->mx && r->ops->found != NULL &&
+	r->mine |=
+	    is_domain(r) && !r->fell_back && mx_limit(set, true) != MX_NOT_OURS;
+	if (is_domain(r) && !r->fell_back && r->ops->found != NULL &&
 	    !r->ops->found(r->arg, set, loops))
 		return;
 	r->plan.port = r->hop.port;
@@ -319,16 +330,78 @@ look_up(struct reach *r)
 		fail_here(r, error);
 }
 
-void
-reach_start(struct reach *r)
+static void
+on_late(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
+{
+	struct reach *r = arg;
+
+	r->ops->late(r->arg);
+}
+
+/* Without memory there is no limit but those of each step. */
+static void
+late_start(struct reach *r)
+{
+	const struct timeval limit = clock_timeval(r->limit_before);
+
+	if (r->late != NULL || r->limit_before == 0)
+		return;
+	r->late = evtimer_new(r->base, on_late, r);
+	if (r->late != NULL)
+		(void)evtimer_add(r->late, &limit);
+}
+
+static void
+hop_start(struct reach *r)
 {
 	lookup_cancel(&r->lookup);
 	r->taken = r->waiting = false;
-	r->mx = r->mx && r->hop.kind == NEXTHOP_DOMAIN;
+	r->targets.count = r->current = 0;
 	if (r->hop.kind == NEXTHOP_ADDRESS || r->hop.kind == NEXTHOP_UNIX)
 		take_address(r);
 	else
 		look_up(r);
+}
+
+void
+reach_start(struct reach *r)
+{
+	late_start(r);
+	hop_start(r);
+}
+
+static const char between[] = " \t,"; /* next hops of the fallback */
+
+bool
+reach_has_fallback(const struct reach *r)
+{
+	return r->fallback != NULL && !r->mine &&
+	    r->fallback[strspn(r->fallback, between)] != '\0';
+}
+
+bool
+reach_fall_back(struct reach *r)
+{
+	char *text = r->fallback_hop;
+	const char *word = r->fallback;
+	size_t len;
+
+	if (!reach_has_fallback(r))
+		return false;
+	word += strspn(word, between);
+	len = strcspn(word, between);
+	r->fallback = word + len;
+	if (len == 0 || len >= sizeof(r->fallback_hop))
+		return false;
+	memcpy(text, word, len);
+	text[len] = '\0';
+	if (nexthop_parse(text, r->default_port, &r->hop) < 0)
+		return false;
+	r->fell_back = true;
+	r->used = 0;
+	memset(r->over, 0, sizeof(r->over));
+	hop_start(r);
+	return true;
 }
 
 void
@@ -337,7 +410,8 @@ reach_again(struct reach *r)
 	struct mx_target current;
 
 	if (r->targets.count == 0) {
-		reach_start(r);
+		late_start(r);
+		hop_start(r);
 		return;
 	}
 	current = r->targets.list[r->current];
@@ -380,4 +454,7 @@ reach_cancel(struct reach *r)
 {
 	lookup_cancel(&r->lookup);
 	connect_cancel(&r->race);
+	if (r->late != NULL)
+		event_free(r->late);
+	r->late = NULL;
 }

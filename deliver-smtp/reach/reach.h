@@ -77,6 +77,9 @@ struct reach_ops {
 	void (*connected)(void *arg, int sock);
 	/* Nothing is left to be tried. The text is the callee's. */
 	void (*failed)(void *arg, struct reach_failure *failure);
+	/* limit_before is over. The reach goes on if the callee does nothing.
+	 */
+	void (*late)(void *arg);
 };
 
 struct reach {
@@ -89,6 +92,9 @@ struct reach {
 	bool mx; /* look for MX records of a domain */
 	struct lookup_ways ways;
 	usec_t limit, limit_all, head_start;
+	usec_t limit_before;  /* from the first start on, of all next hops */
+	const char *fallback; /* next hops between blanks or commas; "" */
+	uint16_t default_port;
 	struct mx_plan plan; /* which addresses, and in what order; the owner
 			      * sets randomize, balance and limit */
 	struct connect_source source;
@@ -101,6 +107,12 @@ struct reach {
 	bool waiting; /* all that are known have failed */
 	struct connect_result held; /* of waiting: the last failure, or 0 */
 	struct connect_race *race;
+	struct event *late; /* the timer of limit_before; NULL: not started */
+	bool mine;          /* this host is one of the hosts of the domain */
+	/* hop is one of the fallback, and no longer the next hop of the
+	 * delivery; its text. */
+	bool fell_back;
+	char fallback_hop[NEXTHOP_HOST_MAX];
 	struct mx_targets targets;
 	bool over[MX_TARGETS_MAX];
 	size_t current;
@@ -116,6 +128,13 @@ bool reach_has_next(const struct reach *r);
 /* The next address, maybe of a host that is still looked up; the current one is
  * of no use. False: there is none, or no time; nothing was called. */
 bool reach_next(struct reach *r);
+/* Would reach_fall_back() have one? */
+bool reach_has_fallback(const struct reach *r);
+/* The next hop of the fallback, in the place of the one that failed: hop is
+ * changed. False: there is none; nothing was called. The last host of a domain
+ * for which this host takes mail itself falls back to nothing, since its
+ * fallback could send the mail here again. */
+bool reach_fall_back(struct reach *r);
 void reach_cancel(struct reach *r);
 
 #endif

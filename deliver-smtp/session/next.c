@@ -152,6 +152,12 @@ go_on(struct session *s, const struct dialog_end *end)
 		(void)reach_next(&s->reach);
 		return;
 	}
+	if (end->try_next && reach_has_fallback(&s->reach)) {
+		log_leaving(s, end);
+		s->in_clear = false;
+		if (reach_fall_back(&s->reach))
+			return;
+	}
 	s->reached = true;
 	session_finish(s, result_of(end));
 }

@@ -3,13 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/address.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "deliver-smtp/session/log.h"
 #include "spool/queue_file.h"
-
-#define SMTP_PORT 25
-#define LMTP_PORT 24 /* RFC 2033 section 5: never 25 */
 
 /* ---- the end ---- */
 
@@ -178,8 +175,9 @@ task_of(const struct session *s)
 			.lockstep = s->lockstep ||
 			    peers_find(&s->context->lockstep, s->c.relay,
 				clock_mono()) != 0,
-			.keep = kept_may(
-			    s->context, &s->settings, delivery, &s->c),
+			.keep = !s->reach.fell_back &&
+			    kept_may(
+				s->context, &s->settings, delivery, &s->c),
 			.tls = s->in_clear ? TLS_LEVEL_NONE : s->policy.level,
 			.implicit = s->policy.implicit,
 			.fall_back = s->policy.level == TLS_LEVEL_MAY &&
@@ -254,46 +252,40 @@ talk_on(struct session *s)
 
 /* ---- connecting ---- */
 
+/* A transport that the configuration does not have has no policy, either: its
+ * mail waits rather than go in the clear. */
+static bool
+take_policy(struct session *s)
+{
+	const char *hop =
+	    s->reach.fell_back ? s->reach.fallback_hop : s->delivery->nexthop;
+	int r = policy_find(s->c.policies, s->delivery->transport, hop,
+	    &s->reach.hop, &s->policy);
+
+	if (r == 0)
+		return true;
+	verdict_set(&s->why, AGENT_DEFERRED, "4.3.5",
+	    "there is no transport %s: its policy of TLS is not known",
+	    s->delivery->transport);
+	return false;
+}
+
 static void
 on_connected(void *arg, int sock)
 {
 	struct session *s = arg;
 
+	if (s->reach.fell_back && !take_policy(s)) {
+		io_close(&sock);
+		session_finish(s, SESSION_OURS);
+		return;
+	}
 	/* Another address may have won: TLS has not failed there. */
 	if (strcmp(s->c.relay, s->reach.relay) != 0)
 		s->in_clear = false;
 	memcpy(s->c.peer, s->reach.peer, sizeof(s->c.peer));
 	memcpy(s->c.relay, s->reach.relay, sizeof(s->c.relay));
 	talk(s, sock);
-}
-
-/* Recipients of the domain that is the next hop fail for good. False: there are
- * others. What an operator wrote may be a slip, which must not return
- * everybody's mail. */
-static bool
-report_permanent(struct session *s, const char *dsn)
-{
-	struct agent_delivery *d = s->delivery;
-	const struct agent_report report = {
-		.outcome = AGENT_FAILED,
-		.dsn = dsn,
-		.relay = "none",
-		.text = buf_str(&s->why.text),
-		.conn = clock_mono() - d->received_at,
-	};
-	bool all = true;
-	uint32_t i;
-
-	for (i = 0; i < d->nrcpts; i++) {
-		if (d->rcpts[i].reported)
-			continue;
-		if (strcasecmp(
-			address_domain(d->rcpts[i].address), d->nexthop) == 0)
-			agent_result(d, i, &report);
-		else
-			all = false;
-	}
-	return all;
 }
 
 static void
@@ -303,6 +295,8 @@ on_failed(void *arg, struct reach_failure *failure)
 	bool settled;
 
 	if (failure->no_more) {
+		if (reach_fall_back(&s->reach))
+			return;
 		s->reached = true;
 		session_finish(s, SESSION_FAILED);
 		return;
@@ -315,8 +309,12 @@ on_failed(void *arg, struct reach_failure *failure)
 	}
 	verdict_done(&s->why);
 	s->why = failure->why;
+	if (failure->permanent == NULL && !failure->ours &&
+	    reach_fall_back(&s->reach))
+		return;
 	settled = failure->permanent != NULL &&
-	    report_permanent(s, failure->permanent);
+	    domain_failed(
+		s->delivery, failure->permanent, buf_str(&s->why.text));
 	session_finish(s,
 	    failure->ours ? SESSION_OURS
 		: settled ? SESSION_TALKED
@@ -344,10 +342,31 @@ on_found(void *arg, const struct mx_set *set, bool loops)
 	return true;
 }
 
+/* What comes behind MAIL has limits of its own. */
+static void
+on_late(void *arg)
+{
+	struct session *s = arg;
+	const char *last = s->c.talk != NULL ? s->c.relay : s->reach.relay;
+
+	if (s->c.talk != NULL && talk_handshaken_at(s->c.talk) != 0)
+		return;
+	verdict_set(&s->why, AGENT_DEFERRED, "4.4.2",
+	    "no host of %s got as far as MAIL within smtp_before_mail_timeout "
+	    "(%us); the last one: %s",
+	    s->delivery->nexthop,
+	    (unsigned)(s->settings.before_limit / USEC_PER_SEC),
+	    last[0] == '\0' ? "none was found" : last);
+	if (s->c.talk != NULL)
+		talk_abandon(s->c.talk, s->why.dsn, buf_str(&s->why.text));
+	session_finish(s, SESSION_FAILED);
+}
+
 static const struct reach_ops reach_ops = {
 	.found = on_found,
 	.connected = on_connected,
 	.failed = on_failed,
+	.late = on_late,
 };
 
 /* ---- the start ---- */
@@ -357,45 +376,13 @@ take_nexthop(struct session *s)
 {
 	bool lmtp = s->delivery->kind == AGENT_LMTP;
 	int r = nexthop_parse(
-	    s->delivery->nexthop, lmtp ? LMTP_PORT : SMTP_PORT, &s->reach.hop);
+	    s->delivery->nexthop, s->reach.default_port, &s->reach.hop);
 
 	if (r == 0 && (lmtp || s->reach.hop.kind != NEXTHOP_UNIX))
 		return true;
 	verdict_set(&s->why, AGENT_DEFERRED, "4.3.5",
 	    "not a next hop for %s: %s", s->delivery->transport,
 	    s->delivery->nexthop);
-	return false;
-}
-
-static void
-prepare_reach(struct session *s)
-{
-	s->reach.base = s->context->base;
-	s->reach.lookups = &s->context->lookups;
-	s->reach.ops = &reach_ops;
-	s->reach.arg = s;
-	s->reach.mx = s->delivery->kind == AGENT_SMTP && s->settings.mx;
-	s->reach.limit = s->settings.connect_limit;
-	s->reach.limit_all = s->settings.connect_limit_all;
-	s->reach.head_start = s->settings.head_start;
-	s->reach.plan = s->settings.plan;
-	s->reach.ways = s->settings.ways;
-	s->reach.source = s->settings.source;
-}
-
-/* A transport that the configuration does not have has no policy, either: its
- * mail waits rather than go in the clear. */
-static bool
-take_policy(struct session *s)
-{
-	int r = policy_find(s->c.policies, s->delivery->transport,
-	    s->delivery->nexthop, &s->reach.hop, &s->policy);
-
-	if (r == 0)
-		return true;
-	verdict_set(&s->why, AGENT_DEFERRED, "4.3.5",
-	    "there is no transport %s: its policy of TLS is not known",
-	    s->delivery->transport);
 	return false;
 }
 
@@ -415,7 +402,11 @@ session_start(struct session_context *context, struct agent_delivery *delivery)
 	delivery->user = s;
 	s->settings = context->settings;
 	settings_apply(&context->own, delivery->transport, &s->settings);
-	prepare_reach(s);
+	settings_reach(&s->settings, delivery->kind, &s->reach);
+	s->reach.base = context->base;
+	s->reach.lookups = &context->lookups;
+	s->reach.ops = &reach_ops;
+	s->reach.arg = s;
 	TAILQ_INSERT_TAIL(&context->running, s, entry);
 	if (kept_is_shared(context, delivery))
 		s->spare = delivery->connection;

@@ -6,6 +6,7 @@
  *	next.c      the end of a dialogue: results, the next host
  *	held.h      results that the next host may change
  *	reach.h     its connection
+ *	domain.c    a domain that takes no mail
  *	place.c     is it at the destination of its MX hosts?
  *	kept.c      connections that wait for the next delivery
  *	peers.c     memory of servers
@@ -55,9 +56,11 @@ uint32_t peers_find(const struct peers *p, const char *relay, usec_t now);
 struct settings {
 	char helo[SETTINGS_HELO_MAX];
 	usec_t connect_limit, connect_limit_all, head_start;
+	usec_t before_limit;     /* of all that comes before MAIL; 0: none */
 	struct mx_plan plan;     /* order and number of addresses */
 	bool mx;                 /* look for MX records */
 	struct lookup_ways ways; /* to the addresses of hosts */
+	char fallback[CONF_FALLBACK_SIZE]; /* next hops */
 	struct connect_source source;
 	enum conf_eight eight; /* where 8BITMIME is not offered */
 	bool chunking;         /* BDAT where it is offered */
@@ -76,12 +79,18 @@ struct settings {
  * with mydomain, else "localdomain", behind it where it has no dot. */
 void settings_load(const struct conf *conf, struct settings *ret_settings);
 
+/* How the next hop of a delivery is reached; what is the owner's otherwise
+ * stays. The settings outlive it. */
+void settings_reach(
+    const struct settings *settings, enum agent_kind kind, struct reach *reach);
+
 /* The part that a transport has of its own. */
 struct settings_own {
 	char transport[AGENT_NAME_MAX + 1];
 	char helo[SETTINGS_HELO_MAX]; /* "": that of all */
 	bool mx;
 	struct lookup_ways ways;
+	char fallback[CONF_FALLBACK_SIZE];
 	struct connect_source source;
 	enum conf_eight eight;
 	bool chunking;
@@ -158,6 +167,13 @@ bool place_is_right(const struct agent_delivery *delivery,
 /* Is a delivery whose hosts are not known at a shared destination, of which
  * that would say something wrong? */
 bool place_is_shared(const struct agent_delivery *delivery);
+
+/* ---- domain.c ----
+ *
+ * Recipients of the domain that is the next hop fail for good. False: there are
+ * others. What an operator wrote may be a slip, which must not return
+ * everybody's mail. */
+bool domain_failed(struct agent_delivery *d, const char *dsn, const char *text);
 
 /* ---- kept.c ----
  *

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #define HOST_NAME_SIZE 65 /* of Linux, with the NUL */
+#define SMTP_PORT      25
+#define LMTP_PORT      24 /* RFC 2033 section 5: never 25 */
 
 static const struct lookup_ways ways_of[CONF_NLOOKUPS] = {
 	[CONF_LOOKUP_DNS] = { 1, { RESOLVE_DNS } },
@@ -51,6 +53,7 @@ settings_load(const struct conf *conf, struct settings *ret_settings)
 		.connect_limit = conf->smtp_connect_timeout,
 		.connect_limit_all = conf->smtp_connect_all_timeout,
 		.head_start = conf->smtp_connect_head_start,
+		.before_limit = conf->smtp_before_mail_timeout,
 		.plan = {
 			.randomize = conf->smtp_randomize_addresses,
 			.balance = conf->smtp_balance_inet_protocols,
@@ -87,6 +90,22 @@ settings_load(const struct conf *conf, struct settings *ret_settings)
 	*ret_settings = s;
 }
 
+void
+settings_reach(
+    const struct settings *settings, enum agent_kind kind, struct reach *reach)
+{
+	reach->mx = kind == AGENT_SMTP && settings->mx;
+	reach->default_port = kind == AGENT_LMTP ? LMTP_PORT : SMTP_PORT;
+	reach->ways = settings->ways;
+	reach->limit = settings->connect_limit;
+	reach->limit_all = settings->connect_limit_all;
+	reach->limit_before = settings->before_limit;
+	reach->head_start = settings->head_start;
+	reach->plan = settings->plan;
+	reach->fallback = settings->fallback;
+	reach->source = settings->source;
+}
+
 /* ---- of one transport ---- */
 
 /* The parameters were judged when they were read. */
@@ -114,6 +133,8 @@ settings_load_own(const struct conf *conf, struct settings_table *ret_table)
 		snprintf(own->helo, sizeof(own->helo), "%s", t->helo.name);
 		own->mx = t->mx_lookup;
 		own->ways = ways_of[t->host_lookup];
+		memcpy(own->fallback, t->fallback_relay.text,
+		    sizeof(own->fallback));
 		own->eight = t->eight;
 		own->chunking = t->chunking;
 		own->ignored = t->ehlo_ignored;
@@ -133,6 +154,8 @@ settings_apply(const struct settings_table *table, const char *transport,
 			continue;
 		settings->mx = own->mx;
 		settings->ways = own->ways;
+		memcpy(settings->fallback, own->fallback,
+		    sizeof(settings->fallback));
 		settings->eight = own->eight;
 		settings->chunking = own->chunking;
 		settings->ignored = own->ignored;
