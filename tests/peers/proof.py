@@ -177,7 +177,7 @@ class PostfixProof(Proof, unittest.TestCase):
         user, password = self.newcomer
         pattern = self.proved.format(mechanism="PLAIN", user=re.escape(user))
         before = self.count(pattern)
-        i = Instance(queues=1, routing="copy0@test.example local\n", conf={"mydestination": "here.test"})
+        i = Instance(queues=1, routing="copy0@test.example local\n", conf={"mydestination": "here.test", "smtp_host_lookup": "native"})
         self.addCleanup(i.destroy)
         readme.smarthost(i, self.peer.ports["good"])
         with open(i.conf_file, "a", encoding="ascii") as conf:

@@ -22,7 +22,7 @@ class Tls(SystemTest):
 
     def prepared(self, **conf):
         return self.instance(queues=1, routing="# none\n", conf={
-            "mydestination": "here.example", **conf})
+            "mydestination": "here.example", "smtp_host_lookup": "native", **conf})
 
     def result(self, i, pattern):
         wait(lambda: i.log_has(pattern), what=pattern)

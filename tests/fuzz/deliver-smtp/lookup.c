@@ -1,7 +1,8 @@
 /* A whole lookup of a next hop, against a resolver that answers anything, in
  * any order: the lookup ends exactly once, with hosts and addresses within
  * bounds or with a reason, asks for no more names than it may, and leaves no
- * question behind, also where it is given up. */
+ * question behind, also where it is given up. The best hosts come at most once
+ * before the end, and what follows does not change their order. */
 #include "tests/fuzz/fuzz.h"
 
 #include <arpa/inet.h>
@@ -15,7 +16,7 @@
 /* ---- the resolver: in place of resolve.c (rules.mk) ---- */
 
 struct resolve_request {
-	enum resolve_scope scope;
+	enum resolve_by by;
 	bool mx;
 	resolve_fn *done;
 	void *arg;
@@ -69,13 +70,13 @@ check_name(const char *name)
 }
 
 int
-resolve_start(struct resolver *resolver UNUSED, enum resolve_scope scope,
+resolve_start(struct resolver *resolver UNUSED, enum resolve_by by,
     const char *name, resolve_fn *done, void *arg,
     struct resolve_request **ret_request)
 {
 	check_name(name);
 	return ask(
-	    &(struct resolve_request){ scope, false, done, arg, ret_request });
+	    &(struct resolve_request){ by, false, done, arg, ret_request });
 }
 
 int
@@ -84,7 +85,7 @@ resolve_mx_start(struct resolver *resolver UNUSED, const char *name,
 {
 	check_name(name);
 	return ask(&(struct resolve_request){
-	    RESOLVE_EXACT, true, done, arg, ret_request });
+	    RESOLVE_DNS, true, done, arg, ret_request });
 }
 
 static void
@@ -109,7 +110,7 @@ resolve_cancel(struct resolve_request **request)
 /* ---- answers ---- */
 
 static void
-take_address(struct sockaddr_storage *to)
+take_address(union mx_address *to)
 {
 	union mx_address a = { 0 };
 	size_t i, n = 4;
@@ -127,8 +128,7 @@ take_address(struct sockaddr_storage *to)
 		else
 			((unsigned char *)&a.in.sin_addr)[i] = c;
 	}
-	memset(to, 0, sizeof(*to));
-	memcpy(to, &a, sizeof(a));
+	*to = a;
 }
 
 static void
@@ -173,7 +173,8 @@ answer_one(void)
 /* ---- what comes of it ---- */
 
 struct seen {
-	unsigned times;
+	unsigned times, early;
+	struct mx_set best; /* of early */
 	int error;
 	struct mx_set set;
 };
@@ -228,8 +229,16 @@ on_done(void *arg, const struct lookup_answer *answer)
 {
 	struct seen *seen = arg;
 
+	if (!answer->complete) {
+		MUST(seen->times == 0 && seen->early++ == 0);
+		MUST(answer->error == 0);
+		check_set(answer->set);
+		seen->best = *answer->set;
+		return;
+	}
 	seen->times++;
 	seen->error = answer->error;
+	MUST(seen->error == 0 || seen->early == 0);
 	MUST(answer->error == 0 || answer->text != NULL);
 	MUST(answer->error == 0 || answer->error == -EAGAIN ||
 	    answer->error == -ENOMEM);
@@ -238,19 +247,43 @@ on_done(void *arg, const struct lookup_answer *answer)
 		check_set(&seen->set);
 }
 
+/* The best hosts are in front, as they were when the others were not known. */
 static void
-check_memory(struct lookups *l, const struct nexthop *hop, bool mx,
+check_best(const struct seen *seen, uint64_t seed)
+{
+	const struct mx_plan plan = {
+		.port = 25,
+		.loops = seed & 1,
+		.randomize = true,
+		.balance = (seed & 4) != 0,
+		.seed = seed,
+	};
+	struct mx_targets best, all;
+	size_t i;
+
+	mx_order(&seen->best, &plan, &best);
+	mx_order(&seen->set, &plan, &all);
+	MUST(mx_judge(&seen->best, true) == MX_FOUND);
+	MUST(best.count <= all.count);
+	for (i = 0; i < best.count && all.count < MX_TARGETS_MAX; i++)
+		MUST(memcmp(&best.list[i].address, &all.list[i].address,
+			 best.list[i].address_len) == 0);
+}
+
+static void
+check_memory(struct lookups *l, const struct lookup_wanted *wanted,
     const struct seen *seen)
 {
 	struct mx_set known;
 
-	MUST(seen->times == 1 && nopen == 0 && nasked <= MX_HOSTS_MAX + 2);
-	if (lookup_known(l, hop, mx, &known)) {
+	MUST(seen->times == 1 && nopen == 0 && LIST_EMPTY(&l->left));
+	MUST(nasked <= 1 + MX_HOSTS_MAX * wanted->ways.count);
+	if (lookup_known(l, wanted, &known)) {
 		MUST(seen->error == 0 && known.ttl <= seen->set.ttl);
 		MUST(known.nhosts == seen->set.nhosts);
 	}
-	lookup_forget(l, hop, mx);
-	MUST(!lookup_known(l, hop, mx, &known));
+	lookup_forget(l, wanted);
+	MUST(!lookup_known(l, wanted, &known));
 	MUST(mx_memory_count(l->memory) == 0);
 }
 
@@ -262,18 +295,20 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_in in = { data, size };
 	uint8_t how = (uint8_t)fuzz_number(&in, 1);
 	unsigned turns = how >> 4;
-	struct nexthop hop = { 0 };
+	const struct lookup_wanted wanted = {
+		.name = how & 2 ? "Mx.Test" : "mx",
+		.mx = how & 1,
+		.ways = { how & 8 ? 2 : 1, { RESOLVE_DNS, RESOLVE_NATIVE } },
+	};
 	struct seen seen = { 0 };
 	struct lookup *lookup = NULL;
-	bool mx = how & 1;
 
 	input = &in;
 	nopen = nasked = 0;
 	if (l.memory == NULL)
 		l.memory = mx_memory_new();
 	l.seed = how;
-	snprintf(hop.host, sizeof(hop.host), "%s", how & 2 ? "Mx.Test" : "mx");
-	if (lookup_start(&l, &hop, mx, on_done, &seen, &lookup) < 0) {
+	if (lookup_start(&l, &wanted, on_done, &seen, &lookup) < 0) {
 		MUST(seen.times == 0 && nopen == 0);
 		return 0;
 	}
@@ -282,11 +317,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (nopen > 0) {
 		MUST(seen.times == 0);
 		lookup_cancel(&lookup);
-		MUST(nopen == 0 && seen.times == 0);
+		MUST((nopen == 0) == (seen.early == 0));
+		while (nopen > 0)
+			answer_one();
+		MUST(seen.times == 0 && LIST_EMPTY(&l.left));
+		lookup_forget(&l, &wanted);
 		return 0;
 	}
 	if (seen.error == 0)
 		check_targets(&seen.set, how);
-	check_memory(&l, &hop, mx, &seen);
+	if (seen.early > 0)
+		check_best(&seen, how);
+	check_memory(&l, &wanted, &seen);
 	return 0;
 }
