@@ -19,7 +19,7 @@ struct asked { /* one host */
 };
 
 struct lookup {
-	LIST_ENTRY(lookup) entry; /* nobody waits for it */
+	LIST_ENTRY(lookup) entry; /* of those that are left */
 	bool left;
 	struct lookups *shared;
 	char name[NEXTHOP_HOST_MAX];

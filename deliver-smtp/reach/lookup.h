@@ -35,7 +35,7 @@ int lookups_open(struct lookups *l, struct event_base *base);
 /* Read the system's configuration again, and forget what was learned. On
  * failure the old one stays. */
 int lookups_reload(struct lookups *l);
-/* Nobody waits for a lookup. */
+/* Each lookup has ended, or was cancelled. */
 void lookups_close(struct lookups *l);
 
 /* How the addresses of hosts are found: each way where those before it found

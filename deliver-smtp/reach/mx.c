@@ -219,7 +219,7 @@ enum mx_verdict
 mx_judge(const struct mx_set *set, bool loops)
 {
 	uint32_t limit = mx_limit(set, loops);
-	/* What is beyond MX_HOSTS_MAX was not looked up. */
+	/* Hosts beyond MX_HOSTS_MAX were not looked up. */
 	bool unsure = set->cut;
 	size_t i;
 

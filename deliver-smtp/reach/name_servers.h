@@ -19,7 +19,7 @@
 
 struct name_server {
 	union mx_address address; /* port 0: 53 */
-	bool failed;              /* it did not answer the last time */
+	bool failed;              /* gave no answer the last time */
 	usec_t retry_at;          /* of a failed one: when it is tried again */
 };
 

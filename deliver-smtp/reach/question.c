@@ -219,7 +219,7 @@ channel_open(struct question *q)
 
 /* ---- answers ---- */
 
-/* What c-ares calls the error where text is NULL. */
+/* text NULL: the words of c-ares. */
 static const struct {
 	int status, error;
 	bool another; /* another server may know better */

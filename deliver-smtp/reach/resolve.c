@@ -40,7 +40,7 @@ struct resolve_request {
 	struct resolve_result result;
 };
 
-/* ---- what an answer says ---- */
+/* ---- one answer ---- */
 
 static void
 ttl_note(struct resolve_result *result, int ttl)

@@ -342,7 +342,7 @@ on_found(void *arg, const struct mx_set *set, bool loops)
 	return true;
 }
 
-/* What comes behind MAIL has limits of its own. */
+/* MAIL and all that follows have limits of their own. */
 static void
 on_late(void *arg)
 {

@@ -10,7 +10,7 @@ from instance import PYTHON, wait
 HERE = pathlib.Path(__file__).resolve().parent
 HELLO = b"Subject: hello\n\nhello\n"
 INSIDE = """
-mount --bind "$1" /etc/resolv.conf && ip link set lo up || exit 1
+mount --bind "$1" /etc/resolv.conf && mount --bind "$1.hosts" /etc/hosts && ip link set lo up || exit 1
 ip route add local 192.0.2.0/24 dev lo src 127.0.0.1 || exit 1
 for server in 127.0.0.1 -127.0.0.3; do
     setpriv --pdeathsig KILL "$2" "$3" $server "$4$server" >"$5" &
@@ -20,7 +20,6 @@ setpriv --pdeathsig KILL "$2" "$6" "$7" $8 &
 shift 8
 exec "$@"
 """
-MX = 15
 
 
 @needs_root
@@ -28,6 +27,7 @@ class Names(SystemTest):
     def world(self, resolv, routing, servers="192.0.2.1 192.0.2.2", **conf):
         i = self.instance(queues=1, routing=routing + "test.example local\n* smtp\n", conf=conf)
         (i.dir / "resolv.conf").write_text(resolv)
+        (i.dir / "resolv.conf.hosts").write_text("192.0.2.2 nodata.example one.example\n")
         ready, self.log, self.greetings = i.dir / "ready", i.dir / "asked", i.dir / "greetings"
         os.mkfifo(ready)
         i.start(prefix=["unshare", "-mn", "sh", "-c", INSIDE, "sh", i.dir / "resolv.conf", PYTHON,
@@ -46,6 +46,26 @@ class Names(SystemTest):
         found = wait(lambda: i.log_has(rf"to=<{address}>, relay=([^,]+),.*dsn=(\S+), status=(\w+) \((.*)\)"),
                      what=f"an attempt for {address}")
         return found.group(3), found.group(2), found.group(1), found.group(4)
+
+    # mutation: deliver-smtp/reach/lookup.c, domain_alone() asks as hosts are asked for.
+    def test_N35_dns_alone_says_where_the_mail_of_a_domain_goes(self):
+        i = self.world("nameserver 127.0.0.1\nsearch wild.example\n",
+                       "to-native native:nodata.example\nto-hosts native:[nodata.example]\n"
+                       "to-both both:[nodata.example]\nto-dns smtp:[nodata.example]\nto-mx smtp:slow.example\n"
+                       "to-native-mx native:slow.example\n",
+                       transports="smtp native:smtp both:smtp local", native_host_lookup="native",
+                       both_host_lookup="dns, native", smtp_host_lookup="dns")
+        want = {"nodata.example": ("bounced", "5.4.4", "none"), "nodata": ("bounced", "5.4.4", "none"),
+                "one": ("sent", "2.0.0", "one[192.0.2.1]:25"), "to-native": ("deferred", "4.4.4", "none"),
+                "to-hosts": ("sent", "2.0.0", "nodata.example[192.0.2.2]:25"),
+                "to-both": ("sent", "2.0.0", "nodata.example[192.0.2.2]:25"),
+                "to-dns": ("deferred", "4.4.4", "none"), "to-mx": ("sent", "2.0.0", "one.example[192.0.2.1]:25"),
+                "to-native-mx": ("sent", "2.0.0", "one.example[192.0.2.2]:25")}
+        for domain in want:
+            i.inject(HELLO, f"x@{domain}")
+        for domain, result in want.items():
+            self.assertEqual(self.result(i, f"x@{domain}")[:3], result, domain)
+        i.stop()
 
     # mutation: deliver-smtp/reach/mx.c, mx_judge() is never unsure.
     def test_N36_only_what_dns_says_for_sure_returns_mail(self):

@@ -222,3 +222,87 @@ Test(config_destination, a_value_for_all_that_each_transport_replaces)
 	buf_done(&out);
 	buf_done(&error);
 }
+
+Test(config_destination, how_hosts_are_found)
+{
+	static const struct {
+		const char *value, *want; /* NULL: refused */
+	} rows[] = {
+		{ "dns", "dns" },
+		{ "native", "native" },
+		{ "dns, native", "dns, native" },
+		{ "dns native", "dns, native" },
+		{ " native ,dns", "native, dns" },
+		{ "", NULL },
+		{ "dns, dns", NULL },
+		{ "dns, native, dns", NULL },
+		{ "files", NULL },
+		{ "dnsnative", NULL },
+	};
+	const struct param *p = param_find("default_host_lookup");
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct conf_setting settings[] = {
+			{ "smtp_host_lookup", rows[i].value, 1 },
+		};
+		struct buf out = { 0 }, error = { 0 };
+		struct conf conf;
+		int r = try(settings, 1, &conf, &error);
+
+		if (rows[i].want == NULL) {
+			cr_expect_eq(r, -EINVAL, "%s", rows[i].value);
+			cr_expect_not_null(strstr(
+			    buf_str(&error), "must be dns, native, or both"));
+		} else {
+			cr_assert_eq(r, 0, "%s", buf_str(&error));
+			cr_expect_eq(
+			    param_format(p, &conf.transports[0], &out), 0);
+			cr_expect_str_eq(buf_str(&out), rows[i].want);
+			conf_done(&conf);
+		}
+		buf_done(&out);
+		buf_done(&error);
+	}
+}
+
+Test(config_destination, next_hops_of_the_fallback)
+{
+	static const struct {
+		const char *value;
+		bool good;
+	} rows[] = {
+		{ "", true },
+		{ "relay.example", true },
+		{ "[relay.example]:587, 192.0.2.1 [2001:db8::1]:26", true },
+		{ "unix:/run/relay", false },
+		{ "relay.example, -x", false },
+		{ "relay.example:0", false },
+	};
+	char longer[2 * CONF_FALLBACK_SIZE];
+	size_t i;
+
+	for (i = 0; i <= ARRAY_LEN(rows); i++) {
+		const char *value =
+		    i < ARRAY_LEN(rows) ? rows[i].value : longer;
+		const struct conf_setting settings[] = {
+			{ "smtp_fallback_relay", value, 1 },
+		};
+		struct buf error = { 0 };
+		struct conf conf;
+		int r;
+
+		memset(longer, 'a', sizeof(longer) - 1);
+		longer[sizeof(longer) - 1] = '\0';
+		r = try(settings, 1, &conf, &error);
+		cr_expect_eq(r,
+		    i < ARRAY_LEN(rows) && rows[i].good ? 0 : -EINVAL, "%s: %s",
+		    value, buf_str(&error));
+		if (r == 0) {
+			cr_expect_str_eq(
+			    conf.transports[0].fallback_relay.text, value);
+			conf_done(&conf);
+		}
+		buf_done(&error);
+	}
+}

@@ -198,9 +198,10 @@ Test(config_transport, every_limit_can_be_one_transports_own)
 		"domain_literals", "mx_lookup", "destination_mx_rollup",
 		"smtp_bind_address", "smtp_bind_address6", "smtp_helo_name",
 		"tls_security_level", "tls_wrappermode", "8bit_conversion",
-		"chunking", "discard_ehlo_keywords"
+		"chunking", "discard_ehlo_keywords", "host_lookup",
+		"fallback_relay"
 	};
-	const size_t limits = ARRAY_LEN(suffixes) - 11;
+	const size_t limits = ARRAY_LEN(suffixes) - 13;
 	const struct param *p;
 	size_t i, len, count = 0;
 

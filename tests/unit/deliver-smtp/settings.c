@@ -53,6 +53,8 @@ Test(settings, a_transport_has_its_own)
 		    { .name = slow,
 			.bind_address = { "192.0.2.1" },
 			.bind_address6 = { "2001:db8::1" },
+			.host_lookup = CONF_LOOKUP_NATIVE_DNS,
+			.fallback_relay = { "relay.test" },
 			.helo = { "slow.test" } },
 		} };
 	struct settings_table table;
@@ -63,6 +65,9 @@ Test(settings, a_transport_has_its_own)
 	settings_apply(&table, "smtp", &s);
 	cr_expect(s.mx);
 	cr_expect(s.chunking);
+	cr_expect_eq(s.ways.count, 1);
+	cr_expect_eq(s.ways.by[0], RESOLVE_DNS);
+	cr_expect_str_eq(s.fallback, "");
 	cr_expect_str_eq(s.helo, "all.test");
 	cr_expect_eq(s.source.in.sin_family, 0);
 	cr_expect_eq(s.source.in6.sin6_family, 0);
@@ -71,6 +76,10 @@ Test(settings, a_transport_has_its_own)
 	settings_apply(&table, "slow", &s);
 	cr_expect_not(s.mx);
 	cr_expect_not(s.chunking);
+	cr_expect_eq(s.ways.count, 2);
+	cr_expect_eq(s.ways.by[0], RESOLVE_NATIVE);
+	cr_expect_eq(s.ways.by[1], RESOLVE_DNS);
+	cr_expect_str_eq(s.fallback, "relay.test");
 	cr_expect_str_eq(s.helo, "slow.test");
 	cr_expect_eq(s.source.in.sin_family, AF_INET);
 	cr_expect_eq(ntohl(s.source.in.sin_addr.s_addr), 0xc0000201);
