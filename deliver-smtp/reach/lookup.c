@@ -123,7 +123,8 @@ hosts_end(struct lookup *l)
 	else if (l->no_name != NULL)
 		lookup_end_with(l, MX_NO_NAME, l->no_name);
 	else
-		lookup_end_with(l, MX_NO_ADDRESS, NULL);
+		lookup_end_with(
+		    l, l->set.cut ? MX_UNSURE : MX_NO_ADDRESS, NULL);
 }
 
 /* ---- the best hosts first ---- */

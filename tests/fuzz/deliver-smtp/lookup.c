@@ -203,6 +203,7 @@ check_set(const struct mx_set *set)
 			MUST(nexthop_is_server(&h->addresses[j].any));
 	}
 	MUST(set->verdict != MX_FOUND || addresses > 0);
+	MUST(set->verdict != MX_NO_ADDRESS || !set->cut);
 }
 
 static void

@@ -259,6 +259,11 @@ Test(mx, N2_hosts_without_an_address)
 
 	cr_assert_eq(read_records(records, 3, &set), 0);
 	cr_expect_eq(mx_judge(&set, true), MX_NO_ADDRESS);
+	set.hosts[1].unsure = true;
+	cr_expect_eq(mx_judge(&set, true), MX_UNSURE);
+	set.hosts[1].unsure = false;
+	set.cut = true; /* more hosts than are looked up */
+	cr_expect_eq(mx_judge(&set, true), MX_UNSURE);
 	give_address(&set.hosts[1], 1);
 	cr_expect_eq(mx_judge(&set, true), MX_FOUND);
 }
