@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/domain.h"
 #include "base/file.h"
 #include "base/line.h"
 #include "base/text.h"
@@ -159,6 +160,26 @@ take_word(struct reading *rd, char *line)
 	return r < 0 ? r : spoil(rd, rd->line, why);
 }
 
+/* Domains of keys are compared as base/domain.h spells them. NULL, or the
+ * complaint. */
+static const char *
+fold_key(struct alias_table *t, const char **key)
+{
+	char folded[ALIAS_KEY_MAX + DOMAIN_MAX + 1];
+	const char *domain = address_domain(*key), *why;
+	const size_t at = (size_t)(domain - *key);
+
+	if (!domain_is_utf8(domain))
+		return NULL;
+	memcpy(folded, *key, at);
+	if (domain_normalize(domain, folded + at, &why) < 0)
+		return why;
+	if (strlen(folded) > ALIAS_KEY_MAX)
+		return "the name is too long";
+	*key = texts_keep(&t->texts, folded);
+	return *key == NULL ? "out of memory" : NULL;
+}
+
 static int
 take_alias(struct reading *rd, char *line)
 {
@@ -172,6 +193,8 @@ take_alias(struct reading *rd, char *line)
 		return take_word(rd, line);
 	rd->lost = false;
 	why = alias_line_key(&line, &key);
+	if (why == NULL)
+		why = fold_key(rd->table, &key);
 	if (why != NULL) {
 		/* Behind a comma the line may be a member of the alias. */
 		rd->lost = true;
@@ -413,6 +436,7 @@ alias_free(struct alias_table **table)
 	if (t == NULL)
 		return;
 	buf_done(&t->text);
+	texts_done(&t->texts);
 	buf_done(&t->complaints);
 	free(t->aliases);
 	free(t->pool);

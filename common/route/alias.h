@@ -35,7 +35,8 @@ struct alias_member {
 };
 
 struct alias {
-	const char *key; /* in lower case, without quotes */
+	const char
+	    *key; /* folded (base/domain.h), in lower case, without quotes */
 	size_t nmembers;
 	const struct alias_member *members;
 	uint32_t line;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "route/alias_table.h"
 #include "route/nexthop.h"
 
@@ -50,18 +51,19 @@ find_user(const struct alias_table *t, const char *user, const char *behind)
 	return alias_by_key(t, key);
 }
 
-/* "@domain" in lower case; false: there is none, or it is too long. */
+/* "@domain", folded; false: there is none, or it is too long. */
 static bool
 domain_key(const char *address, char out[ALIAS_KEY_MAX + 1])
 {
-	const char *domain = address_domain(address);
-	size_t len = strlen(domain);
+	char domain[DOMAIN_FOLDED_MAX + 1];
+	size_t len;
 
+	(void)domain_fold(address_domain(address), domain);
+	len = strlen(domain);
 	if (len == 0 || len + 1 > ALIAS_KEY_MAX)
 		return false;
 	out[0] = '@';
 	memcpy(out + 1, domain, len + 1);
-	nexthop_lower_case(out);
 	return true;
 }
 

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "route/nexthop.h"
 
 /* Characters that an address without quotes cannot have. */
@@ -125,16 +126,16 @@ judge_address(const char *address)
 {
 	const char *domain = address_domain(address), *why;
 	size_t local = address_local_len(address);
-	char lower[ADDRESS_MAX + 1];
+	char folded[DOMAIN_MAX + 1];
 
 	if (strlen(address) > ADDRESS_MAX)
 		return "the address is too long";
 	why = judge_local(address, local);
 	if (why != NULL || address[local] == '\0')
 		return why;
-	memcpy(lower, domain, strlen(domain) + 1);
-	nexthop_lower_case(lower);
-	return nexthop_fits_domain(lower) ? NULL : "not a domain";
+	if (domain_normalize(domain, folded, &why) < 0)
+		return domain_is_utf8(domain) ? why : "not a domain";
+	return nexthop_fits_domain(folded) ? NULL : "not a domain";
 }
 
 /* Puts a local part that needs quotes into quotes again. The text had them, so

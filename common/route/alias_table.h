@@ -3,10 +3,12 @@
 #ifndef ROUTE_ALIAS_TABLE_H
 #define ROUTE_ALIAS_TABLE_H
 
+#include "base/texts.h"
 #include "route/alias.h"
 
 struct alias_table {
-	struct buf text; /* that keys and members point into */
+	struct buf text;    /* that keys and members point into */
+	struct texts texts; /* keys that were in U-labels */
 	struct buf complaints;
 	struct alias *aliases;       /* as in the file */
 	struct alias_member *pool;   /* the members of all, in this order */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "route/alias.h"
 #include "route/nexthop.h"
 #include "route/table.h"
@@ -58,13 +59,12 @@ static const char *
 key_of_account(const struct route_table *table, const char *recipient,
     enum route_target target)
 {
-	char domain[ADDRESS_MAX + 1] = "";
+	char domain[DOMAIN_FOLDED_MAX + 1];
 	const struct alias *alias;
 
 	/* A mailbox of a foreign domain is nobody's account. */
 	if (target == ROUTE_TO_MAILBOX) {
-		strncat(domain, address_domain(recipient), ADDRESS_MAX);
-		nexthop_lower_case(domain);
+		(void)domain_fold(address_domain(recipient), domain);
 		if (table->own != NULL && !route_is_own(table->own, domain))
 			return NULL;
 	}

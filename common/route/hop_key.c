@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/domain.h"
+
 /* A name without the dot of the root, or an address, in their one spelling. */
 static void
 write_host(const struct nexthop *hop, char out[NEXTHOP_HOST_MAX])
@@ -56,9 +58,15 @@ add_host(struct hop_keys *keys, const char *text, const struct nexthop *hop)
 void
 hop_keys_of(const char *nexthop, struct hop_keys *ret_keys)
 {
+	char text[NEXTHOP_TEXT_MAX + 1];
 	struct nexthop hop;
 
 	ret_keys->count = 0;
+	if (domain_is_utf8(nexthop)) {
+		if (nexthop_to_ascii(nexthop, text) < 0)
+			return;
+		nexthop = text;
+	}
 	if (strlen(nexthop) >= HOP_KEY_MAX ||
 	    nexthop_parse(nexthop, HOP_PORT_SMTP, &hop) < 0)
 		return;

@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include "base/domain.h"
 #include "base/num.h"
 
 #define UNIX_PREFIX "unix:"
@@ -116,6 +117,21 @@ split_host(const char *s, struct nexthop *hop)
 	return s;
 }
 
+/* U-labels become A-labels. A name in ASCII keeps its letters and its dot. */
+static int
+host_to_ascii(char host[NEXTHOP_HOST_MAX])
+{
+	char ascii[DOMAIN_MAX + 1];
+	const char *why;
+
+	if (!domain_is_utf8(host))
+		return 0;
+	if (domain_normalize(host, ascii, &why) < 0)
+		return -EINVAL;
+	memcpy(host, ascii, strlen(ascii) + 1);
+	return 0;
+}
+
 static int
 parse_inet(const char *s, uint16_t default_port, struct nexthop *hop)
 {
@@ -123,7 +139,7 @@ parse_inet(const char *s, uint16_t default_port, struct nexthop *hop)
 	uint64_t port = default_port;
 	bool fits;
 
-	if (rest == NULL)
+	if (rest == NULL || host_to_ascii(hop->host) < 0)
 		return -EINVAL;
 	if (*rest != '\0' &&
 	    (*rest != ':' || num_u64(rest + 1, 1, UINT16_MAX, &port) < 0))
@@ -149,6 +165,28 @@ nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop)
 	if (r == 0)
 		*ret_hop = hop;
 	return r;
+}
+
+int
+nexthop_to_ascii(const char *s, char out[NEXTHOP_TEXT_MAX + 1])
+{
+	struct nexthop hop = { 0 };
+	char text[NEXTHOP_TEXT_MAX + 1];
+	const char *rest = s;
+	int len;
+
+	if (domain_is_utf8(s) &&
+	    strncmp(s, UNIX_PREFIX, strlen(UNIX_PREFIX)) != 0) {
+		rest = split_host(s, &hop);
+		if (rest == NULL || host_to_ascii(hop.host) < 0)
+			return -EINVAL;
+	}
+	len = snprintf(text, sizeof(text),
+	    rest != s && *s == '[' ? "[%s]%s" : "%s%s", hop.host, rest);
+	if (len > NEXTHOP_TEXT_MAX)
+		return -ENAMETOOLONG;
+	memcpy(out, text, (size_t)len + 1);
+	return 0;
 }
 
 /* ---- of a domain ---- */
@@ -228,13 +266,20 @@ int
 nexthop_of_domain(const char *domain, bool literals, char out[NEXTHOP_HOST_MAX],
     const char **ret_why)
 {
-	if (domain[0] != '[' && is_host_name(domain)) {
-		memcpy(out, domain, strlen(domain) + 1);
-	} else if (domain[0] != '[') {
-		*ret_why = domain[0] == '\0'
-		    ? "the address has no domain"
-		    : "the domain of the address is no host name";
-		return -EDESTADDRREQ;
+	char name[DOMAIN_MAX + 1];
+	int r;
+
+	if (domain[0] != '[') {
+		r = domain_normalize(domain, name, ret_why);
+		if (r < 0)
+			return r == -ENOMEM ? r : -EDESTADDRREQ;
+		if (!is_host_name(name)) {
+			*ret_why = domain[0] == '\0'
+			    ? "the address has no domain"
+			    : "the domain of the address is no host name";
+			return -EDESTADDRREQ;
+		}
+		memcpy(out, name, strlen(name) + 1);
 	} else if (!literals) {
 		*ret_why = "mail to an address literal is not sent";
 		return -EDESTADDRREQ;

@@ -40,9 +40,16 @@ struct nexthop {
 };
 
 /* -EINVAL for any other text: port 0, a path that is relative or too long, an
- * address with a scope or of no single host, octets that no host name has. */
+ * address with a scope or of no single host, octets that no host name has.
+ * A name in U-labels becomes one in A-labels (base/domain.h). */
 int
 nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
+
+/* Writes the text of a next hop into out with a host of U-labels in A-labels;
+ * any other text stays as it is. -EINVAL: the host has no A-labels;
+ * -ENAMETOOLONG. */
+#define NEXTHOP_TEXT_MAX 255
+int nexthop_to_ascii(const char *s, char out[NEXTHOP_TEXT_MAX + 1]);
 
 /* Can the address (IPv4 or IPv6) be that of a server? Not: 0.0.0.0/8 and ::,
  * link-local ones, which mean nothing without an interface, those of many
@@ -50,8 +57,9 @@ nexthop_parse(const char *s, uint16_t default_port, struct nexthop *ret_hop);
 bool nexthop_is_server(const struct sockaddr *address);
 
 /* The next hop of a domain, into out (room for NEXTHOP_HOST_MAX):
- * the name in lower case, or of `[192.0.2.1]` and `[IPv6:2001:db8::1]` the
- * address in brackets. -EDESTADDRREQ with *ret_why for any other domain. */
+ * the name as base/domain.h spells it, or of `[192.0.2.1]` and
+ * `[IPv6:2001:db8::1]` the address in brackets. -EDESTADDRREQ with *ret_why for
+ * any other domain; -ENOMEM. */
 int nexthop_of_domain(const char *domain, bool literals,
     char out[NEXTHOP_HOST_MAX], const char **ret_why);
 

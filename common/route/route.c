@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "base/file.h"
 #include "base/line.h"
 #include "base/text.h"
@@ -18,12 +19,35 @@
 
 _Static_assert(NEXTHOP_HOST_MAX <= ROUTE_NEXTHOP_MAX + 1, "a name fits");
 
+static const char no_memory[] = "out of memory";
+
+/* The key whose domain begins at `domain` gets that domain folded. */
+static const char *
+fold_key(struct texts *texts, char *key, char *domain, const char **ret_key)
+{
+	char folded[ADDRESS_FOLDED_MAX + 1];
+	const size_t at = (size_t)(domain - key);
+	const char *why;
+
+	nexthop_lower_case(domain);
+	if (!nexthop_fits_domain(domain))
+		return "not a domain";
+	if (!domain_is_utf8(domain))
+		return NULL;
+	memcpy(folded, key, at);
+	if (domain_normalize(domain, folded + at, &why) < 0)
+		return why;
+	*ret_key = texts_keep(texts, folded);
+	return *ret_key == NULL ? no_memory : NULL;
+}
+
 /* Brings the key into the form of lookups; NULL, or the complaint. */
 static const char *
-check_key(char *key)
+check_key(struct texts *texts, char *key, const char **ret_key)
 {
 	char *at = strrchr(key, '@'), *domain = key;
 
+	*ret_key = key;
 	if (strcmp(key, "*") == 0)
 		return NULL;
 	if (at != NULL) {
@@ -35,12 +59,11 @@ check_key(char *key)
 	} else if (*key == '.') {
 		domain = key + 1;
 	}
-	nexthop_lower_case(domain);
 	if (strncmp(key, "*.", 2) == 0)
 		return "not a domain: for all subdomains, write .DOMAIN";
 	if (*key != '\0' && key[strlen(key) - 1] == ':')
 		return "not a domain: remove the colon at its end";
-	return nexthop_fits_domain(domain) ? NULL : "not a domain";
+	return fold_key(texts, key, domain, ret_key);
 }
 
 static const char no_such_transport[] = "there is no such transport: ";
@@ -74,9 +97,27 @@ check_nexthop(const struct route *to, bool sockets)
 			 "[host]:port or [address]:port";
 }
 
+/* A host in U-labels is the destination of that name in A-labels. */
 static const char *
-check_transport(struct route *to, const struct route_transport *known)
+fold_nexthop(struct texts *texts, struct route *to)
 {
+	char text[ROUTE_NEXTHOP_MAX + 1];
+
+	if (to->target != ROUTE_TO_HOST || to->nexthop == NULL ||
+	    !domain_is_utf8(to->nexthop))
+		return NULL;
+	if (nexthop_to_ascii(to->nexthop, text) < 0)
+		return "the next hop is too long";
+	to->nexthop = texts_keep(texts, text);
+	return to->nexthop == NULL ? no_memory : NULL;
+}
+
+static const char *
+check_transport(
+    struct texts *texts, struct route *to, const struct route_transport *known)
+{
+	const char *why;
+
 	if (*to->transport == '\0')
 		return "no transport";
 	known = find_transport(known, to->transport);
@@ -86,7 +127,8 @@ check_transport(struct route *to, const struct route_transport *known)
 		return "mail goes there by the alias file alone";
 	to->target = known->target;
 	to->literals = known->literals;
-	return check_nexthop(to, known->sockets);
+	why = check_nexthop(to, known->sockets);
+	return why == NULL ? fold_nexthop(texts, to) : why;
 }
 
 /* One word, cut off in place: blanks within double quotes belong to it. NULL
@@ -127,7 +169,7 @@ unquote(char *s)
 
 /* 1: a rule; 0: none in this line; *ret_why for a wrong line. */
 static int
-parse_line(char *line, const struct route_transport *known,
+parse_line(struct texts *texts, char *line, const struct route_transport *known,
     struct rule *ret_rule, const char **ret_why)
 {
 	char *key = next_word(&line, ret_why), *target, *colon;
@@ -141,7 +183,6 @@ parse_line(char *line, const struct route_transport *known,
 		*ret_why = "not `key transport[:nexthop]`";
 		return 0;
 	}
-	ret_rule->key = key;
 	ret_rule->to.transport = target;
 	ret_rule->to.nexthop = NULL;
 	colon = strchr(target, ':');
@@ -150,9 +191,9 @@ parse_line(char *line, const struct route_transport *known,
 		if (colon[1] != '\0')
 			ret_rule->to.nexthop = unquote(colon + 1);
 	}
-	*ret_why = check_key(key);
+	*ret_why = check_key(texts, key, &ret_rule->key);
 	if (*ret_why == NULL)
-		*ret_why = check_transport(&ret_rule->to, known);
+		*ret_why = check_transport(texts, &ret_rule->to, known);
 	return *ret_why == NULL;
 }
 
@@ -196,7 +237,7 @@ parse_file(struct route_table *table, const char *path,
 		struct rule rule = { .line = cursor.number };
 
 		if (r > 0)
-			r = parse_line(line, known, &rule, &why);
+			r = parse_line(&table->texts, line, known, &rule, &why);
 		if (why != NULL) {
 			r = fail_line(error, path, cursor.number, why);
 			if (why == no_such_transport)
@@ -315,8 +356,8 @@ route_set_defaults(struct route_table *table, const char *own,
 	nexthop_lower_case(domains);
 	/* A transport that is not known defers the recipient, and a next hop
 	 * that cannot work was refused with the configuration. */
-	(void)check_transport(&local, transports);
-	(void)check_transport(&relay, transports);
+	(void)check_transport(&table->texts, &local, transports);
+	(void)check_transport(&table->texts, &relay, transports);
 	free(table->own);
 	free(table->relayhost);
 	table->own = domains;
@@ -332,6 +373,7 @@ route_free(struct route_table **table)
 	if (*table == NULL)
 		return;
 	buf_done(&(*table)->text);
+	texts_done(&(*table)->texts);
 	free((*table)->rules);
 	free((*table)->own);
 	free((*table)->relayhost);
@@ -356,7 +398,7 @@ find(const struct route_table *table, const char *key)
 	    key, table->rules, table->n, sizeof(*table->rules), compare_key);
 }
 
-/* The most exact rule; key is the recipient with its domain in lower case. */
+/* The most exact rule; key is the folded recipient. */
 static const struct rule *
 find_best(const struct route_table *table, const char *key)
 {
@@ -390,7 +432,7 @@ route_is_own(const char *own, const char *domain)
 	return len == 0;
 }
 
-/* The route of a recipient that no rule fits; its domain is in lower case. */
+/* The route of a recipient that no rule fits; its domain is folded. */
 static const struct route *
 find_default(const struct route_table *table, const char *domain)
 {
@@ -405,17 +447,16 @@ int
 route_by_rules(const struct route_table *table, const char *recipient,
     struct route *ret_route)
 {
-	char key[ADDRESS_MAX + 1] = "";
+	char key[ADDRESS_FOLDED_MAX + 1];
 	const char *domain = address_domain(recipient);
 	const struct route *to;
 	const struct rule *rule;
-	size_t len = strlen(recipient);
 
-	if (len > ADDRESS_MAX) {
+	if (strlen(recipient) > ADDRESS_MAX) {
 		rule = find(table, "*");
 	} else {
-		memcpy(key, recipient, len + 1);
-		nexthop_lower_case(key + (domain - recipient));
+		if (address_fold(recipient, key) < 0)
+			return -ENOMEM;
 		domain = key + (domain - recipient);
 		rule = find_best(table, key);
 	}

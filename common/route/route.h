@@ -8,7 +8,8 @@
  *	*		transport[:nexthop]	everything else
  *
  * The most exact rule wins: user@domain, domain, the longest .domain, `*`.
- * Domains compare without case, local parts with. A rule without a nexthop
+ * Domains compare in A-labels without case (base/domain.h), local parts with
+ * case. A rule without a nexthop
  * makes one of the recipient, by the kind of the transport (enum route_target).
  * A nexthop may hold colons: only the first one separates (`smtp:[::1]:25`); a
  * nexthop that its transport could never use is an error. In double quotes it
@@ -79,8 +80,8 @@ int route_judge(const char *path, const struct route_transport *transports,
 /* The table of an absent file, without a rule. NULL: no memory. */
 struct route_table *route_empty(void);
 /* The routes of recipients that no rule fits. own lists domains with blanks
- * between, `*` for every domain; relayhost is a next hop, "" for none. Until
- * this is called they have no route. -ENOMEM: the table is as it was. */
+ * between, folded, `*` for every domain; relayhost is a next hop, "" for none.
+ * Until this is called they have no route. -ENOMEM: the table is as it was. */
 int route_set_defaults(struct route_table *table, const char *own,
     const char *relayhost, const struct route_transport *transports);
 /* Aliases of recipients (docs/ALIASES.md): the table owns *aliases from now on,
@@ -95,16 +96,17 @@ int route_set_aliases(struct route_table *table, struct alias_table **aliases,
 const struct alias_table *route_aliases(const struct route_table *table);
 void route_free(struct route_table **table);
 
-/* 0, or -ENOENT when no rule fits and no default does. expanded: the recipient
- * is of a message that an expansion made, so that no alias is looked up but
- * one that refuses mail (alias_refuses()); what names a program or an include
- * file has the transport of aliases, with the recipient itself as next hop. */
+/* 0, or -ENOENT when no rule fits and no default does; -ENOMEM. expanded: the
+ * recipient is of a message that an expansion made, so that no alias is looked
+ * up but one that refuses mail (alias_refuses()); what names a program or an
+ * include file has the transport of aliases, with the recipient itself as next
+ * hop. */
 int route_lookup(const struct route_table *table, const char *recipient,
     bool expanded, struct route *ret_route);
 /* The nexthop of a route for this recipient into out (room for
- * ROUTE_NEXTHOP_MAX + 1), in lower case unless it has a slash or a blank, as
- * paths and sentences have. -EDESTADDRREQ with *ret_why: the recipient makes
- * none, now or ever. */
+ * ROUTE_NEXTHOP_MAX + 1), in lower case and A-labels unless it has a slash or a
+ * blank, as paths and sentences have. -EDESTADDRREQ with *ret_why: the
+ * recipient makes none, now or ever. -ENOMEM, with *ret_why. */
 int route_nexthop(const struct route *route, const char *recipient, char *out,
     const char **ret_why);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/domain.h"
 #include "route/nexthop.h"
 
 /* The part that fits: the agent refuses a next hop that was cut, whose name
@@ -20,20 +21,21 @@ add_cut(char out[ROUTE_NEXTHOP_MAX + 1], const char *s, size_t len)
 	out[used + len] = '\0';
 }
 
-static void
+static int
 mailbox_of(const char *recipient, bool with_domain, char *out)
 {
-	char user[ADDRESS_MAX + 1];
-	const char *domain = address_domain(recipient);
+	char user[ADDRESS_MAX + 1], domain[DOMAIN_FOLDED_MAX + 1];
 
 	(void)address_user(recipient, user);
 	out[0] = '\0';
 	add_cut(out, user, address_account_len(user));
 	if (!with_domain)
-		return;
+		return 0;
+	if (domain_fold(address_domain(recipient), domain) < 0)
+		return -ENOMEM;
 	add_cut(out, "@", 1);
 	add_cut(out, domain, strlen(domain));
-	nexthop_lower_case(out);
+	return 0;
 }
 
 /* The rule names none. */
@@ -42,8 +44,10 @@ nexthop_of_recipient(const struct route *route, const char *recipient,
     char *out, const char **ret_why)
 {
 	const char *domain = address_domain(recipient);
+	char folded[DOMAIN_FOLDED_MAX + 1];
 
 	out[0] = '\0';
+	*ret_why = "out of memory";
 	switch (route->target) {
 	case ROUTE_TO_HOST:
 		return nexthop_of_domain(domain, route->literals, out, ret_why);
@@ -51,8 +55,9 @@ nexthop_of_recipient(const struct route *route, const char *recipient,
 		*ret_why = "no program is named for this address";
 		return -EDESTADDRREQ;
 	case ROUTE_TO_NOTHING:
-		add_cut(out, domain, strlen(domain));
-		nexthop_lower_case(out);
+		if (domain_fold(domain, folded) < 0)
+			return -ENOMEM;
+		add_cut(out, folded, strlen(folded));
 		return 0;
 	case ROUTE_TO_REASON:
 	case ROUTE_TO_ACCOUNT:
@@ -73,8 +78,9 @@ route_nexthop(const struct route *route, const char *recipient, char *out,
 		return 0;
 	}
 	if (route_is_mailbox(route)) {
-		mailbox_of(recipient, route->target == ROUTE_TO_MAILBOX, out);
-		return 0;
+		*ret_why = "out of memory";
+		return mailbox_of(
+		    recipient, route->target == ROUTE_TO_MAILBOX, out);
 	}
 	if (route->nexthop == NULL)
 		return nexthop_of_recipient(route, recipient, out, ret_why);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/domain.h"
 #include "base/line.h"
 #include "base/line_file.h"
 #include "route/hop_key.h"
@@ -44,11 +45,13 @@ row_done(struct tls_policy *row)
 static bool
 set_domain(char key[HOP_KEY_MAX], const char *word)
 {
-	if (strlen(word) >= HOP_KEY_MAX)
-		return false;
-	memcpy(key, word, strlen(word) + 1);
-	nexthop_lower_case(key);
-	return nexthop_fits_domain(key + 1) && strchr(key, '[') == NULL;
+	char *domain = key + 1;
+	const char *why;
+
+	key[0] = '.';
+	return domain_normalize(word + 1, domain, &why) == 0 &&
+	    word[strlen(word) - 1] != '.' && nexthop_fits_domain(domain) &&
+	    strchr(domain, '[') == NULL;
 }
 
 static const char *
@@ -80,18 +83,19 @@ set_level(struct tls_policy *row, const char *word)
 static const char *
 add_name(struct tls_policy *row, const char *name)
 {
+	char text[1 + NEXTHOP_TEXT_MAX + 1] = ".", *host = text + 1;
+	const bool below = *name == '.';
 	struct nexthop hop;
-	bool fits = nexthop_parse(*name == '.' ? name + 1 : name, HOP_PORT_SMTP,
-			&hop) == 0 &&
-	    hop.kind != NEXTHOP_UNIX &&
-	    strcmp(hop.host, *name == '.' ? name + 1 : name) == 0;
+	bool fits = nexthop_to_ascii(below ? name + 1 : name, host) == 0 &&
+	    nexthop_parse(host, HOP_PORT_SMTP, &hop) == 0 &&
+	    hop.kind != NEXTHOP_UNIX && strcmp(hop.host, host) == 0;
 
 	if (!fits)
 		return "match= needs a name, a domain behind a dot, or an "
 		       "address";
 	if (row->nnames == TLS_POLICY_NAMES_MAX)
 		return "too many names";
-	row->names[row->nnames] = strdup(name);
+	row->names[row->nnames] = strdup(below ? text : host);
 	if (row->names[row->nnames] == NULL)
 		return "out of memory";
 	nexthop_lower_case(row->names[row->nnames++]);

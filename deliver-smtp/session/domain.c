@@ -1,9 +1,8 @@
 #include "deliver-smtp/session/session.h"
 
-#include <string.h>
-
 #include "base/address.h"
 #include "base/clock.h"
+#include "base/domain.h"
 
 bool
 domain_failed(struct agent_delivery *d, const char *dsn, const char *text)
@@ -21,8 +20,8 @@ domain_failed(struct agent_delivery *d, const char *dsn, const char *text)
 	for (i = 0; i < d->nrcpts; i++) {
 		if (d->rcpts[i].reported)
 			continue;
-		if (strcasecmp(
-			address_domain(d->rcpts[i].address), d->nexthop) == 0)
+		if (domain_is_same(
+			address_domain(d->rcpts[i].address), d->nexthop))
 			agent_result(d, i, &report);
 		else
 			all = false;

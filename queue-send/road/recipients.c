@@ -63,10 +63,13 @@ recipients_route(const struct send *s, const char *address, bool expanded,
     struct recipient_route *ret)
 {
 	struct route route;
-	int transport;
+	int transport, r;
 
 	ret->why = no_rule;
-	if (route_lookup(s->routes, address, expanded, &route) < 0)
+	r = route_lookup(s->routes, address, expanded, &route);
+	if (r == -ENOMEM)
+		ret->why = "no memory to look up the route";
+	if (r < 0)
 		return -ENOENT;
 	transport = conf_transport_find(s->conf, route.transport);
 	ret->why = "no such transport";
@@ -78,9 +81,7 @@ recipients_route(const struct send *s, const char *address, bool expanded,
 	    sched_recipient_limit(s->conf->transports[transport]
 				      .sched.destination_recipient_limit) == 1;
 	ret->why = "";
-	return route_nexthop(&route, address, ret->nexthop, &ret->why) < 0
-	    ? -EDESTADDRREQ
-	    : 0;
+	return route_nexthop(&route, address, ret->nexthop, &ret->why);
 }
 
 /* True: a rule holds the message. */

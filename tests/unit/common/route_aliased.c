@@ -80,7 +80,8 @@ expect_route(const struct route_table *table, const char *recipient,
 #define ALIASES                                                            \
 	"alice: x\nalice+l: x\nalice@far.example: x\nBob: x\n\"a b\": x\n" \
 	"@far.example: x\n@host.example: x\n@unknown.example: x\n"         \
-	"@piped.example: x\n@virtual.example: x\nroot@far.example: x\n"
+	"@piped.example: x\n@virtual.example: x\nroot@far.example: x\n"    \
+	"@B\xc3\x9c.example: x\nbob@b\xc3\xbc.example: x\n"
 
 /* mutation: common/route/route.c, key_of(): the domain before the account, or
  * also for accounts. */
@@ -103,6 +104,11 @@ Test(route_aliased, F10_the_first_that_is_there)
 		    "smtp:mx.far.example" },
 		{ "carol@unknown.example", "alias:@unknown.example", "-" },
 		{ "carol@other.example", "-", "-" },
+		{ "carol@b\xc3\xbc.example", "alias:@xn--b-eha.example", "-" },
+		{ "bob@XN--B-eha.example.", "alias:bob@xn--b-eha.example",
+		    "-" },
+		{ "carol@far.example.", "alias:@far.example",
+		    "smtp:mx.far.example" },
 		{ "alice@piped.example", "alias:@piped.example",
 		    "pipe:program" },
 		{ "carol@host.example", "local:carol", "local:carol" },

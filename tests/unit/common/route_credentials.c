@@ -36,7 +36,8 @@ Test(credentials, the_row_of_a_next_hop)
 	    "smtp.example  \"other me\" \"a \\\"b\\\" \\\\ #c\"\n"
 	    "\n"
 	    "oauth.example you ya29.token xoauth2\n"
-	    "[::1]:25 six p#w\n";
+	    "[::1]:25 six p#w\n"
+	    "[b\xc3\xbc.example]:587 bue pw\n";
 	static const struct {
 		const char *nexthop, *user, *secret;
 		bool token;
@@ -50,6 +51,8 @@ Test(credentials, the_row_of_a_next_hop)
 		{ "[::1]:25", "six", "p#w", false },
 		{ "[0:0::1]:25", "six", "p#w", false },
 		{ "[smtp.example.]:587", "me", "secret", false },
+		{ "[xn--b-eha.example]:587", "bue", "pw", false },
+		{ "[B\xc3\x9c.example]:587", "bue", "pw", false },
 		{ "mail.smtp.example", NULL, NULL, false },
 		{ "example", NULL, NULL, false },
 		{ "[::1]", NULL, NULL, false },

@@ -104,6 +104,10 @@ Test(route_table, the_most_exact_rule_wins)
 		 "\"a b\"@example.com error:\"5.1.1 Gone  since May\"\n"
 		 "[192.0.2.1] local:\n"
 		 "socket.example lmtp:unix:/run/Mail/LMTP\n"
+		 "b\xc3\xbc"
+		 "cher.example local\n"
+		 ".\xc3\x9c.example smtp:[\xc3\xbc.example]:26\n"
+		 "a@xn--tda.example pipe:a\n"
 		 "empty.example smtp:");
 	static const struct {
 		const char *recipient, *want;
@@ -123,6 +127,22 @@ Test(route_table, the_most_exact_rule_wins)
 		{ "x@[192.0.2.1]", "local:x" },
 		{ "x@empty.example", "smtp:empty.example" },
 		{ "x@socket.example", "lmtp:unix:/run/Mail/LMTP" },
+		{ "x@b\xc3\xbc"
+		  "cher.example",
+		    "local:x" },
+		{ "x@B\xc3\x9c"
+		  "CHER.example.",
+		    "local:x" },
+		{ "x@XN--bcher-kva.example", "local:x" },
+		{ "x@a.xn--tda.example", "smtp:[xn--tda.example]:26" },
+		{ "x@\xc3\xbc.\xc3\xbc.example", "smtp:[xn--tda.example]:26" },
+		{ "a@\xc3\x9c.example", "pipe:a" },
+		{ "x@b\xfc"
+		  "cher.example",
+		    "smtp:relay.example:25" },
+		{ "x@example.com.", "local:x" },
+		{ "x@example.com..", "smtp:relay.example:25" },
+		{ "x@\xc3\xbc.empty.example", "smtp:relay.example:25" },
 		{ "root", "smtp:relay.example:25" },
 		{ "x@", "smtp:relay.example:25" },
 		{ "*", "smtp:relay.example:25" },
@@ -284,6 +304,15 @@ Test(route_table, F4_wrong_files_name_the_line)
 		{ "@example.com smtp", "r:1: no user in front of the @" },
 		{ "a@ smtp", "r:1: not a domain" },
 		{ "a@b..c smtp", "r:1: not a domain" },
+		{ "b\xfc"
+		  "cher.example smtp",
+		    "r:1: the domain is not valid "
+		    "UTF-8" },
+		{ "a@-\xc3\xbc.b smtp",
+		    "r:1: a label of the domain begins or "
+		    "ends with a hyphen" },
+		{ "b\xc3\xbc.a local\nxn--b-eha.a smtp",
+		    "r:2: xn--b-eha.a: already in line 1" },
 		{ "example.com. smtp", "r:1: not a domain" },
 		{ ". smtp", "r:1: not a domain" },
 		{ "..a smtp", "r:1: not a domain" },

@@ -42,7 +42,10 @@ Test(tls_policy, the_row_of_a_next_hop)
 	    "unix:/run/Lmtp        none\n"
 	    "Other.Example         verify\n"
 	    "root.example.:26      verify\n"
-	    "[2001:DB8:0::0:1]     verify\n";
+	    "[2001:DB8:0::0:1]     verify\n"
+	    "b\xc3\xbc.test:26         verify match=M\xc3\xbc.Test "
+	    "match=.\xc3\x9c.test\n"
+	    ".\xc3\x9c.test             encrypt\n";
 	static const struct {
 		const char *nexthop;
 		uint32_t line; /* 0: none */
@@ -73,6 +76,11 @@ Test(tls_policy, the_row_of_a_next_hop)
 		{ "[root.example]:26", 5 },
 		{ "[2001:db8::1]:25", 12 },
 		{ "[2001:db8::0001]", 12 },
+		{ "xn--b-eha.test:26", 13 },
+		{ "B\xc3\x9c.Test:26", 13 },
+		{ "[b\xc3\xbc.test]:26", 0 },
+		{ "x.xn--tda.test", 14 },
+		{ "x.\xc3\xbc.test", 14 },
 		{ "other.example", 10 },
 		{ "no next hop", 0 },
 		{ "", 0 },
