@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/domain.h"
 #include "base/text.h"
 
 static int
@@ -24,6 +25,24 @@ wrong_char(const char *value, size_t at, const char *others, struct buf *why)
 		    "allowed",
 		    at + 1, others);
 	return r < 0 ? r : -EINVAL;
+}
+
+int
+param_host_to_ascii(
+    const char **value, char ascii[CONF_HOST_SIZE], struct buf *why)
+{
+	const char *reason = NULL;
+	int r;
+
+	if (!domain_is_utf8(*value))
+		return 0;
+	r = domain_normalize(*value, ascii, &reason);
+	if (r == -EINVAL &&
+	    buf_printf(why, "is no name of a host: %s", reason) < 0)
+		r = -ENOMEM;
+	if (r == 0)
+		*value = ascii;
+	return r;
 }
 
 int

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/domain.h"
 #include "route/nexthop.h"
 
 #define BETWEEN " \t,"
@@ -59,10 +60,18 @@ is_domain(const char *s)
 	static const char chars[] =
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	    "0123456789.-_:[]";
-	size_t len = strlen(s);
+	char ascii[DOMAIN_MAX + 1];
+	const char *why;
+	size_t len;
 
 	if (strcmp(s, "*") == 0)
 		return true;
+	if (domain_is_utf8(s)) {
+		if (domain_normalize(s, ascii, &why) < 0)
+			return false;
+		s = ascii;
+	}
+	len = strlen(s);
 	return len < CONF_HOST_SIZE && s[0] != '.' && s[0] != '-' &&
 	    s[len - 1] != '.' && strstr(s, "..") == NULL &&
 	    s[strspn(s, chars)] == '\0';
@@ -104,13 +113,16 @@ int
 relay_parse(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
+	char text[NEXTHOP_TEXT_MAX + 1];
 	struct nexthop hop;
 	int r;
 
 	/* A socket is a next hop of LMTP, and this one is of SMTP. */
 	if (*value == '\0' ||
-	    (nexthop_parse(value, 1, &hop) == 0 && hop.kind != NEXTHOP_UNIX))
-		return param_set_text(p, field, value, why);
+	    (nexthop_parse(value, 1, &hop) == 0 && hop.kind != NEXTHOP_UNIX &&
+		nexthop_to_ascii(value, text) == 0))
+		return param_set_text(
+		    p, field, *value == '\0' ? value : text, why);
 	r = buf_add_str(why,
 	    "not a next hop: it must be domain, domain:port, [host]:port or "
 	    "[address]:port");
@@ -216,18 +228,24 @@ fallback_format(
 int
 conf_destinations(const struct conf *conf, struct buf *out)
 {
+	char folded[DOMAIN_FOLDED_MAX + 1];
 	const char *word = conf->mydestination;
+	struct buf domain = { 0 };
 	size_t len;
 	int r = 0;
 
 	for (word += strspn(word, BETWEEN); r == 0 && *word != '\0';
 	     word += strspn(word, BETWEEN)) {
 		len = strcspn(word, BETWEEN);
-		if (out->len > 0)
-			r = buf_add_char(out, ' ');
+		buf_reset(&domain);
+		r = add_word(conf, word, len, &domain);
 		if (r == 0)
-			r = add_word(conf, word, len, out);
+			r = domain_fold(buf_str(&domain), folded);
+		if (r == 0)
+			r = buf_printf(
+			    out, "%s%s", out->len > 0 ? " " : "", folded);
 		word += len;
 	}
+	buf_done(&domain);
 	return r;
 }

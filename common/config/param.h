@@ -88,6 +88,10 @@ const char *param_type_word(enum param_type type);
  * with `-', which tools take for an option, nor with `.'. Otherwise -EINVAL:
  * why names the character and its place. */
 int param_check_chars(const char *value, const char *others, struct buf *why);
+/* A name of a host in U-labels is written into ascii in A-labels, and *value
+ * points there. -EINVAL with why: the name has none; -ENOMEM. */
+int param_host_to_ascii(
+    const char **value, char ascii[CONF_HOST_SIZE], struct buf *why);
 
 /* A text of a length that the row allows. */
 int param_set_text(

@@ -73,16 +73,17 @@ helo_parse(const struct param *p UNUSED, void *field, const char *value,
     struct buf *why)
 {
 	struct conf_helo *helo = field;
-	const size_t len = strlen(value);
-	int r;
+	char ascii[CONF_HOST_SIZE];
+	int r = param_host_to_ascii(&value, ascii, why);
 
-	if (len >= sizeof(helo->name))
+	if (r == 0 && strlen(value) >= sizeof(helo->name))
 		return refuse(why, "is too long");
-	r = param_check_chars(value, ".-_:[]", why);
+	if (r == 0)
+		r = param_check_chars(value, ".-_:[]", why);
 	if (r < 0)
 		return r;
 	memset(helo, 0, sizeof(*helo));
-	memcpy(helo->name, value, len + 1);
+	memcpy(helo->name, value, strlen(value) + 1);
 	return 0;
 }
 

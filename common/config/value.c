@@ -245,7 +245,10 @@ static int
 parse_host_name(
     const struct param *p, void *field, const char *value, struct buf *why)
 {
-	return parse_chars(p, field, value, ".-_:[]", why);
+	char ascii[CONF_HOST_SIZE];
+	int r = param_host_to_ascii(&value, ascii, why);
+
+	return r < 0 ? r : parse_chars(p, field, value, ".-_:[]", why);
 }
 
 static int

@@ -28,8 +28,11 @@ Test(config_destination, names_and_variables)
 		{ "$mydomain", "dom.b" },
 		{ "mail.$mydomain, * $myhostname", "mail.dom.b * host.a" },
 		{ "$myhostname.$mydomain", "host.a.dom.b" },
-		{ "[192.0.2.1] [IPv6:::1]", "[192.0.2.1] [IPv6:::1]" },
-		{ "A.Example", "A.Example" },
+		{ "[192.0.2.1] [IPv6:::1]", "[192.0.2.1] [ipv6:::1]" },
+		{ "A.Example", "a.example" },
+		{ "bücher.$mydomain, B\xc3\x9c"
+		  "cher.example",
+		    "xn--bcher-kva.dom.b xn--bcher-kva.example" },
 	};
 	size_t i;
 

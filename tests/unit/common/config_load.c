@@ -276,9 +276,15 @@ Test(config_load, F2_F3_F4_what_is_wrong_is_said_with_file_and_line)
 		{ "qmailq_user = "
 		  "a23456789012345678901234567890123",
 		    "c:1: qmailq_user: longer than 32 bytes" },
-		{ "myhostname = m\303\244il",
-		    "c:1: myhostname: has `\303\244' as character 2: only "
-		    "letters, digits and `.-_:[]' are allowed" },
+		{ "qmailq_user = m\303\244il",
+		    "c:1: qmailq_user: has `\303\244' as character 2: only "
+		    "letters, digits and `._-' are allowed" },
+		{ "myhostname = m\344il",
+		    "c:1: myhostname: is no name of a host: the domain is not "
+		    "valid UTF-8" },
+		{ "smtp_helo_name = -\303\244.example",
+		    "c:1: smtp_helo_name: is no name of a host: a label of the "
+		    "domain begins or ends with a hyphen" },
 		{ "myhostname = a b",
 		    "c:1: myhostname: has ` ' as character 2: only letters, "
 		    "digits and `.-_:[]' are allowed" },
