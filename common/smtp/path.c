@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/address.h"
+#include "base/domain.h"
 
 static bool
 is_alnum(unsigned char c)
@@ -108,6 +108,7 @@ int
 smtp_path_add(struct buf *out, const char *address)
 {
 	size_t local = address_local_len(address), begin = out->len;
+	size_t domain = strlen(address + local);
 	int r;
 
 	if (!smtp_path_is_fit(address))
@@ -115,8 +116,11 @@ smtp_path_add(struct buf *out, const char *address)
 	r = buf_add_char(out, '<');
 	if (r == 0 && *address != '\0')
 		r = add_local(out, address, local);
+	if (domain > 2 && address[local + domain - 1] == '.' &&
+	    address[local + domain - 2] != '.')
+		domain--;
 	if (r == 0)
-		r = buf_add_str(out, address + local);
+		r = buf_add(out, address + local, domain);
 	if (r == 0)
 		r = buf_add_char(out, '>');
 	if (r < 0)
@@ -280,4 +284,31 @@ smtp_path_parse(const char *s, bool bare, char ret_address[ADDRESS_MAX + 1],
 	ret_address[rd.len] = '\0';
 	*ret_domain = domain;
 	return rd.p - s;
+}
+
+int
+smtp_path_to_ascii(
+    const char *address, char out[ADDRESS_FOLDED_MAX + 1], const char **ret_why)
+{
+	const size_t local = address_local_len(address);
+	const char *domain = address_domain(address);
+	const size_t at = (size_t)(domain - address);
+	char ascii[DOMAIN_MAX + 1];
+	size_t i;
+	int r;
+
+	*ret_why = NULL;
+	for (i = 0; i < local; i++)
+		if (is_utf8_octet((unsigned char)address[i]))
+			return -EINVAL;
+	r = domain_normalize(domain, ascii, ret_why);
+	if (r < 0)
+		return r;
+	if (at > ADDRESS_MAX) {
+		*ret_why = "the address is too long";
+		return -EINVAL;
+	}
+	memcpy(out, address, at);
+	memcpy(out + at, ascii, strlen(ascii) + 1);
+	return 0;
 }

@@ -15,6 +15,7 @@
 
 #include "base/address.h"
 #include "base/buf.h"
+#include "base/domain.h"
 
 #include <sys/types.h>
 
@@ -121,8 +122,9 @@ void smtp_ehlo_parse(const struct smtp_reply *reply, uint32_t ignored,
 
 /* Append `<address>`; "" gives `<>`. A local part that is neither a dot-string
  * nor a quoted string (RFC 5321 section 4.1.2) is quoted, so that no address
- * can end the path and begin a parameter. -EINVAL, nothing added: the domain
- * has an octet that no quoting makes fit; -ENOMEM. */
+ * can end the path and begin a parameter. The dot of the root behind the domain
+ * is left out. -EINVAL, nothing added: the domain has an octet that no quoting
+ * makes fit; -ENOMEM. */
 int smtp_path_add(struct buf *out, const char *address);
 /* Append a local part that was given without quotes, quoted if it is no
  * dot-string. -ENOMEM. */
@@ -131,6 +133,11 @@ int smtp_local_add(struct buf *out, const char *text, size_t len);
 bool smtp_path_is_fit(const char *address);
 /* Does the address need SMTPUTF8 (RFC 6531)? */
 bool smtp_path_is_utf8(const char *address);
+/* The address for a server without SMTPUTF8, with its domain in A-labels (RFC
+ * 6531 section 3.2). -EINVAL: it has none, with the reason in *ret_why, which
+ * is NULL for a local part in UTF-8; -ENOMEM. */
+int smtp_path_to_ascii(const char *address, char out[ADDRESS_FOLDED_MAX + 1],
+    const char **ret_why);
 
 /* Read the path at the start of s into ret_address: `<>` is "", a source route
  * is left out, and a quoted local part that needs no quotes loses these. The

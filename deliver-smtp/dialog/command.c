@@ -39,6 +39,21 @@ add_rcpt_wishes(struct buf *out, const struct agent_rcpt *rcpt)
 	return r;
 }
 
+/* A server without SMTPUTF8 gets a domain in A-labels. */
+static int
+add_path(struct buf *out, const char *address, const struct smtp_ehlo *offered)
+{
+	char ascii[ADDRESS_FOLDED_MAX + 1];
+	const char *why;
+	int r = 0;
+
+	if (!offered->utf8 && smtp_path_is_utf8(address)) {
+		r = smtp_path_to_ascii(address, ascii, &why);
+		address = ascii;
+	}
+	return r < 0 ? r : smtp_path_add(out, address);
+}
+
 int
 command_mail(struct buf *out, const struct command_mail *mail,
     const struct smtp_ehlo *offered)
@@ -46,7 +61,7 @@ command_mail(struct buf *out, const struct command_mail *mail,
 	int r = buf_add_str(out, "MAIL FROM:");
 
 	if (r == 0)
-		r = smtp_path_add(out, mail->sender);
+		r = add_path(out, mail->sender, offered);
 	if (r == 0 && offered->size && !mail->unsized)
 		r = buf_printf(out, " SIZE=%" PRIu64, mail->size);
 	if (r == 0 && offered->eight_bit && (mail->eight_bit || mail->utf8))
@@ -65,7 +80,7 @@ command_rcpt(struct buf *out, const struct agent_rcpt *rcpt,
 	int r = buf_add_str(out, "RCPT TO:");
 
 	if (r == 0)
-		r = smtp_path_add(out, rcpt->address);
+		r = add_path(out, rcpt->address, offered);
 	if (r == 0 && offered->dsn)
 		r = add_rcpt_wishes(out, rcpt);
 	return r < 0 ? r : buf_add_str(out, "\r\n");

@@ -1,5 +1,6 @@
 #include "deliver-smtp/dialog/steps.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "smtp/smtp.h"
@@ -8,15 +9,26 @@ static bool
 screen_address(const char *address, const char *bad_dsn, const char *peer,
     const struct smtp_ehlo *offered, struct verdict *v)
 {
+	char ascii[ADDRESS_FOLDED_MAX + 1];
+	const char *why = NULL;
+	int r = 0;
+
+	if (!offered->utf8 && smtp_path_is_utf8(address))
+		r = smtp_path_to_ascii(address, ascii, &why);
 	if (!smtp_path_is_fit(address))
 		verdict_set(v, AGENT_FAILED, bad_dsn,
 		    "<%s> cannot be sent in SMTP", address);
-	else if (smtp_path_is_utf8(address) && !offered->utf8)
+	else if (r != -EINVAL)
+		return false;
+	else if (why == NULL)
 		verdict_set(v, AGENT_FAILED, "5.6.7",
 		    "<%s> needs SMTPUTF8, which host %s does not offer",
 		    address, peer);
 	else
-		return false;
+		verdict_set(v, AGENT_FAILED, bad_dsn,
+		    "<%s> cannot be sent to host %s, which does not offer "
+		    "SMTPUTF8: %s",
+		    address, peer, why);
 	return true;
 }
 

@@ -169,7 +169,7 @@ step_begin_transaction(struct dialog *d)
 	struct command_mail mail = {
 		.sender = d->task.sender,
 		.eight_bit = d->task.eight_bit && !d->convert,
-		.utf8 = needs_utf8(d),
+		.utf8 = d->ehlo.utf8 && needs_utf8(d),
 		.size = d->size,
 		.unsized = d->convert,
 		.dsn = &d->task.dsn,
