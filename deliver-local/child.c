@@ -198,8 +198,11 @@ deliver_maildir(
 	struct mailbox mailbox;
 	const char *why = "", *key = NULL;
 
-	if (mailbox_parse(plan->recipient, &mailbox, &why) < 0) {
-		verdict_set(v, AGENT_FAILED, "5.1.3",
+	int r = mailbox_parse(plan->recipient, &mailbox, &why);
+
+	if (r < 0) {
+		verdict_set(v, r == -ENOMEM ? AGENT_DEFERRED : AGENT_FAILED,
+		    r == -ENOMEM ? "4.3.0" : "5.1.3",
 		    "bad mailbox address: it %s", why);
 		return;
 	}

@@ -127,7 +127,8 @@ int account_become_ids(uid_t uid, gid_t gid);
  * A local part becomes part of a path, so an address that could lead out of its
  * place is refused here, once: an empty local part, one with `/`, with a
  * leading `.`, or with control characters; the same for a domain that is used.
- * Letters are folded to lower case: A@x and a@x are one mailbox. */
+ * Letters are folded to lower case, and domains to one spelling
+ * (base/domain.h): A@x and a@x. are one mailbox. */
 
 #define MAILBOX_PART_MAX 255 /* as a file name */
 
@@ -137,7 +138,8 @@ struct mailbox {
 	char domain[MAILBOX_PART_MAX + 1]; /* "" without one */
 };
 
-/* -EINVAL with *ret_why for an address that can have no mailbox. */
+/* -EINVAL with *ret_why for an address that can have no mailbox; -ENOMEM, with
+ * *ret_why. */
 int mailbox_parse(
     const char *recipient, struct mailbox *ret_mailbox, const char **ret_why);
 

@@ -19,7 +19,7 @@
 #ifndef DELIVER_LOCAL_EXPAND_H
 #define DELIVER_LOCAL_EXPAND_H
 
-#include "base/address.h"
+#include "base/domain.h"
 #include "config/conf.h"
 #include "deliver-local/child.h"
 #include "route/alias.h"
@@ -115,10 +115,10 @@ void names_lower(char *s);
 /* A recipient of an expansion that is a program or a mailbox. */
 bool names_is_instruction(const char *recipient);
 /* The key by which a recipient is met: the same mailbox is the same recipient.
- * true: key is the name of an account; false: key is an address, whose domain
- * has no case, or an instruction with all its octets. */
-bool
-names_rcpt_key(const char *address, bool is_account, char key[ADDRESS_MAX + 1]);
+ * true: key is the name of an account; false: key is an address with its domain
+ * folded, or an instruction with all its octets. */
+bool names_rcpt_key(
+    const char *address, bool is_account, char key[ADDRESS_FOLDED_MAX + 1]);
 /* *ret_owner: the sender owner-NAME@domain of a list, where there is such an
  * alias, else NULL; the caller frees the string. The domain is the list's, if
  * its alias has one. A null sender stays. -ENOMEM. */

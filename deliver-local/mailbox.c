@@ -4,21 +4,21 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/address.h"
+#include "base/domain.h"
 #include "config/conf.h"
 
-/* Copy in lower case, ASCII only: other letters are not ours to fold. */
+/* All spellings of a domain have one mailbox. */
 static int
-fold(char out[MAILBOX_PART_MAX + 1], const char *s, size_t len)
+set_domain(struct mailbox *m, const char *domain)
 {
-	size_t i;
+	char folded[DOMAIN_FOLDED_MAX + 1];
+	int r = domain_fold(domain, folded);
 
-	if (len > MAILBOX_PART_MAX)
-		return -ENAMETOOLONG;
-	for (i = 0; i < len; i++)
-		out[i] = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] + 32) : s[i];
-	out[len] = '\0';
-	return 0;
+	if (r == 0 && strlen(folded) > MAILBOX_PART_MAX)
+		r = -ENAMETOOLONG;
+	if (r == 0)
+		memcpy(m->domain, folded, strlen(folded) + 1);
+	return r;
 }
 
 static const char *
@@ -45,9 +45,14 @@ mailbox_parse(
 	const char *domain = address_domain(recipient), *why;
 	char user[ADDRESS_MAX + 1];
 	size_t len = address_user(recipient, user);
+	int r = set_domain(&m, domain);
 
-	if (address_local_len(recipient) > MAILBOX_PART_MAX ||
-	    fold(m.domain, domain, strlen(domain)) < 0) {
+	if (r == -ENOMEM) {
+		*ret_why = "needs more memory than there is";
+		return r;
+	}
+	if (r < 0 || strlen(domain) > MAILBOX_PART_MAX ||
+	    address_local_len(recipient) > MAILBOX_PART_MAX) {
 		*ret_why = "is too long";
 		return -EINVAL;
 	}

@@ -127,7 +127,7 @@ add_group(struct expander *x, uint32_t node, char *sender)
 static int
 meet_rcpt(struct expander *x, const char *address, bool is_account)
 {
-	char key[ADDRESS_MAX + 1];
+	char key[ADDRESS_FOLDED_MAX + 1];
 
 	return meet(x,
 	    names_rcpt_key(address, is_account, key) ? SEEN_ACCOUNT : "", key);

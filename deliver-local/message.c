@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/address.h"
+#include "base/domain.h"
 #include "base/io.h"
 
 int
@@ -124,11 +124,15 @@ trim(struct line *l)
 static bool
 same_address(const struct line *l, const char *address)
 {
-	size_t local = address_local_len(address);
+	char here[ADDRESS_FOLDED_MAX + 1], there[ADDRESS_FOLDED_MAX + 1];
+	char copy[ADDRESS_MAX + 1];
 
-	return l->len == strlen(address) &&
-	    memcmp(l->data, address, local) == 0 &&
-	    strncasecmp(l->data + local, address + local, l->len - local) == 0;
+	if (l->len > ADDRESS_MAX || memchr(l->data, '\0', l->len) != NULL)
+		return false;
+	memcpy(copy, l->data, l->len);
+	copy[l->len] = '\0';
+	return address_fold(copy, there) == 0 &&
+	    address_fold(address, here) == 0 && strcmp(there, here) == 0;
 }
 
 /* An address on a line of its own below the name is still the field's. */

@@ -97,15 +97,19 @@ names_is_instruction(const char *recipient)
 }
 
 bool
-names_rcpt_key(const char *address, bool is_account, char key[ADDRESS_MAX + 1])
+names_rcpt_key(
+    const char *address, bool is_account, char key[ADDRESS_FOLDED_MAX + 1])
 {
 	const size_t local = address_local_len(address);
 
-	snprintf(key, ADDRESS_MAX + 1, "%s", address);
-	if (names_is_instruction(address))
+	if (names_is_instruction(address)) {
+		snprintf(key, ADDRESS_FOLDED_MAX + 1, "%s", address);
 		return false;
-	names_lower(is_account ? key : key + local);
-	if (is_account)
+	}
+	(void)address_fold(address, key);
+	if (is_account) {
 		key[local] = '\0';
+		names_lower(key);
+	}
 	return is_account;
 }

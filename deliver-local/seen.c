@@ -69,7 +69,7 @@ seen_add(struct seen *s, const char *string)
 	at = find(s, string);
 	if (s->places[at] != 0)
 		return 0;
-	if (s->text.len >= UINT32_MAX - ADDRESS_MAX - 16)
+	if (s->text.len >= UINT32_MAX - ADDRESS_FOLDED_MAX - 16)
 		return -ENOMEM;
 	r = buf_add(&s->text, string, strlen(string) + 1);
 	if (r < 0)

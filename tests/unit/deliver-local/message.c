@@ -60,6 +60,8 @@ static const struct {
 	{ "hops in the body", TEXT("Received: a\n\nReceived: b\n"), 1,
 	    MESSAGE_NO_LOOP },
 	{ "empty", TEXT(""), 50, MESSAGE_NO_LOOP },
+	{ "another spelling", TEXT("Delivered-To: Bob@X.Org.\n\n"), 50,
+	    MESSAGE_WAS_HERE },
 	{ "NULs", TEXT("\0\0\nDelivered-To: Bob@x.org\0\n\n"), 50,
 	    MESSAGE_NO_LOOP },
 	{ "colon first", TEXT(": x\n\n"), 50, MESSAGE_NO_LOOP },
