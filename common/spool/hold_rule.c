@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/address.h"
+#include "base/domain.h"
 #include "base/io.h"
 #include "base/num.h"
 #include "base/text.h"
@@ -293,12 +293,6 @@ hold_rules_changed(const char *base, const struct stat *seen)
 
 /* ---- does it fit ---- */
 
-static bool
-fits(const char *pattern, const char *text)
-{
-	return pattern[0] == '\0' || text_matches(pattern, text);
-}
-
 bool
 hold_rule_fits_destination(
     const char *pattern, const char *transport, const char *nexthop)
@@ -310,19 +304,20 @@ hold_rule_fits_destination(
 	if (transport == NULL || nexthop == NULL)
 		return false;
 	if (slash == NULL)
-		return text_matches(pattern, nexthop);
+		return domain_matches(pattern, nexthop);
 	n = snprintf(
 	    name, sizeof(name), "%.*s", (int)(slash - pattern), pattern);
 	return (n < (int)sizeof(name) && text_matches(name, transport) &&
-		   text_matches(slash + 1, nexthop)) ||
-	    text_matches(pattern, nexthop);
+		   domain_matches(slash + 1, nexthop)) ||
+	    domain_matches(pattern, nexthop);
 }
 
 static bool
 fits_sender(const char *pattern, const char *sender)
 {
-	return strcmp(pattern, "<>") == 0 ? sender[0] == '\0'
-					  : fits(pattern, sender);
+	return strcmp(pattern, "<>") == 0
+	    ? sender[0] == '\0'
+	    : pattern[0] == '\0' || address_matches(pattern, sender);
 }
 
 static bool
@@ -345,8 +340,11 @@ hold_rule_fits(
 	return !hold_rule_is_over(rule, now_wall) &&
 	    !(mail->report && is_about_sender_alone(rule)) &&
 	    fits_sender(p[RULE_SENDER], mail->sender) &&
-	    fits(p[RULE_RECIPIENT], mail->recipient) &&
-	    fits(p[RULE_DOMAIN], address_domain(mail->recipient)) &&
+	    (p[RULE_RECIPIENT][0] == '\0' ||
+		address_matches(p[RULE_RECIPIENT], mail->recipient)) &&
+	    (p[RULE_DOMAIN][0] == '\0' ||
+		domain_matches(
+		    p[RULE_DOMAIN], address_domain(mail->recipient))) &&
 	    (p[RULE_DESTINATION][0] == '\0' ||
 		hold_rule_fits_destination(
 		    p[RULE_DESTINATION], mail->transport, mail->nexthop));

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/address.h"
+#include "base/domain.h"
 #include "base/text.h"
 #include "spool/hold_note.h"
 #include "spool/reason.h"
@@ -59,21 +59,28 @@ fits_id(const struct select_term *t, const struct facts *f)
 }
 
 static bool
+fits_address(const struct select_term *t, const char *address)
+{
+	return t->part ? address_contains(t->text, address)
+		       : address_matches(t->text, address);
+}
+
+static bool
 fits_sender(const struct select_term *t, const struct facts *f)
 {
-	return fits_text(t, f->sender);
+	return fits_address(t, f->sender);
 }
 
 static bool
 fits_recipient(const struct select_term *t, const struct facts *f)
 {
-	return fits_text(t, f->recipient);
+	return fits_address(t, f->recipient);
 }
 
 static bool
 fits_domain(const struct select_term *t, const struct facts *f)
 {
-	return text_matches(t->text, address_domain(f->recipient));
+	return domain_matches(t->text, address_domain(f->recipient));
 }
 
 static bool

@@ -5,10 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
-#include "base/address.h"
+#include "base/domain.h"
 #include "base/text.h"
 #include "ipc/situation.h"
 #include "spool/reason.h"
@@ -53,8 +52,8 @@ static bool
 belongs(const struct group *g, const struct recipient *one, const char *reason)
 {
 	return g->mark == one->rcpt->mark && strcmp(g->reason, reason) == 0 &&
-	    strcasecmp(address_domain(g->address),
-		address_domain(one->rcpt->address)) == 0;
+	    domain_is_same(
+		address_domain(g->address), address_domain(one->rcpt->address));
 }
 
 static int

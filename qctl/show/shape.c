@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <bsd/sys/tree.h>
 
-#include "base/address.h"
+#include "base/domain.h"
 #include "base/text.h"
 
 #define AGES         10 /* 5, 10, … 1280 minutes, and more */
@@ -116,8 +116,13 @@ count_name(struct counting *c, const char *name)
 static int
 count_domain(struct counting *c, const char *address)
 {
-	return count_name(
-	    c, *address == '\0' ? NULL_NAME : address_domain(address));
+	char domain[DOMAIN_FOLDED_MAX + 1];
+
+	if (*address == '\0')
+		return count_name(c, NULL_NAME);
+	if (domain_fold(address_domain(address), domain) < 0)
+		return -ENOMEM;
+	return count_name(c, domain);
 }
 
 static int

@@ -8,6 +8,7 @@
 #include <sysexits.h>
 
 #include "base/clock.h"
+#include "base/domain.h"
 #include "base/option.h"
 #include "base/text.h"
 #include "ipc/page.h"
@@ -145,7 +146,7 @@ is_wanted(const struct options *o, const struct shared_seen *seen)
 	size_t i;
 
 	for (i = 0; i < o->sites.npatterns; i++)
-		if (text_matches(o->sites.patterns[i], seen->name))
+		if (domain_matches(o->sites.patterns[i], seen->name))
 			return true;
 	return o->sites.npatterns == 0;
 }
