@@ -29,6 +29,7 @@ enum given {
 	GIVEN_FOR = 2048,
 	GIVEN_RULE = 4096,
 	GIVEN_BY = 8192,
+	GIVEN_SENDER = 16384,
 	GIVEN_WITH_HOLD = GIVEN_REASON | GIVEN_FOR | GIVEN_RULE,
 	GIVEN_WITH_ACTS = GIVEN_DRY_RUN | GIVEN_YES,
 };
@@ -58,7 +59,7 @@ static const struct verb_row {
 	{ "spread", VERB_ACT, ACT_SPREAD, GIVEN_WITH_ACTS, true },
 	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
 	{ "rules", VERB_RULES, 0, GIVEN_JSON, false },
-	{ "route", VERB_ROUTE, 0, GIVEN_JSON, false },
+	{ "route", VERB_ROUTE, 0, GIVEN_JSON | GIVEN_SENDER, false },
 };
 
 #define VERBS                                                                 \
@@ -83,6 +84,7 @@ static const struct {
 	{ GIVEN_FOR, "--for" },
 	{ GIVEN_RULE, "--rule" },
 	{ GIVEN_BY, "--by" },
+	{ GIVEN_SENDER, "--sender" },
 };
 
 /* ---- qctl ---- */
@@ -145,6 +147,19 @@ take_by(const struct option_row *row, void *options, const char *value,
 }
 
 static int
+take_sender(const struct option_row *row, void *options, const char *value,
+    struct buf *error)
+{
+	struct options *o = options;
+
+	o->given |= (unsigned)row->arg;
+	o->sender = strcmp(value, "<>") == 0 ? "" : value;
+	return o->sender[0] == '\0' || address_check(value, strlen(value)) == 0
+	    ? 0
+	    : option_wrong(error, "--sender ", value, ": no address");
+}
+
+static int
 take_end(const struct option_row *row, void *options, const char *value UNUSED,
     struct buf *error UNUSED)
 {
@@ -182,16 +197,6 @@ take_selection(struct options *o, const char *word, struct buf *error)
 	return select_add_rule(&o->select, word, error);
 }
 
-static int
-add_route_address(struct options *o, const char *word, struct buf *error)
-{
-	const size_t local = address_local_len(word), len = strlen(word);
-
-	if (address_check(word, len) < 0 || local == 0 || local + 1 == len)
-		return option_wrong(error, "", word, ": no address");
-	return sites_add_pattern(o, word, error);
-}
-
 /* The first word is the verb. */
 static int
 take_word(void *options, const char *word, struct buf *error)
@@ -202,7 +207,7 @@ take_word(void *options, const char *word, struct buf *error)
 	if (o->verb == VERB_SITES)
 		return sites_add_pattern(o, word, error);
 	if (o->verb == VERB_ROUTE)
-		return add_route_address(o, word, error);
+		return route_add_address(o, word, error);
 	if (o->verb != VERB_NONE)
 		return take_selection(o, word, error);
 	for (i = 0; i < ARRAY_LEN(verbs); i++)
@@ -248,6 +253,8 @@ static const struct option_row rows[] = {
 	{ "rule", 0, NULL,
 	    "hold: also hold mail that is submitted later, by a rule;\nrelease: remove the rule of this number",
 	    take_given, GIVEN_RULE },
+	{ "sender", 0, "ADDRESS", "route: of mail from this sender",
+	    take_sender, GIVEN_SENDER },
 	{ NULL, 'c', "FILE",
 	    "read FILE instead of QSCHED_CONF or\n" CONF_DEFAULT_FILE,
 	    option_take_string, offsetof(struct options, conf_path) },

@@ -72,6 +72,7 @@ struct options {
 	bool rule;               /* --rule: of mail to come, too */
 	uint32_t rule_number;    /* of it; of hold, when it is written */
 	const char *hold_reason; /* --reason, NULL */
+	const char *sender;      /* --sender; "": the null sender; NULL */
 	usec_t hold_time;        /* --for, 0: until it is released */
 	uint32_t rate_count;     /* --rate: so many in rate_unit; 0: at once */
 	usec_t rate_unit;

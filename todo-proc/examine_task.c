@@ -54,8 +54,8 @@ count_one(struct examine_task *e, struct census *census,
 	int transport;
 
 	/* queue-send alone judges a recipient without a route or next hop. */
-	if (route_lookup(e->routing->table, rcpt->address, expanded, &route) <
-		0 ||
+	if (route_lookup_from(e->routing->table, buf_str(&e->sender),
+		rcpt->address, expanded, &route) < 0 ||
 	    route_nexthop(&route, rcpt->address, nexthop, &why) < 0)
 		return;
 	transport = find_transport(e->routing, route.transport);

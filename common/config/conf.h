@@ -155,6 +155,7 @@ struct conf {
 	char *mydestination; /* conf_destinations() */
 	char *relayhost;     /* "": none */
 	/* preparation */
+	char *sender_dependent_relayhost; /* a file; "": none */
 	char *routing_file, *programs_file, *alias_file;
 	char *admin_recipient; /* of root and postmaster; "": a mailbox */
 	usec_t scan_interval;

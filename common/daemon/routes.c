@@ -6,6 +6,7 @@
 #include "log/log.h"
 #include "route/alias.h"
 #include "route/route.h"
+#include "route/sender_relay.h"
 
 static enum route_target
 target_of(const struct conf *conf, enum agent_kind kind)
@@ -92,6 +93,23 @@ set_aliases(const struct conf *conf, const struct route_transport *known,
 	return r;
 }
 
+static int
+set_sender_relays(
+    const struct conf *conf, struct route_table *table, struct buf *error)
+{
+	struct sender_relays *relays = NULL;
+	int r = 0;
+
+	if (conf->sender_dependent_relayhost[0] != '\0')
+		r = sender_relays_load(
+		    conf->sender_dependent_relayhost, &relays, error);
+	if (r == -ENOENT)
+		r = -EINVAL; /* the routing file alone may be absent */
+	if (r == 0)
+		route_set_sender_relays(table, &relays);
+	return r;
+}
+
 int
 daemon_routes_read(const struct conf *conf, struct route_table **ret_table,
     struct buf *ret_error)
@@ -109,6 +127,8 @@ daemon_routes_read(const struct conf *conf, struct route_table **ret_table,
 	}
 	if (r == 0)
 		r = set_defaults(conf, known, table);
+	if (r == 0)
+		r = set_sender_relays(conf, table, ret_error);
 	if (r == 0)
 		r = set_aliases(conf, known, table, ret_error);
 	if (r == 0)

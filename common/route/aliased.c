@@ -116,12 +116,12 @@ key_of_expanded(const struct route_table *table, const char *recipient, int r,
 }
 
 int
-route_lookup(const struct route_table *table, const char *recipient,
-    bool expanded, struct route *ret_route)
+route_lookup_from(const struct route_table *table, const char *sender,
+    const char *recipient, bool expanded, struct route *ret_route)
 {
 	const char *key = NULL;
 	struct route to;
-	int r = route_by_rules(table, recipient, &to);
+	int r = route_by_rules(table, sender, recipient, &to);
 
 	if (table->alias_transport == NULL)
 		key = NULL;

@@ -12,6 +12,7 @@
 #include "base/wrong_lines.h"
 #include "route/alias.h"
 #include "route/nexthop.h"
+#include "route/sender_relay.h"
 #include "route/table.h"
 
 #define LINE_MAX_BYTES 2048
@@ -112,8 +113,8 @@ fold_nexthop(struct texts *texts, struct route *to)
 	return to->nexthop == NULL ? no_memory : NULL;
 }
 
-static const char *
-check_transport(
+const char *
+route_check_transport(
     struct texts *texts, struct route *to, const struct route_transport *known)
 {
 	const char *why;
@@ -193,7 +194,7 @@ parse_line(struct texts *texts, char *line, const struct route_transport *known,
 	}
 	*ret_why = check_key(texts, key, &ret_rule->key);
 	if (*ret_why == NULL)
-		*ret_why = check_transport(texts, &ret_rule->to, known);
+		*ret_why = route_check_transport(texts, &ret_rule->to, known);
 	return *ret_why == NULL;
 }
 
@@ -339,34 +340,6 @@ route_empty(void)
 	return calloc(1, sizeof(struct route_table));
 }
 
-int
-route_set_defaults(struct route_table *table, const char *own,
-    const char *relayhost, const struct route_transport *transports)
-{
-	struct route local = { .transport = "local" };
-	struct route relay = { .transport = "smtp" };
-	char *domains = strdup(own), *host = strdup(relayhost);
-
-	relay.nexthop = host;
-	if (domains == NULL || host == NULL) {
-		free(domains);
-		free(host);
-		return -ENOMEM;
-	}
-	nexthop_lower_case(domains);
-	/* A transport that is not known defers the recipient, and a next hop
-	 * that cannot work was refused with the configuration. */
-	(void)check_transport(&table->texts, &local, transports);
-	(void)check_transport(&table->texts, &relay, transports);
-	free(table->own);
-	free(table->relayhost);
-	table->own = domains;
-	table->relayhost = host;
-	table->local = local;
-	table->relay = relay;
-	return 0;
-}
-
 void
 route_free(struct route_table **table)
 {
@@ -377,6 +350,7 @@ route_free(struct route_table **table)
 	free((*table)->rules);
 	free((*table)->own);
 	free((*table)->relayhost);
+	sender_relays_free(&(*table)->senders);
 	alias_free(&(*table)->aliases);
 	free((*table)->alias_transport);
 	free(*table);
@@ -417,39 +391,12 @@ find_best(const struct route_table *table, const char *key)
 	return rule != NULL ? rule : find(table, "*");
 }
 
-bool
-route_is_own(const char *own, const char *domain)
-{
-	size_t len = strlen(domain), n;
-
-	for (own += strspn(own, " "); *own != '\0'; own += strspn(own, " ")) {
-		n = strcspn(own, " ");
-		if ((n == 1 && *own == '*') ||
-		    (n == len && memcmp(own, domain, len) == 0))
-			return true;
-		own += n;
-	}
-	return len == 0;
-}
-
-/* The route of a recipient that no rule fits; its domain is folded. */
-static const struct route *
-find_default(const struct route_table *table, const char *domain)
-{
-	if (table->own == NULL)
-		return NULL;
-	if (route_is_own(table->own, domain))
-		return &table->local;
-	return table->relayhost[0] == '\0' ? NULL : &table->relay;
-}
-
 int
-route_by_rules(const struct route_table *table, const char *recipient,
-    struct route *ret_route)
+route_by_rules(const struct route_table *table, const char *sender,
+    const char *recipient, struct route *ret_route)
 {
 	char key[ADDRESS_FOLDED_MAX + 1];
 	const char *domain = address_domain(recipient);
-	const struct route *to;
 	const struct rule *rule;
 
 	if (strlen(recipient) > ADDRESS_MAX) {
@@ -460,11 +407,10 @@ route_by_rules(const struct route_table *table, const char *recipient,
 		domain = key + (domain - recipient);
 		rule = find_best(table, key);
 	}
-	to = rule != NULL ? &rule->to : find_default(table, domain);
-	if (to == NULL)
-		return -ENOENT;
-	*ret_route = *to;
-	ret_route->line = rule != NULL ? rule->line : 0;
+	if (rule == NULL)
+		return route_by_default(table, sender, domain, ret_route);
+	*ret_route = rule->to;
+	ret_route->line = rule->line;
 	return 0;
 }
 

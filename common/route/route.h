@@ -18,7 +18,8 @@
  *
  * A recipient that no rule fits, with or without a file: mail of an own domain
  * (mydestination), and of an address without a domain, goes to `local`, all
- * other mail to `smtp:RELAYHOST`; without a relayhost it has no route.
+ * other mail to `smtp:RELAYHOST`; without a relayhost it has no route. A row of
+ * sender_dependent_relayhost (sender_relay.h) comes before RELAYHOST.
  * target.c makes the next hop.
  *
  * Aliases stand above all of it, by the order of docs/ALIASES.md.
@@ -65,6 +66,9 @@ struct route {
 	enum route_target target;
 	bool literals;
 	uint32_t line; /* of a lookup: of the rule; 0: none of the file */
+	/* Of a lookup: line of the row of the sender, whose relay this is; 0:
+	 * another route. */
+	uint32_t sender_line;
 };
 
 /* `transports` lists the known ones, ended by one without a name; a rule that
@@ -94,15 +98,28 @@ int route_set_aliases(struct route_table *table, struct alias_table **aliases,
 /* NULL: there are none, nor of a table that is NULL. They live as long as the
  * table. */
 const struct alias_table *route_aliases(const struct route_table *table);
+/* Relays of senders: the table owns *relays from now on, which may be NULL and
+ * becomes it. Needs route_set_defaults(). */
+struct sender_relays;
+void route_set_sender_relays(
+    struct route_table *table, struct sender_relays **relays);
 void route_free(struct route_table **table);
 
-/* 0, or -ENOENT when no rule fits and no default does; -ENOMEM. expanded: the
+/* sender is that of the message, NULL when not known or of no matter. 0, or
+ * -ENOENT when no rule fits and no default does; -ENOMEM. expanded: the
  * recipient is of a message that an expansion made, so that no alias is looked
  * up but one that refuses mail (alias_refuses()); what names a program or an
  * include file has the transport of aliases, with the recipient itself as next
  * hop. */
-int route_lookup(const struct route_table *table, const char *recipient,
-    bool expanded, struct route *ret_route);
+int route_lookup_from(const struct route_table *table, const char *sender,
+    const char *recipient, bool expanded, struct route *ret_route);
+/* Of mail whose sender does not matter. */
+static inline int
+route_lookup(const struct route_table *table, const char *recipient,
+    bool expanded, struct route *ret_route)
+{
+	return route_lookup_from(table, NULL, recipient, expanded, ret_route);
+}
 /* The nexthop of a route for this recipient into out (room for
  * ROUTE_NEXTHOP_MAX + 1), in lower case and A-labels unless it has a slash or a
  * blank, as paths and sentences have. -EDESTADDRREQ with *ret_why: the

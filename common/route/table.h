@@ -20,14 +20,22 @@ struct route_table {
 	char *own;       /* folded domains; NULL: no defaults are set */
 	char *relayhost; /* NULL: none */
 	struct route local, relay;
+	struct sender_relays *senders; /* NULL: none */
 	struct alias_table *aliases;
 	bool administered;
 	char *alias_transport; /* NULL: no aliases are set */
 };
 
-/* By the rules and the defaults alone: as route_lookup(). */
-int route_by_rules(const struct route_table *table, const char *recipient,
-    struct route *ret_route);
+/* By the rules and the defaults alone: as route_lookup_from(). */
+int route_by_rules(const struct route_table *table, const char *sender,
+    const char *recipient, struct route *ret_route);
+/* The route of a recipient that no rule fits; its domain is folded. */
+int route_by_default(const struct route_table *table, const char *sender,
+    const char *domain, struct route *ret_route);
+/* Completes *to by its transport and brings its next hop into A-labels. NULL,
+ * or the complaint. */
+const char *route_check_transport(
+    struct texts *texts, struct route *to, const struct route_transport *known);
 /* own as of route_set_defaults(); the domain is folded. "" is own. */
 bool route_is_own(const char *own, const char *domain);
 

@@ -51,15 +51,16 @@ destination_end(void)
 }
 
 bool
-select_fits_destination(
-    const char *pattern, const char *recipient, bool expanded)
+select_fits_destination(const char *pattern, const char *sender,
+    const char *recipient, bool expanded)
 {
 	char nexthop[ROUTE_NEXTHOP_MAX + 1];
 	struct route route;
 	const char *why;
 
 	return routes != NULL &&
-	    route_lookup(routes, recipient, expanded, &route) == 0 &&
+	    route_lookup_from(routes, sender, recipient, expanded, &route) ==
+	    0 &&
 	    route_nexthop(&route, recipient, nexthop, &why) == 0 &&
 	    hold_rule_fits_destination(pattern, route.transport, nexthop);
 }

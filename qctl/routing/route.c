@@ -7,10 +7,12 @@
 #include <sysexits.h>
 
 #include "base/address.h"
+#include "base/option.h"
 #include "base/text.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
 #include "qctl/routing/rules.h"
+#include "qctl/show/sites.h"
 #include "route/alias.h"
 #include "route/route.h"
 
@@ -39,6 +41,7 @@ struct frame {
 struct search {
 	const struct conf *conf;
 	const struct route_table *routes;
+	const char *sender;          /* of the mail; NULL: not given */
 	char domain[CONF_HOST_SIZE]; /* of addresses without one */
 	bool private, json;
 	struct buf *out;
@@ -172,6 +175,8 @@ place_of(const struct search *x, const struct route *route)
 {
 	if (route->line > 0)
 		return x->conf->routing_file;
+	if (route->sender_line > 0)
+		return x->conf->sender_dependent_relayhost;
 	return kind_of(x->conf, route->transport) == AGENT_LOCAL
 	    ? "mydestination"
 	    : "relayhost";
@@ -188,7 +193,7 @@ add_route(struct search *x, const char *written, const char *address,
 		.transport = route->transport,
 		.nexthop = nexthop,
 		.file = place_of(x, route),
-		.line = route->line,
+		.line = route->line > 0 ? route->line : route->sender_line,
 	};
 
 	if (route_nexthop(route, address, nexthop, &s.why) < 0)
@@ -313,14 +318,15 @@ look_up(struct search *x, const char *written, const char *address)
 	};
 	const struct alias *alias;
 	struct route route;
-	int r = route_lookup(x->routes, address, false, &route);
+	int r = route_lookup_from(x->routes, x->sender, address, false, &route);
 
 	if (r == 0 && route.target == ROUTE_TO_ALIAS) {
 		alias = find_alias(x, route.nexthop);
 		if (!is_open(x, alias))
 			return add_alias(x, written, alias);
 		/* A name below itself is a recipient. */
-		r = route_lookup(x->routes, address, true, &route);
+		r = route_lookup_from(
+		    x->routes, x->sender, address, true, &route);
 	}
 	if (r == 0 && kind_of(x->conf, route.transport) == AGENT_LOCAL &&
 	    !conf_has_account(x->conf, x->private, address) &&
@@ -415,6 +421,16 @@ resolve_all(const struct options *o, struct search *x)
 }
 
 int
+route_add_address(struct options *o, const char *word, struct buf *error)
+{
+	const size_t local = address_local_len(word), len = strlen(word);
+
+	if (address_check(word, len) < 0 || local == 0 || local + 1 == len)
+		return option_wrong(error, "", word, ": no address");
+	return sites_add_pattern(o, word, error);
+}
+
+int
 route_show(const struct options *o)
 {
 	static struct search x;
@@ -433,6 +449,7 @@ route_show(const struct options *o)
 		x = (struct search){ .conf = &conf,
 			.routes = routes,
 			.private = conf_is_private(&conf),
+			.sender = o->sender,
 			.json = o->json,
 			.out = &out };
 		conf_domain(&conf, x.domain);

@@ -86,8 +86,8 @@ fits_domain(const struct select_term *t, const struct facts *f)
 static bool
 fits_destination(const struct select_term *t, const struct facts *f)
 {
-	return select_fits_destination(t->text, f->recipient,
-	    (f->m->file.flags & QUEUE_FILE_EXPANDED) != 0);
+	return select_fits_destination(t->text, buf_str(&f->m->sender),
+	    f->recipient, (f->m->file.flags & QUEUE_FILE_EXPANDED) != 0);
 }
 
 /* On hold, and its note names the rule. */

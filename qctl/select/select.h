@@ -91,8 +91,8 @@ bool select_queue(const struct select *s, uint32_t queue);
 int
 select_fits(const struct select *s, const struct message *m, usec_t now_wall);
 
-/* Does mail for this recipient go there (destination.c)? */
-bool select_fits_destination(
-    const char *pattern, const char *recipient, bool expanded);
+/* Does mail from this sender for this recipient go there (destination.c)? */
+bool select_fits_destination(const char *pattern, const char *sender,
+    const char *recipient, bool expanded);
 
 #endif

@@ -82,13 +82,14 @@ asker_message(struct asker *a, const struct queue_id *id, struct answer *answer)
 }
 
 int
-asker_address(
-    struct asker *a, const char *address, bool expanded, struct answer *answer)
+asker_address(struct asker *a, const char *sender, const char *address,
+    bool expanded, struct answer *answer)
 {
 	const struct msg question = { .type = MSG_EXPLAIN_TO,
 		.u.EXPLAIN_TO = {
 		    .serial = 1,
 		    .expanded = expanded,
+		    .sender = MSG_S(sender),
 		    .address = MSG_S(address),
 		} };
 

@@ -280,7 +280,8 @@ add_group_lines(
 	if (r < 0 || !p->runs || p->m->dir != SPOOL_DEFERRED)
 		return r;
 	p->asked++;
-	(void)asker_address(p->v->asker, g->address, expanded, &answer);
+	(void)asker_address(
+	    p->v->asker, buf_str(&p->m->sender), g->address, expanded, &answer);
 	return 0;
 }
 

@@ -65,8 +65,8 @@ struct answer {
 /* 0; else -errno: nobody can be asked, now or again. */
 int asker_message(
     struct asker *a, const struct queue_id *id, struct answer *answer);
-int asker_address(
-    struct asker *a, const char *address, bool expanded, struct answer *answer);
+int asker_address(struct asker *a, const char *sender, const char *address,
+    bool expanded, struct answer *answer);
 void asker_close(struct asker *a);
 
 #endif

@@ -11,6 +11,7 @@
 #include "route/credentials.h"
 #include "route/programs.h"
 #include "route/route.h"
+#include "route/sender_relay.h"
 
 static int
 check_routing(const struct conf *conf, struct buf *ret_error)
@@ -24,6 +25,18 @@ check_routing(const struct conf *conf, struct buf *ret_error)
 	if (r >= 0)
 		route_free(&table);
 	return r;
+}
+
+static int
+check_senders(const struct conf *conf, struct buf *ret_error)
+{
+	struct sender_relays *relays = NULL;
+	int r = sender_relays_load(
+	    conf->sender_dependent_relayhost, &relays, ret_error);
+
+	if (r >= 0)
+		sender_relays_free(&relays);
+	return r == -ENOENT ? -EINVAL : r; /* a file that is named is there */
 }
 
 static int
@@ -201,6 +214,8 @@ files_judge(const struct conf *conf, bool private, struct buf *ret_error)
 {
 	int r = unless_absent(check_routing(conf, ret_error), ret_error);
 
+	if (r == 0 && conf->sender_dependent_relayhost[0] != '\0')
+		r = check_senders(conf, ret_error);
 	if (r == 0 && files_have_aliases(conf, private))
 		r = unless_absent(check_aliases(conf, ret_error), ret_error);
 	return r < 0 ? r : check_of_agents(conf, ret_error);
@@ -213,6 +228,9 @@ files_check(const struct conf *conf, const struct daemon_users *users,
 	int r = check_file(
 	    conf, conf->routing_file, check_routing, users, ret_error);
 
+	if (r == 0 && conf->sender_dependent_relayhost[0] != '\0')
+		r = check_file(conf, conf->sender_dependent_relayhost,
+		    check_senders, users, ret_error);
 	if (r == 0 && files_have_aliases(conf, users->private))
 		r = check_file(
 		    conf, conf->alias_file, check_aliases, users, ret_error);
@@ -223,10 +241,21 @@ int
 files_check_lines(const struct conf *conf, struct buf *ret_errors)
 {
 	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
+	struct buf more = { 0 };
+	int r, s = 0;
 
 	daemon_route_transports(conf, known);
-	return unless_absent(
+	r = unless_absent(
 	    route_judge(conf->routing_file, known, ret_errors), ret_errors);
+	if (conf->sender_dependent_relayhost[0] != '\0')
+		s = sender_relays_judge(
+		    conf->sender_dependent_relayhost, &more);
+	if (s < 0 &&
+	    buf_printf(ret_errors, "%s%s", ret_errors->len > 0 ? "\n" : "",
+		buf_str(&more)) < 0)
+		s = -ENOMEM;
+	buf_done(&more);
+	return r < 0 ? r : s == -ENOENT ? -EINVAL : s;
 }
 
 /* Adds the complaints about the file of aliases; one that cannot be read is for

@@ -16,6 +16,7 @@
 #define NAME      CONF_IN_FORCE_NAME
 #define TEMP      NAME ".new"
 #define ROUTING   "routing"
+#define SENDERS   "sender-relays"
 #define PROGRAMS  "programs"
 #define ALIASES   "aliases"
 #define TLS       "tls-policy"
@@ -69,6 +70,7 @@ try(const struct base *b, struct buf *ret_error)
 
 enum {
 	COPY_ROUTING,
+	COPY_SENDERS,
 	COPY_PROGRAMS,
 	COPY_ALIASES,
 	COPY_TLS,
@@ -93,6 +95,7 @@ static const struct copy_row {
 	bool secret;
 } copy_rows[NCOPIES] = {
 	[COPY_ROUTING] = { ROUTING, 0640, false },
+	[COPY_SENDERS] = { SENDERS, 0640, false },
 	[COPY_PROGRAMS] = { PROGRAMS, 0640, false },
 	[COPY_ALIASES] = { ALIASES, 0640, false },
 	[COPY_TLS] = { TLS, 0644, false },
@@ -186,6 +189,7 @@ judge_copies(const struct base *b, const struct conf *conf,
 			r = -ENOMEM;
 		}
 	next.routing_file = path[COPY_ROUTING];
+	next.sender_dependent_relayhost = path[COPY_SENDERS];
 	next.programs_file = path[COPY_PROGRAMS];
 	next.alias_file = path[COPY_ALIASES];
 	next.smtp_tls_policy_file = path[COPY_TLS];
@@ -242,6 +246,7 @@ with_copies(const struct base *b, const struct conf *conf, struct copy *copies,
 	int i, r = 0;
 
 	copies[COPY_ROUTING].source = conf->routing_file;
+	copies[COPY_SENDERS].source = conf->sender_dependent_relayhost;
 	copies[COPY_PROGRAMS].source = conf->programs_file;
 	copies[COPY_ALIASES].source =
 	    files_have_aliases(conf, b->owner.private) ? conf->alias_file : "";
@@ -263,6 +268,7 @@ dump_with_copies(
 	struct conf named = *conf;
 
 	named.routing_file = copies[COPY_ROUTING].path;
+	named.sender_dependent_relayhost = copies[COPY_SENDERS].path;
 	named.programs_file = copies[COPY_PROGRAMS].path;
 	named.alias_file = copies[COPY_ALIASES].path;
 	named.smtp_tls_policy_file = copies[COPY_TLS].path;
@@ -295,8 +301,8 @@ inforce_write(
 
 /* ---- in memory ---- */
 
-static const char *const kept_names[] = { NAME, ROUTING, PROGRAMS, ALIASES, TLS,
-	PASSWORDS };
+static const char *const kept_names[] = { NAME, ROUTING, SENDERS, PROGRAMS,
+	ALIASES, TLS, PASSWORDS };
 _Static_assert(ARRAY_LEN(kept_names) == INFORCE_NFILES, "inforce.h");
 
 void

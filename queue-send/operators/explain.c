@@ -459,10 +459,11 @@ explain_address(
 {
 	struct explanation x = { s, peer, f->serial, EXPLAIN_GROUPS,
 		EXPLAIN_STEPS };
-	char address[ADDRESS_MAX + 1], name[ROUTE_DESTINATION_MAX + 1];
+	char address[ADDRESS_MAX + 1], sender[ADDRESS_MAX + 1];
+	char name[ROUTE_DESTINATION_MAX + 1];
 	const struct rolled *shared;
 	struct recipient_route to;
-	int r = f->address.len > ADDRESS_MAX
+	int r = f->address.len > ADDRESS_MAX || f->sender.len > ADDRESS_MAX
 	    ? -ENAMETOOLONG
 	    : address_check(f->address.data, f->address.len);
 
@@ -472,7 +473,9 @@ explain_address(
 	}
 	memcpy(address, f->address.data, f->address.len);
 	address[f->address.len] = '\0';
-	r = recipients_route(s, address, f->expanded != 0, &to);
+	memcpy(sender, f->sender.data, f->sender.len);
+	sender[f->sender.len] = '\0';
+	r = recipients_route(s, sender, address, f->expanded != 0, &to);
 	shared = r < 0 || to.mailbox || to.by_itself
 	    ? NULL
 	    : rollup_find(s, to.transport, to.nexthop);

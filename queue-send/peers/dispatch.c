@@ -201,7 +201,7 @@ find_nexthop(const struct send *s, const struct sched_entry *e,
 	uint32_t i;
 
 	for (i = 0; i < e->nrcpts; i++) {
-		if (recipients_route(s, address,
+		if (recipients_route(s, m->sender, address,
 			(m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to) < 0 ||
 		    to.transport != e->transport || to.mailbox ||
 		    (i > 0 && strcasecmp(to.nexthop, ret->nexthop) != 0))

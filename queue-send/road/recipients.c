@@ -59,14 +59,14 @@ alert_unrouted(struct send *s, const char *address)
 }
 
 int
-recipients_route(const struct send *s, const char *address, bool expanded,
-    struct recipient_route *ret)
+recipients_route(const struct send *s, const char *sender, const char *address,
+    bool expanded, struct recipient_route *ret)
 {
 	struct route route;
 	int transport, r;
 
 	ret->why = no_rule;
-	r = route_lookup(s->routes, address, expanded, &route);
+	r = route_lookup_from(s->routes, sender, address, expanded, &route);
 	if (r == -ENOMEM)
 		ret->why = "no memory to look up the route";
 	if (r < 0)
@@ -163,8 +163,8 @@ static int
 route_one(struct send *s, struct message *m, const struct queue_rcpt *rcpt)
 {
 	struct recipient_route to;
-	int r = recipients_route(
-	    s, rcpt->address, (m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to);
+	int r = recipients_route(s, m->sender, rcpt->address,
+	    (m->file.flags & QUEUE_FILE_EXPANDED) != 0, &to);
 
 	if (hold_one(s, m, rcpt, r == 0 ? &to : NULL))
 		return 0;

@@ -105,9 +105,10 @@ usec_t recipients_work(struct send *s);
 /* Read all of a message of few recipients, which is on LIST_READING, in the
  * turn in which its file is opened. */
 void recipients_read_few(struct send *s, struct message *m);
-/* Where a recipient is delivered: by_itself: it is the destination. Nothing is
- * made or changed. -ENOENT: no route, or no transport; -EDESTADDRREQ: it makes
- * no next hop, now or ever; both with `why'. */
+/* Where a recipient of mail from this sender is delivered, NULL when the sender
+ * is not known: by_itself: the recipient is the destination. Nothing is made or
+ * changed. -ENOENT: no route, or no transport; -EDESTADDRREQ: the recipient
+ * makes no next hop, now or ever; -ENOMEM; all with `why'. */
 struct recipient_route {
 	uint32_t transport;
 	bool mailbox; /* the next hop stands for it */
@@ -115,8 +116,8 @@ struct recipient_route {
 	const char *why;
 	char nexthop[ROUTE_NEXTHOP_MAX + 1];
 };
-int recipients_route(const struct send *s, const char *address, bool expanded,
-    struct recipient_route *ret);
+int recipients_route(const struct send *s, const char *sender,
+    const char *address, bool expanded, struct recipient_route *ret);
 /* Read the record again that a handle of the entry stands for; the handles of
  * an entry one after the other. 0 or -errno. */
 int recipients_read(struct send *s, const struct message *m,

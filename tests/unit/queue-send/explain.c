@@ -132,7 +132,8 @@ ask_address(const char *address)
 {
 	send_read_clocks(&w.s);
 	explain_address(&w.s, wire,
-	    &(struct msg_EXPLAIN_TO){ .serial = 7, .address = MSG_S(address) });
+	    &(struct msg_EXPLAIN_TO){
+		.serial = 7, .sender = MSG_S(""), .address = MSG_S(address) });
 	take_answer();
 }
 
