@@ -223,6 +223,17 @@ is_dot_atom(const struct buf *b)
 	return !dot;
 }
 
+/* A dot-atom, maybe with the dot of the root behind. */
+static bool
+is_domain(const struct buf *b)
+{
+	struct buf name = *b;
+
+	if (name.len > 1 && name.data[name.len - 1] == '.')
+		name.len--;
+	return is_dot_atom(&name);
+}
+
 static int
 add_local(const struct parser *ps, struct buf *out)
 {
@@ -276,7 +287,7 @@ emit_address(struct parser *ps)
 
 	if (ps->phrase || !ps->has_local)
 		return -EINVAL;
-	if (ps->has_at && !is_literal(&ps->domain) && !is_dot_atom(&ps->domain))
+	if (ps->has_at && !is_literal(&ps->domain) && !is_domain(&ps->domain))
 		return -EINVAL;
 	if (ps->local.len > ADDRESS_MAX || ps->domain.len > ADDRESS_MAX)
 		return -ENAMETOOLONG;
