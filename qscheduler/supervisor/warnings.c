@@ -112,6 +112,9 @@ warn_defaults(const struct conf *conf, const struct routing *routing,
 {
 	int r = warn_useless(conf, routing, "mydestination", out);
 
+	if (r == 0)
+		r = warn_useless(
+		    conf, routing, "sender_dependent_relayhost", out);
 	if (conf->relayhost[0] != '\0') {
 		if (r == 0)
 			r = warn_useless(conf, routing, "relayhost", out);
