@@ -207,7 +207,7 @@ take_word(void *options, const char *word, struct buf *error)
 	if (o->verb == VERB_SITES)
 		return sites_add_pattern(o, word, error);
 	if (o->verb == VERB_ROUTE)
-		return route_add_address(o, word, error);
+		return sites_add_address(o, word, error);
 	if (o->verb != VERB_NONE)
 		return take_selection(o, word, error);
 	for (i = 0; i < ARRAY_LEN(verbs); i++)

@@ -7,8 +7,8 @@
  * included; else that without the port; else that without the brackets. Case,
  * the dot behind a name, U-labels in place of A-labels and the spelling of an
  * IPv6 address do not count: they name the same host, and a row that was
- *overlooked would be a level of TLS that is not held. A path is taken as it is.
- *Pure.
+ * overlooked would be a level of TLS that is not held. A path is taken as it
+ * is. Pure.
  */
 #ifndef ROUTE_HOP_KEY_H
 #define ROUTE_HOP_KEY_H

@@ -7,12 +7,10 @@
 #include <sysexits.h>
 
 #include "base/address.h"
-#include "base/option.h"
 #include "base/text.h"
 #include "config/conf.h"
 #include "daemon/daemon.h"
 #include "qctl/routing/rules.h"
-#include "qctl/show/sites.h"
 #include "route/alias.h"
 #include "route/route.h"
 
@@ -418,16 +416,6 @@ resolve_all(const struct options *o, struct search *x)
 		r = resolve(x, o->sites.patterns[i]);
 	}
 	return r;
-}
-
-int
-route_add_address(struct options *o, const char *word, struct buf *error)
-{
-	const size_t local = address_local_len(word), len = strlen(word);
-
-	if (address_check(word, len) < 0 || local == 0 || local + 1 == len)
-		return option_wrong(error, "", word, ": no address");
-	return sites_add_pattern(o, word, error);
 }
 
 int

@@ -28,7 +28,5 @@ void destination_end(void);
 
 /* `qctl route': where mail for the addresses goes, an exit code. */
 int route_show(const struct options *o);
-/* A word of the command line that is an address. */
-int route_add_address(struct options *o, const char *word, struct buf *error);
 
 #endif

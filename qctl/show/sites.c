@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/address.h"
 #include "base/clock.h"
 #include "base/domain.h"
 #include "base/option.h"
@@ -29,6 +30,16 @@ sites_add_pattern(struct options *o, const char *word, struct buf *error)
 		return option_wrong(error, "at ", word, ": too many words");
 	o->sites.patterns[o->sites.npatterns++] = word;
 	return 0;
+}
+
+int
+sites_add_address(struct options *o, const char *word, struct buf *error)
+{
+	const size_t local = address_local_len(word), len = strlen(word);
+
+	if (address_check(word, len) < 0 || local == 0 || local + 1 == len)
+		return option_wrong(error, "", word, ": no address");
+	return sites_add_pattern(o, word, error);
 }
 
 /* ---- rows ---- */

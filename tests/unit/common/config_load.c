@@ -183,6 +183,7 @@ Test(config_load, F4_forms_of_a_line)
 	conf_done(&conf);
 }
 
+#define NO_UTF8 "is no name of a host: the domain is not valid UTF-8"
 Test(config_load, F2_F3_F4_what_is_wrong_is_said_with_file_and_line)
 {
 	static const struct {
@@ -279,12 +280,7 @@ Test(config_load, F2_F3_F4_what_is_wrong_is_said_with_file_and_line)
 		{ "qmailq_user = m\303\244il",
 		    "c:1: qmailq_user: has `\303\244' as character 2: only "
 		    "letters, digits and `._-' are allowed" },
-		{ "myhostname = m\344il",
-		    "c:1: myhostname: is no name of a host: the domain is not "
-		    "valid UTF-8" },
-		{ "smtp_helo_name = -\303\244.example",
-		    "c:1: smtp_helo_name: is no name of a host: a label of the "
-		    "domain begins or ends with a hyphen" },
+		{ "myhostname = \344", "c:1: myhostname: " NO_UTF8 },
 		{ "myhostname = a b",
 		    "c:1: myhostname: has ` ' as character 2: only letters, "
 		    "digits and `.-_:[]' are allowed" },
