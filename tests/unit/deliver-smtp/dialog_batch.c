@@ -129,6 +129,10 @@ static const struct row batches[] = {
 	{ "the same, pipelined, 354", SMTP, 2, 1, HI PIPE "250 m\n550 5.1.1 a\n"
 	    "354 go\n|" "554 nobody\n|" "250 m\n250 b\n354 go\n|" TAKEN BYE,
 	    NULL, "F5.1.1 S2.6.0", "", 1 },
+	{ "the same, DATA is deferred for want of recipients", SMTP, 2, 1,
+	    HI PIPE "250 m\n550 5.1.1 a\n451 4.5.1 nobody\n|" RESET
+	    "250 m\n250 b\n354 go\n|" TAKEN BYE, NULL, "F5.1.1 S2.6.0", "",
+	    1 },
 	{ "MAIL is refused: another connection", SMTP, 2, 1, HI EHLO OK OK GO
 	    TAKEN "550 5.7.0 one message only\n|", NULL, "S2.6.0 -", "stale",
 	    1 },
