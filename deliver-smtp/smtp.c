@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "log/log.h"
 
 /* ---- deliveries ---- */
@@ -38,6 +39,16 @@ cancel(
 }
 
 static void
+trace_dialogues(
+    void *arg, uint64_t trace, const char *destination, uint32_t seconds)
+{
+	struct smtp *smtp = arg;
+
+	traces_set(
+	    &smtp->context.traces, trace, destination, seconds, clock_mono());
+}
+
+static void
 stop_keeping(void *arg, usec_t limit UNUSED)
 {
 	struct smtp *smtp = arg;
@@ -63,6 +74,7 @@ static const struct daemon_agent_ops agent_ops = {
 	.stop = stop_keeping,
 	.close = close_connection,
 	.cancel = cancel,
+	.trace = trace_dialogues,
 	.orphaned = end_all,
 	.end_all = end_all,
 	.relinks = true,

@@ -60,11 +60,12 @@ static const struct verb_row {
 	{ "check", VERB_CHECK, 0, GIVEN_CONTENT | GIVEN_REPAIR, false },
 	{ "rules", VERB_RULES, 0, GIVEN_JSON, false },
 	{ "route", VERB_ROUTE, 0, GIVEN_JSON | GIVEN_SENDER, false },
+	{ "trace", VERB_TRACE, 0, GIVEN_JSON | GIVEN_FOR, false },
 };
 
 #define VERBS                                                                 \
 	"list, show, explain, sites, shape, hold, release, requeue, delete, " \
-	"undelete, retry, expire, spread, check, rules, route"
+	"undelete, retry, expire, spread, check, rules, route, trace"
 
 static const struct {
 	unsigned bit;
@@ -204,7 +205,7 @@ take_word(void *options, const char *word, struct buf *error)
 	struct options *o = options;
 	unsigned i;
 
-	if (o->verb == VERB_SITES)
+	if (o->verb == VERB_SITES || o->verb == VERB_TRACE)
 		return sites_add_pattern(o, word, error);
 	if (o->verb == VERB_ROUTE)
 		return sites_add_address(o, word, error);
@@ -222,7 +223,7 @@ take_word(void *options, const char *word, struct buf *error)
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{ "json", 0, NULL, "list, shape, sites, rules, route: for programs, one JSON\nobject a line",
+	{ "json", 0, NULL, "list, shape, sites, rules, route, trace: for programs, one\nJSON object a line",
 	    take_given, GIVEN_JSON },
 	{ "by", 0, "KEY", "shape: domain (of the recipients), sender, sender-domain,\nor uid (the user who submitted the message)",
 	    take_by, GIVEN_BY },
@@ -248,7 +249,7 @@ static const struct option_row rows[] = {
 	    take_rate, GIVEN_RATE },
 	{ "reason", 0, "TEXT", "hold: the reason, for qctl show",
 	    take_hold, GIVEN_REASON },
-	{ "for", 0, "TIME", "hold: release the messages after TIME (90s, 5m, 2h, 1d, 1w)",
+	{ "for", 0, "TIME", "hold: release the messages after TIME (90s, 5m, 2h, 1d, 1w);\ntrace: end after TIME (default 10m)",
 	    take_hold, GIVEN_FOR },
 	{ "rule", 0, NULL,
 	    "hold: also hold mail that is submitted later, by a rule;\nrelease: remove the rule of this number",
@@ -336,6 +337,8 @@ judge(struct options *o, struct buf *error)
 		o->act = ACT_RELEASE_ALL;
 	if (o->verb == VERB_RULES && has_words(&o->select))
 		return refuse(error, "rules takes no selection");
+	if (o->verb == VERB_TRACE)
+		return trace_judge(o, error);
 	finish_act(o);
 	return rules_judge(o, error);
 }

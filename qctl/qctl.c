@@ -171,6 +171,7 @@ run(struct task *t)
 		code = t->options.verb == VERB_READ ? run_qread(t)
 		    : t->options.verb == VERB_RULES ? show_rules(t)
 		    : t->options.verb == VERB_ROUTE ? route_show(&t->options)
+		    : t->options.verb == VERB_TRACE ? trace_show(t)
 		    : t->options.verb == VERB_SITES
 		    ? sites_show(&t->options, t->instance)
 		    : task_read_all(t);

@@ -8,7 +8,7 @@
  *	worker     a process for each queue; workers: their parent
  *	list, show, shape, qread   what is shown of a message, or of many
  *	explain, asker, sentence   why a message waits
- *	sites      the destinations of all queues
+ *	sites      the destinations of all queues; trace: dialogues with one
  *	rules      rules that hold mail to come; destination: the routing
  *	route      where mail for an address goes
  *	read       the process that reads a queue
@@ -49,6 +49,7 @@ enum verb {
 	VERB_CHECK,
 	VERB_RULES, /* rules.h */
 	VERB_ROUTE, /* rules.h */
+	VERB_TRACE, /* sites.h */
 	VERB_HELP,
 	VERB_VERSION,
 	NVERBS,
@@ -74,6 +75,7 @@ struct options {
 	const char *hold_reason; /* --reason, NULL */
 	const char *sender;      /* --sender; "": the null sender; NULL */
 	usec_t hold_time;        /* --for, 0: until it is released */
+	usec_t trace_time;       /* of VERB_TRACE: --for, or the default */
 	uint32_t rate_count;     /* --rate: so many in rate_unit; 0: at once */
 	usec_t rate_unit;
 	bool quiet;            /* says nothing of what was done */
@@ -83,7 +85,7 @@ struct options {
 	struct select select;
 	struct {
 		/* Of TRANSPORT/DESTINATION; none: all of them. Of VERB_ROUTE:
-		 * addresses. */
+		 * addresses. Of VERB_TRACE: one. */
 		const char *patterns[OPTIONS_PATTERNS_MAX];
 		size_t npatterns;
 		uint32_t top; /* so many at most; 0: all, as they come */

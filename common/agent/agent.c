@@ -1,4 +1,4 @@
-#include "agent/agent.h"
+#include "agent/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,24 +12,6 @@
 /* Answers that wait above this mean that queue-send does not keep up: take no
  * new deliveries until they have gone. Far below the limit of the wire. */
 #define QUEUED_HIGH ((size_t)1 << 20)
-
-RB_HEAD(delivery_tree, agent_delivery);
-
-struct agent {
-	struct wire *wire; /* NULL: the link is gone */
-	struct event *lost;
-	const struct agent_ops *ops;
-	void *arg;
-	struct delivery_tree deliveries;
-	/* Of the next delivery; the strings of wishes lie in wished. */
-	struct msg_REUSE reuse;
-	struct msg_WISHES wishes;
-	struct buf wished;
-	bool has_wishes;
-	uint64_t placed; /* the job of site; 0: none */
-	struct buf site;
-	bool paused;
-};
 
 static int
 compare(const struct agent_delivery *a, const struct agent_delivery *b)
@@ -59,8 +41,8 @@ on_lost(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
 
 /* An answer that cannot be queued would leave its delivery open for ever at the
  * other end; without a link queue-send defers it and starts us anew. */
-static void
-send_answer(struct agent *a, const struct msg *msg)
+void
+agent_answer(struct agent *a, const struct msg *msg)
 {
 	if (a->wire == NULL)
 		return;
@@ -74,9 +56,8 @@ send_answer(struct agent *a, const struct msg *msg)
 	}
 }
 
-/* Clean text of a report, in room of its own; "" when memory is out. */
-static struct msg_str
-clean(struct buf *room, const char *s, size_t max)
+struct msg_str
+agent_clean(struct buf *room, const char *s, size_t max)
 {
 	if (text_clean(room, s, strlen(s), max) < 0)
 		buf_reset(room);
@@ -94,13 +75,13 @@ send_result(struct agent *a, uint64_t number, uint32_t index,
 		.job = number,
 		.rcpt = index,
 		.outcome = (uint8_t)report->outcome,
-		.dsn = clean(&dsn, report->dsn, AGENT_DSN_MAX),
-		.relay = clean(&relay, report->relay, AGENT_RELAY_MAX),
-		.text = clean(&text, report->text, AGENT_TEXT_MAX),
+		.dsn = agent_clean(&dsn, report->dsn, AGENT_DSN_MAX),
+		.relay = agent_clean(&relay, report->relay, AGENT_RELAY_MAX),
+		.text = agent_clean(&text, report->text, AGENT_TEXT_MAX),
 		.conn_usec = report->conn,
 		.xfer_usec = report->xfer,
 	};
-	send_answer(a, &msg);
+	agent_answer(a, &msg);
 	buf_done(&dsn);
 	buf_done(&relay);
 	buf_done(&text);
@@ -112,7 +93,7 @@ send_passed_on(struct agent *a, uint64_t number, uint32_t index)
 	const struct msg msg = { .type = MSG_PASSED_ON,
 		.u.PASSED_ON = { number, index } };
 
-	send_answer(a, &msg);
+	agent_answer(a, &msg);
 }
 
 static void
@@ -125,10 +106,10 @@ send_done(struct agent *a, uint64_t number, enum agent_site site,
 	msg.u.DONE = (struct msg_DONE){
 		.job = number,
 		.site = (uint8_t)site,
-		.dsn = clean(&dsn_room, dsn, AGENT_DSN_MAX),
-		.text = clean(&text_room, text, AGENT_TEXT_MAX),
+		.dsn = agent_clean(&dsn_room, dsn, AGENT_DSN_MAX),
+		.text = agent_clean(&text_room, text, AGENT_TEXT_MAX),
 	};
-	send_answer(a, &msg);
+	agent_answer(a, &msg);
 	buf_done(&dsn_room);
 	buf_done(&text_room);
 }
@@ -183,7 +164,7 @@ agent_elsewhere(struct agent_delivery *d, const char *site, uint32_t seconds)
 	ASSERT(d->site != NULL);
 	if (a != NULL) {
 		RB_REMOVE(delivery_tree, &a->deliveries, d);
-		send_answer(a, &msg);
+		agent_answer(a, &msg);
 	}
 	agent_delivery_free(&d);
 }
@@ -197,7 +178,7 @@ agent_kept(struct agent_delivery *d)
 	ASSERT(d->may_keep);
 	if (a != NULL) {
 		RB_REMOVE(delivery_tree, &a->deliveries, d);
-		send_answer(a, &msg);
+		agent_answer(a, &msg);
 	}
 	agent_delivery_free(&d);
 }
@@ -208,7 +189,7 @@ agent_connection_closed(struct agent *a, uint64_t connection)
 	const struct msg msg = { .type = MSG_CLOSED,
 		.u.CLOSED.connection = connection };
 
-	send_answer(a, &msg);
+	agent_answer(a, &msg);
 }
 
 void
@@ -225,8 +206,8 @@ agent_defer(struct agent_delivery *d, const char *dsn, const char *text)
 	agent_done(d, AGENT_SITE_TALKED, dsn, text);
 }
 
-static void
-say_bad(struct agent *a, const char *what)
+void
+agent_say_bad(struct agent *a, const char *what)
 {
 	if (a->ops->bad != NULL)
 		a->ops->bad(a->arg, what);
@@ -241,7 +222,7 @@ is_in_use(struct agent *a, uint64_t number)
 
 	if (RB_FIND(delivery_tree, &a->deliveries, &key) == NULL)
 		return false;
-	say_bad(a, "DELIVER: number in use");
+	agent_say_bad(a, "DELIVER: number in use");
 	return true;
 }
 
@@ -329,7 +310,7 @@ begin(struct agent *a, uint64_t number, struct agent_delivery *d, int r,
 	if (r < 0) {
 		/* DONE gives its place back. */
 		close_connection(a, meant ? reuse.connection : 0);
-		say_bad(a, what);
+		agent_say_bad(a, what);
 		send_done(a, number, AGENT_SITE_TALKED, "4.3.0", what);
 		return;
 	}
@@ -377,7 +358,7 @@ take_cancel(struct agent *a, const struct msg_CANCEL *f)
 	struct agent_delivery *d = RB_FIND(delivery_tree, &a->deliveries, &key);
 
 	if (f->stage >= AGENT_NSTAGES)
-		say_bad(a, "CANCEL: stage");
+		agent_say_bad(a, "CANCEL: stage");
 	else if (d != NULL && a->ops->cancel != NULL)
 		a->ops->cancel(a->arg, d, (enum agent_stage)f->stage);
 }
@@ -401,14 +382,16 @@ on_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 		close_connection(a, frame->msg.u.CLOSE.connection);
 	else if (frame->msg.type == MSG_CANCEL)
 		take_cancel(a, &frame->msg.u.CANCEL);
+	else if (frame->msg.type == MSG_TRACE)
+		agent_take_trace(a, &frame->msg.u.TRACE);
 	else
-		say_bad(a, "frame that is not for an agent");
+		agent_say_bad(a, "frame that is not for an agent");
 }
 
 static void
 on_bad(void *arg, struct wire *w UNUSED)
 {
-	say_bad(arg, "malformed frame");
+	agent_say_bad(arg, "malformed frame");
 }
 
 static void
@@ -443,7 +426,7 @@ agent_introduce(struct agent *a)
 	const struct msg msg = { .type = MSG_AGENT,
 		.u.AGENT = { .pid = (uint32_t)getpid() } };
 
-	send_answer(a, &msg);
+	agent_answer(a, &msg);
 }
 
 int

@@ -24,6 +24,7 @@
 
 #include "base/dsn.h"
 #include "ipc/msg.h"
+#include "ipc/trace.h"
 #include "ipc/wire.h"
 
 #include <bsd/sys/tree.h>
@@ -131,6 +132,11 @@ struct agent_ops {
 	 * may be done when this returns. */
 	void (*cancel)(
 	    void *arg, struct agent_delivery *delivery, enum agent_stage stage);
+	/* Optional: an operator follows the dialogues with a destination, a
+	 * pattern for text_matches(), for so many seconds; 0: no longer. Lines
+	 * go out by agent_trace(). */
+	void (*trace)(void *arg, uint64_t trace, const char *destination,
+	    uint32_t seconds);
 };
 
 /* The socket is the agent's from here on; on failure it stays the caller's. */
@@ -182,6 +188,18 @@ void agent_elsewhere(
 void agent_kept(struct agent_delivery *delivery);
 /* The connection is closed. Not for one that a delivery has brought. */
 void agent_connection_closed(struct agent *agent, uint64_t connection);
+
+/* One line of a dialogue for an operator. Text is cleaned and cut here. False:
+ * the line is left out, because queue-send does not keep up; results come
+ * first. */
+struct agent_trace_line {
+	enum trace_who who;
+	const char *id, *relay; /* of the message, of the server */
+	const char *text;
+	size_t len;
+};
+bool agent_trace(struct agent *agent, uint64_t trace, usec_t at_wall,
+    const struct agent_trace_line *line);
 
 /* queue-send's end: the DELIVER frame. rcpts is filled with agent_rcpt_add().
  * -EINVAL, -EILSEQ, -ENAMETOOLONG: address_check(); -ENOMEM. */

@@ -105,6 +105,15 @@ on_cancel(void *arg, struct agent_delivery *delivery, enum agent_stage stage)
 }
 
 static void
+on_trace(void *arg, uint64_t trace, const char *destination, uint32_t seconds)
+{
+	struct daemon_agent *a = arg;
+
+	if (a->ops->trace != NULL)
+		a->ops->trace(a->arg, trace, destination, seconds);
+}
+
+static void
 on_drained(void *arg)
 {
 	daemon_agent_idle(arg);
@@ -116,6 +125,7 @@ static const struct agent_ops agent_ops = {
 	.bad = on_bad,
 	.close = on_close,
 	.cancel = on_cancel,
+	.trace = on_trace,
 	.drained = on_drained,
 };
 

@@ -27,10 +27,12 @@ struct daemon_agent_ops {
 	/* queue-send is gone; a stop may have begun before. */
 	void (*orphaned)(void *arg);
 	void (*end_all)(void *arg); /* end every delivery, now */
-	/* Optional: close and cancel of struct agent_ops. */
+	/* Optional: close, cancel and trace of struct agent_ops. */
 	void (*close)(void *arg, uint64_t connection);
 	void (*cancel)(
 	    void *arg, struct agent_delivery *delivery, enum agent_stage stage);
+	void (*trace)(void *arg, uint64_t trace, const char *destination,
+	    uint32_t seconds);
 	/* A second link takes the place of the first, whose deliveries are
 	 * ended. Else it shows that the end of the first was not seen yet: the
 	 * agent ends, and is started anew. */

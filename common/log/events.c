@@ -61,6 +61,7 @@ static const struct {
 	{ "queue-send/road/recover.c", "recovery" },
 	{ "queue-send/road/probe.c", "disk" },
 	{ "queue-send/road/results.c", "disk" },
+	{ "queue-send/operators/operators_trace.c", "operator" },
 	{ "queue-send/operators/rules_file.c", "operator" },
 	{ "queue-send/backlog/share.c", "share" },
 	{ "queue-send/schedule/site_table.c", "site-table" },

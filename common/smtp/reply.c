@@ -235,3 +235,20 @@ smtp_reply_text(const struct smtp_reply *reply, size_t max, struct buf *out)
 	}
 	return r;
 }
+
+int
+smtp_reply_lines(unsigned code, const char *text, size_t len, struct buf *out)
+{
+	const char *end = text + len, *at = text, *next;
+	int r = 0;
+
+	do {
+		next = len == 0 ? NULL : memchr(at, '\n', (size_t)(end - at));
+		if (next == NULL)
+			next = end;
+		r = buf_printf(out, "%u%c%.*s\n", code,
+		    next + 1 < end ? '-' : ' ', (int)(next - at), at);
+		at = next + 1;
+	} while (r == 0 && at < end);
+	return r;
+}

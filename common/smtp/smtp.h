@@ -78,6 +78,11 @@ smtp_reply_dsn(const struct smtp_reply *reply, char ret_dsn[SMTP_DSN_SIZE]);
 int
 smtp_reply_text(const struct smtp_reply *reply, size_t max, struct buf *out);
 
+/* Append the lines of a reply as a server sends these, "250-text" and at last
+ * "250 text", with LF as their ends. -ENOMEM. */
+int
+smtp_reply_lines(unsigned code, const char *text, size_t len, struct buf *out);
+
 /* ---- EHLO ---- */
 
 /* The mechanisms of AUTH that are known, the one to be preferred first. */

@@ -248,6 +248,7 @@ send_commands(struct talk *t)
 	if (buf_add(stream_out(t->stream), out->data, out->len) < 0)
 		dialog_abandon(&t->dialog, "4.3.0", "out of memory");
 	buf_reset(out);
+	t->dialog.told = 0;
 	(void)flush(t);
 }
 
@@ -448,6 +449,7 @@ talk_rest(struct talk *t, usec_t limit, void (*gone)(void *arg), void *arg)
 
 	t->gone = gone;
 	t->gone_arg = arg;
+	t->dialog.task.said = NULL; /* the argument may end now */
 	(void)evtimer_add(t->timer, &tv);
 }
 

@@ -198,6 +198,21 @@ take_reply(struct dialog *d, const struct smtp_reply *reply)
 		go_on(d, reply);
 }
 
+/* The words of a mechanism, in a reply 334, may hold half of a secret. */
+static void
+tell_reply(struct dialog *d, const struct smtp_reply *reply)
+{
+	static const char hidden[] = "(hidden)";
+
+	if (d->task.said == NULL)
+		return;
+	if (d->state == DIALOG_AUTH && reply->code / 100 == 3)
+		d->task.said(d->arg, reply->code, hidden, strlen(hidden));
+	else
+		d->task.said(
+		    d->arg, reply->code, reply->text.data, reply->text.len);
+}
+
 static void
 take_whole(struct dialog *d)
 {
@@ -210,6 +225,7 @@ take_whole(struct dialog *d)
 
 	if (d->task.credential != NULL && shown)
 		auth_hide(&d->auth, d->task.credential, &reply->text);
+	tell_reply(d, reply);
 	take_reply(d, reply);
 }
 
@@ -320,7 +336,11 @@ dialog_insecure(struct dialog *d, const char *why)
 void
 dialog_content_sent(struct dialog *d)
 {
+	static const char content[] = "(the message)";
+
 	ASSERT(d->state == DIALOG_CONTENT);
+	if (d->task.said != NULL)
+		d->task.said(d->arg, 0, content, strlen(content));
 	d->state = DIALOG_DOT;
 	d->turn++;
 }

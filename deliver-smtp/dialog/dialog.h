@@ -138,6 +138,11 @@ enum dialog_lost {
 typedef void
 dialog_report_fn(void *arg, uint32_t place, const struct verdict *verdict);
 
+/* Words of the dialogue, for a trace: a reply with its code, or commands with
+ * code 0. Secrets and the content are masked. */
+typedef void
+dialog_said_fn(void *arg, unsigned code, const char *text, size_t len);
+
 struct dialog_task {
 	bool lmtp;
 	bool lockstep; /* no pipelining even when offered */
@@ -159,6 +164,7 @@ struct dialog_task {
 	bool chunking;         /* BDAT where it is offered */
 	uint32_t ignored;      /* keywords of EHLO: smtp_keyword_find() */
 	uint32_t batch; /* most recipients of a transaction; 0: any number */
+	dialog_said_fn *said;  /* NULL: nobody follows the dialogue */
 	const struct agent_rcpt *rcpts;
 	uint32_t nrcpts;
 };
@@ -198,6 +204,7 @@ struct dialog {
 	struct dialog_task task;
 	enum dialog_state state;
 	struct buf out; /* commands to be sent */
+	size_t told;    /* octets of out that went to said() */
 	bool whole;     /* DIALOG_SURVEY: of all, not of the header alone */
 	bool chunked;   /* the content goes by BDAT: without a dot */
 	bool convert;   /* DIALOG_MEASURE, DIALOG_CONTENT: by the plan of the

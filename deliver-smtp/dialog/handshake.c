@@ -110,7 +110,7 @@ static void
 say_auth(struct dialog *d, unsigned mechanism)
 {
 	d->ehlo.auth &= ~mechanism;
-	step_said(
+	step_said_secret(
 	    d, auth_begin(&d->auth, &d->out, mechanism, d->task.credential));
 	d->state = DIALOG_AUTH;
 }
@@ -162,7 +162,7 @@ step_auth_more(struct dialog *d, const struct smtp_reply *reply)
 		step_protocol_error(
 		    d, "AUTH asks for more than it needs, or is malformed");
 	else
-		step_said(d, r);
+		step_said_secret(d, r);
 }
 
 /* Another address has the same users, and would count one more failure of this

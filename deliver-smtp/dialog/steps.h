@@ -77,6 +77,8 @@ bool step_is_left(const struct dialog *d);
 
 /* Note the result of writing a command: short of memory the dialog ends. */
 void step_said(struct dialog *d, int r);
+/* The same of words that no trace may show but for a command's first two. */
+void step_said_secret(struct dialog *d, int r);
 void step_say_quit(struct dialog *d);
 /* A transaction is over: the next one, or nothing is left to say for this task.
  * clean: the server knows of no transaction. */

@@ -85,11 +85,52 @@ next_taken(const struct dialog *d, uint32_t from)
 
 /* ---- saying ---- */
 
+/* The octets of d->out that were not told yet. */
+static size_t
+take_untold(struct dialog *d, const char **ret_text)
+{
+	const size_t from = d->told < d->out.len ? d->told : 0;
+
+	d->told = d->out.len;
+	*ret_text = d->out.data + from;
+	return d->out.len - from;
+}
+
 void
 step_said(struct dialog *d, int r)
 {
+	const char *text;
+	size_t len;
+
 	if (r < 0)
 		d->no_memory = true;
+	if (d->task.said == NULL || r < 0)
+		return;
+	len = take_untold(d, &text);
+	d->task.said(d->arg, 0, text, len);
+}
+
+void
+step_said_secret(struct dialog *d, int r)
+{
+	static const char hidden[] = "(hidden)";
+	struct buf shown = { 0 };
+	const char *text;
+	size_t len, i, blanks = 0;
+
+	if (r < 0)
+		d->no_memory = true;
+	if (d->task.said == NULL || r < 0)
+		return;
+	len = take_untold(d, &text);
+	/* "AUTH PLAIN "; of an answer, which has no blank, nothing. */
+	for (i = 0; i < len && blanks < 2; i++)
+		blanks += text[i] == ' ' || text[i] == '\r';
+	if (blanks == 0 || memchr(text, ' ', i) == NULL)
+		i = 0;
+	if (buf_add(&shown, text, i) == 0 && buf_add_str(&shown, hidden) == 0)
+		d->task.said(d->arg, 0, shown.data, shown.len);
+	buf_done(&shown);
 }
 
 static void

@@ -3,6 +3,23 @@
 #include "base/clock.h"
 #include "deliver-smtp/session/log.h"
 
+/* ---- for operators who follow the dialogue ---- */
+
+void
+session_trace(struct session *s, const char *relay, const char *text)
+{
+	traces_tell(&s->context->traces, s->delivery, relay, TRACE_EVENT, text);
+}
+
+void
+session_on_said(void *arg, unsigned code, const char *text, size_t len)
+{
+	struct session *s = arg;
+
+	traces_tell_words(
+	    &s->context->traces, s->delivery, s->c.relay, code, text, len);
+}
+
 /* ---- may another connection be made for this delivery? ---- */
 
 /* used: connections of this delivery that got past the handshake. */
@@ -171,6 +188,8 @@ session_on_ended(void *arg, struct dialog_end *ended)
 	verdict_done(&s->why);
 	s->why = end.why;
 	ended->why = (struct verdict){ 0 };
+	if (s->why.text.len > 0)
+		session_trace(s, s->c.relay, buf_str(&s->why.text));
 	learn(s, &end);
 	if (session_left(s) > 0) {
 		talk_free(&s->c.talk);

@@ -139,9 +139,10 @@ session_cancel(const struct agent_delivery *delivery, enum agent_stage stage)
 static void
 on_secured(void *arg, const struct tls_facts *facts)
 {
-	const struct session *s = arg;
+	struct session *s = arg;
 
 	log_secured(s->delivery->id, s->c.relay, facts);
+	session_trace(s, s->c.relay, facts->protocol);
 }
 
 static const struct talk_ops talk_ops = {
@@ -198,6 +199,7 @@ task_of(const struct session *s)
 			.ignored = s->settings.ignored,
 			.batch = peers_find(&s->context->batches,
 			    s->c.relay, clock_mono()),
+			.said = session_on_said,
 			.rcpts = delivery->rcpts,
 			.nrcpts = delivery->nrcpts,
 		},
@@ -226,6 +228,7 @@ talk(struct session *s, int sock)
 	s->reached = true;
 	s->reused = false;
 	s->left = session_left(s);
+	session_trace(s, s->c.relay, "connected");
 	s->c.opened_at = clock_mono();
 	s->c.messages = 1;
 	task = task_of(s);
@@ -243,6 +246,7 @@ talk_on(struct session *s)
 
 	s->reached = s->reused = true;
 	s->left = session_left(s);
+	session_trace(s, s->c.relay, "connection used again");
 	s->c.messages++;
 	task = task_of(s);
 	r = talk_again(s->c.talk, &task, &talk_ops, s);
@@ -309,6 +313,7 @@ on_failed(void *arg, struct reach_failure *failure)
 	}
 	verdict_done(&s->why);
 	s->why = failure->why;
+	session_trace(s, s->reach.relay, buf_str(&s->why.text));
 	if (failure->permanent == NULL && !failure->ours &&
 	    reach_fall_back(&s->reach))
 		return;

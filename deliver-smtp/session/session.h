@@ -11,6 +11,7 @@
  *	kept.c      connections that wait for the next delivery
  *	peers.c     memory of servers
  *	log.h       lines of the log
+ *	trace.h     dialogues that operators follow
  *	settings.c  the part of the configuration that sessions need
  *
  * A session owns its delivery and ends with agent_done(); then, as its last
@@ -26,6 +27,7 @@
 #include "deliver-smtp/connection/connection.h"
 #include "deliver-smtp/protection/policy.h"
 #include "deliver-smtp/reach/reach.h"
+#include "deliver-smtp/session/trace.h"
 
 /* ---- peers ----
  *
@@ -139,6 +141,7 @@ struct session_context {
 	struct policies *policies; /* the same holds for these */
 	struct peers lockstep;     /* 1 */
 	struct peers batches;      /* recipients of a transaction, at most */
+	struct traces traces;
 	struct session_list running;
 	struct kept_list kept;
 	bool stopping; /* no connection is kept any more */

@@ -45,6 +45,10 @@ void session_leave(struct session *s);
 
 /* Recipients without a report. */
 uint32_t session_left(const struct session *s);
+/* An event of the delivery with this server, for operators who follow it. */
+void session_trace(struct session *s, const char *relay, const char *text);
+/* Of struct dialog_task. */
+void session_on_said(void *arg, unsigned code, const char *text, size_t len);
 /* Of struct talk_ops. */
 void session_on_report(void *arg, uint32_t place, const struct verdict *v);
 void session_on_ended(void *arg, struct dialog_end *ended);

@@ -13,6 +13,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "ipc/page.h"
+#include "ipc/trace.h"
 #include "qctl/show/explain.h"
 
 const char sites_head[] = "STATE  WINDOW  BUSY  WAITING  DESTINATION\n";
@@ -40,6 +41,28 @@ sites_add_address(struct options *o, const char *word, struct buf *error)
 	if (address_check(word, len) < 0 || local == 0 || local + 1 == len)
 		return option_wrong(error, "", word, ": no address");
 	return sites_add_pattern(o, word, error);
+}
+
+#define TRACE_TIME (600 * USEC_PER_SEC) /* where --for does not say */
+
+int
+trace_judge(struct options *o, struct buf *error)
+{
+	const size_t len =
+	    o->sites.npatterns == 1 ? strlen(o->sites.patterns[0]) : 0;
+
+	if (len == 0 || len > TRACE_PATTERN_MAX) {
+		(void)buf_add_str(error,
+		    "trace takes one destination, as `qctl sites' prints it, "
+		    "or the name or address of a server");
+		return -EINVAL;
+	}
+	o->trace_time = o->hold_time > 0 ? o->hold_time : TRACE_TIME;
+	if (o->trace_time >= USEC_PER_SEC &&
+	    o->trace_time <= TRACE_SECONDS_MAX * USEC_PER_SEC)
+		return 0;
+	(void)buf_add_str(error, "trace --for takes a time from 1s to 1d");
+	return -EINVAL;
 }
 
 /* ---- rows ---- */

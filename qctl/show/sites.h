@@ -30,4 +30,12 @@ extern const char sites_head[];
  * then the busy ones. As strcmp(). */
 int sites_compare(const struct shared_seen *a, const struct shared_seen *b);
 
+/* Are the words of `qctl trace' such as it takes? -EINVAL, with the complaint.
+ */
+int trace_judge(struct options *o, struct buf *error);
+/* ---- trace.c: `qctl trace', an exit code ---- */
+
+struct task;
+int trace_show(struct task *t);
+
 #endif

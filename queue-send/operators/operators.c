@@ -27,6 +27,7 @@ static void drop(struct operator* o)
 
 	operators_say_acts(o, "interrupted", strlen("interrupted"));
 	spread_end(o->send, &o->spread);
+	operators_trace_end(o);
 	operators_leave_line(o);
 	wire_free(&o->wire);
 	TAILQ_REMOVE(&all->list, o, link);
@@ -65,6 +66,7 @@ static const struct {
 	{ MSG_RULES_READ, true, operators_rules_read },
 	{ MSG_EXPLAIN, false, take_explain },
 	{ MSG_EXPLAIN_TO, false, take_explain_to },
+	{ MSG_TRACE_BEGIN, true, operators_trace },
 };
 
 /* Time that a system call slept counts, too: the loop slept with it. */
@@ -220,7 +222,7 @@ operators_welcome(struct send *s, int fd, const struct caller *who)
 static bool
 is_idle(const struct operator* o)
 {
-	return !o->waits && o->nreplies == 0;
+	return !o->waits && o->nreplies == 0 && o->trace.until <= o->send->now;
 }
 
 static bool

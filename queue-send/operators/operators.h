@@ -106,6 +106,14 @@ void acts_done(struct send *s);
 void acts_ended(struct send *s, struct sync_task *task);
 bool acts_are_full(const struct send *s);
 
+/* ---- operators_trace.c ---- */
+
+/* Another deliver-smtp is linked: it is told of the traces under way. */
+void operators_trace_again(struct send *s);
+/* A line for an operator, who may be gone. -EBADMSG: no line that deliver-smtp
+ * may send. */
+int operators_traced(struct send *s, const struct msg_TRACE_LINE *line);
+
 /* Everything that is deferred is due, and all destinations are open. */
 void acts_flush(struct send *s);
 

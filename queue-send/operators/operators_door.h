@@ -6,6 +6,7 @@
  *	operators_line.c   which of them is served next, and which waits
  *	operators_acts.c   frames that act on messages, their answers, the log
  *	operators_rules.c  frames about rules of hold, answered by a thread
+ *	operators_trace.c  dialogues of deliver-smtp that operators follow
  *
  * A refusal is ACTED with serial 0: -EPERM, -EUSERS (no place), -ETIME (idle,
  * and the place was needed), -ENOMEM. Never waits, and never ends the process.
@@ -26,6 +27,14 @@ struct act_reply {
 	uint32_t running;
 	uint64_t messages; /* that it is about, in the log */
 	bool is_known;
+};
+
+/* The dialogues that an operator follows. */
+struct operator_trace {
+	usec_t until; /* end of the trace; 0: there is none */
+	uint64_t serial;
+	uint64_t left_out; /* lines that the operator did not read in time */
+	char *destination; /* a pattern */
 };
 
 /* One connection: one command of an operator. */
@@ -51,6 +60,7 @@ struct operator
 	uint32_t act;         /* the last one */
 	bool opened;          /* destinations, for ACT_RETRY */
 	struct spread spread; /* for ACT_SPREAD */
+	struct operator_trace trace;
 };
 
 TAILQ_HEAD(operator_list, operator);
@@ -131,5 +141,15 @@ void operators_say_acts(struct operator* o, const char *selection, size_t len);
 void operators_rule_add(struct operator* o, const struct msg *msg);
 void operators_rule_drop(struct operator* o, const struct msg *msg);
 void operators_rules_read(struct operator* o, const struct msg *msg);
+
+/* ---- operators_trace.c: dialogues of deliver-smtp ---- */
+
+#define TRACES_MAX 4 /* at a time */
+
+/* TRACE_BEGIN. Refused by ACTED: -EINVAL: no destination, or no time; -EUSERS:
+ * as many traces as may be are under way; -ENOMEM. */
+void operators_trace(struct operator* o, const struct msg *msg);
+/* The connection ends. */
+void operators_trace_end(struct operator* o);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "log/log.h"
+#include "queue-send/operators/operators.h"
 #include "queue-send/road/road.h"
 #include "queue-send/schedule/schedule.h"
 
@@ -107,6 +108,8 @@ agent_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 		r = kept_on_kept(s, agent, &msg->u.KEPT);
 	else if (msg->type == MSG_CLOSED)
 		r = kept_on_closed(s, agent, &msg->u.CLOSED);
+	else if (msg->type == MSG_TRACE_LINE)
+		r = operators_traced(s, &msg->u.TRACE_LINE);
 	else if (msg->type == MSG_AGENT) {
 		agent->pid = msg->u.AGENT.pid;
 		r = 0;
@@ -176,6 +179,8 @@ agent_linked(struct send *s, enum agent_program program, int fd)
 	TAILQ_INSERT_TAIL(&s->agents, agent, link);
 	s->agent[program] = agent;
 	schedule_limits(s);
+	if (program == AGENT_PROGRAM_SMTP)
+		operators_trace_again(s);
 	return 0;
 }
 

@@ -38,6 +38,7 @@ WORDS = {
     "qctl check --repair": "qctl check --repair", "postsuper -s": "postsuper -s",
     "setqload": "setqload -q 1 45", "setqload --list": "setqload --list", "qtop": "qtop -b -n 1",
     "qread -i": "qread -i", "qctl route": "qctl route alice@test.example",
+    "qctl trace": "qctl trace later.example --for 1s",
 }
 REPAIRS = ("qctl check --repair", "postsuper -s")
 EXPIRES = ("qctl expire", "postsuper -e", "postsuper -f")

@@ -273,3 +273,29 @@ Test(reply, the_length_of_a_status_code)
 		    codes[i].len, "%s", codes[i].text);
 	cr_expect_eq(smtp_dsn_len("5.1.12", 5), 5, "no more than len octets");
 }
+
+Test(reply, lines_as_a_server_sends_them)
+{
+	static const struct {
+		unsigned code;
+		const char *text, *lines;
+	} cases[] = {
+		{ 250, "ok\n", "250 ok\n" },
+		{ 250, "ok", "250 ok\n" },
+		{ 250, "site\nSIZE 10\nDSN\n",
+		    "250-site\n250-SIZE 10\n250 DSN\n" },
+		{ 354, "", "354 \n" },
+		{ 550, "\n\n", "550-\n550 \n" },
+	};
+	struct buf out = { 0 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		buf_reset(&out);
+		cr_assert_eq(smtp_reply_lines(cases[i].code, cases[i].text,
+				 strlen(cases[i].text), &out),
+		    0);
+		cr_expect_str_eq(buf_str(&out), cases[i].lines);
+	}
+	buf_done(&out);
+}

@@ -1,0 +1,250 @@
+/* qctl trace: the dialogues of all queues with a destination, as these go on
+ * (docs/QCTL.md, "Dialogues"). A process for each queue has a connection to its
+ * queue-send; the lines come through the pipes of these processes. */
+#include "qctl/show/sites.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/io.h"
+#include "ipc/trace.h"
+#include "qctl/act/task.h"
+
+/* A process that only waits gives a sign of life in this time. */
+#define TRACE_STEP (200 * USEC_PER_MSEC)
+
+static const struct {
+	char sign;
+	const char *name; /* of --json */
+} trace_speakers[TRACE_NWHO] = {
+	[TRACE_WE] = { '>', "client" },
+	[TRACE_SERVER] = { '<', "server" },
+	[TRACE_EVENT] = { '*', "event" },
+};
+
+static int
+trace_add_row(struct buf *out, uint32_t queue, const struct msg_TRACED *f)
+{
+	const time_t at = (time_t)(f->at_wall / USEC_PER_SEC);
+	char clock[16];
+	struct tm tm;
+
+	(void)localtime_r(&at, &tm);
+	if (strftime(clock, sizeof(clock), "%H:%M:%S", &tm) == 0)
+		clock[0] = '\0';
+	return buf_printf(out, "%s.%03u  q%" PRIu32 "  %.*s  %.*s %c %.*s\n",
+	    clock, (unsigned)(f->at_wall / USEC_PER_MSEC % 1000), queue,
+	    (int)f->id.len, f->id.data, (int)f->relay.len, f->relay.data,
+	    trace_speakers[f->who].sign, (int)f->text.len, f->text.data);
+}
+
+static int
+trace_add_member(struct buf *out, const char *name, const struct msg_str *value)
+{
+	struct buf text = { 0 };
+	int r = buf_add(&text, value->data, value->len);
+
+	if (r == 0)
+		r = buf_printf(out, ", \"%s\": ", name);
+	if (r == 0)
+		r = json_add_string(out, buf_str(&text));
+	buf_done(&text);
+	return r;
+}
+
+static int
+trace_add_object(struct buf *out, uint32_t queue, const struct msg_TRACED *f)
+{
+	int r = buf_printf(out,
+	    "{\"time\": %" PRId64 ".%06u, \"queue\": %" PRIu32
+	    ", \"who\": \"%s\"",
+	    f->at_wall / USEC_PER_SEC, (unsigned)(f->at_wall % USEC_PER_SEC),
+	    queue, trace_speakers[f->who].name);
+
+	if (r == 0)
+		r = trace_add_member(out, "id", &f->id);
+	if (r == 0)
+		r = trace_add_member(out, "relay", &f->relay);
+	if (r == 0)
+		r = trace_add_member(out, "text", &f->text);
+	return r < 0 ? r : buf_add_str(out, "}\n");
+}
+
+static int
+trace_put(struct worker *w, const struct options *o, const struct msg_TRACED *f)
+{
+	struct buf line = { 0 };
+	int r;
+
+	if (f->who >= TRACE_NWHO)
+		return -EBADMSG;
+	r = (o->json ? trace_add_object : trace_add_row)(&line, w->queue, f);
+	if (r == 0)
+		r = worker_text(w, line.data, line.len);
+	buf_done(&line);
+	worker_message(w, 0);
+	return r;
+}
+
+static int
+trace_take(
+    struct worker *w, const struct task *t, const struct chan_frame *frame)
+{
+	const struct msg *msg = &frame->msg;
+
+	if (msg->type == MSG_TRACED)
+		return trace_put(w, &t->options, &msg->u.TRACED);
+	return msg->type == MSG_ACTED ? msg->u.ACTED.error : -EBADMSG;
+}
+
+/* Until the time is over. 0; -errno. */
+static int
+trace_follow(struct worker *w, const struct task *t, struct peer *peer)
+{
+	static struct chan_frame frame; /* large */
+	const usec_t end = clock_mono() + t->options.trace_time;
+	int r = 0;
+
+	peer->limit = TRACE_STEP;
+	while (r == 0 && clock_mono() < end) {
+		r = peer_take(peer, &frame);
+		if (r == 0) {
+			io_close(&frame.fd);
+			r = trace_take(w, t, &frame);
+		} else if (r == -ETIMEDOUT) {
+			worker_step(w);
+			r = 0;
+		}
+	}
+	return r;
+}
+
+static int
+trace_connect(struct worker *w, const struct task *t, struct peer *peer)
+{
+	const struct msg begin = { .type = MSG_TRACE_BEGIN,
+		.u.TRACE_BEGIN = {
+		    .serial = 1,
+		    .seconds = (uint32_t)(t->options.trace_time / USEC_PER_SEC),
+		    .destination = MSG_S(t->options.sites.patterns[0]),
+		} };
+	struct spool sp;
+	int r = spool_open(&sp, &spool_sys_real, t->base, w->queue);
+
+	if (r == 0 && sp.dir[SPOOL_LOCK] < 0)
+		r = -EACCES;
+	if (r == 0)
+		r = peer_connect(peer, &sp, t->silence_limit);
+	if (r == 0)
+		r = peer_put(peer, &begin);
+	spool_close(&sp);
+	return r == -EPIPE ? 0 : r; /* the reason is still to be read */
+}
+
+static const char *
+trace_trouble(int error)
+{
+	switch (error) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+		return "no queue-send runs here: the queue is stopped";
+	case -EUSERS:
+		return "too many traces are under way, or operators connected: "
+		       "end one, then try again";
+	case -EPIPE:
+		return "queue-send has ended: run the command again";
+	case -ETIMEDOUT:
+		return "queue-send does not answer";
+	case -EINVAL:
+		return "queue-send refuses the destination or the time";
+	default:
+		return strerror(-error);
+	}
+}
+
+static int
+trace_run(struct worker *w, void *arg)
+{
+	const struct task *t = arg;
+	struct peer peer = { .fd = -1 };
+	int r = trace_connect(w, t, &peer);
+
+	if (r == 0)
+		r = trace_follow(w, t, &peer);
+	peer_close(&peer);
+	if (r == -EPERM || r == -EACCES)
+		worker_denied(w);
+	else if (r < 0)
+		worker_note(w, "%s", trace_trouble(r));
+	return 0;
+}
+
+static void
+trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
+    size_t len UNUSED, void *arg UNUSED)
+{
+}
+
+static const struct {
+	int error, code;
+	const char *text;
+} trace_failures[] = {
+	{ -EIO, EX_IOERR, "standard output cannot be written" },
+	{ -EPERM, EX_NOPERM,
+	    "no permission to follow dialogues; this is for root and members "
+	    "of both qmail_group and operator_group" },
+};
+
+static int
+trace_complain(const struct options *o, int error)
+{
+	const char *text = strerror(-error);
+	int code = EX_OSERR;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(trace_failures); i++)
+		if (trace_failures[i].error == error) {
+			text = trace_failures[i].text;
+			code = trace_failures[i].code;
+		}
+	fprintf(stderr, "%s: %s\n", o->program, text);
+	return code;
+}
+
+int
+trace_show(struct task *t)
+{
+	const struct worker_job job = {
+		.program = t->options.program,
+		.queues = t->queues,
+		.nqueues = t->nqueues < 0 ? 0 : (size_t)t->nqueues,
+		.silence_limit = t->silence_limit,
+		.silent = "its disk does not answer: no trace of this queue",
+		.run = trace_run,
+		.take_row = trace_take_row,
+		.arg = t,
+	};
+	struct worker_totals totals;
+	int r;
+
+	if (t->nqueues < 0) {
+		fprintf(stderr, "%s: %s: %s\n", t->options.program, t->base,
+		    strerror(-t->nqueues));
+		return t->nqueues == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
+	}
+	fprintf(stderr,
+	    "%s: trace of %s for %" PRId64 " s; interrupt (^C) to end\n",
+	    t->options.program, t->options.sites.patterns[0],
+	    t->options.trace_time / USEC_PER_SEC);
+	r = worker_run_all(&job, &totals);
+	if (r == 0 && totals.denied > 0)
+		r = -EPERM;
+	if (r < 0)
+		return trace_complain(&t->options, r);
+	return totals.silent + totals.troubled > 0 ? EX_TEMPFAIL : EX_OK;
+}
