@@ -108,6 +108,13 @@ read_bad(struct reader *rd)
 }
 
 static int
+read_lose(struct reader *rd)
+{
+	return read_fault(rd, offsetof(struct scenario_destination, lose_pct),
+	    100, "a percentage (0 to 100)");
+}
+
+static int
 read_spread(struct reader *rd)
 {
 	int r = reader_number(rd, reader_word(rd), 0, 90,
@@ -137,6 +144,7 @@ static const struct statement {
 	{ "refuse", read_refuse },
 	{ "serve", read_serve },
 	{ "bad", read_bad },
+	{ "lose", read_lose },
 	{ "spread", read_spread },
 	{ "seed", read_seed },
 	{ "at", reader_at },
@@ -158,7 +166,8 @@ read_statement(struct reader *rd, char *line)
 		if (strcmp(statements[i].name, word) == 0)
 			return statements[i].read(rd);
 	return reader_expected(rd,
-	    "set, agents, dur, fail, refuse, serve, bad, spread, seed, at or "
+	    "set, agents, dur, fail, refuse, serve, bad, lose, spread, seed, "
+	    "at or "
 	    "repeat",
 	    word);
 }

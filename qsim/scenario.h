@@ -37,7 +37,8 @@ struct scenario_destination {
 	 * and fails. serve 0: no such bounds. */
 	uint32_t serve, backlog;
 	usec_t hang;
-	uint32_t bad_pct; /* so many of 100 fail to connect, at random */
+	uint32_t bad_pct;  /* so many of 100 fail to connect, at random */
+	uint32_t lose_pct; /* so many of 100 sessions are lost, at random */
 };
 
 /* A parameter as it was set, `agents` included. */

@@ -128,10 +128,14 @@ servers_begin(struct servers *s, uint32_t destination, usec_t now,
 		fate = failure(d->hang, "connection timed out");
 	else if (d->bad_pct > 0 && random_unit(&s->random) * 100 < d->bad_pct)
 		fate = failure(length, "connection failed at random");
+	else if (d->lose_pct > 0 && random_unit(&s->random) * 100 < d->lose_pct)
+		fate.result = SITE_DOUBTED;
 	else if (d->serve > 0)
 		r = serve(s, server, d, now, &fate);
 	if (r < 0)
 		return r;
+	if (fate.result == SITE_DOUBTED)
+		fate.why = "lost connection in mid-session";
 	server->connections += fate.connected ? 1 : 0;
 	*ret_fate = fate;
 	return 0;

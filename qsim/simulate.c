@@ -243,7 +243,8 @@ finish(struct run *run, struct sched_entry *entry, enum site_result result,
 	if (why != NULL)
 		snprintf(reason, sizeof(reason), "%s", why);
 	count(&run->sums, result, entry->nrcpts);
-	sched_done(run->sched, entry, result, why, run->now);
+	sched_report(run->sched, entry,
+	    &(struct site_report){ result, number, why }, run->now);
 	copy.rcpts = NULL;
 	copy.destination = run->sc->destinations[report.destination].name;
 	copy.nexthop = copy.destination;

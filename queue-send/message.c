@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "sched/sched.h"
 #include "smtp/verp.h"
+#include "site/rules.h"
 #include "spool/reason.h"
 
 #define NEEDED          512 /* descriptors, of a process with usual limits */
@@ -403,6 +404,17 @@ message_id(const struct message *m, char out[QUEUE_ID_SIZE])
 	const struct queue_id id = message_queue_id(m);
 
 	queue_id_format(&id, out);
+}
+
+uint32_t
+message_hash(const struct message *m)
+{
+	char id[QUEUE_ID_SIZE];
+	uint32_t hash;
+
+	message_id(m, id);
+	hash = (uint32_t)site_hash(0, id);
+	return hash == 0 ? 1 : hash;
 }
 
 void

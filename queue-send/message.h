@@ -230,6 +230,9 @@ usec_t messages_end_rest(struct messages *ms, usec_t now);
 
 struct queue_id message_queue_id(const struct message *m);
 void message_id(const struct message *m, char out[QUEUE_ID_SIZE]);
+/* A number for the queue id, never 0: struct site_report tells messages apart
+ * by it. */
+uint32_t message_hash(const struct message *m);
 /* Take over the trailer of its file; its recipients are to be read. */
 void message_set_file(struct message *m, const struct queue_file *file);
 /* The fields that a cursor over its recipients needs. */

@@ -196,8 +196,11 @@ void sched_put_back(struct sched *s, struct sched_entry *entry, usec_t now);
  * transport, which is its nexthop. -ENOMEM: it is as it was. */
 int sched_move(struct sched *s, struct sched_entry *entry,
     const char *destination, usec_t now);
-/* The delivery is over; the entry is gone. why: with SITE_FAILED, the reason
- * that waiting recipients are deferred with if it kills the destination. */
+/* The delivery is over; the entry is gone. The reason of the report is the one
+ * that waiting recipients are deferred with if the destination dies of it. */
+void sched_report(struct sched *s, struct sched_entry *entry,
+    const struct site_report *report, usec_t now);
+/* The same for any result but SITE_DOUBTED. */
 void sched_done(struct sched *s, struct sched_entry *entry,
     enum site_result result, const char *why, usec_t now);
 /* A site that had no room may have some now, or is dead (site_table.wait):

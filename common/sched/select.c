@@ -271,7 +271,7 @@ sched_take_dead(struct sched *s, usec_t now)
 }
 
 static void
-site_report(struct taken *taken, enum site_result result, const char *why)
+report_site(struct taken *taken, const struct site_report *report)
 {
 	struct destination *d = taken->peer->destination;
 	struct transport *t = taken->peer->job->transport;
@@ -280,7 +280,7 @@ site_report(struct taken *taken, enum site_result result, const char *why)
 	bool told = s->watch.step != NULL;
 
 	s->sites->done(
-	    s->sites->table, d->site, result, why, s->now, told ? &step : NULL);
+	    s->sites->table, d->site, report, s->now, told ? &step : NULL);
 	t->busy--;
 	s->figures.running--;
 	if (told)
@@ -296,8 +296,8 @@ taken_of(struct sched_entry *pub)
 }
 
 void
-sched_done(struct sched *s, struct sched_entry *entry, enum site_result result,
-    const char *why, usec_t now)
+sched_report(struct sched *s, struct sched_entry *entry,
+    const struct site_report *report, usec_t now)
 {
 	struct taken *taken = taken_of(entry);
 	struct destination *d = taken->peer->destination;
@@ -305,21 +305,31 @@ sched_done(struct sched *s, struct sched_entry *entry, enum site_result result,
 
 	s->now = now;
 	if (taken->has_place)
-		site_report(taken, result, why);
+		report_site(taken, report);
 	taken_end(taken);
 	destination_release(job->transport, d);
 	pool_pass(job);
 	message_refill(job->message);
 }
 
+void
+sched_done(struct sched *s, struct sched_entry *entry, enum site_result result,
+    const char *why, usec_t now)
+{
+	const struct site_report report = { .result = result, .why = why };
+
+	sched_report(s, entry, &report, now);
+}
+
 /* The place is given back, and the job can have the entry again. */
 static void
 take_back(struct taken *taken)
 {
+	const struct site_report report = { .result = SITE_AGENT_DIED };
 	struct job *job = taken->peer->job;
 
 	ASSERT(taken->has_place);
-	site_report(taken, SITE_AGENT_DIED, NULL);
+	report_site(taken, &report);
 	if (!job->listed)
 		job_list_in(job);
 }

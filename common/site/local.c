@@ -249,9 +249,10 @@ view_copy(const struct site *site, struct site_view *ret_view,
 }
 
 static void
-local_done(void *table, struct site *site, enum site_result result,
-    const char *why, usec_t now, struct site_step *ret_step)
+local_done(void *table, struct site *site, const struct site_report *report,
+    usec_t now, struct site_step *ret_step)
 {
+	const enum site_result result = report->result;
 	struct local *local = table;
 	struct site_step step = { .result = result };
 
@@ -261,7 +262,9 @@ local_done(void *table, struct site *site, enum site_result result,
 	if (result == SITE_DELIVERED)
 		local_success(local, site);
 	else if (result == SITE_FAILED)
-		local_failure(local, site, why, now);
+		local_failure(local, site, report->why, now);
+	else if (result == SITE_DOUBTED)
+		local_doubt(local, site, report, now);
 	if (result != SITE_UNTRIED) {
 		ASSERT(site->busy > 0);
 		site->busy--;

@@ -126,6 +126,8 @@ void local_reopen(struct local *local, struct site *site);
 void local_success(struct local *local, struct site *site);
 void local_failure(
     struct local *local, struct site *site, const char *why, usec_t now);
+void local_doubt(struct local *local, struct site *site,
+    const struct site_report *report, usec_t now);
 /* The death is removed; the caller fills in a window or frees the site. */
 void local_bury(struct site *site);
 /* See struct site_table. */

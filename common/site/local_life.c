@@ -129,3 +129,13 @@ local_failure(
 	if (!site->dead && window_failure(&site->window, rules))
 		kill_site(local, site, why, now);
 }
+
+void
+local_doubt(struct local *local, struct site *site,
+    const struct site_report *report, usec_t now)
+{
+	const struct window_rules *rules = &local->rules[site->transport];
+
+	if (!site->dead && window_doubt(&site->window, rules, report->message))
+		kill_site(local, site, report->why, now);
+}

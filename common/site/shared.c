@@ -170,23 +170,30 @@ copy_view(struct shared_access *a, struct site_view *ret_view, char *why)
 	}
 }
 
-/* The result is written later; until then the place stays taken. */
+/* The result is written later; until then the place stays taken. A doubted end
+ * of a second message is the failure that window_doubt() would make of it. */
 static void
-owe(struct shared_handle *h, const struct site_step *step, const char *why,
-    usec_t now)
+owe(struct shared_handle *h, const struct site_report *report, usec_t now)
 {
-	if (step->result == SITE_UNTRIED)
+	enum site_result result = report->result;
+
+	if (result == SITE_UNTRIED)
 		return;
-	h->owed[step->result]++;
-	if (step->result == SITE_FAILED)
-		(void)shared_handle_keep_why(h, why);
+	if (result == SITE_DOUBTED && h->owed[result] > 0 &&
+	    h->doubted != report->message)
+		result = SITE_FAILED;
+	else if (result == SITE_DOUBTED)
+		h->doubted = report->message;
+	h->owed[result]++;
+	if (result == SITE_FAILED || result == SITE_DOUBTED)
+		(void)shared_handle_keep_why(h, report->why);
 	shared_handle_watch(h);
 	shared_work_at(h->shared, now + TELL_AGAIN);
 }
 
 static void
-report_in(struct shared_handle *h, struct site_step *step, const char *why,
-    usec_t now)
+report_in(struct shared_handle *h, const struct site_report *report, usec_t now,
+    struct site_step *step)
 {
 	struct shared *s = h->shared;
 	struct shared_access a;
@@ -194,13 +201,13 @@ report_in(struct shared_handle *h, struct site_step *step, const char *why,
 	if (!shared_access_begin(&a, h, now)) {
 		(void)unseen(h);
 		step->before = step->after = h->seen;
-		owe(h, step, why, now);
+		owe(h, report, now);
 		return;
 	}
 	copy_view(&a, &step->before, s->why_before);
-	if (step->result != SITE_UNTRIED) {
+	if (report->result != SITE_UNTRIED) {
 		ASSERT(h->held > 0);
-		shared_access_report(&a, step->result, why);
+		shared_access_report(&a, report);
 		shared_access_give_back(&a);
 	}
 	copy_view(&a, &step->after, s->why_after);
@@ -209,13 +216,13 @@ report_in(struct shared_handle *h, struct site_step *step, const char *why,
 }
 
 static void
-shared_done(void *table UNUSED, struct site *site, enum site_result result,
-    const char *why, usec_t now, struct site_step *ret_step)
+shared_done(void *table UNUSED, struct site *site,
+    const struct site_report *report, usec_t now, struct site_step *ret_step)
 {
-	struct site_step step = { .result = result };
+	struct site_step step = { .result = report->result };
 	struct shared_handle *h = shared_handle_of(site);
 
-	report_in(h, &step, why, now);
+	report_in(h, report, now, &step);
 	if (ret_step != NULL)
 		*ret_step = step;
 	shared_handle_release(h);

@@ -188,14 +188,17 @@ shared_set_tidy(
 static void
 pay(struct shared_access *a)
 {
-	static const enum site_result order[] = { SITE_FAILED, SITE_DELIVERED,
-		SITE_AGENT_DIED };
+	static const enum site_result order[] = { SITE_DOUBTED, SITE_FAILED,
+		SITE_DELIVERED, SITE_AGENT_DIED };
 	struct shared_handle *h = a->h;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(order); i++)
 		for (; h->owed[order[i]] > 0; h->owed[order[i]]--) {
-			shared_access_report(a, order[i], h->why);
+			const struct site_report report = { order[i],
+				h->doubted, h->why };
+
+			shared_access_report(a, &report);
 			shared_access_give_back(a);
 		}
 }
@@ -421,16 +424,24 @@ shared_access_take(struct shared_access *a)
 }
 
 void
-shared_access_report(
-    struct shared_access *a, enum site_result result, const char *why)
+shared_access_report(struct shared_access *a, const struct site_report *report)
 {
+	struct window *w;
+	bool dies = false;
+
 	if (a->slot == NULL)
 		return;
-	if (result == SITE_DELIVERED)
+	w = &a->slot->window;
+	if (report->result == SITE_DELIVERED)
 		slot_success(a);
-	else if (result == SITE_FAILED && !slot_is_dead(a) &&
-	    window_failure(&a->slot->window, a->rules))
-		slot_kill(a, why);
+	else if (slot_is_dead(a))
+		return;
+	else if (report->result == SITE_FAILED)
+		dies = window_failure(w, a->rules);
+	else if (report->result == SITE_DOUBTED)
+		dies = window_doubt(w, a->rules, report->message);
+	if (dies)
+		slot_kill(a, report->why);
 }
 
 void

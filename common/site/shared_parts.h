@@ -33,7 +33,7 @@
 /* ---- the segment ---- */
 
 #define SHARED_MAGIC       UINT64_C(0x31534554495351) /* "QSITES1" */
-#define SHARED_VERSION     3
+#define SHARED_VERSION     4
 #define SHARED_MEMBERS_MAX 256
 #define SHARED_SLOTS_MAX   (UINT32_C(1) << 21)
 
@@ -103,9 +103,9 @@ struct shared_set {
 };
 
 _Static_assert(SHARED_SET_SLOTS == 32, "a bit of in_use and dead for each");
-_Static_assert(sizeof(struct shared_head) == 64, "version 3");
-_Static_assert(sizeof(struct shared_set) == 576, "version 3");
-_Static_assert(offsetof(struct shared_slot, cells) == 388, "version 3");
+_Static_assert(sizeof(struct shared_head) == 64, "version 4");
+_Static_assert(sizeof(struct shared_set) == 576, "version 4");
+_Static_assert(offsetof(struct shared_slot, cells) == 388, "version 4");
 
 /* A segment as this process has mapped it; the head is read once. */
 struct shared_segment {
@@ -259,6 +259,7 @@ struct shared_handle {
 	uint32_t kept; /* of held: without a delivery, for the next one */
 	uint32_t
 	    owed[SITE_AGENT_DIED + 1]; /* results that are not written yet */
+	uint32_t doubted;              /* message of owed[SITE_DOUBTED] */
 	uint16_t transport, nexthop_at;
 	uint8_t index;   /* slot at the last access */
 	bool waits;      /* the scheduler was told that there is no room */
@@ -395,8 +396,8 @@ void shared_access_wait(struct shared_access *a);
 void shared_access_leave(struct shared_access *a);
 /* False: there is no slot. */
 bool shared_access_take(struct shared_access *a);
-void shared_access_report(
-    struct shared_access *a, enum site_result result, const char *why);
+void
+shared_access_report(struct shared_access *a, const struct site_report *report);
 void shared_access_give_back(struct shared_access *a);
 /* A place that is kept here may be taken. */
 bool shared_access_has_kept(const struct shared_access *a);

@@ -19,6 +19,7 @@
 enum site_result {
 	SITE_DELIVERED,  /* the site answered, whatever it said */
 	SITE_FAILED,     /* connection or handshake failure */
+	SITE_DOUBTED,    /* lost in mid-session, maybe by its message */
 	SITE_AGENT_DIED, /* our own agent: says nothing of the site */
 	SITE_UNTRIED,    /* never had a place: the site was dead */
 };
@@ -27,6 +28,15 @@ enum site_state {
 	SITE_ROOM, /* a delivery may begin */
 	SITE_FULL, /* busy >= window */
 	SITE_DEAD,
+};
+
+/* The end of a delivery. */
+struct site_report {
+	enum site_result result;
+	uint32_t message; /* SITE_DOUBTED: identity of the message, not 0 */
+	/* SITE_FAILED, SITE_DOUBTED: the reason if the site dies of it; NULL:
+	 * not known. */
+	const char *why;
 };
 
 /* A site as it is now. While it is dead, window and fail_cohorts are as they
@@ -80,8 +90,9 @@ struct site_table {
 	/* SITE_ROOM: a place was taken; done() gives it back. */
 	enum site_state (*take)(void *table, struct site *site, usec_t now);
 	/* The place is given back. ret_step may be NULL. */
-	void (*done)(void *table, struct site *site, enum site_result result,
-	    const char *why, usec_t now, struct site_step *ret_step);
+	void (*done)(void *table, struct site *site,
+	    const struct site_report *report, usec_t now,
+	    struct site_step *ret_step);
 	void (*view)(const struct site *site, struct site_view *ret_view);
 	/* Every dead site opens. */
 	void (*flush)(void *table, usec_t now);

@@ -54,6 +54,7 @@ window_success(
     struct window *w, const struct window_rules *rules, uint32_t busy)
 {
 	w->fail_cohorts = 0;
+	w->doubted = 0;
 	if (is_held_back(w, rules, busy))
 		return;
 	w->success += window_amount(&rules->positive, w->window);
@@ -86,6 +87,15 @@ window_failure(struct window *w, const struct window_rules *rules)
 	return false;
 }
 
+bool
+window_doubt(
+    struct window *w, const struct window_rules *rules, uint32_t message)
+{
+	if (w->doubted == 0)
+		w->doubted = message;
+	return w->doubted != message && window_failure(w, rules);
+}
+
 void
 window_revive(struct window *w, const struct window_rules *rules, uint32_t busy)
 {
@@ -99,6 +109,7 @@ window_is_fresh(const struct window *w, const struct window_rules *rules)
 	struct window fresh;
 
 	window_init(&fresh, rules);
-	return w->window == fresh.window && !(w->success > 0) &&
-	    !(w->failure > 0 || w->failure < 0) && !(w->fail_cohorts > 0);
+	return w->window == fresh.window && w->doubted == 0 &&
+	    !(w->success > 0) && !(w->failure > 0 || w->failure < 0) &&
+	    !(w->fail_cohorts > 0);
 }

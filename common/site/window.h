@@ -16,6 +16,8 @@ double window_amount(const struct window_feedback *f, uint32_t window);
 
 struct window {
 	uint32_t window;
+	/* Message of the first doubted end since the last success; 0: none. */
+	uint32_t doubted;
 	double success, failure, fail_cohorts;
 };
 struct window_rules {
@@ -32,6 +34,11 @@ void window_success(
 /* A connection or handshake failure. True: the destination is dead; the window
  * is as it was. */
 bool window_failure(struct window *w, const struct window_rules *rules);
+/* A doubted end of this message, not 0: a connection or handshake failure if
+ * another message has had a doubted end since the last success, else nothing.
+ * True: the destination is dead. */
+bool window_doubt(
+    struct window *w, const struct window_rules *rules, uint32_t message);
 /* The window is cut to the limit of new rules. */
 void window_fit(struct window *w, const struct window_rules *rules);
 /* A delivery that began before the death has succeeded. */

@@ -118,10 +118,11 @@ delivery_end(struct send *s, struct delivery *d, enum site_result result,
     const char *why)
 {
 	struct message *m = d->message;
+	const struct site_report report = { result, message_hash(m), why };
 
 	leave(s, d);
 	claims_end(s, m, d->entry);
-	sched_done(s->sched, d->entry, result, why, s->now);
+	sched_report(s->sched, d->entry, &report, s->now);
 	free(d);
 	settle_message(s, m);
 	s->pub.changed = true;

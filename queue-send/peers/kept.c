@@ -98,12 +98,13 @@ leave(struct send *s, struct kept *k)
 static void
 give_back(struct send *s, struct kept *k)
 {
+	static const struct site_report report = { .result = SITE_AGENT_DIED };
 	const struct site_table *table = shared_table(s->sites.shared);
 	void *destination;
 
 	if (!k->closing)
 		shared_keep_not(k->site);
-	table->done(table->table, k->site, SITE_AGENT_DIED, NULL, s->now, NULL);
+	table->done(table->table, k->site, &report, s->now, NULL);
 	destination = *table->user(k->site);
 	if (destination != NULL)
 		sched_site_ready(s->sched, destination, s->now);

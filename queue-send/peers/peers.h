@@ -106,7 +106,7 @@ bool delivery_is_of(const struct send *s, const struct message *m);
 void delivery_cancel(struct send *s, const struct message *m, uint8_t stage);
 struct delivery *delivery_find(struct send *s, uint64_t id);
 /* The delivery is over: its entry goes back, and d is freed. why: with
- * SITE_FAILED, "DSN TEXT". */
+ * SITE_FAILED and SITE_DOUBTED, "DSN TEXT". */
 void delivery_end(struct send *s, struct delivery *d, enum site_result result,
     const char *why);
 /* Nothing was delivered: the entry waits for that destination, and d is freed.

@@ -165,10 +165,10 @@ site_result(const struct msg_DONE *f)
 {
 	if (f->site == AGENT_SITE_FAILED)
 		return SITE_FAILED;
-	/* Trouble of the agent itself. */
-	if (f->site == AGENT_SITE_TALKED && f->dsn.len > 0)
-		return SITE_AGENT_DIED;
-	return SITE_DELIVERED;
+	if (f->site == AGENT_SITE_DOUBTED)
+		return SITE_DOUBTED;
+	/* With a reason: trouble of the agent itself. */
+	return f->dsn.len > 0 ? SITE_AGENT_DIED : SITE_DELIVERED;
 }
 
 int

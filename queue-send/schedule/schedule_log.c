@@ -158,6 +158,7 @@ say_open(
 static const char *const results[] = {
 	[SITE_DELIVERED] = "delivered",
 	[SITE_FAILED] = "failed",
+	[SITE_DOUBTED] = "doubted",
 	[SITE_AGENT_DIED] = "nothing", /* also for a delivery that moved */
 	[SITE_UNTRIED] = "untried",
 };

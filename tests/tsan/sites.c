@@ -58,15 +58,17 @@ static void
 done(struct end *e, uint32_t i)
 {
 	const struct site_table *f = shared_table(e->shared);
+	struct site_report report = { .why = "why" };
 	struct site_step step;
 
 	if (e->held[i] == 0)
 		return;
 	e->held[i]--;
 	__atomic_sub_fetch(&counted[i], 1, __ATOMIC_SEQ_CST);
-	f->done(f->table, e->sites[i],
-	    i > 0 && dice(e, 8) == 0 ? SITE_FAILED : SITE_DELIVERED, "why",
-	    e->now, &step);
+	if (i > 0 && dice(e, 8) == 0)
+		report.result = dice(e, 2) == 0 ? SITE_FAILED : SITE_DOUBTED;
+	report.message = 1 + dice(e, 3);
+	f->done(f->table, e->sites[i], &report, e->now, &step);
 }
 
 static void

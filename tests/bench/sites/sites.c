@@ -118,8 +118,8 @@ hold_and_wait(struct worker *w)
 		struct timespec t;
 
 		if (w->held && now >= w->until) {
-			w->f->done(w->f->table, w->sites[0], SITE_DELIVERED,
-			    NULL, now, NULL);
+			w->f->done(w->f->table, w->sites[0],
+			    &(struct site_report){ 0 }, now, NULL);
 			w->held = false;
 			w->count++;
 		}

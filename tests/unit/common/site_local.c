@@ -213,8 +213,12 @@ Test(site_local, reasons)
 		a = open_at(&t, "a", 0);
 		take(&t, a, 0);
 		take(&t, a, 0);
-		t.f->done(t.table, a, SITE_FAILED, "another", 0, NULL);
-		t.f->done(t.table, a, SITE_FAILED, rows[i].why, 0, NULL);
+		t.f->done(t.table, a,
+		    &(struct site_report){ SITE_FAILED, 0, "another" }, 0,
+		    NULL);
+		t.f->done(t.table, a,
+		    &(struct site_report){ SITE_FAILED, 0, rows[i].why }, 0,
+		    NULL);
 		got = view(&t, a).why;
 		cr_assert_not_null(got);
 		if (rows[i].want == 0) {
@@ -241,7 +245,8 @@ Test(site_local, a_step_tells_what_it_did)
 	a = open_at(&t, "a", 0);
 	take(&t, a, 0);
 	take(&t, a, 0);
-	t.f->done(t.table, a, SITE_DELIVERED, NULL, 0, &step);
+	t.f->done(t.table, a, &(struct site_report){ SITE_DELIVERED, 0, NULL },
+	    0, &step);
 	cr_expect_eq(step.result, SITE_DELIVERED);
 	cr_expect_eq(step.before.busy, 2);
 	cr_expect_eq(step.before.state, SITE_FULL);
@@ -252,7 +257,8 @@ Test(site_local, a_step_tells_what_it_did)
 	take(&t, a, 0);
 	done(&t, a, SITE_FAILED, 0);
 	take(&t, a, 0);
-	t.f->done(t.table, a, SITE_FAILED, "gone", 0, &step);
+	t.f->done(t.table, a, &(struct site_report){ SITE_FAILED, 0, "gone" },
+	    0, &step);
 	cr_expect_eq(step.before.state, SITE_FULL);
 	cr_expect(step.before.fail_cohorts == 0.5);
 	cr_expect_null(step.before.why);
@@ -263,7 +269,8 @@ Test(site_local, a_step_tells_what_it_did)
 	cr_expect_str_eq(step.after.why, "gone");
 	/* With it goes the reason, and the site; not what the step tells. */
 	t.f->close(t.table, a, 0);
-	t.f->done(t.table, a, SITE_DELIVERED, NULL, 0, &step);
+	t.f->done(t.table, a, &(struct site_report){ SITE_DELIVERED, 0, NULL },
+	    0, &step);
 	cr_expect_eq(step.before.state, SITE_DEAD);
 	cr_expect_str_eq(step.before.why, "gone");
 	cr_expect_eq(step.after.state, SITE_ROOM);

@@ -55,7 +55,19 @@ take(struct fixture *t, struct site *site, usec_t now)
 void
 done(struct fixture *t, struct site *site, enum site_result result, usec_t now)
 {
-	t->f->done(t->table, site, result, "refused", now, NULL);
+	const struct site_report report = { .result = result,
+		.why = "refused" };
+
+	t->f->done(t->table, site, &report, now, NULL);
+}
+
+void
+doubt(struct fixture *t, struct site *site, uint32_t message, usec_t now)
+{
+	const struct site_report report = { SITE_DOUBTED, message, "lost" };
+
+	take(t, site, now);
+	t->f->done(t->table, site, &report, now, NULL);
 }
 
 void

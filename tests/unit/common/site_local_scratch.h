@@ -33,6 +33,8 @@ done(struct fixture *t, struct site *site, enum site_result result, usec_t now);
 /* A delivery from its beginning to its end. */
 void deliver(
     struct fixture *t, struct site *site, enum site_result result, usec_t now);
+/* A delivery of this message that ends in doubt. */
+void doubt(struct fixture *t, struct site *site, uint32_t message, usec_t now);
 /* As many failures as it takes; the time when it opens again. */
 usec_t kill_at(struct fixture *t, struct site *site, usec_t now);
 /* A site has the name that it was made with: one that was forgotten has

@@ -32,7 +32,7 @@ static const struct site_backoff spread = { MIN, MAX, JITTER };
 struct model {
 	struct site *site; /* while opens or busy */
 	char name[8];      /* as it was given; "": not known */
-	int64_t opens, busy, window, success, failure, cohorts, deaths;
+	int64_t opens, busy, window, success, failure, cohorts, deaths, doubted;
 	bool dead;
 	usec_t until;
 	uint64_t idle; /* when it became idle, as a number; 0: it is not */
@@ -58,7 +58,7 @@ static void
 model_fresh_window(struct model *m, int64_t window)
 {
 	m->window = window;
-	m->success = m->failure = m->cohorts = 0;
+	m->success = m->failure = m->cohorts = m->doubted = 0;
 	m->dead = false;
 }
 
@@ -88,7 +88,8 @@ model_rest(struct walk *w, struct model *m)
 		return;
 	m->site = NULL;
 	if (!m->dead && m->deaths == 0 && m->window == INITIAL &&
-	    m->success == 0 && m->failure == 0 && m->cohorts == 0) {
+	    m->success == 0 && m->failure == 0 && m->cohorts == 0 &&
+	    m->doubted == 0) {
 		model_forget(m);
 		return;
 	}
@@ -125,7 +126,7 @@ model_success(struct model *m)
 		model_fresh_window(m, m->busy);
 		return;
 	}
-	m->cohorts = 0;
+	m->cohorts = m->doubted = 0;
 	if (m->window >= LIMIT || m->window >= m->busy + INITIAL)
 		return;
 	m->success += UP;
@@ -266,13 +267,28 @@ learn_until(struct walk *w, struct model *m, const struct site_view *after)
 	    (long long)(m->until - w->now));
 }
 
+/* Is the end a failure of the site? */
+static bool
+model_counts(struct model *m, const struct site_report *report)
+{
+	if (report->result != SITE_DOUBTED)
+		return report->result == SITE_FAILED;
+	if (m->doubted == 0 && !m->dead)
+		m->doubted = report->message;
+	return m->doubted != report->message;
+}
+
 static void
 step_done(struct walk *w, struct model *m)
 {
 	static const enum site_result results[] = { SITE_DELIVERED, SITE_FAILED,
 		SITE_FAILED, SITE_FAILED, SITE_FAILED, SITE_FAILED,
-		SITE_AGENT_DIED };
-	enum site_result result = results[dice(w, ARRAY_LEN(results))];
+		SITE_DOUBTED, SITE_AGENT_DIED };
+	const struct site_report report = {
+		.result = results[dice(w, ARRAY_LEN(results))],
+		.message = 1 + dice(w, 3),
+		.why = "why",
+	};
 	struct site_step step;
 	int64_t deaths;
 
@@ -280,12 +296,12 @@ step_done(struct walk *w, struct model *m)
 		return;
 	model_reopen_due(w, m);
 	deaths = m->deaths;
-	w->t.f->done(w->t.table, m->site, result, "why", w->now, &step);
+	w->t.f->done(w->t.table, m->site, &report, w->now, &step);
 	cr_assert_eq(step.before.busy, m->busy);
 	cr_assert_eq(step.before.deaths, deaths);
-	if (result == SITE_DELIVERED)
+	if (report.result == SITE_DELIVERED)
 		model_success(m);
-	else if (result == SITE_FAILED && model_failure(m))
+	else if (model_counts(m, &report) && model_failure(m))
 		learn_until(w, m, &step.after);
 	m->busy--;
 	cr_assert_eq(step.after.window, m->window);
@@ -300,7 +316,8 @@ step_untried(struct walk *w, struct model *m)
 	if (m->opens == 0)
 		return;
 	model_reopen_due(w, m);
-	w->t.f->done(w->t.table, m->site, SITE_UNTRIED, NULL, w->now, NULL);
+	w->t.f->done(w->t.table, m->site,
+	    &(struct site_report){ .result = SITE_UNTRIED }, w->now, NULL);
 }
 
 static void

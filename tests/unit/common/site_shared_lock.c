@@ -134,6 +134,25 @@ Test(site_shared_lock, P3_of_the_stopped_holds_nobody_up)
 	owner_end(&o);
 }
 
+/* Doubted ends of two messages, while the site cannot be told. */
+Test(site_shared_lock, P3_doubts_that_are_owed_are_of_their_messages)
+{
+	struct owner o;
+	char c;
+
+	owner_begin(&o);
+	end_doubt(&o.e, o.a, 7, 0);
+	end_doubt(&o.e, o.a, 8, 0);
+	cr_assert_eq(kill(o.pid, SIGCONT), 0);
+	cr_assert_eq(read(o.gate[0], &c, 1), 1);
+	end_work(&o.e, TELL_AGAIN);
+	cr_expect_eq(o.e.f->state(o.e.table, o.a, TELL_AGAIN), SITE_ROOM);
+	cr_expect_eq(end_view(&o.e, o.a).busy, 0);
+	cr_expect(end_view(&o.e, o.a).fail_cohorts == 0.5);
+	owner_kill(&o);
+	owner_end(&o);
+}
+
 /* A site that is closed while it cannot be told. */
 Test(site_shared_lock, what_is_owed_outlives_the_close)
 {

@@ -105,7 +105,18 @@ end_wait(struct end *e, struct site *site, usec_t now)
 void
 end_done(struct end *e, struct site *site, enum site_result result, usec_t now)
 {
-	e->f->done(e->table, site, result, "refused", now, NULL);
+	const struct site_report report = { .result = result,
+		.why = "refused" };
+
+	e->f->done(e->table, site, &report, now, NULL);
+}
+
+void
+end_doubt(struct end *e, struct site *site, uint32_t message, usec_t now)
+{
+	const struct site_report report = { SITE_DOUBTED, message, "lost" };
+
+	e->f->done(e->table, site, &report, now, NULL);
 }
 
 static void

@@ -34,6 +34,7 @@ void end_full(struct end *e, struct site *site, usec_t now);
 void end_wait(struct end *e, struct site *site, usec_t now);
 void
 end_done(struct end *e, struct site *site, enum site_result result, usec_t now);
+void end_doubt(struct end *e, struct site *site, uint32_t message, usec_t now);
 /* How many of the sites whose user is set are told to be ready: each time adds
  * one to the uint32_t that it points to. */
 usec_t end_work(struct end *e, usec_t now);

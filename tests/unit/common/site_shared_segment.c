@@ -269,7 +269,7 @@ damage(struct shared_segment *seg, uint64_t *seed, size_t n)
 	}
 	for (i = 0; i < SHARED_SET_SLOTS && n % 3 == 0; i++)
 		shared_set_slot(seg, shared_segment_set(seg, 0), (uint32_t)i)
-		    ->window = (struct window){ 0, -1e300,
+		    ->window = (struct window){ 0, 0, -1e300,
 			n % 2 ? -INFINITY : NAN, INFINITY };
 }
 

@@ -130,18 +130,22 @@ step_done(struct walk *w, struct both *b)
 {
 	static const enum site_result results[] = { SITE_DELIVERED,
 		SITE_DELIVERED, SITE_DELIVERED, SITE_FAILED, SITE_FAILED,
-		SITE_AGENT_DIED };
-	enum site_result result = results[dice(w, ARRAY_LEN(results))];
+		SITE_DOUBTED, SITE_DOUBTED, SITE_AGENT_DIED };
+	struct site_report report = {
+		.result = results[dice(w, ARRAY_LEN(results))],
+		.message = 1 + dice(w, 3),
+		.why = "why",
+	};
 	struct site_step ours, theirs;
 
 	if (b->busy == 0 && dice(w, 20) == 0 && b->opens > 0)
-		result = SITE_UNTRIED;
+		report.result = SITE_UNTRIED;
 	else if (b->busy == 0)
 		return;
 	else
 		b->busy--;
-	w->end.f->done(w->end.table, b->ours, result, "why", w->now, &ours);
-	w->f->done(w->table, b->theirs, result, "why", w->now, &theirs);
+	w->end.f->done(w->end.table, b->ours, &report, w->now, &ours);
+	w->f->done(w->table, b->theirs, &report, w->now, &theirs);
 	cr_assert_eq(ours.result, theirs.result);
 	expect_same_view(&ours.before, &theirs.before);
 	expect_same_view(&ours.after, &theirs.after);

@@ -63,12 +63,12 @@ Test(site_window, the_start)
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct window_rules rules = { .initial = rows[i].initial,
 			.limit = rows[i].limit };
-		struct window w = { 99, 1, 1, 1 };
+		struct window w = { 99, 1, 1, 1, 1 };
 
 		window_init(&w, &rules);
 		cr_expect_eq(w.window, rows[i].want, "row %zu", i);
-		cr_expect(
-		    w.success == 0 && w.failure == 0 && w.fail_cohorts == 0);
+		cr_expect(w.success == 0 && w.failure == 0 &&
+		    w.fail_cohorts == 0 && w.doubted == 0);
 	}
 }
 
@@ -304,6 +304,35 @@ Test(site_window, a_success_forgives_the_cohorts)
 	}
 }
 
+/* However often, one message alone is no failure of the site; the second one
+ * counts each time, until a success. */
+Test(site_window, doubts)
+{
+	static const struct window_rules rules = { .initial = 3,
+		.negative = { 1, WINDOW_FIXED },
+		.failed_cohort_limit = 1 };
+	struct window w = at(3), was;
+	int i;
+
+	cr_expect_not(window_doubt(&w, &rules, 7));
+	cr_expect_not(window_is_fresh(&w, &rules), "the message is known");
+	was = w;
+	for (i = 0; i < 1000; i++)
+		cr_assert_not(window_doubt(&w, &rules, 7));
+	cr_expect(w.window == was.window && w.fail_cohorts == 0);
+	cr_expect_not(window_doubt(&w, &rules, 8));
+	cr_expect_eq(w.window, 2);
+	cr_expect_not(window_doubt(&w, &rules, 7), "the first is none still");
+	cr_expect_eq(w.window, 2);
+	window_success(&w, &rules, 1);
+	cr_expect_not(window_doubt(&w, &rules, 8), "the first now");
+	cr_expect(w.fail_cohorts == 0);
+	cr_expect_not(window_doubt(&w, &rules, 7));
+	cr_expect(window_doubt(&w, &rules, 9), "dead");
+	window_init(&w, &rules);
+	cr_expect_eq(w.doubted, 0);
+}
+
 /* The failure that kills takes no step of the window. */
 Test(site_window, the_deadly_failure_leaves_the_window)
 {
@@ -332,11 +361,11 @@ Test(site_window, a_new_limit_cuts)
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct window_rules rules = { .initial = 1,
 			.limit = rows[i].limit };
-		struct window w = { rows[i].window, 0.5, 0.25, 0.125 };
+		struct window w = { rows[i].window, 7, 0.5, 0.25, 0.125 };
 
 		window_fit(&w, &rules);
 		cr_expect_eq(w.window, rows[i].want, "row %zu", i);
 		cr_expect(w.success == 0.5 && w.failure == 0.25 &&
-		    w.fail_cohorts == 0.125);
+		    w.fail_cohorts == 0.125 && w.doubted == 7);
 	}
 }

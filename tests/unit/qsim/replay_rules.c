@@ -155,6 +155,13 @@ static const struct {
 	    5, 8, 2, 0 },
 	{ "all fail at random", "bad a 100\nat 0 msg a b\n",
 	    "0 1 smtp/a 1\n0 1 smtp/b 1\n", 2, 1, 1, 0 },
+	{ "one message whose sessions are lost, and another one",
+	    "set initial_destination_concurrency 1\nagents smtp 1\n"
+	    "set default_destination_recipient_limit 2\n"
+	    "lose a 100\nat 0 msg a*8\nat 10 msg a*8\n",
+	    "0 1 smtp/a 2\n1 1 smtp/a 2\n2 1 smtp/a 2\n3 1 smtp/a 2\n"
+	    "10 2 smtp/a 2\n",
+	    5, 0, 10, 6 },
 	{ "none fails at random", "bad a 0\nat 0 msg a\n", "0 1 smtp/a 1\n", 1,
 	    1, 0, 0 },
 };

@@ -56,7 +56,7 @@ Test(scenario_input, broken)
 		    "but the file ends" },
 		{ "at 0 msg a\nfoo\n",
 		    "f:2: expected set, agents, dur, fail, "
-		    "refuse, serve, bad, spread, seed, at or "
+		    "refuse, serve, bad, lose, spread, seed, at or "
 		    "repeat, not `foo'" },
 		{ "set\n",
 		    "f:1: expected a parameter and its value, but the "

@@ -100,6 +100,33 @@ Test(dead, what_waits_and_what_comes_is_deferred_without_an_attempt)
 	cr_expect_eq(w.s.due.count, 3);
 }
 
+/* N46: the window is 1, so one failure would be a cohort. */
+Test(dead, N46_one_message_suspends_no_destination)
+{
+	uint64_t first = world_message(&w, "a@one.test", 60), other;
+	struct world_delivery delivery;
+
+	take(&delivery);
+	world_site_doubted(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(w.s.schedule_log.count, 0);
+	take(&delivery); /* the other ten recipients */
+	world_site_doubted(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(w.s.schedule_log.count, 0, "the same message");
+	cr_expect_eq(world_where(&w, first), SPOOL_DEFERRED);
+	cr_expect_str_eq(
+	    world_reason(&w, SPOOL_DEFER, first, 59), "4.4.2 no connection");
+	world_message(&w, "b@one.test", 1);
+	take(&delivery);
+	world_site_doubted(&w, &delivery);
+	world_run(&w);
+	cr_expect_eq(w.s.schedule_log.count, 1, "a second one");
+	other = world_message(&w, "c@one.test", 1);
+	cr_expect_str_eq(world_reason(&w, SPOOL_DEFER, other, 0),
+	    "4.4.2 delivery temporarily suspended: no connection");
+}
+
 Test(dead, a_backlog_leaves_the_active_queue_in_bounded_turns)
 {
 	enum {

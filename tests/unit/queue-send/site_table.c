@@ -121,10 +121,11 @@ static void
 other_ends(struct site *site, uint32_t n, enum site_result result)
 {
 	const struct site_table *t = shared_table(other);
+	const struct site_report report = { .result = result,
+		.why = "4.4.1 no connection" };
 
 	while (n-- > 0)
-		t->done(t->table, site, result, "4.4.1 no connection",
-		    clock_mono(), NULL);
+		t->done(t->table, site, &report, clock_mono(), NULL);
 }
 
 static void

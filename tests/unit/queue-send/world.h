@@ -149,8 +149,10 @@ void world_take_one(struct world *w, struct world_delivery *ret);
 void world_result(struct world *w, const struct world_delivery *delivery,
     uint32_t place, enum agent_outcome outcome);
 void world_done(struct world *w, const struct world_delivery *delivery);
-/* DONE of a site that could not be reached, and of an agent in trouble. */
+/* DONE of a site that could not be reached, of a session that was lost in the
+ * middle, and of an agent in trouble. */
 void world_site_failed(struct world *w, const struct world_delivery *delivery);
+void world_site_doubted(struct world *w, const struct world_delivery *delivery);
 void world_agent_failed(struct world *w, const struct world_delivery *delivery);
 /* Take deliveries and end all with this outcome until there are none; their
  * number.

@@ -181,6 +181,13 @@ world_site_failed(struct world *w, const struct world_delivery *delivery)
 }
 
 void
+world_site_doubted(struct world *w, const struct world_delivery *delivery)
+{
+	send_done_frame(
+	    w, delivery, AGENT_SITE_DOUBTED, "4.4.2", "no connection");
+}
+
+void
 world_agent_failed(struct world *w, const struct world_delivery *delivery)
 {
 	send_done_frame(

@@ -1,0 +1,99 @@
+/* Doubted ends: sessions that are lost in the middle, and whether they count
+ * against the destination. Both tables. */
+#include <criterion/criterion.h>
+
+#include "site_shared_scratch.h"
+
+/* N46: however many of its deliveries end so, and however often the site opens
+ * anew. */
+Test(site_doubt, N46_one_message_kills_no_destination)
+{
+	struct fixture t;
+	struct site *a;
+	int i;
+
+	begin(&t, &plain, &exact, 10, 1);
+	a = open_at(&t, "a", 0);
+	for (i = 0; i < 1000; i++)
+		doubt(&t, a, 7, 0);
+	cr_expect_eq(view(&t, a).state, SITE_ROOM);
+	cr_expect_eq(view(&t, a).window, 2);
+	cr_expect(view(&t, a).fail_cohorts == 0);
+	kill_at(&t, a, 0);
+	t.f->flush(t.table, 0);
+	for (i = 0; i < 1000; i++)
+		doubt(&t, a, 7, 0);
+	cr_expect_eq(view(&t, a).state, SITE_ROOM);
+	t.f->close(t.table, a, 0);
+	end(&t);
+}
+
+Test(site_doubt, two_messages_are_failures_of_the_site)
+{
+	struct fixture t;
+	struct site *a;
+
+	begin(&t, &plain, &exact, 10, 1);
+	a = open_at(&t, "a", 0);
+	doubt(&t, a, 7, 0);
+	doubt(&t, a, 8, 0);
+	deliver(&t, a, SITE_DELIVERED, 0);
+	doubt(&t, a, 8, 0);
+	doubt(&t, a, 8, 0);
+	cr_expect_eq(view(&t, a).state, SITE_ROOM, "a success ends the doubt");
+	doubt(&t, a, 7, 0);
+	cr_expect_eq(view(&t, a).state, SITE_ROOM, "the window is 2");
+	doubt(&t, a, 9, 0);
+	cr_expect_eq(view(&t, a).state, SITE_DEAD);
+	cr_expect_str_eq(view(&t, a).why, "lost");
+	t.f->close(t.table, a, 0);
+	end(&t);
+}
+
+/* A site that is idle remembers the message. */
+Test(site_doubt, a_doubt_is_not_forgotten_at_once)
+{
+	struct fixture t;
+	struct site *a;
+
+	begin(&t, &plain, &exact, 10, 1);
+	a = open_at(&t, "a", 0);
+	doubt(&t, a, 7, 0);
+	t.f->close(t.table, a, 0);
+	a = open_at(&t, "A", SEC);
+	doubt(&t, a, 8, SEC);
+	cr_expect(view(&t, a).fail_cohorts == 0.5);
+	t.f->close(t.table, a, SEC);
+	end(&t);
+}
+
+/* N46: a message of one queue, and what all queues learn. */
+Test(site_doubt, N46_queues_tell_messages_apart)
+{
+	struct scratch t;
+	struct end ends[2];
+	struct site *sites[2];
+	int i;
+
+	scratch_begin(&t, SHARED_SET_SLOTS, 2);
+	for (i = 0; i < 2; i++) {
+		end_begin(&ends[i], &t, (uint32_t)i + 1, &plain);
+		sites[i] = end_site(&ends[i], "a", 0);
+	}
+	for (i = 0; i < 100; i++) {
+		end_take(&ends[0], sites[0], 0);
+		end_doubt(&ends[0], sites[0], 7, 0);
+	}
+	end_take(&ends[0], sites[0], 0);
+	cr_expect_eq(end_view(&ends[0], sites[0]).state, SITE_ROOM);
+	cr_expect(end_view(&ends[0], sites[0]).fail_cohorts == 0);
+	for (i = 0; i < 2; i++) {
+		end_take(&ends[1], sites[1], 0);
+		end_doubt(&ends[1], sites[1], 8, 0);
+	}
+	cr_expect_eq(end_view(&ends[1], sites[1]).state, SITE_DEAD);
+	end_done(&ends[0], sites[0], SITE_AGENT_DIED, 0);
+	for (i = 0; i < 2; i++)
+		end_close(&ends[i]);
+	scratch_end(&t);
+}
