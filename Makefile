@@ -153,7 +153,8 @@ format:
 	clang-format -i $$(find common tests $(PROGRAMS) -name '*.[ch]')
 
 .PHONY: demo bench bench-beside bench-explain bench-share bench-road bench-qctl \
-    bench-queues bench-outage bench-out bench-joined bench-slow
+    bench-queues bench-outage bench-out bench-joined bench-slow \
+    bench-connections
 demo: all
 	$(PYTHON) -B tests/demo/demo.py
 bench: all $(B)/tests/bench/submit $(B)/tests/bench/decide \
@@ -166,6 +167,9 @@ bench-beside: all $(B)/tests/bench/submit
 # BEFORE=DIR: another checkout, built there with the same two targets.
 bench-road: all $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/road.py
+# The same.
+bench-connections: all $(B)/tests/bench/submit
+	$(PYTHON) -B tests/bench/connections.py
 bench-joined: $(B)/tests/bench/submit
 	$(PYTHON) -B tests/bench/joined.py
 bench-queues: all $(B)/tests/bench/submit

@@ -251,14 +251,14 @@ shared_keep_not(struct site *site)
 }
 
 enum shared_want
-shared_want(struct site *site, usec_t now)
+shared_want(struct site *site, uint32_t given_up, usec_t turn, usec_t now)
 {
 	enum shared_want want;
 	struct shared_access a;
 
 	if (!shared_access_begin(&a, shared_handle_of(site), now))
 		return SHARED_WANT_NONE;
-	want = shared_access_want(&a);
+	want = shared_access_want(&a, given_up, turn);
 	shared_access_end(&a);
 	return want;
 }

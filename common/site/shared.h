@@ -139,14 +139,17 @@ void shared_keep_not(struct site *site);
 /* Whether places that this queue holds are wanted by others. Its share is the
  * window divided by the queues that hold places or wait. */
 enum shared_want {
-	SHARED_WANT_NONE, /* none waits */
-	SHARED_WANT_FAIR, /* some wait, and this queue holds its share */
-	SHARED_WANT_TURN, /* the same, and one place more */
-	/* and more than that; or the site is dead, or its window has become
-	 * smaller than the places that are held */
+	SHARED_WANT_NONE, /* no other waits that no place is on its way to */
+	SHARED_WANT_IDLE, /* some wait: for places without a delivery */
+	/* Some wait, this queue holds more than its share, and has got no place
+	 * for a turn; or the site is dead, or its window has become smaller
+	 * than the places that are held. */
 	SHARED_WANT_NOW,
 };
-enum shared_want shared_want(struct site *site, usec_t now);
+/* given_up: places of this queue whose connections are being closed. turn: how
+ * long a queue has more than its share although others wait. */
+enum shared_want
+shared_want(struct site *site, uint32_t given_up, usec_t turn, usec_t now);
 /* A place is about to be given up for them: if this queue waits, too, it waits
  * behind them from now on. */
 void shared_yield(struct site *site, usec_t now);

@@ -335,7 +335,8 @@ shared_access_has_kept(const struct shared_access *a)
 }
 
 enum shared_want
-shared_access_want(const struct shared_access *a)
+shared_access_want(
+    const struct shared_access *a, uint32_t given_up, usec_t turn)
 {
 	uint32_t window, queues, others;
 
@@ -346,12 +347,12 @@ shared_access_want(const struct shared_access *a)
 		return SHARED_WANT_NOW;
 	others =
 	    shared_waiters_count(&a->s->seg, a->slot, a->s->member, &queues);
-	if (others == 0)
+	if (others <= given_up)
 		return SHARED_WANT_NONE;
-	if (a->h->held <= window / queues)
-		return SHARED_WANT_FAIR;
-	return a->h->held <= (window + queues - 1) / queues ? SHARED_WANT_TURN
-							    : SHARED_WANT_NOW;
+	return a->h->held - given_up > window / queues &&
+		a->now - a->h->gained_at >= turn
+	    ? SHARED_WANT_NOW
+	    : SHARED_WANT_IDLE;
 }
 
 static bool
@@ -417,6 +418,7 @@ shared_access_take(struct shared_access *a)
 	} else {
 		a->h->held++;
 		a->s->held++;
+		a->h->gained_at = a->now;
 		set_cell(a);
 	}
 	shared_access_leave(a);

@@ -255,6 +255,7 @@ struct shared_handle {
 	struct site_view seen;            /* as it was last looked at */
 	char *why;                        /* of seen; memory for one, or NULL */
 	usec_t granted_at;                /* time of the grant; 0: none */
+	usec_t gained_at; /* when a place was last taken that was not kept */
 	uint32_t opens, held, set;
 	uint32_t kept; /* of held: without a delivery, for the next one */
 	uint32_t
@@ -401,7 +402,8 @@ shared_access_report(struct shared_access *a, const struct site_report *report);
 void shared_access_give_back(struct shared_access *a);
 /* A place that is kept here may be taken. */
 bool shared_access_has_kept(const struct shared_access *a);
-enum shared_want shared_access_want(const struct shared_access *a);
+enum shared_want shared_access_want(
+    const struct shared_access *a, uint32_t given_up, usec_t turn);
 void shared_access_view(struct shared_access *a, struct site_view *ret_view);
 /* This queue waits no more, and others get their grant. */
 void shared_access_pass_on(struct shared_access *a);

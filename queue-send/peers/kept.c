@@ -16,8 +16,8 @@ struct kept {
 	struct agent_link *agent;
 	struct site *site; /* open */
 	uint32_t transport;
-	usec_t turn_ends;
-	bool closing; /* CLOSED will come */
+	usec_t idle_at; /* when a delivery left it open */
+	bool closing;   /* CLOSED will come */
 	/* Has its place, and waits for its file; NULL: none. */
 	const struct sched_entry *promised;
 };
@@ -178,7 +178,6 @@ kept_say(struct send *s, struct delivery *d, const struct kept *k,
 		} };
 
 	d->may_keep = k != NULL || is_in_use(s, d->entry->transport);
-	d->turn_ends = k == NULL ? s->now + KEPT_TURN : k->turn_ends;
 	return d->may_keep ? wire_send(agent->wire, &msg, -1) : 0;
 }
 
@@ -220,7 +219,7 @@ add(struct send *s, const struct delivery *d)
 	k->number = d->id;
 	k->agent = d->agent;
 	k->transport = d->entry->transport;
-	k->turn_ends = d->turn_ends;
+	k->idle_at = s->now;
 	k->site = table->open(
 	    table->table, k->transport, d->entry->destination, s->now);
 	if (k->site == NULL) {
@@ -235,15 +234,23 @@ add(struct send *s, const struct delivery *d)
 	return k;
 }
 
-/* Beside queues that wait a queue keeps its share of the places; a place above
- * it that no other has a right to is passed on after a turn. */
-static bool
-turn_is_over(const struct send *s, const struct kept *k)
+/* Places at the site of k that this queue gives up already. */
+static uint32_t
+count_closing(const struct kept *k)
 {
-	const enum shared_want want = shared_want(k->site, s->now);
+	const struct kept *other;
+	uint32_t n = 0;
 
-	return want == SHARED_WANT_NOW ||
-	    (want == SHARED_WANT_TURN && s->now >= k->turn_ends);
+	TAILQ_FOREACH (other, &k->agent->kept, of_agent)
+		n += other->closing && other->site == k->site;
+	return n;
+}
+
+static enum shared_want
+want(const struct send *s, const struct kept *k)
+{
+	return shared_want(k->site, count_closing(k),
+	    s->conf->smtp_connection_turn_time, s->now);
 }
 
 /* The delivery has its place until the connection is closed. */
@@ -269,7 +276,7 @@ kept_on_kept(struct send *s, struct agent_link *agent, const struct msg_KEPT *f)
 		return 0;
 	}
 	delivery_end(s, d, SITE_DELIVERED, NULL);
-	if (turn_is_over(s, k))
+	if (want(s, k) == SHARED_WANT_NOW)
 		close_one(s, k);
 	return 0;
 }
@@ -342,7 +349,8 @@ kept_work(struct send *s)
 	for (; k != NULL; k = next) {
 		next = TAILQ_NEXT(k, age);
 		if (is_one_too_many(s, k->transport) ||
-		    (check && shared_want(k->site, s->now) > SHARED_WANT_NONE))
+		    (check && s->now - k->idle_at >= KEPT_IDLE &&
+			want(s, k) > SHARED_WANT_NONE))
 			close_one(s, k);
 	}
 	if (check)

@@ -85,10 +85,9 @@ struct delivery {
 	struct sched_entry *entry;
 	char *nexthop; /* in the memory of the delivery */
 	usec_t selected_at;
-	usec_t turn_ends; /* of its connection: kept.c */
-	bool may_keep;    /* the connection */
-	bool placed;      /* the agent may say ELSEWHERE */
-	bool closing;     /* all is reported, its connection is being closed */
+	bool may_keep; /* the connection */
+	bool placed;   /* the agent may say ELSEWHERE */
+	bool closing;  /* all is reported, its connection is being closed */
 	uint32_t nrcpts, nreported;
 	struct delivery_rcpt rcpts[]; /* by index, ascending */
 };
@@ -154,9 +153,10 @@ void replies_defer_rest(struct send *s, struct delivery *d, const char *dsn,
  * KEPT ends a delivery, and its connection keeps the place. The next entry for
  * the destination that the scheduler selects takes place and connection. A
  * connection is closed when its agent says so, and when other queues wait for a
- * place: one without a delivery soon; one in use, between two deliveries, where
- * this queue holds more than its share, the last of these after KEPT_TURN. */
-#define KEPT_TURN (100 * USEC_PER_MSEC)
+ * place: one without a delivery after KEPT_IDLE; one in use, between two
+ * deliveries, where this queue has held more than its share for
+ * smtp_connection_turn_time. */
+#define KEPT_IDLE (100 * USEC_PER_MSEC)
 
 void kept_init(struct send *s);
 /* The connection, and so the place, that the selected entry gets; NULL: a new

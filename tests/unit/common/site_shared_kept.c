@@ -146,23 +146,29 @@ Test(site_shared_kept, given_back_it_is_the_waiters)
 Test(site_shared_kept, the_share_of_a_queue_is_its_own)
 {
 	places(0, 4);
-	cr_expect_eq(shared_want(sites[0], 0), SHARED_WANT_NONE);
+	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_NONE);
 	end_wait(&ends[1], sites[1], 0);
-	cr_expect_eq(shared_want(sites[0], 0), SHARED_WANT_NOW);
-	cr_expect_eq(shared_want(sites[1], 0), SHARED_WANT_NONE, "it waits");
+	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW);
+	cr_expect_eq(shared_want(sites[0], 0, SEC, SEC - 1), SHARED_WANT_IDLE);
+	cr_expect_eq(shared_want(sites[0], 0, SEC, SEC), SHARED_WANT_NOW);
+	cr_expect_eq(shared_want(sites[0], 1, 0, 0), SHARED_WANT_NONE,
+	    "one is on its way to the one that waits");
+	cr_expect_eq(
+	    shared_want(sites[1], 0, 0, 0), SHARED_WANT_NONE, "it waits");
 	keep(0, 1);
 	give_back(0);
 	places(1, 1);
 	end_wait(&ends[1], sites[1], 0);
 	cr_expect_eq(
-	    shared_want(sites[0], 0), SHARED_WANT_NOW, "three of four");
+	    shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW, "three of four");
 	keep(0, 1);
 	give_back(0);
 	places(1, 1);
 	end_wait(&ends[1], sites[1], 0);
-	cr_expect_eq(shared_want(sites[0], 0), SHARED_WANT_FAIR);
+	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_IDLE);
 	end_wait(&ends[2], sites[2], 0);
-	cr_expect_eq(shared_want(sites[0], 0), SHARED_WANT_TURN, "2 of 4 / 3");
+	cr_expect_eq(
+	    shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW, "2 of 4 / 3");
 }
 
 Test(site_shared_kept, a_dead_site_has_no_use_for_it)
@@ -178,7 +184,7 @@ Test(site_shared_kept, a_dead_site_has_no_use_for_it)
 		end_done(&ends[1], sites[1], SITE_FAILED, 0);
 	}
 	cr_expect_eq(ends[0].f->take(ends[0].table, sites[0], 0), SITE_DEAD);
-	cr_expect_eq(shared_want(sites[0], 0), SHARED_WANT_NOW);
+	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW);
 	give_back(0);
 }
 
@@ -199,7 +205,7 @@ Test(site_shared_kept, a_smaller_window_has_no_room_for_it)
 	keep(0, 4);
 	cr_assert_eq(shared_configure(ends[0].shared, &p), 0);
 	end_full(&ends[0], sites[0], 0);
-	cr_expect_eq(shared_want(sites[0], 0), SHARED_WANT_NOW);
+	cr_expect_eq(shared_want(sites[0], 0, 0, 0), SHARED_WANT_NOW);
 	give_back(0);
 	give_back(0);
 	give_back(0);

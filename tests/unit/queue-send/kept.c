@@ -315,22 +315,18 @@ Test(kept, without_mail_it_is_closed_when_another_queue_waits)
 	d = take();
 	keep(&d);
 	cr_expect_eq(other_takes(LIMIT), LIMIT - 1);
-	w.s.kept.check_at = 0;
-	send_wake(&w.s);
-	world_run(&w);
-	no_more();
-	cr_expect_eq(w.ncloses, 0, "nobody waits");
 	other_waits();
-	w.s.kept.check_at = 0;
-	send_wake(&w.s);
-	world_run(&w);
+	do { /* KEPT_IDLE */
+		event_base_loop(w.s.base, EVLOOP_ONCE);
+		no_more();
+	} while (w.ncloses == 0);
 	is_closed(d.number);
 	cr_expect_eq(other_takes(1), 0, "it is still open");
 	say_closed(d.number);
 	cr_expect_eq(other_takes(1), 1);
 }
 
-Test(kept, more_than_its_share_is_given_up_after_a_delivery)
+Test(kept, N47_more_than_its_share_is_given_up_after_a_turn)
 {
 	struct world_delivery d[LIMIT], next;
 	int i;
@@ -339,6 +335,11 @@ Test(kept, more_than_its_share_is_given_up_after_a_delivery)
 	for (i = 0; i < LIMIT; i++)
 		d[i] = take();
 	other_waits();
+	keep(&d[0]);
+	next = take();
+	cr_expect_eq(next.connection, d[0].number, "not within its turn");
+	world_reload(&w, CONF "smtp_connection_turn_time = 0\n");
+	d[0] = next;
 	keep(&d[0]);
 	is_closed(d[0].number);
 	cr_expect_eq(running(), LIMIT - 1);
