@@ -248,6 +248,23 @@ struct kept_all {
 	usec_t check_at;
 };
 
+RB_HEAD(greeted_tree, greeted);
+RB_HEAD(ungreeted_tree, ungreeted_site);
+
+/* Destinations that have greeted, and the others with deliveries or in wait for
+ * a slot (ungreeted.c). */
+struct ungreeted {
+	struct greeted_tree greeted;
+	TAILQ_HEAD(greeted_list, greeted) used; /* the last used is the last */
+	uint32_t ngreeted;
+	uint64_t secret; /* of the hash of names */
+	struct ungreeted_tree sites;
+	TAILQ_HEAD(ungreeted_list, ungreeted_site) held; /* in their order */
+	uint32_t nheld, unchecked; /* held: all, and those to be asked for */
+	usec_t check_at;
+	uint32_t running[CONF_TRANSPORTS_MAX]; /* deliveries not greeted */
+};
+
 struct send {
 	struct daemon *d;    /* NULL in unit tests */
 	uint32_t generation; /* of the link that came last */
@@ -326,6 +343,7 @@ struct send {
 	struct agent_link *agent[AGENT_NPROGRAMS];
 	struct delivery_tree deliveries;
 	struct kept_all kept;
+	struct ungreeted ungreeted;
 	uint64_t last_delivery;
 	uint32_t agent_deaths;
 	usec_t dispatch_at; /* not before: descriptors had run out */

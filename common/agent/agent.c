@@ -153,6 +153,17 @@ agent_done(struct agent_delivery *d, enum agent_site site, const char *dsn,
 }
 
 void
+agent_greeted(struct agent_delivery *d)
+{
+	const struct msg msg = { .type = MSG_GREETED,
+		.u.GREETED.job = d->number };
+
+	if (d->agent != NULL && !d->greeted)
+		agent_answer(d->agent, &msg);
+	d->greeted = true;
+}
+
+void
 agent_elsewhere(struct agent_delivery *d, const char *site, uint32_t seconds)
 {
 	const struct msg msg = { .type = MSG_ELSEWHERE,

@@ -100,6 +100,7 @@ struct agent_delivery {
 	uint64_t content_off, content_len;
 	uint32_t flags; /* enum queue_file_flags */
 	bool may_keep;  /* the connection: agent_kept() */
+	bool greeted;   /* agent_greeted() was called */
 	/* An earlier delivery whose connection was kept, to be used; 0: none.
 	 */
 	uint64_t connection;
@@ -175,6 +176,11 @@ agent_defer(struct agent_delivery *delivery, const char *dsn, const char *text);
  * says nothing of the site; without: "" for both. */
 void agent_done(struct agent_delivery *delivery, enum agent_site site,
     const char *dsn, const char *text);
+
+/* The server has greeted, and taken all that comes before MAIL: queue-send
+ * gives it more slots. To be said of a connection that was kept, too; a second
+ * call says nothing. */
+void agent_greeted(struct agent_delivery *delivery);
 
 /* In place of agent_done(), where the delivery has a site, nothing is reported
  * and nothing was connected to: for so many seconds its next hop is at that

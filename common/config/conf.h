@@ -198,6 +198,7 @@ struct conf {
 	    smtp_data_done_timeout, smtp_quit_timeout,
 	    smtp_connection_cache_time_limit, smtp_connection_reuse_time_limit,
 	    smtp_connection_turn_time;
+	uint32_t smtp_ungreeted_share;
 	uint32_t smtp_connection_reuse_count_limit;
 	uint32_t smtp_mx_session_limit; /* of a delivery; 0: no limit */
 	usec_t smtp_starttls_timeout;

@@ -71,6 +71,7 @@ struct sched_entry {
 	struct sched_message *message;
 	void *owner;             /* as given to sched_message_new() */
 	uint32_t transport;      /* index into the parameters */
+	uint32_t mark;           /* the caller's own; 0 when it is selected */
 	const char *destination; /* name: nexthop, or local@nexthop */
 	const char *nexthop;
 	const struct sched_rcpt *rcpts;

@@ -52,9 +52,17 @@ unseen(struct shared_handle *h)
 	return SITE_FULL;
 }
 
-static enum site_state
-shared_state(void *table UNUSED, struct site *site, usec_t now)
+static bool
+is_barred(const struct shared *s, struct site *site)
 {
+	return s->barred != NULL && s->barred(s->barred_ctx, site);
+}
+
+static enum site_state
+shared_state(void *table, struct site *site, usec_t now)
+{
+	const bool barred = is_barred(table, site);
+
 	struct shared_handle *h = shared_handle_of(site);
 	enum site_state state;
 	struct shared_access a;
@@ -63,7 +71,7 @@ shared_state(void *table UNUSED, struct site *site, usec_t now)
 		return unseen(h);
 	state = shared_access_state(&a);
 	shared_access_end(&a);
-	return state;
+	return barred && state == SITE_ROOM ? SITE_FULL : state;
 }
 
 static enum site_state
@@ -109,13 +117,14 @@ static enum site_state
 shared_wait(void *table, struct site *site, bool waits, usec_t now)
 {
 	struct shared_handle *h = shared_handle_of(site);
+	const bool barred = waits && is_barred(table, site);
 	enum site_state state;
 
-	state = wait_in(h, waits, now);
+	state = wait_in(h, waits && !barred, now);
 	shared_handle_watch(h);
 	if (h->watched)
 		shared_work_at(table, now + CHECK_AGAIN);
-	return state;
+	return barred && state == SITE_ROOM ? SITE_FULL : state;
 }
 
 /* The place counts when the set and slot are sound after it was taken: they may
@@ -147,6 +156,8 @@ shared_take(void *table, struct site *site, usec_t now)
 	enum site_state state;
 	struct shared_access a;
 
+	if (is_barred(s, site))
+		return shared_state(table, site, now);
 	if (!shared_access_begin(&a, h, now))
 		return unseen(h);
 	state = take_in(&a);
@@ -226,6 +237,12 @@ shared_done(void *table UNUSED, struct site *site,
 	if (ret_step != NULL)
 		*ret_step = step;
 	shared_handle_release(h);
+}
+
+uint32_t
+shared_transport(const struct site *site)
+{
+	return ((const struct shared_handle *)(const void *)site)->transport;
 }
 
 /* ---- places that are kept ---- */

@@ -113,6 +113,15 @@ bool shared_is_counted(const struct shared *shared);
 void shared_forget(
     struct shared *shared, uint32_t queue, uint32_t generation, usec_t now);
 
+/* barred is asked before a place is given, and gives true where there is to be
+ * none now, whatever the window: the site is full then, and its scheduler no
+ * waiter. The caller calls sched_site_ready() when that may have changed.
+ * barred must not call anything here but open(). NULL: none is barred. */
+void shared_set_barred(struct shared *shared,
+    bool (*barred)(void *ctx, struct site *site), void *ctx);
+/* The transport that a site was opened with. */
+uint32_t shared_transport(const struct site *site);
+
 /* A descriptor that is readable when another process made room at a site that
  * this queue waits at, or the site died. A thread that sleeps on the member's
  * word in shared memory writes it; nothing runs while nothing happens. */

@@ -314,6 +314,8 @@ struct shared {
 	uint64_t random, secret;
 	char why_before[SITE_WHY_MAX + 1], why_after[SITE_WHY_MAX + 1];
 	struct shared_figures figures;
+	bool (*barred)(void *ctx, struct site *site); /* or NULL */
+	void *barred_ctx;
 	char **names;
 	uint32_t count;
 	struct window_rules rules[];

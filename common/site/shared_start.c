@@ -236,6 +236,14 @@ shared_table(const struct shared *shared)
 	return &shared->table;
 }
 
+void
+shared_set_barred(struct shared *shared,
+    bool (*barred)(void *ctx, struct site *site), void *ctx)
+{
+	shared->barred = barred;
+	shared->barred_ctx = ctx;
+}
+
 bool
 shared_is_attached(const struct shared *shared)
 {

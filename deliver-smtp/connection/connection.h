@@ -126,6 +126,8 @@ struct talk_task {
 struct talk_ops {
 	dialog_report_fn *report;
 	void (*ended)(void *arg, struct dialog_end *end);
+	/* The server has taken all that comes before MAIL. */
+	void (*greeted)(void *arg);
 	/* The connection is secure. */
 	void (*secured)(void *arg, const struct tls_facts *facts);
 };

@@ -279,8 +279,11 @@ proceed(struct talk *t, bool progress)
 	struct dialog *d = &t->dialog;
 	usec_t now = clock_mono();
 
-	if (d->handshaken && t->handshaken_at == 0)
+	if (d->handshaken && t->handshaken_at == 0) {
 		t->handshaken_at = now;
+		if (t->ops->greeted != NULL)
+			t->ops->greeted(t->arg);
+	}
 	if (d->transactions > 1 && d->transactions != t->transactions)
 		t->deadline = now + TALK_LIMIT;
 	t->transactions = d->transactions;
@@ -465,7 +468,7 @@ talk_again(struct talk *t, const struct talk_task *task,
 	r = dialog_again(&t->dialog, &task->dialog, ops->report, arg);
 	if (r < 0)
 		return r;
-	t->handshaken_at = now;
+	t->handshaken_at = 0; /* greeted() comes for each dialogue */
 	t->deadline = now + TALK_LIMIT;
 	t->turn = t->dialog.turn - 1;
 	proceed(t, false);

@@ -134,8 +134,6 @@ session_cancel(const struct agent_delivery *delivery, enum agent_stage stage)
 		abandon(s, AGENT_CANCELLED_DSN, agent_cancelled(stage));
 }
 
-/* ---- the dialogue ---- */
-
 static void
 on_secured(void *arg, const struct tls_facts *facts)
 {
@@ -145,9 +143,16 @@ on_secured(void *arg, const struct tls_facts *facts)
 	session_trace(s, s->c.relay, facts->protocol);
 }
 
+static void
+on_greeted(void *arg)
+{
+	agent_greeted(((const struct session *)arg)->delivery);
+}
+
 static const struct talk_ops talk_ops = {
 	.report = session_on_report,
 	.ended = session_on_ended,
+	.greeted = on_greeted,
 	.secured = on_secured,
 };
 
@@ -373,8 +378,6 @@ static const struct reach_ops reach_ops = {
 	.failed = on_failed,
 	.late = on_late,
 };
-
-/* ---- the start ---- */
 
 static bool
 take_nexthop(struct session *s)

@@ -5,6 +5,7 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/road/road.h"
+#include "queue-send/schedule/schedule.h"
 
 static int
 delivery_compare(const struct delivery *a, const struct delivery *b)
@@ -121,6 +122,9 @@ delivery_end(struct send *s, struct delivery *d, enum site_result result,
 	const struct site_report report = { result, message_hash(m), why };
 
 	leave(s, d);
+	if (result == SITE_FAILED && !d->greeted)
+		ungreeted_failed(s, d->entry);
+	ungreeted_over(s, d->entry);
 	claims_end(s, m, d->entry);
 	sched_report(s->sched, d->entry, &report, s->now);
 	free(d);

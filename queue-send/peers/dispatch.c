@@ -327,6 +327,7 @@ put_back(struct send *s, struct sched_entry *e)
 {
 	struct message *m = e->owner;
 
+	ungreeted_over(s, e);
 	sched_put_back(s->sched, e, s->now);
 	if (sched_message_running(m->sched) == 0 && m->nunrecorded == 0)
 		messages_rest(&s->messages, m, s->now);
@@ -431,16 +432,19 @@ dispatch_work(struct send *s)
 {
 	const usec_t at = may_start_at(s);
 	struct sched_entry *e;
+	usec_t again;
 	int n;
 
 	schedule_pause(s, s->now < at);
 	if (s->now < at)
 		return at;
+	again = ungreeted_work(s);
 	for (n = 0; n < STARTED_PER_TURN; n++) {
 		e = sched_select(s->sched, s->now);
 		if (e == NULL)
-			return USEC_NEVER;
+			return again;
 		s->pub.changed = true;
+		ungreeted_selected(s, e);
 		if (moves(s, e) || waits_for_file(s, e))
 			continue;
 		if (!start(s, e))

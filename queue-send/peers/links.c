@@ -100,6 +100,8 @@ agent_frame(void *arg, struct wire *w UNUSED, struct chan_frame *frame)
 		r = replies_on_result(s, agent, &msg->u.RESULT);
 	else if (msg->type == MSG_PASSED_ON)
 		r = replies_on_passed_on(s, agent, &msg->u.PASSED_ON);
+	else if (msg->type == MSG_GREETED)
+		r = replies_on_greeted(s, agent, &msg->u.GREETED);
 	else if (msg->type == MSG_DONE)
 		r = replies_on_done(s, agent, &msg->u.DONE);
 	else if (msg->type == MSG_ELSEWHERE)

@@ -87,6 +87,7 @@ struct delivery {
 	usec_t selected_at;
 	bool may_keep; /* the connection */
 	bool placed;   /* the agent may say ELSEWHERE */
+	bool greeted;  /* by the server */
 	bool closing;  /* all is reported, its connection is being closed */
 	uint32_t nrcpts, nreported;
 	struct delivery_rcpt rcpts[]; /* by index, ascending */
@@ -140,6 +141,8 @@ int replies_on_result(
     struct send *s, struct agent_link *agent, const struct msg_RESULT *frame);
 int replies_on_passed_on(struct send *s, struct agent_link *agent,
     const struct msg_PASSED_ON *frame);
+int replies_on_greeted(
+    struct send *s, struct agent_link *agent, const struct msg_GREETED *frame);
 int replies_on_done(
     struct send *s, struct agent_link *agent, const struct msg_DONE *frame);
 int replies_on_elsewhere(struct send *s, struct agent_link *agent,

@@ -109,6 +109,19 @@ replies_on_passed_on(
 }
 
 int
+replies_on_greeted(
+    struct send *s, struct agent_link *agent, const struct msg_GREETED *f)
+{
+	struct delivery *d = delivery_find(s, f->job);
+
+	if (d == NULL || d->agent != agent || d->closing || d->greeted)
+		return -EBADMSG;
+	d->greeted = true;
+	ungreeted_greeted(s, d->entry);
+	return 0;
+}
+
+int
 replies_on_result(
     struct send *s, struct agent_link *agent, const struct msg_RESULT *f)
 {

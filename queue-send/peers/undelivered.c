@@ -4,6 +4,7 @@
 
 #include "queue-send/backlog/backlog.h"
 #include "queue-send/road/road.h"
+#include "queue-send/schedule/schedule.h"
 
 #define SHORTAGE_WAIT USEC_PER_SEC
 
@@ -20,6 +21,7 @@ entry_give_up(
 		disk_mark_failed(s, m, "open for delivery", error);
 	message_fail(m, error);
 	claims_end(s, m, e);
+	ungreeted_over(s, e);
 	sched_done(s->sched, e, result, NULL, s->now);
 	settle_message(s, m);
 }
@@ -33,6 +35,7 @@ entry_move(struct send *s, struct sched_entry *e, const char *destination)
 		entry_give_up(s, e, SITE_AGENT_DIED, m->error);
 		return;
 	}
+	ungreeted_over(s, e);
 	/* Short of memory for either the entry stays, and is selected again. */
 	if (claims_move(s, m, e, destination) < 0) {
 		sched_put_back(s->sched, e, s->now);

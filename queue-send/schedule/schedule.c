@@ -42,6 +42,7 @@ schedule_init(struct send *s)
 	if (r == 0)
 		r = sched_new(&s->conf->sched, p.transports, count,
 		    shared_table(s->sites.shared), &s->sched);
+	ungreeted_init(s);
 	if (r == 0)
 		schedule_log_set(s);
 	return r;
@@ -51,6 +52,7 @@ void
 schedule_done(struct send *s)
 {
 	sched_free(&s->sched);
+	ungreeted_done(s);
 	rollup_forget_all(s);
 	site_table_done(s);
 	schedule_log_done(s);

@@ -6,6 +6,7 @@
  *	schedule_log.c  deaths of destinations and selections, in the log
  *	rollup.c        domains whose MX hosts make them one destination
  *	site_table.c    the windows of destinations, shared with all queues
+ *	ungreeted.c     destinations that have not greeted: their slots
  */
 #ifndef QUEUE_SEND_SCHEDULE_SCHEDULE_H
 #define QUEUE_SEND_SCHEDULE_SCHEDULE_H
@@ -84,6 +85,26 @@ void site_table_forget(struct send *s, uint32_t queue, uint32_t generation);
 usec_t site_table_work(struct send *s);
 /* The cost of the table so far, in the log. */
 void site_table_tell(const struct send *s);
+
+/* ---- ungreeted.c (docs/QUEUE.md, "Servers that do not greet") ----
+ *
+ * Which servers have greeted is forgotten with the process. A queue knows of
+ * UNGREETED_KNOWN destinations that have; the least recently used makes room.
+ */
+#define UNGREETED_KNOWN 65536
+
+void ungreeted_init(struct send *s);
+void ungreeted_done(struct send *s);
+/* The entry was selected; each of these calls ends with ungreeted_over(). */
+void ungreeted_selected(struct send *s, struct sched_entry *e);
+/* Before the entry goes back to the scheduler. A call too many is no matter. */
+void ungreeted_over(struct send *s, struct sched_entry *e);
+/* The server of this delivery has greeted. */
+void ungreeted_greeted(struct send *s, struct sched_entry *e);
+/* A failure before a greeting. */
+void ungreeted_failed(struct send *s, const struct sched_entry *e);
+/* Tell the scheduler of destinations that may have a slot now. */
+usec_t ungreeted_work(struct send *s);
 
 /* ---- schedule_log.c ----
  *

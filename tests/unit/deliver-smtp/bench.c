@@ -70,6 +70,10 @@ take_frame(struct bench *b, const struct msg *msg)
 		b->closed = msg->u.CLOSED.connection;
 		return;
 	}
+	if (msg->type == MSG_GREETED) {
+		b->greeted++;
+		return;
+	}
 	b->done = true;
 	b->kept = msg->type == MSG_KEPT;
 	if (b->kept)
@@ -266,6 +270,7 @@ bench_deliver(
 	};
 	b->done = b->kept = b->site_failed = false;
 	b->end = AGENT_SITE_TALKED;
+	b->greeted = 0;
 	buf_reset(&b->results);
 	buf_reset(&b->site);
 	buf_reset(&b->elsewhere);

@@ -64,6 +64,7 @@ struct bench {
 	struct buf results;   /* "S2.0.0:relay:text\n" by recipient */
 	bool done, kept, site_failed;
 	enum agent_site end; /* of DONE */
+	unsigned greeted;    /* GREETED of the last delivery */
 	struct buf site;     /* dsn and text of DONE */
 	struct server server;
 };

@@ -146,7 +146,8 @@ say_many(int sock, const char *what)
 /* mutation: deliver-smtp/connection/talk.c, proceed() that leaves end.open. */
 Test(eager, N7_a_reply_to_commands_that_were_not_sent_keeps_nothing)
 {
-	static const struct talk_ops ops = { on_report, on_ended, NULL };
+	static const struct talk_ops ops = { .report = on_report,
+		.ended = on_ended };
 	static struct agent_rcpt rcpts[MANY];
 	static char address[] = "r@x";
 	struct talk_task task = { .dialog = { .keep = true,

@@ -28,7 +28,8 @@ write_conf(const struct world *w, const char *conf)
 	const char *path;
 
 	unit_put_file(w->dir, "routing",
-	    "smtp.test smtp\nroll0.test smtp\nroll1.test smtp\nroll2.test "
+	    "smtp.test smtp\n.silent.test smtp\nroll0.test smtp\nroll1.test "
+	    "smtp\nroll2.test "
 	    "smtp\nroll3.test smtp\npipe.test pipe:x\nlocal.test "
 	    "local\n* discard\n");
 	buf_printf(&text,

@@ -1,0 +1,330 @@
+#include "queue-send/schedule/schedule.h"
+
+#include <bsd/stdlib.h>
+#include <stdlib.h>
+
+#include "site/rules.h"
+#include "site/shared.h"
+
+#define ASKED_PER_TURN 64 /* destinations that may have a slot now */
+#define ASK_EVERY      (5 * USEC_PER_SEC)
+
+/* A destination that has greeted. */
+struct greeted {
+	RB_ENTRY(greeted) link;
+	TAILQ_ENTRY(greeted) use;
+	uint64_t hash; /* of its transport and name */
+};
+
+/* A destination with deliveries that were not greeted, or one that is held. */
+struct ungreeted_site {
+	RB_ENTRY(ungreeted_site) link;
+	TAILQ_ENTRY(ungreeted_site) in_held;
+	struct site *site; /* open */
+	uint32_t transport, running;
+	bool held;   /* the scheduler takes it for full */
+	bool pinned; /* the scheduler is told of it */
+};
+
+static int
+hash_compare(const struct greeted *a, const struct greeted *b)
+{
+	return (a->hash > b->hash) - (a->hash < b->hash);
+}
+
+static int
+site_compare(const struct ungreeted_site *a, const struct ungreeted_site *b)
+{
+	return ((uintptr_t)a->site > (uintptr_t)b->site) -
+	    ((uintptr_t)a->site < (uintptr_t)b->site);
+}
+
+TREE_GENERATE(greeted_tree, greeted, link, hash_compare)
+TREE_GENERATE(ungreeted_tree, ungreeted_site, link, site_compare)
+
+/* ---- destinations that have greeted ---- */
+
+static struct greeted *
+greeted_find(struct send *s, uint32_t transport, const char *name)
+{
+	struct greeted key = {
+		.hash = site_hash(s->ungreeted.secret + transport, name),
+	};
+
+	return RB_FIND(greeted_tree, &s->ungreeted.greeted, &key);
+}
+
+static void
+greeted_drop(struct send *s, struct greeted *g)
+{
+	RB_REMOVE(greeted_tree, &s->ungreeted.greeted, g);
+	TAILQ_REMOVE(&s->ungreeted.used, g, use);
+	s->ungreeted.ngreeted--;
+	free(g);
+}
+
+/* Without memory it is one that has not greeted, and waits for a slot of these.
+ */
+static void
+greeted_add(struct send *s, uint32_t transport, const char *name)
+{
+	struct greeted *g = greeted_find(s, transport, name);
+
+	if (g != NULL) {
+		TAILQ_REMOVE(&s->ungreeted.used, g, use);
+		TAILQ_INSERT_TAIL(&s->ungreeted.used, g, use);
+		return;
+	}
+	g = malloc(sizeof(*g));
+	if (g == NULL)
+		return;
+	if (s->ungreeted.ngreeted == UNGREETED_KNOWN)
+		greeted_drop(s, TAILQ_FIRST(&s->ungreeted.used));
+	g->hash = site_hash(s->ungreeted.secret + transport, name);
+	RB_INSERT(greeted_tree, &s->ungreeted.greeted, g);
+	TAILQ_INSERT_TAIL(&s->ungreeted.used, g, use);
+	s->ungreeted.ngreeted++;
+}
+
+/* ---- destinations that are counted or held ---- */
+
+static struct ungreeted_site *
+site_find(struct send *s, struct site *site)
+{
+	struct ungreeted_site key = { .site = site };
+
+	return RB_FIND(ungreeted_tree, &s->ungreeted.sites, &key);
+}
+
+static struct ungreeted_site *
+site_get(struct send *s, uint32_t transport, const char *name)
+{
+	const struct site_table *t = shared_table(s->sites.shared);
+	struct site *site = t->open(t->table, transport, name, s->now);
+	struct ungreeted_site *u = NULL;
+
+	if (site == NULL)
+		return NULL;
+	u = site_find(s, site);
+	if (u == NULL)
+		u = calloc(1, sizeof(*u));
+	if (u == NULL || u->site != NULL) {
+		t->close(t->table, site, s->now);
+		return u;
+	}
+	u->site = site;
+	u->transport = transport;
+	RB_INSERT(ungreeted_tree, &s->ungreeted.sites, u);
+	return u;
+}
+
+static void
+site_release(struct send *s, struct ungreeted_site *u)
+{
+	const struct site_table *t = shared_table(s->sites.shared);
+
+	if (u->running > 0 || u->held || u->pinned)
+		return;
+	RB_REMOVE(ungreeted_tree, &s->ungreeted.sites, u);
+	t->close(t->table, u->site, s->now);
+	free(u);
+}
+
+static void
+site_set_held(struct send *s, struct ungreeted_site *u, bool held)
+{
+	if (u->held == held)
+		return;
+	u->held = held;
+	if (held) {
+		TAILQ_INSERT_TAIL(&s->ungreeted.held, u, in_held);
+		s->ungreeted.nheld++;
+	} else {
+		TAILQ_REMOVE(&s->ungreeted.held, u, in_held);
+		s->ungreeted.nheld--;
+	}
+}
+
+/* ---- the rule ---- */
+
+static bool
+is_remote(const struct send *s, uint32_t transport)
+{
+	const enum agent_kind kind = s->conf->transports[transport].kind;
+
+	return kind == AGENT_SMTP || kind == AGENT_LMTP;
+}
+
+/* Slots of those that have not greeted; and slots in use above which each of
+ * them has one. */
+static uint32_t
+share_of(const struct send *s, uint32_t transport)
+{
+	const uint64_t limit =
+	    s->conf->transports[transport].sched.process_limit;
+	const uint64_t share = limit * s->conf->smtp_ungreeted_share / 100;
+
+	return share == 0 ? 1 : (uint32_t)share;
+}
+
+static bool
+has_no_slot(struct send *s, struct site *site, uint32_t transport)
+{
+	const struct site_table *t = shared_table(s->sites.shared);
+	const struct ungreeted_site *u = site_find(s, site);
+	const uint32_t share = share_of(s, transport);
+	const bool short_of =
+	    sched_transport_running(s->sched, transport) >= share;
+
+	if (s->ungreeted.running[transport] < share &&
+	    (u == NULL || u->running == 0 || !short_of))
+		return false;
+	return greeted_find(s, transport, t->name(site)) == NULL;
+}
+
+/* shared_set_barred(). Without memory for it a destination is not held. */
+static bool
+on_barred(void *ctx, struct site *site)
+{
+	struct send *s = ctx;
+	const uint32_t transport = shared_transport(site);
+	const struct site_table *t = shared_table(s->sites.shared);
+	struct ungreeted_site *u;
+
+	if (!is_remote(s, transport) || s->conf->smtp_ungreeted_share >= 100 ||
+	    !has_no_slot(s, site, transport))
+		return false;
+	u = site_get(s, transport, t->name(site));
+	if (u == NULL)
+		return false;
+	site_set_held(s, u, true);
+	return true;
+}
+
+/* A slot is free, or a destination has greeted: for those that are held
+ * longest. Each of them that is held still comes last then. */
+static void
+ask_again(struct send *s)
+{
+	struct ungreeted *all = &s->ungreeted;
+
+	if (all->unchecked < ASKED_PER_TURN)
+		all->unchecked =
+		    all->nheld < ASKED_PER_TURN ? all->nheld : ASKED_PER_TURN;
+	if (all->unchecked > 0)
+		send_wake(s);
+}
+
+/* ---- the life of a delivery ---- */
+
+void
+ungreeted_selected(struct send *s, struct sched_entry *e)
+{
+	struct ungreeted_site *u;
+
+	if (!is_remote(s, e->transport) ||
+	    greeted_find(s, e->transport, e->destination) != NULL)
+		return;
+	u = site_get(s, e->transport, e->destination);
+	if (u == NULL)
+		return;
+	u->running++;
+	s->ungreeted.running[e->transport]++;
+	e->mark = 1;
+}
+
+void
+ungreeted_over(struct send *s, struct sched_entry *e)
+{
+	struct ungreeted_site *u;
+
+	ask_again(s);
+	if (e->mark == 0)
+		return;
+	e->mark = 0;
+	s->ungreeted.running[e->transport]--;
+	u = site_get(s, e->transport, e->destination);
+	if (u == NULL) /* cannot be: the site has a place */
+		return;
+	u->running--;
+	site_release(s, u);
+}
+
+void
+ungreeted_greeted(struct send *s, struct sched_entry *e)
+{
+	greeted_add(s, e->transport, e->destination);
+	ungreeted_over(s, e);
+}
+
+void
+ungreeted_failed(struct send *s, const struct sched_entry *e)
+{
+	struct greeted *g = greeted_find(s, e->transport, e->destination);
+
+	if (g != NULL)
+		greeted_drop(s, g);
+}
+
+/* ---- destinations that wait for a slot ---- */
+
+usec_t
+ungreeted_work(struct send *s)
+{
+	const struct site_table *t = shared_table(s->sites.shared);
+	struct ungreeted *all = &s->ungreeted;
+	struct ungreeted_site *u;
+	void *destination;
+	int n;
+
+	if (s->now >= all->check_at) {
+		all->unchecked = all->nheld;
+		all->check_at = s->now + ASK_EVERY;
+	}
+	for (n = 0; n < ASKED_PER_TURN && all->unchecked > 0; n++) {
+		all->unchecked--;
+		u = TAILQ_FIRST(&all->held);
+		if (u == NULL)
+			break;
+		site_set_held(s, u, false);
+		u->pinned = true;
+		destination = *t->user(u->site);
+		if (destination != NULL)
+			sched_site_ready(s->sched, destination, s->now);
+		u->pinned = false;
+		site_release(s, u);
+	}
+	if (all->nheld == 0)
+		return USEC_NEVER;
+	return all->unchecked > 0 ? s->now : all->check_at;
+}
+
+/* ---- start and end ---- */
+
+void
+ungreeted_init(struct send *s)
+{
+	s->ungreeted = (struct ungreeted){ 0 };
+	RB_INIT(&s->ungreeted.greeted);
+	RB_INIT(&s->ungreeted.sites);
+	TAILQ_INIT(&s->ungreeted.used);
+	TAILQ_INIT(&s->ungreeted.held);
+	arc4random_buf(&s->ungreeted.secret, sizeof(s->ungreeted.secret));
+	if (s->sites.shared != NULL)
+		shared_set_barred(s->sites.shared, on_barred, s);
+}
+
+void
+ungreeted_done(struct send *s)
+{
+	struct ungreeted_site *u;
+	struct greeted *g;
+
+	while ((g = TAILQ_FIRST(&s->ungreeted.used)) != NULL)
+		greeted_drop(s, g);
+	while ((u = RB_ROOT(&s->ungreeted.sites)) != NULL) {
+		u->running = 0;
+		site_set_held(s, u, false);
+		site_release(s, u);
+	}
+}

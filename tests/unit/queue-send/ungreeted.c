@@ -1,0 +1,177 @@
+/* Destinations whose servers do not greet leave slots for others
+ * (docs/QUEUE.md, "Servers that do not greet"). */
+#include "tests/unit/queue-send/world.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "queue-send/schedule/schedule.h"
+
+#define LIMIT 8
+#define CONF                                         \
+	"smtp_process_limit = 8\n"                   \
+	"smtp_initial_destination_concurrency = 5\n" \
+	"smtp_connection_cache_time_limit = 0\n"     \
+	"smtp_destination_recipient_limit = 1\n"     \
+	"local_destination_recipient_limit = 1\n"    \
+	"default_delivery_slot_cost = 0\n"
+
+static struct world w;
+static struct world_delivery d[2 * LIMIT];
+
+static void
+start(void)
+{
+	world_start(&w, CONF);
+	world_link_smtp(&w);
+	world_run(&w);
+}
+
+static void
+end(void)
+{
+	world_end(&w);
+}
+
+TestSuite(ungreeted, .init = start, .fini = end, .timeout = 60);
+
+static void
+say_greeted(const struct world_delivery *of)
+{
+	world_send(w.agent,
+	    &(struct msg){ .type = MSG_GREETED, .u.GREETED.job = of->number });
+	world_run(&w);
+}
+
+static void
+over(const struct world_delivery *of)
+{
+	world_result(&w, of, 0, AGENT_SENT);
+	world_done(&w, of);
+	world_run(&w);
+}
+
+/* A message for each of these destinations, s<N>.silent.test. */
+static void
+mail(int first, int n)
+{
+	char address[64];
+	int i;
+
+	for (i = first; i < first + n; i++) {
+		snprintf(address, sizeof(address), "u@s%02d.silent.test", i);
+		world_message(&w, address, 1);
+	}
+}
+
+static int
+take_all(struct world_delivery *into)
+{
+	int n = 0;
+
+	world_run(&w);
+	while (n < LIMIT && world_take(&w, &into[n]))
+		n++;
+	return n;
+}
+
+/* Half of the eight slots. */
+Test(ungreeted, N48_silent_hosts_leave_slots)
+{
+	int n;
+
+	mail(0, 20);
+	cr_assert_eq(take_all(d), 4);
+	world_message(&w, "u@smtp.test", 1);
+	cr_expect_eq(take_all(d + 4), 0, "it has not greeted, either");
+	say_greeted(&d[0]);
+	n = take_all(d + 4);
+	cr_expect_eq(n, 1, "the next one in its place: %d", n);
+	cr_expect_str_eq(d[4].nexthop, "s04.silent.test");
+	/* Those that have greeted are not bound. */
+	mail(0, 3);
+	n = take_all(d + 5);
+	cr_expect_eq(n, 1, "s00 alone: %d", n);
+	cr_expect_str_eq(d[5].nexthop, "s00.silent.test");
+	over(&d[1]);
+	cr_expect_eq(take_all(d + 6), 1, "one goes, one comes");
+}
+
+Test(ungreeted, N48_one_connection_while_slots_are_short)
+{
+	int n;
+
+	world_message(&w, "u@smtp.test", 5);
+	n = take_all(d);
+	cr_assert_eq(n, 4, "a window of five: %d", n);
+	say_greeted(&d[0]);
+	n = take_all(d + 4);
+	cr_assert_eq(n, 1, "the window: %d", n);
+	mail(0, 1);
+	mail(0, 1);
+	n = take_all(d + 5);
+	cr_expect_eq(n, 1, "of two messages of one host: %d", n);
+	for (n = 1; n <= 3; n++)
+		say_greeted(&d[n]);
+	cr_expect_eq(take_all(d + 6), 0, "six of eight slots are in use");
+	over(&d[0]);
+	over(&d[1]);
+	cr_expect_eq(take_all(d + 6), 0, "four");
+	over(&d[2]);
+	n = take_all(d + 6);
+	cr_expect_eq(n, 1, "slots are not short: %d", n);
+}
+
+/* N49: it greets once, and never again. */
+Test(ungreeted, N49_a_failure_before_a_greeting_ends_the_trust)
+{
+	int n;
+
+	mail(0, 1);
+	cr_assert_eq(take_all(d), 1);
+	say_greeted(&d[0]);
+	over(&d[0]);
+	world_message(&w, "u@s00.silent.test", 1);
+	cr_assert_eq(take_all(d), 1);
+	world_site_failed(&w, &d[0]);
+	world_run(&w);
+	cr_expect_eq(w.s.ungreeted.ngreeted, 0);
+	mail(0, 8);
+	n = take_all(d);
+	cr_expect_eq(n, 4, "%d", n);
+}
+
+Test(ungreeted, I18_an_agent_that_greets_what_it_has_not_is_dropped)
+{
+	mail(0, 1);
+	cr_assert_eq(take_all(d), 1);
+	say_greeted(&d[0]);
+	cr_assert_not_null(w.s.agent[AGENT_PROGRAM_SMTP]);
+	say_greeted(&d[0]);
+	cr_expect_null(w.s.agent[AGENT_PROGRAM_SMTP], "twice");
+	world_link_smtp(&w);
+	world_run(&w);
+	d[0].number = 4711;
+	say_greeted(&d[0]);
+	cr_expect_null(w.s.agent[AGENT_PROGRAM_SMTP], "unknown delivery");
+	world_link_smtp(&w);
+	world_run(&w);
+}
+
+Test(ungreeted, switched_off_all_slots_are_theirs)
+{
+	world_reload(&w, CONF "smtp_ungreeted_share = 100\n");
+	mail(0, 20);
+	cr_expect_eq(take_all(d), LIMIT);
+}
+
+/* A share that grows is for those that wait already. */
+Test(ungreeted, a_reload_is_for_those_that_wait)
+{
+	mail(0, 20);
+	cr_assert_eq(take_all(d), 4);
+	world_reload(&w, CONF "smtp_ungreeted_share = 75\n");
+	w.s.ungreeted.check_at = 0;
+	send_wake(&w.s);
+	cr_expect_eq(take_all(d), 2);
+}
