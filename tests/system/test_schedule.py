@@ -196,7 +196,7 @@ class Dead(Scheduling):
         count = 1000
         site, near = self.site(mute=True), self.site()
         i = self.routed(site, near, smtp_process_limit=6,  # one more than the initial window
-                        smtp_greeting_timeout="1h")
+                        smtp_greeting_timeout="1h", smtp_ungreeted_share=100)
         self.backlog(i, count)
         self.active(i, count)
         i.inject(HELLO, "alice@test.example")

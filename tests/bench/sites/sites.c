@@ -77,7 +77,7 @@ take_and_done(struct worker *w)
 
 		if (w->f->take(table, site, now) == SITE_ROOM) {
 			w->f->done(
-			    table, site, SITE_DELIVERED, NULL, now, NULL);
+			    table, site, &(struct site_report){ 0 }, now, NULL);
 			w->count++;
 		} else if (stopped(w)) {
 			return;
