@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE.parent / "system"))
 # The package of this name of the host, if any, is not meant.
 sys.path.insert(0, str(HERE))
 
+import failover  # noqa: E402
 import plain  # noqa: E402
 import proof  # noqa: E402
 import secure  # noqa: E402
@@ -94,7 +95,7 @@ def main():
         result.stop()
         raise Failed("ended by a signal")
     signal.signal(signal.SIGTERM, end)
-    for module in plain, secure, proof:
+    for module in plain, secure, proof, failover:
         loader.loadTestsFromModule(module).run(result)
     failed = len(result.reasons)
     result.name_failed()

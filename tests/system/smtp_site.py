@@ -154,8 +154,11 @@ class Site:
         self._server = self._call(self._listen(port))
         self.port = self._server.sockets[0].getsockname()[1]
 
+    def client(self):
+        return Client(self)
+
     async def _listen(self, port):
-        return await self._loop.create_server(lambda: Client(self), self.address, port, backlog=1000)
+        return await self._loop.create_server(self.client, self.address, port, backlog=1000)
 
     def _call(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(HANG)
