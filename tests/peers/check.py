@@ -26,6 +26,7 @@ import failover  # noqa: E402
 import plain  # noqa: E402
 import proof  # noqa: E402
 import secure  # noqa: E402
+import slow_line  # noqa: E402
 from instance import BIN, Failed  # noqa: E402
 
 
@@ -95,7 +96,7 @@ def main():
         result.stop()
         raise Failed("ended by a signal")
     signal.signal(signal.SIGTERM, end)
-    for module in plain, secure, proof, failover:
+    for module in plain, secure, proof, failover, slow_line:
         loader.loadTestsFromModule(module).run(result)
     failed = len(result.reasons)
     result.name_failed()
