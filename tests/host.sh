@@ -2,7 +2,7 @@
 # make check-host: the package of `make deb` in the place of Postfix, in a bare
 # Debian, as README says it, for the programs that send mail on a host: cron,
 # mail, mutt, s-nail, PHP, git, swaks, logwatch, a program that mail is piped to,
-# a list; then removal, after which all is as it was. Needs root, the network of
+# a list; to a smarthost that refuses addresses without a domain; then removal, after which all is as it was. Needs root, the network of
 # apt, and a bare root in DEB_ROOT, or debootstrap; V=1 shows each step.
 # shellcheck disable=SC2317 # steps are called by want
 cd "$(dirname "$0")/.." || exit 1
@@ -19,7 +19,7 @@ outside() {
 	deb=$(package) || exit 1
 	prepare_root 'a host with its mail programs'
 	cp etc/system-mta etc/man/qscheduler-log.5 tests/system/smtp_sink.py \
-	    tests/system/queue_exporter.py "$root/packages"
+	    tests/system/queue_exporter.py tests/host/symfony.php "$root/packages"
 	enter
 	finish
 }
@@ -33,7 +33,7 @@ members=2000
 programs() {
 	printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 	chmod 755 /usr/sbin/policy-rc.d
-	dependencies postfix cron bsd-mailx mutt s-nail php-cli git-email libmailtools-perl swaks \
+	dependencies postfix cron bsd-mailx mutt s-nail php-cli php-symfony-mailer git-email libmailtools-perl swaks \
 	    logwatch runit python3-aiosmtpd pflogsumm monitoring-plugins-standard
 }
 owner_is() { # FILE PACKAGE
@@ -51,13 +51,16 @@ stood_before() {
 
 # ---- installed and started, as README says --------------------------------
 
-sink() {
-	mkdir /packages/sink
-	mkfifo /packages/stop
-	python3 /packages/smtp_sink.py /packages/sink \
-	    </packages/stop >/packages/port 2>>"$log" &
+# A server that keeps mail in the directory, until descriptor 4 is closed. Its
+# port is in DIRECTORY.port.
+sink() { # DIRECTORY OPTIONS OF smtp_sink.py...
+	dir=$1
+	mkdir "$dir"
+	[ -p /packages/stop ] || mkfifo /packages/stop
+	python3 /packages/smtp_sink.py "$@" \
+	    </packages/stop >"$dir.port" 2>>"$log" 4>&- &
 	exec 4>/packages/stop
-	until_true test -s /packages/port
+	until_true test -s "$dir.port"
 }
 route() { # RULE
 	echo "$1" >>/etc/qscheduler/routing
@@ -70,8 +73,11 @@ taken_into_place() {
 		'that wait in the queue of Postfix, /var/spool/postfix: 1.' /packages/said
 	want 'Postfix is gone' refused test -e /usr/sbin/postfix
 	want 'sendmail is ours' owner_is /usr/sbin/sendmail qscheduler
-	want 'a server of SMTP for the list' sink
-	route "list.test  smtp:127.0.0.1:$(cat /packages/port)"
+	want 'a server of SMTP for the list' sink /packages/sink
+	route "list.test  smtp:127.0.0.1:$(cat /packages/sink.port)"
+	want 'a smarthost that refuses addresses without a domain' \
+		sink /packages/strict --strict
+	route "strict.test  smtp:127.0.0.1:$(cat /packages/strict.port)"
 	route 'away.test  pipe:vacation'
 	echo "vacation alice /usr/sbin/sendmail -i -f <> -- bob" \
 		>>/etc/qscheduler/programs
@@ -131,6 +137,69 @@ programs_send() {
 	want 'it is there' delivered bob '^swaks-text'
 }
 
+# ---- a smarthost that refuses addresses without a domain ------------------
+
+# It took a message with this text.
+taken() { # TEXT
+	until_true grep -rqs --include='*.eml' "$1" /packages/strict || {
+		tail -20 "$log"
+		return 1
+	}
+}
+# What it took for these recipients, a line "SENDER RECIPIENT" for each.
+senders_of() { # REGULAR EXPRESSION
+	python3 -c 'import glob, json, re, sys
+for path in sorted(glob.glob("/packages/strict/*.env")):
+    envelope = json.load(open(path))
+    for to in envelope["to"]:
+        if re.match(sys.argv[1], to):
+            print(envelope["from"], to)' "$1" | sort
+}
+# Message and envelope as qmail-inject of notqmail hands them to qmail-queue, run
+# with QMAILINJECT=r by a list.
+verp() {
+	printf '%s\n' 'From: list@host.example.test' 'To: all@host.example.test' \
+	    'Subject: s' '' 'verp-text' >/packages/verp.eml &&
+	    printf 'F%s\0Tann@strict.test\0Tbob@strict.test\0\0' \
+		'list-@host.example.test-@[]' >/packages/verp.envelope &&
+	    /usr/libexec/qscheduler/qmail-queue \
+		</packages/verp.eml 1</packages/verp.envelope
+}
+verp_senders() {
+	same "$(senders_of '(ann|bob)@')" \
+	    'list-ann=strict.test@host.example.test ann@strict.test
+list-bob=strict.test@host.example.test bob@strict.test'
+}
+blind_sender() {
+	same "$(senders_of symfony-blind@)" \
+	    'app@host.example.test symfony-blind@strict.test'
+}
+strict_smarthost() {
+	want 'queue-inject, which changes nothing: it is refused' sh -c \
+		'printf "From: root\nTo: control\n\nx\n" |
+		queue-inject control@strict.test'
+	want 'by the smarthost' until_true logged \
+		'to=<control@strict.test>,.* status=bounced .*554 5.6.0 an address of From'
+	want 'mutt, with a copy to a user of this host' as alice \
+		'echo mutt-strict | mutt -s s -c bob -- x@strict.test'
+	want 'it is taken' taken '^mutt-strict'
+	want 'PHP, mail(), without a domain in From and Cc' as alice "php -r '
+	    exit(mail(\"x@strict.test\", \"s\", \"php-strict\",
+	    \"From: alice\r\nCc: bob\") ? 0 : 1);'"
+	want 'it is taken' taken '^php-strict'
+	want 'git send-email' as alice 'cd ~/work && git send-email --quiet \
+	    --to=x@strict.test --confirm=never -1'
+	want 'it is taken' taken '^Subject: .*git-text'
+	want "Symfony's mailer, by sendmail -bs" as alice 'php /packages/symfony.php'
+	want 'it is taken' taken '^symfony-text'
+	want 'whole' taken '^the last line'
+	want 'its blind copy as well' until_true blind_sender
+	want 'nobody sees the blind copy' refused grep -rqs --include='*.eml' \
+		symfony-blind@ /packages/strict
+	want 'qmail-queue, with a sender for each recipient (VERP)' verp
+	want 'each has it from its sender' until_true verp_senders
+}
+
 # ---- programs that read lists and logs ------------------------------------
 
 # The log of the service as syslog would have it.
@@ -183,6 +252,8 @@ existing_programs() {
 crontabs() {
 	echo '* * * * * echo cron-text' | crontab -u bob - &&
 	    echo '* * * * * echo root-cron-text' | crontab -u root - &&
+	    printf '%s\n' MAILTO=x@strict.test '* * * * * echo cron-strict' |
+		crontab -u alice - &&
 	    cron
 }
 list_members() {
@@ -230,6 +301,7 @@ cron_and_list() {
 	want "it is cron's" grep -rqs '^From: root (Cron Daemon)' /home/bob/Maildir/new
 	want "cron's mail for root reaches root's alias" \
 		delivered bob '^root-cron-text'
+	want "cron's mail to a MAILTO, by the strict smarthost" taken '^cron-strict'
 	patience=150
 }
 
@@ -243,6 +315,7 @@ postfix_delivers() {
 removed() {
 	crontab -u bob -r
 	crontab -u root -r
+	crontab -u alice -r
 	kill "$(cat /run/crond.pid)"
 	exec 4>&-
 	want 'stops' sv -w 60 force-shutdown "$service"
@@ -285,6 +358,7 @@ inside() {
 	stood_before
 	taken_into_place
 	programs_send
+	strict_smarthost
 	cron_and_list
 	removed
 	diverted
