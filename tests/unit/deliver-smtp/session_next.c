@@ -61,7 +61,7 @@ deliver(const struct step *first, const struct step *second, uint32_t nrcpts)
 {
 	bench_serve(&b, "*", first);
 	b.server.again = second;
-	bench_deliver(&b, AGENT_SMTP, "two.test:%u", nrcpts);
+	bench_deliver(&b, AGENT_SMTP, "[two.test]:%u", nrcpts);
 	bench_run(&b);
 }
 
@@ -214,7 +214,7 @@ Test(session_next, N28_a_second_host_that_cannot_be_connected_to)
 		SAY("450 4.7.1 grey\r\n"), BYE, END };
 
 	bench_serve(&b, "*", first);
-	bench_deliver(&b, AGENT_SMTP, "two.test:%u", 1);
+	bench_deliver(&b, AGENT_SMTP, "[two.test]:%u", 1);
 	while (b.server.connections == 0 && !b.done)
 		bench_turn(&b);
 	event_del(b.server.event);
@@ -230,7 +230,7 @@ Test(session_next, N28_lmtp_too)
 
 	bench_serve(&b, "*", first);
 	b.server.again = takes_one;
-	bench_deliver(&b, AGENT_LMTP, "two.test:%u", 2);
+	bench_deliver(&b, AGENT_LMTP, "[two.test]:%u", 2);
 	bench_run(&b);
 	bench_expect(&b, "0S2.0.0:" FIRST, false);
 	bench_expect(&b, "1S2.0.0:" SECOND, false);
@@ -412,7 +412,7 @@ Test(session_next, N32_another_connection_only_behind_a_result)
 		snprintf(relay, sizeof(relay), "%s%u", hosts[i], b.server.port);
 		peers_add(&b.context.batches, relay, 1, clock_mono());
 	}
-	bench_deliver(&b, AGENT_SMTP, "two.test:%u", 2);
+	bench_deliver(&b, AGENT_SMTP, "[two.test]:%u", 2);
 	bench_run(&b);
 	bench_expect(&b, "0D4.7.1:" SECOND, false);
 	bench_expect(&b, "1D4.7.1:" SECOND, false);
