@@ -164,7 +164,7 @@ struct dialog_task {
 	bool chunking;         /* BDAT where it is offered */
 	uint32_t ignored;      /* keywords of EHLO: smtp_keyword_find() */
 	uint32_t batch; /* most recipients of a transaction; 0: any number */
-	dialog_said_fn *said;  /* NULL: nobody follows the dialogue */
+	dialog_said_fn *said; /* NULL: nobody follows the dialogue */
 	const struct agent_rcpt *rcpts;
 	uint32_t nrcpts;
 };

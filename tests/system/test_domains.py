@@ -68,7 +68,7 @@ class Domains(SystemTest):
 
     # mutation: deliver-smtp/dialog/command.c, add_path() without A-labels; deliver-smtp/dialog/screen.c,
     # screen_address() without the conversion.
-    def test_N50_a_server_without_SMTPUTF8(self):
+    def test_N48_a_server_without_SMTPUTF8(self):
         plain, utf8 = self.site(), self.site(keywords=[b"8BITMIME", b"SMTPUTF8"])
         i = self.running(queues=1, routing=f".utf8.example smtp:[127.0.0.1]:{utf8.port}\n"
                          f".test local\n* smtp:[127.0.0.1]:{plain.port}\n")

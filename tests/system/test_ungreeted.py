@@ -34,7 +34,7 @@ class Silent:
 
 class Ungreeted(SystemTest):
     @cost(6)
-    def test_N48_mail_of_others_goes_at_once_beside_silent_hosts(self):
+    def test_N46_mail_of_others_goes_at_once_beside_silent_hosts(self):
         """A server that has answered; 225 messages, by SMTP and LMTP, to 45 names of
         one that does not. No time limit of a greeting is waited for."""
         for kind in ("smtp", "lmtp"):

@@ -4,9 +4,9 @@
 
 #include "site_shared_scratch.h"
 
-/* N46: however many of its deliveries end so, and however often the site opens
+/* N44: however many of its deliveries end so, and however often the site opens
  * anew. */
-Test(site_doubt, N46_one_message_kills_no_destination)
+Test(site_doubt, N44_one_message_kills_no_destination)
 {
 	struct fixture t;
 	struct site *a;
@@ -67,8 +67,8 @@ Test(site_doubt, a_doubt_is_not_forgotten_at_once)
 	end(&t);
 }
 
-/* N46: a message of one queue, and what all queues learn. */
-Test(site_doubt, N46_queues_tell_messages_apart)
+/* N44: a message of one queue, and what all queues learn. */
+Test(site_doubt, N44_queues_tell_messages_apart)
 {
 	struct scratch t;
 	struct end ends[2];

@@ -210,7 +210,7 @@ turns_end(struct turns *s)
 
 /* connections: at most. A queue waits at most for the places of those before
  * it: a turn, a delivery and a close for each round. */
-Test(site_shared_turns, N47_a_place_goes_round_once_in_a_turn, .timeout = 120)
+Test(site_shared_turns, N45_a_place_goes_round_once_in_a_turn, .timeout = 120)
 {
 	static const struct {
 		uint32_t queues, limit, mail;

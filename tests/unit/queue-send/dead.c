@@ -100,8 +100,8 @@ Test(dead, what_waits_and_what_comes_is_deferred_without_an_attempt)
 	cr_expect_eq(w.s.due.count, 3);
 }
 
-/* N46: the window is 1, so one failure would be a cohort. */
-Test(dead, N46_one_message_suspends_no_destination)
+/* N44: the window is 1, so one failure would be a cohort. */
+Test(dead, N44_one_message_suspends_no_destination)
 {
 	uint64_t first = world_message(&w, "a@one.test", 60), other;
 	struct world_delivery delivery;

@@ -326,7 +326,7 @@ Test(kept, without_mail_it_is_closed_when_another_queue_waits)
 	cr_expect_eq(other_takes(1), 1);
 }
 
-Test(kept, N47_more_than_its_share_is_given_up_after_a_turn)
+Test(kept, N45_more_than_its_share_is_given_up_after_a_turn)
 {
 	struct world_delivery d[LIMIT], next;
 	int i;

@@ -76,7 +76,7 @@ take_all(struct world_delivery *into)
 }
 
 /* Half of the eight slots. */
-Test(ungreeted, N48_silent_hosts_leave_slots)
+Test(ungreeted, N46_silent_hosts_leave_slots)
 {
 	int n;
 
@@ -97,7 +97,7 @@ Test(ungreeted, N48_silent_hosts_leave_slots)
 	cr_expect_eq(take_all(d + 6), 1, "one goes, one comes");
 }
 
-Test(ungreeted, N48_one_connection_while_slots_are_short)
+Test(ungreeted, N46_one_connection_while_slots_are_short)
 {
 	int n;
 
@@ -122,8 +122,8 @@ Test(ungreeted, N48_one_connection_while_slots_are_short)
 	cr_expect_eq(n, 1, "slots are not short: %d", n);
 }
 
-/* N49: it greets once, and never again. */
-Test(ungreeted, N49_a_failure_before_a_greeting_ends_the_trust)
+/* N47: it greets once, and never again. */
+Test(ungreeted, N47_a_failure_before_a_greeting_ends_the_trust)
 {
 	int n;
 
