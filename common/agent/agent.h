@@ -68,6 +68,9 @@ enum agent_stage {
 	/* SMTP: before the end of the content was sent, so that no server can
 	 * have accepted it. Local: as above. For an act of an operator. */
 	AGENT_NOT_ACCEPTED,
+	/* SMTP: before MAIL, and the site has failed. Local: never asked for.
+	 * Mail for other sites waits for the slot. */
+	AGENT_NOT_GREETED,
 	AGENT_NSTAGES,
 };
 

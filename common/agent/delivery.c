@@ -254,6 +254,13 @@ agent_delivery_free(struct agent_delivery **delivery)
 const char *
 agent_cancelled(enum agent_stage stage)
 {
-	return stage == AGENT_NOT_BEGUN ? AGENT_STOPPED
-					: "delivery interrupted by an operator";
+	static const char *const texts[AGENT_NSTAGES] = {
+		[AGENT_NOT_BEGUN] = AGENT_STOPPED,
+		[AGENT_NOT_ACCEPTED] = "delivery interrupted by an operator",
+		[AGENT_NOT_GREETED] =
+		    "the server has not greeted within smtp_ungreeted_time, "
+		    "and other mail waits for the connection",
+	};
+
+	return texts[stage];
 }

@@ -199,6 +199,7 @@ struct conf {
 	    smtp_connection_cache_time_limit, smtp_connection_reuse_time_limit,
 	    smtp_connection_turn_time;
 	uint32_t smtp_ungreeted_share;
+	usec_t smtp_ungreeted_time; /* 0: none */
 	uint32_t smtp_connection_reuse_count_limit;
 	uint32_t smtp_mx_session_limit; /* of a delivery; 0: no limit */
 	usec_t smtp_starttls_timeout;

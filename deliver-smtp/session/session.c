@@ -105,12 +105,13 @@ fail_here(struct session *s, int error)
 }
 
 static void
-abandon(struct session *s, const char *dsn, const char *text)
+abandon(struct session *s, const char *dsn, const char *text,
+    enum session_result result)
 {
 	if (s->c.talk != NULL)
 		talk_abandon(s->c.talk, dsn, text);
 	verdict_set(&s->why, AGENT_DEFERRED, dsn, "%s", text);
-	session_finish(s, SESSION_OURS);
+	session_finish(s, result);
 }
 
 void
@@ -120,18 +121,21 @@ session_abandon_all(
 	struct session *s;
 
 	while ((s = TAILQ_FIRST(&context->running)) != NULL)
-		abandon(s, dsn, text);
+		abandon(s, dsn, text, SESSION_OURS);
 }
 
 void
 session_cancel(const struct agent_delivery *delivery, enum agent_stage stage)
 {
+	const bool greets = stage == AGENT_NOT_GREETED;
 	struct session *s = delivery->user;
 
 	if (s->c.talk == NULL ||
 	    talk_state(s->c.talk) <
-		(stage == AGENT_NOT_BEGUN ? DIALOG_MAIL : DIALOG_DOT))
-		abandon(s, AGENT_CANCELLED_DSN, agent_cancelled(stage));
+		(stage == AGENT_NOT_ACCEPTED ? DIALOG_DOT : DIALOG_MAIL))
+		abandon(s, greets ? "4.4.2" : AGENT_CANCELLED_DSN,
+		    agent_cancelled(stage),
+		    greets ? SESSION_FAILED : SESSION_OURS);
 }
 
 static void

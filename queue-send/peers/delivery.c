@@ -38,23 +38,28 @@ delivery_is_of(const struct send *s, const struct message *m)
 }
 
 void
+delivery_cancel_one(struct delivery *d, uint8_t stage)
+{
+	const struct msg msg = { .type = MSG_CANCEL,
+		.u.CANCEL = { d->id, stage } };
+
+	if (d->closing || d->agent->wire == NULL)
+		return;
+	/* The next start is not to wait for a back-off. */
+	d->message->agent_died |= stage == AGENT_NOT_BEGUN;
+	(void)wire_send(d->agent->wire, &msg, -1);
+}
+
+void
 delivery_cancel(struct send *s, const struct message *m, uint8_t stage)
 {
 	struct agent_link *agent;
 	struct delivery *d;
 
 	TAILQ_FOREACH (agent, &s->agents, link)
-		TAILQ_FOREACH (d, &agent->deliveries, of_agent) {
-			const struct msg msg = { .type = MSG_CANCEL,
-				.u.CANCEL = { d->id, stage } };
-
-			if ((m != NULL && d->message != m) || d->closing ||
-			    agent->wire == NULL)
-				continue;
-			/* The next start is not to wait for a back-off. */
-			d->message->agent_died |= stage == AGENT_NOT_BEGUN;
-			(void)wire_send(agent->wire, &msg, -1);
-		}
+		TAILQ_FOREACH (d, &agent->deliveries, of_agent)
+			if (m == NULL || d->message == m)
+				delivery_cancel_one(d, stage);
 }
 
 struct delivery *

@@ -104,6 +104,8 @@ bool delivery_is_of(const struct send *s, const struct message *m);
 /* Agents end the deliveries of the message, of NULL all deliveries, that have
  * come no further than that (enum agent_stage). */
 void delivery_cancel(struct send *s, const struct message *m, uint8_t stage);
+/* The agent ends this delivery if it has come no further than that. */
+void delivery_cancel_one(struct delivery *d, uint8_t stage);
 struct delivery *delivery_find(struct send *s, uint64_t id);
 /* The delivery is over: its entry goes back, and d is freed. why: with
  * SITE_FAILED and SITE_DOUBTED, "DSN TEXT". */

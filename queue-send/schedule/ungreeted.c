@@ -3,6 +3,8 @@
 #include <bsd/stdlib.h>
 #include <stdlib.h>
 
+#include "agent/agent.h"
+#include "queue-send/peers/peers.h"
 #include "site/rules.h"
 #include "site/shared.h"
 
@@ -268,6 +270,29 @@ ungreeted_failed(struct send *s, const struct sched_entry *e)
 
 /* ---- destinations that wait for a slot ---- */
 
+/* Deliveries that wait longest for a greeting end, as many as destinations
+ * without a delivery wait for a slot: each of these gets its turn. */
+static void
+give_way(struct send *s)
+{
+	const struct agent_link *smtp = s->agent[AGENT_PROGRAM_SMTP];
+	const usec_t time = s->conf->smtp_ungreeted_time;
+	uint32_t wanted[CONF_TRANSPORTS_MAX] = { 0 };
+	struct ungreeted_site *u;
+	struct delivery *d;
+
+	if (smtp == NULL || time == 0)
+		return;
+	TAILQ_FOREACH (u, &s->ungreeted.held, in_held)
+		wanted[u->transport] += u->running == 0;
+	TAILQ_FOREACH (d, &smtp->deliveries, of_agent)
+		if (d->entry->mark != 0 && s->now - d->selected_at >= time &&
+		    wanted[d->entry->transport] > 0) {
+			wanted[d->entry->transport]--;
+			delivery_cancel_one(d, AGENT_NOT_GREETED);
+		}
+}
+
 usec_t
 ungreeted_work(struct send *s)
 {
@@ -278,6 +303,7 @@ ungreeted_work(struct send *s)
 	int n;
 
 	if (s->now >= all->check_at) {
+		give_way(s);
 		all->unchecked = all->nheld;
 		all->check_at = s->now + ASK_EVERY;
 	}

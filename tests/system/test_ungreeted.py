@@ -55,3 +55,20 @@ class Ungreeted(SystemTest):
                 wait(lambda: honest.rcpts == ["first@honest.example", "u@honest.example"], 60, "mail of others")
                 self.assertEqual(len(silent.taken), SLOTS // 2)
                 i.stop()
+
+    @cost(12)
+    def test_N46_the_first_mail_of_a_host_gets_a_slot_of_silent_ones(self):
+        silent, honest = Silent(), CountingSite()
+        self.addCleanup(silent.stop)
+        self.addCleanup(honest.stop)
+        names = "".join(f"s{n}.example smtp:[127.0.0.{n + 2}]:{silent.port}\n" for n in range(SLOTS))
+        i = self.instance(queues=1, routing=f"{names}honest.example smtp:127.0.0.1:{honest.port}\n", conf={
+            "smtp_process_limit": str(SLOTS), "smtp_connect_timeout": "1h", "smtp_greeting_timeout": "1h",
+            "smtp_before_mail_timeout": "1h", "smtp_ungreeted_time": "1s", "stop_time_limit": "1s"}).start_open()
+        for n in range(SLOTS):
+            i.inject(HELLO, f"u@s{n}.example")
+        wait(lambda: len(silent.taken) >= SLOTS // 2, what="the slots are held by silent hosts")
+        i.inject(HELLO, "u@honest.example")
+        wait(lambda: honest.rcpts == ["u@honest.example"], what="the first mail of a host")
+        self.assertTrue(i.log_has(r"dsn=4\.4\.2, status=deferred \(the server has not greeted within smtp_ungreeted_time"))
+        i.stop()

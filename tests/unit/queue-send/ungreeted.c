@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "queue-send/peers/peers.h"
 #include "queue-send/schedule/schedule.h"
 
 #define LIMIT 8
@@ -156,6 +157,52 @@ Test(ungreeted, I18_an_agent_that_greets_what_it_has_not_is_dropped)
 	cr_expect_null(w.s.agent[AGENT_PROGRAM_SMTP], "unknown delivery");
 	world_link_smtp(&w);
 	world_run(&w);
+}
+
+static void
+grow_older(usec_t age)
+{
+	struct delivery *delivery;
+
+	TAILQ_FOREACH (
+	    delivery, &w.s.agent[AGENT_PROGRAM_SMTP]->deliveries, of_agent)
+		delivery->selected_at -= age;
+	w.s.ungreeted.check_at = 0;
+	send_wake(&w.s);
+	w.cancelled = (struct msg_CANCEL){ 0 };
+	take_all(d + 4);
+}
+
+Test(ungreeted, N46_a_slot_is_given_up_for_a_host_that_nobody_knows)
+{
+	mail(0, 4);
+	cr_assert_eq(take_all(d), 4);
+	grow_older(1800 * USEC_PER_SEC);
+	cr_expect_eq(w.cancelled.job, 0, "nobody waits");
+	world_reload(&w, CONF "smtp_ungreeted_time = 40m\n");
+	world_message(&w, "u@smtp.test", 1);
+	grow_older(0);
+	cr_expect_eq(w.cancelled.job, 0, "the time is not over");
+	world_reload(&w, CONF "smtp_ungreeted_time = 0\n");
+	grow_older(1800 * USEC_PER_SEC);
+	cr_expect_eq(w.cancelled.job, 0, "no slot is given up");
+	world_reload(&w, CONF "smtp_ungreeted_time = 40m\n");
+	grow_older(0);
+	cr_expect_eq(w.cancelled.job, d[0].number, "the oldest");
+	cr_expect_eq(w.cancelled.stage, AGENT_NOT_GREETED);
+	world_site_failed(&w, &d[0]);
+	cr_assert_eq(take_all(d + 4), 1);
+	cr_expect_str_eq(d[4].nexthop, "smtp.test");
+}
+
+/* One more message of a host that has its delivery is none that waits. */
+Test(ungreeted, N46_no_slot_is_given_up_for_its_own_host)
+{
+	mail(0, 4);
+	mail(0, 4);
+	cr_assert_eq(take_all(d), 4);
+	grow_older(3600 * USEC_PER_SEC);
+	cr_expect_eq(w.cancelled.job, 0);
 }
 
 Test(ungreeted, switched_off_all_slots_are_theirs)
