@@ -435,7 +435,8 @@ Test(qtop_screen, A6_terminal_gone)
 	cr_expect(terminal_shows(&t, "q quit"));
 	close(t.fd);
 	cr_assert_eq(waitpid(t.pid, &status, 0), t.pid);
-	/* The kernel's SIGHUP may come when qtop has given its handlers back. */
+	/* The kernel's SIGHUP may come when qtop has given its handlers back.
+	 */
 	cr_expect(WIFEXITED(status) || WTERMSIG(status) == SIGHUP, "signal %d",
 	    WTERMSIG(status));
 }
