@@ -49,6 +49,14 @@ ttl_note(struct resolve_result *result, int ttl)
 		result->ttl = ttl;
 }
 
+/* An alias without an address behind it is no error to c-ares. */
+static int
+status_with(const struct part *part, int status)
+{
+	return status == ARES_SUCCESS && part->count == 0 ? ARES_ENODATA
+							  : status;
+}
+
 static int
 take_a(struct part *part, const struct question_answer *answer)
 {
@@ -64,7 +72,7 @@ take_a(struct part *part, const struct question_answer *answer)
 		a->in.sin_addr = found[i].ipaddr;
 		ttl_note(&part->request->result, found[i].ttl);
 	}
-	return status;
+	return status_with(part, status);
 }
 
 static int
@@ -83,7 +91,7 @@ take_aaaa(struct part *part, const struct question_answer *answer)
 		    sizeof(a->in6.sin6_addr));
 		ttl_note(&part->request->result, found[i].ttl);
 	}
-	return status;
+	return status_with(part, status);
 }
 
 static int
@@ -165,20 +173,27 @@ error_choose(const struct part *a, const struct part *b)
 	return a->error == -ENODATA ? a : b;
 }
 
+static bool
+is_unanswered(const struct part *part)
+{
+	return part->error == -EAGAIN || part->error == -ENOMEM;
+}
+
 static void
 families_join(struct resolve_request *request)
 {
 	struct resolve_result *result = &request->result;
 	const struct part *six = &request->parts[0], *four = &request->parts[1];
-	const struct part *error = error_choose(six, four);
+	const struct part *error;
 	bool six_first;
 
 	if (six->count + four->count == 0) {
+		error = error_choose(six, four);
 		result->error = error->error;
 		result->text = error->text;
 		return;
 	}
-	if (error->error == -EAGAIN || error->error == -ENOMEM)
+	if (is_unanswered(six) || is_unanswered(four))
 		ttl_note(result, TTL_PART);
 	six_first = six->count > 0 && address_six_first(&six->addresses[0].in6);
 	addresses_add(result, six_first ? six : four);

@@ -4,16 +4,17 @@ the first label.
 
 servfail, refused, nxdomain, nodata: just that; silent: nothing; lazy: nothing to the first question
 of each type; loop: a CNAME of itself; rubbish: bytes that are no answer; many: more addresses than
-are tried; mxservfail, mxsilent: that for MX records alone; half: servfail for A alone; mixed, sick,
-gone, partly, slow, late: MX hosts (below); cut: an MX record that ends within its name; one, two,
-closed: 192.0.2.1, .2 and .101; else 127.0.0.1, and no MX record.
+are tried; mxservfail, mxsilent: that for MX records alone; half: servfail for A alone; alias: the
+same, and for AAAA a CNAME without an address behind it; mixed, sick, gone, partly, slow, late: MX
+hosts (below); cut: an MX record that ends within its name; one, two, closed: 192.0.2.1, .2 and
+.101; else 127.0.0.1, and no MX record.
 ADDRESS with a hyphen in front: no question is answered. A line of LOG is "PORT TYPE LABEL"."""
 import pathlib
 import socket
 import struct
 import sys
 
-A, CNAME, MX = 1, 5, 15
+A, CNAME, MX, AAAA = 1, 5, 15, 28
 CODES = {b"servfail": 2, b"nxdomain": 3, b"refused": 5}
 
 
@@ -44,6 +45,8 @@ ADDRESSES = {b"one": 1, b"two": 2, b"lazy": 2, b"closed": 101}  # of 192.0.2.0/2
 def answers(label, kind):
     if label == b"loop":
         return [record(CNAME, b"\xc0\x0c")]
+    if label == b"alias" and kind == AAAA:
+        return [record(CNAME, b"\x06nodata\x07example\x00")]
     if kind == MX:
         return HOSTS.get(label, [])
     if kind != A or label in CODES or label == b"nodata":
@@ -65,7 +68,7 @@ def reply(query):
     found = answers(label, kind)
     if kind == MX and label.startswith(b"mx"):
         label = label[2:]
-    code = 2 if label == b"half" and kind == A else CODES.get(label, 0)
+    code = 2 if label in (b"half", b"alias") and kind == A else CODES.get(label, 0)
     head = query[:2] + struct.pack(">HHHHH", 0x8580 | code, 1, len(found), 0, 0)
     if label == b"silent":
         return None
