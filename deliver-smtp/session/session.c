@@ -314,7 +314,8 @@ on_failed(void *arg, struct reach_failure *failure)
 		session_finish(s, SESSION_FAILED);
 		return;
 	}
-	if (failure->unknown && !failure->ours &&
+	/* What DNS says of a fallback is not about the place. */
+	if (failure->unknown && !failure->ours && !s->reach.fell_back &&
 	    place_is_shared(s->delivery)) {
 		verdict_done(&failure->why);
 		go_elsewhere(s, "", 0);
@@ -323,6 +324,7 @@ on_failed(void *arg, struct reach_failure *failure)
 	verdict_done(&s->why);
 	s->why = failure->why;
 	session_trace(s, s->reach.relay, buf_str(&s->why.text));
+	s->in_clear = false;
 	if (failure->permanent == NULL && !failure->ours &&
 	    reach_fall_back(&s->reach))
 		return;

@@ -135,6 +135,30 @@ Test(fallback, N39_what_dns_says_of_the_domain, .timeout = 60)
 	bench_close(&b);
 }
 
+/* Else the delivery would go to the destination of its next hop, from there
+ * back to the shared one, and so on, with no time between.
+ *
+ * mutation: deliver-smtp/session/session.c, on_failed() looks at the place
+ * behind a fallback too. */
+Test(fallback, N39_whose_name_is_not_known_moves_no_delivery, .timeout = 60)
+{
+	struct mx_set set = one_host();
+	struct sockaddr_in in = { .sin_family = AF_INET };
+
+	start(bench_plain);
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cr_assert(mx_add_address(&set.hosts[0], (struct sockaddr *)&in));
+	know(&set);
+	set.verdict = MX_NO_NAME;
+	mx_memory_put(
+	    b.context.lookups.memory, "gone.test", &set, clock_mono());
+	b.place = "mx:a.test";
+	deliver("x:1", "gone.test");
+	cr_expect_str_eq(buf_str(&b.elsewhere), "");
+	bench_expect(&b, "0D4.4.4:none:name of host gone.test", true);
+	bench_close(&b);
+}
+
 /* mutation: deliver-smtp/reach/reach.c, reach_fall_back() without mine. */
 Test(fallback, N39_not_for_a_domain_of_which_this_host_is_one, .timeout = 60)
 {
