@@ -338,22 +338,25 @@ on_late(evutil_socket_t sock UNUSED, short what UNUSED, void *arg)
 	r->ops->late(r->arg);
 }
 
-/* Without memory there is no limit but those of each step. */
+/* One that ended behind MAIL begins anew. Without memory there is no limit but
+ * those of each step. */
 static void
 late_start(struct reach *r)
 {
 	const struct timeval limit = clock_timeval(r->limit_before);
 
-	if (r->late != NULL || r->limit_before == 0)
+	if (r->limit_before == 0)
 		return;
-	r->late = evtimer_new(r->base, on_late, r);
-	if (r->late != NULL)
+	if (r->late == NULL)
+		r->late = evtimer_new(r->base, on_late, r);
+	if (r->late != NULL && !evtimer_pending(r->late, NULL))
 		(void)evtimer_add(r->late, &limit);
 }
 
 static void
 hop_start(struct reach *r)
 {
+	late_start(r);
 	lookup_cancel(&r->lookup);
 	r->taken = r->waiting = false;
 	r->targets.count = r->current = 0;
@@ -366,7 +369,6 @@ hop_start(struct reach *r)
 void
 reach_start(struct reach *r)
 {
-	late_start(r);
 	hop_start(r);
 }
 
@@ -410,10 +412,10 @@ reach_again(struct reach *r)
 	struct mx_target current;
 
 	if (r->targets.count == 0) {
-		late_start(r);
 		hop_start(r);
 		return;
 	}
+	late_start(r);
 	current = r->targets.list[r->current];
 	r->targets.list[r->current] = r->targets.list[0];
 	r->over[r->current] = r->over[0];
@@ -440,6 +442,7 @@ reach_next(struct reach *r)
 	r->over[r->current] = true;
 	if (r->used >= r->limit_all || (!is_left(r) && r->lookup == NULL))
 		return false;
+	late_start(r);
 	if (is_left(r)) {
 		try_targets(r);
 	} else {

@@ -92,7 +92,9 @@ struct reach {
 	bool mx; /* look for MX records of a domain */
 	struct lookup_ways ways;
 	usec_t limit, limit_all, head_start;
-	usec_t limit_before;  /* from the first start on, of all next hops */
+	/* From the first start on, of all next hops. When it ends behind MAIL
+	 * it begins anew for the hosts that follow. */
+	usec_t limit_before;
 	const char *fallback; /* next hops between blanks or commas; "" */
 	uint16_t default_port;
 	struct mx_plan plan; /* which addresses, and in what order; the owner
@@ -107,7 +109,7 @@ struct reach {
 	bool waiting; /* all that are known have failed */
 	struct connect_result held; /* of waiting: the last failure, or 0 */
 	struct connect_race *race;
-	struct event *late; /* the timer of limit_before; NULL: not started */
+	struct event *late; /* the timer of limit_before; NULL: never started */
 	bool mine;          /* this host is one of the hosts of the domain */
 	/* hop is one of the fallback, and no longer the next hop of the
 	 * delivery; its text. */

@@ -41,6 +41,13 @@ may_go_on(const struct session *s)
 	return is_within(s, s->sessions + 1) && reach_has_next(&s->reach);
 }
 
+bool
+session_may_fall_back(const struct session *s)
+{
+	return s->sessions == 0 && !s->talked && !s->doubted &&
+	    reach_has_fallback(&s->reach);
+}
+
 uint32_t
 session_left(const struct session *s)
 {
@@ -169,7 +176,7 @@ go_on(struct session *s, const struct dialog_end *end)
 		(void)reach_next(&s->reach);
 		return;
 	}
-	if (end->try_next && reach_has_fallback(&s->reach)) {
+	if (end->try_next && session_may_fall_back(s)) {
 		log_leaving(s, end);
 		s->in_clear = false;
 		if (reach_fall_back(&s->reach))

@@ -308,7 +308,7 @@ on_failed(void *arg, struct reach_failure *failure)
 	bool settled;
 
 	if (failure->no_more) {
-		if (reach_fall_back(&s->reach))
+		if (session_may_fall_back(s) && reach_fall_back(&s->reach))
 			return;
 		s->reached = true;
 		session_finish(s, SESSION_FAILED);
@@ -326,7 +326,7 @@ on_failed(void *arg, struct reach_failure *failure)
 	session_trace(s, s->reach.relay, buf_str(&s->why.text));
 	s->in_clear = false;
 	if (failure->permanent == NULL && !failure->ours &&
-	    reach_fall_back(&s->reach))
+	    session_may_fall_back(s) && reach_fall_back(&s->reach))
 		return;
 	settled = failure->permanent != NULL &&
 	    domain_failed(
@@ -358,7 +358,8 @@ on_found(void *arg, const struct mx_set *set, bool loops)
 	return true;
 }
 
-/* MAIL and all that follows have limits of their own. */
+/* MAIL and all that follows have limits of their own. A host that got no
+ * further says nothing about a recipient: what another one said stands. */
 static void
 on_late(void *arg)
 {
@@ -373,8 +374,6 @@ on_late(void *arg)
 	    s->delivery->nexthop,
 	    (unsigned)(s->settings.before_limit / USEC_PER_SEC),
 	    last[0] == '\0' ? "none was found" : last);
-	if (s->c.talk != NULL)
-		talk_abandon(s->c.talk, s->why.dsn, buf_str(&s->why.text));
 	session_finish(s, SESSION_FAILED);
 }
 

@@ -43,6 +43,8 @@ void session_finish(struct session *s, enum session_result result);
 /* The delivery is over for its owner. */
 void session_leave(struct session *s);
 
+/* Is there a fallback, and did no host get as far as MAIL? */
+bool session_may_fall_back(const struct session *s);
 /* Recipients without a report. */
 uint32_t session_left(const struct session *s);
 /* An event of the delivery with this server, for operators who follow it. */

@@ -208,6 +208,40 @@ Test(session_next, N28_a_second_host_that_is_of_no_use)
 	cr_expect_eq(b.server.connections, 2);
 }
 
+/* A fallback is for destinations of which no host gets as far as MAIL. */
+Test(session_next, N39_none_where_a_host_has_said_something)
+{
+	static const struct step first[] = { HELLO, OK,
+		SAY("450 4.7.1 grey\r\n"), BYE, END };
+	static const struct step refuses[] = { { "", "421 busy\r\n" }, END };
+	struct settings *settings = &b.context.settings;
+
+	bench_serve(&b, "*", first);
+	b.server.again = refuses;
+	snprintf(settings->fallback, sizeof(settings->fallback),
+	    "[127.0.0.3]:%u", b.server.port);
+	bench_deliver(&b, AGENT_SMTP, "[two.test]:%u", 1);
+	bench_run(&b);
+	bench_expect(&b, "0D4.7.1:" FIRST, false);
+	cr_expect_eq(b.server.connections, 2);
+}
+
+/* The limit of what comes before MAIL has ended while the first host was past
+ * MAIL. What that one said of the recipient stands. */
+Test(session_next, N38_the_next_host_has_a_limit_too)
+{
+	static const struct step first[] = { HELLO, { "\r\n", "" }, END };
+	static const struct step silent[] = { END };
+
+	b.context.settings.before_limit = 200 * USEC_PER_MSEC;
+	b.context.settings.limits[DIALOG_MAIL] = 400 * USEC_PER_MSEC;
+	deliver(first, silent, 1);
+	bench_expect(&b, "0D4.4.2:" FIRST, true);
+	cr_expect_eq(b.server.connections, 2);
+	cr_expect_not_null(
+	    strstr(buf_str(&b.site), "within smtp_before_mail_timeout"));
+}
+
 Test(session_next, N28_a_second_host_that_cannot_be_connected_to)
 {
 	static const struct step first[] = { HELLO, OK,
