@@ -402,6 +402,20 @@ lookup_start(struct lookups *shared, const struct lookup_wanted *wanted,
 	return r;
 }
 
+/* Each has sockets of its own, for as long as name servers are silent. */
+static bool
+may_be_left(const struct lookup *l)
+{
+	const struct lookup *other;
+	size_t left = 0;
+
+	LIST_FOREACH (other, &l->shared->left, entry)
+		if (++left == LOOKUPS_LEFT_MAX ||
+		    strcmp(other->key, l->key) == 0)
+			return false;
+	return l->offered;
+}
+
 /* A lookup whose best hosts are known goes on: else the next delivery would ask
  * for the slow ones once more, and each one after that. */
 void
@@ -412,7 +426,7 @@ lookup_cancel(struct lookup **lookup)
 	*lookup = NULL;
 	if (l == NULL)
 		return;
-	if (!l->offered) {
+	if (!may_be_left(l)) {
 		lookup_free(l);
 		return;
 	}

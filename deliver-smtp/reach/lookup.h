@@ -16,11 +16,14 @@
 struct lookup;
 LIST_HEAD(lookup_list, lookup);
 
+#define LOOKUPS_LEFT_MAX 16
+
 /* Sessions of a program share it. */
 struct lookups {
 	struct resolver *resolver;
 	struct mx_memory *memory;
-	/* Lookups that nobody waits for: what they find is remembered. */
+	/* Lookups that nobody waits for, one of a name, LOOKUPS_LEFT_MAX at
+	 * most: what they find is remembered. */
 	struct lookup_list left;
 	/* Names of this host, ended by NULL; MX records with one of them lead
 	 * back here. */

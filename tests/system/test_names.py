@@ -130,6 +130,19 @@ class Names(SystemTest):
         self.assertLess(int(re.search(r"to=<x@to-slow>.*, delay=(\d+)", i.log()).group(1)), 10)
         i.stop()
 
+    # mutation: deliver-smtp/reach/lookup.c, may_be_left() counts nothing.
+    @cost(5)
+    def test_N37_lookups_that_nobody_waits_for_are_few(self):
+        i = self.world("nameserver 127.0.0.1\noptions timeout:30 attempts:5\n", "")
+        addresses = [f"x@slow.d{n}.example" for n in range(100)]
+        i.inject(HELLO, *addresses)
+        for address in addresses:
+            self.assertEqual(self.result(i, address)[0], "sent")
+        sockets = [fd for fd in pathlib.Path(f"/proc/{i.pids('deliver-smtp')[0]}/fd").iterdir()
+                   if os.readlink(fd).startswith("socket:")]
+        self.assertLess(len(sockets), 100)
+        i.stop()
+
     # mutation: deliver-smtp/reach/reach.c, wait_or_fail() does not wait.
     @cost(5)
     def test_N37_a_host_that_is_found_late_is_tried(self):
