@@ -178,8 +178,8 @@ servers_set(struct question *q)
 }
 
 /* c-ares must give the answer of a server that refuses, since it would tell
- * only that no server could be reached. Where nothing is left to be known of
- * the system, it reads no file. */
+ * only that no server could be reached. It reads resolv.conf for each channel;
+ * what is set here counts instead. */
 static int
 channel_open(struct question *q)
 {
