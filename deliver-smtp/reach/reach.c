@@ -208,6 +208,14 @@ set_order(struct reach *r, const struct mx_set *set, bool complete,
 	mx_order(set, &plan, targets);
 }
 
+/* A worse host may be this one, and be known with the second answer alone. */
+static void
+note_mine(struct reach *r, const struct mx_set *set)
+{
+	r->mine |=
+	    is_domain(r) && !r->fell_back && mx_limit(set, true) != MX_NOT_OURS;
+}
+
 static void
 take_set(
     struct reach *r, const struct mx_set *set, const char *text, bool complete)
@@ -220,8 +228,7 @@ take_set(
 		return;
 	}
 	r->taken = true;
-	r->mine |=
-	    is_domain(r) && !r->fell_back && mx_limit(set, true) != MX_NOT_OURS;
+	note_mine(r, set);
 	if (is_domain(r) && !r->fell_back && r->ops->found != NULL &&
 	    !r->ops->found(r->arg, set, loops))
 		return;
@@ -286,6 +293,7 @@ on_looked_up(void *arg, const struct lookup_answer *answer)
 	if (answer->complete)
 		r->lookup = NULL;
 	if (r->taken) {
+		note_mine(r, answer->set);
 		/* None: the mail goes over a connection that was kept. */
 		if (r->targets.count > 0)
 			take_rest(r, answer->set);
@@ -377,7 +385,9 @@ static const char between[] = " \t,"; /* next hops of the fallback */
 bool
 reach_has_fallback(const struct reach *r)
 {
+	/* A host of the domain that is still looked up may be this one. */
 	return r->fallback != NULL && !r->mine &&
+	    (r->fell_back || r->lookup == NULL) &&
 	    r->fallback[strspn(r->fallback, between)] != '\0';
 }
 

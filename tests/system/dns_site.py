@@ -2,12 +2,12 @@
 """dns_site.py [ADDRESS LOG]: a name server on port 53 of 127.0.0.1, or of ADDRESS, that answers by
 the first label.
 
-servfail, refused, nxdomain, nodata: just that; silent: nothing; lazy: nothing to the first question
-of each type; loop: a CNAME of itself; rubbish: bytes that are no answer; many: more addresses than
-are tried; mxservfail, mxsilent: that for MX records alone; half: servfail for A alone; alias: the
-same, and for AAAA a CNAME without an address behind it; mixed, sick, gone, partly, slow, late: MX
-hosts (below); cut: an MX record that ends within its name; one, two, closed: 192.0.2.1, .2 and
-.101; else 127.0.0.1, and no MX record.
+servfail, refused, nxdomain, nodata: just that; silent: nothing; lazy, tardy: nothing to the first
+question of each type; loop: a CNAME of itself; rubbish: bytes that are no answer; many: more
+addresses than are tried; mxservfail, mxsilent: that for MX records alone; half: servfail for A
+alone; alias: the same, and for AAAA a CNAME without an address behind it; mixed, sick, gone,
+partly, slow, late, backup: MX hosts (below); cut: an MX record that ends within its name; one, two,
+closed: 192.0.2.1, .2 and .101; else 127.0.0.1, and no MX record.
 ADDRESS with a hyphen in front: no question is answered. A line of LOG is "PORT TYPE LABEL"."""
 import pathlib
 import socket
@@ -38,6 +38,7 @@ def mx(preference, label):
 HOSTS = {b"mixed": [mx(10, b"servfail"), mx(20, b"good")], b"sick": [mx(10, b"servfail")],
          b"gone": [mx(10, b"nxdomain"), mx(20, b"nodata")], b"partly": [mx(10, b"servfail"), mx(20, b"nxdomain")],
          b"slow": [mx(10, b"one"), mx(20, b"silent")], b"late": [mx(10, b"closed"), mx(20, b"lazy")],
+         b"backup": [mx(10, b"closed"), mx(20, b"tardy")],
          b"cut": [record(MX, b"\x00\x0a\x3fcut")]}
 ADDRESSES = {b"one": 1, b"two": 2, b"lazy": 2, b"closed": 101}  # of 192.0.2.0/24
 
@@ -89,7 +90,7 @@ def main():
         if log is not None:
             with pathlib.Path(log).open("a", encoding="ascii") as out:
                 print(peer[1], kind, label.decode("ascii"), file=out)
-        lazy = label == b"lazy" and kind not in seen
+        lazy = label in (b"lazy", b"tardy") and kind not in seen
         seen.add(kind if lazy else None)
         answer = None if lazy or address.startswith("-") else reply(query)
         if answer is not None:

@@ -130,6 +130,16 @@ class Names(SystemTest):
         self.assertLess(int(re.search(r"to=<x@to-slow>.*, delay=(\d+)", i.log()).group(1)), 10)
         i.stop()
 
+    # mutation: deliver-smtp/reach/reach.c, on_looked_up() does not look for this host in the rest.
+    @cost(5)
+    def test_N39_no_fallback_where_this_host_is_found_late(self):
+        i = self.world("nameserver 127.0.0.1\noptions timeout:1 attempts:3\n", "",
+                       smtp_fallback_relay="[192.0.2.1]")
+        i.inject(HELLO, "x@backup.example")
+        status, dsn, _, text = self.result(i, "x@backup.example")
+        self.assertEqual((status, dsn), ("deferred", "4.4.1"), text)
+        i.stop()
+
     # mutation: deliver-smtp/reach/lookup.c, may_be_left() counts nothing.
     @cost(5)
     def test_N37_lookups_that_nobody_waits_for_are_few(self):
