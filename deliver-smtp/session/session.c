@@ -314,7 +314,7 @@ on_failed(void *arg, struct reach_failure *failure)
 		session_finish(s, SESSION_FAILED);
 		return;
 	}
-	/* What DNS says of a fallback is not about the place. */
+	/* The name of a fallback says nothing about the place. */
 	if (failure->unknown && !failure->ours && !s->reach.fell_back &&
 	    place_is_shared(s->delivery)) {
 		verdict_done(&failure->why);
