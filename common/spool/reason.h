@@ -127,8 +127,10 @@ int reason_open(const struct spool *sp, enum spool_dir dir, uint64_t inode);
  * reasons. */
 int reason_read(const struct spool *sp, enum spool_dir dir, uint64_t inode,
     int (*each)(const struct reason *reason, void *arg), void *arg);
-/* The same of bounce/; told() is called for each report that told of one
- * recipient, with its index. NULL: not called. */
+/* The same of bounce/; told() is called for each report: with the index of the
+ * recipient that it told of, or with REASON_ALL for all reasons in front of its
+ * line. NULL: not called. */
+#define REASON_ALL UINT32_MAX
 int reason_read_told(const struct spool *sp, uint64_t inode,
     int (*each)(const struct reason *reason, void *arg),
     void (*told)(uint32_t index, void *arg), void *arg);

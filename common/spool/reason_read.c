@@ -98,16 +98,18 @@ take_marks(const char *line, const char *id, int marks)
 	return marks;
 }
 
-/* "report <TAB> WALL_SECONDS <TAB> ID <TAB> rcpt <TAB> INDEX" */
+/* "report <TAB> WALL_SECONDS <TAB> ID <TAB> rcpt <TAB> INDEX" tells of one
+ * recipient, any other line of a report of all in front of it. */
 static void
-take_rcpt_report(const struct lines *l, const char *line)
+take_told(const struct lines *l, const char *line)
 {
 	static const char word[] = "\t" REASON_RCPT "\t";
 	const char *at = strstr(line, word);
 	uint64_t index;
 
-	if (at != NULL &&
-	    num_u64(at + sizeof(word) - 1, 0, UINT32_MAX, &index) == 0)
+	if (at == NULL)
+		l->told(REASON_ALL, l->arg);
+	else if (num_u64(at + sizeof(word) - 1, 0, REASON_ALL - 1, &index) == 0)
 		l->told((uint32_t)index, l->arg);
 }
 
@@ -135,7 +137,7 @@ take_line(struct lines *l, char *line)
 	if (strncmp(line, REASON_REPORT "\t", sizeof(REASON_REPORT)) == 0) {
 		l->reports++;
 		if (l->told != NULL)
-			take_rcpt_report(l, line);
+			take_told(l, line);
 		return 0;
 	}
 	if (l->each == NULL || l->reports < l->from ||

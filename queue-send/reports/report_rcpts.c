@@ -116,14 +116,19 @@ note_line(const struct reason *reason, void *arg)
 	return 0;
 }
 
-/* A report told of this recipient. A reason behind that line is untold. */
+/* A report told of this recipient, or of all. A reason behind that line is
+ * untold. Lines for all are those of `requeue --failed' and of a version
+ * without VERP. */
 static void
 note_told(uint32_t index, void *arg)
 {
 	struct report_rcpts *w = arg;
+	const uint32_t count = w->file->rcpt_count;
+	uint32_t i = index == REASON_ALL ? 0 : index;
 
-	if (index < w->file->rcpt_count && w->places[index].line != NOT_MEANT)
-		w->places[index].line = TOLD;
+	for (; i < count && (i == index || index == REASON_ALL); i++)
+		if (w->places[i].line != NOT_MEANT)
+			w->places[i].line = TOLD;
 }
 
 /* Reasons of attempts say no more why a damaged message waits. */

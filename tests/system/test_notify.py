@@ -1,4 +1,5 @@
 """What a sender asks of reports (RFC 3461) is kept on every way, and done."""
+import email
 import json
 import subprocess
 
@@ -145,11 +146,11 @@ class Notify(Reports):
     def qctl(self, i, *words):
         subprocess.run([BIN / "qctl", *words, "--yes", "-c", i.conf_file], check=True, capture_output=True)
 
-    def test_what_is_requeued_tells_of_no_delivery_again(self):
+    def requeued(self, count, *args):
+        """The reports of a message that has told of a delivery and a failure, and delivers all after a requeue."""
         i = self.running(queues=1, routing=ROUTING, conf={"minimal_backoff_time": "1h", "maximal_backoff_time": "1h"})
         i.inject(HELLO, "alice@test.example", "x@never.example", "y@later.example", sender="bob@test.example",
-                 args=["-N", "success,failure"])
-        self.reports(i, "bob")
+                 face="sendmail", args=["-N", "success,failure", *args])
         wait(lambda: len(i.files("deferred")) == 1 and not i.files("active", "prepared"), what="the message to wait")
         i.routing_file.write_text("* local\n")
         i.reload()
@@ -157,12 +158,19 @@ class Notify(Reports):
         self.qctl(i, "requeue", "ALL", "--failed")
         i.wait_delivered("x", 1)
         i.wait_delivered("y", 1)
-        reports = self.reports(i, "bob", 2)
         self.ended(i)
-        self.assertEqual(sorted((f["Action"], f["Final-Recipient"]) for r in reports for f in self.parts(r)[1]), [
+        found = [(p.parent.parent.name, f) for p in i.mail.glob("bob*/new/*")
+                 for f in self.parts(email.message_from_bytes(p.read_bytes()))[1]]
+        self.assertEqual(sorted((f["Action"], f["Final-Recipient"]) for _, f in found), [
             ("delivered", "rfc822; alice@test.example"), ("delivered", "rfc822; x@never.example"),
             ("delivered", "rfc822; y@later.example"), ("failed", "rfc822; x@never.example")])
-        self.assertEqual(len(i.maildir("bob")), 2)
+        self.assertEqual(len(list(i.mail.glob("bob*/new/*"))), count)
+
+    def test_what_is_requeued_tells_of_no_delivery_again(self):
+        self.requeued(2)
+
+    def test_C15_what_is_requeued_of_a_VERP_message_tells_of_no_delivery_again(self):
+        self.requeued(4, "-XV")
 
     def test_a_message_that_was_warned_of_and_requeued_may_fail(self):
         i = self.running(queues=1, routing=ROUTING, conf={

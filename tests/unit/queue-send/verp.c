@@ -146,6 +146,40 @@ Test(verp, a_later_failure_has_a_report_of_its_own)
 	world_is_empty(&w);
 }
 
+/* A line without an index tells of all in front of it: it is that of `requeue
+ * --failed`, or of a version without VERP. */
+Test(verp, C15_a_report_of_all_recipients_is_told_once)
+{
+	uint64_t inode = world_message(&w, "@here.test", 3), last;
+	const struct reason reason = { .index = 0,
+		.address = "r0@here.test",
+		.dsn = "5.0.0",
+		.relay = "none",
+		.text = "told" };
+	struct world_delivery d[3];
+
+	for (size_t i = 0; i < 3; i++) {
+		world_run(&w);
+		cr_assert(world_take(&w, &d[i]));
+	}
+	world_result(&w, &d[0], 0, AGENT_FAILED);
+	world_result(&w, &d[1], 0, AGENT_FAILED);
+	world_result(&w, &d[2], 0, AGENT_DEFERRED);
+	for (size_t i = 0; i < 3; i++)
+		world_done(&w, &d[i]);
+	world_run(&w);
+	cr_expect_eq(world_clear_incoming(&w, &last), 2);
+	cr_assert_eq(reason_add(&w.s.sp, SPOOL_BOUNCE, inode, &reason), 0);
+	cr_assert_eq(
+	    reason_add_report(&w.s.sp, inode, w.s.now_wall, "none"), 0);
+	world_offer_again(&w, inode);
+	cr_assert_eq(world_deliver(&w, AGENT_FAILED), 1);
+	world_run(&w);
+	cr_expect(world_has_report(&w, "list-r2=here.test@site.test"));
+	cr_expect_eq(world_clear_incoming(&w, &last), 1);
+	world_is_empty(&w);
+}
+
 /* A program that reads the address would take a warning for a failure. */
 Test(verp, no_warning_of_a_delay)
 {
