@@ -113,6 +113,8 @@ void
 delivery_move(struct send *s, struct delivery *d, const char *destination)
 {
 	leave(s, d);
+	if (d->greeted)
+		ungreeted_greeted_over(s, d->entry);
 	entry_move(s, d->entry, destination);
 	free(d);
 	s->pub.changed = true;
@@ -127,7 +129,9 @@ delivery_end(struct send *s, struct delivery *d, enum site_result result,
 	const struct site_report report = { result, message_hash(m), why };
 
 	leave(s, d);
-	if (result == SITE_FAILED && !d->greeted)
+	if (d->greeted)
+		ungreeted_greeted_over(s, d->entry);
+	else if (result == SITE_FAILED)
 		ungreeted_failed(s, d->entry);
 	ungreeted_over(s, d->entry);
 	claims_end(s, m, d->entry);

@@ -101,7 +101,11 @@ void ungreeted_selected(struct send *s, struct sched_entry *e);
 void ungreeted_over(struct send *s, struct sched_entry *e);
 /* The server of this delivery has greeted. */
 void ungreeted_greeted(struct send *s, struct sched_entry *e);
-/* A failure before a greeting. */
+/* A delivery that was greeted ends. */
+void ungreeted_greeted_over(struct send *s, const struct sched_entry *e);
+/* A failure before a greeting. Its destination is one that has not greeted,
+ * unless it has since the entry was selected, or a delivery that it has greeted
+ * is under way. */
 void ungreeted_failed(struct send *s, const struct sched_entry *e);
 /* Tell the scheduler of destinations that may have a slot now. */
 usec_t ungreeted_work(struct send *s);

@@ -16,6 +16,9 @@ struct greeted {
 	RB_ENTRY(greeted) link;
 	TAILQ_ENTRY(greeted) use;
 	uint64_t hash; /* of its transport and name */
+	usec_t at;     /* of the last greeting */
+	/* Deliveries that were greeted; fewer where it was forgotten since. */
+	uint32_t running;
 };
 
 /* A destination with deliveries that were not greeted, or one that is held. */
@@ -65,9 +68,9 @@ greeted_drop(struct send *s, struct greeted *g)
 	free(g);
 }
 
-/* Without memory it is one that has not greeted, and waits for a slot of these.
- */
-static void
+/* NULL, without memory: it is one that has not greeted, and waits for a slot of
+ * these. */
+static struct greeted *
 greeted_add(struct send *s, uint32_t transport, const char *name)
 {
 	struct greeted *g = greeted_find(s, transport, name);
@@ -75,17 +78,18 @@ greeted_add(struct send *s, uint32_t transport, const char *name)
 	if (g != NULL) {
 		TAILQ_REMOVE(&s->ungreeted.used, g, use);
 		TAILQ_INSERT_TAIL(&s->ungreeted.used, g, use);
-		return;
+		return g;
 	}
-	g = malloc(sizeof(*g));
+	g = calloc(1, sizeof(*g));
 	if (g == NULL)
-		return;
+		return NULL;
 	if (s->ungreeted.ngreeted == UNGREETED_KNOWN)
 		greeted_drop(s, TAILQ_FIRST(&s->ungreeted.used));
 	g->hash = site_hash(s->ungreeted.secret + transport, name);
 	RB_INSERT(greeted_tree, &s->ungreeted.greeted, g);
 	TAILQ_INSERT_TAIL(&s->ungreeted.used, g, use);
 	s->ungreeted.ngreeted++;
+	return g;
 }
 
 /* ---- destinations that are counted or held ---- */
@@ -255,16 +259,32 @@ ungreeted_over(struct send *s, struct sched_entry *e)
 void
 ungreeted_greeted(struct send *s, struct sched_entry *e)
 {
-	greeted_add(s, e->transport, e->destination);
+	struct greeted *g = greeted_add(s, e->transport, e->destination);
+
+	if (g != NULL) {
+		g->at = s->now;
+		g->running++;
+	}
 	ungreeted_over(s, e);
 }
 
+void
+ungreeted_greeted_over(struct send *s, const struct sched_entry *e)
+{
+	struct greeted *g = greeted_find(s, e->transport, e->destination);
+
+	if (g != NULL && g->running > 0)
+		g->running--;
+}
+
+/* A server that takes no more than so many connections refuses the next one at
+ * once, and talks on the others: it is not silent. */
 void
 ungreeted_failed(struct send *s, const struct sched_entry *e)
 {
 	struct greeted *g = greeted_find(s, e->transport, e->destination);
 
-	if (g != NULL)
+	if (g != NULL && g->running == 0 && g->at <= e->selected_at)
 		greeted_drop(s, g);
 }
 

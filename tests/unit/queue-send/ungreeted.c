@@ -142,6 +142,32 @@ Test(ungreeted, N47_a_failure_before_a_greeting_ends_the_trust)
 	cr_expect_eq(n, 4, "%d", n);
 }
 
+/* A server that takes no more than so many connections refuses the next one in
+ * its greeting. It is no silent server, as long as it talks beside that. */
+Test(ungreeted, N49_a_refusal_beside_a_delivery_that_was_greeted_is_no_silence)
+{
+	world_message(&w, "u@smtp.test", 1);
+	cr_assert_eq(take_all(d), 1);
+	say_greeted(&d[0]);
+	mail(0, 20);
+	cr_assert_eq(take_all(d + 1), 4);
+	world_message(&w, "u@smtp.test", 1);
+	cr_assert_eq(take_all(d + 5), 1);
+	world_site_failed(&w, &d[5]);
+	world_run(&w);
+	world_message(&w, "u@smtp.test", 1);
+	cr_expect_eq(take_all(d + 5), 1, "beside the first one");
+	say_greeted(&d[5]);
+	over(&d[0]);
+	over(&d[5]);
+	cr_expect_eq(w.s.ungreeted.ngreeted, 1);
+	world_message(&w, "u@smtp.test", 1);
+	cr_assert_eq(take_all(d), 1);
+	world_site_failed(&w, &d[0]);
+	world_run(&w);
+	cr_expect_eq(w.s.ungreeted.ngreeted, 0, "none was greeted since");
+}
+
 Test(ungreeted, I18_an_agent_that_greets_what_it_has_not_is_dropped)
 {
 	mail(0, 1);
