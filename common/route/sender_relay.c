@@ -1,13 +1,16 @@
 #include "route/sender_relay.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/domain.h"
 #include "base/file.h"
 #include "base/line.h"
 #include "base/texts.h"
+#include "base/verp.h"
 #include "base/wrong_lines.h"
 #include "route/nexthop.h"
 
@@ -299,13 +302,16 @@ int
 sender_relays_find(const struct sender_relays *relays, const char *sender,
     struct sender_relay *ret_relay)
 {
-	char key[ADDRESS_FOLDED_MAX + 1];
+	char base[ADDRESS_MAX + 1], key[ADDRESS_FOLDED_MAX + 1];
 	const struct row *row;
 
 	if (relays == NULL || relays->n == 0 || sender == NULL ||
 	    strchr(sender, '@') == NULL || strlen(sender) > ADDRESS_MAX)
 		return 0;
-	if (fold_address(sender, key) < 0)
+	/* The variable part and its suffix are no part of the domain. */
+	snprintf(base, sizeof(base), "%.*s",
+	    (int)verp_base_len(sender, strlen(sender)), sender);
+	if (fold_address(base, key) < 0)
 		return -ENOMEM;
 	row = find(relays, key);
 	if (row == NULL)

@@ -5,8 +5,9 @@
  *	@domain		nexthop
  *
  * The address comes first, then the address without its +extension, then its
- * domain. Neither part has case, and domains compare as base/domain.h spells
- * them. A next hop is one as relayhost takes it; the word DUNNO leaves the
+ * domain. Of a VERP sender it is the address in front of the suffix
+ * (base/verp.h). Neither part has case, and domains compare as base/domain.h
+ * spells them. A next hop is one as relayhost takes it; the word DUNNO leaves the
  * sender with relayhost. The null sender has no row. The same key twice is an
  * error.
  *

@@ -12,20 +12,8 @@
 #define SMTP_VERP_H
 
 #include "base/address.h"
+#include "base/verp.h"
 
-#define VERP_SUFFIX     "-@[]"
-#define VERP_SUFFIX_LEN (sizeof(VERP_SUFFIX) - 1)
-
-enum verp_kind {
-	VERP_NONE,      /* an ordinary sender, or the null sender */
-	VERP_WANTED,    /* an address, and the suffix */
-	VERP_MALFORMED, /* the suffix without an address in front of it */
-};
-
-enum verp_kind verp_kind(const char *sender, size_t len);
-/* The length of the address in front of the suffix; of any other sender all of
- * it. */
-size_t verp_base_len(const char *sender, size_t len);
 /* The sender for this recipient, ended by NUL. `domain` stands for the domain
  * of a recipient that has none. A sender that is not VERP_WANTED is copied.
  * -ENAMETOOLONG: the result is longer than ADDRESS_MAX; -ENOMEM. */

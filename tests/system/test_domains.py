@@ -116,6 +116,21 @@ class Domains(SystemTest):
         self.assertIn(f"{senders}:2: a label of the domain begins or ends with a hyphen", said)
         self.assertIn(f"{senders}:3: neither user@domain nor @domain", said)
 
+    # mutation: common/route/sender_relay.c, sender_relays_find() without verp_base_len().
+    def test_F16_relays_of_senders_of_VERP(self):
+        default, relay = self.site(), self.site()
+        i = self.instance(queues=1, routing="test.example local\n", conf={"relayhost": f"[127.0.0.1]:{default.port}"})
+        senders = i.dir / "senders"
+        senders.write_text(f"@one.example [127.0.0.1]:{relay.port}\n")
+        i.write_conf(sender_dependent_relayhost=senders)
+        i.start()
+        i.inject(HELLO, "x@far.example", sender="list-@one.example-@[]")
+        i.inject(HELLO, "x@far.example", sender="list@one.example", args=["-XV"])
+        wait(lambda: len(relay.deliveries + default.deliveries) == 2, what="both")
+        self.assertEqual(sorted(relay.deliveries), [("list+x=far.example@one.example", ["x@far.example"]),
+                                                    ("list-x=far.example@one.example", ["x@far.example"])])
+        i.stop()
+
     # mutation: common/route/default.c, route_by_default() without sender_relays_find(); todo-proc/examine_task.c,
     # count_one() without the sender.
     def test_F16_relays_of_senders(self):

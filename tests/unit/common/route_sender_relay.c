@@ -66,6 +66,9 @@ Test(sender_relay, F16_the_row_of_a_sender)
 		{ "bob+y@two.example", NULL, 8 },
 		{ "bob@two.example", NULL, 8 },
 		{ "j\xc3\xbcrg@two.example", "relay.five", 9 },
+		{ "list-@one.example-@[]", "relay.two", 3 }, /* VERP */
+		{ "ann+@one.example-@[]", "[relay.one]:587", 2 },
+		{ "x@one.example@[]", NULL, 0 },
 		{ "eve@two.example", NULL, 0 },
 		{ "ann@a.one.example", NULL, 0 },
 		{ "ann", NULL, 0 },
