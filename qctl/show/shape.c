@@ -12,6 +12,7 @@
 
 #include "base/domain.h"
 #include "base/text.h"
+#include "base/verp.h"
 
 #define AGES         10 /* 5, 10, … 1280 minutes, and more */
 #define FIRST_AGE    (5 * 60 * USEC_PER_SEC)
@@ -150,7 +151,11 @@ count_by_sender(struct counting *c, const struct message *m)
 static int
 count_by_sender_domain(struct counting *c, const struct message *m)
 {
-	return count_domain(c, buf_str(&m->sender));
+	const size_t len = verp_base_len(m->sender.data, m->sender.len);
+	char sender[ADDRESS_MAX + 1];
+
+	snprintf(sender, sizeof(sender), "%.*s", (int)len, buf_str(&m->sender));
+	return count_domain(c, sender);
 }
 
 static int
