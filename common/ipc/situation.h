@@ -58,6 +58,8 @@ enum situation {
 	 * have: hundredths of slots; need 0: no smaller message may overtake */
 	SITUATION_BEHIND,
 	SITUATION_NEXT, /* site: as soon as the loop comes to it */
+	/* site; used, limit: slots of those that have not greeted */
+	SITUATION_UNGREETED,
 
 	/* A recipient that is to be delivered; used, limit of its window. */
 	SITUATION_OPEN = 80, /* site, used, limit */

@@ -51,6 +51,7 @@ static const struct {
 	{ SITUATION_AGENTS, "Waiting: %r for %s: no agent of the transport is free, %u of %l are busy; messages before this one: %a. Next: a delivery starts when one has ended." },
 	{ SITUATION_BEHIND, "Waiting: %r for %s: behind the larger message %O, of which %u of %l deliveries have begun. Next: %b" },
 	{ SITUATION_NEXT, "Waiting: %r for %s. Next: a delivery starts at once." },
+	{ SITUATION_UNGREETED, "Waiting: %r for %s: no server of it has greeted so far, and such destinations have %u deliveries, of %l that they may have. Next: a delivery starts when one of these has ended or was greeted." },
 
 	{ SITUATION_OPEN, "Open: %s takes mail, %u of %l deliveries." },
 	{ SITUATION_NO_ROUTE, "No route: %w. Next: the route is looked up again in the next attempt." },

@@ -107,6 +107,10 @@ void ungreeted_greeted_over(struct send *s, const struct sched_entry *e);
  * unless it has since the entry was selected, or a delivery that it has greeted
  * is under way. */
 void ungreeted_failed(struct send *s, const struct sched_entry *e);
+/* Does the destination wait for a slot of those that have not greeted? They
+ * have *ret_used of *ret_limit. */
+bool ungreeted_is_held(struct send *s, uint32_t transport, const char *name,
+    uint32_t *ret_used, uint32_t *ret_limit);
 /* Tell the scheduler of destinations that may have a slot now. */
 usec_t ungreeted_work(struct send *s);
 

@@ -290,6 +290,25 @@ ungreeted_failed(struct send *s, const struct sched_entry *e)
 
 /* ---- destinations that wait for a slot ---- */
 
+bool
+ungreeted_is_held(struct send *s, uint32_t transport, const char *name,
+    uint32_t *ret_used, uint32_t *ret_limit)
+{
+	const struct site_table *t = shared_table(s->sites.shared);
+	struct site *site = t->open(t->table, transport, name, s->now);
+	const struct ungreeted_site *u;
+
+	if (site == NULL)
+		return false;
+	u = site_find(s, site);
+	t->close(t->table, site, s->now);
+	if (u == NULL || !u->held)
+		return false;
+	*ret_used = s->ungreeted.running[transport];
+	*ret_limit = share_of(s, transport);
+	return true;
+}
+
 /* Deliveries that wait longest for a greeting end, as many as destinations
  * without a delivery wait for a slot: each of these gets its turn. */
 static void

@@ -1,11 +1,12 @@
 """Servers that take connections and never greet leave slots to other mail."""
 import contextlib
 import socket
+import subprocess
 import threading
 
 from case import SystemTest, cost
 from counting_site import CountingSite
-from instance import wait
+from instance import BIN, wait
 
 HELLO = b"Subject: hello\n\nhello\n"
 SLOTS = 12
@@ -54,6 +55,10 @@ class Ungreeted(SystemTest):
                 i.inject(HELLO, "u@honest.example")
                 wait(lambda: honest.rcpts == ["first@honest.example", "u@honest.example"], 60, "mail of others")
                 self.assertEqual(len(silent.taken), SLOTS // 2)
+                said = subprocess.run([BIN / "qctl", "explain", f"domain=s{NAMES - 1}.example", "-c", i.conf_file],
+                                      capture_output=True, text=True, check=True).stdout
+                self.assertRegex(said, "no server of it has greeted so far, and such destinations have 6 deliveries, of 6")
+                self.assertNotIn("its window is full", said)
                 i.stop()
 
     @cost(12)
