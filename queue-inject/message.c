@@ -108,12 +108,14 @@ struct bare {
 };
 
 static int
-note_bare(void *arg, size_t place)
+note_bare(void *arg, const struct address_place *place)
 {
 	const struct bare *bare = arg;
-	const size_t at = bare->value + place;
+	const size_t at = bare->value + place->local_end;
 
-	return buf_add(bare->places, &at, sizeof(at));
+	if (place->address != NULL)
+		return 0;
+	return place->plain ? buf_add(bare->places, &at, sizeof(at)) : -EINVAL;
 }
 
 int
@@ -135,8 +137,8 @@ message_qualify(struct message *m, const char *domain, struct refusal *why)
 
 		if (!is_one_of(&field, names, ARRAY_LEN(names)))
 			continue;
-		r = address_list_bare(
-		    field.value, field.value_len, domain, note_bare, &bare);
+		r = address_list_places(
+		    field.value, field.value_len, note_bare, &bare);
 		if (r == -ENOMEM)
 			return refuse(why, REFUSAL_MEMORY, "out of memory");
 		if (r < 0)

@@ -1,13 +1,12 @@
 /* queue-inject/message.h - a message as it comes in: its bytes, its header, its
  * addresses, and the fields that the mail faces add.
  *
- *	source.c        the bytes of a descriptor, in pieces
- *	header.c        where the header ends, and its fields
- *	address_list.c  the addresses in a field or an argument
- *	envelope.c      sender and recipients
- *	identity.c      the user that submits, and the host
- *	compose.c       fields that are added where they are missing
- *	message.c       all of it for the mail faces
+ *	source.c    the bytes of a descriptor, in pieces
+ *	header.c    where the header ends, and its fields
+ *	envelope.c  sender and recipients
+ *	identity.c  the user that submits, and the host
+ *	compose.c   fields that are added where they are missing
+ *	message.c   all of it for the mail faces
  *
  * A function with a struct refusal fills it and returns -1; the others are
  * soft: -errno.
@@ -15,6 +14,7 @@
 #ifndef QUEUE_INJECT_MESSAGE_H
 #define QUEUE_INJECT_MESSAGE_H
 
+#include "base/address_list.h"
 #include "base/buf.h"
 #include "config/conf.h"
 #include "queue-inject/refusal.h"
@@ -128,39 +128,6 @@ bool header_next(
 bool header_field_is(const struct header_field *field, const char *name);
 /* "\r\n" when the first line ends so, else "\n". */
 const char *header_eol(const struct header *h);
-
-/* ---- address_list.c ----
- *
- * RFC 5322 section 3.4, with the obsolete forms of 4.4. Understood: display
- * names (any words, also words that should have been quoted), angle addresses,
- * source routes (dropped), groups, comments nested to any depth, quoted
- * strings, domain literals, folds, blanks around dots and at signs, empty
- * elements, `;` in the place of `,`, octets above 127.
- *
- * Each address is passed on as envelopes carry it: `local@domain`, the local
- * part quoted only where it must be; where the domain is missing the default
- * one is put. `<>` is passed on as the empty string. An error ends the list;
- * the addresses before it were passed on.
- *
- * One pass, no recursion, memory for one address. Soft: -EINVAL for a list
- * that is malformed, -EILSEQ for a control character (also CR or LF that is
- * not a fold), -ENAMETOOLONG for an address above ADDRESS_MAX, -ENOMEM, or
- * the answer of each(). */
-
-/* The address is ended by NUL and lives during the call. Not 0: stop. */
-typedef int address_list_each(void *arg, const char *address, size_t len);
-
-int address_list_parse(const char *list, size_t len, const char *domain,
-    address_list_each *each, void *arg);
-
-/* The place in the list right behind an address without a domain: with
- * "@domain" put there it has one. Not 0: stop. */
-typedef int address_list_each_bare(void *arg, size_t place);
-
-/* The same for addresses without a domain alone, in the order of the list.
- * -EINVAL, too, for a local part that is neither a dot-atom nor quoted. */
-int address_list_bare(const char *list, size_t len, const char *domain,
-    address_list_each_bare *each, void *arg);
 
 /* ---- envelope.c ----
  *

@@ -18,10 +18,21 @@ struct qualified {
 };
 
 static int
-put_domain(void *arg, size_t place)
+put_domain(void *arg, const struct address_place *where)
 {
 	struct qualified *q = arg;
+	const size_t place = where->local_end;
 
+	MUST(where->local < place && place <= q->len);
+	if (where->address != NULL) {
+		MUST(place < where->domain);
+		MUST(where->domain < where->domain_end);
+		MUST(where->domain_end <= q->len);
+		return 0;
+	}
+	if (!where->plain)
+		return -EINVAL;
+	MUST(where->domain_end == 0);
 	MUST(place > q->at);
 	MUST(place <= q->len);
 	MUST(buf_add(&q->out, q->list + q->at, place - q->at) == 0);
@@ -32,9 +43,9 @@ put_domain(void *arg, size_t place)
 }
 
 static int
-count_place(void *arg, UNUSED size_t place)
+count_place(void *arg, const struct address_place *place)
 {
-	++*(uint32_t *)arg;
+	*(uint32_t *)arg += place->address == NULL;
 	return 0;
 }
 
@@ -60,7 +71,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	q.list = list;
 	parsed = address_list_parse(list, q.len, DOMAIN, keep, &before);
-	r = address_list_bare(list, q.len, DOMAIN, put_domain, &q);
+	r = address_list_places(list, q.len, put_domain, &q);
 	/* A local part in need of quotes is refused here alone. */
 	MUST(r == parsed || (r == -EINVAL && parsed != -ENOMEM));
 	if (r == 0) {
@@ -69,8 +80,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			 keep, &after) == 0);
 		MUST(after.len == before.len);
 		MUST(memcmp(buf_str(&after), buf_str(&before), after.len) == 0);
-		MUST(address_list_bare(buf_str(&q.out), q.out.len, "wrong",
-			 count_place, &bare) == 0);
+		MUST(address_list_places(
+			 buf_str(&q.out), q.out.len, count_place, &bare) == 0);
 		MUST(bare == 0);
 	}
 	buf_done(&q.out);

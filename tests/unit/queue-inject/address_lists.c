@@ -287,3 +287,43 @@ Test(address_list, an_address_parses_to_itself)
 		    "d.example", reparse, &count);
 	cr_expect_gt(count, 40);
 }
+
+static int
+note_place(void *arg, const struct address_place *p)
+{
+	return buf_printf(arg, "%zu-%zu@%zu-%zu %d %s\n", p->local,
+	    p->local_end, p->domain, p->domain_end, p->plain,
+	    p->address == NULL ? "-" : p->address);
+}
+
+Test(address_list, places)
+{
+	static const struct {
+		const char *list, *places;
+		int error;
+	} rows[] = {
+		{ " a@b.c", "1-2@3-6 1 a@b.c\n", 0 },
+		{ "x <a . b@\n [1.2]>(c), d\n",
+		    "3-8@11-16 1 a.b@[1.2]\n22-23@0-0 1 -\n", 0 },
+		{ "g: \"a b\"(x)@(y)c. ,<@r,@s:e@f> ;",
+		    "3-8@15-17 1 \"a b\"@c.\n"
+		    "26-27@28-29 1 e@f\n",
+		    0 },
+		{ "<>, a..b, .c@d", "4-8@0-0 0 -\n10-12@13-14 0 \".c\"@d\n",
+		    0 },
+		{ "a@b c <d@e>", "7-8@9-10 1 d@e\n", 0 },
+		{ "<a@b> c", "1-2@3-4 1 a@b\n", -EINVAL },
+	};
+	struct buf out = { 0 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		buf_reset(&out);
+		cr_expect_eq(address_list_places(rows[i].list,
+				 strlen(rows[i].list), note_place, &out),
+		    rows[i].error);
+		cr_expect_str_eq(
+		    buf_str(&out), rows[i].places, "%s", rows[i].list);
+	}
+	buf_done(&out);
+}

@@ -1,4 +1,4 @@
-#include "queue-inject/message.h"
+#include "base/address_list.h"
 
 #include "base/address.h"
 #include "base/buf.h"
@@ -8,6 +8,7 @@
 
 enum token {
 	T_END,
+	/* None of these four follows a closed angle bracket. */
 	T_WORD,    /* atom, quoted string or domain literal, in text */
 	T_LITERAL, /* [1.2.3.4] */
 	T_DOT,
@@ -35,14 +36,14 @@ struct parser {
 			  display name */
 	bool phrase;   /* can only be a display name so far */
 	bool in_angle, had_angle, in_group;
-	bool has_quoted;       /* in the local part is a quoted string */
-	const char *local_end; /* of the local part, in the list */
+	bool has_quoted;            /* in the local part is a quoted string */
+	struct address_place place; /* of its parts, in the list */
 
 	const char *default_domain;
 	address_list_each *each;
-	address_list_each_bare *each_bare;
+	address_list_each_place *each_place;
 	void *arg;
-	const char *list;
+	const char *list, *token; /* the token begins here */
 };
 
 /* ---- tokens ---- */
@@ -159,17 +160,11 @@ take_atom(struct parser *ps)
 static int
 take_word(struct parser *ps, enum token *ret_token)
 {
-	int r;
-
 	ps->quoted = *ps->p == '"';
 	*ret_token = *ps->p == '[' ? T_LITERAL : T_WORD;
 	if (ps->quoted)
-		r = take_enclosed(ps, '"');
-	else if (*ps->p == '[')
-		r = take_enclosed(ps, ']');
-	else
-		r = take_atom(ps);
-	return r;
+		return take_enclosed(ps, '"');
+	return *ps->p == '[' ? take_enclosed(ps, ']') : take_atom(ps);
 }
 
 static int
@@ -183,6 +178,7 @@ next_token(struct parser *ps, enum token *ret_token)
 
 	if (r < 0)
 		return r;
+	ps->token = ps->p;
 	buf_reset(&ps->text);
 	*ret_token = T_END;
 	if (ps->p == ps->end)
@@ -204,6 +200,7 @@ forget_address(struct parser *ps)
 	buf_reset(&ps->domain);
 	ps->any = ps->has_local = ps->has_at = false;
 	ps->adjacent = ps->phrase = ps->has_quoted = false;
+	ps->place = (struct address_place){ 0 };
 }
 
 /* Atoms and single dots between them (RFC 5322 dot-atom). */
@@ -267,16 +264,14 @@ add_domain(const struct parser *ps, struct buf *out)
 
 /* An address that is checked, as its caller wants it. */
 static int
-pass_address(const struct parser *ps, const struct buf *address)
+pass_address(struct parser *ps, const struct buf *address)
 {
 	if (ps->each != NULL)
 		return ps->each(ps->arg, address->data, address->len);
-	if (ps->has_at)
-		return 0;
+	ps->place.address = ps->has_at ? address->data : NULL;
 	/* Dots in wrong places were given quotes, which the list lacks. */
-	if (!ps->has_quoted && !is_dot_atom(&ps->local))
-		return -EINVAL;
-	return ps->each_bare(ps->arg, (size_t)(ps->local_end - ps->list));
+	ps->place.plain = ps->has_quoted || is_dot_atom(&ps->local);
+	return ps->each_place(ps->arg, &ps->place);
 }
 
 static int
@@ -320,27 +315,29 @@ end_element(struct parser *ps)
 
 /* ---- actions, one for each token ---- */
 
-/* The token that was read belongs to the local part, unless a domain has begun.
- */
+/* The token that was read belongs to the local part or, behind the at sign, to
+ * the domain. */
 static void
-note_local(struct parser *ps)
+note_part(struct parser *ps)
 {
-	if (ps->has_at)
-		return;
-	ps->has_local = true;
-	ps->local_end = ps->p;
+	struct address_place *place = &ps->place;
+	size_t *at = ps->has_at ? &place->domain : &place->local;
+	size_t *end = ps->has_at ? &place->domain_end : &place->local_end;
+
+	if (*end == 0)
+		*at = (size_t)(ps->token - ps->list);
+	*end = (size_t)(ps->p - ps->list);
+	ps->has_local |= !ps->has_at;
 }
 
 static int
 on_word(struct parser *ps)
 {
-	if (ps->had_angle)
-		return -EINVAL;
 	if (ps->adjacent || (ps->has_at && ps->quoted))
 		ps->phrase = true;
 	ps->any = ps->adjacent = true;
 	ps->has_quoted |= ps->quoted;
-	note_local(ps);
+	note_part(ps);
 	return buf_add(
 	    ps->has_at ? &ps->domain : &ps->local, ps->text.data, ps->text.len);
 }
@@ -351,11 +348,11 @@ on_literal(struct parser *ps)
 {
 	int r;
 
-	if (ps->had_angle)
-		return -EINVAL;
 	if (!ps->has_at || ps->domain.len > 0)
 		ps->phrase = true;
 	ps->any = ps->adjacent = true;
+	if (ps->has_at)
+		note_part(ps);
 	r = buf_add_char(&ps->domain, '[');
 	if (r == 0)
 		r = buf_add(&ps->domain, ps->text.data, ps->text.len);
@@ -365,10 +362,8 @@ on_literal(struct parser *ps)
 static int
 on_dot(struct parser *ps)
 {
-	if (ps->had_angle)
-		return -EINVAL;
 	ps->any = true;
-	note_local(ps);
+	note_part(ps);
 	ps->adjacent = false;
 	return buf_add_char(ps->has_at ? &ps->domain : &ps->local, '.');
 }
@@ -376,8 +371,6 @@ on_dot(struct parser *ps)
 static int
 on_at(struct parser *ps)
 {
-	if (ps->had_angle)
-		return -EINVAL;
 	/* `@a,@b:` is a route, and goes at its colon; a second at sign can
 	 * only be part of a display name. */
 	if (ps->has_at || (!ps->in_angle && !ps->has_local))
@@ -447,14 +440,8 @@ on_close(struct parser *ps)
 	return emit_address(ps);
 }
 
-static int
-on_end(struct parser *ps)
-{
-	return end_element(ps);
-}
-
 static int (*const actions[T_NTOKENS])(struct parser *ps) = {
-	[T_END] = on_end,
+	[T_END] = end_element,
 	[T_WORD] = on_word,
 	[T_LITERAL] = on_literal,
 	[T_DOT] = on_dot,
@@ -477,6 +464,8 @@ list_parse(struct parser *ps, const char *list, size_t len, void *arg)
 	ps->end = list + len;
 	do {
 		r = next_token(ps, &token);
+		if (r == 0 && ps->had_angle && token >= T_WORD && token <= T_AT)
+			r = -EINVAL;
 		if (r == 0)
 			r = actions[token](ps);
 	} while (r == 0 && token != T_END);
@@ -496,10 +485,11 @@ address_list_parse(const char *list, size_t len, const char *domain,
 }
 
 int
-address_list_bare(const char *list, size_t len, const char *domain,
-    address_list_each_bare *each, void *arg)
+address_list_places(
+    const char *list, size_t len, address_list_each_place *each, void *arg)
 {
-	struct parser ps = { .default_domain = domain, .each_bare = each };
+	/* A domain of one octet is put behind no address that is passed on. */
+	struct parser ps = { .default_domain = "x", .each_place = each };
 
 	return list_parse(&ps, list, len, arg);
 }
