@@ -131,6 +131,28 @@ take_policies(struct smtp *smtp, const struct conf *conf)
 	return 0;
 }
 
+/* -errno, after logging it. */
+static int
+take_rewrites(struct smtp *smtp, const struct conf *conf)
+{
+	struct sender_map *fresh = NULL;
+	struct buf why = { 0 };
+	int r = 0;
+
+	if (conf->sender_rewrite[0] != '\0')
+		r = sender_map_load(
+		    conf->sender_rewrite, &sender_rewrite_kind, &fresh, &why);
+	if (r < 0)
+		log_error("sender_rewrite: %s",
+		    why.len > 0 ? buf_str(&why) : strerror(-r));
+	buf_done(&why);
+	if (r < 0)
+		return r;
+	sender_map_free(&smtp->context.rewrites);
+	smtp->context.rewrites = fresh;
+	return 0;
+}
+
 static int
 smtp_start(struct daemon *d)
 {
@@ -146,6 +168,8 @@ smtp_start(struct daemon *d)
 	settings_load_own(d->conf, &smtp->context.own);
 	name_host(smtp, d->conf);
 	r = take_policies(smtp, d->conf);
+	if (r == 0)
+		r = take_rewrites(smtp, d->conf);
 	if (r < 0)
 		return r;
 	r = daemon_agent_init(&smtp->link, d, &agent_ops, smtp);
@@ -173,6 +197,8 @@ smtp_reload(struct daemon *d, const struct conf *fresh)
 	name_host(smtp, fresh);
 	if (take_policies(smtp, fresh) < 0)
 		log_warning("reload: the old policies of TLS stay in force");
+	if (take_rewrites(smtp, fresh) < 0)
+		log_warning("reload: the old sender_rewrite stays in force");
 }
 
 static void
@@ -200,6 +226,7 @@ smtp_done(struct daemon *d)
 	daemon_agent_done(&smtp->link);
 	lookups_close(&smtp->context.lookups);
 	policies_unref(&smtp->context.policies);
+	sender_map_free(&smtp->context.rewrites);
 }
 
 const struct daemon_ops smtp_ops = {

@@ -156,6 +156,7 @@ struct conf {
 	char *relayhost;     /* "": none */
 	/* preparation */
 	char *sender_dependent_relayhost; /* a file; "": none */
+	char *sender_rewrite;             /* the same */
 	char *routing_file, *programs_file, *alias_file;
 	char *admin_recipient; /* of root and postmaster; "": a mailbox */
 	usec_t scan_interval;

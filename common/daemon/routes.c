@@ -97,12 +97,12 @@ static int
 set_sender_relays(
     const struct conf *conf, struct route_table *table, struct buf *error)
 {
-	struct sender_relays *relays = NULL;
+	struct sender_map *relays = NULL;
 	int r = 0;
 
 	if (conf->sender_dependent_relayhost[0] != '\0')
-		r = sender_relays_load(
-		    conf->sender_dependent_relayhost, &relays, error);
+		r = sender_map_load(conf->sender_dependent_relayhost,
+		    &sender_relay_kind, &relays, error);
 	if (r == -ENOENT)
 		r = -EINVAL; /* the routing file alone may be absent */
 	if (r == 0)

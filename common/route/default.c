@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "route/nexthop.h"
-#include "route/sender_relay.h"
+#include "route/sender_map.h"
 #include "route/table.h"
 
 int
@@ -36,10 +36,9 @@ route_set_defaults(struct route_table *table, const char *own,
 }
 
 void
-route_set_sender_relays(
-    struct route_table *table, struct sender_relays **relays)
+route_set_sender_relays(struct route_table *table, struct sender_map **relays)
 {
-	sender_relays_free(&table->senders);
+	sender_map_free(&table->senders);
 	table->senders = *relays;
 	*relays = NULL;
 }
@@ -63,7 +62,7 @@ int
 route_by_default(const struct route_table *table, const char *sender,
     const char *domain, struct route *ret_route)
 {
-	struct sender_relay relay = { 0 };
+	struct sender_row relay = { 0 };
 	int r;
 
 	if (table->own == NULL)
@@ -72,14 +71,14 @@ route_by_default(const struct route_table *table, const char *sender,
 		*ret_route = table->local;
 		return 0;
 	}
-	r = sender_relays_find(table->senders, sender, &relay);
+	r = sender_map_find(table->senders, sender, &relay);
 	if (r < 0)
 		return r;
-	if (relay.nexthop == NULL && table->relayhost[0] == '\0')
+	if (relay.value == NULL && table->relayhost[0] == '\0')
 		return -ENOENT;
 	*ret_route = table->relay;
-	if (relay.nexthop != NULL) {
-		ret_route->nexthop = relay.nexthop;
+	if (relay.value != NULL) {
+		ret_route->nexthop = relay.value;
 		ret_route->sender_line = relay.line;
 	}
 	return 0;

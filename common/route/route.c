@@ -12,7 +12,7 @@
 #include "base/wrong_lines.h"
 #include "route/alias.h"
 #include "route/nexthop.h"
-#include "route/sender_relay.h"
+#include "route/sender_map.h"
 #include "route/table.h"
 
 #define LINE_MAX_BYTES 2048
@@ -350,7 +350,7 @@ route_free(struct route_table **table)
 	free((*table)->rules);
 	free((*table)->own);
 	free((*table)->relayhost);
-	sender_relays_free(&(*table)->senders);
+	sender_map_free(&(*table)->senders);
 	alias_free(&(*table)->aliases);
 	free((*table)->alias_transport);
 	free(*table);

@@ -100,9 +100,9 @@ int route_set_aliases(struct route_table *table, struct alias_table **aliases,
 const struct alias_table *route_aliases(const struct route_table *table);
 /* Relays of senders: the table owns *relays from now on, which may be NULL and
  * becomes it. Needs route_set_defaults(). */
-struct sender_relays;
+struct sender_map;
 void route_set_sender_relays(
-    struct route_table *table, struct sender_relays **relays);
+    struct route_table *table, struct sender_map **relays);
 void route_free(struct route_table **table);
 
 /* sender is that of the message, NULL when not known or of no matter. 0, or

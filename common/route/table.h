@@ -20,7 +20,7 @@ struct route_table {
 	char *own;       /* folded domains; NULL: no defaults are set */
 	char *relayhost; /* NULL: none */
 	struct route local, relay;
-	struct sender_relays *senders; /* NULL: none */
+	struct sender_map *senders; /* NULL: none */
 	struct alias_table *aliases;
 	bool administered;
 	char *alias_transport; /* NULL: no aliases are set */

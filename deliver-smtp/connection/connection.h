@@ -12,6 +12,7 @@
 #define DELIVER_SMTP_CONNECTION_CONNECTION_H
 
 #include "deliver-smtp/dialog/dialog.h"
+#include "deliver-smtp/mime/rewrite.h"
 #include "deliver-smtp/protection/tls.h"
 
 struct event_base;
@@ -29,6 +30,8 @@ struct content {
 	bool ended; /* all was put, the dot too */
 	/* Of a chunk: octets that may still come, and those that came. */
 	uint64_t announced, came;
+	struct rewrite *rewrite; /* comes before all that follows; NULL: none */
+	struct buf rewritten;    /* a slice behind it */
 	struct smtp_encode encode;
 	/* The survey, which has the plan; the conversion by it. NULL: none. */
 	struct mime *survey, *conversion;
@@ -40,6 +43,10 @@ struct content {
 void content_begin(
     struct content *c, const char *data, int fd, uint64_t off, uint64_t len);
 void content_done(struct content *c);
+/* Behind content_begin() or content_convert(): the senders of the header get
+ * their other addresses, before the content is looked through, counted or sent.
+ * The map lives as long; without rows it changes nothing. -ENOMEM. */
+int content_rewrite(struct content *c, const struct sender_map *map);
 /* Look through the next slice. 1: it was the last one that matters; whole: not
  * only the header. 0: more is to come; -errno as below. */
 int content_survey(struct content *c, bool whole);
@@ -118,6 +125,9 @@ struct talk_task {
 	const char *content;  /* all of it, or NULL: in the queue file */
 	int fd;               /* the queue file; both are the owner's */
 	uint64_t content_off; /* and dialog.size octets from there */
+	/* Other addresses of senders in the header, or NULL; the owner's, as
+	 * long as the dialogue. */
+	const struct sender_map *rewrites;
 	/* Where dialog.tls asks for it; the owner's until TLS has begun. */
 	struct tls_context *tls;
 	struct tls_want want;

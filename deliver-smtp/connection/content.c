@@ -21,8 +21,16 @@ content_done(struct content *c)
 {
 	mime_free(&c->survey);
 	mime_free(&c->conversion);
+	rewrite_free(&c->rewrite);
+	buf_done(&c->rewritten);
 	buf_done(&c->plain);
 	buf_done(&c->measured);
+}
+
+int
+content_rewrite(struct content *c, const struct sender_map *map)
+{
+	return sender_map_is_empty(map) ? 0 : rewrite_new(map, &c->rewrite);
 }
 
 void
@@ -47,6 +55,23 @@ content_convert(
 	return r;
 }
 
+/* The slice with the other addresses of senders. */
+static int
+rewrite(struct content *c, const char **data, size_t *len)
+{
+	int r;
+
+	if (c->rewrite == NULL)
+		return 0;
+	buf_reset(&c->rewritten);
+	r = rewrite_feed(c->rewrite, *data, *len, &c->rewritten);
+	if (r == 0 && c->left == 0)
+		r = rewrite_end(c->rewrite, &c->rewritten);
+	*data = buf_str(&c->rewritten);
+	*len = c->rewritten.len;
+	return r;
+}
+
 static int
 read_slice(struct content *c, const char **ret_data, size_t *ret_len)
 {
@@ -65,7 +90,7 @@ read_slice(struct content *c, const char **ret_data, size_t *ret_len)
 	c->off += want;
 	c->left -= want;
 	*ret_len = want;
-	return 0;
+	return rewrite(c, ret_data, ret_len);
 }
 
 int

@@ -29,6 +29,7 @@ struct talk {
 	const char *whole;
 	int fd;
 	uint64_t content_off;
+	const struct sender_map *rewrites;
 	struct content content;
 	uint64_t measured; /* octets of the chunk */
 	struct tls_context *tls;
@@ -97,12 +98,17 @@ static void
 open_content(struct talk *t, uint64_t announced)
 {
 	const struct dialog_task *task = &t->dialog.task;
+	int r = 0;
 
 	if (!t->dialog.convert)
 		content_begin(
 		    &t->content, t->whole, t->fd, t->content_off, task->size);
-	else if (content_convert(&t->content, t->whole, t->fd, t->content_off,
-		     task->size) < 0)
+	else
+		r = content_convert(
+		    &t->content, t->whole, t->fd, t->content_off, task->size);
+	if (r == 0)
+		r = content_rewrite(&t->content, t->rewrites);
+	if (r < 0)
 		dialog_abandon(&t->dialog, "4.3.0", "out of memory");
 	if (t->dialog.chunked || t->dialog.state == DIALOG_COUNT)
 		content_as_chunk(&t->content, announced);
@@ -192,14 +198,17 @@ survey(struct talk *t)
 {
 	struct dialog *d = &t->dialog;
 	struct dialog_survey found;
-	int r;
+	int r = 0;
 
 	if (d->state != DIALOG_SURVEY)
 		return;
-	if (d->turn != t->turn)
+	if (d->turn != t->turn) {
 		content_begin(
 		    &t->content, t->whole, t->fd, t->content_off, d->task.size);
-	r = content_survey(&t->content, d->whole);
+		r = content_rewrite(&t->content, t->rewrites);
+	}
+	if (r == 0)
+		r = content_survey(&t->content, d->whole);
 	if (r == 1) {
 		found = content_surveyed(&t->content);
 		dialog_surveyed(d, &found);
@@ -400,6 +409,7 @@ take_task(struct talk *t, const struct talk_task *task,
 	t->whole = task->content;
 	t->fd = task->fd;
 	t->content_off = task->content_off;
+	t->rewrites = task->rewrites;
 	t->tls = task->tls;
 	t->want = task->want;
 }

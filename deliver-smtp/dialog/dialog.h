@@ -158,6 +158,7 @@ struct dialog_task {
 	const char *peer;      /* "host[ip]" */
 	uint64_t size;         /* of the content, as it is in the queue */
 	bool at_hand;          /* content in memory, cheap to measure */
+	bool rewritten;        /* content may get longer or shorter */
 	bool eight_bit;        /* the content has octets above 127 */
 	struct dsn_mail dsn;   /* wishes of the sender */
 	enum conf_eight eight; /* where 8BITMIME is not offered */

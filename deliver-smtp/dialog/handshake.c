@@ -64,7 +64,7 @@ is_to_count(const struct dialog *d)
 
 	if (!d->ehlo.size || d->counted || d->convert)
 		return false;
-	return d->task.at_hand ||
+	return d->task.at_hand || d->task.rewritten ||
 	    (max > 0 && size <= max && max - size < size + 2);
 }
 

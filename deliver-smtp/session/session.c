@@ -31,6 +31,7 @@ session_free(struct session *s)
 {
 	disconnect(s);
 	policies_unref(&s->c.policies);
+	sender_map_free(&s->rewrites);
 	verdict_done(&s->why);
 	held_done(&s->held);
 	free(s);
@@ -197,10 +198,12 @@ task_of(const struct session *s)
 			.auth_soft = s->policy.auth_soft,
 			.mechanisms = s->policy.mechanisms,
 			.helo = s->settings.helo,
-			.sender = delivery->sender,
+			.sender = s->sender[0] != '\0' ? s->sender
+							: delivery->sender,
 			.peer = s->c.peer,
 			.size = delivery->content_len,
 			.at_hand = delivery->content != NULL,
+			.rewritten = s->rewrites != NULL,
 			.eight_bit = (delivery->flags & QUEUE_FILE_8BIT) != 0,
 			.dsn = delivery->dsn,
 			.eight = s->settings.eight,
@@ -216,6 +219,7 @@ task_of(const struct session *s)
 		.content = delivery->content,
 		.fd = delivery->fd,
 		.content_off = delivery->content_off,
+		.rewrites = s->rewrites,
 		.tls = policies_tls(s->c.policies),
 		.want = {
 			.level = s->policy.level,
@@ -399,6 +403,24 @@ take_nexthop(struct session *s)
 	return false;
 }
 
+/* Over SMTP a sender may have another address. */
+static bool
+take_sender(struct session *s)
+{
+	const struct agent_delivery *delivery = s->delivery;
+	struct sender_map *map = s->context->rewrites;
+	int r = 0;
+
+	if (delivery->kind == AGENT_SMTP && !sender_map_is_empty(map)) {
+		s->rewrites = sender_map_ref(map);
+		r = sender_rewrite(map, delivery->sender, s->sender);
+	}
+	if (r < 0)
+		verdict_set(
+		    &s->why, AGENT_DEFERRED, "4.3.0", "%s", strerror(-r));
+	return r >= 0;
+}
+
 void
 session_start(struct session_context *context, struct agent_delivery *delivery)
 {
@@ -429,7 +451,7 @@ session_start(struct session_context *context, struct agent_delivery *delivery)
 		s->c.policies = policies_ref(context->policies);
 	if (!take_nexthop(s))
 		session_finish(s, SESSION_FAILED);
-	else if (!take_policy(s))
+	else if (!take_sender(s) || !take_policy(s))
 		session_finish(s, SESSION_OURS);
 	else if (reused)
 		talk_on(s);

@@ -138,9 +138,10 @@ struct session_context {
 	 * it. */
 	struct settings settings;
 	struct settings_table own;
-	struct policies *policies; /* the same holds for these */
-	struct peers lockstep;     /* 1 */
-	struct peers batches;      /* recipients of a transaction, at most */
+	struct policies *policies;   /* the same holds for these */
+	struct sender_map *rewrites; /* and these: sender_rewrite */
+	struct peers lockstep;       /* 1 */
+	struct peers batches;        /* recipients of a transaction, at most */
 	struct traces traces;
 	struct session_list running;
 	struct kept_list kept;

@@ -11,6 +11,8 @@ struct session {
 	struct session_context *context;
 	struct agent_delivery *delivery;
 	struct settings settings;
+	struct sender_map *rewrites;  /* for the header; NULL: none */
+	char sender[ADDRESS_MAX + 1]; /* in its place; "": none */
 	struct policy policy;
 	struct reach reach;  /* under way, or */
 	struct connection c; /* talk, peer and relay of the address */

@@ -12,6 +12,7 @@
 #include "route/programs.h"
 #include "route/route.h"
 #include "route/sender_relay.h"
+#include "route/sender_rewrite.h"
 
 static int
 check_routing(const struct conf *conf, struct buf *ret_error)
@@ -28,15 +29,22 @@ check_routing(const struct conf *conf, struct buf *ret_error)
 }
 
 static int
+check_map(
+    const char *path, const struct sender_kind *kind, struct buf *ret_error)
+{
+	struct sender_map *map = NULL;
+	int r =
+	    *path == '\0' ? 0 : sender_map_load(path, kind, &map, ret_error);
+
+	sender_map_free(&map);
+	return r == -ENOENT ? -EINVAL : r; /* a file that is named is there */
+}
+
+static int
 check_senders(const struct conf *conf, struct buf *ret_error)
 {
-	struct sender_relays *relays = NULL;
-	int r = sender_relays_load(
-	    conf->sender_dependent_relayhost, &relays, ret_error);
-
-	if (r >= 0)
-		sender_relays_free(&relays);
-	return r == -ENOENT ? -EINVAL : r; /* a file that is named is there */
+	return check_map(
+	    conf->sender_dependent_relayhost, &sender_relay_kind, ret_error);
 }
 
 static int
@@ -82,6 +90,9 @@ check_of_agents(const struct conf *conf, struct buf *ret_error)
 
 	if (r == 0)
 		r = check_tls(conf, ret_error);
+	if (r == 0)
+		r = check_map(
+		    conf->sender_rewrite, &sender_rewrite_kind, ret_error);
 	return r < 0 ? r : check_passwords(conf, ret_error);
 }
 
@@ -237,25 +248,37 @@ files_check(const struct conf *conf, const struct daemon_users *users,
 	return r < 0 ? r : check_of_agents(conf, ret_error);
 }
 
+/* Adds the complaints about a file of senders. */
+static int
+judge_map(const char *path, const struct sender_kind *kind, int before,
+    struct buf *ret_errors)
+{
+	struct buf more = { 0 };
+	int r = 0;
+
+	if (*path != '\0')
+		r = sender_map_judge(path, kind, &more);
+	if (r < 0 &&
+	    buf_printf(ret_errors, "%s%s", ret_errors->len > 0 ? "\n" : "",
+		buf_str(&more)) < 0)
+		r = -ENOMEM;
+	buf_done(&more);
+	return before < 0 ? before : r == -ENOENT ? -EINVAL : r;
+}
+
 int
 files_check_lines(const struct conf *conf, struct buf *ret_errors)
 {
 	struct route_transport known[CONF_TRANSPORTS_MAX + 1];
-	struct buf more = { 0 };
-	int r, s = 0;
+	int r;
 
 	daemon_route_transports(conf, known);
 	r = unless_absent(
 	    route_judge(conf->routing_file, known, ret_errors), ret_errors);
-	if (conf->sender_dependent_relayhost[0] != '\0')
-		s = sender_relays_judge(
-		    conf->sender_dependent_relayhost, &more);
-	if (s < 0 &&
-	    buf_printf(ret_errors, "%s%s", ret_errors->len > 0 ? "\n" : "",
-		buf_str(&more)) < 0)
-		s = -ENOMEM;
-	buf_done(&more);
-	return r < 0 ? r : s == -ENOENT ? -EINVAL : s;
+	r = judge_map(conf->sender_dependent_relayhost, &sender_relay_kind, r,
+	    ret_errors);
+	return judge_map(
+	    conf->sender_rewrite, &sender_rewrite_kind, r, ret_errors);
 }
 
 /* Adds the complaints about the file of aliases; one that cannot be read is for

@@ -17,6 +17,7 @@
 #define TEMP      NAME ".new"
 #define ROUTING   "routing"
 #define SENDERS   "sender-relays"
+#define REWRITES  "sender-rewrite"
 #define PROGRAMS  "programs"
 #define ALIASES   "aliases"
 #define TLS       "tls-policy"
@@ -71,6 +72,7 @@ try(const struct base *b, struct buf *ret_error)
 enum {
 	COPY_ROUTING,
 	COPY_SENDERS,
+	COPY_REWRITES,
 	COPY_PROGRAMS,
 	COPY_ALIASES,
 	COPY_TLS,
@@ -96,6 +98,7 @@ static const struct copy_row {
 } copy_rows[NCOPIES] = {
 	[COPY_ROUTING] = { ROUTING, 0640, false },
 	[COPY_SENDERS] = { SENDERS, 0640, false },
+	[COPY_REWRITES] = { REWRITES, 0644, false },
 	[COPY_PROGRAMS] = { PROGRAMS, 0640, false },
 	[COPY_ALIASES] = { ALIASES, 0640, false },
 	[COPY_TLS] = { TLS, 0644, false },
@@ -190,6 +193,7 @@ judge_copies(const struct base *b, const struct conf *conf,
 		}
 	next.routing_file = path[COPY_ROUTING];
 	next.sender_dependent_relayhost = path[COPY_SENDERS];
+	next.sender_rewrite = path[COPY_REWRITES];
 	next.programs_file = path[COPY_PROGRAMS];
 	next.alias_file = path[COPY_ALIASES];
 	next.smtp_tls_policy_file = path[COPY_TLS];
@@ -247,6 +251,7 @@ with_copies(const struct base *b, const struct conf *conf, struct copy *copies,
 
 	copies[COPY_ROUTING].source = conf->routing_file;
 	copies[COPY_SENDERS].source = conf->sender_dependent_relayhost;
+	copies[COPY_REWRITES].source = conf->sender_rewrite;
 	copies[COPY_PROGRAMS].source = conf->programs_file;
 	copies[COPY_ALIASES].source =
 	    files_have_aliases(conf, b->owner.private) ? conf->alias_file : "";
@@ -269,6 +274,7 @@ dump_with_copies(
 
 	named.routing_file = copies[COPY_ROUTING].path;
 	named.sender_dependent_relayhost = copies[COPY_SENDERS].path;
+	named.sender_rewrite = copies[COPY_REWRITES].path;
 	named.programs_file = copies[COPY_PROGRAMS].path;
 	named.alias_file = copies[COPY_ALIASES].path;
 	named.smtp_tls_policy_file = copies[COPY_TLS].path;

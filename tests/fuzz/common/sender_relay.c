@@ -13,24 +13,24 @@
 #include "route/sender_relay.h"
 
 static void
-check_sender(const struct sender_relays *relays, const char *sender)
+check_sender(const struct sender_map *relays, const char *sender)
 {
-	struct sender_relay relay = { 0 }, other = { 0 };
+	struct sender_row relay = { 0 }, other = { 0 };
 	char folded[ADDRESS_FOLDED_MAX + 1];
 	struct nexthop hop;
-	int r = sender_relays_find(relays, sender, &relay);
+	int r = sender_map_find(relays, sender, &relay);
 
 	MUST(r == 0 || r == 1);
 	MUST(r == (relay.line > 0));
 	if (r == 0)
 		return;
 	MUST(sender[0] != '\0' && strchr(sender, '@') != NULL);
-	MUST(relay.nexthop == NULL ||
-	    (nexthop_parse(relay.nexthop, 25, &hop) == 0 &&
-		hop.kind != NEXTHOP_UNIX && !domain_is_utf8(relay.nexthop)));
+	MUST(relay.value == NULL ||
+	    (nexthop_parse(relay.value, 25, &hop) == 0 &&
+		hop.kind != NEXTHOP_UNIX && !domain_is_utf8(relay.value)));
 	MUST(address_fold(sender, folded) == 0);
 	MUST(strlen(folded) > ADDRESS_MAX ||
-	    (sender_relays_find(relays, folded, &other) == 1 &&
+	    (sender_map_find(relays, folded, &other) == 1 &&
 		other.line == relay.line));
 }
 
@@ -39,15 +39,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_in in = { data, size };
 	char *sender = fuzz_string(&in), *text;
-	struct sender_relays *relays = NULL;
+	struct sender_map *relays = NULL;
 	struct buf error = { 0 }, errors = { 0 };
 	size_t len;
 	int r;
 
 	text = fuzz_rest(&in, &len);
 	fuzz_file("senders", text, len);
-	r = sender_relays_load(fuzz_path("senders"), &relays, &error);
-	MUST(sender_relays_judge(fuzz_path("senders"), &errors) == r);
+	r = sender_map_load(
+	    fuzz_path("senders"), &sender_relay_kind, &relays, &error);
+	MUST(sender_map_judge(
+		 fuzz_path("senders"), &sender_relay_kind, &errors) == r);
 	if (r < 0) {
 		MUST(r == -EINVAL && relays == NULL);
 		MUST(strncmp(buf_str(&error), fuzz_path("senders"),
@@ -58,7 +60,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_sender(relays, sender);
 		check_sender(relays, "a@b.a");
 		check_sender(relays, "");
-		sender_relays_free(&relays);
+		sender_map_free(&relays);
 	}
 	free(text);
 	free(sender);

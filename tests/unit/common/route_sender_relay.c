@@ -24,17 +24,17 @@ put(const char *text)
 }
 
 static int
-load(const char *text, struct sender_relays **ret, struct buf *error)
+load(const char *text, struct sender_map **ret, struct buf *error)
 {
 	int r;
 
 	put(text);
-	r = sender_relays_load(path, ret, error);
+	r = sender_map_load(path, &sender_relay_kind, ret, error);
 	unlink(path);
 	return r;
 }
 
-/* mutation: common/route/sender_relay.c, sender_relays_find() without the
+/* mutation: common/route/sender_relay.c, sender_map_find() without the
  * domain, or with the domain first. */
 Test(sender_relay, F16_the_row_of_a_sender)
 {
@@ -76,45 +76,44 @@ Test(sender_relay, F16_the_row_of_a_sender)
 		{ "@", NULL, 0 },
 		{ "", NULL, 0 },
 	};
-	struct sender_relays *t = NULL;
+	struct sender_map *t = NULL;
 	struct buf error = { 0 };
 	size_t i;
 
 	cr_assert_eq(load(text, &t, &error), 0, "%s", buf_str(&error));
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct sender_relay relay = { 0 };
+		struct sender_row relay = { 0 };
 		const char *want =
 		    rows[i].nexthop == NULL ? "-" : rows[i].nexthop;
 
-		cr_expect_eq(sender_relays_find(t, rows[i].sender, &relay),
+		cr_expect_eq(sender_map_find(t, rows[i].sender, &relay),
 		    rows[i].line > 0, "%s", rows[i].sender);
 		cr_expect_eq(relay.line, rows[i].line, "%s", rows[i].sender);
-		cr_expect_str_eq(
-		    relay.nexthop == NULL ? "-" : relay.nexthop, want);
+		cr_expect_str_eq(relay.value == NULL ? "-" : relay.value, want);
 	}
-	cr_expect_eq(sender_relays_find(t, NULL, NULL), 0);
-	cr_expect_eq(sender_relays_find(NULL, "ann@one.example", NULL), 0);
-	sender_relays_free(&t);
+	cr_expect_eq(sender_map_find(t, NULL, NULL), 0);
+	cr_expect_eq(sender_map_find(NULL, "ann@one.example", NULL), 0);
+	sender_map_free(&t);
 	cr_expect_null(t);
-	sender_relays_free(&t);
+	sender_map_free(&t);
 	buf_done(&error);
 }
 
 Test(sender_relay, very_long_senders)
 {
-	struct sender_relays *t = NULL;
-	struct sender_relay relay;
+	struct sender_map *t = NULL;
+	struct sender_row relay;
 	struct buf error = { 0 };
 	char sender[2 * ADDRESS_MAX];
 
 	cr_assert_eq(load("@one.example relay", &t, &error), 0);
 	memset(sender, 'x', sizeof(sender));
 	memcpy(sender + sizeof(sender) - 13, "@one.example", 13);
-	cr_expect_eq(sender_relays_find(t, sender, &relay), 0);
-	cr_expect_eq(sender_relays_find(
+	cr_expect_eq(sender_map_find(t, sender, &relay), 0);
+	cr_expect_eq(sender_map_find(
 			 t, sender + sizeof(sender) - ADDRESS_MAX - 1, &relay),
 	    1);
-	sender_relays_free(&t);
+	sender_map_free(&t);
 }
 
 Test(sender_relay, F17_wrong_lines_are_told)
@@ -139,7 +138,7 @@ Test(sender_relay, F17_wrong_lines_are_told)
 		{ "@b\xc3\xbc.x c\n@xn--b-eha.x d\n",
 		    ":2: @xn--b-eha.x: already in line 1" },
 	};
-	struct sender_relays *t = NULL;
+	struct sender_map *t = NULL;
 	struct buf error = { 0 };
 	size_t i;
 
@@ -153,12 +152,14 @@ Test(sender_relay, F17_wrong_lines_are_told)
 	}
 	buf_reset(&error);
 	put("@a.b c\nx y\n@c.d\n@e.f g\n");
-	cr_expect_eq(sender_relays_judge(path, &error), -EINVAL);
+	cr_expect_eq(
+	    sender_map_judge(path, &sender_relay_kind, &error), -EINVAL);
 	cr_expect_not_null(strstr(buf_str(&error), ":2: neither"));
 	cr_expect_not_null(strstr(buf_str(&error), ":3: not `user"));
 	unlink(path);
 	buf_reset(&error);
-	cr_expect_eq(sender_relays_load(path, &t, &error), -ENOENT);
+	cr_expect_eq(
+	    sender_map_load(path, &sender_relay_kind, &t, &error), -ENOENT);
 	cr_expect_not_null(strstr(buf_str(&error), path));
 	buf_done(&error);
 }

@@ -1,0 +1,339 @@
+#include "route/sender_map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/domain.h"
+#include "base/file.h"
+#include "base/line.h"
+#include "base/texts.h"
+#include "base/verp.h"
+#include "base/wrong_lines.h"
+#include "route/nexthop.h"
+
+#define LINE_MAX_BYTES 2048
+#define FILE_MAX_BYTES ((size_t)64 << 20)
+
+static const char no_memory[] = "out of memory";
+
+struct row {
+	const char *key; /* folded address, or @ and folded domain */
+	struct sender_row row;
+};
+
+struct sender_map {
+	struct texts texts; /* keys and values */
+	struct row *rows;   /* by key */
+	size_t n, cap;
+	const struct sender_kind *kind;
+	uint32_t owners;
+};
+
+/* ---- one line ---- */
+
+/* An address in the form in which it is compared. -ENOMEM. */
+static int
+fold_address(const char *address, char out[ADDRESS_FOLDED_MAX + 1])
+{
+	const int r = address_fold(address, out);
+
+	nexthop_lower_case(out);
+	return r;
+}
+
+/* NULL, or the complaint. */
+static const char *
+take_key(struct sender_map *t, const char *text, struct row *row)
+{
+	char key[ADDRESS_FOLDED_MAX + 1], ascii[DOMAIN_MAX + 1];
+	const char *domain = address_domain(text), *why;
+
+	if (strchr(text, '@') == NULL)
+		return "neither user@domain nor @domain";
+	if (strlen(text) > ADDRESS_MAX)
+		return "the address is too long";
+	if (domain_normalize(domain, ascii, &why) < 0)
+		return domain_is_utf8(domain) ? why : "not a domain";
+	if (!nexthop_fits_domain(ascii) || domain[strlen(domain) - 1] == '.')
+		return "not a domain";
+	if (fold_address(text, key) < 0)
+		return no_memory;
+	row->key = texts_keep(&t->texts, key);
+	return row->key == NULL ? no_memory : NULL;
+}
+
+static const char *
+take_value(struct sender_map *t, const char *text, struct row *row)
+{
+	char value[SENDER_VALUE_MAX + 1] = "";
+	const char *why = t->kind->judge(text, value);
+
+	row->row.value = NULL;
+	if (why != NULL || value[0] == '\0')
+		return why;
+	row->row.value = texts_keep(&t->texts, value);
+	return row->row.value == NULL ? no_memory : NULL;
+}
+
+/* The words of a line: false, where there is none, or the value is missing, or
+ * more follows, or a quote is open: *ret_why. A quoted local part may have
+ * blanks. */
+static bool
+split_line(const struct sender_kind *kind, char *line, char **ret_key,
+    char **ret_value, const char **ret_why)
+{
+	static const char blanks[] = " \t";
+	bool quoted = false;
+	char *p = line + strspn(line, blanks);
+
+	if (*p == '\0' || *p == '#')
+		return false;
+	*ret_key = p;
+	for (; *p != '\0' && (quoted || strchr(blanks, *p) == NULL); p++) {
+		if (*p == '"')
+			quoted = !quoted;
+		else if (quoted && *p == '\\' && p[1] != '\0')
+			p++;
+	}
+	*ret_why = quoted ? "a quote is not closed" : kind->form;
+	if (*p == '\0')
+		return false;
+	*p++ = '\0';
+	line_uncomment(p);
+	p = line_trim(p);
+	*ret_value = p;
+	if (*p == '\0' || strpbrk(p, blanks) != NULL)
+		return false;
+	*ret_why = NULL;
+	return true;
+}
+
+static int
+add_row(struct sender_map *t, const struct row *row)
+{
+	size_t cap = t->cap == 0 ? 16 : t->cap * 2;
+	struct row *rows;
+
+	if (t->n == t->cap) {
+		rows = reallocarray(t->rows, cap, sizeof(*rows));
+		if (rows == NULL)
+			return -ENOMEM;
+		t->rows = rows;
+		t->cap = cap;
+	}
+	t->rows[t->n++] = *row;
+	return 0;
+}
+
+/* *ret_why for a wrong line. -ENOMEM. */
+static int
+take_line(
+    struct sender_map *t, char *line, uint32_t number, const char **ret_why)
+{
+	struct row row = { .row.line = number };
+	char *key, *value;
+
+	if (!split_line(t->kind, line, &key, &value, ret_why))
+		return 0;
+	*ret_why = take_key(t, key, &row);
+	if (*ret_why == NULL)
+		*ret_why = take_value(t, value, &row);
+	return *ret_why == NULL ? add_row(t, &row) : 0;
+}
+
+/* ---- the file ---- */
+
+static int
+take_text(struct sender_map *t, const char *path, struct buf *text,
+    struct wrong_lines *wrong, struct buf *error)
+{
+	struct line_cursor cursor;
+	const char *why = NULL;
+	char *line;
+	int r;
+
+	line_begin(&cursor, text, LINE_MAX_BYTES);
+	while ((r = line_next(&cursor, &line, &why)) != 0) {
+		if (r > 0)
+			r = take_line(t, line, cursor.number, &why);
+		if (why != NULL) {
+			r = buf_printf(
+			    error, "%s:%u: %s", path, cursor.number, why);
+			r = wrong_lines_go_on(
+			    wrong, cursor.number, r < 0 ? r : -EINVAL, error);
+			why = NULL;
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int
+compare_rows(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	int order = strcmp(x->key, y->key);
+
+	return order != 0
+	    ? order
+	    : (x->row.line > y->row.line) - (x->row.line < y->row.line);
+}
+
+static int
+sort_rows(struct sender_map *t, const char *path, struct wrong_lines *wrong,
+    struct buf *error)
+{
+	const struct row *row;
+	size_t i;
+	int r = 0;
+
+	if (t->n > 0)
+		qsort(t->rows, t->n, sizeof(*t->rows), compare_rows);
+	for (i = 1; r == 0 && i < t->n; i++) {
+		row = &t->rows[i];
+		if (strcmp(row[-1].key, row->key) != 0)
+			continue;
+		r = buf_printf(error, "%s:%u: %s: already in line %u", path,
+		    row->row.line, row->key, row[-1].row.line);
+		r = wrong_lines_go_on(
+		    wrong, row->row.line, r < 0 ? r : -EINVAL, error);
+	}
+	return r;
+}
+
+static int
+load(const char *path, const struct sender_kind *kind,
+    struct wrong_lines *wrong, struct sender_map **ret_map,
+    struct buf *ret_error)
+{
+	struct sender_map *t = calloc(1, sizeof(*t));
+	struct buf text = { 0 }, why = { 0 };
+	int r;
+
+	if (t == NULL)
+		return -ENOMEM;
+	t->kind = kind;
+	t->owners = 1;
+	r = file_read(path, FILE_MAX_BYTES, &text, &why);
+	if (r < 0)
+		(void)buf_printf(ret_error, "%s: %s", path, buf_str(&why));
+	buf_done(&why);
+	if (r == 0)
+		r = take_text(t, path, &text, wrong, ret_error);
+	buf_done(&text);
+	if (r == 0)
+		r = sort_rows(t, path, wrong, ret_error);
+	if (r < 0)
+		sender_map_free(&t);
+	else
+		*ret_map = t;
+	return r;
+}
+
+int
+sender_map_load(const char *path, const struct sender_kind *kind,
+    struct sender_map **ret_map, struct buf *ret_error)
+{
+	return load(path, kind, NULL, ret_map, ret_error);
+}
+
+int
+sender_map_judge(
+    const char *path, const struct sender_kind *kind, struct buf *ret_errors)
+{
+	struct wrong_lines wrong = { 0 };
+	struct sender_map *t = NULL;
+	int r = load(path, kind, &wrong, &t, ret_errors);
+
+	sender_map_free(&t);
+	return wrong_lines_tell(&wrong, r, ret_errors);
+}
+
+struct sender_map *
+sender_map_ref(struct sender_map *map)
+{
+	if (map != NULL)
+		map->owners++;
+	return map;
+}
+
+void
+sender_map_free(struct sender_map **map)
+{
+	struct sender_map *t = *map;
+
+	*map = NULL;
+	if (t == NULL || --t->owners > 0)
+		return;
+	texts_done(&t->texts);
+	free(t->rows);
+	free(t);
+}
+
+bool
+sender_map_is_empty(const struct sender_map *map)
+{
+	return map == NULL || map->n == 0;
+}
+
+/* ---- looking up ---- */
+
+static int
+compare_key(const void *key, const void *row)
+{
+	return strcmp(key, ((const struct row *)row)->key);
+}
+
+static const struct row *
+find(const struct sender_map *t, const char *key)
+{
+	return t->n == 0
+	    ? NULL
+	    : bsearch(key, t->rows, t->n, sizeof(*t->rows), compare_key);
+}
+
+/* The address without its +extension. */
+static const struct row *
+find_account(const struct sender_map *t, const char *address)
+{
+	char key[ADDRESS_FOLDED_MAX + 1];
+	const size_t local = address_local_len(address);
+	size_t account;
+
+	memcpy(key, address, local);
+	key[local] = '\0';
+	account = address_account_len(key);
+	if (account == local)
+		return NULL;
+	memcpy(key + account, address + local, strlen(address + local) + 1);
+	return find(t, key);
+}
+
+int
+sender_map_find(const struct sender_map *map, const char *sender,
+    struct sender_row *ret_row)
+{
+	char base[ADDRESS_MAX + 1], key[ADDRESS_FOLDED_MAX + 1];
+	const struct row *row;
+
+	if (sender_map_is_empty(map) || sender == NULL ||
+	    strchr(sender, '@') == NULL || strlen(sender) > ADDRESS_MAX)
+		return 0;
+	/* The variable part and its suffix are no part of the domain. */
+	snprintf(base, sizeof(base), "%.*s",
+	    (int)verp_base_len(sender, strlen(sender)), sender);
+	if (fold_address(base, key) < 0)
+		return -ENOMEM;
+	row = find(map, key);
+	if (row == NULL)
+		row = find_account(map, key);
+	if (row == NULL)
+		row = find(map, key + address_local_len(key));
+	if (row == NULL)
+		return 0;
+	*ret_row = row->row;
+	return 1;
+}

@@ -1,0 +1,241 @@
+#include "deliver-smtp/mime/rewrite.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "deliver-smtp/connection/connection.h"
+
+static const char rows[] = "ann@one.example shop@relay.example\n"
+			   "bob@one.example @three.example\n"
+			   "@two.example @relay.example\n"
+			   "@b\xc3\xbc"
+			   "cher.example x.y@relay.example\n";
+
+static struct sender_map *
+map_of(const char *text)
+{
+	char path[] = "/tmp/qsched-rewrite-XXXXXX";
+	struct sender_map *map = NULL;
+	struct buf why = { 0 };
+
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(io_write_all(fd, text, strlen(text)), 0);
+	io_close(&fd);
+	cr_assert_eq(sender_map_load(path, &sender_rewrite_kind, &map, &why), 0,
+	    "%s", buf_str(&why));
+	unlink(path);
+	buf_done(&why);
+	return map;
+}
+
+/* The cuts lie at these places; `step`: and at each multiple of it. */
+static void
+rewrite(const struct sender_map *map, const char *text, size_t len, size_t cut,
+    size_t step, struct buf *out)
+{
+	struct rewrite *w = NULL;
+	size_t at = 0, end;
+
+	buf_reset(out);
+	cr_assert_eq(rewrite_new(map, &w), 0);
+	for (; at < len; at = end) {
+		end = at < cut ? cut : step > 0 ? at + step : len;
+		end = end < len ? end : len;
+		cr_assert_eq(rewrite_feed(w, text + at, end - at, out), 0);
+	}
+	cr_assert_eq(rewrite_end(w, out), 0);
+	rewrite_free(&w);
+	cr_assert_null(w);
+}
+
+/* However the text is cut. */
+static void
+expect(const struct sender_map *map, const char *text, const char *want)
+{
+	const size_t len = strlen(text);
+	struct buf out = { 0 };
+	size_t cut;
+
+	for (cut = 0; cut <= len; cut++) {
+		rewrite(map, text, len, cut, 0, &out);
+		cr_assert_str_eq(
+		    buf_str(&out), want, "%s, cut at %zu", text, cut);
+	}
+	for (cut = 1; cut < 8; cut++) {
+		rewrite(map, text, len, 0, cut, &out);
+		cr_assert_str_eq(buf_str(&out), want, "%s, by %zu", text, cut);
+	}
+	buf_done(&out);
+}
+
+/* mutation: deliver-smtp/mime/rewrite.c, edit_address() replaces the whole of
+ * an address. */
+Test(rewrite, C13_addresses_of_authors_and_nothing_else)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{ "From: ann@one.example\n\n", "From: shop@relay.example\n\n" },
+		{ "From: ann@one.example", "From: shop@relay.example" },
+		{ "From: ann@one.example\r\n\r\n",
+		    "From: shop@relay.example\r\n\r\n" },
+		{ "sender \t:<ann+x@One.Example.>\n",
+		    "sender \t:<shop@relay.example>\n" },
+		{ "REPLY-TO: Bob <bob@one.example>,\n\tann (ann@one.example)"
+		  " @ (c)\n one.example (d)\n",
+		    "REPLY-TO: Bob <bob@three.example>,\n\tshop "
+		    "(ann@one.example)"
+		    " @ (c)\n relay.example (d)\n" },
+		{ "Resent-From: \"ann@one.example\" <ann@one.example>\n"
+		  "Resent-Sender: \"x y\"@two.example\n"
+		  "Resent-Reply-To: g: <@r.example:eve@two.example>, <>;\n",
+		    "Resent-From: \"ann@one.example\" <shop@relay.example>\n"
+		    "Resent-Sender: \"x y\"@relay.example\n"
+		    "Resent-Reply-To: g: <@r.example:eve@relay.example>, "
+		    "<>;\n" },
+		{ "From: =?utf-8?q?J=C3=B6rg?= <j@B\xc3\x9c"
+		  "CHER.example>, k@xn--bcher-kva.example\n",
+		    "From: =?utf-8?q?J=C3=B6rg?= <x.y@relay.example>, "
+		    "x.y@relay.example\n" },
+		/* Other fields, other addresses, addresses without a domain. */
+		{ "To: ann@one.example\nCc: ann@one.example\n"
+		  "X-From: ann@one.example\nFrom-X: ann@one.example\n"
+		  "Return-Path: <ann@one.example>\n",
+		    NULL },
+		{ "From: ann, eve@one.example, ann@[127.0.0.1]\n", NULL },
+		{ "From:\nSender: <>\nReply-To: ;\n", NULL },
+		/* Malformed. */
+		{ "From: ann@one.example, <ann@one.example\n", NULL },
+		{ "From: ann@one.example, (\nSender: a\001@two.example\n",
+		    NULL },
+		/* Behind the header. */
+		{ "A: b\n\nFrom: ann@one.example\n", NULL },
+		{ "A: b\r\n\r\nFrom: ann@one.example\r\n", NULL },
+		{ "A: b\n\rFrom: ann@one.example\r\n", NULL },
+		{ "A: b\nno field\nFrom: ann@one.example\n", NULL },
+		{ "A: b\n: x\nFrom: ann@one.example\n", NULL },
+		{ "From ann@one.example now\nFrom: ann@one.example\n", NULL },
+		{ "From  : ann@one.example\nSender x:\nFrom: ann@one.example\n",
+		    "From  : shop@relay.example\nSender x:\n"
+		    "From: ann@one.example\n" },
+		{ " From: ann@one.example\nFrom: ann@one.example\n", NULL },
+		{ "\nFrom: ann@one.example\n", NULL },
+		{ "From\nFrom: ann@one.example\n", NULL },
+		{ "\xc3: x\nFrom: ann@one.example\n", NULL },
+		{ "", NULL },
+	};
+	struct sender_map *map = map_of(rows);
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++)
+		expect(map, cases[i].text,
+		    cases[i].want == NULL ? cases[i].text : cases[i].want);
+	sender_map_free(&map);
+}
+
+/* The field is one of so many octets, with an address at both ends. */
+static void
+long_field(struct buf *out, size_t len, const char *first, const char *last)
+{
+	buf_reset(out);
+	cr_assert_eq(buf_printf(out, "From: %s,", first), 0);
+	while (out->len + strlen(last) + 1 < len)
+		cr_assert_eq(buf_add_char(out, ' '), 0);
+	cr_assert_eq(buf_printf(out, "%s\nX: y\n\nz", last), 0);
+}
+
+Test(rewrite, C13_the_length_of_a_field)
+{
+	struct sender_map *map = map_of(rows);
+	struct buf in = { 0 }, out = { 0 };
+	size_t more, step;
+
+	for (more = 0; more < 2; more++)
+		for (step = 0; step < 9000; step = step * 3 + 1) {
+			long_field(&in, REWRITE_FIELD_MAX + more,
+			    "ann@one.example", "eve@two.example");
+			rewrite(map, in.data, in.len, 0, step, &out);
+			if (more == 0) {
+				cr_assert_eq(out.len, in.len + 3 + 2);
+				cr_assert_eq(
+				    memcmp(out.data, "From: shop@r", 12), 0);
+				cr_assert_not_null(strstr(buf_str(&out),
+				    " eve@relay.example\nX: y\n\nz"));
+			} else {
+				cr_assert_str_eq(buf_str(&out), buf_str(&in));
+			}
+		}
+	/* A name without end is no field of an author. */
+	buf_reset(&in);
+	while (in.len < 100000)
+		cr_assert_eq(buf_add_str(&in, "From"), 0);
+	cr_assert_eq(buf_add_str(&in, ": ann@one.example\n"), 0);
+	for (step = 0; step < 3; step++) {
+		rewrite(map, in.data, in.len, 0, step, &out);
+		cr_assert_str_eq(buf_str(&out), buf_str(&in));
+	}
+	buf_done(&in);
+	buf_done(&out);
+	sender_map_free(&map);
+}
+
+static void
+send_all(struct content *c, struct buf *out)
+{
+	buf_reset(out);
+	while (!c->ended)
+		cr_assert_eq(content_add(c, out), 0);
+}
+
+/* mutation: deliver-smtp/connection/content.c, rewrite() behind the count. */
+Test(rewrite, C13_counted_and_converted_content)
+{
+	struct sender_map *map = map_of(rows);
+	struct content c = { 0 };
+	struct buf in = { 0 }, out = { 0 };
+	uint64_t size = 0;
+	int r;
+
+	cr_assert_eq(
+	    buf_add_str(&in, "From: ann@one.example\nMIME-Version: 1.0\n\n"),
+	    0);
+	while (in.len < 2 * CONTENT_SLICE)
+		cr_assert_eq(
+		    buf_add_str(&in, ".ann@one.example \xc3\xa4\n"), 0);
+	content_begin(&c, in.data, -1, 0, in.len);
+	cr_assert_eq(content_rewrite(&c, map), 0);
+	content_as_chunk(&c, CONTENT_UNKNOWN);
+	while ((r = content_measure(&c, &size)) == 0)
+		;
+	cr_assert_eq(r, 1);
+	content_begin(&c, in.data, -1, 0, in.len);
+	cr_assert_eq(content_rewrite(&c, map), 0);
+	content_as_chunk(&c, size);
+	send_all(&c, &out);
+	cr_assert_eq(out.len, size);
+	cr_assert_not_null(
+	    strstr(buf_str(&out), "From: shop@relay.example\r\n"));
+	content_begin(&c, in.data, -1, 0, in.len);
+	cr_assert_eq(content_rewrite(&c, map), 0);
+	while ((r = content_survey(&c, true)) == 0)
+		;
+	cr_assert_eq(r, 1);
+	cr_assert_eq(content_convert(&c, in.data, -1, 0, in.len), 0);
+	cr_assert_eq(content_rewrite(&c, map), 0);
+	send_all(&c, &out);
+	cr_assert_eq(memcmp(out.data, "From: shop@relay.example\r\n", 26), 0);
+	cr_assert_not_null(strstr(buf_str(&out), "=C3=A4"));
+	/* Without rows there is no stage. */
+	content_begin(&c, in.data, -1, 0, in.len);
+	cr_assert_eq(content_rewrite(&c, NULL), 0);
+	cr_assert_null(c.rewrite);
+	content_done(&c);
+	buf_done(&in);
+	buf_done(&out);
+	sender_map_free(&map);
+}
