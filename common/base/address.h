@@ -1,6 +1,6 @@
 /* base/address.h - mail addresses as envelopes carry them: without angle
  * brackets, `local@domain`, the local part possibly quoted. Header syntax is
- * read elsewhere (queue-inject/message.h). */
+ * read by base/address_list.h. */
 #ifndef BASE_ADDRESS_H
 #define BASE_ADDRESS_H
 

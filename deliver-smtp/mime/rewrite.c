@@ -105,7 +105,7 @@ put_author(struct rewrite *w, struct buf *out)
 	return buf_add(out, w->held.data, w->held.len);
 }
 
-/* What is held is no author's field. */
+/* The held octets are no author's field. */
 static int
 release(struct rewrite *w, struct buf *out)
 {
