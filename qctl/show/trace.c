@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "ipc/trace.h"
 #include "qctl/act/task.h"
 
@@ -99,7 +100,11 @@ trace_take(
 
 	if (msg->type == MSG_TRACED)
 		return trace_put(w, &t->options, &msg->u.TRACED);
-	return msg->type == MSG_ACTED ? msg->u.ACTED.error : -EBADMSG;
+	if (msg->type != MSG_ACTED)
+		return -EBADMSG;
+	if (msg->u.ACTED.error == 0)
+		worker_row(w, "", 0); /* the trace has begun */
+	return msg->u.ACTED.error;
 }
 
 /* Until the time is over. 0; -errno. */
@@ -184,10 +189,26 @@ trace_run(struct worker *w, void *arg)
 	return 0;
 }
 
+/* A queue follows the dialogues: told once. */
 static void
 trace_take_row(uint32_t queue UNUSED, const void *data UNUSED,
-    size_t len UNUSED, void *arg UNUSED)
+    size_t len UNUSED, void *arg)
 {
+	struct task *t = arg;
+	const char *destination = t->options.sites.patterns[0];
+	struct buf shown = { 0 };
+
+	if (t->options.quiet)
+		return;
+	t->options.quiet = true;
+	if (text_clean(&shown, destination, strlen(destination),
+		TRACE_PATTERN_MAX) == 0)
+		fprintf(stderr,
+		    "%s: trace of %s for %" PRId64
+		    " s; interrupt (^C) to end\n",
+		    t->options.program, buf_str(&shown),
+		    t->options.trace_time / USEC_PER_SEC);
+	buf_done(&shown);
 }
 
 static const struct {
@@ -237,10 +258,6 @@ trace_show(struct task *t)
 		    strerror(-t->nqueues));
 		return t->nqueues == -EACCES ? EX_NOPERM : EX_UNAVAILABLE;
 	}
-	fprintf(stderr,
-	    "%s: trace of %s for %" PRId64 " s; interrupt (^C) to end\n",
-	    t->options.program, t->options.sites.patterns[0],
-	    t->options.trace_time / USEC_PER_SEC);
 	r = worker_run_all(&job, &totals);
 	if (r == 0 && totals.denied > 0)
 		r = -EPERM;

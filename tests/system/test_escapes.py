@@ -119,7 +119,7 @@ class Escapes(SystemTest):
         self.assertTrue({"list", "show", "shape", "hold", "retry", "undelete"} <= set(verbs), verbs)
         for verb in verbs:
             for words in ([TYPED], ["ALL", "--dry-run"], ["--" + TYPED]):
-                self.run_it(i, BIN / "qctl", verb, *words, name="qctl")
+                self.run_it(i, BIN / "qctl", verb, *words, *(["--for", "1s"] if verb == "trace" else []), name="qctl")
         for words in (["list"], ["show", "ALL"], ["shape"], ["shape", "--senders"], ["list", "state=corrupt,deleted,hold"],
                       ["check"], ["check", "--content"], ["list", "reason=" + TYPED], [TYPED], ["list", "state=" + TYPED], ["list", "--json"]):
             said = self.run_it(i, BIN / "qctl", *words, name="qctl")

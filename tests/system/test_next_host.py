@@ -29,8 +29,9 @@ class NextHost(SystemTest):
         raise AssertionError("no port for both")
 
     def started(self, site, **conf):
-        i = self.instance(queues=1, routing=f"test.example local\n* smtp:two.example:{site.port}\n",
-                          conf=OFTEN | {"smtp_connection_cache_time_limit": "0"} | conf)
+        i = self.instance(queues=1, routing=f"test.example local\n* smtp:[two.example]:{site.port}\n",
+                          conf=OFTEN | {"smtp_connection_cache_time_limit": "0", "smtp_host_lookup": "native",
+                                        "smtp_randomize_addresses": "no"} | conf)
         hosts = i.dir / "hosts"
         hosts.write_text("127.0.0.2 two.example\n127.0.0.1 two.example\n")
         i.start(prefix=["unshare", "-m", "sh", "-c", 'mount --bind "$1" /etc/hosts && shift && exec "$@"', "sh", hosts])

@@ -279,13 +279,15 @@ class Dead(Scheduling):
         i.stop()
 
     def test_a_late_success_opens_it(self):
-        """Of two deliveries one is lost and kills it, the other ends well."""
+        """Of three deliveries two are lost and kill it, the other ends well. The first loss alone is
+        a doubt, since the message may be the cause."""
         site = self.site(hold=True)
-        i = self.routed(site, initial_destination_concurrency=2,
-                        default_destination_concurrency_failed_cohort_limit="0.5")
-        i.inject(HELLO, "x@away.example")
-        i.inject(HELLO, "y@away.example")
-        wait(lambda: len(site.held) == 2, what="both of them")
+        i = self.routed(site, initial_destination_concurrency=3,
+                        default_destination_concurrency_failed_cohort_limit="0.3")
+        for rcpt in "vwx":
+            i.inject(HELLO, f"{rcpt}@away.example")
+        wait(lambda: len(site.held) == 3, what="all of them")
+        site.drop_held()
         site.drop_held()
         wait(lambda: i.log_has("state=dead"), what="its death")
         site.release(hold=False)
