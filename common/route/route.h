@@ -101,8 +101,8 @@ const struct alias_table *route_aliases(const struct route_table *table);
 /* Relays of senders: the table owns *relays from now on, which may be NULL and
  * becomes it. Needs route_set_defaults(). */
 struct sender_map;
-void route_set_sender_relays(
-    struct route_table *table, struct sender_map **relays);
+void
+route_set_sender_relays(struct route_table *table, struct sender_map **relays);
 void route_free(struct route_table **table);
 
 /* sender is that of the message, NULL when not known or of no matter. 0, or

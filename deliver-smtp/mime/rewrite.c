@@ -7,8 +7,9 @@
 
 #include "base/address_list.h"
 
-#define NAME_MAX_HELD 64 /* with blanks behind; a longer name is no author's \
-			  */
+#define NAME_MAX_HELD                                          \
+	64 /* with blanks behind; a longer name is no author's \
+	    */
 
 /* The part of the content that the next octet belongs to. */
 enum state {

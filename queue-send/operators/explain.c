@@ -378,8 +378,8 @@ explain_wait(void *arg, const struct sched_wait *w)
 	fill_figures(s, w, &fact);
 	/* The scheduler takes it for full, and its window is not. */
 	if (w->reason == SCHED_WAITS_WINDOW && w->site.busy < w->site.window &&
-	    ungreeted_is_held(x->s, w->transport, w->destination, &fact.used,
-		&fact.limit))
+	    ungreeted_is_held(
+		x->s, w->transport, w->destination, &fact.used, &fact.limit))
 		fact.situation = SITUATION_UNGREETED;
 	if (w->reason == SCHED_WAITS_BEHIND)
 		message_id(w->other.owner, id);

@@ -144,7 +144,7 @@ Test(ungreeted, N47_a_failure_before_a_greeting_ends_the_trust)
 
 /* A server that takes no more than so many connections refuses the next one in
  * its greeting. It is no silent server, as long as it talks beside that. */
-Test(ungreeted, N49_a_refusal_beside_a_delivery_that_was_greeted_is_no_silence)
+Test(ungreeted, N47_a_refusal_beside_a_delivery_that_was_greeted_is_no_silence)
 {
 	world_message(&w, "u@smtp.test", 1);
 	cr_assert_eq(take_all(d), 1);
