@@ -7,9 +7,8 @@
 
 #include "base/address_list.h"
 
-#define NAME_MAX_HELD                                          \
-	64 /* with blanks behind; a longer name is no author's \
-	    */
+/* Blanks behind the name are counted, too. A longer name is no author's. */
+#define NAME_MAX_HELD 64
 
 /* The part of the content that the next octet belongs to. */
 enum state {
