@@ -7,8 +7,8 @@
  * The address comes first, then the address without its +extension, then its
  * domain. Of a VERP sender it is the address in front of the suffix
  * (base/verp.h). Neither part has case, and domains compare as base/domain.h
- * has them. A value has no blanks. The null sender has no row. A key that stands
- * twice is an error.
+ * has them. A value has no blanks. The null sender has no row. A key that
+ * stands twice is an error.
  *
  * A map does not change once loaded, and may have several owners of one
  * process. Soft: -errno, with the text in *ret_error as route.h says. Never
