@@ -254,12 +254,13 @@ agent_delivery_free(struct agent_delivery **delivery)
 const char *
 agent_cancelled(enum agent_stage stage)
 {
+	static const char late[] =
+	    "the server has not greeted within smtp_ungreeted_time, and other "
+	    "mail waits for the connection";
 	static const char *const texts[AGENT_NSTAGES] = {
 		[AGENT_NOT_BEGUN] = AGENT_STOPPED,
 		[AGENT_NOT_ACCEPTED] = "delivery interrupted by an operator",
-		[AGENT_NOT_GREETED] =
-		    "the server has not greeted within smtp_ungreeted_time, "
-		    "and other mail waits for the connection",
+		[AGENT_NOT_GREETED] = late,
 	};
 
 	return texts[stage];
