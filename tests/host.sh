@@ -298,7 +298,7 @@ cron_and_list() {
 	want 'it is there' from alice bob later-text
 	patience=600
 	want "cron's mail for a user" delivered bob '^cron-text'
-	want "it is cron's" grep -rqs '^From: root (Cron Daemon)' /home/bob/Maildir/new
+	want "it is cron's" grep -rqs '^From: root@host.example.test (Cron Daemon)' /home/bob/Maildir/new
 	want "cron's mail for root reaches root's alias" \
 		delivered bob '^root-cron-text'
 	want "cron's mail to a MAILTO, by the strict smarthost" taken '^cron-strict'
