@@ -209,8 +209,8 @@ tell_reply(struct dialog *d, const struct smtp_reply *reply)
 	if (d->state == DIALOG_AUTH && reply->code / 100 == 3)
 		d->task.said(d->arg, reply->code, hidden, strlen(hidden));
 	else
-		d->task.said(
-		    d->arg, reply->code, reply->text.data, reply->text.len);
+		d->task.said(d->arg, reply->code, buf_str(&reply->text),
+		    reply->text.len);
 }
 
 static void
